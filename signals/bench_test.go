@@ -13,10 +13,9 @@ import (
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
-// BenchmarkDeltaTick asks a signal of this package, in another process, about
-// windows that have lost their first point and got a new one, by columns. x_empty
-// is the median time over that of a question without windows on the same
-// connection, in turns.
+// BenchmarkDeltaTick sends requests to a signal of this package in another process, as columnar bodies. Each window has
+// lost its first point and got a new one. x_empty is the ratio of the median time to that of a request without windows
+// on the same connection; the two alternate.
 func BenchmarkDeltaTick(b *testing.B) {
 	for _, size := range []struct{ series, points int }{{10, 1000}, {100, 1440}, {1000, 1440}} {
 		b.Run(fmt.Sprintf("columnar/%dx%d", size.series, size.points), func(b *testing.B) {
@@ -83,14 +82,14 @@ func median(all []time.Duration) time.Duration {
 	return all[len(all)/2]
 }
 
-// slide is windows that move on by a point a tick, as those of a store do.
+// slide is a set of windows that move by one point a tick, as those of a metrics store do.
 type slide struct {
 	evaluation sigproto.Evaluation
 	points     int
 	random     *rand.Rand
 }
 
-// spare is for how many ticks the memory of a window has room.
+// spare is the number of ticks for which a window has memory.
 const spare = 256
 
 func newSlide(series, points int) *slide {

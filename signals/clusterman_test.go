@@ -15,13 +15,13 @@ import (
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
-// clusterman speaks as Clusterman's autoscaler does, byte for byte.
+// clusterman sends exactly the bytes of Clusterman's autoscaler.
 type clusterman struct {
 	t    *testing.T
 	conn net.Conn
 }
 
-// connect sends the hello in one write, without a frame.
+// connectClusterman sends the hello in one write, without a frame.
 func connectClusterman(t *testing.T, address string) clusterman {
 	conn := dial(t, address)
 	t.Cleanup(func() { _ = conn.Close() })
@@ -51,8 +51,7 @@ func (c clusterman) recv() []byte {
 	return b[:n]
 }
 
-// evaluate returns the response: what one recv brings behind the ACK, or if it
-// brings nothing there, what one more does.
+// evaluate returns the response: the bytes after the ACK in one recv, or else those of one more recv.
 func (c clusterman) evaluate(body []byte) []byte {
 	c.t.Helper()
 	c.write(binary.BigEndian.AppendUint32(nil, uint32(len(body))))
@@ -79,7 +78,7 @@ func TestClustermansBytes(t *testing.T) {
 		if in.Cluster != "" && in.Parameters["b"] != "ü" && len(in.Metrics) > 0 {
 			return resource.Request{}, fmt.Errorf("parameters are %v", in.Parameters)
 		}
-		Explain(ctx, "%s", strings.Repeat("\"\u2028", 2000)) // the largest answer there can be
+		Explain(ctx, "%s", strings.Repeat("\"\u2028", 2000)) // the largest possible answer
 		n := 0
 		for _, s := range in.Metrics {
 			n += s.Len()
@@ -102,7 +101,7 @@ func TestClustermansBytes(t *testing.T) {
 	}
 }
 
-// A verdict is ignored there, and what is left says "keep".
+// Clusterman ignores a verdict. The rest of the answer means "keep".
 func TestClustermanReadsNoOpinion(t *testing.T) {
 	c := connectClusterman(t, serve(t, asked(func(context.Context, Input) (resource.Request, error) {
 		return resource.Request{}, fmt.Errorf("too early: %w", ErrNoOpinion)
@@ -113,7 +112,7 @@ func TestClustermanReadsNoOpinion(t *testing.T) {
 	}
 }
 
-// clustermansBody is written as Python's json writes it.
+// clustermansBody returns a body in the format of Python's json.
 func clustermansBody(points int) []byte {
 	body := []byte(`{"metrics": {"cpus_allocated": [`)
 	for i := range points {
@@ -125,7 +124,7 @@ func clustermansBody(points int) []byte {
 	return append(body, `]}, "timestamp": 1700000120}`...)
 }
 
-// The same signal, asked in JSON and by columns, gets the same inputs.
+// The same signal gets the same inputs from JSON and columnar bodies.
 func TestServeColumnar(t *testing.T) {
 	inputs := make(chan Input, 1)
 	address := serve(t, asked(func(_ context.Context, in Input) (resource.Request, error) {

@@ -1,8 +1,7 @@
-// Package signals is what the author of a signal imports. A signal turns windows
-// of metrics into a resource request; it runs as a process of its own, and the
-// autoscaler asks it over a socket (package sigproto).
+// Package signals is the SDK for authors of signals. A signal turns windows of metrics into a resource request. It runs
+// as its own process, and the autoscaler sends requests to it over a socket (package sigproto).
 //
-// One type with one method, and a main:
+// A signal is one type with one method, and a main function:
 //
 //	type requests struct{}
 //
@@ -23,27 +22,22 @@
 //
 // # Metrics
 //
-// Windows come by key: the metric's name, and after it its dimensions in order
-// of their names, if it has any: "cpus_allocated", "instances_expected|app=web".
-// The dimensions cluster and pool are left out, and so is the application before
-// the name of one of its own metrics. A key that is absent yields the zero
-// [Series], which is empty: the methods of a series report whether there was
-// anything to tell from, so an absent window never looks like zero demand.
+// The key of a window is the metric's name, followed by its dimensions, sorted by name: "cpus_allocated",
+// "instances_expected|app=web". The dimensions cluster and pool are omitted. So is the application before the name of
+// one of its own metrics. A missing key yields the zero [Series], which is empty. The methods of a series report
+// whether it has enough points, so a missing window never counts as zero demand.
 //
-// # What an answer means
+// # Meaning of an answer
 //
-// A kind that the request leaves out has no opinion, and the pool stays as it is
-// for it; zero asks for none. A signal that has no opinion at all returns
-// [ErrNoOpinion], one whose data is too old for one [ErrStale], and both may be
-// wrapped in a sentence that says why. Any other error, a panic and an invalid
-// request reach the autoscaler as an error: they are never taken as "no opinion".
+// If the request omits a kind, the signal has no opinion on it, and the pool does not change for it. Zero means that
+// none is needed. A signal without any opinion returns [ErrNoOpinion], and one whose data is too old returns
+// [ErrStale]. Both may be wrapped in a sentence with the reason. Any other error, a panic and an invalid request reach
+// the autoscaler as an error, never as "no opinion".
 //
-// What a signal says with [Explain] is shown to the operator who asks why the
-// pool was scaled.
+// The text of [Explain] is shown to operators as the reason why the pool was scaled.
 //
 // # Concurrency
 //
-// [Serve] calls Value from one goroutine for each connection. Usually there is
-// one, but a swap, a standby or an abandoned evaluation brings a second: a signal
-// that keeps state guards it. An Input is the callee's to keep.
+// [Serve] calls Value from one goroutine per connection. Usually there is one connection. A swap, a standby or an
+// abandoned evaluation adds a second one, so a signal with state must guard it. An Input belongs to the callee.
 package signals

@@ -8,7 +8,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/signals"
 )
 
-// requests asks for one cpu per so many requests in a second.
+// requests requests one CPU for a number of requests per second.
 type requests struct{}
 
 func (requests) Value(ctx context.Context, in signals.Input) (resource.Request, error) {
@@ -24,7 +24,7 @@ func (requests) Value(ctx context.Context, in signals.Input) (resource.Request, 
 	return resource.Request{}.With(resource.CPUs, rate/perCPU), nil
 }
 
-// A signal is tested without a socket: it is a function of its input.
+// A signal is a function of its input, so a test needs no socket.
 func ExampleSignal() {
 	in := signals.Input{
 		Parameters: signals.Parameters{"requests_per_cpu": 50.0},

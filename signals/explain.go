@@ -11,16 +11,14 @@ import (
 )
 
 var (
-	// ErrNoOpinion: the signal has nothing to ask for or against. Wrapped with %w,
-	// the text around it is the answer's explanation.
+	// ErrNoOpinion: the signal requests nothing. If it is wrapped with %w, the text around it is the answer's
+	// explanation.
 	ErrNoOpinion = errors.New("no opinion")
-	// ErrStale: the signal's data is too old to tell from. Wrapped with %w, the
-	// text around it is the answer's explanation.
+	// ErrStale: the signal's data is too old. If it is wrapped with %w, the text around it is the answer's explanation.
 	ErrStale = errors.New("stale")
 )
 
-// verdictOf returns the verdict that Value's error stands for, VerdictValue if
-// none, and what the error says beside it.
+// verdictOf returns the verdict for an error of Value, or VerdictValue, and the error's additional text.
 func verdictOf(err error) (verdict sigproto.Verdict, why string) {
 	var sentinel error
 	switch {
@@ -37,7 +35,7 @@ func verdictOf(err error) (verdict sigproto.Verdict, why string) {
 	return verdict, strings.TrimSuffix(err.Error(), ": "+sentinel.Error())
 }
 
-// noteKey is where a context holds the note of an evaluation.
+// noteKey is the context key of an evaluation's note.
 type noteKey struct{}
 
 type note struct {
@@ -45,10 +43,9 @@ type note struct {
 	text string
 }
 
-// Explain says to people how the answer came about; ctx is the one that Value
-// got. The last call counts. It is shown as one line: what does not print becomes
-// a space, and what is longer than 1024 bytes is cut. It may be called from any
-// goroutine, and does nothing outside of an evaluation.
+// Explain sets the explanation of the answer, for operators. ctx is the context of Value. The last call counts. The
+// text is shown as one line: non-printable characters become spaces, and it is cut at 1024 bytes. It may be called from
+// any goroutine. Outside of an evaluation it does nothing.
 func Explain(ctx context.Context, format string, args ...any) {
 	n, ok := ctx.Value(noteKey{}).(*note)
 	if !ok {
@@ -60,9 +57,8 @@ func Explain(ctx context.Context, format string, args ...any) {
 	n.text = text
 }
 
-// WithExplanation returns a context for one call of Value, and a function that
-// returns what was said there with Explain. [Serve] makes one for each
-// evaluation, and a test may make its own.
+// WithExplanation returns a context for one call of Value, and a function that returns the text set with Explain.
+// [Serve] calls it for each evaluation, and a test may call it too.
 func WithExplanation(ctx context.Context) (_ context.Context, explanation func() string) {
 	n := new(note)
 	return context.WithValue(ctx, noteKey{}, n), func() string {

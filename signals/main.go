@@ -11,9 +11,9 @@ import (
 	"syscall"
 )
 
-// Main is what the main function of a signal's program calls. The arguments are
-// NAMESPACE NAME APP. It serves s until SIGTERM or SIGINT, logs to standard error
-// and exits: 0 after a signal to end, 1 after an error, 2 for wrong arguments.
+// Main is the body of a signal's main function. The command line arguments are NAMESPACE NAME APP. It serves s until
+// SIGTERM or SIGINT, logs to standard error and exits: 0 after one of these signals, 1 after an error, 2 for wrong
+// arguments.
 func Main(s Signal) {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	code := run(ctx, s, os.Args, os.Stderr)

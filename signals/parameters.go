@@ -6,9 +6,8 @@ import (
 	"time"
 )
 
-// Parameters are a signal's own settings. Each accessor returns fallback if the
-// parameter is absent or null, and an error that names it if it is something
-// else than asked for.
+// Parameters are a signal's own settings. Each accessor returns fallback if the parameter is missing or null. It
+// returns an error with the name if the parameter has another type.
 type Parameters map[string]any
 
 // Float returns a number.
@@ -28,12 +27,12 @@ func (p Parameters) Int(name string, fallback int) (int, error) {
 	return int(x), nil
 }
 
-// String returns a text.
+// String returns a string.
 func (p Parameters) String(name, fallback string) (string, error) {
 	return get(p, name, fallback, "a string")
 }
 
-// Bool returns true or false.
+// Bool returns a boolean.
 func (p Parameters) Bool(name string, fallback bool) (bool, error) {
 	return get(p, name, fallback, "true or false")
 }

@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// Series is a window of one metric, from the oldest point to the newest. Times
-// and Values have the same length, and values are finite. The zero Series is
-// empty.
+// Series is a window of one metric, oldest point first. Times and Values have the same length. Values are finite. The
+// zero Series is empty.
 type Series struct {
 	Times  []int64 // unix seconds
 	Values []float64
@@ -34,8 +33,7 @@ func (s Series) Last() (float64, bool) {
 	return s.Values[len(s.Values)-1], true
 }
 
-// Mean returns the arithmetic mean of the values, whatever lies between their
-// times, and whether there are any.
+// Mean returns the unweighted arithmetic mean of the values, and whether there are any.
 func (s Series) Mean() (float64, bool) {
 	if len(s.Values) == 0 {
 		return 0, false
@@ -43,7 +41,7 @@ func (s Series) Mean() (float64, bool) {
 	n := float64(len(s.Values))
 	var mean float64
 	for _, v := range s.Values {
-		mean += v / n // divided first: the sum may not fit
+		mean += v / n // divided first: the sum may overflow
 	}
 	return mean, true
 }
@@ -56,10 +54,8 @@ func (s Series) Max() (float64, bool) {
 	return slices.Max(s.Values), true
 }
 
-// Quantile returns the value below which the share q of the values lies, from 0
-// (smallest) to 1 (largest), linear between two values (type 7 of Hyndman and
-// Fan, as most tools do). It reports false if there are no values, or q is not
-// in [0, 1].
+// Quantile returns the q-quantile of the values, from 0 (smallest) to 1 (largest), with linear interpolation (type 7 of
+// Hyndman and Fan, the most common one). ok is false if there are no values or q is not in [0, 1].
 func (s Series) Quantile(q float64) (float64, bool) {
 	if len(s.Values) == 0 || !(q >= 0 && q <= 1) {
 		return 0, false
@@ -72,9 +68,8 @@ func (s Series) Quantile(q float64) (float64, bool) {
 	return sorted[below]*(1-part) + sorted[above]*part, true
 }
 
-// Rate returns the increase per second of a counter over the window. A value
-// that is smaller than the one before it is a counter that began again at 0. It
-// reports false if there are not two points at different times.
+// Rate returns the increase per second of a counter over the window. A decrease counts as a restart of the counter at
+// 0. ok is false without two points at different times.
 func (s Series) Rate() (float64, bool) {
 	if len(s.Times) < 2 {
 		return 0, false

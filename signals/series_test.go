@@ -29,7 +29,7 @@ func TestSeries(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		series Series
-		want   map[string]float64 // a name that lacks has no answer
+		want   map[string]float64 // a missing name has no answer
 	}{
 		{"empty", Series{}, map[string]float64{}},
 		{"one point", every(60, 3), map[string]float64{"last": 3, "mean": 3, "max": 3, "median": 3, "p0": 3, "p100": 3}},

@@ -15,13 +15,12 @@ import (
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
-// ServeConfig says which signal this is, in the words that bootstrap passes as
-// arguments. They make the socket's address.
+// ServeConfig identifies the signal, with the arguments that bootstrap passes. They determine the socket's address.
 type ServeConfig struct {
 	Namespace string
 	Name      string
 	App       string
-	Log       *slog.Logger // nil: nothing is logged
+	Log       *slog.Logger // nil: no log
 }
 
 // Validate returns every problem of the configuration.
@@ -41,9 +40,8 @@ func (c ServeConfig) Validate() error {
 
 func (c ServeConfig) address() string { return sigproto.Address(c.Namespace, c.Name, c.App) }
 
-// Serve answers autoscalers with s until ctx ends, which is no error. It returns
-// after the last connection has been closed and the last call of Value has
-// returned.
+// Serve answers autoscalers with s until ctx ends, which is not an error. It returns after the last connection has been
+// closed and the last call of Value has returned.
 func Serve(ctx context.Context, s Signal, config ServeConfig) error {
 	if err := config.Validate(); err != nil {
 		return err
@@ -55,8 +53,8 @@ func Serve(ctx context.Context, s Signal, config ServeConfig) error {
 	return ServeListener(ctx, s, listener, config)
 }
 
-// ServeListener is Serve on a listener that is open already, and closes it. It accepts what
-// a [sigproto.Guard] admits.
+// ServeListener is Serve with an open listener, which it closes. It accepts the connections that a [sigproto.Guard]
+// accepts.
 func ServeListener(ctx context.Context, s Signal, listener net.Listener, config ServeConfig) error {
 	defer listener.Close()
 	listener = sigproto.Guard(listener)
@@ -70,7 +68,7 @@ func ServeListener(ctx context.Context, s Signal, listener net.Listener, config 
 	defer wg.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()                                                  // before the wait, also if Accept fails
-	stop := context.AfterFunc(ctx, func() { _ = listener.Close() }) // ends Accept, after ctx is seen to be over
+	stop := context.AfterFunc(ctx, func() { _ = listener.Close() }) // ends Accept after ctx has ended
 	defer stop()
 	for {
 		conn, err := listener.Accept()
@@ -81,7 +79,7 @@ func ServeListener(ctx context.Context, s Signal, listener net.Listener, config 
 			return nil
 		}
 		if crowded(err) {
-			config.Log.Warn("no more connections for now", "err", err)
+			config.Log.Warn("out of file descriptors, retrying accept", "err", err)
 			select {
 			case <-ctx.Done():
 				return nil
@@ -96,16 +94,16 @@ func ServeListener(ctx context.Context, s Signal, listener net.Listener, config 
 	}
 }
 
-// crowdedPause is the wait for a descriptor to come free.
+// crowdedPause is the pause before the next attempt to accept.
 const crowdedPause = 100 * time.Millisecond
 
-// crowded reports whether there are no descriptors for another connection. Anyone
-// on this host may have taken them, which must not end those that are served.
+// crowded reports whether there is no descriptor for another connection. Other processes may have used them up, so open
+// connections must continue.
 func crowded(err error) bool {
 	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
 }
 
-// serveConn answers one autoscaler until it hangs up, errs, or ctx ends.
+// serveConn answers one autoscaler until it closes the connection, violates the protocol, or ctx ends.
 func serveConn(ctx context.Context, s Signal, conn net.Conn, config ServeConfig) {
 	defer conn.Close()
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
@@ -113,8 +111,8 @@ func serveConn(ctx context.Context, s Signal, conn net.Conn, config ServeConfig)
 	wire := sigproto.NewServerConn(conn, sigproto.ServerConfig{})
 	hello, err := wire.ReadHello()
 	if err != nil {
-		if ctx.Err() == nil && !errors.Is(err, io.EOF) { // a connection that only probes says nothing
-			config.Log.Warn("hello is not good", "err", err)
+		if ctx.Err() == nil && !errors.Is(err, io.EOF) { // a probe connects and sends nothing
+			config.Log.Warn("invalid hello", "err", err)
 		}
 		return
 	}
@@ -133,8 +131,7 @@ func serveConn(ctx context.Context, s Signal, conn net.Conn, config ServeConfig)
 	}
 }
 
-// serveEvaluation answers or refuses one evaluation. Its error ends the
-// connection.
+// serveEvaluation answers or refuses one evaluation. An error ends the connection.
 func serveEvaluation(ctx context.Context, s Signal, wire *sigproto.ServerConn, hello sigproto.Hello, config ServeConfig) error {
 	e, err := wire.Next()
 	if errors.Is(err, sigproto.ErrBody) {
@@ -151,16 +148,16 @@ func serveEvaluation(ctx context.Context, s Signal, wire *sigproto.ServerConn, h
 	response, err := answer(watched, s, newInput(config.App, hello, e))
 	stop()
 	if err != nil && ctx.Err() != nil {
-		return context.Cause(ctx) // it is the end of Serve, not of the signal's wits: a refusal would be its answer
+		return context.Cause(ctx) // Serve is ending; a refusal would report a failure of the signal
 	}
 	if err != nil {
-		config.Log.Error("no value", "err", err)
+		config.Log.Error("evaluation failed", "err", err)
 		return wire.Refuse()
 	}
 	return wire.Answer(response)
 }
 
-// answer asks the signal; a panic and an invalid request are errors.
+// answer calls the signal. A panic and an invalid request are errors.
 func answer(ctx context.Context, s Signal, in Input) (response sigproto.Response, err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -11,23 +11,22 @@ import (
 
 // Signal turns metrics into a request.
 type Signal interface {
-	// Value returns what the application needs now. ctx ends when the answer is
-	// of no use any more. The errors ErrNoOpinion and ErrStale, also wrapped, are
-	// answers, and the request is ignored; any other error is a failure.
+	// Value returns what the application needs now. ctx ends when the answer is no longer needed. ErrNoOpinion and
+	// ErrStale, also wrapped, are answers; the request is then ignored. Any other error is a failure.
 	Value(ctx context.Context, in Input) (resource.Request, error)
 }
 
-// Input is what a signal decides from.
+// Input is the input of a signal's decision.
 type Input struct {
-	Now        time.Time // of the tick, in whole seconds; use it instead of the clock
+	Now        time.Time // time of the tick, in whole seconds; use it instead of the clock
 	Cluster    string
 	Pool       string
-	App        string            // whom the signal speaks for
+	App        string            // the application that the signal serves
 	Parameters Parameters        // from the pool's file
 	Metrics    map[string]Series // by key, see the package comment
 }
 
-// newInput joins what came over the wire.
+// newInput builds the input from a hello and an evaluation.
 func newInput(app string, hello sigproto.Hello, e sigproto.Evaluation) Input {
 	in := Input{
 		Now:        time.Unix(e.Timestamp, 0).UTC(),
@@ -56,8 +55,7 @@ func toWire(r resource.Request) sigproto.Resources {
 	}
 }
 
-// appOf returns the app that the third argument names: a second process for one
-// app on one host is told APP~1, to make a socket of its own.
+// appOf returns the app in the third argument. A second process for an app on one host gets APP~1, for its own socket.
 func appOf(argument string) string {
 	app, _, _ := strings.Cut(argument, "~")
 	return app

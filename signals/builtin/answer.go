@@ -10,16 +10,15 @@ import (
 	"github.com/weirkeeper/weirkeeper/signals"
 )
 
-// need is how much of a kind is needed, before headroom.
+// need is the amount of a kind that is needed, before headroom.
 type need struct {
 	value float64
-	least float64 // to be asked for, with headroom
-	why   string  // how it came about
+	least float64 // minimum of the request, including headroom
+	why   string  // explanation of value
 	known bool
 }
 
-// answer asks for what is needed of each kind, with headroom and within bounds,
-// and explains it.
+// answer requests the needed amount of each kind, with headroom and within bounds, and explains it.
 func answer(ctx context.Context, in signals.Input, of func(resource.Kind) (need, error)) (resource.Request, error) {
 	headroom, err := factor(in, "headroom", 1)
 	if err != nil {
@@ -51,7 +50,7 @@ func answer(ctx context.Context, in signals.Input, of func(resource.Kind) (need,
 	return request, nil
 }
 
-// factor returns a parameter that is a number above 0.
+// factor returns a parameter that must be a number above 0.
 func factor(in signals.Input, name string, fallback float64) (float64, error) {
 	x, err := in.Parameters.Float(name, fallback)
 	if err != nil {

@@ -12,13 +12,13 @@ import (
 	"github.com/weirkeeper/weirkeeper/signals"
 )
 
-// Shipped is a signal that weir ships, with its name in the files and commands.
+// Shipped is a signal that weir ships. Name is used in files and commands.
 type Shipped struct {
 	Name   string
 	Signal signals.Signal
 }
 
-// All returns the shipped signals, in order of name.
+// All returns the shipped signals, sorted by name.
 func All() []Shipped {
 	return []Shipped{
 		{"default", Default{}},
@@ -27,7 +27,7 @@ func All() []Shipped {
 	}
 }
 
-// Names returns the names of all signals, in order.
+// Names returns the sorted names of all signals.
 func Names() []string {
 	var names []string
 	for _, s := range All() {
@@ -36,7 +36,7 @@ func Names() []string {
 	return names
 }
 
-// Named returns the signal of that name.
+// Named returns the signal with a name.
 func Named(name string) (signals.Signal, error) {
 	for _, s := range All() {
 		if s.Name == name {
@@ -46,14 +46,13 @@ func Named(name string) (signals.Signal, error) {
 	return nil, fmt.Errorf("no signal %q is built in: want one of %s", name, strings.Join(Names(), ", "))
 }
 
-// Default asks for what was allocated lately: for cpus, mem and disk
+// Default requests the recent allocation of cpus, mem and disk:
 //
 //	request = headroom * max(window of {kind}_allocated)
 //
-// It follows Clusterman's default signal, which asks for the recent allocation.
-// The maximum over the window lets a short dip not shrink the pool; the window's
-// range says how long demand must be lower before it does. The parameter headroom
-// is a factor above 0, by default 1.
+// It follows Clusterman's default signal. Because of the maximum, a short dip does not shrink the pool. The window's
+// range defines how long demand must be lower before the request falls. The parameter headroom is a factor above 0, by
+// default 1.
 type Default struct{}
 
 // Value implements [signals.Signal].
@@ -65,20 +64,16 @@ func (Default) Value(ctx context.Context, in signals.Input) (resource.Request, e
 	})
 }
 
-// InstanceCount asks for what applications should have running: for cpus, mem and
-// disk
+// InstanceCount requests the resources of the expected instances, for cpus, mem and disk:
 //
 //	request = max(min_{kind}, headroom * last(window of {kind}_expected))
 //
-// The harmonizer writes these metrics: the expected instances of each app times
-// the footprint of one, and under the bare name their sum over the pool. It writes
-// nothing while it does not know the counts, so a last point is a known one.
+// The harmonizer writes these metrics: for each app, the number of expected instances times the resources of one, and
+// without an app their sum over the pool. It writes no point while the counts are unknown, so the last point is valid.
 //
-// The parameter app names one app, of which alone is asked: its window is
-// {kind}_expected|app=NAME. Without it the pool's sum is taken or, if the windows
-// are of a single app, that app's. The parameter headroom is a factor above 0, by
-// default 1; min_cpus, min_mem and min_disk are what is asked for at least of a
-// kind that is known, by default 0.
+// If the parameter app is set, only that app counts: its window is {kind}_expected|app=NAME. Otherwise the pool's sum
+// counts or, if there are only windows of a single app, that app's. The parameter headroom is a factor above 0, by
+// default 1. min_cpus, min_mem and min_disk are lower bounds of the request for a known kind, by default 0.
 type InstanceCount struct{}
 
 // Value implements [signals.Signal].
@@ -104,7 +99,7 @@ func (InstanceCount) Value(ctx context.Context, in signals.Input) (resource.Requ
 	})
 }
 
-// expected returns the key of the window that tells of a kind.
+// expected returns the key of the window for a kind.
 func expected(in signals.Input, k resource.Kind, app string) (string, error) {
 	pool := k.String() + "_expected"
 	if app != "" {
@@ -126,19 +121,16 @@ func expected(in signals.Input, k resource.Kind, app string) (string, error) {
 		return keys[0], nil
 	}
 	slices.Sort(keys)
-	return "", fmt.Errorf(`windows of %d apps and none of the pool, the first is %s: name an app in the parameter "app"`, len(keys), keys[0])
+	return "", fmt.Errorf(`windows of %d apps but not of the pool, the first is %s: name an app in the parameter "app"`, len(keys), keys[0])
 }
 
-// Pending asks for what is allocated and, doubled, for what waits for room: for
-// cpus, mem and disk
+// Pending requests the allocation plus a multiple of the pending requests, for cpus, mem and disk:
 //
 //	request = headroom * (last({kind}_allocated) + pending_multiplier * last({kind}_pending))
 //
-// It is Clusterman's PendingPods, version 1: the sum of the pending requests times
-// a multiplier, plus the allocation. Both are of now, so the last points count.
-// The placer or whoever schedules writes {kind}_pending, zero too; without a point
-// of both, it is unknown what is needed of that kind. The parameters are factors
-// above 0: pending_multiplier by default 2, headroom by default 1.
+// It is Clusterman's PendingPods, version 1. Both values are current, so the last points count. The placer or another
+// scheduler writes {kind}_pending, including zeros. Without a point of both, the need for that kind is unknown. The
+// parameters are factors above 0: pending_multiplier by default 2, headroom by default 1.
 type Pending struct{}
 
 // Value implements [signals.Signal].

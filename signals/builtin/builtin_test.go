@@ -17,13 +17,13 @@ func window(values ...float64) signals.Series {
 
 type windows = map[string]signals.Series
 
-// test is one question to a signal.
+// test is one request to a signal.
 type test struct {
 	name       string
 	metrics    windows
 	parameters signals.Parameters
 	want       resource.Request
-	wrong      string // part of the error; empty: none
+	wrong      string // part of the error; empty: no error
 	why        string // part of the explanation
 }
 
@@ -31,7 +31,7 @@ func ask(cpus, mem float64) resource.Request {
 	return resource.Request{}.With(resource.CPUs, cpus).With(resource.Mem, mem)
 }
 
-// run asks; no opinion is an error that is ErrNoOpinion.
+// run calls the signal. No opinion is the error ErrNoOpinion.
 func run(t *testing.T, s signals.Signal, tests []test) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -93,8 +93,7 @@ func TestInstanceCount(t *testing.T) {
 	})
 }
 
-// The first cases are those of Clusterman's own suite: two containers of 1.5 cpus,
-// with 1500 and 3500 MB.
+// The first cases are from Clusterman's own suite: two containers of 1.5 cpus, with 1500 and 3500 MB.
 func TestPending(t *testing.T) {
 	of := func(cpus, mem, disk, pendingCPUs, pendingMem, pendingDisk float64) windows {
 		return windows{

@@ -1,9 +1,7 @@
-// Package builtin holds the signals that Weirkeeper ships: [Default],
-// [InstanceCount] and [Pending]; [Named] returns one by the name that
-// configuration and command line use. They are ordinary signals over package
-// signals, without state: their values may be used concurrently.
+// Package builtin holds the signals that Weirkeeper ships: [Default], [InstanceCount] and [Pending]. [Named] returns a
+// signal by its name in configuration and on the command line. They are ordinary signals of package signals without
+// state, so their values may be used concurrently.
 //
-// All of them speak for cpus, mem and disk and have no opinion on gpus. A kind
-// whose window is empty is unknown: they have no opinion on it, and if all are
-// unknown none at all. With each answer they explain how it came about.
+// They request cpus, mem and disk, and have no opinion on gpus. A kind with an empty window is unknown, and they have
+// no opinion on it. If all kinds are unknown, they have no opinion at all. Each answer has an explanation.
 package builtin

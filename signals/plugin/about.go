@@ -19,52 +19,52 @@ const (
 	schemaDialect = "https://json-schema.org/draft/2020-12/schema"
 )
 
-// Describer is a [signals.Signal] that tells more of itself than its build does.
+// Describer is a [signals.Signal] that describes itself beyond its build information.
 type Describer interface {
 	About() About
 }
 
-// About is what a signal tells of itself. The zero value is good.
+// About is a signal's description of itself. The zero value is valid.
 type About struct {
-	Name       string      // empty: that of the program's package
-	Version    string      // empty: that of the module, as the build has it
-	Metrics    []Metric    // without which it has no opinion
-	Parameters []Parameter // all that it reads; nil: it does not tell
+	Name       string      // empty: the name of the program's package
+	Version    string      // empty: the module's version in the build information
+	Metrics    []Metric    // required for an opinion
+	Parameters []Parameter // all parameters that it reads; nil: unspecified
 }
 
 // Metric is one entry of a pool file's required_metrics.
 type Metric struct {
 	Name  string
 	Type  MetricType
-	Range time.Duration // how much of its past is of use, in whole seconds; 0: it does not tell
+	Range time.Duration // useful history, in whole seconds; 0: unspecified
 	Regex bool          // Name is a regular expression
 }
 
-// MetricType says where a metric comes from.
+// MetricType is the source of a metric.
 type MetricType string
 
 // The types of metrics.
 const (
-	SystemMetrics  MetricType = "system_metrics"  // what the pool's machines use and have
-	AppMetrics     MetricType = "app_metrics"     // what the application itself writes
-	Metadata       MetricType = "metadata"        // what is known of the pool
-	InstanceCounts MetricType = "instance_counts" // what the harmonizer counts
+	SystemMetrics  MetricType = "system_metrics"  // use and capacity of the pool's machines
+	AppMetrics     MetricType = "app_metrics"     // written by the application itself
+	Metadata       MetricType = "metadata"        // facts about the pool
+	InstanceCounts MetricType = "instance_counts" // written by the harmonizer
 )
 
-// Parameter is one setting that a pool file may make.
+// Parameter is a setting in a pool file.
 type Parameter struct {
 	Name    string
 	Type    ParameterType
-	Default any    // of a type that JSON has, or a time.Duration; nil: there is none
-	About   string // one line, for people; may be empty
+	Default any    // a JSON value or a time.Duration; nil: no default
+	About   string // one line of documentation; may be empty
 }
 
-// ParameterType says how a parameter is written, and read from signals.Parameters.
+// ParameterType is the type of a parameter, and names its accessor in signals.Parameters.
 type ParameterType string
 
 // The types of parameters.
 const (
-	Any      ParameterType = ""         // whatever a pool file can hold
+	Any      ParameterType = ""         // any value of a pool file
 	Number   ParameterType = "number"   // Parameters.Float
 	Integer  ParameterType = "integer"  // Parameters.Int
 	Text     ParameterType = "string"   // Parameters.String
@@ -102,8 +102,7 @@ func (a About) Validate() error {
 	return errors.Join(errs...)
 }
 
-// describe returns what is answered to bootstrap, of a signal that may be a
-// Describer, in a program that may know how it was built.
+// describe returns the response for bootstrap. signal may be a Describer, and build may be nil.
 func describe(signal any, build *debug.BuildInfo) (*signalv1.DescribeResponse, error) {
 	var about About
 	if d, ok := signal.(Describer); ok {
@@ -131,7 +130,7 @@ func describe(signal any, build *debug.BuildInfo) (*signalv1.DescribeResponse, e
 	return answer, nil
 }
 
-// fillFromBuild fills in what the author left to the build.
+// fillFromBuild sets empty fields from the build information.
 func fillFromBuild(answer *signalv1.DescribeResponse, build *debug.BuildInfo) {
 	if build == nil {
 		return
@@ -149,8 +148,7 @@ func fillFromBuild(answer *signalv1.DescribeResponse, build *debug.BuildInfo) {
 	}
 }
 
-// schemaOf returns a JSON Schema that knows these parameters and no others; nil
-// if the signal does not tell.
+// schemaOf returns a JSON Schema with exactly these parameters, or nil if they are unspecified.
 func schemaOf(parameters []Parameter) ([]byte, error) {
 	if parameters == nil {
 		return nil, nil
@@ -175,7 +173,7 @@ func schemaOf(parameters []Parameter) ([]byte, error) {
 	})
 }
 
-// schemaTypes says what each type is in JSON Schema.
+// schemaTypes maps each type to JSON Schema.
 var schemaTypes = map[ParameterType]map[string]any{
 	Any:      {},
 	Number:   {"type": "number"},

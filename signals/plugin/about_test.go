@@ -13,7 +13,7 @@ import (
 	signalv1 "github.com/weirkeeper/weirkeeper/proto/signal/v1"
 )
 
-// described is a Describer, of which nothing else is used.
+// described is a Describer; its other methods are not used.
 type described About
 
 func (d described) About() About { return About(d) }

@@ -21,16 +21,15 @@ import (
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
-// Bounds of what the host may send, on each connection.
+// Bounds per connection from the host.
 const (
 	maxRequest   = 64 << 10 // bytes of a message
 	maxHeaders   = 16 << 10 // bytes of a call's headers
-	maxStreams   = 16       // calls at a time
+	maxStreams   = 16       // concurrent calls
 	connectLimit = 10 * time.Second
 )
 
-// listen opens the socket of the control plane. The guard admits the same users as that of
-// the signal's own socket does.
+// listen opens the socket of the control connection. It accepts the same users as the signal's own socket.
 func listen(path string) (net.Listener, error) {
 	l, err := net.Listen("unix", path)
 	if err != nil {
@@ -39,14 +38,13 @@ func listen(path string) (net.Listener, error) {
 	return sigproto.Guard(l), nil
 }
 
-// serveControl listens in the host's folder, writes the handshake to stdout, and
-// serves the control plane until ctx ends or the host requests the end. Neither is
-// an error.
+// serveControl listens in the host's folder, writes the handshake to stdout, and serves the control connection until
+// ctx ends or the host requests shutdown. Neither is an error.
 func serveControl(ctx context.Context, answer *signalv1.DescribeResponse, stdout io.Writer) error {
 	if os.Getenv(signalv1.TLSKey) != "" {
 		return fmt.Errorf("serve the control plane: the host set %s, and a signal has no TLS: start the program with bootstrap", signalv1.TLSKey)
 	}
-	// The name is short: the address of a socket has at most 107 bytes.
+	// The name is short, because a socket address has at most 107 bytes.
 	path := filepath.Join(socketFolder(), fmt.Sprintf("plugin%d", rand.Uint32()))
 	listener, err := listen(path)
 	if err != nil {
@@ -74,7 +72,7 @@ func serveControl(ctx context.Context, answer *signalv1.DescribeResponse, stdout
 	}
 	server.Stop()
 	serving.Wait()
-	if errors.Is(errServe, grpc.ErrServerStopped) { // Stop came before Serve
+	if errors.Is(errServe, grpc.ErrServerStopped) { // Stop was called before Serve
 		errServe = nil
 	}
 	if err := errors.Join(errStdout, errServe); err != nil {
@@ -83,7 +81,7 @@ func serveControl(ctx context.Context, answer *signalv1.DescribeResponse, stdout
 	return nil
 }
 
-// socketFolder returns the folder that the host made for the signal's socket.
+// socketFolder returns the folder that the host created for the signal's socket.
 func socketFolder() string {
 	if folder := os.Getenv(signalv1.FolderKey); folder != "" {
 		return folder
@@ -102,8 +100,8 @@ func (c *control) Describe(context.Context, *signalv1.DescribeRequest) (*signalv
 	return c.answer, nil
 }
 
-// shutdownService returns go-plugin's service by which a host ends its plugin.
-// go-plugin exports no code for it. The messages are empty.
+// shutdownService returns go-plugin's service by which a host ends its plugin. go-plugin exports no code for it. The
+// messages are empty.
 func shutdownService(end func()) *grpc.ServiceDesc {
 	shutdown := func(_ any, _ context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
 		message := new(emptypb.Empty)

@@ -16,8 +16,8 @@ import (
 	signalv1 "github.com/weirkeeper/weirkeeper/proto/signal/v1"
 )
 
-// The handshake names a socket in the host's folder, which goes with the server.
-// How a host uses it is tested in bootstrap/control.
+// The handshake names a socket in the host's folder, which is removed with the server. Tests in bootstrap/control cover
+// its use by a host.
 func TestHandshakeNamesSocketInTheHostsFolder(t *testing.T) {
 	folder, err := os.MkdirTemp("", "weir") // t.TempDir is too long for a socket
 	if err != nil {
@@ -70,8 +70,8 @@ func TestServeControlFails(t *testing.T) {
 	}
 }
 
-// The control plane has the bounds of the signal's own socket: with too many connections
-// open it closes the next one.
+// The control connection has the bounds of the signal's own socket: if too many connections are open, the next one is
+// closed.
 func TestControlPlaneBoundsConnections(t *testing.T) {
 	folder, err := os.MkdirTemp("", "weir")
 	if err != nil {
@@ -98,7 +98,7 @@ func TestControlPlaneBoundsConnections(t *testing.T) {
 		}
 	}
 	var accepting sync.WaitGroup
-	accepting.Go(func() { _, _ = l.Accept() }) // it returns with the end of the listener
+	accepting.Go(func() { _, _ = l.Accept() }) // it returns when the listener is closed
 	last := dial()
 	if err := last.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
 		t.Fatal(err)

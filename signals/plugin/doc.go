@@ -1,15 +1,13 @@
-// Package plugin makes a signal a go-plugin, so that the bootstrap that starts it
-// knows what it is, what it needs and whether it is well. The main function of a
-// signal's program is one line:
+// Package plugin makes a signal a go-plugin, so that bootstrap can read its description and its health. The main
+// function of a signal's program is one line:
 //
 //	func main() { plugin.Main(requests{}) }
 //
-// Started by bootstrap, which sets a cookie in the environment, the program
-// speaks the handshake of go-plugin and serves signal.v1.Control beside the
-// socket on which it answers autoscalers. Started by hand, with NAMESPACE NAME
-// APP as arguments, the same program is a plain signal, as with [signals.Main].
+// Bootstrap starts the program with a cookie in its environment. Then the program uses the handshake of go-plugin and
+// serves signal.v1.Control beside its own socket. If a user starts it with the arguments NAMESPACE NAME APP, it is a
+// plain signal, as with [signals.Main].
 //
-// A signal that has more to tell is a [Describer]:
+// A signal with requirements or parameters is a [Describer]:
 //
 //	func (requests) About() plugin.About {
 //		return plugin.About{
@@ -20,9 +18,8 @@
 //
 // # Output
 //
-// What the signal logs with log/slog or log reaches bootstrap's log with its
-// level and attributes. What it prints reaches that log as lines, but only after
-// the handshake: standard output must be silent until Main is called.
+// Records of log/slog or log appear in bootstrap's log with their level and attributes. Printed text appears there as
+// lines, but only after the handshake: the program must not write to standard output before it calls Main.
 //
 // # Concurrency
 //

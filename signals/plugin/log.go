@@ -5,16 +5,16 @@ import (
 	"log/slog"
 )
 
-// timeFormat is that of hclog's JSON.
+// timeFormat is the time format of hclog's JSON.
 const timeFormat = "2006-01-02T15:04:05.000000Z07:00"
 
-// newLog returns a logger whose lines are hclog's JSON, which the host of a
-// go-plugin takes apart again. All levels are written: the host chooses.
+// newLog returns a logger that writes hclog's JSON, which the host of a go-plugin parses. It writes all levels; the
+// host filters them.
 func newLog(w io.Writer) *slog.Logger {
 	return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: slog.Level(-8), ReplaceAttr: asHCLog}))
 }
 
-// asHCLog gives a record's own attributes the names and forms of hclog.
+// asHCLog converts a record's own attributes to hclog's names and formats.
 func asHCLog(groups []string, a slog.Attr) slog.Attr {
 	if len(groups) > 0 {
 		return a
@@ -37,7 +37,7 @@ func asHCLog(groups []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// levelName returns hclog's name for the nearest level that is not higher.
+// levelName returns hclog's name of the nearest level that is not higher.
 func levelName(level slog.Level) string {
 	switch {
 	case level < slog.LevelDebug:

@@ -17,12 +17,11 @@ import (
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
-// Main is what the main function of a signal's program calls. The arguments are
-// NAMESPACE NAME APP. It serves s until SIGTERM, SIGINT, or until its host asks
-// it to end, and exits as [signals.Main] does: 0 when it was told to end, 1 after
-// an error, 2 for wrong arguments.
+// Main is the body of a signal's main function. The command line arguments are NAMESPACE NAME APP. It serves s until
+// SIGTERM, SIGINT or a shutdown request of its host. It exits as [signals.Main] does: 0 after one of these, 1 after an
+// error, 2 for wrong arguments.
 //
-// Under bootstrap its logger, which the host reads, is the default of log/slog.
+// Under bootstrap it sets the default logger of log/slog to one that the host reads.
 func Main(s signals.Signal) {
 	if !hosted() {
 		signals.Main(s) // does not return
@@ -33,10 +32,9 @@ func Main(s signals.Signal) {
 	os.Exit(code)
 }
 
-// Serve is Main for a program that has a command line and an end of its own: it
-// serves s as config says, under bootstrap as a go-plugin, until ctx ends, which
-// is no error, or the host asks for the end. Under bootstrap a log to the host takes
-// the place of config's, and of the default of log/slog. It is called once.
+// Serve is Main for a program with its own command line. It serves s according to config, under bootstrap as a
+// go-plugin, until ctx ends or the host requests shutdown; neither is an error. Under bootstrap a logger to the host
+// replaces config's logger and the default of log/slog. Call it once.
 func Serve(ctx context.Context, s signals.Signal, config signals.ServeConfig) error {
 	if !hosted() {
 		return signals.Serve(ctx, s, config)
@@ -68,14 +66,13 @@ func run(ctx context.Context, s signals.Signal, args []string, stderr io.Writer)
 	return 0
 }
 
-// serve serves the signal's socket and the control plane until ctx ends or one of
-// them does. The socket listens before the handshake is written: who has seen
-// the one can use the other.
+// serve serves the signal's socket and the control connection until ctx ends or one of them does. The socket listens
+// before the handshake is written, so a reader of the handshake can use it.
 func serve(ctx context.Context, s signals.Signal, config signals.ServeConfig) error {
 	if err := config.Validate(); err != nil {
 		return err
 	}
-	build, _ := debug.ReadBuildInfo() // nil: it was not built with modules
+	build, _ := debug.ReadBuildInfo() // nil: built without modules
 	answer, err := describe(s, build)
 	if err != nil {
 		return err

@@ -67,9 +67,9 @@ type restartError struct{ why string }
 
 func (e *restartError) Error() string { return "restart: " + e.why }
 
-// Fail reports that the child hangs. The child is killed, also if it is already stopping soon after, and its end counts
-// as a failure: the policy decides whether and when another starts. why appears in the status. Fail does not wait.
-// Without a child it does nothing.
+// Fail reports that the child hangs. The child is killed soon, even if SIGSTOP has stopped it. Its end counts as a
+// failure: the policy decides whether and when another starts. why appears in the status. Fail does not wait. Without a
+// child it does nothing.
 func (p *Process) Fail(why string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -50,8 +50,8 @@ func TestWarnOfHarmonizer(t *testing.T) {
 		{"well", harmonizer.Status{Leading: true, Complete: true}, ""},
 		{"no state", harmonizer.Status{Leading: true, Why: "known state: the bus is down"},
 			"! nothing is started or stopped now: known state: the bus is down\n"},
-		{"an outage of the source", harmonizer.Status{Leading: true, Repairing: true, Why: "expected state: the last whole pass is too old"},
-			"! nothing is stopped now, and only what ran before is started: expected state: the last whole pass is too old\n"},
+		{"an outage of the source", harmonizer.Status{Leading: true, Repairing: true, Why: "expected state: the last complete pass is too old"},
+			"! nothing is stopped now, and only what ran before is started: expected state: the last complete pass is too old\n"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var out strings.Builder

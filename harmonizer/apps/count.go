@@ -9,24 +9,24 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
-// Totals are sums over apps, under the names of the health manager's varz.
+// Totals are sums over apps, with the names of the health manager's varz.
 type Totals struct {
 	Apps             int     `json:"apps"`              // with a row
-	StartedApps      int     `json:"started_apps"`      // that should run
+	StartedApps      int     `json:"started_apps"`      // apps that should run
 	Instances        int     `json:"instances"`         // of apps with a row
-	StartedInstances int     `json:"started_instances"` // that should run: the sum of the next four
+	StartedInstances int     `json:"started_instances"` // instances that should run: the sum of the next four
 	Running          int     `json:"running_instances"`
 	Missing          int     `json:"missing_instances"`
 	Crashed          int     `json:"crashed_instances"`
 	Flapping         int     `json:"flapping_instances"`
 	Extra            int     `json:"extra_instances"`   // copies that should not run
-	Rowless          int     `json:"rowless_instances"` // of these, those whose app has no row and was not deleted
+	Rowless          int     `json:"rowless_instances"` // part of Extra: the app has no row and was not deleted
 	Crashes          int     `json:"crashes"`           // lines of the crash tables
 	Memory           float64 `json:"memory"`            // MB, of Instances
 	StartedMemory    float64 `json:"started_memory"`    // MB, of StartedInstances
 }
 
-// add adds so many times what the other ones are.
+// add adds o sign times.
 func (t *Totals) add(o Totals, sign int) {
 	t.Apps += sign * o.Apps
 	t.StartedApps += sign * o.StartedApps
@@ -41,13 +41,13 @@ func (t *Totals) add(o Totals, sign int) {
 	t.Crashes += sign * o.Crashes
 	t.Memory += float64(sign) * o.Memory
 	t.StartedMemory += float64(sign) * o.StartedMemory
-	if t.Apps == 0 { // what rounding left over
+	if t.Apps == 0 { // removes rounding errors
 		t.Memory, t.StartedMemory = 0, 0
 	}
 }
 
-// totals returns what the app adds to the sums. Each desired index is in one of
-// Running, Missing, Crashed and Flapping.
+// totals returns the app's part of the sums. Each desired index is in one of Running, Missing,
+// Crashed and Flapping.
 func (a *app) totals() Totals {
 	t := Totals{
 		Missing:  int(a.tally[missing]),
@@ -88,11 +88,10 @@ func (a *app) counts() message.AppCount {
 	}
 }
 
-// Counts returns the counts of a pool, in work proportional to its apps. A pool
-// that no app ever named has no counts. A deleted app stays in it until its last copy
-// is gone. An app whose row cannot be read, and of which no row stands, has an
-// unknown count, which is not zero: the counts of its pool are not complete, nor,
-// if its pool is unknown, are those of any other.
+// Counts returns the counts of a pool, in work proportional to its apps. A pool that no app
+// ever named has no counts. A deleted app stays until its last copy is gone. If an app's row
+// is unreadable and no earlier row is known, its count is unknown, not zero. Then the counts
+// of its pool are incomplete; if its pool is unknown too, those of every pool are.
 func (v View) Counts(now time.Time, name string) message.Counts {
 	c := message.Counts{Pool: name, At: now, Apps: map[string]message.AppCount{}}
 	if c.Complete, c.Why = v.Complete(); c.Complete {
@@ -106,21 +105,21 @@ func (v View) Counts(now time.Time, name string) message.Counts {
 	return c
 }
 
-// countable reports whether the counts of every app that may be in the pool are
-// known, and if not, why. It names the first app whose row cannot be read.
+// countable reports whether the counts of all apps that may be in the pool are known. If not,
+// it returns why, with the first app whose row is unreadable.
 func (v View) countable(pool string) (bool, string) {
 	for _, name := range slices.Sorted(maps.Keys(v.m.apps.unread)) {
 		if a := v.m.apps.lookup(name); a.pool == nil || a.pool == v.m.apps.pools[pool] {
-			return false, fmt.Sprintf("expected state: the row of app %s cannot be read", name)
+			return false, fmt.Sprintf("expected state: the row of app %s is unreadable", name)
 		}
 	}
 	if v.m.Busy() {
-		return false, "not all that was heard is taken in"
+		return false, "received events are still being processed"
 	}
 	return true, ""
 }
 
-// Revision returns a number that changes whenever the Counts of the pool do.
+// Revision returns a number that changes whenever the Counts of the pool change.
 func (v View) Revision(name string) uint64 {
 	if p := v.m.apps.pools[name]; p != nil {
 		return v.m.apps.revision + p.revision
@@ -128,11 +127,11 @@ func (v View) Revision(name string) uint64 {
 	return v.m.apps.revision
 }
 
-// Pools returns the names of the pools that apps ever named, in order.
+// Pools returns the names of all pools that apps ever named, in order.
 func (v View) Pools() []string { return slices.Sorted(maps.Keys(v.m.apps.pools)) }
 
-// Totals returns the sums of each pool, and of all apps, also those whose pool
-// is unknown. They cost nothing in proportion to the apps.
+// Totals returns the sums of each pool and of all apps, including apps with an unknown pool.
+// Its cost does not depend on the number of apps.
 func (v View) Totals() (pools map[string]Totals, all Totals) {
 	pools = make(map[string]Totals, len(v.m.apps.pools))
 	for name, p := range v.m.apps.pools {
@@ -141,8 +140,8 @@ func (v View) Totals() (pools map[string]Totals, all Totals) {
 	return pools, v.m.apps.total
 }
 
-// Sums returns the sums of the apps that carry a label, for each of its values,
-// in work proportional to all apps.
+// Sums returns, for each value of a label, the sums of the apps with that value. Its work is
+// proportional to all apps.
 func (v View) Sums(label string) map[string]Totals {
 	out := map[string]Totals{}
 	for _, a := range v.m.apps.list {
@@ -158,10 +157,10 @@ func (v View) Sums(label string) map[string]Totals {
 	return out
 }
 
-// Nodes returns the living nodes, and how many copies each has.
+// Nodes returns the living nodes with their number of copies.
 func (v View) Nodes() map[string]int { return maps.Collect(v.m.known.Nodes()) }
 
-// Queued returns how many starts and stops wait for their turn.
+// Queued returns the number of queued starts and stops.
 func (v View) Queued() (starts, stops int) {
 	return v.m.dispatch.starts.Len(), v.m.dispatch.stops.Len()
 }

@@ -7,20 +7,20 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/known"
 )
 
-// bus is how far the known state can be trusted.
+// bus is whether the known state can be trusted.
 type bus struct {
 	up      bool
 	fresh   bool           // every living node had time for a heartbeat
-	hearing instant        // since then, everything
-	awaited map[string]int // nodes of the harmonizer that led before, without a heartbeat since; and their copies
+	hearing instant        // all messages are received since then
+	awaited map[string]int // nodes of the previous leader without a heartbeat since -> their copies
 }
 
-// connect begins anew: silence counts from now on.
+// connect restarts the wait for heartbeats: silence counts from now on.
 func (b *bus) connect(now instant) { b.up, b.fresh, b.hearing = true, false, now }
 
 func (b *bus) disconnect() { b.up, b.fresh = false, false }
 
-// await makes the known state wait for the nodes that the store does not have.
+// await makes the known state wait for the given nodes that the store does not have.
 func (b *bus) await(nodes map[string]int, k *known.Store) {
 	b.awaited = maps.Clone(nodes)
 	for node := range k.Nodes() {
@@ -34,24 +34,24 @@ func (b *bus) complete() (bool, string) {
 	case !b.up:
 		return false, "known state: the bus is down"
 	case !b.fresh:
-		return false, "known state: heard for less than a heartbeat period"
+		return false, "known state: the bus is up for less than a heartbeat period"
 	case len(b.awaited) > 0:
-		return false, fmt.Sprintf("known state: %d nodes that were heard before are not yet", len(b.awaited))
+		return false, fmt.Sprintf("known state: %d earlier nodes have not sent a heartbeat yet", len(b.awaited))
 	}
 	return true, ""
 }
 
-// gate is what keeps nudges from leaving, whatever they ask for.
+// gate holds all nudges, whatever they request.
 type gate struct {
 	leading   bool // between Lead and Follow
-	acting    bool // both states were complete when last checked
-	repairing bool // the known state was, and the expected state once was
+	acting    bool // both states were complete at the last check
+	repairing bool // the known state was complete, and the expected state had been once
 	limit     *disruptionLimit
 	rowLoss   *rowLoss
 	backlog   *backlog
 }
 
-// closed returns the rule that lets no nudge leave: freshness, follow or brake.
+// closed returns the rule that holds all nudges: freshness, follow or brake.
 func (g *gate) closed() (hold, bool) {
 	switch {
 	case !g.acting && !g.repairing:
@@ -66,8 +66,8 @@ func (g *gate) closed() (hold, bool) {
 	return hold{}, false
 }
 
-// starts returns what starts wait for now: a closed gate, or, by rule queue, the
-// backlog and their turn. It reports whether that holds all of them.
+// starts returns what starts wait for now: a closed gate, or rule queue for the backlog and
+// their turn. It also reports whether all starts are held.
 func (g *gate) starts() (hold, bool) {
 	if h, closed := g.closed(); closed {
 		return h, true
@@ -75,9 +75,8 @@ func (g *gate) starts() (hold, bool) {
 	return hold{RuleQueue, WhyInTurn, 0}, g.backlog.pending()
 }
 
-// stops is starts for stops, which an incomplete expected state and an eased limit hold
-// too. Rule queue holds nothing
-// but the turn.
+// stops returns what stops wait for now. An incomplete expected state and a throttled limit
+// hold stops too. With rule queue, they wait only for their turn.
 func (g *gate) stops() hold {
 	h, held := g.starts()
 	if !g.acting {

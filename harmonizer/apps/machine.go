@@ -8,15 +8,15 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/wheel"
 )
 
-// Machine holds the expected and the known state of all apps, and decides. Its parts
-// own the state of their rules; a part points to those it needs, never to the Machine.
-// Make it with NewMachine.
+// Machine has the expected and the known state of all apps, and decides. Its parts own the
+// state of their rules. A part points to other parts, never to the Machine. NewMachine makes
+// it.
 type Machine struct {
 	cfg    Config
 	clock  clock
 	limits limits
 
-	// What parts write to.
+	// Outputs of the parts.
 	journal journal
 	wakes   wakes
 	backlog backlog
@@ -32,10 +32,11 @@ type Machine struct {
 	gate     gate
 	dispatch dispatch
 	memory   memory
-	lost     map[string]time.Time // nodes that no heartbeat came from since they were lost
+	lost     map[string]time.Time // lost nodes that sent no heartbeat since
 }
 
-// NewMachine returns an empty machine that follows, with the bus down. The configuration must be valid.
+// NewMachine returns an empty machine that follows, with the bus down. The configuration must
+// be valid.
 func NewMachine(cfg Config) *Machine {
 	m := &Machine{
 		cfg: cfg,
@@ -74,45 +75,44 @@ func NewMachine(cfg Config) *Machine {
 	return m
 }
 
-// Step takes in one event and returns what is to be sent, checked against all
-// that is known at that moment, and what was found. Both are the caller's;
-// nudges are in order of app and index. now never goes back.
+// Step processes one event. It returns the nudges to send, checked against the current state,
+// and the findings. The caller owns both. Nudges are in order of app and index. now must not
+// go back.
 //
-// A Step takes in a bounded amount of what an event brings, and nudges nothing
-// before all of it was taken in: while Busy, the next Step goes on.
+// A Step processes a bounded part of an event, and sends no nudge before all of it is
+// processed. While Busy, the next Step continues.
 func (m *Machine) Step(now time.Time, ev Event) ([]Nudge, []Finding) {
 	m.clock.set(now)
 	m.journal.found = nil
 	busy := m.Busy()
 	m.rows.source.expire(m.clock.now)
-	m.take(ev)                    // the event goes to the part that it concerns
-	changes := m.collect("")      // copies that came, changed or ended go to the backlog
-	m.freshness()                 // while a state is incomplete nothing leaves
-	if changes <= m.limits.step { // more are enough for one Step
-		m.proceed() // verdictRules for each marked index, startRules and stopRules for what they want
+	m.take(ev)                    // passes the event to the part that it concerns
+	changes := m.collect("")      // new, changed and ended copies go to the backlog
+	m.freshness()                 // while a state is incomplete, nothing leaves
+	if changes <= m.limits.step { // a larger number is enough for one Step
+		m.proceed() // verdictRules for each marked index, then startRules and stopRules
 	}
-	m.watchLosses()                          // many lost at once hold what leaves
-	nudges := m.dispatch.send(m.limits.step) // each is judged again first
+	m.watchLosses()                          // a mass loss holds what leaves
+	nudges := m.dispatch.send(m.limits.step) // each is evaluated again first
 	if busy && !m.Busy() {
-		m.apps.revision++ // counts are whole again
+		m.apps.revision++ // counts are complete again
 	}
 	return nudges, m.journal.found
 }
 
-// Confirm reports, right before a nudge of an earlier Step is sent, which may have
-// waited since, whether it is still right, all of it, and no repeat of one that was
-// sent while it waited. If so, its keep-alive counts from now, and not from its Step.
-// Of a nudge that is not right, NotSent nudges again what is.
+// Confirm is called right before a nudge of an earlier Step is sent. It reports whether all of
+// the nudge is still right, and does not repeat one sent meanwhile. If so, its keep-alive
+// starts now. Otherwise the caller sends NotSent, which queues again what is still right.
 func (m *Machine) Confirm(now time.Time, n Nudge) bool {
 	m.clock.set(now)
 	return m.dispatch.confirm(n)
 }
 
-// Busy reports whether the backlog or a sweep is left: until then, counts are not
-// complete and nothing is nudged. The next Step goes on.
+// Busy reports whether a backlog or a sweep is left. Until then counts are incomplete and no
+// nudge is sent. The next Step continues.
 func (m *Machine) Busy() bool { return m.backlog.pending() || m.rows.sweeping != noSweep }
 
-// View returns what can be read of the machine.
+// View returns the read methods of the machine.
 func (m *Machine) View() View { return View{m} }
 
 func (m *Machine) take(ev Event) {
@@ -134,7 +134,7 @@ func (m *Machine) take(ev Event) {
 		m.lead(ev)
 	case Follow:
 		m.gate.leading = false
-		clear(m.memory.kept) // another harmonizer stores from now on
+		clear(m.memory.kept) // another harmonizer saves from now on
 	case Nudged:
 		m.dispatch.sentByOther(ev.Nudge)
 	case NotSent:
@@ -150,8 +150,8 @@ func (m *Machine) take(ev Event) {
 	}
 }
 
-// tick handles what is due. While the bus is down nothing is: silence means
-// nothing then.
+// tick processes what is due. While the bus is down nothing is due, because silence then means
+// nothing.
 func (m *Machine) tick() {
 	if !m.bus.up {
 		return
@@ -165,8 +165,8 @@ func (m *Machine) tick() {
 	m.wakes.wheel.Due(m.clock.wall, m.due)
 }
 
-// watchLosses counts what is lost at once. While the backlog grows no nudge leaves,
-// so the count can wait.
+// watchLosses checks for a mass loss. It waits until the backlog is empty; until then no nudge
+// leaves.
 func (m *Machine) watchLosses() {
 	if m.backlog.pending() {
 		return
@@ -180,11 +180,11 @@ func (m *Machine) watchLosses() {
 	}
 }
 
-// Memories returns the memory of each app of which it changed since the last
-// call, in order of name.
+// Memories returns the memory of each app whose memory changed since the last call, in order
+// of name.
 func (m *Machine) Memories() []Memory { return m.memory.take() }
 
-// lead begins to nudge, with what the harmonizer that led before remembered.
+// lead begins to send nudges, with the memories of the previous leader.
 func (m *Machine) lead(ev Lead) {
 	m.gate.leading, m.rowLoss.untested = true, true
 	m.memory.restore(ev.Memories)
@@ -194,9 +194,9 @@ func (m *Machine) lead(ev Lead) {
 	m.apps.markTrouble()
 }
 
-// freshness is the rule of the same name: it notes when the two states become complete
-// together, or no longer are. While the expected state alone is incomplete, and once was
-// complete, the last complete one counts for the starts of what ran: see startRules.
+// freshness implements rule freshness: it reports when the two states become complete or
+// incomplete. If only the expected state is incomplete, and it was complete once, the last
+// complete state counts for starts of what ran; see startRules.
 func (m *Machine) freshness() {
 	complete, why := m.View().Complete()
 	repairing := m.View().Repairing()
@@ -209,7 +209,7 @@ func (m *Machine) freshness() {
 	case complete:
 		m.journal.find(Finding{Kind: KindComplete, Rule: RuleFreshness})
 	case repairing:
-		m.journal.find(Finding{Kind: KindIncomplete, Rule: RuleFreshness, Detail: why + "; only what ran before is started"})
+		m.journal.find(Finding{Kind: KindIncomplete, Rule: RuleFreshness, Detail: why + "; only instances that ran before are started"})
 	default:
 		m.journal.find(Finding{Kind: KindIncomplete, Rule: RuleFreshness, Detail: why})
 	}

@@ -6,44 +6,47 @@ import (
 	"slices"
 )
 
-// rowLoss is the rule brake for the expected state. Very many apps without a row are
-// rather a fault of the source: a whole pass that lacks more than Brake's share of the
-// rows that there were before it, and more than BrakeFloor of them. Or, for a machine
-// that begins to lead and has no rows from before, so many copies whose app has no row,
-// once both states are whole. Stops of apps without a row are held then, until so much
-// is back that the rest would not have been too many, or an operator releases them. Rows
-// that were at most half of all are also confirmed by a source as in rowStops: by the next
-// whole pass that begins later and lacks no further row, or, of a source that sends each
-// change, by DropletLost without a further one. Starts go on, for a missing row starts
-// nothing.
+// rowLoss is rule brake for missing rows. If very many apps have no row, a fault of the source
+// is more likely. Two checks hold the stops of apps without a row:
+//
+//   - A complete pass lacks more than Brake's share of the earlier rows, and more than
+//     the floor.
+//   - A machine begins to lead and has no earlier rows. Both states are complete, and too
+//     many copies run apps without a row.
+//
+// The hold ends when enough is back that the rest would not be too many, or when an operator
+// releases it. If at most half of the rows are gone, the source can also confirm that. A
+// polled source confirms by the next complete pass that begins later and lacks no further row.
+// A source that sends each change confirms by DropletLost without a further loss. Starts
+// continue, because a missing row starts nothing.
 type rowLoss struct {
 	cfg     *Config
 	clock   *clock
 	source  *source
 	journal *journal
-	apps    *inventory // is judged again when the hold begins or ends
+	apps    *inventory // its extras are evaluated again when the hold begins or ends
 
 	rows     shortage
-	pass     uint32   // that lacked the latest of rows
-	latest   instant  // of that pass
-	order    bool     // more than half of the rows are gone: no pass confirms that
-	copies   shortage // when we began to lead: those whose app had no row
-	untested bool     // we lead, and the copies are not counted yet
-	ended    instant  // enough came back: the rest has its grace from then on, by source.trust
+	pass     uint32   // the latest pass that lacked rows
+	latest   instant  // time of that pass
+	order    bool     // more than half of the rows are gone; only an operator, or their return, ends the hold
+	copies   shortage // copies whose app had no row when this machine began to lead
+	untested bool     // this machine leads, and the copies are not counted yet
+	ended    instant  // when enough came back, on the clock of source.trust; the rest has its grace from then
 }
 
-// shortage is what was there without a row, all at once.
+// shortage counts what was without a row at once.
 type shortage struct {
 	since instant // 0: nothing is held
 	gone  int
 	of    int
-	limit float64 // so many would not have been too many
+	limit float64 // this many would not be too many
 	back  int     // of those gone: read again, or deleted by name
 }
 
 func (s shortage) over() bool { return float64(s.gone-s.back) <= s.limit }
 
-// watchRows counts the rows that a whole pass lacks, before they go.
+// watchRows counts the rows that a complete pass lacks, before they are removed.
 func (l *rowLoss) watchRows() {
 	gone, of := l.source.rows-l.source.read, l.source.before
 	switch limit := l.cfg.tooManyRows(of); {
@@ -61,30 +64,30 @@ func (l *rowLoss) watchRows() {
 	l.endIfBack()
 }
 
-// noteRows notes that this pass lacks rows that the pass before had.
+// noteRows records that this pass lacks rows of the previous pass.
 func (l *rowLoss) noteRows() {
 	l.pass, l.latest = l.source.pass, l.clock.now
 	if !l.order && 2*(l.rows.gone-l.rows.back) > l.rows.of {
 		l.order = true
 		l.journal.find(Finding{Kind: KindBraked, Why: WhyRowsGone, Rule: RuleBrake,
-			Detail: fmt.Sprintf("more than half of %d rows are gone: an operator has to release them", l.rows.of)})
+			Detail: fmt.Sprintf("more than half of %d rows are gone; run weir harmonizer release if they are gone for good", l.rows.of)})
 	}
 }
 
-// confirm ends the hold of rows if the source confirms that they are gone.
+// confirm ends the hold of rows if the source confirmed that they are gone.
 func (l *rowLoss) confirm(confirmed bool) {
 	if confirmed && l.rows.since != 0 && l.copies.since == 0 && !l.order {
 		l.end(WhyConfirmed, 0)
 	}
 }
 
-// settle ends the hold of a source that sends each change.
+// settle ends the hold for a source that sends each change.
 func (l *rowLoss) settle() {
 	l.confirm(!l.source.polled && l.source.isComplete && l.clock.now >= l.latest.add(l.cfg.DropletLost))
 }
 
-// watchCopies counts the copies whose app has no row, once in each term: of so many
-// copies in all, when both states are whole and the backlog is empty.
+// watchCopies counts the copies whose app has no row, once in each term, when both states are
+// complete and the backlog is empty. of is the number of all copies.
 func (l *rowLoss) watchCopies(of int) {
 	if !l.untested {
 		return
@@ -100,9 +103,9 @@ func (l *rowLoss) watchCopies(of int) {
 	l.apps.markTrouble()
 }
 
-// regain counts an app that has a row again, or was deleted by name. The call comes
-// before its row changes. A source that is not polled may send all rows without a
-// whole pass at the end.
+// regain counts an app that has a row again, or was deleted by name. It must be called before
+// the row changes. A source that is not polled may send all rows again without completing a
+// pass.
 func (l *rowLoss) regain(a *app) {
 	if l.doubts(a) {
 		l.rows.back++
@@ -115,13 +118,13 @@ func (l *rowLoss) regain(a *app) {
 	}
 }
 
-// doubts reports whether the app's row is among those gone. The app is kept then, even
-// with nothing left of it.
+// rowGone reports whether the app's row is among those gone. Such an app is kept, even without
+// any copy.
 func (l *rowLoss) doubts(a *app) bool {
 	return l.rows.since != 0 && a.row == rowVanished && a.seen >= l.rows.since
 }
 
-// holds returns what keeps the stops of apps without a row.
+// holds returns the hold of stops of apps without a row.
 func (l *rowLoss) holds() (hold, bool) {
 	if l.copies.since != 0 {
 		return hold{RuleBrake, WhyRowless, 0}, true
@@ -147,7 +150,7 @@ func (l *rowLoss) end(why Why, ended instant) {
 	l.apps.markTrouble()
 	for _, a := range l.apps.list {
 		if a != nil && a.row == rowVanished {
-			l.apps.backlog.mark(at(a.id, 0)) // nothing may be left of it
+			l.apps.backlog.mark(at(a.id, 0)) // the app may have nothing left
 		}
 	}
 }
@@ -162,13 +165,14 @@ func (l *rowLoss) report(s *BrakeStatus) {
 	s.RowsSince = l.clock.time(since)
 }
 
-// rowStops is the rule brake for rows that turn STOPPED, or to 0 instances. Very many at
-// once are rather a fault of the source: more than Brake's share of the started apps
-// within the window of a mass loss, and more than the floor. Their stops are held until
-// the source confirms them: the next whole pass that begins later, or, for a source that
-// sends each change, DropletLost without another one. More than half of the started apps
-// wait for an operator. While a pass is not whole, the stops of rows that it turned
-// wait for its end.
+// rowStops is rule brake for rows that turn STOPPED or to 0 instances. If very many do at
+// once, a fault of the source is more likely. Too many are more than Brake's share of the
+// started apps within the window of a mass loss, and more than the floor.
+//
+// Their stops are held until the source confirms the rows. A polled source confirms by the
+// next complete pass that begins later. A source that sends each change confirms by
+// DropletLost without another such row. If more than half of the started apps turn, only an
+// operator releases them. During a pass, the stops of rows that it turned wait for its end.
 type rowStops struct {
 	cfg     *Config
 	clock   *clock
@@ -176,15 +180,16 @@ type rowStops struct {
 	journal *journal
 	apps    *inventory
 
-	recent []*app  // that turned within the window, or since the hold began; the oldest first
+	recent []*app  // turned within the window, or since the hold began; oldest first
 	wanted int     // apps whose row wants instances
-	since  instant // the stops of recent are held; 0: they are not
+	since  instant // the stops of recent are held since then; 0: not held
 	of     int     // apps whose row wanted instances before
-	pass   uint32  // in which the latest one turned
+	pass   uint32  // pass of the latest one
 	order  bool    // only an operator ends the hold
 }
 
-// change notes that the row of an app changed, which wanted so many instances before.
+// change records a change of an app's row. before is the number of instances that the row
+// wanted before.
 func (r *rowStops) change(a *app, before int) {
 	r.wanted += count(a.expected() > 0) - count(before > 0)
 	switch {
@@ -195,7 +200,7 @@ func (r *rowStops) change(a *app, before int) {
 	}
 }
 
-// turned notes an app whose row wants no instance any more.
+// turned records an app whose row no longer wants an instance.
 func (r *rowStops) turned(a *app) {
 	r.forget()
 	a.stopped, a.stoppedPass = r.clock.now, r.source.pass
@@ -207,17 +212,17 @@ func (r *rowStops) turned(a *app) {
 	if r.since == 0 && float64(n) > r.cfg.tooManyRows(r.of) {
 		r.since = r.clock.now
 		r.journal.find(Finding{Kind: KindBraked, Why: WhyRowsStopped, Rule: RuleBrake,
-			Detail: fmt.Sprintf("%d of %d started apps are to stop at once", n, r.of)})
+			Detail: fmt.Sprintf("%d of %d started apps would stop at once", n, r.of)})
 		r.markRecent()
 	}
 	if r.since != 0 && !r.order && 2*n > r.of {
 		r.order = true
 		r.journal.find(Finding{Kind: KindBraked, Why: WhyRowsStopped, Rule: RuleBrake,
-			Detail: fmt.Sprintf("more than half of %d started apps are to stop: an operator has to release them", r.of)})
+			Detail: fmt.Sprintf("more than half of %d started apps would stop; run weir harmonizer release if they should", r.of)})
 	}
 }
 
-// regain notes an app that wants instances again, or has no row.
+// regain records an app that wants instances again, or has no row.
 func (r *rowStops) regain(a *app) {
 	if a.stopped == 0 {
 		return
@@ -229,7 +234,7 @@ func (r *rowStops) regain(a *app) {
 	}
 }
 
-// forget drops the apps that turned before the window, unless they are held.
+// forget removes the apps that turned before the window, unless they are held.
 func (r *rowStops) forget() {
 	window := r.cfg.DropletLost + r.cfg.HeartbeatPeriod
 	for r.since == 0 && len(r.recent) > 0 {
@@ -242,7 +247,7 @@ func (r *rowStops) forget() {
 	}
 }
 
-// whole is called at the end of a whole pass, before the source notes it.
+// whole is called at the end of a complete pass, before the source records it.
 func (r *rowStops) whole() {
 	if r.since != 0 && r.source.pass > r.pass && !r.order {
 		r.end(WhyConfirmed)
@@ -250,7 +255,7 @@ func (r *rowStops) whole() {
 	r.markRecent() // those that waited for the end of this pass
 }
 
-// settle ends the hold of a source that sends each change.
+// settle ends the hold for a source that sends each change.
 func (r *rowStops) settle() {
 	if r.since == 0 || r.order || r.source.polled || !r.source.isComplete {
 		return
@@ -260,7 +265,7 @@ func (r *rowStops) settle() {
 	}
 }
 
-// holds returns what keeps the stops of an app whose row wants no instance.
+// holds returns the hold of stops of an app whose row wants no instance.
 func (r *rowStops) holds(a *app) (hold, bool) {
 	switch {
 	case a.stopped == 0:
@@ -271,7 +276,7 @@ func (r *rowStops) holds(a *app) (hold, bool) {
 	return hold{RuleFreshness, WhyIncomplete, 0}, r.unfinished(a)
 }
 
-// unfinished reports whether the app turned in a pass that is not whole yet.
+// unfinished reports whether the app turned in a pass that is not complete yet.
 func (r *rowStops) unfinished(a *app) bool { return r.source.polled && a.stoppedPass > r.source.whole }
 
 func (r *rowStops) release() {

@@ -8,24 +8,24 @@ import (
 )
 
 const (
-	perSweep = 10_000 // apps whose row one Step sweeps
+	perSweep = 10_000 // apps per Step whose row is checked
 	noSweep  = -1
 )
 
-// source is how far the expected state can be trusted.
+// source is whether the expected state can be trusted.
 type source struct {
 	isComplete bool
 	since      instant // complete since then
-	trusted    instant // for how long it was complete before, in all
+	trusted    instant // total duration of completeness before since
 	until      instant // complete until then; 0: until it is lost
 	why        string  // why it is incomplete
 	failed     string  // why the latest pass failed
 
 	polled bool
-	pass   uint32 // number of the present pass
-	whole  uint32 // the last pass that came to its end
+	pass   uint32 // number of the current pass
+	whole  uint32 // number of the last complete pass
 	rows   int    // apps with a row, readable or not
-	read   int    // of them, in this pass
+	read   int    // of these, read in this pass
 	before int    // rows when this pass began
 }
 
@@ -39,8 +39,8 @@ func (s *source) distrust(at instant, why string) {
 	s.isComplete, s.why = false, why
 }
 
-// trust is for how long the source was complete, in all: a clock that stands while a
-// missing row proves nothing.
+// trust returns the total time for which the source was complete. This clock stands still
+// while a missing row proves nothing.
 func (s *source) trust(at instant) instant {
 	if s.isComplete {
 		return s.trusted + at - s.since
@@ -55,7 +55,7 @@ func (s *source) found(a *app) {
 	a.pass = s.pass
 }
 
-// tally counts rows. The call comes before the app's row becomes row.
+// tally updates the row counts. It must be called before the app's row state becomes row.
 func (s *source) tally(a *app, row rowState) {
 	by := count(row == rowPresent || row == rowUnreadable) - count(a.has())
 	s.rows += by
@@ -74,23 +74,22 @@ func (s *source) complete(t *clock, validFor time.Duration) {
 	s.whole, s.failed = s.pass, ""
 }
 
-// wasComplete reports whether the source is complete, or was once.
+// wasComplete reports whether the source is or ever was complete.
 func (s *source) wasComplete() bool { return s.since != 0 }
 
-// expire ends the time for which the last whole pass counts.
+// expire ends the validity of the last complete pass.
 func (s *source) expire(now instant) {
 	if !s.isComplete || s.until == 0 || now <= s.until {
 		return
 	}
-	why := "the last whole pass is too old"
+	why := "the last complete pass is too old"
 	if s.failed != "" {
 		why += ": " + s.failed
 	}
 	s.distrust(s.until, why)
 }
 
-// rows is the expected state: it changes the rows of apps and marks the indices that a
-// change concerns.
+// rows is the expected state. It changes the rows of apps and marks the affected indices.
 type rows struct {
 	source source
 
@@ -102,7 +101,7 @@ type rows struct {
 	memory *memory
 	starts *queue.Queue[place]
 
-	sweeping int // from that app on rows are swept, or noSweep
+	sweeping int // number of the app where the sweep continues, or noSweep
 }
 
 func (r *rows) take(ev Event) {
@@ -164,12 +163,12 @@ func (r *rows) find(name string) *app {
 	return a
 }
 
-// change replaces the row of an app and marks each index that the change concerns.
+// change replaces the row of an app and marks each affected index.
 func (r *rows) change(a *app, want message.App) {
 	had, old, was := a.row == rowPresent, a.want, a.expected()
 	r.set(a, rowPresent, want)
 	r.apps.join(a, want.Pool)
-	a.pool.revision++ // its footprint may be another
+	a.pool.revision++ // resources per instance may differ
 	r.apps.undesire(a)
 	begins := !had || old.State != want.State && want.State == message.AppStarted
 	switch {
@@ -190,7 +189,7 @@ func (r *rows) change(a *app, want message.App) {
 	}
 }
 
-// set changes the state of an app's row, and the row that counts.
+// set changes the state of an app's row, and the row itself.
 func (r *rows) set(a *app, row rowState, want message.App) {
 	if a.rowless() && row != rowUnknown && row != rowVanished {
 		r.loss.regain(a)
@@ -205,7 +204,7 @@ func (r *rows) set(a *app, row rowState, want message.App) {
 	r.stops.change(a, wanted)
 }
 
-// renew begins anew: what was sent, and what crashed, was another version.
+// renew resets all indices: earlier nudges and crashes belong to another version.
 func (r *rows) renew(a *app) {
 	a.renewed++
 	for s := a.slots; s != nil; s = s.next {
@@ -224,15 +223,15 @@ func (r *rows) resetGrace(a *app) {
 func (r *rows) unreadable(name string) {
 	switch a := r.find(name); a.row {
 	case rowPresent, rowUnreadable:
-	case rowVanished: // it is there again, and the row from before counts
+	case rowVanished: // the row exists again; its last content is valid
 		r.change(a, a.want)
-	case rowUnknown, rowDeleted: // a row from before its deletion proves nothing
+	case rowUnknown, rowDeleted: // the content from before a deletion proves nothing
 		r.set(a, rowUnreadable, a.want)
 		r.apps.markAll(a)
 	}
 }
 
-// refresh takes away the row of an app that the last whole pass lacks.
+// refresh removes the row of an app if the last complete pass lacks it.
 func (r *rows) refresh(a *app) {
 	if a.pass >= r.source.whole {
 		return
@@ -241,7 +240,7 @@ func (r *rows) refresh(a *app) {
 	case rowPresent:
 		r.memory.rowLost(a)
 		r.lose(a, rowVanished)
-	case rowUnreadable: // no row stays that could count if it is read again
+	case rowUnreadable: // keep no content that a later unreadable row would make valid
 		r.lose(a, rowUnknown)
 	}
 }
@@ -258,7 +257,8 @@ func (r *rows) lose(a *app, row rowState) {
 	r.apps.markAll(a)
 }
 
-// updated notes that a row is older than the app, if a later pass brings a newer row.
+// updated records that an app's row is stale, if the source is polled: a later pass reads a
+// newer row.
 func (r *rows) updated(name string) {
 	a := r.apps.lookup(name)
 	if a == nil || !r.cfg.controlled() {
@@ -270,7 +270,7 @@ func (r *rows) updated(name string) {
 	}
 }
 
-// sweep takes away the rows that the last whole pass lacks, of up to n apps.
+// sweep removes the rows that the last complete pass lacks, of up to n apps.
 func (r *rows) sweep(n int) {
 	if r.sweeping == noSweep {
 		return

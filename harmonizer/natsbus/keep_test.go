@@ -241,7 +241,7 @@ func TestAnswersNameAnUnreadableRow(t *testing.T) {
 	// A busy machine can make the counts incomplete for another reason for a while.
 	eventually(t, "the counts name api", func() bool {
 		c := answerTo[message.Counts](t, client, message.CountsRequestSubject(cluster, "default"), "")
-		return !c.Complete && strings.Contains(c.Why, "the row of app api cannot be read")
+		return !c.Complete && strings.Contains(c.Why, "the row of app api is unreadable")
 	})
 	s := answerTo[harmonizer.Status](t, client, message.StatusSubject(cluster), `{"app":"api"}`)
 	if s.App == nil || s.App.Problem == "" {

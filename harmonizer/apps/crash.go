@@ -8,15 +8,15 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
-// backoff is the rules exit_crashed, flapping, give_up and decay for one index. A
-// crash is answered at once; those that follow one another within FlappingTimeout,
-// from number FlappingDeath+1 on, after a delay that doubles; more than
-// GiveupCrashNumber never. An index that ran for FlappingTimeout begins anew.
+// backoff implements the rules exit_crashed, flapping, give_up and decay for one index. The
+// first FlappingDeath crashes within FlappingTimeout of each other are answered at once. Later
+// ones are answered after a delay that doubles, and after more than GiveupCrashNumber not at
+// all. The count restarts after the index ran for FlappingTimeout.
 type backoff struct {
-	crashes   int // that followed one another
+	crashes   int // in a row
 	crashedAt instant
-	healthy   instant // it runs since then; 0: unknown
-	restart   instant // no start before
+	healthy   instant // running since; 0: unknown
+	restart   instant // no start before this time
 	givenUp   bool
 }
 
@@ -38,8 +38,8 @@ func (b *backoff) crashed(cfg *Config, now instant, app string, index int) Rule 
 	return RuleExitCrashed
 }
 
-// calmSince is from when on the index could run without a crash: a restart delay
-// is no time in which it ran.
+// calmSince returns since when the index could run without a crash. A restart delay does not
+// count as running.
 func (b *backoff) calmSince() instant {
 	since := b.crashedAt
 	for _, later := range [...]instant{b.restart, b.healthy} {
@@ -54,8 +54,8 @@ func (b *backoff) delay(cfg *Config, app string, index int) time.Duration {
 	return cfg.restartDelay(b.crashes-*cfg.FlappingDeath) + noise(*cfg.DelayTimeNoise, app, index, b.crashes)
 }
 
-// decay is the rule of the same name: the crashes of an index that runs count until
-// FlappingTimeout after the last one. It returns until when they do.
+// decay implements the rule of that name: the crashes of a running index count until
+// FlappingTimeout after the last one. It returns that time.
 func (b *backoff) decay(cfg *Config, now instant) instant {
 	if b.healthy == 0 {
 		b.healthy = now
@@ -67,9 +67,10 @@ func (b *backoff) decay(cfg *Config, now instant) instant {
 	return until
 }
 
-// runsOn reports whether a copy that runs on the index is likely to run on: the index did
-// not crash, or it crashed once and has run for DropletLost since. An index that crashed
-// again runs for a moment after each restart: its crashes must have ended to count.
+// runsOn reports whether a copy that runs on the index is likely to keep running. True if the
+// index did not crash, or crashed at most FlappingDeath times and then ran for DropletLost. An
+// index that crashes repeatedly also runs briefly after each restart, so its crashes must have
+// decayed first.
 func (b *backoff) runsOn(cfg *Config, now instant) bool {
 	if b.crashes == 0 {
 		return true
@@ -79,8 +80,8 @@ func (b *backoff) runsOn(cfg *Config, now instant) bool {
 
 func (b *backoff) retry() { b.crashes, b.restart, b.givenUp = 0, 0, false }
 
-// merge adds what another harmonizer counted: of two numbers of crashes the larger,
-// of two times the later. Only a down index can be given up.
+// merge adds what another harmonizer counted: the larger number of crashes and the later
+// times. Only a down index can be given up.
 func (b *backoff) merge(o backoff, down bool) {
 	if b.crashes == 0 || o.crashedAt > b.crashedAt {
 		b.crashedAt = o.crashedAt
@@ -90,7 +91,8 @@ func (b *backoff) merge(o backoff, down bool) {
 	b.givenUp = b.givenUp || down && o.givenUp
 }
 
-// restartDelay doubles with each crash over FlappingDeath, 1 being the first.
+// restartDelay returns the delay after crash number FlappingDeath+over. It doubles with each
+// crash.
 func (c Config) restartDelay(over int) time.Duration {
 	d := c.MinRestartDelay
 	for range over - 1 {
@@ -102,8 +104,8 @@ func (c Config) restartDelay(over int) time.Duration {
 	return d
 }
 
-// noise is at most as much, either way, so that what crashed together does not
-// start together. It is a hash of the index and its crashes: the same each time.
+// noise returns a duration from -most to most, so that copies that crashed together do not
+// start together. It is a hash of the index and its crashes, so it is deterministic.
 func noise(most time.Duration, app string, index, crashes int) time.Duration {
 	if most <= 0 {
 		return 0
@@ -114,7 +116,7 @@ func noise(most time.Duration, app string, index, crashes int) time.Duration {
 	return time.Duration(h.Sum64()%uint64(2*most+1)) - most
 }
 
-// perTable bounds the crash table of an app: the newest stay.
+// perTable bounds the crash table of an app. It keeps the newest.
 const perTable = 100
 
 // Crash is a line of an app's crash table.
@@ -123,23 +125,23 @@ type Crash struct {
 	Index       int            `json:"index"`
 	Version     string         `json:"version"`
 	Node        string         `json:"node,omitempty"`
-	At          time.Time      `json:"at"`    // when it was received
-	Since       float64        `json:"since"` // unix seconds, as the node said; 0: it did not
+	At          time.Time      `json:"at"`    // time of receipt
+	Since       float64        `json:"since"` // unix seconds, as reported by the node; 0: not reported
 	Reason      message.Reason `json:"reason"`
 	Status      *int           `json:"exit_status,omitempty"` // nil: unknown
 	Description string         `json:"exit_description,omitempty"`
 }
 
-// crash is the same, as the machine keeps it.
+// crash is a Crash with its instant.
 type crash struct {
 	Crash
 	at instant
 }
 
-// crashTable is the newest crashes of an app, the oldest of them first.
+// crashTable has the newest crashes of an app, oldest first.
 type crashTable []crash
 
-// add appends a line, or completes the line of the same copy.
+// add appends a line, or completes the existing line of the same copy.
 func (t *crashTable) add(c Crash, now instant) {
 	i := slices.IndexFunc(*t, func(o crash) bool { return o.Instance == c.Instance })
 	if i >= 0 {
@@ -165,7 +167,7 @@ func (t *crashTable) prune(before instant) {
 	}
 }
 
-// description is how a copy ended, in the words of its node; empty if unknown.
+// description returns how a copy ended, as its node described it; empty if unknown.
 func (t crashTable) description(id string) string {
 	for _, c := range t {
 		if c.Instance == id {

@@ -7,60 +7,60 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/known"
 )
 
-// BrakeState is how far nudges are held because too many indices were lost at
-// once.
+// LimitState is the state of the disruption limit, which holds nudges after too many indices
+// were lost at once.
 //
-//	off ──► held ──► eased ──► off
+//	off ──► held ──► throttled ──► off
 type BrakeState string
 
-// States of the brake.
+// The JSON values keep their earlier names.
 const (
 	BrakeOff   BrakeState = ""
-	BrakeHeld  BrakeState = "held"  // nothing is nudged
-	BrakeEased BrakeState = "eased" // the bus is proven whole: starts go on, at a tenth, but while nodes come back; stops are held
+	BrakeHeld  BrakeState = "held"  // no nudge is sent
+	BrakeEased BrakeState = "eased" // throttled: the bus works again; starts leave at a tenth of the rate, but not while nodes return; stops are held
 )
 
-// easedShare is the share of the rate at which starts go on while eased.
+// throttledShare is the share of the rate for starts while throttled.
 const easedShare = 0.1
 
-// BrakeStatus is the brake, for people.
+// LimitStatus is the state of the disruption limits, for people.
 type BrakeStatus struct {
 	State     BrakeState `json:"state,omitempty"`
 	Since     time.Time  `json:"since,omitzero"`
-	Nodes     int        `json:"nodes,omitempty"`   // lost
-	Indices   int        `json:"indices,omitempty"` // lost
+	Nodes     int        `json:"nodes,omitempty"`   // lost nodes
+	Indices   int        `json:"indices,omitempty"` // lost indices
 	Share     float64    `json:"share,omitempty"`   // of the indices that ran before
-	Missing   int        `json:"missing,omitempty"` // of the lost ones, still
-	ReleaseAt int        `json:"release_at"`        // it ends when so many or fewer are missing, and no more lost nodes come back
+	Missing   int        `json:"missing,omitempty"` // lost indices that are still missing
+	ReleaseAt int        `json:"release_at"`        // the limit ends at this many missing or fewer, when no more lost nodes return
 
-	// Beside State: stops of apps without a row are held, because so many rows
-	// were gone at once, or because so many copies ran apps without a row when this
-	// machine began to lead. 0: they are not.
+	// The stops of apps without a row may be held independently of State. Either too many rows
+	// were gone at once, or too many copies ran apps without a row when this machine began to
+	// lead. 0: not held.
 	RowsGone int `json:"rows_gone,omitempty"`
-	RowsOf   int `json:"rows_of,omitempty"` // that there were before
-	// RowsNeedRelease: only an operator, or the rows, end the hold of RowsGone.
+	RowsOf   int `json:"rows_of,omitempty"` // rows before
+	// RowsNeedRelease: only an operator, or returning rows, end the hold of RowsGone.
 	RowsNeedRelease bool      `json:"rows_need_release,omitempty"`
 	Rowless         int       `json:"rowless,omitempty"`
-	RowlessOf       int       `json:"rowless_of,omitempty"` // copies in all
-	RowsSince       time.Time `json:"rows_since,omitzero"`  // of the first of the two
+	RowlessOf       int       `json:"rowless_of,omitempty"` // copies in total
+	RowsSince       time.Time `json:"rows_since,omitzero"`  // of the earlier of the two
 
-	// Stops of apps are held whose rows turned STOPPED or to 0 instances at once. 0: they
-	// are not.
+	// Stops are held because too many rows turned STOPPED or to 0 instances at once. 0: not
+	// held.
 	RowsStopped      int       `json:"rows_stopped,omitempty"`
 	RowsStoppedOf    int       `json:"rows_stopped_of,omitempty"` // apps that were started before
 	RowsStoppedSince time.Time `json:"rows_stopped_since,omitzero"`
-	NeedsRelease     bool      `json:"needs_release,omitempty"` // only an operator ends it
+	NeedsRelease     bool      `json:"needs_release,omitempty"` // only an operator can end it
 }
 
-// Holds reports whether the brake waits for the bus to be proven whole.
+// Holds reports whether the limit waits for proof that the bus works.
 func (b BrakeStatus) Holds() bool { return b.State == BrakeHeld }
 
-// On reports whether anything is held, or slowed.
+// On reports whether anything is held or slowed.
 func (b BrakeStatus) On() bool { return b.State != BrakeOff || b.RowsGone+b.Rowless+b.RowsStopped > 0 }
 
-// disruptionLimit is the rule brake for lost nodes. Many indices lost by silence at
-// once are rather a fault of the bus than of the nodes, so the limit first holds all
-// nudges. Each index lost within the window counts as long as it is missing.
+// disruptionLimit is the rule brake for lost nodes. If many indices are lost by silence at
+// once, a fault of the bus is more likely than one of the nodes. So the limit first holds all
+// nudges. Each index lost within the window counts while it is missing.
 type disruptionLimit struct {
 	cfg     *Config
 	clock   *clock
@@ -70,20 +70,20 @@ type disruptionLimit struct {
 	state  BrakeState
 	since  instant
 	recent []loss // within the window, and all since the limit holds
-	lost   int    // of recent, still missing
+	lost   int    // entries of recent that are still missing
 	nodes  []nodeLoss
-	next   overdue // lost next, as of the latest Tick; zero while eased
+	next   overdue // nodes about to be lost, as of the latest Tick; zero while throttled
 
-	begin  BrakeStatus        // when the limit began to hold
-	probed bool               // since then, our own message came back
-	proven bool               // since then, another node than the lost ones sent a heartbeat
-	back   map[string]instant // each lost node: its first heartbeat since then; 0: not yet
+	begin  BrakeStatus        // state when the limit began to hold
+	probed bool               // our own probe returned since then
+	proven bool               // a heartbeat came since then, not counting the first of a lost node
+	back   map[string]instant // lost node -> its first heartbeat since then; 0: not yet
 
 	returned instant // the latest of those heartbeats
 	easedAt  instant // 0: not yet
 }
 
-// overdue is how many nodes are late, and how many copies they have.
+// overdue counts the late nodes and their copies.
 type overdue struct{ nodes, copies int }
 
 type loss struct {
@@ -111,9 +111,9 @@ func (d *disruptionLimit) loseNode(name string) {
 	}
 }
 
-// heartbeat counts a heartbeat as proof that the bus carries. The first heartbeat of
-// a lost node proves little: all other lost nodes may follow it. Its next one counts,
-// a heartbeat period later: in between the others had their turn.
+// heartbeat counts a heartbeat as proof that the bus works. The first heartbeat of a lost node
+// proves little, because all other lost nodes may follow it. Its next one counts: by then, a
+// heartbeat period later, all others could send theirs.
 func (d *disruptionLimit) heartbeat(node string) {
 	if d.state == BrakeOff {
 		return
@@ -143,9 +143,9 @@ func (d *disruptionLimit) regain(s *slot) {
 	}
 }
 
-// expect counts the nodes that are lost next. Nodes send their heartbeats at
-// different moments: those that fall silent together are lost within a heartbeat
-// period. No start may answer the first of them before all are counted.
+// expect counts the nodes that will be lost next. Nodes send heartbeats at different moments,
+// so nodes that fall silent together are lost within one heartbeat period. No start may be
+// sent for the first of them before all are counted.
 func (d *disruptionLimit) expect() {
 	d.next = overdue{}
 	if d.state == BrakeEased {
@@ -157,7 +157,7 @@ func (d *disruptionLimit) expect() {
 	}
 }
 
-// watch holds, eases and releases. So many indices run now.
+// watch holds, throttles and releases. running is the number of running indices.
 func (d *disruptionLimit) watch(running int, slots map[place]*slot) {
 	switch d.state {
 	case BrakeOff:
@@ -191,7 +191,8 @@ func (d *disruptionLimit) forgetLoss(l loss, slots map[place]*slot) {
 	}
 }
 
-// holdIfMany counts overdue nodes as lost if any index is lost.
+// holdIfMany holds if too many indices are lost. If any index is lost, overdue nodes count as
+// lost too.
 func (d *disruptionLimit) holdIfMany(running int) {
 	if d.lost == 0 {
 		return
@@ -216,23 +217,22 @@ func (d *disruptionLimit) holdIfMany(running int) {
 		Detail: fmt.Sprintf("%d nodes and %d indices, %.0f %% of those that ran, were lost at once", d.begin.Nodes, d.begin.Indices, 100*d.begin.Share)})
 }
 
-// recovered reports whether enough of what was lost is back. While lost nodes come
-// back, from one heartbeat period to the next, other lost nodes may follow: what they
-// run must not be started.
+// recovered reports whether enough of what was lost is back. While lost nodes return, others
+// may follow, and what they run must not be started elsewhere.
 func (d *disruptionLimit) recovered() bool {
 	left := d.lost + d.next.copies
 	return left == 0 || left <= d.begin.ReleaseAt && !d.mayFollow(d.returned)
 }
 
-// returning reports whether lost nodes came back since the limit was eased: those
-// that did before had their turn while it held.
+// returning reports whether lost nodes returned since the limit was throttled, and others
+// may still follow.
 func (d *disruptionLimit) returning() bool {
 	return d.state == BrakeEased && d.returned > d.easedAt && d.mayFollow(d.returned)
 }
 
 func (d *disruptionLimit) mayFollow(at instant) bool { return d.clock.now <= at.add(d.cfg.startIn()) }
 
-// release ends the limit for an operator: what was lost until now counts no more.
+// release ends the limit for an operator. Losses until now no longer count.
 func (d *disruptionLimit) release(slots map[place]*slot) {
 	if d.state == BrakeOff {
 		return

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// proceed takes a bounded part of the backlog. Endings come before the indices:
-// the rules judge an index by them.
+// processBacklog processes a bounded part of the backlog. Ended copies come before indices,
+// because the evaluation of an index depends on them.
 func (m *Machine) proceed() {
 	m.rows.sweep(m.limits.sweep)
 	budget := m.limits.step
@@ -21,8 +21,8 @@ func (m *Machine) proceed() {
 	}
 }
 
-// judge brings an index to its verdict, and acts on it while both states are complete,
-// or were and the known one is.
+// judge evaluates an index. It acts on the verdict while both states are complete, or while
+// the known state is and the expected state was once.
 func (m *Machine) judge(p place) {
 	a := m.apps.app(p.app())
 	if a == nil {
@@ -55,8 +55,8 @@ func (m *Machine) judge(p place) {
 	m.dropIfEmpty(a)
 }
 
-// keeps reports whether the slot of an index is still needed, and wakes it when it
-// is not.
+// needsSlot reports whether the slot of an index is still needed. If so, it sets a deadline to
+// check again.
 func (m *Machine) keeps(l *look) bool {
 	if l.troubled() {
 		return true
@@ -70,7 +70,7 @@ func (m *Machine) keeps(l *look) bool {
 	if desired {
 		until = max(until, s.pending, s.grace)
 	}
-	if desired && s.note != nil { // what happened here lately is explained for a while
+	if desired && s.note != nil { // a recent event here stays explained for a while
 		until = max(until, s.noteAt.add(m.cfg.FlappingTimeout))
 	}
 	if until > m.clock.now {
@@ -79,9 +79,9 @@ func (m *Machine) keeps(l *look) bool {
 	return until > m.clock.now || desired && s.crashes > 0
 }
 
-// recover ends what an index waited for: it is served, or no longer desired. The
-// keep-alive of a nudge that another harmonizer sent for an index that we never
-// missed stays.
+// recover ends what an index waited for, because the index runs or is no longer desired. If
+// another harmonizer sent a nudge for an index that was never missing here, its keep-alive
+// stays.
 func (m *Machine) recover(s *slot, served bool) {
 	if s.missing != 0 && served {
 		m.journal.note(s, Finding{Kind: KindRecovered, Version: s.app.want.Version, Rule: s.start})
@@ -110,7 +110,7 @@ func (m *Machine) decay(s *slot) {
 	m.journal.note(s, Finding{Kind: KindCalm, Version: s.app.want.Version, Rule: RuleDecay})
 }
 
-// retry ends giving up and restart delays of an index, or of all of an app.
+// retry ends giving up and restart delays of one index, or of all indices of an app.
 func (m *Machine) retry(ev Retry) {
 	a := m.apps.lookup(ev.App)
 	if a == nil {
@@ -128,25 +128,25 @@ func (m *Machine) retry(ev Retry) {
 	}
 }
 
-const perStep = 1000 // indices that one Step judges, and nudges
+const perStep = 1000 // bound of the indices that one Step evaluates, and of its nudges
 
-// limits bounds what one Step does.
+// limits bounds the work of one Step.
 type limits struct{ step, sweep int }
 
-// backlog is what is not judged yet: endings first, then the indices that they and
+// backlog is what is not evaluated yet: first ended copies, then the indices that they and
 // other events mark. Each Step takes a bounded part, in order.
 type backlog struct {
 	endings []ending
-	ended   int // endings before that are done
+	ended   int // number of processed endings
 	dirty   []place
-	done    int // dirty before that is done
+	done    int // number of processed entries of dirty
 	batch   []place
 }
 
-// ending is a copy that runs no more.
+// ending is a copy that ended or was lost.
 type ending struct {
 	app      *app
-	who      *who // nil for one that was lost by silence
+	who      *who // nil for a copy lost by silence
 	why      Why
 	index    int32
 	renewed  uint32
@@ -154,7 +154,7 @@ type ending struct {
 	unlisted bool // no node ever listed it
 }
 
-// who is the copy of an ending.
+// endedCopy is the copy of an ending.
 type who struct{ id, version, node string }
 
 func (b *backlog) pending() bool { return b.ended < len(b.endings) || b.done < len(b.dirty) }
@@ -174,8 +174,8 @@ func (b *backlog) next() (ending, bool) {
 	return e, true
 }
 
-// take takes up to n marked indices, each once, in order of app and index. They are
-// valid until the next take.
+// take returns up to n marked indices, each once, in order of app and index. They are valid
+// until the next take.
 func (b *backlog) take(n int, apps *inventory) []place {
 	n = min(n, len(b.dirty)-b.done)
 	b.batch = append(b.batch[:0], b.dirty[b.done:b.done+n]...)
@@ -193,8 +193,7 @@ func (b *backlog) take(n int, apps *inventory) []place {
 	return b.batch
 }
 
-// emptied is the list without its elements, and without its memory if that was
-// much.
+// emptied returns the list without elements, and nil if its capacity was large.
 func emptied[T any](list []T) []T {
 	if cap(list) > 16*perStep {
 		return nil

@@ -9,29 +9,29 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/liveness"
 )
 
-// lastCopy is the rule last_copy. A copy that is RUNNING or EVACUATING, of an app with a
-// row that wants instances, is stopped only while both hold:
+// lastCopy implements rule last_copy. It applies to a RUNNING or EVACUATING copy of an app
+// that has a row and wants instances. The copy is stopped only while both conditions hold:
 //
 //  1. Another copy is confirmed. On a desired index: a copy of the live version on the
 //     same index. Beyond the desired indices: a copy of any version on a desired index.
-//     Confirmed is: RUNNING, listed by the latest heartbeat of its node, that heartbeat
-//     at most 1.5 periods old and since the bus came back, no stop of it under way, and
-//     its index is likely to run on (backoff.runsOn): one that crashes again and again
-//     runs for a moment each time.
-//  2. No desired index is without a copy. With a copy is: of any version, in any state
-//     but CRASHED, listed by the latest heartbeat of its node. A stop that waited for
-//     that alone for patience goes on; beyond the desired indices, while as many other
-//     copies there are confirmed as indices are without a copy.
+//     A copy is confirmed if it is RUNNING, and the latest heartbeat of its node lists
+//     it. That heartbeat is at most 1.5 periods old, and came since the bus came back.
+//     No stop of the copy is under way. Its index is likely to keep running
+//     (backoff.runsOn): an index that crashes repeatedly runs briefly each time.
+//  2. No desired index is without a copy. Here a copy counts in any version and any
+//     state but CRASHED, if the latest heartbeat of its node lists it. A stop that
+//     waited only for this condition continues after stopPatience. Beyond the desired
+//     indices it continues only while at least as many other copies there are
+//     confirmed as indices are without a copy.
 //
-// A stop of a copy is under way until its keep-alive ends, also if the copy should run
-// again by then.
+// A stop is under way until its keep-alive ends, even if the copy should run again by then.
 func (l *look) lastCopy() (hold, bool) {
 	state := l.stop.copy.State()
 	if l.app.expected() == 0 || state != message.Running && state != message.Evacuating {
 		return hold{}, false
 	}
 	if !l.anotherConfirmed() {
-		l.lookAgain(l.cfg.HeartbeatPeriod / 4) // no event follows when a node lists it again
+		l.lookAgain(l.cfg.HeartbeatPeriod / 4) // no event follows when a node lists the copy again
 		return hold{RuleLastCopy, WhyUnconfirmed, 0}, true
 	}
 	without := l.known.Uncovered(l.app.id)
@@ -49,10 +49,10 @@ func (l *look) lastCopy() (hold, bool) {
 	return hold{}, false
 }
 
-// patience is how long a stop waits for a desired index without a copy.
+// stopPatience returns how long a stop waits for a desired index without a copy.
 func (c Config) patience() time.Duration { return 10 * c.DropletLost }
 
-// anotherConfirmed is the first half of rule last_copy.
+// anotherConfirmed is the first condition of rule last_copy.
 func (l *look) anotherConfirmed() bool {
 	if !l.app.desires(l.index) {
 		return l.desiredConfirmed()
@@ -67,9 +67,9 @@ func (l *look) anotherConfirmed() bool {
 	return l.confirmed > count(c.OfVersion(l.app.want.Version) && l.confirms(c))
 }
 
-// desiredConfirmed reports whether a copy on a desired index is confirmed. It starts
-// where the latest call found one, and looks once in each turn if there is none: within
-// a turn stops are sent, so that a copy only ceases to be confirmed.
+// desiredConfirmed reports whether a copy on a desired index is confirmed. It starts at the
+// index that the last call found. If it finds none, it searches only once in each turn: within
+// a turn only stops are sent, so no further copy becomes confirmed.
 func (l *look) desiredConfirmed() bool {
 	a := l.app
 	if a.unconfirmed == l.clock.turn {
@@ -88,8 +88,8 @@ func (l *look) desiredConfirmed() bool {
 	return false
 }
 
-// standIns returns how many copies beyond the desired indices are confirmed, beside the
-// one to stop.
+// standIns returns how many copies beyond the desired indices are confirmed, without the copy
+// to stop.
 func (l *look) standIns() int {
 	if l.standing.app != l.app || l.standing.turn != l.clock.turn {
 		l.standing = standing{app: l.app, turn: l.clock.turn}
@@ -105,14 +105,14 @@ func (l *look) standIns() int {
 	return l.standing.n - count(l.confirms(l.stop.copy))
 }
 
-// standing is the result of standIns, until a stop is sent.
+// standInCount caches the result of standIns, until a stop is sent.
 type standing struct {
 	app  *app
 	turn uint64
 	n    int
 }
 
-// confirms reports whether a copy is sure to run on.
+// confirms reports whether a copy is confirmed, as rule last_copy defines it.
 func (l *look) confirms(c known.Copy) bool {
 	if c.State() != message.Running || !listed(c) || c.Silence(l.clock.wall) > liveness.ConfirmedFor(l.cfg.HeartbeatPeriod) {
 		return false

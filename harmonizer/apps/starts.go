@@ -5,9 +5,9 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/queue"
 )
 
-// missing is the rules missing, exit_crashed, exit_stopped, exit_shutdown and
-// flapping: a desired index on which no copy of the live version runs wants a
-// start. How the last copy ended decides the rule, and with it the priority.
+// missing implements rules missing, exit_crashed, exit_stopped, exit_shutdown and flapping. A
+// desired index without a running copy of the live version requests a start. How the last copy
+// ended decides the rule, and so the priority.
 func (l *look) missing() {
 	l.category = running
 	if l.census.serving+l.census.leaving > 0 {
@@ -31,10 +31,9 @@ func (l *look) missing() {
 	}
 }
 
-// evacuation is the rule of the same name: a copy that is EVACUATING runs, but
-// will end. Without another copy of the live version, the index wants a start at
-// once. Once that is RUNNING, those that evacuate are extra; while it is STARTING,
-// they are left alone.
+// evacuation implements rule evacuation. An EVACUATING copy runs, but will end. Without
+// another copy of the live version, the index requests a start at once. When that copy is
+// RUNNING, the EVACUATING copies are extra. While it is STARTING, they are left alone.
 func (l *look) evacuation() {
 	n := l.census
 	if n.evacuating == 0 {
@@ -55,31 +54,31 @@ func (l *look) evacuation() {
 	}
 }
 
-// incomplete is the rule freshness for a start: while the expected state is incomplete,
-// only an index that ran is started, of a row that was in the last complete one. A row
-// that is new or changed since then waits.
+// incomplete implements rule freshness for a start. While the expected state is incomplete,
+// only an index that ran is started, by the last complete state. A row that is new or changed
+// since then waits.
 func (l *look) incomplete() (hold, bool) {
 	ran := l.start == RuleEvacuation || l.slot != nil && l.slot.cause != WhyNew
 	return hold{RuleFreshness, WhyIncomplete, 0}, !l.source.isComplete && !ran
 }
 
-// packageState is the rule package_state: only a staged package can be started.
+// packageState implements rule package_state: only a staged package can be started.
 func (l *look) packageState() (hold, bool) {
 	return hold{RulePackageState, WhyNotStaged, 0}, l.app.want.Package != message.PackageStaged
 }
 
-// giveUp is the rule give_up, see backoff.
+// giveUp implements rule give_up; see backoff.
 func (l *look) giveUp() (hold, bool) {
 	return hold{RuleGiveUp, WhyGivenUp, 0}, l.slot.givenUp
 }
 
-// flapping is the rule of the same name, see backoff.
+// flapping implements rule flapping; see backoff.
 func (l *look) flapping() (hold, bool) {
 	return hold{RuleFlapping, WhyRestartDelay, l.slot.restart}, l.slot.restart > l.clock.now
 }
 
-// keepAlive is the rule keep_alive: a start is not repeated before it had its time.
-// A confirmation passes over the start itself, which is not published yet.
+// keepAlive implements rule keep_alive: a start is not repeated before its keep-alive ends. In
+// phase confirming the start itself is not sent yet, so only earlier starts count.
 func (l *look) keepAlive() (hold, bool) {
 	if l.when == confirming {
 		return hold{RuleKeepAlive, WhyNudged, 0}, l.slot != nil && l.slot.sent > l.clock.now
@@ -87,15 +86,15 @@ func (l *look) keepAlive() (hold, bool) {
 	return hold{RuleKeepAlive, WhyNudged, l.slot.pending}, l.slot.pending > l.clock.now
 }
 
-// grace is the rule reset_grace: under a controller, an index of an app that just
-// changed is the controller's. What crashed or lost its node does not wait.
+// grace implements rule reset_grace: under a controller, the controller first starts the
+// indices of an app that just changed. Crashed indices and those of lost nodes do not wait.
 func (l *look) grace() (hold, bool) {
 	until := max(l.app.grace, l.slot.grace)
 	applies := l.start == RuleMissing || l.start == RuleExitStopped
 	return hold{RuleResetGrace, WhyJustChanged, until}, applies && until > l.clock.now
 }
 
-// priority of a nudge: a node that ends is answered first, a crash last.
+// priority returns the priority of a nudge: first shutdown and evacuation, last crashes.
 func priority(r Rule) queue.Priority {
 	switch r {
 	case RuleExitShutdown, RuleEvacuation:

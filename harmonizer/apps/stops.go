@@ -8,8 +8,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
-// undesired is the rules extra_state, extra_index and extra_app: on an index that
-// is not desired every copy that runs is extra.
+// undesired implements rules extra_state, extra_index and extra_app: on an undesired index
+// every running copy is extra.
 func (l *look) undesired() {
 	rule, why := l.app.undesired()
 	for _, c := range l.copies {
@@ -32,8 +32,8 @@ func (a *app) undesired() (Rule, Why) {
 	return RuleExtraIndex, WhyBeyond
 }
 
-// extraVersion is the rule extra_version: copies of other versions are extra once
-// a copy of the live version is RUNNING there.
+// extraVersion implements rule extra_version: copies of other versions are extra once a copy
+// of the live version is RUNNING on the index.
 func (l *look) extraVersion() {
 	n := l.census
 	if n.others == 0 || n.running == 0 || l.app.want.Package != message.PackageStaged {
@@ -47,10 +47,9 @@ func (l *look) extraVersion() {
 	}
 }
 
-// duplicates is the rule duplicate: of several copies of the live version on an
-// index one survives, RUNNING before STARTING, then the oldest, then the one with
-// the smallest id. One of the others is extra, the next when that one is gone.
-// Copies that evacuate are left to their own rule.
+// duplicates implements rule duplicate. Of several copies of the live version on an index, one
+// survives: RUNNING before STARTING, then the oldest, then the smallest id. One of the others
+// is extra; the next one when that one is gone. EVACUATING copies have their own rule.
 func (l *look) duplicates() {
 	if l.census.twins < 2 || l.census.evacuating > 0 {
 		return
@@ -82,14 +81,13 @@ func survival(a, b known.Copy) int {
 	)
 }
 
-// unlisted holds the stop of a copy that its node does not list now: it ends, is
-// lost, or is listed again. No event follows, so the copy is judged again soon.
+// unlisted holds the stop of a copy that its node does not list now. The copy ends, is lost,
+// or is listed again. No event follows, so it is evaluated again soon.
 func (l *look) unlisted() (hold, bool) {
 	return hold{until: l.clock.in(l.cfg.HeartbeatPeriod / 4)}, !listed(l.stop.copy)
 }
 
-// rowsGone holds the stops of apps without a row while rowLoss does: so many are
-// gone at once that the source is rather at fault.
+// rowsGone holds the stops of apps without a row while rowLoss does.
 func (l *look) rowsGone() (hold, bool) {
 	if l.stop.rule != RuleExtraApp || !l.app.rowless() {
 		return hold{}, false
@@ -97,7 +95,7 @@ func (l *look) rowsGone() (hold, bool) {
 	return l.rowLoss.holds()
 }
 
-// rowsStopped holds the stops of apps whose rows want no instance, while rowStops does.
+// rowsStopped holds the stops of apps whose rows want no instance while rowStops does.
 func (l *look) rowsStopped() (hold, bool) {
 	if l.app.row != rowPresent || l.app.expected() > 0 {
 		return hold{}, false
@@ -105,17 +103,16 @@ func (l *look) rowsStopped() (hold, bool) {
 	return l.rowStops.holds(l.app)
 }
 
-// wholeApp holds a stop that lists as many copies as the app has instances, for a
-// controller that would stop the whole app, the copies that serve among them. Stops of
-// an app that wants no instance pass: there the whole app is meant.
+// wholeApp holds a stop that lists as many copies as the app has instances, because such a
+// controller then stops the whole app, with its serving copies. Stops of an app that wants no
+// instance pass.
 func (l *look) wholeApp() (hold, bool) {
 	return hold{RuleWholeApp, WhyStopsAll, 0}, l.lists > l.cfg.stopsAtOnce(l.app)
 }
 
-// extraApp holds the stops of rule extra_app: a row that was never read may be on its
-// way, and a row that is gone may come back. Only time in which the source is complete
-// counts, all of it: a source that is incomplete now and then delays a stop by no more
-// than that.
+// extraApp holds the stops of rule extra_app. A row that was never read may still come, and a
+// row that is gone may come back. Only the total time in which the source is complete counts.
+// So an interrupted source delays a stop only by its interruptions.
 func (l *look) extraApp() (hold, bool) {
 	if l.stop.rule != RuleExtraApp || !l.app.rowless() {
 		return hold{}, false
@@ -128,12 +125,12 @@ func (l *look) extraApp() (hold, bool) {
 	return hold{RuleExtraApp, WhyGrace, until + 1}, l.clock.now <= until
 }
 
-// duplicate holds the stop of a duplicate until it is sure that all of them run.
+// duplicate holds the stop of a duplicate until all duplicates are proven to run.
 func (l *look) duplicate() (hold, bool) {
 	return hold{RuleDuplicate, WhyUnconfirmed, 0}, l.stop.rule == RuleDuplicate && !l.slot.twins.confirmed(l.twins)
 }
 
-// keepAliveOfStop is the rule keep_alive for a stop, as keepAlive is for a start.
+// keepAliveOfStop implements rule keep_alive for a stop, as keepAlive does for a start.
 func (l *look) keepAliveOfStop() (hold, bool) {
 	until := l.sent.until
 	if l.when == confirming {
@@ -142,19 +139,17 @@ func (l *look) keepAliveOfStop() (hold, bool) {
 	return hold{RuleKeepAlive, WhyNudged, until}, until > l.clock.now
 }
 
-// confirmations is how often each node has to list its copy before a duplicate is
-// stopped.
+// confirmations is how often each node must list its copy before a duplicate is stopped.
 const confirmations = 2
 
-// twins is what rule duplicate keeps of an index.
+// liveCopies is the state of rule duplicate for an index.
 type twins struct {
-	listed map[string]uint32 // duplicates, and how often each was listed when all were known first
+	listed map[string]uint32 // duplicate -> its number of listings when the current set of duplicates was first known
 	victim string            // the duplicate whose stop was sent
 }
 
-// confirmed reports whether each of the duplicates was listed by its node as often
-// as it takes since all of them, and no more, are known. The first listing of a copy
-// counts as one.
+// confirmed reports whether each duplicate was listed confirmations times since exactly this
+// set is known. A copy's first listing counts as one.
 func (t *twins) confirmed(copies []known.Copy) bool {
 	ids, same := make([]string, len(copies)), len(copies) == len(t.listed)
 	for i, c := range copies {
@@ -178,7 +173,7 @@ func (t *twins) confirmed(copies []known.Copy) bool {
 	return yes
 }
 
-// from is the listing of a copy from which on they count.
+// from returns the number of listings from which on they count.
 func from(c known.Copy) uint32 {
 	if n := c.Beats(); n != 1 {
 		return n

@@ -9,52 +9,51 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/liveness"
 )
 
-// Starter is who starts what is newly desired, before the harmonizer does.
+// Starter is the party that starts newly desired instances first.
 type Starter string
 
-// Starters.
 const (
-	// StarterSelf: nobody else does. A new index is missing at once.
+	// StarterSelf: the harmonizer starts them. A new index is missing at once.
 	StarterSelf Starter = "self"
-	// StarterController: whoever owns the rows does. What it changed is left alone
-	// for ResetGrace.
+	// StarterController: the owner of the rows starts them. After a change the harmonizer
+	// waits for ResetGrace.
 	StarterController Starter = "controller"
 )
 
-// Config is the numbers of a Machine, under the names that Cloud Foundry's
-// health manager gave them where it had them.
+// Config configures a Machine. The keys have the names of Cloud Foundry's health manager where
+// it had them.
 type Config struct {
-	DropletLost          time.Duration  `yaml:"droplet_lost"`            // silence after which copies are lost; 3 heartbeat periods
-	HeartbeatPeriod      time.Duration  `yaml:"heartbeat_period"`        // of every node; 10 s
-	NudgeKeepAlive       time.Duration  `yaml:"nudge_keep_alive"`        // before a nudge is repeated; 30 s
-	ResetGrace           *time.Duration `yaml:"reset_grace"`             // under StarterController, after a change; 30 s
-	FlappingDeath        *int           `yaml:"flapping_death"`          // crashes answered at once; 1
-	FlappingTimeout      time.Duration  `yaml:"flapping_timeout"`        // a crash later than that is a first one; 500 s
-	MinRestartDelay      time.Duration  `yaml:"min_restart_delay"`       // of the first delayed restart; 60 s
-	MaxRestartDelay      time.Duration  `yaml:"max_restart_delay"`       // the doubling ends here; 480 s
-	DelayTimeNoise       *time.Duration `yaml:"delay_time_noise"`        // a delay is off by at most that; 5 s
-	GiveupCrashNumber    *int           `yaml:"giveup_crash_number"`     // more crashes are answered no more; 4, off if not above 0
-	QueueBatchSize       int            `yaml:"queue_batch_size"`        // nudged indices in each RequestQueue; 40
-	RequestQueue         time.Duration  `yaml:"request_queue"`           // 1 s
-	ExpectedStateLost    time.Duration  `yaml:"expected_state_lost"`     // an app without a row is extra after that; 180 s
-	DropletGCGracePeriod *time.Duration `yaml:"droplet_gc_grace_period"` // what crashed is remembered so long without a row; 240 s
-	Brake                float64        `yaml:"brake"`                   // share of indices, or rows, lost at once that holds nudges; 0.30, 1 is off
-	BrakeFloor           *int           `yaml:"brake_floor"`             // so many never do; 10
-	Starter              Starter        `yaml:"starter"`                 // self
-	Partition            string         `yaml:"cc_partition"`            // others' beats and exits are passed over; empty: none are
+	DropletLost          time.Duration  `yaml:"droplet_lost"`            // silence after which the copies of a node are lost; default 3 heartbeat periods
+	HeartbeatPeriod      time.Duration  `yaml:"heartbeat_period"`        // of every node; default 10 s
+	NudgeKeepAlive       time.Duration  `yaml:"nudge_keep_alive"`        // time until a nudge is repeated; default 30 s
+	ResetGrace           *time.Duration `yaml:"reset_grace"`             // wait after a change under StarterController; default 30 s
+	FlappingDeath        *int           `yaml:"flapping_death"`          // crashes that are answered at once; default 1
+	FlappingTimeout      time.Duration  `yaml:"flapping_timeout"`        // a crash after a longer healthy time counts as the first; default 500 s
+	MinRestartDelay      time.Duration  `yaml:"min_restart_delay"`       // of the first delayed restart; default 60 s
+	MaxRestartDelay      time.Duration  `yaml:"max_restart_delay"`       // upper bound of the doubled delay; default 480 s
+	DelayTimeNoise       *time.Duration `yaml:"delay_time_noise"`        // largest random change of a delay, either way; default 5 s
+	GiveupCrashNumber    *int           `yaml:"giveup_crash_number"`     // after more crashes there is no restart; default 4; 0 or less turns it off
+	QueueBatchSize       int            `yaml:"queue_batch_size"`        // indices nudged in each RequestQueue; default 40
+	RequestQueue         time.Duration  `yaml:"request_queue"`           // default 1 s
+	ExpectedStateLost    time.Duration  `yaml:"expected_state_lost"`     // time until an app without a row is extra; default 180 s
+	DropletGCGracePeriod *time.Duration `yaml:"droplet_gc_grace_period"` // how long crashes of an app without a row are kept; default 240 s
+	Brake                float64        `yaml:"brake"`                   // share of indices or rows lost at once above which nudges are held; default 0.30; 1 turns it off
+	BrakeFloor           *int           `yaml:"brake_floor"`             // a loss of at most this many never holds; default 10
+	Starter              Starter        `yaml:"starter"`                 // default self
+	Partition            string         `yaml:"cc_partition"`            // heartbeats and exits of other partitions are ignored; empty: no filter
 
-	// StopsWholeApps is true for a controller of the first protocol revision: a stop that
-	// lists as many copies as the app has instances stops the whole app there.
+	// StopsWholeApps is set for a controller of the first protocol revision. There, a stop
+	// that lists as many copies as the app has instances stops the whole app.
 	StopsWholeApps bool `yaml:"-"`
 
-	// Partial tells the nodes that send partial heartbeats: what those do not list
-	// may run nevertheless. It is pure; nil is none.
+	// Partial reports whether a node sends partial heartbeats. Copies that such a heartbeat
+	// omits may still run. Partial is pure; nil: no node does.
 	Partial func(node string) bool `yaml:"-"`
 }
 
-// WithDefaults returns a copy in which every zero, and every nil, is the default.
+// WithDefaults returns a copy in which each zero or nil field has its default.
 func (c Config) WithDefaults() Config {
-	orDefault(&c.HeartbeatPeriod, liveness.DefaultPeriod) // that of droplet_lost follows it
+	orDefault(&c.HeartbeatPeriod, liveness.DefaultPeriod) // the default of droplet_lost depends on it
 	for _, d := range c.periods() {
 		orDefault(d.field, d.standard)
 	}
@@ -78,13 +77,13 @@ func orDefault[T comparable](field *T, value T) {
 	}
 }
 
-// Validate joins everything that is wrong with the configuration.
+// Validate joins all problems of the configuration.
 func (c Config) Validate() error {
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	for _, p := range c.periods() {
 		if *p.field <= 0 {
-			bad("%s is %v, it must be above 0", p.name, *p.field)
+			bad("%s is %v; it must be above 0", p.name, *p.field)
 		}
 	}
 	if c.DropletLost <= c.HeartbeatPeriod {
@@ -109,13 +108,13 @@ func (c Config) Validate() error {
 		bad("queue_batch_size is %d in request_queue %v: %w", c.QueueBatchSize, c.RequestQueue, err)
 	}
 	if !(c.Brake > 0 && c.Brake <= 1) {
-		bad("brake is %v, it must be above 0 and at most 1", c.Brake)
+		bad("brake is %v; it must be above 0 and at most 1", c.Brake)
 	}
 	if c.BrakeFloor == nil || *c.BrakeFloor < 0 {
 		bad("brake_floor must be at least 0")
 	}
 	if c.Starter != StarterSelf && c.Starter != StarterController {
-		bad("starter is %q, it must be %q or %q", c.Starter, StarterSelf, StarterController)
+		bad("starter is %q; it must be %q or %q", c.Starter, StarterSelf, StarterController)
 	}
 	return errors.Join(errs...)
 }
@@ -139,21 +138,20 @@ func (c *Config) periods() []period {
 	}
 }
 
-// overdue is the silence after which a node is a heartbeat period, or less, from
-// being lost, and has missed a beat for sure.
+// overdue returns the silence after which a node certainly missed a heartbeat, and is lost in
+// at most one heartbeat period.
 func (c Config) overdue() time.Duration {
 	return max(c.DropletLost-c.HeartbeatPeriod, liveness.ConfirmedFor(c.HeartbeatPeriod))
 }
 
-// tooMany is how many of what runs may be lost at once.
+// lossLimit returns how many of the running indices may be lost at once.
 func (c Config) tooMany(of int) float64 { return max(c.Brake*float64(of), float64(*c.BrakeFloor)) }
 
-// leastFloor is how many rows of the smallest world may be gone at once.
+// leastFloor is how many rows may be gone at once, however few rows there are.
 const leastFloor = 3
 
-// tooManyRows is how many rows may be gone or stopped at once, of so many. It ends in
-// stops, so the floor scales with a small world: at most half of what there is, or
-// leastFloor.
+// rowLossLimit returns how many rows may be gone or stopped at once. Lost rows lead to stops,
+// so the floor shrinks with the number of rows: to half of them, but at least leastFloor.
 func (c Config) tooManyRows(of int) float64 {
 	return max(c.Brake*float64(of), min(float64(*c.BrakeFloor), max(leastFloor, float64(of)/2)))
 }
@@ -172,7 +170,7 @@ func (c Config) stopsAtOnce(a *app) int {
 
 func (c Config) controlled() bool { return c.Starter == StarterController }
 
-// unseen is how long the copies of an app without a row are left alone.
+// rowlessGrace returns how long the copies of an app without a row are left alone.
 func (c Config) unseen() time.Duration {
 	if c.controlled() {
 		return c.ExpectedStateLost
@@ -180,7 +178,7 @@ func (c Config) unseen() time.Duration {
 	return c.DropletLost
 }
 
-// startKeepAlive is how long a start keeps an index from the next one.
+// startKeepAlive returns the time after a start in which the index gets no further start.
 func (c Config) startKeepAlive() time.Duration {
 	if c.controlled() {
 		return max(c.NudgeKeepAlive, c.DropletLost)
@@ -188,7 +186,6 @@ func (c Config) startKeepAlive() time.Duration {
 	return c.NudgeKeepAlive
 }
 
-// startIn is how long after its own beginning a bus tells all that it carries:
-// every living node has had its turn to beat. The tenth of a period on top is
-// for beats that come late.
+// freshAfter returns the time after which a new bus connection has delivered a heartbeat of
+// every living node. The extra tenth of a period allows for late heartbeats.
 func (c Config) startIn() time.Duration { return c.HeartbeatPeriod + c.HeartbeatPeriod/10 }

@@ -6,82 +6,80 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
-// Event is something that a Machine is told: one of the types below.
+// Event is an input of a Machine: one of the types below.
 type Event interface{ event() }
 
-// Heartbeat: a node says what it runs, in a message.Heartbeat as it came from
-// the bus. A bad one changes nothing: it is a finding of KindRefused, whose Why is
-// "bad_" and the message.Cause.
+// Heartbeat is a node's list of its copies: a message.Heartbeat as it came from the bus. A
+// malformed one changes nothing. It becomes a finding of KindRefused, with the reason "bad_"
+// and the message.Cause.
 type Heartbeat struct{ Data []byte }
 
-// Exit: a node says that a copy ended.
+// Exit reports that a copy ended.
 type Exit struct{ message.Exited }
 
-// Updated: whoever owns the rows changed an app's. Of a source that is polled,
-// the row that we have is too old until a pass tells it that began later.
+// Updated reports that the owner of the rows changed the row of an app. With a polled source,
+// the known row is stale until a pass that began later.
 type Updated struct{ App string }
 
-// Nudged: another harmonizer asked for that. It counts as if we had.
+// Nudged is a nudge of another harmonizer. It counts as our own.
 type Nudged struct{ Nudge }
 
-// ExpectedBegin: a source that is polled begins to read all rows, now.
+// ExpectedBegin: a polled source begins to read all rows now.
 type ExpectedBegin struct{}
 
-// ExpectedRows: rows of the expected state, new, changed or as they were.
+// ExpectedRows has rows of the expected state: new, changed or unchanged.
 type ExpectedRows struct{ Rows []message.App }
 
-// ExpectedUnreadable: there is a row, but it cannot be read. The row that was
-// known before stands; without one the app is neither started nor stopped.
+// ExpectedUnreadable: the row exists but is unreadable. The row that was known before stays.
+// Without one the app is neither started nor stopped.
 type ExpectedUnreadable struct{ Name string }
 
 // ExpectedGone: a row was deleted.
 type ExpectedGone struct{ Name string }
 
-// ExpectedComplete: every row of the source was told since the last
-// ExpectedBegin or ExpectedLost, or since the start. Rows that were not are gone.
+// ExpectedComplete: the source has sent every row since the last ExpectedBegin or
+// ExpectedLost, or since the start. All other rows are gone.
 type ExpectedComplete struct {
-	// ValidFor is how long the rows count as the expected state; 0: until
-	// ExpectedLost.
+	// ValidFor is how long the rows are valid; 0: until ExpectedLost.
 	ValidFor time.Duration
 }
 
-// ExpectedFailed: a pass failed. The last whole one stays valid for its time.
+// ExpectedFailed: a pass failed. The last complete pass stays valid for its time.
 type ExpectedFailed struct {
 	Why string // for people
 }
 
-// ExpectedLost: the source is away; it will tell every row again.
+// ExpectedLost: the source is lost. It will send every row again.
 type ExpectedLost struct {
 	Why string // for people
 }
 
-// BusUp: from now on everything on the bus is heard. Told again, it means that
-// something may have been missed before.
+// BusUp: from now on all messages of the bus are received. Sent again, it means that messages
+// may have been missed before.
 type BusUp struct{}
 
-// BusDown: nothing is heard.
+// BusDown: no messages are received.
 type BusDown struct{}
 
-// Canary: our own message came back, so the bus carries.
+// LoopbackProbe: our own message returned, so the bus delivers.
 type Canary struct{}
 
-// Lead: from now on this machine nudges. Until then it hears, counts and
-// explains, as one that stands by.
+// Lead: from now on this machine sends nudges. Before, it counts and explains as a standby.
 type Lead struct {
-	Memories []Memory       // what whoever led before remembered
-	Nodes    map[string]int // the nodes that it heard, and how many copies each had
+	Memories []Memory       // what the previous leader saved
+	Nodes    map[string]int // the nodes that it knew -> number of copies
 }
 
-// Follow: from now on this machine nudges no more.
+// Follow: from now on this machine sends no nudges.
 type Follow struct{}
 
-// NotSent: these nudges, of an earlier Step, were not sent: they are due again.
+// NotSent: these nudges of an earlier Step were not sent. They are due again.
 type NotSent struct {
 	Nudges    []Nudge
-	Confirmed bool // Confirm said yes to all of them
+	Confirmed bool // Confirm returned true for all of them
 }
 
-// Release: an operator ends the brake, that of rows too.
+// Release: an operator ends all holds of the disruption limits, those of rows included.
 type Release struct{}
 
 // Retry: an operator ends giving up and restart delays.
@@ -90,7 +88,7 @@ type Retry struct {
 	Index int // -1: all
 }
 
-// Tick: time has passed, and all that was heard has been told.
+// Tick: time has passed, and all earlier events were passed to the machine.
 type Tick struct{}
 
 func (Heartbeat) event()          {}

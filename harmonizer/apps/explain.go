@@ -11,13 +11,13 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/liveness"
 )
 
-// Summary is one app in short.
+// Summary is the short state of one app.
 type Summary struct {
 	Name     string               `json:"name"`
 	Pool     string               `json:"pool,omitempty"`
 	Expected bool                 `json:"expected"`          // it has a row
 	Problem  string               `json:"problem,omitempty"` // why it is neither started nor stopped
-	Version  string               `json:"version,omitempty"` // the live one
+	Version  string               `json:"version,omitempty"` // the live version
 	State    message.AppState     `json:"state,omitempty"`
 	Package  message.PackageState `json:"package_state,omitempty"`
 	Labels   map[string]string    `json:"labels,omitempty"`
@@ -26,17 +26,16 @@ type Summary struct {
 }
 
 const (
-	perExplanation = 1000 // indices, so that an Explanation fits a message of the bus
-	perIndex       = 100  // instances of one of them
-	perApp         = 2000 // of all of them
+	perExplanation = 1000 // indices; bounds the size of a bus message
+	perIndex       = 100  // instances of one index
+	perApp         = 2000 // instances of all indices
 )
 
-// Explanation is all that is known of one app, at most 1000 indices: of more, first
-// those that are not as they should be, then the lowest. It has at most 2000
-// instances.
+// Explanation is the state of one app, with at most 1000 indices and 2000 instances. If there
+// are more, it has the indices in trouble first, then the lowest.
 type Explanation struct {
 	Summary
-	Indices []IndexStatus `json:"indices"` // in order; the desired ones, and those with a copy
+	Indices []IndexStatus `json:"indices"` // in order: the desired ones, and those with a copy
 	Omitted int           `json:"omitted,omitempty"`
 }
 
@@ -44,22 +43,22 @@ type Explanation struct {
 type IndexStatus struct {
 	Index     int        `json:"index"`
 	Desired   bool       `json:"desired"`
-	Instances []Instance `json:"instances,omitempty"` // at most 100, those that should not run first; in order of their ids
-	Omitted   int        `json:"omitted,omitempty"`   // more instances
+	Instances []Instance `json:"instances,omitempty"` // at most 100 in order of id; copies that should not run are chosen first
+	Omitted   int        `json:"omitted,omitempty"`   // number of further instances
 	Missing   time.Time  `json:"missing_since,omitzero"`
-	NotBefore time.Time  `json:"not_before,omitzero"` // if missing: the next start is not nudged earlier
-	Crashes   int        `json:"crashes,omitempty"`   // that followed one another
-	CrashedAt time.Time  `json:"crashed_at,omitzero"` // the last one
+	NotBefore time.Time  `json:"not_before,omitzero"` // if missing: no start is sent earlier
+	Crashes   int        `json:"crashes,omitempty"`   // in a row
+	CrashedAt time.Time  `json:"crashed_at,omitzero"` // the last crash
 	GivenUp   bool       `json:"given_up,omitempty"`
-	Flapping  bool       `json:"flapping,omitempty"` // it counts as such
+	Flapping  bool       `json:"flapping,omitempty"` // it counts as flapping
 
-	// Why nothing is sent now of what should be: the rule that says so, and its
-	// deadline. Empty if nothing should be sent.
+	// If a start is due but not sent: the rule that holds it, the reason, and its deadline.
+	// Empty if no start is due.
 	Rule  Rule      `json:"rule,omitempty"`
 	Why   Why       `json:"why,omitempty"`
 	Until time.Time `json:"until,omitzero"`
 
-	Last   *Finding  `json:"last,omitempty"` // the newest, with its reason
+	Last   *Finding  `json:"last,omitempty"` // the newest finding
 	LastAt time.Time `json:"last_at,omitzero"`
 }
 
@@ -69,13 +68,13 @@ type Instance struct {
 	Node    string        `json:"node"`
 	Version string        `json:"version"`
 	State   message.State `json:"state"`
-	Since   float64       `json:"since"`           // unix seconds, as the node reports it
-	Absent  time.Time     `json:"absent,omitzero"` // since then its node lists it no more
-	// Silent is the time of the latest heartbeat of its node, if the node is silent:
-	// whether the copy runs is unknown.
+	Since   float64       `json:"since"`           // unix seconds, as reported by the node
+	Absent  time.Time     `json:"absent,omitzero"` // since then its node omits it
+	// Silent is the time of the node's latest heartbeat, if the node is silent. Whether the
+	// copy runs is then unknown.
 	Silent  time.Time `json:"silent_since,omitzero"`
-	Extra   Rule      `json:"extra,omitempty"`   // it should not run: the rule that found that
-	Stopped bool      `json:"stopped,omitempty"` // its stop was nudged
+	Extra   Rule      `json:"extra,omitempty"`   // the rule that found that it should not run
+	Stopped bool      `json:"stopped,omitempty"` // its stop was sent
 
 	// Why its stop is not sent now, as in IndexStatus.
 	Rule  Rule      `json:"rule,omitempty"`
@@ -83,8 +82,8 @@ type Instance struct {
 	Until time.Time `json:"until,omitzero"`
 }
 
-// View reads a Machine and changes nothing that counts. Like every method of the
-// Machine, its methods run alone.
+// View reads a Machine without changing its decisions. Like the methods of the Machine, its
+// methods must not run concurrently.
 type View struct{ m *Machine }
 
 // Complete reports whether both states are complete, and if not, why.
@@ -98,24 +97,23 @@ func (v View) Complete() (bool, string) {
 	return true, ""
 }
 
-// Repairing reports whether starts of what ran go on, although a state is incomplete: the
-// known state is complete, and the expected state was once.
+// Repairing reports whether starts of what ran continue: the known state is complete, and the
+// expected state was complete once.
 func (v View) Repairing() bool {
 	known, _ := v.m.bus.complete()
 	return known && v.m.rows.source.wasComplete()
 }
 
-// SilentNode is a node that has missed two heartbeats, as package liveness has it.
+// SilentNode is a node that missed two heartbeats, by the rule of package liveness.
 type SilentNode struct {
 	Node   string    `json:"node"`
 	Copies int       `json:"copies"`  // that it listed
-	Since  time.Time `json:"since"`   // of its latest heartbeat
+	Since  time.Time `json:"since"`   // time of its latest heartbeat
 	LostAt time.Time `json:"lost_at"` // then its copies are lost, and are started elsewhere
 }
 
-// Silent returns the silent nodes, those that were lost in the last 10 minutes with them,
-// in order of name. While the bus is down the list is
-// empty: silence means nothing then.
+// Silent returns the silent nodes, including those lost in the last 10 minutes, in order of
+// name. While the bus is down it returns nil, because silence then means nothing.
 func (v View) Silent() (nodes []SilentNode) {
 	if !v.m.bus.up {
 		return nil
@@ -134,7 +132,7 @@ func (v View) Silent() (nodes []SilentNode) {
 	return nodes
 }
 
-// Brake returns the state of the brake.
+// DisruptionLimit returns the state of the disruption limits.
 func (v View) Brake() BrakeStatus {
 	s := v.m.limit.status()
 	v.m.rowLoss.report(&s)
@@ -142,7 +140,7 @@ func (v View) Brake() BrakeStatus {
 	return s
 }
 
-// Apps returns every app that is desired or seen, in order of name.
+// Apps returns every app that is desired or reported by a node, in order of name.
 func (v View) Apps() []Summary {
 	out := make([]Summary, 0, len(v.m.apps.list))
 	for _, a := range v.m.apps.list {
@@ -154,7 +152,7 @@ func (v View) Apps() []Summary {
 	return out
 }
 
-// Explain returns what is known of an app, and whether anything is.
+// Explain returns the state of an app, and whether the app is known.
 func (v View) Explain(now time.Time, name string) (Explanation, bool) {
 	a := v.m.apps.lookup(name)
 	if a == nil {
@@ -173,9 +171,9 @@ func (v View) Explain(now time.Time, name string) (Explanation, bool) {
 	return e, true
 }
 
-// explained returns the indices to explain, in order, and how many there are beside.
+// explained returns the indices to explain, in order, and the number of omitted ones.
 func (v View) explained(a *app) (indices []int, omitted int) {
-	var beyond []int // with a copy, and not desired
+	var beyond []int // not desired, but with a copy
 	for index := range v.m.known.Indices(a.id) {
 		if !a.desires(index) {
 			beyond = append(beyond, index)
@@ -200,8 +198,8 @@ func (v View) explained(a *app) (indices []int, omitted int) {
 	return indices, total - len(indices)
 }
 
-// troubled returns the indices of an app that are not as they should be, in order:
-// all that are not desired and have a copy that runs among them.
+// troubled returns the indices of an app that are not as they should be, in order. They
+// include every undesired index with a running copy.
 func (v View) troubled(a *app) (indices []int) {
 	for s := a.slots; s != nil; s = s.next {
 		if s.extra > 0 || a.desires(s.index) && s.category != running {
@@ -212,8 +210,8 @@ func (v View) troubled(a *app) (indices []int) {
 	return indices
 }
 
-// Flapping returns the indices of an app, if that is its live version, that wait for
-// a delayed restart, or whose restarts were given up, and when each crashed last.
+// Flapping returns the indices of an app that wait for a delayed restart or were given up,
+// with the time of their last crash. It returns nil if version is not the live version.
 func (v View) Flapping(name, version string) map[int]time.Time {
 	a := v.m.apps.lookup(name)
 	if a == nil || a.want.Version != version {
@@ -228,8 +226,7 @@ func (v View) Flapping(name, version string) map[int]time.Time {
 	return out
 }
 
-// Healthy returns at how many desired indices of an app a copy of a version is
-// RUNNING.
+// Healthy returns the number of desired indices with a RUNNING copy of that version.
 func (v View) Healthy(name, version string) (n int) {
 	a := v.m.apps.lookup(name)
 	if a == nil {
@@ -262,14 +259,14 @@ func (a *app) summary() Summary {
 	}
 	switch {
 	case a.row == rowUnreadable:
-		s.Problem = "its row cannot be read"
+		s.Problem = "its row is unreadable"
 	case a.stale:
 		s.Problem = "its row is older than its last change"
 	}
 	return s
 }
 
-// Size is how many indices and copies of an app there are to look at.
+// Size returns how many indices and copies of an app an explanation covers.
 func (v View) Size(name string) int {
 	a := v.m.apps.lookup(name)
 	if a == nil {
@@ -278,13 +275,13 @@ func (v View) Size(name string) int {
 	return a.expected() + v.m.known.CopiesOf(a.id)
 }
 
-// status explains an index, with at most so many instances. It changes nothing.
+// status explains an index, with at most room instances. It changes nothing.
 func (v View) status(a *app, index, room int) IndexStatus {
 	st := IndexStatus{Index: index, Desired: a.desires(index)}
 	s := slot{app: a, index: index, cause: WhyNew}
 	if is := v.m.apps.slots[at(a.id, index)]; is != nil {
 		s = *is
-		s.twins.listed = maps.Clone(is.twins.listed) // rule duplicate counts in them
+		s.twins.listed = maps.Clone(is.twins.listed) // rule duplicate changes them
 	}
 	l := v.m.rules.judge(a, index, &s)
 	v.explainStart(&st, l)
@@ -297,8 +294,8 @@ func (v View) status(a *app, index, room int) IndexStatus {
 	return st
 }
 
-// listed returns up to so many copies on an index, those that should not run first,
-// and how many there are beside.
+// listed returns at most room copies of an index, those that should not run first, and the
+// number of omitted ones.
 func (v View) listed(a *app, index int, surplus []surplus, room int) (copies []known.Copy, omitted int) {
 	for _, s := range surplus[:min(len(surplus), room)] {
 		copies = append(copies, s.copy)
@@ -352,8 +349,8 @@ func (v View) instance(l *look, c known.Copy) Instance {
 	return in
 }
 
-// Crashed reports whether an app has an index, or with -1, whether there is such an
-// app; and whether Retry of it would change anything.
+// Crashed reports whether an app has an index (-1: whether the app exists), and whether Retry
+// of it would change anything.
 func (v View) Crashed(name string, index int) (known, crashed bool) {
 	a := v.m.apps.lookup(name)
 	if a == nil {
@@ -368,8 +365,8 @@ func (v View) Crashed(name string, index int) (known, crashed bool) {
 	return known, crashed
 }
 
-// Crashes returns the crash table of an app, the oldest first: at most 100 lines,
-// none older than FlappingTimeout.
+// Crashes returns the crash table of an app, oldest first. It has at most 100 lines, all
+// within FlappingTimeout.
 func (v View) Crashes(name string) []Crash {
 	a := v.m.apps.lookup(name)
 	if a == nil {

@@ -6,52 +6,50 @@ import (
 	"time"
 )
 
-// Kind of a Finding. The strings are stable.
+// Kind is the kind of a Finding. The strings are stable.
 type Kind string
 
-// Kinds.
 const (
-	KindComplete     Kind = "complete"      // both states are complete: nudges may go out
-	KindIncomplete   Kind = "incomplete"    // one is not: none may
-	KindMissing      Kind = "missing"       // a desired index without a copy that stays
-	KindRecovered    Kind = "recovered"     // a missing index has one again
-	KindStart        Kind = "start"         // a start was nudged
+	KindComplete     Kind = "complete"      // both states are complete; nudges may leave
+	KindIncomplete   Kind = "incomplete"    // a state is incomplete; no nudge may leave
+	KindMissing      Kind = "missing"       // a desired index without a lasting copy
+	KindRecovered    Kind = "recovered"     // a missing index has a copy again
+	KindStart        Kind = "start"         // a start was sent
 	KindExtra        Kind = "extra"         // a copy that should not run
-	KindStop         Kind = "stop"          // its stop was nudged
-	KindNotNudged    Kind = "not_nudged"    // missing or extra, but to wait; Rule and Why tell for what
-	KindCrashed      Kind = "crashed"       // a copy crashed, to be restarted at once
-	KindFlapping     Kind = "flapping"      // a copy crashed again, to be restarted after a delay
-	KindGaveUp       Kind = "gave_up"       // a copy crashed too often to be restarted
-	KindCalm         Kind = "calm"          // it ran for long enough: its crashes count no more
+	KindStop         Kind = "stop"          // its stop was sent
+	KindNotNudged    Kind = "not_nudged"    // missing or extra, but held; Rule and Why give the cause
+	KindCrashed      Kind = "crashed"       // a copy crashed and is restarted at once
+	KindFlapping     Kind = "flapping"      // a copy crashed again and is restarted after a delay
+	KindGaveUp       Kind = "gave_up"       // a copy crashed too often and is not restarted
+	KindCalm         Kind = "calm"          // it ran for long enough: its crashes no longer count
 	KindRetried      Kind = "retried"       // an operator ended giving up and restart delays
 	KindNodeLost     Kind = "node_lost"     // a node is silent
-	KindInstanceLost Kind = "instance_lost" // a living node lists a copy no more
+	KindInstanceLost Kind = "instance_lost" // a living node omits a copy
 	KindIgnored      Kind = "ignored"       // an exit that changes nothing
-	KindRefused      Kind = "refused"       // a message that cannot be read
-	KindBraked       Kind = "braked"        // too many, or too many rows, were lost at once: nudges are held
-	KindEased        Kind = "eased"         // the bus is proven whole: starts go on, at a tenth
-	KindReleased     Kind = "released"      // the brake is off
+	KindRefused      Kind = "refused"       // a malformed message
+	KindBraked       Kind = "braked"        // the disruption limit holds nudges: too many instances or rows were lost at once
+	KindEased        Kind = "eased"         // throttled: the bus works again; starts leave at a tenth of the rate
+	KindReleased     Kind = "released"      // the disruption limit is off
 )
 
-// Why is the reason of a Finding. The strings are stable. Those of KindRefused are
-// not in this list: "bad_" and a message.Cause.
+// Why is the reason of a Finding. The strings are stable. The reasons of KindRefused are not
+// listed here: "bad_" and a message.Cause.
 type Why string
 
-// Reasons.
 const (
-	WhyNew            Why = "new"             // never seen since it is desired
+	WhyNew            Why = "new"             // not seen since it is desired
 	WhyNodeLost       Why = "node_lost"       // its node is silent
-	WhyNotListed      Why = "not_listed"      // its node lists it no more
+	WhyNotListed      Why = "not_listed"      // its node omits it
 	WhyMoved          Why = "moved"           // its id came back as another index, version or app
 	WhyCrashed        Why = "crashed"         // it crashed
 	WhyStopped        Why = "stopped"         // it was stopped
 	WhyShutdown       Why = "shutdown"        // its node shuts down
 	WhyEvacuated      Why = "evacuated"       // its node drains
-	WhyExited         Why = "exited"          // it ended, for a reason that we do not know
+	WhyExited         Why = "exited"          // it ended for an unknown reason
 	WhyEvacuating     Why = "evacuating"      // only a copy that will end runs
-	WhyReplaced       Why = "replaced"        // it will end, and another one runs
+	WhyReplaced       Why = "replaced"        // it will end, and another copy runs
 	WhyAppDeleted     Why = "app_deleted"     // the app's row was deleted
-	WhyAppVanished    Why = "app_vanished"    // a complete source has the app no more
+	WhyAppVanished    Why = "app_vanished"    // a complete source no longer has the app
 	WhyAppUnknown     Why = "app_unknown"     // a complete source never had the app
 	WhyAppStopped     Why = "app_stopped"     // the app should not run at all
 	WhyBeyond         Why = "index_beyond"    // the app has fewer instances
@@ -60,12 +58,12 @@ const (
 	WhyRestartDelay   Why = "restart_delay"   // crashed too often to be restarted at once
 	WhyGivenUp        Why = "given_up"        // crashed too often to be restarted
 	WhyGrace          Why = "grace"           // an app without a row may still get one
-	WhyJustChanged    Why = "just_changed"    // the controller has its turn first
+	WhyJustChanged    Why = "just_changed"    // the controller acts first
 	WhyUpdated        Why = "updated"         // the row is older than the app's last change
 	WhyNotStaged      Why = "not_staged"      // the package cannot be started
-	WhyNudged         Why = "nudged"          // that it was asked for is not long ago
+	WhyNudged         Why = "nudged"          // a recent nudge already requests it
 	WhyStopsAll       Why = "stops_all"       // the controller would stop the whole app
-	WhyUnconfirmed    Why = "unconfirmed"     // no other copy is sure to run: its node is to list it, and its index not to have crashed lately
+	WhyUnconfirmed    Why = "unconfirmed"     // no other copy is confirmed: listed by its node, and without a recent crash of its index
 	WhyOtherMissing   Why = "other_missing"   // another index of the app is without a copy
 	WhyStandsIn       Why = "stands_in"       // it stands in for an index of the app without a copy
 	WhyMassLoss       Why = "mass_loss"       // too many were lost at once
@@ -73,32 +71,30 @@ const (
 	WhyConfirmed      Why = "confirmed"       // the source confirmed it
 	WhyReturning      Why = "returning"       // lost nodes come back: others may be on their way
 	WhyRowsGone       Why = "rows_gone"       // too many rows of the expected state were gone at once
-	WhyRowless        Why = "rowless"         // too many copies ran apps without a row when we began to lead
+	WhyRowless        Why = "rowless"         // too many copies ran apps without a row when this machine began to lead
 	WhyFollowing      Why = "following"       // another harmonizer leads
-	WhyIncomplete     Why = "incomplete"      // one of the two states is not complete
-	WhyInTurn         Why = "in_turn"         // it waits for its turn
-	WhyNotExpected    Why = "not_expected"    // an exit of what should not run anyway
-	WhyStillRuns      Why = "still_runs"      // an exit, and another copy runs
-	WhyRepeated       Why = "repeated"        // an exit told before
-	WhyOtherPartition Why = "other_partition" // it is not for us
-	WhyProven         Why = "proven"          // the bus carries, and nodes are heard
+	WhyIncomplete     Why = "incomplete"      // a state is incomplete
+	WhyInTurn         Why = "in_turn"         // it is queued
+	WhyNotExpected    Why = "not_expected"    // an exit of a copy that should not run
+	WhyStillRuns      Why = "still_runs"      // an exit, but another copy runs
+	WhyRepeated       Why = "repeated"        // the exit was already reported
+	WhyOtherPartition Why = "other_partition" // of another partition
+	WhyProven         Why = "proven"          // the bus delivers, and nodes send heartbeats
 	WhyRecovered      Why = "recovered"       // enough came back
-	WhyOrdered        Why = "ordered"         // an operator said so
+	WhyOrdered        Why = "ordered"         // ordered by an operator
 )
 
-// Rule is what a Finding is the work of: each is one function. The strings are
-// stable.
+// Rule is the rule that made a Finding. Each rule is one function. The strings are stable.
 type Rule string
 
-// Rules.
 const (
 	RuleMissing        Rule = "missing"         // an index without a copy: starts.go
 	RuleExitCrashed    Rule = "exit_crashed"    // a crash that is answered at once: crash.go
 	RuleExitStopped    Rule = "exit_stopped"    // starts.go
 	RuleExitShutdown   Rule = "exit_shutdown"   // starts.go
-	RuleFlapping       Rule = "flapping"        // a crash that is answered later: crash.go
-	RuleGiveUp         Rule = "give_up"         // a crash that is answered no more: crash.go
-	RuleDecay          Rule = "decay"           // crashes that count no more: crash.go
+	RuleFlapping       Rule = "flapping"        // a crash that is answered after a delay: crash.go
+	RuleGiveUp         Rule = "give_up"         // a crash that is not answered: crash.go
+	RuleDecay          Rule = "decay"           // crashes that no longer count: crash.go
 	RuleEvacuation     Rule = "evacuation"      // starts.go
 	RuleExtraState     Rule = "extra_state"     // stops.go
 	RuleExtraIndex     Rule = "extra_index"     // stops.go
@@ -117,27 +113,28 @@ const (
 	RuleQueue          Rule = "queue"           // dispatch.go
 )
 
-// Finding is one thing that a Machine found out or decided.
+// Finding is one thing that a Machine found or decided.
 type Finding struct {
 	Kind     Kind      `json:"kind"`
 	Why      Why       `json:"why,omitempty"`
 	App      string    `json:"app,omitempty"`
-	Index    int       `json:"index"` // of App; without one it means nothing
+	Index    int       `json:"index"` // of App; without App it has no meaning
 	Version  string    `json:"version,omitempty"`
 	Instance string    `json:"instance,omitempty"`
 	Node     string    `json:"node,omitempty"`
 	Rule     Rule      `json:"rule,omitempty"`
-	Until    time.Time `json:"until,omitzero"`   // the rule's deadline: nothing of it changes before
+	Until    time.Time `json:"until,omitzero"`   // deadline of the rule: it cannot change earlier
 	Detail   string    `json:"detail,omitempty"` // for people
 
-	// Count above 0 makes it a summary of so many findings, in the event stream: it has
-	// what all of them have in common. An Index then means nothing.
+	// Count above 0: this is a summary of that many findings in the event stream. It has the
+	// fields that all of them have in common. Its Index has no meaning.
 	Count int `json:"count,omitempty"`
 }
 
 // String returns the finding as one line:
-// "not_nudged web/3 version=v1 rule=flapping until=2026-01-02T15:04:05Z (restart_delay)",
-// "missing web count=40 version=v1 rule=missing (node_lost)".
+//
+//	"not_nudged web/3 version=v1 rule=flapping until=2026-01-02T15:04:05Z (restart_delay)"
+//	"missing web count=40 version=v1 rule=missing (node_lost)"
 func (f Finding) String() string {
 	var b strings.Builder
 	b.WriteString(string(f.Kind))
@@ -177,7 +174,7 @@ type journal struct {
 
 func (j *journal) find(f Finding) { j.found = append(j.found, f) }
 
-// note adds a finding of an index, which keeps it as its latest.
+// note adds a finding of an index, and saves it as the latest of the index.
 func (j *journal) note(s *slot, f Finding) {
 	f.App, f.Index = s.app.name(), s.index
 	s.note, s.noteAt = &f, j.clock.now

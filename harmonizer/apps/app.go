@@ -5,7 +5,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
-// rowState is what is known of an app's row.
+// rowState is the state of an app's row.
 //
 //	unknown ──► present ◄──► vanished
 //	   ▲         ▲   ▲
@@ -15,52 +15,51 @@ import (
 type rowState uint8
 
 const (
-	rowUnknown    rowState = iota // never read, or gone before it could be read
-	rowUnreadable                 // there is a row, and none that could be read counts
+	rowUnknown    rowState = iota // never read, or gone before it was readable
+	rowUnreadable                 // the row exists, but no valid content is known
 	rowPresent                    // read
 	rowDeleted                    // its deletion was reported
-	rowVanished                   // not among the rows of a complete source
+	rowVanished                   // missing from the rows of a complete source
 )
 
-// app is one application, desired or only seen. Its healthy indices cost nothing
-// here: only those in trouble have a slot.
+// app is one application, desired or only reported by nodes. Healthy indices use no memory
+// here; only indices in trouble have a slot.
 type app struct {
 	id   known.AppID
 	row  rowState
-	want message.App // the last row that could be read; its Name always
+	want message.App // the last readable row; its Name is always set
 
-	pass      uint32  // in which the row was last read
-	outdated  uint32  // in which Updated came
+	pass      uint32  // pass in which the row was last read
+	outdated  uint32  // pass in which Updated came
 	stale     bool    // Updated came, and no row of a later pass
-	seen      instant // first; without a row, or since it vanished
-	rowlessAt instant // the same, by the clock of source.trust: for rule extra_app
-	grace     instant // until then the controller has its turn: rule reset_grace
-	renewed   uint32  // how often all began anew
+	seen      instant // first seen; without a row: when the row vanished
+	rowlessAt instant // the same on the clock of source.trust: for rule extra_app
+	grace     instant // rule reset_grace: the controller starts the app until then
+	renewed   uint32  // how often all indices were reset
 
-	stopped     instant // its row wants no instance since then, and rowStops may hold that; 0: it may not
-	stoppedPass uint32  // in which it turned
+	stopped     instant // since then its row wants no instance, and rowStops may hold that; 0: not
+	stoppedPass uint32  // pass in which it turned
 
-	// What rule last_copy looked for last.
+	// Result of the last search of rule last_copy.
 	confirmed   int    // a desired index with a confirmed copy
-	unconfirmed uint64 // the turn in which no desired index had one
+	unconfirmed uint64 // turn in which no desired index had a confirmed copy
 
 	pool    *pool // nil until a row was read
-	at      int   // in the pool's apps
-	slots   *slot // the first one
+	at      int   // position in the pool's apps
+	slots   *slot // first of the list
 	tally   [categories]int32
 	extra   int32 // copies that should not run
 	crashes crashTable
 }
 
-// pool is the apps of one pool.
+// pool has the apps of one pool.
 type pool struct {
 	apps     []*app
 	total    Totals
 	revision uint64
 }
 
-// rowless reports whether the app has no row and was not deleted: its row may be on its
-// way.
+// rowless reports whether the app has no row and was not deleted. Its row may still come.
 func (a *app) rowless() bool { return a.row == rowUnknown || a.row == rowVanished }
 
 func (a *app) name() string { return a.want.Name }
@@ -77,7 +76,7 @@ func (a *app) desires(index int) bool { return index < a.expected() }
 // has reports whether the app has a row, readable or not.
 func (a *app) has() bool { return a.row == rowPresent || a.row == rowUnreadable }
 
-// place is an index of an app: the app's number, then the index.
+// indexKey identifies an index of an app: app number << 32 | index.
 type place uint64
 
 func at(id known.AppID, index int) place { return place(id)<<32 | place(uint32(index)) }
@@ -85,56 +84,55 @@ func at(id known.AppID, index int) place { return place(id)<<32 | place(uint32(i
 func (p place) app() known.AppID { return known.AppID(p >> 32) }
 func (p place) index() int       { return int(uint32(p)) }
 
-// perExits is how many exits of an index are remembered, so that a repeated exit counts
-// once.
+// perExits bounds the remembered exits of an index. They make a repeated exit count once.
 const perExits = 8
 
-// slot is an index of an app that is, or was lately, in trouble. A desired index
-// without one runs, one copy of the live version.
+// slot is an index of an app that is, or recently was, in trouble. A desired index without a
+// slot runs one copy of the live version.
 type slot struct {
 	app   *app
 	index int
 
-	category category // as counted
-	extra    int      // as counted: copies that should not run
+	category category // as counted in the sums
+	extra    int      // as counted in the sums: copies that should not run
 
 	cause   Why     // of its last loss
-	start   Rule    // that wants a start
-	why     Why     // of it
-	missing instant // since then; 0: it is not
-	pending instant // a start was nudged: not again before
-	sent    instant // the same, of one that was confirmed; 0: none, or it was answered
-	grace   instant // it was stopped: not started before
-	hold    Rule    // the latest rule noted that it waits for
-	silent  instant // lost by silence then; 0: it is not. Of disruptionLimit
+	start   Rule    // rule that requests a start
+	why     Why     // reason of the start
+	missing instant // missing since; 0: not missing
+	pending instant // a start was sent: no further start before this time
+	sent    instant // the same for a confirmed start; 0: none, or it was answered
+	grace   instant // it was stopped: no start before this time
+	hold    Rule    // the latest reported rule that it waits for
+	silent  instant // when it was lost with a silent node; 0: not. Owned by disruptionLimit
 
 	backoff
-	exited []string // instances of the latest exits, the newest last
+	exited []string // instances of the latest exits, newest last
 
 	extras []extra // copies that should not run
 	twins  twins
 
-	wake   instant // when it has a deadline
+	wake   instant // its next deadline
 	note   *Finding
 	noteAt instant
 
-	prev, next    *slot // of the app
-	before, after *slot // of the machine
+	prev, next    *slot // of the app's list
+	before, after *slot // of the machine's list
 }
 
-// extra is a copy that should not run, or whose stop is under way: one that should run
-// again, or one that another harmonizer stopped.
+// extra is a copy that should not run, or a copy with a stop under way. The second kind may be
+// one that should run again, or one that another harmonizer stopped.
 type extra struct {
 	id    string
-	rule  Rule // "": it should run, as far as this machine knows
+	rule  Rule // empty: it should run, by the state of this machine
 	why   Why
-	hold  Rule    // the latest rule noted that it waits for
-	until instant // its stop was nudged: not again before
-	sent  instant // the same, of one that was confirmed
-	alone instant // since then its stop waits for another index alone; 0: it does not
+	hold  Rule    // the latest reported rule that it waits for
+	until instant // a stop was sent: no further stop before this time
+	sent  instant // the same for a confirmed stop
+	alone instant // since then its stop waits only for another index; 0: not
 }
 
-// stopKey is a copy whose stop waits for its turn.
+// stopKey is a copy with a queued stop.
 type stopKey struct {
 	place place
 	id    string
@@ -142,7 +140,7 @@ type stopKey struct {
 
 func (s *slot) place() place { return at(s.app.id, s.index) }
 
-// lastExit is the instance of the latest exit, "" if there was no exit.
+// lastExit returns the instance of the latest exit, "" if there was no exit.
 func (s *slot) lastExit() string {
 	if len(s.exited) == 0 {
 		return ""

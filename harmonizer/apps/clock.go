@@ -6,16 +6,16 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/wheel"
 )
 
-// instant is a point in time as the machine keeps it: nanoseconds since a second
-// before its first Step. 0 is never.
+// instant is a time on the machine's clock: nanoseconds since one second before its first
+// Step. 0 means never.
 type instant int64
 
-// clock turns what the caller calls now into instants.
+// clock converts the caller's times to instants. It never goes back.
 type clock struct {
 	now   instant
-	wall  time.Time // the same
+	wall  time.Time // now as the caller's time
 	epoch time.Time
-	turn  uint64 // number of the present Step, Confirm or Explain
+	turn  uint64 // number of the current Step, Confirm or Explain
 }
 
 func (c *clock) set(now time.Time) {
@@ -39,24 +39,24 @@ func (c *clock) time(at instant) time.Time {
 
 func (at instant) add(d time.Duration) instant { return at + instant(d) }
 
-// wake is a deadline of an index, of an app's crash table or of a memory. It may
-// have lost its meaning when it is due.
+// wake is a deadline of an index, of an app's crash table or of a memory. It may be obsolete
+// when it is due.
 type wake struct {
 	what  what
-	place place  // of wakeSlot; the app of wakeCrashes
+	place place  // of wakeSlot; of wakeCrashes: the app
 	name  string // of wakeMemory
 }
 
-// what a wake is for.
+// what is the purpose of a wake.
 type what uint8
 
 const (
-	wakeSlot    what = iota // the rules judge an index again
-	wakeCrashes             // old lines of a crash table go
-	wakeMemory              // the memory of an app without a row goes
+	wakeSlot    what = iota // the rules evaluate an index again
+	wakeCrashes             // old lines of a crash table are deleted
+	wakeMemory              // the memory of an app without a row is deleted
 )
 
-// wakes holds the deadlines.
+// wakes has the deadlines.
 type wakes struct {
 	clock *clock
 	wheel *wheel.Wheel[wake]
@@ -64,7 +64,7 @@ type wakes struct {
 
 func (w *wakes) add(at instant, k wake) { w.wheel.Add(w.clock.time(at), k) }
 
-// slot makes an index due at that time, unless it is due before.
+// slot adds a deadline of an index, unless it has an earlier one.
 func (w *wakes) slot(s *slot, at instant) {
 	if at == 0 || s.wake != 0 && s.wake <= at {
 		return

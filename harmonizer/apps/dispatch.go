@@ -8,8 +8,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/queue"
 )
 
-// dispatch queues what verdicts ask for, sends it by rule queue, and keeps what was
-// sent.
+// dispatch queues what verdicts request, sends it by rule queue, and records what was sent.
 type dispatch struct {
 	cfg     *Config
 	clock   *clock
@@ -24,11 +23,11 @@ type dispatch struct {
 
 	starts *queue.Queue[place]
 	stops  *queue.Queue[stopKey]
-	queued []place          // starts that entered the queue in this Step
-	out    map[*app]*parcel // what leaves in this Step
+	queued []place          // starts queued in this Step
+	out    map[*app]*parcel // nudges of this Step, by app
 }
 
-// act queues what the verdict asks for, unless it was sent or has to wait.
+// act queues what the verdict requests, unless it was sent or has to wait.
 func (d *dispatch) act(l *look) {
 	if l.start != "" {
 		d.start(l)
@@ -39,7 +38,7 @@ func (d *dispatch) act(l *look) {
 	}
 }
 
-// start queues the start of an index, or notes what it waits for.
+// start queues the start of an index, or reports what it waits for.
 func (d *dispatch) start(l *look) {
 	s := l.slot
 	s.start, s.why = l.start, l.why
@@ -58,10 +57,10 @@ func (d *dispatch) start(l *look) {
 	d.starts.Push(uint32(s.app.id), s.place(), priority(s.start))
 }
 
-// waits notes what a start waits for, once, and wakes the index then.
+// waits reports once what a start waits for, and sets a deadline for the index.
 func (d *dispatch) waits(s *slot, h hold) {
 	d.wakes.slot(s, h.until)
-	if s.hold == h.rule || h.rule == RuleKeepAlive { // the start itself was noted
+	if s.hold == h.rule || h.rule == RuleKeepAlive { // the start itself was reported
 		return
 	}
 	s.hold = h.rule
@@ -72,8 +71,8 @@ func (d *dispatch) waits(s *slot, h hold) {
 	d.journal.note(s, f)
 }
 
-// stopExtras queues the stops of the copies that should not run, and forgets those of
-// others.
+// stopExtras queues the stops of the copies that should not run. It removes the stops of all
+// other copies.
 func (d *dispatch) stopExtras(l *look) {
 	s := l.slot
 	if len(s.extras) == 0 && len(l.surplus) == 0 {
@@ -89,7 +88,7 @@ func (d *dispatch) stopExtras(l *look) {
 		id := c.copy.ID()
 		x := left[id]
 		delete(left, id)
-		if x.id = id; x.rule == "" { // a new one, or one that another harmonizer named
+		if x.id = id; x.rule == "" { // new, or named only by another harmonizer
 			d.journal.note(s, Finding{Kind: KindExtra, Why: c.why, Version: c.copy.Version(), Instance: id, Node: c.copy.Node(), Rule: c.rule})
 		}
 		x.rule, x.why = c.rule, c.why
@@ -110,7 +109,7 @@ func (d *dispatch) stopExtras(l *look) {
 	}
 }
 
-// stop queues the stop of a copy, or notes what it waits for.
+// stop queues the stop of a copy, or reports what it waits for.
 func (d *dispatch) stop(l *look, c *surplus, x *extra) {
 	s, key := l.slot, stopKey{l.slot.place(), x.id}
 	h, held := l.holdStop(c, x, judging)
@@ -134,8 +133,8 @@ func (d *dispatch) stop(l *look, c *surplus, x *extra) {
 		Rule: h.rule, Until: d.clock.time(h.until)})
 }
 
-// ended forgets the stop of a copy that ended. The stop of a copy that is lost otherwise
-// stays: its node may list it again.
+// ended drops the stop of a copy that ended. The stop of a copy that was lost in another way
+// stays, because its node may list it again.
 func (d *dispatch) ended(p place, c known.Copy) {
 	s := d.apps.slots[p]
 	if s == nil || len(s.extras) == 0 {
@@ -157,7 +156,7 @@ func (d *dispatch) forgetStop(s *slot, x extra) {
 	}
 }
 
-// forget takes what an index queued out of the queues.
+// forget removes the queued starts and stops of an index.
 func (d *dispatch) forget(s *slot) {
 	d.starts.Remove(s.place())
 	for _, x := range s.extras {
@@ -165,8 +164,8 @@ func (d *dispatch) forget(s *slot) {
 	}
 }
 
-// send is the rule queue: what waits leaves by priority, fair between apps, no faster
-// than the rate, and up to n of each kind. Each is judged again first.
+// send implements rule queue. Queued nudges leave by priority, fairly between apps, limited by
+// the rate and by n of each kind. Each index is evaluated again first.
 func (d *dispatch) send(n int) []Nudge {
 	if _, held := d.gate.starts(); !held {
 		drain(d.starts, d.clock.wall, n, d.sendStart)
@@ -185,7 +184,7 @@ func (d *dispatch) send(n int) []Nudge {
 	return nudges
 }
 
-// drain sends what the queue lets leave. What turns out to be void costs no token.
+// drain sends what the queue releases. An obsolete entry costs no token.
 func drain[K comparable](q *queue.Queue[K], now time.Time, n int, send func(K) bool) {
 	for range n {
 		k, ok := q.Pop(now)
@@ -216,7 +215,7 @@ func (d *dispatch) sendStart(p place) bool {
 	}
 	s.pending, s.hold = d.clock.in(d.cfg.startKeepAlive()), ""
 	d.wakes.slot(s, s.pending)
-	if s.start == RuleFlapping { // without an answer, not before the same delay
+	if s.start == RuleFlapping { // if there is no answer, the next start waits for the same delay
 		s.restart = d.clock.in(s.delay(d.cfg, s.app.name(), s.index))
 	}
 	d.memory.remember(s.app)

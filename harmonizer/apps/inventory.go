@@ -5,22 +5,22 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
-// inventory is all apps that are desired or seen, the slots of their indices, and
-// the sums of what they count as.
+// inventory has all apps that are desired or reported, the slots of their indices, and the
+// sums.
 type inventory struct {
 	clock   *clock
 	known   *known.Store
-	source  *source  // its time without a row starts in a new app
-	backlog *backlog // receives the indices to judge
+	source  *source  // gives a new app its time without a row
+	backlog *backlog // receives the indices to evaluate
 
-	list     []*app // by known.AppID; nil for a free number
+	list     []*app // by known.AppID; nil: free number
 	slots    map[place]*slot
-	first    *slot // of all, in the order of their making
+	first    *slot // of all, in order of creation
 	last     *slot
 	pools    map[string]*pool
 	total    Totals          // of all apps
 	unread   map[string]bool // apps in rowUnreadable
-	revision uint64          // of what concerns the counts of all pools
+	revision uint64          // of changes to the counts of all pools
 }
 
 func newInventory(c *clock, k *known.Store, s *source, b *backlog) inventory {
@@ -57,7 +57,7 @@ func (in *inventory) nameOf(p place) string {
 	return ""
 }
 
-// ensure returns the app with a number and its name. It adds a new app.
+// ensure returns the app with a number and name. It adds the app if needed.
 func (in *inventory) ensure(id known.AppID, name string) *app {
 	if a := in.app(id); a != nil {
 		return a
@@ -71,7 +71,7 @@ func (in *inventory) ensure(id known.AppID, name string) *app {
 	return a
 }
 
-// remove drops an app without a slot or a copy.
+// remove removes an app without a slot or a copy.
 func (in *inventory) remove(a *app) {
 	in.recount(a, func() { a.crashes = nil })
 	in.leave(a)
@@ -79,7 +79,7 @@ func (in *inventory) remove(a *app) {
 	in.known.Drop(a.id)
 }
 
-// slot returns the slot of an index. It adds a new slot.
+// slot returns the slot of an index. It adds the slot if needed.
 func (in *inventory) slot(a *app, index int) *slot {
 	key := at(a.id, index)
 	if s := in.slots[key]; s != nil {
@@ -103,7 +103,7 @@ func (in *inventory) slot(a *app, index int) *slot {
 	return s
 }
 
-// drop removes a slot, which counts as running or undesired.
+// drop removes a slot. Its index must count as running or undesired.
 func (in *inventory) drop(s *slot) {
 	delete(in.slots, s.place())
 	if s.prev != nil {
@@ -156,8 +156,7 @@ func (in *inventory) leave(a *app) {
 	a.pool = nil
 }
 
-// recount runs change, which changes what the app counts as, and adds the
-// difference to the sums.
+// recount runs change, which changes the app's counts, and adds the difference to the sums.
 func (in *inventory) recount(a *app, change func()) {
 	before := a.totals()
 	change()
@@ -174,8 +173,8 @@ func (in *inventory) recount(a *app, change func()) {
 	}
 }
 
-// count sets an index's category and its number of extra copies. Indices that run
-// are what is left of the desired ones.
+// count sets an index's category and its number of extra copies. The running indices are the
+// rest of the desired ones.
 func (in *inventory) count(s *slot, c category, extra int) {
 	if s.category == c && s.extra == extra {
 		return
@@ -190,8 +189,8 @@ func (in *inventory) count(s *slot, c category, extra int) {
 	s.category, s.extra = c, extra
 }
 
-// undesire counts the indices that are no longer desired as such, so that the
-// parts of an app's count are the whole at any time.
+// recountUndesired updates the categories after a change of the desired indices. So the parts
+// of an app's count always add up.
 func (in *inventory) undesire(a *app) {
 	for s := a.slots; s != nil; s = s.next {
 		if !a.desires(s.index) && s.category != undesired {
@@ -202,8 +201,8 @@ func (in *inventory) undesire(a *app) {
 	}
 }
 
-// setRow sets the state of the app's row. An unreadable row counts in pools that
-// the app is not in.
+// setRow sets the state of the app's row. An unreadable row affects also the counts of other
+// pools.
 func (in *inventory) setRow(a *app, row rowState) {
 	a.row = row
 	if in.unread[a.name()] == (row == rowUnreadable) {
@@ -225,7 +224,7 @@ func (in *inventory) markAll(a *app) {
 	for index := range in.known.Indices(a.id) {
 		in.backlog.mark(at(a.id, index))
 	}
-	in.backlog.mark(at(a.id, 0)) // an app without any index is removed when it is judged
+	in.backlog.mark(at(a.id, 0)) // an app without any index is removed when index 0 is evaluated
 }
 
 // markExtras marks every index of an app with copies that should not run.

@@ -9,46 +9,46 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
-// MaxStops bounds the stops that are remembered of an app: the latest.
+// MaxStops bounds the stops in one app's memory. The latest are kept.
 const MaxStops = 10_000
 
-// Memory is what survives a restart of the harmonizer of one app.
+// Memory is the part of one app's state that survives a restart of the harmonizer.
 type Memory struct {
 	App     string        `json:"app"`
-	Version string        `json:"version,omitempty"` // the live one
-	Indices []IndexMemory `json:"indices,omitempty"` // in order
+	Version string        `json:"version,omitempty"` // the live version
+	Indices []IndexMemory `json:"indices,omitempty"` // in order of index
 	Stops   []StopMemory  `json:"stops,omitempty"`   // in order of index and instance, at most MaxStops
 }
 
-// Empty reports whether there is nothing to remember.
+// Empty reports whether there is nothing to save.
 func (m Memory) Empty() bool { return len(m.Indices)+len(m.Stops) == 0 }
 
-// IndexMemory is what survives of one index. Times are those of the caller's
-// clock; a reader elsewhere bounds them.
+// IndexMemory is the saved state of one index. Times are on the caller's clock; the harmonizer
+// that restores them bounds them.
 type IndexMemory struct {
 	Index     int       `json:"index"`
 	Crashes   int       `json:"crashes,omitempty"`
 	CrashedAt time.Time `json:"crashed_at,omitzero"`
-	Restart   time.Time `json:"restart,omitzero"` // no start before
-	Pending   time.Time `json:"pending,omitzero"` // a start was nudged: none before
+	Restart   time.Time `json:"restart,omitzero"` // no start before this time
+	Pending   time.Time `json:"pending,omitzero"` // a start was sent: no further start before this time
 	GivenUp   bool      `json:"given_up,omitempty"`
 }
 
-// StopMemory is a copy whose stop was nudged. Its time is as those of IndexMemory.
+// StopMemory is a copy whose stop was sent. Its time is like those of IndexMemory.
 type StopMemory struct {
 	Instance string    `json:"instance"`
 	Index    int       `json:"index"`
-	Pending  time.Time `json:"pending"` // no other stop before
+	Pending  time.Time `json:"pending"` // no further stop before this time
 }
 
-// remembered is the memory of an app without a row, without its stops.
+// rowlessMemory is the memory of an app without a row, without its stops.
 type remembered struct {
 	Memory
 	until instant
 }
 
-// memory is what survives a restart: it says which apps' memory changed, and keeps
-// that of an app without a row for a while, in case the row comes back.
+// memory tracks which apps' memory changed. It stores the memory of an app without a row for a
+// while, in case the row comes back.
 type memory struct {
 	cfg    *Config
 	clock  *clock
@@ -57,14 +57,14 @@ type memory struct {
 	wakes  *wakes
 
 	remembered map[string]remembered // of apps without a row
-	changed    map[string]bool       // apps whose memory is not the one that take returned
-	kept       map[string]bool       // apps of which take returned a memory
+	changed    map[string]bool       // changed since take last returned it
+	kept       map[string]bool       // apps whose memory take returned
 }
 
 func (m *memory) remember(a *app) { m.changed[a.name()] = true }
 
-// take returns the memory of each app of which it changed since the last call, in
-// order of name.
+// take returns the memory of each app whose memory changed since the last call, in order of
+// name.
 func (m *memory) take() []Memory {
 	if len(m.changed) == 0 {
 		return nil
@@ -115,7 +115,7 @@ func (m *memory) indices(a *app) Memory {
 	return mem
 }
 
-// stops returns the stops of an app whose time is not over.
+// stops returns the stops of an app whose keep-alive lasts.
 func (m *memory) stops(a *app) (stops []StopMemory) {
 	for s := a.slots; s != nil; s = s.next {
 		for _, x := range s.extras {
@@ -137,10 +137,10 @@ func byIndex(a, b StopMemory) int {
 	return cmp.Or(cmp.Compare(a.Index, b.Index), cmp.Compare(a.Instance, b.Instance))
 }
 
-// stored is an instant as others can read it: without our monotonic clock.
+// stored converts an instant to a time without a monotonic clock reading, for other processes.
 func (m *memory) stored(at instant) time.Time { return m.clock.time(at).Round(0) }
 
-// restored is an instant that was stored, at least least and at most most from now.
+// restored converts a stored time to an instant between least and most from now.
 func (m *memory) restored(t time.Time, least, most time.Duration) instant {
 	if t.IsZero() {
 		return 0
@@ -148,7 +148,7 @@ func (m *memory) restored(t time.Time, least, most time.Duration) instant {
 	return m.clock.in(min(max(t.Sub(m.clock.wall.Round(0)), least), most))
 }
 
-// restore adds what the harmonizer that led before remembered.
+// restore adds the memories of the previous leader.
 func (m *memory) restore(memories []Memory) {
 	for _, mem := range memories {
 		m.kept[mem.App] = true
@@ -162,8 +162,7 @@ func (m *memory) restore(memories []Memory) {
 	}
 }
 
-// merge adds the memory of an app: of two numbers of crashes the larger, of two times
-// the later.
+// merge adds the memory of an app: the larger number of crashes and the later times.
 func (m *memory) merge(a *app, mem Memory) {
 	m.remember(a)
 	if mem.Version != a.want.Version {
@@ -182,8 +181,7 @@ func (m *memory) merge(a *app, mem Memory) {
 	}
 }
 
-// mergeCrashes adds the crashes of an index, unless they are so long ago that they
-// count no more.
+// mergeCrashes adds the crashes of an index, unless they are too old to count.
 func (m *memory) mergeCrashes(s *slot, i IndexMemory) {
 	oldest := -m.cfg.FlappingTimeout
 	b := backoff{
@@ -202,8 +200,8 @@ func (m *memory) mergeCrashes(s *slot, i IndexMemory) {
 	}
 }
 
-// mergeStops adds which stops were sent. Whether their copies still run, and are extra,
-// the heartbeats decide.
+// mergeStops adds the stops that were sent. Heartbeats decide whether their copies still run
+// and are extra.
 func (m *memory) mergeStops(mem Memory) {
 	for _, stop := range mem.Stops[:min(len(mem.Stops), MaxStops)] {
 		until := m.restored(stop.Pending, 0, m.cfg.NudgeKeepAlive)
@@ -214,7 +212,7 @@ func (m *memory) mergeStops(mem Memory) {
 	}
 }
 
-// stopByOther adds the stop of a copy that another harmonizer sent.
+// stopByOther adds a stop that another harmonizer sent.
 func (m *memory) stopByOther(s *slot, id string, until instant) {
 	if x := s.find(id); x != nil {
 		x.until = max(x.until, until)
@@ -225,7 +223,7 @@ func (m *memory) stopByOther(s *slot, id string, until instant) {
 	m.apps.backlog.mark(s.place())
 }
 
-// keep remembers an app without a row. Its stops stay with its copies.
+// keep stores the memory of an app without a row. Its stops stay with its copies.
 func (m *memory) keep(mem Memory) {
 	mem.Stops = nil
 	r := remembered{mem, m.clock.in(*m.cfg.DropletGCGracePeriod)}
@@ -233,14 +231,14 @@ func (m *memory) keep(mem Memory) {
 	m.wakes.add(r.until, wake{what: wakeMemory, name: mem.App})
 }
 
-// rowLost keeps the memory of an app whose row is about to go.
+// rowLost stores the memory of an app whose row is about to be removed.
 func (m *memory) rowLost(a *app) {
 	if mem := m.of(a.name()); len(mem.Indices) > 0 {
 		m.keep(mem)
 	}
 }
 
-// rowBack gives an app that has a row again what was kept of it.
+// rowBack restores the stored memory of an app that has a row again.
 func (m *memory) rowBack(a *app) {
 	if r, ok := m.remembered[a.name()]; ok {
 		delete(m.remembered, a.name())
@@ -248,8 +246,8 @@ func (m *memory) rowBack(a *app) {
 	}
 }
 
-// forget drops the memory of an app without a row, unless its time has not come, or
-// the source is incomplete, so that the app may have a row.
+// forget deletes the memory of an app without a row. It keeps the memory until its time has
+// passed, and while the source is incomplete, because the app may have a row then.
 func (m *memory) forget(name string) {
 	r, ok := m.remembered[name]
 	if !ok {
@@ -268,7 +266,7 @@ func (m *memory) forget(name string) {
 	}
 }
 
-// gone forgets an app that is removed, if nothing of it was or is to be stored.
+// gone removes the entry of a removed app, if nothing of the app is or will be saved.
 func (m *memory) gone(a *app) {
 	if _, ok := m.remembered[a.name()]; !ok && !m.kept[a.name()] {
 		delete(m.changed, a.name())

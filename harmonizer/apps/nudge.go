@@ -8,21 +8,21 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
-// What one nudge names is bounded, so that it fits a message of the bus whatever
-// nodes call their copies: 1 MB.
+// Bounds of one nudge, so that it fits in a bus message of 1 MB, however long the instance ids
+// are.
 const (
 	perNudge   = 1000 // indices
 	perStop    = 250  // instances
-	perRunning = 100  // versions of Running
+	perRunning = 100  // versions in Running
 )
 
-// Nudge asks for a start or for a stop: exactly one of the two is set.
+// Nudge requests a start or a stop. Exactly one of the two is set.
 type Nudge struct {
 	Start *message.Start `json:"start,omitempty"`
 	Stop  *message.Stop  `json:"stop,omitempty"`
 }
 
-// parcel is what one app's nudges name.
+// appNudges collects the contents of one app's nudges.
 type parcel struct {
 	app      *app
 	starts   []*slot
@@ -30,7 +30,7 @@ type parcel struct {
 	stops    []stopped
 }
 
-// stopped is a copy whose stop is nudged.
+// stopped is a copy whose stop is sent.
 type stopped struct {
 	slot *slot
 	extra
@@ -46,10 +46,9 @@ func (d *dispatch) parcel(a *app) *parcel {
 	return p
 }
 
-// flush returns the nudges for what leaves, in order of app and index, starts before
-// stops.
+// flush returns the collected nudges, in order of app and index, starts before stops.
 func (d *dispatch) flush() (nudges []Nudge) {
-	all := make([]*parcel, 0, len(d.out)) // by slices.SortedFunc it would grow and allocate more
+	all := make([]*parcel, 0, len(d.out)) // slices.SortedFunc would allocate more
 	for _, p := range d.out {
 		all = append(all, p)
 	}
@@ -64,9 +63,9 @@ func (d *dispatch) flush() (nudges []Nudge) {
 	return nudges
 }
 
-// running is how many copies of each version are RUNNING, 0 for a live version without
-// a copy. Of very many versions only some are sent, the live one among them: no
-// controller asks for another.
+// running returns how many copies of each version are RUNNING, 0 for a live version without a
+// copy. At most about perRunning versions are listed, always with the live one; controllers
+// need no other.
 func (d *dispatch) running(a *app) map[string]int {
 	running, live := d.known.Running(a.id), a.want.Version
 	if len(running) > perRunning {
@@ -124,7 +123,7 @@ func (d *dispatch) flushStops(nudges []Nudge, a *app, stops []stopped, running m
 	return nudges
 }
 
-// updated is the row's time in unix seconds, 0 if it is unknown.
+// updated returns the row's time in unix seconds, 0 if unknown.
 func (a *app) updated() int64 {
 	if a.want.Updated.IsZero() {
 		return 0

@@ -17,11 +17,11 @@ func (m *Machine) heartbeat(ev Heartbeat) {
 	m.limit.heartbeat(m.known.Speaker())
 }
 
-// collect handles what changed in the known state, and returns how much that was. The
-// reason is that of an exit, "" without an exit.
+// collect processes the changes of the known state and returns their number. reason is that of
+// an exit, "" without an exit.
 func (m *Machine) collect(reason Why) int {
 	changes := m.known.Changes()
-	if len(changes) > perStep { // once, not by doubling
+	if len(changes) > perStep { // grows once instead of by doubling
 		m.backlog.endings = slices.Grow(m.backlog.endings, len(changes))
 	}
 	for i := range changes {
@@ -69,7 +69,7 @@ func (m *Machine) takeChange(c *known.Change, reason Why) {
 	}
 }
 
-// Lost nodes are reported as silent for so long, and so many of them.
+// How long, and at most how many, lost nodes are still reported as silent.
 const (
 	lostFor = 10 * time.Minute
 	maxLost = 1000
@@ -87,8 +87,8 @@ func whyLost(w known.Why, reason Why) Why {
 	return reason
 }
 
-// ends adds an ending to the backlog, and reports whether there is anything to add but
-// that its index is to be judged.
+// ends adds an ending to the backlog. It returns false if no ending is needed; the caller then
+// only marks the index.
 func (m *Machine) ends(a *app, c *known.Change, why Why) bool {
 	e := ending{app: a, renewed: a.renewed, index: int32(c.Index), why: why}
 	e.serving = a.desires(c.Index) && c.Copy.OfVersion(a.want.Version)
@@ -102,7 +102,7 @@ func (m *Machine) ends(a *app, c *known.Change, why Why) bool {
 	return true
 }
 
-// ended remembers how an index lost its last copy of the live version.
+// ended records how an index lost a copy of the live version.
 func (m *Machine) ended(e ending) {
 	a, index := e.app, int(e.index)
 	if m.apps.app(a.id) != a {
@@ -125,8 +125,8 @@ func (m *Machine) ended(e ending) {
 	}
 }
 
-// answered decides when the next start may be. The exit of a copy that no node
-// listed is the answer to the start that was sent; that of another copy is not.
+// answered decides when the next start is allowed. The exit of a copy that no node listed
+// answers the start that was sent. The exit of another copy does not.
 func (m *Machine) answered(s *slot, e ending) {
 	s.exited = append(s.exited, e.who.id)
 	s.exited = s.exited[max(0, len(s.exited)-perExits):]
@@ -136,7 +136,7 @@ func (m *Machine) answered(s *slot, e ending) {
 	switch e.why {
 	case WhyCrashed:
 		m.crashed(s, e.who.id)
-	case WhyStopped: // rule exit_stopped: under a controller, who stopped a copy has its turn first
+	case WhyStopped: // rule exit_stopped: under a controller, the controller starts it first
 		if m.cfg.controlled() {
 			s.grace = m.clock.in(*m.cfg.ResetGrace)
 		}
@@ -156,7 +156,7 @@ func (m *Machine) crashed(s *slot, id string) {
 	m.journal.note(s, f)
 }
 
-// exit handles that a copy ended, also one that its node had no time to list.
+// exit processes the end of a copy, even of a copy that its node never listed.
 func (m *Machine) exit(e message.Exited) {
 	if m.cfg.Partition != "" && e.Partition != m.cfg.Partition {
 		m.journal.find(ignored(e, WhyOtherPartition))
@@ -204,7 +204,7 @@ func whyExited(r message.Reason) Why {
 	return WhyExited
 }
 
-// enterCopy enters a copy in state CRASHED into the crash table.
+// enterCopy adds a CRASHED copy to the crash table.
 func (m *Machine) enterCopy(a *app, c known.Copy) {
 	if c.State() != message.Crashed {
 		return
@@ -212,7 +212,7 @@ func (m *Machine) enterCopy(a *app, c known.Copy) {
 	m.enter(a, Crash{Instance: c.ID(), Index: c.Index(), Version: c.Version(), Node: c.Node(), Since: c.Since(), Reason: message.ReasonCrashed})
 }
 
-// enterExit enters a crash that a node reported, unless the app is unknown.
+// enterExit adds a crash that a node reported, unless the app is unknown.
 func (m *Machine) enterExit(e message.Exited, why Why) {
 	a := m.apps.lookup(e.App)
 	if a == nil || why != WhyCrashed {
@@ -250,9 +250,9 @@ func (m *Machine) wakeCrashes(a *app) {
 	m.wakes.add(a.crashes[0].at.add(m.cfg.FlappingTimeout)+1, wake{what: wakeCrashes, place: at(a.id, 0)})
 }
 
-// loseAwaited gives up the nodes that the harmonizer before had and we have not, after
-// DropletLost. Their copies were never known here: the indices without a copy so far
-// stand for them, as many as there were.
+// loseAwaited gives up, after DropletLost, the nodes of the previous leader that sent no
+// heartbeat. Their copies are unknown here. So as many of the missing indices count as lost
+// with them.
 func (m *Machine) loseAwaited() {
 	if len(m.bus.awaited) == 0 || m.clock.now <= m.bus.hearing.add(m.cfg.DropletLost) || m.Busy() {
 		return

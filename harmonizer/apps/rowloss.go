@@ -9,7 +9,7 @@ import (
 // rowLoss is rule brake for missing rows. If very many apps have no row, a fault of the source
 // is more likely. Two checks hold the stops of apps without a row:
 //
-//   - A complete pass lacks more than Brake's share of the earlier rows, and more than
+//   - A complete pass lacks more than DisruptionLimit's share of the earlier rows, and more than
 //     the floor.
 //   - A machine begins to lead and has no earlier rows. Both states are complete, and too
 //     many copies run apps without a row.
@@ -166,7 +166,7 @@ func (l *rowLoss) report(s *BrakeStatus) {
 }
 
 // rowStops is rule brake for rows that turn STOPPED or to 0 instances. If very many do at
-// once, a fault of the source is more likely. Too many are more than Brake's share of the
+// once, a fault of the source is more likely. Too many are more than DisruptionLimit's share of the
 // started apps within the window of a mass loss, and more than the floor.
 //
 // Their stops are held until the source confirms the rows. A polled source confirms by the

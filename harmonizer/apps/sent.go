@@ -7,8 +7,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
-// confirm reports whether a nudge is still right, all of it, and no repeat of one that
-// was sent while it waited. If so, its keep-alive counts from now.
+// confirm reports whether all of a nudge is still right, and does not repeat one sent
+// meanwhile. If so, its keep-alive starts now.
 func (d *dispatch) confirm(n Nudge) bool {
 	_, closed := d.gate.closed()
 	switch {
@@ -37,7 +37,7 @@ func (d *dispatch) startStands(n *message.Start) bool {
 	return true
 }
 
-// stopStands passes over copies that are gone by now: their stop does no harm.
+// stopStands ignores copies that are gone: their stop is harmless.
 func (d *dispatch) stopStands(n *message.Stop) bool {
 	a := d.apps.lookup(n.App)
 	for id := range n.Instances {
@@ -80,9 +80,9 @@ func (d *dispatch) stopSent(stop *message.Stop) {
 	}
 }
 
-// notSent takes back nudges of an earlier Step: they are due again, with the same
-// priority and in the same order, before what waits of their app by now. The
-// keep-alive of one that was sent before them stays.
+// notSent takes back nudges of an earlier Step. They are due again with the same priority and
+// order, before the other queued nudges of their app. The keep-alive of an earlier nudge that
+// was sent stays.
 func (d *dispatch) notSent(ev NotSent) {
 	for _, n := range slices.Backward(ev.Nudges) {
 		if n.Start != nil {
@@ -143,7 +143,7 @@ func (d *dispatch) stopOf(id string) (*slot, *extra) {
 	return nil, nil
 }
 
-// sentByOther handles a nudge of another harmonizer: it counts as one of our own.
+// sentByOther processes a nudge of another harmonizer. It counts as our own.
 func (d *dispatch) sentByOther(n Nudge) {
 	if n.Start != nil {
 		if a := d.apps.lookup(n.Start.App); a != nil && n.Start.Version == a.want.Version {

@@ -9,8 +9,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
-// full returns a machine that leads, with n running instances, 100 a node, one an
-// app, and the heartbeats of its nodes.
+// full returns a leading machine with n running instances, one per app and 100 per node, and
+// the heartbeats of its nodes.
 func full(tb testing.TB, n int) (*Machine, []Heartbeat, time.Time) {
 	tb.Helper()
 	cfg := Config{Brake: 1}.WithDefaults()
@@ -62,7 +62,7 @@ func took(m *Machine, now time.Time, ev Event) time.Duration {
 	return time.Since(began)
 }
 
-// BenchmarkHeartbeat100 is a heartbeat of 100 copies that nothing changed in.
+// BenchmarkHeartbeat100 is an unchanged heartbeat of 100 copies.
 func BenchmarkHeartbeat100(b *testing.B) {
 	m, beats, now := full(b, 100_000)
 	b.ReportAllocs()
@@ -74,8 +74,8 @@ func BenchmarkHeartbeat100(b *testing.B) {
 	b.ReportMetric(float64(b.N)*100/b.Elapsed().Seconds(), "instances/s")
 }
 
-// BenchmarkTickNothingDue is a Tick at a million copies, all healthy. It tells too
-// what an app of one copy costs, with its row and all that known keeps.
+// BenchmarkTickNothingDue is a Tick with a million healthy copies. It also reports the memory
+// of an app with one copy, with its row and its known state.
 func BenchmarkTickNothingDue(b *testing.B) {
 	const n = 1_000_000
 	before := heap()
@@ -97,10 +97,10 @@ func heap() uint64 {
 	return s.HeapAlloc
 }
 
-// BenchmarkMassLoss is half of 100 000 copies lost at once, with the brake off:
-// how long the longest Step takes until all are judged, and after that, while the
-// queue drains, until each was nudged once, at the configured rate. Of several runs
-// the best counts: the machine is not ours alone.
+// BenchmarkMassLoss loses half of 100 000 copies at once, with the disruption limit off. It
+// reports the longest Step until all are evaluated, and the longest Step while the queue
+// drains at the configured rate. The best of several runs counts, because other processes use
+// the machine too.
 func BenchmarkMassLoss(b *testing.B) {
 	best := [3]time.Duration{time.Hour, time.Hour, time.Hour}
 	for b.Loop() {
@@ -125,9 +125,10 @@ func BenchmarkMassLoss(b *testing.B) {
 	}
 }
 
-// massLoss returns the longest Step and all until the machine is not busy, and the
-// longest until all that is missing was nudged. It ends the benchmark if that is not
-// each index once, and as fast as the rate allows, to a second. The other nodes beat.
+// massLoss returns the longest Step and the total time until the machine is not busy, and the
+// longest Step until all missing indices were started. It fails the benchmark unless each
+// index is started once, within a second of the time that the rate allows. The other nodes
+// send heartbeats.
 func massLoss(b *testing.B, m *Machine, now time.Time, beats []Heartbeat) (d [3]time.Duration) {
 	const lost = 50_000
 	started := make(map[string]bool, lost)
@@ -168,8 +169,8 @@ func massLoss(b *testing.B, m *Machine, now time.Time, beats []Heartbeat) (d [3]
 	return d
 }
 
-// BenchmarkExplain is to explain an app of as many instances as there may be: one
-// that runs, and one of which all are missing.
+// BenchmarkExplain explains an app with the largest number of instances: once all running,
+// once all missing.
 func BenchmarkExplain(b *testing.B) {
 	for _, running := range []bool{true, false} {
 		b.Run(fmt.Sprintf("running=%v", running), func(b *testing.B) {
@@ -199,10 +200,9 @@ func BenchmarkExplain(b *testing.B) {
 	}
 }
 
-// BenchmarkRestart is a machine that begins with 100 000 apps, of which 100 are
-// missing: the rows, the beats of all nodes over their period, and the Steps until
-// the first decision. That is right, and comes within a heartbeat period, in virtual
-// time, after both states are whole.
+// BenchmarkRestart starts a machine with 100 000 apps, 100 of them missing. It measures the
+// rows, one heartbeat of each node, and the Steps until the first decision. The decision must
+// be right, and come within a heartbeat period of virtual time after both states are complete.
 func BenchmarkRestart(b *testing.B) {
 	const n = 100_000
 	beats := nodes(n)[1:]
@@ -227,7 +227,7 @@ func restart(b *testing.B, n int, beats []Heartbeat) (longest, sum time.Duration
 	step(BusUp{})
 	step(Lead{})
 	longest = max(longest, tellRows(m, now, n))
-	const ticks = 100 // of a heartbeat period
+	const ticks = 100 // in a heartbeat period
 	var whole time.Time
 	for i := 0; ; i++ {
 		for _, hb := range beats[i%ticks*len(beats)/ticks : (i%ticks+1)*len(beats)/ticks] {

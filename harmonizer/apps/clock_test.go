@@ -9,10 +9,9 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
-// stepped is the same moment as a clock on the wall shows it that was set forward,
-// or back: what time.Now returns after that. The reading of the monotonic clock
-// stays. There is no other way to make one than to know that a time with such a
-// reading has its seconds from bit 30 of its first word on.
+// stepped returns now as time.Now would return it after the wall clock was set by by. The
+// monotonic reading stays. The only way to make such a value is to change the seconds in its
+// first word, from bit 30 on.
 func stepped(t *testing.T, now time.Time, by time.Duration) time.Time {
 	t.Helper()
 	set := now
@@ -23,14 +22,14 @@ func stepped(t *testing.T, now time.Time, by time.Duration) time.Time {
 	return set
 }
 
-// A clock that is set, ours or a node's, is no silence: nothing is missing because of
-// it, and a node that is silent after it is lost in its time.
+// TestClocksMayBeSet: if our clock or a node's clock is set, no copy becomes missing. A node
+// that is silent later is lost at the right time.
 func TestClocksMayBeSet(t *testing.T) {
 	for _, ours := range []time.Duration{-time.Hour, 0, time.Hour} {
 		for _, theirs := range []time.Duration{-time.Hour, 0, time.Hour} {
 			t.Run(fmt.Sprintf("ours by %v, a node's by %v", ours, theirs), func(t *testing.T) {
 				m, now := NewMachine(steady()), time.Now()
-				node := now // its clock
+				node := now // the node's clock
 				tell := func(ev Event) []Nudge { return settle(m, now, ev) }
 				tell(BusUp{})
 				tell(Lead{})
@@ -79,8 +78,8 @@ func nodeBeat(now time.Time, n int) Heartbeat {
 	return beat("n1", beats...)
 }
 
-// Who takes over may have another clock than who led before: what was nudged is not
-// nudged again at once, nor put off for longer than the keep-alive.
+// TestMemoryOfAnotherClock: the new leader may have another clock than the old one. A nudge is
+// not repeated at once, and not delayed beyond its keep-alive.
 func TestMemoryOfAnotherClock(t *testing.T) {
 	for _, by := range []time.Duration{-time.Hour, time.Hour} {
 		t.Run(by.String(), func(t *testing.T) {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// By default one crash is answered at once, those after it later and later, and more
-// than four never.
+// TestBackoff: by default the first crash is answered at once, later ones with growing delays,
+// and after the fourth none.
 func TestBackoff(t *testing.T) {
 	cfg := steady()
 	type step struct {

@@ -8,8 +8,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
-// How a copy ended, lack of memory for one, is told in the words of its node: by the
-// crash table, and by what explains its index.
+// TestExitReasonIsReported: the crash table and the explanation of the index have the node's
+// description of the exit, such as lack of memory.
 func TestExitIsTold(t *testing.T) {
 	const words = "out of memory (killed by SIGKILL)"
 	m, now := NewMachine(steady()), start()

@@ -10,15 +10,15 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
-// losses is a disruption limit with indices to lose, and no Machine.
+// losses is a disruption limit with slots, without a Machine.
 type losses struct {
 	disruptionLimit
 	slots   map[place]*slot
 	running int
 }
 
-// newLosses returns a limit over so many indices that run. 30 % of them may be lost,
-// and any three.
+// newLosses returns a limit over the given number of running indices. Up to 30 % of them, and
+// always three, may be lost.
 func newLosses(indices int) *losses {
 	cfg := steady()
 	cfg.BrakeFloor = new(3)
@@ -115,8 +115,8 @@ func TestDisruptionLimitCountsOverdueNodes(t *testing.T) {
 	}
 }
 
-// The limit eases when our own message came back and a node that proves the bus sent a
-// heartbeat. It ends when enough is back.
+// TestDisruptionLimitThrottledByProof: the limit is throttled after our own probe returned and
+// another node sent a heartbeat. It ends when enough is back.
 func TestDisruptionLimitEasesByProof(t *testing.T) {
 	l := newLosses(100)
 	l.loseIndices("n1", 0, 49)

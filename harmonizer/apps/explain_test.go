@@ -8,13 +8,13 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
-// Of an app with very many indices those are explained that are not as they should
-// be, and as many of the others as there is room for.
+// TestExplainIsBounded: for an app with very many indices, Explain returns those in trouble,
+// and other ones up to the limit.
 func TestExplainIsBounded(t *testing.T) {
 	const n = 3 * perExplanation
 	for _, test := range []struct {
 		name        string
-		missing     int // of the last ones
+		missing     int // of the last indices
 		beyond      int
 		first, last int // that are explained
 		troubled    int // of those
@@ -59,8 +59,8 @@ func TestExplainIsBounded(t *testing.T) {
 	}
 }
 
-// Without its expected state a machine that had it goes on with repairs. Without its known
-// state it does not.
+// TestRepairingWhileIncomplete: a machine that lost its expected state still repairs. Without
+// its known state it does not.
 func TestRepairingWhileIncomplete(t *testing.T) {
 	m, now := NewMachine(steady()), start()
 	check := func(step string, complete, repairing bool) {
@@ -83,7 +83,8 @@ func TestRepairingWhileIncomplete(t *testing.T) {
 	check("the bus is down too", false, false)
 }
 
-// A node is silent after two missing heartbeats, before its copies are lost.
+// TestSilentNodeIsReported: a node is silent after two missing heartbeats, before its copies
+// are lost.
 func TestSilentNodeIsReported(t *testing.T) {
 	c := steady()
 	m, now := NewMachine(c), start()
@@ -125,7 +126,8 @@ func TestSilentNodeIsReported(t *testing.T) {
 	}
 }
 
-// The time after which a node is lost follows its heartbeat, unless it is given.
+// TestDropletLostFollowsTheHeartbeat: the default of droplet_lost depends on the heartbeat
+// period.
 func TestDropletLostFollowsTheHeartbeat(t *testing.T) {
 	for _, c := range []struct {
 		name     string

@@ -11,10 +11,10 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
-// busLimit is the longest message that a bus carries by default.
+// busLimit is the default limit of a bus message.
 const busLimit = 1 << 20
 
-// settle lets the machine take in all, and returns what it nudges.
+// settle steps until the machine is not busy, and returns all nudges.
 func settle(m *Machine, now time.Time, ev Event) (nudges []Nudge) {
 	for first := true; first || m.Busy(); first = false {
 		some, _ := m.Step(now, ev)
@@ -23,8 +23,8 @@ func settle(m *Machine, now time.Time, ev Event) (nudges []Nudge) {
 	return nudges
 }
 
-// processorTime returns what this process has taken of the processors: other processes of
-// a busy machine do not count.
+// processorTime returns the processor time of this process, so that other processes do not
+// affect the result.
 func processorTime(t *testing.T) time.Duration {
 	t.Helper()
 	var usage syscall.Rusage
@@ -34,8 +34,8 @@ func processorTime(t *testing.T) time.Duration {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
-// A node may list as many copies on one index as fit a heartbeat. Work is in
-// proportion to them, not to their square.
+// TestManyCopiesOnOneIndex: a node may list very many copies on one index. Work is
+// proportional to their number, not to its square.
 func TestManyCopiesOnOneIndex(t *testing.T) {
 	const n = 10_000
 	for _, tt := range []struct {
@@ -84,7 +84,8 @@ func TestManyCopiesOnOneIndex(t *testing.T) {
 	}
 }
 
-// Whatever nodes call their copies and versions, a nudge fits a message of the bus.
+// TestNudgesFitTheBus: a nudge fits in a bus message, however long the ids and versions of
+// copies are.
 func TestNudgesFitTheBus(t *testing.T) {
 	const n, worst = 1200, "<" // six bytes in JSON
 	name := func(kind string, i int) string {
@@ -99,7 +100,7 @@ func TestNudgesFitTheBus(t *testing.T) {
 	settle(m, now, ExpectedRows{[]message.App{row, stopped}})
 	settle(m, now, ExpectedComplete{})
 	beats := make([]message.Beat, n)
-	for i := range beats { // of another version each
+	for i := range beats { // each of another version
 		beats[i] = message.Beat{App: stopped.Name, Version: name("w", i), Instance: name("i", i), Index: 2*n + i, State: message.Running}
 	}
 	settle(m, now, beat("n1", beats...))
@@ -128,7 +129,8 @@ func TestNudgesFitTheBus(t *testing.T) {
 	}
 }
 
-// What changed is remembered no longer than its app, though nobody asks for it.
+// TestFollowerForgetsWhatChanged: a changed memory is removed with its app, even if Memories
+// is not called.
 func TestFollowerForgetsWhatChanged(t *testing.T) {
 	m, now := NewMachine(steady()), start()
 	settle(m, now, BusUp{})
@@ -148,7 +150,8 @@ func TestFollowerForgetsWhatChanged(t *testing.T) {
 	}
 }
 
-// An instance that crashes while it follows is told once it leads.
+// TestNewLeaderReportsEarlierCrash: a crash that a follower received is in its memory when it
+// leads.
 func TestWhatAFollowerHeardIsTold(t *testing.T) {
 	m, now := NewMachine(steady()), start()
 	settle(m, now, BusUp{})

@@ -8,8 +8,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
-// TestLastCopy asks in each phase whether the copy "c" may be stopped, of an app of two
-// instances of v1. Its node is n1, that of the others n2.
+// TestLastCopy checks in each phase whether copy "c" of an app of two instances of v1 may be
+// stopped. Its node is n1; that of the others is n2.
 func TestLastCopy(t *testing.T) {
 	const forever = 400 * time.Second
 	on := func(index int, id, version string, state message.State) message.Beat {
@@ -73,7 +73,7 @@ func TestLastCopy(t *testing.T) {
 			l := lookAt(t)
 			l.app.want.Instances = 2
 			l.known.Want(l.app.id, 2)
-			// The others' heartbeat is older by a period.
+			// The heartbeat of the other copies is a period older.
 			for _, hb := range []struct {
 				node  string
 				beats []message.Beat

@@ -14,21 +14,21 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
-// world is what a test told the machine, kept the naive way.
+// world is the state according to the test's events, stored in a simple way.
 type world struct {
 	m        *Machine
 	now      time.Time
 	rows     map[string]message.App
-	next     map[string]message.App // rows told in this pass
+	next     map[string]message.App // rows reported in this pass
 	complete bool
-	whole    bool            // complete once
+	whole    bool            // was complete once
 	ran      map[string]bool // "app/index" that a node listed, or that ended
 	up       bool
 	upSince  time.Time
 	leading  bool
-	started  map[string]time.Time // "app/index" -> the newest start that nothing answered
+	started  map[string]time.Time // "app/index" -> the newest start without an answer
 	stopped  map[string]time.Time // instance -> the newest stop
-	sent     []Nudge              // of the latest steps
+	sent     []Nudge              // by the latest steps
 }
 
 func newWorld(cfg Config) *world {
@@ -41,7 +41,7 @@ func newWorld(cfg Config) *world {
 
 func key(app string, index int) string { return fmt.Sprintf("%s/%d", app, index) }
 
-// tell keeps the event, has the machine step, and checks what must always hold.
+// apply records the event, steps the machine, and checks the invariants.
 func (w *world) tell(t *rapid.T, ev Event) {
 	w.keep(ev)
 	nudges, _ := w.m.Step(w.now, ev)
@@ -171,8 +171,8 @@ func (w *world) checkStop(t *rapid.T, s message.Stop) {
 	}
 }
 
-// survivors counts the RUNNING or STARTING copies of the live version on an index
-// that this stop leaves.
+// survivors counts the RUNNING or STARTING copies of the live version on an index that this
+// stop does not list.
 func (w *world) survivors(s message.Stop, app known.AppID, index int, live string) (n int) {
 	for c := range w.m.known.Copies(app, index) {
 		if s.Instances[c.ID()] == "" && c.Version() == live && (c.State() == message.Running || c.State() == message.Starting) {
@@ -182,7 +182,7 @@ func (w *world) survivors(s message.Stop, app known.AppID, index int, live strin
 	return n
 }
 
-// checkCounts compares the counts, kept as things change, with a count of all.
+// checkCounts compares the incremental counts with a full count.
 func (w *world) checkCounts(t *rapid.T) {
 	var total Totals
 	for _, a := range w.m.apps.list {
@@ -230,7 +230,7 @@ func (w *world) recount(t *rapid.T, a *app, c message.AppCount) {
 	}
 }
 
-// heartbeat is an event of the world: the machine gets it as bytes.
+// heartbeat is an event of the world. The machine receives its bytes.
 type heartbeat struct {
 	Node  string
 	Beats []message.Beat
@@ -321,8 +321,8 @@ func TestWhatAlwaysHolds(t *testing.T) {
 	}
 }
 
-// tellDrawn tells a drawn event. The world keeps a heartbeat as it is, the machine
-// gets its bytes.
+// applyDrawn applies a drawn event. The world stores a heartbeat as a struct; the machine gets
+// its bytes.
 func (w *world) tellDrawn(t *rapid.T) {
 	ev := w.draw(t)
 	if hb, ok := ev.(heartbeat); ok {
@@ -332,7 +332,7 @@ func (w *world) tellDrawn(t *rapid.T) {
 	w.tell(t, ev)
 }
 
-// end has everything go, and checks that nothing is kept.
+// end removes everything, and checks that no state is left.
 func (w *world) end(t *rapid.T) {
 	w.tell(t, BusUp{})
 	w.tell(t, ExpectedLost{"end"})
@@ -354,7 +354,7 @@ func (w *world) end(t *rapid.T) {
 	}
 }
 
-// TestTheSameEachTime: two machines that are told the same answer the same.
+// TestMachineIsDeterministic: two machines with the same events return the same results.
 func TestTheSameEachTime(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w, other := newWorld(Config{}.WithDefaults()), NewMachine(Config{}.WithDefaults())
@@ -376,7 +376,7 @@ func TestTheSameEachTime(t *testing.T) {
 			w.now = w.now.Add(time.Duration(rapid.IntRange(0, 12000).Draw(t, "ms")) * time.Millisecond)
 			ev := w.draw(t)
 			if _, ok := ev.(Lead); ok {
-				other.Memories() // the draw took those of the first one
+				other.Memories() // the draw took those of the first machine
 				ev = Lead{}
 			}
 			step(ev)
@@ -387,8 +387,8 @@ func TestTheSameEachTime(t *testing.T) {
 	})
 }
 
-// TestTakeoverRepeatsNothing: whoever leads with another's memory, and the same
-// rows and beats, starts nothing within the keep-alive of what the other started.
+// TestTakeoverRepeatsNothing: a new leader with the old leader's memory, rows and heartbeats
+// repeats no start within its keep-alive.
 func TestTakeoverRepeatsNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		now := start()
@@ -482,7 +482,7 @@ func TestNotSent(t *testing.T) {
 		t.Errorf("Memories = %+v", mem)
 	}
 	if mem := m.Memories(); mem != nil {
-		t.Errorf("Memories told twice: %+v", mem)
+		t.Errorf("Memories returned twice: %+v", mem)
 	}
 	m.Step(now, ExpectedGone{"web"})
 	if mem := m.Memories(); len(mem) != 1 || mem[0].App != "web" || len(mem[0].Indices) != 0 {
@@ -490,12 +490,12 @@ func TestNotSent(t *testing.T) {
 	}
 }
 
-// The keep-alive of a nudge counts from when it is sent, and what was decided again
-// while it waited is not sent then.
+// TestConfirm: the keep-alive of a nudge counts from when it is sent. A waiting nudge that is
+// decided again is not sent.
 func TestConfirm(t *testing.T) {
 	for _, tt := range []struct {
 		name      string
-		instances int // of one copy that there is, or should be
+		instances int // of one copy that runs, or should run
 	}{{"start", 1}, {"stop", 0}} {
 		t.Run(tt.name, func(t *testing.T) {
 			m, now := NewMachine(steady()), start()
@@ -532,11 +532,12 @@ func TestConfirm(t *testing.T) {
 	}
 }
 
-// What could not be sent is sent before what waits of its app.
+// TestNotSentKeepsItsPlace: a nudge that could not be sent goes before the other queued nudges
+// of its app.
 func TestNotSentKeepsItsPlace(t *testing.T) {
 	for _, tt := range []struct {
 		name      string
-		instances int // of 6 copies that there are, or should be
+		instances int // of 6 copies that run, or should run
 		running   bool
 		want      []string
 	}{
@@ -585,7 +586,7 @@ func inShort(n Nudge) string {
 	return fmt.Sprint("STOP ", n.Stop.App, " ", slices.Sorted(maps.Keys(n.Stop.Instances)))
 }
 
-// The stops that are remembered are bounded, and forgotten with their copies.
+// TestStopMemory: remembered stops are bounded, and removed with their copies.
 func TestStopMemory(t *testing.T) {
 	const n = MaxStops + 500
 	cfg := steady()

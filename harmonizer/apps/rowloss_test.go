@@ -9,8 +9,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
-// newRowLoss returns a rowLoss over so many apps with a row, without a Machine. 30 %
-// of the rows may be gone, and any three.
+// newRowLoss returns a rowLoss over the given number of apps with a row, without a Machine. Up
+// to 30 % of the rows, and always three, may be gone.
 func newRowLoss(rows int) *rowLoss {
 	cfg := steady()
 	cfg.BrakeFloor = new(3)
@@ -26,7 +26,7 @@ func newRowLoss(rows int) *rowLoss {
 	return &rowLoss{cfg: &cfg, clock: c, source: src, journal: &journal{clock: c}, apps: &apps}
 }
 
-// lack is a whole pass that lacks the rows from first to last.
+// lack makes a complete pass that lacks the rows from first to last.
 func (l *rowLoss) lack(first, last int) {
 	gone := last - first + 1
 	l.source.before, l.source.read = l.source.rows, l.source.rows-gone
@@ -38,7 +38,7 @@ func (l *rowLoss) lack(first, last int) {
 	}
 }
 
-// restore is a whole pass that has the rows from first to last again.
+// restore makes a complete pass that has the rows from first to last again.
 func (l *rowLoss) restore(first, last int) {
 	for i := first; i <= last; i++ {
 		a := l.apps.list[i]
@@ -97,12 +97,13 @@ func TestRowLossEndsWhenEnoughIsBack(t *testing.T) {
 	}
 }
 
-// A later pass that lacks no further row confirms at most half of the rows as gone.
+// TestRowLossIsConfirmed: a later pass that lacks no further row confirms the loss of at most
+// half of the rows.
 func TestRowLossIsConfirmed(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		passes [][2]int // rows that each pass lacks in addition, from first to last
-		want   Why      // of the hold after them and one more pass
+		want   Why      // of the hold after these passes and one more
 	}{
 		{"half of the rows", [][2]int{{0, 49}}, ""},
 		{"more than half", [][2]int{{0, 50}}, WhyRowsGone},
@@ -129,7 +130,7 @@ func TestRowLossIsConfirmed(t *testing.T) {
 	}
 }
 
-// A source that sends each change confirms by time.
+// TestRowLossSettles: for a source that sends each change, time confirms the loss.
 func TestRowLossSettles(t *testing.T) {
 	l := newRowLoss(100)
 	l.source.polled = false
@@ -153,8 +154,8 @@ func TestRowLossReleased(t *testing.T) {
 	}
 }
 
-// A machine that begins to lead has no rows from before: it counts the copies without
-// one.
+// TestRowLossCountsCopiesOncePerTerm: a new leader has no earlier rows, so it counts the
+// copies without a row.
 func TestRowLossCountsCopiesOncePerTerm(t *testing.T) {
 	l := newRowLoss(1)
 	l.apps.total.Rowless = 40

@@ -9,8 +9,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
-// lookAt returns a look at index 0 of an app that should run one instance of v1, with
-// these copies, all listed by one node.
+// evaluationOf returns an evaluation of index 0 of an app that should run one instance of v1,
+// with these copies, all listed by one node.
 func lookAt(t *testing.T, beats ...message.Beat) *look {
 	t.Helper()
 	cfg, c := steady(), &clock{}
@@ -39,7 +39,7 @@ func lookAt(t *testing.T, beats ...message.Beat) *look {
 	return l
 }
 
-// copyOf is a copy of the app of lookAt. Since orders copies by age.
+// copyOf returns a copy of the app of evaluationOf. since orders copies by age.
 func copyOf(id, version string, state message.State, since float64) message.Beat {
 	return message.Beat{App: "web", Instance: id, Version: version, State: state, Since: since}
 }
@@ -129,7 +129,7 @@ func TestUndesired(t *testing.T) {
 	}
 }
 
-// A row that cannot be read proves nothing: the index has no verdict at all.
+// TestUnreadableRowHasNoVerdict: with an unreadable row, an index has no verdict.
 func TestUnreadableRowHasNoVerdict(t *testing.T) {
 	l := lookAt(t, copyOf("a", "v1", message.Running, 1), copyOf("b", "v1", message.Running, 2))
 	l.app.row = rowUnreadable
@@ -184,8 +184,8 @@ func TestStartRules(t *testing.T) {
 	}
 }
 
-// Whatever asks, one list answers whether a copy may be stopped. It differs by phase
-// only where the list says so.
+// TestStopRules: one list decides in all phases whether a copy may be stopped. It differs by
+// phase only where the list defines that.
 func TestStopRules(t *testing.T) {
 	const unlisted = "unlisted" // held without a rule to report
 	future := func(l *look) instant { return l.clock.in(time.Minute) }
@@ -239,7 +239,7 @@ func TestStopRules(t *testing.T) {
 	}
 }
 
-// unlistedCopy returns a copy that its node lists no more.
+// unlistedCopy returns a copy that its node no longer lists.
 func unlistedCopy(t *testing.T) known.Copy {
 	t.Helper()
 	k := known.New(known.Config{DropletLost: 30 * time.Second, HeartbeatPeriod: 10 * time.Second})
@@ -256,8 +256,8 @@ func unlistedCopy(t *testing.T) known.Copy {
 	return c
 }
 
-// A duplicate may be stopped only after each node listed its copy twice since all of
-// them, and no more, are known.
+// TestDuplicatesConfirmed: a duplicate may be stopped only after each node listed its copy
+// twice while exactly these duplicates are known.
 func TestTwinsConfirmed(t *testing.T) {
 	k := known.New(known.Config{DropletLost: 30 * time.Second, HeartbeatPeriod: 10 * time.Second})
 	k.Hearing(start())
@@ -265,7 +265,7 @@ func TestTwinsConfirmed(t *testing.T) {
 	now := start()
 	for i, want := range []bool{false, true, false, false, true} {
 		beats := []message.Beat{copyOf("a", "v1", message.Running, 1), copyOf("b", "v1", message.Running, 2)}
-		if i >= 2 { // a third one comes
+		if i >= 2 { // a third one appears
 			beats = append(beats, copyOf("c", "v1", message.Running, 3))
 		}
 		if err := k.Heartbeat(now, beat("n1", beats...).Data); err != nil {
@@ -282,8 +282,8 @@ func TestGate(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		set    func(*gate)
-		start  Rule // that holds starts; "": they pass
-		stop   Rule // of stops; queue: they pass but for their turn
+		start  Rule // rule that holds starts; "": none
+		stop   Rule // rule that holds stops; queue: they wait only for their turn
 		closed bool
 	}{
 		{"open", func(*gate) {}, "", RuleQueue, false},

@@ -21,9 +21,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the answers of the scenarios")
 
-// TestScenarios runs testdata/*.txtar: events in, nudges and findings out, under
-// virtual time. The machine leads from the start, and delays have no noise. The
-// commands:
+// TestScenarios runs testdata/*.txtar: events as input, nudges and findings as output, under
+// virtual time. The machine leads from the start, and delays have no noise. The commands:
 //
 //	config NAME=VALUE ...                  first of all: starter, giveup_crash_number, ...
 //	bus up | bus down | canary
@@ -31,14 +30,14 @@ var update = flag.Bool("update", false, "rewrite the answers of the scenarios")
 //	unreadable NAME | delete NAME | updated NAME
 //	begin | complete [VALID_FOR] | failed WHY | lost WHY
 //	node NAME [APP/INDEX=INSTANCE[@VERSION][:STATE][~SINCE] ...]
-//	                                       beats now and then each 10 s
-//	nodes FROM TO APP                      node nI with APP/I=i, for each I
-//	silence NAME ...                       beats no more
+//	                                       a heartbeat now and every 10 s
+//	nodes FROM TO APP                       node nI with APP/I=i, for each I
+//	silence NAME ...                       no more heartbeats.
 //	exit INSTANCE APP/INDEX[@VERSION] REASON
-//	raw JSON                               a heartbeat as it comes from the bus
+//	raw JSON                               the bytes of a heartbeat
 //	nudged APP INDEX | nudgedstop APP INSTANCE     by another harmonizer
 //	follow | release | retry APP INDEX
-//	takeover [NODE=COPIES ...]             a new machine, which is told the rows, leads
+//	takeover [NODE=COPIES ...]             a new machine leads, with the rows and
 //	                                       with the memory of this one
 //	pass DURATION                          a second at a time, with a tick each
 //	counts POOL | explain APP | crashes APP | brake
@@ -84,7 +83,7 @@ type scenarioNode struct {
 
 func start() time.Time { return time.Unix(1000, 0) }
 
-// steady is the defaults without noise.
+// steady returns the defaults without noise.
 func steady() Config { return Config{DelayTimeNoise: new(time.Duration(0))}.WithDefaults() }
 
 func newScenario() *scenario {
@@ -152,7 +151,7 @@ func (s *scenario) command(verb string, args []string, line string) error {
 	return nil
 }
 
-// plain are the commands with at most one argument.
+// plain executes the commands with at most one argument.
 func (s *scenario) plain(verb, arg, line string) error {
 	switch verb {
 	case "canary":
@@ -184,7 +183,7 @@ func (s *scenario) plain(verb, arg, line string) error {
 		s.explain(arg)
 	case "crashes":
 		for _, c := range s.m.View().Crashes(arg) {
-			fmt.Fprintf(&s.out, "  %s %s/%d of %s, heard at %v\n", c.Reason, arg, c.Index, c.Instance, c.At.Sub(start()))
+			fmt.Fprintf(&s.out, "  %s %s/%d of %s, received at %v\n", c.Reason, arg, c.Index, c.Instance, c.At.Sub(start()))
 		}
 	case "brake":
 		b := s.m.View().Brake()
@@ -309,7 +308,7 @@ func (s *scenario) node(args []string) error {
 	return nil
 }
 
-// parseBeat reads APP/INDEX[@VERSION]=INSTANCE[@VERSION][:STATE][~SINCE].
+// parseBeat parses APP/INDEX[@VERSION]=INSTANCE[@VERSION][:STATE][~SINCE].
 func parseBeat(arg string) (message.Beat, error) {
 	where, id, _ := strings.Cut(arg, "=")
 	b := message.Beat{Partition: "default", Version: "v1", State: message.Running}
@@ -361,8 +360,7 @@ func (s *scenario) pass(d time.Duration) {
 	}
 }
 
-// takeover has a new machine lead, which knows of this one only what it
-// remembered, and the rows.
+// takeover makes a new machine lead. It gets only the memory of the old machine, and the rows.
 func (s *scenario) takeover(nodes []string) error {
 	lead := Lead{Memories: s.m.Memories(), Nodes: map[string]int{}}
 	for _, arg := range nodes {
@@ -387,7 +385,7 @@ func (s *scenario) step(ev Event) {
 	nudges, findings := s.m.Step(s.now, ev)
 	at := s.now.Sub(start()).Seconds()
 	for _, f := range findings {
-		if f.Kind != KindStart && f.Kind != KindStop { // the nudges say so
+		if f.Kind != KindStart && f.Kind != KindStop { // the nudges show these
 			fmt.Fprintf(&s.out, "  %3.0fs  %s\n", at, plainly(f))
 		}
 	}
@@ -396,7 +394,7 @@ func (s *scenario) step(ev Event) {
 	}
 }
 
-// plainly is a finding with its deadline in seconds of the scenario.
+// plainly returns a finding with its deadline in seconds of the scenario.
 func plainly(f Finding) string {
 	until := f.Until
 	f.Until = time.Time{}

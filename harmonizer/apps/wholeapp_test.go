@@ -6,9 +6,9 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
-// TestConfirmOfTooManyCopies scales an app down while a stop of two of its copies waits:
-// the stop would now stop the whole app, so it is not confirmed, and comes back as stops
-// of one copy each.
+// TestConfirmOfTooManyCopies scales an app down while a stop of two of its copies waits. The
+// stop would now stop the whole app. So it is not confirmed, and becomes stops of one copy
+// each.
 func TestConfirmOfTooManyCopies(t *testing.T) {
 	s := newScenario()
 	s.cfg.StopsWholeApps = true

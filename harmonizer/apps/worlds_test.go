@@ -11,12 +11,11 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
-// FuzzWorlds runs random worlds: nodes that crash, fall silent, drain and forget to list
-// copies; apps that are scaled, changed, stopped and deleted; duplicates; a bus and a
-// source that go away; nudges that wait, get lost or fail; takeovers. Each stop is
-// checked against what the last messages said, by a model that shares nothing with the
-// Machine: see stopModel. In every fourth world a stop must not list as many copies as its
-// app has instances: the controller would stop the whole app.
+// FuzzWorlds runs random worlds. Nodes crash, fall silent, drain and omit copies. Apps are
+// scaled, changed, stopped and deleted. There are duplicates, failures of bus and source, lost
+// and failed nudges, and takeovers. stopModel checks each stop against the latest messages,
+// without code of the Machine. In every fourth world a stop must not list as many copies as
+// its app has instances, because the controller would stop the whole app.
 func FuzzWorlds(f *testing.F) {
 	for seed := range uint64(100) {
 		f.Add(seed)
@@ -24,8 +23,8 @@ func FuzzWorlds(f *testing.F) {
 	f.Fuzz(func(t *testing.T, seed uint64) { newFleet(t, seed).run(300) })
 }
 
-// TestWorldsStopCopies proves that the worlds of FuzzWorlds contain stops to check, of
-// copies that the rule last_copy protects, and waits for its patience.
+// TestWorldsStopCopies checks that the worlds of FuzzWorlds have stops to check, stops of
+// copies that rule last_copy protects, and stops after its patience.
 func TestWorldsStopCopies(t *testing.T) {
 	stops, protected, patient := 0, 0, 0
 	for seed := range uint64(40) {
@@ -39,36 +38,36 @@ func TestWorldsStopCopies(t *testing.T) {
 	}
 }
 
-// listing is a copy as the latest heartbeat of its node listed it.
+// listing is a copy in the latest heartbeat of its node.
 type listing struct {
 	message.Beat
 	node string
 	at   time.Time // of the heartbeat
 }
 
-// stopModel states when a copy may be stopped, from messages alone.
+// stopModel decides when a copy may be stopped, from messages alone.
 type stopModel struct {
 	rows    map[string]message.App
 	listed  map[string]listing // by copy
-	last    map[string]listing // each copy that was not lost yet, as it was listed last
+	last    map[string]listing // each copy that is not lost yet, as last listed
 	absent  map[string]time.Time
 	beats   map[string]time.Time
 	hearing time.Time
 	until   map[string]time.Time    // a stop of the copy is under way until then
-	sent    map[string]time.Time    // the same, of a stop that was confirmed
+	sent    map[string]time.Time    // the same for a confirmed stop
 	waits   map[string]time.Time    // since then an index is without a copy, and the copy should not run
-	crashes map[crashSite]time.Time // until then a copy there is not sure to run
+	crashes map[crashSite]time.Time // until then a copy there may not keep running
 
 	stops, protected, patient int
 }
 
-// crashSite is where a version crashed.
+// crashSite is the place and version of a crash.
 type crashSite struct {
 	app, version string
 	index        int
 }
 
-// found notes a crash that the harmonizer counted.
+// found records a crash that the harmonizer counted.
 func (o *stopModel) found(now time.Time, f Finding) {
 	switch at := (crashSite{f.App, f.Version, f.Index}); f.Kind {
 	case KindCrashed:
@@ -93,14 +92,14 @@ func (o *stopModel) heartbeat(now time.Time, hb message.Heartbeat) {
 	}
 }
 
-// exit forgets a copy.
+// exit removes a copy.
 func (o *stopModel) exit(id string) {
 	delete(o.listed, id)
 	delete(o.last, id)
 	delete(o.absent, id)
 }
 
-// tick forgets what nodes listed that are silent for too long.
+// tick removes the copies of nodes that are silent for too long.
 func (o *stopModel) tick(now time.Time) {
 	over := func(at time.Time) bool {
 		if at.Before(o.hearing) {
@@ -134,7 +133,7 @@ func (o *stopModel) wants(app string) int {
 	return 0
 }
 
-// without returns how many desired indices of an app no listed copy takes.
+// without returns how many desired indices of an app have no listed copy.
 func (o *stopModel) without(app string) int {
 	with := map[int]bool{}
 	for _, l := range o.listed {
@@ -145,8 +144,8 @@ func (o *stopModel) without(app string) int {
 	return o.wants(app) - len(with)
 }
 
-// sure reports whether a copy is RUNNING, listed lately, without a stop under way, and on an
-// index on which the live version did not crash lately.
+// sure reports whether a copy is RUNNING, recently listed, without a stop under way, and on an
+// index without a recent crash of the live version.
 func (o *stopModel) sure(now time.Time, l listing) bool {
 	if now.Before(o.crashes[crashSite{l.App, o.rows[l.App].Version, l.Index}]) {
 		return false
@@ -154,7 +153,7 @@ func (o *stopModel) sure(now time.Time, l listing) bool {
 	return l.State == message.Running && !l.at.Before(o.hearing) && now.Sub(l.at) <= 15*time.Second && !o.until[l.Instance].After(now)
 }
 
-// watch follows for how long each copy that should not run waits for another index.
+// watch records since when each extra copy waits for another index.
 func (o *stopModel) watch(now time.Time) {
 	for id := range o.waits {
 		if _, ok := o.last[id]; !ok {
@@ -240,7 +239,7 @@ type fleet struct {
 type host struct {
 	name   string
 	copies map[string]*message.Beat
-	mute   map[string]int // copies that the next heartbeats do not list
+	mute   map[string]int // copies -> number of next heartbeats that omit them
 	next   time.Time
 	silent time.Time // until then
 }
@@ -279,7 +278,7 @@ func newFleet(t *testing.T, seed uint64) *fleet {
 
 func (w *fleet) chance(p float64) bool { return w.rng.Float64() < p }
 
-// run lets so many seconds pass.
+// run advances the world by that many seconds.
 func (w *fleet) run(seconds int) {
 	for range seconds {
 		w.now = w.now.Add(time.Second)
@@ -311,7 +310,7 @@ func (w *fleet) after(most int, do func()) {
 	w.later = append(w.later, later{w.now.Add(time.Duration(w.rng.IntN(most+1)) * time.Second), do})
 }
 
-// step has the machine take an event, and checks each nudge.
+// step passes an event to the machine, and checks each nudge.
 func (w *fleet) step(ev Event) {
 	nudges, findings := w.m.Step(w.now, ev)
 	for _, f := range findings {
@@ -354,7 +353,7 @@ func (w *fleet) check(stop *message.Stop, does string) {
 	}
 }
 
-// publish sends what waits: the machine confirms it, and it may get lost.
+// publish sends what waits: the machine confirms it, and it may be lost.
 func (w *fleet) publish() {
 	waiting := w.outbox
 	w.outbox = nil
@@ -430,7 +429,7 @@ func (w *fleet) crash(h *host, b *message.Beat) {
 	w.end(b.Instance, message.ReasonCrashed)
 }
 
-// end ends a copy. Its node may have no way to report it.
+// end ends a copy. Its node may be unable to report it.
 func (w *fleet) end(id string, reason message.Reason) {
 	for _, h := range w.hosts {
 		b := h.copies[id]
@@ -465,7 +464,7 @@ func (w *fleet) beat(h *host) {
 func (w *fleet) row(row message.App) {
 	before := w.model.rows[row.Name].Version
 	w.model.rows[row.Name] = row
-	maps.DeleteFunc(w.model.crashes, func(at crashSite, _ time.Time) bool { // they count while the version is wanted on the index
+	maps.DeleteFunc(w.model.crashes, func(at crashSite, _ time.Time) bool { // crashes count while the version is wanted on the index
 		return at.app == row.Name && (before != row.Version || at.index >= w.model.wants(row.Name))
 	})
 	w.step(ExpectedRows{[]message.App{row}})
@@ -492,7 +491,7 @@ func (w *fleet) source(whole bool) {
 	w.step(ExpectedComplete{})
 }
 
-// takeover has a new machine lead, with the memory of the old one.
+// takeover makes a new machine lead, with the memory of the old one.
 func (w *fleet) takeover() {
 	lead := Lead{Nodes: w.m.View().Nodes()}
 	for _, name := range slices.Sorted(maps.Keys(w.memories)) {
@@ -509,7 +508,7 @@ func (w *fleet) takeover() {
 	w.step(lead)
 }
 
-// accident changes the world, or leaves it as it is.
+// accident changes the world at random.
 func (w *fleet) accident() {
 	if w.calm.After(w.now) && !w.chance(0.05) {
 		return
@@ -544,7 +543,7 @@ func (w *fleet) accident() {
 	case n < 44:
 		h.silent = w.now.Add(time.Duration(w.rng.IntN(60)) * time.Second)
 		return
-	case n < 47: // the machine is gone, and comes back empty
+	case n < 47: // the machine disappears, and comes back empty
 		clear(h.copies)
 		h.silent = w.now.Add(time.Duration(w.rng.IntN(60)) * time.Second)
 		return
@@ -603,7 +602,7 @@ func (w *fleet) fill(app string, index int) {
 	}
 }
 
-// drain has what runs on a node end soon.
+// drain makes the copies on a node end soon.
 func (w *fleet) drain(h *host) {
 	for _, b := range h.copies {
 		b.State = message.Evacuating
@@ -617,7 +616,7 @@ func (w *fleet) drain(h *host) {
 	})
 }
 
-// stopByOther has another harmonizer stop a copy.
+// stopByOther makes another harmonizer stop a copy.
 func (w *fleet) stopByOther(h *host) {
 	for _, id := range slices.Sorted(maps.Keys(h.copies)) {
 		if _, known := w.model.listed[id]; !known || !w.up {

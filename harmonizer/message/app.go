@@ -10,11 +10,11 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/names"
 )
 
-// most is the largest cpus, mem, disk or gpus of one copy: a sum over
-// MaxInstances copies of many apps stays far from infinity.
+// most is the largest cpus, mem, disk or gpus of one copy. A sum over MaxInstances copies of
+// many apps stays finite.
 const most = 1e15
 
-// DecodeApp reads a row of AppsBucket and validates it.
+// DecodeApp decodes and validates a row of AppsBucket.
 func DecodeApp(data []byte) (App, error) {
 	var a App
 	if err := unmarshal(data, &a); err != nil {
@@ -26,8 +26,7 @@ func DecodeApp(data []byte) (App, error) {
 	return a, nil
 }
 
-// Validate joins everything that is wrong with the row; each problem is a
-// *FieldError.
+// Validate joins all problems of the row; each is a *FieldError.
 func (a App) Validate() error {
 	var errs []error
 	bad := func(field, format string, args ...any) {
@@ -71,7 +70,7 @@ func (a App) Validate() error {
 
 func (a App) validateLabels(bad func(field, format string, args ...any)) {
 	if len(a.Labels) > MaxLabels {
-		bad("labels", "are %d, more than %d", len(a.Labels), MaxLabels)
+		bad("labels", "has %d entries; at most %d are allowed", len(a.Labels), MaxLabels)
 	}
 	for _, key := range slices.Sorted(maps.Keys(a.Labels)) {
 		if !names.Valid(key) {
@@ -83,6 +82,5 @@ func (a App) validateLabels(bad func(field, format string, args ...any)) {
 	}
 }
 
-// StatusSubject answers a request with what the harmonizer knows and why it
-// did what it did.
+// StatusSubject is the subject for requests of the harmonizer's status.
 func StatusSubject(cluster string) string { return names.Subject(cluster, "harmonizer", "status") }

@@ -10,9 +10,9 @@ var (
 	errNotObject = errors.New("message is not a JSON object")
 )
 
-// Cause is the word that a decoder's error is counted by: the field that is wrong,
-// of an element of a list that of the element, or "too_long" or "not_json". It is
-// one of few, and never a sender's own.
+// Cause returns the counter name for a decoder's error: the invalid field, "too_long" or
+// "not_json". For an element of a list, it is the field of the element. There are only a few
+// causes, and none is chosen by a sender.
 func Cause(err error) string {
 	if errors.Is(err, errTooLong) {
 		return "too_long"
@@ -25,7 +25,7 @@ func Cause(err error) string {
 	if end < 0 {
 		return e.Field
 	}
-	// Lists have elements with fields of ours, objects have keys of the sender's.
+	// Elements of lists have fields that we name; objects have keys that the sender names.
 	if _, inner, ok := strings.Cut(e.Field[end:], "]."); ok && e.Field[end] == '[' {
 		return Cause(&FieldError{Field: inner})
 	}

@@ -9,24 +9,23 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/names"
 )
 
-// Bounds on one telling of Counts.
+// Bounds of one publication of Counts.
 const (
-	MaxCountApps  = 2500 // of one part, so that it fits into 1 MB
+	MaxCountApps  = 2500 // of one part, so that it fits in 1 MB
 	MaxCountParts = 1024
 )
 
-// Counts is what the harmonizer knows of one pool's app instances, published on
-// CountsSubject when it changes and at least each heartbeat period, answered
-// there on request too.
+// Counts has the counts of one pool's app instances. It is published on CountsSubject after
+// each change and at least once in each heartbeat period. It also answers requests on
+// CountsRequestSubject.
 type Counts struct {
 	Pool string `json:"pool"`
-	// Complete: both states are fresh and whole. Otherwise nothing below may be
-	// acted on.
+	// Complete: both states are complete and fresh. Otherwise do not act on the counts.
 	Complete bool      `json:"complete"`
 	Why      string    `json:"why,omitempty"` // why it is not complete
 	At       time.Time `json:"at"`
-	// Part of Parts, from 0 on: one telling of many apps is several messages,
-	// all of the same At. No Parts is one.
+	// Part is the number of this message, from 0, among Parts. The Counts of many apps need
+	// several messages with the same At. Parts 0 means 1.
 	Part  int `json:"part,omitempty"`
 	Parts int `json:"parts,omitempty"`
 
@@ -41,22 +40,21 @@ type AppCount struct {
 	Flapping int     `json:"flapping"`
 	Crashed  int     `json:"crashed"`
 	Extra    int     `json:"extra"`
-	CPUs     float64 `json:"cpus_expected"` // Expected times one copy
+	CPUs     float64 `json:"cpus_expected"` // of Expected copies
 	Mem      float64 `json:"mem_expected"`
 	Disk     float64 `json:"disk_expected"`
 }
 
-// CountsSubject is where a pool's Counts are published.
+// CountsSubject is the subject on which a pool's Counts are published.
 func CountsSubject(cluster, pool string) string { return names.Subject(cluster, "counts", pool) }
 
-// CountsRequestSubject answers a request with the pool's Counts.
+// CountsRequestSubject is the subject for requests of a pool's Counts.
 func CountsRequestSubject(cluster, pool string) string {
 	return names.Subject(cluster, "counts", pool, "get")
 }
 
-// Split returns the counts in parts of at most so many apps each, in the order
-// of their names; at least one part. It makes parts larger where they would be
-// more than MaxCountParts.
+// Split splits the counts into at least one part, in order of app name. A part has at most
+// apps apps; it has more if there would be more than MaxCountParts parts.
 func (c Counts) Split(apps int) []Counts {
 	names := slices.Sorted(maps.Keys(c.Apps))
 	apps = max(apps, 1, (len(names)+MaxCountParts-1)/MaxCountParts)
@@ -73,16 +71,15 @@ func (c Counts) Split(apps int) []Counts {
 	return parts
 }
 
-// Gather joins the parts of one pool's Counts. Its zero value is ready.
+// Gather joins the parts of one pool's Counts. Its zero value is ready for use.
 type Gather struct {
 	whole Counts
 	have  []bool // by part
 	lack  int
 }
 
-// Add takes a part, in any order, and returns the whole once all parts of its
-// telling are there. A part of another telling, or pool, begins anew: what
-// lacked then is not waited for.
+// Add adds a part, in any order. It returns the joined Counts once all parts are there. A part
+// with another pool, At or number of parts drops the parts so far.
 func (g *Gather) Add(c Counts) (whole Counts, ok bool) {
 	parts := max(c.Parts, 1)
 	if c.Part < 0 || c.Part >= parts || parts > MaxCountParts {
@@ -107,7 +104,7 @@ func (g *Gather) Add(c Counts) (whole Counts, ok bool) {
 	return whole, true
 }
 
-// DecodeCounts reads a pool's Counts. No count and no quantity is negative.
+// DecodeCounts decodes a pool's Counts. It rejects negative numbers.
 func DecodeCounts(data []byte) (Counts, error) {
 	var c Counts
 	if err := unmarshal(data, &c); err != nil {
@@ -115,7 +112,7 @@ func DecodeCounts(data []byte) (Counts, error) {
 	}
 	if c.Parts < 0 || c.Parts > MaxCountParts || c.Part < 0 || c.Part >= max(c.Parts, 1) {
 		return Counts{}, fmt.Errorf("decode counts: %w", &FieldError{Field: "part",
-			Problem: fmt.Sprintf("is %d of %d, at most %d", c.Part, c.Parts, MaxCountParts)})
+			Problem: fmt.Sprintf("is %d of %d; at most %d parts are allowed", c.Part, c.Parts, MaxCountParts)})
 	}
 	for name, a := range c.Apps {
 		if min(a.Expected, a.Running, a.Missing, a.Flapping, a.Crashed, a.Extra) < 0 ||

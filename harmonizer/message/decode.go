@@ -5,20 +5,20 @@ import (
 	"fmt"
 )
 
-// Bounds on what the decoders accept.
+// Limits of the decoders.
 const (
 	MaxBytes     = 8 << 20 // of one message
-	MaxBeats     = 1 << 16 // app instances of one heartbeat; entries of any list or object
+	MaxBeats     = 1 << 16 // app instances in one heartbeat; entries of any list or object
 	MaxID        = 256     // bytes of an id, version, state or reason
-	MaxInstances = 100_000 // of one app; an index is below it
+	MaxInstances = 100_000 // of one app; each index is below it
 	MaxLabels    = 16      // of one app
 	MaxLabel     = 128     // bytes of a label's value
 	MaxSecret    = 1024    // bytes of a user's name or password
 )
 
-// FieldError is returned by the decoders for a field that cannot be used.
+// FieldError is the error of the decoders for an invalid field.
 type FieldError struct {
-	Field   string // as on the wire: "droplets[3].index"
+	Field   string // as on the wire, such as "droplets[3].index"
 	Problem string
 }
 
@@ -39,9 +39,8 @@ type wireBeat struct {
 	Since     json.RawMessage `json:"state_timestamp"`
 }
 
-// DecodeHeartbeat reads a Heartbeat. One bad beat makes the whole message bad:
-// what a node runs is known whole or not at all. A state that we do not know is
-// kept as it is.
+// DecodeHeartbeat decodes a Heartbeat. One invalid beat makes the whole message invalid, so
+// that a node's list is never partial. An unknown state is kept.
 func DecodeHeartbeat(data []byte) (Heartbeat, error) {
 	var w wireHeartbeat
 	if err := unmarshal(data, &w); err != nil {
@@ -83,7 +82,7 @@ type wireExited struct {
 	CrashedAt   json.RawMessage `json:"crash_timestamp"`
 }
 
-// DecodeExited reads an Exited. A reason that we do not know is kept as it is.
+// DecodeExited decodes an Exited. An unknown reason is kept.
 func DecodeExited(data []byte) (Exited, error) {
 	var w wireExited
 	if err := unmarshal(data, &w); err != nil {
@@ -107,7 +106,7 @@ func DecodeExited(data []byte) (Exited, error) {
 	return e, nil
 }
 
-// DecodeUpdated reads an Updated.
+// DecodeUpdated decodes an Updated.
 func DecodeUpdated(data []byte) (Updated, error) {
 	var w wireBeat
 	if err := unmarshal(data, &w); err != nil {

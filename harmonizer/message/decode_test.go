@@ -132,7 +132,7 @@ func TestAppValidate(t *testing.T) {
 	tests := []struct {
 		name   string
 		change func(*App)
-		field  string // "" if good
+		field  string // "" if valid
 	}{
 		{"good", func(*App) {}, ""},
 
@@ -188,8 +188,8 @@ func TestAppAndCountsRoundTrip(t *testing.T) {
 	}
 }
 
-// FuzzDecode runs every decoder on the same bytes: none panics, and whatever
-// one takes keeps the promises that its callers rely on.
+// FuzzDecode runs every decoder on the same bytes. No decoder may panic, and accepted values
+// must satisfy the documented bounds.
 func FuzzDecode(f *testing.F) {
 	for _, s := range []string{
 		`{"dea":"n","droplets":[{"droplet":7,"version":"v","instance":"i","index":0,"state":"RUNNING","state_timestamp":1.5}]}`,

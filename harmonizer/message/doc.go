@@ -1,9 +1,8 @@
-// Package message is the vocabulary of the bus between nodes, harmonizer and
-// whoever obeys its nudges: the JSON messages of Cloud Foundry's health manager
-// as NATS carries them, and the row of an application's expected state.
+// Package message defines the messages on the bus between nodes, the harmonizer and the
+// receivers of its nudges. They are the JSON messages of Cloud Foundry's health manager on
+// NATS. It also defines the row of an application's expected state.
 //
-// The structs are what we send. What we receive comes from strangers: ids may
-// be numbers, times may be integers or fractions, fields may lack; the decoders
-// in this package accept that, and refuse the rest with an error that names the
-// field.
+// The structs are what we send. Received messages come from other programs and vary: ids may
+// be numbers, times may be integers or fractions, fields may be missing. The decoders accept
+// these variants. They reject everything else with an error that names the field.
 package message

@@ -8,13 +8,13 @@ import (
 	"strconv"
 )
 
-// latest is the last second that we take for a time: the end of the year 9999.
+// latest is the largest accepted time, in unix seconds: the end of the year 9999.
 const latest = 253402300799
 
-// unmarshal reads one JSON object of bounded size; unknown keys are ignored.
+// unmarshal decodes one JSON object of bounded size. It ignores unknown keys.
 func unmarshal(data []byte, into any) error {
 	if len(data) > MaxBytes {
-		return fmt.Errorf("%w: it has %d bytes, the limit is %d", errTooLong, len(data), MaxBytes)
+		return fmt.Errorf("%w: %d bytes, limit %d", errTooLong, len(data), MaxBytes)
 	}
 	if kind(bytes.TrimLeft(data, " \t\r\n")) != '{' {
 		return errNotObject
@@ -22,7 +22,7 @@ func unmarshal(data []byte, into any) error {
 	return json.Unmarshal(data, into)
 }
 
-// fields reads single values and remembers the first problem.
+// fields decodes single values and stores the first problem.
 type fields struct{ err *FieldError }
 
 func (f *fields) fail(field, problem string) {
@@ -31,7 +31,7 @@ func (f *fields) fail(field, problem string) {
 	}
 }
 
-// failIn takes over the problem of an element at path, if it has one.
+// failIn adopts the problem of an element at path, if it has one.
 func (f *fields) failIn(path string, element fields) {
 	switch {
 	case element.err == nil:
@@ -42,7 +42,7 @@ func (f *fields) failIn(path string, element fields) {
 	}
 }
 
-// kind returns the first byte of a value, 0 for absent and null.
+// kind returns the first byte of a value, 0 if it is absent or null.
 func kind(raw json.RawMessage) byte {
 	if len(raw) == 0 || raw[0] == 'n' {
 		return 0
@@ -52,7 +52,7 @@ func kind(raw json.RawMessage) byte {
 
 func isNumber(k byte) bool { return k == '-' || (k >= '0' && k <= '9') }
 
-// id reads a string or a whole number; it must be there.
+// id decodes a required string or whole number.
 func (f *fields) id(field string, raw json.RawMessage) string {
 	s := f.optionalID(field, raw)
 	if s == "" {
@@ -61,7 +61,7 @@ func (f *fields) id(field string, raw json.RawMessage) string {
 	return s
 }
 
-// optionalID reads a string or a whole number, absent and null as "".
+// optionalID decodes a string or a whole number; absent and null become "".
 func (f *fields) optionalID(field string, raw json.RawMessage) string {
 	s := string(raw)
 	switch k := kind(raw); {
@@ -78,7 +78,7 @@ func (f *fields) optionalID(field string, raw json.RawMessage) string {
 	return s
 }
 
-// text reads a string, absent and null as "".
+// text decodes a string; absent and null become "".
 func (f *fields) text(field string, raw json.RawMessage) string {
 	var s string
 	if kind(raw) == 0 {
@@ -101,7 +101,7 @@ func (f *fields) flag(field string, raw json.RawMessage) bool {
 	return b
 }
 
-// count reads a whole number that is not negative; it must be there.
+// count decodes a required whole number that is not negative.
 func (f *fields) count(field string, raw json.RawMessage) int {
 	n, ok := f.whole(field, raw)
 	if ok && n < 0 {
@@ -110,7 +110,7 @@ func (f *fields) count(field string, raw json.RawMessage) int {
 	return int(n)
 }
 
-// index reads a whole number from 0 to MaxInstances-1; it must be there.
+// index decodes a required whole number from 0 to MaxInstances-1.
 func (f *fields) index(field string, raw json.RawMessage) int {
 	n := f.count(field, raw)
 	if n >= MaxInstances {
@@ -119,7 +119,7 @@ func (f *fields) index(field string, raw json.RawMessage) int {
 	return n
 }
 
-// status reads an exit status, absent and null as nil.
+// status decodes an exit status; absent and null become nil.
 func (f *fields) status(field string, raw json.RawMessage) *int {
 	if kind(raw) == 0 {
 		return nil
@@ -148,7 +148,7 @@ func (f *fields) whole(field string, raw json.RawMessage) (int64, bool) {
 	return n, true
 }
 
-// seconds reads a unix time, whole or fractional, absent and null as 0.
+// seconds decodes a unix time, whole or fractional; absent and null become 0.
 func (f *fields) seconds(field string, raw json.RawMessage) float64 {
 	k := kind(raw)
 	if k == 0 {
@@ -166,9 +166,8 @@ func (f *fields) seconds(field string, raw json.RawMessage) float64 {
 	return s
 }
 
-// list hands each element of an array to read, absent and null as none. It
-// stops at the first problem, and before anything is kept beyond limit. The
-// element itself is the field "".
+// list calls read for each element of an array; absent and null count as empty. It stops at
+// the first problem, and at limit. In read, the field name of the element itself is "".
 func (f *fields) list(field string, raw json.RawMessage, limit int, read func(element *fields, raw json.RawMessage)) {
 	if kind(raw) == 0 || f.err != nil {
 		return
@@ -195,8 +194,8 @@ func (f *fields) list(field string, raw json.RawMessage, limit int, read func(el
 	}
 }
 
-// object hands each entry to read, absent and null as none. It stops at the
-// first problem, and before anything is kept beyond MaxInstances.
+// object calls read for each entry; absent and null count as empty. It stops at the first
+// problem, and at MaxInstances.
 func (f *fields) object(field string, raw json.RawMessage, read func(element *fields, key string, raw json.RawMessage)) {
 	if kind(raw) == 0 || f.err != nil {
 		return

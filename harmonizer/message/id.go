@@ -5,32 +5,32 @@ import (
 	"encoding/hex"
 )
 
-// Form is how an ID holds its string. Below FormUUID it is a length: the string
-// itself, at most 16 bytes of it.
+// Form is how an ID stores its string. Below FormUUID it is the length of the string itself,
+// at most 16 bytes.
 type Form uint8
 
-// Forms of an ID beside a short string.
+// Forms of an ID, other than a short string.
 const (
-	FormUUID  Form = 17  // lower-case, with its dashes
+	FormUUID  Form = 17  // lower case, with dashes
 	FormHex   Form = 18  // 32 lower-case hexadecimal digits
-	FormOther Form = 255 // not packed: any other string
+	FormOther Form = 255 // any other string; not packed
 )
 
 const (
-	shortest = 16 // bytes of the longest string that is held as it is
+	shortest = 16 // bytes of the longest string that is stored as it is
 	uuidLen  = 36
 	hexLen   = 32
 )
 
-// ID is a string in 17 bytes: a UUID, 32 hexadecimal digits, or any string of at
-// most 16 bytes. Each such string has one ID. The zero ID is the empty string.
+// ID is a string in 17 bytes: a UUID, 32 hexadecimal digits, or any string of at most 16
+// bytes. Each such string has exactly one ID. The zero ID is the empty string.
 type ID struct {
 	Hi, Lo uint64
 	Form   Form
 }
 
-// Pack returns the ID of a string; of one that does not fit, or has upper-case
-// digits, an ID with only FormOther.
+// Pack returns the ID of a string. If the string does not fit or has upper-case digits, only
+// the Form is set, to FormOther.
 func Pack(s []byte) ID {
 	switch n := len(s); {
 	case n <= shortest:
@@ -55,7 +55,7 @@ func packShort(s []byte) ID {
 	return id
 }
 
-// Append appends the string of an ID that is packed.
+// Append appends the string of a packed ID.
 func (id ID) Append(dst []byte) []byte {
 	var b [shortest]byte
 	binary.BigEndian.PutUint64(b[:8], id.Hi)
@@ -75,13 +75,13 @@ func (id ID) Append(dst []byte) []byte {
 	return append(dst, b[:min(int(id.Form), shortest)]...)
 }
 
-// String returns the string of an ID that is packed.
+// String returns the string of a packed ID.
 func (id ID) String() string {
 	var b [uuidLen]byte
 	return string(id.Append(b[:0]))
 }
 
-// unhexUUID reads 8-4-4-4-12 lower-case digits; s has 36 bytes.
+// unhexUUID decodes 8-4-4-4-12 lower-case digits; s has 36 bytes.
 func unhexUUID(s []byte) (hi, lo uint64, ok bool) {
 	_ = s[uuidLen-1]
 	if s[8] != '-' || s[13] != '-' || s[18] != '-' || s[23] != '-' {
@@ -94,7 +94,7 @@ func unhexUUID(s []byte) (hi, lo uint64, ok bool) {
 	return a<<32 | b, c<<32 | d, bad1|bad2|bad3|bad4 == 0
 }
 
-// unhex32 reads 32 lower-case digits; s has 32 bytes.
+// unhex32 decodes 32 lower-case digits; s has 32 bytes.
 func unhex32(s []byte) (hi, lo uint64, ok bool) {
 	_ = s[hexLen-1]
 	a, bad1 := unhex(binary.BigEndian.Uint64(s))
@@ -104,12 +104,12 @@ func unhex32(s []byte) (hi, lo uint64, ok bool) {
 	return a<<32 | b, c<<32 | d, bad1|bad2|bad3|bad4 == 0
 }
 
-// unhex reads eight lower-case hexadecimal digits, the first in the highest
-// byte, all at once; bad is 0 if they are.
+// unhex decodes eight lower-case hexadecimal digits at once, the first in the highest byte.
+// bad is 0 if all are valid.
 func unhex(x uint64) (value, bad uint64) {
 	const each = 0x0101010101010101
-	v := x&(0x0f*each) + x>>6&each*9      // of a letter bit 6 is set: 'a' is 1+9
-	letter := (v + 0x76*each) >> 7 & each // v is 10 or more
+	v := x&(0x0f*each) + x>>6&each*9      // bit 6 is set for letters: 'a' is 1+9
+	letter := (v + 0x76*each) >> 7 & each // 1 where v is 10 or more
 	bad = (v + 0x30*each + letter*0x27) ^ x | v&(0xf0*each)
 	v = (v | v>>4) & 0x00ff00ff00ff00ff
 	v = (v | v>>8) & 0x0000ffff0000ffff

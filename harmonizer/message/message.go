@@ -9,59 +9,60 @@ import (
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
-// Subjects of the bus.
+// Subjects on the bus.
 const (
 	SubjectHeartbeat = "dea.heartbeat"         // Heartbeat, from every node
 	SubjectExited    = "droplet.exited"        // Exited, from a node
-	SubjectUpdated   = "droplet.updated"       // Updated, from whoever changed an app
+	SubjectUpdated   = "droplet.updated"       // Updated, from the program that changed an app
 	SubjectAnnounce  = "healthmanager.start"   // empty; nodes answer with a Heartbeat
 	SubjectStart     = "health.start"          // Start, to the placer or cloud controller
-	SubjectStop      = "health.stop"           // Stop, the same
-	SubjectStatus    = "healthmanager.status"  // StatusQuery, answered with a StatusAnswer
-	SubjectHealth    = "healthmanager.health"  // HealthQuery, answered with a HealthAnswer for each app
-	SubjectDroplet   = "healthmanager.droplet" // DropletQuery, answered with all that is known of each app
+	SubjectStop      = "health.stop"           // Stop, to the same
+	SubjectStatus    = "healthmanager.status"  // StatusQuery; the answer is a StatusAnswer
+	SubjectHealth    = "healthmanager.health"  // HealthQuery; one HealthAnswer for each app
+	SubjectDroplet   = "healthmanager.droplet" // DropletQuery; one answer for each app, with its full state
 )
 
-// RequestsSubject is where the classic health manager asks for starts and stops.
+// RequestsSubject is the subject on which the classic health manager sends start and stop
+// requests.
 func RequestsSubject(partition string) string { return requests + "." + partition }
 
-// requests is where the first health manager asked, without a partition.
+// requests is the same subject in the first health manager, which had no partitions.
 const requests = "cloudcontrollers.hm.requests"
 
-// CredentialsSubject answers a request with the Credentials of the bulk API.
+// CredentialsSubject is the subject for requests of the bulk API's Credentials.
 func CredentialsSubject(partition string) string {
 	return "cloudcontroller.bulk.credentials." + partition
 }
 
-// EventsSubject is where the harmonizer publishes its findings.
+// EventsSubject is the subject on which the harmonizer publishes its findings.
 func EventsSubject(cluster string) string { return names.Subject(cluster, "harmonizer", "events") }
 
-// CanarySubject is where the harmonizer hears its own voice.
+// LoopbackProbeSubject is the subject on which the harmonizer sends messages to itself.
 func CanarySubject(cluster string) string { return names.Subject(cluster, "harmonizer", "canary") }
 
-// OrderSubject answers an operator's order to the harmonizer.
+// OrderSubject is the subject for an operator's orders to the harmonizer.
 func OrderSubject(cluster string) string { return names.Subject(cluster, "harmonizer", "order") }
 
 // Partition is the only cc_partition that we send.
 const Partition = "default"
 
-// State of an app instance, as its node tells it.
+// State is the state of an app instance, as its node reports it.
 type State string
 
 const (
 	Starting   State = "STARTING"
 	Running    State = "RUNNING"
 	Crashed    State = "CRASHED"
-	Evacuating State = "EVACUATING" // runs, on a node that drains
+	Evacuating State = "EVACUATING" // running on a node that drains
 )
 
-// Heartbeat is what a node says it runs, all of it.
+// Heartbeat is the complete list of what a node runs.
 type Heartbeat struct {
 	Node  string `json:"dea"`
 	Beats []Beat `json:"droplets"`
 }
 
-// Beat is one app instance of a heartbeat.
+// Beat is one app instance in a heartbeat.
 type Beat struct {
 	Partition string  `json:"cc_partition"`
 	App       string  `json:"droplet"`
@@ -72,7 +73,7 @@ type Beat struct {
 	Since     float64 `json:"state_timestamp"` // unix seconds
 }
 
-// Reason of an exit.
+// Reason is the reason of an exit.
 type Reason string
 
 const (
@@ -82,7 +83,7 @@ const (
 	ReasonEvacuation Reason = "DEA_EVACUATION"
 )
 
-// Exited tells that an app instance ended.
+// Exited reports that an app instance ended.
 type Exited struct {
 	Partition   string `json:"cc_partition"`
 	App         string `json:"droplet"`
@@ -95,13 +96,13 @@ type Exited struct {
 	CrashedAt   int64  `json:"crash_timestamp,omitempty"` // unix seconds
 }
 
-// Updated tells that an app's expected state changed.
+// Updated reports that an app's expected state changed.
 type Updated struct {
 	Partition string `json:"cc_partition"`
 	App       string `json:"droplet"`
 }
 
-// Start asks for one copy at each of the indices.
+// Start requests one copy at each of the indices.
 type Start struct {
 	App         string         `json:"droplet"`
 	LastUpdated int64          `json:"last_updated"` // unix seconds
@@ -111,7 +112,7 @@ type Start struct {
 	Flapping    bool           `json:"flapping"`
 }
 
-// Stop asks for the end of these copies.
+// Stop requests the end of these copies.
 type Stop struct {
 	App         string            `json:"droplet"`
 	LastUpdated int64             `json:"last_updated"`
@@ -120,10 +121,10 @@ type Stop struct {
 	Version     string            `json:"version"`
 }
 
-// AppState is whether an app should run at all.
+// AppState is whether an app should run.
 type AppState string
 
-// States of an app; an empty one is AppStarted.
+// States of an app; an empty one means AppStarted.
 const (
 	AppStarted AppState = "STARTED"
 	AppStopped AppState = "STOPPED"
@@ -132,21 +133,21 @@ const (
 // PackageState is whether an app can be started.
 type PackageState string
 
-// States of a package; an empty one is PackageStaged.
+// States of a package; an empty one means PackageStaged.
 const (
 	PackageStaged  PackageState = "STAGED"
 	PackagePending PackageState = "PENDING"
 	PackageFailed  PackageState = "FAILED"
 )
 
-// App is the expected state of one application: a row of the key-value bucket
-// AppsBucket, under its name, or of another source.
+// App is the expected state of one application: a row of a source. In the key-value bucket
+// AppsBucket, the key is its name.
 type App struct {
 	Name      string    `json:"name"`
 	Pool      string    `json:"pool"`
 	Instances int       `json:"instances"`
-	Version   string    `json:"version"` // changes with the command and the resources, not with the count
-	Command   string    `json:"command"` // for /bin/sh -c; a bulk API's rows have none
+	Version   string    `json:"version"` // changes with the command and the resources, not with Instances
+	Command   string    `json:"command"` // for /bin/sh -c; empty in rows of a bulk API
 	CPUs      float64   `json:"cpus"`    // of one copy
 	Mem       float64   `json:"mem"`     // MB, of one copy
 	Disk      float64   `json:"disk"`    // MB, of one copy
@@ -158,7 +159,7 @@ type App struct {
 	Labels  map[string]string `json:"labels,omitempty"` // framework, runtime, ...
 }
 
-// Equal reports whether two rows say the same, defaults filled in.
+// Equal reports whether two rows are equal, with defaults filled in.
 func (a App) Equal(b App) bool {
 	return a.Name == b.Name && a.Pool == b.Pool && a.Instances == b.Instances && a.Version == b.Version &&
 		a.Command == b.Command && a.Footprint() == b.Footprint() && a.Updated.Equal(b.Updated) &&
@@ -166,14 +167,14 @@ func (a App) Equal(b App) bool {
 		cmp.Or(a.Package, PackageStaged) == cmp.Or(b.Package, PackageStaged) && maps.Equal(a.Labels, b.Labels)
 }
 
-// AppsBucket returns the name of the JetStream key-value bucket that holds the
-// expected state of a cluster.
+// AppsBucket returns the name of the JetStream key-value bucket with the expected state of a
+// cluster.
 func AppsBucket(cluster string) string { return "weir_" + cluster + "_apps" }
 
-// NodeSubject is where the agent of a node publishes its pools.NodeFacts.
+// NodeSubject is the subject on which the agent of a node publishes its pools.NodeFacts.
 func NodeSubject(cluster, node string) string { return names.Subject(cluster, "node", node) }
 
-// Footprint returns what one copy of the app takes.
+// Footprint returns the resources of one copy of the app.
 func (a App) Footprint() resource.Vector {
 	return resource.Vector{a.CPUs, a.Mem, a.Disk, a.GPUs}
 }

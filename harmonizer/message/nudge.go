@@ -18,7 +18,7 @@ type wireNudge struct {
 	Flapping    json.RawMessage `json:"flapping"`
 }
 
-// Request is a start or stop as the classic health manager sent it, on
+// Request is a start or stop request in the classic health manager's form, for
 // RequestsSubject.
 type Request struct {
 	App         string   `json:"droplet"`
@@ -30,10 +30,10 @@ type Request struct {
 	Flapping    bool     `json:"flapping,omitempty"`
 }
 
-// Op is what a Request asks for.
+// Op is the operation of a Request.
 type Op string
 
-// What can be asked for.
+// Operations of a Request.
 const (
 	OpStart Op = "START"
 	OpStop  Op = "STOP"
@@ -45,7 +45,7 @@ func (s Start) Request() Request {
 		Version: s.Version, Indices: s.Indices, Flapping: s.Flapping}
 }
 
-// Request returns the stop in the classic dialect, which tells no versions.
+// Request returns the stop in the classic dialect, which has no versions.
 func (s Stop) Request() Request {
 	return Request{App: s.App, Op: OpStop, LastUpdated: orNull(s.LastUpdated),
 		Instances: slices.Sorted(maps.Keys(s.Instances))}
@@ -58,8 +58,8 @@ func orNull(seconds int64) *int64 {
 	return &seconds
 }
 
-// DecodeNudge reads what was published on SubjectStart, SubjectStop or a
-// RequestsSubject, with or without its partition: a Start or a Stop.
+// DecodeNudge decodes a Start or a Stop from SubjectStart, SubjectStop or a RequestsSubject,
+// with or without a partition.
 func DecodeNudge(subject string, data []byte) (*Start, *Stop, error) {
 	switch {
 	case subject == SubjectStart:
@@ -71,10 +71,10 @@ func DecodeNudge(subject string, data []byte) (*Start, *Stop, error) {
 	case subject == requests || strings.HasPrefix(subject, requests+"."):
 		return DecodeRequest(data)
 	}
-	return nil, nil, fmt.Errorf("decode nudge: subject %.100q carries none", subject)
+	return nil, nil, fmt.Errorf("decode nudge: subject %.100q is unknown", subject)
 }
 
-// DecodeRequest reads a Request: a Start or a Stop.
+// DecodeRequest decodes a Request: a Start or a Stop.
 func DecodeRequest(data []byte) (*Start, *Stop, error) {
 	var w struct {
 		Op json.RawMessage `json:"op"`
@@ -105,7 +105,7 @@ func orNil[T any](v T, err error) *T {
 	return &v
 }
 
-// DecodeStart reads a Start of either dialect.
+// DecodeStart decodes a Start of either dialect.
 func DecodeStart(data []byte) (Start, error) {
 	var w wireNudge
 	if err := unmarshal(data, &w); err != nil {
@@ -128,8 +128,8 @@ func DecodeStart(data []byte) (Start, error) {
 	return s, nil
 }
 
-// DecodeStop reads a Stop of either dialect: instances is an object from
-// instance to version, or a list of instances, whose versions are then empty.
+// DecodeStop decodes a Stop of either dialect. instances is an object (instance -> version),
+// or a list of instances whose versions stay empty.
 func DecodeStop(data []byte) (Stop, error) {
 	var w wireNudge
 	if err := unmarshal(data, &w); err != nil {
@@ -161,7 +161,7 @@ func (f *fields) instances(raw json.RawMessage) map[string]string {
 	out := map[string]string{}
 	if kind(raw) == '[' {
 		f.list("instances", raw, MaxInstances, func(element *fields, id json.RawMessage) {
-			if kind(id) != 0 { // the classic health manager may send null for one it never saw
+			if kind(id) != 0 { // the classic health manager may send null for an unknown instance
 				out[element.id("", id)] = ""
 			}
 		})

@@ -7,31 +7,31 @@ import (
 	"math/bits"
 )
 
-// Sum stands for the bytes of a whole message: two messages of the same Sum are
-// the same, for whoever cannot choose it, since it is keyed.
+// Sum identifies the bytes of a whole message. It is keyed, so a sender cannot make two
+// messages with the same Sum.
 type Sum [2]uint64
 
-// Mark stands for the bytes of one object of a heartbeat.
+// Mark identifies the bytes of one object of a heartbeat.
 type Mark struct {
 	Sum uint64
-	Len uint32 // bytes; 0 is a mark of nothing
-	// Owner is for the caller's use, who keeps marks between two heartbeats.
+	Len uint32 // bytes; 0: empty mark
+	// Owner is for the caller, which stores marks between two heartbeats.
 	Owner uint32
 }
 
-// Text is a string of a message. It is packed, or Raw holds it.
+// Text is a string of a message, either packed or in Raw.
 type Text struct {
 	ID  ID
-	Raw []byte // with FormOther only
+	Raw []byte // only with FormOther
 }
 
-// Listing is one object of a heartbeat, without its strings copied.
+// Listing is one object of a heartbeat. Its strings are not copied.
 type Listing struct {
-	// Repeats is the place in the last marks of the object that this one repeats
-	// byte for byte; nothing else is told of it then. Otherwise it is negative.
+	// Repeats is the position in the last marks of an equal object; then only Mark is set, to
+	// that object's mark. It is negative if the object is new.
 	Repeats int
-	Foreign bool // of another partition; to be passed over
-	Mark    Mark // without an owner
+	Foreign bool // of another partition; ignore it
+	Mark    Mark // of a new object: without an owner
 
 	App, Version, Instance Text
 	Index                  uint32  // below MaxInstances
@@ -39,34 +39,34 @@ type Listing struct {
 	Since                  float64 // unix seconds
 }
 
-// Reading is a heartbeat as Heartbeats.Read found it; valid until its next Read,
-// and as long as the message does not change.
+// Reading is the result of Heartbeats.Read. It is valid until the next Read, while the message
+// does not change.
 type Reading struct {
 	Node     []byte
 	Listings []Listing
-	Slow     bool // it was not in the usual form
+	Slow     bool // the form was unusual
 }
 
-// Heartbeats reads heartbeats of the usual form, that is what nodes send and
-// what encoding/json makes of a Heartbeat, without allocating:
+// Heartbeats decodes heartbeats in the usual form without allocating. That is the form that
+// nodes send, and that encoding/json produces:
 //
 //	{"dea":ID,"droplets":[{"cc_partition":"P","droplet":ID,"version":ID,
 //	"instance":ID,"index":N,"state":"S","state_timestamp":N},...]}
 //
-// with cc_partition absent or not, and dea first or last. Any other form is
-// read by DecodeHeartbeat, with the same result. It has one owner.
+// cc_partition may be absent, and dea may be first or last. DecodeHeartbeat decodes any other
+// form, with the same result. A Heartbeats has one owner.
 type Heartbeats struct {
 	partition string
-	ours      string // how an object of that partition begins
+	ours      string // the beginning of an object of that partition
 	seeds     [2]maphash.Seed
 	keys      [3]uint64
 	listings  []Listing
 }
 
-// NewHeartbeats returns a reader for which objects of another cc_partition, or
-// of none, are Foreign; with "" none is.
+// NewHeartbeats returns a reader that marks objects of another or no cc_partition as Foreign.
+// With partition "" no object is Foreign.
 func NewHeartbeats(partition string) *Heartbeats {
-	quoted, _ := json.Marshal(cmp.Or(partition, Partition)) // of a string: no error
+	quoted, _ := json.Marshal(cmp.Or(partition, Partition)) // a string has no error
 	h := &Heartbeats{
 		partition: partition,
 		ours:      `{"cc_partition":` + string(quoted) + `,"droplet":`,
@@ -83,18 +83,16 @@ func (h *Heartbeats) Sum(data []byte) Sum {
 	return Sum{maphash.Bytes(h.seeds[0], data), maphash.Bytes(h.seeds[1], data)}
 }
 
-// Hash returns a hash of an ID for a table whose keys strangers choose. It
-// differs between readers. It is two rounds of multiplying and folding, as in
-// wyhash.
+// Hash returns a hash of an ID, for a table whose keys senders choose. It differs between
+// readers. It has two rounds of multiplication and folding, as in wyhash.
 func (h *Heartbeats) Hash(id ID) uint64 {
 	hi, lo := bits.Mul64(id.Hi^h.keys[0], id.Lo^h.keys[1]^uint64(id.Form)<<56)
 	hi, lo = bits.Mul64(hi^lo^h.keys[2], 0x9e3779b97f4a7c15)
 	return hi ^ lo
 }
 
-// Read reads a heartbeat, as a whole or not at all. What last returns for the
-// node is the marks of its previous one, as they stand in its Listings; it may
-// be nil.
+// Read decodes a heartbeat, completely or not at all. last returns the marks of the node's
+// previous heartbeat, in the order of its Listings. last may be nil.
 func (h *Heartbeats) Read(data []byte, last func(node []byte) []Mark) (Reading, error) {
 	if cap(h.listings) > keptListings {
 		h.listings = nil
@@ -108,7 +106,7 @@ func (h *Heartbeats) Read(data []byte, last func(node []byte) []Mark) (Reading, 
 	return h.slow(data)
 }
 
-// keptListings is how many objects' space is kept for the next heartbeat.
+// keptListings is the number of objects whose space is kept for the next heartbeat.
 const keptListings = 4096
 
 func (h *Heartbeats) slow(data []byte) (Reading, error) {
@@ -132,7 +130,7 @@ func (h *Heartbeats) slow(data []byte) (Reading, error) {
 	return Reading{Node: []byte(hb.Node), Listings: h.listings, Slow: true}, nil
 }
 
-// PackText packs a string if it can be, or keeps it.
+// PackText packs a string if possible, or else stores it in Raw.
 func PackText(s []byte) Text {
 	t := Text{ID: Pack(s)}
 	if t.ID.Form == FormOther {

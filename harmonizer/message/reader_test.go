@@ -24,8 +24,8 @@ func heartbeat(objects ...string) string {
 	return `{"dea":"node-1","droplets":[` + strings.Join(objects, ",") + `]}`
 }
 
-// beats turns a reading back into what DecodeHeartbeat returns; marked is the
-// message that the marks come from.
+// beats converts a reading back to the result of DecodeHeartbeat. marked is the message that
+// the marks come from.
 func beats(r Reading) Heartbeat {
 	plain := func(t Text) string {
 		if t.ID.Form == FormOther {
@@ -149,7 +149,7 @@ func TestReadPassesOverRepeatedObjects(t *testing.T) {
 					t.Errorf("mark %v of the object that repeats %d, want %v", l.Mark, l.Repeats, marks[l.Repeats])
 				}
 			}
-			if tt.want == nil { // not the usual form any more
+			if tt.want == nil { // no longer the usual form
 				if !r.Slow {
 					t.Error("Read of an unusual object was fast")
 				}
@@ -218,8 +218,8 @@ func TestPackRoundTrip(t *testing.T) {
 	})
 }
 
-// FuzzRead reads what the template reads by encoding/json too, with the marks
-// of another message and without.
+// FuzzRead compares the template with encoding/json, with and without the marks of another
+// message.
 func FuzzRead(f *testing.F) {
 	f.Add([]byte(heartbeat(object(`"`+aUUID+`"`, aHex), object(`7`, "i"))), []byte(heartbeat(object(`"web"`, "i"))))
 	f.Add([]byte(`{"droplets":[`+object(`"web"`, "i")+`],"dea":"node-1"}`), []byte(heartbeat(object(`"web"`, "i"))))

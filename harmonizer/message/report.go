@@ -5,36 +5,36 @@ import (
 	"fmt"
 )
 
-// StatusQuery asks on SubjectStatus for the indices of a version that flap, or
-// for the copies that crashed.
+// StatusQuery requests, on SubjectStatus, the flapping indices of a version or the crashed
+// copies.
 type StatusQuery struct {
 	App     string `json:"droplet"`
-	State   string `json:"state"`             // "FLAPPING" or "CRASHED"; others are not answered
+	State   string `json:"state"`             // "FLAPPING" or "CRASHED"; other values get no answer
 	Version string `json:"version,omitempty"` // of FLAPPING
 }
 
-// StatusAnswer answers a StatusQuery. The list that was asked for is there even
-// if it is empty, the other one is nil.
+// StatusAnswer answers a StatusQuery. The requested list is present even if it is empty; the
+// other one is nil.
 type StatusAnswer struct {
 	Indices   []IndexSince    `json:"indices,omitzero"`   // of FLAPPING
 	Instances []InstanceSince `json:"instances,omitzero"` // of CRASHED, all versions
-	Complete  bool            `json:"complete"`           // both states are whole
-	Error     string          `json:"error,omitempty"`    // why there is nothing
+	Complete  bool            `json:"complete"`           // both states are complete
+	Error     string          `json:"error,omitempty"`    // why there is no result
 }
 
-// IndexSince is an index, and since when it is as it is.
+// IndexSince is an index with the time of its last crash.
 type IndexSince struct {
 	Index int     `json:"index"`
 	Since float64 `json:"since"` // unix seconds
 }
 
-// InstanceSince is a copy, and when it crashed.
+// InstanceSince is a copy with the time of its crash.
 type InstanceSince struct {
 	Instance string  `json:"instance"`
 	Since    float64 `json:"since"` // unix seconds
 }
 
-// HealthQuery asks on SubjectHealth how many indices of each app's version run.
+// HealthQuery requests, on SubjectHealth, how many indices of each app's version run.
 type HealthQuery struct {
 	Apps []AppVersion `json:"droplets"`
 }
@@ -45,30 +45,30 @@ type AppVersion struct {
 	Version string `json:"version"`
 }
 
-// HealthAnswer answers a HealthQuery, one message for each app.
+// HealthAnswer answers a HealthQuery, with one message for each app.
 type HealthAnswer struct {
 	App      string `json:"droplet"`
 	Version  string `json:"version"`
 	Healthy  int    `json:"healthy"`         // desired indices of that version in state RUNNING
-	Complete bool   `json:"complete"`        // both states are whole
-	Error    string `json:"error,omitempty"` // why healthy says nothing
+	Complete bool   `json:"complete"`        // both states are complete
+	Error    string `json:"error,omitempty"` // why healthy is not valid
 }
 
-// DropletQuery asks on SubjectDroplet for all that is known of apps.
+// DropletQuery requests, on SubjectDroplet, the full state of apps.
 type DropletQuery struct {
 	Apps []string // on the wire: "droplets", a list of objects with a "droplet"
 }
 
-// Credentials are the basic authentication of the bulk API.
+// Credentials are for basic authentication at the bulk API.
 type Credentials struct {
 	User     string `json:"user"`
 	Password string `json:"password"`
 }
 
-// MaxAsked is how many apps one query may name.
+// MaxRequested is the largest number of apps in one query.
 const MaxAsked = 10_000
 
-// DecodeStatusQuery reads a StatusQuery.
+// DecodeStatusQuery decodes a StatusQuery.
 func DecodeStatusQuery(data []byte) (StatusQuery, error) {
 	var w wireBeat
 	if err := unmarshal(data, &w); err != nil {
@@ -82,7 +82,7 @@ func DecodeStatusQuery(data []byte) (StatusQuery, error) {
 	return q, nil
 }
 
-// DecodeHealthQuery reads a HealthQuery.
+// DecodeHealthQuery decodes a HealthQuery.
 func DecodeHealthQuery(data []byte) (HealthQuery, error) {
 	var q HealthQuery
 	err := decodeDroplets(data, func(f *fields, w wireBeat) {
@@ -94,7 +94,7 @@ func DecodeHealthQuery(data []byte) (HealthQuery, error) {
 	return q, nil
 }
 
-// DecodeDropletQuery reads a DropletQuery.
+// DecodeDropletQuery decodes a DropletQuery.
 func DecodeDropletQuery(data []byte) (DropletQuery, error) {
 	var q DropletQuery
 	err := decodeDroplets(data, func(f *fields, w wireBeat) {
@@ -126,7 +126,7 @@ func decodeDroplets(data []byte, read func(*fields, wireBeat)) error {
 	return nil
 }
 
-// DecodeCredentials reads Credentials. No error of it tells what they are.
+// DecodeCredentials decodes Credentials. Its errors never contain their values.
 func DecodeCredentials(data []byte) (Credentials, error) {
 	var w struct {
 		User     json.RawMessage `json:"user"`
@@ -143,7 +143,7 @@ func DecodeCredentials(data []byte) (Credentials, error) {
 	return c, nil
 }
 
-// secret reads a string of bounded size; it must be there.
+// secret decodes a required string of bounded size.
 func (f *fields) secret(field string, raw json.RawMessage) string {
 	s := f.text(field, raw)
 	if s == "" {

@@ -7,9 +7,9 @@ import (
 	"strconv"
 )
 
-// template reads the usual form of a heartbeat. Whatever it does not expect, it
-// leaves to others by answering false: it refuses nothing, and what it takes,
-// DecodeHeartbeat takes with the same values.
+// template decodes the usual form of a heartbeat. It returns false at anything unexpected, and
+// DecodeHeartbeat decides then. What template accepts, DecodeHeartbeat accepts with the same
+// values.
 type template struct {
 	reader   *Heartbeats
 	data     []byte
@@ -35,13 +35,13 @@ func (t *template) heartbeat(last func(node []byte) []Mark) (Reading, bool) {
 	return Reading{Node: node, Listings: t.listings}, true
 }
 
-// head reads up to the first object, and tells what has to follow the list.
+// head decodes up to the first object. It returns what must follow the list.
 func (t *template) head() (node, tail []byte, ok bool) {
 	if t.skip(`{"dea":`) {
 		node, ok = t.id()
 		return node, t.data[len(t.data)-1:], ok && len(node) > 0 && t.skip(`,"droplets":[`) && t.data[len(t.data)-1] == '}'
 	}
-	// The node comes last. Where the list seems to end is proven by reading it.
+	// The node comes last. Decoding the list proves where it ends.
 	const before, after = `,"dea":`, `}`
 	i := bytes.LastIndex(t.data, []byte(before))
 	if i < 0 || !t.skip(`{"droplets":[`) {
@@ -52,8 +52,8 @@ func (t *template) head() (node, tail []byte, ok bool) {
 	return node, t.data[i:], ok && len(node) > 0 && string(t.data[end.at:]) == after
 }
 
-// list reads the objects up to the end of the list. The k-th of them is likely
-// the k-th of the last heartbeat, one further for each that is gone.
+// list decodes the objects up to the end of the list. Object k is likely object k of the last
+// heartbeat, shifted by one for each object that is gone.
 func (t *template) list(last []Mark) bool {
 	if t.skip(`]`) {
 		return true
@@ -79,9 +79,9 @@ func (t *template) list(last []Mark) bool {
 	return false
 }
 
-// repeated reports at which of the last marks, counted from 1, the next object
-// stands: at the guess or one behind it. It passes over the object then. If it
-// is at neither, the mark of the bytes that it looked at is returned.
+// repeated returns the position, from 1, of the last mark that equals the next object, and
+// skips the object. It tries only guess and the next position. If neither matches, it returns
+// the mark of the bytes that it hashed.
 func (t *template) repeated(last []Mark, guess int) (mark Mark, place int) {
 	for i := guess; i < min(guess+2, len(last)); i++ {
 		m := last[i]
@@ -99,7 +99,7 @@ func (t *template) repeated(last []Mark, guess int) (mark Mark, place int) {
 	return mark, 0
 }
 
-// mark returns the mark of the object that has been read; computed may be it.
+// mark returns the mark of the decoded object, which may be computed.
 func (t *template) mark(start int, computed Mark) Mark {
 	if int(computed.Len) == t.at-start {
 		return computed
@@ -125,7 +125,7 @@ func (t *template) object(l *Listing) bool {
 	return t.state(l) && t.seconds(l) && t.skip(`}`)
 }
 
-// partition reads up to the app.
+// partition decodes the object up to the app.
 func (t *template) partition(l *Listing) bool {
 	if t.skip(t.reader.ours) {
 		return true
@@ -154,7 +154,7 @@ func (t *template) state(l *Listing) bool {
 	return ok && len(l.State) > 0 && t.skip(`,"state_timestamp":`)
 }
 
-// skip passes over what is expected.
+// skip advances past the expected text. It returns false if the text differs.
 func (t *template) skip(expected string) bool {
 	end := t.at + len(expected)
 	if end > len(t.data) || string(t.data[t.at:end]) != expected {
@@ -164,8 +164,8 @@ func (t *template) skip(expected string) bool {
 	return true
 }
 
-// packed reads a string or a whole number; those of the two usual lengths are
-// checked and packed in one go.
+// packed decodes a string or a whole number. It checks and packs the two usual lengths in one
+// step.
 func (t *template) packed(into *Text) bool {
 	rest := t.data[t.at:]
 	if len(rest) > uuidLen+1 && rest[0] == '"' {
@@ -187,7 +187,7 @@ func (t *template) packed(into *Text) bool {
 	return ok
 }
 
-// id reads a string or a whole number that is not negative.
+// id decodes a string or a whole number that is not negative.
 func (t *template) id() ([]byte, bool) {
 	if t.skip(`"`) {
 		return t.text()
@@ -197,8 +197,7 @@ func (t *template) id() ([]byte, bool) {
 	return t.data[start:t.at], digits > 0
 }
 
-// text reads the rest of a string of at most MaxID bytes in which nothing has
-// to be replaced.
+// text decodes the rest of a string of at most MaxID bytes without escapes.
 func (t *template) text() ([]byte, bool) {
 	rest := t.data[t.at:min(len(t.data), t.at+MaxID+1)]
 	for i, c := range rest {
@@ -213,8 +212,8 @@ func (t *template) text() ([]byte, bool) {
 	return nil, false
 }
 
-// digits reads a whole number as JSON writes it, of at most 15 digits, 0 digits
-// if there is none.
+// digits decodes a JSON whole number of at most 15 digits. It returns 0 digits if there is no
+// valid one.
 func (t *template) digits() (value uint64, digits int) {
 	start := t.at
 	if len(t.data)-start >= 8 {
@@ -236,11 +235,11 @@ func (t *template) digits() (value uint64, digits int) {
 	return value, digits
 }
 
-// eight reads eight decimal digits, the first in the lowest byte, by adding
-// neighbours up: pairs, then fours, then all.
+// eight decodes eight decimal digits, the first in the lowest byte. It combines neighbours:
+// pairs, then fours, then all.
 func eight(x uint64) (value uint64, ok bool) {
 	const each = 0x0101010101010101
-	x ^= '0' * each // a digit's byte is 0 to 9 now
+	x ^= '0' * each // each digit's byte is now 0 to 9
 	if (x|(x+0x76*each))&(0x80*each) != 0 {
 		return 0, false
 	}
@@ -249,7 +248,7 @@ func eight(x uint64) (value uint64, ok bool) {
 	return (x*10000 + x>>32) & 0xffffffff, true
 }
 
-// seconds reads a time without exponent, of at most 30 digits.
+// seconds decodes a time without exponent, of at most 30 digits.
 func (t *template) seconds(l *Listing) bool {
 	start := t.at
 	whole, digits := t.digits()
@@ -264,7 +263,7 @@ func (t *template) seconds(l *Listing) bool {
 			if d > 9 {
 				break
 			}
-			if digits++; digits < 19 { // so that neither overflows
+			if digits++; digits < 19 { // prevents overflow
 				whole, scale = whole*10+uint64(d), scale*10
 			}
 		}
@@ -278,7 +277,7 @@ func (t *template) seconds(l *Listing) bool {
 		if s, err = strconv.ParseFloat(string(t.data[start:t.at]), 64); err != nil {
 			return false
 		}
-	} // else both are exact as float64, and the quotient is the nearest one
+	} // otherwise both are exact as float64, so the quotient is the nearest float64
 	l.Since = s
 	return s <= latest
 }

@@ -8,49 +8,48 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
-// AppID is a number for an app's name. It is dense, and stable as long as the
-// app has copies or is held.
+// AppID is the number of an app's name. Numbers are dense. A number is stable while the app
+// has copies or is held.
 type AppID uint32
 
-// app is one name, and the head of the chain of its copies.
+// app is one app name, and the head of the list of its copies.
 type app struct {
 	name      packed
 	form      message.Form
 	forgotten bool   // the number is free
-	waits     bool   // in the backlog of apps that may be forgotten
-	spread    bool   // its copies are chained by index, see apps.spread
-	first     uint32 // copy; none also if spread
+	waits     bool   // in the backlog of idle apps
+	spread    bool   // its copies are listed by index; see apps.spread
+	first     uint32 // first copy; none if spread
 	copies    uint32
 	refs      uint32
-	want      uint32 // indices below it are wanted, see Store.Want
+	want      uint32 // indices below it are wanted; see Store.Want
 	covered   uint32 // wanted indices with a listed copy that is not CRASHED
 	awaited   bool   // see Store.AwaitCovered
 }
 
-// apps numbers the names of apps, and chains the copies of each app. An app keeps
-// its number while it has copies or is held.
+// apps numbers the names of apps, and lists the copies of each app. An app keeps its number
+// while it has copies or is held.
 type apps struct {
 	texts  *texts
 	copies *copies
-	reader *message.Heartbeats // for its hash
+	reader *message.Heartbeats // provides the hash
 
 	items  []app
 	byName table
-	spread map[AppID]map[uint32]uint32 // of apps with many copies: index -> head of a chain
+	spread map[AppID]map[uint32]uint32 // of apps with many copies: index -> head of its list
 	free   []uint32
 	idle   backlog
 
 	filled func(AppID) // called when the last wanted index of an awaited app is covered
 }
 
-// few is how many copies of an app are looked through one by one.
+// few is the number of an app's copies that are searched linearly.
 const few = 8
 
 func (a *app) id() message.ID { return message.ID{Hi: a.name.hi, Lo: a.name.lo, Form: a.form} }
 
-// App returns the number of an app, a new one for a name never heard. An app
-// without copies that nobody holds is forgotten at a later Heartbeat, Exit,
-// Hearing or Tick.
+// App returns the number of an app, a new one for an unknown name. The next Heartbeat, Exit,
+// Connected or Tick may remove an app without copies and holds.
 func (s *Store) App(name string) AppID { return s.apps.number(message.PackText([]byte(name))) }
 
 // Lookup returns the number of an app that has one.
@@ -59,7 +58,7 @@ func (s *Store) Lookup(name string) (AppID, bool) {
 	return a, a != AppID(none)
 }
 
-// Name returns the name of an app, "" of a forgotten one. It allocates.
+// Name returns the name of an app, "" if it was removed. It allocates.
 func (s *Store) Name(a AppID) string {
 	if int(a) >= len(s.apps.items) || s.apps.items[a].forgotten {
 		return ""
@@ -67,7 +66,7 @@ func (s *Store) Name(a AppID) string {
 	return s.texts.string(s.apps.items[a].id())
 }
 
-// Hold keeps an app's number until as many calls of Drop.
+// Hold keeps an app's number until the same number of Drop calls.
 func (s *Store) Hold(a AppID) { s.apps.items[a].refs++ }
 
 // Drop ends a Hold.
@@ -76,8 +75,8 @@ func (s *Store) Drop(a AppID) {
 	s.apps.check(a)
 }
 
-// Copies yields the copies of an app at an index, in an order that depends only
-// on what was told. The store must not change meanwhile.
+// Copies yields the copies of an app at an index. The order depends only on the input of the
+// store. The store must not change meanwhile.
 func (s *Store) Copies(a AppID, index int) iter.Seq[Copy] {
 	return func(yield func(Copy) bool) {
 		for slot := s.apps.head(a, uint32(index)); slot != none; {
@@ -108,7 +107,7 @@ func (s *Store) Indices(a AppID) iter.Seq[int] {
 	return slices.Values(slices.Compact(indices))
 }
 
-// CopiesOf returns how many copies an app has.
+// CopiesOf returns the number of copies of an app.
 func (s *Store) CopiesOf(a AppID) int { return int(s.apps.items[a].copies) }
 
 // Running returns how many copies of each version are RUNNING.
@@ -163,7 +162,7 @@ func (s *apps) number(name message.Text) AppID {
 	return a
 }
 
-// check queues an app to be forgotten if it has no copies and no holds.
+// check queues an app without copies and holds for removal.
 func (s *apps) check(a AppID) {
 	if p := &s.items[a]; p.copies == 0 && p.refs == 0 && !p.waits {
 		p.waits = true
@@ -171,7 +170,7 @@ func (s *apps) check(a AppID) {
 	}
 }
 
-// forget frees an idle app's number, unless something keeps it again.
+// forget frees an idle app's number, unless the app has copies or holds again.
 func (s *apps) forget(a AppID) {
 	p := &s.items[a]
 	p.waits = false
@@ -184,7 +183,7 @@ func (s *apps) forget(a AppID) {
 	s.free = append(s.free, uint32(a))
 }
 
-// head returns the first copy of the chain in which a copy at the index is.
+// head returns the first copy of the list that has the copies at the index.
 func (s *apps) head(a AppID, index uint32) uint32 {
 	if !s.items[a].spread {
 		return s.items[a].first
@@ -218,7 +217,7 @@ func (s *apps) link(slot uint32, r *record) {
 	}
 }
 
-// chain puts a copy at the head of the chain for its index.
+// chain puts a copy at the head of the list for its index.
 func (s *apps) chain(slot uint32, r *record) {
 	r.prev, r.next = none, s.head(r.app, r.index)
 	if r.next != none {
@@ -249,7 +248,7 @@ func (s *apps) unlink(r *record) {
 	}
 }
 
-// spreadOut gives each index of an app a chain of its own.
+// spreadOut gives each index of an app its own list.
 func (s *apps) spreadOut(a AppID) {
 	slot := s.items[a].first
 	s.items[a].spread, s.items[a].first = true, none

@@ -14,7 +14,7 @@ import (
 
 const perNode = 100
 
-// beatOf is the instance that peers are measured with: 233 bytes, one app each.
+// beatOf returns the instance of the measurements: 233 bytes, one app each.
 func beatOf(i int) message.Beat {
 	return message.Beat{
 		Partition: "default",
@@ -55,8 +55,7 @@ func tellAll(t testing.TB, s *Store, now time.Time, messages [][]byte) {
 	}
 }
 
-// cpu returns the time that the process has had on processors: on a machine that
-// others use too it says more than the clock on the wall.
+// cpu returns the processor time of the process, which other processes do not affect.
 func cpu() time.Duration {
 	var r syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &r) != nil {
@@ -67,8 +66,8 @@ func cpu() time.Duration {
 
 func benchConfig() Config { return Config{DropletLost: 30 * time.Second, Partition: "default"} }
 
-// floor is how many instances in a second of processor time one could take news of
-// that only sums each message twice, as a store does before anything else.
+// floor returns a reference rate: the instances per second of processor time if each message
+// is only summed twice, as a store does first.
 func floor(messages [][]byte) float64 {
 	s, from, rounds := New(benchConfig()), cpu(), 0
 	for ; cpu()-from < 200*time.Millisecond; rounds++ {
@@ -81,8 +80,8 @@ func floor(messages [][]byte) float64 {
 	return float64(rounds*len(messages)*perNode) / (cpu() - from).Seconds()
 }
 
-// BenchmarkHeartbeat counts the instances of which a store takes news in a
-// second, of 10 000 copies on 100 nodes, also as a share of the floor.
+// BenchmarkHeartbeat measures the instances per second that a store processes, with 10 000
+// copies on 100 nodes. It also reports the rate as a share of the floor.
 func BenchmarkHeartbeat(b *testing.B) {
 	const nodes = 100
 	plain := heartbeats(b, nodes, nil)
@@ -136,7 +135,7 @@ func BenchmarkTick(b *testing.B) {
 	const nodes = 10_000
 	messages := heartbeats(b, nodes, nil)
 	s, now := New(benchConfig()), start
-	for n, data := range messages { // nodes do not beat at the same instant
+	for n, data := range messages { // nodes send at different moments
 		tellAll(b, s, now.Add(time.Duration(n)*time.Millisecond), [][]byte{data})
 	}
 	now = now.Add(nodes * time.Millisecond)
@@ -148,7 +147,7 @@ func BenchmarkTick(b *testing.B) {
 	b.Run("nodes to look at again", func(b *testing.B) {
 		var took []time.Duration
 		for range min(b.N, 20) {
-			for tick := range 100 { // of a heartbeat period, in which each node beats
+			for tick := range 100 { // in a heartbeat period, in which each node sends once
 				now = now.Add(100 * time.Millisecond)
 				tellAll(b, s, now, messages[tick*nodes/100:(tick+1)*nodes/100])
 				from := cpu()
@@ -189,8 +188,7 @@ func BenchmarkTick(b *testing.B) {
 	})
 }
 
-// BenchmarkMemory reports the live heap of a hundred thousand copies, each of an
-// app of its own.
+// BenchmarkMemory reports the live heap of a hundred thousand copies, each of its own app.
 func BenchmarkMemory(b *testing.B) {
 	const nodes = 1000
 	messages := heartbeats(b, nodes, nil)

@@ -2,13 +2,13 @@ package known
 
 import "time"
 
-// instant is nanoseconds since the first time that the store was given.
+// instant is nanoseconds since the first time that the store received.
 type instant int64
 
-// far is a bound on instants, so that sums of two do not overflow.
+// far bounds instants, so that the sum of two does not overflow.
 const far = instant(1) << 61
 
-// clock turns times into instants, and measures silence. It never goes back.
+// clock converts times to instants, and measures silence. It never goes back.
 type clock struct {
 	start   time.Time // of instants
 	begun   bool
@@ -29,14 +29,13 @@ func (c *clock) time(at instant) time.Time { return c.start.Add(time.Duration(at
 
 func (c *clock) now() time.Time { return c.time(c.latest) }
 
-// silence returns how long ago an instant is, at most since hearing.
+// silence returns the time since an instant, but at most since hearing.
 func (c *clock) silence(last instant) time.Duration {
 	return time.Duration(c.latest - max(last, c.hearing))
 }
 
-// until returns the first time at which the silence since an instant is longer
-// than a limit: one nanosecond is the difference between longer than and as long
-// as.
+// until returns the first time at which the silence since an instant is longer than limit. The
+// extra nanosecond makes it longer, not equal.
 func (c *clock) until(last instant, limit time.Duration) time.Time {
 	return c.time(max(last, c.hearing)).Add(limit + 1)
 }

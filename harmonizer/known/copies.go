@@ -2,26 +2,26 @@ package known
 
 import "github.com/weirkeeper/weirkeeper/harmonizer/message"
 
-// chunk is how many records are allocated at a time.
+// chunk is the number of records in one allocation.
 const chunk = 512
 
-// copies holds the records of all copies, by slot and by id. A record that is gone
-// keeps its slot while changes may name it.
+// copies has the records of all copies, by slot and by id. A removed record keeps its slot
+// while changes may refer to it.
 type copies struct {
 	texts  *texts
-	reader *message.Heartbeats // for its hash
+	reader *message.Heartbeats // provides the hash
 
 	chunks []*[chunk]record
-	used   uint32 // slots that were ever taken
+	used   uint32 // slots that were ever used
 	free   []uint32
-	byID   table // also of records that are gone but keep their slot
+	byID   table // including removed records that keep their slot
 	len    int
 	gone   backlog // slots
 }
 
 func (s *copies) at(slot uint32) *record { return &s.chunks[slot/chunk][slot%chunk] }
 
-// take returns a slot. Its record is as the former owner left it.
+// take returns a slot. Its record still has old content.
 func (s *copies) take() uint32 {
 	if n := len(s.free); n > 0 {
 		slot := s.free[n-1]
@@ -66,7 +66,7 @@ func (s *copies) add(l *message.Listing) uint32 {
 	return slot
 }
 
-// bury takes a record out. Its slot is not free yet.
+// retire removes a record. Its slot is not free yet.
 func (s *copies) bury(slot uint32) {
 	s.at(slot).flags |= flagGone
 	s.len--
@@ -85,7 +85,7 @@ func (s *copies) drop(slot uint32) {
 	s.texts.dropID(r.idOf())
 	s.texts.dropID(r.versionOf())
 	s.texts.dropState(r.state)
-	r.state = stateRunning // of a handle that means nothing any more
+	r.state = stateRunning // for an outdated handle
 	r.idForm, r.versionForm = 0, 0
 	s.free = append(s.free, slot)
 }

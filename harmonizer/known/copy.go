@@ -6,10 +6,10 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
-// Copy is one copy of an app as a store knows it: a handle, comparable with ==,
-// that follows the copy until it is lost. A lost one answers as it last was
-// until the next Heartbeat, Exit, Hearing or Tick after its Change was taken;
-// then the handle means nothing: remember the ID, and Find it.
+// Copy is one copy of an app in a store: a handle, comparable with ==. It follows the copy
+// until the copy is lost. A lost copy returns its last values until its Change was taken and
+// the next Heartbeat, Exit, Connected or Tick begins. After that the handle is invalid; use the
+// ID and Find.
 type Copy struct {
 	s    *Store
 	slot uint32
@@ -37,7 +37,7 @@ func (c Copy) Node() string {
 // Version returns its version. It allocates; OfVersion does not.
 func (c Copy) Version() string { return c.s.texts.string(c.record().versionOf()) }
 
-// OfVersion reports whether this is its version.
+// OfVersion reports whether the copy has this version.
 func (c Copy) OfVersion(version string) bool {
 	r := c.record()
 	if id := message.Pack([]byte(version)); id.Form != message.FormOther {
@@ -46,13 +46,13 @@ func (c Copy) OfVersion(version string) bool {
 	return r.versionForm == message.FormOther && c.s.texts.items[r.version.lo].text == version
 }
 
-// State returns the state that its node last told.
+// State returns the state that its node last reported.
 func (c Copy) State() message.State { return c.s.texts.stateOf(c.record().state) }
 
 // Since returns its state_timestamp, in unix seconds of the node's clock.
 func (c Copy) Since() float64 { return c.record().since }
 
-// Absent returns since when its living node does not list it, false if it does.
+// Absent returns since when its living node does not list it, false if the node does.
 func (c Copy) Absent() (time.Time, bool) {
 	if r := c.record(); r.has(flagAbsent) {
 		return c.s.clock.time(r.absent), true
@@ -60,13 +60,13 @@ func (c Copy) Absent() (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// Heard reports whether its node was heard since everything is: see Store.Hearing.
+// Received reports whether its node sent a heartbeat since the latest Store.Connected.
 func (c Copy) Heard() bool {
 	n := c.s.nodes.items[c.record().node]
 	return n != nil && n.last >= c.s.clock.hearing
 }
 
-// Silence returns how long its node is silent at a time: its latest heartbeat is so old.
+// Silence returns the age of its node's latest heartbeat at now.
 func (c Copy) Silence(now time.Time) time.Duration {
 	n := c.s.nodes.items[c.record().node]
 	if n == nil {
@@ -75,8 +75,8 @@ func (c Copy) Silence(now time.Time) time.Duration {
 	return now.Sub(c.s.clock.time(n.last))
 }
 
-// Beats returns how often in a row its present node listed it as RUNNING or
-// STARTING, 0 if it did not the last time.
+// Beats returns how often in a row its current node listed it as RUNNING or STARTING. It
+// returns 0 if the latest heartbeat did not.
 func (c Copy) Beats() uint32 {
 	r := c.record()
 	n := c.s.nodes.items[r.node]

@@ -2,8 +2,7 @@ package known
 
 import "testing"
 
-// TestCoveredIsReportedOnce awaits the return of an absent copy, which adds no other
-// change.
+// TestCoveredIsReportedOnce waits for an absent copy to return, which adds no other change.
 func TestCoveredIsReportedOnce(t *testing.T) {
 	s := New(config())
 	covered := func(seconds float64, beats ...string) (n int) {

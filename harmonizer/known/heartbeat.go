@@ -7,13 +7,13 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
-// Heartbeat takes a node's message.Heartbeat as it came from the bus. A bad one
-// changes nothing; its error is a *message.FieldError where a field is to blame.
+// Heartbeat processes a node's message.Heartbeat as it came from the bus. A malformed one
+// changes nothing. The error is a *message.FieldError if a field is invalid.
 //
-// Most of what is said was said before. A message equal to the node's last one
-// costs its sum; an object equal to the one at its place last time is not read.
-// Whoever takes a copy from a node takes these shortcuts from it too, so that
-// the same words bring the copy back.
+// Most heartbeats repeat earlier content. If a message equals the node's last one, only its
+// sum is computed. An object that equals the one at the same position last time is not parsed.
+// A function that removes a copy from a node also removes these shortcuts, so that the same
+// content can bring the copy back.
 func (s *Store) Heartbeat(now time.Time, data []byte) error {
 	sum := s.reader.Sum(data)
 	if n := s.nodes.said(sum); n != nil {
@@ -43,7 +43,7 @@ func (s *Store) Heartbeat(now time.Time, data []byte) error {
 	return nil
 }
 
-// hear counts a beat of a node, maybe its first.
+// receive counts a heartbeat of a node, and adds a new node.
 func (s *Store) hear(at instant, name []byte) *node {
 	n := s.nodes.find(name)
 	if n == nil {
@@ -56,7 +56,7 @@ func (s *Store) hear(at instant, name []byte) *node {
 	return n
 }
 
-// list takes what a heartbeat lists, and gathers the node's new marks.
+// list processes the listed copies, and collects the node's new marks.
 func (s *Store) list(n *node, listings []message.Listing) {
 	s.kept = slices.Grow(s.kept[:0], len(n.marks))[:len(n.marks)]
 	clear(s.kept)
@@ -72,7 +72,7 @@ func (s *Store) list(n *node, listings []message.Listing) {
 		case l.Foreign:
 		default:
 			if mark.Owner = s.beat(n, l, i); mark.Owner == none {
-				mark.Len = 0 // listed twice: another time it may count
+				mark.Len = 0 // listed twice; it may count next time
 			}
 		}
 		s.listed = append(s.listed, mark)
@@ -86,9 +86,9 @@ func (s *Store) list(n *node, listings []message.Listing) {
 	}
 }
 
-// again takes an object that repeats the one at a place of the last heartbeat,
-// and returns its mark: without an owner, and with a length, if that one was
-// foreign; without either if its copy is not this one's any more.
+// again processes an object that repeats the one at a position of the last heartbeat, and
+// returns its mark. A foreign object has no owner but a length. If its copy is listed already,
+// the mark has neither.
 func (s *Store) again(n *node, place int) message.Mark {
 	mark := n.marks[place]
 	if mark.Owner == none {
@@ -101,8 +101,8 @@ func (s *Store) again(n *node, place int) message.Mark {
 	return mark
 }
 
-// beat takes an object that was read, the one at the place of the new marks, and
-// returns its copy; none if this heartbeat has listed it before.
+// beat processes a parsed object at the given position of the new marks. It returns its copy,
+// or none if this heartbeat already listed that copy.
 func (s *Store) beat(n *node, l *message.Listing, place int) uint32 {
 	slot := s.likely(n, l, place)
 	if slot != none {
@@ -125,8 +125,8 @@ func (s *Store) beat(n *node, l *message.Listing, place int) uint32 {
 	return slot
 }
 
-// likely returns the copy with the listed id, if it is known: first it looks at
-// the one that stood at the same place the last time.
+// likely returns the copy with the listed id, if it is known. It first tries the copy at the
+// same position last time.
 func (s *Store) likely(n *node, l *message.Listing, place int) uint32 {
 	if place < len(n.marks) {
 		if slot := n.marks[place].Owner; slot != none && s.texts.is(s.copies.at(slot).idOf(), &l.Instance) {
@@ -146,7 +146,7 @@ func (s *Store) appear(n *node, l *message.Listing) uint32 {
 	return slot
 }
 
-// settle makes a copy that is read one that its node lists.
+// settle makes a parsed copy one that its node lists.
 func (s *Store) settle(n *node, r *record) {
 	if r.node != n.number {
 		s.nodes.leave(s.nodes.items[r.node], r)
@@ -177,8 +177,8 @@ func (s *Store) become(slot uint32, r *record, state []byte) {
 	s.texts.dropState(was)
 }
 
-// unlisted makes absent what a heartbeat listed no more, unless it is partial,
-// and puts the new marks in place.
+// unlisted marks the copies that a heartbeat omits as absent, unless the heartbeat is partial.
+// Then it sets the new marks.
 func (s *Store) unlisted(at instant, n *node) {
 	for place, m := range n.marks {
 		if m.Owner == none || s.kept[place] {
@@ -187,7 +187,7 @@ func (s *Store) unlisted(at instant, n *node) {
 		r := s.copies.at(m.Owner)
 		if n.partial {
 			r.place = uint32(len(s.listed))
-			r.born++ // was not listed
+			r.born++ // it was not listed
 			s.listed = append(s.listed, m)
 			continue
 		}

@@ -141,7 +141,7 @@ func (m *model) over(now, since time.Time) bool {
 	return now.Sub(since) > m.cfg.DropletLost
 }
 
-// world returns what is known, a line for each fact, sorted.
+// world returns the known state as sorted lines, one for each fact.
 func (m *model) world() []string {
 	lines := []string{fmt.Sprint("copies ", len(m.copies))}
 	for name := range m.nodes {
@@ -241,7 +241,7 @@ func lines(changes []Change) []string {
 
 var start = time.Unix(1_400_000_000, 0).UTC()
 
-// names are of every form: short, packed, and neither.
+// names returns names of every form: short, packed, and neither.
 func names(prefix string, n int) []string {
 	var out []string
 	for i := range n {
@@ -261,10 +261,9 @@ func names(prefix string, n int) []string {
 	return out
 }
 
-// TestStoreIsTheModel tells a store and a model the same and compares what
-// they know. Messages mostly repeat, in part or whole, what the node said
-// before, and all names are few, so that every shortcut is tried and every
-// collision happens.
+// TestStoreIsTheModel passes the same input to a store and a model, and compares their states.
+// Most messages repeat a part or all of the node's last one, and there are few names. So every
+// shortcut is used and every collision happens.
 func TestStoreIsTheModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := Config{DropletLost: 30 * time.Second, Partial: func(node string) bool { return node == "node2" }}
@@ -291,7 +290,7 @@ func TestStoreIsTheModel(t *testing.T) {
 	})
 }
 
-// told is one run of TestStoreIsTheModel.
+// comparison is one run of TestStoreIsTheModel.
 type told struct {
 	t    *rapid.T
 	now  time.Time
@@ -352,7 +351,7 @@ func drawBeat(t *rapid.T) message.Beat {
 	}
 }
 
-// want sets how many indices of an app are wanted. The app is held, as its row holds it.
+// want sets the number of wanted indices of an app. The app is held, as by its row.
 func (w *told) want(t *rapid.T) {
 	app := rapid.SampledFrom(names("app", 5)[3:]).Draw(t, "app")
 	n := rapid.IntRange(1, 9).Draw(t, "wanted")

@@ -2,32 +2,32 @@ package known
 
 import "github.com/weirkeeper/weirkeeper/harmonizer/message"
 
-// node is a machine that beats. Its copies live as long as it does.
+// node is a machine that sends heartbeats. Its copies are lost with it.
 type node struct {
 	name   string
 	number uint32
-	last   instant // heard
-	beats  uint32  // how often
-	copies uint32  // listed and absent
+	last   instant // time of the last heartbeat
+	beats  uint32  // number of heartbeats
+	copies uint32  // listed and absent ones
 	marks  []message.Mark
-	// sum is of the last heartbeat, while repeating it would change nothing.
+	// sum of the last heartbeat, while repeating it would change nothing.
 	sum     message.Sum
 	summed  bool
 	partial bool
 	lost    bool
 }
 
-// nodes are the nodes by number, by name, and by the sum of their last heartbeat.
+// nodes has the nodes by number, by name, and by the sum of their last heartbeat.
 type nodes struct {
-	items   []*node // nil is free
+	items   []*node // nil: free
 	byName  map[string]uint32
 	bySum   table
 	free    []uint32
-	lost    []uint32 // the changes that name these may still be in use
+	lost    []uint32 // changes may still refer to these
 	speaker string   // the node of the last heartbeat
 }
 
-// said returns the node whose last heartbeat has this sum.
+// withSum returns the node whose last heartbeat has this sum.
 func (s *nodes) said(sum message.Sum) *node {
 	for p := s.bySum.probe(sum[0]); ; {
 		number, ok := s.bySum.next(&p)
@@ -45,8 +45,7 @@ func (s *nodes) keepSum(n *node, sum message.Sum) {
 	s.bySum.add(sum[0], n.number)
 }
 
-// forgetSum makes the store read the node's next heartbeat, even if it repeats
-// the last one.
+// forgetSum makes the store parse the node's next heartbeat, even if it repeats the last one.
 func (s *nodes) forgetSum(n *node) {
 	if n.summed {
 		n.summed = false
@@ -54,7 +53,7 @@ func (s *nodes) forgetSum(n *node) {
 	}
 }
 
-// marks returns the marks of a node, nil of an unknown one.
+// marks returns the marks of a node, nil if it is unknown.
 func (s *nodes) marks(name []byte) []message.Mark {
 	if n := s.find(name); n != nil {
 		return n.marks
@@ -62,7 +61,7 @@ func (s *nodes) marks(name []byte) []message.Mark {
 	return nil
 }
 
-// find returns a node by its name, nil for an unknown one.
+// find returns a node by name, nil if it is unknown.
 func (s *nodes) find(name []byte) *node {
 	if number, ok := s.byName[string(name)]; ok {
 		return s.items[number]
@@ -88,8 +87,8 @@ func (s *nodes) beat(n *node, at instant) {
 	s.speaker = n.name
 }
 
-// leave takes a copy from its node. The node's next heartbeat is read, and the
-// copy's object in it too, so that the same words bring the copy back.
+// leave removes a copy from its node. The node's next heartbeat, and the copy's object in it,
+// are parsed, so that the same content brings the copy back.
 func (s *nodes) leave(n *node, r *record) {
 	n.copies--
 	s.forgetSum(n)
@@ -99,7 +98,7 @@ func (s *nodes) leave(n *node, r *record) {
 	}
 }
 
-// lose takes a node out. Its number is free after release.
+// lose removes a node. Its number is free after release.
 func (s *nodes) lose(n *node) {
 	s.forgetSum(n)
 	delete(s.byName, n.name)

@@ -2,33 +2,32 @@ package known
 
 import "github.com/weirkeeper/weirkeeper/harmonizer/message"
 
-// record is what is known of one copy. It holds no pointer, so that a million of
-// them are nothing to the garbage collector.
+// record is the state of one copy. It has no pointer, so that a million of them cost the
+// garbage collector nothing.
 type record struct {
 	id, version packed
 	since       float64
-	absent      instant // meaningful if flagAbsent
+	absent      instant // valid if flagAbsent
 	app         AppID
 	index       uint32
 	node        uint32
-	place       uint32 // in the node's marks, none if it is not listed
-	next, prev  uint32 // of the copies of the app, or of its index
-	seen        uint32 // the node's beat that last read it
-	born        uint32 // the node's beat before the first that listed it in a row
+	place       uint32 // position in the node's marks, none if not listed
+	next, prev  uint32 // in the list of the app, or of its index
+	seen        uint32 // the node's heartbeat that last parsed it
+	born        uint32 // the node's heartbeat before the first of the current row of listings
 	state       uint32
 	idForm      message.Form
 	versionForm message.Form
 	flags       uint8
 }
 
-// packed is a message.ID without its form. With FormOther, lo is the number of
-// a text.
+// packed is a message.ID without its form. With FormOther, lo is the number of a text.
 type packed struct{ hi, lo uint64 }
 
 const (
 	flagAbsent = 1 << iota // its living node does not list it
-	flagGone               // lost; waits for its slot to be free
-	flagTimed              // the slot, whoever has it, is on the wheel
+	flagGone               // lost; its slot is not free yet
+	flagTimed              // the slot has a deadline on the wheel
 )
 
 func (r *record) has(flag uint8) bool { return r.flags&flag != 0 }
@@ -39,10 +38,10 @@ func (r *record) versionOf() message.ID {
 	return message.ID{Hi: r.version.hi, Lo: r.version.lo, Form: r.versionForm}
 }
 
-// runs reports whether it counts as listed running.
+// runs reports whether the copy counts as running.
 func (r *record) runs() bool { return r.state == stateRunning || r.state == stateStarting }
 
-// States by number; others are texts, from firstText on.
+// Numbers of states. Unknown states are texts, from firstText on.
 const (
 	stateStarting = iota
 	stateRunning
@@ -51,7 +50,7 @@ const (
 	firstText
 )
 
-// texts are strings that are not packed, each held once, by number.
+// texts has strings that are not packed, each stored once, by number.
 type texts struct {
 	numbers map[string]uint32
 	items   []counted
@@ -95,7 +94,7 @@ func (t *texts) drop(n uint32) {
 	}
 }
 
-// holdID returns the ID to keep for a string.
+// holdID returns the ID to store for a string.
 func (t *texts) holdID(s message.Text) message.ID {
 	if s.ID.Form == message.FormOther {
 		s.ID.Lo = uint64(t.hold(s.Raw))
@@ -103,7 +102,7 @@ func (t *texts) holdID(s message.Text) message.ID {
 	return s.ID
 }
 
-// findID returns the ID that is kept for a string, false if none can be.
+// findID returns the stored ID of a string, false if it is missing.
 func (t *texts) findID(s message.Text) (message.ID, bool) {
 	if s.ID.Form != message.FormOther {
 		return s.ID, true
@@ -119,7 +118,7 @@ func (t *texts) dropID(id message.ID) {
 	}
 }
 
-// is reports whether a kept ID stands for a string.
+// is reports whether a stored ID is that of a string.
 func (t *texts) is(id message.ID, s *message.Text) bool {
 	if id.Form == message.FormOther && s.ID.Form == message.FormOther {
 		return t.items[id.Lo].text == string(s.Raw)
@@ -134,7 +133,7 @@ func (t *texts) string(id message.ID) string {
 	return id.String()
 }
 
-// state returns the number to keep for a state; holds a text.
+// state returns the number to store for a state. It may add a text.
 func (t *texts) state(s []byte) uint32 {
 	switch message.State(s) {
 	case message.Running:

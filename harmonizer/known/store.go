@@ -8,24 +8,24 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/wheel"
 )
 
-// Config is the rules of a Store.
+// Config configures a Store.
 type Config struct {
-	DropletLost     time.Duration // silence, or absence, beyond which copies are lost
+	DropletLost     time.Duration // silence or absence after which copies are lost
 	HeartbeatPeriod time.Duration // of every node
-	Partition       string        // beats of another cc_partition are passed over; "" is no filter
-	// Partial tells the nodes that send partial heartbeats; nil is none. Its
-	// answer for a node does not change.
+	Partition       string        // heartbeats of another cc_partition are ignored; "": no filter
+	// Partial reports whether a node sends partial heartbeats; nil: no node does. Its answer
+	// for a node does not change.
 	Partial func(node string) bool
 }
 
-// Reads counts the heartbeats that were taken.
+// Reads counts the processed heartbeats.
 type Reads struct {
-	Same uint64 // byte for byte a node's last one
-	Fast uint64 // read by template
-	Slow uint64 // read by encoding/json: not in the usual form
+	Same uint64 // equal to the node's last one
+	Fast uint64 // parsed by template
+	Slow uint64 // parsed by encoding/json, because the form is unusual
 }
 
-// Store is what nodes say they run.
+// Store has what nodes report that they run.
 type Store struct {
 	cfg    Config
 	reader *message.Heartbeats
@@ -40,18 +40,18 @@ type Store struct {
 
 	deadlines *wheel.Wheel[deadline]
 	onDue     func(deadline)
-	due       []*node // found by the Tick that runs
+	due       []*node // lost nodes of the current Tick
 
-	kept    []bool         // of the marks of the node that is heard: its copy is listed again
-	listed  []message.Mark // its new marks
+	kept    []bool         // by position in the old marks: the copy is listed again
+	listed  []message.Mark // new marks of the node
 	changes []Change
-	taken   bool // the changes were asked for
+	taken   bool // Changes was called
 }
 
-// deadline is when to look at a node, or a slot, again.
+// deadline is when to check a node, or a slot, again.
 type deadline struct {
 	node *node
-	slot uint32 // if node is nil
+	slot uint32 // used if node is nil
 }
 
 // New returns an empty store.
@@ -71,8 +71,8 @@ func New(c Config) *Store {
 	return s
 }
 
-// begin ends the life of the changes that were taken, and frees what only they
-// still needed: a share of it, so that a great loss costs no single call much.
+// begin removes the changes that were taken, and frees what only they needed. It frees a part
+// in each call, so that no call after a great loss is slow.
 func (s *Store) begin() {
 	if s.taken {
 		s.taken, s.changes = false, s.changes[:0]
@@ -86,8 +86,8 @@ func (s *Store) begin() {
 	}
 }
 
-// Changes returns what changed since the last call, in the order of happening.
-// It is valid until the next Heartbeat, Exit, Hearing or Tick.
+// Changes returns the changes since the last call, in order. The result is valid until the
+// next Heartbeat, Exit, Connected or Tick.
 func (s *Store) Changes() []Change {
 	if s.taken {
 		return nil
@@ -101,9 +101,8 @@ func (s *Store) tell(kind ChangeKind, slot uint32, r *record) *Change {
 	return &s.changes[len(s.changes)-1]
 }
 
-// Exit forgets the copy that ended, if it is known under that app, and returns
-// it as it last was; that is told as a Change too. It does not look at the
-// partition.
+// Exit removes the copy that ended, if it is known under that app, and returns it with its
+// last values. It also adds a Change. It does not check the partition.
 func (s *Store) Exit(now time.Time, e message.Exited) (Copy, bool) {
 	s.clock.set(now)
 	s.begin()
@@ -125,14 +124,14 @@ func (s *Store) Find(id string) (Copy, bool) {
 	return Copy{s, slot}, slot != none
 }
 
-// lose takes a copy out of the known state.
+// lose removes a copy from the known state.
 func (s *Store) lose(slot uint32, why Why) {
 	r := s.copies.at(slot)
 	s.nodes.leave(s.nodes.items[r.node], r)
 	s.bury(slot, why)
 }
 
-// bury is lose without a word to the node.
+// retire is lose without removing the copy from its node.
 func (s *Store) bury(slot uint32, why Why) {
 	r := s.copies.at(slot)
 	c := s.tell(Lost, slot, r)
@@ -141,8 +140,8 @@ func (s *Store) bury(slot uint32, why Why) {
 	s.copies.bury(slot)
 }
 
-// Nodes yields each node and how many copies it has, in an order that depends
-// only on what was told. The store must not change meanwhile.
+// Nodes yields each node with its number of copies. The order depends only on the input of the
+// store. The store must not change meanwhile.
 func (s *Store) Nodes() iter.Seq2[string, int] {
 	return func(yield func(string, int) bool) {
 		for _, n := range s.nodes.items {
@@ -157,11 +156,11 @@ func (s *Store) Nodes() iter.Seq2[string, int] {
 type Overdue struct {
 	Node   string
 	Copies int
-	Since  time.Time // of its latest heartbeat, or since when heartbeats count if that is later
+	Since  time.Time // of its latest heartbeat, or of the latest Connected if that is later
 }
 
-// Overdue yields, in the order of Nodes, the nodes that are silent for longer than that,
-// and not lost yet. The store must not change meanwhile.
+// Overdue yields, in the order of Nodes, the nodes that are silent for longer than silence and
+// not lost yet. The store must not change meanwhile.
 func (s *Store) Overdue(silence time.Duration) iter.Seq[Overdue] {
 	return func(yield func(Overdue) bool) {
 		for _, n := range s.nodes.items {
@@ -175,11 +174,11 @@ func (s *Store) Overdue(silence time.Duration) iter.Seq[Overdue] {
 	}
 }
 
-// Speaker returns the node whose heartbeat was taken last.
+// Sender returns the node of the latest heartbeat.
 func (s *Store) Speaker() string { return s.nodes.speaker }
 
 // Len returns the number of copies.
 func (s *Store) Len() int { return s.copies.len }
 
-// Reads returns how heartbeats were read so far.
+// Reads returns how many heartbeats were processed, by kind.
 func (s *Store) Reads() Reads { return s.reads }

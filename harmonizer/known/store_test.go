@@ -16,7 +16,7 @@ import (
 
 func config() Config { return Config{DropletLost: 30 * time.Second} }
 
-// say tells the store a heartbeat: "web/0 i0 v1 RUNNING" is a beat.
+// sendHeartbeat passes a heartbeat to the store: "web/0 i0 v1 RUNNING" is a beat.
 func say(t testing.TB, s *Store, now time.Time, node string, beats ...string) {
 	t.Helper()
 	hb := message.Heartbeat{Node: node}
@@ -147,7 +147,7 @@ func TestLostCopyAnswersUntilItsChangeWasTaken(t *testing.T) {
 	}
 	s.Changes()
 	s.Tick(at(33))
-	_, _, _, _, _ = c.ID(), c.Node(), c.Version(), c.State(), c.Beats() // means nothing, but harms nobody
+	_, _, _, _, _ = c.ID(), c.Node(), c.Version(), c.State(), c.Beats() // invalid, but must not panic
 	if d, ok := s.Find(long); !ok || d.Node() != "m" || d.Index() != 1 {
 		t.Errorf("Find = %s on %q, %v", d.line("copy"), d.Node(), ok)
 	}
@@ -296,7 +296,7 @@ func TestManyCopiesOnOneIndex(t *testing.T) {
 
 func TestForgetsAppsThatNobodyNeeds(t *testing.T) {
 	s := New(config())
-	turn := func() { // the changes of one call are taken, the next may forget
+	turn := func() { // the changes of one call are taken, so the next may remove
 		s.Changes()
 		s.Tick(start)
 		s.Changes()
@@ -336,7 +336,7 @@ func TestForgetsAppsThatNobodyNeeds(t *testing.T) {
 	}
 }
 
-// TestForgetsWhatLeft lets strangers of every form come and go for long.
+// TestRemovesWhatLeft adds and removes unknown names of every form for a long time.
 func TestForgetsWhatLeft(t *testing.T) {
 	s, now := New(config()), start
 	for round := range 200 {
@@ -411,8 +411,8 @@ func TestTable(t *testing.T) {
 	})
 }
 
-// FuzzHeartbeat tells any bytes twice to a store that knows something: the
-// second time nothing may change.
+// FuzzHeartbeat passes any bytes twice to a store with content. The second time must change
+// nothing.
 func FuzzHeartbeat(f *testing.F) {
 	f.Add([]byte(`{"dea":"n","droplets":[{"cc_partition":"default","droplet":"web","version":"v1","instance":"i0","index":0,"state":"RUNNING","state_timestamp":1}]}`))
 	f.Add([]byte(`{"dea":"m","droplets":[{"droplet":7,"version":null,"instance":"i0","index":99999,"state":"X","state_timestamp":1e3}]}`))

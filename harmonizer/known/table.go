@@ -1,17 +1,17 @@
 package known
 
-// none is the number of no record.
+// none is an invalid number.
 const none = ^uint32(0)
 
-// table finds numbers by hash, in eight bytes each: open addressing, linear
-// probing, no tombstones. It does not know the keys: whoever looks compares what
-// it finds. Hashes are keyed, so that nobody can make them collide.
+// table finds numbers by hash, in eight bytes each: open addressing, linear probing, no
+// tombstones. It has no keys, so the caller compares what it finds. Hashes are keyed, so that
+// a sender cannot make them collide.
 type table struct {
-	entries []uint64 // the upper half of a hash, and number+1; 0 is free
+	entries []uint64 // the upper half of a hash, and number+1; 0: free
 	len     int
 }
 
-// probe is a place in a table.
+// probe is a position in a table.
 type probe struct{ at, tag uint32 }
 
 func (t *table) probe(hash uint64) probe {
@@ -37,7 +37,7 @@ func (t *table) next(p *probe) (number uint32, ok bool) {
 	}
 }
 
-// add files a number, which is below none, under a hash.
+// add adds a number below none under a hash.
 func (t *table) add(hash uint64, number uint32) {
 	if t.len >= len(t.entries)/4*3 {
 		t.grow()
@@ -76,7 +76,8 @@ func (t *table) remove(hash uint64, number uint32) {
 		at = (at + 1) & mask
 	}
 	t.len--
-	// What follows moves up, unless it stands at or behind its own place.
+	// Close the gap: move up following entries, unless they are at or behind their home
+	// position.
 	for next := (at + 1) & mask; t.entries[next] != 0; next = (next + 1) & mask {
 		home := uint32(t.entries[next]>>32) & mask
 		if (next-home)&mask >= (next-at)&mask {
@@ -87,8 +88,7 @@ func (t *table) remove(hash uint64, number uint32) {
 	t.entries[at] = 0
 }
 
-// backlog is numbers that wait for their end, first in, first out. Only those
-// that were released leave it.
+// backlog is a queue of numbers to free, first in, first out. Only released numbers leave it.
 type backlog struct {
 	numbers  []uint32
 	head     int
@@ -97,16 +97,16 @@ type backlog struct {
 
 func (b *backlog) put(number uint32) { b.numbers = append(b.numbers, number) }
 
-// release lets all that is in it now leave.
+// release allows all current numbers to leave.
 func (b *backlog) release() { b.released = len(b.numbers) }
 
-// take returns a share of what may leave, so that much of it takes many calls.
+// take returns a part of the released numbers, so that a large number takes many calls.
 func (b *backlog) take() []uint32 {
 	n := b.released - b.head
 	n = min(n, max(n/8, 4096))
 	out := b.numbers[b.head : b.head+n]
 	b.head += n
-	if b.head == len(b.numbers) { // out stays as it is until the next put
+	if b.head == len(b.numbers) { // out stays unchanged until the next put
 		b.numbers, b.head, b.released = b.numbers[:0], 0, 0
 	}
 	return out

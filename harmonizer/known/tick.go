@@ -5,14 +5,15 @@ import (
 	"time"
 )
 
-// Hearing tells that the bus is heard anew: silence and absence count from here.
+// Connected reports that all messages are received from now on. Silence and absence count from
+// now.
 func (s *Store) Hearing(now time.Time) {
 	s.begin()
 	s.clock.hearing = max(s.clock.hearing, s.clock.set(now))
 }
 
-// Tick loses what is silent, or absent, for longer than DropletLost. It costs
-// what is due, and a look at each node once in DropletLost.
+// Tick loses nodes that are silent, and copies that are absent, for longer than DropletLost.
+// Its work is what is due, and one check of each node in each DropletLost.
 func (s *Store) Tick(now time.Time) {
 	s.begin()
 	s.clock.set(now)
@@ -28,8 +29,8 @@ func (s *Store) Tick(now time.Time) {
 	s.due = s.due[:0]
 }
 
-// watch has an absent copy looked at when it may be lost. There is one look at a
-// slot at a time: if it has an earlier one already, that sets the next.
+// watch sets a deadline to check an absent copy. A slot has one deadline at a time; an earlier
+// one sets the next.
 func (s *Store) watch(slot uint32, r *record) {
 	if !r.has(flagTimed) {
 		r.flags |= flagTimed
@@ -37,7 +38,7 @@ func (s *Store) watch(slot uint32, r *record) {
 	}
 }
 
-// look is called at a deadline, which may mean nothing any more.
+// check is called at a deadline, which may be obsolete.
 func (s *Store) look(d deadline) {
 	if d.node == nil {
 		s.lookAt(d.slot)
@@ -47,8 +48,8 @@ func (s *Store) look(d deadline) {
 		s.deadlines.Add(s.clock.until(d.node.last, s.cfg.DropletLost), d)
 		return
 	}
-	// Its absent copies are due now or earlier. They go first: they were not
-	// listed any more.
+	// The node's absent copies are due now or earlier. They are processed first, because they
+	// are no longer listed.
 	s.due = append(s.due, d.node)
 }
 

@@ -9,8 +9,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 )
 
-// BenchmarkPass reads 100 000 apps over a socket, in pages of 500. Allocations are
-// those of the server too.
+// BenchmarkPass reads 100 000 apps over a socket, in pages of 500. Allocations include those
+// of the server.
 func BenchmarkPass(b *testing.B) {
 	const n = 100_000
 	w := overHTTP(b, Config{}, n)
@@ -25,7 +25,7 @@ func BenchmarkPass(b *testing.B) {
 			return nil
 		})
 		if err != nil || rows != n {
-			b.Fatalf("told %d rows, %v", rows, err)
+			b.Fatalf("reported %d rows, %v", rows, err)
 		}
 	}
 	runtime.ReadMemStats(&after)

@@ -12,39 +12,39 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/names"
 )
 
-// EveryApp stands for all apps that [Config.Apps] does not name.
+// EveryApp is the key in [Config.Apps] for all apps that it does not list.
 const EveryApp = "*"
 
 const maxBatch = 100_000
 
-// Footprint is what the rows of an app do not say. Empty and zero: as for every
-// other app.
+// Footprint has what the rows of an app lack. For an empty or zero field, the value for every
+// other app applies.
 type Footprint struct {
 	Pool string  `yaml:"pool"`
 	CPUs float64 `yaml:"cpus"` // of one copy
-	Mem  float64 `yaml:"mem"`  // MB, of one copy whose row has no memory
+	Mem  float64 `yaml:"mem"`  // MB, of one copy; used if the row has no memory
 	Disk float64 `yaml:"disk"` // MB, of one copy
 }
 
-// Config of a Source. Zeros are the defaults named.
+// Config configures a Source. Zero fields get the defaults named below.
 type Config struct {
-	Host      string `yaml:"host"`       // URL of the API; http:// where it has no scheme
-	BatchSize int    `yaml:"batch_size"` // rows of an answer; 500
-	User      string `yaml:"user"`       // empty: credentials are asked for
+	Host      string `yaml:"host"`       // URL of the API; the default scheme is http://
+	BatchSize int    `yaml:"batch_size"` // rows per page; default 500
+	User      string `yaml:"user"`       // empty: credentials are requested
 	Password  string `yaml:"password"`
 
-	ExpectedStateUpdate time.Duration `yaml:"expected_state_update"` // from pass to pass; 60 s
-	ExpectedStateLost   time.Duration `yaml:"expected_state_lost"`   // how long a pass is good for, from its begin; 180 s
-	RefreshAfter        time.Duration `yaml:"refresh_after"`         // more changes are waited for; 500 ms
-	RefreshPause        time.Duration `yaml:"refresh_pause"`         // at least, from the end of a pass to the next; 5 s, or ExpectedStateUpdate if that is shorter
-	RequestTimeout      time.Duration `yaml:"request_timeout"`       // of one answer, whole; 10 s
-	MaxBytes            int64         `yaml:"max_bytes"`             // of one answer; 32 MiB
+	ExpectedStateUpdate time.Duration `yaml:"expected_state_update"` // interval between the starts of two passes; default 60 s
+	ExpectedStateLost   time.Duration `yaml:"expected_state_lost"`   // how long a pass is valid, from its start; default 180 s
+	RefreshAfter        time.Duration `yaml:"refresh_after"`         // wait for further changes before a refresh; default 500 ms
+	RefreshPause        time.Duration `yaml:"refresh_pause"`         // shortest time from the end of a pass to the next; default 5 s, or ExpectedStateUpdate if shorter
+	RequestTimeout      time.Duration `yaml:"request_timeout"`       // of one complete answer; default 10 s
+	MaxBytes            int64         `yaml:"max_bytes"`             // of one answer; default 32 MiB
 
 	Footprint `yaml:",inline"`
-	Apps      map[string]Footprint `yaml:"apps"` // by id; EveryApp for those that are not named
+	Apps      map[string]Footprint `yaml:"apps"` // by app id; EveryApp for all others
 }
 
-// WithDefaults returns a copy in which every zero is the default.
+// WithDefaults returns a copy in which each zero field has its default.
 func (c Config) WithDefaults() Config {
 	c.BatchSize = cmp.Or(c.BatchSize, 500)
 	c.ExpectedStateUpdate = cmp.Or(c.ExpectedStateUpdate, 60*time.Second)
@@ -56,8 +56,7 @@ func (c Config) WithDefaults() Config {
 	return c
 }
 
-// Validate joins everything that is wrong with the configuration, with its
-// defaults in place.
+// Validate joins all problems of the configuration. Defaults must be set.
 func (c Config) Validate() error {
 	_, err := c.base()
 	errs := []error{err}
@@ -66,10 +65,10 @@ func (c Config) Validate() error {
 		bad("batch_size is %d, outside 1 to %d", c.BatchSize, maxBatch)
 	}
 	if c.MaxBytes < 1 {
-		bad("max_bytes is %d, it must be above 0", c.MaxBytes)
+		bad("max_bytes is %d; it must be above 0", c.MaxBytes)
 	}
 	if c.User == "" && c.Password != "" {
-		bad("there is a password and no user")
+		bad("password is set without user; set both or none")
 	}
 	for _, d := range []struct {
 		name  string
@@ -82,7 +81,7 @@ func (c Config) Validate() error {
 		{"request_timeout", c.RequestTimeout},
 	} {
 		if d.value <= 0 {
-			bad("%s is %v, it must be above 0", d.name, d.value)
+			bad("%s is %v; it must be above 0", d.name, d.value)
 		}
 	}
 	if c.ExpectedStateLost <= c.ExpectedStateUpdate {
@@ -96,12 +95,12 @@ func (c Config) validateFootprints() error {
 	errs := []error{c.Footprint.validate("")}
 	for id, f := range c.Apps {
 		if id != EveryApp && !names.Valid(id) {
-			errs = append(errs, fmt.Errorf("apps: %q is not the id of an app", id))
+			errs = append(errs, fmt.Errorf("apps: %q is not a valid app id", id))
 		}
 		errs = append(errs, f.validate("apps."+id+"."))
 	}
 	if c.Pool == "" && c.Apps[EveryApp].Pool == "" {
-		errs = append(errs, errors.New("pool is not given: which pool do the apps run on?"))
+		errs = append(errs, errors.New("pool is missing; set the pool that the apps run on"))
 	}
 	return errors.Join(errs...)
 }
@@ -109,7 +108,7 @@ func (c Config) validateFootprints() error {
 func (f Footprint) validate(path string) error {
 	var errs []error
 	if f.Pool != "" && !names.Valid(f.Pool) {
-		errs = append(errs, fmt.Errorf("%spool %q is not a name", path, f.Pool))
+		errs = append(errs, fmt.Errorf("%spool %q is not a valid name", path, f.Pool))
 	}
 	for _, r := range []struct {
 		name  string
@@ -122,7 +121,7 @@ func (f Footprint) validate(path string) error {
 	return errors.Join(errs...)
 }
 
-// or returns f with what it does not say taken from g.
+// or returns f with its empty fields taken from g.
 func (f Footprint) or(g Footprint) Footprint {
 	return Footprint{
 		Pool: cmp.Or(f.Pool, g.Pool), CPUs: cmp.Or(f.CPUs, g.CPUs),
@@ -130,8 +129,7 @@ func (f Footprint) or(g Footprint) Footprint {
 	}
 }
 
-// base returns the URL that the API is below. Its errors quote nothing that may
-// have a password in it.
+// base returns the URL of the API. Its errors never contain a password.
 func (c Config) base() (*url.URL, error) {
 	host := c.Host
 	if !strings.Contains(host, "://") {
@@ -140,11 +138,11 @@ func (c Config) base() (*url.URL, error) {
 	u, err := url.Parse(strings.TrimRight(host, "/"))
 	switch {
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-		return nil, errors.New("host is no address: want HOST, HOST:PORT or https://HOST")
+		return nil, errors.New("host is not an address; use HOST, HOST:PORT or https://HOST")
 	case u.User != nil:
-		return nil, errors.New("host has a user in it: give user and password on their own")
+		return nil, errors.New("host contains a user; set user and password instead")
 	case u.RawQuery != "" || u.Fragment != "":
-		return nil, fmt.Errorf("host %q has more than a path", u.Scheme+"://"+u.Host+u.Path)
+		return nil, fmt.Errorf("host %q has a query or fragment; remove it", u.Scheme+"://"+u.Host+u.Path)
 	}
 	return u, nil
 }

@@ -11,24 +11,24 @@ func TestConfig(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		change func(c *Config)
-		want   string // in the error; empty: none
+		want   string // part of the error; empty: no error
 	}{
 		{"least", func(*Config) {}, ""},
 		{"https", func(c *Config) { c.Host = "https://api.example.com:8443/below/" }, ""},
 		{"pool of every app", func(c *Config) { c.Pool, c.Apps = "", map[string]Footprint{"*": {Pool: "p"}} }, ""},
-		{"no host", func(c *Config) { c.Host = "" }, "host is no address"},
-		{"other scheme", func(c *Config) { c.Host = "ftp://api" }, "host is no address"},
-		{"user in the host", func(c *Config) { c.Host = "http://u:hidden@api" }, "host has a user in it"},
-		{"query", func(c *Config) { c.Host = "http://api/?a=b" }, "more than a path"},
+		{"no host", func(c *Config) { c.Host = "" }, "host is not an address"},
+		{"other scheme", func(c *Config) { c.Host = "ftp://api" }, "host is not an address"},
+		{"user in the host", func(c *Config) { c.Host = "http://u:hidden@api" }, "host contains a user"},
+		{"query", func(c *Config) { c.Host = "http://api/?a=b" }, "has a query or fragment"},
 		{"negative batch", func(c *Config) { c.BatchSize = -1 }, "batch_size is -1"},
 		{"huge batch", func(c *Config) { c.BatchSize = 1e9 }, "batch_size is 1000000000"},
 		{"negative time", func(c *Config) { c.RequestTimeout = -1 }, "request_timeout is -1ns"},
 		{"lost before updated", func(c *Config) { c.ExpectedStateUpdate = time.Hour }, "must be longer than expected_state_update (1h0m0s)"},
 		{"negative bytes", func(c *Config) { c.MaxBytes = -1 }, "max_bytes is -1"},
-		{"password alone", func(c *Config) { c.Password = "hidden" }, "a password and no user"},
-		{"no pool", func(c *Config) { c.Pool = "" }, "pool is not given"},
-		{"bad pool", func(c *Config) { c.Pool = "a.b" }, `pool "a.b" is not a name`},
-		{"bad app", func(c *Config) { c.Apps = map[string]Footprint{"a*": {}} }, `"a*" is not the id of an app`},
+		{"password alone", func(c *Config) { c.Password = "hidden" }, "password is set without user"},
+		{"no pool", func(c *Config) { c.Pool = "" }, "pool is missing"},
+		{"bad pool", func(c *Config) { c.Pool = "a.b" }, `pool "a.b" is not a valid name`},
+		{"bad app", func(c *Config) { c.Apps = map[string]Footprint{"a*": {}} }, `"a*" is not a valid app id`},
 		{"bad cpus", func(c *Config) { c.Apps = map[string]Footprint{"a": {CPUs: math.NaN()}} }, "apps.a.cpus is NaN"},
 		{"bad disk", func(c *Config) { c.Disk = -1 }, "disk is -1"},
 	} {
@@ -40,7 +40,7 @@ func TestConfig(t *testing.T) {
 			case tt.want == "" && err != nil:
 				t.Errorf("New() = %v, want no error", err)
 			case tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)):
-				t.Errorf("New() = %v, want an error that says %q", err, tt.want)
+				t.Errorf("New() = %v, want an error with %q", err, tt.want)
 			case err != nil && strings.Contains(err.Error(), "hidden"):
 				t.Errorf("New() = %v, which has the password in it", err)
 			}

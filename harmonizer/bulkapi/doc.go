@@ -1,8 +1,8 @@
-// Package bulkapi is the expected state as a Cloud Controller tells it over HTTP:
-// its bulk API, read whole every minute, and soon after droplet.updated was heard.
+// Package bulkapi is the expected state from a Cloud Controller's bulk API over HTTP. It reads
+// all rows every minute, and soon after a droplet.updated message.
 //
-//	source, err := bulkapi.New(bulkapi.Config{Host: "api.example.com", Pool: "default"}, askOnTheBus, log)
-//	err = source.Watch(ctx, h.Tell)
+//	source, err := bulkapi.New(bulkapi.Config{Host: "api.example.com", Pool: "default"}, credentials, log)
+//	err = source.Watch(ctx, enqueue)
 //
 // # A pass
 //
@@ -11,29 +11,28 @@
 //	   "package_state": "STAGED", "updated_at": "2012-11-16 00:00:00 UTC", "version": "v1"}, ...},
 //	 "bulk_token": {"id": 500}}
 //
-// The token of each answer is sent with the next request, as it came; a pass ends
-// with the first answer whose results are empty. Its rows are kept until it is
-// whole, and then told in slices. A pass that breaks off tells only that it did:
-// neither the rows it had, nor those it had not, mean anything.
+// Each request has the unchanged token of the previous answer. A pass ends with the first
+// answer whose results are empty. The source collects the rows until the pass is complete, and
+// then sends them in slices. A failed pass sends only the failure, because its rows may be
+// incomplete.
 //
-// An answer without results is not taken for the end of a pass, as it once was:
-// what answers so is no bulk API.
+// An answer without the key results is an error and not the end of a pass: it does not come
+// from a bulk API.
 //
 // # Rows
 //
-// A row has to have its instances, state, package_state, version and updated_at; an
-// app whose row cannot be read is told to be there, and unreadable. Ids and versions
-// may be strings or numbers, a time is text in one of the forms that Cloud
-// Controllers wrote, or unix seconds. What a row does not say (its pool, cpus and
-// disk) is in [Config].
+// A row must have instances, state, package_state, version and updated_at. Otherwise the app
+// is reported as unreadable. Ids and versions may be strings or numbers. A time is text in one
+// of the forms that Cloud Controllers used, or unix seconds. [Config] adds what a row lacks:
+// its pool, cpus and disk.
 //
 // # Errors
 //
-// A connection that breaks, a page that is cut off, 429 and 5xx are tried again, ten
-// times in a row, with growing pauses or after as long as the answer asks for; then
-// the pass fails, and the credentials are asked for anew. 401 and 403 do that at
-// once, and begin the pass anew, once. Anything else fails the pass. Redirects are
-// never followed, so that the password is seen by nobody else.
+// After a broken connection, a truncated page, 429 or 5xx, the request is repeated, up to ten
+// times in a row. The pause grows, or is the one that the answer requests. Then the pass
+// fails, and credentials are requested again. 401 and 403 request new credentials at once and
+// restart the pass, once. Any other error fails the pass. Redirects are not followed, so that
+// no other server receives the password.
 //
 // # Concurrency
 //

@@ -25,12 +25,12 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience of a test that waits for something.
+// patience is the time limit of a test that waits.
 const patience = 30 * time.Second
 
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
-// desk hands out credentials.
+// credentialsServer returns credentials.
 type desk struct {
 	asked atomic.Int32
 
@@ -61,7 +61,7 @@ type world struct {
 	source *Source
 }
 
-// overHTTP returns a world with n apps, whose API is on a socket.
+// overHTTP returns a world with n apps whose API is on a socket.
 func overHTTP(t testing.TB, cfg Config, n int) *world {
 	api := bulktest.New("bulk", "secret")
 	api.Set(fleet(n)...)
@@ -71,8 +71,8 @@ func overHTTP(t testing.TB, cfg Config, n int) *world {
 	return newWorld(t, cfg, api)
 }
 
-// inProcess returns a world with n apps, whose API is called without a socket, after
-// a delay, so that its time may be that of a bubble.
+// inProcess returns a world with n apps whose API is called without a socket, after a delay.
+// So it works in virtual time.
 func inProcess(t testing.TB, cfg Config, n int, delay time.Duration) *world {
 	api := bulktest.New("bulk", "secret")
 	api.Set(fleet(n)...)
@@ -112,7 +112,7 @@ func fleetIDs(n int) []string {
 	return ids
 }
 
-// direct calls a handler. What is cut off there is a broken connection here.
+// direct calls a handler. An aborted answer becomes a broken connection.
 type direct struct {
 	handler http.Handler
 	delay   time.Duration
@@ -139,7 +139,7 @@ func (d direct) RoundTrip(r *http.Request) (answer *http.Response, err error) {
 	return w.Result(), nil
 }
 
-// told is what a pass told.
+// passResult is what a pass reported.
 type told struct {
 	began, ended time.Time
 	rows         []message.App
@@ -147,7 +147,7 @@ type told struct {
 	unreadable   []string
 	complete     bool
 	validFor     time.Duration
-	why          string // it failed
+	why          string // reason of a failure
 }
 
 func (p told) ids() []string {
@@ -158,10 +158,10 @@ func (p told) ids() []string {
 	return ids
 }
 
-// add takes an event, and reports whether it ends the pass.
+// add adds an event, and reports whether it ends the pass.
 func (p *told) add(ev apps.Event) (ended bool, err error) {
 	if _, ok := ev.(apps.ExpectedBegin); ok != p.began.IsZero() {
-		return true, fmt.Errorf("told %T, in the wrong place", ev)
+		return true, fmt.Errorf("got %T in the wrong place", ev)
 	}
 	switch ev := ev.(type) {
 	case apps.ExpectedBegin:
@@ -176,7 +176,7 @@ func (p *told) add(ev apps.Event) (ended bool, err error) {
 	case apps.ExpectedFailed:
 		p.why, p.ended = ev.Why, time.Now()
 	default:
-		return true, fmt.Errorf("told %T", ev)
+		return true, fmt.Errorf("got %T", ev)
 	}
 	return !p.ended.IsZero(), nil
 }
@@ -187,7 +187,7 @@ func (w *world) passOnce(ctx context.Context) (told, error) {
 	ended := false
 	err := w.source.pass(ctx, time.Now(), func(_ context.Context, ev apps.Event) (err error) {
 		if ended {
-			return fmt.Errorf("told %T after the end", ev)
+			return fmt.Errorf("got %T after the end", ev)
 		}
 		ended, err = p.add(ev)
 		return err
@@ -198,7 +198,7 @@ func (w *world) passOnce(ctx context.Context) (told, error) {
 	return p, err
 }
 
-// watch runs Watch until the test ends, or stop is called, and returns its passes.
+// watch runs Watch until the test ends or stop is called. It returns its passes.
 func (w *world) watch(t testing.TB) (passes <-chan told, stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -248,21 +248,21 @@ type tester interface {
 	Errorf(format string, args ...any)
 }
 
-// wantWhole checks that a pass told these apps, each once, and no others.
+// wantWhole checks that a pass reported exactly these apps, each once.
 func wantWhole(t tester, p told, ids []string) {
 	t.Helper()
 	got := slices.Sorted(slices.Values(p.ids()))
 	if want := slices.Sorted(slices.Values(ids)); !p.complete || !slices.Equal(got, want) {
-		t.Errorf("pass told %d apps, complete %v (%s), want %d", len(got), p.complete, p.why, len(want))
+		t.Errorf("pass reported %d apps, complete %v (%s), want %d", len(got), p.complete, p.why, len(want))
 	}
 }
 
-// wantFailed checks that a pass told nothing but that it failed.
+// wantFailed checks that a pass reported only a failure.
 func wantFailed(t tester, p told) {
 	t.Helper()
 	if p.complete || p.why == "" || len(p.rows)+len(p.unreadable) > 0 {
-		t.Errorf("pass told %d apps, complete %v, why %q; want that it failed", len(p.rows), p.complete, p.why)
+		t.Errorf("pass reported %d apps, complete %v, why %q; want that it failed", len(p.rows), p.complete, p.why)
 	}
 }
 
-var errAway = errors.New("nobody answers")
+var errAway = errors.New("no answer")

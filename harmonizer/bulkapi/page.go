@@ -14,26 +14,26 @@ const (
 	firstToken = "{}"
 	maxToken   = 4 << 10  // bytes; it is sent back in a URL
 	maxRows    = 1 << 21  // of a pass
-	maxTokens  = 16 << 20 // bytes of all tokens of a pass, which are kept
+	maxTokens  = 16 << 20 // bytes of all tokens of a pass, which are stored
 )
 
-// harvest is what the pages of one pass said.
+// collected has the rows of one pass.
 type harvest struct {
 	footprints footprints
 
 	rows       []message.App
-	unreadable []string // names of apps whose rows could not be read
-	refused    int      // rows that could not be read
-	problem    error    // the first of them
-	token      string   // for the next page
+	unreadable []string // names of apps with unreadable rows
+	refused    int      // number of unreadable rows
+	problem    error    // of the first unreadable row
+	token      string   // of the next page
 	seen       map[string]bool
 	tokens     int  // bytes in seen
-	done       bool // a page was empty: this is all
+	done       bool // a page was empty: the pass is complete
 
 	row wireRow
 }
 
-// footprints are what rows do not say, by app.
+// footprints have what rows lack, by app.
 type footprints struct {
 	of    map[string]Footprint
 	other Footprint
@@ -58,8 +58,8 @@ func newHarvest(f footprints) *harvest {
 	return &harvest{footprints: f, token: firstToken, seen: map[string]bool{firstToken: true}}
 }
 
-// page takes the rows of one answer, or none of them: then it is as if the page had
-// never been asked for. An answer that ends early is an ErrUnavailable.
+// page adds the rows of one answer. After an error it has added none, so the page can be
+// requested again. A truncated answer is an ErrUnavailable.
 func (h *harvest) page(r io.Reader) error {
 	before := *h
 	err := h.read(r)
@@ -90,7 +90,7 @@ func (h *harvest) read(r io.Reader) error {
 	}
 	switch _, err := dec.Token(); {
 	case err == nil:
-		return fmt.Errorf("%w: there is more behind its end", ErrBadAnswer)
+		return fmt.Errorf("%w: it has data after its end", ErrBadAnswer)
 	case err != io.EOF:
 		return wrapJSON(err)
 	case rows < 0:
@@ -103,10 +103,10 @@ func (h *harvest) read(r io.Reader) error {
 	return h.follow(token)
 }
 
-// follow keeps the token of the next page.
+// follow stores the token of the next page.
 func (h *harvest) follow(raw json.RawMessage) error {
 	if absent(raw) {
-		return fmt.Errorf("%w: it has results and no bulk_token", ErrBadAnswer)
+		return fmt.Errorf("%w: it has results but no bulk_token", ErrBadAnswer)
 	}
 	if len(raw) > maxToken {
 		return fmt.Errorf("%w: its bulk_token has %d bytes", ErrBadAnswer, len(raw))
@@ -117,7 +117,7 @@ func (h *harvest) follow(raw json.RawMessage) error {
 	}
 	token := compact.String()
 	if h.seen[token] {
-		return fmt.Errorf("%w: bulk_token %.100q comes for the second time", ErrBadAnswer, token)
+		return fmt.Errorf("%w: bulk_token %.100q is repeated", ErrBadAnswer, token)
 	}
 	if h.tokens += len(token); h.tokens > maxTokens {
 		return fmt.Errorf("%w: its bulk_tokens have more than %d bytes", ErrTooLarge, maxTokens)
@@ -126,7 +126,7 @@ func (h *harvest) follow(raw json.RawMessage) error {
 	return nil
 }
 
-// results reads the rows of an answer, and returns how many there were.
+// results decodes the rows of an answer, and returns their number.
 func (h *harvest) results(dec *json.Decoder) (int, error) {
 	n := 0
 	err := object(dec, "results", func(key string) error {
@@ -150,7 +150,7 @@ func (h *harvest) results(dec *json.Decoder) (int, error) {
 	return n, err
 }
 
-// keep keeps the row that was read last.
+// keep adds the row that was decoded last.
 func (h *harvest) keep(name string) error {
 	if !absent(h.row.ID) && !says(h.row.ID, name) {
 		id, err := readID(h.row.ID)
@@ -158,7 +158,7 @@ func (h *harvest) keep(name string) error {
 			return fmt.Errorf("app %.64q: id %w", name, err)
 		}
 		if id != name {
-			h.unreadable = append(h.unreadable, id) // nodes may know it by either
+			h.unreadable = append(h.unreadable, id) // nodes may use either name
 			return fmt.Errorf("app %.64q: id is %.64q", name, id)
 		}
 	}
@@ -169,8 +169,8 @@ func (h *harvest) keep(name string) error {
 	return err
 }
 
-// refuse counts a row that cannot be read. Its app is there, unless no node could
-// ever name it.
+// addUnreadable counts an unreadable row. It stores the name of the app, unless the name is
+// invalid for nodes.
 func (h *harvest) refuse(name string, err error) {
 	if h.problem == nil {
 		h.problem = err
@@ -181,7 +181,7 @@ func (h *harvest) refuse(name string, err error) {
 	}
 }
 
-// object reads an object, and leaves each value to the caller.
+// object decodes an object. The caller decodes each value.
 func object(dec *json.Decoder, what string, value func(key string) error) error {
 	switch t, err := dec.Token(); {
 	case err != nil:
@@ -196,7 +196,7 @@ func object(dec *json.Decoder, what string, value func(key string) error) error 
 		}
 		key, ok := t.(string)
 		if !ok {
-			return fmt.Errorf("%w: %s has a key that is no string", ErrBadAnswer, what)
+			return fmt.Errorf("%w: %s has a key that is not a string", ErrBadAnswer, what)
 		}
 		if err := value(key); err != nil {
 			return err
@@ -206,8 +206,7 @@ func object(dec *json.Decoder, what string, value func(key string) error) error 
 	return wrapJSON(err)
 }
 
-// wrapJSON tells an answer that is cut off, or cannot be read to its end, from one
-// that is wrong.
+// wrapJSON distinguishes a truncated or unreadable answer from an invalid one.
 func wrapJSON(err error) error {
 	if err == nil || errors.Is(err, ErrTooLarge) {
 		return err

@@ -31,7 +31,7 @@ func TestPages(t *testing.T) {
 	big := strings.Repeat("x", maxToken)
 	for _, tt := range []struct {
 		name, text string
-		err        error // nil: rows and token are read
+		err        error // nil: rows and token are valid
 		token      string
 	}{
 		{"in order", page(`"a":` + goodRow), nil, `{"id":7}`},
@@ -90,7 +90,7 @@ func TestPageOfBrokenConnection(t *testing.T) {
 	}
 }
 
-// with returns the good row with one field in another way; "" leaves it out.
+// with returns the good row with one changed field; "" removes the field.
 func with(field, value string) string {
 	var out []string
 	for part := range strings.SplitSeq(strings.Trim(goodRow, "{}"), `,"`) {
@@ -189,7 +189,7 @@ func TestLackingFields(t *testing.T) {
 	}
 }
 
-// An app whose name cannot be used is there all the same.
+// TestNames: an app with an invalid name is still reported as present.
 func TestNames(t *testing.T) {
 	for _, tt := range []struct {
 		key        string
@@ -244,7 +244,7 @@ func TestTimes(t *testing.T) {
 	}
 }
 
-// Rows in are rows told, whatever the size of the pages.
+// TestRowsInAreRowsReported: all rows are reported, for any page size.
 func TestRowsInAreRowsTold(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		ids := rapid.SliceOfNDistinct(rapid.StringMatching(`[A-Za-z0-9][A-Za-z0-9_-]{0,62}`), 0, 40, rapid.ID[string]).Draw(r, "ids")
@@ -279,7 +279,7 @@ func FuzzPage(f *testing.F) {
 		h, err := harvestOf(text)
 		for _, a := range h.rows {
 			if problem := a.Validate(); problem != nil || a.Updated.Unix() < 0 || a.Version == "" {
-				t.Errorf("told %+v: %v", a, problem)
+				t.Errorf("reported %+v: %v", a, problem)
 			}
 		}
 		rows := len(h.rows) + h.refused
@@ -295,7 +295,7 @@ func FuzzPage(f *testing.F) {
 			}
 		}
 		if err != nil {
-			t.Errorf("page() = %v, which is none of this package", err)
+			t.Errorf("page() = %v, which is not an error of this package", err)
 		}
 	})
 }
@@ -327,7 +327,7 @@ func BenchmarkPage(b *testing.B) {
 	b.ReportMetric(500*float64(b.N)/b.Elapsed().Seconds(), "rows/s")
 }
 
-// A pass of endless small pages with long tokens ends.
+// TestTokensAreBounded: a pass of endless small pages with long tokens ends.
 func TestTokensAreBounded(t *testing.T) {
 	h, long := newHarvest(newFootprints(Config{Footprint: Footprint{Pool: "default"}})), strings.Repeat("x", maxToken-100)
 	var err error

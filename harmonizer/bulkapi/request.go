@@ -20,7 +20,7 @@ const (
 	idleTimeout = 90 * time.Second
 )
 
-// Credentials asks for who may read the bulk API.
+// Credentials requests the user and password of the bulk API.
 type Credentials func(ctx context.Context) (message.Credentials, error)
 
 // caller makes requests to one API. It may be used concurrently.
@@ -28,7 +28,7 @@ type caller struct {
 	cfg  Config
 	base *url.URL
 	http *http.Client
-	ask  Credentials // nil: those of cfg
+	ask  Credentials // nil: use those of cfg
 
 	mu   sync.Mutex
 	held *message.Credentials
@@ -42,7 +42,7 @@ func newCaller(cfg Config, ask Credentials) (*caller, error) {
 	if cfg.User != "" {
 		ask = nil
 	} else if ask == nil {
-		return nil, errors.New("there is no user, and nobody to ask for credentials")
+		return nil, errors.New("user is not set, and there is no bus to request credentials from")
 	}
 	return &caller{cfg: cfg, base: base, ask: ask, http: &http.Client{
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -52,15 +52,15 @@ func newCaller(cfg Config, ask Credentials) (*caller, error) {
 	}}, nil
 }
 
-// question is one GET.
+// query is one GET request.
 type question struct {
 	path   string
 	params url.Values
-	take   func(io.Reader) error // reads the answer, to its end
+	take   func(io.Reader) error // reads the complete answer
 }
 
-// get asks until there is an answer, or an error that will not pass, or often
-// enough in a row.
+// get repeats a request until there is an answer, a permanent error, or the limit of tries is
+// reached.
 func (c *caller) get(ctx context.Context, q question) error {
 	again := retry.Policy{First: 250 * time.Millisecond, Longest: 8 * time.Second, Tries: 10, Wish: 30 * time.Second}
 	err := again.Do(ctx, func(err error) bool { return errors.Is(err, ErrUnavailable) },
@@ -74,14 +74,14 @@ func (c *caller) get(ctx context.Context, q question) error {
 	return nil
 }
 
-// try asks once. It returns how long the server wants to be left alone.
+// try makes one request. It returns the pause that the server requests.
 func (c *caller) try(ctx context.Context, q question) (after time.Duration, err error) {
 	login, err := c.credentials(ctx)
 	if err != nil {
-		return 0, fmt.Errorf("%w: ask for credentials: %w", ErrUnavailable, err)
+		return 0, fmt.Errorf("%w: request credentials: %w", ErrUnavailable, err)
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, c.cfg.RequestTimeout,
-		fmt.Errorf("no whole answer in %v: is batch_size too large, or request_timeout too short?", c.cfg.RequestTimeout))
+		fmt.Errorf("no complete answer within %v; lower batch_size or raise request_timeout", c.cfg.RequestTimeout))
 	defer cancel()
 	address := c.base.JoinPath(q.path)
 	address.RawQuery = q.params.Encode()
@@ -101,7 +101,7 @@ func (c *caller) try(ctx context.Context, q question) (after time.Duration, err 
 		err = q.take(&bounded{from: response.Body, left: c.cfg.MaxBytes, max: c.cfg.MaxBytes})
 	} else {
 		if e, ok := errors.AsType[*url.Error](err); ok {
-			err = e.Err // the address is told elsewhere
+			err = e.Err // get adds the address
 		}
 		err = fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
@@ -111,7 +111,7 @@ func (c *caller) try(ctx context.Context, q question) (after time.Duration, err 
 	return 0, err
 }
 
-// retryAfter reads the header of that name: seconds, or a date; 0 if there is none.
+// retryAfter parses the Retry-After header: seconds, or a date; 0 if it is missing.
 func retryAfter(h http.Header) time.Duration {
 	value := h.Get("Retry-After")
 	if seconds, err := strconv.ParseUint(value, 10, 31); err == nil {
@@ -123,7 +123,7 @@ func retryAfter(h http.Header) time.Duration {
 	return 0
 }
 
-// credentials returns those that are held, or asks for them.
+// credentials returns the cached credentials, or requests them.
 func (c *caller) credentials(ctx context.Context) (message.Credentials, error) {
 	if c.ask == nil {
 		return message.Credentials{User: c.cfg.User, Password: c.cfg.Password}, nil
@@ -143,14 +143,14 @@ func (c *caller) credentials(ctx context.Context) (message.Credentials, error) {
 	return login, nil
 }
 
-// forget drops the credentials: they are asked for before the next request.
+// forget removes the cached credentials, so that the next request gets new ones.
 func (c *caller) forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.held = nil
 }
 
-// mayHaveOthers reports whether credentials that were refused may be replaced.
+// mayHaveOthers reports whether rejected credentials can be replaced.
 func (c *caller) mayHaveOthers() bool { return c.ask != nil }
 
 // bounded reads an answer up to its limit.
@@ -159,7 +159,7 @@ type bounded struct {
 	left, max int64
 }
 
-// Read reads up to the limit, and one byte more to know whether there is more.
+// Read reads up to the limit, and one byte more to detect a longer answer.
 func (b *bounded) Read(p []byte) (int, error) {
 	n, err := b.from.Read(p[:min(int64(len(p)), b.left+1)])
 	if int64(n) > b.left {

@@ -19,11 +19,11 @@ const maxResource = 1e15
 var (
 	errMissing = errors.New("is missing")
 	errKind    = errors.New("is neither a string nor a whole number")
-	errTime    = errors.New("is no time")
+	errTime    = errors.New("is not a time")
 )
 
-// wireRow is one app in an answer. It is used again for the next one: its fields
-// keep their room.
+// wireRow is one app in an answer. It is reused for the next app, with the capacity of its
+// fields.
 type wireRow struct {
 	ID        json.RawMessage `json:"id"`
 	Instances json.RawMessage `json:"instances"`
@@ -44,7 +44,7 @@ func (w *wireRow) reset() {
 	}
 }
 
-// app reads the row of the app that has this name. Its error names a field.
+// app decodes the row of the app with this name. Its error names a field.
 func (w *wireRow) app(name string, f Footprint) (message.App, error) {
 	var r reader
 	a := message.App{
@@ -67,7 +67,7 @@ func (w *wireRow) app(name string, f Footprint) (message.App, error) {
 	return a, nil
 }
 
-// reader reads single values and remembers the first problem.
+// reader decodes single values and stores the first problem.
 type reader struct{ err error }
 
 func (r *reader) fail(field string, problem error) {
@@ -82,7 +82,7 @@ func isNumber(raw json.RawMessage) bool {
 	return len(raw) > 0 && (raw[0] == '-' || raw[0] >= '0' && raw[0] <= '9')
 }
 
-// id reads a string or a whole number; it must be there, and not be empty.
+// id decodes a required string or whole number that is not empty.
 func (r *reader) id(field string, raw json.RawMessage) string {
 	if absent(raw) {
 		r.fail(field, errMissing)
@@ -112,12 +112,12 @@ func readID(raw json.RawMessage) (string, error) {
 	return s, nil
 }
 
-// says reports whether the value is that text, written as it is.
+// equalsText reports whether the value is that text, written without escapes.
 func says(raw json.RawMessage, s string) bool {
 	return len(raw) == len(s)+2 && raw[0] == '"' && string(raw[1:len(raw)-1]) == s
 }
 
-// text reads a string.
+// text decodes a string.
 func text(raw json.RawMessage) (string, bool) {
 	if len(raw) < 2 || raw[0] != '"' {
 		return "", false
@@ -140,7 +140,7 @@ func (r *reader) instances(raw json.RawMessage) int {
 	}
 	n, err := strconv.Atoi(string(raw))
 	if err != nil {
-		r.fail("instances", errors.New("is no whole number of this size"))
+		r.fail("instances", errors.New("is not a whole number, or too large"))
 	}
 	return n
 }
@@ -155,11 +155,11 @@ func (r *reader) oneOf(field string, raw json.RawMessage, known ...string) strin
 			return k
 		}
 	}
-	r.fail(field, fmt.Errorf("is %.64q, not one of %s", raw, strings.Join(known, ", ")))
+	r.fail(field, fmt.Errorf("is %.64q; use one of %s", raw, strings.Join(known, ", ")))
 	return ""
 }
 
-// memory reads MB; other is for a row that has none.
+// memory decodes MB; other is for a row without memory.
 func (r *reader) memory(raw json.RawMessage, other float64) float64 {
 	if absent(raw) {
 		return other
@@ -175,7 +175,7 @@ func (r *reader) memory(raw json.RawMessage, other float64) float64 {
 	return mb
 }
 
-// labels reads what early Cloud Controllers said of an app.
+// labels decodes the labels of early Cloud Controllers.
 func (r *reader) labels(w *wireRow) map[string]string {
 	var labels map[string]string
 	for _, l := range [...]struct {
@@ -201,7 +201,7 @@ func (r *reader) labels(w *wireRow) map[string]string {
 	return labels
 }
 
-// time reads the text of a time, or unix seconds, whole or not.
+// time decodes the text of a time, or unix seconds, whole or fractional.
 func (r *reader) time(field string, raw json.RawMessage) time.Time {
 	if absent(raw) {
 		r.fail(field, errMissing)
@@ -222,8 +222,8 @@ func (r *reader) time(field string, raw json.RawMessage) time.Time {
 	return t.UTC()
 }
 
-// parseTime reads "2012-11-16T10:00:00Z", "... 10:00:00 UTC", "... 10:00:00 +0000"
-// and their like, each with a fraction or without; UTC where no zone is named.
+// parseTime parses "2012-11-16T10:00:00Z", "... 10:00:00 UTC", "... 10:00:00 +0000" and
+// similar forms, with or without a fraction. The default zone is UTC.
 func parseTime(s string) (time.Time, bool) {
 	layout := time.DateTime
 	switch _, clock, _ := strings.Cut(s, " "); {
@@ -249,5 +249,5 @@ func unixTime(s string) (time.Time, bool) {
 	return time.Unix(int64(whole), int64(part*1e9)), true
 }
 
-// latest is the last second that is taken for a time: the end of the year 9999.
+// latest is the largest accepted time, in unix seconds: the end of the year 9999.
 const latest = 253402300799

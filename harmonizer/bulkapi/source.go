@@ -15,23 +15,23 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 )
 
-// slice is how many rows are told at once: between two slices, heartbeats are heard.
+// slice is the number of rows in one event, so that heartbeats are processed in between.
 const slice = 500
 
-// Source is the expected state in a Cloud Controller. Make it with New.
+// Source is the expected state in a Cloud Controller. New makes it.
 type Source struct {
 	cfg        Config
 	api        *caller
 	footprints footprints
 	log        *slog.Logger
-	bad        rate.Sometimes // logged
+	bad        rate.Sometimes // limits a log message
 	refresh    chan struct{}
 }
 
 var _ harmonizer.Source = (*Source)(nil)
 
-// New returns the source, or says what is wrong with the configuration, whose zeros
-// are defaults. Credentials are asked for if the configuration names no user.
+// New returns the source, or an error if the configuration is invalid. Zero values become
+// defaults. If the configuration has no user, credentials are requested.
 func New(cfg Config, ask Credentials, log *slog.Logger) (*Source, error) {
 	cfg = cfg.WithDefaults()
 	if err := cfg.Validate(); err != nil {
@@ -45,23 +45,22 @@ func New(cfg Config, ask Credentials, log *slog.Logger) (*Source, error) {
 		bad: rate.Sometimes{Interval: time.Minute}, refresh: make(chan struct{}, 1)}, nil
 }
 
-// Refresh asks for a pass that begins after now, soon. It is to be called after the
-// event that tells what changed was handed over. However often it is called, passes
-// have a pause between them.
+// Refresh requests a pass that begins soon after now. Call it after the event about the change
+// was sent. However often it is called, there is a pause between passes.
 func (s *Source) Refresh() {
 	select {
 	case s.refresh <- struct{}{}:
-	default: // one is asked for
+	default: // a pass is already requested
 	}
 }
 
-// Watch tells pass after pass until ctx ends: ExpectedBegin, and when it is whole its
-// rows and ExpectedComplete, else ExpectedFailed. It returns nil.
+// Watch makes passes until ctx ends. It sends ExpectedBegin, then the rows and
+// ExpectedComplete, or else ExpectedFailed. It returns nil.
 func (s *Source) Watch(ctx context.Context, tell harmonizer.Tell) error {
 	defer s.api.http.CloseIdleConnections()
 	for {
 		select {
-		case <-s.refresh: // this pass will do
+		case <-s.refresh: // this pass satisfies the request
 		default:
 		}
 		began := time.Now()
@@ -74,7 +73,7 @@ func (s *Source) Watch(ctx context.Context, tell harmonizer.Tell) error {
 	}
 }
 
-// rest waits until the next pass is due. It reports whether ctx goes on.
+// rest waits until the next pass is due. It returns false if ctx ended.
 func (s *Source) rest(ctx context.Context, began time.Time) bool {
 	earliest := time.Now().Add(s.cfg.RefreshPause)
 	due := later(began.Add(s.cfg.ExpectedStateUpdate), earliest)
@@ -88,7 +87,7 @@ func (s *Source) rest(ctx context.Context, began time.Time) bool {
 		case <-timer.C:
 			return true
 		case <-refresh:
-			refresh = nil // what is asked from now on, this pass will see
+			refresh = nil // the coming pass satisfies later requests
 			soon := later(time.Now().Add(s.cfg.RefreshAfter), earliest)
 			timer.Reset(min(time.Until(soon), time.Until(due)))
 		}
@@ -102,7 +101,7 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// pass reads the API once, whole. Its error is that of tell.
+// pass makes one complete pass. It returns only errors of report.
 func (s *Source) pass(ctx context.Context, began time.Time, tell harmonizer.Tell) error {
 	if err := tell(ctx, apps.ExpectedBegin{}); err != nil {
 		return err
@@ -117,13 +116,13 @@ func (s *Source) pass(ctx context.Context, began time.Time, tell harmonizer.Tell
 	}
 	s.log.Debug("expected state fetched", "apps", len(h.rows), "unreadable", h.refused, "took", time.Since(began))
 	if h.refused > 0 {
-		s.bad.Do(func() { s.log.Warn("rows are unreadable", "rows", h.refused, "first", h.problem) })
+		s.bad.Do(func() { s.log.Warn("unreadable rows", "rows", h.refused, "first", h.problem) })
 	}
 	return s.tell(ctx, h, began, tell)
 }
 
-// tell hands over what a whole pass brought. It is good for a time from when the pass
-// began, also if that has passed already.
+// report sends the rows of a complete pass. The pass is valid for a time from its beginning,
+// which may be over.
 func (s *Source) tell(ctx context.Context, h *harvest, began time.Time, tell harmonizer.Tell) error {
 	for first := 0; first < len(h.rows); first += slice {
 		rows := h.rows[first:min(first+slice, len(h.rows))]
@@ -140,10 +139,11 @@ func (s *Source) tell(ctx context.Context, h *harvest, began time.Time, tell har
 	return tell(ctx, apps.ExpectedComplete{ValidFor: max(left, 1)})
 }
 
-// fetch reads all pages, from the first again if the credentials were old ones.
+// fetch reads all pages. If the credentials were outdated, it starts again from the first
+// page.
 func (s *Source) fetch(ctx context.Context) (*harvest, error) {
 	lost := s.cfg.ExpectedStateLost
-	ctx, cancel := context.WithTimeoutCause(ctx, lost, fmt.Errorf("the pass takes longer than expected_state_lost (%v)", lost))
+	ctx, cancel := context.WithTimeoutCause(ctx, lost, fmt.Errorf("the pass took longer than expected_state_lost (%v)", lost))
 	defer cancel()
 	h, err := s.pages(ctx)
 	if errors.Is(err, ErrDenied) && s.api.mayHaveOthers() {

@@ -14,7 +14,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
-// eager is a configuration whose passes follow each other as soon as they are asked for.
+// eager returns a configuration whose refreshes begin at once.
 func eager() Config {
 	return Config{BatchSize: 2, RefreshAfter: time.Millisecond, RefreshPause: time.Millisecond}
 }
@@ -70,7 +70,7 @@ func TestTrouble(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		trouble bulktest.Trouble
-		why     string // empty: the pass is whole all the same
+		why     string // empty: the pass is still complete
 		want    int    // requests
 	}{
 		{"well", bulktest.Trouble{}, "", pages},
@@ -82,12 +82,12 @@ func TestTrouble(t *testing.T) {
 		{"slow", bulktest.Trouble{Fault: bulktest.Held, After: 2, Times: 1}, "", pages + 1},
 		{"201", bulktest.Trouble{Fault: bulktest.Status, Status: 201}, "status 201", 1},
 		{"404 in the middle", bulktest.Trouble{Fault: bulktest.Status, Status: 404, After: 2}, "after 4 apps", 3},
-		{"no JSON", bulktest.Trouble{Fault: bulktest.Garbage, After: 1}, "not one of a bulk API", 2},
+		{"no JSON", bulktest.Trouble{Fault: bulktest.Garbage, After: 1}, "not have the form of a bulk API", 2},
 		{"JSON of something else", bulktest.Trouble{Fault: bulktest.Foreign}, "no results", 1},
 		{"JSON of something else at the end", bulktest.Trouble{Fault: bulktest.Foreign, After: 3}, "no results", 4},
 		{"redirect", bulktest.Trouble{Fault: bulktest.Redirect, Location: elsewhere.URL}, "status 302", 1},
 		{"huge", bulktest.Trouble{Fault: bulktest.Huge, After: 1}, "too large", 2},
-		{"looping token", bulktest.Trouble{Fault: bulktest.Loop, After: 1}, "second time", 2},
+		{"looping token", bulktest.Trouble{Fault: bulktest.Loop, After: 1}, "is repeated", 2},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -103,7 +103,7 @@ func TestTrouble(t *testing.T) {
 			if tt.why == "" {
 				wantWhole(t, p, fleetIDs(5))
 			} else if wantFailed(t, p); !strings.Contains(p.why, tt.why) {
-				t.Errorf("why = %q, want it to say %q", p.why, tt.why)
+				t.Errorf("why = %q, want %q in it", p.why, tt.why)
 			}
 			if got := w.api.Count(); got != tt.want {
 				t.Errorf("%d requests, want %d", got, tt.want)
@@ -121,7 +121,7 @@ func TestTrouble(t *testing.T) {
 	}
 }
 
-// Nobody listens: a refused connection, again and again, until the pass is too old.
+// TestRefused: connections are refused until the pass is too old.
 func TestRefused(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	server.Close()
@@ -133,7 +133,7 @@ func TestRefused(t *testing.T) {
 	wantFailed(t, p)
 	for _, words := range []string{"longer than expected_state_lost (2s)", "connection refused"} {
 		if !strings.Contains(p.why, words) {
-			t.Errorf("why = %q, want it to say %q", p.why, words)
+			t.Errorf("why = %q, want %q in it", p.why, words)
 		}
 	}
 }
@@ -156,7 +156,7 @@ func TestPasswordChanges(t *testing.T) {
 	w.source.Refresh()
 	p := next(t, passes)
 	wantFailed(t, p)
-	if n := w.api.Count() - before; n != 2 || !strings.Contains(p.why, "refuses our credentials: status 401") {
+	if n := w.api.Count() - before; n != 2 || !strings.Contains(p.why, "rejects the credentials: status 401") {
 		t.Errorf("%d requests, why %q; want 2 and a status of 401", n, p.why)
 	}
 	if strings.Contains(p.why, "new") {
@@ -183,7 +183,8 @@ func TestOwnCredentials(t *testing.T) {
 	wantWhole(t, p, fleetIDs(5))
 }
 
-// A row that cannot be read is told so, and the pass is whole for the others.
+// TestUnreadableRows: an unreadable row is reported as such, and the pass is complete for the
+// others.
 func TestUnreadableRows(t *testing.T) {
 	w := overHTTP(t, eager(), 3)
 	w.api.Set(

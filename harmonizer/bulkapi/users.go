@@ -9,8 +9,7 @@ import (
 	"net/url"
 )
 
-// Users asks the API how many users there are. It says nothing about the apps, and
-// changes nothing about them.
+// Users requests the number of users. It does not affect the apps.
 func (s *Source) Users(ctx context.Context) (int, error) {
 	users := 0
 	err := s.api.get(ctx, question{path: "bulk/counts", params: url.Values{"model": {"user"}}, take: func(r io.Reader) (err error) {
@@ -35,5 +34,5 @@ func readUsers(r io.Reader) (int, error) {
 	if n := answer.Counts.User; n != nil && *n >= 0 {
 		return *n, nil
 	}
-	return 0, fmt.Errorf("%w: it has no number of users", ErrBadAnswer)
+	return 0, fmt.Errorf("%w: the number of users is missing", ErrBadAnswer)
 }

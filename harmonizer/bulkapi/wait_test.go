@@ -25,7 +25,7 @@ func TestGivesUpAfterTenErrors(t *testing.T) {
 		if n := w.api.Count(); n != 10 {
 			t.Errorf("%d requests, want exactly 10", n)
 		}
-		// 0.25, 0.5, 1, 2, 4, 8, 8, 8, 8 s, each by a half more or less.
+		// 0.25, 0.5, 1, 2, 4, 8, 8, 8, 8 s, each by up to a half more or less.
 		if took := p.ended.Sub(p.began); took < 19*time.Second || took > 61*time.Second {
 			t.Errorf("gave up after %v, want about 40 s", took)
 		}
@@ -38,7 +38,7 @@ func TestGivesUpAfterTenErrors(t *testing.T) {
 	})
 }
 
-// The count of errors begins anew with every answer.
+// TestErrorsInARow: the count of errors restarts with each answer.
 func TestErrorsInARow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := inProcess(t, Config{BatchSize: 2}, 3, 0)
@@ -97,14 +97,15 @@ func TestPassesEveryMinute(t *testing.T) {
 			if at := p.began.Sub(began); at != time.Duration(i)*time.Minute {
 				t.Errorf("pass %d began at %v, want every minute", i, at)
 			}
-			if p.validFor != 178*time.Second { // two pages of a second
+			if p.validFor != 178*time.Second { // two pages, each takes a second
 				t.Errorf("valid for %v, want 180 s from its begin", p.validFor)
 			}
 		}
 	})
 }
 
-// A hundred updates in a second make no hundred passes, and none of them waits long.
+// TestRefreshes: a hundred updates in a second do not make a hundred passes, and none waits
+// long.
 func TestRefreshes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := inProcess(t, Config{}, 3, time.Second)
@@ -126,7 +127,7 @@ func TestRefreshes(t *testing.T) {
 				}
 			}
 		}
-		if n < 7 || n > 9 { // 5 s of pause, 2 s of two pages
+		if n < 7 || n > 9 { // 5 s of pause, 2 s for two pages
 			t.Errorf("%d passes in a minute of updates, want 8", n)
 		}
 	})
@@ -160,7 +161,7 @@ func TestRefreshBeginsSoon(t *testing.T) {
 	}
 }
 
-// An update during a pass needs one that begins after it.
+// TestRefreshDuringAPass: an update during a pass needs a pass that begins later.
 func TestRefreshDuringAPass(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := inProcess(t, Config{}, 3, time.Second)
@@ -178,7 +179,7 @@ func TestRefreshDuringAPass(t *testing.T) {
 	})
 }
 
-// A pass that is not whole before it is of no use is given up, loudly.
+// TestPassTakesTooLong: a pass that takes longer than its validity fails with an error.
 func TestPassTakesTooLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := inProcess(t, Config{BatchSize: 1}, 30, 9*time.Second)
@@ -201,13 +202,13 @@ func TestSlowAPI(t *testing.T) {
 			t.Fatal(err)
 		}
 		wantFailed(t, p)
-		if !strings.Contains(p.why, "no whole answer in 10s: is batch_size too large") {
-			t.Errorf("why = %q, want it to say what to do", p.why)
+		if !strings.Contains(p.why, "no complete answer within 10s; lower batch_size") {
+			t.Errorf("why = %q, want it to name the setting to change", p.why)
 		}
 	})
 }
 
-// What comes late is valid for a moment only, never for ever.
+// TestReportedTooLate: late rows are valid only for a moment.
 func TestToldTooLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := inProcess(t, Config{}, 3, 0)
@@ -235,7 +236,7 @@ func TestNoCredentials(t *testing.T) {
 		p := await(passes)
 		wantFailed(t, p)
 		if !strings.Contains(p.why, errAway.Error()) || w.api.Count() != 0 || w.desk.asked.Load() != 10 {
-			t.Errorf("why %q, %d requests, asked %d times; want nobody's answer, none, 10", p.why, w.api.Count(), w.desk.asked.Load())
+			t.Errorf("why %q, %d requests, %d credential requests; want no answer, none, 10", p.why, w.api.Count(), w.desk.asked.Load())
 		}
 		w.desk.set(message.Credentials{User: "bulk", Password: "secret"}, nil)
 		wantWhole(t, await(passes), fleetIDs(3))
@@ -259,7 +260,7 @@ func TestUsersAreNotTold(t *testing.T) {
 	})
 }
 
-// Whatever the trouble, a pass tells all rows once, or none.
+// TestAllOrNothing: with any trouble, a pass reports all rows once, or none.
 func TestAllOrNothing(t *testing.T) {
 	faults := []bulktest.Fault{
 		bulktest.Well, bulktest.Status, bulktest.Cut, bulktest.Truncated, bulktest.Held, bulktest.Garbage,
@@ -292,10 +293,10 @@ func TestAllOrNothing(t *testing.T) {
 	})
 }
 
-// await waits for a pass, in the time of a bubble.
+// await returns the next pass, in virtual time.
 func await(passes <-chan told) told { return <-passes }
 
-// wait lets the time of a bubble pass.
+// wait passes virtual time.
 func wait(d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -9,19 +9,19 @@ import (
 	"sync"
 )
 
-// remembered is how many requests Requests returns at most.
+// maxRequests bounds the result of Requests.
 const remembered = 10_000
 
-// Request is one that came in.
+// Request is a received request.
 type Request struct {
 	Path  string // "/bulk/apps"
-	Token string // as it came
+	Token string // unchanged
 	Batch string
 	User  string // of the basic authentication
-	Fault Fault  // it was answered with
+	Fault Fault  // the fault that it was answered with
 }
 
-// API is a bulk API; it is an http.Handler. Make it with New.
+// API is a bulk API as an http.Handler. New makes it.
 type API struct {
 	mu       sync.Mutex
 	table    table
@@ -29,19 +29,19 @@ type API struct {
 	password string
 	users    int
 	trouble  Trouble
-	mended   chan struct{} // closed by Mend
+	mended   chan struct{} // closed by ClearFault
 	count    int
-	requests []Request     // the last ones
+	requests []Request     // the latest ones
 	came     chan struct{} // closed by the next request
 }
 
-// New returns an API without rows that wants these credentials.
+// New returns an API without rows that requires these credentials.
 func New(user, password string) *API {
 	return &API{table: newTable(), user: user, password: password,
 		mended: make(chan struct{}), came: make(chan struct{})}
 }
 
-// Set adds rows, or replaces those of the same id. Most at once is fastest.
+// Set adds rows, or replaces rows with the same id. Setting many at once is fastest.
 func (a *API) Set(rows ...Row) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -64,29 +64,28 @@ func (a *API) Len() int {
 	return len(a.table.rows)
 }
 
-// SetCredentials changes what a request has to have.
+// SetCredentials changes the required credentials.
 func (a *API) SetCredentials(user, password string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.user, a.password = user, password
 }
 
-// SetUsers changes the count of users.
+// SetUsers changes the number of users.
 func (a *API) SetUsers(n int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.users = n
 }
 
-// Break puts the API into trouble, in place of what it was in. Requests that are held
-// stay so.
+// Break sets the trouble. Requests that are held stay so.
 func (a *API) Break(t Trouble) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.trouble = t
 }
 
-// Mend ends all trouble, and answers the requests that are held.
+// ClearFault ends the trouble, and answers the requests that are held.
 func (a *API) Mend() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -95,21 +94,21 @@ func (a *API) Mend() {
 	a.mended = make(chan struct{})
 }
 
-// Count returns how many requests came in.
+// Count returns the number of received requests.
 func (a *API) Count() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.count
 }
 
-// Requests returns the last requests, the oldest first.
+// Requests returns the latest requests, oldest first.
 func (a *API) Requests() []Request {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return append([]Request(nil), a.requests...)
 }
 
-// Await waits until n requests came in since New. Its error is that of ctx.
+// Await waits until n requests were received since New. It returns only errors of ctx.
 func (a *API) Await(ctx context.Context, n int) error {
 	for {
 		a.mu.Lock()
@@ -126,7 +125,7 @@ func (a *API) Await(ctx context.Context, n int) error {
 	}
 }
 
-// ServeHTTP answers, or does what the trouble is.
+// ServeHTTP answers a request, or applies the trouble.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	status, answer, trouble, mended := a.serve(r)
 	if trouble.Fault != Well && trouble.Fault != Loop {
@@ -135,10 +134,10 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = w.Write(answer) // the client may be gone
+	_, _ = w.Write(answer) // the client may have closed the connection
 }
 
-// serve notes the request, and returns its answer and what happens to it.
+// serve records the request, and returns its answer and trouble.
 func (a *API) serve(r *http.Request) (status int, answer []byte, t Trouble, mended <-chan struct{}) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -173,7 +172,7 @@ func (a *API) note(r *http.Request, f Fault) {
 	a.came = make(chan struct{})
 }
 
-// apps returns the page that is asked for.
+// apps returns the requested page.
 func (a *API) apps(r *http.Request, loop bool) (status int, answer []byte) {
 	query := r.URL.Query()
 	size, err := strconv.Atoi(query.Get("batch_size"))

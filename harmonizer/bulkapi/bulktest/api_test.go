@@ -18,7 +18,7 @@ type answer struct {
 	Token   json.RawMessage           `json:"bulk_token"`
 }
 
-// get asks for a page, as whoever reads the API would.
+// get requests a page, as a client of the API does.
 func get(t *testing.T, server *httptest.Server, size int, token, password string) (status int, a answer, err error) {
 	t.Helper()
 	address := fmt.Sprintf("%s/bulk/apps?batch_size=%d&bulk_token=%s", server.URL, size, url.QueryEscape(token))
@@ -73,7 +73,7 @@ func TestPaging(t *testing.T) {
 		want[id] = true
 	}
 	api.Delete("app-3", "app-9")
-	api.Set(Row{ID: "app-5", Instances: 7}) // stays where it is
+	api.Set(Row{ID: "app-5", Instances: 7}) // stays in its position
 	delete(want, "app-3")
 	delete(want, "app-9")
 	for size, pages := range map[int]int{1: 9, 3: 4, 8: 2, 500: 2} {
@@ -113,7 +113,7 @@ func TestFaults(t *testing.T) {
 	for _, tt := range []struct {
 		fault  Fault
 		status int  // 0: no answer
-		broken bool // an answer that cannot be read
+		broken bool // the answer is unreadable
 	}{
 		{Well, 200, false}, {Status, 500, true}, {Cut, 200, true}, {Truncated, 200, true}, {Garbage, 200, true},
 		{Foreign, 200, false}, {Gone, 0, true}, {Redirect, 302, true}, {Huge, 200, true}, {Loop, 200, false},

@@ -1,14 +1,14 @@
-// Package bulktest is a Cloud Controller's bulk API for tests: it holds rows, pages
-// as cc_ng does (by the number of a row, which grows from app to app), and can be
-// put into trouble while it runs.
+// Package bulktest is a Cloud Controller's bulk API for tests. It has rows, and pages as cc_ng
+// does: by the number of a row, which grows with each app. It can fail in several ways while
+// it runs.
 //
 //	api := bulktest.New("bulk", "secret")
 //	api.Set(bulktest.Row{ID: "web", Instances: 2})
 //	server := httptest.NewServer(api)
 //	api.Break(bulktest.Trouble{Fault: bulktest.Status, Times: 2})
-//	err := api.Await(ctx, 3) // three requests came in
-//	api.Mend()
+//	err := api.Await(ctx, 3) // three requests were received
+//	api.ClearFault()
 //
-// All methods may be used concurrently. A request that is held ends with Mend, or
-// when its client goes away.
+// All methods may be called concurrently. A held request ends with ClearFault, or when its
+// client closes the connection.
 package bulktest

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Row is one app. Zeros are the defaults named.
+// Row is one app. Zero fields get the defaults named below.
 type Row struct {
 	ID        string
 	Instances int
@@ -16,7 +16,7 @@ type Row struct {
 	Version   string    // "v1"
 	Memory    int       // MB; 256
 	Updated   time.Time // 2012-11-16 00:00:00 UTC
-	// JSON is what stands in the answer in place of all that: any value.
+	// JSON, if set, replaces all other fields in the answer. It may be any value.
 	JSON string
 }
 
@@ -49,19 +49,19 @@ func (r Row) encode() []byte {
 func encode(v any) []byte {
 	text, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // strings and integers
+		panic(err) // strings and integers always encode
 	}
 	return text
 }
 
-// stored is a row with its number, by which pages are cut.
+// stored is a row with its number, which defines the pages.
 type stored struct {
 	number int
 	id     string
 	text   []byte // "ID":{...}
 }
 
-// table is the rows in order of their numbers.
+// table has the rows in order of their numbers.
 type table struct {
 	rows   []stored
 	number map[string]int // by id
@@ -70,7 +70,7 @@ type table struct {
 
 func newTable() table { return table{number: map[string]int{}} }
 
-// position returns where the first row stands whose number is at least n.
+// position returns the position of the first row whose number is at least n.
 func (t *table) position(n int) int {
 	at, _ := slices.BinarySearchFunc(t.rows, n, func(s stored, n int) int { return cmp.Compare(s.number, n) })
 	return at
@@ -96,7 +96,7 @@ func (t *table) remove(ids []string) {
 	t.rows = slices.DeleteFunc(t.rows, func(s stored) bool { return gone[s.id] })
 }
 
-// page appends an answer with up to size rows above that number.
+// page appends an answer with up to size rows above a number.
 func (t *table) page(answer []byte, above, size int) []byte {
 	rows := t.rows[t.position(above+1):]
 	rows = rows[:min(size, len(rows))]

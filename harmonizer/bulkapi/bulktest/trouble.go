@@ -10,22 +10,21 @@ import (
 // Fault is a kind of trouble.
 type Fault int
 
-// Faults.
 const (
 	Well      Fault = iota // no trouble
 	Status                 // answers Trouble.Status
-	Cut                    // closes the connection in the middle of an answer
-	Truncated              // ends an answer in its middle, as if it were whole
-	Held                   // does not answer, until Mend
-	Garbage                // answers what is no JSON
-	Foreign                // answers JSON that is none of a bulk API
+	Cut                    // closes the connection within an answer
+	Truncated              // ends within an answer, without an error of the connection
+	Held                   // does not answer until ClearFault
+	Garbage                // answers invalid JSON
+	Foreign                // answers JSON of another form
 	Gone                   // closes each connection at once
-	Redirect               // points to Trouble.Location
-	Huge                   // an answer that does not end
-	Loop                   // each answer has the token it was asked with
+	Redirect               // redirects to Trouble.Location
+	Huge                   // an endless answer
+	Loop                   // each answer repeats the token of its request
 )
 
-// String returns the name.
+// String returns the name of the fault.
 func (f Fault) String() string {
 	names := [...]string{"well", "status", "cut", "truncated", "held", "garbage", "foreign", "gone", "redirect", "huge", "loop"}
 	if f < 0 || int(f) >= len(names) {
@@ -37,10 +36,10 @@ func (f Fault) String() string {
 // Trouble is what happens to requests.
 type Trouble struct {
 	Fault Fault
-	After int // so many requests are answered well before
-	Times int // so many requests; 0: all, until Mend
+	After int // number of requests answered normally before
+	Times int // number of affected requests; 0: all, until ClearFault
 
-	Status     int    // of Status; 500
+	Status     int    // of Status; default 500
 	RetryAfter string // a header of Status and Redirect
 	Location   string // of Redirect
 }
@@ -58,14 +57,13 @@ func (t *Trouble) take() Fault {
 	case t.Times > 0:
 		t.Times--
 		if t.Times == 0 {
-			t.Times = -1 // that was the last one
+			t.Times = -1 // all used
 		}
 	}
 	return t.Fault
 }
 
-// suffer answers a request with a fault. The answer is the one that it would have
-// had.
+// suffer answers a request with a fault. answer is the normal answer.
 func (t Trouble) suffer(w http.ResponseWriter, r *http.Request, mended <-chan struct{}, answer []byte) {
 	if t.RetryAfter != "" {
 		w.Header().Set("Retry-After", t.RetryAfter)
@@ -79,8 +77,8 @@ func (t Trouble) suffer(w http.ResponseWriter, r *http.Request, mended <-chan st
 		w.WriteHeader(status)
 	case Cut:
 		w.Header().Set("Content-Length", strconv.Itoa(len(answer)))
-		_, _ = w.Write(answer[:len(answer)/2])    // the client may be gone
-		_ = http.NewResponseController(w).Flush() // else all of it is cut off
+		_, _ = w.Write(answer[:len(answer)/2])    // the client may have closed the connection
+		_ = http.NewResponseController(w).Flush() // otherwise nothing is sent
 		panic(http.ErrAbortHandler)
 	case Truncated:
 		_, _ = w.Write(answer[:len(answer)/2])
@@ -104,12 +102,12 @@ func (t Trouble) suffer(w http.ResponseWriter, r *http.Request, mended <-chan st
 	}
 }
 
-// hangUp resets the connection, as the kernel does where nobody listens.
+// hangUp resets the connection, as the kernel does for a port without a listener.
 func hangUp(w http.ResponseWriter) {
 	if h, ok := w.(http.Hijacker); ok {
 		if conn, _, err := h.Hijack(); err == nil {
 			if tcp, ok := conn.(*net.TCPConn); ok {
-				_ = tcp.SetLinger(0) // then it is closed politely
+				_ = tcp.SetLinger(0) // otherwise it is closed normally
 			}
 			_ = conn.Close()
 			return
@@ -118,7 +116,7 @@ func hangUp(w http.ResponseWriter) {
 	panic(http.ErrAbortHandler)
 }
 
-// flood writes a row until the client has had enough.
+// flood writes a row until the client disconnects.
 func flood(w http.ResponseWriter, r *http.Request) {
 	chunk := bytes.Repeat([]byte("x"), 64<<10)
 	_, err := w.Write([]byte(`{"results":{"a":{"id":"`))

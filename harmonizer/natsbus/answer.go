@@ -18,17 +18,17 @@ import (
 )
 
 const (
-	answerTimeout = 2 * time.Second // the askers' own
-	// politeness is how long one that does not lead leaves the first word to the
-	// one that does.
+	answerTimeout = 2 * time.Second // timeout of the requesters
+	// followerDelay is how long a follower waits with its answer, so that the leader answers
+	// first.
 	politeness = 300 * time.Millisecond
-	// answerers is how many requests are answered at once; more wait.
+	// answerers is the number of requests answered at once; more wait.
 	answerers = 32
 	// maxQuery bounds a status request or an order, in bytes.
 	maxQuery = 4096
 )
 
-// responder answers requests with what the ear returns.
+// responder answers requests with results of the handler.
 type responder struct {
 	cfg   Config
 	tally *tally
@@ -47,7 +47,7 @@ func (r *responder) subjects() []string {
 	return subjects
 }
 
-// answerAll returns when ctx ends and every answer is given or left out.
+// answerAll answers until ctx ends, and returns after the last answer.
 func (r *responder) answerAll(ctx context.Context, asked *inbox) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -81,7 +81,7 @@ func (r *responder) answer(ctx context.Context, m *nats.Msg) error {
 	if err != nil {
 		return fmt.Errorf("answer %s: %w", m.Subject, err)
 	}
-	var errs []error // one that is too long leaves the others
+	var errs []error // if one is too long, the others are still sent
 	for _, data := range answers {
 		if err := m.Respond(data); err != nil {
 			errs = append(errs, fmt.Errorf("answer %s: %w", m.Subject, err))
@@ -90,7 +90,7 @@ func (r *responder) answer(ctx context.Context, m *nats.Msg) error {
 	return errors.Join(errs...)
 }
 
-// answers returns what is to be said, each a message of its own.
+// answers returns the answers, one message each.
 func (r *responder) answers(ctx context.Context, m *nats.Msg) ([][]byte, error) {
 	switch m.Subject {
 	case message.SubjectStatus, message.SubjectHealth, message.SubjectDroplet:
@@ -147,7 +147,7 @@ func (r *responder) status(ctx context.Context, query []byte) (harmonizer.Status
 	return s, err
 }
 
-// order answers always: an operator waits for it.
+// order always returns an answer, because an operator waits for it.
 func (r *responder) order(ctx context.Context, query []byte) harmonizer.OrderAnswer {
 	var o harmonizer.Order
 	err := decodeQuery(query, &o)
@@ -160,8 +160,7 @@ func (r *responder) order(ctx context.Context, query []byte) harmonizer.OrderAns
 	return harmonizer.OrderAnswer{Error: err.Error()}
 }
 
-// decodeQuery reads what we are asked by our own commands; nothing at all is
-// the zero query.
+// decodeQuery decodes a request of our own commands. An empty request is the zero query.
 func decodeQuery(data []byte, into any) error {
 	if len(data) == 0 {
 		return nil

@@ -15,29 +15,28 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/names"
 )
 
-// ErrDisconnected is returned for what cannot be sent now.
-var ErrDisconnected = errors.New("bus is disconnected")
+// ErrDisconnected is returned for messages that cannot be sent now.
+var ErrDisconnected = errors.New("not connected to the bus")
 
-// Config is how the bus is spoken to.
+// Config configures a Bus.
 type Config struct {
 	Cluster string
-	Dialect Dialect // of nudges; zero is DialectHealth
-	// Partition is the cc_partition in the names of subjects; zero is
-	// message.Partition.
+	Dialect Dialect // of nudges; default DialectHealth
+	// Partition is the cc_partition in the names of subjects; default message.Partition.
 	Partition string
-	// FilterPartition skips exits and updates of another cc_partition, and those
-	// that name none. Heartbeats go on whole: the one who reads them filters.
+	// FilterPartition ignores exits and updates of another or no cc_partition. Heartbeats are
+	// passed on whole; their receiver filters.
 	FilterPartition bool
-	// Shadow publishes nothing that is not an answer: another harmonizer acts.
+	// Shadow publishes only answers to requests, because another harmonizer acts.
 	Shadow bool
-	// Component is how collectors are told where our metrics are; with an empty
-	// Host nobody is.
+	// Component is what collectors need to find our metrics. If Host is empty, it is not
+	// announced.
 	Component Component
-	// RequestTimeout of Credentials (nats_request_timeout); zero is 5 s.
+	// RequestTimeout bounds Credentials (nats_request_timeout); default 5 s.
 	RequestTimeout time.Duration
 }
 
-// WithDefaults returns a copy in which zeros are replaced by defaults.
+// WithDefaults returns a copy in which each zero field has its default.
 func (c Config) WithDefaults() Config {
 	if c.Dialect == "" {
 		c.Dialect = DialectHealth
@@ -51,42 +50,42 @@ func (c Config) WithDefaults() Config {
 	return c
 }
 
-// Validate joins everything that is wrong with the configuration.
+// Validate joins all problems of the configuration.
 func (c Config) Validate() error {
 	var errs []error
 	if !names.Valid(c.Cluster) {
-		errs = append(errs, fmt.Errorf("cluster %q is not a name", c.Cluster))
+		errs = append(errs, fmt.Errorf("cluster %q is not a valid name", c.Cluster))
 	}
 	if !c.Dialect.valid() {
-		errs = append(errs, fmt.Errorf("dialect %q is none of %s, %s, %s", c.Dialect, DialectHealth, DialectCloudController, DialectBoth))
+		errs = append(errs, fmt.Errorf("dialect %q is unknown; use %s, %s or %s", c.Dialect, DialectHealth, DialectCloudController, DialectBoth))
 	}
 	if !names.Valid(c.Partition) {
-		errs = append(errs, fmt.Errorf("partition %q is not a name", c.Partition))
+		errs = append(errs, fmt.Errorf("partition %q is not a valid name", c.Partition))
 	}
 	if c.RequestTimeout < 0 {
-		errs = append(errs, fmt.Errorf("request timeout is negative: %v", c.RequestTimeout))
+		errs = append(errs, fmt.Errorf("nats_request_timeout is %v; it must not be negative", c.RequestTimeout))
 	}
 	return errors.Join(errs...)
 }
 
-// Bus is a harmonizer's bus on NATS. Make it with NewBus.
+// Bus is a harmonizer's bus on NATS. NewBus makes it.
 type Bus struct {
 	nc  *nats.Conn
 	cfg Config
 	log *slog.Logger
-	id  string // of this Bus among all that speak
+	id  string // identifies the nudges of this Bus
 
 	tally *tally
 	half  halves // of DialectBoth
 
 	mu     sync.Mutex
-	canary string // the last one that has not come back
+	canary string // token of the latest probe that has not returned
 }
 
 var _ harmonizer.Bus = (*Bus)(nil)
 
-// NewBus returns a bus on the connection, or says what is wrong with the
-// configuration, whose zeros are defaults.
+// NewBus returns a bus on the connection, or an error if the configuration is invalid. Zero
+// values in cfg become defaults.
 func NewBus(nc *nats.Conn, cfg Config, log *slog.Logger) (*Bus, error) {
 	cfg = cfg.WithDefaults()
 	if err := cfg.Validate(); err != nil {
@@ -95,9 +94,9 @@ func NewBus(nc *nats.Conn, cfg Config, log *slog.Logger) (*Bus, error) {
 	return &Bus{nc: nc, cfg: cfg, log: log, id: rand.Text(), tally: newTally(log), half: halves{sent: map[string]time.Time{}}}, nil
 }
 
-// Counters returns what became of messages that told nothing:
-// "bad_SUBJECT_CAUSE" could not be decoded, see message.Cause (heartbeats are read
-// and counted elsewhere); "skipped_SUBJECT" were of another partition;
-// "dropped" came faster than they were taken; "unanswered" are requests.
-// "connected" is how often hearing began anew.
+// Counters returns counters of failures and connects. "bad_SUBJECT_CAUSE" counts malformed
+// messages; see message.Cause. Malformed heartbeats are counted elsewhere. "skipped_SUBJECT"
+// counts messages of another partition. "dropped" counts messages that came faster than they
+// were processed. "unanswered" counts requests. "connected" counts how often subscriptions
+// became active.
 func (b *Bus) Counters() map[string]uint64 { return b.tally.snapshot() }

@@ -11,19 +11,19 @@ const (
 	subjectDiscover = "vcap.component.discover"
 )
 
-// Component is how a collector finds our metrics. Make it with NewComponent.
+// Component is what a collector needs to find our metrics. NewComponent makes it.
 type Component struct {
-	Index int    // of this one among health managers
-	Host  string // address and port of /varz and /healthz; empty: nothing is announced
-	// User and Password of /varz and /healthz. They are published on the bus, as collectors
-	// expect: they protect nothing else.
+	Index int    // index among health managers
+	Host  string // address and port of /varz and /healthz; empty: not announced
+	// User and Password protect /varz and /healthz. They are published on the bus, as
+	// collectors expect, so use them for nothing else.
 	User, Password string
 
 	id    string
 	began time.Time
 }
 
-// NewComponent returns a component that begins now, with random credentials.
+// NewComponent returns a component that starts now, with random credentials.
 func NewComponent(index int, host string) Component {
 	return Component{Index: index, Host: host, User: rand.Text(), Password: rand.Text(), id: rand.Text(), began: time.Now()}
 }
@@ -39,7 +39,7 @@ type Descriptor struct {
 	Uptime      string    `json:"uptime"`
 }
 
-// Descriptor describes the component as it is announced.
+// Descriptor returns the component's announcement.
 func (c Component) Descriptor(now time.Time) Descriptor {
 	up := c.Uptime(now)
 	return Descriptor{
@@ -54,5 +54,5 @@ func (c Component) Descriptor(now time.Time) Descriptor {
 	}
 }
 
-// Uptime returns for how long the component exists.
+// Uptime returns the time since NewComponent.
 func (c Component) Uptime(now time.Time) time.Duration { return max(now.Sub(c.began), 0) }

@@ -7,8 +7,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
-// Credentials asks the cloud controller for the user and password of its bulk
-// API, and takes the first answer.
+// Credentials requests the user and password of the cloud controller's bulk API. It returns
+// the first answer.
 func (b *Bus) Credentials(ctx context.Context) (message.Credentials, error) {
 	subject := message.CredentialsSubject(b.cfg.Partition)
 	ctx, cancel := context.WithTimeout(ctx, b.cfg.RequestTimeout)

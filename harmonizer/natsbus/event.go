@@ -7,10 +7,10 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
-// bareRequests is message.RequestsSubject of a time before partitions.
+// bareRequests is message.RequestsSubject from before there were partitions.
 const bareRequests = "cloudcontrollers.hm.requests"
 
-// event returns what a message tells, nil if it is nothing.
+// event returns the event of a message, nil if the message is ignored.
 func (b *Bus) event(m *nats.Msg) apps.Event {
 	var ev apps.Event
 	var err error
@@ -49,8 +49,7 @@ func (b *Bus) updated(data []byte) (apps.Event, error) {
 	return apps.Updated{App: u.App}, nil
 }
 
-// nudged is what another harmonizer asked for. Our own words come back too, and
-// bear our id.
+// nudged returns a nudge of another harmonizer. It ignores our own nudges, which have our id.
 func (b *Bus) nudged(m *nats.Msg) (apps.Event, error) {
 	if m.Header.Get(HeaderFrom) == b.id {
 		return nil, nil
@@ -62,7 +61,7 @@ func (b *Bus) nudged(m *nats.Msg) (apps.Event, error) {
 	return apps.Nudged{Nudge: apps.Nudge{Start: start, Stop: stop}}, nil
 }
 
-// skips reports whether a message of that partition is another controller's.
+// skips reports whether a message of that partition belongs to another controller.
 func (b *Bus) skips(subject, partition string) bool {
 	if !b.cfg.FilterPartition || partition == b.cfg.Partition {
 		return false
@@ -71,8 +70,8 @@ func (b *Bus) skips(subject, partition string) bool {
 	return true
 }
 
-// canaryCame is told each canary. Only the last one that we sent counts: an
-// older one says nothing of the bus as it is now.
+// probeReturned receives each returning probe. Only the latest probe counts; an older one does
+// not show that the bus works now.
 func (b *Bus) canaryCame(token string) apps.Event {
 	b.mu.Lock()
 	defer b.mu.Unlock()

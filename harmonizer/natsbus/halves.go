@@ -7,11 +7,11 @@ import (
 )
 
 const (
-	maxHalves = 1000        // that are remembered
-	halfLife  = time.Minute // of each: then it is another nudge
+	maxHalves = 1000        // entries
+	halfLife  = time.Minute // of each entry; a later nudge counts as new
 )
 
-// halves remembers which nudges were sent in the first form only, and when.
+// halves remembers which nudges were sent only in the first form, and when.
 type halves struct {
 	mu   sync.Mutex
 	sent map[string]time.Time

@@ -9,30 +9,30 @@ import (
 )
 
 const (
-	// heardMessages and heardBytes bound what waits to be taken: all nodes of a
-	// large cluster may speak at once. More is dropped, and counted.
+	// eventMessages and eventBytes bound the waiting messages of nodes: all nodes of a large
+	// cluster may send at once. More messages are counted and dropped.
 	heardMessages = 1 << 16
 	heardBytes    = 256 << 20
-	// askedMessages and askedBytes are the same of requests.
+	// requestMessages and requestBytes bound the waiting requests.
 	askedMessages = 1 << 12
 	askedBytes    = 16 << 20
-	// arrivals is how many messages the client library may be ahead of us.
+	// arrivals bounds the messages between the client library and pump.
 	arrivals = 1 << 12
 )
 
-// inbox is one queue for several subscriptions, in the order of arrival, which
-// is that of their senders.
+// inbox is one queue for several subscriptions. It keeps the order of arrival, which is the
+// order of each sender.
 type inbox struct {
-	arrived  chan *nats.Msg // from the client library, which knows no bound of bytes
-	messages chan *nats.Msg // to be taken with take
+	arrived  chan *nats.Msg // from the client library, which has no bound in bytes
+	messages chan *nats.Msg // the caller calls took for each message
 	limit    int64          // bytes in messages
 	bytes    atomic.Int64
-	over     atomic.Int64 // dropped here
+	over     atomic.Int64 // number of messages dropped here
 	subs     []*nats.Subscription
 }
 
-// newInbox subscribes to the subjects. The caller lets the inbox pump, and closes it
-// after an error too.
+// newInbox subscribes to the subjects. The caller runs pump, and calls close, even after an
+// error.
 func newInbox(nc *nats.Conn, messages, limit int, subjects ...string) (*inbox, error) {
 	in := &inbox{arrived: make(chan *nats.Msg, arrivals), messages: make(chan *nats.Msg, messages), limit: int64(limit)}
 	for _, subject := range subjects {
@@ -45,7 +45,7 @@ func newInbox(nc *nats.Conn, messages, limit int, subjects ...string) (*inbox, e
 	return in, nil
 }
 
-// pump takes what arrives off the client library at once, until ctx ends.
+// pump moves arriving messages into the queue until ctx ends.
 func (in *inbox) pump(ctx context.Context) {
 	for {
 		select {
@@ -72,7 +72,7 @@ func (in *inbox) put(m *nats.Msg) {
 	}
 }
 
-// took is told of each message that came out of messages.
+// took must be called for each message received from messages.
 func (in *inbox) took(m *nats.Msg) { in.bytes.Add(-int64(len(m.Data))) }
 
 func (in *inbox) dropped() int64 {
@@ -87,6 +87,6 @@ func (in *inbox) dropped() int64 {
 
 func (in *inbox) close() {
 	for _, s := range in.subs {
-		_ = s.Unsubscribe() // fails only on a connection that is gone
+		_ = s.Unsubscribe() // fails only if the connection is closed
 	}
 }

@@ -14,12 +14,12 @@ import (
 )
 
 const (
-	lookPeriod   = 500 * time.Millisecond // between looks at the connection
+	lookPeriod   = 500 * time.Millisecond // interval between checks of the connection
 	flushTimeout = 5 * time.Second
 )
 
-// Listen tells the ear what nodes and other harmonizers say and has it answer
-// requests, until ctx ends or the connection is closed for good.
+// Listen passes messages of nodes and other harmonizers to the handler, and makes it answer
+// requests. It returns when ctx ends or the connection is closed permanently.
 func (b *Bus) Listen(ctx context.Context, ear harmonizer.Ear) error {
 	heard, err := newInbox(b.nc, heardMessages, heardBytes, b.heardSubjects()...)
 	defer heard.close()
@@ -50,7 +50,7 @@ func (b *Bus) heardSubjects() []string {
 	}
 }
 
-// hear is the only one who tells what nodes say, so that the order is theirs.
+// receive is the only sender of node events, so that their order is kept.
 func (b *Bus) hear(ctx context.Context, heard *inbox, tell harmonizer.Tell) error {
 	status := b.nc.StatusChanged()
 	defer b.nc.RemoveStatusListener(status)
@@ -81,7 +81,7 @@ func (b *Bus) hear(ctx context.Context, heard *inbox, tell harmonizer.Tell) erro
 	}
 }
 
-// connection is told of, when it is another than what was last known of it.
+// connection reports changes of the connection's state as events.
 type connection struct {
 	bus   *Bus
 	heard *inbox
@@ -91,20 +91,20 @@ type connection struct {
 	announced bool // as a component
 }
 
-// sight is one look at a connection.
+// connectionState is the state of the connection at one check.
 type sight struct {
 	up         bool
 	reconnects uint64
 	dropped    int64
 }
 
-// look compares the connection with what was known of it. After a reconnect,
-// or after messages were dropped, hearing begins anew. After a reconnect nodes
-// are asked to speak at once; not after a drop, for they spoke too much already.
+// check compares the connection with its last state. After a reconnect or a drop it sends
+// BusUp again. After a reconnect it also requests heartbeats from all nodes; after a drop it
+// does not, because there were too many messages.
 func (c *connection) look(ctx context.Context) error {
 	nc := c.bus.nc
 	if nc.IsClosed() {
-		return fmt.Errorf("hear nodes: %w", nats.ErrConnectionClosed)
+		return fmt.Errorf("receive from nodes: %w", nats.ErrConnectionClosed)
 	}
 	was, now := c.last, sight{up: nc.IsConnected(), reconnects: nc.Stats().Reconnects, dropped: c.heard.dropped()}
 	if now == was {
@@ -113,15 +113,15 @@ func (c *connection) look(ctx context.Context) error {
 	c.bus.tally.count("dropped", uint64(now.dropped-was.dropped))
 	if now.up {
 		if err := c.announce(ctx, !was.up || now.reconnects != was.reconnects); err != nil {
-			now.up = false // not hearing yet; the next look tries again
-			c.bus.log.Warn("bus is connected, but not heard", "err", err)
+			now.up = false // not ready yet; the next check tries again
+			c.bus.log.Warn("connected, but subscriptions are not confirmed", "err", err)
 		}
 	}
 	c.last = now
 	switch {
 	case now.up:
 		c.bus.tally.count("connected", 1)
-		c.bus.log.Info("hearing nodes", "reconnects", now.reconnects, "dropped", now.dropped)
+		c.bus.log.Info("receiving from nodes", "reconnects", now.reconnects, "dropped", now.dropped)
 		_ = c.tell(ctx, apps.BusUp{}) // fails only when ctx ends
 	case was.up:
 		_ = c.tell(ctx, apps.BusDown{})
@@ -129,8 +129,8 @@ func (c *connection) look(ctx context.Context) error {
 	return nil
 }
 
-// announce makes sure that the server has our subscriptions, and may ask nodes
-// for a heartbeat.
+// announce makes sure that the server has our subscriptions. If request is set, it also
+// requests heartbeats from the nodes.
 func (c *connection) announce(ctx context.Context, ask bool) error {
 	ctx, cancel := context.WithTimeout(ctx, flushTimeout)
 	defer cancel()

@@ -13,18 +13,17 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 )
 
-// Dialect is the form that nudges take.
+// Dialect is the form of nudges.
 type Dialect string
 
 const (
 	// DialectHealth is message.Start on health.start, message.Stop on health.stop.
 	DialectHealth Dialect = "health"
-	// DialectCloudController is START and STOP objects on
-	// cloudcontrollers.hm.requests.PARTITION, as the classic health manager
-	// sent them.
+	// DialectCloudController sends START and STOP objects on
+	// cloudcontrollers.hm.requests.PARTITION, like the classic health manager.
 	DialectCloudController Dialect = "cloudcontroller"
-	// DialectBoth sends each nudge in both forms, for a time of change: who
-	// obeys one form only must not be there twice.
+	// DialectBoth sends each nudge in both forms, for a migration. No receiver may obey both
+	// forms: it would execute each nudge twice.
 	DialectBoth Dialect = "both"
 )
 
@@ -32,16 +31,16 @@ func (d Dialect) valid() bool {
 	return d == DialectHealth || d == DialectCloudController || d == DialectBoth
 }
 
-// HeaderFrom names the harmonizer that sent a nudge: a harmonizer knows its own
-// by it. Nudges of other programs have none; servers leave it out for clients
-// that know no headers.
+// HeaderFrom has the id of the harmonizer that sent a nudge, which ignores its own nudges by
+// it. Nudges of other programs have no id. Servers remove it for clients without header
+// support.
 const HeaderFrom = "Weir-Harmonizer"
 
 // eventsBytes bounds one message of findings.
 const eventsBytes = 256 << 10
 
-// Nudge sends a start or stop in the configured dialect or dialects.
-// ErrDisconnected if it cannot go out at once.
+// Nudge sends a start or stop in the configured dialect or dialects. It returns
+// ErrDisconnected if it cannot send at once.
 func (b *Bus) Nudge(n apps.Nudge) error {
 	subject, health, classic := message.SubjectStop, any(n.Stop), message.Request{}
 	switch {
@@ -61,8 +60,8 @@ func (b *Bus) Nudge(n apps.Nudge) error {
 	return b.both(subject, health, classic)
 }
 
-// both sends a nudge in both forms. If the second one cannot go out, and the nudge
-// comes again, the first one is not sent again.
+// both sends a nudge in both forms. If the second form cannot be sent and the nudge is sent
+// again, both does not repeat the first form.
 func (b *Bus) both(subject string, health any, classic message.Request) error {
 	second, err := json.Marshal(classic)
 	if err != nil {
@@ -79,8 +78,8 @@ func (b *Bus) both(subject string, health any, classic message.Request) error {
 	return err
 }
 
-// PublishCounts sends one part of a pool's counts. ErrDisconnected if it cannot
-// go out at once; nats.ErrMaxPayload if it is too long for one message.
+// PublishCounts sends one part of a pool's counts. It returns ErrDisconnected if it cannot
+// send at once, and nats.ErrMaxPayload if the part is too long.
 func (b *Bus) PublishCounts(c message.Counts) error {
 	return b.publish(message.CountsSubject(b.cfg.Cluster, c.Pool), c, false)
 }
@@ -90,7 +89,7 @@ func (b *Bus) PublishFindings(batch []apps.Finding) error {
 	return bus.Lists(batch, eventsBytes, func(list []byte) error { return b.send(message.EventsSubject(b.cfg.Cluster), list, false) })
 }
 
-// Canary sends a message that only we know, on message.CanarySubject.
+// Probe sends a random token on message.LoopbackProbeSubject.
 func (b *Bus) Canary() error {
 	token := rand.Text()
 	b.mu.Lock()
@@ -107,13 +106,13 @@ func (b *Bus) publish(subject string, v any, signed bool) error {
 	return b.send(subject, data, signed)
 }
 
-// send publishes at once or not at all, signed by HeaderFrom if so asked.
+// send publishes at once or not at all. If signed is set, it adds HeaderFrom.
 func (b *Bus) send(subject string, data []byte, signed bool) error {
 	if !b.nc.IsConnected() {
 		return fmt.Errorf("publish %s: %w", subject, ErrDisconnected)
 	}
 	m := &nats.Msg{Subject: subject, Data: data}
-	if signed && b.nc.HeadersSupported() { // an old server: we hear ourselves, and know nothing new
+	if signed && b.nc.HeadersSupported() { // with an old server we receive our own nudges, which is harmless
 		m.Header = nats.Header{HeaderFrom: {b.id}}
 	}
 	if err := b.nc.PublishMsg(m); err != nil {

@@ -12,13 +12,15 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/integrity"
 )
 
-// completeKey is in the copy of a bucket once all rows are. It is not the name of an app.
+// completeKey is in the copy of a bucket once the copy has all rows. It is not a valid app
+// name.
 const completeKey = "=complete"
 
-// DropDamaged deletes the row of an app that the store cannot read, in the bucket of a cluster's
-// expected state. The server refuses all writes to a bucket after a write over such a row, so the
-// bucket is created again, with all other rows. It accepts no write meanwhile. If DropDamaged ends
-// early, the rows are in a copy of the bucket, and the next call goes on from there.
+// DropDamaged deletes the unreadable row of an app, in the bucket of a cluster's expected
+// state. The server rejects all writes to a bucket after a write over such a row. So
+// DropDamaged creates the bucket again, with all other rows. The bucket accepts no writes
+// meanwhile. If DropDamaged fails in between, the rows are in a copy of the bucket, and the
+// next call continues from there.
 func DropDamaged(ctx context.Context, js jetstream.JetStream, cluster, app string) error {
 	bucket := message.AppsBucket(cluster)
 	kept, err := copyRows(ctx, js, bucket)
@@ -33,7 +35,7 @@ func DropDamaged(ctx context.Context, js jetstream.JetStream, cluster, app strin
 		return err
 	}
 	for _, k := range kept {
-		// One that was set or deleted since is newer.
+		// A row that was set or deleted since is newer.
 		if _, err := kv.Update(ctx, k.Name, k.Value, 0); err != nil && !errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
 			return fmt.Errorf("write row %s: %w", k.Name, err)
 		}
@@ -49,7 +51,7 @@ func DropDamaged(ctx context.Context, js jetstream.JetStream, cluster, app strin
 
 func copyOf(bucket string) string { return bucket + "_copy" }
 
-// copyRows returns the rows of a bucket, which are in a copy of it from then on.
+// copyRows copies a bucket's rows to its copy bucket, and returns them.
 func copyRows(ctx context.Context, js jetstream.JetStream, bucket string) ([]integrity.Key, error) {
 	kv, err := open(ctx, js, copyOf(bucket))
 	if err != nil {
@@ -77,7 +79,7 @@ func copyRows(ctx context.Context, js jetstream.JetStream, bucket string) ([]int
 	return rows, err
 }
 
-// seal has the server refuse all writes to a bucket, for good.
+// seal makes the server reject all writes to a bucket, permanently.
 func seal(ctx context.Context, js jetstream.JetStream, bucket string) error {
 	stream, err := js.Stream(ctx, "KV_"+bucket)
 	if err != nil {
@@ -92,7 +94,7 @@ func seal(ctx context.Context, js jetstream.JetStream, bucket string) error {
 	return err
 }
 
-// liveRows returns the rows that the store can read and that are not deleted.
+// liveRows returns the rows that are readable and not deleted.
 func liveRows(ctx context.Context, js jetstream.JetStream, bucket string) ([]integrity.Key, error) {
 	contents, err := integrity.Read(ctx, js, bucket)
 	return slices.DeleteFunc(contents.Keys, func(k integrity.Key) bool { return k.Deleted || k.Damaged }), err

@@ -19,30 +19,31 @@ import (
 
 const (
 	rowsTimeout   = 5 * time.Second  // of one request to JetStream
-	snapshotLimit = 30 * time.Second // in which the first telling has to be whole
-	againAfter    = time.Second      // a watch ended
-	proveEvery    = 5 * time.Second  // that the watch still sees all
+	snapshotLimit = 30 * time.Second // for the first complete read
+	againAfter    = time.Second      // pause after a watch ended
+	proveEvery    = 5 * time.Second  // interval between checks that the watch misses nothing
 	slice         = 500              // rows of one event, at most
 )
 
-// Rows is the expected state in the bucket message.AppsBucket. Make it with
-// NewRows. A row that cannot be read, that is older than before, or that vanished without
-// a delete marker is unknown: apps.ExpectedUnreadable.
+// Rows is the expected state in the bucket message.AppsBucket. NewRows makes it. A row is
+// reported as apps.ExpectedUnreadable if it is unreadable, older than before, or missing
+// without a delete marker.
 type Rows struct {
 	nc     *nats.Conn
 	js     jetstream.JetStream
 	bucket string
 	guard  *integrity.Guard
 	log    *slog.Logger
-	lost   rate.Sometimes // logged
+	lost   rate.Sometimes // limits a log message
 }
 
-// RowsConfig names the rows, and what proves that they are whole.
+// RowsConfig configures Rows.
 type RowsConfig struct {
 	Cluster string
-	// Folder keeps what was seen of the rows; empty: it is forgotten when the process ends.
+	// Folder stores the known revisions of the rows; empty: they are lost when the process
+	// ends.
 	Folder string
-	By     string // this process, in alarms; empty: alarms are in the log only
+	By     string // this process, in alarms; empty: alarms are only logged
 }
 
 var _ harmonizer.Source = (*Rows)(nil)
@@ -63,9 +64,8 @@ func NewRows(nc *nats.Conn, c RowsConfig, log *slog.Logger) (*Rows, error) {
 	return &Rows{nc: nc, js: js, bucket: bucket, guard: guard, log: log, lost: rate.Sometimes{Interval: time.Minute}}, nil
 }
 
-// Watch tells the rows, and from then on each change, until ctx ends. Whenever
-// it cannot be sure to have seen all, it says ExpectedLost and begins anew. A
-// bucket that is not there is made.
+// Watch sends the rows, and then each change, until ctx ends. When it may have missed a
+// change, it sends ExpectedLost and starts again. It creates a missing bucket.
 func (r *Rows) Watch(ctx context.Context, tell harmonizer.Tell) error {
 	defer r.guard.Close()
 	for {
@@ -86,11 +86,11 @@ func (r *Rows) Watch(ctx context.Context, tell harmonizer.Tell) error {
 	}
 }
 
-// Refresh does nothing: each change is told as it happens.
+// Refresh does nothing, because each change is reported when it happens.
 func (r *Rows) Refresh() {}
 
-// OpenBucket returns the key-value bucket of a cluster's expected state, and
-// makes it if it is not there.
+// OpenBucket returns the key-value bucket of a cluster's expected state, and creates it if it
+// is missing.
 func OpenBucket(ctx context.Context, js jetstream.JetStream, cluster string) (jetstream.KeyValue, error) {
 	return open(ctx, js, message.AppsBucket(cluster))
 }
@@ -99,7 +99,7 @@ func open(ctx context.Context, js jetstream.JetStream, bucket string) (jetstream
 	kv, err := js.KeyValue(ctx, bucket)
 	if errors.Is(err, jetstream.ErrBucketNotFound) {
 		kv, err = js.CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: bucket, Description: "expected state of applications"})
-		if errors.Is(err, jetstream.ErrBucketExists) { // somebody else was faster
+		if errors.Is(err, jetstream.ErrBucketExists) { // another process was faster
 			kv, err = js.KeyValue(ctx, bucket)
 		}
 	}
@@ -109,8 +109,7 @@ func open(ctx context.Context, js jetstream.JetStream, bucket string) (jetstream
 	return kv, nil
 }
 
-// watch is one telling of all rows and of what changes then. It always returns
-// an error: why it ended.
+// watch sends all rows, then their changes. It always returns the error that ended it.
 func (r *Rows) watch(ctx context.Context, tell harmonizer.Tell) error {
 	if !r.nc.IsConnected() {
 		return ErrDisconnected
@@ -139,7 +138,7 @@ func (r *Rows) watch(ctx context.Context, tell harmonizer.Tell) error {
 			if !ok {
 				return fmt.Errorf("watch bucket %s: ended", r.bucket)
 			}
-			if entry == nil { // of the library: what follows is new
+			if entry == nil { // from the library: the following entries are new
 				continue
 			}
 			if err := r.take(ctx, p, entry, tell); err != nil {
@@ -160,8 +159,8 @@ func (r *Rows) watch(ctx context.Context, tell harmonizer.Tell) error {
 	}
 }
 
-// errAccepted ends a watch: the rows count from now on as they are.
-var errAccepted = errors.New("an operator accepts the rows as they are")
+// errAccepted ends a watch, because the rows are valid as they are from now on.
+var errAccepted = errors.New("an operator accepted the rows as they are")
 
 func (r *Rows) accepted(ctx context.Context) error {
 	r.guard.Publish(ctx)
@@ -170,15 +169,14 @@ func (r *Rows) accepted(ctx context.Context) error {
 		return errAccepted
 	}
 	if err != nil {
-		r.lost.Do(func() { r.log.Warn("acceptance cannot be read", "bucket", r.bucket, "err", err) })
+		r.lost.Do(func() { r.log.Warn("acceptance not readable", "bucket", r.bucket, "err", err) })
 	}
 	return nil
 }
 
-// stop ends a watch, and takes what still comes from it, so that its sender is
-// not held up for ever.
+// stop ends a watch and drains it, so that its sender does not block forever.
 func stop(w jetstream.KeyWatcher) {
-	_ = w.Stop() // fails only if the watch ended by itself
+	_ = w.Stop() // fails only if the watch has ended
 	limit := time.NewTimer(rowsTimeout)
 	defer limit.Stop()
 	for {
@@ -193,18 +191,18 @@ func stop(w jetstream.KeyWatcher) {
 	}
 }
 
-// progress is how far a watch has come.
+// progress is the position of a watch.
 type progress struct {
 	kv      jetstream.KeyValue
 	created time.Time // of the bucket
-	last    uint64    // of the bucket when it was read: what is beyond is written since
-	next    uint64    // from here on changes are watched
-	seen    uint64    // every change up to here was reported, or replaced by a later one
-	behind  bool      // at the last proof there was more
+	last    uint64    // of the bucket at the first read; later revisions are new
+	next    uint64    // first revision to watch
+	seen    uint64    // every change up to this revision was reported, or replaced by a later one
+	behind  bool      // at the last check the bucket was ahead
 	slice   []message.App
 }
 
-// begin reports all rows that there are, in order of revision.
+// begin sends all rows, in order of revision.
 func (r *Rows) begin(ctx context.Context, tell harmonizer.Tell) (*progress, error) {
 	reading, cancel := context.WithTimeout(ctx, snapshotLimit)
 	defer cancel()
@@ -230,7 +228,7 @@ func (r *Rows) begin(ctx context.Context, tell harmonizer.Tell) (*progress, erro
 			return nil, err
 		}
 	}
-	r.guard.Publish(reading) // before anything is done about it
+	r.guard.Publish(reading) // before any row is acted on
 	return p, tell(ctx, apps.ExpectedComplete{})
 }
 
@@ -248,14 +246,15 @@ func (r *Rows) info(ctx context.Context, kv jetstream.KeyValue) (*jetstream.Stre
 	return s.StreamInfo(), nil
 }
 
-// prove asks the bucket how far it is: a watch whose consumer died is silent.
+// prove compares the position with that of the bucket, because a watch with a lost consumer is
+// silent.
 func (r *Rows) prove(ctx context.Context, p *progress) error {
 	info, err := r.info(ctx, p.kv)
 	if err != nil {
 		return err
 	}
 	if !info.Created.Equal(p.created) || info.State.LastSeq < p.seen {
-		return fmt.Errorf("watch bucket %s: the bucket was made anew", r.bucket)
+		return fmt.Errorf("watch bucket %s: the bucket was created again", r.bucket)
 	}
 	was := p.behind
 	p.behind = info.State.LastSeq > p.seen
@@ -281,7 +280,7 @@ func (r *Rows) take(ctx context.Context, p *progress, entry jetstream.KeyValueEn
 	return p.flush(ctx, tell)
 }
 
-// tell reports one key, a row with others in a slice.
+// report reports one key; rows are collected in a slice.
 func (r *Rows) tell(ctx context.Context, p *progress, k integrity.Key, tell harmonizer.Tell) error {
 	row, other := r.read(k)
 	if other == nil {
@@ -301,11 +300,11 @@ func (p *progress) flush(ctx context.Context, tell harmonizer.Tell) error {
 		return nil
 	}
 	some := p.slice
-	p.slice = nil // the other end keeps it
+	p.slice = nil // the receiver keeps it
 	return tell(ctx, apps.ExpectedRows{Rows: some})
 }
 
-// read returns the row of a key, or the event that it is instead.
+// read returns the row of a key, or else the event for the key.
 func (r *Rows) read(k integrity.Key) (message.App, apps.Event) {
 	switch {
 	case r.guard.Doubted(k.Name):
@@ -315,7 +314,7 @@ func (r *Rows) read(k integrity.Key) (message.App, apps.Event) {
 	}
 	row, err := message.DecodeApp(k.Value)
 	if err == nil && row.Name != k.Name {
-		err = fmt.Errorf("row names itself %q", row.Name)
+		err = fmt.Errorf("the row has the name %q", row.Name)
 	}
 	if err != nil {
 		r.guard.Unreadable(k.Name, "an application", err)

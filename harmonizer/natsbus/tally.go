@@ -11,7 +11,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
-// tally counts what went wrong by name, and logs each name at most once a minute.
+// tally counts failures by name, and logs each name at most once a minute.
 type tally struct {
 	log *slog.Logger
 
@@ -40,7 +40,7 @@ func (t *tally) bad(subject string, err error) {
 	t.warn("bad_"+subject+"_"+message.Cause(err), "message dropped", err)
 }
 
-// warn counts what went wrong, and logs it at most once a minute for each name.
+// warn counts a failure, and logs it at most once a minute for each name.
 func (t *tally) warn(name, what string, err error) {
 	t.mu.Lock()
 	t.counters[name]++

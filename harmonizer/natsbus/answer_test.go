@@ -112,7 +112,7 @@ func TestOrders(t *testing.T) {
 	}
 }
 
-// One that does not lead answers too, but the leader is first.
+// TestTheLeaderAnswersFirst: a follower answers too, but after the leader.
 func TestTheLeaderAnswersFirst(t *testing.T) {
 	url := startServer(t, t.TempDir(), -1).ClientURL()
 	client := connect(t, url)

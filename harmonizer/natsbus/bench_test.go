@@ -15,10 +15,10 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
-// benchMessages of benchCopies each are published for one figure.
+// benchMessages is the number of messages for one measurement, with benchCopies each.
 const benchMessages = 40_000
 
-// benchRows is the expected state in which all that the nodes run should run.
+// benchRows is an expected state in which all copies of the nodes should run.
 type benchRows struct{}
 
 func (benchRows) Watch(ctx context.Context, tell harmonizer.Tell) error {
@@ -38,7 +38,7 @@ func (benchRows) Watch(ctx context.Context, tell harmonizer.Tell) error {
 
 func (benchRows) Refresh() {}
 
-// countingEar counts what it is told, and is asked nothing.
+// countingHandler counts events, and answers no requests.
 type countingEar struct {
 	harmonizer.Ear
 	heard atomic.Uint64
@@ -51,9 +51,9 @@ func (e *countingEar) Tell(_ context.Context, ev apps.Event) error {
 	return nil
 }
 
-// BenchmarkHeartbeatsThroughServer: nodes, server and harmonizer are processes
-// of their own. It tells the instance updates per second that a harmonizer takes
-// in, and their ratio to what a subscriber takes that does nothing.
+// BenchmarkHeartbeatsThroughServer runs nodes, server and harmonizer as separate processes. It
+// reports the instance updates per second of a harmonizer, and their ratio to a subscriber
+// that does nothing.
 func BenchmarkHeartbeatsThroughServer(b *testing.B) {
 	url := startChild(b, "server")
 	startChild(b, "nodes", url)
@@ -104,7 +104,7 @@ func throughNull(b *testing.B, url, kind string) float64 {
 	return updates(benchMessages, speak(b, nc, kind, benchMessages, heard.Load).Seconds())
 }
 
-// throughBus measures a bus that tells nobody.
+// throughBus measures a bus without a harmonizer.
 func throughBus(b *testing.B, url, kind string) (rate, dropped float64) {
 	return through(b, url, kind, func(bus *Bus) (func(context.Context) error, func() uint64) {
 		e := &countingEar{}
@@ -112,7 +112,7 @@ func throughBus(b *testing.B, url, kind string) (rate, dropped float64) {
 	})
 }
 
-// throughHarmonizer measures a whole harmonizer, whose every copy is expected.
+// throughHarmonizer measures a whole harmonizer with all copies expected.
 func throughHarmonizer(b *testing.B, url, kind string) (rate, dropped float64) {
 	return through(b, url, kind, func(bus *Bus) (func(context.Context) error, func() uint64) {
 		h, err := harmonizer.New(harmonizer.Config{Cluster: cluster}, harmonizer.Ports{Bus: bus, Source: benchRows{}}, slog.New(slog.DiscardHandler))
@@ -129,8 +129,8 @@ func throughHarmonizer(b *testing.B, url, kind string) (rate, dropped float64) {
 	})
 }
 
-// through measures what takes in heartbeats of a bus: it runs run, and heard
-// tells how many it has taken.
+// through measures a receiver of heartbeats: it runs run, and received returns how many
+// heartbeats it processed.
 func through(b *testing.B, url, kind string, start func(*Bus) (run func(context.Context) error, heard func() uint64)) (rate, dropped float64) {
 	nc := benchConnect(b, url)
 	defer nc.Close()
@@ -148,8 +148,8 @@ func through(b *testing.B, url, kind string, start func(*Bus) (run func(context.
 			b.Error(err)
 		}
 	}()
-	until(b, "the bus is heard", func() bool { return bus.Counters()["connected"] > 0 })
-	speak(b, nc, kind, benchNodes, heard) // first sight is another figure
+	until(b, "the bus is up", func() bool { return bus.Counters()["connected"] > 0 })
+	speak(b, nc, kind, benchNodes, heard) // the first heartbeats are slower
 	took := speak(b, nc, kind, benchMessages, func() uint64 { return heard() + bus.Counters()["dropped"] })
 	lost := bus.Counters()["dropped"]
 	return updates(benchMessages-lost, took.Seconds()), float64(lost)

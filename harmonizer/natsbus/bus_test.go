@@ -19,7 +19,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
-// ear takes what a bus tells, and answers with itself.
+// handler is a harmonizer.Handler that records events and answers requests with fixed values.
 type ear struct {
 	events   chan apps.Event
 	standby  atomic.Bool
@@ -70,7 +70,7 @@ func (e *ear) Order(_ context.Context, o harmonizer.Order) error {
 	return e.refusing
 }
 
-// listen has the bus tell the ear until the test ends, and returns once it hears.
+// listen runs the bus with the handler until the test ends. It returns once the bus is up.
 func listen(t *testing.T, nc *nats.Conn, cfg Config, e *ear) *Bus {
 	t.Helper()
 	cfg.Cluster = cluster
@@ -96,10 +96,10 @@ func (e *ear) expect(t *testing.T, want apps.Event) {
 	select {
 	case got := <-e.events:
 		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("told something else:\n%s", diff)
+			t.Errorf("other event:\n%s", diff)
 		}
 	case <-time.After(deadline):
-		t.Fatalf("%T is not told", want)
+		t.Fatalf("%T is missing", want)
 	}
 }
 
@@ -189,7 +189,7 @@ func TestHearsOthersNudgesButNotItsOwn(t *testing.T) {
 			if err := bus.Nudge(apps.Nudge{Stop: &stop}); err != nil {
 				t.Fatal(err)
 			}
-			if err := bus.Canary(); err != nil { // comes back after the nudge
+			if err := bus.Canary(); err != nil { // returns after the nudge
 				t.Fatal(err)
 			}
 			one.expect(t, apps.Canary{})
@@ -277,7 +277,7 @@ func TestWhatComesTooFastIsDroppedAndHearingBeginsAnew(t *testing.T) {
 		}
 	}
 	if n := bus.Counters(); n["connected"] != 1 || n["dropped"] != 2 || anew != 1 {
-		t.Errorf("counters %v, heard anew %d times, want one connected and two dropped", n, anew)
+		t.Errorf("counters %v, BusUp %d times, want one connected and two dropped", n, anew)
 	}
 	for len(in.messages) > 0 {
 		in.took(<-in.messages)
@@ -291,7 +291,7 @@ func TestWhatComesTooFastIsDroppedAndHearingBeginsAnew(t *testing.T) {
 	}
 	in.put(&nats.Msg{Data: make([]byte, 11)})
 	if err := c.look(t.Context()); err != nil || anew != 2 {
-		t.Errorf("after a drop: look = %v, heard anew %d times, want 2", err, anew)
+		t.Errorf("after a drop: check = %v, BusUp %d times, want 2", err, anew)
 	}
 	if m, err := asked.NextMsg(100 * time.Millisecond); err == nil {
 		t.Errorf("nodes that speak too much are asked to speak: %v", m.Subject)
@@ -314,7 +314,7 @@ func TestShadowPublishesNothing(t *testing.T) {
 	publish(t, client, subjectDiscover, "")
 	publish(t, client, message.SubjectHeartbeat, "x")
 	e.expect(t, apps.Heartbeat{Data: []byte("x")})
-	s := answerTo[harmonizer.Status](t, client, message.StatusSubject(cluster), `{"app":"web"}`) // an operator may ask
+	s := answerTo[harmonizer.Status](t, client, message.StatusSubject(cluster), `{"app":"web"}`) // an operator may request it
 	if s.Why != "web" {
 		t.Errorf("status = %+v", s)
 	}
@@ -446,7 +446,7 @@ func TestCredentials(t *testing.T) {
 		return bus.Credentials(t.Context())
 	}
 	if _, err := ask(0); !errors.Is(err, nats.ErrNoResponders) {
-		t.Errorf("nobody answers: %v", err)
+		t.Errorf("without an answer: %v", err)
 	}
 	answers := make(chan string, 1)
 	_, err := cc.Subscribe("cloudcontroller.bulk.credentials.cf", func(m *nats.Msg) {
@@ -486,7 +486,7 @@ func TestBadMessagesAreLoggedOnceAMinute(t *testing.T) {
 			t.Fatalf("event = %v", ev)
 		}
 	}
-	// The sender's own words make no counters.
+	// Words of the sender make no counters.
 	want := map[string]uint64{"bad_health.start_running": 100}
 	if n := strings.Count(out.String(), "\n"); n != 1 || !cmp.Equal(bus.Counters(), want) {
 		t.Errorf("%d lines, counters %v, want one line and %v", n, bus.Counters(), want)
@@ -506,7 +506,7 @@ func TestConfigValidate(t *testing.T) {
 	}
 }
 
-// Whatever comes on whatever subject tells an event or counts as bad.
+// Any message on any subject makes an event or counts as bad.
 func FuzzEvent(f *testing.F) {
 	bus, err := NewBus(nil, Config{Cluster: cluster, FilterPartition: true}, slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -532,7 +532,7 @@ func FuzzEvent(f *testing.F) {
 				t.Errorf("nudged %+v", ev)
 			}
 		default:
-			t.Errorf("told %T", ev)
+			t.Errorf("got %T", ev)
 		}
 	})
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
-// childVariable tells the test binary to be another process: a NATS server, or
-// nodes that publish heartbeats.
+// childVariable makes the test binary another process: a NATS server, or nodes that publish
+// heartbeats.
 const childVariable = "WEIR_NATSBUS_CHILD"
 
 func TestMain(m *testing.M) {
@@ -38,14 +38,14 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// startChild runs the test binary as a child until the test ends, and returns
-// the first line that it prints.
+// startChild runs the test binary as a child until the test ends, and returns the first line
+// of its output.
 func startChild(b *testing.B, what string, args ...string) string {
 	b.Helper()
 	cmd := exec.CommandContext(b.Context(), os.Args[0], args...)
 	cmd.Env = append(os.Environ(), childVariable+"="+what)
 	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe() // its end is the child's
+	in, err := cmd.StdinPipe() // when it closes, the child ends
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -88,12 +88,12 @@ const (
 	benchNodes    = 200
 	benchCopies   = 100 // of a node, in one message
 	subjectSpeak  = "bench.speak"
-	sameMessages  = "same"    // each node repeats itself
+	sameMessages  = "same"    // each message repeats the node's last one
 	otherMessages = "changed" // each copy differs from the node's last message
 )
 
-// nodesChild publishes on request: "KIND COUNT" on subjectSpeak, answered when
-// all is with the server.
+// nodesChild publishes on request: "KIND COUNT" on subjectSpeak. It answers when the server
+// has everything.
 func nodesChild(url string) error {
 	nc, err := nats.Connect(url)
 	if err != nil {
@@ -122,7 +122,7 @@ func nodesChild(url string) error {
 	return err
 }
 
-// heartbeats returns one of each node, of copies of 233 bytes.
+// heartbeats returns one heartbeat of each node, with copies of 233 bytes.
 func heartbeats(since int) [][]byte {
 	out := make([][]byte, benchNodes)
 	for n := range out {
@@ -146,19 +146,18 @@ func benchApp(id int) string { return fmt.Sprintf("%08x-1111-4111-8111-%012x", i
 
 func benchVersion(id int) string { return fmt.Sprintf("%08x-0000-4000-8000-%012x", id, id) }
 
-// speak has the nodes publish so many messages, and waits until heard tells of
-// all of them.
+// speak makes the nodes publish that many messages, and waits until received has counted all.
 func speak(b *testing.B, nc *nats.Conn, kind string, count uint64, heard func() uint64) time.Duration {
 	b.Helper()
 	began, before := time.Now(), heard()
 	if _, err := nc.Request(subjectSpeak, fmt.Appendf(nil, "%s %d", kind, count), time.Minute); err != nil {
 		b.Fatal(err)
 	}
-	until(b, "all heartbeats are heard", func() bool { return heard()-before >= count })
+	until(b, "all heartbeats are received", func() bool { return heard()-before >= count })
 	return time.Since(began)
 }
 
-// until waits until ok holds.
+// until waits until ok is true.
 func until(b *testing.B, what string, ok func() bool) {
 	b.Helper()
 	look := time.NewTicker(time.Millisecond)

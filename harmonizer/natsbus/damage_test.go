@@ -23,10 +23,10 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/integrity"
 )
 
-// store is the folder of a server whose files a test damages between two runs.
+// store is the folder of a server. A test damages its files between two runs.
 type store struct {
 	dir string
-	old string // a copy of the folder, of a moment before the last writes
+	old string // a copy of the folder, from before the last writes
 }
 
 func (s store) stream() string {
@@ -57,7 +57,7 @@ func edit(t *testing.T, path string, change func([]byte) []byte) {
 func noise(n int) []byte {
 	random := rand.NewChaCha8([32]byte{1})
 	data := make([]byte, n)
-	_, _ = random.Read(data) // never an error
+	_, _ = random.Read(data) // never returns an error
 	return data
 }
 
@@ -85,7 +85,7 @@ func copyFolder(t *testing.T, from, to string) {
 	}
 }
 
-// damages are what happens to the files. Each loses or sets back at least one key.
+// damages are changes of the files. Each loses or resets at least one key.
 func damages() map[string]func(t *testing.T, s store) {
 	return map[string]func(t *testing.T, s store){
 		"random bytes in front, no index": func(t *testing.T, s store) {
@@ -125,7 +125,7 @@ func damages() map[string]func(t *testing.T, s store) {
 	}
 }
 
-// stopServer ends a run of a server, and waits until its client knows.
+// stopServer ends a run of a server, and waits until its client is disconnected.
 func stopServer(t *testing.T, ns *server.Server, nc *nats.Conn) {
 	t.Helper()
 	ns.Shutdown()
@@ -133,8 +133,8 @@ func stopServer(t *testing.T, ns *server.Server, nc *nats.Conn) {
 	eventually(t, "the client is disconnected", func() bool { return !nc.IsConnected() })
 }
 
-// damaged returns a server on a store with the rows web=5, api=2, job=3 and a deleted one,
-// whose files are damaged. The folder has what was seen of the rows before.
+// damaged returns a server on a damaged store with the rows web=5, api=2, job=3 and a deleted
+// one. The folder has the state of the rows from before the damage.
 func damaged(t *testing.T, damage func(t *testing.T, s store)) (nc *nats.Conn, folder string) {
 	t.Helper()
 	s, folder := store{dir: t.TempDir(), old: filepath.Join(t.TempDir(), "old")}, t.TempDir()
@@ -182,7 +182,7 @@ func stateBucket(t *testing.T, nc *nats.Conn) jetstream.JetStream {
 	return js
 }
 
-// watchFolder collects what a source reports that keeps in a folder what it has seen, until end.
+// watchFolder collects what a source with that folder reports, until end.
 func watchFolder(t *testing.T, nc *nats.Conn, folder string) (events <-chan apps.Event, end func()) {
 	t.Helper()
 	rows, err := NewRows(nc, RowsConfig{Cluster: cluster, Folder: folder, By: "test"}, logger(t))
@@ -247,8 +247,8 @@ func alarms(t *testing.T, js jetstream.JetStream) []integrity.Alarm {
 	return all
 }
 
-// TestDamagedRowsAreUnknown damages the store between two runs of the server: each row is reported
-// as it was last or is unknown, a deleted app has no row again, and an alarm names what is wrong
+// TestDamagedRowsAreUnknown damages the store between two runs of the server. Each row is
+// reported as before or as unknown, and a deleted app gets no row. An alarm names the damage
 // until an operator accepts it.
 func TestDamagedRowsAreUnknown(t *testing.T) {
 	for name, damage := range damages() {
@@ -285,8 +285,8 @@ func TestDamagedRowsAreUnknown(t *testing.T) {
 	}
 }
 
-// accept has an operator accept the rows as they are: a watch reports them again, without those that
-// are lost.
+// accept makes an operator accept the rows. A watch then reports them again, without the lost
+// ones.
 func accept(t *testing.T, nc *nats.Conn, js jetstream.JetStream, folder string) {
 	t.Helper()
 	events, end := watchFolder(t, nc, folder)
@@ -297,7 +297,7 @@ func accept(t *testing.T, nc *nats.Conn, js jetstream.JetStream, folder string) 
 		t.Fatalf("alarms %+v, want one", all)
 	}
 	alarm := all[0]
-	if alarm.Digest == "" { // only a value that the store cannot read
+	if alarm.Digest == "" { // only an unreadable value
 		return
 	}
 	if err := integrity.Accept(t.Context(), js, cluster, alarm, integrity.Acceptance{By: "ann", Reason: "restored", At: time.Now()}); err != nil {
@@ -319,8 +319,8 @@ func accept(t *testing.T, nc *nats.Conn, js jetstream.JetStream, folder string) 
 	}
 }
 
-// TestDamagedRowAmongManyIsNamed has more rows than are read one by one: a watch stands still at
-// the damaged one, and all others are reported.
+// TestDamagedRowAmongManyIsNamed has more rows than are read one by one. A watch stops at the
+// damaged row, and all others are reported.
 func TestDamagedRowAmongManyIsNamed(t *testing.T) {
 	s, folder := store{dir: t.TempDir()}, t.TempDir()
 	ns := startServer(t, s.dir, -1)
@@ -353,8 +353,8 @@ func TestDamagedRowAmongManyIsNamed(t *testing.T) {
 	}
 }
 
-// TestRowWrittenAgainIsKnown sets a lost row while the source watches: it counts at once, and after
-// a restart.
+// TestRowWrittenAgainIsKnown sets a lost row while the source watches. The row counts at once,
+// and after a restart.
 func TestRowWrittenAgainIsKnown(t *testing.T) {
 	nc, folder := damaged(t, damages()["a missing stream"])
 	events, end := watchFolder(t, nc, folder)
@@ -375,8 +375,8 @@ func TestRowWrittenAgainIsKnown(t *testing.T) {
 	}
 }
 
-// TestDamagedRowCostsItself has one row that the store cannot read: the harmonizer keeps all other
-// apps, and stops no instance of the damaged one, until the row is dropped.
+// TestDamagedRowAffectsOnlyItsApp has one unreadable row. The harmonizer runs all other apps,
+// and stops no instance of the damaged one, until the row is dropped.
 func TestDamagedRowCostsItself(t *testing.T) {
 	s := store{dir: t.TempDir()}
 	ns := startServer(t, s.dir, -1)
@@ -396,7 +396,7 @@ func TestDamagedRowCostsItself(t *testing.T) {
 	startServer(t, s.dir, port)
 	eventually(t, "the server is back", nc.IsConnected)
 
-	h = startHarmonizer(t, connect(t, url)) // a new one, which knows nothing from before
+	h = startHarmonizer(t, connect(t, url)) // a new harmonizer without earlier state
 	eventually(t, "web has no readable row", func() bool {
 		status, err := h.Status(t.Context(), harmonizer.StatusQuery{App: "web"})
 		return err == nil && status.App != nil && status.App.Problem != ""
@@ -429,7 +429,7 @@ func TestDamagedRowCostsItself(t *testing.T) {
 		}
 		return n == 3
 	})
-	set(t, bucket(t, nc), "api", 5) // the bucket takes writes again
+	set(t, bucket(t, nc), "api", 5) // the bucket accepts writes again
 	eventually(t, "api runs with five instances", runs(h, t, "api", 5))
 }
 

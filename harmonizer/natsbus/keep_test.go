@@ -17,7 +17,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
-// agent is a node that obeys every nudge, on a connection of its own.
+// agent is a node that obeys every nudge. It has its own connection.
 type agent struct {
 	nc     *nats.Conn
 	mu     sync.Mutex
@@ -102,7 +102,7 @@ func (a *agent) publish(t *testing.T, subject string, v any) {
 		t.Error(err)
 	}
 	if a.nc.IsConnected() {
-		_ = a.nc.Publish(subject, data) // a beat that is lost is followed by another
+		_ = a.nc.Publish(subject, data) // if a heartbeat is lost, another follows
 	}
 }
 
@@ -115,14 +115,14 @@ func (a *agent) nudged() (starts, stops int) {
 	return starts, len(a.stops)
 }
 
-// startHarmonizer runs one with short intervals until the test ends.
+// startHarmonizer runs a harmonizer with short intervals until the test ends.
 func startHarmonizer(t *testing.T, nc *nats.Conn) *harmonizer.Harmonizer {
 	t.Helper()
 	h, _ := runHarmonizer(t, nc)
 	return h
 }
 
-// runHarmonizer runs one with short intervals until stop is called, or the test ends.
+// runHarmonizer runs a harmonizer with short intervals until stop is called or the test ends.
 func runHarmonizer(t *testing.T, nc *nats.Conn) (h *harmonizer.Harmonizer, stop func()) {
 	t.Helper()
 	bus, err := NewBus(nc, Config{Cluster: cluster}, logger(t))
@@ -188,8 +188,8 @@ func TestKeepsAppsRunning(t *testing.T) {
 		return answerTo[harmonizer.Status](t, client, message.StatusSubject(cluster), "").Counters["found_refused"] == 2
 	})
 
-	// A machine so busy that the loop halts for a heartbeat period makes the
-	// counts incomplete for a while; they never are wrong.
+	// If the loop stalls for a heartbeat period on a busy machine, the counts are incomplete
+	// for a while. They are never wrong.
 	want := map[string]message.AppCount{"web": {Expected: 20, Running: 20, CPUs: 10, Mem: 1280}}
 	eventually(t, "complete counts are answered", func() bool {
 		counts := answerTo[message.Counts](t, client, message.CountsRequestSubject(cluster, "default"), "")
@@ -238,7 +238,7 @@ func TestAnswersNameAnUnreadableRow(t *testing.T) {
 		c, err := h.Counts(t.Context(), "default")
 		return err == nil && c.Apps["web"].Running == 2
 	})
-	// A busy machine can make the counts incomplete for another reason for a while.
+	// On a busy machine the counts can be incomplete for another reason for a while.
 	eventually(t, "the counts name api", func() bool {
 		c := answerTo[message.Counts](t, client, message.CountsRequestSubject(cluster, "default"), "")
 		return !c.Complete && strings.Contains(c.Why, "the row of app api is unreadable")

@@ -8,8 +8,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
-// A nudge of which only the first form went out is sent again in the second only;
-// one that went out whole is another when it comes again.
+// If only the first form of a nudge was sent, a repeated nudge is sent only in the second
+// form. If both were sent, a repeated nudge is a new one.
 func TestHalfANudgeIsSentAgainInTheOtherForm(t *testing.T) {
 	url := startServer(t, t.TempDir(), -1).ClientURL()
 	client := connect(t, url)
@@ -37,17 +37,17 @@ func TestHalfANudgeIsSentAgainInTheOtherForm(t *testing.T) {
 		{"half", true, []string{requests}},
 		{"and whole again", false, []string{message.SubjectStart, requests}},
 	} {
-		if tt.half { // the second form could not go out before
+		if tt.half { // the second form could not be sent before
 			bus.half.set(string(second), true)
 		}
-		start.Running = map[string]int{"v1": len(tt.name)} // which may be another by then
+		start.Running = map[string]int{"v1": len(tt.name)} // may have changed by then
 		if err := bus.Nudge(apps.Nudge{Start: &start}); err != nil {
 			t.Fatal(err)
 		}
 		for _, want := range tt.want {
 			m, err := heard.NextMsg(deadline)
 			if err != nil || m.Subject != want {
-				t.Fatalf("%s: heard %v, %v, want %s", tt.name, m, err, want)
+				t.Fatalf("%s: received %v, %v, want %s", tt.name, m, err, want)
 			}
 		}
 	}

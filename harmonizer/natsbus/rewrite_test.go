@@ -10,8 +10,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
-// TestDropDamagedGoesOn ends the drop of a damaged row after each of its calls to the server: the next
-// call completes it, with all other rows.
+// TestDropDamagedContinues ends the drop of a damaged row after each of its calls to the
+// server. The next call completes it, with all other rows.
 func TestDropDamagedGoesOn(t *testing.T) {
 	for after := 0; ; after++ {
 		s := store{dir: t.TempDir()}
@@ -45,7 +45,7 @@ func TestDropDamagedGoesOn(t *testing.T) {
 	}
 }
 
-// failingAfter fails each call that changes or opens a bucket, after so many.
+// failingAfter fails each call that changes or opens a bucket, after that many calls.
 type failingAfter struct {
 	jetstream.JetStream
 	left int

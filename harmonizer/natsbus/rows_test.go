@@ -42,7 +42,7 @@ func set(t *testing.T, kv jetstream.KeyValue, app string, instances int) {
 	}
 }
 
-// watchRows collects what the source tells.
+// watchRows collects what the source reports.
 func watchRows(t *testing.T, nc *nats.Conn) <-chan apps.Event {
 	t.Helper()
 	rows, err := NewRows(nc, RowsConfig{Cluster: cluster}, logger(t))
@@ -101,13 +101,13 @@ func TestRows(t *testing.T) {
 	expect := func(want string) {
 		t.Helper()
 		if got := next(t, events); got != want {
-			t.Errorf("told %q, want %q", got, want)
+			t.Errorf("reported %q, want %q", got, want)
 		}
 	}
 	expect("rows api=1 web=2")
 	got := map[string]bool{next(t, events): true, next(t, events): true}
 	if want := map[string]bool{"Unreadable {bad}": true, "Unreadable {other}": true}; !cmp.Equal(got, want) {
-		t.Errorf("told %v, want %v", got, want)
+		t.Errorf("reported %v, want %v", got, want)
 	}
 	expect("rows job=3")
 	expect("Complete {0s}")
@@ -124,7 +124,7 @@ func TestRows(t *testing.T) {
 	if err := js.DeleteKeyValue(t.Context(), message.AppsBucket(cluster)); err != nil {
 		t.Fatal(err)
 	}
-	expect("lost") // the bucket is gone: not the same as no apps
+	expect("lost") // the bucket is missing: not the same as no apps
 	for _, app := range []string{"api", "bad", "job", "other"} {
 		expect("Unreadable {" + app + "}")
 	}
@@ -140,10 +140,10 @@ func TestRowsAreToldInSlices(t *testing.T) {
 	events := watchRows(t, nc)
 	for _, want := range []int{slice, slice, 1} {
 		if rows, ok := (<-events).(apps.ExpectedRows); !ok || len(rows.Rows) != want {
-			t.Fatalf("told %d rows, want %d", len(rows.Rows), want)
+			t.Fatalf("reported %d rows, want %d", len(rows.Rows), want)
 		}
 	}
 	if got := next(t, events); got != "Complete {0s}" {
-		t.Errorf("told %q at the end", got)
+		t.Errorf("reported %q at the end", got)
 	}
 }

@@ -21,8 +21,8 @@ const (
 	keepAlive = 6 * time.Second
 )
 
-// member is one of several harmonizers of a cluster, with all that it has in
-// production: a connection of its own, the lease and the memory.
+// member is one of several harmonizers of a cluster, with its parts in production: its own
+// connection, the lease and the memory.
 type member struct {
 	*harmonizer.Harmonizer
 	nc     *nats.Conn
@@ -69,14 +69,14 @@ func startMember(t *testing.T, url, name string) *member {
 	return m
 }
 
-// kill ends it without a word: neither the lease nor the bus hears of it again.
+// kill ends it abruptly: it sends nothing more to the lease or the bus.
 func (m *member) kill() {
 	m.nc.Close()
 	m.cancel()
 	<-m.done
 }
 
-// witness hears the starts, and obeys none.
+// witness receives the starts, and obeys none.
 type witness struct {
 	mu     sync.Mutex
 	starts map[string][]time.Time // by app and index
@@ -103,7 +103,7 @@ func startWitness(t *testing.T, nc *nats.Conn) *witness {
 	return w
 }
 
-// atLeast returns how many indices were started so often.
+// atLeast returns how many indices were started at least that often.
 func (w *witness) atLeast(times int) (n int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -115,9 +115,8 @@ func (w *witness) atLeast(times int) (n int) {
 	return n
 }
 
-// The one that acts is killed while it nudges. The one that stood by takes over
-// within the lease, nudges what the other one had no time for, and what it had only
-// after the keep-alive.
+// The leader is killed while it sends nudges. The standby takes over within the lease. It
+// sends the missing nudges, and repeats sent ones only after their keep-alive.
 func TestStandbyTakesOver(t *testing.T) {
 	const n, rate = 120, 40
 	url := startServer(t, t.TempDir(), -1).ClientURL()
@@ -153,8 +152,8 @@ func TestStandbyTakesOver(t *testing.T) {
 	}
 }
 
-// startEmptyNode has a node beat that runs nothing and obeys nobody, so that both
-// states become whole.
+// startEmptyNode sends heartbeats of a node that runs nothing and ignores nudges, so that both
+// states become complete.
 func startEmptyNode(t *testing.T, nc *nats.Conn) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -164,7 +163,7 @@ func startEmptyNode(t *testing.T, nc *nats.Conn) {
 		tick := time.NewTicker(200 * time.Millisecond)
 		defer tick.Stop()
 		for {
-			_ = nc.Publish(message.SubjectHeartbeat, []byte(`{"dea":"n1","droplets":[]}`)) // one that is lost is followed by another
+			_ = nc.Publish(message.SubjectHeartbeat, []byte(`{"dea":"n1","droplets":[]}`)) // if one is lost, another follows
 			select {
 			case <-ctx.Done():
 				return

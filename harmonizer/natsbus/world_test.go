@@ -15,13 +15,13 @@ import (
 
 const (
 	cluster  = "test"
-	deadline = 20 * time.Second // of what a test waits for
+	deadline = 20 * time.Second // time limit of a test that waits
 )
 
-// logger writes to the test's output, which is shown if it fails.
+// logger writes to the test's output, which is shown if the test fails.
 func logger(t *testing.T) *slog.Logger { return slog.New(slog.NewTextHandler(t.Output(), nil)) }
 
-// startServer runs a NATS server over a folder; port -1 is any.
+// startServer runs a NATS server over a folder; port -1 is any port.
 func startServer(t *testing.T, dir string, port int) *server.Server {
 	t.Helper()
 	return bustest.Serve(t, server.Options{Port: port, JetStream: true, StoreDir: dir})
@@ -34,7 +34,7 @@ func connect(t *testing.T, url string) *nats.Conn {
 
 func portOf(ns *server.Server) int { return ns.Addr().(*net.TCPAddr).Port }
 
-// eventually waits until ok holds.
+// eventually waits until ok is true.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)

@@ -10,20 +10,20 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/names"
 )
 
-// Config of a replay.
+// Config configures a replay.
 type Config struct {
-	// Apps is the rules' numbers. Without a starter it is the controller, and
-	// without a delay_time_noise there is none: a replay tells what was due.
+	// Apps has the numbers of the rules. The default starter is the controller. The default
+	// delay_time_noise is 0, so that a replay shows exact deadlines.
 	Apps apps.Config
-	// ExpectedStateUpdate is the time between two readings of the expected
-	// world, whole seconds; 60 s.
+	// ExpectedStateUpdate is the time between two reads of the expected state, in whole
+	// seconds; default 60 s.
 	ExpectedStateUpdate time.Duration
-	Pool                string // of apps whose row names none; "default"
-	Classic             bool   // nudges go out as message.Request instead of on health.start and health.stop
-	Events              bool   // print what was found too
+	Pool                string // of apps whose row has no pool; default "default"
+	Classic             bool   // nudges are written as message.Request instead of on health.start and health.stop
+	Events              bool   // print findings too
 }
 
-// WithDefaults returns a copy in which every zero is the default.
+// WithDefaults returns a copy in which each zero field has its default.
 func (c Config) WithDefaults() Config {
 	if c.Apps.Starter == "" {
 		c.Apps.Starter = apps.StarterController
@@ -41,19 +41,19 @@ func (c Config) WithDefaults() Config {
 	return c
 }
 
-// Validate joins everything that is wrong with the configuration.
+// Validate joins all problems of the configuration.
 func (c Config) Validate() error {
 	errs := []error{c.Apps.Validate()}
 	if c.ExpectedStateUpdate < time.Second || c.ExpectedStateUpdate%time.Second != 0 {
-		errs = append(errs, fmt.Errorf("expected_state_update is %v, a replay needs whole seconds", c.ExpectedStateUpdate))
+		errs = append(errs, fmt.Errorf("expected_state_update is %v; a replay needs whole seconds", c.ExpectedStateUpdate))
 	}
 	if !names.Valid(c.Pool) {
-		errs = append(errs, fmt.Errorf("pool is not a name: %q", c.Pool))
+		errs = append(errs, fmt.Errorf("pool %q is not a valid name", c.Pool))
 	}
 	return errors.Join(errs...)
 }
 
-// partition is the cc_partition of what is heard and asked for.
+// partition returns the cc_partition of the messages.
 func (c Config) partition() string {
 	if c.Apps.Partition == "" {
 		return message.Partition

@@ -9,8 +9,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/report"
 )
 
-// deliver brings in a message, if the bus carries it. What cannot be read is a
-// finding, if findings are printed, and nothing else.
+// deliver processes a message, unless the bus is down. A malformed message only makes a
+// finding, if findings are printed.
 func (p *player) deliver(ctx context.Context, l messageLine) {
 	if p.busDown {
 		return
@@ -43,8 +43,8 @@ func (p *player) exited(ctx context.Context, data []byte) error {
 	return err
 }
 
-// updated tells that a row changed, and reads the world anew, as the loop makes
-// its source do.
+// updated reports a changed row, and reads the expected state again, as the loop makes its
+// source do.
 func (p *player) updated(ctx context.Context, data []byte) error {
 	u, err := message.DecodeUpdated(data)
 	if err == nil && p.ours(u.Partition) {
@@ -69,7 +69,7 @@ func (p *player) answer(l messageLine) error {
 	return err
 }
 
-// heard takes a nudge of another harmonizer; any other message is not for us.
+// otherNudge processes a nudge of another harmonizer. It ignores any other message.
 func (p *player) heard(ctx context.Context, l messageLine) error {
 	requests, _ := strings.CutSuffix(message.RequestsSubject(""), ".")
 	if l.subject != message.SubjectStart && l.subject != message.SubjectStop &&

@@ -1,32 +1,30 @@
-// Package replay feeds recorded bus events to the state machine of the
-// harmonizer under virtual time, and writes down what it would have published;
-// and the Recorder writes such a file from a live bus.
+// Package replay passes recorded bus events to the harmonizer's state machine under virtual
+// time, and writes what the harmonizer would publish. A Recorder writes such a file from a
+// live bus.
 //
-// The input is JSON lines; blank lines and lines that start with # are passed
-// over. A line is one of:
+// The input is JSON lines. Blank lines and lines that start with # are ignored. A line is one
+// of:
 //
 //	{"bulk": {APP: {"instances": 2, "state": "STARTED", "version": "v1",
 //	         "package_state": "STAGED", "updated_at": "2012-11-16 00:00:00 UTC", "memory": 256}}}
-//	                                 the expected world from here on, instead of the one before
-//	{"bulk_down": true|false}        the source of the expected world fails, or works again
-//	{"bus_down": true|false}         nothing is heard, or everything again
+//	                                 replaces the expected state
+//	{"bulk_down": true|false}        the source of the expected state fails, or works again
+//	{"bus_down": true|false}         the bus disconnects, or connects again
 //	{"subj": S, "msg": {...}, "reply": R}
-//	                                 a message comes in; its answer, if any, goes to R
+//	                                 a message arrives; its answer, if any, goes to R
 //	{"advance": SECONDS}             time passes, second by second
-//	{"dump": APP}                    all that is known of an app is printed
+//	{"dump": APP}                    the state of an app is printed
 //
-// The first line is at t = 1. The world is read when a line tells it, every
-// ExpectedStateUpdate after the start, and on each droplet.updated, unless it is
-// down. In each second of an advance, first the world is read if that is due,
-// then our own canary comes back if the bus is up, then the machine's time
-// passes. A subject that the harmonizer does not hear changes nothing.
+// The first line is at t = 1. The expected state is read after a bulk line, every
+// ExpectedStateUpdate after the start, and after each droplet.updated, unless its source is
+// down. Each second of an advance has three steps. First the expected state is read if that is
+// due. Then our own loopback probe returns if the bus is up. Then the machine's time passes.
+// Messages on other subjects are ignored.
 //
-// Unless the configuration says otherwise, a controller starts what is newly
-// desired, and restart delays have no noise.
+// By default, a controller starts what is newly desired, and restart delays have no noise.
 //
-// The output is JSON lines too: {"t", "subj", "msg"} for what is published,
-// {"t", "event"} for what was found (if asked for), {"t", "dump", "state"}.
+// The output is JSON lines too: {"t", "subj", "msg"} for published messages, {"t", "event"}
+// for findings (if requested), and {"t", "dump", "state"}.
 //
-// Run uses one goroutine; separate runs share nothing. A Recorder may be used
-// by several goroutines at once.
+// Run uses one goroutine; separate runs share nothing. A Recorder may be used concurrently.
 package replay

@@ -14,17 +14,17 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/jsonlines"
 )
 
-// Bounds of the input.
+// Limits of the input.
 const (
 	MaxLine    = 64 << 20   // bytes of one line
 	MaxAdvance = 31_536_000 // seconds of one line: a year
 )
 
-// allowed is what a jsonlines.Error tells beside its problem.
+// allowed is the second part of a jsonlines.Error: the valid lines.
 const allowed = `a line is one of {"bulk": {APP: {...}}}, {"bulk_down": true|false}, {"bus_down": true|false}, ` +
 	`{"subj": "...", "msg": {...}, "reply": "..."}, {"advance": SECONDS}, {"dump": APP}`
 
-// line is one line of the input, one of the types below.
+// line is one line of the input: one of the types below.
 type line any
 
 type (
@@ -39,7 +39,7 @@ type (
 	dumpLine    struct{ app string }
 )
 
-// rawRow is a row of the world, not read yet.
+// rawRow is a row of the expected state, not decoded yet.
 type rawRow struct {
 	name string
 	data json.RawMessage
@@ -52,14 +52,14 @@ func reader(in io.Reader) func() (line, error) {
 	return func() (line, error) {
 		return jsonlines.Parsed(lines, func(data []byte) (line, error) {
 			if lines.Cut() && !json.Valid(data) {
-				return nil, errors.New("the input ends in the middle of the line")
+				return nil, errors.New("the input ends within the line")
 			}
 			return parse(data)
 		})
 	}
 }
 
-// parse reads a line: an object of one key, or a message, which has up to three.
+// parse parses a line: an object of one key, or a message, which has up to three.
 func parse(data []byte) (line, error) {
 	fields := map[string]json.RawMessage{}
 	if err := object(data, func(key string, value json.RawMessage) error {
@@ -93,7 +93,7 @@ func parseOne(key string, value json.RawMessage) (line, error) {
 	case "advance":
 		n, err := strconv.ParseInt(string(value), 10, 64)
 		if err != nil || n < 0 || n > MaxAdvance {
-			return nil, fmt.Errorf("advance is %.40s, want a whole number from 0 to %d", value, MaxAdvance)
+			return nil, fmt.Errorf("advance is %.40s; it must be a whole number from 0 to %d", value, MaxAdvance)
 		}
 		return advanceLine{n}, nil
 	case "dump":
@@ -140,7 +140,7 @@ func parseBulk(value json.RawMessage) (line, error) {
 	return b, nil
 }
 
-// object hands each entry of a JSON object to read. A key told twice is refused.
+// object calls read for each entry of a JSON object. It rejects a repeated key.
 func object(data []byte, read func(key string, value json.RawMessage) error) error {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
@@ -156,7 +156,7 @@ func object(data []byte, read func(key string, value json.RawMessage) error) err
 		}
 		switch {
 		case err != nil || !ok:
-			return fmt.Errorf("is not good JSON at byte %d", dec.InputOffset())
+			return fmt.Errorf("is not valid JSON at byte %d", dec.InputOffset())
 		case seen[key]:
 			return fmt.Errorf("has the key %q twice", key)
 		}
@@ -166,10 +166,10 @@ func object(data []byte, read func(key string, value json.RawMessage) error) err
 		}
 	}
 	if _, err := dec.Token(); err != nil {
-		return fmt.Errorf("is not good JSON at byte %d", dec.InputOffset())
+		return fmt.Errorf("is not valid JSON at byte %d", dec.InputOffset())
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return fmt.Errorf("has more after the object, at byte %d", dec.InputOffset())
+		return fmt.Errorf("has data after the object, at byte %d", dec.InputOffset())
 	}
 	return nil
 }
@@ -181,25 +181,25 @@ func truth(key string, value json.RawMessage) (bool, error) {
 	case "false":
 		return false, nil
 	}
-	return false, fmt.Errorf("%s is %.40s, want true or false", key, value)
+	return false, fmt.Errorf("%s is %.40s; it must be true or false", key, value)
 }
 
 func text(key string, value json.RawMessage) (string, error) {
 	var s *string
 	if err := json.Unmarshal(value, &s); err != nil || s == nil {
-		return "", fmt.Errorf("%s is %.40s, want a string", key, value)
+		return "", fmt.Errorf("%s is %.40s; it must be a string", key, value)
 	}
 	return *s, nil
 }
 
-// id reads a string or a whole number.
+// id parses a string or a whole number.
 func id(key string, value json.RawMessage) (string, error) {
 	if _, err := strconv.ParseInt(string(value), 10, 64); err == nil {
 		return string(value), nil
 	}
 	s, err := text(key, value)
 	if err != nil || s == "" {
-		return "", fmt.Errorf("%s is %.40s, want a name or a whole number", key, value)
+		return "", fmt.Errorf("%s is %.40s; it must be a name or a whole number", key, value)
 	}
 	return s, nil
 }

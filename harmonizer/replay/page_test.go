@@ -11,10 +11,10 @@ import (
 
 const pageHead = `# What each harmonizer does
 
-Written by TestScenarios with -update: for each event file in ` + "`scenarios/`" + ` what was asked for, and in which second.
-E1 is the classic Health Manager 2, E2 its last version; in brackets: not recorded, but what its rules say; a dash: neither.
+Written by TestScenarios with -update: for each event file in ` + "`scenarios/`" + ` the requests of each harmonizer, with their seconds.
+E1 is the classic Health Manager 2, E2 its last version. In brackets: not recorded, but derived from its rules. A dash: unknown.
 RESTART is a start of a flapping index.
-Row: in specs/health-manager.md §7; none for scenarios of our own. The first second is 1.
+Row: in specs/health-manager.md §7; empty for our own scenarios. The first second is 1.
 
 | Scenario | Row | Given | E1 | E2 | Ours | Why it differs |
 |---|---|---|---|---|---|---|
@@ -40,8 +40,8 @@ func (s scenario) pageCell(t *testing.T, era, rules string) string {
 	return s.original(t, era).String()
 }
 
-// String returns the summary as one cell: things asked for at the same times
-// together, in order of time.
+// String returns the summary as one cell, in order of time. Requests at the same times are
+// joined.
 func (s summary) String() string {
 	if s == nil {
 		return "–"
@@ -71,7 +71,7 @@ func first(when string) int {
 	return n
 }
 
-// seconds lists times, of many the first three, the number and the last.
+// seconds lists times. A long list is shortened to the first three, the number and the last.
 func seconds(times []int64) string {
 	var words []string
 	for i, at := range times {
@@ -84,7 +84,7 @@ func seconds(times []int64) string {
 	return strings.Join(words, ", ")
 }
 
-// join lists things, of many the first and the last.
+// join lists things. A long list is shortened to the first and the last.
 func join(what []string) string {
 	slices.SortFunc(what, func(a, b string) int {
 		return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b))

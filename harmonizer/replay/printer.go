@@ -23,15 +23,15 @@ type (
 	dumpOut struct {
 		T     int64             `json:"t"`
 		Dump  string            `json:"dump"`
-		State *apps.Explanation `json:"state"` // null: nothing is known
+		State *apps.Explanation `json:"state"` // null: the app is unknown
 	}
 )
 
-// printer writes lines until one fails.
+// printer writes lines until a write fails.
 type printer struct {
 	buffer *bufio.Writer
 	lines  *json.Encoder
-	err    error // the first one
+	err    error // the first error
 }
 
 func newPrinter(out io.Writer) *printer {

@@ -11,33 +11,31 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
-// Recorder writes what happens to a harmonizer as the input of a replay. Its
-// first second begins when it is made. After an error of its writer it writes
-// nothing more.
+// Recorder writes the events of a harmonizer as the input of a replay. Its first second begins
+// when it is made. After a write error it writes nothing more.
 type Recorder struct {
 	mu      sync.Mutex
 	w       io.Writer
 	now     func() time.Time
 	start   time.Time
-	written int64 // seconds since the start that the file knows of
+	written int64 // seconds since start that the file covers
 	err     error
 }
 
-// NewRecorder returns a recorder that writes a line at a time to w, under the
-// clock now.
+// NewRecorder returns a recorder that writes whole lines to w. now is its clock.
 func NewRecorder(w io.Writer, now func() time.Time) *Recorder {
 	return &Recorder{w: w, now: now, start: now()}
 }
 
-// Err returns the error that ended the recording, if one did.
+// Err returns the error that ended the recording, or nil.
 func (r *Recorder) Err() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.err
 }
 
-// Message records a message that was heard. One that is not JSON is recorded as
-// a string, which is refused as the message itself was.
+// Message records a received message. A message that is not JSON is recorded as a string,
+// which a replay rejects too.
 func (r *Recorder) Message(subject, reply string, data []byte) {
 	type recorded struct {
 		Subject string `json:"subj"`
@@ -64,17 +62,16 @@ func (r *Recorder) Bulk(rows []message.App) {
 	r.write(map[string]any{"bulk": world})
 }
 
-// BulkDown records that the source of the expected state went away, or is back.
+// BulkDown records that the source of the expected state failed, or is back.
 func (r *Recorder) BulkDown(down bool) { r.write(map[string]any{"bulk_down": down}) }
 
-// BusDown records that the bus went away, or is back.
+// BusDown records that the bus disconnected, or is back.
 func (r *Recorder) BusDown(down bool) { r.write(map[string]any{"bus_down": down}) }
 
-// Close records the time up to now, in which nothing may have happened. The
-// writer stays open.
+// Close records the time until now. The writer stays open.
 func (r *Recorder) Close() { r.write(nil) }
 
-// write writes a line, after one for the time that passed; of nil only that.
+// write writes a line for the passed time, then the given line unless it is nil.
 func (r *Recorder) write(line any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -94,7 +91,7 @@ func (r *Recorder) write(line any) {
 		r.err = enc.Encode(line)
 	}
 	if r.err == nil && lines.Len() > MaxLine {
-		r.err = fmt.Errorf("a line of %d bytes, the limit is %d", lines.Len(), MaxLine)
+		r.err = fmt.Errorf("a line has %d bytes; the limit is %d", lines.Len(), MaxLine)
 	}
 	if r.err == nil {
 		_, r.err = r.w.Write(lines.Bytes())

@@ -11,9 +11,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
-// row is a row of the world: what the bulk API tells, and what only other
-// sources know, for the files of the Recorder. Unknown keys are ignored, as on
-// the bus.
+// row is a row of the expected state in a file of the Recorder. It has the fields of the bulk
+// API and of all other sources. Unknown keys are ignored, as on the bus.
 type row struct {
 	Instances *int                  `json:"instances"`
 	State     *message.AppState     `json:"state"`
@@ -30,7 +29,7 @@ type row struct {
 	Labels  map[string]string `json:"labels,omitempty"`
 }
 
-// app reads a row; of no pool told, it is of the given one.
+// app decodes a row. pool is the default pool.
 func (r rawRow) app(pool string) (message.App, error) {
 	var w row
 	if err := json.Unmarshal(r.data, &w); err != nil {
@@ -74,8 +73,8 @@ func (v *version) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// instant is a time in one of the forms that cloud controllers used:
-// "2012-11-16 00:00:00 UTC", with an offset, RFC 3339, or unix seconds.
+// instant is a time in one of the forms that cloud controllers used: "2012-11-16 00:00:00
+// UTC", with an offset, RFC 3339, or unix seconds.
 type instant time.Time
 
 // MarshalJSON implements json.Marshaler.
@@ -97,5 +96,5 @@ func (i *instant) UnmarshalJSON(data []byte) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("updated_at is %.40q, want a time like 2012-11-16 00:00:00 UTC or RFC 3339", s)
+	return fmt.Errorf("updated_at is %.40q; it must be a time like 2012-11-16 00:00:00 UTC or RFC 3339", s)
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
-// Run replays in, in the form that the package comment tells, and writes to out
-// what is published. It returns a *jsonlines.Error for a line that it cannot take;
-// what came before is written then.
+// Run replays in, which has the form in the package comment, and writes the published messages
+// to out. For an invalid line it returns a *jsonlines.Error, after the output of all earlier
+// lines.
 func Run(ctx context.Context, in io.Reader, out io.Writer, cfg Config) error {
 	cfg = cfg.WithDefaults()
 	if err := cfg.Validate(); err != nil {
@@ -37,13 +37,13 @@ func Run(ctx context.Context, in io.Reader, out io.Writer, cfg Config) error {
 	}
 }
 
-// player is the world around a machine.
+// player is the environment of a machine.
 type player struct {
 	cfg     Config
 	machine *apps.Machine
 	second  int64 // virtual now
 
-	world    []rawRow // the expected one; nil: not told yet
+	world    []rawRow // the expected state; nil: not set yet
 	bulkDown bool
 	busDown  bool
 
@@ -52,7 +52,7 @@ type player struct {
 
 func (p *player) now() time.Time { return time.Unix(p.second, 0).UTC() }
 
-// play does what a line says.
+// play executes a line.
 func (p *player) play(ctx context.Context, l line) error {
 	switch l := l.(type) {
 	case bulkLine:
@@ -72,7 +72,7 @@ func (p *player) play(ctx context.Context, l line) error {
 	return errors.Join(ctx.Err(), p.out.err)
 }
 
-// advance lets time pass second by second.
+// advance passes time, second by second.
 func (p *player) advance(ctx context.Context, seconds int64) error {
 	for range seconds {
 		if err := errors.Join(ctx.Err(), p.out.err); err != nil {
@@ -90,7 +90,7 @@ func (p *player) advance(ctx context.Context, seconds int64) error {
 	return p.out.err
 }
 
-// refresh makes a pass over the expected world.
+// refresh makes a pass over the expected state.
 func (p *player) refresh(ctx context.Context) {
 	if p.world == nil {
 		return
@@ -125,7 +125,7 @@ func (p *player) bus(ctx context.Context, down bool) {
 	}
 }
 
-// dump prints what is known of an app.
+// dump prints the state of an app.
 func (p *player) dump(app string) error {
 	e, ok := p.machine.View().Explain(p.now(), app)
 	if !ok {
@@ -136,7 +136,8 @@ func (p *player) dump(app string) error {
 	return p.out.err
 }
 
-// step tells the machine an event, and lets it take in all of it, unless ctx ends.
+// step passes an event to the machine, and makes the machine process all of it, unless ctx
+// ends.
 func (p *player) step(ctx context.Context, ev apps.Event) {
 	p.stepOnce(ev)
 	for p.machine.Busy() && ctx.Err() == nil {
@@ -144,7 +145,7 @@ func (p *player) step(ctx context.Context, ev apps.Event) {
 	}
 }
 
-// stepOnce publishes what the machine answers.
+// stepOnce publishes what one step returns.
 func (p *player) stepOnce(ev apps.Event) {
 	nudges, found := p.machine.Step(p.now(), ev)
 	if p.cfg.Events {
@@ -157,7 +158,7 @@ func (p *player) stepOnce(ev apps.Event) {
 	}
 }
 
-// nudge returns a nudge as it goes out.
+// nudge returns a nudge in its published form.
 func (p *player) nudge(n apps.Nudge) (subject string, msg any) {
 	switch {
 	case p.cfg.Classic && n.Start != nil:

@@ -29,8 +29,8 @@ func TestRunRefuses(t *testing.T) {
 		{"not JSON", "hello\n", "is not a JSON object"},
 		{"empty", "{}\n", "has the keys []"},
 		{"not an object", "[1]\n", "is not a JSON object"},
-		{"broken", `{"advance" 3}` + "\n", "is not good JSON at byte"},
-		{"more after it", `{"advance": 3} {"advance": 4}` + "\n", "has more after the object"},
+		{"broken", `{"advance" 3}` + "\n", "is not valid JSON at byte"},
+		{"more after it", `{"advance": 3} {"advance": 4}` + "\n", "has data after the object"},
 		{"unknown key", `{"advanced": 3}` + "\n", `unknown key "advanced"`},
 		{"another case", `{"Advance": 3}` + "\n", `unknown key "Advance"`},
 		{"two kinds", `{"advance": 3, "dump": "A"}` + "\n", `has the keys ["advance" "dump"]`},
@@ -50,7 +50,7 @@ func TestRunRefuses(t *testing.T) {
 		{"app twice", `{"bulk": {"A": {}, "A": {}}}` + "\n", `has the key "A" twice`},
 		{"dump of nothing", `{"dump": ""}` + "\n", "dump is"},
 		{"dump of a list", `{"dump": ["A"]}` + "\n", "dump is"},
-		{"the end in a line", `{"advance": 3}` + "\n" + `{"advance": `, "ends in the middle"},
+		{"the end in a line", `{"advance": 3}` + "\n" + `{"advance": `, "ends within the line"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -305,7 +305,7 @@ func FuzzRun(f *testing.F) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		var out bytes.Buffer
-		_ = Run(ctx, strings.NewReader(in), &out, Config{Events: true}) // any error will do, but no panic
+		_ = Run(ctx, strings.NewReader(in), &out, Config{Events: true}) // any error is allowed, but no panic
 		for line := range bytes.Lines(out.Bytes()) {
 			if !json.Valid(line) {
 				t.Errorf("line of the output: %q", line)

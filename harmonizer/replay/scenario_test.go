@@ -20,9 +20,9 @@ var update = flag.Bool("update", false, "write the expected output of the scenar
 
 const folder = "testdata/scenarios"
 
-// TestScenarios replays every scenario of the table. Its output must be that of
-// the file NAME.out, and within what the rules demand, which is written in the
-// table by hand. With ORACLE_DIR set, inputs that lie there are read instead.
+// TestScenarios replays every scenario of the table. Its output must equal the file NAME.out,
+// and satisfy the hand-written rules in the table. If ORACLE_DIR is set, the inputs are read
+// from that folder.
 func TestScenarios(t *testing.T) {
 	var page strings.Builder
 	page.WriteString(pageHead)
@@ -38,7 +38,7 @@ func TestScenarios(t *testing.T) {
 	golden(t, "testdata/SCENARIOS.md", []byte(page.String()))
 }
 
-// TestEveryScenarioIsInTheTable keeps a file from lying there unread.
+// TestEveryScenarioIsInTheTable checks that no file is unused.
 func TestEveryScenarioIsInTheTable(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(folder, "*.jsonl"))
 	if err != nil {
@@ -103,8 +103,8 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// summary is when each thing was asked for: "START A/0", "RESTART A/0" for a
-// flapping index, "STOP A i0", "ANSWER R".
+// summary has the times of each request: "START A/0", "RESTART A/0" for a flapping index,
+// "STOP A i0", "ANSWER R".
 type summary map[string][]int64
 
 // wire is a published message of either dialect, or a dump.
@@ -161,7 +161,7 @@ func (w wire) things(t *testing.T) (things []string) {
 	return things
 }
 
-// ids reads the instances of a stop: the keys of an object, or a list.
+// ids decodes the instances of a stop: the keys of an object, or a list.
 func ids(raw json.RawMessage) []string {
 	byID := map[string]string{}
 	if json.Unmarshal(raw, &byID) == nil {
@@ -172,7 +172,7 @@ func ids(raw json.RawMessage) []string {
 	return list
 }
 
-// check compares what we do with what the rules demand, and with the originals.
+// check compares our output with the rules and with the originals.
 func (s scenario) check(t *testing.T, ours summary) {
 	t.Helper()
 	for what, times := range ours {
@@ -210,7 +210,7 @@ func (s scenario) checkReason(t *testing.T, ours summary) {
 	}
 }
 
-// original is what an original health manager did; nil: nobody asked it.
+// original is the output of an original health manager; nil: not recorded.
 func (s scenario) original(t *testing.T, era string) summary {
 	t.Helper()
 	out, err := os.ReadFile(filepath.Join(folder, s.name+"."+era+".out"))
@@ -220,12 +220,12 @@ func (s scenario) original(t *testing.T, era string) summary {
 	return summarize(t, out)
 }
 
-// kinds is what was asked for, whenever.
+// kinds returns what was requested, without the times.
 func (s summary) kinds() []string { return slices.Sorted(maps.Keys(s)) }
 
-// windows reads want: for each thing the windows of time in which it is asked
-// for. "31-32 x3" stands for 31-32 and two repeats, each 30 to 31 s after the
-// one before: once more after the keep-alive, found by a clock of whole seconds.
+// windows parses want: for each request, the allowed windows of time. "31-32 x3" means 31-32
+// and two repeats, each 30 to 31 s after the one before. A repeat follows the keep-alive, on a
+// clock of whole seconds.
 func (s scenario) windows(t *testing.T) map[string][][2]int64 {
 	t.Helper()
 	out := map[string][][2]int64{}

@@ -18,32 +18,31 @@ import (
 )
 
 const (
-	// settle is how long a file rests before it is read: who writes it in steps
-	// is not caught half-way.
+	// settle is how long a file must be unchanged before it is read, so that a file written in
+	// steps is complete.
 	settle = 100 * time.Millisecond
-	// writerWait is how long who has it open for writing is waited for before we
-	// look again.
+	// writerWait is the time between checks while a process has the file open for writing.
 	writerWait = 250 * time.Millisecond
-	// refreshWait gathers what asks for a pass.
+	// refreshWait is the time in which several requests for a pass are joined.
 	refreshWait = time.Second
-	// lookAgain is how often a pass is made without being told of a change, at
-	// most: a link may point where nobody watches.
+	// recheckEvery is the longest time between two passes. A link may point to a folder whose
+	// changes are not reported.
 	lookAgain = 30 * time.Second
-	// slice is how many rows one event tells.
+	// slice is the number of rows in one event.
 	slice = 500
-	// shownRows bounds the lines logged about the unreadable rows of one file.
+	// shownRows bounds the log lines about the unreadable rows of one file.
 	shownRows = 10
 )
 
-// Config is which file.
+// Config configures a File.
 type Config struct {
 	Path string
-	// ValidFor is how long what the file said stands when it cannot be read any
-	// more (expected_state_lost); zero is three minutes.
+	// ValidFor is how long the last valid content counts when the file cannot be read
+	// (expected_state_lost); default three minutes.
 	ValidFor time.Duration
 }
 
-// WithDefaults returns a copy in which zeros are replaced by defaults.
+// WithDefaults returns a copy in which each zero field has its default.
 func (c Config) WithDefaults() Config {
 	if c.ValidFor == 0 {
 		c.ValidFor = 3 * time.Minute
@@ -51,19 +50,19 @@ func (c Config) WithDefaults() Config {
 	return c
 }
 
-// Validate joins everything that is wrong with the configuration.
+// Validate joins all problems of the configuration.
 func (c Config) Validate() error {
 	var errs []error
 	if c.Path == "" {
 		errs = append(errs, errors.New("path is empty"))
 	}
 	if c.ValidFor < time.Second {
-		errs = append(errs, fmt.Errorf("valid for %v, want at least 1s", c.ValidFor))
+		errs = append(errs, fmt.Errorf("expected_state_lost is %v; it must be at least 1s", c.ValidFor))
 	}
 	return errors.Join(errs...)
 }
 
-// File is the source of a cluster's expected state. Make it with New.
+// File is the source of a cluster's expected state. New makes it.
 type File struct {
 	cfg     Config
 	log     *slog.Logger
@@ -72,8 +71,8 @@ type File struct {
 
 var _ harmonizer.Source = (*File)(nil)
 
-// New returns the source, or says what is wrong with the configuration. The
-// file need not be there yet.
+// New returns the source, or an error if the configuration is invalid. The file need not exist
+// yet.
 func New(cfg Config, log *slog.Logger) (*File, error) {
 	cfg = cfg.WithDefaults()
 	if err := cfg.Validate(); err != nil {
@@ -82,16 +81,16 @@ func New(cfg Config, log *slog.Logger) (*File, error) {
 	return &File{cfg: cfg, log: log, refresh: make(chan struct{}, 1)}, nil
 }
 
-// Refresh has the file told once more within about a second.
+// Refresh makes the file be read again within about a second.
 func (f *File) Refresh() {
 	select {
 	case f.refresh <- struct{}{}:
-	default: // one is asked for already
+	default: // already requested
 	}
 }
 
-// Watch tells the rows of the file, and again whenever it changes and every
-// 30 seconds at least, until ctx ends.
+// Watch sends the rows of the file, again after each change and at least every 30 seconds,
+// until ctx ends.
 func (f *File) Watch(ctx context.Context, tell harmonizer.Tell) error {
 	notify, err := fsnotify.NewWatcher()
 	if err != nil {
@@ -109,7 +108,7 @@ func (f *File) Watch(ctx context.Context, tell harmonizer.Tell) error {
 		case <-notify.Events:
 			w.lookIn(settle)
 		case err := <-notify.Errors:
-			f.log.Warn("watching the expected state", "file", f.cfg.Path, "err", err)
+			f.log.Warn("watch of the expected state failed", "file", f.cfg.Path, "err", err)
 			w.lookIn(settle)
 		case <-f.refresh:
 			w.again = true
@@ -126,23 +125,23 @@ func (f *File) Watch(ctx context.Context, tell harmonizer.Tell) error {
 	}
 }
 
-// watch is the state of one Watch, owned by its goroutine.
+// watch is the state of one Watch. Its goroutine owns it.
 type watch struct {
 	cfg    Config
 	log    *slog.Logger
 	tell   harmonizer.Tell
 	notify *fsnotify.Watcher
-	due    *time.Timer // the next look
-	armed  bool        // due is to come
-	again  bool        // a pass is wanted, whether the file changed or not
-	owed   bool        // by the last regular look
+	due    *time.Timer // the next check
+	armed  bool        // due is running
+	again  bool        // make a pass even if the file is unchanged
+	owed   bool        // the regular pass was not made yet
 
-	seen  stamp // at the last look
+	seen  stamp // at the last check
 	taken stamp // of the last pass
-	rows  rows  // of the last good one
+	rows  rows  // of the last valid pass
 }
 
-// lookIn has the file looked at after d, or sooner if that is on its way.
+// checkIn plans a check of the file after d, unless an earlier one is planned.
 func (w *watch) lookIn(d time.Duration) {
 	if !w.armed {
 		w.armed = true
@@ -150,11 +149,10 @@ func (w *watch) lookIn(d time.Duration) {
 	}
 }
 
-// regular makes the pass that is due without being told of a change. One that
-// is still owed from the last time could not be made.
+// regular makes the regular pass. If the previous one could not be made, it reports a failure.
 func (w *watch) regular(ctx context.Context) error {
 	if w.owed {
-		if err := w.fail(ctx, fmt.Errorf("%s: is being written all the time", w.cfg.Path)); err != nil {
+		if err := w.fail(ctx, fmt.Errorf("%s: is written without a pause; replace it by a rename", w.cfg.Path)); err != nil {
 			return err
 		}
 	}
@@ -162,15 +160,15 @@ func (w *watch) regular(ctx context.Context) error {
 	return w.look(ctx)
 }
 
-// look makes a pass if one is wanted, or if the file is another than the one
-// last told, and has come to rest.
+// check makes a pass if one is requested, or if the file changed since the last pass and is at
+// rest.
 func (w *watch) look(ctx context.Context) error {
 	w.follow()
 	now, err := stampOf(w.cfg.Path)
 	if err != nil {
 		again := w.again || w.taken != (stamp{})
 		w.seen, w.taken, w.again, w.owed = stamp{}, stamp{}, false, false
-		if !again { // told already
+		if !again { // already reported
 			return nil
 		}
 		return w.fail(ctx, err)
@@ -189,7 +187,7 @@ func (w *watch) look(ctx context.Context) error {
 	return nil
 }
 
-// pass reads the file and tells its rows.
+// pass reads the file and sends its rows.
 func (w *watch) pass(ctx context.Context, now stamp) error {
 	if err := w.tell(ctx, apps.ExpectedBegin{}); err != nil {
 		return err
@@ -229,25 +227,25 @@ func (w *watch) tellRows(ctx context.Context) error {
 	return w.tell(ctx, apps.ExpectedComplete{ValidFor: w.cfg.ValidFor})
 }
 
-// fail tells that there is no pass, and why.
+// fail reports a failed pass.
 func (w *watch) fail(ctx context.Context, why error) error {
-	w.log.Warn("expected state cannot be read, what it was last stands for a while", "valid_for", w.cfg.ValidFor, "err", why)
+	w.log.Warn("expected state not readable, last content stays valid for a while", "valid_for", w.cfg.ValidFor, "err", why)
 	return w.tell(ctx, apps.ExpectedFailed{Why: why.Error()})
 }
 
-// complain logs the rows that cannot be read, once for each text of the file.
+// logUnreadable logs the unreadable rows, once for each content of the file.
 func (w *watch) complain() {
 	for i, bad := range w.rows.unreadable {
 		if i == shownRows {
-			w.log.Warn("more rows are unreadable", "rows", len(w.rows.unreadable)-shownRows)
+			w.log.Warn("more unreadable rows", "rows", len(w.rows.unreadable)-shownRows)
 			return
 		}
-		w.log.Warn("row is unreadable, the app stays as it was", "app", bad.name, "err", bad.err)
+		w.log.Warn("unreadable row, app unchanged", "app", bad.name, "err", bad.err)
 	}
 }
 
-// follow watches the folders in which a change of the file shows: its own, and
-// where a link leads.
+// follow watches the folders in which a change of the file is visible: its own, and that of
+// the link's target.
 func (w *watch) follow() {
 	folders := []string{filepath.Dir(w.cfg.Path)}
 	if target, err := filepath.EvalSymlinks(w.cfg.Path); err == nil {
@@ -256,24 +254,24 @@ func (w *watch) follow() {
 	watched := w.notify.WatchList()
 	for _, dir := range watched {
 		if !slices.Contains(folders, dir) {
-			_ = w.notify.Remove(dir) // fails if the folder is gone, and the watch with it
+			_ = w.notify.Remove(dir) // fails if the folder is gone, and its watch too
 		}
 	}
 	for _, dir := range folders {
 		if !slices.Contains(watched, dir) {
-			_ = w.notify.Add(dir) // the folder may come later; until then we only look now and then
+			_ = w.notify.Add(dir) // the folder may be created later; until then only regular checks see it
 		}
 	}
 }
 
-// rows is what a text of the file says.
+// rows is the content of the file.
 type rows struct {
-	digest     [32]byte // of the text
+	digest     [32]byte // of the file's bytes
 	apps       []message.App
 	unreadable []unreadable
 }
 
-// unreadable is a row that means nothing.
+// unreadable is an invalid row.
 type unreadable struct {
 	name string
 	err  *strictyaml.Problem

@@ -20,11 +20,11 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const (
 	deadline = 20 * time.Second
-	// quiet is how long nothing must be told, where nothing may be.
+	// quiet is how long a test waits to see that nothing is reported.
 	quiet = 5 * settle
 )
 
-// told is what a Watch says: passes and failures.
+// results has the results of a Watch: passes and failures.
 type told struct {
 	t      *testing.T
 	events chan apps.Event
@@ -59,12 +59,12 @@ func (w told) event() apps.Event {
 	case ev := <-w.events:
 		return ev
 	case <-time.After(deadline):
-		w.t.Fatal("nothing is told")
+		w.t.Fatal("nothing is reported")
 		return nil
 	}
 }
 
-// pass returns the next pass in words, or why there is none.
+// pass returns the next pass as text, or why it failed.
 func (w told) pass() string {
 	w.t.Helper()
 	var parts []string
@@ -86,7 +86,7 @@ func (w told) pass() string {
 		case apps.ExpectedFailed:
 			return "failed: " + ev.Why
 		default:
-			w.t.Errorf("told %T", ev)
+			w.t.Errorf("got %T", ev)
 		}
 	}
 }
@@ -98,9 +98,9 @@ func (w told) expect(want string) {
 		if got == want || strings.HasPrefix(want, "failed: ") && strings.HasPrefix(got, "failed: ") && strings.Contains(got, want[len("failed: "):]) {
 			return
 		}
-		// A pass may fail, and soon succeed, when it meets a change half-way.
+		// A pass may fail, and then succeed, if the file changes during it.
 		if !strings.HasPrefix(got, "failed: ") {
-			w.t.Fatalf("told %q, want %q", got, want)
+			w.t.Fatalf("reported %q, want %q", got, want)
 		}
 	}
 }
@@ -109,7 +109,7 @@ func (w told) nothing() {
 	w.t.Helper()
 	select {
 	case ev := <-w.events:
-		w.t.Errorf("told %T %v, want nothing", ev, ev)
+		w.t.Errorf("got %T %v, want nothing", ev, ev)
 	case <-time.After(quiet):
 	}
 }
@@ -190,7 +190,7 @@ func TestHalfAFileIsNotRead(t *testing.T) {
 	}
 	defer f.Close()
 	w.nothing()
-	if _, err := f.WriteString(text("web=2")); err != nil { // whole YAML, of half the apps
+	if _, err := f.WriteString(text("web=2")); err != nil { // valid YAML with half of the apps
 		t.Fatal(err)
 	}
 	w.nothing()
@@ -203,8 +203,8 @@ func TestHalfAFileIsNotRead(t *testing.T) {
 	w.expect("web=2 job=7")
 }
 
-// A volume of Kubernetes: apps.yaml -> ..data/apps.yaml, ..data -> ..1, and
-// ..data is replaced by a rename.
+// A volume of Kubernetes: apps.yaml -> ..data/apps.yaml, ..data -> ..1, and ..data is replaced
+// by a rename.
 func TestLinkIsSwapped(t *testing.T) {
 	dir := t.TempDir()
 	version := func(name, content string) {
@@ -232,7 +232,7 @@ func TestLinkIsSwapped(t *testing.T) {
 	w.expect("web=2")
 	version("..3", text("web=3"))
 	w.expect("web=3")
-	write(t, filepath.Join(dir, "..3", "apps.yaml"), text("web=4")) // where the link leads
+	write(t, filepath.Join(dir, "..3", "apps.yaml"), text("web=4")) // the link's target
 	w.expect("web=4")
 }
 
@@ -244,7 +244,7 @@ func TestFileOrFolderMayComeLater(t *testing.T) {
 		t.Fatal(err)
 	}
 	write(t, path, `{"apps": {"web": {"instances": 1, "pool": "default"}}}`)
-	w.file.Refresh() // nobody watches a folder that is not there
+	w.file.Refresh() // a missing folder cannot be watched
 	w.expect("web=1")
 }
 
@@ -269,7 +269,7 @@ func TestRowsAreToldInSlices(t *testing.T) {
 
 func TestOtherKindsOfFiles(t *testing.T) {
 	dir := t.TempDir()
-	watchFile(t, dir).expect("failed: is no regular file")
+	watchFile(t, dir).expect("failed: is not a regular file")
 	large := filepath.Join(dir, "large")
 	write(t, large, "")
 	if err := os.Truncate(large, maxFile+1); err != nil {

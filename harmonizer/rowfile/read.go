@@ -16,8 +16,8 @@ import (
 // maxFile bounds the file, in bytes.
 const maxFile = 16 << 20
 
-// errChanged: the file is another one than was seen.
-var errChanged = errors.New("changes while it is read")
+// errChanged: the file differs from the checked one.
+var errChanged = errors.New("changed during the read")
 
 // stamp changes with the file and with each write to it.
 type stamp struct {
@@ -35,8 +35,8 @@ func stampOf(path string) (stamp, error) {
 }
 
 func stampFrom(path string, info fs.FileInfo) (stamp, error) {
-	if !info.Mode().IsRegular() { // a pipe would hold up who opens it
-		return stamp{}, fmt.Errorf("%s: is no regular file", path)
+	if !info.Mode().IsRegular() { // opening a pipe would block
+		return stamp{}, fmt.Errorf("%s: is not a regular file", path)
 	}
 	s := stamp{size: info.Size(), modified: info.ModTime()}
 	if sys, ok := info.Sys().(*syscall.Stat_t); ok {
@@ -45,7 +45,7 @@ func stampFrom(path string, info fs.FileInfo) (stamp, error) {
 	return s, nil
 }
 
-// read returns the text of the file that was seen; errChanged of another one.
+// read returns the content of the checked file, or errChanged if the file differs.
 func read(path string, seen stamp) ([]byte, error) {
 	if seen.size > maxFile {
 		return nil, fmt.Errorf("%s: is longer than %d bytes", path, maxFile)
@@ -69,13 +69,13 @@ func read(path string, seen stamp) ([]byte, error) {
 	return data, nil
 }
 
-// beingWritten reports whether somebody has the file open for writing: then
-// nobody can be promised (by a lease, that is given back at once) to be told
-// before it changes. A file system that knows no leases says no.
+// beingWritten reports whether a process has the file open for writing: then the kernel
+// refuses a read lease, which is released at once. It returns false on a file system without
+// leases.
 func beingWritten(path string) bool {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
-		return false // reading will say why
+		return false // the read will return the error
 	}
 	defer f.Close()
 	_, err = unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_RDLCK)

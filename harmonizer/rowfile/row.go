@@ -16,7 +16,7 @@ import (
 // maxApps bounds the rows of a file.
 const maxApps = 1 << 18
 
-// decode reads the text of a file. Its errors name the file and the line.
+// decode decodes the content of a file. Its errors have the file and the line.
 func decode(file string, data []byte) (rows, error) {
 	in := func(p *strictyaml.Problem) *strictyaml.Problem {
 		p.File, p.Line = file, max(1, p.Line)
@@ -42,53 +42,53 @@ func decode(file string, data []byte) (rows, error) {
 	return out, nil
 }
 
-// appsOf returns the entries of the file's one key. What is wrong here is wrong
-// with the file, for nobody knows which apps it means.
+// appsOf returns the entries of the file's only key. A problem here makes the whole file
+// invalid, because the affected apps are unknown.
 func appsOf(tree strictyaml.Value) ([]strictyaml.Entry, *strictyaml.Problem) {
 	if tree.Kind != strictyaml.Map {
-		return nil, wrong(tree.Line, "the file is %s: want a map with the key apps", tree.Kind)
+		return nil, wrong(tree.Line, "the file is %s; it must be a map with the key apps", tree.Kind)
 	}
 	var apps *strictyaml.Entry
 	for i, p := range tree.Entries {
 		switch {
 		case p.Key != "apps":
-			return nil, wrong(p.Line, "unknown key %.60q: want apps only", p.Key)
+			return nil, wrong(p.Line, "unknown key %.60q; the only key is apps", p.Key)
 		case apps != nil:
-			return nil, wrong(p.Line, "apps stands here a second time, first on line %d", apps.Line)
+			return nil, wrong(p.Line, "apps is repeated; it is first on line %d", apps.Line)
 		}
 		apps = &tree.Entries[i]
 	}
 	switch {
 	case apps == nil:
-		return nil, wrong(tree.Line, "the key apps is missing: {} says that no app is wanted")
+		return nil, wrong(tree.Line, "the key apps is missing; apps: {} means no apps")
 	case apps.Kind != strictyaml.Map:
-		return nil, wrong(apps.Line, "apps is %s: want a map from names to rows; {} says that no app is wanted", apps.Kind)
+		return nil, wrong(apps.Line, "apps is %s; it must be a map from names to rows, or {} for no apps", apps.Kind)
 	case len(apps.Entries) > maxApps:
 		return nil, wrong(apps.Line, "apps has more than %d rows", maxApps)
 	}
-	first := make(map[string]int, len(apps.Entries)) // line
+	first := make(map[string]int, len(apps.Entries)) // app -> line
 	for _, p := range apps.Entries {
 		if !names.Valid(p.Key) {
 			return nil, wrong(p.Line, "app %.60q: %s", p.Key, names.Rule)
 		}
 		if line, twice := first[p.Key]; twice {
-			return nil, wrong(p.Line, "app %s stands here a second time, first on line %d", p.Key, line)
+			return nil, wrong(p.Line, "app %s is repeated; it is first on line %d", p.Key, line)
 		}
 		first[p.Key] = p.Line
 	}
 	return apps.Entries, nil
 }
 
-// rowOf reads one row.
+// rowOf decodes one row.
 func rowOf(row strictyaml.Entry) (message.App, *strictyaml.Problem) {
 	if row.Kind != strictyaml.Map {
-		return message.App{}, wrong(row.Line, "app %s is %s: want a map with instances, pool and more", row.Key, row.Kind)
+		return message.App{}, wrong(row.Line, "app %s is %s; it must be a map with instances, pool and more", row.Key, row.Kind)
 	}
 	app := message.App{Name: row.Key}
 	lines := make(map[string]int, len(row.Entries))
 	for _, field := range row.Entries {
 		if line, twice := lines[field.Key]; twice {
-			return app, wrong(field.Line, "app %s: %s stands here a second time, first on line %d", row.Key, field.Key, line)
+			return app, wrong(field.Line, "app %s: %s is repeated; it is first on line %d", row.Key, field.Key, line)
 		}
 		lines[field.Key] = field.Line
 		if err := set(&app, field); err != nil {
@@ -113,14 +113,14 @@ func rowOf(row strictyaml.Entry) (message.App, *strictyaml.Problem) {
 	return app, nil
 }
 
-// versionOf names what one instance is, as "weir app set" does: same command and
-// resources, same version.
+// versionOf returns the version as "weir app set" makes it: the same command and resources
+// give the same version.
 func versionOf(a message.App) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q %v", a.Command, a.Footprint()))
 	return hex.EncodeToString(sum[:4])
 }
 
-// set puts a field of the file into the row.
+// set sets a field of the row.
 func set(app *message.App, f strictyaml.Entry) (err error) {
 	switch f.Key {
 	case "instances":
@@ -152,22 +152,22 @@ func set(app *message.App, f strictyaml.Entry) (err error) {
 	case "labels":
 		app.Labels, err = words(f.Value)
 	default:
-		err = errors.New("is unknown: want instances, pool, version, command, cpus, mem, disk, gpus, state, package_state, labels, updated")
+		err = errors.New("is unknown; use instances, pool, version, command, cpus, mem, disk, gpus, state, package_state, labels, updated")
 	}
 	return err
 }
 
-// word reads a text, or a number as it is written.
+// word decodes a text, or a number as it is written.
 func word(v strictyaml.Value) (string, error) {
 	if v.Kind != strictyaml.Text && v.Kind != strictyaml.Number {
-		return "", fmt.Errorf("is %s: want a text", v.Kind)
+		return "", fmt.Errorf("is %s; it must be a text", v.Kind)
 	}
 	return v.Text, nil
 }
 
 func words(v strictyaml.Value) (map[string]string, error) {
 	if v.Kind != strictyaml.Map {
-		return nil, fmt.Errorf("is %s: want a map of texts", v.Kind)
+		return nil, fmt.Errorf("is %s; it must be a map of texts", v.Kind)
 	}
 	out := make(map[string]string, len(v.Entries))
 	for _, p := range v.Entries {
@@ -186,7 +186,7 @@ func words(v strictyaml.Value) (map[string]string, error) {
 func whole(v strictyaml.Value) (int, error) {
 	n, err := strconv.Atoi(v.Text)
 	if v.Kind != strictyaml.Number || err != nil {
-		return 0, fmt.Errorf("is %s: want a whole number", shown(v))
+		return 0, fmt.Errorf("is %s; it must be a whole number", shown(v))
 	}
 	return n, nil
 }
@@ -194,7 +194,7 @@ func whole(v strictyaml.Value) (int, error) {
 func number(v strictyaml.Value) (float64, error) {
 	x, err := strconv.ParseFloat(v.Text, 64)
 	if v.Kind != strictyaml.Number || err != nil {
-		return 0, fmt.Errorf("is %s: want a number", shown(v))
+		return 0, fmt.Errorf("is %s; it must be a number", shown(v))
 	}
 	return x, nil
 }
@@ -202,12 +202,12 @@ func number(v strictyaml.Value) (float64, error) {
 func instant(v strictyaml.Value) (time.Time, error) {
 	at, err := time.Parse(time.RFC3339, v.Text)
 	if v.Kind != strictyaml.Text || err != nil {
-		return time.Time{}, fmt.Errorf("is %s: want a time like 2006-01-02T15:04:05Z", shown(v))
+		return time.Time{}, fmt.Errorf("is %s; it must be a time like 2006-01-02T15:04:05Z", shown(v))
 	}
 	return at, nil
 }
 
-// shown is the value as a person wrote it, cut short.
+// shown returns the value as it is written in the file, shortened.
 func shown(v strictyaml.Value) string {
 	if v.Kind == strictyaml.Text || v.Kind == strictyaml.Number {
 		return fmt.Sprintf("%.60q", v.Text)

@@ -82,21 +82,21 @@ func TestVersionStandsForCommandAndResources(t *testing.T) {
 func TestDecodeRefusesTheFile(t *testing.T) {
 	row := "{instances: 1, pool: p}"
 	tests := []struct{ name, text, want string }{
-		{"empty", "", "f:1: the file is empty: want a map with the key apps"},
+		{"empty", "", "f:1: the file is empty; it must be a map with the key apps"},
 		{"only a comment", "# apps\n", "f:1: the file is empty"},
 		{"cut before the rows", "apps:\n", "f:1: apps is empty"},
 		{"a list", "- a\n", "f:1: the file is a list"},
 		{"another key", "apps: {}\nuser: 1\n", `f:2: unknown key "user"`},
 		{"no apps", "{}", "f:1: the key apps is missing"},
-		{"apps twice", "apps: {}\napps: {}\n", "f:2: apps stands here a second time, first on line 1"},
-		{"an app twice", "apps:\n  web: " + row + "\n  api: " + row + "\n  web: " + row + "\n", "f:4: app web stands here a second time, first on line 2"},
-		{"an app twice in JSON", "{\"apps\": {\n\"web\": {},\n\"web\": {}}}", "f:3: app web stands here a second time, first on line 2"},
+		{"apps twice", "apps: {}\napps: {}\n", "f:2: apps is repeated; it is first on line 1"},
+		{"an app twice", "apps:\n  web: " + row + "\n  api: " + row + "\n  web: " + row + "\n", "f:4: app web is repeated; it is first on line 2"},
+		{"an app twice in JSON", "{\"apps\": {\n\"web\": {},\n\"web\": {}}}", "f:3: app web is repeated; it is first on line 2"},
 		{"bad name", "apps:\n  a.b: " + row + "\n", `f:2: app "a.b": want letters`},
 		{"two documents", "apps: {}\n---\napps: {}\n", "f:3: a second document begins"},
 		{"alias", "apps:\n  a: &x " + row + "\n  b: *x\n", "f:2: anchors, aliases"},
 		{"broken YAML", "apps:\n  web: {instances: 1\n", "f:2: "},
 		{"cut JSON", "{\"apps\": {\n\"web\": {\"instances\": 1", "f:2: is not JSON: unexpected EOF"},
-		{"JSON goes on", "{\"apps\": {}}\n{}", "f:2: goes on after the end"},
+		{"JSON goes on", "{\"apps\": {}}\n{}", "f:2: has data after the end"},
 		{"not UTF-8", "apps: \xff", "f:1: is not text in UTF-8"},
 		{"deep YAML", "apps: " + strings.Repeat("[", 20) + strings.Repeat("]", 20), "f:1: nests deeper than 16 levels"},
 		{"deep JSON", `{"apps": ` + strings.Repeat("[", 20) + strings.Repeat("]", 20) + "}", "f:1: nests deeper than 16 levels"},
@@ -117,14 +117,14 @@ func TestDecodeSkipsARow(t *testing.T) {
 		{"no instances", "{pool: p}", "f:2: app bad: instances is missing"},
 		{"no pool", "{instances: 1}", "f:2: app bad: pool is missing"},
 		{"negative", "\n    pool: p\n    instances: -1", "f:4: app bad: instances is -1"},
-		{"text for a number", "{pool: p, instances: many}", `f:2: app bad: instances is "many": want a whole number`},
-		{"fraction", "{pool: p, instances: 1.5}", `f:2: app bad: instances is "1.5": want a whole number`},
-		{"infinite", "{pool: p, instances: 1, cpus: 1e999}", `f:2: app bad: cpus is "1e999": want a number`},
+		{"text for a number", "{pool: p, instances: many}", `f:2: app bad: instances is "many"; it must be a whole number`},
+		{"fraction", "{pool: p, instances: 1.5}", `f:2: app bad: instances is "1.5"; it must be a whole number`},
+		{"infinite", "{pool: p, instances: 1, cpus: 1e999}", `f:2: app bad: cpus is "1e999"; it must be a number`},
 		{"not a number", "{pool: p, instances: 1, cpus: .nan}", "f:2: app bad: cpus is"},
-		{"null", "{pool: p, instances: ~}", "f:2: app bad: instances is empty: want a whole number"},
+		{"null", "{pool: p, instances: ~}", "f:2: app bad: instances is empty; it must be a whole number"},
 		{"unknown field", "\n    pool: p\n    instances: 1\n    instanses: 1", "f:5: app bad: instanses is unknown"},
-		{"field twice", "\n    pool: p\n    instances: 1\n    pool: q", "f:5: app bad: pool stands here a second time, first on line 3"},
-		{"no map", "5", "f:2: app bad is a number: want a map"},
+		{"field twice", "\n    pool: p\n    instances: 1\n    pool: q", "f:5: app bad: pool is repeated; it is first on line 3"},
+		{"no map", "5", "f:2: app bad is a number; it must be a map"},
 		{"bad state", "{pool: p, instances: 1, state: started}", "f:2: app bad: state "},
 		{"bad time", "{pool: p, instances: 1, updated: yesterday}", "f:2: app bad: updated is \"yesterday\""},
 		{"bad label", "{pool: p, instances: 1, labels: {a: [1]}}", "f:2: app bad: labels has a, which is a list"},
@@ -145,7 +145,7 @@ func TestDecodeSkipsARow(t *testing.T) {
 	}
 }
 
-// manyRows is a file of JSON.
+// manyRows returns a file of JSON.
 func manyRows(n int) []byte {
 	list := map[string]any{}
 	for i := range n {
@@ -153,7 +153,7 @@ func manyRows(n int) []byte {
 	}
 	data, err := json.Marshal(map[string]any{"apps": list})
 	if err != nil {
-		panic(err) // of our own values
+		panic(err) // our own values always encode
 	}
 	return data
 }

@@ -10,15 +10,15 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/strictyaml"
 )
 
-// maxTokens bounds the words and signs of YAML. JSON is read by another parser and
-// has only the other bounds.
+// maxTokens bounds the words and signs of YAML. JSON has another parser and only the other
+// bounds.
 const maxTokens = 1 << 18
 
 func bounds() strictyaml.Bounds {
 	return strictyaml.Bounds{
 		Bytes: maxFile, Tokens: maxTokens, Nesting: 16,
-		TooMuch:  "the file has more than %d words and signs: write it as JSON, which has no such bound",
-		Indirect: "anchors, aliases, merge keys and tags are not read: write the value out",
+		TooMuch:  "the file has more than %d words and signs; write it as JSON, which has no such limit",
+		Indirect: "anchors, aliases, merge keys and tags are not supported; write the value out",
 	}
 }
 
@@ -26,7 +26,7 @@ func wrong(line int, format string, args ...any) *strictyaml.Problem {
 	return &strictyaml.Problem{Line: line, What: fmt.Sprintf(format, args...)}
 }
 
-// treeOf reads one document of JSON, which begins with a bracket, or of YAML.
+// treeOf decodes one document of JSON, which begins with a bracket, or of YAML.
 func treeOf(data []byte) (strictyaml.Value, *strictyaml.Problem) {
 	data, problem := strictyaml.Check(data, bounds())
 	if problem != nil {
@@ -42,19 +42,19 @@ func treeOf(data []byte) (strictyaml.Value, *strictyaml.Problem) {
 	case len(documents) == 0:
 		return strictyaml.Value{Line: 1}, nil
 	case len(documents) > 1:
-		return strictyaml.Value{}, wrong(documents[1].Line, "a second document begins: want one in a file")
+		return strictyaml.Value{}, wrong(documents[1].Line, "a second document begins; a file may have only one")
 	}
 	return documents[0], nil
 }
 
-// jsonTree reads JSON. What is YAML between brackets is not.
+// jsonTree decodes JSON. It rejects YAML in brackets.
 func jsonTree(data []byte) (strictyaml.Value, *strictyaml.Problem) {
 	r := jsonReader{data: data, line: 1, decoder: json.NewDecoder(bytes.NewReader(data))}
 	r.decoder.UseNumber()
 	v, err := r.value(0)
 	if err == nil {
 		if _, end := r.decoder.Token(); !errors.Is(end, io.EOF) {
-			err = wrong(r.at(), "goes on after the end of its JSON")
+			err = wrong(r.at(), "has data after the end of its JSON")
 		}
 	}
 	return v, err
@@ -67,7 +67,7 @@ type jsonReader struct {
 	offset  int
 }
 
-// at returns the line up to which the text is read.
+// at returns the line of the reader's position.
 func (r *jsonReader) at() int {
 	end := int(r.decoder.InputOffset())
 	r.line += bytes.Count(r.data[r.offset:end], []byte("\n"))
@@ -108,7 +108,7 @@ func (r *jsonReader) value(depth int) (strictyaml.Value, *strictyaml.Problem) {
 	return v, nil
 }
 
-// inside reads a map or list to its end.
+// inside decodes a map or list to its end.
 func (r *jsonReader) inside(v strictyaml.Value, open json.Delim, depth int) (strictyaml.Value, *strictyaml.Problem) {
 	v.Kind = strictyaml.List
 	if open == '{' {

@@ -6,20 +6,19 @@ import (
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
-// bucket is a token bucket: it fills by batch in every period, to batch.
+// bucket is a token bucket. It gets batch tokens in every period, and holds at most batch.
 type bucket struct {
 	config Config
 	share  float64
 	tokens float64
-	filled time.Time // when it was filled last; zero: never
+	filled time.Time // time of the last fill; zero: never
 }
 
 func newBucket(c Config) bucket {
 	return bucket{config: c, share: 1, tokens: float64(c.Batch)}
 }
 
-// fill adds what came in since the last fill. A clock that goes back adds
-// nothing.
+// fill adds the tokens since the last fill. If the clock goes back, it adds none.
 func (b *bucket) fill(now time.Time) {
 	if since := now.Sub(b.filled); !b.filled.IsZero() && since > 0 {
 		b.tokens += float64(since) / float64(b.config.Every) * float64(b.config.Batch) * b.share

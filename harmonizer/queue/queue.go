@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Priority of what waits; the higher one leaves first.
+// Priority is the priority of a key; the highest leaves first.
 type Priority = int
 
 // Priorities of the health manager's nudges (specs/health-manager.md §4).
@@ -17,42 +17,41 @@ const (
 	High   Priority = 1_000_000
 )
 
-// Config is the rate of a queue: Batch keys in every Every, and never more than
-// Batch at once.
+// Config is the rate of a queue: Batch keys in every Every, and at most Batch at once.
 type Config struct {
 	Batch int           // at least 1
 	Every time.Duration // above 0
 }
 
-// Validate joins everything that is wrong with the rate.
+// Validate joins all problems of the rate.
 func (c Config) Validate() error {
 	var errs []error
 	if c.Batch < 1 {
-		errs = append(errs, errors.New("batch is below 1"))
+		errs = append(errs, errors.New("batch must be at least 1"))
 	}
 	if c.Every <= 0 {
-		errs = append(errs, errors.New("every is not above 0"))
+		errs = append(errs, errors.New("every must be above 0"))
 	}
 	return errors.Join(errs...)
 }
 
-// Queue is described in the package comment.
+// Queue is a priority queue with a rate; see the package comment.
 type Queue[K comparable] struct {
 	bucket bucket
-	keys   map[K]int32 // to its waiting
+	keys   map[K]int32 // key -> its place in items
 	items  slab[waiting[K]]
 	lines  slab[line]
-	byApp  []int32 // app -> the first of its lines, 0 for none
+	byApp  []int32 // app -> first of its lines, 0 for none
 	levels []level // by rising priority, none empty
 }
 
-// waiting is one key and the line it stands in.
+// waiting is one queued key and its line.
 type waiting[K comparable] struct {
 	key  K
 	line int32
 }
 
-// line is what waits of one app at one priority.
+// line has the queued keys of one app at one priority.
 type line struct {
 	app      uint32
 	priority Priority
@@ -60,7 +59,7 @@ type line struct {
 	sibling  int32 // the app's next line, at another priority
 }
 
-// level is the lines of one priority, in the order of their turns.
+// level has the lines of one priority, in the order of their turns.
 type level struct {
 	priority Priority
 	lines    list
@@ -76,9 +75,8 @@ func New[K comparable](c Config) *Queue[K] {
 	}
 }
 
-// Push lets the key of an app wait, or raises its priority if it waits with a
-// lower one. Apps are small numbers: the queue keeps four bytes for each up to
-// the largest.
+// Push queues the key of an app, or raises its priority if it is queued with a lower one. App
+// numbers should be small: the queue uses four bytes for each up to the largest.
 func (q *Queue[K]) Push(app uint32, key K, p Priority) {
 	if at, ok := q.keys[key]; ok {
 		if q.priority(at) >= p {
@@ -92,8 +90,8 @@ func (q *Queue[K]) Push(app uint32, key K, p Priority) {
 	q.keys[key] = at
 }
 
-// PushFront is Push for a key whose Pop came to nothing: it waits before what
-// else waits of its app at that priority, also if it is there already.
+// PushFront is Push for a key whose nudge was not sent. The key becomes the first of its app
+// at that priority, even if it is queued already.
 func (q *Queue[K]) PushFront(app uint32, key K, p Priority) {
 	l := q.line(app, p)
 	at := q.items.add(waiting[K]{key: key, line: l})
@@ -111,7 +109,7 @@ func (q *Queue[K]) priority(at int32) Priority {
 	return q.lines.value(q.items.value(at).line).priority
 }
 
-// Remove takes a key out and reports whether it waited.
+// Remove removes a key and reports whether it was queued.
 func (q *Queue[K]) Remove(key K) bool {
 	at, ok := q.keys[key]
 	if ok {
@@ -120,17 +118,17 @@ func (q *Queue[K]) Remove(key K) bool {
 	return ok
 }
 
-// Has reports whether the key waits.
+// Has reports whether the key is queued.
 func (q *Queue[K]) Has(key K) bool {
 	_, ok := q.keys[key]
 	return ok
 }
 
-// Len returns how many keys wait.
+// Len returns the number of queued keys.
 func (q *Queue[K]) Len() int { return len(q.keys) }
 
-// Pop takes out the key whose turn it is, for one token. It reports false when
-// nothing waits or no token is left at now.
+// Pop removes the next key and takes one token. It returns false if the queue is empty or has
+// no token at now.
 func (q *Queue[K]) Pop(now time.Time) (K, bool) {
 	q.bucket.fill(now)
 	if len(q.keys) == 0 || !q.bucket.take() {
@@ -141,21 +139,21 @@ func (q *Queue[K]) Pop(now time.Time) (K, bool) {
 	first := top.head
 	at := q.lines.value(first).items.head
 	key := q.items.value(at).key
-	if q.take(at) { // its app has more: the others' turn
+	if q.take(at) { // its app has more keys: next, the turn of another app
 		q.lines.unlink(top, first)
 		q.lines.append(top, first)
 	}
 	return key, true
 }
 
-// Refund gives the token of a Pop back, whose key turned out to be void.
+// Refund returns the token of a Pop whose key was obsolete.
 func (q *Queue[K]) Refund() { q.bucket.refund() }
 
-// Scale sets the rate and the burst to a share of the configured ones, above 0
-// and at most 1; the burst stays at least one token.
+// Scale sets the rate and the burst to a share of the configured ones, above 0 and at most 1.
+// The burst stays at least one token.
 func (q *Queue[K]) Scale(share float64) { q.bucket.scale(share) }
 
-// take removes a waiting key and reports whether its line goes on.
+// take removes a queued key and reports whether its line has more.
 func (q *Queue[K]) take(at int32) bool {
 	w := q.items.value(at)
 	delete(q.keys, w.key)
@@ -170,8 +168,7 @@ func (q *Queue[K]) take(at int32) bool {
 	return false
 }
 
-// line returns the app's line at a priority, a new one at the end of the turns
-// if it has none.
+// line returns the app's line at a priority. A new line gets the last turn.
 func (q *Queue[K]) line(app uint32, p Priority) int32 {
 	if n := int(app) + 1; n > len(q.byApp) {
 		q.byApp = append(q.byApp, make([]int32, n-len(q.byApp))...)
@@ -191,7 +188,7 @@ func (q *Queue[K]) line(app uint32, p Priority) int32 {
 	return l
 }
 
-// close forgets an empty line, and its level if that was the last one.
+// close removes an empty line, and its level if that is empty too.
 func (q *Queue[K]) close(l int32) {
 	gone := q.lines.value(l)
 	link := &q.byApp[gone.app]

@@ -197,7 +197,7 @@ type entry struct {
 	priority Priority
 }
 
-// model keeps what waits in order of arrival, and the turns of each priority.
+// model stores the waiting keys in order of arrival, and the turns of each priority.
 type model struct {
 	entries []entry
 	turns   map[Priority][]uint32
@@ -266,8 +266,8 @@ func (m *model) pop() (int, bool) {
 	return key, true
 }
 
-// BenchmarkMassLoss is what a tick costs in which 50 000 copies are lost: all
-// pushed, one batch popped.
+// BenchmarkMassLoss is a tick after the loss of 50 000 copies: all are pushed, one batch is
+// popped.
 func BenchmarkMassLoss(b *testing.B) {
 	type place struct{ app, index uint32 }
 	for b.Loop() {
@@ -280,7 +280,7 @@ func BenchmarkMassLoss(b *testing.B) {
 	}
 }
 
-// BenchmarkPop is one pop out of 50 000 that wait.
+// BenchmarkPop is one pop from 50 000 keys.
 func BenchmarkPop(b *testing.B) {
 	q := New[int](Config{Batch: 1 << 30, Every: time.Nanosecond})
 	for i := range 50_000 {

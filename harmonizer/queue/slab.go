@@ -1,14 +1,14 @@
 package queue
 
-// chunk is how many values a slab allocates at once.
+// chunk is the number of values in one allocation.
 const chunk = 1 << 10
 
-// slab keeps values in chunks and hands out their places, so that lists of them
-// cost no allocation each, and growing copies nothing. Place 0 is nobody's.
+// slab stores values in chunks and returns their places. So lists of them need no allocation
+// each, and growth copies nothing. Place 0 is invalid.
 type slab[T any] struct {
 	chunks [][]node[T]
-	used   int32 // places ever handed out, 0 included
-	unused int32 // the first free one of them; they are linked by next
+	used   int32 // number of places ever used, including 0
+	unused int32 // first free place; free places are linked by next
 }
 
 type node[T any] struct {
@@ -16,7 +16,7 @@ type node[T any] struct {
 	prev, next int32
 }
 
-// list is a list of places of one slab, linked both ways.
+// list is a doubly linked list of places of one slab.
 type list struct{ head, tail int32 }
 
 func newSlab[T any]() slab[T] { return slab[T]{used: 1} }

@@ -80,7 +80,7 @@ func TestWhatWasDueBeforeTheFirstLook(t *testing.T) {
 	}
 }
 
-// TestWheelIsAList compares a wheel with a list that is looked through.
+// TestWheelIsAList compares a wheel with a list that is searched.
 func TestWheelIsAList(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := New[int](rapid.SampledFrom([]time.Duration{0, 1, time.Millisecond, time.Hour}).Draw(t, "tick"))

@@ -15,20 +15,19 @@ import (
 )
 
 const (
-	nudgeLimit  = 1 << 20 // of one message on the bus
+	nudgeLimit  = 1 << 20 // of one bus message
 	answerLimit = 64 << 20
 	stepBase    = 8 << 20 // allocated by any Step
 	stepByte    = 250     // and for each byte of a message
 )
 
-// hostile feeds a machine what can be read, and is meant to be too much.
+// hostile passes valid but excessive input to a machine.
 type hostile struct {
 	m   *apps.Machine
 	now time.Time
 }
 
-// step tells an event that took so many bytes on the wire, and checks what came of
-// it.
+// step passes an event of that many wire bytes to the machine, and checks the result.
 func (h *hostile) step(t *rapid.T, ev apps.Event, size int) {
 	for first := true; first || h.m.Busy(); first = false {
 		before := allocated()
@@ -45,14 +44,14 @@ func (h *hostile) step(t *rapid.T, ev apps.Event, size int) {
 	}
 }
 
-// allocated is how many bytes were so far, give or take some that are not booked yet.
+// allocated returns the bytes allocated so far, approximately.
 func allocated() uint64 {
 	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
 	metrics.Read(sample)
 	return sample[0].Value.Uint64()
 }
 
-// name is one of a few, short or as long as they may be and longer still in JSON.
+// name returns one of a few names: short, of the largest length, or longer in JSON.
 func name(t *rapid.T, kind string, n int) string {
 	s := fmt.Sprintf("%s%d", kind, rapid.IntRange(0, n).Draw(t, kind))
 	if rapid.Bool().Draw(t, "long") {
@@ -80,7 +79,7 @@ func (h *hostile) heartbeat(t *rapid.T) {
 	h.step(t, apps.Heartbeat{Data: []byte(b.String())}, b.Len())
 }
 
-// ask asks as much as fits a question.
+// ask requests as much as fits in a request.
 func (h *hostile) ask(t *rapid.T) {
 	var list []string
 	for i := range rapid.SampledFrom([]int{1, 100, 2000}).Draw(t, "asked") {
@@ -105,7 +104,7 @@ func (h *hostile) ask(t *rapid.T) {
 func (h *hostile) row(t *rapid.T) {
 	row := message.App{Name: name(t, "app", 3), Pool: "p", Version: "v0",
 		Instances: rapid.SampledFrom([]int{0, 1, 5, 2000, 10_000}).Draw(t, "instances")}
-	h.step(t, apps.ExpectedRows{Rows: []message.App{row}}, 200*row.Instances) // a desired index that is missing costs as a line of a message
+	h.step(t, apps.ExpectedRows{Rows: []message.App{row}}, 200*row.Instances) // a missing desired index costs as much as a line of a message
 }
 
 func (h *hostile) exit(t *rapid.T) {
@@ -114,7 +113,7 @@ func (h *hostile) exit(t *rapid.T) {
 		Reason: message.ReasonCrashed, Description: strings.Repeat("x", 1000)}}, 1200)
 }
 
-// nudged is what claims to be another harmonizer.
+// nudged sends a nudge that seems to be of another harmonizer.
 func (h *hostile) nudged(t *rapid.T) {
 	start := message.Start{App: name(t, "app", 3), Version: "v0"}
 	for i := range 1000 {
@@ -128,8 +127,8 @@ func (h *hostile) nudged(t *rapid.T) {
 	h.step(t, apps.Nudged{Nudge: apps.Nudge{Stop: &stop}}, 16_000)
 }
 
-// Whatever is said that can be read, a Step allocates in proportion to the message,
-// a nudge fits a message of the bus, and an answer is bounded.
+// For any valid input, the allocation of a Step is proportional to the message, a nudge fits
+// in a bus message, and an answer is bounded.
 func TestHostileMessagesAreBounded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := &hostile{now: second(1000), m: apps.NewMachine(apps.Config{Brake: 1, QueueBatchSize: 5000}.WithDefaults())}

@@ -1,11 +1,10 @@
-// Package report answers what cloud controllers and tools ask the health
-// manager on the bus (specs/health-manager.md §1.3): which indices flap, which
-// copies crashed, how many are healthy, and all that is known of an app.
+// Package report answers the requests of cloud controllers and tools to the health manager on
+// the bus (specs/health-manager.md §1.3). They request flapping indices, crashed copies, the
+// number of healthy indices, or the full state of an app.
 //
-// Unlike the original it answers for an app that it does not know, so that
-// nobody waits for a time-out, and tells when what it says may not be whole.
-// Asking changes nothing. Answer is a function of the machine: whoever owns that
-// calls it.
+// Unlike the original, it also answers for an unknown app, so that the requester does not wait
+// for a timeout. It also marks incomplete answers. A request changes nothing. Answer is a
+// function of the machine, so the owner of the machine must call it.
 package report
 
 import (
@@ -18,34 +17,34 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
-// Droplet answers a message.DropletQuery, one message for each app.
+// Droplet answers a message.DropletQuery, with one message for each app.
 type Droplet struct {
 	App   string `json:"droplet"`
-	Error string `json:"error,omitempty"` // "unknown", or why what follows may not be whole
+	Error string `json:"error,omitempty"` // "unknown", or why the answer may be incomplete
 	*apps.Explanation
 }
 
-// maxWork bounds the indices and copies that are looked at for one question, and
-// with it the time that it takes: some milliseconds.
+// maxWork bounds the indices and copies processed for one request, and so its time to some
+// milliseconds.
 const maxWork = 20_000
 
-// tooMuch answers for the apps that are beyond it.
-const tooMuch = "truncated: too much is asked at once, ask for this one again"
+// truncated is the error for the apps beyond maxWork.
+const tooMuch = "truncated: the request covers too many instances; request this app again"
 
-// Question is what was asked, read and not answered yet. Its answers are messages,
-// one for each app, however often that is named.
+// Evaluator is a decoded request. It returns the answers, one message for each app, without
+// repeats.
 type Question func(v apps.View, now time.Time) []any
 
-// Read reads what was asked on message.SubjectStatus, SubjectHealth or
-// SubjectDroplet. A question that cannot be read is an error, and so is a status
-// other than FLAPPING and CRASHED, as the original answers none. Read needs no
-// machine, and may run anywhere.
+// Read decodes a request on message.SubjectStatus, SubjectHealth or SubjectDroplet. It returns
+// an error if the request is malformed. A status other than FLAPPING and CRASHED is also an
+// error, because the original answers no other. Read needs no machine, and may run in any
+// goroutine.
 func Read(subject string, data []byte) (Question, error) {
 	switch subject {
 	case message.SubjectStatus:
 		q, err := message.DecodeStatusQuery(data)
 		if err == nil && q.State != flaps && q.State != crashed {
-			err = fmt.Errorf("answer: state is %.40q, neither %s nor %s", q.State, flaps, crashed)
+			err = fmt.Errorf("answer: state is %.40q; use %s or %s", q.State, flaps, crashed)
 		}
 		return func(v apps.View, _ time.Time) []any { return status(v, q) }, err
 	case message.SubjectHealth:
@@ -57,10 +56,10 @@ func Read(subject string, data []byte) (Question, error) {
 		q.Apps = once(q.Apps)
 		return func(v apps.View, now time.Time) []any { return droplets(v, now, q) }, err
 	}
-	return nil, fmt.Errorf("answer: nothing is asked on subject %.100q", subject)
+	return nil, fmt.Errorf("answer: subject %.100q is not for requests", subject)
 }
 
-// Answer is Read and its answers.
+// Answer decodes a request and returns its answers.
 func Answer(v apps.View, now time.Time, subject string, data []byte) ([]any, error) {
 	q, err := Read(subject, data)
 	if err != nil {
@@ -69,13 +68,13 @@ func Answer(v apps.View, now time.Time, subject string, data []byte) ([]any, err
 	return q(v, now), nil
 }
 
-// States that are asked for.
+// States that can be requested.
 const (
 	flaps   = "FLAPPING"
 	crashed = "CRASHED"
 )
 
-// incomplete is why nothing can be said for sure, "" if all can.
+// incomplete returns why answers may be incomplete, "" if they are complete.
 func incomplete(v apps.View) string {
 	if complete, why := v.Complete(); !complete {
 		return why
@@ -94,8 +93,8 @@ func status(v apps.View, q message.StatusQuery) []any {
 	return []any{a}
 }
 
-// flapping returns the indices of the asked version that wait for a delayed
-// restart, or whose restarts were given up.
+// flapping returns the indices of the requested version that wait for a delayed restart or
+// were given up.
 func flapping(v apps.View, q message.StatusQuery) []message.IndexSince {
 	out := []message.IndexSince{}
 	since := v.Flapping(q.App, q.Version)
@@ -145,10 +144,10 @@ func droplets(v apps.View, now time.Time, q message.DropletQuery) []any {
 	return out
 }
 
-// work is how much was looked at for a question.
+// work is the amount of work for a request.
 type work int
 
-// affords reports whether an app may be looked at too: the first one always.
+// affords reports whether the limit allows one more app. The first app is always allowed.
 func (w *work) affords(v apps.View, app string) bool {
 	cost := work(1 + v.Size(app))
 	if *w > 0 && *w+cost > maxWork {
@@ -158,7 +157,7 @@ func (w *work) affords(v apps.View, app string) bool {
 	return true
 }
 
-// seconds is a time on the wire, 0 for none.
+// seconds returns a time in unix seconds, 0 for a zero time.
 func seconds(t time.Time) float64 {
 	if t.IsZero() {
 		return 0
@@ -166,7 +165,7 @@ func seconds(t time.Time) float64 {
 	return float64(t.UnixNano()) / float64(time.Second)
 }
 
-// once returns what is in a list, each only once.
+// unique returns the list without repeated elements.
 func once[T comparable](list []T) []T {
 	seen := make(map[T]bool, len(list))
 	return slices.DeleteFunc(list, func(x T) bool {

@@ -12,8 +12,8 @@ import (
 
 func second(n int64) time.Time { return time.Unix(n, 0).UTC() }
 
-// running returns a machine at second 112 with app web: index 0 RUNNING, index 1
-// crashed twice and so flapping, index 2 STARTING.
+// running returns a machine at second 112 with app web: index 0 RUNNING, index 1 crashed twice
+// and so flapping, index 2 STARTING.
 func running(t *testing.T) *apps.Machine {
 	t.Helper()
 	cfg := apps.Config{DelayTimeNoise: new(time.Duration(0))}.WithDefaults()
@@ -126,8 +126,8 @@ func TestAnswerRefuses(t *testing.T) {
 	}
 }
 
-// An app is answered for once, however often it is named, and beyond a bound on the
-// work of one question apps are only named: the first one is answered always.
+// An app is answered once, however often the request names it. Beyond a bound on the work of
+// one request, apps are only named, but the first one always gets an answer.
 func TestAnswerIsBounded(t *testing.T) {
 	m := apps.NewMachine(apps.Config{}.WithDefaults())
 	rows := []message.App{

@@ -8,8 +8,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 )
 
-// take matches the acts of a nudge one by one. An index told twice in one nudge
-// is a repeat like any other.
+// take matches the acts of a nudge one by one. An index that occurs twice in one nudge counts
+// as a repeat.
 func (m *Matcher) take(now time.Time, by side, n apps.Nudge) {
 	m.expire(now)
 	if s := n.Start; s != nil {
@@ -24,7 +24,7 @@ func (m *Matcher) take(now time.Time, by side, n apps.Nudge) {
 	}
 }
 
-// match pairs an act with all that the other side did of it within the window.
+// match pairs an act with all equal acts of the other side within the window.
 func (m *Matcher) match(now time.Time, by side, act Act) {
 	if m.held[by] >= m.cfg.Limit {
 		m.stats.Dropped++
@@ -52,7 +52,7 @@ func (m *Matcher) match(now time.Time, by side, act Act) {
 	other.open = nil
 }
 
-// expire lets go of the acts whose window has passed.
+// expire removes the acts whose window has passed.
 func (m *Matcher) expire(now time.Time) {
 	for len(m.queue) > 0 && now.Sub(m.queue[0].at) > m.cfg.Window {
 		m.leave(m.queue[0])
@@ -67,7 +67,7 @@ func (m *Matcher) leave(d *done) {
 	own.recent--
 	m.held[d.by]--
 	if !d.matched {
-		own.open = own.open[1:] // in order of time, and this is the oldest
+		own.open = own.open[1:] // in order of time; this is the oldest
 		m.tell(d)
 	}
 	if pair[0].recent+pair[1].recent == 0 {

@@ -9,40 +9,40 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 )
 
-// Config of a Matcher.
+// Config configures a Matcher.
 type Config struct {
-	Window time.Duration // between an act and its match, inclusive; max_shadowing_delay, 10 s
-	Limit  int           // acts of each side that are remembered at once; 20 000
+	Window time.Duration // longest time between an act and its match; max_shadowing_delay, default 10 s
+	Limit  int           // stored acts of each side; default 20 000
 }
 
-// WithDefaults returns a copy in which every zero is the default.
+// WithDefaults returns a copy in which each zero field has its default.
 func (c Config) WithDefaults() Config {
 	c.Window = cmp.Or(c.Window, 10*time.Second)
 	c.Limit = cmp.Or(c.Limit, 20_000)
 	return c
 }
 
-// Validate joins everything that is wrong with the configuration.
+// Validate joins all problems of the configuration.
 func (c Config) Validate() error {
 	var errs []error
 	if c.Window <= 0 {
-		errs = append(errs, fmt.Errorf("max_shadowing_delay is %v, it must be above 0", c.Window))
+		errs = append(errs, fmt.Errorf("max_shadowing_delay is %v; it must be above 0", c.Window))
 	}
 	if c.Limit < 1 {
-		errs = append(errs, fmt.Errorf("limit is %d, it must be at least 1", c.Limit))
+		errs = append(errs, fmt.Errorf("limit is %d; it must be at least 1", c.Limit))
 	}
 	return errors.Join(errs...)
 }
 
-// Side is who did something. The strings are stable.
+// Side is one of the two harmonizers. The strings are stable.
 type Side string
 
 const (
-	Own   Side = "own"   // we would have
-	Other Side = "other" // the other harmonizer did
+	Own   Side = "own"   // this harmonizer
+	Other Side = "other" // the other harmonizer
 )
 
-// Op is what was asked for. The strings are stable.
+// Op is the operation of an act. The strings are stable.
 type Op string
 
 const (
@@ -50,7 +50,7 @@ const (
 	Stop  Op = "stop"
 )
 
-// Act is one thing asked for: a start of an index, or a stop of an instance.
+// Act is one requested operation: the start of an index, or the stop of an instance.
 type Act struct {
 	Op       Op     `json:"op"`
 	App      string `json:"app"`
@@ -59,7 +59,7 @@ type Act struct {
 	Instance string `json:"instance,omitempty"` // of a stop
 }
 
-// String returns the act as words: "start web/3 version v1", "stop web instance i7".
+// String returns the act as text: "start web/3 version v1", "stop web instance i7".
 func (a Act) String() string {
 	if a.Op == Start {
 		return fmt.Sprintf("start %s/%d version %s", a.App, a.Index, a.Version)
@@ -67,31 +67,31 @@ func (a Act) String() string {
 	return fmt.Sprintf("stop %s instance %s", a.App, a.Instance)
 }
 
-// Mismatch is an act of one side that the other did not do within the window.
+// Mismatch is an act of one side without a match of the other within the window.
 type Mismatch struct {
 	By Side `json:"by"`
 	Act
 	At time.Time `json:"at"`
 }
 
-// String returns the mismatch as words, without its time.
+// String returns the mismatch as text, without its time.
 func (m Mismatch) String() string { return string(m.By) + " alone: " + m.Act.String() }
 
-// Stats is what a Matcher saw since it was made, in acts.
+// Stats counts the acts of a Matcher since New.
 type Stats struct {
-	Matched uint64 `json:"matched"` // of both sides together
-	Own     uint64 `json:"own"`     // ours alone
-	Other   uint64 `json:"other"`   // the other's alone
-	Dropped uint64 `json:"dropped"` // not looked at, for want of room
+	Matched uint64 `json:"matched"` // of both sides
+	Own     uint64 `json:"own"`     // only ours
+	Other   uint64 `json:"other"`   // only the other's
+	Dropped uint64 `json:"dropped"` // not compared, because Limit was reached
 }
 
-// Matcher is described in the package comment.
+// Matcher matches the nudges of two harmonizers; see the package comment.
 type Matcher struct {
 	cfg   Config
-	queue []*done // of both sides, in order of time, none older than the window
+	queue []*done // of both sides, in order of time; none is older than the window
 	acts  map[Act]*[2]track
-	held  [2]int     // how many of the queue are of each side
-	alone []Mismatch // not told yet, at most twice the limit
+	held  [2]int     // number of entries in queue, by side
+	alone []Mismatch // not returned by Due yet; at most 2*Limit
 	stats Stats
 }
 
@@ -108,28 +108,27 @@ type done struct {
 	matched bool
 }
 
-// track is what one side did of one act.
+// track has one side's occurrences of one act.
 type track struct {
-	recent int     // how often the queue holds it
-	open   []*done // those of them without a match
+	recent int     // number of entries in the queue
+	open   []*done // those without a match
 }
 
-// New returns a matcher that saw nothing. The configuration must be valid.
+// New returns a matcher without acts. The configuration must be valid.
 func New(cfg Config) *Matcher {
 	return &Matcher{cfg: cfg, acts: map[Act]*[2]track{}}
 }
 
-// Own takes a nudge that we would have sent.
+// Own adds a nudge that we would have sent.
 func (m *Matcher) Own(now time.Time, n apps.Nudge) { m.take(now, 0, n) }
 
-// Heard takes a nudge of the other harmonizer.
+// Received adds a nudge of the other harmonizer.
 func (m *Matcher) Heard(now time.Time, n apps.Nudge) { m.take(now, 1, n) }
 
-// Stats returns what was seen so far.
+// Stats returns the counts so far.
 func (m *Matcher) Stats() Stats { return m.stats }
 
-// Due returns what found no match within the window, in order of time; each
-// once.
+// Due returns the acts without a match within the window, in order of time, each once.
 func (m *Matcher) Due(now time.Time) []Mismatch {
 	m.expire(now)
 	alone := m.alone

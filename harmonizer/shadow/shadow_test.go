@@ -101,16 +101,16 @@ func TestMemoryIsBounded(t *testing.T) {
 		t.Errorf("a flood of the other's takes %d places", len(m.queue))
 	}
 	if n := len(m.Due(second(100))); n != 11 {
-		t.Errorf("Due told %d, want 11", n)
+		t.Errorf("Due returned %d, want 11", n)
 	}
 	if got, want := m.Stats(), (Stats{Own: 1, Other: 10, Dropped: 1990}); got != want {
 		t.Errorf("Stats = %+v, want %+v", got, want)
 	}
-	for i := range 1000 { // nobody asks for what is due
+	for i := range 1000 { // Due is not called
 		m.Own(second(200+20*i), start("a", "v", 0))
 	}
 	if len(m.alone) > 20 {
-		t.Errorf("%d mismatches wait to be told", len(m.alone))
+		t.Errorf("%d mismatches are not returned yet", len(m.alone))
 	}
 }
 
@@ -125,7 +125,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// TestEveryActIsToldOrMatched compares with a search through everything.
+// TestEveryActIsMatchedOrReported compares with a search through everything.
 func TestEveryActIsToldOrMatched(t *testing.T) {
 	const window = 10
 	rapid.Check(t, func(t *rapid.T) {

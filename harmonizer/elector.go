@@ -9,23 +9,23 @@ import (
 )
 
 const (
-	lookEvery   = 200 * time.Millisecond // at the lease
+	lookEvery   = 200 * time.Millisecond // interval between checks of the lease
 	loadTimeout = 10 * time.Second
-	loadPause   = time.Second // after a load that failed
+	loadPause   = time.Second // after a failed load
 )
 
-// elector follows the lease: it begins to lead when the lease is held, and ends when
-// the lease has run out or is lost.
+// elector follows the lease. It begins to lead when the lease is held, and stops when the
+// lease expires or is lost.
 type elector struct {
-	lease  Lease  // nil: lead always
-	memory Memory // nil: nothing is remembered
+	lease  Lease  // nil: always lead
+	memory Memory // nil: no saved state
 	log    *slog.Logger
 	begin  func(ctx context.Context, r Remembered) error
 	follow func(ctx context.Context, why string)
-	sent   <-chan struct{} // closed after the last nudge was sent, once ctx has ended
+	sent   <-chan struct{} // closed after the last nudge is sent, once ctx has ended
 }
 
-// run leads for as long as the lease is held, until ctx ends.
+// run leads while the lease is held, until ctx ends.
 func (e *elector) run(ctx context.Context) error {
 	if e.lease == nil {
 		e.serve(ctx, nil)
@@ -33,7 +33,7 @@ func (e *elector) run(ctx context.Context) error {
 	}
 	for {
 		if err := e.lease.Acquire(ctx); err != nil {
-			return fmt.Errorf("wait for the lease: %w", err)
+			return fmt.Errorf("acquire the lease: %w", err)
 		}
 		e.hold(ctx)
 		if ctx.Err() != nil {
@@ -42,8 +42,7 @@ func (e *elector) run(ctx context.Context) error {
 	}
 }
 
-// hold keeps the lease until it is lost, or ctx has ended and nothing is sent any
-// more.
+// hold renews the lease until it is lost, or until ctx has ended and the last nudge is sent.
 func (e *elector) hold(ctx context.Context) {
 	keep, stop := context.WithCancel(context.WithoutCancel(ctx))
 	lost := make(chan struct{})
@@ -62,13 +61,13 @@ func (e *elector) hold(ctx context.Context) {
 	}
 }
 
-// serve leads whenever the lease lasts, until it is lost or ctx ends. It may run
-// out and come back: if nobody else took it in between, it is the same.
+// serve leads while the lease is valid, until the lease is lost or ctx ends. The lease may
+// expire and be renewed: if no other harmonizer acquired it in between, it is the same lease.
 func (e *elector) serve(ctx context.Context, lost <-chan struct{}) {
 	look := time.NewTicker(lookEvery)
 	defer look.Stop()
 	leading := false
-	var again time.Time // no load before
+	var again time.Time // zero: no load was tried
 	for {
 		switch left := e.left(); {
 		case left && !leading && time.Now().After(again):
@@ -80,13 +79,13 @@ func (e *elector) serve(ctx context.Context, lost <-chan struct{}) {
 			continue
 		case !left && leading:
 			leading = false
-			e.follow(ctx, "lease has run out")
+			e.follow(ctx, "lease expired")
 		}
 		select {
 		case <-ctx.Done():
 			return
 		case <-lost:
-			e.follow(ctx, "lease is lost")
+			e.follow(ctx, "lease lost")
 			return
 		case <-look.C:
 		}

@@ -13,11 +13,11 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 )
 
-// script is a lease and a memory that do as the test says.
+// script is a lease and a memory that the test controls.
 type script struct {
 	left  atomic.Int64 // of the lease
 	lost  chan struct{}
-	loads chan error // what Load returns, one by one; closed: no error
+	loads chan error // results of Load, in order; closed: nil
 }
 
 func (s *script) Acquire(context.Context) error { return nil }
@@ -48,12 +48,12 @@ func TestElectorFollowsLease(t *testing.T) {
 			s.left.Store(0)
 			pause(context.Background(), 5*time.Second)
 			s.left.Store(int64(time.Second))
-		}, []string{"begin", "lease has run out", "begin"}},
+		}, []string{"begin", "lease expired", "begin"}},
 		{"lost", func(s *script) {
 			close(s.loads)
 			pause(context.Background(), 5*time.Second)
 			close(s.lost)
-		}, []string{"begin", "lease is lost"}},
+		}, []string{"begin", "lease lost"}},
 		{"memory cannot be loaded at first", func(s *script) {
 			s.loads <- errors.New("no quorum")
 			close(s.loads)
@@ -72,7 +72,7 @@ func TestElectorFollowsLease(t *testing.T) {
 					begin: func(context.Context, Remembered) error { did = append(did, "begin"); return nil },
 					follow: func(_ context.Context, why string) {
 						did = append(did, why)
-						if why == "lease is lost" {
+						if why == "lease lost" {
 							cancel()
 						}
 					},

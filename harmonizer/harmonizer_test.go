@@ -64,8 +64,8 @@ func TestLosesASilentNode(t *testing.T) {
 	})
 }
 
-// A loop that was held up has not heard its nodes. That is not their silence:
-// the counts are incomplete for a period, and nothing is nudged.
+// TestStalledLoopMarksStateIncomplete: a stalled loop received no heartbeats, but its nodes
+// are not silent. Counts are incomplete for a period, and no nudge is sent.
 func TestHeldUpLoopHearsAnew(t *testing.T) {
 	alone(t, func(t *testing.T, w *world, r *running) {
 		r.events <- rows(2)
@@ -90,8 +90,8 @@ func TestHeldUpLoopHearsAnew(t *testing.T) {
 	})
 }
 
-// Counts go out when they change, and once a heartbeat period if they do not;
-// they say so when they are not complete.
+// TestStaleCountsAreMarkedIncomplete: counts are published after each change, and at least
+// once in a heartbeat period. Incomplete counts are marked.
 func TestCountsAreFreshOrSaySo(t *testing.T) {
 	alone(t, func(t *testing.T, w *world, r *running) {
 		r.events <- rows(2)
@@ -123,8 +123,8 @@ func TestCountsAreFreshOrSaySo(t *testing.T) {
 	})
 }
 
-// An app whose row never could be read has an unknown count: what was written
-// before gets old, and other apps are nudged as ever.
+// TestUnreadableRowLeavesMetricsStale: if the row of an app was never readable, its count is
+// unknown, so no count is written. Other apps are nudged as usual.
 func TestUnreadableRowLeavesMetricsStale(t *testing.T) {
 	alone(t, func(t *testing.T, w *world, r *running) {
 		r.events <- rows(2)
@@ -152,7 +152,7 @@ func TestUnreadableRowLeavesMetricsStale(t *testing.T) {
 	})
 }
 
-// What nodes say is served while a pass is applied, slice by slice.
+// TestServesNodesDuringAPass: heartbeats are processed between the slices of a pass.
 func TestServesNodesDuringAPass(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
@@ -191,7 +191,7 @@ func TestUpdateRefreshesTheSource(t *testing.T) {
 	})
 }
 
-// deafBus is a bus that cannot be.
+// failingBus is a bus whose Listen fails.
 type deafBus struct{ *member }
 
 func (deafBus) Listen(context.Context, Ear) error { return errAway }
@@ -212,7 +212,8 @@ func TestRunEndsWithItsPorts(t *testing.T) {
 	})
 }
 
-// Whoever asks a loop that does not answer waits a bounded time.
+// TestCallTimesOutWhenLoopBlocks: a request to a loop that does not answer ends after
+// loopTimeout.
 func TestAskingIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, err := New(settings(), Ports{}, discard)
@@ -257,8 +258,8 @@ func TestOrders(t *testing.T) {
 			{"retry what did not crash", Order{Op: OpRetry, App: "web"}, ErrNothing.Error()},
 			{"retry an index that did not", Order{Op: OpRetry, App: "web", Index: new(0)}, ErrNothing.Error()},
 			{"retry a strange index", Order{Op: OpRetry, App: "web", Index: new(99)}, "no index 99"},
-			{"retry a strange app", Order{Op: OpRetry, App: "api"}, "no such app"},
-			{"nonsense", Order{Op: "dance"}, "neither"},
+			{"retry a strange app", Order{Op: OpRetry, App: "api"}, "the app is unknown"},
+			{"nonsense", Order{Op: "dance"}, "is unknown; use release or retry"},
 		} {
 			err := r.Order(t.Context(), tt.order)
 			if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
@@ -285,7 +286,7 @@ func TestReports(t *testing.T) {
 			t.Errorf("Report = %s, %v, want one answer with 2 healthy", answers, err)
 		}
 		if _, err := r.Report(t.Context(), message.SubjectHealth, []byte(`x`)); err == nil {
-			t.Error("Report took a message that is none")
+			t.Error("Report accepted a malformed message")
 		}
 	})
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
-// twice returns the index starts that came again within the keep-alive.
+// twice returns the index starts that were repeated within the keep-alive.
 func (w *world) twice(keepAlive time.Duration) []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -41,8 +41,8 @@ func (w *world) byWhom() []string {
 	return out
 }
 
-// Of two harmonizers one acts. The other one hears the same, and goes on within
-// the lease when the first is gone.
+// TestStandbyTakesOver: one of two harmonizers leads. The other receives the same events, and
+// takes over within the lease after the first ends.
 func TestStandbyTakesOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
@@ -61,14 +61,14 @@ func TestStandbyTakesOver(t *testing.T) {
 		if err != nil || st.Leading || st.Leader != "a" || st.App == nil || st.App.Count.Running != 2 {
 			t.Errorf("standby's Status = %+v, %v", st, err)
 		}
-		if err := b.Release(t.Context()); !errors.Is(err, ErrNotLeading) || !strings.Contains(err.Error(), "a does") {
+		if err := b.Release(t.Context()); !errors.Is(err, ErrNotLeading) || !strings.Contains(err.Error(), "the leader is a") {
 			t.Errorf("standby's Release = %v", err)
 		}
 		if answers, err := b.Report(t.Context(), message.SubjectHealth, []byte(`{"droplets":[{"droplet":"web"}]}`)); err != nil || answers != nil {
 			t.Errorf("standby's Report = %s, %v, want none", answers, err)
 		}
 		a.stop(t)
-		pass(t, 500*time.Millisecond) // it gave the lease back
+		pass(t, 500*time.Millisecond) // it released the lease
 		if !b.Leading() {
 			t.Error("b does not lead after a ended")
 		}
@@ -82,8 +82,8 @@ func TestStandbyTakesOver(t *testing.T) {
 	})
 }
 
-// A harmonizer is killed at each of its writes, before it takes effect or after.
-// The other one stood by, or is started only then.
+// TestKilledAtAnyWrite kills a harmonizer at each of its writes, before or after the write
+// takes effect. The second harmonizer was a standby, or starts only then.
 func TestKilledAtAnyWrite(t *testing.T) {
 	for _, warm := range []bool{true, false} {
 		for _, after := range []bool{false, true} {
@@ -100,8 +100,8 @@ func TestKilledAtAnyWrite(t *testing.T) {
 	}
 }
 
-// Nudges are obeyed: the index is started once, and when it crashed once more,
-// and what was saved of the crash is not lost.
+// killedObeyed: the node obeys nudges. The index is started once, and again after one more
+// crash. The saved crash is not lost.
 func killedObeyed(t *testing.T, at int, after, warm bool) (died bool) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
@@ -127,7 +127,8 @@ func killedObeyed(t *testing.T, at int, after, warm bool) (died bool) {
 	return died
 }
 
-// Nudges are not obeyed: each is repeated, but never within its keep-alive.
+// killedNotObeyed: the node ignores nudges. Each nudge is repeated, but never within its
+// keep-alive.
 func killedNotObeyed(t *testing.T, at int, after, warm bool) (died bool) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
@@ -154,8 +155,8 @@ type pair struct {
 	first, second *running
 }
 
-// pair starts the first one, which dies at that write, and if it is to be warm
-// the second one too.
+// pair starts the first harmonizer, which dies at that write. If warm is set, it also starts
+// the second.
 func (w *world) pair(t *testing.T, at int, after, warm bool) *pair {
 	t.Helper()
 	m := w.join("a")
@@ -168,8 +169,8 @@ func (w *world) pair(t *testing.T, at int, after, warm bool) *pair {
 	return p
 }
 
-// killFirst kills the first one now, unless it is dead, which it reports; there is
-// a second one then.
+// killFirst kills the first harmonizer, and reports whether it was dead already. It starts the
+// second if needed.
 func (p *pair) killFirst(t *testing.T) (died bool) {
 	t.Helper()
 	died = p.first.m.isDead()
@@ -203,8 +204,8 @@ func (w *world) savedCrashes() int {
 	return n
 }
 
-// A stop that is not obeyed is repeated after its keep-alive, and not before by one
-// that is started cold after the first was killed.
+// TestRestartDoesNotRepeatStop: an ignored stop is repeated after its keep-alive. A harmonizer
+// that starts after the first was killed does not repeat it earlier.
 func TestRestartStopsNothingAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
@@ -234,13 +235,13 @@ func TestRestartStopsNothingAgain(t *testing.T) {
 	})
 }
 
-// TestStartsDoNotWaitForTheMemory: while the memory cannot be saved, starts are sent,
-// stops wait, and an alarm is on.
+// TestStartsSentWhileSaveFails: while the memory cannot be saved, starts are sent, stops wait,
+// and an alarm is on.
 func TestStartsDoNotWaitForTheMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
 		w.rows["web"] = web(2)
-		for _, index := range []int{0, 7} { // 7 is to be stopped, 1 is missing
+		for _, index := range []int{0, 7} { // 7 is extra, 1 is missing
 			id := fmt.Sprintf("web-%d", index)
 			w.runs[id] = message.Beat{App: "web", Version: "v1", Instance: id, Index: index, State: message.Running}
 		}
@@ -266,13 +267,13 @@ func TestStartsDoNotWaitForTheMemory(t *testing.T) {
 	})
 }
 
-// TestNoLeaderIsAnAlarm: a standby whose lease no harmonizer holds reports since when.
+// TestNoLeaderIsAnAlarm: while no harmonizer holds the lease, a standby reports since when.
 func TestNoLeaderIsAnAlarm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
 		w.rows["web"] = web(1)
 		began := time.Now()
-		w.until = began.Add(2 * time.Minute) // held by a process that does not name itself
+		w.until = began.Add(2 * time.Minute) // held by a process without a name
 		a := w.join("a").start(t, settings(), true)
 		pass(t, 20*time.Second)
 		if st, err := a.Status(t.Context(), StatusQuery{}); err != nil || !st.NoLeader.IsZero() {
@@ -290,8 +291,8 @@ func TestNoLeaderIsAnAlarm(t *testing.T) {
 	})
 }
 
-// A nudge that could not be sent is sent again soon, and not only after its
-// keep-alive.
+// TestFailedNudgeIsRetried: a nudge that could not be sent is sent again soon, before its
+// keep-alive passes.
 func TestNotSentIsSentAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
@@ -307,7 +308,8 @@ func TestNotSentIsSentAgain(t *testing.T) {
 	})
 }
 
-// Without the lease nothing goes out, though the harmonizer thought that it led.
+// TestLeaseRunsOut: after the lease expires nothing is sent, although the harmonizer still
+// leads in its own state.
 func TestLeaseRunsOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
@@ -335,7 +337,7 @@ func TestLeaseRunsOut(t *testing.T) {
 	})
 }
 
-// What waits in the outbox when a harmonizer is told to end is saved.
+// TestShutdownSavesPendingMemories: when a harmonizer ends, it saves what waits in the outbox.
 func TestEndSavesWhatWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()

@@ -10,163 +10,158 @@ import (
 )
 
 var (
-	// ErrNotLeading refuses an order: another harmonizer acts, or none does.
+	// ErrNotLeading rejects an order: another harmonizer leads, or there is no leader.
 	ErrNotLeading = errors.New("this harmonizer does not lead")
-	// ErrShadow refuses what a harmonizer in shadow mode does not tell: what it
-	// is asked is to be answered by the one that it shadows.
+	// ErrShadow rejects a request that a harmonizer in shadow mode does not answer. The
+	// harmonizer that it shadows answers.
 	ErrShadow = errors.New("this harmonizer is in shadow mode")
-	// ErrNothing answers an order that is fulfilled already: nothing is held, or
-	// nothing of the app crashed.
+	// ErrNothing answers an order that has no effect: the disruption limit holds nothing, or
+	// no instance of the app crashed.
 	ErrNothing = errors.New("there is nothing to do")
-	// ErrNotRunning is returned by what asks the loop when Run has ended.
-	ErrNotRunning = errors.New("harmonizer does not run")
+	// ErrNotRunning is returned by requests to the loop when Run has ended.
+	ErrNotRunning = errors.New("the harmonizer is not running")
 )
 
-// Bus is where nodes are heard and nudges are sent. Its methods but Listen are
-// not called in shadow mode; what it publishes by itself it must leave out then.
+// Bus receives the messages of nodes and sends nudges. In shadow mode the harmonizer calls
+// only Listen, and the bus itself publishes nothing.
 type Bus interface {
-	// Listen tells the ear what it hears until ctx ends: first of all
-	// apps.BusUp, when it hears everything; heartbeats as they came; the nudges
-	// of other harmonizers, of every dialect, as apps.Nudged (our own that come
-	// back are left out); and apps.Canary when our own canary comes back.
+	// Listen passes received events to the handler until ctx ends. The first event is
+	// apps.BusUp, when all subscriptions are active. Heartbeats are passed on unread. Nudges
+	// of other harmonizers, of every dialect, become apps.Nudged; our own nudges are left out.
+	// Our own returning probe becomes apps.LoopbackProbe.
 	Listen(ctx context.Context, ear Ear) error
-	// Nudge sends without waiting for an answer; not sent is an error.
+	// Nudge sends without waiting for an answer. It returns an error if the nudge was not
+	// sent.
 	Nudge(n apps.Nudge) error
 	// PublishCounts sends one part without waiting for an answer.
 	PublishCounts(c message.Counts) error
-	// PublishFindings sends a batch without waiting for an answer. The batch is
-	// the caller's again when it returns.
+	// PublishFindings sends a batch without waiting for an answer. After it returns, the
+	// caller may reuse the batch.
 	PublishFindings(batch []apps.Finding) error
-	// Canary sends a message to ourselves, which shows that the bus carries.
+	// Probe sends a message to ourselves. Its return shows that the bus delivers.
 	Canary() error
 }
 
-// Ear is the side of a Harmonizer that a bus speaks to. All but Tell answer
-// what was asked on the bus; they wait for the loop, at most until their
-// context ends.
+// Handler is the side of a Harmonizer that a bus calls. All methods but Enqueue and Leading
+// answer requests from the bus. They wait for the loop, at most until their context ends.
 type Ear interface {
-	// Tell hands over an event; it waits while too many are waiting. Its error
-	// is that of ctx.
+	// Enqueue queues an event. It blocks while the queue is full. It returns only errors of
+	// ctx.
 	Tell(ctx context.Context, ev apps.Event) error
-	// Leading reports whether this harmonizer acts. One that does not should
-	// leave the first word on what is asked to the one that does.
+	// Leading reports whether this harmonizer leads. A follower should let the leader answer a
+	// request first.
 	Leading() bool
-	// Counts returns the counts of a pool, whole; ErrShadow in shadow mode.
+	// Counts returns all counts of a pool. In shadow mode it returns ErrShadow.
 	Counts(ctx context.Context, pool string) (message.Counts, error)
-	// Status returns what is known, for people.
+	// Status returns the state, for people.
 	Status(ctx context.Context, q StatusQuery) (Status, error)
-	// Report returns the answers, each a message of its own, to what was asked
-	// on message.SubjectStatus, SubjectHealth or SubjectDroplet; none while
-	// another harmonizer leads or in shadow mode. An error is a message that
-	// cannot be read.
+	// Report returns the answers, one message each, to a request on message.SubjectStatus,
+	// SubjectHealth or SubjectDroplet. It returns no answers while another harmonizer leads,
+	// or in shadow mode. It returns an error if the message is malformed.
 	Report(ctx context.Context, subject string, data []byte) ([][]byte, error)
-	// Order carries out what an operator asks for on message.OrderSubject;
-	// ErrNotLeading while another harmonizer acts, ErrNothing if there is nothing
-	// to do.
+	// Order executes an operator's order from message.OrderSubject. It returns ErrNotLeading
+	// while another harmonizer leads, and ErrNothing if the order has no effect.
 	Order(ctx context.Context, o Order) error
 }
 
-// Source is where the expected state comes from.
+// Source provides the expected state.
 type Source interface {
-	// Watch tells every row, ExpectedComplete, and then each change, until ctx
-	// ends; ExpectedLost when it has to begin anew. A source that is polled
-	// tells ExpectedBegin, rows in slices, ExpectedComplete or ExpectedFailed.
+	// Watch sends every row, ExpectedComplete, and then each change, until ctx ends. It sends
+	// ExpectedLost when it has to start again. A polled source sends ExpectedBegin, rows in
+	// slices, then ExpectedComplete or ExpectedFailed.
 	Watch(ctx context.Context, tell Tell) error
-	// Refresh asks for a new pass, soon: a change was heard of. It does not
-	// wait; a source that is told each change ignores it.
+	// Refresh requests a new pass soon, because a change was reported. It does not block. A
+	// source that receives each change ignores it.
 	Refresh()
 }
 
-// Tell hands over an event; it waits while too many are waiting. Its error is
-// that of ctx.
+// Enqueue queues an event. It blocks while the queue is full. It returns only errors of ctx.
 type Tell func(ctx context.Context, ev apps.Event) error
 
 // Lease is the right to act.
 type Lease interface {
 	// Acquire waits until the lease is ours, or ctx ends.
 	Acquire(ctx context.Context) error
-	// Run renews it until ctx ends, then gives it back and returns nil; or until
-	// somebody else has it, which is an error.
+	// Run renews the lease until ctx ends, then releases it and returns nil. It returns an
+	// error if another process has the lease.
 	Run(ctx context.Context) error
-	// Left is how long it lasts if it is not renewed any more; not above 0: it
-	// is not held.
+	// Left returns how long the lease lasts without renewal. Zero or negative: the lease is
+	// not held.
 	Left() time.Duration
-	// Epoch grows with each Acquire by anybody.
+	// Epoch grows with each Acquire by any process.
 	Epoch() uint64
-	// Standby tells who holds it while Acquire waits; holder is empty if that is
-	// not known.
+	// Standby returns the holder while Acquire waits. The holder is empty if it is unknown.
 	Standby() (holder string, waiting bool)
 }
 
-// Remembered is what a harmonizer left to the next one.
+// SavedState is what a harmonizer leaves to the next leader.
 type Remembered struct {
 	Apps  []apps.Memory
-	Nodes map[string]int // nodes that were heard, and the copies that each ran
+	Nodes map[string]int // nodes that sent heartbeats -> number of copies on each
 }
 
-// Memory keeps across restarts and takeovers what must not be forgotten. It is
-// fenced by the lease: neither method does anything for who does not hold it.
-// The two are not called at the same time.
+// Memory stores state across restarts and takeovers. The lease fences it: without the lease
+// neither method has an effect. The two methods are not called concurrently.
 type Memory interface {
-	// Load returns what was saved last, by anybody. It is called first in each
-	// term of the lease.
+	// Load returns the newest saved state, of any harmonizer. It is called first in each term
+	// of the lease.
 	Load(ctx context.Context) (Remembered, error)
-	// Save keeps what changed: each app's memory in place of the one before, of
-	// one without Indices nothing. Nil nodes stay as they were. When it returns
-	// nil, all of it is durable; after an error any part of it may be.
+	// Save stores changes. Each memory replaces that of its app; a memory without Indices
+	// deletes it. Nil nodes leave the saved nodes unchanged. If Save returns nil, all is
+	// durable; after an error any part may be.
 	Save(ctx context.Context, changed []apps.Memory, nodes map[string]int) error
 }
 
-// Record is written what is heard, in order of hearing, so that it can be
-// replayed. It must not wait. A replay.Recorder is one.
+// Record receives all events in order, so that they can be replayed. It must not block.
+// replay.Recorder implements it.
 type Record interface {
-	// Message is one of the bus, as it came; data is not kept.
+	// Message records one bus message as it came. It does not keep data.
 	Message(subject, reply string, data []byte)
-	// Bulk is the whole expected state, in order of name.
+	// Bulk records the whole expected state, in order of name.
 	Bulk(rows []message.App)
-	// BulkDown tells that the source of the expected state went away, or is back.
+	// BulkDown records that the source of the expected state failed, or is back.
 	BulkDown(down bool)
-	// BusDown tells that the bus went away, or is back.
+	// BusDown records that the bus disconnected, or is back.
 	BusDown(down bool)
 }
 
-// Ports are what a Harmonizer works with.
+// Ports are the dependencies of a Harmonizer.
 type Ports struct {
 	Bus     Bus
 	Source  Source
 	Metrics Metrics // nil: counts are not written
-	Lease   Lease   // nil: this one always leads
-	Memory  Memory  // nil: nothing is kept
+	Lease   Lease   // nil: this harmonizer always leads
+	Memory  Memory  // nil: nothing is saved
 	Record  Record  // nil: nothing is recorded
 }
 
-// StatusQuery is what message.StatusSubject is asked; the answer is a Status. An
-// empty message asks for all apps in short.
+// StatusQuery is the request on message.StatusSubject. The answer is a Status. An empty
+// message requests a summary of all apps.
 type StatusQuery struct {
-	App     string `json:"app,omitempty"`     // this one, index by index
-	Crashes bool   `json:"crashes,omitempty"` // its crashes too
-	Totals  bool   `json:"totals,omitempty"`  // the sums of each pool and label, and no apps
+	App     string `json:"app,omitempty"`     // only this app, index by index
+	Crashes bool   `json:"crashes,omitempty"` // with its crashes
+	Totals  bool   `json:"totals,omitempty"`  // the sums of each pool and label, without apps
 }
 
-// Order is what message.OrderSubject is asked.
+// Order is the request on message.OrderSubject.
 type Order struct {
 	Op  string `json:"op"` // OpRelease or OpRetry
 	App string `json:"app,omitempty"`
-	// Index of App that OpRetry is for; none is all.
+	// Index of App that OpRetry applies to; nil: all.
 	Index *int `json:"index,omitempty"`
 }
 
 // Operations of an Order.
 const (
-	OpRelease = "release" // ends the brake
-	OpRetry   = "retry"   // ends giving up and restart delays of an app
+	OpRelease = "release" // ends the hold of the disruption limit
+	OpRetry   = "retry"   // ends the restart delays of an app, also after giving up
 )
 
 // OrderAnswer answers an Order.
 type OrderAnswer struct {
 	OK      bool   `json:"ok"`
-	Nothing bool   `json:"nothing,omitempty"` // if OK: there was nothing to do
-	Error   string `json:"error,omitempty"`   // if not OK: why
+	Nothing bool   `json:"nothing,omitempty"` // if OK: the order had no effect
+	Error   string `json:"error,omitempty"`   // if not OK: the reason
 }
 
 var _ Ear = (*Harmonizer)(nil)

@@ -15,32 +15,32 @@ import (
 )
 
 const (
-	// statusLimit bounds the lists of a Status, so that it fits a message of the bus.
+	// statusLimit bounds the lists of a Status, so that it fits in a bus message.
 	statusLimit = 1000
 	silentLimit = 100 // silent nodes in a Status
-	// patience bounds the wait for the loop, whatever the asker's context says.
+	// loopTimeout bounds the wait for the loop, whatever the caller's context allows.
 	patience = 5 * time.Second
 )
 
-// Status is what the harmonizer knows, for people.
+// Status is the state of the harmonizer, for people.
 type Status struct {
 	Complete bool   `json:"complete"`
-	Why      string `json:"why,omitempty"` // why it is not: then nothing is stopped
-	// Repairing: although it is not complete, what ran is started, by the last complete
-	// reading of the expected state.
+	Why      string `json:"why,omitempty"` // why it is incomplete; nothing is stopped then
+	// Repairing: the state is incomplete, but lost instances are started again by the last
+	// complete read of the expected state.
 	Repairing bool              `json:"repairing,omitempty"`
 	At        time.Time         `json:"at"`
 	Counters  map[string]uint64 `json:"counters"`
 
 	Leading bool   `json:"leading"`
-	Leader  string `json:"leader,omitempty"` // who leads if this one does not, as far as that is known
+	Leader  string `json:"leader,omitempty"` // the leader, if this harmonizer follows and knows it
 	Epoch   uint64 `json:"epoch,omitempty"`  // of the lease
 
-	// Alarms. Zero: there is none.
-	NoLeader  time.Time `json:"no_leader_since,omitzero"` // no harmonizer leads, as far as this one can see
-	Unwritten time.Time `json:"unwritten_since,omitzero"` // what is sent cannot be recorded
+	// Alarms; zero: off.
+	NoLeader  time.Time `json:"no_leader_since,omitzero"` // since when this harmonizer has seen no leader
+	Unwritten time.Time `json:"unwritten_since,omitzero"` // since when saves of sent nudges fail
 
-	// Silent are the first of the silent nodes; SilentNodes is how many there are.
+	// Silent has the first silent nodes; SilentNodes is their number.
 	Silent      []apps.SilentNode `json:"silent,omitempty"`
 	SilentNodes int               `json:"silent_nodes,omitempty"`
 
@@ -48,38 +48,37 @@ type Status struct {
 	Queue  QueueStatus      `json:"queue"`
 	Shadow *Shadowing       `json:"shadow,omitempty"` // in shadow mode
 
-	Apps    []apps.Summary    `json:"apps,omitempty"`    // if nothing else was asked for: all, in order of name
-	App     *apps.Explanation `json:"app,omitempty"`     // the app that was asked for, if it is known
-	Crashes []apps.Crash      `json:"crashes,omitempty"` // of the app, if asked for
-	Totals  *Totals           `json:"totals,omitempty"`  // if asked for
-	Omitted int               `json:"omitted,omitempty"` // apps at the end, or indices of the app, that are left out
+	Apps    []apps.Summary    `json:"apps,omitempty"`    // all apps in order of name, if no app and no totals were requested
+	App     *apps.Explanation `json:"app,omitempty"`     // the requested app, if it is known
+	Crashes []apps.Crash      `json:"crashes,omitempty"` // of the requested app, if requested
+	Totals  *Totals           `json:"totals,omitempty"`  // if requested
+	Omitted int               `json:"omitted,omitempty"` // number of apps, or of indices of the app, that are left out
 }
 
-// Unready returns why the harmonizer is not ready, one sentence for each cause. Empty: it
-// is ready, or stands by while another harmonizer leads.
+// Unready returns why the harmonizer is not ready, one sentence per cause. It returns nil if
+// the harmonizer is ready, or a standby while another harmonizer leads.
 func (s Status) Unready() []string {
 	var why []string
 	if !s.NoLeader.IsZero() {
-		why = append(why, fmt.Sprintf("no harmonizer leads since %s: nothing is started or stopped; look at NATS and its JetStream",
+		why = append(why, fmt.Sprintf("no harmonizer leads since %s: nothing is started or stopped; check NATS and its JetStream",
 			s.NoLeader.Format(time.RFC3339)))
 	}
 	if !s.Unwritten.IsZero() {
-		why = append(why, fmt.Sprintf("the harmonizer cannot record what it sends since %s: starts go on, stops wait; look at JetStream's storage",
+		why = append(why, fmt.Sprintf("the harmonizer cannot save its state since %s: starts continue, stops wait; check JetStream's storage",
 			s.Unwritten.Format(time.RFC3339)))
 	}
 	return why
 }
 
-// QueueStatus is how much waits.
+// QueueStatus is the length of each queue.
 type QueueStatus struct {
-	Starts int `json:"starts"` // indices that wait for their turn
-	Stops  int `json:"stops"`  // copies that do
-	Send   int `json:"send"`   // nudges that wait for their memory to be saved
-	Save   int `json:"save"`   // memories that wait to be saved
+	Starts int `json:"starts"` // indices to start
+	Stops  int `json:"stops"`  // copies to stop
+	Send   int `json:"send"`   // nudges whose memory is not saved yet
+	Save   int `json:"save"`   // memories to save
 }
 
-// labelValues bounds the values of one label that there are sums of: the first
-// ones in order.
+// labelValues bounds the values of one label that have sums: the first in order.
 const labelValues = 100
 
 // Totals are sums over apps.
@@ -89,7 +88,7 @@ type Totals struct {
 	Labels map[string]map[string]apps.Totals `json:"labels"` // label -> value -> sums
 }
 
-// Counts implements Ear.
+// Counts implements Handler.
 func (h *Harmonizer) Counts(ctx context.Context, pool string) (message.Counts, error) {
 	if h.cfg.Shadow {
 		return message.Counts{}, ErrShadow
@@ -99,7 +98,7 @@ func (h *Harmonizer) Counts(ctx context.Context, pool string) (message.Counts, e
 	return c, err
 }
 
-// Status implements Ear.
+// Status implements Handler.
 func (h *Harmonizer) Status(ctx context.Context, q StatusQuery) (Status, error) {
 	var s Status
 	err := h.ask(ctx, func(now time.Time) { s = h.status(now, q) })
@@ -175,7 +174,7 @@ func (h *Harmonizer) totals() *Totals {
 	return t
 }
 
-// leader tells who leads if we do not; empty if that is not known.
+// leader returns the leader if this harmonizer follows; empty if it is unknown.
 func (h *Harmonizer) leader() string {
 	if h.Leading() {
 		return ""
@@ -184,7 +183,7 @@ func (h *Harmonizer) leader() string {
 	return holder
 }
 
-// Report implements Ear.
+// Report implements Handler.
 func (h *Harmonizer) Report(ctx context.Context, subject string, data []byte) ([][]byte, error) {
 	question, bad := report.Read(subject, data)
 	var answers []any
@@ -211,7 +210,7 @@ func (h *Harmonizer) Report(ctx context.Context, subject string, data []byte) ([
 	return out, nil
 }
 
-// Order implements Ear.
+// Order implements Handler.
 func (h *Harmonizer) Order(ctx context.Context, o Order) error {
 	switch o.Op {
 	case OpRelease:
@@ -223,13 +222,13 @@ func (h *Harmonizer) Order(ctx context.Context, o Order) error {
 		}
 		return h.Retry(ctx, o.App, index)
 	}
-	return fmt.Errorf("order %q is neither %s nor %s", o.Op, OpRelease, OpRetry)
+	return fmt.Errorf("order %q is unknown; use %s or %s", o.Op, OpRelease, OpRetry)
 }
 
-// Release ends the brake. ErrNotLeading while another harmonizer acts, ErrNothing
-// if it is not on.
+// Release ends the hold of the disruption limit. It returns ErrNotLeading while another
+// harmonizer leads, and ErrNothing if nothing is held.
 func (h *Harmonizer) Release(ctx context.Context) error {
-	return h.order(ctx, "release the brake", func(now time.Time) error {
+	return h.order(ctx, "release the disruption limit", func(now time.Time) error {
 		if !h.machine.View().Brake().On() {
 			return ErrNothing
 		}
@@ -238,17 +237,17 @@ func (h *Harmonizer) Release(ctx context.Context) error {
 	})
 }
 
-// Retry has an index of an app, or all with -1, started without regard to its
-// crashes. ErrNotLeading while another harmonizer acts, ErrNothing if nothing of it
-// crashed lately.
+// Retry starts an index of an app, or all with -1, regardless of its crashes. It returns
+// ErrNotLeading while another harmonizer leads, and ErrNothing if no instance crashed
+// recently.
 func (h *Harmonizer) Retry(ctx context.Context, app string, index int) error {
 	return h.order(ctx, "retry "+app, func(now time.Time) error {
 		if _, ok := h.machine.View().Explain(now, app); !ok {
-			return errors.New("there is no such app")
+			return errors.New("the app is unknown; weir app status lists the apps")
 		}
 		switch known, crashed := h.machine.View().Crashed(app, index); {
 		case !known:
-			return fmt.Errorf("it has no index %d", index)
+			return fmt.Errorf("the app has no index %d; weir app explain lists the indices", index)
 		case !crashed:
 			return ErrNothing
 		}
@@ -261,7 +260,7 @@ func (h *Harmonizer) order(ctx context.Context, what string, f func(now time.Tim
 	var refused error
 	err := h.ask(ctx, func(now time.Time) {
 		if refused = h.refusal(); refused == nil {
-			h.log.Info("ordered", "what", what)
+			h.log.Info("order received", "order", what)
 			refused = f(now)
 		}
 	})
@@ -280,14 +279,14 @@ func (h *Harmonizer) refusal() error {
 	}
 	if h.ports.Lease != nil {
 		if holder := h.leader(); holder != "" {
-			return fmt.Errorf("%w, %s does", ErrNotLeading, holder)
+			return fmt.Errorf("%w; the leader is %s", ErrNotLeading, holder)
 		}
 	}
 	return ErrNotLeading
 }
 
-// ask has the loop run f, and waits for it. When it returns an error, f did not
-// run and will not.
+// call runs f in the loop and waits for it. If call returns an error, f did not run and will
+// not run.
 func (h *Harmonizer) ask(ctx context.Context, f func(now time.Time)) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -299,6 +298,6 @@ func (h *Harmonizer) ask(ctx context.Context, f func(now time.Time)) error {
 	case <-h.ended:
 		return ErrNotRunning
 	case <-ctx.Done():
-		return fmt.Errorf("ask the harmonizer: %w", ctx.Err())
+		return fmt.Errorf("wait for the harmonizer's loop: %w", ctx.Err())
 	}
 }

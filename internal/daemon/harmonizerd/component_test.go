@@ -180,9 +180,9 @@ func TestReadiness(t *testing.T) {
 		{"it leads", harmonizer.Status{Leading: true, Complete: true}, nil, http.StatusOK, "ready\n"},
 		{"another one leads", harmonizer.Status{Leader: "b"}, nil, http.StatusOK, "ready\n"},
 		{"no leader", harmonizer.Status{NoLeader: since}, nil, http.StatusServiceUnavailable,
-			"no harmonizer leads since 2031-02-03T04:05:06Z: nothing is started or stopped; look at NATS and its JetStream\n"},
+			"no harmonizer leads since 2031-02-03T04:05:06Z: nothing is started or stopped; check NATS and its JetStream\n"},
 		{"full storage", harmonizer.Status{Leading: true, Unwritten: since}, nil, http.StatusServiceUnavailable,
-			"the harmonizer cannot record what it sends since 2031-02-03T04:05:06Z: starts go on, stops wait; look at JetStream's storage\n"},
+			"the harmonizer cannot save its state since 2031-02-03T04:05:06Z: starts continue, stops wait; check JetStream's storage\n"},
 		{"no answer", harmonizer.Status{}, context.DeadlineExceeded, http.StatusServiceUnavailable, "the harmonizer does not answer: context deadline exceeded\n"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

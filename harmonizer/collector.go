@@ -12,8 +12,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 )
 
-// scrapeTimeout is how long a scrape waits for the loop; without its answer it
-// has the durations only.
+// scrapeTimeout is how long a scrape waits for the loop. Without an answer the scrape returns
+// only the durations.
 const scrapeTimeout = 2 * time.Second
 
 // collector implements prometheus.Collector.
@@ -25,30 +25,30 @@ type collector struct {
 	queue, events, findings, longest, shadow      *prometheus.Desc
 	users, reading                                *prometheus.Desc
 
-	// In the order of numbers.
+	// Both in the order of numbers.
 	pools, labels []*prometheus.Desc
 }
 
-// Collector returns the harmonizer's metrics, prefix weir_harmonizer. It may be
-// collected at any time; while Run does not run there is little to see.
+// Collector returns the harmonizer's metrics; their prefix is weir_harmonizer. It may be
+// collected at any time. While Run does not run, most metrics are missing.
 func (h *Harmonizer) Collector() prometheus.Collector {
 	c := &collector{
 		h:         h,
 		complete:  desc("complete", "1: both states are complete, so that nudges may go out."),
-		leading:   desc("leading", "1: this harmonizer acts; 0: it stands by, or is in shadow mode."),
+		leading:   desc("leading", "1: this harmonizer acts; 0: it is a standby, or in shadow mode."),
 		epoch:     desc("lease_epoch", "Takeovers of the lease so far."),
-		left:      desc("lease_left_seconds", "How long the lease lasts without renewal; 0: it is not held."),
-		braked:    desc("braked", "1: too many, or too many rows, were lost at once, and nudges are held."),
-		noLeader:  desc("no_leader_seconds", "How long no harmonizer leads, as far as this one can see; 0: one does."),
-		unwritten: desc("unwritten_seconds", "How long what is sent cannot be recorded; 0: it can."),
-		nodes:     desc("nodes", "Nodes that are heard."),
-		queue:     desc("queue_length", "Starts and stops that wait for their turn, nudges to be sent, memories to be saved.", "of"),
-		events:    desc("events_total", "What happened, by name.", "event"),
-		findings:  desc("findings_total", "What was found and decided.", "kind", "why"),
-		longest:   desc("step_seconds_max", "The longest time that the state machine took for one event."),
-		users:     desc("total_users", "Users, as the source of the expected state counts them."),
-		reading:   desc("bulk_update_loop_duration_seconds", "How long the last whole reading of a source took that is polled."),
-		shadow:    desc("shadow_acts_total", "In shadow mode: acts of both that match, and those of one alone.", "outcome"),
+		left:      desc("lease_left_seconds", "Time until the lease expires without renewal; 0: not held."),
+		braked:    desc("braked", "1: the disruption limit holds nudges, because too many instances or rows were lost at once."),
+		noLeader:  desc("no_leader_seconds", "How long this harmonizer has seen no leader; 0: a leader exists."),
+		unwritten: desc("unwritten_seconds", "How long sent nudges could not be recorded; 0: they can."),
+		nodes:     desc("nodes", "Nodes that send heartbeats."),
+		queue:     desc("queue_length", "Length of each queue: starts and stops, nudges to send, memories to save.", "of"),
+		events:    desc("events_total", "Events, by name.", "event"),
+		findings:  desc("findings_total", "Findings and decisions, by kind and reason.", "kind", "why"),
+		longest:   desc("step_seconds_max", "Longest time that the state machine took for one event."),
+		users:     desc("total_users", "Users, as reported by the source of the expected state."),
+		reading:   desc("bulk_update_loop_duration_seconds", "Duration of the last complete read of a polled source."),
+		shadow:    desc("shadow_acts_total", "In shadow mode: starts and stops that match, and those of one harmonizer only.", "outcome"),
 	}
 	for _, n := range numbers(apps.Totals{}) {
 		c.pools = append(c.pools, desc(n.name, n.help+", by pool.", "pool"))
@@ -61,8 +61,7 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc("weir_harmonizer_"+name, help, labels, nil)
 }
 
-// number is one of the totals, under the name that the classic health manager
-// gave it.
+// number is one of the totals, with the name that the classic health manager used.
 type number struct {
 	name, help string
 	value      float64
@@ -77,10 +76,10 @@ func numbers(t apps.Totals) []number {
 		{"running_instances", "Desired instances that run", float64(t.Running)},
 		{"missing_instances", "Desired instances without a copy", float64(t.Missing)},
 		{"crashed_instances", "Desired instances that crashed", float64(t.Crashed)},
-		{"flapping_instances", "Desired instances that wait because they crashed again and again", float64(t.Flapping)},
+		{"flapping_instances", "Desired instances whose restart is delayed after repeated crashes", float64(t.Flapping)},
 		{"extra_instances", "Copies that should not run", float64(t.Extra)},
-		{"rowless_instances", "Of these, copies of apps that have no row and were not deleted", float64(t.Rowless)},
-		{"crashes", "Crashes of late", float64(t.Crashes)},
+		{"rowless_instances", "Copies of apps that have no row and were not deleted; included in the extra instances", float64(t.Rowless)},
+		{"crashes", "Recent crashes", float64(t.Crashes)},
 		{"memory_megabytes", "Memory of the instances of apps with a row", t.Memory},
 		{"started_memory_megabytes", "Memory of the instances that should run", t.StartedMemory},
 	}
@@ -96,7 +95,7 @@ func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	c.h.steps.histogram.Describe(ch)
 }
 
-// scrape is what the loop knows.
+// scrape is the loop's part of the metrics.
 type scrape struct {
 	Status
 	nodes int
@@ -109,8 +108,8 @@ func (h *Harmonizer) scrape(now time.Time) scrape {
 	return scrape{s, len(h.machine.View().Nodes()), maps.Clone(h.found), h.read}
 }
 
-// Varz returns the numbers of the classic health manager as they are now. It waits for
-// the loop, at most until ctx ends.
+// Varz returns the current numbers of the classic health manager. It waits for the loop, at
+// most until ctx ends.
 func (h *Harmonizer) Varz(ctx context.Context) (Varz, error) {
 	var s scrape
 	if err := h.ask(ctx, func(now time.Time) { s = h.scrape(now) }); err != nil {
@@ -192,15 +191,15 @@ func (s sink) numbers(descs []*prometheus.Desc, t apps.Totals, labels ...string)
 	}
 }
 
-// metric passes over what cannot be told, rather than to fail the whole scrape:
-// the value of a label is whatever the row says, valid text or not.
+// metric skips an invalid metric, so that the whole scrape does not fail. A label value comes
+// from a row and may be invalid text.
 func (s sink) metric(d *prometheus.Desc, kind prometheus.ValueType, v float64, labels []string) {
 	if m, err := prometheus.NewConstMetric(d, kind, v, labels...); err == nil {
 		s.ch <- m
 	}
 }
 
-// seconds is how long something lasts that began then, 0 for a zero time.
+// seconds returns the seconds from since to now, 0 for a zero time.
 func seconds(now, since time.Time) float64 {
 	if since.IsZero() {
 		return 0
@@ -215,7 +214,7 @@ func flag(b bool) float64 {
 	return 0
 }
 
-// durations are how long the machine took for each event.
+// durations are the times that the machine took for each event.
 type durations struct {
 	histogram prometheus.Histogram
 	longest   atomic.Int64 // nanoseconds
@@ -229,7 +228,7 @@ func newDurations() *durations {
 	})}
 }
 
-// observe is called by the loop alone.
+// observe adds one duration. Only the loop calls it.
 func (d *durations) observe(took time.Duration) {
 	d.histogram.Observe(took.Seconds())
 	if int64(took) > d.longest.Load() {

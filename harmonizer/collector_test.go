@@ -81,7 +81,7 @@ func TestCollector(t *testing.T) {
 	})
 }
 
-// countingSource is one that is polled, and counts users.
+// countingSource is a polled source that also counts users.
 type countingSource struct{ users int }
 
 func (countingSource) Refresh() {}
@@ -102,8 +102,8 @@ func (s countingSource) Users(context.Context) (int, error) {
 	return s.users, nil
 }
 
-// What the classic health manager told of its source, and why heartbeats are dropped:
-// by few causes, whatever a sender writes.
+// TestCollectorReportsSourceAndCauses checks the metrics about the source, and that dropped
+// heartbeats have few causes, whatever a sender writes.
 func TestCollectorTellsOfSourceAndCauses(t *testing.T) {
 	for _, users := range []int{42, -1} {
 		synctest.Test(t, func(t *testing.T) {
@@ -134,7 +134,7 @@ func TestCollectorTellsOfSourceAndCauses(t *testing.T) {
 				}
 			}
 			if _, told := got["weir_harmonizer_total_users{}"]; told != (users >= 0) {
-				t.Errorf("total_users is told: %v", told)
+				t.Errorf("total_users exported: %v", told)
 			}
 			if n := r.status(t).Counters["found_refused.bad_index"]; n != 2 {
 				t.Errorf("status counts %d of bad_index, want 2", n)

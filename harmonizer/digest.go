@@ -8,22 +8,21 @@ import (
 )
 
 const (
-	findingsLimit  = 10_000  // that wait one by one; of more there are summaries
-	summariesLimit = 100_000 // by app, and findingsLimit by node; of more there is one for each kind and reason
+	findingsLimit  = 10_000  // findings queued one by one; further findings become summaries
+	summariesLimit = 100_000 // summaries by app, plus findingsLimit by node; further ones are merged by kind, reason and rule
 )
 
-// digest is the findings that wait to be published, in order. None is lost: if too many
-// wait, those of one app that have the same kind, reason and rule become one summary.
-// What follows is summarised, too, until all that waits one by one was taken. The zero
-// digest is empty.
+// digest queues the findings to publish, in order. It drops none. If too many wait, findings
+// of one app with the same kind, reason and rule become one summary. Later findings are
+// summarised too, until all single findings are taken. The zero digest is empty.
 type digest struct {
 	waiting   []apps.Finding
 	summaries []apps.Finding // in the order of their first findings
 	at        map[subject]int
 }
 
-// subject is what the findings of a summary have in common. App and node are empty in
-// those beyond the limit; node is set only in findings without an app.
+// subject is what the findings of a summary have in common. App and node are empty in the
+// summaries beyond the limit. Node is set only in findings without an app.
 type subject struct {
 	kind      apps.Kind
 	why       apps.Why
@@ -31,7 +30,7 @@ type subject struct {
 	app, node string
 }
 
-// put adds a finding, and reports whether it went into a summary.
+// put adds a finding and reports whether it was merged into a summary.
 func (d *digest) put(f *apps.Finding) bool {
 	if len(d.summaries) == 0 && len(d.waiting) < findingsLimit {
 		d.waiting = append(d.waiting, *f)
@@ -71,8 +70,8 @@ func (d *digest) take(n int) []apps.Finding {
 	return taken
 }
 
-// merge adds a finding to a summary, or to the first finding of one: what differs is
-// left out.
+// merge adds a finding to a summary, or to the first finding of a new one. Fields that differ
+// become empty.
 func merge(into, f *apps.Finding) {
 	into.Count = max(into.Count, 1) + max(f.Count, 1)
 	into.Index = 0

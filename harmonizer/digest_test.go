@@ -12,15 +12,14 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 )
 
-// TestMassLossFindings puts the 150,000 findings of a mass loss into the event stream,
-// once of 500 apps, once of an app each: every one of them is published, by itself or as
-// part of the count of its app, or of its kind.
+// TestMassLossFindings publishes the 150,000 findings of a mass loss: once of 500 apps, once
+// of one app each. Each finding is published, alone or in the count of a summary.
 func TestMassLossFindings(t *testing.T) {
 	const lost = 150_000
 	for _, tt := range []struct {
 		name      string
 		of        int           // apps
-		most      int           // published
+		most      int           // longest time until published
 		byApp     int           // of app7, at least
 		published time.Duration // after that
 	}{
@@ -46,7 +45,7 @@ func TestMassLossFindings(t *testing.T) {
 				}
 				h.tellFindings([]apps.Finding{{Kind: apps.KindNodeLost, Node: "n1"}, {Kind: apps.KindNodeLost, Node: "n2"}, {Kind: apps.KindBraked}})
 				<-time.After(tt.published)
-				h.tellFindings([]apps.Finding{{Kind: apps.KindReleased}}) // by itself again
+				h.tellFindings([]apps.Finding{{Kind: apps.KindReleased}}) // a single finding again
 				<-time.After(time.Second)
 				cancel()
 				if err := <-done; err != nil {

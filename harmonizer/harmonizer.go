@@ -17,20 +17,20 @@ import (
 )
 
 const (
-	// backlog of events of the bus; whoever tells more waits.
+	// backlog is the capacity for events of the bus. When it is full, the sender waits.
 	backlog = 1024
-	// sourceBacklog is short, so that between two slices of the expected state
-	// what nodes say has its turn.
+	// sourceBacklog is small, so that heartbeats are processed between two slices of the
+	// expected state.
 	sourceBacklog = 4
 )
 
-// Harmonizer is the loop around an apps.Machine. Make it with New.
+// Harmonizer is the loop around an apps.Machine. New makes it.
 type Harmonizer struct {
 	cfg      Config
 	ports    Ports
 	log      *slog.Logger
-	heard    chan apps.Event // of the bus
-	rows     chan apps.Event // of the source
+	heard    chan apps.Event // from the bus
+	rows     chan apps.Event // from the source
 	queries  chan func(now time.Time)
 	ended    chan struct{} // closed after the loop
 	counters *counters
@@ -40,36 +40,35 @@ type Harmonizer struct {
 	steps    *durations
 	tap      *tap // nil: nothing is recorded
 
-	// term is that of the nudges which may be sent, 0 while following. Only the
-	// loop sets it.
+	// term is the term whose nudges may be sent, 0 while following. Only the loop sets it.
 	term  atomic.Uint64
 	users users
 
 	// Owned by the loop.
 	machine   *apps.Machine
-	terms     uint64 // so far
+	terms     uint64 // number of terms so far
 	hears     bool   // the bus is up
 	ticked    time.Time
 	vacant    vacancy
 	canaried  time.Time
-	counted   time.Time     // the nodes, for the memory
-	reading   time.Time     // since then a source that is polled is read; zero: it is not
-	read      time.Duration // how long the last whole reading took, until it was applied
+	counted   time.Time     // when the nodes were last saved to the memory
+	reading   time.Time     // start of the current pass of a polled source; zero: no pass
+	read      time.Duration // duration of the last complete pass, including its application
 	refused   []apps.Nudge
 	published publications
 	found     map[cause]uint64
-	mirror    *mirror // nil: no shadow mode
+	mirror    *mirror // nil: not in shadow mode
 	complain  *rate.Sometimes
 }
 
-// cause is what findings are counted by.
+// cause is the key that findings are counted by.
 type cause struct {
 	kind apps.Kind
 	why  apps.Why
 }
 
-// New returns a harmonizer, or says what is wrong with the configuration, whose
-// zeros are defaults.
+// New returns a harmonizer, or an error if the configuration is invalid. Zero values in cfg
+// become defaults.
 func New(cfg Config, ports Ports, log *slog.Logger) (*Harmonizer, error) {
 	cfg = cfg.WithDefaults()
 	if err := cfg.Validate(); err != nil {
@@ -103,7 +102,8 @@ func New(cfg Config, ports Ports, log *slog.Logger) (*Harmonizer, error) {
 	return h, nil
 }
 
-// Run works until parent ends, then returns nil, or until a port fails for good.
+// Run works until parent ends, then returns nil. It returns an error if a port fails
+// permanently.
 func (h *Harmonizer) Run(parent context.Context) error {
 	ctx, cancel := context.WithCancelCause(parent)
 	defer cancel(nil)
@@ -115,7 +115,7 @@ func (h *Harmonizer) Run(parent context.Context) error {
 			}
 		})
 	}
-	work("listen to the bus", func(ctx context.Context) error { return h.ports.Bus.Listen(ctx, h) })
+	work("subscribe to the bus", func(ctx context.Context) error { return h.ports.Bus.Listen(ctx, h) })
 	work("watch the expected state", func(ctx context.Context) error { return h.ports.Source.Watch(ctx, h.tellRows) })
 	work("lead", h.lead)
 	work("count users", func(ctx context.Context) error { return h.users.count(ctx, h.ports.Source, h.counters) })
@@ -133,7 +133,7 @@ func (h *Harmonizer) Run(parent context.Context) error {
 	return context.Cause(ctx)
 }
 
-// Tell implements Ear.
+// Enqueue implements Handler.
 func (h *Harmonizer) Tell(ctx context.Context, ev apps.Event) error { return tell(ctx, h.heard, ev) }
 
 func (h *Harmonizer) tellRows(ctx context.Context, ev apps.Event) error { return tell(ctx, h.rows, ev) }
@@ -147,10 +147,10 @@ func tell(ctx context.Context, to chan<- apps.Event, ev apps.Event) error {
 	}
 }
 
-// Leading implements Ear.
+// Leading implements Handler.
 func (h *Harmonizer) Leading() bool { return h.term.Load() != 0 && !h.cfg.Shadow }
 
-// counters count what happened, by name.
+// counters count events by name.
 type counters struct {
 	mu sync.Mutex
 	n  map[string]uint64
@@ -168,7 +168,7 @@ func (c *counters) snapshot() map[string]uint64 {
 	return maps.Clone(c.n)
 }
 
-// alarm wakes whoever waits for it, once for any number of rings.
+// alarm wakes the waiting goroutine, once for any number of rings.
 type alarm chan struct{}
 
 func (a alarm) ring() {
@@ -178,5 +178,5 @@ func (a alarm) ring() {
 	}
 }
 
-// seldom is a complaint that is logged at most once a minute.
+// oncePerMinute returns a limiter for a log message that may repeat.
 func seldom() *rate.Sometimes { return &rate.Sometimes{Interval: time.Minute} }

@@ -15,13 +15,13 @@ import (
 )
 
 const (
-	countsPart    = message.MaxCountApps   // apps of one message
-	findingsBatch = 200                    // of one message
-	findingsPause = 100 * time.Millisecond // between two
+	countsPart    = message.MaxCountApps   // apps per message
+	findingsBatch = 200                    // findings per message
+	findingsPause = 100 * time.Millisecond // between two messages
 )
 
-// herald publishes beside the loop. Of each pool the newest counts wait, older
-// ones are left out; findings wait in order, and very many are summarised.
+// publisher publishes in its own goroutine. Only the newest counts of each pool wait. Findings
+// wait in order; very many are summarised.
 type herald struct {
 	bus      Bus
 	counters *counters
@@ -70,8 +70,8 @@ func (h *herald) tellFindings(findings []apps.Finding) {
 	}
 }
 
-// run publishes until ctx ends. What cannot be sent is left out: counts and
-// canaries follow, and findings are in the log.
+// run publishes until ctx ends. It drops a message that cannot be sent: counts and probes are
+// sent again later, and the log has the findings.
 func (h *herald) run(ctx context.Context) error {
 	ticker := time.NewTicker(findingsPause)
 	defer ticker.Stop()

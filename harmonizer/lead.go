@@ -8,8 +8,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 )
 
-// lead has the machine lead for as long as the elector says; in shadow mode it leads
-// on its own.
+// lead makes the machine lead while the elector holds the lease. In shadow mode the machine
+// leads without a lease.
 func (h *Harmonizer) lead(ctx context.Context) error {
 	begin := func(ctx context.Context, r Remembered) error {
 		return h.ask(ctx, func(now time.Time) { h.begin(now, r) })
@@ -41,8 +41,8 @@ func (h *Harmonizer) begin(now time.Time, r Remembered) {
 	h.step(now, apps.Lead{Memories: r.Apps, Nodes: r.Nodes})
 }
 
-// follow makes it follow. What waited to be sent never was, and what waited to be
-// saved is of no use to the next one, which has begun with what was saved.
+// follow makes this harmonizer a follower. It returns unsent nudges to the machine. It drops
+// unsaved memories: the next leader has loaded the saved ones.
 func (h *Harmonizer) follow(now time.Time, why string) {
 	if !h.Leading() {
 		return
@@ -51,14 +51,14 @@ func (h *Harmonizer) follow(now time.Time, why string) {
 	h.term.Store(0)
 	unsent := append(h.refused, h.outbox.begin(0)...)
 	h.refused = nil
-	h.step(now, apps.Follow{}) // first, or what was not sent is nudged again at once
+	h.step(now, apps.Follow{}) // first: otherwise the unsent nudges would be sent again at once
 	if len(unsent) > 0 {
 		h.step(now, apps.NotSent{Nudges: unsent})
 	}
 }
 
-// confirm asks the loop which of the nudges that waited are still right: none if it
-// does not answer, all if it has ended, for then nothing was heard since.
+// confirm asks the loop which of the waiting nudges are still right. If the loop does not
+// answer, no nudge is right. If the loop has ended, all are, because no event came since.
 func (h *Harmonizer) confirm(ctx context.Context, nudges []apps.Nudge) []bool {
 	right := make([]bool, len(nudges))
 	if len(nudges) == 0 {

@@ -10,15 +10,16 @@ import (
 )
 
 const (
-	// period of the loop: how late a deadline is seen at most, and how long
-	// changes of the counts are gathered before they are published.
+	// period of the loop: the longest delay of a deadline, and how long changes of the counts
+	// are collected before they are published.
 	period = 200 * time.Millisecond
-	// breath between two parts of what the machine takes in; what nodes say has
-	// its turn there.
+	// applyPause is the time between two parts of a large event. Heartbeats are processed in
+	// between.
 	breath = time.Millisecond
-	// censusEvery is how often the nodes are remembered, at most.
+	// nodesSaveEvery is the shortest time between two saves of the nodes.
 	censusEvery = time.Minute
-	// canaryPause is the least between two canaries while the brake holds.
+	// probePause is the shortest time between two loopback probes while the disruption limit
+	// holds.
 	canaryPause = time.Second
 )
 
@@ -30,7 +31,7 @@ func (h *Harmonizer) loop(ctx context.Context) {
 	ticker := time.NewTicker(period)
 	defer ticker.Stop()
 	h.ticked = time.Now()
-	more := time.NewTimer(0) // while the machine has something to take in
+	more := time.NewTimer(0) // while the machine has pending work
 	defer more.Stop()
 	for {
 		if h.machine.Busy() {
@@ -38,8 +39,8 @@ func (h *Harmonizer) loop(ctx context.Context) {
 		} else {
 			more.Stop()
 		}
-		// Of several that are ready each has the same chance: a pass of any size
-		// is applied slice by slice among what nodes say.
+		// Select picks among ready channels at random, so heartbeats are processed between the
+		// slices of a pass of any size.
 		select {
 		case <-ctx.Done():
 			return
@@ -57,16 +58,16 @@ func (h *Harmonizer) loop(ctx context.Context) {
 	}
 }
 
-// advance lets time pass. What was heard before comes first, so that a loop which
-// was held up does not take its own silence for that of the nodes; after a halt
-// as long as a heartbeat period, it begins to hear anew.
+// advance passes the time to the machine. Queued events come first, so that a stalled loop
+// does not mistake its own delay for silent nodes. If the loop stalled for longer than a
+// heartbeat period, the machine restarts as if the bus had just come up.
 func (h *Harmonizer) advance(now time.Time) {
 	for range len(h.heard) {
 		h.step(now, <-h.heard)
 	}
 	if h.hears && now.Sub(h.ticked) > h.cfg.Apps.HeartbeatPeriod {
 		h.counters.add("held_up", 1)
-		h.log.Warn("loop was held up, hearing anew", "for", now.Sub(h.ticked))
+		h.log.Warn("loop stalled, state incomplete until all nodes sent heartbeats", "for", now.Sub(h.ticked))
 		h.step(now, apps.BusUp{})
 	}
 	h.ticked = now
@@ -93,8 +94,8 @@ func (h *Harmonizer) tick(now time.Time) {
 	}
 }
 
-// step has the machine take in one event, and hands on what comes of it. In shadow mode
-// the nudges of the other harmonizer are only compared: the machine decides by itself.
+// step passes one event to the machine, and passes on its nudges and findings. In shadow mode
+// the nudges of the other harmonizer are only compared; the machine decides without them.
 func (h *Harmonizer) step(now time.Time, ev apps.Event) {
 	h.book(now, ev)
 	if _, nudged := ev.(apps.Nudged); nudged && h.mirror != nil {
@@ -120,7 +121,7 @@ func (h *Harmonizer) step(now time.Time, ev apps.Event) {
 	}
 }
 
-// book notes an event before the machine takes it in.
+// noteEvent counts an event, and records it, before the machine processes it.
 func (h *Harmonizer) book(now time.Time, ev apps.Event) {
 	if h.tap != nil {
 		h.tap.hear(ev)
@@ -161,7 +162,7 @@ func (h *Harmonizer) book(now time.Time, ev apps.Event) {
 	}
 }
 
-// tellFindings counts, logs, and if this harmonizer leads, publishes.
+// reportFindings counts and logs the findings. The leader also publishes them.
 func (h *Harmonizer) tellFindings(findings []apps.Finding) {
 	if len(findings) == 0 {
 		return
@@ -169,10 +170,10 @@ func (h *Harmonizer) tellFindings(findings []apps.Finding) {
 	for _, f := range findings {
 		h.found[cause{f.Kind, f.Why}]++
 		if f.Kind == apps.KindRefused {
-			h.complain.Do(func() { h.log.Warn("message dropped", "finding", f.String()) })
+			h.complain.Do(func() { h.log.Warn("malformed message dropped", "finding", f.String()) })
 		}
 		if l := level(f.Kind); h.log.Enabled(context.Background(), l) {
-			h.log.Log(context.Background(), l, "found", "finding", f.String())
+			h.log.Log(context.Background(), l, "finding", "finding", f.String())
 		}
 	}
 	if h.Leading() {
@@ -190,9 +191,9 @@ func level(k apps.Kind) slog.Level {
 	return slog.LevelDebug
 }
 
-// canary has the bus prove that it carries: twice a heartbeat period, and soon
-// when the brake waits for it. In shadow mode nothing may be published: there,
-// that the bus is up has to do.
+// probe sends a loopback probe that proves that the bus delivers: twice in each heartbeat
+// period, and more often while the disruption limit waits for it. In shadow mode nothing may
+// be published, so a bus that is up counts as proof.
 func (h *Harmonizer) canary(now time.Time) {
 	pause := h.cfg.Apps.HeartbeatPeriod / 2
 	if h.machine.View().Brake().Holds() {
@@ -211,8 +212,8 @@ func (h *Harmonizer) canary(now time.Time) {
 	}
 }
 
-// census has the nodes remembered, so that whoever takes over knows for whom to
-// wait. Only a complete state is worth it.
+// saveNodes saves the nodes, so that the next leader knows which nodes to wait for. It saves
+// only a complete state.
 func (h *Harmonizer) census(now time.Time) {
 	if h.ports.Memory == nil || now.Sub(h.counted) < censusEvery {
 		return
@@ -223,7 +224,7 @@ func (h *Harmonizer) census(now time.Time) {
 	}
 }
 
-// publish sends the counts of the pools that changed, and of every pool once a
+// publish queues the counts of the pools that changed, and of every pool once in each
 // heartbeat period.
 func (h *Harmonizer) publish(now time.Time) {
 	for _, pool := range h.pools() {

@@ -10,21 +10,21 @@ import (
 )
 
 const (
-	mirrorWarned = 20  // mismatches that are logged one by one, of a check
-	mirrorKept   = 100 // newest ones that a Status shows
+	mirrorWarned = 20  // mismatches of one check that are logged one by one
+	mirrorKept   = 100 // newest mismatches in a Status
 )
 
-// mirror is shadow mode: own nudges, which nobody gets, against those heard.
+// comparer is shadow mode: it compares own nudges, which are not sent, with received ones.
 type mirror struct {
 	matcher *shadow.Matcher
 	every   time.Duration
 	log     *slog.Logger
 
 	checked time.Time
-	last    []shadow.Mismatch // the newest that were told
+	last    []shadow.Mismatch // the newest that were logged
 }
 
-// Shadowing is what a Status tells of shadow mode.
+// ShadowStatus is the part of a Status about shadow mode.
 type Shadowing struct {
 	shadow.Stats
 	Last []shadow.Mismatch `json:"last,omitempty"` // the newest, in order of time
@@ -43,7 +43,7 @@ func (m *mirror) own(now time.Time, nudges []apps.Nudge) {
 
 func (m *mirror) other(now time.Time, n apps.Nudge) { m.matcher.Heard(now, n) }
 
-// tick tells, each time a check is due, what only one of the two did.
+// tick logs the mismatches each time a check is due.
 func (m *mirror) tick(now time.Time) {
 	if m.checked.IsZero() {
 		m.checked = now
@@ -54,11 +54,11 @@ func (m *mirror) tick(now time.Time) {
 	m.checked = now
 	alone := m.matcher.Due(now)
 	if len(alone) == 0 {
-		m.log.Info("shadow check: both did the same")
+		m.log.Info("shadow check: no mismatch")
 		return
 	}
 	stats := m.matcher.Stats()
-	m.log.Warn("shadow check: only one did it", "now", len(alone), "own_alone", stats.Own, "other_alone", stats.Other)
+	m.log.Warn("shadow check: mismatches", "now", len(alone), "own_alone", stats.Own, "other_alone", stats.Other)
 	for _, a := range alone[:min(len(alone), mirrorWarned)] {
 		m.log.Warn("shadow mismatch", "by", string(a.By), "act", a.Act.String(), "at", a.At)
 	}

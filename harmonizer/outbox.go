@@ -15,41 +15,42 @@ import (
 )
 
 const (
-	// outboxLimit bounds the nudges that wait to be sent. The machine hands out
-	// few each second; more wait only while saving takes seconds.
+	// outboxLimit bounds the nudges that wait to be sent. The machine returns few nudges each
+	// second; more wait only while a save takes seconds.
 	outboxLimit = 4096
 	saveTimeout = 5 * time.Second
-	// lastSave is how long the end of the process waits for what is in the outbox.
+	// lastSave bounds the final save and send when the process ends.
 	lastSave  = 2 * time.Second
-	savePause = time.Second // after a save that failed
+	savePause = time.Second // after a failed save
 )
 
-// outbox sends nudges beside the loop, each after the memory of its app is
-// durable: the next leader finds every nudge that may have gone out. Those that are
-// wrong by then go back. What gathers while a save is under way goes with the next one.
+// outbox sends nudges in its own goroutine. It sends each nudge after the memory of its app is
+// durable, so the next leader finds every nudge that may have been sent. Nudges that are no
+// longer right go back to the machine. The next save has everything that was queued during the
+// current one.
 //
-// While saves fail, starts are sent all the same, before the next attempt: the memory
-// prevents only that the next leader repeats them. Stops wait.
+// While saves fail, the outbox sends starts before the next attempt: the memory only prevents
+// that the next leader repeats them. Stops wait.
 type outbox struct {
 	ports    Ports
-	term     *atomic.Uint64 // in which nudges may be sent; 0: none may
+	term     *atomic.Uint64 // term whose nudges may be sent; 0: no nudge may
 	counters *counters
 	log      *slog.Logger
 	complain *rate.Sometimes
-	confirm  func(ctx context.Context, nudges []apps.Nudge) []bool // whether each is still right
+	confirm  func(ctx context.Context, nudges []apps.Nudge) []bool // reports whether each nudge is still right
 	wake     alarm
 	ended    chan struct{} // closed after run
-	unsaved  atomic.Int64  // saves fail since then, in unix nanoseconds; 0: they do not
+	unsaved  atomic.Int64  // since when saves fail, in unix nanoseconds; 0: they succeed
 
 	mu    sync.Mutex
 	batch batch
 }
 
-// batch is what waits: the newest memory of each app, and nudges in order.
+// batch is what waits: the newest memory of each app, and the nudges in order.
 type batch struct {
 	term   uint64
 	memory map[string]apps.Memory
-	nodes  map[string]int // nil: as they were
+	nodes  map[string]int // nil: unchanged
 	nudges []apps.Nudge
 }
 
@@ -60,8 +61,8 @@ func newOutbox(ports Ports, term *atomic.Uint64, confirm func(context.Context, [
 	}
 }
 
-// begin empties the outbox for a new term, 0 for none, and returns the nudges that
-// were not sent.
+// begin empties the outbox for a new term, 0 for none. It returns the nudges that were not
+// sent.
 func (o *outbox) begin(term uint64) (unsent []apps.Nudge) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -70,8 +71,8 @@ func (o *outbox) begin(term uint64) (unsent []apps.Nudge) {
 	return unsent
 }
 
-// put takes memories that changed and the nudges that were decided with them. It
-// returns those nudges for which there is no room.
+// put queues changed memories and the nudges that were decided with them. It returns the
+// nudges beyond outboxLimit.
 func (o *outbox) put(changed []apps.Memory, nudges []apps.Nudge) (refused []apps.Nudge) {
 	o.mu.Lock()
 	for _, m := range changed {
@@ -105,7 +106,7 @@ func (o *outbox) take() batch {
 	return b
 }
 
-// putBack keeps what could not be saved, unless something newer waits by now.
+// putBack queues what could not be saved, unless a newer value waits.
 func (o *outbox) putBack(b batch) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -119,7 +120,7 @@ func (o *outbox) putBack(b batch) {
 	}
 }
 
-// run saves and sends until ctx ends, and then once more what is still there.
+// run saves and sends until ctx ends. Then it sends once more what still waits.
 func (o *outbox) run(ctx context.Context, tell Tell) error {
 	defer close(o.ended)
 	for ctx.Err() == nil {
@@ -139,7 +140,7 @@ func (o *outbox) run(ctx context.Context, tell Tell) error {
 	}
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastSave)
 	defer cancel()
-	_, _ = o.deliver(last) // what failed is in the log
+	_, _ = o.deliver(last) // errors are in the log
 	return nil
 }
 
@@ -152,12 +153,12 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// deliver saves what waits, then sends. It returns the nudges that were not sent,
-// and an error if the memory has to be saved again.
+// deliver saves the queued memories, then sends the nudges. It returns the nudges that were
+// not sent, and an error if the memories must be saved again.
 func (o *outbox) deliver(ctx context.Context) ([]apps.NotSent, error) {
 	b := o.take()
 	if o.term.Load() != b.term {
-		return notSent(b.nudges, nil), nil // of a term that has ended
+		return notSent(b.nudges, nil), nil // of an ended term
 	}
 	var events []apps.NotSent
 	if o.unsaved.Load() != 0 {
@@ -166,7 +167,7 @@ func (o *outbox) deliver(ctx context.Context) ([]apps.NotSent, error) {
 	if err := o.save(ctx, b); err != nil {
 		o.counters.add("saves_failed", 1)
 		o.unsaved.CompareAndSwap(0, time.Now().UnixNano())
-		o.complain.Do(func() { o.log.Error("cannot record what was sent; starts go on, stops wait", "err", err) })
+		o.complain.Do(func() { o.log.Error("save of memories failed, starts continue, stops wait", "err", err) })
 		o.putBack(b)
 		late, stops := o.sendStarts(ctx, b)
 		return slices.Concat(events, late, notSent(stops, nil)), err
@@ -175,8 +176,7 @@ func (o *outbox) deliver(ctx context.Context) ([]apps.NotSent, error) {
 	return append(events, o.sendAll(ctx, b.term, b.nudges)...), nil
 }
 
-// sendStarts sends the starts of a batch, and returns what was not sent of them, and the
-// other nudges.
+// sendStarts sends the starts of a batch. It returns the unsent starts, and the other nudges.
 func (o *outbox) sendStarts(ctx context.Context, b batch) (events []apps.NotSent, others []apps.Nudge) {
 	var starts []apps.Nudge
 	for _, n := range b.nudges {
@@ -192,7 +192,7 @@ func (o *outbox) sendStarts(ctx context.Context, b batch) (events []apps.NotSent
 // sendAll sends the nudges that are still right, and returns the others.
 func (o *outbox) sendAll(ctx context.Context, term uint64, nudges []apps.Nudge) []apps.NotSent {
 	var wrong, failed []apps.Nudge
-	right := o.confirm(ctx, nudges) // saving may have taken long
+	right := o.confirm(ctx, nudges) // a save may have taken long
 	for i, n := range nudges {
 		switch {
 		case !right[i]:
@@ -204,7 +204,7 @@ func (o *outbox) sendAll(ctx context.Context, term uint64, nudges []apps.Nudge) 
 	return notSent(wrong, failed)
 }
 
-// since returns since when saves fail, zero if they do not.
+// since returns since when saves fail, zero if they succeed.
 func (o *outbox) since() time.Time {
 	if at := o.unsaved.Load(); at != 0 {
 		return time.Unix(0, at)
@@ -212,8 +212,8 @@ func (o *outbox) since() time.Time {
 	return time.Time{}
 }
 
-// notSent tells of nudges that were not confirmed, and of those that were but could
-// not be sent.
+// notSent returns events for nudges that were not confirmed, and for confirmed nudges that
+// could not be sent.
 func notSent(wrong, failed []apps.Nudge) (events []apps.NotSent) {
 	if len(wrong) > 0 {
 		events = append(events, apps.NotSent{Nudges: wrong})
@@ -242,14 +242,14 @@ func (o *outbox) save(ctx context.Context, b batch) error {
 	return nil
 }
 
-// maySend reports whether a nudge of that term may go out at this moment.
+// maySend reports whether a nudge of that term may be sent now.
 func (o *outbox) maySend(term uint64) bool {
 	return o.term.Load() == term && term != 0 && (o.ports.Lease == nil || o.ports.Lease.Left() > 0)
 }
 
 func (o *outbox) send(n apps.Nudge) bool {
 	if err := o.ports.Bus.Nudge(n); err != nil {
-		o.complain.Do(func() { o.log.Error("send nudge", "err", err) })
+		o.complain.Do(func() { o.log.Error("nudge not sent", "err", err) })
 		return false
 	}
 	name := "nudges_start"

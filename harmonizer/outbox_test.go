@@ -11,7 +11,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
-// slowMemory takes as long as a bucket on a slow disk.
+// slowMemory is a Memory whose Save takes a while, as on a slow disk.
 type slowMemory struct{ takes time.Duration }
 
 func (slowMemory) Load(context.Context) (Remembered, error) { return Remembered{}, nil }
@@ -21,7 +21,7 @@ func (m slowMemory) Save(ctx context.Context, _ []apps.Memory, _ map[string]int)
 	return ctx.Err()
 }
 
-// slowly runs one harmonizer whose saves take 4 s, beside a node that obeys nobody.
+// slowly runs one harmonizer whose saves take 4 s, beside a node that ignores nudges.
 func slowly(t *testing.T, body func(t *testing.T, w *world, r *running)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -33,8 +33,8 @@ func slowly(t *testing.T, body func(t *testing.T, w *world, r *running)) {
 	})
 }
 
-// A nudge waits until its memory is saved, and what it was decided by may be
-// otherwise then: it is not sent.
+// TestAStaleNudgeIsNotSent: a nudge waits until its memory is saved. If its reason is gone by
+// then, it is not sent.
 func TestAStaleNudgeIsNotSent(t *testing.T) {
 	t.Run("the app was deleted", func(t *testing.T) {
 		slowly(t, func(t *testing.T, w *world, r *running) {
@@ -91,7 +91,7 @@ func (r *running) status(t *testing.T) Status {
 	return s
 }
 
-// stoppedOf returns the copy of web whose stop was decided, if any.
+// stoppedOf returns the copy of web that is to be stopped, if any.
 func (r *running) stoppedOf(t *testing.T) string {
 	t.Helper()
 	for _, i := range r.status(t).App.Indices {

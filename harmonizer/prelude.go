@@ -6,16 +6,15 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
-// What a prelude keeps back at most.
+// Limits of what a startBuffer holds.
 const (
 	preludeLines = 10_000
 	preludeBytes = 16 << 20
 )
 
-// prelude has a record begin with the expected state: a replay makes nothing of a
-// nudge whose app it does not know. What is heard before the first whole telling is
-// kept back until then, or until that takes too long: the source fails, or too much
-// was heard.
+// startBuffer makes a record begin with the expected state, because a replay ignores a nudge
+// of an unknown app. It buffers what is received before the first complete expected state. It
+// stops buffering early if the source fails or the buffer is full.
 type prelude struct {
 	Record
 	kept  []func()

@@ -2,28 +2,28 @@ package harmonizer
 
 import "time"
 
-// publications decides when the counts of each pool go out: a pool that changed
-// once its gap has passed, and every pool once a period.
+// publications decides when the counts of each pool are published: after a change, once the
+// pool's gap has passed, and each pool once in a period.
 type publications struct {
 	period time.Duration
 	last   map[string]publication // by pool
 }
 
-// publication is when a pool's counts went out, and which.
+// publication is the last publication of a pool's counts.
 type publication struct {
 	at       time.Time
-	whole    time.Time // when they went out because it was time, not because of a change
+	whole    time.Time // last publication because of the period, not of a change
 	revision uint64
-	gap      time.Duration // before the next change may go out
+	gap      time.Duration // shortest time until the next change is published
 }
 
 const (
-	smallPool = 200   // apps: changes go out at once
-	largePool = 10000 // apps: more go out less often than each second
+	smallPool = 200   // apps; changes are published at once
+	largePool = 10000 // apps; above it, changes are published less often than once a second
 )
 
-// due reports whether the counts of a pool go out now, and whether that is the
-// publication of the period.
+// due reports whether to publish the counts of a pool now, and whether this is the publication
+// of the period.
 func (p *publications) due(now time.Time, pool string, revision uint64) (due, whole bool) {
 	last := p.last[pool]
 	whole = now.Sub(last.whole) >= p.period
@@ -38,7 +38,8 @@ func (p *publications) add(now time.Time, pool string, revision uint64, apps int
 	p.last[pool] = next
 }
 
-// gap between two tellings of a pool: what they cost is in proportion to its apps.
+// gap returns the shortest time between two publications of a pool. It grows with the apps,
+// because the cost does.
 func gap(apps int) time.Duration {
 	if apps <= smallPool {
 		return 0

@@ -11,7 +11,7 @@ func TestPublicationsDue(t *testing.T) {
 		name       string
 		apps       int
 		after      time.Duration // the first publication
-		revision   uint64        // the first one had 1
+		revision   uint64        // the first publication had revision 1
 		due, whole bool
 	}{
 		{"nothing changed", 1, 9 * time.Second, 1, false, false},

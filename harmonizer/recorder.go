@@ -16,23 +16,23 @@ import (
 
 const (
 	writeTimeout = 10 * time.Second // of one write of samples
-	writePause   = time.Second      // between two rounds of writing
-	writeChunk   = 10_000           // samples of one write, about
+	writePause   = time.Second      // between two rounds
+	writeChunk   = 10_000           // samples of one write, approximately
 
-	// A pool of more than manyLines apps has all its lines written each
-	// manyLinesEvery only, and in between those that changed.
+	// In a pool of more than manyLines apps, all lines are written only once in
+	// manyLinesEvery. In between only changed lines are.
 	manyLines      = 2000
 	manyLinesEvery = 30 * time.Second
 )
 
-// Metrics keeps samples: the part of a metrics.Store that is needed here. The
-// samples, but not their dimensions, are the caller's again when Write returns.
+// Metrics stores samples; it is the part of a metrics.Store that is needed here. After Write
+// returns, the caller may reuse the samples, but not their dimensions.
 type Metrics interface {
 	Write(ctx context.Context, samples []metrics.Sample) error
 }
 
-// recorder writes counts beside the loop, so that a slow store holds up nothing:
-// of each pool the newest counts wait, older ones are left out.
+// countWriter writes counts in its own goroutine, so that a slow store does not block the
+// loop. Only the newest counts of each pool wait.
 type recorder struct {
 	cluster  string
 	store    Metrics
@@ -42,8 +42,8 @@ type recorder struct {
 
 	// Owned by run.
 	pools   map[string]*ledger
-	samples []metrics.Sample // of the chunk that is being made
-	lines   []*line          // of which they are
+	samples []metrics.Sample // of the current chunk
+	lines   []*line          // lines that the samples belong to
 	names   []string
 
 	mu      sync.Mutex
@@ -52,14 +52,14 @@ type recorder struct {
 
 type pendingCounts struct {
 	message.Counts
-	whole bool // all lines are to be written, changed or not
+	whole bool // write all lines, changed or not
 }
 
-// ledger is what the store has of one pool.
+// poolLines is what the store has of one pool.
 type ledger struct {
 	sum   line
 	apps  map[string]*line
-	whole time.Time // when all lines were written
+	whole time.Time // when all lines were last written
 }
 
 // line is one app, or the sum of a pool.
@@ -78,8 +78,8 @@ func newRecorder(cluster string, store Metrics, log *slog.Logger) *recorder {
 	}
 }
 
-// keep has the counts written. Counts that are not complete are not: what is
-// read then is old, and not a zero that nobody counted.
+// keep queues counts to be written. It ignores incomplete counts: the store then has old
+// values instead of false zeros.
 func (r *recorder) keep(c message.Counts, whole bool) {
 	if r.store == nil || !c.Complete {
 		return
@@ -98,8 +98,8 @@ func (r *recorder) take() map[string]pendingCounts {
 	return all
 }
 
-// run writes until ctx ends. A line that could not be written is written with
-// the next counts of its pool.
+// run writes until ctx ends. If a write fails, its lines are written with the next counts of
+// the pool.
 func (r *recorder) run(ctx context.Context) error {
 	pause := time.NewTimer(0)
 	defer pause.Stop()
@@ -118,15 +118,14 @@ func (r *recorder) run(ctx context.Context) error {
 		pending := r.take()
 		for _, pool := range slices.Sorted(maps.Keys(pending)) {
 			if err := r.write(ctx, pending[pool]); err != nil && ctx.Err() == nil {
-				r.complain.Do(func() { r.log.Error("write instance counts", "pool", pool, "err", err) })
+				r.complain.Do(func() { r.log.Error("instance counts not written", "pool", pool, "err", err) })
 			}
 		}
 	}
 }
 
-// write writes the lines that changed, or all if it is time; one last zero for
-// each app of before that is gone; and the sum, which is there even if the pool
-// has no apps.
+// write writes the changed lines, or all lines if they are due. It writes one last zero for
+// each app that is gone. It always writes the sum, even of a pool without apps.
 func (r *recorder) write(ctx context.Context, c pendingCounts) error {
 	l := r.ledger(c.Pool)
 	all := c.whole && (len(c.Apps) <= manyLines || c.At.Sub(l.whole) >= manyLinesEvery)
@@ -185,8 +184,8 @@ func (l *ledger) app(cluster, pool, name string) *line {
 	return one
 }
 
-// line adds the samples of a line to the chunk, unless the store has them and
-// they need not be written again; a full chunk is written.
+// line adds the samples of a line to the chunk, and writes a full chunk. It skips a line that
+// the store has, unless again is set.
 func (r *recorder) line(ctx context.Context, at time.Time, l *line, n message.AppCount, again bool) error {
 	if l.written && l.count == n && !again {
 		return nil

@@ -52,8 +52,8 @@ func countsOf(apps int, at time.Time) pendingCounts {
 	return pendingCounts{Counts: c}
 }
 
-// Of a large pool the lines that changed are written, and all of them now and
-// then.
+// TestWritesOnlyChangedLines: in a large pool only changed lines are written, and all lines
+// once in manyLinesEvery.
 func TestWritesWhatChanged(t *testing.T) {
 	const perLine = 9
 	at := time.Unix(1000, 0)
@@ -87,7 +87,7 @@ func TestWritesWhatChanged(t *testing.T) {
 			if err := r.write(t.Context(), next); err != nil {
 				t.Fatal(err)
 			}
-			want := max(tt.want, 1) + 1 // the changed one at least, and the sum
+			want := max(tt.want, 1) + 1 // at least the changed line, and the sum
 			if got := len(s.samples) / perLine; got != want || len(s.values("instances_expected", "app3")) != 1 {
 				t.Errorf("%d lines, want %d, app3 among them", got, want)
 			}
@@ -95,7 +95,7 @@ func TestWritesWhatChanged(t *testing.T) {
 	}
 }
 
-// A write that failed is made up for by the next one, in full.
+// TestFailedWriteIsRetriedInFull: the write after a failed one has all its lines.
 func TestFailedWriteIsMadeUpFor(t *testing.T) {
 	s := &store{}
 	r := newRecorder("c", s, discard)

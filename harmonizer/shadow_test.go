@@ -10,8 +10,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
-// In shadow mode nothing is written anywhere, whatever happens. What the other
-// harmonizer does too is no mismatch; what only one of them does is.
+// TestShadowModePublishesNothing: in shadow mode nothing is written. A nudge of both
+// harmonizers is no mismatch; a nudge of only one is.
 func TestShadowIsSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
@@ -31,7 +31,7 @@ func TestShadowIsSilent(t *testing.T) {
 		}
 		leader.stop(t)
 		w.mu.Lock()
-		w.runs = map[string]message.Beat{} // the node runs nothing, and nobody but the shadow minds
+		w.runs = map[string]message.Beat{} // the node runs nothing; only the shadow harmonizer reacts
 		w.mu.Unlock()
 		if err := s.Tell(t.Context(), apps.Nudged{Nudge: apps.Nudge{Start: &message.Start{App: "api", Version: "v9", Indices: []int{4}}}}); err != nil {
 			t.Fatal(err)
@@ -57,8 +57,8 @@ func TestShadowIsSilent(t *testing.T) {
 	})
 }
 
-// The other harmonizer is faster: what it asked for is not taken for our own, so that the
-// shadow still decides, and both match.
+// TestShadowOfAFasterOne: the other harmonizer is faster. The shadow does not count the
+// other's nudge as its own, so it still decides, and both match.
 func TestShadowOfAFasterOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()

@@ -10,15 +10,15 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
-// tap writes what is heard to a Record: messages as they come, and the expected
-// state whole, first of all, and each time that a pass ended or single rows changed.
+// recording writes events to a Record: messages as they come, and the whole expected state.
+// The expected state comes first, and again after each pass and each change of single rows.
 type tap struct {
 	record    *prelude
 	partition string
 	world     map[string]message.App
-	pass      map[string]message.App // rows since the pass began; nil: none is under way
-	changed   bool                   // the world, by single rows
-	down      bool                   // the source
+	pass      map[string]message.App // rows of the current pass; nil: no pass
+	changed   bool                   // single rows changed the world
+	down      bool                   // the source is down
 }
 
 func newTap(r Record, partition string) *tap {
@@ -29,7 +29,7 @@ func (t *tap) hear(ev apps.Event) {
 	switch ev.(type) {
 	case apps.ExpectedRows, apps.ExpectedGone:
 	default:
-		t.flush() // what was heard later stays later
+		t.flush() // keeps the order of events
 	}
 	switch ev := ev.(type) {
 	case apps.Heartbeat:
@@ -54,13 +54,13 @@ func (t *tap) hear(ev apps.Event) {
 }
 
 func (t *tap) message(subject string, v any) {
-	if data, err := json.Marshal(v); err == nil { // of our own types, which can be encoded
+	if data, err := json.Marshal(v); err == nil { // our own types always encode
 		t.record.Message(subject, "", data)
 	}
 }
 
-// asked writes a question to the reporter. Who asked is not known here, so that a
-// replay answers nobody.
+// addRequest writes a request to the reporter. The reply subject is unknown here, so a replay
+// sends no answer.
 func (t *tap) asked(subject string, data []byte) {
 	t.flush()
 	t.record.Message(subject, "", data)

@@ -90,7 +90,7 @@ func TestTapWritesTheWorldWhole(t *testing.T) {
 	}
 }
 
-// What is kept back is bounded.
+// TestStartBufferIsBounded: the buffer before the first expected state is bounded.
 func TestPreludeIsBounded(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
@@ -113,7 +113,7 @@ func TestPreludeIsBounded(t *testing.T) {
 	}
 }
 
-// What was recorded, replayed, asks for the same starts in the same order.
+// TestRecordRoundTrip: a replay of a record requests the same starts in the same order.
 func TestRecordRoundTrip(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
@@ -146,7 +146,7 @@ func TestRecordRoundTrip(t *testing.T) {
 	})
 }
 
-// replayed returns the indices that a replay asked to be started.
+// replayed returns the indices that a replay requested to start.
 func replayed(t *testing.T, out io.Reader) []string {
 	t.Helper()
 	var all []string

@@ -11,19 +11,19 @@ const (
 	usersTimeout = 20 * time.Second
 )
 
-// userCounter is a Source that also knows how many users there are, as a cloud
-// controller does: total_users of the classic health manager.
+// userCounter is a Source that also counts users, as a cloud controller does. The classic
+// health manager calls the number total_users.
 type userCounter interface {
 	Users(ctx context.Context) (int, error)
 }
 
-// users is how many users the source last returned.
+// users is the number of users that the source last returned.
 type users struct {
 	n atomic.Int64 // negative: unknown
 }
 
-// count requests the number each minute, until ctx ends, if the source has one.
-// While the source returns errors the last number stands.
+// count requests the number each minute until ctx ends, if the source provides it. While
+// requests fail, the last number stays.
 func (u *users) count(ctx context.Context, s Source, failures *counters) error {
 	source, ok := s.(userCounter)
 	if !ok {

@@ -6,24 +6,24 @@ import (
 )
 
 const (
-	// vacantFor is how long no harmonizer leads before that is an alarm: longer than a
-	// takeover after the default lease.
+	// noLeaderAlarmAfter is how long there is no leader before the alarm. It is longer than a
+	// takeover with the default lease.
 	vacantFor = 30 * time.Second
-	// vacantAgain is how often the alarm is logged while it lasts.
+	// noLeaderLogEvery is the log interval while the alarm lasts.
 	vacantAgain = time.Minute
 )
 
-// vacancy is the alarm that no harmonizer leads. The loop owns it.
+// noLeaderAlarm reports that no harmonizer leads. The loop owns it.
 type vacancy struct {
-	since  time.Time // zero: one leads
+	since  time.Time // zero: there is a leader
 	logged time.Time
 }
 
-// watch notes whether a harmonizer leads, and logs the alarm.
+// watch notes whether there is a leader, and logs the alarm.
 func (v *vacancy) watch(now time.Time, led bool, log *slog.Logger) {
 	switch {
 	case led && !v.logged.IsZero():
-		log.Info("a harmonizer leads again", "vacant_for", now.Sub(v.since))
+		log.Info("leader exists again", "vacant_for", now.Sub(v.since))
 		*v = vacancy{}
 	case led:
 		*v = vacancy{}
@@ -35,7 +35,8 @@ func (v *vacancy) watch(now time.Time, led bool, log *slog.Logger) {
 	}
 }
 
-// alarm returns since when no harmonizer leads, zero if one does, or did a moment ago.
+// alarm returns since when no harmonizer leads. It is zero while there is a leader, and for
+// the first noLeaderAlarmAfter.
 func (v *vacancy) alarm(now time.Time) time.Time {
 	if v.since.IsZero() || now.Sub(v.since) < vacantFor {
 		return time.Time{}

@@ -6,13 +6,13 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
-// Varz is the numbers of the classic health manager, under its names. Durations are
+// Varz has the numbers of the classic health manager, under its names. Durations are in
 // seconds.
 type Varz struct {
-	State string `json:"state"` // RUNNING
+	State string `json:"state"` // always RUNNING
 
 	TotalApps         int   `json:"total_apps"`
-	TotalUsers        int64 `json:"total_users"` // 0 also if it is unknown: collectors want a number
+	TotalUsers        int64 `json:"total_users"` // 0 also if unknown: collectors need a number
 	TotalInstances    int   `json:"total_instances"`
 	RunningInstances  int   `json:"running_instances"`
 	MissingInstances  int   `json:"missing_instances"`
@@ -20,7 +20,7 @@ type Varz struct {
 	FlappingInstances int   `json:"flapping_instances"`
 
 	QueueLength    int     `json:"queue_length"`
-	Analysis       float64 `json:"analysis_loop_duration"` // of the longest step: there is no loop
+	Analysis       float64 `json:"analysis_loop_duration"` // longest step: there is no analysis loop
 	BulkUpdate     float64 `json:"bulk_update_loop_duration"`
 	Heartbeats     uint64  `json:"heartbeat_msgs_received"`
 	Exits          uint64  `json:"droplet_exited_msgs_received"`
@@ -35,7 +35,7 @@ type Varz struct {
 	Total   VarzTotal   `json:"total"`
 }
 
-// VarzRunning is what runs.
+// VarzRunning counts what runs.
 type VarzRunning struct {
 	Apps              int `json:"apps"`
 	Crashes           int `json:"crashes"`
@@ -44,7 +44,7 @@ type VarzRunning struct {
 	FlappingInstances int `json:"flapping_instances"`
 }
 
-// VarzTotal is what should run. Memory is in MB.
+// VarzTotal counts what should run. Memory is in MB.
 type VarzTotal struct {
 	Apps             int     `json:"apps"`
 	StartedApps      int     `json:"started_apps"`
@@ -54,7 +54,7 @@ type VarzTotal struct {
 	StartedMemory    float64 `json:"started_memory"`
 }
 
-// varz returns the numbers of a scrape; users below 0 are unknown.
+// varz returns the numbers of a scrape. Negative users are unknown.
 func (s scrape) varz(longest time.Duration, users int64) Varz {
 	t, n := s.Totals.All, s.Counters
 	return Varz{
@@ -80,7 +80,7 @@ func (s scrape) varz(longest time.Duration, users int64) Varz {
 	}
 }
 
-// reportCounter is the name of the counter of requests on a subject of reports.
+// reportCounter returns the name of the counter for requests on a report subject.
 func reportCounter(subject string) string {
 	switch subject {
 	case message.SubjectStatus:

@@ -24,12 +24,12 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var errAway = errors.New("away")
 
-// world is what several harmonizers share: a bus with one node that obeys, rows,
-// a lease, and a memory. The node beats every 10 s and after each change.
+// world is what several harmonizers share: a bus with one node that obeys nudges, rows, a
+// lease, and a memory. The node sends a heartbeat every 10 s and after each change.
 type world struct {
 	mu      sync.Mutex
 	alive   bool
-	deaf    bool // the node obeys nobody
+	deaf    bool // the node ignores nudges
 	runs    map[string]message.Beat
 	rows    map[string]message.App
 	members map[*member]bool
@@ -40,7 +40,7 @@ type world struct {
 	findings []apps.Finding
 
 	holder string
-	until  time.Time // the lease lasts
+	until  time.Time // end of the lease
 	epoch  uint64
 
 	apps  map[string]apps.Memory
@@ -65,15 +65,15 @@ func newWorld() *world {
 	}
 }
 
-// member is the ports of one harmonizer. Killed, it reaches nothing any more.
+// member is the ports of one harmonizer. After a kill, its calls have no effect.
 type member struct {
 	w        *world
 	name     string
-	silent   *testing.T // fails on whatever is written
+	silent   *testing.T // fails the test on any write
 	killAt   int        // the write, from 1, at which it is killed; 0: never
-	after    bool       // killed after it took effect, in place of before
-	saveFail int        // so many saves fail first
-	busFail  int        // so many nudges fail first
+	after    bool       // killed after the write took effect, not before
+	saveFail int        // this many saves fail first
+	busFail  int        // this many nudges fail first
 
 	// Guarded by w.mu.
 	writes    int
@@ -95,7 +95,7 @@ func (m *member) alarm() {
 	}
 }
 
-// write runs f, unless the harmonizer is dead or dies of it.
+// write runs f, unless the harmonizer is dead or is killed at this write.
 func (m *member) write(f func() error) error {
 	if m.silent != nil {
 		m.silent.Errorf("%s wrote something", m.name)
@@ -178,7 +178,7 @@ func (w *world) heartbeatLocked() (apps.Heartbeat, bool) {
 	return apps.Heartbeat{Data: data}, w.alive
 }
 
-// tellLocked lets all who listen hear an event.
+// broadcastLocked sends an event to all members but one.
 func (w *world) tellLocked(ev apps.Event, not *member) {
 	for m := range w.members {
 		if m != not {
@@ -188,7 +188,7 @@ func (w *world) tellLocked(ev apps.Event, not *member) {
 	}
 }
 
-// Nudge implements Bus: the node obeys.
+// Nudge implements Bus. The node obeys the nudge.
 func (m *member) Nudge(n apps.Nudge) error {
 	return m.write(func() error {
 		w := m.w
@@ -243,10 +243,10 @@ func (m *member) PublishFindings(batch []apps.Finding) error {
 	return nil
 }
 
-// Canary implements Bus: it comes back at once.
+// Probe implements Bus. The probe returns at once.
 func (m *member) Canary() error {
 	if m.silent != nil {
-		m.silent.Errorf("%s sent a canary", m.name)
+		m.silent.Errorf("%s sent a probe", m.name)
 	}
 	m.w.mu.Lock()
 	defer m.w.mu.Unlock()
@@ -402,7 +402,7 @@ func (s sharedMemory) Save(_ context.Context, changed []apps.Memory, nodes map[s
 	})
 }
 
-// store keeps samples, or refuses them while broken.
+// store stores samples, or rejects them while broken.
 type store struct {
 	mu      sync.Mutex
 	broken  bool
@@ -425,7 +425,7 @@ func (s *store) setBroken(broken bool) {
 	s.broken = broken
 }
 
-// values returns what was written of one series.
+// values returns the written values of one series.
 func (s *store) values(name, app string) []float64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -444,7 +444,7 @@ func web(n int) message.App {
 
 func rows(n int) apps.ExpectedRows { return apps.ExpectedRows{Rows: []message.App{web(n)}} }
 
-// pass lets virtual time pass.
+// pass advances virtual time by d.
 func pass(t *testing.T, d time.Duration) {
 	t.Helper()
 	timer := time.NewTimer(d)
@@ -452,11 +452,11 @@ func pass(t *testing.T, d time.Duration) {
 	synctest.Wait()
 }
 
-// running is a harmonizer that runs.
+// running is a harmonizer whose Run is active.
 type running struct {
 	*Harmonizer
 	m      *member
-	events chan apps.Event // of its source
+	events chan apps.Event // from its source
 	store  *store
 	cancel context.CancelFunc
 	done   chan error
@@ -466,8 +466,8 @@ func settings() Config {
 	return Config{Cluster: "c", Pools: []string{"idle"}, Apps: apps.Config{Starter: apps.StarterSelf}}
 }
 
-// start runs a harmonizer over the ports of m. With shared, they are a lease and
-// a memory too.
+// start runs a harmonizer over the ports of m. With shared, these include the shared lease and
+// memory.
 func (m *member) start(t *testing.T, cfg Config, shared bool, more ...func(*Ports)) *running {
 	t.Helper()
 	r := &running{m: m, events: make(chan apps.Event, 16), store: &store{}, done: make(chan error, 1)}
@@ -518,7 +518,7 @@ func (w *world) stopped() int {
 	return w.stops
 }
 
-// last returns what was published last of the pool.
+// last returns the newest published counts of the pool.
 func (w *world) last(pool string) message.Counts {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -530,7 +530,7 @@ func (w *world) last(pool string) message.Counts {
 	return message.Counts{}
 }
 
-// crash ends every copy of web, as a crash.
+// crash ends every copy of web as crashed.
 func (w *world) crash() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -546,7 +546,7 @@ func (w *world) crash() {
 
 var discard = slog.New(slog.DiscardHandler)
 
-// nowhere is a store that forgets.
+// discardStore is a store that drops all samples.
 type nowhere struct{}
 
 func (nowhere) Write(context.Context, []metrics.Sample) error { return nil }

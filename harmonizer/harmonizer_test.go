@@ -40,7 +40,7 @@ func TestKeepsTheCount(t *testing.T) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		if len(w.findings) == 0 || r.m.canaries == 0 {
-			t.Errorf("%d findings published, %d canaries, want some", len(w.findings), r.m.canaries)
+			t.Errorf("%d findings published, %d probes, want some", len(w.findings), r.m.canaries)
 		}
 	})
 }

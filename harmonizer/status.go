@@ -48,11 +48,13 @@ type Status struct {
 	Queue  QueueStatus      `json:"queue"`
 	Shadow *Shadowing       `json:"shadow,omitempty"` // in shadow mode
 
-	Apps    []apps.Summary    `json:"apps,omitempty"`    // all apps in order of name, if no app and no totals were requested
-	App     *apps.Explanation `json:"app,omitempty"`     // the requested app, if it is known
-	Crashes []apps.Crash      `json:"crashes,omitempty"` // of the requested app, if requested
-	Totals  *Totals           `json:"totals,omitempty"`  // if requested
-	Omitted int               `json:"omitted,omitempty"` // number of apps, or of indices of the app, that are left out
+	Apps []apps.Summary    `json:"apps,omitempty"` // all apps in order of name, if no app and no totals were requested
+	App  *apps.Explanation `json:"app,omitempty"`  // the requested app, if it is known
+
+	Crashes []apps.Crash `json:"crashes,omitempty"` // of the requested app, if requested
+	Totals  *Totals      `json:"totals,omitempty"`  // if requested
+
+	Omitted int `json:"omitted,omitempty"` // number of apps, or of indices of the app, that are left out
 }
 
 // Unready returns why the harmonizer is not ready, one sentence per cause. It returns nil if

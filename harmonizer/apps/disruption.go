@@ -25,13 +25,14 @@ const easedShare = 0.1
 
 // LimitStatus is the state of the disruption limits, for people.
 type BrakeStatus struct {
-	State     BrakeState `json:"state,omitempty"`
-	Since     time.Time  `json:"since,omitzero"`
-	Nodes     int        `json:"nodes,omitempty"`   // lost nodes
-	Indices   int        `json:"indices,omitempty"` // lost indices
-	Share     float64    `json:"share,omitempty"`   // of the indices that ran before
-	Missing   int        `json:"missing,omitempty"` // lost indices that are still missing
-	ReleaseAt int        `json:"release_at"`        // the limit ends at this many missing or fewer, when no more lost nodes return
+	State   BrakeState `json:"state,omitempty"`
+	Since   time.Time  `json:"since,omitzero"`
+	Nodes   int        `json:"nodes,omitempty"`   // lost nodes
+	Indices int        `json:"indices,omitempty"` // lost indices
+	Share   float64    `json:"share,omitempty"`   // of the indices that ran before
+
+	Missing   int `json:"missing,omitempty"` // lost indices that are still missing
+	ReleaseAt int `json:"release_at"`        // the limit ends at this many missing or fewer, when no more lost nodes return
 
 	// The stops of apps without a row may be held independently of State. Either too many rows
 	// were gone at once, or too many copies ran apps without a row when this machine began to
@@ -74,10 +75,11 @@ type disruptionLimit struct {
 	nodes  []nodeLoss
 	next   overdue // nodes about to be lost, as of the latest Tick; zero while throttled
 
-	begin  BrakeStatus        // state when the limit began to hold
-	probed bool               // our own probe returned since then
-	proven bool               // a heartbeat came since then, not counting the first of a lost node
-	back   map[string]instant // lost node -> its first heartbeat since then; 0: not yet
+	begin  BrakeStatus // state when the limit began to hold
+	probed bool        // our own probe returned since then
+	proven bool        // a heartbeat came since then, not counting the first of a lost node
+
+	back map[string]instant // lost node -> its first heartbeat since then; 0: not yet
 
 	returned instant // the latest of those heartbeats
 	easedAt  instant // 0: not yet

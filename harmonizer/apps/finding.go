@@ -10,26 +10,34 @@ import (
 type Kind string
 
 const (
-	KindComplete     Kind = "complete"      // both states are complete; nudges may leave
-	KindIncomplete   Kind = "incomplete"    // a state is incomplete; no nudge may leave
-	KindMissing      Kind = "missing"       // a desired index without a lasting copy
-	KindRecovered    Kind = "recovered"     // a missing index has a copy again
-	KindStart        Kind = "start"         // a start was sent
-	KindExtra        Kind = "extra"         // a copy that should not run
-	KindStop         Kind = "stop"          // its stop was sent
-	KindNotNudged    Kind = "not_nudged"    // missing or extra, but held; Rule and Why give the cause
-	KindCrashed      Kind = "crashed"       // a copy crashed and is restarted at once
-	KindFlapping     Kind = "flapping"      // a copy crashed again and is restarted after a delay
-	KindGaveUp       Kind = "gave_up"       // a copy crashed too often and is not restarted
-	KindCalm         Kind = "calm"          // it ran for long enough: its crashes no longer count
-	KindRetried      Kind = "retried"       // an operator ended giving up and restart delays
+	KindComplete   Kind = "complete"   // both states are complete; nudges may leave
+	KindIncomplete Kind = "incomplete" // a state is incomplete; no nudge may leave
+
+	KindMissing   Kind = "missing"   // a desired index without a lasting copy
+	KindRecovered Kind = "recovered" // a missing index has a copy again
+	KindStart     Kind = "start"     // a start was sent
+
+	KindExtra Kind = "extra" // a copy that should not run
+	KindStop  Kind = "stop"  // its stop was sent
+
+	KindNotNudged Kind = "not_nudged" // missing or extra, but held; Rule and Why give the cause
+
+	KindCrashed  Kind = "crashed"  // a copy crashed and is restarted at once
+	KindFlapping Kind = "flapping" // a copy crashed again and is restarted after a delay
+	KindGaveUp   Kind = "gave_up"  // a copy crashed too often and is not restarted
+
+	KindCalm    Kind = "calm"    // it ran for long enough: its crashes no longer count
+	KindRetried Kind = "retried" // an operator ended giving up and restart delays
+
 	KindNodeLost     Kind = "node_lost"     // a node is silent
 	KindInstanceLost Kind = "instance_lost" // a living node omits a copy
-	KindIgnored      Kind = "ignored"       // an exit that changes nothing
-	KindRefused      Kind = "refused"       // a malformed message
-	KindBraked       Kind = "braked"        // the disruption limit holds nudges: too many instances or rows were lost at once
-	KindEased        Kind = "eased"         // throttled: the bus works again; starts leave at a tenth of the rate
-	KindReleased     Kind = "released"      // the disruption limit is off
+
+	KindIgnored Kind = "ignored" // an exit that changes nothing
+	KindRefused Kind = "refused" // a malformed message
+
+	KindBraked   Kind = "braked"   // the disruption limit holds nudges: too many instances or rows were lost at once
+	KindEased    Kind = "eased"    // throttled: the bus works again; starts leave at a tenth of the rate
+	KindReleased Kind = "released" // the disruption limit is off
 )
 
 // Why is the reason of a Finding. The strings are stable. The reasons of KindRefused are not
@@ -37,80 +45,105 @@ const (
 type Why string
 
 const (
-	WhyNew            Why = "new"             // not seen since it is desired
-	WhyNodeLost       Why = "node_lost"       // its node is silent
-	WhyNotListed      Why = "not_listed"      // its node omits it
-	WhyMoved          Why = "moved"           // its id came back as another index, version or app
-	WhyCrashed        Why = "crashed"         // it crashed
-	WhyStopped        Why = "stopped"         // it was stopped
-	WhyShutdown       Why = "shutdown"        // its node shuts down
-	WhyEvacuated      Why = "evacuated"       // its node drains
-	WhyExited         Why = "exited"          // it ended for an unknown reason
-	WhyEvacuating     Why = "evacuating"      // only a copy that will end runs
-	WhyReplaced       Why = "replaced"        // it will end, and another copy runs
-	WhyAppDeleted     Why = "app_deleted"     // the app's row was deleted
-	WhyAppVanished    Why = "app_vanished"    // a complete source no longer has the app
-	WhyAppUnknown     Why = "app_unknown"     // a complete source never had the app
-	WhyAppStopped     Why = "app_stopped"     // the app should not run at all
-	WhyBeyond         Why = "index_beyond"    // the app has fewer instances
-	WhyWrongVersion   Why = "wrong_version"   // the live version runs on that index
-	WhyDuplicate      Why = "duplicate"       // another copy of the live version runs there
-	WhyRestartDelay   Why = "restart_delay"   // crashed too often to be restarted at once
-	WhyGivenUp        Why = "given_up"        // crashed too often to be restarted
-	WhyGrace          Why = "grace"           // an app without a row may still get one
-	WhyJustChanged    Why = "just_changed"    // the controller acts first
-	WhyUpdated        Why = "updated"         // the row is older than the app's last change
-	WhyNotStaged      Why = "not_staged"      // the package cannot be started
-	WhyNudged         Why = "nudged"          // a recent nudge already requests it
-	WhyStopsAll       Why = "stops_all"       // the controller would stop the whole app
-	WhyUnconfirmed    Why = "unconfirmed"     // no other copy is confirmed: listed by its node, and without a recent crash of its index
-	WhyOtherMissing   Why = "other_missing"   // another index of the app is without a copy
-	WhyStandsIn       Why = "stands_in"       // it stands in for an index of the app without a copy
-	WhyMassLoss       Why = "mass_loss"       // too many were lost at once
-	WhyRowsStopped    Why = "rows_stopped"    // too many rows turned STOPPED, or to 0 instances, at once
-	WhyConfirmed      Why = "confirmed"       // the source confirmed it
-	WhyReturning      Why = "returning"       // lost nodes come back: others may be on their way
-	WhyRowsGone       Why = "rows_gone"       // too many rows of the expected state were gone at once
-	WhyRowless        Why = "rowless"         // too many copies ran apps without a row when this machine began to lead
-	WhyFollowing      Why = "following"       // another harmonizer leads
-	WhyIncomplete     Why = "incomplete"      // a state is incomplete
-	WhyInTurn         Why = "in_turn"         // it is queued
-	WhyNotExpected    Why = "not_expected"    // an exit of a copy that should not run
-	WhyStillRuns      Why = "still_runs"      // an exit, but another copy runs
-	WhyRepeated       Why = "repeated"        // the exit was already reported
+	WhyNew       Why = "new"        // not seen since it is desired
+	WhyNodeLost  Why = "node_lost"  // its node is silent
+	WhyNotListed Why = "not_listed" // its node omits it
+	WhyMoved     Why = "moved"      // its id came back as another index, version or app
+
+	WhyCrashed  Why = "crashed"  // it crashed
+	WhyStopped  Why = "stopped"  // it was stopped
+	WhyShutdown Why = "shutdown" // its node shuts down
+
+	WhyEvacuated Why = "evacuated" // its node drains
+	WhyExited    Why = "exited"    // it ended for an unknown reason
+
+	WhyEvacuating Why = "evacuating" // only a copy that will end runs
+	WhyReplaced   Why = "replaced"   // it will end, and another copy runs
+
+	WhyAppDeleted  Why = "app_deleted"  // the app's row was deleted
+	WhyAppVanished Why = "app_vanished" // a complete source no longer has the app
+	WhyAppUnknown  Why = "app_unknown"  // a complete source never had the app
+
+	WhyAppStopped Why = "app_stopped"  // the app should not run at all
+	WhyBeyond     Why = "index_beyond" // the app has fewer instances
+
+	WhyWrongVersion Why = "wrong_version" // the live version runs on that index
+	WhyDuplicate    Why = "duplicate"     // another copy of the live version runs there
+
+	WhyRestartDelay Why = "restart_delay" // crashed too often to be restarted at once
+	WhyGivenUp      Why = "given_up"      // crashed too often to be restarted
+
+	WhyGrace       Why = "grace"        // an app without a row may still get one
+	WhyJustChanged Why = "just_changed" // the controller acts first
+
+	WhyUpdated   Why = "updated"    // the row is older than the app's last change
+	WhyNotStaged Why = "not_staged" // the package cannot be started
+	WhyNudged    Why = "nudged"     // a recent nudge already requests it
+
+	WhyStopsAll    Why = "stops_all"   // the controller would stop the whole app
+	WhyUnconfirmed Why = "unconfirmed" // no other copy is confirmed: listed by its node, and without a recent crash of its index
+
+	WhyOtherMissing Why = "other_missing" // another index of the app is without a copy
+	WhyStandsIn     Why = "stands_in"     // it stands in for an index of the app without a copy
+
+	WhyMassLoss    Why = "mass_loss"    // too many were lost at once
+	WhyRowsStopped Why = "rows_stopped" // too many rows turned STOPPED, or to 0 instances, at once
+
+	WhyConfirmed Why = "confirmed" // the source confirmed it
+	WhyReturning Why = "returning" // lost nodes come back: others may be on their way
+
+	WhyRowsGone Why = "rows_gone" // too many rows of the expected state were gone at once
+	WhyRowless  Why = "rowless"   // too many copies ran apps without a row when this machine began to lead
+
+	WhyFollowing  Why = "following"  // another harmonizer leads
+	WhyIncomplete Why = "incomplete" // a state is incomplete
+
+	WhyInTurn      Why = "in_turn"      // it is queued
+	WhyNotExpected Why = "not_expected" // an exit of a copy that should not run
+
+	WhyStillRuns Why = "still_runs" // an exit, but another copy runs
+	WhyRepeated  Why = "repeated"   // the exit was already reported
+
 	WhyOtherPartition Why = "other_partition" // of another partition
 	WhyProven         Why = "proven"          // the bus delivers, and nodes send heartbeats
-	WhyRecovered      Why = "recovered"       // enough came back
-	WhyOrdered        Why = "ordered"         // ordered by an operator
+
+	WhyRecovered Why = "recovered" // enough came back
+	WhyOrdered   Why = "ordered"   // ordered by an operator
 )
 
 // Rule is the rule that made a Finding. Each rule is one function. The strings are stable.
 type Rule string
 
 const (
-	RuleMissing        Rule = "missing"         // an index without a copy: starts.go
-	RuleExitCrashed    Rule = "exit_crashed"    // a crash that is answered at once: crash.go
-	RuleExitStopped    Rule = "exit_stopped"    // starts.go
-	RuleExitShutdown   Rule = "exit_shutdown"   // starts.go
-	RuleFlapping       Rule = "flapping"        // a crash that is answered after a delay: crash.go
-	RuleGiveUp         Rule = "give_up"         // a crash that is not answered: crash.go
-	RuleDecay          Rule = "decay"           // crashes that no longer count: crash.go
-	RuleEvacuation     Rule = "evacuation"      // starts.go
-	RuleExtraState     Rule = "extra_state"     // stops.go
-	RuleExtraIndex     Rule = "extra_index"     // stops.go
-	RuleExtraVersion   Rule = "extra_version"   // stops.go
-	RuleExtraApp       Rule = "extra_app"       // stops.go
-	RuleDuplicate      Rule = "duplicate"       // stops.go
-	RuleWholeApp       Rule = "whole_app"       // stops.go
-	RuleLastCopy       Rule = "last_copy"       // lastcopy.go
+	RuleMissing      Rule = "missing"       // an index without a copy: starts.go
+	RuleExitCrashed  Rule = "exit_crashed"  // a crash that is answered at once: crash.go
+	RuleExitStopped  Rule = "exit_stopped"  // starts.go
+	RuleExitShutdown Rule = "exit_shutdown" // starts.go
+
+	RuleFlapping Rule = "flapping" // a crash that is answered after a delay: crash.go
+	RuleGiveUp   Rule = "give_up"  // a crash that is not answered: crash.go
+	RuleDecay    Rule = "decay"    // crashes that no longer count: crash.go
+
+	RuleEvacuation Rule = "evacuation" // starts.go
+
+	RuleExtraState   Rule = "extra_state"   // stops.go
+	RuleExtraIndex   Rule = "extra_index"   // stops.go
+	RuleExtraVersion Rule = "extra_version" // stops.go
+	RuleExtraApp     Rule = "extra_app"     // stops.go
+
+	RuleDuplicate Rule = "duplicate" // stops.go
+	RuleWholeApp  Rule = "whole_app" // stops.go
+	RuleLastCopy  Rule = "last_copy" // lastcopy.go
+
 	RuleResetGrace     Rule = "reset_grace"     // starts.go
 	RuleKeepAlive      Rule = "keep_alive"      // starts.go, stops.go
 	RuleUpdateRequired Rule = "update_required" // rules.go
 	RulePackageState   Rule = "package_state"   // starts.go
-	RuleFollow         Rule = "follow"          // fresh.go
-	RuleFreshness      Rule = "freshness"       // fresh.go
-	RuleBrake          Rule = "brake"           // disruption.go, rowloss.go
-	RuleQueue          Rule = "queue"           // dispatch.go
+
+	RuleFollow    Rule = "follow"    // fresh.go
+	RuleFreshness Rule = "freshness" // fresh.go
+	RuleBrake     Rule = "brake"     // disruption.go, rowloss.go
+	RuleQueue     Rule = "queue"     // dispatch.go
 )
 
 // Finding is one thing that a Machine found or decided.

@@ -129,7 +129,7 @@ func TestNudgesFitTheBus(t *testing.T) {
 	}
 }
 
-// TestFollowerForgetsWhatChanged: a changed memory is removed with its app, even if Memories
+// TestFollowerDropsMemoryOfRemovedApp: a changed memory is removed with its app, even if Memories
 // is not called.
 func TestFollowerForgetsWhatChanged(t *testing.T) {
 	m, now := NewMachine(steady()), start()

@@ -86,12 +86,14 @@ func (m *Machine) Step(now time.Time, ev Event) ([]Nudge, []Finding) {
 	m.journal.found = nil
 	busy := m.Busy()
 	m.rows.source.expire(m.clock.now)
-	m.take(ev)                    // passes the event to the part that it concerns
-	changes := m.collect("")      // new, changed and ended copies go to the backlog
-	m.freshness()                 // while a state is incomplete, nothing leaves
+	m.take(ev)               // passes the event to the part that it concerns
+	changes := m.collect("") // new, changed and ended copies go to the backlog
+	m.freshness()            // while a state is incomplete, nothing leaves
+
 	if changes <= m.limits.step { // a larger number is enough for one Step
 		m.proceed() // verdictRules for each marked index, then startRules and stopRules
 	}
+
 	m.watchLosses()                          // a mass loss holds what leaves
 	nudges := m.dispatch.send(m.limits.step) // each is evaluated again first
 	if busy && !m.Busy() {

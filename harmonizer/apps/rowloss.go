@@ -26,13 +26,15 @@ type rowLoss struct {
 	journal *journal
 	apps    *inventory // its extras are evaluated again when the hold begins or ends
 
-	rows     shortage
-	pass     uint32   // the latest pass that lacked rows
-	latest   instant  // time of that pass
-	order    bool     // more than half of the rows are gone; only an operator, or their return, ends the hold
+	rows   shortage
+	pass   uint32  // the latest pass that lacked rows
+	latest instant // time of that pass
+	order  bool    // more than half of the rows are gone; only an operator, or their return, ends the hold
+
 	copies   shortage // copies whose app had no row when this machine began to lead
 	untested bool     // this machine leads, and the copies are not counted yet
-	ended    instant  // when enough came back, on the clock of source.trust; the rest has its grace from then
+
+	ended instant // when enough came back, on the clock of source.trust; the rest has its grace from then
 }
 
 // shortage counts what was without a row at once.

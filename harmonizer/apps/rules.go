@@ -19,25 +19,30 @@ var verdictRules = [...]func(*look){
 var startRules = [...]holdRule{
 	{always, (*look).updateRequired}, // the row is older than the app
 	{always, (*look).incomplete},     // the expected state is incomplete, and the index did not run before
-	{waiting, (*look).packageState},  // the package cannot be started
-	{waiting, (*look).giveUp},        // it crashed too often
-	{waiting, (*look).flapping},      // it crashed repeatedly: delay
-	{always, (*look).keepAlive},      // the start was sent
-	{waiting, (*look).grace},         // the controller acts first
+
+	{waiting, (*look).packageState}, // the package cannot be started
+	{waiting, (*look).giveUp},       // it crashed too often
+	{waiting, (*look).flapping},     // it crashed repeatedly: delay
+	{always, (*look).keepAlive},     // the start was sent
+	{waiting, (*look).grace},        // the controller acts first
 }
 
 // stopRules decide what the stop of a copy waits for. The first rule that holds counts.
 var stopRules = [...]holdRule{
-	{judging, (*look).unlisted},       // its node does not list it now
-	{always, (*look).updateRequired},  // the row is older than the app
-	{always, (*look).rowsGone},        // too many rows, or copies, lost their row at once
-	{always, (*look).rowsStopped},     // too many rows want no instance at once
-	{always, (*look).wholeApp},        // the controller would stop the whole app
-	{waiting, (*look).extraApp},       // its row may still come
-	{waiting, (*look).duplicate},      // not all duplicates are proven to run
+	{judging, (*look).unlisted},      // its node does not list it now
+	{always, (*look).updateRequired}, // the row is older than the app
+
+	{always, (*look).rowsGone},    // too many rows, or copies, lost their row at once
+	{always, (*look).rowsStopped}, // too many rows want no instance at once
+
+	{always, (*look).wholeApp},   // the controller would stop the whole app
+	{waiting, (*look).extraApp},  // its row may still come
+	{waiting, (*look).duplicate}, // not all duplicates are proven to run
+
 	{always, (*look).lastCopy},        // it serves, and no other copy is confirmed
 	{always, (*look).keepAliveOfStop}, // the stop was sent
-	{sending, (*look).unlisted},       // as above; after duplicate, which must count the listing
+
+	{sending, (*look).unlisted}, // as above; after duplicate, which must count the listing
 }
 
 // holdRule is a rule that may hold a nudge, and the phases in which it applies.

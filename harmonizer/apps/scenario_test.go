@@ -31,14 +31,18 @@ var update = flag.Bool("update", false, "rewrite the answers of the scenarios")
 //	begin | complete [VALID_FOR] | failed WHY | lost WHY
 //	node NAME [APP/INDEX=INSTANCE[@VERSION][:STATE][~SINCE] ...]
 //	                                       a heartbeat now and every 10 s
+//
 //	nodes FROM TO APP                       node nI with APP/I=i, for each I
 //	silence NAME ...                       no more heartbeats.
+//
 //	exit INSTANCE APP/INDEX[@VERSION] REASON
 //	raw JSON                               the bytes of a heartbeat
 //	nudged APP INDEX | nudgedstop APP INSTANCE     by another harmonizer
 //	follow | release | retry APP INDEX
+//
 //	takeover [NODE=COPIES ...]             a new machine leads, with the rows and
 //	                                       with the memory of this one
+//
 //	pass DURATION                          a second at a time, with a tick each
 //	counts POOL | explain APP | crashes APP | brake
 func TestScenarios(t *testing.T) {

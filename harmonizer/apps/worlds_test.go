@@ -53,8 +53,9 @@ type stopModel struct {
 	absent  map[string]time.Time
 	beats   map[string]time.Time
 	hearing time.Time
-	until   map[string]time.Time    // a stop of the copy is under way until then
-	sent    map[string]time.Time    // the same for a confirmed stop
+	until   map[string]time.Time // a stop of the copy is under way until then
+	sent    map[string]time.Time // the same for a confirmed stop
+
 	waits   map[string]time.Time    // since then an index is without a copy, and the copy should not run
 	crashes map[crashSite]time.Time // until then a copy there may not keep running
 

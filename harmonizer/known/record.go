@@ -13,6 +13,7 @@ type record struct {
 	node        uint32
 	place       uint32 // position in the node's marks, none if not listed
 	next, prev  uint32 // in the list of the app, or of its index
+
 	seen        uint32 // the node's heartbeat that last parsed it
 	born        uint32 // the node's heartbeat before the first of the current row of listings
 	state       uint32

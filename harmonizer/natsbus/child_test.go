@@ -92,7 +92,7 @@ const (
 	otherMessages = "changed" // each copy differs from the node's last message
 )
 
-// nodesChild publishes on request: "KIND COUNT" on subjectSpeak. It answers when the server
+// nodesChild publishes on request: "KIND COUNT" on subjectPublish. It answers when the server
 // has everything.
 func nodesChild(url string) error {
 	nc, err := nats.Connect(url)
@@ -146,7 +146,7 @@ func benchApp(id int) string { return fmt.Sprintf("%08x-1111-4111-8111-%012x", i
 
 func benchVersion(id int) string { return fmt.Sprintf("%08x-0000-4000-8000-%012x", id, id) }
 
-// speak makes the nodes publish that many messages, and waits until received has counted all.
+// publishHeartbeats makes the nodes publish that many messages, and waits until received has counted all.
 func speak(b *testing.B, nc *nats.Conn, kind string, count uint64, heard func() uint64) time.Duration {
 	b.Helper()
 	began, before := time.Now(), heard()

@@ -15,13 +15,16 @@ const (
 	Status                 // answers Trouble.Status
 	Cut                    // closes the connection within an answer
 	Truncated              // ends within an answer, without an error of the connection
-	Held                   // does not answer until ClearFault
-	Garbage                // answers invalid JSON
-	Foreign                // answers JSON of another form
-	Gone                   // closes each connection at once
-	Redirect               // redirects to Trouble.Location
-	Huge                   // an endless answer
-	Loop                   // each answer repeats the token of its request
+
+	Held    // does not answer until ClearFault
+	Garbage // answers invalid JSON
+	Foreign // answers JSON of another form
+
+	Gone     // closes each connection at once
+	Redirect // redirects to Trouble.Location
+
+	Huge // an endless answer
+	Loop // each answer repeats the token of its request
 )
 
 // String returns the name of the fault.

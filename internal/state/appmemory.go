@@ -20,40 +20,39 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
-// pipeline is how many of the harmonizer's keys are written at the same time.
+// pipeline is the number of harmonizer keys that are written at the same time.
 const pipeline = 32
 
-// overhead is what a message has beside the body of a sealed value, in bytes, at most.
+// overhead is the maximum size in bytes of a message beyond the body of its sealed value.
 const overhead = maxHead + 1<<10
 
-// AppMemory keeps what a harmonizer must not forget of applications and nodes:
-// apps in 256 shards, and a census of nodes. Load takes over, Save writes what
-// changed.
+// AppMemory stores the state of a harmonizer: apps in 256 shards, and a census of nodes. Load takes the keys over,
+// and Save writes the keys that changed.
 //
-// A shard or census that does not fit a message of the bus is made smaller, for no
-// nudge is sent before it is kept: of a shard the oldest crashes and nudges are
-// forgotten, of the census the nodes with the fewest copies. The log tells.
+// No nudge is sent before its state is saved. So a shard or census that does not fit one message of the bus is made
+// smaller. A shard drops its oldest crashes and nudges. The census drops the nodes with the fewest copies. An error
+// in the log reports it.
 type AppMemory struct {
 	bucket *bucket
 	lease  *Lease
 	conn   *nats.Conn
-	tell   *rate.Sometimes // that something was forgotten
+	tell   *rate.Sometimes // limits the log to one report of dropped entries a minute
 	turn   turn
-	term   term // that of the last Load
-	// pages are what is kept, of each key, with what could not be written yet;
-	// none before the first Load. They and term are owned by who has the turn.
+	term   term // of the last Load
+	// pages has each key's saved entries and its unsaved changes. It is nil before the first Load. The caller that
+	// has the turn owns pages and term.
 	pages map[string]*page
 }
 
 var _ harmonizer.Memory = (*AppMemory)(nil)
 
-// OpenAppMemory opens the memory of the harmonizer of a cluster. The lease says who
-// may use it; it need not be held yet.
+// OpenAppMemory opens the harmonizer state of a cluster. Only the holder of the lease may use it; the lease may be
+// acquired later.
 func OpenAppMemory(ctx context.Context, js jetstream.JetStream, lease *Lease, cluster string) (*AppMemory, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	if !names.Valid(cluster) {
-		return nil, fmt.Errorf("open memory of apps: cluster %q is no name of a cluster", cluster)
+		return nil, fmt.Errorf("open memory of apps: cluster %q: invalid name", cluster)
 	}
 	b, err := openBucket(ctx, js, cluster)
 	if err != nil {
@@ -65,13 +64,11 @@ func OpenAppMemory(ctx context.Context, js jetstream.JetStream, lease *Lease, cl
 	}, nil
 }
 
-// Load implements harmonizer.Memory: it rewrites each key with the epoch of the
-// term that the lease is in, so that a late Save of an earlier holder is refused,
-// and returns what there is, apps in order of name. It may be repeated: what one
-// that failed has done is no harm.
+// Load implements harmonizer.Memory. It rewrites each key with the epoch of the current term, so a late Save of an
+// earlier holder is refused. It returns all state, apps in order of name. After an error it can be repeated.
 //
-// A value that cannot be read is set aside, and a warning names it: to have
-// forgotten the crashes of one app in 256 is better than no harmonizer.
+// Load moves an unreadable value to its aside key and logs a warning. The crashes of one app in 256 are worth less
+// than a running harmonizer.
 func (m *AppMemory) Load(ctx context.Context) (harmonizer.Remembered, error) {
 	ctx, cancel := context.WithTimeout(ctx, takeoverTimeout)
 	defer cancel()
@@ -87,7 +84,7 @@ func (m *AppMemory) Load(ctx context.Context) (harmonizer.Remembered, error) {
 	return m.remembered(), nil
 }
 
-// takeOver reads every page, and makes it ours.
+// takeOver reads every page and rewrites it with our epoch.
 func (m *AppMemory) takeOver(ctx context.Context) error {
 	m.term = term{m.bucket, m.lease, m.lease.Epoch()}
 	if err := m.term.check(); err != nil {
@@ -101,7 +98,7 @@ func (m *AppMemory) takeOver(ctx context.Context) error {
 	return each(slices.Collect(maps.Values(m.pages)), func(_ int, p *page) error { return m.adopt(ctx, p, all[p.key]) })
 }
 
-// adopt fills a page with what its key has, which is rewritten.
+// adopt fills a page with the value of its key and rewrites the key.
 func (m *AppMemory) adopt(ctx context.Context, p *page, e entry) error {
 	decode := func(e entry) (found, error) { return m.decode(ctx, p, e) }
 	f, err := decode(e)
@@ -113,8 +110,8 @@ func (m *AppMemory) adopt(ctx context.Context, p *page, e entry) error {
 	return err
 }
 
-// decode fills a page with a value. One that cannot be read is set aside, and the
-// page is empty then. If its epoch is higher than ours, it is not ours to move.
+// decode fills a page with a value. An unreadable value moves to the aside key, and the page stays empty. A value
+// with an epoch above ours is left in place.
 func (m *AppMemory) decode(ctx context.Context, p *page, e entry) (found, error) {
 	var s sealed
 	var err error
@@ -129,14 +126,14 @@ func (m *AppMemory) decode(ctx context.Context, p *page, e entry) (found, error)
 		return found{sealed: s, revision: e.revision}, nil
 	}
 	if _, failed := m.bucket.kv.Put(ctx, p.aside, e.value); failed != nil {
-		return found{}, errors.Join(err, fmt.Errorf("set it aside as %s: %w", p.aside, failed))
+		return found{}, errors.Join(err, fmt.Errorf("move it to %s: %w", p.aside, failed))
 	}
-	m.lease.config.Log.Warn("what a harmonizer kept cannot be read, and is set aside: what it remembered is forgotten",
+	m.lease.config.Log.Warn("unreadable harmonizer state moved aside",
 		"key", p.key, "aside", p.aside, "err", err)
 	return found{revision: e.revision}, nil
 }
 
-// remembered returns what the pages said.
+// remembered returns the loaded state of all pages and releases it.
 func (m *AppMemory) remembered() harmonizer.Remembered {
 	all := harmonizer.Remembered{Nodes: map[string]int{}}
 	for _, p := range m.pages {
@@ -148,11 +145,9 @@ func (m *AppMemory) remembered() harmonizer.Remembered {
 	return all
 }
 
-// Save implements harmonizer.Memory: it writes the pages in which something
-// changed, many at the same time. After an error that names keys, the others are
-// written; what those should have had is written by the next Save that succeeds. It
-// is pools.ErrNotHolder without a Load in this term of the lease. Its limits of time
-// hold for the turn and for the bus, not for its own work on large pages.
+// Save implements harmonizer.Memory. It writes the changed pages, up to 32 at the same time. An error names the keys
+// that failed; the others are written, and the next Save retries the failed keys. Without a Load in this term, Save
+// returns pools.ErrNotHolder. Its time limits cover the turn and the bus, not the work on large pages.
 func (m *AppMemory) Save(ctx context.Context, changed []apps.Memory, nodes map[string]int) error {
 	values, err := encodeMemories(changed)
 	if err != nil {
@@ -181,15 +176,14 @@ func (m *AppMemory) Save(ctx context.Context, changed []apps.Memory, nodes map[s
 	return nil
 }
 
-// check reports whether the term of the last Load still lasts.
+// check returns pools.ErrNotHolder if the term of the last Load has ended.
 func (m *AppMemory) check() error {
 	if m.pages == nil {
-		return fmt.Errorf("%w: nothing was loaded in its term", pools.ErrNotHolder)
+		return fmt.Errorf("%w: Load was not called in this term", pools.ErrNotHolder)
 	}
 	return m.term.check()
 }
 
-// flush writes the pages that have changed.
 func (m *AppMemory) flush(ctx context.Context) error {
 	var changed []*page
 	for _, p := range m.pages {
@@ -219,8 +213,7 @@ func (m *AppMemory) flush(ctx context.Context) error {
 	}))
 }
 
-// fit returns the body of a page, of which it forgets as much as it takes for a
-// message to carry the rest.
+// fit returns the body of a page. It drops entries until the body fits one message.
 func (m *AppMemory) fit(p *page) ([]byte, error) {
 	limit := int(m.conn.MaxPayload()) - overhead
 	all, dropped := len(p.entries), 0
@@ -230,7 +223,7 @@ func (m *AppMemory) fit(p *page) ([]byte, error) {
 		if share >= 1 || len(p.entries) == 0 {
 			if dropped > 0 {
 				m.tell.Do(func() {
-					m.lease.config.Log.Error("what a harmonizer keeps is too large, the least of it is forgotten",
+					m.lease.config.Log.Error("harmonizer state too large, entries dropped",
 						"key", p.key, "dropped", dropped, "entries", all, "bytes", len(body))
 				})
 			}
@@ -244,8 +237,7 @@ func (m *AppMemory) fit(p *page) ([]byte, error) {
 	}
 }
 
-// packedLen returns how long a body is in a sealed value; of one that fits as it is,
-// without packing it.
+// packedLen returns the length of a body in a sealed value. A body that fits as it is counts unpacked.
 func packedLen(body []byte, limit int) int {
 	if len(body) > limit {
 		body, _ = pack(body)
@@ -253,8 +245,7 @@ func packedLen(body []byte, limit int) int {
 	return len(body)
 }
 
-// each calls do for every page, a number of them at the same time, and returns all
-// errors.
+// each calls do for every page, at most pipeline at the same time, and joins all errors.
 func each(pages []*page, do func(i int, p *page) error) error {
 	errs := make([]error, len(pages))
 	slots := make(chan struct{}, pipeline)

@@ -41,7 +41,7 @@ func crashed(app string, crashes int) apps.Memory {
 
 func forgotten(app string) apps.Memory { return apps.Memory{App: app} }
 
-// harmonizerLease is held by a process of that name when it is returned.
+// harmonizerLease returns a lease that is held under that name.
 func harmonizerLease(t testing.TB, js jetstream.JetStream, holder string, ttl time.Duration, log *slog.Logger) *state.Lease {
 	t.Helper()
 	l, err := state.NewLease(js, state.LeaseConfig{Cluster: "here", Name: "harmonizer", Holder: holder, TTL: ttl, Log: log})
@@ -65,8 +65,8 @@ func openMemory(t testing.TB, js jetstream.JetStream, l *state.Lease) *state.App
 	return m
 }
 
-// lead takes the lease as a process of that name, and takes the memory over. As
-// with hold, a second one of the same name is an intruder.
+// lead acquires the lease under that name and loads the memory. As with hold, a second process of the same name is an
+// intruder.
 func lead(t *testing.T, js jetstream.JetStream, name string) (*state.AppMemory, harmonizer.Remembered) {
 	t.Helper()
 	m := openMemory(t, js, harmonizerLease(t, js, name, long, testLog(t)))
@@ -91,11 +91,11 @@ func wantRemembered(t *testing.T, got harmonizer.Remembered, nodes map[string]in
 	}
 }
 
-// writes counts what is written to the bucket, and can fail.
+// writes counts writes to the bucket and can make them fail.
 type writes struct {
 	mu    sync.Mutex
 	keys  []string
-	allow int // how many succeed; below 0: all
+	allow int // how many writes succeed; below 0: all
 }
 
 func (w *writes) before(key string) error {
@@ -108,7 +108,7 @@ func (w *writes) before(key string) error {
 	return nil
 }
 
-// begin forgets what was written, and sets how much succeeds from now on.
+// begin resets the counters and sets how many writes succeed from now on.
 func (w *writes) begin(allow int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -183,7 +183,7 @@ func TestLateSavesAreRefused(t *testing.T) {
 	js := js(t)
 	a, _ := lead(t, js, "a")
 	saveApps(t, a, map[string]int{"n1": 1}, crashed("web", 1))
-	b, r := lead(t, js, "a") // a was stopped, and believes that it is the holder
+	b, r := lead(t, js, "a") // a was halted and still counts itself the holder
 	wantRemembered(t, r, map[string]int{"n1": 1}, crashed("web", 1))
 	saveApps(t, b, nil, crashed("web", 2))
 	before := contents(t, js)
@@ -205,7 +205,7 @@ func TestAppMemoryWithoutALease(t *testing.T) {
 	_, err = m.Load(t.Context())
 	wantNotHolder(t, "Load with a lease that was not acquired", err)
 
-	l := harmonizerLease(t, js, "a", 10*short, testLog(t)) // a Load has to do its 256 writes by then
+	l := harmonizerLease(t, js, "a", 10*short, testLog(t)) // Load must do its 256 writes within it
 	m = openMemory(t, js, l)
 	wantNotHolder(t, "Save without a Load", m.Save(t.Context(), nil, nil))
 	if _, err := m.Load(t.Context()); err != nil {
@@ -254,7 +254,7 @@ func TestLoadThatDies(t *testing.T) {
 	}
 }
 
-// manyApps returns apps of many shards, with so many crashes.
+// manyApps returns n apps over many shards, each with that many crashes.
 func manyApps(n, crashes int) []apps.Memory {
 	var all []apps.Memory
 	for i := range n {
@@ -291,7 +291,7 @@ func TestSaveThatDiesBetweenShards(t *testing.T) {
 	}
 }
 
-// What the last holder saved before its key was rewritten counts: it may have acted.
+// A write of the last holder before its key was rewritten counts: the holder may have acted on it.
 func TestSavesDuringATakeoverCount(t *testing.T) {
 	js := js(t)
 	a, _ := lead(t, js, "a")
@@ -307,7 +307,7 @@ func TestSavesDuringATakeoverCount(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// It was faster than the takeover of this key, or it was refused.
+	// Either a's write came before the takeover of this key, or it was refused.
 	if err := result(t, "a's Save returns", late); err != nil {
 		wantNotHolder(t, "a's Save", err)
 		wantRemembered(t, r, nil, crashed("web", 1))
@@ -361,7 +361,7 @@ func TestUnreadableMemoryIsSetAside(t *testing.T) {
 	}
 }
 
-// lockedWriter lets several goroutines log.
+// lockedWriter is safe for concurrent use by loggers.
 type lockedWriter struct {
 	mu sync.Mutex
 	w  io.Writer
@@ -422,14 +422,14 @@ func TestBadMemories(t *testing.T) {
 	}
 }
 
-// What does not fit is forgotten, the oldest first, and the log tells; saving goes on.
+// Entries that do not fit are dropped, the oldest first. The log reports it, and Save still succeeds.
 func TestShardThatIsTooLarge(t *testing.T) {
 	many := apps.Memory{App: "web", Version: "v1"}
 	for i := range 100_000 {
 		at := crashedAt.Add(time.Duration(i%1000) * time.Second)
 		many.Indices = append(many.Indices, apps.IndexMemory{Index: i, Crashes: 1, CrashedAt: at, Restart: crashedAt})
 	}
-	stops := apps.Memory{App: "web"} // that packing does not make short enough
+	stops := apps.Memory{App: "web"} // gzip does not make these short enough
 	random := rand.New(rand.NewPCG(1, 2))
 	for i := range apps.MaxStops {
 		stops.Stops = append(stops.Stops, apps.StopMemory{Instance: guid(random), Index: i, Pending: crashedAt.Add(time.Duration(i) * time.Second)})
@@ -437,7 +437,7 @@ func TestShardThatIsTooLarge(t *testing.T) {
 	for name, test := range map[string]struct {
 		payload int32 // of the bus
 		huge    apps.Memory
-		first   func(apps.Memory) int // index of what is left
+		first   func(apps.Memory) int // index of the remaining entry
 	}{
 		"indices, longer than a value": {8 << 20, many, func(m apps.Memory) int { return m.Indices[0].Index }},
 		"stops, longer than a message": {128 << 10, stops, func(m apps.Memory) int { return m.Stops[0].Index }},
@@ -471,7 +471,7 @@ func TestShardThatIsTooLarge(t *testing.T) {
 
 func guid(r *rand.Rand) string { return fmt.Sprintf("%016x%016x", r.Uint64(), r.Uint64()) }
 
-// narrow returns the buckets of a bus with that limit of a message's bytes.
+// narrow returns the JetStream of a bus with that message limit in bytes.
 func narrow(t *testing.T, payload int32) jetstream.JetStream {
 	t.Helper()
 	s := bustest.Serve(t, server.Options{JetStream: true, StoreDir: t.TempDir(), MaxPayload: payload})
@@ -523,7 +523,7 @@ func TestAppMemoryWithoutNATS(t *testing.T) {
 	wantRemembered(t, r, nil, append(manyApps(40, 1), crashed("web", 1))...)
 }
 
-// saveWithoutEnd saves one crash more of each app each time, until it is killed.
+// saveWithoutEnd saves one more crash of each app in each round, until it is killed.
 func saveWithoutEnd(data string) error {
 	ctx := context.Background()
 	log := slog.New(slog.DiscardHandler)
@@ -581,7 +581,7 @@ func TestNothingAcknowledgedIsLostWhenKilled(t *testing.T) {
 			}
 		}
 	}
-	_ = child.Wait() // killed: the error says so
+	_ = child.Wait() // the error reports the kill
 	_, r := lead(t, open(t, data).JetStream(), "a")
 	if acknowledged < 20 || len(r.Apps) != 30 || r.Nodes["n1"] < acknowledged {
 		t.Errorf("%d saves acknowledged, %d apps remembered, of save %d", acknowledged, len(r.Apps), r.Nodes["n1"])
@@ -593,7 +593,7 @@ func TestNothingAcknowledgedIsLostWhenKilled(t *testing.T) {
 	}
 }
 
-// BenchmarkAppMemory saves and loads 100 000 apps that have crashed.
+// BenchmarkAppMemory saves and loads 100 000 crashed apps.
 func BenchmarkAppMemory(b *testing.B) {
 	js := openBench(b)
 	log := slog.New(slog.DiscardHandler)

@@ -16,7 +16,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
-// Keys of what a harmonizer keeps.
+// Keys of a harmonizer's state.
 const (
 	shards      = 256
 	shardPrefix = "harmonizer.apps."
@@ -24,23 +24,21 @@ const (
 	asidePrefix = "harmonizer.aside."
 )
 
-// page is one key of what a harmonizer keeps: a JSON object, of which each app or
-// node has one value.
+// page is one key of a harmonizer's state: a JSON object with one value for each app or node.
 type page struct {
 	key   string
-	aside string // where its value goes if it cannot be read
-	// take adds a value to what was read, or refuses it.
+	aside string // key for an unreadable value
+	// take decodes one value and adds it to r.
 	take func(r *harmonizer.Remembered, name string, value []byte) error
-	// thin keeps less than that share of what the entries say, and returns how much
-	// it dropped, which is something if there is anything.
+	// thin keeps less than that share of the content of entries. It returns how many items it dropped, at least 1 if
+	// there is any.
 	thin     func(entries map[string]json.RawMessage, share float64) (int, error)
-	said     harmonizer.Remembered // what was read, until it is handed on
+	said     harmonizer.Remembered // loaded by read, until remembered returns it
 	entries  map[string]json.RawMessage
-	changed  bool   // since it was written
-	revision uint64 // of what is written
+	changed  bool   // since the last write
+	revision uint64 // of the last write
 }
 
-// newPages returns empty pages, by key.
 func newPages() map[string]*page {
 	all := make(map[string]*page, shards+1)
 	all[nodesKey] = &page{key: nodesKey, aside: asidePrefix + "nodes", take: takeNode, thin: thinCensus}
@@ -58,19 +56,17 @@ func newPages() map[string]*page {
 
 func hex(shard uint32) string { return fmt.Sprintf("%02x", shard) }
 
-// shardKey returns the key of an app's shard: the last byte of FNV-1a, of 32 bits,
-// of its name.
+// shardKey returns the key of an app's shard: the last byte of the 32-bit FNV-1a hash of its name.
 func shardKey(app string) string {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(app)) // never an error
 	return shardPrefix + hex(h.Sum32()%shards)
 }
 
-// empty forgets what was read.
+// empty drops the loaded entries.
 func (p *page) empty() { p.said, p.entries = harmonizer.Remembered{}, map[string]json.RawMessage{} }
 
-// read fills an empty page from its body; an empty body is that nothing was kept.
-// After an error the page is still empty.
+// read fills an empty page from its body. An empty body has no entries. After an error the page is still empty.
 func (p *page) read(body []byte) error {
 	if len(body) == 0 {
 		return nil
@@ -92,21 +88,21 @@ func (p *page) read(body []byte) error {
 	return nil
 }
 
-// body returns what read reads, in order of name. It copies the values as they are:
-// for json.Marshal, which looks at each byte again, a shard would take milliseconds.
+// body encodes the entries in order of name, for read. It copies the values unchanged, because json.Marshal would
+// scan each byte again: milliseconds for a shard.
 func (p *page) body() []byte {
 	body := []byte{'{'}
 	for i, name := range slices.Sorted(maps.Keys(p.entries)) {
 		if i > 0 {
 			body = append(body, ',')
 		}
-		quoted, _ := json.Marshal(name) // of text, never an error
+		quoted, _ := json.Marshal(name) // a string: never an error
 		body = append(append(append(body, quoted...), ':'), p.entries[name]...)
 	}
 	return append(body, '}')
 }
 
-// set keeps a value; none is to be forgotten.
+// set stores a value; nil deletes it.
 func (p *page) set(name string, value json.RawMessage) {
 	if value == nil {
 		_, there := p.entries[name]
@@ -119,7 +115,7 @@ func (p *page) set(name string, value json.RawMessage) {
 	}
 }
 
-// replace keeps these values, and no others.
+// replace makes these the only entries.
 func (p *page) replace(entries map[string]json.RawMessage) {
 	for name := range p.entries {
 		if entries[name] == nil {
@@ -131,7 +127,7 @@ func (p *page) replace(entries map[string]json.RawMessage) {
 	}
 }
 
-// encodeMemories returns what is to be kept of each app, nil if nothing.
+// encodeMemories returns each app's encoded state, nil for an empty one.
 func encodeMemories(changed []apps.Memory) (map[string]json.RawMessage, error) {
 	encoded := make(map[string]json.RawMessage, len(changed))
 	for _, m := range changed {
@@ -151,14 +147,14 @@ func encodeMemories(changed []apps.Memory) (map[string]json.RawMessage, error) {
 	return encoded, nil
 }
 
-// takeApp adds what was kept of an app.
+// takeApp decodes and adds one app.
 func takeApp(r *harmonizer.Remembered, app string, value []byte) error {
 	var m apps.Memory
 	if err := json.Unmarshal(value, &m); err != nil {
 		return fmt.Errorf("app %.80q: %w", app, err)
 	}
 	if m.App != app {
-		return fmt.Errorf("app %.80q: it is of app %.80q", app, m.App)
+		return fmt.Errorf("app %.80q: it belongs to app %.80q", app, m.App)
 	}
 	if err := checkMemory(m); err != nil {
 		return err
@@ -194,7 +190,7 @@ func checkMemory(m apps.Memory) error {
 	return nil
 }
 
-// encodeCensus returns how many copies each node ran, as it is kept.
+// encodeCensus encodes how many copies each node ran.
 func encodeCensus(nodes map[string]int) (map[string]json.RawMessage, error) {
 	encoded := make(map[string]json.RawMessage, len(nodes))
 	for node, copies := range nodes {
@@ -206,7 +202,7 @@ func encodeCensus(nodes map[string]int) (map[string]json.RawMessage, error) {
 	return encoded, nil
 }
 
-// takeNode adds what was kept of a node.
+// takeNode decodes and adds one node.
 func takeNode(r *harmonizer.Remembered, node string, value []byte) error {
 	var copies int
 	if err := json.Unmarshal(value, &copies); err != nil {
@@ -229,5 +225,5 @@ func checkNodeCount(node string, copies int) error {
 	return nil
 }
 
-// validID reports whether JSON gives s back as it is.
+// validID reports whether s survives JSON unchanged and is short enough.
 func validID(s string) bool { return s != "" && len(s) <= message.MaxID && utf8.ValidString(s) }

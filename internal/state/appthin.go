@@ -12,15 +12,15 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 )
 
-// remnant is an index or a stop that is remembered of an app, and when it ends, or was
-// its last crash.
+// remnant is one stored index or stop of an app. until is its last crash, its restart or its nudge's end, whichever
+// is latest.
 type remnant struct {
 	app   string
-	place int // in the list of the app; of a stop after all indices
+	place int // in the app's list; stops come after all indices
 	until time.Time
 }
 
-// thinMemories keeps what ends last.
+// thinMemories keeps the entries that end last.
 func thinMemories(entries map[string]json.RawMessage, share float64) (int, error) {
 	memories := make(map[string]apps.Memory, len(entries))
 	var remnants []remnant
@@ -36,7 +36,7 @@ func thinMemories(entries map[string]json.RawMessage, share float64) (int, error
 		return cmp.Or(b.until.Compare(a.until), cmp.Compare(a.app, b.app), cmp.Compare(a.place, b.place))
 	})
 	keep := fewer(len(remnants), share)
-	places := make(map[string][]int, len(entries)) // that are kept
+	places := make(map[string][]int, len(entries)) // to keep
 	for _, l := range remnants[:keep] {
 		places[l.app] = append(places[l.app], l.place)
 	}
@@ -54,7 +54,7 @@ func thinMemories(entries map[string]json.RawMessage, share float64) (int, error
 	return len(remnants) - keep, nil
 }
 
-// fewer is less than that share of n.
+// fewer returns less than that share of n.
 func fewer(n int, share float64) int { return max(0, min(int(share*float64(n)), n-1)) }
 
 func appendRemnants(remnants []remnant, m apps.Memory) []remnant {
@@ -73,7 +73,7 @@ func appendRemnants(remnants []remnant, m apps.Memory) []remnant {
 	return remnants
 }
 
-// pick returns the memory with what is at these places only.
+// pick returns the memory with only the entries at these places.
 func pick(m apps.Memory, places []int) apps.Memory {
 	slices.Sort(places)
 	out := apps.Memory{App: m.App, Version: m.Version}
@@ -99,8 +99,8 @@ func thinCensus(entries map[string]json.RawMessage, share float64) (int, error) 
 	return len(nodes) - keep, nil
 }
 
-// number reads what encodeCensus wrote.
+// number decodes a value of encodeCensus.
 func number(value []byte) int {
-	n, _ := strconv.Atoi(string(value)) // 0 if it is none
+	n, _ := strconv.Atoi(string(value)) // 0 if it is not a number
 	return n
 }

@@ -11,43 +11,42 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/integrity"
 )
 
-// schemaVersion is that of the keys and values in the comment of the package.
+// schemaVersion is the version of the keys and values in the package comment.
 const schemaVersion = 1
 
-// maxListed bounds how many keys one listing may have.
+// maxListed bounds the keys of one listing.
 const maxListed = 100_000
 
-// ErrSchema: the bucket is of another version of weir, or nobody can tell of
-// which. Nothing was changed.
+// ErrSchema: the bucket has another schema version, or an unreadable one. Nothing was changed.
 var ErrSchema = errors.New("the bucket has another schema")
 
 var (
-	errChanged = errors.New("it keeps changing")
+	errChanged = errors.New("the key keeps changing")
 	errDamaged = errors.New("the store cannot read its value: its file is damaged")
 )
 
-// attempts bounds how often a write is tried over what came in between.
+// attempts bounds the retries of a write after concurrent writes.
 const attempts = 5
 
 // bucket is a cluster's bucket.
 type bucket struct {
 	js     jetstream.JetStream
 	kv     jetstream.KeyValue
-	stream jetstream.Stream // that of the bucket
+	stream jetstream.Stream // the stream of the bucket
 	name   string
 }
 
-// entry is what the bucket has under a key.
+// entry is the newest message of a key.
 type entry struct {
-	revision uint64 // 0: nothing was ever there
+	revision uint64 // 0: the key was never written
 	value    []byte
-	found    bool // it has a value, which was not deleted
+	found    bool // there is a value and it is not deleted
 }
 
 // BucketName returns the name of a cluster's bucket.
 func BucketName(cluster string) string { return "weir_" + cluster }
 
-// openBucket opens a cluster's bucket, and creates it if it is not there.
+// openBucket opens a cluster's bucket, and creates it if it is missing.
 func openBucket(ctx context.Context, js jetstream.JetStream, cluster string) (*bucket, error) {
 	name := BucketName(cluster)
 	kv, err := js.KeyValue(ctx, name)
@@ -76,8 +75,7 @@ type schema struct {
 	Version int `json:"version"`
 }
 
-// checkSchema refuses a bucket of another schema, and gives one without a schema
-// ours.
+// checkSchema refuses a bucket of another schema. It writes our schema into a bucket without one.
 func (b *bucket) checkSchema(ctx context.Context) error {
 	for range attempts {
 		e, err := b.get(ctx, "schema")
@@ -102,19 +100,18 @@ func (b *bucket) checkSchema(ctx context.Context) error {
 func acceptSchema(value []byte) error {
 	var s schema
 	if err := json.Unmarshal(value, &s); err != nil {
-		return fmt.Errorf("%w: its version cannot be read (%w), this weir knows %d", ErrSchema, err, schemaVersion)
+		return fmt.Errorf("%w: its version cannot be read (%w), this weir supports %d", ErrSchema, err, schemaVersion)
 	}
 	if s.Version != schemaVersion {
-		return fmt.Errorf("%w: version %d, this weir knows %d", ErrSchema, s.Version, schemaVersion)
+		return fmt.Errorf("%w: version %d, this weir supports %d", ErrSchema, s.Version, schemaVersion)
 	}
 	return nil
 }
 
-// subject is where the stream has a key.
+// subject returns the key's subject in the stream.
 func (b *bucket) subject(key string) string { return "$KV." + b.name + "." + key }
 
-// get returns what is under a key, with the revision that an update expects also
-// if that is the mark of a deletion.
+// get returns the newest entry of a key. Its revision is the one that update expects, also after a deletion.
 func (b *bucket) get(ctx context.Context, key string) (entry, error) {
 	m, err := b.stream.GetLastMsgForSubject(ctx, b.subject(key))
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
@@ -127,13 +124,14 @@ func (b *bucket) get(ctx context.Context, key string) (entry, error) {
 	return entry{revision: m.Sequence, value: m.Data, found: !deleted}, nil
 }
 
-// absent returns an error if a key is there: the store finds only what it can read.
+// absent returns an error if the key exists but its value is unreadable. The store's lookup finds readable values
+// only.
 func (b *bucket) absent(ctx context.Context, key string) error {
 	return b.list(ctx, []string{key}, func(integrity.Key) error { return nil })
 }
 
-// update writes over the given revision, and no other: then the error is
-// jetstream.ErrKeyRevisionMismatch. It returns the new revision.
+// update writes over exactly the given revision and returns the new one. If another revision is the newest, the error
+// is jetstream.ErrKeyRevisionMismatch.
 func (b *bucket) update(ctx context.Context, key string, value []byte, revision uint64) (uint64, error) {
 	next, err := b.kv.Update(ctx, key, value, revision)
 	if err != nil {
@@ -142,8 +140,8 @@ func (b *bucket) update(ctx context.Context, key string, value []byte, revision 
 	return next, nil
 }
 
-// erase removes what a key had up to that revision and, in contrast to a deletion,
-// leaves nothing behind. What is newer stays.
+// erase removes a key's messages up to that revision and, in contrast to a deletion, leaves no marker. Newer messages
+// stay.
 func (b *bucket) erase(ctx context.Context, key string, revision uint64) error {
 	err := b.stream.Purge(ctx, jetstream.WithPurgeSubject(b.subject(key)), jetstream.WithPurgeSequence(revision+1))
 	if err != nil {
@@ -161,9 +159,8 @@ func (b *bucket) sequence(ctx context.Context) (uint64, error) {
 	return info.State.LastSeq, nil
 }
 
-// list calls visit with every value whose key a filter matches; a filter is a key,
-// or a prefix that ends in ".>". It goes on after an error of visit, and after a value that the
-// store cannot read, and returns all errors.
+// list calls visit with every value whose key matches a filter: a key, or a prefix that ends in ".>". It continues
+// after an error of visit and after an unreadable value, and returns all errors.
 func (b *bucket) list(ctx context.Context, filters []string, visit func(integrity.Key) error) error {
 	contents, err := integrity.Read(ctx, b.js, b.name, filters...)
 	if err != nil {
@@ -175,7 +172,6 @@ func (b *bucket) list(ctx context.Context, filters []string, visit func(integrit
 	return visitAll(contents.Keys, visit)
 }
 
-// visitAll calls visit with every value.
 func visitAll(keys []integrity.Key, visit func(integrity.Key) error) error {
 	var unreadable []error
 	for _, k := range keys {

@@ -12,12 +12,12 @@ const (
 	maxTTL    = 10 * time.Minute // of a lease
 )
 
-// claim is what a lease's key says.
+// claim is the value of a lease's key.
 type claim struct {
 	Holder   string        `json:"holder"`
 	Epoch    uint64        `json:"epoch"`
 	TTL      time.Duration `json:"ttl_ns"`
-	At       time.Time     `json:"at"` // for people: by the holder's clock
+	At       time.Time     `json:"at"` // for people; by the holder's clock
 	Released bool          `json:"released,omitempty"`
 }
 
@@ -28,27 +28,27 @@ func decodeClaim(value []byte) (claim, error) {
 	}
 	switch {
 	case c.Holder == "" || len(c.Holder) > maxHolder:
-		return claim{}, errors.New("it names no holder")
+		return claim{}, errors.New("holder is missing or too long")
 	case c.Epoch == 0 || c.Epoch >= maxEpoch:
-		return claim{}, fmt.Errorf("epoch %d is none", c.Epoch)
+		return claim{}, fmt.Errorf("epoch %d is out of range", c.Epoch)
 	case c.TTL <= 0 || c.TTL > maxTTL:
-		return claim{}, fmt.Errorf("ttl %v is none", c.TTL)
+		return claim{}, fmt.Errorf("ttl %v is out of range", c.TTL)
 	}
 	return c, nil
 }
 
-// is reports whether it is the same term of the same holder, and not ended.
+// is reports whether c is an unreleased claim of that holder and epoch.
 func (c claim) is(holder string, epoch uint64) bool {
 	return c.Holder == holder && c.Epoch == epoch && !c.Released
 }
 
-// sighting is a revision of a lease's key, and since when it is seen.
+// sighting is a revision of a lease's key, and the time since which it is unchanged.
 type sighting struct {
 	revision uint64
 	since    time.Time
 }
 
-// stoodStill reports whether the revision has been the same for that long.
+// stoodStill reports whether the revision is unchanged for at least patience.
 func (s *sighting) stoodStill(revision uint64, now time.Time, patience time.Duration) bool {
 	if s.revision != revision || s.since.IsZero() {
 		s.revision, s.since = revision, now

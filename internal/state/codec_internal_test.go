@@ -33,7 +33,7 @@ func FuzzDecodeSealed(f *testing.F) {
 	})
 }
 
-// What is packed can be a thousand times as long as it looks.
+// A packed value can be a thousand times as long as its packed form.
 func TestSealedBomb(t *testing.T) {
 	bomb, packed := pack(make([]byte, maxBody+1))
 	if !packed {

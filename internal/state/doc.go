@@ -1,15 +1,15 @@
-// Package state is what a cluster's processes must not forget, on JetStream: who
-// may act, what was begun, what operators ordered (a key-value bucket), and the
-// ledger of decisions (a stream).
+// Package state stores the durable state of a cluster's processes on JetStream. A
+// key-value bucket has leases, unfinished work and operators' orders. A stream has
+// the ledger of decisions.
 //
 //	lease, err := state.NewLease(js, state.LeaseConfig{Cluster: c, Name: "pool.web", Holder: me, Log: log})
-//	err = lease.Acquire(ctx)                             // stands by until it is held
-//	err = lease.Run(ctx)                                 // keeps it, in a goroutine
-//	h, err := state.OpenHolder(ctx, js, lease, c, "web") // takes over what was begun
-//	h.Memory(), h.Records(), h.Health()                  // what the pool's loops keep
+//	err = lease.Acquire(ctx)                             // waits until the lease is held
+//	err = lease.Run(ctx)                                 // renews it, in a goroutine
+//	h, err := state.OpenHolder(ctx, js, lease, c, "web") // takes over unfinished work
+//	h.Memory(), h.Records(), h.Health()                  // state of the pool's loops
 //
-// The harmonizer's lease has the name "harmonizer"; what it keeps is opened once,
-// and taken over by the Load of each term:
+// The harmonizer's lease has the name "harmonizer". Its state is opened once, and
+// each term takes it over by Load:
 //
 //	m, err := state.OpenAppMemory(ctx, js, lease, c) // a harmonizer.Memory
 //
@@ -17,8 +17,8 @@
 //
 //	schema                      {"version": 1}
 //	lease.NAME                  {"holder", "epoch", "ttl_ns", "at", "released"}
-//	pool.POOL                   sealed: what one tick hands on to the next
-//	health.POOL                 sealed: what the node-health loop hands on
+//	pool.POOL                   sealed: the state between two ticks
+//	health.POOL                 sealed: the state of the node-health loop
 //	drain.POOL.NODE             sealed: a drain.Record, in JSON
 //	order.POOL.pause            a pools.Note
 //	order.POOL.offset           a pools.Offset
@@ -28,64 +28,66 @@
 //	trial.POOL.APP              a bootstrap.Trial
 //	seen.SOURCE.DIGEST          a release.Seen, of one release.SeenKey
 //	harmonizer.apps.XX          sealed: {"APP": an apps.Memory, ...} of one shard
-//	harmonizer.nodes            sealed: {"NODE": copies that it ran, ...}
-//	harmonizer.aside.XX, .nodes a value of these that could not be read, as it was
-//	alarm.READER                an integrity.Alarm: what the reader finds damaged or lost
-//	accept.READER               an integrity.Acceptance: an operator accepts that
+//	harmonizer.nodes            sealed: {"NODE": number of copies, ...}
+//	harmonizer.aside.XX, .nodes an unreadable value of these keys, unchanged
+//	alarm.READER                an integrity.Alarm: the damaged and lost keys that the reader found
+//	accept.READER               an integrity.Acceptance: an operator accepts these problems
 //
-// CLUSTER, POOL and APP are one token each. A NODE is 1 to 253 bytes of letters,
-// digits and "-_/=.", where a dot neither begins, ends, nor follows another. A
-// GROUP stands for itself if it is such a name and does not begin with "=";
-// otherwise it is "=" and its base64url without padding.
+// CLUSTER, POOL and APP are one token each. A NODE has 1 to 253 bytes: letters,
+// digits and "-_/=.". A dot is neither first, last, nor next to a dot. A GROUP that is
+// such a name and does not begin with "=" is written as it is. Other groups are
+// written as "=" and their base64url without padding.
 //
-// XX is the last byte of the 32-bit FNV-1a hash of an app's name, in hexadecimal:
-// 256 shards, of which a Save writes those that change.
+// XX is the last byte of the 32-bit FNV-1a hash of an app's name, in hexadecimal.
+// It selects one of 256 shards. Save writes only the changed shards.
 //
 // A sealed value is one line of JSON, {"epoch": E} or {"epoch": E, "gzip": true},
-// then the body, as it is or packed by gzip. A value without a line break is all
-// body, of epoch 0. An empty body is that nothing was saved yet.
+// then the body, plain or compressed by gzip. A value without a line break is a body
+// of epoch 0. An empty body means that nothing was saved yet.
 //
-// Whoever opens the bucket first writes the schema. A bucket of another schema is
-// refused with [ErrSchema], and left as it is. A bucket or stream that is there
-// keeps its settings: they are the operator's.
+// The first process that opens the bucket writes the schema. A bucket of another
+// schema is refused with [ErrSchema] and not changed. An existing bucket or stream
+// keeps the operator's settings.
 //
 // # One writer
 //
-// A lease is taken over by compare-and-set, with the next epoch: at once if it is
-// released or its holder has our name, else when its revision has stood still for
-// its TTL, by the clock of who waits. The holder counts its time from before it
-// sent the last renewal that was acknowledged. So nobody else holds it while
-// [Lease.Left] is above zero, provided that two clocks differ in speed by less
-// than one in a hundred. An epoch is never used twice, not even after somebody
-// deleted the lease: then it goes on from the bucket's last sequence number, which
-// no epoch exceeds.
+// A lease is taken over by compare-and-set, with the next epoch. If the lease is
+// released or its holder has our name, the takeover is immediate. Otherwise the
+// standby waits until the lease's revision is unchanged for its TTL, by the standby's
+// clock. The holder counts its TTL from before it sent the last acknowledged renewal.
+// So no other process holds the lease while [Lease.Left] is above zero, if two
+// clocks differ in speed by less than 1 %. An epoch is never used twice. After
+// a deletion of the lease, epochs continue from the bucket's last sequence number,
+// which no epoch exceeds.
 //
-// As a key-value store compares one key only, [OpenHolder] rewrites every key that
-// it will act on with its epoch, pool.POOL last; from then on a writer of an older
-// epoch finds each key at a revision that it does not expect, and one of a higher
-// epoch. The epoch in pool.POOL is that of the last takeover that was completed. A
-// drain record with a lower one was made by a process that had lost the pool: the
-// next takeover discards it and logs a warning. A takeover that dies half way has
-// not changed pool.POOL, so the next one takes all that it finds.
+// A key-value store compares one key only. So [OpenHolder] rewrites every key that
+// it will act on with its epoch, pool.POOL last. From then on each key has another
+// revision than a former holder expects, and a higher epoch. The epoch in pool.POOL
+// is that of the last completed takeover. A drain record with a lower epoch comes from
+// a process that had lost the pool: the next takeover discards it and logs a warning.
+// A takeover that dies halfway has not changed pool.POOL, so the next takeover
+// accepts all keys.
 //
-// The harmonizer's keys are all there from the first takeover on, so that a late
-// writer finds none that it could make: each one's epoch tells it. Of them, one that
-// cannot be read is set aside, where a drain record is refused: to have forgotten
-// the crashes of one app in 256 does less harm than no harmonizer.
+// The first takeover creates all keys of the harmonizer, so a former holder cannot
+// create one: it finds a higher epoch in each. An unreadable harmonizer value moves to
+// its aside key; an unreadable drain record is an error. The crashes of one app in 256
+// are worth less than a running harmonizer.
 //
 // # The stream WEIR_DECISIONS
 //
 //	weir.CLUSTER.decision.POOL       one message for each record
 //	weir.CLUSTER.decision.POOL.part  parts of long records
 //
-// A record over 4 KiB is packed by gzip if that makes it shorter, with the header
-// Weir-Encoding: gzip. What is then over 512 KiB is cut into pieces of that size:
-// all but the last are parts, published before; the last one is the record's own
-// message, with the sequence numbers of the parts, in order, in Weir-Parts. So a
-// record is there for readers at once and whole, and the parts of one that was
-// never completed are seen by nobody. Records are kept for 14 days, and 512 MiB of
-// them for each pool: Weir-Sum counts the bytes that were written for the pool, and
-// its writer removes the oldest ones beyond that.
+// A record over 4 KiB is compressed by gzip if that makes it shorter, with the header
+// Weir-Encoding: gzip. A result over 512 KiB is cut into pieces of that size. All but
+// the last piece are parts and are published first. The last piece is the record's
+// own message. Its header Weir-Parts has the sequence numbers of the parts, in order.
+// So readers receive a record whole or not at all, and never the parts of an incomplete
+// record.
+//
+// Records stay for 14 days, and at most 512 MiB for each pool. Weir-Sum counts the
+// bytes written for the pool. The pool's writer removes the oldest records beyond
+// the limit.
 //
 // # The stream WEIR_EVIDENCE
 //
@@ -96,21 +98,26 @@
 //
 // # Lost data
 //
-// [OpenGuard] compares the orders, the state, the health and the lease of a pool with what this
-// host saw of them before (see package integrity). A pause, an offset or a pin that ends leaves a
-// delete marker: an order that vanished without a marker is lost. Drain records, removals and marks are
-// erased without a marker: of them only older values are found.
+// [OpenGuard] compares the orders, state, health and lease of a pool with the revisions
+// that this host has seen (see package integrity). A pause, an offset or a pin that
+// ends leaves a delete marker: if the key is missing without a marker, the order is lost.
+// Drain records, removals and marks are erased without a marker. For these keys only
+// older values are detected.
 //
 // A value that the store cannot read is an error that names its key, in each listing and each get.
 // The server does not acknowledge a write over such a value, nor any later write to the bucket.
 //
 // # Concurrency and failures
 //
-// All types are safe for concurrent use by goroutines and processes, but for Run
-// of one Lease, which runs once at a time, and for the Holders of one term, and the
-// AppMemories, of which the last one counts. Every call ends at the deadline of its
-// context, with an error if NATS does not answer, and after 10 s at the latest
-// (OpenHolder, AppMemory.Load: a minute); only Acquire, Run and Since go on as long
-// as their context. What cannot be read is an error that names its key, never
-// absent, but for what AppMemory sets aside. A write that returned without an error survives kill -9 of every process.
+// All types are safe for concurrent use by goroutines and processes, with three
+// exceptions. Run of one Lease runs once at a time. Of several Holders of one term, only
+// the last one is valid. The same holds for AppMemory.
+//
+// Every call ends at the deadline of its context, and after 10 s at the latest
+// (OpenHolder and AppMemory.Load: 1 min). If NATS does not answer, it returns an error.
+// Only Acquire, Run and Since continue as long as their context.
+//
+// An unreadable value is an error that names its key, never a missing key. The
+// exception is AppMemory, which moves it aside. A write that returned without an error
+// survives kill -9 of every process.
 package state

@@ -2,9 +2,8 @@ package state_test
 
 import "testing"
 
-// TestHarmonizerAfterAnEmptyStore has the store come back empty while a harmonizer
-// leads: its term ends, the bucket is created again, and the next terms save and load
-// their memory.
+// TestHarmonizerAfterAnEmptyStore replaces the store by an empty one while a harmonizer leads. Its term ends, the
+// bucket is created again, and the next terms save and load their memory.
 func TestHarmonizerAfterAnEmptyStore(t *testing.T) {
 	js := js(t)
 	first := harmonizerLease(t, js, "first", short, testLog(t))

@@ -12,7 +12,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/names"
 )
 
-// Bounds of the evidence of all pools. NATS removes the oldest beyond them.
+// Bounds of the evidence of all pools. Beyond them, NATS removes the oldest.
 const (
 	evidenceStream  = "WEIR_EVIDENCE"
 	evidenceMaxAge  = 14 * 24 * time.Hour
@@ -23,14 +23,14 @@ const (
 	maxEvidenceNode = 256 // bytes of the name of a node
 )
 
-// Evidence stores what is known of the machines of one pool before they are replaced or
-// rebuilt. It may be used concurrently, also by a process without the pool's lease.
+// Evidence stores facts about the machines of one pool before they are replaced or rebuilt. It is safe for concurrent
+// use, also without the pool's lease.
 type Evidence struct {
 	js      jetstream.JetStream
 	subject string // without the node
 }
 
-// NewEvidence returns the evidence of a pool. It calls nothing.
+// NewEvidence returns the evidence of a pool. It sends no request.
 func NewEvidence(js jetstream.JetStream, cluster, pool string) (*Evidence, error) {
 	if err := checkNames(cluster, pool); err != nil {
 		return nil, fmt.Errorf("evidence: %w", err)
@@ -38,8 +38,8 @@ func NewEvidence(js jetstream.JetStream, cluster, pool string) (*Evidence, error
 	return &Evidence{js, names.Subject(cluster, "evidence", pool)}, nil
 }
 
-// Save stores an object of at most 192 KiB, and returns its name, "NODE/NUMBER". It
-// creates the stream if that is not there. A stream that is there keeps its settings.
+// Save stores an object of at most 192 KiB and returns its name, "NODE/NUMBER". It creates a missing stream. An
+// existing stream keeps its settings.
 func (e *Evidence) Save(ctx context.Context, node string, data []byte) (name string, err error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
@@ -62,8 +62,7 @@ func (e *Evidence) Save(ctx context.Context, node string, data []byte) (name str
 	return fmt.Sprintf("%s/%d", node, ack.Sequence), nil
 }
 
-// Load calls visit with each object of a node and its name, oldest first. An error of
-// visit ends it.
+// Load calls visit with each object of a node and its name, oldest first. An error of visit stops it.
 func (e *Evidence) Load(ctx context.Context, node string, visit func(name string, data []byte) error) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()

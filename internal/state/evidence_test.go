@@ -10,8 +10,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/state"
 )
 
-// The newest objects of a node are there, in order, and those of other nodes and pools
-// are not among them.
+// Load returns the newest objects of one node in order, and no object of other nodes and pools.
 func TestEvidence(t *testing.T) {
 	js := js(t)
 	web, err := state.NewEvidence(js, "c", "web")

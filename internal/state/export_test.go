@@ -1,6 +1,6 @@
 package state
 
-// SetBudget has a pool keep so many bytes of records.
+// SetBudget limits a pool's records to that many bytes.
 func SetBudget(l *Ledger, bytes int64) { l.usage.budget = bytes }
 
 // ShardKey returns the key of an app's shard.

@@ -16,8 +16,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
-// disk is the data folder of a bus, whose files a test damages between two runs, and the folder of
-// what the pool's holder has seen.
+// disk has a bus's data folder, whose files a test damages between two runs, a copy of it, and the holder's folder of
+// seen revisions.
 type disk struct{ data, old, seen string }
 
 func newDisk(t *testing.T) disk {
@@ -28,7 +28,7 @@ func (d disk) stream() string {
 	return filepath.Join(d.data, "bus", "jetstream", "$G", "streams", "KV_weir_here")
 }
 
-// restore puts one folder in place of another.
+// restore replaces one folder by another.
 func restore(t *testing.T, from, to string) {
 	t.Helper()
 	if err := os.RemoveAll(to); err != nil {
@@ -39,7 +39,7 @@ func restore(t *testing.T, from, to string) {
 	}
 }
 
-// run does something in one run of the bus.
+// run runs the bus, calls do, and stops the bus.
 func (d disk) run(t *testing.T, do func(js jetstream.JetStream)) {
 	t.Helper()
 	b := open(t, d.data)
@@ -47,7 +47,7 @@ func (d disk) run(t *testing.T, do func(js jetstream.JetStream)) {
 	do(b.JetStream())
 }
 
-// guarded returns the orders as the holder of the pool reads them.
+// guarded returns the pool's orders with the holder's guard.
 func (d disk) guarded(t *testing.T, js jetstream.JetStream) (*state.Orders, *integrity.Guard) {
 	t.Helper()
 	g, err := state.OpenGuard(js, "here", "web", d.seen, "test", testLog(t))
@@ -67,7 +67,7 @@ func (d disk) read(t *testing.T, js jetstream.JetStream) (pools.Orders, error) {
 	return o.Read(t.Context(), noon)
 }
 
-// alarmOf returns the problems that the pool's alarm names, by key.
+// alarmOf returns the pool's alarm and its problems by key.
 func alarmOf(t *testing.T, js jetstream.JetStream) (integrity.Alarm, []string) {
 	t.Helper()
 	all, err := integrity.Alarms(t.Context(), js, "here")
@@ -95,9 +95,9 @@ func saveState(t *testing.T, js jetstream.JetStream, body string) {
 	}
 }
 
-// TestLostOrdersAreReported sets the store back, or loses the bucket, between two runs. A pause that
-// may be lost stops everything. Another order that may be lost keeps the pool from shrinking. An alarm
-// names the keys, until an operator accepts it.
+// TestLostOrdersAreReported restores an old store, or deletes the bucket, between two runs. A pause that may be lost
+// stops everything. Another order that may be lost keeps the pool from shrinking. An alarm names the keys until an
+// operator accepts it.
 func TestLostOrdersAreReported(t *testing.T) {
 	for name, damage := range map[string]func(t *testing.T, d disk){
 		"an older copy": func(t *testing.T, d disk) { restore(t, d.old, filepath.Join(d.data, "bus", "jetstream")) },
@@ -152,7 +152,7 @@ func TestLostOrdersAreReported(t *testing.T) {
 				})
 				damage(t, d)
 				d.run(t, func(js jetstream.JetStream) {
-					openOrders(t, js, "web") // creates a bucket that is lost
+					openOrders(t, js, "web") // creates the bucket that gets lost
 					got, err := d.read(t, js)
 					key := "order.web." + order
 					switch {
@@ -180,8 +180,7 @@ func TestLostOrdersAreReported(t *testing.T) {
 	}
 }
 
-// TestOrdersThatEndAreNotLost takes orders back, and has them expire and carried out, between
-// two readings.
+// TestOrdersThatEndAreNotLost clears, expires and completes orders between two readings.
 func TestOrdersThatEndAreNotLost(t *testing.T) {
 	d := newDisk(t)
 	d.run(t, func(js jetstream.JetStream) {
@@ -192,7 +191,7 @@ func TestOrdersThatEndAreNotLost(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
-	d.run(t, func(js jetstream.JetStream) { // another process, as the command line
+	d.run(t, func(js jetstream.JetStream) { // another process, like the command line
 		o := openOrders(t, js, "web")
 		if err := o.Resume(t.Context()); err != nil {
 			t.Fatal(err)
@@ -214,8 +213,8 @@ func TestOrdersThatEndAreNotLost(t *testing.T) {
 	})
 }
 
-// TestDamagedOrderIsNamed flips bytes of a stored order: readers name its key soon, and no command
-// writes over it, which would end all writes to the bucket.
+// TestDamagedOrderIsNamed flips bytes of a stored order. Readers soon name its key. No command writes over it,
+// because that would end all writes to the bucket.
 func TestDamagedOrderIsNamed(t *testing.T) {
 	d := newDisk(t)
 	d.run(t, func(js jetstream.JetStream) {

@@ -14,7 +14,7 @@ func saveHealth(t *testing.T, h *state.Holder, data string) {
 	}
 }
 
-// wantHealth checks what was saved last; "" is nothing.
+// wantHealth checks the last saved health; "" means nothing was saved.
 func wantHealth(t *testing.T, h *state.Holder, want string) {
 	t.Helper()
 	got, ok, err := h.Health().Load(t.Context())
@@ -32,7 +32,7 @@ func TestHealthIsTakenOver(t *testing.T) {
 	saveHealth(t, a, `{"nodes": {"i-1": "quarantined"}}`)
 	wantSaved(t, a, "state")
 
-	b := hold(t, js, "a") // a was stopped, and believes that it is the holder
+	b := hold(t, js, "a") // a was halted and still counts itself the holder
 	if value, _ := raw(t, js, "health.web"); !strings.HasPrefix(value, `{"epoch":2}`+"\n{") {
 		t.Errorf("it is %q, want it with epoch 2", value)
 	}
@@ -42,7 +42,7 @@ func TestHealthIsTakenOver(t *testing.T) {
 	wantHealth(t, hold(t, js, "a"), "of b")
 }
 
-// Who had lost the pool before there was any health cannot make some.
+// A process that lost the pool before the first health was saved cannot save health.
 func TestLateFirstHealthIsRefused(t *testing.T) {
 	js := js(t)
 	a := hold(t, js, "a")
@@ -52,7 +52,7 @@ func TestLateFirstHealthIsRefused(t *testing.T) {
 	wantHealth(t, hold(t, js, "a"), "")
 }
 
-// A program that knows no health took the pool over in between.
+// A program without node health held the pool in between.
 func TestHealthOutlivesAHolderThatDoesNotKnowIt(t *testing.T) {
 	js := js(t)
 	a := hold(t, js, "a")

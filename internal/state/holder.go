@@ -5,36 +5,33 @@ import (
 	"fmt"
 )
 
-// Holder is what the holder of a pool's lease keeps of the pool. It counts for one
-// term of the lease, and answers pools.ErrNotHolder when that has ended or may
-// have: while Lease.Left is 0, or once a key shows that somebody else has taken
-// over.
+// Holder gives the holder of a pool's lease access to the pool's state. It is valid for one term of the lease. Its
+// methods return pools.ErrNotHolder while Lease.Left is 0, or once a key shows a higher epoch.
 //
-// It is the only writer, so it reads nothing again: what it returns is what was
-// acknowledged last.
+// Holder is the only writer, so it does not read again: it returns the last acknowledged values.
 type Holder struct {
 	term
 	pool string
 	turn turn
-	kept map[string]kept // by key; owned by who has the turn
+	kept map[string]kept // by key; owned by the caller that has the turn
 }
 
-// kept is a value that has our epoch.
+// kept is a value that was written with our epoch.
 type kept struct {
 	revision uint64
 	body     []byte
 }
 
-// Memory returns what one tick hands on to the next, under "pool.<pool>".
+// Memory returns the pool's state between ticks, at the key "pool.<pool>".
 func (h *Holder) Memory() *Memory { return &Memory{h, stateKey(h.pool), "state"} }
 
-// Health returns what the node-health loop hands on, under "health.<pool>".
+// Health returns the node-health loop's state, at the key "health.<pool>".
 func (h *Holder) Health() *Memory { return &Memory{h, healthKey(h.pool), "health"} }
 
-// Records returns the drain records, each under "drain.<pool>.<node>".
+// Records returns the drain records, at the keys "drain.<pool>.<node>".
 func (h *Holder) Records() *Records { return &Records{h} }
 
-// begin lets the caller act on what is kept, until it calls the function.
+// begin gives the caller exclusive access to kept, until the caller calls end.
 func (h *Holder) begin(ctx context.Context) (end func(), err error) {
 	if err := h.turn.take(ctx); err != nil {
 		return nil, err
@@ -46,7 +43,7 @@ func (h *Holder) begin(ctx context.Context) (end func(), err error) {
 	return h.turn.give, nil
 }
 
-// put writes a value over the one that we know.
+// put writes over the last known revision.
 func (h *Holder) put(ctx context.Context, key string, body []byte) error {
 	revision, err := h.write(ctx, key, body, h.kept[key].revision)
 	if err != nil {
@@ -56,7 +53,7 @@ func (h *Holder) put(ctx context.Context, key string, body []byte) error {
 	return nil
 }
 
-// remove erases what we know under a key.
+// remove erases a key up to the last known revision.
 func (h *Holder) remove(ctx context.Context, key string) error {
 	revision := h.kept[key].revision
 	if revision == 0 {

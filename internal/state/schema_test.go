@@ -12,7 +12,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/state"
 )
 
-// openers are all ways to open a bucket.
+// openers returns all functions that open a bucket.
 func openers(t *testing.T, js jetstream.JetStream) map[string]func() error {
 	return map[string]func() error{
 		"orders": func() error { _, err := state.OpenOrders(t.Context(), js, "here", "web"); return err },
@@ -31,8 +31,8 @@ func openers(t *testing.T, js jetstream.JetStream) map[string]func() error {
 
 func TestSchemaOfAnotherVersion(t *testing.T) {
 	for name, test := range map[string]struct{ value, want string }{
-		"newer":   {`{"version": 2, "keys": "others"}`, "version 2, this weir knows 1"},
-		"older":   {`{"version": 0}`, "version 0, this weir knows 1"},
+		"newer":   {`{"version": 2, "keys": "others"}`, "version 2, this weir supports 1"},
+		"older":   {`{"version": 0}`, "version 0, this weir supports 1"},
 		"garbage": {`}`, "its version cannot be read"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -112,7 +112,7 @@ func TestSettingsOfTheOperatorStand(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := openLedger(t, js, "web")
-	appendRecords(t, l, incompressible(2<<20)) // to a stream that had no parts
+	appendRecords(t, l, incompressible(2<<20)) // to a stream without parts
 	put(t, hold(t, js, "a"), recordOf("i-1"))
 	stream, err := js.Stream(t.Context(), "WEIR_DECISIONS")
 	if err != nil {

@@ -19,42 +19,42 @@ const (
 
 	minTTL         = 20 * time.Millisecond
 	renewals       = 5  // within a TTL
-	looks          = 15 // within a TTL, of who stands by
+	looks          = 15 // polls of a standby within a TTL
 	maxLook        = time.Second
 	releaseTimeout = time.Second
-	// slack is how much longer than the TTL another one waits, as a part of it:
-	// two clocks may differ that much in speed.
+	// slack is the part of the TTL that a standby waits longer than the TTL. It allows for two clocks of different
+	// speed.
 	slack = 100
 )
 
-// register is what a lease needs of a bucket.
+// register is the part of a bucket that a lease needs.
 type register interface {
 	get(ctx context.Context, key string) (entry, error)
 	update(ctx context.Context, key string, value []byte, revision uint64) (uint64, error)
 	sequence(ctx context.Context) (uint64, error)
 }
 
-// Lease is the right to act, for as long as it is renewed: first Acquire, then
-// Run. It may be acquired again after Run has returned.
+// Lease is the right to act while it is renewed: first call Acquire, then Run. It may be acquired again after Run has
+// returned.
 type Lease struct {
 	config LeaseConfig
 	key    string
 	open   func(context.Context) (register, error)
 
 	mu       sync.Mutex
-	register register // nil until it was opened
+	register register // nil until it is opened
 	held     bool
 	epoch    uint64
 	taken    uint64    // revision of the takeover
-	revision uint64    // the last one that is known to be ours
-	sent     time.Time // when the last acknowledged renewal was begun
-	standby  string    // who holds it while we wait
+	revision uint64    // the newest known one of ours
+	sent     time.Time // when the last acknowledged renewal started
+	standby  string    // the current holder, while we wait
 	waiting  bool
 }
 
 var _ pools.Lease = (*Lease)(nil)
 
-// NewLease returns a lease that is not held. It does not use the bus yet.
+// NewLease returns a lease that is not held. It sends no request.
 func NewLease(js jetstream.JetStream, c LeaseConfig) (*Lease, error) {
 	return newLease(c, func(ctx context.Context) (register, error) { return openBucket(ctx, js, c.Cluster) })
 }
@@ -69,8 +69,8 @@ func newLease(c LeaseConfig, open func(context.Context) (register, error)) (*Lea
 	return &Lease{config: c, key: "lease." + c.Name, open: open}, nil
 }
 
-// Left implements pools.Lease. It counts what the faster of two clocks says:
-// one stands still while the machine is suspended, the other one can be set.
+// Left implements pools.Lease. It uses the wall clock or the monotonic clock, whichever ran further. The monotonic
+// clock stops while the machine is suspended; the wall clock can be set.
 func (l *Lease) Left() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -82,25 +82,22 @@ func (l *Lease) Left() time.Duration {
 	return max(0, l.config.TTL-gone)
 }
 
-// Epoch implements pools.Lease. It grows with every Acquire by anybody; it is
-// 0 before the first of ours.
+// Epoch implements pools.Lease. It grows with every takeover of any process. It is 0 before our first Acquire.
 func (l *Lease) Epoch() uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.epoch
 }
 
-// Standby tells who holds the lease while Acquire waits for it; holder is empty if
-// that is not known.
+// Standby returns the current holder while Acquire waits. holder is empty if it is unknown.
 func (l *Lease) Standby() (holder string, waiting bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.standby, l.waiting
 }
 
-// Acquire waits until the lease is ours, or ctx ends; errors of the bus are told
-// and waited out, all but ErrSchema. Each Acquire is a takeover, with an epoch of
-// its own. Run keeps what it has got, and should be started at once.
+// Acquire waits until the lease is held or ctx ends. It logs errors of the bus and retries, except ErrSchema. Each
+// Acquire is a takeover with a new epoch. Call Run at once afterwards.
 func (l *Lease) Acquire(ctx context.Context) error {
 	l.stand("", true)
 	defer l.stand("", false)
@@ -126,11 +123,9 @@ func (l *Lease) Acquire(ctx context.Context) error {
 	}
 }
 
-// Run renews the lease until ctx has ended, then releases it and returns nil; or
-// until somebody else has it: pools.ErrNotHolder. While NATS is away Left runs
-// down, and Run goes on: if nobody has taken over until NATS is back, nobody else
-// has acted, and the lease is ours still. Whatever acts under the lease must have
-// stopped before ctx ends.
+// Run renews the lease until ctx ends, then releases it and returns nil. If another process has the lease, Run
+// returns pools.ErrNotHolder. While NATS is away, Left falls and Run continues. If no process took over until NATS is
+// back, the lease is still ours. Stop everything that acts under the lease before ctx ends.
 func (l *Lease) Run(ctx context.Context) error {
 	tick := time.NewTicker(l.config.TTL / renewals)
 	defer tick.Stop()
@@ -153,7 +148,7 @@ func (l *Lease) Run(ctx context.Context) error {
 	}
 }
 
-// look takes the lease if it is free.
+// look reads the lease once and takes it if it is free.
 func (l *Lease) look(ctx context.Context, seen *sighting) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, min(l.config.TTL, callTimeout))
 	defer cancel()
@@ -164,10 +159,10 @@ func (l *Lease) look(ctx context.Context, seen *sighting) (bool, error) {
 	e, err := r.get(ctx, l.key)
 	if err != nil {
 		l.forget()
-		l.stand("", true) // no claim can be read
+		l.stand("", true) // the holder is unknown
 		return false, err
 	}
-	now := time.Now() // what was read is at least that old
+	now := time.Now() // the value read is at least that old
 	if !e.found {
 		last, err := r.sequence(ctx)
 		if err != nil {
@@ -177,8 +172,8 @@ func (l *Lease) look(ctx context.Context, seen *sighting) (bool, error) {
 	}
 	c, err := decodeClaim(e.value)
 	if err != nil {
-		// No epoch exceeds the revision that it was written as, so this one's is free.
-		c = claim{Holder: "nobody", Epoch: e.revision - 1, TTL: l.config.TTL}
+		// An epoch never exceeds the revision of its write, so this epoch is free.
+		c = claim{Holder: "unknown", Epoch: e.revision - 1, TTL: l.config.TTL}
 		err = fmt.Errorf("read %s: %w", l.key, err)
 	}
 	patience := max(c.TTL, l.config.TTL)
@@ -190,8 +185,7 @@ func (l *Lease) look(ctx context.Context, seen *sighting) (bool, error) {
 	return false, err
 }
 
-// takeOver writes our claim over a revision that is free. That somebody was faster
-// is no error.
+// takeOver writes our claim over a free revision. It returns false without an error if another process was faster.
 func (l *Lease) takeOver(ctx context.Context, r register, revision, epoch uint64) (bool, error) {
 	sent := time.Now()
 	ours, err := l.write(ctx, r, claim{Epoch: epoch}, revision)
@@ -207,8 +201,8 @@ func (l *Lease) takeOver(ctx context.Context, r register, revision, epoch uint64
 	return true, nil
 }
 
-// renew writes our claim over our last one. The answer to an earlier renewal may
-// have been lost: then the claim that is there is ours, too.
+// renew writes our claim over our last one. If the answer to an earlier renewal was lost, the claim in the bucket is
+// ours too.
 func (l *Lease) renew(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, min(l.config.TTL/3, callTimeout))
 	defer cancel()
@@ -240,19 +234,18 @@ func (l *Lease) renew(ctx context.Context) error {
 	return errChanged
 }
 
-// confirm returns the revision of a lease if it is still held in that term, else
-// pools.ErrNotHolder.
+// confirm returns the revision of a lease that is still held in that term, or pools.ErrNotHolder.
 func confirm(ctx context.Context, r register, key, holder string, epoch uint64) (uint64, error) {
 	e, err := r.get(ctx, key)
 	if err != nil {
 		return 0, err
 	}
 	if !e.found {
-		return 0, fmt.Errorf("%w: somebody has deleted %s", pools.ErrNotHolder, key)
+		return 0, fmt.Errorf("%w: %s was deleted", pools.ErrNotHolder, key)
 	}
 	c, err := decodeClaim(e.value)
 	if err != nil {
-		return 0, fmt.Errorf("%w: somebody has written over %s: %w", pools.ErrNotHolder, key, err)
+		return 0, fmt.Errorf("%w: %s was overwritten: %w", pools.ErrNotHolder, key, err)
 	}
 	if !c.is(holder, epoch) {
 		return 0, fmt.Errorf("%w: %s holds %s with epoch %d, ours is %d", pools.ErrNotHolder, c.Holder, key, c.Epoch, epoch)
@@ -260,7 +253,7 @@ func confirm(ctx context.Context, r register, key, holder string, epoch uint64) 
 	return e.revision, nil
 }
 
-// release lets the next one take over at once. If that fails, it waits for the TTL.
+// release lets the next holder take over at once. If it fails, the next holder waits for the TTL.
 func (l *Lease) release(ctx context.Context) {
 	held, epoch, revision := l.claimed()
 	l.drop()
@@ -274,11 +267,11 @@ func (l *Lease) release(ctx context.Context) {
 		err = l.giveBack(ctx, r, epoch, revision)
 	}
 	if err != nil {
-		l.config.Log.Warn("lease is not released: the next holder waits until it ends", "lease", l.config.Name, "err", err)
+		l.config.Log.Warn("lease release failed, the next holder waits for the TTL", "lease", l.config.Name, "err", err)
 	}
 }
 
-// giveBack writes that our claim is released.
+// giveBack marks our claim as released.
 func (l *Lease) giveBack(ctx context.Context, r register, epoch, revision uint64) error {
 	_, err := l.write(ctx, r, claim{Epoch: epoch, Released: true}, revision)
 	if errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
@@ -289,7 +282,7 @@ func (l *Lease) giveBack(ctx context.Context, r register, epoch, revision uint64
 	return err
 }
 
-// write completes the claim, and writes it.
+// write completes the claim and writes it.
 func (l *Lease) write(ctx context.Context, r register, c claim, revision uint64) (uint64, error) {
 	c.Holder, c.TTL, c.At = l.config.Holder, l.config.TTL, time.Now().UTC()
 	data, err := json.Marshal(c)
@@ -299,7 +292,7 @@ func (l *Lease) write(ctx context.Context, r register, c claim, revision uint64)
 	return r.update(ctx, l.key, data, revision)
 }
 
-// opened returns the bucket, which is opened by the first call that can.
+// opened returns the bucket. The first successful call opens it.
 func (l *Lease) opened(ctx context.Context) (register, error) {
 	l.mu.Lock()
 	r := l.register
@@ -317,8 +310,8 @@ func (l *Lease) opened(ctx context.Context) (register, error) {
 	return r, nil
 }
 
-// forget makes the next call open the bucket, and create it if it is gone: the store may
-// have come back empty.
+// forget makes the next call open the bucket again, and create it if it is missing. The store may be empty after a
+// restart.
 func (l *Lease) forget() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -14,8 +14,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// world is a bucket as several processes reach it, and what must hold of their
-// leases. Its register is compare-and-set and nothing else.
+// world is a bucket shared by several processes, and the invariants of their leases. Its register does
+// compare-and-set only.
 type world struct {
 	leases []*Lease
 
@@ -24,11 +24,11 @@ type world struct {
 	value    []byte
 	revision uint64
 	epochs   map[uint64]bool
-	broken   string // the first thing that must not be
+	broken   string // the first broken invariant
 	terms    int
 }
 
-// inspect looks for two holders. The bubble's time stands still meanwhile.
+// inspect checks for two holders. The bubble's clock does not advance meanwhile.
 func (w *world) inspect() {
 	var holders strings.Builder
 	n := 0
@@ -62,19 +62,19 @@ func (w *world) began(epoch uint64) {
 	}
 }
 
-// call is what happens to one call of a process: the way there, the way back, and
-// then how long the process is stopped, which sees no deadline pass meanwhile.
+// call is the delay of one request, of its answer, and of the process after it. A halted process notices no deadline
+// meanwhile.
 type call struct{ There, Back, Stopped time.Duration }
 
-// line is how one process reaches the register.
+// line is one process's connection to the register.
 type line struct {
 	world *world
 	calls []call
 	next  int
-	late  *sync.WaitGroup // calls that arrive though nobody waits for them any more
+	late  *sync.WaitGroup // calls that arrive after their caller gave up
 }
 
-// do has f happen when the call arrives, and returns when the answer does.
+// do calls f when the request arrives and returns when the answer arrives.
 func (l *line) do(ctx context.Context, f func()) error {
 	c := l.calls[l.next%len(l.calls)]
 	l.next++
@@ -136,8 +136,7 @@ func (l *line) sequence(context.Context) (uint64, error) {
 	return l.world.sequence, nil
 }
 
-// life is what a process does with each of its terms: it is stopped, runs, and
-// gives the lease back.
+// life is the script of one process: in each term it halts, runs, and releases the lease.
 type life struct {
 	TTL   time.Duration
 	Calls []call
@@ -159,12 +158,12 @@ func (w *world) live(ctx context.Context, l *Lease, p life) {
 			halt.Stop()
 		}
 		term, cancel := context.WithTimeout(ctx, p.Runs[i%len(p.Runs)])
-		_ = l.Run(term) // lost or given back, both are well
+		_ = l.Run(term) // lost or released: both are valid
 		cancel()
 	}
 }
 
-// play has the processes live for a while.
+// play runs the processes for a while.
 func (w *world) play(t *testing.T, processes []life) {
 	synctest.Test(t, func(t *testing.T) {
 		var late, alive sync.WaitGroup
@@ -196,8 +195,8 @@ func (w *world) play(t *testing.T, processes []life) {
 	})
 }
 
-// TestLeaseHasOneHolder has processes contend over lines that delay, lose and
-// repeat what they say, and be stopped for longer than a lease lasts.
+// TestLeaseHasOneHolder runs competing processes. Their connections delay, lose and repeat messages, and the
+// processes halt for longer than a lease lasts.
 func TestLeaseHasOneHolder(t *testing.T) {
 	ms := func(from, to int) *rapid.Generator[time.Duration] {
 		return rapid.Map(rapid.IntRange(from, to), func(n int) time.Duration { return time.Duration(n) * time.Millisecond })

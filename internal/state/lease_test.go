@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	short = 300 * time.Millisecond // a lease that is waited out
-	long  = 5 * time.Minute        // one that is not
+	short = 300 * time.Millisecond // a TTL that the test waits for
+	long  = 5 * time.Minute        // a TTL that the test does not wait for
 )
 
 func newLease(t *testing.T, js jetstream.JetStream, holder string, ttl time.Duration) *state.Lease {
@@ -29,7 +29,7 @@ func newLease(t *testing.T, js jetstream.JetStream, holder string, ttl time.Dura
 	return l
 }
 
-// acquire returns what Acquire returns, when it does.
+// acquire calls Acquire and sends its result.
 func acquire(t *testing.T, l *state.Lease) <-chan error {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -51,7 +51,7 @@ func acquired(t *testing.T, l *state.Lease) {
 	}
 }
 
-// run keeps the lease until stop is called, or the test ends.
+// run renews the lease until stop is called or the test ends.
 func run(t *testing.T, l *state.Lease) (stop func(), done <-chan error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -66,8 +66,7 @@ func run(t *testing.T, l *state.Lease) (stop func(), done <-chan error) {
 	return stop, result
 }
 
-// takeover returns the first holder's time left at the moment when the second one
-// has the lease.
+// takeover returns the first holder's time left when the second one has the lease.
 func takeover(t *testing.T, first, second *state.Lease) time.Duration {
 	t.Helper()
 	left := make(chan time.Duration, 1)
@@ -140,12 +139,11 @@ func TestLeaseOfAKilledHolder(t *testing.T) {
 	}
 }
 
-// A holder that is stopped for longer than its lease lasts sees first that it has
-// none, then that it is lost.
+// A holder that was halted for longer than its TTL first has no time left, then receives ErrNotHolder.
 func TestLeaseOfAHaltedHolder(t *testing.T) {
 	js := js(t)
 	a, b := newLease(t, js, "a", short), newLease(t, js, "b", short)
-	acquired(t, a) // and its Run does not come to its turn
+	acquired(t, a) // Run never starts
 	if left := takeover(t, a, b); left != 0 {
 		t.Errorf("b took over while a had %v left", left)
 	}
@@ -183,7 +181,7 @@ func TestLeaseIsAcquiredAgain(t *testing.T) {
 	}
 }
 
-// While NATS is away nobody can take over, so it is the same term afterwards.
+// While NATS is away no process can take over, so the term is the same afterwards.
 func TestLeaseOutlivesNATS(t *testing.T) {
 	data := t.TempDir()
 	server := open(t, data)
@@ -200,7 +198,7 @@ func TestLeaseOutlivesNATS(t *testing.T) {
 	p.drop()
 	eventually(t, "a's lease runs out", func() bool { return a.Left() == 0 })
 	open(t, data)
-	// Either may be the first now, but only one.
+	// Either may be the holder now, but only one.
 	eventually(t, "one of them holds it", func() bool { return a.Left() > 0 || b.Left() > 0 })
 	select {
 	case err := <-done:
@@ -247,7 +245,7 @@ func TestLeaseOfAHolderThatIsCutOff(t *testing.T) {
 		t.Errorf("b took over while a had %v left", left)
 	}
 	run(t, b)
-	p.setCut(false) // what a had sent arrives now, late
+	p.setCut(false) // a's delayed write arrives now
 	wantNotHolder(t, "a's Run", result(t, "a's Run ends", done))
 	eventually(t, "b still renews it", func() bool { return b.Left() > short/2 })
 }
@@ -277,7 +275,7 @@ func TestAcquireEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// Who waits respects the time that the holder counts on.
+// A standby waits for the holder's TTL if that is longer than its own.
 func TestLeaseOfAHolderWithALongerTTL(t *testing.T) {
 	js := js(t)
 	a, b := newLease(t, js, "a", 4*short), newLease(t, js, "b", short/10)

@@ -9,23 +9,22 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/names"
 )
 
-// LeaseConfig says which lease, and for whom.
 type LeaseConfig struct {
 	Cluster string
-	Name    string // "pool.web", or what else may have one holder only
-	// Holder names who acts. Two processes may have the same name if one starts
-	// only when the other is dead: then it does not wait.
+	Name    string // "pool.web", or another right with one holder
+	// Holder names this process. Two processes may share a name if one starts only after the other is dead. Then the
+	// second does not wait.
 	Holder string
 	TTL    time.Duration // 0: DefaultTTL
 	Log    *slog.Logger
 }
 
-// Validate reports all that is wrong.
+// Validate returns all problems.
 func (c LeaseConfig) Validate() error {
 	var problems []error
 	bad := func(format string, args ...any) { problems = append(problems, fmt.Errorf("lease: "+format, args...)) }
 	if !names.Valid(c.Cluster) {
-		bad("cluster %q is no name of a cluster", c.Cluster)
+		bad("cluster %q: invalid name", c.Cluster)
 	}
 	if !names.ValidKey(c.Name) {
 		bad("name %.80q: want 1 to %d bytes of letters, digits and -_/=. only", c.Name, names.MaxKey)
@@ -37,15 +36,15 @@ func (c LeaseConfig) Validate() error {
 		bad("ttl %v: want %v to %v", c.TTL, minTTL, maxTTL)
 	}
 	if c.Log == nil {
-		bad("no logger is given")
+		bad("no logger")
 	}
 	return errors.Join(problems...)
 }
 
-// complaint tells the same trouble once.
+// complaint logs a repeated problem once.
 type complaint struct{ last string }
 
-// tell logs err unless it is that of the last call; nil ends the trouble.
+// tell logs err unless the last call had the same one. After nil, it logs the end of the problem.
 func (c *complaint) tell(log *slog.Logger, what, lease string, err error) {
 	text := ""
 	if err != nil {
@@ -56,7 +55,7 @@ func (c *complaint) tell(log *slog.Logger, what, lease string, err error) {
 	case err != nil:
 		log.Warn(what, "lease", lease, "err", err)
 	default:
-		log.Info("lease is well again", "lease", lease)
+		log.Info("lease recovered", "lease", lease)
 	}
 	c.last = text
 }

@@ -16,7 +16,7 @@ import (
 const (
 	ledgerStream = "WEIR_DECISIONS"
 	ledgerMaxAge = 14 * 24 * time.Hour
-	// ledgerMaxRecords bounds a pool's records if its writer does not.
+	// ledgerMaxRecords bounds a pool's records if the pool's writer does not.
 	ledgerMaxRecords = 500_000
 	maxPart          = 512 << 10 // bytes
 	maxRecord        = 32 << 20  // bytes
@@ -25,27 +25,26 @@ const (
 var (
 	// ErrNoRecord: the pool has no decision in the ledger yet.
 	ErrNoRecord = errors.New("no decision is recorded yet")
-	// errIncomplete: parts of a record were removed before it was.
+	// errIncomplete: parts of a record were removed before the record.
 	errIncomplete = errors.New("parts of the record are not there any more")
 )
 
-// Ledger is the durable record of one pool's ticks.
+// Ledger is the durable list of one pool's ticks.
 type Ledger struct {
 	js      jetstream.JetStream
 	stream  jetstream.Stream
 	subject string
 	turn    turn
-	usage   usage // owned by who has the turn
+	usage   usage // owned by the caller that has the turn
 }
 
-// LedgerSubject is where each new record of a pool is also heard live; Heard tells
-// what was heard.
+// LedgerSubject returns the subject on which each new record of a pool is published live. Heard decodes its messages.
 func LedgerSubject(cluster, pool string) string { return names.Subject(cluster, "decision", pool) }
 
 func ledgerSubjects() []string { return []string{"weir.*.decision.*", "weir.*.decision.*.part"} }
 
-// OpenLedger opens the ledger of a pool, and creates the stream if it is not
-// there. One that is there keeps its settings: they are the operator's.
+// OpenLedger opens the ledger of a pool, and creates a missing stream. An existing stream keeps the operator's
+// settings.
 func OpenLedger(ctx context.Context, js jetstream.JetStream, cluster, pool string) (*Ledger, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
@@ -79,7 +78,7 @@ func openStream(ctx context.Context, js jetstream.JetStream) (jetstream.Stream, 
 	}
 	c := stream.CachedInfo().Config
 	for _, s := range ledgerSubjects() {
-		if !slices.Contains(c.Subjects, s) { // made before there were parts
+		if !slices.Contains(c.Subjects, s) { // created by a version without parts
 			c.Subjects = append(c.Subjects, s)
 		}
 	}
@@ -89,8 +88,8 @@ func openStream(ctx context.Context, js jetstream.JetStream) (jetstream.Stream, 
 	return stream, nil
 }
 
-// Append writes one record of at most 32 MiB; when it returns nil, the record is
-// kept. Readers see all of it or nothing.
+// Append writes one record of at most 32 MiB. When it returns nil, the record is durable. Readers receive all of a
+// record or nothing.
 func (l *Ledger) Append(ctx context.Context, record []byte) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
@@ -149,19 +148,18 @@ func (l *Ledger) Last(ctx context.Context) ([]byte, error) {
 	return l.whole(ctx, msg.Header, msg.Data)
 }
 
-// Heard returns the record of a message that came in on LedgerSubject.
+// Heard returns the record of a message that arrived on LedgerSubject.
 func (l *Ledger) Heard(ctx context.Context, m *nats.Msg) ([]byte, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	return l.whole(ctx, m.Header, m.Data)
 }
 
-// readAhead bounds the messages, of at most 512 KiB each, that Since has waiting.
+// readAhead bounds the messages, of at most 512 KiB each, that Since buffers.
 const readAhead = 16
 
-// Since calls visit with each record that was written at from or later, oldest
-// first, up to the newest one there is now. An error of visit ends it. What is not
-// complete any more is left out. It has no bound but that of its context.
+// Since calls visit with each record written at from or later, oldest first, up to the newest record at the call. An
+// error of visit stops it. It omits incomplete records. Only its context bounds it.
 func (l *Ledger) Since(ctx context.Context, from time.Time, visit func(record []byte) error) error {
 	consumer, err := l.js.OrderedConsumer(ctx, ledgerStream, jetstream.OrderedConsumerConfig{
 		FilterSubjects: []string{l.subject},
@@ -207,7 +205,7 @@ func (l *Ledger) Since(ctx context.Context, from time.Time, visit func(record []
 	return nil
 }
 
-// whole puts a record together from its message and its parts.
+// whole assembles a record from its message and its parts.
 func (l *Ledger) whole(ctx context.Context, header nats.Header, last []byte) ([]byte, error) {
 	parts, err := partsOf(header)
 	if err != nil {

@@ -37,7 +37,7 @@ func appendRecords(t *testing.T, l *state.Ledger, records ...string) {
 	}
 }
 
-// wantLast checks the newest record; "" is none.
+// wantLast checks the newest record; "" means no record.
 func wantLast(t *testing.T, l *state.Ledger, want string) {
 	t.Helper()
 	got, err := l.Last(t.Context())
@@ -74,7 +74,7 @@ func wantRecorded(t *testing.T, l *state.Ledger, want ...string) {
 	t.Errorf("records (-want +got):\n%s", cmp.Diff(shorten(want), shorten(got)))
 }
 
-// incompressible returns so many bytes that gzip does not shorten.
+// incompressible returns n bytes that gzip does not shorten.
 func incompressible(n int) string {
 	data := make([]byte, n)
 	random := rand.NewChaCha8([32]byte{byte(n), byte(n >> 8)})
@@ -163,7 +163,7 @@ func TestRecordThatIsNeverCompleted(t *testing.T) {
 			}
 			return nil
 		}}, "web")
-		// Four parts, and the message that makes them a record.
+		// Four parts, and the message that completes them.
 		if err := l.Append(t.Context(), []byte(incompressible(2<<20+1))); !errors.Is(err, errAway) {
 			t.Fatalf("Append = %v, want %v", err, errAway)
 		}
@@ -204,7 +204,7 @@ func TestTwoWritersOfOneLedger(t *testing.T) {
 	}
 }
 
-// What age or the operator has removed in part is left out.
+// Readers omit a record of which the age limit or the operator removed a part.
 func TestRecordThatHasLostParts(t *testing.T) {
 	js := js(t)
 	l := openLedger(t, js, "web")
@@ -290,7 +290,7 @@ func TestLedgerIsHeardLive(t *testing.T) {
 	}
 }
 
-// One pool that writes much does not push out what the others have written.
+// A pool with many records does not displace the records of other pools.
 func TestRetentionPerPool(t *testing.T) {
 	js := js(t)
 	quiet, busy := openLedger(t, js, "quiet"), openLedger(t, js, "web")
@@ -302,7 +302,7 @@ func TestRetentionPerPool(t *testing.T) {
 		n := []int{40_000, 300_000, 1_200_000}[i%3]
 		r := fmt.Sprint(i, " ", incompressible(n))
 		newest = append(newest, r)
-		if i%20 == 19 { // its writer goes, and another one comes
+		if i%20 == 19 { // a new writer replaces the old one
 			busy = openLedger(t, js, "web")
 			state.SetBudget(busy, budget)
 		}
@@ -322,7 +322,7 @@ func TestRetentionPerPool(t *testing.T) {
 	wantRecorded(t, quiet, "the only one")
 }
 
-// bytesOf returns how many bytes of messages a stream has on these subjects.
+// bytesOf returns the message bytes of a stream on these subjects.
 func bytesOf(t *testing.T, js jetstream.JetStream, subjects ...string) (sum int) {
 	t.Helper()
 	stream, err := js.Stream(t.Context(), "WEIR_DECISIONS")

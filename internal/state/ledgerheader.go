@@ -12,8 +12,8 @@ import (
 const (
 	encodingHeader = "Weir-Encoding"
 	encodingGzip   = "gzip"
-	partsHeader    = "Weir-Parts" // sequence numbers, with commas
-	sumHeader      = "Weir-Sum"   // bytes written for the pool so far, with these
+	partsHeader    = "Weir-Parts" // sequence numbers, separated by commas
+	sumHeader      = "Weir-Sum"   // bytes written for the pool so far, this record included
 
 	maxParts = maxRecord/maxPart + 1
 )
@@ -29,8 +29,7 @@ func setParts(h nats.Header, parts []uint64) {
 	h.Set(partsHeader, strings.Join(texts, ","))
 }
 
-// partsOf returns the sequence numbers of a record's parts, rising, none for a
-// record of one message.
+// partsOf returns the rising sequence numbers of a record's parts. A record of one message has no parts.
 func partsOf(h nats.Header) ([]uint64, error) {
 	text := h.Get(partsHeader)
 	if text == "" {
@@ -52,7 +51,7 @@ func partsOf(h nats.Header) ([]uint64, error) {
 
 func setSum(h nats.Header, sum int64) { h.Set(sumHeader, strconv.FormatInt(sum, 10)) }
 
-// sumOf returns 0 for a record that was written before there were sums.
+// sumOf returns 0 for a record of a version without sums.
 func sumOf(h nats.Header) int64 {
 	sum, err := strconv.ParseInt(h.Get(sumHeader), 10, 64)
 	if err != nil || sum < 0 || sum > 1<<60 {

@@ -21,11 +21,11 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/bus/natsserver"
 )
 
-// patience is how long a test waits for what must come.
+// patience is how long a test waits for an event.
 const patience = 20 * time.Second
 
-// childEnv makes the test binary a harmonizer that saves without end in the bus of
-// the named folder, and says what was acknowledged.
+// childEnv makes the test binary a harmonizer that saves without end on the bus of the named folder, and prints what
+// was acknowledged.
 const childEnv = "STATE_TEST_CHILD"
 
 func TestMain(m *testing.M) {
@@ -40,7 +40,7 @@ func testLog(t *testing.T) *slog.Logger {
 	return slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
 }
 
-// open runs the bus of that folder until the test ends, or it is closed.
+// open runs the bus of that folder until the test ends or the bus is closed.
 func open(t *testing.T, data string) *bus.Bus {
 	t.Helper()
 	b, err := bus.Open(t.Context(), bus.Config{Data: data, Name: t.Name(), Log: testLog(t), Serve: natsserver.Serve})
@@ -62,7 +62,7 @@ func openBench(b *testing.B) jetstream.JetStream {
 	return server.JetStream()
 }
 
-// message returns one with a header, and no data.
+// message returns a message with a header and without data.
 func message(subject string, header [2]string) *nats.Msg {
 	m := nats.NewMsg(subject)
 	m.Header.Set(header[0], header[1])
@@ -75,8 +75,8 @@ func js(t *testing.T) jetstream.JetStream {
 	return open(t, t.TempDir()).JetStream()
 }
 
-// proxy stands between clients and the server of a data folder. It can be cut,
-// with the connections left open, as a network fails.
+// proxy forwards between clients and the server of a data folder. A test can cut it without closing the connections,
+// like a failed network.
 type proxy struct {
 	data   string
 	listen net.Listener
@@ -84,7 +84,7 @@ type proxy struct {
 	mu    sync.Mutex
 	cut   bool
 	conns []net.Conn
-	heal  chan struct{} // closed when it is not cut
+	heal  chan struct{} // closed while the proxy is not cut
 }
 
 // newProxy returns a proxy to the bus of a folder, until the test ends.
@@ -115,7 +115,7 @@ func newProxy(t *testing.T, data string) *proxy {
 	return p
 }
 
-// address is where the server of the folder is now, and its token.
+// address returns the server's current address and token.
 func (p *proxy) address() (host, token string, err error) {
 	data, err := os.ReadFile(filepath.Join(p.data, "bus", "address.json"))
 	if err != nil {
@@ -145,7 +145,7 @@ func (p *proxy) serve(wg *sync.WaitGroup, client net.Conn) {
 	p.copy(server, client)
 }
 
-// copy passes bytes on; while the proxy is cut it keeps them.
+// copy forwards bytes. While the proxy is cut, it holds them back.
 func (p *proxy) copy(to, from net.Conn) {
 	defer to.Close()
 	buf := make([]byte, 64<<10)
@@ -197,7 +197,7 @@ func (p *proxy) connect(t *testing.T) (*nats.Conn, jetstream.JetStream) {
 	}
 	o := nats.GetDefaultOptions()
 	o.Url = "nats://" + p.listen.Addr().String()
-	o.TokenHandler = func() string { // a new server has a new one
+	o.TokenHandler = func() string { // a new server has a new token
 		if _, now, err := p.address(); err == nil {
 			token = now
 		}
@@ -219,13 +219,13 @@ func (p *proxy) connect(t *testing.T) (*nats.Conn, jetstream.JetStream) {
 	return conn, js
 }
 
-// failing is a JetStream of which the writes to a bucket and a stream can fail.
+// failing is a JetStream whose writes to a bucket and a stream can fail.
 type failing struct {
 	jetstream.JetStream
-	// before is called before a key is written; an error is what the writer gets,
-	// and nothing is written.
+	// before is called before a key is written. If it returns an error, the caller gets that error and nothing is
+	// written.
 	before func(key string) error
-	// after is called after it, and may take the writer's answer away.
+	// after is called after the write. Its error replaces the writer's answer.
 	after func(key string) error
 	// publish is called before a message goes to a stream.
 	publish func(subject string) error
@@ -269,7 +269,7 @@ func (kv failingKV) Update(ctx context.Context, key string, value []byte, revisi
 
 var errAway = errors.New("NATS is away")
 
-// eventually waits until a condition that time brings about holds.
+// eventually waits until a condition holds.
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	tick := time.NewTicker(time.Millisecond)
@@ -285,7 +285,7 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// result waits for what a goroutine hands over.
+// result waits for a goroutine's result.
 func result[T any](t *testing.T, what string, from <-chan T) T {
 	t.Helper()
 	late := time.NewTimer(patience)
@@ -299,7 +299,7 @@ func result[T any](t *testing.T, what string, from <-chan T) T {
 	}
 }
 
-// bucketOf returns the bucket of cluster "here" as any client sees it.
+// bucketOf returns the bucket of cluster "here".
 func bucketOf(t *testing.T, js jetstream.JetStream) jetstream.KeyValue {
 	t.Helper()
 	kv, err := js.KeyValue(t.Context(), "weir_here")
@@ -319,7 +319,7 @@ func putRaw(t *testing.T, js jetstream.JetStream, key, value string) {
 	}
 }
 
-// raw returns a value; found is false if there is none.
+// raw returns the stored value of a key.
 func raw(t *testing.T, js jetstream.JetStream, key string) (value string, found bool) {
 	t.Helper()
 	e, err := bucketOf(t, js).Get(t.Context(), key)
@@ -332,8 +332,7 @@ func raw(t *testing.T, js jetstream.JetStream, key string) (value string, found 
 	return string(e.Value()), true
 }
 
-// contents returns all values of the bucket with their revisions, to see that
-// nothing was changed.
+// contents returns all values of the bucket with their revisions, to compare before and after.
 func contents(t *testing.T, js jetstream.JetStream) map[string]jetstream.RawStreamMsg {
 	t.Helper()
 	stream, err := js.Stream(t.Context(), "KV_weir_here")

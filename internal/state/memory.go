@@ -9,8 +9,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/apply"
 )
 
-// Memory is one value that a pool's loop hands on to whoever holds the pool next. It
-// implements apply.Memory, and the same for the pool's health.
+// Memory is one value that a pool's loop leaves for the pool's next holder. It implements apply.Memory, and the same
+// for the pool's health.
 type Memory struct {
 	holder *Holder
 	key    string
@@ -19,8 +19,7 @@ type Memory struct {
 
 var _ apply.Memory = (*Memory)(nil)
 
-// Load returns what was saved last, in this term or one before. ok is false if
-// nothing ever was.
+// Load returns the last saved value, of this term or an earlier one. ok is false if nothing was saved yet.
 func (m *Memory) Load(ctx context.Context) (data []byte, ok bool, err error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
@@ -34,7 +33,7 @@ func (m *Memory) Load(ctx context.Context) (data []byte, ok bool, err error) {
 	return slices.Clone(body), len(body) > 0, nil
 }
 
-// Save keeps data, 1 byte to 8 MiB, in place of what was saved before.
+// Save stores data, 1 byte to 8 MiB, in place of the earlier value.
 func (m *Memory) Save(ctx context.Context, data []byte) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
@@ -53,4 +52,4 @@ func (m *Memory) Save(ctx context.Context, data []byte) error {
 	return nil
 }
 
-var errNothing = errors.New("there is nothing to be kept")
+var errNothing = errors.New("the value is empty")

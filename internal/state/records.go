@@ -19,8 +19,8 @@ type Records struct{ holder *Holder }
 
 var _ drain.Records = (*Records)(nil)
 
-// Load returns all records, in order of node. One that cannot be read makes no sense,
-// as drain.Records has it: its node is left alone.
+// Load returns all records, in order of node. An unreadable record has only Node and Why, as drain.Records requires.
+// Its node is left alone.
 func (r *Records) Load(ctx context.Context) ([]drain.Record, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
@@ -44,7 +44,7 @@ func (r *Records) Load(ctx context.Context) ([]drain.Record, error) {
 	return records, nil
 }
 
-// Put writes the record of its node over an earlier one.
+// Put writes the record of its node and replaces an earlier one.
 func (r *Records) Put(ctx context.Context, record drain.Record) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
@@ -61,7 +61,7 @@ func (r *Records) Put(ctx context.Context, record drain.Record) error {
 	return h.put(ctx, drainPrefix(h.pool)+record.Node, body)
 }
 
-// Delete removes the node's record; one that is not there is no error.
+// Delete removes the node's record. A missing record is not an error.
 func (r *Records) Delete(ctx context.Context, node string) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
@@ -83,15 +83,14 @@ func encodeDrain(record drain.Record) ([]byte, error) {
 	}
 	data, err := json.Marshal(record)
 	if err != nil {
-		return nil, fmt.Errorf("encode that of %s: %w", record.Node, err)
+		return nil, fmt.Errorf("encode the record of %s: %w", record.Node, err)
 	}
 	if len(data) > maxDrain {
-		return nil, fmt.Errorf("that of %s has %d bytes, more than %d", record.Node, len(data), maxDrain)
+		return nil, fmt.Errorf("the record of %s has %d bytes, more than %d", record.Node, len(data), maxDrain)
 	}
 	return data, nil
 }
 
-// decodeDrain reads the record of a node.
 func decodeDrain(node string, body []byte) (drain.Record, error) {
 	if len(body) > maxDrain {
 		return drain.Record{}, fmt.Errorf("longer than %d bytes", maxDrain)
@@ -101,7 +100,7 @@ func decodeDrain(node string, body []byte) (drain.Record, error) {
 		return drain.Record{}, err
 	}
 	if record.Node != node {
-		return drain.Record{}, fmt.Errorf("it is of node %q", record.Node)
+		return drain.Record{}, fmt.Errorf("it belongs to node %q", record.Node)
 	}
 	return record, nil
 }

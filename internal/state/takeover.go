@@ -11,15 +11,12 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// OpenHolder takes over what earlier holders of the pool have kept, for the term
-// that the lease is in: it rewrites each key with the lease's epoch, that of the
-// pool last. It is pools.ErrNotHolder if the lease is not held, or a key has a
-// higher epoch. The lease must be kept by its Run meanwhile. OpenHolder may be
-// repeated, in the same term or another: what one that failed has done is no harm.
+// OpenHolder takes over a pool's state for the lease's current term. It rewrites each key with the lease's epoch, the
+// pool's own key last. It returns pools.ErrNotHolder if the lease is not held or a key has a higher epoch. The
+// lease's Run must run meanwhile. OpenHolder may be repeated, in the same term or another.
 //
-// With one record unreadable nothing is taken over: with some of its records
-// forgotten, a pool would count nodes that leave as ones that stay. The error names
-// every such key.
+// If one record is unreadable, nothing is taken over: without that record the pool would count a leaving node as one
+// that stays. The error names every unreadable key.
 func OpenHolder(ctx context.Context, js jetstream.JetStream, lease *Lease, cluster, pool string) (*Holder, error) {
 	ctx, cancel := context.WithTimeout(ctx, takeoverTimeout)
 	defer cancel()
@@ -66,16 +63,14 @@ func (h *Holder) takeOver(ctx context.Context) error {
 	return h.adopt(ctx, last, all[last])
 }
 
-// survey returns everything that there is of the pool, by key, or an error that
-// names all that cannot be read.
+// survey returns all values of the pool by key, or an error that names every unreadable key.
 func (h *Holder) survey(ctx context.Context) (map[string]found, error) {
 	entries, err := h.term.survey(ctx, drainPrefix(h.pool)+">", healthKey(h.pool), stateKey(h.pool))
 	if err != nil {
 		return nil, err
 	}
-	// Every takeover writes that of the health, if only to say that there is none yet:
-	// one that is older than the last takeover is of a program that does not know it,
-	// and nobody's who had lost the pool.
+	// Every takeover writes the health key, even if it is empty. So an old epoch there comes from a program without
+	// node health, not from a process that lost the pool.
 	all := map[string]found{healthKey(h.pool): {}}
 	var unreadable []error
 	for key, e := range entries {
@@ -86,7 +81,6 @@ func (h *Holder) survey(ctx context.Context) (map[string]found, error) {
 	return all, errors.Join(unreadable...)
 }
 
-// decode reads a value: that of the pool or of its health, or a drain record.
 func (h *Holder) decode(key string, e entry) (found, error) {
 	node, drains := strings.CutPrefix(key, drainPrefix(h.pool))
 	switch {
@@ -120,7 +114,7 @@ func (h *Holder) adopt(ctx context.Context, key string, f found) error {
 	return nil
 }
 
-// discard removes a record that was made by a process that had lost the pool.
+// discard removes a record of a process that had lost the pool.
 func (h *Holder) discard(ctx context.Context, key string, f found, completed uint64) error {
 	if err := h.check(); err != nil {
 		return err
@@ -128,7 +122,7 @@ func (h *Holder) discard(ctx context.Context, key string, f found, completed uin
 	if err := h.bucket.erase(ctx, key, f.revision); err != nil {
 		return err
 	}
-	h.lease.config.Log.Warn("drain record of who had lost the pool is discarded",
+	h.lease.config.Log.Warn("drain record of a former lease holder discarded",
 		"pool", h.pool, "key", key, "epoch", f.epoch, "taken_over_since", completed, "record", string(f.body))
 	return nil
 }

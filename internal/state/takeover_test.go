@@ -18,9 +18,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 )
 
-// hold takes the lease as a process of that name, and takes the pool over. A
-// second one of the same name does so while the first believes that it holds it:
-// that is how these tests make an intruder.
+// hold acquires the lease under that name and takes the pool over. A second process of the same name does so while
+// the first still counts itself the holder. That is how these tests make an intruder.
 func hold(t *testing.T, js jetstream.JetStream, name string) *state.Holder {
 	t.Helper()
 	h, err := state.OpenHolder(t.Context(), js, leased(t, js, name), "here", "web")
@@ -72,7 +71,7 @@ func save(t *testing.T, h *state.Holder, data string) {
 	}
 }
 
-// wantSaved checks what was saved last; "" is nothing.
+// wantSaved checks the last saved state; "" means nothing was saved.
 func wantSaved(t *testing.T, h *state.Holder, want string) {
 	t.Helper()
 	got, ok, err := h.Memory().Load(t.Context())
@@ -110,7 +109,7 @@ func TestLateWritesAreRefused(t *testing.T) {
 	a := hold(t, js, "a")
 	save(t, a, "first")
 	put(t, a, recordOf("i-1"), recordOf("i-2"))
-	b := hold(t, js, "a") // a was stopped, and believes that it is the holder
+	b := hold(t, js, "a") // a was halted and still counts itself the holder
 	save(t, b, "second")
 	if err := b.Records().Delete(t.Context(), "i-2"); err != nil {
 		t.Fatal(err)
@@ -131,7 +130,7 @@ func TestLateWritesAreRefused(t *testing.T) {
 	wantRecords(t, b, recordOf("i-1"))
 }
 
-// A key that nobody has can be made without an epoch being compared.
+// Creating a missing key compares no epoch.
 func TestLateNewRecordIsDiscarded(t *testing.T) {
 	js := js(t)
 	a := hold(t, js, "a")
@@ -142,7 +141,7 @@ func TestLateNewRecordIsDiscarded(t *testing.T) {
 	other.Why = "late too"
 	put(t, a, late, other)
 	wantRecords(t, b, recordOf("i-1"))
-	put(t, b, recordOf("i-3")) // b means the same node
+	put(t, b, recordOf("i-3")) // b writes a record of the same node
 	wantNotHolder(t, "a's next Put of it", a.Records().Put(t.Context(), other))
 
 	var told bytes.Buffer
@@ -166,7 +165,7 @@ func TestLateNewRecordIsDiscarded(t *testing.T) {
 	}
 }
 
-// What the last holder put before its key was rewritten counts: it may have acted.
+// A write of the last holder before its key was rewritten counts: the holder may have acted on it.
 func TestWritesDuringATakeoverCount(t *testing.T) {
 	js := js(t)
 	a := hold(t, js, "a")
@@ -180,7 +179,7 @@ func TestWritesDuringATakeoverCount(t *testing.T) {
 		case "drain.web.i-1":
 			if value, _ := raw(t, js, key); !strings.Contains(value, "terminating") {
 				put(t, a, changed)
-				// It is told that its term has ended, after the fact.
+				// Delete reports afterwards that the term has ended.
 				wantNotHolder(t, "Delete", a.Records().Delete(t.Context(), "i-2"))
 			}
 		case "pool.web":
@@ -228,7 +227,7 @@ func TestTakeoverThatDies(t *testing.T) {
 	}
 }
 
-// An answer that is lost leaves a revision that we do not know.
+// After a lost answer the current revision is unknown.
 func TestLostAnswers(t *testing.T) {
 	js := js(t)
 	lost := false
@@ -248,7 +247,7 @@ func TestLostAnswers(t *testing.T) {
 	if err := h.Memory().Save(t.Context(), []byte("second")); !errors.Is(err, errAway) {
 		t.Errorf("Save = %v, want %v", err, errAway)
 	}
-	wantSaved(t, h, "first") // that was acknowledged
+	wantSaved(t, h, "first") // the acknowledged value
 	save(t, h, "third")
 	lost = true
 	if err := h.Records().Put(t.Context(), recordOf("i-1")); !errors.Is(err, errAway) {
@@ -333,12 +332,12 @@ func TestUnreadableRecordsAreNamed(t *testing.T) {
 		{"no JSON", "\x00garbage", "drain.web.i-2: invalid character"},
 		{"nothing", "", "drain.web.i-2: unexpected end"},
 		{"no head", "{}}\n{}", "drain.web.i-2: its first line: want one JSON value"},
-		{"an empty head", "{}\n{}", "drain.web.i-2: it is of node"},
+		{"an empty head", "{}\n{}", "drain.web.i-2: it belongs to node"},
 		{"another head", `{"epoch":1,"zstd":true}` + "\n{}", "drain.web.i-2: its first line: json: unknown field"},
 		{"an epoch that is none", `{"epoch":18446744073709551615}` + "\n{}", "drain.web.i-2: its first line: epoch"},
 		{"not packed", `{"epoch":1,"gzip":true}` + "\n{}", "drain.web.i-2: unpack"},
 		{"another type", `{"epoch":1}` + "\n" + `{"node":"i-2","weight":"heavy"}`, "drain.web.i-2: json: cannot unmarshal string"},
-		{"another node", `{"epoch":1}` + "\n" + `{"node":"i-9"}`, `drain.web.i-2: it is of node "i-9"`},
+		{"another node", `{"epoch":1}` + "\n" + `{"node":"i-9"}`, `drain.web.i-2: it belongs to node "i-9"`},
 	}
 	js := js(t)
 	put(t, hold(t, js, "a"), recordOf("i-1"))
@@ -359,7 +358,7 @@ func TestUnreadableRecordsAreNamed(t *testing.T) {
 	}
 }
 
-// Records that were written before there were epochs are taken over.
+// Records of a version without epochs are taken over.
 func TestRecordsWithoutAnEpoch(t *testing.T) {
 	js := js(t)
 	putRaw(t, js, "drain.web.i-1",
@@ -369,7 +368,7 @@ func TestRecordsWithoutAnEpoch(t *testing.T) {
 	put(t, h, recordOf("i-1"))
 }
 
-// A record in a state of a later version is its machine's to leave alone.
+// A record in a state of a later version is loaded; its machine is left alone.
 func TestUnknownStateIsLoaded(t *testing.T) {
 	h := hold(t, js(t), "a")
 	later := recordOf("i-1")
@@ -443,7 +442,7 @@ func TestSizesOfState(t *testing.T) {
 	}
 }
 
-// TestManyRecords also shows that a record that is deleted leaves nothing behind.
+// TestManyRecords also shows that a deleted record leaves nothing behind.
 func TestManyRecords(t *testing.T) {
 	js := js(t)
 	h := hold(t, js, "a")
@@ -470,7 +469,7 @@ func TestManyRecords(t *testing.T) {
 	h = hold(t, js, "a")
 	wantRecords(t, h, want...)
 	for _, r := range want {
-		for range 2 { // the second time it is not there any more
+		for range 2 { // the second time it is missing
 			if err := h.Records().Delete(t.Context(), r.Node); err != nil {
 				t.Fatal(err)
 			}
@@ -480,7 +479,7 @@ func TestManyRecords(t *testing.T) {
 	if n := len(contents(t, js)); n != empty {
 		t.Errorf("%d keys left, want %d", n, empty)
 	}
-	put(t, h, want[0]) // a node of that name again
+	put(t, h, want[0]) // a new node of that name
 	wantRecords(t, h, want[0])
 }
 

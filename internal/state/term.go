@@ -13,30 +13,29 @@ import (
 )
 
 const (
-	// relist is how long a listing waits for a server that lags behind.
+	// relist is the wait before a listing is repeated because the server lags behind.
 	relist = 50 * time.Millisecond
 	// takeoverTimeout bounds a takeover, which writes each key.
 	takeoverTimeout = time.Minute
 )
 
-// errRemoved: what was to be taken over is not there any more.
-var errRemoved = errors.New("its last holder has removed it")
+// errRemoved: the value to take over was removed.
+var errRemoved = errors.New("the last holder removed it")
 
-// term is one term of a lease: what is written in it has its epoch. It may be used
-// concurrently.
+// term is one term of a lease. It writes values with its epoch. It is safe for concurrent use.
 type term struct {
 	bucket *bucket
 	lease  *Lease
 	epoch  uint64
 }
 
-// check reports whether the term still lasts.
+// check returns pools.ErrNotHolder if the term has ended.
 func (t term) check() error {
 	if epoch := t.lease.Epoch(); epoch != t.epoch {
-		return fmt.Errorf("%w: it was taken again, with epoch %d after %d", pools.ErrNotHolder, epoch, t.epoch)
+		return fmt.Errorf("%w: the lease was acquired again, with epoch %d after %d", pools.ErrNotHolder, epoch, t.epoch)
 	}
 	if t.lease.Left() <= 0 {
-		return fmt.Errorf("%w: it has run out", pools.ErrNotHolder)
+		return fmt.Errorf("%w: the lease expired", pools.ErrNotHolder)
 	}
 	return nil
 }
@@ -45,9 +44,8 @@ func (t term) outdated(key string, epoch uint64) error {
 	return fmt.Errorf("%w: %s has epoch %d, ours is %d", pools.ErrNotHolder, key, epoch, t.epoch)
 }
 
-// write writes a value with our epoch over a revision, and returns the new one. If
-// that is not there any more, it is an earlier write of ours whose answer was lost,
-// or one of somebody whose term has ended: both are written over.
+// write writes a value with our epoch over a revision, and returns the new one. Another revision in the bucket is an
+// earlier write of ours whose answer was lost, or one of a former holder. write replaces both.
 func (t term) write(ctx context.Context, key string, body []byte, revision uint64) (uint64, error) {
 	value, err := sealed{epoch: t.epoch, body: body}.encode()
 	if err != nil {
@@ -65,16 +63,15 @@ func (t term) write(ctx context.Context, key string, body []byte, revision uint6
 	return 0, fmt.Errorf("write %s: %w", key, errChanged)
 }
 
-// overwritable returns the revision that a key has now, 0 if nothing is there. It
-// is pools.ErrNotHolder if the value is of a higher epoch, or the lease is not
-// ours any more: a key that was removed has no epoch to tell it.
+// overwritable returns the current revision of a key, 0 if it is missing. It returns pools.ErrNotHolder if the value
+// has a higher epoch or the lease is lost. A removed key has no epoch, so the lease decides.
 func (t term) overwritable(ctx context.Context, key string) (uint64, error) {
 	e, err := t.bucket.get(ctx, key)
 	if err != nil {
 		return 0, err
 	}
 	if e.found {
-		// Nobody reads what cannot be read, so that it may be written over.
+		// No process reads an unreadable value, so it may be overwritten.
 		if s, err := decodeSealed(e.value); err == nil && s.epoch > t.epoch {
 			return 0, t.outdated(key, s.epoch)
 		}
@@ -83,15 +80,14 @@ func (t term) overwritable(ctx context.Context, key string) (uint64, error) {
 	return e.revision, err
 }
 
-// survey returns everything that the filters match, by key, as it was when the
-// lease was taken over or later.
+// survey returns all entries that the filters match, by key, read after our takeover of the lease.
 func (t term) survey(ctx context.Context, filters ...string) (map[string]entry, error) {
 	for {
 		all, err := t.list(ctx, append(filters, t.lease.key))
 		if err != nil {
 			return nil, err
 		}
-		// A replica may lag behind. What came before our takeover counts.
+		// A replica may lag behind. Values from before our takeover count.
 		asOf := all[t.lease.key].revision
 		delete(all, t.lease.key)
 		if asOf >= t.lease.takenAt() {
@@ -116,15 +112,14 @@ func (t term) list(ctx context.Context, filters []string) (map[string]entry, err
 	return all, err
 }
 
-// found is a value that a takeover comes upon.
+// found is an existing value during a takeover.
 type found struct {
 	sealed
 	revision uint64
 }
 
-// adopt rewrites a value with our epoch, and returns what is there now. If its last
-// holder was faster, what it wrote counts, as decode reads it: it may have acted on
-// it.
+// adopt rewrites a value with our epoch and returns the new entry. If the last holder wrote meanwhile, decode reads
+// that value and it counts: the holder may have acted on it.
 func (t term) adopt(ctx context.Context, key string, f found, decode func(entry) (found, error)) (found, error) {
 	for range attempts {
 		if f.epoch > t.epoch {

@@ -7,19 +7,19 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/names"
 )
 
-// checkNames refuses what is not one token of a subject: it would be written
-// where nobody reads, or read what is another pool's.
+// checkNames refuses a name that is not one token of a subject. Such a name would address another pool's data or
+// none.
 func checkNames(cluster, pool string) error {
 	if !names.Valid(cluster) {
-		return fmt.Errorf("cluster %q is no name of a cluster", cluster)
+		return fmt.Errorf("cluster %q: invalid name", cluster)
 	}
 	if !names.Valid(pool) {
-		return fmt.Errorf("pool %q is no name of a pool", pool)
+		return fmt.Errorf("pool %q: invalid name", pool)
 	}
 	return nil
 }
 
-// checkNode refuses the name of a node that is no end of a key.
+// checkNode refuses the name of a node that cannot end a key.
 func checkNode(node string) error {
 	if !names.ValidKey(node) {
 		return fmt.Errorf("node %.80q: want 1 to %d bytes of letters, digits and -_/=. only", node, names.MaxKey)
@@ -27,7 +27,7 @@ func checkNode(node string) error {
 	return nil
 }
 
-// groupToken returns what stands for a group in a key, another one for each group.
+// groupToken returns a unique key token for a group.
 func groupToken(group string) (string, error) {
 	if names.ValidKey(group) && group[0] != '=' {
 		return group, nil

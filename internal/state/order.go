@@ -20,7 +20,7 @@ type order struct {
 	add      func(*pools.Orders)
 }
 
-// decodeOrder reads the order of a name, which is what follows the pool in its key.
+// decodeOrder decodes an order. name is the part of its key after the pool.
 func decodeOrder(name string, value []byte) (order, error) {
 	if len(value) > maxOrder {
 		return order{}, fmt.Errorf("longer than %d bytes", maxOrder)
@@ -39,7 +39,7 @@ func decodeOrder(name string, value []byte) (order, error) {
 	case kind == "stale":
 		o, err = decodeStale(of, value)
 	default:
-		err = errors.New("no such order is known")
+		err = errors.New("unknown order")
 	}
 	if err != nil {
 		return order{}, err
@@ -82,7 +82,7 @@ func decodeRemoval(token string, value []byte) (order, error) {
 		err = checkNode(r.Node)
 	}
 	if err == nil && r.Node != token {
-		err = fmt.Errorf("it is of node %.80q", r.Node)
+		err = fmt.Errorf("it belongs to node %.80q", r.Node)
 	}
 	return order{note: r.Note, add: func(all *pools.Orders) { all.Removals = append(all.Removals, r) }}, err
 }
@@ -93,7 +93,7 @@ func decodeStale(token string, value []byte) (order, error) {
 	if err == nil {
 		var of string
 		if of, err = groupToken(m.Group); err == nil && of != token {
-			err = fmt.Errorf("it is of group %.80q", m.Group)
+			err = fmt.Errorf("it belongs to group %.80q", m.Group)
 		}
 	}
 	return order{note: m.Note, add: func(all *pools.Orders) { all.Stale = append(all.Stale, m) }}, err
@@ -101,10 +101,10 @@ func decodeStale(token string, value []byte) (order, error) {
 
 func checkNote(n pools.Note) error {
 	if n.By == "" {
-		return errors.New("it does not say by whom")
+		return errors.New("by is missing")
 	}
 	if n.At.IsZero() {
-		return errors.New("it does not say when it was given")
+		return errors.New("at is missing")
 	}
 	return nil
 }

@@ -23,8 +23,8 @@ const (
 	maxStale    = 200
 )
 
-// OpenGuard returns the guard of what is stored of a pool, for the holder of the pool's lease. It keeps
-// what it has seen in a file of that folder.
+// OpenGuard returns the guard of a pool's stored data, for the holder of the pool's lease. The guard stores the
+// revisions that it has seen in a file of that folder.
 func OpenGuard(js jetstream.JetStream, cluster, pool, folder, by string, log *slog.Logger) (*integrity.Guard, error) {
 	if err := checkNames(cluster, pool); err != nil {
 		return nil, fmt.Errorf("open guard: %w", err)
@@ -36,15 +36,15 @@ func OpenGuard(js jetstream.JetStream, cluster, pool, folder, by string, log *sl
 	})
 }
 
-// ErrTooMany: a pool has as many orders of that kind as it may.
+// ErrTooMany: the pool has the maximum number of orders of that kind.
 var ErrTooMany = errors.New("the pool has too many orders of that kind")
 
-// Orders keeps what operators want of one pool. The command line sets and takes
-// back, the pool's loop reads, as an pools.OrderBook.
+// Orders stores the operators' orders for one pool. The command line sets and clears them. The pool's loop reads them
+// as a pools.OrderBook.
 type Orders struct {
 	bucket *bucket
 	prefix string           // ends in a dot
-	guard  *integrity.Guard // nil: nothing is compared with what was seen before
+	guard  *integrity.Guard // nil: revisions are not compared
 }
 
 var _ pools.OrderBook = (*Orders)(nil)
@@ -63,14 +63,13 @@ func OpenOrders(ctx context.Context, js jetstream.JetStream, cluster, pool strin
 	return &Orders{bucket: b, prefix: "order." + pool + "."}, nil
 }
 
-// Guarded returns the orders for the pool's loop: Read compares them with what the guard has
-// seen, and publishes its alarm. If a pause may be lost or older than before, Read returns an
-// error. If anything else may be, the orders have a Doubt.
+// Guarded returns the orders for the pool's loop. Read then compares them with the revisions that the guard has seen,
+// and publishes the guard's alarm. If a pause may be lost or older than before, Read returns an error. If another
+// value may be, the orders have a Doubt.
 func (o *Orders) Guarded(g *integrity.Guard) *Orders { return &Orders{o.bucket, o.prefix, g} }
 
-// Read implements pools.OrderBook. It returns all that is in force or an
-// error, which names every key whose value cannot be read: a pause that cannot be
-// read may be a pause. Whoever gives the order anew, or takes it back, mends it.
+// Read implements pools.OrderBook. It returns all orders in force, or an error that names every unreadable key: an
+// unreadable pause may be a pause. To repair the key, give the order again or clear it.
 func (o *Orders) Read(ctx context.Context, now time.Time) (pools.Orders, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
@@ -97,8 +96,8 @@ func (o *Orders) Read(ctx context.Context, now time.Time) (pools.Orders, error) 
 	return inOrder(orders), nil
 }
 
-// List returns all orders, in force or not, and changes nothing: for who shows
-// them, or plans without acting, by a clock that may not be the loop's.
+// List returns all orders, in force or not, and changes nothing. It is for commands that show orders or plan, whose
+// clock may differ from the loop's.
 func (o *Orders) List(ctx context.Context) (pools.Orders, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
@@ -113,27 +112,27 @@ func (o *Orders) List(ctx context.Context) (pools.Orders, error) {
 	return inOrder(orders), nil
 }
 
-// Pause has the pool left as it is. It takes the place of an earlier pause.
+// Pause stops all changes of the pool. It replaces an earlier pause.
 func (o *Orders) Pause(ctx context.Context, n pools.Note) error { return o.set(ctx, "pause", n) }
 
-// Resume ends a pause; that there is none is no error.
+// Resume ends a pause. Without a pause it does nothing.
 func (o *Orders) Resume(ctx context.Context) error { return o.clear(ctx, "pause") }
 
-// SetOffset adds a weight to the pool's target, in place of an earlier offset.
+// SetOffset adds a weight to the pool's target. It replaces an earlier offset.
 func (o *Orders) SetOffset(ctx context.Context, x pools.Offset) error {
 	return o.set(ctx, "offset", x)
 }
 
-// ClearOffset ends an offset; that there is none is no error.
+// ClearOffset ends an offset. Without an offset it does nothing.
 func (o *Orders) ClearOffset(ctx context.Context) error { return o.clear(ctx, "offset") }
 
-// SetPin has a target of the pool take the place of what the signals ask for.
+// SetPin sets a target that replaces the signals' requests.
 func (o *Orders) SetPin(ctx context.Context, p pools.Pin) error { return o.set(ctx, "pin", p) }
 
-// ClearPin ends a pin; that there is none is no error.
+// ClearPin ends a pin. Without a pin it does nothing.
 func (o *Orders) ClearPin(ctx context.Context) error { return o.clear(ctx, "pin") }
 
-// Remove has a node drained and ended. ErrTooMany if 2000 others wait for it.
+// Remove orders that a node is drained and ended. It returns ErrTooMany if 2000 others wait.
 func (o *Orders) Remove(ctx context.Context, r pools.Removal) error {
 	if err := checkNode(r.Node); err != nil {
 		return fmt.Errorf("remove a node: %w", err)
@@ -152,8 +151,8 @@ func (o *Orders) Removed(ctx context.Context, node string) error {
 	return o.clear(ctx, "remove."+node)
 }
 
-// MarkStale has the instances of a group that were launched before the mark's time
-// rolled away. ErrTooMany if 200 other groups wait for it.
+// MarkStale orders a roll of the group's instances that were launched before the mark's time. It returns ErrTooMany
+// if 200 other groups wait.
 func (o *Orders) MarkStale(ctx context.Context, m pools.StaleMark) error {
 	token, err := groupToken(m.Group)
 	if err != nil {
@@ -174,7 +173,6 @@ func (o *Orders) Rolled(ctx context.Context, group string) error {
 	return o.clear(ctx, "stale."+token)
 }
 
-// list reads all orders.
 func (o *Orders) list(ctx context.Context) ([]order, error) {
 	var all []order
 	visit := func(k integrity.Key) error {
@@ -194,7 +192,7 @@ func (o *Orders) list(ctx context.Context) ([]order, error) {
 		return all, o.bucket.list(ctx, []string{filter}, visit)
 	}
 	if accepted, err := o.guard.Accepted(ctx); err != nil && !accepted {
-		return nil, fmt.Errorf("look for an acceptance: %w", err)
+		return nil, fmt.Errorf("read the acceptance: %w", err)
 	}
 	contents, err := o.guard.Read(ctx, filter)
 	if err != nil {
@@ -207,7 +205,7 @@ func (o *Orders) list(ctx context.Context) ([]order, error) {
 
 func (o *Orders) doubted(key string) bool { return o.guard != nil && o.guard.Doubted(key) }
 
-// doubt returns why the pool must not shrink, or an error if a pause may be lost.
+// doubt returns the reason why the pool must not shrink, or an error if a pause may be lost.
 func (o *Orders) doubt() (string, error) {
 	if o.guard == nil {
 		return "", nil
@@ -222,7 +220,7 @@ func (o *Orders) doubt() (string, error) {
 	return why, nil
 }
 
-// set writes an order that its reader will accept.
+// set writes an order after checking that Read accepts it.
 func (o *Orders) set(ctx context.Context, name string, order any) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
@@ -243,7 +241,7 @@ func (o *Orders) set(ctx context.Context, name string, order any) error {
 	return nil
 }
 
-// clear takes an order back, whatever its value is.
+// clear removes an order, whatever its value is.
 func (o *Orders) clear(ctx context.Context, name string) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
@@ -254,9 +252,8 @@ func (o *Orders) clear(ctx context.Context, name string) error {
 	return o.end(ctx, o.prefix+name, e.revision)
 }
 
-// end removes an order of a revision. An order that was given since is newer, and stays. A pause, an
-// offset and a pin leave a delete marker: without it they would count as lost. Removals and marks are
-// too many for that.
+// end removes an order at a revision. A newer order stays. A pause, an offset and a pin leave a delete marker:
+// without it they would count as lost. Removals and marks are too many for markers.
 func (o *Orders) end(ctx context.Context, key string, revision uint64) error {
 	for _, kind := range o.erased() {
 		if strings.HasPrefix(key, kind) {
@@ -273,7 +270,7 @@ func (o *Orders) end(ctx context.Context, key string, revision uint64) error {
 // erased returns the prefixes of orders that leave no marker.
 func (o *Orders) erased() []string { return []string{o.prefix + "remove.", o.prefix + "stale."} }
 
-// room reports ErrTooMany if there are as many orders of a kind beside that one.
+// room returns ErrTooMany if limit other orders of a kind exist.
 func (o *Orders) room(ctx context.Context, kind, token string, limit int) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()

@@ -32,7 +32,7 @@ func openOrders(t *testing.T, js jetstream.JetStream, pool string) *state.Orders
 	return o
 }
 
-// give gives one order of each kind.
+// give sets one order of each kind.
 func give(t *testing.T, o *state.Orders, n pools.Note) pools.Orders {
 	t.Helper()
 	all := pools.Orders{
@@ -71,7 +71,7 @@ func TestOrders(t *testing.T) {
 	wantOrders(t, o, noon, pools.Orders{})
 	all := give(t, o, note(time.Time{}))
 	wantOrders(t, o, noon, all)
-	wantOrders(t, o, noon.AddDate(100, 0, 0), all) // none of them ends by itself
+	wantOrders(t, o, noon.AddDate(100, 0, 0), all) // orders without an end do not expire
 	wantOrders(t, other, noon, pools.Orders{})
 
 	anew := pools.Offset{Note: note(noon.Add(time.Hour)), Weight: 7}
@@ -81,7 +81,7 @@ func TestOrders(t *testing.T) {
 	all.Offset = &anew
 	wantOrders(t, o, noon, all)
 
-	for range 2 { // the second time it is not there any more
+	for range 2 { // the second time it is missing
 		ctx := t.Context()
 		if err := errors.Join(
 			o.Resume(ctx), o.ClearOffset(ctx), o.ClearPin(ctx), o.Removed(ctx, "i-1"), o.Rolled(ctx, "größe 1/*.>"),
@@ -105,7 +105,7 @@ func TestExpiredOrdersDoNotComeBack(t *testing.T) {
 		t.Errorf("List = %v, %v, want all", listed, err)
 	}
 	wantOrders(t, o, end, pools.Orders{})
-	wantOrders(t, o, noon, pools.Orders{}) // the clock has stepped back
+	wantOrders(t, o, noon, pools.Orders{}) // the clock stepped back
 	if listed, err := openOrders(t, js, "web").List(t.Context()); err != nil || !cmp.Equal(pools.Orders{}, listed) {
 		t.Errorf("List = %v, %v, want none", listed, err)
 	}
@@ -114,7 +114,7 @@ func TestExpiredOrdersDoNotComeBack(t *testing.T) {
 func TestListChangesNothing(t *testing.T) {
 	js := js(t)
 	o := openOrders(t, js, "web")
-	all := give(t, o, note(noon)) // long past
+	all := give(t, o, note(noon)) // expired
 	before := contents(t, js)
 	if listed, err := o.List(t.Context()); err != nil || !cmp.Equal(all, listed) {
 		t.Errorf("List = %v, %v, want all", listed, err)
@@ -152,7 +152,7 @@ func TestOrdersThatMakeNoSense(t *testing.T) {
 	wantOrders(t, o, noon, pools.Orders{})
 }
 
-// A loop that cannot read an order does not act as if there were none.
+// A loop that cannot read an order does not act as if the order were missing.
 func TestOrdersThatCannotBeRead(t *testing.T) {
 	good := `"by":"ann","at":"2026-03-01T12:00:00Z"`
 	tests := []struct{ name, key, value, want string }{
@@ -161,9 +161,9 @@ func TestOrdersThatCannotBeRead(t *testing.T) {
 		{"a key more", "pause", `{` + good + `,"until_load":0.5}`, "order.web.pause: json: unknown field"},
 		{"too long", "pause", strings.Repeat(" ", 9000), "order.web.pause: longer"},
 		{"not a number", "offset", `{` + good + `,"weight":1e999}`, "order.web.offset: weight: want a number, not 1e999"},
-		{"another node", "remove.i-1", `{` + good + `,"node":"i-2"}`, `order.web.remove.i-1: it is of node "i-2"`},
-		{"another group", "stale.blue", `{` + good + `,"group":"green"}`, `order.web.stale.blue: it is of group "green"`},
-		{"another kind", "freeze", `{` + good + `}`, "order.web.freeze: no such order"},
+		{"another node", "remove.i-1", `{` + good + `,"node":"i-2"}`, `order.web.remove.i-1: it belongs to node "i-2"`},
+		{"another group", "stale.blue", `{` + good + `,"group":"green"}`, `order.web.stale.blue: it belongs to group "green"`},
+		{"another kind", "freeze", `{` + good + `}`, "order.web.freeze: unknown order"},
 		{"a kind without a node", "remove", `{` + good + `}`, "order.web.remove: node"},
 	}
 	js := js(t)
@@ -191,7 +191,7 @@ func TestOrdersThatCannotBeRead(t *testing.T) {
 	wantOrders(t, o, noon, all)
 
 	putRaw(t, js, "order.web.pause", "}")
-	if err := o.Resume(t.Context()); err != nil { // mends it
+	if err := o.Resume(t.Context()); err != nil { // clears the unreadable value
 		t.Error(err)
 	}
 	all.Pause = nil

@@ -7,11 +7,11 @@ import (
 	"io"
 )
 
-// packFrom is the length, in bytes, from which packing is tried: what is shorter
-// can be read with any NATS client.
+// packFrom is the length in bytes above which pack compresses. Any NATS client can read shorter values.
 const packFrom = 4 << 10
 
-// pack returns data, and whether it is packed, which it is if that is shorter.
+// pack compresses data if that makes it shorter, and reports whether it did. 20  A valid level and an unbounded
+// buffer: no error is possible.
 func pack(data []byte) ([]byte, bool) {
 	if len(data) <= packFrom {
 		return data, false
@@ -27,7 +27,7 @@ func pack(data []byte) ([]byte, bool) {
 	return buf.Bytes(), true
 }
 
-// unpack reverses pack, for what was at most limit bytes long.
+// unpack reverses pack. It refuses a result of more than limit bytes.
 func unpack(data []byte, packed bool, limit int) ([]byte, error) {
 	if packed {
 		r, err := gzip.NewReader(bytes.NewReader(data))

@@ -8,21 +8,20 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// ledgerBudget is how many bytes of records a pool may have.
+// ledgerBudget bounds the records of a pool, in bytes.
 const ledgerBudget = 512 << 20
 
-// usage is how much a pool has in the ledger, as its writer counts it.
+// usage is a pool's part of the ledger, as the pool's writer counts it.
 type usage struct {
 	budget int64
 	known  bool
-	sum    int64 // bytes that were ever written, by the newest record
-	// The oldest record that is there: its sequence number, and its sum. 0: not
-	// looked up yet.
+	sum    int64 // bytes ever written, by the newest record
+	// oldest and oldestSum are the sequence number and the sum of the oldest record. 0: not read yet.
 	oldest    uint64
 	oldestSum int64
 }
 
-// measure reads what earlier writers counted.
+// measure reads the counts of earlier writers.
 func (l *Ledger) measure(ctx context.Context) error {
 	if l.usage.known {
 		return nil
@@ -38,9 +37,8 @@ func (l *Ledger) measure(ctx context.Context) error {
 	return nil
 }
 
-// retain removes the oldest records when the pool has more than its budget. What
-// fails now is done by a later Append: a record that is kept too long is no reason
-// to fail the tick that it belongs to.
+// retain removes the oldest records when the pool exceeds its budget. A later Append retries what fails. A record
+// that stays too long is no reason to fail its tick.
 func (l *Ledger) retain(ctx context.Context) {
 	if err := l.findOldest(ctx); err != nil {
 		return
@@ -49,7 +47,7 @@ func (l *Ledger) retain(ctx context.Context) {
 	if u.sum-u.oldestSum <= u.budget {
 		return
 	}
-	// A twentieth more than needed, so that it is done seldom.
+	// Removing a twentieth more than needed makes removals rare.
 	first, parts, err := l.firstBeyond(ctx, u.sum-u.budget+u.budget/20)
 	if err != nil {
 		return
@@ -63,8 +61,8 @@ func (l *Ledger) retain(ctx context.Context) {
 	}
 }
 
-// findOldest looks up the oldest record, unless it is known. One that has become
-// too old since only makes the next look come early.
+// findOldest reads the oldest record unless it is known. If that record expired since, the next removal only comes
+// early.
 func (l *Ledger) findOldest(ctx context.Context) error {
 	if l.usage.oldest != 0 {
 		return nil
@@ -77,8 +75,8 @@ func (l *Ledger) findOldest(ctx context.Context) error {
 	return nil
 }
 
-// firstBeyond returns the sequence number of the first record whose sum is over a
-// number of bytes, and of the first part that it and those after it need.
+// firstBeyond returns the sequence number of the first record whose sum exceeds bytes, and that of the first part
+// that this record and later ones need.
 func (l *Ledger) firstBeyond(ctx context.Context, bytes int64) (first, parts uint64, err error) {
 	last, err := l.stream.GetLastMsgForSubject(ctx, l.subject)
 	if err != nil {
@@ -105,7 +103,7 @@ func (l *Ledger) firstBeyond(ctx context.Context, bytes int64) (first, parts uin
 	return first, first, err
 }
 
-// next returns the first record from a sequence number on.
+// next returns the first record at or after a sequence number.
 func (l *Ledger) next(ctx context.Context, from uint64) (*jetstream.RawStreamMsg, error) {
 	return l.stream.GetMsg(ctx, from, jetstream.WithGetMsgSubject(l.subject))
 }

@@ -11,10 +11,10 @@ import (
 const (
 	maxBody  = 8 << 20 // bytes of a sealed value's body
 	maxHead  = 256     // bytes of its first line
-	maxEpoch = 1 << 62 // one above it is no count of takeovers
+	maxEpoch = 1 << 62 // exclusive upper bound of valid epochs
 )
 
-// sealed is a value with the epoch of who wrote it.
+// sealed is a value with its writer's epoch.
 type sealed struct {
 	epoch uint64
 	body  []byte
@@ -26,7 +26,7 @@ type sealedHead struct {
 	Gzip  bool   `json:"gzip,omitempty"`
 }
 
-// encode returns the value as it is in the bucket.
+// encode returns the value as stored in the bucket.
 func (s sealed) encode() ([]byte, error) {
 	if len(s.body) > maxBody {
 		return nil, fmt.Errorf("it has %d bytes, more than %d", len(s.body), maxBody)
@@ -39,8 +39,7 @@ func (s sealed) encode() ([]byte, error) {
 	return append(append(head, '\n'), body...), nil
 }
 
-// decodeSealed reads what encode wrote. A value of one line was written before
-// there were epochs.
+// decodeSealed reverses encode. A value of one line is from a version without epochs.
 func decodeSealed(value []byte) (sealed, error) {
 	line, rest, found := bytes.Cut(value, []byte("\n"))
 	if !found {
@@ -52,7 +51,7 @@ func decodeSealed(value []byte) (sealed, error) {
 		return sealed{}, fmt.Errorf("its first line: %w", err)
 	}
 	if head.Epoch >= maxEpoch {
-		return sealed{}, fmt.Errorf("its first line: epoch %d is none", head.Epoch)
+		return sealed{}, fmt.Errorf("its first line: epoch %d is out of range", head.Epoch)
 	}
 	body, err := unpack(rest, head.Gzip, maxBody)
 	if err != nil {

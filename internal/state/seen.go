@@ -11,16 +11,16 @@ import (
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
 )
 
-// maxLearn bounds how often Learn begins anew because another host was faster.
+// maxLearn bounds the retries of Learn after concurrent writes.
 const maxLearn = 8
 
-// Seen keeps for all hosts of a cluster what was first seen of releases, under
-// "seen.<release.SeenKey>". It may be used concurrently.
+// Seen stores the first-seen digests and yanks of releases for all hosts of a cluster, at "seen.<release.SeenKey>".
+// It is safe for concurrent use.
 type Seen struct{ bucket *bucket }
 
 var _ release.Memory = Seen{}
 
-// OpenSeen opens the memory of releases, in the cluster's bucket.
+// OpenSeen opens the first-seen records in the cluster's bucket.
 func OpenSeen(ctx context.Context, js jetstream.JetStream, cluster string) (Seen, error) {
 	if err := checkNames(cluster, "default"); err != nil {
 		return Seen{}, fmt.Errorf("open the memory of releases: %w", err)
@@ -43,7 +43,7 @@ func (s Seen) Learn(ctx context.Context, k release.SeenKey, news release.Seen) (
 			kept, err = release.DecodeSeen(entry.value)
 		}
 		if err != nil {
-			return release.Seen{}, fmt.Errorf("what was first seen of %s: %w", k.Ref, err)
+			return release.Seen{}, fmt.Errorf("first-seen record of %s: %w", k.Ref, err)
 		}
 		next := kept.Plus(news)
 		if next == kept {
@@ -57,10 +57,10 @@ func (s Seen) Learn(ctx context.Context, k release.SeenKey, news release.Seen) (
 			return next, nil
 		}
 		if !errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
-			return release.Seen{}, fmt.Errorf("what was first seen of %s: %w", k.Ref, err)
+			return release.Seen{}, fmt.Errorf("first-seen record of %s: %w", k.Ref, err)
 		}
 	}
-	return release.Seen{}, fmt.Errorf("what was first seen of %s: write %s: other hosts were faster %d times", k.Ref, key, maxLearn)
+	return release.Seen{}, fmt.Errorf("first-seen record of %s: write %s: other hosts were faster %d times", k.Ref, key, maxLearn)
 }
 
 // Forget implements release.Memory.
@@ -71,7 +71,7 @@ func (s Seen) Forget(ctx context.Context, k release.SeenKey) error {
 	entry, err := s.bucket.get(ctx, key)
 	var before release.Seen
 	if err == nil && entry.found {
-		before, _ = release.DecodeSeen(entry.value) // what cannot be read is forgotten too
+		before, _ = release.DecodeSeen(entry.value) // an unreadable record is replaced too
 	}
 	var data []byte
 	if err == nil {
@@ -81,7 +81,7 @@ func (s Seen) Forget(ctx context.Context, k release.SeenKey) error {
 		_, err = s.bucket.update(ctx, key, data, entry.revision)
 	}
 	if err != nil {
-		return fmt.Errorf("forget what was first seen of %s: %w", k.Ref, err)
+		return fmt.Errorf("forget first-seen record of %s: %w", k.Ref, err)
 	}
 	return nil
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/state"
 )
 
-// Of hosts that see a version for the first time at once, one digest counts for all; a
-// yank is added; both are gone after Forget.
+// If several hosts see a version for the first time at once, one digest counts for all. A yank is added. Forget
+// removes both.
 func TestSeen(t *testing.T) {
 	b := open(t, t.TempDir())
 	seen, err := state.OpenSeen(t.Context(), b.JetStream(), "here")

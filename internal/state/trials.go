@@ -11,8 +11,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/integrity"
 )
 
-// Trials keeps the trials of one pool's shadows in the cluster's bucket, the last
-// one of each app under "trial.<pool>.<app>".
+// Trials stores the trials of one pool's shadows in the cluster's bucket: each app's last one at
+// "trial.<pool>.<app>".
 type Trials struct {
 	bucket *bucket
 	prefix string // ends in a dot
@@ -34,8 +34,7 @@ func OpenTrials(ctx context.Context, js jetstream.JetStream, cluster, pool strin
 	return &Trials{bucket: b, prefix: "trial." + pool + "."}, nil
 }
 
-// Load implements bootstrap.Trials. It returns all trials that can be read, and
-// an error that names the others.
+// Load implements bootstrap.Trials. It returns all readable trials, and an error that names the others.
 func (t *Trials) Load(ctx context.Context) ([]bootstrap.Trial, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
@@ -46,7 +45,7 @@ func (t *Trials) Load(ctx context.Context) ([]bootstrap.Trial, error) {
 			return err
 		}
 		if t.prefix+trial.App != entry.Name {
-			return fmt.Errorf("it is of app %q", trial.App)
+			return fmt.Errorf("it belongs to app %q", trial.App)
 		}
 		trials = append(trials, trial)
 		return nil

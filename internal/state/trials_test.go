@@ -45,7 +45,7 @@ func TestTrials(t *testing.T) {
 	}
 }
 
-// TestTrialsUnreadable shows that one bad value hides no other.
+// TestTrialsUnreadable shows that an unreadable trial does not hide the others.
 func TestTrialsUnreadable(t *testing.T) {
 	b := open(t, t.TempDir())
 	trials, err := state.OpenTrials(t.Context(), b.JetStream(), "here", "default")
@@ -65,7 +65,7 @@ func TestTrialsUnreadable(t *testing.T) {
 		}
 	}
 	got, err := trials.Load(t.Context())
-	if len(got) != 1 || err == nil || !strings.Contains(err.Error(), "trial.default.bad") || !strings.Contains(err.Error(), `it is of app "web"`) {
+	if len(got) != 1 || err == nil || !strings.Contains(err.Error(), "trial.default.bad") || !strings.Contains(err.Error(), `it belongs to app "web"`) {
 		t.Errorf("Load() = %v, %v; want one trial and an error that names the two others", got, err)
 	}
 }

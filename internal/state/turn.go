@@ -5,16 +5,15 @@ import (
 	"time"
 )
 
-// callTimeout bounds every call, whatever deadline it came with.
+// callTimeout bounds every call, whatever deadline its context has.
 const callTimeout = 10 * time.Second
 
-// bounded returns a context that ends in any case.
+// bounded returns a context that ends after callTimeout at the latest.
 func bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, callTimeout)
 }
 
-// turn lets one caller in at a time; one that waits gives up when its context ends, or
-// after callTimeout.
+// turn admits one caller at a time. A waiting caller returns an error when its context ends, or after callTimeout.
 type turn chan struct{}
 
 func newTurn() turn { return make(turn, 1) }

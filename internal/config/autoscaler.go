@@ -17,29 +17,28 @@ import (
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
-// defaultPeriod is the period of a signal whose file names none.
+// defaultPeriod is the period of a signal without a period in its file.
 const defaultPeriod = 10 * time.Minute
 
-// holdPeriods is how many of its periods an app's last good answer may stand in.
+// holdPeriods is how many periods an app's last value stays usable.
 const holdPeriods = 3
 
-// defaultOrphan is how long a machine may be up without its node having joined.
+// defaultOrphan is how long an instance may run before its node joins, in seconds.
 const defaultOrphan = 1800
 
-// defaultLease is how long a pool's lease lasts after its last renewal.
+// defaultLease is the default lifetime of a pool's lease after a renewal.
 const defaultLease = 15 * time.Second
 
-// longestCall bounds each call that changes something; callsInLease is how many of
-// them a lease outlasts.
+// longestCall bounds each call that changes something. A lease outlasts callsInLease such calls.
 const (
 	longestCall  = 5 * time.Second
 	callsInLease = 3
 )
 
-// longestScaleInUptime caps min_node_scalein_uptime_seconds, as Clusterman does.
+// longestScaleInUptime caps min_node_scalein_uptime_seconds, in seconds, as in Clusterman.
 const longestScaleInUptime = 900
 
-// Autoscaler returns the loop that the two files describe. Both are valid.
+// Autoscaler returns the loop's configuration from two valid files.
 func Autoscaler(s Service, p Pool) autoscaler.Config {
 	orphan := defaultOrphan
 	if x := either(s, p, func(a Autoscaling) *int { return a.OrphanS }); x != nil {
@@ -62,7 +61,7 @@ func Autoscaler(s Service, p Pool) autoscaler.Config {
 	}
 	for _, signal := range p.Signals {
 		period := signal.Every(defaultPeriod)
-		if signal.Name == "" { // the default signal's app, and asked with it
+		if signal.Name == "" { // the app uses the default signal and is evaluated with it
 			period = c.Default.Period
 		}
 		c.Apps = append(c.Apps, ask.Signal{
@@ -78,13 +77,13 @@ func Autoscaler(s Service, p Pool) autoscaler.Config {
 	return c
 }
 
-// Lease is how long the pool's lease lasts after its last renewal: so long at least
-// nobody else takes over from a holder that is silent.
+// Lease returns the lifetime of the pool's lease after a renewal. No other process takes over from a silent holder
+// before it ends.
 func Lease(s Service, p Pool) time.Duration {
 	return firstOf(p.Autoscaling.Lease, s.Autoscaling.Lease, defaultLease)
 }
 
-// hold is how long the app's last good answer may stand in.
+// hold returns how long the app's last value stays usable.
 func (s Signal) hold(period time.Duration) time.Duration {
 	return firstOf(s.HoldFor, holdPeriods*period)
 }
@@ -100,7 +99,7 @@ func shortestPeriodOf(s Service, p Pool) time.Duration {
 	return shortest
 }
 
-// either returns what the pool's file says or, if it says nothing, the service's.
+// either returns the value from the pool's file or, if it is missing, from the service file.
 func either[T any](s Service, p Pool, choose func(Autoscaling) *T) *T {
 	if x := choose(p.Autoscaling); x != nil {
 		return x
@@ -188,7 +187,7 @@ func windows(list []Metric) []ask.Window {
 	return out
 }
 
-// firstOf returns the first that is not zero.
+// firstOf returns the first value that is not zero.
 func firstOf[T comparable](values ...T) T {
 	var zero T
 	for _, v := range values {
@@ -199,7 +198,7 @@ func firstOf[T comparable](values ...T) T {
 	return zero
 }
 
-// Bootstrap returns the processes that the two files ask for.
+// Bootstrap returns the bootstrap plan of the two files.
 func Bootstrap(s Service, p Pool) bootstrap.Plan {
 	loop := Autoscaler(s, p)
 	plan := bootstrap.Plan{Cluster: p.Cluster, Pool: p.Name, Tick: loop.Tick}
@@ -221,29 +220,29 @@ func Bootstrap(s Service, p Pool) bootstrap.Plan {
 	return plan
 }
 
-// encodeRequestSpec returns the request of a signal as JSON. It travels to the
-// autoscaler beside the address of the signal.
+// encodeRequestSpec returns the request of a signal as JSON. It travels to the autoscaler together with the signal's
+// address.
 func encodeRequestSpec(s ask.Signal) string {
 	text, err := json.Marshal(ask.RequestSpec{Windows: s.Windows, Parameters: s.Parameters})
 	if err != nil {
-		return "" // Validate has encoded the parameters; without it, those of the files count
+		return "" // Validate has encoded the parameters; an empty text means those of the files
 	}
 	return string(text)
 }
 
-// DecodeRequestSpec decodes what encodeRequestSpec encoded. Of an empty text it is nil.
+// DecodeRequestSpec reverses encodeRequestSpec. For an empty text it returns nil.
 func DecodeRequestSpec(text string) (*ask.RequestSpec, error) {
 	if text == "" {
 		return nil, nil
 	}
 	var spec ask.RequestSpec
 	if err := json.Unmarshal([]byte(text), &spec); err != nil {
-		return nil, fmt.Errorf("read what a signal is asked with: %w", err)
+		return nil, fmt.Errorf("decode request of a signal: %w", err)
 	}
 	return &spec, nil
 }
 
-// Drain returns how long the pool's nodes may take to leave.
+// Drain returns the drain configuration of the pool's nodes.
 func Drain(p Pool) drain.Config {
 	return drain.Config{Threshold: time.Duration(p.Draining.ThresholdS) * time.Second, Force: p.Draining.Force}
 }

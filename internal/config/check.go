@@ -15,15 +15,15 @@ import (
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )
 
-// How much of a value, and of a key's path, is repeated to the operator, in runes.
+// Limits of the part of a value and of a key's path that a problem quotes, in runes.
 const (
 	maxShown     = 60
 	maxShownPath = 200
 )
 
-// checker compares a parsed file with the types that it will be decoded into.
-// The decoder itself is lenient: it takes "5" for a number, and 5 for a text. The checker
-// removes from the parsed file what cannot be decoded.
+// checker compares a parsed file with the Go types that it will be decoded into. It is stricter than the decoder,
+// which accepts "5" for a number and 5 for a text. The checker removes values that cannot be decoded from the parsed
+// file.
 type checker struct {
 	document
 	problems Problems
@@ -41,7 +41,7 @@ func (c *checker) wrong(node ast.Node, path, want string) {
 	c.report(strictyaml.LineOf(node), path, "is "+shown(node)+": want "+want)
 }
 
-// check walks node beside its type. It reports whether what is left of node can be decoded.
+// check compares node with its type. It reports whether the rest of node can be decoded.
 func (c *checker) check(node ast.Node, t reflect.Type, path string) bool {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -69,14 +69,14 @@ func (c *checker) check(node ast.Node, t reflect.Type, path string) bool {
 	return c.checkLeaf(node, t, path)
 }
 
-// indirect refuses what does not stand for itself. Its expansion would have to
-// be bounded, and a problem in it has two lines.
+// indirect refuses anchors, aliases, merge keys and tags. Their expansion would need a bound, and a problem in one
+// would have two lines.
 func (c *checker) indirect(node ast.Node, path string) bool {
 	switch node.(type) {
 	case *ast.AnchorNode, *ast.AliasNode, *ast.MergeKeyNode:
-		c.report(strictyaml.LineOf(node), path, "anchors, aliases and merge keys are not read: write the value out")
+		c.report(strictyaml.LineOf(node), path, "anchors, aliases and merge keys are not supported: write the value out")
 	case *ast.TagNode:
-		c.report(strictyaml.LineOf(node), path, "tags are not read: write the value without one")
+		c.report(strictyaml.LineOf(node), path, "tags are not supported: write the value without one")
 	default:
 		return false
 	}
@@ -106,7 +106,7 @@ func (c *checker) checkStruct(node ast.Node, t reflect.Type, path string) bool {
 	})
 }
 
-// leave notes that the value of a path is left out, if it is not usable.
+// leave records the path of an unusable value.
 func (c *checker) leave(path string, usable bool) bool {
 	if !usable {
 		c.left = append(c.left, path)
@@ -114,8 +114,8 @@ func (c *checker) leave(path string, usable bool) bool {
 	return usable
 }
 
-// pairs calls visit for each pair of a map, with its path, and removes the pairs for which
-// visit returns false; no key stands twice. It reports whether the rest can be decoded.
+// pairs calls visit for each pair of a map, with its path. It removes duplicate keys and the pairs for which visit
+// returns false. It reports whether the rest can be decoded.
 func (c *checker) pairs(node ast.Node, path string, visit func(key string, pair *ast.MappingValueNode, at string) bool) bool {
 	all, _ := mappingOf(node)
 	usable := c.visitPairs(all, path, visit)
@@ -123,7 +123,7 @@ func (c *checker) pairs(node ast.Node, path string, visit func(key string, pair 
 		whole.Values = usable
 		return true
 	}
-	return len(usable) == len(all) // a map of one pair is that pair
+	return len(usable) == len(all) // a map with one pair has no list to remove it from
 }
 
 func (c *checker) visitPairs(all []*ast.MappingValueNode, path string, visit func(key string, pair *ast.MappingValueNode, at string) bool) (usable []*ast.MappingValueNode) {
@@ -135,7 +135,7 @@ func (c *checker) visitPairs(all []*ast.MappingValueNode, path string, visit fun
 		switch {
 		case c.indirect(pair.Key, at):
 		case twice:
-			c.report(strictyaml.LineOf(pair.Key), at, fmt.Sprintf("stands here a second time, first on line %d: remove one", line))
+			c.report(strictyaml.LineOf(pair.Key), at, fmt.Sprintf("is a duplicate, first on line %d: remove one", line))
 		default:
 			first[key] = strictyaml.LineOf(pair.Key)
 			if visit(key, pair, at) {
@@ -158,8 +158,8 @@ func (c *checker) checkMap(node ast.Node, t reflect.Type, path string) bool {
 	})
 }
 
-// checkSlice checks a list. With an entry of another type the list is not usable: without
-// that entry, the others would have other numbers.
+// checkSlice checks a list. If one entry is unusable, so is the list: without that entry, the others would have other
+// indices.
 func (c *checker) checkSlice(node ast.Node, t reflect.Type, path string) bool {
 	list, ok := node.(*ast.SequenceNode)
 	if !ok {
@@ -197,7 +197,7 @@ func (c *checker) checkLeaf(node ast.Node, t reflect.Type, path string) bool {
 	return true
 }
 
-// checkFree walks what may have any keys: no key stands twice.
+// checkFree checks a value that may have any keys for duplicate keys.
 func (c *checker) checkFree(node ast.Node, path string) bool {
 	if c.indirect(node, path) {
 		return false
@@ -214,22 +214,22 @@ func (c *checker) checkFree(node ast.Node, path string) bool {
 	return len(usable) == len(pairs)
 }
 
-// wantError is what a leaf type's UnmarshalYAML returns: what would be right.
+// wantError is the error of a leaf type's UnmarshalYAML: a description of valid values.
 type wantError struct{ want string }
 
 func (e *wantError) Error() string { return "want " + e.want }
 
-// isLeaf reports whether values of t read themselves.
+// isLeaf reports whether values of t decode themselves.
 func isLeaf(t reflect.Type) bool {
 	return reflect.PointerTo(t).Implements(reflect.TypeFor[yaml.InterfaceUnmarshaler]())
 }
 
-// isSection reports whether a key of that type has keys or entries below it.
+// isSection reports whether a value of that type has keys or entries.
 func isSection(t reflect.Type) bool {
 	return t.Kind() == reflect.Map || t.Kind() == reflect.Slice || t.Kind() == reflect.Struct && !isLeaf(t)
 }
 
-// fits reports whether a node of that type may stand for a value of t.
+// fits reports whether a node of that type can be a value of t.
 func fits(node ast.NodeType, t reflect.Type) bool {
 	switch {
 	case isLeaf(t):
@@ -287,7 +287,7 @@ func isScalar(node ast.Node) bool {
 	return ok && node.Type() != ast.NullType
 }
 
-// shown returns what a node says, on one short line.
+// shown returns a node's value on one short line.
 func shown(node ast.Node) string {
 	_, isMap := mappingOf(node)
 	switch {
@@ -339,7 +339,7 @@ func keysOf(t reflect.Type) []string {
 	return keys
 }
 
-// isInline reports whether the keys of a field stand beside it.
+// isInline reports whether the keys of a field are in the map that contains the field.
 func isInline(f reflect.StructField) bool { return f.Tag.Get("yaml") == ",inline" }
 
 // tagOf returns the key of a field; empty if the file does not set it.

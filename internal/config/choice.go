@@ -11,14 +11,14 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/strictyaml"
 )
 
-// choice is a section whose keys are those of a list, and not fields of a struct.
+// choice is a section whose keys come from a list instead of struct fields.
 type choice interface{ options() []option }
 
 // option is one key of a choice.
 type option struct {
 	key   string
-	about string       // what the key stands for, and what that can do
-	value reflect.Type // that the key's value is checked against
+	about string       // what the key selects, and its features
+	value reflect.Type // type of the key's value
 }
 
 // choiceOf returns the options of a type that is a choice.
@@ -37,7 +37,7 @@ func keysOfOptions(all []option) []string {
 	return keys
 }
 
-// checkChoice walks a map of which each key is one of the options.
+// checkChoice checks a map whose keys are options.
 func (c *checker) checkChoice(node ast.Node, options []option, path string) bool {
 	if _, ok := mappingOf(node); !ok {
 		c.wrong(node, path, "a map of "+strings.Join(keysOfOptions(options), ", "))
@@ -60,8 +60,8 @@ func (c *checker) checkChoice(node ast.Node, options []option, path string) bool
 	})
 }
 
-// decodeChoice returns the keys of a node that has been checked. It decodes the value of
-// the first one into the pointer that empty returns for the key.
+// decodeChoice returns the keys of a checked node. It decodes the value of the first key into the pointer that empty
+// returns for that key.
 func decodeChoice(node ast.Node, empty func(key string) any) (keys []string, err error) {
 	pairs, _ := mappingOf(node)
 	for _, pair := range pairs {

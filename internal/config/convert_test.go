@@ -23,7 +23,7 @@ import (
 // byEquality compares requests by ==.
 var byEquality = cmpopts.EquateComparable(resource.Request{})
 
-// load reads both files from these texts.
+// load decodes both files from these texts.
 func load(t testing.TB, service, pool string) (Service, Pool) {
 	t.Helper()
 	dir := t.TempDir()
@@ -175,7 +175,7 @@ func TestBootstrap(t *testing.T) {
 		Parameters: map[string]any{"headroom": 2.0, "zones": []any{"a", "b"}},
 	}
 	if diff := cmp.Diff(question, asked); diff != "" {
-		t.Errorf("what web's signal is asked with (-want +got):\n%s", diff)
+		t.Errorf("the request spec of web's signal (-want +got):\n%s", diff)
 	}
 	for i := range got.Signals {
 		if got.Signals[i].Question == "" {
@@ -207,7 +207,7 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// Clusterman's pool files have one signal, of the pool as a whole.
+// Clusterman's pool files have one signal for the whole pool.
 func TestOneSignalOfThePool(t *testing.T) {
 	const one = "autoscale_signal:\n  name: rps\n  branch_or_tag: v1\n  period_minutes: 5\n  required_metrics: [{name: m, type: system_metrics, minute_range: 10}]\n"
 	p := mustReadPool(t, goodPool+one)
@@ -220,8 +220,8 @@ func TestOneSignalOfThePool(t *testing.T) {
 	}
 	for _, c := range []struct{ name, text, want string }{
 		{"a mistake in it", goodPool + one + "  hold_for: -1s\n", "FILE:9: autoscale_signal.hold_for: is -1s: want 100ms to 8760h0m0s"},
-		{"beside the list", goodPool + one + signals(""), "FILE:4: autoscale_signal: stands beside autoscale_signals: make it one of them"},
-		{"beside an empty list", goodPool + one + "autoscale_signals: []\n", "FILE:4: autoscale_signal: stands beside autoscale_signals: make it one of them"},
+		{"beside the list", goodPool + one + signals(""), "FILE:4: autoscale_signal: conflicts with autoscale_signals: keep one"},
+		{"beside an empty list", goodPool + one + "autoscale_signals: []\n", "FILE:4: autoscale_signal: conflicts with autoscale_signals: keep one"},
 		{"without content", goodPool + "autoscale_signal:\n", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {

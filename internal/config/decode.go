@@ -26,30 +26,28 @@ type (
 	Problems = strictyaml.Problems
 )
 
-// maxFile bounds what is read of one file, in bytes.
+// maxFile bounds the bytes read from one file.
 const maxFile = 1 << 20
 
 func bounds() strictyaml.Bounds {
 	return strictyaml.Bounds{
 		Bytes: maxFile, Tokens: 1 << 16, Nesting: 64,
-		TooMuch: "is too much: the file has more than %d words and signs",
+		TooMuch: "has more than %d tokens: split or shorten the file",
 	}
 }
 
-// document is a parsed file that still knows its lines. The zero document is
-// that of a file that does not exist.
+// document is a parsed file with its line numbers. The zero document is a missing file.
 type document struct {
 	file     string
 	lines    strictyaml.Lines
-	above    string   // of the paths of its problems: what a part of a file leaves out
-	warnings Problems // keys that mean nothing here
-	broken   Problems // keys that do not exist, and values of another type: left out of what is decoded
-	left     []string // paths of the values that were left out, and of those that a misspelt key was to name
+	above    string   // prefix of its problems' paths that the file itself omits
+	warnings Problems // ignored keys
+	broken   Problems // unknown keys and values of another type, which are not decoded
+	left     []string // paths of the values that were not decoded, and of keys that a misspelt key probably means
 }
 
-// decode reads the text of a file into out, a pointer to a struct with yaml tags.
-// It returns Problems for what the file says wrongly, and the document for checks
-// that want to name a line.
+// decode decodes the text of a file into out, a pointer to a struct with yaml tags. It returns Problems for every
+// mistake. It also returns the document, so that later checks can report lines.
 func decode(file string, data []byte, out any) (document, error) {
 	doc, err := decodeRest(file, data, out)
 	if err == nil {
@@ -58,9 +56,9 @@ func decode(file string, data []byte, out any) (document, error) {
 	return doc, err
 }
 
-// decodeRest is decode for callers that check the values of a file too: it leaves out keys
-// that do not exist and values of another type, so that the caller can check the rest. The
-// caller returns the error of complete. decodeRest fails if the text is not YAML.
+// decodeRest is decode for callers that also check the values of a file. It skips unknown keys and values of another
+// type, so that the caller can check the rest. The caller returns the error of complete. decodeRest fails if the text
+// is not YAML.
 func decodeRest(file string, data []byte, out any) (document, error) {
 	fail := func(problem *Problem) (document, error) {
 		problem.File = file
@@ -86,9 +84,8 @@ func decodeRest(file string, data []byte, out any) (document, error) {
 	return doc, nil
 }
 
-// complete returns the problems of a file in order: those that decodeRest found, and those
-// in err, which are of the values that were decoded. A problem that follows from a value
-// that was left out is left out.
+// complete returns the problems of a file in order: those of decodeRest, and those in err, which concern decoded
+// values. It drops problems of err that only follow from a skipped value.
 func (d document) complete(err error) error {
 	found, ok := errors.AsType[Problems](err)
 	if !ok || len(d.broken) == 0 {
@@ -103,7 +100,7 @@ func (d document) complete(err error) error {
 	return all.OrNil()
 }
 
-// concerns reports whether one of two paths is that of the other or of a section above it.
+// concerns reports whether one of two paths equals the other or is a section above it.
 func concerns(a, b string) bool {
 	if len(a) > len(b) {
 		a, b = b, a
@@ -112,13 +109,13 @@ func concerns(a, b string) bool {
 	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }
 
-// readTimeout bounds how long a pipe in place of a file may take to end.
+// readTimeout bounds the wait for the end of a pipe.
 const readTimeout = 10 * time.Second
 
-// read returns no more of a file than shows that it is too long. The file may be a pipe
-// that a process writes to, such as the <(...) of a shell.
+// read reads a file, at most one byte more than maxFile. The file may be a pipe with a writer, such as the <(...) of
+// a shell.
 func read(file string) ([]byte, error) {
-	f, err := os.OpenFile(file, os.O_RDONLY|syscall.O_NONBLOCK, 0) // the opening of a pipe does not wait for a writer
+	f, err := os.OpenFile(file, os.O_RDONLY|syscall.O_NONBLOCK, 0) // opening a pipe does not wait for a writer
 	if err != nil {
 		return nil, err
 	}
@@ -135,12 +132,12 @@ func read(file string) ([]byte, error) {
 	}
 	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err == nil && pipe && len(data) == 0 {
-		err = fmt.Errorf("read %s: a pipe to which no process writes: want a file", file)
+		err = fmt.Errorf("read %s: no process writes to the pipe: want a file", file)
 	}
 	return data, err
 }
 
-// parse returns the root of the file's only document, nil if there is none.
+// parse returns the root of the file's only document, nil if the file is empty.
 func parse(data []byte) (ast.Node, *Problem) {
 	tokens, problem := strictyaml.Scan(data, bounds())
 	if problem != nil {
@@ -156,8 +153,8 @@ func parse(data []byte) (ast.Node, *Problem) {
 	return roots[0], nil
 }
 
-// secondDocument returns the line at which one begins; 0 if none does. The parser
-// would lose what follows an empty document.
+// secondDocument returns the line of a second document, 0 if there is only one. The parser would drop text after an
+// empty document.
 func secondDocument(tokens token.Tokens) int {
 	begun, ended := false, false
 	for _, t := range tokens {
@@ -174,7 +171,7 @@ func secondDocument(tokens token.Tokens) int {
 	return 0
 }
 
-// problem returns the mistake at the key of that path.
+// problem returns a Problem at the key of that path.
 func (d document) problem(path, what string) *Problem {
 	path = strings.TrimPrefix(path, d.above)
 	return &Problem{File: d.file, Line: d.lines.Near(path), Key: path, What: what}

@@ -1,11 +1,9 @@
 // Package config reads the files of an operator: the service file weir.yaml and
 // one pool file for each pool, <cluster>/<pool>.yaml, below one folder.
 //
-// Decoding is strict. A key that is not known, a value of the wrong type or out
-// of its bounds is a [Problem] with file, line, key and what is allowed, and all
-// of a file's problems are told at once. A file is one YAML document of at most
-// 1 MiB, in which each value stands where it is used: anchors, aliases, merge
-// keys and tags are refused.
+// Decoding is strict. An unknown key, a value of the wrong type or a value out of bounds is a [Problem]: file, line,
+// key and valid values. All problems of a file are reported at once. A file is one YAML document of at most 1 MiB.
+// Anchors, aliases, merge keys and tags are refused.
 //
-// Values are plain; they may be read concurrently.
+// Values are plain data and safe for concurrent reads.
 package config

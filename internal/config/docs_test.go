@@ -30,8 +30,7 @@ func documented(t *testing.T, page string) []string {
 	return blocks
 }
 
-// TestDocumentedPolicies loads the policies that docs/node-health.md shows. The last one
-// has every default.
+// TestDocumentedPolicies loads the policies of docs/node-health.md. The last one has every default.
 func TestDocumentedPolicies(t *testing.T) {
 	var last judge.Policy
 	for i, block := range documented(t, "node-health.md") {
@@ -50,7 +49,7 @@ func TestDocumentedPolicies(t *testing.T) {
 	}
 }
 
-// TestDocumentedFiles loads the files that docs/configuration.md shows.
+// TestDocumentedFiles loads the files of docs/configuration.md.
 func TestDocumentedFiles(t *testing.T) {
 	blocks := documented(t, "configuration.md")
 	if len(blocks) != 3 {

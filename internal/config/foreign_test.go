@@ -13,7 +13,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/plan"
 )
 
-// Files as Clusterman's documentation and schemas have them.
+// Files as in Clusterman's documentation and schemas.
 const (
 	foreignService = `aws:
   region: us-west-2

@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// What can be read is valid for all who use it, and whatever cannot be read says
-// where; nothing panics.
+// A decoded file is valid for every caller. An error names a place. Nothing panics.
 func FuzzPool(f *testing.F) {
 	for _, seed := range []string{
 		"", goodPool, goodPool + signals("", ", parameters: [{a: [1, {b: .nan}]}]"), goodPool + "draining: &a {<<: *a}\n",

@@ -12,10 +12,10 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/provider"
 )
 
-// Group is one entry of resource_groups: a group, or a rule that finds groups. Its only
-// key is that of a provider's selector.
+// Group is one entry of resource_groups: a group, or a rule that finds groups. Its only key is the key of a
+// provider's selector.
 type Group struct {
-	Value provider.Group // of the first key; nil if the entry has none
+	Value provider.Group // of the first key; nil without a key
 	Keys  []string       // of the entry, in its order; a valid entry has one
 }
 
@@ -30,7 +30,7 @@ func (Group) options() []option {
 	return all
 }
 
-// UnmarshalYAML implements yaml.NodeUnmarshaler. The node has been checked.
+// UnmarshalYAML implements yaml.NodeUnmarshaler for a checked node.
 func (g *Group) UnmarshalYAML(node ast.Node) (err error) {
 	g.Keys, err = decodeChoice(node, func(key string) any {
 		if _, selector, ok := provider.Find(providers.All(), key); ok {
@@ -92,7 +92,7 @@ func (p Pool) groupProblems() Problems {
 			name := named.GroupName()
 			ps = append(ps, nameProblem(d, path+".name", name)...)
 			if names[name] {
-				ps = append(ps, d.problem(path+".name", fmt.Sprintf("%q stands here twice", name)))
+				ps = append(ps, d.problem(path+".name", fmt.Sprintf("%q is a duplicate", name)))
 			}
 			names[name] = true
 		}
@@ -100,7 +100,7 @@ func (p Pool) groupProblems() Problems {
 			ps = append(ps, d.problem(path+"."+problem.Key, problem.What))
 		}
 		if k, _, _ := provider.Find(providers.All(), g.Keys[0]); k.Name != first.Name {
-			ps = append(ps, d.problem(path, "stands beside groups of "+first.Name+": a pool has one provider"))
+			ps = append(ps, d.problem(path, "conflicts with groups of "+first.Name+": a pool has one provider"))
 		}
 	}
 	return ps

@@ -16,40 +16,40 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/liveness"
 )
 
-// Harmonizer is the file harmonizer.yaml. A health_manager.yml of Cloud Foundry
-// is one, too: its keys that mean nothing here are told as warnings.
+// Harmonizer is the file harmonizer.yaml, or a health_manager.yml of Cloud Foundry. Ignored keys of that file are
+// warnings.
 type Harmonizer struct {
-	MBus       string        `yaml:"mbus"` // NATS; in place of that of weir.yaml
+	MBus       string        `yaml:"mbus"` // URL of NATS; replaces that of weir.yaml
 	Partition  string        `yaml:"cc_partition"`
-	OnlyOurs   *bool         `yaml:"cc_partition_filter"` // what other partitions say is not heard; default: if cc_partition is given
+	OnlyOurs   *bool         `yaml:"cc_partition_filter"` // messages of other partitions are ignored; default: true if cc_partition is given
 	Dialect    string        `yaml:"dialect"`             // of nudges: health, cloudcontroller or both; default: see chooseDialect, else health
-	Index      Number        `yaml:"index"`               // of this one among health managers, for collectors; default 0
+	Index      Number        `yaml:"index"`               // number of this health manager, for collectors; default 0
 	ShadowMode string        `yaml:"shadow_mode"`         // enable or disable (default)
 	Starter    string        `yaml:"starter"`             // self or controller; default: controller with bulk_api, else self
-	Partial    bool          `yaml:"partial_heartbeats"`  // a node may leave out of a heartbeat what it runs
+	Partial    bool          `yaml:"partial_heartbeats"`  // a heartbeat may omit running instances
 	Lease      time.Duration `yaml:"lease"`               // default 15 s
-	Brake      *float64      `yaml:"brake"`               // share of the instances lost at once that holds the nudges, and of the rows; default 0.3
-	BrakeFloor *int          `yaml:"brake_floor"`         // fewer never do; default 10
+	Brake      *float64      `yaml:"brake"`               // share of the instances, or of the rows, lost at once that stops all nudges; default 0.3
+	BrakeFloor *int          `yaml:"brake_floor"`         // fewer lost instances never stop nudges; default 10
 	Status     CollectorKeys `yaml:"status"`
 	Expected   ExpectedState `yaml:"expected_state"`
 	BulkAPI    *BulkAPI      `yaml:"bulk_api"`
-	// Apps are what a bulk API's rows do not say, by the app's id; "*" is any other.
+	// Apps complete the rows of a bulk API, by app id; "*" is every other app.
 	Apps map[string]AppFootprint `yaml:"apps"`
-	// Intervals may also stand at the top of the file.
+	// Intervals may also be top-level keys.
 	Intervals Intervals `yaml:"intervals"`
 	AtTop     Intervals `yaml:",inline"`
 
 	document document
 }
 
-// CollectorKeys are where collectors read /varz and /healthz, and with which credentials.
+// CollectorKeys are the address and the credentials of /varz and /healthz.
 type CollectorKeys struct {
-	Port     Number `yaml:"port"`     // on all addresses, unless --metrics-addr names one; 0: only there
-	User     string `yaml:"user"`     // with password; default: both are random
+	Port     Number `yaml:"port"`     // on all addresses unless --metrics-addr is given; 0: only --metrics-addr
+	User     string `yaml:"user"`     // together with password; default: both random
 	Password string `yaml:"password"` // announced on the bus, as collectors expect
 }
 
-// Address returns what to listen on; empty: nowhere.
+// Address returns the listen address; empty without a port.
 func (k CollectorKeys) Address() string {
 	if k.Port == 0 {
 		return ""
@@ -57,57 +57,55 @@ func (k CollectorKeys) Address() string {
 	return fmt.Sprintf(":%d", k.Port)
 }
 
-// ExpectedState is where rows are read from, if not from a bulk API or the bus.
+// ExpectedState is the source of rows without a bulk API and without the bus.
 type ExpectedState struct {
-	File string `yaml:"file"` // of apps; relative to this one
+	File string `yaml:"file"` // file of apps; relative to this file
 }
 
-// BulkAPI is a cloud controller's.
+// BulkAPI is the bulk API of a cloud controller.
 type BulkAPI struct {
-	Host         string `yaml:"host"`       // http:// is put in front if it names no scheme
+	Host         string `yaml:"host"`       // http:// http:// is added if it has no scheme
 	BatchSize    Number `yaml:"batch_size"` // rows of a page; default 500
-	User         string `yaml:"user"`       // default: asked for on the bus
+	User         string `yaml:"user"`       // default: requested on the bus
 	PasswordFile string `yaml:"password_file"`
-	// Timeout bounds one page: a controller with a large table takes many seconds.
+	// Timeout bounds one page. With a large table, a controller takes many seconds.
 	Timeout *Seconds `yaml:"request_timeout"` // default 30 s
 }
 
-// AppFootprint is the pool of an app, and what one instance takes beside the
-// memory of its row.
+// AppFootprint is the pool of an app, and the resources of one instance that its row lacks.
 type AppFootprint struct {
 	Pool string  `yaml:"pool"`
 	CPUs float64 `yaml:"cpus"`
 	Disk float64 `yaml:"disk"` // MB
 }
 
-// Intervals are the numbers of Cloud Foundry's health manager, under its names,
-// and a few of ours. nil is not given.
+// Intervals are the numbers of Cloud Foundry's health manager, under its names, and a few of ours. nil: not given.
 type Intervals struct {
 	ExpectedUpdate *Seconds `yaml:"expected_state_update"`    // between two readings of the bulk API; default 60 s
 	DesiredUpdate  *Seconds `yaml:"desired_state_update"`     // its newer name
 	ExpectedLost   *Seconds `yaml:"expected_state_lost"`      // a reading counts as fresh for so long; default 180 s
 	DesiredLost    *Seconds `yaml:"desired_state_lost"`       // its newer name
 	DropletLost    *Seconds `yaml:"droplet_lost"`             // silence after which instances are lost; default 3 heartbeat periods
-	Deadline       *Seconds `yaml:"heartbeat_deadline"`       // another name of it
+	Deadline       *Seconds `yaml:"heartbeat_deadline"`       // alias of droplet_lost
 	Heartbeat      *Seconds `yaml:"heartbeat_period"`         // of every node; default 10 s
 	KeepAlive      *Seconds `yaml:"nudge_keep_alive"`         // before a nudge is repeated; default 30 s
 	ResetGrace     *Seconds `yaml:"reset_grace"`              // default 30 s
-	FlappingDeath  *int     `yaml:"flapping_death"`           // crashes that are answered at once; default 1
-	FlappingTime   *Seconds `yaml:"flapping_timeout"`         // a crash later than that is a first one; default 500 s
+	FlappingDeath  *int     `yaml:"flapping_death"`           // crashes with an immediate restart; default 1
+	FlappingTime   *Seconds `yaml:"flapping_timeout"`         // a crash after a longer time counts as the first; default 500 s
 	MinDelay       *Seconds `yaml:"min_restart_delay"`        // of the first delayed restart; default 60 s
-	MaxDelay       *Seconds `yaml:"max_restart_delay"`        // the doubling ends here; default 480 s
-	Noise          *Seconds `yaml:"delay_time_noise"`         // a delay is longer or shorter by up to that; default 5 s
+	MaxDelay       *Seconds `yaml:"max_restart_delay"`        // upper bound of the doubled delay; default 480 s
+	Noise          *Seconds `yaml:"delay_time_noise"`         // random part of a delay, plus or minus; default 5 s
 	GiveUp         *int     `yaml:"giveup_crash_number"`      // more crashes end the restarts; 0 or less: never; default 4
 	QueueEvery     *Seconds `yaml:"request_queue"`            // default 1 s
 	QueueBatch     *int     `yaml:"queue_batch_size"`         // starts within request_queue; default 40
 	RequestTimeout *Seconds `yaml:"nats_request_timeout"`     // for the bulk API's credentials; default 5 s
 	Credentials    *Seconds `yaml:"bulk_credentials_timeout"` // its newer name
-	AppGrace       *Seconds `yaml:"droplet_gc_grace_period"`  // what is remembered of an app without a row; default 240 s
+	AppGrace       *Seconds `yaml:"droplet_gc_grace_period"`  // how long an app without a row is remembered; default 240 s
 	ShadowDelay    *Seconds `yaml:"max_shadowing_delay"`      // default 10 s
 	CheckShadow    *Seconds `yaml:"check_shadowing"`          // default 30 s
 }
 
-// Seconds is a length of time. The file gives a number of seconds, or a duration.
+// Seconds is a duration. The file has a number of seconds, or a duration.
 type Seconds time.Duration
 
 const lengths = `a number of seconds, or a duration such as "30s" or "10m"`
@@ -139,10 +137,10 @@ func (s *Seconds) UnmarshalYAML(unmarshal func(any) error) error {
 	return &wantError{lengths}
 }
 
-// Number is a whole number, that Cloud Foundry's files also write as a text.
+// Number is a whole number. Cloud Foundry's files also write it as a text.
 type Number int
 
-// UnmarshalYAML reads 500 and "500".
+// UnmarshalYAML decodes 500 and "500".
 func (n *Number) UnmarshalYAML(unmarshal func(any) error) error {
 	var value any
 	if err := unmarshal(&value); err != nil {
@@ -154,9 +152,8 @@ func (n *Number) UnmarshalYAML(unmarshal func(any) error) error {
 	return nil
 }
 
-// LoadHarmonizer reads harmonizer.yaml below dir, else health_manager.yml; with
-// neither there are defaults only. The warnings name keys that mean nothing here, and
-// the dialect that the keys of a health_manager.yml show, or do not show.
+// LoadHarmonizer reads harmonizer.yaml below dir, or health_manager.yml. Without either it returns defaults. The
+// warnings list ignored keys, and how the dialect of a health_manager.yml was chosen.
 func LoadHarmonizer(dir string) (Harmonizer, Problems, error) {
 	for _, name := range []string{"harmonizer.yaml", originalFile} {
 		h, warnings, err := ReadHarmonizer(filepath.Join(dir, name))
@@ -167,7 +164,7 @@ func LoadHarmonizer(dir string) (Harmonizer, Problems, error) {
 	return Harmonizer{}.withDefaults(), nil, nil
 }
 
-// ReadHarmonizer reads the harmonizer's file, wherever it lies.
+// ReadHarmonizer reads the harmonizer's file at any path.
 func ReadHarmonizer(path string) (Harmonizer, Problems, error) {
 	file, err := readFile(path)
 	if err != nil {
@@ -193,7 +190,7 @@ func ReadHarmonizer(path string) (Harmonizer, Problems, error) {
 	return h, doc.warnings, doc.complete(h.Validate())
 }
 
-// merge leaves each interval under one name, in Intervals.
+// merge moves each interval to one name, in Intervals.
 func (h *Harmonizer) merge() Problems {
 	var ps Problems
 	one := func(key string, into **Seconds, others ...*Seconds) {
@@ -237,7 +234,7 @@ func (h *Harmonizer) merge() Problems {
 	return ps
 }
 
-// Dialects of nudges, and the two ways of a switch.
+// Dialects of nudges, values of starter, and values of shadow_mode.
 const (
 	DialectHealth          = "health"
 	DialectCloudController = "cloudcontroller"
@@ -272,7 +269,7 @@ func (h Harmonizer) withDefaults() Harmonizer {
 	return h
 }
 
-// Shadows reports whether the harmonizer only watches another one.
+// Shadows reports whether the harmonizer only compares itself with another one.
 func (h Harmonizer) Shadows() bool { return h.ShadowMode == enabled }
 
 // Validate returns the Problems of h.
@@ -313,7 +310,7 @@ func (h Harmonizer) Validate() error {
 		at("brake_floor", "is %d: want a number of instances, at least 0", *f)
 	}
 	if h.BulkAPI != nil && h.Expected.File != "" {
-		at("expected_state.file", "stands beside bulk_api: rows come from one of the two")
+		at("expected_state.file", "conflicts with bulk_api: keep one source of rows")
 	}
 	ps = append(ps, h.sourceProblems()...)
 	ps = append(ps, h.Intervals.problems(d)...)
@@ -327,13 +324,13 @@ func (h Harmonizer) sourceProblems() Problems {
 	}
 	if h.MBus != "" {
 		if u, err := url.Parse(h.MBus); err != nil || u.Scheme == "" || u.Host == "" {
-			at("mbus", "is not the address of a bus: want nats://host:port")
+			at("mbus", "is not the URL of a NATS server: want nats://host:port")
 		}
 	}
 	for name, a := range h.Apps {
 		key := "apps." + name
 		if name != "*" && !names.Valid(name) {
-			at(key, "is no id of an app: %s, or *", names.Rule)
+			at(key, "is not an app id: %s, or *", names.Rule)
 		}
 		if a.Pool != "" && !names.Valid(a.Pool) {
 			at(key+".pool", "is %q: %s", a.Pool, names.Rule)
@@ -348,7 +345,7 @@ func (h Harmonizer) sourceProblems() Problems {
 	b := h.BulkAPI
 	if b == nil {
 		if len(h.Apps) > 0 {
-			at("apps", "is for bulk_api, whose rows do not say it: rows of the bus and of a file do")
+			at("apps", "is only for bulk_api: rows of the bus and of a file have these fields")
 		}
 		return ps
 	}
@@ -362,7 +359,7 @@ func (h Harmonizer) sourceProblems() Problems {
 		at("bulk_api.request_timeout", "is %v: want at least 100ms", b.PageTimeout())
 	}
 	if (b.User == "") != (b.PasswordFile == "") {
-		at("bulk_api.user", "and password_file go together: without both the bus is asked")
+		at("bulk_api.user", "needs password_file, and password_file needs user: give both, or neither to request them on the bus")
 	}
 	return ps
 }

@@ -13,8 +13,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/names"
 )
 
-// healthManager has every key that Cloud Foundry's health manager knew, in its
-// two generations.
+// healthManager has every key of the two generations of Cloud Foundry's health manager.
 const healthManager = `---
 mbus: nats://localhost:4222/
 local_route: 127.0.0.1
@@ -66,7 +65,7 @@ func TestHealthManagerFile(t *testing.T) {
 	var keys []string
 	for _, w := range warnings {
 		keys = append(keys, w.Key)
-		if w.Line == 0 || !strings.HasPrefix(w.What, "means nothing here") {
+		if w.Line == 0 || !strings.HasPrefix(w.What, "is ignored") {
 			t.Errorf("warning %v", w)
 		}
 	}
@@ -109,12 +108,12 @@ func TestHarmonizerFile(t *testing.T) {
 		"dialect":            {"dialect: classic\n", `FILE:1: dialect: is "classic": want health or cloudcontroller or both`},
 		"index":              {"index: -1\n", "FILE:1: index: is -1: want a number of this harmonizer, at least 0"},
 		"brake":              {"brake: 30\n", "FILE:1: brake: is 30: want above 0 and at most 1, a share of the instances; 1 is off"},
-		"two sources":        {"bulk_api: {host: h}\nexpected_state: {file: apps.yaml}\n", "FILE:2: expected_state.file: stands beside bulk_api: rows come from one of the two"},
+		"two sources":        {"bulk_api: {host: h}\nexpected_state: {file: apps.yaml}\n", "FILE:2: expected_state.file: conflicts with bulk_api: keep one source of rows"},
 		"no host":            {"bulk_api: {batch_size: 5}\n", "FILE:1: bulk_api.host: is missing: want the cloud controller's address"},
 		"batch":              {"bulk_api: {host: h, batch_size: many}\n", `FILE:1: bulk_api.batch_size: is "many": want a whole number`},
 		"page":               {"bulk_api: {host: h, request_timeout: 0}\n", "FILE:1: bulk_api.request_timeout: is 0s: want at least 100ms"},
-		"half a login":       {"bulk_api: {host: h, user: u}\n", "FILE:1: bulk_api.user: and password_file go together: without both the bus is asked"},
-		"apps without bulk":  {"apps: {web: {pool: blue}}\n", "FILE:1: apps: is for bulk_api, whose rows do not say it: rows of the bus and of a file do"},
+		"half a login":       {"bulk_api: {host: h, user: u}\n", "FILE:1: bulk_api.user: needs password_file, and password_file needs user: give both, or neither to request them on the bus"},
+		"apps without bulk":  {"apps: {web: {pool: blue}}\n", "FILE:1: apps: is only for bulk_api: rows of the bus and of a file have these fields"},
 		"app":                {"bulk_api: {host: h}\napps:\n  '*': {pool: 'a b'}\n  web: {cpus: -1}\n", "FILE:3: apps.*.pool: is \"a b\": " + names.Rule + "\nFILE:4: apps.web.cpus: is -1: want cores, 0 to 1000000"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -125,7 +124,7 @@ func TestHarmonizerFile(t *testing.T) {
 	}
 }
 
-// Without a file there are defaults, and the bucket on the bus is the source.
+// Without a file the defaults apply, and the source is the bucket on the bus.
 func TestNoHarmonizerFile(t *testing.T) {
 	h, warnings, err := LoadHarmonizer(t.TempDir())
 	if err != nil || warnings != nil {
@@ -136,7 +135,7 @@ func TestNoHarmonizerFile(t *testing.T) {
 	}
 }
 
-// A zero that is given is one, and no default.
+// An explicit zero is not replaced by a default.
 func TestZerosOfTheHarmonizer(t *testing.T) {
 	file := writeFile(t, filepath.Join(t.TempDir(), "h.yaml"),
 		"brake_floor: 0\nintervals: {flapping_death: 0, droplet_gc_grace_period: 0, reset_grace: 0, delay_time_noise: 0, giveup_crash_number: 0}\n")

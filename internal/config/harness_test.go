@@ -10,14 +10,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// goodPool is the shortest pool file that is complete; its lines are 1 to 3.
+// goodPool is the shortest complete pool file, on lines 1 to 3.
 const goodPool = `resource_groups:
   - local: {name: blue, min: 1, max: 3, machine: {cpus: 1, mem: 1024}}
 scaling_limits: {min_capacity: 1, max_capacity: 3, max_weight_to_add: 2, max_weight_to_remove: 1}
 `
 
-// goodSignal is an entry of autoscale_signals that is complete, on one line; %s
-// is for more keys.
+// goodSignal is a complete entry of autoscale_signals on one line; %s is for more keys.
 const goodSignal = `  - {app: web, namespace: shop, name: rps, version: v1.4.0, required_metrics: [{name: m, type: system_metrics, range: 1m}]%s}
 `
 
@@ -41,7 +40,7 @@ func writeFile(t testing.TB, path, text string) string {
 	return path
 }
 
-// readPool reads a pool file of that text, as pool "default" of cluster "prod".
+// readPool reads that text as the file of pool "default" of cluster "prod".
 func readPool(t testing.TB, text string) (Pool, error) {
 	t.Helper()
 	file := writeFile(t, filepath.Join(t.TempDir(), "p.yaml"), text)
@@ -49,7 +48,7 @@ func readPool(t testing.TB, text string) (Pool, error) {
 	return p, inPlace(err, file, "FILE")
 }
 
-// inPlace returns err with one text in the place of another.
+// inPlace returns err with text replaced by another text.
 func inPlace(err error, text, by string) error {
 	if err == nil {
 		return nil
@@ -66,7 +65,7 @@ func mustReadPool(t testing.TB, text string) Pool {
 	return p
 }
 
-// expectError compares an error's text; want "" is none.
+// expectError compares an error's text; want "" means no error.
 func expectError(t testing.TB, err error, want string) {
 	t.Helper()
 	got := ""

@@ -9,7 +9,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )
 
-// watched is a policy that is complete, on one line; it is line 4 after goodPool.
+// watched is a complete policy on one line; it is line 4 after goodPool.
 const watched = "health: {detection: {detection_modes: [{type: AGENT_HEARTBEAT}, {type: NODE_STATUS_POLLING}]}}\n"
 
 func TestHealthBlock(t *testing.T) {
@@ -38,7 +38,7 @@ func TestHealthBlock(t *testing.T) {
 	}
 }
 
-// TestHealthPolicy: a policy is read from a pool file, and from a file of its own.
+// TestHealthPolicy reads a policy from a pool file and from a file of its own.
 func TestHealthPolicy(t *testing.T) {
 	const bare = "detection: {detection_modes: [{type: AGENT_HEARTBEAT}]}\n"
 	for name, tc := range map[string]struct{ text, want string }{

@@ -51,14 +51,14 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// A named pipe without a writer is refused at once; a pipe with one is read.
+// A named pipe without a writer is refused at once. A pipe with a writer is read.
 func TestLoadFromAPipe(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "weir.yaml")
 	if err := syscall.Mkfifo(path, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := LoadService(dir); err == nil || !strings.Contains(err.Error(), "a pipe to which no process writes") {
+	if _, err := LoadService(dir); err == nil || !strings.Contains(err.Error(), "no process writes to the pipe") {
 		t.Errorf("without a writer: %v", err)
 	}
 	end, writer, err := os.Pipe()
@@ -85,7 +85,7 @@ func TestLoadServiceAlone(t *testing.T) {
 			`DIR/weir.yaml:3: autoscale_signal.required_metrics[0].type: is "x": want one of system_metrics, app_metrics, metadata, instance_counts`},
 		{"store", "metrics: {influx: {url: 'http://127.0.0.1:8086', bucket: b}}\n", ""},
 		{"no store", "metrics:\n", ""},
-		{"store that is incomplete", "metrics:\n  influx: {url: 'http://me:secret@host'}\n", "DIR/weir.yaml:2: metrics.influx.url: holds a password: put the token in token_file\n" +
+		{"store that is incomplete", "metrics:\n  influx: {url: 'http://me:secret@host'}\n", "DIR/weir.yaml:2: metrics.influx.url: contains a password: put the token in token_file\n" +
 			"DIR/weir.yaml:2: metrics.influx.bucket: is missing: want the bucket, of InfluxDB 1.8 database/retention policy"},
 		{"unknown store", "metrics:\n  graphite: {}\n", "DIR/weir.yaml:2: metrics.graphite: no such key (allowed: influx)\n  influx: a bucket of InfluxDB 1.8 or 2"},
 		{"unknown key of a store", "metrics:\n  influx: {uri: x}\n", "DIR/weir.yaml:2: metrics.influx.uri: no such key; did you mean url? (allowed: bucket, org, token_file, url)\n" +

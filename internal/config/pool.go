@@ -21,12 +21,12 @@ type Pool struct {
 	Limits      Limits      `yaml:"scaling_limits"`
 	Autoscaling Autoscaling `yaml:"autoscaling"`
 	Signals     []Signal    `yaml:"autoscale_signals"`
-	// Signal and OldSignal are other ways to write one entry of Signals. Its app is
-	// the pool's name, if it names none. They are nil when the file is read.
+	// Signal and OldSignal are other keys for one entry of Signals. Its default app is the pool's name. Both are nil
+	// after loading.
 	Signal    *Signal  `yaml:"autoscale_signal"`
 	OldSignal *Signal  `yaml:"autoscaling_signal"`
 	Draining  Draining `yaml:"draining"`
-	Health    *Health  `yaml:"health"` // nil: nobody watches over the nodes
+	Health    *Health  `yaml:"health"` // nil: nodes are not checked
 
 	document document
 }
@@ -101,17 +101,17 @@ func (l *TaskLimit) UnmarshalYAML(unmarshal func(any) error) error {
 	return nil
 }
 
-// Draining says how long a node may take to become empty.
+// Draining bounds how long a node may take to become empty.
 type Draining struct {
 	ThresholdS int   `yaml:"draining_time_threshold_seconds"` // default 1800
-	Force      bool  `yaml:"force_terminate"`                 // then: terminate, else take back
+	Force      bool  `yaml:"force_terminate"`                 // afterwards: terminate the node; false: cancel the drain
 	Spot       *bool `yaml:"process_spot_warnings"`           // default true
 }
 
-// Warned reports whether the provider's warnings of single instances are acted on.
+// Warned reports whether the provider's warnings about instances are followed.
 func (d Draining) Warned() bool { return d.Spot == nil || *d.Spot }
 
-// nameProblem returns what is wrong with a name; path is its own.
+// nameProblem checks a name; path is the name's.
 func nameProblem(d document, path, name string) Problems {
 	switch {
 	case name == "":
@@ -142,8 +142,8 @@ func (p Pool) withDefaults() Pool {
 	return p
 }
 
-// pin fills what the file leaves open of its signals. Metrics and periods come
-// from the file, so a pin for an app that it does not list is of no use.
+// pin completes the file's signals. Metrics and periods come from the file, so a pin for an app that the file lacks
+// is a problem.
 func (p Pool) pin(pins []Pin) error {
 	var ps Problems
 	for _, pin := range pins {
@@ -184,7 +184,7 @@ func (p Pool) Validate() error {
 	return ps.OrNil()
 }
 
-// signalKeys returns the keys under which the file has signals.
+// signalKeys returns the keys of the file that have signals.
 func (p Pool) signalKeys() (keys []string) {
 	for _, key := range []string{"autoscale_signals", "autoscale_signal", "autoscaling_signal"} {
 		if p.document.given(key) {
@@ -194,7 +194,7 @@ func (p Pool) signalKeys() (keys []string) {
 	return keys
 }
 
-// signalPath returns the path of the signal with that number.
+// signalPath returns the path of signal i.
 func (p Pool) signalPath(i int) string {
 	path := fmt.Sprintf("autoscale_signals[%d]", i)
 	if keys := p.signalKeys(); !p.document.given(path) && len(keys) > 0 {
@@ -208,7 +208,7 @@ func (p Pool) signalProblems() Problems {
 	var ps Problems
 	ways := p.signalKeys()
 	if len(ways) > 1 {
-		ps = append(ps, d.problem(ways[1], "stands beside "+ways[0]+": make it one of them"))
+		ps = append(ps, d.problem(ways[1], "conflicts with "+ways[0]+": keep one"))
 	}
 	apps, addresses := map[string]bool{}, map[string]string{}
 	for i, s := range p.Signals {
@@ -258,7 +258,7 @@ func (l Limits) problems(d document) Problems {
 	return ps
 }
 
-// FileOf returns the pool file's place below the configuration folder.
+// FileOf returns the path of the pool's file below the configuration folder.
 func FileOf(cluster, pool string) string {
 	return strings.Join([]string{cluster, pool + ".yaml"}, "/")
 }

@@ -12,10 +12,10 @@ import (
 	"github.com/weirkeeper/weirkeeper/signals/builtin"
 )
 
-// kindBuiltin is the kind of a signal that weir ships; it has no version.
+// kindBuiltin is the kind of a signal that weir ships. It has no version.
 const kindBuiltin = "builtin"
 
-// Process bounds what a signal's process may use. 0 is no limit.
+// Process has the resource limits of a signal's process. 0 is unlimited.
 type Process struct {
 	Memory    *Size   `yaml:"memory"`        // default defaultMemory
 	CPUs      float64 `yaml:"cpus"`          // shares of a core; default: no limit
@@ -24,14 +24,14 @@ type Process struct {
 	Address   Size    `yaml:"address_space"` // default: no limit
 }
 
-// Limits of a signal without limits in its file: several times what a signal needs for a
-// request from a day of metrics, and a small part of a host.
+// Default limits. They are several times what a signal needs for a request with a day of metrics, and a small part of
+// a host.
 const (
 	defaultProcesses = 256
 	defaultOpenFiles = 1024
 )
 
-// limits returns the limits of the file, with defaults.
+// limits returns the limits with defaults.
 func (p Process) limits() bootstrap.Limits {
 	return bootstrap.Limits{
 		Memory: int64(orElse(p.Memory, defaultMemory)), CPUs: p.CPUs, Processes: orElse(p.Processes, defaultProcesses),
@@ -46,7 +46,7 @@ func orElse[T any](value *T, fallback T) T {
 	return *value
 }
 
-// problems returns what is wrong with the limits; path is theirs.
+// problems checks the limits; path is theirs.
 func (p Process) problems(d document, path string) Problems {
 	var ps Problems
 	for key, bad := range map[string]bool{
@@ -63,10 +63,10 @@ func (p Process) problems(d document, path string) Problems {
 	return ps
 }
 
-// maxVariables bounds the variables that a signal's file names.
+// maxVariables bounds the environment variables of a signal.
 const maxVariables = 64
 
-// variableProblems returns what is wrong with a list of variables; path is the list's.
+// variableProblems checks a list of variables; path is the list's.
 func variableProblems(d document, path string, names []string) Problems {
 	var ps Problems
 	if n := len(names); n > maxVariables {
@@ -81,7 +81,7 @@ func variableProblems(d document, path string, names []string) Problems {
 	return ps
 }
 
-// variables returns names as a plan has them, in order.
+// variables returns sorted names without duplicates, separated by blanks.
 func variables(names []string) string {
 	sorted := slices.Clone(names)
 	slices.Sort(sorted)
@@ -95,13 +95,13 @@ type Shadow struct {
 	Tolerance    *float64 `yaml:"tolerance"`     // default 0.05
 }
 
-// defaultTolerance is how far a shadow's answer may lie from the pinned one's.
+// defaultTolerance is the relative difference from the pinned version's answer that counts as equal.
 const defaultTolerance = 0.05
 
-// leastAddress is the smallest address space that a Go program starts in.
+// leastAddress is the smallest address space in which a Go program starts.
 const leastAddress Size = 1 << 30
 
-// Size is a number of bytes. The file gives a whole number and a unit.
+// Size is a number of bytes. The file has a whole number and a unit.
 type Size int64
 
 const sizes = `a size such as "512MiB" or "2GB"`
@@ -132,7 +132,7 @@ func (s *Size) UnmarshalYAML(unmarshal func(any) error) error {
 	return &wantError{sizes}
 }
 
-// builtinProblems returns what a signal that weir ships cannot have.
+// builtinProblems returns the keys that a shipped signal cannot have.
 func (s Signal) builtinProblems(d document, path string) Problems {
 	var ps Problems
 	if !slices.Contains(builtin.Names(), s.Name) {
@@ -148,7 +148,7 @@ func (s Signal) builtinProblems(d document, path string) Problems {
 	return append(ps, s.addressProblems(d, path)...)
 }
 
-// processProblems returns what is wrong with how the signal is to run.
+// processProblems checks kind and shadow.
 func (s Signal) processProblems(d document, path string) Problems {
 	var ps Problems
 	if kinds := []string{"", string(bootstrap.KindPlugin), string(bootstrap.KindExec)}; !slices.Contains(kinds, s.Kind) {
@@ -165,7 +165,7 @@ func (x Shadow) problems(s Signal, d document, path string) Problems {
 	ref := release.Ref{Namespace: "x", Name: "x", Version: x.Version}
 	switch {
 	case x.Version == "":
-		ps = append(ps, d.problem(path+".version", "is missing: which version is to run beside the pinned one?"))
+		ps = append(ps, d.problem(path+".version", "is missing: want the version to run beside the pinned one"))
 	case x.Version == s.Pin():
 		ps = append(ps, d.problem(path+".version", fmt.Sprintf("is %q, the pinned version: want another", x.Version)))
 	case ref.Validate() != nil:
@@ -180,7 +180,7 @@ func (x Shadow) problems(s Signal, d document, path string) Problems {
 	return ps
 }
 
-// plan returns the signal's process.
+// plan returns the plan of the signal's process.
 func (s Signal) plan() bootstrap.SignalPlan {
 	p := bootstrap.NewSignalPlan(s.App, s.Namespace, s.Name, s.Pin())
 	p.Kind = bootstrap.Kind(s.Kind)

@@ -21,7 +21,7 @@ func TestSignalProcess(t *testing.T) {
 		{"size beyond measure", ", limits: {memory: 99999999999GiB}", `FILE:5: autoscale_signals[0].limits.memory: is "99999999999GiB": want a size such as "512MiB" or "2GB"`},
 		{"negative limit", ", limits: {cpus: -1}", "FILE:5: autoscale_signals[0].limits.cpus: is negative: want at least 0, which is no limit"},
 		{"little address space", ", limits: {address_space: 100MiB}", "FILE:5: autoscale_signals[0].limits.address_space: is 104857600 bytes: want at least 1GiB, a Go program does not start in less"},
-		{"shadow without version", ", shadow: {promote_after: 3}", "FILE:5: autoscale_signals[0].shadow.version: is missing: which version is to run beside the pinned one?"},
+		{"shadow without version", ", shadow: {promote_after: 3}", "FILE:5: autoscale_signals[0].shadow.version: is missing: want the version to run beside the pinned one"},
 		{"shadow of itself", ", shadow: {version: v1.4.0}", `FILE:5: autoscale_signals[0].shadow.version: is "v1.4.0", the pinned version: want another`},
 		{"shadow that is no version", ", shadow: {version: a b}", `FILE:5: autoscale_signals[0].shadow.version: release "x/x@a b": version "a b": want letters, digits and ._+-, with single slashes between`},
 		{"tolerance", ", shadow: {version: v2, tolerance: 2}", "FILE:5: autoscale_signals[0].shadow.tolerance: is 2: want 0 to 1, a fraction of the pinned version's answer"},
@@ -62,7 +62,7 @@ func TestSignalPlans(t *testing.T) {
 	}
 }
 
-// A signal without limits in its file has default ones; 0 is no limit.
+// A signal without limits in its file has the default ones. 0 is unlimited.
 func TestSignalLimits(t *testing.T) {
 	usual := bootstrap.Limits{Memory: int64(defaultMemory), Processes: 256, OpenFiles: 1024}
 	for keys, want := range map[string]bootstrap.Limits{
@@ -127,7 +127,7 @@ func TestRegexMetrics(t *testing.T) {
 	}
 	for _, c := range []struct{ metric, want string }{
 		{"{name: '^web,rq_', type: app_metrics, range: 1m, regex: true}", ""},
-		{"{name: 'rq_[', type: app_metrics, range: 1m, regex: true}", "FILE:5: autoscale_signals[0].required_metrics[0].name: is no regular expression: error parsing regexp: missing closing ]: `[`"},
+		{"{name: 'rq_[', type: app_metrics, range: 1m, regex: true}", "FILE:5: autoscale_signals[0].required_metrics[0].name: is not a regular expression: error parsing regexp: missing closing ]: `[`"},
 		{"{name: rq_, type: system_metrics, range: 1m, regex: true}", "FILE:5: autoscale_signals[0].required_metrics[0].regex: is only for type app_metrics: remove it"},
 	} {
 		_, err := readPool(t, metric(c.metric))
@@ -140,14 +140,14 @@ func TestReleases(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
 		{"signed only", "releases: {trusted_keys: [" + key + "], require_signature: true, keep: 24h}\n", ""},
 		{"clusterman", "releases: {layout: clusterman, codename: jammy}\n", ""},
-		{"no key", "releases: {require_signature: true}\n", "FILE:1: releases.require_signature: is set without trusted_keys: whose signature would do?"},
+		{"no key", "releases: {require_signature: true}\n", "FILE:1: releases.require_signature: needs trusted_keys: add the keys of the signers"},
 		{"unknown layout", "releases: {layout: tar}\n", `FILE:1: releases.layout: is "tar": want weir or clusterman`},
-		{"no codename", "releases: {layout: clusterman}\n", "FILE:1: releases.codename: is missing: in which folder of the bucket are the tarballs?"},
+		{"no codename", "releases: {layout: clusterman}\n", "FILE:1: releases.codename: is missing: want the folder of the tarballs in the bucket"},
 		{"codename without a use", "releases: {codename: jammy}\n", "FILE:1: releases.codename: is only for layout clusterman: remove it"},
 		{"signed tarballs", "releases: {layout: clusterman, codename: jammy, require_signature: true, trusted_keys: [" + key + "]}\n",
-			"FILE:1: releases.require_signature: cannot be held with layout clusterman, which has no signatures: set it to false, or remove trusted_keys"},
+			"FILE:1: releases.require_signature: cannot be set with layout clusterman, which has no signatures: set it to false, or remove trusted_keys"},
 		{"tarballs of trusted keys", "releases: {layout: clusterman, codename: jammy, trusted_keys: [" + key + "]}\n",
-			"FILE:1: releases.require_signature: cannot be held with layout clusterman, which has no signatures: set it to false, or remove trusted_keys"},
+			"FILE:1: releases.require_signature: cannot be set with layout clusterman, which has no signatures: set it to false, or remove trusted_keys"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -170,8 +170,7 @@ func TestReleases(t *testing.T) {
 	}
 }
 
-// TestFilesDecodeWhatWasRead shows that a file which changes after it was read is
-// decoded as it was.
+// TestFilesDecodeWhatWasRead changes a file after it was read. Decode uses the text that was read.
 func TestFilesDecodeWhatWasRead(t *testing.T) {
 	dir := t.TempDir()
 	file := writeFile(t, filepath.Join(dir, "prod", "default.yaml"), goodPool)
@@ -184,6 +183,6 @@ func TestFilesDecodeWhatWasRead(t *testing.T) {
 		t.Errorf("decoded max %v, %v; want 3", pool.Limits.Max, err)
 	}
 	if !files.Service.Missing {
-		t.Error("the service file that is not there is not told as missing")
+		t.Error("Missing = false for a missing service file, want true")
 	}
 }

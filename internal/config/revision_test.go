@@ -6,9 +6,8 @@ import (
 	"testing"
 )
 
-// TestDialectOfTheFile loads files of Cloud Foundry's health manager, of both protocol
-// revisions, and of our own: the dialect is the one that their controller obeys, or a
-// warning asks for it.
+// TestDialectOfTheFile loads files of both protocol revisions of Cloud Foundry's health manager, and files of our
+// own. The dialect is the one that the controller obeys, or a warning asks for it.
 func TestDialectOfTheFile(t *testing.T) {
 	const (
 		controller = "mbus: nats://127.0.0.1:4222/\nbulk_api: {host: api.example.org}\n"

@@ -49,10 +49,10 @@ func TestGroups(t *testing.T) {
 		{"half a list", "[{sfr: {s3: {bucket: b}}}]", "FILE:1: resource_groups[0].sfr.s3: want bucket and prefix"},
 		{"groups in a list", "[{asg: {s3: {bucket: b, prefix: p}}}]", "FILE:1: resource_groups[0].asg.s3: is only for sfr: Auto Scaling groups are found by tag"},
 		{"two kinds", "[{asg: {tag: x}, sfr: {tag: x}}]", "FILE:1: resource_groups[0]: names asg and sfr: want one of asg, sfr, local"},
-		{"two providers", "[{asg: {tag: x}}, {local: {name: a, max: 1" + machine + "}]", "FILE:1: resource_groups[1].local: stands beside groups of AWS: a pool has one provider"},
+		{"two providers", "[{asg: {tag: x}}, {local: {name: a, max: 1" + machine + "}]", "FILE:1: resource_groups[1].local: conflicts with groups of AWS: a pool has one provider"},
 		{"no name", "[local: {min: 1, max: 2" + machine + "]", "FILE:1: resource_groups[0].local.name: is missing: " + nameHint},
 		{"name with a space", "[local: {name: a b, min: 1, max: 2" + machine + "]", `FILE:1: resource_groups[0].local.name: is "a b": ` + nameHint},
-		{"the same name", "\n  - local: {name: a, max: 2" + machine + "\n  - local: {name: a, max: 2" + machine, `FILE:3: resource_groups[1].local.name: "a" stands here twice`},
+		{"the same name", "\n  - local: {name: a, max: 2" + machine + "\n  - local: {name: a, max: 2" + machine, `FILE:3: resource_groups[1].local.name: "a" is a duplicate`},
 		{"min above max", "[local: {name: a, min: 3, max: 2" + machine + "]", "FILE:1: resource_groups[0].local.max: min 3 and max 2: want 0 <= min <= max, and max at least 1"},
 		{"no max", "[local: {name: a, min: 0" + machine + "]", "FILE:1: resource_groups[0].local.max: min 0 and max 0: want 0 <= min <= max, and max at least 1"},
 		{"no machine", "[local: {name: a, max: 1}]", "FILE:1: resource_groups[0].local.machine: want cpus and mem above 0, disk and gpus at least 0"},
@@ -115,7 +115,7 @@ func TestSignals(t *testing.T) {
 		{"two for one app", goodPool + signals("", ""), `FILE:6: autoscale_signals[1].app: "web" has a signal already: one signal for each app`},
 		{"one socket for two", goodPool + "autoscale_signals:\n  - {app: c, namespace: a, name: n-b, version: v1" + windows + "}\n  - {app: b-c, namespace: a, name: n, version: v1" + windows + "}\n",
 			"FILE:6: autoscale_signals[1].name: makes socket @a-n-b-c-socket, as the signal of app c does: choose another app or namespace"},
-		{"period in both words", goodPool + signals(", period: 10m, period_minutes: 10"), at + ".period_minutes: stands beside period: keep one"},
+		{"period in both words", goodPool + signals(", period: 10m, period_minutes: 10"), at + ".period_minutes: conflicts with period: keep one"},
 		{"negative period", goodPool + signals(", period_minutes: -5"), at + ".period_minutes: is -5: want 1 to 525600"},
 		{"no period", goodPool + signals(", period_minutes: 0"), at + ".period_minutes: is 0: want 1 to 525600"},
 		{"period beyond a duration", goodPool + signals(", period_minutes: 9223372036854775807"), at + ".period_minutes: is 9223372036854775807: want 1 to 525600"},
@@ -138,13 +138,13 @@ func TestSignals(t *testing.T) {
 		{"an amount of nothing", goodPool + signals(", max_request: {cpus: 0}"), at + ".max_request.cpus: is 0: want a number above 0"},
 		{"a bound without a signal", entry("max_request: {cpus: 1}"), at + ".max_request: bounds the answer of a signal of the app's own: add the signal's name, or remove it"},
 		{"no version", entry("name: rps" + windows), at + ".version: is missing: a signal is pinned to a published version, or is of kind builtin"},
-		{"version in both words", goodPool + signals(", branch_or_tag: v1"), at + ".version: stands beside branch_or_tag: keep one"},
+		{"version in both words", goodPool + signals(", branch_or_tag: v1"), at + ".version: conflicts with branch_or_tag: keep one"},
 		{"version that climbs", entry("name: rps, version: ../x" + windows), at + `.version: release "default/rps@../x": version "../x": want letters, digits and ._+-, with single slashes between`},
 		{"branch that climbs", entry("name: rps, branch_or_tag: a//b" + windows), at + `.branch_or_tag: release "default/rps@a//b": version "a//b": want letters, digits and ._+-, with single slashes between`},
 		{"namespace with a slash", entry("name: rps, namespace: a/b, version: v1" + windows), at + `.namespace: release "a/b/rps@v1": namespace "a/b": want up to 64 letters, digits and ._-`},
 		{"name with a space", entry("name: r ps, version: v1" + windows), at + `.name: release "default/r ps@v1": name "r ps": want up to 64 letters, digits and ._-`},
 		{"address too long", entry("name: " + long + ", namespace: " + long + ", version: v1" + windows), at + ".name: makes a socket address of 132 bytes, at most 107 are possible: shorten namespace, name or app"},
-		{"no windows", entry("name: rps, version: v1"), at + ".required_metrics: is missing: a signal without windows knows nothing"},
+		{"no windows", entry("name: rps, version: v1"), at + ".required_metrics: is missing: a signal needs at least one window"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := readPool(t, c.text)
@@ -165,9 +165,9 @@ func TestMetrics(t *testing.T) {
 		{"name: m, type: app_metrics", at + ".range: is missing: want a duration such as 20m, or minute_range"},
 		{"name: m, type: app_metrics, range: 0s", at + ".range: is 0s: want 1s to 8760h0m0s"},
 		{"name: m, type: app_metrics, minute_range: 0", at + ".minute_range: is 0: want 1 to 525600"},
-		{"name: m, type: app_metrics, minute_range: 5, range: 5m", at + ".minute_range: stands beside range: keep one"},
+		{"name: m, type: app_metrics, minute_range: 5, range: 5m", at + ".minute_range: conflicts with range: keep one"},
 		{"name: m, type: app_metrics, minute_range: 5, max_age: -1s", at + ".max_age: is -1s: want 1s to 8760h0m0s"},
-		{"name: m, type: app_metrics, range: 1m}, {name: m, type: app_metrics, range: 2m", "FILE:5: autoscale_signals[0].required_metrics[1].name: \"m\" stands here twice: a signal has one window of a metric"},
+		{"name: m, type: app_metrics, range: 1m}, {name: m, type: app_metrics, range: 2m", "FILE:5: autoscale_signals[0].required_metrics[1].name: \"m\" is a duplicate: a signal has one window of a metric"},
 		{"name: m, type: instance_counts, range: 1m}, {name: m, type: instance_counts, app: web, range: 1m", ""},
 	} {
 		t.Run(c.metric, func(t *testing.T) {
@@ -195,7 +195,7 @@ resource_groups:
 `)
 	expectError(t, err, `FILE:1: draining.draining_time_threshold_seconds: is 0: want at least 1
 FILE:3: autoscale_signals[0].version: is missing: a signal is pinned to a published version, or is of kind builtin
-FILE:3: autoscale_signals[0].required_metrics: is missing: a signal without windows knows nothing
+FILE:3: autoscale_signals[0].required_metrics: is missing: a signal needs at least one window
 FILE:5: autoscale_signals[0].period_minutes: is -1: want 1 to 525600
 FILE:7: autoscaling.margin_down: is 3: want at least 0 and below 1
 FILE:8: autoscaling.setpoint: is 7: want above 0 and at most 1

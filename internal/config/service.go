@@ -17,56 +17,54 @@ import (
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
-// Service is the file weir.yaml: what all pools of a machine share.
+// Service is the file weir.yaml, which all pools of a machine share.
 type Service struct {
 	NATS    NATS    `yaml:"nats"`
 	Metrics Metrics `yaml:"metrics"`
 	AWS     AWS     `yaml:"aws"`
-	// Clusters are what Clusterman's file says of each cluster.
+	// Clusters are the sections of Clusterman's file, by cluster.
 	Clusters     map[string]Cluster `yaml:"clusters"`
 	AutoscaleSig Default            `yaml:"autoscale_signal"`
 	Autoscaling  Autoscaling        `yaml:"autoscaling"`
 	Releases     Releases           `yaml:"releases"`
-	// SignalUsers is the range of the user ids of signals; see Service.Users.
+	// SignalUsers is the range of the signals' user ids; see Service.Users.
 	SignalUsers string `yaml:"signal_users"`
 
 	document document
 }
 
-// Releases says which releases may run, and how they lie in the bucket.
+// Releases selects the releases that may run, and the layout of the bucket.
 type Releases struct {
 	TrustedKeys      []string      `yaml:"trusted_keys"`      // minisign public keys
-	RequireSignature *bool         `yaml:"require_signature"` // an unsigned release is not run; default: if there are trusted keys
+	RequireSignature *bool         `yaml:"require_signature"` // refuse unsigned releases; default: true with trusted keys
 	Layout           string        `yaml:"layout"`            // weir (default) or clusterman
 	Codename         string        `yaml:"codename"`          // layout clusterman: the folder of the tarballs
-	Keep             time.Duration `yaml:"keep"`              // how long what no plan names stays in the cache; default a week
+	Keep             time.Duration `yaml:"keep"`              // how long unused releases stay in the cache; default a week
 }
 
-// NATS is the bus. Without a url the data folder's own bus is used.
+// NATS is the bus. Without a url, the data folder's own bus is used.
 type NATS struct {
 	URL string `yaml:"url"`
 }
 
-// Cluster is what belongs to one cluster only.
+// Cluster has the settings of one cluster.
 type Cluster struct {
 	Region          string `yaml:"aws_region"`
 	WarningQueueURL string `yaml:"warning_queue_url"`
 }
 
-// AWS is where releases and groups are. Credentials come from access_key_file, a JSON
-// object of accessKeyId and secretAccessKey, or else by the AWS SDK's usual
-// chain: environment, shared files, role.
+// AWS configures the buckets and groups on AWS. Credentials come from access_key_file, a JSON object of accessKeyId
+// and secretAccessKey. Without it the AWS SDK's usual chain applies: environment, shared files, role.
 type AWS struct {
 	AccessKeyFile string `yaml:"access_key_file"`
 	Region        string `yaml:"region"`
-	// EndpointURL is that of a server that speaks as AWS does; empty is AWS. A {svc}
-	// in it stands for the service: s3, ec2, autoscaling, sqs.
+	// EndpointURL is an AWS-compatible server; empty: AWS. A {svc} in it is replaced by the service: s3, ec2,
+	// autoscaling, sqs.
 	EndpointURL   string `yaml:"endpoint_url"`
-	PathStyle     bool   `yaml:"path_style"` // bucket in the path, not in the host name
+	PathStyle     bool   `yaml:"path_style"` // bucket in the path instead of the host name
 	SignalsBucket string `yaml:"signals_bucket"`
 	SignalsPrefix string `yaml:"signals_prefix"`
-	// WarningQueueURL is the SQS queue of EventBridge's warnings of spot
-	// interruptions and rebalances.
+	// WarningQueueURL is the SQS queue of EventBridge's spot interruption and rebalance warnings.
 	WarningQueueURL string `yaml:"warning_queue_url"`
 }
 
@@ -75,33 +73,31 @@ func (a AWS) Endpoint(service string) string {
 	return strings.ReplaceAll(a.EndpointURL, "{svc}", service)
 }
 
-// RegionOf returns the region of a cluster.
+// RegionOf returns the AWS region of a cluster.
 func (s Service) RegionOf(cluster string) string {
 	return firstOf(s.Clusters[cluster].Region, s.AWS.Region)
 }
 
-// WarningQueue returns the queue of a cluster's warnings; empty if it has none.
+// WarningQueue returns the queue of a cluster's warnings; empty: no queue.
 func (s Service) WarningQueue(cluster string) string {
 	return firstOf(s.Clusters[cluster].WarningQueueURL, s.AWS.WarningQueueURL)
 }
 
-// Default is the default signal: the fallback that answers for every app whose
-// own signal cannot.
+// Default is the default signal. It is the fallback for every app whose own signal fails.
 type Default struct {
-	Name        string        `yaml:"name"` // a signal that weir ships, or that of a release
+	Name        string        `yaml:"name"` // a signal that weir ships, or one from a release
 	Version     string        `yaml:"version"`
-	BranchOrTag string        `yaml:"branch_or_tag"` // another word for version
+	BranchOrTag string        `yaml:"branch_or_tag"` // alias of version
 	Period      time.Duration `yaml:"period"`
 	PeriodMin   int           `yaml:"period_minutes"`
-	TimeLimit   time.Duration `yaml:"time_limit"` // as of a Signal
+	TimeLimit   time.Duration `yaml:"time_limit"` // as in Signal
 	Metrics     []Metric      `yaml:"required_metrics"`
 	Parameters  Parameters    `yaml:"parameters"`
 	Limits      Process       `yaml:"limits"`
-	Environment []string      `yaml:"environment"` // names of variables that it gets of bootstrap's environment
+	Environment []string      `yaml:"environment"` // names of variables passed on from bootstrap's environment
 }
 
-// Autoscaling holds the numbers of a decision. In a pool file they win over
-// those of the service file.
+// Autoscaling has the numbers of a decision. A pool file overrides the service file.
 type Autoscaling struct {
 	DefaultSignalRole string        `yaml:"default_signal_role"` // namespace of the default signal
 	Tick              time.Duration `yaml:"tick"`
@@ -122,21 +118,20 @@ type Autoscaling struct {
 	ByPriority        *bool         `yaml:"killable_nodes_prioritizing_v2"`
 }
 
-// Cooldown is how long after a change the target is not raised, not lowered.
+// Cooldown is how long after a change the target is not raised or not lowered.
 type Cooldown struct {
 	Up   time.Duration `yaml:"up"`
 	Down time.Duration `yaml:"down"`
 }
 
-// Budget bounds the changes of one direction within a length of time.
+// Budget bounds the changes of one direction within a duration.
 type Budget struct {
 	Direction string        `yaml:"direction"` // up or down
 	Within    time.Duration `yaml:"within"`
 	AtMost    Amount        `yaml:"at_most"` // a weight, or a share of the target
 }
 
-// Amount is a weight, or a share in (0, 1]. The file gives a number, or a text
-// such as "10%".
+// Amount is a weight, or a share in (0, 1]. The file has a number, or a text such as "10%".
 type Amount struct{ Weight, Share float64 }
 
 const amounts = `a number above 0, or a share such as "10%"`
@@ -169,13 +164,13 @@ func (a *Amount) UnmarshalYAML(unmarshal func(any) error) error {
 	return nil
 }
 
-// Ways to take it that somebody else changed a group's target.
+// Reactions to a group's target that another program changed.
 const (
-	DriftObey    = "obey"    // what is found is the target
-	DriftCorrect = "correct" // what was asked for last is
+	DriftObey    = "obey"    // accept the found target
+	DriftCorrect = "correct" // restore the last requested target
 )
 
-// withDefaults returns s with what the file left out.
+// withDefaults returns s with defaults for missing keys.
 func (s Service) withDefaults() Service {
 	if s.AWS.Region == "" {
 		s.AWS.Region = "us-east-1"
@@ -204,7 +199,7 @@ func (s Service) withDefaults() Service {
 	return s
 }
 
-// pinned returns s with the pin of the default signal, if s names no default signal.
+// pinned returns s with the pin of the default signal if s has no default signal.
 func (s Service) pinned(pins []Pin) Service {
 	i := slices.IndexFunc(pins, func(p Pin) bool { return p.App == sigproto.DefaultApp })
 	if i < 0 || s.AutoscaleSig.Name != "" || s.AutoscaleSig.Pin() != "" {
@@ -238,7 +233,7 @@ func (s Service) Validate() error {
 func (s Default) problems(d document, path string) Problems {
 	switch {
 	case s.Version != "" && s.BranchOrTag != "":
-		return Problems{d.problem(path+".version", "stands beside branch_or_tag: keep one")}
+		return Problems{d.problem(path+".version", "conflicts with branch_or_tag: keep one")}
 	case s.Pin() == "" && !slices.Contains(builtin.Names(), s.Name):
 		return Problems{d.problem(path+".name", fmt.Sprintf("is %q: weir ships %s; of a release, the version is missing", s.Name, strings.Join(builtin.Names(), ", ")))}
 	case s.Pin() != "":
@@ -249,8 +244,7 @@ func (s Default) problems(d document, path string) Problems {
 	return nil
 }
 
-// Pin returns the pinned version, by whichever of its two keys; empty for a
-// signal that weir ships.
+// Pin returns the pinned version from either key; empty for a signal that weir ships.
 func (s Default) Pin() string {
 	if s.Version != "" {
 		return s.Version
@@ -258,7 +252,7 @@ func (s Default) Pin() string {
 	return s.BranchOrTag
 }
 
-// SignatureRequired reports whether a release without a signature is refused.
+// SignatureRequired reports whether unsigned releases are refused.
 func (r Releases) SignatureRequired() bool {
 	if r.RequireSignature != nil {
 		return *r.RequireSignature
@@ -281,14 +275,14 @@ func (r Releases) problems(d document) Problems {
 	case r.Layout != "" && r.Layout != LayoutWeir && !clusterman:
 		at("layout", "is %q: want %s or %s", r.Layout, LayoutWeir, LayoutClusterman)
 	case clusterman && r.Codename == "":
-		at("codename", "is missing: in which folder of the bucket are the tarballs?")
+		at("codename", "is missing: want the folder of the tarballs in the bucket")
 	case !clusterman && r.Codename != "":
 		at("codename", "is only for layout %s: remove it", LayoutClusterman)
 	case clusterman && r.SignatureRequired():
-		at("require_signature", "cannot be held with layout %s, which has no signatures: set it to false, or remove trusted_keys", LayoutClusterman)
+		at("require_signature", "cannot be set with layout %s, which has no signatures: set it to false, or remove trusted_keys", LayoutClusterman)
 	}
 	if r.SignatureRequired() && len(r.TrustedKeys) == 0 {
-		at("require_signature", "is set without trusted_keys: whose signature would do?")
+		at("require_signature", "needs trusted_keys: add the keys of the signers")
 	}
 	return append(ps, span{key: "keep", value: r.Keep, least: time.Minute}.problems(d, "releases")...)
 }
@@ -333,7 +327,7 @@ func (a Autoscaling) problems(d document) Problems {
 		at("instance_loss_threshold", "is %d: want a number of nodes of at least 0", a.LossThreshold)
 	}
 	if a.OrphanS != nil && *a.OrphanS < 0 {
-		at("orphan_instance_uptime_threshold_seconds", "is %d: want seconds, at least 0; 0 leaves orphans alone", *a.OrphanS)
+		at("orphan_instance_uptime_threshold_seconds", "is %d: want seconds, at least 0; 0 ignores orphans", *a.OrphanS)
 	}
 	for i, b := range a.Budgets {
 		ps = append(ps, b.problems(d, fmt.Sprintf("autoscaling.budgets[%d]", i))...)
@@ -347,8 +341,8 @@ func (a Autoscaling) problems(d document) Problems {
 	return append(ps, span{key: "tick", value: a.Tick, least: shortestPeriod}.problems(d, "autoscaling")...)
 }
 
-// Bounds of autoscaling.lease: a shorter one is lost to a busy machine, a longer
-// one leaves a pool without anybody for too long.
+// Bounds of autoscaling.lease. A busy machine loses a shorter one. A longer one leaves a pool without a holder for
+// too long.
 const (
 	shortestLease = 3 * time.Second
 	longestLease  = 5 * time.Minute

@@ -20,27 +20,26 @@ import (
 type Signal struct {
 	App         string        `yaml:"app"`
 	Namespace   string        `yaml:"namespace"` // default: the pool's name
-	Name        string        `yaml:"name"`      // empty: the app is the default signal's
+	Name        string        `yaml:"name"`      // empty: the app uses the default signal
 	Version     string        `yaml:"version"`
-	BranchOrTag string        `yaml:"branch_or_tag"` // another word for version
+	BranchOrTag string        `yaml:"branch_or_tag"` // alias of version
 	Period      time.Duration `yaml:"period"`
 	PeriodMin   int           `yaml:"period_minutes"`
-	TimeLimit   time.Duration `yaml:"time_limit"`  // for one answer; default: half a tick, 500 ms to 10 s
+	TimeLimit   time.Duration `yaml:"time_limit"`  // of one evaluation; default: half a tick, 500 ms to 10 s
 	HoldFor     time.Duration `yaml:"hold_for"`    // default: three periods
-	MaxRequest  Amounts       `yaml:"max_request"` // the most that counts of its answer
+	MaxRequest  Amounts       `yaml:"max_request"` // upper bound of its answer
 	Metrics     []Metric      `yaml:"required_metrics"`
 	Parameters  Parameters    `yaml:"parameters"`
-	Kind        string        `yaml:"kind"`         // plugin, exec or builtin; default: as the release says
-	DistinctApp *bool         `yaml:"distinct_app"` // default true: it makes its socket of its third argument, whatever that is
+	Kind        string        `yaml:"kind"`         // plugin, exec or builtin; default: the release's kind
+	DistinctApp *bool         `yaml:"distinct_app"` // default true: the socket is named by the third argument
 	Limits      Process       `yaml:"limits"`
-	Environment []string      `yaml:"environment"` // names of variables that it gets of bootstrap's environment
+	Environment []string      `yaml:"environment"` // names of variables passed on from bootstrap's environment
 	Shadow      *Shadow       `yaml:"shadow"`
-	// Internal is Clusterman's word for its signal of pending pods: here it is the
-	// signal "pending", which weir ships.
+	// Internal is Clusterman's key for its signal of pending pods. Here it selects the shipped signal "pending".
 	Internal bool `yaml:"internal"`
 }
 
-// withDefaults returns s with what Internal stands for.
+// withDefaults returns s with Internal expanded.
 func (s Signal) withDefaults() Signal {
 	if !s.Internal || s.Name != "" {
 		return s
@@ -54,8 +53,7 @@ func (s Signal) withDefaults() Signal {
 	return s
 }
 
-// Amounts are numbers of some resources: cores, MiB of memory, MiB of disk, GPUs. A
-// missing key names no amount.
+// Amounts has cores, MiB of memory, MiB of disk and GPUs. A missing key sets no amount.
 type Amounts struct {
 	CPUs *float64 `yaml:"cpus"`
 	Mem  *float64 `yaml:"mem"`
@@ -87,7 +85,7 @@ func (a Amounts) problems(d document, path string) Problems {
 	return ps
 }
 
-// Metric is a window that a signal wants.
+// Metric is one window of a signal.
 type Metric struct {
 	Name     string        `yaml:"name"`
 	Type     string        `yaml:"type"`
@@ -95,14 +93,13 @@ type Metric struct {
 	RangeMin int           `yaml:"minute_range"`
 	MaxAge   time.Duration `yaml:"max_age"` // default: the range
 	App      string        `yaml:"app"`     // instance_counts only: this app, not the whole pool
-	Regex    bool          `yaml:"regex"`   // app_metrics only: name is looked for in the stored keys, "APP,NAME|DIMENSIONS"
+	Regex    bool          `yaml:"regex"`   // app_metrics only: name is a regular expression over the stored keys, "APP,NAME|DIMENSIONS"
 }
 
-// Parameters are handed to the signal as they are. The file gives a map, or a
-// list of maps of which later ones win.
+// Parameters are sent to the signal unchanged. The file has a map, or a list of maps of which later ones win.
 type Parameters map[string]any
 
-// UnmarshalYAML reads either form.
+// UnmarshalYAML decodes either form.
 func (p *Parameters) UnmarshalYAML(unmarshal func(any) error) error {
 	var one map[string]any
 	if err := unmarshal(&one); err == nil {
@@ -148,10 +145,10 @@ func (m Metric) patternProblems(d document, path string) Problems {
 		return Problems{d.problem(path+".regex", "is only for type app_metrics: remove it")}
 	}
 	if _, err := regexp.Compile(m.Name); err != nil {
-		return Problems{d.problem(path+".name", fmt.Sprintf("is no regular expression: %v", err))}
+		return Problems{d.problem(path+".name", fmt.Sprintf("is not a regular expression: %v", err))}
 	}
 	if len(m.Name) > metrics.MaxPattern {
-		return Problems{d.problem(path+".name", fmt.Sprintf("has %d bytes: at most %d are looked for", len(m.Name), metrics.MaxPattern))}
+		return Problems{d.problem(path+".name", fmt.Sprintf("has %d bytes: want at most %d", len(m.Name), metrics.MaxPattern))}
 	}
 	return nil
 }
@@ -164,7 +161,7 @@ func metricTypes() string {
 	return strings.Join(names, ", ")
 }
 
-// metricProblems returns the problems of a signal's windows; path is the signal's.
+// metricProblems checks a signal's windows; path is the signal's.
 func metricProblems(d document, path string, list []Metric) Problems {
 	var ps Problems
 	type window struct{ name, kind, app string }
@@ -174,14 +171,14 @@ func metricProblems(d document, path string, list []Metric) Problems {
 		ps = append(ps, m.problems(d, at)...)
 		w := window{m.Name, m.Type, m.App}
 		if seen[w] && m.Name != "" {
-			ps = append(ps, d.problem(at+".name", fmt.Sprintf("%q stands here twice: a signal has one window of a metric", m.Name)))
+			ps = append(ps, d.problem(at+".name", fmt.Sprintf("%q is a duplicate: a signal has one window of a metric", m.Name)))
 		}
 		seen[w] = true
 	}
 	return ps
 }
 
-// problems returns what cannot be sent to a signal.
+// problems checks that the parameters can be sent as JSON.
 func (p Parameters) problems(d document, path string) Problems {
 	if _, err := json.Marshal(p); err != nil {
 		return Problems{d.problem(path+".parameters", fmt.Sprintf("cannot be sent to a signal as JSON: %v", err))}
@@ -214,17 +211,17 @@ func (s Signal) problems(d document, path string) Problems {
 		ps = append(ps, s.releaseProblems(d, path)...)
 		ps = append(ps, s.processProblems(d, path)...)
 	}
-	// Clusterman's form of one signal may have none: it is asked without windows.
+	// Clusterman's form of one signal may have no windows.
 	if len(s.Metrics) == 0 && strings.HasPrefix(path, "autoscale_signals") {
-		ps = append(ps, d.problem(path+".required_metrics", "is missing: a signal without windows knows nothing"))
+		ps = append(ps, d.problem(path+".required_metrics", "is missing: a signal needs at least one window"))
 	}
 	return ps
 }
 
-// releaseProblems returns what would keep the signal from being fetched or reached.
+// releaseProblems returns mistakes that prevent fetching or reaching the signal.
 func (s Signal) releaseProblems(d document, path string) Problems {
 	if s.Version != "" && s.BranchOrTag != "" {
-		return Problems{d.problem(path+".version", "stands beside branch_or_tag: keep one")}
+		return Problems{d.problem(path+".version", "conflicts with branch_or_tag: keep one")}
 	}
 	if s.Pin() == "" {
 		return Problems{d.problem(path+".version", "is missing: a signal is pinned to a published version, or is of kind builtin")}
@@ -246,7 +243,7 @@ func (s Signal) addressProblems(d document, path string) Problems {
 		n, sigproto.MaxAddress))}
 }
 
-// wrongPart returns the key of the first part that is not that of a release.
+// wrongPart returns the key of the first part that a release name cannot have.
 func (s Signal) wrongPart() string {
 	switch {
 	case (release.Ref{Namespace: s.Namespace, Name: "x", Version: "x"}).Validate() != nil:
@@ -259,7 +256,7 @@ func (s Signal) wrongPart() string {
 	return "version"
 }
 
-// Pin returns the pinned version, by whichever of its two keys.
+// Pin returns the pinned version from either key.
 func (s Signal) Pin() string {
 	if s.Version != "" {
 		return s.Version
@@ -267,16 +264,16 @@ func (s Signal) Pin() string {
 	return s.BranchOrTag
 }
 
-// Every returns the period, or def if the file has none.
+// Every returns the period, or def without one.
 func (s Signal) Every(def time.Duration) time.Duration { return orDefault(s.Period, s.PeriodMin, def) }
 
-// Every returns the period, or def if the file has none.
+// Every returns the period, or def without one.
 func (s Default) Every(def time.Duration) time.Duration { return orDefault(s.Period, s.PeriodMin, def) }
 
 // Window returns the range.
 func (m Metric) Window() time.Duration { return orDefault(m.Range, m.RangeMin, 0) }
 
-// Age returns how old the newest point may be.
+// Age returns the maximum age of the newest point.
 func (m Metric) Age() time.Duration {
 	if m.MaxAge > 0 {
 		return m.MaxAge

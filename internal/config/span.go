@@ -12,11 +12,11 @@ const (
 	longestSpan = 365 * 24 * time.Hour
 )
 
-// span is a duration that a file gives under one of two keys.
+// span is a duration that a file may have under one of two keys.
 type span struct {
 	key        string // has a duration
 	value      time.Duration
-	minutesKey string // has whole minutes; empty: there is no such key
+	minutesKey string // has whole minutes; empty: no such key
 	minutes    int
 	least      time.Duration
 }
@@ -25,7 +25,7 @@ func periodOf(value time.Duration, minutes int) span {
 	return span{key: "period", value: value, minutesKey: "period_minutes", minutes: minutes, least: shortestPeriod}
 }
 
-// given reports whether either key is there; path is that of their map.
+// given reports whether either key is present; path is that of their map.
 func (s span) given(d document, path string) bool { return s.inTime(d, path) || s.inMinutes(d, path) }
 
 func (s span) inTime(d document, path string) bool { return s.value != 0 || d.given(path+"."+s.key) }
@@ -43,12 +43,12 @@ func (s span) problems(d document, path string) Problems {
 		ps = append(ps, d.problem(path+"."+s.minutesKey, fmt.Sprintf("is %d: want 1 to %d", s.minutes, most)))
 	}
 	if s.inTime(d, path) && s.inMinutes(d, path) {
-		ps = append(ps, d.problem(path+"."+s.minutesKey, fmt.Sprintf("stands beside %s: keep one", s.key)))
+		ps = append(ps, d.problem(path+"."+s.minutesKey, fmt.Sprintf("conflicts with %s: keep one", s.key)))
 	}
 	return ps
 }
 
-// orDefault returns whichever form is set; Validate has seen that not both are.
+// orDefault returns the form that is set. Validate refuses both.
 func orDefault(d time.Duration, minutes int, def time.Duration) time.Duration {
 	switch {
 	case d > 0:

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// The shortest time limit is the default, which follows the tick of both files.
+// The shortest time limit is the default, which depends on the tick of both files.
 func TestTimeLimitShorterThanTheDefault(t *testing.T) {
 	const default4 = "is 4s: want at least 5s, the default at a tick of 10s; remove it, or choose a shorter autoscaling.tick"
 	for _, c := range []struct{ name, service, pool, want string }{

@@ -52,7 +52,7 @@ func TestWatcher(t *testing.T) {
 	}
 }
 
-// TestWatcherSameText shows that a file which is only touched is no change.
+// TestWatcherSameText touches a file without changing its text: no change is reported.
 func TestWatcherSameText(t *testing.T) {
 	file := writeFile(t, filepath.Join(t.TempDir(), "a.yaml"), "text")
 	w := NewWatcher(slog.New(slog.DiscardHandler), file)
@@ -87,7 +87,7 @@ func TestWatcherFollow(t *testing.T) {
 	w.Follow(one, other)
 	w.compare()
 	if changed() {
-		t.Error("another file to watch is told as a change")
+		t.Error("Follow reported a change")
 	}
 	writeFile(t, other, "second")
 	w.compare()

@@ -19,12 +19,12 @@ type Settings struct {
 	TokenFile string `yaml:"token_file"`
 }
 
-// StoreKind returns the store as the configuration and the daemons use it.
+// StoreKind returns InfluxDB's kind.
 func StoreKind() store.Kind {
 	return store.Kind{
 		Key: "influx", About: "a bucket of InfluxDB 1.8 or 2", New: func() store.Settings { return new(Settings) },
 		Open: func(site store.Site) (metrics.Store, error) {
-			s := site.Settings.(*Settings) // that New has made
+			s := site.Settings.(*Settings) // New has created it
 			var token string
 			if s.TokenFile != "" {
 				data, err := os.ReadFile(s.TokenFile)
@@ -45,7 +45,7 @@ func (s *Settings) Check() strictyaml.Problems {
 	if u, err := url.Parse(s.URL); err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
 		problem("url", fmt.Sprintf("is %q: want http(s)://host[:port]", s.URL))
 	} else if u.User != nil {
-		problem("url", "holds a password: put the token in token_file")
+		problem("url", "contains a password: put the token in token_file")
 	}
 	if s.Bucket == "" {
 		problem("bucket", "is missing: want the bucket, of InfluxDB 1.8 database/retention policy")

@@ -76,7 +76,7 @@ func ProviderKind() provider.Kind {
 
 // Ignored returns the ignored keys of Clusterman's files, with the reason.
 func (*Groups) Ignored() map[string]string {
-	return map[string]string{"aws_api_cache_bucket": "is not needed: a tick reads its groups once"}
+	return map[string]string{"aws_api_cache_bucket": "is ignored: a tick reads its groups once"}
 }
 
 // Check implements provider.Group.

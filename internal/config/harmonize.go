@@ -7,8 +7,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 )
 
-// Rules returns the numbers of the rules; what the file does not say is left to
-// their defaults.
+// Rules returns the numbers of the rules. Missing keys keep their defaults.
 func (h Harmonizer) Rules() apps.Config {
 	in := h.Intervals
 	c := apps.Config{
@@ -44,7 +43,7 @@ func (h Harmonizer) Rules() apps.Config {
 	return c
 }
 
-// Loop returns the harmonizer of a cluster that the file describes.
+// Loop returns the configuration of a cluster's harmonizer.
 func (h Harmonizer) Loop(cluster string, pools []string) harmonizer.Config {
 	return harmonizer.Config{
 		Cluster: cluster, Pools: pools, Apps: h.Rules(), Shadow: h.Shadows(),
@@ -53,23 +52,23 @@ func (h Harmonizer) Loop(cluster string, pools []string) harmonizer.Config {
 	}
 }
 
-// ExpectedUpdate is the time between two readings of a source that is polled.
+// ExpectedUpdate returns the time between two readings of a polled source.
 func (h Harmonizer) ExpectedUpdate() time.Duration {
 	return value(h.Intervals.ExpectedUpdate, time.Minute)
 }
 
-// ExpectedLost is how long such a reading counts as fresh.
+// ExpectedLost returns how long such a reading counts as fresh.
 func (h Harmonizer) ExpectedLost() time.Duration {
 	return value(h.Intervals.ExpectedLost, 3*time.Minute)
 }
 
-// RequestTimeout bounds a question on the bus.
+// RequestTimeout bounds a request on the bus.
 func (h Harmonizer) RequestTimeout() time.Duration {
 	return value(h.Intervals.RequestTimeout, 5*time.Second)
 }
 
-// PageTimeout bounds one answer of the bulk API.
+// PageTimeout bounds one response of the bulk API.
 func (b BulkAPI) PageTimeout() time.Duration { return value(b.Timeout, 30*time.Second) }
 
-// StarterGiven reports whether the file says who starts new instances.
+// StarterGiven reports whether the file has the key starter.
 func (h Harmonizer) StarterGiven() bool { return h.document.given("starter") }

@@ -17,26 +17,25 @@ import (
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )
 
-// Health is a pool file's node-health policy, and what a pool adds to it.
+// Health is a pool file's node-health policy with the pool's additions.
 type Health struct {
 	judge.Policy `yaml:",inline"`
-	// Networks are where poll_url may lead, as CIDR. Default: private networks, and
-	// those of the pool's provider.
+	// Networks are the CIDR networks that poll_url may reach. Default: private networks, and those of the pool's
+	// provider.
 	Networks []string `yaml:"allowed_networks" json:"allowed_networks,omitempty"`
-	// Isolation is the security group, without rules, that NETWORK fencing moves a
-	// machine to.
+	// Isolation is the security group without rules that NETWORK fencing moves a machine to.
 	Isolation string `yaml:"isolation_security_group" json:"isolation_security_group,omitempty"`
 }
 
-// private are the networks that no other organization's machines are in.
+// private are the networks without machines of other organizations.
 const private = "10.0.0.0/8 172.16.0.0/12 192.168.0.0/16 100.64.0.0/10 fc00::/7"
 
-// Allowed returns the networks that a poll_url of the pool may lead to.
+// Allowed returns the networks that a poll_url of the pool may reach.
 func (p Pool) Allowed() []netip.Prefix {
 	named := strings.Fields(private)
 	if k, known := p.Provider(); known {
 		named = append(named, k.Networks...)
-	} else { // a policy without groups: that of any provider
+	} else { // a policy without groups: the networks of all providers
 		for _, k := range providers.All() {
 			named = append(named, k.Networks...)
 		}
@@ -46,19 +45,19 @@ func (p Pool) Allowed() []netip.Prefix {
 	}
 	var out []netip.Prefix
 	for _, text := range named {
-		if network, err := netip.ParsePrefix(text); err == nil { // Validate has seen them
+		if network, err := netip.ParsePrefix(text); err == nil { // Validate has checked them
 			out = append(out, network.Masked())
 		}
 	}
 	return out
 }
 
-// Judged reports whether the pool has a policy that is on.
+// Judged reports whether the pool has an enabled policy.
 func (p Pool) Judged() bool {
 	return p.Health != nil && (p.Health.Enabled == nil || *p.Health.Enabled)
 }
 
-// Heals reports whether Weirkeeper repairs the pool's machines, and not its provider.
+// Heals reports whether Weirkeeper, not the provider, repairs the pool's machines.
 func (p Pool) Heals() bool {
 	if !p.Judged() {
 		return false
@@ -67,8 +66,8 @@ func (p Pool) Heals() bool {
 	return policy.Mode == judge.Act && policy.Owner == judge.OwnerSelf
 }
 
-// EventQueue is the SQS queue of the pool's lifecycle events, where the policy names
-// one; it takes the place of the service file's.
+// EventQueue returns the SQS queue of the pool's lifecycle events if the policy names one. It replaces the service
+// file's queue.
 func (p Pool) EventQueue() string {
 	if !p.Judged() {
 		return ""
@@ -77,10 +76,10 @@ func (p Pool) EventQueue() string {
 	return mode.Options.Queue
 }
 
-// SelfFence is how long without contact an agent of the pool goes on; 0: for ever.
+// SelfFence returns how long an agent of the pool continues without contact; 0: forever.
 func (p Pool) SelfFence() time.Duration {
 	if !p.Judged() || p.Health.WithDefaults().Mode != judge.Act {
-		return 0 // who observes touches nothing
+		return 0 // mode observe changes nothing
 	}
 	if mode, beats := p.Health.Detection.Mode(judge.AgentHeartbeat); beats && mode.Options.SelfFenceAfter != nil {
 		return time.Duration(*mode.Options.SelfFenceAfter)
@@ -93,7 +92,7 @@ func (p Pool) healthProblems() Problems {
 		return nil
 	}
 	ps := p.document.policyProblems(p.Health.Validate())
-	if len(ps) == 0 && len(p.Groups) > 0 { // else nobody knows the provider
+	if len(ps) == 0 && len(p.Groups) > 0 { // without groups the provider is unknown
 		ps = p.document.policyProblems(p.Health.WithDefaults().Fits(p.Abilities()))
 	}
 	for i, text := range p.Health.Networks {
@@ -112,15 +111,15 @@ func (p Pool) healthProblems() Problems {
 	return ps
 }
 
-// beyond returns why a poll_url leads nowhere that is allowed; empty if it may. An
-// address that only its node gives is seen to when it is asked.
+// beyond returns why a poll_url is not allowed; empty if it is. An address from the node's data is checked at each
+// request.
 func (p Pool) beyond(text string) string {
 	if text == "" || strings.Contains(text, "{") && !strings.Contains(strings.TrimPrefix(text, "http"), "://") {
 		return ""
 	}
 	u, err := url.Parse(strings.NewReplacer("{", "", "}", "").Replace(text))
 	if err != nil {
-		return "" // the policy's own check tells of it
+		return "" // the policy's own check reports it
 	}
 	address, err := netip.ParseAddr(u.Hostname())
 	if err != nil {
@@ -136,11 +135,10 @@ func (p Pool) beyond(text string) string {
 	return fmt.Sprintf("leads to %s, outside the allowed networks %s: name its network in health.allowed_networks", address, strings.Join(named, ", "))
 }
 
-// HealthProblems returns what somebody else has found wrong with the pool's policy,
-// each a judge.Problem, with file and line.
+// HealthProblems adds file and line to problems that another check found. Each is a judge.Problem.
 func (p Pool) HealthProblems(err error) error { return p.document.policyProblems(err).OrNil() }
 
-// policyProblems are those that a policy tells of itself, at their lines.
+// policyProblems adds lines to the problems of a policy.
 func (d document) policyProblems(err error) Problems {
 	if err == nil {
 		return nil
@@ -158,7 +156,7 @@ func (d document) policyProblems(err error) Problems {
 	return Problems{d.problem("health", err.Error())}
 }
 
-// healthWarnings are what of a policy is allowed and rarely meant.
+// healthWarnings returns settings of a policy that are valid but rarely intended.
 func (p Pool) healthWarnings() Problems {
 	if p.Health == nil {
 		return nil
@@ -170,7 +168,7 @@ func (p Pool) healthWarnings() Problems {
 	return ps
 }
 
-// YAML returns the block of a pool file, without the key above it.
+// YAML returns the block of a pool file without the key "health".
 func (h Health) YAML() ([]byte, error) {
 	var block bytes.Buffer
 	encoder := json.NewEncoder(&block)
@@ -185,10 +183,9 @@ func (h Health) YAML() ([]byte, error) {
 	return text, nil
 }
 
-// HealthPolicy reads the policy of a pool file or, where no key "health" stands at the
-// top, of a file that holds nothing else; with what is allowed and rarely meant. The
-// pool has what of its file concerns the policy. What a provider can do is checked where
-// the file has groups. Problems name the file.
+// HealthPolicy reads the policy of a pool file. If the file has no top-level key "health", the whole file is the
+// policy. It also returns warnings about valid but rarely intended settings. The returned pool has only the keys that
+// the policy needs. If the file has groups, the provider's abilities are checked. Problems name the file.
 func HealthPolicy(file string, text []byte) (Pool, Problems, error) {
 	p := Pool{}
 	if slices.ContainsFunc(strings.Split(string(text), "\n"), func(line string) bool { return strings.HasPrefix(line, "health:") }) {

@@ -13,22 +13,20 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/provider"
 )
 
-// Files are the texts of the service file and of one pool's file, as they were at
-// one moment.
+// Files are the texts of the service file and one pool's file, read together.
 type Files struct {
 	Cluster string `json:"cluster"`
 	Pool    string `json:"pool"`
 	Service File   `json:"service"`
 	PoolIn  File   `json:"pool_file"`
-	// Pins are the releases of apps for which the pool's file names none. The pin of
-	// sigproto.DefaultApp is that of the default signal, where the service file names none.
+	// Pins are the releases of apps without a release in the pool's file. The pin of sigproto.DefaultApp is the
+	// default signal, if the service file has none.
 	Pins []Pin `json:"pins,omitempty"`
-	// Bucket is that of the releases if the service file names none.
+	// Bucket is the bucket of the releases if the service file has none.
 	Bucket string `json:"bucket,omitempty"`
 }
 
-// Pin is a signal that somebody names beside the pool's file: the environment, or
-// the command line.
+// Pin is a signal from the environment or the command line.
 type Pin struct {
 	App       string `json:"app"`
 	Namespace string `json:"namespace"`
@@ -43,8 +41,7 @@ type File struct {
 	Missing bool   `json:"missing,omitempty"`
 }
 
-// Read reads both files below dir. The service file may be missing; the pool's
-// may not.
+// Read reads both files below dir. Only the service file may be missing.
 func Read(dir, cluster, pool string) (Files, error) {
 	for _, name := range []struct{ of, is string }{{"cluster", cluster}, {"pool", pool}} {
 		if !names.Valid(name.is) {
@@ -59,7 +56,7 @@ func Read(dir, cluster, pool string) (Files, error) {
 	return Files{Cluster: cluster, Pool: pool, Service: service, PoolIn: file}, errors.Join(errService, errPool)
 }
 
-// Decode returns what the files say. All problems of both are returned at once.
+// Decode decodes both files. It returns all problems of both at once.
 func (f Files) Decode() (Service, Pool, error) {
 	service, errService := f.Service.service(f.Pins)
 	pool, errPool := f.PoolIn.pool(f.Cluster, f.Pool, f.Pins)
@@ -75,8 +72,7 @@ func (f Files) Decode() (Service, Pool, error) {
 	return service, pool, nil
 }
 
-// Warnings returns what the two files say that means nothing here, as Problems that
-// keep nothing from running.
+// Warnings returns the ignored keys and rarely intended settings of both files. They do not prevent a start.
 func Warnings(s Service, p Pool) Problems {
 	return slices.Concat(s.document.warnings, p.document.warnings, p.healthWarnings())
 }
@@ -85,13 +81,13 @@ func Warnings(s Service, p Pool) Problems {
 func Load(dir, cluster, pool string) (Service, Pool, error) {
 	files, err := Read(dir, cluster, pool)
 	if err != nil {
-		_, errService := files.Service.service(nil) // its problems are worth telling, too
+		_, errService := files.Service.service(nil) // report its problems too
 		return Service{}, Pool{}, errors.Join(errService, err)
 	}
 	return files.Decode()
 }
 
-// LoadService reads the service file below dir; a missing one has defaults only.
+// LoadService reads the service file below dir. A missing file means defaults only.
 func LoadService(dir string) (Service, error) {
 	file, err := readService(dir)
 	if err != nil {
@@ -100,7 +96,7 @@ func LoadService(dir string) (Service, error) {
 	return file.service(nil)
 }
 
-// ReadPool reads the file of a pool, wherever it lies.
+// ReadPool reads a pool's file at any path.
 func ReadPool(path, cluster, pool string) (Pool, error) {
 	file, err := readFile(path)
 	if err != nil {
@@ -152,8 +148,7 @@ func (f File) pool(cluster, name string, pins []Pin) (Pool, error) {
 	return p, doc.complete(p.Validate())
 }
 
-// PoolFile returns the first of the pool file's places below dir at which there is
-// a file: ours, or Clusterman's; ours if there is none.
+// PoolFile returns the path of the pool's file below dir: ours or, if only that exists, Clusterman's.
 func PoolFile(dir, cluster, pool string) string {
 	for _, ending := range []string{".mesos", ".kubernetes"} {
 		ours, theirs := FileOf(cluster, pool), strings.Join([]string{cluster, pool + ending}, "/")
@@ -169,7 +164,7 @@ func isFile(path string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// Pools returns the names of a cluster's pools that have a file below dir, in order.
+// Pools returns the names of a cluster's pools with a file below dir, in order.
 func Pools(dir, cluster string) ([]string, error) {
 	entries, err := os.ReadDir(filepath.Join(dir, cluster))
 	if err != nil {
@@ -187,7 +182,7 @@ func Pools(dir, cluster string) ([]string, error) {
 	return names, nil
 }
 
-// others names the pools that there are, for who mistyped one.
+// others lists the existing pools, for an error about a mistyped name.
 func others(dir, cluster string) string {
 	names, err := Pools(dir, cluster)
 	if err != nil {
@@ -199,8 +194,8 @@ func others(dir, cluster string) string {
 	return fmt.Sprintf("; pools of cluster %s: %s", cluster, strings.Join(names, ", "))
 }
 
-// Claims returns the groups of a cluster's other pools, by their files below dir. Files
-// that cannot be read are in the error, and the groups of the rest are returned.
+// Claims returns the groups of a cluster's other pools, from their files below dir. The error names unreadable files;
+// the groups of the others are returned.
 func Claims(dir, cluster, except string) (map[string][]provider.Group, error) {
 	names, err := Pools(dir, cluster)
 	if err != nil {

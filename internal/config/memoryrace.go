@@ -2,5 +2,5 @@
 
 package config
 
-// defaultMemory is no limit: a program with the race detector maps terabytes.
+// defaultMemory is unlimited because a program with the race detector maps terabytes.
 const defaultMemory Size = 0

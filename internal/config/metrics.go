@@ -11,10 +11,9 @@ import (
 	"github.com/weirkeeper/weirkeeper/metrics/store"
 )
 
-// Metrics says where windows come from and samples go to: its only key is that of a
-// metrics store. Without a key that is the store without one.
+// Metrics selects the metrics store. Its only key is that of a store. Without a key the store has no settings.
 type Metrics struct {
-	Value store.Settings // of the first key; nil without one
+	Value store.Settings // of the first key; nil without a key
 	Keys  []string       // in the file's order; a valid section has at most one
 }
 
@@ -29,7 +28,7 @@ func (Metrics) options() []option {
 	return all
 }
 
-// UnmarshalYAML implements yaml.NodeUnmarshaler. The node has been checked.
+// UnmarshalYAML implements yaml.NodeUnmarshaler for a checked node.
 func (m *Metrics) UnmarshalYAML(node ast.Node) (err error) {
 	m.Keys, err = decodeChoice(node, func(key string) any {
 		if i := slices.IndexFunc(stores.All(), func(k store.Kind) bool { return k.Key == key }); i >= 0 {

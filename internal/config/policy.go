@@ -7,7 +7,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 )
 
-// fragment is what a decision depends on of a pool file.
+// fragment is the part of a pool file that a decision depends on.
 type fragment struct {
 	Limits      Limits      `yaml:"scaling_limits"`
 	Autoscaling Autoscaling `yaml:"autoscaling"`
@@ -15,9 +15,8 @@ type fragment struct {
 	Signal      *Signal     `yaml:"autoscale_signal"`
 }
 
-// Policy reads a part of a pool file, of its keys scaling_limits, autoscaling and
-// autoscale_signals, and returns a case with its policy, its limits and its apps. The
-// signals need no releases and no windows: none is evaluated. Problems name the text as
+// Policy decodes the keys scaling_limits, autoscaling and autoscale_signals. It returns a case with this policy, its
+// limits and its apps. The signals need no releases and no windows, because none is evaluated. Problems name the file
 // "policy".
 func Policy(text []byte) (resolve.Case, error) {
 	var f fragment
@@ -45,6 +44,5 @@ func Policy(text []byte) (resolve.Case, error) {
 	return c, nil
 }
 
-// DefaultHold is how long the last good answer of an app counts whose period
-// nobody has said.
+// DefaultHold is how long the last value of an app stays usable if its period is unknown.
 const DefaultHold = holdPeriods * defaultPeriod

@@ -9,8 +9,8 @@ import (
 // originalFile is the name of the file of Cloud Foundry's health manager.
 const originalFile = "health_manager.yml"
 
-// firstRevision are the keys that only the health manager of the first protocol
-// revision read: its controllers obey cloudcontrollers.hm.requests.PARTITION.
+// firstRevision returns the keys that only the health manager of the first protocol revision read. Its controllers
+// obey cloudcontrollers.hm.requests.PARTITION.
 func firstRevision() []string {
 	return []string{
 		"shadow_mode", "known_state_provider", "expected_state_provider", "run_loop_interval", "dequeueing_rate",
@@ -20,18 +20,17 @@ func firstRevision() []string {
 	}
 }
 
-// secondRevision are the keys that only the later one read: its controllers obey
-// health.start and health.stop.
+// secondRevision returns the keys that only the later health manager read. Its controllers obey health.start and
+// health.stop.
 func secondRevision() []string {
 	return []string{
 		"number_of_droplets_analyzed_per_analysis_iteration", "black_box_test_mode", "intervals.bulk_credentials_timeout",
 	}
 }
 
-// chooseDialect returns the dialect for a file of Cloud Foundry's health manager that
-// gives none, by its keys, and a warning that names them. If they do not show the
-// revision, the dialect is empty, and the warning names what to set. For a file of our
-// own, and in shadow mode, which publishes nothing, there is neither.
+// chooseDialect returns the dialect for a file of Cloud Foundry's health manager without the key dialect, by the
+// file's keys, and a warning that lists them. If the keys do not show the revision, the dialect is empty and the
+// warning asks for it. For our own files and in shadow mode, which publishes nothing, both are empty.
 func (h Harmonizer) chooseDialect(path string) (string, *Problem) {
 	d := h.document
 	original := filepath.Base(path) == originalFile || len(d.warnings) > 0 || d.given("status")
@@ -57,8 +56,7 @@ func (h Harmonizer) chooseDialect(path string) (string, *Problem) {
 	return "", d.problem("dialect", "is not given, and no key of the file shows the protocol revision: "+set)
 }
 
-// anyOf returns those of the paths that the file has, keys that mean nothing here
-// among them.
+// anyOf returns the paths that the file has, ignored keys included.
 func (d document) anyOf(paths []string) []string {
 	return slices.DeleteFunc(paths, func(path string) bool {
 		return !d.given(path) && !slices.ContainsFunc(d.warnings, func(p *Problem) bool { return p.Key == path })

@@ -7,8 +7,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
 )
 
-// timeLimitProblems returns what is wrong with the time limit of a signal with that
-// period; path is the signal's. tooShort knows the rest.
+// timeLimitProblems checks the time limit of a signal with that period; path is the signal's. tooShort checks the
+// lower bound of longer ticks.
 func timeLimitProblems(d document, path string, limit, period time.Duration) Problems {
 	if limit == 0 && !d.given(path+".time_limit") {
 		return nil
@@ -20,8 +20,7 @@ func timeLimitProblems(d document, path string, limit, period time.Duration) Pro
 	return nil
 }
 
-// tooShort returns the time limits that are shorter than the default, which depends on
-// the tick, and so on both files.
+// tooShort returns the time limits below the default. The default depends on the tick, and so on both files.
 func tooShort(s Service, p Pool) Problems {
 	tick := Autoscaler(s, p).Tick
 	least := ask.Config{Tick: tick}.Timeout()

@@ -18,33 +18,33 @@ import (
 )
 
 const (
-	// settle is how long files rest before they count as changed: who writes one
-	// in steps is not caught half-way.
+	// settle is how long files must stay unchanged before a change counts. So a file written in steps is not read
+	// halfway.
 	settle = 50 * time.Millisecond
-	// lookAgain is how often files are compared without being told: a link may
-	// point where nobody watches.
+	// lookAgain is how often files are compared without a notification: the target of a link may be in an unwatched
+	// folder.
 	lookAgain = 30 * time.Second
 )
 
-// Watcher tells when one of some files has another text. They need not exist.
-// Run it once; the other methods may be used concurrently.
+// Watcher reports changed texts of some files, which need not exist. Run it once. The other methods are safe for
+// concurrent use.
 type Watcher struct {
 	log     *slog.Logger
 	changes chan struct{}
-	moved   chan struct{} // has room for one: Follow named other files
+	moved   chan struct{} // capacity 1; Follow changed the paths
 
 	mu    sync.Mutex
 	paths []string
 	last  string // digest of the files
 }
 
-// NewWatcher returns a watcher that compares with how the files are now. Make it
-// before they are read: then a change in between is told.
+// NewWatcher returns a watcher that compares with the current texts. Create it before reading the files, so that it
+// reports later changes.
 func NewWatcher(log *slog.Logger, paths ...string) *Watcher {
 	return &Watcher{log: log, changes: make(chan struct{}, 1), moved: make(chan struct{}, 1), paths: paths, last: digest(paths)}
 }
 
-// Follow watches other files from now on. That they are others is no change.
+// Follow replaces the watched files. The replacement itself is not a change.
 func (w *Watcher) Follow(paths ...string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -62,7 +62,7 @@ func (w *Watcher) Follow(paths ...string) {
 	}
 }
 
-// Changes has an entry when the files have changed since the last one was taken.
+// Changes receives an entry after each change, at most one at a time.
 func (w *Watcher) Changes() <-chan struct{} { return w.changes }
 
 // Run watches until ctx ends.
@@ -75,7 +75,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 	w.follow(notify)
 	again := time.NewTicker(lookAgain)
 	defer again.Stop()
-	due := time.NewTimer(0) // what changed before notify looked
+	due := time.NewTimer(0) // reports changes from before notify started
 	defer due.Stop()
 	for {
 		select {
@@ -84,7 +84,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 		case <-notify.Events:
 			due.Reset(settle)
 		case err := <-notify.Errors:
-			w.log.Warn("watching files", "err", err)
+			w.log.Warn("file watch failed", "err", err)
 			due.Reset(settle)
 		case <-w.moved:
 			w.follow(notify)
@@ -98,7 +98,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 	}
 }
 
-// follow watches the folders of the files: a file that is replaced is another one.
+// follow watches the folders of the files, because a replaced file is a new one.
 func (w *Watcher) follow(notify *fsnotify.Watcher) {
 	w.mu.Lock()
 	paths := w.paths
@@ -109,7 +109,7 @@ func (w *Watcher) follow(notify *fsnotify.Watcher) {
 			continue
 		}
 		if err := notify.Add(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			w.log.Warn("folder is not watched, only looked at now and then", "folder", dir, "err", err)
+			w.log.Warn("folder not watched, polling it", "folder", dir, "err", err)
 		}
 	}
 }
@@ -128,11 +128,11 @@ func (w *Watcher) compare() {
 func (w *Watcher) tell() {
 	select {
 	case w.changes <- struct{}{}:
-	default: // the last one is not taken yet
+	default: // an entry is waiting
 	}
 }
 
-// digest stands for the text of all files together.
+// digest returns one digest of all files.
 func digest(paths []string) string {
 	hash := sha256.New()
 	for _, path := range paths {
@@ -141,7 +141,7 @@ func digest(paths []string) string {
 			fmt.Fprintf(hash, "%s: %v\n", path, errors.Is(err, fs.ErrNotExist))
 			continue
 		}
-		n, _ := io.Copy(hash, io.LimitReader(f, maxFile+1)) // a file that cannot be read is as good as another text
+		n, _ := io.Copy(hash, io.LimitReader(f, maxFile+1)) // an unreadable file counts as another text
 		f.Close()
 		fmt.Fprintf(hash, "%s: %d bytes\n", path, n)
 	}

@@ -10,7 +10,7 @@ import (
 	"testing/fstest"
 )
 
-// The tree of this module breaks no rule.
+// This module's tree breaks no rule.
 func TestHouse(t *testing.T) {
 	problems, err := check(os.DirFS(filepath.Join("..", "..")), oversized)
 	if err != nil {
@@ -21,15 +21,14 @@ func TestHouse(t *testing.T) {
 	}
 }
 
-// A rule that notices nothing is no rule: each case plants one violation, or
-// something that only looks like one.
+// TestRules plants one violation in each case, or code that only resembles one.
 func TestRules(t *testing.T) {
 	const ours = `"` + module + `/`
 	tests := []struct {
 		name string
 		file string
 		text string
-		want string // part of the only problem; empty: none
+		want string // part of the only problem; empty: no problem
 	}{
 		{"down", "pools/pools.go", "// Package pools is.\npackage pools\nimport _ " + ours + `resource"`, ""},
 		{"up", "metrics/a.go", "// Package metrics is.\npackage metrics\nimport _ " + ours + `autoscaler"`, "loop is not below vocabulary"},
@@ -104,15 +103,15 @@ func TestOtherModulesAndTestdataAreNotRead(t *testing.T) {
 	}
 }
 
-// Each bound has a tree that breaks it, and one that just keeps it.
+// Each bound has a tree that exceeds it, and one that just fits.
 func TestBounds(t *testing.T) {
 	tests := []struct {
 		name       string
 		methods    int // of the type pools.T
-		files      int // that these methods are spread over
+		files      int // with these methods
 		others     int // more files of the package
 		exceptions map[string]size
-		want       string // part of the only problem; empty: none
+		want       string // part of the only problem; empty: no problem
 	}{
 		{"at the bounds", 40, 5, 20, nil, ""},
 		{"methods", 41, 5, 0, nil, "type pools.T has 41 methods in 5 files, the bound is 40 methods in 5 files"},
@@ -156,7 +155,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// The table has each package once, and its own lists name rows that exist.
+// The table has each package once, and its lists name existing rows.
 func TestTable(t *testing.T) {
 	var paths []string
 	for _, e := range house {

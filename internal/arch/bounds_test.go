@@ -7,10 +7,10 @@ import (
 	"slices"
 )
 
-// size counts what a reader must keep in mind of one type or one package.
+// size is the size of one type or one package.
 type size struct {
-	methods int // of a type, outside tests and generated code
-	files   int // that hold these methods; of a package, its non-test files
+	methods int // of a type, without tests and generated code
+	files   int // with these methods; of a package, its non-test files
 }
 
 // The bounds of a type and of a package.
@@ -19,9 +19,8 @@ var (
 	packageBound = size{files: 25}
 )
 
-// oversized lists the types ("folder.Type") and packages ("folder") that exceed
-// their bound, with their exact size. Entries may shrink or go; none may be
-// added, and none may grow.
+// oversized lists the types ("folder.Type") and packages ("folder") that exceed their bound, with their exact size.
+// Entries may shrink or go. Adding or enlarging one is not allowed.
 var oversized = map[string]size{}
 
 // bounds returns a problem for each type and package beyond its bound, and for

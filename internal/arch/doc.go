@@ -1,10 +1,8 @@
-// Package arch holds the layer rules of the house, as a test.
+// Package arch tests the structure of the module: layers, purity, and bounds of types and packages.
 //
-// The table in table_test.go gives every package its row; the rules that no
-// package may break are in rules_test.go; the bounds of types and packages, with
-// the exceptions of today, in bounds_test.go. The test parses the tree itself: what
-// it reads is what the build reads, and a cached result notices every change.
+// The table in table_test.go has the row of every package. The rules for all packages are in rules_test.go. The
+// bounds of types and packages, with their exceptions, are in bounds_test.go. The test parses the tree itself, so it
+// sees what the build sees, and the test cache notices every change.
 //
-// A new package adds its row first. A rule that is in the way is discussed, not
-// weakened.
+// A new package adds its row first. If a rule is in the way, discuss it; do not weaken it.
 package arch

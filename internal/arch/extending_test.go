@@ -12,8 +12,7 @@ import (
 	"testing/fstest"
 )
 
-// TestExtendingPage requires that each path and each identifier on docs/extending.md
-// exists.
+// TestExtendingPage requires that each path and each identifier on docs/extending.md exists.
 func TestExtendingPage(t *testing.T) {
 	tree := os.DirFS(filepath.Join("..", ".."))
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "extending.md"))
@@ -33,11 +32,11 @@ func TestExtendingPage(t *testing.T) {
 
 var (
 	placeholder = regexp.MustCompile("`[^`]*\\bNAME\\b[^`]*`")
-	identifier  = regexp.MustCompile("`(?:([a-z]\\w*)\\.)?([A-Z]\\w*[a-z]\\w*)`") // not a word in capitals
+	identifier  = regexp.MustCompile("`(?:([a-z]\\w*)\\.)?([A-Z]\\w*[a-z]\\w*)`") // without words in capitals
 )
 
-// missingNames returns a problem for each quoted identifier that no file declares: of
-// "pkg.Name" no file of a folder pkg, at its top level; of "Name" no file at all.
+// missingNames returns a problem for each quoted identifier without a declaration. "pkg.Name" needs a top-level
+// declaration in a folder pkg, "Name" one in any file.
 func missingNames(sources []source, page string) (problems []string) {
 	declared := map[string]bool{}
 	for _, s := range sources {
@@ -66,7 +65,7 @@ func missingNames(sources []source, page string) (problems []string) {
 	return problems
 }
 
-// topLevel returns the names that a file declares at its top level.
+// topLevel returns the names that a file declares at top level.
 func topLevel(file *ast.File) (names []string) {
 	for _, decl := range file.Decls {
 		switch d := decl.(type) {

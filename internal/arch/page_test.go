@@ -12,8 +12,8 @@ import (
 	"testing/fstest"
 )
 
-// TestPages requires that the page of the architecture names each package in its row,
-// and that each path on the pages for developers exists.
+// TestPages requires that the architecture page has each package in its row, and that each path on the pages for
+// developers exists.
 func TestPages(t *testing.T) {
 	root := filepath.Join("..", "..")
 	for _, page := range []string{"docs/architecture.md", "CONTRIBUTING.md"} {
@@ -31,7 +31,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// Each case but the first two plants one mistake.
+// Each case but the first two has one mistake.
 func TestPageRules(t *testing.T) {
 	entries := []entry{
 		{path: "pools", row: vocabulary}, {path: "pools/plan", row: core, pure: true},
@@ -68,8 +68,7 @@ var (
 	quotedPure = regexp.MustCompile("`[^`\\s]+`( \\(pure\\))?")
 )
 
-// missingPaths returns a problem for each quoted path of the page whose first folder
-// exists in the tree while the path does not.
+// missingPaths returns a problem for each quoted path of the page that does not exist although its first folder does.
 func missingPaths(tree fs.FS, page string) (problems []string) {
 	for _, path := range quoted.FindAllString(page, -1) {
 		path = strings.Trim(path, "`")
@@ -84,8 +83,7 @@ func missingPaths(tree fs.FS, page string) (problems []string) {
 	return problems
 }
 
-// compareRows returns a problem for each difference between the rows of the page's table
-// and the entries whose folder exists.
+// compareRows returns the differences between the rows of the page's table and the entries with an existing folder.
 func compareRows(tree fs.FS, page string, entries []entry) (problems []string) {
 	for r := leaf; r <= program; r++ {
 		var want, got []string

@@ -21,8 +21,8 @@ type source struct {
 	at        func(ast.Node) string // "dir/file.go:12"
 }
 
-// check returns what is wrong with the tree, a line for each problem. The
-// exceptions are types and packages that may exceed their bound.
+// check returns the problems of the tree, one line each. The exceptions are types and packages that may exceed their
+// bound.
 func check(tree fs.FS, exceptions map[string]size) ([]string, error) {
 	sources, err := read(tree)
 	if err != nil {
@@ -80,7 +80,7 @@ func hasOwnModule(tree fs.FS, dir string) bool {
 	return err == nil
 }
 
-// rows: every package has its row.
+// rows requires that every package has its row.
 func rows(sources []source) []string {
 	var problems []string
 	for _, dir := range dirs(sources) {
@@ -92,7 +92,7 @@ func rows(sources []source) []string {
 	return problems
 }
 
-// docs: exactly one file of a package says what it is.
+// docs requires exactly one package comment in each package.
 func docs(sources []source) []string {
 	var problems []string
 	for _, dir := range dirs(sources) {
@@ -127,12 +127,11 @@ func dirs(sources []source) []string {
 	return slices.Compact(dirs)
 }
 
-// layers: imports point to lower rows. A test may import what it needs to be
-// real, but nobody's program.
+// layers requires that imports point to lower rows. A test may import more, but no program.
 func layers(s source) []string {
 	from, ok := find(s.dir)
 	if !ok {
-		return nil // rows tells
+		return nil // rows reports it
 	}
 	var problems []string
 	for _, spec := range s.file.Imports {
@@ -150,8 +149,7 @@ func layers(s source) []string {
 	return problems
 }
 
-// forbidden says why a package in dir may not import another of the house;
-// empty if it may.
+// forbidden returns why a package in dir may not import another package of this module; empty if it may.
 func forbidden(from entry, dir, target string, test bool) string {
 	to, ok := find(target)
 	switch {
@@ -175,7 +173,7 @@ func forbidden(from entry, dir, target string, test bool) string {
 	return fmt.Sprintf("imports point down, and %v is not below %v", to.row, from.row)
 }
 
-// fetched: the SDK is fetched by other modules, so it imports little.
+// fetched checks the imports of the SDK, which other modules download.
 func fetched(s source) []string {
 	if s.test || !coversAny(sdk, s.dir) {
 		return nil
@@ -195,7 +193,7 @@ func fetched(s source) []string {
 	return problems
 }
 
-// purity: a pure package touches nothing but its arguments.
+// purity checks the imports and calls of pure packages.
 func purity(s source) []string {
 	from, _ := find(s.dir)
 	if !from.pure || s.test {
@@ -216,8 +214,8 @@ func purity(s source) []string {
 	return problems
 }
 
-// habits: no sleep and no init anywhere; outside tests no variable of a package
-// but errors and tables. A table that is written to later is not noticed.
+// habits forbids sleeps and init functions, and outside tests package variables that are not errors or tables. It
+// does not detect a later write to a table.
 func habits(s source) []string {
 	if s.generated {
 		return nil
@@ -244,7 +242,7 @@ func habits(s source) []string {
 	return problems
 }
 
-// variable returns a problem for each name of the declaration that may change.
+// variable returns a problem for each declared name that may change.
 func variable(s source, d *ast.GenDecl, spec *ast.ValueSpec) []string {
 	if isEmbed(d.Doc) || isEmbed(spec.Doc) {
 		return nil
@@ -263,8 +261,8 @@ func isEmbed(doc *ast.CommentGroup) bool {
 	return doc != nil && slices.ContainsFunc(doc.List, func(c *ast.Comment) bool { return strings.HasPrefix(c.Text, "//go:embed ") })
 }
 
-// isConstant reports whether the value is a literal, or of a constructor whose
-// values nobody changes. A pointer to a literal is state.
+// isConstant reports whether the value is a literal or comes from one of constructors. A pointer to a literal is
+// state.
 func isConstant(value ast.Expr) bool {
 	switch v := value.(type) {
 	case *ast.BasicLit, *ast.CompositeLit:
@@ -279,7 +277,7 @@ func isConstant(value ast.Expr) bool {
 	return false
 }
 
-// uses returns where a file names one of those of the package with that path.
+// uses returns the places where a file uses one of these names of a package.
 func uses(file *ast.File, pkg string, names ...string) []*ast.SelectorExpr {
 	local := ""
 	for _, spec := range file.Imports {

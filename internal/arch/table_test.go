@@ -7,40 +7,39 @@ import (
 
 const module = "github.com/weirkeeper/weirkeeper"
 
-// row is a layer of the house. Imports point to lower rows only.
+// row is a layer of the module. Imports point to lower rows only.
 type row int
 
 const (
 	leaf           row = iota
-	vocabulary         // what the parts talk about
-	core               // values in, values out
-	machinery          // what loops run: processes, records
-	loop               // decides when something is done
-	infrastructure     // what adapters stand on
+	vocabulary         // shared types and ports
+	core               // pure rules
+	machinery          // parts of loops: processes, records
+	loop               // decides when to act
+	infrastructure     // below the adapters
 	adapter            // one technology each
-	wiring             // what processes are made of: the parts put together
+	wiring             // composes the processes
 	support            // for tests: imported by tests and programs only
-	program            // imported by nobody
+	program            // not imported
 )
 
 func (r row) String() string {
 	return [...]string{"leaf", "vocabulary", "core", "machinery", "loop", "infrastructure", "adapter", "wiring", "support", "program"}[r]
 }
 
-// entry is the row of one package, or with "/..." of all below a folder too.
+// entry is the row of one package, or with "/..." of all packages below a folder too.
 type entry struct {
 	path string
 	row  row
-	// pure: only the standard packages in pureImports, and no clock.
+	// pure: only the standard packages in pureImports, without a clock.
 	pure bool
-	// std: no module but this one and the standard library.
+	// std: only this module and the standard library.
 	std bool
-	// family: packages of one family are one part in several folders, and may
-	// import each other within their row.
+	// family: packages of one family form one part and may import each other within their row.
 	family string
-	// only: the only packages of the house that it may import, if set.
+	// only: if set, the only packages of this module that it may import.
 	only []string
-	// by: the only packages that may import it, if set.
+	// by: if set, the only packages that may import it.
 	by []string
 }
 
@@ -164,40 +163,39 @@ var house = []entry{
 	{path: "examples/provider", row: program, by: none, only: []string{"pools", "pools/provider", "nodehealth/judge", "internal/strictyaml"}},
 }
 
-// sdk lists the packages that the repository of a signal imports. They import no
-// other package of the house, and outside tests only sdkModules.
+// sdk lists the packages that the repository of a signal imports. They import no other package of this module, and
+// outside tests only sdkModules.
 var sdk = []string{"resource", "sigproto", "signals/...", "proto/..."}
 
-// sdkModules are the third-party modules of the SDK. Each of them, with what it
-// needs, is a requirement of every signal's module: add none without an ADR.
+// sdkModules are the third-party modules of the SDK. Each of them, with its dependencies, is a requirement of every
+// signal's module. Add one only with an ADR.
 var sdkModules = []string{"golang.org/x/sys", "google.golang.org/grpc", "google.golang.org/protobuf"}
 
-// pureImports is what a pure package may import beside the house: nothing that
-// reads or writes the world, waits, or gives another answer the next time.
+// pureImports are the packages that a pure package may import from outside this module: no I/O, no waiting, and the
+// same result for the same input.
 var pureImports = []string{
 	"bytes", "cmp", "container/heap", "container/list", "crypto/sha256", "encoding/binary", "encoding/json", "errors",
 	"fmt", "hash/crc32", "hash/fnv", "iter", "maps", "math", "math/big", "math/bits", "slices", "sort", "strconv",
 	"strings", "time", "unicode", "unicode/utf8",
 }
 
-// impure is what a pure package may not use of the packages it may import.
+// impure lists the functions of allowed packages that a pure package may not use.
 var impure = map[string][]string{
 	"time": {"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTicker", "NewTimer"},
 	"fmt":  {"Print", "Printf", "Println", "Scan", "Scanf", "Scanln"},
 }
 
-// constructors make values that nobody changes, so that a package may keep them.
+// constructors return immutable values, so package variables may have them.
 var constructors = []string{
 	"errors.New", "regexp.MustCompile", "strings.NewReplacer", "netip.MustParseAddr", "netip.MustParsePrefix",
 }
 
-// ofTheProcess are the variables that stand for something of which a process has
-// only one, so that a value could not.
+// ofTheProcess lists variables for things that exist once in a process.
 var ofTheProcess = map[string]bool{
 	"internal/s3gateway.oneGateway": true, // the working directory, which the gateway changes
 }
 
-// find returns the entry of a package: its own, or that of the nearest folder.
+// find returns the entry of a package: its own, or that of the nearest folder above.
 func find(path string) (entry, bool) {
 	best, found := entry{}, false
 	for _, e := range house {

@@ -1,10 +1,10 @@
-// Package awssdk sets up the AWS SDK: with given keys, or as the SDK finds them in
-// files, environment and roles, with deadlines, and without its own log lines. Keys that
-// change in a file are in use with the next request.
+// Package awssdk configures the AWS SDK: credentials, deadlines, and no log lines of the SDK. Credentials are given,
+// or come from files, environment and roles in the SDK's order. Rotated keys in a file are used from the next request
+// on.
 //
 //	loaded, err := awssdk.Load(ctx, awssdk.Config{Region: "eu-central-1"}, awssdk.HTTPClient(), retryer)
 //
-// All of it may be used concurrently.
+// Everything is safe for concurrent use.
 package awssdk
 
 import (
@@ -21,30 +21,28 @@ import (
 )
 
 const (
-	// CredentialsTimeout bounds the search for keys.
+	// CredentialsTimeout bounds the search for credentials.
 	CredentialsTimeout = 5 * time.Second
 	dialTimeout        = 5 * time.Second
-	answerTimeout      = 30 * time.Second // from the end of a request to the head of its answer
+	answerTimeout      = 30 * time.Second // from the end of a request to the header of its response
 
-	// endpointRegion signs requests to an endpoint of its own when no region is set
-	// anywhere: such servers rarely mind.
+	// endpointRegion signs requests to an own endpoint without a region. Such servers rarely check it.
 	endpointRegion = "us-east-1"
 )
 
-// ErrNoRegion: neither the configuration nor the environment names a region.
+// ErrNoRegion: neither the configuration nor the environment has a region.
 var ErrNoRegion = errors.New("no region is set: set it in the configuration or as AWS_REGION")
 
-// Config says where AWS is, and with which keys.
+// Config selects the server and the credentials.
 type Config struct {
-	Region   string // empty: as the SDK finds it
-	Endpoint string // a server in place of AWS; then a region need not be set
-	// Keys returns the keys of a request. If it is nil or returns empty keys, the SDK's
-	// usual chain finds some.
+	Region   string // empty: the SDK's choice
+	Endpoint string // a server instead of AWS; it needs no region
+	// Keys returns the keys of a request. If Keys is nil or returns empty keys, the SDK's usual chain applies.
 	Keys Keys
 }
 
-// Keys returns an access key and its secret. It is called for each request, so it
-// returns rotated keys as soon as it can read them. Both are empty if it has no keys.
+// Keys returns an access key and its secret. It is called for each request, so rotated keys apply at once. Without
+// keys both are empty.
 type Keys func() (access, secret string, err error)
 
 // Fixed returns Keys that never change.
@@ -52,21 +50,18 @@ func Fixed(access, secret string) Keys {
 	return func() (string, string, error) { return access, secret, nil }
 }
 
-// HTTPClient returns a client that waits no longer than it should for a connection
-// and for the head of an answer.
+// HTTPClient returns a client with timeouts for the connection and for the header of a response.
 func HTTPClient() *awshttp.BuildableClient {
 	return awshttp.NewBuildableClient().
 		WithDialerOptions(func(d *net.Dialer) { d.Timeout = dialTimeout }).
 		WithTransportOptions(func(t *http.Transport) { t.ResponseHeaderTimeout = answerTimeout })
 }
 
-// Load reads the SDK's files and environment, or, if there are keys, neither. It does not
-// connect. ErrNoRegion if there is no region. The client is one whose transport the SDK
-// can give the authorities of AWS_CA_BUNDLE; a wrapper of it belongs around the HTTPClient
-// of what is returned.
+// Load reads the SDK's files and environment, or neither if there are keys. It does not connect. Without a region it
+// returns ErrNoRegion. The SDK adds the authorities of AWS_CA_BUNDLE to the client's transport. To wrap the client,
+// wrap HTTPClient of the result.
 //
-// The credentials follow the shared credentials file and the shared configuration file:
-// if one of them changed since the last request, the next request reads both again.
+// If a shared credentials or configuration file changed since the last request, the next request reads both again.
 func Load(ctx context.Context, c Config, client *awshttp.BuildableClient, retryer func() aws.Retryer) (aws.Config, error) {
 	load := []func(*config.LoadOptions) error{
 		config.WithHTTPClient(client), config.WithLogger(logging.Nop{}), config.WithRetryer(retryer),

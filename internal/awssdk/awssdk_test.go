@@ -16,7 +16,7 @@ import (
 
 func nop() aws.Retryer { return aws.NopRetryer{} }
 
-// AWS_CA_BUNDLE is heeded.
+// Load trusts the authorities of AWS_CA_BUNDLE.
 func TestLoadWithAuthorities(t *testing.T) {
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }))
 	t.Cleanup(server.Close)
@@ -67,7 +67,7 @@ func TestRegion(t *testing.T) {
 	}
 }
 
-// bare leaves the SDK nothing to find.
+// bare removes everything that the SDK could find.
 func bare(t *testing.T) {
 	t.Helper()
 	for _, name := range []string{"AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE", "AWS_CA_BUNDLE"} {

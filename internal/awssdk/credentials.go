@@ -11,8 +11,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/config"
 )
 
-// SharedFiles returns the paths of the shared credentials file and of the shared
-// configuration file, as the SDK finds them. They need not exist.
+// SharedFiles returns the SDK's paths of the shared credentials file and the shared configuration file. They need not
+// exist.
 func SharedFiles() []string {
 	return []string{
 		homeFile("AWS_SHARED_CREDENTIALS_FILE", ".aws/credentials"),
@@ -20,8 +20,8 @@ func SharedFiles() []string {
 	}
 }
 
-// homeFile returns the file that a variable names, or else one below the home folder.
-// Empty: there is no home folder.
+// homeFile returns the file from an environment variable, or one below the home folder. It returns "" without a home
+// folder.
 func homeFile(variable, below string) string {
 	if file := os.Getenv(variable); file != "" {
 		return file
@@ -33,15 +33,14 @@ func homeFile(variable, below string) string {
 	return filepath.Join(home, below)
 }
 
-// fileState is what shows that a file has changed, without reading it. Zero: the file
-// cannot be read.
+// fileState detects a change of a file without reading it. Zero: the file is unreadable.
 type fileState struct {
 	file     os.FileInfo
 	modified time.Time
 	size     int64 // bytes
 }
 
-// same reports whether both are of one file with one content.
+// same reports whether both describe one unchanged file.
 func (s fileState) same(other fileState) bool {
 	if s.file == nil || other.file == nil {
 		return s.file == nil && other.file == nil
@@ -59,19 +58,18 @@ func stateOf(files []string) [2]fileState {
 	return states
 }
 
-// credentialSource finds the credentials of each request, and follows the files that
-// they come from.
+// credentialSource returns the credentials of each request and follows the files that they come from.
 type credentialSource struct {
 	keys Keys // may be nil
 	load []func(*config.LoadOptions) error
 
 	mu    sync.Mutex
 	chain aws.CredentialsProvider // the SDK's; it caches
-	seen  [2]fileState            // of the shared files, when chain was loaded
+	seen  [2]fileState            // shared files when chain was loaded
 }
 
-// Retrieve implements aws.CredentialsProvider. It takes at most CredentialsTimeout. Its
-// errors are of type *CredentialsError.
+// Retrieve implements aws.CredentialsProvider. It takes at most CredentialsTimeout. Its errors have type
+// *CredentialsError.
 func (s *credentialSource) Retrieve(ctx context.Context) (aws.Credentials, error) {
 	ctx, cancel := context.WithTimeout(ctx, CredentialsTimeout)
 	defer cancel()
@@ -95,7 +93,7 @@ func (s *credentialSource) Retrieve(ctx context.Context) (aws.Credentials, error
 	return found, nil
 }
 
-// given reports whether Config.Keys has keys now, or fails.
+// given reports whether Config.Keys returns keys or an error now.
 func (s *credentialSource) given() bool {
 	if s.keys == nil {
 		return false
@@ -104,7 +102,7 @@ func (s *credentialSource) given() bool {
 	return access != "" || err != nil
 }
 
-// follow returns the SDK's chain of credentials, a new one if a shared file has changed.
+// follow returns the SDK's chain of credentials. If a shared file changed, it loads a new chain.
 func (s *credentialSource) follow(ctx context.Context) (aws.CredentialsProvider, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -115,8 +113,7 @@ func (s *credentialSource) follow(ctx context.Context) (aws.CredentialsProvider,
 	return s.chain, err
 }
 
-// reload reads the SDK's files and environment. Call it with mu held, or before other
-// goroutines know of s.
+// reload reads the SDK's files and environment. The caller holds mu, or has the only reference to s.
 func (s *credentialSource) reload(ctx context.Context) (aws.Config, error) {
 	seen := stateOf(SharedFiles())
 	loaded, err := config.LoadDefaultConfig(ctx, s.load...)
@@ -127,14 +124,14 @@ func (s *credentialSource) reload(ctx context.Context) (aws.Config, error) {
 	return loaded, nil
 }
 
-// CredentialsError is what a request fails with if no keys are found.
+// CredentialsError is the error of a request without credentials.
 type CredentialsError struct {
 	Err error
-	// Given: Config.Keys failed, so the keys may exist and cannot be read now.
+	// Given: Config.Keys failed, so keys may exist but are unreadable now.
 	Given bool
 }
 
 func (e *CredentialsError) Error() string { return "no credentials: " + e.Err.Error() }
 
-// Unwrap returns why none were found.
+// Unwrap returns the cause.
 func (e *CredentialsError) Unwrap() error { return e.Err }

@@ -16,14 +16,14 @@ import (
 // maxAddress bounds address.json, in bytes.
 const maxAddress = 4096
 
-// address is what address.json says of the server.
+// address is the content of address.json.
 type address struct {
 	URL   string `json:"url"`
 	Token string `json:"token"`
 	PID   int    `json:"pid"`
 }
 
-// readAddress reads what write wrote.
+// readAddress reads a file of address.write.
 func readAddress(path string) (address, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -41,7 +41,7 @@ func readAddress(path string) (address, error) {
 	return a, nil
 }
 
-// decodeAddress accepts only an address on this machine.
+// decodeAddress accepts only loopback addresses.
 func decodeAddress(data []byte) (address, error) {
 	var a address
 	if err := strictjson.Within(data, maxAddress, &a); err != nil {
@@ -61,7 +61,7 @@ func decodeAddress(data []byte) (address, error) {
 	return a, nil
 }
 
-// write puts the address there at once and whole, for this user only.
+// write writes the address atomically, readable for this user only.
 func (a address) write(path string) error {
 	data, err := json.Marshal(a)
 	if err != nil {

@@ -25,12 +25,12 @@ var ErrNoBus = errors.New(`no NATS server runs in this data folder: start "weir 
 const MaxPayload = 8 << 20
 
 const (
-	joinTimeout    = 10 * time.Second       // for a server that starts or stops elsewhere
+	joinTimeout    = 10 * time.Second       // for a server that another process starts or stops
 	connectTimeout = 2 * time.Second        // for each address of a server
-	pollInterval   = 5 * time.Millisecond   // between two looks at the folder
-	reconnectWait  = 500 * time.Millisecond // between two attempts to come back
+	pollInterval   = 5 * time.Millisecond   // between two reads of the folder
+	reconnectWait  = 500 * time.Millisecond // between two connection attempts
 	pingInterval   = 20 * time.Second       // two unanswered ones end a connection
-	flushTimeout   = 500 * time.Millisecond // for what is under way at Close
+	flushTimeout   = 500 * time.Millisecond // for unsent messages at Close
 )
 
 // Config selects a bus.
@@ -51,19 +51,19 @@ type Server interface {
 	Stop() // returns after the server has ended
 }
 
-// Validate reports what is missing.
+// Validate returns the missing fields.
 func (c Config) Validate() error {
 	var problems []error
 	if c.Data == "" && c.URL == "" {
 		problems = append(problems, errors.New("bus: neither a data folder nor a NATS url is given"))
 	}
 	if c.Log == nil {
-		problems = append(problems, errors.New("bus: no logger is given"))
+		problems = append(problems, errors.New("bus: no logger"))
 	}
 	return errors.Join(problems...)
 }
 
-// Bus is a connection, and the server behind it if this process runs it.
+// Bus is a connection, and the embedded server if this process runs it.
 type Bus struct {
 	conn   *nats.Conn
 	js     jetstream.JetStream
@@ -98,7 +98,7 @@ func Find(ctx context.Context, c Config) (*Bus, error) {
 	return Open(ctx, c)
 }
 
-// Conn returns the connection. It reconnects for ever.
+// Conn returns the connection. It reconnects forever.
 func (b *Bus) Conn() *nats.Conn { return b.conn }
 
 // JetStream returns the streams and buckets of the bus.
@@ -107,13 +107,12 @@ func (b *Bus) JetStream() jetstream.JetStream { return b.js }
 // Embedded reports whether this process runs the server.
 func (b *Bus) Embedded() bool { return b.server != nil }
 
-// Close sends what is under way, ends the connection and, if it runs in this
-// process, the server: when Close returns the folder is free. Close may be
-// called more than once.
+// Close sends pending messages, ends the connection, and stops the server if this process runs it. When Close
+// returns, the folder is free. Repeated calls do nothing.
 func (b *Bus) Close() {
 	b.once.Do(func() {
 		if b.conn.IsConnected() {
-			// What can not be sent now is lost with the connection either way.
+			// Unsent messages are lost with the connection either way.
 			_ = b.conn.FlushTimeout(flushTimeout)
 		}
 		b.conn.Close()
@@ -135,7 +134,7 @@ func (c Config) dial(ctx context.Context) (*Bus, error) {
 	return b, nil
 }
 
-// connect makes one attempt.
+// connect tries once to connect.
 func (c Config) connect(ctx context.Context, address, token string) (*Bus, error) {
 	options := c.options()
 	options.Url = address
@@ -155,21 +154,21 @@ func (c Config) connect(ctx context.Context, address, token string) (*Bus, error
 	return &Bus{conn: conn, js: js}, nil
 }
 
-// options are those of every connection.
+// options returns the options of every connection.
 func (c Config) options() nats.Options {
 	o := nats.GetDefaultOptions()
 	o.Name = c.Name
 	o.Timeout = connectTimeout
 	o.MaxReconnect = -1
 	o.ReconnectWait = reconnectWait
-	o.ReconnectBufSize = -1 // what is said while nobody listens is an error, not said later
+	o.ReconnectBufSize = -1 // publishing while disconnected is an error, not a delayed message
 	o.PingInterval = pingInterval
 	o.DisconnectedErrCB = func(_ *nats.Conn, err error) {
-		if err != nil { // nil: we closed it
+		if err != nil { // nil: closed by us
 			c.Log.Warn("bus lost", "err", err)
 		}
 	}
-	o.ReconnectedCB = func(*nats.Conn) { c.Log.Info("bus found again") }
+	o.ReconnectedCB = func(*nats.Conn) { c.Log.Info("bus reconnected") }
 	o.AsyncErrorCB = func(_ *nats.Conn, sub *nats.Subscription, err error) {
 		subject := ""
 		if sub != nil {
@@ -180,7 +179,7 @@ func (c Config) options() nats.Options {
 	return o
 }
 
-// redact returns a list of server URLs without the secrets in them.
+// redact returns a list of server URLs without secrets.
 func redact(list string) string {
 	var shown []string
 	for raw := range strings.SplitSeq(list, ",") {
@@ -197,7 +196,7 @@ func redact(list string) string {
 	return strings.Join(shown, ",")
 }
 
-// makeFolder returns the folder of the bus, private to this user.
+// makeFolder creates the bus folder with access for this user only.
 func makeFolder(data string) (folder, error) {
 	abs, err := filepath.Abs(data)
 	if err != nil {

@@ -27,8 +27,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/smalldisk"
 )
 
-// childEnv makes the test binary a process that opens the bus of the named
-// folder, keeps a value in a bucket there, says so, and waits to be killed.
+// childEnv makes the test binary a process that opens the bus of the named folder, stores a value, reports that, and
+// waits to be killed.
 const childEnv = "BUS_TEST_CHILD"
 
 func TestMain(m *testing.M) {
@@ -64,7 +64,7 @@ func child(data string) error {
 	return nil
 }
 
-// config returns the Config of a folder, logging to the test.
+// config returns the Config of a folder with a log to the test.
 func config(t *testing.T, data string) bus.Config {
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
@@ -249,7 +249,7 @@ func TestKilledServerFoolsNobodyAndKeepsWhatItHeld(t *testing.T) {
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	_ = cmd.Wait() // killed: the error says so
+	_ = cmd.Wait() // the error reports the kill
 	if _, err := os.Stat(filepath.Join(c.Data, "bus", "address.json")); err != nil {
 		t.Errorf("no address was left, the test shows nothing: %v", err)
 	}
@@ -311,7 +311,7 @@ func TestWaitsForAServerThatStarts(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 			defer cancel()
 			_, err := connect(ctx, c)
-			if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), fmt.Sprintf("process %d holds", os.Getpid())) {
+			if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), fmt.Sprintf("process %d runs the bus", os.Getpid())) {
 				t.Errorf("err = %v, want a deadline that names the holder", err)
 			}
 		})

@@ -71,7 +71,7 @@ func TestOpenErrors(t *testing.T) {
 	}
 }
 
-// closedPort returns an address where nobody listens.
+// closedPort returns an address without a listener.
 func closedPort(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

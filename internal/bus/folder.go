@@ -13,7 +13,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/flock"
 )
 
-// folderName is the part of a data folder that belongs to the bus.
+// folderName is the bus's subfolder of a data folder.
 const folderName = "bus"
 
 // folder is the path of DATA/bus.
@@ -22,8 +22,7 @@ type folder string
 func (f folder) lockPath() string    { return filepath.Join(string(f), "lock") }
 func (f folder) addressPath() string { return filepath.Join(string(f), "address.json") }
 
-// notYetError: a process holds the folder, and its server does not answer yet,
-// or no more.
+// notYetError: a process holds the folder, and its server does not answer, because it starts or stops.
 type notYetError struct {
 	folder folder
 	pid    int
@@ -31,12 +30,12 @@ type notYetError struct {
 }
 
 func (e *notYetError) Error() string {
-	return fmt.Sprintf("process %d holds the bus of %s, which does not answer: %v", e.pid, e.folder, e.err)
+	return fmt.Sprintf("process %d runs the bus of %s, but the bus does not answer: %v", e.pid, e.folder, e.err)
 }
 
 func (e *notYetError) Unwrap() error { return e.err }
 
-// join repeats an attempt for as long as it is too early.
+// join retries while attempt returns a notYetError.
 func (f folder) join(ctx context.Context, attempt func(context.Context) (*Bus, error)) (*Bus, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("join the bus of %s: %w", f, err)
@@ -58,8 +57,7 @@ func (f folder) join(ctx context.Context, attempt func(context.Context) (*Bus, e
 	}
 }
 
-// start runs the server if the folder is free, and connects to the holder's if
-// it is not.
+// start runs the server if the folder is free. Otherwise it connects to the holder's server.
 func (f folder) start(ctx context.Context, c Config) (*Bus, error) {
 	lock, err := flock.Lock(f.lockPath())
 	if held, ok := errors.AsType[*flock.HeldError](err); ok {
@@ -134,7 +132,7 @@ func (f folder) find(ctx context.Context, c Config) (*Bus, error) {
 	return f.connect(ctx, c, pid)
 }
 
-// connect connects to the server that the process pid runs.
+// connect connects to the server of process pid.
 func (f folder) connect(ctx context.Context, c Config, pid int) (*Bus, error) {
 	a, err := readAddress(f.addressPath())
 	if err == nil && a.PID != pid {

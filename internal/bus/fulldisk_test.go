@@ -10,8 +10,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/smalldisk"
 )
 
-// A bus whose disk was full takes writes again when there is space, in the same process
-// and on the same connection, and has lost nothing that it acknowledged.
+// After a full disk has space again, the bus accepts writes, in the same process and on the same connection. No
+// acknowledged write is lost.
 func TestBusTakesWritesAgainAfterAFullDisk(t *testing.T) {
 	dir, inside := smalldisk.On(t, 128<<20, ".")
 	if !inside {
@@ -36,7 +36,7 @@ func TestBusTakesWritesAgainAfterAFullDisk(t *testing.T) {
 	}
 	free := smalldisk.Fill(t, dir)
 	n := 1
-	for ; put(n) == nil; n++ { // what is in memory may still be taken
+	for ; put(n) == nil; n++ { // memory may still accept some
 		if n > 100_000 {
 			t.Fatal("the bus takes writes without end on a full disk")
 		}

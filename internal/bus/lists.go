@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// Lists sends items as JSON lists, in order, each of so many bytes at most unless one
-// item alone is longer. The bytes are send's until it returns.
+// Lists sends items as JSON lists, in order. Each list has at most `most` bytes, unless a single item is longer. send
+// may use the bytes only until it returns.
 func Lists[T any](items []T, most int, send func(list []byte) error) error {
 	list := []byte{'['}
 	flush := func() error {

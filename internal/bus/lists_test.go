@@ -10,7 +10,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 )
 
-// What is sent are whole lists, in order, as long as they may be.
+// Lists sends whole lists, in order, as long as allowed.
 func TestLists(t *testing.T) {
 	long := strings.Repeat("x", 20)
 	for name, tc := range map[string]struct {

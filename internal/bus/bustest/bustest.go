@@ -1,5 +1,4 @@
-// Package bustest gives tests a NATS server and connections to it. Tests may use it
-// concurrently.
+// Package bustest starts NATS servers for tests and connects to them. It is safe for concurrent use.
 package bustest
 
 import (
@@ -10,11 +9,11 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// patience is how long a server may take to accept connections on a busy machine.
+// patience bounds the start of a server on a busy machine.
 const patience = time.Minute
 
-// Serve runs a NATS server on loopback until the test ends: at any free port if the
-// options have none. The server accepts connections when Serve returns.
+// Serve runs a NATS server on loopback until the test ends, on a free port unless the options have one. When Serve
+// returns, the server accepts connections.
 func Serve(tb testing.TB, o server.Options) *server.Server {
 	tb.Helper()
 	o.Host, o.NoSigs, o.NoLog = "127.0.0.1", true, true
@@ -36,8 +35,7 @@ func Serve(tb testing.TB, o server.Options) *server.Server {
 	return s
 }
 
-// Connect returns a connection that is closed with the test. It connects again, soon and
-// without end, after it is lost. The options come after these.
+// Connect returns a connection that is closed with the test. It reconnects without end. The options are applied last.
 func Connect(tb testing.TB, url string, options ...nats.Option) *nats.Conn {
 	tb.Helper()
 	options = append([]nats.Option{nats.MaxReconnects(-1), nats.ReconnectWait(20 * time.Millisecond)}, options...)

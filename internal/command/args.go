@@ -7,10 +7,10 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Help is what a command does that only has subcommands.
+// Help prints the help of a command that only has subcommands.
 func Help(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 
-// Group refuses what is no subcommand, and names the one that was meant.
+// Group refuses an unknown subcommand and suggests a near one.
 func Group(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -26,7 +26,7 @@ func Group(cmd *cobra.Command, args []string) error {
 	return Usage(fmt.Errorf("%s\nSee %q", text.String(), cmd.CommandPath()+" --help"))
 }
 
-// NoArgs refuses arguments with a hint, as cobra.NoArgs does, as a usage error.
+// NoArgs refuses arguments with a usage error and a hint.
 func NoArgs(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return Usage(fmt.Errorf("%s takes no argument, but got %q\nSee %q", cmd.CommandPath(), args[0], cmd.CommandPath()+" --help"))
@@ -34,7 +34,7 @@ func NoArgs(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// TwoArgs wants exactly two arguments, named so in the message.
+// TwoArgs requires exactly two arguments; what describes them in the error.
 func TwoArgs(what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) != 2 {
@@ -44,7 +44,7 @@ func TwoArgs(what string) cobra.PositionalArgs {
 	}
 }
 
-// OneArg wants exactly one argument, named so in the message.
+// OneArg requires exactly one argument; what describes it in the error.
 func OneArg(what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) != 1 {

@@ -1,6 +1,5 @@
-// Package command is what the command lines of weir and weir-local share: streams,
-// the flags of the root, mistakes in a command line and exit codes. Both binaries
-// know the flags of "weir up" and "weir metrics serve": weir prints their help, and
+// Package command has the shared parts of the command lines of weir and weir-local: streams, root flags, usage errors
+// and exit codes. Both binaries define the flags of "weir up" and "weir metrics serve". weir prints their help and
 // replaces itself with weir-local to run them.
 package command
 
@@ -23,28 +22,28 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/names"
 )
 
-// Root is what all commands share.
+// Root has the streams and flags of all commands.
 type Root struct {
 	Stdin    io.Reader
 	Stdout   io.Writer
 	Stderr   io.Writer
-	Settings // as the flags say; of the data folder and that of the files without defaults
+	Settings // flag values; without defaults for Data and Configs
 	// Timeout bounds how long a command waits for the bus; above 0.
 	Timeout time.Duration
 }
 
-// DefaultTimeout is that of a command without --timeout.
+// DefaultTimeout is the default of --timeout.
 const DefaultTimeout = 10 * time.Second
 
-// Command returns the command above all others, without them. It has the flags.
+// Command returns the root command with its flags and without subcommands.
 func (r *Root) Command() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "weir",
-		Short: "Holds pools of machines at their size, and applications at their count",
+		Short: "Scale pools of machines and keep applications running",
 		Args:  Group,
 		RunE:  Help,
 		PersistentPreRunE: func(*cobra.Command, []string) error {
-			if r.NATS == "" { // not the flag's default, which help would print: it may hold a password
+			if r.NATS == "" { // not the flag's default, because help would print a password in it
 				r.NATS = os.Getenv("WEIR_NATS")
 			}
 			if r.Timeout <= 0 {
@@ -79,14 +78,14 @@ func (r *Root) Command() *cobra.Command {
 	f.StringVar(&r.Configs, "config-dir", envOr("WEIR_CONFIG_DIR", ""), `folder of weir.yaml and <cluster>/<pool>.yaml (WEIR_CONFIG_DIR; default /etc/weir)`)
 	f.StringVar(&r.Cluster, "cluster", envOr("CMAN_CLUSTER", "local"), "cluster (CMAN_CLUSTER)")
 	f.StringVar(&r.Pool, "pool", envOr("CMAN_POOL", "default"), "pool (CMAN_POOL)")
-	f.DurationVar(&r.Timeout, "timeout", DefaultTimeout, "how long a command waits for the bus; daemons do not end by it")
+	f.DurationVar(&r.Timeout, "timeout", DefaultTimeout, "how long a command waits for the bus; daemons ignore it")
 	f.StringVar(&r.LogLevel, "log-level", envOr("WEIR_LOG_LEVEL", "info"), "debug, info, warn or error (WEIR_LOG_LEVEL)")
 	f.StringVar(&r.LogFormat, "log-format", envOr("WEIR_LOG_FORMAT", "text"), "text or json (WEIR_LOG_FORMAT)")
 	return root
 }
 
-// Run runs a command line below root. A signal that asks for the end cancels its
-// context. Control characters are escaped in what it prints, from wherever they come.
+// Run executes a command line below root. SIGINT and SIGTERM cancel its context. Control characters in its output are
+// escaped.
 func (r *Root) Run(root *cobra.Command, args []string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -110,8 +109,8 @@ func envOr(name, def string) string {
 	return def
 }
 
-// DataDir returns the data folder as an absolute path; it need not be there. It is an error
-// if other users can change what is in it.
+// DataDir returns the absolute path of the data folder, which need not exist. It returns an error if other users can
+// change its content.
 func (r *Root) DataDir() (string, error) {
 	dir, err := r.dataDir()
 	if err != nil {
@@ -126,11 +125,11 @@ func (r *Root) DataDir() (string, error) {
 	}
 	const writtenByAll = 0o002
 	if info.Mode().Perm()&writtenByAll != 0 {
-		return "", fmt.Errorf("data folder %s has mode %04o, so all users can change what is in it: run \"chmod o-w %s\", or name another folder with --data", dir, info.Mode().Perm(), dir)
+		return "", fmt.Errorf("data folder %s has mode %04o, so all users can change its content: run \"chmod o-w %s\", or give another folder with --data", dir, info.Mode().Perm(), dir)
 	}
 	owner := info.Sys().(*syscall.Stat_t).Uid
 	if me := uint32(os.Geteuid()); me != 0 && owner != me && owner != 0 {
-		return "", fmt.Errorf("data folder %s belongs to user %d, who can change what is in it: name another folder with --data", dir, owner)
+		return "", fmt.Errorf("data folder %s belongs to user %d, not to you: give another folder with --data", dir, owner)
 	}
 	return dir, nil
 }
@@ -151,7 +150,7 @@ func (r *Root) dataDir() (string, error) {
 	return filepath.Abs(dir)
 }
 
-// settings returns what the flags say, with defaults.
+// settings returns the settings with defaults.
 func (r *Root) settings() (Settings, error) {
 	dir, err := r.DataDir()
 	s := r.Settings
@@ -159,7 +158,7 @@ func (r *Root) settings() (Settings, error) {
 	return s, err
 }
 
-// Daemon returns the settings and the log of a daemon.
+// Daemon returns the settings and the logger of a daemon.
 func (r *Root) Daemon() (Settings, *slog.Logger, error) {
 	log, err := r.Logger()
 	if err != nil {
@@ -177,7 +176,7 @@ func (r *Root) ConfigDir() string {
 	return "/etc/weir"
 }
 
-// Logger returns the log of a daemon, on standard error.
+// Logger returns a daemon's logger, which writes to standard error.
 func (r *Root) Logger() (*slog.Logger, error) {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(r.LogLevel)); err != nil {

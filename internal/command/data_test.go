@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Files of a data folder that all users can change are not believed.
+// A data folder that all users can change is refused.
 func TestDataFolderOfAllUsers(t *testing.T) {
 	r := Root{Settings: Settings{Data: t.TempDir()}}
 	if _, err := r.DataDir(); err != nil {
@@ -15,7 +15,7 @@ func TestDataFolderOfAllUsers(t *testing.T) {
 	if err := os.Chmod(r.Data, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.DataDir(); err == nil || !strings.Contains(err.Error(), `has mode 0777, so all users can change what is in it: run "chmod o-w `) {
+	if _, err := r.DataDir(); err == nil || !strings.Contains(err.Error(), `has mode 0777, so all users can change its content: run "chmod o-w `) {
 		t.Errorf("folder of all users: %v", err)
 	}
 	r.Data += "/not/there"

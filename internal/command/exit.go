@@ -9,50 +9,50 @@ import (
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
 )
 
-// Exit codes of every command; those of releases follow in releaseCodes.
+// Exit codes of every command; releaseCodes has those of releases.
 const (
 	ExitOK     = 0
-	ExitFailed = 1 // it could not be done; standard error says why
+	ExitFailed = 1 // the command failed; standard error has the reason
 	ExitUsage  = 2 // the command line or a file is wrong
 )
 
-// UsageError is a mistake in a command line or a file; a process ends with 2.
+// UsageError is a mistake in a command line or a file. The exit code is 2.
 type UsageError struct{ Err error }
 
 func (e *UsageError) Error() string { return e.Err.Error() }
 func (e *UsageError) Unwrap() error { return e.Err }
 
-// Usage returns err as a mistake in the command line or a file.
+// Usage marks err as a UsageError.
 func Usage(err error) error { return &UsageError{err} }
 
-// releaseCode is what a command ends with when a release is refused.
+// releaseCode is the exit code for a refused release.
 type releaseCode struct {
 	code int
 	is   error
 	what string
 }
 
-// releaseCodes are in the order in which they are looked for: what says that it is
-// yanked may be that it was yanked before.
+// releaseCodes returns the codes in matching order: an ErrExists may wrap ErrYanked for a version that was yanked
+// before.
 func releaseCodes() []releaseCode {
 	return []releaseCode{
-		{19, release.ErrExists, "it is there already, with other content"},
+		{19, release.ErrExists, "the release exists with other content"},
 		{10, release.ErrYanked, "the version is yanked"},
-		{11, release.ErrUnsigned, "it is not signed, and has to be"},
+		{11, release.ErrUnsigned, "the release is not signed, but a signature is required"},
 		{12, release.ErrUntrusted, "the key that signed it is not trusted"},
-		{13, release.ErrBadSignature, "the signature is damaged, or of something else"},
-		{14, release.ErrCorrupt, "what is stored is not what the manifest says"},
-		{15, release.ErrUnsafe, "it holds what must not be unpacked"},
-		{16, release.ErrChanged, "it is not what was first seen under this version"},
+		{13, release.ErrBadSignature, "the signature is damaged or belongs to other content"},
+		{14, release.ErrCorrupt, "the stored content does not match the manifest"},
+		{15, release.ErrUnsafe, "the archive has entries that must not be unpacked"},
+		{16, release.ErrChanged, "the content differs from the first-seen content of this version"},
 		{17, release.ErrNoSpace, "the disk is full"},
-		{18, release.ErrNotFound, "there is no such release"},
+		{18, release.ErrNotFound, "release not found"},
 		{20, release.ErrDenied, "the bucket refuses these credentials"},
 		{21, release.ErrUnavailable, "the bucket cannot be reached"},
-		{22, release.ErrNoBucket, "there is no such bucket"},
+		{22, release.ErrNoBucket, "bucket not found"},
 	}
 }
 
-// ExitCode returns what a process ends with after that error.
+// ExitCode returns the exit code for an error.
 func ExitCode(err error) int {
 	if err == nil {
 		return ExitOK

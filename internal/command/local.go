@@ -16,20 +16,20 @@ type UpOptions struct {
 	MetricsAddr string
 }
 
-// Up returns "weir up", which run runs.
+// Up returns the command "weir up", implemented by run.
 func Up(run func(ctx context.Context, o UpOptions) error) *cobra.Command {
 	var o UpOptions
 	cmd := &cobra.Command{
 		Use:   "up",
 		Short: "Run everything on this machine: bus, bucket, metrics, machines, applications, one pool",
 		Long: `Run everything on this machine, below one data folder: a NATS bus, an S3 bucket
-with one published signal release, a metrics store, the harmonizer, a pool of two
-groups whose machines are processes, and the pool's bootstrap with its signals
-and its autoscaler. One line tells of each tick. Ctrl-C ends all of it.`,
+with one published signal release, a metrics store, and the harmonizer. A pool of
+two groups has processes as machines. Its bootstrap runs the signals and the
+autoscaler. Each tick prints one line. Ctrl-C stops everything.`,
 		Example: `  weir up
   weir up --data /tmp/weir
-  weir up --pool-file pool.yaml   # followed: edit it while all runs
-  weir up --no-bucket      # the bucket is away: releases come from the cache`,
+  weir up --pool-file pool.yaml   # changes of the file apply at once
+  weir up --no-bucket      # without a bucket: releases come from the cache`,
 		Args: NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Changed("config-dir") {
@@ -38,7 +38,7 @@ and its autoscaler. One line tells of each tick. Ctrl-C ends all of it.`,
 			return run(cmd.Context(), o)
 		},
 	}
-	cmd.Flags().StringVar(&o.PoolFile, "pool-file", "", "pool file to use in place of the built-in one; its changes are followed")
+	cmd.Flags().StringVar(&o.PoolFile, "pool-file", "", "pool file to use in place of the built-in one; changes apply at once")
 	cmd.Flags().StringVar(&o.BucketAddr, "bucket-addr", "127.0.0.1:0", "where the bucket listens; port 0 takes a free one")
 	cmd.Flags().StringVar(&o.MetricsAddr, "metrics-addr", "127.0.0.1:0", "where applications write metrics in line protocol; port 0 takes a free one")
 	cmd.Flags().BoolVar(&o.NoBucket, "no-bucket", false, "do not start the bucket")
@@ -48,31 +48,30 @@ and its autoscaler. One line tells of each tick. Ctrl-C ends all of it.`,
 // MetricsOptions are the flags of "weir metrics serve".
 type MetricsOptions struct {
 	Addr      string
-	TokenFile string // empty: writers need no token
+	TokenFile string // empty: no token is required
 	Retention time.Duration
 }
 
-// MetricsServe returns "weir metrics serve", which owns the embedded store where no
-// "weir up" does. run runs it.
+// MetricsServe returns the command "weir metrics serve", implemented by run. It runs the embedded store without "weir
+// up".
 func MetricsServe(run func(ctx context.Context, o MetricsOptions) error) *cobra.Command {
 	var o MetricsOptions
 	cmd := &cobra.Command{
 		Use:   "serve",
-		Short: "Run the embedded metrics store of a cluster, where there is no InfluxDB",
+		Short: "Run the embedded metrics store of a cluster without InfluxDB",
 		Long: `Run the embedded metrics store of a cluster: pools without metrics.influx in their
 weir.yaml read their windows from it, over NATS, and applications write to it over
-HTTP, in line protocol. One process owns it; it keeps what it holds in the data
-folder. "weir up" has one of its own.
+HTTP, in line protocol. One process owns the store; its data is in the data
+folder. "weir up" runs its own store.
 
-An address that other hosts reach needs --token-file: a writer sends the text of that file,
-as InfluxDB's clients do ("Authorization: Token TEXT").`,
+An address that other hosts reach needs --token-file: writers send its content, as InfluxDB's clients do ("Authorization: Token TEXT").`,
 		Example: `  weir metrics serve --cluster everywhere-prod --addr 127.0.0.1:8086
   weir metrics serve --addr 10.0.0.7:8086 --token-file /etc/weir/metrics.token --retention 2160h`,
 		Args: NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), o) },
 	}
-	cmd.Flags().StringVar(&o.TokenFile, "token-file", "", "file with the token that writers send (default: none is needed)")
-	cmd.Flags().DurationVar(&o.Retention, "retention", 31*24*time.Hour, "how long values are kept, at least 2h; a value that comes late is put in its place")
+	cmd.Flags().StringVar(&o.TokenFile, "token-file", "", "file with the token that writers send (default: no token required)")
+	cmd.Flags().DurationVar(&o.Retention, "retention", 31*24*time.Hour, "how long values are stored, at least 2h; late values are accepted")
 	cmd.Flags().StringVar(&o.Addr, "addr", "127.0.0.1:0", "where applications write metrics in line protocol; port 0 takes a free one")
 	return cmd
 }

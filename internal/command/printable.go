@@ -12,15 +12,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// printable is a stream for people. What could change how a terminal shows the rest is
-// written as Go writes it in a string: the control character ESC as \x1b, the override of
-// the writing direction as \u202e, a byte that is not UTF-8 as \xff. Line feeds and tabs
-// stay. It may be written to concurrently.
+// printable is an output stream for terminals. It escapes characters that affect the display, in Go's string syntax:
+// ESC as \x1b, the bidirectional override as \u202e, a byte that is not UTF-8 as \xff. Line feeds and tabs stay. It
+// is safe for concurrent use.
 type printable struct {
 	to io.Writer
 
 	mu   sync.Mutex
-	rest []byte // the beginning of a character whose end has not been written yet
+	rest []byte // an incomplete character at the end of the last write
 }
 
 // Write implements io.Writer.
@@ -37,7 +36,7 @@ func (p *printable) Write(b []byte) (int, error) {
 		switch {
 		case r == utf8.RuneError && size == 1:
 			out = append(out, `\x`+strconv.FormatUint(uint64(text[0]), 16)...)
-		case r == '\r' && len(text) > 1 && text[1] == '\n': // the line feed is enough
+		case r == '\r' && len(text) > 1 && text[1] == '\n': // the line feed suffices
 		case shows(r):
 			out = append(out, text[:size]...)
 		default:
@@ -53,8 +52,8 @@ func (p *printable) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// TerminalOf returns the terminal that a command's stream leads to, for output that moves
-// the cursor; nil if it leads to something else. What is written there is not escaped.
+// TerminalOf returns the terminal behind a command's stream, for output that moves the cursor; nil without a
+// terminal. Output to it is not escaped.
 func TerminalOf(w io.Writer) *os.File {
 	if p, ok := w.(*printable); ok {
 		w = p.to
@@ -69,7 +68,7 @@ func TerminalOf(w io.Writer) *os.File {
 	return f
 }
 
-// whole reports whether text begins with a character that no later byte can change.
+// whole reports whether text begins with a complete character.
 func whole(text []byte) bool { return utf8.FullRune(text) && !bytes.Equal(text, []byte{'\r'}) }
 
 func shows(r rune) bool {

@@ -10,33 +10,32 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/config"
 )
 
-// Settings are what the flags of a daemon say, with their defaults.
+// Settings are the flags of a daemon, with defaults.
 type Settings struct {
-	Data      string // folder, absolute
-	NATS      string // URL of the bus; empty: the one of the files, or of the data folder
+	Data      string // absolute path of the data folder
+	NATS      string // URL of the bus; empty: from the files, or the data folder's bus
 	Configs   string // folder of weir.yaml and CLUSTER/POOL.yaml
 	Cluster   string
 	Pool      string
 	LogLevel  string
 	LogFormat string
-	// Program is the executable of weir, an absolute path: daemons start each other
-	// by it.
+	// Program is the absolute path of weir's executable, with which daemons start each other.
 	Program string
 }
 
-// DataParts are the folders of a data folder that may be on disks of their own.
+// DataParts returns the subfolders of a data folder that may be separate disks.
 func DataParts() []string { return []string{"bus", "metrics", "releases", "s3", "local", "run"} }
 
-// UpConfigs is where "weir up" writes its configuration.
+// UpConfigs returns the folder where "weir up" writes its configuration.
 func UpConfigs(data string) string { return filepath.Join(data, "config") }
 
-// SignPassword is the variable that holds the password of a private key.
+// SignPassword is the variable with the password of a private key.
 const SignPassword = "WEIR_SIGN_PASSWORD"
 
-// NATSOr returns the URL of the bus: that of the flags or else that of the files.
+// NATSOr returns the URL of the bus from the flags, or else from the files.
 func (s Settings) NATSOr(service config.Service) string { return cmp.Or(s.NATS, service.NATS.URL) }
 
-// Argv is the command line that starts a daemon.
+// Argv returns the command line of a daemon.
 func (s Settings) Argv(command string, more ...string) []string {
 	return append([]string{
 		s.Program, command, "--data", s.Data, "--config-dir", s.Configs, "--cluster", s.Cluster, "--pool", s.Pool,
@@ -44,8 +43,8 @@ func (s Settings) Argv(command string, more ...string) []string {
 	}, more...)
 }
 
-// Env is the environment of this binary's daemons. It holds the bus, whose
-// URL may have a password, as a command line must not.
+// Env returns the environment of our daemons. The URL of the bus is there because it may have a password, which a
+// command line must not show.
 func (s Settings) Env() []string {
 	env := WithoutKeys(os.Environ())
 	if s.NATS != "" {
@@ -54,7 +53,7 @@ func (s Settings) Env() []string {
 	return env
 }
 
-// WithoutKeys is env without the keys to the bus and to AWS.
+// WithoutKeys returns env without credentials of the bus and of AWS.
 func WithoutKeys(env []string) []string {
 	return slices.DeleteFunc(slices.Clone(env), func(entry string) bool {
 		return strings.HasPrefix(entry, "AWS_") || strings.HasPrefix(entry, "WEIR_NATS=") || strings.HasPrefix(entry, SignPassword+"=")

@@ -7,10 +7,10 @@ import (
 	"syscall"
 )
 
-// Self runs this binary again, also when its file was replaced meanwhile.
+// Self executes this binary again, even if its file was replaced.
 const Self = "/proc/self/exe"
 
-// sibling returns the path of the program that lies beside this one.
+// sibling returns the path of another program in this program's folder.
 func sibling(name string) (string, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -23,8 +23,8 @@ func sibling(name string) (string, error) {
 	return path, nil
 }
 
-// ReplaceWithLocal replaces this process with weir-local, which lies beside it, for
-// the same command line. It returns only with an error.
+// ReplaceWithLocal replaces this process with weir-local from the same folder, with the same command line. It returns
+// only with an error.
 func ReplaceWithLocal(what string, args []string) error {
 	path, err := sibling("weir-local")
 	if err == nil {
@@ -33,9 +33,8 @@ func ReplaceWithLocal(what string, args []string) error {
 	return fmt.Errorf("run %q: %w", what, err)
 }
 
-// OpenWeir opens the weir that lies beside this program and returns a path that runs
-// it until the file is closed, also when the one that lies there is replaced
-// meanwhile.
+// OpenWeir opens the weir in this program's folder. The returned path runs that binary until the file is closed, even
+// if weir is replaced meanwhile.
 func OpenWeir() (program string, file *os.File, err error) {
 	path, err := sibling("weir")
 	if err != nil {

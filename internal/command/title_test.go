@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Only a title of ours gives the process another name.
+// Only a title that begins with "weir: " changes the process name.
 func TestNameProcess(t *testing.T) {
 	name := func() string {
 		text, err := os.ReadFile("/proc/self/comm")

@@ -498,8 +498,8 @@ func (a *twin) says(mark int, text string) int {
 }
 
 const (
-	saysHeld    = `"the pool is held"`
-	saysLost    = `"the pool is not held any more: standing by"`
+	saysHeld    = `"pool lease acquired"`
+	saysLost    = `"pool lease lost, standing by"`
 	saysStandby = `"standing by: another autoscaler holds the pool"`
 )
 

@@ -15,7 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// ServeHTTP runs a server on the listener, which it closes.
+// ServeHTTP runs a server on the listener and closes it at the end.
 func ServeHTTP(parts *Services, name string, listener net.Listener, handler http.Handler, log *slog.Logger) {
 	server := &http.Server{
 		Handler: handler, ReadHeaderTimeout: 5 * time.Second, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
@@ -30,8 +30,8 @@ func ServeHTTP(parts *Services, name string, listener net.Listener, handler http
 	})
 }
 
-// ServeProm serves the metrics of the collector, and of the process, at /metrics, and
-// what metrics.More adds. It prints the address to out.
+// ServeProm serves the metrics of the collector and of the process at /metrics, and the paths of metrics.More. It
+// prints the address to out.
 func ServeProm(out io.Writer, parts *Services, listener net.Listener, metrics Metrics, log *slog.Logger) error {
 	registry := prometheus.NewRegistry()
 	for _, one := range []prometheus.Collector{metrics.Collector, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})} {
@@ -49,8 +49,8 @@ func ServeProm(out io.Writer, parts *Services, listener net.Listener, metrics Me
 	return nil
 }
 
-// Metrics is what ServeProm serves.
+// Metrics configures ServeProm.
 type Metrics struct {
 	Collector prometheus.Collector
-	More      func(*http.ServeMux) // adds further paths; nil: there are none
+	More      func(*http.ServeMux) // adds more paths; may be nil
 }

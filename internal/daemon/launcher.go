@@ -9,12 +9,10 @@ import (
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
 )
 
-// KeeperArgv returns the command line of a keeper of processes. program is weir, as in
-// Settings.
+// KeeperArgv returns the command line of a process keeper. program is weir, as in Settings.
 func KeeperArgv(program string) []string { return []string{program, "keep"} }
 
-// WithLauncher runs f with a launcher that ends after it. program is weir, as in
-// Settings.
+// WithLauncher calls f with a launcher that it ends afterwards. program is weir, as in Settings.
 func WithLauncher(ctx context.Context, program string, log *slog.Logger, f func(context.Context, *supervise.Launcher) error) error {
 	launcher, err := supervise.NewLauncher(supervise.Config{KeeperArgv: KeeperArgv(program), Log: log})
 	if err != nil {

@@ -14,18 +14,17 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/wholefile"
 )
 
-// LockPool takes the lock that stands for a pool's lease: one writer.
+// LockPool locks a pool in the data folder: one process of that kind.
 func LockPool(dir, what, cluster, pool string) (*flock.File, error) {
 	return Lock(dir, strings.Join([]string{what, cluster, pool}, "."), fmt.Sprintf("%s of pool %s/%s", what, cluster, pool))
 }
 
-// LockHarmonizer takes the lock of the one harmonizer of a cluster.
+// LockHarmonizer locks the harmonizer of a cluster in the data folder.
 func LockHarmonizer(dir, cluster string) (*flock.File, error) {
 	return Lock(dir, "harmonizer."+cluster, "harmonizer of cluster "+cluster)
 }
 
-// Lock takes the lock of that name in the data folder; what names the holder in
-// the error of a second one.
+// Lock takes the lock with that name in the data folder. what describes the holder in the error of a second process.
 func Lock(dir, name, what string) (*flock.File, error) {
 	locks := filepath.Join(dir, "locks")
 	if err := os.MkdirAll(locks, 0o700); err != nil {
@@ -38,9 +37,8 @@ func Lock(dir, name, what string) (*flock.File, error) {
 	return lock, err
 }
 
-// HolderName returns the name under which processes of a data folder hold leases. The
-// folder's lock proves that the process before has ended, so the next one has the same
-// name, and does not wait for the end of a lease.
+// HolderName returns the lease holder name of a data folder's processes. The folder's lock proves that the previous
+// process has ended. So the next one has the same name and takes the lease at once.
 func HolderName(dir string, of ...string) (string, error) {
 	path := filepath.Join(dir, "locks", strings.Join(append([]string{"holder"}, of...), "."))
 	id, err := os.ReadFile(path)
@@ -60,7 +58,7 @@ func HolderName(dir string, of ...string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("name of the lease's holder: %w", err)
 	}
-	// A folder that lies on several hosts has a lock on each.
+	// On a shared folder each host has its own lock, so the name includes host and boot id.
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
 		return "", fmt.Errorf("name of the lease's holder: %w", err)
@@ -68,7 +66,7 @@ func HolderName(dir string, of ...string) (string, error) {
 	return strings.Join([]string{host, strings.TrimSpace(string(boot)), string(id)}, "/"), nil
 }
 
-// WriteFile is wholefile.Write, and makes the folder.
+// WriteFile creates the folder and calls wholefile.Write.
 func WriteFile(path string, data []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err

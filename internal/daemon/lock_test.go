@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// A crash may leave the file of a holder's name empty. The process gets another name then,
-// and waits for the end of the lease of the one before.
+// A crash may leave the file of a holder's name empty. The process then gets a new name and waits for the end of the
+// old lease.
 func TestHolderNameOfAnEmptyFile(t *testing.T) {
 	dir := t.TempDir()
 	first, err := HolderName(dir, "c", "p")

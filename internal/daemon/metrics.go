@@ -7,7 +7,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/metrics/store"
 )
 
-// OpenMetrics returns the metrics store of the service file.
+// OpenMetrics opens the metrics store of the service file.
 func OpenMetrics(s config.Service, b *bus.Bus, cluster string) (metrics.Store, error) {
 	kind, settings := s.Metrics.Store()
 	return kind.Open(store.Site{Settings: settings, Conn: b.Conn(), Cluster: cluster})

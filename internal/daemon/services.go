@@ -7,8 +7,7 @@ import (
 	"sync"
 )
 
-// Services are parts of a process that run at the same time. When one of them
-// fails, all end.
+// Services run the parts of a process concurrently. When one part fails, all end.
 type Services struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
@@ -21,13 +20,13 @@ func NewServices(ctx context.Context) *Services {
 	return &Services{ctx: ctx, cancel: cancel}
 }
 
-// Context ends when the services are to end; its cause is the reason.
+// Context ends when the services must end. Its cause is the reason.
 func (s *Services) Context() context.Context { return s.ctx }
 
-// End ends all parts because of cause, and does not wait for them.
+// End ends all parts with a cause. It does not wait for them.
 func (s *Services) End(cause error) { s.cancel(cause) }
 
-// Run starts a part. Its return before the end of the context is a failure.
+// Run starts a part. If the part returns before the context ends, that is a failure.
 func (s *Services) Run(name string, part func(ctx context.Context) error) {
 	s.wg.Go(func() {
 		err := part(s.ctx)
@@ -41,8 +40,7 @@ func (s *Services) Run(name string, part func(ctx context.Context) error) {
 	})
 }
 
-// Stop ends all parts and waits for them. It returns err, and with it why they
-// ended if that was another failure.
+// Stop ends all parts and waits for them. It returns err joined with the failure that ended the parts, if any.
 func (s *Services) Stop(err error) error {
 	s.cancel(nil)
 	s.wg.Wait()

@@ -2,8 +2,7 @@ package daemon
 
 import "runtime/debug"
 
-// BuildVersion is what "weir version" prints: the module's version, or the
-// commit that it was built from.
+// BuildVersion returns the version for "weir version": the module's version or the commit.
 func BuildVersion() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -1,6 +1,5 @@
-// Package autoscalerd is the process that holds one pool: it waits for the pool's
-// lease, runs the autoscaler's loop and node health while it has that, and follows
-// the files that bootstrap sends.
+// Package autoscalerd is the autoscaler process of one pool. It waits for the pool's lease. While it holds the lease,
+// it runs the autoscaler's loop and node health, and applies the configuration that bootstrap sends.
 package autoscalerd
 
 import (
@@ -25,23 +24,23 @@ import (
 )
 
 const (
-	nodeMaxAge   = 30 * time.Second // a node's facts count for at least so long
-	firstTimeout = 3 * time.Second  // for the first word of bootstrap
-	openTimeout  = 10 * time.Second // to open what is kept on the bus
-	// providerTimeout bounds the opening of the provider, and a request for its healing.
+	nodeMaxAge   = 30 * time.Second // minimum age at which a node's facts expire
+	firstTimeout = 3 * time.Second  // for the first message of bootstrap
+	openTimeout  = 10 * time.Second // to open durable state on the bus
+	// providerTimeout bounds opening the provider, and a request for its repair service.
 	providerTimeout = 60 * time.Second
 )
 
-// autoscaling is the settings of an autoscaler, from files and flags.
+// autoscaling has the settings of an autoscaler from files and flags.
 type autoscaling struct {
 	service   config.Service
 	pool      config.Pool
 	configs   string // folder of the files of all pools
 	dryRun    bool
 	directory ask.Directory
-	// follow, if there is one, runs beside a loop and gives it the settings of changed files.
+	// follow, if set, runs beside a loop and applies changed files to it.
 	follow func(ctx context.Context, l *autoscaler.Loop) error
-	// refresh, if there is one, reads the files that are to be followed now.
+	// refresh, if set, reads the current files.
 	refresh func() (autoscaling, error)
 }
 
@@ -51,17 +50,16 @@ func (a autoscaling) config() autoscaler.Config {
 	return c
 }
 
-// Process is an autoscaler as its flags describe it.
+// Process is an autoscaler with its flags.
 type Process struct {
 	command.Settings
 	DryRun      bool
-	MetricsAddr string    // where Prometheus reads the metrics of node health; empty: nowhere
-	Out         io.Writer // says where that is
+	MetricsAddr string    // Prometheus endpoint of node health; empty: no endpoint
+	Out         io.Writer // receives the endpoint's address
 	Log         *slog.Logger
 }
 
-// Run holds the pool of these files until ctx ends, by the signals at their
-// documented addresses.
+// Run runs the pool of these files until ctx ends. It uses signals at their documented addresses.
 func (p Process) Run(ctx context.Context, service config.Service, pool config.Pool) error {
 	return p.run(ctx, autoscaling{
 		service: service, pool: pool, configs: p.Configs, dryRun: p.DryRun, directory: fixedDirectory(service, pool),
@@ -70,7 +68,7 @@ func (p Process) Run(ctx context.Context, service config.Service, pool config.Po
 
 func (p Process) run(ctx context.Context, a autoscaling) error {
 	for _, w := range config.Warnings(a.service, a.pool) {
-		p.Log.Warn("a key of the files is read over", "key", w.Key, "at", w.Error())
+		p.Log.Warn("ignored configuration key", "key", w.Key, "at", w.Error())
 	}
 	what := "autoscaler"
 	if a.dryRun {
@@ -114,8 +112,8 @@ func (p Process) run(ctx context.Context, a autoscaling) error {
 	return parts.Stop(t.run(parts.Context()))
 }
 
-// dialSignal returns a function that opens clients of signals. A client accepts only
-// a listener that belongs to the process that bootstrap started.
+// dialSignal returns a function that opens clients of signals. A client accepts only a listener whose process belongs
+// to the one that bootstrap started.
 func dialSignal(cluster, pool string) func(ask.Endpoint, ask.RequestSpec) ask.Client {
 	return func(e ask.Endpoint, r ask.RequestSpec) ask.Client {
 		return sigproto.NewClient(sigproto.ClientConfig{

@@ -19,16 +19,14 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/provider"
 )
 
-// partsOfPool is what an autoscaler has of its pool for as long as its process
-// runs, in office or standing by.
+// partsOfPool has the dependencies that live as long as the process, as holder or standby.
 type partsOfPool struct {
 	nodes    *local.Nodes
 	provider pools.Provider
-	// hear gives what the provider warns of, and what else it tells, to two channels
-	// until its context ends; either may be nil. nil: it tells nothing.
+	// hear sends the provider's warnings and hints to two channels until its context ends. Either channel may be nil.
+	// hear is nil if the provider sends neither.
 	hear func(ctx context.Context, warnings, hints chan<- pools.Notice) error
-	// console is that of the provider; nil: the provider
-	// stores no output.
+	// console returns an instance's console output; nil if the provider stores none.
 	console  func(ctx context.Context, instance string) ([]byte, error)
 	store    metrics.Store
 	ledger   *state.Ledger
@@ -36,7 +34,7 @@ type partsOfPool struct {
 	evidence *state.Evidence
 }
 
-// openParts opens them, and runs those that run.
+// openParts opens the dependencies and starts those that run.
 func openParts(parts *daemon.Services, b *bus.Bus, a autoscaling, log *slog.Logger) (*partsOfPool, error) {
 	cluster, pool := a.pool.Cluster, a.pool.Name
 	p := &partsOfPool{nodes: local.NewNodes(b.Conn(), cluster, pool, nodeMaxAge, log)}
@@ -83,7 +81,7 @@ func openProvider(ctx context.Context, a autoscaling, b *bus.Bus, log *slog.Logg
 		Others: func() map[string][]provider.Group {
 			claims, err := config.Claims(a.configs, cluster, a.pool.Name)
 			if err != nil {
-				log.Warn("not all other pools' files can be read: whether a group is in two pools is not sure", "err", err)
+				log.Warn("pool files unreadable, a group may be in two pools", "err", err)
 			}
 			return claims
 		},
@@ -101,7 +99,7 @@ func openProvider(ctx context.Context, a autoscaling, b *bus.Bus, log *slog.Logg
 	return kind.Open(ctx, site)
 }
 
-// world is what a loop acts on, but for what belongs to its term of office.
+// world returns a loop's dependencies, except those of its term.
 func (p *partsOfPool) world(a autoscaling) autoscaler.World {
 	return autoscaler.World{
 		Provider: p.provider, Scheduler: p.nodes, Cordon: p.nodes, Directory: a.directory,

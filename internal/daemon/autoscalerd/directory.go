@@ -21,7 +21,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
 )
 
-// bootstrapDirectory is bootstrap's stream as the loop sees it.
+// bootstrapDirectory adapts bootstrap's stream to ask.Directory.
 type bootstrapDirectory struct{ *bootstrap.Reader }
 
 // Listing implements ask.Directory.
@@ -54,7 +54,7 @@ func (d bootstrapDirectory) Report(r ask.Report) {
 	out := bootstrap.Report{Revision: r.Revision}
 	for _, a := range r.Results {
 		if a.Verdict == decide.Unasked {
-			continue // it says nothing of the signal
+			continue // it says nothing about the signal
 		}
 		out.Answers = append(out.Answers, bootstrap.Answer{
 			App: a.App, Version: a.Version, Address: a.Address, Group: a.Group, Candidate: a.Candidate,
@@ -67,7 +67,7 @@ func (d bootstrapDirectory) Report(r ask.Report) {
 // Alive implements ask.Directory.
 func (d bootstrapDirectory) Alive() { d.Reader.Report(bootstrap.Report{}) }
 
-// documented is the directory of a loop started by hand: what the files say.
+// documented is the fixed directory of an autoscaler that was started by hand, from the files.
 type documented struct{ listing ask.Listing }
 
 func fixedDirectory(s config.Service, p config.Pool) documented {
@@ -81,14 +81,14 @@ func fixedDirectory(s config.Service, p config.Pool) documented {
 // Listing implements ask.Directory.
 func (d documented) Listing() ask.Listing { return d.listing }
 
-// Report implements ask.Directory: nobody listens.
+// Report implements ask.Directory. It does nothing.
 func (documented) Report(ask.Report) {}
 
 // Alive implements ask.Directory.
 func (documented) Alive() {}
 
-// RunUnderBootstrap holds the pool of a bootstrap, which started this process: by
-// what comes on the stream of that descriptor, and until it ends.
+// RunUnderBootstrap runs the autoscaler under the bootstrap that started this process. It uses the directory stream
+// at descriptor fd and ends with the stream.
 func (p Process) RunUnderBootstrap(ctx context.Context, fd int) error {
 	if err := supervise.Hide(); err != nil {
 		return err
@@ -109,9 +109,9 @@ func (p Process) RunUnderBootstrap(ctx context.Context, fd int) error {
 		select {
 		case <-reader.First():
 		case <-parts.Context().Done():
-			return nil // stop tells why
+			return nil // Stop returns the reason
 		case <-time.After(firstTimeout):
-			return errors.New("bootstrap says nothing on its directory stream")
+			return errors.New("no message from bootstrap on the directory stream within 3s")
 		}
 		f := &follower{reader: reader, configs: p.Configs, dryRun: p.DryRun}
 		a, err := f.read()
@@ -127,11 +127,11 @@ type follower struct {
 	reader  *bootstrap.Reader
 	configs string
 	dryRun  bool
-	text    []byte // as it was decoded last
+	text    []byte // the last decoded configuration
 	running autoscaling
 }
 
-// read decodes what bootstrap sent last.
+// read decodes the last files from bootstrap.
 func (f *follower) read() (autoscaling, error) {
 	latest, _ := f.reader.Directory()
 	var files config.Files
@@ -150,7 +150,7 @@ func (f *follower) read() (autoscaling, error) {
 	return f.running, nil
 }
 
-// refresh is read for a loop that begins in a process whose parts are there.
+// refresh is read for a new term in a running process.
 func (f *follower) refresh() (autoscaling, error) {
 	before := f.running
 	after, err := f.read()
@@ -160,11 +160,11 @@ func (f *follower) refresh() (autoscaling, error) {
 	return after, err
 }
 
-// ErrOtherWorld: the files differ in what a loop is built on. The process ends with
-// bootstrap.ExitRestart, and bootstrap starts it again at once.
-var ErrOtherWorld = errors.New("resource_groups, health, aws, metrics or autoscaling.lease of the files have changed: the autoscaler starts anew")
+// ErrOtherWorld: dependencies of the loop changed in the files. The process ends with bootstrap.ExitRestart, and
+// bootstrap restarts it at once.
+var ErrOtherWorld = errors.New("resource_groups, health, aws, metrics or autoscaling.lease of the files have changed: the autoscaler restarts")
 
-// run follows until ctx ends.
+// run applies changed files until ctx ends.
 func (f *follower) run(ctx context.Context, l *autoscaler.Loop) error {
 	for {
 		latest, changed := f.reader.Directory()
@@ -189,7 +189,7 @@ func (f *follower) run(ctx context.Context, l *autoscaler.Loop) error {
 	}
 }
 
-// sameWorld reports whether a loop may stay when its files become others.
+// sameWorld reports whether the loop's dependencies are the same in both files.
 func sameWorld(before, after autoscaling) bool {
 	return reflect.DeepEqual(before.pool.Groups, after.pool.Groups) &&
 		reflect.DeepEqual(before.pool.Draining.Spot, after.pool.Draining.Spot) &&

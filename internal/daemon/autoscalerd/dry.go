@@ -10,12 +10,10 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 )
 
-// lastTold is the memory of a dry run: what the last tick in the ledger handed on. It
-// keeps nothing, as nothing is done that is to be remembered.
+// lastTold is the memory of a dry run: the state in the ledger's last tick. Save does nothing.
 type lastTold struct{ ledger *state.Ledger }
 
-// Load implements apply.Memory. Without a record that can be read it is as at a
-// first start.
+// Load implements apply.Memory. Without a readable record it returns no state, as at a first start.
 func (m lastTold) Load(ctx context.Context) (data []byte, ok bool, err error) {
 	record, err := m.ledger.Last(ctx)
 	if err != nil {
@@ -34,14 +32,14 @@ func (m lastTold) Load(ctx context.Context) (data []byte, ok bool, err error) {
 // Save implements apply.Memory.
 func (lastTold) Save(context.Context, []byte) error { return nil }
 
-// noDrains are the records of a dry run: it has no node leave.
+// noDrains are the drain records of a dry run, which drains no node.
 type noDrains struct{}
 
 func (noDrains) Load(context.Context) ([]drain.Record, error) { return nil, nil }
 func (noDrains) Put(context.Context, drain.Record) error      { return nil }
 func (noDrains) Delete(context.Context, string) error         { return nil }
 
-// ordersOnly are the orders of a pool as a dry run reads them: it strikes none.
+// ordersOnly has the pool's orders for a dry run, which removes none.
 type ordersOnly struct{ *state.Orders }
 
 // Read implements pools.OrderBook.

@@ -22,8 +22,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/local/agent"
 )
 
-// healthLoop is node health as the autoscaler's loop reaches it. The two loops have each
-// other: the inner one is set once both are made, and before either runs.
+// healthLoop is the autoscaler loop's view of node health. The two loops refer to each other, so Loop is set after
+// both exist and before either runs.
 type healthLoop struct{ *nodehealth.Loop }
 
 // Condition implements autoscaler.Health.
@@ -31,7 +31,7 @@ func (h *healthLoop) Condition() snapshot.Condition {
 	return snapshot.Condition{Sick: h.Sick(), Barred: h.Barred(), Budget: h.Budget(), Unknown: h.Unknown()}
 }
 
-// nodeHealth wires the policy of the pool's file to its world. hints may be nil.
+// nodeHealth creates node health for the pool's policy. hints may be nil.
 func (t *terms) nodeHealth(a autoscaling, loop *autoscaler.Loop, memory nodehealth.Memory, pause *pauseWatch, hints <-chan judge.Hint) (*nodehealth.Loop, error) {
 	c := nodehealth.Config{Cluster: a.pool.Cluster, Pool: a.pool.Name, Policy: a.pool.Health.Policy}
 	networks := netguard.Networks(a.pool.Allowed())
@@ -61,7 +61,7 @@ func (t *terms) nodeHealth(a autoscaling, loop *autoscaler.Loop, memory nodeheal
 	return nodehealth.New(c, world, t.log), nil
 }
 
-// addresses returns how the URL of a machine is found.
+// addresses returns a function that returns a machine's URL.
 func (p *partsOfPool) addresses(probe *probes.Prober, pool string) func(ctx context.Context, m nodehealth.Machine) (string, error) {
 	return func(ctx context.Context, m nodehealth.Machine) (string, error) {
 		names := probes.Names{Instance: m.Node, Node: m.Node, Zone: m.Zone, Pool: pool}
@@ -77,15 +77,15 @@ func (p *partsOfPool) addresses(probe *probes.Prober, pool string) func(ctx cont
 }
 
 const (
-	pauseLook    = 3 * time.Second // how often the orders are read
+	pauseLook    = 3 * time.Second // interval of reading the orders
 	pauseTimeout = 5 * time.Second
 )
 
-// pauseWatch knows whether operators have paused the pool.
+// pauseWatch reads whether operators have paused the pool.
 type pauseWatch struct {
 	orders *state.Orders
 	log    *slog.Logger
-	why    atomic.Pointer[string] // nil: it was not read yet; empty: it is not paused
+	why    atomic.Pointer[string] // nil: not read yet; empty: not paused
 }
 
 // state implements nodehealth.World.Paused.
@@ -96,8 +96,7 @@ func (p *pauseWatch) state() (why string, known bool) {
 	return "", false
 }
 
-// run reads the orders now and again until ctx ends. While they cannot be read the last
-// ones hold.
+// run reads the orders periodically until ctx ends. While reading fails, the last result stays valid.
 func (p *pauseWatch) run(ctx context.Context) error {
 	look := time.NewTicker(pauseLook)
 	defer look.Stop()
@@ -105,7 +104,7 @@ func (p *pauseWatch) run(ctx context.Context) error {
 	for {
 		err := p.read(ctx)
 		if err != nil && !failed && ctx.Err() == nil {
-			p.log.Warn("node health cannot see whether the pool is paused", "err", err)
+			p.log.Warn("orders unreadable, node health uses the last known pause", "err", err)
 		}
 		failed = err != nil
 		select {
@@ -134,18 +133,18 @@ func (p *pauseWatch) read(ctx context.Context) error {
 	return nil
 }
 
-// lateCollector collects what a later one does, while there is one.
+// lateCollector forwards to a collector that is set later.
 type lateCollector struct {
 	now atomic.Pointer[prometheus.Collector]
 }
 
-// serve has that one collected until the returned function is called.
+// serve sets the collector until stop is called.
 func (c *lateCollector) serve(one prometheus.Collector) (stop func()) {
 	c.now.Store(&one)
 	return func() { c.now.CompareAndSwap(&one, nil) }
 }
 
-// Describe implements prometheus.Collector: nothing is known before.
+// Describe implements prometheus.Collector. It describes nothing, because the collector is unknown.
 func (*lateCollector) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements prometheus.Collector.

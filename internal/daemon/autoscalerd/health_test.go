@@ -14,8 +14,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
-// Node health knows of a pause of the whole pool while it lasts, and holds to what it
-// knew while nobody can tell.
+// Node health reports a pause of the whole pool while it lasts. While the orders are unreadable, the last known state
+// stays.
 func TestPauseWatch(t *testing.T) {
 	ctx, log := t.Context(), slog.New(slog.DiscardHandler)
 	b, err := bus.Open(ctx, bus.Config{Data: t.TempDir(), Name: t.Name(), Log: log, Serve: natsserver.Serve})
@@ -63,7 +63,7 @@ func TestPauseWatch(t *testing.T) {
 	}
 }
 
-// Metrics are those of the term that runs: none before, between and after.
+// Metrics are those of the current term. Between terms there are no metrics.
 func TestLateCollector(t *testing.T) {
 	var c lateCollector
 	registry := prometheus.NewRegistry()
@@ -85,7 +85,7 @@ func TestLateCollector(t *testing.T) {
 	first := c.serve(gauge("first"))
 	one := names()
 	second := c.serve(gauge("second"))
-	first() // it is another's turn already
+	first() // another term has taken its place
 	two := names()
 	second()
 	if len(before) > 0 || len(one) != 1 || one[0] != "first" || len(two) != 1 || two[0] != "second" || len(names()) > 0 {

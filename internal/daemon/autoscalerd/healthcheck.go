@@ -12,8 +12,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/nodehealth/workflow"
 )
 
-// CheckHealth returns what is wrong with a valid policy for the code that carries it
-// out: the probes of URLs, and the workflows.
+// CheckHealth checks a valid policy with the code that carries it out: URL probes and workflows.
 func CheckHealth(p config.Pool) error {
 	if p.Health == nil {
 		return nil
@@ -35,7 +34,7 @@ func CheckHealth(p config.Pool) error {
 	return p.HealthProblems(errors.Join(errs...))
 }
 
-// below returns the problems of a part of a policy as those of the whole.
+// below adds a path prefix to the problems of a part of a policy.
 func below(path string, err error) []error {
 	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {

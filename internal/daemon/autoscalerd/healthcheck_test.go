@@ -9,8 +9,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/config"
 )
 
-// What only the probes of URLs and the workflows can check is an error at the load, with its
-// line.
+// Mistakes that only URL probes and workflows detect are errors at loading, with a line.
 func TestCheckHealth(t *testing.T) {
 	const pool = `resource_groups:
   - local: {name: blue, min: 1, max: 3, machine: {cpus: 1, mem: 1024}}

@@ -18,16 +18,16 @@ import (
 )
 
 const (
-	planTimeout = 20 * time.Second // a tick may be under way
-	maxPlan     = 64 << 20         // bytes of a plan, unpacked
+	planTimeout = 20 * time.Second // a tick may run first
+	maxPlan     = 64 << 20         // bytes of an uncompressed plan
 )
 
-// planSubject is where a pool's autoscaler tells what its next tick would do.
+// planSubject is the subject of requests for a pool's next plan.
 func planSubject(cluster, pool string) string {
 	return names.Subject(cluster, "autoscaler", pool, "plan")
 }
 
-// planAnswer is what is answered there, packed by gzip.
+// planAnswer is the response, compressed by gzip. AskPlan requests the plan from the pool's autoscaler.
 type planAnswer struct {
 	Record *autoscaler.Record `json:"record,omitempty"`
 	Error  string             `json:"error,omitempty"`
@@ -42,7 +42,7 @@ func AskPlan(ctx context.Context, b *bus.Bus, cluster, pool string) (autoscaler.
 	}
 	msg, err := b.Conn().RequestWithContext(ctx, planSubject(cluster, pool), nil)
 	if errors.Is(err, nats.ErrNoResponders) {
-		return fail(errors.New("no autoscaler holds it: start one with \"weir bootstrap\", or \"weir up\""))
+		return fail(errors.New("no autoscaler runs for it: start one with \"weir bootstrap\", or \"weir up\""))
 	}
 	if err != nil {
 		return fail(err)
@@ -61,14 +61,14 @@ func AskPlan(ctx context.Context, b *bus.Bus, cluster, pool string) (autoscaler.
 	return *answer.Record, nil
 }
 
-// servePlans answers questions for the plan until ctx ends.
+// servePlans answers plan requests until ctx ends.
 func servePlans(ctx context.Context, nc *nats.Conn, cluster, pool string, preview func(context.Context) (autoscaler.Record, error)) error {
 	asked := make(chan *nats.Msg, 16)
 	sub, err := nc.ChanSubscribe(planSubject(cluster, pool), asked)
 	if err != nil {
-		return fmt.Errorf("listen for questions for the plan: %w", err)
+		return fmt.Errorf("subscribe to plan requests: %w", err)
 	}
-	defer func() { _ = sub.Unsubscribe() }() // fails only on a connection that is gone
+	defer func() { _ = sub.Unsubscribe() }() // fails only on a closed connection
 	for {
 		select {
 		case <-ctx.Done():
@@ -81,12 +81,12 @@ func servePlans(ctx context.Context, nc *nats.Conn, cluster, pool string, previe
 			if err != nil {
 				answer = planAnswer{Error: err.Error()}
 			}
-			_ = m.Respond(packed(answer, nc.MaxPayload())) // the client asks again
+			_ = m.Respond(packed(answer, nc.MaxPayload())) // the client repeats its request
 		}
 	}
 }
 
-// packed is the answer in at most that many bytes.
+// packed compresses the response to at most that many bytes.
 func packed(a planAnswer, most int64) []byte {
 	var b bytes.Buffer
 	w := gzip.NewWriter(&b)

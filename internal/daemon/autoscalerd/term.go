@@ -22,27 +22,27 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
-// standbyAlive is how often a process without a loop gives bootstrap a sign of life.
+// standbyAlive is how often a process without a loop reports to bootstrap.
 const standbyAlive = 5 * time.Second
 
-// standbyLook is how often a standby looks whether somebody else holds the pool.
+// standbyLook is how often a standby checks the lease's holder.
 const standbyLook = 200 * time.Millisecond
 
-// terms holds the pool term by term: it waits for the pool's lease, holds the pool
-// for as long as it has that, and waits again.
+// terms runs the autoscaler in terms: it waits for the pool's lease, runs the loop while the lease is held, and waits
+// again.
 type terms struct {
 	bus      *bus.Bus
 	holder   string // of the lease
 	log      *slog.Logger
 	settings autoscaling // files and flags
 	parts    *partsOfPool
-	keeper   []string         // command line of a keeper of processes
-	guard    *integrity.Guard // of what is stored of the pool
-	// metrics are those of the term's node health.
+	keeper   []string         // command line of a process keeper
+	guard    *integrity.Guard // of the pool's stored data
+	// metrics has the metrics of the current term's node health.
 	metrics lateCollector
 }
 
-// run goes on until ctx ends or something fails that another term would not mend.
+// run runs until ctx ends, or until an error that another term would not fix.
 func (t *terms) run(ctx context.Context) error {
 	if t.settings.dryRun {
 		return t.dry(ctx)
@@ -50,17 +50,17 @@ func (t *terms) run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		err := t.term(ctx)
 		if ctx.Err() != nil {
-			break // what failed because of that is no failure
+			break // errors after the end of ctx do not count
 		}
 		if err != nil && !errors.Is(err, pools.ErrNotHolder) && !errors.Is(err, nodehealth.ErrClock) {
 			return err
 		}
-		t.log.Warn("the pool is not held any more: standing by", "pool", t.settings.pool.Name, "err", err)
+		t.log.Warn("pool lease lost, standing by", "pool", t.settings.pool.Name, "err", err)
 	}
 	return nil
 }
 
-// term waits for the lease, and holds the pool until it is lost.
+// term waits for the lease and runs the loop until the lease is lost.
 func (t *terms) term(ctx context.Context) error {
 	cluster, pool := t.settings.pool.Cluster, t.settings.pool.Name
 	lease, err := state.NewLease(t.bus.JetStream(), state.LeaseConfig{
@@ -75,8 +75,7 @@ func (t *terms) term(ctx context.Context) error {
 	if err := waiting.Stop(lease.Acquire(waiting.Context())); err != nil {
 		return err
 	}
-	// The lease is let go when the loop has returned, and not before: what it has in
-	// flight then is still its own.
+	// The lease is released only after the loop has returned, because its calls need the lease.
 	renewing := daemon.NewServices(context.WithoutCancel(ctx))
 	renewing.Run("lease", lease.Run)
 	holding := daemon.NewServices(ctx)
@@ -96,13 +95,12 @@ func (t *terms) hold(holding *daemon.Services, lease *state.Lease) error {
 	return runLoop(holding, loop, a, t.bus)
 }
 
-// open makes the loop of a term, and starts what runs beside it. done ends what open has
-// registered.
+// open creates the loop of a term and starts what runs beside it. done undoes open's registrations.
 func (t *terms) open(holding *daemon.Services, lease *state.Lease) (loop *autoscaler.Loop, a autoscaling, done func(), err error) {
 	cluster, pool := t.settings.pool.Cluster, t.settings.pool.Name
 	open, cancel := context.WithTimeout(holding.Context(), openTimeout)
 	defer cancel()
-	_, err = t.guard.Read(open) // before the takeover writes each key
+	_, err = t.guard.Read(open) // before the takeover rewrites each key
 	var holder *state.Holder
 	if err == nil {
 		holder, err = state.OpenHolder(open, t.bus.JetStream(), lease, cluster, pool)
@@ -112,12 +110,12 @@ func (t *terms) open(holding *daemon.Services, lease *state.Lease) (loop *autosc
 		t.guard.Publish(open)
 	}
 	if err != nil && t.away(err) {
-		err = fmt.Errorf("%w: %w", pools.ErrNotHolder, err) // the next term may do it
+		err = fmt.Errorf("%w: %w", pools.ErrNotHolder, err) // the next term may succeed
 	}
 	if err != nil {
 		return nil, a, nil, err
 	}
-	t.log.Info("the pool is held", "pool", pool, "epoch", lease.Epoch())
+	t.log.Info("pool lease acquired", "pool", pool, "epoch", lease.Epoch())
 	if a, err = t.latest(); err != nil {
 		return nil, a, nil, err
 	}
@@ -142,8 +140,8 @@ func (t *terms) open(holding *daemon.Services, lease *state.Lease) (loop *autosc
 	return loop, a, t.metrics.serve(health.Collector()), nil
 }
 
-// compareEpochs reports a bucket that is older than the ledger: each term has a higher epoch than the
-// terms whose ticks the ledger has.
+// compareEpochs reports a bucket that is older than the ledger. Each term has a higher epoch than the terms of all
+// ticks in the ledger.
 func (t *terms) compareEpochs(ctx context.Context, epoch uint64) {
 	data, err := t.parts.ledger.Last(ctx)
 	if errors.Is(err, state.ErrNoRecord) {
@@ -155,14 +153,13 @@ func (t *terms) compareEpochs(ctx context.Context, epoch uint64) {
 	}
 	switch {
 	case err != nil: // proves nothing
-		t.log.Warn("last tick cannot be compared with the lease", "pool", t.settings.pool.Name, "err", err)
+		t.log.Warn("ledger unreadable, lease epoch not checked", "pool", t.settings.pool.Name, "err", err)
 	case r.Epoch >= epoch:
 		t.guard.Report("lease.pool."+t.settings.pool.Name, fmt.Sprintf("an epoch above %d, that of the last tick in the ledger", r.Epoch), fmt.Sprintf("epoch %d", epoch))
 	}
 }
 
-// giveBack has the provider heal the pool, unless the policy sees to that: an earlier one
-// may have taken it over.
+// giveBack enables the provider's own repair, unless the policy repairs. An earlier policy may have disabled it.
 func (t *terms) giveBack(ctx context.Context, a autoscaling) {
 	healer, ok := t.parts.provider.(pools.Healer)
 	if !ok || a.pool.Heals() {
@@ -171,12 +168,12 @@ func (t *terms) giveBack(ctx context.Context, a autoscaling) {
 	ctx, cancel := context.WithTimeout(ctx, providerTimeout)
 	defer cancel()
 	if err := healer.Heal(ctx); err != nil {
-		t.log.Warn("the provider may not heal the pool", "pool", a.pool.Name, "err", err)
+		t.log.Warn("provider repair not restored", "pool", a.pool.Name, "err", err)
 	}
 }
 
-// hear has the provider heard during the term, for a standby would take from the
-// holder what it tells. It returns what it warns of, and what is to be looked at.
+// hear receives the provider's messages during the term. A standby must not receive them, because the holder would
+// miss them. It returns channels of warnings and of hints.
 func (t *terms) hear(holding *daemon.Services, a autoscaling) (warnings <-chan pools.Notice, hints <-chan judge.Hint) {
 	if t.parts.hear == nil || !a.pool.Draining.Warned() && !a.pool.Judged() {
 		return nil, nil
@@ -196,8 +193,7 @@ func (t *terms) hear(holding *daemon.Services, a autoscaling) (warnings <-chan p
 	return warnings, hints
 }
 
-// hintRoom is how many hints may wait; one that finds no room is lost, and the next
-// round sees what it told of.
+// hintRoom bounds the waiting hints. A hint beyond it is lost; the next round finds its cause.
 const hintRoom = 256
 
 func passHints(ctx context.Context, in <-chan pools.Notice, out chan<- judge.Hint) error {
@@ -215,13 +211,13 @@ func passHints(ctx context.Context, in <-chan pools.Notice, out chan<- judge.Hin
 	}
 }
 
-// away reports whether an error is that of a NATS which may come back.
+// away reports whether an error comes from an unavailable NATS.
 func (t *terms) away(err error) bool {
 	return !t.bus.Conn().IsConnected() || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrTimeout) ||
 		errors.Is(err, nats.ErrNoResponders) || errors.Is(err, nats.ErrReconnectBufExceeded)
 }
 
-// dry runs a loop that writes nothing, beside whoever holds the pool.
+// dry runs a loop that writes nothing, beside the pool's holder.
 func (t *terms) dry(ctx context.Context) error {
 	parts := daemon.NewServices(ctx)
 	world := t.parts.world(t.settings)
@@ -229,7 +225,7 @@ func (t *terms) dry(ctx context.Context) error {
 	return parts.Stop(runLoop(parts, autoscaler.NewLoop(t.settings.config(), world, t.log), t.settings, t.bus))
 }
 
-// tell says who holds the pool, and says so again when that is another one.
+// tell logs the pool's holder, once for each holder.
 func (t *terms) tell(ctx context.Context, lease *state.Lease) error {
 	look := time.NewTicker(standbyLook)
 	defer look.Stop()
@@ -247,7 +243,7 @@ func (t *terms) tell(ctx context.Context, lease *state.Lease) error {
 	}
 }
 
-// latest is what the files say now.
+// latest returns the settings from the current files.
 func (t *terms) latest() (autoscaling, error) {
 	if t.settings.refresh == nil {
 		return t.settings, nil
@@ -255,7 +251,7 @@ func (t *terms) latest() (autoscaling, error) {
 	return t.settings.refresh()
 }
 
-// runLoop runs a loop with what belongs to it.
+// runLoop runs a loop and its companions.
 func runLoop(parts *daemon.Services, l *autoscaler.Loop, a autoscaling, b *bus.Bus) error {
 	if a.follow != nil {
 		parts.Run("configuration", func(ctx context.Context) error { return a.follow(ctx, l) })

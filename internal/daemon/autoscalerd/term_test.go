@@ -12,8 +12,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/state"
 )
 
-// TestEpochBelowTheLedgerIsReported compares the epoch of a term with that of the last tick: an epoch
-// that is not above it shows that the bucket of the lease is older than the ledger.
+// TestEpochBelowTheLedgerIsReported compares the epoch of a term with that of the last tick. An epoch that is not
+// higher shows that the bucket is older than the ledger.
 func TestEpochBelowTheLedgerIsReported(t *testing.T) {
 	ctx, log := t.Context(), slog.New(slog.DiscardHandler)
 	b, err := bus.Open(ctx, bus.Config{Data: t.TempDir(), Name: t.Name(), Log: log, Serve: natsserver.Serve})

@@ -22,7 +22,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/config"
 )
 
-// announcement is what collectors of the time read of a component.
+// announcement is the part of a component's announcement that collectors read.
 type announcement struct {
 	Type        string   `json:"type"`
 	Index       int      `json:"index"`
@@ -31,8 +31,7 @@ type announcement struct {
 	Credentials []string `json:"credentials"`
 }
 
-// announced runs a harmonizer on a bus of its own, until the test ends, and returns what
-// it announces, and the bus.
+// announced runs a harmonizer on its own bus until the test ends. It returns the announcement and a connection.
 func announced(t *testing.T, file config.Harmonizer) (announcement, *nats.Conn) {
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
@@ -66,7 +65,7 @@ func announced(t *testing.T, file config.Harmonizer) (announcement, *nats.Conn) 
 	return a, b.Conn()
 }
 
-// TestFileIsAnnounced runs a harmonizer whose file gives the index and the credentials.
+// TestFileIsAnnounced runs a harmonizer with the index and the credentials in its file.
 func TestFileIsAnnounced(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "health_manager.yml")
@@ -89,8 +88,8 @@ func TestFileIsAnnounced(t *testing.T) {
 	}
 }
 
-// TestCollectorReadsVarz does what a collector of the time does: it takes address, user
-// and password from the announcement, and reads /healthz and /varz there.
+// TestCollectorReadsVarz acts as a collector: it reads address, user and password from the announcement, then
+// /healthz and /varz.
 func TestCollectorReadsVarz(t *testing.T) {
 	file, _, err := config.LoadHarmonizer(t.TempDir())
 	if err != nil {
@@ -104,7 +103,7 @@ func TestCollectorReadsVarz(t *testing.T) {
 	for _, tt := range []struct {
 		path, user, password string
 		code                 int
-		body                 string // its beginning
+		body                 string // beginning of the body
 	}{
 		{"/healthz", user, password, http.StatusOK, "ok\n"},
 		{"/varz", user, password, http.StatusOK, "{\n  \"type\": \"HealthManager\","},
@@ -167,7 +166,7 @@ func TestCollectorReadsVarz(t *testing.T) {
 	}
 }
 
-// TestReadiness reads /readyz of a harmonizer that cannot work, and says why.
+// TestReadiness reads /readyz of a harmonizer that cannot work. The response has the reason.
 func TestReadiness(t *testing.T) {
 	since := time.Date(2031, 2, 3, 4, 5, 6, 0, time.UTC)
 	for _, tt := range []struct {
@@ -195,7 +194,7 @@ func TestReadiness(t *testing.T) {
 	}
 }
 
-// get requests a path of a component as that user; without one it gives no credentials.
+// get requests a path of a component as that user; without a user it sends no credentials.
 func get(t *testing.T, host, path, user, password string) (int, string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+host+path, nil)

@@ -1,5 +1,5 @@
-// Package harmonizerd is the process that keeps the applications of a cluster at
-// their expected count: the harmonizer with its bus, its lease and its memory.
+// Package harmonizerd is the harmonizer process, which keeps the applications of a cluster at their expected count.
+// It wires the harmonizer with its bus, lease and memory.
 package harmonizerd
 
 import (
@@ -26,21 +26,21 @@ import (
 	"github.com/weirkeeper/weirkeeper/metrics"
 )
 
-// Parts is what a harmonizer is made of.
+// Parts has the dependencies of a harmonizer.
 type Parts struct {
 	Bus    *bus.Bus
 	File   config.Harmonizer
 	Loop   harmonizer.Config
 	Holder string            // of the lease
-	Data   string            // folder that keeps what was seen of the rows; empty: it is not kept
+	Data   string            // folder for the seen revisions of the rows; empty: not stored
 	Store  metrics.Store     // nil: counts are not written
 	Record harmonizer.Record // nil: nothing is recorded
-	// Component is how collectors on the bus find our metrics, if at all.
+	// Component is the announcement of our metrics to collectors on the bus.
 	Component natsbus.Component
 	Log       *slog.Logger
 }
 
-// Wire returns the harmonizer. One in shadow mode holds nothing and keeps nothing.
+// Wire returns the harmonizer. In shadow mode it has no lease and no memory.
 func (p Parts) Wire(ctx context.Context) (*harmonizer.Harmonizer, error) {
 	nats, err := natsbus.NewBus(p.Bus.Conn(), natsbus.Config{
 		Cluster: p.Loop.Cluster, Dialect: natsbus.Dialect(p.File.Dialect), Partition: p.File.Partition,
@@ -74,7 +74,7 @@ func (p Parts) Wire(ctx context.Context) (*harmonizer.Harmonizer, error) {
 	return harmonizer.New(p.Loop, ports, p.Log)
 }
 
-// source returns where the expected state comes from.
+// source returns the source of the expected state.
 func (p Parts) source(nats *natsbus.Bus) (harmonizer.Source, error) {
 	switch api := p.File.BulkAPI; {
 	case api != nil:
@@ -108,9 +108,8 @@ func (p Parts) source(nats *natsbus.Bus) (harmonizer.Source, error) {
 	return natsbus.NewRows(p.Bus.Conn(), rows, p.Log)
 }
 
-// Run runs the harmonizer until ctx ends. Prometheus reads its metrics at that
-// address, and collectors on the bus read /varz and /healthz there; out gets the address.
-// If it is empty, the file's status.port takes its place.
+// Run runs the harmonizer until ctx ends. It serves Prometheus metrics, /varz and /healthz at metricsAddr, and prints
+// the address to out. An empty metricsAddr means the file's status.port.
 func (p Parts) Run(ctx context.Context, metricsAddr string, out io.Writer) error {
 	var prom net.Listener
 	keys := p.File.Status
@@ -142,8 +141,7 @@ func (p Parts) Run(ctx context.Context, metricsAddr string, out io.Writer) error
 	return services.Stop(nil)
 }
 
-// reachable is an address that we listen on as others may ask for it: by our name if
-// it is every address that we have.
+// reachable returns an address for other hosts: the host name replaces an unspecified IP address.
 func reachable(addr net.Addr) string {
 	host, port, err := net.SplitHostPort(addr.String())
 	if err != nil {

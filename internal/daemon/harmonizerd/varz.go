@@ -21,14 +21,14 @@ import (
 // varzTimeout is how long /varz waits for the harmonizer.
 const varzTimeout = 2 * time.Second
 
-// varz is what collectors of the time read at /varz.
+// varz is the response of /varz for collectors.
 type varz struct {
 	natsbus.Descriptor
 	harmonizer.Varz
 	process
 }
 
-// process is this process and its machine.
+// process has figures of this process and its machine.
 type process struct {
 	Cores     int            `json:"num_cores"`
 	CPU       float64        `json:"cpu"` // percent of a core, since the start
@@ -39,8 +39,8 @@ type process struct {
 	LogCounts map[string]int `json:"log_counts"`     // always empty
 }
 
-// ready serves /readyz: whether the harmonizer can do its work, or stands by while another
-// harmonizer does. If not, the lines of the answer say why.
+// ready serves /readyz. It reports whether the harmonizer works, or stands by for another one. Otherwise the response
+// has one reason a line.
 func ready(status func(ctx context.Context, q harmonizer.StatusQuery) (harmonizer.Status, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), varzTimeout)
@@ -59,8 +59,7 @@ func ready(status func(ctx context.Context, q harmonizer.StatusQuery) (harmonize
 	}
 }
 
-// collected adds /readyz to mux, and /varz and /healthz with the credentials of the
-// component.
+// collected adds /readyz to mux, and /varz and /healthz with the component's credentials.
 func collected(mux *http.ServeMux, c natsbus.Component, h *harmonizer.Harmonizer) {
 	mux.HandleFunc("GET /readyz", ready(h.Status))
 	mux.HandleFunc("GET /healthz", authorized(c, func(w http.ResponseWriter, _ *http.Request) {
@@ -86,7 +85,7 @@ func collected(mux *http.ServeMux, c natsbus.Component, h *harmonizer.Harmonizer
 	}))
 }
 
-// authorized refuses requests without the credentials of the component.
+// authorized refuses requests without the component's credentials.
 func authorized(c natsbus.Component, next http.HandlerFunc) http.HandlerFunc {
 	same := func(a, b string) int {
 		x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
@@ -103,7 +102,7 @@ func authorized(c natsbus.Component, next http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// processNow reads the figures of this process; what the system does not give is 0.
+// processNow reads the figures of this process. Unavailable figures are 0.
 func processNow(up time.Duration) process {
 	p := process{Cores: runtime.NumCPU(), LogCounts: map[string]int{}}
 	var usage syscall.Rusage

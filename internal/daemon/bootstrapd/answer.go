@@ -14,12 +14,12 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/names"
 )
 
-// Subject is where the bootstrap of a pool is asked.
+// Subject returns the subject of a request to a pool's bootstrap.
 func Subject(cluster, pool, what string) string {
 	return names.Subject(cluster, "bootstrap", pool, what)
 }
 
-// Questions to a bootstrap, and its answers.
+// Requests to a bootstrap, and its responses.
 type (
 	RestartRequest struct {
 		App string `json:"app"`
@@ -29,13 +29,13 @@ type (
 	}
 	LogsRequest struct {
 		App   string `json:"app"`
-		After uint64 `json:"after"`          // the sequence number of the last line that is known
-		Last  int    `json:"last,omitempty"` // at most so many; 0: as many as fit
+		After uint64 `json:"after"`          // the sequence number of the last known line
+		Last  int    `json:"last,omitempty"` // at most so many lines; 0: as many as fit
 	}
 	LogsAnswer struct {
 		Lines []LogLine `json:"lines"`
-		Next  uint64    `json:"next"` // what the next question says in After
-		More  bool      `json:"more"` // there are more lines already
+		Next  uint64    `json:"next"` // the next request's After
+		More  bool      `json:"more"` // more lines are available
 		Error string    `json:"error,omitempty"`
 	}
 	LogLine struct {
@@ -44,11 +44,11 @@ type (
 	}
 )
 
-// maxLogsAnswer bounds an answer, in bytes of text: as JSON, which may take six
-// bytes for one, it has to fit a message of 1 MiB.
+// maxLogsAnswer bounds a response in bytes of text. Its JSON, with up to six bytes for one, must fit a message of 1
+// MiB.
 const maxLogsAnswer = 64 << 10
 
-// answer has questions answered until stop.
+// answer answers requests until stop is called.
 func (r *reloader) answer() (stop func(), err error) {
 	var stops []func()
 	stop = func() {
@@ -99,7 +99,7 @@ func (r *reloader) answerLogs(data []byte) any {
 	return a
 }
 
-// printable returns a signal's text without what a terminal would obey.
+// printable replaces control characters in a signal's text.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r != '\t' && !unicode.IsPrint(r) {
@@ -121,7 +121,7 @@ func (r *reloader) answerRestart(data []byte) any {
 	return RestartAnswer{}
 }
 
-// answerJSON answers requests on subject with what of returns, until stop.
+// answerJSON answers requests on subject with the result of `of`, until stop is called.
 func answerJSON(nc *nats.Conn, subject string, log *slog.Logger, of func(request []byte) any) (stop func(), err error) {
 	sub, err := nc.Subscribe(subject, func(m *nats.Msg) {
 		data, err := json.Marshal(of(m.Data))
@@ -129,7 +129,7 @@ func answerJSON(nc *nats.Conn, subject string, log *slog.Logger, of func(request
 			err = m.Respond(data)
 		}
 		if err != nil {
-			log.Warn("question is not answered", "subject", subject, "err", err)
+			log.Warn("request not answered", "subject", subject, "err", err)
 		}
 	})
 	if err != nil {

@@ -1,6 +1,5 @@
-// Package bootstrapd is the process that runs one pool: it fetches the releases that
-// the pool file pins, supervises signals and autoscaler, follows the files, and
-// answers requests on the bus.
+// Package bootstrapd is the bootstrap process of one pool. It fetches the releases that the pool file pins,
+// supervises signals and the autoscaler, follows the files, and answers requests on the bus.
 package bootstrapd
 
 import (
@@ -28,21 +27,20 @@ import (
 // signalPatience is how long the autoscaler's start waits for silent signals.
 const signalPatience = 5 * time.Second
 
-// Process is a bootstrap as its flags describe it.
+// Process is a bootstrap with its flags.
 type Process struct {
 	command.Settings
-	CheckArgs func(args []string) error                // refuses what are no flags of the autoscaler
+	CheckArgs func(args []string) error                // refuses arguments that are not flags of the autoscaler
 	Progress  func(ref release.Ref, done, total int64) // of downloads, in bytes; nil: log lines
 	Log       *slog.Logger
 }
 
-// Watcher returns the watcher of the files. It is made before they are read, so
-// that no change is missed.
+// Watcher returns the watcher of the files. Call it before Read, so that no change is missed.
 func (p Process) Watcher() *config.Watcher {
 	return config.NewWatcher(p.Log, p.watched(config.Service{})...)
 }
 
-// Pooled is what files and environment ask for.
+// Pooled is the desired state from files and environment.
 type Pooled struct {
 	service config.Service
 	pool    config.Pool
@@ -84,7 +82,7 @@ func (p Process) Read(getenv func(string) string) (Pooled, error) {
 	return w, w.Plan.Validate()
 }
 
-// Run runs what is wanted, and what the files say later, until ctx ends.
+// Run runs the desired state, and applies later changes of the files, until ctx ends.
 func (p Process) Run(ctx context.Context, wanted Pooled, watcher *config.Watcher) error {
 	if err := supervise.Hide(); err != nil {
 		return err
@@ -136,8 +134,8 @@ func (p Process) Run(ctx context.Context, wanted Pooled, watcher *config.Watcher
 	})
 }
 
-// users returns what gives signals users of their own, and the folder of their sockets. Own
-// is nil if signals run as this process's user: sameUser is the reason, and what to do.
+// users returns the user ids of signals and the folder of their sockets. If signals must run as this process's user,
+// own is nil and sameUser has the reason and the remedy.
 func (p Process) users(wanted Pooled) (own *users, folder, sameUser string) {
 	own, sameUser = openUsers(wanted.service, p.Data, p.Log)
 	if own != nil {
@@ -150,12 +148,11 @@ func (p Process) users(wanted Pooled) (own *users, folder, sameUser string) {
 		}
 		sameUser = err.Error()
 	}
-	p.Log.Warn("signals run as the user of bootstrap, and can read what it can read", "why", sameUser)
+	p.Log.Warn("signals run as the user of bootstrap and can read its files", "why", sameUser)
 	return nil, socketFolder(p.Data, wanted.Plan), sameUser
 }
 
-// autoscalerEnv returns the environment of an autoscaler, with the variables that the
-// pool's provider reads.
+// autoscalerEnv returns the environment of an autoscaler, with the variables of the pool's provider.
 func (p Process) autoscalerEnv(pool config.Pool) []string {
 	env := p.Env()
 	kind, _ := pool.Provider()

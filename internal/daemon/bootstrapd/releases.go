@@ -13,14 +13,14 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/signalbucket"
 )
 
-// releases fetches what a bootstrap runs, from where its files say.
+// releases fetches the releases of a bootstrap.
 type releases struct {
 	dir      string
-	owner    string // of the plan that keeps releases from being collected
+	owner    string // of the plan that protects releases from removal
 	log      *slog.Logger
 	progress progress
 	yanks    yanks
-	shared   release.Memory // of the cluster's hosts; nil: only this host's counts
+	shared   release.Memory // shared by the cluster's hosts; nil: this host only
 
 	mu     sync.Mutex
 	wanted Pooled
@@ -28,19 +28,17 @@ type releases struct {
 	bucket release.Bucket
 }
 
-// openReleases opens the cache of a data folder and the bucket that fills it.
-// Downloads are told to progress.
+// openReleases opens the cache of a data folder. Downloads are reported to progress.
 func openReleases(ctx context.Context, wanted Pooled, dir string, shared release.Memory, log *slog.Logger, progress progress) (*releases, error) {
 	r := &releases{dir: dir, owner: wanted.Plan.Cluster + "." + wanted.Plan.Pool, log: log, progress: progress, shared: shared}
 	return r, r.follow(ctx, wanted, nil)
 }
 
-// progress is told how far a download is, in bytes.
+// progress receives the progress of a download, in bytes.
 type progress func(ref release.Ref, done, total int64)
 
-// follow takes what other files say: keys, trust or the bucket may be others. If
-// that does not go well, those of before stay. What runs now has to stay in the
-// cache, too.
+// follow applies changed files: keys, trust or bucket. After an error the previous settings stay. Releases in running
+// stay in the cache.
 func (r *releases) follow(ctx context.Context, wanted Pooled, running []release.Ref) error {
 	trust, err := signalbucket.TrustOf(wanted.service)
 	if err != nil {
@@ -59,8 +57,7 @@ func (r *releases) follow(ctx context.Context, wanted Pooled, running []release.
 	return nil
 }
 
-// open returns the cache and the bucket; the bucket is opened when it is first
-// needed, for there may be no use for it.
+// open returns the cache and the bucket. The first call opens the bucket.
 func (r *releases) open(ctx context.Context) (*release.Cache, release.Bucket, config.Service, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -74,7 +71,7 @@ func (r *releases) open(ctx context.Context) (*release.Cache, release.Bucket, co
 	return r.cache, r.bucket, r.wanted.service, nil
 }
 
-// refsOf returns the releases of a plan, its shadows' too.
+// refsOf returns the releases of a plan, including shadows.
 func refsOf(p bootstrap.Plan) (refs []release.Ref) {
 	for _, s := range p.Signals {
 		if s.Shipped() {
@@ -96,20 +93,19 @@ func (r *releases) Fetch(ctx context.Context, ref release.Ref) (release.Installe
 	}
 	in, err := signalbucket.Fetch(ctx, cache, bucket, service, ref)
 	if in.Alone != nil {
-		r.log.Warn("what other hosts first saw of a release is unknown, only what this host saw counts", "release", ref.String(), "err", in.Alone)
+		r.log.Warn("shared first-seen record unavailable, using this host's record", "release", ref.String(), "err", in.Alone)
 	}
 	if in.Pinned {
-		r.log.Warn("tarball is taken on trust: nobody vouches for what was first seen of this version",
+		r.log.Warn("unsigned tarball accepted on first use",
 			"release", ref.String(), "sha256", in.Digest.String())
 	}
 	return in, err
 }
 
-// collectEvery is how often the cache is rid of what no plan names.
+// collectEvery is the interval of cleaning the cache.
 const collectEvery = time.Hour
 
-// collect removes from the cache what no plan names and nothing runs, until ctx
-// ends.
+// collect removes unused releases from the cache, until ctx ends.
 func (r *releases) collect(ctx context.Context, running func() []release.Ref) error {
 	due := time.NewTicker(collectEvery)
 	defer due.Stop()
@@ -135,16 +131,15 @@ func (r *releases) collectOnce(ctx context.Context, running []release.Ref) {
 	switch {
 	case ctx.Err() != nil:
 	case err != nil:
-		r.log.Warn("release cache is not collected", "folder", r.dir, "err", err)
+		r.log.Warn("release cache cleanup failed", "folder", r.dir, "err", err)
 	case len(got.Releases) > 0:
-		r.log.Info("releases that no plan names are removed from the cache", "releases", len(got.Releases), "bytes", got.Bytes)
+		r.log.Info("unused releases removed from the cache", "releases", len(got.Releases), "bytes", got.Bytes)
 	}
 }
 
-// logProgress tells of downloads in log lines: when one begins, when it is
-// through, and each quarter of a larger one.
+// logProgress returns a progress function that logs each quarter of a large download.
 func logProgress(log *slog.Logger) progress {
-	const worthTelling = 4 << 20 // bytes; a smaller one is through before anybody asks
+	const worthTelling = 4 << 20 // bytes; smaller downloads are quick
 	var mu sync.Mutex
 	told := map[release.Ref]int64{} // quarters
 	return func(ref release.Ref, done, total int64) {
@@ -157,7 +152,7 @@ func logProgress(log *slog.Logger) progress {
 		told[ref] = quarter
 		mu.Unlock()
 		if !begun || quarter > before {
-			log.Info("release is being fetched", "release", ref.String(), "bytes", done, "of", total)
+			log.Info("fetching release", "release", ref.String(), "bytes", done, "of", total)
 		}
 	}
 }

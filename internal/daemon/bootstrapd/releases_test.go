@@ -18,8 +18,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/signalbucket"
 )
 
-// TestKeysChange shows that a bucket is asked with the keys that a file holds
-// now, and that the file is one of those that are watched.
+// TestKeysChange rotates the keys of a bucket in a file. The next request uses the new keys, and the watcher includes
+// the file.
 func TestKeysChange(t *testing.T) {
 	server := s3test.Start(t, "releases")
 	service := config.Service{AWS: config.AWS{

@@ -21,20 +21,20 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/diskspace"
 )
 
-// reloader keeps a bootstrap at what its files say.
+// reloader applies the files to a bootstrap.
 type reloader struct {
 	process   Process
 	bootstrap *bootstrap.Bootstrap
 	releases  *releases
 	log       *slog.Logger
 	nats      *nats.Conn
-	running   Pooled // only the goroutine of run
+	running   Pooled // used only by the goroutine of run
 
 	mu      sync.Mutex
-	refused string // why the files are not what runs; empty if they are
+	refused string // why the files are not applied; empty if they are
 }
 
-// watchAndRun runs the bootstrap, follows its files, and answers questions.
+// watchAndRun runs the bootstrap, follows its files, and answers requests.
 func (r *reloader) watchAndRun(ctx context.Context, watcher *config.Watcher) error {
 	stop, err := r.answer()
 	if err != nil {
@@ -50,8 +50,7 @@ func (r *reloader) watchAndRun(ctx context.Context, watcher *config.Watcher) err
 	return parts.Stop(r.bootstrap.Run(parts.Context()))
 }
 
-// watched are the files whose change is followed: the two files, and where the
-// AWS SDK and we find keys.
+// watched returns the files whose changes are followed: the two configuration files, and the AWS key files.
 func (p Process) watched(service config.Service) []string {
 	dir := p.Configs
 	files := []string{
@@ -66,7 +65,7 @@ func (p Process) watched(service config.Service) []string {
 	return files
 }
 
-// run reads the files again whenever they change, or SIGHUP comes.
+// run reloads the files after each change and each SIGHUP.
 func (r *reloader) run(ctx context.Context, watcher *config.Watcher) error {
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
@@ -79,7 +78,7 @@ func (r *reloader) run(ctx context.Context, watcher *config.Watcher) error {
 		case <-hangup:
 		}
 		if err := r.reload(ctx); err != nil {
-			r.log.Error("configuration is refused, what runs goes on", "err", err)
+			r.log.Error("configuration rejected, previous plan continues", "err", err)
 			r.refuse(err.Error())
 			continue
 		}
@@ -88,14 +87,14 @@ func (r *reloader) run(ctx context.Context, watcher *config.Watcher) error {
 	}
 }
 
-// reload makes what the files say run, or leaves everything as it is.
+// reload applies the files, or changes nothing.
 func (r *reloader) reload(ctx context.Context) error {
 	wanted, err := r.process.Read(os.Getenv)
 	if err != nil {
 		return err
 	}
 	if wanted.service.NATS != r.running.service.NATS {
-		return fmt.Errorf("weir.yaml: nats.url is another one: the bus of a pool changes by a restart of its bootstrap only")
+		return fmt.Errorf("weir.yaml: nats.url changed: restart bootstrap to change the bus of a pool")
 	}
 	if err := r.releases.follow(ctx, wanted, r.bootstrap.Releases()); err != nil {
 		return err
@@ -104,7 +103,7 @@ func (r *reloader) reload(ctx context.Context) error {
 		return errors.Join(err, r.releases.follow(ctx, r.running, r.bootstrap.Releases()))
 	}
 	r.running = wanted
-	r.log.Info("configuration is followed", "pool", wanted.Plan.Pool)
+	r.log.Info("configuration applied", "pool", wanted.Plan.Pool)
 	return nil
 }
 
@@ -114,12 +113,12 @@ func (r *reloader) refuse(why string) {
 	r.refused = why
 }
 
-// Status is what bootstrap answers to "weir signal ps" and "weir status".
+// Status is bootstrap's response to "weir signal ps" and "weir status".
 type Status struct {
 	bootstrap.Status
 	// Refused is why the files are not what runs; empty if they are.
 	Refused string `json:"refused,omitempty"`
-	// Full are the disks of bootstrap's data folder that are full now.
+	// Full lists the full disks of bootstrap's data folder.
 	Full []*diskspace.Full `json:"full,omitempty"`
 }
 

@@ -23,22 +23,21 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/flock"
 )
 
-// maxUsersFile bounds the file of the users, in bytes.
+// maxUsersFile bounds the file of user ids, in bytes.
 const maxUsersFile = 4 << 20
 
-// users gives each signal of a data folder a user id of its own. It keeps them in a file that
-// all bootstraps of the folder share: a signal has the same id after each start. It implements
-// bootstrap.Users.
+// users assigns a user id to each signal of a data folder. All bootstraps of the folder share its file, so a signal
+// has the same id after each start. It implements bootstrap.Users.
 type users struct {
-	path        string // of the file; a lock lies beside it
+	path        string // of the file; its lock is beside it
 	first, last int
 	log         *slog.Logger
 
 	mu sync.Mutex
 }
 
-// openUsers returns the users of the signals; nil if signals have to run as the user of this
-// process: why is what is missing, and what to do about it.
+// openUsers returns the user ids of the signals. If signals must run as this process's user, u is nil and why has the
+// reason and the remedy.
 func openUsers(service config.Service, data string, log *slog.Logger) (u *users, why string) {
 	first, last := service.Users()
 	if why := NoUsers(first, last); why != "" {
@@ -47,11 +46,11 @@ func openUsers(service config.Service, data string, log *slog.Logger) (u *users,
 	return &users{path: filepath.Join(data, "locks", "users.json"), first: first, last: last, log: log}, ""
 }
 
-// NoUsers returns why a bootstrap that is started as this process could not give signals users
-// from that range, and what to do about it; empty if it could.
+// NoUsers returns why a bootstrap with this process's rights cannot assign user ids from that range, and the remedy;
+// empty if it can.
 func NoUsers(first, last int) string {
 	if first == 0 {
-		return `weir.yaml has "signal_users: none": remove that, and start bootstrap anew`
+		return `weir.yaml has "signal_users: none": remove it and restart bootstrap`
 	}
 	missing, err := supervise.MissingRights()
 	if err != nil {
@@ -63,26 +62,25 @@ func NoUsers(first, last int) string {
 	for _, file := range []string{"/proc/self/uid_map", "/proc/self/gid_map"} {
 		ids, err := os.ReadFile(file)
 		if err != nil {
-			return fmt.Sprintf("read which user ids this container has: %v", err)
+			return fmt.Sprintf("read the user ids of this container: %v", err)
 		}
 		if !mapped(string(ids), first, last) {
-			return fmt.Sprintf("this container has not all user ids from %d to %d: set signal_users in weir.yaml to a range that %s lists", first, last, file)
+			return fmt.Sprintf("this container lacks user ids from %d to %d: set signal_users in weir.yaml to a range that %s lists", first, last, file)
 		}
 	}
 	return ""
 }
 
-// withoutRights returns what a user lacks to start processes of other users, and what to do.
+// withoutRights returns the missing rights of a user and the remedy.
 func withoutRights(uid int, missing []string) string {
-	lacks := fmt.Sprintf("user %d may not start processes of other users, it lacks %s: ", uid, strings.Join(missing, ", "))
+	lacks := fmt.Sprintf("user %d cannot start processes of other users without %s: ", uid, strings.Join(missing, ", "))
 	if uid == 0 {
 		return lacks + "add them to the capabilities of its container, or to CapabilityBoundingSet of its unit"
 	}
 	return lacks + "run bootstrap as root, or give its unit AmbientCapabilities=" + supervise.SwitchRights()
 }
 
-// mapped reports whether one line of a map of ids, as user_namespaces(7) has them, holds all
-// from first to last.
+// mapped reports whether one line of an id map, as in user_namespaces(7), includes all ids from first to last.
 func mapped(ids string, first, last int) bool {
 	for line := range strings.Lines(ids) {
 		var inside, outside, count int
@@ -119,18 +117,18 @@ func (u *users) Of(address string) (int, error) {
 		err = daemon.WriteFile(u.path, text)
 	}
 	if err != nil {
-		return 0, fmt.Errorf("keep the user id of a signal: %w", err)
+		return 0, fmt.Errorf("save the user id of a signal: %w", err)
 	}
 	return id, nil
 }
 
-// Another bootstrap of the folder holds the lock for the time of a small write.
+// Another bootstrap of the folder holds the lock only during a small write.
 const (
 	lockPatience = 5 * time.Second
 	lockPause    = 5 * time.Millisecond
 )
 
-// lock waits for the other bootstraps of the folder, up to lockPatience.
+// lock waits up to lockPatience for other bootstraps of the folder.
 func (u *users) lock() (*flock.File, error) {
 	if err := os.MkdirAll(filepath.Dir(u.path), 0o700); err != nil {
 		return nil, fmt.Errorf("lock the user ids of signals: %w", err)
@@ -143,13 +141,13 @@ func (u *users) lock() (*flock.File, error) {
 		}
 		select {
 		case <-patience:
-			return nil, fmt.Errorf("lock the user ids of signals: %w: end it, or let it go on", err)
+			return nil, fmt.Errorf("lock the user ids of signals: %w: stop it, or wait until it ends", err)
 		case <-time.After(lockPause):
 		}
 	}
 }
 
-// read returns the ids by address. A file that cannot be understood is set aside.
+// read returns the ids by address. It moves a damaged file aside.
 func (u *users) read() (map[string]int, error) {
 	ids := map[string]int{}
 	file, err := os.Open(u.path)
@@ -166,17 +164,17 @@ func (u *users) read() (map[string]int, error) {
 	}
 	if err := json.Unmarshal(text, &ids); err != nil {
 		aside := u.path + ".damaged"
-		u.log.Error("file of the user ids of signals is damaged, signals get new ones", "file", u.path, "moved_to", aside, "err", err)
+		u.log.Error("user id file of signals damaged, assigning new ids", "file", u.path, "moved_to", aside, "err", err)
 		if err := os.Rename(u.path, aside); err != nil {
-			return nil, fmt.Errorf("set the damaged file of user ids aside: %w", err)
+			return nil, fmt.Errorf("move the damaged file of user ids: %w", err)
 		}
 		return map[string]int{}, nil
 	}
 	return ids, nil
 }
 
-// choose returns an id that no other address and no account of the host has. It begins at one
-// that follows from the address, so that a folder that was lost changes little.
+// choose returns an id that no other address and no account of the host uses. It starts from a hash of the address,
+// so most ids stay the same after a loss of the file.
 func (u *users) choose(address string, ids map[string]int) (int, error) {
 	taken := make(map[int]bool, len(ids))
 	for _, id := range ids {
@@ -203,9 +201,8 @@ func isAccount(id int) bool {
 	return errUser == nil || errGroup == nil
 }
 
-// openToUsers lets the users of signals reach, below the data folder, the releases and the
-// folder of their sockets. What else lies in the data folder is closed to them by its own
-// mode.
+// openToUsers gives the users of signals access to releases and sockets below the data folder. The modes of the other
+// subfolders deny access.
 func openToUsers(data string) error {
 	info, err := os.Stat(data)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -214,25 +211,23 @@ func openToUsers(data string) error {
 		err = os.Chmod(data, info.Mode().Perm()|0o001)
 	}
 	if err != nil {
-		return fmt.Errorf("let the users of signals reach the data folder: %w", err)
+		return fmt.Errorf("open the data folder to the users of signals: %w", err)
 	}
 	return nil
 }
 
-// socketFolder is where the plugins of a pool have their sockets: below the data folder or,
-// if the path is too long, among the temporary files. What a killed bootstrap left there is
-// removed.
+// socketFolder returns an empty folder for the sockets of a pool's plugins: below the data folder or, if that path is
+// too long, the temporary folder.
 func socketFolder(data string, plan bootstrap.Plan) string {
 	folder := filepath.Join(data, "run", plan.Cluster+"."+plan.Pool)
-	const longest = 69 // bytes, as package control has it
+	const longest = 69 // bytes; the limit of package control
 	if len(folder) > longest || os.RemoveAll(folder) != nil || os.MkdirAll(folder, 0o700) != nil {
 		return os.TempDir()
 	}
 	return folder
 }
 
-// socketFolderOfUsers is socketFolder, or the first folder of temporary files that all users
-// can reach.
+// socketFolderOfUsers returns socketFolder, or the first temporary folder that all users can access.
 func socketFolderOfUsers(data string, plan bootstrap.Plan) (string, error) {
 	folder := socketFolder(data, plan)
 	if folder != os.TempDir() {

@@ -18,7 +18,7 @@ func usersIn(dir string, first, last int) *users {
 	return &users{path: filepath.Join(dir, "locks", "users.json"), first: first, last: last, log: slog.New(slog.DiscardHandler)}
 }
 
-// Several bootstraps of a folder give each address one user id, which it keeps.
+// Several bootstraps of a folder assign the same user id to an address.
 func TestUsersOfAFolder(t *testing.T) {
 	dir := t.TempDir()
 	const addresses, bootstraps = 20, 4
@@ -66,14 +66,14 @@ func TestUsersThatAreAllTaken(t *testing.T) {
 	if id, err := u.Of("one more"); id != 70002 || err != nil {
 		t.Errorf("Of with a larger range = %d, %v", id, err)
 	}
-	// Another range: each address gets an id of it.
+	// With another range each address gets an id of that range.
 	u.first, u.last = 80000, 80009
 	if id, err := u.Of("0"); id < 80000 || err != nil {
 		t.Errorf("Of with another range = %d, %v", id, err)
 	}
 }
 
-// An id is not that of an account of the host.
+// An assigned id is not the id of an account of the host.
 func TestUsersAreNoAccounts(t *testing.T) {
 	u := usersIn(t.TempDir(), 0, 1) // root, and daemon or bin
 	if id, err := u.Of("x"); err == nil && isAccount(id) {
@@ -115,8 +115,8 @@ func TestNoUsers(t *testing.T) {
 		t.Errorf("without %v: %q", missing, why)
 	}
 	for uid, want := range map[int]string{
-		0:    "user 0 may not start processes of other users, it lacks CAP_KILL, CAP_SETUID: add them to the capabilities of its container, ",
-		1000: "user 1000 may not start processes of other users, it lacks CAP_KILL, CAP_SETUID: run bootstrap as root, or give its unit AmbientCapabilities=CAP_CHOWN ",
+		0:    "user 0 cannot start processes of other users without CAP_KILL, CAP_SETUID: add them to the capabilities of its container, ",
+		1000: "user 1000 cannot start processes of other users without CAP_KILL, CAP_SETUID: run bootstrap as root, or give its unit AmbientCapabilities=CAP_CHOWN ",
 	} {
 		if why := withoutRights(uid, []string{"CAP_KILL", "CAP_SETUID"}); !strings.HasPrefix(why, want) {
 			t.Errorf("user %d: %q, want %q", uid, why, want)
@@ -141,7 +141,7 @@ func TestMapped(t *testing.T) {
 	}
 }
 
-// Of a data folder, users of signals reach the releases and their sockets, and nothing else.
+// Below a data folder, users of signals can access only releases and their sockets.
 func TestFoldersOfUsers(t *testing.T) {
 	parent, err := os.MkdirTemp("/tmp", "weir-data-*")
 	if err != nil {

@@ -11,11 +11,10 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/config"
 )
 
-// yankEvery is how often bootstrap asks whether a release that runs is yanked.
+// yankEvery is the interval of checking running releases for yanks.
 const yankEvery = time.Minute
 
-// yanks are the reasons of the yanks of releases that run. The zero value has none. Its
-// methods may be called concurrently.
+// yanks has the yank reasons of running releases. The zero value is empty. It is safe for concurrent use.
 type yanks struct {
 	mu  sync.Mutex
 	why map[release.Ref]string
@@ -35,8 +34,8 @@ func (y *yanks) mark(p *bootstrap.Process) {
 	}
 }
 
-// followYanks asks again and again for the yanks of what runs, until ctx ends. Of a release
-// for which the bucket does not answer, what is known stays.
+// followYanks checks running releases for yanks periodically, until ctx ends. If the bucket does not answer, the last
+// result stays.
 func (r *releases) followYanks(ctx context.Context, running func() []release.Ref) error {
 	due := time.NewTicker(yankEvery)
 	defer due.Stop()
@@ -68,7 +67,7 @@ func (r *releases) lookForYanks(ctx context.Context, running []release.Ref) {
 		case err == nil && yanked != nil:
 			now[ref] = yanked.Why
 			if before[ref] == "" {
-				r.log.Warn("a release that runs is yanked, pin another version", "release", ref.String(), "why", yanked.Why)
+				r.log.Warn("running release is yanked, pin another version", "release", ref.String(), "why", yanked.Why)
 			}
 		case err != nil && before[ref] != "":
 			now[ref] = before[ref]

@@ -1,11 +1,8 @@
-// Package flock lets one process at a time own a folder: [Lock] takes an
-// advisory lock on a file and writes the holder's process id into it, so that
-// the next one can be told whom it has to wait for. [Holder] asks who holds a
-// lock, and disturbs nobody.
+// Package flock gives one process at a time a lock on a file. [Lock] takes an advisory lock and writes the holder's
+// process id into the file, for the error of the next process. [Holder] reads the holder of a lock without taking it.
 //
-// The kernel drops the lock when its holder ends, however it ends; the file
-// stays. Children do not inherit it. Everything here may be used concurrently;
-// two locks of one process exclude each other as those of two processes do.
+// The kernel releases the lock when its holder ends for any reason. The file stays. Children do not inherit the lock.
+// Everything is safe for concurrent use. Two locks of one process exclude each other like those of two processes.
 package flock
 
 import (
@@ -19,13 +16,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// HeldError says that somebody else holds the lock.
+// HeldError: another process holds the lock.
 type HeldError struct {
 	Path string
-	PID  int // of the holder; 0 if it has not yet written it
+	PID  int // of the holder; 0 if it is not written yet
 }
 
-// Error names the holder, as far as it is known.
+// Error includes the holder's process id if it is known.
 func (e *HeldError) Error() string {
 	if e.PID == 0 {
 		return e.Path + " is locked by another process"
@@ -38,8 +35,8 @@ type File struct {
 	file *os.File
 }
 
-// Lock takes the lock of that file, which is made with mode 0600 if there is
-// none. It does not wait: if the lock is held, the error is a *HeldError.
+// Lock takes the lock of that file. It creates a missing file with mode 0600. It does not wait: if the lock is held,
+// it returns a *HeldError.
 func Lock(path string) (*File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -68,16 +65,14 @@ func lock(f *os.File) error {
 	return nil
 }
 
-// Unlock gives the lock back. The file stays: removing it would let two
-// processes lock two files of the same name.
+// Unlock releases the lock. The file stays: after its removal, two processes could lock two files of that name.
 func (l *File) Unlock() error {
-	// Empty before free, so that the next holder's file never shows our id.
+	// Truncate first, so that the next holder's file never has our id.
 	return errors.Join(l.file.Truncate(0), l.file.Close())
 }
 
-// Holder returns who holds the lock, and whether anybody does; the id is 0 if
-// the holder has not yet written it. A file that does not exist is held by
-// nobody.
+// Holder returns the lock's holder, and whether the lock is held. pid is 0 if the holder has not written it yet. A
+// missing file is not held.
 func Holder(path string) (pid int, held bool, err error) {
 	f, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -97,9 +92,8 @@ func Holder(path string) (pid int, held bool, err error) {
 	return readPID(f), true, nil
 }
 
-// fcntl works on the open file description, not on the process: such a lock
-// ends with its file, excludes other files of the same process, and can be
-// probed without being taken (flock(2) can not).
+// fcntl uses locks of the open file description instead of the process. Such a lock ends with its file, excludes
+// other files of the same process, and can be probed without taking it. flock(2) cannot be probed.
 func fcntl(f *os.File, cmd int, lk *unix.Flock_t) error {
 	conn, err := f.SyscallConn()
 	if err != nil {
@@ -117,7 +111,7 @@ func fcntl(f *os.File, cmd int, lk *unix.Flock_t) error {
 	return errors.Join(err, result)
 }
 
-// readPID returns what the holder wrote, or 0.
+// readPID returns the holder's process id from the file, or 0.
 func readPID(f *os.File) int {
 	buf := make([]byte, 20)
 	n, err := f.ReadAt(buf, 0)

@@ -12,8 +12,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/flock"
 )
 
-// childEnv makes the test binary a process that locks the named file, says so,
-// and waits for the end of its standard input.
+// childEnv makes the test binary a process that locks the named file, reports that, and waits for the end of its
+// standard input.
 const childEnv = "FLOCK_TEST_CHILD"
 
 func TestMain(m *testing.M) {
@@ -94,7 +94,7 @@ func TestLockEndsWithItsHolder(t *testing.T) {
 	if err := child.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	_ = child.Wait() // killed: the error says so
+	_ = child.Wait() // the error reports the kill
 	wantFree(t, path)
 	l, err := flock.Lock(path)
 	if err != nil {

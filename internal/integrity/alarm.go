@@ -11,7 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// shown is how many problems an alarm names.
+// shown is the maximum number of problems in an alarm.
 const shown = 200
 
 // maxAlarm bounds an alarm and an acceptance, in bytes.
@@ -23,14 +23,14 @@ const (
 	acceptPrefix = "accept."
 )
 
-// Alarm is what a reader reports.
+// Alarm is a reader's report of its problems.
 type Alarm struct {
-	Reader   string    `json:"reader"` // what it reads: "apps", "pool.POOL"
+	Reader   string    `json:"reader"` // the data that it reads: "apps", "pool.POOL"
 	By       string    `json:"by"`     // the process
 	At       time.Time `json:"at"`
-	Digest   string    `json:"digest"` // of the problems that an operator can accept; empty: there is no such problem
+	Digest   string    `json:"digest"` // of the problems that an operator can accept; empty: no such problem
 	Count    int       `json:"count"`
-	Problems []Problem `json:"problems"` // the first ones
+	Problems []Problem `json:"problems"` // at most the first 200
 }
 
 // Acceptance records that an operator accepts the problems of that digest.
@@ -41,8 +41,8 @@ type Acceptance struct {
 	At     time.Time `json:"at"`
 }
 
-// Alarms returns the alarms of a cluster, the oldest first. A cluster without a bucket has no
-// alarm. An alarm that cannot be read is a problem of its own.
+// Alarms returns the alarms of a cluster, oldest first. A cluster without a bucket has no alarm. An unreadable alarm
+// is returned as a problem.
 func Alarms(ctx context.Context, js jetstream.JetStream, cluster string) ([]Alarm, error) {
 	bucket := "weir_" + cluster
 	c, err := Read(ctx, js, bucket, alarmPrefix+">")
@@ -61,7 +61,7 @@ func Alarms(ctx context.Context, js jetstream.JetStream, cluster string) ([]Alar
 		var a Alarm
 		if err := decode(k.Value, &a); err != nil || a.Reader != reader {
 			a = Alarm{Reader: reader, Count: 1, Problems: []Problem{
-				{Bucket: bucket, Key: k.Name, Expected: "an alarm", Found: "what cannot be read", Unreadable: true},
+				{Bucket: bucket, Key: k.Name, Expected: "an alarm", Found: "an unreadable value", Unreadable: true},
 			}}
 		}
 		all = append(all, a)
@@ -69,16 +69,16 @@ func Alarms(ctx context.Context, js jetstream.JetStream, cluster string) ([]Alar
 	return all, nil
 }
 
-// Accept records that an operator accepts what an alarm names.
+// Accept stores that an operator accepts the problems of an alarm.
 func Accept(ctx context.Context, js jetstream.JetStream, cluster string, a Alarm, accepted Acceptance) error {
 	accepted.Digest = a.Digest
 	if err := put(ctx, js, cluster, acceptPrefix+a.Reader, accepted); err != nil {
-		return fmt.Errorf("accept what %s reports: %w", a.Reader, err)
+		return fmt.Errorf("accept the alarm of %s: %w", a.Reader, err)
 	}
 	return nil
 }
 
-// Forget removes the alarm of a reader that does not run any more.
+// Forget removes the alarm of a reader that no longer runs.
 func Forget(ctx context.Context, js jetstream.JetStream, cluster, reader string) error {
 	return remove(ctx, js, cluster, alarmPrefix+reader)
 }
@@ -115,7 +115,7 @@ func remove(ctx context.Context, js jetstream.JetStream, cluster, key string) er
 	return kv.Delete(ctx, key)
 }
 
-// acceptance returns the digest that an operator accepted last for a reader; it is empty without one.
+// acceptance returns the last acceptance for a reader; the zero value without one.
 func acceptance(ctx context.Context, js jetstream.JetStream, cluster, reader string) (Acceptance, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

@@ -13,26 +13,26 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// acceptEvery is how often a Guard with problems looks for an acceptance.
+// acceptEvery is how often a Guard with problems reads the acceptance.
 const acceptEvery = time.Second
 
-// FolderName is the part of a data folder that has the files of Guards.
+// FolderName is the subfolder of a data folder with the files of Guards.
 const FolderName = "integrity"
 
-// Config is what a Guard watches over.
+// Config configures a Guard.
 type Config struct {
 	JS      jetstream.JetStream
 	Cluster string
 	Bucket  string
 	Filters []string // of the keys; empty: all keys
-	Erased  []string // prefixes of keys that may vanish without a delete marker
-	Reader  string   // names the alarm, and the file
-	Folder  string   // of the file; empty: what was seen is kept in memory only
-	By      string   // this process, in the alarm; empty: no alarm is published
+	Erased  []string // prefixes of keys that may disappear without a delete marker
+	Reader  string   // name of the alarm and of the file
+	Folder  string   // of the file; empty: revisions are only in memory
+	By      string   // this process, in the alarm; empty: publish no alarm
 	Log     *slog.Logger
 }
 
-// Guard compares a bucket with what its reader saw of it before.
+// Guard compares a bucket with the revisions that its reader has seen.
 type Guard struct {
 	config Config
 
@@ -43,12 +43,12 @@ type Guard struct {
 	// published is the digest of the alarm; known is false before the first one.
 	published string
 	known     bool
-	begun     bool      // the first Read has looked for an acceptance
-	looked    time.Time // for an acceptance
+	begun     bool      // the first Read has read the acceptance
+	looked    time.Time // when the acceptance was last read
 	complain  rate.Sometimes
 }
 
-// Open returns a Guard that knows what its file has.
+// Open returns a Guard with the revisions of its file.
 func Open(c Config) (*Guard, error) {
 	path := ""
 	if c.Folder != "" {
@@ -56,10 +56,10 @@ func Open(c Config) (*Guard, error) {
 	}
 	s, err := openSeen(path)
 	if err != nil {
-		return nil, fmt.Errorf("read what was seen of bucket %s: %w", c.Bucket, err)
+		return nil, fmt.Errorf("read the seen revisions of bucket %s: %w", c.Bucket, err)
 	}
 	if s.bad > 0 {
-		c.Log.Warn("lines are damaged in the file of what was seen of a bucket: less is checked", "file", path, "lines", s.bad)
+		c.Log.Warn("seen-revisions file damaged, fewer keys are checked", "file", path, "lines", s.bad)
 	}
 	return &Guard{config: c, seen: s, problems: map[string]Problem{}, complain: rate.Sometimes{Interval: time.Minute}}, nil
 }
@@ -71,8 +71,8 @@ func (g *Guard) Close() {
 	g.seen.close()
 }
 
-// Read reads the bucket, or only the keys that these filters match, and compares it with what was
-// seen before. What is new is seen from then on.
+// Read reads the bucket, or only the keys that these filters match, and compares it with the seen revisions. It adds
+// new revisions to them.
 func (g *Guard) Read(ctx context.Context, filters ...string) (Contents, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -102,8 +102,8 @@ func (g *Guard) Read(ctx context.Context, filters ...string) (Contents, error) {
 	return c, nil
 }
 
-// begin forgets, at the first Read, what is older than the last acceptance: an operator accepted
-// the bucket while another host was its reader.
+// begin runs at the first Read. It drops revisions from before the last acceptance, because an operator accepted the
+// bucket while another host was its reader.
 func (g *Guard) begin(ctx context.Context) {
 	if g.begun || g.config.By == "" {
 		return
@@ -115,8 +115,7 @@ func (g *Guard) begin(ctx context.Context) {
 	}
 }
 
-// Report adds a problem of a key that the caller knows by another proof. It stays until it is
-// accepted.
+// Report adds a problem of a key that the caller has detected. It stays until it is accepted.
 func (g *Guard) Report(key, expected, found string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -124,7 +123,7 @@ func (g *Guard) Report(key, expected, found string) {
 	g.alarm(g.problems[key])
 }
 
-// erased forgets the keys that may vanish without a marker and are not there: that is no problem.
+// erased drops missing keys that need no delete marker: they are not a problem.
 func (g *Guard) erased() (forgotten []line) {
 	for key, p := range g.problems {
 		for _, prefix := range g.config.Erased {
@@ -137,7 +136,7 @@ func (g *Guard) erased() (forgotten []line) {
 	return forgotten
 }
 
-// adopt keeps what of the contents is as it should be.
+// adopt stores the revisions of all keys without a problem.
 func (g *Guard) adopt(c Contents) {
 	var lines []line
 	if g.seen.created.IsZero() || len(g.problems) == 0 && !g.seen.created.Equal(c.Created) {
@@ -156,18 +155,17 @@ func (g *Guard) adopt(c Contents) {
 	g.note(lines...)
 }
 
-// note keeps lines. While the file cannot be written, this process still checks by what it has in
-// memory.
+// note stores lines. If the file cannot be written, this process still checks with its memory.
 func (g *Guard) note(lines ...line) {
 	if err := g.seen.note(lines...); err != nil {
 		g.complain.Do(func() {
-			g.config.Log.Error("what was seen of a bucket is not kept: less is checked after the next start",
+			g.config.Log.Error("seen revisions not saved, fewer keys are checked after a restart",
 				"bucket", g.config.Bucket, "file", g.seen.path, "err", err)
 		})
 	}
 }
 
-// Note keeps a change that was seen as it happened: it counts, whatever was expected.
+// Note stores a change that the caller received live. It replaces any earlier revision and problem.
 func (g *Guard) Note(key string, revision uint64, deleted bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -175,11 +173,11 @@ func (g *Guard) Note(key string, revision uint64, deleted bool) {
 	g.note(line{Key: key, Revision: revision, Deleted: deleted})
 }
 
-// Unreadable reports a value that the reader cannot use.
+// Unreadable reports a value that the reader cannot decode.
 func (g *Guard) Unreadable(key, expected string, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	p := Problem{Bucket: g.config.Bucket, Key: key, Expected: expected, Found: fmt.Sprintf("a value that cannot be read: %.200s", err.Error()), Unreadable: true}
+	p := Problem{Bucket: g.config.Bucket, Key: key, Expected: expected, Found: fmt.Sprintf("an unreadable value: %.200s", err.Error()), Unreadable: true}
 	if g.problems[key] != p {
 		g.problems[key] = p
 		g.alarm(p)
@@ -194,7 +192,7 @@ func (g *Guard) Doubted(key string) bool {
 	return wrong
 }
 
-// Missing returns the keys that should be there and are not, in order.
+// Missing returns the keys that have disappeared, in order.
 func (g *Guard) Missing() []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -207,7 +205,7 @@ func (g *Guard) Missing() []string {
 	return all
 }
 
-// Problems returns what is wrong, in order of key.
+// Problems returns all problems, in order of key.
 func (g *Guard) Problems() []Problem {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -215,12 +213,12 @@ func (g *Guard) Problems() []Problem {
 }
 
 func (g *Guard) alarm(p Problem) {
-	g.config.Log.Error("stored data is damaged, lost or older than before: it counts as unknown",
+	g.config.Log.Error("stored data damaged, lost or older than before",
 		"bucket", p.Bucket, "key", p.Key, "expected", p.Expected, "found", p.Found)
 }
 
-// Publish writes the alarm, or removes it, if it is another one than was published last. That
-// it cannot be written is logged, and the next call tries again.
+// Publish writes or removes the alarm if it differs from the published one. A failure is logged, and the next call
+// tries again.
 func (g *Guard) Publish(ctx context.Context) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -231,7 +229,7 @@ func (g *Guard) Publish(ctx context.Context) {
 	}
 	err := g.write(ctx, all)
 	if err != nil {
-		g.config.Log.Warn("alarm is not published", "reader", g.config.Reader, "err", err)
+		g.config.Log.Warn("alarm not published", "reader", g.config.Reader, "err", err)
 		return
 	}
 	g.published, g.known = now, true
@@ -248,7 +246,7 @@ func (g *Guard) write(ctx context.Context, all []Problem) error {
 	if g.known {
 		return remove(ctx, g.config.JS, g.config.Cluster, key)
 	}
-	// An earlier process may have left one.
+	// An earlier process may have left an alarm.
 	alarms, err := Alarms(ctx, g.config.JS, g.config.Cluster)
 	for _, a := range alarms {
 		if a.Reader == g.config.Reader {
@@ -258,9 +256,8 @@ func (g *Guard) write(ctx context.Context, all []Problem) error {
 	return err
 }
 
-// Accepted looks, about once in a second while there are problems, whether an operator accepts
-// them. If so, the bucket counts from then on as the last Read found it, and the caller has to read
-// it again.
+// Accepted checks, about once a second while there are problems, whether an operator accepts them. If so, the last
+// Read becomes the valid state, and the caller must read the bucket again.
 func (g *Guard) Accepted(ctx context.Context) (bool, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -273,7 +270,7 @@ func (g *Guard) Accepted(ctx context.Context) (bool, error) {
 	if err != nil || a.Digest != wanted {
 		return false, err
 	}
-	g.config.Log.Warn("an operator accepts stored data as it is", "bucket", g.config.Bucket, "problems", len(g.problems), "by", a.By, "reason", a.Reason)
+	g.config.Log.Warn("operator accepted stored data", "bucket", g.config.Bucket, "problems", len(g.problems), "by", a.By, "reason", a.Reason)
 	lines := []line{{Created: &g.latest.Created, Last: g.latest.Last}}
 	for key, was := range g.seen.keys {
 		if _, wrong := g.problems[key]; !wrong && was.revision <= g.latest.Last {

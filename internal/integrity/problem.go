@@ -10,16 +10,15 @@ import (
 	"time"
 )
 
-// Problem is a key, or a whole bucket, that is not what a reader saw before.
+// Problem is a key or a whole bucket that contradicts an earlier reading.
 type Problem struct {
 	Bucket   string `json:"bucket"`
 	Key      string `json:"key,omitempty"` // empty: the bucket
 	Expected string `json:"expected"`
 	Found    string `json:"found"`
-	// Unreadable: the value itself is wrong, however new. Only a new value, or its
-	// removal, helps; an operator cannot accept it.
+	// Unreadable: the value itself is wrong. Only a new value or a removal helps; an operator cannot accept it.
 	Unreadable bool `json:"unreadable,omitempty"`
-	missing    bool // nothing is under the key
+	missing    bool // the key does not exist
 	reported   bool // by the owner of the Guard
 }
 
@@ -39,8 +38,7 @@ func revision(n uint64) string { return fmt.Sprintf("revision %d", n) }
 
 func orLater(n uint64) string { return revision(n) + " or later" }
 
-// matches reports whether one of the filters is the key, or a prefix of it that ends in ".>".
-// Without filters all keys match.
+// matches reports whether a filter is the key, or a prefix of it that ends in ".>". Without filters all keys match.
 func matches(filters []string, key string) bool {
 	return len(filters) == 0 || slices.ContainsFunc(filters, func(f string) bool {
 		prefix, all := strings.CutSuffix(f, ">")
@@ -48,7 +46,7 @@ func matches(filters []string, key string) bool {
 	})
 }
 
-// check compares what a bucket has under the keys that match with what was seen of it.
+// check compares the matching keys of a bucket with the seen revisions.
 func (s *seen) check(bucket string, filters []string, c Contents) map[string]Problem {
 	problems := map[string]Problem{}
 	add := func(key, expected, found string) {
@@ -93,7 +91,7 @@ func (k seenKey) String() string {
 	return orLater(k.revision)
 }
 
-// sorted returns the problems in order of key: that of the bucket first.
+// sorted returns the problems in order of key. The bucket's own problem comes first.
 func sorted(problems map[string]Problem) []Problem {
 	var all []Problem
 	for _, p := range problems {
@@ -108,7 +106,7 @@ func acceptable(problems []Problem) []Problem {
 	return slices.DeleteFunc(slices.Clone(problems), func(p Problem) bool { return p.Unreadable })
 }
 
-// digest names a set of problems. That of an empty set is empty.
+// digest returns a hash of a set of problems; empty for an empty set.
 func digest(problems []Problem) string {
 	if len(problems) == 0 {
 		return ""

@@ -16,30 +16,30 @@ import (
 )
 
 const (
-	readers     = 32 // requests at the same time
+	readers     = 32 // concurrent requests
 	callTimeout = 5 * time.Second
-	many        = 1000        // keys: as many or less are read one by one
-	standstill  = time.Second // of a watch: the rest is read one by one
+	many        = 1000        // up to so many keys are read one by one
+	standstill  = time.Second // of a watch; then the rest is read one by one
 )
 
-// Key is what a bucket has under one key.
+// Key is the newest entry of one key.
 type Key struct {
 	Name     string
 	Revision uint64 // 0 if Damaged
 	Deleted  bool   // by a delete marker
-	Damaged  bool   // the store lists the key, and cannot return its value
+	Damaged  bool   // the store lists the key but cannot return its value
 	Value    []byte
 }
 
-// Contents is a bucket as it was read.
+// Contents is one reading of a bucket.
 type Contents struct {
 	Created time.Time // of the bucket
-	Last    uint64    // its last sequence, before the keys were read
-	Keys    []Key     // in order of revision, the damaged ones first
+	Last    uint64    // its last sequence before the keys were read
+	Keys    []Key     // in order of revision, damaged keys first
 }
 
-// Next returns the sequence from which a watch sees each change that is not in the contents. It may
-// see some of them again: a replica that lags behind may have been read.
+// Next returns the sequence from which a watch receives every change that is not in the contents. It may repeat some,
+// because the replica that was read may lag behind.
 func (c Contents) Next() uint64 {
 	if len(c.Keys) == 0 {
 		return c.Last + 1
@@ -47,7 +47,7 @@ func (c Contents) Next() uint64 {
 	return min(c.Last, c.Keys[len(c.Keys)-1].Revision) + 1
 }
 
-// Unreadable returns a problem for each key whose value the store cannot read.
+// Unreadable returns a problem for each key with an unreadable value.
 func (c Contents) Unreadable(bucket string) (all []Problem) {
 	for _, k := range c.Keys {
 		if k.Damaged {
@@ -57,16 +57,15 @@ func (c Contents) Unreadable(bucket string) (all []Problem) {
 	return all
 }
 
-// Read returns what a bucket has under each key that a filter matches, delete markers
-// included; without a filter under all keys. In contrast to a watch, which waits without end for
-// a message that the store cannot read, it names the key of such a message. The leader of the
-// stream answers: a replica may lag behind.
+// Read returns the entries of a bucket that match a filter, including delete markers; without a filter all entries. A
+// watch would wait forever for an unreadable message; Read returns its key instead. Read requests from the leader of
+// the stream, because a replica may lag behind.
 func Read(ctx context.Context, js jetstream.JetStream, bucket string, filters ...string) (Contents, error) {
 	return read(ctx, js, bucket, filters, nil)
 }
 
-// read is Read. If least is set, many keys are read at once from any replica, and the leader is
-// requested only for what that does not return, or returns with less than the least revision of its key.
+// read implements Read. If least is set, many keys are read at once from any replica. Then the leader is asked only
+// for missing keys and for keys below their least revision.
 func read(ctx context.Context, js jetstream.JetStream, bucket string, filters []string, least func(key string) uint64) (Contents, error) {
 	stream, err := js.Stream(ctx, "KV_"+bucket)
 	if err != nil {
@@ -121,7 +120,7 @@ type reader struct {
 	prefix string // of the subjects
 }
 
-// list returns the keys that a filter matches, as the index of the store has them.
+// list returns the matching keys from the store's index.
 func (r reader) list(ctx context.Context, filter string) ([]string, error) {
 	info, err := r.stream.Info(ctx, jetstream.WithSubjectFilter(r.prefix+filter))
 	if err != nil {
@@ -134,8 +133,8 @@ func (r reader) list(ctx context.Context, filter string) ([]string, error) {
 	return names, nil
 }
 
-// many reads keys by a watch, until it returns all or stands still, as it does at a message that the
-// store cannot read. A key below its least revision is left out.
+// many reads keys by a watch until it is complete or stops at an unreadable message. It omits keys below their least
+// revision.
 func (r reader) many(ctx context.Context, bucket string, filters []string, least func(key string) uint64) ([]Key, error) {
 	kv, err := r.js.KeyValue(ctx, bucket)
 	if err != nil {
@@ -143,7 +142,7 @@ func (r reader) many(ctx context.Context, bucket string, filters []string, least
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	watcher, err := kv.WatchFiltered(ctx, slices.Clone(filters)) // the library writes into it
+	watcher, err := kv.WatchFiltered(ctx, slices.Clone(filters)) // the library modifies the slice
 	if err != nil {
 		return nil, err
 	}
@@ -169,9 +168,9 @@ func (r reader) many(ctx context.Context, bucket string, filters []string, least
 	}
 }
 
-// drain ends a watch, and takes what still comes from it: its sender would wait otherwise.
+// drain ends a watch and empties its channel. Otherwise its sender would block.
 func drain(w jetstream.KeyWatcher) {
-	_ = w.Stop() // fails only if the watch ended by itself
+	_ = w.Stop() // fails only if the watch has already ended
 	limit := time.NewTimer(callTimeout)
 	defer limit.Stop()
 	for {
@@ -186,7 +185,7 @@ func drain(w jetstream.KeyWatcher) {
 	}
 }
 
-// all reads the keys, a number of them at the same time. One that vanished is left out.
+// all reads the keys concurrently. It omits keys that have disappeared.
 func (r reader) all(ctx context.Context, names []string) ([]Key, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -215,7 +214,7 @@ func (r reader) all(ctx context.Context, names []string) ([]Key, error) {
 	return out, nil
 }
 
-// key reads one key; nil: it is not there any more.
+// key reads one key; nil if it no longer exists.
 func (r reader) key(ctx context.Context, name string) (*Key, error) {
 	m, err := r.last(ctx, name)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
@@ -228,8 +227,8 @@ func (r reader) key(ctx context.Context, name string) (*Key, error) {
 	return &Key{Name: name, Revision: m.Sequence, Deleted: deleted, Value: m.Data}, nil
 }
 
-// unread returns what a key is that was listed and is not found: damaged if it is listed
-// still, for the store finds only what it can read.
+// unread returns a listed key without a message. It is damaged if it is still listed, because the store finds
+// readable messages only.
 func (r reader) unread(ctx context.Context, name string) (*Key, error) {
 	listed, err := r.list(ctx, name)
 	if err != nil || len(listed) == 0 {
@@ -238,7 +237,7 @@ func (r reader) unread(ctx context.Context, name string) (*Key, error) {
 	return &Key{Name: name, Damaged: true}, nil
 }
 
-// stored is the answer of the leader of a stream.
+// stored is the response of a stream's leader.
 type stored struct {
 	Message *struct {
 		Sequence uint64 `json:"seq"`
@@ -248,8 +247,7 @@ type stored struct {
 	Error *jetstream.APIError `json:"error"`
 }
 
-// last requests the last message of a key from the leader. The client library would request it
-// from any replica.
+// last requests the last message of a key from the leader. The client library would use any replica.
 func (r reader) last(ctx context.Context, name string) (*jetstream.RawStreamMsg, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

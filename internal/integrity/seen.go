@@ -18,17 +18,17 @@ import (
 
 const (
 	maxLine = 64 << 10
-	spare   = 1000 // lines beside those that count, before the file is written anew
+	spare   = 1000 // obsolete lines before the file is rewritten
 )
 
-// seenKey is what was read last of a key.
+// seenKey is the last reading of a key.
 type seenKey struct {
 	revision uint64
 	deleted  bool
 }
 
-// line is one entry of the file. With a time it begins anew: the bucket was created then. A key
-// without a revision is forgotten. Last alone is a sequence that the bucket had reached.
+// line is one entry of the file. With Created it starts a new list, for the bucket created at that time. A key
+// without a revision is removed. Last alone is a sequence of the bucket.
 type line struct {
 	Created  *time.Time `json:"created,omitempty"`
 	Last     uint64     `json:"last,omitempty"`
@@ -37,14 +37,14 @@ type line struct {
 	Deleted  bool       `json:"deleted,omitempty"`
 }
 
-// seen is what a reader has read of a bucket, and the file that keeps it.
+// seen has the revisions that a reader has seen, and their file.
 type seen struct {
 	path    string    // empty: in memory only
-	file    *os.File  // nil until something is written
+	file    *os.File  // nil until the first write
 	lines   int       // in the file
-	bad     int       // lines that could not be read
-	at      time.Time // when the file was written last, before it was opened
-	torn    bool      // the last write was cut short
+	bad     int       // damaged lines
+	at      time.Time // time of the file's last write before Open
+	torn    bool      // the last write was incomplete
 	created time.Time
 	last    uint64 // the highest sequence that was read
 	keys    map[string]seenKey
@@ -52,7 +52,7 @@ type seen struct {
 
 func castagnoli() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) }
 
-// openSeen reads a file; a missing one is empty.
+// openSeen reads a file. A missing file is empty.
 func openSeen(path string) (*seen, error) {
 	s := &seen{path: path, keys: map[string]seenKey{}}
 	if path == "" {
@@ -84,7 +84,7 @@ func openSeen(path string) (*seen, error) {
 		switch {
 		case errors.Is(err, io.EOF):
 			return s, nil
-		case err != nil && !errors.Is(err, bufio.ErrBufferFull): // the rest of a long line is a line of its own, and bad
+		case err != nil && !errors.Is(err, bufio.ErrBufferFull): // the rest of a long line is another, damaged line
 			return nil, err
 		}
 	}
@@ -119,7 +119,7 @@ func (s *seen) apply(l line) {
 	s.last = max(s.last, l.Revision)
 }
 
-// note keeps lines, in order.
+// note stores lines, in order.
 func (s *seen) note(lines ...line) error {
 	for _, l := range lines {
 		s.apply(l)
@@ -161,7 +161,7 @@ func encodeLine(out *bytes.Buffer, l line) error {
 	return nil
 }
 
-// rewrite puts a file with what counts in place of the old one.
+// rewrite replaces the file by its valid entries.
 func (s *seen) rewrite() error {
 	s.close()
 	if err := os.MkdirAll(filepath.Dir(s.path), 0o700); err != nil {
@@ -186,7 +186,7 @@ func (s *seen) rewrite() error {
 	return err
 }
 
-// all returns the lines that count, in order of revision: a file that is cut short knows less.
+// all returns the valid lines in order of revision, so a truncated file has older revisions only.
 func (s *seen) all() []line {
 	lines := []line{{Created: &s.created, Last: s.last}}
 	for _, key := range slices.SortedFunc(maps.Keys(s.keys), func(a, b string) int {
@@ -199,7 +199,7 @@ func (s *seen) all() []line {
 
 func (s *seen) close() {
 	if s.file != nil {
-		_ = s.file.Close() // what was written is with the kernel
+		_ = s.file.Close() // the kernel has the data
 		s.file = nil
 	}
 }

@@ -25,8 +25,8 @@ func note(t *testing.T, s *seen, lines ...line) {
 	}
 }
 
-// TestDamagedLinesCountForNothing cuts the file at each length, and inverts each of its bytes:
-// what is read then is what was written, or less.
+// TestDamagedLinesCountForNothing truncates the file at each length and inverts each of its bytes. The result of
+// reading is what was written, or less.
 func TestDamagedLinesCountForNothing(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "seen", "apps.jsonl")
 	created := time.Date(2031, 2, 3, 4, 5, 6, 0, time.UTC)
@@ -73,7 +73,7 @@ func TestDamagedLinesCountForNothing(t *testing.T) {
 	}
 }
 
-// TestFileIsInProportionToWhatCounts changes one key again and again.
+// TestFileIsInProportionToWhatCounts changes one key many times.
 func TestFileIsInProportionToWhatCounts(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "apps.jsonl")
 	s := open(t, path)
@@ -92,7 +92,7 @@ func TestFileIsInProportionToWhatCounts(t *testing.T) {
 	}
 }
 
-// TestWhatIsLessIsAProblem lists what breaks a rule, and what does not.
+// TestWhatIsLessIsAProblem lists valid and invalid changes.
 func TestWhatIsLessIsAProblem(t *testing.T) {
 	created := time.Date(2031, 2, 3, 4, 5, 6, 0, time.UTC)
 	before := []line{{Created: &created}, {Key: "web", Revision: 3}, {Key: "gone", Revision: 5, Deleted: true}}

@@ -1,11 +1,10 @@
-// Package jsonlines reads files of JSON lines, which may be anybody's: a line of
-// bounded length after the other. Blank lines, and those that begin with #, say
-// nothing.
+// Package jsonlines reads untrusted files of JSON lines of bounded length. It skips blank lines and lines that begin
+// with #.
 //
 //	lines := jsonlines.NewReader(in, 1<<20, "a line is {...}")
 //	data, err := lines.Next() // io.EOF after the last
 //
-// A Reader has one owner.
+// A Reader is not safe for concurrent use.
 package jsonlines
 
 import (
@@ -16,11 +15,11 @@ import (
 	"io"
 )
 
-// Error is a line that cannot be taken.
+// Error is an invalid line.
 type Error struct {
 	Line    int // from 1
 	Problem string
-	Allowed string // what a line may be
+	Allowed string // description of a valid line
 }
 
 func (e *Error) Error() string { return fmt.Sprintf("line %d: %s; %s", e.Line, e.Problem, e.Allowed) }
@@ -34,17 +33,15 @@ type Reader struct {
 	cut     bool
 }
 
-// NewReader returns a Reader of lines of so many bytes at most. Its errors say what is
-// allowed.
+// NewReader returns a Reader of lines of at most `most` bytes. Its errors include allowed.
 func NewReader(in io.Reader, most int, allowed string) *Reader {
 	return &Reader{in: bufio.NewReader(in), most: most, allowed: allowed}
 }
 
-// Wrong returns an Error of the last line that was read.
+// Wrong returns an Error about the last line.
 func (r *Reader) Wrong(problem string) error { return &Error{r.line, problem, r.allowed} }
 
-// Parsed returns the next line that says something, as parse reads it; see Next. What
-// parse refuses is an *Error.
+// Parsed returns the next line, decoded by parse; see Next. An error of parse becomes an *Error.
 func Parsed[L any](r *Reader, parse func([]byte) (L, error)) (L, error) {
 	var line L
 	data, err := r.Next()
@@ -57,12 +54,11 @@ func Parsed[L any](r *Reader, parse func([]byte) (L, error)) (L, error) {
 	return line, nil
 }
 
-// Cut reports whether the last line that was read has no end of its own: the input may
-// have been cut off there.
+// Cut reports whether the last line lacks a line feed, so the input may be truncated.
 func (r *Reader) Cut() bool { return r.cut }
 
-// Next returns the next line that says something, without the white space around it;
-// io.EOF after the last. An *Error if it is too long; any other error is of the input.
+// Next returns the next line that is not blank or a comment, without surrounding white space; io.EOF after the last.
+// If a line is too long, it returns an *Error. Other errors come from the input.
 func (r *Reader) Next() ([]byte, error) {
 	for {
 		data, err := r.read()

@@ -15,8 +15,8 @@ func TestReader(t *testing.T) {
 	for name, tc := range map[string]struct {
 		text string
 		want []string
-		cut  bool // the last of them has no end
-		bad  int  // line of the error; 0: none
+		cut  bool // the last line has no line feed
+		bad  int  // line of the error; 0: no error
 	}{
 		"empty":                           {"", nil, false, 0},
 		"lines":                           {"{\"a\": 1}\n  {}  \n", []string{`{"a": 1}`, `{}`}, false, 0},

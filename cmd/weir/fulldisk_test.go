@@ -104,7 +104,7 @@ func TestUpOnAFullDisk(t *testing.T) {
 	}
 	u := launchUp(t, data)
 	<-u.done
-	want := "disk full: " + data + " has 1 MB free, and needs 64 MB: free space there, or give it more; or name another folder with --data"
+	want := "disk full: " + data + " has 1 MB free and needs 64 MB: free or add space; or give another folder with --data"
 	if out := u.output(); !strings.Contains(out, want) {
 		t.Errorf("weir up printed:\n%s\nwant %q", out, want)
 	}

@@ -1,4 +1,4 @@
-// Package diskspace reports file systems that are too full to work on.
+// Package diskspace detects full file systems.
 package diskspace
 
 import (
@@ -11,31 +11,31 @@ import (
 )
 
 const (
-	// Needed is the room, in bytes, below which a disk counts as full: the bus and the
-	// metrics store stop at about that much.
+	// Needed is the free space in bytes below which a disk counts as full. The bus and the metrics store stop near
+	// that limit.
 	Needed = 64 << 20
-	// neededFiles is how many more files a disk must take.
+	// neededFiles is the number of additional files that a disk must accept.
 	neededFiles = 128
 )
 
-// Full is a disk without the room that is needed.
+// Full is a disk without the needed space.
 type Full struct {
-	Path  string `json:"path"`  // that is on it
-	Free  uint64 `json:"free"`  // bytes for this user
+	Path  string `json:"path"`  // a path on the disk
+	Free  uint64 `json:"free"`  // bytes available to this user
 	Need  uint64 `json:"need"`  // bytes
-	Files bool   `json:"files"` // there are bytes, and it takes no more files
+	Files bool   `json:"files"` // the disk has free bytes but accepts no more files
 }
 
 // Error implements error.
 func (f *Full) Error() string {
 	if f.Files {
-		return fmt.Sprintf("disk full: %s takes no more files, of %d MB that are free: remove files there", f.Path, f.Free>>20)
+		return fmt.Sprintf("disk full: %s accepts no more files, although %d MB are free: remove files there", f.Path, f.Free>>20)
 	}
-	return fmt.Sprintf("disk full: %s has %d MB free, and needs %d MB: free space there, or give it more", f.Path, f.Free>>20, f.Need>>20)
+	return fmt.Sprintf("disk full: %s has %d MB free and needs %d MB: free or add space", f.Path, f.Free>>20, f.Need>>20)
 }
 
-// Check returns a *Full if the disk of path is full, nil if it is not, and another error if
-// that is unknown. A path that does not exist is on the disk of its nearest folder.
+// Check returns a *Full if the disk of path is full, nil if it is not, and another error if that is unknown. A
+// missing path counts as on the disk of its nearest existing folder.
 func Check(path string) error {
 	var s unix.Statfs_t
 	for at := path; ; at = filepath.Dir(at) {
@@ -48,14 +48,14 @@ func Check(path string) error {
 		}
 		break
 	}
-	if s.Blocks == 0 { // it stores nothing, as /proc
+	if s.Blocks == 0 { // a file system without storage, such as /proc
 		return nil
 	}
 	return judge(path, uint64(s.Bavail)*uint64(s.Bsize), s.Files, s.Ffree)
 }
 
-// Watched returns the disks below a data folder that are full: that of the folder, and
-// those of the parts of it that are on disks of their own. What is unknown is left out.
+// Watched returns the full disks of a data folder: the folder's disk, and the separate disks of its parts. Unknown
+// disks are omitted.
 func Watched(folder string, parts ...string) []*Full {
 	var full []*Full
 	look := func(path string) {
@@ -72,7 +72,7 @@ func Watched(folder string, parts ...string) []*Full {
 	return full
 }
 
-// device returns the disk of a path; 0 if that is unknown.
+// device returns the device number of a path; 0 if unknown.
 func device(path string) uint64 {
 	var s unix.Stat_t
 	if unix.Stat(path, &s) != nil {
@@ -89,8 +89,7 @@ func statfs(path string, s *unix.Statfs_t) error {
 	}
 }
 
-// judge decides by the free bytes, and by the files that the disk has and can take. Some
-// file systems do not count files.
+// judge checks the free bytes and the free files. Some file systems do not count files.
 func judge(path string, free, files, freeFiles uint64) error {
 	switch {
 	case free < Needed:

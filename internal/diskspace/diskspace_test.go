@@ -14,9 +14,9 @@ func TestJudge(t *testing.T) {
 	}{
 		{"room", Needed, 1000, 900, ""},
 		{"files are not counted", Needed, 0, 0, ""},
-		{"full", 0, 1000, 900, "disk full: /data has 0 MB free, and needs 64 MB: free space there, or give it more"},
-		{"a little", 12<<20 + 5, 1000, 900, "disk full: /data has 12 MB free, and needs 64 MB: free space there, or give it more"},
-		{"no more files", 1 << 30, 1000, 3, "disk full: /data takes no more files, of 1024 MB that are free: remove files there"},
+		{"full", 0, 1000, 900, "disk full: /data has 0 MB free and needs 64 MB: free or add space"},
+		{"a little", 12<<20 + 5, 1000, 900, "disk full: /data has 12 MB free and needs 64 MB: free or add space"},
+		{"no more files", 1 << 30, 1000, 3, "disk full: /data accepts no more files, although 1024 MB are free: remove files there"},
 	} {
 		err := judge("/data", c.free, c.files, c.freeFiles)
 		full, is := errors.AsType[*Full](err)
@@ -26,7 +26,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// A folder that does not exist yet is on the disk of its parent.
+// A missing folder counts as on the disk of its parent.
 func TestCheckOfAPathThatDoesNotExist(t *testing.T) {
 	dir := t.TempDir()
 	if err := Check(filepath.Join(dir, "a", "b")); err != nil {

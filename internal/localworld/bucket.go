@@ -19,8 +19,8 @@ const bucketPatience = 10 * time.Second
 
 func (u *up) bucketFolder() string { return filepath.Join(u.data, "s3") }
 
-// startBucket starts the S3 bucket and returns its endpoint. A bucket that does not start
-// for want of space is tried again; startBucket does not wait for it.
+// startBucket starts the S3 bucket and returns its endpoint. If the disk is full, it returns at once and the start is
+// retried.
 func (u *up) startBucket(ctx context.Context) (endpoint string, err error) {
 	keys, aside, err := signalbucket.MakeLocalKeys(u.data)
 	if err != nil {
@@ -28,10 +28,10 @@ func (u *up) startBucket(ctx context.Context) (endpoint string, err error) {
 	}
 	u.keys = keys
 	if aside != "" {
-		u.warn("keys of the bucket", "the file was damaged, and is set aside as "+aside+"; the bucket has new keys")
+		u.warn("keys of the bucket", "the file was damaged and moved to "+aside+"; the bucket has new keys")
 	}
 	if u.options.NoBucket {
-		u.print("bucket", "away, by --no-bucket")
+		u.print("bucket", "off, by --no-bucket")
 		return "http://127.0.0.1:1", keys.Save(u.data)
 	}
 	addr, err := freeAddress("bucket", u.options.BucketAddr)
@@ -64,7 +64,7 @@ func (u *up) startBucket(ctx context.Context) (endpoint string, err error) {
 			return "", err
 		}
 	case <-limit.C:
-		u.warn("bucket", "it does not answer yet")
+		u.warn("bucket", "not ready yet")
 	case <-ctx.Done():
 		return "", context.Cause(ctx)
 	}
@@ -77,8 +77,8 @@ func (u *up) full(path string) bool {
 	return full
 }
 
-// startRelease publishes the signal that lies beside the binary, and returns its version.
-// While the bucket's disk is full it is tried again, and the release may be in the cache.
+// startRelease publishes the signal from the binary's folder and returns its version. While the bucket's disk is
+// full, it retries; the cache may have the release.
 func (u *up) startRelease(ctx context.Context, endpoint string) (version string, err error) {
 	file, err := shippedSignalFile()
 	if err != nil {
@@ -98,13 +98,13 @@ func (u *up) startRelease(ctx context.Context, endpoint string) (version string,
 		if err := u.publish(ctx, endpoint, ref, file); err != nil {
 			return err
 		}
-		<-ctx.Done() // a part does not end before
+		<-ctx.Done() // a part must not end earlier
 		return nil
 	}))
 	return version, nil
 }
 
-// publish puts a signal into the bucket, as "weir signal publish" does.
+// publish publishes a signal like "weir signal publish".
 func (u *up) publish(ctx context.Context, endpoint string, ref release.Ref, file string) error {
 	bucket, err := signalbucket.Open(ctx, config.Service{AWS: config.AWS{
 		Region: "us-east-1", EndpointURL: endpoint, PathStyle: true, SignalsBucket: upBucket,

@@ -19,7 +19,7 @@ const (
 	upSignal    = "instance_count"
 )
 
-// upService is the service file of "weir up"; the endpoint is that of its bucket.
+// upService is the service file of "weir up". Its parameters are the bucket's endpoint and name.
 const upService = `# Written by "weir up" at each start; edits are lost.
 aws: {region: us-east-1, endpoint_url: "%s", path_style: true, signals_bucket: %s}
 autoscale_signal:
@@ -32,7 +32,7 @@ autoscale_signal:
 autoscaling: {default_signal_role: weir, setpoint: 0.8, target_capacity_margin: 0.1}
 `
 
-// upPool is the pool file of "weir up"; the version is that of its signal.
+// upPool is the pool file of "weir up". Its parameter is the version of its signal.
 const upPool = `# Written by "weir up" at each start; edits are lost. To use a pool file of your
 # own, copy this one and start "weir up --pool-file FILE".
 resource_groups:
@@ -51,7 +51,7 @@ autoscale_signals:
       - {name: mem_expected, type: instance_counts, range: 1m, max_age: 20s}
       - {name: disk_expected, type: instance_counts, range: 1m, max_age: 20s}
 draining: {draining_time_threshold_seconds: 120}
-health:                       # mode: act would have sick machines repaired; "weir health status" shows them
+health:                       # mode act repairs unhealthy machines; "weir health status" lists them
   mode: observe
   detection:
     interval: 5
@@ -62,7 +62,7 @@ health:                       # mode: act would have sick machines repaired; "we
       - {type: NODE_STATUS_POLLING}
 `
 
-// upHarmonizer is the harmonizer's file of "weir up": everything is soon seen.
+// upHarmonizer is the harmonizer's file of "weir up", with short intervals.
 const upHarmonizer = `# Written by "weir up" at each start; edits are lost.
 intervals: {heartbeat_period: 1s, droplet_lost: 5s, min_restart_delay: 5s, delay_time_noise: 1s}
 `
@@ -79,7 +79,7 @@ func writeUpConfigs(data, cluster, pool, endpoint string, poolFile []byte) error
 	return daemon.WriteFile(filepath.Join(dir, filepath.FromSlash(config.FileOf(cluster, pool))), poolFile)
 }
 
-// versionOfFile names a build of the signal by its content, as a version never
+// versionOfFile returns a version from the content of a signal's build, because the content of a version never
 // changes.
 func versionOfFile(path string) (string, error) {
 	f, err := os.Open(path)
@@ -94,7 +94,7 @@ func versionOfFile(path string) (string, error) {
 	return "build-" + hex.EncodeToString(sum.Sum(nil))[:12], nil
 }
 
-// shippedSignalFile finds the signal program that lies beside the binary.
+// shippedSignalFile returns the path of the signal program in the binary's folder.
 func shippedSignalFile() (string, error) {
 	dir := os.Getenv("WEIR_SIGNALS_DIR")
 	if dir == "" {
@@ -106,7 +106,7 @@ func shippedSignalFile() (string, error) {
 	}
 	path := filepath.Join(dir, upSignal)
 	if _, err := os.Stat(path); err != nil {
-		return "", fmt.Errorf("the signal that weir up publishes is not there: %w; build it with \"make build\", or name its folder with WEIR_SIGNALS_DIR", err)
+		return "", fmt.Errorf("find the signal that weir up publishes: %w; build it with \"make build\", or set its folder in WEIR_SIGNALS_DIR", err)
 	}
 	return path, nil
 }

@@ -1,5 +1,4 @@
-// Package localworld is what "weir up" and "weir metrics serve" run: on one machine,
-// below one data folder, a bus, an S3 bucket with a published signal, the embedded
-// metrics store, the harmonizer, machines that are processes, and one pool's
-// bootstrap.
+// Package localworld implements "weir up" and "weir metrics serve". "weir up" runs a complete installation on one
+// machine, below one data folder: bus, S3 bucket with a published signal, metrics store, harmonizer, machines as
+// processes, and the bootstrap of one pool.
 package localworld

@@ -9,16 +9,15 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/retry"
 )
 
-// A part that ran for this long before it failed is tried again as soon as at first.
+// settled is the run time after which the pauses between restarts start again from the shortest.
 const settled = time.Minute
 
-// runner is a part that runs once.
+// runner is a part that can run once.
 type runner interface {
 	Run(ctx context.Context) error
 }
 
-// anew returns a part for keep: the first runner, and after it has ended, another one each
-// time.
+// anew returns a part for keep. It runs first, and a new runner after each end.
 func anew(first runner, another func(ctx context.Context) (runner, error)) func(ctx context.Context) error {
 	return func(ctx context.Context) (err error) {
 		part := first
@@ -31,8 +30,8 @@ func anew(first runner, another func(ctx context.Context) (runner, error)) func(
 	}
 }
 
-// keep returns a part that does not fail: it runs the part again after a pause, until ctx
-// ends. So no part takes another along.
+// keep returns a part that never fails: it restarts part after a pause, until ctx ends. So one part never ends the
+// others.
 func (r reporter) keep(name string, part func(ctx context.Context) error) func(ctx context.Context) error {
 	return func(ctx context.Context) error {
 		pauses := retry.Policy{First: time.Second, Longest: 30 * time.Second}.Pauses()
@@ -43,13 +42,13 @@ func (r reporter) keep(name string, part func(ctx context.Context) error) func(c
 				return err
 			}
 			if err == nil {
-				err = errors.New("it ended by itself")
+				err = errors.New("it ended without an error")
 			}
 			if time.Since(began) >= settled {
 				pauses.Reset()
 			}
 			pause := pauses.NextBackOff()
-			r.warn(name, fmt.Sprintf("it failed, and is tried again in %v: %v", pause.Round(100*time.Millisecond), err))
+			r.warn(name, fmt.Sprintf("failed, restart in %v: %v", pause.Round(100*time.Millisecond), err))
 			select {
 			case <-ctx.Done():
 				return err

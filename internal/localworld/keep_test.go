@@ -12,8 +12,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
 )
 
-// A part that fails is tried again, with pauses that grow to half a minute, and ends no
-// other part.
+// A part that fails is restarted, with pauses up to 30 s, and does not end other parts.
 func TestKeptPartIsTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out strings.Builder
@@ -51,7 +50,7 @@ func TestKeptPartIsTriedAgain(t *testing.T) {
 		if err := parts.Stop(nil); err != nil {
 			t.Errorf("Stop = %v", err)
 		}
-		if n := strings.Count(out.String(), "! part: it failed, and is tried again in "); n != 11 {
+		if n := strings.Count(out.String(), "! part: failed, restart in "); n != 11 {
 			t.Errorf("printed %d times:\n%s", n, out.String())
 		}
 	})

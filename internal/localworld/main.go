@@ -11,7 +11,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/command"
 )
 
-// Main is the whole of weir-local: it returns the exit code.
+// Main runs weir-local and returns the exit code.
 func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	command.NameProcess(os.Args[0])
 	root := &command.Root{Stdin: stdin, Stdout: stdout, Stderr: stderr}

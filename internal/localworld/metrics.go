@@ -23,8 +23,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/metrics/lineprotocol"
 )
 
-// ServeMetrics runs the embedded metrics store of a cluster until ctx ends.
-// Applications write to it at o.Addr.
+// ServeMetrics runs the embedded metrics store of a cluster until ctx ends. Applications write to it at o.Addr.
 func ServeMetrics(ctx context.Context, root *command.Root, o command.MetricsOptions) error {
 	intake, err := intakeOf(o)
 	if err != nil {
@@ -61,11 +60,11 @@ func ServeMetrics(ctx context.Context, root *command.Root, o command.MetricsOpti
 
 func metricsFolder(data string) string { return filepath.Join(data, "metrics") }
 
-// spaceEvery is the time between two looks at the free space.
+// spaceEvery is the interval of reading the free space.
 const spaceEvery = time.Second
 
-// untilFull returns when the disk of the folder is full: the store ends in order then,
-// before a write fails, which its database answers by a panic.
+// untilFull returns when the folder's disk is full. The store then stops in order, before a failed write makes its
+// database panic.
 func untilFull(ctx context.Context, folder string) error {
 	look := time.NewTicker(spaceEvery)
 	defer look.Stop()
@@ -81,15 +80,14 @@ func untilFull(ctx context.Context, folder string) error {
 	}
 }
 
-// intake is where and how applications write metrics.
+// intake configures how applications write metrics.
 type intake struct {
 	addr      string
-	token     lineprotocol.Token // empty: a writer needs none
+	token     lineprotocol.Token // empty: no token required
 	retention time.Duration      // 0: the store's default
 }
 
-// intakeOf returns the intake that the flags describe. Without a token it is refused on an
-// address that other hosts reach.
+// intakeOf returns the intake of the flags. It refuses an address that other hosts can reach without a token.
 func intakeOf(o command.MetricsOptions) (intake, error) {
 	in := intake{addr: o.Addr, retention: o.Retention}
 	if o.TokenFile != "" {
@@ -107,13 +105,13 @@ func intakeOf(o command.MetricsOptions) (intake, error) {
 		return in, fmt.Errorf("address of the metrics %q: want HOST:PORT: %w", o.Addr, err)
 	}
 	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return in, fmt.Errorf("address of the metrics %q: other hosts can reach it, and every writer would be admitted: listen on 127.0.0.1, or give \"weir metrics serve\" a --token-file", o.Addr)
+		return in, fmt.Errorf("address of the metrics %q: other hosts can reach it and write without a token: listen on 127.0.0.1, or give \"weir metrics serve\" a --token-file", o.Addr)
 	}
 	return in, nil
 }
 
-// startMetrics opens the store of a data folder, answers for it on the bus, and lets
-// applications write to it over HTTP. It returns where they do.
+// startMetrics opens the store of a data folder and serves it on the bus and, for writes, over HTTP. It returns the
+// URL for writes.
 func startMetrics(parts *daemon.Services, b *bus.Bus, cluster, dir string, in intake, log *slog.Logger) (string, error) {
 	if full, is := errors.AsType[*diskspace.Full](diskspace.Check(metricsFolder(dir))); is {
 		return "", full

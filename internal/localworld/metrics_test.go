@@ -9,7 +9,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/command"
 )
 
-// Without a token, metrics are taken on addresses of this host only.
+// Without a token, the store accepts writes on addresses of this host only.
 func TestIntake(t *testing.T) {
 	dir := t.TempDir()
 	token, empty := filepath.Join(dir, "token"), filepath.Join(dir, "empty")

@@ -8,8 +8,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/diskspace"
 )
 
-// watchSpace prints which disks of the data folder are full, when that changes, until ctx
-// ends. "weir status" looks by itself.
+// watchSpace prints changes of the full disks of the data folder, until ctx ends. "weir status" checks them itself.
 func (r reporter) watchSpace(ctx context.Context, data string) error {
 	look := time.NewTicker(spaceEvery)
 	defer look.Stop()

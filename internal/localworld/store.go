@@ -17,14 +17,13 @@ import (
 )
 
 const (
-	storeGrace    = 3 * time.Second // to write what is in memory
-	storePatience = 5 * time.Second // of the start of "weir up" for its metrics
+	storeGrace    = 3 * time.Second // to write data in memory to disk
+	storePatience = 5 * time.Second // of the start of "weir up"
 )
 
-// startMetrics runs the metrics store as a process of its own: its database ends the
-// process if it cannot write, and bus, bucket and harmonizer go on then. It is started
-// again after a pause, for as long as "weir up" runs. wait waits until it answers, for a
-// while. The error is that applications cannot write to the address.
+// startMetrics runs the metrics store in a separate process. If its database cannot write, it ends the process; bus,
+// bucket and harmonizer continue. "weir up" restarts it after a pause. wait waits up to 5 s for its first answer. An
+// error means that applications cannot write to the address.
 func (u *up) startMetrics() (wait func(context.Context), err error) {
 	addr, err := freeAddress("metrics over HTTP", u.options.MetricsAddr)
 	if err != nil {
@@ -33,11 +32,11 @@ func (u *up) startMetrics() (wait func(context.Context), err error) {
 	settings := u.Settings
 	settings.Data, settings.Configs = u.data, command.UpConfigs(u.data)
 	argv := settings.Argv("metrics", "--addr", addr)
-	// The program of this process, also if another has its path by now.
+	// Use this process's program even if its file was replaced.
 	argv[0] = fmt.Sprintf("/proc/%d/exe", os.Getpid())
 	argv = slices.Insert(argv, 2, "serve")
 	policy := supervise.DefaultPolicy()
-	policy.Budget = 1000 // more than fit its window: it is never given up
+	policy.Budget = 1000 // more than fit the window, so restarts never stop
 	store := embedded.NewClient(u.bus.Conn(), u.Cluster)
 	process, err := supervise.NewProcess(u.launcher, supervise.ProcessConfig{
 		Name: "metrics", StartTimeout: upPatience, Policy: policy, Log: u.log, Watch: u.watchStore(),
@@ -65,14 +64,14 @@ func (u *up) startMetrics() (wait func(context.Context), err error) {
 	}, nil
 }
 
-// watchStore returns what prints that the store is away, and that it is back.
+// watchStore returns a function that prints when the store goes away and comes back.
 func (u *up) watchStore() func(supervise.Status) {
 	away := false
 	return func(s supervise.Status) {
 		switch down := s.State == supervise.Backoff || s.State == supervise.Fatal; {
 		case down && !away:
 			away = true
-			u.warn("metrics", fmt.Sprintf("the store is away (%s), so windows are unknown and the pool does not shrink; it is tried again; see %s", s.Why, u.logFile.Name()))
+			u.warn("metrics", fmt.Sprintf("the store is away (%s), so windows are unknown and the pool does not shrink; weir up restarts it; see %s", s.Why, u.logFile.Name()))
 		case s.State == supervise.Running && away:
 			away = false
 			u.print("metrics", "the store is back")
@@ -80,8 +79,7 @@ func (u *up) watchStore() func(supervise.Status) {
 	}
 }
 
-// freeAddress returns an address that is free to listen on, with its port, which the part
-// keeps when it is started again.
+// freeAddress returns a free address with a port, which a restarted part reuses.
 func freeAddress(part, addr string) (string, error) {
 	listener, err := net.Listen("tcp", addr)
 	if err != nil {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// terminal writes to what may not be read: a pager, a terminal that was halted.
-// Nobody waits for it; when too much has not been taken, lines are dropped.
+// terminal writes to an output that may block: a pager, or a halted terminal. Callers never wait; when the buffer is
+// full, lines are dropped.
 type terminal struct {
 	lines chan []byte
 	done  chan struct{}
@@ -14,11 +14,11 @@ type terminal struct {
 
 func newTerminal(w io.Writer) *terminal {
 	t := &terminal{lines: make(chan []byte, 256), done: make(chan struct{})}
-	go func() { // ends with close, or never if w blocks for ever
+	go func() { // ends with close, or never if w blocks forever
 		defer close(t.done)
 		for line := range t.lines {
 			if _, err := w.Write(line); err != nil {
-				continue // the rest is still to be taken from the channel
+				continue // still empty the channel
 			}
 		}
 	}()
@@ -34,8 +34,7 @@ func (t *terminal) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// close waits for what has been written, but not for longer than limit. Nothing
-// may be written afterwards.
+// close waits for written lines, at most limit. Do not write afterwards.
 func (t *terminal) close(limit time.Duration) {
 	close(t.lines)
 	select {

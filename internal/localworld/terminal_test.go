@@ -8,7 +8,7 @@ import (
 )
 
 func TestTerminalThatIsNotRead(t *testing.T) {
-	r, w := io.Pipe() // nobody reads
+	r, w := io.Pipe() // no reader
 	defer r.Close()
 	term := newTerminal(w)
 	for range 1000 {

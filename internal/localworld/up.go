@@ -27,7 +27,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/local/placer"
 )
 
-// Intervals of "weir up": short ones, for somebody is watching.
+// Intervals of "weir up" are short, for interactive use.
 const (
 	upHeartbeat = time.Second
 	upStopGrace = time.Second
@@ -35,8 +35,8 @@ const (
 )
 
 const (
-	bootstrapGrace = 3500 * time.Millisecond // it stops signals and autoscaler
-	lastWords      = time.Second             // for a terminal that does not read
+	bootstrapGrace = 3500 * time.Millisecond // to stop signals and autoscaler
+	lastWords      = time.Second             // for output to a terminal that does not read
 )
 
 // up is one run of "weir up".
@@ -51,8 +51,8 @@ type up struct {
 	logFile  *os.File
 	bus      *bus.Bus
 	launcher *supervise.Launcher
-	front    *daemon.Services // what acts; ends first
-	back     *daemon.Services // what the front writes to and reads from
+	front    *daemon.Services // active parts; end first
+	back     *daemon.Services // services of the front parts
 }
 
 // Up runs everything on this machine until ctx ends.
@@ -67,7 +67,7 @@ func Up(ctx context.Context, root *command.Root, o command.UpOptions) error {
 		if u.options.PoolFile, err = filepath.Abs(o.PoolFile); err != nil {
 			return err
 		}
-		// A mistake in it is told before anything is started
+		// Report a mistake in the file before anything starts.
 		if _, err := config.ReadPool(o.PoolFile, root.Cluster, root.Pool); err != nil {
 			return command.Usage(err)
 		}
@@ -76,7 +76,7 @@ func Up(ctx context.Context, root *command.Root, o command.UpOptions) error {
 		}
 	}
 	if full, is := errors.AsType[*diskspace.Full](diskspace.Check(data)); is {
-		return fmt.Errorf("start in data folder %s: %w; or name another folder with --data", data, full)
+		return fmt.Errorf("start in data folder %s: %w; or give another folder with --data", data, full)
 	}
 	lock, err := lockFolder(data)
 	if err != nil {
@@ -102,27 +102,26 @@ func Up(ctx context.Context, root *command.Root, o command.UpOptions) error {
 		return u.run(ctx)
 	})
 	if ctx.Err() != nil && !errors.Is(err, supervise.ErrSurvivors) {
-		return nil // it was told to end, and what that cut short is no failure
+		return nil // stopped by the user; interrupted work is not a failure
 	}
 	return err
 }
 
 func lockFolder(data string) (*flock.File, error) {
 	if err := os.MkdirAll(data, 0o700); err != nil {
-		return nil, fmt.Errorf("data folder: %w; name another with --data", err)
+		return nil, fmt.Errorf("data folder: %w; give another with --data", err)
 	}
 	lock, err := flock.Lock(filepath.Join(data, "up.lock"))
 	if held, ok := errors.AsType[*flock.HeldError](err); ok {
 		return nil, fmt.Errorf("weir up runs on data folder %s already: process %d", data, held.PID)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("data folder %s: %w; name another with --data", data, err)
+		return nil, fmt.Errorf("data folder %s: %w; give another with --data", data, err)
 	}
 	return lock, nil
 }
 
-// openLog sends log lines to a file: the terminal is for what people watch. The
-// log of the run before is kept beside it.
+// openLog sends log lines to a file, because the terminal is for status lines. It renames the previous log.
 func (u *up) openLog() error {
 	path := filepath.Join(u.data, "weir.log")
 	if err := os.Rename(path, path+".1"); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -151,7 +150,7 @@ func (u *up) run(ctx context.Context) (err error) {
 	defer func() { err = u.back.Stop(err) }()
 	u.front = daemon.NewServices(ctx)
 	defer func() {
-		fmt.Fprintln(u.Stdout, "ending ...")
+		fmt.Fprintln(u.Stdout, "stopping ...")
 		err = u.front.Stop(err)
 	}()
 	pool, err := u.startBack(ctx)
@@ -168,8 +167,7 @@ func (u *up) run(ctx context.Context) (err error) {
 	return nil
 }
 
-// startBack starts metrics and bucket, publishes the signal, and writes the
-// configuration.
+// startBack starts metrics and bucket, publishes the signal, and writes the configuration.
 func (u *up) startBack(ctx context.Context) (config.Pool, error) {
 	if _, err := intakeOf(command.MetricsOptions{Addr: u.options.MetricsAddr}); err != nil {
 		return config.Pool{}, command.Usage(err)
@@ -201,7 +199,7 @@ func (u *up) startBack(ctx context.Context) (config.Pool, error) {
 	return pool, err
 }
 
-// startFront starts machines, harmonizer and bootstrap, and tells of each tick.
+// startFront starts machines, harmonizer and bootstrap, and prints each tick.
 func (u *up) startFront(ctx context.Context, pool config.Pool) error {
 	watch, err := u.watch(ctx)
 	if err != nil {
@@ -231,9 +229,8 @@ func (u *up) startFront(ctx context.Context, pool config.Pool) error {
 	return nil
 }
 
-// copyPoolFile keeps bootstrap's pool file at what the operator's says, also if that
-// is wrong: bootstrap refuses it then, and "weir status" says so, as does the
-// terminal.
+// copyPoolFile copies the operator's pool file for bootstrap after each change, even an invalid one. Then bootstrap
+// rejects it, and "weir status" and the terminal report that.
 func (u *up) copyPoolFile(ctx context.Context, changes <-chan struct{}) error {
 	for {
 		select {
@@ -247,15 +244,15 @@ func (u *up) copyPoolFile(ctx context.Context, changes <-chan struct{}) error {
 			err = daemon.WriteFile(filepath.Join(command.UpConfigs(u.data), filepath.FromSlash(config.FileOf(u.Cluster, u.Pool))), text)
 		}
 		if err := errors.Join(refused, err); err != nil {
-			fmt.Fprintf(u.Stdout, "! the pool file is refused, and what runs goes on: %v\n", err)
+			fmt.Fprintf(u.Stdout, "! pool file rejected, the previous one continues: %v\n", err)
 			continue
 		}
-		fmt.Fprintln(u.Stdout, "  pool file  is followed")
+		fmt.Fprintln(u.Stdout, "  pool file  applied")
 	}
 }
 
-// harmonizer returns the one of this data folder. It goes on at once with what the
-// one before held: the folder's lock says that it is dead.
+// harmonizer returns the harmonizer of this data folder. It takes over at once, because the folder's lock proves that
+// the previous one is dead.
 func (u *up) harmonizer(ctx context.Context) (*harmonizer.Harmonizer, error) {
 	parts := harmonizerd.Parts{Bus: u.bus, Data: u.data, Store: embedded.NewClient(u.bus.Conn(), u.Cluster), Log: u.log}
 	var err error
@@ -269,8 +266,7 @@ func (u *up) harmonizer(ctx context.Context) (*harmonizer.Harmonizer, error) {
 	return parts.Wire(ctx)
 }
 
-// startMachines starts the owner of the machines, and the placer that gives them
-// instances.
+// startMachines starts the provider of the machines, and the placer.
 func (u *up) startMachines(ctx context.Context, pool config.Pool) error {
 	open := func(context.Context) (runner, error) {
 		return local.NewProvider(u.providerConfig(pool), u.bus.Conn(), u.launcher, u.log)
@@ -305,14 +301,14 @@ func (u *up) providerConfig(pool config.Pool) local.Config {
 	return c
 }
 
-// tellBootstrap says on the terminal when bootstrap does not run.
+// tellBootstrap prints when bootstrap does not run.
 func (u *up) tellBootstrap(s supervise.Status) {
 	if s.State == supervise.Backoff || s.State == supervise.Fatal {
 		fmt.Fprintf(u.Stdout, "! bootstrap is %s: %s; see %s\n", s.State, s.Why, u.logFile.Name())
 	}
 }
 
-// startBootstrap starts the pool's bootstrap as a process of its own.
+// startBootstrap starts the pool's bootstrap as a separate process.
 func (u *up) startBootstrap() error {
 	child := u.Settings
 	child.Data, child.Configs = u.data, command.UpConfigs(u.data)

@@ -13,8 +13,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/liveness"
 )
 
-// watch returns the part that prints one line for each tick. It hears from now
-// on, so that the first tick is not missed.
+// watch returns the part that prints one line for each tick. It subscribes at once, so that the first tick is
+// printed.
 func (u *up) watch(ctx context.Context) (func(context.Context) error, error) {
 	ledger, err := state.OpenLedger(ctx, u.bus.JetStream(), u.Cluster, u.Pool)
 	if err != nil {
@@ -39,7 +39,7 @@ func (u *up) watch(ctx context.Context) (func(context.Context) error, error) {
 			case <-ctx.Done():
 				return nil
 			case <-silence.C:
-				fmt.Fprintf(u.Stdout, "! no tick for %v; see weir status, and %s\n", time.Since(last).Round(time.Second), u.logFile.Name())
+				fmt.Fprintf(u.Stdout, "! no tick for %v; see weir status and %s\n", time.Since(last).Round(time.Second), u.logFile.Name())
 			case m := <-heard:
 				if m.Subject == counts {
 					if part, err := message.DecodeCounts(m.Data); err == nil {
@@ -51,12 +51,12 @@ func (u *up) watch(ctx context.Context) (func(context.Context) error, error) {
 				}
 				data, err := ledger.Heard(ctx, m)
 				if err != nil {
-					u.log.Warn("record of a tick cannot be read", "err", err)
+					u.log.Warn("unreadable ledger record", "err", err)
 					continue
 				}
 				r, err := explain.Read(data)
 				if err != nil {
-					u.log.Warn("record of a tick cannot be read", "err", err)
+					u.log.Warn("unreadable ledger record", "err", err)
 					continue
 				}
 				last = time.Now()

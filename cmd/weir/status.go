@@ -330,7 +330,7 @@ func (s *poolStatus) warnOfTick(r autoscaler.Record) {
 		add("last tick: %s", p)
 	}
 	for _, d := range r.Drift {
-		add("another party set the target of %s to %d after weir requested %d", d.Group, d.Found, d.Asked)
+		add("another program set the target of %s to %d, after weir set %d", d.Group, d.Found, d.Asked)
 	}
 	for _, q := range r.State.Quarantines {
 		add("%s", explain.Group(time.Now(), q))

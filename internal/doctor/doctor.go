@@ -1,6 +1,5 @@
-// Package doctor checks what a pool needs, in order, and reports for each failure what to do.
-// [Examine] makes the checks: it reads files and changes nothing. What it is given of the
-// running pool comes from the caller.
+// Package doctor checks the requirements of a pool, in order, and returns a remedy for each failure. [Examine] runs
+// the checks: it reads files and changes nothing. The caller supplies the facts about the running pool.
 package doctor
 
 import (
@@ -19,17 +18,17 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/daemon/bootstrapd"
 )
 
-// Result is the outcome of a check.
+// Result is the result of a check.
 type Result string
 
 // Results. The zero value is not a Result.
 const (
 	OK      Result = "ok"
 	Failed  Result = "failed"
-	Unknown Result = "unknown" // what the check needs is not there
+	Unknown Result = "unknown" // the check has no data
 )
 
-// Finding is what a check found.
+// Finding is the finding of a check.
 type Finding struct {
 	Check  string `json:"check"`
 	Result Result `json:"result"`
@@ -37,17 +36,17 @@ type Finding struct {
 	Fix    string `json:"fix,omitempty"` // what to do; empty if the result is OK
 }
 
-// Site is what is known of a pool.
+// Site has the facts about a pool.
 type Site struct {
 	Configs string // folder of the files
 	Service config.Service
-	Files   error // why the files are not valid; nil: they are
-	// Status is the answer of bootstrap; nil if there is no answer: Silent is the error.
+	Files   error // why the files are not valid; nil if they are
+	// Status is bootstrap's response; nil without one, then Silent is the error.
 	Status *bootstrapd.Status
 	Silent error
 }
 
-// Examine makes all checks, in order.
+// Examine runs all checks, in order.
 func Examine(s Site) []Finding {
 	var all []Finding
 	for _, check := range []struct {
@@ -83,14 +82,14 @@ func configuration(s Site) []Finding {
 func running(s Site) []Finding {
 	switch {
 	case s.Status == nil:
-		return []Finding{{Result: Failed, Detail: s.Silent.Error(), Fix: `start "weir bootstrap", or name its data folder or bus with --data or --nats`}}
+		return []Finding{{Result: Failed, Detail: s.Silent.Error(), Fix: `start "weir bootstrap", or give its data folder or bus with --data or --nats`}}
 	case s.Status.Refused != "":
-		return []Finding{{Result: Failed, Detail: "bootstrap refuses the files: " + s.Status.Refused, Fix: "correct the files; bootstrap reads them again when they change"}}
+		return []Finding{{Result: Failed, Detail: "bootstrap rejected the files: " + s.Status.Refused, Fix: "correct the files; bootstrap reloads them after a change"}}
 	}
 	return []Finding{{Result: OK, Detail: fmt.Sprintf("process %d", s.Status.PID)}}
 }
 
-// signalUsers finds signals that can read what bootstrap can read.
+// signalUsers reports signals that can read bootstrap's files.
 func signalUsers(s Site) []Finding {
 	if s.Status == nil {
 		if why := bootstrapd.NoUsers(s.Service.Users()); why != "" {
@@ -111,8 +110,7 @@ func signalUsers(s Site) []Finding {
 	return all
 }
 
-// Shared returns the apps whose signals run as the user of bootstrap, by the reason, which
-// includes what to do.
+// Shared returns the apps whose signals run as the user of bootstrap, by the reason with its remedy.
 func Shared(signals []bootstrap.Process) map[string][]string {
 	same := map[string][]string{}
 	each(signals, func(p bootstrap.Process) {
@@ -146,20 +144,20 @@ func signalLimits(s Site) []Finding {
 	var all []Finding
 	for _, why := range slices.Sorted(maps.Keys(loose)) {
 		all = append(all, Finding{Result: Failed,
-			Detail: fmt.Sprintf("limits of the signals of %s do not hold: %s", strings.Join(loose[why], ", "), why),
+			Detail: fmt.Sprintf("limits of the signals of %s are not enforced: %s", strings.Join(loose[why], ", "), why),
 			Fix:    "give bootstrap a cgroup v2 with the controllers cpu, memory and pids: in its unit file, Delegate=yes and DelegateSubgroup=bootstrap"})
 	}
 	if all == nil {
-		return []Finding{{Result: OK, Detail: "the limits of all signals hold"}}
+		return []Finding{{Result: OK, Detail: "the limits of all signals are enforced"}}
 	}
 	return all
 }
 
-// secretFiles finds files with keys that every user of the host can read, so signals too.
+// secretFiles reports files with keys that every user of the host, and so every signal, can read.
 func secretFiles(s Site) []Finding {
 	files := append(awssdk.SharedFiles(), s.Service.AWS.AccessKeyFile, os.Getenv("AWS_WEB_IDENTITY_TOKEN_FILE"))
 	if u, err := url.Parse(s.Service.NATS.URL); err == nil && u.User != nil {
-		files = append(files, filepath.Join(s.Configs, "weir.yaml")) // it holds the password of the bus
+		files = append(files, filepath.Join(s.Configs, "weir.yaml")) // it has the password of the bus
 	}
 	var all []Finding
 	for _, file := range files {

@@ -27,7 +27,7 @@ func statusOf(signals ...bootstrap.Process) *bootstrapd.Status {
 }
 
 func TestExamine(t *testing.T) {
-	t.Setenv("HOME", t.TempDir()) // without files of AWS
+	t.Setenv("HOME", t.TempDir()) // without AWS files
 	own := bootstrap.Process{App: "web", PID: 8, User: 60710}
 	same := bootstrap.Process{App: "api", PID: 9, SameUser: "run bootstrap as root"}
 	beside := bootstrap.Process{App: "job", PID: 10, User: 60711, Candidate: &same}
@@ -38,7 +38,7 @@ func TestExamine(t *testing.T) {
 		name, check string
 		site        Site
 		want        Result
-		detail, fix string // parts
+		detail, fix string // parts of the texts
 	}{
 		{"good files", "configuration", Site{Configs: "/etc/weir", Silent: silent}, OK, "/etc/weir", ""},
 		{"bad files", "configuration", Site{Files: errors.New("line 3"), Silent: silent}, Failed, "line 3", "weir config validate"},
@@ -50,8 +50,8 @@ func TestExamine(t *testing.T) {
 		{"same user of a candidate", "signal users", Site{Status: statusOf(own, beside)}, Failed, "signals of api", "run bootstrap as root"},
 		{"same user of what has ended", "signal users", Site{Status: statusOf(own, ended)}, OK, "", ""},
 		{"users unknown", "signal users", Site{Silent: silent}, Unknown, "bootstrap does not answer", ""},
-		{"limits hold", "signal limits", Site{Status: statusOf(own)}, OK, "hold", ""},
-		{"limits do not hold", "signal limits", Site{Status: statusOf(loose, ended)}, Failed, "signals of web do not hold: CPUs: no cgroup v2", "Delegate=yes"},
+		{"limits hold", "signal limits", Site{Status: statusOf(own)}, OK, "enforced", ""},
+		{"limits do not hold", "signal limits", Site{Status: statusOf(loose, ended)}, Failed, "signals of web are not enforced: CPUs: no cgroup v2", "Delegate=yes"},
 		{"limits unknown", "signal limits", Site{Silent: silent}, Unknown, "bootstrap does not answer", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {

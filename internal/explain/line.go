@@ -11,7 +11,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
-// Line is one tick in one line: what was wanted, what is, and what was done.
+// Line formats one tick as one line: request, pool, applications, problems.
 func Line(r autoscaler.Record, c message.Counts) string {
 	at := r.At.Local().Format(time.TimeOnly)
 	if r.Failed != "" {
@@ -21,7 +21,7 @@ func Line(r autoscaler.Record, c message.Counts) string {
 		return fmt.Sprintf("%s paused %s", at, Note(*r.Paused))
 	}
 	if r.Case == nil || r.Answer == nil || r.Detail == nil {
-		return at + " tick in a form that is not known here"
+		return at + " tick record of an unknown version"
 	}
 	parts := []string{fmt.Sprintf("%s asked %s; pool %s -> %s, %s joined", at, r.Detail.Request,
 		Number(r.Case.Input.Capacity.Target+r.Case.State.Offset), Number(r.Answer.Target), Number(r.Snapshot.Joined))}

@@ -1,5 +1,5 @@
-// Package explain puts a tick's record into words: whole, for "weir explain", or as
-// one line, for "weir up". It also holds the few words that commands share with it.
+// Package explain formats a tick's record: in full for "weir explain", or as one line for "weir up". It also has
+// formats that commands share.
 package explain
 
 import (
@@ -21,12 +21,12 @@ import (
 func Read(data []byte) (autoscaler.Record, error) {
 	var r autoscaler.Record
 	if err := json.Unmarshal(data, &r); err != nil {
-		return r, fmt.Errorf("read a record of the ledger: %w; an older weir wrote it in another form", err)
+		return r, fmt.Errorf("read a record of the ledger: %w; another version of weir wrote it", err)
 	}
 	return r, nil
 }
 
-// Record prints one tick for people.
+// Record prints one tick.
 func Record(w io.Writer, r autoscaler.Record, now time.Time) {
 	fmt.Fprintf(w, "pool %s/%s, tick of %s (%s ago), took %v\n",
 		r.Cluster, r.Pool, r.At.Format(time.TimeOnly), Ago(now, r.At), r.Took.Round(time.Millisecond))
@@ -47,11 +47,11 @@ func Record(w io.Writer, r autoscaler.Record, now time.Time) {
 		fmt.Fprintf(w, "! ended before a decision: %s\n", r.Failed)
 		return
 	case r.Case == nil || r.Answer == nil || r.Detail == nil:
-		fmt.Fprintln(w, "! the record is not whole: an older weir wrote it in another form")
+		fmt.Fprintln(w, "! incomplete record: another version of weir wrote it")
 		return
 	}
 	for _, d := range r.Drift {
-		fmt.Fprintf(w, "! somebody else set the target of %s: %d, after we asked for %d\n", d.Group, d.Found, d.Asked)
+		fmt.Fprintf(w, "! another program set the target of %s to %d, after weir set %d\n", d.Group, d.Found, d.Asked)
 	}
 	writeSignals(w, r, now)
 	fmt.Fprintf(w, "\nrequest  %s\n", r.Detail.Request)
@@ -110,7 +110,7 @@ func Source(s decide.Source) string {
 	case decide.FromHeld:
 		return "its last good answer"
 	}
-	return "nobody"
+	return "no signal"
 }
 
 func writeGroups(w io.Writer, r autoscaler.Record) {
@@ -147,7 +147,7 @@ func writeGroups(w io.Writer, r autoscaler.Record) {
 	}
 }
 
-// writeAccount prints what the groups' targets are made of.
+// writeAccount prints the parts of the groups' targets.
 func writeAccount(w io.Writer, account resolve.Entries) {
 	if account == nil {
 		return // the record is of schema 1
@@ -208,7 +208,7 @@ func writeActions(w io.Writer, r autoscaler.Record) {
 	}
 }
 
-// Number prints a capacity with no more digits than people want.
+// Number formats a capacity with at most two decimals.
 func Number(x float64) string {
 	return strings.TrimSuffix(strings.TrimRight(fmt.Sprintf("%.2f", x), "0"), ".")
 }

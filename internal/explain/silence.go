@@ -10,9 +10,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/liveness"
 )
 
-// Overdue returns since when the pool is without a tick, and what happens next; empty if
-// its next tick is not overdue. r is its last tick. p is the autoscaler's process; nil: its
-// bootstrap does not answer.
+// Overdue returns since when the pool has no tick, and what happens next; empty if its next tick is not overdue. r is
+// its last tick. p is the autoscaler's process; nil: bootstrap does not answer.
 func Overdue(now time.Time, r autoscaler.Record, p *bootstrap.Process) string {
 	if now.Sub(r.At) <= liveness.OverdueAfter(max(r.Every, r.Took)) {
 		return ""
@@ -24,7 +23,7 @@ func Overdue(now time.Time, r autoscaler.Record, p *bootstrap.Process) string {
 	return text + ": " + nextTick(now, p)
 }
 
-// nextTick returns what happens until there is a tick again.
+// nextTick returns what happens until the next tick.
 func nextTick(now time.Time, p *bootstrap.Process) string {
 	switch {
 	case p == nil:
@@ -39,8 +38,7 @@ func nextTick(now time.Time, p *bootstrap.Process) string {
 	return Silence(now, *p.Alive)
 }
 
-// Silence returns since when an autoscaler that is overdue gives no sign of life, and what
-// happens next.
+// Silence returns since when an overdue autoscaler has not reported, and what happens next.
 func Silence(now time.Time, a bootstrap.Alive) string {
 	text := fmt.Sprintf("the autoscaler gives no sign of life since %s, %s ago", clock(a.At), Ago(now, a.At))
 	switch {

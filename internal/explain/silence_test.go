@@ -10,7 +10,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 )
 
-// A pool without a tick for two ticks, and at least 5 s, is reported with what happens next.
+// A pool without a tick for two periods, and at least 5 s, is reported with what happens next.
 func TestOverdue(t *testing.T) {
 	now := time.Date(2026, 1, 2, 13, 0, 30, 0, time.Local)
 	ago := func(s int) time.Time { return now.Add(-time.Duration(s) * time.Second) }

@@ -7,7 +7,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
-// Ago returns how long ago t was, in the largest unit that is exact enough.
+// Ago returns the time since t in its largest suitable unit.
 func Ago(now, t time.Time) string {
 	if t.IsZero() {
 		return "-"
@@ -24,7 +24,7 @@ func Ago(now, t time.Time) string {
 	return fmt.Sprintf("%dd", int(d.Hours()/24))
 }
 
-// Note returns the author of an order, its reason, and its end.
+// Note formats the author, the reason and the end of an order.
 func Note(n pools.Note) string {
 	text := "by " + n.By
 	if n.Why != "" {

@@ -1,5 +1,5 @@
-// Package names holds the rules for names, one function for each set of characters. All
-// of them are ASCII; letters and digits are in every set.
+// Package names has the rules for names, one function for each character set. All names are ASCII. Letters and digits
+// are in every set.
 //
 //	Valid         - _ inside            63 bytes   cluster, pool, app, label, partition
 //	ValidToken    - _                  128 bytes   node, machine, group: one token of a subject, and a file name
@@ -8,8 +8,7 @@
 //	ValidVersion  _ first, . + - / inside  128 bytes   version of a release: a tag or a branch
 //	ValidPlatform _                     64 bytes   operating system or processor, in Go's names
 //
-// Each name of a wider set is escaped or rejected before it is used as one of a
-// narrower set.
+// A name of a wider set is escaped or rejected before its use as a name of a narrower set.
 package names
 
 import (
@@ -17,7 +16,7 @@ import (
 	"strings"
 )
 
-// The bounds in bytes.
+// Bounds in bytes.
 const (
 	MaxName    = 63
 	maxToken   = 128
@@ -26,7 +25,7 @@ const (
 	MaxVersion = 128
 )
 
-// Rule is what Valid requires, for people.
+// Rule describes the requirement of Valid.
 const Rule = "want letters, digits, - and _, at most 63, beginning with a letter or digit"
 
 // Valid reports whether s may name a cluster, a pool or an app.
@@ -35,7 +34,7 @@ func Valid(s string) bool { return made(s, MaxName, "", "-_") }
 // ValidToken reports whether s may be one token of a subject.
 func ValidToken(s string) bool { return made(s, maxToken, "-_", "-_") }
 
-// CheckToken returns an error that names what, unless ValidToken holds for s.
+// CheckToken returns an error about what unless ValidToken holds for s.
 func CheckToken(what, s string) error {
 	if !ValidToken(s) {
 		return fmt.Errorf("%s %.130q: want 1 to %d letters, digits, - or _", what, s, maxToken)
@@ -43,7 +42,7 @@ func CheckToken(what, s string) error {
 	return nil
 }
 
-// Token returns s with _ for each character that a token may not have.
+// Token replaces each character that a token may not have by _.
 func Token(s string) string {
 	return strings.Map(func(r rune) rune {
 		if ValidToken(string(r)) {
@@ -53,7 +52,7 @@ func Token(s string) string {
 	}, s)
 }
 
-// ValidKey reports whether s may be the end of a key of a bucket.
+// ValidKey reports whether s may end a bucket key.
 func ValidKey(s string) bool {
 	return made(s, MaxKey, "-_/=", "-_/=.") && s[len(s)-1] != '.' && !strings.Contains(s, "..")
 }
@@ -61,8 +60,7 @@ func ValidKey(s string) bool {
 // ValidRelease reports whether s may be the namespace or the name of a release.
 func ValidRelease(s string) bool { return made(s, MaxRelease, "_", "_.-") }
 
-// ValidVersion reports whether s may be the version of a release: parts with single
-// slashes between them.
+// ValidVersion reports whether s may be the version of a release: parts separated by single slashes.
 func ValidVersion(s string) bool {
 	for part := range strings.SplitSeq(s, "/") {
 		if !made(part, MaxVersion, "_", "_.+-") {
@@ -75,8 +73,8 @@ func ValidVersion(s string) bool {
 // ValidPlatform reports whether s may be one half of a platform.
 func ValidPlatform(s string) bool { return made(s, MaxRelease, "_", "_") }
 
-// made reports whether s has 1 to most bytes: letters, digits and those of inside, the
-// first of them a letter, a digit or one of first.
+// made reports whether s has 1 to most bytes, each a letter, a digit or one of inside. For the first byte, first
+// replaces inside.
 func made(s string, most int, first, inside string) bool {
 	allowed := first
 	for _, c := range []byte(s) {
@@ -89,8 +87,8 @@ func made(s string, most int, first, inside string) bool {
 	return s != "" && len(s) <= most
 }
 
-// Subject returns a subject of a cluster on the bus: weir.CLUSTER, then the tokens. Each
-// token is a name of this package or a wildcard; Subject does not check it.
+// Subject returns a subject of a cluster: weir.CLUSTER, then the tokens. Each token must be a name of this package or
+// a wildcard; Subject does not check it.
 func Subject(cluster string, tokens ...string) string {
 	return "weir." + cluster + "." + strings.Join(tokens, ".")
 }

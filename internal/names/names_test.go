@@ -7,7 +7,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/names"
 )
 
-// Each rule accepts and rejects at the border of its set.
+// Each rule is tested at the border of its set.
 func TestRules(t *testing.T) {
 	long := func(n int) string { return strings.Repeat("x", n) }
 	for _, c := range []struct {

@@ -1,12 +1,12 @@
-// Package netguard keeps requests that others can aim within the networks that they
-// are meant for. A host is resolved once, its addresses are compared with the allowed
-// [Networks], and what was found is dialled, whatever the name means by then.
+// Package netguard restricts HTTP requests with untrusted targets to allowed networks. It resolves a host once,
+// compares its addresses with the allowed [Networks], and dials the chosen address, even if the name's addresses
+// change.
 //
 //	addrs, err := networks.Resolve(ctx, netguard.System, host)
 //	client := &http.Client{Transport: netguard.NewTransport(true), CheckRedirect: netguard.SameHost}
 //	req, err := http.NewRequestWithContext(netguard.Pin(ctx, addrs[0]), ...)
 //
-// All of it may be used concurrently.
+// Everything is safe for concurrent use.
 package netguard
 
 import (
@@ -23,10 +23,10 @@ import (
 var (
 	// ErrOutside: the host has no address within the allowed networks.
 	ErrOutside = errors.New("is outside the allowed networks")
-	// ErrRedirect: the answer was a redirect that is not followed.
+	// ErrRedirect: the response was a refused redirect.
 	ErrRedirect = errors.New("redirects elsewhere")
-	// errUnpinned: a programming mistake, and never a way out.
-	errUnpinned = errors.New("no address was chosen to dial")
+	// errUnpinned: the context has no address from Pin, a programming error.
+	errUnpinned = errors.New("no address is pinned to the request")
 )
 
 const (
@@ -35,11 +35,11 @@ const (
 	maxHeader    = 64 << 10 // bytes
 )
 
-// Networks are those whose addresses may be dialled. Addresses of one link, groups of
-// hosts and the unspecified address never may: metadata services live there.
+// Networks are the networks whose addresses may be dialed. Link-local, multicast and unspecified addresses are never
+// allowed, because metadata services use them.
 type Networks []netip.Prefix
 
-// Allows reports whether an address may be dialled.
+// Allows reports whether an address may be dialed.
 func (n Networks) Allows(addr netip.Addr) bool {
 	addr = addr.Unmap()
 	if addr.IsUnspecified() || addr.IsMulticast() || addr.IsLinkLocalUnicast() {
@@ -73,8 +73,8 @@ func System(ctx context.Context, host string) ([]netip.Addr, error) {
 	return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 }
 
-// Resolve returns the addresses of a host that may be dialled, at least one; the host
-// is a name or an address. ErrOutside if it has others only.
+// Resolve returns the allowed addresses of a host name or address, at least one. If no address is allowed, it returns
+// ErrOutside.
 func (n Networks) Resolve(ctx context.Context, resolve Resolver, host string) ([]netip.Addr, error) {
 	addrs := []netip.Addr{}
 	if addr, err := netip.ParseAddr(host); err == nil {
@@ -96,21 +96,21 @@ func (n Networks) Resolve(ctx context.Context, resolve Resolver, host string) ([
 
 type pinned struct{}
 
-// pin is what a request may dial, and until when. A transport goes on dialling when the
-// request has ended, as another could use the connection; here none can.
+// pin is the only address for a request, with the request's context. A transport continues to dial after a request
+// has ended, because another request could use the connection. A pinned connection cannot be reused, so dialing ends
+// with the context.
 type pin struct {
 	addr  netip.Addr
 	until context.Context
 }
 
-// Pin has requests under the returned context go to that address. Their connections
-// end at its deadline.
+// Pin makes requests under the returned context connect to that address. Their connections end at its deadline.
 func Pin(ctx context.Context, addr netip.Addr) context.Context {
 	return context.WithValue(ctx, pinned{}, pin{addr, ctx})
 }
 
-// NewTransport returns a transport that dials what its requests are pinned to, and
-// nothing else: no proxy, no connection kept from an earlier request.
+// NewTransport returns a transport that dials only pinned addresses. It uses no proxy and no connection of an earlier
+// request.
 func NewTransport(verify bool) *http.Transport {
 	return &http.Transport{
 		DialContext:            dial,
@@ -140,8 +140,7 @@ func dial(ctx context.Context, network, address string) (net.Conn, error) {
 	return conn, err
 }
 
-// SameHost follows a few redirects, each to the host of the first request only, and
-// never from https to http.
+// SameHost follows a few redirects, only to the host of the first request and never from https to http.
 func SameHost(req *http.Request, via []*http.Request) error {
 	switch first, last := via[0].URL, via[len(via)-1].URL; {
 	case len(via) > maxRedirects:
@@ -156,5 +155,5 @@ func SameHost(req *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// NoRedirect follows none.
+// NoRedirect refuses every redirect.
 func NoRedirect(*http.Request, []*http.Request) error { return ErrRedirect }

@@ -65,7 +65,7 @@ func TestResolve(t *testing.T) {
 	}
 }
 
-// The name is nowhere known: only the chosen address is dialled.
+// The name does not resolve: the transport dials the pinned address.
 func TestTransportDialsThePin(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Host != "" && r.URL.Path == "/away" {

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestExtendingByAProvider follows docs/extending.md in a copy of the tree: a provider is
-// one folder, and one line with its import in the list.
+// TestExtendingByAProvider follows docs/extending.md in a copy of the tree. A new provider is one folder, and one
+// line with its import in the list.
 func TestExtendingByAProvider(t *testing.T) {
 	tree := copyTree(t)
 	copyFolder(t, filepath.Join(tree, "examples", "provider"), filepath.Join(tree, "pools", "folder"))
@@ -33,7 +33,7 @@ func TestExtendingByAProvider(t *testing.T) {
 			t.Fatal(err)
 		}
 		out, _ := exec.CommandContext(t.Context(), weir, "config", "validate", "--config-dir", dir, "--cluster", "prod", "--pool", "default").CombinedOutput()
-		return string(out) // a failure is in the text
+		return string(out) // the text has the failure
 	}
 	for _, c := range []struct{ group, want string }{
 		{"folder: {name: blue, path: /srv/machines, min: 1, max: 3}", "pool prod/default is valid"},
@@ -47,9 +47,8 @@ func TestExtendingByAProvider(t *testing.T) {
 	}
 }
 
-// run runs the Go command in the copy. Without the paths of its files in the output, the
-// build cache has the packages of the last copy. It has the flags of the test that
-// measures the binary, so that both compile what they share once.
+// run runs the Go command in the copy. With -trimpath the build cache can reuse the packages of an earlier copy. The
+// flags equal those of the test that measures the binary, so both share compiled packages.
 func run(t *testing.T, tree string, args ...string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "go", args...)
@@ -59,7 +58,7 @@ func run(t *testing.T, tree string, args ...string) {
 	}
 }
 
-// copyTree returns a copy of the module: the files that git has, or would add.
+// copyTree copies the module: the files that git has, or would add.
 func copyTree(t *testing.T) string {
 	t.Helper()
 	root, tree := filepath.Join("..", ".."), t.TempDir()
@@ -72,7 +71,7 @@ func copyTree(t *testing.T) string {
 	for name := range strings.SplitSeq(strings.TrimSuffix(string(out), "\x00"), "\x00") {
 		text, err := os.ReadFile(filepath.Join(root, name))
 		if os.IsNotExist(err) {
-			continue // deleted, and not yet committed
+			continue // deleted but not committed
 		}
 		if err == nil {
 			err = os.MkdirAll(filepath.Dir(filepath.Join(tree, name)), 0o755)

@@ -1,5 +1,4 @@
-// Package providers lists the providers of machines. A new provider is a folder below
-// pools and an entry here.
+// Package providers lists the providers of machines. A new provider is a folder below pools and an entry here.
 package providers
 
 import (
@@ -8,7 +7,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/provider"
 )
 
-// All returns the kinds, in the order in which errors list their keys.
+// All returns the kinds in the order of error texts.
 func All() []provider.Kind {
 	return []provider.Kind{
 		aws.ProviderKind(),

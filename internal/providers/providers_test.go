@@ -36,14 +36,14 @@ func TestKindsAreComplete(t *testing.T) {
 	}
 }
 
-// named are the texts with a provider's name that the format of the files fixes.
+// named lists the texts with a provider's name that the file format requires.
 var named = map[string]bool{
 	"`yaml:\"aws\"`": true, // section of the service file: account of the bucket and of the provider
 	`"asg"`:          true, // value of health.owner
 }
 
-// The configuration, the judge and node health have no text with the name or a key of a
-// provider: what differs between providers is in their kinds.
+// The configuration, the judge and node health do not contain the name or a key of a provider: differences are in the
+// kinds.
 func TestCoreNamesNoProvider(t *testing.T) {
 	var names []string
 	for _, k := range All() {

@@ -1,5 +1,5 @@
-// Package retry makes an attempt again after an error that may pass, with pauses that
-// grow. A [Policy] is a value and may be used concurrently.
+// Package retry repeats an attempt after a temporary error, with growing pauses. A [Policy] is a value and safe for
+// concurrent use.
 package retry
 
 import (
@@ -13,21 +13,20 @@ import (
 
 // Policy bounds the attempts and the pauses between them.
 type Policy struct {
-	// First is the first pause. Each next one is twice as long, up to Longest. A pause
-	// is by chance up to half shorter or longer, so that clients do not come at once.
+	// First is the first pause. Each next pause is twice as long, up to Longest. Pauses vary randomly by half, so
+	// that clients do not retry in step.
 	First, Longest time.Duration
-	// Tries is how many attempts there are at most; 0: no bound.
+	// Tries is the maximum number of attempts; 0: unlimited.
 	Tries uint
-	// For is how long after the first attempt another one begins at most; 0: no bound.
+	// For is the maximum time from the first attempt to the start of the last; 0: unlimited.
 	For time.Duration
-	// Wish is the longest pause that a server may ask for; a longer one is cut.
+	// Wish caps the pause that a server requests.
 	Wish time.Duration
 }
 
-// Do makes attempts until one succeeds, one fails with an error that does not pass, or
-// ctx or a bound of the policy ends it. An attempt returns how long the server asks for
-// a pause, 0 if it does not. Do returns the error of the last attempt, joined with the
-// cause if ctx has ended.
+// Do repeats attempt until it succeeds, it fails with an error that is not temporary, or ctx or a bound of the policy
+// ends it. An attempt returns the pause that the server requests, 0 for none. Do returns the last error, joined with
+// the cause if ctx has ended.
 func (p Policy) Do(ctx context.Context, passes func(error) bool, attempt func() (wish time.Duration, err error)) error {
 	var last error
 	_, _ = backoff.Retry(ctx, func() (struct{}, error) {
@@ -44,12 +43,12 @@ func (p Policy) Do(ctx context.Context, passes func(error) bool, attempt func() 
 		return struct{}{}, last
 	}, backoff.WithBackOff(p.Pauses()), backoff.WithMaxTries(p.Tries), backoff.WithMaxElapsedTime(p.For))
 	if cause := context.Cause(ctx); last != nil && cause != nil && !errors.Is(last, cause) {
-		return fmt.Errorf("%w, and before that: %w", cause, last)
+		return fmt.Errorf("%w; last error: %w", cause, last)
 	}
 	return last
 }
 
-// Pauses returns the pauses of the policy, for a caller that waits by itself.
+// Pauses returns the pauses of the policy, for callers that wait themselves.
 func (p Policy) Pauses() *backoff.ExponentialBackOff {
 	pauses := backoff.NewExponentialBackOff()
 	pauses.InitialInterval, pauses.MaxInterval, pauses.Multiplier, pauses.RandomizationFactor = p.First, p.Longest, 2, 0.5

@@ -20,8 +20,8 @@ func TestDo(t *testing.T) {
 	policy := Policy{First: time.Second, Longest: 4 * time.Second, Wish: 10 * time.Second}
 	for name, tc := range map[string]struct {
 		policy   func(*Policy)
-		limit    time.Duration   // of the context; 0: none
-		wishes   []time.Duration // of the attempts; 0: none
+		limit    time.Duration   // of the context; 0: no limit
+		wishes   []time.Duration // of the attempts; empty: no requested pause
 		errs     []error         // of the attempts; the last one repeats
 		want     []error
 		attempts int

@@ -10,18 +10,17 @@ import (
 	"time"
 )
 
-// startTimeout bounds versitygw's first answer.
+// startTimeout bounds versitygw's first response.
 const startTimeout = 10 * time.Second
 
-// front is what clients connect to. It exists for two things that versitygw
-// does not give: the port that it was given when it asked for a free one, and
-// an end within a second (left alone it waits ten for its connections).
+// front is the listener for clients. It adds two features to versitygw: it knows its port after listening on a free
+// one, and it stops within a second. versitygw waits 10 s for its connections.
 type front struct {
 	listener net.Listener
 	target   string // versitygw's abstract Unix socket
 
 	mu    sync.Mutex
-	conns map[net.Conn]struct{} // nil once the front ends
+	conns map[net.Conn]struct{} // nil after close
 }
 
 func listen(addr, target string) (*front, error) {
@@ -34,8 +33,8 @@ func listen(addr, target string) (*front, error) {
 
 func (f *front) addr() string { return f.listener.Addr().String() }
 
-// run waits until versitygw is bound to its socket and answers, calls ready, and
-// forwards connections until ctx or the gateway ends; then it cuts them.
+// run waits until versitygw answers on its socket, calls ready, and forwards connections until ctx or the gateway
+// ends. Then it closes them.
 func (f *front) run(ctx, gateway context.Context, bound <-chan struct{}, ready func()) error {
 	defer f.close()
 	select {
@@ -64,8 +63,7 @@ func (f *front) run(ctx, gateway context.Context, bound <-chan struct{}, ready f
 	}
 }
 
-// knock makes one request to versitygw, which refuses it for want of
-// credentials: it answers.
+// knock sends one request to versitygw. A refusal for missing credentials shows that it answers.
 func (f *front) knock(ctx context.Context) error {
 	var dialer net.Dialer
 	transport := &http.Transport{
@@ -82,7 +80,7 @@ func (f *front) knock(ctx context.Context) error {
 	}
 	response, err := transport.RoundTrip(request)
 	if err != nil {
-		return fmt.Errorf("ask the s3 gateway whether it is up: %w", err)
+		return fmt.Errorf("probe the s3 gateway: %w", err)
 	}
 	return response.Body.Close()
 }
@@ -105,8 +103,7 @@ func (f *front) forward(client net.Conn) {
 	wg.Wait()
 }
 
-// pipe copies until the source ends and passes that on. An error ends both: the
-// bytes that are missing never come.
+// pipe copies until the source ends, then closes the write side of the target. After an error it closes both.
 func pipe(to, from net.Conn) {
 	_, err := io.Copy(to, from)
 	half, ok := to.(interface{ CloseWrite() error })
@@ -118,7 +115,7 @@ func pipe(to, from net.Conn) {
 	half.CloseWrite()
 }
 
-// hold notes connections to be cut at the end; false means that it has come.
+// hold registers connections that close must end; false means that close has run.
 func (f *front) hold(conns ...net.Conn) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -139,7 +136,7 @@ func (f *front) release(conns ...net.Conn) {
 	}
 }
 
-// close ends the front: nothing new is accepted, what is open is cut.
+// close stops accepting and closes all connections.
 func (f *front) close() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

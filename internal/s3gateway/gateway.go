@@ -22,28 +22,27 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrRunning: this process runs a gateway already.
-var ErrRunning = errors.New("this process runs an S3 gateway already")
+// ErrRunning: this process already runs a gateway.
+var ErrRunning = errors.New("this process already runs an S3 gateway")
 
-// oneGateway is held while a gateway runs. It guards what belongs to the
-// process and not to a value: the working directory, and versitygw's globals.
+// oneGateway is held while a gateway runs. It guards process-wide state: the working directory, and versitygw's
+// globals.
 var oneGateway sync.Mutex
 
 const (
 	maxConnections = 1024
-	maxParts       = 10_000 // of a multipart upload, as at AWS
+	maxParts       = 10_000 // of a multipart upload, as on AWS
 )
 
-// Config says what to serve, and where. All fields but Buckets are required.
+// Config configures the server. All fields but Buckets are required.
 type Config struct {
-	Dir       string // holds the buckets; made if it does not exist
-	Addr      string // host:port to listen on; port 0 takes a free one
+	Dir       string // has the buckets; created if missing
+	Addr      string // host:port to listen on; port 0 means a free port
 	AccessKey string
 	SecretKey string
-	Buckets   []string // made at the start where they do not exist
+	Buckets   []string // created at the start if missing
 	Log       *slog.Logger
-	// Ready is called once, with the address that is listened on (host:port),
-	// when requests are answered.
+	// Ready is called once with the listen address (host:port), when the server answers requests.
 	Ready func(addr string)
 }
 
@@ -63,8 +62,8 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Run serves until ctx ends, and then returns nil within a second: requests in
-// flight are cut. See the package comment for what it does to the process.
+// Run serves until ctx ends, then aborts requests in flight and returns nil within a second. The package comment
+// lists its effects on the process.
 func Run(ctx context.Context, cfg Config) error {
 	if err := cfg.Validate(); err != nil {
 		return err
@@ -72,8 +71,7 @@ func Run(ctx context.Context, cfg Config) error {
 	return run(ctx, cfg, probeXattr)
 }
 
-// run is Run with the probe as an argument, so that either kind of metadata can
-// be had on any file system.
+// run is Run with the probe as an argument, so that tests can select the kind of metadata.
 func run(ctx context.Context, cfg Config, probe func(dir string) error) error {
 	if !oneGateway.TryLock() {
 		return ErrRunning
@@ -93,8 +91,8 @@ func run(ctx context.Context, cfg Config, probe func(dir string) error) error {
 	return errors.Join(err, os.Chdir(before))
 }
 
-// openStore opens DIR/buckets as a store of objects, with their metadata in
-// extended attributes where the file system has them, else in DIR/metadata.
+// openStore opens DIR/buckets as an object store. Its metadata is in extended attributes if the file system supports
+// them, else in DIR/metadata.
 func openStore(dir string, probe func(dir string) error) (*posix.Posix, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -115,13 +113,11 @@ func openStore(dir string, probe func(dir string) error) (*posix.Posix, error) {
 	if err != nil {
 		return nil, err
 	}
-	// PosixOpts.SideCarDir stays empty: all that it adds is a line on standard
-	// output.
+	// PosixOpts.SideCarDir stays empty: it only adds a line on standard output.
 	return posix.New(buckets, sidecar, posix.PosixOpts{})
 }
 
-// probeXattr returns an error if user extended attributes cannot be written in
-// dir.
+// probeXattr returns an error if dir does not accept user extended attributes.
 func probeXattr(dir string) error {
 	const name = "user.weir.probe"
 	if err := unix.Setxattr(dir, name, []byte("1"), 0); err != nil {
@@ -130,7 +126,7 @@ func probeXattr(dir string) error {
 	return unix.Removexattr(dir, name)
 }
 
-// serve runs versitygw behind a front of ours until ctx ends or either fails.
+// serve runs versitygw behind a front until ctx ends or either fails.
 func serve(ctx context.Context, cfg Config, store *posix.Posix) error {
 	if err := makeBuckets(context.WithoutCancel(ctx), cfg, store); err != nil {
 		return err
@@ -139,8 +135,8 @@ func serve(ctx context.Context, cfg Config, store *posix.Posix) error {
 	if err != nil {
 		return fmt.Errorf("s3 gateway: %w", err)
 	}
-	// versitygw hangs if it is stopped while it starts, so it ends when the
-	// front has ended, which begins when versitygw answers.
+	// versitygw hangs if it is stopped during its start. So it is stopped after the front, which starts when
+	// versitygw answers.
 	gateway, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	bound := make(chan struct{})
 	var wg sync.WaitGroup
@@ -160,8 +156,7 @@ func serve(ctx context.Context, cfg Config, store *posix.Posix) error {
 	return fmt.Errorf("run the s3 gateway: %w", cmp.Or(err, context.Cause(gateway)))
 }
 
-// keepOpen leaves the closing of the store to its owner: versitygw closes it
-// only on the ways out that it thinks of.
+// keepOpen leaves closing the store to its owner, because versitygw closes it only in some cases.
 type keepOpen struct{ *posix.Posix }
 
 func (keepOpen) Shutdown() {}
@@ -170,8 +165,7 @@ func versityConfig(cfg Config, socket string, ready func()) *embedgw.Config {
 	return &embedgw.Config{
 		RootUserAccess: cfg.AccessKey,
 		RootUserSecret: cfg.SecretKey,
-		// Given, because the one that versitygw would make announces itself on
-		// standard output.
+		// Set, because versitygw's default prints a line on standard output.
 		IAMService: auth.NewIAMServiceSingle(auth.Account{
 			Access: cfg.AccessKey, Secret: cfg.SecretKey, Role: auth.RoleAdmin,
 		}),
@@ -185,7 +179,7 @@ func versityConfig(cfg Config, socket string, ready func()) *embedgw.Config {
 	}
 }
 
-// makeBuckets makes the buckets that do not exist.
+// makeBuckets creates missing buckets.
 func makeBuckets(ctx context.Context, cfg Config, store *posix.Posix) error {
 	acl, err := json.Marshal(auth.ACL{Owner: cfg.AccessKey})
 	if err != nil {
@@ -195,7 +189,7 @@ func makeBuckets(ctx context.Context, cfg Config, store *posix.Posix) error {
 		if !validBucket(name) {
 			return fmt.Errorf("make bucket %q: want 3 to 63 lower-case letters, digits and dashes", name)
 		}
-		if _, err := os.Stat(name); err == nil { // relative: the store is the working directory
+		if _, err := os.Stat(name); err == nil { // relative to the working directory, which is the store
 			continue
 		}
 		err := store.CreateBucket(ctx, &s3.CreateBucketInput{
@@ -210,8 +204,7 @@ func makeBuckets(ctx context.Context, cfg Config, store *posix.Posix) error {
 	return nil
 }
 
-// validBucket reports whether a name is one that S3 takes and that is safe as
-// the name of a folder.
+// validBucket reports whether a name is valid in S3 and safe as the name of a folder.
 func validBucket(name string) bool {
 	if len(name) < 3 || len(name) > 63 || name[0] == '-' {
 		return false

@@ -27,7 +27,7 @@ func testConfig(dir string) Config {
 	}
 }
 
-// start runs a gateway and returns its endpoint and how to end it.
+// start runs a gateway. It returns its endpoint and a function that stops it.
 func start(t *testing.T, cfg Config, probe func(string) error) (endpoint string, stop func() error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -112,7 +112,7 @@ func TestRun(t *testing.T) {
 				t.Errorf("working directory after Run is %s, want %s", now, wd)
 			}
 
-			// The same folder again: buckets and objects are still there.
+			// With the same folder, buckets and objects are still there.
 			endpoint, stop = start(t, cfg, tc.probe)
 			if got, err := get(ctx, client(endpoint, "secret"), "a/b"); got != "one" || err != nil {
 				t.Errorf("get after a restart = %q, %v, want one", got, err)
@@ -193,8 +193,7 @@ func TestRunRefuses(t *testing.T) {
 
 func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m,
-		// fasthttp's own: one ends within ten seconds of a server's end, the
-		// other is one for the process.
+		// Both belong to fasthttp: one ends within 10 s after a server, the other lives as long as the process.
 		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).Start.func2"),
 		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"),
 	)

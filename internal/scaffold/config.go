@@ -12,7 +12,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/names"
 )
 
-// Lang is the language that a signal is written in.
+// Lang is the language of a signal.
 type Lang string
 
 const (
@@ -20,22 +20,19 @@ const (
 	Python Lang = "python" // with the standard library
 )
 
-// Config says what to write.
+// Config selects the files to write.
 type Config struct {
-	Name string // of the signal, as in a release: namespace/NAME@version
+	Name string // of the signal, as in namespace/NAME@version
 	Lang Lang   // empty: Go
 
-	// SDKVersion is the version of this module that a Go signal requires. It is
-	// empty if SDK is set.
+	// SDKVersion is the version of this module that a Go signal requires. It is empty if SDK is set.
 	SDKVersion string
 
-	// SDK is a source tree of this module that takes the place of a version. Empty:
-	// the Go command fetches SDKVersion.
+	// SDK is a source tree of this module that replaces a version. Empty: the Go command downloads SDKVersion.
 	SDK string
 }
 
-// Validate returns every problem of the configuration, but does not look at the
-// source tree.
+// Validate returns every problem of the configuration, joined. It does not read the source tree.
 func (c Config) Validate() error {
 	var errs []error
 	if !names.ValidRelease(c.Name) {
@@ -63,7 +60,7 @@ func (c Config) Validate() error {
 // module returns the path of the Go module.
 func (c Config) module() string { return "example.com/" + c.Name }
 
-// nearestName returns a name that is good, and as near as can be.
+// nearestName returns a similar valid name.
 func nearestName(name string) string {
 	parts := strings.FieldsFunc(name, func(r rune) bool { return !names.ValidRelease("_" + string(r)) })
 	name = strings.TrimLeft(strings.Join(parts, "_"), ".-")

@@ -9,18 +9,17 @@ import (
 	"golang.org/x/mod/modfile"
 )
 
-// The module that a Go signal requires, and the oldest Go that builds it.
+// The module that a Go signal requires, and its minimum Go version.
 const (
 	sdkModule = "github.com/weirkeeper/weirkeeper"
 	goVersion = "1.26.8"
 )
 
-// ErrNoSource is returned if the configured source tree is not one of the SDK.
+// ErrNoSource: the configured source tree is not the SDK's.
 var ErrNoSource = errors.New("not a source tree of the SDK")
 
-// goModule returns the files go.mod and, with a source tree, go.sum, by name. The
-// Go command adds the SDK's own requirements with the first build: go.mod names
-// the SDK only. The sums of a source tree spare that build a network.
+// goModule returns the files go.mod and, with a source tree, go.sum, by name. go.mod requires only the SDK; the first
+// build adds the SDK's requirements. With the sums of a source tree, that build needs no network.
 func goModule(c Config) (map[string][]byte, error) {
 	version, replace := c.SDKVersion, ""
 	files := map[string][]byte{}
@@ -38,14 +37,14 @@ func goModule(c Config) (map[string][]byte, error) {
 	return files, nil
 }
 
-// readSums returns go.sum of a source tree of the SDK.
+// readSums returns go.sum of the SDK's source tree.
 func readSums(tree string) ([]byte, error) {
 	text, err := os.ReadFile(filepath.Join(tree, "go.mod"))
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", ErrNoSource, tree, err)
 	}
 	if path := modfile.ModulePath(text); path != sdkModule {
-		return nil, fmt.Errorf("%w: %s: its go.mod is of %q, want %s", ErrNoSource, tree, path, sdkModule)
+		return nil, fmt.Errorf("%w: %s: the module of its go.mod is %q, want %s", ErrNoSource, tree, path, sdkModule)
 	}
 	sums, err := os.ReadFile(filepath.Join(tree, "go.sum"))
 	if err != nil {

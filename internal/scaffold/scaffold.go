@@ -14,21 +14,19 @@ import (
 	"strings"
 )
 
-// templates holds a folder for each language. The name of a file is that of the
-// result with ".tmpl" behind it, and without the dot before it. In a file,
-// "{{.Name}}" stands for the signal's name. It is no text/template: that calls
-// methods by name, for which the linker keeps every method of the program.
+// templates has a folder for each language. A file's name is that of the result plus ".tmpl", without a leading dot.
+// "{{.Name}}" in a file is replaced by the signal's name. text/template is not used: it calls methods by name, so the
+// linker would keep every method of the program.
 //
 //go:embed templates
 var templates embed.FS
 
-// ErrExists is returned when a file is there already: nothing is overwritten.
-var ErrExists = errors.New("file exists already")
+// ErrExists: a file already exists. Nothing is overwritten.
+var ErrExists = errors.New("file already exists")
 
-// Write writes the module of a new signal into dir, which it makes if need be, and
-// returns the names of the files there, in order. It writes all of them or none. It fails
-// with ErrExists if one of them is there, and with ErrNoSource if the configured
-// source tree is not one of the SDK.
+// Write writes the module of a new signal into dir and returns the names of its files, in order. It creates a missing
+// dir. It writes all files or none. If a file exists, it returns ErrExists. If the configured source tree is not the
+// SDK's, it returns ErrNoSource.
 func Write(dir string, c Config) ([]string, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -58,7 +56,7 @@ func Write(dir string, c Config) ([]string, error) {
 	return names, nil
 }
 
-// create writes a new file; a script is executable.
+// create writes a new file. A script is executable.
 func create(path string, text []byte) error {
 	mode := fs.FileMode(0o644)
 	if bytes.HasPrefix(text, []byte("#!")) {
@@ -78,7 +76,7 @@ func create(path string, text []byte) error {
 	return nil
 }
 
-// render returns the text of each file, by its name.
+// render returns the text of each file by its name.
 func render(c Config) (map[string][]byte, error) {
 	texts := map[string][]byte{}
 	if c.Lang == Go {

@@ -38,8 +38,8 @@ func run(t *testing.T, dir string, env []string, name string, args ...string) {
 	}
 }
 
-// What is written for Go with a source tree builds and passes its own test without
-// a network. The first command completes go.mod, those after it leave it as it is.
+// A Go module with a source tree builds and passes its own test without a network. The first command completes
+// go.mod; later ones do not change it.
 func TestGo(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "requests")
@@ -57,7 +57,7 @@ func TestGo(t *testing.T) {
 	run(t, dir, nil, "sh", "-c", `test -z "$(gofmt -l .)" || { gofmt -d .; exit 1; }`)
 }
 
-// What is written for Python passes its own test, and the kit's.
+// A Python program passes its own test, and the kit's.
 func TestPython(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -73,7 +73,7 @@ func TestPython(t *testing.T) {
 	})
 }
 
-// The lines for the pool's file are those of a pool's file.
+// The lines for the pool's file are valid there.
 func TestPoolFile(t *testing.T) {
 	for _, lang := range []Lang{Go, Python} {
 		t.Run(string(lang), func(t *testing.T) {
@@ -148,7 +148,7 @@ func TestConfigThatIsNone(t *testing.T) {
 	}
 }
 
-// A name is good here exactly if a release may have it, and so is each suggestion.
+// A name is valid exactly if a release may have it. Each suggestion is valid.
 func TestNamesAreThoseOfReleases(t *testing.T) {
 	for _, name := range []string{"a", "A.b-c_9", "_x", "1", "", ".x", "-x", "x y", "ä", "a/b", strings.Repeat("x", 64), strings.Repeat("x", 65), "...", "é é"} {
 		want := release.Ref{Namespace: "x", Name: name, Version: "v1"}.Validate() == nil
@@ -174,8 +174,7 @@ func TestSourceTreeOfAnotherModule(t *testing.T) {
 	}
 }
 
-// With a version, go.mod requires that version and has no replace line. That it
-// builds is tested with deploy/ci, in cmd/weir.
+// With a version, go.mod requires that version and has no replace line. A test in cmd/weir builds it with deploy/ci.
 func TestSDKVersion(t *testing.T) {
 	dir := t.TempDir()
 	names, err := Write(dir, Config{Name: "requests", SDKVersion: "v1.2.3"})
@@ -188,7 +187,7 @@ func TestSDKVersion(t *testing.T) {
 	}
 }
 
-// A signal's module needs no other Go than the SDK.
+// A signal's module requires the same Go version as the SDK.
 func TestGoVersionIsThatOfTheSDK(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(sourceTree(t), "go.mod"))
 	if err != nil || !strings.Contains(string(text), "\ngo "+goVersion+"\n") {
@@ -196,7 +195,7 @@ func TestGoVersionIsThatOfTheSDK(t *testing.T) {
 	}
 }
 
-// No placeholder of a template is left.
+// No placeholder of a template remains.
 func TestTemplatesAreFilledIn(t *testing.T) {
 	for _, lang := range []Lang{Go, Python} {
 		texts, err := render(Config{Name: "requests", Lang: lang, SDKVersion: "v1.2.3"})

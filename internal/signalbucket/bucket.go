@@ -1,5 +1,5 @@
-// Package signalbucket opens the bucket of signal releases that the service file
-// names, with its access keys, and reads which signers of releases it trusts.
+// Package signalbucket opens the service file's bucket of signal releases with its access keys, and reads the trusted
+// signers.
 package signalbucket
 
 import (
@@ -24,7 +24,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/wholefile"
 )
 
-// TrustOf returns the signers of releases that the service file trusts.
+// TrustOf returns the trusted signers of releases.
 func TrustOf(s config.Service) (release.Trust, error) {
 	trust := release.Trust{Required: s.Releases.SignatureRequired()}
 	for _, text := range s.Releases.TrustedKeys {
@@ -37,9 +37,9 @@ func TrustOf(s config.Service) (release.Trust, error) {
 	return trust, nil
 }
 
-// Open opens the bucket of the service file. Its keys are the given ones. If they are zero,
-// each request reads them anew: from access_key_file, or by the AWS SDK's usual chain. If
-// access_key_file cannot be read, the bucket is unavailable, so the cache is used.
+// Open opens the bucket of the service file with the given keys. If they are zero, each request reads the keys again:
+// from access_key_file, or by the AWS SDK's usual chain. If access_key_file is unreadable, the bucket counts as
+// unavailable, so the cache is used.
 func Open(ctx context.Context, service config.Service, keys Keys) (release.Bucket, error) {
 	if service.AWS.SignalsBucket == "" {
 		return nil, command.Usage(ErrNoBucket)
@@ -54,12 +54,11 @@ func Open(ctx context.Context, service config.Service, keys Keys) (release.Bucke
 	})
 }
 
-// ErrNoBucket is a mistake in the service file.
-var ErrNoBucket = errors.New("weir.yaml: aws.signals_bucket is missing: which bucket holds the signal releases?")
+// ErrNoBucket: the service file lacks the bucket.
+var ErrNoBucket = errors.New("weir.yaml: aws.signals_bucket is missing: want the bucket of the signal releases")
 
-// KeysOf returns a source of the keys in the service file's access_key_file. The source
-// returns empty keys if no such file is configured, and if AWS_PROFILE or
-// AWS_WEB_IDENTITY_TOKEN_FILE is set: then the SDK finds its own.
+// KeysOf returns a source of the keys in access_key_file. Without such a file, or if AWS_PROFILE or
+// AWS_WEB_IDENTITY_TOKEN_FILE is set, it returns empty keys. Then the SDK finds its own.
 func KeysOf(service config.Service) awssdk.Keys {
 	file := service.AWS.AccessKeyFile
 	if file == "" || os.Getenv("AWS_PROFILE") != "" || os.Getenv("AWS_WEB_IDENTITY_TOKEN_FILE") != "" {
@@ -71,7 +70,7 @@ func KeysOf(service config.Service) awssdk.Keys {
 	}
 }
 
-// readAccessKeys reads the keys of a file as boto users have it.
+// readAccessKeys reads a key file in boto's JSON form.
 func readAccessKeys(file string) (Keys, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -87,7 +86,7 @@ func readAccessKeys(file string) (Keys, error) {
 	return Keys{Access: keys.Access, Secret: keys.Secret}, nil
 }
 
-// Fetch fetches by the layout of the service file.
+// Fetch fetches a release in the layout of the service file.
 func Fetch(ctx context.Context, cache *release.Cache, bucket release.Bucket, service config.Service, ref release.Ref) (release.Installed, error) {
 	if service.Releases.Layout == config.LayoutClusterman {
 		return cache.FetchClusterman(ctx, bucket, service.Releases.Codename, ref)
@@ -103,9 +102,9 @@ type Keys struct {
 
 func keysFile(data string) string { return filepath.Join(data, "s3", "keys.json") }
 
-// MakeLocalKeys returns the keys of the data folder's bucket, or new ones, which
-// Save stores. A damaged file is set aside: aside is its new path. The keys of a bucket count
-// while it runs, and only for this user, so new ones serve as well.
+// MakeLocalKeys returns the keys of the data folder's bucket, or new ones, which Save stores. It moves a damaged file
+// aside and returns its new path. New keys serve as well, because the keys are only for this user and only valid
+// while the bucket runs.
 func MakeLocalKeys(data string) (k Keys, aside string, err error) {
 	k, err = LocalKeys(data)
 	if errors.Is(err, errDamaged) {
@@ -128,13 +127,13 @@ func (k Keys) Save(data string) error {
 	return daemon.WriteFile(keysFile(data), encoded)
 }
 
-// errDamaged: a file of "weir up" has not what "weir up" writes.
-var errDamaged = errors.New("the file is damaged; start \"weir up\" anew, which makes another")
+// errDamaged: a file of "weir up" has other content than "weir up" writes.
+var errDamaged = errors.New("the file is damaged; restart \"weir up\" to replace it")
 
 // maxKeys bounds the file of the keys, in bytes.
 const maxKeys = 4096
 
-// LocalKeys returns the keys of the bucket that "weir up" keeps in the data folder.
+// LocalKeys returns the keys of the bucket of "weir up" in the data folder.
 func LocalKeys(data string) (Keys, error) {
 	var k Keys
 	encoded, err := os.ReadFile(keysFile(data))
@@ -150,7 +149,7 @@ func LocalKeys(data string) (Keys, error) {
 	return k, nil
 }
 
-// Env is how the AWS SDK's usual chain finds the keys.
+// Env returns the keys as variables of the AWS SDK's usual chain.
 func (k Keys) Env() []string {
 	return []string{"AWS_ACCESS_KEY_ID=" + k.Access, "AWS_SECRET_ACCESS_KEY=" + k.Secret}
 }

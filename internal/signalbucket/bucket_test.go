@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Keys that a crash has damaged are set aside, and the bucket has new ones.
+// Damaged keys are moved aside, and the bucket gets new ones.
 func TestDamagedKeysAreSetAside(t *testing.T) {
 	for name, text := range map[string]string{
 		"empty": "", "cut short": `{"access":"weir-`, "without a key": `{"access":"weir-1"}`, "another value": "[]",
@@ -21,7 +21,7 @@ func TestDamagedKeysAreSetAside(t *testing.T) {
 			if err := os.WriteFile(keysFile(data), []byte(text), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := LocalKeys(data); err == nil || !strings.Contains(err.Error(), keysFile(data)) || !strings.Contains(err.Error(), `start "weir up" anew`) {
+			if _, err := LocalKeys(data); err == nil || !strings.Contains(err.Error(), keysFile(data)) || !strings.Contains(err.Error(), `restart "weir up"`) {
 				t.Errorf("LocalKeys = %v, want an error with the file and what to do", err)
 			}
 			made, aside, err := MakeLocalKeys(data)

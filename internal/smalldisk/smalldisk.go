@@ -1,5 +1,5 @@
-// Package smalldisk gives a test a file system of its own that is soon full: a tmpfs in a
-// user namespace and a mount namespace, so it needs no root. TestMain calls [Mount] first:
+// Package smalldisk gives a test its own small file system. It is a tmpfs in a user namespace and a mount namespace,
+// so it needs no root. TestMain calls [Mount] first:
 //
 //	if _, err := smalldisk.Mount(); err != nil { ... }
 //
@@ -24,11 +24,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// variable has what the test binary is to mount: "BYTES FOLDER MOUNTPOINT".
+// variable has the test binary's mount: "BYTES FOLDER MOUNTPOINT".
 const variable = "WEIR_TEST_SMALL_DISK"
 
-// Mount mounts the file system of a test that On runs, and reports whether this is the
-// process of one. A process that such a test starts calls neither.
+// Mount mounts the file system in a process of On, and reports whether this is one. Processes that such a test starts
+// must not call it.
 func Mount() (inside bool, err error) {
 	value := os.Getenv(variable)
 	if value == "" {
@@ -45,9 +45,9 @@ func Mount() (inside bool, err error) {
 	return true, nil
 }
 
-// On runs the calling test again in a process that has a file system of so many bytes of
-// its own, on the path below a folder, and reports whether this is that process. It fails
-// the test if that one fails, or if the system permits no user namespaces.
+// On repeats the calling test in a process with its own file system of that size, mounted at the path below a folder.
+// It reports whether this is that process. It fails the test if the repeated test fails, or if the system has no user
+// namespaces.
 func On(t *testing.T, size int, below string) (folder string, inside bool) {
 	t.Helper()
 	if value := os.Getenv(variable); value != "" {
@@ -60,7 +60,7 @@ func On(t *testing.T, size int, below string) (folder string, inside bool) {
 		Cloneflags:  unix.CLONE_NEWUSER | unix.CLONE_NEWNS,
 		UidMappings: []syscall.SysProcIDMap{{ContainerID: os.Getuid(), HostID: os.Getuid(), Size: 1}},
 		GidMappings: []syscall.SysProcIDMap{{ContainerID: os.Getgid(), HostID: os.Getgid(), Size: 1}},
-		AmbientCaps: []uintptr{unix.CAP_SYS_ADMIN}, // an exec would drop it
+		AmbientCaps: []uintptr{unix.CAP_SYS_ADMIN}, // otherwise exec drops it
 	}
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("on a small disk, which needs user namespaces: %v\n%s", err, out)
@@ -68,7 +68,7 @@ func On(t *testing.T, size int, below string) (folder string, inside bool) {
 	return folder, false
 }
 
-// Fill takes all the space of a file system, and returns how to free it.
+// Fill uses all space of a file system. The returned function frees it.
 func Fill(t *testing.T, dir string) (free func()) {
 	t.Helper()
 	path := filepath.Join(dir, "filler")

@@ -1,5 +1,4 @@
-// Package spelling tells how alike two names are written, so that who mistyped one
-// can be told which was meant. It holds no state.
+// Package spelling suggests the correct name for a misspelled one. It has no state.
 package spelling
 
 import (
@@ -7,11 +6,10 @@ import (
 	"strings"
 )
 
-// longest bounds, in bytes, a name that is looked for among others.
+// longest bounds a name that Nearest compares, in bytes.
 const longest = 60
 
-// Unknown says of a key that nobody has which one was meant, if that shows, and which
-// there are.
+// Unknown returns an error text for an unknown key. It suggests the nearest valid key and lists all valid keys.
 func Unknown(key string, allowed []string) string {
 	what := "no such key"
 	if name := Nearest(key, allowed); name != "" {
@@ -20,8 +18,7 @@ func Unknown(key string, allowed []string) string {
 	return what + " (allowed: " + strings.Join(slices.Sorted(slices.Values(allowed)), ", ") + ")"
 }
 
-// Nearest returns the name of which key may be a misspelling, the first of equally
-// near ones; empty if of none.
+// Nearest returns the name that key probably misspells, the first of equally near ones; empty if no name is near.
 func Nearest(key string, names []string) (best string) {
 	if len(key) > longest {
 		return ""
@@ -35,8 +32,7 @@ func Nearest(key string, names []string) (best string) {
 	return best
 }
 
-// Distance is Levenshtein's: how many bytes must be put in, taken out or changed
-// to make one name of the other.
+// Distance returns the Levenshtein distance: the number of inserted, deleted or changed bytes between two names.
 func Distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

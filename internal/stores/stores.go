@@ -1,5 +1,4 @@
-// Package stores lists the metrics stores. A new store is a folder below metrics and an
-// entry here.
+// Package stores lists the metrics stores. A new store is a folder below metrics and an entry here.
 package stores
 
 import (
@@ -8,7 +7,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/metrics/store"
 )
 
-// All returns the kinds, in the order in which errors list their keys.
+// All returns the kinds in the order of error texts.
 func All() []store.Kind {
 	return []store.Kind{
 		embedded.StoreKind(),

@@ -1,9 +1,8 @@
-// Package strictjson decodes JSON from outside: exactly one value, no unknown keys,
-// nothing after it.
+// Package strictjson decodes untrusted JSON: exactly one value, without unknown keys and trailing data.
 //
 //	err := strictjson.Within(data, 1<<10, &request)
 //
-// Its functions keep no state.
+// Its functions have no state.
 package strictjson
 
 import (
@@ -16,8 +15,8 @@ import (
 	"strings"
 )
 
-// Decode decodes the one value of data. A key that into does not have, and anything but
-// white space after the value, is an error; see Plain.
+// Decode decodes the only value of data. An unknown key, and anything but white space after the value, is an error;
+// see Plain.
 func Decode(data []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
@@ -34,7 +33,7 @@ func Decode(data []byte, into any) error {
 	return nil
 }
 
-// Within decodes like Decode, and rejects data of more than most bytes unread.
+// Within is Decode for data of at most `most` bytes. It refuses longer data.
 func Within(data []byte, most int, into any) error {
 	if len(data) > most {
 		return fmt.Errorf("%d bytes are too long: want at most %d", len(data), most)
@@ -42,8 +41,8 @@ func Within(data []byte, most int, into any) error {
 	return Decode(data, into)
 }
 
-// Plain returns an error of encoding/json. If a value has the wrong type, the error names
-// its field, and both types in JSON's words.
+// Plain makes an error of encoding/json readable. If a value has the wrong type, the error has its field and both
+// types in JSON's words.
 func Plain(err error) error {
 	e, ok := errors.AsType[*json.UnmarshalTypeError](err)
 	if !ok {
@@ -55,7 +54,7 @@ func Plain(err error) error {
 	return fmt.Errorf("%s: want %s, not %s", e.Field, wanted(e.Type), found(e.Value))
 }
 
-// wanted returns JSON's word for what a type is decoded from.
+// wanted returns JSON's word for a type.
 func wanted(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.String:
@@ -72,8 +71,7 @@ func wanted(t reflect.Type) string {
 	return "a whole number"
 }
 
-// found returns encoding/json's word for a value, with its article. Of a number that its
-// type cannot hold it has the digits.
+// found returns encoding/json's word for a value, with its article. For a number out of range it returns the digits.
 func found(value string) string {
 	if digits, ok := strings.CutPrefix(value, "number "); ok {
 		return digits

@@ -46,7 +46,7 @@ func TestWithin(t *testing.T) {
 	}
 }
 
-// What is accepted has nothing after it: with another bracket it is rejected.
+// Accepted data has nothing after the value: with another bracket it is refused.
 func FuzzDecode(f *testing.F) {
 	f.Add(`{"count": 1, "list": ["a"]}`)
 	f.Add(`null`)

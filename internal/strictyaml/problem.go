@@ -10,9 +10,9 @@ import (
 // Problem is one mistake in a file.
 type Problem struct {
 	File string // may be empty
-	Line int    // from 1; 0 if the file as a whole is meant
+	Line int    // from 1; 0 for the whole file
 	Key  string // path of the key, "scaling_limits.min_capacity"
-	What string // what is wrong, and what is allowed
+	What string // what is wrong, and what is valid
 }
 
 func (p *Problem) Error() string {
@@ -27,8 +27,7 @@ func (p *Problem) Error() string {
 	return strings.Join(append(parts, p.What), ": ")
 }
 
-// Problems are all mistakes of one file, those that have no line first, then in
-// the order of its lines.
+// Problems are all mistakes of one file: first those without a line, then in order of lines.
 type Problems []*Problem
 
 func (ps Problems) Error() string {
@@ -39,7 +38,7 @@ func (ps Problems) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Unwrap lets errors.Is and errors.AsType see each problem.
+// Unwrap returns each problem, for errors.Is and errors.AsType.
 func (ps Problems) Unwrap() []error {
 	out := make([]error, len(ps))
 	for i, p := range ps {
@@ -48,7 +47,7 @@ func (ps Problems) Unwrap() []error {
 	return out
 }
 
-// OrNil returns ps as an error, in the order of lines; nil if there are none.
+// OrNil returns ps as an error in order of lines; nil if ps is empty.
 func (ps Problems) OrNil() error {
 	if len(ps) == 0 {
 		return nil
@@ -56,10 +55,10 @@ func (ps Problems) OrNil() error {
 	return Problems(slices.SortedStableFunc(slices.Values(ps), func(a, b *Problem) int { return a.Line - b.Line }))
 }
 
-// Lines are those of keys, by their paths.
+// Lines has the line of each key, by its path.
 type Lines map[string]int
 
-// Near returns the line of the key of that path, or of the nearest one above.
+// Near returns the line of the key of that path, or of the nearest key above.
 func (l Lines) Near(path string) int {
 	for path != "" {
 		if n, ok := l[path]; ok {
@@ -70,8 +69,7 @@ func (l Lines) Near(path string) int {
 	return 0
 }
 
-// Cut returns s without what a terminal cannot print, and after most runes not
-// at all.
+// Cut replaces unprintable characters in s, and cuts s after `most` runes.
 func Cut(s string, most int) string {
 	s = strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {

@@ -1,5 +1,5 @@
-// Package strictyaml reads YAML that may be anybody's: bounded, in UTF-8, without
-// what stands for something else. What it returns knows its lines.
+// Package strictyaml parses untrusted YAML with bounds and line numbers. It requires UTF-8 and refuses anchors,
+// aliases, merge keys and tags.
 package strictyaml
 
 import (
@@ -15,18 +15,17 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// Bounds of a file. The parser's time grows with the square of Tokens and of
-// Nesting.
+// Bounds are the bounds of a file. The parser's time grows with the square of Tokens and of Nesting.
 type Bounds struct {
 	Bytes   int
-	Tokens  int // words and signs
+	Tokens  int // lexer tokens
 	Nesting int // of brackets and dashes, and of a Value
-	// TooMuch and Indirect are the texts of a Problem: of more than Tokens, with a
-	// %d for them, and of a Value with anchors, aliases, merge keys or tags.
+	// TooMuch and Indirect are texts of a Problem: for more than Tokens tokens, with a %d for the bound, and for a
+	// Value with anchors, aliases, merge keys or tags.
 	TooMuch, Indirect string
 }
 
-// Check returns data without a byte order mark, if it is text within the bounds.
+// Check checks that data is UTF-8 within the bounds and removes a byte order mark.
 func Check(data []byte, b Bounds) ([]byte, *Problem) {
 	switch {
 	case len(data) > b.Bytes:
@@ -37,7 +36,7 @@ func Check(data []byte, b Bounds) ([]byte, *Problem) {
 	return bytes.TrimPrefix(data, []byte("\ufeff")), nil
 }
 
-// Scan returns the words and signs of data, if they are within the bounds.
+// Scan returns the tokens of data if they are within the bounds.
 func Scan(data []byte, b Bounds) (token.Tokens, *Problem) {
 	data, problem := Check(data, b)
 	if problem != nil {
@@ -71,7 +70,7 @@ func tooDeep(line int, b Bounds) *Problem {
 	return &Problem{Line: line, What: fmt.Sprintf("nests deeper than %d levels", b.Nesting)}
 }
 
-// Parse returns the roots of the documents that are not empty. A key may stand twice.
+// Parse returns the roots of the documents that are not empty. It accepts duplicate keys.
 func Parse(tokens token.Tokens) ([]ast.Node, *Problem) {
 	parsed, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
 	if err != nil {
@@ -86,7 +85,7 @@ func Parse(tokens token.Tokens) ([]ast.Node, *Problem) {
 	return roots, nil
 }
 
-// SyntaxProblem returns what the parser or the decoder says, at its line.
+// SyntaxProblem converts an error of the parser or the decoder, with its line.
 func SyntaxProblem(err error) *Problem {
 	p := &Problem{What: err.Error()}
 	if e, ok := errors.AsType[yaml.Error](err); ok {
@@ -98,7 +97,7 @@ func SyntaxProblem(err error) *Problem {
 	return p
 }
 
-// LineOf returns the line of a node; 0 if it has no place.
+// LineOf returns the line of a node; 0 if unknown.
 func LineOf(node ast.Node) int {
 	if t := node.GetToken(); t != nil {
 		return t.Position.Line

@@ -18,22 +18,22 @@ func (k Kind) String() string {
 	return [...]string{"empty", "true or false", "a number", "a text", "a map", "a list"}[k]
 }
 
-// Value is one of a file, and knows its line.
+// Value is a value of a file with its line.
 type Value struct {
 	Line    int
 	Kind    Kind
-	Text    string  // of a scalar, as it is written
-	Entries []Entry // of a map or list, in their order
+	Text    string  // of a scalar, as written
+	Entries []Entry // of a map or list, in order
 }
 
-// Entry is one of a map, or of a list: then it has no key.
+// Entry is an entry of a map, or of a list without a key.
 type Entry struct {
 	Key  string
 	Line int // of the key
 	Value
 }
 
-// Values reads the documents of YAML that are not empty. A key may stand twice.
+// Values decodes the documents that are not empty. It accepts duplicate keys.
 func Values(data []byte, b Bounds) ([]Value, *Problem) {
 	tokens, problem := Scan(data, b)
 	if problem != nil {

@@ -2,5 +2,5 @@
 
 package testsize
 
-// Full is whether tests try all cases.
+// Full reports whether tests try all cases.
 const Full = true

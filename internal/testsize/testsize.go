@@ -1,9 +1,8 @@
-// Package testsize says how large the largest tests are. The race detector makes each
-// step about ten times as expensive, so with it they try fewer cases of the same kinds.
-// Without it, and with the build tag full, they try all cases.
+// Package testsize selects the size of large tests. The race detector makes each step about ten times slower, so with
+// it tests try fewer cases. Without it, or with the build tag full, they try all cases.
 package testsize
 
-// Pick returns full where tests try all cases, and else small.
+// Pick returns full if tests try all cases, else small.
 func Pick[T any](full, small T) T {
 	if Full {
 		return full

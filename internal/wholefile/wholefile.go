@@ -1,5 +1,4 @@
-// Package wholefile replaces files so that a reader, also one after a crash or on a full
-// disk, finds the old content or the new one, and sets damaged files aside.
+// Package wholefile replaces files atomically, also after a crash or on a full disk, and moves damaged files aside.
 package wholefile
 
 import (
@@ -12,10 +11,9 @@ import (
 	"time"
 )
 
-// Write replaces the file at path by data, for this user only, and makes that durable. Its
-// folder must exist. A file that has this content already is left alone, so that a process
-// that starts on a full disk needs no room for what has not changed. One process writes a
-// path at a time.
+// Write replaces the file at path by data, readable for this user only, and syncs it. Its folder must exist. If the
+// file already has this content, Write changes nothing, so a start on a full disk needs no space for unchanged files.
+// Only one process may write a path at a time.
 func Write(path string, data []byte) error {
 	if same(path, data) {
 		return nil
@@ -24,7 +22,7 @@ func Write(path string, data []byte) error {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(temporary.Name()) // gone already if all went well
+	defer os.Remove(temporary.Name()) // already renamed after success
 	_, err = temporary.Write(data)
 	if err == nil {
 		err = temporary.Sync()
@@ -38,7 +36,7 @@ func Write(path string, data []byte) error {
 	return syncFolder(filepath.Dir(path))
 }
 
-// same reports whether the file has that content, and no other user reads it.
+// same reports whether the file has that content and is readable for this user only.
 func same(path string, data []byte) bool {
 	info, err := os.Lstat(path)
 	if err != nil || !info.Mode().IsRegular() || info.Mode().Perm() != 0o600 || info.Size() != int64(len(data)) {
@@ -57,8 +55,7 @@ func syncFolder(path string) error {
 	return errors.Join(folder.Sync(), folder.Close())
 }
 
-// SetAside renames a damaged file or folder, so that another can take its place and people
-// can look at it, and returns its new path.
+// SetAside renames a damaged file or folder, so that a new one can replace it, and returns the new path.
 func SetAside(path string, now time.Time) (aside string, err error) {
 	stem := path + ".damaged-" + now.UTC().Format("20060102T150405Z")
 	for n := 1; ; n++ {

@@ -47,7 +47,7 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// A file that has the content already is not written: there may be no room for it.
+// A file with the same content is not written, because there may be no space.
 func TestSameContentIsNotWritten(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "a.json")
@@ -76,7 +76,7 @@ func TestSameContentIsNotWritten(t *testing.T) {
 	}
 }
 
-// A write that fails leaves the old file and nothing else.
+// A failed write leaves only the old file.
 func TestFailedWriteLeavesTheOldFile(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "folder")

@@ -1,14 +1,12 @@
-// Package s3test gives tests an S3 server: package s3gateway in a child
-// process, which is the test binary itself. So a test binary may have several,
-// keeps its working directory, and can kill one to see what happens with the
-// bucket away.
+// Package s3test runs S3 servers for tests. Each is package s3gateway in a child process of the test binary. So a
+// test can have several servers, keeps its working directory, and can kill a server.
 //
 //	func TestMain(m *testing.M) {
 //		s3test.RunIfChild()
 //		os.Exit(m.Run())
 //	}
 //
-// A Server may be used by any number of goroutines.
+// A Server is safe for concurrent use.
 package s3test
 
 import (
@@ -28,17 +26,17 @@ import (
 )
 
 const (
-	// AccessKey and SecretKey open every Server.
+	// AccessKey and SecretKey are valid for every Server.
 	AccessKey = "weir-test"
 	SecretKey = "weir-test-secret"
 
-	// childEnv holds the child's folder, and its buckets after a newline each.
+	// childEnv has the child's folder, and then each bucket after a newline.
 	childEnv = "WEIR_S3TEST_CHILD"
 	deadline = 20 * time.Second
 )
 
-// RunIfChild runs the server and exits, if this process is a child that Start
-// made; else it returns at once. The server ends with its standard input.
+// RunIfChild runs the server and exits if Start created this process. Otherwise it returns at once. The server stops
+// at the end of its standard input.
 func RunIfChild() {
 	spec, ok := os.LookupEnv(childEnv)
 	if !ok {
@@ -68,13 +66,12 @@ type Server struct {
 	Endpoint string // http://host:port
 	dir      string
 	cmd      *exec.Cmd
-	stdin    io.Closer // held open as long as the server is wanted
+	stdin    io.Closer // open while the server must run
 	ended    chan struct{}
 }
 
-// Start runs a server with these buckets until the test ends. It also puts the
-// server's credentials into the environment, where the usual chain finds them
-// first; a test that calls it cannot be parallel.
+// Start runs a server with these buckets until the test ends. It also sets the server's credentials in the
+// environment, where the SDK's chain finds them first. So its caller cannot be parallel.
 func Start(t testing.TB, buckets ...string) *Server {
 	t.Helper()
 	t.Setenv("AWS_ACCESS_KEY_ID", AccessKey)
@@ -115,16 +112,14 @@ func Start(t testing.TB, buckets ...string) *Server {
 	return s
 }
 
-// Path is the file that holds an object's bytes. Writing it changes what the
-// server gives behind the back of everything that would check.
+// Path returns the file of an object's bytes. Writing it changes the object without any check.
 func (s *Server) Path(bucket, key string) string {
 	return filepath.Join(s.dir, "buckets", bucket, filepath.FromSlash(key))
 }
 
-// Kill ends the server as a crash would, and returns when it is gone. The end of
-// the test does the same.
+// Kill kills the server and waits for its end. The end of the test does the same.
 func (s *Server) Kill() {
-	s.cmd.Process.Kill() // an error means that it is gone already
+	s.cmd.Process.Kill() // an error means that it has already ended
 	<-s.ended
 	s.stdin.Close()
 }

@@ -8,33 +8,31 @@ import (
 	"net/http"
 )
 
-// maxRecord bounds one line of an answer, in bytes: the names of a series and its
-// value, which may be a text in a field that is no metric.
+// maxRecord bounds one line of a response, in bytes: the names of a series and its value, which may be a text.
 const maxRecord = 1 << 20
 
-// answer reads what a query is answered with: annotated CSV, one table after the
-// other, and the one that every query ends with.
+// answer decodes the response to a query: tables of annotated CSV, then the table that ends every query.
 type answer struct {
 	csv     *csv.Reader
 	guard   *guard
 	columns []columnMeta
-	heading bool   // annotations were read; the names of the columns are next
+	heading bool   // annotations were read; the names of the columns follow
 	failed  bool   // the table is an error
-	table   string // which one the last row was of; "": another one, in any case
+	table   string // table of the last row; "": the next row starts a new one
 	ended   bool
 }
 
-// columnMeta is what the annotations and the header say of a column.
+// columnMeta has the annotations and the name of a column.
 type columnMeta struct {
 	name, kind string
-	standard   string // what an empty cell stands for
+	standard   string // value of an empty cell
 }
 
 // The first columns of every table.
 const (
 	resultColumn = iota
 	tableColumn
-	ownColumns // those of the table itself begin here
+	ownColumns // first column of the table itself
 )
 
 func newAnswer(r io.Reader) *answer {
@@ -44,10 +42,9 @@ func newAnswer(r io.Reader) *answer {
 	return a
 }
 
-// next returns the next row, whose cells are those of a.columns and valid until the
-// next one, and whether it is the first one of its table. The error is io.EOF
-// after the last row of an answer that is whole, an ErrBadAnswer, a *ServerError, or
-// that of the reader.
+// next returns the next row, and whether it is the first of its table. The cells match a.columns and are valid until
+// the next call. After the last row of a complete response the error is io.EOF. Other errors are ErrBadAnswer, a
+// *ServerError, or the reader's.
 func (a *answer) next() (row []string, first bool, err error) {
 	for {
 		a.guard.left = maxRecord
@@ -79,7 +76,7 @@ func (a *answer) next() (row []string, first bool, err error) {
 	}
 }
 
-// end returns what the end of the input means.
+// end returns the error for the end of the input.
 func (a *answer) end(err error) error {
 	if _, ok := errors.AsType[*csv.ParseError](err); ok {
 		return fmt.Errorf("%w: %w", ErrBadAnswer, err)
@@ -90,7 +87,7 @@ func (a *answer) end(err error) error {
 	return err
 }
 
-// annotate reads a line that says something of the columns of the next table.
+// annotate reads an annotation of the next table's columns.
 func (a *answer) annotate(label string, row []string) error {
 	if !a.heading {
 		a.columns, a.heading, a.failed, a.table = make([]columnMeta, len(row)), true, false, ""
@@ -104,7 +101,7 @@ func (a *answer) annotate(label string, row []string) error {
 			a.columns[i].kind = text
 		case "#default":
 			a.columns[i].standard = text
-		case "#group": // says nothing that matters here
+		case "#group": // not used
 		default:
 			return fmt.Errorf("%w: annotation %.100q", ErrBadAnswer, label)
 		}
@@ -130,8 +127,7 @@ func (a *answer) head(row []string) error {
 	return nil
 }
 
-// isEnd fills the empty cells of a row, and reports whether it is the end of the
-// answer.
+// isEnd fills the empty cells of a row, and reports whether the row ends the response.
 func (a *answer) isEnd(row []string) bool {
 	for i := range row {
 		if row[i] == "" {
@@ -141,13 +137,13 @@ func (a *answer) isEnd(row []string) bool {
 	return row[resultColumn] == endResult && row[ownColumns] == endCell
 }
 
-// guard is a reader that ends when a record is too long.
+// guard is a reader that fails when a record is too long.
 type guard struct {
 	io.Reader
-	left int // bytes of this record
+	left int // bytes left for this record
 }
 
-// Read reads on, as long as the record may.
+// Read reads while the record is within its bound.
 func (g *guard) Read(p []byte) (int, error) {
 	if g.left <= 0 {
 		return 0, fmt.Errorf("%w: a line of more than %d bytes", ErrTooLarge, maxRecord)

@@ -14,7 +14,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/metrics"
 )
 
-// Parts of answers as influxd 1.8.10 gives them.
+// Parts of responses of influxd 1.8.10.
 const (
 	head = "#datatype,string,long,dateTime:RFC3339,double,string\r\n#group,false,false,false,false,true\r\n" +
 		"#default,points,,,,\r\n,result,table,_time,_value,zone\r\n"
@@ -97,10 +97,10 @@ func TestAnswer(t *testing.T) {
 	}
 }
 
-// TestPartOfAnAnswer: however an answer is cut, it is not a window.
+// TestPartOfAnAnswer: a truncated response is never a window.
 func TestPartOfAnAnswer(t *testing.T) {
 	whole := head + rowA + rowB + tail
-	enough := strings.LastIndex(whole, "end") + len("end") // only line breaks are after it
+	enough := strings.LastIndex(whole, "end") + len("end") // only line breaks follow it
 	for n := range enough {
 		if got, err := read(asked(), whole[:n]); !errors.Is(err, ErrBadAnswer) {
 			t.Fatalf("%d of %d bytes = %v, %v, want ErrBadAnswer", n, len(whole), got, err)
@@ -125,7 +125,7 @@ func TestNumber(t *testing.T) {
 	}
 }
 
-// FuzzAnswer: whatever comes, what is taken for a window is one.
+// FuzzAnswer: an accepted response is a valid window.
 func FuzzAnswer(f *testing.F) {
 	for _, seed := range []string{"", tail, head + rowA + tail, oops} {
 		f.Add(seed, true)

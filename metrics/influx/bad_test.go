@@ -23,7 +23,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/metrics/influx"
 )
 
-// lines writes line protocol as an application does; replacements come in pairs.
+// lines writes line protocol as an application does; replacements are pairs.
 func lines(t testing.TB, c influx.Config, text string, replace ...string) {
 	t.Helper()
 	text = strings.NewReplacer(replace...).Replace(text)
@@ -43,8 +43,7 @@ func lines(t testing.TB, c influx.Config, text string, replace ...string) {
 	}
 }
 
-// TestRefusals: what is wrong with the configuration is told, as what it is, and
-// nothing of it looks like an empty window.
+// TestRefusals: each mistake in the configuration has its own error and never returns an empty window.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	good := config(t)
@@ -82,7 +81,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// leaks reports whether an error tells the token, or its password.
+// leaks reports whether an error contains the token or its password.
 func leaks(err error, token influx.Token) bool {
 	_, password, _ := strings.Cut(string(token), ":")
 	text := fmt.Sprintf("%v %+v %#v", err, err, err)
@@ -109,7 +108,7 @@ func TestValidate(t *testing.T) {
 	good := influx.Config{URL: "http://h:8086/influx", Bucket: "b", Token: "t"}
 	tests := map[string]struct {
 		change func(*influx.Config)
-		want   []string // of the error; none: there is none
+		want   []string // of the error; empty: no error
 	}{
 		"good":            {func(*influx.Config) {}, nil},
 		"everything":      {func(c *influx.Config) { *c = influx.Config{} }, []string{"URL", "bucket"}},
@@ -138,7 +137,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// small is a window of a few points, and how to ask for it.
+// small returns a window of a few points, and its query.
 func small(t *testing.T) (influx.Config, metrics.Query, []metrics.Series) {
 	t.Helper()
 	c, at := config(t), now()
@@ -156,8 +155,8 @@ func small(t *testing.T) (influx.Config, metrics.Query, []metrics.Series) {
 	return c, q, want
 }
 
-// TestCutAnswer cuts the connection in the middle of an answer, everywhere: the
-// window is whole, because it was asked for again.
+// TestCutAnswer cuts the connection at every point of a response. The window is complete because the store repeats
+// the request.
 func TestCutAnswer(t *testing.T) {
 	t.Parallel()
 	c, q, want := small(t)
@@ -195,7 +194,7 @@ func TestCutAnswer(t *testing.T) {
 	wg.Wait()
 }
 
-// TestSpoiltAnswer: an answer that is spoilt each time is an error.
+// TestSpoiltAnswer: a response that is invalid each time is an error.
 func TestSpoiltAnswer(t *testing.T) {
 	t.Parallel()
 	c, q, _ := small(t)
@@ -253,7 +252,7 @@ func TestSpoiltAnswer(t *testing.T) {
 	}
 }
 
-// dribble passes on a byte at a time, and never more than its reader waits for.
+// dribble forwards one byte at a time.
 func dribble(from io.Reader, to net.Conn) {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
@@ -294,7 +293,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestRetries: what passes is tried again, and nothing else.
+// TestRetries: only temporary errors are retried.
 func TestRetries(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -337,7 +336,7 @@ func TestRetries(t *testing.T) {
 	}
 }
 
-// say answers with a status and a text.
+// say responds with a status and a text.
 func say(status int, text string) func(http.ResponseWriter) {
 	return func(w http.ResponseWriter) {
 		if strings.HasPrefix(text, "{") {
@@ -348,7 +347,7 @@ func say(status int, text string) func(http.ResponseWriter) {
 	}
 }
 
-// TestCancel: a caller who goes away waits for nothing.
+// TestCancel: a canceled caller does not wait.
 func TestCancel(t *testing.T) {
 	t.Parallel()
 	asked, release := make(chan struct{}, 8), make(chan struct{})
@@ -373,8 +372,8 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// TestManyRequests: a large write goes in bounded requests; if one fails, it says
-// how many samples are kept.
+// TestManyRequests: a large write takes several bounded requests. If one fails, the error has the number of stored
+// samples.
 func TestManyRequests(t *testing.T) {
 	t.Parallel()
 	var requests atomic.Int64

@@ -7,36 +7,36 @@ import (
 	"strings"
 )
 
-// What goes wrong with an InfluxDB. None of it is ever shown as an empty window.
+// Errors of an InfluxDB. They never become an empty window.
 var (
-	// ErrUnauthorized: the token is not known, or may not do this.
-	ErrUnauthorized = errors.New("access is refused: is the token right, and may it read and write the bucket?")
-	// ErrNoBucket: there is no such bucket, organization, database or retention policy.
-	ErrNoBucket = errors.New("the bucket is not there")
-	// ErrUnreachable: there is no connection, or it broke before the answer was whole.
-	ErrUnreachable = errors.New("no whole answer")
-	// ErrBadAnswer: the answer is not one to what was asked: garbled, with a value
-	// that is not finite, of another time, or without its end.
-	ErrBadAnswer = errors.New("bad answer")
-	// ErrTooLarge: the answer is larger than the Config allows.
-	ErrTooLarge = errors.New("the answer is too large")
-	// ErrPartial: InfluxDB kept some samples of a request, and refused others: those
-	// of a field that has another type, for example.
+	// ErrUnauthorized: the token is unknown or lacks rights.
+	ErrUnauthorized = errors.New("access denied: check the token and its rights to read and write the bucket")
+	// ErrNoBucket: bucket, organization, database or retention policy not found.
+	ErrNoBucket = errors.New("bucket not found")
+	// ErrUnreachable: the connection failed before the response was complete.
+	ErrUnreachable = errors.New("incomplete response")
+	// ErrBadAnswer: the response does not match the query: garbled, truncated, with a value that is not finite, or of
+	// another time.
+	ErrBadAnswer = errors.New("invalid response")
+	// ErrTooLarge: the response exceeds the bounds of the Config.
+	ErrTooLarge = errors.New("the response is too large")
+	// ErrPartial: InfluxDB stored some samples of a request and refused others, for example because a field has
+	// another type.
 	ErrPartial = errors.New("partial write")
 )
 
-// ServerError is what InfluxDB answered in place of what was asked for. It is an
-// ErrUnauthorized, ErrNoBucket or ErrPartial if it tells of that.
+// ServerError is an error response of InfluxDB. Depending on its text it is ErrUnauthorized, ErrNoBucket or
+// ErrPartial.
 type ServerError struct {
-	Status  int    // of HTTP; 200 if the error stood in the middle of an answer
-	Message string // may be empty; without the token
+	Status  int    // of HTTP; 200 if the error is inside a response
+	Message string // without the token; may be empty
 }
 
 // Error returns the message.
 func (e *ServerError) Error() string {
-	text := fmt.Sprintf("InfluxDB says %d %s", e.Status, http.StatusText(e.Status))
+	text := fmt.Sprintf("InfluxDB returned %d %s", e.Status, http.StatusText(e.Status))
 	if e.Status == http.StatusOK {
-		text = "InfluxDB breaks off"
+		text = "InfluxDB ended the response with an error"
 	}
 	if e.Message != "" {
 		text += fmt.Sprintf(": %.500q", e.Message)
@@ -47,12 +47,11 @@ func (e *ServerError) Error() string {
 	return text
 }
 
-// Is reports whether the error tells of that one.
+// Is reports whether the error is of that kind.
 func (e *ServerError) Is(target error) bool { return target == e.kind() }
 
-// kind returns which of the errors of this package it is, or nil. The same mistake
-// has other codes in other versions (a database that is not there is 404 to who
-// writes and 500 to who asks), so the words count too.
+// kind returns the matching error of this package, or nil. Versions use different codes for one mistake: for a
+// missing database, 404 for a write and 500 for a query. So the words of the message count too.
 func (e *ServerError) kind() error {
 	if e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden || e.says("not authorized", "unauthorized", "requires read", "requires write") {
 		return ErrUnauthorized
@@ -67,14 +66,13 @@ func (e *ServerError) kind() error {
 	return nil
 }
 
-// late reports whether all that was refused of a write is older than the bucket
-// keeps. There is no code for it; 1.8 and 2 agree on these words, and say others
-// when anything else was refused too.
+// late reports whether all refused samples of a write are older than the retention. No code reports this. 1.8 and 2
+// use these words, and other words if they refused other samples too.
 func (e *ServerError) late() bool {
 	return e.says("beyond retention policy", "outside retention policy") && !e.says("conflict", "unable to parse")
 }
 
-// says reports whether the message has one of these in it.
+// says reports whether the message contains one of the words.
 func (e *ServerError) says(words ...string) bool {
 	message := strings.ToLower(e.Message)
 	for _, word := range words {
@@ -85,23 +83,23 @@ func (e *ServerError) says(words ...string) bool {
 	return false
 }
 
-// passes reports whether to ask again may be of use.
+// passes reports whether a retry may succeed.
 func (e *ServerError) passes() bool {
 	return e.kind() == nil && (e.Status >= 500 || e.Status == http.StatusTooManyRequests || e.Status == http.StatusRequestTimeout)
 }
 
-// WriteError is a Write of which a part is kept: the first ones of its requests, or,
-// if it is an ErrPartial, some samples of the next.
+// WriteError reports a partial Write: the first requests are stored or, with ErrPartial, also some samples of the
+// next request.
 type WriteError struct {
-	Kept    int // so many of the first samples are kept for certain
-	Samples int // that were to be written
+	Kept    int // number of first samples that are certainly stored
+	Samples int // total
 	Err     error
 }
 
-// Error says how far the write came.
+// Error returns how many samples are stored, and the cause.
 func (e *WriteError) Error() string {
-	return fmt.Sprintf("the first %d of %d samples are kept: %v", e.Kept, e.Samples, e.Err)
+	return fmt.Sprintf("stored the first %d of %d samples: %v", e.Kept, e.Samples, e.Err)
 }
 
-// Unwrap returns why the next ones are not.
+// Unwrap returns the cause.
 func (e *WriteError) Unwrap() error { return e.Err }

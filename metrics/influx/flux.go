@@ -11,35 +11,31 @@ import (
 	"github.com/weirkeeper/weirkeeper/metrics"
 )
 
-// Names of the two results of every query: what was asked for, and the one line
-// that says that there is no more.
+// Names of the two results of every query: the points, and one line that marks the end.
 const (
 	wantedResult = "points"
-	endResult    = "points_end" // results come in order of name
+	endResult    = "points_end" // results are in order of name
 	endCell      = "end"
 )
 
-// maxPlaces bounds the places that one query names.
+// maxPlaces bounds the places in one query.
 const maxPlaces = 100
 
-// flux is a query, made of parts none of which is a string of somebody else's but
-// as a literal.
+// flux is a query. It contains foreign strings only as literals.
 type flux struct {
 	bucket   string
 	from, to int64 // unix seconds, inclusive
 	filter   string
-	first    bool // of each series the first point only
+	first    bool // only the first point of each series
 	drop     []string
 }
 
-// String returns the program. It uses nothing that the Flux of InfluxDB 1.8 (0.65)
-// does not know.
+// String returns the program. It uses only features of the Flux of InfluxDB 1.8 (0.65).
 func (f flux) String() string {
 	var b strings.Builder
 	b.WriteString("import \"csv\"\n")
 	fmt.Fprintf(&b, "from(bucket: %s)\n", literal(f.bucket))
-	// InfluxDB 2 leaves out what is at the stop, 1.8 does not: so it is at no time that
-	// anything is measured at.
+	// InfluxDB 2 excludes the stop, 1.8 includes it. So the stop is a time at which nothing is measured.
 	stop := time.Unix(f.to+1, -1)
 	fmt.Fprintf(&b, "  |> range(start: %s, stop: %s)\n", moment(time.Unix(f.from, 0)), moment(stop))
 	fmt.Fprintf(&b, "  |> filter(fn: (r) => %s)\n", f.filter)
@@ -60,8 +56,8 @@ func (f flux) String() string {
 // moment returns a time literal.
 func moment(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
-// literal returns a string literal of s, whatever is in it. All that could have a
-// meaning within one, in any version, is written as the digits of its bytes.
+// literal returns a string literal of any s. Characters with a meaning in any version are written as the digits of
+// their bytes.
 func literal(s string) string {
 	var b strings.Builder
 	b.WriteByte('"')
@@ -79,7 +75,7 @@ func literal(s string) string {
 	return b.String()
 }
 
-// atPlaces holds of the series at any of these places.
+// atPlaces returns a filter for the series at any of these places.
 func atPlaces(places []place) string {
 	terms := make([]string, len(places))
 	for i, p := range places {
@@ -88,8 +84,7 @@ func atPlaces(places []place) string {
 	return anyOf(terms)
 }
 
-// ofApps holds of all series that may be an application's metrics, or those of one
-// application.
+// ofApps returns a filter for all possible app metrics, or for those of one application.
 func ofApps(app string) string {
 	if app != "" {
 		return column("_measurement", append(appMeasurements(app), string(metrics.App)))
@@ -103,7 +98,7 @@ func ofApps(app string) string {
 	return allOf(terms...)
 }
 
-// withDimensions holds of series with these tags.
+// withDimensions returns filters for series with these tags.
 func withDimensions(d metrics.Dimensions) []string {
 	var terms []string
 	for _, name := range slices.Sorted(maps.Keys(d)) {
@@ -114,7 +109,7 @@ func withDimensions(d metrics.Dimensions) []string {
 	return terms
 }
 
-// column holds of rows in which a column is one of these.
+// column returns a filter for rows in which a column has one of these values.
 func column(name string, values []string) string {
 	terms := make([]string, len(values))
 	for i, value := range values {

@@ -16,23 +16,22 @@ import (
 	"github.com/weirkeeper/weirkeeper/metrics"
 )
 
-// question is what a window is asked for.
+// question is a query with its bounds.
 type question struct {
 	metrics.Query
-	pattern   *regexp.Regexp // nil: the name is meant as it stands
+	pattern   *regexp.Regexp // nil: Name is the exact name
 	from, to  int64          // unix seconds, inclusive
 	maxPoints int
 	maxSeries int
 }
 
-// window is what was read of a question's answer. Its series are in no order, and
-// theirs points in that of InfluxDB.
+// window assembles the response to a query. Its series are unordered, and their points have InfluxDB's order.
 type window struct {
 	question
-	series map[string]*line // by all that tells one from another
-	places map[place]bool   // where they are
+	series map[string]*line // by a unique key of name and dimensions
+	places map[place]bool   // with matching series
 	points int
-	tried  int // series that the pattern was tried on
+	tried  int // number of series that the pattern was matched with
 }
 
 // line is one series of a window.
@@ -45,7 +44,7 @@ func (q question) window() *window {
 	return &window{question: q, series: map[string]*line{}, places: map[place]bool{}}
 }
 
-// read takes the points of an answer.
+// read decodes the points of a response.
 func (w *window) read(r io.Reader) error {
 	a := newAnswer(r)
 	var t table
@@ -66,15 +65,14 @@ func (w *window) read(r io.Reader) error {
 	}
 }
 
-// table is where in the rows of a table a point is, and which series it is of; nil:
-// of none.
+// table has the columns of a table's points and their series. line is nil for a table without a wanted series.
 type table struct {
 	line        *line
-	time, value int // columns; time is -1 if the rows have none
+	time, value int // columns; time is -1 without a time column
 	kind        string
 }
 
-// open finds the series of a table in its columns and first row.
+// open finds the series of a table from its columns and first row.
 func (w *window) open(columns []columnMeta, row []string) (table, error) {
 	t := table{time: -1, value: -1}
 	where := place{}
@@ -116,9 +114,8 @@ func (w *window) open(columns []columnMeta, row []string) (table, error) {
 	return t, err
 }
 
-// find returns the name of the series with those dimensions at a place, and whether
-// it belongs to the window. That InfluxDB answers with what it was not asked for is
-// an error.
+// find returns the name of the series at a place with those dimensions, and whether it belongs to the window. A
+// series that the query excludes is an error.
 func (w *window) find(where place, d metrics.Dimensions) (name string, ok bool, err error) {
 	for k, v := range w.Dimensions {
 		if d[k] != v {
@@ -127,7 +124,7 @@ func (w *window) find(where place, d metrics.Dimensions) (name string, ok bool, 
 	}
 	if w.pattern == nil {
 		name, ok := w.Name, true
-		if where != (place{}) { // an answer about a single place does not repeat it
+		if where != (place{}) { // a response about a single place does not repeat the place
 			name, ok = nameAt(w.Type, where)
 		}
 		if !ok || name != w.Name {
@@ -139,7 +136,7 @@ func (w *window) find(where place, d metrics.Dimensions) (name string, ok bool, 
 		return "", false, fmt.Errorf("%w: a series without a name", ErrBadAnswer)
 	}
 	if w.tried++; w.tried > w.maxSeries {
-		return "", false, fmt.Errorf("%w: more than %d series to try the expression on", ErrTooLarge, w.maxSeries)
+		return "", false, fmt.Errorf("%w: more than %d series to match the expression with", ErrTooLarge, w.maxSeries)
 	}
 	name, ok = nameAt(w.Type, where)
 	return name, ok && strings.HasPrefix(name, w.Prefix) && w.pattern.MatchString(metrics.Key(name, d)), nil
@@ -159,7 +156,6 @@ func (w *window) line(name string, d metrics.Dimensions) (*line, error) {
 	return found, w.checkSeries()
 }
 
-// checkSeries bounds the series.
 func (w *window) checkSeries() error {
 	if w.pattern != nil && len(w.series) > metrics.MaxMatches {
 		return fmt.Errorf("%w: more than %d", metrics.ErrTooMany, metrics.MaxMatches)
@@ -170,7 +166,7 @@ func (w *window) checkSeries() error {
 	return nil
 }
 
-// add takes one point.
+// add adds one point.
 func (w *window) add(t table, row []string) error {
 	value, err := number(t.kind, row[t.value])
 	if err != nil {
@@ -185,7 +181,7 @@ func (w *window) add(t table, row []string) error {
 	}
 	second := at.Unix()
 	if second < w.from || second > w.to {
-		return fmt.Errorf("%w: a point of %s, which was not asked for", ErrBadAnswer, at.UTC().Format(time.RFC3339))
+		return fmt.Errorf("%w: a point of %s, outside the window", ErrBadAnswer, at.UTC().Format(time.RFC3339))
 	}
 	if w.points++; w.points > w.maxPoints {
 		return fmt.Errorf("%w: more than %d points", ErrTooLarge, w.maxPoints)
@@ -223,7 +219,7 @@ func number(kind, text string) (float64, error) {
 	return value, nil
 }
 
-// absorb takes the series of another part of the window.
+// absorb adds the series of another part of the window.
 func (w *window) absorb(other *window) error {
 	for unique, l := range other.series {
 		if known := w.series[unique]; known != nil {
@@ -249,7 +245,7 @@ func (w *window) answer() []metrics.Series {
 	return out
 }
 
-// order puts the points in order of time, and those of a second in order of value.
+// order sorts the points by time, and the points of a second by value.
 func order(s metrics.Series) {
 	inOrder := func(i, j int) bool {
 		return cmp.Or(cmp.Compare(s.Times[i], s.Times[j]), cmp.Compare(s.Values[i], s.Values[j])) <= 0

@@ -27,7 +27,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/metrics/influx"
 )
 
-// The module that influxd is built in, as its dependencies are older than ours.
+// influxd is built in its own module, because its dependencies are older than ours.
 var (
 	//go:embed testdata/influxd/mod.txt
 	influxdMod []byte
@@ -53,8 +53,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// influxd returns the program, which is built if this user has never done so. Of
-// several processes that need it, one builds.
+// influxd returns the program. The first call of a user builds it. If several processes need it, one builds.
 func influxd(ctx context.Context) (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -69,7 +68,7 @@ func influxd(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer lock.Unlock() // its file is only a lock
+	defer lock.Unlock() // the file is only a lock
 	if _, err := os.Stat(program); !errors.Is(err, os.ErrNotExist) {
 		return program, err
 	}
@@ -92,7 +91,7 @@ func lockWhenFree(ctx context.Context, path string) (*flock.File, error) {
 	}
 }
 
-// build makes the program in that folder. It appears whole, or not at all.
+// build builds the program in that folder, atomically.
 func build(ctx context.Context, dir, program string) error {
 	for name, data := range map[string][]byte{"go.mod": influxdMod, "go.sum": influxdSum} {
 		if err := os.WriteFile(filepath.Join(dir, name), data, 0o644); err != nil {
@@ -121,7 +120,7 @@ func build(ctx context.Context, dir, program string) error {
 	return os.Rename(fresh, program)
 }
 
-// child is a process that ends with this one, however that ends.
+// child is a process that ends with this one.
 type child struct {
 	cmd  *exec.Cmd
 	done chan struct{} // closed when it has ended
@@ -133,23 +132,23 @@ func startChild(cmd *exec.Cmd) (*child, error) {
 	c := &child{cmd: cmd, done: make(chan struct{})}
 	started := make(chan error)
 	go func() {
-		runtime.LockOSThread() // which Pdeathsig follows; the thread ends with the goroutine
+		runtime.LockOSThread() // Pdeathsig follows the thread, which ends with the goroutine
 		defer close(c.done)
 		err := cmd.Start()
 		started <- err
 		if err == nil {
-			_ = cmd.Wait() // how it ended is told by its state
+			_ = cmd.Wait() // its state has the result
 		}
 	}()
 	return c, <-started
 }
 
 func (c *child) kill() {
-	_ = c.cmd.Process.Kill() // an error: it has ended
+	_ = c.cmd.Process.Kill() // an error means that it has ended
 	<-c.done
 }
 
-// shared is the one influxd of all tests. Each has databases of its own.
+// shared is the only influxd of all tests. Each test has its own databases.
 var shared server
 
 type server struct {
@@ -161,7 +160,7 @@ type server struct {
 	databases atomic.Int64
 }
 
-// start builds and starts influxd, the first time.
+// start builds and starts influxd once.
 func (s *server) start(t testing.TB) {
 	t.Helper()
 	s.once.Do(func() { s.err = s.run() })
@@ -202,7 +201,7 @@ func (s *server) run() error {
 	}
 }
 
-// stop ends influxd, if it was started, and removes all that it wrote.
+// stop stops influxd if it runs, and removes its files.
 func (s *server) stop() {
 	if s.process != nil {
 		s.process.kill()
@@ -236,7 +235,7 @@ bind-address = "127.0.0.1:0"
   level = "info"
 `
 
-// addressFinder reads influxd's log for where it listens.
+// addressFinder reads the listen address from influxd's log.
 type addressFinder struct {
 	said  bytes.Buffer // until it is found
 	found chan string
@@ -262,7 +261,7 @@ func (f *addressFinder) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// influxQL says something to influxd, as its administrator.
+// influxQL runs a command on influxd as its administrator.
 func (s *server) influxQL(command string) error {
 	request, err := http.NewRequest(http.MethodPost, "http://"+s.address+"/query?"+url.Values{"q": {command}}.Encode(), nil)
 	if err != nil {
@@ -289,7 +288,7 @@ func (s *server) do(t testing.TB, command string) {
 	}
 }
 
-// config returns how to reach a new database.
+// config returns the Config of a new database.
 func config(t testing.TB) influx.Config {
 	t.Helper()
 	shared.start(t)

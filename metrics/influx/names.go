@@ -13,11 +13,11 @@ import (
 // mark begins a byte that is written as two hexadecimal digits.
 const mark = '␛'
 
-// place is where the series of a metric are.
+// place is the measurement and the field of a metric.
 type place struct{ measurement, field string }
 
-// placeOf returns where a metric is written. The measurement of an application can
-// not be that of a type.
+// placeOf returns the place to which a metric is written. The measurement of an application differs from those of the
+// types.
 func placeOf(t metrics.Type, name string) place {
 	app, metric, ok := strings.Cut(name, ",")
 	if t != metrics.App || !ok || app == "" || metric == "" {
@@ -37,8 +37,7 @@ func isType(measurement string) bool {
 	return slices.Contains(metrics.Types(), metrics.Type(measurement))
 }
 
-// nameAt returns the name of the metric of that type at a place, and whether there
-// is one.
+// nameAt returns the name of a metric of that type at a place. ok is false if the place has none.
 func nameAt(t metrics.Type, p place) (name string, ok bool) {
 	if t != metrics.App || p.measurement == string(metrics.App) {
 		return unescape(p.field), p.measurement == string(t)
@@ -47,7 +46,7 @@ func nameAt(t metrics.Type, p place) (name string, ok bool) {
 	return metrics.AppName(app, unescape(p.field)), !isType(p.measurement) && !strings.Contains(app, ",")
 }
 
-// writtenAs returns all measurements and fields in which a metric may be.
+// writtenAs returns all measurements and fields that a metric may have.
 func writtenAs(t metrics.Type, name string) (measurements, fields []string) {
 	where := placeOf(t, name)
 	if where.measurement == string(t) {
@@ -57,16 +56,15 @@ func writtenAs(t metrics.Type, name string) (measurements, fields []string) {
 	return appMeasurements(app), spellings(where.field, metric)
 }
 
-// appMeasurements returns the measurements of an application.
+// appMeasurements returns the possible measurements of an application.
 func appMeasurements(app string) []string {
-	if isType(app) { // which is another's
+	if isType(app) { // the plain name belongs to the type
 		return []string{appMeasurement(app)}
 	}
 	return spellings(appMeasurement(app), app)
 }
 
-// spellings returns how a string may stand in the bucket: as we write it and, if
-// that is not the same, as others may.
+// spellings returns the spellings of a string in the bucket: ours and, if it differs, the plain one of other writers.
 func spellings(ours, plain string) []string {
 	if ours == plain {
 		return []string{ours}
@@ -74,7 +72,7 @@ func spellings(ours, plain string) []string {
 	return []string{ours, plain}
 }
 
-// key returns how the name of a measurement, tag or field is written.
+// key returns our spelling of the name of a measurement, tag or field.
 func key(name string) string {
 	if name == "time" || strings.HasPrefix(name, "_") || strings.HasPrefix(name, "#") {
 		return hexed(name[:1]) + escaped(name[1:])
@@ -82,7 +80,7 @@ func key(name string) string {
 	return escaped(name)
 }
 
-// escaped returns s, which is UTF-8, in characters that every InfluxDB keeps.
+// escaped returns s in characters that every InfluxDB preserves. s is UTF-8.
 func escaped(s string) string {
 	if !strings.ContainsFunc(s, isLost) {
 		return s
@@ -98,8 +96,7 @@ func escaped(s string) string {
 	return b.String()
 }
 
-// isLost reports whether a character has a meaning in line protocol that escapes do
-// not take from it, is refused where keys are validated, or is the mark.
+// isLost reports whether a character is special in line protocol even if escaped, is refused in keys, or is the mark.
 func isLost(r rune) bool {
 	return !unicode.IsPrint(r) || r == '\\' || r == mark || r == utf8.RuneError
 }
@@ -113,8 +110,7 @@ func hexed(s string) string {
 	return b.String()
 }
 
-// unescape undoes escaped and key. What only looks as if it were escaped stays as
-// it is.
+// unescape reverses escaped and key. It does not change a string with invalid escapes.
 func unescape(s string) string {
 	parts := strings.Split(s, string(mark))
 	if len(parts) == 1 {

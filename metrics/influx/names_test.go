@@ -67,8 +67,7 @@ func TestNamesOfOthers(t *testing.T) {
 	}
 }
 
-// TestEveryNameComesBack: of all names, each has a place of its own, in characters
-// that are kept.
+// TestEveryNameComesBack: each name has its own place, in preserved characters.
 func TestEveryNameComesBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		kind := rapid.SampledFrom(metrics.Types()).Draw(t, "type")

@@ -11,11 +11,11 @@ import (
 	"github.com/weirkeeper/weirkeeper/metrics/influx"
 )
 
-// proxy stands between a store and influxd, and does to answers what networks do.
+// proxy forwards between a store and influxd, and simulates network failures.
 type proxy struct {
 	listener net.Listener
-	plain    bool                                              // requests do not ask for gzip
-	spoil    func(connection int, from io.Reader, to net.Conn) // copies the answers of a connection, counted from 0
+	plain    bool                                              // removes the request for gzip
+	spoil    func(connection int, from io.Reader, to net.Conn) // copies the responses of a connection, counted from 0
 	answered atomic.Int64                                      // bytes from influxd
 
 	wg    sync.WaitGroup
@@ -23,13 +23,13 @@ type proxy struct {
 	conns []net.Conn
 }
 
-// through returns c by way of a proxy, which the test's end closes.
+// through routes c through a proxy that is closed with the test.
 func through(t testing.TB, c *influx.Config, spoil func(connection int, from io.Reader, to net.Conn)) *proxy {
 	t.Helper()
 	return start(t, c, &proxy{spoil: spoil})
 }
 
-// plain is through, but answers are never compressed.
+// plain is through without compressed responses.
 func plain(t testing.TB, c *influx.Config, spoil func(connection int, from io.Reader, to net.Conn)) *proxy {
 	t.Helper()
 	return start(t, c, &proxy{spoil: spoil, plain: true})
@@ -48,7 +48,7 @@ func start(t testing.TB, c *influx.Config, p *proxy) *proxy {
 	return p
 }
 
-// whole passes answers on as they are.
+// whole forwards responses unchanged.
 func whole(_ int, from io.Reader, to net.Conn) { _, _ = io.Copy(to, from) }
 
 func (p *proxy) accept() {
@@ -76,7 +76,7 @@ func (p *proxy) accept() {
 	}
 }
 
-// ask passes requests on.
+// ask forwards requests.
 func (p *proxy) ask(from, to net.Conn) {
 	if !p.plain {
 		_, _ = io.Copy(to, from)
@@ -84,7 +84,7 @@ func (p *proxy) ask(from, to net.Conn) {
 	}
 	buffer := make([]byte, 64<<10)
 	for {
-		n, err := from.Read(buffer) // a header is in one piece: it is small, and written as one
+		n, err := from.Read(buffer) // one read returns the whole header, because it is small and written at once
 		if _, failed := to.Write(bytes.Replace(buffer[:n], []byte("Accept-Encoding"), []byte("Accept-Nothing!"), 1)); failed != nil || err != nil {
 			return
 		}

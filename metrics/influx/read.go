@@ -17,11 +17,10 @@ import (
 	"github.com/weirkeeper/weirkeeper/metrics"
 )
 
-// maxSecond is the year 2262, in unix seconds: what InfluxDB can count in
-// nanoseconds, rounded to what is measured.
+// maxSecond is the year 2262 in unix seconds, the last time that InfluxDB can count in nanoseconds.
 const maxSecond = 9_214_646_400
 
-// Window returns the series that match; see metrics.Store.
+// Window returns the matching series; see metrics.Store.
 func (s *Store) Window(ctx context.Context, q metrics.Query) ([]metrics.Series, error) {
 	pattern, err := q.Check()
 	if err != nil {
@@ -31,7 +30,7 @@ func (s *Store) Window(ctx context.Context, q metrics.Query) ([]metrics.Series, 
 		Query: q, pattern: pattern, from: second(q.From), to: second(q.To),
 		maxPoints: s.config.MaxPoints, maxSeries: s.config.MaxSeries,
 	}
-	// An empty dimension says nothing.
+	// An empty dimension matches everything.
 	asked.Dimensions = maps.Clone(q.Dimensions)
 	maps.DeleteFunc(asked.Dimensions, func(_, value string) bool { return value == "" })
 	if err := ctx.Err(); err != nil || asked.from > asked.to {
@@ -54,13 +53,13 @@ func (s *Store) named(ctx context.Context, asked question) (*window, error) {
 	measurements, fields := writtenAs(asked.Type, asked.Name)
 	f.filter = allOf(append(withDimensions(asked.Dimensions), column("_measurement", measurements), column("_field", fields))...)
 	if len(measurements) == 1 && len(fields) == 1 {
-		f.drop = append(f.drop, "_measurement", "_field") // they are known
+		f.drop = append(f.drop, "_measurement", "_field") // known
 	}
 	return s.query(ctx, asked, f)
 }
 
-// matching reads the window of a regular expression: first one point of each
-// series, for its names, then those of the places where some match.
+// matching reads the window of a regular expression: first one point of each series for its name, then the places
+// with matching series.
 func (s *Store) matching(ctx context.Context, asked question) (*window, error) {
 	f := s.flux(asked)
 	app, _, ok := strings.Cut(asked.Prefix, ",")
@@ -88,12 +87,12 @@ func (s *Store) matching(ctx context.Context, asked question) (*window, error) {
 	return w, nil
 }
 
-// flux returns a query for all of a window, to which a filter is to be added.
+// flux returns a query for a whole window, without a filter.
 func (s *Store) flux(asked question) flux {
 	return flux{bucket: s.config.Bucket, from: asked.from, to: asked.to, drop: []string{"_start", "_stop"}}
 }
 
-// query asks, and reads the answer.
+// query sends a query and reads the response.
 func (s *Store) query(ctx context.Context, asked question, f flux) (*window, error) {
 	body, err := json.Marshal(domain.Query{Query: f.String(), Type: new(domain.QueryTypeFlux), Dialect: api.DefaultDialect()})
 	if err != nil {
@@ -106,7 +105,7 @@ func (s *Store) query(ctx context.Context, asked question, f flux) (*window, err
 		headers: map[string]string{"Content-Type": "application/json", "Accept": "text/csv"},
 		body:    body,
 		take: func(r *http.Response) error {
-			w = asked.window() // a try before this one may have read a part
+			w = asked.window() // an earlier attempt may have read a part
 			return w.read(r.Body)
 		},
 	})
@@ -116,5 +115,5 @@ func (s *Store) query(ctx context.Context, asked question, f flux) (*window, err
 	return w, nil
 }
 
-// second returns the second that a time is in, within the bounds.
+// second returns the second of a time, within the bounds.
 func second(t time.Time) int64 { return min(max(t.Unix(), metrics.MinSecond), maxSecond) }

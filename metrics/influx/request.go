@@ -20,7 +20,7 @@ import (
 const (
 	maxIdle     = 8 // connections
 	idleTimeout = 90 * time.Second
-	maxProblem  = 64 << 10 // bytes of an answer that is an error
+	maxProblem  = 64 << 10 // bytes of an error response
 )
 
 // request is one POST to the API.
@@ -29,13 +29,12 @@ type request struct {
 	params  url.Values
 	headers map[string]string
 	body    []byte
-	// take reads the answer of a try, if it is not an error. An error of take's that
-	// is none of this package is one of the connection.
+	// take reads the response of an attempt unless it is an error. Errors of take from outside this package count as
+	// connection errors.
 	take func(*http.Response) error
 }
 
-// do makes a request until it succeeds, or fails for good, or it was tried often
-// enough.
+// do sends a request until it succeeds, fails permanently, or has no retries left.
 func (s *Store) do(ctx context.Context, r request) error {
 	limited, cancel := context.WithTimeout(ctx, s.config.Timeout)
 	defer cancel()
@@ -43,7 +42,7 @@ func (s *Store) do(ctx context.Context, r request) error {
 	return again.Do(limited, passes, func() (time.Duration, error) { return s.try(limited, r) })
 }
 
-// passes reports whether to try again may be of use.
+// passes reports whether a retry may succeed.
 func passes(err error) bool {
 	if e, ok := errors.AsType[*ServerError](err); ok {
 		return e.passes()
@@ -51,7 +50,7 @@ func passes(err error) bool {
 	return errors.Is(err, ErrUnreachable)
 }
 
-// try makes a request once. It returns how long the server wants to be left alone.
+// try sends a request once. It returns the pause that the server requests.
 func (s *Store) try(ctx context.Context, r request) (after time.Duration, err error) {
 	address := s.service.ServerAPIURL() + r.path + "?" + r.params.Encode()
 	failed := s.service.DoPostRequest(ctx, address, bytes.NewReader(r.body), func(h *http.Request) {
@@ -71,14 +70,14 @@ func (s *Store) try(ctx context.Context, r request) (after time.Duration, err er
 	return 0, s.connectionError(failed)
 }
 
-// connectionError returns the error of a request that was not answered with one.
+// connectionError returns the error of a request without an error response.
 func (s *Store) connectionError(failed *client.Error) error {
 	err := failed.Err
 	if err == nil {
 		err = failed
 	}
 	if e, ok := errors.AsType[*url.Error](err); ok {
-		err = e.Err // the address says nothing that the configuration does not
+		err = e.Err // the address is in the configuration
 	}
 	if e, ok := errors.AsType[*ServerError](err); ok {
 		return s.serverError(e.Status, e.Message)
@@ -89,7 +88,7 @@ func (s *Store) connectionError(failed *client.Error) error {
 	return fmt.Errorf("%w from %s: %w", ErrUnreachable, s.config.URL, err)
 }
 
-// serverError returns what the server said, but for the token.
+// serverError returns the server's message without the token.
 func (s *Store) serverError(status int, message string) *ServerError {
 	if token := string(s.config.Token); token != "" {
 		message = strings.ReplaceAll(message, token, s.config.Token.String())
@@ -100,13 +99,13 @@ func (s *Store) serverError(status int, message string) *ServerError {
 	return &ServerError{Status: status, Message: strings.ToValidUTF8(message, "?")}
 }
 
-// bounded is a transport whose answers have a limit.
+// bounded is a transport with a limit for responses.
 type bounded struct {
 	next http.RoundTripper
 	max  int64 // bytes
 }
 
-// RoundTrip makes one request. An answer that is an error is cut off at its limit.
+// RoundTrip sends one request. An error response is cut at its limit.
 func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	response, err := b.next.RoundTrip(r)
 	if err != nil {
@@ -123,10 +122,10 @@ func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 type boundedBody struct {
 	io.ReadCloser
 	left int64
-	end  error // when nothing is left
+	end  error // returned at the limit
 }
 
-// Read reads up to the limit, and one byte more to know whether there is more.
+// Read reads up to the limit, plus one byte to detect more.
 func (b *boundedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p[:min(int64(len(p)), b.left+1)])
 	if int64(n) > b.left {

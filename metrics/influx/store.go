@@ -21,7 +21,7 @@ const (
 	DefaultMaxSeries = 1 << 18
 )
 
-// Token is a secret. It says its bytes to nobody who prints it.
+// Token is a secret. Printing it does not show it.
 type Token string
 
 // String does not return the token.
@@ -38,20 +38,20 @@ func (Token) MarshalText() ([]byte, error) { return []byte("[token]"), nil }
 
 // Config of a Store.
 type Config struct {
-	URL    string // of the server, "http://127.0.0.1:8086"; it may have a path
+	URL    string // of the server, such as "http://127.0.0.1:8086"; may have a path
 	Org    string // name of the organization; empty for InfluxDB 1.8
 	Bucket string // its name; for InfluxDB 1.8, DATABASE/RETENTIONPOLICY, or DATABASE
-	Token  Token  // for InfluxDB 1.8, USER:PASSWORD; empty for one without authentication
+	Token  Token  // for InfluxDB 1.8, USER:PASSWORD; empty without authentication
 
 	Timeout   time.Duration // of one request and its retries; 0: DefaultTimeout
 	MaxBytes  int64         // of one answer; 0: DefaultMaxBytes
 	MaxPoints int           // of one window; 0: DefaultMaxPoints
-	// MaxSeries bounds the series of one window, and those that a regular expression
-	// is tried on; 0: DefaultMaxSeries.
+	// MaxSeries bounds the series of one window, and those that a regular expression is matched with; 0:
+	// DefaultMaxSeries.
 	MaxSeries int
 }
 
-// WithDefaults returns c with its zeros replaced.
+// WithDefaults returns c with defaults for zeros.
 func (c Config) WithDefaults() Config {
 	c.Timeout = cmp.Or(c.Timeout, DefaultTimeout)
 	c.MaxBytes = cmp.Or(c.MaxBytes, DefaultMaxBytes)
@@ -64,10 +64,10 @@ func (c Config) WithDefaults() Config {
 func (c Config) Validate() error {
 	problems := []error{checkURL(c.URL)}
 	if c.Bucket == "" {
-		problems = append(problems, errors.New("influx: no bucket is given (for InfluxDB 1.8: DATABASE/RETENTIONPOLICY)"))
+		problems = append(problems, errors.New("influx: bucket is missing (for InfluxDB 1.8: DATABASE/RETENTIONPOLICY)"))
 	}
 	if strings.ContainsFunc(string(c.Token), func(r rune) bool { return r <= ' ' || r > '~' }) {
-		problems = append(problems, errors.New("influx: the token has a character that no token has: is there a space or a line break at its end?"))
+		problems = append(problems, errors.New("influx: the token contains white space or a character that is not ASCII: check for a line break at its end"))
 	}
 	for _, n := range [...]struct {
 		name string
@@ -80,29 +80,28 @@ func (c Config) Validate() error {
 	return errors.Join(problems...)
 }
 
-// checkURL quotes nothing of a URL that may have a password in it.
+// checkURL does not quote the URL, which may have a password.
 func checkURL(text string) error {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-		return errors.New("influx: the URL is none: want http://HOST:PORT or https://HOST:PORT")
+		return errors.New("influx: invalid URL: want http://HOST:PORT or https://HOST:PORT")
 	case u.User != nil:
-		return errors.New("influx: the URL has a user in it: give USER:PASSWORD as the token")
+		return errors.New("influx: the URL contains a user: give USER:PASSWORD as the token")
 	case u.RawQuery != "" || u.Fragment != "":
 		return fmt.Errorf("influx: the URL %q has more than a path", u.Scheme+"://"+u.Host+u.Path)
 	}
 	return nil
 }
 
-// Store is a metrics.Store in an InfluxDB. Its errors are those of package metrics,
-// those of this package, or that of an ended context.
+// Store is a metrics.Store in an InfluxDB. Its errors come from package metrics, this package, or an ended context.
 type Store struct {
 	config    Config
 	transport *http.Transport
 	service   client.Service
 }
 
-// New returns a store in that bucket. It connects to nothing yet.
+// New returns a store in that bucket. It does not connect.
 func New(c Config) (*Store, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -118,12 +117,12 @@ func New(c Config) (*Store, error) {
 	}
 	options := client.DefaultOptions().SetApplicationName("weirkeeper").SetHTTPClient(&http.Client{
 		Transport: bounded{transport, c.MaxBytes},
-		// Who redirects is not the server that the token is for.
+		// A redirect leads to a server for which the token is not meant.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	})
 	base := strings.TrimSuffix(c.URL, "/") + "/"
 	return &Store{config: c, transport: transport, service: client.NewService(base, authorization, options)}, nil
 }
 
-// Close closes the connections that nobody uses. The store can still be used.
+// Close closes idle connections. The store stays usable.
 func (s *Store) Close() { s.transport.CloseIdleConnections() }

@@ -39,7 +39,7 @@ func TestStoreBehindWindowsConforms(t *testing.T) {
 // now is the time of a test, a whole second.
 func now() time.Time { return time.Now().Truncate(time.Second) }
 
-// hour asks for the hour before now.
+// hour returns a query for the hour before now.
 func hour(t metrics.Type, name string, now time.Time) metrics.Query {
 	return metrics.Query{Type: t, Name: name, From: now.Add(-time.Hour), To: now}
 }
@@ -51,7 +51,7 @@ func write(t testing.TB, store metrics.Store, samples ...metrics.Sample) {
 	}
 }
 
-// keys returns the values of each series of a window, by its key.
+// keys returns the values of each series of a window, by key.
 func keys(t testing.TB, store metrics.Store, q metrics.Query) map[string][]float64 {
 	t.Helper()
 	got, err := store.Window(t.Context(), q)
@@ -65,8 +65,7 @@ func keys(t testing.TB, store metrics.Store, q metrics.Query) map[string][]float
 	return found
 }
 
-// TestWhatOthersWrite: lines that applications write to the bucket themselves are
-// their metrics.
+// TestWhatOthersWrite: lines that applications write to the bucket are app metrics.
 func TestWhatOthersWrite(t *testing.T) {
 	t.Parallel()
 	c := config(t)
@@ -120,7 +119,7 @@ app_metrics bare=9 %[1]d
 	}
 }
 
-// TestNothingIsInjected: whatever a name has in it, it is a name.
+// TestNothingIsInjected: special characters in a name are part of the name.
 func TestNothingIsInjected(t *testing.T) {
 	t.Parallel()
 	store, at := open(t, config(t)), now()
@@ -148,7 +147,7 @@ func TestNothingIsInjected(t *testing.T) {
 	}
 }
 
-// TestEveryMetricComesBack: what is written is found, under its own name only.
+// TestEveryMetricComesBack: a written metric is found under its own name only.
 func TestEveryMetricComesBack(t *testing.T) {
 	t.Parallel()
 	store, at := open(t, config(t)), now()
@@ -212,7 +211,7 @@ func TestRefusedSamples(t *testing.T) {
 	}
 }
 
-// many returns dimensions with that value.
+// many returns the maximum number of dimensions with that value.
 func many(value string) metrics.Dimensions {
 	d := metrics.Dimensions{}
 	for i := range 32 {
@@ -221,7 +220,7 @@ func many(value string) metrics.Dimensions {
 	return d
 }
 
-// TestTooOld: what is older than the bucket keeps is dropped, and nothing else.
+// TestTooOld: only samples older than the retention are dropped.
 func TestTooOld(t *testing.T) {
 	t.Parallel()
 	c := config(t)
@@ -236,8 +235,7 @@ func TestTooOld(t *testing.T) {
 	}
 }
 
-// TestPartialWrite: a field that somebody made a text takes no numbers; the others
-// of the request do.
+// TestPartialWrite: a field that is a text refuses numbers; other fields of the request accept them.
 func TestPartialWrite(t *testing.T) {
 	t.Parallel()
 	c := config(t)

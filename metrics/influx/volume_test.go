@@ -12,7 +12,7 @@ import (
 const (
 	seriesOfDay = 100
 	day         = 1440 // points of a series, one a minute
-	overlap     = 5    // minutes that windows asks for again, by default
+	overlap     = 5    // minutes that windows requests again, by default
 )
 
 // minutes writes a point of each series for each of those minutes.
@@ -30,14 +30,14 @@ func minutes(t testing.TB, store metrics.Store, begin time.Time, from, to int) {
 	write(t, store, samples...)
 }
 
-// ofDay asks for the day that ends with a minute.
+// ofDay returns a query for the day that ends with a minute.
 func ofDay(begin time.Time, minute int) metrics.Query {
 	to := begin.Add(time.Duration(minute) * time.Minute)
 	return metrics.Query{Type: metrics.System, Name: "cpus", Dimensions: metrics.Dimensions{"pool": "p"}, From: to.Add(-(day - 1) * time.Minute), To: to}
 }
 
-// TestSecondTickAsksForWhatIsNew: behind windows.Cache, the bytes of an answer are
-// in proportion to the points that are new and those of the overlap.
+// TestSecondTickAsksForWhatIsNew: behind windows.Cache, the bytes of a response are in proportion to the new points
+// and the overlap.
 func TestSecondTickAsksForWhatIsNew(t *testing.T) {
 	t.Parallel()
 	c := config(t)
@@ -74,8 +74,8 @@ func TestSecondTickAsksForWhatIsNew(t *testing.T) {
 	}
 }
 
-// BenchmarkTick reads the window of a day: whole, and what is new in a minute. "B"
-// are the bytes of an answer, as they are on the network.
+// BenchmarkTick reads the window of a day: whole, and only a new minute. "B" are the bytes of a response on the
+// network.
 func BenchmarkTick(b *testing.B) {
 	c := config(b)
 	p := through(b, &c, whole)
@@ -119,7 +119,7 @@ func BenchmarkTick(b *testing.B) {
 	})
 }
 
-// BenchmarkWrite keeps a tick's samples of 100 series.
+// BenchmarkWrite writes a tick's samples of 100 series.
 func BenchmarkWrite(b *testing.B) {
 	store := open(b, config(b))
 	begin := now().Add(-24 * time.Hour)

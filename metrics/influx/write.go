@@ -17,19 +17,17 @@ import (
 	"github.com/weirkeeper/weirkeeper/metrics"
 )
 
-// maxLine bounds a sample as it is written, in bytes: InfluxDB has a limit of 64 KiB
-// for a series.
+// maxLine bounds an encoded sample, in bytes. InfluxDB limits a series to 64 KiB.
 const maxLine = 60 << 10
 
-// Bounds of one request that writes.
+// Bounds of one write request.
 const (
 	maxLines = 10_000
-	maxBody  = 4 << 20 // bytes, before it is compressed
+	maxBody  = 4 << 20 // bytes before compression
 )
 
-// Write keeps the samples; see metrics.Store. They go in as few requests as the
-// bounds of one allow, and are on disk when Write returns. If only a part of them is
-// kept, the error is a *WriteError; to write all of them again does no harm.
+// Write stores the samples; see metrics.Store. It uses as few requests as the bounds allow. When it returns, the
+// samples are on disk. If only some are stored, the error is a *WriteError. Writing all of them again is harmless.
 func (s *Store) Write(ctx context.Context, samples []metrics.Sample) error {
 	batches, err := encode(time.Now(), samples)
 	if err != nil {
@@ -87,7 +85,7 @@ func encode(now time.Time, samples []metrics.Sample) ([]batch, error) {
 	return batches, nil
 }
 
-// addLine encodes one sample that was checked.
+// addLine encodes one checked sample.
 func addLine(e *lineprotocol.Encoder, s metrics.Sample) error {
 	where := placeOf(s.Type, s.Name)
 	tags := make(map[string]string, len(s.Dimensions))
@@ -100,15 +98,15 @@ func addLine(e *lineprotocol.Encoder, s metrics.Sample) error {
 	for _, name := range slices.Sorted(maps.Keys(tags)) {
 		e.AddTag(name, tags[name])
 	}
-	e.AddField(where.field, lineprotocol.MustNewValue(s.Value)) // it is finite
-	e.EndLine(time.UnixMilli(s.Time.UnixMilli()))               // which rounds down, as seconds do
+	e.AddField(where.field, lineprotocol.MustNewValue(s.Value)) // finite
+	e.EndLine(time.UnixMilli(s.Time.UnixMilli()))               // rounds down, as seconds do
 	if err := e.Err(); err != nil {
 		return fmt.Errorf("%w: %w", metrics.ErrMalformed, err)
 	}
 	return nil
 }
 
-// send writes one batch. That InfluxDB has no place for what is too old is no error.
+// send writes one batch. Samples older than the retention are not an error.
 func (s *Store) send(ctx context.Context, b batch) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -124,7 +122,7 @@ func (s *Store) send(ctx context.Context, b batch) error {
 		body:    body,
 		take: func(r *http.Response) error {
 			if r.StatusCode != http.StatusNoContent {
-				return fmt.Errorf("%w to a write: %s; is %s an InfluxDB?", ErrBadAnswer, r.Status, s.config.URL)
+				return fmt.Errorf("%w to a write: %s; check that %s is an InfluxDB", ErrBadAnswer, r.Status, s.config.URL)
 			}
 			return nil
 		},

@@ -18,7 +18,7 @@ const (
 	maxSamples = 100_000
 )
 
-// lineError says which line is not good.
+// lineError is an error in one line.
 type lineError struct {
 	line int // from 1
 	err  error
@@ -28,7 +28,7 @@ func (e *lineError) Error() string { return fmt.Sprintf("line %d: %v", e.line, e
 
 func (e *lineError) Unwrap() error { return e.err }
 
-// errTooLarge: there are more samples than one body may have.
+// errTooLarge: a body has too many samples or bytes.
 var errTooLarge = errors.New("too large")
 
 // batch is a decoded body.
@@ -37,19 +37,19 @@ type batch struct {
 	lines   []int // of each sample
 }
 
-// decoder says what the lines of a body leave out.
+// decoder has the defaults of a body's lines.
 type decoder struct {
-	app       string // of lines without the tag; may be empty
+	app       string // for lines without the tag; may be empty
 	precision influx.Precision
-	now       time.Time // of lines without a timestamp
+	now       time.Time // for lines without a timestamp
 }
 
-// decode reads all lines. Errors are a *lineError, or errTooLarge.
+// decode decodes all lines. Errors are a *lineError, or errTooLarge.
 func (d decoder) decode(body []byte) (batch, error) {
 	var b batch
 	number := 0
-	// No line break belongs to a line: only strings may have one, and they are
-	// refused. So the lines are told apart here, and errors know their number.
+	// Only strings may contain a line break, and strings are refused. So lines are split here, and errors have line
+	// numbers.
 	for text := range bytes.Lines(body) {
 		number++
 		samples, err := d.line(text)
@@ -66,7 +66,7 @@ func (d decoder) decode(body []byte) (batch, error) {
 	return b, nil
 }
 
-// line reads one line, which may be empty or a comment.
+// line decodes one line, which may be empty or a comment.
 func (d decoder) line(text []byte) ([]metrics.Sample, error) {
 	if len(text) > maxLine {
 		return nil, fmt.Errorf("it has %d bytes, at most %d", len(text), maxLine)
@@ -98,10 +98,10 @@ func (d decoder) line(text []byte) ([]metrics.Sample, error) {
 	return samples, nil
 }
 
-// tags reads the tags, one of which may be the app.
+// tags decodes the tags, one of which may be the app.
 func (d decoder) tags(in *influx.Decoder) (app string, dimensions metrics.Dimensions, err error) {
 	app = d.app
-	own := false // the line names the app
+	own := false // the line has the tag app
 	for {
 		key, value, err := in.NextTag()
 		if err != nil {
@@ -113,7 +113,7 @@ func (d decoder) tags(in *influx.Decoder) (app string, dimensions metrics.Dimens
 		_, twice := dimensions[string(key)]
 		isApp := string(key) == "app"
 		if twice || own && isApp {
-			return "", nil, fmt.Errorf("tag %q is there twice", key)
+			return "", nil, fmt.Errorf("duplicate tag %q", key)
 		}
 		if isApp {
 			app, own = string(value), true
@@ -125,12 +125,12 @@ func (d decoder) tags(in *influx.Decoder) (app string, dimensions metrics.Dimens
 		dimensions[string(key)] = string(value)
 	}
 	if app == "" {
-		return "", nil, errors.New(`whose metric is it? Give the query parameter "bucket" or the tag "app"`)
+		return "", nil, errors.New(`app is missing: add the query parameter "bucket" or the tag "app"`)
 	}
 	return app, dimensions, metrics.CheckApp(app)
 }
 
-// fields reads the fields of a metric.
+// fields decodes the fields of a metric.
 func fields(in *influx.Decoder, name string) ([]metrics.Sample, error) {
 	var samples []metrics.Sample
 	for {
@@ -152,7 +152,7 @@ func fields(in *influx.Decoder, name string) ([]metrics.Sample, error) {
 		samples = append(samples, sample)
 	}
 	if len(samples) == 0 {
-		return nil, errors.New("it has no field")
+		return nil, errors.New("field is missing")
 	}
 	return samples, nil
 }
@@ -174,11 +174,10 @@ func toNumber(v influx.Value) (float64, error) {
 		}
 		return 0, nil
 	}
-	return 0, errors.New("a string is no value of a metric")
+	return 0, errors.New("a string is not a metric value")
 }
 
-// plain takes the library's own line number, which is always 1 here, out of an
-// error.
+// plain removes the library's line number, which is always 1 here, from an error.
 func plain(err error) error {
 	if e, ok := errors.AsType[*influx.DecodeError](err); ok {
 		return fmt.Errorf("column %d: %w", e.Column, e.Err)

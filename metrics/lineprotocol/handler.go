@@ -20,34 +20,34 @@ import (
 	"github.com/weirkeeper/weirkeeper/metrics"
 )
 
-// Path is where InfluxDB 2 has its handler.
+// Path is the path of InfluxDB 2's write handler.
 const Path = "/api/v2/write"
 
 const (
-	// DefaultMaxBody bounds a body, in bytes, packed and unpacked.
+	// DefaultMaxBody bounds a body in bytes, compressed and uncompressed.
 	DefaultMaxBody = 10 << 20
-	// DefaultTimeout is for a body to come in, and as much again to be written.
+	// DefaultTimeout bounds receiving a body, and again writing it.
 	DefaultTimeout = 10 * time.Second
 )
 
-// maxAtOnce bounds the bodies that are held at a time.
+// maxAtOnce bounds the bodies in memory.
 const maxAtOnce = 8
 
-// Token is a secret, and does not show it when it is printed.
+// Token is a secret. Printing it does not show it.
 type Token string
 
-// String returns a word in the token's place.
+// String returns a placeholder.
 func (Token) String() string { return "[token]" }
 
 // Config of a Handler.
 type Config struct {
-	Token   Token         // what a writer must have; empty: nothing
+	Token   Token         // that writers must send; empty: no token required
 	MaxBody int           // bytes; 0: DefaultMaxBody
 	Timeout time.Duration // 0: DefaultTimeout
 	Log     *slog.Logger
 }
 
-// Validate returns every problem of the configuration.
+// Validate returns every problem of the configuration, joined.
 func (c Config) Validate() error {
 	var errs []error
 	if c.MaxBody < 0 {
@@ -57,22 +57,22 @@ func (c Config) Validate() error {
 		errs = append(errs, fmt.Errorf("line protocol: timeout is %v: want at least 0", c.Timeout))
 	}
 	if c.Log == nil {
-		errs = append(errs, errors.New("line protocol: no logger is given"))
+		errs = append(errs, errors.New("line protocol: no logger"))
 	}
 	return errors.Join(errs...)
 }
 
-// Writer takes samples, and returns how many it dropped: they are too old, or it has another
-// value for their time. The embedded store is one.
+// Writer stores samples and returns how many it dropped as too old or as second values for their time. The embedded
+// store is one.
 type Writer interface {
 	Put(ctx context.Context, samples []metrics.Sample) (dropped int, err error)
 }
 
-// Handler answers requests to write.
+// Handler answers write requests.
 type Handler struct {
 	store  Writer
 	config Config
-	turns  chan struct{} // holds those that are at work
+	turns  chan struct{} // has one entry for each request in progress
 }
 
 // New returns a Handler that writes to that store.
@@ -89,7 +89,7 @@ func New(store Writer, c Config) (*Handler, error) {
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err := h.write(w, r); err != nil {
 		p := problemOf(err)
-		level := slog.LevelDebug // the writer is told
+		level := slog.LevelDebug // the response has the error
 		if p.status >= http.StatusInternalServerError {
 			level = slog.LevelError
 		}
@@ -100,9 +100,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// write reads the request, and keeps all of it or nothing, but for samples that are too old
-// or have another value for a time that has one: those are left out, which is an error that
-// InfluxDB has too.
+// write decodes a request and stores all samples or none. The exception is samples that are too old or have another
+// value for their time: these are dropped, and the error is the one that InfluxDB returns.
 func (h *Handler) write(w http.ResponseWriter, r *http.Request) error {
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
@@ -117,7 +116,7 @@ func (h *Handler) write(w http.ResponseWriter, r *http.Request) error {
 		defer func() { <-h.turns }()
 	default:
 		w.Header().Set("Retry-After", "1")
-		return refuse(http.StatusTooManyRequests, CodeTooMany, "%d requests are at work already", maxAtOnce)
+		return refuse(http.StatusTooManyRequests, CodeTooMany, "%d requests are in progress", maxAtOnce)
 	}
 	now := time.Now()
 	d, err := newDecoder(r, now)
@@ -145,7 +144,7 @@ func (h *Handler) write(w http.ResponseWriter, r *http.Request) error {
 	return err
 }
 
-// allowed compares hashes, so that the time it takes tells nothing of the token.
+// allowed compares hashes, so that its run time does not reveal the token.
 func (h *Handler) allowed(r *http.Request) bool {
 	if h.config.Token == "" {
 		return true
@@ -155,7 +154,7 @@ func (h *Handler) allowed(r *http.Request) bool {
 	return strings.EqualFold(scheme, "Token") && subtle.ConstantTimeCompare(want[:], got[:]) == 1
 }
 
-// newDecoder reads the parameters of a request.
+// newDecoder decodes the parameters of a request.
 func newDecoder(r *http.Request, now time.Time) (decoder, error) {
 	q := r.URL.Query()
 	d := decoder{app: q.Get("bucket"), now: now}
@@ -179,7 +178,7 @@ func newDecoder(r *http.Request, now time.Time) (decoder, error) {
 	return d, nil
 }
 
-// body reads the body, unpacked, before its deadline.
+// body reads the uncompressed body before its deadline.
 func (h *Handler) body(w http.ResponseWriter, r *http.Request, now time.Time) ([]byte, error) {
 	err := http.NewResponseController(w).SetReadDeadline(now.Add(h.config.Timeout))
 	if err != nil && !errors.Is(err, http.ErrNotSupported) {
@@ -208,13 +207,13 @@ func (h *Handler) body(w http.ResponseWriter, r *http.Request, now time.Time) ([
 	return body, nil
 }
 
-// unread says why a body could not be read.
+// unread returns the error of an unreadable body.
 func unread(err error) error {
 	if e, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return fmt.Errorf("%w: more than %d bytes", errTooLarge, e.Limit)
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return refuse(http.StatusRequestTimeout, CodeUnavailable, "the body does not come in time")
+		return refuse(http.StatusRequestTimeout, CodeUnavailable, "the body did not arrive in time")
 	}
 	return refuse(http.StatusBadRequest, CodeInvalid, "read the body: %v", err)
 }

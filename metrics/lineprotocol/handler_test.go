@@ -28,7 +28,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func discard() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
-// serve serves a store until the test ends, and returns where it takes writes.
+// serve serves a store until the test ends, and returns the URL for writes.
 func serve(t *testing.T, store lineprotocol.Writer, c lineprotocol.Config) string {
 	t.Helper()
 	c.Log = discard()
@@ -44,14 +44,14 @@ func serve(t *testing.T, store lineprotocol.Writer, c lineprotocol.Config) strin
 	return server.URL + lineprotocol.Path
 }
 
-// refusal is the body of an answer that is not 204.
+// refusal is the body of a response other than 204.
 type refusal struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
 	Line    int    `json:"line"`
 }
 
-// post returns the status, and the refusal if there is one.
+// post returns the status, and the refusal if any.
 func post(t *testing.T, url, body string, header ...string) (int, refusal) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body))
@@ -75,10 +75,10 @@ func post(t *testing.T, url, body string, header ...string) (int, refusal) {
 	return answer.StatusCode, why
 }
 
-// sink keeps what was written, and can fail.
+// sink stores written samples, and can fail.
 type sink struct {
 	samples []metrics.Sample
-	dropped int // of what it is given
+	dropped int // number of samples to drop
 	fail    error
 }
 
@@ -89,7 +89,7 @@ func (s *sink) Put(_ context.Context, samples []metrics.Sample) (dropped int, er
 	return s.dropped, s.fail
 }
 
-// What the store drops is not acknowledged: InfluxDB's words for it, and its status.
+// Dropped samples are not acknowledged. The response has InfluxDB's status and text.
 func TestPartialWrite(t *testing.T) {
 	status, why := post(t, serve(t, &sink{dropped: 1}, lineprotocol.Config{})+"?bucket=web", "m value=1\nn value=2\n")
 	want := "partial write: dropped 1 of 2 points: older than the retention, or another value for a time that has one"
@@ -153,7 +153,7 @@ func TestBadLines(t *testing.T) {
 		line int
 		want string
 	}{
-		"string":              {good + `m value="x" 1700000000`, 2, "a string is no value"},
+		"string":              {good + `m value="x" 1700000000`, 2, "a string is not a metric value"},
 		"string of two lines": {good + good + "m value=\"x\ny\" 1700000000\n", 3, "closing quote"},
 		"NaN":                 {"m value=NaN", 1, "unrecognized type"},
 		"infinite":            {good + "\n# c\nm value=1e999", 4, "out of range"},
@@ -161,8 +161,8 @@ func TestBadLines(t *testing.T) {
 		"no field":            {good + "m,zone=a\n", 2, "field"},
 		"no measurement":      {",zone=a value=1", 1, "measurement"},
 		"tag without value":   {"m,zone= value=1", 1, "tag value"},
-		"tag twice":           {"m,zone=a,zone=b value=1", 1, `tag "zone" is there twice`},
-		"app twice":           {"m,app=a,app=b value=1", 1, `tag "app" is there twice`},
+		"tag twice":           {"m,zone=a,zone=b value=1", 1, `duplicate tag "zone"`},
+		"app twice":           {"m,app=a,app=b value=1", 1, `duplicate tag "app"`},
 		"app with a comma":    {`m,app=a\,b value=1`, 1, "without a comma"},
 		"time is no number":   {"m value=1 soon", 1, "timestamp"},
 		"time overflows":      {"m value=1 9223372036854775807", 1, "out of range"},
@@ -211,7 +211,7 @@ func TestRefusedRequests(t *testing.T) {
 		code, want  string
 	}{
 		"precision":         {"?bucket=web&precision=h", "m value=1", nil, 400, "invalid", "precision"},
-		"no app":            {"", "m value=1", nil, 400, "invalid", "whose metric"},
+		"no app":            {"", "m value=1", nil, 400, "invalid", "app is missing"},
 		"bucket with comma": {"?bucket=a,b", "m value=1", nil, 400, "invalid", "bucket"},
 		"too long":          {"?bucket=web", strings.Repeat("\n", limit+1), nil, 413, "request too large", "4000 bytes"},
 		"unpacks too long":  {"?bucket=web", gzipped(1 << 24), []string{"Content-Encoding", "gzip"}, 413, "request too large", "4000 bytes"},
@@ -308,8 +308,7 @@ func TestStoreErrors(t *testing.T) {
 	}
 }
 
-// TestSlowWriter: a body that does not come in time is given up, and until then
-// only so many are waited for.
+// TestSlowWriter: a body that misses the deadline is refused. The number of waiting bodies is bounded.
 func TestSlowWriter(t *testing.T) {
 	url := serve(t, &sink{}, lineprotocol.Config{Timeout: 500 * time.Millisecond})
 	address := strings.TrimSuffix(strings.TrimPrefix(url, "http://"), lineprotocol.Path)
@@ -323,7 +322,7 @@ func TestSlowWriter(t *testing.T) {
 		if _, err := fmt.Fprintf(conn, "POST %s?bucket=web HTTP/1.1\r\nHost: h\r\nContent-Length: 100\r\nExpect: 100-continue\r\n\r\n", lineprotocol.Path); err != nil {
 			t.Fatal(err)
 		}
-		// The server says 100 when it begins to read, so the turn is taken.
+		// The server sends 100 when it starts to read, so the slot is in use.
 		line := make([]byte, len("HTTP/1.1 100 Continue\r\n\r\n"))
 		if _, err := io.ReadFull(conn, line); err != nil || !strings.Contains(string(line), "100 Continue") {
 			t.Fatalf("%q, %v", line, err)

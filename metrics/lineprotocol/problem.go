@@ -10,25 +10,25 @@ import (
 	"github.com/weirkeeper/weirkeeper/metrics"
 )
 
-// Code is InfluxDB's word for a kind of error.
+// Code is InfluxDB's name of a kind of error.
 type Code string
 
 const (
-	CodeInvalid      Code = "invalid"              // the request or a line; nothing is written, and to send it again is of no use
-	CodeTooLarge     Code = "request too large"    // the body
-	CodeUnauthorized Code = "unauthorized"         // no token, or another one
+	CodeInvalid      Code = "invalid"              // request or line invalid; nothing is written, and a retry does not help
+	CodeTooLarge     Code = "request too large"    // of the body
+	CodeUnauthorized Code = "unauthorized"         // no token, or a wrong one
 	CodeMethod       Code = "method not allowed"   // want POST
-	CodeTooMany      Code = "too many requests"    // at a time: send it again
-	CodePartial      Code = "unprocessable entity" // a part is not written, and to send it again is of no use
-	CodeUnavailable  Code = "unavailable"          // the store did not take it: send it again
+	CodeTooMany      Code = "too many requests"    // in progress; retry
+	CodePartial      Code = "unprocessable entity" // some samples are not written, and a retry does not help
+	CodeUnavailable  Code = "unavailable"          // the store failed; retry
 )
 
-// problem is what a request is answered with that was not written.
+// problem is the response to a refused or failed request.
 type problem struct {
 	status  int
 	Code    Code   `json:"code"`
 	Message string `json:"message"`
-	Line    int    `json:"line,omitempty"` // from 1; 0: no line is to blame
+	Line    int    `json:"line,omitempty"` // from 1; 0: not about a line
 }
 
 // Error returns the message.
@@ -38,10 +38,10 @@ func refuse(status int, code Code, format string, args ...any) error {
 	return &problem{status: status, Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// maxMessage bounds what is told, in bytes.
+// maxMessage bounds a message, in bytes.
 const maxMessage = 1024
 
-// problemOf says how to answer an error of any part.
+// problemOf returns the response for an error.
 func problemOf(err error) *problem {
 	if p, ok := errors.AsType[*problem](err); ok {
 		return p
@@ -66,7 +66,7 @@ func problemOf(err error) *problem {
 	return p
 }
 
-// answer writes the problem. Nobody is left to tell if that fails.
+// answer writes the problem. If that fails, no further response is possible.
 func (p *problem) answer(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(p.status)

@@ -13,16 +13,15 @@ import (
 	"github.com/weirkeeper/weirkeeper/metrics/windows"
 )
 
-// A day of a point a minute in each series, and the ticks of the minutes after it.
+// A day of points, one a minute in each series, and the ticks of the next minutes.
 const (
 	lines = 100
 	day   = 1440
 	ticks = 600
 )
 
-// BenchmarkNextTick reads the windows of a day, and a minute later, with one new
-// point in each series, again: whole, and what is new of it. "none" is a store
-// that costs next to nothing, so that the cache alone is measured.
+// BenchmarkNextTick reads the windows of a day, and a minute later again: whole, and only the new points. "none" is a
+// store of almost no cost, to measure the cache alone.
 func BenchmarkNextTick(b *testing.B) {
 	disk, err := tsdbstore.Open(b.TempDir(), tsdbstore.Config{Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -51,7 +50,7 @@ func BenchmarkNextTick(b *testing.B) {
 	}
 }
 
-// nextTicks asks at one minute after the other, and from the first one on again.
+// nextTicks reads one minute after the other, then starts again from the first.
 func nextTicks(b *testing.B, begin time.Time, open func() metrics.Store) {
 	b.ReportAllocs()
 	var store metrics.Store
@@ -75,7 +74,7 @@ func nextTicks(b *testing.B, begin time.Time, open func() metrics.Store) {
 	}
 }
 
-// columns is a store of readings whose answers are cut from memory.
+// columns is a store whose responses are slices of memory.
 type columns struct {
 	begin  time.Time
 	series []metrics.Series

@@ -15,18 +15,16 @@ import (
 	"github.com/weirkeeper/weirkeeper/metrics"
 )
 
-// Config of a Cache. Time is that of the questions: the To of each.
+// Config configures a Cache. Its clock is the To of the queries.
 type Config struct {
-	// Overlap is how far behind the newest point of its series a point may come;
-	// 0: 5 minutes.
+	// Overlap is how far behind the newest point of its series a point may arrive; 0: 5 minutes.
 	Overlap time.Duration
-	// Full is after how long a window is read whole, and how long a gap in a series
-	// may be filled; 0: 30 minutes.
+	// Full is the interval of reading a whole window, and how long a gap in a series may be filled; 0: 30 minutes.
 	Full time.Duration
-	Idle time.Duration // a window that nobody asked for in that time is dropped; 0: 2 hours
+	Idle time.Duration // a window without queries for that time is dropped; 0: 2 hours
 }
 
-// WithDefaults returns c with its zeros replaced.
+// WithDefaults returns c with defaults for zeros.
 func (c Config) WithDefaults() Config {
 	c.Overlap = cmp.Or(c.Overlap, 5*time.Minute)
 	c.Full = cmp.Or(c.Full, 30*time.Minute)
@@ -34,7 +32,7 @@ func (c Config) WithDefaults() Config {
 	return c
 }
 
-// Validate returns every problem of the configuration.
+// Validate returns every problem of the configuration, joined.
 func (c Config) Validate() error {
 	var errs []error
 	for _, d := range [...]struct {
@@ -48,11 +46,11 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Cache is a metrics.Store that keeps what it read.
+// Cache is a metrics.Store that stores the windows it has read.
 type Cache struct {
 	store   metrics.Store
 	config  Config
-	lineage atomic.Uint64 // the last one that was given
+	lineage atomic.Uint64 // last assigned lineage
 
 	mu      sync.Mutex
 	windows map[key]*window
@@ -66,12 +64,12 @@ func New(store metrics.Store, c Config) (*Cache, error) {
 	return &Cache{store: store, config: c.WithDefaults(), windows: map[key]*window{}}, nil
 }
 
-// Write keeps the samples in the store; see metrics.Store.
+// Write stores the samples in the store; see metrics.Store.
 func (c *Cache) Write(ctx context.Context, samples []metrics.Sample) error {
 	return c.store.Write(ctx, samples)
 }
 
-// Window returns the series that match; see metrics.Store.
+// Window returns the matching series; see metrics.Store.
 func (c *Cache) Window(ctx context.Context, q metrics.Query) ([]metrics.Series, error) {
 	if q.To.Before(q.From) {
 		return c.store.Window(ctx, q)
@@ -86,7 +84,7 @@ func (c *Cache) Window(ctx context.Context, q metrics.Query) ([]metrics.Series, 
 	return c.read(ctx, w, q)
 }
 
-// key is what a window asks for, wherever it begins.
+// key identifies a query apart from its begin.
 type key struct {
 	kind       metrics.Type
 	name       string
@@ -108,8 +106,7 @@ func keyOf(q metrics.Query) key {
 	}
 }
 
-// window returns the window of a question, and drops those that nobody asks for
-// any more.
+// window returns the window of a query, and drops idle windows.
 func (c *Cache) window(q metrics.Query) *window {
 	k, now := keyOf(q), q.To.Unix()
 	c.mu.Lock()
@@ -125,7 +122,7 @@ func (c *Cache) window(q metrics.Query) *window {
 	return w
 }
 
-// read answers a question whose turn it is.
+// read answers a query that has the window's turn.
 func (c *Cache) read(ctx context.Context, w *window, q metrics.Query) ([]metrics.Series, error) {
 	r := reading{
 		from: q.From.Unix(), to: q.To.Unix(), lineage: &c.lineage,
@@ -146,12 +143,12 @@ func (c *Cache) read(ctx context.Context, w *window, q metrics.Query) ([]metrics
 	return w.answer(), nil
 }
 
-// readSince makes a reading of the window. It reports doubt as merge does.
+// readSince reads the window from r.since on. Its doubt is that of merge.
 func (c *Cache) readSince(ctx context.Context, w *window, q metrics.Query, r reading) (doubt bool, err error) {
 	q.From = time.Unix(r.since, 0)
 	got, err := c.store.Window(ctx, q)
 	if err != nil {
-		w.filled = w.filled && !r.whole() // the doubt that made us read whole remains
+		w.filled = w.filled && !r.whole() // still read whole next time
 		return false, err
 	}
 	w.drop(r.from)

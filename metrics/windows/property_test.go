@@ -13,13 +13,12 @@ import (
 	"github.com/weirkeeper/weirkeeper/metrics/windows"
 )
 
-// given is an answer, and a copy of what it was when it was given.
+// given is an answer, with a copy from the time of the answer.
 type given struct{ series, copied metrics.Series }
 
-// TestAnswersAreTheStores: for all writes that are no further behind the last point
-// of their series than the overlap, however late that is, for all outages whose
-// backlog comes after what is new, and for all questions, an answer is the store's
-// own, keeps its points for ever, and its lineages promise nothing that is not so.
+// TestAnswersAreTheStores: writes come at most the overlap behind the last point of their series, however late, and
+// after outages the newest point comes first. An answer always equals the store's answer, its points never change,
+// and its lineages are true.
 func TestAnswersAreTheStores(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		store := &watched{}
@@ -42,12 +41,12 @@ const (
 	full    = 200
 )
 
-// writing is a store that is written to, and asked.
+// writing is a store with writers and queries.
 type writing struct {
 	t          *testing.T
 	store      *watched
 	c          *windows.Cache
-	now, asked int64            // asked: the end of the latest question
+	now, asked int64            // asked: the end of the latest query
 	ends       map[string]int64 // of the series of the last answer, by zone
 	answers    []given
 }
@@ -66,8 +65,7 @@ func zone(rt *rapid.T) string {
 	return rapid.SampledFrom([]string{"", "a", "b,c", "d"}).Draw(rt, "zone")
 }
 
-// write writes a point that is no further behind than the overlap: behind the last
-// one of its series, or behind the last question if it has none.
+// write writes a point at most the overlap behind the last point of its series, or behind the last query without one.
 func (w *writing) write(rt *rapid.T) {
 	to := zone(rt)
 	end, known := w.ends[to]
@@ -82,7 +80,7 @@ func (w *writing) write(rt *rapid.T) {
 	put(w.t, w.store, to, [2]float64{second, float64(rapid.IntRange(0, 3).Draw(rt, "value"))})
 }
 
-// outage has a writer be away, and write the newest point before those it missed.
+// outage simulates a writer's outage: afterwards it writes the newest point before the missed ones.
 func (w *writing) outage(rt *rapid.T) {
 	to := zone(rt)
 	w.ask(rt, w.now)
@@ -102,7 +100,7 @@ func (w *writing) outage(rt *rapid.T) {
 	w.ask(rt, w.now)
 }
 
-// compare asks both, and holds the answer to what it promises and promised before.
+// compare queries cache and store, and checks the answer against its promises and earlier ones.
 func compare(t *testing.T, rt *rapid.T, c *windows.Cache, store *watched, second int64, answers []given) (got []metrics.Series, all []given) {
 	want, got := ask(t, store, second), ask(t, c, second)
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(metrics.Series{}, "Lineage"), cmpopts.EquateEmpty()); diff != "" {
@@ -126,8 +124,7 @@ func compare(t *testing.T, rt *rapid.T, c *windows.Cache, store *watched, second
 	return got, answers[max(0, len(answers)-15):]
 }
 
-// follows reports whether b is a without some of its first points, and with some
-// more behind the last one.
+// follows reports whether b is a with some first points removed and some last points added.
 func follows(a, b metrics.Series) bool {
 	if a.Name != b.Name || metrics.Identify(a.Name, a.Dimensions).Compare(metrics.Identify(b.Name, b.Dimensions)) != 0 {
 		return false

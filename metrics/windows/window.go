@@ -9,21 +9,19 @@ import (
 	"github.com/weirkeeper/weirkeeper/metrics"
 )
 
-// window is what is kept of one window. Whoever holds its turn has all of it but
-// asked.
+// window is one stored window. The caller that has its turn owns all fields but asked.
 type window struct {
-	asked int64 // end of the newest question; the Cache's mutex guards it
+	asked int64 // end of the newest query; guarded by the Cache's mutex
 
-	turn     chan struct{} // holds one
-	answered bool          // once, at least
-	filled   bool          // all was read, and nothing casts doubt on it
-	to       int64         // end of the last question that was answered
-	full     int64         // end of the last one for which all was read
-	columns  []*column     // in order of identity, none of them empty
+	turn     chan struct{} // capacity 1
+	answered bool          // at least once
+	filled   bool          // all was read, and no later reading contradicts it
+	to       int64         // end of the last answered query
+	full     int64         // end of the last query that read everything
+	columns  []*column     // in order of identity, not empty
 }
 
-// reading is one question to the store, in unix seconds: all points of the window
-// from since on are asked for.
+// reading is one query to the store for all points of the window from since on, in unix seconds.
 type reading struct {
 	from, to      int64 // of the window
 	since         int64
@@ -33,10 +31,9 @@ type reading struct {
 
 func (r reading) whole() bool { return r.since == r.from }
 
-// since returns the second from which on the store may have what the window does
-// not: the overlap before the end of the last question or, if points come later
-// than that, before the last point of the series that is the furthest behind. A
-// window without a series is asked for whole, which costs nothing.
+// since returns the second from which the store may have new points. It is the overlap before the end of the last
+// query. If points arrive later than that, it is the overlap before the last point of the series that is furthest
+// behind. A window without series is read whole, at no cost.
 func (w *window) since(r reading) int64 {
 	if !w.filled || len(w.columns) == 0 || r.to < w.to || r.to-w.full >= r.full {
 		return r.from
@@ -48,7 +45,7 @@ func (w *window) since(r reading) int64 {
 	return max(r.from, known-r.overlap)
 }
 
-// drop takes away what is before from.
+// drop removes the points before from.
 func (w *window) drop(from int64) {
 	for _, c := range w.columns {
 		c.drop(from)
@@ -56,10 +53,8 @@ func (w *window) drop(from int64) {
 	w.columns = slices.DeleteFunc(w.columns, (*column).empty)
 }
 
-// merge puts the series that were read, which hold all points from since on, in
-// place of what was kept of that time. It reports doubt about the time before: a
-// series that was not there may have points there, and one that has lost points
-// may have lost others too.
+// merge replaces the stored points from r.since on by the read ones. It reports doubt about earlier points: a new
+// series may have earlier points, and a series that lost points may have lost earlier ones too.
 func (w *window) merge(read []metrics.Series, r reading) (doubt bool) {
 	kept := w.columns
 	merged := make([]*column, 0, max(len(kept), len(read)))
@@ -68,7 +63,7 @@ func (w *window) merge(read []metrics.Series, r reading) (doubt bool) {
 		merged, kept = append(merged, kept[0]), kept[1:]
 	}
 	for _, s := range read {
-		if len(kept) > 0 && kept[0].is(s) { // nearly always: the same series in the same order
+		if len(kept) > 0 && kept[0].is(s) { // the usual case: the same series in the same order
 			next(s)
 			continue
 		}
@@ -105,9 +100,8 @@ func (w *window) answer() []metrics.Series {
 	return out
 }
 
-// column is one series of a window: times[head:] and values[head:]. What lies
-// before its length is never written to, because answers share it; what lies
-// between length and capacity is the column's own.
+// column is one series of a window: times[head:] and values[head:]. The elements below the slices' length are never
+// changed, because answers share them. The elements between length and capacity belong to the column.
 type column struct {
 	metrics.Identity
 	name       string
@@ -117,12 +111,11 @@ type column struct {
 	times      []int64
 	values     []float64
 
-	gap     int64 // where points may be missing that come later than those behind them
-	watched int64 // the end of a question from which on nobody waits for these
+	gap     int64 // points after this second may be missing
+	watched int64 // end of the query from which on missing points are no longer awaited
 }
 
-// newColumn takes the memory of a series that was read, and writes none of it:
-// the store may hold it too.
+// newColumn uses the memory of a read series without writing to it, because the store may share it.
 func newColumn(id metrics.Identity, s metrics.Series, lineage uint64) *column {
 	return &column{
 		Identity: id, name: s.Name, dimensions: s.Dimensions, lineage: lineage,
@@ -143,15 +136,15 @@ func (c *column) series() metrics.Series {
 	}
 }
 
-// drop takes away the points before from.
+// drop removes the points before from.
 func (c *column) drop(from int64) {
 	for c.head < len(c.times) && c.times[c.head] < from {
 		c.head++
 	}
 }
 
-// known returns the second up to which a question that ends at to finds the column
-// complete, but for what comes within the overlap.
+// known returns the second up to which the column is complete for a query that ends at to, except for points within
+// the overlap.
 func (c *column) known(to int64) int64 {
 	newest := c.times[len(c.times)-1]
 	if to < c.watched {
@@ -160,9 +153,8 @@ func (c *column) known(to int64) int64 {
 	return newest
 }
 
-// watch looks for gaps longer than the overlap between the second before and the
-// points behind it that are new, in order. Who was away may write what is new
-// first, and then what was missed.
+// watch looks for gaps longer than the overlap between the second before and the new points after it. After an outage
+// a writer may write the newest points first and the missed points later.
 func (c *column) watch(before int64, times []int64, r reading) {
 	for _, t := range times {
 		if t-before > r.overlap {
@@ -175,9 +167,8 @@ func (c *column) watch(before int64, times []int64, r reading) {
 	}
 }
 
-// replace puts the points of s in place of all points from r.since on. If s begins
-// with these, the rest of s is added behind them; else the column begins a new
-// lineage in new memory. It reports whether s has fewer points.
+// replace replaces all points from r.since on by s. If s begins with these points, the rest of s is appended.
+// Otherwise the column gets a new lineage and new memory. It reports whether s has fewer points.
 func (c *column) replace(s metrics.Series, r reading) (lost bool) {
 	newest := c.times[len(c.times)-1]
 	c.watch(newest, s.Times[sort.Search(len(s.Times), func(i int) bool { return s.Times[i] > newest }):], r)
@@ -195,7 +186,7 @@ func (c *column) replace(s metrics.Series, r reading) (lost bool) {
 	return len(s.Times) < known
 }
 
-// add writes behind the last point, in new memory if there is no room.
+// add appends points, in new memory if there is no room.
 func (c *column) add(times []int64, values []float64) {
 	if len(c.times)+len(times) > min(cap(c.times), cap(c.values)) {
 		c.move(len(c.times), len(times))
@@ -203,9 +194,8 @@ func (c *column) add(times []int64, values []float64) {
 	c.times, c.values = append(c.times, times...), append(c.values, values...)
 }
 
-// move takes the points from head to end to new memory, with room for more and
-// for a quarter of all beside that: so a point is copied four times, at most,
-// before it is dropped.
+// move copies the points from head to end to new memory, with room for more plus a quarter of the total. So a point
+// is copied at most four times before it is dropped.
 func (c *column) move(end, more int) {
 	live := end - c.head
 	room := live + more + (live+more)/4

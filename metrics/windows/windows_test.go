@@ -21,7 +21,7 @@ import (
 )
 
 func TestCacheConforms(t *testing.T) {
-	c := windows.Config{Overlap: 2 * time.Hour} // the suite's points are late
+	c := windows.Config{Overlap: 2 * time.Hour} // the suite writes late points
 	metricstest.Run(t, func(t *testing.T) metrics.Store { return cache(t, &metricstest.Memory{}, c) })
 }
 
@@ -34,13 +34,12 @@ func cache(t testing.TB, store metrics.Store, c windows.Config) *windows.Cache {
 	return w
 }
 
-// watched is a store that remembers how much it was asked, can fail, and can hide
-// a series.
+// watched is a store that counts reads, can fail, and can hide a series.
 type watched struct {
 	metricstest.Memory
-	asked  []time.Duration // lengths of what was read, in order
+	asked  []time.Duration // lengths of the reads, in order
 	fail   error
-	hidden string // key
+	hidden string // key of the hidden series
 }
 
 func (w *watched) Window(ctx context.Context, q metrics.Query) ([]metrics.Series, error) {
@@ -57,8 +56,7 @@ const base = 1_700_000_000
 
 func at(second int64) time.Time { return time.Unix(base+second, 0) }
 
-// put writes points of the series "m", or of the zone's, as pairs of second and
-// value.
+// put writes points of the series "m", or of the zone's, as pairs of second and value.
 func put(t testing.TB, store metrics.Store, zone string, points ...[2]float64) {
 	t.Helper()
 	var samples []metrics.Sample
@@ -101,7 +99,7 @@ func TestLineage(t *testing.T) {
 	three := [][2]float64{{0, 1}, {60, 2}, {120, 3}}
 	tests := map[string]struct {
 		change func(*testing.T, *watched)
-		second int64 // of the second question; the first one is of 130
+		second int64 // end of the second query; the first ends at 130
 		want   []float64
 		same   bool
 	}{
@@ -158,14 +156,14 @@ func TestGoneAndBack(t *testing.T) {
 	}
 }
 
-// A writer that is later than the overlap, tick after tick, hides nothing.
+// A writer that is always later than the overlap hides no points.
 func TestLateWriter(t *testing.T) {
 	const delay = 480 // seconds; the overlap is 300
 	store := &watched{}
 	c := cache(t, store, windows.Config{})
 	for second := int64(-1200); second < 2700; second += 60 {
 		put(t, store, "", [2]float64{float64(second - delay), 1})
-		if second%600 == 0 { // one that is on time does not hide it either
+		if second%600 == 0 { // a writer that is on time does not hide them either
 			put(t, store, "a", [2]float64{float64(second), 2})
 		}
 		if second >= 0 {
@@ -187,8 +185,7 @@ func wantStores(t *testing.T, c *windows.Cache, store *watched, second int64) {
 	}
 }
 
-// After an outage a writer begins with what is new, and brings what it missed
-// minutes later.
+// After an outage a writer first writes the newest points, and the missed ones minutes later.
 func TestBacklog(t *testing.T) {
 	tests := map[string]int64{"within the window": 480, "longer than the window": 1200}
 	for name, outage := range tests {
@@ -296,8 +293,7 @@ func TestErrorsAreTheWindows(t *testing.T) {
 	}
 }
 
-// TestErrorAfterALoss: a window that was found to be changed is read whole, also
-// if that takes a second question.
+// TestErrorAfterALoss: a changed window is read whole, even if that takes a second query.
 func TestErrorAfterALoss(t *testing.T) {
 	store := &watched{}
 	c := cache(t, &failsOnce{watched: store}, windows.Config{})
@@ -340,7 +336,7 @@ func TestIdleWindowsAreDropped(t *testing.T) {
 		}
 	}
 	whole, none := 10*time.Minute, 5*time.Minute+time.Second
-	// At 1200 the first window is just not too old; at 2401 both are.
+	// At 1200 the first window is just young enough; at 2401 both windows are too old.
 	if want := []time.Duration{whole, whole, whole, whole, whole, none}; !slices.Equal(want, store.asked) {
 		t.Errorf("read %v, want %v", store.asked, want)
 	}
@@ -355,7 +351,7 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// slow is a store that answers when it is told to.
+// slow is a store that answers on command.
 type slow struct {
 	metricstest.Memory
 	reading, most atomic.Int32
@@ -390,7 +386,7 @@ func TestOneReadOfAWindowAtATime(t *testing.T) {
 		})
 		wg.Go(func() { ask(t, c, 0) })
 		synctest.Wait()
-		cancel() // who waits for the turn ends with its context
+		cancel() // a waiting caller ends with its context
 		synctest.Wait()
 		if n := store.reading.Load(); n != 1 {
 			t.Errorf("%d reads at a time, want 1", n)
@@ -409,8 +405,8 @@ func TestOneReadOfAWindowAtATime(t *testing.T) {
 	})
 }
 
-// TestConcurrentUse is for the race detector: answers are read while others are
-// made from the same memory.
+// TestConcurrentUse is for the race detector: goroutines read answers while the cache makes others from the same
+// memory.
 func TestConcurrentUse(t *testing.T) {
 	store := &metricstest.Memory{}
 	c := cache(t, store, windows.Config{})

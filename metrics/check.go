@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds of what a store takes, in bytes and in number.
+// Bounds of a sample, in bytes and in number.
 const (
 	MaxName       = 1024
 	MaxDimensions = 32
@@ -18,14 +18,13 @@ const (
 )
 
 const (
-	// FutureWindow is how far ahead of the clock a sample may be.
+	// FutureWindow is how far ahead of the clock a sample's time may be.
 	FutureWindow = 10 * time.Minute
-	// MinSecond is the year 1900, in unix seconds: nothing is measured before.
+	// MinSecond is the year 1900 in unix seconds, the earliest valid time.
 	MinSecond = -2_208_988_800
 )
 
-// CheckSample returns why no store takes the sample at now: ErrNotFinite,
-// ErrMalformed or ErrFuture.
+// CheckSample checks a sample at time now. It returns ErrNotFinite, ErrMalformed or ErrFuture.
 func CheckSample(now time.Time, s Sample) error {
 	if math.IsNaN(s.Value) || math.IsInf(s.Value, 0) {
 		return fmt.Errorf("%w: %v", ErrNotFinite, s.Value)
@@ -43,7 +42,7 @@ func CheckSample(now time.Time, s Sample) error {
 	return nil
 }
 
-// checkIdentity bounds what names a series.
+// checkIdentity checks type, name and dimensions of a series.
 func checkIdentity(t Type, name string, d Dimensions) error {
 	if !slices.Contains(Types(), t) {
 		return fmt.Errorf("%w: type %.100q", ErrMalformed, t)
@@ -69,8 +68,8 @@ func checkDimensions(d Dimensions) error {
 	return nil
 }
 
-// Check returns why no store could answer the query, ErrMalformed or ErrPattern, and
-// its pattern if it has one.
+// Check returns the compiled pattern of a valid query, nil without a pattern. It returns ErrMalformed or ErrPattern
+// for an invalid query.
 func (q Query) Check() (*regexp.Regexp, error) {
 	if !q.Regex {
 		return nil, checkIdentity(q.Type, q.Name, q.Dimensions)

@@ -10,7 +10,7 @@ import (
 	"unicode"
 )
 
-// Type says who writes a metric.
+// Type is the kind of a metric's writer.
 type Type string
 
 const (
@@ -23,11 +23,11 @@ const (
 // Types returns all types.
 func Types() []Type { return []Type{System, App, Metadata, InstanceCounts} }
 
-// Dimensions tell series of one name apart: cluster, pool, app, ...
+// Dimensions distinguish series of one name: cluster, pool, app, ...
 type Dimensions map[string]string
 
-// Key returns the name and the dimensions as one string in the order of the
-// dimensions' names, "name|app=web,zone=a"; without dimensions, the bare name.
+// Key returns the name and the dimensions as one string, in order of the dimensions' names: "name|app=web,zone=a".
+// Without dimensions it is the name.
 func Key(name string, d Dimensions) string {
 	if len(d) == 0 {
 		return name
@@ -45,21 +45,19 @@ func Key(name string, d Dimensions) string {
 	return b.String()
 }
 
-// Series is a named line of points from oldest to newest. Equal times are
-// allowed and stand in order of value. Times and Values have the same length;
-// readers must not write to them.
+// Series is a named list of points in order of time. Points with equal times are in order of value. Times and Values
+// have the same length; readers must not write to them.
 type Series struct {
 	Name       string
 	Dimensions Dimensions
 	Times      []int64   // unix seconds
 	Values     []float64 // finite
-	// Lineage, if not 0, is the same in two windows of one series when the newer
-	// one was made from the older by adding points behind the last and taking
-	// points away at the front, and in no others. 0 promises nothing.
+	// Lineage, if not 0, is equal in two windows of one series only if the newer window was made from the older by
+	// adding points at the end and removing points at the front. 0 promises nothing.
 	Lineage uint64
 }
 
-// Newest returns the time of the last point, and whether there is one.
+// Newest returns the time of the last point; false without points.
 func (s Series) Newest() (time.Time, bool) {
 	if len(s.Times) == 0 {
 		return time.Time{}, false
@@ -67,35 +65,33 @@ func (s Series) Newest() (time.Time, bool) {
 	return time.Unix(s.Times[len(s.Times)-1], 0), true
 }
 
-// Sample is one value of one series, to be written.
+// Sample is one value to write.
 type Sample struct {
 	Type       Type
 	Name       string // of an application metric: "APP,NAME"
 	Dimensions Dimensions
-	Time       time.Time // kept to the millisecond
+	Time       time.Time // stored to the millisecond
 	Value      float64   // finite
 }
 
-// Store keeps samples and answers windows. It may be used concurrently.
+// Store stores samples and returns windows. It is safe for concurrent use.
 type Store interface {
-	// Write keeps the samples. ErrNotFinite, ErrMalformed and ErrFuture refuse a
-	// sample, and nothing of that call is kept; a *SampleError says which one. A
-	// sample older than the store can still take is dropped without an error: who
-	// writes many has no use for one.
+	// Write stores the samples. If a sample is refused with ErrNotFinite, ErrMalformed or ErrFuture, nothing of the
+	// call is stored; a *SampleError has the sample. A sample that is too old for the store is dropped without an
+	// error, because writers of many samples need none.
 	Write(ctx context.Context, samples []Sample) error
-	// Window returns the series that match, in order of their Identity. No match
-	// is an empty result and no error; an error means that the window is unknown.
+	// Window returns the matching series in order of their Identity. Without a match the result is empty and not an
+	// error. An error means that the window is unknown.
 	Window(ctx context.Context, q Query) ([]Series, error)
 }
 
-// AppName returns the stored name of an application's metric. The app is one that
-// CheckApp has nothing against.
+// AppName returns the stored name of an application's metric. The app must pass CheckApp.
 func AppName(app, name string) string { return app + "," + name }
 
 // MaxApp bounds the name of an application, in bytes.
 const MaxApp = 256
 
-// AppOf returns the application of a stored name, as AppName made it; empty if it has none.
+// AppOf reverses AppName and returns the application; empty without one.
 func AppOf(name string) string {
 	app, _, ok := strings.Cut(name, ",")
 	if !ok {
@@ -104,9 +100,8 @@ func AppOf(name string) string {
 	return app
 }
 
-// CheckApp returns an ErrMalformed unless metrics can be of an application of that
-// name. It has no comma: the name ends at the first one of a stored name, so that
-// the metrics of another application would be written.
+// CheckApp returns ErrMalformed unless an application of that name can have metrics. The name has no comma, because
+// the first comma of a stored name ends the application.
 func CheckApp(app string) error {
 	if app == "" || len(app) > MaxApp || strings.Contains(app, ",") {
 		return fmt.Errorf("%w: app %.300q: want a name of 1 to %d bytes without a comma", ErrMalformed, app, MaxApp)

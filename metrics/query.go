@@ -6,34 +6,31 @@ import (
 	"time"
 )
 
-// Query asks for the windows of all series of one type and name whose
-// dimensions include those given.
+// Query selects the windows of all series of one type and name whose dimensions include the given ones.
 type Query struct {
 	Type       Type
 	Name       string
 	Dimensions Dimensions
-	// Both ends are inclusive and count in whole seconds, as the times of a Series
-	// do: a point belongs to the window if the second that it is in is neither
-	// before that of From nor after that of To.
+	// From and To are inclusive and count in whole seconds. A point belongs to the window if its second is not before
+	// From's second and not after To's second.
 	From, To time.Time
-	// Regex: Name is a regular expression (RE2, at most MaxPattern bytes) that is
-	// looked for anywhere in the Key of a stored series, "APP,NAME|DIMENSIONS".
-	// For application metrics only.
+	// Regex: Name is a regular expression (RE2, at most MaxPattern bytes) that matches anywhere in the Key of a
+	// stored series, "APP,NAME|DIMENSIONS". It is only for application metrics.
 	Regex bool
-	// Prefix, with Regex, is what the stored name of a series must begin with
-	// besides: AppName(app, "") keeps the pattern to the metrics of one application.
+	// Prefix, with Regex, is a required prefix of the stored name. AppName(app, "") restricts the pattern to one
+	// application.
 	Prefix string
 }
 
 const (
 	// MaxPattern bounds a Query's regular expression, in bytes.
 	MaxPattern = 1024
-	// MaxMatches bounds the series that a regular expression may match: more of
-	// them are ErrTooMany, as a part of them would look like the whole.
+	// MaxMatches bounds the series that a regular expression may match. More matches are ErrTooMany, because a
+	// partial result would look complete.
 	MaxMatches = 10_000
 )
 
-// Pattern returns what a Query with Regex looks for. Any error is ErrPattern.
+// Pattern returns the compiled pattern of a Query with Regex. Any error is ErrPattern.
 func (q Query) Pattern() (*regexp.Regexp, error) {
 	if q.Type != App {
 		return nil, fmt.Errorf("%w: it is for %s only, not for %.100q", ErrPattern, App, q.Type)

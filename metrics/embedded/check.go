@@ -6,15 +6,13 @@ import (
 	"github.com/weirkeeper/weirkeeper/metrics"
 )
 
-// The years 1900 and 9999, in unix seconds: beyond them nothing is measured, and
-// between them no arithmetic overflows.
+// The years 1900 and 9999 in unix seconds bound valid times. Between them no arithmetic overflows.
 const (
 	minSecond = metrics.MinSecond
 	maxSecond = 253_370_764_800
 )
 
-// CheckSamples returns a *metrics.SampleError for the first sample that may not
-// be written at now.
+// CheckSamples returns a *metrics.SampleError for the first invalid sample at time now.
 func CheckSamples(now time.Time, samples []metrics.Sample) error {
 	for i, s := range samples {
 		if err := metrics.CheckSample(now, s); err != nil {
@@ -24,5 +22,5 @@ func CheckSamples(now time.Time, samples []metrics.Sample) error {
 	return nil
 }
 
-// Second returns the second that a time is in, within the bounds.
+// Second returns the second of a time, within the bounds.
 func Second(t time.Time) int64 { return min(max(t.Unix(), minSecond), maxSecond) }

@@ -12,36 +12,33 @@ import (
 	"github.com/weirkeeper/weirkeeper/metrics"
 )
 
-// ErrNoStore: nobody serves the metrics of this cluster on this bus. Nothing is
-// known of a window, nothing was kept of a write.
+// ErrNoStore: no process serves the metrics of this cluster on this bus. A window is unknown, and nothing was
+// written.
 var ErrNoStore = errors.New("no metrics store answers on this bus")
 
-// maxPoints bounds the window that a Client gathers.
+// maxPoints bounds the window that a Client assembles.
 const maxPoints = 1 << 25
 
-// Client is the metrics.Store that another process serves. Its errors are
-// ErrNoStore, a *RemoteError, ErrBadAnswer, or those of the connection; none of
-// them is ever shown as an empty window.
+// Client is a metrics.Store that another process serves. Its errors are ErrNoStore, a *RemoteError, ErrBadAnswer, or
+// errors of the connection. An error never becomes an empty window.
 type Client struct {
 	nc      *nats.Conn
 	cluster string
 }
 
-// NewClient returns a store of that cluster on that bus.
+// NewClient returns the store of that cluster on that bus.
 func NewClient(nc *nats.Conn, cluster string) *Client {
 	return &Client{nc: nc, cluster: cluster}
 }
 
-// Write keeps the samples; see metrics.Store. Many samples go in several
-// requests: after an error other than a *metrics.SampleError the first ones may
-// have been kept. To write them again does no harm.
+// Write stores the samples; see metrics.Store. Many samples take several requests. After an error other than a
+// *metrics.SampleError, the first samples may be stored. Writing them again is harmless.
 func (c *Client) Write(ctx context.Context, samples []metrics.Sample) error {
 	_, err := c.Put(ctx, samples)
 	return err
 }
 
-// Put is Write for who wants to know how many of the samples were dropped; see
-// Store.Put.
+// Put is Write that also returns the number of dropped samples; see Store.Put.
 func (c *Client) Put(ctx context.Context, samples []metrics.Sample) (dropped int, err error) {
 	if err := CheckSamples(time.Now(), samples); err != nil {
 		return 0, fmt.Errorf("write metrics: %w", err)
@@ -67,7 +64,7 @@ func (c *Client) Put(ctx context.Context, samples []metrics.Sample) (dropped int
 	return min(dropped, len(samples)), nil
 }
 
-// decodeWritten returns how many samples a write has dropped, as its answer tells.
+// decodeWritten returns the number of dropped samples from the response of a write.
 func decodeWritten(data []byte) (dropped int, err error) {
 	var r reply
 	if len(data) > maxMessage || json.Unmarshal(data, &r) != nil || data[0] != '{' || r.Dropped < 0 || r.Dropped > maxRequest {
@@ -76,7 +73,7 @@ func decodeWritten(data []byte) (dropped int, err error) {
 	return r.Dropped, nil
 }
 
-// Window returns the series that match; see metrics.Store.
+// Window returns the matching series; see metrics.Store.
 func (c *Client) Window(ctx context.Context, q metrics.Query) ([]metrics.Series, error) {
 	if _, err := q.Check(); err != nil {
 		return nil, fmt.Errorf("read metrics: query: %w", err)
@@ -113,7 +110,7 @@ func (c *Client) page(ctx context.Context, request windowRequest) (Page, error) 
 	return decodePage(answer)
 }
 
-// request asks once, and returns an answer that is not an error.
+// request sends one request and returns a response that is not an error.
 func (c *Client) request(ctx context.Context, subject string, data []byte) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -122,7 +119,7 @@ func (c *Client) request(ctx context.Context, subject string, data []byte) ([]by
 		return nil, fmt.Errorf("%w (cluster %s)", ErrNoStore, c.cluster)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("ask the metrics store: %w", err)
+		return nil, fmt.Errorf("request to the metrics store: %w", err)
 	}
 	if err := decodeError(msg.Data); err != nil {
 		return nil, err
@@ -130,7 +127,7 @@ func (c *Client) request(ctx context.Context, subject string, data []byte) ([]by
 	return msg.Data, nil
 }
 
-// decodeError returns the error that an answer tells, or nil.
+// decodeError returns the error in a response, or nil.
 func decodeError(data []byte) error {
 	if len(data) == 0 || data[0] != '{' {
 		return nil
@@ -148,7 +145,7 @@ func decodeError(data []byte) error {
 	return r.Error
 }
 
-// gathered is a window as its pages come in.
+// gathered assembles a window from its pages.
 type gathered struct {
 	query  metrics.Query
 	series []metrics.Series
@@ -156,7 +153,7 @@ type gathered struct {
 	points int
 }
 
-// add appends a page. It must go on where the one before ended, and forward.
+// add appends a page, which must follow the previous one.
 func (g *gathered) add(p Page) error {
 	for _, s := range p.Series {
 		if err := g.addSeries(s); err != nil {
@@ -169,8 +166,7 @@ func (g *gathered) add(p Page) error {
 	return nil
 }
 
-// addSeries accepts only what comes after all that is there, so that a window
-// ends however its pages lead on.
+// addSeries accepts only series and points after the existing ones, so that every window ends.
 func (g *gathered) addSeries(s metrics.Series) error {
 	if g.points += len(s.Times); g.points > maxPoints {
 		return fmt.Errorf("more than %d points", maxPoints)

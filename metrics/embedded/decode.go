@@ -9,14 +9,13 @@ import (
 	"github.com/weirkeeper/weirkeeper/metrics"
 )
 
-// ErrBadAnswer: the store's answer makes no sense; the window is unknown.
-var ErrBadAnswer = errors.New("answer of the metrics store makes no sense")
+// ErrBadAnswer: the store's response is invalid; the window is unknown.
+var ErrBadAnswer = errors.New("invalid response of the metrics store")
 
-// minPoint is the least that a point takes in a page, in bytes: one for its
-// time, eight for its value.
+// minPoint is the minimum size of a point in a page, in bytes: one for its time, eight for its value.
 const minPoint = 9
 
-// decodePage reads a page. All errors are ErrBadAnswer.
+// decodePage decodes a page. All errors are ErrBadAnswer.
 func decodePage(data []byte) (Page, error) {
 	d := pageDecoder{rest: data}
 	p := d.page()
@@ -26,9 +25,8 @@ func decodePage(data []byte) (Page, error) {
 	return p, nil
 }
 
-// pageDecoder reads from the front of rest. After an error it reads nothing
-// more, and its methods return zero. No count is believed that the bytes which
-// are left could not hold.
+// pageDecoder decodes from the front of rest. After an error its methods return zero values. A count is refused if
+// the remaining bytes cannot hold it.
 type pageDecoder struct {
 	rest []byte
 	err  error
@@ -112,7 +110,7 @@ func (d *pageDecoder) dimensions() metrics.Dimensions {
 	return dimensions
 }
 
-// count reads a number of things that take at least size bytes each.
+// count reads a number of items of at least size bytes each.
 func (d *pageDecoder) count(size int) int {
 	n := d.uvarint()
 	if n > uint64(len(d.rest)/size) {
@@ -122,7 +120,7 @@ func (d *pageDecoder) count(size int) int {
 	return int(n)
 }
 
-// second returns base+delta if it is within bounds.
+// second returns base+delta if both are within bounds.
 func (d *pageDecoder) second(base, delta int64) int64 {
 	if delta < minSecond || delta > maxSecond-minSecond {
 		d.fail("second %d", delta)
@@ -178,7 +176,7 @@ func (d *pageDecoder) varint() int64 {
 	return v
 }
 
-// skip passes over a number of n bytes, as package binary counts them.
+// skip skips a number of n bytes, as package binary returns n.
 func (d *pageDecoder) skip(n int) {
 	if n <= 0 {
 		d.fail("not a number")

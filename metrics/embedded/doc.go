@@ -1,50 +1,47 @@
-// Package embedded is the metrics store of one machine over NATS: one process
-// owns the database, the others read it and write to it.
+// Package embedded is a metrics store over NATS. One process owns the database. Other
+// processes read and write over the bus.
 //
-// The owner opens the database (package tsdbstore) and calls [Serve]; every other
+// The owner opens the database (package tsdbstore) and calls [Serve]. Every other
 // process of the cluster uses a [Client], without the code of the database. Both
-// are a metrics.Store and may be used concurrently.
+// are a metrics.Store and safe for concurrent use.
 //
-// # What is kept
+// # Stored data
 //
-// A series is the labels __name__ (the metric's name), weir_type, and one "d."
-// plus NAME for each dimension. A dimension whose value is empty says nothing:
-// it is left out of what is written and of what is asked. Times are kept to the
-// millisecond. Of several values of one series in one millisecond one is kept.
-// A sample that comes late is put in its place. One that is older than the retention is
-// dropped.
-// One that is more than [metrics.FutureWindow] ahead of the clock is refused, because
-// it would make everything that is written after it too old.
+// A series has the labels __name__ (the metric's name) and weir_type, and a label "d."
+// plus NAME for each dimension. A dimension with an empty value is ignored in writes
+// and queries. Times are stored to the millisecond. Of several values of one series in
+// one millisecond one is stored. Late samples are inserted. Samples older than the
+// retention are dropped. A sample more than [metrics.FutureWindow] ahead of the
+// clock is refused, because it would make all later samples too old.
 //
-// A regular expression is tried on the Key of every application metric (with the
-// query's prefix and dimensions, if it has any) in the blocks of two hours and
-// more that the window touches, and metrics.MaxMatches bounds those it finds.
+// A regular expression is matched with the Key of every application metric in the
+// blocks of two hours and more that the window touches. The query's prefix and
+// dimensions restrict the metrics. metrics.MaxMatches bounds the matches.
 //
 // # The wire
 //
-// Requests and answers on the subjects weir.CLUSTER.metrics.write and
-// weir.CLUSTER.metrics.window. Requests are JSON, see writeRequest and
-// windowRequest. A write is answered with {} once the samples are kept, or with
-// {"dropped": n} if n of them were dropped; both are answered with
-// {"error": {"code", "message"}} when they fail.
+// Requests on the subjects weir.CLUSTER.metrics.write and weir.CLUSTER.metrics.window
+// are JSON; see writeRequest and windowRequest. The response to a write is {} after
+// the samples are stored, or {"dropped": n} if n of them were dropped. The response
+// to a failed request is {"error": {"code", "message"}}.
 //
-// A window is answered with one page of at most maxPage bytes or half of the
-// bus's payload limit, whichever is less (a page may exceed that by the points
-// of one second and the dimensions of one series):
+// The response to a window request is one page of at most maxPage bytes or half of the
+// bus's payload limit, whichever is less. A page may exceed that by the points
+// of one second and the dimensions of one series:
 //
 //	byte 0x02        version; an error starts with '{' instead
-//	byte             1: more follows, ask again with the cursor; 0: the end
+//	byte             1: more follows, repeat the request with the cursor; 0: the end
 //	cursor           only if more follows: name (string), dimensions, second (varint)
-//	uvarint          number of series; for each of them:
+//	uvarint          number of series; for each series:
 //	  string           its name
-//	  dimensions       their number (uvarint); of each the name and value (strings)
+//	  dimensions       their number (uvarint), then name and value (strings) of each
 //	  uvarint          number of points, at least 1
 //	  varint           unix second of the first point
-//	  uvarint ...      seconds between each point and the one before
+//	  uvarint ...      seconds from the previous point
 //	  8 bytes ...      values, IEEE 754, little endian
 //
 // A string is its length as uvarint and its bytes; varint and uvarint are those
-// of encoding/binary. A cursor says: continue with that second of the series of
-// that name and those dimensions. The server keeps nothing between two pages. The
+// of encoding/binary. A cursor is the second, and the series by name and dimensions,
+// at which the window continues. The server has no state between two pages. The
 // series of a window are in order of their metrics.Identity.
 package embedded

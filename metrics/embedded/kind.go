@@ -5,8 +5,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/metrics/store"
 )
 
-// StoreKind returns the store as the configuration and the daemons use it: the one
-// without a key.
+// StoreKind returns the embedded store's kind, which has no configuration key.
 func StoreKind() store.Kind {
 	return store.Kind{
 		About: "the embedded store of the data folder",

@@ -16,31 +16,27 @@ import (
 )
 
 const (
-	workers        = 2                      // at work on each of the two subjects
-	pendingCount   = 1024                   // requests of a subject that may wait
-	pendingBytes   = 64 << 20               // what they may hold
-	requestTimeout = 10 * time.Second       // for one request, on both ends
-	drainTimeout   = 500 * time.Millisecond // to answer what came before the end
+	workers        = 2                      // for each of the two subjects
+	pendingCount   = 1024                   // waiting requests of a subject
+	pendingBytes   = 64 << 20               // bytes of the waiting requests
+	requestTimeout = 10 * time.Second       // for one request, in client and server
+	drainTimeout   = 500 * time.Millisecond // to answer waiting requests at the end
 )
 
-// ErrClosed is returned by a Store that is closed.
+// ErrClosed: the store is closed.
 var ErrClosed = errors.New("metrics store is closed")
 
-// Store is the database that Serve answers from. Its methods may be called
-// concurrently.
+// Store is the database behind Serve. It must be safe for concurrent use.
 type Store interface {
-	// Put keeps the samples and returns how many of them it dropped: those older than
-	// the store keeps samples, and those for whose millisecond the series has another
-	// value.
+	// Put stores the samples and returns how many it dropped. It drops samples older than the retention, and second
+	// values of a series for one millisecond.
 	Put(ctx context.Context, samples []metrics.Sample) (dropped int, err error)
-	// Page returns the window from the cursor on, or from its beginning without
-	// one, until it takes room bytes.
+	// Page returns the window from the cursor on, or from its start without a cursor, up to room bytes.
 	Page(ctx context.Context, q metrics.Query, after *Cursor, room int) (Page, error)
 }
 
-// Serve answers the Clients of the cluster from the store until ctx ends, then
-// what came before that; it returns nil then. It returns an error if the
-// connection is closed under it. Run it once for a cluster.
+// Serve answers the Clients of the cluster from the store until ctx ends. Then it answers the waiting requests and
+// returns nil. It returns an error if the connection closes. Run it once for a cluster.
 func Serve(ctx context.Context, nc *nats.Conn, cluster string, store Store, log *slog.Logger) error {
 	s := service{store: store, log: log, room: limit(maxPage, nc)}
 	writes, err := subscribe(nc, writeSubject(cluster))
@@ -60,15 +56,15 @@ func Serve(ctx context.Context, nc *nats.Conn, cluster string, store Store, log 
 	}
 	var drainer sync.WaitGroup
 	drainer.Go(func() { drain(ctx, work.Done(), cancel, writes, windows) })
-	err = g.Wait() // ends work as well
+	err = g.Wait() // also ends work
 	drainer.Wait()
 	if ctx.Err() != nil {
-		return nil // the connection may end together with us
+		return nil // the connection may end at the same time
 	}
 	return err
 }
 
-// limit returns a bound in bytes that leaves room on any bus.
+// limit returns bound, or half of the bus's payload limit if that is less.
 func limit(bound int, nc *nats.Conn) int { return min(bound, int(nc.MaxPayload()/2)) }
 
 func subscribe(nc *nats.Conn, subject string) (*nats.Subscription, error) {
@@ -82,8 +78,7 @@ func subscribe(nc *nats.Conn, subject string) (*nats.Subscription, error) {
 	return sub, nil
 }
 
-// drain takes no new requests once ctx ends, and ends the work on the old ones
-// if it takes too long.
+// drain stops new requests when ctx ends. If the waiting ones take too long, it cancels them.
 func drain(ctx context.Context, done <-chan struct{}, cancel func(), subs ...*nats.Subscription) {
 	select {
 	case <-ctx.Done():
@@ -91,7 +86,7 @@ func drain(ctx context.Context, done <-chan struct{}, cancel func(), subs ...*na
 	}
 	for _, sub := range subs {
 		if err := sub.Drain(); err != nil {
-			cancel() // the connection is gone, nothing more can be answered
+			cancel() // no response can be sent any more
 			return
 		}
 	}
@@ -108,7 +103,7 @@ func drain(ctx context.Context, done <-chan struct{}, cancel func(), subs ...*na
 type service struct {
 	store Store
 	log   *slog.Logger
-	room  int // of a page
+	room  int // maximum size of a page, in bytes
 }
 
 // work answers the requests of one subscription until it is drained.
@@ -168,11 +163,11 @@ func (s service) window(ctx context.Context, data []byte) ([]byte, error) {
 	return encodePage(p), nil
 }
 
-// Code says what kind of error the store met.
+// Code is the kind of a store's error.
 type Code string
 
 const (
-	CodeInternal  Code = "internal"   // any other than those below
+	CodeInternal  Code = "internal"   // any other error
 	CodeMalformed Code = "malformed"  // metrics.ErrMalformed
 	CodeNotFinite Code = "not_finite" // metrics.ErrNotFinite
 	CodeFuture    Code = "future"     // metrics.ErrFuture
@@ -181,7 +176,7 @@ const (
 	CodeClosed    Code = "closed"     // ErrClosed
 )
 
-// sentinel returns the error that a code stands for, or nil.
+// sentinel returns the error of a code, or nil.
 func (c Code) sentinel() error {
 	switch c {
 	case CodeMalformed:
@@ -209,33 +204,32 @@ func codeOf(err error) Code {
 	return CodeInternal
 }
 
-// RemoteError is the store's own error, told to a Client. It wraps the sentinel
-// of its code.
+// RemoteError is an error that the store sent to a Client. It wraps the error of its code.
 type RemoteError struct {
 	Code    Code   `json:"code"`
 	Message string `json:"message"`
 }
 
-// Error returns the store's words.
+// Error returns the store's message.
 func (e *RemoteError) Error() string { return "metrics store: " + e.Message }
 
-// Unwrap returns the error that the code stands for, or nil.
+// Unwrap returns the error of the code, or nil.
 func (e *RemoteError) Unwrap() error { return e.Code.sentinel() }
 
-// reply is the JSON form of an answer: an error, or that of a write.
+// reply is the JSON response of a write, or an error.
 type reply struct {
 	Error   *RemoteError `json:"error,omitempty"`
 	Dropped int          `json:"dropped,omitempty"` // samples
 }
 
-// maxMessage bounds what is told of an error, in bytes.
+// maxMessage bounds an error message, in bytes.
 const maxMessage = 1024
 
 func encodeError(err error) []byte {
 	message := err.Error()
 	data, err := json.Marshal(reply{Error: &RemoteError{Code: codeOf(err), Message: message[:min(len(message), maxMessage)]}})
 	if err != nil {
-		return []byte(`{"error":{"code":"internal","message":"the error cannot be told"}}`)
+		return []byte(`{"error":{"code":"internal","message":"the error cannot be encoded"}}`)
 	}
 	return data
 }

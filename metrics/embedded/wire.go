@@ -14,8 +14,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/metrics"
 )
 
-// Bounds of messages, in bytes. A request of one sample at the bounds of
-// check.go, all of it escaped, is less than half of maxRequest.
+// Bounds of messages, in bytes. A request of one sample of maximum size, all of it escaped, is less than half of
+// maxRequest.
 const (
 	maxRequest = 512 << 10
 	maxPage    = 512 << 10
@@ -24,7 +24,7 @@ const (
 func writeSubject(cluster string) string  { return names.Subject(cluster, "metrics", "write") }
 func windowSubject(cluster string) string { return names.Subject(cluster, "metrics", "window") }
 
-// writeRequest asks to keep samples.
+// writeRequest writes samples.
 type writeRequest struct {
 	Samples []wireSample `json:"samples"`
 }
@@ -37,7 +37,7 @@ type wireSample struct {
 	Value      float64            `json:"value"`
 }
 
-// windowRequest asks for one page of a window.
+// windowRequest requests one page of a window.
 type windowRequest struct {
 	Type       metrics.Type       `json:"type"`
 	Name       string             `json:"name"`
@@ -56,8 +56,8 @@ func (r windowRequest) query() metrics.Query {
 	}
 }
 
-// Cursor says where in a window to continue: with that second of the series of
-// that name and those dimensions, or with the first one after it.
+// Cursor is the point at which a window continues: that second of the series with that name and those dimensions, or
+// the first series after it.
 type Cursor struct {
 	Name       string             `json:"name"`
 	Dimensions metrics.Dimensions `json:"dimensions,omitempty"`
@@ -66,15 +66,14 @@ type Cursor struct {
 
 // Page is a part of a window.
 type Page struct {
-	Series []metrics.Series // none of them empty
-	Next   *Cursor          // nil: this is the end
+	Series []metrics.Series // not empty
+	Next   *Cursor          // nil: last page
 }
 
-// PointSize is about what one point takes in a page, in bytes.
+// PointSize is the approximate size of one point in a page, in bytes.
 const PointSize = 10
 
-// decodeRequest reads exactly one JSON object without unknown keys. All errors
-// are metrics.ErrMalformed.
+// decodeRequest decodes exactly one JSON object without unknown keys. All errors are metrics.ErrMalformed.
 func decodeRequest(data []byte, into any) error {
 	if err := strictjson.Within(data, maxRequest, into); err != nil {
 		return fmt.Errorf("%w: %w", metrics.ErrMalformed, err)

@@ -31,7 +31,7 @@ func drawPage(t *rapid.T) Page {
 		for range rapid.IntRange(1, 20).Draw(t, "points") {
 			value := rapid.Float64Range(-math.MaxFloat64, math.MaxFloat64).Draw(t, "value")
 			if n := len(s.Times); n > 0 && s.Times[n-1] == second {
-				value = max(value, s.Values[n-1]) // the values of one second are in order
+				value = max(value, s.Values[n-1]) // the values of one second are sorted
 			}
 			s.Times, s.Values = append(s.Times, second), append(s.Values, value)
 			second += rapid.SampledFrom([]int64{0, 0, 1, 60, 1 << 20}).Draw(t, "step")
@@ -51,7 +51,7 @@ func TestPageRoundTrip(t *testing.T) {
 	})
 }
 
-// TestPageCutShort: no beginning of a page is a page.
+// TestPageCutShort: no prefix of a page is a valid page.
 func TestPageCutShort(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		data := encodePage(drawPage(t))
@@ -144,7 +144,7 @@ func TestEncodeWritesIsBounded(t *testing.T) {
 	}
 }
 
-// TestLargestSampleFitsARequest: what CheckSample lets through can be sent.
+// TestLargestSampleFitsARequest: every sample that CheckSample accepts fits a request.
 func TestLargestSampleFitsARequest(t *testing.T) {
 	s := metrics.Sample{Type: metrics.InstanceCounts, Name: strings.Repeat("\x00", metrics.MaxName), Dimensions: metrics.Dimensions{}, Time: time.Unix(1, 0)}
 	for i := range metrics.MaxDimensions {

@@ -15,9 +15,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/metrics"
 )
 
-// Memory is a metrics.Store in memory, for tests of what uses one. It keeps all,
-// however late, and of several values of one millisecond the last one. The zero
-// Memory is empty.
+// Memory is a metrics.Store in memory, for tests. It stores all samples, however late, and of several values of one
+// millisecond the last. The zero Memory is empty.
 type Memory struct {
 	mu     sync.Mutex
 	series []*memorySeries // in order
@@ -36,7 +35,7 @@ type memoryPoint struct {
 	value float64
 }
 
-// Write keeps the samples; see metrics.Store.
+// Write stores the samples; see metrics.Store.
 func (m *Memory) Write(ctx context.Context, samples []metrics.Sample) error {
 	for i, s := range samples {
 		if math.IsNaN(s.Value) || math.IsInf(s.Value, 0) {
@@ -54,7 +53,7 @@ func (m *Memory) Write(ctx context.Context, samples []metrics.Sample) error {
 	return nil
 }
 
-// seriesLocked returns the series of a sample, which is made if it is not there.
+// seriesLocked returns the series of a sample, and creates a missing one.
 func (m *Memory) seriesLocked(s metrics.Sample) *memorySeries {
 	d := maps.Clone(s.Dimensions)
 	maps.DeleteFunc(d, func(_, value string) bool { return value == "" })
@@ -79,12 +78,12 @@ func (s *memorySeries) put(p memoryPoint) {
 	s.points = slices.Insert(s.points, i, p)
 }
 
-// from returns the index of the first point that is not before ms.
+// from returns the index of the first point at or after ms.
 func (s *memorySeries) from(ms int64) int {
 	return sort.Search(len(s.points), func(i int) bool { return s.points[i].ms >= ms })
 }
 
-// Window returns the series that match; see metrics.Store.
+// Window returns the matching series; see metrics.Store.
 func (m *Memory) Window(ctx context.Context, q metrics.Query) ([]metrics.Series, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

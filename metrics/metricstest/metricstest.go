@@ -1,6 +1,5 @@
-// Package metricstest is the conformance suite of metrics.Store: [Run] it in the
-// tests of every implementation. It is for tests only; its cases run one after
-// the other.
+// Package metricstest is the conformance suite of metrics.Store. Call [Run] in the tests of every implementation. Its
+// cases run one after the other.
 package metricstest
 
 import (
@@ -20,13 +19,11 @@ import (
 	"github.com/weirkeeper/weirkeeper/metrics"
 )
 
-// timeout is for all that one case does with its store, on a machine that is busy with
-// other tests.
+// timeout bounds the store calls of one case on a busy machine.
 const timeout = 3 * time.Minute
 
-// Run holds the store to the contract of metrics.Store. Each case gets an empty
-// store from open, which also arranges for its end. Samples are of the last
-// hour.
+// Run tests a store against the contract of metrics.Store. open returns an empty store for each case and registers
+// its end. Samples are of the last hour.
 func Run(t *testing.T, open func(t *testing.T) metrics.Store) {
 	for name, test := range map[string]func(*testing.T, suite){
 		"nothing":             testNothing,
@@ -54,7 +51,7 @@ func Run(t *testing.T, open func(t *testing.T) metrics.Store) {
 		"too many matches":    testManyMatches,
 	} {
 		t.Run(name, func(t *testing.T) {
-			store := open(t) // not bounded: the first one may build a server
+			store := open(t) // not bounded: the first call may build a server
 			ctx, cancel := context.WithTimeout(t.Context(), timeout)
 			defer cancel()
 			test(t, suite{ctx: ctx, store: store, base: time.Now().Truncate(time.Second).Add(-30 * time.Minute)})
@@ -62,19 +59,19 @@ func Run(t *testing.T, open func(t *testing.T) metrics.Store) {
 	}
 }
 
-// suite is what a case works with.
+// suite has the store and the times of a case.
 type suite struct {
 	ctx   context.Context
 	store metrics.Store
 	base  time.Time // a whole second, half an hour ago
 }
 
-// at returns a sample of a system metric, so long after the base.
+// at returns a sample of a system metric at a time after the base.
 func (s suite) at(name string, d metrics.Dimensions, after time.Duration, value float64) metrics.Sample {
 	return metrics.Sample{Type: metrics.System, Name: name, Dimensions: d, Time: s.base.Add(after), Value: value}
 }
 
-// all asks for everything of that name around the base.
+// all returns a query for everything of that name around the base.
 func (s suite) all(name string, d metrics.Dimensions) metrics.Query {
 	return metrics.Query{Type: metrics.System, Name: name, Dimensions: d, From: s.base.Add(-time.Hour), To: s.base.Add(time.Hour)}
 }
@@ -98,19 +95,19 @@ func (s suite) window(t *testing.T, q metrics.Query) []metrics.Series {
 func (s suite) want(t *testing.T, q metrics.Query, want ...metrics.Series) {
 	t.Helper()
 	got := s.window(t, q)
-	// A diff of large windows takes its time, so it is made only to be shown.
+	// A diff of large windows takes long, so only a failure computes it.
 	if !slices.EqualFunc(want, got, equal) {
 		t.Errorf("window of %q %v (-want +got):\n%.4000s", q.Name, q.Dimensions, cmp.Diff(want, got))
 	}
 }
 
-// equal takes no dimensions and empty dimensions for the same.
+// equal treats nil dimensions and empty dimensions as equal.
 func equal(a, b metrics.Series) bool {
 	return a.Name == b.Name && maps.Equal(a.Dimensions, b.Dimensions) &&
 		slices.Equal(a.Times, b.Times) && slices.Equal(a.Values, b.Values)
 }
 
-// line returns a series with these values, each so many seconds after the base.
+// line returns a series with these values, each that many seconds after the base.
 func (s suite) line(name string, d metrics.Dimensions, points ...[2]float64) metrics.Series {
 	line := metrics.Series{Name: name, Dimensions: d}
 	for _, p := range points {
@@ -128,7 +125,7 @@ func testNothing(t *testing.T, s suite) {
 	s.want(t, s.all("present", metrics.Dimensions{"pool": "p"}))
 	empty := s.all("present", nil)
 	empty.From = s.base.Add(time.Second)
-	s.want(t, empty) // a series without a point in the window is no match
+	s.want(t, empty) // a series without a point in the window does not match
 }
 
 func testRoundTrip(t *testing.T, s suite) {
@@ -234,8 +231,7 @@ func testEqualSeconds(t *testing.T, s suite) {
 		[2]float64{0, 9}, [2]float64{1, -1}, [2]float64{1, 0}, [2]float64{1, 3}, [2]float64{1, 3}, [2]float64{1, 5}, [2]float64{2, -9}))
 }
 
-// testEqualMilliseconds: one value of a millisecond is kept, and what is written
-// with it is whole.
+// testEqualMilliseconds: one value of a millisecond is stored, and the rest of the write is complete.
 func testEqualMilliseconds(t *testing.T, s suite) {
 	s.write(t, s.at("m", nil, 0, 1), s.at("m", nil, 0, 2), s.at("m", nil, time.Second, 3), s.at("other", nil, 0, 4))
 	s.write(t, s.at("m", nil, time.Second, 5), s.at("m", nil, 2*time.Second, 6), s.at("m", nil, 0, 7))
@@ -268,8 +264,7 @@ func testValues(t *testing.T, s suite) {
 	s.want(t, s.all("m", nil), s.line("m", nil, values...))
 }
 
-// testLate: a point half an hour late is put in its place; one that is years
-// late may be dropped, and takes nothing with it.
+// testLate: a point half an hour late is inserted. A point years late may be dropped, without the others.
 func testLate(t *testing.T, s suite) {
 	now := 30 * time.Minute
 	s.write(t, s.at("m", nil, now, 3), s.at("n", nil, now, 3))
@@ -278,7 +273,7 @@ func testLate(t *testing.T, s suite) {
 	s.want(t, s.all("late", nil), s.line("late", nil, [2]float64{0, 4}))
 }
 
-// testLargeWindow: one long series beside others, 200 000 points.
+// testLargeWindow: one long series among others, 200 000 points.
 func testLargeWindow(t *testing.T, s suite) {
 	const long, short = 100_000, 2_000
 	var want []metrics.Series
@@ -325,7 +320,7 @@ func testConcurrent(t *testing.T, s suite) {
 					t.Errorf("Write: %v", err)
 					return
 				}
-				// What was acknowledged is seen by whoever asks next.
+				// An acknowledged write is visible to the next reader.
 				got, err := s.store.Window(s.ctx, s.all("m", d))
 				if err != nil || len(got) != 1 || len(got[0].Times) != i+1 {
 					t.Errorf("after %d writes Window = %d series, %v", i+1, len(got), err)
@@ -352,7 +347,7 @@ func testEndedContext(t *testing.T, s suite) {
 	}
 }
 
-// testArguments: what is passed in is not changed.
+// testArguments: the store does not change its arguments.
 func testArguments(t *testing.T, s suite) {
 	make3 := func() []metrics.Sample {
 		d := metrics.Dimensions{"pool": "p", "empty": ""}
@@ -365,7 +360,7 @@ func testArguments(t *testing.T, s suite) {
 	}
 }
 
-// testAnswers: a window stays as it is, whatever is written later.
+// testAnswers: later writes do not change a window.
 func testAnswers(t *testing.T, s suite) {
 	d := metrics.Dimensions{"pool": "p"}
 	s.write(t, s.at("m", d, 0, 1))

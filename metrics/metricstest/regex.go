@@ -10,7 +10,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/metrics"
 )
 
-// matching asks for what a pattern finds around the base.
+// matching returns a query for a pattern around the base.
 func (s suite) matching(pattern, prefix string, d metrics.Dimensions) metrics.Query {
 	q := s.all(pattern, d)
 	q.Type, q.Regex, q.Prefix = metrics.App, true, prefix
@@ -23,8 +23,7 @@ func (s suite) app(name string, d metrics.Dimensions, value float64) metrics.Sam
 	return sample
 }
 
-// testRegex: as the original does, the pattern is looked for anywhere in the
-// whole key, application and dimensions included.
+// testRegex: the pattern matches anywhere in the whole key, application and dimensions included, as in Clusterman.
 func testRegex(t *testing.T, s suite) {
 	zone := func(z string) metrics.Dimensions { return metrics.Dimensions{"zone": z} }
 	s.write(t,
@@ -52,7 +51,7 @@ func testRegex(t *testing.T, s suite) {
 		"prefix with a new line":      {"requests", "new\nline,", nil, []metrics.Series{line}},
 		"no match":                    {"^requests", "", nil, nil},
 		"case matters":                {"REQUESTS", "", nil, nil},
-		"unless it is said":           {"(?i)ERRORS", "", nil, []metrics.Series{errs}},
+		"unless the pattern has (?i)": {"(?i)ERRORS", "", nil, []metrics.Series{errs}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) { s.want(t, s.matching(tt.pattern, tt.prefix, tt.dimensions), tt.want...) })
@@ -82,7 +81,7 @@ func testBadRegex(t *testing.T, s suite) {
 	s.want(t, s.matching(strings.Repeat("a", metrics.MaxPattern), "", nil))
 }
 
-// testManyMatches: a part of what matches is never taken for all of it.
+// testManyMatches: a partial result is never returned as complete.
 func testManyMatches(t *testing.T, s suite) {
 	samples := make([]metrics.Sample, metrics.MaxMatches)
 	for i := range samples {

@@ -13,14 +13,13 @@ import (
 	"github.com/weirkeeper/weirkeeper/metrics"
 )
 
-// Bounds of a record that is read. A MaxLine holds about a million points.
+// Bounds of a record. A line of MaxLine has about a million points.
 const (
 	MaxLine   = 32 << 20 // bytes
 	MaxSeries = 100_000
 )
 
-// Read returns the series of a record, in its order. After an error, which names
-// the line, there are no more.
+// Read returns the series of a record, in order. It ends after an error, which has the line number.
 func Read(r io.Reader) iter.Seq2[Series, error] {
 	return func(yield func(Series, error) bool) {
 		lines := bufio.NewScanner(r)
@@ -53,11 +52,11 @@ func Read(r io.Reader) iter.Seq2[Series, error] {
 	}
 }
 
-// newcomer adds s to the series that were seen.
+// newcomer adds s to the seen series, or returns an error for a duplicate.
 func newcomer(seen map[string]bool, s Series) error {
 	key := fmt.Sprintf("%q %q %q", s.Type, s.Name, s.Dimensions)
 	if seen[key] {
-		return fmt.Errorf("%w: %.200q is there twice", ErrInvalid, metrics.Key(s.Name, s.Dimensions))
+		return fmt.Errorf("%w: duplicate series %.200q", ErrInvalid, metrics.Key(s.Name, s.Dimensions))
 	}
 	if len(seen) == MaxSeries {
 		return fmt.Errorf("%w: more than %d series", ErrInvalid, MaxSeries)
@@ -66,7 +65,7 @@ func newcomer(seen map[string]bool, s Series) error {
 	return nil
 }
 
-// decode reads one line. All errors are ErrInvalid.
+// decode decodes one line. All errors are ErrInvalid.
 func decode(text []byte) (Series, error) {
 	var line struct {
 		Type       metrics.Type       `json:"type"`
@@ -91,8 +90,7 @@ type point struct {
 	value  float64
 }
 
-// UnmarshalJSON reads an array of two numbers; an array of Go would take any
-// number of elements.
+// UnmarshalJSON decodes an array of exactly two numbers. A Go array would accept any number of elements.
 func (p *point) UnmarshalJSON(text []byte) error {
 	inner, isArray := bytes.CutPrefix(text, []byte("["))
 	second, value, two := bytes.Cut(bytes.TrimSuffix(inner, []byte("]")), []byte(","))

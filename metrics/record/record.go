@@ -12,22 +12,22 @@ import (
 	"github.com/weirkeeper/weirkeeper/metrics"
 )
 
-// Series is a series of a record. Its Lineage is not recorded.
+// Series is a series of a record, which omits Lineage.
 type Series struct {
 	Type metrics.Type
 	metrics.Series
 }
 
-// ErrInvalid: a series that is not as metrics.Series promises.
+// ErrInvalid: a series violates the promises of metrics.Series.
 var ErrInvalid = errors.New("series is invalid")
 
-// Validate returns ErrInvalid with the first thing that is wrong.
+// Validate returns ErrInvalid with the first problem.
 func (s Series) Validate() error {
 	if !slices.Contains(metrics.Types(), s.Type) {
 		return fmt.Errorf("%w: type %.100q: want one of %q", ErrInvalid, s.Type, metrics.Types())
 	}
 	if s.Name == "" {
-		return fmt.Errorf("%w: it has no name", ErrInvalid)
+		return fmt.Errorf("%w: name is missing", ErrInvalid)
 	}
 	if len(s.Times) != len(s.Values) {
 		return fmt.Errorf("%w: %d times and %d values", ErrInvalid, len(s.Times), len(s.Values))
@@ -46,14 +46,13 @@ func (s Series) Validate() error {
 // Writer writes a record.
 type Writer struct {
 	to   io.Writer
-	line []byte // is used again
+	line []byte // reused
 }
 
-// NewWriter returns a Writer to w, which gets one write for each series.
+// NewWriter returns a Writer that calls w.Write once for each series.
 func NewWriter(w io.Writer) *Writer { return &Writer{to: w} }
 
-// Write writes one series. Nothing is written of one that is invalid, or longer
-// than MaxLine.
+// Write writes one series. It writes nothing of an invalid series, or of one longer than MaxLine.
 func (w *Writer) Write(s Series) error {
 	if err := s.Validate(); err != nil {
 		return fmt.Errorf("record %.200q: %w", s.Name, err)
@@ -66,7 +65,7 @@ func (w *Writer) Write(s Series) error {
 	if err != nil {
 		return fmt.Errorf("record %.200q: %w", s.Name, err)
 	}
-	b := append(w.line[:0], head[:len(head)-1]...) // without the brace at its end
+	b := append(w.line[:0], head[:len(head)-1]...) // without the closing brace
 	b = append(b, `,"points":[`...)
 	for i, second := range s.Times {
 		if i > 0 {

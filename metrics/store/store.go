@@ -1,5 +1,5 @@
-// Package store describes a metrics store by one value, a [Kind]: its key in the service
-// file and how it is opened. internal/stores lists the kinds.
+// Package store describes a metrics store by one value, a [Kind]: its key in the service file and how to open it.
+// internal/stores lists the kinds.
 package store
 
 import (
@@ -11,10 +11,10 @@ import (
 
 // Kind describes one metrics store.
 type Kind struct {
-	// Key is the key below "metrics" in the service file. Empty: the store is used if
-	// there is no key, and New is nil.
+	// Key is the key below "metrics" in the service file. The kind with an empty key is used without a key in the
+	// file; its New is nil.
 	Key   string
-	About string // what it is, in a few words
+	About string // description in a few words
 	// New returns a pointer to an empty struct with yaml tags. The configuration decodes
 	// the key's value into it and rejects unknown keys and values of another type.
 	New func() Settings
@@ -25,14 +25,14 @@ type Kind struct {
 
 // Settings is the decoded value of a store's key.
 type Settings interface {
-	// Check returns each mistake of the value. Its Key is the path below the store's
-	// key, its What is what is wrong and what is allowed.
+	// Check returns each mistake of the value. Its Key is the path below the store's key. Its What has the mistake
+	// and the valid values.
 	Check() strictyaml.Problems
 }
 
-// Site is what a store is opened with.
+// Site has the parameters of opening a store.
 type Site struct {
-	Settings Settings // that New has made; nil for the store without a key
+	Settings Settings // from New; nil for the store without a key
 	Conn     *nats.Conn
 	Cluster  string
 }

@@ -14,8 +14,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/metrics/embedded/tsdbstore"
 )
 
-// fill writes a day of a point a minute, 1440, of that many series, a minute of
-// all series at a time.
+// fill writes a day of points, one a minute, for that many series. It writes one minute of all series at a time.
 func fill(b *testing.B, store metrics.Store, series int) metrics.Query {
 	b.Helper()
 	const minutes = 1440
@@ -45,8 +44,7 @@ func readAll(b *testing.B, store metrics.Store, q metrics.Query, series int) {
 	}
 }
 
-// BenchmarkOpen opens and closes a store of 100 series, whose newest points come
-// from the write-ahead log.
+// BenchmarkOpen opens and closes a store of 100 series with its newest points in the write-ahead log.
 func BenchmarkOpen(b *testing.B) {
 	dir := b.TempDir()
 	c := tsdbstore.Config{Log: discard()}

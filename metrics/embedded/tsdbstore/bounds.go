@@ -15,19 +15,17 @@ import (
 	"github.com/weirkeeper/weirkeeper/metrics"
 )
 
-// The bounds of a Config without any. A series takes about 1.5 kB of memory while samples
-// of it come, and up to three hours longer.
+// Default bounds. A series takes about 1.5 kB of memory while it receives samples, and up to three hours longer.
 const (
 	DefaultMaxSeries = 200_000
 	DefaultMaxOfApp  = 20_000
 )
 
-// recountEvery is how soon after a count the series are counted again: those whose samples
-// stopped leave the memory when a block is written.
+// recountEvery is the minimum time between two counts. Series without new samples leave the memory when a block is
+// written.
 const recountEvery = time.Minute
 
-// bounds keeps applications from beginning too many series. The metrics that weir writes
-// itself have no bound.
+// bounds limits the series that applications start. Metrics of weir itself have no bound.
 type bounds struct {
 	all, ofApp int
 
@@ -41,7 +39,7 @@ func newBounds(c Config) *bounds {
 	return &bounds{all: cmp.Or(c.MaxSeries, DefaultMaxSeries), ofApp: cmp.Or(c.MaxOfApp, DefaultMaxOfApp)}
 }
 
-// admit counts a sample's series, if the sample begins one: metrics.ErrTooManySeries.
+// admit counts the series of a sample that starts one. Beyond a bound it returns metrics.ErrTooManySeries.
 func (b *bounds) admit(ctx context.Context, db *tsdb.DB, appender storage.Appender, sample metrics.Sample, series labels.Labels) error {
 	if sample.Type != metrics.App {
 		return nil

@@ -17,15 +17,14 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/wholefile"
 )
 
-// lockFile is the name of the lock in the folder of a store.
+// lockFile is the name of the lock in a store's folder.
 const lockFile = "owner"
 
-// headParts are the folders that the database reads the newest samples from.
+// headParts returns the folders with the newest samples.
 func headParts() []string { return []string{"wal", "wbl", "chunks_head"} }
 
-// openDatabase opens the database of the folder. If it does not open because of what is in
-// the folder, that is set aside, with a warning: first what the newest samples are read
-// from, which a crash may have left half-written, then all.
+// openDatabase opens the database of the folder. If damaged files prevent that, it moves them aside with a warning:
+// first the newest samples, which a crash may have left incomplete, then everything.
 func openDatabase(dir string, c Config) (*tsdb.DB, error) {
 	open := func() (*tsdb.DB, error) {
 		return tsdb.Open(dir, slog.New(quiet{c.Log.Handler()}), nil, c.options(), nil)
@@ -39,14 +38,13 @@ func openDatabase(dir string, c Config) (*tsdb.DB, error) {
 		if failed != nil {
 			return nil, errors.Join(err, failed)
 		}
-		c.Log.Warn("metrics are damaged and set aside: windows that need them are unknown", "err", err, "aside", aside)
+		c.Log.Warn("damaged metrics moved aside, their windows are unknown", "err", err, "aside", aside)
 		db, err = open()
 	}
 	return db, err
 }
 
-// damaged reports whether an error is one of the content of the folder, and not of the
-// system, which another try may not have.
+// damaged reports whether an error comes from the folder's content. Errors of the system may pass.
 func damaged(err error) bool {
 	for _, system := range []syscall.Errno{
 		syscall.ENOSPC, syscall.EDQUOT, syscall.EFBIG, syscall.EACCES, syscall.EPERM, syscall.EROFS, syscall.EIO,
@@ -63,7 +61,7 @@ func damaged(err error) bool {
 func setAside(dir string, head bool) (aside []string, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return nil, fmt.Errorf("set damaged metrics aside: %w", err)
+		return nil, fmt.Errorf("move damaged metrics aside: %w", err)
 	}
 	now := time.Now()
 	for _, e := range entries {
@@ -73,7 +71,7 @@ func setAside(dir string, head bool) (aside []string, err error) {
 		}
 		path, err := wholefile.SetAside(filepath.Join(dir, name), now)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return aside, fmt.Errorf("set damaged metrics aside: %w", err)
+			return aside, fmt.Errorf("move damaged metrics aside: %w", err)
 		}
 		aside = append(aside, path)
 	}

@@ -10,8 +10,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/metrics/embedded/tsdbstore"
 )
 
-// A store with damaged files opens and takes samples. What it cannot read is set aside and
-// not deleted.
+// A store with damaged files opens and accepts samples. It moves unreadable files aside without deleting them.
 func TestDamagedStoreOpens(t *testing.T) {
 	write := func(t *testing.T, data string, path ...string) {
 		t.Helper()
@@ -26,7 +25,7 @@ func TestDamagedStoreOpens(t *testing.T) {
 	const block = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
 	for name, c := range map[string]struct {
 		damage func(t *testing.T, dir string)
-		aside  string // pattern of what is set aside; empty: the database repairs it
+		aside  string // pattern of the moved files; empty: the database repairs the damage
 	}{
 		"garbage in the log": {func(t *testing.T, dir string) { write(t, "garbage garbage garbage", dir, "wal", "00000000") }, ""},
 		"an empty log":       {func(t *testing.T, dir string) { write(t, "", dir, "wal", "00000000") }, ""},

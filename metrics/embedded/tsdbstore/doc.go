@@ -1,4 +1,3 @@
-// Package tsdbstore is the database of package embedded: prometheus/tsdb in a
-// folder, with one owner process. [Store] is a metrics.Store and may be used
-// concurrently.
+// Package tsdbstore is the database of package embedded: prometheus/tsdb in a folder of one process. [Store] is a
+// metrics.Store and safe for concurrent use.
 package tsdbstore

@@ -21,7 +21,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/metrics/metricstest"
 )
 
-// connections returns two connections to a bus of the test's own.
+// connections returns two connections to a new bus.
 func connections(t *testing.T) (owner, other *nats.Conn) {
 	t.Helper()
 	c := bus.Config{Data: t.TempDir(), Name: t.Name(), Log: discard(), Serve: natsserver.Serve}
@@ -37,7 +37,7 @@ func connections(t *testing.T) (owner, other *nats.Conn) {
 	return both[0], both[1]
 }
 
-// serve serves the store until the test ends, and returns when it is heard.
+// serve serves the store until the test ends. It returns when the store answers.
 func serve(t *testing.T, nc *nats.Conn, store *tsdbstore.Store) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -119,8 +119,7 @@ func TestClientTellsOfAClosedStore(t *testing.T) {
 	}
 }
 
-// TestSeriesOfOneKey: dimensions with commas in them can have the same Key, and
-// pages still tell them apart.
+// TestSeriesOfOneKey: series whose dimensions contain commas can have the same Key. Pages keep them apart.
 func TestSeriesOfOneKey(t *testing.T) {
 	t.Parallel()
 	c, store := client(t)
@@ -190,8 +189,7 @@ func TestClientPut(t *testing.T) {
 	testPut(t, embedded.NewClient(other, "test"))
 }
 
-// TestClientBelievesNoNonsense: answers of a store that lies are errors, and an
-// end is always reached.
+// TestClientBelievesNoNonsense: invalid responses of a store are errors, and the client always ends.
 func TestClientBelievesNoNonsense(t *testing.T) {
 	_, other := connections(t)
 	answers := map[string]string{
@@ -229,8 +227,8 @@ func TestClientBelievesNoNonsense(t *testing.T) {
 	}
 }
 
-// TestServeAnswersWhatCameBeforeTheEnd: every write that reached the store is
-// acknowledged, and every acknowledged one is kept.
+// TestServeAnswersWhatCameBeforeTheEnd: every write that reached the store is acknowledged, and every acknowledged
+// write is stored.
 func TestServeAnswersWhatCameBeforeTheEnd(t *testing.T) {
 	owner, other := connections(t)
 	store := open(t, t.TempDir())

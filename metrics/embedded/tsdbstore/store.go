@@ -23,25 +23,25 @@ import (
 	"github.com/weirkeeper/weirkeeper/metrics/embedded"
 )
 
-// DefaultRetention is how long samples are kept if nothing else is said.
+// DefaultRetention is the default of Config.Retention.
 const DefaultRetention = 31 * 24 * time.Hour
 
 const (
-	blockSpan = 2 * time.Hour // of the newest samples, in memory and in the write-ahead log
-	stripes   = 1 << 10       // of the map of series; a power of two
+	blockSpan = 2 * time.Hour // of the newest samples in memory and in the write-ahead log
+	stripes   = 1 << 10       // of the series map; a power of two
 )
 
 // Config of a Store.
 type Config struct {
 	Retention time.Duration // at least two hours; 0 is DefaultRetention
-	// MaxSeries bounds the series of applications' metrics in all, and MaxOfApp those of
-	// one application, of the last hours. 0 is DefaultMaxSeries and DefaultMaxOfApp.
+	// MaxSeries bounds the series of all application metrics in memory, and MaxOfApp those of one application. 0 is
+	// DefaultMaxSeries and DefaultMaxOfApp.
 	MaxSeries int
 	MaxOfApp  int
-	Log       *slog.Logger // the database's lines of level info appear as debug
+	Log       *slog.Logger // lines of level info from the database are logged as debug
 }
 
-// Validate reports what is wrong.
+// Validate returns every problem, joined.
 func (c Config) Validate() error {
 	var problems []error
 	if c.Retention != 0 && c.Retention < blockSpan {
@@ -51,26 +51,24 @@ func (c Config) Validate() error {
 		problems = append(problems, fmt.Errorf("metrics: at most %d series, %d of an application: want at least 0", c.MaxSeries, c.MaxOfApp))
 	}
 	if c.Log == nil {
-		problems = append(problems, errors.New("metrics: no logger is given"))
+		problems = append(problems, errors.New("metrics: no logger"))
 	}
 	return errors.Join(problems...)
 }
 
-// Store is a metrics.Store in a folder. What Write has acknowledged survives
-// the death of the process.
+// Store is a metrics.Store in a folder. Acknowledged writes survive the death of the process.
 type Store struct {
 	log    *slog.Logger
 	lock   *flock.File
 	bounds *bounds
 
-	mu     sync.RWMutex // held for writing by Close only
+	mu     sync.RWMutex // only Close locks it for writing
 	db     *tsdb.DB
 	closed bool
 }
 
-// Open opens the store of that folder, which is made if it is not there. A
-// folder has one owner: a second Open is refused with a *flock.HeldError. Damaged files are
-// set aside below the folder, with a warning.
+// Open opens the store of that folder and creates a missing folder. A folder has one owner: a second Open returns a
+// *flock.HeldError. It moves damaged files aside with a warning.
 func Open(dir string, c Config) (*Store, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -92,17 +90,16 @@ func Open(dir string, c Config) (*Store, error) {
 func (c Config) options() *tsdb.Options {
 	retention := cmp.Or(c.Retention, DefaultRetention)
 	o := tsdb.DefaultOptions()
-	o.NoLockfile = true // ours names its holder
+	o.NoLockfile = true // our lock has the holder's id
 	o.WALCompression = compression.Snappy
 	o.StripeSize = stripes
 	o.RetentionDuration = retention.Milliseconds()
 	o.MaxBlockDuration = max(blockSpan, retention/10).Milliseconds()
-	o.OutOfOrderTimeWindow = retention.Milliseconds() // what comes late is put in its place
+	o.OutOfOrderTimeWindow = retention.Milliseconds() // accept late samples
 	return o
 }
 
-// Close writes what is in memory and frees the folder. Later calls of the other
-// methods return embedded.ErrClosed.
+// Close writes data in memory to disk and frees the folder. Later calls of other methods return embedded.ErrClosed.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,16 +113,15 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// Write keeps the samples; see metrics.Store.
+// Write stores the samples; see metrics.Store.
 func (s *Store) Write(ctx context.Context, samples []metrics.Sample) error {
 	_, err := s.Put(ctx, samples)
 	return err
 }
 
-// Put is Write for callers that want to know how many of the samples were dropped: those
-// older than the retention, and those for whose millisecond the series has another value.
-// metrics.ErrTooManySeries if samples of an application would begin more series than the
-// bounds allow: then nothing is kept.
+// Put is Write that also returns the number of dropped samples: those older than the retention, and second values of
+// a series for one millisecond. If samples would start more series than the bounds allow, it stores nothing and
+// returns metrics.ErrTooManySeries.
 func (s *Store) Put(ctx context.Context, samples []metrics.Sample) (dropped int, err error) {
 	if err := embedded.CheckSamples(time.Now(), samples); err != nil {
 		return 0, fmt.Errorf("write metrics: %w", err)
@@ -144,7 +140,7 @@ func (s *Store) Put(ctx context.Context, samples []metrics.Sample) (dropped int,
 	return dropped, nil
 }
 
-// append writes all samples in one transaction, and returns how many it dropped.
+// append writes all samples in one transaction and returns how many it dropped.
 func (s *Store) append(ctx context.Context, samples []metrics.Sample) (dropped int, err error) {
 	transaction := s.db.Appender(ctx)
 	for _, sample := range samples {
@@ -167,15 +163,15 @@ func (s *Store) append(ctx context.Context, samples []metrics.Sample) (dropped i
 	return dropped, transaction.Commit()
 }
 
-// isLate reports whether the database has no place for a sample, which by the
-// contract of metrics.Store is no error.
+// isLate reports whether the database drops a sample as too old or duplicate. The contract of metrics.Store does not
+// count that as an error.
 func isLate(err error) bool {
 	return errors.Is(err, storage.ErrTooOldSample) || errors.Is(err, storage.ErrOutOfBounds) ||
 		errors.Is(err, storage.ErrOutOfOrderSample) || errors.Is(err, storage.ErrDuplicateSampleForTimestamp)
 }
 
-// oldestFirst returns the samples in order of time, so that one call never
-// makes its own samples late. The caller's slice stays as it is.
+// oldestFirst returns the samples in order of time, so that samples of one call do not make each other late. It does
+// not change the caller's slice.
 func oldestFirst(samples []metrics.Sample) []metrics.Sample {
 	byTime := func(a, b metrics.Sample) int { return a.Time.Compare(b.Time) }
 	if slices.IsSortedFunc(samples, byTime) {
@@ -186,8 +182,7 @@ func oldestFirst(samples []metrics.Sample) []metrics.Sample {
 	return sorted
 }
 
-// Labels of a series; dimensions have a prefix of their own so that none of them
-// can clash with ours.
+// Labels of a series. Dimensions have a prefix, so they cannot clash with our labels.
 const (
 	nameLabel       = "__name__"
 	typeLabel       = "weir_type"
@@ -207,7 +202,7 @@ func toLabels(s metrics.Sample) labels.Labels {
 	return b.Labels()
 }
 
-// quiet passes a library's lines on, those of level info as debug.
+// quiet forwards a library's log lines and lowers level info to debug.
 type quiet struct{ slog.Handler }
 
 func (q quiet) Enabled(ctx context.Context, level slog.Level) bool {

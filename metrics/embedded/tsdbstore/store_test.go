@@ -25,9 +25,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/metrics/metricstest"
 )
 
-// childEnv makes the test binary a process that writes to the store of the
-// named folder until it is killed, and says of each write when it is
-// acknowledged.
+// childEnv makes the test binary a process that writes to the store of the named folder until it is killed. It prints
+// each acknowledged write.
 const childEnv = "EMBEDDED_TEST_CHILD"
 
 func TestMain(m *testing.M) {
@@ -35,18 +34,17 @@ func TestMain(m *testing.M) {
 		fmt.Println(child(dir))
 		os.Exit(1)
 	}
-	// A database that does not open leaves the goroutines of its logs behind.
+	// A database that fails to open leaks the goroutines of its logs.
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/prometheus/prometheus/tsdb/wlog.(*WL).run"))
 }
 
-// acknowledged is a line of the child.
+// acknowledged is a line of the child's output.
 type acknowledged struct {
 	Second int64
 	Late   int64 // the second of a late point
 }
 
-// child writes, each time, one point after the last one and one before the
-// first one.
+// child writes two points in each round: one after the last and one before the first.
 func child(dir string) error {
 	store, err := tsdbstore.Open(dir, tsdbstore.Config{Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -108,7 +106,7 @@ func TestKilledStoreKeepsWhatItAcknowledged(t *testing.T) {
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	for { // what was said before the kill counts too
+	for { // output from before the kill counts too
 		line, err := lines.ReadBytes('\n')
 		if err != nil {
 			break
@@ -119,7 +117,7 @@ func TestKilledStoreKeepsWhatItAcknowledged(t *testing.T) {
 		}
 		want = append(want, a)
 	}
-	_ = cmd.Wait() // killed: the error says so
+	_ = cmd.Wait() // the error reports the kill
 	got, err := open(t, dir).Window(t.Context(), metrics.Query{
 		Type: metrics.System, Name: "m", From: time.Now().Add(-24 * time.Hour), To: time.Now().Add(24 * time.Hour),
 	})
@@ -224,7 +222,7 @@ func TestOpenErrors(t *testing.T) {
 	}
 }
 
-// refused are the samples that no store takes, and why.
+// refused returns the samples that every store refuses, with the errors.
 func refused(now time.Time) map[string]struct {
 	sample metrics.Sample
 	want   error
@@ -293,7 +291,7 @@ func testRefusals(t *testing.T, store metrics.Store) {
 
 func TestStoreRefuses(t *testing.T) { testRefusals(t, open(t, t.TempDir())) }
 
-// The clock's monotonic reading is nothing to tell.
+// The error does not include the clock's monotonic reading.
 func TestFutureIsToldInRFC3339(t *testing.T) {
 	at := time.Now().Add(time.Hour)
 	_, err := open(t, t.TempDir()).Put(t.Context(), []metrics.Sample{{Type: metrics.System, Name: "m", Time: at}})
@@ -303,7 +301,7 @@ func TestFutureIsToldInRFC3339(t *testing.T) {
 	}
 }
 
-// testPut: who asks is told what was dropped.
+// testPut checks the number of dropped samples.
 func testPut(t *testing.T, store interface {
 	Put(context.Context, []metrics.Sample) (int, error)
 }) {
@@ -332,8 +330,8 @@ func testPut(t *testing.T, store interface {
 	}
 }
 
-// An application begins no more series than its bound, and all of them no more than theirs.
-// What is known is written on, also after a restart, and weir's own metrics always are.
+// An application starts no more series than its bound, and all applications together no more than theirs. Known
+// series stay writable, also after a restart. Metrics of weir itself are always writable.
 func TestBoundsOfSeries(t *testing.T) {
 	dir, c := t.TempDir(), tsdbstore.Config{MaxSeries: 5, MaxOfApp: 3, Log: slog.New(slog.DiscardHandler)}
 	open := func() *tsdbstore.Store {

@@ -18,7 +18,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/metrics/embedded"
 )
 
-// Window returns the series that match; see metrics.Store.
+// Window returns the matching series; see metrics.Store.
 func (s *Store) Window(ctx context.Context, q metrics.Query) ([]metrics.Series, error) {
 	p, err := s.Page(ctx, q, nil, math.MaxInt)
 	if err != nil {
@@ -27,10 +27,9 @@ func (s *Store) Window(ctx context.Context, q metrics.Query) ([]metrics.Series, 
 	return p.Series, nil
 }
 
-// Page returns the window from the cursor on, or from its beginning without one,
-// until it takes room bytes. It ends between two seconds: as late points may come
-// in between two pages, a count of points would not find its place again, and the
-// points of one second are in order of value only together.
+// Page returns the window from the cursor on, or from its start without a cursor, up to room bytes. It ends between
+// two seconds. Late points may arrive between two pages, so a count of points would not find its place again. The
+// points of one second are sorted by value only together.
 func (s *Store) Page(ctx context.Context, q metrics.Query, after *embedded.Cursor, room int) (embedded.Page, error) {
 	pattern, err := q.Check()
 	if err != nil {
@@ -73,7 +72,7 @@ func (s *Store) Page(ctx context.Context, q metrics.Query, after *embedded.Curso
 	return r.page, nil
 }
 
-// match is one series that a query found.
+// match is one series of a query.
 type match struct {
 	metrics.Identity
 	name       string
@@ -81,7 +80,7 @@ type match struct {
 	points     storage.Series
 }
 
-// start returns where to begin in this series, in milliseconds, or to skip it.
+// start returns the first time to read of this series in milliseconds, or skips the series.
 func (m match) start(after *embedded.Cursor, from int64) (start int64, skip bool) {
 	if after == nil {
 		return from, false
@@ -95,7 +94,7 @@ func (m match) start(after *embedded.Cursor, from int64) (start int64, skip bool
 	return from, false
 }
 
-// find returns the series that match, in order.
+// find returns the matching series in order.
 func find(ctx context.Context, querier storage.Querier, q metrics.Query, pattern *regexp.Regexp) ([]match, error) {
 	var found []match
 	set := querier.Select(ctx, false, nil, matchers(q)...)
@@ -124,14 +123,14 @@ func find(ctx context.Context, querier storage.Querier, q metrics.Query, pattern
 	return found, nil
 }
 
-// matchers say of the labels what the query says; a pattern is left to find.
+// matchers returns the label matchers of a query, without its pattern, which find applies.
 func matchers(q metrics.Query) []*labels.Matcher {
 	all := []*labels.Matcher{equal(typeLabel, string(q.Type))}
 	switch {
 	case !q.Regex:
 		all = append(all, equal(model.MetricNameLabel, q.Name))
 	case q.Prefix != "":
-		prefix := regexp.QuoteMeta(q.Prefix) + ".*" // in the database, a dot is any character
+		prefix := regexp.QuoteMeta(q.Prefix) + ".*" // in the database, a dot matches any character
 		all = append(all, labels.MustNewMatcher(labels.MatchRegexp, model.MetricNameLabel, prefix))
 	}
 	for k, v := range q.Dimensions {
@@ -146,8 +145,7 @@ func equal(name, value string) *labels.Matcher {
 	return labels.MustNewMatcher(labels.MatchEqual, name, value) // only a regular expression can be wrong
 }
 
-// fromLabels copies what names a series: the database's strings end with its
-// querier.
+// fromLabels copies name and dimensions of a series, because the database's strings end with its querier.
 func fromLabels(ls labels.Labels) (name string, d metrics.Dimensions) {
 	ls.Range(func(l labels.Label) {
 		if l.Name == model.MetricNameLabel {
@@ -170,15 +168,14 @@ type reader struct {
 	page embedded.Page
 }
 
-// read adds the points of one series from start on, or sets the page's next if
-// there is no room for all of them.
+// read adds the points of one series from start on. If they do not all fit, it sets the page's Next.
 func (r *reader) read(m match, start int64) error {
 	s := metrics.Series{Name: m.name, Dimensions: m.dimensions}
 	r.room -= len(m.Key())
 	it := m.points.Iterator(nil)
 	for kind := it.Seek(start); kind != chunkenc.ValNone; kind = it.Next() {
 		if kind != chunkenc.ValFloat {
-			continue // never written by us
+			continue // we never write such chunks
 		}
 		ms, value := it.At()
 		if ms > r.to {
@@ -204,7 +201,7 @@ func (r *reader) read(m match, start int64) error {
 	return nil
 }
 
-// orderSeconds puts the values of each second in order.
+// orderSeconds sorts the values of each second.
 func orderSeconds(s metrics.Series) {
 	for i := 0; i < len(s.Times); {
 		end := i + 1

@@ -166,7 +166,7 @@ func TestSourceTreeOfAnotherModule(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(other, "go.mod"), []byte("module example.com/other\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	for tree, want := range map[string]string{other: `is of "example.com/other", want ` + sdkModule, "/nowhere": "no such file"} {
+	for tree, want := range map[string]string{other: `is "example.com/other", want ` + sdkModule, "/nowhere": "no such file"} {
 		_, err := Write(filepath.Join(t.TempDir(), "x"), Config{Name: "x", SDK: tree})
 		if !errors.Is(err, ErrNoSource) || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), tree) {
 			t.Errorf("Write with the SDK of %s = %v, want ErrNoSource with %q", tree, err, want)

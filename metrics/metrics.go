@@ -52,8 +52,8 @@ type Series struct {
 	Dimensions Dimensions
 	Times      []int64   // unix seconds
 	Values     []float64 // finite
-	// Lineage, if not 0, is equal in two windows of one series only if the newer window was made from the older by
-	// adding points at the end and removing points at the front. 0 promises nothing.
+	// Lineage, if not 0, connects windows of one series. Two windows have the same Lineage only if the newer was made
+	// from the older: points added at the end, points removed at the front. 0 promises nothing.
 	Lineage uint64
 }
 

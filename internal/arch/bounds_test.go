@@ -23,8 +23,7 @@ var (
 // Entries may shrink or go. Adding or enlarging one is not allowed.
 var oversized = map[string]size{}
 
-// bounds returns a problem for each type and package beyond its bound, and for
-// each exception that no longer has the size of its type or package.
+// bounds returns a problem for each type and package beyond its bound, and for each exception with an outdated size.
 func bounds(sources []source, exceptions map[string]size) []string {
 	types, packages := sizes(sources)
 	var problems []string

@@ -38,7 +38,7 @@ func TestPageRules(t *testing.T) {
 		{path: "cmd/...", row: program}, {path: "planned", row: core},
 	}
 	tree := fstest.MapFS{"pools/plan/plan.go": {}, "cmd/weir/main.go": {}}
-	const page = "| program (by nobody) | `cmd/...` |\n| core | `pools/plan` (pure) |\n| vocabulary | `pools` |\n"
+	const page = "| program (not imported) | `cmd/...` |\n| core | `pools/plan` (pure) |\n| vocabulary | `pools` |\n"
 	tests := []struct {
 		name, page string
 		want       string // part of the only problem; empty: none

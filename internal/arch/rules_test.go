@@ -156,7 +156,7 @@ func forbidden(from entry, dir, target string, test bool) string {
 	case !ok:
 		return "that has no row"
 	case to.row == program:
-		return "programs are imported by nobody"
+		return "no package may import a program"
 	case test:
 		return ""
 	case from.only != nil && !coversAny(from.only, target):
@@ -228,7 +228,7 @@ func habits(s source) []string {
 		switch d := decl.(type) {
 		case *ast.FuncDecl:
 			if d.Recv == nil && d.Name.Name == "init" {
-				problems = append(problems, s.at(d)+": init: wiring is code that somebody calls")
+				problems = append(problems, s.at(d)+": init: wiring is explicit code")
 			}
 		case *ast.GenDecl:
 			if d.Tok != token.VAR || s.test {

@@ -239,7 +239,7 @@ func TestKilledServerFoolsNobodyAndKeepsWhatItHeld(t *testing.T) {
 		t.Fatal(err)
 	}
 	if line, err := bufio.NewReader(out).ReadString('\n'); line != "kept\n" {
-		t.Fatalf("child said %q, %v", line, err)
+		t.Fatalf("child printed %q, %v", line, err)
 	}
 	survivor, err := bus.Find(t.Context(), c)
 	if err != nil {

@@ -45,7 +45,7 @@ func TestOpenErrors(t *testing.T) {
 		"address cannot be removed": {t.Context(), func(t *testing.T, c *bus.Config) {
 			c.Data = filepath.Dir(filepath.Dir(filepath.Dir(blocked(t, "bus", "address.json", "x"))))
 		}, "remove the old address"},
-		"nobody listens": {t.Context(), func(t *testing.T, c *bus.Config) {
+		"no listener": {t.Context(), func(t *testing.T, c *bus.Config) {
 			c.URL = "nats://user:hush@" + closedPort(t)
 		}, "connect to NATS at nats://127.0.0.1:"},
 		"cancelled before a url": {ended, func(t *testing.T, c *bus.Config) {

@@ -38,9 +38,9 @@ autoscaler. Each tick prints one line. Ctrl-C stops everything.`,
 			return run(cmd.Context(), o)
 		},
 	}
-	cmd.Flags().StringVar(&o.PoolFile, "pool-file", "", "pool file to use in place of the built-in one; changes apply at once")
-	cmd.Flags().StringVar(&o.BucketAddr, "bucket-addr", "127.0.0.1:0", "where the bucket listens; port 0 takes a free one")
-	cmd.Flags().StringVar(&o.MetricsAddr, "metrics-addr", "127.0.0.1:0", "where applications write metrics in line protocol; port 0 takes a free one")
+	cmd.Flags().StringVar(&o.PoolFile, "pool-file", "", "pool file that replaces the built-in one; changes apply at once")
+	cmd.Flags().StringVar(&o.BucketAddr, "bucket-addr", "127.0.0.1:0", "address of the bucket; port 0 means a free port")
+	cmd.Flags().StringVar(&o.MetricsAddr, "metrics-addr", "127.0.0.1:0", "address for writes in line protocol; port 0 means a free port")
 	cmd.Flags().BoolVar(&o.NoBucket, "no-bucket", false, "do not start the bucket")
 	return cmd
 }
@@ -59,12 +59,13 @@ func MetricsServe(run func(ctx context.Context, o MetricsOptions) error) *cobra.
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Run the embedded metrics store of a cluster without InfluxDB",
-		Long: `Run the embedded metrics store of a cluster: pools without metrics.influx in their
-weir.yaml read their windows from it, over NATS, and applications write to it over
-HTTP, in line protocol. One process owns the store; its data is in the data
-folder. "weir up" runs its own store.
+		Long: `Run the embedded metrics store of a cluster. Pools without metrics.influx in their
+weir.yaml read their windows from it over NATS. Applications write to it over HTTP,
+in line protocol. One process owns the store; its data is in the data folder.
+"weir up" runs its own store.
 
-An address that other hosts reach needs --token-file: writers send its content, as InfluxDB's clients do ("Authorization: Token TEXT").`,
+An address that other hosts reach needs --token-file. Writers send its content, as
+InfluxDB's clients do ("Authorization: Token TEXT").`,
 		Example: `  weir metrics serve --cluster everywhere-prod --addr 127.0.0.1:8086
   weir metrics serve --addr 10.0.0.7:8086 --token-file /etc/weir/metrics.token --retention 2160h`,
 		Args: NoArgs,
@@ -72,6 +73,6 @@ An address that other hosts reach needs --token-file: writers send its content, 
 	}
 	cmd.Flags().StringVar(&o.TokenFile, "token-file", "", "file with the token that writers send (default: no token required)")
 	cmd.Flags().DurationVar(&o.Retention, "retention", 31*24*time.Hour, "how long values are stored, at least 2h; late values are accepted")
-	cmd.Flags().StringVar(&o.Addr, "addr", "127.0.0.1:0", "where applications write metrics in line protocol; port 0 takes a free one")
+	cmd.Flags().StringVar(&o.Addr, "addr", "127.0.0.1:0", "address for writes in line protocol; port 0 means a free port")
 	return cmd
 }

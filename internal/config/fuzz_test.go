@@ -52,7 +52,7 @@ func FuzzService(f *testing.F) {
 			t.Fatal(err)
 		}
 		if _, err := LoadService(dir); err != nil && err.Error() == "" {
-			t.Fatalf("error %#v says nothing", err)
+			t.Fatalf("error %#v has no text", err)
 		}
 	})
 }

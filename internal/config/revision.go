@@ -28,9 +28,10 @@ func secondRevision() []string {
 	}
 }
 
-// chooseDialect returns the dialect for a file of Cloud Foundry's health manager without the key dialect, by the
-// file's keys, and a warning that lists them. If the keys do not show the revision, the dialect is empty and the
-// warning asks for it. For our own files and in shadow mode, which publishes nothing, both are empty.
+// chooseDialect chooses the dialect for a file of Cloud Foundry's health manager without the key dialect. It returns
+// the dialect and a warning with the file's keys that determine it. If the keys do not show the revision, the dialect
+// is empty and the warning asks for it. For our own files and in shadow mode, which publishes nothing, both are
+// empty.
 func (h Harmonizer) chooseDialect(path string) (string, *Problem) {
 	d := h.document
 	original := filepath.Base(path) == originalFile || len(d.warnings) > 0 || d.given("status")

@@ -47,7 +47,7 @@ func TestWatcher(t *testing.T) {
 		select {
 		case <-w.Changes():
 		case <-time.After(10 * time.Second):
-			t.Fatalf("%s: nobody told", c.name)
+			t.Fatalf("%s: no change reported", c.name)
 		}
 	}
 }
@@ -60,7 +60,7 @@ func TestWatcherSameText(t *testing.T) {
 	w.compare()
 	select {
 	case <-w.Changes():
-		t.Error("a change is told of the same text")
+		t.Error("a change is reported for the same text")
 	default:
 	}
 	writeFile(t, file, "other")
@@ -68,7 +68,7 @@ func TestWatcherSameText(t *testing.T) {
 	select {
 	case <-w.Changes():
 	default:
-		t.Error("no change is told of another text")
+		t.Error("no change is reported for another text")
 	}
 }
 
@@ -92,7 +92,7 @@ func TestWatcherFollow(t *testing.T) {
 	writeFile(t, other, "second")
 	w.compare()
 	if !changed() {
-		t.Error("a change of the other file is not told")
+		t.Error("a change of the other file is not reported")
 	}
 	writeFile(t, one, "second")
 	w.Follow(one)

@@ -45,7 +45,7 @@ func wantHeld(t *testing.T, path string, pid int) {
 func wantFree(t *testing.T, path string) {
 	t.Helper()
 	if pid, held, err := flock.Holder(path); err != nil || held {
-		t.Errorf("Holder = %d, %v, %v, want nobody", pid, held, err)
+		t.Errorf("Holder = %d, %v, %v, want no holder", pid, held, err)
 	}
 }
 
@@ -88,7 +88,7 @@ func TestLockEndsWithItsHolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	if line, err := bufio.NewReader(out).ReadString('\n'); line != "locked\n" {
-		t.Fatalf("child said %q, %v", line, err)
+		t.Fatalf("child printed %q, %v", line, err)
 	}
 	wantHeld(t, path, child.Process.Pid)
 	if err := child.Process.Kill(); err != nil {

@@ -18,14 +18,14 @@ func TestReader(t *testing.T) {
 		cut  bool // the last line has no line feed
 		bad  int  // line of the error; 0: no error
 	}{
-		"empty":                           {"", nil, false, 0},
-		"lines":                           {"{\"a\": 1}\n  {}  \n", []string{`{"a": 1}`, `{}`}, false, 0},
-		"nothing said":                    {"\n# why\n{}\r\n\n", []string{`{}`}, false, 0},
-		"a last line whole":               {"[]\n{}", []string{`[]`, `{}`}, true, 0},
-		"a last line cut":                 {"{}\n{\"a\"", []string{`{}`, `{"a"`}, true, 0},
-		"a last line of note":             {"{}\n# the", []string{`{}`}, false, 0},
-		"too long":                        {"{}\n" + strings.Repeat("x", 40) + "\n", []string{`{}`}, false, 2},
-		"no JSON is told by who reads it": {"{\n", []string{`{`}, false, 0},
+		"empty":                              {"", nil, false, 0},
+		"lines":                              {"{\"a\": 1}\n  {}  \n", []string{`{"a": 1}`, `{}`}, false, 0},
+		"only blank and comment lines":       {"\n# why\n{}\r\n\n", []string{`{}`}, false, 0},
+		"a last line whole":                  {"[]\n{}", []string{`[]`, `{}`}, true, 0},
+		"a last line cut":                    {"{}\n{\"a\"", []string{`{}`, `{"a"`}, true, 0},
+		"a last line of note":                {"{}\n# the", []string{`{}`}, false, 0},
+		"too long":                           {"{}\n" + strings.Repeat("x", 40) + "\n", []string{`{}`}, false, 2},
+		"invalid JSON is the caller's error": {"{\n", []string{`{`}, false, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := jsonlines.NewReader(strings.NewReader(tc.text), 32, "")

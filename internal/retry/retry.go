@@ -24,9 +24,9 @@ type Policy struct {
 	Wish time.Duration
 }
 
-// Do repeats attempt until it succeeds, it fails with an error that is not temporary, or ctx or a bound of the policy
-// ends it. An attempt returns the pause that the server requests, 0 for none. Do returns the last error, joined with
-// the cause if ctx has ended.
+// Do repeats attempt until it succeeds or returns an error that is not temporary. The end of ctx and the bounds of
+// the policy also stop it. An attempt returns the pause that the server requests, 0 for none. Do returns the last
+// error, joined with the cause if ctx has ended.
 func (p Policy) Do(ctx context.Context, passes func(error) bool, attempt func() (wish time.Duration, err error)) error {
 	var last error
 	_, _ = backoff.Retry(ctx, func() (struct{}, error) {

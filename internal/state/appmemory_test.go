@@ -188,7 +188,7 @@ func TestLateSavesAreRefused(t *testing.T) {
 	saveApps(t, b, nil, crashed("web", 2))
 	before := contents(t, js)
 	wantNotHolder(t, "a's Save of an app", a.Save(t.Context(), []apps.Memory{crashed("web", 9)}, nil))
-	wantNotHolder(t, "a's Save of one that nobody has", a.Save(t.Context(), []apps.Memory{crashed("db", 9)}, nil))
+	wantNotHolder(t, "a's Save of a new app", a.Save(t.Context(), []apps.Memory{crashed("db", 9)}, nil))
 	wantNotHolder(t, "a's Save of nodes", a.Save(t.Context(), nil, map[string]int{}))
 	if diff := cmp.Diff(before, contents(t, js)); diff != "" {
 		t.Errorf("the bucket has changed:\n%s", diff)
@@ -351,7 +351,7 @@ func TestUnreadableMemoryIsSetAside(t *testing.T) {
 					t.Errorf("%s is %q, want %q", aside, got, value)
 				}
 				if !strings.Contains(told.String(), "key="+key+" aside="+aside) {
-					t.Errorf("told: %s, want that of %s", told.String(), key)
+					t.Errorf("log: %s, want that of %s", told.String(), key)
 				}
 			}
 			saveApps(t, b, map[string]int{"n2": 1}, crashed("web", 2))
@@ -453,7 +453,7 @@ func TestShardThatIsTooLarge(t *testing.T) {
 				saveApps(t, m, nil, test.huge, crashed("db", n))
 			}
 			if !strings.Contains(told.String(), "level=ERROR") || !strings.Contains(told.String(), "key="+state.ShardKey("web")+" dropped=") {
-				t.Errorf("told: %s", told.String())
+				t.Errorf("log: %s", told.String())
 			}
 			_, r := lead(t, js, "a")
 			if len(r.Apps) != 2 || r.Apps[1].App != "web" {
@@ -572,7 +572,7 @@ func TestNothingAcknowledgedIsLostWhenKilled(t *testing.T) {
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		n, err := strconv.Atoi(lines.Text())
 		if err != nil {
-			t.Fatalf("child said %q", lines.Text())
+			t.Fatalf("child printed %q", lines.Text())
 		}
 		acknowledged = n
 		if n == 20 {

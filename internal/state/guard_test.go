@@ -16,8 +16,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
-// disk has a bus's data folder, whose files a test damages between two runs, a copy of it, and the holder's folder of
-// seen revisions.
+// disk has three folders: the data folder of a bus, which a test damages between two runs; a copy of it; and the
+// holder's folder of seen revisions.
 type disk struct{ data, old, seen string }
 
 func newDisk(t *testing.T) disk {

@@ -102,7 +102,7 @@ func TestLeaseIsHandedOver(t *testing.T) {
 		t.Errorf("left %v, want up to %v", left, long)
 	}
 	waits := acquire(t, b)
-	eventually(t, "b sees that a holds it", func() bool { who, waiting := b.Standby(); return waiting && who == "a" })
+	eventually(t, "b reports a as holder", func() bool { who, waiting := b.Standby(); return waiting && who == "a" })
 	if b.Left() != 0 {
 		t.Error("b holds it too")
 	}
@@ -117,7 +117,7 @@ func TestLeaseIsHandedOver(t *testing.T) {
 		t.Errorf("epochs %d, %d, want that they rise", a.Epoch(), b.Epoch())
 	}
 	if _, waiting := b.Standby(); waiting {
-		t.Error("b still says that it waits")
+		t.Error("b still reports that it waits")
 	}
 }
 
@@ -295,7 +295,7 @@ func TestEpochsAreNeverUsedTwice(t *testing.T) {
 		"deleted":   func() error { return kv.Delete(t.Context(), "lease.pool.web") },
 		"purged":    func() error { return kv.Purge(t.Context(), "lease.pool.web") },
 		"destroyed": func() error { _, err := kv.PutString(t.Context(), "lease.pool.web", "}"); return err },
-		"nobody's": func() error {
+		"no holder": func() error {
 			_, err := kv.PutString(t.Context(), "lease.pool.web", `{"holder":"","epoch":18446744073709551615,"ttl_ns":-1}`)
 			return err
 		},

@@ -285,7 +285,7 @@ func TestLedgerIsHeardLive(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got, err := l.Heard(ctx, m); err != nil || !bytes.Equal(got, []byte(w)) {
-			t.Errorf("heard %d bytes, %v, want %d", len(got), err, len(w))
+			t.Errorf("received %d bytes, %v, want %d", len(got), err, len(w))
 		}
 	}
 }

@@ -75,8 +75,8 @@ func (l *Ledger) findOldest(ctx context.Context) error {
 	return nil
 }
 
-// firstBeyond returns the sequence number of the first record whose sum exceeds bytes, and that of the first part
-// that this record and later ones need.
+// firstBeyond returns two sequence numbers: of the first record whose sum exceeds bytes, and of the first part that
+// this record and later ones need.
 func (l *Ledger) firstBeyond(ctx context.Context, bytes int64) (first, parts uint64, err error) {
 	last, err := l.stream.GetLastMsgForSubject(ctx, l.subject)
 	if err != nil {

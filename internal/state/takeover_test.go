@@ -161,7 +161,7 @@ func TestLateNewRecordIsDiscarded(t *testing.T) {
 		t.Error("the late record is still there")
 	}
 	if !strings.Contains(told.String(), "drain.web.i-2") || strings.Contains(told.String(), "drain.web.i-3") {
-		t.Errorf("told: %s, want that of i-2 alone", told.String())
+		t.Errorf("log: %s, want that of i-2 alone", told.String())
 	}
 }
 
@@ -334,7 +334,7 @@ func TestUnreadableRecordsAreNamed(t *testing.T) {
 		{"no head", "{}}\n{}", "drain.web.i-2: its first line: want one JSON value"},
 		{"an empty head", "{}\n{}", "drain.web.i-2: it belongs to node"},
 		{"another head", `{"epoch":1,"zstd":true}` + "\n{}", "drain.web.i-2: its first line: json: unknown field"},
-		{"an epoch that is none", `{"epoch":18446744073709551615}` + "\n{}", "drain.web.i-2: its first line: epoch"},
+		{"an epoch out of range", `{"epoch":18446744073709551615}` + "\n{}", "drain.web.i-2: its first line: epoch"},
 		{"not packed", `{"epoch":1,"gzip":true}` + "\n{}", "drain.web.i-2: unpack"},
 		{"another type", `{"epoch":1}` + "\n" + `{"node":"i-2","weight":"heavy"}`, "drain.web.i-2: json: cannot unmarshal string"},
 		{"another node", `{"epoch":1}` + "\n" + `{"node":"i-9"}`, `drain.web.i-2: it belongs to node "i-9"`},

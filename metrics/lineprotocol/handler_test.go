@@ -296,7 +296,7 @@ func TestStoreErrors(t *testing.T) {
 		"late":                  {context.DeadlineExceeded, 503, "unavailable", 0},
 		"refused by the owner":  {fmt.Errorf("metrics store: %w", metrics.ErrFuture), 400, "invalid", 0},
 		"one sample is refused": {fmt.Errorf("write: %w", &metrics.SampleError{Index: 1, Name: "web,n", Err: metrics.ErrMalformed}), 400, "invalid", 3},
-		"a sample of nobody":    {&metrics.SampleError{Index: 7, Name: "web,n", Err: metrics.ErrMalformed}, 400, "invalid", 0},
+		"an unknown sample":     {&metrics.SampleError{Index: 7, Name: "web,n", Err: metrics.ErrMalformed}, 400, "invalid", 0},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -25,9 +25,8 @@
 // # Lineage
 //
 // The series of an answer have a lineage. Two answers of one series have the same lineage
-// only if the newer was made from the older by adding points at the end and removing
-// points at the front. A late point, a changed value, or a series that was missing starts
-// a new lineage.
+// only if the newer was made from the older: points added at the end, points removed at the
+// front. A late point, a changed value, or a series that was missing starts a new lineage.
 //
 // # Concurrency
 //

@@ -70,7 +70,7 @@ func untilHeard(t testing.TB, nc *nats.Conn) {
 		select {
 		case <-tick.C:
 		case <-t.Context().Done():
-			t.Fatal("nobody serves")
+			t.Fatal("no store serves")
 		}
 	}
 }

@@ -143,7 +143,7 @@ func readLine(t *testing.T, r *bufio.Reader) acknowledged {
 	}
 	var a acknowledged
 	if err := json.Unmarshal(line, &a); err != nil {
-		t.Fatalf("child said %q: %v", line, err)
+		t.Fatalf("child printed %q: %v", line, err)
 	}
 	return a
 }

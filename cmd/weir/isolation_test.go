@@ -81,7 +81,7 @@ func TestUpIsolatesSignals(t *testing.T) {
 	}
 	// Its exit code depends on all checks, those of the host's cgroups too.
 	said := weir("--data", u.data, "doctor").stdout
-	if says := strings.Contains(said, "ok       signal users: each signal runs as a user of its own\n"); says != own {
+	if says := strings.Contains(said, "ok       signal users: each signal runs as a separate user\n"); says != own {
 		t.Errorf("own users are possible: %v, and doctor prints\n%s", own, said)
 	}
 	if fix := "it lacks " + strings.Join(missing, ", ") + ": "; !own && (!strings.Contains(status, fix) || !strings.Contains(said, fix)) {

@@ -24,7 +24,7 @@ func TestRecordOfSchemaOne(t *testing.T) {
 	}
 	var shown bytes.Buffer
 	explain.Record(&shown, r, r.At)
-	for _, want := range []string{"pool here/default, tick of 18:59:09", "target ", "a 6 -> 6", "let go a a-2 (by me): ok", "on the way out: a-2 of a"} {
+	for _, want := range []string{"pool here/default, tick of 18:59:09", "target ", "a 6 -> 6", "let go a a-2 (by me): ok", "leaving: a-2 of a"} {
 		if !strings.Contains(shown.String(), want) {
 			t.Errorf("explain shows no %q:\n%s", want, shown.String())
 		}

@@ -61,7 +61,7 @@ func TestHaltedAutoscalerIsShownAndRestarted(t *testing.T) {
 	eventually(t, "a silent autoscaler in status", func() error {
 		text := u.weir(t, "status")
 		first, _, _ := strings.Cut(text, "\n")
-		if !strings.HasPrefix(first, "! no tick since ") || !strings.Contains(first, "the autoscaler gives no sign of life since ") || !strings.Contains(first, "bootstrap restarts it at ") {
+		if !strings.HasPrefix(first, "! no tick since ") || !strings.Contains(first, "the autoscaler has not reported since ") || !strings.Contains(first, "bootstrap restarts it at ") {
 			return errors.New(text)
 		}
 		return nil

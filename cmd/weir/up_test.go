@@ -41,7 +41,7 @@ func TestUpFollowsAnApp(t *testing.T) {
 	text := u.weir(t, "explain")
 	for _, want := range []string{
 		"weir/instance_count build-", "value cpus=4 mem=1280", "weir/default shipped", "request  cpus=4",
-		"opinions", "combine", "target", "never shrink on ignorance", "limits", "blue", "green", "asked of the provider",
+		"opinions", "combine", "target", "never shrink on ignorance", "limits", "blue", "green", "requests to the provider",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("explain does not say %q:\n%s", want, text)

@@ -96,7 +96,7 @@ func signalUsers(s Site) []Finding {
 			return []Finding{{Result: Unknown, Detail: "bootstrap does not answer. Started as this user, it would run signals as its own user",
 				Fix: why}}
 		}
-		return []Finding{{Result: Unknown, Detail: "bootstrap does not answer. Started as this user, it would run each signal as a user of its own", Fix: "start bootstrap"}}
+		return []Finding{{Result: Unknown, Detail: "bootstrap does not answer. Started as this user, it would run each signal as a separate user", Fix: "start bootstrap"}}
 	}
 	var all []Finding
 	same := Shared(s.Status.Signals)
@@ -105,7 +105,7 @@ func signalUsers(s Site) []Finding {
 			Detail: fmt.Sprintf("signals of %s run as the user of bootstrap, and can read its keys and files", strings.Join(same[why], ", ")), Fix: why})
 	}
 	if all == nil {
-		return []Finding{{Result: OK, Detail: "each signal runs as a user of its own"}}
+		return []Finding{{Result: OK, Detail: "each signal runs as a separate user"}}
 	}
 	return all
 }

@@ -45,7 +45,7 @@ func TestExamine(t *testing.T) {
 		{"bootstrap runs", "bootstrap", Site{Status: statusOf(own)}, OK, "process 7", ""},
 		{"bootstrap is silent", "bootstrap", Site{Silent: silent}, Failed, "no bootstrap runs here", "weir bootstrap"},
 		{"bootstrap refuses", "bootstrap", Site{Status: &bootstrapd.Status{Refused: "line 3"}}, Failed, "line 3", "correct the files"},
-		{"own users", "signal users", Site{Status: statusOf(own)}, OK, "a user of its own", ""},
+		{"own users", "signal users", Site{Status: statusOf(own)}, OK, "a separate user", ""},
 		{"same user", "signal users", Site{Status: statusOf(own, same)}, Failed, "signals of api run as the user of bootstrap", "run bootstrap as root"},
 		{"same user of a candidate", "signal users", Site{Status: statusOf(own, beside)}, Failed, "signals of api", "run bootstrap as root"},
 		{"same user of what has ended", "signal users", Site{Status: statusOf(own, ended)}, OK, "", ""},

@@ -31,7 +31,7 @@ func Record(w io.Writer, r autoscaler.Record, now time.Time) {
 	fmt.Fprintf(w, "pool %s/%s, tick of %s (%s ago), took %v\n",
 		r.Cluster, r.Pool, r.At.Format(time.TimeOnly), Ago(now, r.At), r.Took.Round(time.Millisecond))
 	if r.DryRun {
-		fmt.Fprintln(w, "dry run: nothing was asked of the provider")
+		fmt.Fprintln(w, "dry run: no request to the provider")
 	}
 	for _, p := range r.Problems {
 		fmt.Fprintf(w, "! %s\n", p)
@@ -108,7 +108,7 @@ func Source(s decide.Source) string {
 	case decide.FromDefault:
 		return "the default signal"
 	case decide.FromHeld:
-		return "its last good answer"
+		return "its last value"
 	}
 	return "no signal"
 }
@@ -124,23 +124,23 @@ func writeGroups(w io.Writer, r autoscaler.Record) {
 	}
 	for _, share := range r.Detail.Distribution.Shares {
 		if _, busy := r.Case.Busy[share.Group]; busy || held[share.Group] {
-			fmt.Fprintf(w, "  %s %d (left alone)", share.Group, share.After)
+			fmt.Fprintf(w, "  %s %d (not changed)", share.Group, share.After)
 		} else {
 			fmt.Fprintf(w, "  %s", share)
 		}
 		if c := r.Detail.Committed[share.Group]; c > 0 {
-			fmt.Fprintf(w, ", and %s on the way out", Number(c))
+			fmt.Fprintf(w, ", and %s leaving", Number(c))
 		}
 		fmt.Fprintln(w)
 	}
 	for _, q := range r.State.Quarantines {
-		fmt.Fprintf(w, "  ! %s is left alone until %s: %s\n", q.Group, q.Until.Format(time.TimeOnly), q.Why)
+		fmt.Fprintf(w, "  ! %s is in backoff until %s: %s\n", q.Group, q.Until.Format(time.TimeOnly), q.Why)
 	}
 	for group, who := range r.Case.Busy {
-		fmt.Fprintf(w, "  ! %s is left alone: %s\n", group, who)
+		fmt.Fprintf(w, "  ! %s is not changed: %s\n", group, who)
 	}
 	if short := r.Detail.Distribution.Shortfall; short != 0 {
-		fmt.Fprintf(w, "  ! %d could not be shared out: every group is at its bound, or left alone\n", short)
+		fmt.Fprintf(w, "  ! %d could not be distributed: every group is at its bound or not changed\n", short)
 	}
 	for _, kept := range r.Detail.Kept {
 		fmt.Fprintf(w, "  %d nodes stay above the target: %s (%s first)\n", kept.Nodes, kept.Why, kept.First)
@@ -175,7 +175,7 @@ func writeAccount(w io.Writer, account resolve.Entries) {
 }
 
 func writeActions(w io.Writer, r autoscaler.Record) {
-	fmt.Fprintln(w, "\nasked of the provider")
+	fmt.Fprintln(w, "\nrequests to the provider")
 	if len(r.Actions) == 0 {
 		fmt.Fprintln(w, "  nothing")
 	}
@@ -204,7 +204,7 @@ func writeActions(w io.Writer, r autoscaler.Record) {
 		fmt.Fprintln(w, text)
 	}
 	for _, d := range r.Drains {
-		fmt.Fprintf(w, "  on the way out: %s of %s, %s since %s (%s)\n", d.Node, d.Group, d.State, d.Since.Format(time.TimeOnly), d.Reason)
+		fmt.Fprintf(w, "  leaving: %s of %s, %s since %s (%s)\n", d.Node, d.Group, d.State, d.Since.Format(time.TimeOnly), d.Reason)
 	}
 }
 

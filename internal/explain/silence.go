@@ -33,14 +33,14 @@ func nextTick(now time.Time, p *bootstrap.Process) string {
 	case p.Alive == nil:
 		return "the autoscaler has just started"
 	case !p.Alive.Overdue:
-		return "the autoscaler runs: its tick takes long, it cannot write to the bus, or another host holds the pool; see the log"
+		return "the autoscaler runs: its tick is long, it cannot write to the bus, or another host holds the pool; see the log"
 	}
 	return Silence(now, *p.Alive)
 }
 
 // Silence returns since when an overdue autoscaler has not reported, and what happens next.
 func Silence(now time.Time, a bootstrap.Alive) string {
-	text := fmt.Sprintf("the autoscaler gives no sign of life since %s, %s ago", clock(a.At), Ago(now, a.At))
+	text := fmt.Sprintf("the autoscaler has not reported since %s, %s ago", clock(a.At), Ago(now, a.At))
 	switch {
 	case a.RestartAt.IsZero():
 	case a.RestartAt.After(now):

@@ -64,7 +64,7 @@ func (f folder) start(ctx context.Context, c Config) (*Bus, error) {
 		return f.connect(ctx, c, held.PID)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("take the bus of the folder: %w", err)
+		return nil, fmt.Errorf("lock the bus of the folder: %w", err)
 	}
 	server, err := serve(f, lock, c)
 	if err != nil {

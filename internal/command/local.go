@@ -33,7 +33,7 @@ autoscaler. Each tick prints one line. Ctrl-C stops everything.`,
 		Args: NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Changed("config-dir") {
-				return Usage(errors.New("weir up writes a configuration of its own, below the data folder: give it a pool file with --pool-file, or run weir bootstrap with --config-dir"))
+				return Usage(errors.New("weir up writes its own configuration below the data folder: give a pool file with --pool-file, or run weir bootstrap with --config-dir"))
 			}
 			return run(cmd.Context(), o)
 		},

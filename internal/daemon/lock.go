@@ -52,7 +52,7 @@ func HolderName(dir string, of ...string) (string, error) {
 		return "", fmt.Errorf("name of the lease's holder: %w", err)
 	}
 	if len(id) > 64 {
-		return "", fmt.Errorf("name of the lease's holder: %s holds %d bytes: remove it", path, len(id))
+		return "", fmt.Errorf("name of the lease's holder: %s has %d bytes: remove it", path, len(id))
 	}
 	host, err := os.Hostname()
 	if err != nil {

@@ -140,7 +140,7 @@ func (l *Lease) Run(ctx context.Context) error {
 		err := l.renew(ctx)
 		if errors.Is(err, pools.ErrNotHolder) {
 			l.drop()
-			return fmt.Errorf("keep lease %s: %w", l.config.Name, err)
+			return fmt.Errorf("renew lease %s: %w", l.config.Name, err)
 		}
 		if ctx.Err() == nil {
 			trouble.tell(l.config.Log, "lease cannot be renewed", l.config.Name, err)

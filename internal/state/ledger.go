@@ -26,7 +26,7 @@ var (
 	// ErrNoRecord: the pool has no decision in the ledger yet.
 	ErrNoRecord = errors.New("no decision is recorded yet")
 	// errIncomplete: parts of a record were removed before the record.
-	errIncomplete = errors.New("parts of the record are not there any more")
+	errIncomplete = errors.New("parts of the record are missing")
 )
 
 // Ledger is the durable list of one pool's ticks.

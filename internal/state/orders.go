@@ -90,7 +90,7 @@ func (o *Orders) Read(ctx context.Context, now time.Time) (pools.Orders, error) 
 			continue
 		}
 		if err := o.end(ctx, one.key, one.revision); err != nil {
-			return pools.Orders{}, fmt.Errorf("end what has expired: %w", err)
+			return pools.Orders{}, fmt.Errorf("remove expired order: %w", err)
 		}
 	}
 	return inOrder(orders), nil

@@ -72,7 +72,7 @@ func encode(now time.Time, samples []metrics.Sample) ([]batch, error) {
 			err = addLine(&e, s)
 		}
 		if size := len(e.Bytes()) - begin; err == nil && size > maxLine {
-			err = fmt.Errorf("%w: its names take %d bytes, at most %d", metrics.ErrMalformed, size, maxLine)
+			err = fmt.Errorf("%w: its names have %d bytes, at most %d", metrics.ErrMalformed, size, maxLine)
 		}
 		if err != nil {
 			return nil, &metrics.SampleError{Index: i, Name: s.Name, Err: err}

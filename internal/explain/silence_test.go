@@ -28,7 +28,7 @@ func TestOverdue(t *testing.T) {
 			"no tick since 13:00:24, 6s ago (a tick is 1s): the autoscaler has not reported since 13:00:24, 6s ago; bootstrap restarts it at 13:00:54, in 24s"},
 		{"a long tick", autoscaler.Record{At: ago(110), Every: time.Minute}, silent, ""},
 		{"ticks that take long", autoscaler.Record{At: ago(10), Every: time.Second, Took: 6 * time.Second}, silent, ""},
-		{"late and alive", autoscaler.Record{At: ago(20), Every: time.Second}, running(&bootstrap.Alive{At: ago(1)}), "the autoscaler runs: its tick takes long, "},
+		{"late and alive", autoscaler.Record{At: ago(20), Every: time.Second}, running(&bootstrap.Alive{At: ago(1)}), "the autoscaler runs: its tick is long, "},
 		{"not running", autoscaler.Record{At: ago(20), Every: time.Second}, &bootstrap.Process{State: "backoff"}, "the autoscaler is backoff; bootstrap starts it"},
 		{"no bootstrap", autoscaler.Record{At: ago(20), Every: time.Second}, nil, "bootstrap does not answer"},
 	} {

@@ -8,13 +8,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 	"github.com/weirkeeper/weirkeeper/internal/command"
+	"github.com/weirkeeper/weirkeeper/internal/inputfile"
 )
 
 // maxCase bounds a line of "weir decide", in bytes: a tick of some 100 000 nodes.
@@ -75,7 +75,7 @@ func (cli *decideCommands) inputOf(args []string) (io.Reader, func(), error) {
 	if len(args) == 0 || args[0] == "-" {
 		return cli.Stdin, func() {}, nil
 	}
-	file, err := os.Open(args[0])
+	file, err := inputfile.Open(args[0])
 	if err != nil {
 		return nil, nil, command.Usage(err)
 	}

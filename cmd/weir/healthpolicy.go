@@ -21,6 +21,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/autoscalerd"
 	"github.com/weirkeeper/weirkeeper/internal/explain"
+	"github.com/weirkeeper/weirkeeper/internal/inputfile"
 	"github.com/weirkeeper/weirkeeper/internal/jsonlines"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/nodehealth"
@@ -176,21 +177,21 @@ func (cli *healthCommands) printPolicy(h config.Health) error {
 }
 
 // readBounded reads a file, or standard input for "-", that has so many bytes at most.
-func (cli *healthCommands) readBounded(file string, most int64) ([]byte, error) {
-	in := cli.Stdin
+func (cli *healthCommands) readBounded(file string, most int) ([]byte, error) {
 	if file != "-" {
-		f, err := os.Open(file)
-		if err != nil {
-			return nil, err
-		}
-		defer f.Close()
-		in = f
+		text, err := inputfile.Read(file, most)
+		return text, tooLong(file, text, most, err)
 	}
-	text, err := io.ReadAll(io.LimitReader(in, most+1))
-	if err == nil && int64(len(text)) > most {
-		err = fmt.Errorf("%s is longer than %d bytes", file, most)
+	text, err := io.ReadAll(io.LimitReader(cli.Stdin, int64(most)+1))
+	return text, tooLong("stdin", text, most, err)
+}
+
+// tooLong returns err, or an error for a text of more than most bytes.
+func tooLong(file string, text []byte, most int, err error) error {
+	if err == nil && len(text) > most {
+		return fmt.Errorf("%s has more than %d bytes: name the file of a policy", file, most)
 	}
-	return text, err
+	return err
 }
 
 func (cli *healthCommands) healthReplayCommand() *cobra.Command {
@@ -248,7 +249,7 @@ func (cli *healthCommands) policyOf(file string) (config.Health, error) {
 func (cli *healthCommands) replayHealth(ctx context.Context, path string, o replay.Options) error {
 	in := cli.Stdin
 	if path != "-" {
-		f, err := os.Open(path)
+		f, err := inputfile.Open(path)
 		if err != nil {
 			return command.Usage(err)
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/command"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/harmonizerd"
+	"github.com/weirkeeper/weirkeeper/internal/inputfile"
 	"github.com/weirkeeper/weirkeeper/internal/jsonlines"
 )
 
@@ -71,7 +72,7 @@ use their default numbers, and delays have no jitter.`,
 func (cli *harmonizerCommands) replay(ctx context.Context, path string, c replay.Config) error {
 	in := cli.Stdin
 	if path != "-" {
-		f, err := os.Open(path)
+		f, err := inputfile.Open(path)
 		if err != nil {
 			return command.Usage(err)
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirkeeper/weirkeeper/internal/command"
+	"github.com/weirkeeper/weirkeeper/internal/inputfile"
 	"github.com/weirkeeper/weirkeeper/internal/scaffold"
 	"github.com/weirkeeper/weirkeeper/internal/strictyaml"
 	"github.com/weirkeeper/weirkeeper/metrics"
@@ -158,7 +159,7 @@ func decodeParameter(text string) (value any, err error) {
 func (a *asked) evaluation(cli *signalCommands) (e sigproto.Evaluation, err error) {
 	in := cli.Stdin
 	if a.metrics != "-" {
-		f, err := os.Open(a.metrics)
+		f, err := inputfile.Open(a.metrics)
 		if err != nil {
 			return e, command.Usage(err)
 		}

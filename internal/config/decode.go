@@ -2,20 +2,15 @@ package config
 
 import (
 	"errors"
-	"fmt"
-	"io"
-	"io/fs"
-	"os"
 	"reflect"
 	"slices"
 	"strings"
-	"syscall"
-	"time"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/token"
 
+	"github.com/weirkeeper/weirkeeper/internal/inputfile"
 	"github.com/weirkeeper/weirkeeper/internal/strictyaml"
 )
 
@@ -109,33 +104,8 @@ func concerns(a, b string) bool {
 	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }
 
-// readTimeout bounds the wait for the end of a pipe.
-const readTimeout = 10 * time.Second
-
-// read reads a file, at most one byte more than maxFile. The file may be a pipe with a writer, such as the <(...) of
-// a shell.
-func read(file string) ([]byte, error) {
-	f, err := os.OpenFile(file, os.O_RDONLY|syscall.O_NONBLOCK, 0) // opening a pipe does not wait for a writer
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	pipe := info.Mode()&fs.ModeNamedPipe != 0
-	if pipe {
-		if err := f.SetReadDeadline(time.Now().Add(readTimeout)); err != nil {
-			return nil, err
-		}
-	}
-	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err == nil && pipe && len(data) == 0 {
-		err = fmt.Errorf("read %s: no process writes to the pipe: want a file", file)
-	}
-	return data, err
-}
+// read returns no more of a file than shows that it is too long.
+func read(file string) ([]byte, error) { return inputfile.Read(file, maxFile) }
 
 // parse returns the root of the file's only document, nil if the file is empty.
 func parse(data []byte) (ast.Node, *Problem) {

@@ -23,11 +23,11 @@ func TestLoad(t *testing.T) {
 		{"both files", both, "prod", "default", ""},
 		{"no service file", map[string]string{"prod/default.yaml": goodPool}, "prod", "default", ""},
 		{"no such pool", map[string]string{"prod/b.yaml": "", "prod/a.yaml": "", "prod/notes.txt": "", "prod/c.yaml.next": ""}, "prod", "defualt",
-			"open DIR/prod/defualt.yaml: no such file or directory; pools of cluster prod: a, b"},
+			"open DIR/prod/defualt.yaml: no such file or directory: name a file that exists; pools of cluster prod: a, b"},
 		{"cluster without a pool", map[string]string{"prod/notes.txt": ""}, "prod", "default",
-			"open DIR/prod/default.yaml: no such file or directory; cluster prod has no pool in DIR"},
+			"open DIR/prod/default.yaml: no such file or directory: name a file that exists; cluster prod has no pool in DIR"},
 		{"no such cluster", both, "test", "default",
-			`open DIR/test/default.yaml: no such file or directory; DIR has no cluster "test": give --config-dir, --cluster and --pool`},
+			`open DIR/test/default.yaml: no such file or directory: name a file that exists; DIR has no cluster "test": give --config-dir, --cluster and --pool`},
 		{"pool that climbs", both, "prod", "../prod/default", `pool name "../prod/default": ` + nameHint},
 		{"cluster that climbs, and pool", both, "..", "..", `cluster name "..": ` + nameHint},
 		{"both files are wrong", map[string]string{
@@ -38,7 +38,7 @@ func TestLoad(t *testing.T) {
 				"DIR/weir.yaml:2: aws.bucket: no such key (allowed: access_key_file, endpoint_url, path_style, region, signals_bucket, signals_prefix, warning_queue_url)\n" +
 				"DIR/prod/default.yaml:4: autoscaling.setpoint: is 2: want above 0 and at most 1"},
 		{"a folder for a file", map[string]string{"weir.yaml": "", "prod/default.yaml/x": ""}, "prod", "default",
-			"read DIR/prod/default.yaml: is a directory"},
+			"read DIR/prod/default.yaml: is a folder: name a file"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()

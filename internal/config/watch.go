@@ -5,10 +5,8 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -136,14 +134,13 @@ func (w *Watcher) tell() {
 func digest(paths []string) string {
 	hash := sha256.New()
 	for _, path := range paths {
-		f, err := os.Open(path)
-		if err != nil {
+		text, err := read(path)
+		if err != nil { // a file that cannot be read is as good as another text
 			fmt.Fprintf(hash, "%s: %v\n", path, errors.Is(err, fs.ErrNotExist))
 			continue
 		}
-		n, _ := io.Copy(hash, io.LimitReader(f, maxFile+1)) // an unreadable file counts as another text
-		f.Close()
-		fmt.Fprintf(hash, "%s: %d bytes\n", path, n)
+		hash.Write(text)
+		fmt.Fprintf(hash, "%s: %d bytes\n", path, len(text))
 	}
 	return string(hash.Sum(nil))
 }

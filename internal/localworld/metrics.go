@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -18,6 +17,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/internal/diskspace"
+	"github.com/weirkeeper/weirkeeper/internal/inputfile"
 	"github.com/weirkeeper/weirkeeper/metrics/embedded"
 	"github.com/weirkeeper/weirkeeper/metrics/embedded/tsdbstore"
 	"github.com/weirkeeper/weirkeeper/metrics/lineprotocol"
@@ -80,7 +80,10 @@ func untilFull(ctx context.Context, folder string) error {
 	}
 }
 
-// intake configures how applications write metrics.
+// maxToken bounds the file of a token, in bytes.
+const maxToken = 64 << 10
+
+// intake is where and how applications write metrics.
 type intake struct {
 	addr      string
 	token     lineprotocol.Token // empty: no token required
@@ -91,7 +94,10 @@ type intake struct {
 func intakeOf(o command.MetricsOptions) (intake, error) {
 	in := intake{addr: o.Addr, retention: o.Retention}
 	if o.TokenFile != "" {
-		text, err := os.ReadFile(o.TokenFile)
+		text, err := inputfile.Read(o.TokenFile, maxToken)
+		if err == nil && len(text) > maxToken {
+			err = fmt.Errorf("%s has more than %d bytes: name the file of a token", o.TokenFile, maxToken)
+		}
 		if err != nil {
 			return in, fmt.Errorf("--token-file: %w", err)
 		}

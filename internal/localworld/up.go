@@ -21,6 +21,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/daemon/harmonizerd"
 	"github.com/weirkeeper/weirkeeper/internal/diskspace"
 	"github.com/weirkeeper/weirkeeper/internal/flock"
+	"github.com/weirkeeper/weirkeeper/internal/inputfile"
 	"github.com/weirkeeper/weirkeeper/internal/signalbucket"
 	"github.com/weirkeeper/weirkeeper/metrics/embedded"
 	"github.com/weirkeeper/weirkeeper/pools/local"
@@ -38,6 +39,9 @@ const (
 	bootstrapGrace = 3500 * time.Millisecond // to stop signals and autoscaler
 	lastWords      = time.Second             // for output to a terminal that does not read
 )
+
+// maxPoolFile bounds a pool file, in bytes; ReadPool refuses a longer one.
+const maxPoolFile = 1 << 20
 
 // up is one run of "weir up".
 type up struct {
@@ -71,7 +75,7 @@ func Up(ctx context.Context, root *command.Root, o command.UpOptions) error {
 		if _, err := config.ReadPool(o.PoolFile, root.Cluster, root.Pool); err != nil {
 			return command.Usage(err)
 		}
-		if u.poolFile, err = os.ReadFile(o.PoolFile); err != nil {
+		if u.poolFile, err = inputfile.Read(o.PoolFile, maxPoolFile); err != nil {
 			return err
 		}
 	}
@@ -239,7 +243,7 @@ func (u *up) copyPoolFile(ctx context.Context, changes <-chan struct{}) error {
 		case <-changes:
 		}
 		_, refused := config.ReadPool(u.options.PoolFile, u.Cluster, u.Pool)
-		text, err := os.ReadFile(u.options.PoolFile)
+		text, err := inputfile.Read(u.options.PoolFile, maxPoolFile)
 		if err == nil {
 			err = daemon.WriteFile(filepath.Join(command.UpConfigs(u.data), filepath.FromSlash(config.FileOf(u.Cluster, u.Pool))), text)
 		}

@@ -20,6 +20,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/command"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
+	"github.com/weirkeeper/weirkeeper/internal/inputfile"
 	"github.com/weirkeeper/weirkeeper/internal/strictjson"
 	"github.com/weirkeeper/weirkeeper/internal/wholefile"
 )
@@ -70,9 +71,12 @@ func KeysOf(service config.Service) awssdk.Keys {
 	}
 }
 
-// readAccessKeys reads a key file in boto's JSON form.
+// maxAccessKeys bounds the file of the keys, in bytes. What is cut off there is not JSON.
+const maxAccessKeys = 64 << 10
+
+// readAccessKeys reads the keys of a file as boto users have it.
 func readAccessKeys(file string) (Keys, error) {
-	data, err := os.ReadFile(file)
+	data, err := inputfile.Read(file, maxAccessKeys)
 	if err != nil {
 		return Keys{}, fmt.Errorf("aws.access_key_file: %w", err)
 	}

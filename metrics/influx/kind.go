@@ -3,9 +3,9 @@ package influx
 import (
 	"fmt"
 	"net/url"
-	"os"
 	"strings"
 
+	"github.com/weirkeeper/weirkeeper/internal/inputfile"
 	"github.com/weirkeeper/weirkeeper/internal/strictyaml"
 	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/metrics/store"
@@ -19,7 +19,10 @@ type Settings struct {
 	TokenFile string `yaml:"token_file"`
 }
 
-// StoreKind returns InfluxDB's kind.
+// maxToken bounds the file of a token, in bytes.
+const maxToken = 64 << 10
+
+// StoreKind returns the store as the configuration and the daemons use it.
 func StoreKind() store.Kind {
 	return store.Kind{
 		Key: "influx", About: "a bucket of InfluxDB 1.8 or 2", New: func() store.Settings { return new(Settings) },
@@ -27,9 +30,12 @@ func StoreKind() store.Kind {
 			s := site.Settings.(*Settings) // New has created it
 			var token string
 			if s.TokenFile != "" {
-				data, err := os.ReadFile(s.TokenFile)
+				data, err := inputfile.Read(s.TokenFile, maxToken)
 				if err != nil {
 					return nil, fmt.Errorf("metrics.influx.token_file: %w", err)
+				}
+				if len(data) > maxToken {
+					return nil, fmt.Errorf("metrics.influx.token_file: %s has more than %d bytes: name the file of a token", s.TokenFile, maxToken)
 				}
 				token = strings.TrimSpace(string(data))
 			}

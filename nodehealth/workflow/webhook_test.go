@@ -157,7 +157,7 @@ func TestCheckWebhook(t *testing.T) {
 		{"no secret", loopback(), webhookOf(good, "/does/not/exist"), "params.secret_file", "no such file"},
 		{"open secret", loopback(), webhookOf(good, secretFile(t, secret, 0o644)), "params.secret_file", "has mode 0644: others may read it, want 0600"},
 		{"short secret", loopback(), webhookOf(good, secretFile(t, "abc\n", 0o600)), "params.secret_file", "has 3 bytes: want a secret of 16"},
-		{"folder", loopback(), webhookOf(good, t.TempDir()), "params.secret_file", "no regular file"},
+		{"folder", loopback(), webhookOf(good, t.TempDir()), "params.secret_file", "is a folder"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			err := New(test.config).Check(test.action)

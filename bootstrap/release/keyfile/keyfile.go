@@ -8,10 +8,10 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 
 	"aead.dev/minisign"
+
+	"github.com/weirkeeper/weirkeeper/internal/inputfile"
 )
 
 const maxKey = 4 << 10 // maximum size of a key file in bytes
@@ -78,17 +78,9 @@ func parsePrivate(data []byte, password func() (string, error)) (key minisign.Pr
 }
 
 func read(path string) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
+	data, err := inputfile.Read(path, maxKey)
+	if err == nil && len(data) > maxKey {
+		err = fmt.Errorf("%s has more than %d bytes and is not a key: name the file of a minisign key", path, maxKey)
 	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxKey+1))
-	if err != nil {
-		return nil, err
-	}
-	if len(data) > maxKey {
-		return nil, fmt.Errorf("%s is larger than %d bytes: it is not a key file", path, maxKey)
-	}
-	return data, nil
+	return data, err
 }

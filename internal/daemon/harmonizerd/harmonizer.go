@@ -21,12 +21,16 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
+	"github.com/weirkeeper/weirkeeper/internal/inputfile"
 	"github.com/weirkeeper/weirkeeper/internal/integrity"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/metrics"
 )
 
-// Parts has the dependencies of a harmonizer.
+// maxPassword bounds the file of a password, in bytes.
+const maxPassword = 4 << 10
+
+// Parts is what a harmonizer is made of.
 type Parts struct {
 	Bus    *bus.Bus
 	File   config.Harmonizer
@@ -91,7 +95,10 @@ func (p Parts) source(nats *natsbus.Bus) (harmonizer.Source, error) {
 			c.Apps[bulkapi.EveryApp] = every
 		}
 		if api.PasswordFile != "" {
-			password, err := os.ReadFile(api.PasswordFile)
+			password, err := inputfile.Read(api.PasswordFile, maxPassword)
+			if err == nil && len(password) > maxPassword {
+				err = fmt.Errorf("%s has more than %d bytes: name the file of a password", api.PasswordFile, maxPassword)
+			}
 			if err != nil {
 				return nil, fmt.Errorf("bulk_api.password_file: %w", err)
 			}

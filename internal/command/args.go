@@ -2,28 +2,146 @@ package command
 
 import (
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/weirkeeper/weirkeeper/internal/spelling"
 )
 
 // Help prints the help of a command that only has subcommands.
 func Help(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 
-// Group refuses an unknown subcommand and suggests a near one.
+// Group refuses what is not a subcommand. It suggests the nearest one and lists all.
 func Group(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	var text strings.Builder
-	text.WriteString(fmt.Sprintf("%s has no command %q", cmd.CommandPath(), args[0]))
-	for cmd.SuggestionsMinimumDistance = 1; cmd.SuggestionsMinimumDistance <= 2; cmd.SuggestionsMinimumDistance++ {
-		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-			text.WriteString(fmt.Sprintf("; did you mean %q?", near[0]))
-			break
+	var all, begin []string
+	for _, c := range cmd.Commands() {
+		if !c.IsAvailableCommand() {
+			continue
+		}
+		all = append(all, c.Name())
+		if args[0] != "" && strings.HasPrefix(c.Name(), strings.ToLower(args[0])) {
+			begin = append(begin, strconv.Quote(c.Name()))
 		}
 	}
-	return Usage(fmt.Errorf("%s\nSee %q", text.String(), cmd.CommandPath()+" --help"))
+	text := fmt.Sprintf("%s has no command %q", cmd.CommandPath(), args[0])
+	if near := spelling.Nearest(strings.ToLower(args[0]), all); near != "" {
+		begin = []string{strconv.Quote(near)}
+	}
+	if len(begin) > 0 {
+		text += fmt.Sprintf("; did you mean %s?", strings.Join(begin, " or "))
+	}
+	return Usage(fmt.Errorf("%s\nIts commands: %s\nSee %q", text, strings.Join(all, ", "), cmd.CommandPath()+" --help"))
+}
+
+// topic refuses what is not a command after "help".
+func topic(cmd *cobra.Command, args []string) error {
+	of, rest, err := cmd.Root().Find(args)
+	switch {
+	case err != nil:
+		return Usage(err)
+	case of.HasSubCommands():
+		return Group(of, rest)
+	}
+	return NoArgs(of, rest)
+}
+
+// wrongFlag returns a mistake in a flag: it suggests the nearest flag, or a value that the
+// flag takes.
+func wrongFlag(cmd *cobra.Command, err error) error {
+	text, number, isNumber := strings.Cut(err.Error(), ": strconv.")
+	if isNumber {
+		text += ": " + wantedNumber(number)
+	}
+	if strings.Contains(text, "invalid argument") && strings.Contains(text, "time:") {
+		text += "; want a duration such as 90s, 5m or 2h"
+		if near := nearDuration(text); near != "" {
+			text += "; did you mean " + near + "?"
+		}
+	}
+	if rest, short := strings.CutPrefix(text, "unknown shorthand flag: '"); short && rest != "" && rest[0] >= '0' && rest[0] <= '9' {
+		text += `; write "--" before a negative number`
+	} else if name, unknown := strings.CutPrefix(text, "unknown flag: --"); unknown || short {
+		var all []string
+		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			if !f.Hidden {
+				all = append(all, f.Name)
+			}
+		})
+		text += suggestFlag(cmd, name, all)
+	}
+	return Usage(fmt.Errorf("%s\nSee %q", text, cmd.CommandPath()+" --help"))
+}
+
+// suggestFlag returns the flag that was meant, if it is near, and the flags of the command.
+func suggestFlag(cmd *cobra.Command, name string, own []string) (text string) {
+	all := slices.Clone(own)
+	cmd.InheritedFlags().VisitAll(func(f *pflag.Flag) { all = append(all, f.Name) })
+	if near := spelling.Nearest(name, all); near != "" {
+		text = fmt.Sprintf("; did you mean --%s?", near)
+	}
+	if len(own) > 0 {
+		text += "\nIts flags: --" + strings.Join(own, ", --")
+	}
+	return text
+}
+
+// wantedNumber returns what a flag of a number takes. problem is the text of package
+// strconv, without its own name.
+func wantedNumber(problem string) string {
+	want := "want a number"
+	if strings.HasPrefix(problem, "ParseInt") || strings.HasPrefix(problem, "ParseUint") || strings.HasPrefix(problem, "Atoi") {
+		want = "want a whole number"
+	}
+	if strings.HasSuffix(problem, "value out of range") {
+		return want + " that is nearer to 0"
+	}
+	_, given, _ := strings.Cut(problem, ": parsing ")
+	if given, err := strconv.QuotedPrefix(given); err == nil {
+		given, _ = strconv.Unquote(given)
+		unit := strings.TrimLeft(given, "0123456789.")
+		if _, err := strconv.ParseFloat(strings.TrimSuffix(given, unit), 64); err == nil && unit != "" {
+			want += fmt.Sprintf(" without a unit; did you mean %s?", strings.TrimSuffix(given, unit))
+		}
+	}
+	return want
+}
+
+// nearDuration returns the hours for a number of days in the text of a mistake.
+func nearDuration(text string) string {
+	_, given, _ := strings.Cut(text, `in duration "`)
+	given, _, _ = strings.Cut(given, `"`)
+	count, inDays := strings.CutSuffix(given, "d")
+	days, err := strconv.Atoi(count)
+	if !inDays || err != nil || days < 1 || days > 1000 {
+		return ""
+	}
+	return fmt.Sprintf("%dh", 24*days)
+}
+
+// shownNames bounds the names that Suggest lists.
+const shownNames = 12
+
+// Suggest returns the end of an error about a name that does not exist: the nearest of the
+// names that do, and the first of these; empty if there is no name.
+func Suggest(name string, names []string) (text string) {
+	if len(names) == 0 {
+		return ""
+	}
+	if near := spelling.Nearest(name, names); near != "" {
+		text = fmt.Sprintf("; did you mean %s?", near)
+	}
+	text += " (it has " + strings.Join(names[:min(len(names), shownNames)], ", ")
+	if more := len(names) - shownNames; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text + ")"
 }
 
 // NoArgs refuses arguments with a usage error and a hint.

@@ -13,7 +13,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"time"
 
@@ -59,19 +58,7 @@ func (r *Root) Command() *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		text, _, isNumber := strings.Cut(err.Error(), ": strconv.")
-		if isNumber {
-			text += ": want a number"
-		}
-		if strings.Contains(text, "invalid argument") && strings.Contains(text, "time:") {
-			text += "; want a duration such as 90s, 5m or 2h"
-		}
-		if rest, short := strings.CutPrefix(text, "unknown shorthand flag: '"); short && rest != "" && rest[0] >= '0' && rest[0] <= '9' {
-			text += `; write "--" before a negative number`
-		}
-		return Usage(fmt.Errorf("%s\nSee %q", text, cmd.CommandPath()+" --help"))
-	})
+	root.SetFlagErrorFunc(wrongFlag)
 	f := root.PersistentFlags()
 	f.StringVar(&r.Data, "data", envOr("WEIR_DATA", ""), "data folder (WEIR_DATA; default below the user's state folder)")
 	f.StringVar(&r.NATS, "nats", "", "NATS to use in place of the data folder's own (WEIR_NATS)")
@@ -90,8 +77,18 @@ func (r *Root) Run(root *cobra.Command, args []string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	defer context.AfterFunc(ctx, stop)() // a second Ctrl-C ends the process at once
-	r.Stdout, r.Stderr = &printable{to: r.Stdout}, &printable{to: r.Stderr}
+	r.Stdout, r.Stderr = newPrintable(r.Stdout), newPrintable(r.Stderr)
 	root.SetArgs(args)
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd(args...)
+	for _, c := range root.Commands() { // cobra accepts any argument of these two
+		switch c.Name() {
+		case "help":
+			c.Args = topic
+		case "completion":
+			c.Args, c.RunE = Group, Help
+		}
+	}
 	root.SetIn(r.Stdin)
 	root.SetOut(r.Stdout)
 	root.SetErr(r.Stderr)

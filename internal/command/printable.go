@@ -2,31 +2,50 @@ package command
 
 import (
 	"bytes"
+	"cmp"
+	"fmt"
 	"io"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
 )
 
-// printable is an output stream for terminals. It escapes characters that affect the display, in Go's string syntax:
-// ESC as \x1b, the bidirectional override as \u202e, a byte that is not UTF-8 as \xff. Line feeds and tabs stay. It
-// is safe for concurrent use.
+// printable is a stream for people. What could change how a terminal shows the rest is
+// written as Go writes it in a string: the control character ESC as \x1b, the override of
+// the writing direction as \u202e, a byte that is not UTF-8 as \xff. JSON stays JSON. Line
+// feeds and tabs stay. It may be written to concurrently.
 type printable struct {
-	to io.Writer
+	to    io.Writer
+	ascii bool // the terminal shows ASCII only
 
 	mu   sync.Mutex
 	rest []byte // an incomplete character at the end of the last write
+}
+
+// newPrintable returns a stream to w. If w is a terminal whose locale is not one of UTF-8, the
+// other characters are escaped too.
+func newPrintable(w io.Writer) *printable {
+	return &printable{to: w, ascii: isTerminal(w) && asciiOnly(os.Getenv)}
+}
+
+// asciiOnly reports whether the locale of an environment is one without UTF-8. An environment
+// without a locale has UTF-8.
+func asciiOnly(getenv func(string) string) bool {
+	locale := strings.ToUpper(cmp.Or(getenv("LC_ALL"), getenv("LC_CTYPE"), getenv("LANG")))
+	return locale != "" && !strings.Contains(locale, "UTF-8") && !strings.Contains(locale, "UTF8")
 }
 
 // Write implements io.Writer.
 func (p *printable) Write(b []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.rest) == 0 && !bytes.ContainsFunc(b, func(r rune) bool { return !shows(r) }) {
+	if len(p.rest) == 0 && !bytes.ContainsFunc(b, func(r rune) bool { return !p.shows(r) }) {
 		return p.to.Write(b)
 	}
 	text := append(p.rest, b...)
@@ -36,12 +55,11 @@ func (p *printable) Write(b []byte) (int, error) {
 		switch {
 		case r == utf8.RuneError && size == 1:
 			out = append(out, `\x`+strconv.FormatUint(uint64(text[0]), 16)...)
-		case r == '\r' && len(text) > 1 && text[1] == '\n': // the line feed suffices
-		case shows(r):
+		case r == '\r' && len(text) > 1 && text[1] == '\n': // the line feed is enough
+		case p.shows(r):
 			out = append(out, text[:size]...)
 		default:
-			quoted := strconv.QuoteRuneToASCII(r)
-			out = append(out, quoted[1:len(quoted)-1]...)
+			out = appendEscape(out, r)
 		}
 		text = text[size:]
 	}
@@ -52,25 +70,47 @@ func (p *printable) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// TerminalOf returns the terminal behind a command's stream, for output that moves the cursor; nil without a
-// terminal. Output to it is not escaped.
+// TerminalOf returns the terminal that a command's stream leads to, for output that moves
+// the cursor; nil if it leads to something else, or to a terminal that cannot do that
+// (TERM=dumb). What is written there is not escaped.
 func TerminalOf(w io.Writer) *os.File {
 	if p, ok := w.(*printable); ok {
 		w = p.to
 	}
+	if !isTerminal(w) || os.Getenv("TERM") == "dumb" {
+		return nil
+	}
+	return w.(*os.File)
+}
+
+func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	if !ok {
-		return nil
+		return false
 	}
-	if _, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS); err != nil {
-		return nil
-	}
-	return f
+	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
+	return err == nil
 }
 
 // whole reports whether text begins with a complete character.
 func whole(text []byte) bool { return utf8.FullRune(text) && !bytes.Equal(text, []byte{'\r'}) }
 
-func shows(r rune) bool {
+func (p *printable) shows(r rune) bool {
+	if p.ascii && r >= utf8.RuneSelf {
+		return false
+	}
 	return r == '\n' || r == '\t' || r != utf8.RuneError && unicode.IsGraphic(r)
+}
+
+// appendEscape appends the escape of a character. That of a character which encoding/json
+// writes as it is has the form that JSON knows.
+func appendEscape(out []byte, r rune) []byte {
+	if r1, r2 := utf16.EncodeRune(r); r1 != unicode.ReplacementChar {
+		return fmt.Appendf(out, `\u%04x\u%04x`, r1, r2)
+	}
+	if r >= 0x7f {
+		return fmt.Appendf(out, `\u%04x`, r)
+	}
+	quoted := strconv.QuoteRuneToASCII(r)
+	return append(out, quoted[1:len(quoted)-1]...)
 }

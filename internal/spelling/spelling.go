@@ -18,21 +18,74 @@ func Unknown(key string, allowed []string) string {
 	return what + " (allowed: " + strings.Join(slices.Sorted(slices.Values(allowed)), ", ") + ")"
 }
 
-// Nearest returns the name that key probably misspells, the first of equally near ones; empty if no name is near.
+// Nearest returns the name of which key may be a misspelling; empty if there is none. Of
+// equally near names it prefers the one that has all letters of key in their order, then
+// the one with the longer common beginning, then the first.
 func Nearest(key string, names []string) (best string) {
 	if len(key) > longest {
 		return ""
 	}
 	most := 1 + len(key)/3
+	if len(key) <= 3 {
+		most = 1
+	}
+	least := rank{distance: most + 1}
 	for _, name := range names {
-		if d := Distance(key, name); d <= most {
-			best, most = name, d-1
+		r := rank{Distance(key, name), !within(key, name), -common(key, name)}
+		if exchanged(key, name) {
+			r.distance = min(r.distance, 1) // two letters that changed places
+		}
+		if r.before(least) && r.distance <= most {
+			best, least = name, r
 		}
 	}
 	return best
 }
 
-// Distance returns the Levenshtein distance: the number of inserted, deleted or changed bytes between two names.
+// rank orders names by how near they are.
+type rank struct {
+	distance int
+	apart    bool // the name lacks a letter, or has the letters in another order
+	common   int  // the bytes that both begin with, negative
+}
+
+func (r rank) before(o rank) bool {
+	switch {
+	case r.distance != o.distance:
+		return r.distance < o.distance
+	case r.apart != o.apart:
+		return o.apart
+	}
+	return r.common < o.common
+}
+
+// within reports whether name has all letters of key in their order.
+func within(key, name string) bool {
+	for i := range len(name) {
+		if key != "" && key[0] == name[i] {
+			key = key[1:]
+		}
+	}
+	return key == ""
+}
+
+// common returns how many bytes both begin with.
+func common(a, b string) int {
+	n := 0
+	for n < min(len(a), len(b)) && a[n] == b[n] {
+		n++
+	}
+	return n
+}
+
+// exchanged reports whether one name is the other with two adjacent letters exchanged.
+func exchanged(a, b string) bool {
+	n := common(a, b)
+	return len(a) == len(b) && n+1 < len(a) && a[n] == b[n+1] && a[n+1] == b[n] && a[n+2:] == b[n+2:]
+}
+
+// Distance is Levenshtein's: how many bytes must be put in, taken out or changed
+// to make one name of the other.
 func Distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

@@ -22,3 +22,18 @@ func TestDistance(t *testing.T) {
 		}
 	}
 }
+
+func TestNearest(t *testing.T) {
+	commands := []string{"up", "app", "pool", "state", "status", "explain", "resume"}
+	for key, want := range map[string]string{
+		"ap": "app", "pu": "up", "stats": "status", "stat": "state", "explian": "explain", "foo": "", "x": "", "": "",
+		"resum": "resume", "bogus": "", "Pool": "pool",
+	} {
+		if got := Nearest(key, commands); got != want {
+			t.Errorf("Nearest(%q) = %q, want %q", key, got, want)
+		}
+	}
+	if got := Nearest("wbe", []string{"api", "web"}); got != "web" {
+		t.Errorf("Nearest(wbe) = %q, want web", got)
+	}
+}

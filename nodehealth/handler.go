@@ -114,7 +114,7 @@ func (l *Loop) obey(now time.Time, o Order) Answer {
 		return a
 	}
 	for _, id := range o.Nodes {
-		d := refused("the pool has no such node")
+		d := refused(WhyNoNode)
 		if _, known := l.judge.Explain(now, id); known {
 			d = decide(now, l.judge, o, id)
 			l.step(now, d.events...)
@@ -210,7 +210,7 @@ func (l *Loop) check(ctx context.Context, o Order) (Answer, error) {
 			s, known := l.nodeStatus(now, id)
 			if !known {
 				a.OK = false
-				a.Nodes = append(a.Nodes, NodeAnswer{Node: id, Why: "the pool has no such node"})
+				a.Nodes = append(a.Nodes, NodeAnswer{Node: id, Why: WhyNoNode})
 				continue
 			}
 			a.Nodes = append(a.Nodes, NodeAnswer{Node: id, OK: s.Verdict == judge.OK, Why: s.Why, Status: &s})

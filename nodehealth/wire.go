@@ -105,6 +105,9 @@ type PoolAnswer struct {
 	Until   time.Time `json:"until"`   // then those that still wait are not repaired
 }
 
+// WhyNoNode is the reason in the answer for a node that the pool does not have.
+const WhyNoNode = "the pool has no such node"
+
 // NodeAnswer is what came of an Order for one node.
 type NodeAnswer struct {
 	Node   string      `json:"node"`

@@ -104,7 +104,7 @@ func (cli *appCommands) setApp(ctx context.Context, b *bus.Bus, want message.App
 	}
 	fmt.Fprintf(cli.Stdout, "%s: %d instances of version %s in pool %s\n", want.Name, want.Instances, want.Version, want.Pool)
 	if _, err := lastRecord(ctx, b, cli.Cluster, want.Pool); errors.Is(err, state.ErrNoRecord) {
-		fmt.Fprintf(cli.Stderr, "weir: pool %s has no tick yet: check its name, or start its autoscaler\n", want.Pool)
+		fmt.Fprintf(cli.Stderr, "weir: warning: %v\n", err)
 	}
 	return nil
 }
@@ -162,10 +162,34 @@ func readApp(ctx context.Context, b *bus.Bus, cluster, name string) (message.App
 		return message.App{}, 0, fmt.Errorf("read application %s: %w", name, err)
 	}
 	if len(found.Keys) == 0 || found.Keys[0].Deleted {
-		return message.App{}, 0, fmt.Errorf("%w: %s; \"weir app list\" shows all", errNoApp, name)
+		return message.App{}, 0, noApp(ctx, b, cluster, name)
 	}
 	row, err := rowOfApp(found.Keys[0])
 	return row, found.Keys[0].Revision, err
+}
+
+// noApp returns the error for an application that has no row, with the names of those that
+// have one.
+func noApp(ctx context.Context, b *bus.Bus, cluster, name string) error {
+	found, err := integrity.Read(ctx, b.JetStream(), message.AppsBucket(cluster))
+	if err != nil {
+		return fmt.Errorf("list applications: %w", err)
+	}
+	var rows []string
+	for _, k := range found.Keys {
+		if !k.Deleted {
+			rows = append(rows, k.Name)
+		}
+	}
+	return missingApp(name, rows)
+}
+
+// missingApp returns the error for an application that is not among those.
+func missingApp(name string, others []string) error {
+	if len(others) == 0 {
+		return command.Usage(fmt.Errorf("%w: %s; there are no applications: set one with \"weir app set\"", errNoApp, name))
+	}
+	return command.Usage(fmt.Errorf("%w: %s%s; \"weir app list\" shows all", errNoApp, name, command.Suggest(name, others)))
 }
 
 // rowOfApp decodes a row; errUnreadable if that is impossible.

@@ -65,7 +65,15 @@ func askHarmonizer(ctx context.Context, b *bus.Bus, cluster string, q harmonizer
 	var s harmonizer.Status
 	err := askJSON(ctx, b.Conn(), message.StatusSubject(cluster), "harmonizer", q, &s)
 	if err == nil && q.App != "" && s.App == nil {
-		err = fmt.Errorf("%w: %s; \"weir app list\" shows all", errNoApp, q.App)
+		all, errAll := askHarmonizer(ctx, b, cluster, harmonizer.StatusQuery{})
+		if errAll != nil {
+			return s, errAll
+		}
+		var others []string
+		for _, one := range all.Apps {
+			others = append(others, one.Name)
+		}
+		err = missingApp(q.App, others)
 	}
 	return s, err
 }

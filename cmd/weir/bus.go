@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -37,6 +38,9 @@ func (cli *shared) find(ctx context.Context) (*bus.Bus, error) {
 	b, err := bus.Find(ctx, bus.Config{Data: dir, URL: cli.NATS, Name: "weir command", Log: log})
 	if errors.Is(err, bus.ErrNoBus) {
 		return nil, nothingRuns(dir)
+	}
+	if err != nil && cli.NATS != "" {
+		err = fmt.Errorf("%w: start NATS there, or name another with --nats", err)
 	}
 	return b, err
 }
@@ -106,10 +110,13 @@ func askJSON(ctx context.Context, nc *nats.Conn, subject, part string, request, 
 	return nil
 }
 
-// absentError is the error of a request without a receiver.
-type absentError struct{ part string }
+// absentError: no process answers for that part.
+type absentError struct{ who string }
 
-func (e *absentError) Error() string { return "no " + e.part + " runs here" }
+func (e *absentError) Error() string {
+	what, _, _ := strings.Cut(e.who, " ")
+	return fmt.Sprintf("no %s runs here: start \"weir %s\", or \"weir up\"", e.who, what)
+}
 
 // askCounts requests the counts of a pool from the harmonizer. The response may consist
 // of several messages.

@@ -66,7 +66,9 @@ func (cli *poolCommands) explain(ctx context.Context, b *bus.Bus, since time.Dur
 	if err != nil {
 		return err
 	}
-	return ledger.Since(ctx, now.Add(-since), func(data []byte) error {
+	found := false
+	err = ledger.Since(ctx, now.Add(-since), func(data []byte) error {
+		found = true
 		return handle(func() error {
 			r, err := explain.Read(data)
 			if err != nil {
@@ -75,6 +77,14 @@ func (cli *poolCommands) explain(ctx context.Context, b *bus.Bus, since time.Dur
 			return show(r)
 		})
 	})
+	if err != nil || found {
+		return err
+	}
+	last, err := lastRecord(ctx, b, cli.Cluster, cli.Pool)
+	if err == nil {
+		fmt.Fprintf(cli.Stderr, "weir: pool %s/%s has no tick in the last %v: its last tick was at %s\n", cli.Cluster, cli.Pool, since, timeText(last.At))
+	}
+	return err
 }
 
 // lastRecord reads the newest tick of a pool.
@@ -88,7 +98,7 @@ func lastRecord(ctx context.Context, b *bus.Bus, cluster, pool string) (autoscal
 	}
 	data, err := ledger.Last(ctx)
 	if errors.Is(err, state.ErrNoRecord) {
-		return r, fmt.Errorf("pool %s of cluster %s: %w; is its name right, and does its autoscaler run?", pool, cluster, err)
+		return r, noTick(ctx, b, cluster, pool)
 	}
 	if err != nil {
 		return r, err

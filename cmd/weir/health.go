@@ -158,10 +158,29 @@ func (cli *healthCommands) healthStatus(ctx context.Context, b *bus.Bus, q nodeh
 	}
 	for _, id := range q.Nodes {
 		if !slices.ContainsFunc(whole.Nodes, func(n nodehealth.NodeStatus) bool { return n.Node == id }) {
-			return whole, fmt.Errorf("pool %s has no machine %s; %s", cli.Pool, id, allMachines)
+			return whole, cli.noMachine(ctx, b, id)
 		}
 	}
 	return whole, nil
+}
+
+// noMachine returns the error for a machine that node health does not know, with the names
+// of those that it knows.
+func (cli *healthCommands) noMachine(ctx context.Context, b *bus.Bus, id string) error {
+	known, err := cli.machines(ctx, b)
+	if err != nil {
+		return err
+	}
+	return command.Usage(fmt.Errorf("pool %s has no machine %q%s; %s", cli.Pool, id, command.Suggest(id, known), allMachines))
+}
+
+// machines returns the names of the machines that node health knows: the first page of them.
+func (cli *healthCommands) machines(ctx context.Context, b *bus.Bus) (ids []string, err error) {
+	all, err := cli.nodeHealth(b).Status(ctx, nodehealth.StatusQuery{All: true})
+	for _, n := range all.Nodes {
+		ids = append(ids, n.Node)
+	}
+	return ids, err
 }
 
 func (cli *healthCommands) printHealth(s nodehealth.Status, whole bool) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -175,7 +176,11 @@ func (cli *healthCommands) orderHealth(ctx context.Context, o nodehealth.Order) 
 		} else {
 			cli.printAnswer(o, a)
 		}
-		return refused(o, a)
+		if slices.ContainsFunc(a.Nodes, unknownMachine) {
+			known, err := cli.machines(ctx, b)
+			return command.Usage(errors.Join(refused(o, a, known), err))
+		}
+		return refused(o, a, nil)
 	})
 }
 
@@ -203,8 +208,12 @@ func saySlow(w io.Writer, text string) (stop func()) {
 	}
 }
 
-// refused returns an error with the rejected part of an order; nil if all of it was accepted.
-func refused(o nodehealth.Order, a nodehealth.Answer) error {
+// unknownMachine reports whether the pool has no machine of that name.
+func unknownMachine(n nodehealth.NodeAnswer) bool { return !n.OK && n.Why == nodehealth.WhyNoNode }
+
+// refused returns what was not done of an order; nil if all was. known are machines of the
+// pool, for a name that is none of them.
+func refused(o nodehealth.Order, a nodehealth.Answer, known []string) error {
 	if a.OK {
 		return nil
 	}
@@ -218,7 +227,7 @@ func refused(o nodehealth.Order, a nodehealth.Answer) error {
 	case a.Error != "":
 		return fmt.Errorf("%w: %s", errOrdered, a.Error)
 	case len(not) == 1 && not[0].Status == nil:
-		return fmt.Errorf("%w: %s: %s; %s", errOrdered, not[0].Node, not[0].Why, allMachines)
+		return fmt.Errorf("%w: %s: %s%s; %s", errOrdered, not[0].Node, not[0].Why, command.Suggest(not[0].Node, known), allMachines)
 	case len(not) == 1:
 		return fmt.Errorf("%w: %s: %s", errOrdered, not[0].Node, not[0].Why)
 	}

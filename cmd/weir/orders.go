@@ -14,6 +14,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/command"
+	"github.com/weirkeeper/weirkeeper/internal/daemon/bootstrapd"
 	"github.com/weirkeeper/weirkeeper/internal/explain"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/pools"
@@ -81,35 +82,69 @@ func operator() string {
 // poolCommands are the commands for orders, decisions and plans of a pool.
 type poolCommands struct{ *shared }
 
-// withOrders runs f with the orders of the pool. Without force it rejects a pool that
-// has no tick: its name is probably mistyped.
+// withOrders runs f with the orders of the pool. A pool without a tick and without an order
+// is most likely a mistyped one: it is an error without force.
 func (cli *poolCommands) withOrders(ctx context.Context, force bool, f func(context.Context, *state.Orders) error) error {
 	return cli.withBus(ctx, func(ctx context.Context, b *bus.Bus) error {
 		ctx, cancel := context.WithTimeout(ctx, askTimeout)
 		defer cancel()
-		if !force {
-			if err := known(ctx, b, cli.Cluster, cli.Pool); err != nil {
-				return err
-			}
-		}
 		orders, err := state.OpenOrders(ctx, b.JetStream(), cli.Cluster, cli.Pool)
 		if err != nil {
 			return err
 		}
-		return f(ctx, orders)
+		if !force {
+			if err := known(ctx, b, cli.Cluster, cli.Pool, orders); err != nil {
+				return err
+			}
+		}
+		if err := f(ctx, orders); err != nil {
+			return err
+		}
+		if _, err := cli.askBootstrap(ctx, b); err != nil {
+			fmt.Fprintf(cli.Stderr, "weir: warning: no tick reads the orders of the pool now: %v\n", err)
+		}
+		return nil
 	})
 }
 
-// known returns an error if no tick of the pool was ever recorded.
-func known(ctx context.Context, b *bus.Bus, cluster, pool string) error {
+// known returns an error if the pool has neither a recorded tick nor an order.
+func known(ctx context.Context, b *bus.Bus, cluster, pool string, orders *state.Orders) error {
 	ledger, err := state.OpenLedger(ctx, b.JetStream(), cluster, pool)
 	if err != nil {
 		return err
 	}
-	if _, err = ledger.Last(ctx); errors.Is(err, state.ErrNoRecord) {
-		return fmt.Errorf("pool %s of cluster %s: %w; is its name right, and does its autoscaler run?", pool, cluster, err)
+	if _, err = ledger.Last(ctx); !errors.Is(err, state.ErrNoRecord) {
+		return err
 	}
-	return err
+	if has, err := orders.List(ctx); err != nil || !has.Empty() {
+		return err
+	}
+	return noTick(ctx, b, cluster, pool)
+}
+
+// noTickError is a state.ErrNoRecord with what is known of the pool.
+type noTickError struct{ text string }
+
+func (e *noTickError) Error() string { return e.text }
+func (e *noTickError) Unwrap() error { return state.ErrNoRecord }
+
+// noTick returns the error for a pool that has no recorded tick. If its bootstrap does not
+// run, and other pools of the cluster have ticked, it is a mistake in the name.
+func noTick(ctx context.Context, b *bus.Bus, cluster, pool string) error {
+	var s bootstrapd.Status
+	if err := askJSON(ctx, b.Conn(), bootstrapd.Subject(cluster, pool, "status"), "bootstrap", nil, &s); err == nil {
+		return &noTickError{fmt.Sprintf("pool %s/%s has not ticked yet: its autoscaler is %s; wait for the first tick, or see \"weir status\"",
+			cluster, pool, s.Autoscaler.State)}
+	}
+	others, err := state.Pools(ctx, b.JetStream(), cluster)
+	if err != nil {
+		return err
+	}
+	if len(others) > 0 {
+		return command.Usage(&noTickError{fmt.Sprintf("cluster %s has no pool %q%s; a new pool needs \"weir bootstrap --pool %s\"",
+			cluster, pool, command.Suggest(pool, others), pool)})
+	}
+	return &noTickError{fmt.Sprintf("pool %s/%s has not ticked yet: start it with \"weir up\" or \"weir bootstrap\"", cluster, pool)}
 }
 
 func (cli *poolCommands) pauseCommand() *cobra.Command {

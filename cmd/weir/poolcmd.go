@@ -159,6 +159,9 @@ func (cli *poolCommands) newestReading(ctx context.Context, b *bus.Bus) (autosca
 	if errRead == nil && read.Case != nil {
 		return read, nil
 	}
+	if errors.Is(err, state.ErrNoRecord) {
+		return autoscaler.Record{}, err
+	}
 	if err == nil {
 		err = fmt.Errorf("read the groups and nodes of pool %s/%s: its last tick did not", cli.Cluster, cli.Pool)
 	}
@@ -183,7 +186,7 @@ func (cli *poolCommands) removeNodes(ctx context.Context, b *bus.Bus, note pools
 	}
 	for _, node := range nodes {
 		if !known[node] {
-			return command.Usage(fmt.Errorf("pool %s/%s has no node %s, or it is on its way out already: \"weir status\" shows them", cli.Cluster, cli.Pool, node))
+			return command.Usage(fmt.Errorf("pool %s/%s has no node %q, or it leaves already%s", cli.Cluster, cli.Pool, node, command.Suggest(node, sortedKeys(known))))
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
@@ -248,7 +251,7 @@ func (cli *poolCommands) markStale(ctx context.Context, b *bus.Bus, note pools.N
 	}
 	for _, g := range groups {
 		if !slices.Contains(known, g) {
-			return command.Usage(fmt.Errorf("pool %s/%s has no group %q: it has %s", cli.Cluster, cli.Pool, g, strings.Join(known, ", ")))
+			return command.Usage(fmt.Errorf("pool %s/%s has no group %q%s", cli.Cluster, cli.Pool, g, command.Suggest(g, known)))
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -63,7 +64,7 @@ func (cli *signalCommands) signalRestartCommand() *cobra.Command {
 					return err
 				}
 				if a.Error != "" {
-					return fmt.Errorf("restart: %s", a.Error)
+					return fmt.Errorf("restart the signal of %s: %w", args[0], cli.noSignal(ctx, b, args[0], a.Error))
 				}
 				fmt.Fprintf(cli.Stdout, "signal of %s is being restarted\n", args[0])
 				return nil
@@ -107,7 +108,7 @@ func (cli *signalCommands) signalLogs(ctx context.Context, b *bus.Bus, request b
 			return err
 		}
 		if a.Error != "" {
-			return fmt.Errorf("logs: %s", a.Error)
+			return fmt.Errorf("read the output of the signal of %s: %w", request.App, cli.noSignal(ctx, b, request.App, a.Error))
 		}
 		for _, l := range a.Lines {
 			fmt.Fprintf(cli.Stdout, "%s %s\n", l.At.Local().Format("15:04:05.000"), l.Text)
@@ -125,6 +126,20 @@ func (cli *signalCommands) signalLogs(ctx context.Context, b *bus.Bus, request b
 		case <-ticker.C:
 		}
 	}
+}
+
+// noSignal returns the reason why bootstrap refused an order for the signal of an app: if the
+// pool has no such signal, a mistake with the names of those that it has.
+func (cli *signalCommands) noSignal(ctx context.Context, b *bus.Bus, app, refused string) error {
+	s, err := cli.askBootstrap(ctx, b)
+	if err != nil || slices.ContainsFunc(s.Signals, func(p bootstrap.Process) bool { return p.App == app }) {
+		return errors.New(refused)
+	}
+	var apps []string
+	for _, p := range s.Signals {
+		apps = append(apps, p.App)
+	}
+	return command.Usage(fmt.Errorf("pool %s/%s has no signal for app %q%s", cli.Cluster, cli.Pool, app, command.Suggest(app, apps)))
 }
 
 func (cli *signalCommands) signalShadowCommand() *cobra.Command {
@@ -174,7 +189,7 @@ func (cli *signalCommands) shadow(ctx context.Context, b *bus.Bus, app string, s
 	report := shadowReport{Trials: []bootstrap.TrialStatus{}, Ticks: []shadowTick{}}
 	s, err := cli.askBootstrap(ctx, b)
 	if err != nil {
-		fmt.Fprintf(cli.Stderr, "weir: %v: the output has only data of the ledger\n", err)
+		fmt.Fprintf(cli.Stderr, "weir: %v: only the ledger is read\n", err)
 	}
 	for _, p := range s.Signals {
 		if p.Trial != nil && (app == "" || app == p.App) {

@@ -19,6 +19,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/command"
+	"github.com/weirkeeper/weirkeeper/internal/daemon/autoscalerd"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/bootstrapd"
 	"github.com/weirkeeper/weirkeeper/internal/doctor"
 	"github.com/weirkeeper/weirkeeper/internal/explain"
@@ -39,7 +40,7 @@ type poolStatus struct {
 	Warnings []string           `json:"warnings"` // what needs an operator, first
 	LastTick *autoscaler.Record `json:"last_tick,omitempty"`
 	// Decided is the last tick that decided, if LastTick did not: it is paused, or
-	// has failed.
+	// has failed. Without one in the last hour it is the plan of the next tick.
 	Decided   *autoscaler.Record `json:"last_decision,omitempty"`
 	Processes *bootstrapd.Status `json:"processes,omitempty"`
 	Counts    *message.Counts    `json:"instance_counts,omitempty"`
@@ -50,6 +51,8 @@ type poolStatus struct {
 	Silent []apps.SilentNode `json:"silent_nodes,omitempty"`
 	// Health is the first page of "weir health status", if the pool has a policy.
 	Health *nodehealth.Status `json:"health,omitempty"`
+
+	unknown error // the cluster has no such pool
 }
 
 // listenTime is how long the command waits for the responses of nodes.
@@ -94,6 +97,9 @@ func (cli *statusCommands) statusCommand() *cobra.Command {
 
 func (cli *statusCommands) status(ctx context.Context, b *bus.Bus) error {
 	s := cli.gatherStatus(ctx, b)
+	if s.unknown != nil {
+		return s.unknown
+	}
 	if cli.output == "json" {
 		return cli.printJSON(s)
 	}
@@ -142,6 +148,10 @@ func (cli *statusCommands) gatherStatus(ctx context.Context, b *bus.Bus) poolSta
 		}
 	}
 	if r, err := lastRecord(ctx, b, cli.Cluster, cli.Pool); err != nil {
+		if mistake, ok := errors.AsType[*command.UsageError](err); ok {
+			s.unknown = mistake
+			return s
+		}
 		warn("%v", err)
 	} else {
 		s.LastTick = &r
@@ -149,6 +159,11 @@ func (cli *statusCommands) gatherStatus(ctx context.Context, b *bus.Bus) poolSta
 		s.warnOfTick(r)
 		if r.Case == nil {
 			s.Decided = lastDecided(ctx, b, cli.Cluster, cli.Pool)
+		}
+		if s.decided() == nil { // as after a long pause
+			if now, err := autoscalerd.AskPlan(ctx, b, cli.Cluster, cli.Pool); err == nil && now.Case != nil && now.Answer != nil {
+				s.Decided = &now
+			}
 		}
 		if d := s.decided(); d != nil {
 			s.Silent = cli.silentNodes(ctx, b, *d)

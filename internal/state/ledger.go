@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -88,8 +89,32 @@ func openStream(ctx context.Context, js jetstream.JetStream) (jetstream.Stream, 
 	return stream, nil
 }
 
-// Append writes one record of at most 32 MiB. When it returns nil, the record is durable. Readers receive all of a
-// record or nothing.
+// Pools returns the names of a cluster's pools that have a record in the ledger, in order. A
+// bus without a ledger has none.
+func Pools(ctx context.Context, js jetstream.JetStream, cluster string) ([]string, error) {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	stream, err := js.Stream(ctx, ledgerStream)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list the pools of cluster %s: %w", cluster, err)
+	}
+	info, err := stream.Info(ctx, jetstream.WithSubjectFilter(LedgerSubject(cluster, "*")))
+	if err != nil {
+		return nil, fmt.Errorf("list the pools of cluster %s: %w", cluster, err)
+	}
+	var pools []string
+	for subject := range info.State.Subjects {
+		pools = append(pools, strings.TrimPrefix(subject, LedgerSubject(cluster, "")))
+	}
+	slices.Sort(pools)
+	return pools, nil
+}
+
+// Append writes one record of at most 32 MiB; when it returns nil, the record is
+// kept. Readers see all of it or nothing.
 func (l *Ledger) Append(ctx context.Context, record []byte) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()

@@ -11,8 +11,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/nodehealth"
 )
 
-// ErrNobody: nobody answers for the pool's node health.
-var ErrNobody = errors.New("nobody answers: no autoscaler of the pool is up, or its pool file has no health block")
+// ErrNobody: no process answers for the pool's node health.
+var ErrNobody = errors.New("no answer: the pool's autoscaler does not run, or its pool file has no health block; \"weir status\" shows which")
 
 // Client asks the node health of one pool.
 type Client struct {

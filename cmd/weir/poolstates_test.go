@@ -1,0 +1,284 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/internal/bus"
+)
+
+// stateRow is what a command that reads the bus does in each state of a pool: its exit code
+// and a part of what it prints.
+type stateRow struct {
+	paused     string // since before its first tick; all processes of "weir up" run
+	never      string // no tick, a bus with the buckets of the cluster, no process
+	empty      string // no tick, a bus without a stream or a bucket, no process
+	leaderless string // has ticked; the bus runs, and no process of the pool
+}
+
+const (
+	noTickYet    = `1 pool local/default has not ticked yet: start it with "weir up" or "weir bootstrap"`
+	noHarmonizer = `1 no harmonizer runs here: start "weir harmonizer", or "weir up"`
+	noBootstrap  = `1 no bootstrap of pool local/default runs here: start "weir bootstrap", or "weir up"`
+	noStore      = `1 no metrics store answers on this bus: start "weir metrics serve", or "weir up"`
+	noHealth     = `1 no answer: the pool's autoscaler does not run, or its pool file has no health block; "weir status" shows which`
+	noHolder     = `1 no autoscaler holds it: start one with "weir bootstrap", or "weir up"`
+	noBucketYet  = `1 cluster "local" has no applications bucket: is its harmonizer running?`
+	noEvidence   = `1 pool default has no evidence of machine n1`
+	noSuchNode   = `2 n1: the pool has no such node (it has i-`
+	ordered      = `0 from its next tick on`
+)
+
+// stateRows has a row for each of busCommands.
+func stateRows() map[string]stateRow {
+	harmonizer := func(paused string) stateRow { return stateRow{paused, noHarmonizer, noHarmonizer, noHarmonizer} }
+	bootstrap := func(paused string) stateRow { return stateRow{paused, noBootstrap, noBootstrap, noBootstrap} }
+	health := func(paused string) stateRow { return stateRow{paused, noHealth, noHealth, noHealth} }
+	order := stateRow{ordered, noTickYet, noTickYet, ordered}
+	return map[string]stateRow{
+		"app status":  harmonizer("0 web  default"),
+		"app explain": harmonizer("0 web: 2 expected"), "app crashes": harmonizer("0 INDEX  WHEN"), "app retry": harmonizer("0 web: nothing crashed lately"),
+		"harmonizer release": harmonizer("0 nothing is held"),
+		"app set":            {"0 web: 2 instances", `0 pool local/default has not ticked yet`, noBucketYet, "0 web: 2 instances"},
+		"app get":            {"0 web   default", "0 web   default", noBucketYet, "0 web   default"},
+		"app list":           {"0 web   default", "0 web   default", noBucketYet, "0 web   default"},
+		"app delete":         {"0 web: deleted", "0 web: deleted", noBucketYet, "0 web: deleted"},
+		"app logs": {"0 web/0 hello", `1 no process owns the pool's local machines: start "weir up"`,
+			`1 no process owns the pool's local machines: start "weir up"`, `1 no process owns the pool's local machines: start "weir up"`},
+
+		"status":  {"0 fulfilled 1, joined 1, limits 2 to 4, tick ", "0 " + noTickYet[2:], "0 " + noTickYet[2:], "0 " + noBootstrap[2:]},
+		"explain": {"0 paused by", noTickYet, noTickYet, "0 paused by"},
+		"plan":    {"0 without the pause the next tick would do this", noHolder, noHolder, noHolder},
+		"pause":   {"0 is paused from its next tick on", noTickYet, noTickYet, "0 is paused from its next tick on"},
+		"resume":  {"0 goes on with its next tick; it was paused", noTickYet, noTickYet, "0 goes on with its next tick; it was paused"},
+		"offset":  order, "pool target": order,
+		"pool groups":     {"0 red    local  1       1          1    4", noTickYet, noTickYet, noHolder},
+		"pool remove":     {`2 pool local/default has no node "n1", or it leaves already (it has i-`, noTickYet, noTickYet, noHolder},
+		"pool mark-stale": {`2 pool local/default has no group "g" (it has red)`, noTickYet, noTickYet, noHolder},
+
+		"doctor":       {"1 ok       bootstrap: process", "1 failed   bootstrap: " + noBootstrap[2:], "1 failed   bootstrap: " + noBootstrap[2:], "1 failed   bootstrap: " + noBootstrap[2:]},
+		"state check":  {"0 no damage is reported", "0 no damage is reported", "0 no damage is reported", "0 no damage is reported"},
+		"state accept": {"1 reader apps reports no damage", "1 reader apps reports no damage", "1 reader apps reports no damage", "1 reader apps reports no damage"},
+
+		"signal ps":      bootstrap("0 web (default/default)"),
+		"signal logs":    bootstrap("0 started, pid"),
+		"signal restart": bootstrap("0 signal of web is being restarted"),
+		"signal shadow": {"0 no shadow has been asked", "0 runs here: start \"weir bootstrap\", or \"weir up\": only the ledger is read",
+			"0 no shadow has been asked", "0 no shadow has been asked"},
+		// Without "weir up" its bucket is away. The other worlds have a bucket of AWS, which is not asked.
+		"signal forget": {"0 shop/rps@v1: the next fetch accepts", "0 shop/rps@v1: the next fetch accepts", "0 shop/rps@v1: the next fetch accepts", `1 start it with "weir up"`},
+
+		"metrics put": {"0 1 values written for app web", noStore, noStore, noStore},
+		"metrics get": {"0 web,a", noStore, noStore, noStore},
+
+		"health status": health("0 mode observe"), "health history": health("0 No resources found"), "health check": health("0 NODE_STATUS_POLLING"),
+		"health recover": health(noSuchNode), "health pause": health(noSuchNode), "health resume": health(noSuchNode), "health release": health(noSuchNode),
+		"health evidence": {noEvidence, noEvidence, noEvidence, noEvidence},
+	}
+}
+
+// changesLast are the commands that end what the others need: their rows come last.
+func changesLast() []string { return []string{"app delete", "resume"} }
+
+// runStates runs the row of each command in one state, one after the other: each ends in
+// time, prints what is the case, and has its exit code.
+func runStates(t *testing.T, state string, want func(stateRow) string, flags ...string) {
+	t.Helper()
+	rows := stateRows()
+	paths := sortedKeys(busCommands())
+	paths = slices.DeleteFunc(paths, func(path string) bool { return slices.Contains(changesLast(), path) })
+	for _, path := range append(paths, changesLast()...) {
+		row, ok := rows[path]
+		if !ok {
+			t.Errorf("weir %s is missing in the table: what does it do on a pool that is paused, has never ticked, or has no leader?", path)
+			continue
+		}
+		code, text, _ := strings.Cut(want(row), " ")
+		r := runInTime(t, slices.Concat(strings.Fields(path), busCommands()[path], flags)...)
+		if out := r.stdout + r.stderr; fmt.Sprint(r.code) != code || !strings.Contains(out, text) || strings.Contains(out, "panic") {
+			t.Errorf("%s: weir %s ended with %d and printed\n%s%s\nwant code %s and %q", state, path, r.code, r.stdout, r.stderr, code, text)
+		}
+	}
+	for path := range rows {
+		if _, ok := busCommands()[path]; !ok {
+			t.Errorf("weir %s is in the table, and does not read the bus", path)
+		}
+	}
+}
+
+// runInTime runs a command in this process. It fails the test if the command goes on for
+// longer than any deadline of a command.
+func runInTime(t *testing.T, args ...string) result {
+	t.Helper()
+	ended := make(chan result, 1)
+	go func() { ended <- weir(args...) }() // ends with the process if the test fails
+	select {
+	case r := <-ended:
+		return r
+	case <-time.After(patience):
+		t.Fatalf("weir %q does not end", args)
+		return result{}
+	}
+}
+
+func openBus(t *testing.T, data string) *bus.Bus {
+	t.Helper()
+	b, err := bus.Open(t.Context(), bus.Config{Data: data, Name: "test", Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.Close)
+	return b
+}
+
+const poolOfStates = `resource_groups: [{local: {name: red, min: 1, max: 4, machine: {cpus: 1, mem: 256, disk: 100}}}]
+scaling_limits: {min_capacity: 2, max_capacity: 4, max_weight_to_add: 4, max_weight_to_remove: 4, max_tasks_to_kill: inf}
+autoscaling: {tick: 500ms, setpoint: 0.5}
+autoscale_signals:
+  - {app: web, name: default, kind: builtin, period: 500ms, required_metrics: [{name: cpus_allocated, type: system_metrics, range: 5s}]}
+health: {mode: observe, detection: {interval: 5, detection_modes: [{type: NODE_STATUS_POLLING}]}}
+`
+
+const twoOfWeb = `{"name":"web","pool":"default","instances":2,"cpus":0.1,"mem":16,"disk":1,"version":"v1","command":"while :; do echo hello; sleep 1; done"}`
+
+// TestPoolPausedAndWithoutLeader starts "weir up" on a pool that is paused before its first
+// tick, and so never decides, and ends it. Names that do not exist get a suggestion meanwhile.
+func TestPoolPausedAndWithoutLeader(t *testing.T) {
+	t.Parallel()
+	data, file := t.TempDir(), filepath.Join(t.TempDir(), "pool.yaml")
+	if err := os.WriteFile(file, []byte(poolOfStates), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b := storedApps(t, data, map[string]string{"web": twoOfWeb})
+	run := inData(data)
+	if r := run("pause", "--force", "--for", "3h"); r.code != 0 {
+		t.Fatalf("weir pause --force: %+v", r)
+	}
+	if r := run("resume"); r.code != 0 || !strings.Contains(r.stdout, "it was paused") {
+		t.Errorf("weir resume before the first tick: %+v, want the end of the pause", r)
+	}
+	if r := run("pause", "--force", "--for", "3h"); r.code != 0 {
+		t.Fatalf("weir pause --force: %+v", r)
+	}
+	b.Close()
+	u := startUp(t, data, "--pool-file", file)
+	u.waitRunning(t, "web", 2)
+	eventually(t, "output of web, signals that run, and a tick", func() error {
+		logs, ps, tick := run("app", "logs", "web"), run("signal", "ps"), run("explain")
+		if !strings.Contains(logs.stdout, "web/0 hello") || strings.Count(ps.stdout, " running ") != 2 || !strings.Contains(tick.stdout, "paused by") {
+			return fmt.Errorf("%+v %+v %+v", logs, ps, tick)
+		}
+		return nil
+	})
+	expectSuggestions(t, run)
+	expectOrdersWait(t, run)
+	runStates(t, "paused", func(r stateRow) string { return r.paused }, "--data", data)
+	run("app", "set", "web", "--command", "true", "--instances", "2")
+	if r := run("pause"); r.code != 0 {
+		t.Errorf("weir pause: %+v", r)
+	}
+	eventually(t, "a paused tick", func() error {
+		if r := run("explain"); !strings.Contains(r.stdout, "paused by") {
+			return errors.New(r.stdout)
+		}
+		return nil
+	})
+	u.end(t)
+	openBus(t, data)
+	runStates(t, "without a leader", func(r stateRow) string { return r.leaderless }, "--data", data)
+}
+
+// expectOrdersWait orders about a node and a group that exist, on a paused pool.
+func expectOrdersWait(t *testing.T, run func(...string) result) {
+	t.Helper()
+	r := run("health", "status", "--all", "-o", "json")
+	_, rest, _ := strings.Cut(r.stdout, `"node": "`)
+	node, _, _ := strings.Cut(rest, `"`)
+	for _, args := range [][]string{{"pool", "remove", node}, {"pool", "mark-stale", "red"}} {
+		if r := run(args...); r.code != 0 || !strings.Contains(r.stdout, "the order waits for the end of the pause") {
+			t.Errorf("weir %q on a paused pool: %+v", args, r)
+		}
+	}
+}
+
+// expectSuggestions names what does not exist: each command suggests what is meant, lists
+// what there is, and ends with 2.
+func expectSuggestions(t *testing.T, run func(...string) result) {
+	t.Helper()
+	for _, c := range []struct{ line, near, list string }{
+		{"app get wbe", "did you mean web?", "(it has web)"},
+		{"app delete wbe", "did you mean web?", "(it has web)"},
+		{"app status wbe", "did you mean web?", "(it has web)"},
+		{"app explain wbe", "did you mean web?", "(it has web)"},
+		{"app crashes weeb", "did you mean web?", "(it has web)"},
+		{"app retry wb", "did you mean web?", "(it has web)"},
+		{"signal restart wbe", "did you mean web?", "(it has __default__, web)"},
+		{"signal logs wbe", "did you mean web?", "(it has __default__, web)"},
+		{"status --pool defualt", "did you mean default?", "(it has default)"},
+		{"explain defualt", "did you mean default?", "(it has default)"},
+		{"explain defualt --since 1h", "did you mean default?", "(it has default)"},
+		{"pause defualt", "did you mean default?", "(it has default)"},
+		{"resume defualt", "did you mean default?", "(it has default)"},
+		{"offset 2 --pool defualt", "did you mean default?", "(it has default)"},
+		{"pool groups defualt", "did you mean default?", "(it has default)"},
+		{"pool target 2 --pool defualt", "did you mean default?", "(it has default)"},
+		{"pool mark-stale rde", "did you mean red?", "(it has red)"},
+		{"pool remove i-0", `has no node "i-0"`, "(it has i-"},
+		{"health status i-0", `has no machine "i-0"`, "(it has i-"},
+		{"health check i-0", "the pool has no such node", "(it has i-"},
+		{"health recover i-0", "the pool has no such node", "(it has i-"},
+	} {
+		if r := run(strings.Fields(c.line)...); r.code != 2 || !strings.Contains(r.stderr, c.near) || !strings.Contains(r.stderr, c.list) {
+			t.Errorf("weir %s ended with %d and printed\n%s%s\nwant code 2, %q and %q", c.line, r.code, r.stdout, r.stderr, c.near, c.list)
+		}
+	}
+}
+
+// TestPoolThatHasNeverTicked has a bus without a record, with and without the buckets of the
+// cluster.
+func TestPoolThatHasNeverTicked(t *testing.T) {
+	t.Parallel()
+	runScenes(t, map[string]func(*testing.T){
+		"with buckets": func(t *testing.T) {
+			data := t.TempDir()
+			storedApps(t, data, map[string]string{"web": twoOfWeb})
+			runStates(t, "never ticked", func(r stateRow) string { return r.never }, "--data", data, "--config-dir", muteConfig(t))
+		},
+		"on an empty bus": func(t *testing.T) {
+			data := t.TempDir()
+			openBus(t, data)
+			runStates(t, "empty bus", func(r stateRow) string { return r.empty }, "--data", data, "--config-dir", muteConfig(t))
+		},
+	})
+}
+
+// TestBusIsAway has no server where the flag points to, and none in the data folder.
+func TestBusIsAway(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed := "nats://" + listener.Addr().String()
+	listener.Close()
+	configs, data := muteConfig(t), t.TempDir()
+	for path, args := range busCommands() {
+		line := slices.Concat(strings.Fields(path), args, []string{"--data", data, "--config-dir", configs})
+		want := "connect to NATS at " + closed + ": nats: no servers available for connection: start NATS there, or name another with --nats"
+		if r := runInTime(t, append(line, "--nats", closed)...); r.code != 1 || !strings.Contains(r.stdout+r.stderr, want) {
+			t.Errorf("weir %s: %+v, want code 1 and %q", path, r, want)
+		}
+		want = "nothing runs in data folder " + data + ": start it with \"weir up\""
+		if r := runInTime(t, line...); r.code != 1 || !strings.Contains(r.stdout+r.stderr, want) {
+			t.Errorf("weir %s: %+v, want code 1 and %q", path, r, want)
+		}
+	}
+}

@@ -81,7 +81,7 @@ func checkNodes(nodes []string) error {
 			return fmt.Errorf("%w: node %.40q: want 1 to %d bytes", ErrOrder, id, MaxNodeID)
 		}
 		if slices.Contains(nodes[:i], id) {
-			return fmt.Errorf("%w: node %s is named twice", ErrOrder, id)
+			return fmt.Errorf("%w: node %s is named twice: name it once", ErrOrder, id)
 		}
 	}
 	return nil

@@ -95,6 +95,9 @@ func (r *caseReader) read(line []byte) (resolve.Case, error) {
 		Schema int             `json:"schema"`
 	}
 	if err := json.Unmarshal(line, &record); err != nil {
+		if _, syntax := errors.AsType[*json.SyntaxError](err); syntax {
+			return resolve.Case{}, fmt.Errorf("%w: want a JSON object", err)
+		}
 		return resolve.Case{}, strictjson.Plain(err)
 	}
 	switch {

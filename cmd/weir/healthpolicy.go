@@ -102,7 +102,7 @@ func (cli *healthCommands) checkPolicy(file, from string) error {
 	default:
 		return command.Usage(fmt.Errorf("--from %q: want weir or senlin", from))
 	}
-	text, err := cli.readBounded(file, maxPolicyFile)
+	text, err := cli.readPolicy(file)
 	if err != nil {
 		return command.Usage(err)
 	}
@@ -176,22 +176,13 @@ func (cli *healthCommands) printPolicy(h config.Health) error {
 	return err
 }
 
-// readBounded reads a file, or standard input for "-", that has so many bytes at most.
-func (cli *healthCommands) readBounded(file string, most int) ([]byte, error) {
-	if file != "-" {
-		text, err := inputfile.Read(file, most)
-		return text, tooLong(file, text, most, err)
+// readPolicy reads a file, or standard input for "-". Of a longer one than maxPolicyFile it
+// returns no more than shows that it is too long.
+func (cli *healthCommands) readPolicy(file string) ([]byte, error) {
+	if file == "-" {
+		return io.ReadAll(io.LimitReader(cli.Stdin, maxPolicyFile+1))
 	}
-	text, err := io.ReadAll(io.LimitReader(cli.Stdin, int64(most)+1))
-	return text, tooLong("stdin", text, most, err)
-}
-
-// tooLong returns err, or an error for a text of more than most bytes.
-func tooLong(file string, text []byte, most int, err error) error {
-	if err == nil && len(text) > most {
-		return fmt.Errorf("%s has more than %d bytes: name the file of a policy", file, most)
-	}
-	return err
+	return inputfile.Read(file, maxPolicyFile)
 }
 
 func (cli *healthCommands) healthReplayCommand() *cobra.Command {
@@ -239,7 +230,7 @@ const lineHelp = `The first line is {"policy": ...}, unless --config gives one; 
 
 // policyOf reads the policy of a file of ours.
 func (cli *healthCommands) policyOf(file string) (config.Health, error) {
-	text, err := cli.readBounded(file, maxPolicyFile)
+	text, err := cli.readPolicy(file)
 	if err != nil {
 		return config.Health{}, err
 	}
@@ -279,7 +270,7 @@ reported, the conditions that its agent reported last, and the end of its consol
 output. The machine may be gone. The last 4 are kept, for 14 days.`,
 		Example: `  weir health evidence i-0123
   weir health evidence i-0123 -o json`,
-		Args: cobra.ExactArgs(1),
+		Args: command.OneArg("machine"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
 				all, err := cli.loadEvidence(ctx, b, args[0])

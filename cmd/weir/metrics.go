@@ -83,7 +83,7 @@ func (cli *metricsCommands) metricsPutCommand() *cobra.Command {
 
 func parseSamples(app, at string, args []string, now time.Time) ([]metrics.Sample, error) {
 	if app == "" {
-		return nil, fmt.Errorf("--app is missing: name the application of the metrics")
+		return nil, errors.New("--app is missing: name the application of the metrics")
 	}
 	if !names.Valid(app) {
 		return nil, fmt.Errorf("--app %q: %s", app, names.Rule)
@@ -169,7 +169,7 @@ func (w wantedMetrics) queries(cluster, pool string, now time.Time) ([]metrics.Q
 		case w.regex:
 			q.Prefix = metrics.AppName(w.app, "")
 			if _, err := q.Pattern(); err != nil {
-				return nil, err
+				return nil, fmt.Errorf("%q: %w", name, err)
 			}
 		case kind == metrics.App:
 			q.Name = metrics.AppName(w.app, name)

@@ -70,6 +70,9 @@ A signal in Go requires the SDK in the version of this weir, or in that of
 			if errors.Is(err, scaffold.ErrNoSource) {
 				return command.Usage(fmt.Errorf("--sdk: %w", err))
 			}
+			if errors.Is(err, scaffold.ErrExists) {
+				return command.Usage(err)
+			}
 			if err != nil {
 				return err
 			}
@@ -110,7 +113,7 @@ func (a *asked) target(cli *signalCommands, args []string) (signaltest.Target, e
 	}
 	switch info, err := os.Stat(path); {
 	case err != nil:
-		return signaltest.Target{}, command.Usage(fmt.Errorf("the signal's program: %w", err))
+		return signaltest.Target{}, command.Usage(fmt.Errorf("the signal's program: %w: build it, or name another program", err))
 	case !info.Mode().IsRegular() || info.Mode().Perm()&0o111 == 0:
 		return signaltest.Target{}, command.Usage(fmt.Errorf("the signal's program: %s is not an executable file: build it, chmod +x it, or name its interpreter first", path))
 	}
@@ -167,8 +170,11 @@ func (a *asked) evaluation(cli *signalCommands) (e sigproto.Evaluation, err erro
 		in = f
 	}
 	for w, err := range record.Read(in) {
+		if _, unread := errors.AsType[*inputfile.Error](err); unread {
+			return e, err
+		}
 		if err != nil {
-			return e, command.Usage(fmt.Errorf("%s: %w", a.metrics, err))
+			return e, command.Usage(fmt.Errorf("%s: %w; want a line of \"weir metrics get --output json\"", a.metrics, err))
 		}
 		name, err := a.shownName(w)
 		if err != nil {

@@ -18,7 +18,9 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/command"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/bootstrapd"
+	"github.com/weirkeeper/weirkeeper/internal/names"
 	"github.com/weirkeeper/weirkeeper/internal/state"
+	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
 func (cli *signalCommands) signalPsCommand() *cobra.Command {
@@ -49,13 +51,24 @@ func (cli *signalCommands) signalPsCommand() *cobra.Command {
 	return cmd
 }
 
+// signalArg wants the app of one signal: that of the default signal has a name of its own.
+func signalArg(cmd *cobra.Command, args []string) error {
+	if err := command.OneArg("app")(cmd, args); err != nil {
+		return err
+	}
+	if args[0] != sigproto.DefaultApp && !names.Valid(args[0]) {
+		return command.Usage(fmt.Errorf("app %q: %s, or %s", args[0], names.Rule, sigproto.DefaultApp))
+	}
+	return nil
+}
+
 func (cli *signalCommands) signalRestartCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "restart APP",
 		Short: "Restart the signal of an app, and reset its failure count",
 		Example: `  weir signal restart web
   weir signal restart __default__`,
-		Args: command.OneArg("app"),
+		Args: signalArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
 				var a bootstrapd.RestartAnswer
@@ -81,7 +94,7 @@ func (cli *signalCommands) signalLogsCommand() *cobra.Command {
 		Short: "Show the last output of an app's signal",
 		Example: `  weir signal logs web
   weir signal logs web --follow --lines 200`,
-		Args: command.OneArg("app"),
+		Args: signalArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if lines < 0 {
 				return command.Usage(fmt.Errorf("--lines %d: want at least 0", lines))
@@ -152,10 +165,10 @@ and each recent tick in the ledger with a response of both.`,
 		Example: `  weir signal shadow
   weir signal shadow web --since 24h --output json`,
 		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return command.OneArg("app")(cmd, args)
+			if len(args) == 0 {
+				return nil
 			}
-			return nil
+			return signalArg(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if since <= 0 {

@@ -55,12 +55,12 @@ The command detects whether a Go program is a plugin. For other programs, set --
 			if signKey != "" {
 				key, err := keyfile.LoadPrivate(signKey, passwordOfEnv)
 				if err != nil {
-					return err
+					return command.Usage(err)
 				}
 				source.Key = &key
 			}
 			if _, err := os.Stat(args[1]); err != nil {
-				return command.Usage(err)
+				return command.Usage(fmt.Errorf("%w: name a file or a folder", err))
 			}
 			bucket, _, err := cli.bucket(cmd.Context())
 			if err != nil {
@@ -107,7 +107,7 @@ goes into weir.yaml, releases.trusted_keys.`,
 		Args:    command.OneArg("file"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if _, err := os.Stat(args[0] + ".pub"); err == nil {
-				return fmt.Errorf("%s.pub: %w", args[0], os.ErrExist)
+				return keyThere(args[0] + ".pub")
 			}
 			public, private, err := minisign.GenerateKey(nil)
 			if err != nil {
@@ -139,12 +139,20 @@ goes into weir.yaml, releases.trusted_keys.`,
 	}
 }
 
-// writeNew writes a file, and fails if the file exists.
+// keyThere returns the error for a key that would be overwritten.
+func keyThere(path string) error {
+	return command.Usage(fmt.Errorf("%s: %w: give another name", path, os.ErrExist))
+}
+
+// writeNew writes a file that must not be there yet.
 func writeNew(path string, data []byte, mode os.FileMode) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if errors.Is(err, os.ErrExist) {
+		return keyThere(path)
+	}
 	if err != nil {
 		return err
 	}
@@ -165,16 +173,16 @@ func (cli *signalCommands) signalListCommand() *cobra.Command {
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			bucket, _, err := cli.bucket(cmd.Context())
-			if err != nil {
-				return err
-			}
 			var namespace, name string
 			if len(args) == 1 {
 				namespace, name, _ = strings.Cut(args[0], "/")
 				if err := (release.Ref{Namespace: namespace, Name: cmp.Or(name, "x"), Version: "x"}).Validate(); err != nil {
 					return command.Usage(fmt.Errorf("%q: want NAMESPACE or NAMESPACE/NAME", args[0]))
 				}
+			}
+			bucket, _, err := cli.bucket(cmd.Context())
+			if err != nil {
+				return err
 			}
 			found, err := release.List(cmd.Context(), bucket, namespace, name)
 			if err != nil {

@@ -70,7 +70,7 @@ func wrongFlag(cmd *cobra.Command, err error) error {
 	} else if name, unknown := strings.CutPrefix(text, "unknown flag: --"); unknown || short {
 		var all []string
 		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
-			if !f.Hidden {
+			if !f.Hidden && f.Name != "help" {
 				all = append(all, f.Name)
 			}
 		})

@@ -120,6 +120,9 @@ func (r *Root) DataDir() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("data folder: %w", err)
 	}
+	if !info.IsDir() {
+		return "", Usage(fmt.Errorf("data folder %s is not a folder: name another with --data", dir))
+	}
 	const writtenByAll = 0o002
 	if info.Mode().Perm()&writtenByAll != 0 {
 		return "", fmt.Errorf("data folder %s has mode %04o, so all users can change its content: run \"chmod o-w %s\", or give another folder with --data", dir, info.Mode().Perm(), dir)

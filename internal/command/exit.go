@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
+	"github.com/weirkeeper/weirkeeper/internal/inputfile"
 )
 
 // Exit codes of every command; releaseCodes has those of releases.
@@ -58,6 +59,9 @@ func ExitCode(err error) int {
 		return ExitOK
 	}
 	if _, ok := errors.AsType[*UsageError](err); ok {
+		return ExitUsage
+	}
+	if _, ok := errors.AsType[*inputfile.Error](err); ok {
 		return ExitUsage
 	}
 	for _, c := range releaseCodes() {

@@ -21,6 +21,17 @@ import (
 // readTimeout bounds how long Read waits for the end of a pipe.
 const readTimeout = 10 * time.Second
 
+// Error is an error of Open, Read and of a File's methods: the file that a person named is
+// wrong.
+type Error struct{ err error }
+
+func (e *Error) Error() string { return e.err.Error() }
+
+// Unwrap returns the cause, such as fs.ErrNotExist.
+func (e *Error) Unwrap() error { return e.err }
+
+func wrong(format string, args ...any) error { return &Error{fmt.Errorf(format, args...)} }
+
 // File is a file that is open for reading. It has one owner.
 type File struct {
 	*os.File
@@ -32,20 +43,20 @@ type File struct {
 func Open(path string) (*File, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%w: name a file that exists", err)
+		return nil, wrong("%w: name a file that exists", err)
 	}
 	if errors.Is(err, fs.ErrPermission) {
-		return nil, fmt.Errorf("%w: let this user read it, or name another file", err)
+		return nil, wrong("%w: let this user read it, or name another file", err)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w: name another file", err)
+		return nil, wrong("%w: name another file", err)
 	}
 	info, err := f.Stat()
 	switch {
 	case err != nil:
-		err = fmt.Errorf("%w: name another file", err)
+		err = wrong("%w: name another file", err)
 	case info.IsDir():
-		err = fmt.Errorf("read %s: is a folder: name a file", path)
+		err = wrong("read %s: is a folder: name a file", path)
 	default:
 		return &File{File: f, pipe: info.Mode()&fs.ModeNamedPipe != 0}, nil
 	}
@@ -58,11 +69,11 @@ func (f *File) Read(p []byte) (int, error) {
 	f.read = f.read || n > 0
 	switch {
 	case errors.Is(err, io.EOF) && f.pipe && !f.read:
-		return n, fmt.Errorf("read %s: a pipe to which no process writes: want a file", f.Name())
+		return n, wrong("read %s: a pipe to which no process writes: want a file", f.Name())
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return n, fmt.Errorf("read %s: the pipe does not end within %v: end its writer, or name a file", f.Name(), readTimeout)
+		return n, wrong("read %s: the pipe does not end within %v: end its writer, or name a file", f.Name(), readTimeout)
 	case err != nil && !errors.Is(err, io.EOF):
-		return n, fmt.Errorf("%w: name another file", err)
+		return n, wrong("%w: name another file", err)
 	}
 	return n, err
 }

@@ -80,6 +80,9 @@ func untilFull(ctx context.Context, folder string) error {
 	}
 }
 
+// leastRetention is the shortest time for which the store keeps values.
+const leastRetention = 2 * time.Hour
+
 // maxToken bounds the file of a token, in bytes.
 const maxToken = 64 << 10
 
@@ -93,6 +96,9 @@ type intake struct {
 // intakeOf returns the intake of the flags. It refuses an address that other hosts can reach without a token.
 func intakeOf(o command.MetricsOptions) (intake, error) {
 	in := intake{addr: o.Addr, retention: o.Retention}
+	if o.Retention != 0 && o.Retention < leastRetention {
+		return in, fmt.Errorf("--retention %v: want at least %v", o.Retention, leastRetention)
+	}
 	if o.TokenFile != "" {
 		text, err := inputfile.Read(o.TokenFile, maxToken)
 		if err == nil && len(text) > maxToken {

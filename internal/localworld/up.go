@@ -79,6 +79,9 @@ func Up(ctx context.Context, root *command.Root, o command.UpOptions) error {
 			return err
 		}
 	}
+	if _, err := intakeOf(command.MetricsOptions{Addr: o.MetricsAddr}); err != nil {
+		return command.Usage(err)
+	}
 	if full, is := errors.AsType[*diskspace.Full](diskspace.Check(data)); is {
 		return fmt.Errorf("start in data folder %s: %w; or give another folder with --data", data, full)
 	}
@@ -173,9 +176,6 @@ func (u *up) run(ctx context.Context) (err error) {
 
 // startBack starts metrics and bucket, publishes the signal, and writes the configuration.
 func (u *up) startBack(ctx context.Context) (config.Pool, error) {
-	if _, err := intakeOf(command.MetricsOptions{Addr: u.options.MetricsAddr}); err != nil {
-		return config.Pool{}, command.Usage(err)
-	}
 	u.back.Run("free space", func(ctx context.Context) error { return u.watchSpace(ctx, u.data) })
 	metrics, err := u.startMetrics()
 	if err != nil {

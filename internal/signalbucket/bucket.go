@@ -55,8 +55,8 @@ func Open(ctx context.Context, service config.Service, keys Keys) (release.Bucke
 	})
 }
 
-// ErrNoBucket: the service file lacks the bucket.
-var ErrNoBucket = errors.New("weir.yaml: aws.signals_bucket is missing: want the bucket of the signal releases")
+// ErrNoBucket is a mistake in the service file.
+var ErrNoBucket = errors.New("weir.yaml: aws.signals_bucket is missing: name the bucket of the signal releases")
 
 // KeysOf returns a source of the keys in access_key_file. Without such a file, or if AWS_PROFILE or
 // AWS_WEB_IDENTITY_TOKEN_FILE is set, it returns empty keys. Then the SDK finds its own.

@@ -29,9 +29,12 @@ type Bounds struct {
 func Check(data []byte, b Bounds) ([]byte, *Problem) {
 	switch {
 	case len(data) > b.Bytes:
-		return nil, &Problem{What: fmt.Sprintf("is longer than %d bytes", b.Bytes)}
+		return nil, &Problem{What: fmt.Sprintf("is longer than %d bytes: want a shorter file", b.Bytes)}
 	case !utf8.Valid(data):
-		return nil, &Problem{What: "is not text in UTF-8"}
+		return nil, &Problem{What: "is not text in UTF-8: save it as UTF-8"}
+	}
+	if i := bytes.IndexByte(data, 0); i >= 0 {
+		return nil, &Problem{Line: 1 + bytes.Count(data[:i], []byte("\n")), What: "has a NUL byte: remove it"}
 	}
 	return bytes.TrimPrefix(data, []byte("\ufeff")), nil
 }

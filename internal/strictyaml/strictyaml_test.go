@@ -36,8 +36,8 @@ func TestValues(t *testing.T) {
 
 func TestValuesRefuses(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
-		{"too long", strings.Repeat("#", 201), "is longer than 200 bytes"},
-		{"not UTF-8", "\xff", "is not text in UTF-8"},
+		{"too long", strings.Repeat("#", 201), "is longer than 200 bytes: want a shorter file"},
+		{"not UTF-8", "\xff", "is not text in UTF-8: save it as UTF-8"},
 		{"too much", strings.Repeat("a: 1\n", 11), "line 11: more than 30 words"},
 		{"brackets", "\n[[[[1]]]]", "line 2: nests deeper than 3 levels"},
 		{"dashes", "- - - - 1", "line 1: nests deeper than 3 levels"},

@@ -62,7 +62,10 @@ func LoadPrivate(path string, password func() (string, error)) (minisign.Private
 func parsePrivate(data []byte, password func() (string, error)) (key minisign.PrivateKey, err error) {
 	data = bytes.TrimSpace(data)
 	if !minisign.IsEncrypted(data) {
-		return key, key.UnmarshalText(data)
+		if err := key.UnmarshalText(data); err != nil {
+			return key, fmt.Errorf("want a minisign private key, as \"weir signal keygen\" writes it: %w", err)
+		}
+		return key, nil
 	}
 	if password == nil {
 		return key, fmt.Errorf("%w: it is encrypted, and no password is given", ErrPassword)

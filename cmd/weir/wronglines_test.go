@@ -1,0 +1,224 @@
+package main
+
+import "strings"
+
+// wrongCommands are names that are no command.
+func wrongCommands() []wrongInput {
+	group := func(line, parent, near string) wrongInput {
+		words := strings.Fields(line)
+		return wrongInput{line, nil, 2, `has no command "` + words[len(words)-1] + `"`, parent + " has", near}
+	}
+	return []wrongInput{
+		{"bogus", nil, 2, `has no command "bogus"`, "weir has", "Its commands: agent, app, "},
+		group("ap", "weir", `did you mean "app"?`),
+		group("stats", "weir", `did you mean "status"?`),
+		group("staet", "weir", `did you mean "state"?`),
+		group("harm", "weir", `did you mean "harmonizer"?`),
+		group("app lst", "weir app", `did you mean "list"?`),
+		group("pool grups", "weir pool", `did you mean "groups"?`),
+		group("health statsu", "weir health", `did you mean "status"?`),
+		group("health policy chek", "weir health policy", `did you mean "check"?`),
+		group("signal lits", "weir signal", `did you mean "list"?`),
+		group("metrics gte", "weir metrics", "Its commands: "),
+		group("harmonizer rply", "weir harmonizer", `did you mean "replay"?`),
+		group("config validat", "weir config", `did you mean "validate"?`),
+		group("state chek", "weir state", `did you mean "check"?`),
+		group("completion fsh", "weir completion", "fish"),
+		group("help bogus", "weir", "Its commands: "),
+		group("help app lst", "weir app", `did you mean "list"?`),
+	}
+}
+
+// wrongFlags are flags that a command does not have, or that lack a value.
+func wrongFlags() []wrongInput {
+	return []wrongInput{
+		{"status --bogus", nil, 2, "unknown flag: --bogus", `"weir status --help"`, "Its flags: --output"},
+		{"app set web --instnces 5", nil, 2, "unknown flag: --instnces", `"weir app set --help"`, "did you mean --instances?"},
+		{"status --outptu json", nil, 2, "unknown flag: --outptu", `"weir status --help"`, "did you mean --output?"},
+		{"status --tmeout 5s", nil, 2, "unknown flag: --tmeout", `"weir status --help"`, "did you mean --timeout?"},
+		{"status -x", nil, 2, "unknown shorthand flag: 'x'", `"weir status --help"`, "Its flags: --output"},
+		{"offset -2", nil, 2, "unknown shorthand flag: '2'", `"weir offset --help"`, `write "--" before a negative number`},
+		{"status --output", nil, 2, "flag needs an argument: --output", "--output", `See "weir status --help"`},
+		{"status --output yaml", nil, 2, `"yaml"`, "--output", "want table or json"},
+		{"status --log-level loud", nil, 2, `"loud"`, "--log-level", "want debug, info, warn or error"},
+		{"status --log-format xml", nil, 2, `"xml"`, "--log-format", "want text or json"},
+		{"health policy check --from heat", map[string]string{"local/default.yaml": ""}, 2, `"heat"`, "--from", "want weir or senlin"},
+		{"pool target 5 --clear", nil, 2, "give a target, or --clear", "weir pool target", "give"},
+		{"pool mark-stale red --all", nil, 2, "wants groups", "weir pool mark-stale", "or --all"},
+		{"health recover n1 --all --wait 8h", nil, 2, "not both", "--all", `See "weir health recover --help"`},
+		{"health recover --all", nil, 2, "one machine after the other", "--all", "such as --wait 8h"},
+		{"state accept apps", nil, 2, "--reason is missing", "--reason", "state why"},
+		{"signal yank shop/rps@v1", nil, 2, "--why is missing", "--why", "wants to know"},
+		{"metrics put a=1", nil, 2, "--app is missing", "--app", "name the application"},
+		{"metrics get a", nil, 2, "--app is missing", "--app", "name the application"},
+		{"signal run --local /bin/true", nil, 2, "--metrics is missing", "--metrics", `"weir metrics get" records some`},
+		{"pause --why " + strings.Repeat("x", 300), nil, 2, "has 300 bytes", "--why", "want at most 200"},
+		{"bootstrap --print-plans", nil, 2, "unknown flag: --print-plans", `"weir bootstrap --help"`, "did you mean --print-plan?"},
+		{"autoscaler --dryrun", nil, 2, "unknown flag: --dryrun", `"weir autoscaler --help"`, "did you mean --dry-run?"},
+		{"agent --grup red", nil, 2, "unknown flag: --grup", `"weir agent --help"`, "did you mean --group?"},
+		{"signal bench --parm a=1 /bin/true", nil, 2, "unknown flag: --parm", `"weir signal bench --help"`, "did you mean --param?"},
+	}
+}
+
+// wrongArguments are too many arguments, or too few.
+func wrongArguments() (rows []wrongInput) {
+	for line, fix := range map[string]string{
+		"app set": "one application name", "app get web api": "one application name", "app delete": "one application name",
+		"app explain": "one application name", "app crashes web api": "one application name", "app retry": "one application name",
+		"app logs": "one application name", "app status web api": "one application name",
+		"pool remove": "the nodes' ids", "pool mark-stale": "wants groups", "pool target 1 2": "one weight, min or max", "pool groups a b": "one pool",
+		"pause a b": "one pool", "resume a b": "one pool", "explain a b": "one pool", "plan a b": "one pool", "offset 1 2": "one weight",
+		"signal restart": "one app", "signal logs": "one app", "signal shadow a b": "one app", "signal forget": "one NAMESPACE/NAME@VERSION",
+		"signal publish shop/rps@v1": "NAMESPACE/NAME@VERSION and PATH", "signal show": "one NAMESPACE/NAME@VERSION",
+		"signal verify a b": "one NAMESPACE/NAME@VERSION", "signal fetch": "wants NAMESPACE/NAME@VERSION", "signal yank": "one NAMESPACE/NAME@VERSION",
+		"signal list a b": "one namespace or namespace/name", "signal keygen": "one file", "signal test": "the signal's program",
+		"signal bench": "the signal's program", "signal run": "wants SIGNAL", "signal init": "one name",
+		"metrics put --app web": "NAME=VALUE", "metrics get --app web": "the name of a metric",
+		"harmonizer record": "one file", "harmonizer replay a b": "one file", "state accept": "one reader",
+		"decide a b": "one file", "health evidence": "one machine", "health recover": "at least one machine",
+		"health policy check a b": "one file", "health replay": "one file",
+	} {
+		rows = append(rows, wrongInput{line, nil, 2, "want", "weir " + commandOf(line), fix})
+	}
+	for _, path := range []string{
+		"status", "app list", "signal ps", "state check", "doctor", "version", "config validate", "bootstrap", "autoscaler", "agent",
+		"keep", "up", "metrics serve", "harmonizer release",
+	} {
+		rows = append(rows, wrongInput{path + " extra", nil, 2, `takes no argument, but got "extra"`, "weir " + path, `See "weir ` + path + ` --help"`})
+	}
+	return rows
+}
+
+// commandOf returns the path of the command of a line.
+func commandOf(line string) string {
+	best := ""
+	for _, path := range append(otherCommands(), sortedKeys(busCommands())...) {
+		if (line == path || strings.HasPrefix(line, path+" ")) && len(path) > len(best) {
+			best = path
+		}
+	}
+	return best
+}
+
+// wrongNames are names that no pool, app, node, signal or release can have, or has.
+func wrongNames() []wrongInput {
+	const rule = "want letters, digits, - and _, at most 63, beginning with a letter or digit"
+	return []wrongInput{
+		{"status --pool a·b", nil, 2, `"a b"`, "--pool", rule},
+		{"status --cluster ../x", nil, 2, `"../x"`, "--cluster", rule},
+		{"pause a·b", nil, 2, `"a b"`, "pool", rule},
+		{"app set a·b --command true", nil, 2, `"a b"`, "application name", rule},
+		{"app get a.b", nil, 2, `"a.b"`, "application name", rule},
+		{"app explain *", nil, 2, `"*"`, "application name", rule},
+		{"app delete \x1b[2J", nil, 2, `"\x1b[2J"`, "application name", rule},
+		{"app logs \xff\x00", nil, 2, `"\xff\x00"`, "application name", rule},
+		{"app get wbe", nil, 2, "no such application: wbe", "did you mean web?", `"weir app list" shows all`},
+		{"app delete apii", nil, 2, "no such application: apii", "did you mean api?", `"weir app list" shows all`},
+		{"app set new --instances 2", nil, 2, "application new is new", "new", "--command"},
+		{"pause othr", nil, 1, "has not ticked yet", "pool local/othr", `"weir bootstrap"`},
+		{"metrics put --app ../x a=1", nil, 2, `"../x"`, "--app", rule},
+		{"metrics get --app w,eb a", nil, 2, `"w,eb"`, "--app", "want a name of 1 to"},
+		{"metrics get --app web --type x a", nil, 2, `"x"`, "--type", "want one of"},
+		{"metrics get --app web --regex rq_[", nil, 2, "missing closing ]", "rq_[", "regular expression"},
+		{"signal restart a·b", nil, 2, `"a b"`, "app", rule},
+		{"signal logs \x1b[2J", nil, 2, `"\x1b[2J"`, "app", rule},
+		{"signal shadow a/b", nil, 2, `"a/b"`, "app", rule},
+		{"signal run best", nil, 2, "is built in", `"best"`, "want one of default"},
+		{"signal init 9·x --sdk-version v1.0.0", nil, 2, `"9 x"`, "name", "want"},
+		{"signal init rps --lang ruby --sdk-version v1.0.0", nil, 2, `"ruby"`, "lang", "want"},
+		{"signal init rps --sdk-version latest", nil, 2, `"latest"`, "version", "want one like v1.2.3"},
+		{"signal test DIR/none", nil, 2, "no such file", "DIR/none", "build it"},
+		{"signal test DIR/text", map[string]string{"text": "x"}, 2, "is not an executable file", "DIR/text", "chmod +x"},
+		{"signal publish shop/rps DIR/x", nil, 2, `"shop/rps"`, "release", "want namespace/name@version"},
+		{"signal publish shop/rps@v1 DIR/none", nil, 2, "no such file", "DIR/none", "name a file or a folder"},
+		{"signal publish shop/rps@v1 /bin/true --platform linux", nil, 2, `"linux-"`, "platform", "want os-arch"},
+		{"signal publish shop/rps@v1 /bin/true --kind exe", nil, 2, `"exe"`, "--kind", "want plugin"},
+		{"signal show shop@v1", nil, 2, `"shop@v1"`, "release", "want namespace/name@version"},
+		{"signal verify shop/rps@v1..%/", nil, 2, "version", "release", "want letters"},
+		{"signal fetch ../rps@v1", nil, 2, `".."`, "namespace", "want up to 64 letters"},
+		{"signal forget shop/rps", nil, 2, `"shop/rps"`, "release", "want namespace/name@version"},
+		{"signal yank shop/r·ps@v1 --why x", nil, 2, `"r ps"`, "name", "want up to 64 letters"},
+		{"signal list a/b/c", nil, 2, `"a/b/c"`, "a/b/c", "want NAMESPACE or NAMESPACE/NAME"},
+		{"state accept nobody --reason x", nil, 1, "reports no damage", "reader nobody", `"weir state check"`},
+		{"health check n1 n1", nil, 2, "is named twice", "node n1", "name it once"},
+		{"health status n1 n1", nil, 2, "is named twice", "node n1", "name it once"},
+		{"health history n1 n1", nil, 2, "is named twice", "node n1", "name it once"},
+		{"health release " + strings.Repeat("n", 300), nil, 2, "want 1 to", "node", "bytes"},
+		{"health resume n1 n1", nil, 2, "is named twice", "node n1", "name it once"},
+		{"agent --id a·b --group red", nil, 2, "a b", "id", "want"},
+	}
+}
+
+// wrongValues are durations, times, sizes, counts and weights.
+func wrongValues() []wrongInput {
+	const duration = "want a duration such as 90s, 5m or 2h"
+	return []wrongInput{
+		{"explain --since -5m", nil, 2, "-5m0s", "--since", "such as 5m"},
+		{"explain --since 5", nil, 2, `missing unit in duration "5"`, "--since", duration},
+		{"explain --since yesterday", nil, 2, `"yesterday"`, "--since", duration},
+		{"pause --for 2d", nil, 2, `"2d"`, "--for", "did you mean 48h?"},
+		{"pause --for -1h", nil, 2, "-1h0m0s", "--for", "want 0 to 8760h0m0s"},
+		{"resume --for 1h", nil, 2, "unknown flag: --for", `"weir resume --help"`, "See"},
+		{"offset 2 --for 99999h", nil, 2, "99999h0m0s", "--for", "want 0 to 8760h0m0s"},
+		{"offset 2 --for 99999999999h", nil, 2, `"99999999999h"`, "--for", duration},
+		{"pool target 3 --for x", nil, 2, `"x"`, "--for", duration},
+		{"signal shadow --since 0s", nil, 2, "0s", "--since", "want more than 0"},
+		{"metrics get --app web --range 0s a", nil, 2, "0s", "--range", "want more than 0"},
+		{"health pause --for 0s", nil, 2, "0s", "--for", "want more than 0"},
+		{"health recover n1 --wait -1h", nil, 2, "-1h0m0s", "recover", "want"},
+		{"status --timeout 0s", nil, 2, "0s", "--timeout", "want more than 0, such as 10s"},
+		{"status --timeout soon", nil, 2, `"soon"`, "--timeout", duration},
+		{"metrics serve --retention 1m", nil, 2, "1m0s", "--retention", "at least 2h"},
+		{"metrics put --app web --at yesterday a=1", nil, 2, `"yesterday"`, "--at", "want a time such as 2026-01-02T15:04:05Z"},
+		{"metrics put --app web --at 2026-13-01T00:00:00Z a=1", nil, 2, `"2026-13-01T00:00:00Z"`, "--at", "want a time such as"},
+		{"metrics put --app web a=many", nil, 2, `"a=many"`, "a=many", "want NAME=VALUE with a finite number"},
+		{"metrics put --app web a=NaN", nil, 2, `"a=NaN"`, "a=NaN", "want NAME=VALUE with a finite number"},
+		{"metrics put --app web =1", nil, 2, `"=1"`, "=1", "want NAME=VALUE"},
+		{"app set web --instances many", nil, 2, `"many"`, "--instances", "want a whole number"},
+		{"app set web --instances 1.5", nil, 2, `"1.5"`, "--instances", "want a whole number"},
+		{"app set web --instances -1", nil, 2, "is -1", "instances", "outside 0 to"},
+		{"app set web --instances 99999999999999999999", nil, 2, `"99999999999999999999"`, "--instances", "want a whole number that is nearer to 0"},
+		{"app set web --cpus lots", nil, 2, `"lots"`, "--cpus", "want a number"},
+		{"app set web --cpus -1", nil, 2, "is -1", "cpus", "outside 0 to"},
+		{"app set web --cpus NaN", nil, 2, "is NaN", "cpus", "outside 0 to"},
+		{"app set web --mem 64MB", nil, 2, `"64MB"`, "--mem", "without a unit; did you mean 64?"},
+		{"app set web --disk 1e400", nil, 2, `"1e400"`, "--disk", "want a number that is nearer to 0"},
+		{"app set web --gpus one", nil, 2, `"one"`, "--gpus", "want a number"},
+		{"app logs web --lines -4", nil, 2, "-4", "--lines", "want at least 0"},
+		{"app logs web --index -1", nil, 2, "-1", "--index", "want at least 0"},
+		{"app retry web --index one", nil, 2, `"one"`, "--index", "want a whole number"},
+		{"signal logs web --lines -1", nil, 2, "-1", "--lines", "want at least 0"},
+		{"offset many", nil, 2, `"many"`, "weight", "want a whole number"},
+		{"offset 1.5", nil, 2, `"1.5"`, "weight", "want a whole number"},
+		{"pool target -- -1", nil, 2, `"-1"`, "target", "want a number of at least 0, min or max"},
+		{"pool target nan", nil, 2, `"nan"`, "target", "want a number of at least 0, min or max"},
+		{"pool target maxx", nil, 2, `"maxx"`, "target", "min or max"},
+		{"signal test /bin/true --param a", nil, 2, `"a"`, "--param", "want NAME=VALUE"},
+		{"signal test /bin/true --param a=[", nil, 2, "read the value as YAML", "--param a", "']' not found"},
+		{"signal test /bin/true --param a=&x·[*x]", nil, 2, "anchors, aliases", "--param a", "write the value out"},
+	}
+}
+
+// wrongPlaces are folders and addresses.
+func wrongPlaces() []wrongInput {
+	return []wrongInput{
+		{"status --data DIR/open", map[string]string{"open": "!open"}, 1, "has mode 0777", "DIR/open", "chmod o-w"},
+		{"status --data DIR/file", map[string]string{"file": "x"}, 2, "is not a folder", "DIR/file", "name another with --data"},
+		{"status --data DIR/none", nil, 1, "nothing runs in data folder", "DIR/none", `start it with "weir up"`},
+		{"status --nats nats://127.0.0.1:1", nil, 1, "no servers available", "nats://127.0.0.1:1", "start NATS there, or name another with --nats"},
+		{"status --nats ://", nil, 1, "connect to NATS", "://", "name another with --nats"},
+		{"up --config-dir DIR", nil, 2, "writes a configuration of its own", "weir up", "--pool-file"},
+		{"up --metrics-addr 0.0.0.0:0", nil, 2, "other hosts can reach it", `"0.0.0.0:0"`, "listen on 127.0.0.1"},
+		{"metrics serve --addr nonsense", nil, 2, `"nonsense"`, "address of the metrics", "want HOST:PORT"},
+		{"metrics serve --addr 0.0.0.0:0", nil, 2, "other hosts can reach it", `"0.0.0.0:0"`, "listen on 127.0.0.1"},
+		{"config validate --config-dir DIR/none", nil, 2, "no such file", "DIR/none/local/default.yaml", "give --config-dir, --cluster and --pool"},
+		{"config validate --pool defualt", map[string]string{"local/default.yaml": "", "local/web.yaml": ""}, 2, "no such file", "DIR/local/defualt.yaml", "pools of cluster local: default, web"},
+		{"bootstrap --pool defualt", map[string]string{"local/default.yaml": ""}, 2, "no such file", "DIR/local/defualt.yaml", "pools of cluster local: default"},
+		{"autoscaler --pool defualt", map[string]string{"local/default.yaml": ""}, 2, "no such file", "DIR/local/defualt.yaml", "pools of cluster local: default"},
+		{"signal list", nil, 2, "aws.signals_bucket is missing", "weir.yaml", "name the bucket"},
+		{"health policy check", nil, 2, "no such file", "DIR/local/default.yaml", "name a file that exists"},
+		{"harmonizer record DIR/there", map[string]string{"there": "x"}, 2, "is there already", "DIR/there", "--force"},
+		{"signal keygen DIR/key", map[string]string{"key": "x"}, 2, "file already exists", "DIR/key", "give another name"},
+		{"signal init rps --sdk-version v1.0.0 --dir DIR/full", map[string]string{"full/signal.go": "x", "full/go.mod": "x"}, 2, "file exists already", "DIR/full", "choose another folder"},
+	}
+}

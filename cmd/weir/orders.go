@@ -240,11 +240,17 @@ WEIGHT the command shows it.`,
 					if err := o.ClearOffset(ctx); err != nil {
 						return err
 					}
+					if cli.output == "json" {
+						return cli.showOffset(ctx, o)
+					}
 					fmt.Fprintf(cli.Stdout, "pool %s/%s has no offset from its next tick on\n", cli.Cluster, cli.Pool)
 					return nil
 				}
 				if err := o.SetOffset(ctx, pools.Offset{Note: note, Weight: weight}); err != nil {
 					return err
+				}
+				if cli.output == "json" {
+					return cli.showOffset(ctx, o)
 				}
 				fmt.Fprintf(cli.Stdout, "pool %s/%s has an offset of %s from its next tick on, %s\n", cli.Cluster, cli.Pool, signed(weight), explain.Note(note))
 				return nil

@@ -35,7 +35,8 @@ func (cli *shared) printJSON(v any) error {
 	return enc.Encode(v)
 }
 
-// printTable prints rows for people, with no lines around them.
+// printTable prints rows for people, with no lines around them. If the table is wider than
+// the terminal, each row is a block of lines.
 func (cli *shared) printTable(header []string, rows [][]string) {
 	t := table.NewWriter()
 	style := table.StyleDefault
@@ -47,15 +48,42 @@ func (cli *shared) printTable(header []string, rows [][]string) {
 	for _, r := range rows {
 		t.AppendRow(rowOf(r))
 	}
+	var lines []string
+	widest := 0
 	for line := range strings.Lines(t.Render()) {
-		fmt.Fprintln(cli.Stdout, strings.TrimRight(line, " \n"))
+		line = strings.TrimRight(line, " \n")
+		lines, widest = append(lines, line), max(widest, text.RuneWidthWithoutEscSequences(line))
+	}
+	if width := command.Width(cli.Stdout); width > 0 && widest > width && len(rows) > 0 {
+		cli.printBlocks(header, rows)
+		return
+	}
+	for _, line := range lines {
+		fmt.Fprintln(cli.Stdout, line)
+	}
+}
+
+// printBlocks prints each row as a block: the first cell, and below it each other cell that
+// has a text, after the name of its column.
+func (cli *shared) printBlocks(header []string, rows [][]string) {
+	widest := 0
+	for _, name := range header {
+		widest = max(widest, len(name))
+	}
+	for _, row := range rows {
+		fmt.Fprintf(cli.Stdout, "%s %s\n", strings.ToUpper(header[0]), command.OneLine(row[0]))
+		for i, cell := range row[1:] {
+			if cell != "" {
+				fmt.Fprintf(cli.Stdout, "  %-*s  %s\n", widest, strings.ToUpper(header[i+1]), command.OneLine(cell))
+			}
+		}
 	}
 }
 
 func rowOf(cells []string) table.Row {
 	row := make(table.Row, len(cells))
 	for i, c := range cells {
-		row[i] = c
+		row[i] = command.OneLine(c)
 	}
 	return row
 }

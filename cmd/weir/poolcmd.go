@@ -66,7 +66,10 @@ argument the command shows the pin.`,
 					if err := o.ClearPin(ctx); err != nil {
 						return err
 					}
-					fmt.Fprintf(cli.Stdout, "the signals of pool %s/%s decide again from its next tick on\n", cli.Cluster, cli.Pool)
+					if cli.output == "json" {
+						return cli.showPin(ctx, o)
+					}
+					fmt.Fprintf(cli.Stdout, "the signals of pool %s/%s count from its next tick on\n", cli.Cluster, cli.Pool)
 					return nil
 				})
 			}
@@ -85,6 +88,9 @@ argument the command shows the pin.`,
 			return cli.withOrders(cmd.Context(), n.force, func(ctx context.Context, o *state.Orders) error {
 				if err := o.SetPin(ctx, pin); err != nil {
 					return err
+				}
+				if cli.output == "json" {
+					return cli.showPin(ctx, o)
 				}
 				fmt.Fprintf(cli.Stdout, "pool %s/%s is pinned at %s from its next tick on, %s\n", cli.Cluster, cli.Pool, args[0], explain.Note(note))
 				return nil

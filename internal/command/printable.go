@@ -83,6 +83,32 @@ func TerminalOf(w io.Writer) *os.File {
 	return w.(*os.File)
 }
 
+// Width returns the columns of the terminal that a command's stream leads to; 0 if it leads to
+// something else.
+func Width(w io.Writer) int {
+	if p, ok := w.(*printable); ok {
+		w = p.to
+	}
+	f, ok := w.(*os.File)
+	if !ok {
+		return 0
+	}
+	size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
+	if err != nil {
+		return 0
+	}
+	return int(size.Col)
+}
+
+// OneLine returns a text as a command's stream shows it, in one line: a line feed or a tab is
+// escaped too.
+func OneLine(text string) string {
+	var out strings.Builder
+	p := printable{to: &out}
+	_, _ = io.WriteString(&p, strings.NewReplacer("\n", `\n`, "\t", `\t`, "\r", `\r`).Replace(text)) // a Builder takes all
+	return out.String()
+}
+
 func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	if !ok {

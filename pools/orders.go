@@ -55,12 +55,12 @@ type Orders struct {
 	Doubt string `json:"doubt,omitempty"`
 }
 
-// Empty reports whether there is no order, in force or not.
+// Empty reports whether the pool has no order, in force or not.
 func (o Orders) Empty() bool {
 	return o.Pause == nil && o.Offset == nil && o.Pin == nil && len(o.Removals)+len(o.Stale) == 0
 }
 
-// OrderBook keeps the orders of a pool. It may be used concurrently.
+// OrderBook stores the orders of a pool. It may be used concurrently.
 type OrderBook interface {
 	// Read returns the orders in force at now. It deletes expired orders, so that they do not apply
 	// again if the clock goes back.

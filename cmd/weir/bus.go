@@ -110,12 +110,12 @@ func askJSON(ctx context.Context, nc *nats.Conn, subject, part string, request, 
 	return nil
 }
 
-// absentError: no process answers for that part.
-type absentError struct{ who string }
+// absentError is the error of a request without a receiver.
+type absentError struct{ part string }
 
 func (e *absentError) Error() string {
-	what, _, _ := strings.Cut(e.who, " ")
-	return fmt.Sprintf("no %s runs here: start \"weir %s\", or \"weir up\"", e.who, what)
+	what, _, _ := strings.Cut(e.part, " ")
+	return fmt.Sprintf("no %s runs here: start \"weir %s\", or \"weir up\"", e.part, what)
 }
 
 // askCounts requests the counts of a pool from the harmonizer. The response may consist

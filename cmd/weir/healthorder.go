@@ -211,8 +211,8 @@ func saySlow(w io.Writer, text string) (stop func()) {
 // unknownMachine reports whether the pool has no machine of that name.
 func unknownMachine(n nodehealth.NodeAnswer) bool { return !n.OK && n.Why == nodehealth.WhyNoNode }
 
-// refused returns what was not done of an order; nil if all was. known are machines of the
-// pool, for a name that is none of them.
+// refused returns an error with the rejected part of an order; nil if all of it was accepted.
+// known are the machines of the pool, to suggest a name.
 func refused(o nodehealth.Order, a nodehealth.Answer, known []string) error {
 	if a.OK {
 		return nil

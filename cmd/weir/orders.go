@@ -82,8 +82,8 @@ func operator() string {
 // poolCommands are the commands for orders, decisions and plans of a pool.
 type poolCommands struct{ *shared }
 
-// withOrders runs f with the orders of the pool. A pool without a tick and without an order
-// is most likely a mistyped one: it is an error without force.
+// withOrders runs f with the orders of the pool. Without force it rejects a pool that
+// has no tick and no order: its name is probably mistyped.
 func (cli *poolCommands) withOrders(ctx context.Context, force bool, f func(context.Context, *state.Orders) error) error {
 	return cli.withBus(ctx, func(ctx context.Context, b *bus.Bus) error {
 		ctx, cancel := context.WithTimeout(ctx, askTimeout)

@@ -69,7 +69,7 @@ argument the command shows the pin.`,
 					if cli.output == "json" {
 						return cli.showPin(ctx, o)
 					}
-					fmt.Fprintf(cli.Stdout, "the signals of pool %s/%s count from its next tick on\n", cli.Cluster, cli.Pool)
+					fmt.Fprintf(cli.Stdout, "the signals of pool %s/%s decide again from its next tick on\n", cli.Cluster, cli.Pool)
 					return nil
 				})
 			}

@@ -139,12 +139,12 @@ goes into weir.yaml, releases.trusted_keys.`,
 	}
 }
 
-// keyThere returns the error for a key that would be overwritten.
+// keyThere returns the error of a key that exists.
 func keyThere(path string) error {
 	return command.Usage(fmt.Errorf("%s: %w: give another name", path, os.ErrExist))
 }
 
-// writeNew writes a file that must not be there yet.
+// writeNew writes a file, and fails if the file exists.
 func writeNew(path string, data []byte, mode os.FileMode) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err

@@ -96,7 +96,7 @@ func TestDecodeRefusesTheFile(t *testing.T) {
 		{"alias", "apps:\n  a: &x " + row + "\n  b: *x\n", "f:2: anchors, aliases"},
 		{"broken YAML", "apps:\n  web: {instances: 1\n", "f:2: "},
 		{"cut JSON", "{\"apps\": {\n\"web\": {\"instances\": 1", "f:2: is not JSON: unexpected EOF"},
-		{"JSON goes on", "{\"apps\": {}}\n{}", "f:2: goes on after the end"},
+		{"JSON goes on", "{\"apps\": {}}\n{}", "f:2: has data after the end"},
 		{"not UTF-8", "apps: \xff", "f:1: is not text in UTF-8: save it as UTF-8"},
 		{"deep YAML", "apps: " + strings.Repeat("[", 20) + strings.Repeat("]", 20), "f:1: nests deeper than 16 levels"},
 		{"deep JSON", `{"apps": ` + strings.Repeat("[", 20) + strings.Repeat("]", 20) + "}", "f:1: nests deeper than 16 levels"},

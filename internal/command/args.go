@@ -15,7 +15,7 @@ import (
 // Help prints the help of a command that only has subcommands.
 func Help(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 
-// Group refuses what is not a subcommand. It suggests the nearest one and lists all.
+// Group rejects an unknown subcommand. It suggests the nearest one and lists all.
 func Group(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil

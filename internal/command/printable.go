@@ -16,10 +16,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// printable is a stream for people. What could change how a terminal shows the rest is
-// written as Go writes it in a string: the control character ESC as \x1b, the override of
-// the writing direction as \u202e, a byte that is not UTF-8 as \xff. JSON stays JSON. Line
-// feeds and tabs stay. It may be written to concurrently.
+// printable is an output stream for terminals. It escapes characters that affect the
+// display, in Go's string syntax: ESC as \x1b, the bidirectional override as \u202e, a byte
+// that is not UTF-8 as \xff. JSON stays JSON. Line feeds and tabs stay. It is safe for
+// concurrent use.
 type printable struct {
 	to    io.Writer
 	ascii bool // the terminal shows ASCII only
@@ -70,9 +70,9 @@ func (p *printable) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// TerminalOf returns the terminal that a command's stream leads to, for output that moves
-// the cursor; nil if it leads to something else, or to a terminal that cannot do that
-// (TERM=dumb). What is written there is not escaped.
+// TerminalOf returns the terminal behind a command's stream, for output that moves the
+// cursor. It returns nil without a terminal, and for a terminal that cannot move the cursor
+// (TERM=dumb). Output to it is not escaped.
 func TerminalOf(w io.Writer) *os.File {
 	if p, ok := w.(*printable); ok {
 		w = p.to

@@ -104,7 +104,7 @@ func concerns(a, b string) bool {
 	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }
 
-// read returns no more of a file than shows that it is too long.
+// read reads a file, at most one byte more than maxFile.
 func read(file string) ([]byte, error) { return inputfile.Read(file, maxFile) }
 
 // parse returns the root of the file's only document, nil if the file is empty.

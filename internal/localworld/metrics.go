@@ -86,7 +86,7 @@ const leastRetention = 2 * time.Hour
 // maxToken bounds the file of a token, in bytes.
 const maxToken = 64 << 10
 
-// intake is where and how applications write metrics.
+// intake configures how applications write metrics.
 type intake struct {
 	addr      string
 	token     lineprotocol.Token // empty: no token required

@@ -55,7 +55,7 @@ func Open(ctx context.Context, service config.Service, keys Keys) (release.Bucke
 	})
 }
 
-// ErrNoBucket is a mistake in the service file.
+// ErrNoBucket: the service file lacks the bucket.
 var ErrNoBucket = errors.New("weir.yaml: aws.signals_bucket is missing: name the bucket of the signal releases")
 
 // KeysOf returns a source of the keys in access_key_file. Without such a file, or if AWS_PROFILE or
@@ -71,10 +71,10 @@ func KeysOf(service config.Service) awssdk.Keys {
 	}
 }
 
-// maxAccessKeys bounds the file of the keys, in bytes. What is cut off there is not JSON.
+// maxAccessKeys bounds the file of the keys, in bytes. A longer file is cut off and is then not JSON.
 const maxAccessKeys = 64 << 10
 
-// readAccessKeys reads the keys of a file as boto users have it.
+// readAccessKeys reads a key file in boto's JSON form.
 func readAccessKeys(file string) (Keys, error) {
 	data, err := inputfile.Read(file, maxAccessKeys)
 	if err != nil {

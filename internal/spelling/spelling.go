@@ -18,7 +18,7 @@ func Unknown(key string, allowed []string) string {
 	return what + " (allowed: " + strings.Join(slices.Sorted(slices.Values(allowed)), ", ") + ")"
 }
 
-// Nearest returns the name of which key may be a misspelling; empty if there is none. Of
+// Nearest returns the name that key probably misspells; empty if no name is near. Of
 // equally near names it prefers the one that has all letters of key in their order, then
 // the one with the longer common beginning, then the first.
 func Nearest(key string, names []string) (best string) {
@@ -42,7 +42,7 @@ func Nearest(key string, names []string) (best string) {
 	return best
 }
 
-// rank orders names by how near they are.
+// rank orders names by their distance from a key.
 type rank struct {
 	distance int
 	apart    bool // the name lacks a letter, or has the letters in another order
@@ -69,7 +69,7 @@ func within(key, name string) bool {
 	return key == ""
 }
 
-// common returns how many bytes both begin with.
+// common returns the length of the common beginning in bytes.
 func common(a, b string) int {
 	n := 0
 	for n < min(len(a), len(b)) && a[n] == b[n] {

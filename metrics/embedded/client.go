@@ -12,8 +12,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/metrics"
 )
 
-// ErrNoStore: nobody serves the metrics of this cluster on this bus. Nothing is
-// known of a window, nothing was kept of a write.
+// ErrNoStore: no process serves the metrics of this cluster on this bus. A window is unknown, and nothing was
+// written.
 var ErrNoStore = errors.New("no metrics store answers on this bus: start \"weir metrics serve\", or \"weir up\"")
 
 // maxPoints bounds the window that a Client assembles.

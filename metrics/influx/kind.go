@@ -22,7 +22,7 @@ type Settings struct {
 // maxToken bounds the file of a token, in bytes.
 const maxToken = 64 << 10
 
-// StoreKind returns the store as the configuration and the daemons use it.
+// StoreKind returns InfluxDB's kind.
 func StoreKind() store.Kind {
 	return store.Kind{
 		Key: "influx", About: "a bucket of InfluxDB 1.8 or 2", New: func() store.Settings { return new(Settings) },

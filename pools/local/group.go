@@ -49,7 +49,7 @@ const (
 var (
 	// ErrUnknownGroup: the owner of the pool has no such group.
 	ErrUnknownGroup = errors.New("no such group")
-	// ErrNoOwner: nobody owns the pool's local machines at the moment.
+	// ErrNoOwner: no process owns the pool's local machines at the moment.
 	ErrNoOwner = errors.New("no process owns the pool's local machines: start \"weir up\"")
 )
 

@@ -30,7 +30,7 @@ import (
 // maxPassword bounds the file of a password, in bytes.
 const maxPassword = 4 << 10
 
-// Parts is what a harmonizer is made of.
+// Parts has the dependencies of a harmonizer.
 type Parts struct {
 	Bus    *bus.Bus
 	File   config.Harmonizer

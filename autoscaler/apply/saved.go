@@ -36,6 +36,10 @@ type Saved struct {
 	Intent *Intent       `json:"intent,omitempty"` // nil once it has been done
 }
 
+// readLag is for how long a provider may show a group as it was before a request of another
+// process.
+const readLag = 3 * time.Minute
+
 // journal keeps the state of a pool: in memory, and saved with what is about to be done.
 type journal struct {
 	memory  Memory
@@ -46,10 +50,10 @@ type journal struct {
 }
 
 // load takes up the state of the last process, and returns the nodes that had joined;
-// known is false without them. An unfinished intent leaves all targets in doubt. What
-// cannot be decoded counts as never saved, but for that of a later version, which is an
-// error.
-func (j *journal) load(ctx context.Context, pool string, log *slog.Logger) (joined []string, known bool, err error) {
+// known is false without them. An unfinished intent leaves all targets in doubt, and a recent
+// request that of its group. What cannot be decoded counts as never saved, but for that of a later
+// version, which is an error.
+func (j *journal) load(ctx context.Context, now time.Time, pool string, log *slog.Logger) (joined []string, known bool, err error) {
 	data, ok, err := j.memory.Load(ctx)
 	if err != nil {
 		return nil, false, fmt.Errorf("load what the last tick handed on: %w", err)
@@ -72,8 +76,9 @@ func (j *journal) load(ctx context.Context, pool string, log *slog.Logger) (join
 	}
 	joined, m.State.Joined = m.State.Joined, nil
 	j.state = m.State
-	if m.Intent != nil { // how far it came is unknown
-		for group, of := range j.state.Groups {
+	for group, of := range j.state.Groups {
+		// How far an intent came is unknown.
+		if m.Intent != nil || now.Sub(of.At) < readLag {
 			of.Doubt = true
 			j.state.Groups[group] = of
 		}

@@ -101,7 +101,7 @@ func (w *Writer) Open(ctx context.Context) error {
 	ctx, cancel := w.step(ctx)
 	defer cancel()
 	if !w.journal.loaded {
-		joined, known, err := w.journal.load(ctx, w.config.Pool, w.log)
+		joined, known, err := w.journal.load(ctx, w.ports.Now(), w.config.Pool, w.log)
 		if err != nil {
 			return err
 		}

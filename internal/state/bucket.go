@@ -28,6 +28,15 @@ var (
 // attempts bounds the retries of a write after concurrent writes.
 const attempts = 5
 
+// store is what the holder of a lease needs of a bucket.
+type store interface {
+	register
+	erase(ctx context.Context, key string, revision uint64) error
+	list(ctx context.Context, filters []string, visit func(integrity.Key) error) error
+}
+
+var _ store = (*bucket)(nil)
+
 // bucket is a cluster's bucket.
 type bucket struct {
 	js     jetstream.JetStream

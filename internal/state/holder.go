@@ -13,7 +13,9 @@ type Holder struct {
 	term
 	pool string
 	turn turn
-	kept map[string]kept // by key; owned by the caller that has the turn
+	kept map[string]kept // by key; owned by who has the turn
+	// unsure are keys whose first write failed, and may have taken effect all the same.
+	unsure map[string]bool
 }
 
 // kept is a value that was written with our epoch.
@@ -45,18 +47,30 @@ func (h *Holder) begin(ctx context.Context) (end func(), err error) {
 
 // put writes over the last known revision.
 func (h *Holder) put(ctx context.Context, key string, body []byte) error {
-	revision, err := h.write(ctx, key, body, h.kept[key].revision)
+	before := h.kept[key].revision
+	revision, err := h.write(ctx, key, body, before)
 	if err != nil {
+		if before == 0 {
+			h.unsure[key] = true
+		}
 		return err
 	}
 	h.kept[key] = kept{revision: revision, body: body}
+	delete(h.unsure, key)
 	return nil
 }
 
 // remove erases a key up to the last known revision.
 func (h *Holder) remove(ctx context.Context, key string) error {
 	revision := h.kept[key].revision
+	if revision == 0 && h.unsure[key] {
+		var err error
+		if revision, err = h.overwritable(ctx, key); err != nil {
+			return fmt.Errorf("delete %s: %w", key, err)
+		}
+	}
 	if revision == 0 {
+		delete(h.unsure, key)
 		return nil
 	}
 	for range attempts {
@@ -69,6 +83,7 @@ func (h *Holder) remove(ctx context.Context, key string) error {
 		}
 		if revision == 0 {
 			delete(h.kept, key)
+			delete(h.unsure, key)
 			return nil
 		}
 	}

@@ -27,7 +27,12 @@ func OpenHolder(ctx context.Context, js jetstream.JetStream, lease *Lease, clust
 	if err != nil {
 		return nil, fmt.Errorf("take over pool %s: %w", pool, err)
 	}
-	h := &Holder{term: term{b, lease, lease.Epoch()}, pool: pool, turn: newTurn(), kept: map[string]kept{}}
+	return openHolder(ctx, b, lease, pool)
+}
+
+// openHolder is OpenHolder of an open bucket.
+func openHolder(ctx context.Context, b store, lease *Lease, pool string) (*Holder, error) {
+	h := &Holder{term: term{b, lease, lease.Epoch()}, pool: pool, turn: newTurn(), kept: map[string]kept{}, unsure: map[string]bool{}}
 	if err := h.takeOver(ctx); err != nil {
 		return nil, fmt.Errorf("take over pool %s: %w", pool, err)
 	}

@@ -24,7 +24,7 @@ var errRemoved = errors.New("the last holder removed it")
 
 // term is one term of a lease. It writes values with its epoch. It is safe for concurrent use.
 type term struct {
-	bucket *bucket
+	bucket store
 	lease  *Lease
 	epoch  uint64
 }

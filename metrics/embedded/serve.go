@@ -174,6 +174,8 @@ const (
 	CodePattern   Code = "pattern"    // metrics.ErrPattern
 	CodeTooMany   Code = "too_many"   // metrics.ErrTooMany
 	CodeClosed    Code = "closed"     // ErrClosed
+
+	CodeTooManySeries Code = "too_many_series" // metrics.ErrTooManySeries
 )
 
 // sentinel returns the error of a code, or nil.
@@ -191,12 +193,14 @@ func (c Code) sentinel() error {
 		return metrics.ErrTooMany
 	case CodeClosed:
 		return ErrClosed
+	case CodeTooManySeries:
+		return metrics.ErrTooManySeries
 	}
 	return nil
 }
 
 func codeOf(err error) Code {
-	for _, c := range []Code{CodeMalformed, CodeNotFinite, CodeFuture, CodePattern, CodeTooMany, CodeClosed} {
+	for _, c := range []Code{CodeMalformed, CodeNotFinite, CodeFuture, CodePattern, CodeTooMany, CodeClosed, CodeTooManySeries} {
 		if errors.Is(err, c.sentinel()) {
 			return c
 		}

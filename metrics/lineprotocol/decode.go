@@ -37,7 +37,52 @@ type batch struct {
 	lines   []int // of each sample
 }
 
-// decoder has the defaults of a body's lines.
+// ErrNoApp: a line does not name its application, and neither does anything else.
+var ErrNoApp = errors.New(`whose metric is it? Give the query parameter "bucket" or the tag "app"`)
+
+// ErrTime: the timestamp of a line is not one of that precision.
+var ErrTime = errors.New("timestamp cannot be read")
+
+// Lines decodes one line after the other, for a caller that goes on after a bad one.
+type Lines struct{ decoder decoder }
+
+// NewLines returns the Lines of lines whose timestamps have that precision: ns, us, ms or s. A line
+// without the tag "app" is of the given application, which may be empty, and one without a timestamp
+// of the time now.
+func NewLines(app, precision string, now time.Time) (Lines, error) {
+	d := decoder{app: app, now: now}
+	var ok bool
+	if d.precision, ok = precisionOf(precision); !ok {
+		return Lines{}, fmt.Errorf("precision %.20q: want ns, us, ms or s", precision)
+	}
+	if app != "" {
+		if err := metrics.CheckApp(app); err != nil {
+			return Lines{}, err
+		}
+	}
+	return Lines{d}, nil
+}
+
+// Decode returns the samples of a line; an empty line and a comment have none. ErrNoApp if no
+// application is named.
+func (l Lines) Decode(text []byte) ([]metrics.Sample, error) { return l.decoder.line(text) }
+
+// precisionOf returns the precision of that name. Without a name it is that of InfluxDB.
+func precisionOf(name string) (influx.Precision, bool) {
+	switch name {
+	case "", "ns":
+		return influx.Nanosecond, true
+	case "us":
+		return influx.Microsecond, true
+	case "ms":
+		return influx.Millisecond, true
+	case "s":
+		return influx.Second, true
+	}
+	return 0, false
+}
+
+// decoder says what the lines of a body leave out.
 type decoder struct {
 	app       string // for lines without the tag; may be empty
 	precision influx.Precision
@@ -90,7 +135,7 @@ func (d decoder) line(text []byte) ([]metrics.Sample, error) {
 	}
 	at, err := in.Time(d.precision, d.now)
 	if err != nil {
-		return nil, plain(err)
+		return nil, fmt.Errorf("%w: %w", ErrTime, plain(err))
 	}
 	for i := range samples {
 		samples[i].Dimensions, samples[i].Time = dimensions, at
@@ -125,7 +170,7 @@ func (d decoder) tags(in *influx.Decoder) (app string, dimensions metrics.Dimens
 		dimensions[string(key)] = string(value)
 	}
 	if app == "" {
-		return "", nil, errors.New(`app is missing: add the query parameter "bucket" or the tag "app"`)
+		return "", nil, ErrNoApp
 	}
 	return app, dimensions, metrics.CheckApp(app)
 }

@@ -15,8 +15,6 @@ import (
 	"strings"
 	"time"
 
-	influx "github.com/influxdata/line-protocol/v2/lineprotocol"
-
 	"github.com/weirkeeper/weirkeeper/metrics"
 )
 
@@ -158,17 +156,9 @@ func (h *Handler) allowed(r *http.Request) bool {
 func newDecoder(r *http.Request, now time.Time) (decoder, error) {
 	q := r.URL.Query()
 	d := decoder{app: q.Get("bucket"), now: now}
-	switch p := q.Get("precision"); p {
-	case "", "ns":
-		d.precision = influx.Nanosecond
-	case "us":
-		d.precision = influx.Microsecond
-	case "ms":
-		d.precision = influx.Millisecond
-	case "s":
-		d.precision = influx.Second
-	default:
-		return d, refuse(http.StatusBadRequest, CodeInvalid, "precision %.20q: want ns, us, ms or s", p)
+	var ok bool
+	if d.precision, ok = precisionOf(q.Get("precision")); !ok {
+		return d, refuse(http.StatusBadRequest, CodeInvalid, "precision %.20q: want ns, us, ms or s", q.Get("precision"))
 	}
 	if d.app != "" {
 		if err := metrics.CheckApp(d.app); err != nil {

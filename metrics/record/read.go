@@ -32,7 +32,7 @@ func Read(r io.Reader) iter.Seq2[Series, error] {
 			if len(text) == 0 {
 				continue
 			}
-			s, err := decode(text)
+			s, err := Decode(text)
 			if err == nil {
 				err = newcomer(seen, s)
 			}
@@ -65,8 +65,8 @@ func newcomer(seen map[string]bool, s Series) error {
 	return nil
 }
 
-// decode decodes one line. All errors are ErrInvalid.
-func decode(text []byte) (Series, error) {
+// Decode reads one line of a record. All errors are ErrInvalid.
+func Decode(text []byte) (Series, error) {
 	var line struct {
 		Type       metrics.Type       `json:"type"`
 		Name       string             `json:"name"`

@@ -136,6 +136,7 @@ var house = []entry{
 	{path: "pools/local/...", row: adapter, family: "local"},
 	{path: "internal/scaffold", row: adapter, only: []string{"internal/names"}, by: []string{"cmd/..."}},
 
+	{path: "metrics/backfill", row: wiring, only: []string{"metrics", "metrics/lineprotocol", "metrics/record"}},
 	{path: "internal/providers", row: wiring, family: "processes of weir", only: []string{"pools/..."}, by: []string{"internal/config"}},
 	{path: "internal/stores", row: wiring, family: "processes of weir", only: []string{"metrics/..."}, by: []string{"internal/config"}},
 	{path: "internal/config", row: wiring, family: "processes of weir"},

@@ -4,20 +4,25 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/command"
 	"github.com/weirkeeper/weirkeeper/internal/explain"
 	"github.com/weirkeeper/weirkeeper/internal/names"
 	"github.com/weirkeeper/weirkeeper/metrics"
+	"github.com/weirkeeper/weirkeeper/metrics/backfill"
 	"github.com/weirkeeper/weirkeeper/metrics/embedded"
+	"github.com/weirkeeper/weirkeeper/metrics/lineprotocol"
 	"github.com/weirkeeper/weirkeeper/metrics/record"
 )
 
@@ -33,7 +38,7 @@ func (cli *metricsCommands) metricsCommand() *cobra.Command {
 		Args: command.Group,
 		RunE: command.Help,
 	}
-	cmd.AddCommand(cli.metricsPutCommand(), cli.metricsGetCommand(), command.MetricsServe(func(context.Context, command.MetricsOptions) error {
+	cmd.AddCommand(cli.metricsPutCommand(), cli.metricsGetCommand(), cli.metricsImportCommand(), command.MetricsServe(func(context.Context, command.MetricsOptions) error {
 		return command.ReplaceWithLocal("weir metrics serve", cli.args)
 	}))
 	return cmd
@@ -191,6 +196,98 @@ func put(ctx context.Context, store metrics.Store, samples []metrics.Sample) (dr
 		return client.Put(ctx, samples)
 	}
 	return 0, store.Write(ctx, samples)
+}
+
+func (cli *metricsCommands) metricsImportCommand() *cobra.Command {
+	c := backfill.Config{Precision: "ns"}
+	cmd := &cobra.Command{
+		Use:   "import [FILE]",
+		Short: "Write the metrics of a file, also old ones",
+		Long: `Write the metrics of a file, also old ones, to the metrics store. FILE has line protocol,
+or what "weir metrics get --output json" writes. It may be gzip. Without FILE, or with -,
+standard input is read.
+
+A bad line costs that line: standard error names its number and the reason. So does a value
+that is older than the store keeps values. Ctrl-C ends the import: what was written stays.
+To import a file again does no harm. The exit code is 0 if all was written, and 1 if not.`,
+		Example: `  weir metrics import --app web --precision s requests.lp
+  weir metrics get --app web --range 24h requests --output json | gzip > day.jsonl.gz
+  weir metrics import day.jsonl.gz
+  influx query --raw "$QUERY" | to-line-protocol | weir metrics import --output json -`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return command.Usage(fmt.Errorf("%s wants one FILE, not %d\nSee %q", cmd.CommandPath(), len(args), cmd.CommandPath()+" --help"))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c.Now, c.Timeout = time.Now(), cli.Timeout
+			if _, err := lineprotocol.NewLines(c.App, c.Precision, c.Now); err != nil {
+				return command.Usage(fmt.Errorf("--app %q, --precision %q: %w", c.App, c.Precision, err))
+			}
+			in := cli.Stdin
+			if len(args) > 0 && args[0] != "-" {
+				f, err := os.OpenFile(args[0], os.O_RDONLY|unix.O_NONBLOCK, 0) // does not wait for the writer of a pipe
+				if err != nil {
+					return command.Usage(err)
+				}
+				defer f.Close()
+				in = f
+			}
+			return cli.onBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error { return cli.importMetrics(ctx, b, in, c) })
+		},
+	}
+	cmd.Flags().StringVar(&c.App, "app", "", "application of lines without the tag \"app\"")
+	cmd.Flags().StringVar(&c.Precision, "precision", c.Precision, "unit of the timestamps of line protocol: ns, us, ms or s")
+	cli.outputFlag(cmd)
+	return cmd
+}
+
+// progressEvery is the time between two lines about a long import.
+const progressEvery = 2 * time.Second
+
+func (cli *metricsCommands) importMetrics(ctx context.Context, b *bus.Bus, in io.Reader, c backfill.Config) error {
+	store, err := cli.metricsStore(b)
+	if err != nil {
+		return err
+	}
+	shown := time.Now()
+	c.Progress = func(r backfill.Result) {
+		if time.Since(shown) >= progressEvery {
+			shown = time.Now()
+			fmt.Fprintf(cli.Stderr, "weir: line %d, %d values written, %d refused\n", r.Lines, r.Written, r.Refused)
+		}
+	}
+	r, err := backfill.Run(ctx, counting{store}, in, c)
+	if cli.output == "json" {
+		if err := cli.printJSON(r); err != nil {
+			return err
+		}
+	} else {
+		for _, p := range r.Problems {
+			fmt.Fprintf(cli.Stderr, "weir: line %d: %s\n", p.Line, p.Reason)
+		}
+		fmt.Fprintf(cli.Stdout, "%d values written, %d refused, of %d lines\n", r.Written, r.Refused, r.Lines)
+	}
+	switch {
+	case ctx.Err() != nil:
+		return fmt.Errorf("interrupted after line %d: %d values were written, and %d more may be; to import the file again does no harm", r.Lines, r.Written, r.Unsure)
+	case err != nil:
+		return fmt.Errorf("import metrics: %w; %d values were written, and %d more may be; to import the file again does no harm", err, r.Written, r.Unsure)
+	case r.Refused > 0:
+		return fmt.Errorf("%d of %d values are refused", r.Refused, r.Refused+r.Written)
+	case r.Written == 0:
+		return errors.New("the input has no metric")
+	}
+	return nil
+}
+
+// counting is a store that returns how many samples it dropped, as far as it can.
+type counting struct{ metrics.Store }
+
+// Put implements backfill.Store.
+func (c counting) Put(ctx context.Context, samples []metrics.Sample) (dropped int, err error) {
+	return put(ctx, c.Store, samples)
 }
 
 // windowTimeout bounds the reading of all windows that a command asks for.

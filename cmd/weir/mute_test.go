@@ -89,6 +89,7 @@ func busCommands() map[string][]string {
 		"doctor": nil, "state check": nil, "state accept": {"apps", "--reason", "x"},
 		"signal ps": nil, "signal restart": {"web"}, "signal logs": {"web"}, "signal shadow": nil, "signal forget": {"shop/rps@v1"},
 		"metrics put": {"--app", "web", "a=1"}, "metrics get": {"--app", "web", "a"},
+		"metrics import":     {"testdata/metrics.lp"},
 		"harmonizer release": nil,
 		"health status":      nil, "health history": nil, "health check": nil, "health recover": {"n1"}, "health pause": {"n1"},
 		"health resume": {"n1"}, "health release": {"n1"}, "health evidence": {"n1"},

@@ -64,6 +64,7 @@ func TestRefusedLinesAreNamed(t *testing.T) {
 		{fmt.Sprintf("requests value=1 %d", at(3*time.Hour)), ""},
 		{fmt.Sprintf("requests,app=mail,zone=a value=2,errors=3i %d", at(2*time.Hour)), ""},
 		{fmt.Sprintf("requests value=2 %d", at(5*time.Hour)), ""},
+		{fmt.Sprintf("requests value=8 %d", at(3*time.Hour)), "another value for its time"},
 		{fmt.Sprintf("requests value=7 %d", at(100*time.Hour)), "older than the store keeps values"},
 		{fmt.Sprintf("requests value=1 %d", now.UnixNano()), "is the unit of the timestamps s? Give --precision"},
 		{"requests value=1 5", "1970-01-01T00:00:05Z: is the unit"},
@@ -82,8 +83,8 @@ func TestRefusedLinesAreNamed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got.Lines != len(lines) || got.Written != 5 || got.Refused != 6 || got.Unsure != 0 {
-			t.Errorf("run %d: %+v, want %d lines, 5 values written and 6 refused", run, got, len(lines))
+		if got.Lines != len(lines) || got.Written != 5 || got.Refused != 7 || got.Unsure != 0 {
+			t.Errorf("run %d: %+v, want %d lines, 5 values written and 7 refused", run, got, len(lines))
 		}
 		reasons := map[int]string{}
 		for _, p := range got.Problems {

@@ -61,6 +61,7 @@ type Store struct {
 	log    *slog.Logger
 	lock   *flock.File
 	bounds *bounds
+	newest *newest
 
 	mu     sync.RWMutex // only Close locks it for writing
 	db     *tsdb.DB
@@ -84,7 +85,7 @@ func Open(dir string, c Config) (*Store, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open metrics in %s: %w", dir, err), lock.Unlock())
 	}
-	return &Store{log: c.Log, lock: lock, db: db, bounds: newBounds(c)}, nil
+	return &Store{log: c.Log, lock: lock, db: db, bounds: newBounds(c), newest: newNewest()}, nil
 }
 
 func (c Config) options() *tsdb.Options {
@@ -142,13 +143,27 @@ func (s *Store) Put(ctx context.Context, samples []metrics.Sample) (dropped int,
 
 // append writes all samples in one transaction and returns how many it dropped.
 func (s *Store) append(ctx context.Context, samples []metrics.Sample) (dropped int, err error) {
+	all := make([]labels.Labels, len(samples))
+	for i, sample := range samples {
+		all[i] = toLabels(sample)
+	}
+	seconds, err := s.newest.seconds(ctx, s.db, samples, all)
+	if err != nil {
+		return 0, err
+	}
 	transaction := s.db.Appender(ctx)
-	for _, sample := range samples {
-		series := toLabels(sample)
-		if err := s.bounds.admit(ctx, s.db, transaction, sample, series); err != nil {
+	for i, sample := range samples {
+		switch seconds[i] {
+		case same:
+			continue
+		case other:
+			dropped++
+			continue
+		}
+		if err := s.bounds.admit(ctx, s.db, transaction, sample, all[i]); err != nil {
 			return 0, errors.Join(err, transaction.Rollback())
 		}
-		_, err := transaction.Append(0, series, sample.Time.UnixMilli(), sample.Value)
+		_, err := transaction.Append(0, all[i], sample.Time.UnixMilli(), sample.Value)
 		if isLate(err) {
 			dropped++
 			continue
@@ -160,7 +175,11 @@ func (s *Store) append(ctx context.Context, samples []metrics.Sample) (dropped i
 	if dropped > 0 {
 		s.log.Debug("metrics dropped, too old or a second value of one millisecond", "samples", dropped)
 	}
-	return dropped, transaction.Commit()
+	if err := transaction.Commit(); err != nil {
+		return dropped, err
+	}
+	s.newest.add(samples, all)
+	return dropped, nil
 }
 
 // isLate reports whether the database drops a sample as too old or duplicate. The contract of metrics.Store does not

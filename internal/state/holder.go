@@ -13,8 +13,8 @@ type Holder struct {
 	term
 	pool string
 	turn turn
-	kept map[string]kept // by key; owned by who has the turn
-	// unsure are keys whose first write failed, and may have taken effect all the same.
+	kept map[string]kept // by key; owned by the caller that has the turn
+	// unsure are keys with a failed first write, which may still have taken effect.
 	unsure map[string]bool
 }
 

@@ -129,7 +129,7 @@ func runHarmonizer(t *testing.T, nc *nats.Conn) (h *harmonizer.Harmonizer, stop 
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows, err := NewRows(nc, RowsConfig{Cluster: cluster}, logger(t))
+	rows, err := NewRows(nc, RowsConfig{Cluster: cluster, Folder: t.TempDir()}, logger(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -40,16 +40,32 @@ type Rows struct {
 // RowsConfig configures Rows.
 type RowsConfig struct {
 	Cluster string
-	// Folder stores the known revisions of the rows; empty: they are lost when the process
-	// ends.
+	// Folder keeps what was seen of the rows. It is required without Forget, and empty with it.
 	Folder string
-	By     string // this process, in alarms; empty: alarms are only logged
+	// Forget drops what was seen when the process ends, so rows that are damaged before the
+	// next start are believed. It is for a harmonizer that stops nothing.
+	Forget bool
+	By     string // this process, in alarms; empty: alarms are in the log only
+}
+
+// Validate returns an error if it is open whether what was seen is kept.
+func (c RowsConfig) Validate() error {
+	switch {
+	case c.Folder == "" && !c.Forget:
+		return errors.New("expected state: RowsConfig.Folder is empty, so damaged rows are not found: name a folder that outlives the process")
+	case c.Folder != "" && c.Forget:
+		return fmt.Errorf("expected state: RowsConfig has Folder %q and Forget: give one of them", c.Folder)
+	}
+	return nil
 }
 
 var _ harmonizer.Source = (*Rows)(nil)
 
 // NewRows returns the source of a cluster's expected state.
 func NewRows(nc *nats.Conn, c RowsConfig, log *slog.Logger) (*Rows, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
 	js, err := jetstream.New(nc)
 	if err != nil {
 		return nil, fmt.Errorf("reach JetStream: %w", err)

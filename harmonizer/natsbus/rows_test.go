@@ -45,7 +45,7 @@ func set(t *testing.T, kv jetstream.KeyValue, app string, instances int) {
 // watchRows collects what the source reports.
 func watchRows(t *testing.T, nc *nats.Conn) <-chan apps.Event {
 	t.Helper()
-	rows, err := NewRows(nc, RowsConfig{Cluster: cluster}, logger(t))
+	rows, err := NewRows(nc, RowsConfig{Cluster: cluster, Folder: t.TempDir()}, logger(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,5 +145,23 @@ func TestRowsAreToldInSlices(t *testing.T) {
 	}
 	if got := next(t, events); got != "Complete {0s}" {
 		t.Errorf("reported %q at the end", got)
+	}
+}
+
+// Rows whose check is switched off by an empty field are refused.
+func TestRowsConfig(t *testing.T) {
+	for _, c := range []struct {
+		config RowsConfig
+		want   string // of the error; empty: none
+	}{
+		{RowsConfig{Folder: "seen"}, ""},
+		{RowsConfig{Forget: true}, ""},
+		{RowsConfig{}, "RowsConfig.Folder is empty"},
+		{RowsConfig{Folder: "seen", Forget: true}, "give one of them"},
+	} {
+		err := c.config.Validate()
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: %v, want %q", c.config, err, c.want)
+		}
 	}
 }

@@ -49,7 +49,7 @@ func startMember(t *testing.T, url, name string) *member {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows, err := NewRows(m.nc, RowsConfig{Cluster: cluster}, logger(t))
+	rows, err := NewRows(m.nc, RowsConfig{Cluster: cluster, Folder: t.TempDir()}, logger(t))
 	if err != nil {
 		t.Fatal(err)
 	}

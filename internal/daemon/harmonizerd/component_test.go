@@ -44,7 +44,7 @@ func announced(t *testing.T, file config.Harmonizer) (announcement, *nats.Conn) 
 	if err != nil || b.Conn().Flush() != nil {
 		t.Fatal(err)
 	}
-	p := Parts{Bus: b, File: file, Loop: file.Loop("test", []string{"default"}), Holder: "a", Log: log}
+	p := Parts{Bus: b, File: file, Loop: file.Loop("test", []string{"default"}), Holder: "a", Data: t.TempDir(), Log: log}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- p.Run(ctx, "127.0.0.1:0", io.Discard) }()
@@ -214,4 +214,27 @@ func get(t *testing.T, host, path, user, password string) (int, string) {
 		t.Fatal(err)
 	}
 	return answer.StatusCode, string(body)
+}
+
+// Without its data folder a harmonizer would not find damaged rows: it does not start. One in
+// shadow mode stops nothing, so it needs no folder.
+func TestDataFolderIsRequired(t *testing.T) {
+	log := slog.New(slog.NewTextHandler(t.Output(), nil))
+	b, err := bus.Open(t.Context(), bus.Config{Data: t.TempDir(), Name: "test", Log: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	file, _, err := config.LoadHarmonizer(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := Parts{Bus: b, File: file, Loop: file.Loop("test", []string{"default"}), Holder: "a", Log: log}
+	if _, err := p.Wire(t.Context()); err == nil || !strings.Contains(err.Error(), "Parts.Data is empty") {
+		t.Errorf("Wire without a data folder = %v, want an error that names Parts.Data", err)
+	}
+	p.Loop.Shadow = true
+	if _, err := p.Wire(t.Context()); err != nil {
+		t.Errorf("Wire in shadow mode = %v", err)
+	}
 }

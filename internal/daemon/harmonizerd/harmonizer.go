@@ -5,6 +5,7 @@ package harmonizerd
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -35,8 +36,10 @@ type Parts struct {
 	Bus    *bus.Bus
 	File   config.Harmonizer
 	Loop   harmonizer.Config
-	Holder string            // of the lease
-	Data   string            // folder for the seen revisions of the rows; empty: not stored
+	Holder string // of the lease
+	// Data is the folder that keeps what was seen of the rows. It may be empty in shadow mode,
+	// and if the expected state is not in rows on the bus.
+	Data   string
 	Store  metrics.Store     // nil: counts are not written
 	Record harmonizer.Record // nil: nothing is recorded
 	// Component is the announcement of our metrics to collectors on the bus.
@@ -108,8 +111,11 @@ func (p Parts) source(nats *natsbus.Bus) (harmonizer.Source, error) {
 	case p.File.Expected.File != "":
 		return rowfile.New(rowfile.Config{Path: p.File.Expected.File, ValidFor: p.File.ExpectedLost()}, p.Log)
 	}
-	rows := natsbus.RowsConfig{Cluster: p.Loop.Cluster}
-	if !p.Loop.Shadow && p.Data != "" {
+	rows := natsbus.RowsConfig{Cluster: p.Loop.Cluster, Forget: p.Loop.Shadow}
+	if !p.Loop.Shadow {
+		if p.Data == "" {
+			return nil, errors.New("harmonizer: Parts.Data is empty, so damaged rows are not found: name the data folder")
+		}
 		rows.Folder, rows.By = filepath.Join(p.Data, integrity.FolderName), p.Holder
 	}
 	return natsbus.NewRows(p.Bus.Conn(), rows, p.Log)

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
+	"github.com/weirkeeper/weirkeeper/internal/command"
 )
 
 // TestLineProtocol writes metrics as an application does, and reads them as a
@@ -26,9 +27,19 @@ func TestLineProtocol(t *testing.T) {
 	t.Parallel()
 	u := startUp(t, t.TempDir())
 	at := regexp.MustCompile(`http://\S+/api/v2/write\?bucket=`).FindString(u.output())
+	token, err := os.ReadFile(command.MetricsToken(u.data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	authorization := "Token " + strings.TrimSpace(string(token))
 	post := func(app, body string) (int, string) {
 		t.Helper()
-		resp, err := http.Post(at+app, "text/plain", strings.NewReader(body))
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, at+app, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Authorization", authorization)
+		resp, err := http.DefaultClient.Do(request)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -44,6 +55,10 @@ func TestLineProtocol(t *testing.T) {
 	}
 	if code, text := post("web", "http requests=7\nhttp requests=\"many\"\n"); code != http.StatusBadRequest || !strings.Contains(text, `"line":2`) {
 		t.Errorf("write of a text: %d %s", code, text)
+	}
+	authorization = "Token wrong"
+	if code, text := post("web", "http requests=7\n"); code != http.StatusUnauthorized || !strings.Contains(text, "token file") {
+		t.Errorf("write with another token: %d %s, want 401 and where the token is", code, text)
 	}
 	got := u.weir(t, "metrics", "get", "--app", "web", "--regex", "^web,http_", "--output", "json")
 	for _, want := range []string{`"name":"web,http_errors","dimensions":{"zone":"a"}`, `"name":"web,http_requests","dimensions":{"zone":"b"}`} {

@@ -1,9 +1,12 @@
 package localworld
 
 import (
+	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
@@ -17,7 +20,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/internal/diskspace"
-	"github.com/weirkeeper/weirkeeper/internal/inputfile"
+	"github.com/weirkeeper/weirkeeper/internal/wholefile"
 	"github.com/weirkeeper/weirkeeper/metrics/embedded"
 	"github.com/weirkeeper/weirkeeper/metrics/embedded/tsdbstore"
 	"github.com/weirkeeper/weirkeeper/metrics/lineprotocol"
@@ -42,7 +45,12 @@ func ServeMetrics(ctx context.Context, root *command.Root, o command.MetricsOpti
 		return err
 	}
 	defer lock.Unlock()
-	b, err := bus.Open(ctx, bus.Config{Data: settings.Data, URL: settings.NATSOr(service), Name: "metrics store", Log: log, Serve: natsserver.Serve})
+	if intake.token == "" {
+		if intake.token, err = ownToken(settings.Data, log); err != nil {
+			return err
+		}
+	}
+	b, err := bus.Open(ctx, bus.Config{Data: settings.Data, URL: settings.NATSOr(service), Name: "metrics store", Log: log})
 	if err != nil {
 		return err
 	}
@@ -53,7 +61,7 @@ func ServeMetrics(ctx context.Context, root *command.Root, o command.MetricsOpti
 		return parts.Stop(err)
 	}
 	parts.Run("free space", func(ctx context.Context) error { return untilFull(ctx, metricsFolder(settings.Data)) })
-	fmt.Fprintf(root.Stdout, "metrics of cluster %s: %s?bucket=APP, in line protocol\n", settings.Cluster, at)
+	fmt.Fprintf(root.Stdout, "metrics of cluster %s: %s?bucket=APP, in line protocol; its token is in %s\n", settings.Cluster, at, cmp.Or(o.TokenFile, command.MetricsToken(settings.Data)))
 	<-parts.Context().Done()
 	return parts.Stop(nil)
 }
@@ -89,11 +97,12 @@ const maxToken = 64 << 10
 // intake configures how applications write metrics.
 type intake struct {
 	addr      string
-	token     lineprotocol.Token // empty: no token required
+	token     lineprotocol.Token // that a writer sends; empty: that of the data folder
 	retention time.Duration      // 0: the store's default
 }
 
-// intakeOf returns the intake of the flags. It refuses an address that other hosts can reach without a token.
+// intakeOf returns the intake that the flags describe. On an address that other hosts reach it
+// is refused without a token file: their writers cannot read that of the data folder.
 func intakeOf(o command.MetricsOptions) (intake, error) {
 	in := intake{addr: o.Addr, retention: o.Retention}
 	if o.Retention != 0 && o.Retention < leastRetention {
@@ -117,13 +126,44 @@ func intakeOf(o command.MetricsOptions) (intake, error) {
 		return in, fmt.Errorf("address of the metrics %q: want HOST:PORT: %w", o.Addr, err)
 	}
 	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return in, fmt.Errorf("address of the metrics %q: other hosts can reach it and write without a token: listen on 127.0.0.1, or give \"weir metrics serve\" a --token-file", o.Addr)
+		return in, fmt.Errorf("address of the metrics %q: other hosts can reach it, and their writers need a token: listen on 127.0.0.1, or give \"weir metrics serve\" a --token-file", o.Addr)
 	}
 	return in, nil
 }
 
-// startMetrics opens the store of a data folder and serves it on the bus and, for writes, over HTTP. It returns the
-// URL for writes.
+// ownToken returns the token of the data folder, and makes one if there is none. A file that is
+// empty, or has what no HTTP header can carry, is set aside.
+func ownToken(data string, log *slog.Logger) (lineprotocol.Token, error) {
+	path := command.MetricsToken(data)
+	text, err := os.ReadFile(path)
+	if err == nil {
+		if token := strings.TrimSpace(string(text)); sendable(token) {
+			return lineprotocol.Token(token), nil
+		}
+		var aside string
+		if aside, err = wholefile.SetAside(path, time.Now()); err == nil {
+			log.Warn("token of the metrics was damaged: writers need the new one", "file", path, "damaged", aside)
+			err = fs.ErrNotExist
+		}
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("token of those who write metrics: %w; remove the file, and a new one is written", err)
+	}
+	token := rand.Text()
+	if err := wholefile.Write(path, []byte(token+"\n")); err != nil {
+		return "", fmt.Errorf("token of those who write metrics: %w", err)
+	}
+	return lineprotocol.Token(token), nil
+}
+
+// sendable reports whether an HTTP header can carry the token.
+func sendable(token string) bool {
+	const longest = 1024
+	return token != "" && len(token) <= longest && !strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' })
+}
+
+// startMetrics opens the store of a data folder, answers for it on the bus, and lets
+// applications write to it over HTTP. It returns where they do.
 func startMetrics(parts *daemon.Services, b *bus.Bus, cluster, dir string, in intake, log *slog.Logger) (string, error) {
 	if full, is := errors.AsType[*diskspace.Full](diskspace.Check(metricsFolder(dir))); is {
 		return "", full

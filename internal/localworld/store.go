@@ -59,7 +59,9 @@ func (u *up) startMetrics() (wait func(context.Context), err error) {
 		ctx, cancel := context.WithTimeout(ctx, storePatience)
 		defer cancel()
 		if process.Ready(ctx) == nil {
-			u.print("metrics", "http://%s%s?bucket=APP, in line protocol", addr, lineprotocol.Path)
+			u.print("metrics", "http://%s%s?bucket=APP, in line protocol; its token is in %s", addr, lineprotocol.Path, command.MetricsToken(u.data))
+			u.print("", "printf 'Authorization: Token %%s' \"$(cat '%s')\" | curl -H @- --data-binary 'NAME value=1' 'http://%s%s?bucket=APP'",
+				command.MetricsToken(u.data), addr, lineprotocol.Path)
 		}
 	}, nil
 }

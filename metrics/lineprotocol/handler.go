@@ -107,7 +107,7 @@ func (h *Handler) write(w http.ResponseWriter, r *http.Request) error {
 	}
 	if !h.allowed(r) {
 		w.Header().Set("WWW-Authenticate", "Token")
-		return refuse(http.StatusUnauthorized, CodeUnauthorized, "unauthorized access")
+		return refuse(http.StatusUnauthorized, CodeUnauthorized, "unauthorized access: send \"Authorization: Token TEXT\" with the text of the store's token file")
 	}
 	select {
 	case h.turns <- struct{}{}:

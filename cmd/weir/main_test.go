@@ -25,6 +25,8 @@ func TestMain(m *testing.M) {
 	switch name := filepath.Base(executable()); {
 	case name == "weir-local":
 		os.Exit(localworld.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	case name == intruderName:
+		os.Exit(intrude())
 	case name == "weir" || os.Getenv(asWeir) != "" || len(os.Args) > 1 && (os.Args[1] == "keep" || os.Args[1] == "signal"):
 		main()
 	}
@@ -75,11 +77,16 @@ func prepare(dir string) error {
 	if out, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("build the example signal: %w\n%s", err, out)
 	}
+	// Other users reach the programs, and see nothing else.
+	const searchable = 0o711
+	if err := os.Chmod(dir, searchable); err != nil {
+		return err
+	}
 	bin := filepath.Join(dir, "bin")
 	if err := os.Mkdir(bin, 0o755); err != nil {
 		return err
 	}
-	for _, name := range []string{"weir", "weir-local"} {
+	for _, name := range []string{"weir", "weir-local", intruderName} {
 		if err := os.Link(executable(), filepath.Join(bin, name)); err != nil {
 			return err
 		}

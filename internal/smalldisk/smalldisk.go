@@ -20,6 +20,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -54,7 +55,7 @@ func On(t *testing.T, size int, below string) (folder string, inside bool) {
 		return strings.Fields(value)[1], true
 	}
 	folder = t.TempDir()
-	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=10m")
+	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout="+left(t))
 	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d %s %s", variable, size, folder, filepath.Join(folder, below)))
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags:  unix.CLONE_NEWUSER | unix.CLONE_NEWNS,
@@ -62,13 +63,23 @@ func On(t *testing.T, size int, below string) (folder string, inside bool) {
 		GidMappings: []syscall.SysProcIDMap{{ContainerID: os.Getgid(), HostID: os.Getgid(), Size: 1}},
 		AmbientCaps: []uintptr{unix.CAP_SYS_ADMIN}, // otherwise exec drops it
 	}
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Errorf("on a small disk, which needs user namespaces: %v\n%s", err, out)
+	cmd.Stdout, cmd.Stderr = t.Output(), t.Output()
+	if err := cmd.Run(); err != nil {
+		t.Errorf("on a small disk, which needs user namespaces: %v", err)
 	}
 	return folder, false
 }
 
-// Fill uses all space of a file system. The returned function frees it.
+// left returns how long the test may still take; "0": without a bound.
+func left(t *testing.T) string {
+	end, bounded := t.Deadline()
+	if !bounded {
+		return "0"
+	}
+	return max(time.Until(end), time.Second).String()
+}
+
+// Fill takes all the space of a file system, and returns how to free it.
 func Fill(t *testing.T, dir string) (free func()) {
 	t.Helper()
 	path := filepath.Join(dir, "filler")

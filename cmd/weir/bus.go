@@ -101,6 +101,9 @@ func askJSON(ctx context.Context, nc *nats.Conn, subject, part string, request, 
 	if errors.Is(err, nats.ErrNoResponders) {
 		return &absentError{part}
 	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("the %s does not answer in time: %w; look at its process and at its log: it starts, hangs or is halted", who, err)
+	}
 	if err != nil {
 		return fmt.Errorf("send a request to the %s: %w", part, err)
 	}

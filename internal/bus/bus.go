@@ -129,12 +129,20 @@ func (c Config) dial(ctx context.Context) (*Bus, error) {
 	}
 	b, err := c.connect(ctx, c.URL, "")
 	if err != nil {
-		return nil, fmt.Errorf("connect to NATS at %s: %w", redact(c.URL), err)
+		return nil, fmt.Errorf("connect to NATS at %s: %w; %s", redact(c.URL), err, remedy(err))
 	}
 	return b, nil
 }
 
-// connect tries once to connect.
+// remedy returns what an operator does about a failed connection.
+func remedy(err error) string {
+	if errors.Is(err, nats.ErrAuthorization) {
+		return "name its user and password in the URL: nats://USER:PASSWORD@HOST:PORT"
+	}
+	return "start NATS there, or name another with --nats, WEIR_NATS or nats.url of weir.yaml"
+}
+
+// connect makes one attempt.
 func (c Config) connect(ctx context.Context, address, token string) (*Bus, error) {
 	options := c.options()
 	options.Url = address

@@ -9,8 +9,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/nats-io/nats-server/v2/server"
+
 	"github.com/weirkeeper/weirkeeper/internal/bus"
-	"github.com/weirkeeper/weirkeeper/internal/bus/natsserver"
+	"github.com/weirkeeper/weirkeeper/internal/bus/bustest"
 	"github.com/weirkeeper/weirkeeper/internal/flock"
 )
 
@@ -47,7 +49,10 @@ func TestOpenErrors(t *testing.T) {
 		}, "remove the old address"},
 		"no listener": {t.Context(), func(t *testing.T, c *bus.Config) {
 			c.URL = "nats://user:hush@" + closedPort(t)
-		}, "connect to NATS at nats://127.0.0.1:"},
+		}, "nats: no servers available for connection; start NATS there, or name another with --nats"},
+		"user is missing": {t.Context(), func(t *testing.T, c *bus.Config) {
+			c.URL = bustest.Serve(t, server.Options{Username: "weir", Password: "hush"}).ClientURL()
+		}, "Authorization Violation; name its user and password in the URL"},
 		"cancelled before a url": {ended, func(t *testing.T, c *bus.Config) {
 			c.URL = "nats://hush@" + closedPort(t)
 		}, "context canceled"},

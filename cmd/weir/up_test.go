@@ -278,3 +278,44 @@ func TestCorruptRelease(t *testing.T) {
 		t.Errorf("the cache holds %q", cached)
 	}
 }
+
+// A damaged manifest in the bucket costs its release, and nothing else. "weir up" names the folder
+// to remove; then the release is published again.
+func TestDamagedManifest(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	startUp(t, data).end(t)
+	manifests, err := filepath.Glob(filepath.Join(data, "s3", "buckets", "weir-signals", "weir", "instance_count", "*", "*", "manifest.json"))
+	if err != nil || len(manifests) != 1 {
+		t.Fatalf("manifests of the bucket: %q, %v", manifests, err)
+	}
+	text, err := os.ReadFile(manifests[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	text[len(text)/2] ^= 0xff
+	if err := os.WriteFile(manifests[0], text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	damaged := filepath.Dir(filepath.Dir(manifests[0]))
+	u := startUp(t, data)
+	u.weir(t, "app", "set", "web", "--instances", "2", "--cpus", "0.2", "--mem", "64", "--command", webCommand)
+	u.waitRunning(t, "web", 2)
+	if out := u.output(); !strings.Contains(out, "! release: ") || !strings.Contains(out, "remove the folder "+damaged+",") {
+		t.Errorf("weir up does not name the damaged release:\n%s", out)
+	}
+	u.pool(t, "a warning about the release", func(s poolStatus) error {
+		if !slices.ContainsFunc(s.Warnings, func(w string) bool {
+			return strings.HasPrefix(w, "apps (weir/instance_count) is ") && strings.Contains(w, "corrupt release")
+		}) {
+			return fmt.Errorf("warnings: %q", s.Warnings)
+		}
+		return nil
+	})
+	u.end(t)
+	if err := os.RemoveAll(damaged); err != nil {
+		t.Fatal(err)
+	}
+	u = startUp(t, data)
+	u.pool(t, "an answer of the signal", func(s poolStatus) error { return answeredIn(*s.LastTick) })
+}

@@ -3,6 +3,7 @@ package localworld
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"sync"
 	"time"
@@ -89,7 +90,13 @@ func (u *up) startRelease(ctx context.Context, endpoint string) (version string,
 	}
 	ref := release.Ref{Namespace: upNamespace, Name: upSignal, Version: version}
 	if !u.full(u.bucketFolder()) {
-		return version, u.publish(ctx, endpoint, ref, file)
+		err := u.publish(ctx, endpoint, ref, file)
+		if errors.Is(err, release.ErrCorrupt) { // it costs itself: all else starts
+			stored := filepath.Join(u.bucketFolder(), "buckets", upBucket, ref.Namespace, ref.Name, ref.Version)
+			u.warn("release", fmt.Sprintf("%v; the bucket's copy is damaged: remove the folder %s, and the next start publishes it again", err, stored))
+			return version, nil
+		}
+		return version, err
 	}
 	u.back.Run("release", u.keep("release", func(ctx context.Context) error {
 		if err := diskspace.Check(u.bucketFolder()); err != nil {

@@ -30,7 +30,7 @@ type notYetError struct {
 }
 
 func (e *notYetError) Error() string {
-	return fmt.Sprintf("process %d runs the bus of %s, but the bus does not answer: %v", e.pid, e.folder, e.err)
+	return fmt.Sprintf("process %d holds the bus of %s, which does not answer: %v; look at that process: it starts, ends, hangs or is halted", e.pid, e.folder, e.err)
 }
 
 func (e *notYetError) Unwrap() error { return e.err }

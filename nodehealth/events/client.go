@@ -59,6 +59,8 @@ func (c *Client) ask(ctx context.Context, subject string, query, into any) error
 		err = errors.New(short(m.Header.Get(HeaderError), nodehealth.MaxWhy))
 	case err == nil:
 		err = json.Unmarshal(m.Data, into)
+	case errors.Is(err, context.DeadlineExceeded):
+		err = fmt.Errorf("it does not answer in time: %w; the pool's autoscaler answers for it: it starts, hangs or is halted; see its log", err)
 	}
 	if err != nil {
 		return fmt.Errorf("ask node health of pool %s: %w", c.pool, err)

@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -30,7 +31,8 @@ type notYetError struct {
 }
 
 func (e *notYetError) Error() string {
-	return fmt.Sprintf("process %d holds the bus of %s, which does not answer: %v; look at that process: it starts, ends, hangs or is halted", e.pid, e.folder, e.err)
+	do := cmp.Or(outOfFiles(e.pid), "look at that process: it starts, ends, hangs or is halted")
+	return fmt.Sprintf("process %d holds the bus of %s, which does not answer: %v; %s", e.pid, e.folder, e.err, do)
 }
 
 func (e *notYetError) Unwrap() error { return e.err }

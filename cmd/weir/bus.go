@@ -102,7 +102,7 @@ func askJSON(ctx context.Context, nc *nats.Conn, subject, part string, request, 
 		return &absentError{part}
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("the %s does not answer in time: %w; look at its process and at its log: it starts, hangs or is halted", who, err)
+		return fmt.Errorf("the %s does not respond in time: %w; check its process and its log: it is starting, hangs or is stopped", part, err)
 	}
 	if err != nil {
 		return fmt.Errorf("send a request to the %s: %w", part, err)

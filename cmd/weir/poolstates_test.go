@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/internal/bus/natsserver"
 )
 
 // stateRow is what a command that reads the bus does in each state of a pool: its exit code
@@ -131,7 +132,7 @@ func runInTime(t *testing.T, args ...string) result {
 
 func openBus(t *testing.T, data string) *bus.Bus {
 	t.Helper()
-	b, err := bus.Open(t.Context(), bus.Config{Data: data, Name: "test", Log: slog.New(slog.DiscardHandler)})
+	b, err := bus.Open(t.Context(), bus.Config{Data: data, Name: "test", Log: slog.New(slog.DiscardHandler), Serve: natsserver.Serve})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -40,10 +40,10 @@ type Rows struct {
 // RowsConfig configures Rows.
 type RowsConfig struct {
 	Cluster string
-	// Folder keeps what was seen of the rows. It is required without Forget, and empty with it.
+	// Folder stores the known revisions of the rows. It is required without Forget, and empty with it.
 	Folder string
-	// Forget drops what was seen when the process ends, so rows that are damaged before the
-	// next start are believed. It is for a harmonizer that stops nothing.
+	// Forget drops the known revisions when the process ends, so damage before the next
+	// start is not detected. It is for a harmonizer that stops nothing.
 	Forget bool
 	By     string // this process, in alarms; empty: alarms are in the log only
 }

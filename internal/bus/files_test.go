@@ -32,7 +32,7 @@ func TestOutOfFiles(t *testing.T) {
 	if err := unix.Prlimit(child.Process.Pid, unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 3, Max: 3}, nil); err != nil {
 		t.Fatal(err)
 	}
-	if got := outOfFiles(child.Process.Pid); !strings.Contains(got, "of 3 that it may") || !strings.Contains(got, "ulimit -n") {
+	if got := outOfFiles(child.Process.Pid); !strings.Contains(got, "of at most 3") || !strings.Contains(got, "ulimit -n") {
 		t.Errorf("with a limit of 3: %q, want the limit and how to raise it", got)
 	}
 	if got := outOfFiles(os.Getpid()); got != "" {

@@ -64,16 +64,16 @@ weir.yaml read their windows from it over NATS. Applications write to it over HT
 in line protocol. One process owns the store; its data is in the data folder.
 "weir up" runs its own store.
 
-A writer over HTTP sends a token, as InfluxDB's clients do ("Authorization: Token TEXT"): that
-of --token-file, or else that of metrics.token in the data folder, which this user alone can
-read. An address that other hosts reach needs --token-file. "weir metrics put" needs no token.`,
+A writer over HTTP sends a token, as InfluxDB's clients do ("Authorization: Token TEXT"): the
+content of --token-file, or else of metrics.token in the data folder, which only this user
+can read. An address that other hosts reach needs --token-file. "weir metrics put" needs no token.`,
 		Example: `  weir metrics serve --cluster everywhere-prod --addr 127.0.0.1:8086
   weir metrics serve --addr 10.0.0.7:8086 --token-file /etc/weir/metrics.token --retention 2160h`,
 		Args: NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), o) },
 	}
-	cmd.Flags().StringVar(&o.TokenFile, "token-file", "", "file with the token that writers send (default: metrics.token in the data folder, which is made)")
-	cmd.Flags().DurationVar(&o.Retention, "retention", 31*24*time.Hour, "how long values are kept, at least 2h; a value that comes late is put in its place")
-	cmd.Flags().StringVar(&o.Addr, "addr", "127.0.0.1:0", "where applications write metrics in line protocol; port 0 takes a free one")
+	cmd.Flags().StringVar(&o.TokenFile, "token-file", "", "file with the token that writers send (default: metrics.token in the data folder, created if missing)")
+	cmd.Flags().DurationVar(&o.Retention, "retention", 31*24*time.Hour, "how long values are stored, at least 2h; late values are accepted")
+	cmd.Flags().StringVar(&o.Addr, "addr", "127.0.0.1:0", "address for writes in line protocol; port 0 means a free port")
 	return cmd
 }

@@ -29,11 +29,10 @@ func DataParts() []string { return []string{"bus", "metrics", "releases", "s3", 
 // UpConfigs returns the folder where "weir up" writes its configuration.
 func UpConfigs(data string) string { return filepath.Join(data, "config") }
 
-// MetricsToken is the file with the token of those who write metrics over HTTP, where no
-// --token-file names another one.
+// MetricsToken returns the default file with the token for writes of metrics over HTTP.
 func MetricsToken(data string) string { return filepath.Join(data, "metrics.token") }
 
-// SignPassword is the variable that holds the password of a private key.
+// SignPassword is the variable with the password of a private key.
 const SignPassword = "WEIR_SIGN_PASSWORD"
 
 // NATSOr returns the URL of the bus from the flags, or else from the files.

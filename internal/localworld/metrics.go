@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -20,6 +21,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/internal/diskspace"
+	"github.com/weirkeeper/weirkeeper/internal/inputfile"
 	"github.com/weirkeeper/weirkeeper/internal/wholefile"
 	"github.com/weirkeeper/weirkeeper/metrics/embedded"
 	"github.com/weirkeeper/weirkeeper/metrics/embedded/tsdbstore"
@@ -50,7 +52,7 @@ func ServeMetrics(ctx context.Context, root *command.Root, o command.MetricsOpti
 			return err
 		}
 	}
-	b, err := bus.Open(ctx, bus.Config{Data: settings.Data, URL: settings.NATSOr(service), Name: "metrics store", Log: log})
+	b, err := bus.Open(ctx, bus.Config{Data: settings.Data, URL: settings.NATSOr(service), Name: "metrics store", Log: log, Serve: natsserver.Serve})
 	if err != nil {
 		return err
 	}
@@ -131,8 +133,8 @@ func intakeOf(o command.MetricsOptions) (intake, error) {
 	return in, nil
 }
 
-// ownToken returns the token of the data folder, and makes one if there is none. A file that is
-// empty, or has what no HTTP header can carry, is set aside.
+// ownToken returns the token of the data folder, and creates a missing one. It renames a file that is empty or has
+// characters that are invalid in an HTTP header.
 func ownToken(data string, log *slog.Logger) (lineprotocol.Token, error) {
 	path := command.MetricsToken(data)
 	text, err := os.ReadFile(path)
@@ -147,7 +149,7 @@ func ownToken(data string, log *slog.Logger) (lineprotocol.Token, error) {
 		}
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
-		return "", fmt.Errorf("token of those who write metrics: %w; remove the file, and a new one is written", err)
+		return "", fmt.Errorf("read the token for writers of metrics: %w; remove the file, then a new one is created", err)
 	}
 	token := rand.Text()
 	if err := wholefile.Write(path, []byte(token+"\n")); err != nil {

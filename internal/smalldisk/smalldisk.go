@@ -70,7 +70,7 @@ func On(t *testing.T, size int, below string) (folder string, inside bool) {
 	return folder, false
 }
 
-// left returns how long the test may still take; "0": without a bound.
+// left returns the remaining time of the test; "0" means no limit.
 func left(t *testing.T) string {
 	end, bounded := t.Deadline()
 	if !bounded {
@@ -79,7 +79,7 @@ func left(t *testing.T) string {
 	return max(time.Until(end), time.Second).String()
 }
 
-// Fill takes all the space of a file system, and returns how to free it.
+// Fill uses all space of a file system. The returned function frees it.
 func Fill(t *testing.T, dir string) (free func()) {
 	t.Helper()
 	path := filepath.Join(dir, "filler")

@@ -37,8 +37,8 @@ type Parts struct {
 	File   config.Harmonizer
 	Loop   harmonizer.Config
 	Holder string // of the lease
-	// Data is the folder that keeps what was seen of the rows. It may be empty in shadow mode,
-	// and if the expected state is not in rows on the bus.
+	// Data is the folder for the known revisions of the rows. It may be empty in shadow mode, and
+	// if the expected state is not stored in rows on the bus.
 	Data   string
 	Store  metrics.Store     // nil: counts are not written
 	Record harmonizer.Record // nil: nothing is recorded

@@ -31,7 +31,7 @@ type notYetError struct {
 }
 
 func (e *notYetError) Error() string {
-	do := cmp.Or(outOfFiles(e.pid), "look at that process: it starts, ends, hangs or is halted")
+	do := cmp.Or(outOfFiles(e.pid), "check that process: it is starting, ending, hangs or is stopped")
 	return fmt.Sprintf("process %d holds the bus of %s, which does not answer: %v; %s", e.pid, e.folder, e.err, do)
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
-// Config is one pool's loop, complete and valid.
+// Config is the complete and valid configuration of one pool's loop.
 type Config struct {
 	Cluster string
 	Pool    string
@@ -23,18 +23,17 @@ type Config struct {
 	Prune   plan.Limits
 	Drain   drain.Config
 	Drift   Drift // empty: Obey
-	// OrphansAfter is how long an instance may be up without its node having joined
-	// until it is let go; 0 is for ever.
+	// OrphansAfter is how long an instance may run before its node joins; then it is removed. 0: no
+	// limit.
 	OrphansAfter time.Duration
-	// CallTimeout bounds each call that changes something: none is begun unless the
+	// CallTimeout is the timeout of each call that changes something. A call begins only if the
 	// lease outlasts it. 0: 5 s, or the tick if that is shorter.
 	CallTimeout time.Duration
 	Default     ask.Signal   // its App is sigproto.DefaultApp
 	Apps        []ask.Signal // one for each app; an empty Name is the default signal's
 }
 
-// Validate returns every problem of c that would keep a loop from making sense of
-// it, joined; nil if there is none.
+// Validate returns all mistakes that make c unusable, joined, or nil.
 func (c Config) Validate() error {
 	errs := []error{c.Policy.Validate(), c.Drain.Validate()}
 	if c.Tick <= 0 {
@@ -85,12 +84,12 @@ func (c Config) writer() apply.Config {
 	return w
 }
 
-// stepTimeout bounds each other step that waits for somebody.
+// stepTimeout returns the timeout of each other step that waits for another process.
 func (c Config) stepTimeout() time.Duration {
 	return min(max(c.Tick, 2*time.Second), 30*time.Second)
 }
 
-// callTimeout bounds each call that changes something.
+// callTimeout returns the timeout of each call that changes something.
 func (c Config) callTimeout() time.Duration {
 	if c.CallTimeout > 0 {
 		return c.CallTimeout
@@ -98,10 +97,10 @@ func (c Config) callTimeout() time.Duration {
 	return min(c.stepTimeout(), 5*time.Second)
 }
 
-// Drift says what becomes of a target that another than this autoscaler has set.
+// Drift is the reaction to a target that another party set.
 type Drift string
 
 const (
-	Obey    Drift = "obey"    // it changes what is wanted; so does the empty Drift
-	Correct Drift = "correct" // what is wanted stays: the difference is owed or surplus
+	Obey    Drift = "obey"    // the wanted weight changes; an empty Drift means obey
+	Correct Drift = "correct" // the wanted weight stays: the difference is a pending increase or a surplus
 )

@@ -10,12 +10,12 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
 )
 
-// Loop is the autoscaler of one pool. All that it remembers is handed on from tick to
-// tick through its Memory, so that another process may go on at any point.
+// Loop is the autoscaler of one pool. Its Memory stores all its state from tick to tick, so that
+// another process can continue at any point.
 type Loop struct {
-	cluster, pool string        // for good
-	wanted        chan Config   // of the last Reconfigure, until it takes effect
-	turn          chan struct{} // holds a token; who has it may use what is below
+	cluster, pool string        // constant
+	wanted        chan Config   // configuration of the last Reconfigure, until adopted
+	turn          chan struct{} // holds a token; its holder may use the fields below
 
 	config  Config
 	world   World
@@ -25,10 +25,10 @@ type Loop struct {
 	metrics *poolMetrics
 
 	lost    error          // why the last tick is not in the ledger; nil if it is
-	between []apply.Action // done since the last record
+	between []apply.Action // actions since the last record
 }
 
-// NewLoop returns a loop that has done nothing yet.
+// NewLoop returns a loop that is not running.
 func NewLoop(c Config, w World, log *slog.Logger) *Loop {
 	if w.Now == nil {
 		w.Now = time.Now
@@ -55,7 +55,7 @@ func NewLoop(c Config, w World, log *slog.Logger) *Loop {
 // Writer returns the only writer of the pool.
 func (l *Loop) Writer() *apply.Writer { return l.writer }
 
-// take waits until it is the caller's turn; give ends that.
+// take waits for the caller's turn; give ends the turn.
 func (l *Loop) take(ctx context.Context) error {
 	select {
 	case <-l.turn:
@@ -70,15 +70,14 @@ func (l *Loop) give() { l.turn <- struct{}{} }
 // aliveEvery is the time between two signs of life while the loop waits.
 const aliveEvery = 5 * time.Second
 
-// finishLimit bounds the tick in flight once Run's context has ended.
+// finishLimit is the maximum time for the current tick after Run's context has ended.
 const finishLimit = 1500 * time.Millisecond
 
-// Run ticks until ctx ends; the tick in flight is finished first, within
-// finishLimit. Between two ticks it follows the directory, has the writer serve notices,
-// repairs and drains, takes over a new configuration, and gives signs of life to the
-// directory. It returns an error if it cannot begin, and one that is
-// pools.ErrNotHolder when the pool's lease is lost: then nothing more is changed, and
-// this Loop is of no further use.
+// Run ticks until ctx ends. It finishes the current tick within finishLimit. Between two ticks it
+// follows the directory, lets the writer handle notices, repairs and drains, adopts a new
+// configuration, and sends signs of life to the directory. It returns an error if it cannot begin.
+// When the pool's lease is lost, it returns pools.ErrNotHolder: it makes no more changes, and this
+// Loop must not be used again.
 func (l *Loop) Run(ctx context.Context) error {
 	defer l.Close()
 	defer l.writer.Close()
@@ -138,7 +137,7 @@ func (l *Loop) Run(ctx context.Context) error {
 	}
 }
 
-// open begins, in its turn.
+// open opens the writer, in the loop's turn.
 func (l *Loop) open(ctx context.Context) error {
 	if err := l.take(ctx); err != nil {
 		return err
@@ -147,8 +146,8 @@ func (l *Loop) open(ctx context.Context) error {
 	return l.writer.Open(ctx)
 }
 
-// step has the writer do something between two ticks, in the loop's turn. There is no
-// record of it: that of the next tick has the actions.
+// step runs a function of the writer between two ticks, in the loop's turn. The record of the next
+// tick has its actions.
 func (l *Loop) step(ctx context.Context, do func(context.Context, time.Time, *apply.Report) error) error {
 	return finish(ctx, func(ctx context.Context) error {
 		if err := l.take(ctx); err != nil {
@@ -162,10 +161,10 @@ func (l *Loop) step(ctx context.Context, do func(context.Context, time.Time, *ap
 	})
 }
 
-// now returns the time as the records show it: in one zone, with no monotonic reading.
+// now returns the time as in the records: in UTC, without a monotonic reading.
 func (l *Loop) now() time.Time { return l.world.Now().UTC().Round(0) }
 
-// finish does what outlasts ctx a little.
+// finish runs do with a context that outlasts ctx by finishLimit.
 func finish(ctx context.Context, do func(context.Context) error) error {
 	lasting, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -174,6 +173,6 @@ func finish(ctx context.Context, do func(context.Context) error) error {
 	return do(lasting)
 }
 
-// Close closes the connections to the signals, and is for who calls Tick instead of
-// Run. A Tick after it opens them anew.
+// Close closes the connections to the signals. A caller of Tick needs it; Run calls it itself. A
+// later Tick opens the connections again.
 func (l *Loop) Close() { l.signals.Close() }

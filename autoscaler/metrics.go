@@ -12,16 +12,16 @@ import (
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
-// poolMetrics are the metrics of one pool in the store.
+// poolMetrics reads and writes the metrics of one pool in the store.
 type poolMetrics struct {
 	store         metrics.Store
 	cluster, pool string
-	timeout       time.Duration   // of a write, and of the history
-	past          *decide.History // read for an empty pool; nil when it has to be
+	timeout       time.Duration   // of a write, and of reading the history
+	past          *decide.History // read for an empty pool; nil: to be read
 }
 
-// write writes what the pool is now. Usage is written only when every node that joined
-// reports: half a sum would look like less demand.
+// write writes the metrics of the pool. It writes usage only if every joined node reports: a
+// partial sum would look like less demand.
 func (m *poolMetrics) write(ctx context.Context, now time.Time, v *snapshot.Snapshot) error {
 	ctx, cancel := context.WithTimeout(ctx, m.timeout)
 	defer cancel()
@@ -66,12 +66,12 @@ const (
 	historyPoints = 5
 )
 
-// history returns what a unit of weight gave when the pool last had machines. It
-// is read once for each time that the pool is empty.
+// history returns the resources per unit of weight when the pool last had machines. It is read once
+// for each time that the pool is empty.
 //
-// The formula is Clusterman's: the mean of the last five points above zero of a
-// resource's total, over the mean of the last five such points of the joined
-// capacity, resource points only from between the first and last of those.
+// The formula is Clusterman's. It is the mean of a resource's total over the mean of the joined
+// capacity. Each mean is over the last five points above zero. Points of the resource count only
+// between the first and the last of the capacity's points.
 func (m *poolMetrics) history(ctx context.Context, now time.Time, target float64) (decide.History, error) {
 	if target > 0 {
 		m.past = nil
@@ -116,7 +116,7 @@ func (m *poolMetrics) pastPoints(ctx context.Context, now time.Time, name string
 	return series[0], nil
 }
 
-// lastAboveZero returns the newest historyPoints points that are above zero.
+// lastAboveZero returns the newest historyPoints points above zero.
 func lastAboveZero(s metrics.Series) metrics.Series {
 	var out metrics.Series
 	for i := len(s.Values) - 1; i >= 0 && len(out.Values) < historyPoints; i-- {
@@ -128,8 +128,8 @@ func lastAboveZero(s metrics.Series) metrics.Series {
 	return out
 }
 
-// perUnit is the mean of totals over the mean of capacity; ok is false if either
-// knows nothing.
+// perUnit returns the mean of totals over the mean of capacity. If either has no points, ok is
+// false.
 func perUnit(capacity, totals metrics.Series) (x float64, ok bool) {
 	if len(capacity.Times) == 0 {
 		return 0, false

@@ -12,12 +12,12 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 )
 
-// Ledger keeps the records of the ticks.
+// Ledger stores the records of the ticks.
 type Ledger interface {
 	Append(ctx context.Context, record []byte) error
 }
 
-// World is all that a loop acts on and learns from.
+// World holds the ports of a loop.
 type World struct {
 	Provider  pools.Provider
 	Scheduler snapshot.Scheduler
@@ -27,25 +27,24 @@ type World struct {
 	Ledger    Ledger
 	Memory    apply.Memory
 	Orders    pools.OrderBook
-	Lease     pools.Lease     // of a dry run it may be nil
+	Lease     pools.Lease     // may be nil in a dry run
 	Records   drain.Records   // of the drains
 	Cordon    drain.Scheduler // keeps tasks off a node
-	// Notices are what the provider warns of; nil: nothing. A notice that the loop does
-	// not call Done of comes again.
+	// Notices are the provider's warnings; nil: no warnings. Until the loop calls Done, a notice is
+	// sent again.
 	Notices <-chan pools.Notice
 	Health  Health           // nil: no policy
 	Now     func() time.Time // nil: time.Now
-	Version string           // of this build, kept with the state
+	Version string           // of this build, stored with the state
 }
 
-// Health is the node-health policy beside the loop. None of its methods waits. All may be
-// called concurrently with whatever else it does.
+// Health is the node-health policy beside the loop. Its methods do not wait, and may be called
+// concurrently with everything else.
 type Health interface {
-	// Condition is what counts now; it is read at each tick.
+	// Condition returns the current condition. It is read at each tick.
 	Condition() snapshot.Condition
-	// Drained receives what happened to any drain record, in order.
+	// Drained receives the events of all drain records, in order.
 	Drained(events []drain.Event)
-	// Mend begins the workflow of a repair, or returns what came of it, as a
-	// [pools.Mender] does.
+	// Mend begins the workflow of a repair, or returns its outcome, as a [pools.Mender] does.
 	Mend(m pools.Mending) (done bool, err error)
 }

@@ -5,9 +5,9 @@ import (
 	"fmt"
 )
 
-// Preview returns what a tick would decide and plan now, on what the signals have
-// answered last. It reads the pool and changes nothing. Any goroutine may call it; it
-// waits while a tick is under way.
+// Preview returns what a tick would decide and plan now, from the last responses of the signals. It
+// reads the pool and changes nothing. Any goroutine may call it. It waits while a tick is in
+// progress.
 func (l *Loop) Preview(ctx context.Context) (Record, error) {
 	if err := l.take(ctx); err != nil {
 		return Record{}, fmt.Errorf("preview of pool %s: %w", l.pool, err)

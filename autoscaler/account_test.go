@@ -12,8 +12,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/pooltest/memory"
 )
 
-// What a group has that is stale at the provider, or that disappears, is ordered
-// elsewhere, also while the need is unknown: the pool does not shrink by it.
+// The share of a group that becomes stale at the provider, or disappears, is ordered in other
+// groups, also while the need is unknown. The pool does not shrink because of it.
 func TestLostGroupIsOwed(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -51,7 +51,7 @@ func TestLostGroupIsOwed(t *testing.T) {
 	}
 }
 
-// A group that appears brings its target along: nothing of it is let go.
+// The target of a new group counts as wanted: none of its nodes is removed.
 func TestNewGroupIsWanted(t *testing.T) {
 	t.Parallel()
 	w, def, web := steady(t, 2, 2)
@@ -67,8 +67,8 @@ func TestNewGroupIsWanted(t *testing.T) {
 	w.wantTarget(7)
 }
 
-// A marked node whose replacement was ordered for the rolling is not ordered a second
-// time when an operator removes it by name.
+// If an operator removes a marked node whose replacement was already ordered for the rolling, no
+// second replacement is ordered.
 func TestMarkedNodeThatIsRemovedIsOrderedOnce(t *testing.T) {
 	t.Parallel()
 	w, def, web := steady(t, 4)
@@ -91,8 +91,8 @@ func TestMarkedNodeThatIsRemovedIsOrderedOnce(t *testing.T) {
 	w.wantBalanced()
 }
 
-// A group that is short is lowered to what it has, and loses its surge first: its share
-// stays as it is.
+// A group that is short is lowered to the weight that it has. It loses its surge first, so its
+// share is unchanged.
 func TestLoweredGroupLosesItsSurgeFirst(t *testing.T) {
 	t.Parallel()
 	w, def, web := steady(t, 4)
@@ -102,14 +102,14 @@ func TestLoweredGroupLosesItsSurgeFirst(t *testing.T) {
 	wantOps(t, w.tick(), "set target a: 8")
 	w.now = w.now.Add(time.Second)
 	w.groups[0].Advance(w.now)
-	r := w.tick()                                                                              // it is found short, and is lowered
-	if got := r.State.Groups["a"]; *got.Asked != 5 || got.Surge != 0 || *r.State.Wanted != 4 { // one has gone for the one that came
+	r := w.tick()                                                                              // it is found short and lowered
+	if got := r.State.Groups["a"]; *got.Asked != 5 || got.Surge != 0 || *r.State.Wanted != 4 { // one has left for the one that joined
 		t.Errorf("asked %d, surge %d, wanted %v: want 5, 0, 4: %v", *got.Asked, got.Surge, *r.State.Wanted, ops(r))
 	}
 	w.wantBalanced()
 }
 
-// A preview does not settle what a tick that was cut off has left open.
+// A preview does not resolve the unfinished intent of an interrupted tick.
 func TestPreviewKeepsAnUnfinishedIntent(t *testing.T) {
 	t.Parallel()
 	w, _, web := steady(t, 4)
@@ -133,8 +133,8 @@ func TestPreviewKeepsAnUnfinishedIntent(t *testing.T) {
 	}
 }
 
-// Machines that another adds while a process is dead count as wanted, as long as the
-// need is unknown.
+// Machines that another party adds while the process is dead count as wanted while the need is
+// unknown.
 func TestWhatIsFoundWithoutACauseIsWanted(t *testing.T) {
 	t.Parallel()
 	w, def, web := steady(t, 4)

@@ -18,7 +18,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
-// prompt is a signal that answers at once.
+// prompt is a signal that responds at once.
 type prompt struct{}
 
 func (prompt) Evaluate(context.Context, sigproto.Evaluation) (sigproto.Response, error) {
@@ -27,8 +27,7 @@ func (prompt) Evaluate(context.Context, sigproto.Evaluation) (sigproto.Response,
 
 func (prompt) Close() error { return nil }
 
-// clocked is a directory that records when it received which revision and how many
-// answers, and when signs of life.
+// clocked is a directory that records the times of revisions, of results and of signs of life.
 type clocked struct {
 	directory
 	began time.Time
@@ -54,8 +53,8 @@ func (c *clocked) Alive() {
 	c.signs = append(c.signs, time.Since(c.began))
 }
 
-// takeSigns returns the signs of life since the last call, with the first and the last
-// moment of the time that they should cover.
+// takeSigns returns the signs of life since the last call, with the beginning and the end of the
+// time that they should cover.
 func (c *clocked) takeSigns(from, to time.Duration) []time.Duration {
 	c.directory.mu.Lock()
 	defer c.directory.mu.Unlock()
@@ -72,7 +71,7 @@ func (c *clocked) take() []heard {
 	return taken
 }
 
-// A loop that waits for its next tick is heard of all the same.
+// A loop that waits for its next tick sends signs of life too.
 func TestLoopGivesSignsOfLife(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &clocked{began: time.Now()}

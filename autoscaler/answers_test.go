@@ -20,7 +20,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
-// window is the range of the windows here, and how old a newest point may be.
+// window is the range of the windows here, and the maximum age of the newest point.
 const window = 5 * time.Minute
 
 const goodAnswer = `{"Resources":{"cpus":24,"mem":null}}`
@@ -37,7 +37,7 @@ func TestBadAnswers(t *testing.T) {
 		{"refuses the length", func(p peer) { p.hello(); p.length(); p.send("\x02"); p.hangUp() }, []string{": length ack: the signal refused"}},
 		{"refuses the data", func(p peer) { p.body(); p.send("\x02"); p.hangUp() }, []string{": data ack: the signal refused"}},
 		{"more than an ACK", func(p peer) { p.hello(); p.send("\x01\x01{}"); p.hangUp() }, []string{": length ack: protocol error"}},
-		{"hangs up at once", func(peer) {}, nil}, // in which phase is the kernel's choice
+		{"hangs up at once", func(peer) {}, nil}, // the kernel decides the phase
 		{"hangs up before the answer", func(p peer) { p.body() }, []string{": data ack: EOF"}},
 		{"hangs up in the answer", func(p peer) { p.body(); p.send("\x01" + goodAnswer[:20]) }, []string{": response: "}},
 		{"NaN", answering(`{"Resources":{"cpus":NaN}}`), []string{": response: Resources.cpus: "}},
@@ -57,7 +57,7 @@ func TestBadAnswers(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, []int{5}, "web")
-			w.config.Tick = 4 * time.Second // half of it is what a signal may take
+			w.config.Tick = 4 * time.Second // the timeout of a signal is half of it
 			w.asks(sigproto.DefaultApp, 4)
 			connections := w.misbehave("web", test.treat, answering(goodAnswer))
 
@@ -159,7 +159,7 @@ func TestSignalMoves(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name  string
-		moved bool // to another address; else another process group there
+		moved bool // to another address; otherwise another process group there
 	}{{"to another address", true}, {"to another process", false}}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -370,8 +370,7 @@ func TestAppWithoutASignal(t *testing.T) {
 	}
 }
 
-// All signals are asked at the same time: each of them answers only when all of
-// them have been asked.
+// All signals get their requests concurrently: each responds only when all have got one.
 func TestSignalsAreAskedAtTheSameTime(t *testing.T) {
 	t.Parallel()
 	names := []string{"s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8"}
@@ -387,7 +386,7 @@ func TestSignalsAreAskedAtTheSameTime(t *testing.T) {
 			close(all)
 		}
 	}
-	var once sync.Map // a signal that is asked again by mistake counts once
+	var once sync.Map // a repeated request by mistake counts once
 	for _, name := range names {
 		w.serve(name, valueFunc(func(ctx context.Context, _ signals.Input) (resource.Request, error) {
 			if _, again := once.LoadOrStore(name, true); !again {
@@ -420,7 +419,7 @@ func TestSignalsAreAskedAtTheSameTime(t *testing.T) {
 	wantOps(t, r)
 }
 
-// A pattern that finds nothing is ignorance: the pool does not shrink.
+// A pattern without a match means unknown need: the pool does not shrink.
 func TestPatternThatFindsNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, []int{5}, "web")

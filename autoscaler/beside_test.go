@@ -75,8 +75,8 @@ func TestShadow(t *testing.T) {
 	}
 }
 
-// Whatever a shadow does, the decision is the same to the byte, and the tick is
-// over when the signals' own time is.
+// Whatever a shadow does, the decision has the same bytes, and the tick is no longer than the
+// signals' own time.
 func TestShadowHasNoEffect(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -101,7 +101,7 @@ func TestShadowHasNoEffect(t *testing.T) {
 				w.config.DryRun = true
 				app := "web"
 				if beside {
-					app += "-beside" // the sockets of the other one are still there
+					app += "-beside" // the sockets of the other one still exist
 				}
 				w.config.Apps[0].HoldFor = time.Hour
 				own := w.spawn(app, 1, "v1", &need{request: cpus(8)})
@@ -144,7 +144,7 @@ func TestShadowHasNoEffect(t *testing.T) {
 	}
 }
 
-// The loop decides and acts while a shadow is still at it, and records what it said.
+// The loop decides and acts while a shadow still works, and records its response.
 func TestSlowShadow(t *testing.T) {
 	t.Parallel()
 	raised := make(chan struct{})
@@ -167,8 +167,7 @@ func TestSlowShadow(t *testing.T) {
 	}
 }
 
-// A shadow that answers late does not cost the signal its own answer, nor the
-// other way round.
+// A late response of a shadow does not cost the signal its own response, and the other way round.
 func TestShadowAndSignalAreAskedAtTheSameTime(t *testing.T) {
 	t.Parallel()
 	asked := make(chan struct{})
@@ -194,7 +193,7 @@ func TestShadowAndSignalAreAskedAtTheSameTime(t *testing.T) {
 	}
 }
 
-// A shadow is asked when its signal is, and not when nobody is.
+// A shadow gets a request when its signal does, and no request without it.
 func TestShadowIsAskedWithItsSignal(t *testing.T) {
 	t.Parallel()
 	beside := &need{request: cpus(8)}

@@ -14,7 +14,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
-// points of a tick where something may happen to a signal.
+// Points of a tick at which a signal's process changes.
 const (
 	atSnapshot = "the groups are read"
 	atWindows  = "the windows are read"
@@ -23,8 +23,8 @@ const (
 	atRecord   = "the tick is recorded"
 )
 
-// fate is something that happens to the process of a signal; meet returns the
-// process that is there in the end. fresh starts one at the nth address.
+// fate is a change of a signal's process. meet returns the process that exists at the end. fresh
+// starts one at the nth address.
 type fate struct {
 	name string
 	meet func(w *world, old *process, fresh func(n int) *process) *process
@@ -34,7 +34,7 @@ func fates() []fate {
 	return []fate{
 		{"a new version is listed", func(w *world, old *process, fresh func(int) *process) *process {
 			p := fresh(1)
-			w.signals.set("web", p.Endpoint) // the old one is stopped when this is followed
+			w.signals.set("web", p.Endpoint) // the old one is stopped when this revision is followed
 			return p
 		}},
 		{"killed, and told before it is up again", func(w *world, old *process, fresh func(int) *process) *process {
@@ -60,8 +60,8 @@ func fates() []fate {
 	}
 }
 
-// Whatever becomes of a signal's process at whatever point of a tick: this tick
-// and the next one have an answer.
+// Whatever happens to a signal's process at any point of a tick, this tick and the next one have a
+// response.
 func TestNoTickIsLost(t *testing.T) {
 	t.Parallel()
 	for _, point := range []string{atSnapshot, atWindows, atQuestion, atRaise, atRecord} {
@@ -102,7 +102,7 @@ func TestNoTickIsLost(t *testing.T) {
 	}
 }
 
-// moment has a fate come at one point of a tick.
+// moment applies a fate at one point of a tick.
 type moment struct {
 	w       *world
 	wanted  string
@@ -122,7 +122,7 @@ func (m *moment) prepare(armed bool, need int) {
 	m.armed, m.need = armed, need
 }
 
-// reach says that a tick is at this point.
+// reach reports that a tick has reached this point.
 func (m *moment) reach(point string) {
 	m.mu.Lock()
 	happens := point == m.wanted && m.armed
@@ -151,8 +151,8 @@ func (m *moment) spawn(n int) *process {
 	return &process{e, func() { kill(); close(dead) }}
 }
 
-// answer is what the process says that has been asked. What happens at this point
-// happens meanwhile: it answers when that is over, or is dead.
+// answer returns the response of the process. The fate of this point happens meanwhile: the process
+// responds after it, or is dead.
 func (m *moment) answer(dead <-chan struct{}) string {
 	m.mu.Lock()
 	text := fmt.Sprintf(`{"Resources":{"cpus":%d}}`, m.need)
@@ -173,13 +173,13 @@ func (m *moment) answer(dead <-chan struct{}) string {
 	return text
 }
 
-// A signal that fails is waited for only if it did answer before, its process
-// looks gone, and there is somebody who might tell of another.
+// A failed signal is waited for only if it responded before, its process seems gone, and the
+// directory may list another process.
 func TestPatience(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name     string
-		before   bool // it answered at the tick before
+		before   bool // it responded in the tick before
 		treat    func(peer)
 		frozen   bool
 		waits    bool
@@ -196,7 +196,7 @@ func TestPatience(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, []int{1}, "web")
-			w.config.Tick = 4 * time.Second // half of it is what a signal may take
+			w.config.Tick = 4 * time.Second // the timeout of a signal is half of it
 			w.asks(sigproto.DefaultApp, 1)
 			bad := w.misbehave("web", test.treat)
 			at := w.signals.Endpoint("web")
@@ -240,7 +240,7 @@ func TestSignalThatStaysDown(t *testing.T) {
 	}
 }
 
-// A signal whose processes die of its windows is asked at a few of them only.
+// If the processes of a signal die of its windows, only a few of them get requests.
 func TestSignalThatDiesOfItsWindows(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, []int{1}, "web")
@@ -262,8 +262,8 @@ func TestSignalThatDiesOfItsWindows(t *testing.T) {
 	connections := w.misbehave("web", deadly)
 	app, _ := appOf(t, w.tick(), "web")
 	wantOpinion(t, app.Opinion, decide.Failed, "EOF")
-	// Some may be listed before the death of the ones before them is known; all of
-	// them would be thousands.
+	// Some may be listed before the death of earlier ones is known. If all got requests, there
+	// would be thousands.
 	if n := connections.Load(); n < 3 || n > 15 {
 		t.Errorf("%d processes were asked, want some %d", n, 3)
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
-// A clock that was ahead and is put right does not keep the signals from being asked.
+// A clock that was ahead and is corrected does not stop the requests to the signals.
 func TestClockBackAsksAllTheSame(t *testing.T) {
 	t.Parallel()
 	w, _, web := steady(t, 2)
@@ -19,7 +19,7 @@ func TestClockBackAsksAllTheSame(t *testing.T) {
 	w.wantTarget(8)
 }
 
-// Nor does it keep a group from being found short that was asked before.
+// It does not hide the shortage of a group that was raised before.
 func TestClockBackFindsShortage(t *testing.T) {
 	t.Parallel()
 	w, _, web := steady(t, 1, 1)

@@ -7,8 +7,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
-// dieBeforeTheCalls makes a tick of a process that dies once its intent is kept, before
-// the provider is asked.
+// dieBeforeTheCalls runs a tick of a process that dies after its intent is saved, before the
+// provider calls.
 func (w *world) dieBeforeTheCalls() {
 	w.t.Helper()
 	w.memory.before = func() { w.lease.set(0) }
@@ -16,7 +16,7 @@ func (w *world) dieBeforeTheCalls() {
 	for _, g := range w.groups {
 		g.Advance(w.now)
 	}
-	_ = w.loop.Tick(w.t.Context(), w.now) // it cannot end well
+	_ = w.loop.Tick(w.t.Context(), w.now) // it fails
 	w.memory.before = nil
 	w.lease.set(time.Hour)
 	w.wantCalls()
@@ -24,8 +24,8 @@ func (w *world) dieBeforeTheCalls() {
 	w.loop = nil
 }
 
-// What a process was about to ask for when it died does not count as given: the target
-// does not fall by it when the need is not known afterwards.
+// A request that a process had not made when it died does not count as granted: the target does not
+// fall when the need is unknown afterwards.
 func TestKilledBetweenIntentAndCall(t *testing.T) {
 	t.Parallel()
 	tests := []struct {

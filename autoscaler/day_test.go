@@ -28,15 +28,15 @@ import (
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
-// noon is when every day begins.
+// noon is the beginning of every day.
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 5, time.UTC)
 
 var errKilled = errors.New("the process is dead")
 
-// life is that of one process: it ends before the call of a port that its fuse says.
+// life is the life of one process: it ends before the port call at which its fuse is 0.
 type life struct {
 	mu   sync.Mutex
-	fuse int // calls left; less than 0: for ever
+	fuse int // calls left; negative: no limit
 	cut  bool
 }
 
@@ -51,7 +51,7 @@ func (l *life) spend() error {
 	return nil
 }
 
-// end has the process die before its next call, unless it is dead.
+// end makes the process die before its next call, unless it is dead.
 func (l *life) end() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -65,7 +65,7 @@ func (l *life) dead() bool {
 	return l.fuse == 0
 }
 
-// mortal are the ports as one process has them.
+// mortal are the ports of one process.
 type mortal struct {
 	*day
 	*life
@@ -156,7 +156,7 @@ type mortalMemory struct{ mortal }
 
 func (m mortalMemory) Load(ctx context.Context) ([]byte, bool, error) { return m.kept.Load(ctx) }
 
-// Save keeps what is to be let go, as who may be terminated from then on.
+// Save stores the data, and allows the termination of the nodes in its intent.
 func (m mortalMemory) Save(ctx context.Context, data []byte) error {
 	if err := m.spend(); err != nil {
 		return err
@@ -200,9 +200,9 @@ type day struct {
 	t       rapid.TB
 	now     time.Time
 	groups  []*memory.Group
-	handles []*memory.Group // of groups, as the process has them
+	handles []*memory.Group // handles of the groups, of this process
 	hidden  map[string]bool // groups that the provider does not list
-	stale   map[string]bool // groups that it calls stale
+	stale   map[string]bool // groups that the provider reports as stale
 	stock   map[string]int
 	nodes   *nodes
 	records *records
@@ -213,15 +213,15 @@ type day struct {
 	life    *life
 	loop    *Loop
 	demand  int             // in nodes
-	blind   bool            // the signals do not answer
-	cutOff  bool            // the process dies between its next intent and the call, and the metrics go with it
-	allowed map[string]bool // who may be terminated
-	healthy float64         // the target of the last tick that knew the need
+	blind   bool            // the signals do not respond
+	cutOff  bool            // the process dies between its next intent and the call, and the metrics are lost
+	allowed map[string]bool // nodes that may be terminated
+	healthy float64         // the target of the last tick with a known need
 	health  *health
-	repairs int // asked for so far
+	repairs int // repairs requested so far
 }
 
-// Evaluate is the default signal's.
+// Evaluate is the default signal.
 func (d *day) Evaluate(context.Context, sigproto.Evaluation) (sigproto.Response, error) {
 	if d.blind {
 		return sigproto.Response{}, errors.New("no metrics")
@@ -231,7 +231,7 @@ func (d *day) Evaluate(context.Context, sigproto.Evaluation) (sigproto.Response,
 
 func (*day) Close() error { return nil }
 
-// dayGroupMax is what a group can have at most.
+// dayGroupMax is the maximum of a group.
 const dayGroupMax = 12
 
 func newDay(t rapid.TB) *day {
@@ -257,7 +257,7 @@ func newDay(t rapid.TB) *day {
 	return d
 }
 
-// born starts a new process, which dies after so many calls.
+// born starts a new process, which dies after that many calls.
 func (d *day) born(fuse int) {
 	d.life, d.handles = &life{fuse: fuse}, nil
 	for _, g := range d.groups {
@@ -273,7 +273,7 @@ func (d *day) born(fuse int) {
 	}, slog.New(slog.DiscardHandler))
 }
 
-// tick makes one tick; it returns its record if the process survived it.
+// tick runs one tick, and returns its record if the process survived.
 func (d *day) tick() *Record {
 	d.now = d.now.Add(time.Minute)
 	for _, g := range d.groups {
@@ -310,7 +310,7 @@ func (d *day) tick() *Record {
 	return &r
 }
 
-// repair asks for a repair, as the node-health policy does.
+// repair requests a repair, as the node-health policy does.
 func (d *day) repair(r pools.RepairRequest) error {
 	answer, err := d.loop.repair(context.Background(), r)
 	if err != nil {
@@ -319,7 +319,7 @@ func (d *day) repair(r pools.RepairRequest) error {
 	return answer
 }
 
-// anyRepair asks for any repair of a node, which may be silent until the end.
+// anyRepair requests a random repair of a node, which may be silent until the end.
 func (d *day) anyRepair(t *rapid.T, node string) {
 	d.repairs++
 	r := pools.RepairRequest{Node: node, Attempt: fmt.Sprint("attempt-", d.repairs), Deadline: d.now.Add(12 * time.Minute), Why: "it is sick"}
@@ -336,7 +336,7 @@ func (d *day) anyRepair(t *rapid.T, node string) {
 	_ = d.repair(r) // it may be refused
 }
 
-// events lets something happen.
+// events makes random changes.
 func (d *day) events(t *rapid.T) {
 	g := rapid.SampledFrom(d.groups).Draw(t, "group")
 	ids := d.running(g)
@@ -396,7 +396,7 @@ func (d *day) running(g *memory.Group) (ids []string) {
 	return ids
 }
 
-// check checks what must hold after any tick, by the provider's own log.
+// check checks the invariants after any tick, by the provider's own log.
 func (d *day) check() {
 	for _, g := range d.groups {
 		ended := map[string]bool{}
@@ -413,7 +413,7 @@ func (d *day) check() {
 	}
 }
 
-// checkTick checks a tick that was not cut off.
+// checkTick checks a tick that was not interrupted.
 func (d *day) checkTick(r *Record) {
 	if r.Case == nil {
 		d.t.Fatalf("the tick failed: %s", r.Failed)
@@ -431,7 +431,7 @@ func (d *day) checkTick(r *Record) {
 	}
 	failed := slices.ContainsFunc(r.Actions, func(a apply.Action) bool { return a.Error != "" })
 	d.healthy = 0
-	have, can := resolve.Whole(d.loop.account().Owed()), 0 // what is owed is ordered by the next tick
+	have, can := resolve.Whole(d.loop.account().Owed()), 0 // the next tick orders the pending increase
 	held := plan.Held(r.State.Quarantines, r.State.Clock)
 	for _, group := range d.groups {
 		g, err := group.Snapshot(context.Background())
@@ -448,7 +448,7 @@ func (d *day) checkTick(r *Record) {
 				committed++
 			}
 		}
-		for _, i := range g.Instances { // what is in quarantine is not what the pool is to have
+		for _, i := range g.Instances { // a quarantined node is not capacity
 			out := d.health.Condition().Budget.Out[i.ID] == disruption.Quarantine
 			if out && !leaving[i.ID] && i.State != pools.InstanceTerminating {
 				committed++
@@ -458,7 +458,7 @@ func (d *day) checkTick(r *Record) {
 		if _, aside := held[g.ID]; aside {
 			can += max(0, min(g.Target, resolve.Whole(g.Fulfilled()))-committed)
 		} else {
-			can += max(0, dayGroupMax-committed-resolve.Whole(r.Detail.Committed[g.ID])) // who went in this tick leaves room for the next
+			can += max(0, dayGroupMax-committed-resolve.Whole(r.Detail.Committed[g.ID])) // a node that left in this tick leaves room for the next
 		}
 	}
 	if need := min(d.demand, can); !failed && r.Snapshot.Joined > 0 && float64(have) < min(float64(need), r.Answer.Target)-resource.Slack {
@@ -469,9 +469,9 @@ func (d *day) checkTick(r *Record) {
 	}
 }
 
-// A day of a pool with shortages, refusals, losses, blindness, orders and kills at any
-// point: nobody is terminated twice or without having been chosen, the target does not
-// fall while the need is not known, and the need is met when any group can.
+// A day of a pool with shortages, refusals, losses, missing data, orders and kills at any point. No
+// node is terminated twice, or without being chosen. The target does not fall while the need is
+// unknown. The need is met when any group has capacity.
 func TestDay(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -488,8 +488,7 @@ func TestDay(t *testing.T) {
 	})
 }
 
-// calm lets everything be well for so long that all quarantines are over: then the pool
-// is what it is to be.
+// calm ends all trouble for so long that all backoffs end. Then the pool has its wanted size.
 func (d *day) calm() {
 	d.blind, d.cutOff = false, false
 	d.nodes.change(func(n *nodes) { clear(n.mute) })
@@ -519,8 +518,8 @@ func (d *day) calm() {
 	}
 }
 
-// benchmark of a tick of 2000 instances and 4 signals, but for the provider's and the
-// signals' own time.
+// BenchmarkTick measures a tick of 2000 instances and 4 signals, without the time of the provider
+// and the signals.
 func BenchmarkTick(b *testing.B) {
 	const instances = 2000
 	d := &day{now: noon, demand: instances}

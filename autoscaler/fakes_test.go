@@ -21,16 +21,16 @@ import (
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
-// group is one in memory that remembers what it was asked for.
+// group is an in-memory group that records its calls.
 type group struct {
 	*memory.Group
-	tamper func(*pools.GroupSnapshot) // if set: what becomes of an answer on its way
-	raise  func(context.Context)      // if set: what happens before a new target
+	tamper func(*pools.GroupSnapshot) // if set: changes a snapshot before it is returned
+	raise  func(context.Context)      // if set: runs before a new target
 
 	mu    sync.Mutex
 	calls []string
 
-	answerLost error // of a termination that was done
+	answerLost error // error of a termination that succeeded
 }
 
 func (g *group) note(format string, args ...any) {
@@ -60,8 +60,8 @@ func (g *group) Terminate(ctx context.Context, ids []string) error {
 	return errors.Join(g.Group.Terminate(ctx, ids), g.answerLost)
 }
 
-// nodes is the scheduler: each instance that runs and has booted has a node, which has
-// joined and tells of itself unless it is mute.
+// nodes is the scheduler. Each instance that runs and has booted has a node, which has joined and
+// reports unless it is mute.
 type nodes struct {
 	groups []*group
 
@@ -69,7 +69,7 @@ type nodes struct {
 	tasks    map[string]int
 	cordoned map[string]bool
 	mute     map[string]bool
-	// perWeight: a node offers cpusPerNode for each unit of its weight.
+	// perWeight makes a node offer cpusPerNode for each unit of its weight.
 	perWeight bool
 	tamper    func(*pools.NodeFacts)
 	log       []string // of Cordon
@@ -119,14 +119,14 @@ func (n *nodes) Cordon(_ context.Context, node string, on bool) error {
 	return nil
 }
 
-// change has the nodes be otherwise from now on.
+// change changes the nodes.
 func (n *nodes) change(do func(*nodes)) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	do(n)
 }
 
-// directory is where the signals are. Each change is a revision.
+// directory lists the signals. Each change is a revision.
 type directory struct {
 	mu         sync.Mutex
 	revision   int
@@ -134,7 +134,7 @@ type directory struct {
 	endpoints  map[string]ask.Endpoint
 	candidates map[string]ask.Candidate
 	reports    []ask.Report
-	reported   chan struct{} // closed at the next report; nil until somebody waits
+	reported   chan struct{} // closed at the next report; nil until a test waits
 }
 
 func (d *directory) change(do func(endpoints map[string]ask.Endpoint, candidates map[string]ask.Candidate)) int {
@@ -167,7 +167,7 @@ func (d *directory) promote(app string) int {
 	})
 }
 
-// freeze has the directory be as one that never changes.
+// freeze makes the directory one that never changes.
 func (d *directory) freeze() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -194,8 +194,8 @@ func (d *directory) Report(r ask.Report) {
 
 func (d *directory) Alive() {}
 
-// awaitReport returns the first report from the given one on for which ok holds,
-// and the number of the one after it.
+// awaitReport returns the first report, from the given one on, for which ok is true, and the number
+// of the next one.
 func (d *directory) awaitReport(t *testing.T, from int, what string, ok func(ask.Report) bool) (ask.Report, int) {
 	t.Helper()
 	for {
@@ -215,14 +215,13 @@ func (d *directory) awaitReport(t *testing.T, from int, what string, ok func(ask
 	}
 }
 
-// followed waits until a revision is followed.
+// followed waits until the loop follows a revision.
 func (d *directory) followed(t *testing.T, revision int) {
 	t.Helper()
 	d.awaitReport(t, 0, fmt.Sprintf("revision %d", revision), func(r ask.Report) bool { return r.Revision >= revision })
 }
 
-// answers returns all answers about an app that were reported from the given report
-// on, as "v1 failed".
+// answers returns all results about an app from the given report on, as "v1 failed".
 func (d *directory) answers(from int, app string) []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -248,10 +247,10 @@ func (d *directory) lastReport(t *testing.T) ask.Report {
 	return d.reports[len(d.reports)-1]
 }
 
-// store is a real one that can fail for one name, and counts what it is asked.
+// store is a real store that can fail for one name, and counts the queries.
 type store struct {
 	*tsdbstore.Store
-	before func() // if set: what happens before each window
+	before func() // if set: runs before each window
 
 	mu    sync.Mutex
 	fail  map[string]error
@@ -272,7 +271,7 @@ func (s *store) Window(ctx context.Context, q metrics.Query) ([]metrics.Series, 
 	return s.Store.Window(ctx, q)
 }
 
-// count returns how often that name was asked for so far.
+// count returns how often that name was queried.
 func (s *store) count(name string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -285,7 +284,7 @@ func (s *store) count(name string) int {
 	return n
 }
 
-// values returns what the store has of a system metric or of metadata.
+// values returns the stored values of a system metric or of metadata.
 func (s *store) values(t *testing.T, kind metrics.Type, name string, w *world) []float64 {
 	t.Helper()
 	series, err := s.Store.Window(t.Context(), metrics.Query{
@@ -304,8 +303,8 @@ func (s *store) values(t *testing.T, kind metrics.Type, name string, w *world) [
 
 // ledger keeps records in memory.
 type ledger struct {
-	appended chan struct{} // has room for one: there is something new
-	before   func()        // if set: what happens before each record
+	appended chan struct{} // has room for one: a record was added
+	before   func()        // if set: runs before each record
 
 	mu      sync.Mutex
 	records [][]byte
@@ -335,7 +334,7 @@ func (l *ledger) len() int {
 	return len(l.records)
 }
 
-// last returns the newest record, read as strictly as can be.
+// last returns the newest record, decoded strictly.
 func (l *ledger) last(t *testing.T) Record {
 	t.Helper()
 	l.mu.Lock()

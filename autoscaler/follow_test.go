@@ -16,8 +16,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
-// Between two ticks a candidate is probed as soon as it is listed, keeps its
-// connection when it takes the signal's place, and the old connection is closed.
+// Between two ticks a candidate is probed as soon as it is listed. It keeps its connection when it
+// replaces the signal's process, and the old connection is closed.
 func TestRunFollowsBetweenTicks(t *testing.T) {
 	w := newWorld(t, []int{1}, "web")
 	w.config.Tick = time.Hour
@@ -110,7 +110,7 @@ func TestProbe(t *testing.T) {
 			if w.loop.signals.Opinions().Apps[0].Opinion != opinion || web.count() != 1 {
 				t.Errorf("opinion %+v, asked %d times: want %+v, once", w.loop.signals.Opinions().Apps[0].Opinion, web.count(), opinion)
 			}
-			// It is asked once, not at the ticks.
+			// It gets one request, and none at the ticks.
 			app, _ := appOf(t, w.tick(), "web")
 			wantOpinion(t, app.Opinion, decide.Value)
 			if again := w.signals.lastReport(t).Results; slices.ContainsFunc(again, func(a ask.Result) bool { return a.Candidate }) {
@@ -120,7 +120,7 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-// A candidate is not asked while it is down or its windows are not good.
+// A candidate gets no request while it is down or its windows are not good.
 func TestProbeThatWaits(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, []int{1}, "web")
@@ -160,7 +160,7 @@ func TestProbeThatWaits(t *testing.T) {
 	}
 }
 
-// Each tick reports who was asked, and who was silent.
+// Each tick reports which processes got requests, and which were silent.
 func TestTickReports(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, []int{1}, "web", "quiet", "away")
@@ -186,7 +186,7 @@ func TestTickReports(t *testing.T) {
 	}
 }
 
-// Who was asked when the loop had to end is not blamed for giving no answer.
+// A process with a request in progress when the loop ends is not reported as failed.
 func TestNobodyIsBlamedForTheEnd(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, []int{1}, "web")

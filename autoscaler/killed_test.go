@@ -16,16 +16,16 @@ import (
 // sick is the node that is repaired.
 const sick = "a-1"
 
-// repairedDay is a day in which one node is repaired, by processes of which the first dies
-// before its nth call; whether it lived to make it.
+// repairedDay is a day in which one node is repaired. The first process dies before its nth call.
+// run reports whether it survived.
 type repairedDay struct {
 	*day
-	asked bool // a process has heard that the repair is kept
+	asked bool // a process received that the repair is saved
 }
 
-// TestRepairKilledAnywhere kills the process before each of its calls, from the one that
-// asks for the repair on: never are there two terminations, and in the end there is
-// exactly one replacement, or the node is mended once and in service.
+// TestRepairKilledAnywhere kills the process before each of its calls, from the repair request on.
+// The node is never terminated twice. In the end it has exactly one replacement, or was repaired in
+// place once and is in service.
 func TestRepairKilledAnywhere(t *testing.T) {
 	t.Parallel()
 	for _, silent := range []bool{false, true} {
@@ -56,8 +56,8 @@ func TestRepairKilledAnywhere(t *testing.T) {
 	}
 }
 
-// run has the day go by, and reports whether the process died before all was done, or in
-// the tick after that.
+// run runs the day, and reports whether the process died before everything was done, or in the tick
+// after that.
 func (d *repairedDay) run(fuse int, silent, hold bool, kind pools.MendKind) (died bool) {
 	for range 4 {
 		d.tick()
@@ -78,7 +78,7 @@ func (d *repairedDay) run(fuse int, silent, hold bool, kind pools.MendKind) (die
 			d.asked = d.repair(r) == nil
 		}
 		if d.groups[0].Boot(sick) == sick+"-boot-2" {
-			d.nodes.change(func(n *nodes) { n.mute[sick] = false }) // the restart has helped
+			d.nodes.change(func(n *nodes) { n.mute[sick] = false }) // the restart succeeded
 			d.health.set(snapshot.Condition{})
 		}
 		over := d.health.last("attempt-1").Action == drain.Forget
@@ -92,7 +92,7 @@ func (d *repairedDay) run(fuse int, silent, hold bool, kind pools.MendKind) (die
 	return died
 }
 
-// wantRepaired checks the pool in the end, and what the provider was asked for.
+// wantRepaired checks the pool at the end, and the provider's calls.
 func (d *repairedDay) wantRepaired(fuse int, kind pools.MendKind) {
 	t := d.t
 	t.Helper()
@@ -140,9 +140,9 @@ func (d *repairedDay) wantRepaired(fuse int, kind pools.MendKind) {
 	}
 }
 
-// A machine whose termination was given, and whose answer was lost, lowers its group's
-// target once: a raise that a process died before asking for is not taken for given
-// because of it, also while the need is not known.
+// A machine whose termination succeeded, but whose response was lost, lowers its group's target
+// once. It does not make a raise count as granted that a dead process did not request, also while
+// the need is unknown.
 func TestRaiseIsAskedForAgainAfterALostTermination(t *testing.T) {
 	t.Parallel()
 	d := newDay(t)

@@ -17,17 +17,17 @@ import (
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
-// longDay is a day with all that moves the targets of groups without a decision.
+// longDay is a day with all events that change the targets of groups without a decision.
 type longDay struct {
 	*day
 	lag    bool
-	large  bool               // there are machines of more than 1
-	wanted float64            // what was wanted after the tick before
-	floor  float64            // what the pool is not to fall below, as the need was known last, without an offset
-	human  map[string]float64 // by how much targets were lowered by another since, by group
+	large  bool               // some machines have a weight above 1
+	wanted float64            // wanted weight after the tick before
+	floor  float64            // minimum of the pool, by the last known need, without an offset
+	human  map[string]float64 // by how much another party lowered targets since, by group
 }
 
-// newLongDay draws what kind of day it is.
+// newLongDay draws the kind of day.
 func newLongDay(t *rapid.T) *longDay {
 	d := &longDay{day: newDay(t), human: map[string]float64{}}
 	offers := rapid.SampledFrom([][]float64{{1}, {1}, {2}, {0.5}, {1, 2}, {2.5, 1}}).Draw(t, "weights")
@@ -52,7 +52,7 @@ func newLongDay(t *rapid.T) *longDay {
 	return d
 }
 
-// real returns a group as the provider has it, whatever handles see of it.
+// real returns a group from the provider itself, independent of handles.
 func (d *longDay) real(g *memory.Group) pools.GroupSnapshot {
 	s, err := g.Other().Snapshot(context.Background())
 	if err != nil {
@@ -61,7 +61,7 @@ func (d *longDay) real(g *memory.Group) pools.GroupSnapshot {
 	return s
 }
 
-// another lets something happen that no decision brings about.
+// another makes random changes that no decision causes.
 func (d *longDay) another(t *rapid.T) {
 	g := d.groups[rapid.IntRange(0, len(d.groups)-1).Draw(t, "of group")]
 	id, ids := g.ID(), d.running(g)
@@ -93,7 +93,7 @@ func (d *longDay) another(t *rapid.T) {
 	case 5, 6:
 		before := d.real(g).Target
 		target := rapid.IntRange(d.real(g).Min, dayGroupMax).Draw(t, "by a human")
-		_ = g.Other().SetTarget(context.Background(), target) // it may be refused, or its answer may be lost
+		_ = g.Other().SetTarget(context.Background(), target) // it may be refused, or its response may be lost
 		d.human[id] += float64(max(0, before-d.real(g).Target))
 	case 7:
 		d.stale[id] = !d.stale[id]
@@ -105,7 +105,7 @@ func (d *longDay) another(t *rapid.T) {
 	}
 }
 
-// trace shows a tick of the day that fails.
+// trace prints a tick of a day that fails.
 func (d *longDay) trace(r *Record) {
 	if r == nil {
 		d.t.Logf("%s: the process died", d.now.Format(time.TimeOnly))
@@ -154,8 +154,8 @@ func (d *longDay) checkAccount(r *Record) {
 	}
 }
 
-// checkWanted checks that what is wanted falls only by a decision that knows the need,
-// or by another who lowers a target.
+// checkWanted checks that the wanted weight falls only by a decision with a known need, or when
+// another party lowers a target.
 func (d *longDay) checkWanted(r *Record) {
 	wanted := *r.State.Wanted
 	lowered := 0.0
@@ -170,7 +170,7 @@ func (d *longDay) checkWanted(r *Record) {
 	d.wanted = wanted
 }
 
-// checkFloor keeps what the pool must not fall below, and checks what was decided.
+// checkFloor updates the minimum of the pool, and checks the decision.
 func (d *longDay) checkFloor(r *Record) {
 	base := *r.State.Wanted
 	if d.blind {
@@ -188,7 +188,7 @@ func (d *longDay) checkFloor(r *Record) {
 	}
 }
 
-// lowest is the floor less what others have lowered since.
+// lowest returns the floor less the reductions by other parties since.
 func (d *longDay) lowest() float64 {
 	if d.config.Drift == Correct {
 		return d.floor
@@ -200,8 +200,7 @@ func (d *longDay) lowest() float64 {
 	return floor
 }
 
-// wait lets all trouble end but ignorance: then the pool has what it is not to fall
-// below, machine by machine.
+// wait ends all trouble except the unknown need. Then the pool has its minimum, machine by machine.
 func (d *longDay) wait() {
 	d.well()
 	d.blind, d.cutOff = true, false
@@ -219,7 +218,7 @@ func (d *longDay) wait() {
 	}
 }
 
-// pass makes ticks, with so much time between them that 20 outlast any quarantine.
+// pass runs ticks, with so much time between them that 20 outlast any backoff.
 func (d *longDay) pass(ticks int) {
 	for range ticks {
 		d.now = d.now.Add(3 * time.Minute)
@@ -227,7 +226,7 @@ func (d *longDay) pass(ticks int) {
 	}
 }
 
-// well ends what others do to the groups.
+// well ends the changes of other parties to the groups.
 func (d *longDay) well() {
 	clear(d.stale)
 	clear(d.hidden)
@@ -243,10 +242,9 @@ func (d *longDay) well() {
 	}
 }
 
-// A day with lost answers, marks, offsets, quotas, interruptions, targets that others
-// set, groups that turn stale, disappear and appear, weights and late readings: the
-// account holds after each tick, what is wanted falls only when the need is known, no
-// machine is lost, and the need is met in the end.
+// A day with lost responses, marks, offsets, quotas, interruptions, drift, new, stale and removed
+// groups, weights and late readings. The account is correct after each tick. The wanted weight
+// falls only with a known need. No machine is lost, and the need is met in the end.
 func TestLongDay(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -285,7 +283,7 @@ func TestLongDay(t *testing.T) {
 				weight += i.Weight
 			}
 		}
-		// A group cannot lose a part of a machine, so with large ones the pool may stay larger.
+		// A group cannot lose a part of a machine, so a pool of large ones may stay larger.
 		if !d.large && target > max(d.demand, d.least()) || weight < float64(d.demand) {
 			t.Fatalf("the targets are %d, %v run, the need is %d: %+v", target, weight, d.demand, d.loop.state())
 		}

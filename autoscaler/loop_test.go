@@ -101,8 +101,8 @@ func TestAnswerOfAGroupThatCannotBeTrue(t *testing.T) {
 	}
 }
 
-// What fails for a reason that nobody knows is tried again; nobody stands in for it,
-// as it may have been done.
+// A raise that fails for an unknown reason is retried. No other group replaces it, because it may
+// have taken effect.
 func TestFailedTargetIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, []int{1, 1}, "web")
@@ -121,8 +121,8 @@ func TestFailedTargetIsTriedAgain(t *testing.T) {
 	w.wantTarget(4)
 }
 
-// A provider that is slow for one group does not keep the others small: each
-// call returns only when both have been made.
+// A provider that is slow for one group does not delay the others: each call returns only when both
+// have been made.
 func TestGroupsAreRaisedAtTheSameTime(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, []int{1, 1}, "web")

@@ -14,8 +14,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/pooltest/memory"
 )
 
-// firstVersion returns a pool that version 1 has left in the middle of a rolling, with
-// an offset of 2 and a marked node on its way out.
+// firstVersion returns a pool that version 1 left in the middle of a rolling, with an offset of 2
+// and a marked node that leaves.
 func firstVersion(t *testing.T, file string) *world {
 	t.Helper()
 	w, def, web := steady(t, 4)
@@ -46,8 +46,8 @@ func firstVersion(t *testing.T, file string) *world {
 	return w
 }
 
-// What version 1 has kept is converted once, whether its last tick ended or not, and
-// however often the process dies before it is kept anew.
+// The state of version 1 is converted once, whether its last tick ended or not, and however often
+// the process dies before it is saved again.
 func TestStateOfVersionOneIsConverted(t *testing.T) {
 	t.Parallel()
 	for _, file := range []string{"state-v1-closed.json", "state-v1-open.json"} {
@@ -55,7 +55,7 @@ func TestStateOfVersionOneIsConverted(t *testing.T) {
 			t.Parallel()
 			w := firstVersion(t, file)
 			before := string(w.memory.data)
-			for range 2 { // each dies before the state is kept anew
+			for range 2 { // each dies before the state is saved again
 				w.start()
 				w.memory.fail = errors.New("killed")
 				w.tick()
@@ -72,7 +72,7 @@ func TestStateOfVersionOneIsConverted(t *testing.T) {
 			if got := r.Account.Sum(resolve.EntrySurge); got != 5 || len(r.Answer.Terminate) > 0 {
 				t.Errorf("surge %v, let go %v: want 5 for the marked ones that stay, none", got, r.Answer.Terminate)
 			}
-			w.wantCalls() // the one that leaves has its replacement in the surge
+			w.wantCalls() // the surge has the replacement of the leaving one
 			w.wantBalanced()
 			for _, old := range []string{"owed", "spare", "replaced", "rolling", "asked_at"} {
 				if strings.Contains(string(w.memory.data), `"`+old+`"`) {
@@ -86,7 +86,7 @@ func TestStateOfVersionOneIsConverted(t *testing.T) {
 	}
 }
 
-// A state that a later version has written is refused, and not touched.
+// A state of a later version is rejected and not changed.
 func TestStateOfLaterVersionIsRefused(t *testing.T) {
 	t.Parallel()
 	w, _, _ := steady(t, 2)

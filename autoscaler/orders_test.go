@@ -17,7 +17,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
-// steady returns a pool that has what it needs.
+// steady returns a pool with the capacity that it needs.
 func steady(t *testing.T, targets ...int) (w *world, def, web *need) {
 	t.Helper()
 	w = newWorld(t, targets, "web")
@@ -31,7 +31,7 @@ func steady(t *testing.T, targets ...int) (w *world, def, web *need) {
 	return w, def, web
 }
 
-// mute has nobody answer any more.
+// silence makes all signals stop responding.
 func silence(w *world, signals ...*need) {
 	for _, s := range signals {
 		s.set(resource.Request{}, errors.New("broken"))
@@ -40,7 +40,7 @@ func silence(w *world, signals ...*need) {
 	w.reconfigure()
 }
 
-// instances returns the ids of what runs, or is to.
+// instances returns the ids of the running and pending instances.
 func (w *world) instances() []string {
 	w.t.Helper()
 	var out []string
@@ -65,8 +65,7 @@ func (w *world) wantInstances(want ...string) {
 	}
 }
 
-// A node that is removed by name goes, and another one comes: also when nobody knows
-// what the pool needs.
+// A node that an operator removes leaves, and is replaced, also when the need is unknown.
 func TestRemoval(t *testing.T) {
 	t.Parallel()
 	for _, blind := range []bool{false, true} {
@@ -111,8 +110,8 @@ func TestRemovalOfAProtectedNode(t *testing.T) {
 	wantOps(t, r)
 }
 
-// A group is rolled: replacements come first, nobody is missing meanwhile, also when
-// nobody knows what the pool needs, and the mark is struck at the end.
+// A group is rolled: replacements come first, no capacity is missing meanwhile, also when the need
+// is unknown. At the end the mark is deleted.
 func TestRolling(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -161,7 +160,7 @@ func TestDrift(t *testing.T) {
 		drift Drift
 		found int
 		calls []string // of the tick that finds it
-		want  int      // in the end, when nobody knows the need
+		want  int      // at the end, with unknown need
 	}{
 		{"lowered, obeyed", Obey, 2, []string{"set target a 4"}, 2},
 		{"raised, obeyed", "", 6, nil, 6},
@@ -193,7 +192,7 @@ func TestDrift(t *testing.T) {
 	}
 }
 
-// A target that somebody has raised to what we need too is ours from then on.
+// If another party raises a target to the size that the pool needs too, that counts as wanted.
 func TestCorrectedDriftThatIsNeeded(t *testing.T) {
 	t.Parallel()
 	w, _, web := steady(t, 4)
@@ -215,7 +214,7 @@ func TestCorrectedDriftThatIsNeeded(t *testing.T) {
 	w.wantCalls()
 }
 
-// What we do ourselves is no drift.
+// Our own changes are not drift.
 func TestOwnChangesAreNoDrift(t *testing.T) {
 	t.Parallel()
 	w, _, web := steady(t, 4)
@@ -233,7 +232,7 @@ func TestOwnChangesAreNoDrift(t *testing.T) {
 	w.wantTarget(1)
 }
 
-// A node that was lost without our doing bars scale-in, one that we let go does not.
+// A node that is lost without our action blocks scale-in. A node that we remove does not.
 func TestLoss(t *testing.T) {
 	t.Parallel()
 	w, _, web := steady(t, 6)
@@ -258,7 +257,7 @@ func TestLoss(t *testing.T) {
 	}
 }
 
-// An orphan goes after its time, and is replaced; its own loss is none.
+// An orphan is removed after its time and is replaced. Its end is not a loss.
 func TestOrphans(t *testing.T) {
 	t.Parallel()
 	w, def, web := steady(t, 3)
@@ -288,7 +287,7 @@ func TestOrphans(t *testing.T) {
 	w.wantTarget(4)
 }
 
-// A busy group is left alone: it is not changed, and nobody of it goes.
+// A busy group is not changed, and none of its nodes is removed.
 func TestBusyGroup(t *testing.T) {
 	t.Parallel()
 	w, _, web := steady(t, 2, 2)
@@ -309,7 +308,7 @@ func TestBusyGroup(t *testing.T) {
 	}
 }
 
-// A notice drains at once, between two ticks, and is done when that is kept.
+// A notice drains at once, between two ticks, and is done when the drain is saved.
 func TestNotices(t *testing.T) {
 	w := newWorld(t, []int{3})
 	w.asks(sigproto.DefaultApp, 3*cpusPerNode)
@@ -348,7 +347,7 @@ func TestNotices(t *testing.T) {
 	}
 }
 
-// A notice that cannot be kept is not done.
+// A notice whose drain cannot be saved is not done.
 func TestNoticeThatCannotBeKept(t *testing.T) {
 	tests := []struct {
 		name   string
@@ -376,7 +375,7 @@ func TestNoticeThatCannotBeKept(t *testing.T) {
 	}
 }
 
-// A rebalanced node is replaced before it goes, also when nobody knows the need.
+// A node with a rebalance notice is replaced before it ends, also when the need is unknown.
 func TestRebalance(t *testing.T) {
 	t.Parallel()
 	w, def, web := steady(t, 3)

@@ -17,7 +17,7 @@ type kept struct {
 	data   []byte
 	fail   error // of each load and save
 	saves  int
-	before func() // if set: what happens before each save
+	before func() // if set: runs before each save
 }
 
 func (k *kept) Load(context.Context) ([]byte, bool, error) {
@@ -40,7 +40,7 @@ func (k *kept) Save(_ context.Context, data []byte) error {
 	return nil
 }
 
-// memo returns what is kept.
+// memo returns the saved state.
 func (k *kept) memo(t *testing.T) memo {
 	t.Helper()
 	k.mu.Lock()
@@ -82,14 +82,14 @@ func (b *book) Rolled(_ context.Context, group string) error {
 	return b.fail
 }
 
-// change has other orders be there from now on.
+// change changes the orders.
 func (b *book) change(do func(*pools.Orders)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	do(&b.orders)
 }
 
-// lease is held for as long as it says.
+// lease is a lease with a fixed remaining time.
 type lease struct {
 	mu   sync.Mutex
 	left time.Duration
@@ -109,7 +109,7 @@ func (l *lease) set(left time.Duration) {
 	l.left = left
 }
 
-// provider gives the groups of a world.
+// provider returns the groups of a world.
 type provider struct {
 	w    *world
 	fail error

@@ -19,8 +19,8 @@ func quarantined(ids ...string) snapshot.Condition {
 	return c
 }
 
-// A node in quarantine offers nothing and stays, and another one is ordered for it. When
-// it returns, the pool has one too many, which goes.
+// A quarantined node offers nothing and stays, and another one is ordered for it. When it returns,
+// the pool has one too many, and removes one.
 func TestQuarantinedNodeIsReplacedWhileItIsKept(t *testing.T) {
 	t.Parallel()
 	w, h, _ := guarded(t, 3)
@@ -51,8 +51,8 @@ func TestQuarantinedNodeIsReplacedWhileItIsKept(t *testing.T) {
 	w.wantBalanced()
 }
 
-// An autoscaler that takes over does not know what is in quarantine before node health
-// has read it: until then no node goes.
+// After a takeover the autoscaler does not know which nodes are quarantined until node health has
+// read it. Until then no node is removed.
 func TestUnknownConditionLetsNoNodeGo(t *testing.T) {
 	t.Parallel()
 	w, h, _ := guarded(t, 3)
@@ -70,8 +70,7 @@ func TestUnknownConditionLetsNoNodeGo(t *testing.T) {
 	w.wantTarget(4)
 }
 
-// What node health has out of service leaves the rest of the disruption budget to a
-// scale-in.
+// A scale-in may use only the part of the disruption budget that node health leaves.
 func TestScaleInKeepsTheDisruptionBudget(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, []int{6}, "web")
@@ -87,7 +86,7 @@ func TestScaleInKeepsTheDisruptionBudget(t *testing.T) {
 		wantExplained(t, r)
 		out := map[string]bool{"a-1": true}
 		for _, d := range r.Drains {
-			if d.State.Leaving() { // else the provider ends it
+			if d.State.Leaving() { // otherwise the provider ends it
 				out[d.Node] = true
 			}
 		}
@@ -98,8 +97,8 @@ func TestScaleInKeepsTheDisruptionBudget(t *testing.T) {
 	w.wantTarget(2)
 }
 
-// A repair that takes a node out of service is refused while drains and quarantines use
-// up the budget.
+// A repair that takes a node out of service is refused while drains and quarantines use the whole
+// budget.
 func TestRepairKeepsTheDisruptionBudget(t *testing.T) {
 	t.Parallel()
 	w, h, _ := guarded(t, 4)

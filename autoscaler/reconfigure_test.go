@@ -15,7 +15,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
-// reconfigure has the world's loop take over its configuration as it is now.
+// reconfigure passes the world's current configuration to the loop.
 func (w *world) reconfigure() {
 	w.t.Helper()
 	if err := w.loop.Reconfigure(w.config); err != nil {
@@ -29,7 +29,7 @@ func TestReconfigure(t *testing.T) {
 	tests := []struct {
 		name        string
 		change      func(*Config)
-		asked       int64 // how often web is asked in two ticks of one period
+		asked       int64 // how often web gets a request in two ticks of one period
 		connections int64
 	}{
 		{"nothing", func(*Config) {}, 1, 1},
@@ -144,8 +144,8 @@ func TestReconfigureIsRefused(t *testing.T) {
 	}
 }
 
-// A running loop takes over the last of many configurations, also its tick, while others
-// preview what it would do.
+// A running loop adopts the last of many configurations, with its tick, while other goroutines call
+// Preview.
 func TestRunReconfigures(t *testing.T) {
 	w := newWorld(t, []int{1}, "web")
 	w.config.Tick = time.Hour

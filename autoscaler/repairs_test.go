@@ -66,7 +66,7 @@ func (h *health) last(attempt string) drain.Event {
 	return drain.Event{}
 }
 
-// guarded returns a steady pool with a node-health policy, whose time is the test's.
+// guarded returns a steady pool with a node-health policy, under the test's time.
 func guarded(t *testing.T, targets ...int) (*world, *health, *need) {
 	t.Helper()
 	w, _, web := steady(t, targets...)
@@ -86,7 +86,7 @@ func (w *world) repair(node, attempt string, kind pools.MendKind, hold bool) poo
 	return r
 }
 
-// beginRepair has the loop serve one repair, as Run does.
+// beginRepair makes the loop handle one repair, as Run does.
 func (w *world) beginRepair(r pools.RepairRequest) error {
 	w.t.Helper()
 	answer, err := w.loop.repair(w.t.Context(), r)
@@ -96,8 +96,8 @@ func (w *world) beginRepair(r pools.RepairRequest) error {
 	return answer
 }
 
-// A node that is replaced goes, and another one comes, once: drained if it is heard, at
-// once if not; first come and then go if it is held. Also when nobody knows the need.
+// A replaced node leaves, and another one comes, once. It is drained if it reports, and ended at
+// once if not. With hold, the replacement comes first. The same holds when the need is unknown.
 func TestRepair(t *testing.T) {
 	t.Parallel()
 	for _, silent := range []bool{false, true} {
@@ -135,13 +135,13 @@ func TestRepair(t *testing.T) {
 	}
 }
 
-// slowly returns a group of three that take 90 s to come up.
+// slowly returns a group of three that take 90 s to start.
 func slowly(w *world) *memory.Group {
 	return memory.New(memory.Config{ID: "a", Max: 100, Target: 3, Join: 90 * time.Second, Boot: 90 * time.Second}, w.now.Add(-time.Hour))
 }
 
-// In a group that is at its maximum nothing can be launched before a node goes. That is
-// said at once; without being held, the node is replaced.
+// In a group at its maximum no replacement can be launched first. That is returned at once. Without
+// hold, the node is replaced.
 func TestRepairWithoutRoom(t *testing.T) {
 	t.Parallel()
 	w, h, _ := guarded(t, 3)
@@ -168,7 +168,7 @@ func TestRepairWithoutRoom(t *testing.T) {
 	w.wantTarget(3)
 }
 
-// At the minimum of its group, a node that waits for its replacement gets one.
+// A node at the minimum of its group that waits for its replacement gets one.
 func TestRepairAtTheMinimum(t *testing.T) {
 	t.Parallel()
 	w, h, _ := guarded(t, 3)
@@ -193,8 +193,7 @@ func TestRepairAtTheMinimum(t *testing.T) {
 	}
 }
 
-// A pool that is as large as it may be gets a replacement beside the node, and is as
-// large as before.
+// A pool at its maximum size gets a replacement beside the node, and has its old size at the end.
 func TestRepairOfALargestPool(t *testing.T) {
 	t.Parallel()
 	w, _, _ := guarded(t, 3)
@@ -211,8 +210,8 @@ func TestRepairOfALargestPool(t *testing.T) {
 	w.wantTarget(3)
 }
 
-// Nobody is heard for a while: that says nothing of a node under repair, whose tasks are
-// waited for as before.
+// If no node reports for a while, that has no meaning for a node under repair: its tasks are still
+// waited for.
 func TestRepairWhileNobodyIsHeard(t *testing.T) {
 	t.Parallel()
 	for _, target := range []int{3, 1} {
@@ -265,7 +264,7 @@ func TestRepairOfTheOnlyNode(t *testing.T) {
 	w.wantInstances("a-2")
 }
 
-// A node whose replacement does not come stays, and the pool is as large as before.
+// A node whose replacement does not join stays, and the pool keeps its size.
 func TestRepairWithoutReplacement(t *testing.T) {
 	t.Parallel()
 	w, h, _ := guarded(t, 3)
@@ -280,7 +279,7 @@ func TestRepairWithoutReplacement(t *testing.T) {
 		}
 	}
 	w.groups[0].Stock(100)
-	for range 80 { // over the group's quarantine
+	for range 80 { // beyond the group's backoff
 		w.tick()
 	}
 	w.wantInstances("a-1", "a-2", "a-3")
@@ -291,7 +290,7 @@ func TestRepairWithoutReplacement(t *testing.T) {
 	w.wantBalanced()
 }
 
-// Another sick node keeps nobody from being replaced.
+// Another unhealthy node does not block a replacement.
 func TestRepairBesideASickNode(t *testing.T) {
 	t.Parallel()
 	w, h, _ := guarded(t, 3)
@@ -307,7 +306,7 @@ func TestRepairBesideASickNode(t *testing.T) {
 	w.wantInstances("a-1", "a-3", "a-4")
 }
 
-// A replacement that is sick itself does not count.
+// An unhealthy replacement does not count.
 func TestRepairWithASickReplacement(t *testing.T) {
 	t.Parallel()
 	w, h, _ := guarded(t, 3)
@@ -326,7 +325,7 @@ func TestRepairWithASickReplacement(t *testing.T) {
 	w.wantInstances("a-1", "a-3", "a-4")
 }
 
-// A repair goes on between two ticks.
+// A repair continues between two ticks.
 func TestRepairsGoOnBetweenTicks(t *testing.T) {
 	t.Parallel()
 	w, h, _ := guarded(t, 3)
@@ -351,7 +350,7 @@ func TestRepairsGoOnBetweenTicks(t *testing.T) {
 	}
 }
 
-// A node that has not reported yet is not taken for a silent one.
+// A node that has not reported yet does not count as silent.
 func TestRepairWaitsToHear(t *testing.T) {
 	t.Parallel()
 	w, _, _ := guarded(t, 3)
@@ -373,8 +372,8 @@ func TestRepairWaitsToHear(t *testing.T) {
 	}
 }
 
-// A node that is repaired in place is drained, mended and in service again, and nothing
-// is ordered for it.
+// A node under in-place repair is drained, repaired and in service again, and no replacement is
+// ordered.
 func TestRepairInPlace(t *testing.T) {
 	t.Parallel()
 	w, h, _ := guarded(t, 3)
@@ -401,8 +400,8 @@ func TestRepairInPlace(t *testing.T) {
 	w.wantBalanced()
 }
 
-// A workflow is a repair in place: its node is cordoned and empty when the workflow
-// begins, counts as out of service, and is in service again when the workflow has ended.
+// A workflow is an in-place repair. Its node is cordoned and empty when the workflow begins, counts
+// as out of service, and is in service again after the workflow.
 func TestWorkflowIsARepairInPlace(t *testing.T) {
 	t.Parallel()
 	for name, failure := range map[string]error{"done": nil, "failed": fmt.Errorf("%w: no luck", pools.ErrMendFailed)} {
@@ -454,7 +453,7 @@ func TestWorkflowIsARepairInPlace(t *testing.T) {
 	}
 }
 
-// A node that is repaired in place and removed by name meanwhile is replaced.
+// A node under in-place repair that an operator removes meanwhile is replaced.
 func TestRemovalOfANodeThatIsRepaired(t *testing.T) {
 	t.Parallel()
 	w, _, _ := guarded(t, 3)
@@ -529,8 +528,8 @@ func TestRepairIsRefused(t *testing.T) {
 	}
 }
 
-// A repair that is asked for again under the same attempt is not begun again, by another
-// process neither, and owed once.
+// A repair that is requested again under the same attempt does not begin again, also in another
+// process, and is owed once.
 func TestRepairTwice(t *testing.T) {
 	t.Parallel()
 	w, _, _ := guarded(t, 3)
@@ -551,7 +550,7 @@ func TestRepairTwice(t *testing.T) {
 	w.wantInstances("a-1", "a-3", "a-4")
 }
 
-// Run serves repairs between two ticks, to many callers, and lets nobody wait for ever.
+// Run handles repairs of many callers between two ticks, and lets no caller wait for ever.
 func TestRunServesRepairs(t *testing.T) {
 	w, _, _ := steady(t, 4)
 	w.config.Tick = time.Hour
@@ -601,7 +600,7 @@ func TestRepairThatNobodyServes(t *testing.T) {
 		t.Errorf("Repair = %v, want %v", err, gone)
 	}
 	select {
-	case request := <-w.loop.writer.Requests(): // it came in all the same
+	case request := <-w.loop.writer.Requests(): // it arrived in time
 		if err := w.loop.serve(t.Context(), request); err != nil {
 			t.Fatal(err)
 		}
@@ -643,8 +642,8 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// Sick nodes go first, and while the policy bars it nothing shrinks, with a rule that
-// says so and comes out of the record again.
+// Unhealthy nodes are removed first. While the policy blocks scale-in, nothing shrinks. A step
+// reports that, and the record resolves to the same answer.
 func TestCondition(t *testing.T) {
 	t.Parallel()
 	w, h, web := guarded(t, 4)
@@ -669,8 +668,8 @@ func TestCondition(t *testing.T) {
 	}
 }
 
-// A repair that is withdrawn before it reaches its machine is not carried out: the node
-// stays, uncordoned, also if it is withdrawn twice. Later it goes on to its end.
+// A repair that is withdrawn before it reaches its machine is not carried out: the node stays,
+// uncordoned, also if it is withdrawn twice. After that point the repair continues.
 func TestWithdraw(t *testing.T) {
 	t.Parallel()
 	w, _, _ := guarded(t, 3)

@@ -14,7 +14,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
-// askingFor returns a question of one metric of the app, and of one parameter.
+// requesting returns a spec with one metric of the app and one parameter.
 func askingFor(metric string, headroom float64) *ask.RequestSpec {
 	return &ask.RequestSpec{
 		Windows:    []ask.Window{{Name: metric, Type: metrics.App, Range: time.Hour, MaxAge: time.Hour}},
@@ -22,8 +22,8 @@ func askingFor(metric string, headroom float64) *ask.RequestSpec {
 	}
 }
 
-// versions returns a pool whose app web has the metrics old and new, is asked every
-// ten minutes and is configured with the question of its next version.
+// versions returns a pool whose app web has the metrics old and new and a period of ten minutes. It
+// is configured with the spec of its next version.
 func versions(t *testing.T) *world {
 	w := newWorld(t, []int{3}, "web")
 	w.config.Apps[0].Period = 10 * time.Minute
@@ -39,13 +39,13 @@ func (w *world) configure(q *ask.RequestSpec) {
 	w.config.Apps[0].Windows, w.config.Apps[0].Parameters = q.Windows, q.Parameters
 }
 
-// list lists a process with a question.
+// list lists a process with a spec.
 func (w *world) list(p *process, q *ask.RequestSpec) {
 	p.Request = q
 	w.signals.set("web", p.Endpoint)
 }
 
-// wantAsked checks how often a signal was asked, and that it was last so.
+// wantRequests checks how many requests a signal got, and the spec of the last one.
 func wantAsked(t *testing.T, n *need, times int, metric string, headroom float64) {
 	t.Helper()
 	if got := n.count(); got != times {
@@ -60,8 +60,8 @@ func wantAsked(t *testing.T, n *need, times int, metric string, headroom float64
 	}
 }
 
-// The files name the next version before it runs: until it is listed, the old one is
-// asked what it was made for.
+// If the files name the next version before it runs, the old version gets requests of its own spec
+// until the next one is listed.
 func TestOldVersionKeepsItsRequestSpec(t *testing.T) {
 	t.Parallel()
 	w := versions(t)
@@ -125,8 +125,8 @@ func TestChangedRequestSpec(t *testing.T) {
 	}
 }
 
-// A candidate is asked with its own question if it is to take the signal's place, and
-// with the signal's if it is a shadow.
+// A candidate gets requests of its own spec if it is to replace the signal's process, and of the
+// signal's spec if it is a shadow.
 func TestCandidateIsAskedWith(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -154,8 +154,8 @@ func TestCandidateIsAskedWith(t *testing.T) {
 	}
 }
 
-// A process that is down is listed without a question: what the files say of the next
-// version is not its own.
+// A process that is down is listed without a spec: the spec of the next version in the files is not
+// its own.
 func TestRequestOfAProcessThatIsDown(t *testing.T) {
 	t.Parallel()
 	w := versions(t)
@@ -173,8 +173,8 @@ func TestRequestOfAProcessThatIsDown(t *testing.T) {
 	wantAsked(t, s, 2, "old", 1)
 }
 
-// The process that is listed in the middle of a tick is asked with its own question,
-// whose windows may be bad; what its shadow was asked is not comparable then.
+// A process that is listed in the middle of a tick gets requests of its own spec, whose windows may
+// be bad. The response of its shadow is not comparable then.
 func TestRequestOfAProcessListedInTheTick(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -216,9 +216,9 @@ func TestRequestOfAProcessListedInTheTick(t *testing.T) {
 			}
 			want := []string{"v2 value", "v3 value"}
 			if test.verdict == decide.Stale {
-				want = []string{"v3 value"} // nobody was asked with these windows
+				want = []string{"v3 value"} // no process got these windows
 			}
-			// The end of v1 may be known before v2 has answered, or not.
+			// The end of v1 may be known before v2 has responded, or not.
 			got := slices.DeleteFunc(w.signals.answers(reports, "web"), func(a string) bool { return a == "v1 failed" })
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("answers (-want +got):\n%s", diff)

@@ -14,8 +14,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
-// 200 revisions at random moments of a loop that ticks as fast as it can: each
-// tick has an answer, of the old process or of the new one.
+// 200 revisions at random moments of a loop that ticks as fast as possible: each tick has a
+// response, of the old process or of the new one.
 func TestRandomRevisions(t *testing.T) {
 	w := newWorld(t, []int{1}, "web", "mail")
 	w.config.Tick = 2 * time.Millisecond
@@ -61,7 +61,7 @@ type changes struct {
 	w       *world
 	random  *rand.Rand
 	process *process
-	beside  *process // the shadow, if there is one
+	beside  *process // the shadow, or nil
 	started int
 }
 
@@ -70,9 +70,8 @@ func (c *changes) spawn() *process {
 	return c.w.spawn("web", c.started, fmt.Sprintf("v%d", c.started), &need{request: cpus(4)})
 }
 
-// one makes one change. A process that is killed is followed by one that lives
-// until the loop has found it: more deaths in one tick than maxDeaths are not the
-// matter here.
+// one makes one change. After a killed process comes one that lives until the loop has found it.
+// More deaths in one tick than maxDeaths are not tested here.
 func (c *changes) one(t *testing.T) {
 	d := c.w.signals
 	switch c.random.IntN(6) {
@@ -93,12 +92,12 @@ func (c *changes) one(t *testing.T) {
 		d.followed(t, d.set("web", fresh.Endpoint))
 		c.end(c.process)
 		c.process = fresh
-	case 2: // a death of which the directory tells at once
+	case 2: // a death that the directory reports at once
 		c.end(c.process)
 		d.set("web", ask.Endpoint{Address: c.process.Address, Down: "the signal is backoff"})
 		c.process = c.spawn()
 		d.followed(t, d.set("web", c.process.Endpoint))
-	case 3: // a death of which it tells late
+	case 3: // a death that it reports late
 		c.end(c.process)
 		d.set("mail", d.Endpoint("mail"))
 		c.process = c.spawn()
@@ -113,7 +112,7 @@ func (c *changes) one(t *testing.T) {
 	}
 }
 
-// endBeside ends the shadow, mostly when nobody asks it any more.
+// endBeside ends the shadow, mostly when it gets no more requests.
 func (c *changes) endBeside(t *testing.T, revision int) {
 	if c.random.IntN(4) > 0 {
 		c.w.signals.followed(t, revision)

@@ -11,7 +11,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/pooltest/memory"
 )
 
-// mark has the instances rolled away that a group has now.
+// mark marks the current instances of a group as stale.
 func (w *world) mark(group string) {
 	w.now = w.now.Add(time.Minute)
 	w.book.change(func(o *pools.Orders) {
@@ -39,8 +39,8 @@ func TestRollingBeginsNoCooldown(t *testing.T) {
 	}
 }
 
-// A rolling takes half of what a window allows at most, and a need that comes up in it
-// has the rest.
+// A rolling uses at most half of what a window allows. A need that arises in the window has the
+// rest.
 func TestRollingLeavesRoomForTheNeed(t *testing.T) {
 	t.Parallel()
 	w, _, web := steady(t, 8)
@@ -69,8 +69,7 @@ func TestRollingLeavesRoomForTheNeed(t *testing.T) {
 	}
 }
 
-// While the pool shrinks, the marked ones go first, and nothing is launched for those
-// that nobody needs.
+// While the pool shrinks, the marked nodes are removed first, and unneeded ones are not replaced.
 func TestRollingInAScaleIn(t *testing.T) {
 	t.Parallel()
 	w, _, web := steady(t, 4, 4)
@@ -88,8 +87,8 @@ func TestRollingInAScaleIn(t *testing.T) {
 	w.wantInstances("a-5", "a-6", "b-3", "b-4")
 }
 
-// In a group that can have no more, one goes after the other, each when the
-// replacement of the last one has joined.
+// In a group at its maximum, marked nodes are replaced one after the other, each after the
+// replacement of the last one joined.
 func TestRollingAtTheMaximum(t *testing.T) {
 	t.Parallel()
 	w, _, _ := steady(t, 4)
@@ -115,7 +114,7 @@ func TestRollingAtTheMaximum(t *testing.T) {
 	}
 }
 
-// There it waits while that would be dangerous, or is not allowed, and says so.
+// There the rolling waits while a removal would be dangerous or is not allowed, and reports that.
 func TestRollingAtTheMaximumWaits(t *testing.T) {
 	t.Parallel()
 	tests := []struct {

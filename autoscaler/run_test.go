@@ -22,7 +22,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
-// patience is how long a test waits for what must come.
+// patience is the maximum wait of a test.
 const patience = 30 * time.Second
 
 func await[T any](t *testing.T, what string, from <-chan T) T {
@@ -36,7 +36,7 @@ func await[T any](t *testing.T, what string, from <-chan T) T {
 	}
 }
 
-// run starts the loop of a world; it returns what Run gives, and how to end it.
+// run starts the loop of a world. It returns the result of Run, and a function to end it.
 func (w *world) run() (ended <-chan error, stop func()) { return w.runLoop(w.newLoop()) }
 
 func (w *world) runLoop(loop *Loop) (ended <-chan error, stop func()) {
@@ -162,7 +162,7 @@ func FuzzRecall(f *testing.F) {
 			}
 			t.Fatal(err)
 		}
-		// Whatever was kept, a decision comes of it, and can be recorded.
+		// Every saved state leads to a decision that can be recorded.
 		known, _ := l.state().Reconcile(nil, true)
 		c, _ := l.caseOf(time.Unix(0, 0), apply.Reading{Snapshot: &snapshot.Snapshot{}, State: known}, pools.Orders{})
 		if _, err := json.Marshal(c.Resolve().Answer()); err != nil {

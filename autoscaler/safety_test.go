@@ -36,7 +36,7 @@ func (u untouchable) Save(context.Context, []byte) error         { return u.fail
 func (u untouchable) Removed(context.Context, string) error      { return u.fail("removal struck") }
 func (u untouchable) Rolled(context.Context, string) error       { return u.fail("mark struck") }
 
-// forbid has the next loop of w fail the test on any write.
+// forbid makes the next loop of w fail the test on any write.
 func (w *world) forbid() {
 	w.t.Helper()
 	u := untouchable{t: w.t, nodes: w.nodes, records: w.records, kept: w.memory, book: w.book}
@@ -86,8 +86,8 @@ func (b guardedBook) Read(ctx context.Context, now time.Time) (pools.Orders, err
 func (b guardedBook) Removed(ctx context.Context, node string) error { return b.u.Removed(ctx, node) }
 func (b guardedBook) Rolled(ctx context.Context, group string) error { return b.u.Rolled(ctx, group) }
 
-// busyWorld is one in which everything is to be done: one group grows, nodes drain,
-// leave, are to be removed and rolled away.
+// busyWorld returns a world with all kinds of changes: one group grows, and nodes drain, leave, are
+// removed and rolled.
 func busyWorld(t *testing.T) *world {
 	t.Helper()
 	w := newWorld(t, []int{4, 2}, "web")
@@ -105,7 +105,7 @@ func busyWorld(t *testing.T) *world {
 	return w
 }
 
-// Nothing is written when it may not be.
+// Nothing is written when it is forbidden.
 func TestNothingIsWritten(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -176,7 +176,7 @@ func TestPreviewChangesNothing(t *testing.T) {
 	wantJSON(t, "second preview", again.Answer, r.Answer)
 }
 
-// The preview of a tick is what it does, as long as the signals say the same.
+// The preview of a tick equals the next tick if the signals respond the same.
 func TestPreviewIsTheNextTick(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, []int{4}, "web")
@@ -198,7 +198,7 @@ func TestPreviewIsTheNextTick(t *testing.T) {
 	wantJSON(t, "choices of the preview", preview.Answer.Terminate, r.Answer.Terminate)
 }
 
-// An intent that cannot be kept is not begun; the next tick tries again.
+// An intent that cannot be saved is not carried out. The next tick tries again.
 func TestIntentThatCannotBeKept(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, []int{2}, "web")
@@ -215,7 +215,7 @@ func TestIntentThatCannotBeKept(t *testing.T) {
 	wantOps(t, w.tick(), "set target a: 4")
 }
 
-// What is about to be done is kept before, and what came of it after.
+// The intent is saved before the changes, and the outcome after them.
 func TestIntent(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, []int{2}, "web")
@@ -235,8 +235,8 @@ func TestIntent(t *testing.T) {
 	}
 }
 
-// A process that was killed in the midst of a tick does not know what it asked for:
-// what is found then is no drift.
+// A process that was killed in the middle of a tick does not know its last requests: the targets
+// that it finds are not drift.
 func TestKilledInATick(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, []int{2}, "web")
@@ -287,7 +287,7 @@ func TestRunEndsWithItsLease(t *testing.T) {
 	}
 }
 
-// A pause ends by itself, and then the drains go on.
+// A pause ends at its time, and then the drains continue.
 func TestPauseEnds(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, []int{2}, "web")

@@ -9,8 +9,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/pooltest/memory"
 )
 
-// What a group that is short was lowered by is still wanted when nobody knows the need
-// any more, and comes when there is capacity again.
+// The weight by which a short group was lowered stays wanted when the need becomes unknown. It is
+// ordered when there is capacity again.
 func TestShortageThenNoMetrics(t *testing.T) {
 	t.Parallel()
 	w, def, web := steady(t, 4)
@@ -31,7 +31,7 @@ func TestShortageThenNoMetrics(t *testing.T) {
 	w.wantTarget(10)
 }
 
-// An offset that a shortage has cut does not take more along than was given of it.
+// An offset that a shortage reduced takes away no more than was granted of it.
 func TestShortageUnderAnOffset(t *testing.T) {
 	t.Parallel()
 	w, def, web := steady(t, 4)
@@ -40,7 +40,7 @@ func TestShortageUnderAnOffset(t *testing.T) {
 	w.tick()
 	w.now = w.now.Add(time.Second)
 	w.groups[0].Advance(w.now)
-	w.tick() // it is found short, and is set aside
+	w.tick() // it is found short, and is in backoff
 	silence(w, def, web)
 	for i := range 10 {
 		if i == 2 {
@@ -55,8 +55,7 @@ func TestShortageUnderAnOffset(t *testing.T) {
 	}
 }
 
-// A group whose raise was throttled or refused keeps the target that it has: it is not
-// short.
+// A group whose raise was throttled or refused keeps its target: it is not short.
 func TestRefusalKeepsTheTarget(t *testing.T) {
 	t.Parallel()
 	for _, why := range []error{pools.ErrThrottled, pools.ErrRefused} {
@@ -79,8 +78,7 @@ func TestRefusalKeepsTheTarget(t *testing.T) {
 	}
 }
 
-// A tick that cannot share its target out forgets nothing of what is owed, nor of an
-// offset that the pool has.
+// A tick without a distribution preserves the owed weight and the offset.
 func TestTickWithoutADistribution(t *testing.T) {
 	t.Parallel()
 	w, def, web := steady(t, 4)

@@ -42,7 +42,7 @@ func TestScaleInDrainsThenTerminates(t *testing.T) {
 	}
 	w.wantTarget(3)
 	wantOps(t, w.tick(), "drain a-2: terminating -> gone: its instance does not exist any more")
-	w.wantTarget(3) // a-3 has tasks still
+	w.wantTarget(3) // a-3 still has tasks
 	w.nodes.change(func(n *nodes) { n.tasks["a-3"] = 0 })
 	wantOps(t, w.tick(),
 		"drain a-2: gone -> gone: its instance does not exist any more",
@@ -85,7 +85,7 @@ func TestNeedReturns(t *testing.T) {
 	tests := []struct {
 		name  string
 		need  float64 // in nodes
-		first string  // of what is done
+		first string  // first action
 		calls []string
 	}{
 		{"one of two", 3, "take back : 1 that were on their way out are needed again", nil},
@@ -156,7 +156,7 @@ func TestSilentNode(t *testing.T) {
 		t.Errorf("target_capacity = %v, want a point of each tick", got)
 	}
 
-	web.set(cpus(5*cpusPerNode), nil) // to grow is no danger
+	web.set(cpus(5*cpusPerNode), nil) // growth is safe
 	wantOps(t, w.tick(), "set target a: 5")
 	web.set(cpus(3*cpusPerNode), nil)
 	w.nodes.change(func(n *nodes) { n.mute = map[string]bool{} })
@@ -165,7 +165,7 @@ func TestSilentNode(t *testing.T) {
 	}
 }
 
-// What a drain waits for is not seen while its node is silent.
+// While a node is silent, its drain does not advance.
 func TestSilentNodeIsNotTerminated(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, []int{2}, "web")
@@ -176,7 +176,7 @@ func TestSilentNodeIsNotTerminated(t *testing.T) {
 	w.tick()
 	w.nodes.change(func(n *nodes) { n.mute["a-2"] = true; n.tasks["a-2"] = 0 })
 	wantOps(t, w.tick())
-	w.start() // nor by another process
+	w.start() // also not by another process
 	wantOps(t, w.tick())
 	wantOps(t, w.tick())
 	w.wantCalls()
@@ -185,7 +185,7 @@ func TestSilentNodeIsNotTerminated(t *testing.T) {
 	w.wantCalls("terminate [a-2]")
 }
 
-// An instance of which the provider does not say whether it runs.
+// An instance whose state the provider does not report.
 func TestInstanceOfUnknownState(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, []int{2}, "web")
@@ -216,15 +216,15 @@ func TestNodeWhoseFactsOverflow(t *testing.T) {
 	wantOps(t, r)
 }
 
-// A loop that has just begun has not heard the nodes yet, and without memory it does
-// not know who had joined: nobody is an orphan.
+// A new loop has not received the nodes' reports yet, and without saved state it does not know
+// which had joined: no node is an orphan.
 func TestUnheardNodesOfANewLoop(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, []int{4}, "web")
 	w.asks(sigproto.DefaultApp, 0)
 	w.asks("web", 0)
 	w.nodes.mute = map[string]bool{"a-1": true, "a-2": true, "a-3": true, "a-4": true}
-	for range 3 { // longer than a new loop listens
+	for range 3 { // longer than the start time of a reader
 		r := w.tick()
 		if len(r.Snapshot.Silent) != 4 || r.Case.Input.Lost != 0 {
 			t.Errorf("silent %q, lost %d: want four, none", r.Snapshot.Silent, r.Case.Input.Lost)
@@ -238,7 +238,7 @@ func TestUnheardNodesOfANewLoop(t *testing.T) {
 	w.wantCalls()
 }
 
-// A node that came up under our eyes and never joined has nothing to lose.
+// A node that started during this process and never joined has no tasks to lose.
 func TestOrphanGoesFirst(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, []int{3}, "web")
@@ -287,7 +287,7 @@ func TestNextProcessRemembers(t *testing.T) {
 			w.nodes.change(func(n *nodes) { n.mute["a-2"] = true })
 			def.set(resource.Request{}, errors.New("broken"))
 			web.set(resource.Request{}, errors.New("broken"))
-			for range 3 { // longer than a new loop listens
+			for range 3 { // longer than the start time of a reader
 				r := w.tick()
 				_, resolved := appOf(t, r, "web")
 				if resolved.Source != decide.FromHeld || resolved.Request != cpus(2*cpusPerNode) {
@@ -343,7 +343,7 @@ func TestNextProcessWithoutMemory(t *testing.T) {
 			w.memory.data = []byte(record)
 			w.start()
 			w.nodes.mute = map[string]bool{"a-2": true}
-			for range 3 { // longer than a new loop listens
+			for range 3 { // longer than the start time of a reader
 				r := w.tick()
 				if !slices.Equal(r.Snapshot.Silent, []string{"a-2"}) {
 					t.Errorf("silent = %q, want a-2, which may have joined", r.Snapshot.Silent)
@@ -404,7 +404,7 @@ func TestOrphanThatJoinsMeanwhile(t *testing.T) {
 	w.memory.data = []byte(`{"schema":2,"state":{}}`) // it has not joined
 	w.clock = func() time.Time { return w.now }
 	w.start()
-	if err := w.loop.heed(t.Context(), pools.Notice{Instance: "nobody"}); err != nil { // which reads the pool
+	if err := w.loop.heed(t.Context(), pools.Notice{Instance: "nobody"}); err != nil { // it reads the pool
 		t.Fatal(err)
 	}
 	r := w.tick()
@@ -442,7 +442,7 @@ func TestCapacity(t *testing.T) {
 		groups    []pools.GroupSnapshot
 		committed map[string]float64
 		target    float64
-		limits    []int // the maxima that the distribution sees
+		limits    []int // maxima for the distribution
 	}{
 		{"nothing leaves", []pools.GroupSnapshot{group("a", 3, 10, false), group("b", 2, pools.Unlimited, false)}, nil, 5, []int{10, pools.Unlimited}},
 		{"two leave", []pools.GroupSnapshot{group("a", 3, 10, false), group("b", 2, pools.Unlimited, false)},
@@ -477,8 +477,8 @@ func TestCapacity(t *testing.T) {
 	}
 }
 
-// A drain for another reason than scale-in is not taken back: what grows comes
-// on top of what the group still holds, but never above its maximum.
+// A drain for another reason than scale-in is not taken back. Growth comes on top of the group's
+// held weight, but never above its maximum.
 func TestGroupGrowsWhileANodeLeaves(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, []int{3}, "web")

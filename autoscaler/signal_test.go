@@ -18,7 +18,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
-// need is a signal that asks for what the test says.
+// need is a signal whose request the test sets.
 type need struct {
 	mu      sync.Mutex
 	request resource.Request
@@ -36,14 +36,14 @@ func (n *need) Value(_ context.Context, in signals.Input) (resource.Request, err
 	return n.request, n.err
 }
 
-// set has it answer so from now on.
+// set sets the response from now on.
 func (n *need) set(request resource.Request, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.request, n.err = request, err
 }
 
-// count returns how often it was asked.
+// count returns the number of requests.
 func (n *need) count() int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -78,8 +78,8 @@ func (w *world) serve(app string, s signals.Signal) {
 	w.serveAt(signals.ServeConfig{Namespace: c.Namespace, Name: c.Name, App: app, Log: logger(w.t)}, s)
 }
 
-// serveAt serves until the end of the test or the call of what it returns, which
-// closes all connections as the death of a process does.
+// serveAt serves until the end of the test or a call of kill, which closes all connections as the
+// death of a process does.
 func (w *world) serveAt(c signals.ServeConfig, s signals.Signal) (kill func()) {
 	ctx, stop := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
@@ -99,8 +99,7 @@ type process struct {
 	kill func()
 }
 
-// processes gives each process a group of its own, and knows which one answers at
-// an address.
+// processes gives each process a group of its own, and stores which one listens at an address.
 type processes struct {
 	mu      sync.Mutex
 	last    int
@@ -118,7 +117,7 @@ func (p *processes) add(address string) (group int) {
 	return p.last
 }
 
-// check returns an error if another group answers there than the endpoint names.
+// check returns an error if another group listens there than the endpoint has.
 func (p *processes) check(e ask.Endpoint) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -136,14 +135,14 @@ func (w *world) spawn(app string, n int, version string, s signals.Signal) *proc
 	return &process{e, w.serveAt(c, s)}
 }
 
-// asks serves a signal that asks for so many cpus.
+// asks serves a signal that requests that many cpus.
 func (w *world) asks(app string, n float64) *need {
 	s := &need{request: cpus(n)}
 	w.serve(app, s)
 	return s
 }
 
-// peer is a signal's end of one connection, in the hands of a test.
+// peer is a signal's end of one connection, controlled by a test.
 type peer struct {
 	net.Conn
 	r *bufio.Reader
@@ -159,7 +158,7 @@ func (p peer) hello() {
 		if err != nil {
 			return
 		}
-		switch b { // no brace stands in a text here
+		switch b { // no brace in a text here
 		case '{':
 			depth++
 		case '}':
@@ -187,7 +186,7 @@ func (p peer) body() {
 	_, _ = io.CopyN(io.Discard, p.r, int64(n))
 }
 
-// evaluation reads a body of n bytes and answers it.
+// evaluation reads a body of n bytes and responds.
 func (p peer) evaluation(n int, text string) {
 	p.send("\x01")
 	_, _ = io.CopyN(io.Discard, p.r, int64(n))
@@ -197,7 +196,7 @@ func (p peer) evaluation(n int, text string) {
 // hangUp waits until the loop has closed the connection.
 func (p peer) hangUp() { _, _ = io.Copy(io.Discard, p.r) }
 
-// answering reads an evaluation and answers it with text.
+// answering reads an evaluation and responds with text.
 func answering(text string) func(peer) {
 	return func(p peer) {
 		p.body()
@@ -206,17 +205,16 @@ func answering(text string) func(peer) {
 	}
 }
 
-// misbehave listens at the address of that app, and treats the first connection
-// with the first function, and so on; the last one treats all further ones. It
-// returns the number of connections.
+// misbehave listens at the address of that app. Each connection is handled by the function of its
+// position, and all further ones by the last function. It returns the number of connections.
 func (w *world) misbehave(app string, each ...func(peer)) *atomic.Int64 {
 	w.t.Helper()
 	connections, _ := w.listen(w.signals.Endpoint(app).Address, each...)
 	return connections
 }
 
-// listen is misbehave at an address. kill closes all connections, as the death of
-// a process does, and waits for nobody.
+// listen is misbehave at an address. kill closes all connections, as the death of a process does,
+// and does not wait.
 func (w *world) listen(address string, each ...func(peer)) (connections *atomic.Int64, kill func()) {
 	w.t.Helper()
 	listener, err := sigproto.Listen(address)

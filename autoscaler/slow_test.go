@@ -20,7 +20,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
-// answersWhen answers with 16 cpus when answer is closed.
+// answersWhen responds with 16 cpus when answer is closed.
 func answersWhen(asked chan<- struct{}, answer <-chan struct{}) signals.Signal {
 	return valueFunc(func(ctx context.Context, _ signals.Input) (resource.Request, error) {
 		asked <- struct{}{}
@@ -33,8 +33,8 @@ func answersWhen(asked chan<- struct{}, answer <-chan struct{}) signals.Signal {
 	})
 }
 
-// The target follows the answer of a signal that needs several ticks, and not before it
-// is there. The other apps are evaluated meanwhile.
+// The target follows the response of a signal that needs several ticks, and not before it arrives.
+// The other apps are evaluated meanwhile.
 func TestTargetFollowsASlowSignal(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, []int{3}, "web", "mail")
@@ -93,7 +93,7 @@ func TestTargetFollowsASlowSignal(t *testing.T) {
 	}
 }
 
-// The end of the loop ends an evaluation under way.
+// The end of the loop ends an evaluation in progress.
 func TestRunEndsWhatIsUnderWay(t *testing.T) {
 	w := newWorld(t, []int{1}, "web")
 	w.config.Tick = 10 * time.Millisecond
@@ -112,7 +112,7 @@ func TestRunEndsWhatIsUnderWay(t *testing.T) {
 	goleak.VerifyNone(t, before)
 }
 
-// lateAt is a signal that answers after 45 s at address "late", and else at once.
+// lateAt is a signal that responds after 45 s at address "late", and otherwise at once.
 type lateAt string
 
 func (c lateAt) Evaluate(ctx context.Context, _ sigproto.Evaluation) (sigproto.Response, error) {
@@ -128,8 +128,8 @@ func (c lateAt) Evaluate(ctx context.Context, _ sigproto.Evaluation) (sigproto.R
 
 func (lateAt) Close() error { return nil }
 
-// A candidate that takes longer than the loop waits for it is reported between two ticks,
-// as soon as its answer is there.
+// The result of a candidate that takes longer than the loop waits is reported between two ticks, as
+// soon as it arrives.
 func TestRunReportsASlowCandidate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &clocked{began: time.Now()}

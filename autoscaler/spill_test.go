@@ -13,7 +13,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
-// A group that refuses is set aside, and its share goes to the others in the same tick.
+// A group that refuses is in backoff, and its share goes to the others in the same tick.
 func TestShareOfAGroupThatRefuses(t *testing.T) {
 	t.Parallel()
 	for _, why := range []error{pools.ErrShort, pools.ErrRefused, pools.ErrThrottled} {
@@ -45,12 +45,12 @@ func TestShareOfAGroupThatRefuses(t *testing.T) {
 			}
 			w.calls()
 			w.tick()
-			w.wantCalls() // nobody is asked who is set aside, and the others have enough
+			w.wantCalls() // a group in backoff gets no call, and the others have enough
 		})
 	}
 }
 
-// The quarantine ends by the rules' own time, and is longer each time.
+// The backoff ends by the rules' monotonic clock, and is longer each time.
 func TestQuarantineEnds(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, []int{1}, "web")
@@ -76,7 +76,7 @@ func TestQuarantineEnds(t *testing.T) {
 	w.wantTarget(2)
 }
 
-// A group that takes its target, and then says that there is nothing to be had.
+// A group that accepts its target, and then reports that it has no capacity.
 func TestGroupThatIsFoundShort(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, []int{1, 1}, "web")
@@ -85,7 +85,7 @@ func TestGroupThatIsFoundShort(t *testing.T) {
 	w.groups[0].Quota(2)
 	wantOps(t, w.tick(), "set target a: 3", "set target b: 3")
 	w.now = w.now.Add(time.Second)
-	w.groups[0].Advance(w.now) // it tries, and says so
+	w.groups[0].Advance(w.now) // it tries, and reports the shortage
 	r := w.tick()
 	wantOps(t, r, "set target b: 4", "set target a: 2")
 	if a := r.Actions[1]; !strings.HasPrefix(a.What, "set aside: ") {
@@ -100,7 +100,7 @@ func TestGroupThatIsFoundShort(t *testing.T) {
 	}
 }
 
-// Under an offset that nobody gives, what was not given is not taken away later.
+// Weight under an offset that was not granted is not taken away later.
 func TestOffsetThatIsNotGiven(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, []int{4}, "web")

@@ -13,7 +13,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/plan"
 )
 
-// atMost has a group say that it can have no more than that.
+// atMost makes a group report that maximum.
 func atMost(limit int) func(*pools.GroupSnapshot) {
 	return func(s *pools.GroupSnapshot) { s.Max = limit }
 }
@@ -27,8 +27,8 @@ func (w *world) remove(node string) Record {
 	return r
 }
 
-// A node that does not drain and stays leaves the pool no larger than it was, however
-// often that is tried, also when nobody knows the need.
+// A node that does not drain and stays leaves the pool no larger than before, however often that is
+// tried, also when the need is unknown.
 func TestNodeThatStaysAfterAll(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -70,7 +70,7 @@ func TestNodeThatStaysAfterAll(t *testing.T) {
 	}
 }
 
-// What a busy group would refuse waits, and orders no replacement before.
+// An order that a busy group would refuse waits, and no replacement is ordered before.
 func TestBusyGroupKeepsOrdersWaiting(t *testing.T) {
 	t.Parallel()
 	w, def, web := steady(t, 2, 2)
@@ -103,7 +103,7 @@ func TestBusyGroupKeepsOrdersWaiting(t *testing.T) {
 	}
 }
 
-// A silent node that is to be removed tells in each tick what it waits for.
+// Each tick reports what the removal of a silent node waits for.
 func TestRemovalOfASilentNode(t *testing.T) {
 	t.Parallel()
 	w, _, _ := steady(t, 3)
@@ -119,8 +119,8 @@ func TestRemovalOfASilentNode(t *testing.T) {
 	}
 }
 
-// Nobody is let go while scale-in is barred, though there are more than the target:
-// only what an operator wants goes.
+// No node beyond the target is removed while scale-in is blocked. Only nodes that an operator names
+// are removed.
 func TestNobodyGoesWhileScaleInIsBarred(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -145,7 +145,7 @@ func TestNobodyGoesWhileScaleInIsBarred(t *testing.T) {
 			w.config.Policy.LossBrake, w.config.Policy.Period = true, 10*time.Minute
 			w.reconfigure()
 			test.bar(w)
-			w.groups[0].tamper = func(s *pools.GroupSnapshot) { s.Target = 3 } // somebody has lowered it
+			w.groups[0].tamper = func(s *pools.GroupSnapshot) { s.Target = 3 } // another party lowered it
 			web.set(cpus(1*cpusPerNode), nil)
 			r := w.tick()
 			if !strings.Contains(r.Detail.Refused, test.why) || len(r.Answer.Terminate) > 0 {
@@ -162,8 +162,8 @@ func TestNobodyGoesWhileScaleInIsBarred(t *testing.T) {
 	}
 }
 
-// What the groups have beyond what is wanted is let go though the need is unknown, is
-// needed again, or waits: what is wanted stays the same. It goes before an offset ends.
+// Weight of the groups beyond the wanted weight is removed though the need is unknown, or is needed
+// again, or waits. The wanted weight stays the same. The surplus goes before an offset ends.
 func TestSurplus(t *testing.T) {
 	t.Parallel()
 	tests := []struct {

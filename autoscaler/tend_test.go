@@ -10,8 +10,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
-// Between two ticks that are far apart a drain goes on to its end, without another
-// reading of the provider, and the next tick tells of it.
+// Between two ticks that are far apart a drain continues to its end, without another reading of the
+// provider, and the next tick records it.
 func TestDrainsGoOnBetweenTicks(t *testing.T) {
 	t.Parallel()
 	w, _, _ := steady(t, 3)
@@ -46,7 +46,7 @@ func TestDrainsGoOnBetweenTicks(t *testing.T) {
 	}
 }
 
-// While the records of the drains are to be read anew, nobody tends them.
+// While the records of the drains must be read again, no drain advances.
 func TestNothingIsTendedWithoutRecords(t *testing.T) {
 	t.Parallel()
 	w, _, _ := steady(t, 3)
@@ -57,7 +57,7 @@ func TestNothingIsTendedWithoutRecords(t *testing.T) {
 	}
 }
 
-// A pool that is paused between two ticks has no drain go on.
+// No drain advances in a pool that is paused between two ticks.
 func TestPausedDrainsAreNotTended(t *testing.T) {
 	t.Parallel()
 	w, _, _ := steady(t, 3)
@@ -75,7 +75,7 @@ func TestPausedDrainsAreNotTended(t *testing.T) {
 	}
 }
 
-// Drains do not go on by what the provider said long ago.
+// Drains do not advance by an old reading of the provider.
 func TestDrainsWaitForTheProvider(t *testing.T) {
 	t.Parallel()
 	w, _, _ := steady(t, 3)

@@ -32,12 +32,12 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// cpusPerNode is what each node of a world offers; each has the weight 1, so at
-// a setpoint of 1 a request of 4 cpus is one node.
+// cpusPerNode is the offer of each node of a world. Each has the weight 1, so at a setpoint of 1 a
+// request of 4 cpus is one node.
 const cpusPerNode = 4
 
-// world is a pool whose time the test has in its hand. Groups are in memory,
-// signals on real sockets, metrics in a real store.
+// world is a pool whose time the test controls. Groups are in memory, signals on real sockets, and
+// metrics in a real store.
 type world struct {
 	t       *testing.T
 	now     time.Time
@@ -59,9 +59,8 @@ type world struct {
 	processes processes // of spawn
 }
 
-// newWorld returns a pool with groups a, b, ... of these targets, whose nodes
-// have all joined, and with the default signal and the apps on sockets of this
-// test alone. No signal is running yet.
+// newWorld returns a pool with groups a, b, ... of these targets, whose nodes have all joined. The
+// default signal and the apps have sockets of this test, but no signal runs yet.
 func newWorld(t *testing.T, targets []int, apps ...string) *world {
 	t.Helper()
 	w := &world{
@@ -109,31 +108,30 @@ func newWorld(t *testing.T, targets []int, apps ...string) *world {
 	return w
 }
 
-// state, account and drains return what the loop's writer has now.
+// state, account and drains return the current values of the loop's writer.
 func (l *Loop) state() resolve.State     { return l.writer.State() }
 func (l *Loop) account() resolve.Account { return l.writer.Account() }
 func (l *Loop) drains() []drain.Record   { records, _ := l.writer.Records(); return records }
 
-// memo is what is kept for the next process.
+// memo is the saved state for the next process.
 type memo = apply.Saved
 
-// heed has the loop handle one notice, as Run does.
+// handleNotice makes the loop handle one notice, as Run does.
 func (l *Loop) heed(ctx context.Context, n pools.Notice) error {
 	return l.step(ctx, func(ctx context.Context, now time.Time, r *apply.Report) error {
 		return l.writer.HandleNotices(ctx, now, n, r)
 	})
 }
 
-// tend has the drains advance between two ticks, as Run does.
+// tend advances the drains between two ticks, as Run does.
 func (l *Loop) tend(ctx context.Context) error { return l.step(ctx, l.writer.Tend) }
 
-// serve has the loop serve one repair request, as Run does.
+// serve makes the loop handle one repair request, as Run does.
 func (l *Loop) serve(ctx context.Context, q apply.Request) error {
 	return l.step(ctx, func(ctx context.Context, now time.Time, r *apply.Report) error { return l.writer.Serve(ctx, now, q, r) })
 }
 
-// repair requests a repair, and has the loop serve it. end is the error that ends the
-// loop.
+// repair requests a repair, and makes the loop handle it. end is the error that ends the loop.
 func (l *Loop) repair(ctx context.Context, r pools.RepairRequest) (answer, end error) {
 	answers := make(chan error, 1)
 	var caller sync.WaitGroup
@@ -148,7 +146,7 @@ func (l *Loop) repair(ctx context.Context, r pools.RepairRequest) (answer, end e
 	}
 }
 
-// withdraw has the loop serve one request to withdraw a repair, as Run does.
+// withdraw makes the loop handle one request to withdraw a repair, as Run does.
 func (l *Loop) withdraw(ctx context.Context, attempt string) (answer, end error) {
 	answers := make(chan error, 1)
 	go func() { answers <- l.writer.Withdraw(ctx, attempt) }()
@@ -165,7 +163,7 @@ func logger(t *testing.T) *slog.Logger {
 	return slog.New(slog.NewTextHandler(t.Output(), nil))
 }
 
-// namespace is of this test and this process alone.
+// namespace returns a name that is unique to this test and process.
 func namespace(t *testing.T) string {
 	h := fnv.New64a()
 	fmt.Fprint(h, t.Name(), os.Getpid())
@@ -174,7 +172,7 @@ func namespace(t *testing.T) string {
 
 func (w *world) address(s ask.Signal) string { return sigproto.Address(s.Namespace, s.Name, s.App) }
 
-// start makes a new loop, as a new process does.
+// start creates a new loop, as a new process does.
 func (w *world) start() {
 	w.t.Helper()
 	if w.loop != nil {
@@ -208,7 +206,7 @@ func (w *world) newLoop() *Loop {
 	}, logger(w.t))
 }
 
-// policy is the node-health policy of a world, whichever it has now.
+// policy is the current node-health policy of a world.
 type policy struct{ w *world }
 
 func (p policy) Condition() snapshot.Condition {
@@ -226,15 +224,15 @@ func (p policy) Drained(events []drain.Event) {
 
 func (p policy) Mend(m pools.Mending) (done bool, err error) { return p.w.health.Mend(m) }
 
-// tick lets a minute pass, makes one round, and returns its record, which is
-// checked to hold all that explains it.
+// tick advances the time by a minute, runs one round, and returns its record. It checks that the
+// record explains the round.
 func (w *world) tick() Record {
 	w.t.Helper()
 	w.now = w.now.Add(time.Minute)
 	return w.tickAgain()
 }
 
-// tickAgain makes one round at the time that it is.
+// tickAgain runs one round without advancing the time.
 func (w *world) tickAgain() Record {
 	w.t.Helper()
 	if w.loop == nil {
@@ -256,7 +254,7 @@ func (w *world) tickAgain() Record {
 	return r
 }
 
-// write keeps one point of a metric, that old.
+// write stores one point of a metric, of that age.
 func (w *world) write(s metrics.Sample, age time.Duration) {
 	w.t.Helper()
 	s.Time = w.now.Add(-age)
@@ -265,7 +263,7 @@ func (w *world) write(s metrics.Sample, age time.Duration) {
 	}
 }
 
-// calls returns what the groups were asked for so far, and forgets it.
+// calls returns the groups' calls so far, and clears them.
 func (w *world) calls() []string {
 	var all []string
 	for _, g := range w.groups {
@@ -300,7 +298,7 @@ func (w *world) wantTarget(want int) {
 	}
 }
 
-// wantBalanced checks that the groups' targets hold what is wanted, no more and no less.
+// wantBalanced checks that the groups' targets hold exactly the wanted weight.
 func (w *world) wantBalanced() {
 	w.t.Helper()
 	if a := w.loop.account(); a.Owed() != 0 || a.Surplus() != 0 {
@@ -308,8 +306,7 @@ func (w *world) wantBalanced() {
 	}
 }
 
-// wantExplained checks that the answer comes out of a record's case again, byte for
-// byte.
+// wantExplained checks that a record's case resolves to its answer again, byte for byte.
 func wantExplained(t *testing.T, r Record) {
 	t.Helper()
 	if (r.Case == nil) != (r.Failed != "" || r.Paused != nil) {
@@ -324,7 +321,7 @@ func wantExplained(t *testing.T, r Record) {
 	wantOnlyStale(t, *r.Case, o)
 }
 
-// wantOnlyStale checks that nobody goes who may not while the pool must not shrink.
+// wantOnlyStale checks that only stale nodes are removed while the pool must not shrink.
 func wantOnlyStale(t interface{ Errorf(string, ...any) }, c resolve.Case, o resolve.Outcome) {
 	stale := c.StaleNodes()
 	for group, ids := range o.Answer().Terminate {
@@ -348,7 +345,7 @@ func wantJSON(t *testing.T, what string, again, recorded any) {
 	}
 }
 
-// appOf returns what a record has of an app.
+// appOf returns an app in a record.
 func appOf(t *testing.T, r Record, name string) (decide.App, decide.Resolved) {
 	t.Helper()
 	if r.Case == nil {
@@ -375,7 +372,7 @@ func wantOpinion(t *testing.T, o decide.Opinion, verdict decide.Verdict, words .
 	}
 }
 
-// ops returns what was done in a tick, as "let go a-1: idle".
+// ops returns the actions of a tick, as "let go a-1: idle".
 func ops(r Record) []string {
 	var out []string
 	for _, a := range r.Actions {

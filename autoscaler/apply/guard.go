@@ -11,10 +11,9 @@ import (
 )
 
 var (
-	// ErrDryRun: the process changes nothing.
+	// ErrDryRun means that the process changes nothing.
 	ErrDryRun = errors.New("this is a dry run, which changes nothing")
-	// ErrLeaseEnds: no other process has the pool yet, but one may have it before a call
-	// is over.
+	// ErrLeaseEnds means that the lease is held, but may end before a call ends.
 	ErrLeaseEnds = errors.New("the lease ends too soon for a call")
 )
 
@@ -22,7 +21,7 @@ var (
 // never in a dry run. Any goroutine may use it.
 type guard struct {
 	lease pools.Lease // nil in a dry run
-	alive func()      // gives a sign of life; may be nil
+	alive func()      // sends a sign of life; may be nil
 
 	mu      sync.Mutex
 	timeout time.Duration // of a call
@@ -35,7 +34,7 @@ func (g *guard) adopt(timeout time.Duration, dryRun bool) {
 	g.timeout, g.dryRun = timeout, dryRun
 }
 
-// check returns why no call may begin now, if so.
+// check returns why no call may begin now, or nil.
 func (g *guard) check() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -51,7 +50,7 @@ func (g *guard) check() error {
 	return nil
 }
 
-// limit returns a context that ends with the time that a call may take.
+// limit returns a context with the timeout of a call.
 func (g *guard) limit(ctx context.Context) (context.Context, context.CancelFunc) {
 	if g.alive != nil {
 		g.alive()
@@ -74,7 +73,7 @@ func (g *guard) call(ctx context.Context, call func(context.Context) error) erro
 	return call(ctx)
 }
 
-// fatal returns err if the process has to end because of it.
+// fatal returns err if the process must end because of it.
 func fatal(err error) error {
 	if errors.Is(err, pools.ErrNotHolder) {
 		return err

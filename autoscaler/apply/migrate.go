@@ -11,10 +11,10 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 )
 
-// ErrLaterSchema: a later version of weir has written the state.
+// ErrLaterSchema means that a later version of weir wrote the state.
 var ErrLaterSchema = errors.New("a later version of weir wrote it")
 
-// Decode reads what was saved, of this version or of version 1.
+// Decode reads a saved state of this version or of version 1.
 func Decode(data []byte) (Saved, error) {
 	var of struct {
 		Schema int    `json:"schema"`
@@ -35,17 +35,17 @@ func Decode(data []byte) (Saved, error) {
 	return decodeFirst(data)
 }
 
-// firstCounts is what version 1 counted beside the targets of the groups.
+// firstCounts holds the counts of version 1 beside the targets of the groups.
 type firstCounts struct {
 	Offset  float64        `json:"offset"`
 	Owed    float64        `json:"owed"`
-	Spare   float64        `json:"spare"` // not of an intent
+	Spare   float64        `json:"spare"` // not in an intent
 	Rolling map[string]int `json:"rolling"`
 }
 
-// decodeFirst reads what version 1 has kept. It computed what is wanted from the
-// targets of the groups, and kept what to add: the first reading of the groups adds
-// their shares. Of a tick that was cut off the larger result counts.
+// decodeFirst reads the saved state of version 1. That version stored only additions to the targets
+// of the groups. The first reading of the groups adds their shares. For an interrupted tick the
+// larger result counts.
 func decodeFirst(data []byte) (Saved, error) {
 	var first struct {
 		State struct {

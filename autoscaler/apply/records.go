@@ -26,15 +26,15 @@ func (rs Records) nodes(are func(drain.Record) bool) map[string]bool {
 	return out
 }
 
-// Leaving returns the nodes that are on their way out.
+// Leaving returns the leaving nodes.
 func (rs Records) Leaving() map[string]bool {
 	return rs.nodes(func(r drain.Record) bool { return !r.Stays() })
 }
 
-// InPlace returns the nodes that are repaired in place, or are to be.
+// InPlace returns the nodes with an in-place repair, begun or waiting.
 func (rs Records) InPlace() map[string]bool { return rs.nodes(drain.Record.InPlace) }
 
-// released returns the nodes whose end is no loss: those that the writer lets go.
+// released returns the nodes whose end is no loss: those that the writer removes.
 func (rs Records) released() map[string]bool {
 	return rs.nodes(func(r drain.Record) bool { return !r.Stays() && !r.Taken })
 }
@@ -48,7 +48,7 @@ func (rs Records) Returnable() []resolve.Leaver {
 	return out
 }
 
-// groups returns the groups as the account of the pool has them, with these targets.
+// groups returns the groups for the account of the pool, with these targets.
 func (rs Records) groups(s *snapshot.Snapshot, target func(pools.GroupSnapshot) int) []resolve.Group {
 	leaving, aside := map[string][]resolve.Leaver{}, rs.aside(s)
 	if len(rs) > 0 {
@@ -74,7 +74,7 @@ func (rs Records) groups(s *snapshot.Snapshot, target func(pools.GroupSnapshot) 
 	return out
 }
 
-// aside returns the nodes that are set aside and do not leave, by group.
+// aside returns the quarantined nodes that do not leave, by group.
 func (rs Records) aside(s *snapshot.Snapshot) map[string][]resolve.Leaver {
 	var out map[string][]resolve.Leaver
 	leaving := map[string]bool(nil)
@@ -93,8 +93,8 @@ func (rs Records) aside(s *snapshot.Snapshot) map[string][]resolve.Leaver {
 	return out
 }
 
-// Disruption returns the pool's disruption budget, with what is out of service by these
-// records and by node health.
+// Disruption returns the pool's disruption budget, with the nodes out of service by these records
+// and by node health.
 func (rs Records) Disruption(s *snapshot.Snapshot) disruption.Budget {
 	b := s.Condition.Budget
 	if !b.Bounded() || len(rs) == 0 {
@@ -117,5 +117,5 @@ func (rs Records) Disruption(s *snapshot.Snapshot) disruption.Budget {
 	return b
 }
 
-// found returns the target that a group was found with.
+// found returns the target that a group was read with.
 func found(g pools.GroupSnapshot) int { return g.Target }

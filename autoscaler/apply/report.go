@@ -6,7 +6,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 )
 
-// Report is what was done, and what went wrong.
+// Report holds the actions and the problems.
 type Report struct {
 	Actions  []Action
 	Drains   []drain.Record // after the actions; nil if no drain was advanced
@@ -19,24 +19,24 @@ func (r *Report) problem(err error) {
 	}
 }
 
-// Op is what is asked of a provider or a node.
+// Op is the kind of an Action.
 type Op string
 
 const (
 	OpSetTarget Op = "set target" // of a group, absolute
 	OpTakeBack  Op = "take back"  // a node that was draining
 	OpLetGo     Op = "let go"     // begin the drain of a node
-	OpMend      Op = "mend"       // begin the repair of a node in place
-	OpDrain     Op = "drain"      // a step of a drain under way
+	OpMend      Op = "mend"       // begin the in-place repair of a node
+	OpDrain     Op = "drain"      // a step of a drain in progress
 )
 
-// Action is one thing that was asked, and the answer.
+// Action is one request with its result.
 type Action struct {
 	Op      Op            `json:"op"`
 	Group   string        `json:"group,omitempty"`
 	Node    string        `json:"node,omitempty"`
 	Target  int           `json:"target,omitempty"`
-	What    string        `json:"what,omitempty"` // for people
+	What    string        `json:"what,omitempty"` // for operators
 	Latency time.Duration `json:"latency_ns,omitempty"`
 	Error   string        `json:"error,omitempty"`
 }

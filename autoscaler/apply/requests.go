@@ -10,22 +10,22 @@ import (
 )
 
 const (
-	maxRequests = 256 // repair requests that wait
+	maxRequests = 256 // waiting repair requests
 	maxAttempt  = 256 // bytes of the name of an attempt
 )
 
 // Request is one call of Writer.Repair or Writer.Withdraw.
 type Request struct {
 	pools.RepairRequest
-	withdraw bool            // the repair of that attempt
+	withdraw bool            // withdraw the repair of that attempt
 	ctx      context.Context // of the caller
-	answer   chan<- error    // has room for it
+	answer   chan<- error    // has room for one response
 }
 
 // requests queues the repair requests of any goroutine for the owner of the writer.
 type requests struct {
 	queue chan Request
-	ended chan struct{} // closed when the owner serves no more
+	ended chan struct{} // closed when the owner handles no more
 	end   sync.Once     // of ended
 }
 
@@ -35,7 +35,7 @@ func newRequests() *requests {
 
 func (q *requests) close() { q.end.Do(func() { close(q.ended) }) }
 
-// repair waits until the request is served.
+// repair waits until the request is handled.
 func (q *requests) repair(ctx context.Context, r pools.RepairRequest, withdraw bool) error {
 	answer := make(chan error, 1)
 	select {
@@ -53,7 +53,7 @@ func (q *requests) repair(ctx context.Context, r pools.RepairRequest, withdraw b
 	case <-q.ended:
 	}
 	select {
-	case err := <-answer: // it came just before the end
+	case err := <-answer: // it arrived just before the end
 		return err
 	default:
 		return errEnded()
@@ -62,13 +62,13 @@ func (q *requests) repair(ctx context.Context, r pools.RepairRequest, withdraw b
 
 func errEnded() error { return fmt.Errorf("the pool's loop has ended: %w", pools.ErrNotHolder) }
 
-// batch returns the request with all that wait and whose caller waits for the answer.
+// batch returns the first request and all waiting ones whose caller still waits.
 func (q *requests) batch(first Request) []Request {
 	waiting := append([]Request{first}, ready(q.queue, maxRequests-1)...)
 	return slices.DeleteFunc(waiting, func(r Request) bool { return r.ctx.Err() != nil })
 }
 
-// ready returns what a channel has now, but no more than that.
+// ready returns the available values of a channel, at most that many.
 func ready[T any](from <-chan T, most int) []T {
 	var out []T
 	for len(out) < most {

@@ -10,22 +10,22 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
-// targets keeps the targets of the groups as they change after a snapshot. Any goroutine
-// may use it.
+// targets holds the targets of the groups as they change after a snapshot. Any goroutine may use
+// it.
 type targets struct {
 	mu     sync.Mutex
 	groups map[string]*groupTarget
 }
 
 type groupTarget struct {
-	now    int // as far as it is known
-	likely int // the larger one, if the last request has an unknown end
+	now    int // as far as known
+	likely int // the larger one, if the result of the last request is unknown
 	doubt  bool
 	least  int       // the group's minimum
-	at     time.Time // of the last request; zero: there was none
+	at     time.Time // of the last request; zero: no request
 }
 
-// newTargets returns the targets that the groups were found with.
+// newTargets returns the targets that the groups were read with.
 func newTargets(groups []pools.GroupSnapshot) *targets {
 	t := &targets{groups: make(map[string]*groupTarget, len(groups))}
 	for _, g := range groups {
@@ -34,21 +34,21 @@ func newTargets(groups []pools.GroupSnapshot) *targets {
 	return t
 }
 
-// target returns the target that a group of the snapshot has now.
+// target returns the current target of a group in the snapshot.
 func (t *targets) target(g pools.GroupSnapshot) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.groups[g.ID].now
 }
 
-// likely returns the target that the group has, or the larger one that it may have.
+// likely returns the target of the group, or the larger one that it may have.
 func (t *targets) likely(g pools.GroupSnapshot) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.groups[g.ID].likely
 }
 
-// set notes the result of a request for a target.
+// set records the result of a request for a target.
 func (t *targets) set(group string, target int, now time.Time, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -62,7 +62,7 @@ func (t *targets) set(group string, target int, now time.Time, err error) {
 	}
 }
 
-// lower notes that instances of these weights were terminated, or may have been.
+// lower records that instances of these weights were terminated, or may have been.
 func (t *targets) lower(group string, weights []float64, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -13,15 +13,15 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/plan"
 )
 
-// Plan is what a tick has decided.
+// Plan is the decision of a tick.
 type Plan struct {
 	resolve.Case
 	resolve.Outcome
-	Account resolve.Account // of the groups as they were found
+	Account resolve.Account // of the groups as they were read
 	Orders  pools.Orders
 }
 
-// intent returns what the first step of the round changes, and which nodes are let go.
+// intent returns the targets of the round's first step and the nodes to remove.
 func (p Plan) intent(now time.Time, round *resolve.Round) Intent {
 	i := Intent{At: now, Targets: round.Planned()}
 	for _, c := range slices.Concat(p.Replaced(), p.Pruned.Choices) {
@@ -30,14 +30,14 @@ func (p Plan) intent(now time.Time, round *resolve.Round) Intent {
 	return i
 }
 
-// idle reports whether there is nothing to do but to advance the drains.
+// idle reports whether only the drains need to advance.
 func (p Plan) idle(i Intent) bool {
 	return len(i.Targets)+len(i.LetGo)+len(p.TakeBack)+len(p.Orders.Removals)+len(p.Orders.Stale) == 0
 }
 
-// Apply saves what is about to be done, does it, and saves the outcome: targets are
-// raised, nodes that are not needed begin to drain, and all drains advance. What cannot
-// be saved is not done. In a dry run nothing is done.
+// Apply saves the intent, carries it out, and saves the outcome: it raises targets, begins to drain
+// nodes that are not needed, and advances all drains. If it cannot save, it changes nothing. A dry
+// run changes nothing.
 func (w *Writer) Apply(ctx context.Context, now time.Time, p Plan, r *Report) error {
 	w.reader.Settle()
 	w.found = resolve.Found{} // the tick records it
@@ -77,8 +77,8 @@ func (w *Writer) conclude(ctx context.Context, err error) error {
 	return w.save(ctx, w.journal.state, nil)
 }
 
-// change makes the changes of a tick, one after the other, and returns what was done. It
-// ends early only if the process has to.
+// change makes the changes of a tick, one after the other, and returns what was done. It ends early
+// only if the process must end.
 func (w *Writer) change(ctx context.Context, now time.Time, p Plan, round *resolve.Round, r *Report) (resolve.Done, error) {
 	stale := p.StaleNodes()
 	err := w.drains.takeBack(ctx, now, p.TakeBack, w.config.StepTimeout, r)
@@ -90,7 +90,8 @@ func (w *Writer) change(ctx context.Context, now time.Time, p Plan, round *resol
 		did.Pruned, err = w.drains.release(ctx, now, p.Pruned.Choices, drain.ScaleIn, stale, r)
 	}
 	did.Surge = p.SurgeLeft(round.Surged(), did.Pruned)
-	// What is replaced from here on stays wanted. A request of unknown end counts as given.
+	// Nodes that are replaced below stay wanted. A request with an unknown result counts as
+	// granted.
 	did.Shares = resolve.Shares(w.drains.records().groups(w.Latest(), w.provider.targets.likely), did.Surge)
 	for _, some := range []struct {
 		choices []plan.Choice
@@ -108,7 +109,7 @@ func (w *Writer) change(ctx context.Context, now time.Time, p Plan, round *resol
 	return did, err
 }
 
-// advance takes every drain as far as it can go now, by that snapshot.
+// advance advances every drain as far as possible now, by that snapshot.
 func (w *Writer) advance(ctx context.Context, now time.Time, s *snapshot.Snapshot, r *Report) error {
 	if err := w.guard.check(); err != nil {
 		r.problem(err)

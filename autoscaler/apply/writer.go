@@ -13,19 +13,19 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 )
 
-// Config bounds what a Writer does.
+// Config configures a Writer.
 type Config struct {
 	Pool        string
 	Tick        time.Duration
 	DryRun      bool // change nothing
 	Drain       drain.Config
-	Obey        bool          // a target that another than the writer has set changes what is wanted
-	Apps        []string      // that have a signal: what is held for another app is forgotten
+	Obey        bool          // a target that another party set changes the wanted weight
+	Apps        []string      // apps with a signal: values held for other apps are dropped
 	StepTimeout time.Duration // of each step that waits
 	CallTimeout time.Duration // of each call that changes something
 }
 
-// Ports is what a Writer reads and changes.
+// Ports are the dependencies of a Writer.
 type Ports struct {
 	snapshot.Ports
 	Memory  Memory
@@ -33,16 +33,16 @@ type Ports struct {
 	Lease   pools.Lease     // nil in a dry run
 	Records drain.Records   // of the drains
 	Cordon  drain.Scheduler // keeps tasks off a node
-	// Notices are the warnings of the provider; nil: there are none.
+	// Notices are the warnings of the provider; nil: no warnings.
 	Notices <-chan pools.Notice
-	// Drained receives what happened to any drain record, in order; nil: nothing does.
-	// It does not wait.
+	// Drained receives the events of all drain records, in order; nil: no receiver. It does not
+	// wait.
 	Drained func([]drain.Event)
-	// Workflow begins a workflow, or returns what came of it, as a [pools.Mender] does. It
-	// does not wait. nil: workflows are refused.
+	// Workflow begins a workflow, or returns its outcome, as a [pools.Mender] does. It does not
+	// wait. nil: workflows are refused.
 	Workflow func(pools.Mending) (done bool, err error)
-	// Alive is called before each call that may take as long as a call may: a sign of life.
-	// It does not wait. nil: there is no receiver.
+	// Alive is called before each call that may take long: a sign of life. It does not wait. nil:
+	// no receiver.
 	Alive   func()
 	Now     func() time.Time
 	Version string // of this build, saved with the state
@@ -60,11 +60,11 @@ type Writer struct {
 	drains   *drains
 	orders   orders
 	requests *requests
-	paused   bool          // as of the last orders
-	found    resolve.Found // in the targets of the groups, and in no record yet
+	paused   bool          // by the last orders
+	found    resolve.Found // in the targets of the groups, and not yet in a record
 }
 
-// New returns a Writer that has read and changed nothing yet.
+// New returns a Writer that has read and changed nothing.
 func New(c Config, ports Ports, log *slog.Logger) *Writer {
 	guard := &guard{lease: ports.Lease, alive: ports.Alive}
 	provider := &provider{guard: guard, cordon: ports.Cordon, workflow: ports.Workflow, raised: map[string]bool{}}
@@ -82,7 +82,7 @@ func New(c Config, ports Ports, log *slog.Logger) *Writer {
 	return w
 }
 
-// Reconfigure takes over a configuration.
+// Reconfigure sets the configuration.
 func (w *Writer) Reconfigure(c Config) {
 	w.config = c
 	w.guard.adopt(c.CallTimeout, c.DryRun)
@@ -95,8 +95,7 @@ func (w *Writer) Reconfigure(c Config) {
 	})
 }
 
-// Open takes up the state of the last process and the drain records, unless that is
-// done.
+// Open restores the state of the last process and the drain records, unless that is done.
 func (w *Writer) Open(ctx context.Context) error {
 	ctx, cancel := w.step(ctx)
 	defer cancel()
@@ -110,10 +109,10 @@ func (w *Writer) Open(ctx context.Context) error {
 	return w.drains.open(ctx, w.config.DryRun)
 }
 
-// Close ends the requests that are not served yet, and all later ones.
+// Close ends the waiting requests, and all later ones.
 func (w *Writer) Close() { w.requests.close() }
 
-// Check returns why nothing may be changed now, if so.
+// Check returns why nothing may change now, or nil.
 func (w *Writer) Check() error { return w.guard.check() }
 
 // Begin opens w, and returns the operators' orders in force.
@@ -129,15 +128,15 @@ func (w *Writer) Begin(ctx context.Context, now time.Time) (pools.Orders, error)
 // Pause sets whether the notices and the drains wait for the next tick.
 func (w *Writer) Pause(on bool) { w.paused = on }
 
-// Reading is the pool as it was read.
+// Reading is one reading of the pool.
 type Reading struct {
 	*snapshot.Snapshot
-	State   resolve.State // as the snapshot changes it
+	State   resolve.State // after the snapshot
 	Found   resolve.Found // in the targets of the groups, since the last Apply
 	Records Records
 }
 
-// Account returns the account of the groups as they were found, by that state.
+// Account returns the account of the groups as they were read, by that state.
 func (r Reading) Account(s resolve.State) resolve.Account {
 	return s.Account(r.Records.groups(r.Snapshot, found))
 }
@@ -156,27 +155,27 @@ func (w *Writer) Read(ctx context.Context, now time.Time) (Reading, error) {
 	return r, nil
 }
 
-// Adopt makes a reading the one that all changes start from.
+// Adopt makes a reading the basis of all changes.
 func (w *Writer) Adopt(r Reading) {
 	w.journal.state, w.found = r.State, r.Found
 	w.reader.Adopt(r.Snapshot)
 	w.provider.adopt(r.Snapshot)
 }
 
-// State returns what is handed on to the next tick.
+// State returns the state for the next tick.
 func (w *Writer) State() resolve.State { return w.journal.state }
 
-// Latest returns the snapshot that all changes start from; nil before the first.
+// Latest returns the snapshot that is the basis of all changes; nil before the first.
 func (w *Writer) Latest() *snapshot.Snapshot { return w.provider.latest.Load() }
 
-// Account returns the account of the pool as it was changed since the snapshot.
+// Account returns the account of the pool after the changes since the snapshot.
 func (w *Writer) Account() resolve.Account { return w.standing(w.Latest()).account }
 
-// Raised reports whether the group took a higher target, and may not have filled up yet.
+// Raised reports whether the group accepted a higher target, and may not have filled up yet.
 func (w *Writer) Raised(group string) bool { return w.provider.raised[group] }
 
-// Records returns the drain records, in order of node; known is false before they are
-// read. Any goroutine may call it.
+// Records returns the drain records, sorted by node. Before they are read, known is false. Any
+// goroutine may call it.
 func (w *Writer) Records() (records []drain.Record, known bool) {
 	return w.drains.records(), w.drains.machine.Load() != nil
 }
@@ -184,8 +183,8 @@ func (w *Writer) Records() (records []drain.Record, known bool) {
 // Group implements pools.Writer.
 func (w *Writer) Group(id string) (pools.Group, bool) { return w.provider.find(id) }
 
-// Write implements pools.Writer. It makes no call if the lease may not outlast the call,
-// if the orders cannot be read, or in a dry run. It does not wait for a tick.
+// Write implements pools.Writer. It makes no call if the lease may not outlast the call, if the
+// orders cannot be read, or in a dry run. It does not wait for a tick.
 func (w *Writer) Write(ctx context.Context, call func(context.Context) error) error {
 	if err := w.guard.check(); err != nil {
 		return err
@@ -202,18 +201,18 @@ func (w *Writer) Write(ctx context.Context, call func(context.Context) error) er
 	return w.guard.call(ctx, call)
 }
 
-// standing returns the pool of a snapshot as it is now.
+// poolState returns the current pool of a snapshot.
 func (w *Writer) standing(s *snapshot.Snapshot) standing {
 	state, records := w.journal.state, w.drains.records()
 	return standing{Snapshot: s, state: state, account: state.Account(records.groups(s, w.provider.targets.target)), records: records}
 }
 
-// step returns a context that ends with the time that a step may take.
+// step returns a context with the timeout of a step.
 func (w *Writer) step(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, w.config.StepTimeout)
 }
 
-// save saves a state, and the intent before anything is done; nil: it is done.
+// save saves a state and the intent before any change; nil: the intent was carried out.
 func (w *Writer) save(ctx context.Context, s resolve.State, i *Intent) error {
 	return w.journal.save(ctx, s, w.reader.Joined(), i)
 }

@@ -16,7 +16,7 @@ import (
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// stand returns a pool of one group of target 3 whose nodes have these states.
+// newPoolState returns a pool of one group of target 3 whose nodes have these states.
 func stand(states ...pools.NodeState) standing {
 	s := &snapshot.Snapshot{At: noon, Groups: []pools.GroupSnapshot{{ID: "a", Target: 3, Max: 4}}}
 	for i, state := range states {
@@ -53,8 +53,8 @@ const (
 	orphan  = pools.NodeOrphaned
 )
 
-// A drain sees its node as the snapshot has it, but for what is newer: a node that
-// reports since is no orphan, and no node that does not report.
+// A drain gets its node from the snapshot, with newer reports: a node that reports since is not an
+// orphan and not silent.
 func TestViews(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -96,8 +96,8 @@ func TestViews(t *testing.T) {
 	}
 }
 
-// Room is what the groups can be raised by, but for what is owed. A group that is set
-// aside, stale or busy gives none.
+// Room is the weight by which the groups can be raised, less the pending increase. A group in backoff, a
+// stale group and a busy group have no room.
 func TestRoom(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -123,8 +123,8 @@ func TestRoom(t *testing.T) {
 	}
 }
 
-// A request is a choice, or has a reason why nothing begins. The same attempt begins
-// once, and held nodes share the room.
+// A request leads to a choice, or to a reason why nothing begins. The same attempt begins once, and
+// repairs with hold share the room.
 func TestRepairs(t *testing.T) {
 	t.Parallel()
 	request := func(node, attempt string, hold bool) Request {
@@ -178,7 +178,7 @@ type lease time.Duration
 func (l lease) Left() time.Duration { return time.Duration(l) }
 func (lease) Epoch() uint64         { return 1 }
 
-// No call begins that the lease does not outlast, nor in a dry run.
+// No call begins unless the lease outlasts it, and none in a dry run.
 func TestGuard(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -200,9 +200,8 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-// A request whose answer is lost may have taken effect: the larger target counts. One
-// that is refused has changed nothing. An ended instance lowers the target, but not
-// below the minimum.
+// A request whose response is lost may have taken effect: the larger target counts. A refused
+// request has changed nothing. A terminated instance lowers the target, but not below the minimum.
 func TestTargets(t *testing.T) {
 	t.Parallel()
 	lost := errors.New("connection reset")
@@ -235,8 +234,8 @@ func TestTargets(t *testing.T) {
 	}
 }
 
-// A warning drains its node. A recommendation waits while the group is busy, or the node
-// is repaired in place; a warning of an instance that is not there begins nothing.
+// A warning drains its node. A recommendation waits while the group is busy, or the node is
+// repaired in place. A warning about a missing instance begins nothing.
 func TestWarnings(t *testing.T) {
 	t.Parallel()
 	inPlace := repairing("a-1", false)

@@ -7,31 +7,31 @@ import (
 	"time"
 )
 
-// maxDeaths bounds how many processes of a signal may die of its windows in one
-// round: it protects bootstrap's limit of restarts.
+// maxDeaths is the maximum number of processes of a signal that may die of its windows in one
+// round. It protects bootstrap's restart limit.
 const maxDeaths = 3
 
-// call evaluates one signal at the process that the listing contains when the round
-// begins, and at those that the directory lists meanwhile.
+// call evaluates one signal, at the process that is listed when the round begins and at those that
+// the directory lists later.
 type call struct {
 	round     *round
 	signal    Signal
-	first     request // for the process of the beginning
+	first     request // for the first process
 	listing   Listing
 	newest    connection // of the newest request, without its client
-	lost      bool       // the process there is gone
-	patient   bool       // wait for another one then
+	lost      bool       // the process of newest is gone
+	patient   bool       // wait for another process then
 	open      int        // requests without a response
 	deaths    int        // processes that received the windows and are gone
 	responses chan response
-	over      chan struct{} // closed when the call takes no response any more
+	over      chan struct{} // closed when the call accepts no more responses
 	wg        sync.WaitGroup
 }
 
-// call sends requests for s until one of its processes responds, no process is left or
-// ctx ends. The last of the responses counts: if all have failed, that of the newest
-// process. There is no response if no process came up in time. Afterwards s.own is
-// the connection whose response counts.
+// call sends requests for s until one of its processes responds, no process is left, or ctx ends.
+// The last response counts; if all failed, that is the response of the newest process. If no
+// process came up in time, there is no response. Afterwards s.own is the connection whose response
+// counts.
 func (r *round) call(ctx context.Context, s *signalState, first request) []response {
 	c := &call{
 		round: r, signal: s.Signal, first: first, listing: r.listing, newest: s.own.withoutClient(),
@@ -55,8 +55,8 @@ func (r *round) call(ctx context.Context, s *signalState, first request) []respo
 	return append(others, slices.DeleteFunc(responses, func(x response) bool { return !atNewest(x) })...)
 }
 
-// collect takes responses and new listings until a process has responded or no
-// process will.
+// collect receives responses and new listings until a process has responded, or no process can
+// respond.
 func (c *call) collect(ctx context.Context) []response {
 	var responses []response
 	for c.open > 0 || c.lost && c.patient && c.deaths < maxDeaths {
@@ -64,7 +64,7 @@ func (c *call) collect(ctx context.Context) []response {
 		var ended <-chan struct{}
 		if c.open == 0 {
 			timeout, ended = time.After(c.round.config.Timeout()), ctx.Done()
-		} // else each open request ends with ctx
+		} // otherwise each open request ends with ctx
 		select {
 		case x := <-c.responses:
 			c.open--
@@ -88,8 +88,8 @@ func (c *call) collect(ctx context.Context) []response {
 	return responses
 }
 
-// follow starts a request to the process that the directory lists now, if that is
-// another process. A place that was lost and is listed again has a new process.
+// follow starts a request to the process that the directory lists now, if that is another process.
+// If a lost place is listed again, it has a new process.
 func (c *call) follow(ctx context.Context) {
 	c.listing = c.round.ports.Directory.Listing()
 	e := c.listing.endpoint(c.signal.App)
@@ -101,8 +101,7 @@ func (c *call) follow(ctx context.Context) {
 	}
 }
 
-// start starts one request. The process has the whole time limit for it, also if it
-// came up late.
+// start starts one request. The process has the whole time limit, also if it came up late.
 func (c *call) start(ctx context.Context, to connection) {
 	c.newest, c.lost = to.withoutClient(), false
 	c.open++

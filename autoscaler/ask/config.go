@@ -6,22 +6,21 @@ import (
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
-// Config is the signals of one pool, and what bounds their evaluation.
+// Config is the signals of one pool, with the limits of their evaluation.
 type Config struct {
 	Cluster string
 	Pool    string
-	Tick    time.Duration // above 0
+	Tick    time.Duration // positive
 	Signals []Signal      // the default signal first, then one for each app
 }
 
-// Timeout returns how long a tick waits for its signals: half a tick, within bounds, so
-// that a silent signal costs the tick less than the tick. It is also the shortest time
-// limit of a signal.
+// Timeout returns how long a tick waits for its signals: half a tick, within limits, so that a
+// silent signal does not delay the next tick. It is also the shortest time limit of a signal.
 func (c Config) Timeout() time.Duration {
 	return min(max(c.Tick/2, 500*time.Millisecond), 10*time.Second)
 }
 
-// limit returns how long a process of s may take for one response.
+// limit returns the time limit of one response of s.
 func (c Config) limit(s Signal) time.Duration { return max(s.TimeLimit, c.Timeout()) }
 
 // outlasts reports whether an evaluation of s may outlast the tick that began it.
@@ -34,9 +33,9 @@ type Signal struct {
 	Name       string // empty: the app has no signal of its own
 	Version    string // pinned release
 	Period     time.Duration
-	TimeLimit  time.Duration    // at most the Period; shorter than the Timeout: that counts
-	HoldFor    time.Duration    // how long its last good opinion may stand in
-	MaxRequest resource.Request // as of decide.App
+	TimeLimit  time.Duration    // at most the Period; if shorter than the Timeout, the Timeout counts
+	HoldFor    time.Duration    // how long its last good opinion counts after it
+	MaxRequest resource.Request // as in decide.App
 	Windows    []Window         // for processes whose Endpoint has no Request
 	Parameters map[string]any
 }
@@ -44,7 +43,7 @@ type Signal struct {
 // configured reports whether the app has a signal of its own.
 func (s Signal) configured() bool { return s.Name != "" }
 
-// spec returns what a request to the process at e contains.
+// spec returns the content of a request to the process at e.
 func (s Signal) spec(e Endpoint) RequestSpec {
 	if e.Request != nil {
 		return *e.Request

@@ -24,7 +24,7 @@ func (c *connection) openTo(e Endpoint, spec RequestSpec) bool {
 	return c.client != nil && c.endpoint.samePlace(e) && c.spec.equal(spec)
 }
 
-// withoutClient returns the endpoint and the spec of the connection alone.
+// withoutClient returns only the endpoint and the spec of the connection.
 func (c connection) withoutClient() connection {
 	c.client = nil
 	return c
@@ -32,33 +32,33 @@ func (c connection) withoutClient() connection {
 
 func (c *connection) close() {
 	if c.client != nil {
-		_ = c.client.Close() // an error changes nothing: the connection is not used again
+		_ = c.client.Close() // the connection is not used again
 		c.client = nil
 	}
 }
 
-// candidateState is the candidate of a signal between two ticks.
+// candidateState is the state of a signal's candidate between two ticks.
 type candidateState struct {
 	connection
-	listed    bool // else the rest is empty
+	listed    bool // false: the other fields are empty
 	shadow    bool
 	tolerance float64
-	probed    bool              // the candidate that is to replace the process has got its request
-	request   *candidateRequest // under way, with the client; nil: no request is
+	probed    bool              // the candidate that is to replace the process got its request
+	request   *candidateRequest // in progress, with the client; nil: no request
 }
 
-// shadows reports whether the candidate gets the next request that the signal gets. One
-// that is not done with the last one does not.
+// shadows reports whether the candidate gets the next request of the signal. A candidate with a
+// request in progress does not.
 func (c *candidateState) shadows() bool {
 	return c.listed && c.shadow && c.request == nil && c.endpoint.Down == ""
 }
 
-// needsProbe reports whether the candidate still has to get its one request.
+// needsProbe reports whether the candidate still needs its one request.
 func (c *candidateState) needsProbe() bool {
 	return c.listed && !c.shadow && !c.probed && c.request == nil && c.endpoint.Down == ""
 }
 
-// follow makes the connection lead to a candidate, for that spec, if one is listed.
+// follow connects to a candidate, for that spec, if one is listed.
 func (c *candidateState) follow(to Candidate, spec RequestSpec, listed bool) {
 	if !listed || !c.listed || !c.endpoint.samePlace(to.Endpoint) || !c.spec.equal(spec) {
 		c.close()
@@ -67,7 +67,7 @@ func (c *candidateState) follow(to Candidate, spec RequestSpec, listed bool) {
 	c.endpoint, c.spec, c.shadow, c.tolerance = to.Endpoint, spec, to.Shadow, to.Tolerance
 }
 
-// close ends the request under way, and closes the connection.
+// close ends the request in progress and closes the connection.
 func (c *candidateState) close() {
 	if x := c.request; x != nil {
 		x.cancel()
@@ -77,7 +77,7 @@ func (c *candidateState) close() {
 	c.connection.close()
 }
 
-// takeBack takes the client back from a request that is over.
+// takeBack takes the client back from a request that ended.
 func (c *candidateState) takeBack() {
 	c.client, c.request = c.request.response.client, nil
 }

@@ -1,7 +1,7 @@
-// Package ask evaluates the signals of one pool. A [Panel] holds them between the
-// ticks of the autoscaler.
+// Package ask evaluates the signals of one pool. A [Panel] holds them between the ticks of the
+// autoscaler.
 //
-// The evaluation of a signal goes straight down, and the files stand in that order:
+// The evaluation of a signal passes through these files, in this order:
 //
 //	panel.go       the signals that are due, at the same time
 //	evaluation.go  one signal, in the tick or beside the ticks
@@ -13,14 +13,13 @@
 //	opinion.go     response -> decide.Opinion
 //	shadow.go      responses of candidates, compared after the tick has acted
 //
-// A signal whose TimeLimit is longer than the tick waits for is evaluated beside the
-// ticks: it keeps its opinion until a later tick adopts the answer.
+// If the TimeLimit of a signal is longer than the wait of a tick, the signal is evaluated beside
+// the ticks. It keeps its opinion until a later tick adopts the response.
 //
-// Between two ticks the panel follows the [Directory], so that a signal changes its
-// process without a tick without an opinion. probe.go sends one request to a process
-// that is to replace the process of a signal.
+// Between two ticks the panel follows the [Directory], so that a signal changes its process without
+// a tick without an opinion. probe.go sends one request to a process that is to replace the process
+// of a signal.
 //
-// A window that cannot be read, that is empty or whose newest point is too old is
-// never sent: the opinion is then failed or stale. Package decide combines the
-// opinions into the target of the pool.
+// A window that cannot be read, is empty, or has a too old newest point is never sent. The opinion
+// is then failed or stale. Package decide combines the opinions into the target of the pool.
 package ask

@@ -12,29 +12,29 @@ import (
 	"github.com/weirkeeper/weirkeeper/metrics"
 )
 
-// Ports is what a panel uses of the world.
+// Ports are the dependencies of a panel.
 type Ports struct {
 	Directory Directory
-	// Dial returns a client of the process at an endpoint, for requests of that
-	// RequestSpec. Dial does not wait, and may be called concurrently.
+	// Dial returns a client of the process at an endpoint, for requests of that RequestSpec. It
+	// does not wait, and may be called concurrently.
 	Dial    func(Endpoint, RequestSpec) Client
 	Metrics metrics.Store
 }
 
-// Panel holds the signals of one pool: their connections, their opinions, and when
-// each is due. Its methods must not be called concurrently.
+// Panel holds the signals of one pool: their connections, their opinions, and when each is due. It
+// is not safe for concurrent use.
 type Panel struct {
 	config  Config
 	ports   Ports
 	log     *slog.Logger
 	signals []*signalState // the default signal first
-	listing Listing        // the newest that the panel follows
+	listing Listing        // the newest one that the panel follows
 	results []Result       // not yet reported
-	// underWay is what the last Evaluate left. What follows between two ticks does not
-	// change it, so that a preview may read it meanwhile.
+	// inProgress is the result of listUnderWay at the last Evaluate. It does not change between two
+	// ticks, so that a preview may read it.
 	underWay []UnderWay
-	running  sync.WaitGroup // the requests under way
-	probed   chan struct{}  // has room for one: a probe is over
+	running  sync.WaitGroup // the requests in progress
+	probed   chan struct{}  // has room for one: a probe ended
 }
 
 // New returns a panel that follows no listing yet.
@@ -46,10 +46,10 @@ func New(c Config, ports Ports, log *slog.Logger) *Panel {
 	return p
 }
 
-// Evaluate brings the opinions of all signals that are due up to date, at the same
-// time. It waits for them no longer than the Timeout: the answer of a signal with a longer
-// TimeLimit is adopted by a later Evaluate, and until then the signal keeps its opinion.
-// It does not wait for shadows: the caller must pass the Shadows to Compare.
+// Evaluate updates the opinions of all signals that are due, concurrently, and waits for at most
+// the Timeout. A later Evaluate adopts the response of a signal with a longer TimeLimit, which
+// keeps its opinion until then. Evaluate does not wait for shadows: the caller must pass the
+// Shadows to Compare.
 func (p *Panel) Evaluate(ctx context.Context, now time.Time) *Shadows {
 	results := p.adopt(now)
 	m := p.begin(ctx, now)
@@ -64,14 +64,14 @@ func (p *Panel) Evaluate(ctx context.Context, now time.Time) *Shadows {
 	}
 	results = append(results, p.adopt(now)...)
 	p.underWay = p.listUnderWay()
-	if ctx.Err() == nil { // else the tick was cancelled, and the processes are not to blame
+	if ctx.Err() == nil { // otherwise the tick was cancelled, and the processes did not fail
 		p.results = append(p.results, results...)
 	}
 	return &Shadows{m}
 }
 
-// Compare waits for the shadows of the tick, no longer than Evaluate does for signals,
-// and compares the opinions that are there with those of their signals.
+// Compare waits for the shadows of the tick, for as long as Evaluate does for signals. It compares
+// the finished opinions with those of their signals.
 func (p *Panel) Compare(ctx context.Context, tick *Shadows) []ShadowRecord {
 	for _, s := range p.signals {
 		if x := s.candidate.request; x != nil && x.moment == tick.moment {
@@ -90,13 +90,13 @@ func (p *Panel) Compare(ctx context.Context, tick *Shadows) []ShadowRecord {
 type Opinions struct {
 	Default decide.Opinion
 	Apps    []decide.App // in the order of the configuration
-	// Short says which window of usage misses its beginning in a request whose
-	// response counts; empty if no window does.
+	// Short describes a window of usage without its beginning, in a request whose response counts;
+	// empty: all windows are complete.
 	Short string
 }
 
-// Opinions returns the newest opinions. The opinion of the default signal counts for
-// the apps that have no signal of their own.
+// Opinions returns the newest opinions. The opinion of the default signal counts for the apps
+// without a signal of their own.
 func (p *Panel) Opinions() Opinions {
 	standby, apps := p.signals[0], p.signals[1:]
 	o := Opinions{Default: standby.opinion}
@@ -117,16 +117,16 @@ func (p *Panel) Opinions() Opinions {
 	return o
 }
 
-// Changed returns a channel that is closed when there is a newer listing than the
-// one that the panel follows; nil if there never is.
+// Changed returns a channel that is closed when there is a newer listing than the one that the
+// panel follows; nil: never.
 func (p *Panel) Changed() <-chan struct{} { return p.listing.Changed }
 
-// Probed returns a channel that receives when the result of a candidate is there that
-// Follow did not wait for: the next Follow reports it.
+// Probed returns a channel that receives when a candidate's result arrived for which Follow did not
+// wait. The next Follow reports it.
 func (p *Panel) Probed() <-chan struct{} { return p.probed }
 
-// Sync follows the newest listing: from then on the panel sends no request to a
-// process that the listing does not contain. One that is under way goes on.
+// Sync follows the newest listing: from then on the panel sends no request to a process that the
+// listing does not contain. A request in progress continues.
 func (p *Panel) Sync() {
 	p.listing = p.ports.Directory.Listing()
 	for _, s := range p.signals {
@@ -134,10 +134,9 @@ func (p *Panel) Sync() {
 	}
 }
 
-// Follow follows the newest listing between two ticks, and reports that. Then it probes
-// the candidates that are to replace a process, and reports their results. It waits for them
-// no longer than the Timeout: of a signal with a longer TimeLimit, a later Follow reports
-// the result.
+// Follow follows the newest listing between two ticks, and reports it. Then it probes the
+// candidates that are to replace a process, and reports their results. It waits for at most the
+// Timeout. For a signal with a longer TimeLimit, a later Follow reports the result.
 func (p *Panel) Follow(ctx context.Context, now time.Time) {
 	if ctx.Err() != nil {
 		return
@@ -152,16 +151,15 @@ func (p *Panel) Follow(ctx context.Context, now time.Time) {
 	}
 }
 
-// Report reports to the directory which revision the panel follows, and the results
-// since the last report.
+// Report reports to the directory the revision that the panel follows, and the results since the
+// last report.
 func (p *Panel) Report() {
 	p.ports.Directory.Report(Report{Revision: p.listing.Revision, Results: p.results})
 	p.results = nil
 }
 
-// Reconfigure replaces the configuration. A signal of the same name keeps its
-// opinion, its connection and its schedule, and also its evaluation under way unless its
-// TimeLimit changes.
+// Reconfigure replaces the configuration. A signal of the same name keeps its opinion, its
+// connection and its schedule. It keeps its evaluation in progress unless its TimeLimit changes.
 func (p *Panel) Reconfigure(c Config) {
 	before := p.signals
 	p.config, p.signals = c, nil
@@ -175,8 +173,8 @@ func (p *Panel) Reconfigure(c Config) {
 	}
 }
 
-// Close ends all requests, and closes all connections. When it returns, no goroutine of
-// the panel is left. A later evaluation opens the connections again.
+// Close ends all requests and closes all connections. When it returns, no goroutine of the panel is
+// left. A later evaluation opens the connections again.
 func (p *Panel) Close() {
 	for _, s := range p.signals {
 		s.close()

@@ -8,9 +8,9 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 )
 
-// probe sends one request to each candidate that is to replace a signal's process and
-// has not got it yet, all at the same time. The results have no other effect than
-// their report. It reports whether there are any, also of earlier requests.
+// probe sends one request to each candidate that is to replace a signal's process and has not had
+// one yet, all concurrently. The results are only reported. It returns whether there are results,
+// also of earlier requests.
 func (p *Panel) probe(ctx context.Context, now time.Time) bool {
 	if slices.ContainsFunc(p.signals, func(s *signalState) bool { return s.candidate.needsProbe() }) {
 		m := p.begin(ctx, now)
@@ -24,7 +24,7 @@ func (p *Panel) probe(ctx context.Context, now time.Time) bool {
 		}
 	}
 	if ctx.Err() != nil {
-		return false // the loop ended, and the candidates are not to blame
+		return false // the loop ended, and the candidates did not fail
 	}
 	p.results = append(p.results, results...)
 	return results != nil
@@ -47,8 +47,8 @@ func (p *Panel) startProbes(m *moment) {
 	}
 }
 
-// probe returns the result of a probe that is over. If its windows were not good, there
-// is another one later.
+// probe returns the result of a probe that ended. If its windows were not good, another probe
+// follows later.
 func (c *candidateState) probe(x *candidateRequest) Result {
 	c.takeBack()
 	o := decide.Opinion{Verdict: decide.Unasked}

@@ -7,14 +7,14 @@ import (
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
-// RequestSpec is what the requests to one version of a signal contain. While one
-// version replaces another, each process keeps its own. It is read-only.
+// RequestSpec is the content of the requests to one version of a signal. While one version replaces
+// another, each process has its own. It is read-only.
 type RequestSpec struct {
 	Windows    []Window
 	Parameters map[string]any // the client sends them when it connects
 }
 
-// equal reports whether requests of both contain the same.
+// equal reports whether requests of both have the same content.
 func (s RequestSpec) equal(other RequestSpec) bool {
 	return slices.Equal(s.Windows, other.Windows) && (len(s.Parameters) == 0 && len(other.Parameters) == 0 ||
 		reflect.DeepEqual(s.Parameters, other.Parameters))
@@ -24,10 +24,10 @@ func (s RequestSpec) equal(other RequestSpec) bool {
 type request struct {
 	spec  RequestSpec
 	body  sigproto.Evaluation
-	short string // which window of usage misses its beginning; empty if no window does
+	short string // describes a window of usage without its beginning; empty: all complete
 }
 
-// request reads the windows of spec into a request of an app. The error is as of series.
+// request reads the windows of spec into a request of an app. The error is as in series.
 func (r *windowReader) request(app string, spec RequestSpec) (request, error) {
 	series, short, err := r.series(app, spec.Windows)
 	return request{spec, sigproto.Evaluation{Timestamp: r.now.Unix(), Series: series}, short}, err

@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// round is what all requests of one moment share.
+// round is shared by all requests of one moment.
 type round struct {
 	config  Config
 	ports   Ports
 	log     *slog.Logger
-	listing Listing // that the panel follows at the beginning
+	listing Listing // the listing at the beginning
 	now     time.Time
 	windows *windowReader
 }
@@ -25,8 +25,8 @@ func (p *Panel) newRound(ctx context.Context, now time.Time) *round {
 	}
 }
 
-// prepare reads the windows of s into a request for its process. If there is no
-// request to send, ok is false, and the opinion of s says why.
+// prepare reads the windows of s into a request for its process. If there is no request to send, ok
+// is false, and the opinion of s has the reason.
 func (r *round) prepare(s *signalState) (first request, ok bool) {
 	if down := s.own.endpoint.Down; down != "" && !r.mayReturn(s) {
 		s.opinion = failed(s.Signal, s.own.endpoint, down, r.now)
@@ -41,12 +41,12 @@ func (r *round) prepare(s *signalState) (first request, ok bool) {
 	return first, true
 }
 
-// mayReturn reports whether it is worth waiting for a process of s while none runs:
-// the signal did respond to its last request, and the directory lists a new process.
+// mayReturn reports whether to wait for a process of s while none runs: the signal responded to its
+// last request, and the directory can list a new process.
 func (r *round) mayReturn(s *signalState) bool { return s.responds() && r.listing.Changed != nil }
 
-// evaluate sends requests to the processes of s until one responds, and sets the
-// opinion of s. It returns a result for each process that received a request.
+// evaluate sends requests to the processes of s until one responds, and sets the opinion of s. It
+// returns a result for each process that received a request.
 func (r *round) evaluate(ctx context.Context, s *signalState, first request) []Result {
 	responses := r.call(ctx, s, first)
 	down := cmp.Or(s.own.endpoint.Down, "its process is gone")

@@ -8,25 +8,25 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/shadow"
 )
 
-// Shadows are the requests of one tick to shadow candidates. They stay open while
-// the loop decides and acts.
+// Shadows are the requests of one tick to shadow candidates. They stay open while the loop decides
+// and acts.
 type Shadows struct{ moment *moment }
 
-// candidateRequest is one request to a candidate, under way or over.
+// candidateRequest is one request to a candidate, in progress or ended.
 type candidateRequest struct {
 	signal   Signal
 	moment   *moment
 	round    *round
-	own      *evaluation // of the signal, whose opinion it is compared with; nil: a probe
-	response response    // when done is closed
+	own      *evaluation // the signal's evaluation, to compare with; nil: a probe
+	response response    // valid when done is closed
 	cancel   context.CancelFunc
 	done     chan struct{}
 }
 
-// over reports whether the request is over.
+// over reports whether the request ended.
 func (x *candidateRequest) over() bool { return x != nil && isClosed(x.done) }
 
-// errNoRequest: the signal itself got no request, so its shadow gets none.
+// errNoRequest means that the signal itself got no request, so its shadow gets none.
 var errNoRequest = errors.New("the signal gets no request")
 
 // shadow sends the first of requests to the shadow of s, beside evaluation e of s.
@@ -43,8 +43,8 @@ func (p *Panel) shadow(e *evaluation, s *signalState, requests <-chan request) {
 	})
 }
 
-// request starts x, a request to the candidate of s, as soon as prepare returns it. x
-// has the client of the candidate until it is over.
+// request starts x, a request to the candidate of s, as soon as prepare returns it. x has the
+// client of the candidate until x ends.
 func (p *Panel) request(x *candidateRequest, s *signalState, prepare func(context.Context) (request, error)) {
 	ctx, cancel := x.moment.context(s.Signal)
 	x.signal, x.cancel, x.done = s.Signal, cancel, make(chan struct{})
@@ -68,18 +68,17 @@ func (p *Panel) request(x *candidateRequest, s *signalState, prepare func(contex
 	})
 }
 
-// announce announces the end of a probe that Follow may not have waited for.
+// announce reports the end of a probe that Follow may not have waited for.
 func (p *Panel) announce(x *candidateRequest) {
 	if x.own == nil && !x.response.unsent && x.round.config.outlasts(x.signal) {
 		select {
 		case p.probed <- struct{}{}:
-		default: // the Follow that is due takes this one, too
+		default: // the Follow that is due handles this probe too
 		}
 	}
 }
 
-// compare compares the responses of the shadows that are over, and whose signal has its
-// opinion.
+// compare compares the finished responses of the shadows whose signal has its opinion.
 func (p *Panel) compare() (results []Result, records []ShadowRecord) {
 	for _, s := range p.signals {
 		x := s.candidate.request
@@ -95,16 +94,16 @@ func (p *Panel) compare() (results []Result, records []ShadowRecord) {
 	return results, records
 }
 
-// ShadowRecord is the opinion of a shadow candidate, and how it differs from the opinion
-// of its app's signal on the same request. It is in the record of the first tick that has
-// both. No rule reads it.
+// ShadowRecord is the opinion of a shadow candidate, with its difference to the opinion of the
+// app's signal on the same request. It is in the record of the first tick that has both. No rule
+// reads it.
 type ShadowRecord struct {
 	App string `json:"app"`
 	decide.Opinion
 	Tolerance float64 `json:"tolerance"` // as a fraction of the signal's own response
-	// Compared: as of a Result.
+	// Compared is as in Result.
 	Compared   bool   `json:"compared,omitempty"`
-	Difference string `json:"difference,omitempty"` // as of shadow.Compare; empty if they agree
+	Difference string `json:"difference,omitempty"` // as in shadow.Compare; empty: they agree
 }
 
 func (x *candidateRequest) compare(tolerance float64) (Result, ShadowRecord) {

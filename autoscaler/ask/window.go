@@ -14,21 +14,21 @@ import (
 
 // Window is a metric over its range.
 type Window struct {
-	// Name may carry dimensions, as "boost|zone=a": only series with these are
-	// meant then, and the signal sees them in the names.
+	// Name may have dimensions, as in "boost|zone=a". Then only series with these match, and the
+	// signal gets them in the names.
 	Name string
 	Type metrics.Type
-	App  string // instance counts of this app only
-	// Regex: Name is a regular expression (RE2), looked for anywhere in the keys
-	// "APP,NAME|DIMENSIONS" of the app's own metrics. If it finds none, the window
-	// is stale, as an empty one is. Of type metrics.App only.
+	App  string // only instance counts of this app
+	// Regex is set if Name is a regular expression (RE2) that is searched in the keys
+	// "APP,NAME|DIMENSIONS" of the app's own metrics. If nothing matches, the window is stale, as
+	// an empty one is. Only for type metrics.App.
 	Regex  bool
 	Range  time.Duration
-	MaxAge time.Duration // of the newest point; older is stale
+	MaxAge time.Duration // of the newest point; an older one is stale
 }
 
-// windowReader reads the windows of one moment. It reads each one once, however many
-// requests contain it.
+// windowReader reads the windows of one moment. It reads each one once, even if several requests
+// contain it.
 type windowReader struct {
 	config Config
 	now    time.Time
@@ -37,8 +37,8 @@ type windowReader struct {
 	reads  map[string]func() ([]metrics.Series, error)
 }
 
-// newWindowReader returns a reader whose reads end with ctx, and after the Timeout: no
-// request ends a read that others share.
+// newWindowReader returns a reader whose reads end with ctx, and after the Timeout. A request does
+// not end a shared read.
 func newWindowReader(ctx context.Context, c Config, store metrics.Store, now time.Time) *windowReader {
 	return &windowReader{
 		config: c, now: now,
@@ -51,11 +51,10 @@ func newWindowReader(ctx context.Context, c Config, store metrics.Store, now tim
 	}
 }
 
-// series reads the windows of an app. A window that cannot be read, that is empty (a
-// regular expression that matches nothing, too), or whose newest point is too old, is
-// an error: what is unknown is not empty. short says which window of usage does not
-// reach back to its beginning, if one does not. Of two windows that give a series of
-// one name, the later one counts.
+// series reads the windows of an app. A window that cannot be read, is empty, or has a too old
+// newest point is an error, because unknown is not empty. A regular expression without a match is
+// an empty window. short describes a window of usage that does not reach back to its beginning, if
+// there is one. If two windows have a series of the same name, the later one counts.
 func (r *windowReader) series(app string, windows []Window) (out []sigproto.Series, short string, err error) {
 	places := map[string]int{} // of the series in out, by name
 	for _, w := range windows {
@@ -105,8 +104,8 @@ func (c Config) query(app string, w Window, now time.Time) metrics.Query {
 	return q
 }
 
-// splitName splits a configured name, as "boost|zone=a", into the name and its
-// dimensions. d is nil if the dimensions cannot be read.
+// splitName splits a configured name, such as "boost|zone=a", into the name and its dimensions. If
+// the dimensions are invalid, d is nil.
 func splitName(configured string) (name string, d metrics.Dimensions) {
 	name, list, found := strings.Cut(configured, "|")
 	if !found {
@@ -123,7 +122,7 @@ func splitName(configured string) (name string, d metrics.Dimensions) {
 	return name, d
 }
 
-// window returns the series that match q. It waits for a read of q that is under way.
+// window returns the series that match q. It waits for a read of q in progress.
 func (r *windowReader) window(q metrics.Query) ([]metrics.Series, error) {
 	key := fmt.Sprintf("%s|%t|%s|%s|%d", q.Type, q.Regex, q.Prefix, metrics.Key(q.Name, q.Dimensions), q.From.UnixNano())
 	r.mu.Lock()
@@ -136,9 +135,8 @@ func (r *windowReader) window(q metrics.Query) ([]metrics.Series, error) {
 	return once()
 }
 
-// fresh returns a staleError unless every series has a point that is new enough.
-// Of instance counts one series is enough: the pool writes them all together, and the
-// series of a deleted app end.
+// fresh returns a staleError unless every series has a fresh point. For instance counts one fresh
+// series is enough, because the pool writes them together and the series of a deleted app ends.
 func fresh(series []metrics.Series, w Window, now time.Time) error {
 	var newest time.Time
 	for _, s := range series {
@@ -150,7 +148,7 @@ func fresh(series []metrics.Series, w Window, now time.Time) error {
 			newest = t
 		}
 	}
-	// A point's time has lost its fraction of a second.
+	// A point's time has no fraction of a second.
 	if newest.IsZero() || now.Sub(newest) > w.MaxAge+time.Second {
 		return &staleError{metric: w.Name, newest: newest, window: w, now: now}
 	}
@@ -160,7 +158,7 @@ func fresh(series []metrics.Series, w Window, now time.Time) error {
 // staleError is the error of a window whose newest point is too old.
 type staleError struct {
 	metric string
-	newest time.Time // zero: no point at all
+	newest time.Time // zero: no point
 	window Window
 	now    time.Time
 }
@@ -173,8 +171,8 @@ func (e *staleError) Error() string {
 	return fmt.Sprintf("newest point of %s is %v old, at most %v is allowed", e.metric, age, e.window.MaxAge)
 }
 
-// tooShort says by how much a window of usage misses its beginning, when the usage of
-// the pool was not measured; empty if it does not.
+// tooShort describes a window of usage that misses its beginning, when usage was not measured.
+// Empty: the window is complete.
 func (r *windowReader) tooShort(series []metrics.Series, w Window) string {
 	oldest := r.now
 	for _, s := range series {
@@ -189,9 +187,9 @@ func (r *windowReader) tooShort(series []metrics.Series, w Window) string {
 	return fmt.Sprintf("%s reaches back %v of %v: what was used before is unknown", w.Name, reach.Round(time.Second), w.Range)
 }
 
-// shownName returns the name of a series in a request: without the app's prefix and
-// without the cluster and the pool, unless these stand in the configured name. A
-// regular expression matches whole keys, so the request contains whole keys.
+// shownName returns the name of a series in a request. It has no app prefix, and no cluster and
+// pool unless the configured name has them. A regular expression matches whole keys, so the request
+// has whole keys.
 func (w Window) shownName(app string, s metrics.Series) string {
 	name := strings.TrimPrefix(s.Name, metrics.AppName(app, ""))
 	if w.Regex {

@@ -35,8 +35,8 @@ func (f clientFunc) Evaluate(_ context.Context, e sigproto.Evaluation) (sigproto
 }
 func (clientFunc) Close() error { return nil }
 
-// newPanel returns a panel of the default signal and of web, whose clients are by
-// address, and the directory of it.
+// newPanel returns a panel of the default signal and of web, with clients by address, and its
+// directory.
 func newPanel(t *testing.T, web Signal, l Listing, clients map[string]clientFunc) (*Panel, *fixed, *metricstest.Memory) {
 	t.Helper()
 	web.App, web.Namespace, web.Period = "web", "shop", time.Minute
@@ -108,14 +108,14 @@ func TestMetricPointBecomesOpinion(t *testing.T) {
 	}
 }
 
-// A window of usage that misses its beginning matters only in a request whose response
-// counts for an app.
+// A window of usage without its beginning matters only in a request whose response counts for an
+// app.
 func TestShortWindowCounts(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name  string
 		app   string // the name of its signal
-		alone bool   // there is no app
+		alone bool   // no app
 		short [2]string
 		want  string
 	}{

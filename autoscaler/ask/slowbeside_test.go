@@ -21,7 +21,7 @@ func TestShadowOfASlowSignal(t *testing.T) {
 		own        time.Duration
 		shadow     time.Duration
 		first      time.Duration // how long the first tick takes
-		adopted    time.Duration // the tick that adopts the signal's own answer
+		adopted    time.Duration // the tick that adopts the signal's own response
 		compared   time.Duration // the tick that compares
 		difference string
 		verdict    decide.Verdict
@@ -78,7 +78,7 @@ func TestShadowOfASlowSignal(t *testing.T) {
 	}
 }
 
-// A shadow that is no longer listed gets no further, and its request ends.
+// A shadow that is no longer listed gets no more requests, and its request in progress ends.
 func TestShadowIsUnlistedDuringItsRequest(t *testing.T) {
 	t.Parallel()
 	takes := map[string]time.Duration{"web": 25 * time.Second, "beside": 50 * time.Second, "mail": 0, "default": 0}
@@ -96,8 +96,8 @@ func TestShadowIsUnlistedDuringItsRequest(t *testing.T) {
 	})
 }
 
-// A candidate that is to replace a process has the time limit of its signal, and holds
-// up nothing: Probed receives when its result is there.
+// A candidate that is to replace a process has the time limit of its signal, and delays nothing.
+// Probed receives when its result arrives.
 func TestProbeOfASlowSignal(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -141,7 +141,7 @@ func TestProbeOfASlowSignal(t *testing.T) {
 				if requests, _ := w.clients.count("beside"); requests != 1 {
 					t.Errorf("%d requests, want 1", requests)
 				}
-				w.directory.set(Endpoint{Address: "beside", Version: "v2"}, nil) // it takes the place
+				w.directory.set(Endpoint{Address: "beside", Version: "v2"}, nil) // it replaces the process
 				w.Follow(w.t.Context(), time.Now())
 				if _, open := w.clients.count("beside"); open != 1 {
 					t.Errorf("%d connections, want the same one", open)
@@ -152,7 +152,7 @@ func TestProbeOfASlowSignal(t *testing.T) {
 	}
 }
 
-// A probe under way ends with its candidate, and with the panel.
+// A probe in progress ends with its candidate, and with the panel.
 func TestProbeUnderWayEnds(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(*pool){

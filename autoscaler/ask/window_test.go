@@ -86,7 +86,7 @@ func TestShownName(t *testing.T) {
 	}
 }
 
-// lineageStore gives all series the lineage 7.
+// lineageStore returns all series with the lineage 7.
 type lineageStore struct{ metricstest.Memory }
 
 func (s *lineageStore) Window(ctx context.Context, q metrics.Query) ([]metrics.Series, error) {

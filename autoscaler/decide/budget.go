@@ -6,14 +6,13 @@ import (
 	"math"
 )
 
-// room is how far the target may go in one direction, and what keeps it from
-// going farther.
+// room is how far the target may go in one direction, and what limits it.
 type room struct {
 	by  float64
 	why string
 }
 
-// narrow takes a bound that is tighter than those before it.
+// narrow applies a limit if it is tighter than the earlier ones.
 func (r *room) narrow(by float64, why string) {
 	if by < r.by {
 		*r = room{by, why}
@@ -43,14 +42,14 @@ func rooms(in Input, s State, t float64) (up, down room) {
 	return up, down
 }
 
-// barred says why the pool must not shrink at this tick; empty if it may.
+// scaleInBlocked returns why the pool must not shrink at this tick, or an empty string if it may.
 func barred(in Input, s State) string {
 	return cmp.Or(brake(in, s), OneLine(in.Barred), OneLine(in.NoScaleIn))
 }
 
-// Beside returns how much may be added at s.Clock to a pool with that target though
-// it needs no more. The smaller half of each limit over time is left to a need that
-// comes up within its window; of a limit of 1, nothing is.
+// Beside returns how much weight may be added at s.Clock to a pool with target t that needs no
+// more. The smaller half of each limit over time is reserved for a need that arises within its
+// window. For a limit of 1 nothing is reserved.
 func (s State) Beside(p Policy, t float64) float64 {
 	left := half(p.Limits.MaxAdd) - s.used(p.Period).Up
 	for _, b := range p.Budgets {
@@ -64,10 +63,10 @@ func (s State) Beside(p Policy, t float64) float64 {
 	return max(0, left)
 }
 
-// half is the larger half of a whole quantity.
+// half returns the larger half of a whole quantity.
 func half(x float64) float64 { return x - math.Floor(x/2) }
 
-// usedUp tells what earlier changes of the period took of a step.
+// usedUp returns the text about the part of a step that earlier changes of the period used.
 func (p Policy) usedUp(used float64) string {
 	if used == 0 {
 		return ""
@@ -75,7 +74,7 @@ func (p Policy) usedUp(used float64) string {
 	return fmt.Sprintf(" within %v, %s of it used", p.Period, num(used))
 }
 
-// most is what the budget allows in a window that began with that target.
+// most returns the limit of the budget in a window that began with that target.
 func (b Budget) most(began float64) (most float64, kind string) {
 	if b.Weight > 0 {
 		return b.Weight, ""

@@ -7,20 +7,19 @@ import (
 )
 
 const (
-	// mostChanges bounds what a State remembers of changes, newestChanges how many
-	// of them stay apart in any case.
+	// mostChanges is the maximum number of changes in a State. The newest newestChanges of them are
+	// never merged.
 	mostChanges   = 1000
 	newestChanges = 400
-	// slots is into how many parts of a window what is merged in it falls.
+	// slots is the number of parts of a window. Changes are merged within one part.
 	slots = 500
 )
 
-// Changed returns s with what the plan of this tick came to: weight added to the
-// pool's target, weight and tasks taken out of it. It is of the time s.Clock,
-// whatever c.At says. What is older than longest, the longest window that
-// anybody looks back on, is forgotten. Of more than a thousand changes the older
-// ones are merged, so that they count for up to 1/500 of longest more; no
-// weight is forgotten before its time.
+// Changed returns s with the result of this tick's plan: weight added to the pool's target, weight
+// and tasks removed from it. The change has the time s.Clock, whatever c.At is. Changes older than
+// longest, the longest window of all limits, are dropped. Of more than a thousand changes the older
+// ones are merged, so that they count for up to 1/500 of longest more. No weight is dropped before
+// its time.
 func (s State) Changed(c Change, longest time.Duration) State {
 	c.At = s.Clock
 	c = c.sane(s.Clock)
@@ -38,14 +37,14 @@ func (s State) Changed(c Change, longest time.Duration) State {
 	return s
 }
 
-// Spent returns how much weight and how many tasks were taken out of the pool
-// within the policy's Period.
+// Spent returns the weight and the tasks that were removed from the pool within the policy's
+// Period.
 func (s State) Spent(p Policy) (weight float64, tasks int) {
 	used := s.used(p.Period)
 	return used.Down, used.Tasks
 }
 
-// used sums up the changes of a window that ends at s.Clock.
+// used sums the changes of a window that ends at s.Clock.
 func (s State) used(window time.Duration) Change {
 	var sum Change
 	for _, c := range s.Changes {
@@ -56,14 +55,13 @@ func (s State) used(window time.Duration) Change {
 	return sum
 }
 
-// within reports whether a time is in the window that ends at s.Clock. That is a
-// thousandth shorter than it says, so that ticks of just that length do not meet
-// in it when the clock is slewed.
+// within reports whether a time is in the window that ends at s.Clock. The window is shortened by a
+// thousandth. So two ticks exactly one window apart are not both in it when the clock is slewed.
 func (s State) within(at time.Time, window time.Duration) bool {
 	return s.Clock.Sub(at) < window-window/1000
 }
 
-// longest is how far back the limits look.
+// longest returns the longest window of the limits.
 func (p Policy) longest() time.Duration {
 	longest := p.Period
 	for _, b := range p.Budgets {
@@ -81,9 +79,9 @@ func since(changes []Change, now time.Time, window time.Duration) []Change {
 	return slices.Clone(changes[first:])
 }
 
-// merged returns at most mostChanges of the changes, oldest first. The newest
-// stay as they are. An older one is joined with those of its slot of time, at the
-// last time in it: slots do not move, so nothing is put off twice.
+// merged returns at most mostChanges of the changes, oldest first. The newest stay unchanged. An
+// older one is merged with those of its time slot, at the last time in the slot. Slots do not move,
+// so no change is delayed twice.
 func merged(changes []Change, longest time.Duration) []Change {
 	if len(changes) <= mostChanges {
 		return changes
@@ -102,17 +100,17 @@ func merged(changes []Change, longest time.Duration) []Change {
 	return out
 }
 
-// and returns both changes as one, of the time of the second.
+// and returns both changes as one, with the time of the second.
 func (c Change) and(d Change) Change {
 	return Change{At: d.At, Up: bounded(c.Up + d.Up), Down: bounded(c.Down + d.Down), Tasks: added(c.Tasks, d.Tasks)}
 }
 
-// sane returns c with quantities that are some, and not of the future.
+// sane returns c with valid quantities and a time that is not after now.
 func (c Change) sane(now time.Time) Change {
 	return Change{At: earlier(c.At, now), Up: quantity(c.Up), Down: quantity(c.Down), Tasks: max(c.Tasks, 0)}
 }
 
-// quantity is x, or 0 if it is less or no number.
+// quantity returns x, or 0 if x is negative or not a number.
 func quantity(x float64) float64 {
 	if x > 0 {
 		return bounded(x)
@@ -120,7 +118,7 @@ func quantity(x float64) float64 {
 	return 0
 }
 
-// added is the sum of two numbers of at least 0, as far as an int goes.
+// added returns the sum of two numbers of at least 0, at most MaxInt.
 func added(a, b int) int {
 	if a > math.MaxInt-b {
 		return math.MaxInt

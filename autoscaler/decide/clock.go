@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// at returns the rules' own time when the clock on the wall shows that one.
+// at returns the rules' monotonic clock at that wall time.
 func (s State) at(wall time.Time) time.Time {
 	if s.Clock.IsZero() || s.Wall.IsZero() {
 		return wall
@@ -14,8 +14,8 @@ func (s State) at(wall time.Time) time.Time {
 	return s.Clock.Add(max(0, wall.Sub(s.Wall)))
 }
 
-// recalled returns what the rules remember of s at that time: nothing of it is
-// of the future, in no order, or no quantity, and nothing is too old to count.
+// recalled returns the state of the rules at that time. It has no times after now, is sorted, has
+// valid quantities, and nothing too old to count.
 func (s State) recalled(now, wall time.Time, p Policy) State {
 	s.Clock, s.Wall = now, wall
 	s.Raised, s.Lowered = earlier(s.Raised, now), earlier(s.Lowered, now)

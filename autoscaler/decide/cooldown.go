@@ -2,9 +2,8 @@ package decide
 
 import "fmt"
 
-// calm keeps the target at t while the pool cools down after a change of either
-// direction. A t that is outside of the limits may go to them, and not farther;
-// wanted is within them.
+// applyCooldown keeps the target at t while the pool cools down after a change in either direction. A t
+// outside the limits may move to the limit, but not farther. wanted is within the limits.
 func calm(in Input, s State, t, wanted float64) (float64, string) {
 	last := later(s.Raised, s.Lowered)
 	if last.IsZero() {

@@ -7,14 +7,13 @@ import (
 	"strings"
 )
 
-// Decide returns the target of this tick. It never panics. An Input whose
-// Policy does not validate, or one of whose numbers of the pool or of an
-// operator is not finite, keeps the target, and the last step says why.
+// Decide returns the target of this tick. It never panics. If the Policy is invalid, or a number of
+// the pool or of an operator is not finite, it keeps the target. The last step then has the reason.
 func Decide(in Input) Decision {
 	t, wall := in.Capacity.Target, in.Now.Round(0) // a monotonic reading would not survive the ledger
 	now := in.State.at(wall)
 	s := in.State.recalled(now, wall, in.Policy)
-	whole := t // with the offset: what the pool's target is
+	whole := t // the pool's target, with the offset
 	if finite(t) {
 		whole = clip(t + s.Offset)
 	}
@@ -51,13 +50,13 @@ func Decide(in Input) Decision {
 	return d
 }
 
-// apply adds a step, and takes its target.
+// apply adds a step and adopts its target.
 func (d *Decision) apply(s Step) {
 	d.Steps = append(d.Steps, s)
 	d.Target = s.After
 }
 
-// usable returns an error if no rule can calculate with the Input.
+// usable returns an error if the rules cannot compute with the Input.
 func usable(in Input) error {
 	var problems []error
 	if !finite(in.Capacity.Target) {
@@ -77,8 +76,8 @@ func usable(in Input) error {
 
 func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
 
-// bounded keeps a quantity that overflows a number that JSON can carry.
+// bounded returns x, or the largest float64 instead of +Inf, which JSON cannot carry.
 func bounded(x float64) float64 { return min(x, math.MaxFloat64) }
 
-// clip does so in both directions.
+// clip is bounded in both directions.
 func clip(x float64) float64 { return max(bounded(x), -math.MaxFloat64) }

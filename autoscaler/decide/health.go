@@ -2,8 +2,7 @@ package decide
 
 import "fmt"
 
-// healthy keeps the target from shrinking below t while the node-health policy bars
-// that.
+// healthy keeps the target from shrinking below t while the node-health policy forbids it.
 func healthy(t, wanted float64, barred string) Step {
 	step := Step{RuleHealth, wanted, wanted, OneLine(barred) + ": nothing shrinks"}
 	if wanted < t {

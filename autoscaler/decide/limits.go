@@ -5,9 +5,8 @@ import (
 	"strings"
 )
 
-// limit brings the wanted target into [min, max], and its distance from t into
-// what the limits over time and the cooldowns leave. A t outside the bounds is
-// led back by such steps.
+// limit moves the wanted target into [min, max], and its distance from t into the room of the
+// limits over time and the cooldowns. A t outside its limits returns in such steps.
 func limit(in Input, s State, t, wanted float64) Step {
 	l := in.Policy.Limits
 	var why []string

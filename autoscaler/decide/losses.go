@@ -19,8 +19,8 @@ func (s State) recallLosses(now time.Time, period time.Duration) []Loss {
 	return losses
 }
 
-// lost returns s with the nodes that were found gone at this tick. Losses of the
-// same 1/500 of a period are one.
+// lost returns s with the nodes that disappeared in this tick. Losses in the same 1/500 of a period
+// are merged.
 func (s State) lost(nodes int, period time.Duration) State {
 	if nodes <= 0 || period <= 0 {
 		return s
@@ -36,8 +36,8 @@ func (s State) lost(nodes int, period time.Duration) State {
 	return s
 }
 
-// brake says why a loss of nodes bars scale-in; empty if it does not. What is
-// lost may come back, and what it served has moved to the others.
+// lossLimit returns why a loss of nodes blocks scale-in, or an empty string. Lost nodes may return, and
+// their tasks have moved to the other nodes.
 func brake(in Input, s State) string {
 	p := in.Policy
 	if !p.LossBrake {

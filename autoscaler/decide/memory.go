@@ -6,15 +6,14 @@ import (
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
-// memory is what an app said last, kind by kind.
+// memory is the last good response of an app, kind by kind.
 type memory struct {
 	request resource.Request
 	at      [resource.Count]time.Time
 }
 
-// recall sorts the entries by app. Of two for one kind the newer counts, of two
-// of one time the larger; what no signal may ask for was never said, and nothing
-// was said after now.
+// recall groups the entries by app. Of two entries for one kind the newer counts, and of two with
+// one time the larger. Invalid values are dropped, and later times count as now.
 func recall(entries []Held, now time.Time) map[string]memory {
 	said := make(map[string]memory)
 	for _, h := range entries {
@@ -33,7 +32,7 @@ func recall(entries []Held, now time.Time) map[string]memory {
 	return said
 }
 
-// since returns what m holds of that time or later.
+// since returns the part of m of that time or later.
 func (m memory) since(oldest time.Time) memory {
 	kept := memory{}
 	for _, k := range resource.Kinds() {
@@ -44,7 +43,7 @@ func (m memory) since(oldest time.Time) memory {
 	return kept
 }
 
-// learn takes over what a good answer of that time names.
+// learn adds the values of a good response of that time.
 func (m *memory) learn(o Opinion, at time.Time) {
 	for _, k := range resource.Kinds() {
 		if x, ok := o.Request.Get(k); ok {
@@ -55,7 +54,7 @@ func (m *memory) learn(o Opinion, at time.Time) {
 
 func (m memory) empty() bool { return m.request.IsEmpty() }
 
-// fill adds what r does not name, and returns the kinds added.
+// fill adds the kinds that r lacks, and returns the added kinds.
 func (m memory) fill(r resource.Request) (resource.Request, []resource.Kind) {
 	var filled []resource.Kind
 	for _, k := range resource.Kinds() {
@@ -69,7 +68,7 @@ func (m memory) fill(r resource.Request) (resource.Request, []resource.Kind) {
 	return r, filled
 }
 
-// held returns m as entries, in order of kind.
+// held returns m as entries, sorted by kind.
 func (m memory) held(app string) []Held {
 	var entries []Held
 	for _, k := range resource.Kinds() {

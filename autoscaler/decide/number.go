@@ -7,7 +7,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/strictjson"
 )
 
-// Unlimited is a limit that bounds nothing. In JSON it is "inf".
+// Unlimited is the value of a limit that limits nothing. In JSON it is "inf".
 const Unlimited = math.MaxFloat64
 
 // bound is a number that JSON may also write as "inf": Unlimited.
@@ -28,7 +28,7 @@ func (a *bound) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, (*float64)(a))
 }
 
-// limitsJSON is Limits as JSON has them.
+// limitsJSON is the JSON form of Limits.
 type limitsJSON struct {
 	Min       bound `json:"min_capacity"`
 	Max       bound `json:"max_capacity"`
@@ -41,8 +41,7 @@ func (l Limits) MarshalJSON() ([]byte, error) {
 	return json.Marshal(limitsJSON{bound(l.Min), bound(l.Max), bound(l.MaxAdd), bound(l.MaxRemove)})
 }
 
-// UnmarshalJSON reads numbers and "inf". What the text leaves out stays as it
-// is; what it has beside them is an error.
+// UnmarshalJSON reads numbers and "inf". A missing key keeps its value. An unknown key is an error.
 func (l *Limits) UnmarshalJSON(data []byte) error {
 	read := limitsJSON{bound(l.Min), bound(l.Max), bound(l.MaxAdd), bound(l.MaxRemove)}
 	if err := strictjson.Decode(data, &read); err != nil {

@@ -62,8 +62,8 @@ func TestSpent(t *testing.T) {
 	}
 }
 
-// A pool that changes every twenty seconds remembers a day of it in a thousand
-// entries, forgets no weight within the windows, and puts off none for long.
+// A pool that changes every twenty seconds stores a day of changes in a thousand entries. It drops
+// no weight within the windows, and delays none for long.
 func TestChangesAreBounded(t *testing.T) {
 	const day, every = 24 * time.Hour, 20 * time.Second
 	s := decide.State{Clock: noon}

@@ -11,7 +11,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
-// asks is a pool of six whose app web asks for that much cpu.
+// asks returns a pool of six whose app web requests that much cpu.
 func asks(t *testing.T, cpus float64) decide.Input {
 	in := usualPool(t)
 	in.Apps = []decide.App{{
@@ -36,7 +36,7 @@ func TestHostileRequestHasFailed(t *testing.T) {
 	}
 }
 
-// An absurd answer counts as max_request, now and while it is held, and the reason says so.
+// An absurd response counts as max_request, now and while it is held, and the reason reports it.
 func TestMaxRequest(t *testing.T) {
 	in := asks(t, 1e15)
 	in.Apps[0].HoldFor = time.Hour
@@ -124,7 +124,7 @@ func TestPolicyValidate(t *testing.T) {
 	tests := []struct {
 		name   string
 		change func(*decide.Policy)
-		want   []string // parts of the error; none: no error
+		want   []string // parts of the error; empty: no error
 	}{
 		{"usual", func(*decide.Policy) {}, nil},
 		{"no combine is sum", func(p *decide.Policy) { p.Combine = "" }, nil},

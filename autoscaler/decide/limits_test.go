@@ -2,13 +2,12 @@ package decide
 
 import "testing"
 
-// limited is the step of a pool without a past.
+// limited is the step of a pool without a history.
 func limited(t, wanted float64, l Limits, barred string) Step {
 	return limit(Input{Policy: Policy{Limits: l}, NoScaleIn: barred}, State{}, t, wanted)
 }
 
-// The limits of Clusterman's own suite: min 3, max 345, add 200, remove 10
-// where nothing else is said.
+// The limits of Clusterman's own tests: by default min 3, max 345, add 200, remove 10.
 func TestLimit(t *testing.T) {
 	usual := Limits{Min: 3, Max: 345, MaxAdd: 200, MaxRemove: 10}
 	with := func(change func(*Limits)) Limits { l := usual; change(&l); return l }

@@ -18,7 +18,7 @@ func TestLimitsJSON(t *testing.T) {
 	tests := []struct {
 		name, text string
 		want       decide.Limits
-		err        string // a part of the error; empty: none
+		err        string // a part of the error; empty: no error
 	}{
 		{"inf", text, all, ""},
 		{"a number as large", strings.ReplaceAll(text, `"inf"`, "1.7976931348623157e308"), all, ""},

@@ -23,7 +23,7 @@ type computeRow struct {
 	Setpoint float64                  `json:"setpoint"`
 	Margin   float64                  `json:"margin"`
 	Excluded []resource.Kind          `json:"excluded"`
-	History  []float64                `json:"history"` // 0: not known
+	History  []float64                `json:"history"` // 0: unknown
 	Want     float64                  `json:"want"`
 }
 

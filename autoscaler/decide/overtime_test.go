@@ -13,8 +13,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
-// simulated is a pool that gets what is decided at once. Each unit of weight is a
-// machine with one cpu.
+// simulated is a pool that reaches each decided target at once. Each unit of weight is a machine
+// with one cpu.
 type simulated struct {
 	in   decide.Input // of the next tick
 	pool float64      // its target and its machines
@@ -27,7 +27,7 @@ func newSimulated(pool float64, p decide.Policy) *simulated {
 	return &simulated{pool: pool, in: decide.Input{Now: noon, Policy: p}}
 }
 
-// asks sets what the app web asks for; a negative number is a failure.
+// asks sets the request of the app web; a negative number is a failure.
 func (s *simulated) asks(cpus float64) {
 	o := decide.Opinion{Verdict: decide.Failed}
 	if cpus >= 0 {
@@ -36,8 +36,8 @@ func (s *simulated) asks(cpus float64) {
 	s.in.Apps = []decide.App{{Name: "web", Configured: true, Opinion: o}}
 }
 
-// tick decides and acts: the target is rounded up, and given but for what stays
-// of a lowering because nobody may be let go. It returns the decision.
+// tick decides and acts. The target is rounded up and reached, except stays, the part of a lowering
+// that cannot be removed. It returns the decision.
 func (s *simulated) tick(stays float64) decide.Decision {
 	in := s.in
 	in.Capacity = decide.Capacity{
@@ -51,7 +51,7 @@ func (s *simulated) tick(stays float64) decide.Decision {
 	return d
 }
 
-// restart hands the state to another process.
+// restart passes the state to another process.
 func (s *simulated) restart(t *rapid.T) {
 	var again decide.State
 	if err := json.Unmarshal([]byte(encode(t, s.in.State)), &again); err != nil {
@@ -63,9 +63,9 @@ func (s *simulated) restart(t *rapid.T) {
 	s.in.State = again
 }
 
-// A pool with an offset is at every tick where one that never had it is, but for
-// the part that survived the limits; and when it has ended, in the same place. (It
-// has a machine at any time: an empty pool is sized by another formula.)
+// Except for the part that the limits leave, a pool with an offset has the same target at every
+// tick as a pool that never had one. After the offset both are the same. The pool always has a
+// machine, because an empty pool is sized by another formula.
 func TestOffsetLeavesNoTrace(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		whole := func(least, most int, name string) float64 {
@@ -103,7 +103,7 @@ func TestOffsetLeavesNoTrace(t *testing.T) {
 	})
 }
 
-// Ten times faster ticks change no more per hour.
+// Ten times faster ticks do not change more per hour.
 func TestFasterTicksDoNotChangeFaster(t *testing.T) {
 	const period, hour = 10 * time.Minute, time.Hour
 	rapid.Check(t, func(t *rapid.T) {
@@ -137,14 +137,13 @@ func TestFasterTicksDoNotChangeFaster(t *testing.T) {
 	})
 }
 
-// interleaved is a pool to which everything happens, and what it should remember,
-// by a clock of its own.
+// interleaved is a pool with all kinds of events, and its expected state, by its own clock.
 type interleaved struct {
 	simulated
 	clock   time.Duration
 	changes []change
 	lost    []change
-	blind   time.Duration // since when; less than 0: it is heard
+	blind   time.Duration // since when; negative: its need is known
 }
 
 type change struct {
@@ -161,7 +160,7 @@ func (p *interleaved) sum(of []change, window time.Duration) (up, down float64) 
 	return up, down
 }
 
-// happen draws what happens between two ticks.
+// happen draws the events between two ticks.
 func (p *interleaved) happen(t *rapid.T) {
 	whole := func(least, most int, name string) float64 {
 		return float64(rapid.IntRange(least, most).Draw(t, name))
@@ -192,8 +191,8 @@ func (p *interleaved) happen(t *rapid.T) {
 	p.asks(whole(-40, 120, "asks"))
 }
 
-// Offset, pin, ignorance, clamp, cooldown, budgets, loss, restart and a clock that
-// goes back, in any order: what must hold holds after each tick.
+// Offset, pin, unknown need, clamp, cooldown, budgets, loss, restart and a clock that goes back, in
+// any order: the invariants are true after each tick.
 func TestInterleaved(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		span := func(name string) time.Duration {
@@ -223,7 +222,7 @@ func TestInterleaved(t *testing.T) {
 	})
 }
 
-// check compares a tick with what the pool was before it.
+// check compares a tick with the pool before it.
 func (p *interleaved) check(t *rapid.T, before simulated, d decide.Decision) {
 	in, policy, l := before.in, before.in.Policy, before.in.Policy.Limits
 	fail := func(format string, args ...any) {
@@ -263,7 +262,7 @@ func (p *interleaved) check(t *rapid.T, before simulated, d decide.Decision) {
 	}
 }
 
-// checkPace checks cooldowns and windows, and remembers the change.
+// checkPace checks cooldowns and windows, and stores the change.
 func (p *interleaved) checkPace(fail func(string, ...any), before simulated, up, down float64) {
 	policy, l := before.in.Policy, before.in.Policy.Limits
 	if n := len(p.changes); n > 0 {

@@ -86,8 +86,8 @@ func input(amounts *rapid.Generator[float64]) *rapid.Generator[decide.Input] {
 	})
 }
 
-// overTime draws what operators want, the rules over time, and what these
-// remember. Half of the pools have nothing of it.
+// overTime draws operators' orders, the rules over time, and their state. Half of the pools have
+// none of these.
 func overTime(t *rapid.T, in *decide.Input, number func(string) float64) {
 	if rapid.Bool().Draw(t, "no past") {
 		return
@@ -124,7 +124,7 @@ func allKinds() []resource.Kind {
 	return kinds[:]
 }
 
-// plain draws numbers as pools have them, zero often among them.
+// plain draws typical numbers of pools, often zero.
 func plain() *rapid.Generator[float64] {
 	return rapid.OneOf(rapid.Just(0.0), rapid.Map(rapid.IntRange(0, 50), func(n int) float64 { return float64(n) }), rapid.Float64Range(0, 500))
 }
@@ -169,7 +169,7 @@ func TestTargetIsWithinLimitsOrOneStepNearer(t *testing.T) {
 func TestNeverShrinksOnIgnorance(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := legal().Draw(t, "in")
-		in.Pinned, in.Policy.IgnoranceMax = nil, 0 // the two exceptions that somebody wants
+		in.Pinned, in.Policy.IgnoranceMax = nil, 0 // the two intended exceptions
 		d := decide.Decide(in)
 		blind := slices.ContainsFunc(in.Apps, func(a decide.App) bool {
 			v := a.Opinion.Verdict
@@ -237,8 +237,8 @@ func TestExplanationsChangeNothing(t *testing.T) {
 	})
 }
 
-// What can be written to the ledger can be decided again, and its decision can
-// be written too: also for huge numbers and a policy that makes no sense.
+// An input that can be written to the ledger can be decided again, and its decision can be written
+// too, also for huge numbers and an invalid policy.
 func TestLedgerRoundTrip(t *testing.T) {
 	numbers := rapid.OneOf(plain(), rapid.Float64Range(0, math.MaxFloat64), rapid.Just(math.SmallestNonzeroFloat64))
 	rapid.Check(t, func(t *rapid.T) {

@@ -21,8 +21,8 @@ import (
 
 var update = flag.Bool("update", false, "write what Decide does into the scenarios")
 
-// A scenario is a file of cases: NAME.json is laid over the pool of usualPool
-// and over base.json if there is one; NAME.want is what Decide makes of it.
+// A scenario is a file of cases. NAME.json is laid over usualPool, and over base.json if there is
+// one. NAME.want is the result of Decide.
 func TestScenarios(t *testing.T) {
 	paths, err := filepath.Glob(filepath.Join("testdata", "*.txtar"))
 	if err != nil || paths == nil {
@@ -44,7 +44,7 @@ func TestScenarios(t *testing.T) {
 	}
 }
 
-// runScenario checks each case, or writes it anew into the archive.
+// runScenario checks each case, or writes it again into the archive.
 func runScenario(t *testing.T, archive *txtar.Archive) {
 	files := make(map[string]string)
 	for _, f := range archive.Files {
@@ -73,8 +73,8 @@ func runScenario(t *testing.T, archive *txtar.Archive) {
 	archive.Files = rewritten
 }
 
-// usualPool is a healthy pool of six machines, with the texts laid over it.
-// An app holds its answers for half an hour unless it says otherwise.
+// usualPool returns a healthy pool of six machines, with the texts laid over it. By default an app
+// holds its responses for half an hour.
 func usualPool(t *testing.T, texts ...string) decide.Input {
 	t.Helper()
 	in := decide.Input{

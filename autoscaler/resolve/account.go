@@ -8,42 +8,41 @@ import (
 	"slices"
 )
 
-// Group is one group as the provider and the drain records show it.
+// Group is one group, from the provider and the drain records.
 type Group struct {
 	ID     string
-	Target int // of the provider
-	Min    int // the provider never lowers Target below it
+	Target int // at the provider
+	Min    int // the provider does not lower Target below it
 	Max    int // of Target; pools.Unlimited if there is no upper bound
 	Stale  bool
-	// Fulfilled is the weight that exists.
+	// Fulfilled is the weight of the existing instances.
 	Fulfilled float64
-	// Leaving are the nodes on their way out that Target still holds, and that lower
-	// it when they are terminated.
+	// Leaving are the leaving nodes that Target still includes. Their termination lowers Target.
 	Leaving []Leaver
-	// Aside are the nodes that stay in Target, out of service: others replace them.
+	// Quarantined are the nodes out of service that stay in Target. Other nodes replace them.
 	Aside []Leaver
 }
 
-// Account says what the targets of a pool's groups are made of. Weights are whole
-// numbers, as targets are.
+// Account states the parts of the targets of a pool's groups. Weights are whole numbers, as targets
+// are.
 //
 //	per group  Target = Share + Surge + leaving + aside
 //	per pool   sum of Share + Owed - Surplus = Wanted + Offset
 //	           Owed >= 0, Surplus >= 0, and one of them is 0
 //
-// The sum is over the groups that are not stale. Wanted falls only in a tick that
-// knows the need, or by an operator: what is unknown never shrinks a pool.
+// The sum is over the groups that are not stale. Wanted falls only in a tick with a known need, or
+// by an operator: unknown need never shrinks a pool.
 type Account struct {
-	Wanted float64 // the weight that the pool is to have, without Offset
-	Offset float64 // the part of an operator's offset that the pool holds
+	Wanted float64 // the weight that the pool should have, without Offset
+	Offset float64 // the part of an operator's offset that the pool has
 	Groups []GroupAccount
 }
 
-// GroupAccount says what the target of one group is made of.
+// GroupAccount states the parts of one group's target.
 type GroupAccount struct {
 	Group
-	// Surge is the part of Target that was ordered beside marked instances, which stay
-	// until their replacements have joined.
+	// Surge is the part of Target that was ordered beside marked instances, which stay until their
+	// replacements join.
 	Surge int
 }
 
@@ -68,11 +67,10 @@ func (s State) group(g Group) GroupAccount {
 // Share returns the part of the target that serves the pool's need.
 func (g GroupAccount) Share() int { return g.Target - g.Beside() }
 
-// Beside returns the part of the target that does not: surge, what is leaving and what is
-// set aside.
+// Beside returns the rest of the target: surge, leaving nodes and quarantined nodes.
 func (g GroupAccount) Beside() int { return g.Surge + g.leaving() + g.aside() }
 
-// aside returns how much of the target the nodes hold that are set aside.
+// aside returns the part of the target that quarantined nodes hold.
 func (g GroupAccount) aside() int {
 	sum := 0
 	for _, n := range g.asides() {
@@ -81,8 +79,8 @@ func (g GroupAccount) aside() int {
 	return sum
 }
 
-// asides returns how much of the target each node holds that is set aside. Together they
-// hold no more than the leaving nodes leave of it.
+// quarantinedParts returns the part of the target that each quarantined node holds. Their sum is at most the
+// target less the part of the leaving nodes.
 func (g GroupAccount) asides() []int {
 	out, weight, sum := make([]int, len(g.Aside)), 0.0, 0
 	most := max(0, g.Target-g.leaving())
@@ -94,10 +92,10 @@ func (g GroupAccount) asides() []int {
 	return out
 }
 
-// leaving returns how much of the target the leaving nodes hold: the whole number below
-// their weight. The target is not lowered below the minimum: the provider replaces a
-// node that ends there. A node that waits for its replacement does not end before the
-// target was raised, so it holds its part at the minimum too.
+// leaving returns the part of the target that the leaving nodes hold: their weight, rounded down.
+// The provider does not lower the target below the minimum, and replaces a node that ends there. A
+// node that waits for its replacement ends only after a raise of the target. So it holds its part
+// at the minimum too.
 func (g GroupAccount) leaving() int {
 	sum := 0
 	for _, n := range g.leavers() {
@@ -106,7 +104,7 @@ func (g GroupAccount) leaving() int {
 	return sum
 }
 
-// leavers returns how much of the target each of the leaving nodes holds.
+// leavers returns the part of the target that each leaving node holds.
 func (g GroupAccount) leavers() []int {
 	out, weight, sum := make([]int, len(g.Leaving)), 0.0, 0
 	most := min(g.Target, max(0, g.Target-max(0, g.Min))+g.waiting())
@@ -118,8 +116,7 @@ func (g GroupAccount) leavers() []int {
 	return out
 }
 
-// waiting returns the whole number below the weight of the leaving nodes that wait for
-// their replacements.
+// waiting returns the weight of the leaving nodes that wait for their replacements, rounded down.
 func (g GroupAccount) waiting() int {
 	weight := 0.0
 	for _, l := range g.Leaving {
@@ -141,7 +138,7 @@ func (a Account) Shares() int {
 	return sum
 }
 
-// Shares returns the sum of the shares of groups when that surge is left.
+// Shares returns the sum of the shares of groups with that remaining surge.
 func Shares(groups []Group, surge map[string]int) int {
 	s := State{Groups: make(map[string]GroupState, len(surge))}
 	for group, n := range surge {
@@ -150,35 +147,35 @@ func Shares(groups []Group, surge map[string]int) int {
 	return s.Account(groups).Shares()
 }
 
-// Owed returns the weight that is wanted and that no group's target holds: it is
-// ordered as soon as a group can take it.
+// PendingIncrease returns the wanted weight that no group's target holds. It is ordered as soon as a group has
+// room.
 func (a Account) Owed() float64 { return max(0, a.residual()) }
 
-// Surplus returns the weight that the groups' targets hold beyond what is wanted: a
-// scale-in removes it, also while the need is unknown.
+// Surplus returns the weight in the groups' targets beyond the wanted weight. A scale-in removes
+// it, also while the need is unknown.
 func (a Account) Surplus() float64 { return max(0, -a.residual()) }
 
 func (a Account) residual() float64 { return a.Wanted + a.Offset - float64(a.Shares()) }
 
-// EntryKind is what one part of the targets stands for.
+// EntryKind is the kind of one part of the targets.
 type EntryKind string
 
 const (
 	EntryShare   EntryKind = "share"   // of a group: serves the need
-	EntrySurge   EntryKind = "surge"   // of a group: replaces marked instances that are still there
-	EntryLeaving EntryKind = "leaving" // of a node: its target falls when the node is terminated
-	EntryAside   EntryKind = "aside"   // of a node: in quarantine, and replaced by another one
-	EntryOwed    EntryKind = "owed"    // of the pool: wanted, and in no target yet
+	EntrySurge   EntryKind = "surge"   // of a group: replaces marked instances that still exist
+	EntryLeaving EntryKind = "leaving" // of a node: the target falls when the node is terminated
+	EntryAside   EntryKind = "aside"   // of a node: quarantined, and replaced by another node
+	EntryOwed    EntryKind = "owed"    // of the pool: wanted, and not in a target yet
 	EntrySurplus EntryKind = "surplus" // of the pool: in a target, and not wanted
 	EntryWanted  EntryKind = "wanted"  // of the pool
-	EntryOffset  EntryKind = "offset"  // of the pool: an operator's
+	EntryOffset  EntryKind = "offset"  // of the pool: an operator's offset
 	EntryUnknown EntryKind = "unknown" // of the pool: found without a cause, and counted as wanted
 )
 
-// maxWeight bounds the weights of a State, so that no sum overflows.
+// maxWeight is the maximum weight in a State, so that no sum overflows.
 const maxWeight = 1 << 40
 
-// Validate returns an error that names what of the account makes no sense.
+// Validate returns an error for an invalid part of the account.
 func (s State) Validate() error {
 	if s.Wanted != nil && !(math.Abs(*s.Wanted) <= maxWeight) {
 		return fmt.Errorf("wanted %v: want at most %d", *s.Wanted, maxWeight)
@@ -194,8 +191,8 @@ func (s State) Validate() error {
 	return nil
 }
 
-// Entry is one line of an account, for people and for the ledger. Weight is in the
-// unit of the groups' targets.
+// Entry is one line of an account, for operators and for the ledger. Weight is in the unit of the
+// groups' targets.
 type Entry struct {
 	Kind   EntryKind `json:"kind"`
 	Group  string    `json:"group,omitempty"`
@@ -216,8 +213,8 @@ func (es Entries) Sum(kind EntryKind) (weight float64) {
 	return weight
 }
 
-// Entries returns the lines of the account, in order of group, those of the pool last.
-// What is 0 has no line, but a group's share and what is wanted.
+// Entries returns the lines of the account, sorted by group, with those of the pool last. Lines
+// with weight 0 are left out, except a group's share and the wanted weight.
 func (a Account) Entries() Entries {
 	out := make(Entries, 0, 2*len(a.Groups)+4)
 	add := func(kind EntryKind, group, node string, weight float64) {
@@ -244,33 +241,33 @@ func (a Account) Entries() Entries {
 	return out
 }
 
-// Drifted is a group whose target was set by another than this autoscaler.
+// Drifted is a group whose target another party set.
 type Drifted struct {
 	Group string `json:"group"`
-	Asked int    `json:"asked"` // by this autoscaler, last
+	Asked int    `json:"asked"` // last target that this autoscaler set
 	Found int    `json:"found"`
 }
 
-// Found is what a reading of the groups showed beside their targets.
+// Found is what a reading of the groups shows in addition to their targets.
 type Found struct {
 	Drift []Drifted
-	// Unknown is the weight that an unfinished request does not explain. It counts as
-	// wanted.
+	// Unknown is the weight that an unfinished request does not explain. It counts as wanted.
 	Unknown float64
 }
 
-// And returns what two readings showed, f first.
+// And returns the results of two readings as one, f first.
 func (f Found) And(later Found) Found {
 	return Found{slices.Concat(f.Drift, later.Drift), f.Unknown + later.Unknown}
 }
 
-// Reconcile returns s as these groups change it. A group that s does not know adds its
-// share to what is wanted; one that is gone or stale leaves its share owed. If obey is
-// true, a target that was set by another changes what is wanted; else the difference
-// is owed or surplus.
+// Reconcile returns s after a reading of these groups. A group that s does not have adds its share
+// to the wanted weight. A group that disappeared or became stale leaves its share as a pending
+// increase. If another party set a target and obey is true, the wanted weight changes; otherwise
+// the difference is a pending increase or a surplus.
 //
-// Of a group whose last request has an unknown end, any target up to the requested one
-// is explained: what is missing is owed, and what is more counts as wanted.
+// If the result of a group's last request is unknown, each target up to the requested one is
+// explained. A lower target leaves the difference as a pending increase. A higher target counts as
+// wanted.
 func (s State) Reconcile(groups []Group, obey bool) (State, Found) {
 	account, known := s.Account(groups), s.Wanted != nil
 	var found Found
@@ -309,9 +306,8 @@ func (s State) Reconcile(groups []Group, obey bool) (State, Found) {
 	return s, found
 }
 
-// Larger returns the state to keep before requests are made that lead from s to
-// after: whatever becomes of them, what it says is wanted, and ordered for marked
-// instances, is not less than what the groups' targets hold for it.
+// Larger returns the state to save before the requests that lead from s to after. Whatever the
+// results, its wanted weight and its surge are not less than the groups' targets hold for them.
 func (s State) Larger(after State) State {
 	if s.Wanted != nil && after.Wanted != nil && *s.Wanted+s.Offset > *after.Wanted+after.Offset {
 		after.Wanted, after.Offset = s.Wanted, s.Offset

@@ -12,80 +12,78 @@ import (
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
-// Schema is the version of a Case and a State, in the ledger and in what is kept.
-// Version 1 has no number in it.
+// Schema is the version of a Case and a State, in the ledger and in the saved state. Version 1 has
+// no number.
 const Schema = 2
 
-// Case is everything that a tick's decision and plan depend on. It is in the ledger
-// as it stands, and [Case.Resolve] on the same Case gives the same Outcome.
+// Case is the whole input of a tick's decision and plan. It is in the ledger unchanged, and
+// [Case.Resolve] of the same Case returns the same Outcome.
 type Case struct {
-	// Input is without its State, which is that of State below.
+	// Input has no State of its own: State below has it.
 	Input decide.Input `json:"input"`
-	// Groups are less what is on its way out and less the surge of a rolling, but
-	// with the groups that are held at their own targets.
+	// Groups are without the weight of leaving nodes and the surge of a rolling. Groups in backoff
+	// have their own targets.
 	Groups []plan.GroupTarget `json:"groups"`
-	Has    map[string]int     `json:"has,omitempty"`  // weight that a group has of its target in Groups
-	Busy   map[string]string  `json:"busy,omitempty"` // groups that somebody else is changing, and who
-	Nodes  []plan.Candidate   `json:"nodes"`          // those that stay
-	Joined float64            `json:"joined"`         // weight of those of them that have joined, fit or not
-	// Leaving are the nodes that can be taken back, first to stay first.
+	Has    map[string]int     `json:"has,omitempty"`  // existing weight of a group that counts towards its target in Groups
+	Busy   map[string]string  `json:"busy,omitempty"` // groups that another party is changing, with the reason
+	Nodes  []plan.Candidate   `json:"nodes"`          // the nodes that stay
+	Joined float64            `json:"joined"`         // weight of the joined ones, healthy or not
+	// Leaving are the nodes that can be taken back; the first in the list is taken back first.
 	Leaving []Leaver `json:"leaving,omitempty"`
-	// Stale is the weight of marked instances that stay until they are replaced, by
-	// group.
+	// Stale is the weight of marked instances that stay until they are replaced, by group.
 	Stale  map[string]int `json:"stale,omitempty"`
 	Limits plan.Limits    `json:"limits"` // of prunes
-	// OrphansAfter is how long an instance may be up without its node having joined;
-	// 0 is for ever.
+	// OrphansAfter is how long an instance may run before its node joins; 0: no limit.
 	OrphansAfter time.Duration `json:"orphans_after_ns,omitempty"`
 	State        State         `json:"state,omitzero"`
 	// Disruption is how many more nodes may be out of service; nil: any number.
 	Disruption *int `json:"disruption,omitempty"`
-	// Refuse, if not empty, says why nobody may be let go.
+	// Refuse, if not empty, is why no node may be removed.
 	Refuse string `json:"refuse,omitempty"`
 }
 
-// Leaver is a node on its way out.
+// Leaver is a leaving node.
 type Leaver struct {
 	ID     string  `json:"id"`
 	Group  string  `json:"group"`
 	Weight float64 `json:"weight"`
-	// Waits: it goes once its replacement has joined, so its group has both meanwhile.
+	// Waits is set if the node ends only after its replacement joined, so that its group has both
+	// meanwhile.
 	Waits bool `json:"waits,omitempty"`
 }
 
-// Outcome is what a Case comes to, if all that is asked for is given.
+// Outcome is the result of a Case, if every request is granted.
 type Outcome struct {
 	Decision decide.Decision
 	// TakeBack are the nodes of Case.Leaving that are needed again.
 	TakeBack     []Leaver
 	Distribution plan.Distribution
-	// Surge is by how much a group is raised beyond its share, for instances that are
-	// rolled away.
+	// Surge is how far a group is raised beyond its share, for instances that are rolled.
 	Surge      map[string]int
 	PruneInput plan.PruneInput
 	Pruned     plan.Pruned
 	Orphans    []plan.Choice
-	// Rolled are marked instances that go before their replacements are ordered, as
-	// their group is at its maximum. Stuck says why none can, by group.
+	// Rolled are marked instances that end before their replacements are ordered, because their
+	// group is at its maximum. Stuck is why no instance can, by group.
 	Rolled []plan.Choice
 	Stuck  map[string]string
-	// Refused says why nobody is let go, but for marked instances whose replacements
-	// are there, and, if there is no distribution either, why nothing is asked.
+	// Refused is why no node is removed, except marked instances whose replacements joined. If the
+	// distribution is missing too, it is also why no target changes.
 	Refused string
-	State   State // to hand on
+	State   State // for the next tick
 }
 
-// Answer is an Outcome in short, as the ledger and "weir decide" have it.
+// Result is the short form of an Outcome, in the ledger and in "weir decide".
 type Answer struct {
-	Target    float64             `json:"target_capacity"` // neither rounded nor shared out
+	Target    float64             `json:"target_capacity"` // not rounded, not distributed
 	Steps     []decide.Step       `json:"steps"`
-	Groups    map[string]int      `json:"groups"`    // target by group, of those in Case.Groups
-	Terminate map[string][]string `json:"terminate"` // ids by group, first to go first
+	Groups    map[string]int      `json:"groups"`    // target by group, for the groups in Case.Groups
+	Terminate map[string][]string `json:"terminate"` // ids by group, in the order of removal
 	State     State               `json:"state"`
 }
 
-// Resolve decides, shares the target out over the groups that are not held, and
-// chooses whom to let go. It never panics, and changes nothing of c.
+// Resolve decides, distributes the target over the groups that are not in backoff, and chooses the
+// nodes to remove. It does not panic, and does not change c.
 func (c Case) Resolve() Outcome {
 	in := c.Input
 	in.State = c.State.State
@@ -108,8 +106,8 @@ func (c Case) Resolve() Outcome {
 	return o
 }
 
-// reached returns the shares of the groups that are not stale once no group refuses
-// its raise: a group is lowered only by the nodes that leave it.
+// reached returns the shares of the groups that are not stale if no group refuses its raise. Only
+// removed nodes lower a group.
 func reached(groups []plan.GroupTarget, d plan.Distribution) map[string]int {
 	shares := d.Targets()
 	out := make(map[string]int, len(groups))
@@ -121,7 +119,7 @@ func reached(groups []plan.GroupTarget, d plan.Distribution) map[string]int {
 	return out
 }
 
-// planned returns what is done if all that the outcome asks for is given.
+// planned returns what will be done if every request of the outcome is granted.
 func (c Case) planned(o Outcome, groups []plan.GroupTarget, reached, lost map[string]int) Done {
 	d := Done{Surge: c.SurgeLeft(o.Surge, o.Pruned.Choices), Pruned: o.Pruned.Choices, Replaced: o.Replaced()}
 	for _, more := range o.Surge {
@@ -133,7 +131,7 @@ func (c Case) planned(o Outcome, groups []plan.GroupTarget, reached, lost map[st
 			continue
 		}
 		d.Surge[g.ID] -= lost[g.ID]
-		// To hold its share a target is raised to what is there, and not beyond its maximum.
+		// To hold its share, a target is raised to the existing weight, and at most to its maximum.
 		there := c.Has[g.ID] - c.State.Groups[g.ID].Surge
 		held := max(reached[g.ID], min(shares[g.ID]+along[g.ID], there, max(g.Target, g.Max)))
 		d.Shares += held - along[g.ID]
@@ -141,8 +139,7 @@ func (c Case) planned(o Outcome, groups []plan.GroupTarget, reached, lost map[st
 	return d
 }
 
-// lost returns by how much the surge falls of the groups that are lowered to what they
-// have, as it is not there.
+// lost returns by how much the surge of each group falls when the group is lowered to what it has.
 func (c Case) lost(groups []plan.GroupTarget, held map[string]plan.Quarantine, has map[string]int) map[string]int {
 	out := map[string]int{}
 	for _, g := range groups {
@@ -154,8 +151,8 @@ func (c Case) lost(groups []plan.GroupTarget, held map[string]plan.Quarantine, h
 	return out
 }
 
-// Along returns by how much the target of each group falls, beyond its surge, when the
-// chosen nodes have left.
+// Along returns by how much the target of each group falls, beyond its surge, when the chosen nodes
+// have left.
 func (c Case) Along(choices []plan.Choice) map[string]int {
 	weights, out := map[string]float64{}, map[string]int{}
 	for _, one := range choices {
@@ -168,10 +165,10 @@ func (c Case) Along(choices []plan.Choice) map[string]int {
 	return out
 }
 
-// Replaced are those who are let go though the pool needs no less.
+// Replaced returns the nodes that are removed although the pool needs no less.
 func (o Outcome) Replaced() []plan.Choice { return slices.Concat(o.Orphans, o.Rolled) }
 
-// Answer returns o in short.
+// Result returns the short form of o.
 func (o Outcome) Answer() Answer {
 	terminate := o.Pruned.ByGroup()
 	for _, c := range slices.Backward(o.Replaced()) {
@@ -183,8 +180,8 @@ func (o Outcome) Answer() Answer {
 	}
 }
 
-// TakenBack chooses who of the leaving is needed again, and returns the groups and
-// what they have with those.
+// TakenBack chooses the leaving nodes that are needed again. It returns the groups, and the weight
+// that they have, with these nodes.
 func (c Case) TakenBack(o *Outcome) ([]plan.GroupTarget, map[string]int) {
 	need, kept := o.Decision.Target-c.Have(), map[string]float64{}
 	for _, l := range c.Leaving {
@@ -213,7 +210,7 @@ func (c Case) TakenBack(o *Outcome) ([]plan.GroupTarget, map[string]int) {
 	return groups, has
 }
 
-// Have is the target of all groups that are not stale.
+// Have returns the sum of the targets of all groups that are not stale.
 func (c Case) Have() float64 {
 	sum := 0.0
 	for _, g := range c.Groups {
@@ -224,28 +221,28 @@ func (c Case) Have() float64 {
 	return sum
 }
 
-// Held returns the groups that are quarantined at that time, without the busy ones.
+// Held returns the groups in backoff at that time, without the busy ones.
 func (c Case) Held(quarantines []plan.Quarantine, now time.Time) map[string]plan.Quarantine {
 	held := plan.Held(quarantines, now)
 	maps.DeleteFunc(held, func(group string, _ plan.Quarantine) bool { _, busy := c.Busy[group]; return busy })
 	return held
 }
 
-// Bound returns the groups as the distribution may change them: one that is held
-// stays at what it has, a busy one at its target.
+// Bound returns the groups with the limits for the distribution. A group in backoff stays at the
+// weight that it has, and a busy group at its target.
 func (c Case) Bound(groups []plan.GroupTarget, held map[string]plan.Quarantine, has map[string]int) []plan.GroupTarget {
 	return plan.Hold(plan.Hold(groups, held, Short(held, has)), c.Busy, nil)
 }
 
-// Short returns what those of the groups have that do not keep their targets.
+// Short returns the weight of those groups that do not keep their targets.
 func Short(held map[string]plan.Quarantine, has map[string]int) map[string]int {
 	has = maps.Clone(has)
 	maps.DeleteFunc(has, func(group string, _ int) bool { return held[group].Keeps })
 	return has
 }
 
-// choose takes the orphans and then whom the prune chooses. A busy group has no
-// target for them, so that nobody of it is chosen.
+// choose chooses the orphans, then the nodes of the prune. A busy group has no target for the
+// prune, so that none of its nodes is chosen.
 func (c Case) choose(o *Outcome) {
 	targets := o.Distribution.Targets()
 	for group := range c.Busy {
@@ -264,7 +261,7 @@ func (c Case) choose(o *Outcome) {
 	}
 }
 
-// chooseOrphans takes the orphans, which the prune then goes without.
+// chooseOrphans chooses the orphans, and takes them out of the prune's input.
 func (c Case) chooseOrphans(o *Outcome) {
 	in := o.PruneInput
 	if len(c.Busy) > 0 {
@@ -285,7 +282,7 @@ func (c Case) chooseOrphans(o *Outcome) {
 	o.PruneInput.Nodes = slices.DeleteFunc(slices.Clone(c.Nodes), func(n plan.Candidate) bool { return gone[n.ID] })
 }
 
-// Whole returns how much of a weight a target in whole numbers holds.
+// Whole returns the part of a weight that a whole target holds.
 func Whole(weight float64) int {
 	if !(weight > 0) {
 		return 0

@@ -9,10 +9,10 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/plan"
 )
 
-// Round raises the targets of the groups in one tick, in one or more steps. What a
-// group refuses is shared out again among the others, until no group refuses. A group
-// that has refused is not raised again in the same Round. The last step lowers the
-// groups that are set aside to what they have, as other groups stand in for them.
+// Round raises the targets of the groups in one tick, in one or more steps. The part that a group
+// refuses is distributed to the others, until no group refuses. A group that refused is not raised
+// again in the same Round. The last step lowers the groups in backoff to the weight that they have,
+// as other groups replace them.
 //
 //	round := NewRound(c, o, account)
 //	for changes := round.Next(); len(changes) > 0; changes = round.Next() {
@@ -29,16 +29,16 @@ type Round struct {
 	groups       []roundGroup
 	quarantines  []plan.Quarantine
 	refused      bool // a raise was refused since the newest distribution
-	lowered      bool // the last step is out
+	lowered      bool // the last step was returned
 	err          error
 }
 
-// roundGroup is one group in a Round. Target of the Group is the newest.
+// roundGroup is one group in a Round. Group.Target is the newest target.
 type roundGroup struct {
 	Group
 	beside  int // the part of Target that is not a share
-	along   int // weight of pruned nodes that Target must hold, to lose it with them
-	surged  int // surge ordered in this Round, less what a lowering has lost
+	along   int // weight of pruned nodes that Target must include, to lose it with them
+	surged  int // surge ordered in this Round, less what a lowering lost
 	reached bool
 	failed  error
 }
@@ -47,17 +47,16 @@ type roundGroup struct {
 type TargetChange struct {
 	Group  string
 	Target int    // at the provider, absolute
-	Why    string // of a lowering; empty for a raise
+	Why    string // reason of a lowering; empty for a raise
 
-	share int // of Target, in the terms of Case.Groups
-	surge int // that Target adds
+	share int // part of Target that is in the terms of Case.Groups
+	surge int // surge that Target adds
 }
 
 // Raises reports whether c raises the target of its group.
 func (c TargetChange) Raises() bool { return c.Why == "" }
 
-// NewRound returns a Round in which nothing is done yet. The account is that of the
-// groups as they were found.
+// NewRound returns a Round without changes. a is the account of the groups as they were read.
 func NewRound(c Case, o Outcome, a Account) *Round {
 	r := &Round{c: c, o: o, distribution: o.Distribution, quarantines: c.State.Quarantines}
 	r.shares, r.has = c.TakenBack(&Outcome{Decision: o.Decision})
@@ -70,7 +69,7 @@ func NewRound(c Case, o Outcome, a Account) *Round {
 	return r
 }
 
-// Planned returns the targets that the Round leads to if no group refuses.
+// Planned returns the targets after the Round if no group refuses.
 func (r *Round) Planned() map[string]int {
 	out := map[string]int{}
 	for _, change := range append(r.raises(), r.lowerings()...) {
@@ -79,8 +78,8 @@ func (r *Round) Planned() map[string]int {
 	return out
 }
 
-// Next returns the changes of the next step, at most one for each group. They may be
-// made at the same time. After the last step there are none.
+// Next returns the changes of the next step, at most one for each group. They may be made
+// concurrently. After the last step it returns nothing.
 func (r *Round) Next() []TargetChange {
 	if r.refused {
 		r.refused = false
@@ -96,7 +95,7 @@ func (r *Round) Next() []TargetChange {
 	return r.lowerings()
 }
 
-// Report takes over the result of one change: nil, or the error of the provider.
+// Report applies the result of one change: nil, or the error of the provider.
 func (r *Round) Report(change TargetChange, err error) {
 	g := r.group(change.Group)
 	switch {
@@ -113,16 +112,16 @@ func (r *Round) Report(change TargetChange, err error) {
 	}
 }
 
-// Refused reports whether the provider has done nothing and will not do it soon: the
-// group is set aside for a while.
+// Refused reports whether the provider has changed nothing and will not soon, so that the group is
+// in backoff for a while.
 func Refused(err error) bool {
 	return errors.Is(err, pools.ErrShort) || errors.Is(err, pools.ErrRefused) || errors.Is(err, pools.ErrThrottled)
 }
 
-// Quarantines returns the quarantines of Case.State, with the groups that refused.
+// Quarantines returns the backoffs of Case.State and of the groups that refused.
 func (r *Round) Quarantines() []plan.Quarantine { return r.quarantines }
 
-// Surged returns by how much the surge of each group has changed.
+// Surged returns by how much the surge of each group changed.
 func (r *Round) Surged() map[string]int {
 	out := map[string]int{}
 	for _, g := range r.groups {
@@ -133,7 +132,7 @@ func (r *Round) Surged() map[string]int {
 	return out
 }
 
-// Ordered returns the surge that was ordered.
+// Ordered returns the ordered surge.
 func (r *Round) Ordered() int {
 	sum := 0
 	for _, g := range r.groups {
@@ -142,13 +141,13 @@ func (r *Round) Ordered() int {
 	return sum
 }
 
-// Err returns why what was refused could not be shared out again; nil if it was.
+// Err returns why the refused part could not be distributed again, or nil.
 func (r *Round) Err() error { return r.err }
 
-// reach notes that a group has the target of a raise.
+// reach records that a group has the target of a raise.
 func (r *Round) reach(g *roundGroup, change TargetChange) {
 	share := r.share(g.ID)
-	if n, known := r.has[g.ID]; known { // it was given
+	if n, known := r.has[g.ID]; known { // it was granted
 		r.has[g.ID] = n + change.share - share.Target
 	}
 	share.Target = change.share
@@ -165,13 +164,13 @@ func (r *Round) setAside(group string, err error) {
 	r.refused = true
 }
 
-// held returns the groups that are set aside, also in this Round.
+// held returns the groups in backoff, including those of this Round.
 func (r *Round) held() map[string]plan.Quarantine {
 	return r.c.Held(r.quarantines, r.o.Decision.State.Clock)
 }
 
-// raises returns the targets of the groups that are to grow, to hold a surge, or to keep
-// their share when nodes leave that take more of the target along.
+// raises returns the targets of the groups that grow, that get a surge, or that keep their share
+// while leaving nodes take more of the target along.
 func (r *Round) raises() []TargetChange {
 	var out []TargetChange
 	for _, s := range r.distribution.Shares {
@@ -183,7 +182,8 @@ func (r *Round) raises() []TargetChange {
 		if g.surged > 0 {
 			change.surge = 0
 		}
-		// To keep a share, a target beyond what exists would only launch what is drained next.
+		// To keep a share, a target beyond the existing weight would only launch nodes that are
+		// drained next.
 		keeps := min(s.After+g.along+g.beside, Whole(g.Fulfilled))
 		change.Target = min(max(change.share+g.beside, keeps)+change.surge, max(g.Target, g.Max))
 		if change.Target > g.Target {
@@ -193,8 +193,8 @@ func (r *Round) raises() []TargetChange {
 	return out
 }
 
-// lowerings returns the targets of the groups that are set aside and whose target is
-// larger than what they have.
+// lowerings returns the targets of the groups in backoff whose target is larger than the weight
+// that they have.
 func (r *Round) lowerings() []TargetChange {
 	held := r.held()
 	var out []TargetChange
@@ -202,7 +202,7 @@ func (r *Round) lowerings() []TargetChange {
 		q, aside := held[g.ID]
 		target := max(g.Min, Whole(g.Fulfilled))
 		switch {
-		case g.reached: // it was given more in this Round
+		case g.reached: // it was granted more in this Round
 		case g.failed != nil && (!Refused(g.failed) || errors.Is(g.failed, pools.ErrThrottled)):
 		case aside && !q.Keeps && !g.Stale && target < g.Target:
 			out = append(out, TargetChange{Group: g.ID, Target: target, Why: "set aside: " + q.Why})

@@ -9,36 +9,36 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/plan"
 )
 
-// State is what one tick hands on to the next, also after a tick that failed, and
-// to another process. The zero State remembers nothing.
+// State passes from one tick to the next, also after a failed tick, and to another process. The
+// zero State has no history.
 type State struct {
 	decide.State
-	// Wanted is the weight that the pool is to have, without the part of an offset that
-	// it holds; nil: it is not known yet, as no group was read.
+	// Wanted is the weight that the pool should have, without the part of an offset that it has;
+	// nil: unknown, as no group was read yet.
 	Wanted *float64 `json:"wanted,omitempty"`
 	// Groups are the groups that count in Wanted, by id.
 	Groups      map[string]GroupState `json:"groups,omitempty"`
-	Quarantines []plan.Quarantine     `json:"quarantines,omitempty"` // by the rules' own clock
-	// Joined are the instances whose node has joined, in order. It is in what is kept
-	// for the next process, and in no Case of the loop: the nodes tell it there.
+	Quarantines []plan.Quarantine     `json:"quarantines,omitempty"` // backoffs of groups, by the rules' monotonic clock
+	// Joined are the instances whose node has joined, sorted. It is saved for the next process. A
+	// Case of the loop does not have it, as the nodes report it there.
 	Joined []string `json:"joined,omitempty"`
 }
 
-// GroupState is what is remembered of one group.
+// GroupState is the state of one group.
 type GroupState struct {
-	// Asked is the target that the group had after the last request, or was found
-	// with; nil: it was not read yet. Another target later was set by another.
+	// LastTarget is the target after the last request, or when the group was found; nil: not read yet.
+	// Another party set each later difference.
 	Asked *int `json:"asked,omitempty"`
-	// Doubt: the end of the last request is unknown, as its answer was lost or the
+	// ResultUnknown is set if the result of the last request is unknown: its response was lost, or the
 	// process died.
 	Doubt bool `json:"doubt,omitempty"`
-	// At is when the target was raised last, or the group was found short.
+	// At is when the target was last raised, or the group was found short.
 	At time.Time `json:"at,omitzero"`
 	// Surge is the part of the target that was ordered beside marked instances.
 	Surge int `json:"surge,omitempty"`
 }
 
-// HandOn returns the state of c with what the rules remember in place of the old.
+// NextState returns the state of c with s as the state of the rules.
 func (c Case) HandOn(s decide.State) State {
 	out := c.State
 	out.State = s
@@ -58,30 +58,30 @@ func (c Case) HandOn(s decide.State) State {
 	return out
 }
 
-// Done is what of an Outcome came true.
+// Done is the part of an Outcome that was carried out.
 type Done struct {
-	// Shares is the sum over all groups that are not stale, as their targets and the
-	// drain records are now, but for the nodes of Replaced.
+	// Shares is the sum over all groups that are not stale, by their current targets and drain
+	// records, without the nodes of Replaced.
 	Shares   int
-	Surge    map[string]int // what is left of it, by group
+	Surge    map[string]int // remaining surge, by group
 	Ordered  int            // the part of Surge that was ordered in this tick
 	Pruned   []plan.Choice
-	Replaced []plan.Choice // drained though the pool needs no less
+	Replaced []plan.Choice // drained although the pool needs no less
 }
 
-// Conclude returns what is to be handed on once d was done. The target of the pool
-// moves from what it was towards what the Outcome wants, as far as the groups hold it:
+// Conclude returns the state for the next tick, after d was done. The target of the pool moves from
+// its old value towards the Outcome's value, as far as the groups hold it:
 //
 //	raise   after = min(want, max(before, shares))
 //	lower   after = max(want, min(before, shares))
 //
-// So what was wanted before stays owed while no group can take it, and a new need that
-// no group can take is not.
+// So weight that was wanted before stays a pending increase while no group has room. A new need
+// without room does not.
 func (c Case) Conclude(o Outcome, d Done) State {
 	s := c.HandOn(o.Decision.State)
 	before := c.target()
 	want := float64(o.Distribution.Want)
-	if o.Distribution.Shares == nil { // nothing was brought about
+	if o.Distribution.Shares == nil { // no change was possible
 		s.Offset, want = c.State.Offset, before
 	}
 	after := min(max(float64(d.Shares), min(before, want)), max(before, want))
@@ -96,14 +96,14 @@ func (c Case) Conclude(o Outcome, d Done) State {
 	return s
 }
 
-// target is that of the pool before this tick, with the offset that it holds.
+// target returns the target of the pool before this tick, with the offset that it has.
 func (c Case) target() float64 { return c.Input.Capacity.Target + c.State.Offset }
 
-// owed is the part of the target that no group's target holds.
+// pendingIncrease returns the part of the target that no group's target holds.
 func (c Case) owed() float64 { return max(0, c.target()-c.Have()) }
 
-// changed returns s with what d has changed of the pool; grown is by how much its
-// groups were raised, but for a surge.
+// changed returns s with the changes of d. grown is by how much its groups were raised, without
+// surge.
 func (c Case) changed(s decide.State, d Done, grown float64) decide.State {
 	change := decide.Change{At: s.Clock, Up: grown + float64(d.Ordered)}
 	for _, one := range slices.Concat(d.Pruned, d.Replaced) {
@@ -114,7 +114,7 @@ func (c Case) changed(s decide.State, d Done, grown float64) decide.State {
 		return s
 	}
 	out := s.Changed(change, longest(c.Input.Policy))
-	// What is replaced changes no target: no cooldown begins.
+	// A replacement changes no target, so no cooldown begins.
 	if grown == 0 {
 		out.Raised = s.Raised
 	}
@@ -125,9 +125,8 @@ func (c Case) changed(s decide.State, d Done, grown float64) decide.State {
 	return out
 }
 
-// survived returns the part of an offset that the pool holds, if gap is what it
-// misses of the target that was wanted (less than 0: what it has above it): of a
-// change of the offset, not more than what was brought about.
+// survived returns the part of an offset that the pool has. gap is the wanted target less what the
+// pool reached. A change of the offset counts only as far as it was carried out.
 func survived(before, wanted, gap float64) float64 {
 	switch {
 	case wanted > before && gap > 0:
@@ -138,7 +137,7 @@ func survived(before, wanted, gap float64) float64 {
 	return wanted
 }
 
-// longest is the longest window over which changes count.
+// longest returns the longest window over which changes count.
 func longest(p decide.Policy) time.Duration {
 	most := p.Period
 	for _, b := range p.Budgets {
@@ -147,8 +146,8 @@ func longest(p decide.Policy) time.Duration {
 	return most
 }
 
-// Untouched returns the state to hand on when nothing was done: what the rules remember,
-// but for an offset that was not brought about.
+// Untouched returns the state for the next tick if nothing was done: the state of the rules,
+// without an offset that was not carried out.
 func (c Case) Untouched(o Outcome) State {
 	s := c.HandOn(o.Decision.State)
 	s.Offset = c.State.Offset

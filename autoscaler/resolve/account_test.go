@@ -14,7 +14,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
-// known is a state that wants that much and has left the groups with these targets.
+// known returns a state with that wanted weight and these last targets.
 func known(wanted float64, asked map[string]int) State {
 	s := State{Wanted: &wanted, Groups: map[string]GroupState{}}
 	for group, target := range asked {
@@ -133,7 +133,7 @@ func TestTargetIsTheSumOfItsEntries(t *testing.T) {
 	})
 }
 
-// The pool's target moves towards what is wanted as far as the groups hold it.
+// The pool's target moves towards the wanted weight as far as the groups hold it.
 func TestConclude(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -166,8 +166,8 @@ func TestConclude(t *testing.T) {
 	}
 }
 
-// What is kept before a request is the larger of before and after, in each part that
-// the targets may already hold.
+// The state before a request is the larger of before and after, in each part that the targets may
+// already hold.
 func TestLarger(t *testing.T) {
 	t.Parallel()
 	small, large := surging(known(4, map[string]int{"a": 6}), "a", 2), surging(known(6, map[string]int{"a": 6}), "a", 1)

@@ -16,8 +16,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
-// anyCase draws cases of every kind, such as a file could hold them. Hostile ones
-// Have numbers that no JSON can carry, too.
+// anyCase draws cases of every kind, as a file could have them. Hostile ones also have numbers that
+// JSON cannot carry.
 type anyCase struct{ hostile bool }
 
 func (a anyCase) number(t *rapid.T, what string) float64 {
@@ -157,8 +157,8 @@ func (a anyCase) draw(t *rapid.T) Case {
 	return c
 }
 
-// A case that went through the ledger gives the answer that it gave before, byte for
-// byte, and resolving changes nothing of it.
+// A case from the ledger resolves to the same answer as before, byte for byte, and Resolve does not
+// change it.
 func TestCaseComesOutAgain(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -192,7 +192,7 @@ func TestCaseComesOutAgain(t *testing.T) {
 	})
 }
 
-// Whatever a case holds: it is resolved, and busy groups are left alone.
+// Every case is resolved, and busy groups are not changed.
 func TestResolveIsTotal(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -238,7 +238,7 @@ func TestSurvived(t *testing.T) {
 	}
 }
 
-// wantOnlyStale checks that nobody goes who may not while the pool must not shrink.
+// wantOnlyStale checks that only stale nodes are removed while the pool must not shrink.
 func wantOnlyStale(t interface{ Errorf(string, ...any) }, c Case, o Outcome) {
 	stale := c.StaleNodes()
 	for group, ids := range o.Answer().Terminate {

@@ -12,8 +12,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/plan"
 )
 
-// A refused share goes to the other groups in the same round; a group whose answer is
-// lost keeps its share; the groups that are set aside and short are lowered last.
+// A refused share goes to the other groups in the same round. A group whose response is lost keeps
+// its share. Short groups in backoff are lowered last.
 func TestRound(t *testing.T) {
 	t.Parallel()
 	lost := errors.New("connection reset")

@@ -1,8 +1,8 @@
-// Package shadow compares what a candidate answers with what the signal itself
-// answers to the same windows, and says in words where they differ.
+// Package shadow compares the responses of a candidate and of the signal to the same windows, and
+// describes the differences.
 //
-// [Compare] is the whole of it: two answers in, a text out, and the same text for
-// the same answers. Everything is a value and may be used concurrently.
+// [Compare] is the entry point: two responses in, a text out. It is deterministic, and may be used
+// concurrently.
 package shadow
 
 import (
@@ -14,19 +14,19 @@ import (
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
-// Answer is what one process said.
+// Response is the response of one process.
 type Answer struct {
-	Verdict string           // its word for what the answer is worth: "value", "no_opinion", "stale"
+	Verdict string           // "value", "no_opinion" or "stale"
 	Request resource.Request // empty unless the verdict is a value
 }
 
-// Compare returns how the candidate's answer differs from the signal's own; empty
-// if they agree. They agree if their verdicts are the same word and, kind by
-// kind, both name none, or both an amount and those differ by at most tolerance
-// times the own one. Absent is not zero, and a tolerance that is not above 0 is 0.
+// Compare returns how the candidate's response differs from the signal's own, or an empty string if
+// they agree. They agree if their verdicts are equal and, for each kind, both have no amount, or
+// amounts that differ by at most tolerance times the own amount. Absent is not zero. A tolerance
+// that is not positive counts as 0.
 //
-// The text has a part for each kind that differs, in their order:
-// "cpus 4 -> 5 (+25 %, tolerance 10 %), mem 512 -> absent".
+// The text has one part for each different kind, in their order: "cpus 4 -> 5 (+25 %, tolerance 10
+// %), mem 512 -> absent".
 func Compare(own, candidate Answer, tolerance float64) string {
 	if own.Verdict != candidate.Verdict {
 		return fmt.Sprintf("verdict %s -> %s", own.Verdict, candidate.Verdict)
@@ -68,8 +68,8 @@ func change(x, y, tolerance float64) string {
 	return fmt.Sprintf("%s%s %%, tolerance %s %%", sign, percent(share), percent(tolerance))
 }
 
-// num prints an amount so that two that differ look different.
+// num formats an amount so that different amounts have different texts.
 func num(x float64) string { return strconv.FormatFloat(x, 'g', 12, 64) }
 
-// percent prints a share by its three leading digits.
+// percent formats a share with three leading digits.
 func percent(share float64) string { return strconv.FormatFloat(share*100, 'g', 3, 64) }

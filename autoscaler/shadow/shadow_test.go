@@ -78,8 +78,8 @@ func TestAnAnswerAgreesWithItself(t *testing.T) {
 	})
 }
 
-// More tolerance never finds more to differ, and a text is always one line that
-// names each kind at most once.
+// More tolerance never finds more differences, and a text is always one line with each kind at most
+// once.
 func TestToleranceOnlyForgives(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := answer().Draw(t, "own"), answer().Draw(t, "candidate")

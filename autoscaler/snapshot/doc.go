@@ -1,4 +1,4 @@
-// Package snapshot reads a pool: the groups of its provider, joined with the facts that
-// its nodes report. A [Snapshot] does not change. A [Reader] remembers between two
-// snapshots which nodes have joined the pool, and has one owner.
+// Package snapshot reads a pool: the groups of its provider, joined with the reports of its nodes.
+// A [Snapshot] does not change. A [Reader] stores which nodes have joined between two snapshots. It
+// is not safe for concurrent use.
 package snapshot

@@ -13,47 +13,46 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/disruption"
 )
 
-// Scheduler knows the nodes.
+// Scheduler returns the reports of the nodes.
 type Scheduler interface {
-	// Facts returns what the nodes reported of themselves, fresh facts only: a silent
-	// node is absent.
+	// Facts returns the fresh reports. A silent node is absent.
 	Facts(now time.Time) []pools.NodeFacts
 }
 
-// Condition is what the node-health policy reports of the pool.
+// Condition is the report of the node-health policy about the pool.
 type Condition struct {
-	Sick   map[string]string // nodes that are unfit, and why; it does not change any more
+	Sick   map[string]string // unhealthy nodes with the reason; it does not change
 	Barred string            // why the pool must not shrink; empty: it may
 	// Budget is the pool's disruption budget. Nodes in quarantine are not capacity.
 	Budget disruption.Budget
-	// Unknown is why the rest is not known yet; empty: it is known.
+	// Unknown is why the other fields are not known yet; empty: they are known.
 	Unknown string
 }
 
-// Ports is what a Reader reads.
+// Ports are the inputs of a Reader.
 type Ports struct {
 	Provider  pools.Provider
 	Scheduler Scheduler
-	// Health may be nil: there is no policy. Condition does not wait.
+	// Health may be nil: no policy. Condition does not wait.
 	Health interface{ Condition() Condition }
 }
 
 // Reader reads the snapshots of one pool.
 type Reader struct {
 	ports  Ports
-	began  time.Time       // of the first snapshot
+	began  time.Time       // time of the first snapshot
 	joined map[string]bool // instances whose node has joined
-	gone   int             // how many of them are gone that Settle has not seen
-	// unknown: joined was not restored, so all that runs may have joined.
+	gone   int             // joined nodes that disappeared since the last Settle
+	// unknown is set if joined was not restored, so that every running instance may have joined.
 	unknown bool
 }
 
-// NewReader returns a Reader that remembers no node.
+// NewReader returns a Reader without joined nodes.
 func NewReader(ports Ports) *Reader {
 	return &Reader{ports: ports, joined: map[string]bool{}}
 }
 
-// Restore takes over the nodes that have joined; known is false if nothing was saved.
+// Restore sets the joined nodes. If nothing was saved, known is false.
 func (r *Reader) Restore(joined []string, known bool) {
 	r.unknown = !known
 	r.joined = make(map[string]bool, len(joined))
@@ -62,11 +61,11 @@ func (r *Reader) Restore(joined []string, known bool) {
 	}
 }
 
-// Joined returns the instances whose node has joined, in order.
+// Joined returns the instances whose node has joined, sorted.
 func (r *Reader) Joined() []string { return slices.Sorted(maps.Keys(r.joined)) }
 
-// Read reads all groups at the same time, and returns an error if one of them cannot be
-// read. released are the nodes whose end is no loss. Read changes nothing of r.
+// Read reads all groups concurrently, and returns an error if it cannot read one of them. The end
+// of the released nodes is no loss. Read does not change r.
 func (r *Reader) Read(ctx context.Context, now time.Time, released map[string]bool) (*Snapshot, error) {
 	groups, err := r.ports.Provider.Groups(ctx)
 	if err != nil {
@@ -103,11 +102,11 @@ func (r *Reader) Read(ctx context.Context, now time.Time, released map[string]bo
 	return s, nil
 }
 
-// startTime is how long after its start a Reader takes a node that did not report yet
-// for silent: what runs there may have been reported to the process before.
+// startTime is how long after its start a Reader counts a node without a report as silent. Its
+// tasks may have been reported to the process before.
 const startTime = 30 * time.Second
 
-// starting reports whether the nodes may not have had the time to report.
+// starting reports whether the nodes may not have had time to report yet.
 func (r *Reader) starting(now time.Time) bool {
 	return r.began.IsZero() || now.Sub(r.began) < startTime
 }
@@ -120,13 +119,13 @@ func (r *Reader) Adopt(s *Snapshot) {
 	r.joined, r.gone, r.unknown = s.joined, s.Lost, false
 }
 
-// Settle notes that a decision has taken account of all losses.
+// Settle records that a decision considered all losses.
 func (r *Reader) Settle() { r.gone = 0 }
 
-// maxWeight bounds the weight of an instance, so that no sum overflows.
+// maxWeight is the maximum weight of an instance, so that no sum overflows.
 const maxWeight = 1 << 40
 
-// check returns an error for an answer that cannot be of this group.
+// check returns an error for a response that cannot belong to this group.
 func check(group string, s pools.GroupSnapshot) error {
 	if s.ID != group {
 		return fmt.Errorf("the answer is of group %q", s.ID)

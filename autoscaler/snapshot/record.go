@@ -7,23 +7,23 @@ import (
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
-// Record is a Snapshot in short, for the ledger: the nodes that stay are in
-// the Case, the others in the Drains of the Record.
+// Record is the short form of a Snapshot, for the ledger. The Case has the nodes that stay, and the
+// Drains of the Record have the others.
 type Record struct {
 	Groups []GroupRecord `json:"groups"`
-	// Nodes counts the instances by the state of their node, and those that come up or
-	// end by their own.
+	// Nodes counts the instances by the state of their node. Pending and terminating instances
+	// count by their own state.
 	Nodes map[string]int `json:"nodes,omitempty"`
 	// Silent are the first of the silent nodes.
 	Silent    []string        `json:"silent,omitempty"`
 	Totals    resource.Vector `json:"totals"`
 	Allocated resource.Vector `json:"allocated"`
 	Target    float64         `json:"target"`    // of groups that are not stale
-	Fulfilled float64         `json:"fulfilled"` // weight of what exists
-	Joined    float64         `json:"joined"`    // of that, whose node has joined
+	Fulfilled float64         `json:"fulfilled"` // existing weight
+	Joined    float64         `json:"joined"`    // weight whose node has joined
 }
 
-// GroupRecord is a group as its provider reports it, without its instances.
+// GroupRecord is the provider's report of a group, without its instances.
 type GroupRecord struct {
 	ID        string    `json:"id"`
 	Kind      string    `json:"kind,omitempty"`
@@ -31,17 +31,17 @@ type GroupRecord struct {
 	Min       int       `json:"min"`
 	Max       int       `json:"max"` // pools.Unlimited if there is no upper bound
 	Fulfilled float64   `json:"fulfilled"`
-	Instances int       `json:"instances"` // those included that end
+	Instances int       `json:"instances"` // including terminating ones
 	Stale     bool      `json:"stale,omitempty"`
 	Short     string    `json:"short,omitempty"`
 	ShortAt   time.Time `json:"short_at,omitzero"`
 	Busy      string    `json:"busy,omitempty"`
 }
 
-// shownSilent bounds the names of silent nodes in a record.
+// shownSilent is the maximum number of silent nodes in a record.
 const shownSilent = 10
 
-// Record returns s in short.
+// Record returns the short form of s.
 func (s *Snapshot) Record() Record {
 	r := Record{
 		Groups: make([]GroupRecord, len(s.Groups)), Nodes: map[string]int{}, Silent: s.Silent[:min(len(s.Silent), shownSilent)],

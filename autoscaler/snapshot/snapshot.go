@@ -10,38 +10,37 @@ import (
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
-// Snapshot is the pool at one moment: one read of each group, joined with the facts of
-// the nodes. It does not change, and any goroutine may use it.
+// Snapshot is the pool at one moment: one read of each group, joined with the reports of the nodes.
+// It does not change, and any goroutine may use it.
 type Snapshot struct {
 	At     time.Time
 	Groups []pools.GroupSnapshot
 	Nodes  []pools.Node
-	// Silent nodes have joined, or may have, and are still there, but report nothing.
-	// While there are any, usage is unknown. They are in order.
+	// Silent are the existing nodes that have joined, or may have, and do not report, sorted. While
+	// there are any, usage is unknown.
 	Silent    []string
 	Totals    resource.Vector
 	Allocated resource.Vector
 	Target    float64 // of groups that are not stale
-	Fulfilled float64 // weight of what exists
-	Joined    float64 // of that, whose node has joined and is not set aside
-	Lost      int     // nodes that had joined, and are gone without having been released
+	Fulfilled float64 // existing weight
+	Joined    float64 // weight whose node has joined and is not quarantined
+	Lost      int     // joined nodes that disappeared without a release
 	Condition Condition
-	// Starting: the reader has just begun, so a node that reports nothing may have
-	// joined.
+	// Starting is set if the reader just began, so that a node without a report may have joined.
 	Starting bool
 
 	groups []pools.Group
 	joined map[string]bool // instances whose node has joined
 }
 
-// Refresh returns the same groups, joined with newer facts.
+// Refresh returns the same groups, joined with newer reports.
 func (s *Snapshot) Refresh(facts []pools.NodeFacts) *Snapshot {
 	out := &Snapshot{At: s.At, Groups: s.Groups, Condition: s.Condition, Starting: s.Starting, groups: s.groups, joined: s.joined}
 	out.join(facts, func(id string) bool { return s.joined[id] })
 	return out
 }
 
-// Group returns the group to make calls to.
+// Group returns the group for calls to the provider.
 func (s *Snapshot) Group(id string) (pools.Group, bool) {
 	for _, g := range s.groups {
 		if g.ID() == id {
@@ -51,7 +50,7 @@ func (s *Snapshot) Group(id string) (pools.Group, bool) {
 	return nil, false
 }
 
-// Busy returns who else is changing which group.
+// Busy returns the groups that another party is changing, with the reason.
 func (s *Snapshot) Busy() map[string]string {
 	var out map[string]string
 	for _, g := range s.Groups {
@@ -65,11 +64,11 @@ func (s *Snapshot) Busy() map[string]string {
 	return out
 }
 
-// Aside reports whether node health keeps the node out of service: its instance stays in
-// the target of its group, offers nothing, and is replaced by another one.
+// Quarantined reports whether node health quarantines the node. Its instance stays in the target of its
+// group, offers nothing, and another one replaces it.
 func (s *Snapshot) Aside(id string) bool { return s.Condition.Budget.Out[id] == disruption.Quarantine }
 
-// Instance returns an instance that is there and does not end.
+// Instance returns an existing instance that is not terminating.
 func (s *Snapshot) Instance(id string) (pools.Instance, bool) {
 	i := slices.IndexFunc(s.Nodes, func(n pools.Node) bool { return n.Instance.ID == id })
 	if i < 0 || s.Nodes[i].Instance.State == pools.InstanceTerminating {
@@ -78,7 +77,7 @@ func (s *Snapshot) Instance(id string) (pools.Instance, bool) {
 	return s.Nodes[i].Instance, true
 }
 
-// Weights returns the weights of the instances that are there and do not end.
+// Weights returns the weights of the existing instances that are not terminating.
 func (s *Snapshot) Weights(ids []string) []float64 {
 	var out []float64
 	for _, n := range s.Nodes {
@@ -89,8 +88,8 @@ func (s *Snapshot) Weights(ids []string) []float64 {
 	return out
 }
 
-// LaunchedBefore returns the instances of a group that were launched before that time
-// and do not end.
+// LaunchedBefore returns the instances of a group that were launched before that time and are not
+// terminating.
 func (s *Snapshot) LaunchedBefore(group string, at time.Time) []pools.Instance {
 	var out []pools.Instance
 	for _, n := range s.Nodes {
@@ -114,8 +113,8 @@ func (s *Snapshot) up() map[string]bool {
 	return ids
 }
 
-// join adds the instances of all groups, with the facts of their nodes. expected
-// reports whether the node of an instance should report.
+// join adds the instances of all groups, with the reports of their nodes. expected reports whether
+// the node of an instance should report.
 func (s *Snapshot) join(facts []pools.NodeFacts, expected func(id string) bool) {
 	byID := make(map[string]*pools.NodeFacts, len(facts))
 	for i := range facts {
@@ -134,7 +133,7 @@ func (s *Snapshot) join(facts []pools.NodeFacts, expected func(id string) bool) 
 	slices.Sort(s.Silent)
 }
 
-// add adds one instance; its node reports if there are facts.
+// add adds one instance. If facts is not nil, its node reports.
 func (s *Snapshot) add(instance pools.Instance, facts *pools.NodeFacts, expected func(id string) bool) {
 	node := pools.Node{Instance: instance, Cordoned: instance.Cordoned, State: pools.NodeUnknown}
 	_, node.Unhealthy = s.Condition.Sick[instance.ID]
@@ -159,8 +158,8 @@ func (s *Snapshot) add(instance pools.Instance, facts *pools.NodeFacts, expected
 	s.Nodes = append(s.Nodes, node)
 }
 
-// count adds up what the nodes offer and use; false if the sum makes no sense with
-// these facts. A node that is set aside offers nothing, and may still run tasks.
+// count adds the resources and the usage of a node. If the sum is invalid, it adds nothing and
+// returns false. A quarantined node offers nothing, but may still run tasks.
 func (s *Snapshot) count(f pools.NodeFacts, aside bool) bool {
 	totals, allocated := s.Totals.Add(f.Resources), s.Allocated.Add(f.Allocated)
 	if aside {
@@ -173,8 +172,8 @@ func (s *Snapshot) count(f pools.NodeFacts, aside bool) bool {
 	return true
 }
 
-// learn settles which instances have joined, and counts those that had and are gone
-// though they were not released.
+// learn sets which instances have joined, and counts joined ones that disappeared without a
+// release.
 func (s *Snapshot) learn(before, released map[string]bool) {
 	s.joined = make(map[string]bool, len(s.Nodes))
 	for _, n := range s.Nodes {

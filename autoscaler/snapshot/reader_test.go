@@ -23,7 +23,7 @@ type fixed struct {
 func (f fixed) ID() string                                            { return "a" }
 func (f fixed) Snapshot(context.Context) (pools.GroupSnapshot, error) { return f.snapshot, nil }
 
-// world has the instances of group a; those in upper case report facts.
+// world has the instances of group a; the ones in upper case report.
 type world struct{ nodes string }
 
 func (w *world) Groups(context.Context) ([]pools.Group, error) {
@@ -44,9 +44,9 @@ func (w *world) Facts(time.Time) []pools.NodeFacts {
 	return out
 }
 
-// A node that reports has joined. One that does not is silent if it had joined, or may
-// have; else it is an orphan. One that had joined and is gone is lost, unless it was
-// released, and counts until a decision has taken account of it.
+// A node that reports has joined. A node that does not report is silent if it had joined, or may
+// have; otherwise it is an orphan. A joined node that disappears without a release is lost, and
+// counts until a decision considered it.
 func TestReader(t *testing.T) {
 	t.Parallel()
 	type step struct {
@@ -97,8 +97,8 @@ func TestReader(t *testing.T) {
 	}
 }
 
-// A refreshed snapshot has the same groups and newer facts. Who joined after the
-// snapshot reports, and who had joined and does not report is silent.
+// A refreshed snapshot has the same groups and newer reports. A node that joined after the snapshot
+// reports. A joined node without a report is silent.
 func TestRefresh(t *testing.T) {
 	t.Parallel()
 	w := &world{nodes: "X y"}

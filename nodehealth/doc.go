@@ -1,80 +1,77 @@
-// Package nodehealth keeps the machines of one pool fit: it observes them, and repairs
-// those that package judge finds sick.
+// Package nodehealth observes the machines of one pool, and repairs the nodes that package judge
+// finds unhealthy.
 //
 //	l := nodehealth.New(nodehealth.Config{Cluster: "prod", Pool: "web", Policy: policy}, nodehealth.World{...}, log)
 //	err := l.Run(ctx) // while this process holds the pool's lease
 //
 // # Parts
 //
-// All rules are those of package judge. The goroutine of Run owns the judge and the state
-// of all parts, and never waits:
+// Package judge has all rules. The goroutine of Run owns the judge and the state of all parts, and
+// does not block:
 //
-//	watcher, rounds, ownership   observe; inventory holds what they read
+//	watcher, rounds, ownership   observe; inventory holds their results
 //	actor                        carries out orders and follows them to their outcome
 //	cordons, lifts               follow quarantine and release
-//	pauses                       keep repairs off nodes that leave, and off a paused pool
+//	pauses                       block repairs of nodes that leave, and of a paused pool
 //	announcer, publisher         report findings and alarms
 //	memory                       saves and restores
 //	witness                      saves evidence of machines that go
 //
-// Whatever waits has a goroutine of its own, and hands its results to the Loop by the
-// mailbox. A part returns events; only the Loop steps the judge. The mailbox counts what
-// finds no room.
+// Code that may block has a goroutine of its own, and sends its results to the Loop through the
+// mailbox. A part returns events, and only the Loop steps the judge. The mailbox counts the items
+// that it drops because it is full.
 //
 // # Observing
 //
-// Each mode has an interval; a round begins up to a tenth of the interval late. Rounds of
-// one mode never overlap, and a round that runs too long is published with the rounds
-// that it delays. A list or an inspection that fails is dropped: nodes without an
-// observation become unknown. If everything behind a balancer fails, the balancer is
-// suspect. A heartbeat proves that a node is up; a failed condition in it is a failure; a
-// reboot is not.
+// Each mode has an interval. A round begins up to a tenth of the interval late. Rounds of one mode
+// never overlap. The status shows how many rounds a slow round delayed. The results of a failed
+// list or inspection are dropped: nodes without an observation become unknown. If all targets of a
+// balancer fail, the balancer is suspect. A heartbeat shows that a node is up. A failed condition
+// in it is a failure, and a reboot is not.
 //
 // # Acting
 //
 //	judge's order ──► state durable ──► carried out ──► outcome ──► judge
 //
-// The actor carries out an order after the first snapshot of the pool, and after a state
-// that has the order is durable. A save that fails is tried again, and meanwhile nothing
-// is carried out. Replacements and repairs in place go to the [pools.Writer], the
-// autoscaler, whose drain records show how far they are; each fencing call goes through it
-// too. A workflow is such a repair in place: its record calls Mend once the node is cordoned
-// and empty, and reads what came of the workflow there. The attempt is the idempotency key, so that after a takeover nothing begins twice:
+// The actor carries out an order after the first snapshot of the pool, and after a state with the
+// order is durable. A failed save is retried, and meanwhile no order is carried out. Replacements
+// and in-place repairs go to the [pools.Writer], the autoscaler, and its drain records show their
+// progress. Each fencing call goes through the Writer too. A workflow is an in-place repair: its
+// record calls Mend once the node is cordoned and empty, and reads the workflow's outcome there.
+// The attempt is the idempotency key, so that after a takeover no repair begins twice:
 //
-//   - a replacement or a repair in place goes on as its record. Without a record, a
-//     machine that is gone was replaced, and a replacement of a machine that is there did
-//     not begin. A repair in place is judged by the state of the node;
-//   - fences are requested again, and the provider receives the sick nodes again;
-//   - a workflow that may have begun has failed, unless its receiver identifies the attempt.
-//     One whose record still drains the node begins later;
-//   - nodes that may have a cordon are saved, and those not in quarantine are uncordoned.
+//   - A replacement or an in-place repair continues as its record. Without a record, a machine that
+//     is gone was replaced, and a replacement of an existing machine did not begin. The result of
+//     an in-place repair is the state of the node.
+//   - Fences are requested again, and the provider is notified of unhealthy nodes again.
+//   - A workflow that may have begun counts as failed, unless its receiver identifies the attempt.
+//     A workflow whose record still drains the node begins later.
+//   - Nodes that may have a cordon are saved, and those not in quarantine are uncordoned.
 //
-// Before a machine is replaced or rebuilt, the witness saves what is known of it. The drain
-// record names the evidence. A repair goes on without it.
+// Before a machine is replaced or rebuilt, the witness saves evidence about it. The drain record
+// names the evidence. If the save fails, the repair continues without evidence.
 //
-// If no group has room for a replacement that must join first, the node goes first if it
-// serves nothing or if one more node may be out of service. Else nothing is done, and the
-// repair is tried again later.
+// If no group has room for a replacement that must join first, the node may end first. It may if it
+// does not serve, or if one more node may be out of service. Otherwise the repair is retried later.
 //
-// A clock that goes back by more than a minute ends the loop: the next one takes no saved
-// time for later than now.
+// If the clock goes back by more than a minute, the loop ends. The next loop replaces saved times
+// after now by now.
 //
-// A policy that observes does everything but carry out, in one place. It leaves the
-// repairs to the provider, and Sick and Barred stay empty.
+// In mode observe, the Loop does everything except carry out orders; one function drops them.
+// Repairs stay with the provider, and Sick and Barred stay empty.
 //
 // # With the autoscaler
 //
-// Sick and Barred say which nodes are preferred victims, and why the pool must not shrink.
-// Budget is the pool's disruption budget with all that is out of service: the autoscaler
-// drains within it, and orders a replacement for each node in quarantine. Before the first
-// tick Unknown says so, and the autoscaler lets no node go.
-// Drained receives what happens to drain records. A node that leaves for another reason is
-// paused until a minute after its deadline, while it has a record. While operators have
-// paused the pool nothing begins.
+// Sick and Barred return which nodes are preferred victims, and why the pool must not shrink.
+// Budget is the pool's disruption budget with everything that is out of service. The autoscaler
+// drains within it, and orders a replacement for each quarantined node. Before the first tick
+// Unknown returns a reason, and the autoscaler removes no node. Drained receives the events of
+// drain records. A node that leaves for another reason is paused while it has a record, until a
+// minute after its deadline. While operators pause the pool, no repair begins.
 //
 // # Concurrency
 //
-// Run is called once. The other methods may be used concurrently; Order and Status wait
-// for the loop, a bounded time. The ports for NATS, URLs and workflows are in packages
-// events, probes and workflow.
+// Run is called once. The other methods may be called concurrently. Order and Status wait for the
+// loop for a bounded time. The ports for NATS, URLs and workflows are in packages events, probes
+// and workflow.
 package nodehealth

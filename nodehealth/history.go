@@ -8,38 +8,37 @@ import (
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )
 
-// Bounds of a history. The oldest entries are dropped beyond them.
+// Maximum sizes of a history. Beyond them the oldest entries are dropped.
 const (
 	HistoryNode = 32  // entries of one node
 	HistoryPool = 512 // entries of a pool
 	historyText = 160 // bytes of a text of an entry
 )
 
-// HistoryEntry is one thing that was done to a node, or to the pool if Node is empty.
+// HistoryEntry is one action on a node, or on the pool if Node is empty.
 type HistoryEntry struct {
 	At    time.Time          `json:"at"`
 	Node  string             `json:"node,omitempty"`
-	Event judge.FindingEvent `json:"event"` // that it begins with
-	// Action is of a repair; empty: it fences, or it is no repair.
+	Event judge.FindingEvent `json:"event"` // event at the start
+	// Action is the action of a repair; empty for fencing and for other entries.
 	Action  judge.ActionName `json:"action,omitempty"`
 	Attempt string           `json:"attempt,omitempty"`
-	Why     string           `json:"why,omitempty"` // the finding that led to it
-	By      string           `json:"by,omitempty"`  // the operator who asked for it
+	Why     string           `json:"why,omitempty"` // the finding that caused it
+	By      string           `json:"by,omitempty"`  // the operator who requested it
 	Observe bool             `json:"observe,omitempty"`
-	// Result is the event that ended an attempt, at Ended. Empty: it is under way, or what
-	// was done has no end.
+	// Result is the event that ended an attempt, at Ended. Empty: in progress, or an entry without
+	// an end.
 	Result    judge.FindingEvent `json:"result,omitempty"`
 	Ended     time.Time          `json:"ended,omitzero"`
 	ResultWhy string             `json:"result_why,omitempty"`
-	// Replacement is the node that took the place of Node.
+	// Replacement is the node that replaced Node.
 	Replacement string `json:"replacement,omitempty"`
 }
 
-// history is what was done to the nodes of a pool, oldest first. The Loop's goroutine owns
-// it.
+// history holds the actions on the nodes of a pool, oldest first. The Loop's goroutine owns it.
 type history struct{ entries []HistoryEntry }
 
-// found notes a finding that says what was done, or what came of it.
+// found records a finding about an action or its result.
 func (h *history) found(now time.Time, f judge.Finding) {
 	switch f.Event {
 	case judge.RepairStarted, judge.RepairAttempt, judge.FenceStarted, judge.NodeQuarantined, judge.NodeHeld, judge.NodeReleased,
@@ -56,7 +55,7 @@ func (h *history) add(e HistoryEntry) {
 	h.trim(e.Node)
 }
 
-// trim drops the oldest entries of the node, and of the pool, beyond the bounds.
+// trim drops the oldest entries beyond the maximum, of the node and of the pool.
 func (h *history) trim(node string) {
 	count := 0
 	for _, e := range h.entries {
@@ -74,8 +73,8 @@ func (h *history) trim(node string) {
 	h.entries = slices.Delete(h.entries, 0, max(0, len(h.entries)-HistoryPool))
 }
 
-// ended notes what came of an attempt. The first end counts, but a fence may be confirmed
-// later.
+// ended records the result of an attempt. The first result counts, but a later confirmation of a
+// fence replaces it.
 func (h *history) ended(now time.Time, f judge.Finding) {
 	for i := range slices.Backward(h.entries) {
 		e := &h.entries[i]
@@ -92,7 +91,8 @@ func (h *history) ended(now time.Time, f judge.Finding) {
 	}
 }
 
-// of returns the entries of these nodes and of what they replaced, or all without any.
+// of returns the entries of these nodes and of the nodes that they replaced; with no nodes, all
+// entries.
 func (h *history) of(nodes []string) []HistoryEntry {
 	out := slices.Clone(h.entries)
 	if len(nodes) == 0 {
@@ -103,7 +103,7 @@ func (h *history) of(nodes []string) []HistoryEntry {
 	})
 }
 
-// restore takes over what an earlier process has saved.
+// restore adopts the entries that an earlier process saved.
 func (h *history) restore(now time.Time, saved []HistoryEntry) {
 	h.entries = nil
 	for _, e := range saved[max(0, len(saved)-HistoryPool):] {

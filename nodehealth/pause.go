@@ -10,25 +10,25 @@ import (
 )
 
 const (
-	// drainOwner is the owner of the pauses that drains take.
+	// drainOwner is the owner of the pauses of draining nodes.
 	drainOwner = "drain"
-	// poolOwner is the owner of the pause that a pool's own one is.
+	// poolOwner is the owner of the pause that a paused pool has.
 	poolOwner = "operator (weir pause)"
-	// poolPause is how long that lasts without being renewed.
+	// poolPause is the length of that pause unless it is renewed.
 	poolPause = time.Hour
-	// drainGrace is how long such a pause lasts beyond the deadline of its drain.
+	// drainGrace is how long a drain's pause lasts after the drain's deadline.
 	drainGrace = time.Minute
-	// drainRoom bounds the drain events that wait; beyond it the records show the end of
-	// a repair.
+	// drainRoom is the maximum number of waiting drain events. If more arrive, the records show the
+	// end of a repair.
 	drainRoom = 10_000
 )
 
-// pauses keep repairs off nodes that leave for another reason, and off a pool that
-// operators have paused. The Loop's goroutine owns them.
+// pauses block repairs of nodes that leave for another reason, and of a pool that operators paused.
+// The Loop's goroutine owns them.
 type pauses struct {
 	*kit
-	until map[string]time.Time       // of the nodes that leave
-	out   map[string]disruption.Kind // as the judge has them; nil: it has none from here
+	until map[string]time.Time       // ends of the pauses, by leaving node
+	out   map[string]disruption.Kind // last value sent to the judge; nil: not sent yet
 }
 
 func (p *pauses) sync(now time.Time, j *judge.Judge) []judge.Event {
@@ -51,7 +51,7 @@ func (p *pauses) nodes(now time.Time, j *judge.Judge) []judge.Event {
 		wanted := r.Deadline.Add(drainGrace)
 		if late := now.Add(drainGrace); wanted.Before(late) {
 			wanted = late.Add(drainGrace)
-			taken = taken && until.After(late) // renewed while it lasts, now and then
+			taken = taken && until.After(late) // renew it before it ends
 			if taken {
 				continue
 			}
@@ -73,13 +73,12 @@ func (p *pauses) nodes(now time.Time, j *judge.Judge) []judge.Event {
 	return out
 }
 
-// drained reports whether the node of the record is drained for another reason than a
-// repair.
+// drained reports whether the node of the record is drained for a reason other than a repair.
 func drained(r drain.Record) bool {
 	return r.Reason != drain.Repair && r.Validate() == nil && (r.State.Leaving() || r.State == drain.Terminating)
 }
 
-// drains returns the nodes that are drained, if they have changed.
+// drains returns the draining nodes if they changed.
 func (p *pauses) drains() []judge.Event {
 	records, known := p.world.Drains.Records()
 	if !known {
@@ -98,7 +97,7 @@ func (p *pauses) drains() []judge.Event {
 	return []judge.Event{judge.Drains{Out: out}}
 }
 
-// pool returns the pause of a pool that operators have paused, or its end.
+// pool returns the pause of a pool that operators paused, or its end.
 func (p *pauses) pool(now time.Time, j *judge.Judge) []judge.Event {
 	if p.world.Paused == nil {
 		return nil

@@ -37,5 +37,5 @@ func TestForgetEndsAlarmsWithoutTheirCause(t *testing.T) {
 	}
 }
 
-// silentBus takes nothing: what is published stays in the outbox.
+// silentBus accepts nothing: published findings stay in the outbox.
 type silentBus struct{ Bus }

@@ -13,7 +13,7 @@ import (
 
 const many = 10_000
 
-// crowd is a loop that does not run, and what it sees of a pool of many fit machines.
+// crowd returns a loop that does not run, and its inputs for a pool of many healthy machines.
 func crowd(b *testing.B, p judge.Policy) (*Loop, snapshot, []judge.Observation) {
 	b.Helper()
 	c := newCloud()
@@ -36,8 +36,8 @@ func crowd(b *testing.B, p judge.Policy) (*Loop, snapshot, []judge.Observation) 
 	return l, s, beats
 }
 
-// A round over nodes that are as fit as before: their list, what the provider says, what
-// they say, and the tick with what follows it.
+// BenchmarkRoundUnchanged measures a round without a change: the list, the provider's checks, the
+// heartbeats, and the tick after them.
 func BenchmarkRoundUnchanged(b *testing.B) {
 	l, s, beats := crowd(b, plain(judge.Action{Name: judge.Reboot}))
 	now := l.now()
@@ -60,7 +60,7 @@ func BenchmarkRoundUnchanged(b *testing.B) {
 	}
 }
 
-// The second in which nothing is heard.
+// BenchmarkTickIdle measures a second without an event.
 func BenchmarkTickIdle(b *testing.B) {
 	l, s, beats := crowd(b, plain(judge.Action{Name: judge.Reboot}))
 	now := l.now()
@@ -73,8 +73,8 @@ func BenchmarkTickIdle(b *testing.B) {
 	}
 }
 
-// Another process goes on with a pool of which a tenth was repaired or set aside: from
-// what is durable until each node is judged.
+// BenchmarkTakeover measures a takeover of a pool in which a tenth of the nodes was repaired or
+// quarantined: from the saved state until each node is evaluated.
 func BenchmarkTakeover(b *testing.B) {
 	p := plain(judge.Action{Name: judge.Reboot})
 	l, s, beats := crowd(b, p)

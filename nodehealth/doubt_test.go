@@ -20,7 +20,7 @@ func workflow() judge.Action {
 	return judge.Action{Name: judge.Workflow, Params: judge.Params{Kind: "nats", Subject: "heal"}}
 }
 
-// An order to fence in no way at all confirms nothing, and ends.
+// An order to fence without levels confirms nothing, and ends.
 func TestFenceWithoutLevels(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCloud(ten()...)
@@ -34,7 +34,7 @@ func TestFenceWithoutLevels(t *testing.T) {
 	})
 }
 
-// A policy without fencing takes over from one that was fencing.
+// A policy without fencing replaces one while a node is being fenced.
 func TestFencingIsDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCloud(ten()...)
@@ -56,7 +56,7 @@ func TestFencingIsDropped(t *testing.T) {
 	})
 }
 
-// Who remembers nothing names no attempt as another did before.
+// After a loss of the state, attempt ids are not used again.
 func TestAttemptsAreNotNamedAgain(t *testing.T) {
 	for _, memory := range []string{"", "{"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -78,7 +78,8 @@ func TestAttemptsAreNotNamedAgain(t *testing.T) {
 	}
 }
 
-// A clock that is put back ends the loop, and who comes after it heals; a slip does not.
+// If the clock goes back, the loop ends, and the next one repairs. A small step back does not end
+// it.
 func TestClockIsPutBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCloud(ten()...)
@@ -111,7 +112,7 @@ func TestClockIsPutBack(t *testing.T) {
 	})
 }
 
-// Hints without end do not have the provider asked without end.
+// A flood of hints does not cause a flood of provider calls.
 func TestHintFlood(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCloud(ten()...)
@@ -131,7 +132,7 @@ func TestHintFlood(t *testing.T) {
 	})
 }
 
-// Operators' pauses are bounded, and who has one may renew it.
+// The number of operators' pauses is limited, but an existing pause can be renewed.
 func TestPausesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCloud(ten()...)
@@ -159,7 +160,7 @@ func TestPausesAreBounded(t *testing.T) {
 	})
 }
 
-// Who observes changes nothing, nor when a node is released.
+// In mode observe nothing changes, also when a node is released.
 func TestObserveLiftsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCloud(ten()...)
@@ -201,7 +202,7 @@ func TestReleaseOfAZone(t *testing.T) {
 	})
 }
 
-// A wish that waits is withdrawn by a release of the node.
+// A release of the node withdraws a waiting repair request.
 func TestWishIsWithdrawn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCloud(ten()...)
@@ -221,7 +222,7 @@ func TestWishIsWithdrawn(t *testing.T) {
 	})
 }
 
-// shutWriter is that of an autoscaler whose pool operators have paused.
+// pausedWriter is the writer of a pool that operators paused.
 type shutWriter struct{ *term }
 
 var errShut = errors.New("the pool is paused")
@@ -229,8 +230,8 @@ var errShut = errors.New("the pool is paused")
 func (shutWriter) Repair(context.Context, pools.RepairRequest) error        { return errShut }
 func (shutWriter) Write(context.Context, func(context.Context) error) error { return errShut }
 
-// While operators have the whole pool paused nothing is begun, nor alarmed about; once
-// they have not, it is healed. A workflow asks first, too.
+// While operators pause the whole pool, no repair begins and no alarm is raised. After the pause
+// the pool is repaired. A workflow needs permission too.
 func TestPausedPool(t *testing.T) {
 	for name, p := range map[string]judge.Policy{
 		"workflow": plain(workflow()), "exclusive": exclusive(), "reboot": plain(judge.Action{Name: judge.Reboot}),
@@ -259,7 +260,7 @@ func TestPausedPool(t *testing.T) {
 	}
 }
 
-// A pause that nobody has told of yet keeps a workflow back too.
+// A pause that is not reported yet also blocks a workflow.
 func TestWorkflowAsksFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCloud(ten()...)
@@ -274,7 +275,7 @@ func TestWorkflowAsksFirst(t *testing.T) {
 	})
 }
 
-// fullWriter is that of an autoscaler whose groups are at their maximum.
+// fullWriter is the writer of an autoscaler whose groups are at their maximum.
 type fullWriter struct{ *term }
 
 func (h fullWriter) Repair(ctx context.Context, r pools.RepairRequest) error {
@@ -284,8 +285,8 @@ func (h fullWriter) Repair(ctx context.Context, r pools.RepairRequest) error {
 	return h.term.Repair(ctx, r)
 }
 
-// Where nothing can be launched before a machine goes, it goes first if it serves nobody
-// or one less may serve; else nothing is done, and nobody is set aside for that.
+// If no replacement can be launched first, the machine goes first if it does not serve or if one
+// less may serve. Otherwise nothing is done, and no node is quarantined for that.
 func TestNoRoom(t *testing.T) {
 	for name, serves := range map[string]bool{"it is silent": false, "it serves, and one may be out": true} {
 		t.Run(name, func(t *testing.T) {
@@ -299,7 +300,7 @@ func TestNoRoom(t *testing.T) {
 				c.with(func() {
 					b := c.boxes["n4"]
 					b.silent, b.sick = !serves, "impaired"
-					if serves { // else its heartbeat were a veto
+					if serves { // otherwise its heartbeat would be a veto
 						b.conditions = append(b.conditions, pools.Condition{Type: "disk", Failed: true})
 					}
 				})

@@ -16,7 +16,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
-// shelf keeps evidence in memory, or fails.
+// memoryStore stores evidence in memory, or fails.
 type shelf struct {
 	c    *cloud
 	fail error
@@ -31,16 +31,16 @@ func (s *shelf) Save(_ context.Context, node string, data []byte) (string, error
 	return fmt.Sprintf("%s/%d", node, len(s.all)), nil
 }
 
-// What is known of a machine is saved before it is replaced or rebuilt, and named in the
-// record of the repair. The repair goes on without it.
+// Evidence about a machine is saved before it is replaced or rebuilt, and the repair record names
+// it. If that fails, the repair continues.
 func TestEvidence(t *testing.T) {
 	full := errors.New("the stream is full")
 	for _, test := range []struct {
 		name    string
 		action  judge.ActionName
 		console string
-		noSight error // of the console
-		noRoom  error // of the store
+		noSight error // error of the console
+		noRoom  error // error of the store
 		saved   int
 	}{
 		{"of a machine that is replaced", judge.Recreate, "kernel panic", nil, nil, 1},
@@ -63,7 +63,7 @@ func TestEvidence(t *testing.T) {
 				disk := []pools.Condition{{Type: "disk", Failed: true, Why: "full"}}
 				c.with(func() { c.boxes["n4"].conditions = disk })
 				pass(10 * time.Second)
-				c.sicken("n4", "hung") // it is silent from now on
+				c.sicken("n4", "hung") // silent from now on
 				c.with(func() { c.boxes["n4"].conditions = nil })
 				named := ""
 				for range 300 {

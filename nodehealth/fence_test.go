@@ -9,7 +9,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
-// agentsOf answers each fence with the copies that remain.
+// agentsOf responds to each fence with the number of copies that remain.
 type agentsOf struct {
 	left int
 	err  error
@@ -25,7 +25,7 @@ type oneGroup struct {
 
 func (w oneGroup) Group(id string) (pools.Group, bool) { return w.group, id == "g" }
 
-// bare is a group without fences, fenced one that has some.
+// bare is a group without fences.
 type bare struct{ pools.Group }
 
 func (bare) ID() string { return "g" }

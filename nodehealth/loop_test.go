@@ -18,7 +18,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 )
 
-// A sick machine is fenced, replaced once, and its replacement is seen fit.
+// A failing machine is fenced and replaced once, and its replacement is verified.
 func TestReplacesASickMachine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCloud(ten()...)
@@ -40,7 +40,7 @@ func TestReplacesASickMachine(t *testing.T) {
 	})
 }
 
-// Nothing is carried out before the state that knows of it is durable.
+// No order is carried out before the state with the order is durable.
 func TestWriteAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCloud(ten()...)
@@ -66,7 +66,7 @@ func TestWriteAhead(t *testing.T) {
 	})
 }
 
-// While nothing durable changes nothing is saved.
+// While no durable state changes, nothing is saved.
 func TestSavesNothingInVain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCloud(ten()...)
@@ -81,8 +81,7 @@ func TestSavesNothingInVain(t *testing.T) {
 	})
 }
 
-// A policy that observes finds the same, and differs where something is done, whatever
-// that is.
+// Mode observe has the same findings until an order is carried out, for each kind of order.
 func TestObserveAgreesWithAct(t *testing.T) {
 	for name, p := range map[string]judge.Policy{
 		"fencing": exclusive(),
@@ -105,8 +104,8 @@ func TestObserveAgreesWithAct(t *testing.T) {
 	}
 }
 
-// streamOf is what a policy finds about a pool in which a machine is sick for a moment,
-// and another one for good.
+// streamOf returns the findings of a policy about a pool in which one machine fails for a moment,
+// and another one permanently.
 func streamOf(t *testing.T, p judge.Policy, mode judge.Mode) (found []string) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCloud(ten()...)
@@ -131,7 +130,7 @@ func streamOf(t *testing.T, p judge.Policy, mode judge.Mode) (found []string) {
 			t.Errorf("observing has %v sick for the autoscaler", got)
 		}
 		for _, f := range m.told {
-			if f.Event == judge.OwnerChanged { // who heals is changed by acting
+			if f.Event == judge.OwnerChanged { // acting changes the repair owner
 				continue
 			}
 			f.Observe = false
@@ -141,7 +140,7 @@ func streamOf(t *testing.T, p judge.Policy, mode judge.Mode) (found []string) {
 	return found
 }
 
-// A repair that failed escalates at once: the next action does not wait for a deadline.
+// A failed repair escalates at once: the next action does not wait for a deadline.
 func TestEscalates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCloud(ten()...)
@@ -157,8 +156,8 @@ func TestEscalates(t *testing.T) {
 	})
 }
 
-// Nobody knows that the machine is dead: nothing takes its place. That no traffic
-// reaches it is not enough where it may be the only one of its kind.
+// While it is unknown whether the machine is down, it is not replaced. In an exclusive pool,
+// cut-off traffic is not enough.
 func TestFencingUnconfirmed(t *testing.T) {
 	t.Run("nothing", func(t *testing.T) { fenceInVain(t, nil) })
 	t.Run("traffic", func(t *testing.T) { fenceInVain(t, map[pools.Fence]bool{pools.FenceTraffic: true}) })
@@ -230,7 +229,8 @@ func TestWorkflow(t *testing.T) {
 	}
 }
 
-// Where the group heals it is told who is sick, and replaces by itself.
+// If the group replaces unhealthy nodes, it is notified of them, and Weirkeeper does not replace
+// them.
 func TestOwnerProvider(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCloud(ten()...)
@@ -254,8 +254,8 @@ func TestOwnerProvider(t *testing.T) {
 	})
 }
 
-// The provider is asked once to leave the healing to us. One that takes it up again is
-// told of, and meanwhile nothing is repaired.
+// The provider is requested once to stop its repairs. If it starts them again, an alarm is raised,
+// and meanwhile nothing is repaired.
 func TestDriftOfTheHealer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCloud(ten()...)
@@ -279,7 +279,7 @@ func TestDriftOfTheHealer(t *testing.T) {
 	})
 }
 
-// A node that is let go for another reason is not repaired meanwhile.
+// A node that leaves for another reason is not repaired meanwhile.
 func TestPausesOfDrains(t *testing.T) {
 	for _, reason := range []drain.Reason{drain.ScaleIn, drain.Orphan, drain.Rolling, drain.Rebalance, drain.Removal, drain.Spot} {
 		t.Run(string(reason), func(t *testing.T) { pausedBy(t, reason) })
@@ -315,7 +315,7 @@ func pausedBy(t *testing.T, reason drain.Reason) {
 		if c.acted["attempt n4"] != 0 {
 			t.Errorf("did %v", c.acted)
 		}
-		c.with(func() { delete(c.records, "n4") }) // it was taken back, and who paused is dead
+		c.with(func() { delete(c.records, "n4") }) // taken back by a process that died
 		m = c.begin(t, plain(judge.Action{Name: judge.Reboot}))
 		pass(5 * time.Minute)
 		m.stop(t)
@@ -325,7 +325,7 @@ func pausedBy(t *testing.T, reason drain.Reason) {
 	})
 }
 
-// A save that fails holds everything, and says so; then it goes on.
+// A failed save blocks all orders and is reported. After a successful save the orders continue.
 func TestSaveFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCloud(ten()...)
@@ -354,7 +354,7 @@ func TestSaveFails(t *testing.T) {
 	})
 }
 
-// A probe that heeds no deadline delays nobody; the rounds that it costs are told.
+// A probe that ignores its deadline delays no other round. The skipped rounds are reported.
 func TestSlowProbe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCloud(ten()...)
@@ -392,7 +392,7 @@ func TestSlowProbe(t *testing.T) {
 	})
 }
 
-// While the provider does not answer nothing is known, and nothing done.
+// While the provider does not respond, nodes are unknown, and nothing is repaired.
 func TestProviderIsAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCloud(ten()...)
@@ -410,7 +410,7 @@ func TestProviderIsAway(t *testing.T) {
 	})
 }
 
-// What has failed for good is set aside, and let go again.
+// A node whose repairs all failed is quarantined, and can be released.
 func TestQuarantine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCloud(ten()...)
@@ -423,7 +423,7 @@ func TestQuarantine(t *testing.T) {
 			t.Errorf("quarantined, and not cordoned or sick:\n%s", m.dump())
 		}
 		m.stop(t)
-		c.with(func() { c.boxes["n4"].cordoned = false }) // somebody lifts it
+		c.with(func() { c.boxes["n4"].cordoned = false }) // an operator uncordons it
 		m = c.begin(t, plain(judge.Action{Name: judge.Reboot}))
 		pass(time.Minute)
 		if !c.boxes["n4"].cordoned {
@@ -442,7 +442,8 @@ func TestQuarantine(t *testing.T) {
 	})
 }
 
-// All of it at once is not the machines: no repairs, no shrinking, one alarm.
+// If all nodes fail at once, no node is repaired, the pool does not shrink, and one alarm is
+// raised.
 func TestAllFailAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCloud(ten()...)
@@ -465,7 +466,7 @@ func TestAllFailAtOnce(t *testing.T) {
 	})
 }
 
-// A bus that is away for a while blames nobody.
+// A disconnected bus makes no node unhealthy.
 func TestBusIsAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCloud(ten()...)
@@ -492,7 +493,7 @@ func TestBusIsAway(t *testing.T) {
 	})
 }
 
-// What is remembered is exactly what Memory had, and garbage is forgotten aloud.
+// The restored state is exactly the saved one. An invalid state is dropped with an alarm.
 func TestGarbageInMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCloud(ten()...)
@@ -513,7 +514,8 @@ func TestGarbageInMemory(t *testing.T) {
 	})
 }
 
-// A machine whose end is not seen is one in vain, unless the policy goes on without it.
+// If the end of a machine is not confirmed, the repair failed, unless the policy continues without
+// it.
 func TestEndNotSeen(t *testing.T) {
 	for _, force := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -533,7 +535,7 @@ func TestEndNotSeen(t *testing.T) {
 	}
 }
 
-// Without all that a loop can do without, it judges by what it has.
+// A loop without its optional ports works with the others.
 func TestSmallWorld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCloud(ten()...)

@@ -14,8 +14,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 )
 
-// story is something that happens to n4, and what it must come to however often the
-// process is killed.
+// story is a failure of n4 and the required result, however often the process is killed.
 type story struct {
 	name   string
 	policy judge.Policy
@@ -55,7 +54,7 @@ func stories() []story {
 		name: "set aside", policy: plain(in[:1]...),
 		begin: func(c *cloud) { c.mends = func(pools.Mending) error { return errors.New("in vain") } },
 		check: func(c *cloud) error {
-			if !c.boxes["n4"].cordoned || c.acted["reboot n4"] > 2 { // one may have been lost before it was kept
+			if !c.boxes["n4"].cordoned || c.acted["reboot n4"] > 2 { // one may have been lost before it was saved
 				return fmt.Errorf("cordoned %v, did %v", c.boxes["n4"].cordoned, c.acted)
 			}
 			return nil
@@ -63,8 +62,7 @@ func stories() []story {
 	}}
 }
 
-// tell runs a story, with the process killed at that call. It returns how many calls there
-// were.
+// notify runs a story, with the process killed at that call. It returns the number of calls.
 func (s story) tell(t *testing.T, cutAt int, after bool) int {
 	calls := 0
 	synctest.Test(t, func(t *testing.T) {
@@ -90,8 +88,8 @@ func (s story) tell(t *testing.T, cutAt int, after bool) int {
 	return calls
 }
 
-// Killed at any call that changes something, before or after its effect: each thing is
-// done once. With the race detector it is before one call and after the next.
+// The process is killed at any call that changes something, before or after its effect: each change
+// is made once. With the race detector, it is killed before one call and after the next.
 func TestTakeoverAtEachCall(t *testing.T) {
 	for _, s := range stories() {
 		t.Run(s.name, func(t *testing.T) {
@@ -110,8 +108,8 @@ func TestTakeoverAtEachCall(t *testing.T) {
 	}
 }
 
-// A takeover observes at once, and needs no more for a node that is gone on failing than
-// its thresholds and the silence.
+// A takeover observes at once. For a node that fails permanently it needs no longer than the
+// thresholds and the silence.
 func TestTakeoverIsFast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCloud(ten()...)
@@ -128,7 +126,7 @@ func TestTakeoverIsFast(t *testing.T) {
 	})
 }
 
-// A workflow whose end nobody saw runs again only where it is known by its attempt.
+// A workflow with an unknown result runs again only if its receiver identifies the attempt.
 func TestWorkflowOverATakeover(t *testing.T) {
 	for kind, runs := range map[string]int{"command": 1, "webhook": 2, "nats": 2} {
 		synctest.Test(t, func(t *testing.T) {
@@ -165,7 +163,7 @@ func TestWorkflowOverATakeover(t *testing.T) {
 	}
 }
 
-// A takeover while the node of a workflow drains: the workflow has not begun, so it runs,
+// After a takeover while the node of a workflow drains, the workflow has not begun, so it runs,
 // once.
 func TestWorkflowThatDrainsOverATakeover(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -190,14 +188,14 @@ func TestWorkflowThatDrainsOverATakeover(t *testing.T) {
 	})
 }
 
-// What another process was about, and nobody has a record of any more.
+// The takeover of an order that has no record.
 func TestResumedWithoutRecord(t *testing.T) {
 	tests := []struct {
 		name   string
 		action judge.Action
-		while  func(c *cloud) // what happens while no process runs
+		while  func(c *cloud) // runs while no process runs
 		want   string
-		acted  int // repairs that were handed over
+		acted  int // number of repairs that were passed to the writer
 	}{
 		{"replaced meanwhile", judge.Action{Name: judge.Recreate}, func(c *cloud) {
 			delete(c.boxes, "n4")
@@ -223,7 +221,7 @@ func TestResumedWithoutRecord(t *testing.T) {
 				m.stop(t)
 				c.with(func() {
 					c.records, c.owed, c.n = map[string]*drain.Record{}, 0, 1
-					delete(c.boxes, "new1") // which came, or not, in the second of the stop
+					delete(c.boxes, "new1") // it may have come in the second of the stop
 					test.while(c)
 				})
 				<-time.After(20 * time.Second)
@@ -238,7 +236,7 @@ func TestResumedWithoutRecord(t *testing.T) {
 	}
 }
 
-// Two at a time: each has a replacement of its own.
+// Of two repairs at a time each has its own replacement.
 func TestTwoAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCloud(ten()...)
@@ -256,8 +254,8 @@ func TestTwoAtATime(t *testing.T) {
 	})
 }
 
-// A process that held two pools dies: who comes after it goes on with each, with what was
-// under way in it.
+// A process that held two pools dies: the next process continues each pool with its unfinished
+// work.
 func TestTakeoverOfTwoPools(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := plain(judge.Action{Name: judge.Recreate})

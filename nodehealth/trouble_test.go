@@ -16,7 +16,7 @@ import (
 type troubled struct {
 	*term
 	loads, publishes, listens, repairs int
-	refusal                            error // of a repair
+	refusal                            error // error of a repair
 }
 
 func (x *troubled) Load(ctx context.Context) ([]byte, bool, error) {
@@ -47,7 +47,7 @@ func (x *troubled) Repair(ctx context.Context, r pools.RepairRequest) error {
 	return x.term.Repair(ctx, r)
 }
 
-// trouble begins a process with ports that fail.
+// trouble starts a process with ports that fail.
 func (c *cloud) trouble(t *testing.T, p judge.Policy, x *troubled) *term {
 	return c.begin(t, p, func(w *World) {
 		x.term = w.Pool.(*term)
@@ -55,7 +55,7 @@ func (c *cloud) trouble(t *testing.T, p judge.Policy, x *troubled) *term {
 	})
 }
 
-// What was found waits for the bus, in order, and for the memory nothing is judged.
+// Findings wait for the bus, in order. Without the saved state no node is evaluated.
 func TestPortsFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCloud(ten()...)
@@ -75,8 +75,7 @@ func TestPortsFail(t *testing.T) {
 	})
 }
 
-// What may pass is asked for again under the same attempt; what is refused is left for
-// another time.
+// A temporary error is retried under the same attempt. A refused repair is tried again later.
 func TestWriterRefuses(t *testing.T) {
 	tests := []struct {
 		name    string
@@ -108,7 +107,7 @@ func TestWriterRefuses(t *testing.T) {
 	}
 }
 
-// What has no room is lost from the front, and counted.
+// If the outbox is full, the oldest findings are dropped and counted.
 func TestOutbox(t *testing.T) {
 	o := newAnnouncer(kitOf(World{Bus: silentBus{}}))
 	for i := range outboxRoom + 10 {

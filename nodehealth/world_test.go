@@ -22,7 +22,7 @@ import (
 type box struct {
 	group, zone string
 	launched    time.Time
-	sick        string // what its status says; empty: it is fit
+	sick        string // reason in its status; empty: healthy
 	silent      bool
 	stopped     bool
 	ended       bool
@@ -32,34 +32,34 @@ type box struct {
 	conditions  []pools.Condition
 }
 
-// cloud is what outlasts every process: machines, what was saved, the records of the
-// drains. It counts what was done to it.
+// cloud is the state that outlives every process: machines, the saved data, the drain records. It
+// counts the changes.
 type cloud struct {
 	mu      sync.Mutex
 	boxes   map[string]*box
-	n       int // machines launched
+	n       int // number of launched machines
 	records map[string]*drain.Record
 	owed    int
 	memory  []byte
-	heals   string // why the provider heals
+	heals   string // why the provider repairs
 	marked  []string
 	left    int
-	acted   map[string]int // what was done, by what it was
+	acted   map[string]int // number of changes, by kind
 	at      map[string]time.Time
 	runs    []Input // of workflows
 
-	mends    func(m pools.Mending) error // nil: it heals
+	mends    func(m pools.Mending) error // nil: the repair succeeds
 	confirms map[pools.Fence]bool        // which fences work
 	workflow func(context.Context, judge.Action, Input) (Result, error)
 	probes   func(context.Context, []Target, func(string, judge.Verdict, string)) error
 	saves    func([]byte) error
 	inspects func(context.Context) error
-	stuck    bool // what is asked to end does not
+	stuck    bool // terminations never complete
 
 	calls    int // made by all processes
 	cutAt    int // the call at which the process dies
 	cutAfter bool
-	log      []string // calls, in order
+	log      []string // sorted by time
 }
 
 func newCloud(names ...string) *cloud {
@@ -89,8 +89,8 @@ func (c *cloud) sicken(id, why string) {
 	c.with(func() { c.boxes[id].sick, c.boxes[id].silent = why, true })
 }
 
-// term is one process: its health loop, and the autoscaler beside it. Once it is dead
-// its calls have no effect.
+// term is one process: its health loop, and the autoscaler beside it. After it died, its calls have
+// no effect.
 type term struct {
 	c      *cloud
 	policy judge.Policy
@@ -103,8 +103,8 @@ type term struct {
 	mu      sync.Mutex
 	told    []Notification
 	handler Handler
-	loaded  map[string]bool // attempts whose records were mending when the process began
-	lapse   bool            // the bus loses our canary
+	loaded  map[string]bool // attempts that were being repaired when the process began
+	lapse   bool            // the bus loses the loopback probes
 }
 
 var errDead = errors.New("the process is dead")
@@ -147,8 +147,8 @@ func (m *term) stop(t testing.TB) {
 	}
 }
 
-// call makes a call that changes something. The one at which the process is to die has
-// its effect, or not, and is not answered.
+// call makes a call that changes something. The call at which the process dies has its effect or
+// not, and no response.
 func (m *term) call(ctx context.Context, what string, effect func() error) error {
 	c := m.c
 	c.mu.Lock()
@@ -171,7 +171,7 @@ func (m *term) call(ctx context.Context, what string, effect func() error) error
 	return err
 }
 
-// autoscale takes the records on, a second at a time.
+// autoscale advances the records, once a second.
 func (m *term) autoscale() {
 	for wait(m.ctx, time.Second) {
 		m.loop.Drained(m.advance(time.Now()))
@@ -315,7 +315,7 @@ func (m *term) Groups(ctx context.Context) ([]pools.Group, error) {
 	return []pools.Group{group{m}}, ctx.Err()
 }
 
-// group is the only one of the cloud.
+// group is the only group of the cloud.
 type group struct{ m *term }
 
 func (group) ID() string                                { return "g" }
@@ -425,7 +425,7 @@ func (m *term) facts(now time.Time) []pools.NodeFacts {
 	return out
 }
 
-// Probe implements Probe: all are fit, unless told otherwise.
+// Probe implements Probe: all nodes are healthy, unless the cloud has another verdict.
 func (m *term) Probe(ctx context.Context, targets []Target, tell func(string, judge.Verdict, string)) error {
 	if m.c.probes != nil {
 		return m.c.probes(ctx, targets, tell)
@@ -436,7 +436,7 @@ func (m *term) Probe(ctx context.Context, targets []Target, tell func(string, ju
 	return nil
 }
 
-// workflows is a term as a Workflow.
+// Run implements Workflow.
 func (m *term) Run(ctx context.Context, a judge.Action, in Input) (Result, error) {
 	if err := m.call(ctx, "workflow", func() error { m.c.runs = append(m.c.runs, in); return nil }); err != nil {
 		return Result{}, err
@@ -485,7 +485,7 @@ func (m *term) Publish(told []Notification) error {
 	return nil
 }
 
-// Canary implements Bus.
+// LoopbackProbe implements Bus.
 func (m *term) Canary() error {
 	m.mu.Lock()
 	handler, lapse := m.handler, m.lapse
@@ -496,7 +496,7 @@ func (m *term) Canary() error {
 	return nil
 }
 
-// events are what was published, one a line; without those of one kind.
+// events returns the published events, one a line, without ignored ones.
 func (m *term) events() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -521,13 +521,13 @@ func (m *term) dump() string {
 	return s.String()
 }
 
-// pass lets time go by.
+// pass advances the time.
 func pass(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
 }
 
-// plain is a policy of the provider's word and heartbeats, one failure enough.
+// plain returns a policy with the provider's status and heartbeats, and a threshold of one failure.
 func plain(actions ...judge.Action) judge.Policy {
 	return judge.Policy{
 		Mode: judge.Act,

@@ -19,36 +19,36 @@ import (
 	"github.com/weirkeeper/weirkeeper/nodehealth"
 )
 
-// ErrDisconnected is returned for what cannot be sent now.
+// ErrDisconnected is returned for messages that cannot be sent now.
 var ErrDisconnected = errors.New("bus is disconnected")
 
-// LifecycleSubject is where anybody tells of machines.
+// LifecycleSubject is the subject of hints about machines.
 func LifecycleSubject(cluster string) string { return names.Subject(cluster, "lifecycle") }
 
-// EventsSubject is where the findings of a pool are told.
+// EventsSubject is the subject of a pool's findings.
 func EventsSubject(cluster, pool string) string { return poolSubject(cluster, pool, "events") }
 
-// OrderSubject is where operators order.
+// OrderSubject is the subject of operators' orders.
 func OrderSubject(cluster, pool string) string { return poolSubject(cluster, pool, "order") }
 
-// StatusSubject is where they ask.
+// StatusSubject is the subject of status requests.
 func StatusSubject(cluster, pool string) string { return poolSubject(cluster, pool, "status") }
 
-// CanarySubject is where a pool's node health hears its own voice.
+// LoopbackSubject is the subject of the loopback probe.
 func CanarySubject(cluster, pool string) string { return poolSubject(cluster, pool, "canary") }
 
 func poolSubject(cluster, pool, what string) string {
 	return names.Subject(cluster, "health", pool, what)
 }
 
-// Config is whose bus it is.
+// Config is the configuration of a Bus.
 type Config struct {
 	Cluster, Pool string
 	// Heartbeat is the expected_interval of AGENT_HEARTBEAT; 0: 5 s.
 	Heartbeat time.Duration
 }
 
-// Validate joins everything that is wrong with the configuration.
+// Validate returns all mistakes in the configuration, joined, or nil.
 func (c Config) Validate() error {
 	var errs []error
 	if !names.ValidToken(c.Cluster) {
@@ -63,7 +63,7 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Bus is node health's bus on NATS. Make it with New.
+// Bus connects node health with NATS. Create it with New.
 type Bus struct {
 	nc  *nats.Conn
 	cfg Config
@@ -75,16 +75,16 @@ type Bus struct {
 	canary   canary
 }
 
-// canary is what we know of our own voice.
+// loopback is the state of the loopback probe.
 type canary struct {
-	token string    // of the last one; empty when it came back
-	since time.Time // the first that was sent after one came back
-	mute  bool      // it was told that none comes back
+	token string    // of the last probe; empty after it returned
+	since time.Time // time of the first probe since one returned
+	mute  bool      // the loss was reported
 }
 
 var _ nodehealth.Bus = (*Bus)(nil)
 
-// New returns a bus on the connection, or says what is wrong with the configuration.
+// New returns a bus on the connection, or an error if the configuration is invalid.
 func New(nc *nats.Conn, cfg Config, log *slog.Logger) (*Bus, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("bus: %w", err)
@@ -95,17 +95,16 @@ func New(nc *nats.Conn, cfg Config, log *slog.Logger) (*Bus, error) {
 	return &Bus{nc: nc, cfg: cfg, log: log, counters: map[string]uint64{}, complain: map[string]*rate.Sometimes{}}, nil
 }
 
-// Counters returns what became of messages that told nothing: "bad_hint" could not be
-// read, "old_hint" came too late, "dropped_hint", "dropped_request" and
-// "dropped_canary" came faster than they were taken, "bad_request" could not be read,
-// "unanswered" are requests.
+// Counters returns the number of messages without effect, by reason. "bad_hint" and "bad_request"
+// could not be decoded. "old_hint" arrived too late. "dropped_hint", "dropped_request" and
+// "dropped_canary" exceeded the queue or the rate. "unanswered" are requests without a response.
 func (b *Bus) Counters() map[string]uint64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return maps.Clone(b.counters)
 }
 
-// warn counts what went wrong, and says so at most once a minute for each name.
+// warn counts an error, and logs it at most once a minute for each name.
 func (b *Bus) warn(name, what string, err error) {
 	b.mu.Lock()
 	b.counters[name]++
@@ -119,16 +118,16 @@ func (b *Bus) warn(name, what string, err error) {
 	s.Do(func() { b.log.Warn(what, "pool", b.cfg.Pool, "counter", name, "so_far", n, "err", err) })
 }
 
-// eventsBytes bounds one message of findings.
+// eventsBytes is the maximum size of one message of findings.
 const eventsBytes = 256 << 10
 
-// Publish implements nodehealth.Bus: it sends lists on EventsSubject. ErrDisconnected if
-// they cannot go out at once.
+// Publish implements nodehealth.Bus: it sends lists on EventsSubject. If the bus is disconnected,
+// it returns ErrDisconnected.
 func (b *Bus) Publish(told []nodehealth.Notification) error {
 	return bus.Lists(told, eventsBytes, func(list []byte) error { return b.send(EventsSubject(b.cfg.Cluster, b.cfg.Pool), list) })
 }
 
-// Canary implements nodehealth.Bus: it sends a message that only we know.
+// LoopbackProbe implements nodehealth.Bus: it sends a random token to this process.
 func (b *Bus) Canary() error {
 	token := rand.Text()
 	b.mu.Lock()
@@ -140,7 +139,7 @@ func (b *Bus) Canary() error {
 	return b.send(CanarySubject(b.cfg.Cluster, b.cfg.Pool), []byte(token))
 }
 
-// canaryCame reports whether that was the last one that we sent.
+// probeReturned reports whether token is that of the last probe.
 func (b *Bus) canaryCame(token string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -151,7 +150,7 @@ func (b *Bus) canaryCame(token string) bool {
 	return true
 }
 
-// canaryLost reports, once, that none came back for two intervals.
+// canaryLost reports, once, that no probe returned for two intervals.
 func (b *Bus) canaryLost(now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -162,7 +161,7 @@ func (b *Bus) canaryLost(now time.Time) bool {
 	return true
 }
 
-// send publishes at once or not at all.
+// send publishes at once or returns an error.
 func (b *Bus) send(subject string, data []byte) error {
 	if !b.nc.IsConnected() {
 		return fmt.Errorf("publish %s: %w", subject, ErrDisconnected)
@@ -173,7 +172,7 @@ func (b *Bus) send(subject string, data []byte) error {
 	return nil
 }
 
-// short bounds what others have written, and leaves out what cannot be printed.
+// short truncates text from other parties, and replaces control characters by blanks.
 func short(text string, most int) string {
 	text = strings.ToValidUTF8(text[:min(len(text), most)], "")
 	return strings.Map(func(r rune) rune {

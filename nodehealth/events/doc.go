@@ -1,36 +1,35 @@
-// Package events is the way of node health to NATS. A [Bus] is a health.Bus: it hears
-// what others know of nodes, and our own voice; it tells findings, and answers
-// operators. A [Client] asks.
+// Package events connects node health with NATS. A [Bus] is a nodehealth.Bus: it receives hints and
+// the loopback probe, publishes findings, and serves operators' requests. A [Client] sends these
+// requests.
 //
-//	bus, err := natsbus.New(nc, natsbus.Config{Cluster: "prod", Pool: "web", Heartbeat: 5 * time.Second}, log)
-//	status, err := natsbus.NewClient(nc, "prod", "web").Status(ctx, health.StatusQuery{})
+//	bus, err := events.New(nc, events.Config{Cluster: "prod", Pool: "web", Heartbeat: 5 * time.Second}, log)
+//	status, err := events.NewClient(nc, "prod", "web").Status(ctx, nodehealth.StatusQuery{})
 //
-// Give a Bus a connection that reconnects for ever and buffers nothing while it is down
+// The connection of a Bus must reconnect for ever, and buffer nothing while it is down
 // (nats.MaxReconnects(-1), nats.ReconnectBufSize(-1)).
 //
 // # Subjects
 //
-//	weir.CLUSTER.lifecycle             a hint about a machine, from whoever knows
+//	weir.CLUSTER.lifecycle             a hint about a machine, from any client
 //	weir.CLUSTER.health.POOL.events    [nodehealth.Notification, ...]
-//	weir.CLUSTER.health.POOL.order     health.Order -> health.Answer
-//	weir.CLUSTER.health.POOL.status    health.StatusQuery -> health.Status
-//	weir.CLUSTER.health.POOL.canary    our own voice
+//	weir.CLUSTER.health.POOL.order     nodehealth.Order -> nodehealth.Answer
+//	weir.CLUSTER.health.POOL.status    nodehealth.StatusQuery -> nodehealth.Status
+//	weir.CLUSTER.health.POOL.canary    the loopback probe
 //
-// A hint is one JSON object of at most 8 KiB with Senlin's fields: event, state,
-// instance_id, timestamp and publisher, of which instance_id must be there. A timestamp
-// is seconds since 1970 or a text; a hint of more than 15 minutes ago is old, and
-// dropped. Other keys are passed over. Nothing is believed of a hint but that the node
-// should be looked at.
+// A hint is one JSON object of at most 8 KiB with Senlin's fields: event, state, instance_id,
+// timestamp and publisher. Only instance_id is required. A timestamp is a number of seconds since
+// 1970 or a text. Hints older than 15 minutes are dropped. Other keys are ignored. A hint only
+// causes an observation of the node: its content is not trusted.
 //
-// What cannot be read is counted and dropped, as is what comes faster than it is taken.
-// A request that cannot be answered gets an error in HeaderError, or in the Answer.
+// Messages that cannot be decoded, and messages beyond the queue or the rate, are counted and
+// dropped. A failed request gets an error in HeaderError or in the Answer.
 //
 // # The path
 //
-// When a canary comes back, the path of the heartbeats is proven. It is told as down
-// when the connection is lost, and when no canary came back for two heartbeat intervals
-// since one was sent. Only the last one that was sent counts: an older one says nothing
-// of the path as it is now.
+// When a loopback probe returns, the path of the heartbeats is proven. The path is reported as down
+// when the connection is lost. It is also down when no probe returned for two heartbeat intervals
+// after one was sent. Only the last probe counts: an older one does not prove that the path works
+// now.
 //
-// A Bus and a Client may be used concurrently, but Listen runs once at a time.
+// A Bus and a Client may be used concurrently, but only one Listen may run at a time.
 package events

@@ -18,7 +18,7 @@ import (
 
 const (
 	cluster, pool = "test", "web"
-	deadline      = 20 * time.Second // of what a test waits for
+	deadline      = 20 * time.Second // of each wait of a test
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -35,7 +35,7 @@ func connect(t *testing.T, url string) *nats.Conn {
 	return bustest.Connect(t, url, nats.ReconnectBufSize(-1))
 }
 
-// handler takes what it is told, and answers as its functions say.
+// handler records its input, and responds as its functions define.
 type handler struct {
 	hints  chan judge.Hint
 	proofs chan judge.PathProof
@@ -56,7 +56,7 @@ func (e *handler) Status(ctx context.Context, q nodehealth.StatusQuery) (nodehea
 	return e.status(ctx, q)
 }
 
-// listen has a bus listen until the test ends, and returns it once it does.
+// listen runs Listen of a bus until the test ends, and returns the bus once it listens.
 func listen(t *testing.T, nc *nats.Conn, cfg Config, e nodehealth.Handler) *Bus {
 	t.Helper()
 	cfg.Cluster, cfg.Pool = cluster, pool
@@ -80,7 +80,7 @@ func listen(t *testing.T, nc *nats.Conn, cfg Config, e nodehealth.Handler) *Bus 
 	return b
 }
 
-// eventually waits until ok holds.
+// eventually waits until ok returns true.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
@@ -96,7 +96,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// next returns what comes next.
+// next returns the next value.
 func next[T any](t *testing.T, what string, from <-chan T) T {
 	t.Helper()
 	limit := time.NewTimer(deadline)

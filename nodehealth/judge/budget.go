@@ -8,7 +8,7 @@ import (
 
 // budget is the disruption budget of the pool.
 type budget struct {
-	available Limit                      // so many nodes stay in service
+	available Limit                      // minimum of nodes in service
 	out       map[string]disruption.Kind // listed nodes that are out of service
 	drained   map[string]disruption.Kind // nodes that the pool's writer drains, listed or not
 }
@@ -17,13 +17,13 @@ func newBudget(available Limit) budget {
 	return budget{available: available, out: map[string]disruption.Kind{}}
 }
 
-// of returns the budget of a pool of so many nodes. At least one may be out of service,
-// or a small pool could never be repaired. The map is not the caller's.
+// of returns the budget of a pool of listed nodes. At least one may be out of service, so that a
+// small pool can be repaired. The caller must not change the map.
 func (b *budget) of(listed int) disruption.Budget {
 	return disruption.Budget{Limit: max(1, listed-b.available.keep(listed)), Out: b.out}
 }
 
-// drains counts what the pool's writer drains now, instead of what it drained before.
+// drains replaces the drained nodes in the budget by those of ev.
 func (ro *roster) drains(ev Drains) {
 	before := ro.safety.budget.drained
 	ro.safety.budget.drained = maps.Clone(ev.Out)
@@ -36,9 +36,8 @@ func (ro *roster) drains(ev Drains) {
 	}
 }
 
-// budgeted counts the node in the budget while it is set aside, while a repair has it out
-// of service, or while it is drained. A node that the provider ends is no longer part of
-// the pool.
+// budgeted counts the node in the budget while it is quarantined, taken out of service by a repair,
+// or drained. A node that the provider ends is no longer part of the pool.
 func (ro *roster) budgeted(n *node) {
 	out := ro.safety.budget.out
 	switch {

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// claim considers each candidate: first what is gone, then what fails longest, then what
-// only an operator asks for.
+// claim considers each candidate in this order: machines that are gone, the longest failing, and
+// then nodes that only an operator requests.
 func (rs *repairs) claim(now time.Time) {
 	var all []*node
 	c := rs.candidate(now, nil, Action{}, true)
@@ -36,7 +36,7 @@ func (rs *repairs) claim(now time.Time) {
 	}
 }
 
-// takeUp goes on with the repair of a node that was held and is fenced now.
+// takeUp continues the repair of a node whose fencing is now confirmed.
 func (rs *repairs) takeUp(now time.Time, n *node) {
 	if r := refused(rs.candidate(now, n, n.repair.Action, true), atReturn); r.gate != "" {
 		rs.block(n, n.repair.Action.Name, r)
@@ -62,7 +62,7 @@ func (rs *repairs) consider(now time.Time, n *node) {
 	rs.journal.order(Order{Kind: OrderRecheck, Node: n.ID, Why: "before " + string(a.Name)})
 }
 
-// begin asks the gates again, now that the failure is confirmed, and acts.
+// begin passes the gates again after the failure is confirmed, and acts.
 func (rs *repairs) begin(now time.Time, n *node) {
 	if a, i, passes := rs.admit(now, n, atBegin); passes {
 		n.repair.Action, n.repair.Index = a, i
@@ -72,7 +72,7 @@ func (rs *repairs) begin(now time.Time, n *node) {
 	}
 }
 
-// admit asks the gates about the first action that fits.
+// admit passes the gates with the first action that fits.
 func (rs *repairs) admit(now time.Time, n *node, at phase) (a Action, i int, passes bool) {
 	a, i, fits := rs.rules.firstAction(n, 0)
 	c := rs.candidate(now, n, a, fits)
@@ -95,14 +95,13 @@ func (rs *repairs) unclaim(now time.Time, n *node, r refusal) {
 	rs.block(n, name, r)
 }
 
-// candidate returns what the gates are asked about. The value is reused: it holds until
-// the next call.
+// candidate returns the input of the gates. The value is reused: it is valid until the next call.
 func (rs *repairs) candidate(now time.Time, n *node, a Action, fits bool) *candidate {
 	rs.asking = candidate{safety: rs.safety, detection: rs.detection, now: now, node: n, action: a, fits: fits, repairs: len(rs.active)}
 	return &rs.asking
 }
 
-// block shows which gate refuses, once.
+// block reports which gate refuses, once for each change.
 func (rs *repairs) block(n *node, a ActionName, r refusal) {
 	if n.blocked == r.gate {
 		return
@@ -111,7 +110,7 @@ func (rs *repairs) block(n *node, a ActionName, r refusal) {
 	f := n.finding(RepairBlocked, r.why(&rs.asking))
 	n.refusal = f.Why
 	f.Action, f.Gate, f.Until = a, r.gate, r.until
-	if n.state == Requested && n.pool { // the status shows how many wait, and why
+	if n.state == Requested && n.pool { // the status shows how many nodes wait, and why
 		return
 	}
 	rs.journal.find(f)
@@ -132,15 +131,15 @@ func (r *rules) firstAction(n *node, from int) (Action, int, bool) {
 	return Action{}, 0, false
 }
 
-// indexOf returns where an action is in the policy that was at another index of an earlier
-// one: the position in the list is not lost as the list changes. Where the action is no
-// longer there, the next one is the one that is at its index now.
+// indexOf returns the index of an action that was at index was in an earlier policy. So a changed
+// list does not lose the position. If the policy has the action no longer, the action that is at
+// that index now is next.
 func (r *rules) indexOf(a Action, was int) int {
 	was = max(0, min(was, len(r.actions)-1))
 	if r.actions[was].same(a) {
 		return was
 	}
-	for i := len(r.actions) - 1; i >= 0; i-- { // none is repeated
+	for i := len(r.actions) - 1; i >= 0; i-- { // no repeat of an action
 		if r.actions[i].same(a) {
 			return i
 		}
@@ -148,7 +147,7 @@ func (r *rules) indexOf(a Action, was int) int {
 	return was - 1
 }
 
-// same reports whether both do the same.
+// same reports whether both actions have the same name and params.
 func (a Action) same(b Action) bool {
 	p, errP := json.Marshal(a.Params)
 	q, errQ := json.Marshal(b.Params)

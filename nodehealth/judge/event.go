@@ -6,15 +6,15 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/disruption"
 )
 
-// Event is something that a Judge is told: one of the types below.
+// Event is an input of a Judge: one of the types below.
 type Event interface{ event() }
 
-// Nodes is the provider's list, always whole. A node that two lists in a row do not
-// have is forgotten.
+// Nodes is the provider's list, always complete. The Judge removes a node that is missing from two
+// lists in a row.
 type Nodes struct {
 	List []Node
-	// Again: the provider was not asked anew. So what only a second list confirms, an
-	// end or a stop, is not confirmed by this one.
+	// Again marks a list that repeats the last provider reading. It does not confirm an end or a
+	// stop, which need a second reading.
 	Again bool
 }
 
@@ -22,22 +22,22 @@ type Nodes struct {
 type Node struct {
 	ID    string    `json:"id"`
 	Zone  string    `json:"zone,omitempty"`
-	Since time.Time `json:"since,omitzero"` // its launch
+	Since time.Time `json:"since,omitzero"` // launch time
 	State Provided  `json:"state,omitempty"`
 }
 
-// Provided is a machine's state as the provider tells it.
+// Provided is a machine's state as the provider reports it.
 type Provided string
 
 const (
-	Running    Provided = ""           // up, or about to be
+	Running    Provided = ""           // running, or about to run
 	Stopped    Provided = "stopped"    // it exists and does not run
 	Terminated Provided = "terminated" // it will not run again
-	Spot       Provided = "spot"       // the provider takes it back soon
-	Leaving    Provided = "leaving"    // let go on purpose: not judged
+	Spot       Provided = "spot"       // the provider reclaims it soon
+	Leaving    Provided = "leaving"    // removed on purpose: not evaluated
 )
 
-// Verdict is whether something is fit.
+// Verdict is the result of a health check.
 type Verdict string
 
 const (
@@ -46,118 +46,117 @@ const (
 	Fail    Verdict = "fail"
 )
 
-// Observation is what one mode says of one node.
+// Observation is the verdict of one mode about one node.
 type Observation struct {
 	Node    string   `json:"node"`
 	Mode    ModeType `json:"mode"`
 	Verdict Verdict  `json:"verdict"`
 	Reason  string   `json:"reason,omitempty"`
-	// Announced: the failure is a date that the provider has set for an end, a reboot or
-	// maintenance of the machine. No heartbeat vetoes it.
+	// Announced marks a failure that is a date, set by the provider, for an end, a reboot or
+	// maintenance of the machine. A heartbeat does not veto it.
 	Announced bool `json:"announced,omitempty"`
 }
 
-// Reasons that mean something to the Judge. The first three are not vetoed by a
-// heartbeat.
+// Reasons that the Judge interprets. A heartbeat does not veto the first three.
 const (
 	ReasonTerminated = "terminated"
 	ReasonStopped    = "stopped"
 	ReasonSpot       = "spot"
-	// ReasonSilent of a heartbeat counts only while the path is proven.
+	// ReasonSilent, of a heartbeat, counts only while the path is proven.
 	ReasonSilent = "silent"
 )
 
-// Step is what an Outcome tells of.
+// Step is the part of a repair that an Outcome reports.
 type Step string
 
 const (
-	StepFence    Step = "fence"    // the node is fenced, or could not be
-	StepDone     Step = "done"     // the action is through, or has failed
-	StepVerified Step = "verified" // the node is fit, as the action itself saw; observations are not awaited
-	StepUndone   Step = "undone"   // nothing was done, nor will be: to be asked for again later
-	StepEscalate Step = "escalate" // the action has failed, and is not to be tried again in this repair
+	StepFence    Step = "fence"    // the node is fenced, or fencing failed
+	StepDone     Step = "done"     // the action succeeded or failed
+	StepVerified Step = "verified" // the action itself confirmed that the node is healthy; no observations are awaited
+	StepUndone   Step = "undone"   // nothing was done, nor will be; request it again later
+	StepEscalate Step = "escalate" // the action failed and is not retried in this repair
 )
 
-// Outcome is what came of an order. Attempt, if not empty, must be that of the
-// order; else the node and, if not empty, the action must be.
+// Outcome is the result of an order. If Attempt is not empty, it must match the order. Otherwise
+// the node must match, and the action if it is not empty.
 type Outcome struct {
 	Node    string     `json:"node"`
 	Action  ActionName `json:"action,omitempty"`
 	Attempt string     `json:"attempt,omitempty"`
-	Step    Step       `json:"step,omitempty"` // done
+	Step    Step       `json:"step,omitempty"` // empty means done
 	OK      bool       `json:"ok"`
 	Reason  string     `json:"reason,omitempty"`
-	// Replacement is the node that RECREATE launched; empty: the provider replaces
-	// the node by itself, and its end is what is verified.
+	// Replacement is the node that RECREATE launched. If it is empty, the provider replaces the
+	// node, and the node's end is verified.
 	Replacement string `json:"replacement,omitempty"`
-	// Lost: the order has no record, so it did not arrive, or its end was not seen. A
-	// request that led to it still stands, and the attempt counts.
+	// Lost marks an order without a record: the order did not arrive, or its end was missed. The
+	// attempt counts, and the operator's request that led to it stays open.
 	Lost bool `json:"lost,omitempty"`
 }
 
-// Pause keeps repairs off a node, or off the pool if Node is empty. Each operation
-// pauses as an owner of its own and renews its pause by telling it again: a node is
-// paused until each of its pauses was resumed or is over.
+// Pause blocks repairs of a node, or of the pool if Node is empty. Each operation pauses as its own
+// owner and renews its pause by sending it again. A node is paused until each of its pauses is
+// resumed or expired.
 type Pause struct {
 	Node  string        `json:"node,omitempty"`
 	Owner string        `json:"owner"`
-	TTL   time.Duration `json:"ttl"` // DefaultPause if it is not above 0
+	TTL   time.Duration `json:"ttl"` // DefaultPause if not positive
 	Why   string        `json:"why,omitempty"`
 }
 
-// DefaultPause is the length of a pause that does not say.
+// DefaultPause is the length of a pause without a TTL.
 const DefaultPause = time.Hour
 
-// Resume ends the pause of that owner.
+// Resume ends the pause of one owner.
 type Resume struct {
 	Node  string `json:"node,omitempty"`
 	Owner string `json:"owner"`
 }
 
-// Drains are the nodes that the pool's writer drains for another reason than a repair of
-// ours, all of them each time: they count as out of service until the provider ends them.
+// Drains lists all nodes that the pool's writer drains for a reason other than a repair. They count
+// as out of service until the provider ends them.
 type Drains struct {
-	Out map[string]disruption.Kind `json:"out"` // why, by node
+	Out map[string]disruption.Kind `json:"out"` // reason, by node
 }
 
-// Hint says that a node may have changed: it is to be observed now, in each mode.
+// Hint reports that a node may have changed. Each mode observes it now.
 type Hint struct {
 	Node string `json:"node"`
 	Why  string `json:"why,omitempty"`
 }
 
-// Recover is an operator's request to have a node repaired, sick or not: through all
-// gates, without a re-check. The next Tick begins the repair, or the request is refused
-// and forgotten. One with a time waits so long for the gates. Without a node it is a
-// request for each node of the pool without one.
+// Recover is an operator's request to repair a node, healthy or not. It passes all gates, without a
+// re-check. The next Tick begins the repair, or refuses and drops the request. A request with a
+// positive For waits that long for the gates. With an empty Node it is a request for each node of
+// the pool that has no request.
 type Recover struct {
 	Node string        `json:"node,omitempty"`
 	By   string        `json:"by"`
 	For  time.Duration `json:"for,omitempty"`
 }
 
-// PathProof says that what is sent to us on the path of the heartbeats arrives, as
-// our own canary does, or that it does not. It holds for two heartbeat intervals.
+// PathProof reports whether messages on the heartbeat path arrive, as the loopback probe found. It
+// is valid for two heartbeat intervals.
 type PathProof struct {
 	Down bool   `json:"down,omitempty"`
 	Why  string `json:"why,omitempty"`
 }
 
-// Healer says who was found to heal the pool: while it is not us, nothing is done.
+// Healer reports who repairs the pool. While Other is set, the Judge repairs nothing.
 type Healer struct {
 	Other bool   `json:"other,omitempty"`
 	Why   string `json:"why,omitempty"`
 }
 
-// Release ends the quarantine of a node, or the hold of one that could not be
-// fenced; without a node it closes the breaker, or withdraws all requests that wait.
+// Release ends the quarantine of a node, or the hold of a node whose fencing failed. Without a node
+// it closes the breaker, or withdraws all waiting requests.
 type Release struct {
 	Node     string `json:"node,omitempty"`
 	By       string `json:"by"`
-	Requests bool   `json:"requests,omitempty"` // withdraw all requests; without a node
+	Requests bool   `json:"requests,omitempty"` // withdraw all requests; only without a node
 }
 
-// Tick: time has passed, and all that was heard has been told.
+// Tick reports that time has passed. All earlier events were passed in before it.
 type Tick struct{}
 
 func (Nodes) event()       {}

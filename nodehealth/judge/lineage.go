@@ -46,24 +46,24 @@ func (ls *lineages) begin(now time.Time, n Node) {
 	l.Begun = append(l.within(now, ls.rules.window), now)
 }
 
-// end starts the wait before the next repair, if one was begun.
+// end starts the backoff before the next repair, if a repair began.
 func (ls *lineages) end(now time.Time, n Node, begun bool) {
 	if l := ls.get(n); begun || len(l.Begun) > 0 {
 		l.Ended = now
 	}
 }
 
-// undo takes back the repair that was begun last.
+// undo removes the repair that began last.
 func (ls *lineages) undo(n Node) {
 	if l := ls.get(n); len(l.Begun) > 0 {
 		l.Begun = l.Begun[:len(l.Begun)-1]
 	}
 }
 
-// forgive forgets all repairs of the node's lineage.
+// forgive removes all repairs of the node's lineage.
 func (ls *lineages) forgive(n Node) { delete(ls.all, ls.of(n)) }
 
-// recent returns when the repairs of the node's lineage within the window began.
+// recent returns the start times of the lineage's repairs within the window.
 func (ls *lineages) recent(now time.Time, n Node) []time.Time {
 	if l := ls.all[ls.of(n)]; l != nil {
 		return l.within(now, ls.rules.window)
@@ -79,8 +79,7 @@ func (l *Lineage) within(now time.Time, window time.Duration) []time.Time {
 	return recent
 }
 
-// backoff returns until when the node's lineage waits after its last repair, and how
-// many repairs it had.
+// backoff returns when the backoff of the node's lineage ends, and its number of repairs.
 func (ls *lineages) backoff(n Node) (until time.Time, repairs int) {
 	name := ls.of(n)
 	l := ls.all[name]
@@ -94,8 +93,7 @@ func (ls *lineages) backoff(n Node) (until time.Time, repairs int) {
 	return l.Ended.Add(time.Duration(wait * (1 + 0.1*float64(h.Sum32())/math.MaxUint32))), len(l.Begun)
 }
 
-// forget drops lineages whose repairs are older than the window, and the names of
-// replacements that are gone.
+// forget drops lineages whose repairs are older than the window, and replacements that are gone.
 func (ls *lineages) forget(now time.Time, exists func(id string) bool) {
 	for name, l := range ls.all {
 		l.Begun = l.within(now, ls.rules.window)
@@ -120,8 +118,7 @@ func (ls *lineages) restore(now time.Time, records []Lineage) {
 	}
 }
 
-// rate bounds how often repairs begin: a bucket that holds burst repairs and fills
-// with perHour.
+// rate limits how often repairs begin. It is a token bucket of size burst that fills with perHour.
 type rate struct {
 	perHour, burst float64
 	spent          float64   // of the burst, at least 0

@@ -63,7 +63,7 @@ func ModeKinds() []ModeKind {
 	}
 }
 
-// Kind returns the description of a mode; the zero value for an unknown one.
+// Kind returns the description of a mode, or the zero value for an unknown mode.
 func (t ModeType) Kind() ModeKind {
 	all := ModeKinds()
 	if i := slices.IndexFunc(all, func(k ModeKind) bool { return k.Type == t }); i >= 0 {

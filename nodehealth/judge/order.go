@@ -5,34 +5,34 @@ import (
 	"time"
 )
 
-// OrderKind is what an Order asks for.
+// OrderKind is the kind of an Order.
 type OrderKind string
 
 const (
 	OrderRecheck    OrderKind = "recheck"    // observe the node now, in each mode
-	OrderFence      OrderKind = "fence"      // make the node harmless, level by level until one is confirmed
+	OrderFence      OrderKind = "fence"      // fence the node, level by level until one is confirmed
 	OrderAct        OrderKind = "act"        // carry out the action
-	OrderQuarantine OrderKind = "quarantine" // set the node aside
-	OrderAlarm      OrderKind = "alarm"      // tell people
+	OrderQuarantine OrderKind = "quarantine" // take the node out of service
+	OrderAlarm      OrderKind = "alarm"      // notify operators
 )
 
 // Order is one thing to do.
 type Order struct {
 	Kind OrderKind `json:"order"`
 	Node string    `json:"node,omitempty"`
-	// Observe: the policy observes, so this is not to be carried out. Re-checks and
-	// alarms never are marked.
+	// Observe marks an order that must not be carried out, as the policy is in mode observe.
+	// Re-checks and alarms are never marked.
 	Observe bool `json:"observe,omitempty"`
-	// Attempt names what is ordered, for good: what was begun under it is not begun
-	// again. Of OrderFence and OrderAct.
+	// Attempt is the permanent name of OrderFence and OrderAct. Work that began under it does not
+	// begin again.
 	Attempt string `json:"attempt,omitempty"`
-	// Resumed: this was ordered before a takeover. Look up what came of it first.
+	// Resumed marks an order from before a takeover. First check its result.
 	Resumed  bool          `json:"resumed,omitempty"`
 	Action   Action        `json:"action,omitzero"`   // of OrderAct
 	Fencing  []Level       `json:"fencing,omitempty"` // of OrderFence
-	Deadline time.Time     `json:"deadline,omitzero"` // of OrderFence and OrderAct: its outcome is of no use later
+	Deadline time.Time     `json:"deadline,omitzero"` // of OrderFence and OrderAct: a later outcome has no effect
 	For      time.Duration `json:"for,omitempty"`     // of OrderQuarantine
-	Alarm    string        `json:"alarm,omitempty"`   // of OrderAlarm: what it is about; stable
+	Alarm    string        `json:"alarm,omitempty"`   // of OrderAlarm: its subject, a stable key
 	Why      string        `json:"why,omitempty"`
 }
 
@@ -46,8 +46,8 @@ const (
 	NodeReplaced     FindingEvent = "node.replaced"
 	NodeGone         FindingEvent = "node.gone" // from the provider's list
 	NodeQuarantined  FindingEvent = "node.quarantined"
-	NodeHeld         FindingEvent = "node.held"     // its repairs are spent, and a gate refuses to set it aside
-	NodeReleased     FindingEvent = "node.released" // by an operator, or as its quarantine is over
+	NodeHeld         FindingEvent = "node.held"     // its repairs are used up, and a gate refuses the quarantine
+	NodeReleased     FindingEvent = "node.released" // by an operator, or because its quarantine ended
 	CheckUnknown     FindingEvent = "check.unknown" // for longer than unknown_alarm
 	CheckVetoed      FindingEvent = "check.vetoed"  // a heartbeat contradicts a failure that only the control plane reports
 	RepairBlocked    FindingEvent = "repair.blocked"
@@ -55,9 +55,9 @@ const (
 	RepairStarted    FindingEvent = "repair.started"
 	RepairAttempt    FindingEvent = "repair.attempt"
 	RepairVerifying  FindingEvent = "repair.verifying"
-	RepairFailed     FindingEvent = "repair.failed" // one action of it
+	RepairFailed     FindingEvent = "repair.failed" // one of its actions failed
 	RepairSucceeded  FindingEvent = "repair.succeeded"
-	RepairEnded      FindingEvent = "repair.ended" // without a success, and not for good
+	RepairEnded      FindingEvent = "repair.ended" // without a success; the node may be repaired again
 	FenceStarted     FindingEvent = "fence.started"
 	FenceConfirmed   FindingEvent = "fence.confirmed"
 	FenceUnconfirmed FindingEvent = "fence.failed"
@@ -73,29 +73,29 @@ const (
 	PauseEnded       FindingEvent = "pause.ended"
 	PauseExpired     FindingEvent = "pause.expired"
 	OwnerChanged     FindingEvent = "owner.changed"
-	Ignored          FindingEvent = "ignored" // something told that changes nothing
+	Ignored          FindingEvent = "ignored" // an event that changes nothing
 )
 
-// Gate is what can refuse a repair. The strings are stable; gates has the order.
+// Gate is the name of a gate. The strings are stable; gates has the order.
 type Gate string
 
 const (
 	GateOwner        Gate = "owner"         // another owner repairs this pool
 	GatePause        Gate = "pause"         // the node or the pool is paused
-	GateBreaker      Gate = "breaker"       // too many of the pool are sick
-	GateZone         Gate = "zone"          // too many of the node's zone are sick
+	GateBreaker      Gate = "breaker"       // too many nodes of the pool are unhealthy
+	GateZone         Gate = "zone"          // too many nodes of the zone are unhealthy
 	GateSchedule     Gate = "schedule"      // the policy freezes this hour
 	GateMinAvailable Gate = "min_available" // the disruption budget: too many nodes would be out of service
 	GateInProgress   Gate = "in_progress"   // other repairs are under way
 	GateRate         Gate = "rate"          // too many repairs began
-	GateBackoff      Gate = "backoff"       // the last repair of this lineage was not long ago
-	GateAttempts     Gate = "attempts"      // the lineage had its repairs: it is quarantined
-	GateUnknown      Gate = "unknown"       // there is no verdict now
+	GateBackoff      Gate = "backoff"       // the last repair of this lineage was too recent
+	GateAttempts     Gate = "attempts"      // the repairs of the lineage are used up: the node is quarantined
+	GateUnknown      Gate = "unknown"       // no verdict now
 	GateAction       Gate = "action"        // no action of the policy fits the machine
 	GateRecheck      Gate = "recheck"       // the failure was not confirmed in time
 )
 
-// Finding is one thing that a Judge found out or decided.
+// Finding is one fact that a Judge found or decided.
 type Finding struct {
 	Event   FindingEvent `json:"event"`
 	Node    string       `json:"node,omitempty"`
@@ -103,10 +103,10 @@ type Finding struct {
 	Action  ActionName   `json:"action,omitempty"`
 	Attempt string       `json:"attempt,omitempty"`
 	Gate    Gate         `json:"gate,omitempty"`    // of RepairBlocked and RequestEnded
-	Until   time.Time    `json:"until,omitzero"`    // zero: nobody knows
-	Observe bool         `json:"observe,omitempty"` // what it tells of was not carried out
+	Until   time.Time    `json:"until,omitzero"`    // zero: unknown
+	Observe bool         `json:"observe,omitempty"` // the action was not carried out
 	Why     string       `json:"why,omitempty"`
-	By      string       `json:"by,omitempty"` // the operator who asked for it
+	By      string       `json:"by,omitempty"` // the operator who requested it
 }
 
 // String returns the finding as one line: "repair.blocked i-1 gate=rate: ...".
@@ -131,7 +131,7 @@ func (f Finding) String() string {
 
 func ignored(node, why string) Finding { return Finding{Event: Ignored, Node: node, Why: why} }
 
-// journal collects what one Step returns.
+// journal collects the results of one Step.
 type journal struct {
 	orders []Order
 	found  []Finding

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// pauses keep repairs off nodes, and off the pool, whose node is "". They are in order of
-// node and owner.
+// pauses block repairs of nodes, and of the pool, which has the empty node. They are sorted by node
+// and owner.
 type pauses []PauseRecord
 
-// maxPause bounds a pause, so that one that its owner forgot ends.
+// maxPause is the maximum length of a pause, so that every pause ends.
 const maxPause = longest
 
 func (ps *pauses) take(now time.Time, p Pause) []Finding {
@@ -73,8 +73,8 @@ func (ps *pauses) expire(now time.Time) (found []Finding) {
 	return found
 }
 
-// longest returns the pause of a node, or of the pool, that lasts longest; without an
-// owner there is no pause.
+// longest returns the pause of a node, or of the pool, that lasts longest. An empty owner means
+// that no pause exists.
 func (ps pauses) longest(node string) (until time.Time, owner string) {
 	for _, of := range [...]string{"", node} {
 		for _, p := range ps.of(of) {

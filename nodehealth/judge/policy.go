@@ -2,49 +2,49 @@ package judge
 
 import "slices"
 
-// Policy is the "health" block of a pool file. A nil pointer and an empty text are
-// keys that are absent; WithDefaults fills them.
+// Policy is the "health" block of a pool file. A nil pointer and an empty text are absent keys;
+// WithDefaults fills them. A number in a field's comment is its default.
 type Policy struct {
-	Enabled *bool `yaml:"enabled" json:"enabled,omitempty"` // true; false: nothing is judged
+	Enabled *bool `yaml:"enabled" json:"enabled,omitempty"` // true; if false, nothing is evaluated
 	Mode    Mode  `yaml:"mode" json:"mode,omitempty"`       // observe
 	Owner   Owner `yaml:"owner" json:"owner,omitempty"`     // self
-	// Exclusive: nodes hold identities that no two machines may have at a time.
+	// Exclusive is set if no two machines may have a node's identity at the same time.
 	Exclusive bool      `yaml:"exclusive" json:"exclusive,omitempty"`
 	Detection Detection `yaml:"detection" json:"detection"`
 	Recovery  Recovery  `yaml:"recovery" json:"recovery,omitzero"`
 	Safety    Safety    `yaml:"safety" json:"safety,omitzero"`
-	// Reasons are what differs for one reason of a failure, such as the type of a
-	// condition, by its name.
+	// Reasons holds the settings that differ for one failure reason, by its name, for example a
+	// condition type.
 	Reasons map[string]Reason `yaml:"reasons" json:"reasons,omitempty"`
 }
 
-// Mode says whether orders are carried out.
+// Mode states whether orders are carried out.
 type Mode string
 
 const (
-	Observe Mode = "observe" // orders are marked, and nobody carries them out
+	Observe Mode = "observe" // orders are marked and not carried out
 	Act     Mode = "act"     // orders are carried out; "enforce" is read as act
 )
 
-// Owner says who heals.
+// Owner states who repairs the pool.
 type Owner string
 
 const (
-	OwnerSelf     Owner = "self" // Weirkeeper; the provider's own replacing is off
-	OwnerProvider Owner = "asg"  // the provider, to which unfit machines are reported; an Auto Scaling group where there is one
+	OwnerSelf     Owner = "self" // Weirkeeper; the provider's own replacement is off
+	OwnerProvider Owner = "asg"  // the provider, for example an Auto Scaling group; unhealthy machines are reported to it
 )
 
-// Detection says how failures are found.
+// Detection configures how failures are found.
 type Detection struct {
 	Interval *Duration `yaml:"interval" json:"interval,omitempty"` // between rounds; 30 s
-	// NodeUpdateTimeout is the grace of a node since its launch; 300 s.
+	// NodeUpdateTimeout is the grace period after a node's launch; 300 s.
 	NodeUpdateTimeout *Duration `yaml:"node_update_timeout" json:"node_update_timeout,omitempty"`
-	// NodeStartupTimeout is by when a node must have sent its first heartbeat; 600 s.
+	// NodeStartupTimeout is the maximum time until the first heartbeat; 600 s.
 	NodeStartupTimeout *Duration `yaml:"node_startup_timeout" json:"node_startup_timeout,omitempty"`
-	// Tolerate is for how long a node is suspect before it is unhealthy: at least
-	// until every other node had its turn; one interval.
+	// Tolerate is how long a node is suspect before it is unhealthy; one interval. Every other node
+	// is observed in that time.
 	Tolerate *Duration `yaml:"tolerate" json:"tolerate,omitempty"`
-	// UnknownAlarm is how long nothing need be known of a node; 10 min.
+	// UnknownAlarm is how long a node may be unknown before an alarm; 10 min.
 	UnknownAlarm *Duration `yaml:"unknown_alarm" json:"unknown_alarm,omitempty"`
 	// Conditional joins the modes; ANY_FAILED. "AT_LEAST 2" is AT_LEAST with its quorum.
 	Conditional Conditional     `yaml:"recovery_conditional" json:"recovery_conditional,omitempty"`
@@ -52,7 +52,7 @@ type Detection struct {
 	Modes       []DetectionMode `yaml:"detection_modes" json:"detection_modes"`
 }
 
-// Conditional says how many modes must fail.
+// Conditional states how many modes must fail.
 type Conditional string
 
 const (
@@ -61,16 +61,16 @@ const (
 	AtLeast   Conditional = "AT_LEAST"   // as many as the quorum
 )
 
-// ModeType is one way to look at a node.
+// ModeType is one way to check a node.
 type ModeType string
 
 const (
-	NodeStatus       ModeType = "NODE_STATUS_POLLING"       // the provider's word about the instance
-	HypervisorStatus ModeType = "HYPERVISOR_STATUS_POLLING" // and about what it runs on
-	PollURL          ModeType = "NODE_STATUS_POLL_URL"      // a request to the node
-	LBStatus         ModeType = "LB_STATUS_POLLING"         // what a load balancer sees
+	NodeStatus       ModeType = "NODE_STATUS_POLLING"       // the provider's status of the instance
+	HypervisorStatus ModeType = "HYPERVISOR_STATUS_POLLING" // the provider's status of the host
+	PollURL          ModeType = "NODE_STATUS_POLL_URL"      // an HTTP request to the node
+	LBStatus         ModeType = "LB_STATUS_POLLING"         // a load balancer's health check
 	LifecycleEvents  ModeType = "LIFECYCLE_EVENTS"          // hints, and the state in the provider's list
-	AgentHeartbeat   ModeType = "AGENT_HEARTBEAT"           // what the node says of itself
+	AgentHeartbeat   ModeType = "AGENT_HEARTBEAT"           // the node's own report
 )
 
 // DetectionMode is one entry of detection_modes.
@@ -79,13 +79,13 @@ type DetectionMode struct {
 	Options Options  `yaml:"options" json:"options,omitzero"`
 }
 
-// Options of a mode. Each type uses some; others are mistakes.
+// Options of a mode. Each type uses some; the others are rejected.
 type Options struct {
-	Interval         *Duration `yaml:"interval" json:"interval,omitempty"`                   // of this mode; the detection's
+	Interval         *Duration `yaml:"interval" json:"interval,omitempty"`                   // of this mode; default: that of the detection
 	FailureThreshold *int      `yaml:"failure_threshold" json:"failure_threshold,omitempty"` // in a row; 2
 	SuccessThreshold *int      `yaml:"success_threshold" json:"success_threshold,omitempty"` // in a row, after a failure; 2
-	// FailureWindow and WindowFailures find what fails now and then: so many failures
-	// within so many observations, 5 of 10. A window of 0 counts failures in a row only.
+	// FailureWindow and WindowFailures detect intermittent failures: WindowFailures failures within
+	// FailureWindow observations, 5 of 10. With a window of 0 only failures in a row count.
 	FailureWindow  *int      `yaml:"failure_window" json:"failure_window,omitempty"`
 	WindowFailures *int      `yaml:"window_failures" json:"window_failures,omitempty"`
 	StaleAfter     *Duration `yaml:"stale_after" json:"stale_after,omitempty"` // 3 intervals
@@ -103,28 +103,28 @@ type Options struct {
 	PollRetryInterval    *Duration `yaml:"poll_url_retry_interval" json:"poll_url_retry_interval,omitempty"`                   // 3 s
 	PollTimeout          *Duration `yaml:"poll_url_timeout" json:"poll_url_timeout,omitempty"`                                 // of one attempt; 2 s
 
-	TargetGroups []string `yaml:"target_groups" json:"target_groups,omitempty"` // ARNs; none: those of the pool's groups
-	Queue        string   `yaml:"queue" json:"queue,omitempty"`                 // SQS; empty: the bus alone
+	TargetGroups []string `yaml:"target_groups" json:"target_groups,omitempty"` // ARNs; empty: those of the pool's groups
+	Queue        string   `yaml:"queue" json:"queue,omitempty"`                 // SQS; empty: events come over the bus only
 }
 
-// Recovery says what is done about a sick node.
+// Recovery configures the repair of an unhealthy node.
 type Recovery struct {
-	Actions []Action `yaml:"actions" json:"actions,omitempty"` // one after another; RECREATE
-	// Fencing is how a node is made harmless before it is replaced; none.
+	Actions []Action `yaml:"actions" json:"actions,omitempty"` // in this order; RECREATE
+	// Fencing lists how a node is fenced before it is replaced; empty.
 	Fencing        []Level        `yaml:"fencing" json:"fencing,omitempty"`
 	FencingOptions FencingOptions `yaml:"fencing_options" json:"fencing_options,omitzero"`
-	// NodeDeleteTimeout is what RECREATE waits for the old machine's end; 180 s.
+	// NodeDeleteTimeout is how long RECREATE waits for the end of the old machine; 180 s.
 	NodeDeleteTimeout *Duration `yaml:"node_delete_timeout" json:"node_delete_timeout,omitempty"`
-	// NodeForceRecreate launches even if the old machine's end was not seen.
+	// NodeForceRecreate launches a new machine even if the end of the old one was not confirmed.
 	NodeForceRecreate bool   `yaml:"node_force_recreate" json:"node_force_recreate,omitempty"`
 	Verify            Verify `yaml:"verify" json:"verify,omitzero"`
 }
 
-// ActionName is what can be done about a node.
+// ActionName is one kind of repair action.
 type ActionName string
 
 const (
-	Start    ActionName = "START"    // of a stopped machine
+	Start    ActionName = "START"    // a stopped machine
 	Reboot   ActionName = "REBOOT"   // params: type
 	Rebuild  ActionName = "REBUILD"  // a new root volume; params: image
 	Recreate ActionName = "RECREATE" // a new machine; params: launch_first
@@ -135,94 +135,96 @@ const (
 type Action struct {
 	Name   ActionName `yaml:"name" json:"name"`
 	Params Params     `yaml:"params" json:"params,omitzero"`
-	// Timeout is from the order until the node is ok again; by action.
+	// Timeout is the time from the order until the node is ok again; the default depends on the
+	// action.
 	Timeout *Duration `yaml:"timeout" json:"timeout,omitempty"`
-	// MaxAttempts is how often it is tried in one repair; 1.
+	// MaxAttempts is how often one repair tries the action; 1.
 	MaxAttempts *int `yaml:"max_attempts" json:"max_attempts,omitempty"`
 }
 
-// Params of an action. Each action uses some; others are mistakes.
+// Params of an action. Each action uses some; the others are rejected.
 type Params struct {
 	Type        string            `yaml:"type" json:"type,omitempty"`                 // of REBOOT: soft (default) or hard
-	Image       string            `yaml:"image" json:"image,omitempty"`               // of REBUILD: empty is the machine's own
+	Image       string            `yaml:"image" json:"image,omitempty"`               // of REBUILD; empty: the machine's own image
 	LaunchFirst *bool             `yaml:"launch_first" json:"launch_first,omitempty"` // of RECREATE: true, on exclusive pools false
 	Kind        string            `yaml:"kind" json:"kind,omitempty"`                 // of WORKFLOW: command, webhook or nats
 	Argv        []string          `yaml:"argv" json:"argv,omitempty"`                 // of a command; no shell
 	URL         string            `yaml:"url" json:"url,omitempty"`                   // of a webhook
 	Subject     string            `yaml:"subject" json:"subject,omitempty"`           // of a NATS request
 	SecretFile  string            `yaml:"secret_file" json:"secret_file,omitempty"`   // signs a webhook
-	Input       map[string]string `yaml:"input" json:"input,omitempty"`               // values may hold {{ node.physicalid }}
+	Input       map[string]string `yaml:"input" json:"input,omitempty"`               // values may contain {{ node.physicalid }}
 }
 
-// Level is one way of fencing.
+// Level is one kind of fencing.
 type Level string
 
 const (
-	FenceService Level = "SERVICE" // its agent stops the workers, and takes no work
-	FenceTraffic Level = "TRAFFIC" // load balancers leave it
-	FenceNetwork Level = "NETWORK" // nothing reaches it
+	FenceService Level = "SERVICE" // the agent stops the workers and accepts no work
+	FenceTraffic Level = "TRAFFIC" // load balancers remove it
+	FenceNetwork Level = "NETWORK" // its network is cut off
 	FenceCompute Level = "COMPUTE" // stopped or terminated
 )
 
-// FencingOptions bound the fencing.
+// FencingOptions limit the fencing.
 type FencingOptions struct {
-	// Require: without confirmation there is no replacement; on exclusive pools always.
+	// Require forbids a replacement without confirmed fencing; true, and always true in exclusive
+	// pools.
 	Require *bool     `yaml:"require" json:"require,omitempty"` // true
 	Timeout *Duration `yaml:"timeout" json:"timeout,omitempty"` // 180 s
 }
 
-// Verify says when a repair has succeeded.
+// Verify configures when a repair has succeeded.
 type Verify struct {
 	HealthyFor *Duration `yaml:"healthy_for" json:"healthy_for,omitempty"` // 120 s
 }
 
-// Safety bounds what is done at a time, and ever.
+// Safety limits how many repairs run at a time, and how often.
 type Safety struct {
-	MaxUnhealthy     *Limit    `yaml:"max_unhealthy" json:"max_unhealthy,omitempty"`           // of the eligible; 20 %
-	MaxUnhealthyZone *Limit    `yaml:"max_unhealthy_zone" json:"max_unhealthy_zone,omitempty"` // of a zone's; 50 %
+	MaxUnhealthy     *Limit    `yaml:"max_unhealthy" json:"max_unhealthy,omitempty"`           // of the eligible nodes; 20 %
+	MaxUnhealthyZone *Limit    `yaml:"max_unhealthy_zone" json:"max_unhealthy_zone,omitempty"` // of a zone's eligible nodes; 50 %
 	MaxInProgress    *Limit    `yaml:"max_in_progress" json:"max_in_progress,omitempty"`       // repairs at a time; 1
 	Rate             Rate      `yaml:"rate" json:"rate,omitzero"`
 	Backoff          Backoff   `yaml:"backoff" json:"backoff,omitzero"`
 	MaxAttempts      *int      `yaml:"max_attempts" json:"max_attempts,omitempty"` // repairs of a lineage within the window; 3
 	Window           *Duration `yaml:"window" json:"window,omitempty"`             // 6 h; a quarantine lasts as long
-	// MinAvailable is how many of the pool stay in service, but at least one may
-	// always be taken out. It counts what repairs take out, not what is down; 80 %.
+	// MinAvailable is how many nodes of the pool stay in service, but one may always be taken out.
+	// It counts the nodes that repairs take out, not those that are down; 80 %.
 	MinAvailable *Limit    `yaml:"min_available" json:"min_available,omitempty"`
 	Schedule     []Freeze  `yaml:"schedule" json:"schedule,omitempty"`
 	TripReset    TripReset `yaml:"trip_reset" json:"trip_reset,omitzero"`
 }
 
-// Rate bounds the repairs that are begun.
+// Rate limits how many repairs begin.
 type Rate struct {
 	PerHour *int `yaml:"per_hour" json:"per_hour,omitempty"` // 6
 	Burst   *int `yaml:"burst" json:"burst,omitempty"`       // 2
 }
 
-// Backoff is the wait between two repairs of one lineage. Up to a tenth is added,
-// by a hash of the lineage and the number of the repair.
+// Backoff is the wait between two repairs of one lineage. Up to a tenth is added, from a hash of
+// the lineage and the number of the repair.
 type Backoff struct {
 	Initial *Duration `yaml:"initial" json:"initial,omitempty"` // 60 s
 	Factor  *float64  `yaml:"factor" json:"factor,omitempty"`   // 2
 	Max     *Duration `yaml:"max" json:"max,omitempty"`         // 3600 s
 }
 
-// Freeze is a time without repairs: from each minute that the cron expression
-// names, in UTC, for so long.
+// Freeze is a time without repairs: it begins at each minute that the cron expression names, in
+// UTC, and lasts for Duration.
 type Freeze struct {
 	Cron     string   `yaml:"cron" json:"cron"`         // minute hour day-of-month month day-of-week
 	Duration Duration `yaml:"duration" json:"duration"` // up to 24 h
 }
 
-// TripReset says when an open breaker closes.
+// TripReset configures when an open breaker closes.
 type TripReset struct {
-	HealthyBelow *Limit    `yaml:"healthy_below" json:"healthy_below,omitempty"` // at most so many are sick; 10 %
-	For          *Duration `yaml:"for" json:"for,omitempty"`                     // for so long; 300 s
-	// ManualAfter is how many trips within the window are the last that close
-	// by themselves; 3.
+	HealthyBelow *Limit    `yaml:"healthy_below" json:"healthy_below,omitempty"` // maximum of unhealthy nodes; 10 %
+	For          *Duration `yaml:"for" json:"for,omitempty"`                     // duration below it; 300 s
+	// ManualAfter is the number of trips within the window after which a breaker needs a manual
+	// release; 3.
 	ManualAfter *int `yaml:"manual_after" json:"manual_after,omitempty"`
 }
 
-// Mode returns the entry of that type.
+// Mode returns the entry of that type, and false if it is missing.
 func (d Detection) Mode(t ModeType) (DetectionMode, bool) {
 	i := slices.IndexFunc(d.Modes, func(m DetectionMode) bool { return m.Type == t })
 	if i < 0 {

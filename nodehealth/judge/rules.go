@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// rules is a policy as the Judge reads it: everything given, everything parsed.
+// rules is the parsed form of a policy, with all defaults.
 type rules struct {
 	enabled, observe bool
 	mode             Mode
@@ -19,11 +19,11 @@ type rules struct {
 	modes       []modeRule
 	beat        int // index of AGENT_HEARTBEAT, -1 without
 	beatEvery   time.Duration
-	silence     time.Duration // of a node that failed by it
+	silence     time.Duration // heartbeat silence after which a node fails
 
 	actions      []Action
 	fencing      []Level
-	mustFence    bool // a replacement waits for the confirmation
+	mustFence    bool // a replacement waits for the confirmation of the fencing
 	exclusive    bool
 	fenceTimeout time.Duration
 	healthyFor   time.Duration
@@ -39,12 +39,12 @@ type rules struct {
 	reasons                                   map[string]reasonRule
 }
 
-// modeRule is one mode's.
+// modeRule is the parsed form of one mode.
 type modeRule struct {
 	ModeKind
 	failures, successes int
-	window, within      int           // so many failures within that window; 0: only in a row
-	stale               time.Duration // 0: by silence
+	window, within      int           // failures within that window; 0: only in a row
+	stale               time.Duration // 0: the silence
 }
 
 // compile returns the rules of a valid policy with its defaults.
@@ -75,7 +75,7 @@ func compile(p Policy) *rules {
 		}
 	}
 	for _, f := range s.Schedule {
-		c, _ := parseCron(f.Cron) // Validate has seen that it parses
+		c, _ := parseCron(f.Cron) // Validate has checked it
 		r.freezes = append(r.freezes, freeze{c, time.Duration(f.Duration)})
 	}
 	return r
@@ -99,8 +99,8 @@ func (r *rules) modeIndex(t ModeType) int {
 	return slices.IndexFunc(r.modes, func(m modeRule) bool { return m.Type == t })
 }
 
-// WithDefaults returns a copy in which every absent key has its default, and "AT_LEAST
-// 2", "enforce" and the letters of a REBOOT's type are written in one way.
+// WithDefaults returns a copy with the default for every absent key. It also normalizes "AT_LEAST
+// 2", "enforce" and the case of a REBOOT's type.
 func (p Policy) WithDefaults() Policy {
 	fill(&p.Enabled, true)
 	p.Mode = orElse(p.Mode, Observe)

@@ -7,18 +7,18 @@ import (
 	"time"
 )
 
-// cron is a parsed expression: for each of its five fields the set of values that
-// it names, a bit each.
+// cron is a parsed cron expression: for each of its five fields, a bit set of the values that
+// match.
 type cron struct {
 	fields [5]uint64
-	// anyDay: day of month or day of week is "*", so that the other one decides.
+	// anyDay is set if day of month or day of week is "*", so that only the other one decides.
 	anyDay bool
 }
 
 var errCron = errors.New("want minute hour day-of-month month day-of-week, each *, a number, a range, a list or a step such as */15")
 
-// cronBounds are those of minute, hour, day of month, month and day of week, where 7
-// is Sunday too.
+// cronBounds returns the ranges of minute, hour, day of month, month and day of week. 7 is Sunday
+// too.
 func cronBounds() [5][2]int { return [...][2]int{{0, 59}, {0, 23}, {1, 31}, {1, 12}, {0, 7}} }
 
 func parseCron(text string) (cron, error) {
@@ -88,14 +88,14 @@ type freeze struct {
 	long time.Duration
 }
 
-// schedule is the hours in which the policy allows no repair.
+// schedule holds the times in which the policy forbids repairs.
 type schedule struct {
 	freezes  []freeze
-	at       time.Time // of the last answer
-	frozenTo time.Time // the last answer
+	at       time.Time // time of the last result
+	frozenTo time.Time // the last result
 }
 
-// until returns when the freeze that covers now ends; zero: none does.
+// until returns when the freeze that covers now ends; zero: no freeze covers now.
 func (s *schedule) until(now time.Time) time.Time {
 	if s.at.Equal(now) {
 		return s.frozenTo

@@ -12,11 +12,10 @@ import (
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
-// Duration is a time.Duration that a policy gives as a number of seconds or as a
-// text such as "10m".
+// Duration is a time.Duration that a policy states as a number of seconds or as text such as "10m".
 type Duration time.Duration
 
-// longest bounds every duration of a policy.
+// longest is the maximum of every duration of a policy.
 const longest = 365 * 24 * time.Hour
 
 var errDuration = errors.New(`want a number of seconds or a duration such as "30s" or "10m", at most a year`)
@@ -54,16 +53,16 @@ func (d *Duration) UnmarshalYAML(unmarshal func(any) error) error {
 	return nil
 }
 
-// Limit is a number of nodes, or a part of all.
+// Limit is a number of nodes, or a percentage of all nodes.
 type Limit struct {
 	Value float64
-	// Percent: Value is in percent.
+	// Percent is set if Value is a percentage.
 	Percent bool
 }
 
 var errLimit = errors.New(`want a whole number of nodes or a percentage of at most 100 such as "20%"`)
 
-// Of returns how many of so many nodes that is: rounded up, and at least 1.
+// Of returns the number of nodes out of total: rounded up, and at least 1.
 func (l Limit) Of(total int) int {
 	n := l.Value
 	if l.Percent {
@@ -120,7 +119,7 @@ func (l Limit) sane() bool {
 	return l.Value >= 0 && l.Value <= math.MaxInt32 && l.Value == math.Trunc(l.Value)
 }
 
-// number returns what the decoders of YAML and JSON make of a number.
+// number returns the value of a number from the YAML or JSON decoder.
 func number(value any) (float64, bool) {
 	switch x := value.(type) {
 	case uint64:
@@ -133,7 +132,7 @@ func number(value any) (float64, bool) {
 	return 0, false
 }
 
-// Problem is one mistake of a policy.
+// Problem is one mistake in a policy.
 type Problem struct {
 	Path string // of the key: "detection.detection_modes[1].options.poll_url"
 	What string // "is 2s: want at least 5s"
@@ -142,7 +141,7 @@ type Problem struct {
 // Error returns the problem as "path what".
 func (p *Problem) Error() string { return p.Path + " " + p.What }
 
-// problems collects them.
+// problems collects the mistakes of a policy.
 type problems []error
 
 func (ps *problems) add(path, format string, args ...any) {

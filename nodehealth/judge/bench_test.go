@@ -30,8 +30,8 @@ func round(j *Judge, now time.Time, nodes []Node, v Verdict) {
 	j.Step(now, Tick{})
 }
 
-// A whole round over nodes that are as fit as before: their list, 20 000
-// observations, and the tick.
+// BenchmarkRoundUnchanged measures a whole round without a change: the list, 20 000 observations,
+// and the tick.
 func BenchmarkRoundUnchanged(b *testing.B) {
 	j, nodes := crowd(b)
 	now := start()
@@ -41,10 +41,10 @@ func BenchmarkRoundUnchanged(b *testing.B) {
 	}
 }
 
-// Every node is due at once, and fit as before.
+// BenchmarkJudgeAll measures every node being due, without a change.
 func BenchmarkJudgeAll(b *testing.B) { judgeAll(b, (*Judge).due) }
 
-// Every node is judged anew, as if something had changed about each.
+// BenchmarkJudgeAnew measures an evaluation of every node, as after a change of each.
 func BenchmarkJudgeAnew(b *testing.B) { judgeAll(b, (*Judge).evaluate) }
 
 func judgeAll(b *testing.B, judge func(*Judge, time.Time, *node)) {
@@ -59,7 +59,7 @@ func judgeAll(b *testing.B, judge func(*Judge, time.Time, *node)) {
 	}
 }
 
-// Every node is unhealthy, and the breaker open.
+// BenchmarkTickAllSick measures a tick with every node unhealthy and the breaker open.
 func BenchmarkTickAllSick(b *testing.B) {
 	j, nodes := crowd(b)
 	for i := range 4 {
@@ -75,7 +75,7 @@ func BenchmarkTickAllSick(b *testing.B) {
 	}
 }
 
-// Nothing is due.
+// BenchmarkTickIdle measures a tick without a node that is due.
 func BenchmarkTickIdle(b *testing.B) {
 	j, _ := crowd(b)
 	now := start()

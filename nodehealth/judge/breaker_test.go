@@ -15,7 +15,7 @@ func TestBreakers(t *testing.T) {
 	for _, s := range []struct {
 		name  string
 		after time.Duration
-		a, b  int // sick nodes of each zone
+		a, b  int // unhealthy nodes of each zone
 		do    func()
 		found []FindingEvent
 	}{

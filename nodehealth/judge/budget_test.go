@@ -44,7 +44,7 @@ func TestRate(t *testing.T) {
 	for _, s := range []struct {
 		name  string
 		after time.Duration
-		wait  time.Duration // then one repair begins, unless it must wait
+		wait  time.Duration // after it one repair begins, unless it must wait
 	}{
 		{"the first", 0, 0},
 		{"the second at once", 0, 0},
@@ -67,8 +67,8 @@ func TestRate(t *testing.T) {
 	}
 }
 
-// What the pool's writer drains is out of service too, each node once, and until the
-// provider ends it. A takeover keeps it.
+// Nodes that the pool's writer drains are out of service too, each counted once, until the provider
+// ends them. A takeover preserves that.
 func TestDrainsCountInTheBudget(t *testing.T) {
 	w := newWorld(t, plain(Action{Name: Reboot}), ten()...)
 	w.heal = heals

@@ -8,14 +8,14 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/disruption"
 )
 
-// polled is a policy of one mode, which tells of some nodes only.
+// polled returns a policy of one mode, which observes some nodes only.
 func polled(actions ...Action) Policy {
 	p := plain(actions...)
 	p.Detection.Modes = []DetectionMode{{Type: PollURL, Options: Options{PollURL: "http://x"}}}
 	return p
 }
 
-// ordered lets time go by until something is ordered.
+// ordered advances the time until the judge orders something.
 func (w *world) ordered() {
 	w.t.Helper()
 	for end := w.now.Add(time.Hour); len(w.acts()) == 0; w.pass(time.Second) {
@@ -25,8 +25,7 @@ func (w *world) ordered() {
 	}
 }
 
-// Nodes of which nothing is known do not count as fit ones: two of four fail, not two of
-// ten.
+// Unknown nodes do not count as healthy: two of four fail, not two of ten.
 func TestBlindNodesAreNoEvidence(t *testing.T) {
 	w := newWorld(t, polled(Action{Name: Reboot}), ten()...)
 	w.heal = heals
@@ -44,7 +43,7 @@ func TestBlindNodesAreNoEvidence(t *testing.T) {
 	}
 }
 
-// What operators ask for opens no breaker, before it is begun and after.
+// Operators' requests open no breaker, before and after their repairs begin.
 func TestWishesOpenNoBreaker(t *testing.T) {
 	w := newWorld(t, plain(Action{Name: Reboot}), ten()...)
 	w.heal = heals
@@ -59,7 +58,7 @@ func TestWishesOpenNoBreaker(t *testing.T) {
 	w.wantActs("REBOOT n1", "REBOOT n4", "REBOOT n7")
 }
 
-// A wish that waits at a gate is withdrawn by a release.
+// A release withdraws a request that waits at a gate.
 func TestWishIsWithdrawn(t *testing.T) {
 	w := newWorld(t, plain(Action{Name: Reboot}), ten()...)
 	w.heal = heals
@@ -77,8 +76,8 @@ func TestWishIsWithdrawn(t *testing.T) {
 	}
 }
 
-// A release lets as many be sick as there are then, until fewer are: the breaker does not
-// open again at once. One more opens it.
+// A release allows as many unhealthy nodes as there are then, until fewer are. The breaker does not
+// open again at once. One more unhealthy node opens it.
 func TestReleaseHolds(t *testing.T) {
 	w := newWorld(t, plain(Action{Name: Reboot}), ten()...)
 	w.pass(time.Minute)
@@ -110,7 +109,7 @@ func again(t *testing.T, w *world) *Judge {
 	return j
 }
 
-// A zone that froze so often that it waits for a release is thawed by that of the pool.
+// A release of the pool thaws a zone that froze so often that it waits for a release.
 func TestReleaseOfZones(t *testing.T) {
 	p := plain(Action{Name: Reboot})
 	p.Safety.MaxUnhealthy = &Limit{100, true}
@@ -137,7 +136,7 @@ func TestReleaseOfZones(t *testing.T) {
 	}
 }
 
-// A mended node of which nothing is known any more gives its place back in the end.
+// A node under in-place repair that stays unknown gives its repair slot back.
 func TestUnknownFreesItsPlace(t *testing.T) {
 	tests := []struct {
 		name   string
@@ -174,9 +173,8 @@ func TestUnknownFreesItsPlace(t *testing.T) {
 	}
 }
 
-// Of an exclusive pool a machine that is to be replaced is known not to run when two
-// lists say so, not when one does, nor when it is not listed: somebody may have detached
-// it.
+// In an exclusive pool, a machine is confirmed down when two lists in a row show it. One list is
+// not enough. A missing machine is not confirmed down, because it may have been detached.
 func TestExclusiveEnds(t *testing.T) {
 	tests := []struct {
 		name   string
@@ -222,7 +220,7 @@ func TestExclusiveEnds(t *testing.T) {
 	}
 }
 
-// A list that is told again ends nobody.
+// A repeated list does not end a node.
 func TestListAgain(t *testing.T) {
 	w := newWorld(t, plain(Action{Name: Recreate}), ten()...)
 	w.pass(time.Minute)
@@ -236,7 +234,7 @@ func TestListAgain(t *testing.T) {
 	}
 }
 
-// A policy without fencing takes over from one that had begun to fence.
+// A policy without fencing replaces one that had begun to fence.
 func TestFencingIsDropped(t *testing.T) {
 	p := plain(Action{Name: Recreate})
 	p.Recovery.Fencing = []Level{FenceCompute}
@@ -251,13 +249,13 @@ func TestFencingIsDropped(t *testing.T) {
 	w.wantActs("fence n1", "RECREATE n1")
 }
 
-// What was to be launched first may go first if it serves nobody, or if one more may be
-// out of service.
+// A node whose replacement is launched first may go first if it does not serve, or if one more may
+// be out of service.
 func TestMayGoFirst(t *testing.T) {
 	for _, test := range []struct {
 		name  string
-		serve bool // the heartbeat goes on
-		out   int  // so many others are out of service
+		serve bool // the heartbeat continues
+		out   int  // number of other nodes out of service
 		want  bool
 	}{
 		{"it serves nobody", false, 2, true},

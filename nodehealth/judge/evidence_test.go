@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// senses is a detection by two polls and the heartbeat, in this order.
+// senses returns a detection by two polls and the heartbeat, in this order.
 func senses(t *testing.T, join Conditional) *detection {
 	t.Helper()
 	p := Policy{Detection: Detection{Conditional: join, UnknownAlarm: dur(10 * time.Minute), Modes: []DetectionMode{
@@ -32,8 +32,8 @@ func TestEvidence(t *testing.T) {
 		join     Conditional
 		state    Provided
 		seen     []obs
-		later    time.Duration // when it is judged
-		proven   bool          // the path is, then
+		later    time.Duration // time of the evaluation
+		proven   bool          // the path is proven then
 		verdict  Verdict
 		eager    Verdict
 		decisive bool
@@ -128,7 +128,7 @@ func TestEvidenceGoesBlindOnce(t *testing.T) {
 	}
 }
 
-// A wake is never later than what time alone changes.
+// The next wake is not later than any change that time alone makes.
 func TestEvidenceWakes(t *testing.T) {
 	d, e, n, now := senses(t, AnyFailed), &evidence{}, &Node{ID: "n"}, start()
 	e.begin(now, len(d.modes))
@@ -149,8 +149,8 @@ func TestEvidenceWakes(t *testing.T) {
 	}
 }
 
-// A node of which every other probe fails is found within its window, and stays found; so
-// over a takeover. One failure of three does not count. Neither floods the stream of events.
+// A node whose every other probe fails is found within its window, and stays found, over a takeover
+// too. One failure of three does not count. Neither causes a flood of events.
 func TestEveryOtherProbeFails(t *testing.T) {
 	for _, test := range []struct {
 		name     string
@@ -184,8 +184,8 @@ func TestEveryOtherProbeFails(t *testing.T) {
 	}
 }
 
-// An announced end is a fact: a heartbeat that is ok does not veto it, also after a
-// takeover. Another failure of the control plane is vetoed.
+// A heartbeat that is ok does not veto an announced end, also after a takeover. It vetoes other
+// failures of the control plane.
 func TestAnnouncedEndIsNotVetoed(t *testing.T) {
 	for _, announced := range []bool{false, true} {
 		p := plain(Action{Name: Recreate})
@@ -207,7 +207,7 @@ func TestAnnouncedEndIsNotVetoed(t *testing.T) {
 	}
 }
 
-// What is announced is not repaired in place, which would end nothing.
+// An announced failure is not repaired in place, because that does not avert it.
 func TestAnnouncedEndIsNotRepairedInPlace(t *testing.T) {
 	for _, test := range []struct {
 		actions []Action
@@ -230,8 +230,8 @@ func TestAnnouncedEndIsNotRepairedInPlace(t *testing.T) {
 	}
 }
 
-// Announced ends of most of a pool open no breaker, which would keep the machines until
-// their dates: they are replaced one after the other.
+// Announced ends of most of a pool open no breaker. The machines are replaced one after the other
+// before their dates.
 func TestAnnouncedEndsOfMost(t *testing.T) {
 	p := plain(Action{Name: Recreate})
 	p.Detection.Modes[0].Type = HypervisorStatus
@@ -251,7 +251,7 @@ func TestAnnouncedEndsOfMost(t *testing.T) {
 	}
 }
 
-// A machine that the last list does not have, and that is silent, has ended: no finding.
+// A silent machine that is missing from the last list has ended: no finding.
 func TestSilenceOfAMachineThatHasLeft(t *testing.T) {
 	w := newWorld(t, plain(Action{Name: Recreate}), ten()...)
 	w.pass(time.Minute)
@@ -270,7 +270,7 @@ func TestSilenceOfAMachineThatHasLeft(t *testing.T) {
 	}
 }
 
-// A node is silent after two missing heartbeats, long before its policy has it fail.
+// A node is silent after two missing heartbeats, long before it fails by its policy.
 func TestWordOfASilentNode(t *testing.T) {
 	d, e, n, now := senses(t, AnyFailed), &evidence{}, &Node{ID: "n"}, start()
 	e.begin(now, len(d.modes))

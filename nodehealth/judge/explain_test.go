@@ -41,7 +41,7 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// An action that says so is not tried again, whatever max_attempts says.
+// An action that escalates is not tried again, whatever max_attempts is.
 func TestEscalate(t *testing.T) {
 	for step, want := range map[Step][]string{
 		StepDone:     {"REBOOT n4", "REBOOT n4", "REBOOT n4", "RECREATE n4"},

@@ -26,7 +26,7 @@ func TestOneSickNodeIsRepaired(t *testing.T) {
 	}
 }
 
-// The must-pass tests of the design that are the judge's.
+// The required tests of the design for the judge.
 func TestWholePoolFails(t *testing.T) {
 	w := newWorld(t, plain(), ten()...)
 	w.heal = heals
@@ -36,7 +36,7 @@ func TestWholePoolFails(t *testing.T) {
 	}
 	w.pass(time.Hour)
 	w.wantActs()
-	// Nobody is heard any more, so the path is not proven, but the polls tell.
+	// No heartbeat arrives, so the path is not proven, but the polls fail.
 	if got := w.alarms(); !slices.Equal(got, []string{"breaker"}) {
 		t.Errorf("alarms %q, want one of the breaker", got)
 	}
@@ -87,7 +87,7 @@ func TestZoneFails(t *testing.T) {
 
 func TestHeartbeatPathFails(t *testing.T) {
 	p := plain()
-	p.Detection.Modes = p.Detection.Modes[1:] // heartbeats alone
+	p.Detection.Modes = p.Detection.Modes[1:] // only heartbeats
 	w := newWorld(t, p, ten()...)
 	w.heal = heals
 	w.pass(time.Minute)
@@ -97,13 +97,13 @@ func TestHeartbeatPathFails(t *testing.T) {
 	if got := w.alarms(); !slices.Equal(got, []string{"path"}) {
 		t.Errorf("alarms %q, want one of the path", got)
 	}
-	w.cut = false // the bus restarted: nobody is blamed for the gap
+	w.cut = false // the bus restarted: no node fails because of the gap
 	w.pass(5 * time.Minute)
 	w.wantActs()
 	if slices.Contains(w.events(), NodeSuspect) {
 		t.Errorf("a node is suspect:\n%s", w.dump())
 	}
-	w.sick("n2") // silent, while others are heard
+	w.sick("n2") // silent, while other nodes report
 	w.pass(2 * time.Minute)
 	w.wantActs("RECREATE n2")
 }
@@ -138,7 +138,7 @@ func TestEscalation(t *testing.T) {
 	if w.state("n4") != Quarantined || !slices.Equal(w.alarms(), []string{"quarantine:n4"}) {
 		t.Errorf("n4 is %s, alarms %q", w.state("n4"), w.alarms())
 	}
-	w.sick("n5") // others are still served
+	w.sick("n5") // other nodes are still repaired
 	w.heal = heals
 	w.pass(10 * time.Minute)
 	if got := w.acts(); got[len(got)-1] != "REBOOT n5" {
@@ -248,7 +248,7 @@ func TestFencing(t *testing.T) {
 		if w.state("n4") != FenceFailed || !slices.Equal(w.alarms(), []string{"fence:n4"}) {
 			t.Errorf("n4 is %s, alarms %q", w.state("n4"), w.alarms())
 		}
-		w.cure("n4") // that it answers does not make it safe
+		w.cure("n4") // its response does not make it safe
 		w.pass(time.Minute)
 		if w.state("n4") != FenceFailed {
 			t.Errorf("n4 is %s", w.state("n4"))
@@ -297,10 +297,10 @@ func TestPauses(t *testing.T) {
 	w.tell(Pause{Node: "n4", Owner: "delete/1", TTL: time.Hour}, Pause{Node: "n4", Owner: "delete/2", TTL: 2 * time.Hour})
 	w.sick("n4", "n5")
 	w.pass(5 * time.Minute)
-	w.wantActs("REBOOT n5") // each node for itself, and a paused one is not counted
+	w.wantActs("REBOOT n5") // a failing node without a pause is repaired, and the paused one does not count
 	w.tell(Resume{Node: "n4", Owner: "delete/1"})
 	w.pass(5 * time.Minute)
-	w.wantActs("REBOOT n5") // the other delete goes on
+	w.wantActs("REBOOT n5") // the other pause is still in effect
 	w.pass(2 * time.Hour)   // its owner died: the pause expires
 	w.wantActs("REBOOT n5", "REBOOT n4")
 	if got := w.gates("n4"); len(got) == 0 || got[0] != GatePause {
@@ -370,7 +370,7 @@ func TestMinAvailableCountsWhatTheActionTakes(t *testing.T) {
 		p.Safety.MinAvailable, p.Safety.MaxInProgress = &Limit{90, true}, &Limit{Value: 5}
 		w := newWorld(t, p, ten()...)
 		w.pass(time.Minute)
-		w.fail("n4", AgentHeartbeat, "disk_full") // they serve, and are to be replaced
+		w.fail("n4", AgentHeartbeat, "disk_full") // they serve, and are replaced
 		w.fail("n7", AgentHeartbeat, "disk_full")
 		w.pass(2 * time.Minute)
 		return w
@@ -381,7 +381,7 @@ func TestMinAvailableCountsWhatTheActionTakes(t *testing.T) {
 		t.Errorf("refused by %q", got)
 	}
 	disk(true).wantActs("RECREATE n4", "RECREATE n7")
-	for _, pool := range [][]string{{"n1"}, {"n1", "n2"}, {"n1", "n2", "n3"}} { // small pools are healed
+	for _, pool := range [][]string{{"n1"}, {"n1", "n2"}, {"n1", "n2", "n3"}} { // small pools are repaired
 		w := newWorld(t, plain(Action{Name: Reboot}), pool...)
 		w.pass(time.Minute)
 		w.fail("n1", AgentHeartbeat, "kernel")
@@ -400,7 +400,7 @@ func TestBackoffAndAttempts(t *testing.T) {
 		}
 		return heals(w, o)
 	}
-	for range 4 { // it heals each time, and not for long
+	for range 4 { // each repair succeeds, but not for long
 		w.sick("n4")
 		w.pass(30 * time.Minute)
 	}
@@ -486,7 +486,7 @@ func TestDisabled(t *testing.T) {
 	}
 }
 
-// Both modes find the same, until the first thing is carried out.
+// Both modes have the same findings, until the first order is carried out.
 func TestObserveAgreesWithAct(t *testing.T) {
 	run := func(mode Mode) *world {
 		p := exclusive(Action{Name: Reboot}, Action{Name: Recreate})

@@ -19,7 +19,7 @@ func TestLineages(t *testing.T) {
 		do    func()
 		n     Node
 		spent int
-		wait  time.Duration // of the backoff at least, and up to a tenth more
+		wait  time.Duration // minimum of the backoff; up to a tenth is added
 	}{
 		{"no repair", 0, func() {}, old, 0, 0},
 		{"one begins", 0, func() { ls.begin(now, old) }, old, 1, 0},
@@ -65,8 +65,8 @@ func TestLineagesSurvive(t *testing.T) {
 	}
 }
 
-// An attempt is given back only if nothing of the repair was carried out: an earlier
-// action was, and the machine of an order without a record may have been touched.
+// An attempt is given back only if nothing of the repair was carried out. Here an earlier action
+// was, and the machine of an order without a record may have been changed.
 func TestUndoneAfterAnActionCounts(t *testing.T) {
 	for _, test := range []struct {
 		name    string
@@ -103,7 +103,7 @@ func TestUndoneAfterAnActionCounts(t *testing.T) {
 	}
 }
 
-// stopped returns the list of the provider with a node that is stopped, or runs.
+// stopped returns the provider's list with a node that is stopped, or running.
 func (w *world) stopped(id string, stopped bool) Nodes {
 	for i := range w.nodes {
 		if w.nodes[i].ID == id {
@@ -113,7 +113,7 @@ func (w *world) stopped(id string, stopped bool) Nodes {
 	return Nodes{List: slices.Clone(w.nodes)}
 }
 
-// An attempt is given back only if nothing of the repair was carried out: a fence was.
+// An attempt is given back only if nothing of the repair was carried out. Here a fence was.
 func TestUndoneAfterAFenceCounts(t *testing.T) {
 	for _, fenced := range []bool{false, true} {
 		p := plain(Action{Name: Recreate})

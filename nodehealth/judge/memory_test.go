@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// pollsURL is plain with a URL beside it.
+// pollsURL returns plain with a URL mode.
 func pollsURL(actions ...Action) Policy {
 	p := plain(actions...)
 	p.Detection.Modes = append(p.Detection.Modes, DetectionMode{Type: PollURL, Options: Options{PollURL: "http://x"}})
@@ -17,15 +17,15 @@ func workflow() Action {
 	return Action{Name: Workflow, Params: Params{Kind: "command", Argv: []string{"/bin/mend"}}}
 }
 
-// takeOver has another process go on with the state, through JSON.
+// takeOver continues the state in another judge, through JSON.
 func (w *world) takeOver() {
 	w.t.Helper()
 	w.j = restored(w.t.(*testing.T), w.now, w.policy, w.j.State())
 	w.tell(Nodes{List: slices.Clone(w.nodes)})
 }
 
-// The autoscaler dies while a workflow runs, and the next one reports that its end was
-// not seen. The node still fails: it is not fit by itself, and the next action follows.
+// The autoscaler dies while a workflow runs, and the next one reports an unknown result. The node
+// still fails, so it is not healthy by itself, and the next action follows.
 func TestTakeoverKnowsWhatFailed(t *testing.T) {
 	w := newWorld(t, pollsURL(workflow(), Action{Name: Reboot}), ten()...)
 	w.pass(time.Minute)
@@ -50,8 +50,8 @@ func TestTakeoverKnowsWhatFailed(t *testing.T) {
 	w.wantActs("WORKFLOW n4", "WORKFLOW n4", "REBOOT n4") // the second one is resumed
 }
 
-// A failure that began a streak, and since when a node fails, survive a takeover: it is
-// found no later than without one.
+// The failures of a streak and the time of the first failure survive a takeover: the node is found
+// no later than without one.
 func TestTakeoverKeepsStreaks(t *testing.T) {
 	found := func(takeover bool) time.Duration {
 		w := newWorld(t, polled(Action{Name: Reboot}), ten()...)
@@ -72,8 +72,8 @@ func TestTakeoverKeepsStreaks(t *testing.T) {
 	}
 }
 
-// A node that is fit although one of its modes fails is remembered: when the other modes
-// are unknown after a takeover, and that one is ok never, it is not fit.
+// A healthy node with one failing mode is stored. If the other modes are unknown after a takeover,
+// and that mode never becomes ok, the node is not healthy.
 func TestTakeoverKnowsAFailureOfAFitNode(t *testing.T) {
 	p := pollsURL(Action{Name: Reboot})
 	p.Detection.Conditional = AllFailed
@@ -90,8 +90,8 @@ func TestTakeoverKnowsAFailureOfAFitNode(t *testing.T) {
 	}
 }
 
-// The position in the list of actions survives a change of the configuration that moves
-// the action, and one that removes it.
+// The position in the list of actions survives a configuration change that moves the action, and
+// one that removes it.
 func TestPolicyChangeKeepsThePosition(t *testing.T) {
 	for name, actions := range map[string][]Action{
 		"an action is added before": {{Name: Reboot}, workflow(), {Name: Recreate}},
@@ -113,7 +113,7 @@ func TestPolicyChangeKeepsThePosition(t *testing.T) {
 	}
 }
 
-// Why a node is set aside, and why it is repaired, are known after a takeover.
+// The reasons for a quarantine and for a repair survive a takeover.
 func TestTakeoverKnowsTheReasons(t *testing.T) {
 	w := lost(t, Limit{80, true})
 	before, _ := w.j.Explain(w.now, "n1")

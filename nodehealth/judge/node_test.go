@@ -51,8 +51,7 @@ func TestTally(t *testing.T) {
 	}
 }
 
-// A node is among those that are ill, that hold a place and that are out of service
-// exactly while its state says so.
+// The sets of the roster and the budget follow the node's state exactly.
 func TestRosterFollowsStates(t *testing.T) {
 	ro, now := newTestRoster(t), start()
 	n := ro.add(now, Node{ID: "n"})
@@ -95,7 +94,7 @@ func TestWakesInOrder(t *testing.T) {
 	a, b := &node{Node: Node{ID: "a"}}, &node{Node: Node{ID: "b"}}
 	w.add(a, now.Add(2*time.Second))
 	w.add(b, now.Add(time.Second))
-	w.add(a, now.Add(3*time.Second)) // later than its wake: it is looked at before
+	w.add(a, now.Add(3*time.Second)) // later than its wake: it is evaluated before
 	w.add(a, now.Add(time.Second))
 	w.add(b, time.Time{})
 	for _, s := range []struct {

@@ -21,7 +21,7 @@ func TestLongestPauseCounts(t *testing.T) {
 		after time.Duration
 		do    func() []Finding
 		found []FindingEvent
-		owner string        // whose pause of n1 is the longest; "": it is not paused
+		owner string        // owner of the longest pause of n1; "": not paused
 		until time.Duration // from now
 	}{
 		{"without an owner", 0, take("n1", "", time.Minute), []FindingEvent{Ignored}, "", 0},

@@ -12,17 +12,17 @@ import (
 	"pgregory.net/rapid"
 )
 
-// chaos drives a Judge with whatever comes, and keeps what must always hold.
+// chaos drives a Judge with random events, and checks the invariants.
 type chaos struct {
 	policy Policy
 	j      *Judge
 	now    time.Time
 	nodes  []Node
 	orders map[string]int // by attempt, without those resumed
-	owed   []Order        // acts and fences whose outcome is not told
+	owed   []Order        // acts and fences without a reported outcome
 	paused map[string]time.Time
 	born   int
-	bodies map[string]bool // nodes for which a mode said fail, or the list something bad
+	bodies map[string]bool // nodes with a failing mode or a bad state in the list
 }
 
 func newChaos(t *rapid.T) *chaos {
@@ -77,7 +77,7 @@ func (c *chaos) step(t *rapid.T, ev Event) {
 	c.check(t)
 }
 
-// check holds after every step: the places that are taken, and the counts.
+// check checks the repair slots and the counts after every step.
 func (c *chaos) check(t *rapid.T) {
 	most := int(c.policy.Safety.MaxInProgress.Value)
 	if n := len(c.j.roster.active); n > most {
@@ -107,7 +107,7 @@ func (c *chaos) Tick(t *rapid.T) {
 	c.step(t, Tick{})
 }
 
-func (c *chaos) Round(t *rapid.T) { // everybody is fit, but some
+func (c *chaos) Round(t *rapid.T) { // all nodes but some are healthy
 	bad := rapid.SliceOfN(rapid.SampledFrom(c.nodes), 0, 2).Draw(t, "bad")
 	for _, n := range c.nodes {
 		v := OK
@@ -143,7 +143,7 @@ func (c *chaos) Nodes(t *rapid.T) {
 	c.step(t, Nodes{List: slices.Clone(c.nodes)})
 }
 
-func (c *chaos) Silence(t *rapid.T) { // of all but one node: each may be called silent
+func (c *chaos) Silence(t *rapid.T) { // of all but one node: each may be reported as silent
 	for _, n := range c.nodes {
 		c.bodies[n.ID] = true
 	}
@@ -193,7 +193,7 @@ func (c *chaos) WishForAll(t *rapid.T) {
 	c.step(t, Recover{By: "ops", For: 10 * time.Minute})
 }
 
-// Restore takes over from what is durable, as another process would.
+// Restore continues from the durable state, as another process would.
 func (c *chaos) Restore(t *rapid.T) {
 	state := c.j.State()
 	data, err := json.Marshal(state)
@@ -249,7 +249,7 @@ func TestAlways(t *testing.T) {
 	})
 }
 
-// Unknown observations, wherever they come in between, change nothing.
+// Unknown observations, at any time, change nothing.
 func TestUnknownChangesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		with, without := New(plain(Action{Name: Reboot})), New(plain(Action{Name: Reboot}))

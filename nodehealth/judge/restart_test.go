@@ -11,13 +11,12 @@ import (
 	"pgregory.net/rapid"
 )
 
-// story is what happens to the nodes of a pool: when they become sick, and what the
-// actions do about it.
+// story is a list of failures of a pool's nodes, and the effects of the actions.
 type story struct {
 	nodes   int
 	actions []Action
 	sick    map[int]int         // node -> second
-	cures   map[string][]string // node -> actions that make it fit
+	cures   map[string][]string // node -> actions that repair it
 	takes   int                 // seconds of an action
 }
 
@@ -48,8 +47,8 @@ func drawStory(t *rapid.T) story {
 	return s
 }
 
-// play runs the story with a judge that is restored from its state in these seconds. It
-// returns the actions of each node in order, and how each node ends.
+// play runs the story with a judge that is restored from its state in these seconds. It returns the
+// actions of each node in order, and its last state.
 func (s story) play(t *testing.T, r *rapid.T, restarts []int) (done map[string][]string, ends map[string]NodeState) {
 	p := plain(s.actions...)
 	p.Detection.Modes[0].Options.FailureThreshold = new(3)
@@ -89,15 +88,15 @@ func (s story) play(t *testing.T, r *rapid.T, restarts []int) (done map[string][
 	}
 	for _, n := range w.j.Status() {
 		ends[n.Node] = n.State
-		if n.State == Held { // the two that failed compete for one place out of service
+		if n.State == Held { // the two failed nodes compete for one place out of service
 			ends[n.Node] = Quarantined
 		}
 	}
 	return done, ends
 }
 
-// survive has another process go on. What the judge remembers of failures, repairs and
-// requests is the same before and after.
+// survive replaces the judge by a restored one. Its failures, repairs and requests must be the same
+// before and after.
 func (w *world) survive(t *rapid.T) {
 	before := remembered(w.j)
 	w.takeOver()
@@ -113,7 +112,7 @@ func (w *world) survive(t *rapid.T) {
 	}
 }
 
-// memories are what a judge must not forget.
+// memories are the parts of a judge's state that must survive.
 type memories struct {
 	attempts uint64
 	lineages []Lineage
@@ -155,9 +154,8 @@ func remembered(j *Judge) memories {
 	return out
 }
 
-// A story with restarts has the same repairs as the same story without them, in the same
-// order, and ends in the same way: the streaks, the first failures and the position in the
-// list of actions survive.
+// A story with restarts has the same repairs, in the same order and with the same end, as without
+// them. The streaks, the first failures and the position in the list of actions survive.
 func TestRestartForgetsNothing(t *testing.T) {
 	acts := 0
 	rapid.Check(t, func(r *rapid.T) {

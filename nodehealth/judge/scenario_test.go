@@ -6,9 +6,8 @@ import (
 	"time"
 )
 
-// TestSenlin runs the scenarios of Senlin's health policy that are about judging:
-// what its modes said of one node of ten, and whether it is recovered. Where we
-// differ, differs says why.
+// TestSenlin runs the scenarios of Senlin's health policy about verdicts: the observations of one
+// node of ten, and whether it is recovered. differs is the reason for a different result.
 func TestSenlin(t *testing.T) {
 	const ok, fail, unknown = OK, Fail, Unknown
 	status, url, hyper := NodeStatus, PollURL, HypervisorStatus
@@ -79,7 +78,7 @@ func TestSenlin(t *testing.T) {
 	}
 }
 
-// TestSenlinPolicies is what Senlin says of policies (rows 4 to 9 and 50).
+// TestSenlinPolicies checks policies as Senlin does (rows 4 to 9 and 50).
 func TestSenlinPolicies(t *testing.T) {
 	poll := DetectionMode{Type: NodeStatus}
 	tests := []struct {
@@ -115,7 +114,7 @@ func TestSenlinPolicies(t *testing.T) {
 	}
 }
 
-// One bad node is recovered once, and nothing else happens meanwhile (44, 47, 49).
+// One failing node is recovered once, and nothing else happens meanwhile (44, 47, 49).
 func TestSenlinRecoversOnce(t *testing.T) {
 	for _, outcome := range []string{"succeeded", "failed", "never told"} {
 		w := newWorld(t, plain(Action{Name: Reboot}), ten()...)
@@ -133,13 +132,13 @@ func TestSenlinRecoversOnce(t *testing.T) {
 		w.pass(time.Hour)
 		want := []string{"REBOOT n4"}
 		if outcome != "succeeded" {
-			want = append(want, "quarantine n4") // Senlin warns, and tries for ever
+			want = append(want, "quarantine n4") // Senlin warns, and retries for ever
 		}
 		w.wantActs(want...)
 	}
 }
 
-// TestVerdict joins modes; each row is what three modes say at last.
+// TestVerdict joins modes; each row has the last verdicts of three modes.
 func TestVerdict(t *testing.T) {
 	beat := AgentHeartbeat
 	tests := []struct {
@@ -172,7 +171,7 @@ func TestVerdict(t *testing.T) {
 				p.Detection.Quorum = &test.quorum
 			}
 			w := newWorld(t, p, ten()...)
-			w.tell(Pause{Owner: "test", TTL: time.Hour}) // judged, and left so
+			w.tell(Pause{Owner: "test", TTL: time.Hour}) // evaluated, but not repaired
 			w.pass(time.Minute)
 			for m, o := range test.says {
 				w.fail("n4", m, o.Reason)
@@ -196,7 +195,7 @@ func both(a, b map[ModeType]Observation) map[ModeType]Observation {
 	return a
 }
 
-// A failure in one round of two is a suspicion, and no more.
+// A failure in every second round makes a node suspect, not unhealthy.
 func TestThresholds(t *testing.T) {
 	p := plain()
 	p.Detection.Modes = []DetectionMode{{Type: NodeStatus}}
@@ -224,7 +223,7 @@ func TestThresholds(t *testing.T) {
 	say(OK, Healthy)
 }
 
-// A node that nobody observes any more is not fit, not repaired, and told of.
+// A node without observations is not healthy, is not repaired, and is reported.
 func TestUnknownNeitherTriggersNorClears(t *testing.T) {
 	w := newWorld(t, Policy{Mode: Act, Detection: Detection{Modes: []DetectionMode{
 		{Type: NodeStatus}, {Type: PollURL, Options: Options{PollURL: "http://x"}},
@@ -234,7 +233,7 @@ func TestUnknownNeitherTriggersNorClears(t *testing.T) {
 	w.fail("n4", PollURL, "503")
 	w.pass(2 * time.Minute)
 	w.says["n4"][PollURL] = Observation{Node: "n4", Mode: PollURL, Verdict: Unknown, Reason: "no route"}
-	w.pass(30 * time.Minute) // the other mode is ok all the while
+	w.pass(30 * time.Minute) // the other mode is always ok
 	w.wantActs()
 	if got := w.state("n4"); got != Unhealthy {
 		t.Errorf("n4 is %s, want unhealthy still", got)

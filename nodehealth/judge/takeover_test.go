@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// provider launches and fences, each attempt once, and remembers over our crashes.
+// provider launches and fences, each attempt once, and stores that over crashes of the judge.
 type provider struct {
 	launched map[string]string // by attempt
 	fenced   map[string]bool
@@ -31,8 +31,8 @@ func (p *provider) do(w *world, o Order) []Event {
 	return nil
 }
 
-// crashing runs a RECREATE with one crash at that step of the Judge: its orders are
-// lost, and the state is that before or after it.
+// crashing runs a RECREATE with one crash at that step of the Judge: its orders are lost, and the
+// state is that before or after the step.
 func crashing(t *testing.T, at int, durable bool) (w *world, p *provider, busy []int) {
 	p = &provider{launched: map[string]string{}, fenced: map[string]bool{}}
 	w = newWorld(t, exclusive(Action{Name: Recreate}), ten()...)
@@ -105,7 +105,8 @@ func restored(t *testing.T, now time.Time, p Policy, s State) *Judge {
 	return j
 }
 
-// Killed at any step, with its state written or not: exactly one replacement.
+// If the process is killed at any step, with its state saved or not, there is exactly one
+// replacement.
 func TestExactlyOneReplacement(t *testing.T) {
 	_, p, busy := crashing(t, -1, false)
 	if len(p.launched) != 1 || len(busy) < 8 {
@@ -146,7 +147,7 @@ func TestTakeoverForgetsNothing(t *testing.T) {
 	}
 }
 
-// What was only observed bars nothing once the policy acts.
+// Repairs of mode observe block nothing once the policy acts.
 func TestFromObserveToAct(t *testing.T) {
 	p := plain(Action{Name: Reboot})
 	p.Mode = Observe

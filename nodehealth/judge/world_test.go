@@ -11,8 +11,7 @@ func start() time.Time { return time.Date(2031, 3, 4, 5, 6, 7, 0, time.UTC) }
 
 func dur(d time.Duration) *Duration { return new(Duration(d)) }
 
-// plain is a policy of two modes without a settling time to think of: launched long
-// ago, one failure is enough.
+// plain returns a policy of two modes without grace and with a threshold of one failure.
 func plain(actions ...Action) Policy {
 	return Policy{
 		Mode: Act,
@@ -24,18 +23,18 @@ func plain(actions ...Action) Policy {
 	}
 }
 
-// world is a pool whose nodes answer every mode with ok, unless told otherwise, a
-// poll every 30 s and a beat every 5 s, and whose repairs do what heal says.
+// world is a pool whose modes are ok unless says has another verdict. It has a poll every 30 s and
+// a heartbeat every 5 s. heal defines the effects of its repairs.
 type world struct {
 	t      testing.TB
 	policy Policy
 	j      *Judge
 	now    time.Time
 	nodes  []Node
-	says   map[string]map[ModeType]Observation // what differs from ok
-	mute   map[string]bool                     // nodes that nobody observes
-	cut    bool                                // the heartbeats' path
-	heal   func(w *world, o Order) []Event     // what comes of an order, at once
+	says   map[string]map[ModeType]Observation // verdicts other than ok
+	mute   map[string]bool                     // nodes without observations
+	cut    bool                                // the heartbeats' path is down
+	heal   func(w *world, o Order) []Event     // immediate effects of an order
 	orders []Order
 	found  []Finding
 }
@@ -54,7 +53,7 @@ func newWorld(t testing.TB, p Policy, nodes ...string) *world {
 	return w
 }
 
-// fail has a mode of a node say fail from now on; sick, all of them.
+// fail makes a mode of a node fail from now on; sick makes all of them fail.
 func (w *world) fail(id string, mode ModeType, reason string) {
 	if w.says[id] == nil {
 		w.says[id] = map[ModeType]Observation{}
@@ -87,7 +86,7 @@ func (w *world) tell(events ...Event) {
 	}
 }
 
-// observe tells what each mode says of a node; beats alone, if so.
+// observe passes the verdict of each mode of a node, or only of the heartbeats.
 func (w *world) observe(id string, beats bool) {
 	if w.mute[id] {
 		return
@@ -107,7 +106,7 @@ func (w *world) observe(id string, beats bool) {
 	}
 }
 
-// pass lets time go by, a second at a time.
+// pass advances the time, a second at a time.
 func (w *world) pass(d time.Duration) {
 	for end := w.now.Add(d); w.now.Before(end); w.now = w.now.Add(time.Second) {
 		at := int(w.now.Sub(start()) / time.Second)
@@ -141,7 +140,7 @@ func (w *world) replace(id, by string) {
 	w.tell(Nodes{List: slices.Clone(w.nodes)})
 }
 
-// acts returns what was ordered of the nodes: "REBOOT n1".
+// acts returns the ordered actions: "REBOOT n1".
 func (w *world) acts() []string {
 	var out []string
 	for _, o := range w.orders {
@@ -208,7 +207,7 @@ func (w *world) wantActs(want ...string) {
 	}
 }
 
-// heals carries out every order at once, and the node is fit after it.
+// heals carries out every order at once, and the node is healthy after it.
 func heals(w *world, o Order) []Event {
 	switch o.Kind {
 	case OrderFence:
@@ -220,7 +219,7 @@ func heals(w *world, o Order) []Event {
 	return nil
 }
 
-// useless carries out every order at once, and nothing gets better.
+// useless carries out every order at once, without effect on the failure.
 func useless(w *world, o Order) []Event {
 	switch o.Kind {
 	case OrderFence:

@@ -22,10 +22,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// loopback is where the servers of tests are.
+// loopback returns the networks of the test servers.
 func loopback() netguard.Networks { return netguard.Networks{netip.MustParsePrefix("127.0.0.0/8")} }
 
-// configOf has short times: an attempt of 300 ms, 20 ms between two, two of them.
+// configOf returns a configuration with short times: two attempts of 300 ms, 20 ms apart.
 func configOf(change func(*judge.Options)) Config {
 	o := judge.Options{
 		PollURL: "http://{private_ip}/healthz", PollTimeout: new(judge.Duration(300 * time.Millisecond)),
@@ -52,7 +52,7 @@ type told struct {
 	why     string
 }
 
-// probe returns what a round tells of each target, which it may tell once.
+// probe returns the reports of a round, and fails if a target is reported twice.
 func probe(t testing.TB, p *Prober, urls ...string) []told {
 	t.Helper()
 	targets := make([]nodehealth.Target, len(urls))
@@ -76,7 +76,7 @@ func probe(t testing.TB, p *Prober, urls ...string) []told {
 	return out
 }
 
-// serve answers until the test ends.
+// serve responds until the test ends.
 func serve(t testing.TB, handle http.HandlerFunc) *httptest.Server {
 	t.Helper()
 	s := httptest.NewUnstartedServer(handle)
@@ -86,7 +86,7 @@ func serve(t testing.TB, handle http.HandlerFunc) *httptest.Server {
 	return s
 }
 
-// mute accepts connections and says nothing.
+// mute accepts connections and never responds.
 func mute(t testing.TB) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -110,7 +110,7 @@ func mute(t testing.TB) string {
 	return "http://" + l.Addr().String() + "/"
 }
 
-// hole never accepts, and its queue is full: who connects gets no answer at all.
+// hole never accepts, and its queue is full: a client gets no response at all.
 func hole(t testing.TB) string {
 	t.Helper()
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)

@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// streams are the standard files of a command: its input, its answer and its errors.
+// streams are the standard streams of a command: input, response and errors.
 type streams struct {
 	ours, theirs [3]*os.File // by descriptor of the command
-	out, errs    *head       // what is read of descriptors 1 and 2
+	out, errs    *head       // data read from descriptors 1 and 2
 	copying      sync.WaitGroup
 }
 
-// openStreams opens the pipes, and copies until end.
+// openStreams opens the pipes, and copies until end is called.
 func openStreams(body []byte) (*streams, error) {
 	s := &streams{out: &head{limit: maxAnswer}, errs: &head{limit: maxErrors}}
 	for i := range s.ours {
@@ -34,12 +34,12 @@ func openStreams(body []byte) (*streams, error) {
 		s.ours[0].Close()
 	})
 	for i, to := range []*head{s.out, s.errs} {
-		s.copying.Go(func() { _, _ = io.Copy(to, s.ours[i+1]) }) // an error: the end of a read that end cuts off
+		s.copying.Go(func() { _, _ = io.Copy(to, s.ours[i+1]) }) // an error: end stopped the read
 	}
 	return s, nil
 }
 
-// end returns what the command has written. The command has ended.
+// end returns the output of the command, after the command has ended.
 func (s *streams) end() (out, errs *head) {
 	closeAll(s.theirs)
 	for _, f := range s.ours {
@@ -58,7 +58,7 @@ func closeAll(files [3]*os.File) {
 	}
 }
 
-// head keeps the first bytes of what is written, and takes the rest.
+// head stores the first bytes of the data and discards the rest.
 type head struct {
 	limit int
 	kept  bytes.Buffer

@@ -8,7 +8,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )
 
-// Each kind that a policy may name can run, and the other way round.
+// Each kind of a policy can run, and each runnable kind is valid in a policy.
 func TestKindsAreThoseOfPolicies(t *testing.T) {
 	var want, got []string
 	for _, k := range judge.WorkflowKinds() {

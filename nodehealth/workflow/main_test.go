@@ -24,9 +24,9 @@ import (
 )
 
 const (
-	// childArg makes the test binary a workflow: what follows says which.
+	// childArg makes the test binary a workflow; the next argument is its behavior.
 	childArg = "workflow-of-a-test"
-	deadline = 20 * time.Second // of what a test waits for
+	deadline = 20 * time.Second // of each wait of a test
 )
 
 func TestMain(m *testing.M) {
@@ -44,7 +44,7 @@ func TestMain(m *testing.M) {
 
 func child(what string, args []string) int {
 	switch what {
-	case "keep": // what it is told
+	case "keep": // print the input
 		told, err := io.ReadAll(os.Stdin)
 		if err == nil {
 			err = os.WriteFile(args[0], told, 0o600)
@@ -68,7 +68,7 @@ func child(what string, args []string) int {
 			fmt.Print(part)
 			fmt.Fprint(os.Stderr, part)
 		}
-	case "hang", "leave": // with a child that holds a lock, in a session of its own if one more argument says so
+	case "hang", "leave": // with a child that holds a lock, in a session of its own if there is one more argument
 		c := exec.Command("/proc/self/exe", childArg, "hold", args[0])
 		c.Stdout, c.SysProcAttr = os.Stdout, &syscall.SysProcAttr{Setsid: len(args) > 1}
 		if err := c.Start(); err != nil {
@@ -107,7 +107,7 @@ func say(d nodehealth.Decision, reason string) int {
 	return 0
 }
 
-// lockable reports whether nobody holds the file's lock.
+// lockable reports whether no process holds the file's lock.
 func lockable(file string) bool {
 	f, err := os.Open(file)
 	if err != nil {
@@ -117,7 +117,7 @@ func lockable(file string) bool {
 	return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil
 }
 
-// eventually waits until ok holds.
+// eventually waits until ok returns true.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)

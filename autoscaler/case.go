@@ -15,8 +15,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/plan"
 )
 
-// caseOf makes the case of a reading, the opinions and the orders, and returns it with
-// the account of the groups. It changes nothing.
+// caseOf returns the case of a reading, the opinions and the orders, with the account of the
+// groups. It changes nothing.
 func (l *Loop) caseOf(now time.Time, r apply.Reading, orders pools.Orders) (resolve.Case, resolve.Account) {
 	c := resolve.Case{Busy: r.Busy(), Limits: l.config.Prune, OrphansAfter: l.config.OrphansAfter, Leaving: r.Records.Returnable()}
 	leaving := r.Records.Leaving()
@@ -36,7 +36,7 @@ func (l *Loop) caseOf(now time.Time, r apply.Reading, orders pools.Orders) (reso
 	c.Input.Offset, c.Input.Pinned = ordered(orders, l.config.Policy.Limits)
 	switch budget := r.Records.Disruption(r.Snapshot); {
 	case len(r.Silent) > 0:
-		c.Refuse = "some nodes are silent: nobody is let go"
+		c.Refuse = "some nodes are silent: no node is removed"
 	case r.Condition.Unknown != "":
 		c.Refuse = r.Condition.Unknown
 	case budget.Bounded():
@@ -45,8 +45,8 @@ func (l *Loop) caseOf(now time.Time, r apply.Reading, orders pools.Orders) (reso
 	return c, account
 }
 
-// mark sets the weight of the instances that an operator wants to be rolled away, and
-// returns these. An instance that is leaving already is not replaced by the rolling.
+// mark sets the weight of the instances that an operator marked as stale, and returns these
+// instances. The rolling does not replace an instance that is leaving already.
 func mark(c *resolve.Case, s *snapshot.Snapshot, marks []pools.StaleMark, leaving map[string]bool) map[string]bool {
 	ids, weight := map[string]bool{}, map[string]float64{}
 	for _, mark := range marks {
@@ -66,8 +66,8 @@ func mark(c *resolve.Case, s *snapshot.Snapshot, marks []pools.StaleMark, leavin
 	return ids
 }
 
-// ruleClock returns the rules' own clock at now: that of the last tick, and what has gone
-// by since, unless the clock was put back.
+// ruleClock returns the monotonic clock of the rules at now: its value at the last tick, plus the
+// time since, which is 0 if the clock went back.
 func ruleClock(s decide.State, now time.Time) time.Time {
 	if s.Clock.IsZero() || s.Wall.IsZero() {
 		return now
@@ -75,7 +75,7 @@ func ruleClock(s decide.State, now time.Time) time.Time {
 	return s.Clock.Add(max(0, now.Sub(s.Wall)))
 }
 
-// ordered returns what operators order of the target.
+// ordered returns the operators' orders about the target.
 func ordered(orders pools.Orders, limits decide.Limits) (offset float64, pinned *float64) {
 	if o := orders.Offset; o != nil {
 		offset = o.Weight
@@ -93,8 +93,8 @@ func ordered(orders pools.Orders, limits decide.Limits) (offset float64, pinned 
 	return offset, new(pin.Target)
 }
 
-// fillGroups sets the shares of the groups: a group cannot hold more than its maximum
-// together with what its target holds beside.
+// fillGroups sets the shares of the groups. The share of a group is at most its maximum less the
+// rest of its target.
 func fillGroups(c *resolve.Case, groups []pools.GroupSnapshot, account resolve.Account) {
 	c.Groups, c.Has = make([]plan.GroupTarget, len(groups)), make(map[string]int, len(groups))
 	for i, g := range groups {
@@ -106,12 +106,12 @@ func fillGroups(c *resolve.Case, groups []pools.GroupSnapshot, account resolve.A
 	}
 }
 
-// fillNodes sets the nodes that stay, and what of the groups they are.
+// fillNodes sets the nodes that stay, and their part of each group.
 func fillNodes(c *resolve.Case, now time.Time, r apply.Reading, leaving, marked map[string]bool) {
 	c.Nodes, c.Joined = make([]plan.Candidate, 0, len(r.Nodes)), r.Joined
 	inPlace, has := r.Records.InPlace(), make(map[string]float64, len(r.Groups))
 	for _, n := range r.Nodes {
-		aside := r.Aside(n.Instance.ID) // r.Joined is without it
+		aside := r.Aside(n.Instance.ID) // r.Joined excludes it
 		if leaving[n.Instance.ID] && !aside {
 			c.Joined -= n.JoinedWeight()
 		}
@@ -131,13 +131,13 @@ func fillNodes(c *resolve.Case, now time.Time, r apply.Reading, leaving, marked 
 	}
 }
 
-// quarantines returns the state with the quarantines of these groups. A group that its
-// provider reports short, since it was raised last or found short, is set aside. A group
-// that was raised and has filled up is not set aside any more.
+// quarantines returns the state with the backoffs of these groups. If the provider reports a group
+// short after its last raise or shortage, the group is in backoff. If a raised group has filled up,
+// its backoff ends.
 func quarantines(now time.Time, groups []pools.GroupSnapshot, s resolve.State, clock time.Time, raised func(group string) bool) resolve.State {
 	out := slices.Clone(s.Quarantines)
 	for group, of := range s.Groups {
-		if of.At.After(now) { // the clock was put back
+		if of.At.After(now) { // the clock went back
 			of.At = now
 			s.Groups[group] = of
 		}
@@ -164,7 +164,7 @@ func quarantines(now time.Time, groups []pools.GroupSnapshot, s resolve.State, c
 	return s
 }
 
-// input returns what the rules depend on, but for history and orders.
+// input returns the input of the rules, except history and orders.
 func (l *Loop) input(now time.Time, c resolve.Case, v *snapshot.Snapshot) decide.Input {
 	opinions := l.signals.Opinions()
 	return decide.Input{
@@ -176,11 +176,11 @@ func (l *Loop) input(now time.Time, c resolve.Case, v *snapshot.Snapshot) decide
 	}
 }
 
-// noScaleIn says what is not known that has to be known before machines may go;
-// empty if nothing is. short is that of the opinions.
+// noScaleIn returns which required knowledge is missing for a scale-in, or an empty string. short
+// is Opinions.Short.
 func (l *Loop) noScaleIn(v *snapshot.Snapshot, short string) string {
 	if n := len(v.Silent); n > 0 {
-		return fmt.Sprintf("%d nodes are there but silent, %s first: what they run is unknown", n, v.Silent[0])
+		return fmt.Sprintf("%d nodes exist but are silent, %s first: their tasks are unknown", n, v.Silent[0])
 	}
 	if l.lost != nil {
 		return fmt.Sprintf("the last tick could not be recorded: %v", l.lost)

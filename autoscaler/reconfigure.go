@@ -4,13 +4,13 @@ import (
 	"fmt"
 )
 
-// Reconfigure has the loop hold its pool by c, from between two ticks on. A signal of
-// the same name keeps its opinion, and its connection and schedule unless its windows
-// or parameters change: then the loop connects anew, as the hello carries parameters,
-// and evaluates it at the next tick. The windows and parameters of c do not concern a
-// process whose Endpoint has a Request of its own. Reconfigure never waits, may be called from any goroutine, and of two
-// calls between two ticks the later one counts. Nobody may change c afterwards. A c
-// that is not valid, or is of another pool, is an error and changes nothing.
+// Reconfigure sets the configuration of the loop, from between two ticks on. A signal of the same
+// name keeps its opinion. It also keeps its connection and schedule unless its windows or
+// parameters change. In that case the loop connects again, because the hello carries parameters,
+// and evaluates the signal at the next tick. A process whose Endpoint has a Request is not affected
+// by the windows and parameters of c. Reconfigure does not wait, and any goroutine may call it. Of
+// two calls between two ticks the later one counts. The caller must not change c afterwards. If c
+// is invalid, or is for another pool, Reconfigure returns an error and changes nothing.
 func (l *Loop) Reconfigure(c Config) error {
 	if c.Cluster != l.cluster || c.Pool != l.pool {
 		return fmt.Errorf("reconfigure pool %s of cluster %s: the new configuration is of pool %s of cluster %s", l.pool, l.cluster, c.Pool, c.Cluster)
@@ -22,16 +22,16 @@ func (l *Loop) Reconfigure(c Config) error {
 		select {
 		case l.wanted <- c:
 			return nil
-		case <-l.wanted: // it never took effect
+		case <-l.wanted: // replaced before it took effect
 		}
 	}
 }
 
-// adopt takes over a new configuration. What is not in it any more is forgotten.
+// adopt applies a new configuration. State of removed signals is dropped.
 func (l *Loop) adopt(c Config) {
 	l.config = c
 	l.signals.Reconfigure(c.panel())
 	l.writer.Reconfigure(c.writer())
 	l.metrics.timeout = c.stepTimeout()
-	l.log.Info("configuration taken over", "pool", l.pool, "tick", c.Tick, "apps", len(c.Apps))
+	l.log.Info("configuration adopted", "pool", l.pool, "tick", c.Tick, "apps", len(c.Apps))
 }

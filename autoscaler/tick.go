@@ -14,15 +14,14 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
-// Tick makes one round at that time: orders, snapshot, signals, plan, changes, shadows,
-// record. Run calls it, and so does a simulation. Whatever goes wrong is in the record of
-// the tick, but for pools.ErrNotHolder, which it returns.
+// Tick runs one round at now: orders, snapshot, signals, plan, changes, shadows, record. Run and
+// simulations call it. Errors are in the record of the tick. Only pools.ErrNotHolder is returned.
 func (l *Loop) Tick(ctx context.Context, now time.Time) error {
 	if err := l.take(ctx); err != nil {
 		return err
 	}
 	defer l.give()
-	now = now.UTC().Round(0) // the ledger shows one zone, and no monotonic reading
+	now = now.UTC().Round(0) // the ledger is in UTC, without a monotonic reading
 	if err := l.writer.Check(); notHolder(err) {
 		return fmt.Errorf("tick of pool %s: %w", l.pool, err)
 	}
@@ -42,7 +41,7 @@ func (l *Loop) Tick(ctx context.Context, now time.Time) error {
 	l.world.Directory.Alive()
 	r.Took, r.State = time.Since(began), l.writer.State()
 	if l.lost = l.record(ctx, r); l.lost != nil {
-		l.log.Error("tick is not recorded", "pool", l.pool, "err", l.lost)
+		l.log.Error("record tick failed", "pool", l.pool, "err", l.lost)
 	}
 	l.signals.Report()
 	if notHolder(err) {
@@ -59,7 +58,7 @@ func (l *Loop) newRecord(now time.Time) Record {
 	return r
 }
 
-// round makes the steps of a tick, in order.
+// round runs the steps of a tick, in order.
 func (l *Loop) round(ctx context.Context, now time.Time, r *Record) error {
 	alive := l.world.Directory.Alive
 	alive()
@@ -91,7 +90,7 @@ func (l *Loop) round(ctx context.Context, now time.Time, r *Record) error {
 	return err
 }
 
-// plan makes the case of a tick and resolves it, both into the record.
+// plan builds the case of a tick, resolves it, and puts both in the record.
 func (l *Loop) plan(ctx context.Context, now time.Time, reading apply.Reading, orders pools.Orders, r *Record) apply.Plan {
 	c, account := l.caseOf(now, reading, orders)
 	history, err := l.metrics.history(ctx, now, c.Input.Capacity.Target)
@@ -99,7 +98,7 @@ func (l *Loop) plan(ctx context.Context, now time.Time, reading apply.Reading, o
 	c.Input.History = history
 	o := c.Resolve()
 	for _, group := range slices.Sorted(maps.Keys(o.Stuck)) {
-		r.problem(fmt.Errorf("group %s is at its maximum, so its marked instances go one by one, and now none can: %s", group, o.Stuck[group]))
+		r.problem(fmt.Errorf("group %s is at its maximum, so its marked instances are replaced one by one, and now no instance can be removed: %s", group, o.Stuck[group]))
 	}
 	answer := o.Answer()
 	r.UnderWay = l.signals.UnderWay()
@@ -107,7 +106,7 @@ func (l *Loop) plan(ctx context.Context, now time.Time, reading apply.Reading, o
 	return apply.Plan{Case: c, Outcome: o, Account: account, Orders: orders}
 }
 
-// apply has the writer do what is planned, and records what it did.
+// apply lets the writer carry out the plan, and records the actions.
 func (l *Loop) apply(ctx context.Context, now time.Time, p apply.Plan, r *Record) error {
 	var did apply.Report
 	err := l.writer.Apply(ctx, now, p, &did)
@@ -117,7 +116,7 @@ func (l *Loop) apply(ctx context.Context, now time.Time, p apply.Plan, r *Record
 	return err
 }
 
-// notHolder reports whether the loop has to end because of an error.
+// notHolder reports whether the loop must end because of err.
 func notHolder(err error) bool { return errors.Is(err, pools.ErrNotHolder) }
 
 func (l *Loop) record(ctx context.Context, r Record) error {

@@ -14,10 +14,9 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 )
 
-// What a Writer does between two ticks. Each method returns an error only if the process
-// has to end.
+// The methods below run between two ticks. Each returns an error only if the process must end.
 
-// Repair implements pools.Writer. The owner serves the request between two ticks.
+// Repair implements pools.Writer. The owner handles the request between two ticks.
 func (w *Writer) Repair(ctx context.Context, r pools.RepairRequest) error {
 	if r.Node == "" || r.Attempt == "" || len(r.Attempt) > maxAttempt || r.Deadline.IsZero() {
 		return fmt.Errorf("repair %q of node %q by %v: want an attempt of at most %d bytes, a node and a deadline", r.Attempt, r.Node, r.Deadline, maxAttempt)
@@ -29,8 +28,8 @@ func (w *Writer) Repair(ctx context.Context, r pools.RepairRequest) error {
 	return nil
 }
 
-// Withdraw implements pools.Writer. The owner serves the request between two ticks, after
-// the requests that came before.
+// Withdraw implements pools.Writer. The owner handles the request between two ticks, after earlier
+// requests.
 func (w *Writer) Withdraw(ctx context.Context, attempt string) error {
 	if attempt == "" {
 		return errors.New("withdraw a repair: want the name of its attempt")
@@ -38,10 +37,10 @@ func (w *Writer) Withdraw(ctx context.Context, attempt string) error {
 	return w.requests.repair(ctx, pools.RepairRequest{Attempt: attempt}, true)
 }
 
-// Requests returns the repair requests that wait. Each is for Serve.
+// Requests returns the waiting repair requests. Each is for Serve.
 func (w *Writer) Requests() <-chan Request { return w.requests.queue }
 
-// Serve begins the repair of the first request and of all that wait, and answers their
+// Serve begins the repair of the first request and of all waiting ones, and responds to their
 // callers.
 func (w *Writer) Serve(ctx context.Context, now time.Time, first Request, r *Report) error {
 	waiting := w.requests.batch(first)
@@ -61,13 +60,13 @@ func (w *Writer) Serve(ctx context.Context, now time.Time, first Request, r *Rep
 		err = w.goOn(ctx, now, w.Latest(), r)
 	}
 	if err != nil {
-		w.log.Error("repairs cannot be begun now", "pool", w.config.Pool, "repairs", len(waiting), "err", err)
+		w.log.Error("begin repairs failed", "pool", w.config.Pool, "repairs", len(waiting), "err", err)
 	}
 	return fatal(err)
 }
 
-// withdraw serves the requests to withdraw a repair, and returns the others, without those
-// that are withdrawn. A provider is not called, so a pause of the pool does not matter.
+// withdraw handles the requests to withdraw a repair. It returns the others, without the withdrawn
+// ones. It calls no provider, so a pause of the pool does not matter.
 func (w *Writer) withdraw(ctx context.Context, now time.Time, waiting []Request) ([]Request, error) {
 	withdrawn := map[string]bool{}
 	for _, one := range waiting {
@@ -89,7 +88,7 @@ func (w *Writer) withdraw(ctx context.Context, now time.Time, waiting []Request)
 				return nil, fatal(err)
 			}
 		case withdrawn[one.Attempt]:
-			one.answer <- fmt.Errorf("%w: it is withdrawn", pools.ErrRefused)
+			one.answer <- fmt.Errorf("%w: the repair was withdrawn", pools.ErrRefused)
 		default:
 			rest = append(rest, one)
 		}
@@ -97,8 +96,8 @@ func (w *Writer) withdraw(ctx context.Context, now time.Time, waiting []Request)
 	return rest, nil
 }
 
-// repair begins the repairs, and returns the answer to each request. No answers means
-// that the error is that of all.
+// repair begins the repairs, and returns the response to each request. If there are no responses,
+// the error applies to all.
 func (w *Writer) repair(ctx context.Context, now time.Time, requests []Request, r *Report) ([]error, error) {
 	s, err := w.prepare(ctx, now)
 	if err != nil {
@@ -115,8 +114,8 @@ func (w *Writer) repair(ctx context.Context, now time.Time, requests []Request, 
 	return answers, nil
 }
 
-// choose saves the intent and begins the drains and repairs, each that has a node. It
-// returns the result of each, and an error if nothing began or the process has to end.
+// choose saves the intent, and begins the drain or repair of each choice with a node. It returns
+// the result of each, and an error if nothing began or the process must end.
 func (w *Writer) choose(ctx context.Context, now time.Time, choices []drain.Choice, r *Report) ([]error, error) {
 	intent := Intent{At: now}
 	for _, c := range choices {
@@ -140,8 +139,8 @@ func (w *Writer) choose(ctx context.Context, now time.Time, choices []drain.Choi
 	return results, nil
 }
 
-// prepare reads the pool for a change between two ticks. The error is pools.ErrPaused
-// while an operator has paused the pool.
+// prepare reads the pool for a change between two ticks. While an operator pauses the pool, the
+// error is pools.ErrPaused.
 func (w *Writer) prepare(ctx context.Context, now time.Time) (*snapshot.Snapshot, error) {
 	if err := w.guard.check(); err != nil {
 		return nil, err
@@ -161,11 +160,11 @@ func (w *Writer) prepare(ctx context.Context, now time.Time) (*snapshot.Snapshot
 	return reading.Snapshot, nil
 }
 
-// maxNotices bounds how many notices are handled at once.
+// maxNotices is the maximum number of notices that are handled at once.
 const maxNotices = 256
 
-// Notices returns the notices of the provider, each for HandleNotices. While the pool is
-// paused they wait, and in a dry run they are for another process.
+// Notices returns the notices of the provider, each for HandleNotices. While the pool is paused
+// they wait. In a dry run another process handles them.
 func (w *Writer) Notices() <-chan pools.Notice {
 	if w.paused || w.config.DryRun {
 		return nil
@@ -173,22 +172,22 @@ func (w *Writer) Notices() <-chan pools.Notice {
 	return w.ports.Notices
 }
 
-// HandleNotices drains the nodes of the first notice and of all that wait. A notice whose
-// drain cannot be saved now comes again.
+// HandleNotices drains the nodes of the first notice and of all waiting ones. If a drain cannot be
+// saved now, its notice is sent again.
 func (w *Writer) HandleNotices(ctx context.Context, now time.Time, first pools.Notice, r *Report) error {
 	waiting := append([]pools.Notice{first}, ready(w.ports.Notices, maxNotices-1)...)
 	err := w.warned(ctx, now, waiting, r)
 	for _, a := range r.Actions {
-		w.log.Info("notice heeded", "pool", w.config.Pool, "op", a.Op, "group", a.Group, "node", a.Node, "what", a.What, "err", a.Error)
+		w.log.Info("notice handled", "pool", w.config.Pool, "op", a.Op, "group", a.Group, "node", a.Node, "what", a.What, "err", a.Error)
 	}
 	if err != nil {
-		w.log.Error("notices cannot be heeded now", "pool", w.config.Pool, "notices", len(waiting), "err", err)
+		w.log.Error("handle notices failed", "pool", w.config.Pool, "notices", len(waiting), "err", err)
 	}
 	return fatal(err)
 }
 
-// warned begins the drains and takes them as far as they go now. It is done with the
-// notices whose drain is saved, or whose instance is not there.
+// warned begins the drains and advances them as far as possible. It marks the notices as done whose
+// drain is saved, or whose instance does not exist.
 func (w *Writer) warned(ctx context.Context, now time.Time, notices []pools.Notice, r *Report) error {
 	s, err := w.prepare(ctx, now)
 	if errors.Is(err, pools.ErrPaused) {
@@ -210,11 +209,11 @@ func (w *Writer) warned(ctx context.Context, now time.Time, notices []pools.Noti
 	return w.goOn(ctx, now, s, r)
 }
 
-// TendEvery is how often the drains advance between two ticks.
+// TendEvery is the time between two advances of the drains between ticks.
 const TendEvery = 5 * time.Second
 
-// Tending returns when Tend is due; nil if no drain is under way, or if the next tick
-// comes soon enough.
+// Tending returns when Tend is due; nil if there is no drain, or if the next tick comes soon
+// enough.
 func (w *Writer) Tending() <-chan time.Time {
 	if w.paused || w.config.DryRun || w.config.Tick < 2*TendEvery || !w.drains.ready() || w.config.outdated(w.Latest(), w.ports.Now()) || len(w.drains.records()) == 0 {
 		return nil
@@ -222,22 +221,21 @@ func (w *Writer) Tending() <-chan time.Time {
 	return time.After(TendEvery)
 }
 
-// outdated reports whether a snapshot is too old to go on by, as after ticks
-// that could not read the provider.
+// outdated reports whether a snapshot is too old for further changes, for example after ticks that
+// could not read the provider.
 func (c Config) outdated(s *snapshot.Snapshot, now time.Time) bool {
 	return s == nil || now.Sub(s.At) > max(2*c.Tick, time.Minute)
 }
 
-// Tend advances the drains by the newest facts of the nodes, and does not read the
-// provider: the latest snapshot counts, and the provider looks for itself before it ends
-// an instance.
+// Tend advances the drains by the newest reports of the nodes. It does not read the provider: it
+// uses the latest snapshot, and the provider checks each instance before it ends it.
 func (w *Writer) Tend(ctx context.Context, now time.Time, r *Report) error {
 	err := w.tend(ctx, now, r)
 	for _, problem := range r.Problems {
-		w.log.Warn("drains between two ticks", "pool", w.config.Pool, "err", problem)
+		w.log.Warn("drain problem between two ticks", "pool", w.config.Pool, "err", problem)
 	}
 	if err != nil {
-		w.log.Error("drains cannot go on now", "pool", w.config.Pool, "err", err)
+		w.log.Error("advance drains failed", "pool", w.config.Pool, "err", err)
 	}
 	return fatal(err)
 }
@@ -260,7 +258,7 @@ func (w *Writer) tend(ctx context.Context, now time.Time, r *Report) error {
 	return w.goOn(ctx, now, s, r)
 }
 
-// goOn advances the drains, and saves the outcome.
+// proceed advances the drains, and saves the outcome.
 func (w *Writer) goOn(ctx context.Context, now time.Time, s *snapshot.Snapshot, r *Report) error {
 	return w.conclude(ctx, w.advance(ctx, now, s, r))
 }

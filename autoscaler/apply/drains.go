@@ -14,19 +14,18 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/plan"
 )
 
-// drains begins the drains and repairs of nodes, and advances them. Any goroutine may
-// read the records.
+// drains begins and advances the drains and repairs of nodes. Any goroutine may read the records.
 type drains struct {
 	guard   *guard
 	ports   drain.Ports
 	config  drain.Config
-	drained func([]drain.Event) // nil: nothing listens
+	drained func([]drain.Event) // nil: no receiver
 
-	machine  atomic.Pointer[drain.Machine] // nil until it is opened
+	machine  atomic.Pointer[drain.Machine] // nil before open
 	outdated bool                          // machine has another configuration
 }
 
-// adopt takes over a configuration. open reads the records anew then.
+// adopt sets a configuration. If it changed, the next open reads the records again.
 func (d *drains) adopt(c drain.Config) {
 	d.outdated = d.outdated || c != d.config
 	d.config = c
@@ -48,7 +47,7 @@ func (d *drains) open(ctx context.Context, again bool) error {
 
 func (d *drains) ready() bool { return d.machine.Load() != nil && !d.outdated }
 
-// records returns the records in order of node; there are none before open.
+// records returns the records, sorted by node, or nil before open.
 func (d *drains) records() Records {
 	if m := d.machine.Load(); m != nil {
 		return m.Records()
@@ -56,8 +55,7 @@ func (d *drains) records() Records {
 	return nil
 }
 
-// choose begins the drain, or the repair, of one node. It returns nil once that is
-// saved.
+// choose begins the drain or the repair of one node. When it returns nil, the record is saved.
 func (d *drains) choose(ctx context.Context, now time.Time, c drain.Choice, r *Report) error {
 	ctx, cancel := d.guard.limit(ctx)
 	defer cancel()
@@ -73,22 +71,22 @@ func (d *drains) choose(ctx context.Context, now time.Time, c drain.Choice, r *R
 	return err
 }
 
-// withdraw takes back the repair of that attempt, if it has not reached the machine.
+// withdraw withdraws the repair of that attempt, if it has not reached the machine.
 func (d *drains) withdraw(ctx context.Context, now time.Time, attempt string) error {
 	ctx, cancel := d.guard.limit(ctx)
 	defer cancel()
 	return d.machine.Load().Withdraw(ctx, now, attempt, "withdrawn by an operator")
 }
 
-// letGo begins the drain of one node, and reports whether that is saved. It returns an
-// error only if the process has to end.
+// beginDrain begins the drain of one node, and reports whether it is saved. It returns an error only if
+// the process must end.
 func (d *drains) letGo(ctx context.Context, now time.Time, c drain.Choice, r *Report) (saved bool, err error) {
 	err = d.choose(ctx, now, c, r)
 	return err == nil, fatal(err)
 }
 
-// release begins the drains of the nodes that the plan has chosen, and returns those
-// whose drain is saved. A stale node is rolled away.
+// release begins the drains of the chosen nodes, and returns those whose drain is saved. A stale
+// node is drained for a rolling.
 func (d *drains) release(ctx context.Context, now time.Time, choices []plan.Choice, reason drain.Reason, stale map[string]bool, r *Report) ([]plan.Choice, error) {
 	var released []plan.Choice
 	for _, c := range choices {
@@ -107,8 +105,7 @@ func (d *drains) release(ctx context.Context, now time.Time, choices []plan.Choi
 	return released, nil
 }
 
-// takeBack keeps nodes of the weight of these that are on their way out and are needed
-// again.
+// takeBack keeps leaving nodes of this weight that are needed again.
 func (d *drains) takeBack(ctx context.Context, now time.Time, nodes []resolve.Leaver, timeout time.Duration, r *Report) error {
 	need := 0.0
 	for _, one := range nodes {
@@ -127,7 +124,7 @@ func (d *drains) takeBack(ctx context.Context, now time.Time, nodes []resolve.Le
 	return fatal(err)
 }
 
-// advance takes every drain as far as it can go now.
+// advance advances every drain as far as possible now.
 func (d *drains) advance(ctx context.Context, now time.Time, views map[string]drain.View, r *Report) error {
 	events, err := d.machine.Load().Advance(ctx, now, views)
 	if d.drained != nil && len(events) > 0 {
@@ -147,14 +144,14 @@ func (d *drains) advance(ctx context.Context, now time.Time, views map[string]dr
 	return fatal(err)
 }
 
-// reportSilent reports the nodes that an operator has named and that cannot be drained.
+// reportSilent reports the nodes that an operator removes and that cannot be drained.
 func (d *drains) reportSilent(s *snapshot.Snapshot, r *Report) {
 	if d.config.Force {
 		return
 	}
 	for _, one := range d.records() {
 		if _, silent := slices.BinarySearch(s.Silent, one.Node); silent && one.Reason == drain.Removal && one.State.Leaving() {
-			r.problem(fmt.Errorf("node %s, which is removed by name, is silent: nobody knows what it runs, so it will not be drained, "+
+			r.problem(fmt.Errorf("node %s, which an operator removes, is silent: its tasks are unknown, so it will not be drained, "+
 				"and stays after %s: set force_terminate in the pool's draining, or end it at the provider", one.Node, one.Deadline.Format(time.RFC3339)))
 		}
 	}

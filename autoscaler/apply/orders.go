@@ -11,15 +11,14 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 )
 
-// orders reads the operators' orders, and strikes those that are carried out or of no
-// use.
+// orders reads the operators' orders, and removes those that are carried out or have no effect.
 type orders struct {
 	book  pools.OrderBook
 	guard *guard
 }
 
-// read returns the orders in force. Unknown orders may forbid anything: nothing may be
-// done after an error.
+// read returns the orders in force. After an error nothing may be done, because unknown orders may
+// forbid anything.
 func (o orders) read(ctx context.Context, now time.Time) (pools.Orders, error) {
 	all, err := o.book.Read(ctx, now)
 	if err != nil {
@@ -31,8 +30,8 @@ func (o orders) read(ctx context.Context, now time.Time) (pools.Orders, error) {
 	return all, nil
 }
 
-// remove begins the drains of the nodes that an operator has named. An order is struck
-// once its drain is saved, or if it is of no use.
+// remove begins the drains of the nodes that an operator named. It removes an order after the drain
+// is saved, or if the order has no effect.
 func (o orders) remove(ctx context.Context, now time.Time, s *snapshot.Snapshot, removals []pools.Removal, drains *drains, r *Report) error {
 	busy := s.Busy()
 	for _, order := range removals {
@@ -42,7 +41,7 @@ func (o orders) remove(ctx context.Context, now time.Time, s *snapshot.Snapshot,
 			r.problem(refused)
 		case busy != "":
 			r.problem(fmt.Errorf("node %s waits to be removed: its group is being changed: %s", order.Node, busy))
-			continue // the order stands
+			continue // the order stays
 		default:
 			saved, err := drains.letGo(ctx, now, drain.Choice{
 				Node: node.ID, Group: node.Group, Weight: node.Weight, Reason: drain.Removal, Why: order.Text(),
@@ -51,12 +50,12 @@ func (o orders) remove(ctx context.Context, now time.Time, s *snapshot.Snapshot,
 				return err
 			}
 			if !saved {
-				continue // the order stands
+				continue // the order stays
 			}
 		}
 		err := o.guard.call(ctx, func(ctx context.Context) error { return o.book.Removed(ctx, order.Node) })
 		if err != nil {
-			r.problem(fmt.Errorf("strike the removal of node %s: %w", order.Node, err))
+			r.problem(fmt.Errorf("delete the removal order of node %s: %w", order.Node, err))
 		}
 		if fatal(err) != nil {
 			return err
@@ -65,32 +64,32 @@ func (o orders) remove(ctx context.Context, now time.Time, s *snapshot.Snapshot,
 	return nil
 }
 
-// removable returns the instance that an order names, or why it cannot go.
+// removable returns the instance of an order, or why it cannot be removed.
 func removable(s *snapshot.Snapshot, order pools.Removal) (pools.Instance, error) {
 	i, there := s.Instance(order.Node)
-	by := cmp.Or(order.By, "somebody")
+	by := cmp.Or(order.By, "an operator")
 	switch {
 	case !there:
 		return i, fmt.Errorf("node %s, which %s wants to be removed, is not of this pool, or is gone", order.Node, by)
 	case i.Protected:
-		return pools.Instance{}, fmt.Errorf("node %s, which %s wants to be removed, is protected by the provider", order.Node, by)
+		return pools.Instance{}, fmt.Errorf("remove node %s for %s: it is protected by the provider", order.Node, by)
 	}
 	return i, nil
 }
 
-// unmark strikes the marks of groups that are rolled, and reports those of groups that
-// the pool does not have.
+// unmark removes the marks of groups that are completely rolled, and reports those of unknown
+// groups.
 func (o orders) unmark(ctx context.Context, s *snapshot.Snapshot, marks []pools.StaleMark, r *Report) error {
 	for _, mark := range marks {
 		if len(s.LaunchedBefore(mark.Group, mark.At)) > 0 {
 			continue
 		}
 		if _, there := s.Group(mark.Group); !there {
-			r.problem(fmt.Errorf("group %s, which %s wants to be rolled, is not of this pool", mark.Group, mark.By))
+			r.problem(fmt.Errorf("roll group %s for %s: the pool has no such group", mark.Group, mark.By))
 		}
 		err := o.guard.call(ctx, func(ctx context.Context) error { return o.book.Rolled(ctx, mark.Group) })
 		if err != nil {
-			r.problem(fmt.Errorf("strike the mark of group %s: %w", mark.Group, err))
+			r.problem(fmt.Errorf("delete the stale mark of group %s: %w", mark.Group, err))
 		}
 		if fatal(err) != nil {
 			return err

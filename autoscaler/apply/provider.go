@@ -14,17 +14,16 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 )
 
-// provider makes the calls that change the pool, each under the guard, and keeps the
-// targets that the groups have by them. It is the ports of the drains, which use it
-// concurrently.
+// provider makes the calls that change the pool, each under the guard, and stores the resulting
+// targets of the groups. It implements the ports of the drains, which use it concurrently.
 type provider struct {
 	guard  *guard
 	cordon drain.Scheduler
-	// workflow is that of Ports.
+	// workflow is Ports.Workflow.
 	workflow func(pools.Mending) (done bool, err error)
 	latest   atomic.Pointer[snapshot.Snapshot] // nil before the first
-	targets  *targets                          // of the groups in latest, and of the calls since
-	raised   map[string]bool                   // groups that took a higher target, and may not have filled up yet
+	targets  *targets                          // targets of the groups in latest, after the calls since
+	raised   map[string]bool                   // groups that accepted a higher target, and may not have filled up yet
 }
 
 func (p *provider) adopt(s *snapshot.Snapshot) {
@@ -41,20 +40,20 @@ func (p *provider) find(id string) (pools.Group, bool) {
 	return s.Group(id)
 }
 
-// free returns a group that no other is changing.
+// free returns a group that no other party is changing.
 func (p *provider) free(id string) (pools.Group, error) {
 	g, ok := p.find(id)
 	if !ok {
-		return nil, fmt.Errorf("group %s is not of this pool any more", id)
+		return nil, fmt.Errorf("group %s is no longer in this pool", id)
 	}
 	if busy := p.latest.Load().Busy()[id]; busy != "" {
-		return nil, fmt.Errorf("%w: group %s is left alone: %s", pools.ErrRefused, id, busy)
+		return nil, fmt.Errorf("%w: another party is changing group %s: %s", pools.ErrRefused, id, busy)
 	}
 	return g, nil
 }
 
-// raise brings the groups to their targets, step by step, each of which has that time. It
-// returns an error only if the process has to end.
+// raise sets the targets of the groups, step by step, with that timeout for each step. It returns
+// an error only if the process must end.
 func (p *provider) raise(ctx context.Context, now time.Time, round *resolve.Round, timeout time.Duration, r *Report) error {
 	for changes := round.Next(); len(changes) > 0; changes = round.Next() {
 		ctx, cancel := context.WithTimeout(ctx, timeout)
@@ -68,8 +67,7 @@ func (p *provider) raise(ctx context.Context, now time.Time, round *resolve.Roun
 	return nil
 }
 
-// change makes the changes of one step at the same time, and reports their results to
-// the round.
+// change makes the changes of one step concurrently, and reports their results to the round.
 func (p *provider) change(ctx context.Context, now time.Time, round *resolve.Round, changes []resolve.TargetChange, r *Report) (err error) {
 	actions, errs := make([]Action, len(changes)), make([]error, len(changes))
 	var wg sync.WaitGroup
@@ -131,7 +129,7 @@ func (p *provider) Mend(ctx context.Context, group string, m pools.Mending) (don
 		return false, err
 	}
 	if !mends(g, m.Kind) || m.Kind == pools.MendWorkflow && p.workflow == nil {
-		return false, fmt.Errorf("%w: group %s has no %s", pools.ErrMendFailed, group, m.Kind)
+		return false, fmt.Errorf("%w: group %s does not support %s", pools.ErrMendFailed, group, m.Kind)
 	}
 	err = p.guard.call(ctx, func(ctx context.Context) error {
 		if m.Kind == pools.MendWorkflow {
@@ -144,8 +142,7 @@ func (p *provider) Mend(ctx context.Context, group string, m pools.Mending) (don
 	return done, err
 }
 
-// mends reports whether the group can repair its instances that way.
-// mends reports whether the instances of the group can be repaired in place that way.
+// mends reports whether the instances of the group support that in-place repair.
 func mends(g pools.Group, kind pools.MendKind) bool {
 	if kind == pools.MendWorkflow {
 		return true // the group does not run it

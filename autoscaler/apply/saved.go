@@ -11,48 +11,48 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 )
 
-// Memory keeps what one tick hands on to the next, for who holds the lease.
+// Memory stores the state of a pool, for the holder of the lease.
 type Memory interface {
-	// Load returns what was saved last; ok is false if nothing ever was.
+	// Load returns the data that was saved last. If no data was saved, ok is false.
 	Load(ctx context.Context) (data []byte, ok bool, err error)
-	// Save keeps data in place of it, durably. pools.ErrNotHolder if another process has
-	// taken over; then nothing is changed.
+	// Save replaces the stored data durably. If another process has taken over, it returns
+	// pools.ErrNotHolder and changes nothing.
 	Save(ctx context.Context, data []byte) error
 }
 
-// Intent is what is about to be done. It is saved before anything is done, so a process
-// that finds it knows that the last one may have ended in the midst of it.
+// Intent is saved before any change. So a process that finds an intent knows that the last process
+// may have ended in the middle of the changes.
 type Intent struct {
 	At      time.Time      `json:"at"`
 	Targets map[string]int `json:"targets,omitempty"` // absolute, by group
 	LetGo   []string       `json:"let_go,omitempty"`  // nodes
 }
 
-// Saved is what is kept for the next tick and the next process.
+// Saved is the saved state for the next tick and the next process.
 type Saved struct {
 	Schema int           `json:"schema"`
 	Weir   string        `json:"weir,omitempty"` // the version that wrote it
 	State  resolve.State `json:"state"`
-	Intent *Intent       `json:"intent,omitempty"` // nil once it has been done
+	Intent *Intent       `json:"intent,omitempty"` // nil after it was carried out
 }
 
-// readLag is for how long a provider may show a group as it was before a request of another
-// process.
+// readLag is the time for which a provider may report a group as it was before a request of
+// another process.
 const readLag = 3 * time.Minute
 
-// journal keeps the state of a pool: in memory, and saved with what is about to be done.
+// journal holds the state of a pool, and saves it with the intent.
 type journal struct {
 	memory  Memory
 	version string // of this build
 	guard   *guard
-	loaded  bool          // state is that of the last process, or there is none
+	loaded  bool          // state is that of the last process, or no state exists
 	state   resolve.State // without Joined
 }
 
-// load takes up the state of the last process, and returns the nodes that had joined;
-// known is false without them. An unfinished intent leaves all targets in doubt, and a recent
-// request that of its group. What cannot be decoded counts as never saved, but for that of a later
-// version, which is an error.
+// load restores the state of the last process, and returns the nodes that had joined; without them
+// known is false. After an unfinished intent the result of all targets is unknown. After a recent
+// request that of its group is unknown. Undecodable data counts as never saved. The state of a later
+// version is an error.
 func (j *journal) load(ctx context.Context, now time.Time, pool string, log *slog.Logger) (joined []string, known bool, err error) {
 	data, ok, err := j.memory.Load(ctx)
 	if err != nil {
@@ -71,13 +71,13 @@ func (j *journal) load(ctx context.Context, now time.Time, pool string, log *slo
 	}
 	j.loaded = true
 	if err != nil {
-		log.Error("what the last tick handed on cannot be read", "pool", pool, "err", err)
+		log.Error("decode the saved state failed", "pool", pool, "err", err)
 		return nil, false, nil
 	}
 	joined, m.State.Joined = m.State.Joined, nil
 	j.state = m.State
 	for group, of := range j.state.Groups {
-		// How far an intent came is unknown.
+		// The progress of an intent is unknown.
 		if m.Intent != nil || now.Sub(of.At) < readLag {
 			of.Doubt = true
 			j.state.Groups[group] = of
@@ -86,12 +86,12 @@ func (j *journal) load(ctx context.Context, now time.Time, pool string, log *slo
 	return joined, true, nil
 }
 
-// save keeps a state, and what is about to be done; nil: it is done.
+// save saves a state and the intent; nil: the intent was carried out.
 func (j *journal) save(ctx context.Context, s resolve.State, joined []string, i *Intent) error {
 	s.Joined = joined
 	data, err := json.Marshal(Saved{resolve.Schema, j.version, s, i})
 	if err != nil {
-		return fmt.Errorf("encode what is handed on: %w", err)
+		return fmt.Errorf("encode the state: %w", err)
 	}
 	if err := j.guard.call(ctx, func(ctx context.Context) error { return j.memory.Save(ctx, data) }); err != nil {
 		return fmt.Errorf("keep what is handed on: %w", err)

@@ -14,7 +14,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
-// standing is the pool as it was changed since a snapshot.
+// poolState is the pool after the changes since a snapshot.
 type standing struct {
 	*snapshot.Snapshot
 	state   resolve.State
@@ -22,12 +22,12 @@ type standing struct {
 	records Records
 }
 
-// aside returns the groups that are set aside.
+// aside returns the groups in backoff.
 func (p standing) aside() map[string]plan.Quarantine {
 	return plan.Held(p.state.Quarantines, p.state.Clock)
 }
 
-// room returns the weight by which the groups can be raised, but for what is owed.
+// room returns the weight by which the groups can be raised, less the pending increase.
 func (p standing) room() float64 {
 	busy, held, sum := p.Busy(), p.aside(), -p.account.Owed()
 	for _, g := range p.account.Groups {
@@ -38,10 +38,10 @@ func (p standing) room() float64 {
 	return sum
 }
 
-// full reports whether every group that is not set aside has what it is asked for, up
-// and joined, without the nodes that are on their way out. Nodes that are sick, or
-// repaired in place, do not count, nor are those of them waited for that were there at
-// that time: what has come since is to be fit. What is owed is waited for, too.
+// full reports whether every group that is not in backoff has its whole target running and joined,
+// without the leaving nodes, and there is no pending increase. Unhealthy nodes and nodes under in-place repair
+// do not count as joined. Those that were launched by since are not waited for: only newer nodes
+// must be healthy.
 func (p standing) full(since time.Time) bool {
 	held, leaving, inPlace := p.aside(), p.records.Leaving(), p.records.InPlace()
 	counts := map[string]bool{}
@@ -66,14 +66,14 @@ func (p standing) full(since time.Time) bool {
 	return have >= need-resource.Slack
 }
 
-// views returns the nodes as their drains see them. facts are newer than the snapshot.
+// views returns the nodes in the form for their drains. facts are newer than the snapshot.
 func (p standing) views(facts []pools.NodeFacts) map[string]drain.View {
 	views := make(map[string]drain.View, len(p.Nodes))
 	busy := p.Busy()
 	for _, n := range p.Nodes {
 		views[n.Instance.ID] = viewOf(p.At, n, busy[n.Instance.Group])
 	}
-	// A node that joined after the snapshot is no orphan any more.
+	// A node that joined after the snapshot is not an orphan.
 	late := map[string]bool{}
 	for _, f := range facts {
 		if one, there := views[f.ID]; there && one.Node == pools.NodeOrphaned {
@@ -92,7 +92,7 @@ func (p standing) views(facts []pools.NodeFacts) map[string]drain.View {
 			fallthrough
 		case record.Reason == drain.Repair:
 			if silent && (p.Starting || late[record.Node] || len(late) == 0 && p.deaf(record)) {
-				one.Instance = drain.Unseen // else it would be taken for a node that does not report
+				one.Instance = drain.Unseen // otherwise it would count as a node that does not report
 			}
 		}
 		views[record.Node] = one
@@ -100,15 +100,16 @@ func (p standing) views(facts []pools.NodeFacts) map[string]drain.View {
 	return views
 }
 
-// deaf reports, of a pool of which no node reports, whether that says nothing of the
-// record's node: others should report too, or it did since its repair began.
+// deaf reports, for a pool in which no node reports, whether the silence of the record's node has
+// no meaning. That is so if other nodes should report too, or if the node reported since its repair
+// began.
 func (p standing) deaf(r drain.Record) bool {
 	others := slices.ContainsFunc(p.Silent, func(id string) bool { return id != r.Node })
 	return others || r.State.Leaving() && r.State != drain.Chosen
 }
 
-// viewOf returns a node as its drain sees it. The groups were read whole, so a node
-// that is not in them is absent.
+// viewOf returns a node in the form for its drain. The groups were read completely, so a node that
+// is not in them is absent.
 func viewOf(at time.Time, n pools.Node, busy string) drain.View {
 	v := drain.View{
 		Instance: drain.Present, At: at, Protected: n.Instance.Protected, Busy: busy, Node: n.State,
@@ -121,9 +122,9 @@ func viewOf(at time.Time, n pools.Node, busy string) drain.View {
 	return v
 }
 
-// warnings returns the notices to handle, each with its drain; one without a node where
-// the instance is not there. A rebalance recommendation waits while the group is being
-// changed or the node is repaired in place: it comes again.
+// warnings returns the notices to handle, each with its drain. If the instance does not exist, its
+// drain has no node. A rebalance recommendation waits while the group is being changed or the node
+// is repaired in place: it is sent again.
 func (p standing) warnings(notices []pools.Notice) (handled []pools.Notice, drains []drain.Choice) {
 	busy, inPlace := p.Busy(), p.records.InPlace()
 	for _, n := range notices {
@@ -144,8 +145,8 @@ func (p standing) warnings(notices []pools.Notice) (handled []pools.Notice, drai
 	return handled, drains
 }
 
-// repairs returns the choice that each request is, one without a node where there is
-// nothing to begin, and why not.
+// repairs returns the choice for each request. If there is nothing to begin, the choice has no
+// node, and the error is the reason.
 func (p standing) repairs(now time.Time, requests []Request) ([]drain.Choice, []error) {
 	records := map[string]drain.Record{}
 	for _, r := range p.records {
@@ -168,7 +169,7 @@ func (p standing) repairs(now time.Time, requests []Request) ([]drain.Choice, []
 			err = pools.ErrNoRoom
 		}
 		if err == nil && !c.Hold && !budget.Room(w.Node) {
-			err = fmt.Errorf("%w: %d nodes are out of service (%v), %d may be", pools.ErrRefused, budget.Others(w.Node), budget, budget.Limit)
+			err = fmt.Errorf("%w: %d nodes are out of service (%v), limit %d", pools.ErrRefused, budget.Others(w.Node), budget, budget.Limit)
 		}
 		if answers[i] = err; err == nil {
 			choices[i], taken[w.Node] = c, w.Attempt
@@ -178,7 +179,7 @@ func (p standing) repairs(now time.Time, requests []Request) ([]drain.Choice, []
 	return choices, answers
 }
 
-// repair returns the request as a choice, or why it cannot be.
+// repair returns the choice for a request, or why it is refused.
 func (p standing) repair(now time.Time, r pools.RepairRequest) (drain.Choice, error) {
 	n, there := p.Instance(r.Node)
 	if !there {
@@ -187,15 +188,15 @@ func (p standing) repair(now time.Time, r pools.RepairRequest) (drain.Choice, er
 	group, _ := p.Group(n.Group)
 	switch busy := p.Busy()[n.Group]; {
 	case !now.Before(r.Deadline):
-		return drain.Choice{}, fmt.Errorf("its deadline was %v", r.Deadline)
+		return drain.Choice{}, fmt.Errorf("its deadline %v has passed", r.Deadline)
 	case busy != "":
 		return drain.Choice{}, fmt.Errorf("%w: its group is being changed: %s", pools.ErrRefused, busy)
 	case r.Mend == nil && n.Protected:
-		return drain.Choice{}, fmt.Errorf("%w: it is protected from termination", pools.ErrRefused)
+		return drain.Choice{}, fmt.Errorf("%w: the node is protected from termination", pools.ErrRefused)
 	case r.Mend != nil && r.Hold:
-		return drain.Choice{}, errors.New("it is repaired in place, and nothing takes its place")
+		return drain.Choice{}, errors.New("a repair in place has no replacement: remove hold")
 	case r.Mend != nil && !mends(group, r.Mend.Kind):
-		return drain.Choice{}, fmt.Errorf("%w: group %s has no %s", pools.ErrRefused, n.Group, r.Mend.Kind)
+		return drain.Choice{}, fmt.Errorf("%w: group %s does not support %s", pools.ErrRefused, n.Group, r.Mend.Kind)
 	}
 	return drain.Choice{
 		Node: n.ID, Group: n.Group, Weight: n.Weight, Reason: drain.Repair,

@@ -9,7 +9,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
-// moment is what the requests share that begin in one tick, or between two ticks.
+// moment is shared by the requests that begin in one tick, or between two ticks.
 type moment struct {
 	panel   *Panel
 	ctx     context.Context
@@ -18,15 +18,14 @@ type moment struct {
 	round   *round // of the requests that end with limited
 }
 
-// begin returns a moment. Its end must be called.
+// begin returns a moment. The caller must call its end.
 func (p *Panel) begin(ctx context.Context, now time.Time) *moment {
 	limited, end := context.WithTimeout(ctx, p.config.Timeout())
 	return &moment{panel: p, ctx: ctx, limited: limited, end: end, round: p.newRound(limited, now)}
 }
 
-// context returns the context of an evaluation of s: one that may outlast the moment
-// ends after two time limits, as a process that takes the place of another has the whole
-// limit.
+// context returns the context of an evaluation of s. If the evaluation may outlast the moment, it
+// ends after two time limits, because a process that replaces another has the whole limit.
 func (m *moment) context(s Signal) (context.Context, context.CancelFunc) {
 	if m.panel.config.outlasts(s) {
 		return context.WithTimeout(context.WithoutCancel(m.ctx), 2*m.panel.config.limit(s))
@@ -42,8 +41,8 @@ func (m *moment) roundOf(ctx context.Context, s Signal) *round {
 	return m.round
 }
 
-// await waits until done is closed, of a request of s that may outlast the moment no
-// longer than the Timeout.
+// await waits until done is closed. If a request of s may outlast the moment, it waits for at most
+// the Timeout.
 func (m *moment) await(s Signal, done <-chan struct{}) {
 	if !m.panel.config.outlasts(s) {
 		<-done // it ends with limited
@@ -55,12 +54,12 @@ func (m *moment) await(s Signal, done <-chan struct{}) {
 	}
 }
 
-// evaluation is one evaluation of a signal, under way or over. Its goroutine works on a
-// copy of the signal, so that it may go on beside the ticks. When done is closed, opinion,
-// short and results are the outcome, and own is the connection that it is from.
+// evaluation is one evaluation of a signal, in progress or ended. Its goroutine works on a copy of
+// the signal, so that it may continue beside the ticks. When done is closed, opinion, short and
+// results are the outcome, and own is its connection.
 type evaluation struct {
 	signalState
-	began   connection // own when it began, without its client
+	began   connection // own at the beginning, without its client
 	moment  *moment
 	round   *round
 	results []Result
@@ -93,8 +92,8 @@ func (p *Panel) start(m *moment, s *signalState) *evaluation {
 	return e
 }
 
-// adopt takes over the outcome of each evaluation that is over, and returns the results.
-// The others leave their signals the opinions that they have, if these are not too old.
+// adopt adopts the outcome of each evaluation that ended, and returns the results. The other
+// signals keep their opinions, unless these are too old.
 func (p *Panel) adopt(now time.Time) []Result {
 	var results []Result
 	for _, s := range p.signals {
@@ -110,24 +109,24 @@ func (p *Panel) adopt(now time.Time) []Result {
 	return results
 }
 
-// standing returns the opinion of s while its next one is under way. Within the longest
-// time between two answers the last one counts.
+// standing returns the opinion of s while its next evaluation is in progress. The last opinion
+// counts for the longest possible time between two responses.
 func (c Config) standing(s *signalState, now time.Time) decide.Opinion {
 	o := s.opinion
 	age, longest := now.Sub(o.At), s.Period+2*c.limit(s.Signal)+2*c.Tick
 	switch {
 	case o.Verdict == decide.Unasked:
-		o = failed(s.Signal, s.own.endpoint, "its first evaluation is under way", time.Time{})
+		o = failed(s.Signal, s.own.endpoint, "its first evaluation is in progress", time.Time{})
 		o.Verdict = decide.Unasked
 	case (o.Verdict == decide.Value || o.Verdict == decide.NoOpinion) && age > longest:
 		o.Verdict, o.Request, o.Explanation = decide.Stale, resource.Request{}, ""
-		o.Why = fmt.Sprintf("its last answer is %v old, and the next one is under way", age.Round(time.Second))
+		o.Why = fmt.Sprintf("its last response is %v old, and the next evaluation is in progress", age.Round(time.Second))
 	}
 	return o
 }
 
-// adopt takes over the outcome of e. Its connection stays if it leads to the process that
-// the listing has now, or if the panel has followed no other listing since e began.
+// adopt adopts the outcome of e. It keeps the connection of e if that leads to the listed process,
+// or if the panel has followed no other listing since e began.
 func (s *signalState) adopt(e *evaluation, l Listing) {
 	s.underWay = nil
 	s.opinion, s.short, s.evaluated = e.opinion, e.short, e.own.withoutClient()
@@ -152,15 +151,15 @@ func isClosed(done <-chan struct{}) bool {
 	}
 }
 
-// UnderWay is an evaluation that a tick did not wait for.
+// InProgress is an evaluation that a tick did not wait for.
 type UnderWay struct {
 	App   string        `json:"app"`
-	Since time.Time     `json:"since"` // the time of the tick that began it
+	Since time.Time     `json:"since"` // time of the tick that began it
 	Limit time.Duration `json:"limit_ns"`
 }
 
-// UnderWay returns the evaluations that the last Evaluate did not wait for, in the order
-// of the configuration.
+// InProgress returns the evaluations that the last Evaluate did not wait for, in the order of the
+// configuration.
 func (p *Panel) UnderWay() []UnderWay { return p.underWay }
 
 func (p *Panel) listUnderWay() []UnderWay {

@@ -12,15 +12,15 @@ import (
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
-// failed returns the opinion of a signal that did not respond, and why.
+// failed returns the opinion of a signal that did not respond, with the reason.
 func failed(s Signal, at Endpoint, why string, now time.Time) decide.Opinion {
 	return decide.Opinion{
-		Signal: s.Namespace + "/" + s.Name, Version: cmp.Or(at.Version, s.Version), // that runs, else that should
+		Signal: s.Namespace + "/" + s.Name, Version: cmp.Or(at.Version, s.Version), // the running version, otherwise the pinned one
 		Verdict: decide.Failed, Why: why, At: now,
 	}
 }
 
-// opinion turns a response into an opinion.
+// opinion converts a response to an opinion.
 func (r *round) opinion(s Signal, x response) decide.Opinion {
 	o := failed(s, x.endpoint, "", r.now)
 	o.Latency = x.latency
@@ -35,21 +35,21 @@ func (r *round) opinion(s Signal, x response) decide.Opinion {
 		return o
 	}
 	if len(x.body.Unknown) > 0 {
-		r.log.Warn("signal answers with unknown keys", "signal", o.Signal, "app", s.App, "keys", x.body.Unknown)
+		r.log.Warn("signal response has unknown keys", "signal", o.Signal, "app", s.App, "keys", x.body.Unknown)
 	}
 	o.Explanation = decide.OneLine(x.body.Explanation)
 	switch x.body.Verdict {
 	case sigproto.VerdictNoOpinion:
-		o.Verdict, o.Why = decide.NoOpinion, cmp.Or(o.Explanation, "it says so")
+		o.Verdict, o.Why = decide.NoOpinion, cmp.Or(o.Explanation, "no reason given")
 	case sigproto.VerdictStale:
-		o.Verdict, o.Why = decide.Stale, cmp.Or(o.Explanation, "it says so")
+		o.Verdict, o.Why = decide.Stale, cmp.Or(o.Explanation, "no reason given")
 	case sigproto.VerdictValue:
 		o.Verdict, o.Request = decide.Value, resources(x.body)
 		if o.Request.IsEmpty() {
 			o.Verdict, o.Why = decide.NoOpinion, "every resource is null"
 		}
 	default:
-		o.Why = fmt.Sprintf("gave the verdict %q", decide.OneLine(string(x.body.Verdict)))
+		o.Why = fmt.Sprintf("returned unknown verdict %q", decide.OneLine(string(x.body.Verdict)))
 	}
 	return o
 }

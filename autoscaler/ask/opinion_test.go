@@ -25,15 +25,15 @@ func TestOpinion(t *testing.T) {
 		{"and how it came about", sigproto.Response{Resources: value(4), Explanation: "12 rps\n/ 3"},
 			decide.Opinion{Verdict: decide.Value, Request: cpus, Explanation: "12 rps / 3"}},
 		{"every resource is null", sigproto.Response{}, decide.Opinion{Verdict: decide.NoOpinion, Why: "every resource is null"}},
-		{"no opinion", sigproto.Response{Verdict: sigproto.VerdictNoOpinion}, decide.Opinion{Verdict: decide.NoOpinion, Why: "it says so"}},
+		{"no opinion", sigproto.Response{Verdict: sigproto.VerdictNoOpinion}, decide.Opinion{Verdict: decide.NoOpinion, Why: "no reason given"}},
 		{"no opinion, with a reason", sigproto.Response{Verdict: sigproto.VerdictNoOpinion, Explanation: "night"},
 			decide.Opinion{Verdict: decide.NoOpinion, Why: "night", Explanation: "night"}},
 		{"stale", sigproto.Response{Verdict: sigproto.VerdictStale, Explanation: "orders end at 12:00"},
 			decide.Opinion{Verdict: decide.Stale, Why: "orders end at 12:00", Explanation: "orders end at 12:00"}},
 		{"a verdict of the future", sigproto.Response{Resources: value(4), Verdict: "sure"},
-			decide.Opinion{Verdict: decide.Failed, Why: `gave the verdict "sure"`}},
+			decide.Opinion{Verdict: decide.Failed, Why: `returned unknown verdict "sure"`}},
 		{"resources that do not count", sigproto.Response{Resources: value(4), Verdict: sigproto.VerdictStale},
-			decide.Opinion{Verdict: decide.Stale, Why: "it says so"}},
+			decide.Opinion{Verdict: decide.Stale, Why: "no reason given"}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -18,8 +18,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
-// slow is the clients of the processes of a pool under virtual time. A process at an
-// address takes that long for each answer, which is as many cpus as it takes seconds.
+// slow has the clients of the processes of a pool under virtual time. Each process takes a fixed
+// time for each response, and requests as many cpus as it takes seconds.
 type slow struct {
 	mu       sync.Mutex
 	takes    map[string]time.Duration
@@ -150,8 +150,8 @@ func underVirtualTime(t *testing.T, takes map[string]time.Duration, test func(*p
 	})
 }
 
-// wantNothingOpen checks that the connections to these processes are closed. A
-// goroutine that is left fails the test by itself.
+// wantNothingOpen checks that the connections to these processes are closed. A remaining goroutine
+// fails the test anyway.
 func (w *pool) wantNothingOpen(addresses ...string) {
 	w.t.Helper()
 	for _, address := range addresses {
@@ -190,7 +190,7 @@ func (w *pool) opinion(app string) decide.Opinion {
 	return apps[slices.IndexFunc(apps, func(a decide.App) bool { return a.Name == app })].Opinion
 }
 
-// want checks the opinion of web: cpus, or else why there is no value.
+// want checks the opinion of web: cpus, or why there is no value.
 func (w *pool) want(verdict decide.Verdict, cpus float64, why string) decide.Opinion {
 	w.t.Helper()
 	o := w.opinion("web")
@@ -209,10 +209,9 @@ func (w *pool) results() []Result {
 	return slices.DeleteFunc(w.directory.take(), func(r Result) bool { return r.App != "web" })
 }
 
-const firstUnderWay = "its first evaluation is under way"
+const firstUnderWay = "its first evaluation is in progress"
 
-// A tick waits for a signal no longer than its Timeout, and a later tick adopts the
-// answer.
+// A tick waits for a signal for at most its Timeout, and a later tick adopts the response.
 func TestSlowSignalIsAdoptedByALaterTick(t *testing.T) {
 	t.Parallel()
 	underVirtualTime(t, map[string]time.Duration{"web": 45 * time.Second, "mail": time.Second, "default": 0}, func(w *pool) {
@@ -251,7 +250,7 @@ func TestSlowSignalIsAdoptedByALaterTick(t *testing.T) {
 	})
 }
 
-// A signal with a long time limit that answers at once has its opinion in the same tick.
+// A signal with a long time limit that responds at once has its opinion in the same tick.
 func TestLongTimeLimitOfAQuickSignal(t *testing.T) {
 	t.Parallel()
 	underVirtualTime(t, map[string]time.Duration{"web": 2 * time.Second, "mail": time.Second, "default": 0}, func(w *pool) {
@@ -260,8 +259,8 @@ func TestLongTimeLimitOfAQuickSignal(t *testing.T) {
 	})
 }
 
-// A signal that does not answer within its time limit has failed, and the reason has
-// the limit. The next tick sends a new request.
+// A signal that does not respond within its time limit has failed, and the reason has the limit.
+// The next tick sends a new request.
 func TestTimeLimitPasses(t *testing.T) {
 	t.Parallel()
 	underVirtualTime(t, map[string]time.Duration{"web": time.Hour, "mail": time.Second, "default": 0}, func(w *pool) {
@@ -277,6 +276,6 @@ func TestTimeLimitPasses(t *testing.T) {
 			t.Errorf("%d requests, want 2", requests)
 		}
 		w.tick(80*time.Second, time.Second)
-		w.want(decide.Failed, 0, "no answer within 1m0s") // until the next one is there
+		w.want(decide.Failed, 0, "no answer within 1m0s") // until the next response
 	})
 }

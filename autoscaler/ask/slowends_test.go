@@ -11,8 +11,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 )
 
-// A process that takes the place of another in the middle of an evaluation has the
-// whole time limit.
+// A process that replaces another in the middle of an evaluation has the whole time limit.
 func TestProcessIsReplacedDuringItsEvaluation(t *testing.T) {
 	t.Parallel()
 	next := Endpoint{Address: "next", Version: "v2"}
@@ -73,8 +72,8 @@ func TestProcessIsReplacedDuringItsEvaluation(t *testing.T) {
 	}
 }
 
-// Whatever ends an evaluation under way ends its requests and closes its connections,
-// and it has no effect. underVirtualTime checks that nothing is left.
+// Whatever ends an evaluation in progress ends its requests and closes its connections, and it has
+// no effect. underVirtualTime checks that nothing is left.
 func TestEvaluationUnderWayEnds(t *testing.T) {
 	t.Parallel()
 	slowly := map[string]time.Duration{"web": 45 * time.Second, "beside": 50 * time.Second, "mail": 0, "default": 0}
@@ -153,8 +152,8 @@ func TestCancelledTickWaitsForNoSignal(t *testing.T) {
 	})
 }
 
-// An answer that is older than the ticks between two answers make it does not count while
-// the next one is under way, as after a pause of the pool.
+// A response older than the maximum time between two responses does not count while the next
+// evaluation is in progress, for example after a pause of the pool.
 func TestOldOpinionDoesNotCountWhileTheNextIsUnderWay(t *testing.T) {
 	t.Parallel()
 	for name, first := range map[string]time.Duration{
@@ -170,7 +169,7 @@ func TestOldOpinionDoesNotCountWhileTheNextIsUnderWay(t *testing.T) {
 				w.clients.takes["web"] = 50 * time.Second
 				w.clients.mu.Unlock()
 				w.tick(3*time.Hour, 10*time.Second)
-				if o := w.want(decide.Stale, 0, "its last answer is 3h0m0s old, and the next one is under way"); !o.At.Equal(w.began) {
+				if o := w.want(decide.Stale, 0, "its last response is 3h0m0s old, and the next evaluation is in progress"); !o.At.Equal(w.began) {
 					t.Errorf("opinion %+v, want the time of the last answer", o)
 				}
 				w.tick(3*time.Hour+time.Minute, 0)
@@ -180,7 +179,7 @@ func TestOldOpinionDoesNotCountWhileTheNextIsUnderWay(t *testing.T) {
 	}
 }
 
-// The oldest opinion that counts is one whose next answer takes its whole time limit twice.
+// The oldest opinion that counts is one whose next evaluation takes its whole time limit twice.
 func TestOpinionCountsUntilTheNextAnswer(t *testing.T) {
 	t.Parallel()
 	underVirtualTime(t, map[string]time.Duration{"web": 0, "next": time.Hour, "mail": 0, "default": 0}, func(w *pool) {
@@ -200,8 +199,8 @@ func TestOpinionCountsUntilTheNextAnswer(t *testing.T) {
 	})
 }
 
-// A candidate that takes the place of the process during an evaluation has one connection
-// then: a signal that serves one at a time would not answer over a second one.
+// A candidate that replaces the process during an evaluation then has one connection: a signal that
+// serves one at a time would not respond over a second one.
 func TestCandidateIsPromotedDuringAnEvaluation(t *testing.T) {
 	t.Parallel()
 	underVirtualTime(t, map[string]time.Duration{"web": 50 * time.Second, "beside": 5 * time.Second, "mail": 0, "default": 0}, func(w *pool) {

@@ -18,14 +18,14 @@ func TestEvaluationUnderWayIsShown(t *testing.T) {
 		At: noon, Answer: &resolve.Answer{}, Detail: &autoscaler.Detail{},
 		Case: &resolve.Case{Input: decide.Input{Apps: []decide.App{{
 			Name: "web", Configured: true,
-			Opinion: decide.Opinion{Signal: "shop/rps", Version: "v1", Why: "its first evaluation is under way"},
+			Opinion: decide.Opinion{Signal: "shop/rps", Version: "v1", Why: "its first evaluation is in progress"},
 		}}}},
 		UnderWay: []ask.UnderWay{{App: "web", Since: noon.Add(-40 * time.Second), Limit: time.Minute}},
 	}
 	var out strings.Builder
 	Record(&out, r, noon)
 	for _, want := range []string{
-		"  web            shop/rps v1: no answer yet (its first evaluation is under way)\n",
+		"  web            shop/rps v1: no answer yet (its first evaluation is in progress)\n",
 		"  web            evaluation under way for 40s, time limit 1m0s\n",
 	} {
 		if !strings.Contains(out.String(), want) {

@@ -6,19 +6,19 @@ import (
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
-// combined is what the pool is asked for as a whole.
+// combined is the request to the whole pool.
 type combined struct {
 	request resource.Request
-	own     resource.Request // without the default signal's
+	own     resource.Request // without the default signal's request
 	names   []string         // apps whose own requests count, in order
-	// byDefault: the default signal's request counts too.
+	// byDefault is set if the default signal's request counts too.
 	byDefault bool
 	how       Combine
 }
 
-// combine makes one request of those of the apps, which come in order of name.
-// The default signal speaks for the whole pool: where it speaks at all, the
-// larger of it and the others counts, kind by kind, and never their sum.
+// combine joins the requests of the apps, which are sorted by name, into one. The default signal's
+// request is for the whole pool. If it counts, the larger of it and the others counts, kind by
+// kind, never the sum.
 func combine(apps []Resolved, standby Opinion, how Combine) combined {
 	c := combined{how: how, byDefault: len(apps) == 0 && standby.Verdict == Value}
 	for _, r := range apps {
@@ -37,8 +37,7 @@ func combine(apps []Resolved, standby Opinion, how Combine) combined {
 	return c
 }
 
-// merge joins two requests kind by kind; a kind that only one of them names is
-// that one's.
+// merge joins two requests kind by kind. If only one of them has a kind, its amount counts.
 func merge(a, b resource.Request, how Combine) resource.Request {
 	for _, k := range resource.Kinds() {
 		y, ok := b.Get(k)
@@ -58,9 +57,9 @@ func merge(a, b resource.Request, how Combine) resource.Request {
 	return a
 }
 
-// why tells how the request came about.
+// why returns the reasons for the request.
 func (c combined) why() string {
-	text := "nobody asks for anything"
+	text := "no signal requests anything"
 	switch len(c.names) {
 	case 0:
 		if c.byDefault {
@@ -77,12 +76,12 @@ func (c combined) why() string {
 		text = fmt.Sprintf("%s of %s: %s", word, list(c.names), amounts(c.own))
 	}
 	if c.byDefault {
-		text += "; or the default signal where it asks for more: " + amounts(c.request)
+		text += "; or the default signal where it requests more: " + amounts(c.request)
 	}
 	return text
 }
 
-// who names those whose requests count, as the subject of a sentence.
+// appNames returns the names of the apps whose requests count, as the subject of a sentence.
 func (c combined) who() string {
 	if c.byDefault {
 		return list(append(c.names[:len(c.names):len(c.names)], "the default signal"))

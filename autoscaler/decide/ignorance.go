@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// unheard returns the apps that a stand-in or nobody speaks for, and since when.
-// Both lists are in order of app.
+// unknownNeeds returns the apps whose own signal has no usable response, and since when. Both lists are
+// sorted by app.
 func unheard(apps []Resolved, before []Blind, now time.Time) []Blind {
 	since := make(map[string]time.Time, len(before))
 	for _, b := range before {
-		if _, ok := since[b.App]; !ok { // of two for one app the first is the earlier
+		if _, ok := since[b.App]; !ok { // of two entries for one app the first is the earlier
 			since[b.App] = b.Since
 		}
 	}
@@ -29,8 +29,8 @@ func unheard(apps []Resolved, before []Blind, now time.Time) []Blind {
 	return blind
 }
 
-// spare keeps the target from shrinking below t while any app is served by a
-// stand-in, or by nobody, and has not been for too long.
+// keepWhileUnknown keeps the target from shrinking below t while the need of any app is unknown, for at most
+// longest for each app.
 func spare(t, wanted float64, blind []Blind, now time.Time, longest time.Duration) Step {
 	var barring, tired []string
 	for _, b := range blind {
@@ -44,19 +44,19 @@ func spare(t, wanted float64, blind []Blind, now time.Time, longest time.Duratio
 	who := strings.Join(barring, ", ")
 	switch {
 	case blind == nil:
-		step.Why = "no app goes unheard"
+		step.Why = "the need of every app is known"
 	case barring == nil:
 	case wanted < t:
 		step.After = t
-		step.Why = fmt.Sprintf("the need of %s is not known: %s is not lowered to %s, kept", who, num(t), num(wanted))
+		step.Why = fmt.Sprintf("the need of %s is unknown: %s is not lowered to %s, kept", who, num(t), num(wanted))
 	default:
-		step.Why = "the need of " + who + " is not known, but nothing shrinks"
+		step.Why = "the need of " + who + " is unknown, but nothing shrinks"
 	}
 	if tired != nil {
 		if step.Why != "" {
 			step.Why += "; "
 		}
-		step.Why += fmt.Sprintf("the need of %s has not been known for ignorance_max, %v, and bars nothing more", strings.Join(tired, ", "), longest)
+		step.Why += fmt.Sprintf("the need of %s is unknown for longer than ignorance_max, %v, and no longer blocks scale-in", strings.Join(tired, ", "), longest)
 	}
 	return step
 }

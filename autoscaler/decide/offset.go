@@ -2,14 +2,14 @@ package decide
 
 import "fmt"
 
-// offset adds what an operator wants on top of base. t is the pool's target, with
-// what it holds of the offset. A pinned target is the whole target.
+// offset adds an operator's offset to base. t is the pool's target with the offset that it has. A
+// pinned target is the whole target.
 func offset(in Input, s State, t, base float64) Step {
 	step := Step{RuleOffset, base, base, "no offset"}
 	switch {
 	case in.Pinned != nil:
 		if in.Offset != 0 {
-			step.Why = fmt.Sprintf("an offset of %s does not count: the target is pinned", num(in.Offset))
+			step.Why = fmt.Sprintf("an offset of %s is ignored: the target is pinned", num(in.Offset))
 		}
 		return step
 	case in.Offset != 0:
@@ -26,10 +26,9 @@ func offset(in Input, s State, t, base float64) Step {
 	return step
 }
 
-// survived returns the part of the offset that the target holds after the limits:
-// by how much it differs from what the pool would have come to without any
-// offset. So the target less this part is that of a pool that never had one,
-// and when the offset ends nothing is left of it.
+// survived returns the part of the offset that the target has after the limits. It is the
+// difference between the target and the target without any offset. So the target less this part is
+// that of a pool without an offset, and when the offset ends nothing of it stays.
 func survived(in Input, s State, base, after float64) float64 {
 	if in.Pinned != nil || s.Offset == 0 && in.Offset == 0 {
 		return 0

@@ -10,9 +10,9 @@ import (
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
-// resolve settles who speaks for each app, in order of name, and returns what
-// the next tick must remember. now is the rules' own time; standby is the default
-// signal's opinion, checked.
+// resolve returns the request that counts for each app, sorted by name, and the values to store for
+// the next tick. now is the rules' monotonic clock. standby is the default signal's opinion,
+// checked.
 func resolve(in Input, now time.Time, standby Opinion) ([]Resolved, []Held) {
 	apps := slices.SortedFunc(slices.Values(in.Apps), func(a, b App) int { return cmp.Compare(a.Name, b.Name) })
 	said := recall(in.State.Held, now)
@@ -31,7 +31,7 @@ func resolve(in Input, now time.Time, standby Opinion) ([]Resolved, []Held) {
 	return resolved, held
 }
 
-// age is how long ago an opinion was given. One without a time is of now.
+// age returns how long ago the response was. Without a time the age is 0.
 func age(o Opinion, now time.Time) time.Duration {
 	if o.At.IsZero() {
 		return 0
@@ -39,8 +39,8 @@ func age(o Opinion, now time.Time) time.Duration {
 	return max(0, now.Round(0).Sub(o.At.Round(0)))
 }
 
-// checked returns o such that only a valid request counts: a hostile one has
-// failed, and one without any kind is no opinion.
+// checked returns o with only valid requests. A hostile request has failed, and a request without
+// any kind is no opinion.
 func checked(o Opinion) Opinion {
 	switch o.Verdict {
 	case Value:
@@ -51,9 +51,9 @@ func checked(o Opinion) Opinion {
 		}
 	case NoOpinion, Stale, Failed:
 	case Unasked:
-		o.Verdict, o.Why = Failed, cmp.Or(o.Why, "was not asked")
+		o.Verdict, o.Why = Failed, cmp.Or(o.Why, "received no request")
 	default:
-		o.Verdict, o.Why = Failed, fmt.Sprintf("gave the verdict %q", o.Verdict)
+		o.Verdict, o.Why = Failed, fmt.Sprintf("returned unknown verdict %q", o.Verdict)
 	}
 	if o.Verdict != Value {
 		o.Request = resource.Request{}
@@ -61,7 +61,7 @@ func checked(o Opinion) Opinion {
 	return o
 }
 
-// settle says who speaks for one app. own and standby are checked.
+// settle returns the request that counts for one app. own and standby are checked.
 func settle(app App, own, standby Opinion, past memory) Resolved {
 	r := Resolved{App: app.Name}
 	fallback := standby.Verdict == Value
@@ -87,8 +87,8 @@ func settle(app App, own, standby Opinion, past memory) Resolved {
 		r.Source, r.Why = FromSignal, OneLine(own.Why)
 		r.Request, r.Held = past.fill(own.Request)
 	}
-	// An app that has no opinion just now, and had one not long ago, has not
-	// lost its voice: that is a hold, and no stand-in.
+	// An app without an opinion now, but with one not long ago, still has a working signal. The
+	// last response is held, and its need is known.
 	r.StandIn = r.Source == FromNobody || app.Configured && lost
 	if r.Source == FromSignal || r.Source == FromHeld {
 		var over string
@@ -99,8 +99,7 @@ func settle(app App, own, standby Opinion, past memory) Resolved {
 	return r
 }
 
-// bound returns r with no more of each kind than MaxRequest, and what was cut; empty if
-// nothing was.
+// bound returns r with at most MaxRequest of each kind, and the reduced kinds, or an empty string.
 func (a App) bound(r resource.Request) (bounded resource.Request, over string) {
 	var cut []string
 	for _, k := range resource.Kinds() {
@@ -113,7 +112,7 @@ func (a App) bound(r resource.Request) (bounded resource.Request, over string) {
 	return r, strings.Join(cut, ", ")
 }
 
-// account tells how a signal came to give no request.
+// account returns why a signal has no request.
 func account(o Opinion) string {
 	text := "failed"
 	switch o.Verdict {
@@ -128,13 +127,13 @@ func account(o Opinion) string {
 	return text + " (" + OneLine(o.Why) + ")"
 }
 
-// opinionsWhy tells who speaks for each app.
+// opinionsWhy returns which signal counts for each app.
 func opinionsWhy(apps []Resolved, standby Opinion) string {
 	if len(apps) == 0 {
 		if standby.Verdict != Value {
 			return "no apps, and the default signal " + account(standby)
 		}
-		return "no apps: the default signal speaks for the pool, " + amounts(standby.Request)
+		return "no apps: the default signal applies to the pool, " + amounts(standby.Request)
 	}
 	lines := make([]string, len(apps))
 	for i, r := range apps {
@@ -143,7 +142,7 @@ func opinionsWhy(apps []Resolved, standby Opinion) string {
 	return strings.Join(lines, "; ")
 }
 
-// explain tells who speaks for r, and what is asked.
+// explain returns which source counts for r, and its request.
 func (r Resolved) explain() string {
 	switch r.Source {
 	case FromSignal:
@@ -156,10 +155,10 @@ func (r Resolved) explain() string {
 		}
 		return text
 	case FromDefault:
-		return r.Why + ": the default signal speaks for it"
+		return r.Why + ": the default signal applies"
 	case FromHeld:
-		return r.Why + ": its last answer holds, " + amounts(r.Request)
+		return r.Why + ": its last response counts, " + amounts(r.Request)
 	default:
-		return r.Why + ": nobody speaks for it"
+		return r.Why + ": its need is unknown"
 	}
 }

@@ -7,8 +7,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
-// Validate returns every problem of p, joined; nil if there is none. An empty
-// Combine is Sum.
+// Validate returns all mistakes of p, joined, or nil. An empty Combine is Sum.
 func (p Policy) Validate() error {
 	var problems []error
 	report := func(ok bool, format string, args ...any) {
@@ -20,7 +19,7 @@ func (p Policy) Validate() error {
 	report(finite(p.MarginUp) && p.MarginUp >= 0, "margin_up is %v: want a number of at least 0", p.MarginUp)
 	report(finite(p.MarginDown) && p.MarginDown >= 0, "margin_down is %v: want a number of at least 0", p.MarginDown)
 	for _, k := range p.Excluded {
-		report(int(k) < resource.Count, "excluded: %v is no resource", k)
+		report(int(k) < resource.Count, "excluded: %v is not a resource", k)
 	}
 	report(p.Combine == "" || p.Combine == Sum || p.Combine == Max, "combine is %q: want sum or max", p.Combine)
 	report(p.Period >= 0, "period is %v: want at least 0", p.Period)
@@ -36,7 +35,7 @@ func (p Policy) Validate() error {
 	return errors.Join(append(problems, p.Limits.Validate())...)
 }
 
-// Validate returns the first problem of b; nil if there is none.
+// Validate returns the first mistake of b, or nil.
 func (b Budget) Validate() error {
 	switch {
 	case b.Direction != Up && b.Direction != Down:
@@ -51,7 +50,7 @@ func (b Budget) Validate() error {
 	return nil
 }
 
-// Validate returns every problem of l, joined; nil if there is none.
+// Validate returns all mistakes of l, joined, or nil.
 func (l Limits) Validate() error {
 	var problems []error
 	report := func(ok bool, format string, args ...any) {

@@ -8,8 +8,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
-// target turns the request into a target capacity (Clusterman's formulas; the
-// order of evaluation decides the last bit). Everything in in is finite.
+// target turns the request into a target capacity, by Clusterman's formulas; the order of
+// evaluation decides the last bit. All numbers of in are finite.
 func target(in Input, c combined) Step {
 	t := in.Capacity.Target
 	counted := slices.DeleteFunc(named(c.request), func(k resource.Kind) bool {
@@ -18,9 +18,9 @@ func target(in Input, c combined) Step {
 	keep := func(why string) Step { return Step{RuleTarget, t, t, why + ": kept"} }
 	switch {
 	case c.request.IsEmpty():
-		return keep("nobody asks for anything")
+		return keep("no signal requests anything")
 	case len(counted) == 0:
-		return keep("all that is asked for is excluded (" + list(kindNames(named(c.request))) + ")")
+		return keep("all requested resources are excluded (" + list(kindNames(named(c.request))) + ")")
 	case !positive(c.request, named(c.request)):
 		return nothing(t, c, counted)
 	case t <= 0:
@@ -31,17 +31,17 @@ func target(in Input, c combined) Step {
 	return fromUsage(in, c, counted)
 }
 
-// nothing is the answer when zero is asked of all that counts.
+// nothing returns the step for a request of 0 of each kind that counts.
 func nothing(t float64, c combined, counted []resource.Kind) Step {
-	why := fmt.Sprintf("%s asked for 0 of %s -> 0", c.who(), list(kindNames(counted)))
+	why := fmt.Sprintf("%s requested 0 of %s -> 0", c.who(), list(kindNames(counted)))
 	if t == 0 {
 		why += ": kept"
 	}
 	return Step{RuleTarget, t, 0, why}
 }
 
-// fromZero sizes an empty pool by what a unit of weight gave in the past. A
-// kind that the past does not know cannot be sized.
+// fromZero sizes an empty pool by the past resources per unit of weight. A kind without past data
+// cannot be sized.
 func fromZero(in Input, c combined, counted []resource.Kind) Step {
 	t := in.Capacity.Target
 	if !positive(c.request, counted) {
@@ -60,19 +60,19 @@ func fromZero(in Input, c combined, counted []resource.Kind) Step {
 		}
 	}
 	if weight == 0 {
-		return Step{RuleTarget, t, 1, fmt.Sprintf("the pool is empty and its past knows nothing of what %s asked for (%s) -> 1",
+		return Step{RuleTarget, t, 1, fmt.Sprintf("the pool is empty and has no history of what %s requested (%s) -> 1",
 			c.who(), amounts(c.request))}
 	}
 	asked, _ := c.request.Get(largest)
 	per, _ := in.History.PerWeight.Get(largest)
 	n := bounded(weight / in.Policy.Setpoint)
-	return Step{RuleTarget, t, n, fmt.Sprintf("the pool is empty; %s asked for %s, a unit of weight gave %s: %s, setpoint %s -> %s",
+	return Step{RuleTarget, t, n, fmt.Sprintf("the pool is empty; %s requested %s, a unit of weight had %s: %s, setpoint %s -> %s",
 		c.who(), amount(largest, asked), num(per), num(weight), percent(in.Policy.Setpoint), num(n))}
 }
 
-// fromUsage sizes a pool by the resource that would be used most:
-// N = F * (u / setpoint). A resource that is asked for and that the pool has
-// none of is unknown: it holds the target, and others may raise it.
+// fromUsage sizes a pool by the resource that would be used most: N = F * (u / setpoint). A
+// requested resource that the pool does not have is unknown: it holds the target, and others may
+// raise it.
 func fromUsage(in Input, c combined, counted []resource.Kind) Step {
 	t, policy := in.Capacity.Target, in.Policy
 	usage, largest := math.Inf(-1), resource.Kind(0)
@@ -91,14 +91,14 @@ func fromUsage(in Input, c combined, counted []resource.Kind) Step {
 	}
 	var missing string
 	if unknown != nil {
-		missing = fmt.Sprintf("the pool has no %s, which %s asked for", list(kindNames(unknown)), c.who())
+		missing = fmt.Sprintf("the pool has no %s, which %s requested", list(kindNames(unknown)), c.who())
 		if math.IsInf(usage, -1) {
 			return Step{RuleTarget, t, t, missing + ": unknown, kept"}
 		}
 	}
 	n := bounded(in.Capacity.Joined * (usage / policy.Setpoint))
 	asked, _ := c.request.Get(largest)
-	why := fmt.Sprintf("%s asked for %s of %s that the pool offers: %s used, setpoint %s -> %s", c.who(),
+	why := fmt.Sprintf("%s requested %s of %s that the pool offers: %s used, setpoint %s -> %s", c.who(),
 		amount(largest, asked), num(in.Capacity.Totals[largest]), percent(usage), percent(policy.Setpoint), num(n))
 	if unknown != nil && n < t {
 		return Step{RuleTarget, t, t, why + "; but " + missing + ": kept"}
@@ -106,7 +106,7 @@ func fromUsage(in Input, c combined, counted []resource.Kind) Step {
 	return margin(t, n, policy, why)
 }
 
-// margin keeps the target if the change is too small to act on.
+// margin keeps the target if the change is too small.
 func margin(t, n float64, p Policy, why string) Step {
 	wanted := p.MarginUp
 	if n < t {
@@ -124,7 +124,7 @@ func margin(t, n float64, p Policy, why string) Step {
 		why, num(n), num(t), num(t), shown, limit)}
 }
 
-// named returns the kinds that r names, in order.
+// named returns the kinds in r, in order.
 func named(r resource.Request) []resource.Kind {
 	var kinds []resource.Kind
 	for _, k := range resource.Kinds() {
@@ -135,7 +135,7 @@ func named(r resource.Request) []resource.Kind {
 	return kinds
 }
 
-// positive reports whether r asks for more than nothing of any of the kinds.
+// positive reports whether r requests more than 0 of any of the kinds.
 func positive(r resource.Request, kinds []resource.Kind) bool {
 	return slices.ContainsFunc(kinds, func(k resource.Kind) bool {
 		x, _ := r.Get(k)

@@ -9,8 +9,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
-// num prints a quantity for people: two decimals at most, small and huge ones
-// by their leading digits.
+// num formats a quantity: at most two decimals, small and huge ones by their leading digits.
 func num(x float64) string {
 	if x == Unlimited {
 		return "inf"
@@ -21,7 +20,7 @@ func num(x float64) string {
 	return trimmed(x, 2)
 }
 
-// percent prints a share, with one decimal at most.
+// percent formats a share, with at most one decimal.
 func percent(share float64) string {
 	if p := share * 100; math.Abs(p) < 1e15 {
 		return trimmed(p, 1) + " %"
@@ -29,7 +28,7 @@ func percent(share float64) string {
 	return num(share*100) + " %"
 }
 
-// distinct prints two different shares so that they look different.
+// distinct formats two different shares so that the texts differ.
 func distinct(a, b float64) (string, string) {
 	x, y := percent(a), percent(b)
 	if x == y {
@@ -43,7 +42,7 @@ func trimmed(x float64, decimals int) string {
 	return strings.TrimSuffix(strings.TrimRight(s, "0"), ".")
 }
 
-// amount prints what is asked of one kind.
+// amount formats the requested amount of one kind.
 func amount(k resource.Kind, x float64) string {
 	if k == resource.Mem || k == resource.Disk {
 		return num(x) + " MB of " + k.String()
@@ -51,7 +50,7 @@ func amount(k resource.Kind, x float64) string {
 	return num(x) + " " + k.String()
 }
 
-// amounts prints what is asked of all kinds.
+// amounts formats the requested amounts of all kinds.
 func amounts(r resource.Request) string {
 	var parts []string
 	for _, k := range named(r) {
@@ -64,11 +63,12 @@ func amounts(r resource.Request) string {
 	return strings.Join(parts, ", ")
 }
 
-// list joins names as a sentence does; of more than four it gives the number.
+// list joins names as a sentence does. Of more than four it returns the first and the number of the
+// others.
 func list(names []string) string {
 	switch n := len(names); {
 	case n == 0:
-		return "nobody"
+		return "no app"
 	case n == 1:
 		return names[0]
 	case n <= 4:
@@ -86,11 +86,11 @@ func kindNames(kinds []resource.Kind) []string {
 	return names
 }
 
-// longest is how much of a stranger's text a reason carries, in bytes.
+// longest is the maximum length of external text in a reason, in bytes.
 const longest = 200
 
-// OneLine makes a stranger's text fit for one line of a terminal and of the
-// ledger: printable, and at most some 200 bytes.
+// OneLine makes external text fit for one line of a terminal and of the ledger: printable, and
+// about 200 bytes at most.
 func OneLine(s string) string {
 	cut := len(s) > longest
 	if cut {

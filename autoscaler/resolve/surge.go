@@ -9,10 +9,9 @@ import (
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
-// surge returns by how much each group is raised beyond its share, so that its
-// marked instances can be let go once their replacements have joined. It is no more
-// than what is wanted and neither fresh nor ordered, and of what one period may add it
-// takes what the need leaves.
+// surge returns by how much each group is raised beyond its share, so that its marked instances can
+// be removed after their replacements joined. The sum is at most the wanted weight that is neither
+// fresh nor ordered. It is also at most what the limits of one period leave after the need.
 func (c Case) surge(s decide.State, d plan.Distribution, targets map[string]int, held map[string]plan.Quarantine) map[string]int {
 	room := Whole(s.Beside(c.Input.Policy, c.target()) - max(0, float64(d.Sum)-c.target()))
 	room = min(room, c.missing(d.Want, targets))
@@ -32,7 +31,7 @@ func (c Case) surge(s decide.State, d plan.Distribution, targets map[string]int,
 	return surge
 }
 
-// toRoll returns the groups, in order, whose marked instances can be replaced now.
+// toRoll returns the groups, sorted, whose marked instances can be replaced now.
 func (c Case) toRoll(held map[string]plan.Quarantine) []plan.GroupTarget {
 	var out []plan.GroupTarget
 	for _, g := range c.Groups {
@@ -46,8 +45,8 @@ func (c Case) toRoll(held map[string]plan.Quarantine) []plan.GroupTarget {
 	return out
 }
 
-// missing returns how much of what is wanted only marked instances give, when the
-// groups have these targets.
+// missing returns the part of want that only marked instances serve, when the groups have these
+// targets.
 func (c Case) missing(want int, targets map[string]int) int {
 	for group, target := range targets {
 		want -= target + c.State.Groups[group].Surge - c.Stale[group]
@@ -55,10 +54,9 @@ func (c Case) missing(want int, targets map[string]int) int {
 	return want
 }
 
-// rollFull chooses a marked instance to go before its replacement is ordered, as its
-// group is at its maximum. Only one does, when nobody else goes and nothing is
-// missing, so that the next one waits for its replacement; and only if what the pool
-// needs is known.
+// rollFull chooses a marked instance that ends before its replacement is ordered, because its group
+// is at its maximum. It chooses one only if no other node goes and no weight is missing, so that
+// the next one waits for the replacement. The need of the pool must be known.
 func (c Case) rollFull(o *Outcome, held map[string]plan.Quarantine) {
 	shares, waits := o.Distribution.Targets(), ""
 	switch {
@@ -78,7 +76,7 @@ func (c Case) rollFull(o *Outcome, held map[string]plan.Quarantine) {
 				o.Rolled = append(o.Rolled, one)
 				continue
 			}
-			why = "none of its marked instances may be let go within the limits"
+			why = "no marked instance may be removed within the limits"
 		}
 		if why == "" {
 			continue
@@ -90,8 +88,8 @@ func (c Case) rollFull(o *Outcome, held map[string]plan.Quarantine) {
 	}
 }
 
-// fit is the weight of the nodes that have joined, less those that are not to be relied
-// on.
+// fit returns the weight of the joined nodes, without unhealthy nodes and nodes under in-place
+// repair.
 func (c Case) fit() float64 {
 	sum := c.Joined
 	for i := range c.Nodes {
@@ -103,8 +101,8 @@ func (c Case) fit() float64 {
 	return sum
 }
 
-// released returns by how much the let-go of marked instances lowers the surge of their
-// groups, as their replacements are there.
+// released returns by how much the removal of marked instances lowers the surge of their groups, as
+// their replacements exist.
 func (c Case) released(choices []plan.Choice) map[string]int {
 	stale, weights := c.StaleNodes(), map[string]float64{}
 	for _, one := range choices {
@@ -119,8 +117,7 @@ func (c Case) released(choices []plan.Choice) map[string]int {
 	return out
 }
 
-// SurgeLeft returns the surge of each group once more was ordered and the choices are
-// on their way out.
+// SurgeLeft returns the surge of each group after more was ordered and the choices began to leave.
 func (c Case) SurgeLeft(more map[string]int, choices []plan.Choice) map[string]int {
 	out := c.State.surge()
 	for group, n := range more {
@@ -140,7 +137,7 @@ func (s State) surge() map[string]int {
 	return out
 }
 
-// StaleNodes returns the instances that are rolled away.
+// StaleNodes returns the marked instances.
 func (c Case) StaleNodes() map[string]bool {
 	ids := map[string]bool{}
 	for i := range c.Nodes {

@@ -15,16 +15,16 @@ import (
 )
 
 const (
-	// asks is how often something that may pass is asked for before it is given up.
+	// maxTries is the maximum number of tries of a call that may fail temporarily.
 	asks = 3
-	// askAgain is the time between two of them.
+	// retryDelay is the time between two tries.
 	askAgain = 2 * time.Second
-	// askTimeout bounds one: the autoscaler answers between two of its ticks.
+	// tryTimeout is the timeout of one try. The autoscaler responds between two of its ticks.
 	askTimeout = time.Minute
 )
 
-// actor carries out the orders of the judge, and reports what came of each. The Loop's
-// goroutine owns it.
+// actor carries out the orders of the judge, and reports the outcome of each. The Loop's goroutine
+// owns it.
 type actor struct {
 	*kit
 	inventory *inventory
@@ -32,10 +32,10 @@ type actor struct {
 	exchange  *exchange
 	witness   *witness
 	efforts   efforts
-	begun     map[string]time.Time // attempts that another process ordered
+	begun     map[string]time.Time // attempts that an earlier process ordered
 	held      int                  // orders that wait until they are durable, or for the first snapshot
-	calls     chan struct{}        // as many as may run at a time
-	workflows chan struct{}        // as many as may run at a time
+	calls     chan struct{}        // limits the concurrent calls
+	workflows chan struct{}        // limits the concurrent workflows
 }
 
 func (a *actor) add(now time.Time, o judge.Order) {
@@ -43,11 +43,10 @@ func (a *actor) add(now time.Time, o judge.Order) {
 	if !resumed {
 		began = now
 	}
-	a.efforts[o.Attempt] = &effort{order: o, began: began, stage: "waits for its memory"}
+	a.efforts[o.Attempt] = &effort{order: o, began: began, stage: "waits until it is saved"}
 }
 
-// release begins the orders that are durable, in order of attempt, after the first
-// snapshot.
+// release begins the orders that are durable, sorted by attempt, after the first snapshot.
 func (a *actor) release(ctx context.Context, now time.Time, j *judge.Judge) {
 	a.held = 0
 	for _, attempt := range slices.Sorted(maps.Keys(a.efforts)) {
@@ -88,19 +87,21 @@ func (a *actor) begin(ctx context.Context, now time.Time, j *judge.Judge, e *eff
 		e.stage = "is being fenced"
 		do(a.fence)
 	case a.policy.Owner == judge.OwnerProvider:
-		e.stage = "the provider is told"
+		e.stage = "the provider is notified"
 		do(a.mark)
 	case o.Action.Name == judge.Workflow && a.world.Workflow == nil:
-		do(func(context.Context, *effort) judge.Outcome { return undone(errors.New("this pool runs no workflows")) })
+		do(func(context.Context, *effort) judge.Outcome {
+			return undone(errors.New("this pool has no workflow runner"))
+		})
 	case o.Resumed:
-		e.handed, e.stage = true, "is looked up"
+		e.handed, e.stage = true, "its record is read"
 	default:
 		e.stage = "is handed over"
 		do(a.handOver)
 	}
 }
 
-// came ends an order, and returns its outcome; nil if the order has ended already.
+// finishOrder ends an order and returns its outcome, or nil if the order has ended already.
 func (a *actor) came(e *effort, o judge.Outcome) []judge.Event {
 	attempt := e.order.Attempt
 	if a.efforts[attempt] != e {
@@ -141,8 +142,8 @@ func (a *actor) handOver(ctx context.Context, e *effort) judge.Outcome {
 	return undone(cmp.Or(err, context.Cause(ctx)))
 }
 
-// mayGoFirst reports whether a node may go before its replacement has joined, as no group
-// has room for both. If so, a saved state counts the node as out of service.
+// mayGoFirst reports whether a node may end before its replacement joins, because no group has room
+// for both. If so, a saved state counts the node as out of service.
 func (a *actor) mayGoFirst(ctx context.Context, e *effort) bool {
 	may, gen := false, uint64(0)
 	err := a.mail.ask(ctx, func(now time.Time, j *judge.Judge) {
@@ -158,8 +159,8 @@ func (a *actor) isKept(attempt string) bool {
 	return slices.ContainsFunc(records, func(r drain.Record) bool { return r.Attempt == attempt })
 }
 
-// repairOf returns the repair request of an order. Its deadline leaves time for the end
-// of the machine or, in place, for observing that the node is fit.
+// repairOf returns the repair request of an order. Its deadline leaves time for the end of the
+// machine or, for an in-place repair, for observing that the node is healthy.
 func (a *actor) repairOf(e *effort) pools.RepairRequest {
 	o := e.order
 	r := pools.RepairRequest{Node: o.Node, Attempt: o.Attempt, Why: o.Why}
@@ -192,7 +193,7 @@ func mendKind(a judge.Action) pools.MendKind {
 func (a *actor) mark(ctx context.Context, e *effort) judge.Outcome {
 	healer, ok := a.world.Pool.(pools.Healer)
 	if !ok {
-		return undone(fmt.Errorf("the policy's owner is %s, and this provider heals nothing", a.policy.Owner))
+		return undone(fmt.Errorf("the policy's owner is %s, but this provider does not replace machines", a.policy.Owner))
 	}
 	var err error
 	for try := 0; try < asks && (try == 0 || wait(ctx, askAgain)); try++ {
@@ -200,7 +201,7 @@ func (a *actor) mark(ctx context.Context, e *effort) judge.Outcome {
 		err = a.world.Writer.Write(once, func(ctx context.Context) error { return healer.MarkUnhealthy(ctx, e.order.Node, cut(e.order.Why)) })
 		cancel()
 		if err == nil {
-			return judge.Outcome{Step: judge.StepDone, OK: true, Reason: "the provider was told, and is to replace it"}
+			return judge.Outcome{Step: judge.StepDone, OK: true, Reason: "the provider was notified and will replace the node"}
 		}
 	}
 	return undone(cmp.Or(err, context.Cause(ctx)))

@@ -13,18 +13,18 @@ import (
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )
 
-// announcer reports findings and alarms: to the log, to the publisher, in the counts. The
-// Loop's goroutine owns it.
+// announcer reports findings and alarms to the log, the publisher and the metrics. The Loop's
+// goroutine owns it.
 type announcer struct {
 	*publisher
-	alarms map[string]Alarm // that stand
+	alarms map[string]Alarm // the active alarms, by key
 
 	// Since the start:
 	events     map[judge.FindingEvent]uint64
 	repairs    map[[2]string]uint64 // action, result
 	gates      map[judge.Gate]uint64
 	alarmKinds map[string]uint64
-	refusals   map[string]string // node -> the latest reason of a gate not to repair it
+	refusals   map[string]string // node -> latest reason of a gate that refused its repair
 	requests   map[string]string // node -> why the latest request ended without a repair
 }
 
@@ -63,11 +63,11 @@ func (a *announcer) alarm(now time.Time, one Alarm) {
 		return
 	}
 	a.alarmKinds[kindOf(one.Key)]++
-	a.log.Error("node health needs somebody", "alarm", one.Key, "node", one.Node, "why", one.Why)
+	a.log.Error("node health alarm", "alarm", one.Key, "node", one.Node, "why", one.Why)
 	a.add(Notification{At: now, Finding: judge.Finding{Event: EventAlarm, Node: one.Node, Why: one.Why}, Alarm: one.Key})
 }
 
-// restore has the alarm stand again that the node of the record has.
+// restore activates the alarm of the record's node again.
 func (a *announcer) restore(n judge.NodeRecord) {
 	for _, kind := range [...]string{"fence", "quarantine", "held"} {
 		if alarmed(kind) == n.State && a.acts() {
@@ -78,7 +78,7 @@ func (a *announcer) restore(n judge.NodeRecord) {
 	}
 }
 
-// alarmed returns the state of a node while an alarm of that kind stands.
+// alarmed returns the state of a node that has an active alarm of that kind.
 func alarmed(kind string) judge.NodeState {
 	switch kind {
 	case "fence":
@@ -112,19 +112,19 @@ func (a *announcer) forget(now time.Time, j *judge.Judge) {
 	}
 }
 
-// kindOf is an alarm's key without the node or zone.
+// kindOf returns an alarm's key without the node or zone.
 func kindOf(key string) string {
 	kind, _, _ := strings.Cut(key, ":")
 	return kind
 }
 
-// standing returns the alarms in order of key, at most MaxRows.
+// activeAlarms returns the active alarms, sorted by key, at most MaxRows.
 func (a *announcer) standing() []Alarm {
 	all := slices.SortedFunc(maps.Values(a.alarms), func(a, b Alarm) int { return cmp.Compare(a.Key, b.Key) })
 	return all[:min(len(all), MaxRows)]
 }
 
-// cut bounds a text to MaxWhy bytes.
+// truncate truncates a text to MaxWhy bytes.
 func cut(s string) string {
 	if len(s) > MaxWhy {
 		s = s[:MaxWhy]
@@ -159,13 +159,13 @@ func (a *announcer) count(f judge.Finding) {
 	}
 }
 
-// outboxRoom is how many findings may wait for the bus; the oldest are lost first.
+// outboxRoom is the maximum number of findings that wait for the bus. The oldest are dropped first.
 const outboxRoom = 4096
 
 // publisher sends findings and alarms to the bus, in order.
 type publisher struct {
 	*kit
-	wake chan struct{} // holds one token if there is something
+	wake chan struct{} // holds one token if something waits
 
 	mu      sync.Mutex
 	waiting []Notification
@@ -200,7 +200,7 @@ func (p *publisher) take() []Notification {
 	return batch
 }
 
-// run sends until ctx ends; then it tries once to send what waits.
+// run sends until ctx ends. Then it tries once to send what waits.
 func (p *publisher) run(ctx context.Context) {
 	for {
 		select {
@@ -219,14 +219,14 @@ func (p *publisher) run(ctx context.Context) {
 	}
 }
 
-// send tries until the bus takes the batch; false if ctx ends before.
+// send retries until the bus accepts the batch. It returns false if ctx ends first.
 func (p *publisher) send(ctx context.Context, batch []Notification) bool {
 	for pause := retryFirst; ; pause = min(2*pause, retryLast) {
 		err := p.world.Bus.Publish(batch)
 		if err == nil {
 			return true
 		}
-		p.log.Warn("findings are not published", "err", err)
+		p.log.Warn("publish findings failed", "err", err)
 		if !wait(ctx, pause) {
 			p.mail.lose("findings", len(batch))
 			return false

@@ -9,7 +9,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )
 
-// scrapeTimeout is how long a scrape waits for the loop; without its answer it is empty.
+// scrapeTimeout is how long a scrape waits for the loop. After it the scrape is empty.
 const scrapeTimeout = 2 * time.Second
 
 // collector implements prometheus.Collector.
@@ -18,27 +18,27 @@ type collector struct {
 	descs map[string]*prometheus.Desc
 }
 
-// Collector returns the metrics of the loop, prefix weir_health. It may be collected at
-// any time; while Run does not run there is nothing to see.
+// Collector returns the metrics of the loop, with the prefix weir_health. It may be collected at
+// any time. While Run does not run, it is empty.
 func (l *Loop) Collector() prometheus.Collector {
 	c := &collector{l, map[string]*prometheus.Desc{}}
 	c.desc("nodes", "Nodes by state.", "state")
-	c.desc("nodes_unknown_ratio", "The part of the nodes of which nothing is known now.")
-	c.desc("findings_total", "What was found and decided.", "event")
-	c.desc("repairs_total", "Actions of repairs: begun, succeeded, failed, or ended without either.", "action", "result")
-	c.desc("refusals_total", "Repairs that a gate refused.", "gate")
-	c.desc("breaker_open", "1: too many of the pool are sick, and nothing is repaired.")
-	c.desc("zones_frozen", "Zones of which too many nodes are sick.")
-	c.desc("alarms", "Alarms that stand.", "about")
-	c.desc("rounds_total", "Rounds of observing that ended.", "round")
-	c.desc("round_seconds_total", "What they took.", "round")
-	c.desc("round_last_seconds", "What the last one took.", "round")
-	c.desc("round_lag_seconds", "How late the last one began.", "round")
-	c.desc("rounds_missed_total", "Rounds that were left out, as one took too long.", "round")
-	c.desc("round_errors_total", "Rounds that came to nothing.", "round")
-	c.desc("save_errors_total", "How often the state could not be saved.")
+	c.desc("nodes_unknown_ratio", "Fraction of the nodes without a verdict.")
+	c.desc("findings_total", "Findings by event.", "event")
+	c.desc("repairs_total", "Repair actions by result: begun, succeeded, failed, or ended otherwise.", "action", "result")
+	c.desc("refusals_total", "Refused repairs by gate.", "gate")
+	c.desc("breaker_open", "1 if the breaker is open: too many nodes are unhealthy, and no node is repaired.")
+	c.desc("zones_frozen", "Zones with too many unhealthy nodes.")
+	c.desc("alarms", "Active alarms by kind.", "about")
+	c.desc("rounds_total", "Observation rounds that ended.", "round")
+	c.desc("round_seconds_total", "Total duration of the rounds.", "round")
+	c.desc("round_last_seconds", "Duration of the last round.", "round")
+	c.desc("round_lag_seconds", "Delay of the start of the last round.", "round")
+	c.desc("rounds_missed_total", "Rounds skipped because an earlier round took too long.", "round")
+	c.desc("round_errors_total", "Failed rounds.", "round")
+	c.desc("save_errors_total", "Failed saves of the state.")
 	c.desc("orders_held", "Orders that wait until the state is durable.")
-	c.desc("lost_total", "What found no room, by what it was.", "what")
+	c.desc("lost_total", "Items dropped because a queue was full, by kind.", "what")
 	return c
 }
 
@@ -66,7 +66,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// metrics is for the goroutine that owns the judge.
+// metrics runs in the goroutine that owns the judge.
 func (c *collector) metrics() (out []prometheus.Metric) {
 	emit := func(kind prometheus.ValueType, name string, v float64, labels ...string) {
 		out = append(out, prometheus.MustNewConstMetric(c.descs[name], kind, v, labels...))
@@ -93,7 +93,7 @@ func (c *collector) metrics() (out []prometheus.Metric) {
 	for key := range found.alarms {
 		about[kindOf(key)]++
 	}
-	for kind := range found.alarmKinds { // those that ended too
+	for kind := range found.alarmKinds { // ended alarms too
 		emit(gauge, "alarms", float64(about[kind]), kind)
 	}
 	for event, n := range found.events {

@@ -8,34 +8,34 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
-// cordonAgain is the time until a cordon that failed is tried again.
+// cordonAgain is the time between two tries of a cordon.
 const cordonAgain = 15 * time.Second
 
-// cordons keep new tasks off the nodes in quarantine. The Loop's goroutine owns them.
+// cordons keep new tasks off quarantined nodes. The Loop's goroutine owns them.
 type cordons struct {
 	*kit
 	keeper *keeper
 	nodes  map[string]*cordon
 }
 
-// cordon is that of one node. It is durable before the scheduler receives it, so that
-// the next holder of the lease ends it.
+// cordon is the cordon of one node. It is durable before the scheduler receives it, so that the
+// next lease holder can remove it.
 type cordon struct {
-	gen   uint64    // of the saved state that has it; 0: none yet
+	gen   uint64    // number of the saved state that has it; 0: not saved yet
 	may   bool      // the scheduler may have it
 	set   bool      // the scheduler has it
-	busy  bool      // a call is under way
-	after time.Time // no call before
+	busy  bool      // a call is in progress
+	after time.Time // earliest time of the next call
 }
 
-// add cordons a node in quarantine. may says that the scheduler may have the cordon.
+// add cordons a quarantined node. may is true if the scheduler may have the cordon already.
 func (c *cordons) add(node string, may bool) {
 	if _, there := c.nodes[node]; !there || may {
 		c.nodes[node] = &cordon{may: may}
 	}
 }
 
-// saving notes the number of the first state that has the new cordons.
+// saving sets the number of the first state that has the new cordons.
 func (c *cordons) saving(gen uint64) {
 	for _, one := range c.nodes {
 		if one.gen == 0 {
@@ -44,8 +44,8 @@ func (c *cordons) saving(gen uint64) {
 	}
 }
 
-// sync begins to cordon the nodes in quarantine, and to uncordon all others. listed says
-// that there was a snapshot of the pool.
+// sync begins to cordon the quarantined nodes and to uncordon all others. listed is true once a
+// snapshot of the pool was read.
 func (c *cordons) sync(ctx context.Context, now time.Time, j *judge.Judge, listed bool) {
 	for node, one := range c.nodes {
 		known, there := j.Explain(now, node)
@@ -70,28 +70,28 @@ func (c *cordons) begin(ctx context.Context, node string, one *cordon, on bool) 
 		switch {
 		case err != nil:
 			one.after = now.Add(cordonAgain)
-			c.log.Warn("a quarantined node could not be cordoned or uncordoned", "node", node, "on", on, "err", err)
+			c.log.Warn("cordon of quarantined node failed", "node", node, "on", on, "err", err)
 		case !on && c.nodes[node] == one:
 			delete(c.nodes, node)
 		}
 	})
 }
 
-// liftTries bounds the tries to end a fence. After them the fence stays, and the node's
-// agent reports it.
+// liftTries is the maximum number of tries to end a fence. After them the fence stays, and the
+// node's agent reports it.
 const liftTries = 8
 
-// lifts end the fences of released nodes. They are not durable: a node that stays fenced
-// reports it, and can be released again. The Loop's goroutine owns them.
+// lifts end the fences of released nodes. They are not durable: a node that stays fenced reports
+// it, and an operator can release it again. The Loop's goroutine owns them.
 type lifts struct {
 	*kit
 	nodes map[string]*lift
 }
 
 type lift struct {
-	busy  bool // a call is under way
+	busy  bool // a call is in progress
 	tries int
-	after time.Time // no call before
+	after time.Time // earliest time of the next call
 }
 
 func (f *lifts) run(ctx context.Context, now time.Time, v *inventory) {
@@ -117,7 +117,7 @@ func (f *lifts) begin(ctx context.Context, node string, one *lift, lifter pools.
 		one.busy, one.tries, one.after = false, one.tries+1, now.Add(cordonAgain)
 		switch {
 		case err != nil:
-			f.log.Warn("the fence of a released node could not be lifted", "node", node, "err", err)
+			f.log.Warn("lift fence of released node failed", "node", node, "err", err)
 		case f.nodes[node] == one:
 			delete(f.nodes, node)
 		}

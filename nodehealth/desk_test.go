@@ -21,14 +21,14 @@ func TestDeskDecides(t *testing.T) {
 	}{
 		{"pause a node", nil, Order{Op: OpPause, By: "ann", For: time.Hour}, "n1", true, "paused until 1970-01-12T14:46:40Z", 1},
 		{"pause the pool", nil, Order{Op: OpPause}, "", true, "paused until", 1},
-		{"resume without a pause", nil, Order{Op: OpResume, By: "ann"}, "n1", false, "there is no pause of operator ann", 0},
+		{"resume without a pause", nil, Order{Op: OpResume, By: "ann"}, "n1", false, "no pause of operator ann", 0},
 		{"resume one of two", []judge.Event{judge.Pause{Node: "n1", Owner: "operator ann"}, judge.Pause{Node: "n1", Owner: "operator bob"}},
 			Order{Op: OpResume, By: "ann"}, "n1", true, "resumed; operator bob pauses it until", 1},
 		{"release a healthy node", nil, Order{Op: OpRelease}, "n1", false, "it is not held", 0},
 		{"release a requested repair", []judge.Event{judge.Recover{Node: "n1", By: "ann"}}, Order{Op: OpRelease}, "n1", true, "the request of ann", 1},
 		{"release a closed breaker", nil, Order{Op: OpRelease}, "", false, "the breaker is closed", 1},
 		{"recover", nil, Order{Op: OpRecover, By: "ann"}, "n1", true, "", 1},
-		{"recover twice", []judge.Event{judge.Recover{Node: "n1", By: "ann"}, judge.Tick{}}, Order{Op: OpRecover}, "n1", true, "it is being repaired already", 0},
+		{"recover twice", []judge.Event{judge.Recover{Node: "n1", By: "ann"}, judge.Tick{}}, Order{Op: OpRecover}, "n1", true, "its repair is already in progress", 0},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

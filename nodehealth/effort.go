@@ -10,27 +10,27 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 )
 
-// longestLook bounds how long a repair may have no record before it counts as ended: its
-// last event may be on its way.
+// maxAbsence is the maximum time that a repair may have no record before it counts as ended. Its
+// last event may still be in transit.
 const longestLook = 15 * time.Second
 
-// effort is an order of the judge that is being carried out.
+// execution is an order of the judge that the actor carries out.
 type effort struct {
 	order   judge.Order
 	machine machine
-	began   time.Time // when it was ordered first
-	gen     uint64    // of the state that knows of it; 0: none yet
-	stage   string    // for people
-	// evidence names what was saved of the machine; empty: nothing, or unknown yet.
+	began   time.Time // time of the first order
+	gen     uint64    // number of the first state that has it; 0: not saved yet
+	stage   string    // progress, for the status
+	// evidence is the name of the saved evidence; empty: not saved, or not known yet.
 	evidence string
-	cancel   context.CancelFunc // nil: it is not begun
-	halt     context.CancelFunc // of its workflow; nil: that does not run
+	cancel   context.CancelFunc // nil: not begun
+	halt     context.CancelFunc // cancels its workflow; nil: no workflow runs
 
-	withdrawn bool // a pause takes it back: it does not begin any more
+	withdrawn bool // a pause withdrew it: it must not begin
 
-	handed bool      // the autoscaler has it: its record says how far it is
-	absent time.Time // since then it has no record of it
-	gone   time.Time // since then the node is, and its replacement is looked for
+	handed bool      // the autoscaler accepted it: its record shows the progress
+	absent time.Time // the autoscaler has no record of it since then
+	gone   time.Time // the node is gone since then, and its replacement is not found yet
 }
 
 // end cancels an order that has begun.
@@ -43,7 +43,7 @@ func (e *effort) end() {
 	}
 }
 
-// efforts are the orders that are carried out, by attempt.
+// executions are the current orders, by attempt.
 type efforts map[string]*effort
 
 func (es efforts) mending() map[string]bool {
@@ -65,7 +65,7 @@ func (es efforts) unsaved() bool {
 	return false
 }
 
-// saving notes the number of the first state that has the new orders.
+// saving sets the number of the first state that has the new orders.
 func (es efforts) saving(gen uint64) {
 	for _, e := range es {
 		if e.gen == 0 {
@@ -85,7 +85,7 @@ func (a *actor) drained(now time.Time, events []drain.Event) []judge.Event {
 	return out
 }
 
-// recordMoved returns the outcome of a repair if an event of its record is its end.
+// recordMoved returns the outcome of a repair if the event ends its record.
 func (a *actor) recordMoved(now time.Time, e *effort, ev drain.Event) []judge.Event {
 	replaced := e.order.Action.Name == judge.Recreate
 	out := judge.Outcome{Step: judge.StepDone, Reason: cmp.Or(ev.Failed, ev.Why)}
@@ -93,7 +93,7 @@ func (a *actor) recordMoved(now time.Time, e *effort, ev drain.Event) []judge.Ev
 	switch {
 	case ev.To == drain.Gone && replaced:
 		if e.gone.IsZero() {
-			e.gone, e.stage = now, "its replacement is looked for"
+			e.gone, e.stage = now, "waits for its replacement"
 		}
 		return nil
 	case ev.Failed != "" && ran.out != nil && !ran.out.OK:
@@ -111,9 +111,8 @@ func (a *actor) recordMoved(now time.Time, e *effort, ev drain.Event) []judge.Ev
 	return a.came(e, out)
 }
 
-// reconcile reads how far the autoscaler is with the orders that it has, and finds the
-// outcome of those whose end was not reported. It drops orders that the judge no longer
-// awaits.
+// reconcile reads the progress of the orders that the autoscaler has. It finds the outcome of those
+// whose end was not reported, and drops orders that the judge no longer awaits.
 func (a *actor) reconcile(now time.Time, j *judge.Judge) []judge.Event {
 	if len(a.efforts) == 0 {
 		return nil
@@ -153,28 +152,27 @@ func (a *actor) reconcile(now time.Time, j *judge.Judge) []judge.Event {
 	return out
 }
 
-// unseen finds the outcome of a repair that has no record any more, and whose end was not
-// reported.
+// withoutRecord finds the outcome of a repair without a record whose end was not reported.
 func (a *actor) unseen(now time.Time, e *effort) []judge.Event {
 	m, there := a.inventory.machines[e.order.Node]
 	switch {
 	case e.order.Action.Name == judge.Workflow:
 		return a.unseenWorkflow(e)
 	case e.order.Action.Name != judge.Recreate:
-		return a.came(e, judge.Outcome{Step: judge.StepDone, OK: true, Reason: "it was under way when the autoscaler changed: judged by how the node is now"})
+		return a.came(e, judge.Outcome{Step: judge.StepDone, OK: true, Reason: "it was in progress when the autoscaler restarted: the state of the node decides"})
 	case !there:
 		e.gone = now
 		return a.replaced(now, e)
 	case m.state != pools.InstanceTerminating:
-		return a.came(e, judge.Outcome{Step: judge.StepUndone, Lost: true, Reason: "the autoscaler has no record of it, and the machine is there"})
+		return a.came(e, judge.Outcome{Step: judge.StepUndone, Lost: true, Reason: "the autoscaler has no record of it, and the machine exists"})
 	}
 	return nil
 }
 
-// replaced names the replacement of a node that is gone. If there is none after a round
-// of the pool, the outcome names none, and the judge verifies by the provider's list.
+// replaced returns the outcome of a node that is gone, with its replacement. If a round of the pool
+// finds no replacement, the outcome names no replacement, and the judge verifies by the provider's list.
 func (a *actor) replaced(now time.Time, e *effort) []judge.Event {
-	since := e.began.Truncate(time.Second) // providers report a launch with the precision of a second
+	since := e.began.Truncate(time.Second) // providers report launch times in whole seconds
 	id := a.inventory.replacement(e.order.Node, since)
 	patience := time.Duration(*a.policy.Detection.Interval) * 5 / 4
 	if id == "" && now.Sub(e.gone) < patience && e.order.Deadline.Sub(now) > 2*tickEvery {

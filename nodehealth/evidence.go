@@ -11,13 +11,13 @@ import (
 )
 
 const (
-	// evidenceTimeout bounds the reading of the output of a machine, and the saving of its
-	// evidence. The repair goes on without it.
+	// evidenceTimeout is the timeout for reading a machine's output, and for saving its evidence.
+	// After it the repair continues without evidence.
 	evidenceTimeout = 10 * time.Second
-	maxConsole      = 64 << 10 // bytes of Evidence.Console
+	maxConsole      = 64 << 10 // maximum length of Evidence.Console, in bytes
 )
 
-// Evidence is what is known of a machine before it is replaced or rebuilt.
+// Evidence records the facts about a machine before it is replaced or rebuilt.
 type Evidence struct {
 	At      time.Time        `json:"at"`
 	Pool    string           `json:"pool"`
@@ -27,37 +27,36 @@ type Evidence struct {
 	Attempt string           `json:"attempt"`
 	Action  judge.ActionName `json:"action"`
 	Reason  string           `json:"reason,omitempty"`
-	Modes   []string         `json:"modes,omitempty"` // what each mode reports, one a line
-	// Conditions are those that the agent reported last, at ConditionsAt.
+	Modes   []string         `json:"modes,omitempty"` // one line for each mode
+	// Conditions are the agent's last report, from ConditionsAt.
 	Conditions   []pools.Condition `json:"conditions,omitempty"`
 	ConditionsAt time.Time         `json:"conditions_at,omitzero"`
-	// Console is the end of the machine's last output: of its serial console, or of its
-	// agent's log. ConsoleError says why it is missing.
+	// Console is the end of the machine's last output, from its serial console or its agent's log.
+	// ConsoleError is the reason if it is missing.
 	Console      string `json:"console,omitempty"`
 	ConsoleError string `json:"console_error,omitempty"`
 }
 
 // EvidenceStore stores evidence. It may be used concurrently.
 type EvidenceStore interface {
-	// Save stores an Evidence in JSON, and returns the name under which it is stored. It
-	// returns once that is durable.
+	// Save stores an Evidence in JSON durably, and returns its name in the store.
 	Save(ctx context.Context, node string, data []byte) (name string, err error)
 }
 
-// conditions are those that a node has reported.
+// conditions are the conditions that a node reported, and when.
 type conditions struct {
 	at  time.Time
 	all []pools.Condition
 }
 
-// witness saves what is known of machines before they are replaced or rebuilt.
+// evidenceCollector saves evidence about machines before they are replaced or rebuilt.
 type witness struct {
 	*kit
 	inventory *inventory
 }
 
-// collect saves what is known of the machine of an order, and returns the name of the
-// evidence; empty: nothing is saved.
+// collect saves evidence about the machine of an order, and returns its name. Empty: nothing was
+// saved.
 func (w *witness) collect(ctx context.Context, e *effort) string {
 	o := e.order
 	if w.world.Evidence == nil || o.Action.Name != judge.Recreate && o.Action.Name != judge.Rebuild {
@@ -84,12 +83,12 @@ func (w *witness) collect(ctx context.Context, e *effort) string {
 		cancel()
 	}
 	if err != nil {
-		w.log.Warn("evidence is not saved", "node", o.Node, "attempt", o.Attempt, "err", err)
+		w.log.Warn("save evidence failed", "node", o.Node, "attempt", o.Attempt, "err", err)
 	}
 	return name
 }
 
-// evidence returns what the Loop knows of the machine of an order.
+// evidence returns the facts that the Loop has about the machine of an order.
 func (w *witness) evidence(now time.Time, j *judge.Judge, e *effort) Evidence {
 	in := w.input(now, j, e)
 	last := w.inventory.conditions[in.Node]
@@ -99,7 +98,7 @@ func (w *witness) evidence(now time.Time, j *judge.Judge, e *effort) Evidence {
 	}
 }
 
-// report stores the conditions that nodes have reported.
+// report stores the conditions that nodes reported.
 func (v *inventory) report(facts []pools.NodeFacts) {
 	for _, f := range facts {
 		if len(f.Conditions) > 0 && v.has(f.ID) {

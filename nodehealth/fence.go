@@ -13,18 +13,18 @@ import (
 
 const (
 	fenceEvery   = time.Second
-	fenceTimeout = 30 * time.Second // of one call
+	fenceTimeout = 30 * time.Second // timeout of one call
 )
 
-// fence makes a node harmless, level by level. Each level has its share of the time that
-// is left, or none if its call fails. fence repeats the calls of all levels it has begun
-// until one is confirmed; in an exclusive pool, until the machine does not run.
+// fence fences a node, level by level. Each level gets an equal share of the remaining time. If the
+// call of the last level fails, the next level begins at once. fence repeats the calls of all begun
+// levels until one is confirmed. In an exclusive pool only FenceCompute confirms.
 func (a *actor) fence(ctx context.Context, e *effort) judge.Outcome {
 	out := judge.Outcome{Step: judge.StepFence}
 	group, known := a.world.group(e.machine.group)
 	for !known { // the autoscaler has not read the pool yet
 		if !wait(ctx, fenceEvery) {
-			out.Reason = fmt.Sprintf("not confirmed: group %q is not known", e.machine.group)
+			out.Reason = fmt.Sprintf("not confirmed: group %q is unknown", e.machine.group)
 			return out
 		}
 		group, known = a.world.group(e.machine.group)
@@ -36,7 +36,7 @@ func (a *actor) fence(ctx context.Context, e *effort) judge.Outcome {
 	}
 	levels := e.order.Fencing
 	if len(levels) == 0 {
-		out.Reason = "not confirmed: the policy has no fencing any more"
+		out.Reason = "not confirmed: the policy no longer has fencing"
 		return out
 	}
 	deadline, _ := ctx.Deadline()
@@ -90,15 +90,15 @@ func unconfirmed(levels []judge.Level, last []error) string {
 	return "not confirmed in time"
 }
 
-// serviced is a group whose machines are fenced by their agents, too.
+// serviced is a group whose machines are also fenced by their agents.
 type serviced struct {
 	pools.Group
 	own    pools.Isolator // nil: the group has no fences of its own
 	agents Agents
 }
 
-// group returns a group of the pool. It adds the fence SERVICE, which each machine with
-// an agent has, to a group that lacks it.
+// group returns a group of the pool. To a group without the fence SERVICE it adds that fence,
+// through the agents.
 func (w *World) group(id string) (pools.Group, bool) {
 	g, ok := w.Writer.Group(id)
 	if !ok || w.Agents == nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )
 
-// checkTimeout bounds the observing that an operator asks for.
+// checkTimeout is the timeout of a check that an operator requests.
 const checkTimeout = 30 * time.Second
 
 // listen passes the messages of the bus to the Loop until ctx ends.
@@ -22,7 +22,7 @@ func (l *Loop) listen(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		l.log.Error("node health does not hear the bus", "err", errors.Join(err, errors.New("it is listened to anew")))
+		l.log.Error("bus subscription failed", "err", errors.Join(err, errors.New("subscribing again")))
 		if !wait(ctx, retryFirst) {
 			return
 		}
@@ -43,8 +43,8 @@ func (l *Loop) takeHints(ctx context.Context) {
 	}
 }
 
-// Hint implements Handler. It drops hints about machines that the latest snapshot of the
-// pool lacks: the next round finds them.
+// Hint implements Handler. It drops hints about machines that are missing from the latest snapshot
+// of the pool. The next round finds them.
 func (l *Loop) Hint(h judge.Hint) {
 	if h.Node == "" || len(h.Node) > MaxNodeID {
 		l.mail.lose("hints", 1)
@@ -68,7 +68,7 @@ func (l *Loop) Proof(p judge.PathProof) {
 	l.mail.offer("proofs", func(time.Time, *judge.Judge) batch { return of(p) })
 }
 
-// Order implements Handler. The order is durable when the answer arrives.
+// Order implements Handler. When it returns, the order is durable.
 func (l *Loop) Order(ctx context.Context, o Order) (Answer, error) {
 	if err := o.Validate(); err != nil {
 		return Answer{}, err
@@ -123,7 +123,7 @@ func (l *Loop) obey(now time.Time, o Order) Answer {
 	}
 	if o.Op == OpRecover {
 		clear(l.announcer.requests)
-		l.step(now, judge.Tick{}) // through the gates, at once
+		l.step(now, judge.Tick{}) // pass the gates at once
 	}
 	for i := range a.Nodes {
 		if s, known := l.nodeStatus(now, a.Nodes[i].Node); known {
@@ -134,8 +134,8 @@ func (l *Loop) obey(now time.Time, o Order) Answer {
 	return a
 }
 
-// recoverAll asks for the repair of each node of the pool, and answers how many have
-// begun and how many wait.
+// recoverAll requests the repair of each node of the pool, and returns how many repairs began and
+// how many wait.
 func (l *Loop) recoverAll(now time.Time, o Order) Answer {
 	a := Answer{OK: true, Pool: &PoolAnswer{Until: now.Add(o.For)}}
 	leave := func(id, why string) {
@@ -152,7 +152,7 @@ func (l *Loop) recoverAll(now time.Time, o Order) Answer {
 		case len(d.events) == 0:
 			leave(n.Node, d.why)
 		case e.Asked != "":
-			leave(n.Node, "a request of "+e.Asked+" to repair it waits")
+			leave(n.Node, "a repair request of "+e.Asked+" waits already")
 		default:
 			asked = append(asked, n.Node)
 		}
@@ -171,12 +171,12 @@ func (l *Loop) recoverAll(now time.Time, o Order) Answer {
 		}
 	}
 	if a.Pool.Begun+a.Pool.Waiting == 0 {
-		a.OK, a.Error = false, "no node of the pool can be repaired: its nodes are under repair, asked for, set aside, or leave"
+		a.OK, a.Error = false, "no node of the pool can be repaired: each is under repair, requested, quarantined, held or leaving"
 	}
 	return a
 }
 
-// check observes nodes now, and answers with their status.
+// check observes nodes now and returns their status.
 func (l *Loop) check(ctx context.Context, o Order) (Answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
@@ -186,7 +186,7 @@ func (l *Loop) check(ctx context.Context, o Order) (Answer, error) {
 	case <-l.mail.ended:
 		return Answer{}, ErrNotRunning
 	case <-ctx.Done():
-		return Answer{}, errors.Join(errors.New("other checks are under way"), context.Cause(ctx))
+		return Answer{}, errors.Join(errors.New("other checks are in progress"), context.Cause(ctx))
 	}
 	var nodes map[string]bool
 	if len(o.Nodes) > 0 {
@@ -229,10 +229,10 @@ func (l *Loop) Status(ctx context.Context, q StatusQuery) (Status, error) {
 	return s, err
 }
 
-// decision is what becomes of an order for one node, or for the pool.
+// decision is the result of an order for one node or for the pool.
 type decision struct {
 	events []judge.Event
-	why    string // what is done, or why not
+	why    string // what is done, or why nothing is done
 	ok     bool
 }
 
@@ -244,8 +244,8 @@ func refused(why string, events ...judge.Event) decision {
 	return decision{events: events, why: why}
 }
 
-// decide returns, reading the judge only, the decision on an order for a node of the pool, or for the pool itself
-// if the id is empty.
+// decide returns the decision on an order for a node of the pool, or for the pool if id is empty.
+// It only reads the judge.
 func decide(now time.Time, j *judge.Judge, o Order, id string) decision {
 	switch o.Op {
 	case OpPause:
@@ -270,7 +270,7 @@ func ownerOf(by string) string {
 func pauseOrder(now time.Time, j *judge.Judge, o Order, id string) decision {
 	owner := ownerOf(o.By)
 	if _, renewed := j.Paused(id, owner); !renewed && operatorPauses(j) >= MaxPauses {
-		return refused(fmt.Sprintf("operators have %d pauses already, as many as they may: end some, or pause the pool", MaxPauses))
+		return refused(fmt.Sprintf("operators have %d pauses already, the maximum: end some, or pause the pool", MaxPauses))
 	}
 	ttl := cmp.Or(o.For, judge.DefaultPause)
 	return done("paused until "+now.Add(ttl).UTC().Format(time.RFC3339), judge.Pause{Node: id, Owner: owner, TTL: ttl, Why: o.Why})
@@ -279,7 +279,7 @@ func pauseOrder(now time.Time, j *judge.Judge, o Order, id string) decision {
 func resumeOrder(j *judge.Judge, o Order, id string) decision {
 	owner := ownerOf(o.By)
 	if _, paused := j.Paused(id, owner); !paused {
-		return refused("there is no pause of " + owner + otherPauses(j, id, owner))
+		return refused("no pause of " + owner + otherPauses(j, id, owner))
 	}
 	return done("resumed"+otherPauses(j, id, owner), judge.Resume{Node: id, Owner: owner})
 }
@@ -306,13 +306,13 @@ func otherPauses(j *judge.Judge, node, owner string) string {
 func recoverOrder(now time.Time, j *judge.Judge, o Order, id string) decision {
 	switch known, _ := j.Explain(now, id); {
 	case known.State == judge.Quarantined:
-		return refused("it is in quarantine: release it first")
+		return refused("it is quarantined: release it first")
 	case known.State == judge.Held:
-		return refused("its repairs are spent, and it is held: release it first")
+		return refused("it is held because its repairs are used up: release it first")
 	case known.State == judge.FenceFailed:
-		return refused("it could not be fenced: release it once you know what it does")
+		return refused("its fencing failed: check the machine, then release it")
 	case known.Attempt != "" || known.State == judge.Claimed:
-		return done("it is being repaired already")
+		return done("its repair is already in progress")
 	}
 	return done("", judge.Recover{Node: id, By: cmp.Or(o.By, "an operator"), For: o.For})
 }
@@ -331,7 +331,7 @@ func releaseOrder(now time.Time, j *judge.Judge, o Order, id string) decision {
 	one := judge.Release{Node: id, By: cmp.Or(o.By, "an operator")}
 	known, _ := j.Explain(now, id)
 	if known.Asked != "" {
-		return done("the request of "+known.Asked+" to repair it is withdrawn", one)
+		return done("the request of "+known.Asked+" is withdrawn", one)
 	}
 	if known.State != judge.Quarantined && known.State != judge.Held && known.State != judge.FenceFailed {
 		return refused("it is not held: it is " + string(known.State))
@@ -346,8 +346,8 @@ func withdrawOrder(j *judge.Judge, o Order) decision {
 	return done("", judge.Release{Requests: true, By: cmp.Or(o.By, "an operator")})
 }
 
-// complete adds to an answer how the node stands and, of a recovery, what came of it. The
-// refusal is the latest reason of a gate, and ended why the request is over already.
+// complete adds the node's status to an answer and, for a recovery, the result. refusal is the
+// latest reason of a gate, and ended is why the request has ended already.
 func complete(a *NodeAnswer, acts bool, op string, s NodeStatus, refusal, ended string) {
 	a.Status = &s
 	if op != OpRecover || !a.OK || a.Why != "" {
@@ -358,13 +358,13 @@ func complete(a *NodeAnswer, acts bool, op string, s NodeStatus, refusal, ended 
 	}
 	switch {
 	case s.Attempt != "" || s.State == judge.Claimed:
-		a.Why = "its repair has begun: " + string(s.Action)
+		a.Why = "repair began: " + string(s.Action)
 	case s.Asked != "":
-		a.Why = cut(fmt.Sprintf("the request waits until %s: gate %s refuses now%s", s.AskedUntil.UTC().Format(time.RFC3339), s.Gate, refusal))
+		a.Why = cut(fmt.Sprintf("the request waits until %s: gate %s refuses%s", s.AskedUntil.UTC().Format(time.RFC3339), s.Gate, refusal))
 	case ended != "":
 		a.OK, a.Why = false, cut(ended+"; nothing will be done")
 	case !acts:
-		a.Why = "the policy observes: what would be done was told, and nothing is"
+		a.Why = "mode is observe: the repair is reported and not carried out"
 	default:
 		a.OK, a.Why = false, "it is "+string(s.State)
 	}

@@ -26,8 +26,8 @@ func (m *term) historyOf(t *testing.T, nodes ...string) (lines []string) {
 	return lines
 }
 
-// The history of a node has what was done, why, who asked and what came of it. A takeover
-// keeps it, also of nodes that are gone.
+// The history of a node has each action, its reason, its operator and its result. A takeover
+// preserves it, also of nodes that are gone.
 func TestHistory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCloud(ten()...)
@@ -42,13 +42,13 @@ func TestHistory(t *testing.T) {
 		}
 		pass(10 * time.Minute)
 		c.sicken("n4", "disk")
-		pass(90 * time.Second) // its repair is under way
+		pass(90 * time.Second) // its repair is in progress
 		m.stop(t)
 		m = c.begin(t, p)
 		pass(20 * time.Minute)
 		got := m.historyOf(t, "n2", "n4")
 		want := []string{
-			"n2 request.taken [ann asks to repair it] ann ->",
+			"n2 request.taken [ann requests its repair] ann ->",
 			"n2 repair.started RECREATE [ann] ann -> repair.succeeded new1",
 			"n4 repair.started RECREATE [NODE_STATUS_POLLING: disk; AGENT_HEARTBEAT: silent] -> repair.succeeded new2",
 		}

@@ -21,13 +21,12 @@ type machine struct {
 	provided    judge.Provided // the state that the judge has
 }
 
-// inventory holds the machines of the latest snapshot of the pool. The Loop's goroutine
-// owns it.
+// inventory holds the machines of the latest snapshot of the pool. The Loop's goroutine owns it.
 type inventory struct {
 	machines map[string]machine
-	listed   bool            // there was a snapshot
-	named    map[string]bool // machines that an outcome has named as a replacement
-	// conditions are those that its machines have reported last.
+	listed   bool            // at least one snapshot was read
+	named    map[string]bool // machines that an outcome named as a replacement
+	// conditions are the last reports of its machines.
 	conditions map[string]conditions
 	mail       *mailbox
 }
@@ -36,15 +35,15 @@ func newInventory(mail *mailbox) *inventory {
 	return &inventory{machines: map[string]machine{}, named: map[string]bool{}, conditions: map[string]conditions{}, mail: mail}
 }
 
-// list takes a snapshot of the pool, and returns it for the judge. A machine that is
-// repaired in place counts as running: it may look as if the provider lets it go.
+// list adopts a snapshot of the pool, and returns it for the judge. A machine under in-place repair
+// counts as running: the provider may report it as leaving.
 func (v *inventory) list(s snapshot, mending map[string]bool) judge.Nodes {
 	machines := make(map[string]machine, len(v.machines))
 	nodes := make([]judge.Node, 0, len(v.machines))
 	for _, g := range s.groups {
 		for _, i := range g.Instances {
 			if _, twice := machines[i.ID]; twice || i.ID == "" || len(i.ID) > MaxNodeID {
-				v.mail.lose("machines without an id of their own", 1)
+				v.mail.lose("machines without a unique id", 1)
 				continue
 			}
 			n := judge.Node{ID: i.ID, Zone: i.Market.Zone, Since: i.Launched, State: provided(i, s.inspections[i.ID])}
@@ -61,9 +60,8 @@ func (v *inventory) list(s snapshot, mending map[string]bool) judge.Nodes {
 	return judge.Nodes{List: nodes}
 }
 
-// left marks machines that drain events show as let go on purpose and gone, until a
-// snapshot no longer has them: their silence is no failure. It returns the list for the
-// judge; nil if it marks no machine.
+// left marks machines that drain events report as removed on purpose, until a snapshot lacks them.
+// Their silence is not a failure. It returns the list for the judge, or nil if it marks no machine.
 func (v *inventory) left(events []drain.Event) []judge.Event {
 	marked := false
 	for _, ev := range events {
@@ -88,7 +86,7 @@ func (v *inventory) has(node string) bool {
 	return there
 }
 
-// known returns the observations of its machines. It changes the slice.
+// known returns the observations of listed machines. It changes the slice.
 func (v *inventory) known(all []judge.Observation) []judge.Observation {
 	return slices.DeleteFunc(all, func(o judge.Observation) bool { return !v.has(o.Node) })
 }
@@ -109,8 +107,8 @@ func (v *inventory) whole(s snapshot) bool {
 	return true
 }
 
-// places returns the machines that can be probed, in order of id: those that the provider
-// does not let go; nil is all nodes.
+// places returns the machines that can be probed, sorted by id: those that are not terminating. A
+// nil map means all nodes.
 func (v *inventory) places(nodes map[string]bool) []Machine {
 	var out []Machine
 	for _, id := range slices.Sorted(maps.Keys(v.machines)) {
@@ -121,8 +119,8 @@ func (v *inventory) places(nodes map[string]bool) []Machine {
 	return out
 }
 
-// replacement returns the first machine launched at since or later, apart from old, that
-// replaces no other node; empty: there is none.
+// replacement returns the first machine launched at since or later, apart from old, that replaces
+// no other node. Empty: no such machine exists.
 func (v *inventory) replacement(old string, since time.Time) string {
 	id, launched := "", time.Time{}
 	for node, m := range v.machines {
@@ -136,7 +134,7 @@ func (v *inventory) replacement(old string, since time.Time) string {
 	return id
 }
 
-// maxNodes bounds a pool.
+// maxNodes is the maximum size of a pool.
 const maxNodes = 100_000
 
 type snapshot struct {
@@ -144,8 +142,8 @@ type snapshot struct {
 	inspections map[string]pools.Inspection // nil: the provider does not inspect
 }
 
-// read returns a snapshot of the pool for these modes. Without groups it reads the groups only for
-// the balancers.
+// read returns a snapshot of the pool for these modes. If groups is false, it reads the groups only
+// for load balancer modes.
 func (w *watcher) read(ctx context.Context, modes []judge.ModeType, groups bool) (snapshot, error) {
 	var s snapshot
 	if groups || slices.ContainsFunc(modes, balanced) {
@@ -194,8 +192,8 @@ func (w *watcher) groups(ctx context.Context) ([]pools.GroupSnapshot, error) {
 	return out, nil
 }
 
-// provided is a machine's state for the judge. What is let go on purpose is not to be
-// judged, whatever it does meanwhile.
+// provided returns a machine's state for the judge. A machine that is removed on purpose is
+// Leaving, whatever else it reports.
 func provided(i pools.Instance, in pools.Inspection) judge.Provided {
 	switch {
 	case i.State == pools.InstanceTerminating || in.Leaving:
@@ -210,8 +208,7 @@ func provided(i pools.Instance, in pools.Inspection) judge.Provided {
 	return judge.Running
 }
 
-// observations returns what the provider's modes say, of some nodes only if they are
-// named.
+// observations returns the observations of the provider's modes, of all nodes if nodes is nil.
 func (s snapshot) observations(modes []judge.ModeType, nodes map[string]bool) []judge.Observation {
 	count := len(s.inspections)
 	if nodes != nil {
@@ -233,7 +230,7 @@ func (s snapshot) observations(modes []judge.ModeType, nodes map[string]bool) []
 		for _, kind := range kinds {
 			o := kind.Observe(in)
 			if o.Node, o.Mode = id, kind.Type; kind.Traffic && blamed[id] {
-				o.Verdict, o.Reason = judge.Unknown, "all that the balancer has fail: it is suspect itself"
+				o.Verdict, o.Reason = judge.Unknown, "all targets of the load balancer fail: the balancer is suspect"
 			}
 			out = append(out, o)
 		}
@@ -241,11 +238,11 @@ func (s snapshot) observations(modes []judge.ModeType, nodes map[string]bool) []
 	return out
 }
 
-// balanced reports whether a mode reads what load balancers report.
+// balanced reports whether a mode reads load balancer health.
 func balanced(t judge.ModeType) bool { return t.Kind().Traffic }
 
-// blamed returns the machines whose balancer says that all that it has fail, and it has
-// at least two: then it is suspect, not they.
+// blamed returns the machines of groups in which the load balancer reports all machines as failed,
+// and at least two. Then the balancer is suspect.
 func (s snapshot) blamed() map[string]bool {
 	out := map[string]bool{}
 	blame := func(groups ...pools.GroupSnapshot) {

@@ -19,7 +19,7 @@ func TestListBoundsAndMasks(t *testing.T) {
 	v := newInventory(mail)
 	terminating := pools.Instance{ID: "n2", State: pools.InstanceTerminating}
 	list := v.list(snapshotOf(pools.Instance{ID: "n1"}, pools.Instance{ID: "n1"}, pools.Instance{}, terminating), nil)
-	if len(list.List) != 2 || list.List[1].State != judge.Leaving || mail.losses()["machines without an id of their own"] != 2 {
+	if len(list.List) != 2 || list.List[1].State != judge.Leaving || mail.losses()["machines without a unique id"] != 2 {
 		t.Errorf("list() = %+v, lost %v", list, mail.losses())
 	}
 	if list = v.list(snapshotOf(terminating), map[string]bool{"n2": true}); list.List[0].State != judge.Running {

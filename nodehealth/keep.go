@@ -17,34 +17,33 @@ const (
 	saveTimeout = 10 * time.Second
 	retryFirst  = time.Second
 	retryLast   = 15 * time.Second
-	// durableTimeout bounds the wait until an order is durable.
+	// durableTimeout is the maximum wait until an order is durable.
 	durableTimeout = 10 * time.Second
 	durableEvery   = 20 * time.Millisecond
 )
 
-// kept is what a Loop must not forget.
+// savedState is the saved state of a Loop.
 type kept struct {
 	Judge judge.State `json:"judge"`
 	// Cordoned are the nodes that may have our cordon.
 	Cordoned []string `json:"cordoned,omitempty"`
-	// History is what was done to the nodes, oldest first.
+	// History holds the actions on the nodes, oldest first.
 	History []HistoryEntry `json:"history,omitempty"`
 }
 
-// keeper hands the newest state to the goroutine that saves, and numbers them.
+// keeper passes the newest state to the goroutine that saves. It numbers the states.
 type keeper struct {
 	wake chan struct{} // holds one token if there is something to save
 
 	mu    sync.Mutex
 	data  []byte
-	gen   uint64 // of data, from 1
-	saved uint64 // the newest one that is durable
+	gen   uint64 // number of data, from 1
+	saved uint64 // number of the newest durable state
 }
 
 func newKeeper() *keeper { return &keeper{wake: make(chan struct{}, 1)} }
 
-// put takes the state of now, and returns its number; that of one that is the same as
-// the one before is the same.
+// put accepts the current state and returns its number. An unchanged state keeps its number.
 func (k *keeper) put(data []byte) uint64 {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -79,8 +78,8 @@ func (k *keeper) is(gen uint64) bool {
 	return gen > 0 && gen <= k.saved
 }
 
-// memory keeps the judge's state and the cordons over restarts and takeovers. The Loop's
-// goroutine owns it, but for run.
+// memory stores the judge's state and the cordons over restarts and takeovers. The Loop's goroutine
+// owns everything except run.
 type memory struct {
 	*kit
 	keeper    *keeper
@@ -89,10 +88,10 @@ type memory struct {
 	announcer *announcer
 	history   *history
 	status    MemoryStatus // without Held
-	failed    uint64       // saves
+	failed    uint64       // number of failed saves
 }
 
-// load tries until it has an answer or ctx ends.
+// load retries until it succeeds or ctx ends.
 func (m *memory) load(ctx context.Context) (data []byte, ok bool, err error) {
 	for pause := retryFirst; ; pause = min(2*pause, retryLast) {
 		try, cancel := context.WithTimeout(ctx, saveTimeout)
@@ -101,15 +100,15 @@ func (m *memory) load(ctx context.Context) (data []byte, ok bool, err error) {
 		if err == nil {
 			return data, ok, nil
 		}
-		m.log.Error("node health cannot load what it remembers", "err", err)
+		m.log.Error("load node health state failed", "err", err)
 		if !wait(ctx, pause) {
 			return nil, false, context.Cause(ctx)
 		}
 	}
 }
 
-// fresh returns a judge without a past. The names of its attempts begin at the time, so
-// that they differ from those of an earlier judge, which providers may have stored.
+// withoutHistory returns a judge without a history. Its attempt numbers begin at the current time, so that
+// they differ from those of an earlier judge, which providers may have stored.
 func fresh(now time.Time, p judge.Policy) *judge.Judge {
 	s := judge.New(p).State()
 	s.Attempts = uint64(max(0, now.Unix()))
@@ -120,12 +119,12 @@ func fresh(now time.Time, p judge.Policy) *judge.Judge {
 	return j
 }
 
-// remember has the state of now saved, if it has changed, and returns its number. Orders
-// and cordons that are new in it wait until it is durable.
+// queueSave saves the current state if it changed, and returns its number. New orders and cordons in
+// it wait until it is durable.
 func (m *memory) remember(now time.Time, j *judge.Judge) uint64 {
 	data, err := json.Marshal(kept{Judge: j.State(), Cordoned: slices.Sorted(maps.Keys(m.cordons.nodes)), History: m.history.entries})
 	if err != nil {
-		m.announcer.alarm(now, Alarm{Key: "memory", Why: fmt.Sprintf("what is to be remembered cannot be written: %v", err)})
+		m.announcer.alarm(now, Alarm{Key: "memory", Why: fmt.Sprintf("encode the state: %v", err)})
 		return 0
 	}
 	gen := m.keeper.put(data)
@@ -164,7 +163,7 @@ func (m *memory) save(ctx context.Context) bool {
 	return m.mail.tell(ctx, func(now time.Time) { m.saved(now, err) }) != nil || err == nil
 }
 
-// saved reports the end of a save.
+// saved records the result of a save.
 func (m *memory) saved(now time.Time, err error) {
 	if err == nil {
 		m.status.Saved, m.status.Err = now, ""
@@ -173,10 +172,10 @@ func (m *memory) saved(now time.Time, err error) {
 	}
 	m.status.Err = cut(err.Error())
 	m.failed++
-	m.announcer.alarm(now, Alarm{Key: "memory", Why: "what is to be remembered cannot be saved, so nothing is carried out: " + m.status.Err})
+	m.announcer.alarm(now, Alarm{Key: "memory", Why: "save the state failed, so no order is carried out: " + m.status.Err})
 }
 
-// awaitDurable waits until a state is durable, for durableTimeout at most.
+// awaitDurable waits until a state is durable, for at most durableTimeout.
 func (m *memory) awaitDurable(ctx context.Context, gen uint64) error {
 	ctx, cancel := context.WithTimeout(ctx, durableTimeout)
 	defer cancel()
@@ -187,7 +186,7 @@ func (m *memory) awaitDurable(ctx context.Context, gen uint64) error {
 		default:
 		}
 		if !wait(ctx, durableEvery) {
-			return fmt.Errorf("it is done, and may be forgotten by a restart, as it is not saved yet: %w", context.Cause(ctx))
+			return fmt.Errorf("done but not saved yet, so a restart may lose it: %w", context.Cause(ctx))
 		}
 	}
 	return nil

@@ -13,21 +13,21 @@ import (
 const (
 	// tickEvery is the period of the ticks.
 	tickEvery = time.Second
-	// slip bounds how far the clock may go back: now stands still meanwhile.
+	// slip is how far the clock may go back. Meanwhile now does not change.
 	slip = time.Minute
 )
 
-// Loop keeps the machines of one pool fit. Its parts observe, act, pause, save and
-// publish. They return events, and only the Loop steps the judge. Make it with New.
+// Loop observes and repairs the machines of one pool. Its parts observe, act, pause, save and
+// publish. They return events, and only the Loop steps the judge. Create it with New.
 type Loop struct {
 	*kit
 	*exchange
-	checking chan struct{} // as many checks as may run
+	checking chan struct{} // limits the concurrent checks
 
-	// The goroutine of Run owns what follows.
+	// The goroutine of Run owns the fields below.
 	judge     *judge.Judge
 	last      time.Time // the latest now
-	changed   bool      // the judge has found or ordered something since the last publishCondition
+	changed   bool      // findings or orders exist since the last publishCondition
 	inventory *inventory
 	actor     *actor
 	pauses    *pauses
@@ -40,7 +40,7 @@ type Loop struct {
 	announcer *announcer
 }
 
-// kit is what the parts of a Loop share.
+// shared is shared by the parts of a Loop.
 type kit struct {
 	config Config
 	policy judge.Policy // with its defaults
@@ -49,10 +49,10 @@ type kit struct {
 	log    *slog.Logger
 }
 
-// acts reports whether the policy does not only observe.
+// acts reports whether the policy carries out orders.
 func (k *kit) acts() bool { return k.policy.Mode == judge.Act }
 
-// call makes a provider call in a goroutine of its own. The Loop's goroutine runs ended.
+// call makes a provider call in a separate goroutine. The Loop's goroutine runs ended.
 func (k *kit) call(ctx context.Context, timeout time.Duration, f func(context.Context) error, ended func(now time.Time, err error)) {
 	k.mail.Go(func() {
 		try, cancel := context.WithTimeout(ctx, timeout)
@@ -62,7 +62,7 @@ func (k *kit) call(ctx context.Context, timeout time.Duration, f func(context.Co
 	})
 }
 
-// New returns a Loop that has done nothing yet. The configuration must be valid.
+// New returns a Loop that is not running. Run checks the configuration.
 func New(c Config, w World, log *slog.Logger) *Loop {
 	if w.Now == nil {
 		w.Now = time.Now
@@ -89,8 +89,8 @@ func New(c Config, w World, log *slog.Logger) *Loop {
 	return l
 }
 
-// Run judges and repairs until ctx ends. It returns an error if the configuration is not
-// valid, or ErrClock. The holder of the pool's lease calls it once.
+// Run observes and repairs until ctx ends. It returns an error if the configuration is not valid,
+// or ErrClock. The holder of the pool's lease calls it once.
 func (l *Loop) Run(ctx context.Context) error {
 	defer l.mail.Wait()
 	defer close(l.mail.ended)
@@ -124,8 +124,8 @@ func (l *Loop) Run(ctx context.Context) error {
 	}
 }
 
-// recall goes on from what was saved. The alarm reports data that cannot be read: the
-// drain records still keep a repair from being begun twice.
+// recall restores the saved state. If the data is unreadable, it begins without a history and
+// raises an alarm. The drain records still prevent that a repair begins twice.
 func (l *Loop) recall(ctx context.Context) error {
 	data, ok, err := l.memory.load(ctx)
 	if err != nil {
@@ -140,12 +140,12 @@ func (l *Loop) recall(ctx context.Context) error {
 	}
 	l.judge = fresh(l.now(), l.policy)
 	if err != nil {
-		l.announcer.alarm(l.now(), Alarm{Key: "forgotten", Why: "what was remembered cannot be read, and is forgotten: " + err.Error()})
+		l.announcer.alarm(l.now(), Alarm{Key: "forgotten", Why: "the saved state cannot be read and is dropped: " + err.Error()})
 	}
 	return nil
 }
 
-// restore gives each part what it had saved.
+// restore passes each part its saved state.
 func (l *Loop) restore(data []byte) error {
 	var k kept
 	if err := json.Unmarshal(data, &k); err != nil {
@@ -180,7 +180,7 @@ func (l *Loop) restore(data []byte) error {
 	return nil
 }
 
-// start begins the goroutines beside the Loop's: all that may wait.
+// start begins the goroutines that may block.
 func (l *Loop) start(ctx context.Context) {
 	l.mail.Go(func() { l.memory.run(ctx) })
 	if l.world.Bus != nil {
@@ -234,8 +234,8 @@ func (l *Loop) step(now time.Time, events ...judge.Event) {
 	}
 }
 
-// order passes an order of the judge to the part that carries it out. Orders of a policy
-// that observes stop here: observing differs in nothing else.
+// order passes an order of the judge to the part that carries it out. In mode observe it drops the
+// order. Observing differs in nothing else.
 func (l *Loop) order(now time.Time, o judge.Order) {
 	switch {
 	case o.Kind == judge.OrderRecheck:
@@ -250,7 +250,7 @@ func (l *Loop) order(now time.Time, o judge.Order) {
 	}
 }
 
-// tick passes the time to the judge, and has each part do what is due.
+// tick passes the time to the judge and runs each part.
 func (l *Loop) tick(ctx context.Context, now time.Time) {
 	if !*l.policy.Enabled {
 		return
@@ -271,7 +271,7 @@ func (l *Loop) tick(ctx context.Context, now time.Time) {
 	l.publishCondition()
 }
 
-// settle begins the orders that are durable, and has the others saved.
+// settle begins the durable orders and saves the others.
 func (l *Loop) settle(ctx context.Context) {
 	if l.actor.efforts.unsaved() {
 		l.memory.remember(l.last, l.judge)

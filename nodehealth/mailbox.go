@@ -12,18 +12,18 @@ import (
 )
 
 const (
-	// patience bounds the wait of an ask for the Loop, in addition to the caller's context.
+	// patience is the maximum wait of ask for the Loop, in addition to the caller's context.
 	patience = 5 * time.Second
-	// workRoom bounds the work that waits for the Loop. send waits beyond it.
+	// workRoom is the capacity of the queue. If it is full, send waits.
 	workRoom = 64
 )
 
-// work runs in the Loop's goroutine, which owns the state of all parts. It may read the
-// judge. The Loop steps the judge with the batch that it returns.
+// work runs in the Loop's goroutine, which owns the state of all parts. It may read the judge. The
+// Loop steps the judge with the returned batch.
 type work func(now time.Time, j *judge.Judge) batch
 
-// batch holds events for the judge: first the events, then the observations, which are
-// apart because there may be one for each node.
+// batch holds events for the judge: first the events, then the observations. The observations are
+// separate because there may be one for each node.
 type batch struct {
 	events   []judge.Event
 	observed []judge.Observation
@@ -31,23 +31,22 @@ type batch struct {
 
 func of(events ...judge.Event) batch { return batch{events: events} }
 
-// mailbox hands work to the Loop's goroutine. Its WaitGroup counts the goroutines that
-// the Loop's parts start. It may be used concurrently.
+// mailbox passes work to the Loop's goroutine. Its WaitGroup counts the goroutines of the Loop's
+// parts. It may be used concurrently.
 type mailbox struct {
 	sync.WaitGroup
 	work  chan work
-	ended chan struct{} // closed when the Loop takes no more work
+	ended chan struct{} // closed when the Loop ends
 
 	mu   sync.Mutex
-	lost map[string]uint64 // what found no room, by what it was
+	lost map[string]uint64 // number of dropped items, by kind
 }
 
 func newMailbox() *mailbox {
 	return &mailbox{work: make(chan work, workRoom), ended: make(chan struct{}), lost: map[string]uint64{}}
 }
 
-// send waits until there is room for the work. Its error is that of ctx, or
-// ErrNotRunning.
+// send waits until the queue accepts the work. Its error is that of ctx, or ErrNotRunning.
 func (m *mailbox) send(ctx context.Context, do work) error {
 	select {
 	case m.work <- do:
@@ -59,7 +58,7 @@ func (m *mailbox) send(ctx context.Context, do work) error {
 	}
 }
 
-// tell sends work that has no events for the judge.
+// notify sends work that has no events for the judge.
 func (m *mailbox) tell(ctx context.Context, do func(now time.Time)) error {
 	return m.send(ctx, func(now time.Time, _ *judge.Judge) batch {
 		do(now)
@@ -67,7 +66,7 @@ func (m *mailbox) tell(ctx context.Context, do func(now time.Time)) error {
 	})
 }
 
-// offer does not wait: it drops and counts work that finds no room.
+// offer does not wait: if the queue is full, it drops and counts the work.
 func (m *mailbox) offer(what string, do work) {
 	select {
 	case m.work <- do:
@@ -76,8 +75,8 @@ func (m *mailbox) offer(what string, do work) {
 	}
 }
 
-// ask waits until the work is done, for patience at most. After an error the Loop has not
-// done it and will not.
+// ask waits until the work is done, for at most patience. After an error the Loop has not done it
+// and will not do it.
 func (m *mailbox) ask(ctx context.Context, do func(now time.Time, j *judge.Judge)) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -93,7 +92,7 @@ func (m *mailbox) ask(ctx context.Context, do func(now time.Time, j *judge.Judge
 		return batch{}
 	})
 	if err != nil {
-		return fmt.Errorf("ask node health: %w", err)
+		return fmt.Errorf("request to node health: %w", err)
 	}
 	select {
 	case <-done:
@@ -103,7 +102,7 @@ func (m *mailbox) ask(ctx context.Context, do func(now time.Time, j *judge.Judge
 	}
 	select {
 	case <-taken:
-		return fmt.Errorf("ask node health: %w", errors.Join(ErrNotRunning, ctx.Err()))
+		return fmt.Errorf("request to node health: %w", errors.Join(ErrNotRunning, ctx.Err()))
 	default:
 		<-done
 		return nil
@@ -122,7 +121,7 @@ func (m *mailbox) losses() map[string]uint64 {
 	return maps.Clone(m.lost)
 }
 
-// wait returns after d, or false when ctx ends before.
+// wait returns true after d, or false when ctx ends first.
 func wait(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

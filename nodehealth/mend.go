@@ -14,14 +14,14 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 )
 
-// mend is a workflow whose drain record has reached it: its node is cordoned and empty.
+// mend is a workflow whose drain record has reached its turn: the node is cordoned and empty.
 type mend struct {
 	pools.Mending
-	begun bool           // the actor has taken it
-	out   *judge.Outcome // what came of it; nil: it runs, or waits
+	begun bool           // the actor accepted it
+	out   *judge.Outcome // the outcome; nil: it runs or waits
 }
 
-// err returns why the workflow has not repaired its node; nil: it has.
+// err returns why the workflow failed, or nil if it succeeded.
 func (m mend) err() error {
 	if m.out.Step == judge.StepDone && m.out.OK {
 		return nil
@@ -29,8 +29,8 @@ func (m mend) err() error {
 	return fmt.Errorf("%w: %s", pools.ErrMendFailed, cmp.Or(m.out.Reason, "no reason is given"))
 }
 
-// Mend begins the workflow of a repair, or returns what came of it, as a [pools.Mender]
-// does. The drain of the node calls it again until done. Mend does not wait.
+// Mend begins the workflow of a repair, or returns its outcome, as a [pools.Mender] does. The drain
+// of the node calls it again until done. Mend does not wait.
 func (x *exchange) Mend(m pools.Mending) (done bool, err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -44,8 +44,8 @@ func (x *exchange) Mend(m pools.Mending) (done bool, err error) {
 	return false, nil
 }
 
-// begin returns the workflows that the actor has not taken, in order of attempt. From then
-// on it has.
+// begin returns the workflows that the actor has not accepted, sorted by attempt, and marks them as
+// accepted.
 func (x *exchange) begin() (all []pools.Mending) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -59,7 +59,7 @@ func (x *exchange) begin() (all []pools.Mending) {
 	return all
 }
 
-// ended takes what came of a workflow.
+// ended stores the outcome of a workflow.
 func (x *exchange) ended(attempt string, out judge.Outcome) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -69,7 +69,7 @@ func (x *exchange) ended(attempt string, out judge.Outcome) {
 	}
 }
 
-// mendOf returns the workflow of an attempt; ok is false if its record has not reached it.
+// mendOf returns the workflow of an attempt. If its record has not called Mend, ok is false.
 func (x *exchange) mendOf(attempt string) (m mend, ok bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -77,7 +77,7 @@ func (x *exchange) mendOf(attempt string) (m mend, ok bool) {
 	return m, ok
 }
 
-// forget drops the workflows that have ended and whose record is gone.
+// forget drops the ended workflows without a record.
 func (x *exchange) forget(records []drain.Record) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -86,7 +86,7 @@ func (x *exchange) forget(records []drain.Record) {
 	})
 }
 
-// runWorkflows begins the workflows whose records have reached them.
+// runWorkflows begins the workflows whose records called Mend.
 func (a *actor) runWorkflows(ctx context.Context, now time.Time, j *judge.Judge) {
 	if records, known := a.world.Drains.Records(); known {
 		a.exchange.forget(records)
@@ -95,7 +95,7 @@ func (a *actor) runWorkflows(ctx context.Context, now time.Time, j *judge.Judge)
 		e := a.efforts[m.Attempt]
 		switch {
 		case e == nil || e.cancel == nil || !j.Awaits(m.Instance, m.Attempt):
-			a.exchange.ended(m.Attempt, undone(errors.New("node health does not await it any more")))
+			a.exchange.ended(m.Attempt, undone(errors.New("node health no longer awaits it")))
 		case m.Resumed && !repeatable(e.order.Action):
 			a.exchange.ended(m.Attempt, unseenEnd())
 		default:
@@ -104,18 +104,18 @@ func (a *actor) runWorkflows(ctx context.Context, now time.Time, j *judge.Judge)
 	}
 }
 
-// repeatable reports whether a workflow may run again under its attempt: its receiver
-// identifies it by that.
+// repeatable reports whether a workflow may run again under its attempt, because its receiver
+// identifies the attempt.
 func repeatable(action judge.Action) bool {
 	return action.Params.Kind == "webhook" || action.Params.Kind == "nats"
 }
 
-// unseenEnd is the outcome of a workflow that an earlier process may have begun.
+// unknownResult is the outcome of a workflow that an earlier process may have begun.
 func unseenEnd() judge.Outcome {
-	return judge.Outcome{Step: judge.StepDone, Reason: "its end was not seen, as the autoscaler changed"}
+	return judge.Outcome{Step: judge.StepDone, Reason: "its result is unknown because the autoscaler restarted"}
 }
 
-// unseenWorkflow finds the outcome of a workflow that has no record.
+// workflowWithoutRecord finds the outcome of a workflow without a record.
 func (a *actor) unseenWorkflow(e *effort) []judge.Event {
 	switch m, reached := a.exchange.mendOf(e.order.Attempt); {
 	case m.out != nil:
@@ -132,8 +132,8 @@ func (a *actor) unseenWorkflow(e *effort) []judge.Event {
 	return a.came(e, judge.Outcome{Step: judge.StepUndone, Lost: true, Reason: "the autoscaler has no record of it"})
 }
 
-// runWorkflow runs the workflow of an order in a goroutine of its own. The drain record of
-// the node reads what came of it.
+// runWorkflow runs the workflow of an order in a separate goroutine. The drain record of the node
+// reads the outcome.
 func (a *actor) runWorkflow(ctx context.Context, e *effort, in Input) {
 	own, cancel := context.WithDeadline(ctx, a.repairOf(e).Deadline)
 	e.halt, e.stage = cancel, "its workflow runs"
@@ -146,7 +146,7 @@ func (a *actor) runWorkflow(ctx context.Context, e *effort, in Input) {
 		}
 		out := a.workflow(own, e, in)
 		<-a.workflows
-		if ctx.Err() == nil { // else the next process finds its outcome
+		if ctx.Err() == nil { // otherwise the next process finds the outcome
 			a.exchange.ended(e.order.Attempt, out)
 		}
 	})
@@ -154,7 +154,7 @@ func (a *actor) runWorkflow(ctx context.Context, e *effort, in Input) {
 
 // workflow runs the workflow of an order to its end.
 func (a *actor) workflow(ctx context.Context, e *effort, in Input) judge.Outcome {
-	// It is no provider call, but needs the same permission.
+	// This is not a provider call, but needs the same permission.
 	if err := a.world.Writer.Write(ctx, func(context.Context) error { return nil }); err != nil {
 		return undone(err)
 	}
@@ -166,16 +166,16 @@ func (a *actor) workflow(ctx context.Context, e *effort, in Input) judge.Outcome
 	case DecisionOK:
 		return judge.Outcome{Step: judge.StepDone, OK: true, Reason: got.Reason}
 	case DecisionSkip:
-		return judge.Outcome{Step: judge.StepUndone, Reason: "the workflow skips it: " + got.Reason}
+		return judge.Outcome{Step: judge.StepUndone, Reason: "skipped by the workflow: " + got.Reason}
 	case DecisionEscalate:
 		return judge.Outcome{Step: judge.StepEscalate, Reason: got.Reason}
 	case DecisionFailed:
 		return judge.Outcome{Step: judge.StepDone, Reason: got.Reason}
 	}
-	return judge.Outcome{Step: judge.StepDone, Reason: fmt.Sprintf("the workflow decided %.40q, which is not known", got.Decision)}
+	return judge.Outcome{Step: judge.StepDone, Reason: fmt.Sprintf("the workflow returned unknown decision %.40q", got.Decision)}
 }
 
-// input returns what is known of the node of an order.
+// input returns the workflow input for the node of an order.
 func (k *kit) input(now time.Time, j *judge.Judge, e *effort) Input {
 	o := e.order
 	in := Input{

@@ -64,9 +64,9 @@ func TestObservations(t *testing.T) {
 			[]string{"a fail stopped", "a unknown ", "a unknown ", "b fail terminated", "b unknown ", "b unknown "}},
 		{"all of a group", []pools.GroupSnapshot{group("g", "a", "b"), group("h", "c")},
 			[]pools.Inspection{{ID: "a", Traffic: bad}, {ID: "b", Traffic: bad}, {ID: "c", Traffic: bad}},
-			[]string{"a unknown ", "a unknown ", "a unknown all that the balancer has fail: it is suspect itself",
-				"b unknown ", "b unknown ", "b unknown all that the balancer has fail: it is suspect itself",
-				"c unknown ", "c unknown ", "c unknown all that the balancer has fail: it is suspect itself"}},
+			[]string{"a unknown ", "a unknown ", "a unknown all targets of the load balancer fail: the balancer is suspect",
+				"b unknown ", "b unknown ", "b unknown all targets of the load balancer fail: the balancer is suspect",
+				"c unknown ", "c unknown ", "c unknown all targets of the load balancer fail: the balancer is suspect"}},
 		{"one of one, beside others", []pools.GroupSnapshot{group("g", "a"), group("h", "c")},
 			[]pools.Inspection{{ID: "a", Traffic: bad}, {ID: "c", Traffic: fit}},
 			[]string{"a unknown ", "a unknown ", "a fail x", "c unknown ", "c unknown ", "c ok "}},
@@ -104,7 +104,7 @@ func TestBeat(t *testing.T) {
 	}
 	for _, test := range tests {
 		test.want.Mode, test.want.Node = judge.AgentHeartbeat, "a"
-		// Another boot, and that it is drained, do not matter.
+		// A reboot and a drain are not failures.
 		got := beat(pools.NodeFacts{ID: "a", BootID: "other", Draining: true, Conditions: test.conditions})
 		if got != test.want {
 			t.Errorf("%s: beat() = %+v, want %+v", test.name, got, test.want)
@@ -112,7 +112,7 @@ func TestBeat(t *testing.T) {
 	}
 }
 
-// Rounds keep their turn, begin a tenth of an interval late at most, and not all at once.
+// Rounds are periodic, begin at most a tenth of an interval late, and not all at once.
 func TestDue(t *testing.T) {
 	r := round{name: "pool", every: 30 * time.Second}
 	offsets := map[time.Duration]bool{}
@@ -128,7 +128,7 @@ func TestDue(t *testing.T) {
 	}
 }
 
-// What agents tell is bounded, whatever it is.
+// Reports of agents are limited in size.
 func TestHostileFacts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCloud(ten()...)

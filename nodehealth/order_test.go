@@ -112,8 +112,8 @@ func TestOrders(t *testing.T) {
 	})
 }
 
-// A request for the whole pool repairs one node after the other. The status has one line
-// for the nodes that wait, and the autoscaler counts them as fit.
+// A request for the whole pool repairs one node after the other. The status has one line for the
+// waiting nodes, and the autoscaler counts them as healthy.
 func TestRecoverOfThePool(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCloud(ten()...)
@@ -159,7 +159,8 @@ func TestRecoverOfThePool(t *testing.T) {
 	})
 }
 
-// A hint has its node observed before its turn, however many come.
+// A hint causes an observation of its node before the next round. A flood of hints does not delay
+// it.
 func TestHints(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCloud(ten()...)
@@ -273,7 +274,7 @@ func TestDisabled(t *testing.T) {
 	})
 }
 
-// What observes says that nothing comes of it.
+// In mode observe the answer reports that nothing is carried out.
 func TestRecoverObserves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCloud(ten()...)
@@ -284,7 +285,7 @@ func TestRecoverObserves(t *testing.T) {
 		a, err := m.loop.Order(t.Context(), Order{Op: OpRecover, Nodes: []string{"n4"}, By: "ann"})
 		pass(time.Minute)
 		m.stop(t)
-		if err != nil || !a.OK || !strings.Contains(a.Nodes[0].Why, "observes") || a.Nodes[0].Status.State != judge.Healthy || len(c.acted) != 0 || !m.saw("repair.started n4") {
+		if err != nil || !a.OK || !strings.Contains(a.Nodes[0].Why, "mode is observe") || a.Nodes[0].Status.State != judge.Healthy || len(c.acted) != 0 || !m.saw("repair.started n4") {
 			t.Errorf("%v, %+v, did %v:\n%s", err, a, c.acted, m.dump())
 		}
 	})

@@ -10,24 +10,24 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
-// ownership compares who repairs the pool with who shall by the policy: Weirkeeper or
-// the provider.
+// ownership compares the actual repair owner of the pool, Weirkeeper or the provider, with the
+// owner in the policy.
 type ownership struct {
 	*kit
 	announcer *announcer
 
 	// The goroutine of the pool's round owns these.
 	left  bool // the provider has left the repairs to Weirkeeper
-	still int  // rounds in a row in which it repaired all the same
+	still int  // rounds in a row in which the provider repaired nevertheless
 
-	healer string // who repairs, if not who shall; the Loop's goroutine owns it
+	healer string // the actual owner if it differs from the policy; the Loop's goroutine owns it
 }
 
-// self reports whether Weirkeeper shall repair the pool.
+// self reports whether the policy assigns repairs to Weirkeeper.
 func (o *ownership) self() bool { return o.policy.Owner == judge.OwnerSelf }
 
-// read reports who repairs the pool. If Weirkeeper shall, it asks the provider once to
-// leave the repairs alone. While the provider does not, nothing is repaired.
+// read reports who repairs the pool. If the policy assigns repairs to Weirkeeper, it requests once
+// that the provider stops its own. Until the provider does, Weirkeeper repairs nothing.
 func (o *ownership) read(ctx context.Context) error {
 	healer, ok := o.world.Pool.(pools.Healer)
 	if !ok {
@@ -37,12 +37,12 @@ func (o *ownership) read(ctx context.Context) error {
 	if o.acts() && o.self() && !o.left {
 		left = o.world.Writer.Write(ctx, healer.LeaveHealing)
 		if o.left = left == nil; !o.left {
-			left = fmt.Errorf("have the provider leave the healing to us: %w", left)
+			left = fmt.Errorf("turn off the provider's repairs: %w", left)
 		}
 	}
 	why, err := healer.Heals(ctx)
 	if err != nil {
-		return errors.Join(left, fmt.Errorf("see who heals the pool: %w", err))
+		return errors.Join(left, fmt.Errorf("read the repair owner of the pool: %w", err))
 	}
 	if why == "" || !o.left {
 		o.still = 0
@@ -55,18 +55,18 @@ func (o *ownership) read(ctx context.Context) error {
 	}))
 }
 
-// found takes why the provider repairs; empty: it does not. In a policy that observes the
-// repairs stay with the provider, and the judge decides as if they did not.
+// found applies why the provider repairs; empty: it does not. In mode observe the provider keeps
+// its repairs, and the judge decides as if it did not.
 func (o *ownership) found(now time.Time, why string, drift bool) judge.Healer {
 	o.healer = ""
 	switch {
 	case o.self():
 		o.healer = why
 	case why == "":
-		o.healer = "nobody: the policy leaves it to the provider, which does not heal"
+		o.healer = "no owner: the policy assigns repairs to the provider, but the provider does not repair"
 	}
 	if o.acts() && (drift || !o.self() && why == "") {
-		o.announcer.alarm(now, Alarm{Key: "owner", Why: "the pool is healed by " + o.healer})
+		o.announcer.alarm(now, Alarm{Key: "owner", Why: "the pool's actual repair owner differs from the policy: " + o.healer})
 	} else {
 		delete(o.announcer.alarms, "owner")
 	}

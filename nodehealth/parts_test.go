@@ -14,12 +14,12 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 )
 
-// kitOf is what the parts of a pool share.
+// kitOf returns the shared parts of a pool.
 func kitOf(w World) *kit {
 	return &kit{config: Config{Pool: "p"}, world: &w, mail: newMailbox(), log: quiet()}
 }
 
-// judgeOf is a judge with one healthy node, to which events have happened.
+// judgeOf returns a judge with one healthy node after these events.
 func judgeOf(now time.Time, events ...judge.Event) *judge.Judge {
 	j := judge.New(plain(judge.Action{Name: judge.Reboot}).WithDefaults())
 	j.Step(now, judge.Nodes{List: []judge.Node{{ID: "n1", Since: now.Add(-24 * time.Hour)}}})
@@ -46,7 +46,7 @@ func TestPausesFollowDrainsAndOperators(t *testing.T) {
 	tests := []struct {
 		name    string
 		records recordsOf
-		until   time.Time // of a pause of n1 that is under way; zero: none
+		until   time.Time // of an existing pause of n1; zero: no pause
 		paused  string
 		before  []judge.Event
 		want    []judge.Event
@@ -80,7 +80,7 @@ func TestOwnershipComparesWithThePolicy(t *testing.T) {
 	tests := []struct {
 		name      string
 		act, self bool
-		why       string // the provider repairs
+		why       string // why the provider repairs
 		drift     bool
 		other     bool // nothing is repaired
 		alarm     bool
@@ -90,7 +90,7 @@ func TestOwnershipComparesWithThePolicy(t *testing.T) {
 		{"the provider repairs", true, true, "the group replaces", false, true, false, "the group replaces"},
 		{"the provider repairs again", true, true, "the group replaces", true, true, true, "the group replaces"},
 		{"the provider shall", true, false, "the group replaces", false, false, false, ""},
-		{"the provider shall, and does not", true, false, "", false, false, true, "nobody: the policy leaves it to the provider, which does not heal"},
+		{"the provider shall, and does not", true, false, "", false, false, true, "no owner: the policy assigns repairs to the provider, but the provider does not repair"},
 		{"observed", false, true, "the group replaces", false, false, false, "the group replaces"},
 	}
 	for _, test := range tests {
@@ -145,7 +145,7 @@ func TestAskIsDoneOrNot(t *testing.T) {
 		m := newMailbox()
 		done := 0
 		err := m.ask(t.Context(), func(time.Time, *judge.Judge) { done++ })
-		(<-m.work)(time.Now(), nil) // after the patience of the ask
+		(<-m.work)(time.Now(), nil) // after the patience of ask
 		if err == nil || done != 0 {
 			t.Errorf("without a Loop ask() = %v, done %d times", err, done)
 		}
@@ -171,8 +171,8 @@ func TestAskIsDoneOrNot(t *testing.T) {
 	})
 }
 
-// The judge receives what is drained once, and again when it changes. A repair is not
-// among it: the judge counts its own repairs.
+// The judge receives the drained nodes once, and again when they change. Repairs are left out: the
+// judge counts them itself.
 func TestDrainsReachTheJudge(t *testing.T) {
 	now := time.Unix(1000, 0)
 	record := func(node string, reason drain.Reason, state drain.State) drain.Record {

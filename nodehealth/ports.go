@@ -12,86 +12,82 @@ import (
 )
 
 var (
-	// ErrClock ends a Loop whose clock was put back: another one goes on from what was
-	// kept.
-	ErrClock = errors.New("the clock was put back")
-	// ErrNotRunning is returned by what asks the loop when Run has ended.
+	// ErrClock ends a Loop whose clock went back. The next Loop continues from the saved state.
+	ErrClock = errors.New("the clock went back")
+	// ErrNotRunning is returned by requests to the loop after Run has ended.
 	ErrNotRunning = errors.New("node health does not run")
 )
 
-// World is all that a loop acts on and learns from.
+// World holds the ports of a loop.
 type World struct {
-	// Pool knows the machines. What else it can, as a pools.Inspector and a
-	// pools.Healer, is used.
+	// Pool reads the machines. If it is a pools.Inspector or a pools.Healer, the loop uses that
+	// too.
 	Pool   pools.Provider
 	Writer pools.Writer
 	Drains Drains
-	// Agents fence the machines of groups that lack the fence SERVICE; nil: none do.
+	// Agents fence the machines of groups without the fence SERVICE; nil: no agents.
 	Agents Agents
-	// Cordon keeps tasks off what is quarantined; nil: nothing does.
+	// Cordon keeps tasks off quarantined nodes; nil: no cordon.
 	Cordon drain.Scheduler
-	// Facts returns what nodes say of themselves, fresh ones only; At is when they were
-	// heard. It does not wait. nil: no heartbeats.
+	// Facts returns the fresh reports of nodes; At is when they were received. It does not wait.
+	// nil: no heartbeats.
 	Facts    func(now time.Time) []pools.NodeFacts
-	Bus      Bus      // nil: none
+	Bus      Bus      // nil: no bus
 	Probe    Probe    // nil: NODE_STATUS_POLL_URL is not available
 	Workflow Workflow // nil: WORKFLOW is not available
 	Memory   Memory
-	// Console returns the last output of a machine; nil: none is available.
+	// Console returns the last output of a machine; nil: not available.
 	Console func(ctx context.Context, instance string) ([]byte, error)
-	// Evidence stores what is known of a machine before it is replaced or rebuilt; nil:
-	// nothing is stored.
+	// Evidence stores evidence about a machine before it is replaced or rebuilt; nil: no store.
 	Evidence EvidenceStore
-	// Address returns the URL at which a machine is probed. nil: none has one.
+	// Address returns the URL of a machine's health check; nil: no URLs.
 	Address func(ctx context.Context, m Machine) (url string, err error)
-	Hints   <-chan judge.Hint // the provider's notices; nil: none
-	// Paused returns why operators want the whole pool left alone, repairs or not;
-	// empty: they do not. known is false until that was read. It does not wait. nil: they
-	// never do.
+	Hints   <-chan judge.Hint // the provider's notices; nil: no notices
+	// Paused returns why operators paused the whole pool; empty: not paused. known is false until
+	// that was read. It does not wait. nil: never paused.
 	Paused func() (why string, known bool)
 	Now    func() time.Time // nil: time.Now
 }
 
-// Machine is where a node is.
+// Machine is a node and its location.
 type Machine struct{ Node, Group, Zone string }
 
 // Drains reads the drain records of the pool's autoscaler.
 type Drains interface {
-	// Records returns the records of all nodes, whatever their reason; known is false
-	// until the autoscaler has read them. It does not wait. [Loop.Drained] receives what
-	// happens to them.
+	// Records returns the records of all nodes, for any reason. known is false until the autoscaler
+	// has read them. It does not wait. [Loop.Drained] receives their events.
 	Records() (records []drain.Record, known bool)
 }
 
 // Agents reaches the agent of each machine. It may be used concurrently.
 type Agents interface {
-	// Fence stops all copies on a node and accepts no more (on), or ends that. It does
-	// not wait: left counts the copies that remain.
+	// If on, Fence stops all copies on a node and makes the agent accept no more; otherwise it ends
+	// that. It does not wait. left is the number of copies that still run.
 	Fence(ctx context.Context, node string, on bool) (left int, err error)
 }
 
-// Target is a machine to be probed.
+// Target is a machine to probe.
 type Target struct{ Node, Zone, URL string }
 
 // Probe requests the health of machines.
 type Probe interface {
-	// Probe sends a request to each target, some at the same time, and reports each
-	// verdict at once; report may be called concurrently, and waits. Probe returns after
-	// all verdicts or when ctx ends. An error means that the round failed.
+	// Probe sends a request to each target, some concurrently, and reports each verdict at once. It
+	// may call report concurrently; report may block. Probe returns after all verdicts or when ctx
+	// ends. An error means that the round failed.
 	Probe(ctx context.Context, targets []Target, report func(node string, v judge.Verdict, why string)) error
 }
 
-// Decision is what a workflow says of a node.
+// Decision is the result that a workflow returns for a node.
 type Decision string
 
 const (
-	DecisionOK       Decision = "ok"       // it is repaired, and is to be verified
-	DecisionFailed   Decision = "failed"   // it is not
-	DecisionEscalate Decision = "escalate" // it is not: the next action
-	DecisionSkip     Decision = "skip"     // nothing was done, and nothing is to be done now
+	DecisionOK       Decision = "ok"       // repaired; verify the node
+	DecisionFailed   Decision = "failed"   // not repaired
+	DecisionEscalate Decision = "escalate" // not repaired: continue with the next action
+	DecisionSkip     Decision = "skip"     // nothing was done, and nothing must be done now
 )
 
-// Result is what came of a workflow.
+// Result is the result of a workflow.
 type Result struct {
 	Decision Decision
 	Reason   string
@@ -104,24 +100,24 @@ type Input struct {
 	Node       string   `json:"node"`
 	PhysicalID string   `json:"physical_id"`
 	Zone       string   `json:"zone,omitempty"`
-	Attempt    string   `json:"attempt"` // for good: an idempotency key
+	Attempt    string   `json:"attempt"` // permanent: an idempotency key
 	Reason     string   `json:"reason,omitempty"`
-	Evidence   []string `json:"evidence,omitempty"` // what each mode says, one a line
+	Evidence   []string `json:"evidence,omitempty"` // one line for each mode
 }
 
 // Workflow runs a repair that operators provide.
 type Workflow interface {
-	// Run carries the action out, waits for its end, and returns what came of it. It
-	// ends at ctx's deadline, with all that it started. An error is a failure.
+	// Run carries out the action, waits for its end, and returns the result. It ends at ctx's
+	// deadline, with all processes that it started. An error is a failure.
 	Run(ctx context.Context, a judge.Action, in Input) (Result, error)
 }
 
-// Memory keeps what a Loop must not forget. It is fenced by the pool's lease. Load
-// and Save are not called at the same time.
+// Memory stores the state of a Loop. It is fenced by the pool's lease. Load and Save are not called
+// concurrently.
 type Memory interface {
-	// Load returns what was saved last, by anybody; ok is false if nothing was.
+	// Load returns the data that any process saved last. If no data was saved, ok is false.
 	Load(ctx context.Context) (data []byte, ok bool, err error)
-	// Save keeps data in place of what was there. Once it returns nil, that is durable.
+	// Save replaces the stored data. When it returns nil, the data is durable.
 	Save(ctx context.Context, data []byte) error
 }
 
@@ -129,33 +125,33 @@ type Memory interface {
 type Bus interface {
 	// Listen passes messages to the handler until ctx ends.
 	Listen(ctx context.Context, handler Handler) error
-	// Publish sends at most MaxNotifications without waiting for an answer. It does not
-	// retain the slice.
+	// Publish sends at most MaxNotifications and does not wait for a response. It does not retain
+	// the slice.
 	Publish(all []Notification) error
-	// Canary sends a message to this process. When the message arrives, the handler
-	// receives a Proof.
+	// LoopbackProbe sends a message to this process, the loopback probe. When the message arrives, the
+	// handler receives a Proof.
 	Canary() error
 }
 
-// Handler takes what arrives on a Bus; a Loop is one. It may be used concurrently.
+// Handler receives the messages of a Bus; a Loop is one. It may be used concurrently.
 type Handler interface {
-	// Hint and Proof do not wait. They may drop what finds no room.
+	// Hint and Proof do not wait. If the queue is full, they drop the message.
 	Hint(judge.Hint)
 	Proof(judge.PathProof)
-	// Order carries out what an operator asks for, and waits for it, a bounded time. An
-	// error is one of the loop's, or an ErrOrder; refusals are in the Answer.
+	// Order carries out an operator's order and waits for it, for a bounded time. The error is a
+	// loop error or an ErrOrder. Refusals are in the Answer.
 	Order(ctx context.Context, o Order) (Answer, error)
 	Status(ctx context.Context, q StatusQuery) (Status, error)
 }
 
-// Config says whose machines are judged, and how.
+// Config is the pool and its policy.
 type Config struct {
 	Cluster string
 	Pool    string
 	Policy  judge.Policy
 }
 
-// Validate returns every mistake of c, joined; nil if there is none.
+// Validate returns all mistakes of c, joined, or nil.
 func (c Config) Validate() error {
 	var errs []error
 	if c.Cluster == "" || c.Pool == "" {
@@ -164,7 +160,7 @@ func (c Config) Validate() error {
 	return errors.Join(append(errs, c.Policy.Validate())...)
 }
 
-// every is the policy's interval of a polling mode.
+// every returns the interval of a polling mode.
 func every(m judge.DetectionMode) time.Duration {
 	if m.Options.Interval == nil {
 		return 0

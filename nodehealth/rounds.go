@@ -10,10 +10,10 @@ import (
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )
 
-// EventMissed is the event of a Notification about rounds that were left out.
+// EventMissed is the event of a Notification about skipped rounds.
 const EventMissed judge.FindingEvent = "round.missed"
 
-// round is something that is observed again and again.
+// round is a periodic observation.
 type round struct {
 	name  string
 	modes []judge.ModeType
@@ -21,8 +21,8 @@ type round struct {
 	run   func(ctx context.Context) error
 }
 
-// due is when a round begins, after the first one: its turn, and up to a tenth of the
-// interval more, so that pools do not keep step.
+// due returns when round k begins, from the start. A jitter of up to a tenth of the interval keeps
+// pools out of step.
 func (r round) due(pool string, k uint64) time.Duration {
 	if k == 0 {
 		return 0
@@ -33,15 +33,14 @@ func (r round) due(pool string, k uint64) time.Duration {
 	return time.Duration(k)*r.every + jitter
 }
 
-// rounds repeats the rounds, and has their status by name. The Loop's goroutine owns the
-// table.
+// rounds runs the rounds and holds their status by name. The Loop's goroutine owns the table.
 type rounds struct {
 	*kit
 	announcer *announcer
 	table     map[string]*roundCount
 }
 
-// roundCount is the status of a round, with its sums.
+// roundCount is the status of a round, with its totals.
 type roundCount struct {
 	RoundStatus
 	took   time.Duration
@@ -54,8 +53,8 @@ func (t *rounds) start(ctx context.Context, r round) {
 	t.mail.Go(func() { t.repeat(ctx, r) })
 }
 
-// repeat runs one round at a time. The deadline of each is the time at which the next is
-// due. repeat leaves out and counts the rounds that one beyond its deadline delays.
+// repeat runs one round at a time. The deadline of each is the start of the next. If a round runs
+// beyond its deadline, repeat skips and counts the rounds that it delays.
 func (t *rounds) repeat(ctx context.Context, r round) {
 	began := t.world.Now()
 	since := func() time.Duration { return t.world.Now().Sub(began) }
@@ -82,8 +81,8 @@ func (t *rounds) ended(now time.Time, name string, last RoundStatus, err error) 
 	s.ended++
 	s.took += last.Took
 	if last.Missed > 0 {
-		why := fmt.Sprintf("%s: %d rounds were left out, as one took %v", name, last.Missed, last.Took.Round(time.Millisecond))
-		t.log.Warn("rounds were left out", "round", name, "missed", last.Missed, "took", last.Took)
+		why := fmt.Sprintf("%s: %d rounds skipped because one took %v", name, last.Missed, last.Took.Round(time.Millisecond))
+		t.log.Warn("rounds skipped", "round", name, "missed", last.Missed, "took", last.Took)
 		t.announcer.add(Notification{At: now, Finding: judge.Finding{Event: EventMissed, Why: why}})
 	}
 	text := ""
@@ -92,7 +91,7 @@ func (t *rounds) ended(now time.Time, name string, last RoundStatus, err error) 
 		s.failed++
 	}
 	if text != s.Err && text != "" {
-		t.log.Warn("round came to nothing", "round", name, "err", err)
+		t.log.Warn("round failed", "round", name, "err", err)
 	}
 	s.Err = text
 }

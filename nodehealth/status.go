@@ -59,8 +59,8 @@ func (l *Loop) nodesOf(now time.Time, q StatusQuery, s *Status) {
 	}
 }
 
-// queued reports whether the node does not fail, and waits for a request for the whole
-// pool: one line of the status stands for all such nodes.
+// queued reports whether the node does not fail and waits for a pool request. One line of the
+// status covers all such nodes.
 func (l *Loop) queued(now time.Time, n judge.Status) bool {
 	if n.State != judge.Requested {
 		return false
@@ -69,8 +69,8 @@ func (l *Loop) queued(now time.Time, n judge.Status) bool {
 	return e.AskedPool
 }
 
-// page returns the nodes after one that are wanted, in order of id: one more than a page
-// has, if there are.
+// page returns the wanted nodes after a given node, sorted by id. If there are more than MaxRows,
+// it returns MaxRows+1.
 func (l *Loop) page(after string, wanted func(id string) bool) []string {
 	var out []string
 	for _, n := range l.judge.Status() {
@@ -90,8 +90,8 @@ func (l *Loop) nodeStatus(now time.Time, id string) (NodeStatus, bool) {
 	return s, known
 }
 
-// publishCondition gives the autoscaler the condition of the pool, if it may have
-// changed. A policy that observes gives none.
+// publishCondition passes the condition of the pool to the autoscaler if it may have changed. In
+// mode observe it passes nothing.
 func (l *Loop) publishCondition() {
 	changed := l.changed
 	l.changed = false
@@ -108,21 +108,21 @@ func (l *Loop) publishCondition() {
 	l.sick, l.barred, l.budget, l.known = sick, barred, l.judge.Budget(), true
 }
 
-// exchange is what the autoscaler reads and reports. It may be used concurrently.
+// exchange holds the data that the autoscaler reads and reports. It may be used concurrently.
 type exchange struct {
 	*kit
 
 	mu      sync.Mutex
-	drained []drain.Event // that wait for the Loop
+	drained []drain.Event // events that wait for the Loop
 	sick    map[string]string
 	barred  string
 	budget  disruption.Budget
-	known   bool // the others are those of a judge
+	known   bool // the fields above come from a judge
 
-	mends map[string]mend // workflows whose records have reached them, by attempt
+	mends map[string]mend // workflows whose records called Mend, by attempt
 }
 
-// Drained takes what happened to drain records, in order. It does not wait.
+// Drained accepts the events of drain records, in order. It does not wait.
 func (x *exchange) Drained(events []drain.Event) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -141,35 +141,35 @@ func (x *exchange) take() []drain.Event {
 	return events
 }
 
-// Sick returns the nodes that are not fit, with the reason. The map must not be changed.
-// Sick does not wait.
+// Sick returns the unhealthy nodes with the reason. The caller must not change the map. Sick does
+// not wait.
 func (x *exchange) Sick() map[string]string {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.sick
 }
 
-// Budget returns the pool's disruption budget, with what is out of service; it is not
-// bounded if the policy does not act. The map must not be changed. Budget does not wait.
+// Budget returns the pool's disruption budget, with everything that is out of service. If the
+// policy does not act, it has no limit. The caller must not change the map. Budget does not wait.
 func (x *exchange) Budget() disruption.Budget {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.budget
 }
 
-// Unknown returns why the condition of the pool is not known yet; empty: it is known. A
-// policy that observes, or that is not enabled, knows it from the beginning: it is empty.
-// Unknown does not wait.
+// Unknown returns why the condition of the pool is not known yet, or an empty string if it is
+// known. In mode observe, or if the policy is not enabled, it is always known. Unknown does not
+// wait.
 func (x *exchange) Unknown() string {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.known || !x.acts() || !*x.policy.Enabled {
 		return ""
 	}
-	return "node health has not read its memory yet: what is out of service is unknown"
+	return "node health has not loaded its state yet: it is unknown which nodes are out of service"
 }
 
-// Barred returns why the pool must not shrink now; empty: it may. It does not wait.
+// Barred returns why the pool must not shrink now, or an empty string if it may. It does not wait.
 func (x *exchange) Barred() string {
 	x.mu.Lock()
 	defer x.mu.Unlock()

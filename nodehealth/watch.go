@@ -14,16 +14,16 @@ import (
 )
 
 const (
-	// recheckGap is the least time between two re-checks: each reads the whole pool from
-	// the provider.
+	// recheckGap is the minimum time between two re-checks. Each reads the whole pool from the
+	// provider.
 	recheckGap = time.Second
-	// recheckBurst bounds the re-checks that follow each other so closely: anything on the
-	// bus can cause them.
+	// recheckBurst is the maximum number of re-checks at that rate. Any client of the bus can cause
+	// them.
 	recheckBurst = 5
 )
 
-// watcher observes the nodes in each mode of the policy. Its methods run in goroutines
-// beside the Loop's.
+// watcher observes the nodes in each mode of the policy. Its methods run in goroutines beside the
+// Loop's.
 type watcher struct {
 	*kit
 	ownership *ownership
@@ -35,8 +35,8 @@ type watcher struct {
 	rechecks map[string]bool // nodes to be observed now
 }
 
-// plan returns the rounds of the policy. The provider's modes that have the interval
-// of the detection share its round, which reads the pool.
+// plan returns the rounds of the policy. The provider's modes with the interval of the detection
+// share its round, which reads the pool.
 func (w *watcher) plan() []round {
 	d := w.policy.Detection
 	interval := time.Duration(*d.Interval)
@@ -68,8 +68,8 @@ func (w *watcher) plan() []round {
 	return append([]round{pool}, others...)
 }
 
-// beats are the rounds of the heartbeats: twice in their interval, so that the silence
-// of a node is found on time.
+// beats returns the rounds of the heartbeats. They run twice in the heartbeat interval, so that a
+// silent node is found on time.
 func (w *watcher) beats(m judge.DetectionMode) []round {
 	expected := time.Duration(*m.Options.ExpectedInterval)
 	var out []round
@@ -82,9 +82,9 @@ func (w *watcher) beats(m judge.DetectionMode) []round {
 	return out
 }
 
-// readPool reads the pool, and reports its list and what these modes observe of nodes; nil
-// is all nodes. Out of turn it reports the list only if the list has every machine of the
-// one before: two lists in a row prove the end of a node.
+// readPool reads the pool and reports its list and the observations of these modes, of all nodes if
+// nodes is nil. If turn is false, it reports the list only if every earlier machine is in it: two
+// lists in a row without a node prove its end.
 func (w *watcher) readPool(ctx context.Context, modes []judge.ModeType, nodes map[string]bool, turn bool) error {
 	s, err := w.read(ctx, modes, true)
 	if err != nil {
@@ -129,7 +129,7 @@ func (w *watcher) recheck(ctx context.Context) {
 		err := w.observeNow(try, nodes)
 		cancel()
 		if err != nil && ctx.Err() == nil {
-			w.log.Warn("re-check came to nothing", "nodes", len(nodes), "err", err)
+			w.log.Warn("re-check failed", "nodes", len(nodes), "err", err)
 		}
 		if !wait(ctx, recheckGap) {
 			return
@@ -137,8 +137,8 @@ func (w *watcher) recheck(ctx context.Context) {
 	}
 }
 
-// observeNow observes nodes in each mode that can be asked; nil is all nodes. The
-// heartbeats come by themselves.
+// observeNow observes nodes in each mode that can be polled, all nodes if nodes is nil. Heartbeats
+// arrive without polling.
 func (w *watcher) observeNow(ctx context.Context, nodes map[string]bool) error {
 	var modes []judge.ModeType
 	url := false
@@ -189,7 +189,7 @@ func (w *watcher) probe(ctx context.Context, nodes map[string]bool) error {
 }
 
 // heartbeats returns a round that reports the heartbeats since the round before. It drops
-// those older than two intervals: they do not prove that the path works now.
+// heartbeats older than two intervals, which do not prove that the path works now.
 func (w *watcher) heartbeats(expected time.Duration) func(context.Context) error {
 	reported := map[string]time.Time{} // owned by the round's goroutine
 	return func(ctx context.Context) error {
@@ -211,8 +211,8 @@ func (w *watcher) heartbeats(expected time.Duration) func(context.Context) error
 	}
 }
 
-// beat is what a heartbeat says: the node is there, and what its agent found of its
-// machine. Another boot, or that it is drained, is no failure.
+// beat returns the observation of a heartbeat. The node is up, and a failed condition is a failure.
+// A reboot or a drain is not a failure.
 func beat(f pools.NodeFacts) judge.Observation {
 	o := judge.Observation{Node: f.ID, Mode: judge.AgentHeartbeat, Verdict: judge.OK}
 	failed, why := 0, ""
@@ -233,7 +233,7 @@ func beat(f pools.NodeFacts) judge.Observation {
 	return o
 }
 
-// add takes a node that the judge knows, which bounds them.
+// add adds a node for a re-check. Only nodes of the judge are added, which bounds the set.
 func (w *watcher) add(node string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

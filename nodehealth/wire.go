@@ -12,43 +12,43 @@ import (
 
 // Operations of an Order.
 const (
-	OpPause   = "pause"   // no repairs of the nodes, or of the pool without any
-	OpResume  = "resume"  // ends the pause that the same operator took
-	OpRecover = "recover" // have the nodes, or all of the pool, repaired, sick or not, through all gates
-	OpRelease = "release" // end the quarantine of nodes, or withdraw requests to repair them; without any, close all breakers or withdraw all requests
-	OpCheck   = "check"   // observe the nodes now in each mode, or all without any
+	OpPause   = "pause"   // block repairs of the nodes; without nodes, of the pool
+	OpResume  = "resume"  // end the pause of the same operator
+	OpRecover = "recover" // request the repair of the nodes, or of all, healthy or not, through all gates
+	OpRelease = "release" // end the quarantine of nodes, or withdraw their repair requests; without nodes, close all breakers or withdraw all requests
+	OpCheck   = "check"   // observe the nodes now in each mode; without nodes, all
 )
 
-// Bounds of what is asked, and of what is answered, so that each fits a message.
+// Limits of requests and responses, so that each fits in a message.
 const (
 	MaxOrderNodes    = 256 // nodes of an Order or a StatusQuery
 	MaxNodeID        = 256 // bytes of a node's id
 	MaxBy            = 128 // bytes of an operator's name
-	MaxWhy           = 512 // bytes of a reason that is told
+	MaxWhy           = 512 // bytes of a reported reason
 	MaxPause         = 365 * 24 * time.Hour
-	MaxPauses        = 300 // that operators have at a time, of nodes and of the pool
+	MaxPauses        = 300 // pauses of operators at a time, of nodes and of the pool
 	MaxRows          = 100 // nodes in a Status, or in the Answer to a check of all
 	MaxNotifications = 256 // in one Publish
 )
 
-// ErrOrder: an order that makes no sense, with what is wrong.
-var ErrOrder = errors.New("not an order")
+// ErrOrder wraps the reason why an order or query is invalid.
+var ErrOrder = errors.New("invalid order")
 
-// Order is what an operator asks for.
+// Order is an operator's order.
 type Order struct {
 	Op    string   `json:"op"`
 	Nodes []string `json:"nodes,omitempty"`
-	By    string   `json:"by,omitempty"` // who asks
+	By    string   `json:"by,omitempty"` // the operator
 	Why   string   `json:"why,omitempty"`
-	// All: of OpRecover, each node of the pool; of OpRelease, withdraw all requests that
-	// wait. Such an order names no node.
+	// All selects, for OpRecover, each node of the pool, and for OpRelease, all waiting requests.
+	// Such an order has no Nodes.
 	All bool `json:"all,omitempty"`
-	// For, in nanoseconds: of OpPause, how long it lasts, judge.DefaultPause if it is 0. Of
-	// OpRecover, how long the request may wait for the gates; 0: a refusal ends it.
+	// For is in nanoseconds. For OpPause it is the length; 0 is judge.DefaultPause. For OpRecover
+	// it is how long the request may wait for the gates; 0: a refusal ends it.
 	For time.Duration `json:"for,omitempty"`
 }
 
-// Validate returns an ErrOrder that says what is wrong.
+// Validate returns an ErrOrder with the reason, or nil.
 func (o Order) Validate() error {
 	ops := []string{OpPause, OpResume, OpRecover, OpRelease, OpCheck}
 	switch {
@@ -57,15 +57,15 @@ func (o Order) Validate() error {
 	case len(o.By) > MaxBy || len(o.Why) > MaxWhy:
 		return fmt.Errorf("%w: by or why is longer than %d or %d bytes", ErrOrder, MaxBy, MaxWhy)
 	case o.All && o.Op != OpRecover && o.Op != OpRelease:
-		return fmt.Errorf("%w: %s takes no \"all\"", ErrOrder, o.Op)
+		return fmt.Errorf("%w: %s does not accept \"all\"", ErrOrder, o.Op)
 	case o.All && len(o.Nodes) > 0:
-		return fmt.Errorf("%w: %s names nodes, and all of the pool: want one of these", ErrOrder, o.Op)
+		return fmt.Errorf("%w: %s has both nodes and \"all\": want one of them", ErrOrder, o.Op)
 	case o.Op == OpRecover && len(o.Nodes) == 0 && !o.All:
-		return fmt.Errorf("%w: %s names no node", ErrOrder, o.Op)
+		return fmt.Errorf("%w: %s has no node", ErrOrder, o.Op)
 	case o.Op == OpRecover && o.All && o.For == 0:
-		return fmt.Errorf("%w: %s of the whole pool wants an end: say how long its requests may wait", ErrOrder, o.Op)
+		return fmt.Errorf("%w: %s of the whole pool needs a duration: set how long its requests may wait", ErrOrder, o.Op)
 	case o.For != 0 && o.Op != OpPause && o.Op != OpRecover:
-		return fmt.Errorf("%w: %s takes no duration", ErrOrder, o.Op)
+		return fmt.Errorf("%w: %s does not accept a duration", ErrOrder, o.Op)
 	case o.For < 0 || o.For > MaxPause:
 		return fmt.Errorf("%w: %s for %v: want at most %v", ErrOrder, o.Op, o.For, MaxPause)
 	}
@@ -87,46 +87,45 @@ func checkNodes(nodes []string) error {
 	return nil
 }
 
-// Answer answers an Order.
+// OrderResponse is the response to an Order.
 type Answer struct {
-	OK    bool   `json:"ok"`              // all of it was done, or has begun
-	Error string `json:"error,omitempty"` // of the order as a whole
-	// Nodes are those named, in their order. Of a recovery of the whole pool they are those
-	// that it leaves out, at most MaxRows.
+	OK    bool   `json:"ok"`              // everything was done, or has begun
+	Error string `json:"error,omitempty"` // error of the whole order
+	// Nodes are the requested nodes, in their order. For a recovery of the whole pool they are the
+	// nodes that it skips, at most MaxRows.
 	Nodes []NodeAnswer `json:"nodes,omitempty"`
-	Pool  *PoolAnswer  `json:"pool,omitempty"` // of a recovery of the whole pool
+	Pool  *PoolAnswer  `json:"pool,omitempty"` // for a recovery of the whole pool
 }
 
-// PoolAnswer is what came of a request to repair the whole pool.
+// PoolResponse is the result of a request to repair the whole pool.
 type PoolAnswer struct {
-	Nodes   int       `json:"nodes"`   // of the pool
+	Nodes   int       `json:"nodes"`   // in the pool
 	Begun   int       `json:"begun"`   // nodes whose repair has begun
 	Waiting int       `json:"waiting"` // nodes that wait for the gates
-	Until   time.Time `json:"until"`   // then those that still wait are not repaired
+	Until   time.Time `json:"until"`   // nodes that still wait then are not repaired
 }
 
-// WhyNoNode is the reason in the answer for a node that the pool does not have.
+// WhyNoNode is the reason in the response for a node that the pool does not have.
 const WhyNoNode = "the pool has no such node"
 
-// NodeAnswer is what came of an Order for one node.
+// NodeResponse is the result of an Order for one node.
 type NodeAnswer struct {
 	Node   string      `json:"node"`
 	OK     bool        `json:"ok"`
-	Why    string      `json:"why,omitempty"` // what was done, or the gate that refuses and why
+	Why    string      `json:"why,omitempty"` // what was done, or which gate refuses and why
 	Status *NodeStatus `json:"status,omitempty"`
 }
 
-// StatusQuery asks for a Status. An empty one asks for the nodes that are not fit.
+// StatusQuery requests a Status. An empty query selects the unhealthy nodes.
 type StatusQuery struct {
-	Nodes []string `json:"nodes,omitempty"` // these
-	All   bool     `json:"all,omitempty"`   // fit ones too
-	After string   `json:"after,omitempty"` // the page that begins after this node
-	// History asks for what was done to the nodes, or to all without any, instead of how
-	// they stand.
+	Nodes []string `json:"nodes,omitempty"` // only these nodes
+	All   bool     `json:"all,omitempty"`   // healthy nodes too
+	After string   `json:"after,omitempty"` // the page after this node
+	// History requests the history of the nodes, or of all without Nodes, instead of their state.
 	History bool `json:"history,omitempty"`
 }
 
-// Validate returns an ErrOrder that says what is wrong.
+// Validate returns an ErrOrder with the reason, or nil.
 func (q StatusQuery) Validate() error {
 	if len(q.After) > MaxNodeID {
 		return fmt.Errorf("%w: after is longer than %d bytes", ErrOrder, MaxNodeID)
@@ -134,65 +133,65 @@ func (q StatusQuery) Validate() error {
 	return checkNodes(q.Nodes)
 }
 
-// Status is how a pool stands.
+// Status is the state of a pool.
 type Status struct {
 	Pool    string      `json:"pool"`
 	At      time.Time   `json:"at"`
 	Enabled bool        `json:"enabled"`
 	Mode    judge.Mode  `json:"mode"`
 	Owner   judge.Owner `json:"owner"`
-	// Healer is who heals the pool if it is not who the policy says; empty: as it says.
+	// Healer is the actual repair owner if it differs from the policy; empty: as in the policy.
 	Healer string       `json:"healer,omitempty"`
 	Census judge.Census `json:"census"`
-	Nodes  []NodeStatus `json:"nodes,omitempty"` // in order of id, at most MaxRows
-	Next   string       `json:"next,omitempty"`  // if there are more: After of the next page
-	// History is what was done to the nodes, oldest first, at most HistoryPool.
+	Nodes  []NodeStatus `json:"nodes,omitempty"` // sorted by id, at most MaxRows
+	Next   string       `json:"next,omitempty"`  // if there are more nodes: After of the next page
+	// History holds the actions on the nodes, oldest first, at most HistoryPool.
 	History []HistoryEntry  `json:"history,omitempty"`
-	Open    []judge.Breaker `json:"open,omitempty"` // breakers that are open
+	Open    []judge.Breaker `json:"open,omitempty"` // open breakers
 	// Pauses, at most MaxRows, those of the pool first.
 	Pauses []judge.PauseRecord `json:"pauses,omitempty"`
-	// Requests are those for the whole pool that have nodes waiting, at most MaxRows.
+	// Requests are the pool requests with waiting nodes, at most MaxRows.
 	Requests []judge.PoolRequest `json:"requests,omitempty"`
-	Alarms   []Alarm             `json:"alarms,omitempty"` // that stand
+	Alarms   []Alarm             `json:"alarms,omitempty"` // active alarms
 	Rounds   []RoundStatus       `json:"rounds,omitempty"`
 	Memory   MemoryStatus        `json:"memory"`
-	Lost     map[string]uint64   `json:"lost,omitempty"` // what was told and came to nothing, by what it was
+	Lost     map[string]uint64   `json:"lost,omitempty"` // number of dropped items, by kind
 }
 
-// NodeStatus is how a node stands.
+// NodeStatus is the state of a node.
 type NodeStatus struct {
 	judge.Explanation
 	Group string `json:"group,omitempty"`
-	Stage string `json:"stage,omitempty"` // what is being done for its repair now
-	// Evidence names what was saved of the machine before its repair.
+	Stage string `json:"stage,omitempty"` // progress of its repair
+	// Evidence is the name of the evidence that was saved before the repair.
 	Evidence string `json:"evidence,omitempty"`
 }
 
-// Alarm is something that people should look at.
+// Alarm is a problem that an operator must check.
 type Alarm struct {
-	Key   string    `json:"key"` // what it is about; stable
+	Key   string    `json:"key"` // the subject, a stable key
 	Node  string    `json:"node,omitempty"`
 	Since time.Time `json:"since"`
 	Why   string    `json:"why"`
 }
 
-// RoundStatus is how the observing goes.
+// RoundStatus is the status of a periodic observation.
 type RoundStatus struct {
-	Round    string           `json:"round"` // what is observed
+	Round    string           `json:"round"` // name of the round
 	Modes    []judge.ModeType `json:"modes,omitempty"`
 	Interval time.Duration    `json:"interval"`
-	At       time.Time        `json:"at,omitzero"`    // when the last one ended
-	Took     time.Duration    `json:"took,omitempty"` // it
-	Lag      time.Duration    `json:"lag,omitempty"`  // it began so late
-	Missed   uint64           `json:"missed"`         // rounds that were left out, as one took too long
-	Err      string           `json:"err,omitempty"`  // of the last one
+	At       time.Time        `json:"at,omitzero"`    // end of the last round
+	Took     time.Duration    `json:"took,omitempty"` // duration of the last round
+	Lag      time.Duration    `json:"lag,omitempty"`  // delay of the start of the last round
+	Missed   uint64           `json:"missed"`         // rounds skipped because one took too long
+	Err      string           `json:"err,omitempty"`  // error of the last round
 }
 
-// MemoryStatus is how the saving goes.
+// MemoryStatus is the status of saving.
 type MemoryStatus struct {
-	Saved time.Time `json:"saved,omitzero"` // last
-	Err   string    `json:"err,omitempty"`  // why it is in vain now: nothing is carried out
-	Held  int       `json:"held"`           // orders that wait for it, or for the pool to be read
+	Saved time.Time `json:"saved,omitzero"` // time of the last save
+	Err   string    `json:"err,omitempty"`  // why saving fails now; meanwhile no order is carried out
+	Held  int       `json:"held"`           // orders that wait for a save, or for the first snapshot
 }
 
 // EventAlarm is the event of a Notification that is an alarm.
@@ -203,5 +202,5 @@ type Notification struct {
 	Pool string    `json:"pool"`
 	At   time.Time `json:"at"`
 	judge.Finding
-	Alarm string `json:"alarm,omitempty"` // of EventAlarm: what it is about; stable
+	Alarm string `json:"alarm,omitempty"` // of EventAlarm: the subject, a stable key
 }

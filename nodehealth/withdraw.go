@@ -12,11 +12,11 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
-// withdrawTimeout bounds the wait for the autoscaler, which answers between two ticks.
+// withdrawTimeout is the maximum wait for the autoscaler, which responds between two ticks.
 const withdrawTimeout = 15 * time.Second
 
-// underWay returns the orders that are carried out on these nodes, or on all without any,
-// in order of attempt.
+// underWay returns the current orders of these nodes, or all orders if nodes is empty, sorted by
+// attempt.
 func (a *actor) underWay(nodes []string) []*effort {
 	var out []*effort
 	for _, attempt := range slices.Sorted(maps.Keys(a.efforts)) {
@@ -27,8 +27,8 @@ func (a *actor) underWay(nodes []string) []*effort {
 	return out
 }
 
-// cancel ends an order that has not reached the machine as far as the actor knows, so
-// that only the autoscaler may still have it. It reports whether the order is such.
+// cancel ends an order that has not reached the machine as far as the actor knows. It reports
+// whether only the autoscaler may still have the order.
 func (a *actor) cancel(e *effort) bool {
 	e.withdrawn = e.cancel == nil
 	if e.order.Kind != judge.OrderAct || a.policy.Owner == judge.OwnerProvider {
@@ -40,8 +40,8 @@ func (a *actor) cancel(e *effort) bool {
 	return true
 }
 
-// withdraw takes back what has not reached the machines of a pause, and adds to the
-// answer what goes on. It waits for the autoscaler.
+// withdraw ends the orders of a paused node that have not reached the machine, and adds to the
+// answer the orders that continue. It waits for the autoscaler.
 func (l *Loop) withdraw(ctx context.Context, o Order, answer *Answer) {
 	var may, goesOn []*effort
 	if l.mail.ask(ctx, func(time.Time, *judge.Judge) {
@@ -64,19 +64,19 @@ func (l *Loop) withdraw(ctx context.Context, o Order, answer *Answer) {
 			_ = l.mail.send(ctx, func(time.Time, *judge.Judge) batch {
 				return of(l.actor.came(e, undone(errors.New("withdrawn by a pause")))...)
 			})
-			answer.add(e, "is taken back: it has not reached the machine")
+			answer.add(e, "is withdrawn: it did not reach the machine")
 		case errors.Is(err, pools.ErrBegun):
 			goesOn = append(goesOn, e)
 		default:
-			answer.add(e, "may go on: "+cut(err.Error()))
+			answer.add(e, "may continue: "+cut(err.Error()))
 		}
 	}
 	for _, e := range goesOn {
-		answer.add(e, "goes on to its end: it has reached the machine")
+		answer.add(e, "continues: it has reached the machine")
 	}
 }
 
-// add adds what becomes of an order that was under way.
+// add adds the result for an order that was in progress.
 func (a *Answer) add(e *effort, what string) {
 	why := fmt.Sprintf("%s %s", e.order.Kind, what)
 	if e.order.Kind == judge.OrderAct {

@@ -11,23 +11,23 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 )
 
-// A pause takes back a repair that has not reached the machine, and reports one that goes
-// on. Nothing is begun after the answer.
+// A pause withdraws a repair that has not reached the machine, and reports one that continues.
+// No repair begins after the answer.
 func TestPauseTakesBackWhatHasNotReachedTheMachine(t *testing.T) {
 	reboot := judge.Action{Name: judge.Reboot}
 	for _, test := range []struct {
 		name  string
 		does  judge.Action
-		state drain.State // of the record when the pause comes
+		state drain.State // of the record when the pause begins
 		nodes []string
 		acts  int
 		why   string
 	}{
-		{"it drains", reboot, drain.Chosen, []string{"n4"}, 0, "REBOOT is taken back"},
-		{"it drains, and the pool is paused", reboot, drain.Chosen, nil, 0, "REBOOT is taken back"},
-		{"it is being rebooted", reboot, drain.Mending, []string{"n4"}, 1, "REBOOT goes on to its end"},
-		{"it drains for a workflow", workflow(), drain.Chosen, []string{"n4"}, 0, "WORKFLOW is taken back"},
-		{"its workflow runs", workflow(), drain.Mending, []string{"n4"}, 1, "WORKFLOW goes on to its end"},
+		{"it drains", reboot, drain.Chosen, []string{"n4"}, 0, "REBOOT is withdrawn"},
+		{"it drains, and the pool is paused", reboot, drain.Chosen, nil, 0, "REBOOT is withdrawn"},
+		{"it is being rebooted", reboot, drain.Mending, []string{"n4"}, 1, "REBOOT continues"},
+		{"it drains for a workflow", workflow(), drain.Chosen, []string{"n4"}, 0, "WORKFLOW is withdrawn"},
+		{"its workflow runs", workflow(), drain.Mending, []string{"n4"}, 1, "WORKFLOW continues"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

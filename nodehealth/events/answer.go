@@ -15,12 +15,12 @@ import (
 )
 
 const (
-	answerTimeout = 50 * time.Second // of what a loop does for an order
-	// maxQuery bounds a request: as many nodes as it may name, and some words.
+	answerTimeout = 50 * time.Second // maximum duration of an order or a status
+	// maxQuery is the maximum size of a request: MaxOrderNodes ids and some text.
 	maxQuery = nodehealth.MaxOrderNodes*(6*nodehealth.MaxNodeID+4) + 16<<10
 )
 
-// HeaderError bears why a request has no answer.
+// HeaderError holds the reason why a request has no response.
 const HeaderError = "Weir-Error"
 
 func (b *Bus) answerOrder(ctx context.Context, m *nats.Msg, handler nodehealth.Handler) {
@@ -45,7 +45,7 @@ func (b *Bus) answerOrder(ctx context.Context, m *nats.Msg, handler nodehealth.H
 	}
 	data, err := json.Marshal(a)
 	if err == nil && int64(len(data)) > b.nc.MaxPayload() {
-		data, err = json.Marshal(nodehealth.Answer{OK: a.OK, Error: "the answer is too long for a message: name fewer nodes"})
+		data, err = json.Marshal(nodehealth.Answer{OK: a.OK, Error: "the response exceeds the maximum message size: name fewer nodes"})
 	}
 	b.respond(m, data, err)
 }
@@ -82,7 +82,7 @@ func (b *Bus) answerStatus(ctx context.Context, m *nats.Msg, handler nodehealth.
 	b.respond(m, data, err)
 }
 
-// fitting returns a status that fits a message: a page that is too long ends sooner.
+// fitting returns a status that fits in a message. A page that is too long ends earlier.
 func fitting(s nodehealth.Status, paged bool, most int64) ([]byte, error) {
 	for {
 		data, err := json.Marshal(s)
@@ -90,14 +90,14 @@ func fitting(s nodehealth.Status, paged bool, most int64) ([]byte, error) {
 			return data, err
 		}
 		if !paged || len(s.Nodes) < 2 {
-			return nil, errors.New("the status is too long for a message: name fewer nodes")
+			return nil, errors.New("the status exceeds the maximum message size: name fewer nodes")
 		}
 		s.Nodes = s.Nodes[:len(s.Nodes)/2]
 		s.Next = s.Nodes[len(s.Nodes)-1].Node
 	}
 }
 
-// respond answers with data, or says why there is none.
+// respond sends data, or the reason why there is no data.
 func (b *Bus) respond(m *nats.Msg, data []byte, err error) {
 	out := &nats.Msg{Subject: m.Reply, Data: data}
 	if err != nil {
@@ -108,7 +108,7 @@ func (b *Bus) respond(m *nats.Msg, data []byte, err error) {
 	}
 }
 
-// decodeQuery reads one JSON object; nothing at all is the zero query.
+// decodeQuery reads one JSON object. Empty data is the zero query.
 func decodeQuery(data []byte, into any) error {
 	if len(data) == 0 {
 		return nil

@@ -38,12 +38,12 @@ func TestHints(t *testing.T) {
 	tell(fmt.Sprintf(`{"instance_id": "old", "timestamp": %d}`, now.Add(-time.Hour).Unix()))
 	tell(fmt.Sprintf(`{"event": "SHUTDOWN", "state": "shutoff", "instance_id": "i-1", "timestamp": "%s", "publisher": "nova\u001b", "operation": "x"}`,
 		now.UTC().Format("2006-01-02 15:04:05.000000")))
-	want := judge.Hint{Node: "i-1", Why: "event SHUTDOWN, state shutoff, told by nova "}
+	want := judge.Hint{Node: "i-1", Why: "event SHUTDOWN, state shutoff, published by nova "}
 	if got := next(t, "the hint", e.hints); got != want {
 		t.Errorf("hint %+v, want %+v", got, want)
 	}
 	tell(`{"instance_id": "i-2"}`)
-	if got := next(t, "the second hint", e.hints); got.Why != "event unknown, state unknown, told by unknown" {
+	if got := next(t, "the second hint", e.hints); got.Why != "event unknown, state unknown, published by unknown" {
 		t.Errorf("hint %+v", got)
 	}
 	counters := bus.Counters()
@@ -73,7 +73,7 @@ func TestTimes(t *testing.T) {
 	}
 }
 
-// What we send to ourselves proves the path; what others send does not.
+// Only messages of this process prove the path.
 func TestCanary(t *testing.T) {
 	ns := startServer(t, -1)
 	e := newHandler()
@@ -97,7 +97,7 @@ func TestCanary(t *testing.T) {
 	if err := bus.Canary(); !errors.Is(err, ErrDisconnected) {
 		t.Errorf("Canary = %v", err)
 	}
-	if got := next(t, "the silence", e.proofs); !got.Down || !strings.Contains(got.Why, "did not come back for 400ms") {
+	if got := next(t, "the silence", e.proofs); !got.Down || !strings.Contains(got.Why, "no loopback probe over NATS returned for 400ms") {
 		t.Errorf("proof %+v", got)
 	}
 	startServer(t, port)
@@ -105,12 +105,12 @@ func TestCanary(t *testing.T) {
 	for got := next(t, "the proof", e.proofs); got.Down; got = next(t, "the proof", e.proofs) {
 		t.Logf("proof %+v", got)
 	}
-	if len(e.proofs) > 1 { // those of canaries that were sent meanwhile are not ours to count
+	if len(e.proofs) > 1 { // proofs of probes that were sent meanwhile are not counted
 		t.Errorf("%d proofs more", len(e.proofs))
 	}
 }
 
-// The silence is told once, and only an answer ends it.
+// The loss is reported once, and only a returned probe ends it.
 func TestCanaryThatDoesNotComeBack(t *testing.T) {
 	b, err := New(nil, Config{Cluster: cluster, Pool: pool}, slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -225,7 +225,7 @@ func TestOrders(t *testing.T) {
 	if a, err := c.Order(t.Context(), nodehealth.Order{Op: nodehealth.OpRelease}); err != nil || a.OK || a.Error != nodehealth.ErrNotRunning.Error() {
 		t.Errorf("answer %+v, %v", a, err)
 	}
-	if a, err := c.Order(t.Context(), nodehealth.Order{Op: nodehealth.OpCheck}); err != nil || !a.OK || !strings.Contains(a.Error, "too long") {
+	if a, err := c.Order(t.Context(), nodehealth.Order{Op: nodehealth.OpCheck}); err != nil || !a.OK || !strings.Contains(a.Error, "exceeds the maximum message size") {
 		t.Errorf("answer %.100v, %v", a, err)
 	}
 	for len(ordered) > 0 {
@@ -284,9 +284,7 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// An order that takes long does not keep others from their answers, and ends with
-// Listen.
-// What cannot be read is counted where operators look.
+// Messages that cannot be decoded are counted in the status.
 func TestStatusTellsWhatWasLost(t *testing.T) {
 	url := startServer(t, -1).ClientURL()
 	e := newHandler()

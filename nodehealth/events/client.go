@@ -11,10 +11,10 @@ import (
 	"github.com/weirkeeper/weirkeeper/nodehealth"
 )
 
-// ErrNobody: no process answers for the pool's node health.
-var ErrNobody = errors.New("no answer: the pool's autoscaler does not run, or its pool file has no health block; \"weir status\" shows which")
+// ErrNoResponse is returned if no process serves the pool's node health.
+var ErrNobody = errors.New("no response from node health: the pool has no running autoscaler, or its pool file has no health block; \"weir status\" shows which")
 
-// Client asks the node health of one pool.
+// Client sends requests to the node health of one pool.
 type Client struct {
 	nc            *nats.Conn
 	cluster, pool string
@@ -23,7 +23,7 @@ type Client struct {
 // NewClient returns a client on the connection.
 func NewClient(nc *nats.Conn, cluster, pool string) *Client { return &Client{nc, cluster, pool} }
 
-// Order has an order carried out. An Answer with an Error is no error here.
+// Order sends an order and waits for its Answer. An Answer with an Error is not an error here.
 func (c *Client) Order(ctx context.Context, o nodehealth.Order) (nodehealth.Answer, error) {
 	var a nodehealth.Answer
 	if err := o.Validate(); err != nil {
@@ -33,7 +33,7 @@ func (c *Client) Order(ctx context.Context, o nodehealth.Order) (nodehealth.Answ
 	return a, err
 }
 
-// Status asks how the pool stands: one page of it.
+// Status requests one page of the pool's status.
 func (c *Client) Status(ctx context.Context, q nodehealth.StatusQuery) (nodehealth.Status, error) {
 	var s nodehealth.Status
 	if err := q.Validate(); err != nil {
@@ -43,13 +43,13 @@ func (c *Client) Status(ctx context.Context, q nodehealth.StatusQuery) (nodeheal
 	return s, err
 }
 
-// ask waits for an answer until ctx ends, and no longer than answerTimeout.
+// ask waits for a response until ctx ends, for at most answerTimeout.
 func (c *Client) ask(ctx context.Context, subject string, query, into any) error {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
 	data, err := json.Marshal(query)
 	if err != nil {
-		return fmt.Errorf("ask node health of pool %s: %w", c.pool, err)
+		return fmt.Errorf("request node health of pool %s: %w", c.pool, err)
 	}
 	m, err := c.nc.RequestWithContext(ctx, subject, data)
 	switch {
@@ -60,10 +60,10 @@ func (c *Client) ask(ctx context.Context, subject string, query, into any) error
 	case err == nil:
 		err = json.Unmarshal(m.Data, into)
 	case errors.Is(err, context.DeadlineExceeded):
-		err = fmt.Errorf("it does not answer in time: %w; the pool's autoscaler answers for it: it starts, hangs or is halted; see its log", err)
+		err = fmt.Errorf("no response in time: %w; the pool's autoscaler is starting, hangs or is stopped: check its log", err)
 	}
 	if err != nil {
-		return fmt.Errorf("ask node health of pool %s: %w", c.pool, err)
+		return fmt.Errorf("request node health of pool %s: %w", c.pool, err)
 	}
 	return nil
 }

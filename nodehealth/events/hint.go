@@ -16,14 +16,14 @@ import (
 const (
 	maxHint   = 8 << 10          // bytes of a hint
 	maxWord   = 128              // bytes of an event, a state or a publisher
-	oldHint   = 15 * time.Minute // and it is of no use
+	oldHint   = 15 * time.Minute // older hints are dropped
 	lastWhole = 253402300799     // the end of the year 9999
 )
 
-// hint is what somebody tells of a machine.
+// hint is a decoded hint about a machine.
 type hint struct {
 	judge.Hint
-	at time.Time // zero: it does not say
+	at time.Time // zero: no timestamp
 }
 
 // wireHint has Senlin's fields.
@@ -37,7 +37,7 @@ type wireHint struct {
 
 func decodeHint(data []byte) (hint, error) {
 	if len(data) > maxHint {
-		return hint{}, fmt.Errorf("hint of %d bytes, the limit is %d", len(data), maxHint)
+		return hint{}, fmt.Errorf("decode hint: size is %d bytes, limit %d", len(data), maxHint)
 	}
 	var w wireHint
 	if err := json.Unmarshal(data, &w); err != nil {
@@ -53,13 +53,13 @@ func decodeHint(data []byte) (hint, error) {
 		}
 	}
 	if w.Instance == nil || *w.Instance == "" || short(*w.Instance, nodehealth.MaxNodeID) != *w.Instance {
-		return hint{}, errors.New("decode hint: instance_id is missing, or has what cannot be printed")
+		return hint{}, errors.New("decode hint: instance_id is missing or has unprintable characters")
 	}
 	at, err := decodeTime(w.Timestamp)
 	if err != nil {
 		return hint{}, fmt.Errorf("decode hint: timestamp %w", err)
 	}
-	why := fmt.Sprintf("event %s, state %s, told by %s", word(w.Event), word(w.State), word(w.Publisher))
+	why := fmt.Sprintf("event %s, state %s, published by %s", word(w.Event), word(w.State), word(w.Publisher))
 	return hint{Hint: judge.Hint{Node: *w.Instance, Why: why}, at: at}, nil
 }
 
@@ -70,15 +70,15 @@ func word(s *string) string {
 	return short(*s, maxWord)
 }
 
-// layouts are the forms that a time is told in: RFC 3339, and those of OpenStack, which
-// are in UTC.
+// layouts returns the accepted time formats: RFC 3339, and the formats of OpenStack, which are in
+// UTC.
 func layouts() []string {
 	return []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999"}
 }
 
-var errTime = errors.New("is neither seconds since 1970 nor a time")
+var errTime = errors.New("is not a number of seconds since 1970 and not a time")
 
-// decodeTime reads a number of seconds, or a text; absent, null and empty are zero.
+// decodeTime reads a number of seconds or a text. Absent, null and empty are the zero time.
 func decodeTime(raw json.RawMessage) (time.Time, error) {
 	raw = bytes.TrimSpace(raw)
 	if len(raw) == 0 || string(raw) == "null" || string(raw) == `""` {

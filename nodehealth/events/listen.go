@@ -15,19 +15,19 @@ import (
 )
 
 const (
-	lookPeriod   = 250 * time.Millisecond // between looks at the connection
+	lookPeriod   = 250 * time.Millisecond // between two checks of the connection
 	flushTimeout = 5 * time.Second
 
-	// Bounds of what waits to be taken. More is dropped, and counted.
+	// Limits of the queue of a subscription. Messages beyond them are dropped and counted.
 	waitingMessages = 1 << 12
 	waitingBytes    = 4 << 20
 
-	// hintsPerSecond and hintsAtOnce bound the looks that strangers can cause.
+	// hintsPerSecond and hintsAtOnce limit the observations that hints can cause.
 	hintsPerSecond = 200
 	hintsAtOnce    = 2000
 )
 
-// route is what is done with the messages of one subject.
+// route is the handling of the messages of one subject.
 type route struct {
 	subject, name string
 	workers       int
@@ -45,8 +45,8 @@ func (b *Bus) routes(handler nodehealth.Handler) []route {
 	}
 }
 
-// Listen implements nodehealth.Bus. It returns nil when ctx ends, and an error when the
-// connection is closed for good.
+// Listen implements nodehealth.Bus. It returns nil when ctx ends, and an error when the connection
+// is closed permanently.
 func (b *Bus) Listen(ctx context.Context, handler nodehealth.Handler) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -57,7 +57,7 @@ func (b *Bus) Listen(ctx context.Context, handler nodehealth.Handler) error {
 		if err != nil {
 			return err
 		}
-		defer func() { _ = sub.Unsubscribe() }() // fails only on a connection that is gone
+		defer func() { _ = sub.Unsubscribe() }() // fails only on a closed connection
 		messages := make(chan *nats.Msg)
 		wg.Go(func() { cancel(b.pump(ctx, sub, r.name, messages)) })
 		for range r.workers {
@@ -85,7 +85,7 @@ func (b *Bus) subscribe(subject string) (*nats.Subscription, error) {
 	return sub, nil
 }
 
-// flush makes sure that the server has our subscriptions.
+// flush waits until the server has our subscriptions.
 func (b *Bus) flush(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, flushTimeout)
 	defer cancel()
@@ -95,7 +95,7 @@ func (b *Bus) flush(ctx context.Context) error {
 	return nil
 }
 
-// pump hands on what comes until ctx ends, or the subscription does.
+// pump forwards messages until ctx or the subscription ends.
 func (b *Bus) pump(ctx context.Context, sub *nats.Subscription, name string, to chan<- *nats.Msg) error {
 	defer close(to)
 	for {
@@ -104,10 +104,10 @@ func (b *Bus) pump(ctx context.Context, sub *nats.Subscription, name string, to 
 		case ctx.Err() != nil:
 			return nil
 		case errors.Is(err, nats.ErrSlowConsumer):
-			b.warn("dropped_"+name, "messages dropped: they come too fast", err)
+			b.warn("dropped_"+name, "messages dropped: too many at a time", err)
 			continue
 		case err != nil:
-			return fmt.Errorf("hear %s: %w", sub.Subject, err)
+			return fmt.Errorf("receive from %s: %w", sub.Subject, err)
 		}
 		select {
 		case to <- m:
@@ -117,7 +117,7 @@ func (b *Bus) pump(ctx context.Context, sub *nats.Subscription, name string, to 
 	}
 }
 
-// watch tells when the path is down, until ctx ends.
+// watch reports when the path is down, until ctx ends.
 func (b *Bus) watch(ctx context.Context, handler nodehealth.Handler) error {
 	status := b.nc.StatusChanged()
 	defer b.nc.RemoveStatusListener(status)
@@ -127,7 +127,7 @@ func (b *Bus) watch(ctx context.Context, handler nodehealth.Handler) error {
 	for {
 		switch now := b.nc.IsConnected(); {
 		case b.nc.IsClosed():
-			return fmt.Errorf("hear nodes: %w", nats.ErrConnectionClosed)
+			return fmt.Errorf("watch the connection: %w", nats.ErrConnectionClosed)
 		case up && !now:
 			handler.Proof(judge.PathProof{Down: true, Why: "the connection to NATS is lost"})
 			up = false
@@ -135,7 +135,7 @@ func (b *Bus) watch(ctx context.Context, handler nodehealth.Handler) error {
 			up = true
 		}
 		if b.canaryLost(time.Now()) {
-			handler.Proof(judge.PathProof{Down: true, Why: fmt.Sprintf("what we send to ourselves over NATS did not come back for %v", 2*b.cfg.Heartbeat)})
+			handler.Proof(judge.PathProof{Down: true, Why: fmt.Sprintf("no loopback probe over NATS returned for %v", 2*b.cfg.Heartbeat)})
 		}
 		select {
 		case <-ctx.Done():
@@ -155,9 +155,9 @@ func (b *Bus) takeHint(m *nats.Msg, hints *rate.Limiter, handler nodehealth.Hand
 	case err != nil:
 		b.warn("bad_hint", "hint dropped", err)
 	case !h.at.IsZero() && time.Since(h.at) > oldHint:
-		b.warn("old_hint", "hint dropped", fmt.Errorf("it is of %v", h.at.UTC().Format(time.RFC3339)))
+		b.warn("old_hint", "hint dropped", fmt.Errorf("its time is %v", h.at.UTC().Format(time.RFC3339)))
 	case !hints.Allow():
-		b.warn("dropped_hint", "hint dropped", fmt.Errorf("more than %d come each second", hintsPerSecond))
+		b.warn("dropped_hint", "hint dropped", fmt.Errorf("more than %d hints a second", hintsPerSecond))
 	default:
 		handler.Hint(h.Hint)
 	}

@@ -240,7 +240,7 @@ func healthOfAll(t *testing.T) {
 	w.comes(mark, string(judge.BreakerOpened), "")
 	alarm := w.comes(mark, "alarm", "")
 	w.passes(3 * time.Second)
-	if alarms := w.of(mark, "alarm"); len(alarms) != 1 || !strings.Contains(alarm.told.Why, "nodes are sick, 1 may be: no repairs") {
+	if alarms := w.of(mark, "alarm"); len(alarms) != 1 || !strings.Contains(alarm.told.Why, "nodes are unhealthy, limit 1: no repairs") {
 		t.Errorf("alarms: %+v", alarms)
 	}
 	if shown := w.weir("health", "status"); !strings.Contains(shown, "! breaker of the pool is open since") {

@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// breakers bar repairs while too many nodes of the pool, or of a zone, are sick.
+// breakers block repairs while too many nodes of the pool, or of a zone, are unhealthy.
 type breakers struct {
 	rules  *rules
 	census census
 	pool   breaker
 	zones  map[string]*zone
-	names  []string // of the zones, in order
+	names  []string // names of the zones, sorted
 }
 
 func newBreakers(r *rules) breakers {
@@ -30,7 +30,7 @@ func (c *census) add(t tally, by int) {
 	c.sick += one(t.sick, by)
 }
 
-// tally is what a node is counted as.
+// tally is how a node is counted.
 type tally struct {
 	zone                          string
 	listed, eligible, sick, blind bool
@@ -53,7 +53,7 @@ func (bs *breakers) add(t tally, by int) {
 	bs.zone(t.zone).add(t, by)
 }
 
-// zone returns the zone of that name; it adds a new one.
+// zone returns the zone of that name. It adds a missing zone.
 func (bs *breakers) zone(name string) *zone {
 	z, ok := bs.zones[name]
 	if !ok {
@@ -77,17 +77,17 @@ type zone struct {
 	census
 }
 
-// breaker bars repairs while too many are sick.
+// breaker blocks repairs while too many nodes are unhealthy.
 //
-//	closed ── sick > limit ──► open ── sick ≤ healed, for a while, or released ──► closed
+//	closed ── sick > limit ──► open ── sick ≤ healed for a while, or released ──► closed
 type breaker struct {
 	Breaker
-	let bool // it was released
+	let bool // it is released
 }
 
 func (b *breaker) release() { b.let = b.Open }
 
-// excuse closes an open breaker whose trip was for something else.
+// excuse closes an open breaker whose trip had another cause.
 func (b *breaker) excuse() {
 	if b.Open && len(b.Trips) > 0 {
 		b.Trips = b.Trips[:len(b.Trips)-1]
@@ -108,7 +108,7 @@ func (b *breaker) step(now time.Time, r *rules, sick, eligible int, limit Limit)
 		b.Trips = append(slices.DeleteFunc(slices.Clone(b.Trips), func(t time.Time) bool { return now.Sub(t) >= r.window }), now)
 		b.Open, b.Since, b.Healed, b.let = true, now, time.Time{}, false
 		b.Manual = len(b.Trips) >= r.trips
-		b.Why = fmt.Sprintf("%d of %d nodes are sick, %d may be", sick, eligible, limit.Of(eligible))
+		b.Why = fmt.Sprintf("%d of %d nodes are unhealthy, limit %d", sick, eligible, limit.Of(eligible))
 		return []Finding{{Event: opened, Zone: b.Zone, Why: b.Why}}
 	}
 	switch {
@@ -123,10 +123,10 @@ func (b *breaker) step(now time.Time, r *rules, sick, eligible int, limit Limit)
 	}
 	b.Allowed = sick
 	b.Open, b.let, b.Healed, b.Why = false, false, time.Time{}, ""
-	return []Finding{{Event: closed, Zone: b.Zone, Why: fmt.Sprintf("%d of %d nodes are sick", sick, eligible)}}
+	return []Finding{{Event: closed, Zone: b.Zone, Why: fmt.Sprintf("%d of %d nodes are unhealthy", sick, eligible)}}
 }
 
-// until returns when b closes if nothing more happens; zero: nobody knows.
+// until returns when b closes if nothing else changes; zero: unknown.
 func (b *breaker) until(r *rules) time.Time {
 	if b.Healed.IsZero() || b.Manual {
 		return time.Time{}
@@ -134,22 +134,22 @@ func (b *breaker) until(r *rules) time.Time {
 	return b.Healed.Add(r.healedFor)
 }
 
-// step opens and closes the breakers of the zones, then that of the pool. A single
-// frozen zone is left out of the pool's count.
+// step opens and closes the breakers of the zones, then the breaker of the pool. A single frozen
+// zone is left out of the pool's count.
 func (bs *breakers) step(now time.Time) []Finding {
 	found, frozen, only := bs.stepZones(now)
 	sick, eligible := bs.census.sick, bs.census.eligible
 	if frozen == 1 {
 		sick, eligible = sick-only.sick, eligible-only.eligible
 		if only.Since.Equal(now) && sick <= min(bs.rules.healed.Of(eligible), bs.rules.sick.Of(eligible)) {
-			bs.pool.excuse() // what opened it was the zone
+			bs.pool.excuse() // the zone caused the pool's trip
 		}
 	}
 	return append(found, bs.pool.step(now, bs.rules, sick, eligible, bs.rules.sick)...)
 }
 
-// stepZones returns how many zones are frozen, and the last of them. Where all nodes
-// are in one zone the pool's breaker stands for it.
+// stepZones returns how many zones are frozen, and the last of them. If all nodes are in one zone,
+// the pool's breaker covers it.
 func (bs *breakers) stepZones(now time.Time) (found []Finding, frozen int, last *zone) {
 	zones := 0
 	for _, z := range bs.zones {
@@ -172,8 +172,8 @@ func (bs *breakers) stepZones(now time.Time) (found []Finding, frozen int, last 
 	return found, frozen, last
 }
 
-// release closes every breaker at the next step. The nodes of zones that were frozen
-// count for the pool's breaker from then on. It does not open for them.
+// release closes every breaker at the next step. From then on, the nodes of frozen zones count for
+// the pool's breaker, which does not open because of them.
 func (bs *breakers) release() {
 	bs.pool.release()
 	for _, z := range bs.zones {
@@ -188,13 +188,13 @@ func (bs *breakers) causes() []cause {
 	var out []cause
 	for _, name := range bs.names {
 		if z := bs.zones[name]; z.Open {
-			out = append(out, cause{"zone:" + name, fmt.Sprintf("zone %s: %s: no repairs there", cmp.Or(name, "without a name"), z.Why)})
+			out = append(out, cause{"zone:" + name, fmt.Sprintf("zone %s: %s: no repairs there", cmp.Or(name, "without name"), z.Why)})
 		}
 	}
 	return out
 }
 
-// records returns the breakers for the State that opened within the window.
+// records returns the breakers that are open or tripped within the window, for the State.
 func (bs *breakers) records() []Breaker {
 	all := []Breaker{bs.pool.Breaker}
 	for _, name := range bs.names {

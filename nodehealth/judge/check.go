@@ -11,8 +11,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
-// Validate returns every mistake of p, joined, each a [Problem]; nil if there is
-// none. Absent keys count as their defaults.
+// Validate returns all mistakes of p, joined, each a [Problem], or nil. Absent keys count as their
+// defaults.
 func (p Policy) Validate() error {
 	p = p.WithDefaults()
 	var ps problems
@@ -32,15 +32,15 @@ type Abilities struct {
 	Actions []ActionName
 	Modes   []ModeType
 	Fencing []Level
-	Heals   bool // it can replace unfit machines by itself
+	Heals   bool // it can replace unhealthy machines by itself
 }
 
-// Fits returns every demand of p that is beyond the abilities, joined, each a [Problem].
+// Fits returns each requirement of p that the abilities do not cover, joined, each a [Problem].
 func (p Policy) Fits(can Abilities) error {
 	p = p.WithDefaults()
 	var ps problems
 	if p.Owner == OwnerProvider && !can.Heals {
-		ps.add("owner", "is %s, and the pool's provider replaces no machines: want %s", p.Owner, OwnerSelf)
+		ps.add("owner", "is %s, but the pool's provider does not replace machines: want %s", p.Owner, OwnerSelf)
 	}
 	for i, m := range p.Detection.Modes {
 		needs(&ps, fmt.Sprintf("detection.detection_modes[%d].type", i), m.Type, can.Modes)
@@ -56,15 +56,15 @@ func (p Policy) Fits(can Abilities) error {
 
 func needs[T ~string](ps *problems, path string, value T, can []T) {
 	if !slices.Contains(can, value) {
-		ps.add(path, "is %s, which this pool cannot do: want %s", value, listed(can))
+		ps.add(path, "is %s, which the provider of this pool does not support: want %s", value, listed(can))
 	}
 }
 
-// Warnings returns what is allowed and rarely meant.
+// Warnings returns settings that are valid but rarely intended.
 func (p Policy) Warnings() []*Problem {
 	var out []*Problem
 	if len(p.Detection.Modes) == 1 && p.Detection.Modes[0].Type == LifecycleEvents {
-		out = append(out, &Problem{"detection.detection_modes", "is LIFECYCLE_EVENTS alone: what its events miss is never found; add NODE_STATUS_POLLING"})
+		out = append(out, &Problem{"detection.detection_modes", "is LIFECYCLE_EVENTS alone: a failure without an event is never found; add NODE_STATUS_POLLING"})
 	}
 	return append(out, p.neverFit()...)
 }
@@ -80,7 +80,7 @@ func (p Policy) neverFit() []*Problem {
 	for i, a := range p.WithDefaults().Recovery.Actions {
 		if !a.fits(Stopped) && !a.fits(Terminated) && !a.fits(Spot) {
 			out = append(out, &Problem{fmt.Sprintf("recovery.actions[%d].name", i), fmt.Sprintf("is %s, and LIFECYCLE_EVENTS finds machines that are stopped, "+
-				"terminated or taken back (Spot): it never fits one; add NODE_STATUS_POLLING, or use RECREATE", a.Name)})
+				"terminated or reclaimed (Spot): the action never fits; add NODE_STATUS_POLLING, or use RECREATE", a.Name)})
 		}
 	}
 	return out
@@ -95,7 +95,7 @@ func (d Detection) check(ps *problems, exclusive bool) {
 	votes := d.checkModes(ps, exclusive)
 	switch {
 	case strings.HasPrefix(string(d.Conditional), string(AtLeast)+" "):
-		ps.add("detection.recovery_conditional", "is %q: want AT_LEAST and a number, and no quorum beside it", d.Conditional)
+		ps.add("detection.recovery_conditional", "is %q: want AT_LEAST and a number, without quorum", d.Conditional)
 	case !oneOf(ps, "detection.recovery_conditional", d.Conditional, AnyFailed, AllFailed, AtLeast):
 	case d.Conditional != AtLeast && d.Quorum != nil:
 		ps.add("detection.quorum", "is used by AT_LEAST only, and recovery_conditional is %s: remove it", d.Conditional)
@@ -104,7 +104,7 @@ func (d Detection) check(ps *problems, exclusive bool) {
 	}
 }
 
-// checkModes returns how many modes have a vote.
+// checkModes checks the modes and returns how many of them vote.
 func (d Detection) checkModes(ps *problems, exclusive bool) (votes int) {
 	if len(d.Modes) == 0 {
 		ps.add("detection.detection_modes", "is missing: want at least one of %s", listed(ModeTypes()))
@@ -113,7 +113,7 @@ func (d Detection) checkModes(ps *problems, exclusive bool) (votes int) {
 	for i, m := range d.Modes {
 		at := fmt.Sprintf("detection.detection_modes[%d]", i)
 		if first, twice := seen[m.Type]; twice {
-			ps.add(at+".type", "is %s, as detection_modes[%d] is: want each type once", m.Type, first)
+			ps.add(at+".type", "is %s, the same as detection_modes[%d]: want each type once", m.Type, first)
 			continue
 		}
 		seen[m.Type] = i
@@ -130,7 +130,7 @@ func (d Detection) checkModes(ps *problems, exclusive bool) (votes int) {
 	return votes
 }
 
-// key is one that may be used or not.
+// key is a key that some users read, and whether the policy has it.
 type key struct {
 	name  string
 	given bool
@@ -209,7 +209,7 @@ func (o Options) checkURL(ps *problems, path string) {
 	within(ps, path+".poll_url_timeout", o.PollTimeout, 100*time.Millisecond, time.Minute)
 }
 
-// within checks a duration, if it is there.
+// within checks a duration if it is present.
 func within(ps *problems, path string, d *Duration, least, most time.Duration) {
 	if d == nil || time.Duration(*d) >= least && time.Duration(*d) <= most {
 		return
@@ -258,7 +258,7 @@ func (r Recovery) check(ps *problems, p Policy) {
 			a.Params.check(ps, at+".params", a.Name)
 		}
 		if p.Owner == OwnerProvider && a.Name != Recreate && a.Name != Workflow {
-			ps.add(at+".name", "is %s, and the owner is %s: want RECREATE or WORKFLOW", a.Name, p.Owner)
+			ps.add(at+".name", "is %s, but the owner is %s: want RECREATE or WORKFLOW", a.Name, p.Owner)
 		}
 		within(ps, at+".timeout", a.Timeout, time.Second, 24*time.Hour)
 		count(ps, at+".max_attempts", a.MaxAttempts, 10)
@@ -277,13 +277,12 @@ func (r Recovery) check(ps *problems, p Policy) {
 	}
 }
 
-// replaces reports whether machines are replaced.
+// replaces reports whether an action replaces machines.
 func (r Recovery) replaces() bool {
 	return slices.ContainsFunc(r.Actions, func(a Action) bool { return a.Name == Recreate })
 }
 
-// checkAvailable finds actions that always take a machine out of service, where none may
-// be.
+// checkAvailable reports actions that take a machine out of service in a policy that forbids it.
 func (p Policy) checkAvailable(ps *problems) {
 	all := p.Safety.MinAvailable
 	if !all.Percent || all.Value < 100 {
@@ -291,13 +290,13 @@ func (p Policy) checkAvailable(ps *problems) {
 	}
 	for i, a := range p.Recovery.Actions {
 		if a.Name == Recreate && !*a.Params.LaunchFirst {
-			ps.add("safety.min_available", "is 100%%, and recovery.actions[%d] ends a machine before its replacement is there (launch_first: false): "+
+			ps.add("safety.min_available", "is 100%%, and recovery.actions[%d] ends a machine before its replacement joins (launch_first: false): "+
 				"want less, such as 80%%, or launch_first: true", i)
 		}
 	}
 }
 
-// checkUsed finds keys that are not their defaults, and that nothing of the policy reads.
+// checkUsed reports keys that differ from their defaults and that the policy does not use.
 func (p Policy) checkUsed(ps *problems) {
 	r, def := p.Recovery, Recovery{}.withDefaults(p.Exclusive)
 	options, usual := r.FencingOptions, def.FencingOptions
@@ -319,13 +318,13 @@ func (p Policy) checkUsed(ps *problems) {
 
 func (r Recovery) checkExclusive(ps *problems) {
 	if r.replaces() && !slices.Contains(r.Fencing, FenceCompute) {
-		ps.add("recovery.fencing", "has no COMPUTE, and the pool is exclusive: add it")
+		ps.add("recovery.fencing", "has no COMPUTE, but the pool is exclusive: add it")
 	}
 	if !*r.FencingOptions.Require {
-		ps.add("recovery.fencing_options.require", "is false, and the pool is exclusive: want true")
+		ps.add("recovery.fencing_options.require", "is false, but the pool is exclusive: want true")
 	}
 	if r.NodeForceRecreate {
-		ps.add("recovery.node_force_recreate", "is true, and the pool is exclusive: want false")
+		ps.add("recovery.node_force_recreate", "is true, but the pool is exclusive: want false")
 	}
 }
 
@@ -353,8 +352,8 @@ func (q Params) check(ps *problems, path string, name ActionName) {
 // WorkflowKind describes the params of one kind of workflow.
 type WorkflowKind struct {
 	Name   string
-	params []string // keys that it uses, besides kind and input
-	// check returns the key that is wrong and what is wrong with it, both empty for valid params.
+	params []string // keys that it uses, in addition to kind and input
+	// check returns the wrong key and the mistake, or two empty strings for valid params.
 	check func(q Params) (key, what string)
 }
 
@@ -442,7 +441,7 @@ func (s Safety) check(ps *problems) {
 	}
 }
 
-// keep returns how many of so many stay in service at least.
+// keep returns the minimum of nodes in service, of total nodes.
 func (l Limit) keep(total int) int {
 	if l.Percent {
 		return int(resource.Ceil(l.Value * float64(total) / 100))

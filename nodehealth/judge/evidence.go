@@ -10,37 +10,37 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/liveness"
 )
 
-// evidence is what was observed of one node, and the opinion that follows from it.
+// evidence holds the observations of one node, and the opinion that follows from them.
 type evidence struct {
 	opinion
 	tracks []track  // by mode
-	room   [3]track // for as many, beside the rest of the node in memory
+	room   [3]track // inline storage for up to three modes
 
-	patience patience // with what fails now
+	patience patience // with the current failures
 	lastBeat time.Time
-	reset    time.Time // of all that was observed: by an action of ours
-	ignorant time.Time // since then the verdict is unknown
-	blind    bool      // and for too long
-	veto     string    // the failures that a heartbeat vetoes now; "": none
-	vetoAt   time.Time // since then; zero: none
-	vetoed   bool      // they were reported
+	reset    time.Time // time when an action of ours reset the observations
+	ignorant time.Time // the verdict is unknown since then
+	blind    bool      // unknown for too long
+	veto     string    // failures that a heartbeat vetoes now; "": no failure
+	vetoAt   time.Time // start of the veto; zero: no veto
+	vetoed   bool      // the vetoed failures were reported
 }
 
-// opinion is what the modes say of a node together.
+// opinion is the joint verdict of all modes about a node.
 type opinion struct {
 	verdict  Verdict
-	eager    Verdict // what the verdict would be if all thresholds were 1
+	eager    Verdict // the verdict if all thresholds were 1
 	why      string
 	decisive bool // a heartbeat does not veto it
-	planned  bool // all that fails is announced: the machine works until its date
-	works    bool // so is what may be about to fail: the breakers do not count it
+	planned  bool // every failure is announced: the machine works until its date
+	works    bool // the same holds for a failure that may follow: the breakers do not count it
 }
 
 type vote struct {
 	verdict Verdict
-	eager   Verdict // as that of an opinion
+	eager   Verdict // as in opinion
 	reason  string
-	decides bool // a failure that no heartbeat vetoes
+	decides bool // a failure that a heartbeat does not veto
 }
 
 func (e *evidence) begin(now time.Time, modes int) {
@@ -76,7 +76,7 @@ func (e *evidence) take(now time.Time, d *detection, i int, o Observation) (foun
 	return found, !same
 }
 
-// vote returns what mode i says of the node now.
+// vote returns the current verdict of mode i about the node.
 func (e *evidence) vote(now time.Time, d *detection, n *Node, i int) vote {
 	t, rule := &e.tracks[i], &d.modes[i]
 	if rule.ended && (n.State == Stopped || n.State == Spot) {
@@ -101,8 +101,8 @@ func (e *evidence) silent(now time.Time, d *detection, n *Node) bool {
 	return d.path.proven(now) && now.Sub(e.silentSince(d, n)) > d.silence
 }
 
-// silentSince returns from when the node's silence counts. A node without a first
-// heartbeat has its startup.
+// silentSince returns when the node's silence begins to count. A node without a first heartbeat has
+// its startup time.
 func (e *evidence) silentSince(d *detection, n *Node) time.Time {
 	since := latest(latest(e.lastBeat, e.reset), d.path.since)
 	if e.lastBeat.IsZero() && e.reset.IsZero() && !n.Since.IsZero() {
@@ -116,7 +116,7 @@ func (e *evidence) assess(now time.Time, d *detection, n *Node) {
 	e.why, e.decisive, e.planned, e.works, e.veto, e.patience = "", false, true, true, "", patience{wait: d.tolerate}
 	if n.State == Terminated {
 		e.opinion = opinion{verdict: Fail, eager: Fail, why: ReasonTerminated, decisive: true}
-		for i := range e.tracks { // the list may be wrong: what failed has failed
+		for i := range e.tracks { // the list may be wrong: failures that modes observed stay
 			e.tracks[i].held = e.tracks[i].held || e.tracks[i].verdict == Fail
 		}
 		return
@@ -160,7 +160,7 @@ func (e *evidence) assess(now time.Time, d *detection, n *Node) {
 	e.works = e.works && (e.planned || e.verdict != Fail && e.eager == Fail)
 }
 
-// goesBlind reports whether the verdict is unknown for too long since now.
+// goesBlind reports, once, that the verdict is unknown for too long.
 func (e *evidence) goesBlind(now time.Time, d *detection) bool {
 	switch {
 	case e.verdict != Unknown:
@@ -174,8 +174,8 @@ func (e *evidence) goesBlind(now time.Time, d *detection) bool {
 	return false
 }
 
-// newlyVetoed reports, once until the modes say ok, that a heartbeat vetoes a failure for
-// longer than the heartbeats of a dead node count.
+// newlyVetoed reports, once until the verdict is ok, that a heartbeat vetoes a failure for longer
+// than d.silence. That is how long the last heartbeat of a dead node counts.
 func (e *evidence) newlyVetoed(now time.Time, d *detection) bool {
 	switch {
 	case e.veto == "":
@@ -189,7 +189,7 @@ func (e *evidence) newlyVetoed(now time.Time, d *detection) bool {
 	return false
 }
 
-// steady reports whether each mode says ok, and said so lately: the opinion stays ok.
+// steady reports whether each mode is ok by a recent observation, so that the opinion stays ok.
 func (e *evidence) steady(now time.Time, d *detection) bool {
 	for i := range e.tracks {
 		t := &e.tracks[i]
@@ -203,8 +203,8 @@ func (e *evidence) steady(now time.Time, d *detection) bool {
 	return true
 }
 
-// serves reports whether the node may serve: a mode says ok, or said so last and does not
-// fail since, or no mode says anything.
+// serves reports whether the node may serve. It may if a mode is ok, or was ok last and does not
+// fail since. It also may if no mode has a verdict.
 func (e *evidence) serves(now time.Time, d *detection, n *Node) bool {
 	fails := false
 	for i := range d.modes {
@@ -217,7 +217,7 @@ func (e *evidence) serves(now time.Time, d *detection, n *Node) bool {
 	return !fails
 }
 
-// confirmed reports whether each mode that fails was observed to fail since then.
+// confirmed reports whether each failing mode observed the failure after since.
 func (e *evidence) confirmed(now time.Time, d *detection, n *Node, since time.Time) bool {
 	if e.verdict != Fail {
 		return false
@@ -233,7 +233,7 @@ func (e *evidence) confirmed(now time.Time, d *detection, n *Node, since time.Ti
 
 // wakeAt adds the instants when time alone may change the opinion.
 func (e *evidence) wakeAt(w *soonest, d *detection, n *Node) {
-	const instant = time.Nanosecond // what lasts up to a limit is over right after it
+	const instant = time.Nanosecond // a limit is inclusive: it is over right after it
 	for i := range e.tracks {
 		if t := &e.tracks[i]; !t.at.IsZero() {
 			w.add(t.at.Add(d.staleAfter(i) + instant))
@@ -281,18 +281,18 @@ func joinWhy(why string, m ModeType, reason string) string {
 	return why
 }
 
-// maxWindow bounds a failure_window: as many observations as track.recent has room for.
+// maxWindow is the maximum of failure_window: the number of bits that track.recent uses.
 const maxWindow = 60
 
-// maxReason bounds what is kept of a reason, in bytes.
+// maxReason is the maximum length of a stored reason, in bytes.
 const maxReason = 200
 
-// track is what one mode said of one node.
+// track holds what one mode observed of one node.
 type track struct {
-	at      time.Time // last observation that was not unknown
-	noted   time.Time // at of the last observation that changed the rest
-	run     int       // of the same verdict in a row: ok above 0, fail below
-	often   bool      // verdict is fail by the failures within the window, not by those in a row
+	at      time.Time // last observation that was ok or fail
+	noted   time.Time // time of the last observation that changed another field
+	run     int       // observations of one verdict in a row: positive ok, negative fail
+	often   bool      // the verdict fails by the failures within the window, not by those in a row
 	recent  uint64    // the last observations, the newest in the lowest bit: 1 is a failure
 	verdict Verdict   // by the thresholds
 	reason  string    // of the last failure
@@ -300,7 +300,7 @@ type track struct {
 	held    bool      // it failed, and was not ok since
 }
 
-// take adds an observation.
+// take adds an observation. If the last one is stale, the streak and the window begin again.
 func (t *track) take(now time.Time, rule modeRule, stale time.Duration, o Observation) {
 	if !t.at.IsZero() && now.Sub(t.at) > stale {
 		t.run, t.recent = 0, 0
@@ -337,20 +337,20 @@ func (t *track) take(now time.Time, rule modeRule, stale time.Duration, o Observ
 	}
 }
 
-// failed reports whether the mode failed, and was not ok since.
+// failed reports whether the mode failed and was not ok since.
 func (t *track) failed() bool { return t.verdict == Fail || t.run < 0 || t.held }
 
-// lately reports whether a mode failed so many times within its window.
+// lately reports whether a mode failed at least so many times within its window.
 func (e *evidence) lately(times int) bool {
 	return slices.ContainsFunc(e.tracks, func(t track) bool { return bits.OnesCount64(t.recent) >= times })
 }
 
-// failed reports whether a mode failed, and was not ok since.
+// failed reports whether a mode failed and was not ok since.
 func (e *evidence) failed() bool {
 	return slices.ContainsFunc(e.tracks, func(t track) bool { return t.failed() })
 }
 
-// records returns what the modes said of a node that is not simply fit.
+// records returns the state of each mode that has more than ok to preserve.
 func (e *evidence) records(d *detection) []ModeRecord {
 	var out []ModeRecord
 	for i, t := range e.tracks {
@@ -361,8 +361,8 @@ func (e *evidence) records(d *detection) []ModeRecord {
 	return out
 }
 
-// restore takes over what the modes said, those of this policy. Only the heartbeats'
-// times are not restored: their path must be proven again.
+// restore adopts the records of the modes that the policy has. Heartbeat times are not restored:
+// the path must be proven again.
 func (e *evidence) restore(now time.Time, d *detection, records []ModeRecord) {
 	for _, r := range records {
 		if i := d.modeIndex(r.Mode); i >= 0 {
@@ -379,12 +379,11 @@ func cutReason(s string) string {
 	return strings.ToValidUTF8(s, "?")
 }
 
-// detection is what the evidence of all nodes depends on: the rules of the modes, and
-// the heartbeats' path.
+// detection holds what all evidence depends on: the rules of the modes, and the heartbeat path.
 type detection struct {
 	*rules
 	path  path
-	votes []vote // room for those of one node
+	votes []vote // buffer for the votes of one node
 }
 
 func newDetection(r *rules) detection {
@@ -398,7 +397,7 @@ func (d *detection) staleAfter(i int) time.Duration {
 	return d.modes[i].stale
 }
 
-// vetoed reports whether a heartbeat contradicts what only the control plane says.
+// vetoed reports whether an ok heartbeat contradicts failures that only the control plane reports.
 func (d *detection) vetoed(votes []vote) bool {
 	if d.beat < 0 || votes[d.beat].eager != OK {
 		return false
@@ -425,7 +424,7 @@ func (d *detection) join(p poll) Verdict {
 	return OK
 }
 
-// poll counts votes. Those that hold a failure are unknown now and failed before.
+// poll counts votes. held counts modes that are unknown now and failed before.
 type poll struct{ votes, fails, oks, held int }
 
 func (p *poll) add(v Verdict, held bool) {
@@ -440,18 +439,18 @@ func (p *poll) add(v Verdict, held bool) {
 	}
 }
 
-// path is the way from the agents' heartbeats to us.
+// path is the delivery path of the heartbeats.
 type path struct {
 	every time.Duration // between two heartbeats of an agent
 	up    bool
-	since time.Time // up, without a gap
-	last  time.Time // proof
+	since time.Time // since when it is up without a gap
+	last  time.Time // time of the last proof
 }
 
-// proven reports whether a heartbeat that was sent just now would have arrived.
+// proven reports whether a heartbeat that was just sent would arrive.
 func (p *path) proven(now time.Time) bool { return p.up && now.Sub(p.last) <= 2*p.every }
 
-// report takes the result of our own probe of the path.
+// report applies the result of the loopback probe.
 func (p *path) report(now time.Time, ev PathProof) []Finding {
 	if !ev.Down {
 		return p.prove(now)
@@ -459,7 +458,7 @@ func (p *path) report(now time.Time, ev PathProof) []Finding {
 	return p.lose(cmp.Or(ev.Why, "it was reported as down"))
 }
 
-// prove records that something arrived. After a gap every silence begins anew.
+// prove records that a message arrived. After a gap, every silence begins again.
 func (p *path) prove(now time.Time) []Finding {
 	gap := !p.proven(now)
 	p.last = now
@@ -474,7 +473,7 @@ func (p *path) lapse(now time.Time) []Finding {
 	if p.proven(now) {
 		return nil
 	}
-	return p.lose("no heartbeat of any node and no canary for " + (2 * p.every).String())
+	return p.lose("no heartbeat and no loopback probe for " + (2 * p.every).String())
 }
 
 func (p *path) lose(why string) []Finding {

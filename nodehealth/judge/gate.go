@@ -7,18 +7,18 @@ import (
 	"time"
 )
 
-// phase is when a repair asks the gates.
+// phase is the point in a repair at which the gates are evaluated.
 type phase uint8
 
 const (
 	atClaim      phase = 1 << iota // a node becomes a candidate
 	atBegin                        // the failure of a claimed node is confirmed
 	atAct                          // the next action of a repair
-	atSilence                      // the next action on a node that our fencing made silent: no verdict is expected
-	atReturn                       // a node is fenced after all, and needs a place again
-	atQuarantine                   // a node whose repairs are spent is to be set aside
-	alone                          // the gate refused last: while it still does, no other gate is asked
-	forAll                         // it refuses every node of the pool or none, so that one answer does
+	atSilence                      // the next action on a fenced node without a verdict: fencing silenced it
+	atReturn                       // a node is fenced late, and needs a repair slot again
+	atQuarantine                   // a node whose repairs are used up is to be quarantined
+	alone                          // if this gate refused last, re-evaluate it alone until it passes
+	forAll                         // it refuses every node of the pool or no node, so that one evaluation is enough
 )
 
 // gate may refuse a repair.
@@ -28,7 +28,7 @@ type gate struct {
 	refuses func(*candidate) refusal
 }
 
-// gates are asked in this order. The first that refuses is shown.
+// gates are evaluated in this order. The first that refuses is reported.
 var gates = [...]gate{
 	{GateUnknown, atClaim | atBegin | atAct | alone, noVerdict},
 	{GateAction, atClaim | atBegin | atAct, noAction},
@@ -45,8 +45,8 @@ var gates = [...]gate{
 	{GateAttempts, atClaim | atBegin, tooOften}, // such a node is quarantined
 }
 
-// refused returns the refusal of the first gate of the phase that refuses; without a
-// gate the candidate passes.
+// refused returns the refusal of the first gate of the phase that refuses. If no gate refuses, the
+// candidate passes.
 func refused(c *candidate, at phase) refusal {
 	for i := range gates {
 		if g := &gates[i]; g.when&at != 0 {
@@ -59,8 +59,8 @@ func refused(c *candidate, at phase) refusal {
 	return refusal{}
 }
 
-// waits reports whether nothing is new for a candidate: its fencing is not confirmed,
-// or the gate that refused it last still does.
+// waits reports whether nothing changed for a candidate: its fencing is not confirmed, or the gate
+// that refused it last still refuses.
 func (c *candidate) waits() bool {
 	switch {
 	case c.node.state == FenceFailed && !c.node.repair.Fenced:
@@ -82,24 +82,24 @@ func (c *candidate) waits() bool {
 	return c.refused
 }
 
-// candidate is a node that asks the gates, and what it asks for.
+// candidate is a node that passes the gates for one action.
 type candidate struct {
 	*safety
 	detection *detection
 	now       time.Time
 	node      *node
 	action    Action
-	fits      bool // the action makes sense for the machine
-	aside     bool // the node is to be set aside: there is no action
+	fits      bool // the action can help the machine
+	aside     bool // the node is to be quarantined: there is no action
 	repairs   int  // in progress
-	last      gate // that refused the last node that was asked whether it waits
-	refused   bool // by that gate, and is still
+	last      gate // gate that waits evaluated last
+	refused   bool // that gate still refuses
 }
 
-// safety bounds the repairs of a pool.
+// safety limits the repairs of a pool.
 type safety struct {
 	rules    *rules
-	healer   string // why another owner repairs this pool; "": we do
+	healer   string // why another owner repairs this pool; "": Weirkeeper does
 	pauses   pauses
 	breakers breakers
 	schedule schedule
@@ -115,11 +115,11 @@ func newSafety(r *rules) safety {
 	}
 }
 
-// refusal is a gate's answer. Without a reason the candidate passes.
+// refusal is the result of a gate. Without a reason the candidate passes.
 type refusal struct {
 	gate  Gate
 	until time.Time               // zero: unknown
-	why   func(*candidate) string // formats the reason of a refusal that is shown
+	why   func(*candidate) string // formats the reason of a refusal that is reported
 }
 
 func refuse(is bool, until time.Time, why func(*candidate) string) refusal {
@@ -133,12 +133,12 @@ func noVerdict(c *candidate) refusal {
 	return refuse(c.node.verdict != Fail && c.node.asked == "", time.Time{}, whyNoVerdict)
 }
 
-func whyNoVerdict(*candidate) string { return "there is no verdict now" }
+func whyNoVerdict(*candidate) string { return "no verdict now" }
 
 func noAction(c *candidate) refusal {
 	return refuse(!c.fits, time.Time{}, func(c *candidate) string {
 		if c.node.planned {
-			return "no action of the policy replaces the machine before the date that its provider has set"
+			return "no action of the policy replaces the machine before the date that the provider announced"
 		}
 		return fmt.Sprintf("no action of the policy fits a machine that is %s", cmp.Or(c.node.State, "running"))
 	})
@@ -148,7 +148,7 @@ func notConfirmed(c *candidate) refusal {
 	return refuse(c.now.Before(c.node.notBefore), c.node.notBefore, whyNotConfirmed)
 }
 
-func whyNotConfirmed(*candidate) string { return "nobody confirmed that it fails" }
+func whyNotConfirmed(*candidate) string { return "no observation confirmed the failure" }
 
 func otherHealer(c *candidate) refusal {
 	return refuse(c.healer != "", time.Time{}, func(c *candidate) string { return c.healer })
@@ -179,7 +179,7 @@ func zoneSick(c *candidate) refusal {
 
 func frozen(c *candidate) refusal {
 	until := c.schedule.until(c.now)
-	return refuse(!until.IsZero(), until, func(*candidate) string { return "the schedule allows no repair now" })
+	return refuse(!until.IsZero(), until, func(*candidate) string { return "the schedule forbids repairs now" })
 }
 
 func overBudget(c *candidate) refusal {
@@ -187,20 +187,20 @@ func overBudget(c *candidate) refusal {
 	return refuse(over, time.Time{}, func(c *candidate) string {
 		listed := c.breakers.census.listed
 		b := c.budget.of(listed)
-		return fmt.Sprintf("%d of %d nodes are out of service (%v), %d may be", b.Others(c.node.ID), listed, b, b.Limit)
+		return fmt.Sprintf("%d of %d nodes are out of service (%v), limit %d", b.Others(c.node.ID), listed, b, b.Limit)
 	})
 }
 
 func noPlace(c *candidate) refusal {
 	return refuse(c.repairs >= c.rules.inProgress.Of(c.breakers.census.eligible), time.Time{}, func(c *candidate) string {
-		return fmt.Sprintf("%d repairs are in progress, %d may be", c.repairs, c.rules.inProgress.Of(c.breakers.census.eligible))
+		return fmt.Sprintf("%d repairs are in progress, limit %d", c.repairs, c.rules.inProgress.Of(c.breakers.census.eligible))
 	})
 }
 
 func overRate(c *candidate) refusal {
 	wait := c.rate.wait(c.now)
 	return refuse(wait > 0, c.now.Add(wait), func(c *candidate) string {
-		return fmt.Sprintf("%v repairs an hour, %v at once", c.rate.perHour, c.rate.burst)
+		return fmt.Sprintf("rate limit: %v repairs an hour, burst %v", c.rate.perHour, c.rate.burst)
 	})
 }
 

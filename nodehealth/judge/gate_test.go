@@ -7,8 +7,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/disruption"
 )
 
-// asking returns a candidate that passes every gate: a reboot of a node of ten that
-// fails and does not serve.
+// evaluated returns a candidate that passes every gate: a reboot of one node of ten that fails and
+// does not serve.
 func asking(t *testing.T) *candidate {
 	t.Helper()
 	d := senses(t, AnyFailed)
@@ -38,16 +38,16 @@ func TestEachGate(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		set   func(c *candidate)
-		gate  Gate          // that refuses; "": none does
+		gate  Gate          // that refuses; "": no gate refuses
 		when  phase         // in these phases
 		until time.Duration // from now; 0: unknown
 		why   string
 	}{
 		{"nothing refuses", func(*candidate) {}, "", 0, 0, ""},
-		{"no verdict", func(c *candidate) { c.node.verdict = Unknown }, GateUnknown, all | alone, 0, "there is no verdict now"},
+		{"no verdict", func(c *candidate) { c.node.verdict = Unknown }, GateUnknown, all | alone, 0, "no verdict now"},
 		{"an operator's wish needs no verdict", func(c *candidate) { c.node.verdict, c.node.asked = OK, "ann" }, "", 0, 0, ""},
 		{"no action fits", func(c *candidate) { c.fits, c.node.State = false, Stopped }, GateAction, all, 0, "no action of the policy fits a machine that is stopped"},
-		{"not confirmed lately", func(c *candidate) { c.node.notBefore = now.Add(time.Minute) }, GateRecheck, all, time.Minute, "nobody confirmed that it fails"},
+		{"not confirmed lately", func(c *candidate) { c.node.notBefore = now.Add(time.Minute) }, GateRecheck, all, time.Minute, "no observation confirmed the failure"},
 		{"another healer", func(c *candidate) { c.healer = "the group heals" }, GateOwner, acts | alone, 0, "the group heals"},
 		{"the node is paused", func(c *candidate) { c.pauses.take(now, Pause{Node: "n", Owner: "ann", TTL: time.Hour}) }, GatePause, acts | alone, time.Hour, "paused by ann"},
 		{"the pool is paused", func(c *candidate) { c.pauses.take(now, Pause{Owner: "bob", TTL: time.Hour}) }, GatePause, acts | alone, time.Hour, "paused by bob"},
@@ -60,20 +60,20 @@ func TestEachGate(t *testing.T) {
 			c.breakers.zone("a").breaker = breaker{Breaker: Breaker{Open: true, Why: "5 of 5"}}
 		}, GateZone, acts | alone, 0, "zone a: 5 of 5"},
 		{"another zone is", func(c *candidate) { c.breakers.zone("b").breaker = breaker{Breaker: Breaker{Open: true}} }, "", 0, 0, ""},
-		{"the schedule freezes", func(c *candidate) { c.schedule.at, c.schedule.frozenTo = now, now.Add(time.Hour) }, GateSchedule, acts | alone, time.Hour, "the schedule allows no repair now"},
+		{"the schedule freezes", func(c *candidate) { c.schedule.at, c.schedule.frozenTo = now, now.Add(time.Hour) }, GateSchedule, acts | alone, time.Hour, "the schedule forbids repairs now"},
 		{"two others are out", func(c *candidate) {
 			serve(c)
 			c.budget.out["x"], c.budget.out["y"] = disruption.Repair, disruption.Quarantine
 		}, GateMinAvailable, acts, 0,
-			"2 of 10 nodes are out of service (1 by quarantine, 1 by repair), 2 may be"},
+			"2 of 10 nodes are out of service (1 by quarantine, 1 by repair), limit 2"},
 		{"two others, and it does not serve", func(c *candidate) {
 			c.node.take(now, c.detection, 0, Observation{Verdict: Fail})
 			c.budget.out["x"], c.budget.out["y"] = disruption.Repair, disruption.Repair
 		}, "", 0, 0, ""},
 		{"two others, and nothing is known of it", func(c *candidate) { c.budget.out["x"], c.budget.out["y"] = disruption.Repair, disruption.Repair }, GateMinAvailable, acts, 0,
-			"2 of 10 nodes are out of service (2 by repair), 2 may be"},
-		{"a repair is in progress", func(c *candidate) { c.repairs = 1 }, GateInProgress, atClaim | atReturn | alone, 0, "1 repairs are in progress, 1 may be"},
-		{"too many were begun", func(c *candidate) { c.rate.spend(now); c.rate.spend(now) }, GateRate, first, 10 * time.Minute, "6 repairs an hour, 2 at once"},
+			"2 of 10 nodes are out of service (2 by repair), limit 2"},
+		{"a repair is in progress", func(c *candidate) { c.repairs = 1 }, GateInProgress, atClaim | atReturn | alone, 0, "1 repairs are in progress, limit 1"},
+		{"too many were begun", func(c *candidate) { c.rate.spend(now); c.rate.spend(now) }, GateRate, first, 10 * time.Minute, "rate limit: 6 repairs an hour, burst 2"},
 		{"too many within the window", func(c *candidate) { repaired(c, 3) }, GateAttempts, first, 6 * time.Hour, "3 repairs within 6h0m0s"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -113,7 +113,7 @@ func TestBackoffGate(t *testing.T) {
 	}
 }
 
-// The first gate in the order refuses, whatever those behind it say.
+// The first gate in the order refuses, whatever the later ones return.
 func TestGatesRefuseInOrder(t *testing.T) {
 	c := asking(t)
 	c.healer, c.repairs = "the group heals", 1
@@ -135,7 +135,7 @@ func TestGatesRefuseInOrder(t *testing.T) {
 	}
 }
 
-// A node that is held waits for its fencing, whatever the gates say.
+// A node in FenceFailed waits for its fencing, whatever the gates return.
 func TestHeldCandidateWaits(t *testing.T) {
 	c := asking(t)
 	c.node.state, c.node.repair = FenceFailed, &Repair{}

@@ -10,17 +10,17 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/disruption"
 )
 
-// Judge decides about the nodes of one pool. Make it with New or Restore. It orders
-// what its parts do; each part keeps its own state.
+// Judge decides about the nodes of one pool. Create it with New or Restore. It calls its parts in
+// order, and each part has its own state. It is not safe for concurrent use.
 type Judge struct {
 	rules     *rules
-	pass      uint64 // which list of nodes this is
+	pass      uint64 // number of the current list of nodes
 	detection detection
 	safety    safety
 	roster    roster
 	repairs   repairs
 	alarms    alarms
-	journal   journal // of this Step
+	journal   journal // of the current Step
 }
 
 // New returns a Judge without nodes. The policy must be valid.
@@ -32,8 +32,8 @@ func New(p Policy) *Judge {
 	return j
 }
 
-// Step takes in one event and returns what is to be done and what was found, both
-// the caller's. now never goes back.
+// Step applies one event and returns the orders and findings, both owned by the caller. now must
+// not go back.
 func (j *Judge) Step(now time.Time, ev Event) ([]Order, []Finding) {
 	if !j.rules.enabled {
 		return nil, nil
@@ -68,8 +68,8 @@ func (j *Judge) Step(now time.Time, ev Event) ([]Order, []Finding) {
 	return j.journal.take()
 }
 
-// tick judges what time alone changes, and only then orders: first what was in flight,
-// then the next moves of repairs, then new repairs, as far as the gates let them pass.
+// tick applies the changes that time alone makes. Then it orders, in this order: work that was in
+// flight, the next moves of repairs, and new repairs, as far as the gates allow.
 func (j *Judge) tick(now time.Time) {
 	j.journal.find(j.detection.path.lapse(now)...)
 	j.paused(now, j.safety.pauses.expire(now))
@@ -89,13 +89,13 @@ func (j *Judge) tick(now time.Time) {
 	j.journal.order(j.alarms.step(now, j.causes())...)
 }
 
-// BreakerOpen reports whether too many of the pool are sick, and why: no scale-in
-// meanwhile.
+// BreakerOpen reports whether too many nodes of the pool are unhealthy, and why. Scale-in is
+// blocked meanwhile.
 func (j *Judge) BreakerOpen() (bool, string) {
 	return j.safety.breakers.pool.Open, j.safety.breakers.pool.Why
 }
 
-// Status is a node for operators.
+// Status is the state of one node, for operators.
 type Status struct {
 	Node    string    `json:"node"`
 	Zone    string    `json:"zone,omitempty"`
@@ -103,16 +103,16 @@ type Status struct {
 	Since   time.Time `json:"since,omitzero"` // of the state
 	Verdict Verdict   `json:"verdict"`
 	Why     string    `json:"why,omitempty"`
-	Gate    Gate      `json:"gate,omitempty"` // that refuses its repair
-	Until   time.Time `json:"until,omitzero"` // of the quarantine, or of what is under way
-	// Spent is why the node was quarantined or is held.
+	Gate    Gate      `json:"gate,omitempty"` // that refuses the repair
+	Until   time.Time `json:"until,omitzero"` // end of the quarantine, or deadline of the repair
+	// Spent is the reason for the quarantine or the hold.
 	Spent string `json:"spent,omitempty"`
-	// FitSince is since when a quarantined node is fit: it returns after healthy_for.
+	// FitSince is when a quarantined node became healthy. It returns after healthy_for.
 	FitSince time.Time `json:"fit_since,omitzero"`
 	Attempt  string    `json:"attempt,omitempty"`
 }
 
-// Status returns all nodes, in order of id.
+// Status returns all nodes, sorted by id.
 func (j *Judge) Status() []Status {
 	out := make([]Status, 0, len(j.roster.all))
 	for _, n := range byID(j.roster.all) {
@@ -121,7 +121,7 @@ func (j *Judge) Status() []Status {
 	return out
 }
 
-// observed takes an observation, and judges the node if its opinion may change.
+// observed applies an observation, and evaluates the node if its opinion may change.
 func (j *Judge) observed(now time.Time, o Observation) {
 	n, known := j.roster.all[o.Node]
 	i := j.rules.modeIndex(o.Mode)
@@ -130,7 +130,7 @@ func (j *Judge) observed(now time.Time, o Observation) {
 		j.journal.find(ignored(o.Node, "observation of a node that is not listed"))
 		return
 	case i < 0:
-		j.journal.find(ignored(o.Node, "observation by "+cutReason(string(o.Mode))+", which is no mode of the policy"))
+		j.journal.find(ignored(o.Node, "observation by "+cutReason(string(o.Mode))+", which is not a mode of the policy"))
 		return
 	}
 	found, news := n.take(now, &j.detection, i, o)
@@ -140,7 +140,7 @@ func (j *Judge) observed(now time.Time, o Observation) {
 	}
 }
 
-// paused counts the nodes anew whose pause began or ended.
+// paused updates the breaker counts of each node whose pause began or ended.
 func (j *Judge) paused(now time.Time, found []Finding) {
 	j.journal.find(found...)
 	for _, f := range found {
@@ -152,13 +152,13 @@ func (j *Judge) paused(now time.Time, found []Finding) {
 
 func (j *Judge) proof(now time.Time, p PathProof) {
 	if j.rules.beat < 0 {
-		j.journal.find(ignored("", "proof of a path, and AGENT_HEARTBEAT is no mode of the policy"))
+		j.journal.find(ignored("", "proof of a path, but AGENT_HEARTBEAT is not a mode of the policy"))
 		return
 	}
 	j.journal.find(j.detection.path.report(now, p)...)
 }
 
-// hint orders to observe the node, unless a repair does so or cannot use it.
+// hint orders an observation of the node, unless the node is unknown or under repair.
 func (j *Judge) hint(h Hint) {
 	n, ok := j.roster.all[h.Node]
 	switch {
@@ -174,11 +174,11 @@ func (j *Judge) hint(h Hint) {
 func (j *Judge) healedBy(h Healer) {
 	why := ""
 	if h.Other {
-		why = cmp.Or(h.Why, "somebody else heals this pool")
+		why = cmp.Or(h.Why, "the provider repairs this pool")
 	}
 	if why != j.safety.healer {
 		j.safety.healer = why
-		j.journal.find(Finding{Event: OwnerChanged, Why: cmp.Or(why, "we heal this pool")})
+		j.journal.find(Finding{Event: OwnerChanged, Why: cmp.Or(why, "Weirkeeper repairs this pool")})
 	}
 }
 
@@ -205,8 +205,8 @@ func (j *Judge) released(now time.Time, r Release) {
 	j.free(now, n, "by "+r.By)
 }
 
-// causes returns what people must act on: the gravest alone, so that a pool that fails
-// as a whole raises no alarm for each zone.
+// causes returns the causes to alarm operators about. An open pool breaker hides all others, so
+// that a failure of the whole pool raises one alarm, not one for each zone.
 func (j *Judge) causes() []cause {
 	c := j.safety.breakers.census
 	var causes []cause
@@ -214,9 +214,9 @@ func (j *Judge) causes() []cause {
 	case j.safety.breakers.pool.Open:
 		return []cause{{"breaker", j.safety.breakers.pool.Why + ": no repairs"}}
 	case j.rules.beat >= 0 && c.listed > 0 && !j.detection.path.up:
-		causes = append(causes, cause{"path", "the path of the heartbeats is not proven: silence of nodes is unknown, and repairs nothing"})
+		causes = append(causes, cause{"path", "the heartbeat path is not proven: silent nodes are unknown, and are not repaired"})
 	case c.blind > 0:
-		causes = append(causes, cause{"unknown", fmt.Sprintf("nothing is known of %d of %d nodes for %v", c.blind, c.eligible+c.blind, j.rules.blind)})
+		causes = append(causes, cause{"unknown", fmt.Sprintf("%d of %d nodes are unknown for %v", c.blind, c.eligible+c.blind, j.rules.blind)})
 	}
 	return append(causes, j.safety.breakers.causes()...)
 }
@@ -228,17 +228,17 @@ func (j *Judge) free(now time.Time, n *node, why string) {
 	j.evaluate(now, n)
 }
 
-// alarms report to people what lasts for longer than a moment, each cause once.
+// alarms raises one alarm for each cause that lasts. Invariant: all is sorted by key.
 type alarms struct {
-	after time.Duration // so long a cause must last
-	all   []AlarmRecord // in order of key
+	after time.Duration // minimum duration of a cause
+	all   []AlarmRecord // sorted by key
 }
 
-// cause is something to alarm people about, by a stable key.
+// cause is a reason for an alarm. Its key is stable.
 type cause struct{ key, why string }
 
-// step returns an alarm for each cause that has lasted long enough, and forgets the
-// alarms whose cause is over.
+// step returns an alarm for each cause that has lasted for after, and removes the alarms whose
+// cause is over.
 func (as *alarms) step(now time.Time, causes []cause) []Order {
 	as.all = slices.DeleteFunc(as.all, func(r AlarmRecord) bool {
 		return !slices.ContainsFunc(causes, func(c cause) bool { return c.key == r.Key })
@@ -265,32 +265,32 @@ func (as *alarms) restore(now time.Time, records []AlarmRecord) {
 	slices.SortFunc(as.all, func(a, b AlarmRecord) int { return cmp.Compare(a.Key, b.Key) })
 }
 
-// Explanation is all that is known of one node.
+// Explanation is everything that is known about one node.
 type Explanation struct {
 	Status
-	Failing time.Time  `json:"failing,omitzero"` // since then it fails, at least
+	Failing time.Time  `json:"failing,omitzero"` // it fails since then, or longer
 	Modes   []Word     `json:"modes,omitempty"`  // in the policy's order
-	Action  ActionName `json:"action,omitempty"` // under way, or the next one
-	// Asked is the operator whose request to repair the node waits, until AskedUntil.
+	Action  ActionName `json:"action,omitempty"` // the current action, or the next one
+	// Requester is the operator whose repair request waits, until RequestedUntil.
 	Asked      string    `json:"asked,omitempty"`
 	AskedUntil time.Time `json:"asked_until,omitzero"`
 	AskedPool  bool      `json:"asked_pool,omitempty"` // the request is for the whole pool
 	Lineage    string    `json:"lineage,omitempty"`
-	Repairs    int       `json:"repairs,omitempty"` // of its lineage, within the window
+	Repairs    int       `json:"repairs,omitempty"` // of the lineage, within the window
 }
 
-// Word is what one mode says of one node now.
+// ModeVerdict is the current verdict of one mode about one node.
 type Word struct {
 	Mode    ModeType  `json:"mode"`
 	Verdict Verdict   `json:"verdict"`
 	Reason  string    `json:"reason,omitempty"`
-	At      time.Time `json:"at,omitzero"` // of the last observation that was not unknown
-	// Silent, of heartbeats: two are missing, as package liveness has it. The verdict fails
-	// when as many are missing as the policy has in miss.
+	At      time.Time `json:"at,omitzero"` // time of the last ok or fail
+	// Silent is set for heartbeats: two are missing, as package liveness defines it. The verdict
+	// fails when miss heartbeats of the policy are missing.
 	Silent bool `json:"silent,omitempty"`
 }
 
-// Explain returns what is known of a node.
+// Explain returns everything that is known about a node, and false if the node is not listed.
 func (j *Judge) Explain(now time.Time, id string) (Explanation, bool) {
 	n, ok := j.roster.all[id]
 	if !ok {
@@ -319,13 +319,13 @@ func (n *node) status() Status {
 	return s
 }
 
-// Census counts the nodes.
+// Census counts nodes.
 type Census struct {
-	States  map[NodeState]int `json:"states,omitempty"` // all that are known, by state
-	Unknown int               `json:"unknown"`          // those without a verdict
+	States  map[NodeState]int `json:"states,omitempty"` // all known nodes, by state
+	Unknown int               `json:"unknown"`          // nodes without a verdict
 }
 
-// Census returns how many nodes stand how.
+// Census returns the number of nodes in each state.
 func (j *Judge) Census() Census {
 	c := Census{States: map[NodeState]int{}}
 	for _, n := range j.roster.all {
@@ -337,15 +337,15 @@ func (j *Judge) Census() Census {
 	return c
 }
 
-// Budget returns the disruption budget of the pool, with all that is out of service now.
+// Budget returns the disruption budget of the pool, with everything that is out of service now.
 func (j *Judge) Budget() disruption.Budget {
 	b := j.safety.budget.of(j.safety.breakers.census.listed)
 	b.Out = maps.Clone(b.Out)
 	return b
 }
 
-// Unfit returns why each node that is not fit is so: the preferred victims of a
-// scale-in. A replacement that is being verified is not among them unless it fails.
+// Unfit returns the reason for each unhealthy node, by id. Scale-in prefers these nodes. A
+// replacement under verification is included only if it fails.
 func (j *Judge) Unfit() map[string]string {
 	out := map[string]string{}
 	for id, n := range j.roster.all {
@@ -356,7 +356,7 @@ func (j *Judge) Unfit() map[string]string {
 	return out
 }
 
-// Paused reports whether repairs of the node are kept off by that owner, and until when.
+// Paused reports whether the owner pauses repairs of the node, and until when.
 func (j *Judge) Paused(node, owner string) (until time.Time, is bool) {
 	i, is := j.safety.pauses.find(node, owner)
 	if is {
@@ -365,15 +365,15 @@ func (j *Judge) Paused(node, owner string) (until time.Time, is bool) {
 	return until, is
 }
 
-// Awaits reports whether the outcome of that order is waited for.
+// Awaits reports whether the Judge waits for the outcome of that order.
 func (j *Judge) Awaits(node, attempt string) bool {
 	n, ok := j.roster.all[node]
 	return ok && n.awaits(attempt)
 }
 
-// MayGoFirst reports whether a node may end before its replacement has come, although
-// the replacement was to be launched first: the node does not serve, or one more may be
-// out of service. A node that serves counts as out of service from now on.
+// MayGoFirst reports whether a node may end before its replacement joins, although the policy
+// launches first. It may if the node does not serve, or if the budget allows one more node out of
+// service. A node that serves counts as out of service from then on.
 func (j *Judge) MayGoFirst(now time.Time, node, attempt string) bool {
 	n, ok := j.roster.all[node]
 	return ok && n.awaits(attempt) && n.repair.Action.Name == Recreate && j.repairs.mayGoFirst(now, n)

@@ -8,49 +8,50 @@ import (
 	"time"
 )
 
-// NodeState is how a node stands; doc.go has the diagram.
+// NodeState is the state of a node; doc.go has the diagram.
 type NodeState string
 
 const (
-	Fresh       NodeState = "new"          // nothing is known, or it is starting
-	Healthy     NodeState = "ok"           // fit
-	Requested   NodeState = "requested"    // it does not fail, and a request to repair it waits: in service
-	Suspect     NodeState = "suspect"      // it fails, and that is tolerated for a while
-	Unhealthy   NodeState = "unhealthy"    // it fails: a candidate
-	Claimed     NodeState = "claimed"      // chosen, and re-checked
-	Fencing     NodeState = "fencing"      // made harmless, to be replaced
+	Fresh       NodeState = "new"          // no verdict yet, or starting
+	Healthy     NodeState = "ok"           // no failure
+	Requested   NodeState = "requested"    // it does not fail, and a repair request waits: in service
+	Suspect     NodeState = "suspect"      // it fails, within the tolerated time
+	Unhealthy   NodeState = "unhealthy"    // it fails: a candidate for repair
+	Claimed     NodeState = "claimed"      // chosen, and being re-checked
+	Fencing     NodeState = "fencing"      // being fenced, to be replaced
 	Recovering  NodeState = "recovering"   // an action is under way, or the next one waits at a gate
-	Verifying   NodeState = "verifying"    // an action is through: is it fit?
-	Quarantined NodeState = "quarantined"  // every repair failed: set aside for a window
-	Held        NodeState = "held"         // every repair failed, and a gate refuses to set it aside: in service
-	FenceFailed NodeState = "fence_failed" // it may be alive: not replaced until it is known not to be
+	Verifying   NodeState = "verifying"    // the action succeeded; waiting for healthy_for
+	Quarantined NodeState = "quarantined"  // every repair failed: out of service for a window
+	Held        NodeState = "held"         // every repair failed, and a gate refuses the quarantine: in service
+	FenceFailed NodeState = "fence_failed" // it may still run: not replaced until it is confirmed down
 )
 
 func (s NodeState) unfit() bool {
 	return s == Unhealthy || s.holdsPlace() || s == Quarantined || s == Held || s == FenceFailed
 }
 
-// holdsPlace reports whether a repair is in progress.
+// inRepair reports whether a repair is in progress.
 func (s NodeState) holdsPlace() bool {
 	return s == Claimed || s == Fencing || s == Recovering || s == Verifying
 }
 
-// node is what is known of one machine.
+// node is the state of one machine.
 type node struct {
 	Node
-	pass     uint64 // the last list that had it
-	missing  int    // lists in a row that did not
+	pass     uint64 // number of the last list that had it
+	missing  int    // lists in a row without it
 	down     int    // lists in a row that had it stopped or terminated
-	unlisted bool   // a replacement that no list had yet
+	unlisted bool   // a replacement that is not in any list yet
 
 	state   NodeState
-	since   time.Time // of the state
-	failing time.Time // since then it fails, at least
-	cause   string    // why it was found unfit
-	until   time.Time // of the quarantine, or of Held
-	// fitSince is since when a quarantined node is fit without a failure; zero: it is not.
+	since   time.Time // start of the state
+	failing time.Time // it fails since then, or longer
+	cause   string    // why it was found unhealthy
+	until   time.Time // end of the quarantine or of the hold
+	// fitSince is when a quarantined node became healthy without a failure. Zero: it is not
+	// healthy.
 	fitSince time.Time
-	spent    string // the repairs after which it was quarantined or held
+	spent    string // the repairs that led to the quarantine or the hold
 
 	evidence
 
@@ -58,13 +59,13 @@ type node struct {
 	repair    *Repair
 	replaced  bool
 	blocked   Gate
-	notBefore time.Time // a claim that nobody confirmed is not repeated before
+	notBefore time.Time // earliest time of the next claim, after one that was not confirmed
 
 	counted tally
-	wake    time.Time // the entry in wakes that counts; zero: none
+	wake    time.Time // time of the valid entry in wakes; zero: no entry
 }
 
-// lie counts the lists in a row that say that the machine does not run.
+// countDownLists counts the lists in a row in which the machine does not run.
 func (n *node) lie(again bool) {
 	switch {
 	case n.State != Stopped && n.State != Terminated:
@@ -78,9 +79,8 @@ func (n *node) finding(event FindingEvent, why string) Finding {
 	return Finding{Event: event, Node: n.ID, Zone: n.Zone, Why: why}
 }
 
-// harmless reports whether the machine certainly does not run. In an exclusive pool that
-// takes two lists in a row: one list may be old, and a machine that is not listed may run
-// on.
+// confirmedDown reports whether the machine is confirmed not to run. In an exclusive pool that takes two
+// lists in a row: one list may be old, and a machine that is not listed may still run.
 func (n *node) harmless(r *rules) bool {
 	return (n.State == Terminated || n.State == Stopped) && (n.down > 1 || !r.exclusive)
 }
@@ -89,8 +89,8 @@ func (n *node) young(now time.Time, r *rules) bool {
 	return !n.Since.IsZero() && now.Sub(n.Since) < r.grace
 }
 
-// candidate returns the state of a node that waits for a repair: Requested if only an
-// operator asks for it.
+// candidate returns the state of a node that waits for a repair. It is Requested if the node does
+// not fail and an operator requests the repair.
 func (n *node) candidate() NodeState {
 	if n.asked != "" && n.verdict != Fail && (n.verdict == OK || !n.failed()) {
 		return Requested
@@ -98,8 +98,8 @@ func (n *node) candidate() NodeState {
 	return Unhealthy
 }
 
-// fits reports whether the action makes sense for the node: a repair in place does not
-// end what the provider has announced.
+// canHelp reports whether the action can help the node. An in-place repair does not avert an end that
+// the provider has announced.
 func (n *node) fits(a Action) bool {
 	elsewhere := a.Name == Recreate || a.Name == Workflow
 	return a.fits(n.State) && (elsewhere || !n.planned || n.asked != "")
@@ -110,8 +110,8 @@ func (n *node) fencedBy(r *rules, a Action) bool {
 	return a.Name == Recreate && len(r.fencing) > 0 && (n.repair == nil || !n.repair.Fenced) && !n.harmless(r)
 }
 
-// outBy reports whether the action, or the fencing before it, takes the node out of
-// service: one that serves, without another in its place.
+// outBy reports whether the action, or the fencing before it, takes a serving node out of service
+// before its replacement joins.
 func (n *node) outBy(now time.Time, d *detection, a Action) bool {
 	if n.repair != nil && n.repair.TookOut {
 		return true
@@ -123,7 +123,7 @@ func (n *node) outBy(now time.Time, d *detection, a Action) bool {
 	return n.serves(now, d, &n.Node)
 }
 
-// nextWake returns when time alone may change the node: zero if never.
+// nextWake returns when time alone may change the node. Zero means never.
 func (n *node) nextWake(now time.Time, d *detection) time.Time {
 	w := soonest{now: now}
 	n.wakeAt(&w, d, &n.Node)
@@ -140,7 +140,7 @@ func (n *node) nextWake(now time.Time, d *detection) time.Time {
 	return w.at
 }
 
-// soonest is the first of some instants after now; zero without any.
+// soonest is the earliest of some instants after now, and zero without any.
 type soonest struct{ now, at time.Time }
 
 func (s *soonest) add(t time.Time) {
@@ -149,15 +149,15 @@ func (s *soonest) add(t time.Time) {
 	}
 }
 
-// roster is the nodes of a pool, by id.
+// roster holds the nodes of a pool, by id.
 type roster struct {
 	detection *detection
-	safety    *safety // counts what the nodes are
+	safety    *safety // counts the nodes
 	journal   *journal
 
 	all    map[string]*node
 	ill    map[string]*node // Requested, Unhealthy, Held or FenceFailed
-	active map[string]*node // with a repair that holds a place
+	active map[string]*node // with a repair in progress
 	wakes  wakes
 }
 
@@ -165,7 +165,7 @@ func newRoster(d *detection, s *safety, l *journal) roster {
 	return roster{detection: d, safety: s, journal: l, all: map[string]*node{}, ill: map[string]*node{}, active: map[string]*node{}}
 }
 
-// add adds a node about which nothing is known.
+// add adds a node without observations.
 func (ro *roster) add(now time.Time, listed Node) *node {
 	n := &node{Node: listed, state: Fresh, since: now}
 	n.begin(now, len(ro.detection.modes))
@@ -211,17 +211,17 @@ func (ro *roster) tally(now time.Time, n *node) tally {
 		(n.state != Fresh || !n.young(now, ro.detection.rules)) && len(ro.safety.pauses.of(n.ID)) == 0
 	t.sick = t.eligible && !n.works && (n.state == Suspect || n.state.unfit())
 	t.blind = t.eligible && n.blind
-	t.eligible = t.eligible && !n.blind // without a verdict it does not show how many are fit
+	t.eligible = t.eligible && !n.blind // without a verdict it is not evidence of health
 	return t
 }
 
 func (ro *roster) assess(now time.Time, n *node) {
 	n.assess(now, ro.detection, &n.Node)
 	if n.newlyVetoed(now, ro.detection) {
-		ro.journal.find(n.finding(CheckVetoed, n.veto+": a heartbeat that is ok vetoes it"))
+		ro.journal.find(n.finding(CheckVetoed, n.veto+": vetoed by an ok heartbeat"))
 	}
 	if n.goesBlind(now, ro.detection) {
-		ro.journal.find(n.finding(CheckUnknown, "nothing is known of it for "+ro.detection.blind.String()))
+		ro.journal.find(n.finding(CheckUnknown, "no verdict for "+ro.detection.blind.String()))
 	}
 }
 
@@ -230,8 +230,8 @@ func (ro *roster) settle(now time.Time, n *node) {
 	ro.wakes.add(n, n.nextWake(now, ro.detection))
 }
 
-// wakes is a heap of the nodes that time alone may change, the earliest first. A
-// node has one entry that counts, that of its wake.
+// wakes is a heap of the nodes that time alone may change, the earliest first. A node has one valid
+// entry, that of its wake.
 type wakes []wake
 
 type wake struct {
@@ -256,8 +256,8 @@ func (w *wakes) Pop() any {
 	return last
 }
 
-// add has the node looked at by then; an earlier entry is left to find out that
-// nothing is due.
+// add schedules an evaluation of the node. A valid earlier entry stays, and its evaluation
+// schedules the next one.
 func (w *wakes) add(n *node, at time.Time) {
 	if at.IsZero() || !n.wake.IsZero() && !at.Before(n.wake) {
 		return

@@ -5,15 +5,13 @@ import (
 	"time"
 )
 
-// outcome takes what came of an order. An outcome that no repair waits for changes
-// nothing.
-// grantedFor is how long a granted request is tried again after its order was lost.
+// grantedFor is how long a granted request is retried after its order was lost.
 const grantedFor = 10 * time.Minute
 
 func (rs *repairs) outcome(now time.Time, o Outcome) {
 	n, ok := rs.all[o.Node]
 	if !ok || !n.awaited(o) {
-		rs.journal.find(ignored(o.Node, "outcome of "+string(cmp.Or(o.Action, ActionName(o.Step), "an action"))+", which is not under way"))
+		rs.journal.find(ignored(o.Node, "outcome of "+string(cmp.Or(o.Action, ActionName(o.Step), "an action"))+", which is not in progress"))
 		return
 	}
 	o.Reason = cutReason(o.Reason)
@@ -27,7 +25,7 @@ func (rs *repairs) outcome(now time.Time, o Outcome) {
 		rs.fenced(now, n, cmp.Or(o.Reason, "it is fenced"))
 	case step == StepFence && n.state == Fencing:
 		rs.unfenced(now, n, cmp.Or(o.Reason, "not confirmed"))
-	case step == StepFence: // held, and still not fenced
+	case step == StepFence: // FenceFailed, and still not fenced
 	case step == StepEscalate:
 		n.repair.Tries = *n.repair.Action.MaxAttempts
 		rs.failed(now, n, cmp.Or(o.Reason, "it failed"))
@@ -84,8 +82,8 @@ func (o Outcome) stepOf(n *node) Step {
 	return StepDone
 }
 
-// done has the node verified by what is observed from now on, or its replacement. A
-// replacement without a name is the provider's.
+// done starts the verification of the node, or of its replacement. An empty Replacement means that
+// the provider replaces the node.
 func (rs *repairs) done(now time.Time, n *node, o Outcome) {
 	rs.journal.find(n.repairFinding(RepairVerifying, o.Reason))
 	if n.repair.Action.Name != Recreate {
@@ -107,7 +105,7 @@ func (rs *repairs) verify(now time.Time, n *node) {
 	rs.settle(now, n)
 }
 
-// replacement returns the node that takes n's place: n itself if there is none.
+// replacement returns the node that replaces n, or n itself if no other node does.
 func (rs *repairs) replacement(now time.Time, n *node, id string) *node {
 	if id == "" || id == n.ID {
 		return n
@@ -139,8 +137,8 @@ func (rs *repairs) handOver(now time.Time, n, to *node) {
 	rs.verify(now, to)
 }
 
-// undone has the node wait for another time: the action was not carried out. The attempt
-// is given back if nothing else of the repair was.
+// undone puts the node back in line, as the action was not carried out. If nothing else of the
+// repair was carried out, the attempt does not count.
 func (rs *repairs) undone(now time.Time, n *node, o Outcome) {
 	r := n.repair
 	rs.journal.find(n.repairFinding(RepairEnded, "nothing was done: "+cmp.Or(o.Reason, "refused")))
@@ -169,8 +167,8 @@ func (rs *repairs) failed(now time.Time, n *node, why string) {
 	}
 }
 
-// escalate has the next action wait for the gates. After the last one the node is
-// quarantined, or its lineage begins anew with a replacement that is not fit either.
+// escalate prepares the next action, which waits for the gates. After the last action the node is
+// quarantined. An unhealthy replacement starts a new repair in the same lineage instead.
 func (rs *repairs) escalate(now time.Time, n *node, why string) {
 	r := n.repair
 	a, i, ok := rs.rules.firstAction(n, r.Index+1)
@@ -179,14 +177,14 @@ func (rs *repairs) escalate(now time.Time, n *node, why string) {
 		r.Action, r.Index, r.Tries, r.Waiting = a, i, 0, true
 		rs.to(now, n, Recovering)
 	case r.Origin != n.ID:
-		rs.end(now, n, RepairEnded, Unhealthy, "the replacement is not fit either: "+why)
+		rs.end(now, n, RepairEnded, Unhealthy, "the replacement is unhealthy too: "+why)
 	default:
 		rs.close(now, n)
 		rs.setAside(now, n, "every action failed, the last one: "+why)
 	}
 }
 
-// end closes a repair, and the node enters that state.
+// end closes a repair and puts the node in that state.
 func (rs *repairs) end(now time.Time, n *node, event FindingEvent, state NodeState, why string) {
 	rs.journal.find(n.repairFinding(event, why))
 	rs.close(now, n)
@@ -198,7 +196,7 @@ func (rs *repairs) succeeded(now time.Time, n *node, why string) {
 	rs.end(now, n, RepairSucceeded, Healthy, why)
 }
 
-// close closes a repair. Its lineage waits before the next one.
+// close closes a repair. The lineage's backoff begins.
 func (rs *repairs) close(now time.Time, n *node) {
 	rs.safety.lineages.end(now, n.Node, n.repair.Begun)
 	n.repair, n.request, n.blocked = nil, request{}, ""

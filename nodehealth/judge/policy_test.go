@@ -23,7 +23,7 @@ func readPolicy(t *testing.T, text string) Policy {
 	return p
 }
 
-// The block that the design shows is read, and is what JSON makes of it.
+// The block in the design is valid, and equals its JSON form.
 func TestPolicyIsRead(t *testing.T) {
 	text, err := os.ReadFile("testdata/policy.yaml")
 	if err != nil {
@@ -70,7 +70,7 @@ func TestValidate(t *testing.T) {
 		{"short interval", "detection: {interval: 2, detection_modes: [{type: NODE_STATUS_POLLING}]}", "detection.interval", "is 2s: want 5s to 1h0m0s"},
 		{"tolerates less than a round", "detection: {tolerate: 10, detection_modes: [{type: NODE_STATUS_POLLING}]}", "detection.tolerate", "want 30s to"},
 		{"type", detection("{type: blah}"), "detection.detection_modes[0].type", `is "blah": want NODE_STATUS_POLLING, HYPERVISOR`},
-		{"type twice", detection("{type: NODE_STATUS_POLLING}, {type: NODE_STATUS_POLLING}"), "detection.detection_modes[1].type", "as detection_modes[0] is"},
+		{"type twice", detection("{type: NODE_STATUS_POLLING}, {type: NODE_STATUS_POLLING}"), "detection.detection_modes[1].type", "the same as detection_modes[0]"},
 		{"unused option", detection("{type: NODE_STATUS_POLLING, options: {poll_url: x}}"), "detection.detection_modes[0].options.poll_url", "is not used by NODE_STATUS_POLLING, only by NODE_STATUS_POLL_URL: remove it"},
 		{"no URL", detection("{type: NODE_STATUS_POLL_URL}"), "detection.detection_modes[0].options.poll_url", "want a URL with http or https"},
 		{"threshold", detection("{type: NODE_STATUS_POLLING, options: {failure_threshold: 0}}"), "detection.detection_modes[0].options.failure_threshold", "is 0: want 1 to 100"},
@@ -89,7 +89,7 @@ func TestValidate(t *testing.T) {
 		{"command without argv", modes + "recovery: {actions: [{name: WORKFLOW, params: {kind: command}}]}", "recovery.actions[0].params.argv", "is missing"},
 		{"asg", modes + "owner: asg\nrecovery: {actions: [{name: REBOOT}]}", "recovery.actions[0].name", "want RECREATE or WORKFLOW"},
 		{"fencing", modes + "recovery: {fencing: [STORAGE]}", "recovery.fencing[0]", "want SERVICE, TRAFFIC, NETWORK, COMPUTE"},
-		{"exclusive without fencing", modes + "exclusive: true", "recovery.fencing", "has no COMPUTE, and the pool is exclusive"},
+		{"exclusive without fencing", modes + "exclusive: true", "recovery.fencing", "has no COMPUTE, but the pool is exclusive"},
 		{"exclusive and forced", modes + "exclusive: true\nrecovery: {fencing: [COMPUTE], node_force_recreate: true}", "recovery.node_force_recreate", "want false"},
 		{"fencing, and nothing is replaced", modes + "recovery: {actions: [{name: REBOOT}], fencing: [COMPUTE]}", "recovery.fencing", "is used by RECREATE only"},
 		{"its options", modes + "recovery: {actions: [{name: REBOOT}], fencing_options: {timeout: 9}}", "recovery.fencing_options", "is used by RECREATE only"},
@@ -97,7 +97,7 @@ func TestValidate(t *testing.T) {
 		{"forced, and nothing is replaced", modes + "recovery: {actions: [{name: START}], node_force_recreate: true}", "recovery.node_force_recreate", "is used by RECREATE only"},
 		{"first heartbeat of none", "detection: {node_startup_timeout: 900, detection_modes: [{type: NODE_STATUS_POLLING}]}", "detection.node_startup_timeout", "is used by AGENT_HEARTBEAT only"},
 		{"no repairs at all", modes + "safety: {max_unhealthy: 0}", "safety.max_unhealthy", "to repair nothing, set mode: observe"},
-		{"all stay in service", modes + "safety: {min_available: 100%}\nrecovery: {actions: [{name: REBOOT}, {name: RECREATE, params: {launch_first: false}}]}", "safety.min_available", "recovery.actions[1] ends a machine before its replacement is there"},
+		{"all stay in service", modes + "safety: {min_available: 100%}\nrecovery: {actions: [{name: REBOOT}, {name: RECREATE, params: {launch_first: false}}]}", "safety.min_available", "recovery.actions[1] ends a machine before its replacement joins"},
 		{"window", "detection: {detection_modes: [{type: NODE_STATUS_POLLING, options: {failure_window: 99}}]}", "detection.detection_modes[0].options.failure_window", "is 99: want 0 to 60"},
 		{"failures of a window", "detection: {detection_modes: [{type: NODE_STATUS_POLLING, options: {failure_window: 4, window_failures: 5}}]}", "detection.detection_modes[0].options.window_failures", "is 5: want 1 to 4"},
 		{"attempts", modes + "safety: {max_attempts: 0}", "safety.max_attempts", "is 0: want 1 to 100"},
@@ -116,7 +116,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// A policy with its defaults is as valid as it was, whatever it uses of them.
+// A policy with its defaults is as valid as without them.
 func TestValidateDefaults(t *testing.T) {
 	for _, a := range []ActionName{Start, Reboot, Rebuild, Recreate} {
 		p := plain(Action{Name: a})
@@ -140,13 +140,13 @@ func TestFits(t *testing.T) {
 	p.Recovery.Fencing = []Level{FenceTraffic}
 	can := Abilities{Actions: []ActionName{Recreate}, Modes: []ModeType{NodeStatus, AgentHeartbeat}}
 	err := p.Fits(can)
-	if err == nil || !strings.Contains(err.Error(), "recovery.actions[0].name is REBUILD, which this pool cannot do: want RECREATE") ||
-		!strings.Contains(err.Error(), "recovery.fencing[0] is TRAFFIC, which this pool cannot do: want none") {
+	if err == nil || !strings.Contains(err.Error(), "recovery.actions[0].name is REBUILD, which the provider of this pool does not support: want RECREATE") ||
+		!strings.Contains(err.Error(), "recovery.fencing[0] is TRAFFIC, which the provider of this pool does not support: want none") {
 		t.Errorf("Fits() = %v", err)
 	}
 	can.Actions, can.Fencing = append(can.Actions, Rebuild), p.Recovery.Fencing
 	healed := Policy{Owner: OwnerProvider}
-	if err := healed.Fits(can); err == nil || err.Error() != "owner is asg, and the pool's provider replaces no machines: want self" {
+	if err := healed.Fits(can); err == nil || err.Error() != "owner is asg, but the pool's provider does not replace machines: want self" {
 		t.Errorf("owner that replaces nothing: %v", err)
 	}
 	can.Heals = true

@@ -2,9 +2,8 @@ package judge
 
 import "time"
 
-// setAside quarantines a node whose repairs are spent, if the gates allow it. Else the
-// node is held: it stays in service, is not repaired, and waits for the gates. why says
-// which repairs it had.
+// setAside quarantines a node whose repairs are used up, if the gates allow it. Otherwise it holds
+// the node: in service, not repaired, waiting for the gates. why describes the repairs.
 func (rs *repairs) setAside(now time.Time, n *node, why string) {
 	c := rs.candidate(now, n, Action{}, true)
 	c.aside = true
@@ -30,10 +29,10 @@ func (rs *repairs) quarantine(now time.Time, n *node, why string) {
 func (rs *repairs) hold(now time.Time, n *node, why string) {
 	rs.spend(now, n, Held, why)
 	rs.journal.find(Finding{Event: NodeHeld, Node: n.ID, Zone: n.Zone, Until: n.until, Observe: rs.rules.observe, Why: why})
-	rs.alarm(n, "held:"+n.ID, "its repairs are spent, and it may not be set aside: "+why)
+	rs.alarm(n, "held:"+n.ID, "its repairs are used up, and a gate refuses the quarantine: "+why)
 }
 
-// spend takes the node to a state in which it is not repaired, for one window.
+// spend puts the node in a state in which it is not repaired, for one window.
 func (rs *repairs) spend(now time.Time, n *node, state NodeState, why string) {
 	n.repair, n.request, n.blocked, n.spent, n.until, n.fitSince = nil, request{}, "", why, now.Add(rs.rules.window), time.Time{}
 	rs.to(now, n, state)
@@ -46,9 +45,9 @@ func (rs *repairs) alarm(n *node, key, why string) {
 	}
 }
 
-// returns says why a quarantined node returns to service now: its time is over, or it was
-// fit for as long as a repaired node must be. A single failure begins that anew. "": the
-// node stays.
+// returns decides whether a quarantined node returns to service now, and why. It returns if its
+// time is over, or if it was healthy for healthy_for. A single failure restarts healthy_for. "":
+// the node stays.
 func (n *node) returns(now time.Time, r *rules) (why string) {
 	switch {
 	case n.verdict != OK || n.eager != OK:
@@ -60,7 +59,7 @@ func (n *node) returns(now time.Time, r *rules) (why string) {
 	case !now.Before(n.until):
 		return "the quarantine is over"
 	case !n.fitSince.IsZero() && now.Sub(n.fitSince) >= r.healthyFor:
-		return "it was fit for " + r.healthyFor.String()
+		return "healthy for " + r.healthyFor.String()
 	}
 	return ""
 }

@@ -10,8 +10,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/disruption"
 )
 
-// spread lets a check turn wrong on one node after the other: a URL fails, and the
-// heartbeat goes on.
+// spread makes a check fail on one node after the other: a URL fails, and the heartbeat continues.
 func spread(t *testing.T, heal func(w *world, o Order) []Event) *world {
 	p := plain(Action{Name: Workflow, Params: Params{Kind: "command", Argv: []string{"/bin/mend"}}})
 	p.Detection.Modes = append(p.Detection.Modes, DetectionMode{Type: PollURL, Options: Options{PollURL: "http://x"}})
@@ -25,8 +24,8 @@ func spread(t *testing.T, heal func(w *world, o Order) []Event) *world {
 	return w
 }
 
-// A wrong check that spreads while every workflow fails sets no more nodes aside than
-// min_available allows: 2 of 10. The breaker counts those that are set aside.
+// A wrong check that spreads while every workflow fails quarantines no more nodes than
+// min_available allows: 2 of 10. The breaker counts the quarantined ones.
 func TestQuarantineKeepsTheDisruptionBudget(t *testing.T) {
 	for name, heal := range map[string]func(w *world, o Order) []Event{
 		"the workflow fails": func(_ *world, o Order) []Event {
@@ -53,8 +52,8 @@ func TestQuarantineKeepsTheDisruptionBudget(t *testing.T) {
 	}
 }
 
-// lost returns a pool of ten whose actions all fail, and of which two nodes are out of
-// service; the third one fails now. The breaker allows all.
+// lost returns a pool of ten whose actions all fail, with two nodes out of service and a third that
+// fails now. The breaker allows all.
 func lost(t *testing.T, min Limit) *world {
 	p := plain(Action{Name: Reboot})
 	p.Safety.MaxUnhealthy, p.Safety.MaxUnhealthyZone, p.Safety.MinAvailable = &Limit{100, true}, &Limit{100, true}, &min
@@ -74,8 +73,8 @@ func lost(t *testing.T, min Limit) *world {
 	return w
 }
 
-// A node whose repairs are spent and that may not be set aside is held: in service, not
-// repaired again, with an alarm and the gate's name. It is set aside once there is room.
+// A node whose repairs are used up is held if a gate refuses its quarantine: in service, not
+// repaired again, with an alarm and the gate's name. It is quarantined once there is room.
 func TestSpentNodeIsHeldUntilThereIsRoom(t *testing.T) {
 	w := lost(t, Limit{80, true})
 	w.wantActs("REBOOT n1", "quarantine n1", "REBOOT n4", "quarantine n4", "REBOOT n7")
@@ -96,7 +95,7 @@ func TestSpentNodeIsHeldUntilThereIsRoom(t *testing.T) {
 	w.wantActs("REBOOT n1", "quarantine n1", "REBOOT n4", "quarantine n4", "REBOOT n7", "quarantine n7")
 }
 
-// A held node that is fit again is in service; one that is released is repaired again.
+// A held node that is healthy again is in service. A released one is repaired again.
 func TestHeldNodeReturns(t *testing.T) {
 	w := lost(t, Limit{80, true})
 	w.cure("n7")
@@ -114,7 +113,7 @@ func TestHeldNodeReturns(t *testing.T) {
 	}
 }
 
-// A quarantined node that leaves the pool gives its place in the budget back.
+// A quarantined node that leaves the pool frees its part of the budget.
 func TestQuarantineOfANodeThatIsGone(t *testing.T) {
 	w := lost(t, Limit{80, true})
 	w.nodes = slices.DeleteFunc(w.nodes, func(n Node) bool { return n.ID == "n1" })
@@ -125,7 +124,7 @@ func TestQuarantineOfANodeThatIsGone(t *testing.T) {
 	}
 }
 
-// While the pool is paused, or too many are sick, nothing is set aside either.
+// While the pool is paused, or too many nodes are unhealthy, no node is quarantined.
 func TestQuarantineAsksTheGates(t *testing.T) {
 	p := plain(Action{Name: Reboot})
 	w := newWorld(t, p, ten()...)
@@ -145,8 +144,8 @@ func TestQuarantineAsksTheGates(t *testing.T) {
 	w.wantActs("REBOOT n4", "quarantine n4")
 }
 
-// A quarantined node that is fit for healthy_for returns, without a new repair; a failure
-// begins that time anew. Its attempts are not forgiven.
+// A quarantined node that is healthy for healthy_for returns, without a new repair. A failure
+// restarts that time. Its attempts still count.
 func TestQuarantinedNodeThatIsFitReturns(t *testing.T) {
 	w := lost(t, Limit{80, true})
 	w.cure("n1")
@@ -161,16 +160,16 @@ func TestQuarantinedNodeThatIsFitReturns(t *testing.T) {
 	}
 	w.pass(2 * time.Minute)
 	released := slices.IndexFunc(w.found, func(f Finding) bool { return f.Event == NodeReleased && f.Node == "n1" })
-	if released < 0 || w.found[released].Why != "it was fit for 2m0s" || w.state("n1") != Healthy {
-		t.Errorf("n1 is %s, want ok and released as it was fit for 2m0s:\n%s", w.state("n1"), w.dump())
+	if released < 0 || w.found[released].Why != "healthy for 2m0s" || w.state("n1") != Healthy {
+		t.Errorf("n1 is %s, want ok and released as healthy for 2m0s:\n%s", w.state("n1"), w.dump())
 	}
 	if e, _ := w.j.Explain(w.now, "n1"); e.Repairs == 0 {
 		t.Error("its repairs are forgiven")
 	}
 }
 
-// A node that serves and is fenced is out of service, also while its replacement is
-// launched first and while the fence is not confirmed.
+// A serving node that is fenced is out of service, also while its replacement is launched first and
+// while the fence is not confirmed.
 func TestFencingTakesOutOfService(t *testing.T) {
 	p := plain(Action{Name: Recreate})
 	p.Recovery.Fencing = []Level{FenceService}

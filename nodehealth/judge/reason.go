@@ -8,15 +8,16 @@ import (
 	"time"
 )
 
-// maxReasons bounds the reasons of a policy, and maxReasonName the bytes of a name.
+// maxReasons is the maximum number of reasons of a policy, and maxReasonName the maximum length of
+// a name in bytes.
 const (
 	maxReasons    = 64
 	maxReasonName = 64
 )
 
-// Reason says what a policy does about one reason of a failure.
+// Reason configures the handling of one failure reason.
 type Reason struct {
-	// Wait is how long a node is suspect that fails for this reason; detection.tolerate.
+	// Wait is how long a node that fails for this reason is suspect; detection.tolerate.
 	Wait *Duration `yaml:"wait" json:"wait,omitempty"`
 	// Action is the action of recovery.actions that the repair begins with; the first.
 	Action ActionName `yaml:"action" json:"action,omitempty"`
@@ -30,9 +31,9 @@ func (p Policy) checkReasons(ps *problems) {
 		at, r := fmt.Sprintf("reasons.%.*s", maxReasonName, name), p.Reasons[name]
 		switch {
 		case name == "" || len(name) > maxReasonName || strings.ContainsAny(name, ":;") || name != strings.TrimSpace(name):
-			ps.add(at, "is no name of a reason: want 1 to %d bytes without a colon or semicolon, such as DiskPressure", maxReasonName)
+			ps.add(at, "is not a valid name of a reason: want 1 to %d bytes without a colon or semicolon, such as DiskPressure", maxReasonName)
 		case r.Wait == nil && r.Action == "":
-			ps.add(at, "says nothing: want wait, action, or both")
+			ps.add(at, "is empty: want wait, action, or both")
 		}
 		within(ps, at+".wait", r.Wait, time.Duration(*p.Detection.Interval), longest)
 		if r.Action != "" && p.Recovery.indexOf(r.Action) < 0 {
@@ -41,12 +42,12 @@ func (p Policy) checkReasons(ps *problems) {
 	}
 }
 
-// indexOf returns where the first action of that name is; -1 if it is missing.
+// indexOf returns the index of the first action of that name, or -1.
 func (r Recovery) indexOf(name ActionName) int {
 	return slices.IndexFunc(r.Actions, func(a Action) bool { return a.Name == name })
 }
 
-// reasonRule is a Reason as the Judge reads it.
+// reasonRule is the parsed form of a Reason.
 type reasonRule struct {
 	wait time.Duration
 	from int // index of the action
@@ -64,16 +65,16 @@ func reasonRules(p Policy) map[string]reasonRule {
 	return out
 }
 
-// patience is how long the failures of a node are tolerated, and which action its repair
-// begins with. The shortest wait and the last action of all reasons count.
+// patience is how long the failures of a node are tolerated, and the index of its first action. It
+// has the shortest wait and the last action of all reasons.
 type patience struct {
 	wait  time.Duration
 	from  int
 	known bool // a failure was added
 }
 
-// add adds a failure. Its reason names several, "DiskPressure: 98 %; KernelDeadlock", each
-// up to its first colon.
+// add adds a failure. Its reason may name several, "DiskPressure: 98 %; KernelDeadlock", each up to
+// its first colon.
 func (p *patience) add(r *rules, reason string) {
 	for part := range strings.SplitSeq(reason, "; ") {
 		name, _, _ := strings.Cut(part, ":")

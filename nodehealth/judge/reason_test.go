@@ -23,7 +23,7 @@ func reasoned() Policy {
 func TestReasons(t *testing.T) {
 	for _, test := range []struct {
 		name, reason string
-		at           time.Duration // the repair begins within a minute from then
+		at           time.Duration // the repair begins within a minute after it
 		act          string
 	}{
 		{"without a rule", "impaired", 0, "REBOOT n4"},
@@ -51,9 +51,9 @@ func TestReasons(t *testing.T) {
 
 func TestReasonsAreChecked(t *testing.T) {
 	for _, test := range []struct{ name, text, want string }{
-		{"", `{}`, "reasons. is no name of a reason"},
-		{"a:b", `{"wait": "10m"}`, "reasons.a:b is no name of a reason"},
-		{"Disk", `{}`, "reasons.Disk says nothing: want wait, action, or both"},
+		{"", `{}`, "reasons. is not a valid name of a reason"},
+		{"a:b", `{"wait": "10m"}`, "reasons.a:b is not a valid name of a reason"},
+		{"Disk", `{}`, "reasons.Disk is empty: want wait, action, or both"},
 		{"Disk", `{"wait": "1s"}`, "reasons.Disk.wait is 1s: want 30s"},
 		{"Disk", `{"action": "REBUILD"}`, "reasons.Disk.action is REBUILD, which is not among recovery.actions: add it there"},
 		{"Disk", `{"wait": "10m", "action": "REBOOT"}`, ""},

@@ -6,44 +6,44 @@ import (
 	"time"
 )
 
-// Repair is what is under way for one node, or for the node that replaces it.
+// Repair is the state of a repair of one node, or of the node that replaces it.
 type Repair struct {
-	Origin  string    `json:"origin"` // the node that it began with
-	Action  Action    `json:"action"` // under way, or the last one
-	Index   int       `json:"index"`  // of Action in the policy
-	Tries   int       `json:"tries"`  // of Action
+	Origin  string    `json:"origin"` // the node that the repair began with
+	Action  Action    `json:"action"` // the current action, or the last one
+	Index   int       `json:"index"`  // index of Action in the policy
+	Tries   int       `json:"tries"`  // number of tries of Action
 	Attempt string    `json:"attempt,omitempty"`
-	Since   time.Time `json:"since"` // of the claim or the order
-	// Deadline is by when the outcome must be known, or the node fit.
+	Since   time.Time `json:"since"` // time of the claim or the order
+	// Deadline is the latest time for the outcome, or for the node to be healthy.
 	Deadline time.Time `json:"deadline,omitzero"`
-	Begun    bool      `json:"begun,omitempty"`   // something was ordered
-	Waiting  bool      `json:"waiting,omitempty"` // for the gates, before the next action
+	Begun    bool      `json:"begun,omitempty"`   // an order was given
+	Waiting  bool      `json:"waiting,omitempty"` // waits for the gates, before the next action
 	Fenced   bool      `json:"fenced,omitempty"`
-	// Acted: an action was carried out, or may have been, and has failed.
+	// Acted is set if an action failed that was, or may have been, carried out.
 	Acted bool `json:"acted,omitempty"`
-	// Ends: the node's end is awaited, as the provider replaces it.
+	// Ends is set while the node's end is awaited because the provider replaces it.
 	Ends    bool      `json:"ends,omitempty"`
-	Passing time.Time `json:"passing,omitzero"` // since then it is fit
+	Passing time.Time `json:"passing,omitzero"` // healthy since then
 	TookOut bool      `json:"took_out,omitempty"`
 }
 
-// repairs moves the repairs of a pool on, and begins those that the gates let pass.
+// repairs advances the repairs of a pool, and begins those that the gates allow.
 type repairs struct {
 	*roster
 	rules *rules
 
-	seq    uint64    // of attempts
-	resume bool      // orders in flight are to be ordered again
+	seq    uint64    // number of attempts
+	resume bool      // unfinished orders are to be repeated
 	asking candidate // reused
 }
 
-// progress moves one repair on. It reports whether the node must be judged again.
+// progress advances one repair. It reports whether the node must be evaluated again.
 func (rs *repairs) progress(now time.Time, n *node) (again bool) {
 	r, d := n.repair, rs.detection
 	late := !now.Before(r.Deadline)
 	switch {
 	case n.State == Leaving && !r.Ends && (n.state == Claimed || n.state == Verifying || r.Waiting):
-		rs.end(now, n, RepairEnded, Fresh, "the node is let go")
+		rs.end(now, n, RepairEnded, Fresh, "the pool removes the node")
 	case n.state == Claimed && n.confirmed(now, d, &n.Node, r.Since):
 		rs.begin(now, n)
 	case n.state == Claimed && n.verdict != Fail:
@@ -56,7 +56,7 @@ func (rs *repairs) progress(now time.Time, n *node) (again bool) {
 	case n.state == Fencing && late:
 		rs.unfenced(now, n, "not confirmed in time")
 	case n.state == Recovering && r.Waiting && n.verdict == OK && n.asked == "" && !r.Fenced:
-		rs.succeeded(now, n, "it is fit by itself")
+		rs.succeeded(now, n, "healthy without an action")
 	case n.state == Recovering && r.Waiting:
 		rs.goOn(now, n)
 	case n.state == Recovering && late:
@@ -67,22 +67,22 @@ func (rs *repairs) progress(now time.Time, n *node) (again bool) {
 	return false
 }
 
-// verifying ends the repair of a node that is fit for long enough, or that fails at its
-// deadline. Without a verdict the repair waits on: unknown triggers nothing.
+// verifying ends the repair of a node that is healthy for long enough, or that fails at its
+// deadline. Without a verdict the repair waits, because unknown triggers nothing.
 func (rs *repairs) verifying(now time.Time, n *node, late bool) (again bool) {
 	r, d := n.repair, rs.detection
 	switch {
 	case r.Ends && (n.State == Terminated || n.State == Leaving || n.missing > 0):
 		n.replaced = true
-		rs.end(now, n, RepairSucceeded, Fresh, "it is gone, and the provider replaces it")
+		rs.end(now, n, RepairSucceeded, Fresh, "the machine ended, and the provider replaces it")
 		if n.missing > 1 {
 			rs.drop(n)
 		}
 	case (r.Ends || n.unlisted) && late:
-		rs.failed(now, n, "the provider's list does not show it in time")
+		rs.failed(now, n, "not in the provider's list in time")
 	case r.Ends || n.unlisted:
 	case n.verdict == OK && (d.healthyFor <= 0 || !r.Passing.IsZero() && now.Sub(r.Passing) >= d.healthyFor):
-		rs.succeeded(now, n, "fit for "+d.healthyFor.String())
+		rs.succeeded(now, n, "healthy for "+d.healthyFor.String())
 	case n.verdict == OK && r.Passing.IsZero():
 		r.Passing = now
 	case n.verdict == OK:
@@ -90,12 +90,12 @@ func (rs *repairs) verifying(now time.Time, n *node, late bool) (again bool) {
 		rs.failed(now, n, cmp.Or(n.why, "it fails"))
 	case n.verdict == Fail:
 		r.Passing = time.Time{}
-	case late && now.Sub(r.Deadline) >= d.blind: // it would keep its place for ever
-		rs.end(now, n, RepairEnded, Fresh, "nothing is known of it for "+d.blind.String()+": it is neither fit nor to be escalated")
+	case late && now.Sub(r.Deadline) >= d.blind: // without this the repair would occupy its slot for ever
+		rs.end(now, n, RepairEnded, Fresh, "no verdict for "+d.blind.String()+": the repair can neither succeed nor escalate")
 		return true
 	case late:
 		rs.block(n, r.Action.Name, refusal{gate: GateUnknown, why: func(*candidate) string {
-			return "there is no verdict, so it is neither fit nor to be escalated"
+			return "no verdict: the repair can neither succeed nor escalate"
 		}})
 	}
 	return false
@@ -141,7 +141,7 @@ func (rs *repairs) act(now time.Time, n *node) {
 	f.Observe, f.By = rs.rules.observe, n.asked
 	rs.journal.find(f)
 	rs.journal.order(Order{Kind: OrderAct, Node: n.ID, Action: r.Action, Attempt: r.Attempt, Deadline: r.Deadline, Observe: rs.rules.observe, Why: f.Why})
-	if rs.rules.observe { // nothing comes of it
+	if rs.rules.observe { // the caller carries out nothing
 		state := n.candidate()
 		rs.close(now, n)
 		switch {
@@ -162,8 +162,8 @@ func (rs *repairs) fence(now time.Time, n *node) {
 	rs.journal.order(Order{Kind: OrderFence, Node: n.ID, Fencing: slices.Clone(rs.rules.fencing), Attempt: r.Attempt, Deadline: r.Deadline, Observe: rs.rules.observe, Why: n.why})
 }
 
-// fenced goes on to the replacement, through the gates. A node that was held waits
-// for a place first.
+// fenced continues with the replacement, through the gates. A node in FenceFailed first waits for a
+// repair slot.
 func (rs *repairs) fenced(now time.Time, n *node, why string) {
 	n.repair.Fenced, n.repair.Waiting = true, true
 	rs.journal.find(Finding{Event: FenceConfirmed, Node: n.ID, Zone: n.Zone, Attempt: n.repair.Attempt, Why: why})
@@ -172,7 +172,7 @@ func (rs *repairs) fenced(now time.Time, n *node, why string) {
 	}
 }
 
-// unfenced holds the node, unless the confirmation is not required.
+// unfenced puts the node in FenceFailed, unless the policy does not require the confirmation.
 func (rs *repairs) unfenced(now time.Time, n *node, why string) {
 	rs.journal.find(Finding{Event: FenceUnconfirmed, Node: n.ID, Zone: n.Zone, Attempt: n.repair.Attempt, Why: why})
 	if !rs.rules.mustFence {
@@ -181,7 +181,7 @@ func (rs *repairs) unfenced(now time.Time, n *node, why string) {
 		return
 	}
 	rs.to(now, n, FenceFailed)
-	rs.journal.order(Order{Kind: OrderAlarm, Node: n.ID, Alarm: "fence:" + n.ID, Why: "it may be alive, so it is not replaced: " + why})
+	rs.journal.order(Order{Kind: OrderAlarm, Node: n.ID, Alarm: "fence:" + n.ID, Why: "fencing is not confirmed, so the node is not replaced: " + why})
 }
 
 func (n *node) repairFinding(event FindingEvent, why string) Finding {
@@ -190,8 +190,8 @@ func (n *node) repairFinding(event FindingEvent, why string) Finding {
 	return f
 }
 
-// mayGoFirst reports whether a node that was to be launched first may end before its
-// replacement has come, and counts it as out of service then.
+// mayGoFirst reports whether a node may end before its replacement joins, although the policy
+// launches first. If so, the node counts as out of service.
 func (rs *repairs) mayGoFirst(now time.Time, n *node) bool {
 	a := n.repair.Action
 	a.Params.LaunchFirst = new(false)

@@ -14,18 +14,18 @@ func TestProgressOfARepair(t *testing.T) {
 		state  NodeState
 		repair Repair
 		set    func(n *node, d *detection)
-		want   FindingEvent // "": nothing is found
+		want   FindingEvent // "": no finding
 		why    string
 	}{
 		{"claimed, and not checked since", Claimed, Repair{Since: future}, failing, "", ""},
 		{"claimed, and it fails again", Claimed, Repair{Since: past}, failing, RepairStarted, "NODE_STATUS_POLLING: impaired"},
-		{"claimed, and without a verdict", Claimed, Repair{Since: past}, nil, RepairBlocked, "there is no verdict now"},
+		{"claimed, and without a verdict", Claimed, Repair{Since: past}, nil, RepairBlocked, "no verdict now"},
 		{"claimed, and no check came", Claimed, Repair{Since: past}, func(n *node, d *detection) {
 			failing(n, d)
 			d.interval = time.Second / 2
 			n.repair.Since, n.tracks[0].at = past, past.Add(-1)
-		}, RepairBlocked, "nobody confirmed that it fails"},
-		{"claimed, and let go", Claimed, Repair{Since: past}, leaving, RepairEnded, "the node is let go"},
+		}, RepairBlocked, "no observation confirmed the failure"},
+		{"claimed, and let go", Claimed, Repair{Since: past}, leaving, RepairEnded, "the pool removes the node"},
 
 		{"fencing", Fencing, Repair{Deadline: future}, nil, "", ""},
 		{"fencing, and the machine stops", Fencing, Repair{Deadline: future}, func(n *node, _ *detection) { n.State = Stopped }, FenceConfirmed, "the machine is stopped"},
@@ -39,28 +39,28 @@ func TestProgressOfARepair(t *testing.T) {
 		{"an action is under way", Recovering, Repair{Deadline: future}, fine, "", ""},
 		{"an action takes too long", Recovering, Repair{Deadline: now}, fine, RepairFailed, "no outcome in time"},
 		{"the next action waits", Recovering, Repair{Waiting: true}, failing, RepairStarted, "NODE_STATUS_POLLING: impaired"},
-		{"it is fit meanwhile", Recovering, Repair{Waiting: true}, fine, RepairSucceeded, "it is fit by itself"},
+		{"it is fit meanwhile", Recovering, Repair{Waiting: true}, fine, RepairSucceeded, "healthy without an action"},
 		{"it is fenced: it cannot be fit", Recovering, Repair{Waiting: true, Fenced: true}, fine, RepairStarted, ""},
 		{"an operator asked: fit or not", Recovering, Repair{Waiting: true}, func(n *node, d *detection) { fine(n, d); n.asked = "ann" }, RepairStarted, "ann"},
-		{"it waits, and is let go", Recovering, Repair{Waiting: true}, leaving, RepairEnded, "the node is let go"},
+		{"it waits, and is let go", Recovering, Repair{Waiting: true}, leaving, RepairEnded, "the pool removes the node"},
 
 		{"it is fit at last", Verifying, Repair{Deadline: future}, fine, passes, ""},
 		{"for a while", Verifying, Repair{Deadline: future, Passing: past}, fine, "", ""},
-		{"for long enough", Verifying, Repair{Deadline: past, Passing: now.Add(-2 * time.Minute)}, fine, RepairSucceeded, "fit for 2m0s"},
+		{"for long enough", Verifying, Repair{Deadline: past, Passing: now.Add(-2 * time.Minute)}, fine, RepairSucceeded, "healthy for 2m0s"},
 		{"it fails before the deadline", Verifying, Repair{Deadline: future, Passing: past}, failing, relapses, ""},
 		{"it fails at the deadline", Verifying, Repair{Deadline: now}, failing, RepairFailed, "NODE_STATUS_POLLING: impaired"},
 		{"no verdict before the deadline", Verifying, Repair{Deadline: future}, nil, "", ""},
-		{"no verdict after the deadline", Verifying, Repair{Deadline: past}, nil, RepairBlocked, "there is no verdict, so it is neither fit nor to be escalated"},
+		{"no verdict after the deadline", Verifying, Repair{Deadline: past}, nil, RepairBlocked, "no verdict: the repair can neither succeed nor escalate"},
 		{"no verdict long after the deadline", Verifying, Repair{Deadline: now.Add(-10 * time.Minute)}, nil, RepairEnded,
-			"nothing is known of it for 10m0s: it is neither fit nor to be escalated"},
+			"no verdict for 10m0s: the repair can neither succeed nor escalate"},
 		{"its replacement is not listed yet", Verifying, Repair{Deadline: future}, func(n *node, _ *detection) { n.unlisted = true }, "", ""},
 		{"its replacement never is", Verifying, Repair{Deadline: past}, func(n *node, _ *detection) { n.unlisted = true }, RepairFailed,
-			"the provider's list does not show it in time"},
+			"not in the provider's list in time"},
 		{"the provider has not replaced it", Verifying, Repair{Deadline: future, Ends: true}, fine, "", ""},
 		{"the provider has", Verifying, Repair{Deadline: future, Ends: true}, func(n *node, _ *detection) { n.State = Terminated }, RepairSucceeded,
-			"it is gone, and the provider replaces it"},
-		{"it leaves, as it is replaced", Verifying, Repair{Deadline: future, Ends: true}, leaving, RepairSucceeded, "it is gone, and the provider replaces it"},
-		{"the provider does not replace it", Verifying, Repair{Deadline: past, Ends: true}, fine, RepairFailed, "the provider's list does not show it in time"},
+			"the machine ended, and the provider replaces it"},
+		{"it leaves, as it is replaced", Verifying, Repair{Deadline: future, Ends: true}, leaving, RepairSucceeded, "the machine ended, and the provider replaces it"},
+		{"the provider does not replace it", Verifying, Repair{Deadline: past, Ends: true}, fine, RepairFailed, "not in the provider's list in time"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			ro := newTestRoster(t)
@@ -101,7 +101,7 @@ func TestProgressOfARepair(t *testing.T) {
 	}
 }
 
-// failing has the provider's check fail twice just now.
+// failing makes the provider's check fail twice just now.
 func failing(n *node, d *detection) {
 	for range 2 {
 		n.take(start(), d, 0, Observation{Verdict: Fail, Reason: "impaired"})

@@ -10,11 +10,11 @@ import (
 
 // request is an operator's request to repair a node.
 type request struct {
-	asked      string    // the operator; "": there is no request
-	askedUntil time.Time // it waits for the gates; zero: the next refusal ends it
-	refusal    string    // of the gate that refused it last
-	pool       bool      // it is part of a request for the whole pool
-	before     NodeState // of the node, if it was fit or new
+	asked      string    // the operator; "": no request
+	askedUntil time.Time // end of the wait for the gates; zero: the next refusal ends the request
+	refusal    string    // reason of the gate that refused last
+	pool       bool      // the request is for the whole pool
+	before     NodeState // state before the request, if Fresh or Healthy
 }
 
 func (j *Judge) demand(now time.Time, r Recover) {
@@ -25,20 +25,20 @@ func (j *Judge) demand(now time.Time, r Recover) {
 	}
 	n, ok := j.roster.all[r.Node]
 	if !ok {
-		j.journal.find(ignored(r.Node, "recovery asked of a node that is not listed"))
+		j.journal.find(ignored(r.Node, "repair requested for a node that is not listed"))
 		return
 	}
 	if why := unasked(n); why != "" {
-		j.journal.find(ignored(r.Node, "recovery asked of a node that "+why))
+		j.journal.find(ignored(r.Node, "repair requested for a node that "+why))
 		return
 	}
 	j.take(now, n, r)
-	f := n.finding(RequestTaken, r.By+" asks to repair it")
+	f := n.finding(RequestTaken, r.By+" requests its repair")
 	f.By = r.By
 	j.journal.find(f)
 }
 
-// demandAll takes the request for each node of the pool that can be repaired and is not requested.
+// requestRepairOfAll applies the request to each node of the pool that can be repaired and has no request.
 func (j *Judge) demandAll(now time.Time, r Recover) {
 	asked := 0
 	for _, n := range byID(j.roster.all) {
@@ -47,10 +47,10 @@ func (j *Judge) demandAll(now time.Time, r Recover) {
 			asked++
 		}
 	}
-	j.journal.find(Finding{Event: RequestTaken, By: r.By, Why: fmt.Sprintf("%s asks to repair %d of %d nodes, as the gates allow it", r.By, asked, len(j.roster.all))})
+	j.journal.find(Finding{Event: RequestTaken, By: r.By, Why: fmt.Sprintf("%s requests the repair of %d of %d nodes, as the gates allow", r.By, asked, len(j.roster.all))})
 }
 
-// unasked says why no request to repair the node is taken; "": one is.
+// requestRefusal returns why a repair request for the node is rejected, or "" if it is accepted.
 func unasked(n *node) string {
 	switch {
 	case n.repair != nil || n.state == Quarantined || n.state == Held:
@@ -74,17 +74,16 @@ func (j *Judge) take(now time.Time, n *node, r Recover) {
 	j.evaluate(now, n)
 }
 
-// refuse forgets those requests whose time is over. Each node is again what it was without
-// the request.
+// refuse ends the requests that are over. Each node returns to its state before the request.
 func (j *Judge) refuse(now time.Time, of func(n *node) bool) {
-	over := map[string]int{} // nodes, by the operator who asks for the pool
+	over := map[string]int{} // number of nodes, by the operator of a pool request
 	for _, n := range byID(j.roster.ill) {
 		if n.asked == "" || n.repair != nil || now.Before(n.askedUntil) || !of(n) {
 			continue
 		}
 		f := n.finding(RequestEnded, fmt.Sprintf("the request of %s is refused by %s: %s", n.asked, n.blocked, n.refusal))
 		if n.blocked == "" {
-			f.Why = "the request of " + n.asked + " is over: nothing was done"
+			f.Why = "the request of " + n.asked + " expired: nothing was done"
 		}
 		f.Gate, f.By = n.blocked, n.asked
 		if n.pool {
@@ -95,11 +94,11 @@ func (j *Judge) refuse(now time.Time, of func(n *node) bool) {
 		j.withdraw(now, n)
 	}
 	for _, by := range slices.Sorted(maps.Keys(over)) {
-		j.journal.find(Finding{Event: RequestEnded, By: by, Why: fmt.Sprintf("the request of %s for the pool is over: %d nodes were not repaired", by, over[by])})
+		j.journal.find(Finding{Event: RequestEnded, By: by, Why: fmt.Sprintf("the pool request of %s expired: %d nodes were not repaired", by, over[by])})
 	}
 }
 
-// withdrawAll forgets every request that waits.
+// withdrawAll ends every waiting request.
 func (j *Judge) withdrawAll(now time.Time, by string) {
 	count := 0
 	for _, n := range byID(j.roster.ill) {
@@ -115,16 +114,15 @@ func (j *Judge) withdrawAll(now time.Time, by string) {
 	j.journal.find(Finding{Event: RequestEnded, By: by, Why: fmt.Sprintf("all requests are withdrawn by %s: %d nodes waited", by, count)})
 }
 
-// PoolRequest is what waits of an operator's request to repair the whole pool.
+// PoolRequest is the waiting part of an operator's request to repair the whole pool.
 type PoolRequest struct {
 	By      string       `json:"by"`
-	Until   time.Time    `json:"until,omitzero"`  // then the nodes that still wait are not repaired
+	Until   time.Time    `json:"until,omitzero"`  // nodes that still wait then are not repaired
 	Waiting int          `json:"waiting"`         // nodes
-	Gates   map[Gate]int `json:"gates,omitempty"` // nodes, by the gate that refused last
+	Gates   map[Gate]int `json:"gates,omitempty"` // number of nodes, by the gate that refused last
 }
 
-// Requests returns the requests for the whole pool that have nodes waiting, in order of
-// operator and end.
+// Requests returns the pool requests that have waiting nodes, sorted by operator and end.
 func (j *Judge) Requests() []PoolRequest {
 	all := map[string]*PoolRequest{}
 	for _, n := range j.roster.ill {
@@ -149,7 +147,7 @@ func (j *Judge) Requests() []PoolRequest {
 	return out
 }
 
-// withdraw forgets the request for a node that has no repair.
+// withdraw ends the request for a node without a repair.
 func (j *Judge) withdraw(now time.Time, n *node) {
 	before := cmp.Or(n.before, Fresh)
 	n.request, n.blocked = request{}, ""
@@ -160,7 +158,7 @@ func (j *Judge) withdraw(now time.Time, n *node) {
 	j.evaluate(now, n)
 }
 
-// queue has a node wait for the repair that an operator asks for. It is in service.
+// queue puts a node in Requested: it waits for the repair and is in service.
 func (j *Judge) queue(now time.Time, n *node) {
 	n.failing, n.cause = time.Time{}, ""
 	j.roster.to(now, n, Requested)

@@ -17,7 +17,7 @@ func (w *world) requestEnds(id string) []string {
 	return out
 }
 
-// A request that a gate refuses is forgotten: nothing is done when the gate opens.
+// A refused request is dropped: nothing is done when the gate opens later.
 func TestRefusedRequestIsForgotten(t *testing.T) {
 	for name, says := range map[string]Verdict{"a fit node": OK, "a node without a verdict": Unknown} {
 		t.Run(name, func(t *testing.T) {
@@ -41,8 +41,8 @@ func TestRefusedRequestIsForgotten(t *testing.T) {
 	}
 }
 
-// A fit node whose repair waits is in service, over a takeover too: it is not unfit, not
-// set aside, and opens no breaker. A failure makes it unhealthy as without the request.
+// A healthy node whose repair waits is in service, over a takeover too. It is not unfit, is not
+// quarantined, and opens no breaker. A failure makes it unhealthy as without the request.
 func TestRequestedNodeStaysInService(t *testing.T) {
 	p := polled(Action{Name: Reboot})
 	p.Safety.MaxAttempts = new(1)
@@ -51,7 +51,7 @@ func TestRequestedNodeStaysInService(t *testing.T) {
 	w.pass(time.Minute)
 	w.tell(Recover{Node: "n4", By: "ann"})
 	w.pass(10 * time.Minute)
-	w.tell(Recover{Node: "n4", By: "ann", For: time.Hour}) // its repairs are spent
+	w.tell(Recover{Node: "n4", By: "ann", For: time.Hour}) // its repairs are used up
 	w.tell(Pause{Node: "n5", Owner: "ops", TTL: time.Hour})
 	w.tell(Recover{Node: "n5", By: "ann", For: time.Hour})
 	for range 2 {
@@ -74,8 +74,8 @@ func TestRequestedNodeStaysInService(t *testing.T) {
 	w.wantActs("REBOOT n4")
 }
 
-// A request that waits has an end, over a takeover too; until then it is repaired as soon
-// as the gates allow it.
+// A waiting request has an end, over a takeover too. Until then its repair begins as soon as the
+// gates allow.
 func TestRequestThatWaits(t *testing.T) {
 	for _, test := range []struct {
 		name  string
@@ -104,12 +104,12 @@ func TestRequestThatWaits(t *testing.T) {
 	}
 }
 
-// A request that was granted is tried again, and has an end, if its order was lost with
-// the autoscaler. A request whose repair came to nothing is not repeated.
+// If the order of a granted request was lost with the autoscaler, the request is retried, and has
+// an end. A request whose repair failed is not repeated.
 func TestRequestOfAnUndoneRepair(t *testing.T) {
 	for _, test := range []struct {
 		name  string
-		lost  int // orders
+		lost  int // number of lost orders
 		acts  []string
 		ended bool
 	}{
@@ -145,8 +145,8 @@ func TestRequestOfAnUndoneRepair(t *testing.T) {
 	}
 }
 
-// A request for the pool is granted node by node, in service until its turn, over a
-// takeover, and within the budgets. It is one finding, and ends as one.
+// A request for the pool is granted node by node, over a takeover, and within the budgets. Each
+// node is in service until its turn. The request is one finding, and ends as one.
 func TestRequestForThePool(t *testing.T) {
 	for _, test := range []struct {
 		name  string
@@ -155,7 +155,7 @@ func TestRequestForThePool(t *testing.T) {
 		ended []string
 	}{
 		{"all are repaired", 4 * time.Hour, 10, nil},
-		{"its time is over", 10 * time.Minute, 5, []string{"the request of ann for the pool is over: 5 nodes were not repaired"}},
+		{"its time is over", 10 * time.Minute, 5, []string{"the pool request of ann expired: 5 nodes were not repaired"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			p := plain(Action{Name: Reboot})
@@ -194,15 +194,15 @@ func TestRequestForThePool(t *testing.T) {
 					t.Errorf("%s is %s, blocked by %v", id, w.state(id), gates)
 				}
 			}
-			if taken := slices.DeleteFunc(w.found, func(f Finding) bool { return f.Event != RequestTaken }); len(taken) != 1 || taken[0].Why != "ann asks to repair 10 of 10 nodes, as the gates allow it" {
+			if taken := slices.DeleteFunc(w.found, func(f Finding) bool { return f.Event != RequestTaken }); len(taken) != 1 || taken[0].Why != "ann requests the repair of 10 of 10 nodes, as the gates allow" {
 				t.Errorf("taken: %v", taken)
 			}
 		})
 	}
 }
 
-// A request for the pool leaves out the nodes that cannot be repaired, and keeps the
-// requests that wait. All are withdrawn at once.
+// A request for the pool skips the nodes that cannot be repaired, and preserves waiting requests.
+// All are withdrawn at once.
 func TestRequestForThePoolLeavesOut(t *testing.T) {
 	w := newWorld(t, plain(Action{Name: Reboot}), ten()...)
 	w.pass(time.Minute)

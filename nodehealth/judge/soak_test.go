@@ -14,7 +14,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/disruption"
 )
 
-// sequences returns how many random sequences a run has: those of SOAK, or few.
+// sequences returns the number of random sequences: SOAK, or a small number.
 func sequences(t *testing.T) uint64 {
 	text := os.Getenv("SOAK")
 	if text == "" {
@@ -27,14 +27,13 @@ func sequences(t *testing.T) uint64 {
 	return n
 }
 
-// Random policies, observations, outcomes, drains, pauses, requests, restarts and changes
-// of the policy keep the invariants, as a model knows them that reads only what goes in
-// and what comes out:
+// Random policies, observations, outcomes, drains, pauses, requests, restarts and policy changes
+// keep the invariants. A model checks them from the inputs and outputs only:
 //
-//	1  what is unknown repairs no node
-//	3  what takes a node out of service keeps the disruption budget
-//	6  what failed is known after a restart: no node is fit by itself while a mode that
-//	   failed was not ok since, no list of actions begins again, no attempt is forgotten
+//	1  an unknown node is not repaired
+//	3  an action that takes a node out of service keeps the disruption budget
+//	6  failures survive a restart: no node becomes healthy while a failed mode was not
+//	   ok since, no list of actions begins again, no attempt is lost
 //	7  a refused, expired or withdrawn request repairs no node
 //
 // A sequence is repeated with SEED=n.
@@ -65,7 +64,7 @@ func TestSoak(t *testing.T) {
 	}
 }
 
-// model drives a Judge with random events, and knows what is allowed.
+// model drives a Judge with random events, and checks what is allowed.
 type model struct {
 	*rand.Rand
 	policy Policy
@@ -82,20 +81,20 @@ type model struct {
 	problem                     string
 }
 
-// modelNode is what the model knows of one node.
+// modelNode is the model's state of one node.
 type modelNode struct {
 	state   Provided
 	listed  bool
-	bad     map[ModeType]bool // its truth
-	run     map[ModeType]int  // of observations: ok above 0, fail below
-	failed  map[ModeType]bool // as many failures in a row as count, and not ok since
+	bad     map[ModeType]bool // actual failures
+	run     map[ModeType]int  // observations in a row: positive ok, negative fail
+	failed  map[ModeType]bool // enough failures in a row to count, and not ok since
 	at      map[ModeType]time.Time
 	ok      map[ModeType]time.Time // last ok observation
-	asked   time.Time              // a request may act until then; zero: there is none
+	asked   time.Time              // a request may act until then; zero: no request
 	granted bool                   // its repair began for a request
 	aside   bool                   // in quarantine
-	out     bool                   // a repair certainly took it out of service
-	index   int                    // of the last action of its repair; -1: none yet
+	out     bool                   // a repair definitely took it out of service
+	index   int                    // of the last action of its repair; -1: no action yet
 	tries   map[string]int         // of its repair, by action
 	begun   []time.Time            // repairs
 	fenced  bool
@@ -163,7 +162,7 @@ func (m *model) run() string {
 	return text.String()
 }
 
-// pause returns how long nothing happens.
+// pause returns a random time without events.
 func (m *model) pause() time.Duration {
 	return [...]time.Duration{0, time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second, 30 * time.Second, time.Minute, 4 * time.Minute}[m.IntN(8)]
 }
@@ -227,7 +226,7 @@ func (m *model) event() {
 		m.step(Recover{Node: id, By: "bob", For: wait})
 	case what < 35:
 		if e, _ := m.j.Explain(m.now, id); e.Attempt == "" || e.State == FenceFailed {
-			n.asked = time.Time{} // else its repair has begun
+			n.asked = time.Time{} // otherwise its repair began
 		}
 		m.step(Release{Node: id, By: "ann"})
 	case what < 36:
@@ -318,7 +317,7 @@ func (m *model) outcome() {
 		out.Step = StepDone
 	}
 	if n := m.nodes[o.Node]; out.Step == StepDone && out.OK && o.Action.Name != Recreate && m.j.Awaits(o.Node, o.Attempt) {
-		clear(n.failed) // what was observed before the action counts no more
+		clear(n.failed) // observations before the action do not count
 		clear(n.run)
 		if m.IntN(2) == 0 {
 			clear(n.bad)
@@ -327,7 +326,7 @@ func (m *model) outcome() {
 	m.step(out)
 }
 
-// restart takes over with what is durable, maybe with another policy.
+// restart restores the durable state, maybe with another policy.
 func (m *model) restart() {
 	m.restarts++
 	data, err := json.Marshal(m.j.State())
@@ -361,8 +360,7 @@ func (m *model) note(format string, args ...any) {
 	m.log = append(m.log, fmt.Sprintf("%6.0f ", m.now.Sub(start()).Seconds())+fmt.Sprintf(format, args...))
 }
 
-// step passes an event, and checks what comes of it: findings first, as an order follows
-// its finding.
+// step passes an event and checks the results: findings first, as an order follows its finding.
 func (m *model) step(ev Event) {
 	_, tick := ev.(Tick)
 	if m.logs && !tick {
@@ -397,7 +395,7 @@ func (m *model) step(ev Event) {
 func (m *model) found(n *modelNode, f Finding) {
 	switch f.Event {
 	case NodeOK, RepairSucceeded:
-		byItself := f.Event == NodeOK || f.Why == "it is fit by itself" || f.Why == "fit for 2m0s"
+		byItself := f.Event == NodeOK || f.Why == "healthy without an action" || f.Why == "healthy for 2m0s"
 		if mode := PollURL; byItself && n.failed[mode] && n.state == Running {
 			m.fail("%s: %v, and %s failed and was not ok since", f.Node, f, mode)
 		}
@@ -422,7 +420,7 @@ func (m *model) found(n *modelNode, f Finding) {
 		fallthrough
 	case RepairSucceeded, NodeQuarantined, NodeHeld, NodeReplaced, NodeReleased, NodeOK, NodeGone, RequestEnded:
 		n.out, n.fenced, n.granted = false, false, false
-		if f.Event != RequestEnded && f.Event != RepairEnded { // a request that waits outlasts a repair in which nothing was done
+		if f.Event != RequestEnded && f.Event != RepairEnded { // a waiting request outlasts a repair in which nothing was done
 			n.asked = time.Time{}
 		}
 	}
@@ -455,7 +453,7 @@ func (m *model) ordered(o Order, open bool) {
 	m.acts++
 	m.owed = append(m.owed, o)
 	m.evidence(o, n)
-	n.granted = n.granted || !n.asked.IsZero() // also what a fence begins
+	n.granted = n.granted || !n.asked.IsZero() // also if a fence began
 	if m.serves(n) && n.state == Running && (o.Kind == OrderFence || o.Action.Name != Recreate || !*o.Action.Params.LaunchFirst) {
 		m.budget(o, "action")
 		n.out = true
@@ -465,7 +463,8 @@ func (m *model) ordered(o Order, open bool) {
 	}
 }
 
-// evidence: something failed, was not ok since, and is no older than what may still count.
+// evidence checks that a mode failed, was not ok since, and that the failure is not too old to
+// count.
 func (m *model) evidence(o Order, n *modelNode) {
 	failing := n.state != Running || n.fenced || n.granted || !n.asked.IsZero()
 	for _, mode := range m.policy.Detection.Modes {
@@ -477,7 +476,7 @@ func (m *model) evidence(o Order, n *modelNode) {
 	}
 }
 
-// serves reports whether the node certainly serves: a mode said ok lately, and often.
+// serves reports whether the node definitely serves: a mode was ok recently and often.
 func (m *model) serves(n *modelNode) bool {
 	for _, mode := range m.policy.Detection.Modes {
 		if n.run[mode.Type] >= 3 && m.now.Sub(n.ok[mode.Type]) <= 20*time.Second {
@@ -487,7 +486,7 @@ func (m *model) serves(n *modelNode) bool {
 	return false
 }
 
-// budget checks that the others that are certainly out of service leave room for one.
+// budget checks that the other nodes that are definitely out of service leave room for one.
 func (m *model) budget(o Order, what string) {
 	listed, out := 0, 0
 	for id, n := range m.nodes {
@@ -505,8 +504,8 @@ func (m *model) budget(o Order, what string) {
 	}
 }
 
-// position checks that a repair does not go back in the list of actions, and tries each
-// action no more often than the policy says.
+// position checks that a repair does not go back in the list of actions, and tries each action no
+// more often than the policy allows.
 func (m *model) position(o Order, n *modelNode) {
 	key := o.Action.key()
 	i := slices.IndexFunc(m.policy.Recovery.Actions, func(a Action) bool { return a.withDefaults(false).key() == key })
@@ -522,7 +521,7 @@ func (m *model) position(o Order, n *modelNode) {
 	}
 }
 
-// key names an action by what it does.
+// key identifies an action by its effect.
 func (a Action) key() string { return string(a.Name) + mustJSON(a.Params) }
 
 func mustJSON(v any) string {

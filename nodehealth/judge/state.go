@@ -10,72 +10,72 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/disruption"
 )
 
-// stateVersion is that of State's form.
+// stateVersion is the version of State's format.
 const stateVersion = 1
 
-// State is what a Judge must not forget. It goes through JSON. Nodes of which each mode
-// says ok are not part of it: a new owner observes them anew.
+// State is what a Judge must preserve over a restart. It is stored as JSON. Nodes whose modes are
+// all ok are not part of it: a new holder observes them again.
 type State struct {
 	Version  int           `json:"version"`
 	Mode     Mode          `json:"mode"`
-	Attempts uint64        `json:"attempts"` // that were named
+	Attempts uint64        `json:"attempts"` // number of attempt ids used
 	Nodes    []NodeRecord  `json:"nodes,omitempty"`
 	Lineages []Lineage     `json:"lineages,omitempty"`
 	Pauses   []PauseRecord `json:"pauses,omitempty"`
 	Breakers []Breaker     `json:"breakers,omitempty"`
-	Spent    float64       `json:"spent,omitempty"` // of the rate's burst
+	Spent    float64       `json:"spent,omitempty"` // of the rate limit's burst
 	SpentAt  time.Time     `json:"spent_at,omitzero"`
 	Alarms   []AlarmRecord `json:"alarms,omitempty"`
-	// Drained are the nodes of the last Drains.
+	// Drained holds the nodes of the last Drains.
 	Drained map[string]disruption.Kind `json:"drained,omitempty"`
 	Healer  string                     `json:"healer,omitempty"`
 }
 
-// NodeRecord is a node that is not simply fit.
+// NodeRecord is a node that is not healthy, or has other state to preserve.
 type NodeRecord struct {
 	Node     Node      `json:"node"`
 	State    NodeState `json:"state"`
 	Since    time.Time `json:"since"`
 	Failing  time.Time `json:"failing,omitzero"`
-	Why      string    `json:"why,omitempty"`     // it was found unfit
-	Ignorant time.Time `json:"ignorant,omitzero"` // since then nothing is known of it
-	// Modes are what the modes said, where it is more than ok.
+	Why      string    `json:"why,omitempty"`     // why it was found unhealthy
+	Ignorant time.Time `json:"ignorant,omitzero"` // the verdict is unknown since then
+	// Modes holds the modes with more state than ok.
 	Modes      []ModeRecord `json:"modes,omitempty"`
 	Until      time.Time    `json:"until,omitzero"`
 	Asked      string       `json:"asked,omitempty"`
 	AskedUntil time.Time    `json:"asked_until,omitzero"`
 	AskedPool  bool         `json:"asked_pool,omitempty"`
 	Blocked    Gate         `json:"blocked,omitempty"`
-	Spent      string       `json:"spent,omitempty"` // the repairs after which it was set aside
+	Spent      string       `json:"spent,omitempty"` // the repairs that led to the quarantine or the hold
 	NotBefore  time.Time    `json:"not_before,omitzero"`
 	Replaced   bool         `json:"replaced,omitempty"`
 	Unlisted   bool         `json:"unlisted,omitempty"`
-	Vetoed     bool         `json:"vetoed,omitempty"` // the failures that a heartbeat vetoes were reported
-	Born       string       `json:"born,omitempty"`   // the lineage, where a repair of ours launched it
+	Vetoed     bool         `json:"vetoed,omitempty"` // the vetoed failures were reported
+	Born       string       `json:"born,omitempty"`   // the lineage, if a repair launched this node
 	Repair     *Repair      `json:"repair,omitempty"`
 }
 
-// ModeRecord is what one mode said of a node.
+// ModeRecord is what one mode observed of a node.
 type ModeRecord struct {
 	Mode      ModeType  `json:"mode"`
-	At        time.Time `json:"at,omitzero"`      // of the last observation that changed the rest
-	Run       int       `json:"run,omitempty"`    // observations of one verdict in a row: ok above 0, fail below
-	Often     bool      `json:"often,omitempty"`  // the verdict is by the failures within the window
-	Recent    uint64    `json:"recent,omitempty"` // the last observations within the window, the newest in the lowest bit: 1 is a failure
+	At        time.Time `json:"at,omitzero"`      // of the last observation that changed another field
+	Run       int       `json:"run,omitempty"`    // observations of one verdict in a row: positive ok, negative fail
+	Often     bool      `json:"often,omitempty"`  // the verdict fails by the failures within the window
+	Recent    uint64    `json:"recent,omitempty"` // the observations within the window, the newest in the lowest bit: 1 is a failure
 	Verdict   Verdict   `json:"verdict,omitempty"`
 	Reason    string    `json:"reason,omitempty"`    // of the last failure
 	Announced bool      `json:"announced,omitempty"` // the failure is an announced end
 	Held      bool      `json:"held,omitempty"`      // it failed, and was not ok since
 }
 
-// Lineage is the repairs of a node and its replacements.
+// Lineage is the repair history of a node and its replacements.
 type Lineage struct {
 	Name  string      `json:"name"`
 	Begun []time.Time `json:"begun,omitempty"`
 	Ended time.Time   `json:"ended,omitzero"`
 }
 
-// PauseRecord is a Pause that was taken.
+// PauseRecord is a Pause in effect.
 type PauseRecord struct {
 	Node  string    `json:"node,omitempty"`
 	Owner string    `json:"owner"`
@@ -83,7 +83,7 @@ type PauseRecord struct {
 	Why   string    `json:"why,omitempty"`
 }
 
-// Breaker is the pool's, or that of a zone.
+// Breaker is the breaker of the pool or of one zone.
 type Breaker struct {
 	Pool   bool        `json:"pool,omitempty"`
 	Zone   string      `json:"zone,omitempty"`
@@ -93,25 +93,25 @@ type Breaker struct {
 	Trips  []time.Time `json:"trips,omitempty"`
 	Manual bool        `json:"manual,omitempty"`
 	Why    string      `json:"why,omitempty"`
-	// Allowed is how many may be sick since it was released.
+	// Allowed is how many nodes may be unhealthy since the release.
 	Allowed int `json:"allowed,omitempty"`
 }
 
-// AlarmRecord is an alarm that was told, or is about to be.
+// AlarmRecord is an alarm that was sent, or waits.
 type AlarmRecord struct {
 	Key   string    `json:"key"`
 	Since time.Time `json:"since"`
 	Told  bool      `json:"told,omitempty"`
 }
 
-// State returns what Restore needs, in a fixed order. It is to be durable before the
-// orders of the Step before it are carried out.
+// State returns what Restore needs, in a fixed order. Make it durable before you carry out the
+// orders of the Step before it.
 func (j *Judge) State() State {
 	s := State{Version: stateVersion, Mode: j.rules.mode, Attempts: j.repairs.seq, Spent: j.safety.rate.spent, SpentAt: j.safety.rate.at, Healer: j.safety.healer,
 		Lineages: j.safety.lineages.records(), Pauses: slices.Clone(j.safety.pauses), Breakers: j.safety.breakers.records(), Alarms: slices.Clone(j.alarms.all), Drained: maps.Clone(j.safety.budget.drained)}
 	for _, n := range byID(j.kept()) {
 		state, modes := n.state, n.records(&j.detection)
-		if state == Requested { // as earlier versions store it
+		if state == Requested { // earlier versions have no Requested
 			state = Unhealthy
 			if !n.failed() && !n.lately(1) {
 				modes = nil
@@ -138,10 +138,9 @@ func (j *Judge) kept() map[string]*node {
 	return out
 }
 
-// Restore returns a Judge that goes on from a State: its next Tick orders again what
-// was in flight. The policy must be valid. What was only observed, in mode observe,
-// is forgotten by a Judge that acts, and the other way round. Instants that are
-// ahead of now count as now.
+// Restore returns a Judge that continues from a State. Its next Tick orders unfinished work again.
+// The policy must be valid. If the mode of the policy changed between observe and act, repairs,
+// rate and lineages are dropped. Instants after now count as now.
 func Restore(now time.Time, p Policy, s State) (*Judge, error) {
 	if err := s.Validate(); err != nil {
 		return nil, fmt.Errorf("restore node health: %w", err)
@@ -177,7 +176,7 @@ func (j *Judge) restoreNode(now time.Time, r NodeRecord, same bool) {
 	n.failing, n.until, n.notBefore = earlier(r.Failing, now), earlier(r.Until, now.Add(j.rules.window)), earlier(r.NotBefore, now.Add(j.rules.backoffMax))
 	n.spent, n.replaced, n.unlisted, n.vetoed = r.Spent, r.Replaced, r.Unlisted, r.Vetoed
 	n.asked, n.askedUntil, n.pool = r.Asked, earlier(r.AskedUntil, now.Add(maxPause)), r.AskedPool
-	if n.asked == "" { // else the gate that refuses it is found anew
+	if n.asked == "" { // otherwise the gate that refuses it is evaluated again
 		n.blocked = r.Blocked
 	}
 	if r.Born != "" {
@@ -191,12 +190,12 @@ func (j *Judge) restoreNode(now time.Time, r NodeRecord, same bool) {
 	}
 	switch {
 	case !same && state.unfit(), state == Claimed:
-		// Nothing was done yet.
+		// The repair changed nothing yet.
 		state, n.repair, n.until = n.candidate(), nil, time.Time{}
 	case state == Unhealthy:
 		state = n.candidate()
 	case n.repair != nil:
-		// The next owner needs some time to resume it, and heartbeats to arrive again.
+		// The new holder needs time to resume the repair, and heartbeats need time to arrive again.
 		n.repair.Deadline = latest(earlier(n.repair.Deadline, now.Add(longest)), now.Add(2*j.rules.interval))
 		n.reset = now
 	}
@@ -205,7 +204,7 @@ func (j *Judge) restoreNode(now time.Time, r NodeRecord, same bool) {
 	j.evaluate(now, n)
 }
 
-// resumeOrders orders again what was in flight when the State was taken.
+// resumeOrders orders the work again that was in flight when the State was taken.
 func (rs *repairs) resumeOrders(now time.Time) {
 	if !rs.resume {
 		return
@@ -214,7 +213,7 @@ func (rs *repairs) resumeOrders(now time.Time) {
 	for _, n := range byID(rs.active) {
 		o := Order{Node: n.ID, Attempt: n.repair.Attempt, Deadline: n.repair.Deadline, Resumed: true, Why: "in flight before the takeover"}
 		switch {
-		case n.state == Fencing && len(rs.rules.fencing) == 0: // the policy was changed
+		case n.state == Fencing && len(rs.rules.fencing) == 0: // the policy changed
 			n.repair.Waiting = true
 			rs.to(now, n, Recovering)
 			continue
@@ -229,7 +228,7 @@ func (rs *repairs) resumeOrders(now time.Time) {
 	}
 }
 
-// Validate returns every mistake of s, joined; nil if there is none.
+// Validate returns all mistakes of s, joined, or nil.
 func (s State) Validate() error {
 	var errs []error
 	if s.Version != stateVersion {
@@ -250,21 +249,21 @@ func (r NodeRecord) check(twice bool) error {
 	needs := r.State.holdsPlace() || r.State == FenceFailed
 	switch {
 	case r.Node.ID == "" || twice:
-		return fmt.Errorf("node %q: want an id that no other has", r.Node.ID)
+		return fmt.Errorf("node %q: id is empty or not unique", r.Node.ID)
 	case r.State != Fresh && r.State != Healthy && r.State != Requested && r.State != Suspect && !r.State.unfit():
 		return fmt.Errorf("node %s: unknown state %q", r.Node.ID, r.State)
 	case needs && r.Repair == nil:
-		return fmt.Errorf("node %s is %s, and has no repair", r.Node.ID, r.State)
+		return fmt.Errorf("node %s is %s but has no repair", r.Node.ID, r.State)
 	case !needs && r.Repair != nil:
-		return fmt.Errorf("node %s is %s, and has a repair", r.Node.ID, r.State)
+		return fmt.Errorf("node %s is %s but has a repair", r.Node.ID, r.State)
 	case r.Repair != nil && (r.Repair.Action.Timeout == nil || r.Repair.Action.MaxAttempts == nil):
-		return fmt.Errorf("node %s: an action without timeout or max_attempts", r.Node.ID)
+		return fmt.Errorf("node %s: the action has no timeout or no max_attempts", r.Node.ID)
 	case r.Repair != nil && r.Repair.Action.Name == Recreate && r.Repair.Action.Params.LaunchFirst == nil:
-		return fmt.Errorf("node %s: RECREATE without launch_first", r.Node.ID)
+		return fmt.Errorf("node %s: RECREATE has no launch_first", r.Node.ID)
 	}
 	for _, m := range r.Modes {
 		if m.Verdict != "" && m.Verdict != OK && m.Verdict != Fail && m.Verdict != Unknown {
-			return fmt.Errorf("node %s: mode %s has the verdict %q", r.Node.ID, m.Mode, m.Verdict)
+			return fmt.Errorf("node %s: mode %s has unknown verdict %q", r.Node.ID, m.Mode, m.Verdict)
 		}
 	}
 	return nil

@@ -31,7 +31,7 @@ func (j *Judge) list(now time.Time, ev Nodes) {
 	j.safety.lineages.forget(now, func(id string) bool { return j.roster.all[id] != nil })
 }
 
-// miss drops nodes that two lists in a row do not have.
+// miss drops nodes that are missing from two lists in a row.
 func (j *Judge) miss(now time.Time) {
 	for _, n := range byID(j.roster.all) {
 		if n.pass == j.pass || n.unlisted {
@@ -43,7 +43,7 @@ func (j *Judge) miss(now time.Time) {
 			continue
 		}
 		if n.repair != nil && n.repair.Action.Name == Recreate && n.state != Claimed {
-			n.State = Terminated // which is what is waited for
+			n.State = Terminated // a missing machine is the end that RECREATE waits for
 			j.evaluate(now, n)
 			continue
 		}
@@ -54,7 +54,7 @@ func (j *Judge) miss(now time.Time) {
 	}
 }
 
-// due looks at a node of which only time changed.
+// due evaluates a node of which only time changed.
 func (j *Judge) due(now time.Time, n *node) {
 	fit := n.state == Healthy && n.verdict == OK && n.State == Running && n.missing == 0
 	if fit && n.steady(now, &j.detection) {
@@ -64,7 +64,7 @@ func (j *Judge) due(now time.Time, n *node) {
 	j.evaluate(now, n)
 }
 
-// evaluate looks at one node, and enters the state that follows.
+// evaluate computes the opinion of one node and enters the state that follows.
 func (j *Judge) evaluate(now time.Time, n *node) {
 	j.roster.assess(now, n)
 	switch n.state {
@@ -84,7 +84,7 @@ func (j *Judge) evaluate(now time.Time, n *node) {
 		case n.verdict == OK:
 			j.fit(now, n)
 		case !now.Before(n.until):
-			j.free(now, n, "it was held for "+j.rules.window.String())
+			j.free(now, n, "held for "+j.rules.window.String())
 			return
 		}
 	case FenceFailed:
@@ -105,10 +105,10 @@ func (j *Judge) enter(now time.Time, n *node) {
 	case n.candidate() == Requested:
 		j.queue(now, n)
 	case n.asked != "":
-		j.sicken(now, n, cmp.Or(n.why, "asked by "+n.asked))
+		j.sicken(now, n, cmp.Or(n.why, "requested by "+n.asked))
 	case n.verdict == Fail && n.decisive:
 		j.sicken(now, n, n.why)
-	case n.missing > 0 && n.state != Unhealthy: // the next list has it again, or it has left
+	case n.missing > 0 && n.state != Unhealthy: // the next list has it again, or it is gone
 	case n.eager == Fail && grace && n.state != Unhealthy:
 		n.failing = time.Time{}
 	case n.eager == Fail:
@@ -122,7 +122,7 @@ func (j *Judge) enter(now time.Time, n *node) {
 			j.roster.to(now, n, Suspect)
 			j.journal.find(n.finding(NodeSuspect, n.why))
 		}
-	case n.verdict == OK && n.state == Suspect && n.lately(2): // it fails now and then: no event each time
+	case n.verdict == OK && n.state == Suspect && n.lately(2): // it fails intermittently: no event each time
 	case n.verdict == OK:
 		j.fit(now, n)
 	}
@@ -139,7 +139,8 @@ func (j *Judge) sicken(now time.Time, n *node, why string) {
 	}
 }
 
-// fit returns a node to service. It is a finding only for a node that was in doubt.
+// fit returns a node to service. It reports a finding only for a node that was suspect or
+// unhealthy.
 func (j *Judge) fit(now time.Time, n *node) {
 	if n.state == Suspect || n.state.unfit() {
 		j.journal.find(n.finding(NodeOK, ""))

@@ -10,10 +10,10 @@ import (
 	"strings"
 )
 
-// maxURL bounds a URL, in bytes.
+// maxURL is the maximum length of a URL, in bytes.
 const maxURL = 2048
 
-// Names are what the placeholders of a poll_url stand for.
+// Names are the values of the placeholders of a poll_url.
 type Names struct {
 	Instance   string // {instance_id}
 	Node       string // {node}, {nodename}
@@ -21,7 +21,7 @@ type Names struct {
 	PrivateDNS string // {private_dns}
 	Zone       string // {zone}, {az}
 	Pool       string // {pool}
-	Port       int    // {port}; 0: the node has none
+	Port       int    // {port}; 0: no port
 }
 
 func placeholders() []string {
@@ -51,8 +51,8 @@ func (n Names) value(placeholder string) (string, bool) {
 	return "", false
 }
 
-// Expand returns the URL of one node. A value never changes what the URL is made of:
-// it is escaped, and a host takes letters, digits, "-" and "." only, or an address.
+// Expand returns the URL of one node. A value never changes the structure of the URL: it is
+// escaped, and in a host only letters, digits, "-", "." and addresses are valid.
 func Expand(template string, names Names) (string, error) {
 	scheme, rest, ok := strings.Cut(template, "://")
 	if !ok || scheme != "http" && scheme != "https" {
@@ -108,7 +108,7 @@ func expand(part string, names Names, write func(value string) (string, error)) 
 		switch {
 		case !ok:
 			sorted := slices.Sorted(slices.Values(placeholders()))
-			return "", fmt.Errorf("there is no {%.40s}: want one of {%s}", name, strings.Join(sorted, "}, {"))
+			return "", fmt.Errorf("unknown placeholder {%.40s}: want one of {%s}", name, strings.Join(sorted, "}, {"))
 		case value == "":
 			return "", fmt.Errorf("the node has no {%s}", name)
 		}
@@ -123,7 +123,7 @@ func expand(part string, names Names, write func(value string) (string, error)) 
 
 var errHost = errors.New("want letters, digits, - and . only in a host, or an address")
 
-// hostValue writes a value where a host and port stand; an address of IPv6 in brackets.
+// hostValue encodes a value in the host and port; an IPv6 address in brackets.
 func hostValue(value string) (string, error) {
 	if addr, err := netip.ParseAddr(value); err == nil && addr.Is6() && addr.Zone() == "" {
 		return "[" + value + "]", nil
@@ -136,7 +136,7 @@ func hostValue(value string) (string, error) {
 	return value, nil
 }
 
-// pathValue writes a value where a path or query stands.
+// pathValue encodes a value in the path or query.
 func pathValue(value string) (string, error) {
 	return strings.ReplaceAll(url.QueryEscape(value), "+", "%20"), nil
 }

@@ -52,7 +52,7 @@ func TestExpandRefuses(t *testing.T) {
 		{"http://{zone}/", "letters, digits"},
 		{"http://{instance_id}/", "the node has no {instance_id}"},
 		{"http://h:{port}/", "the node has no {port}"},
-		{"http://{host}/", "there is no {host}: want one of {az}, {instance_id}"},
+		{"http://{host}/", "unknown placeholder {host}: want one of {az}, {instance_id}"},
 		{"http://h/{node", "a { without a }"},
 		{"http://h/node}", "a } without a {"},
 		{"http://h/" + strings.Repeat("x", maxURL), "at most"},
@@ -63,8 +63,7 @@ func TestExpandRefuses(t *testing.T) {
 	}
 }
 
-// FuzzExpand: whatever the values are, the URL has the host and the path that its
-// template has.
+// FuzzExpand checks that the URL has the host and the path of its template, for any values.
 func FuzzExpand(f *testing.F) {
 	f.Add("http://{private_ip}:{port}/x/{node}?a={zone}", "10.0.0.1", "n")
 	f.Add("http://h/{node}", "::1", "a/../b")
@@ -94,14 +93,14 @@ func TestValidate(t *testing.T) {
 		change     func(*Config)
 		path, says string
 	}{
-		{"unknown placeholder", func(c *Config) { c.Options.PollURL = "http://{ip}/" }, "poll_url", "there is no {ip}"},
+		{"unknown placeholder", func(c *Config) { c.Options.PollURL = "http://{ip}/" }, "poll_url", "unknown placeholder {ip}"},
 		{"outside", func(c *Config) { c.Options.PollURL = "http://8.8.8.8/" }, "poll_url", "8.8.8.8 is outside the allowed networks: want one of 127.0.0.0/8"},
-		{"no pattern", func(c *Config) { c.Options.PollHealthyResponse = "(" }, "poll_url_healthy_response", "no regular expression"},
-		{"longer than a round", func(c *Config) { c.Interval = 600 * time.Millisecond }, "poll_url_retry_limit", "takes 620ms, and the interval is 600ms"},
+		{"no pattern", func(c *Config) { c.Options.PollHealthyResponse = "(" }, "poll_url_healthy_response", "not a regular expression"},
+		{"longer than a round", func(c *Config) { c.Interval = 600 * time.Millisecond }, "poll_url_retry_limit", "takes 620ms, but the interval is 600ms"},
 		{"no interval", func(c *Config) { c.Interval = 0 }, "interval", "is 0s"},
 		{"no networks", func(c *Config) { c.Allowed = nil }, "", "has no allowed networks"},
 		{"workers", func(c *Config) { c.Workers = 1000 }, "", "want 0 to 256"},
-		{"no defaults", func(c *Config) { c.Options = judge.Options{} }, "", "lack their defaults"},
+		{"no defaults", func(c *Config) { c.Options = judge.Options{} }, "", "have no defaults"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			c := configOf(nil)

@@ -22,21 +22,21 @@ import (
 )
 
 const (
-	maxBody = 512 << 10 // bytes of an answer
-	maxWhy  = 200       // bytes of what the network says
+	maxBody = 512 << 10 // bytes of a response
+	maxWhy  = 200       // bytes of a network error
 )
 
-// Prober asks nodes by HTTP.
+// Prober checks nodes by HTTP.
 type Prober struct {
 	config  Config
 	healthy *regexp.Regexp
 	client  *http.Client
-	turn    atomic.Uint64 // where the next round begins
+	turn    atomic.Uint64 // index of the first target of the next round
 }
 
 var _ nodehealth.Probe = (*Prober)(nil)
 
-// New returns a Prober, or says what is wrong with its configuration.
+// New returns a Prober, or an error if the configuration is invalid.
 func New(c Config) (*Prober, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -53,20 +53,20 @@ func New(c Config) (*Prober, error) {
 // Expand returns the URL of one node.
 func (p *Prober) Expand(names Names) (string, error) { return Expand(p.config.Options.PollURL, names) }
 
-// sightKind is what one attempt came to.
+// attemptKind is the kind of result of one attempt.
 type sightKind int
 
 const (
-	ours    sightKind = iota // our own trouble: nothing was seen
-	healthy                  // the answer that was wanted
-	sick                     // another answer
-	broken                   // no answer, or none that can be used
+	ours    sightKind = iota // a problem on our side: no result
+	healthy                  // the expected response
+	sick                     // another response
+	broken                   // no response, or an unusable one
 )
 
-// final: another attempt would tell nothing new.
+// final reports whether another attempt would not change the result.
 func (k sightKind) final() bool { return k == ours || k == healthy }
 
-// answered: the node itself has spoken.
+// answered reports whether the node itself responded.
 func (k sightKind) answered() bool { return k == healthy || k == sick }
 
 type sight struct {
@@ -74,7 +74,7 @@ type sight struct {
 	why  string
 }
 
-// judge says what the last attempt means.
+// judge returns the verdict from the last attempt.
 func (p *Prober) judge(j *job) (judge.Verdict, string) {
 	why := j.last.why
 	if j.tried > 1 && j.last.kind != healthy {
@@ -89,7 +89,7 @@ func (p *Prober) judge(j *job) (judge.Verdict, string) {
 	return judge.Unknown, why
 }
 
-// look makes one attempt. Each one asks the next of the host's addresses.
+// attempt makes one attempt. Each attempt uses the next address of the host.
 func (p *Prober) look(ctx context.Context, j *job, scratch *bytes.Buffer) sight {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(*p.config.Options.PollTimeout))
 	defer cancel()
@@ -101,7 +101,7 @@ func (p *Prober) look(ctx context.Context, j *job, scratch *bytes.Buffer) sight 
 	ctx = netguard.Pin(ctx, j.host.addrs[j.tried%len(j.host.addrs)])
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, j.target.URL, nil)
 	if err != nil {
-		return sight{ours, "its URL cannot be used"}
+		return sight{ours, "invalid URL"}
 	}
 	req.Header.Set("User-Agent", "weirkeeper")
 	answer, err := p.client.Do(req)
@@ -116,7 +116,7 @@ func (p *Prober) look(ctx context.Context, j *job, scratch *bytes.Buffer) sight 
 func (p *Prober) find(ctx context.Context, j *job) (sight, bool) {
 	u, err := url.Parse(j.target.URL)
 	if err != nil {
-		return sight{ours, "its URL cannot be used"}, false
+		return sight{ours, "invalid URL"}, false
 	}
 	j.host.addrs, err = p.config.Allowed.Resolve(ctx, p.config.Resolve, u.Hostname())
 	if err != nil {
@@ -126,12 +126,12 @@ func (p *Prober) find(ctx context.Context, j *job) (sight, bool) {
 	return sight{}, true
 }
 
-// read looks at an answer, of which the body is put into the scratch.
+// read evaluates a response. scratch holds its body.
 func (p *Prober) read(answer *http.Response, scratch *bytes.Buffer) sight {
-	tooLong := sight{broken, fmt.Sprintf("its answer is longer than %d KiB", maxBody>>10)}
+	tooLong := sight{broken, fmt.Sprintf("the response is longer than %d KiB", maxBody>>10)}
 	switch {
 	case answer.StatusCode < 200 || answer.StatusCode > 299:
-		return sight{sick, fmt.Sprintf("it answers with status %d", answer.StatusCode)}
+		return sight{sick, fmt.Sprintf("response status %d", answer.StatusCode)}
 	case answer.ContentLength > maxBody:
 		return tooLong
 	}
@@ -143,28 +143,28 @@ func (p *Prober) read(answer *http.Response, scratch *bytes.Buffer) sight {
 	case scratch.Len() > maxBody:
 		return tooLong
 	case !p.healthy.Match(scratch.Bytes()):
-		return sight{sick, "its answer lacks " + short(p.config.Options.PollHealthyResponse)}
+		return sight{sick, "no match in the response for " + short(p.config.Options.PollHealthyResponse)}
 	}
-	return sight{healthy, fmt.Sprintf("it answers with status %d", answer.StatusCode)}
+	return sight{healthy, fmt.Sprintf("response status %d", answer.StatusCode)}
 }
 
-// trouble says what an error of a request means.
+// trouble classifies the error of a request.
 func (p *Prober) trouble(err error) sight {
 	for _, own := range []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.EADDRNOTAVAIL, syscall.ENETUNREACH, context.Canceled} {
 		if errors.Is(err, own) {
-			return sight{ours, "nothing can be asked from here: " + short(own.Error())}
+			return sight{ours, "no request possible from this host: " + short(own.Error())}
 		}
 	}
 	if e, ok := errors.AsType[*url.Error](err); ok {
-		err = e.Err // without the URL, which the reader knows
+		err = e.Err // without the URL, which is in the policy
 	}
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) {
-		return sight{broken, fmt.Sprintf("no answer within %v", *p.config.Options.PollTimeout)}
+		return sight{broken, fmt.Sprintf("no response within %v", *p.config.Options.PollTimeout)}
 	}
 	return sight{broken, short(err.Error())}
 }
 
-// short bounds what others may have written, and leaves out what cannot be printed.
+// short truncates text from other parties, and replaces unprintable characters by blanks.
 func short(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {

@@ -40,7 +40,7 @@ func TestAnswers(t *testing.T) {
 		case "/500":
 			w.WriteHeader(http.StatusInternalServerError)
 			fmt.Fprint(w, "healthy")
-		case "/told": // 200 MB, as is said before
+		case "/told": // 200 MB, with a Content-Length
 			w.Header().Set("Content-Length", "200000000")
 			fmt.Fprint(w, "healthy")
 		case "/large": // 200 MB
@@ -85,21 +85,21 @@ func TestAnswers(t *testing.T) {
 		says           string
 	}{
 		{"healthy", server.URL + "/ok", judge.OK, judge.OK, "status 200"},
-		{"nothing", server.URL + "/empty", judge.Fail, judge.Fail, "lacks healthy$|healthy "},
-		{"no pattern", server.URL + "/sick", judge.Fail, judge.Fail, "its answer lacks healthy$|healthy , in the last of 2 attempts"},
+		{"nothing", server.URL + "/empty", judge.Fail, judge.Fail, "no match in the response for healthy$|healthy "},
+		{"no pattern", server.URL + "/sick", judge.Fail, judge.Fail, "no match in the response for healthy$|healthy , in the last of 2 attempts"},
 		{"500", server.URL + "/500", judge.Fail, judge.Fail, "status 500"},
 		{"200 MB", server.URL + "/large", judge.Fail, judge.Unknown, "longer than 512 KiB"},
 		{"200 MB foretold", server.URL + "/told", judge.Fail, judge.Unknown, "longer than 512 KiB"},
-		{"endless", server.URL + "/endless", judge.Fail, judge.Unknown, "no answer within 300ms"},
+		{"endless", server.URL + "/endless", judge.Fail, judge.Unknown, "no response within 300ms"},
 		{"long headers", server.URL + "/headers", judge.Fail, judge.Unknown, ""},
 		{"cut off", server.URL + "/cut", judge.Fail, judge.Unknown, "unexpected EOF"},
 		{"redirect", server.URL + "/again", judge.OK, judge.OK, ""},
 		{"redirect without end", server.URL + "/loop", judge.Fail, judge.Unknown, "more than 5 times"},
 		{"redirect elsewhere", server.URL + "/away", judge.Fail, judge.Unknown, "to another host"},
 		{"refused", refused.URL, judge.Fail, judge.Unknown, "connection refused"},
-		{"mute", mute(t), judge.Fail, judge.Unknown, "no answer within 300ms, in the last of 2 attempts"},
-		{"mute, and TLS", strings.Replace(mute(t), "http:", "https:", 1), judge.Fail, judge.Unknown, "no answer within 300ms"},
-		{"black hole", hole(t), judge.Fail, judge.Unknown, "no answer within 300ms, in the last of 2 attempts"},
+		{"mute", mute(t), judge.Fail, judge.Unknown, "no response within 300ms, in the last of 2 attempts"},
+		{"mute, and TLS", strings.Replace(mute(t), "http:", "https:", 1), judge.Fail, judge.Unknown, "no response within 300ms"},
+		{"black hole", hole(t), judge.Fail, judge.Unknown, "no response within 300ms, in the last of 2 attempts"},
 		{"outside", "http://192.0.2.1/", judge.Unknown, judge.Unknown, "outside the allowed networks"},
 		{"metadata", "http://169.254.169.254/latest", judge.Unknown, judge.Unknown, "outside the allowed networks"},
 	} {
@@ -135,7 +135,7 @@ func TestTLS(t *testing.T) {
 	wantTold(t, probe(t, lax, server.URL)[0], judge.OK, "")
 }
 
-// A node that answers well is asked once, with GET, whatever the time between attempts.
+// A healthy node gets one GET, whatever the time between attempts.
 func TestOneGet(t *testing.T) {
 	for _, between := range []time.Duration{time.Second, 0, 100 * time.Second} {
 		var asked []string
@@ -185,7 +185,7 @@ func TestAttempts(t *testing.T) {
 	}
 }
 
-// The name means another address from the second time on.
+// The name resolves to another address from the second time on.
 func TestRebinding(t *testing.T) {
 	var asked, hits atomic.Int32
 	server := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -228,8 +228,8 @@ func TestNoName(t *testing.T) {
 	wantTold(t, probe(t, newProber(t, c), "http://node.example/")[0], judge.Unknown, "no such host")
 }
 
-// A third of a thousand nodes takes what is sent and never answers, or not even that.
-// The times are a third of the defaults.
+// A third of a thousand nodes accepts the request and never responds, or does not accept it. The
+// times are a third of the defaults.
 func TestRoundEndsInTime(t *testing.T) {
 	c := configOf(func(o *judge.Options) {
 		o.PollTimeout, o.PollRetryLimit, o.PollRetryInterval = new(judge.Duration(time.Second*2/3)), new(3), new(judge.Duration(time.Second))
@@ -238,7 +238,7 @@ func TestRoundEndsInTime(t *testing.T) {
 	urls := targets(t, 1000)
 	begin := time.Now()
 	got := probe(t, newProber(t, c), urls...)
-	if took := time.Since(begin); took >= c.Interval+500*time.Millisecond { // it may end, and be told, a little later
+	if took := time.Since(begin); took >= c.Interval+500*time.Millisecond { // it may end and report a little later
 		t.Errorf("the round took %v of %v", took, c.Interval)
 	}
 	for i, g := range got {
@@ -248,7 +248,7 @@ func TestRoundEndsInTime(t *testing.T) {
 	}
 }
 
-// targets are n URLs of which 30 in 100 are black holes of both kinds.
+// targets returns n URLs, of which 30 in 100 never respond, in two ways.
 func targets(t testing.TB, n int) []string {
 	server := serve(t, func(http.ResponseWriter, *http.Request) {})
 	holes := []string{mute(t), hole(t)}
@@ -269,7 +269,7 @@ func wantOf(i int) judge.Verdict {
 	return judge.OK
 }
 
-// If it cannot all be done in time, it is left, and the next round begins there.
+// If a round cannot probe all targets in time, the next round begins with the rest.
 func TestRoundThatIsTooLong(t *testing.T) {
 	c := configOf(func(o *judge.Options) { o.PollRetryLimit = new(1) })
 	c.Interval, c.Workers = 700*time.Millisecond, 1
@@ -283,7 +283,7 @@ func TestRoundThatIsTooLong(t *testing.T) {
 			if g.verdict == judge.Fail {
 				failed = append(failed, i)
 			} else {
-				wantTold(t, g, judge.Unknown, "the round was over after 0 of 1 attempts")
+				wantTold(t, g, judge.Unknown, "the round ended after 0 of 1 attempts")
 			}
 		}
 	}
@@ -316,8 +316,8 @@ func TestRoundIsCancelled(t *testing.T) {
 	}
 }
 
-// BenchmarkRound prints how long a round over 1000 nodes takes with the defaults, of
-// which 30 in 100 are black holes.
+// BenchmarkRound prints how long a round over 1000 nodes takes with the defaults. 30 in 100 never
+// respond.
 func BenchmarkRound(b *testing.B) {
 	p := judge.Policy{Detection: judge.Detection{Modes: []judge.DetectionMode{{Type: judge.PollURL}}}}.WithDefaults()
 	o := p.Detection.Modes[0].Options

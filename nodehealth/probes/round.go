@@ -13,25 +13,24 @@ import (
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )
 
-// round asks some targets, each until it is known.
+// round probes some targets, each until it has a result.
 type round struct {
 	prober *Prober
 	ctx    context.Context // ends with the interval
-	// jobs has each target that is not known at most once. Those that were not tried
-	// come first; the others follow in the order in which their next try is due, as all
-	// wait equally long.
+	// jobs has each target without a result at most once. Targets that were not tried come first.
+	// The others follow in the order of their next attempts, as all wait equally long.
 	jobs  chan *job
-	open  atomic.Int64 // targets that are not known
+	open  atomic.Int64 // targets without a result
 	known chan result
 }
 
-// job is one target that is not known yet.
+// job is one target without a result.
 type job struct {
 	target nodehealth.Target
 	host   host
 	tried  int
-	due    time.Time // the next try
-	last   sight     // of the last try
+	due    time.Time // time of the next attempt
+	last   sight     // result of the last attempt
 }
 
 type host struct {
@@ -45,9 +44,8 @@ type result struct {
 	why     string
 }
 
-// Probe implements nodehealth.Probe. tell is called by the caller's goroutine, for each
-// target once. Probe returns the cause when ctx ends before the round does; the other
-// targets are not told then.
+// Probe implements nodehealth.Probe. It calls tell in the caller's goroutine, once for each target.
+// If ctx ends before the round does, Probe returns the cause and does not report the other targets.
 func (p *Prober) Probe(ctx context.Context, targets []nodehealth.Target, tell func(node string, v judge.Verdict, why string)) error {
 	if len(targets) == 0 {
 		return nil
@@ -83,7 +81,7 @@ func (p *Prober) Probe(ctx context.Context, targets []nodehealth.Target, tell fu
 	return nil
 }
 
-// orUnknown: a target whose turn did not come has no verdict.
+// orUnknown returns unknown for a target that was not tried.
 func orUnknown(v judge.Verdict) judge.Verdict {
 	if v == "" {
 		return judge.Unknown
@@ -91,7 +89,7 @@ func orUnknown(v judge.Verdict) judge.Verdict {
 	return v
 }
 
-// work tries targets until all are known.
+// work tries targets until all have a result.
 func (r *round) work() {
 	var scratch bytes.Buffer
 	for j := range r.jobs {
@@ -101,7 +99,7 @@ func (r *round) work() {
 
 func (r *round) try(j *job, scratch *bytes.Buffer) {
 	limit := *r.prober.config.Options.PollRetryLimit
-	late := result{why: fmt.Sprintf("the round was over after %d of %d attempts", j.tried, limit)}
+	late := result{why: fmt.Sprintf("the round ended after %d of %d attempts", j.tried, limit)}
 	if !r.wait(j.due) {
 		r.tell(j, late)
 		return
@@ -118,10 +116,10 @@ func (r *round) try(j *job, scratch *bytes.Buffer) {
 		return
 	}
 	j.due = time.Now().Add(time.Duration(*r.prober.config.Options.PollRetryInterval))
-	r.jobs <- j // has room: it was taken out
+	r.jobs <- j // has room: j was taken out
 }
 
-// wait reports whether that moment came before the round's end.
+// wait reports whether due came before the round's end.
 func (r *round) wait(due time.Time) bool {
 	timer := time.NewTimer(time.Until(due))
 	defer timer.Stop()
@@ -133,17 +131,17 @@ func (r *round) wait(due time.Time) bool {
 	}
 }
 
-// over reports whether the round has ended. A connection may notice its deadline before
-// the context does.
+// over reports whether the round has ended. A connection may detect its deadline before the context
+// does.
 func (r *round) over() bool {
 	deadline, _ := r.ctx.Deadline()
 	return r.ctx.Err() != nil || !time.Now().Before(deadline)
 }
 
-// tell ends a target. The last one ends the round.
+// notify reports the result of a target. The last one ends the round.
 func (r *round) tell(j *job, got result) {
 	got.node = j.target.Node
-	r.known <- got // has room for each
+	r.known <- got // has room for every target
 	if r.open.Add(-1) == 0 {
 		close(r.jobs)
 	}

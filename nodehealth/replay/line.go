@@ -13,7 +13,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )
 
-// Bounds of the input.
+// Limits of the input.
 const (
 	MaxLine    = 16 << 20   // bytes of one line
 	MaxNodes   = 100_000    // nodes of one line
@@ -21,7 +21,7 @@ const (
 	maxSince   = 1 << 40    // seconds from the start, before or after
 )
 
-// allowed is what a jsonlines.Error tells beside its problem.
+// allowed lists the valid lines. A jsonlines.Error ends with it.
 const allowed = `a line is one of {"policy": {...}}, {"nodes": [{"id": ..., "zone": ..., "since": SECONDS}]}, ` +
 	`{"observe": {"node": ..., "mode": ..., "verdict": "ok"|"fail"|"unknown", "reason": ...}}, ` +
 	`{"outcome": {"node": ..., "action": ..., "ok": true|false}}, {"pause": {"node": ..., "owner": ..., "ttl": SECONDS}}, ` +
@@ -45,7 +45,7 @@ type listed struct {
 	State judge.Provided `json:"state"`
 }
 
-// paused is a judge.Pause in seconds.
+// paused is a judge.Pause with its TTL in seconds.
 type paused struct {
 	Node  string         `json:"node"`
 	Owner string         `json:"owner"`
@@ -53,19 +53,19 @@ type paused struct {
 	Why   string         `json:"why"`
 }
 
-// parse reads a line: an object of one key.
+// parse reads a line: an object with one key.
 func parse(data []byte) (line, error) {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(data, &fields); err != nil {
 		return nil, fmt.Errorf("is not a JSON object: %w", err)
 	}
 	if len(fields) != 1 {
-		return nil, fmt.Errorf("has the keys %.200q: want one", slices.Sorted(maps.Keys(fields)))
+		return nil, fmt.Errorf("has the keys %.200q: want one key", slices.Sorted(maps.Keys(fields)))
 	}
 	for key, value := range fields {
 		parser, known := parserOf(key)
 		if !known {
-			return nil, fmt.Errorf("has the key %.100q", key)
+			return nil, fmt.Errorf("has unknown key %.100q", key)
 		}
 		l, err := parser(value)
 		if err != nil {
@@ -133,7 +133,7 @@ func parseNodes(data json.RawMessage) (line, error) {
 	for _, n := range nodes {
 		switch {
 		case n.ID == "" || seen[n.ID]:
-			return nil, fmt.Errorf("node %.100q: want an id that no other has", n.ID)
+			return nil, fmt.Errorf("node %.100q: id is empty or not unique", n.ID)
 		case !slices.Contains(states, n.State):
 			return nil, fmt.Errorf(`node %.100s: state is %.40q: want "", "stopped", "terminated", "spot" or "leaving"`, n.ID, n.State)
 		case n.Since != nil && !(*n.Since >= -maxSince && *n.Since <= maxSince):
@@ -171,9 +171,9 @@ func parseOutcome(data json.RawMessage) (line, error) {
 	steps := []judge.Step{"", judge.StepFence, judge.StepDone, judge.StepVerified, judge.StepUndone, judge.StepEscalate}
 	switch {
 	case !slices.Contains(actions, o.Action):
-		return nil, fmt.Errorf("action is %.40q: want one of %s, or none", o.Action, join(actions[1:]))
+		return nil, fmt.Errorf("action is %.40q: want one of %s, or no action", o.Action, join(actions[1:]))
 	case !slices.Contains(steps, o.Step):
-		return nil, fmt.Errorf("step is %.40q: want one of %s, or none", o.Step, join(steps[1:]))
+		return nil, fmt.Errorf("step is %.40q: want one of %s, or no step", o.Step, join(steps[1:]))
 	}
 	return o, nil
 }

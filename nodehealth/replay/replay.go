@@ -15,11 +15,11 @@ import (
 
 // Options of a replay.
 type Options struct {
-	Policy *judge.Policy // until a line gives one; nil: a line has to, first of all
+	Policy *judge.Policy // until a line sets one; nil: the first line must set one
 }
 
-// Run replays a file. A line that it cannot take is a *jsonlines.Error: what came before it has
-// had its effect, and is written. Any other error is of ctx, in or out.
+// Run replays a file. An invalid line is a *jsonlines.Error; the output of the earlier lines is
+// written. Any other error comes from ctx, in or out.
 func Run(ctx context.Context, in io.Reader, out io.Writer, opts Options) error {
 	if opts.Policy != nil {
 		if err := opts.Policy.Validate(); err != nil {
@@ -34,12 +34,12 @@ func Run(ctx context.Context, in io.Reader, out io.Writer, opts Options) error {
 	}
 	err := p.play(ctx, jsonlines.NewReader(in, MaxLine, allowed))
 	if flush := w.Flush(); flush != nil {
-		err = errors.Join(err, fmt.Errorf("write what was found: %w", flush))
+		err = errors.Join(err, fmt.Errorf("write the findings: %w", flush))
 	}
 	return err
 }
 
-// player is a judge in its virtual time.
+// player is a judge in virtual time.
 type player struct {
 	judge  *judge.Judge
 	policy judge.Policy
@@ -77,7 +77,7 @@ func (p *player) play(ctx context.Context, lines *jsonlines.Reader) error {
 			return err
 		}
 		if _, policy := l.(policyLine); p.judge == nil && !policy {
-			return lines.Wrong("there is no policy yet")
+			return lines.Wrong("the first line must be a policy")
 		}
 		if err := p.take(ctx, l); err != nil {
 			return err
@@ -85,7 +85,7 @@ func (p *player) play(ctx context.Context, lines *jsonlines.Reader) error {
 	}
 }
 
-// take carries one line out.
+// take applies one line.
 func (p *player) take(ctx context.Context, l line) error {
 	switch l := l.(type) {
 	case policyLine:
@@ -117,7 +117,7 @@ func (p *player) take(ctx context.Context, l line) error {
 	return p.err
 }
 
-// follow takes a policy, as a restart with it does.
+// follow adopts a policy, as a restart with it does.
 func (p *player) follow(policy judge.Policy) {
 	old := p.judge
 	p.policy = policy.WithDefaults()
@@ -133,7 +133,7 @@ func (p *player) follow(policy judge.Policy) {
 	}
 }
 
-// pass lets a second pass.
+// pass advances the time by one second.
 func (p *player) pass() {
 	p.second++
 	p.prove()
@@ -143,14 +143,14 @@ func (p *player) pass() {
 	p.step(judge.Tick{})
 }
 
-// prove has the path of the heartbeats be whole, unless it is down.
+// prove reports the heartbeat path as up, unless it is down.
 func (p *player) prove() {
 	if _, heartbeats := p.policy.Detection.Mode(judge.AgentHeartbeat); heartbeats && !p.down {
 		p.step(judge.PathProof{})
 	}
 }
 
-// now is the virtual time; t = 0 is a Thursday's midnight, for the schedule.
+// now returns the virtual time. t = 0 is midnight of a Thursday, for the schedule.
 func (p *player) now() time.Time { return at(float64(p.second)) }
 
 func at(second float64) time.Time {
@@ -170,7 +170,7 @@ func nodesOf(l nodesLine) []judge.Node {
 	return out
 }
 
-// step tells the judge, prints what it finds, and answers the re-checks that it asks for.
+// step passes an event to the judge, prints its findings and serves its re-checks.
 func (p *player) step(ev judge.Event) {
 	orders, found := p.judge.Step(p.now(), ev)
 	for _, f := range found {
@@ -190,8 +190,8 @@ func (p *player) step(ev judge.Event) {
 	}
 }
 
-// recheck tells what each mode said last. That a node was heard before is not that it is
-// heard now.
+// recheck repeats the last observation of each mode. An earlier heartbeat does not prove that the
+// node is up now.
 func (p *player) recheck(node string) {
 	for _, m := range p.policy.Detection.Modes {
 		if o, said := p.said[node][m.Type]; said && (m.Type != judge.AgentHeartbeat || o.Verdict == judge.Fail) {
@@ -202,6 +202,6 @@ func (p *player) recheck(node string) {
 
 func (p *player) print(l printed) {
 	if err := p.out.Encode(l); err != nil && p.err == nil {
-		p.err = fmt.Errorf("write what was found: %w", err)
+		p.err = fmt.Errorf("write the findings: %w", err)
 	}
 }

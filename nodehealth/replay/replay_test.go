@@ -21,7 +21,7 @@ import (
 
 var update = flag.Bool("update", false, "write the answers of the scenarios anew")
 
-// TestScenarios replays each file of testdata; SCENARIOS.md says what they are.
+// TestScenarios replays each file of testdata; SCENARIOS.md describes them.
 func TestScenarios(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.jsonl")
 	if err != nil || len(files) < 30 {
@@ -35,7 +35,7 @@ func TestScenarios(t *testing.T) {
 		name := strings.TrimSuffix(filepath.Base(file), ".jsonl")
 		t.Run(name, func(t *testing.T) {
 			if !strings.Contains(string(told), "`"+name+"`") {
-				t.Errorf("SCENARIOS.md does not tell of %s", name)
+				t.Errorf("SCENARIOS.md does not list %s", name)
 			}
 			in, err := os.ReadFile(file)
 			if err != nil {
@@ -68,7 +68,7 @@ func replayed(t *testing.T, in string) string {
 	return out.String()
 }
 
-// begun are the actions that a scenario came to.
+// begun returns the actions that began in a scenario.
 func begun(t *testing.T, name string) []string {
 	t.Helper()
 	in, err := os.ReadFile("testdata/" + name + ".jsonl")
@@ -88,7 +88,7 @@ func begun(t *testing.T, name string) []string {
 	return acts
 }
 
-// TestActions says what each scenario must come to, whatever its golden file says.
+// TestActions checks the required actions of each scenario, independent of its golden file.
 func TestActions(t *testing.T) {
 	for name, want := range map[string][]string{
 		"row22_healthy":        nil,
@@ -132,7 +132,7 @@ func TestActions(t *testing.T) {
 	}
 }
 
-// All of it at once: the golden file has one alarm, which says why.
+// All nodes fail at once: the golden file has one alarm, with the reason.
 func TestOneAlarm(t *testing.T) {
 	for name, about := range map[string]string{"all_fail_at_once": `"alarm":"breaker"`, "zone_outage": `"alarm":"zone:a"`, "nats_restart": `"alarm":"path"`} {
 		golden, err := os.ReadFile("testdata/" + name + ".golden")
@@ -147,15 +147,15 @@ func TestOneAlarm(t *testing.T) {
 
 const policy = `{"policy": {"mode": "act", "detection": {"detection_modes": [{"type": "NODE_STATUS_POLLING"}]}}}` + "\n"
 
-// A line that cannot be taken is named, with what is allowed; what came before has had its
-// effect, once.
+// An invalid line is reported with the valid forms. The lines before it have had their effect,
+// once.
 func TestBadLines(t *testing.T) {
 	tests := []struct {
 		name, in string
 		line     int
 		says     string
 	}{
-		{"no policy", `{"advance": 1}`, 1, "no policy yet"},
+		{"no policy", `{"advance": 1}`, 1, "the first line must be a policy"},
 		{"no JSON", policy + `advance 1`, 2, "not a JSON object"},
 		{"cut off", policy + `{"advance": `, 2, "not a JSON object"},
 		{"two keys", policy + `{"advance": 1, "hint": {"node": "a"}}`, 2, "want one"},
@@ -170,8 +170,8 @@ func TestBadLines(t *testing.T) {
 		{"back in time", policy + `{"advance": -1}`, 2, "whole number of seconds"},
 		{"half a second", policy + `{"advance": 0.5}`, 2, "whole number of seconds"},
 		{"for ever", policy + `{"advance": 31536001}`, 2, "whole number of seconds"},
-		{"a node twice", policy + `{"nodes": [{"id": "a"}, {"id": "a"}]}`, 2, "no other has"},
-		{"a node without an id", policy + `{"nodes": [{"zone": "a"}]}`, 2, "no other has"},
+		{"a node twice", policy + `{"nodes": [{"id": "a"}, {"id": "a"}]}`, 2, "id is empty or not unique"},
+		{"a node without an id", policy + `{"nodes": [{"zone": "a"}]}`, 2, "id is empty or not unique"},
 		{"a node in no state", policy + `{"nodes": [{"id": "a", "state": "sad"}]}`, 2, "terminated"},
 		{"a node of the far future", policy + `{"nodes": [{"id": "a", "since": 1e300}]}`, 2, "seconds of the virtual time"},
 		{"a launch that is a text", policy + `{"nodes": [{"id": "a", "since": "2026-01-01T00:00:00Z"}]}`, 2, "since"},
@@ -206,7 +206,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// The pool's own policy serves a file that gives none.
+// The pool's own policy applies to a file without a policy.
 func TestPolicyOfThePool(t *testing.T) {
 	p := judge.Policy{Detection: judge.Detection{Modes: []judge.DetectionMode{{Type: judge.NodeStatus}}}}
 	var out bytes.Buffer
@@ -219,7 +219,7 @@ func TestPolicyOfThePool(t *testing.T) {
 	}
 }
 
-// A sink that is full ends the replay.
+// A full output ends the replay.
 func TestFullSink(t *testing.T) {
 	if err := Run(t.Context(), strings.NewReader(policy+`{"nodes": [{"id": "a"}]}`+"\n"+`{"hint": {"node": "b"}}`), full{}, Options{}); !errors.Is(err, io.ErrShortWrite) {
 		t.Errorf("Run() = %v", err)
@@ -247,7 +247,7 @@ func FuzzRun(f *testing.F) {
 	})
 }
 
-// limited ends a replay that writes much.
+// limited is a writer that fails after a number of bytes.
 type limited struct {
 	cancel context.CancelFunc
 	n      int

@@ -9,7 +9,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )
 
-// Convert reads a Senlin policy, at most 256 KiB. The error is [strictyaml.Problems].
+// Convert reads a Senlin policy of at most 256 KiB. The error is [strictyaml.Problems].
 func Convert(data []byte) (judge.Policy, []Loss, error) {
 	roots, problem := strictyaml.Values(data, bounds())
 	if problem == nil && len(roots) != 1 {
@@ -29,7 +29,7 @@ func Convert(data []byte) (judge.Policy, []Loss, error) {
 	return policy, r.losses, nil
 }
 
-// refused returns what a policy may not say here, at the lines that it was made of.
+// refused returns the mistakes of the converted policy, with the lines of Senlin's file.
 func (r *reader) refused(err error) strictyaml.Problems {
 	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {
@@ -49,20 +49,20 @@ func (r *reader) refused(err error) strictyaml.Problems {
 func (r *reader) policy(root strictyaml.Value) judge.Policy {
 	top := r.object(root, "", "type", "version", "description", "properties")
 	if root.Kind != strictyaml.Map || !r.isHealth(top, root) {
-		return judge.Policy{} // it is something else
+		return judge.Policy{} // not a health policy
 	}
 	if version, ok := r.needed(top, root, "", "version"); ok {
 		version.Kind = strictyaml.Text // 1.1 and "1.1" are the same to Senlin
 		r.oneOf(version, "version", "1.0", "1.1", "1.2")
 	}
 	if _, ok := top["description"]; ok {
-		r.lose("description", "is left out: there is no key for it")
+		r.lose("description", "is dropped: it has no counterpart here")
 	}
 	properties, ok := r.needed(top, root, "", "properties")
 	if !ok {
 		return judge.Policy{}
 	}
-	r.lose("properties", "Senlin acts as soon as a policy is attached; this one observes, and tells what it would do, until mode is act")
+	r.lose("properties", "Senlin acts as soon as a policy is attached; this policy only observes and reports until mode is act")
 	p := judge.Policy{Mode: judge.Observe}
 	f := r.object(properties, "properties", "detection", "recovery")
 	if detection, ok := r.needed(f, properties, "properties", "detection"); ok {
@@ -81,7 +81,7 @@ func (r *reader) isHealth(top fields, root strictyaml.Value) bool {
 	return ok && t.Text == health
 }
 
-// needed returns the value of a key that must be there, or says that it is not.
+// needed returns the value of a required key, or reports that it is missing.
 func (r *reader) needed(f fields, of strictyaml.Value, path, key string) (strictyaml.Value, bool) {
 	t, ok := f[key]
 	if !ok {

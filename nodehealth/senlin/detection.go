@@ -26,7 +26,7 @@ func (r *reader) detection(root strictyaml.Value) judge.Detection {
 	}
 	d := r.timing(f, detectionPath)
 	if t, ok := f["options"]; ok {
-		r.wrong(t, detectionPath+".options", "stands beside detection_modes: options are of a mode, or of a type as in version 1.0")
+		r.wrong(t, detectionPath+".options", "conflicts with detection_modes: options belong to a mode, or to a type as in version 1.0")
 	}
 	d.Conditional = judge.AnyFailed
 	if t, ok := f["recovery_conditional"]; ok {
@@ -42,7 +42,7 @@ func (r *reader) detection(root strictyaml.Value) judge.Detection {
 	return d
 }
 
-// round names a node's attempts that outlast the interval, which Senlin waited for.
+// round reports a node's attempts that last longer than the interval. Senlin waited for them.
 func (r *reader) round(d judge.Detection, path string) {
 	o := d.Modes[len(d.Modes)-1].Options
 	if o.PollRetryLimit == nil {
@@ -50,8 +50,8 @@ func (r *reader) round(d judge.Detection, path string) {
 	}
 	attempts := judge.Duration(*o.PollRetryLimit)
 	if longest := attempts**o.PollTimeout + (attempts-1)**o.PollRetryInterval; longest >= *d.Interval {
-		r.lose(path+".poll_url_retry_limit", "with poll_url_retry_interval makes %v of a node that does not answer: here a round ends within the interval "+
-			"of %v, and such a policy is refused where it is used; lower one of the two, or raise the interval", longest, *d.Interval)
+		r.lose(path+".poll_url_retry_limit", "with poll_url_retry_interval takes %v for a node without a response: here a round ends within the interval "+
+			"of %v, and such a policy is rejected; lower one of the two, or raise the interval", longest, *d.Interval)
 	}
 }
 
@@ -59,7 +59,7 @@ func (r *reader) round(d judge.Detection, path string) {
 func (r *reader) legacy(root strictyaml.Value, f fields) judge.Detection {
 	for _, key := range []string{"detection_modes", "recovery_conditional", "interval", "node_update_timeout"} {
 		if t, ok := f[key]; ok {
-			r.wrong(t, detectionPath+"."+key, "stands beside type: version 1.0 has type and options, later ones have detection_modes")
+			r.wrong(t, detectionPath+"."+key, "conflicts with type: version 1.0 has type and options, later ones have detection_modes")
 		}
 	}
 	options := fields{}
@@ -74,7 +74,7 @@ func (r *reader) legacy(root strictyaml.Value, f fields) judge.Detection {
 	return d
 }
 
-// timing reads what all modes have in common, and says what is another in all of them.
+// timing reads the keys that all modes share, and reports the differences of every policy.
 func (r *reader) timing(f fields, path string) judge.Detection {
 	d := judge.Detection{
 		Interval:          r.seconds(f, path, "interval", 60),
@@ -82,12 +82,12 @@ func (r *reader) timing(f fields, path string) judge.Detection {
 	}
 	r.lines["detection.interval"], r.lines["detection.node_update_timeout"] = f["interval"].Line, f["node_update_timeout"].Line
 	if *d.Interval < judge.Duration(60*time.Second) {
-		r.lose(path+".interval", "is below 60 s, which Senlin takes only where health_check_interval_min was lowered: it is kept")
+		r.lose(path+".interval", "is below 60 s, which Senlin accepts only with a lower health_check_interval_min: it is unchanged")
 	}
-	r.lose(path+".node_update_timeout", "is the grace since a node's launch; Senlin began it anew with every status that it wrote, "+
-		"which a manual check did too, and waited as long for the end of a recovery: here each action has its own timeout")
-	r.lose(path, "Senlin takes a node for healthy when the check itself fails, and acts on the first failure; "+
-		"here it is unknown then, alarms after 10 minutes, and two failures in a row are wanted (failure_threshold)")
+	r.lose(path+".node_update_timeout", "is the grace period after a node's launch; Senlin restarted it with every status that it wrote, "+
+		"also in a manual check, and waited as long for the end of a recovery: here each action has its own timeout")
+	r.lose(path, "Senlin treats a node as healthy when the check itself fails, and acts on the first failure; "+
+		"here the node is then unknown, with an alarm after 10 minutes, and two failures in a row are required (failure_threshold)")
 	return d
 }
 
@@ -112,12 +112,12 @@ func (r *reader) typed(t strictyaml.Value, path string, options fields) judge.De
 	}
 	for _, key := range urlOptions() {
 		if _, ok := options[key]; ok {
-			r.lose(path+".options."+key, "is left out: only NODE_STATUS_POLL_URL reads it, in Senlin too")
+			r.lose(path+".options."+key, "is dropped: only NODE_STATUS_POLL_URL uses it, also in Senlin")
 		}
 	}
 	if m.Type == judge.LifecycleEvents {
-		r.lose(path, "an event recovered the node at once in Senlin; here it causes a check, and what is found then counts. "+
-			"As Senlin has no mode beside it, what its events miss is never found: add NODE_STATUS_POLLING")
+		r.lose(path, "in Senlin an event recovered the node at once; here it causes a check, and the result of the check counts. "+
+			"Without another mode, a failure without an event is never found: add NODE_STATUS_POLLING")
 	}
 	return m
 }
@@ -125,9 +125,9 @@ func (r *reader) typed(t strictyaml.Value, path string, options fields) judge.De
 // url reads the options of NODE_STATUS_POLL_URL.
 func (r *reader) url(f fields, path string) judge.Options {
 	retry := r.whole(f, path, "poll_url_retry_interval", 3)
-	timeout := max(time.Second, time.Duration(retry)*time.Second/10) // as Senlin makes it
+	timeout := max(time.Second, time.Duration(retry)*time.Second/10) // as in Senlin
 	if timeout > time.Minute {
-		r.lose(path+".poll_url_retry_interval", "made Senlin wait %v for an answer: here a minute is the most", timeout)
+		r.lose(path+".poll_url_retry_interval", "made Senlin wait %v for a response: the maximum here is a minute", timeout)
 		timeout = time.Minute
 	}
 	o := judge.Options{
@@ -141,13 +141,13 @@ func (r *reader) url(f fields, path string) judge.Options {
 	}
 	if _, err := regexp.Compile(o.PollHealthyResponse); err != nil {
 		r.wrong(f["poll_url_healthy_response"], path+".poll_url_healthy_response",
-			"is no regular expression here, where there is no looking around and no reference back: %v", err)
+			"is not a valid regular expression here (RE2: no lookaround, no back-references): %v", err)
 	}
 	if !*o.PollErrorAsUnhealthy {
-		r.lose(path+".poll_url_conn_error_as_unhealthy", "is false: a node that cannot be reached was healthy, and is unknown here; "+
-			"one that answers with another status than 2xx was healthy too, and fails here")
+		r.lose(path+".poll_url_conn_error_as_unhealthy", "is false: an unreachable node was healthy in Senlin, and is unknown here; "+
+			"a node with a status other than 2xx was healthy too, and fails here")
 	}
-	r.lose(path+".poll_url", "{nodename} is the node's id here; a name that cannot be resolved, and an address outside the allowed networks, "+
-		"are unknown; redirects to another host are not followed; nodes are asked whatever their status is")
+	r.lose(path+".poll_url", "{nodename} is the node's id here; a name that does not resolve, and an address outside the allowed networks, "+
+		"are unknown; redirects to another host are not followed; nodes are probed in every status")
 	return o
 }

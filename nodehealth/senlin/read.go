@@ -14,28 +14,28 @@ import (
 
 const (
 	maxFile  = 256 << 10 // bytes
-	maxShown = 60        // runes of a value that are repeated
+	maxShown = 60        // runes of a value that messages show
 )
 
 func bounds() strictyaml.Bounds {
 	return strictyaml.Bounds{
 		Bytes: maxFile, Tokens: 1 << 14, Nesting: 64,
-		TooMuch:  "the file has more than %d words and signs",
-		Indirect: "anchors, aliases, tags and the like are not read: write the value out",
+		TooMuch:  "the file has more than %d tokens",
+		Indirect: "anchors, aliases, tags and similar are not supported: write the value out",
 	}
 }
 
-// Loss is one thing that is not as it was under Senlin.
+// Loss is one difference from the behavior under Senlin.
 type Loss struct {
-	Path string `json:"path"` // of the key in Senlin's file, where it is or would be
+	Path string `json:"path"` // of the key in Senlin's file
 	What string `json:"what"`
 }
 
-// reader reads values and collects what is wrong and what is lost.
+// reader reads values and collects problems and losses.
 type reader struct {
 	problems strictyaml.Problems
 	losses   []Loss
-	lines    strictyaml.Lines // path of a key in our policy -> line of what it was made of
+	lines    strictyaml.Lines // path of a key in our policy -> its line in Senlin's file
 }
 
 func (r *reader) wrong(t strictyaml.Value, path, format string, args ...any) {
@@ -63,7 +63,7 @@ func (r *reader) object(t strictyaml.Value, path string, allowed ...string) fiel
 		case !slices.Contains(allowed, p.Key):
 			r.wrong(key, at, "%s", spelling.Unknown(p.Key, allowed))
 		case twice:
-			r.wrong(key, at, "stands here a second time, first on line %d: remove one", first.Line)
+			r.wrong(key, at, "is a duplicate, first on line %d: remove one", first.Line)
 		default:
 			p.Value.Line = p.Line
 			out[p.Key] = p.Value
@@ -72,7 +72,7 @@ func (r *reader) object(t strictyaml.Value, path string, allowed ...string) fiel
 	return out
 }
 
-// sequence reads a list; absent and empty are none.
+// sequence reads a list. Absent and null are an empty list.
 func (r *reader) sequence(t strictyaml.Value, path string) []strictyaml.Entry {
 	if t.Kind != strictyaml.List && t.Kind != strictyaml.Null {
 		r.wrong(t, path, "is %s: want a list", shown(t))
@@ -80,7 +80,7 @@ func (r *reader) sequence(t strictyaml.Value, path string) []strictyaml.Entry {
 	return t.Entries
 }
 
-// whole reads a whole number, as Senlin does in quotes too.
+// whole reads a whole number, also in quotes, as Senlin does.
 func (r *reader) whole(f fields, path, key string, absent int) int {
 	t, given := f[key]
 	if !given {
@@ -101,7 +101,7 @@ func (r *reader) seconds(f fields, path, key string, absent int) *judge.Duration
 	return new(judge.Duration(time.Duration(n) * time.Second))
 }
 
-// flag reads true or false, as Senlin does in quotes too.
+// flag reads true or false, also in quotes, as Senlin does.
 func (r *reader) flag(f fields, path, key string, absent bool) bool {
 	t, given := f[key]
 	if !given {
@@ -119,7 +119,7 @@ func (r *reader) flag(f fields, path, key string, absent bool) bool {
 	return absent
 }
 
-// scalar reads a text, or what stands for one.
+// scalar reads a text or another scalar.
 func (r *reader) scalar(f fields, path, key string) string {
 	t, given := f[key]
 	switch {
@@ -140,7 +140,7 @@ func (r *reader) oneOf(t strictyaml.Value, path string, allowed ...string) strin
 	return allowed[0]
 }
 
-// shown returns what a value says, on one short line.
+// shown returns a value on one short line.
 func shown(t strictyaml.Value) string {
 	switch t.Kind {
 	case strictyaml.Null, strictyaml.Map, strictyaml.List:

@@ -19,7 +19,7 @@ func (r *reader) recovery(properties fields) judge.Recovery {
 	root, ok := properties["recovery"]
 	if !ok {
 		root = strictyaml.Value{Kind: strictyaml.Map}
-		r.lose(recoveryPath, "is missing: Senlin recreates then, and so does this policy")
+		r.lose(recoveryPath, "is missing: Senlin then recreates, and this policy does too")
 	}
 	r.lines["recovery"] = root.Line
 	f := r.object(root, recoveryPath, "actions", "fencing", "node_delete_timeout", "node_force_recreate")
@@ -47,33 +47,33 @@ func (r *reader) recovery(properties fields) judge.Recovery {
 	return out
 }
 
-// leaveOut drops what is about replacing machines from a recovery that replaces none.
+// leaveOut drops the keys about replacements from a recovery without replacements.
 func (r *reader) leaveOut(out *judge.Recovery) {
 	out.NodeDeleteTimeout, out.NodeForceRecreate = nil, false
-	r.lose(recoveryPath+".node_delete_timeout", "is left out, as node_force_recreate is: no action of this policy replaces a machine")
+	r.lose(recoveryPath+".node_delete_timeout", "is dropped, and node_force_recreate too: no action of this policy replaces a machine")
 	if len(out.Fencing) > 0 {
 		out.Fencing = nil
-		r.lose(recoveryPath+".fencing", "is left out: no action of this policy replaces a machine, and only that is preceded by fencing")
+		r.lose(recoveryPath+".fencing", "is dropped: no action of this policy replaces a machine, and fencing only precedes a replacement")
 	}
 }
 
-// compare says where a recovery does something else than it did.
+// compare reports differences in the recovery.
 func (r *reader) compare(f fields, out judge.Recovery) {
 	if len(out.Fencing) > 0 {
-		r.lose(recoveryPath+".fencing", "was read by Senlin and never carried out; here no machine is replaced before it is known "+
+		r.lose(recoveryPath+".fencing", "was accepted by Senlin and never carried out; here no machine is replaced before it is confirmed "+
 			"to be stopped or terminated (fencing_options)")
 	}
 	if _, given := f["node_delete_timeout"]; out.NodeDeleteTimeout != nil && (!given || *out.NodeDeleteTimeout < judge.Duration(3*time.Minute)) {
-		r.lose(recoveryPath+".node_delete_timeout", "is %v: machines elsewhere take minutes to end; the default here is 3m0s", *out.NodeDeleteTimeout)
+		r.lose(recoveryPath+".node_delete_timeout", "is %v: machines of other providers may take minutes to end; the default here is 3m0s", *out.NodeDeleteTimeout)
 	}
 	if out.NodeForceRecreate {
-		r.lose(recoveryPath+".node_force_recreate", "permits two machines of one identity at a time, as it did: an exclusive pool refuses it")
+		r.lose(recoveryPath+".node_force_recreate", "permits two machines of one identity at a time, as in Senlin: an exclusive pool rejects it")
 	}
-	r.lose(recoveryPath, "Senlin repaired all sick nodes of a round at once, and tried each one again for ever; here the defaults of safety hold: "+
-		"one at a time, no more than the rate, none while too many are sick, quarantine after 3 attempts")
+	r.lose(recoveryPath, "Senlin repaired all unhealthy nodes of a round at once, and retried each one for ever; here the defaults of safety apply: "+
+		"one at a time, limited by rate, no repair while too many are unhealthy, quarantine after 3 attempts")
 }
 
-// recreate is Senlin's: the old machine goes first.
+// recreate returns Senlin's form of RECREATE: the old machine ends first.
 func recreate() judge.Action {
 	return judge.Action{Name: judge.Recreate, Params: judge.Params{LaunchFirst: new(false)}}
 }
@@ -92,7 +92,7 @@ func (r *reader) action(t strictyaml.Value, path string) judge.Action {
 	if p, ok := f["params"]; ok && p.Kind != strictyaml.Null {
 		params = r.free(p, path+".params")
 	}
-	if typed, ok := f["type"]; ok { // the form of the specification: name is that of the workflow
+	if typed, ok := f["type"]; ok { // the form of the specification: name is the workflow's name
 		r.oneOf(typed, path+".type", mistral)
 		return r.named(t, r.scalar(f, path, "name"), params, path)
 	}
@@ -102,7 +102,7 @@ func (r *reader) action(t strictyaml.Value, path string) judge.Action {
 	case string(judge.Rebuild):
 		return r.rebuild(params, path)
 	case string(judge.Recreate):
-		r.lose(path, "Senlin deletes the old machine before it creates the new one, and so does this (launch_first: false); "+
+		r.lose(path, "Senlin deletes the old machine before it creates the new one, and this policy does too (launch_first: false); "+
 			"launch_first: true keeps the capacity")
 		r.unheeded(params, path)
 		return recreate()
@@ -111,7 +111,7 @@ func (r *reader) action(t strictyaml.Value, path string) judge.Action {
 	}
 }
 
-// free reads a map of any keys.
+// free reads a map with any keys.
 func (r *reader) free(t strictyaml.Value, path string) fields {
 	var keys []string
 	for _, p := range t.Entries {
@@ -120,11 +120,11 @@ func (r *reader) free(t strictyaml.Value, path string) fields {
 	return r.object(t, path, keys...)
 }
 
-// unheeded names parameters that nobody honours.
+// reportUnused reports parameters that no action uses.
 func (r *reader) unheeded(params fields, path string, heeded ...string) {
 	for _, key := range sortedKeys(params) {
 		if !slices.Contains(heeded, key) {
-			r.lose(path+".params."+strictyaml.Cut(key, maxShown), "is left out: Senlin dropped it, and no action here has it")
+			r.lose(path+".params."+strictyaml.Cut(key, maxShown), "is dropped: Senlin ignored it, and no action here has it")
 		}
 	}
 }
@@ -145,7 +145,7 @@ func (r *reader) reboot(params fields, path string) judge.Action {
 		if a.Params.Type != "soft" && a.Params.Type != "hard" {
 			r.wrong(params["type"], path+".params.type", "is %s: want soft, hard", shown(params["type"]))
 		}
-		r.lose(path+".params.type", "was dropped by Senlin, which always rebooted hard; here it is honoured: %s", a.Params.Type)
+		r.lose(path+".params.type", "was ignored by Senlin, which always rebooted hard; here it takes effect: %s", a.Params.Type)
 	}
 	r.unheeded(params, path, "type")
 	return a
@@ -155,15 +155,15 @@ func (r *reader) rebuild(params fields, path string) judge.Action {
 	a := judge.Action{Name: judge.Rebuild}
 	if image := r.scalar(params, path+".params", "image"); image != "" {
 		a.Params.Image = image
-		r.lose(path+".params.image", "was dropped by Senlin, which rebuilt from the machine's own image; here it is honoured: "+
-			"put in the name that the image has at this pool's provider")
+		r.lose(path+".params.image", "was ignored by Senlin, which rebuilt from the machine's own image; here it takes effect: "+
+			"set the name of the image at this pool's provider")
 	}
 	r.unheeded(params, path, "image")
 	return a
 }
 
-// named reads a workflow by its own name, with its type beside: all of its params are
-// inputs, but for those that workflow reads.
+// named reads a workflow by its own name, in the form with a type. Each param that workflow does
+// not read is an input.
 func (r *reader) named(t strictyaml.Value, name string, params fields, path string) judge.Action {
 	known, inputs := fields{}, fields{}
 	for key, value := range params {
@@ -180,13 +180,13 @@ func (r *reader) named(t strictyaml.Value, name string, params fields, path stri
 	return a
 }
 
-// workflow reads what Senlin specified, and never ran.
+// workflow reads the form that Senlin specified and never ran.
 func (r *reader) workflow(t strictyaml.Value, params fields, path string) judge.Action {
 	return r.run(t, r.scalar(params, path+".params", "workflow_name"), params, path)
 }
 
-// run returns the workflow of that name. A request on NATS stands for Mistral: until
-// something answers it, it fails and does nothing.
+// run returns the workflow of that name. A NATS request replaces Mistral. Until a service responds
+// to it, the action fails and does nothing.
 func (r *reader) run(t strictyaml.Value, name string, params fields, path string) judge.Action {
 	if name == "" {
 		r.wrong(t, path+".params.workflow_name", "is missing")
@@ -201,21 +201,21 @@ func (r *reader) run(t strictyaml.Value, name string, params fields, path string
 			a.Params.Input[key] = r.input(inputs[key], path+".params.inputs."+strictyaml.Cut(key, maxShown))
 		}
 	}
-	r.lose(path, "Senlin never ran workflows, and there is no Mistral here: fill in who does it. As it is, a request goes to the NATS subject %s, "+
-		"and the action fails while nobody answers; kind webhook with a url, or command with argv, are the other ways", a.Params.Subject)
+	r.lose(path, "Senlin never ran workflows, and there is no Mistral here: set the service that runs it. Unchanged, a request goes to the NATS subject %s, "+
+		"and the action fails while no service responds; the alternatives are kind webhook with a url, and command with argv", a.Params.Subject)
 	r.unheeded(params, path, "workflow_name", "inputs")
 	return a
 }
 
-// input returns an input as a text: what is none, in JSON.
+// input returns an input as text. A map or list is in JSON.
 func (r *reader) input(t strictyaml.Value, path string) string {
 	if strings.Contains(t.Text, "<%") || strings.Contains(t.Text, "{{") {
-		r.lose(path, "looks like an expression of Mistral: it is handed on as it is, and {{ }} takes the names of this policy only, such as node.physicalid")
+		r.lose(path, "may be an expression of Mistral: it is passed on unchanged, and {{ }} accepts only the names of this policy, such as node.physicalid")
 	}
 	if t.Kind != strictyaml.Map && t.Kind != strictyaml.List {
 		return t.Text
 	}
-	r.lose(path, "is %s: an input is a text here, so it is written in JSON", t.Kind)
+	r.lose(path, "is %s: an input is text here, so it is converted to JSON", t.Kind)
 	data, err := json.Marshal(r.plain(t))
 	if err != nil {
 		r.wrong(t, path, "cannot be written in JSON: %v", err)
@@ -223,7 +223,7 @@ func (r *reader) input(t strictyaml.Value, path string) string {
 	return string(data)
 }
 
-// plain returns a value as JSON has it.
+// plain returns a value in its JSON form.
 func (r *reader) plain(t strictyaml.Value) any {
 	switch t.Kind {
 	case strictyaml.Null:

@@ -20,7 +20,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// Each policy becomes what its golden file says: the block, then what is lost.
+// Each policy is converted to its golden file: the block, then the losses.
 func TestConvert(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.yaml")
 	if err != nil || len(files) < 6 {
@@ -58,8 +58,7 @@ func TestConvert(t *testing.T) {
 	}
 }
 
-// asYAML returns a policy as the "health" block of a pool file, with the keys alone that
-// it has.
+// asYAML returns a policy as the "health" block of a pool file, only with the keys that are set.
 func asYAML(p judge.Policy) ([]byte, error) {
 	var block bytes.Buffer
 	encoder := json.NewEncoder(&block)
@@ -74,7 +73,8 @@ func asYAML(p judge.Policy) ([]byte, error) {
 	return out, nil
 }
 
-// roundTrip returns the policy's text, of which a strict reader makes the policy again.
+// roundTrip returns the policy's text, after checking that a strict reader returns the policy
+// again.
 func roundTrip(t *testing.T, p judge.Policy) string {
 	t.Helper()
 	if err := p.Validate(); err != nil {
@@ -94,7 +94,7 @@ func roundTrip(t *testing.T, p judge.Policy) string {
 	return string(text)
 }
 
-// All keys of a policy of ours are written.
+// Every key of a policy is written.
 func TestYAMLOfAWholePolicy(t *testing.T) {
 	text, err := os.ReadFile("../judge/testdata/policy.yaml")
 	if err != nil {
@@ -128,8 +128,8 @@ func TestConvertRefuses(t *testing.T) {
 		{"unknown key", head + detection + "  recovry: {}", 5, "properties.recovry", "no such key; did you mean recovery? (allowed: detection, recovery)"},
 		{"unknown option", head + "  detection:\n    detection_modes:\n      - type: NODE_STATUS_POLL_URL\n        options:\n          poll_urls: x", 8,
 			"properties.detection.detection_modes[0].options.poll_urls", "did you mean poll_url?"},
-		{"key twice", head + detection + detection, 5, "properties.detection", "a second time, first on line 4"},
-		{"both forms", head + "  detection:\n    type: NODE_STATUS_POLLING\n    detection_modes: []", 6, "properties.detection.detection_modes", "stands beside type"},
+		{"key twice", head + detection + detection, 5, "properties.detection", "is a duplicate, first on line 4"},
+		{"both forms", head + "  detection:\n    type: NODE_STATUS_POLLING\n    detection_modes: []", 6, "properties.detection.detection_modes", "conflicts with type"},
 		{"no modes", head + "  detection: {interval: 60}", 4, "detection.detection_modes", "is missing: want at least one"},
 		{"mode", head + "  detection:\n    detection_modes:\n      - type: AGENT_HEARTBEAT", 6, "properties.detection.detection_modes[0].type",
 			`is "AGENT_HEARTBEAT": want LIFECYCLE_EVENTS, NODE_STATUS_POLLING`},
@@ -139,7 +139,7 @@ func TestConvertRefuses(t *testing.T) {
 		{"short interval", head + "  detection:\n    interval: 2\n    detection_modes: [{type: NODE_STATUS_POLLING}]", 5, "detection.interval", "want 5s to 1h0m0s"},
 		{"no URL", head + "  detection:\n    detection_modes:\n      - type: NODE_STATUS_POLL_URL", 6, "detection.detection_modes[0].options.poll_url", "want a URL"},
 		{"pattern", head + "  detection:\n    detection_modes:\n      - type: NODE_STATUS_POLL_URL\n        options:\n          poll_url: http://h/\n          poll_url_healthy_response: '(?=ok)'", 9,
-			"properties.detection.detection_modes[0].options.poll_url_healthy_response", "no regular expression here"},
+			"properties.detection.detection_modes[0].options.poll_url_healthy_response", "not a valid regular expression here"},
 		{"verify", head + "  detection:\n    detection_modes:\n      - type: NODE_STATUS_POLL_URL\n        options: {poll_url: 'http://h/', poll_url_ssl_verify: 2}", 7,
 			"properties.detection.detection_modes[0].options.poll_url_ssl_verify", "is 2: want true or false"},
 		{"action", head + detection + "  recovery:\n    actions:\n      - name: EXPLODE", 7, "properties.recovery.actions[0].name", "want REBOOT, REBUILD, RECREATE, WORKFLOW, MISTRAL_WORKFLOW"},
@@ -165,7 +165,7 @@ func TestConvertRefuses(t *testing.T) {
 	}
 }
 
-// All mistakes are told at once, in the order of their lines.
+// All mistakes are reported at once, in the order of their lines.
 func TestConvertTellsAll(t *testing.T) {
 	_, _, err := Convert([]byte(head + "  recovery: {fencing: [STORAGE]}\n  detection: {interval: x, detection_modes: [{type: A}]}\nmore: 1"))
 	ps, ok := errors.AsType[strictyaml.Problems](err)

@@ -10,15 +10,15 @@ import (
 	"github.com/weirkeeper/weirkeeper/nodehealth"
 )
 
-// answer is what a workflow said, cut off after maxAnswer bytes.
+// response is the response of a workflow, truncated to maxAnswer bytes.
 type answer struct {
 	text []byte
 	cut  bool
-	// failure, if not empty, says what its status means: it failed.
+	// failure is the failure that the exit or HTTP status shows; empty: no failure.
 	failure string
 }
 
-// result says what came of a workflow.
+// result returns the result of a workflow.
 func (a answer) result() nodehealth.Result {
 	text := bytes.TrimSpace(a.text)
 	if !bytes.HasPrefix(text, []byte("{")) {
@@ -33,15 +33,15 @@ func (a answer) result() nodehealth.Result {
 	case a.failure != "" && (err != nil || got.Decision == nodehealth.DecisionOK):
 		return failed(a.failure)
 	case err != nil:
-		return failed("its answer cannot be read: " + err.Error())
+		return failed("decode the response: " + err.Error())
 	}
 	return got
 }
 
-// decodeAnswer reads one JSON object. Keys that we do not know are passed over.
+// decodeAnswer reads one JSON object. Unknown keys are ignored.
 func decodeAnswer(text []byte, cut bool) (nodehealth.Result, error) {
 	if cut || len(text) > maxAnswer {
-		return nodehealth.Result{}, fmt.Errorf("it is longer than %d bytes", maxAnswer)
+		return nodehealth.Result{}, fmt.Errorf("longer than %d bytes", maxAnswer)
 	}
 	var wire struct {
 		Result string `json:"result"`
@@ -54,7 +54,7 @@ func decodeAnswer(text []byte, cut bool) (nodehealth.Result, error) {
 	case nodehealth.DecisionOK, nodehealth.DecisionFailed, nodehealth.DecisionEscalate, nodehealth.DecisionSkip:
 		return nodehealth.Result{Decision: d, Reason: short(wire.Reason)}, nil
 	}
-	return nodehealth.Result{}, fmt.Errorf("its result is %.40q: want %s, %s, %s or %s", wire.Result,
+	return nodehealth.Result{}, fmt.Errorf("result is %.40q: want %s, %s, %s or %s", wire.Result,
 		nodehealth.DecisionOK, nodehealth.DecisionFailed, nodehealth.DecisionEscalate, nodehealth.DecisionSkip)
 }
 
@@ -62,7 +62,7 @@ func failed(why string) nodehealth.Result {
 	return nodehealth.Result{Decision: nodehealth.DecisionFailed, Reason: short(why)}
 }
 
-// short bounds what others have written, and leaves out what cannot be printed.
+// short truncates text from other parties, and replaces unprintable characters by blanks.
 func short(text string) string {
 	text = strings.ToValidUTF8(text[:min(len(text), nodehealth.MaxWhy)], "")
 	return strings.TrimSpace(strings.Map(func(r rune) rune {

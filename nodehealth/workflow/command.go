@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	maxErrors = 4 << 10 // bytes of standard error that are kept
-	// pipesOpen is how long a process that survives its command may hold the pipes.
+	maxErrors = 4 << 10 // bytes of standard error that are stored
+	// pipesOpen is how long a process that outlives its command may hold the pipes.
 	pipesOpen = time.Second
 )
 
@@ -37,8 +37,8 @@ func checkCommand(argv []string, wrong func(path string, err error)) {
 	}
 }
 
-// command runs a program to its end or that of ctx. When it returns, nothing that the
-// program started is left: a launcher of its own starts the program and cleans up.
+// command runs a program until it or ctx ends. A separate launcher starts it, and cleans up all
+// processes that the program started before command returns.
 func (r *Runner) command(ctx context.Context, argv []string, body []byte) (nodehealth.Result, error) {
 	path, err := exec.LookPath(argv[0])
 	if err != nil {
@@ -62,17 +62,17 @@ func (r *Runner) command(ctx context.Context, argv []string, body []byte) (nodeh
 	}
 	said := answer{text: out.kept.Bytes(), cut: out.cut}
 	if exit.Signal != 0 || exit.Code != 0 {
-		said.failure = fmt.Sprintf("it ended with %v: %s", exit, errs.kept.String())
+		said.failure = fmt.Sprintf("the command ended with %v: %s", exit, errs.kept.String())
 	}
 	return said.result(), nil
 }
 
-// runOnce starts one program in a launcher that runs only for it, and waits for the end
-// of the program. When ctx ends first, it kills the program and returns the error of ctx.
+// runOnce starts one program in a separate launcher, and waits for its end. If ctx ends first, it
+// kills the program and returns the error of ctx.
 func (r *Runner) runOnce(ctx context.Context, launcher *supervise.Launcher, spec supervise.Spec) (supervise.Exit, error) {
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var wg sync.WaitGroup
-	var left error // what the launcher leaves behind
+	var left error // processes that the launcher could not end
 	wg.Go(func() { left = launcher.Run(running) })
 	child, err := launcher.Start(ctx, spec)
 	if err != nil {
@@ -89,13 +89,13 @@ func (r *Runner) runOnce(ctx context.Context, launcher *supervise.Launcher, spec
 	stop()
 	wg.Wait()
 	if left := errors.Join(survivors, left); left != nil {
-		r.config.Log.Warn("workflow is not cleaned up", "command", spec.Title, "err", left)
+		r.config.Log.Warn("workflow cleanup failed", "command", spec.Title, "err", left)
 	}
 	exit, _ := child.Exit()
 	return exit, err
 }
 
-// environment is the little of ours that a command gets.
+// environment returns the variables that a command inherits.
 func environment() []string {
 	var env []string
 	for _, name := range []string{"PATH", "HOME", "LANG", "TZ"} {

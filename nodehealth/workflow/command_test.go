@@ -59,9 +59,9 @@ func TestCommandAnswers(t *testing.T) {
 		{"arguments", []string{"args", "{{ node.id }}", "a b; $HOME", "-x={{reason}}"}, nodehealth.DecisionOK, "node-1|a b; $HOME|-x=AGENT_HEARTBEAT: silent"},
 		{"escalate", []string{"print", `{"result": "escalate", "reason": "not mine"}`, "1"}, nodehealth.DecisionEscalate, "not mine"},
 		{"ok beside a status", []string{"print", `{"result": "ok"}`, "1"}, nodehealth.DecisionFailed, "exit status 1"},
-		{"bad JSON", []string{"print", `{"result": ok}`}, nodehealth.DecisionFailed, "cannot be read: invalid character"},
-		{"no result", []string{"print", `{"results": "ok"}`}, nodehealth.DecisionFailed, `its result is "": want ok, failed, escalate or skip`},
-		{"two answers", []string{"print", `{"result": "ok"} {}`}, nodehealth.DecisionFailed, "cannot be read"},
+		{"bad JSON", []string{"print", `{"result": ok}`}, nodehealth.DecisionFailed, "decode the response: invalid character"},
+		{"no result", []string{"print", `{"results": "ok"}`}, nodehealth.DecisionFailed, `result is "": want ok, failed, escalate or skip`},
+		{"two answers", []string{"print", `{"result": "ok"} {}`}, nodehealth.DecisionFailed, "decode the response"},
 		{"bad JSON beside a status", []string{"print", `{"result"`, "1"}, nodehealth.DecisionFailed, "exit status 1"},
 		{"200 MB of text", []string{"flood", "x"}, nodehealth.DecisionOK, "xxx"},
 		{"200 MB of JSON", []string{"flood", "{"}, nodehealth.DecisionFailed, "longer than 65536 bytes"},
@@ -75,13 +75,13 @@ func TestCommandAnswers(t *testing.T) {
 	}
 }
 
-// sessions are where a command's child is: in the command's session, or in its own.
+// sessions are the sessions of a command's child: the command's, or its own.
 var sessions = []struct {
 	name string
 	args []string
 }{{"same session", nil}, {"own session", []string{"setsid"}}}
 
-// A command that hangs, and what it has started, are ended at the deadline.
+// A command that hangs is ended at the deadline, with its children.
 func TestCommandThatHangs(t *testing.T) {
 	for _, s := range sessions {
 		t.Run(s.name, func(t *testing.T) { testCommandThatHangs(t, s.args) })
@@ -105,7 +105,7 @@ func testCommandThatHangs(t *testing.T, session []string) {
 	cancel(context.DeadlineExceeded)
 	select {
 	case got := <-ended:
-		wantResult(t, got.result, nodehealth.DecisionFailed, "did not end in its time")
+		wantResult(t, got.result, nodehealth.DecisionFailed, "did not end before its deadline")
 		if got.err != nil {
 			t.Error(got.err)
 		}
@@ -123,7 +123,7 @@ func TestCommandAtItsDeadline(t *testing.T) {
 	if err != nil || time.Since(begin) > deadline/2 {
 		t.Errorf("Run = %v after %v", err, time.Since(begin))
 	}
-	wantResult(t, got, nodehealth.DecisionFailed, "did not end in its time")
+	wantResult(t, got, nodehealth.DecisionFailed, "did not end before its deadline")
 }
 
 func TestCommandIsCancelled(t *testing.T) {
@@ -143,7 +143,7 @@ func TestCommandIsCancelled(t *testing.T) {
 	eventually(t, "its child is ended", func() bool { return lockable(lock) })
 }
 
-// What a command leaves behind has ended when its result is there.
+// Processes that a command left behind have ended when its result is returned.
 func TestCommandThatLeavesSomethingBehind(t *testing.T) {
 	for _, s := range sessions {
 		t.Run(s.name, func(t *testing.T) {
@@ -157,7 +157,7 @@ func TestCommandThatLeavesSomethingBehind(t *testing.T) {
 	}
 }
 
-// A command does not outlive the process that runs it, however that ends.
+// A command does not outlive the process that runs it, however that process ends.
 func TestCommandWhenWeDie(t *testing.T) {
 	for _, s := range sessions {
 		t.Run(s.name, func(t *testing.T) {
@@ -184,7 +184,7 @@ func TestCommandThatCannotRun(t *testing.T) {
 	}
 	large := someInput()
 	large.Reason = strings.Repeat("x", maxPayload)
-	if _, err := New(commands()).Run(t.Context(), commandOf(t, "text"), large); err == nil || !strings.Contains(err.Error(), "the limit is") {
+	if _, err := New(commands()).Run(t.Context(), commandOf(t, "text"), large); err == nil || !strings.Contains(err.Error(), "bytes, limit ") {
 		t.Errorf("Run = %v", err)
 	}
 }
@@ -198,7 +198,7 @@ func TestCheckCommand(t *testing.T) {
 		{"no argv", judge.Params{Kind: kindCommand}, "params.argv", "is missing"},
 		{"relative", judge.Params{Kind: kindCommand, Argv: []string{"./heal"}}, "params.argv[0]", "absolute path"},
 		{"not there", judge.Params{Kind: kindCommand, Argv: []string{"no-such-program-here"}}, "params.argv[0]", "not found"},
-		{"unknown name", judge.Params{Kind: kindCommand, Argv: []string{"sh", "{{ node.ip }}"}}, "params.argv[1]", "there is no {{ node.ip }}: want one of node.id"},
+		{"unknown name", judge.Params{Kind: kindCommand, Argv: []string{"sh", "{{ node.ip }}"}}, "params.argv[1]", "unknown name {{ node.ip }}: want one of node.id"},
 		{"half a template", judge.Params{Kind: kindCommand, Argv: []string{"sh"}, Input: map[string]string{"a": "{{ node.id"}}, "params.input.a", "a {{ without a }}"},
 		{"no kind", judge.Params{Kind: "shell"}, "params.kind", "want command, webhook, nats"},
 	} {

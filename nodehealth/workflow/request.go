@@ -27,7 +27,7 @@ func checkSubject(subject string) error {
 func (r *Runner) request(ctx context.Context, subject, attempt string, body []byte) (nodehealth.Result, error) {
 	switch nc := r.config.Conn; {
 	case nc == nil:
-		return nodehealth.Result{}, errors.New("there is no NATS here")
+		return nodehealth.Result{}, errors.New("no NATS connection is configured")
 	case !nc.IsConnected():
 		return nodehealth.Result{}, nats.ErrDisconnected
 	case int64(len(body)) > nc.MaxPayload():
@@ -36,13 +36,13 @@ func (r *Runner) request(ctx context.Context, subject, attempt string, body []by
 	m := &nats.Msg{Subject: subject, Data: body, Header: nats.Header{headerKey: {attempt}}}
 	got, err := r.config.Conn.RequestMsgWithContext(ctx, m)
 	if errors.Is(err, nats.ErrNoResponders) {
-		return failed("nobody takes requests on " + subject), nil
+		return failed("no service responds on " + subject), nil
 	}
 	if err != nil {
 		return nodehealth.Result{}, err
 	}
 	if len(strings.TrimSpace(string(got.Data[:min(len(got.Data), maxAnswer)]))) == 0 {
-		return failed("its answer is empty"), nil
+		return failed("the response is empty"), nil
 	}
 	return answer{text: got.Data[:min(len(got.Data), maxAnswer)], cut: len(got.Data) > maxAnswer}.result(), nil
 }

@@ -21,23 +21,23 @@ import (
 )
 
 const (
-	maxPayload = 256 << 10 // bytes of what a workflow is told
-	maxAnswer  = 64 << 10  // bytes of what it answers
-	// longest bounds a run whose context has no deadline: that of a policy.
+	maxPayload = 256 << 10 // bytes of the input
+	maxAnswer  = 64 << 10  // bytes of the response
+	// longest is the maximum duration of a run whose context has no deadline, as in a policy.
 	longest = 24 * time.Hour
 )
 
-// headerKey bears the attempt.
+// headerKey is the header of the attempt.
 const headerKey = "Idempotency-Key"
 
-// Config says what workflows may use.
+// Config holds the resources of workflows.
 type Config struct {
-	// Allowed are the networks that webhooks may go to; none: there are no webhooks.
+	// Allowed are the networks of webhooks; empty: webhooks fail.
 	Allowed netguard.Networks
-	Resolve netguard.Resolver // of webhooks; nil: this machine's
+	Resolve netguard.Resolver // of webhooks; nil: this machine's resolver
 	Conn    *nats.Conn        // of requests; nil: they fail
-	// Keeper is the command line of a process that calls supervise.Keep, an absolute
-	// path first. A command needs it: without it, commands fail.
+	// Keeper is the command line of a process that calls supervise.Keep, with an absolute path.
+	// Without it, commands fail.
 	Keeper []string
 	Log    *slog.Logger // of commands
 }
@@ -58,8 +58,8 @@ func New(c Config) *Runner {
 	return &Runner{config: c, client: &http.Client{Transport: netguard.NewTransport(true), CheckRedirect: netguard.NoRedirect}}
 }
 
-// Check returns all that is wrong with a WORKFLOW of a valid policy, joined, each a
-// judge.Problem whose Path begins at the action: "params.argv[1]".
+// Check returns all mistakes in a WORKFLOW of a valid policy, joined, each a judge.Problem. Its
+// Path begins at the action: "params.argv[1]".
 func (r *Runner) Check(a judge.Action) error {
 	var errs []error
 	wrong := func(path string, err error) {
@@ -97,7 +97,7 @@ type kind struct {
 	run   func(ctx context.Context, r *Runner, q judge.Params, in nodehealth.Input, body []byte) (nodehealth.Result, error)
 }
 
-// kinds returns those that judge.WorkflowKinds describes, in its order.
+// kinds returns the kinds that judge.WorkflowKinds describes, in its order.
 func kinds() []kind {
 	return []kind{
 		{
@@ -143,9 +143,8 @@ func kindOf(name string) (kind, bool) {
 	return all[i], true
 }
 
-// Run implements nodehealth.Workflow. What the workflow itself comes to is in the Result,
-// its deadline too. An error means that it could not be asked, or that ctx was
-// cancelled.
+// Run implements nodehealth.Workflow. The result of the workflow is in the Result, also if its
+// deadline passed. An error means that the workflow could not start, or that ctx was cancelled.
 func (r *Runner) Run(ctx context.Context, a judge.Action, in nodehealth.Input) (nodehealth.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
@@ -154,7 +153,7 @@ func (r *Runner) Run(ctx context.Context, a judge.Action, in nodehealth.Input) (
 	case err == nil:
 		return got, nil
 	case errors.Is(cause, context.DeadlineExceeded), cause == nil && errors.Is(err, os.ErrDeadlineExceeded):
-		return failed("it did not end in its time, and was given up"), nil
+		return failed("the workflow did not end before its deadline"), nil
 	case cause != nil:
 		err = cause
 	}
@@ -168,12 +167,12 @@ func (r *Runner) run(ctx context.Context, a judge.Action, in nodehealth.Input) (
 	}
 	k, ok := kindOf(a.Params.Kind)
 	if !ok {
-		return nodehealth.Result{}, fmt.Errorf("there is no kind %q", a.Params.Kind)
+		return nodehealth.Result{}, fmt.Errorf("unknown workflow kind %q", a.Params.Kind)
 	}
 	return k.run(ctx, r, a.Params, in, body)
 }
 
-// told is the wire form of what a workflow is told.
+// wireInput is the wire form of the input of a workflow.
 type told struct {
 	Version int `json:"version"`
 	nodehealth.Input
@@ -196,7 +195,7 @@ func payload(ctx context.Context, a judge.Action, in nodehealth.Input) ([]byte, 
 	}
 	body, err := json.Marshal(t)
 	if err == nil && len(body) > maxPayload {
-		err = fmt.Errorf("it would be told %d bytes, the limit is %d", len(body), maxPayload)
+		err = fmt.Errorf("input has %d bytes, limit %d", len(body), maxPayload)
 	}
 	return body, err
 }

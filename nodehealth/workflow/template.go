@@ -30,7 +30,7 @@ func value(name string, in nodehealth.Input) (string, bool) {
 	return "", false
 }
 
-// render replaces each {{ name }}. What stands for it is not looked at again.
+// render replaces each {{ name }}. It does not scan the inserted values again.
 func render(text string, in nodehealth.Input) (string, error) {
 	var out strings.Builder
 	for {
@@ -45,17 +45,17 @@ func render(text string, in nodehealth.Input) (string, error) {
 		}
 		v, ok := value(strings.TrimSpace(name), in)
 		if !ok {
-			return "", fmt.Errorf("there is no {{ %.40s }}: want one of %s", strings.TrimSpace(name), templateNames)
+			return "", fmt.Errorf("unknown name {{ %.40s }}: want one of %s", strings.TrimSpace(name), templateNames)
 		}
 		out.WriteString(v)
 		text = rest
 	}
 }
 
-// renderAll renders the arguments of a command. Its name is not rendered.
+// renderAll renders the arguments of a command. The program name is not rendered.
 func renderAll(argv []string, in nodehealth.Input) ([]string, error) {
 	if len(argv) == 0 {
-		return nil, errors.New("there is no command")
+		return nil, errors.New("argv is empty")
 	}
 	out := []string{argv[0]}
 	for _, text := range argv[1:] {

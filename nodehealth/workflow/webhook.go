@@ -37,7 +37,7 @@ func (r *Runner) checkURL(text string) error {
 	case u.User != nil:
 		return errors.New("has a user name: sign with a secret_file instead")
 	case len(r.config.Allowed) == 0:
-		return errors.New("cannot be reached: no networks are allowed")
+		return errors.New("no networks are allowed: add its network to allowed_networks")
 	}
 	if addr, err := netip.ParseAddr(u.Hostname()); err == nil && !r.config.Allowed.Allows(addr) {
 		return fmt.Errorf("%v %w: want one of %v", addr, netguard.ErrOutside, r.config.Allowed)
@@ -45,7 +45,7 @@ func (r *Runner) checkURL(text string) error {
 	return nil
 }
 
-// readSecret reads a file that nobody but its owner may.
+// readSecret reads a file that only its owner may read.
 func readSecret(file string) ([]byte, error) {
 	f, err := inputfile.Open(file)
 	if err != nil {
@@ -56,9 +56,9 @@ func readSecret(file string) ([]byte, error) {
 	case err != nil:
 		return nil, err
 	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("%s is no regular file", file)
+		return nil, fmt.Errorf("%s is not a regular file", file)
 	case info.Mode().Perm()&0o077 != 0:
-		return nil, fmt.Errorf("%s has mode %04o: others may read it, want 0600", file, info.Mode().Perm())
+		return nil, fmt.Errorf("%s has mode %04o: other users may read it, want 0600", file, info.Mode().Perm())
 	}
 	data, err := io.ReadAll(io.LimitReader(f, maxSecret+1))
 	if err != nil {
@@ -71,7 +71,7 @@ func readSecret(file string) ([]byte, error) {
 	return secret, nil
 }
 
-// sign returns what proves that a body is ours, and of that time.
+// sign returns the signature of a body and its timestamp.
 func sign(secret []byte, timestamp string, body []byte) string {
 	mac := hmac.New(sha256.New, secret)
 	mac.Write([]byte(timestamp + "."))
@@ -111,11 +111,11 @@ func (r *Runner) post(req *http.Request) (nodehealth.Result, error) {
 	defer got.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(got.Body, maxAnswer+1))
 	if err != nil {
-		return nodehealth.Result{}, fmt.Errorf("read its answer: %w", err)
+		return nodehealth.Result{}, fmt.Errorf("read the response: %w", err)
 	}
 	said := answer{text: text, cut: len(text) > maxAnswer}
 	if got.StatusCode < 200 || got.StatusCode > 299 {
-		said.failure = "it answers with status " + strconv.Itoa(got.StatusCode)
+		said.failure = "response status " + strconv.Itoa(got.StatusCode)
 	}
 	return said.result(), nil
 }

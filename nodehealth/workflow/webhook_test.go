@@ -43,7 +43,7 @@ func secretFile(t *testing.T, content string, mode os.FileMode) string {
 
 const secret = "0123456789abcdef-of-a-test"
 
-// verify is what a receiver does.
+// verify checks a signature as a receiver does.
 func verify(r *http.Request, body []byte) error {
 	timestamp := r.Header.Get("Weir-Timestamp")
 	seconds, err := strconv.ParseInt(timestamp, 10, 64)
@@ -88,7 +88,7 @@ func TestWebhookIsSigned(t *testing.T) {
 func TestWebhookAnswers(t *testing.T) {
 	reached := atomic.Bool{}
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body) // only then the server sees that a client leaves
+		_, _ = io.Copy(io.Discard, r.Body) // the server detects a closed client only after that
 		switch r.URL.Path {
 		case "/text":
 			fmt.Fprint(w, "<p>done")
@@ -129,7 +129,7 @@ func TestWebhookAnswers(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
-	wantResult(t, got, nodehealth.DecisionFailed, "did not end in its time")
+	wantResult(t, got, nodehealth.DecisionFailed, "did not end before its deadline")
 }
 
 func TestWebhookOutside(t *testing.T) {
@@ -155,7 +155,7 @@ func TestCheckWebhook(t *testing.T) {
 		{"no host", loopback(), webhookOf("http:///x", ""), "params.url", "and a host"},
 		{"password", loopback(), webhookOf("http://a:b@127.0.0.1/", ""), "params.url", "secret_file instead"},
 		{"no secret", loopback(), webhookOf(good, "/does/not/exist"), "params.secret_file", "no such file"},
-		{"open secret", loopback(), webhookOf(good, secretFile(t, secret, 0o644)), "params.secret_file", "has mode 0644: others may read it, want 0600"},
+		{"open secret", loopback(), webhookOf(good, secretFile(t, secret, 0o644)), "params.secret_file", "has mode 0644: other users may read it, want 0600"},
 		{"short secret", loopback(), webhookOf(good, secretFile(t, "abc\n", 0o600)), "params.secret_file", "has 3 bytes: want a secret of 16"},
 		{"folder", loopback(), webhookOf(good, t.TempDir()), "params.secret_file", "is a folder"},
 	} {
@@ -173,7 +173,7 @@ func requestOf(subject string) judge.Action {
 	return judge.Action{Name: judge.Workflow, Params: judge.Params{Kind: kindNATS, Subject: subject}}
 }
 
-// connected returns a connection to a NATS server of its own.
+// connected returns a connection to a new NATS server.
 func connected(t *testing.T) *nats.Conn {
 	t.Helper()
 	return bustest.Connect(t, bustest.Serve(t, server.Options{}).ClientURL())
@@ -203,17 +203,17 @@ func TestRequest(t *testing.T) {
 	}
 	r := New(Config{Conn: nc})
 	wantResult(t, run(t, r, requestOf("heal.ok")), nodehealth.DecisionOK, "")
-	wantResult(t, run(t, r, requestOf("heal.bad")), nodehealth.DecisionFailed, "cannot be read")
+	wantResult(t, run(t, r, requestOf("heal.bad")), nodehealth.DecisionFailed, "decode the response")
 	wantResult(t, run(t, r, requestOf("heal.empty")), nodehealth.DecisionFailed, "empty")
 	wantResult(t, run(t, r, requestOf("heal.large")), nodehealth.DecisionFailed, "longer than")
-	wantResult(t, run(t, r, requestOf("nobody.there")), nodehealth.DecisionFailed, "nobody takes requests on nobody.there")
+	wantResult(t, run(t, r, requestOf("nobody.there")), nodehealth.DecisionFailed, "no service responds on nobody.there")
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	got, err := r.Run(ctx, requestOf("heal.mute"), someInput())
 	if err != nil {
 		t.Error(err)
 	}
-	wantResult(t, got, nodehealth.DecisionFailed, "did not end in its time")
+	wantResult(t, got, nodehealth.DecisionFailed, "did not end before its deadline")
 	for _, bad := range []string{"heal.*", "heal.>", "a b", ".a", "a..b", strings.Repeat("a", 300)} {
 		if err := r.Check(requestOf(bad)); err == nil {
 			t.Errorf("subject %q is accepted", bad)

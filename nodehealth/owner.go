@@ -26,7 +26,7 @@ type ownership struct {
 // self reports whether the policy assigns repairs to Weirkeeper.
 func (o *ownership) self() bool { return o.policy.Owner == judge.OwnerSelf }
 
-// read reports who repairs the pool. If the policy assigns repairs to Weirkeeper, it requests once
+// read reports the repair owner of the pool. If the policy assigns repairs to Weirkeeper, it requests once
 // that the provider stops its own. Until the provider does, Weirkeeper repairs nothing.
 func (o *ownership) read(ctx context.Context) error {
 	healer, ok := o.world.Pool.(pools.Healer)

@@ -142,7 +142,7 @@ type PathProof struct {
 	Why  string `json:"why,omitempty"`
 }
 
-// Healer reports who repairs the pool. While Other is set, the Judge repairs nothing.
+// Healer reports the repair owner of the pool. While Other is set, the Judge repairs nothing.
 type Healer struct {
 	Other bool   `json:"other,omitempty"`
 	Why   string `json:"why,omitempty"`

@@ -26,7 +26,7 @@ const (
 	Act     Mode = "act"     // orders are carried out; "enforce" is read as act
 )
 
-// Owner states who repairs the pool.
+// Owner is the repair owner of the pool.
 type Owner string
 
 const (

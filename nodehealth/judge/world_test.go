@@ -23,7 +23,7 @@ func plain(actions ...Action) Policy {
 	}
 }
 
-// world is a pool whose modes are ok unless says has another verdict. It has a poll every 30 s and
+// world is a pool whose modes are ok unless verdicts has another one. It has a poll every 30 s and
 // a heartbeat every 5 s. heal defines the effects of its repairs.
 type world struct {
 	t      testing.TB

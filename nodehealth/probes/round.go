@@ -44,7 +44,7 @@ type result struct {
 	why     string
 }
 
-// Probe implements nodehealth.Probe. It calls tell in the caller's goroutine, once for each target.
+// Probe implements nodehealth.Probe. It calls the callback in the caller's goroutine, once for each target.
 // If ctx ends before the round does, Probe returns the cause and does not report the other targets.
 func (p *Prober) Probe(ctx context.Context, targets []nodehealth.Target, tell func(node string, v judge.Verdict, why string)) error {
 	if len(targets) == 0 {

@@ -2,10 +2,12 @@ package config
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -98,5 +100,29 @@ func TestWatcherFollow(t *testing.T) {
 	w.Follow(one)
 	if !changed() {
 		t.Error("a change between two comparisons is lost by Follow")
+	}
+}
+
+// A pipe without a writer in place of a file is a change, and the watcher does not wait for it.
+func TestWatcherOfAPipe(t *testing.T) {
+	file := writeFile(t, filepath.Join(t.TempDir(), "a.yaml"), "text")
+	w := NewWatcher(slog.New(slog.DiscardHandler), file)
+	if err := errors.Join(os.Remove(file), syscall.Mkfifo(file, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	compared := make(chan struct{})
+	go func() {
+		defer close(compared)
+		w.compare()
+	}()
+	select {
+	case <-compared:
+	case <-time.After(time.Minute):
+		t.Fatal("the watcher waits for the writer of a pipe")
+	}
+	select {
+	case <-w.Changes():
+	default:
+		t.Error("the pipe is no change")
 	}
 }

@@ -132,16 +132,20 @@ func (e *noTickError) Unwrap() error { return state.ErrNoRecord }
 // run, and other pools of the cluster have ticked, it is a mistake in the name.
 func noTick(ctx context.Context, b *bus.Bus, cluster, pool string) error {
 	var s bootstrapd.Status
-	if err := askJSON(ctx, b.Conn(), bootstrapd.Subject(cluster, pool, "status"), "bootstrap", nil, &s); err == nil {
+	err := askJSON(ctx, b.Conn(), bootstrapd.Subject(cluster, pool, "status"), "bootstrap", nil, &s)
+	if err == nil {
 		return &noTickError{fmt.Sprintf("pool %s/%s has not ticked yet: its autoscaler is %s; wait for the first tick, or see \"weir status\"",
 			cluster, pool, s.Autoscaler.State)}
+	}
+	if _, absent := errors.AsType[*absentError](err); !absent {
+		return &noTickError{fmt.Sprintf("pool %s/%s has not ticked yet, and its bootstrap does not answer: %v; see its log", cluster, pool, err)}
 	}
 	others, err := state.Pools(ctx, b.JetStream(), cluster)
 	if err != nil {
 		return err
 	}
 	if len(others) > 0 {
-		return command.Usage(&noTickError{fmt.Sprintf("cluster %s has no pool %q%s; a new pool needs \"weir bootstrap --pool %s\"",
+		return command.Usage(&noTickError{fmt.Sprintf("cluster %s has no tick of pool %q, and no bootstrap of it runs%s; a new pool needs \"weir bootstrap --pool %s\"",
 			cluster, pool, command.Suggest(pool, others), pool)})
 	}
 	return &noTickError{fmt.Sprintf("pool %s/%s has not ticked yet: start it with \"weir up\" or \"weir bootstrap\"", cluster, pool)}

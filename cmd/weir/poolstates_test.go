@@ -17,7 +17,7 @@ import (
 )
 
 // stateRow is what a command that reads the bus does in each state of a pool: its exit code
-// and a part of what it prints.
+// and a part of what it prints. The code "?" is 0 or 1: it depends on the machine.
 type stateRow struct {
 	paused     string // since before its first tick; all processes of "weir up" run
 	never      string // no tick, a bus with the buckets of the cluster, no process
@@ -65,7 +65,7 @@ func stateRows() map[string]stateRow {
 		"pool remove":     {`2 pool local/default has no node "n1", or it leaves already (it has i-`, noTickYet, noTickYet, noHolder},
 		"pool mark-stale": {`2 pool local/default has no group "g" (it has red)`, noTickYet, noTickYet, noHolder},
 
-		"doctor":       {"1 ok       bootstrap: process", "1 failed   bootstrap: " + noBootstrap[2:], "1 failed   bootstrap: " + noBootstrap[2:], "1 failed   bootstrap: " + noBootstrap[2:]},
+		"doctor":       {"? ok       bootstrap: process", "1 failed   bootstrap: " + noBootstrap[2:], "1 failed   bootstrap: " + noBootstrap[2:], "1 failed   bootstrap: " + noBootstrap[2:]},
 		"state check":  {"0 no damage is reported", "0 no damage is reported", "0 no damage is reported", "0 no damage is reported"},
 		"state accept": {"1 reader apps reports no damage", "1 reader apps reports no damage", "1 reader apps reports no damage", "1 reader apps reports no damage"},
 
@@ -104,7 +104,8 @@ func runStates(t *testing.T, state string, want func(stateRow) string, flags ...
 		}
 		code, text, _ := strings.Cut(want(row), " ")
 		r := runInTime(t, slices.Concat(strings.Fields(path), busCommands()[path], flags)...)
-		if out := r.stdout + r.stderr; fmt.Sprint(r.code) != code || !strings.Contains(out, text) || strings.Contains(out, "panic") {
+		right := fmt.Sprint(r.code) == code || code == "?" && r.code <= 1
+		if out := r.stdout + r.stderr; !right || !strings.Contains(out, text) || strings.Contains(out, "panic") {
 			t.Errorf("%s: weir %s ended with %d and printed\n%s%s\nwant code %s and %q", state, path, r.code, r.stdout, r.stderr, code, text)
 		}
 	}
@@ -172,10 +173,16 @@ func TestPoolPausedAndWithoutLeader(t *testing.T) {
 	b.Close()
 	u := startUp(t, data, "--pool-file", file)
 	u.waitRunning(t, "web", 2)
-	eventually(t, "output of web, signals that run, and a tick", func() error {
-		logs, ps, tick := run("app", "logs", "web"), run("signal", "ps"), run("explain")
-		if !strings.Contains(logs.stdout, "web/0 hello") || strings.Count(ps.stdout, " running ") != 2 || !strings.Contains(tick.stdout, "paused by") {
-			return fmt.Errorf("%+v %+v %+v", logs, ps, tick)
+	eventually(t, "output of web, signals that run, a tick, and a node that is known to all", func() error {
+		for line, want := range map[string]string{
+			"app logs web": "web/0 hello", "explain": "paused by", "status": "joined 1", "health status --all": "i-", "signal ps": "web (default/default)",
+		} {
+			if r := run(strings.Fields(line)...); !strings.Contains(r.stdout, want) {
+				return fmt.Errorf("weir %s: %+v, want %q", line, r, want)
+			}
+		}
+		if r := run("signal", "ps"); strings.Count(r.stdout, " running ") != 2 {
+			return fmt.Errorf("%+v", r)
 		}
 		return nil
 	})

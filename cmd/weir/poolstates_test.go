@@ -190,18 +190,25 @@ func TestPoolPausedAndWithoutLeader(t *testing.T) {
 	expectOrdersWait(t, run)
 	runStates(t, "paused", func(r stateRow) string { return r.paused }, "--data", data)
 	run("app", "set", "web", "--command", "true", "--instances", "2")
+	expectTick(t, run, false) // after the resume, so that the next paused one is new
 	if r := run("pause"); r.code != 0 {
 		t.Errorf("weir pause: %+v", r)
 	}
-	eventually(t, "a paused tick", func() error {
-		if r := run("explain"); !strings.Contains(r.stdout, "paused by") {
-			return errors.New(r.stdout)
-		}
-		return nil
-	})
+	expectTick(t, run, true)
 	u.end(t)
 	openBus(t, data)
 	runStates(t, "without a leader", func(r stateRow) string { return r.leaderless }, "--data", data)
+}
+
+// expectTick waits until the last tick is paused, or is not.
+func expectTick(t *testing.T, run func(...string) result, paused bool) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("a last tick with paused = %v", paused), func() error {
+		if r := run("explain"); r.code != 0 || strings.Contains(r.stdout, "paused by") != paused {
+			return errors.New(r.stdout + r.stderr)
+		}
+		return nil
+	})
 }
 
 // expectOrdersWait orders about a node and a group that exist, on a paused pool.

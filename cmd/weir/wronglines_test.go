@@ -139,7 +139,7 @@ func wrongNames() []wrongInput {
 		{"signal forget shop/rps", nil, 2, `"shop/rps"`, "release", "want namespace/name@version"},
 		{"signal yank shop/r·ps@v1 --why x", nil, 2, `"r ps"`, "name", "want up to 64 letters"},
 		{"signal list a/b/c", nil, 2, `"a/b/c"`, "a/b/c", "want NAMESPACE or NAMESPACE/NAME"},
-		{"state accept nobody --reason x", nil, 1, "reports no damage", "reader nobody", `"weir state check"`},
+		{"state accept other --reason x", nil, 1, "reports no damage", "reader other", `"weir state check"`},
 		{"health check n1 n1", nil, 2, "is named twice", "node n1", "name it once"},
 		{"health status n1 n1", nil, 2, "is named twice", "node n1", "name it once"},
 		{"health history n1 n1", nil, 2, "is named twice", "node n1", "name it once"},

@@ -1,7 +1,7 @@
 // Package inputfile opens and reads the files that a person names on a command line or in
 // a configuration. A file may be a pipe that a process writes to, such as the <(...) of a
 // shell. A pipe without a writer is an error: the reader does not wait for it. Each error
-// names the file and says what to do.
+// names the file and the remedy.
 //
 //	data, err := inputfile.Read(path, 1<<20)
 //

@@ -14,7 +14,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/inputfile"
 )
 
-// Each file that cannot be read has an error that names it and says what to do.
+// Each file that cannot be read has an error that names it and the remedy.
 func TestWhatIsNoFile(t *testing.T) {
 	dir := t.TempDir()
 	path := func(name string) string { return filepath.Join(dir, name) }

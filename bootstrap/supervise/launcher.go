@@ -74,6 +74,9 @@ func NewLauncher(config Config) (*Launcher, error) {
 	if err := config.Validate(); err != nil {
 		return nil, fmt.Errorf("launcher: %w", err)
 	}
+	if err := enoughFiles(); err != nil {
+		return nil, fmt.Errorf("launcher: %w", err)
+	}
 	if err := closeInherited(); err != nil {
 		return nil, fmt.Errorf("launcher: %w", err)
 	}

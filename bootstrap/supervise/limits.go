@@ -114,3 +114,19 @@ func (l Limits) settings() []setting {
 	}
 	return all
 }
+
+// neededFiles is how many files a launcher's process must be able to open: a child gets its
+// executable as ExecutableFD.
+const neededFiles = ExecutableFD + 56
+
+// enoughFiles returns an error if this process may open too few files to start children.
+func enoughFiles() error {
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		return fmt.Errorf("read the limit on open files: %w", err)
+	}
+	if limit.Cur < neededFiles {
+		return fmt.Errorf("this process may open %d files, and needs %d: raise the limit (\"ulimit -n 1024\", or LimitNOFILE of its unit)", limit.Cur, neededFiles)
+	}
+	return nil
+}

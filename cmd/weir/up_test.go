@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -318,4 +319,15 @@ func TestDamagedManifest(t *testing.T) {
 	}
 	u = startUp(t, data)
 	u.pool(t, "an answer of the signal", func(s poolStatus) error { return answeredIn(*s.LastTick) })
+}
+
+// "weir up" does not start where its children could not: the error has the limit and the remedy.
+func TestUpWithFewFiles(t *testing.T) {
+	t.Parallel()
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", `ulimit -n 64 && exec "$0" up --data "$1"`,
+		filepath.Join(os.Getenv("WEIR_TEST_BIN"), "weir"), t.TempDir())
+	out, err := cmd.CombinedOutput()
+	if want := "this process may open 64 files, and needs 256: raise the limit (\"ulimit -n 1024\""; err == nil || !strings.Contains(string(out), want) {
+		t.Errorf("weir up with 64 files: %v, %s; want %q", err, out, want)
+	}
 }

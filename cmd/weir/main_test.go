@@ -27,6 +27,8 @@ func TestMain(m *testing.M) {
 		os.Exit(localworld.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 	case name == intruderName:
 		os.Exit(intrude())
+	case name == clockName:
+		os.Exit(runClock())
 	case name == "weir" || os.Getenv(asWeir) != "" || len(os.Args) > 1 && (os.Args[1] == "keep" || os.Args[1] == "signal"):
 		main()
 	}
@@ -86,7 +88,7 @@ func prepare(dir string) error {
 	if err := os.Mkdir(bin, 0o755); err != nil {
 		return err
 	}
-	for _, name := range []string{"weir", "weir-local", intruderName} {
+	for _, name := range []string{"weir", "weir-local", intruderName, clockName} {
 		if err := os.Link(executable(), filepath.Join(bin, name)); err != nil {
 			return err
 		}

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -359,19 +361,33 @@ type process struct {
 	args []string
 }
 
-// processesWith returns the processes that know a data folder, but this one.
+// processesWith returns the processes that know a data folder, but this one, and what they
+// started: a keeper does not know it.
 func processesWith(data string) (found []process) {
 	dirs, _ := filepath.Glob("/proc/[0-9]*")
+	belongs := map[string]bool{}
+	parents := map[string]string{}
+	lines := map[string]string{}
 	for _, dir := range dirs {
-		if filepath.Base(dir) == fmt.Sprint(os.Getpid()) {
-			continue
-		}
+		id := filepath.Base(dir)
 		line, _ := os.ReadFile(filepath.Join(dir, "cmdline"))
 		env, _ := os.ReadFile(filepath.Join(dir, "environ"))
-		if strings.Contains(string(line), data) || strings.Contains(string(env), data) {
-			found = append(found, process{filepath.Base(dir), strings.Split(strings.TrimRight(string(line), "\x00"), "\x00")})
+		stat, _ := os.ReadFile(filepath.Join(dir, "stat"))
+		// "ID (NAME) STATE PARENT ...", where the name may have anything in it.
+		if f := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:])); len(f) > 1 {
+			parents[id] = f[1]
+		}
+		lines[id] = string(line)
+		belongs[id] = strings.Contains(string(line), data) || strings.Contains(string(env), data)
+	}
+	own := fmt.Sprint(os.Getpid())
+	belongs[own] = false
+	for id, line := range lines {
+		if belongs[id] || belongs[parents[id]] && id != own {
+			found = append(found, process{id, strings.Split(strings.TrimRight(line, "\x00"), "\x00")})
 		}
 	}
+	slices.SortFunc(found, func(a, b process) int { return cmp.Compare(number(a.id), number(b.id)) })
 	return found
 }
 

@@ -22,6 +22,7 @@ import (
 // upProcess is a "weir up" of a test.
 type upProcess struct {
 	data string
+	nats string // of a bus that it does not run itself; empty: its own
 	cmd  *exec.Cmd
 	done chan struct{} // closed when it has ended
 
@@ -143,10 +144,19 @@ func processesOf(data string) []string {
 	return found
 }
 
-// weir runs a command on the data folder.
+// run runs a command on the data folder.
+func (u *upProcess) run(args ...string) result {
+	flags := []string{"--data", u.data}
+	if u.nats != "" {
+		flags = append(flags, "--nats", u.nats)
+	}
+	return weir(append(flags, args...)...)
+}
+
+// weir runs a command on the data folder, which succeeds.
 func (u *upProcess) weir(tb testing.TB, args ...string) string {
 	tb.Helper()
-	r := weir(append([]string{"--data", u.data}, args...)...)
+	r := u.run(args...)
 	if r.code != 0 {
 		tb.Fatalf("weir %q: exit code %d, %s", args, r.code, r.stderr)
 	}
@@ -156,7 +166,7 @@ func (u *upProcess) weir(tb testing.TB, args ...string) string {
 // runJSON runs a command with --output json and decodes what it prints.
 func runJSON[T any](u *upProcess, args ...string) (T, error) {
 	var out T
-	r := weir(append([]string{"--data", u.data, "--output", "json"}, args...)...)
+	r := u.run(append([]string{"--output", "json"}, args...)...)
 	if r.code != 0 {
 		return out, errors.New(r.stderr)
 	}

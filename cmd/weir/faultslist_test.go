@@ -1,0 +1,172 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weirkeeper/weirkeeper/internal/smalldisk"
+)
+
+// faultRoles are the processes that are killed and halted.
+func faultRoles() []string {
+	return []string{"signal", "autoscaler", "bootstrap", "metrics", "agent", "keeper", "up"}
+}
+
+// runningFaults are done while "weir up" runs.
+func runningFaults() (all []fault) {
+	for _, role := range faultRoles() {
+		all = append(all, fault{name: "kill -9 " + role, begin: killRole(role)})
+	}
+	for _, role := range faultRoles() {
+		all = append(all, fault{name: "halt " + role, begin: haltRole(role), end: (*faultWorld).resume})
+	}
+	for _, by := range []time.Duration{time.Hour, -time.Hour} {
+		all = append(all, fault{name: fmt.Sprintf("clock step %v", by), begin: stepAll(by), end: stepAll(0)})
+	}
+	var free func()
+	return append(all,
+		fault{name: "disk full", begin: func(w *faultWorld) { free = smalldisk.Fill(w.T, w.data) }, end: func(*faultWorld) { free() }},
+		fault{name: "file limit 64 while it runs", begin: (*faultWorld).limitFiles, end: (*faultWorld).again},
+		fault{name: "file limit 64 from the start", begin: (*faultWorld).startLimited, end: (*faultWorld).again},
+	)
+}
+
+// of returns the processes of a role; the first one of each is enough for a fault.
+func (w *faultWorld) of(role string) (pids []int) {
+	w.Helper()
+	eventually(w.T, "a process "+role, func() error {
+		for _, p := range processesWith(w.data) {
+			if p.role() == role {
+				pids = append(pids, number(p.id))
+			}
+		}
+		if pids == nil {
+			return errors.New("there is none")
+		}
+		return nil
+	})
+	return pids
+}
+
+func killRole(role string) func(*faultWorld) {
+	return func(w *faultWorld) {
+		if role != "up" {
+			w.signal(w.of(role)[0], syscall.SIGKILL)
+			return
+		}
+		w.signal(w.u.cmd.Process.Pid, syscall.SIGKILL)
+		w.u.expectNothingLeft(w.T)
+		w.restart()
+	}
+}
+
+// restart starts "weir up" again after it has ended.
+func (w *faultWorld) restart() {
+	w.Helper()
+	w.launch()
+	w.u.waitFor(w.T, "ready in")
+}
+
+func haltRole(role string) func(*faultWorld) {
+	return func(w *faultWorld) {
+		pid := w.of(role)[0]
+		if role == "up" {
+			pid = w.u.cmd.Process.Pid
+		}
+		w.pids = []int{pid}
+		w.signal(pid, syscall.SIGSTOP)
+	}
+}
+
+// resume continues what was halted; a process that was ended meanwhile is gone.
+func (w *faultWorld) resume() {
+	for _, pid := range w.pids {
+		if err := syscall.Kill(pid, syscall.SIGCONT); err != nil && !errors.Is(err, syscall.ESRCH) {
+			w.Fatal(err)
+		}
+	}
+}
+
+func (w *faultWorld) signal(pid int, s syscall.Signal) {
+	w.Helper()
+	if err := syscall.Kill(pid, s); err != nil {
+		w.Fatalf("%v to process %d: %v", s, pid, err)
+	}
+}
+
+// stepAll steps the clocks of all processes of weir, and of this one, which runs the commands.
+func stepAll(by time.Duration) func(*faultWorld) {
+	return func(w *faultWorld) {
+		pids := []int{os.Getpid()}
+		for _, p := range processesWith(w.data) {
+			if p.role() != "app" {
+				pids = append(pids, number(p.id))
+			}
+		}
+		for _, pid := range pids {
+			if err := stepClock(pid, by); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				w.Fatal(err)
+			}
+		}
+	}
+}
+
+// fewFiles is how many files a process may have open after a fault.
+const fewFiles = 64
+
+// limitFiles limits the files of each process of weir; the autoscaler and a signal start anew
+// with that.
+func (w *faultWorld) limitFiles() {
+	for _, p := range processesWith(w.data) {
+		w.limit(number(p.id))
+	}
+	for _, role := range []string{"autoscaler", "signal"} {
+		w.signal(w.of(role)[0], syscall.SIGKILL)
+	}
+}
+
+func (w *faultWorld) limit(pid int) {
+	w.Helper()
+	err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: fewFiles, Max: fewFiles}, nil)
+	if err != nil && !errors.Is(err, syscall.ESRCH) {
+		w.Fatalf("limit the files of process %d: %v", pid, err)
+	}
+}
+
+// startLimited starts "weir up" again, which has few files from the start.
+func (w *faultWorld) startLimited() {
+	w.u.end(w.T)
+	w.launch()
+	w.limit(w.u.cmd.Process.Pid)
+	w.startedOrEnded()
+}
+
+// again ends "weir up", and starts it without limits.
+func (w *faultWorld) again() {
+	w.u.end(w.T)
+	w.restart()
+}
+
+// startedOrEnded waits until "weir up" is ready, warns that there is no tick, or ends with an
+// error, which is logged.
+func (w *faultWorld) startedOrEnded() {
+	w.Helper()
+	eventually(w.T, "weir up, or its error", func() error {
+		out := w.u.output()
+		if w.u.ended() == nil {
+			w.Logf("weir up does not start: %s", out[strings.LastIndex(out, "\n")+1:])
+			return nil
+		}
+		if !strings.Contains(out, "ready in") && !strings.Contains(out, "no tick for") {
+			return errors.New(out)
+		}
+		return nil
+	})
+}

@@ -41,10 +41,12 @@ test-root: ## run the tests that need root: cgroups, limits, and users of signal
 	$(RACE) -run 'UpIsolates|UpAdmits' ./cmd/weir
 
 SOAK   ?= 100000
+FAULTS ?= 1h
 
-soak: ## compare 100,000 random worlds of the harmonizer and of node health with their models
+soak: ## compare 100,000 random worlds of the harmonizer and of node health with their models; then run an hour of faults
 	$(GO) test -run '^$$' -fuzz '^FuzzWorlds$$' -fuzztime $(SOAK)x ./harmonizer/apps
 	SOAK=$(SOAK) $(GO) test -run 'TestSoak$$' -v -timeout 0 ./nodehealth/judge
+	FAULTS=$(FAULTS) $(GO) test -run 'TestFaults$$' -v -timeout 0 ./cmd/weir
 
 check: lint test ## run lint and test
 

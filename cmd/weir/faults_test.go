@@ -89,7 +89,11 @@ func TestFaults(t *testing.T) {
 	var table []measured
 	for round := 1; round == 1 || time.Since(began) < length; round++ {
 		w := newFaultWorld(t, filepath.Join(data, fmt.Sprint("weir", round)), "")
-		table = append(table, w.doAll(runningFaults())...)
+		table = append(table, w.doAll(append(runningFaults(), damages(w)...))...)
+		w.close()
+		bus := startConvergeBus(t)
+		w = newFaultWorld(t, filepath.Join(data, fmt.Sprint("bus", round)), fmt.Sprintf("nats://127.0.0.1:%d", bus.port))
+		table = append(table, w.doAll(busFaults(bus))...)
 		w.close()
 	}
 	var out strings.Builder

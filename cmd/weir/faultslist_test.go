@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"time"
@@ -154,6 +157,62 @@ func (w *faultWorld) again() {
 	w.restart()
 }
 
+// durable are the files that live on between two runs, by kind: one of each is damaged.
+func durable() []string {
+	return []string{
+		`bus/jetstream/.*KV_weir_local/msgs/\d+\.blk`, `bus/jetstream/.*KV_weir_local/msgs/index\.db`, `bus/jetstream/.*KV_weir_local/meta\.inf`,
+		`bus/jetstream/.*KV_weir_local/meta\.sum`,
+		`bus/jetstream/.*KV_weir_local_apps/msgs/\d+\.blk`, `bus/jetstream/.*KV_weir_local_apps/msgs/index\.db`, `bus/jetstream/.*KV_weir_local_apps/meta\.inf`,
+		`bus/jetstream/.*WEIR_DECISIONS/msgs/\d+\.blk`, `bus/jetstream/.*WEIR_DECISIONS/msgs/index\.db`, `bus/jetstream/.*WEIR_DECISIONS/meta\.inf`,
+		`metrics/.*wal/\d+`, `metrics/chunks_head/\d+`, `metrics\.token`,
+		`releases/sha256-[^/]*/instance_count`, `releases/sha256-[^/]*/[^/]*\.json`, `releases/refs/.*`, `releases/seen/.*`,
+		`local/groups\.json`, `s3/keys\.json`, `s3/buckets/.*\.tar\.gz`, `s3/buckets/.*\.json`,
+		`config/weir\.yaml`, `config/harmonizer\.yaml`, `config/local/default\.yaml`,
+		`integrity/.*apps\.jsonl`, `integrity/.*pool.*\.jsonl`, `locks/.*`,
+	}
+}
+
+// damages flip bytes of a file while "weir up" does not run. Each one begins with the files as
+// they were before.
+func damages(w *faultWorld) (all []fault) {
+	keep := filepath.Join(w.TempDir(), "keep")
+	for _, pattern := range durable() {
+		all = append(all, fault{name: "bytes flipped: " + pattern, stays: true, begin: func(w *faultWorld) {
+			w.betweenRuns(keep, func() {
+				if file := w.find(pattern); file != "" {
+					w.flip(file)
+				}
+			})
+		}})
+	}
+	all = append(all, fault{name: "bus empty", stays: true, begin: func(w *faultWorld) {
+		w.betweenRuns(keep, func() {
+			if err := os.RemoveAll(filepath.Join(w.data, "bus")); err != nil {
+				w.Fatal(err)
+			}
+		})
+	}})
+	return append(all, fault{name: "as before", begin: func(w *faultWorld) { w.betweenRuns(keep, func() {}) }})
+}
+
+// betweenRuns ends "weir up", puts its files back as they were before the first damage, damages
+// them, and starts it again.
+func (w *faultWorld) betweenRuns(keep string, damage func()) {
+	w.Helper()
+	w.u.end(w.T)
+	if _, err := os.Stat(keep); errors.Is(err, fs.ErrNotExist) {
+		w.copyTree(w.data, keep)
+	} else {
+		if err := os.RemoveAll(w.data); err != nil {
+			w.Fatal(err)
+		}
+		w.copyTree(keep, w.data)
+	}
+	damage()
+	w.launch()
+	w.startedOrEnded()
+}
+
 // startedOrEnded waits until "weir up" is ready, warns that there is no tick, or ends with an
 // error, which is logged.
 func (w *faultWorld) startedOrEnded() {
@@ -169,4 +228,74 @@ func (w *faultWorld) startedOrEnded() {
 		}
 		return nil
 	})
+}
+
+func (w *faultWorld) copyTree(from, to string) {
+	w.Helper()
+	if out, err := exec.Command("cp", "-a", from, to).CombinedOutput(); err != nil {
+		w.Fatalf("copy %s: %v\n%s", from, err, out)
+	}
+}
+
+// find returns the largest file of a kind; empty: there is none.
+func (w *faultWorld) find(pattern string) (found string) {
+	w.Helper()
+	wanted, largest := regexp.MustCompile("^"+pattern+"$"), int64(0)
+	err := filepath.WalkDir(w.data, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		rest, err := filepath.Rel(w.data, path)
+		if err != nil || !wanted.MatchString(rest) {
+			return err
+		}
+		info, err := d.Info()
+		if err == nil && info.Size() > largest {
+			found, largest = path, info.Size()
+		}
+		return err
+	})
+	if err != nil {
+		w.Fatal(err)
+	}
+	if found == "" {
+		w.Errorf("no file %s: is it still written?", pattern)
+	}
+	return found
+}
+
+// flip inverts some bytes at the middle of a file, and at its end.
+func (w *faultWorld) flip(path string) {
+	w.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		w.Fatal(err)
+	}
+	for _, at := range []int{len(data) / 2, len(data)/2 + 1, len(data) - 2} {
+		if at >= 0 {
+			data[at] ^= 0xff
+		}
+	}
+	info, err := os.Stat(path)
+	if err == nil {
+		err = errors.Join(os.Chmod(path, 0o600), os.WriteFile(path, data, 0o600), os.Chmod(path, info.Mode()))
+	}
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.Logf("flipped bytes of %s", path)
+}
+
+// busFaults are those of a bus that is not in "weir up".
+func busFaults(bus *convergeBus) []fault {
+	return []fault{
+		{name: "bus away", begin: func(*faultWorld) { bus.stop() }, end: func(*faultWorld) { bus.start() }},
+		{name: "bus empty while all runs", stays: true, begin: func(w *faultWorld) {
+			bus.stop()
+			if err := os.RemoveAll(filepath.Join(bus.dir, "jetstream")); err != nil {
+				w.Fatal(err)
+			}
+			bus.start()
+		}},
+	}
 }

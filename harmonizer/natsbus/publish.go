@@ -22,8 +22,8 @@ const (
 	// DialectCloudController sends START and STOP objects on
 	// cloudcontrollers.hm.requests.PARTITION, like the classic health manager.
 	DialectCloudController Dialect = "cloudcontroller"
-	// DialectBoth sends each nudge in both forms, for a migration. No receiver may obey both
-	// forms: it would execute each nudge twice.
+	// DialectBoth sends each nudge in both forms, for a migration. Only one receiver may obey
+	// a nudge, in only one form; otherwise the nudge is executed twice.
 	DialectBoth Dialect = "both"
 )
 

@@ -28,7 +28,7 @@ func decodeRevisions(t testing.TB, text string) (out []bootstrap.Directory) {
 	for line := range strings.Lines(text) {
 		var d bootstrap.Directory
 		if err := json.Unmarshal([]byte(line), &d); err != nil {
-			t.Fatalf("the stream says %q: %v", line, err)
+			t.Fatalf("the stream contains %q: %v", line, err)
 		}
 		out = append(out, d)
 	}
@@ -49,7 +49,7 @@ func TestAutoscalerStartsWhenAllSignalsAnswer(t *testing.T) {
 	await(t, "the first revision", a.reader.First())
 	for _, e := range a.revisions(t)[0].Signals {
 		if !up(e) {
-			t.Errorf("the first revision says %+v, want every signal up", e)
+			t.Errorf("the first revision has %+v, want every signal up", e)
 		}
 	}
 	for _, s := range p.plan.Signals {
@@ -57,11 +57,11 @@ func TestAutoscalerStartsWhenAllSignalsAnswer(t *testing.T) {
 			t.Errorf("signal of app %s: %v", s.App, err)
 		}
 		if e, now := a.reader.Entry(s.App), p.process(s.App); e.Address != s.Address || e.Group != now.PID {
-			t.Errorf("the directory says %+v, want address %s and group %d", e, s.Address, now.PID)
+			t.Errorf("the entry is %+v, want address %s and group %d", e, s.Address, now.PID)
 		}
 	}
 	if e := a.reader.Entry("nobody"); e.Down != "bootstrap has no signal for it" {
-		t.Errorf("the directory says of an unknown app %+v", e)
+		t.Errorf("the entry of an unknown app is %+v", e)
 	}
 }
 
@@ -91,7 +91,7 @@ func TestKilledSignalIsBack(t *testing.T) {
 	g.open(t)
 	second := a.awaitEntry(t, "web", "up again", up)
 	if second.Group == first.Group || second.Address != first.Address {
-		t.Errorf("the directory says %+v after %+v, want another group at the same address", second, first)
+		t.Errorf("the entry is %+v after %+v, want another group at the same address", second, first)
 	}
 	if now := p.process("web"); now.Restarts != 1 || now.PID != second.Group {
 		t.Errorf("the signal is %+v, want its first restart, process %d", now, second.Group)
@@ -180,7 +180,7 @@ func TestSocketOfAStranger(t *testing.T) {
 	a := p.arrivals.next(t)
 	another := sigproto.Address(plan.Signals[1].Namespace, "rps", "web~1")
 	a.awaitEntry(t, "web", "up at another address", func(e bootstrap.Entry) bool { return up(e) && e.Address == another })
-	p.awaitProcess(t, "web", "told where it is", func(p bootstrap.Process) bool { return p.Address == another })
+	p.awaitProcess(t, "web", "listed at the other address", func(p bootstrap.Process) bool { return p.Address == another })
 }
 
 func TestEveryAddressHeld(t *testing.T) {

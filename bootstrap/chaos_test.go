@@ -44,7 +44,7 @@ func TestChaos(t *testing.T) {
 	for v.made < faults {
 		eventually(t, fmt.Sprintf("another fault after %d", v.made), func() error {
 			if v.harm(t, faults-v.made) == 0 {
-				return fmt.Errorf("nobody is to be harmed: %v", v.faults)
+				return fmt.Errorf("no signal is left to harm: %v", v.faults)
 			}
 			return nil
 		})

@@ -269,9 +269,9 @@ func (a *autoscaler) awaitEntry(t testing.TB, app, what string, good func(bootst
 	t.Helper()
 	await(t, "the first revision", a.reader.First())
 	var e bootstrap.Entry
-	eventually(t, fmt.Sprintf("the directory says of app %s: %s", app, what), func() error {
+	eventually(t, fmt.Sprintf("the entry of app %s is %s", app, what), func() error {
 		if e = a.reader.Entry(app); !good(e) {
-			return fmt.Errorf("it says %+v", e)
+			return fmt.Errorf("it is %+v", e)
 		}
 		return nil
 	})

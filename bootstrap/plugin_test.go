@@ -82,7 +82,7 @@ func TestPluginThatDoesNotGreet(t *testing.T) {
 	plan := planOf("nogreeting", shipped("web", "rps"))
 	plan.Signals[1].Kind = bootstrap.KindPlugin
 	p := start(t, plan, nobody{}, time.Millisecond)
-	eventually(t, "somebody listens", func() error {
+	eventually(t, "a process listens", func() error {
 		conn, err := net.Dial("unix", "@"+plan.Signals[1].Address)
 		if err == nil {
 			conn.Close()

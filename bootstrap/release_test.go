@@ -129,7 +129,7 @@ func TestReleaseRuns(t *testing.T) {
 	p := start(t, plan, s, long)
 	a := p.arrivals.next(t)
 	if e := a.awaitEntry(t, "web", "up", up); e.Version != version {
-		t.Errorf("the directory says %+v, want version %s", e, version)
+		t.Errorf("the entry is %+v, want version %s", e, version)
 	}
 	if now := p.process("web"); now.Version != version || now.Wanted != version || now.Why != "" || now.State != "running" {
 		t.Errorf("the signal is %+v, want it to run %s", now, version)
@@ -187,7 +187,7 @@ func TestReleaseComesLater(t *testing.T) {
 			a.awaitEntry(t, "web", "down, with the reason", func(e bootstrap.Entry) bool { return e.Down == want })
 			s.fail(nil)
 			if e := a.awaitEntry(t, "web", "up", up); e.Version != version {
-				t.Errorf("the directory says %+v, want version %s", e, version)
+				t.Errorf("the entry is %+v, want version %s", e, version)
 			}
 			if now := p.process("web"); now.Why != "" || now.Restarts != 0 {
 				t.Errorf("the signal is %+v, want no reason and no restart", now)
@@ -209,7 +209,7 @@ func TestReleaseFromTheCacheWithTheBucketAway(t *testing.T) {
 		t.Errorf("the signal is %+v, want %s from the cache, with the bucket's name", now, version)
 	}
 	if e := p.arrivals.next(t).awaitEntry(t, "web", "up", up); e.Version != version {
-		t.Errorf("the directory says %+v, want version %s", e, version)
+		t.Errorf("the entry is %+v, want version %s", e, version)
 	}
 }
 

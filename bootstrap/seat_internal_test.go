@@ -233,7 +233,7 @@ func TestPause(t *testing.T) {
 		<-time.After(10 * time.Minute) // time in the synctest bubble
 		synctest.Wait()
 		before, now := f.asked.Load(), time.Now()
-		s.current.restart("somebody asked for it")
+		s.current.restart("requested")
 		synctest.Wait()
 		if n := f.asked.Load(); n != before+1 || time.Since(now) != 0 {
 			t.Errorf("%d fetches %v after a restart was asked for, want another at once", n-before, time.Since(now))

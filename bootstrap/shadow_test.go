@@ -66,7 +66,7 @@ func TestShadowIsPromoted(t *testing.T) {
 	a = p.arrivals.next(t)
 	now = a.awaitEntry(t, "web", "the promoted version at once", up)
 	if now.Version != next || now.Candidate != nil {
-		t.Fatalf("after a restart the directory says %+v, want %s", now, next)
+		t.Fatalf("after a restart the entry is %+v, want %s", now, next)
 	}
 	a.evaluate(t, patient)
 	flag()

@@ -98,7 +98,7 @@ func TestReleaseInTheLayoutOfClusterman(t *testing.T) {
 		t.Fatalf("the cache holds %q, %v: want one folder", dirs, err)
 	}
 	if want := "in " + dirs[0] + ": -B -m clusterman_signals.run " + plan.Signals[1].Namespace + " rps web"; said != want {
-		t.Errorf("the program says %q, want %q", said, want)
+		t.Errorf("the program printed %q, want %q", said, want)
 	}
 }
 

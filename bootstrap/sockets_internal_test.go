@@ -41,7 +41,7 @@ func look(t testing.TB, address string) (socket, bool) {
 func TestSockets(t *testing.T) {
 	address := nameOf(t)
 	if s, held := look(t, address); held {
-		t.Fatalf("before anybody binds it is held by %+v", s)
+		t.Fatalf("before any bind it is held by %+v", s)
 	}
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -121,7 +121,7 @@ func TestForgedLine(t *testing.T) {
 func TestListens(t *testing.T) {
 	address := nameOf(t)
 	if err := listens(os.Getpid(), address); !errors.Is(err, errSilent) {
-		t.Errorf("before anybody listens: %v, want %v", err, errSilent)
+		t.Errorf("before any process listens: %v, want %v", err, errSilent)
 	}
 	l := listenAt(t, address)
 	if err := listens(os.Getpid(), address); err != nil {
@@ -133,7 +133,7 @@ func TestListens(t *testing.T) {
 	l.(*net.UnixListener).SetDeadline(time.Now().Add(10 * time.Millisecond))
 	if conn, err := l.Accept(); err == nil {
 		conn.Close()
-		t.Error("somebody has connected, want nobody disturbed")
+		t.Error("a process has connected, want none")
 	}
 }
 

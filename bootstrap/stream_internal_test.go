@@ -166,7 +166,7 @@ func TestStreamFollowed(t *testing.T) {
 	}
 	fmt.Fprintf(p.conn, "{\"revision\":%d,\"answers\":[{\"app\":\"web\"}]}\n", first.Revision)
 	if a := <-p.heard; a.App != "web" {
-		t.Errorf("heard %+v, want web", a)
+		t.Errorf("received %+v, want web", a)
 	}
 	if d := p.next(t); d.Revision != revision {
 		t.Fatalf("revision %d, want the announced %d", d.Revision, revision)

@@ -101,7 +101,7 @@ func TestSwapToWhatDoesNotAnswer(t *testing.T) {
 	} {
 		t.Run(c.how, func(t *testing.T) {
 			p, a, e := swapped(t, "bad"+c.how, c.how)
-			status := p.awaitProcess(t, "web", "a report that the next version is given up", func(p bootstrap.Process) bool { return strings.Contains(p.Why, "cannot replace it yet") })
+			status := p.awaitProcess(t, "web", "reporting that the next version failed", func(p bootstrap.Process) bool { return strings.Contains(p.Why, "cannot replace it yet") })
 			if !strings.HasPrefix(status.Why, next+" cannot replace it yet: ") || !strings.Contains(status.Why, c.why) {
 				t.Errorf("why %q, want that %s", status.Why, c.why)
 			}
@@ -142,7 +142,7 @@ func TestSwapToWhatCannotBeFetched(t *testing.T) {
 	a := p.arrivals.next(t)
 	a.awaitEntry(t, "web", "up", up)
 	update(t, p, pinned(plan, next))
-	status := p.awaitProcess(t, "web", "told that the next version is not here", func(p bootstrap.Process) bool {
+	status := p.awaitProcess(t, "web", "reporting that the next version is not available", func(p bootstrap.Process) bool {
 		return p.Candidate != nil && p.Candidate.State == "not fetched"
 	})
 	if want := next + " is not fetched: fetch "; status.State != "running" || status.Version != version || !strings.HasPrefix(status.Why, want) {
@@ -176,14 +176,14 @@ func TestSwapOfAFixedApp(t *testing.T) {
 	a := p.arrivals.next(t)
 	before := a.awaitEntry(t, "web", "up", up)
 	update(t, p, pinned(plan, "v9"))
-	p.awaitProcess(t, "web", "told that v9 is not here", func(p bootstrap.Process) bool { return strings.Contains(p.Why, "v9 cannot replace it yet: fetch ") })
+	p.awaitProcess(t, "web", "reporting that v9 is not available", func(p bootstrap.Process) bool { return strings.Contains(p.Why, "v9 cannot replace it yet: fetch ") })
 	if now := a.reader.Entry("web"); now != before {
-		t.Errorf("the directory says %+v, want %+v untouched", now, before)
+		t.Errorf("the entry is %+v, want %+v untouched", now, before)
 	}
 	update(t, p, pinned(plan, next))
 	after := a.awaitEntry(t, "web", "the next version", runs(next))
 	if after.Address != before.Address || after.Group == before.Group {
-		t.Errorf("the directory says %+v after %+v, want another process at the same address", after, before)
+		t.Errorf("the entry is %+v after %+v, want another process at the same address", after, before)
 	}
 }
 
@@ -201,11 +201,11 @@ func TestUpdateTouchesOnlyWhatDiffers(t *testing.T) {
 	update(t, p, other)
 	a.awaitEntry(t, "cron", "up", up)
 	if now := a.reader.Entry("web"); now != web {
-		t.Errorf("the directory says of web %+v, want %+v untouched", now, web)
+		t.Errorf("the entry of web is %+v, want %+v untouched", now, web)
 	}
 	d, _ := a.reader.Directory()
 	if e := a.reader.Entry("api"); e.Down == "" || string(d.Config) != "two" {
-		t.Errorf("the directory says of api %+v, with configuration %q: want it gone, and two", e, d.Config)
+		t.Errorf("the entry of api is %+v, with configuration %q: want it gone, and two", e, d.Config)
 	}
 	if !isHeld(api.Address) {
 		t.Error("api has ended before the autoscaler followed")
@@ -235,7 +235,7 @@ func TestUpdateRefusesABadPlan(t *testing.T) {
 		t.Errorf("Update = %v, want %v", err, bootstrap.ErrOtherPool)
 	}
 	if now := a.reader.Entry("web"); now != web || len(p.Status().Signals) != 2 {
-		t.Errorf("the directory says %+v, want %+v untouched", now, web)
+		t.Errorf("the entry is %+v, want %+v untouched", now, web)
 	}
 }
 
@@ -269,7 +269,7 @@ func TestSignalThatAcceptsOnce(t *testing.T) {
 	p := start(t, pinned(plan, next), s, long)
 	p.awaitProcess(t, "web", "running", running)
 	if err := ask(t, plan.Signals[1].Address); err != nil {
-		t.Errorf("the first who connects hears %v, want an answer", err)
+		t.Errorf("the first connection got %v, want an answer", err)
 	}
 }
 
@@ -300,10 +300,10 @@ func TestRestartAndLogs(t *testing.T) {
 		t.Errorf("the log has %+v, want two starts and an end", lines)
 	}
 	if _, err := p.Logs("nobody"); !errors.Is(err, bootstrap.ErrNoApp) {
-		t.Errorf("Logs of nobody = %v, want %v", err, bootstrap.ErrNoApp)
+		t.Errorf("Logs of an unknown app = %v, want %v", err, bootstrap.ErrNoApp)
 	}
 	if err := p.Restart("nobody"); !errors.Is(err, bootstrap.ErrNoApp) {
-		t.Errorf("Restart of nobody = %v, want %v", err, bootstrap.ErrNoApp)
+		t.Errorf("Restart of an unknown app = %v, want %v", err, bootstrap.ErrNoApp)
 	}
 }
 

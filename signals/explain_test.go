@@ -53,7 +53,7 @@ func TestVerdicts(t *testing.T) {
 }
 
 func TestExplainOutside(t *testing.T) {
-	Explain(t.Context(), "nobody listens")
+	Explain(t.Context(), "ignored")
 	ctx, explanation := WithExplanation(t.Context())
 	if got := explanation(); got != "" {
 		t.Errorf("explanation = %q before any", got)

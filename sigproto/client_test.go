@@ -454,7 +454,7 @@ func TestReconnect(t *testing.T) {
 			t.Errorf("Evaluate = %v, want ErrRefused", err)
 		}
 	})
-	t.Run("nobody listens yet", func(t *testing.T) {
+	t.Run("no listener yet", func(t *testing.T) {
 		address := testAddress(t)
 		c := newTestClient(t, ClientConfig{Address: address})
 		_, err := c.Evaluate(within(t, time.Second), sample)
@@ -530,7 +530,7 @@ func TestCheckPeer(t *testing.T) {
 	if _, err := c.Evaluate(within(t, 10*time.Second), sample); err != nil || asked != os.Getpid() {
 		t.Errorf("asked about process %d, error %v; want %d", asked, err, os.Getpid())
 	}
-	stranger := errors.New("a stranger")
+	stranger := errors.New("another process")
 	config.CheckPeer = func(int) error { return stranger }
 	c = newTestClient(t, config)
 	_, err := c.Evaluate(within(t, 10*time.Second), sample)
@@ -552,14 +552,14 @@ func TestCheckPeerOfTheDead(t *testing.T) {
 
 func TestEncodeRefuses(t *testing.T) {
 	for name, e := range map[string]Evaluation{
-		"NaN":              {Series: []Series{{Name: "m", Times: []int64{1}, Values: []float64{math.NaN()}}}},
-		"infinity":         {Series: []Series{{Name: "m", Times: []int64{1}, Values: []float64{math.Inf(-1)}}}},
-		"lengths differ":   {Series: []Series{{Name: "m", Times: []int64{1}}}},
-		"time goes back":   {Series: []Series{{Name: "m", Times: []int64{2, 1}, Values: []float64{1, 1}}}},
-		"name twice":       {Series: []Series{{Name: "m"}, {Name: "m"}}},
-		"time of nobody":   {Series: []Series{{Name: "m", Times: []int64{math.MinInt64}, Values: []float64{1}}}},
-		"now of nobody":    {Timestamp: math.MaxInt64},
-		"beyond the limit": {Series: []Series{{Name: "m" + strings.Repeat("x", 200)}}},
+		"NaN":               {Series: []Series{{Name: "m", Times: []int64{1}, Values: []float64{math.NaN()}}}},
+		"infinity":          {Series: []Series{{Name: "m", Times: []int64{1}, Values: []float64{math.Inf(-1)}}}},
+		"lengths differ":    {Series: []Series{{Name: "m", Times: []int64{1}}}},
+		"time goes back":    {Series: []Series{{Name: "m", Times: []int64{2, 1}, Values: []float64{1, 1}}}},
+		"name twice":        {Series: []Series{{Name: "m"}, {Name: "m"}}},
+		"time out of range": {Series: []Series{{Name: "m", Times: []int64{math.MinInt64}, Values: []float64{1}}}},
+		"now out of range":  {Timestamp: math.MaxInt64},
+		"beyond the limit":  {Series: []Series{{Name: "m" + strings.Repeat("x", 200)}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			address := startSignal(t, good)

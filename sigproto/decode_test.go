@@ -179,7 +179,7 @@ func FuzzBody(f *testing.F) {
 		got, _, err := decodeFast(body, piece)
 		want, wantErr := decodeAny(body)
 		if (err == nil) != (wantErr == nil) {
-			t.Fatalf("fast says %v, the other %v", err, wantErr)
+			t.Fatalf("fast returns %v, the other %v", err, wantErr)
 		}
 		if err == nil && !cmp.Equal(want, got, cmp.Comparer(sameBits)) {
 			t.Fatal(cmp.Diff(want, got, cmp.Comparer(sameBits)))
@@ -197,7 +197,7 @@ func FuzzResponse(f *testing.F) {
 		r, err := parseResponse(data)
 		var quick quickReader
 		if fast, ok := quick.read(data); ok && (err != nil || !cmp.Equal(r, fast)) {
-			t.Fatalf("quick says %+v, the other %+v, %v", fast, r, err)
+			t.Fatalf("quick returns %+v, the other %+v, %v", fast, r, err)
 		}
 		if err != nil {
 			return

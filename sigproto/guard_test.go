@@ -114,7 +114,7 @@ func TestGuardRefusesAStrangerOfAnotherUser(t *testing.T) {
 		return // TestGuardRefusesOtherUsers covers the rule without another user
 	}
 	if err != nil || string(out) != fmt.Sprint(strangerTries) {
-		t.Errorf("of %d connections of the stranger %s were ended, %v", strangerTries, out, err)
+		t.Errorf("of %d connections of the other process %s were ended, %v", strangerTries, out, err)
 	}
 	own := dial(t, address)
 	conn := <-accepted // the first accepted connection

@@ -257,7 +257,7 @@ func awaitSocket(t testing.TB, address string) {
 		select {
 		case <-tick.C:
 		case <-late:
-			t.Fatalf("nobody listens at @%s", address)
+			t.Fatalf("no process listens at @%s", address)
 		}
 	}
 }

@@ -367,13 +367,13 @@ func TestCloseLeavesNothing(t *testing.T) {
 		run  func(t *testing.T, h *host, child *supervise.Child) // nil: the process is not started
 	}{
 		{"never started", nil},
-		{"alive, not yet heard", func(*testing.T, *host, *supervise.Child) {}},
+		{"alive, before the handshake", func(*testing.T, *host, *supervise.Child) {}},
 		{"alive", func(t *testing.T, h *host, _ *supervise.Child) {
 			if _, err := h.Describe(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}},
-		{"killed, not yet heard", func(t *testing.T, _ *host, child *supervise.Child) { kill(t, child.PID(), syscall.SIGKILL) }},
+		{"killed, before the handshake", func(t *testing.T, _ *host, child *supervise.Child) { kill(t, child.PID(), syscall.SIGKILL) }},
 		{"killed as it connects", func(t *testing.T, h *host, child *supervise.Child) {
 			<-h.connected
 			kill(t, child.PID(), syscall.SIGKILL)

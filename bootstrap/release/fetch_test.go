@@ -387,7 +387,7 @@ func TestFetchResumes(t *testing.T) {
 				Dir: t.TempDir(), Platform: linux, Patience: 200 * time.Millisecond,
 				Progress: func(_ release.Ref, done, total int64) {
 					if total != m.Object.Size {
-						t.Errorf("progress says %d of %d, want of %d", done, total, m.Object.Size)
+						t.Errorf("progress is %d of %d, want of %d", done, total, m.Object.Size)
 					}
 					progress = append(progress, done)
 				},

@@ -15,7 +15,7 @@ func TestFlightsShareOneFetch(t *testing.T) {
 		want    error // of the second caller
 	}{
 		{"others get its result", false, 1, ErrUnavailable},
-		{"a fetch whose caller gave up says nothing to others", true, 2, nil},
+		{"a cancelled fetch does not fail the others", true, 2, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -63,7 +63,7 @@ func TestFetchKilled(t *testing.T) {
 	for lines.Scan() && lines.Text() != "has 1000" {
 	}
 	if lines.Text() != "has 1000" {
-		t.Fatalf("the fetching process says %q", lines.Text())
+		t.Fatalf("the fetching process printed %q", lines.Text())
 	}
 	leftovers := func(pattern string) []string {
 		found, err := filepath.Glob(filepath.Join(dir, pattern))

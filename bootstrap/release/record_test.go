@@ -53,7 +53,7 @@ func TestIndexLookup(t *testing.T) {
 			got, err := x.lookup(tc.bucket, m.Ref)
 			if tc.says != "" {
 				if err == nil || !strings.Contains(err.Error(), tc.says) {
-					t.Errorf("lookup = %v, want an error that says %q", err, tc.says)
+					t.Errorf("lookup = %v, want an error with %q", err, tc.says)
 				}
 				return
 			}

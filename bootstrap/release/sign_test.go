@@ -93,7 +93,7 @@ func TestSignatures(t *testing.T) {
 		{"signed", signer, nil, nil, nil, nil, release.SignatureTrusted, nil},
 		{"unsigned", nil, nil, nil, nil, release.ErrUnsigned, release.SignatureNone, []string{id(signer)}},
 		{
-			"by a stranger", stranger, nil, nil, release.ErrUntrusted, release.ErrUntrusted, release.SignatureUntrusted,
+			"by an untrusted key", stranger, nil, nil, release.ErrUntrusted, release.ErrUntrusted, release.SignatureUntrusted,
 			[]string{id(stranger), id(signer), keyfile.FormatID(second.ID())},
 		},
 		{"other manifest", signer, func(m release.Manifest) {

@@ -33,7 +33,7 @@ func TestBelongsTo(t *testing.T) {
 		{"another pid namespace", 0, child.PID(), false},
 		{"no leader", child.PID(), 0, false},
 		{"a leader without a tag", child.PID(), os.Getpid(), false},
-		{"nobody", 1 << 30, child.PID(), false},
+		{"no process", 1 << 30, child.PID(), false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := BelongsTo(c.pid, c.leader); got != c.want {

@@ -67,8 +67,8 @@ func TestFailRestartsUnderBudget(t *testing.T) {
 	if status := p.await(t, Fatal); status.Why != "reported: no answer for 3 ticks" {
 		t.Errorf("status %+v", status)
 	}
-	p.Fail("there is none")
-	p.Restart("mended")
+	p.Fail("no child")
+	p.Restart("repaired")
 	if status := p.await(t, Running); status.Restarts != 3 {
 		t.Errorf("status %+v", status)
 	}
@@ -102,7 +102,7 @@ func TestFailWithoutChild(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	process.Fail("nobody is there")
+	process.Fail("no child")
 	if status := process.Status(); status.State != Stopped {
 		t.Errorf("status %+v", status)
 	}
@@ -114,7 +114,7 @@ func TestIllHealthRestarts(t *testing.T) {
 		health func(ctx context.Context) error
 		why    string
 	}{
-		{"says no", func(context.Context) error { return errors.New("refused") }, "unhealthy, 3 in a row: refused"},
+		{"returns an error", func(context.Context) error { return errors.New("refused") }, "unhealthy, 3 in a row: refused"},
 		{"hangs", func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }, "unhealthy, 3 in a row: context deadline exceeded"},
 	}
 	for _, test := range tests {

@@ -22,7 +22,7 @@ func TestLooksAreShared(t *testing.T) {
 	for i := range 9 {
 		asking.Go(func() {
 			if found, err := all.search(quarry{tag: fmt.Sprint("nobody", i)}); found != 0 || err != nil {
-				t.Errorf("search of nobody = %d, %v, want 0", found, err)
+				t.Errorf("search without survivors = %d, %v, want 0", found, err)
 			}
 		})
 	}

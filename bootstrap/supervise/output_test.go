@@ -55,7 +55,7 @@ func TestFlood(t *testing.T) {
 		}
 	}
 	if dropped == 0 || numbers+dropped != lines {
-		t.Errorf("%d lines passed, %d told as dropped, %d written", numbers, dropped, lines)
+		t.Errorf("%d lines passed, %d reported as dropped, %d written", numbers, dropped, lines)
 	}
 }
 

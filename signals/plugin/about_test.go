@@ -33,7 +33,7 @@ func TestDescribe(t *testing.T) {
 		{"nothing but the build", struct{}{}, build, &signalv1.DescribeResponse{
 			Name: "rps", Version: "v1.4.0", Sdk: "weirkeeper-go v0.3.0", Encodings: encodings, WireVersion: 1}},
 		{"nothing at all", struct{}{}, nil, &signalv1.DescribeResponse{Sdk: "weirkeeper-go", Encodings: encodings, WireVersion: 1}},
-		{"what the author says wins", described{
+		{"the author's values win", described{
 			Name: "n", Version: "v",
 			Metrics: []Metric{{Name: "m", Type: SystemMetrics, Range: 90 * time.Second}, {Name: "a.*", Type: AppMetrics, Regex: true}},
 			Parameters: []Parameter{
@@ -46,7 +46,7 @@ func TestDescribe(t *testing.T) {
 				`"properties":{"any":{},"wait":{"default":"1m0s","description":"how long",` +
 				`"pattern":"^([0-9]*\\.?[0-9]+(ns|us|µs|ms|s|m|h))+$","type":"string"}},"type":"object"}`),
 		}},
-		{"no parameters is told too", described{Parameters: []Parameter{}}, nil, &signalv1.DescribeResponse{
+		{"an empty list of parameters", described{Parameters: []Parameter{}}, nil, &signalv1.DescribeResponse{
 			Sdk: "weirkeeper-go", Encodings: encodings, WireVersion: 1,
 			ParametersSchema: []byte(`{"$schema":"https://json-schema.org/draft/2020-12/schema","additionalProperties":false,` +
 				`"properties":{},"type":"object"}`),

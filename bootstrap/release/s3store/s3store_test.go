@@ -176,7 +176,7 @@ func TestUnavailable(t *testing.T) {
 		name, endpoint, says string
 		limit                time.Duration
 	}{
-		{"nobody listens", "http://" + free.Addr().String(), "connection refused", ample},
+		{"no listener", "http://" + free.Addr().String(), "connection refused", ample},
 		{"answers 503", broken, "", ample},
 		{"cuts the body", cut, "", ample},
 		{"hangs up", noise, "", ample},
@@ -188,7 +188,7 @@ func TestUnavailable(t *testing.T) {
 			b := open(t, Config{Bucket: "releases", Endpoint: tc.endpoint, PathStyle: true})
 			_, err := get(ctx, b, "k", 0)
 			if !errors.Is(err, release.ErrUnavailable) || !strings.Contains(err.Error(), tc.says) || !strings.Contains(err.Error(), "s3://releases/k") {
-				t.Errorf("Get = %v, want ErrUnavailable that says %q", err, tc.says)
+				t.Errorf("Get = %v, want ErrUnavailable with %q", err, tc.says)
 			}
 			t.Log(err)
 		})
@@ -299,7 +299,7 @@ func TestCredentials(t *testing.T) {
 				}
 			}
 			if err == nil || !strings.Contains(err.Error(), "no credentials") {
-				t.Errorf("Get = %v, want it to tell of the credentials", err)
+				t.Errorf("Get = %v, want it to name the credentials", err)
 			}
 			t.Log(err)
 		})

@@ -103,7 +103,7 @@ func TestThrottleTells(t *testing.T) {
 		<-time.After(time.Minute)
 		want := []string{"1s: 12 lines dropped: more than 500 a second", "4.299999999s: 3 lines dropped: more than 500 a second"}
 		if diff := cmp.Diff(want, told); diff != "" {
-			t.Errorf("told (-want +got):\n%s", diff)
+			t.Errorf("emitted (-want +got):\n%s", diff)
 		}
 	})
 }

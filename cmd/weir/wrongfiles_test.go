@@ -32,7 +32,7 @@ func inUTF16(text string) string {
 	return string(out)
 }
 
-const binary = "\x7fELF\x02\x01\x01\x00\xff\xfe\x80\x00"
+const elfBytes = "\x7fELF\x02\x01\x01\x00\xff\xfe\x80\x00"
 
 // bomb is a YAML document that is huge once its aliases are written out.
 func bomb() string {
@@ -46,7 +46,7 @@ func bomb() string {
 // wrongYAML are texts that no reader of YAML accepts. KEY is a key that its file has.
 func wrongYAML() []kindOfFile {
 	return []kindOfFile{
-		{"binary", binary, "is not text in UTF-8", "save it as UTF-8"},
+		{"binary", elfBytes, "is not text in UTF-8", "save it as UTF-8"},
 		{"UTF-16", inUTF16("KEY: 1\n"), "is not text in UTF-8", "save it as UTF-8"},
 		{"NUL", "KEY: \"a\x00b\"\n", "has a NUL byte", "remove it"},
 		{"huge", "KEY: " + strings.Repeat("x", 1<<20), "is longer than 1048576 bytes", "want a shorter file"},
@@ -86,7 +86,7 @@ func wrongFiles() (rows []wrongInput) {
 	yaml("signal list", "weir.yaml", "aws", nil)
 	for _, k := range append(notFiles(), []kindOfFile{
 		{"empty", "", "has 0 documents", "want one"},
-		{"binary", binary, "is not text in UTF-8", "save it as UTF-8"},
+		{"binary", elfBytes, "is not text in UTF-8", "save it as UTF-8"},
 		{"huge", strings.Repeat("x", 1<<20+1), "is longer than 262144 bytes", "want a shorter file"},
 	}...) {
 		rows = append(rows, wrongInput{"health policy check --from senlin DIR/s.yaml", map[string]string{"s.yaml": k.content}, 2, k.what, "DIR/s.yaml", k.fix})
@@ -107,7 +107,7 @@ func wrongFiles() (rows []wrongInput) {
 	}
 	json := func(list string) []kindOfFile {
 		return []kindOfFile{
-			{"binary", binary + "\n", "1: ", ""}, {"UTF-16", inUTF16("{}\n") + "\n", "1: ", ""}, {"NUL", "{\"a\x00\": 1}\n", "1: ", ""},
+			{"binary", elfBytes + "\n", "1: ", ""}, {"UTF-16", inUTF16("{}\n") + "\n", "1: ", ""}, {"NUL", "{\"a\x00\": 1}\n", "1: ", ""},
 			{"cut", "{\"a\": [\n", "1: ", ""}, {"no end", "{\"a\": [", "1: ", ""}, {"list", "[1]\n", list, ""},
 			{"unknown key", "{\"bogus\": 1}\n", `"bogus"`, ""},
 		}
@@ -118,14 +118,14 @@ func wrongFiles() (rows []wrongInput) {
 	lines("signal bench /bin/true --metrics DIR/w", "w", nil, `want a line of "weir metrics get --output json"`)
 	lines("decide DIR/case", "case", nil, "")
 	for _, c := range []struct{ content, what, fix string }{
-		{binary, "invalid character", "want a JSON object"}, {"[1]\n", "not a", "want an object"}, {`{"polcy": {}}`, `no such key \"polcy\"`, "did you mean policy?"},
+		{elfBytes, "invalid character", "want a JSON object"}, {"[1]\n", "not a", "want an object"}, {`{"polcy": {}}`, `no such key \"polcy\"`, "did you mean policy?"},
 		{`{"policy": {}, "pool": {}, "signals": "x"}`, "signals", "want a list"}, {"{}", "policy is missing", "want {"},
 	} { // each line has its answer, and the program goes on
 		rows = append(rows, wrongInput{"decide DIR/case", map[string]string{"case": c.content + "\n"}, 0, c.what, `{"error":`, c.fix})
 	}
 
 	keys := []kindOfFile{
-		{"empty", "", "minisign", "want "}, {"binary", binary, "minisign", "want "}, {"UTF-16", inUTF16("untrusted comment"), "minisign", "want "},
+		{"empty", "", "minisign", "want "}, {"binary", elfBytes, "minisign", "want "}, {"UTF-16", inUTF16("untrusted comment"), "minisign", "want "},
 		{"huge", strings.Repeat("x", 5<<10), "has more than 4096 bytes", "name the file of a minisign key"},
 		{"none", "!none", "no such file", "name a file that exists"},
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/autoscaler"
 	"github.com/weirkeeper/weirkeeper/pools/pooltest/memory"
+	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
 const (
@@ -105,3 +106,14 @@ func (w *pair) ignorance(*process) string { return "" }
 func (w *pair) write(p *process, _, key string, value []byte, revision uint64) (uint64, error) {
 	return w.model.write(key, value, revision, p)
 }
+
+func (w *pair) answered(*process, string, time.Time, sigproto.Response, error) {}
+
+// act has the provider do something for a process.
+func (w *pair) act(_ *process, _ string, _ *memory.Group, do func() error) error { return do() }
+
+func (w *pair) evaluate(context.Context, string) (sigproto.Response, error) {
+	return sigproto.Response{Verdict: sigproto.VerdictNoOpinion}, nil
+}
+
+func (w *pair) cordon(node string, on bool) { w.cordoned[node] = on }

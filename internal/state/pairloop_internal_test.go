@@ -1,0 +1,235 @@
+package state
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/autoscaler"
+	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
+	"github.com/weirkeeper/weirkeeper/metrics/metricstest"
+	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/pooltest/memory"
+	"github.com/weirkeeper/weirkeeper/sigproto"
+)
+
+// start runs a process until the pair ends or kills it.
+func (w *pair) start(name string) *process {
+	p := &process{pair: w, name: name, r: rand.New(rand.NewPCG(w.r.Uint64(), w.r.Uint64())), answers: map[string]answer{}}
+	p.read()
+	p.ctx, p.kill = context.WithCancel(w.ctx)
+	p.done.Go(p.run)
+	return p
+}
+
+// read has the process read the groups as they are now: its next reads may be late by what
+// is written from now on.
+func (p *process) read() {
+	var groups []*memory.Group
+	for _, g := range p.pair.groups {
+		groups = append(groups, g.Other())
+	}
+	p.set(func(p *process) {
+		if !p.holds {
+			p.groups = groups
+		}
+	})
+}
+
+// run holds the pool term by term, as the autoscaler's process does.
+func (p *process) run() {
+	for p.ctx.Err() == nil {
+		lease, err := newLease(LeaseConfig{
+			Cluster: "here", Name: "pool.web", Holder: p.name, TTL: p.pair.ttl, Log: slog.New(slog.DiscardHandler),
+		}, func(context.Context) (register, error) { return storeOf{p}, nil })
+		if err != nil {
+			panic(err)
+		}
+		if lease.Acquire(p.ctx) == nil {
+			p.term(lease)
+		}
+		wait(p.ctx, time.Second)
+	}
+}
+
+// term holds the pool until the lease is lost, or the process ends.
+func (p *process) term(lease *Lease) {
+	renewing, stop := context.WithCancel(context.WithoutCancel(p.ctx))
+	holding, end := context.WithCancelCause(p.ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() { end(lease.Run(renewing)) })
+	p.hold(holding, lease)
+	stop()
+	wg.Wait()
+}
+
+func (p *process) hold(ctx context.Context, lease *Lease) {
+	p.set(func(p *process) { p.holds = true })
+	defer p.set(func(p *process) { p.holds = false })
+	opening, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	holder, err := openHolder(opening, storeOf{p}, lease, "web")
+	if err != nil {
+		return // the next term may do it
+	}
+	l := autoscaler.NewLoop(p.pair.config, autoscaler.World{
+		Provider: p, Scheduler: p, Cordon: p, Directory: fixed{p.pair.config}, Dial: p.dial, Metrics: &metricstest.Memory{}, Ledger: ledger{p},
+		Memory: holder.Memory(), Records: holder.Records(), Orders: noOrders{p}, Lease: lease,
+	}, slog.New(slog.DiscardHandler))
+	p.pair.note("%s holds the pool, epoch %d", p.name, lease.Epoch())
+	err = l.Run(ctx)
+	p.pair.note("%s ends its term: %v", p.name, err)
+}
+
+// Groups implements pools.Provider.
+func (p *process) Groups(ctx context.Context) (all []pools.Group, err error) {
+	p.mu.Lock()
+	groups := p.groups
+	p.mu.Unlock()
+	for _, g := range groups {
+		all = append(all, reached{g, p})
+	}
+	return all, p.call(ctx, func() error { return nil })
+}
+
+// reached is a group as a process reaches it.
+type reached struct {
+	*memory.Group
+	process *process
+}
+
+func (g reached) Snapshot(ctx context.Context) (s pools.GroupSnapshot, err error) {
+	got := make(chan pools.GroupSnapshot, 1)
+	err = g.process.call(ctx, func() error {
+		s, err := g.Group.Snapshot(ctx)
+		got <- s
+		return err
+	})
+	if err == nil {
+		s = <-got
+	}
+	return s, err
+}
+
+func (g reached) SetTarget(ctx context.Context, target int) error {
+	return g.act(ctx, func() error { return g.Group.SetTarget(ctx, target) })
+}
+
+func (g reached) Terminate(ctx context.Context, ids []string) error {
+	return g.act(ctx, func() error { return g.Group.Terminate(ctx, ids) })
+}
+
+func (g reached) act(ctx context.Context, do func() error) error {
+	ignorance := g.process.pair.ignorance(g.process)
+	return g.process.call(ctx, func() error { return g.process.pair.act(g.process, ignorance, g.Group, do) })
+}
+
+// Cordon implements drain.Scheduler, over the bus.
+func (p *process) Cordon(ctx context.Context, node string, on bool) error {
+	return p.request(ctx, func() error { p.pair.cordon(node, on); return nil })
+}
+
+// factsLast is how long the facts of a silent node count.
+const factsLast = 30 * time.Second
+
+// Facts implements snapshot.Scheduler: what has come over the bus.
+func (p *process) Facts(now time.Time) (fresh []pools.NodeFacts) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, f := range p.facts {
+		if now.Sub(f.At) <= factsLast {
+			fresh = append(fresh, f)
+		}
+	}
+	return fresh
+}
+
+// hear has the process receive the heartbeats of the nodes.
+func (p *process) hear(facts []pools.NodeFacts) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.cut {
+		p.facts = facts
+	}
+}
+
+// client is the connection of a process to the signal of one app.
+type client struct {
+	process *process
+	app     string
+}
+
+func (p *process) dial(e ask.Endpoint, _ ask.RequestSpec) ask.Client { return client{p, e.Address} }
+
+func (client) Close() error { return nil }
+
+// Evaluate implements ask.Client.
+func (c client) Evaluate(ctx context.Context, _ sigproto.Evaluation) (response sigproto.Response, err error) {
+	got, began := make(chan sigproto.Response, 1), time.Now()
+	err = c.process.call(ctx, func() error {
+		r, err := c.process.pair.evaluate(ctx, c.app)
+		got <- r
+		return err
+	})
+	if err == nil {
+		response = <-got
+	}
+	c.process.pair.answered(c.process, c.app, began, response, err)
+	return response, err
+}
+
+// fixed lists the signal of each app under its name.
+type fixed struct{ config autoscaler.Config }
+
+func (f fixed) Listing() ask.Listing {
+	all := map[string]ask.Endpoint{f.config.Default.App: {Address: f.config.Default.App}}
+	for _, s := range f.config.Apps {
+		all[s.App] = ask.Endpoint{Address: s.App}
+	}
+	return ask.Listing{Endpoints: all}
+}
+
+func (fixed) Report(ask.Report) {}
+
+func (fixed) Alive() {}
+
+// ledger is that of a process. The day reads no record.
+type ledger struct{ process *process }
+
+func (l ledger) Append(ctx context.Context, record []byte) error {
+	if l.process.pair.logs {
+		var r autoscaler.Record
+		if err := json.Unmarshal(record, &r); err != nil {
+			return err
+		}
+		l.process.pair.note("%s: tick, %s, account %v, problems %q", l.process.name, outcome(r), r.Account, r.Problems)
+	}
+	return l.process.request(ctx, func() error { return nil })
+}
+
+// outcome shows what a tick has come to.
+func outcome(r autoscaler.Record) string {
+	if r.Answer == nil {
+		return "failed: " + r.Failed
+	}
+	text := ""
+	for _, s := range r.Answer.Steps {
+		text += fmt.Sprintf("\n\t%s %v -> %v %s", s.Rule, s.Before, s.After, s.Why)
+	}
+	return fmt.Sprintf("target %v%s\n\t%+v", r.Answer.Target, text, r.Answer)
+}
+
+// noOrders is a book that is read over the bus, and empty.
+type noOrders struct{ process *process }
+
+func (o noOrders) Read(ctx context.Context, _ time.Time) (pools.Orders, error) {
+	return pools.Orders{}, o.process.request(ctx, func() error { return nil })
+}
+
+func (o noOrders) Removed(ctx context.Context, _ string) error { return o.process.gate() }
+
+func (o noOrders) Rolled(ctx context.Context, _ string) error { return o.process.gate() }

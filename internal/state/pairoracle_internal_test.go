@@ -1,15 +1,35 @@
 package state
 
 import (
+	"encoding/json"
 	"fmt"
+	"math"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/autoscaler/apply"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 	"github.com/weirkeeper/weirkeeper/pools/pooltest/memory"
+	"github.com/weirkeeper/weirkeeper/resource"
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
+
+// What a day of a pair is checked for. The checks read what the signals answered, what the bucket
+// has and what the provider was asked for, and use no rule of the autoscaler:
+//
+//   - a call changes the provider only while the newest claim in the bucket is the caller's, and
+//     is not older than the lease lasts
+//   - its intent is in the bucket before, with the epoch of the claim
+//   - while the last evaluation of an app's signal was lost, or the last value is older than it
+//     may stand in, no target is lowered, and a node is chosen to go only if its group has its
+//     target without it, or the pool what was needed when that was known last: the rest of a
+//     scale-in that was decided then
+//   - no node is let go as one that never joined: all nodes report until they end
+//   - no target leaves the bounds of its group, and the pool stays within its limits
+//   - the targets do not fall below the least need that was answered lately, unless they were as
+//     low before
 
 // answer is what an app's signal last returned to a process.
 type answer struct {
@@ -24,10 +44,178 @@ type need struct {
 	nodes int
 }
 
+// needCounts is for how long a need that is over still excuses what is done: a drain that
+// it began may last so long.
+const needCounts = 10 * time.Minute
+
 // breach notes the first thing that must not be.
 func (w *pair) breach(format string, args ...any) {
 	if w.broken == "" {
 		w.broken = time.Since(w.began).String() + ": " + fmt.Sprintf(format, args...)
+	}
+}
+
+// answered notes what a process got of a signal. An evaluation that was given up may end after a
+// later one.
+func (w *pair) answered(p *process, app string, began time.Time, r sigproto.Response, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if began.Before(p.answers[app].began) {
+		return
+	}
+	p.answers[app] = answer{known: err == nil && r.Verdict != sigproto.VerdictStale, seen: true, began: began}
+	if err != nil || r.Verdict != sigproto.VerdictValue || w.apps[app] == nil {
+		return
+	}
+	w.apps[app].valueAt, w.apps[app].value = time.Now(), int(*r.Resources.CPUs/cpusOfNode)
+	sum := 0
+	for _, a := range w.apps {
+		if a.valueAt.IsZero() {
+			return
+		}
+		sum += a.value
+	}
+	w.needs = append(w.needs, need{time.Now(), sum})
+}
+
+// ignorance returns why a process does not know the need; empty: it does.
+func (w *pair) ignorance(p *process) string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for name, a := range w.apps {
+		switch got := p.answers[name]; {
+		case !got.seen:
+			return name + " was not evaluated"
+		case !got.known:
+			return "the evaluation of " + name + " was lost"
+		case a.valueAt.IsZero():
+			return name + " never answered a value"
+		case time.Since(a.valueAt) > w.longest():
+			return fmt.Sprintf("the value of %s is %v old", name, time.Since(a.valueAt))
+		}
+	}
+	return ""
+}
+
+// longest is for how long a value counts: it may stand in, and a tick takes its time.
+func (w *pair) longest() time.Duration {
+	longest := w.config.Tick
+	for _, s := range w.config.Apps {
+		longest = max(longest, s.HoldFor, s.Period)
+	}
+	return longest + w.config.Tick + w.ttl
+}
+
+// least returns the least need that still counts.
+func (w *pair) least() int {
+	least := -1
+	for i := len(w.needs) - 1; i >= 0; i-- {
+		if n := w.needs[i].nodes; least < 0 || n < least {
+			least = n
+		}
+		if time.Since(w.needs[i].at) > needCounts {
+			break // it counted until the next one
+		}
+	}
+	return max(least, 0)
+}
+
+// write writes to the bucket, and checks what is written.
+func (w *pair) write(p *process, ignorance, key string, value []byte, revision uint64) (uint64, error) {
+	before := w.model.read(key, 0).entry
+	next, err := w.model.write(key, value, revision, p)
+	if err != nil {
+		return 0, err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	node, ok := strings.CutPrefix(key, "drain.web.")
+	if !ok || before.found {
+		if key == leaseKey {
+			w.claimed(p, before, value)
+		}
+		return next, nil
+	}
+	r, _, err := recordOf(node, value)
+	switch {
+	case err != nil:
+		w.breach("%s writes the record %s: %v", p.name, key, err)
+	case r.Reason == drain.ScaleIn && ignorance != "" && !w.above(r):
+		w.breach("%s lets %s go, and %s; the groups are %s", p.name, node, ignorance, w.groupsText())
+	case r.Reason == drain.Orphan && w.runs(r):
+		w.breach("%s lets %s go as one that has not joined: it reports all the time", p.name, node)
+	}
+	w.noteLocked("%s chooses %s: %s", p.name, node, r.Reason)
+	w.chosen++
+	return next, nil
+}
+
+// above reports whether the pool has what was needed last without a node that is to leave, or its
+// group has its target without all that leave. A process may not have seen yet what the provider has just lost.
+func (w *pair) above(r drain.Record) bool {
+	if time.Since(w.lostAt) < time.Minute*time.Duration(1+w.lag) {
+		return true
+	}
+	if n := len(w.needs); n > 0 && w.staying() >= max(float64(w.needs[n-1].nodes), w.config.Policy.Limits.Min)-resource.Slack {
+		return true
+	}
+	if w.shortages { // a group that is short has given its share to others
+		return w.staying() >= float64(w.lowest)-resource.Slack
+	}
+	for _, g := range w.groups {
+		if g.ID() != r.Group {
+			continue
+		}
+		s := w.real(g)
+		target, stay := float64(s.Target), 0.0
+		for _, i := range s.Instances {
+			of, _, err := recordOf(i.ID, w.model.read("drain.web."+i.ID, 0).entry.value)
+			leaves := err == nil && of.State != drain.Returned && of.State != drain.Returning
+			switch {
+			case i.State == pools.InstanceTerminating:
+			case leaves:
+				target -= i.Weight
+			case i.State == pools.InstanceRunning:
+				stay += i.Weight
+			}
+		}
+		return stay >= target-resource.Slack
+	}
+	return false
+}
+
+// runs reports whether the node of a record is there, and reports.
+func (w *pair) runs(r drain.Record) bool {
+	for _, g := range w.groups {
+		for _, i := range w.real(g).Instances {
+			if i.ID == r.Node && i.State == pools.InstanceRunning && g.Boot(i.ID) != "" {
+				return time.Since(i.Launched) > time.Minute
+			}
+		}
+	}
+	return false
+}
+
+// groupsText shows the groups as the provider has them.
+func (w *pair) groupsText() (text string) {
+	for _, g := range w.groups {
+		s := w.real(g)
+		text += fmt.Sprintf(" %s: target %d of %d to %d", s.ID, s.Target, s.Min, s.Max)
+		for _, i := range s.Instances {
+			text += fmt.Sprintf(", %s %s %v", i.ID, i.State, i.Weight)
+		}
+	}
+	return text
+}
+
+// claimed counts the takeovers of one process from another.
+func (w *pair) claimed(p *process, before entry, value []byte) {
+	now, err := decodeClaim(value)
+	was, errWas := decodeClaim(before.value)
+	if err != nil {
+		w.breach("%s claims: %v", p.name, err)
+	} else if errWas == nil && was.Holder != now.Holder {
+		w.takeovers++
 	}
 }
 
@@ -43,16 +231,126 @@ func recordOf(node string, value []byte) (drain.Record, uint64, error) {
 	return r, s.epoch, err
 }
 
-// groupsText shows the groups as the provider has them.
-func (w *pair) groupsText() (text string) {
-	for _, g := range w.groups {
-		s := w.real(g)
-		text += fmt.Sprintf(" %s: target %d of %d to %d", s.ID, s.Target, s.Min, s.Max)
-		for _, i := range s.Instances {
-			text += fmt.Sprintf(", %s %s %v", i.ID, i.State, i.Weight)
+// act has the provider do something for a process, and checks that it may, and what came of it.
+func (w *pair) act(p *process, ignorance string, g *memory.Group, do func() error) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	claimed := w.model.read(leaseKey, 0)
+	c, err := decodeClaim(claimed.entry.value)
+	switch {
+	case err != nil || claimed.by != p || c.Released:
+		w.breach("%s acts on group %s, and the lease is another's: %s, %v", p.name, g.ID(), claimed.entry.value, err)
+	case time.Since(claimed.at) > w.ttl:
+		w.breach("%s acts on group %s, and has renewed its lease %v ago", p.name, g.ID(), time.Since(claimed.at))
+	}
+	before := w.targets()
+	w.lowest = min(w.lowest, before)
+	writes := len(g.Log())
+	err = do()
+	log := g.Log()
+	if len(log) == writes {
+		return err // its context had ended
+	}
+	did := log[writes]
+	w.noteLocked("%s: %s %s %d %v: %d -> %d, %v", p.name, did.Op, g.ID(), did.Target, did.IDs, did.Before, did.After, did.Err)
+	if did.Err == nil {
+		w.acts++
+		w.checkIntent(p, g, did, c.Epoch)
+		w.checkTargets(p, ignorance, g, did, before)
+	}
+	return err
+}
+
+// checkIntent checks that what was done was in the bucket before.
+func (w *pair) checkIntent(p *process, g *memory.Group, did memory.Write, epoch uint64) {
+	if did.Op == memory.SetTarget {
+		var saved apply.Saved
+		s, err := decodeSealed(w.model.read("pool.web", 0).entry.value)
+		if err == nil {
+			err = json.Unmarshal(s.body, &saved)
+		}
+		if err != nil || s.epoch != epoch || saved.Intent == nil {
+			w.breach("%s sets the target of %s to %d, and has saved %+v with epoch %d, not %d: %v", p.name, g.ID(), did.Target, saved.Intent, s.epoch, epoch, err)
+		}
+		return
+	}
+	for _, id := range did.Ended {
+		r, of, err := recordOf(id, w.model.read("drain.web."+id, 0).entry.value)
+		if err != nil || of != epoch || r.State != drain.Terminating {
+			w.breach("%s ends %s, whose record is %+v with epoch %d, not %d: %v", p.name, id, r, of, epoch, err)
 		}
 	}
-	return text
+}
+
+// targets is the sum over all groups.
+func (w *pair) targets() (sum int) {
+	for _, g := range w.groups {
+		sum += w.real(g).Target
+	}
+	return sum
+}
+
+// real is a group as the provider has it.
+func (w *pair) real(g *memory.Group) pools.GroupSnapshot {
+	s, err := g.Other().Snapshot(w.ctx)
+	if err != nil && w.ctx.Err() == nil {
+		w.breach("read %s: %v", g.ID(), err)
+	}
+	return s
+}
+
+// checkTargets checks what the targets are after a write.
+func (w *pair) checkTargets(p *process, ignorance string, g *memory.Group, did memory.Write, before int) {
+	s, sum := w.real(g), w.targets()
+	limits := w.config.Policy.Limits
+	if s.Target < s.Min || s.Target > s.Max {
+		w.breach("%s has the target %d of group %s, which is between %d and %d", p.name, s.Target, g.ID(), s.Min, s.Max)
+	}
+	if did.After > did.Before {
+		w.raises++
+		// A target is raised to what is there before a machine of its group leaves.
+		if most := max(limits.Max, w.staying()) + w.leaving() + w.heaviest; float64(sum) > most {
+			w.breach("%s raises the targets to %d, more than %v", p.name, sum, most)
+		}
+		return
+	}
+	if did.After == did.Before {
+		return
+	}
+	w.lowered++
+	have := float64(sum)
+	if w.heaviest != math.Trunc(w.heaviest) { // a target is whole: the end of a machine may lower it by more than its weight
+		have = max(have, w.staying()+w.lost)
+	}
+	if have < min(float64(before), limits.Min) {
+		w.breach("%s lowers the targets to %d, the minimum is %v", p.name, sum, limits.Min)
+	}
+	if w.shortages {
+		// A group that is short is lowered to what it has, and others get its share.
+		launched := slices.ContainsFunc(s.Instances, func(i pools.Instance) bool { return time.Since(i.Launched) < time.Minute })
+		if did.Op == memory.SetTarget && ignorance != "" && !launched && float64(did.After) < s.Fulfilled()-w.leaving()-w.heaviest {
+			w.breach("%s lowers %s to %d, and it has %v", p.name, g.ID(), did.After, s.Fulfilled())
+		}
+		return
+	}
+	if did.Op == memory.SetTarget && ignorance != "" {
+		w.breach("%s lowers %s to %d, and %s", p.name, g.ID(), did.After, ignorance)
+	}
+	if least := min(float64(w.least()), limits.Max, float64(w.lowest)); have < least-max(0, w.heaviest-1) {
+		w.breach("%s lowers the targets to %d, and at least %v were needed", p.name, sum, least)
+	}
+}
+
+// staying is the weight of the machines that are there, and have no drain record.
+func (w *pair) staying() (sum float64) {
+	for _, g := range w.groups {
+		for _, i := range w.real(g).Instances {
+			if i.State != pools.InstanceTerminating && !w.model.read("drain.web."+i.ID, 0).entry.found {
+				sum += i.Weight
+			}
+		}
+	}
+	return sum
 }
 
 // recordsText shows the drain records.
@@ -77,47 +375,4 @@ func (w *pair) leaving() (sum float64) {
 		}
 	}
 	return sum
-}
-
-// real is a group as the provider has it.
-func (w *pair) real(g *memory.Group) pools.GroupSnapshot {
-	s, err := g.Other().Snapshot(w.ctx)
-	if err != nil && w.ctx.Err() == nil {
-		w.breach("read %s: %v", g.ID(), err)
-	}
-	return s
-}
-
-func (w *pair) answered(*process, string, time.Time, sigproto.Response, error) {}
-
-// act has the provider do something for a process.
-func (w *pair) act(_ *process, _ string, g *memory.Group, do func() error) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	before := w.real(g).Target
-	err := do()
-	switch after := w.real(g).Target; {
-	case after > before:
-		w.raises++
-	case after < before:
-		w.lowered++
-	}
-	return err
-}
-
-func (w *pair) ignorance(*process) string { return "" }
-
-// write writes to the bucket.
-func (w *pair) write(p *process, _, key string, value []byte, revision uint64) (uint64, error) {
-	next, err := w.model.write(key, value, revision, p)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	switch {
-	case err != nil:
-	case key == leaseKey:
-		w.takeovers++
-	case strings.HasPrefix(key, "drain.web."):
-		w.chosen++
-	}
-	return next, err
 }

@@ -205,7 +205,7 @@ func (cli *shared) damageWarnings(ctx context.Context, b *bus.Bus) []string {
 	var all []string
 	for _, a := range alarms {
 		for _, p := range a.Problems[:min(len(a.Problems), shownDamage)] {
-			all = append(all, fmt.Sprintf("stored data is damaged, lost or old: %v; it counts as unknown", p))
+			all = append(all, fmt.Sprintf("stored data is damaged, lost or old: %v; it counts as unknown: restore it, write it again, or run \"weir state accept %s\"", p, a.Reader))
 		}
 		all = append(all, fmt.Sprintf("reader %s reports %d such problems since %s; \"weir state check\" lists them, \"weir state accept %s\" accepts them",
 			a.Reader, a.Count, a.At.Format(time.RFC3339), a.Reader))

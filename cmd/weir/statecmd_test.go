@@ -151,8 +151,10 @@ func TestStateIsCheckedAndAccepted(t *testing.T) {
 			t.Errorf("weir %s: exit code %d, want 1", strings.Join(args, " "), r.code)
 		}
 	}
-	if r := run("status"); !strings.HasPrefix(r.stdout, "! stored data is damaged, lost or old: bucket weir_local_apps, key web: ") {
-		t.Errorf("weir status does not begin with the damage: %s", r.stdout)
+	r := run("status")
+	first, _, _ := strings.Cut(r.stdout, "\n")
+	if !strings.HasPrefix(first, "! stored data is damaged, lost or old: bucket weir_local_apps, key web: ") || !strings.Contains(first, `"weir state accept apps"`) {
+		t.Errorf("weir status does not begin with the damage and what to do: %s", r.stdout)
 	}
 	if r := run("state", "accept", "apps"); r.code != 2 || !strings.Contains(r.stderr, "--reason is missing") {
 		t.Errorf("weir state accept without a reason: %+v", r)

@@ -251,7 +251,8 @@ func (w *faultWorld) do(f fault) measured {
 		}
 		if !over && (since > faultHold || m.shown > 0 && since-m.shown > faultShown) {
 			f.end(w)
-			over, good = true, time.Time{}
+			over, good, ticks = true, time.Time{}, 0
+			continue // what was read is of the time before
 		}
 		if problem != nil {
 			good, ticks, m.last = time.Time{}, 0, line

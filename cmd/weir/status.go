@@ -166,7 +166,9 @@ func (cli *statusCommands) gatherStatus(ctx context.Context, b *bus.Bus) poolSta
 			}
 		}
 		if d := s.decided(); d != nil {
-			s.Silent = cli.silentNodes(ctx, b, *d)
+			var held []string
+			s.Silent, held = cli.silentNodes(ctx, b, *d)
+			s.Warnings = append(s.Warnings, held...)
 		}
 		s.warnOfNodes(time.Now(), r)
 	}
@@ -307,17 +309,17 @@ func (s *poolStatus) warnOfSilence(now time.Time, r autoscaler.Record) {
 }
 
 // silentNodes asks the harmonizer for the nodes that are silent just now, and returns
-// those that run as of that tick.
-func (cli *statusCommands) silentNodes(ctx context.Context, b *bus.Bus, r autoscaler.Record) []apps.SilentNode {
+// those that run as of that tick, and what keeps it from starts and stops.
+func (cli *statusCommands) silentNodes(ctx context.Context, b *bus.Bus, r autoscaler.Record) (silent []apps.SilentNode, held []string) {
 	h, err := askHarmonizer(ctx, b, cli.Cluster, harmonizer.StatusQuery{Totals: true})
 	if err != nil {
-		return nil // the counts have the warning that the harmonizer does not answer
+		return nil, nil // the counts have the warning that the harmonizer does not answer
 	}
 	return slices.DeleteFunc(h.Silent, func(n apps.SilentNode) bool {
 		return !slices.ContainsFunc(r.Case.Nodes, func(c plan.Candidate) bool {
 			return c.ID == n.Node && c.Instance == pools.InstanceRunning
 		})
-	})
+	}), heldLines(h.Brake)
 }
 
 // shownSilent bounds the warnings about silent nodes.

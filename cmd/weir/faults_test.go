@@ -241,6 +241,7 @@ func (w *faultWorld) do(f fault) measured {
 		case wrong && asWanted(line):
 			if silent.IsZero() {
 				silent = now
+				w.Logf("%s: after %v status shows no warning, and %v", f.name, since.Round(time.Millisecond), problem)
 			}
 			if m.silent = max(m.silent, now.Sub(silent)); m.silent > faultSilence {
 				w.Errorf("%s: for %v status does not show what is wrong: %v", f.name, m.silent, problem)

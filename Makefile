@@ -43,11 +43,12 @@ test-root: ## run the tests that need root: cgroups, limits, and users of signal
 SOAK   ?= 100000
 FAULTS ?= 1h
 
-soak: ## run 100,000 random worlds of the harmonizer, of node health, of a pool and of two autoscalers
+soak: ## run 100,000 random worlds of the harmonizer, of node health, of a pool and of two autoscalers; then an hour of faults
 	$(GO) test -run '^$$' -fuzz '^FuzzWorlds$$' -fuzztime $(SOAK)x ./harmonizer/apps
 	SOAK=$(SOAK) $(GO) test -run 'TestSoak$$' -v -timeout 0 ./nodehealth/judge
 	$(GO) test -run '^(TestDay|TestLongDay)$$' -v -timeout 0 ./autoscaler -rapid.checks=$(SOAK)
 	SOAK=$(SOAK) $(GO) test -run '^TestTwoAutoscalers$$' -v -timeout 0 ./internal/state
+	FAULTS=$(FAULTS) $(GO) test -run 'TestFaults$$' -v -timeout 0 ./cmd/weir
 
 check: lint test ## run lint and test
 

@@ -134,18 +134,17 @@ func (cli *appCommands) warnOfHarmonizer(s harmonizer.Status) {
 	}
 }
 
-// heldLines returns what keeps the harmonizer from starts and stops after a loss of very many at
-// once, a line for each reason.
+// heldLines returns a line for each reason that holds starts and stops after a mass loss.
 func heldLines(b apps.BrakeStatus) (lines []string) {
 	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
 	if b.State != "" {
-		add("the brake is on, for %d instances on %d nodes were lost at once (%.0f %%): %s; \"weir harmonizer release\" ends it",
+		add("disruption limit active: %d instances on %d nodes were lost at once (%.0f %%): %s; \"weir harmonizer release\" ends it",
 			b.Indices, b.Nodes, 100*b.Share, whatBrakes(b))
 	}
 	if b.RowsGone > 0 {
-		until := "until the source of the expected state confirms it, or they are back"
+		until := "until the source of the expected state confirms it, or the rows return"
 		if b.RowsNeedRelease {
-			until = `until they are back; if they are gone for good, "weir harmonizer release" says so`
+			until = `until the rows return; if the apps were deleted, "weir harmonizer release" confirms it`
 		}
 		add("%d of %d rows of the expected state are gone at once: apps without a row are not stopped %s", b.RowsGone, b.RowsOf, until)
 	}
@@ -157,7 +156,7 @@ func heldLines(b apps.BrakeStatus) (lines []string) {
 		add("%d of %d apps are to stop at once: none of them is stopped %s", b.RowsStopped, b.RowsStoppedOf, until)
 	}
 	if b.Rowless > 0 {
-		add("%d of %d copies run apps that have no row: they are not stopped until the rows are there; if there are none, \"weir harmonizer release\" says so",
+		add("%d of %d instances run apps without a row: they are not stopped until the rows exist; if the apps were deleted, \"weir harmonizer release\" confirms it",
 			b.Rowless, b.RowlessOf)
 	}
 	return lines

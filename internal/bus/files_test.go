@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"io"
 	"os"
 	"os/exec"
 	"strings"
@@ -16,7 +17,18 @@ func TestOutOfFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	out, err := child.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	// An echo shows that the child has loaded its libraries, and opens no more files.
+	if _, err := io.WriteString(in, "x"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(out, make([]byte, 1)); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {

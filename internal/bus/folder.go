@@ -32,7 +32,7 @@ type notYetError struct {
 
 func (e *notYetError) Error() string {
 	do := cmp.Or(outOfFiles(e.pid), "check that process: it is starting, ending, hangs or is stopped")
-	return fmt.Sprintf("process %d holds the bus of %s, which does not answer: %v; %s", e.pid, e.folder, e.err, do)
+	return fmt.Sprintf("process %d runs the bus of %s, which does not answer: %v; %s", e.pid, e.folder, e.err, do)
 }
 
 func (e *notYetError) Unwrap() error { return e.err }

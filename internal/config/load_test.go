@@ -58,7 +58,7 @@ func TestLoadFromAPipe(t *testing.T) {
 	if err := syscall.Mkfifo(path, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := LoadService(dir); err == nil || !strings.Contains(err.Error(), "no process writes to the pipe") {
+	if _, err := LoadService(dir); err == nil || !strings.Contains(err.Error(), "a pipe to which no process writes") {
 		t.Errorf("without a writer: %v", err)
 	}
 	end, writer, err := os.Pipe()

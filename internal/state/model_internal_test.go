@@ -17,6 +17,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/internal/bus/natsserver"
 	"github.com/weirkeeper/weirkeeper/internal/integrity"
 )
 
@@ -131,7 +132,7 @@ func (n near) list(_ context.Context, filters []string, visit func(integrity.Key
 // TestModelIsABucket makes the same random calls to the model and to a bucket of a real server:
 // what they return is the same, revisions and errors included.
 func TestModelIsABucket(t *testing.T) {
-	b, err := bus.Open(t.Context(), bus.Config{Data: t.TempDir(), Name: t.Name(), Log: slog.New(slog.DiscardHandler)})
+	b, err := bus.Open(t.Context(), bus.Config{Data: t.TempDir(), Name: t.Name(), Log: slog.New(slog.DiscardHandler), Serve: natsserver.Serve})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -68,7 +68,7 @@ func TestRefusedLinesAreNamed(t *testing.T) {
 		{fmt.Sprintf("requests value=7 %d", at(100*time.Hour)), "older than the store keeps values"},
 		{fmt.Sprintf("requests value=1 %d", now.UnixNano()), "is the unit of the timestamps s? Give --precision"},
 		{"requests value=1 5", "1970-01-01T00:00:05Z: is the unit"},
-		{"requests value=\"text\"", "a string is no value"},
+		{"requests value=\"text\"", "a string is not a metric value"},
 		{"\x00\xff\xfe binary", "column"},
 		{strings.Repeat("x", 200<<10) + " value=1", "the line is too long"},
 		{"", ""},

@@ -37,18 +37,18 @@ type batch struct {
 	lines   []int // of each sample
 }
 
-// ErrNoApp: a line does not name its application, and neither does anything else.
-var ErrNoApp = errors.New(`whose metric is it? Give the query parameter "bucket" or the tag "app"`)
+// ErrNoApp is the error of a line without an application.
+var ErrNoApp = errors.New(`app is missing: add the query parameter "bucket" or the tag "app"`)
 
-// ErrTime: the timestamp of a line is not one of that precision.
+// ErrTime is the error of a timestamp that is invalid for the precision.
 var ErrTime = errors.New("timestamp cannot be read")
 
-// Lines decodes one line after the other, for a caller that goes on after a bad one.
+// Lines decodes single lines, so that a caller can continue after an invalid line.
 type Lines struct{ decoder decoder }
 
-// NewLines returns the Lines of lines whose timestamps have that precision: ns, us, ms or s. A line
-// without the tag "app" is of the given application, which may be empty, and one without a timestamp
-// of the time now.
+// NewLines returns a decoder of lines. The precision of timestamps is ns, us, ms or s. app is the
+// application of lines without the tag "app"; it may be empty. now is the time of lines without a
+// timestamp.
 func NewLines(app, precision string, now time.Time) (Lines, error) {
 	d := decoder{app: app, now: now}
 	var ok bool

@@ -220,7 +220,7 @@ func get(t *testing.T, host, path, user, password string) (int, string) {
 // shadow mode stops nothing, so it needs no folder.
 func TestDataFolderIsRequired(t *testing.T) {
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
-	b, err := bus.Open(t.Context(), bus.Config{Data: t.TempDir(), Name: "test", Log: log})
+	b, err := bus.Open(t.Context(), bus.Config{Data: t.TempDir(), Name: "test", Log: log, Serve: natsserver.Serve})
 	if err != nil {
 		t.Fatal(err)
 	}

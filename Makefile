@@ -36,7 +36,7 @@ test: ## run every test (or a part, PKG=./autoscaler/...) with the race detector
 	$(RACE) -timeout 40m $(PKG)
 
 test-root: ## run the tests that need root: cgroups, limits, and users of signals
-	$(RACE) -run 'Cgroup|Limit|Controller|Launcher|Leaves|Survives|TakesTheRest|User' ./bootstrap/supervise
+	$(RACE) -run 'Cgroup|Limit|Controller|Launcher|Leaves|Survives|KillsItsGroup|User' ./bootstrap/supervise
 	$(RACE) -run 'User' ./bootstrap ./sigproto ./internal/daemon/bootstrapd
 	$(RACE) -run 'UpIsolates|UpAdmits' ./cmd/weir
 

@@ -14,7 +14,7 @@ import (
 
 // The share of a group that becomes stale at the provider, or disappears, is ordered in other
 // groups, also while the need is unknown. The pool does not shrink because of it.
-func TestLostGroupIsOwed(t *testing.T) {
+func TestShareOfALostGroupIsOrderedElsewhere(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name   string
@@ -33,8 +33,8 @@ func TestLostGroupIsOwed(t *testing.T) {
 			silence(w, def, web)
 			test.lose(w)
 			r := w.tick()
-			if r.Answer.Target != 4 || len(r.Answer.Terminate["a"]) > 0 {
-				t.Errorf("target %v, let go %v: want 4, none", r.Answer.Target, r.Answer.Terminate)
+			if r.Result.Target != 4 || len(r.Result.Terminate["a"]) > 0 {
+				t.Errorf("target %v, let go %v: want 4, none", r.Result.Target, r.Result.Terminate)
 			}
 			wantOps(t, r, "set target b: 4")
 			for range 3 {
@@ -44,8 +44,8 @@ func TestLostGroupIsOwed(t *testing.T) {
 			}
 			w.wantBalanced()
 			test.regain(w)
-			if r := w.tick(); r.Answer.Target < 4 {
-				t.Errorf("target %v, want at least 4", r.Answer.Target)
+			if r := w.tick(); r.Result.Target < 4 {
+				t.Errorf("target %v, want at least 4", r.Result.Target)
 			}
 		})
 	}
@@ -60,8 +60,8 @@ func TestNewGroupIsWanted(t *testing.T) {
 	w.groups = append(w.groups, late)
 	w.nodes.change(func(n *nodes) { n.groups = w.groups })
 	for range 3 {
-		if r := w.tick(); r.Answer.Target != 7 || r.Drift != nil {
-			t.Errorf("target %v, drift %v: want 7, none", r.Answer.Target, r.Drift)
+		if r := w.tick(); r.Result.Target != 7 || r.Drift != nil {
+			t.Errorf("target %v, drift %v: want 7, none", r.Result.Target, r.Drift)
 		}
 	}
 	w.wantTarget(7)
@@ -102,9 +102,9 @@ func TestLoweredGroupLosesItsSurgeFirst(t *testing.T) {
 	wantOps(t, w.tick(), "set target a: 8")
 	w.now = w.now.Add(time.Second)
 	w.groups[0].Advance(w.now)
-	r := w.tick()                                                                              // it is found short and lowered
-	if got := r.State.Groups["a"]; *got.Asked != 5 || got.Surge != 0 || *r.State.Wanted != 4 { // one has left for the one that joined
-		t.Errorf("asked %d, surge %d, wanted %v: want 5, 0, 4: %v", *got.Asked, got.Surge, *r.State.Wanted, ops(r))
+	r := w.tick()                                                                                   // it is found short and lowered
+	if got := r.State.Groups["a"]; *got.LastTarget != 5 || got.Surge != 0 || *r.State.Wanted != 4 { // one has left for the one that joined
+		t.Errorf("asked %d, surge %d, wanted %v: want 5, 0, 4: %v", *got.LastTarget, got.Surge, *r.State.Wanted, ops(r))
 	}
 	w.wantBalanced()
 }
@@ -128,7 +128,7 @@ func TestPreviewKeepsAnUnfinishedIntent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(string(before), string(after)); diff != "" || !w.loop.state().Groups["a"].Doubt {
+	if diff := cmp.Diff(string(before), string(after)); diff != "" || !w.loop.state().Groups["a"].ResultUnknown {
 		t.Errorf("the preview changed the state (-before +after):\n%s", diff)
 	}
 }
@@ -146,8 +146,8 @@ func TestWhatIsFoundWithoutACauseIsWanted(t *testing.T) {
 	w.start()
 	silence(w, def, web)
 	r := w.tick()
-	if got := r.Account.Sum(resolve.EntryUnknown); got != 2 || r.Answer.Target != 7 || r.Drift != nil {
-		t.Errorf("unknown %v, target %v, drift %v: want 2 of 7, no drift", got, r.Answer.Target, r.Drift)
+	if got := r.Account.Sum(resolve.EntryUnknown); got != 2 || r.Result.Target != 7 || r.Drift != nil {
+		t.Errorf("unknown %v, target %v, drift %v: want 2 of 7, no drift", got, r.Result.Target, r.Drift)
 	}
 	for range 3 {
 		wantOps(t, w.tick())

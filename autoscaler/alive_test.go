@@ -30,12 +30,12 @@ func (prompt) Close() error { return nil }
 // clocked is a directory that records the times of revisions, of results and of signs of life.
 type clocked struct {
 	directory
-	began time.Time
-	heard []heard
-	signs []time.Duration
+	began    time.Time
+	received []received
+	signs    []time.Duration
 }
 
-type heard struct {
+type received struct {
 	After    time.Duration
 	Revision int
 	Answers  int
@@ -44,7 +44,7 @@ type heard struct {
 func (c *clocked) Report(r ask.Report) {
 	c.directory.mu.Lock()
 	defer c.directory.mu.Unlock()
-	c.heard = append(c.heard, heard{time.Since(c.began), r.Revision, len(r.Results)})
+	c.received = append(c.received, received{time.Since(c.began), r.Revision, len(r.Results)})
 }
 
 func (c *clocked) Alive() {
@@ -63,11 +63,11 @@ func (c *clocked) takeSigns(from, to time.Duration) []time.Duration {
 	return taken
 }
 
-func (c *clocked) take() []heard {
+func (c *clocked) take() []received {
 	c.directory.mu.Lock()
 	defer c.directory.mu.Unlock()
-	taken := slices.Clone(c.heard)
-	c.heard = nil
+	taken := slices.Clone(c.received)
+	c.received = nil
 	return taken
 }
 
@@ -101,7 +101,7 @@ func TestLoopGivesSignsOfLife(t *testing.T) {
 			synctest.Wait()
 		}
 		advance(65 * time.Second)
-		if diff := cmp.Diff([]heard{{0, first, 1}}, d.take()); diff != "" {
+		if diff := cmp.Diff([]received{{0, first, 1}}, d.take()); diff != "" {
 			t.Errorf("reports of the first minute (-want +got):\n%s", diff)
 		}
 		signs := d.takeSigns(0, 65*time.Second)
@@ -112,17 +112,17 @@ func TestLoopGivesSignsOfLife(t *testing.T) {
 		}
 		second := d.set("web", ask.Endpoint{Address: "b"})
 		advance(time.Second)
-		if diff := cmp.Diff([]heard{{65 * time.Second, second, 0}}, d.take()); diff != "" {
+		if diff := cmp.Diff([]received{{65 * time.Second, second, 0}}, d.take()); diff != "" {
 			t.Errorf("reports of a new listing (-want +got):\n%s", diff)
 		}
 		d.setCandidate(sigproto.DefaultApp, ask.Candidate{Endpoint: ask.Endpoint{Address: "c"}})
 		advance(time.Second)
-		want := []heard{{66 * time.Second, second + 1, 0}, {66 * time.Second, second + 1, 1}}
+		want := []received{{66 * time.Second, second + 1, 0}, {66 * time.Second, second + 1, 1}}
 		if diff := cmp.Diff(want, d.take()); diff != "" {
 			t.Errorf("reports of a candidate (-want +got):\n%s", diff)
 		}
 		advance(18 * time.Second)
-		want = []heard{{70 * time.Second, second + 1, 1}}
+		want = []received{{70 * time.Second, second + 1, 1}}
 		if diff := cmp.Diff(want, d.take()); diff != "" {
 			t.Errorf("reports of the next tick (-want +got):\n%s", diff)
 		}

@@ -64,19 +64,19 @@ func TestBadAnswers(t *testing.T) {
 			r := w.tick()
 			app, resolved := appOf(t, r, "web")
 			wantOpinion(t, app.Opinion, decide.Failed, append(test.why, w.signals.Endpoint("web").Address)...)
-			if !app.Opinion.Request.IsEmpty() || resolved.Source != decide.FromDefault || !resolved.StandIn {
+			if !app.Opinion.Request.IsEmpty() || resolved.Source != decide.FromDefault || !resolved.Fallback {
 				t.Errorf("%+v: want the default signal to stand in", resolved)
 			}
-			if r.Answer.Target != 5 {
-				t.Errorf("target %v, want 5: it must not shrink", r.Answer.Target)
+			if r.Result.Target != 5 {
+				t.Errorf("target %v, want 5: it must not shrink", r.Result.Target)
 			}
 			wantOps(t, r)
 
 			r = w.tick()
 			app, resolved = appOf(t, r, "web")
 			wantOpinion(t, app.Opinion, decide.Value)
-			if resolved.Source != decide.FromSignal || r.Answer.Target != 6 {
-				t.Errorf("%+v, target %v: want its own answer, 6", resolved, r.Answer.Target)
+			if resolved.Source != decide.FromSignal || r.Result.Target != 6 {
+				t.Errorf("%+v, target %v: want its own answer, 6", resolved, r.Result.Target)
 			}
 			if n := connections.Load(); n != 2 {
 				t.Errorf("%d connections, want 2", n)
@@ -98,7 +98,7 @@ func TestVerdictsOfASignal(t *testing.T) {
 		{"value", `{"Resources":{"cpus":8},"Verdict":"value","Explanation":"32 rps / 4"}`,
 			decide.Opinion{Verdict: decide.Value, Explanation: "32 rps / 4"}, decide.FromSignal, true},
 		{"no opinion", `{"Resources":{},"Verdict":"no_opinion","Explanation":"it is night"}`,
-			decide.Opinion{Verdict: decide.NoOpinion, Why: "it is night", Explanation: "it is night"}, decide.FromNobody, false},
+			decide.Opinion{Verdict: decide.NoOpinion, Why: "it is night", Explanation: "it is night"}, decide.FromNone, false},
 		{"stale", `{"Resources":{},"Verdict":"stale","Explanation":"orders end at 12:00"}`,
 			decide.Opinion{Verdict: decide.Stale, Why: "orders end at 12:00", Explanation: "orders end at 12:00"}, decide.FromDefault, false},
 	}
@@ -114,8 +114,8 @@ func TestVerdictsOfASignal(t *testing.T) {
 			if o.Verdict != test.want.Verdict || o.Why != test.want.Why || o.Explanation != test.want.Explanation || resolved.Source != test.source {
 				t.Errorf("opinion %+v, served by %s: want %+v, %s", o, resolved.Source, test.want, test.source)
 			}
-			if shrunk := r.Answer.Target < 5; shrunk != test.shrinks {
-				t.Errorf("target %v; shrunk: want %t", r.Answer.Target, test.shrinks)
+			if shrunk := r.Result.Target < 5; shrunk != test.shrinks {
+				t.Errorf("target %v; shrunk: want %t", r.Result.Target, test.shrinks)
 			}
 		})
 	}
@@ -227,8 +227,8 @@ func TestStaleWindows(t *testing.T) {
 			app, resolved := appOf(t, r, "web")
 			wantOpinion(t, app.Opinion, test.want, test.why)
 			if test.want == decide.Value {
-				if r.Answer.Target != 2 || web.count() != 1 {
-					t.Errorf("target %v, asked %d times: want 2, once", r.Answer.Target, web.count())
+				if r.Result.Target != 2 || web.count() != 1 {
+					t.Errorf("target %v, asked %d times: want 2, once", r.Result.Target, web.count())
 				}
 				return
 			}
@@ -362,16 +362,16 @@ func TestAppWithoutASignal(t *testing.T) {
 	w.asks(sigproto.DefaultApp, 8)
 	r := w.tick()
 	app, resolved := appOf(t, r, "web")
-	if app.Configured || app.Opinion.Verdict != decide.Unasked || resolved.StandIn || resolved.Source != decide.FromDefault {
+	if app.Configured || app.Opinion.Verdict != decide.NotRequested || resolved.Fallback || resolved.Source != decide.FromDefault {
 		t.Errorf("%+v %+v: want the default signal to speak for it, and not as a stand-in", app, resolved)
 	}
-	if r.Answer.Target != 2 {
-		t.Errorf("target %v, want 2", r.Answer.Target)
+	if r.Result.Target != 2 {
+		t.Errorf("target %v, want 2", r.Result.Target)
 	}
 }
 
 // All signals get their requests concurrently: each responds only when all have got one.
-func TestSignalsAreAskedAtTheSameTime(t *testing.T) {
+func TestSignalsGetRequestsConcurrently(t *testing.T) {
 	t.Parallel()
 	names := []string{"s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8"}
 	silent := []string{"x1", "x2", "x3"}

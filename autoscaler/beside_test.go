@@ -168,7 +168,7 @@ func TestSlowShadow(t *testing.T) {
 }
 
 // A late response of a shadow does not cost the signal its own response, and the other way round.
-func TestShadowAndSignalAreAskedAtTheSameTime(t *testing.T) {
+func TestShadowAndSignalGetRequestsConcurrently(t *testing.T) {
 	t.Parallel()
 	asked := make(chan struct{})
 	beside := valueFunc(func(ctx context.Context, _ signals.Input) (resource.Request, error) {
@@ -194,7 +194,7 @@ func TestShadowAndSignalAreAskedAtTheSameTime(t *testing.T) {
 }
 
 // A shadow gets a request when its signal does, and no request without it.
-func TestShadowIsAskedWithItsSignal(t *testing.T) {
+func TestShadowGetsRequestsWithItsSignal(t *testing.T) {
 	t.Parallel()
 	beside := &need{request: cpus(8)}
 	w, own, _ := shadowed(t, beside, 0)

@@ -32,7 +32,7 @@ func (l *Loop) caseOf(now time.Time, r apply.Reading, orders pools.Orders) (reso
 	fillGroups(&c, r.Groups, account)
 	fillNodes(&c, now, r, leaving, marked)
 	c.Input = l.input(now, c, r.Snapshot)
-	c.Input.NoScaleIn = cmp.Or(c.Input.NoScaleIn, orders.Doubt)
+	c.Input.NoScaleIn = cmp.Or(c.Input.NoScaleIn, orders.LossSuspected)
 	c.Input.Offset, c.Input.Pinned = ordered(orders, l.config.Policy.Limits)
 	switch budget := r.Records.Disruption(r.Snapshot); {
 	case len(r.Silent) > 0:
@@ -111,7 +111,7 @@ func fillNodes(c *resolve.Case, now time.Time, r apply.Reading, leaving, marked 
 	c.Nodes, c.Joined = make([]plan.Candidate, 0, len(r.Nodes)), r.Joined
 	inPlace, has := r.Records.InPlace(), make(map[string]float64, len(r.Groups))
 	for _, n := range r.Nodes {
-		aside := r.Aside(n.Instance.ID) // r.Joined excludes it
+		aside := r.Quarantined(n.Instance.ID) // r.Joined excludes it
 		if leaving[n.Instance.ID] && !aside {
 			c.Joined -= n.JoinedWeight()
 		}
@@ -120,7 +120,7 @@ func fillNodes(c *resolve.Case, now time.Time, r apply.Reading, leaving, marked 
 		}
 		n.Instance.Stale = n.Instance.Stale || marked[n.Instance.ID]
 		candidate := plan.CandidateOf(now, n)
-		candidate.Mending = inPlace[n.Instance.ID]
+		candidate.Repairing = inPlace[n.Instance.ID]
 		c.Nodes = append(c.Nodes, candidate)
 		if n.Instance.State != pools.InstanceTerminating {
 			has[n.Instance.Group] += n.Instance.Weight
@@ -142,25 +142,25 @@ func quarantines(now time.Time, groups []pools.GroupSnapshot, s resolve.State, c
 			s.Groups[group] = of
 		}
 	}
-	held := plan.Held(out, clock)
+	held := plan.InBackoff(out, clock)
 	there := make(map[string]bool, len(groups))
 	for _, g := range groups {
 		there[g.ID] = true
 		q, aside := held[g.ID]
-		aside = aside && !q.Keeps
+		aside = aside && !q.KeepsTarget
 		filled := g.Fulfilled() >= float64(g.Target)
 		switch {
 		case aside:
 		case g.Short != "" && g.ShortAt.After(s.Groups[g.ID].At) && !filled:
-			out = plan.Failed(out, g.ID, decide.OneLine(g.Short), clock)
+			out = plan.AddFailure(out, g.ID, decide.OneLine(g.Short), clock)
 			of := s.Groups[g.ID]
 			of.At = now
 			s.Groups[g.ID] = of
 		case filled && raised(g.ID):
-			out = plan.Recovered(out, g.ID)
+			out = plan.ClearBackoff(out, g.ID)
 		}
 	}
-	s.Quarantines = slices.DeleteFunc(out, func(q plan.Quarantine) bool { return !there[q.Group] })
+	s.Quarantines = slices.DeleteFunc(out, func(q plan.Backoff) bool { return !there[q.Group] })
 	return s
 }
 

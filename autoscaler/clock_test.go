@@ -8,7 +8,7 @@ import (
 )
 
 // A clock that was ahead and is corrected does not stop the requests to the signals.
-func TestClockBackAsksAllTheSame(t *testing.T) {
+func TestSignalsAreEvaluatedAfterClockGoesBack(t *testing.T) {
 	t.Parallel()
 	w, _, web := steady(t, 2)
 	w.now = w.now.Add(-time.Hour)

@@ -53,8 +53,8 @@ func TestKilledBetweenIntentAndCall(t *testing.T) {
 			silence(w, def, web)
 			w.book.change(test.after)
 			for i := range 8 {
-				if r := w.tick(); r.Case.Input.Capacity.Target != 6 || r.Answer.Target != 6 {
-					t.Errorf("tick %d: %v -> %v, want 6 all along", i, r.Case.Input.Capacity.Target, r.Answer.Target)
+				if r := w.tick(); r.Case.Input.Capacity.Target != 6 || r.Result.Target != 6 {
+					t.Errorf("tick %d: %v -> %v, want 6 all along", i, r.Case.Input.Capacity.Target, r.Result.Target)
 				}
 			}
 			w.wantTarget(6)

@@ -100,13 +100,13 @@ func (g mortalGroup) Terminate(ctx context.Context, ids []string) error {
 	return errors.Join(g.Group.Terminate(ctx, ids), g.life.spend())
 }
 
-func (g mortalGroup) Mends() []pools.MendKind { return g.Group.(pools.Mender).Mends() }
+func (g mortalGroup) RepairKinds() []pools.RepairKind { return g.Group.(pools.Repairer).RepairKinds() }
 
-func (g mortalGroup) Mend(ctx context.Context, m pools.Mending) (bool, error) {
+func (g mortalGroup) RepairInPlace(ctx context.Context, m pools.InPlaceRepair) (bool, error) {
 	if err := g.life.spend(); err != nil {
 		return false, err
 	}
-	done, err := g.Group.(pools.Mender).Mend(ctx, m)
+	done, err := g.Group.(pools.Repairer).RepairInPlace(ctx, m)
 	return done && err == nil && !g.life.dead(), errors.Join(err, g.life.spend())
 }
 
@@ -166,7 +166,7 @@ func (m mortalMemory) Save(ctx context.Context, data []byte) error {
 		return err
 	}
 	if one.Intent != nil {
-		for _, id := range one.Intent.LetGo {
+		for _, id := range one.Intent.Remove {
 			m.allowed[id] = true
 		}
 	}
@@ -197,33 +197,33 @@ func (m mortalBook) Rolled(ctx context.Context, group string) error {
 
 // day is a pool over a day, whose processes may be killed at any point.
 type day struct {
-	t       rapid.TB
-	now     time.Time
-	groups  []*memory.Group
-	handles []*memory.Group // handles of the groups, of this process
-	hidden  map[string]bool // groups that the provider does not list
-	stale   map[string]bool // groups that the provider reports as stale
-	stock   map[string]int
-	nodes   *nodes
-	records *records
-	kept    *kept
-	book    *book
-	ledger  *ledger
-	config  Config
-	life    *life
-	loop    *Loop
-	demand  int             // in nodes
-	blind   bool            // the signals do not respond
-	cutOff  bool            // the process dies between its next intent and the call, and the metrics are lost
-	allowed map[string]bool // nodes that may be terminated
-	healthy float64         // the target of the last tick with a known need
-	health  *health
-	repairs int // repairs requested so far
+	t           rapid.TB
+	now         time.Time
+	groups      []*memory.Group
+	handles     []*memory.Group // handles of the groups, of this process
+	hidden      map[string]bool // groups that the provider does not list
+	stale       map[string]bool // groups that the provider reports as stale
+	stock       map[string]int
+	nodes       *nodes
+	records     *records
+	kept        *kept
+	book        *book
+	ledger      *ledger
+	config      Config
+	life        *life
+	loop        *Loop
+	demand      int             // in nodes
+	unknownNeed bool            // the signals do not respond
+	cutOff      bool            // the process dies between its next intent and the call, and the metrics are lost
+	allowed     map[string]bool // nodes that may be terminated
+	healthy     float64         // the target of the last tick with a known need
+	health      *health
+	repairs     int // repairs requested so far
 }
 
 // Evaluate is the default signal.
 func (d *day) Evaluate(context.Context, sigproto.Evaluation) (sigproto.Response, error) {
-	if d.blind {
+	if d.unknownNeed {
 		return sigproto.Response{}, errors.New("no metrics")
 	}
 	return sigproto.Response{Resources: sigproto.Resources{CPUs: new(float64(d.demand * cpusPerNode))}, Verdict: sigproto.VerdictValue}, nil
@@ -292,7 +292,7 @@ func (d *day) tick() *Record {
 	}
 	if d.life.dead() {
 		if d.life.cut {
-			d.cutOff, d.blind = false, true
+			d.cutOff, d.unknownNeed = false, true
 		} else {
 			d.healthy = 0
 		}
@@ -328,11 +328,11 @@ func (d *day) anyRepair(t *rapid.T, node string) {
 	case 1:
 		r.Hold = true
 	default:
-		r.Mend = &pools.Mending{Kind: rapid.SampledFrom([]pools.MendKind{pools.MendReboot, pools.MendReset, pools.MendRebuild}).Draw(t, "kind")}
+		r.RepairInPlace = &pools.InPlaceRepair{Kind: rapid.SampledFrom([]pools.RepairKind{pools.RepairReboot, pools.RepairReset, pools.RepairRebuild}).Draw(t, "kind")}
 	}
 	silent := rapid.Bool().Draw(t, "silent")
 	d.nodes.change(func(n *nodes) { n.mute[node] = silent })
-	d.health.set(snapshot.Condition{Sick: map[string]string{node: "it is sick"}, Barred: rapid.SampledFrom([]string{"", "", "breaker"}).Draw(t, "barred")})
+	d.health.set(snapshot.Condition{Unhealthy: map[string]string{node: "it is sick"}, Barred: rapid.SampledFrom([]string{"", "", "breaker"}).Draw(t, "barred")})
 	_ = d.repair(r) // it may be refused
 }
 
@@ -344,7 +344,7 @@ func (d *day) events(t *rapid.T) {
 	case what == 0:
 		d.demand = rapid.IntRange(1, 20).Draw(t, "demand")
 	case what == 1:
-		d.blind = !d.blind
+		d.unknownNeed = !d.unknownNeed
 	case what == 2:
 		n := rapid.IntRange(0, dayGroupMax).Draw(t, "stock")
 		d.stock[g.ID()] = n
@@ -364,14 +364,14 @@ func (d *day) events(t *rapid.T) {
 	case what == 7 && len(ids) > 0:
 		id := rapid.SampledFrom(ids).Draw(t, "rebalanced")
 		d.allowed[id] = true
-		if err := d.loop.heed(context.Background(), pools.Notice{Instance: id, Kind: pools.Rebalance}); err != nil {
+		if err := d.loop.handleNotice(context.Background(), pools.Notice{Instance: id, Kind: pools.Rebalance}); err != nil {
 			t.Fatal(err)
 		}
 	case what == 8 && len(ids) > 0:
 		id := rapid.SampledFrom(ids).Draw(t, "busy")
 		d.nodes.change(func(n *nodes) { n.tasks[id] = rapid.IntRange(0, 3).Draw(t, "tasks") })
 	case what == 12:
-		d.cutOff = !d.blind
+		d.cutOff = !d.unknownNeed
 	case what == 16 && len(ids) > 0:
 		d.health.set(quarantined(rapid.SliceOfN(rapid.SampledFrom(ids), 0, 2).Draw(t, "quarantined")...))
 	case what >= 13 && len(ids) > 0:
@@ -418,21 +418,21 @@ func (d *day) checkTick(r *Record) {
 	if r.Case == nil {
 		d.t.Fatalf("the tick failed: %s", r.Failed)
 	}
-	got, err := json.Marshal(r.Case.Resolve().Answer())
-	want, errWant := json.Marshal(r.Answer)
+	got, err := json.Marshal(r.Case.Resolve().Result())
+	want, errWant := json.Marshal(r.Result)
 	if err := errors.Join(err, errWant); err != nil || string(got) != string(want) {
 		d.t.Fatalf("the answer does not come out again (%v):\n%s\n%s", err, got, want)
 	}
-	if d.blind {
-		if r.Answer.Target < d.healthy-resource.Slack {
-			d.t.Fatalf("the target is %v, and was %v when the need was known", r.Answer.Target, d.healthy)
+	if d.unknownNeed {
+		if r.Result.Target < d.healthy-resource.Slack {
+			d.t.Fatalf("the target is %v, and was %v when the need was known", r.Result.Target, d.healthy)
 		}
 		return
 	}
 	failed := slices.ContainsFunc(r.Actions, func(a apply.Action) bool { return a.Error != "" })
 	d.healthy = 0
-	have, can := resolve.Whole(d.loop.account().Owed()), 0 // the next tick orders the pending increase
-	held := plan.Held(r.State.Quarantines, r.State.Clock)
+	have, can := resolve.Whole(d.loop.account().PendingIncrease()), 0 // the next tick orders the pending increase
+	held := plan.InBackoff(r.State.Quarantines, r.State.Clock)
 	for _, group := range d.groups {
 		g, err := group.Snapshot(context.Background())
 		if err != nil {
@@ -461,11 +461,11 @@ func (d *day) checkTick(r *Record) {
 			can += max(0, dayGroupMax-committed-resolve.Whole(r.Detail.Committed[g.ID])) // a node that left in this tick leaves room for the next
 		}
 	}
-	if need := min(d.demand, can); !failed && r.Snapshot.Joined > 0 && float64(have) < min(float64(need), r.Answer.Target)-resource.Slack {
+	if need := min(d.demand, can); !failed && r.Snapshot.Joined > 0 && float64(have) < min(float64(need), r.Result.Target)-resource.Slack {
 		d.t.Fatalf("the groups are to have %d, the need is %d and they can have %d\n%+v", have, d.demand, can, r.Actions)
 	}
 	if len(held) == 0 && !failed {
-		d.healthy = min(r.Answer.Target, float64(have))
+		d.healthy = min(r.Result.Target, float64(have))
 	}
 }
 
@@ -490,7 +490,7 @@ func TestDay(t *testing.T) {
 
 // calm ends all trouble for so long that all backoffs end. Then the pool has its wanted size.
 func (d *day) calm() {
-	d.blind, d.cutOff = false, false
+	d.unknownNeed, d.cutOff = false, false
 	d.nodes.change(func(n *nodes) { clear(n.mute) })
 	d.health.set(snapshot.Condition{})
 	for _, g := range d.groups {

@@ -187,7 +187,7 @@ func TestTickReports(t *testing.T) {
 }
 
 // A process with a request in progress when the loop ends is not reported as failed.
-func TestNobodyIsBlamedForTheEnd(t *testing.T) {
+func TestProcessIsNotFailedByTheEndOfTheLoop(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, []int{1}, "web")
 	w.asks(sigproto.DefaultApp, 1)

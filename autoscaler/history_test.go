@@ -34,8 +34,8 @@ func TestEmptyPoolUsesItsHistory(t *testing.T) {
 	delete(w.store.fail, "cpus_total")
 	for range 3 {
 		r = w.tick()
-		if want := cpus(cpusPerNode); r.Case.Input.History.PerWeight != want || r.Answer.Target != 3 {
-			t.Errorf("history %v, target %v: want %v, 3", r.Case.Input.History.PerWeight, r.Answer.Target, want)
+		if want := cpus(cpusPerNode); r.Case.Input.History.PerWeight != want || r.Result.Target != 3 {
+			t.Errorf("history %v, target %v: want %v, 3", r.Case.Input.History.PerWeight, r.Result.Target, want)
 		}
 		wantOps(t, r) // the group was short for the tick before
 	}

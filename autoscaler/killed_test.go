@@ -30,7 +30,7 @@ func TestRepairKilledAnywhere(t *testing.T) {
 	t.Parallel()
 	for _, silent := range []bool{false, true} {
 		for _, hold := range []bool{false, true} {
-			for _, kind := range []pools.MendKind{"", pools.MendReboot} {
+			for _, kind := range []pools.RepairKind{"", pools.RepairReboot} {
 				if hold && kind != "" {
 					continue
 				}
@@ -58,15 +58,15 @@ func TestRepairKilledAnywhere(t *testing.T) {
 
 // run runs the day, and reports whether the process died before everything was done, or in the tick
 // after that.
-func (d *repairedDay) run(fuse int, silent, hold bool, kind pools.MendKind) (died bool) {
+func (d *repairedDay) run(fuse int, silent, hold bool, kind pools.RepairKind) (died bool) {
 	for range 4 {
 		d.tick()
 	}
 	d.nodes.change(func(n *nodes) { n.mute[sick], n.tasks[sick] = silent, 1 })
-	d.health.set(snapshot.Condition{Sick: map[string]string{sick: "it is sick"}})
+	d.health.set(snapshot.Condition{Unhealthy: map[string]string{sick: "it is sick"}})
 	r := pools.RepairRequest{Node: sick, Attempt: "attempt-1", Hold: hold, Deadline: d.now.Add(30 * time.Minute), Why: "it is sick"}
 	if kind != "" {
-		r.Mend = &pools.Mending{Kind: kind}
+		r.RepairInPlace = &pools.InPlaceRepair{Kind: kind}
 	}
 	d.tick()
 	d.loop.Close()
@@ -81,7 +81,7 @@ func (d *repairedDay) run(fuse int, silent, hold bool, kind pools.MendKind) (die
 			d.nodes.change(func(n *nodes) { n.mute[sick] = false }) // the restart succeeded
 			d.health.set(snapshot.Condition{})
 		}
-		over := d.health.last("attempt-1").Action == drain.Forget
+		over := d.health.last("attempt-1").Action == drain.DeleteRecord
 		died = d.tick() == nil && !done || died
 		if over && !done {
 			done, left = true, min(left, 6) // for the rest of the pool
@@ -93,7 +93,7 @@ func (d *repairedDay) run(fuse int, silent, hold bool, kind pools.MendKind) (die
 }
 
 // wantRepaired checks the pool at the end, and the provider's calls.
-func (d *repairedDay) wantRepaired(fuse int, kind pools.MendKind) {
+func (d *repairedDay) wantRepaired(fuse int, kind pools.RepairKind) {
 	t := d.t
 	t.Helper()
 	fail := func(format string, args ...any) {
@@ -132,10 +132,10 @@ func (d *repairedDay) wantRepaired(fuse int, kind pools.MendKind) {
 	if left := d.records.stored; len(left) > 0 {
 		fail("records %s are left", left)
 	}
-	if a := d.loop.account(); a.Owed() != 0 || a.Surplus() != 0 {
-		fail("owed %v, surplus %v: want none", a.Owed(), a.Surplus())
+	if a := d.loop.account(); a.PendingIncrease() != 0 || a.Surplus() != 0 {
+		fail("owed %v, surplus %v: want none", a.PendingIncrease(), a.Surplus())
 	}
-	if e := d.health.last("attempt-1"); e.Action != drain.Forget && e.To != drain.Gone && e.To != drain.Returned || e.Failed != "" {
+	if e := d.health.last("attempt-1"); e.Action != drain.DeleteRecord && e.To != drain.Gone && e.To != drain.Returned || e.Failed != "" {
 		fail("the last that was told is %+v", e)
 	}
 }
@@ -143,7 +143,7 @@ func (d *repairedDay) wantRepaired(fuse int, kind pools.MendKind) {
 // A machine whose termination succeeded, but whose response was lost, lowers its group's target
 // once. It does not make a raise count as granted that a dead process did not request, also while
 // the need is unknown.
-func TestRaiseIsAskedForAgainAfterALostTermination(t *testing.T) {
+func TestRaiseIsRequestedAgainAfterALostTermination(t *testing.T) {
 	t.Parallel()
 	d := newDay(t)
 	defer func() { d.loop.Close() }()
@@ -151,7 +151,7 @@ func TestRaiseIsAskedForAgainAfterALostTermination(t *testing.T) {
 		d.tick()
 	}
 	d.nodes.change(func(n *nodes) { n.mute[sick] = true })
-	d.health.set(snapshot.Condition{Sick: map[string]string{sick: "it is sick"}})
+	d.health.set(snapshot.Condition{Unhealthy: map[string]string{sick: "it is sick"}})
 	d.groups[0].Drop(memory.Terminate, 1)
 	d.cutOff = true // the next process finds an intent, and no metrics
 	if err := d.repair(pools.RepairRequest{Node: sick, Attempt: "attempt-1", Deadline: d.now.Add(30 * time.Minute), Why: "it is sick"}); err != nil {
@@ -167,7 +167,7 @@ func TestRaiseIsAskedForAgainAfterALostTermination(t *testing.T) {
 	for _, g := range d.groups {
 		sum += len(d.running(g))
 	}
-	if !d.blind || sum != 6 {
-		t.Errorf("%d nodes run, want 6; the need is unknown: %t", sum, d.blind)
+	if !d.unknownNeed || sum != 6 {
+		t.Errorf("%d nodes run, want 6; the need is unknown: %t", sum, d.unknownNeed)
 	}
 }

@@ -86,7 +86,7 @@ func (d *longDay) another(t *rapid.T) {
 		if len(ids) > 0 {
 			one := rapid.SampledFrom(ids).Draw(t, "interrupted")
 			g.Interrupt(one, d.now.Add(2*time.Minute))
-			if err := d.loop.heed(context.Background(), pools.Notice{Instance: one, Kind: pools.Interruption, At: d.now.Add(2 * time.Minute)}); err != nil {
+			if err := d.loop.handleNotice(context.Background(), pools.Notice{Instance: one, Kind: pools.Interruption, At: d.now.Add(2 * time.Minute)}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -120,7 +120,7 @@ func (d *longDay) trace(r *Record) {
 		return
 	}
 	d.t.Logf("%s: blind %t, demand %d, target %v, targets %v, joined %v, drift %v, %q, account %v, refused %q, kept %v, problems %q",
-		d.now.Format(time.TimeOnly), d.blind, d.demand, r.Answer.Target, real, r.Snapshot.Joined, r.Drift, ops(*r), r.Account, r.Detail.Refused, r.Detail.Kept, r.Problems)
+		d.now.Format(time.TimeOnly), d.unknownNeed, d.demand, r.Result.Target, real, r.Snapshot.Joined, r.Drift, ops(*r), r.Account, r.Detail.Refused, r.Detail.Kept, r.Problems)
 }
 
 // checkAccount checks the account of a tick against the provider's own numbers.
@@ -139,7 +139,7 @@ func (d *longDay) checkAccount(r *Record) {
 		if d.hidden[g.ID()] {
 			continue
 		}
-		if real := d.real(g); !d.lag && !r.State.Groups[g.ID()].Doubt && sums[g.ID()] < float64(real.Target)-resource.Slack {
+		if real := d.real(g); !d.lag && !r.State.Groups[g.ID()].ResultUnknown && sums[g.ID()] < float64(real.Target)-resource.Slack {
 			t.Fatalf("group %s has the target %d, and its account sums up to %v: %v", g.ID(), real.Target, sums[g.ID()], r.Account)
 		}
 		for _, e := range r.Account {
@@ -148,8 +148,8 @@ func (d *longDay) checkAccount(r *Record) {
 			}
 		}
 	}
-	left := sum(resolve.EntryWanted) + sum(resolve.EntryOffset) - share - sum(resolve.EntryOwed) + sum(resolve.EntrySurplus)
-	if math.Abs(left) > resource.Slack || sum(resolve.EntryOwed)*sum(resolve.EntrySurplus) != 0 {
+	left := sum(resolve.EntryWanted) + sum(resolve.EntryOffset) - share - sum(resolve.EntryPendingIncrease) + sum(resolve.EntrySurplus)
+	if math.Abs(left) > resource.Slack || sum(resolve.EntryPendingIncrease)*sum(resolve.EntrySurplus) != 0 {
 		t.Fatalf("the account misses %v: %v", left, r.Account)
 	}
 }
@@ -161,10 +161,10 @@ func (d *longDay) checkWanted(r *Record) {
 	lowered := 0.0
 	if d.config.Drift != Correct {
 		for _, one := range r.Drift {
-			lowered += float64(max(0, one.Asked-one.Found))
+			lowered += float64(max(0, one.LastTarget-one.Found))
 		}
 	}
-	if d.blind && wanted < d.wanted-lowered-resource.Slack {
+	if d.unknownNeed && wanted < d.wanted-lowered-resource.Slack {
 		d.t.Fatalf("%v is wanted, was %v, and the need is unknown: drift %+v, account %v", wanted, d.wanted, r.Drift, r.Account)
 	}
 	d.wanted = wanted
@@ -173,13 +173,13 @@ func (d *longDay) checkWanted(r *Record) {
 // checkFloor updates the minimum of the pool, and checks the decision.
 func (d *longDay) checkFloor(r *Record) {
 	base := *r.State.Wanted
-	if d.blind {
+	if d.unknownNeed {
 		if base < d.lowest()-resource.Slack {
 			d.t.Fatalf("%v is wanted, and was %v when the need was known; lowered by others: %v", base, d.floor, d.human)
 		}
 		return
 	}
-	have := r.Account.Sum(resolve.EntryShare) + r.Account.Sum(resolve.EntryOwed) - max(0, r.State.Offset)
+	have := r.Account.Sum(resolve.EntryShare) + r.Account.Sum(resolve.EntryPendingIncrease) - max(0, r.State.Offset)
 	d.floor = 0
 	clear(d.human)
 	failed := slices.ContainsFunc(r.Actions, func(a apply.Action) bool { return a.Error != "" })
@@ -203,7 +203,7 @@ func (d *longDay) lowest() float64 {
 // wait ends all trouble except the unknown need. Then the pool has its minimum, machine by machine.
 func (d *longDay) wait() {
 	d.well()
-	d.blind, d.cutOff = true, false
+	d.unknownNeed, d.cutOff = true, false
 	d.pass(20)
 	weight := 0.0
 	for _, g := range d.groups {
@@ -264,7 +264,7 @@ func TestLongDay(t *testing.T) {
 				d.checkFloor(r)
 			} else if r == nil {
 				d.wanted = 0
-				if !d.blind {
+				if !d.unknownNeed {
 					d.floor = 0
 				}
 			}
@@ -272,7 +272,7 @@ func TestLongDay(t *testing.T) {
 		}
 		d.wait()
 		d.well()
-		d.blind = false
+		d.unknownNeed = false
 		d.pass(40)
 		d.check()
 		target, weight := 0, 0.0

@@ -39,7 +39,7 @@ func NewLoop(c Config, w World, log *slog.Logger) *Loop {
 		Alive: func() { w.Directory.Alive() },
 	}
 	if w.Health != nil {
-		ports.Drained, ports.Workflow = w.Health.Drained, w.Health.Mend
+		ports.Drained, ports.Workflow = w.Health.Drained, w.Health.RepairInPlace
 	}
 	l := &Loop{
 		cluster: c.Cluster, pool: c.Pool, wanted: make(chan Config, 1), turn: make(chan struct{}, 1),

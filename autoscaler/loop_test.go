@@ -50,8 +50,8 @@ func TestTickScalesUp(t *testing.T) {
 
 	r = w.tick()
 	wantOps(t, r)
-	if r.Answer.Target != 6 || r.Snapshot.Joined != 6 {
-		t.Errorf("target %v of %v joined, want 6 of 6", r.Answer.Target, r.Snapshot.Joined)
+	if r.Result.Target != 6 || r.Snapshot.Joined != 6 {
+		t.Errorf("target %v of %v joined, want 6 of 6", r.Result.Target, r.Snapshot.Joined)
 	}
 }
 
@@ -159,7 +159,7 @@ func TestNoPlan(t *testing.T) {
 	w.wantCalls()
 }
 
-func TestDryRunAsksNothing(t *testing.T) {
+func TestDryRunChangesNothing(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name string
@@ -182,9 +182,9 @@ func TestDryRunAsksNothing(t *testing.T) {
 			w.start()
 			acted := w.tickAgain()
 			wantJSON(t, "plan of a dry run", acted.Detail, dry.Detail)
-			wantJSON(t, "choices of a dry run", acted.Answer.Terminate, dry.Answer.Terminate)
-			if acted.Answer.Target != dry.Answer.Target {
-				t.Errorf("target %v, in a dry run %v", acted.Answer.Target, dry.Answer.Target)
+			wantJSON(t, "choices of a dry run", acted.Result.Terminate, dry.Result.Terminate)
+			if acted.Result.Target != dry.Result.Target {
+				t.Errorf("target %v, in a dry run %v", acted.Result.Target, dry.Result.Target)
 			}
 			if want := test.need != 16; want != (len(acted.Actions) > 0) {
 				t.Errorf("actions = %v", ops(acted))
@@ -207,7 +207,7 @@ func TestMetricsStoreIsDown(t *testing.T) {
 	app, resolved := appOf(t, r, "web")
 	wantOpinion(t, app.Opinion, decide.Failed, "window of cpus_allocated is unknown", "closed")
 	wantOpinion(t, r.Case.Input.Default, decide.Failed, "window of cpus_allocated is unknown", "closed")
-	if resolved.Source != decide.FromNobody || web.count()+def.count() > 0 {
+	if resolved.Source != decide.FromNone || web.count()+def.count() > 0 {
 		t.Errorf("served by %s, asked %d times: want nobody, never", resolved.Source, web.count()+def.count())
 	}
 	if len(r.Problems) != 1 {

@@ -66,11 +66,11 @@ func TestStateOfVersionOneIsConverted(t *testing.T) {
 			}
 			w.start()
 			r := w.tick()
-			if *r.State.Wanted != 4 || r.State.Offset != 2 || r.Answer.Target != 6 || r.Drift != nil {
-				t.Errorf("wanted %v, offset %v, target %v, drift %v: want 4, 2, 6, none", *r.State.Wanted, r.State.Offset, r.Answer.Target, r.Drift)
+			if *r.State.Wanted != 4 || r.State.Offset != 2 || r.Result.Target != 6 || r.Drift != nil {
+				t.Errorf("wanted %v, offset %v, target %v, drift %v: want 4, 2, 6, none", *r.State.Wanted, r.State.Offset, r.Result.Target, r.Drift)
 			}
-			if got := r.Account.Sum(resolve.EntrySurge); got != 5 || len(r.Answer.Terminate) > 0 {
-				t.Errorf("surge %v, let go %v: want 5 for the marked ones that stay, none", got, r.Answer.Terminate)
+			if got := r.Account.Sum(resolve.EntrySurge); got != 5 || len(r.Result.Terminate) > 0 {
+				t.Errorf("surge %v, let go %v: want 5 for the marked ones that stay, none", got, r.Result.Terminate)
 			}
 			w.wantCalls() // the surge has the replacement of the leaving one
 			w.wantBalanced()

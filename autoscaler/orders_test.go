@@ -68,11 +68,11 @@ func (w *world) wantInstances(want ...string) {
 // A node that an operator removes leaves, and is replaced, also when the need is unknown.
 func TestRemoval(t *testing.T) {
 	t.Parallel()
-	for _, blind := range []bool{false, true} {
-		t.Run(fmt.Sprint(blind), func(t *testing.T) {
+	for _, unknownNeed := range []bool{false, true} {
+		t.Run(fmt.Sprint(unknownNeed), func(t *testing.T) {
 			t.Parallel()
 			w, def, web := steady(t, 3)
-			if blind {
+			if unknownNeed {
 				silence(w, def, web)
 			}
 			w.book.change(func(o *pools.Orders) {
@@ -115,10 +115,10 @@ func TestRemovalOfAProtectedNode(t *testing.T) {
 func TestRolling(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
-		name  string
-		blind bool
-		add   float64
-		limit int // of the group
+		name        string
+		unknownNeed bool
+		add         float64
+		limit       int // of the group
 	}{{"at once", false, 100, 100}, {"in steps", false, 1, 100}, {"blind", true, 100, 100}, {"under a maximum", false, 100, 5}}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -128,7 +128,7 @@ func TestRolling(t *testing.T) {
 			w.config.Policy.Limits.MaxAdd, w.config.Policy.Period = test.add, time.Minute
 			def, web := w.asks(sigproto.DefaultApp, 1), w.asks("web", 4*cpusPerNode)
 			w.tick()
-			if test.blind {
+			if test.unknownNeed {
 				silence(w, def, web)
 			}
 			w.now = w.now.Add(time.Minute)
@@ -177,7 +177,7 @@ func TestDrift(t *testing.T) {
 				t.Fatal(err)
 			}
 			r := w.tick()
-			if want := []resolve.Drifted{{Group: "a", Asked: 4, Found: test.found}}; !slices.Equal(r.Drift, want) {
+			if want := []resolve.Drifted{{Group: "a", LastTarget: 4, Found: test.found}}; !slices.Equal(r.Drift, want) {
 				t.Errorf("drift %+v, want %+v", r.Drift, want)
 			}
 			w.wantCalls(test.calls...)
@@ -206,8 +206,8 @@ func TestCorrectedDriftThatIsNeeded(t *testing.T) {
 	web.set(cpus(8*cpusPerNode), nil)
 	w.tick()
 	for i := range 6 {
-		if r := w.tick(); r.Drift != nil || r.Answer.Target != 8 {
-			t.Errorf("tick %d: drift %+v, target %v: want none, 8", i, r.Drift, r.Answer.Target)
+		if r := w.tick(); r.Drift != nil || r.Result.Target != 8 {
+			t.Errorf("tick %d: drift %+v, target %v: want none, 8", i, r.Drift, r.Result.Target)
 		}
 	}
 	w.wantTarget(8)
@@ -236,7 +236,7 @@ func TestOwnChangesAreNoDrift(t *testing.T) {
 func TestLoss(t *testing.T) {
 	t.Parallel()
 	w, _, web := steady(t, 6)
-	w.config.Policy.LossBrake, w.config.Policy.Period = true, 3*time.Minute
+	w.config.Policy.LossLimit, w.config.Policy.Period = true, 3*time.Minute
 	w.reconfigure()
 	web.set(cpus(5*cpusPerNode), nil)
 	for range 4 {
@@ -248,12 +248,12 @@ func TestLoss(t *testing.T) {
 	w.groups[0].Lose("a-6")
 	web.set(cpus(4*cpusPerNode), nil)
 	for i, want := range []int{1, 0, 0} {
-		if r := w.tick(); r.Case.Input.Lost != want || r.Answer.Target != 5 {
-			t.Errorf("tick %d: lost %d, target %v: want %d, 5", i, r.Case.Input.Lost, r.Answer.Target, want)
+		if r := w.tick(); r.Case.Input.Lost != want || r.Result.Target != 5 {
+			t.Errorf("tick %d: lost %d, target %v: want %d, 5", i, r.Case.Input.Lost, r.Result.Target, want)
 		}
 	}
-	if r := w.tick(); r.Answer.Target != 4 {
-		t.Errorf("target %v, want 4: the loss is long ago", r.Answer.Target)
+	if r := w.tick(); r.Result.Target != 4 {
+		t.Errorf("target %v, want 4: the loss is long ago", r.Result.Target)
 	}
 }
 
@@ -262,7 +262,7 @@ func TestOrphans(t *testing.T) {
 	t.Parallel()
 	w, def, web := steady(t, 3)
 	w.config.OrphansAfter = 3 * time.Minute
-	w.config.Policy.LossBrake = true
+	w.config.Policy.LossLimit = true
 	web.set(cpus(4*cpusPerNode), nil)
 	w.nodes.change(func(n *nodes) { n.mute["a-4"] = true })
 	w.reconfigure()
@@ -348,7 +348,7 @@ func TestNotices(t *testing.T) {
 }
 
 // A notice whose drain cannot be saved is not done.
-func TestNoticeThatCannotBeKept(t *testing.T) {
+func TestNoticeThatCannotBeSaved(t *testing.T) {
 	tests := []struct {
 		name   string
 		change func(*world)
@@ -365,7 +365,7 @@ func TestNoticeThatCannotBeKept(t *testing.T) {
 			w, _, _ := steady(t, 2)
 			test.change(w)
 			n := pools.Notice{Instance: "a-1", Kind: pools.Interruption, Done: func() { t.Error("it is done") }}
-			if err := w.loop.heed(t.Context(), n); err != nil {
+			if err := w.loop.handleNotice(t.Context(), n); err != nil {
 				t.Error(err)
 			}
 			if len(w.records.stored) > 0 || len(w.nodes.log) > 0 {
@@ -381,7 +381,7 @@ func TestRebalance(t *testing.T) {
 	w, def, web := steady(t, 3)
 	w.nodes.change(func(n *nodes) { n.tasks["a-2"] = 1 })
 	silence(w, def, web)
-	if err := w.loop.heed(t.Context(), pools.Notice{Instance: "a-2", Kind: pools.Rebalance}); err != nil {
+	if err := w.loop.handleNotice(t.Context(), pools.Notice{Instance: "a-2", Kind: pools.Rebalance}); err != nil {
 		t.Fatal(err)
 	}
 	w.tick()

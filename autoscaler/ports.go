@@ -26,7 +26,7 @@ type World struct {
 	Metrics   metrics.Store
 	Ledger    Ledger
 	Memory    apply.Memory
-	Orders    pools.OrderBook
+	Orders    pools.OrderStore
 	Lease     pools.Lease     // may be nil in a dry run
 	Records   drain.Records   // of the drains
 	Cordon    drain.Scheduler // keeps tasks off a node
@@ -45,6 +45,6 @@ type Health interface {
 	Condition() snapshot.Condition
 	// Drained receives the events of all drain records, in order.
 	Drained(events []drain.Event)
-	// Mend begins the workflow of a repair, or returns its outcome, as a [pools.Mender] does.
-	Mend(m pools.Mending) (done bool, err error)
+	// RepairInPlace begins the workflow of a repair, or returns its outcome, as a [pools.Repairer] does.
+	RepairInPlace(m pools.InPlaceRepair) (done bool, err error)
 }

@@ -12,16 +12,16 @@ import (
 )
 
 func quarantined(ids ...string) snapshot.Condition {
-	c := snapshot.Condition{Sick: map[string]string{}, Budget: disruption.Budget{Limit: 2, Out: map[string]disruption.Kind{}}}
+	c := snapshot.Condition{Unhealthy: map[string]string{}, Budget: disruption.Budget{Limit: 2, Out: map[string]disruption.Kind{}}}
 	for _, id := range ids {
-		c.Sick[id], c.Budget.Out[id] = "it is sick", disruption.Quarantine
+		c.Unhealthy[id], c.Budget.Out[id] = "it is sick", disruption.Quarantine
 	}
 	return c
 }
 
 // A quarantined node offers nothing and stays, and another one is ordered for it. When it returns,
 // the pool has one too many, and removes one.
-func TestQuarantinedNodeIsReplacedWhileItIsKept(t *testing.T) {
+func TestQuarantinedNodeIsReplacedWhileItStays(t *testing.T) {
 	t.Parallel()
 	w, h, _ := guarded(t, 3)
 	h.set(quarantined("a-2"))
@@ -31,7 +31,7 @@ func TestQuarantinedNodeIsReplacedWhileItIsKept(t *testing.T) {
 	}
 	wantOps(t, r, "set target a: 4")
 	wantExplained(t, r)
-	if got := r.Account.Sum(resolve.EntryAside); got != 1 {
+	if got := r.Account.Sum(resolve.EntryQuarantined); got != 1 {
 		t.Errorf("set aside: %v, want 1: %+v", got, r.Account)
 	}
 	for range 5 {
@@ -63,8 +63,8 @@ func TestUnknownConditionLetsNoNodeGo(t *testing.T) {
 	h.set(snapshot.Condition{Unknown: "node health has not begun"})
 	for range 3 {
 		w.now = w.now.Add(time.Minute)
-		if r := w.tick(); len(r.Answer.Terminate["a"]) > 0 || r.Case.Refuse != "node health has not begun" {
-			t.Errorf("let go %v, refused: %q, want none, as the condition is unknown", r.Answer.Terminate, r.Case.Refuse)
+		if r := w.tick(); len(r.Result.Terminate["a"]) > 0 || r.Case.Refuse != "node health has not begun" {
+			t.Errorf("let go %v, refused: %q, want none, as the condition is unknown", r.Result.Terminate, r.Case.Refuse)
 		}
 	}
 	w.wantTarget(4)

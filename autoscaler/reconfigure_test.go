@@ -106,7 +106,7 @@ func TestReconfigureApps(t *testing.T) {
 	w.config.Apps = []ask.Signal{{App: "web", Period: time.Minute}} // without a signal of its own
 	w.reconfigure()
 	app, resolved := appOf(t, w.tick(), "web")
-	if app.Opinion.Verdict != decide.Unasked || resolved.Source != decide.FromDefault {
+	if app.Opinion.Verdict != decide.NotRequested || resolved.Source != decide.FromDefault {
 		t.Errorf("%+v %+v: want it to be the default signal's", app, resolved)
 	}
 }

@@ -34,7 +34,7 @@ type Record struct {
 	Snapshot snapshot.Record `json:"snapshot"`
 	Case     *resolve.Case   `json:"case,omitempty"`
 	// Result is exactly the result of Case.Resolve. State has the actual outcome.
-	Answer  *resolve.Answer    `json:"answer,omitempty"`
+	Result  *resolve.Result    `json:"answer,omitempty"`
 	Detail  *Detail            `json:"detail,omitempty"`
 	Drift   []resolve.Drifted  `json:"drift,omitempty"` // groups that another party changed
 	Actions []apply.Action     `json:"actions"`
@@ -42,8 +42,8 @@ type Record struct {
 	Shadows []ask.ShadowRecord `json:"shadows,omitempty"`
 	// InProgress are the evaluations that the decision did not wait for. A later tick has their
 	// responses. No rule reads them.
-	UnderWay []ask.UnderWay `json:"under_way,omitempty"`
-	Problems []string       `json:"problems,omitempty"`
+	InProgress []ask.InProgress `json:"under_way,omitempty"`
+	Problems   []string         `json:"problems,omitempty"`
 	// Account states the parts of the groups' targets after the actions.
 	Account resolve.Entries `json:"account,omitempty"`
 	// State is passed to the next tick, after the actions.

@@ -22,11 +22,11 @@ import (
 
 // health is a node-health policy.
 type health struct {
-	mu        sync.Mutex
-	condition snapshot.Condition
-	told      []drain.Event
-	mended    []pools.Mending // of all calls of Mend
-	workflow  func(pools.Mending) (done bool, err error)
+	mu          sync.Mutex
+	condition   snapshot.Condition
+	told        []drain.Event
+	repairCalls []pools.InPlaceRepair // of all calls of Mend
+	workflow    func(pools.InPlaceRepair) (done bool, err error)
 }
 
 func (h *health) Condition() snapshot.Condition {
@@ -41,10 +41,10 @@ func (h *health) Drained(events []drain.Event) {
 	h.told = append(h.told, events...)
 }
 
-func (h *health) Mend(m pools.Mending) (done bool, err error) {
+func (h *health) RepairInPlace(m pools.InPlaceRepair) (done bool, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.mended = append(h.mended, m)
+	h.repairCalls = append(h.repairCalls, m)
 	return h.workflow(m)
 }
 
@@ -78,10 +78,10 @@ func guarded(t *testing.T, targets ...int) (*world, *health, *need) {
 	return w, h, web
 }
 
-func (w *world) repair(node, attempt string, kind pools.MendKind, hold bool) pools.RepairRequest {
+func (w *world) repair(node, attempt string, kind pools.RepairKind, hold bool) pools.RepairRequest {
 	r := pools.RepairRequest{Node: node, Attempt: attempt, Hold: hold, Deadline: w.now.Add(15 * time.Minute), Why: "it is sick"}
 	if kind != "" {
-		r.Mend = &pools.Mending{Kind: kind}
+		r.RepairInPlace = &pools.InPlaceRepair{Kind: kind}
 	}
 	return r
 }
@@ -212,7 +212,7 @@ func TestRepairOfALargestPool(t *testing.T) {
 
 // If no node reports for a while, that has no meaning for a node under repair: its tasks are still
 // waited for.
-func TestRepairWhileNobodyIsHeard(t *testing.T) {
+func TestRepairWhileNoNodeReports(t *testing.T) {
 	t.Parallel()
 	for _, target := range []int{3, 1} {
 		t.Run(fmt.Sprint("of ", target), func(t *testing.T) {
@@ -291,10 +291,10 @@ func TestRepairWithoutReplacement(t *testing.T) {
 }
 
 // Another unhealthy node does not block a replacement.
-func TestRepairBesideASickNode(t *testing.T) {
+func TestRepairBesideAnUnhealthyNode(t *testing.T) {
 	t.Parallel()
 	w, h, _ := guarded(t, 3)
-	h.set(snapshot.Condition{Sick: map[string]string{"a-2": "silent", "a-3": "silent"}})
+	h.set(snapshot.Condition{Unhealthy: map[string]string{"a-2": "silent", "a-3": "silent"}})
 	w.nodes.change(func(n *nodes) { n.mute["a-2"], n.mute["a-3"] = true, true })
 	w.tick()
 	if err := w.beginRepair(w.repair("a-2", "attempt-1", "", true)); err != nil {
@@ -307,18 +307,18 @@ func TestRepairBesideASickNode(t *testing.T) {
 }
 
 // An unhealthy replacement does not count.
-func TestRepairWithASickReplacement(t *testing.T) {
+func TestRepairWithAnUnhealthyReplacement(t *testing.T) {
 	t.Parallel()
 	w, h, _ := guarded(t, 3)
 	if err := w.beginRepair(w.repair("a-2", "attempt-1", "", true)); err != nil {
 		t.Fatal(err)
 	}
-	h.set(snapshot.Condition{Sick: map[string]string{"a-2": "silent", "a-4": "its disk is full"}})
+	h.set(snapshot.Condition{Unhealthy: map[string]string{"a-2": "silent", "a-4": "its disk is full"}})
 	for range 4 {
 		w.tick()
 	}
 	w.wantInstances("a-1", "a-2", "a-3", "a-4")
-	h.set(snapshot.Condition{Sick: map[string]string{"a-2": "silent"}})
+	h.set(snapshot.Condition{Unhealthy: map[string]string{"a-2": "silent"}})
 	for range 4 {
 		w.tick()
 	}
@@ -332,7 +332,7 @@ func TestRepairsGoOnBetweenTicks(t *testing.T) {
 	w.config.Tick = 10 * time.Minute
 	w.reconfigure()
 	w.tick()
-	if err := w.beginRepair(w.repair("a-2", "attempt-1", pools.MendReboot, false)); err != nil {
+	if err := w.beginRepair(w.repair("a-2", "attempt-1", pools.RepairReboot, false)); err != nil {
 		t.Fatal(err)
 	}
 	if w.loop.writer.Tending() == nil {
@@ -351,7 +351,7 @@ func TestRepairsGoOnBetweenTicks(t *testing.T) {
 }
 
 // A node that has not reported yet does not count as silent.
-func TestRepairWaitsToHear(t *testing.T) {
+func TestRepairWaitsForTheFirstReport(t *testing.T) {
 	t.Parallel()
 	w, _, _ := guarded(t, 3)
 	w.nodes.change(func(n *nodes) { n.tasks["a-2"] = 9 })
@@ -377,12 +377,12 @@ func TestRepairWaitsToHear(t *testing.T) {
 func TestRepairInPlace(t *testing.T) {
 	t.Parallel()
 	w, h, _ := guarded(t, 3)
-	if err := w.beginRepair(w.repair("a-2", "attempt-1", pools.MendReboot, false)); err != nil {
+	if err := w.beginRepair(w.repair("a-2", "attempt-1", pools.RepairReboot, false)); err != nil {
 		t.Fatal(err)
 	}
 	r := w.tick()
 	i := slices.IndexFunc(r.Case.Nodes, func(c plan.Candidate) bool { return c.ID == "a-2" })
-	if i < 0 || !r.Case.Nodes[i].Mending || r.Case.Input.Capacity.Target != 3 {
+	if i < 0 || !r.Case.Nodes[i].Repairing || r.Case.Input.Capacity.Target != 3 {
 		t.Errorf("the case has %+v, target %v: want it there, and mended", r.Case.Nodes, r.Case.Input.Capacity.Target)
 	}
 	for range 5 {
@@ -404,14 +404,14 @@ func TestRepairInPlace(t *testing.T) {
 // as out of service, and is in service again after the workflow.
 func TestWorkflowIsARepairInPlace(t *testing.T) {
 	t.Parallel()
-	for name, failure := range map[string]error{"done": nil, "failed": fmt.Errorf("%w: no luck", pools.ErrMendFailed)} {
+	for name, failure := range map[string]error{"done": nil, "failed": fmt.Errorf("%w: no luck", pools.ErrRepairFailed)} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w, h, _ := guarded(t, 3)
 			w.nodes.change(func(n *nodes) { n.tasks["a-2"] = 1 })
 			ends := false
-			h.workflow = func(m pools.Mending) (bool, error) {
-				if m.Kind != pools.MendWorkflow || m.Instance != "a-2" || m.Attempt != "attempt-1" {
+			h.workflow = func(m pools.InPlaceRepair) (bool, error) {
+				if m.Kind != pools.RepairWorkflow || m.Instance != "a-2" || m.Attempt != "attempt-1" {
 					t.Errorf("Mend(%+v)", m)
 				}
 				if !ends {
@@ -419,23 +419,23 @@ func TestWorkflowIsARepairInPlace(t *testing.T) {
 				}
 				return failure == nil, failure
 			}
-			if err := w.beginRepair(w.repair("a-2", "attempt-1", pools.MendWorkflow, false)); err != nil {
+			if err := w.beginRepair(w.repair("a-2", "attempt-1", pools.RepairWorkflow, false)); err != nil {
 				t.Fatal(err)
 			}
 			w.tick()
-			if !w.nodes.cordoned["a-2"] || len(h.mended) > 0 {
-				t.Errorf("cordoned %t, %d calls: want a cordon, and no workflow while there is a task", w.nodes.cordoned["a-2"], len(h.mended))
+			if !w.nodes.cordoned["a-2"] || len(h.repairCalls) > 0 {
+				t.Errorf("cordoned %t, %d calls: want a cordon, and no workflow while there is a task", w.nodes.cordoned["a-2"], len(h.repairCalls))
 			}
 			w.nodes.change(func(n *nodes) { n.tasks["a-2"] = 0 })
 			for range 3 {
 				w.tick()
 			}
-			if !w.nodes.cordoned["a-2"] || len(h.mended) < 2 {
-				t.Errorf("cordoned %t, %d calls: want the workflow under way", w.nodes.cordoned["a-2"], len(h.mended))
+			if !w.nodes.cordoned["a-2"] || len(h.repairCalls) < 2 {
+				t.Errorf("cordoned %t, %d calls: want the workflow under way", w.nodes.cordoned["a-2"], len(h.repairCalls))
 			}
 			h.set(snapshot.Condition{Budget: disruption.Budget{Limit: 1}})
 			w.tick()
-			if err := w.beginRepair(w.repair("a-3", "attempt-2", pools.MendReboot, false)); !errors.Is(err, pools.ErrRefused) {
+			if err := w.beginRepair(w.repair("a-3", "attempt-2", pools.RepairReboot, false)); !errors.Is(err, pools.ErrRefused) {
 				t.Errorf("a second repair: %v, want %v: one node may be out of service", err, pools.ErrRefused)
 			}
 			ends = true
@@ -458,11 +458,11 @@ func TestRemovalOfANodeThatIsRepaired(t *testing.T) {
 	t.Parallel()
 	w, _, _ := guarded(t, 3)
 	w.nodes.change(func(n *nodes) { n.tasks["a-2"] = 1 })
-	if err := w.beginRepair(w.repair("a-2", "attempt-1", pools.MendReboot, false)); err != nil {
+	if err := w.beginRepair(w.repair("a-2", "attempt-1", pools.RepairReboot, false)); err != nil {
 		t.Fatal(err)
 	}
 	w.tick()
-	if err := w.loop.heed(t.Context(), pools.Notice{Instance: "a-2", Kind: pools.Rebalance}); err != nil {
+	if err := w.loop.handleNotice(t.Context(), pools.Notice{Instance: "a-2", Kind: pools.Rebalance}); err != nil {
 		t.Fatal(err)
 	}
 	w.wantBalanced()
@@ -505,8 +505,10 @@ func TestRepairIsRefused(t *testing.T) {
 		{"protected", func(w *world, _ *pools.RepairRequest) { w.groups[0].Protect("a-2", true) }, pools.ErrRefused, "protected"},
 		{"busy", func(w *world, _ *pools.RepairRequest) { w.groups[0].Busy("a refresh") }, pools.ErrRefused, "a refresh"},
 		{"too late", func(w *world, r *pools.RepairRequest) { r.Deadline = w.now }, nil, "deadline"},
-		{"in place, and held", func(_ *world, r *pools.RepairRequest) { r.Mend, r.Hold = &pools.Mending{Kind: pools.MendReboot}, true }, nil, "in place"},
-		{"in place, as the group cannot", func(_ *world, r *pools.RepairRequest) { r.Mend = &pools.Mending{Kind: "hammer"} }, pools.ErrRefused, "hammer"},
+		{"in place, and held", func(_ *world, r *pools.RepairRequest) {
+			r.RepairInPlace, r.Hold = &pools.InPlaceRepair{Kind: pools.RepairReboot}, true
+		}, nil, "in place"},
+		{"in place, as the group cannot", func(_ *world, r *pools.RepairRequest) { r.RepairInPlace = &pools.InPlaceRepair{Kind: "hammer"} }, pools.ErrRefused, "hammer"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -520,7 +522,7 @@ func TestRepairIsRefused(t *testing.T) {
 			if err == nil || test.want != nil && !errors.Is(err, test.want) || !strings.Contains(err.Error(), test.says) {
 				t.Errorf("Repair = %v, want %v that says %q", err, test.want, test.says)
 			}
-			if len(w.records.stored) != before || w.loop.account().Owed() > float64(before) {
+			if len(w.records.stored) != before || w.loop.account().PendingIncrease() > float64(before) {
 				t.Errorf("records %s, account %+v: want nothing begun", w.records.stored, w.loop.account())
 			}
 			w.wantCalls()
@@ -591,7 +593,7 @@ func TestRunServesRepairs(t *testing.T) {
 	}
 }
 
-func TestRepairThatNobodyServes(t *testing.T) {
+func TestRepairWithoutARunningLoop(t *testing.T) {
 	w, _, _ := steady(t, 1)
 	gone := errors.New("nobody waits")
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -647,24 +649,24 @@ func TestWrite(t *testing.T) {
 func TestCondition(t *testing.T) {
 	t.Parallel()
 	w, h, web := guarded(t, 4)
-	h.set(snapshot.Condition{Sick: map[string]string{"a-3": "its disk is full"}, Barred: "the breaker is open: 1 of 4 nodes"})
+	h.set(snapshot.Condition{Unhealthy: map[string]string{"a-3": "its disk is full"}, Barred: "the breaker is open: 1 of 4 nodes"})
 	web.set(cpus(3*cpusPerNode), nil)
 	r := w.tick()
-	i := slices.IndexFunc(r.Answer.Steps, func(s decide.Step) bool { return s.Rule == decide.RuleHealth })
-	if r.Case.Input.Barred == "" || i < 0 || r.Answer.Steps[i].After != 4 || !strings.Contains(r.Answer.Steps[i].Why, "the breaker is open") {
-		t.Errorf("barred %q, steps %+v", r.Case.Input.Barred, r.Answer.Steps)
+	i := slices.IndexFunc(r.Result.Steps, func(s decide.Step) bool { return s.Rule == decide.RuleHealth })
+	if r.Case.Input.Barred == "" || i < 0 || r.Result.Steps[i].After != 4 || !strings.Contains(r.Result.Steps[i].Why, "the breaker is open") {
+		t.Errorf("barred %q, steps %+v", r.Case.Input.Barred, r.Result.Steps)
 	}
-	if r.Answer.Target != 4 || len(r.Answer.Terminate["a"]) > 0 {
-		t.Errorf("target %v, let go %v: want nothing to shrink", r.Answer.Target, r.Answer.Terminate)
+	if r.Result.Target != 4 || len(r.Result.Terminate["a"]) > 0 {
+		t.Errorf("target %v, let go %v: want nothing to shrink", r.Result.Target, r.Result.Terminate)
 	}
 	web.set(cpus(5*cpusPerNode), nil)
-	if r := w.tick(); r.Answer.Target != 5 {
-		t.Errorf("target %v, want it to grow", r.Answer.Target)
+	if r := w.tick(); r.Result.Target != 5 {
+		t.Errorf("target %v, want it to grow", r.Result.Target)
 	}
 	web.set(cpus(4*cpusPerNode), nil)
-	h.set(snapshot.Condition{Sick: map[string]string{"a-3": "its disk is full"}})
-	if r := w.tick(); !slices.Equal(r.Answer.Terminate["a"], []string{"a-3"}) {
-		t.Errorf("let go %v, want the sick one", r.Answer.Terminate)
+	h.set(snapshot.Condition{Unhealthy: map[string]string{"a-3": "its disk is full"}})
+	if r := w.tick(); !slices.Equal(r.Result.Terminate["a"], []string{"a-3"}) {
+		t.Errorf("let go %v, want the sick one", r.Result.Terminate)
 	}
 }
 
@@ -674,7 +676,7 @@ func TestWithdraw(t *testing.T) {
 	t.Parallel()
 	w, _, _ := guarded(t, 3)
 	w.nodes.change(func(n *nodes) { n.tasks["a-2"] = 1 })
-	if err := w.beginRepair(w.repair("a-2", "attempt-1", pools.MendReboot, false)); err != nil {
+	if err := w.beginRepair(w.repair("a-2", "attempt-1", pools.RepairReboot, false)); err != nil {
 		t.Fatal(err)
 	}
 	w.tick()

@@ -15,7 +15,7 @@ import (
 )
 
 // requesting returns a spec with one metric of the app and one parameter.
-func askingFor(metric string, headroom float64) *ask.RequestSpec {
+func requesting(metric string, headroom float64) *ask.RequestSpec {
 	return &ask.RequestSpec{
 		Windows:    []ask.Window{{Name: metric, Type: metrics.App, Range: time.Hour, MaxAge: time.Hour}},
 		Parameters: map[string]any{"headroom": headroom},
@@ -30,7 +30,7 @@ func versions(t *testing.T) *world {
 	w.asks(sigproto.DefaultApp, 1)
 	w.write(metrics.Sample{Type: metrics.App, Name: "web,old", Value: 7}, 0)
 	w.write(metrics.Sample{Type: metrics.App, Name: "web,new", Value: 7}, 0)
-	w.configure(askingFor("new", 2))
+	w.configure(requesting("new", 2))
 	return w
 }
 
@@ -46,7 +46,7 @@ func (w *world) list(p *process, q *ask.RequestSpec) {
 }
 
 // wantRequests checks how many requests a signal got, and the spec of the last one.
-func wantAsked(t *testing.T, n *need, times int, metric string, headroom float64) {
+func wantRequests(t *testing.T, n *need, times int, metric string, headroom float64) {
 	t.Helper()
 	if got := n.count(); got != times {
 		t.Fatalf("asked %d times, want %d", got, times)
@@ -67,12 +67,12 @@ func TestOldVersionKeepsItsRequestSpec(t *testing.T) {
 	w := versions(t)
 	next := w.config.Apps[0]
 	w.config.Apps[0].Version = "v1"
-	w.configure(askingFor("old", 1))
+	w.configure(requesting("old", 1))
 	v1, v2 := &need{request: cpus(12)}, &need{request: cpus(16)}
 	p := w.spawn("web", 1, "v1", v1)
-	w.list(p, askingFor("old", 1))
+	w.list(p, requesting("old", 1))
 	w.tick()
-	wantAsked(t, v1, 1, "old", 1)
+	wantRequests(t, v1, 1, "old", 1)
 
 	next.Version = "v2"
 	w.config.Apps = []ask.Signal{next}
@@ -80,13 +80,13 @@ func TestOldVersionKeepsItsRequestSpec(t *testing.T) {
 	for range 10 { // a period
 		w.tick()
 	}
-	wantAsked(t, v1, 2, "old", 1)
+	wantRequests(t, v1, 2, "old", 1)
 	w.wantTarget(3)
 
 	w.list(w.spawn("web", 2, "v2", v2), nil)
 	w.tick()
-	wantAsked(t, v2, 1, "new", 2)
-	wantAsked(t, v1, 2, "old", 1)
+	wantRequests(t, v2, 1, "new", 2)
+	wantRequests(t, v1, 2, "old", 1)
 	w.wantTarget(4)
 }
 
@@ -98,11 +98,11 @@ func TestChangedRequestSpec(t *testing.T) {
 		asked  int
 		metric string
 	}{
-		{"an equal one", func(_ *world, e ask.Endpoint) ask.Endpoint { e.Request = askingFor("old", 1); return e }, 1, "old"},
-		{"another one", func(_ *world, e ask.Endpoint) ask.Endpoint { e.Request = askingFor("new", 2); return e }, 2, "new"},
+		{"an equal one", func(_ *world, e ask.Endpoint) ask.Endpoint { e.Request = requesting("old", 1); return e }, 1, "old"},
+		{"another one", func(_ *world, e ask.Endpoint) ask.Endpoint { e.Request = requesting("new", 2); return e }, 2, "new"},
 		{"none, as in the files", func(_ *world, e ask.Endpoint) ask.Endpoint { e.Request = nil; return e }, 2, "new"},
 		{"the files", func(w *world, e ask.Endpoint) ask.Endpoint {
-			w.configure(askingFor("old", 7))
+			w.configure(requesting("old", 7))
 			w.reconfigure()
 			return e
 		}, 1, "old"},
@@ -115,19 +115,19 @@ func TestChangedRequestSpec(t *testing.T) {
 			w := versions(t)
 			s := &need{request: cpus(12)}
 			p := w.spawn("web", 1, "v1", s)
-			w.list(p, askingFor("old", 1))
+			w.list(p, requesting("old", 1))
 			w.tick()
 			w.signals.set("web", test.change(w, p.Endpoint))
 			w.tick()
 			w.tick()
-			wantAsked(t, s, test.asked, test.metric, map[string]float64{"old": 1, "new": 2}[test.metric])
+			wantRequests(t, s, test.asked, test.metric, map[string]float64{"old": 1, "new": 2}[test.metric])
 		})
 	}
 }
 
 // A candidate gets requests of its own spec if it is to replace the signal's process, and of the
 // signal's spec if it is a shadow.
-func TestCandidateIsAskedWith(t *testing.T) {
+func TestRequestSpecOfACandidate(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name   string
@@ -138,18 +138,18 @@ func TestCandidateIsAskedWith(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			w := versions(t)
-			w.configure(askingFor("of nobody", 3))
+			w.configure(requesting("of nobody", 3))
 			v1, v2 := &need{request: cpus(12)}, &need{request: cpus(12)}
-			w.list(w.spawn("web", 1, "v1", v1), askingFor("old", 1))
+			w.list(w.spawn("web", 1, "v1", v1), requesting("old", 1))
 			p := w.spawn("web", 2, "v2", v2)
-			p.Request = askingFor("new", 2)
+			p.Request = requesting("new", 2)
 			w.signals.setCandidate("web", ask.Candidate{Endpoint: p.Endpoint, Shadow: test.shadow})
 			w.tick()
-			wantAsked(t, v1, 1, "old", 1)
-			wantAsked(t, v2, 1, test.metric, map[string]float64{"old": 1, "new": 2}[test.metric])
+			wantRequests(t, v1, 1, "old", 1)
+			wantRequests(t, v2, 1, test.metric, map[string]float64{"old": 1, "new": 2}[test.metric])
 			w.signals.promote("web")
 			w.tick()
-			wantAsked(t, v2, 2, "new", 2)
+			wantRequests(t, v2, 2, "new", 2)
 		})
 	}
 }
@@ -160,17 +160,17 @@ func TestRequestOfAProcessThatIsDown(t *testing.T) {
 	t.Parallel()
 	w := versions(t)
 	w.config.Tick = 2 * patience
-	w.configure(askingFor("of nobody", 3))
+	w.configure(requesting("of nobody", 3))
 	s := &need{request: cpus(12)}
 	p := w.spawn("web", 1, "v1", s)
-	w.list(p, askingFor("old", 1))
+	w.list(p, requesting("old", 1))
 	w.tick()
 	w.signals.set("web", ask.Endpoint{Address: p.Address, Down: "the signal is backoff"})
 	w.now = w.now.Add(10 * time.Minute)
-	w.groups[0].tamper = func(*pools.GroupSnapshot) { w.list(p, askingFor("old", 1)) }
+	w.groups[0].tamper = func(*pools.GroupSnapshot) { w.list(p, requesting("old", 1)) }
 	app, _ := appOf(t, w.tick(), "web")
 	wantOpinion(t, app.Opinion, decide.Value)
-	wantAsked(t, s, 2, "old", 1)
+	wantRequests(t, s, 2, "old", 1)
 }
 
 // A process that is listed in the middle of a tick gets requests of its own spec, whose windows may
@@ -187,14 +187,14 @@ func TestRequestOfAProcessListedInTheTick(t *testing.T) {
 			w := versions(t)
 			w.config.Tick = 2 * patience
 			v1 := &need{request: cpus(12)}
-			w.list(w.spawn("web", 1, "v1", v1), askingFor("old", 1))
+			w.list(w.spawn("web", 1, "v1", v1), requesting("old", 1))
 			w.tick()
 			v2, beside := &need{request: cpus(12)}, &need{request: cpus(12)}
 			fresh := w.spawn("web", 2, "v2", v2)
-			dies := ask.Endpoint{Address: fresh.Address + "~dies", Version: "v1", Request: askingFor("old", 1)}
+			dies := ask.Endpoint{Address: fresh.Address + "~dies", Version: "v1", Request: requesting("old", 1)}
 			_, kill := w.listen(dies.Address, func(p peer) {
 				p.body()
-				w.list(fresh, askingFor(test.metric, 2))
+				w.list(fresh, requesting(test.metric, 2))
 			})
 			defer kill()
 			w.signals.set("web", dies)
@@ -208,9 +208,9 @@ func TestRequestOfAProcessListedInTheTick(t *testing.T) {
 				t.Errorf("version %s, want v2", app.Opinion.Version)
 			}
 			if test.verdict == decide.Value {
-				wantAsked(t, v2, 1, "new", 2)
+				wantRequests(t, v2, 1, "new", 2)
 			}
-			wantAsked(t, beside, 1, "old", 1)
+			wantRequests(t, beside, 1, "old", 1)
 			if len(r.Shadows) != 1 || r.Shadows[0].Compared {
 				t.Errorf("shadows %+v, want one that is not compared", r.Shadows)
 			}

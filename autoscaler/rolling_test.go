@@ -31,10 +31,10 @@ func TestRollingBeginsNoCooldown(t *testing.T) {
 	w.tick()
 	web.set(cpus(10*cpusPerNode), nil)
 	for i := range 4 {
-		if r := w.tick(); r.Answer.Target == 10 {
+		if r := w.tick(); r.Result.Target == 10 {
 			return
 		} else if i == 3 {
-			t.Errorf("target %v, want 10: %+v", r.Answer.Target, r.Answer.Steps)
+			t.Errorf("target %v, want 10: %+v", r.Result.Target, r.Result.Steps)
 		}
 	}
 }
@@ -50,8 +50,8 @@ func TestRollingLeavesRoomForTheNeed(t *testing.T) {
 	w.mark("a")
 	wantOps(t, w.tick(), "set target a: 10")
 	web.set(cpus(12*cpusPerNode), nil)
-	if r := w.tick(); r.Answer.Target != 10 {
-		t.Errorf("target %v, want 10: %+v", r.Answer.Target, r.Answer.Steps)
+	if r := w.tick(); r.Result.Target != 10 {
+		t.Errorf("target %v, want 10: %+v", r.Result.Target, r.Result.Steps)
 	}
 	for range 50 {
 		if r := w.tick(); r.Detail.Surge != nil {
@@ -76,8 +76,8 @@ func TestRollingInAScaleIn(t *testing.T) {
 	w.mark("a")
 	web.set(cpus(4*cpusPerNode), nil)
 	r := w.tick()
-	if r.Detail.Surge != nil || len(r.Answer.Terminate["a"]) != 2 || len(r.Answer.Terminate["b"]) != 2 {
-		t.Errorf("surge %v, let go %v: want none, and two of each", r.Detail.Surge, r.Answer.Terminate)
+	if r.Detail.Surge != nil || len(r.Result.Terminate["a"]) != 2 || len(r.Result.Terminate["b"]) != 2 {
+		t.Errorf("surge %v, let go %v: want none, and two of each", r.Detail.Surge, r.Result.Terminate)
 	}
 	w.wantCalls()
 	for range 12 {
@@ -126,7 +126,7 @@ func TestRollingAtTheMaximumWaits(t *testing.T) {
 		{"a node is silent", func(w *world, _, _ *need) { w.nodes.change(func(n *nodes) { n.mute["a-1"] = true }) }, "some nodes are silent"},
 		{"nothing may be removed", func(w *world, _, _ *need) { w.config.Prune.MaxWeight = 0; w.reconfigure() }, "within the limits"},
 		{"a loss", func(w *world, _, _ *need) {
-			w.config.Policy.LossBrake = true
+			w.config.Policy.LossLimit = true
 			w.reconfigure()
 			w.groups[0].Lose("a-1")
 		}, "1 nodes lost"},

@@ -66,8 +66,8 @@ func TestRunTicks(t *testing.T) {
 	n := w.ledger.len()
 	r := w.ledger.last(t)
 	wantExplained(t, r)
-	if n < 5 || r.Failed != "" || r.Answer.Target != 2 || r.Took <= 0 || r.Took > patience {
-		t.Errorf("%d ticks, the last: failed %q, target %v, took %v", n, r.Failed, r.Answer.Target, r.Took)
+	if n < 5 || r.Failed != "" || r.Result.Target != 2 || r.Took <= 0 || r.Took > patience {
+		t.Errorf("%d ticks, the last: failed %q, target %v, took %v", n, r.Failed, r.Result.Target, r.Took)
 	}
 	// Each signal's end of the connection ends when the loop has closed its own.
 	goleak.VerifyNone(t, before)
@@ -165,7 +165,7 @@ func FuzzRecall(f *testing.F) {
 		// Every saved state leads to a decision that can be recorded.
 		known, _ := l.state().Reconcile(nil, true)
 		c, _ := l.caseOf(time.Unix(0, 0), apply.Reading{Snapshot: &snapshot.Snapshot{}, State: known}, pools.Orders{})
-		if _, err := json.Marshal(c.Resolve().Answer()); err != nil {
+		if _, err := json.Marshal(c.Resolve().Result()); err != nil {
 			t.Error(err)
 		}
 	})

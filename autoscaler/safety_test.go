@@ -173,7 +173,7 @@ func TestPreviewChangesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantJSON(t, "second preview", again.Answer, r.Answer)
+	wantJSON(t, "second preview", again.Result, r.Result)
 }
 
 // The preview of a tick equals the next tick if the signals respond the same.
@@ -194,12 +194,12 @@ func TestPreviewIsTheNextTick(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := w.tickAgain()
-	wantJSON(t, "groups of the preview", preview.Answer.Groups, r.Answer.Groups)
-	wantJSON(t, "choices of the preview", preview.Answer.Terminate, r.Answer.Terminate)
+	wantJSON(t, "groups of the preview", preview.Result.Groups, r.Result.Groups)
+	wantJSON(t, "choices of the preview", preview.Result.Terminate, r.Result.Terminate)
 }
 
 // An intent that cannot be saved is not carried out. The next tick tries again.
-func TestIntentThatCannotBeKept(t *testing.T) {
+func TestIntentThatCannotBeSaved(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, []int{2}, "web")
 	w.asks(sigproto.DefaultApp, 1)
@@ -230,7 +230,7 @@ func TestIntent(t *testing.T) {
 	}
 	w.tick()
 	m := w.memory.memo(t)
-	if !seen || m.Intent != nil || *m.State.Groups["a"].Asked != 4 {
+	if !seen || m.Intent != nil || *m.State.Groups["a"].LastTarget != 4 {
 		t.Errorf("kept %+v after the tick, want 4 to have been asked for", m)
 	}
 }

@@ -24,8 +24,8 @@ func TestShortageThenNoMetrics(t *testing.T) {
 		if i == 3 {
 			w.groups[0].Quota(100)
 		}
-		if r := w.tick(); r.Answer.Target != 10 {
-			t.Errorf("tick %d: target %v, want the 10 of when the need was known", i, r.Answer.Target)
+		if r := w.tick(); r.Result.Target != 10 {
+			t.Errorf("tick %d: target %v, want the 10 of when the need was known", i, r.Result.Target)
 		}
 	}
 	w.wantTarget(10)
@@ -46,8 +46,8 @@ func TestShortageUnderAnOffset(t *testing.T) {
 		if i == 2 {
 			w.book.change(func(o *pools.Orders) { o.Offset = nil })
 		}
-		if r := w.tick(); r.Answer.Target < 4 {
-			t.Errorf("tick %d: target %v, want at least 4: nobody knows the need", i, r.Answer.Target)
+		if r := w.tick(); r.Result.Target < 4 {
+			t.Errorf("tick %d: target %v, want at least 4: nobody knows the need", i, r.Result.Target)
 		}
 	}
 	if n := len(w.instances()); n < 4 {

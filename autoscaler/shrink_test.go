@@ -59,21 +59,21 @@ func TestScaleInDrainsThenTerminates(t *testing.T) {
 }
 
 // While orders or stored state may be lost, machines that are not needed stay.
-func TestNoScaleInWhileStoredDataIsInDoubt(t *testing.T) {
+func TestNoScaleInWhileStoredDataMayBeLost(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, []int{4}, "web")
 	w.asks(sigproto.DefaultApp, 1)
 	w.asks("web", 2*cpusPerNode)
-	w.book.orders.Doubt = "key pool.web is older than before"
+	w.book.orders.LossSuspected = "key pool.web is older than before"
 	for range 3 {
 		r := w.tick()
 		wantOps(t, r)
-		if r.Answer.Target != 4 || r.Case.Input.NoScaleIn != w.book.orders.Doubt {
-			t.Errorf("target %v, no scale-in for %q, want 4 for the doubt", r.Answer.Target, r.Case.Input.NoScaleIn)
+		if r.Result.Target != 4 || r.Case.Input.NoScaleIn != w.book.orders.LossSuspected {
+			t.Errorf("target %v, no scale-in for %q, want 4 for the doubt", r.Result.Target, r.Case.Input.NoScaleIn)
 		}
 	}
 	w.wantCalls()
-	w.book.orders.Doubt = ""
+	w.book.orders.LossSuspected = ""
 	wantOps(t, w.tick(),
 		"let go a-1: idle", "let go a-2: idle",
 		"drain a-1: chosen -> cordoned: waiting for the node to confirm its cordon",
@@ -140,8 +140,8 @@ func TestSilentNode(t *testing.T) {
 	if !slices.Equal(r.Snapshot.Silent, []string{"a-2"}) || r.Case.Input.NoScaleIn == "" || r.Detail.Refused == "" {
 		t.Errorf("silent %q, no scale-in %q, refused %q", r.Snapshot.Silent, r.Case.Input.NoScaleIn, r.Detail.Refused)
 	}
-	if r.Answer.Target != 4 {
-		t.Errorf("target %v, want 4", r.Answer.Target)
+	if r.Result.Target != 4 {
+		t.Errorf("target %v, want 4", r.Result.Target)
 	}
 	wantOps(t, r)
 	if got := w.store.values(t, metrics.System, "cpus_allocated", w); !slices.Equal(got, points) {
@@ -160,8 +160,8 @@ func TestSilentNode(t *testing.T) {
 	wantOps(t, w.tick(), "set target a: 5")
 	web.set(cpus(3*cpusPerNode), nil)
 	w.nodes.change(func(n *nodes) { n.mute = map[string]bool{} })
-	if r := w.tick(); r.Answer.Target != 3 || len(r.Answer.Terminate["a"]) != 2 {
-		t.Errorf("heard again: target %v, let go %v: want 3 and two", r.Answer.Target, r.Answer.Terminate)
+	if r := w.tick(); r.Result.Target != 3 || len(r.Result.Terminate["a"]) != 2 {
+		t.Errorf("heard again: target %v, let go %v: want 3 and two", r.Result.Target, r.Result.Terminate)
 	}
 }
 
@@ -218,7 +218,7 @@ func TestNodeWhoseFactsOverflow(t *testing.T) {
 
 // A new loop has not received the nodes' reports yet, and without saved state it does not know
 // which had joined: no node is an orphan.
-func TestUnheardNodesOfANewLoop(t *testing.T) {
+func TestNodesThatDidNotReportToANewLoop(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, []int{4}, "web")
 	w.asks(sigproto.DefaultApp, 0)
@@ -254,7 +254,7 @@ func TestOrphanGoesFirst(t *testing.T) {
 	w.wantCalls("set target a 4", "terminate [a-4]")
 }
 
-func TestNextProcessRemembers(t *testing.T) {
+func TestNextProcessRestoresState(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name string
@@ -303,7 +303,7 @@ func TestNextProcessRemembers(t *testing.T) {
 	}
 }
 
-func TestInstancesThatAreGoneAreForgotten(t *testing.T) {
+func TestStateOfMissingInstancesIsDropped(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, []int{2})
 	w.asks(sigproto.DefaultApp, 2*cpusPerNode)
@@ -367,8 +367,8 @@ func TestWindowOfUsageThatMissesItsBeginning(t *testing.T) {
 	w.write(metrics.Sample{
 		Type: metrics.System, Name: "cpus_allocated", Dimensions: metrics.Dimensions{"cluster": "here", "pool": "default"},
 	}, 9*time.Minute)
-	if r = w.tick(); r.Case.Input.NoScaleIn != "" || len(r.Answer.Terminate["a"]) != 3 {
-		t.Errorf("scale-in is barred by %q, %d are let go: want all three to go", r.Case.Input.NoScaleIn, len(r.Answer.Terminate["a"]))
+	if r = w.tick(); r.Case.Input.NoScaleIn != "" || len(r.Result.Terminate["a"]) != 3 {
+		t.Errorf("scale-in is barred by %q, %d are let go: want all three to go", r.Case.Input.NoScaleIn, len(r.Result.Terminate["a"]))
 	}
 }
 
@@ -404,7 +404,7 @@ func TestOrphanThatJoinsMeanwhile(t *testing.T) {
 	w.memory.data = []byte(`{"schema":2,"state":{}}`) // it has not joined
 	w.clock = func() time.Time { return w.now }
 	w.start()
-	if err := w.loop.heed(t.Context(), pools.Notice{Instance: "nobody"}); err != nil { // it reads the pool
+	if err := w.loop.handleNotice(t.Context(), pools.Notice{Instance: "nobody"}); err != nil { // it reads the pool
 		t.Fatal(err)
 	}
 	r := w.tick()

@@ -61,7 +61,7 @@ func TestTargetFollowsASlowSignal(t *testing.T) {
 		if app.Opinion.Version != "v1" || app.Opinion.Request != cpus(8) {
 			t.Errorf("tick %d: opinion %+v, want the one before", i, app.Opinion)
 		}
-		if u := r.UnderWay; len(u) != 1 || u[0].App != "web" || !u[0].Since.Equal(began) || u[0].Limit != time.Hour {
+		if u := r.InProgress; len(u) != 1 || u[0].App != "web" || !u[0].Since.Equal(began) || u[0].Limit != time.Hour {
 			t.Errorf("tick %d: under way %+v, want web since %v", i, u, began)
 		}
 		w.wantTarget(3)
@@ -70,8 +70,8 @@ func TestTargetFollowsASlowSignal(t *testing.T) {
 		t.Errorf("mail was evaluated %d times, want at each of 4 ticks", n)
 	}
 	preview, err := w.loop.Preview(t.Context())
-	if err != nil || len(preview.UnderWay) != 1 {
-		t.Errorf("preview: under way %+v, %v, want web", preview.UnderWay, err)
+	if err != nil || len(preview.InProgress) != 1 {
+		t.Errorf("preview: under way %+v, %v, want web", preview.InProgress, err)
 	}
 	await(t, "the request", asked)
 	close(answer)
@@ -80,8 +80,8 @@ func TestTargetFollowsASlowSignal(t *testing.T) {
 		app, _ := appOf(t, r, "web")
 		if app.Opinion.Version == "v2" {
 			wantOpinion(t, app.Opinion, decide.Value)
-			if !app.Opinion.At.Equal(began) || r.UnderWay != nil {
-				t.Errorf("opinion %+v, under way %+v: want it to be of %v, and nothing", app.Opinion, r.UnderWay, began)
+			if !app.Opinion.At.Equal(began) || r.InProgress != nil {
+				t.Errorf("opinion %+v, under way %+v: want it to be of %v, and nothing", app.Opinion, r.InProgress, began)
 			}
 			w.wantTarget(5)
 			break
@@ -160,13 +160,13 @@ func TestRunReportsASlowCandidate(t *testing.T) {
 		revision := d.setCandidate(sigproto.DefaultApp, ask.Candidate{Endpoint: ask.Endpoint{Address: "late"}})
 		<-time.After(50 * time.Second)
 		synctest.Wait()
-		var got []heard
+		var got []received
 		for _, h := range d.take() {
 			if h.Answers > 0 {
 				got = append(got, h)
 			}
 		}
-		if diff := cmp.Diff([]heard{{46 * time.Second, revision, 1}}, got); diff != "" {
+		if diff := cmp.Diff([]received{{46 * time.Second, revision, 1}}, got); diff != "" {
 			t.Errorf("reports with answers (-want +got):\n%s", diff)
 		}
 		stop()

@@ -109,15 +109,15 @@ func TestOffsetThatIsNotGiven(t *testing.T) {
 	w.config.Apps[0].HoldFor = 0
 	w.book.orders.Offset = &pools.Offset{Note: pools.Note{By: "me"}, Weight: 3}
 	w.groups[0].Stock(4)
-	if r := w.tick(); r.Answer.Target != 7 || r.State.Offset != 0 {
-		t.Errorf("target %v, offset held %v: want 7, 0", r.Answer.Target, r.State.Offset)
+	if r := w.tick(); r.Result.Target != 7 || r.State.Offset != 0 {
+		t.Errorf("target %v, offset held %v: want 7, 0", r.Result.Target, r.State.Offset)
 	}
 	w.book.change(func(o *pools.Orders) { o.Offset = nil })
 	def.set(cpus(0), errors.New("broken"))
 	web.set(cpus(0), errors.New("broken"))
 	for range 3 {
-		if r := w.tick(); r.Answer.Target != 4 {
-			t.Errorf("target %v, want 4: nobody knows the need", r.Answer.Target)
+		if r := w.tick(); r.Result.Target != 4 {
+			t.Errorf("target %v, want 4: nobody knows the need", r.Result.Target)
 		}
 	}
 	w.wantTarget(4)

@@ -37,7 +37,7 @@ func TestNodeThatStaysAfterAll(t *testing.T) {
 	}{
 		{"removed by name", func(w *world) { w.remove("a-1") }},
 		{"to be rebalanced", func(w *world) {
-			if err := w.loop.heed(w.t.Context(), pools.Notice{Instance: "a-1", Kind: pools.Rebalance}); err != nil {
+			if err := w.loop.handleNotice(w.t.Context(), pools.Notice{Instance: "a-1", Kind: pools.Rebalance}); err != nil {
 				w.t.Fatal(err)
 			}
 		}},
@@ -56,8 +56,8 @@ func TestNodeThatStaysAfterAll(t *testing.T) {
 			for i := range 3 {
 				test.try(w)
 				for range 14 {
-					if r := w.tick(); r.Answer.Target != 4 || r.Snapshot.Joined < 4 {
-						t.Errorf("attempt %d: target %v, joined %v: want 4", i, r.Answer.Target, r.Snapshot.Joined)
+					if r := w.tick(); r.Result.Target != 4 || r.Snapshot.Joined < 4 {
+						t.Errorf("attempt %d: target %v, joined %v: want 4", i, r.Result.Target, r.Snapshot.Joined)
 					}
 				}
 			}
@@ -84,11 +84,11 @@ func TestBusyGroupKeepsOrdersWaiting(t *testing.T) {
 			t.Errorf("problems %q, want %q", r.Problems, want)
 		}
 		n := pools.Notice{Instance: "a-2", Kind: pools.Rebalance, Done: func() { done = true }}
-		if err := w.loop.heed(t.Context(), n); err != nil {
+		if err := w.loop.handleNotice(t.Context(), n); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if len(w.book.struck) > 0 || done || len(w.records.stored) > 0 || w.loop.account().Owed() != 0 {
+	if len(w.book.struck) > 0 || done || len(w.records.stored) > 0 || w.loop.account().PendingIncrease() != 0 {
 		t.Errorf("struck %q, notice done %t, drains %v, account %+v: want all to wait", w.book.struck, done, w.records.stored, w.loop.account())
 	}
 	w.wantCalls()
@@ -121,7 +121,7 @@ func TestRemovalOfASilentNode(t *testing.T) {
 
 // No node beyond the target is removed while scale-in is blocked. Only nodes that an operator names
 // are removed.
-func TestNobodyGoesWhileScaleInIsBarred(t *testing.T) {
+func TestNoNodeIsRemovedWhileScaleInIsBlocked(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name string
@@ -142,20 +142,20 @@ func TestNobodyGoesWhileScaleInIsBarred(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			w, _, web := steady(t, 6)
-			w.config.Policy.LossBrake, w.config.Policy.Period = true, 10*time.Minute
+			w.config.Policy.LossLimit, w.config.Policy.Period = true, 10*time.Minute
 			w.reconfigure()
 			test.bar(w)
 			w.groups[0].tamper = func(s *pools.GroupSnapshot) { s.Target = 3 } // another party lowered it
 			web.set(cpus(1*cpusPerNode), nil)
 			r := w.tick()
-			if !strings.Contains(r.Detail.Refused, test.why) || len(r.Answer.Terminate) > 0 {
-				t.Errorf("refused %q, let go %v: want %q, nobody", r.Detail.Refused, r.Answer.Terminate, test.why)
+			if !strings.Contains(r.Detail.Refused, test.why) || len(r.Result.Terminate) > 0 {
+				t.Errorf("refused %q, let go %v: want %q, nobody", r.Detail.Refused, r.Result.Terminate, test.why)
 			}
 			wantOps(t, r)
 			again := *r.Case
 			again.Nodes = slices.Clone(again.Nodes)
 			again.Nodes[0].Stale = true
-			if got := again.Resolve().Answer().Terminate["a"]; !slices.Equal(got, []string{again.Nodes[0].ID}) {
+			if got := again.Resolve().Result().Terminate["a"]; !slices.Equal(got, []string{again.Nodes[0].ID}) {
 				t.Errorf("let go %q, want the marked one", got)
 			}
 		})

@@ -30,7 +30,7 @@ func TestTargetOfTheLastHolderIsKept(t *testing.T) {
 			d.tick()
 			d.loop.Close()
 			d.born(-1)
-			d.handles, d.blind = []*memory.Group{standby}, true
+			d.handles, d.unknownNeed = []*memory.Group{standby}, true
 			if r := d.tick(); *r.State.Wanted != 9 || len(r.Drift) > 0 {
 				t.Errorf("after the takeover %v is wanted, want 9; drift %v", *r.State.Wanted, r.Drift)
 			}

@@ -100,9 +100,9 @@ func (l *Loop) plan(ctx context.Context, now time.Time, reading apply.Reading, o
 	for _, group := range slices.Sorted(maps.Keys(o.Stuck)) {
 		r.problem(fmt.Errorf("group %s is at its maximum, so its marked instances are replaced one by one, and now no instance can be removed: %s", group, o.Stuck[group]))
 	}
-	answer := o.Answer()
-	r.UnderWay = l.signals.UnderWay()
-	r.Case, r.Answer, r.Detail, r.Drift = &c, &answer, detail(o, committed(account)), reading.Found.Drift
+	answer := o.Result()
+	r.InProgress = l.signals.InProgress()
+	r.Case, r.Result, r.Detail, r.Drift = &c, &answer, detail(o, committed(account)), reading.Found.Drift
 	return apply.Plan{Case: c, Outcome: o, Account: account, Orders: orders}
 }
 

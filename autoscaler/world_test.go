@@ -117,7 +117,7 @@ func (l *Loop) drains() []drain.Record   { records, _ := l.writer.Records(); ret
 type memo = apply.Saved
 
 // handleNotice makes the loop handle one notice, as Run does.
-func (l *Loop) heed(ctx context.Context, n pools.Notice) error {
+func (l *Loop) handleNotice(ctx context.Context, n pools.Notice) error {
 	return l.step(ctx, func(ctx context.Context, now time.Time, r *apply.Report) error {
 		return l.writer.HandleNotices(ctx, now, n, r)
 	})
@@ -222,7 +222,9 @@ func (p policy) Drained(events []drain.Event) {
 	}
 }
 
-func (p policy) Mend(m pools.Mending) (done bool, err error) { return p.w.health.Mend(m) }
+func (p policy) RepairInPlace(m pools.InPlaceRepair) (done bool, err error) {
+	return p.w.health.RepairInPlace(m)
+}
 
 // tick advances the time by a minute, runs one round, and returns its record. It checks that the
 // record explains the round.
@@ -301,8 +303,8 @@ func (w *world) wantTarget(want int) {
 // wantBalanced checks that the groups' targets hold exactly the wanted weight.
 func (w *world) wantBalanced() {
 	w.t.Helper()
-	if a := w.loop.account(); a.Owed() != 0 || a.Surplus() != 0 {
-		w.t.Errorf("owed %v, surplus %v: want none: %+v", a.Owed(), a.Surplus(), a)
+	if a := w.loop.account(); a.PendingIncrease() != 0 || a.Surplus() != 0 {
+		w.t.Errorf("owed %v, surplus %v: want none: %+v", a.PendingIncrease(), a.Surplus(), a)
 	}
 }
 
@@ -316,7 +318,7 @@ func wantExplained(t *testing.T, r Record) {
 		return
 	}
 	o := r.Case.Resolve()
-	wantJSON(t, "answer", o.Answer(), r.Answer)
+	wantJSON(t, "answer", o.Result(), r.Result)
 	wantJSON(t, "detail", detail(o, r.Detail.Committed), r.Detail)
 	wantOnlyStale(t, *r.Case, o)
 }
@@ -324,7 +326,7 @@ func wantExplained(t *testing.T, r Record) {
 // wantOnlyStale checks that only stale nodes are removed while the pool must not shrink.
 func wantOnlyStale(t interface{ Errorf(string, ...any) }, c resolve.Case, o resolve.Outcome) {
 	stale := c.StaleNodes()
-	for group, ids := range o.Answer().Terminate {
+	for group, ids := range o.Result().Terminate {
 		for _, id := range ids {
 			if c.Refuse != "" || o.Refused != "" && !stale[id] {
 				t.Errorf("%s of group %s is let go though %s", id, group, o.Refused)

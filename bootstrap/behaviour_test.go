@@ -18,26 +18,26 @@ import (
 
 // Behaviours of a signal. Without one it answers "3 cpus".
 const (
-	four      = "four"      // answers "4 cpus"
-	crashing  = "crashing"  // ends at once
-	brittle   = "brittle"   // ends when the file of brittleVariable exists
-	silent    = "silent"    // listens and sends nothing
-	babbling  = "babbling"  // answers: invalid data
-	half      = "half"      // answers: the first half
-	closing   = "closing"   // closes what it accepted
-	flooding  = "flooding"  // pipes: full all the time
-	forking   = "forking"   // has a grandchild that holds its pipes
-	slow      = "slow"      // answers late
-	acceptOne = "acceptOne" // answers the first connection and accepts no others
+	four           = "four"      // answers "4 cpus"
+	crashing       = "crashing"  // ends at once
+	brittle        = "brittle"   // ends when the file of brittleVariable exists
+	silent         = "silent"    // listens and sends nothing
+	invalidAnswers = "babbling"  // answers: invalid data
+	half           = "half"      // answers: the first half
+	closing        = "closing"   // closes what it accepted
+	flooding       = "flooding"  // pipes: full all the time
+	forking        = "forking"   // has a grandchild that holds its pipes
+	slow           = "slow"      // answers late
+	acceptOne      = "acceptOne" // answers the first connection and accepts no others
 )
 
 const brittleVariable = "WEIR_TEST_BRITTLE"
 
-func behave(ctx context.Context, how string, c signals.ServeConfig) error {
+func runBehaviour(ctx context.Context, how string, c signals.ServeConfig) error {
 	switch how {
 	case crashing:
 		return errors.New("crash")
-	case silent, babbling, half, closing:
+	case silent, invalidAnswers, half, closing:
 		return misbehave(ctx, how, sigproto.Address(c.Namespace, c.Name, c.App))
 	case acceptOne:
 		return serveOne(ctx, c)
@@ -103,7 +103,7 @@ func misbehave(ctx context.Context, how, address string) error {
 			switch how {
 			case silent:
 				io.Copy(io.Discard, conn)
-			case babbling:
+			case invalidAnswers:
 				conn.Read(make([]byte, 4096))
 				conn.Write([]byte("garbage garbage garbage"))
 				io.Copy(io.Discard, conn)
@@ -129,15 +129,15 @@ func serveOne(ctx context.Context, c signals.ServeConfig) error {
 // once is a listener that accepts one connection.
 type once struct {
 	net.Listener
-	ctx  context.Context
-	gave bool
+	ctx        context.Context
+	isSourceOf bool
 }
 
 func (o *once) Accept() (net.Conn, error) {
-	if o.gave {
+	if o.isSourceOf {
 		<-o.ctx.Done()
 		return nil, net.ErrClosed
 	}
-	o.gave = true
+	o.isSourceOf = true
 	return o.Listener.Accept()
 }

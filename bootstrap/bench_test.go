@@ -33,7 +33,7 @@ func BenchmarkSwap(b *testing.B) {
 	var gaps []time.Duration
 	for b.Loop() {
 		for i := range swaps {
-			e.forget()
+			e.reset()
 			e.awaitAnswers(b, "web", 20)
 			want := []string{next, version}[i%2]
 			update(b, p, pinned(plan, want))
@@ -64,7 +64,7 @@ func BenchmarkKill(b *testing.B) {
 		for range kills {
 			killed := time.Now()
 			kill(b, -entry.Group)
-			askUntilAnswered(b, entry.Address)
+			requestUntilAnswered(b, entry.Address)
 			gaps = append(gaps, time.Since(killed))
 			entry = a.awaitEntry(b, "web", "up again", another(entry.Group))
 			if err := p.Restart("web"); err != nil { // Restart also clears its failure history
@@ -83,11 +83,11 @@ func another(group int) func(bootstrap.Entry) bool {
 }
 
 // requestUntilAnswered repeats an evaluation until it succeeds.
-func askUntilAnswered(b *testing.B, address string) {
+func requestUntilAnswered(b *testing.B, address string) {
 	b.Helper()
 	pause := time.NewTicker(200 * time.Microsecond)
 	defer pause.Stop()
-	for late := time.Now().Add(deadline); !accepts(address) || ask(b, address) != nil; <-pause.C {
+	for late := time.Now().Add(deadline); !accepts(address) || request(b, address) != nil; <-pause.C {
 		if time.Now().After(late) {
 			b.Fatalf("no answer at @%s within %v", address, deadline)
 		}
@@ -115,7 +115,7 @@ func BenchmarkKillAll(b *testing.B) {
 		plan.Signals[1+i].Kind = bootstrap.KindPlugin
 	}
 	signal := buildExample(b)
-	p := startWith(b, plan, nobody{}, func(c *bootstrap.Config) {
+	p := startWith(b, plan, noReleases{}, func(c *bootstrap.Config) {
 		test := c.Shipped
 		c.Shipped = func(p bootstrap.SignalPlan, app string) []string {
 			if p.Kind == bootstrap.KindPlugin {
@@ -125,7 +125,7 @@ func BenchmarkKillAll(b *testing.B) {
 		}
 	})
 	p.arrivals.next(b)
-	var begun, answering []time.Duration
+	var started, answering []time.Duration
 	for b.Loop() {
 		before := groups(p)
 		killed := time.Now()
@@ -133,7 +133,7 @@ func BenchmarkKillAll(b *testing.B) {
 			kill(b, -s.PID)
 		}
 		awaitAll(b, p, before, func(now bootstrap.Process) bool { return now.PID != 0 })
-		begun = append(begun, time.Since(killed))
+		started = append(started, time.Since(killed))
 		awaitAll(b, p, before, running)
 		answering = append(answering, time.Since(killed))
 		between := groups(p)
@@ -144,7 +144,7 @@ func BenchmarkKillAll(b *testing.B) {
 		}
 		awaitAll(b, p, between, running)
 	}
-	report(b, "processes", begun)
+	report(b, "processes", started)
 	report(b, "answering", answering)
 	b.ReportMetric(180, "supervisord-ms")
 }
@@ -203,17 +203,17 @@ func BenchmarkChaos(b *testing.B) {
 	harmed, spared := []string{"a", "b", "c", "d"}, []string{"e", "f", "g", "h"}
 	var more []bootstrap.SignalPlan
 	for _, app := range append(harmed, spared...) {
-		more = append(more, shipped(app, moody))
+		more = append(more, shipped(app, changeable))
 	}
-	p := start(b, planOf("benchchaos", more...), nobody{}, long)
+	p := start(b, planOf("benchchaos", more...), noReleases{}, long)
 	a := p.arrivals.next(b)
 	for _, s := range p.plan.Signals {
 		a.awaitEntry(b, s.App, "up", up)
 	}
-	e := a.evaluateWith(b, &evaluator{budget: 100 * time.Millisecond, spared: spared, pause: 50 * time.Millisecond, asks: day(10)})
+	e := a.evaluateWith(b, &evaluator{budget: 100 * time.Millisecond, spared: spared, pause: 50 * time.Millisecond, evaluation: day(10)})
 	v := newVictims(p, e, harmed)
 	turn := func(most int) (took []time.Duration) {
-		e.forget()
+		e.reset()
 		due := time.NewTicker(every)
 		defer due.Stop()
 		for range int(time.Second / every) {
@@ -234,7 +234,7 @@ func BenchmarkChaos(b *testing.B) {
 		for range turns {
 			quiet = append(quiet, turn(0)...)
 			chaos = append(chaos, turn(1)...)
-			v.mend(b)
+			v.restoreAll(b)
 		}
 	}
 	b.ReportMetric(float64(p99(chaos))/float64(p99(quiet)), "x-quiet-p99")

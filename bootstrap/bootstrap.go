@@ -17,19 +17,19 @@ import (
 
 // Bootstrap runs the processes of one pool.
 type Bootstrap struct {
-	config     Config
-	means      means
-	autoscaler *supervise.Process
-	stream     *stream
-	fresh      chan struct{} // buffer of 1: app processes wait to be started
+	config       Config
+	dependencies dependencies
+	autoscaler   *supervise.Process
+	stream       *stream
+	newProcesses chan struct{} // buffer of 1: app processes wait to be started
 
-	mu    sync.Mutex
-	plan  Plan
-	seats []*seat // in the plan's order
-	begun map[*seat]bool
-	kept  []Trial // trials loaded at the start
+	mu           sync.Mutex
+	plan         Plan
+	appProcesses []*appProcess // in the plan's order
+	started      map[*appProcess]bool
+	kept         []Trial // trials loaded at the start
 	// ending holds the last app process of each removed app. It runs until the autoscaler sends it no more requests.
-	ending map[string]*seat
+	ending map[string]*appProcess
 }
 
 // New returns a bootstrap. It starts nothing until Run is called.
@@ -37,12 +37,12 @@ func New(c Config) (*Bootstrap, error) {
 	if err := c.Validate(); err != nil {
 		return nil, fmt.Errorf("bootstrap: %w", err)
 	}
-	b := &Bootstrap{config: c, fresh: make(chan struct{}, 1), begun: map[*seat]bool{}, ending: map[string]*seat{}}
-	b.stream = newStream(b.directory, b.hear, b.autoscalerHangs, c.Log)
-	b.means = means{config: c, log: c.Log, shelf: newShelf(c.Releases), stream: b.stream, environment: b.environment}
+	b := &Bootstrap{config: c, newProcesses: make(chan struct{}, 1), started: map[*appProcess]bool{}, ending: map[string]*appProcess{}}
+	b.stream = newStream(b.directory, b.receive, b.restartAutoscaler, c.Log)
+	b.dependencies = dependencies{config: c, log: c.Log, releaseCache: newReleaseCache(c.Releases), stream: b.stream, environment: b.environment}
 	process, err := supervise.NewProcess(c.Launcher, supervise.ProcessConfig{
 		Name: "autoscaler", NewSpec: b.autoscalerSpec, StartTimeout: time.Minute,
-		Policy: forEver(), Expected: wantsRestart, Watch: b.watchAutoscaler, Log: c.Log,
+		Policy: unlimitedRestarts(), Expected: wantsRestart, Watch: b.watchAutoscaler, Log: c.Log,
 	})
 	if err != nil {
 		return nil, err
@@ -62,7 +62,7 @@ const autoscalerGrace = 2500 * time.Millisecond
 
 // unlimitedRestarts is the restart policy of processes that the pool needs. The pauses grow to half a minute, so that
 // the failures in the window never reach the budget.
-func forEver() supervise.Policy {
+func unlimitedRestarts() supervise.Policy {
 	p := supervise.DefaultPolicy()
 	p.Budget = 1000
 	return p
@@ -78,7 +78,7 @@ func (b *Bootstrap) Run(ctx context.Context) error {
 	var streamer, running sync.WaitGroup
 	streamer.Go(func() { b.stream.run(streaming) })
 	var errs errorList
-	b.startSeats(ctx, &running, &errs)
+	b.startAppProcesses(ctx, &running, &errs)
 	running.Go(func() {
 		b.awaitSignals(ctx)
 		if ctx.Err() == nil {
@@ -87,8 +87,8 @@ func (b *Bootstrap) Run(ctx context.Context) error {
 	})
 	for ctx.Err() == nil {
 		select {
-		case <-b.fresh:
-			b.startSeats(ctx, &running, &errs)
+		case <-b.newProcesses:
+			b.startAppProcesses(ctx, &running, &errs)
 		case <-ctx.Done():
 		}
 	}
@@ -117,12 +117,12 @@ func (l *errorList) join() error {
 }
 
 // startAppProcesses starts the app processes that have not been started.
-func (b *Bootstrap) startSeats(ctx context.Context, running *sync.WaitGroup, errs *errorList) {
+func (b *Bootstrap) startAppProcesses(ctx context.Context, running *sync.WaitGroup, errs *errorList) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, s := range b.seats {
-		if !b.begun[s] {
-			b.begun[s] = true
+	for _, s := range b.appProcesses {
+		if !b.started[s] {
+			b.started[s] = true
 			running.Go(func() { errs.add(s.run(ctx)) })
 		}
 	}
@@ -130,12 +130,12 @@ func (b *Bootstrap) startSeats(ctx context.Context, running *sync.WaitGroup, err
 
 // awaitSignals waits until all signals are ready, at most ReadyTimeout.
 func (b *Bootstrap) awaitSignals(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, b.config.Patience)
+	ctx, cancel := context.WithTimeout(ctx, b.config.ReadyTimeout)
 	defer cancel()
 	b.mu.Lock()
-	seats := slices.Clone(b.seats)
+	appProcesses := slices.Clone(b.appProcesses)
 	b.mu.Unlock()
-	for _, s := range seats {
+	for _, s := range appProcesses {
 		s.mu.Lock()
 		current := s.current
 		s.mu.Unlock()
@@ -147,13 +147,13 @@ func (b *Bootstrap) awaitSignals(ctx context.Context) {
 }
 
 func (b *Bootstrap) autoscalerSpec(context.Context) (supervise.Spec, error) {
-	theirs, err := b.stream.connect()
+	childEnd, err := b.stream.connect()
 	if err != nil {
 		return supervise.Spec{}, err
 	}
 	return supervise.Spec{
 		Name: "autoscaler", Title: "weir: autoscaler " + b.config.Plan.Pool, Argv: b.config.Autoscaler, Env: b.config.Env, StopGrace: autoscalerGrace,
-		ExtraFiles: []*os.File{theirs}, Lines: output.WriteLines(os.Stderr),
+		ExtraFiles: []*os.File{childEnd}, Lines: output.WriteLines(os.Stderr),
 	}, nil
 }
 
@@ -165,7 +165,7 @@ func (b *Bootstrap) watchAutoscaler(now supervise.Status) {
 }
 
 // restartAutoscaler reports the autoscaler's process as hung. Its supervisor starts another.
-func (b *Bootstrap) autoscalerHangs(why string) { b.autoscaler.Fail(why) }
+func (b *Bootstrap) restartAutoscaler(why string) { b.autoscaler.Fail(why) }
 
 // environment returns the plan as environment variables for children.
 func (b *Bootstrap) environment() []string {
@@ -178,31 +178,31 @@ func (b *Bootstrap) environment() []string {
 func (b *Bootstrap) directory() Directory {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	d := Directory{Config: b.plan.Config, Signals: make([]Entry, len(b.seats))}
-	for i, s := range b.seats {
+	d := Directory{Config: b.plan.Config, Signals: make([]Entry, len(b.appProcesses))}
+	for i, s := range b.appProcesses {
 		d.Signals[i] = s.entry()
 	}
 	return d
 }
 
 // receive passes an answer to the app process that it concerns.
-func (b *Bootstrap) hear(a Answer) {
-	if s, err := b.seat(a.App); err == nil {
-		s.hear(a)
+func (b *Bootstrap) receive(a Answer) {
+	if s, err := b.appProcess(a.App); err == nil {
+		s.receive(a)
 	}
 }
 
 // ErrNoApp: the plan has no signal for that app. Restart and Logs return it.
 var ErrNoApp = errors.New("the plan has no signal for that app")
 
-func (b *Bootstrap) seat(app string) (*seat, error) {
+func (b *Bootstrap) appProcess(app string) (*appProcess, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if s := b.seatLocked(app); s != nil {
+	if s := b.appProcessLocked(app); s != nil {
 		return s, nil
 	}
 	var apps []string
-	for _, s := range b.seats {
+	for _, s := range b.appProcesses {
 		apps = append(apps, s.app)
 	}
 	return nil, fmt.Errorf("app %q: %w, which has %s", app, ErrNoApp, strings.Join(apps, ", "))
@@ -211,7 +211,7 @@ func (b *Bootstrap) seat(app string) (*seat, error) {
 // Restart restarts the process of an app's signal at once, also after its restart budget is spent. If the last fetch of
 // its release failed, it fetches again. It does not wait. It returns ErrNoApp if the plan has no such app.
 func (b *Bootstrap) Restart(app string) error {
-	s, err := b.seat(app)
+	s, err := b.appProcess(app)
 	if err != nil {
 		return err
 	}
@@ -227,7 +227,7 @@ func (b *Bootstrap) Restart(app string) error {
 // Logs returns the last output of an app's signal and of its candidates. It returns ErrNoApp if the plan has no such
 // app.
 func (b *Bootstrap) Logs(app string) (*output.Tail, error) {
-	s, err := b.seat(app)
+	s, err := b.appProcess(app)
 	if err != nil {
 		return nil, err
 	}
@@ -240,7 +240,7 @@ func (b *Bootstrap) Status() Status {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s := Status{Cluster: b.plan.Cluster, Pool: b.plan.Pool, PID: os.Getpid()}
-	for _, one := range b.seats {
+	for _, one := range b.appProcesses {
 		s.Signals = append(s.Signals, one.status())
 	}
 	a := b.autoscaler.Status()
@@ -253,9 +253,9 @@ func (b *Bootstrap) Status() Status {
 
 // Releases returns the sorted releases in use: those that run, and those that the plan requires or may return to.
 func (b *Bootstrap) Releases() []release.Ref {
-	refs := b.means.shelf.inUse()
+	refs := b.dependencies.releaseCache.inUse()
 	b.mu.Lock()
-	for _, s := range b.seats {
+	for _, s := range b.appProcesses {
 		refs = append(refs, s.releases()...)
 	}
 	b.mu.Unlock()

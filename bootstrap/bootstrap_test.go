@@ -37,7 +37,7 @@ func decodeRevisions(t testing.TB, text string) (out []bootstrap.Directory) {
 
 func TestAutoscalerStartsWhenAllSignalsAnswer(t *testing.T) {
 	g := newGate(t)
-	p := start(t, planOf("order", shipped("web", gated), shipped("api", "rps")), nobody{}, long)
+	p := start(t, planOf("order", shipped("web", gated), shipped("api", "rps")), noReleases{}, long)
 	p.awaitProcess(t, sigproto.DefaultApp, "running", running)
 	p.awaitProcess(t, "api", "running", running)
 	p.awaitProcess(t, "web", "started", func(p bootstrap.Process) bool { return p.PID != 0 })
@@ -53,7 +53,7 @@ func TestAutoscalerStartsWhenAllSignalsAnswer(t *testing.T) {
 		}
 	}
 	for _, s := range p.plan.Signals {
-		if err := ask(t, s.Address); err != nil {
+		if err := request(t, s.Address); err != nil {
 			t.Errorf("signal of app %s: %v", s.App, err)
 		}
 		if e, now := a.reader.Entry(s.App), p.process(s.App); e.Address != s.Address || e.Group != now.PID {
@@ -67,7 +67,7 @@ func TestAutoscalerStartsWhenAllSignalsAnswer(t *testing.T) {
 
 func TestAutoscalerStartsWithoutASilentSignal(t *testing.T) {
 	g := newGate(t)
-	p := start(t, planOf("patience", shipped("web", mute), shipped("late", gated)), nobody{}, 500*time.Millisecond)
+	p := start(t, planOf("patience", shipped("web", neverListens), shipped("late", gated)), noReleases{}, 500*time.Millisecond)
 	a := p.arrivals.next(t)
 	a.awaitEntry(t, sigproto.DefaultApp, "up", up)
 	for _, app := range []string{"web", "late"} {
@@ -82,7 +82,7 @@ func TestAutoscalerStartsWithoutASilentSignal(t *testing.T) {
 
 func TestKilledSignalIsBack(t *testing.T) {
 	g := newGate(t)
-	p := start(t, planOf("kill", shipped("web", gated)), nobody{}, long)
+	p := start(t, planOf("kill", shipped("web", gated)), noReleases{}, long)
 	g.open(t)
 	a := p.arrivals.next(t)
 	first := a.awaitEntry(t, "web", "up", up)
@@ -106,7 +106,7 @@ func TestKilledSignalIsBack(t *testing.T) {
 }
 
 func TestKilledAutoscalerIsBackWithAStreamOfItsOwn(t *testing.T) {
-	p := start(t, planOf("again"), nobody{}, long)
+	p := start(t, planOf("again"), noReleases{}, long)
 	first := p.arrivals.next(t)
 	before := first.awaitEntry(t, sigproto.DefaultApp, "up", up)
 	kill(t, first.pid)
@@ -125,7 +125,7 @@ func TestKilledAutoscalerIsBackWithAStreamOfItsOwn(t *testing.T) {
 }
 
 func TestEndOfBootstrapEndsTheStream(t *testing.T) {
-	p := start(t, planOf("end", shipped("web", mute)), nobody{}, time.Millisecond)
+	p := start(t, planOf("end", shipped("web", neverListens)), noReleases{}, time.Millisecond)
 	a := p.arrivals.next(t)
 	a.awaitEntry(t, sigproto.DefaultApp, "up", up)
 	if err := p.end(); err != nil {
@@ -141,7 +141,7 @@ func TestEndOfBootstrapEndsTheStream(t *testing.T) {
 }
 
 func TestEndBeforeTheAutoscalerWasStarted(t *testing.T) {
-	p := start(t, planOf("early", shipped("web", mute)), nobody{}, long)
+	p := start(t, planOf("early", shipped("web", neverListens)), noReleases{}, long)
 	p.awaitProcess(t, "web", "started", func(p bootstrap.Process) bool { return p.PID != 0 })
 	if err := p.end(); err != nil {
 		t.Errorf("bootstrap ended with %v, want nil", err)
@@ -169,14 +169,14 @@ func TestNothingSurvivesAKilledBootstrap(t *testing.T) {
 	a.awaitEnd(t)
 }
 
-func TestSocketOfAStranger(t *testing.T) {
+func TestSocketHeldByForeignProcess(t *testing.T) {
 	plan := planOf("stranger", shipped("web", "rps"))
-	stranger, err := sigproto.Listen(plan.Signals[1].Address)
+	foreign, err := sigproto.Listen(plan.Signals[1].Address)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer stranger.Close()
-	p := start(t, plan, nobody{}, long)
+	defer foreign.Close()
+	p := start(t, plan, noReleases{}, long)
 	a := p.arrivals.next(t)
 	another := sigproto.Address(plan.Signals[1].Namespace, "rps", "web~1")
 	a.awaitEntry(t, "web", "up at another address", func(e bootstrap.Entry) bool { return up(e) && e.Address == another })
@@ -191,13 +191,13 @@ func TestEveryAddressHeld(t *testing.T) {
 		addresses = append(addresses, sigproto.Address(web.Namespace, web.Name, fmt.Sprintf("web~%d", n)))
 	}
 	for _, address := range addresses {
-		stranger, err := sigproto.Listen(address)
+		foreign, err := sigproto.Listen(address)
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer stranger.Close()
+		defer foreign.Close()
 	}
-	p := start(t, plan, nobody{}, time.Millisecond)
+	p := start(t, plan, noReleases{}, time.Millisecond)
 	want := fmt.Sprintf("prepare start: socket @%s is held by process %d, and 9 alternative sockets are in use too", web.Address, os.Getpid())
 	p.awaitProcess(t, "web", "held up", func(p bootstrap.Process) bool { return p.State == "backoff" && p.PID == 0 && p.Why == want })
 	a := p.arrivals.next(t)
@@ -211,7 +211,7 @@ func TestConfigProblems(t *testing.T) {
 		t.Fatal(err)
 	}
 	good := bootstrap.Config{
-		Plan: planOf("config"), Launcher: launcher, Releases: nobody{}, Patience: time.Second, Log: slog.New(slog.DiscardHandler),
+		Plan: planOf("config"), Launcher: launcher, Releases: noReleases{}, ReadyTimeout: time.Second, Log: slog.New(slog.DiscardHandler),
 		Shipped: func(bootstrap.SignalPlan, string) []string { return nil }, Autoscaler: []string{self},
 	}
 	for _, c := range []struct {
@@ -222,7 +222,7 @@ func TestConfigProblems(t *testing.T) {
 		{"good", func(*bootstrap.Config) {}, ""},
 		{"nothing set", func(c *bootstrap.Config) { *c = bootstrap.Config{} }, "bootstrap: launcher, releases, shipped and log must be set\n" +
 			"autoscaler has no command line\nready timeout 0s: want more than 0\nplan has no signal, not even the default one"},
-		{"negative ready timeout", func(c *bootstrap.Config) { c.Patience = -1 }, "bootstrap: ready timeout -1ns: want more than 0"},
+		{"negative ready timeout", func(c *bootstrap.Config) { c.ReadyTimeout = -1 }, "bootstrap: ready timeout -1ns: want more than 0"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			config := good

@@ -28,12 +28,12 @@ func TestChaos(t *testing.T) {
 	harmed := []string{"a", "b", "c", "d", "e", "f"}
 	more := []bootstrap.SignalPlan{shipped(healthy, "rps"), shipped("plugin", plugged)}
 	for _, app := range harmed {
-		more = append(more, shipped(app, moody))
+		more = append(more, shipped(app, changeable))
 	}
 	plan := planOf("chaos", more...)
 	plan.Signals[2].Kind = bootstrap.KindPlugin
 	before := descriptors(t)
-	p := start(t, plan, nobody{}, long)
+	p := start(t, plan, noReleases{}, long)
 	a := p.arrivals.next(t)
 	for _, s := range plan.Signals {
 		a.awaitEntry(t, s.App, "up", up)
@@ -49,7 +49,7 @@ func TestChaos(t *testing.T) {
 			return nil
 		})
 	}
-	v.mend(t)
+	v.restoreAll(t)
 	e.awaitAnswers(t, "plugin", 3)
 	if h := e.ofApp(healthy); h.failed > 0 {
 		t.Errorf("%d of %d ticks of the healthy signal were lost, the last with %v: want none", h.failed, h.failed+h.answers, h.lastErr)
@@ -83,13 +83,13 @@ type victims struct {
 	evaluator *evaluator
 	apps      []string
 
-	made   int            // faults
-	faults map[string]int // per app
-	asked  map[string]int // per app: number of requests at its last fault
+	made      int            // faults
+	faults    map[string]int // per app
+	requested map[string]int // per app: number of requests at its last fault
 }
 
 func newVictims(p *pool, e *evaluator, apps []string) *victims {
-	return &victims{pool: p, evaluator: e, apps: apps, faults: map[string]int{}, asked: map[string]int{}}
+	return &victims{pool: p, evaluator: e, apps: apps, faults: map[string]int{}, requested: map[string]int{}}
 }
 
 // harm makes at most most faults and returns their number. It takes each app whose signal runs and had a request since
@@ -107,11 +107,11 @@ func (v *victims) harm(t testing.TB, most int) (made int) {
 			_ = v.pool.Restart(now.App)
 		}
 		h := v.evaluator.ofApp(now.App)
-		before, harmed := v.asked[now.App]
-		if asked := h.answers + h.failed; running(now) && (asked > before || !harmed) {
+		before, harmed := v.requested[now.App]
+		if requested := h.answers + h.failed; running(now) && (requested > before || !harmed) {
 			harm(t, v.pool, now, v.faults[now.App])
 			v.faults[now.App]++
-			v.asked[now.App] = asked
+			v.requested[now.App] = requested
 			made++
 		}
 	}
@@ -120,9 +120,9 @@ func (v *victims) harm(t testing.TB, most int) (made int) {
 }
 
 // restoreAll restarts all of them and waits until they answer.
-func (v *victims) mend(t testing.TB) {
+func (v *victims) restoreAll(t testing.TB) {
 	t.Helper()
-	clear(v.asked)
+	clear(v.requested)
 	for _, app := range v.apps {
 		syscall.Kill(-v.pool.process(app).PID, syscall.SIGCONT) // an error means that it has ended or runs
 		_ = v.pool.Restart(app)
@@ -133,7 +133,7 @@ func (v *victims) mend(t testing.TB) {
 // harm makes a fault of one of nine kinds. Two work on any process; seven need a changeable one.
 func harm(t testing.TB, p *pool, now bootstrap.Process, kind int) {
 	t.Helper()
-	kind %= int(moods) + 1
+	kind %= int(behaviours) + 1
 	var err error
 	switch kind {
 	case 0:
@@ -144,7 +144,7 @@ func harm(t testing.TB, p *pool, now bootstrap.Process, kind int) {
 	case 1:
 		err = syscall.Kill(-now.PID, syscall.SIGSTOP)
 	default:
-		err = syscall.Kill(now.PID, syscall.Signal(firstMood+kind-1))
+		err = syscall.Kill(now.PID, syscall.Signal(firstBehaviour+kind-1))
 	}
 	if err != nil && err != syscall.ESRCH {
 		t.Fatal(err)

@@ -38,10 +38,10 @@ type Config struct {
 	Folder string
 	// ReadyTimeout bounds how long the autoscaler's start waits for signals. Apps of signals that are not ready get the
 	// default signal.
-	Patience time.Duration
+	ReadyTimeout time.Duration
 	// SwapTimeout bounds how long a new version may take, in addition to its time limit, to answer on live windows.
 	// After that the swap is retried later. 0 means DefaultSwapTimeout.
-	SwapPatience time.Duration
+	SwapTimeout time.Duration
 	// Trials stores the outcomes of shadows; nil: in memory until bootstrap ends.
 	Trials Trials
 	Log    *slog.Logger
@@ -50,19 +50,19 @@ type Config struct {
 }
 
 // DefaultSwapTimeout replaces a Config.SwapTimeout of zero.
-const DefaultSwapPatience = 30 * time.Second
+const DefaultSwapTimeout = 30 * time.Second
 
-func (c Config) swapPatience() time.Duration {
-	if c.SwapPatience == 0 {
-		return DefaultSwapPatience
+func (c Config) swapTimeout() time.Duration {
+	if c.SwapTimeout == 0 {
+		return DefaultSwapTimeout
 	}
-	return c.SwapPatience
+	return c.SwapTimeout
 }
 
 // restarts returns the restart policy of processes that the pool needs.
 func (c Config) restarts() supervise.Policy {
 	if c.policy == (supervise.Policy{}) {
-		return forEver()
+		return unlimitedRestarts()
 	}
 	return c.policy
 }
@@ -76,11 +76,11 @@ func (c Config) Validate() error {
 	if len(c.Autoscaler) == 0 {
 		errs = append(errs, errors.New("autoscaler has no command line"))
 	}
-	if c.Patience <= 0 {
-		errs = append(errs, fmt.Errorf("ready timeout %v: want more than 0", c.Patience))
+	if c.ReadyTimeout <= 0 {
+		errs = append(errs, fmt.Errorf("ready timeout %v: want more than 0", c.ReadyTimeout))
 	}
-	if c.SwapPatience < 0 {
-		errs = append(errs, fmt.Errorf("swap timeout %v is negative", c.SwapPatience))
+	if c.SwapTimeout < 0 {
+		errs = append(errs, fmt.Errorf("swap timeout %v is negative", c.SwapTimeout))
 	}
 	return errors.Join(append(errs, c.Plan.Validate())...)
 }

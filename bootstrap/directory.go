@@ -39,7 +39,7 @@ type Endpoint struct {
 	Down     string `json:"down,omitempty"`     // why it does not respond; empty if it runs
 	// RequestConfig is SignalPlan.RequestConfig of the plan with which the process was started. A new plan's value is sent with
 	// the new plan's process.
-	Question string `json:"question,omitempty"`
+	RequestConfig string `json:"question,omitempty"`
 }
 
 // Entry is one signal of the directory.
@@ -86,7 +86,7 @@ type Answer struct {
 }
 
 // errInvalidStream: the stream contains invalid data.
-var errNonsense = errors.New("invalid data on the stream")
+var errInvalidStream = errors.New("invalid data on the stream")
 
 // decodeDirectory decodes one line of the stream to the autoscaler.
 func decodeDirectory(line []byte) (Directory, error) {
@@ -96,7 +96,7 @@ func decodeDirectory(line []byte) (Directory, error) {
 		err = fmt.Errorf("%d signals, at most %d", len(d.Signals), MaxSignals)
 	}
 	if err != nil {
-		return Directory{}, fmt.Errorf("read directory: %w: %w", errNonsense, err)
+		return Directory{}, fmt.Errorf("read directory: %w: %w", errInvalidStream, err)
 	}
 	return d, nil
 }
@@ -113,7 +113,7 @@ func decodeReport(line []byte) (Report, error) {
 		err = fmt.Errorf("%d answers, at most %d", len(r.Answers), maxAnswers)
 	}
 	if err != nil {
-		return Report{}, fmt.Errorf("read report: %w: %w", errNonsense, err)
+		return Report{}, fmt.Errorf("read report: %w: %w", errInvalidStream, err)
 	}
 	for i := range r.Answers {
 		r.Answers[i] = r.Answers[i].clipped()
@@ -147,7 +147,7 @@ func eachLine(stream io.Reader, limit int, take func(line []byte) error) error {
 		}
 	}
 	if errors.Is(lines.Err(), bufio.ErrTooLong) {
-		return fmt.Errorf("%w: a line of more than %d bytes", errNonsense, limit)
+		return fmt.Errorf("%w: a line of more than %d bytes", errInvalidStream, limit)
 	}
 	return lines.Err()
 }

@@ -101,28 +101,28 @@ type oneWay struct{ io.Reader }
 func (oneWay) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
 func (oneWay) Close() error              { return nil }
 
-func TestReaderTellsOfChanges(t *testing.T) {
-	theirs, ours := net.Pipe()
+func TestReaderReportsChanges(t *testing.T) {
+	childEnd, ours := net.Pipe()
 	r := bootstrap.NewReader()
 	ended := make(chan error, 1)
 	go func() { ended <- r.Run(ours) }()
 	_, changed := r.Directory()
-	io.WriteString(theirs, `{"revision":1,"config":"b25l","signals":[]}`+"\n")
+	io.WriteString(childEnd, `{"revision":1,"config":"b25l","signals":[]}`+"\n")
 	await(t, "a revision", changed)
 	first, changed := r.Directory()
-	io.WriteString(theirs, `{"revision":2,"signals":[]}`+"\n")
+	io.WriteString(childEnd, `{"revision":2,"signals":[]}`+"\n")
 	await(t, "another revision", changed)
 	second, _ := r.Directory()
 	if first.Revision != 1 || second.Revision != 2 || string(second.Config) != "one" {
 		t.Errorf("revisions %+v and %+v, want 1 and 2, both with the configuration", first, second)
 	}
 	r.Report(bootstrap.Report{Revision: 2, Answers: []bootstrap.Answer{{App: "web", Address: "a", Verdict: "value"}}})
-	line, err := bufio.NewReader(theirs).ReadString('\n')
+	line, err := bufio.NewReader(childEnd).ReadString('\n')
 	if want := `{"revision":2,"answers":[{"app":"web","address":"a","verdict":"value"}]}` + "\n"; line != want {
 		t.Errorf("reported %q, %v, want %q", line, err, want)
 	}
 	r.Report(bootstrap.Report{Revision: 3}) // it is not read
-	theirs.Close()
+	childEnd.Close()
 	if err := <-ended; !errors.Is(err, bootstrap.ErrGone) {
 		t.Errorf("Run = %v, want ErrGone", err)
 	}

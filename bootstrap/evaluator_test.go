@@ -17,20 +17,20 @@ import (
 // evaluator uses the directory as an autoscaler does. It sends requests to each app's signal repeatedly and
 // concurrently. It reports the answers and the revision that it follows.
 type evaluator struct {
-	of     *autoscaler
-	budget time.Duration       // per evaluation
-	spared []string            // apps whose signals have a longer budget
-	pause  time.Duration       // between two evaluations of a signal
-	asks   sigproto.Evaluation // the request
+	of         *autoscaler
+	budget     time.Duration       // per evaluation
+	spared     []string            // apps whose signals have a longer budget
+	pause      time.Duration       // between two evaluations of a signal
+	evaluation sigproto.Evaluation // the request
 
-	asking sync.WaitGroup
-	mu     sync.Mutex
-	apps   map[string]*heard
-	places map[string]int // by app: the revision that lists the current endpoint
+	requesting sync.WaitGroup
+	mu         sync.Mutex
+	apps       map[string]*received
+	places     map[string]int // by app: the revision that lists the current endpoint
 }
 
 // received is what an evaluator has recorded about one app's signal.
-type heard struct {
+type received struct {
 	answers int
 	failed  int
 	last    time.Time
@@ -49,8 +49,8 @@ func (a *autoscaler) evaluate(t testing.TB, budget time.Duration) *evaluator {
 // evaluateWith is evaluate for an evaluator with budget, spared and pause set.
 func (a *autoscaler) evaluateWith(t testing.TB, e *evaluator) *evaluator {
 	t.Helper()
-	e.of, e.apps, e.places = a, map[string]*heard{}, map[string]int{}
-	e.asks.Timestamp = 1
+	e.of, e.apps, e.places = a, map[string]*received{}, map[string]int{}
+	e.evaluation.Timestamp = 1
 	ctx, stop := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { e.run(ctx) })
@@ -59,25 +59,25 @@ func (a *autoscaler) evaluateWith(t testing.TB, e *evaluator) *evaluator {
 }
 
 // requested is one process that gets requests.
-type asked struct {
+type requested struct {
 	endpoint bootstrap.Endpoint
 	client   *sigproto.Client
 }
 
-func newAsked(at bootstrap.Endpoint) *asked {
-	return &asked{at, sigproto.NewClient(sigproto.ClientConfig{Address: at.Address, Hello: sigproto.Hello{Cluster: "prod", Pool: "default"}})}
+func newRequested(at bootstrap.Endpoint) *requested {
+	return &requested{at, sigproto.NewClient(sigproto.ClientConfig{Address: at.Address, Hello: sigproto.Hello{Cluster: "prod", Pool: "default"}})}
 }
 
 // moved returns a, or its replacement if the endpoint differs.
-func (a *asked) moved(to bootstrap.Endpoint) *asked {
+func (a *requested) moved(to bootstrap.Endpoint) *requested {
 	if a != nil && a.endpoint.Address == to.Address && a.endpoint.Group == to.Group {
 		return a
 	}
 	a.close()
-	return newAsked(to)
+	return newRequested(to)
 }
 
-func (a *asked) close() {
+func (a *requested) close() {
 	if a != nil {
 		a.client.Close()
 	}
@@ -85,7 +85,7 @@ func (a *asked) close() {
 
 // run sends requests to all entries of the directory.
 func (e *evaluator) run(ctx context.Context) {
-	defer e.asking.Wait()
+	defer e.requesting.Wait()
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	seen := map[bootstrap.Endpoint]bool{}
@@ -94,7 +94,7 @@ func (e *evaluator) run(ctx context.Context) {
 		for _, s := range d.Signals {
 			if c := s.Candidate; c != nil && !c.Shadow && c.Down == "" && !seen[c.Endpoint] {
 				seen[c.Endpoint] = true
-				e.asking.Go(func() { e.askOnce(ctx, s.App, c.Endpoint) })
+				e.requesting.Go(func() { e.requestOnce(ctx, s.App, c.Endpoint) })
 			}
 		}
 		e.report(nil)
@@ -116,7 +116,7 @@ func (e *evaluator) enlist(ctx context.Context) (d bootstrap.Directory, changed 
 	for _, s := range d.Signals {
 		if _, is := e.places[s.App]; !is {
 			e.places[s.App] = d.Revision
-			e.asking.Go(func() { e.follow(ctx, s.App) })
+			e.requesting.Go(func() { e.follow(ctx, s.App) })
 		}
 	}
 	return d, changed
@@ -152,7 +152,7 @@ func (e *evaluator) report(answers []bootstrap.Answer) {
 
 // follow sends requests to an app's signal and its shadow until the app is not listed.
 func (e *evaluator) follow(ctx context.Context, app string) {
-	var own, shadow *asked
+	var own, shadow *requested
 	defer func() { own.close(); shadow.close() }()
 	pause := time.NewTicker(e.pause)
 	defer pause.Stop()
@@ -169,7 +169,7 @@ func (e *evaluator) follow(ctx context.Context, app string) {
 			shadow.close()
 			shadow = nil
 		}
-		e.report(e.ask(ctx, s, own, shadow))
+		e.report(e.request(ctx, s, own, shadow))
 		select {
 		case <-ctx.Done():
 			return
@@ -179,15 +179,15 @@ func (e *evaluator) follow(ctx context.Context, app string) {
 }
 
 // requestOnce sends a request to a candidate that should replace its signal.
-func (e *evaluator) askOnce(ctx context.Context, app string, at bootstrap.Endpoint) {
-	c := newAsked(at)
+func (e *evaluator) requestOnce(ctx context.Context, app string, at bootstrap.Endpoint) {
+	c := newRequested(at)
 	defer c.client.Close()
 	a, _ := e.answer(ctx, app, c, true)
 	e.of.reader.Report(bootstrap.Report{Answers: []bootstrap.Answer{a}})
 }
 
 // answer sends a request to one process.
-func (e *evaluator) answer(ctx context.Context, app string, c *asked, isCandidate bool) (bootstrap.Answer, float64) {
+func (e *evaluator) answer(ctx context.Context, app string, c *requested, isCandidate bool) (bootstrap.Answer, float64) {
 	a := bootstrap.Answer{App: app, Version: c.endpoint.Version, Address: c.endpoint.Address, Candidate: isCandidate, Verdict: "value"}
 	budget := e.budget
 	if slices.Contains(e.spared, app) {
@@ -196,7 +196,7 @@ func (e *evaluator) answer(ctx context.Context, app string, c *asked, isCandidat
 	ctx, cancel := context.WithTimeout(ctx, budget)
 	defer cancel()
 	began := time.Now()
-	r, err := c.client.Evaluate(ctx, e.asks)
+	r, err := c.client.Evaluate(ctx, e.evaluation)
 	if err != nil {
 		a.Verdict, a.Why, a.Silent = bootstrap.VerdictFailed, err.Error(), ctx.Err() != nil && !errors.Is(err, syscall.ECONNREFUSED)
 		if !isCandidate {
@@ -215,19 +215,19 @@ func (e *evaluator) answer(ctx context.Context, app string, c *asked, isCandidat
 }
 
 // request sends a request to an app's signal, then to its shadow, and compares the answers.
-func (e *evaluator) ask(ctx context.Context, s bootstrap.Entry, own, candidate *asked) []bootstrap.Answer {
+func (e *evaluator) request(ctx context.Context, s bootstrap.Entry, own, candidate *requested) []bootstrap.Answer {
 	ownAnswer, ownCPUs := e.answer(ctx, s.App, own, false)
 	if candidate == nil {
 		return []bootstrap.Answer{ownAnswer}
 	}
-	theirs, theirCPUs := e.answer(ctx, s.App, candidate, true)
-	if ownAnswer.Verdict == "value" && theirs.Verdict == "value" {
-		theirs.Compared = true
+	childEnd, theirCPUs := e.answer(ctx, s.App, candidate, true)
+	if ownAnswer.Verdict == "value" && childEnd.Verdict == "value" {
+		childEnd.Compared = true
 		if diff := theirCPUs - ownCPUs; diff > s.Candidate.Tolerance*ownCPUs || -diff > s.Candidate.Tolerance*ownCPUs {
-			theirs.Difference = fmt.Sprintf("cpus %g, not %g", theirCPUs, ownCPUs)
+			childEnd.Difference = fmt.Sprintf("cpus %g, not %g", theirCPUs, ownCPUs)
 		}
 	}
-	return []bootstrap.Answer{ownAnswer, theirs}
+	return []bootstrap.Answer{ownAnswer, childEnd}
 }
 
 func (e *evaluator) note(app string, cpus float64, took time.Duration, err error) {
@@ -235,7 +235,7 @@ func (e *evaluator) note(app string, cpus float64, took time.Duration, err error
 	defer e.mu.Unlock()
 	h := e.apps[app]
 	if h == nil {
-		h = &heard{}
+		h = &received{}
 		e.apps[app] = h
 	}
 	if err != nil {
@@ -252,17 +252,17 @@ func (e *evaluator) note(app string, cpus float64, took time.Duration, err error
 }
 
 // ofApp returns what is recorded about an app's signal.
-func (e *evaluator) ofApp(app string) heard {
+func (e *evaluator) ofApp(app string) received {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if h := e.apps[app]; h != nil {
 		return *h
 	}
-	return heard{}
+	return received{}
 }
 
 // reset resets the gaps and failures of all apps.
-func (e *evaluator) forget() {
+func (e *evaluator) reset() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	clear(e.apps)

@@ -8,8 +8,8 @@ import (
 )
 
 // shortTimeouts returns timeouts that are long except for those under test.
-func brief(change func(*patience)) patience {
-	p := patience{
+func shortTimeouts(change func(*timeouts)) timeouts {
+	p := timeouts{
 		take: time.Minute, refresh: time.Minute, follow: time.Minute, end: time.Minute,
 		hung: func(time.Duration) time.Duration { return time.Minute },
 	}
@@ -30,7 +30,7 @@ func (p *peer) awaitHang(t *testing.T, want string) {
 }
 
 func TestAutoscalerThatDoesNotFollow(t *testing.T) {
-	p := newPeerWith(t, &Directory{}, brief(func(p *patience) { p.follow = 20 * time.Millisecond }))
+	p := newPeerWith(t, &Directory{}, shortTimeouts(func(p *timeouts) { p.follow = 20 * time.Millisecond }))
 	p.next(t)
 	p.awaitHang(t, "it followed no revision of the directory for 20ms")
 }
@@ -38,7 +38,7 @@ func TestAutoscalerThatDoesNotFollow(t *testing.T) {
 // An autoscaler that sends no further sign of life is ended. The limit depends on the tick and is far shorter than that
 // for revisions.
 func TestAutoscalerWithoutSignsOfLife(t *testing.T) {
-	p := newPeerWith(t, &Directory{}, brief(func(p *patience) {
+	p := newPeerWith(t, &Directory{}, shortTimeouts(func(p *timeouts) {
 		p.hung = func(tick time.Duration) time.Duration { return 10 * tick }
 		p.refresh = 4 * time.Millisecond // interval of the checks
 	}))
@@ -53,7 +53,7 @@ func TestAutoscalerWithoutSignsOfLife(t *testing.T) {
 
 // A sign of life need not follow a revision.
 func TestSignsOfLifeKeepABusyAutoscaler(t *testing.T) {
-	p := newPeerWith(t, &Directory{}, brief(func(*patience) {}))
+	p := newPeerWith(t, &Directory{}, shortTimeouts(func(*timeouts) {}))
 	p.expect(time.Second)
 	p.next(t)
 	var last time.Time
@@ -73,7 +73,7 @@ func TestSignsOfLifeKeepABusyAutoscaler(t *testing.T) {
 
 // A bootstrap that was halted does not blame its autoscaler for the missing signs of life.
 func TestHaltedBootstrapEndsNothing(t *testing.T) {
-	p := newPeerWith(t, &Directory{}, brief(func(*patience) {}))
+	p := newPeerWith(t, &Directory{}, shortTimeouts(func(*timeouts) {}))
 	p.expect(time.Second)
 	first := p.next(t)
 	fmt.Fprintf(p.conn, "{\"revision\":%d}\n", first.Revision)
@@ -104,7 +104,7 @@ func (p *peer) await(t *testing.T, what string, ok func() bool) {
 
 // An autoscaler that follows gets revisions repeatedly and keeps running.
 func TestAutoscalerThatFollows(t *testing.T) {
-	p := newPeerWith(t, &Directory{}, brief(func(p *patience) { p.refresh = 20 * time.Millisecond }))
+	p := newPeerWith(t, &Directory{}, shortTimeouts(func(p *timeouts) { p.refresh = 20 * time.Millisecond }))
 	for last := 0; last < 5; {
 		d := p.next(t)
 		if d.Revision != last+1 {
@@ -122,7 +122,7 @@ func TestAutoscalerThatFollows(t *testing.T) {
 
 // An autoscaler that has not followed gets no extra revisions.
 func TestAutoscalerThatIsBusy(t *testing.T) {
-	p := newPeerWith(t, &Directory{}, brief(func(p *patience) { p.refresh = 4 * time.Millisecond }))
+	p := newPeerWith(t, &Directory{}, shortTimeouts(func(p *timeouts) { p.refresh = 4 * time.Millisecond }))
 	first := p.next(t)
 	select {
 	case why := <-p.hung:
@@ -136,21 +136,21 @@ func TestAutoscalerThatIsBusy(t *testing.T) {
 }
 
 func TestAutoscalerThatTakesNothing(t *testing.T) {
-	p := newPeerWith(t, &Directory{Config: make([]byte, 1<<20)}, brief(func(p *patience) { p.take = 20 * time.Millisecond }))
+	p := newPeerWith(t, &Directory{Config: make([]byte, 1<<20)}, shortTimeouts(func(p *timeouts) { p.take = 20 * time.Millisecond }))
 	p.awaitHang(t, "it did not read a revision of the directory within 20ms")
-	p.stillAsks(t)
+	p.stillCounts(t)
 }
 
 func TestAutoscalerThatClosesItsStream(t *testing.T) {
-	p := newPeerWith(t, &Directory{}, brief(func(p *patience) { p.end = 20 * time.Millisecond }))
+	p := newPeerWith(t, &Directory{}, shortTimeouts(func(p *timeouts) { p.end = 20 * time.Millisecond }))
 	p.next(t)
 	p.conn.Close()
 	p.awaitHang(t, "has not ended after 20ms")
-	p.stillAsks(t)
+	p.stillCounts(t)
 }
 
 // stillCounts checks that an autoscaler whose stream was dropped counts until its process has ended.
-func (p *peer) stillAsks(t *testing.T) {
+func (p *peer) stillCounts(t *testing.T) {
 	t.Helper()
 	if present, _, _ := p.progress(); !present {
 		t.Error("an autoscaler is taken for gone on the word of its stream")

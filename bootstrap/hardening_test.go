@@ -21,7 +21,7 @@ import (
 
 // A process gets one value of each variable: the plan's, not an inherited one.
 func TestSignalSeesThePlansVariables(t *testing.T) {
-	p := startWith(t, planOf("variables", shipped("web", "rps")), nobody{}, func(c *bootstrap.Config) {
+	p := startWith(t, planOf("variables", shipped("web", "rps")), noReleases{}, func(c *bootstrap.Config) {
 		c.Environ = append(c.Environ, "CMAN_POOL=stale", "CMAN_SIGNAL_APPS=stale")
 	})
 	now := p.awaitProcess(t, "web", "running", running)
@@ -41,7 +41,7 @@ func TestSignalSeesThePlansVariables(t *testing.T) {
 }
 
 // A shadow that temporarily cannot start keeps its trial.
-func TestShadowWithoutAPlaceForAWhile(t *testing.T) {
+func TestShadowKeepsTrialWithoutFreeSocket(t *testing.T) {
 	plan := released("crowded")
 	s := newStore(t, plan)
 	s.publish(t, pinned(plan, next).Signals[1].Ref(), program)
@@ -76,17 +76,17 @@ func TestShadowWithoutAPlaceForAWhile(t *testing.T) {
 }
 
 // damagedNotebook is a notebook with an unreadable part.
-type torn struct{ notebook }
+type damagedNotebook struct{ notebook }
 
-func (n *torn) Load(ctx context.Context) ([]bootstrap.Trial, error) {
+func (n *damagedNotebook) Load(ctx context.Context) ([]bootstrap.Trial, error) {
 	kept, _ := n.notebook.Load(ctx)
 	return kept, errors.New("a page is torn")
 }
 
-func TestTrialsThatAreReadInPart(t *testing.T) {
+func TestTrialsPartlyUnreadable(t *testing.T) {
 	plan := shadowed(released("torn"), 3)
 	w := plan.Signals[1]
-	book := &torn{}
+	book := &damagedNotebook{}
 	book.Save(t.Context(), bootstrap.Trial{
 		App: w.App, Signal: w.Namespace + "/" + w.Name, Pinned: version, Shadow: next,
 		Outcome: bootstrap.Crashed, Why: "long ago", Since: time.Unix(1_700_000_000, 0),
@@ -120,7 +120,7 @@ func TestCountsWithoutLists(t *testing.T) {
 }
 
 // The signal's process may leave the group of the started process.
-func TestWrapperWhoseChildLeavesItsGroup(t *testing.T) {
+func TestSignalThatLeavesItsGroup(t *testing.T) {
 	plan := released("wrapper")
 	s := newStore(t, plan)
 	s.publish(t, pinned(plan, next).Signals[1].Ref(), strings.Replace(program, "exec", "setsid --wait", 1))
@@ -129,18 +129,18 @@ func TestWrapperWhoseChildLeavesItsGroup(t *testing.T) {
 	if now.Restarts != 0 {
 		t.Errorf("the signal is %+v, want its first start to succeed", now)
 	}
-	if err := ask(t, plan.Signals[1].Address); err != nil {
+	if err := request(t, plan.Signals[1].Address); err != nil {
 		t.Error(err)
 	}
 }
 
 // An app that is removed and added again gets its previous address.
-func TestAppThatIsRemovedAndAddedAgain(t *testing.T) {
+func TestReaddedAppKeepsItsAddress(t *testing.T) {
 	for _, fixed := range []bool{false, true} {
 		t.Run(fmt.Sprintf("fixed app %v", fixed), func(t *testing.T) {
 			plan := planOf(fmt.Sprintf("back%v", fixed), shipped("web", "rps"))
 			plan.Signals[1].FixedApp = fixed
-			p := start(t, plan, nobody{}, long)
+			p := start(t, plan, noReleases{}, long)
 			a := p.arrivals.next(t)
 			first := a.awaitEntry(t, "web", "up", up)
 			without := plan
@@ -165,10 +165,10 @@ func TestAppThatIsRemovedAndAddedAgain(t *testing.T) {
 }
 
 // An autoscaler that stops reading is ended and replaced.
-func TestAutoscalerThatHangs(t *testing.T) {
+func TestHungAutoscalerIsReplaced(t *testing.T) {
 	plan := planOf("hung", shipped("web", "rps"))
 	plan.Config = make([]byte, bootstrap.MaxPlanConfig)
-	p := start(t, plan, nobody{}, long)
+	p := start(t, plan, noReleases{}, long)
 	eventually(t, "the end of the first autoscaler", func() error {
 		if now := p.Status().Autoscaler; now.Restarts == 0 {
 			return fmt.Errorf("it is %+v", now)
@@ -180,9 +180,9 @@ func TestAutoscalerThatHangs(t *testing.T) {
 	second.awaitEntry(t, "web", "up", up)
 }
 
-func TestAutoscalerThatAsksForARestart(t *testing.T) {
+func TestAutoscalerRequestsRestart(t *testing.T) {
 	flag := t.TempDir() + "/asked"
-	p := startWith(t, planOf("restart"), nobody{}, func(c *bootstrap.Config) {
+	p := startWith(t, planOf("restart"), noReleases{}, func(c *bootstrap.Config) {
 		script := fmt.Sprintf("[ -e %s ] || { touch %s; exit %d; }; exec %s %s", flag, flag, bootstrap.ExitRestart, selfPath(t), asAutoscaler)
 		c.Autoscaler = []string{"/bin/sh", "-c", script}
 	})
@@ -241,64 +241,64 @@ func TestReleases(t *testing.T) {
 }
 
 // A change of RequestConfig alone restarts no process. A new version gets its own RequestConfig.
-func TestQuestionOfARunningSignal(t *testing.T) {
-	asking := func(p bootstrap.Plan, question string) bootstrap.Plan {
+func TestRequestConfigOfRunningSignal(t *testing.T) {
+	requesting := func(p bootstrap.Plan, requestConfig string) bootstrap.Plan {
 		p.Signals = slices.Clone(p.Signals)
-		p.Signals[1].Question = question
+		p.Signals[1].RequestConfig = requestConfig
 		return p
 	}
 	plan := released("question")
 	s := newStore(t, plan)
 	s.publish(t, pinned(plan, next).Signals[1].Ref(), program)
-	p := start(t, asking(plan, "one"), s, long)
+	p := start(t, requesting(plan, "one"), s, long)
 	a := p.arrivals.next(t)
 	a.evaluate(t, patient)
-	asked := func(question string) func(bootstrap.Entry) bool {
-		return func(e bootstrap.Entry) bool { return up(e) && e.Question == question }
+	requested := func(requestConfig string) func(bootstrap.Entry) bool {
+		return func(e bootstrap.Entry) bool { return up(e) && e.RequestConfig == requestConfig }
 	}
-	first := a.awaitEntry(t, "web", "asked with one", asked("one"))
-	update(t, p, asking(plan, "two"))
-	if now := a.awaitEntry(t, "web", "asked with two", asked("two")); now.Group != first.Group {
+	first := a.awaitEntry(t, "web", "asked with one", requested("one"))
+	update(t, p, requesting(plan, "two"))
+	if now := a.awaitEntry(t, "web", "asked with two", requested("two")); now.Group != first.Group {
 		t.Errorf("listed as %+v after %+v, want the same process", now, first)
 	}
-	update(t, p, asking(pinned(plan, "v9"), "nine"))
+	update(t, p, requesting(pinned(plan, "v9"), "nine"))
 	p.awaitProcess(t, "web", "beside one that is not here", func(p bootstrap.Process) bool {
 		return p.Candidate != nil && p.Candidate.State == "not fetched"
 	})
-	update(t, p, asking(pinned(plan, next), "three"))
-	a.awaitEntry(t, "web", "the next version, asked with three", func(e bootstrap.Entry) bool { return runs(next)(e) && e.Question == "three" })
+	update(t, p, requesting(pinned(plan, next), "three"))
+	a.awaitEntry(t, "web", "the next version, asked with three", func(e bootstrap.Entry) bool { return runs(next)(e) && e.RequestConfig == "three" })
 	for _, d := range a.revisions(t) {
 		i := slices.IndexFunc(d.Signals, func(e bootstrap.Entry) bool { return e.App == "web" })
-		if e := d.Signals[i]; e.Version == version && e.Question != "one" && e.Question != "two" || e.Version == next && e.Question != "three" {
+		if e := d.Signals[i]; e.Version == version && e.RequestConfig != "one" && e.RequestConfig != "two" || e.Version == next && e.RequestConfig != "three" {
 			t.Errorf("revision %d lists %+v, want each version with its own question", d.Revision, e)
 		}
-		if c := d.Signals[i].Candidate; c != nil && c.Question != "three" {
+		if c := d.Signals[i].Candidate; c != nil && c.RequestConfig != "three" {
 			t.Errorf("revision %d lists candidate %+v, want it asked with three", d.Revision, c)
 		}
 	}
 }
 
-func TestQuestionsAreBounded(t *testing.T) {
+func TestRequestConfigsAreBounded(t *testing.T) {
 	plan := planOf("long", shipped("web", "rps"))
-	plan.Signals[1].Question = strings.Repeat("<", bootstrap.MaxQuestions/6)
+	plan.Signals[1].RequestConfig = strings.Repeat("<", bootstrap.MaxRequestConfigs/6)
 	if err := plan.Validate(); err == nil || !strings.Contains(err.Error(), "windows and parameters of all signals") {
-		t.Errorf("Validate = %v, want it refused: %d bytes of JSON", err, bootstrap.MaxQuestions)
+		t.Errorf("Validate = %v, want it refused: %d bytes of JSON", err, bootstrap.MaxRequestConfigs)
 	}
-	plan.Signals[1].Question = strings.Repeat("<", bootstrap.MaxQuestions/6-2)
+	plan.Signals[1].RequestConfig = strings.Repeat("<", bootstrap.MaxRequestConfigs/6-2)
 	if err := plan.Validate(); err != nil {
 		t.Errorf("Validate = %v, want nil", err)
 	}
 }
 
 // Without an operator, signals pause, spend their budget, pause longer, and recover.
-func TestFaultsThatNobodyMends(t *testing.T) {
+func TestSignalsRecoverFromFaults(t *testing.T) {
 	const rounds, budget = 20, 6
 	harmed := []string{"a", "b", "c"}
 	more := []bootstrap.SignalPlan{shipped(healthy, "rps")}
 	for _, app := range harmed {
-		more = append(more, shipped(app, moody))
+		more = append(more, shipped(app, changeable))
 	}
-	p := startWith(t, planOf("unmended", more...), nobody{}, func(c *bootstrap.Config) {
+	p := startWith(t, planOf("unmended", more...), noReleases{}, func(c *bootstrap.Config) {
 		c.SetPolicy(supervise.Policy{Budget: budget, Window: time.Hour, Base: time.Millisecond, Max: 20 * time.Millisecond})
 	})
 	a := p.arrivals.next(t)

@@ -30,9 +30,9 @@ import (
 const deadline = 30 * time.Second
 
 // noReleases is a Fetcher without releases.
-type nobody struct{}
+type noReleases struct{}
 
-func (nobody) Fetch(_ context.Context, ref release.Ref) (release.Installed, error) {
+func (noReleases) Fetch(_ context.Context, ref release.Ref) (release.Installed, error) {
 	return release.Installed{}, fmt.Errorf("fetch %s: %w", ref, release.ErrNotFound)
 }
 
@@ -52,7 +52,7 @@ func planOf(namespace string, more ...bootstrap.SignalPlan) bootstrap.Plan {
 // newBootstrap returns a bootstrap whose processes get this process's environment.
 func newBootstrap(l *supervise.Launcher, plan bootstrap.Plan, f bootstrap.Fetcher, change func(*bootstrap.Config)) (*bootstrap.Bootstrap, error) {
 	config := bootstrap.Config{
-		Plan: withTestVariables(plan), Launcher: l, Releases: f, Patience: long, SwapPatience: time.Second,
+		Plan: withTestVariables(plan), Launcher: l, Releases: f, ReadyTimeout: long, SwapTimeout: time.Second,
 		Shipped: func(p bootstrap.SignalPlan, app string) []string {
 			return []string{self, asSignal, p.Namespace, p.Name, app}
 		},
@@ -85,9 +85,9 @@ type pool struct {
 }
 
 // start runs a bootstrap until the test ends. Then nothing of it may be left.
-func start(t testing.TB, plan bootstrap.Plan, f bootstrap.Fetcher, patience time.Duration) *pool {
+func start(t testing.TB, plan bootstrap.Plan, f bootstrap.Fetcher, timeouts time.Duration) *pool {
 	t.Helper()
-	return startWith(t, plan, f, func(c *bootstrap.Config) { c.Patience = patience })
+	return startWith(t, plan, f, func(c *bootstrap.Config) { c.ReadyTimeout = timeouts })
 }
 
 // startWith is start with a modified configuration.
@@ -151,7 +151,7 @@ func (p *pool) awaitProcess(t testing.TB, app, what string, good func(bootstrap.
 func running(p bootstrap.Process) bool { return p.State == "running" }
 
 // request makes an evaluation at a signal's address.
-func ask(t testing.TB, address string) error {
+func request(t testing.TB, address string) error {
 	t.Helper()
 	client := sigproto.NewClient(sigproto.ClientConfig{Address: address, Hello: sigproto.Hello{Cluster: "prod", Pool: "default"}})
 	defer client.Close()

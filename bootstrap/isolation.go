@@ -28,11 +28,11 @@ const SameUser = "bootstrap was started without users for signals"
 // runsAs returns the user of the signal's next start, which executes path. User 0 means bootstrap's own user; why is
 // then the reason.
 func (sig *signal) runsAs(at place, path string) (user int, why string, err error) {
-	config := sig.seat.config
+	config := sig.appProcess.config
 	if config.Users == nil {
 		return 0, cmp.Or(config.SameUser, SameUser), nil
 	}
-	if err := ForOthers(path); err != nil {
+	if err := ReachableByOthers(path); err != nil {
 		return 0, fmt.Sprintf("another user could not execute it: %v; or choose a data folder that all users can reach, such as /var/lib/weir", err), nil
 	}
 	if user, err = config.Users.Of(at.address); err != nil {
@@ -43,7 +43,7 @@ func (sig *signal) runsAs(at place, path string) (user int, why string, err erro
 
 // ReachableByOthers returns nil if every user can reach a file or folder and execute or search it, by the modes of all folders
 // on its path. It ignores access control lists.
-func ForOthers(path string) error {
+func ReachableByOthers(path string) error {
 	info, err := os.Stat(path)
 	for err == nil {
 		const executable fs.FileMode = 0o001
@@ -66,7 +66,7 @@ const ownProgram = "/proc/self/exe"
 // variables and those that the plan names.
 func (sig *signal) environment(user int) []string {
 	named := strings.Fields(sig.plan.Environment)
-	env := supervise.PlainEnvironment(sig.seat.config.Environ, named...)
+	env := supervise.PlainEnvironment(sig.appProcess.config.Environ, named...)
 	for _, name := range named {
 		if !slices.ContainsFunc(env, func(entry string) bool { return strings.HasPrefix(entry, name+"=") }) {
 			sig.log.Warn("variable for the signal is not set in the environment of bootstrap", "variable", name)
@@ -83,5 +83,5 @@ func (sig *signal) environment(user int) []string {
 		}
 		env = append(env, sigproto.PeerVariable+"="+strconv.Itoa(os.Getuid()))
 	}
-	return slices.Concat(env, sig.seat.environment())
+	return slices.Concat(env, sig.appProcess.environment())
 }

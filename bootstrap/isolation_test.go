@@ -38,7 +38,7 @@ func environOf(t *testing.T, pid int) (entries []string) {
 func TestSignalGetsNoOtherVariables(t *testing.T) {
 	plan := planOf("allowed", shipped("web", "rps"))
 	plan.Signals[1].Environment = "SHOP_TOKEN SHOP_MISSING"
-	p := startWith(t, plan, nobody{}, func(c *bootstrap.Config) {
+	p := startWith(t, plan, noReleases{}, func(c *bootstrap.Config) {
 		c.Environ = append(slices.Clone(c.Environ), "LANG=C", "SHOP_TOKEN=for web", "DATABASE_URL=secret", "NATS_URL=secret", "GITHUB_PAT=secret",
 			"INFLUX_APIKEY=secret", "SSH_AUTH_SOCK=secret", "AWS_SESSION_TOKEN=secret", "SHOP_PASSWORD=secret")
 	})
@@ -123,14 +123,14 @@ func openFolder(t *testing.T) string {
 // If bootstrap may switch users, each signal runs as its own user and answers, and a plugin has its control connection.
 // Otherwise the signal's status contains the error.
 func TestSignalsOfTheirOwnUsers(t *testing.T) {
-	missing, err := supervise.MissingRights()
+	missing, err := supervise.MissingCapabilities()
 	if err != nil {
 		t.Fatal(err)
 	}
 	plan := planOf("users", shipped("web", "rps"), shipped("api", plugged))
 	plan.Signals[2].Kind = bootstrap.KindPlugin
 	folder := openFolder(t)
-	p := startWith(t, plan, nobody{}, func(c *bootstrap.Config) { c.Users, c.Folder = newUsers(), folder })
+	p := startWith(t, plan, noReleases{}, func(c *bootstrap.Config) { c.Users, c.Folder = newUsers(), folder })
 	if len(missing) > 0 {
 		now := p.awaitProcess(t, "web", "refused", func(p bootstrap.Process) bool { return p.Why != "" })
 		if !strings.Contains(now.Why, "operation not permitted") {
@@ -146,7 +146,7 @@ func TestSignalsOfTheirOwnUsers(t *testing.T) {
 			t.Errorf("signal of %s runs as user %d, its status has %d (%q), which is that of %q", s.App, uid, now.User, now.SameUser, other)
 		}
 		users[uid] = s.App
-		if err := ask(t, s.Address); err != nil {
+		if err := request(t, s.Address); err != nil {
 			t.Error(err)
 		}
 		if env := environOf(t, now.PID); !slices.Contains(env, "HOME=/") || slices.ContainsFunc(env, func(e string) bool { return strings.HasPrefix(e, "TMPDIR=") }) {
@@ -172,7 +172,7 @@ func TestSignalsOfTheirOwnUsers(t *testing.T) {
 
 // A release of one file runs as a user that cannot reach the cache.
 func TestReleaseOfItsOwnUser(t *testing.T) {
-	missing, err := supervise.MissingRights()
+	missing, err := supervise.MissingCapabilities()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -242,7 +242,7 @@ func (s tarballs) publishVenv(t *testing.T, ref release.Ref) {
 // An interpreter with its libraries runs as its own user if that user can reach the cache. Otherwise it runs as
 // bootstrap's user, with the reason.
 func TestVirtualEnvironmentOfItsOwnUser(t *testing.T) {
-	missing, err := supervise.MissingRights()
+	missing, err := supervise.MissingCapabilities()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -282,7 +282,7 @@ func TestVirtualEnvironmentOfItsOwnUser(t *testing.T) {
 // If signals run as bootstrap's user, their status contains the reason.
 func TestSignalsOfTheSameUser(t *testing.T) {
 	for _, why := range []string{"", "bootstrap lacks a right"} {
-		p := startWith(t, planOf("same", shipped("web", "rps")), nobody{}, func(c *bootstrap.Config) { c.SameUser = why })
+		p := startWith(t, planOf("same", shipped("web", "rps")), noReleases{}, func(c *bootstrap.Config) { c.SameUser = why })
 		now := p.awaitProcess(t, "web", "running", running)
 		if uid := userOf(t, now.PID); uid != os.Getuid() || now.User != 0 || now.SameUser == "" || why != "" && now.SameUser != why {
 			t.Errorf("the signal runs as user %d, its status has %d because %q; want %q", uid, now.User, now.SameUser, why)
@@ -300,14 +300,14 @@ func (refusing) Of(string) (int, error) { return 0, errors.New("all user ids are
 
 // If no user is available, the signal does not run as bootstrap's user.
 func TestSignalWithoutAUserDoesNotRun(t *testing.T) {
-	p := startWith(t, planOf("nouser", shipped("web", "rps")), nobody{}, func(c *bootstrap.Config) { c.Users = refusing{} })
+	p := startWith(t, planOf("nouser", shipped("web", "rps")), noReleases{}, func(c *bootstrap.Config) { c.Users = refusing{} })
 	now := p.awaitProcess(t, "web", "without a user", func(p bootstrap.Process) bool { return p.Why != "" })
 	if !strings.Contains(now.Why, "all user ids are taken") || now.PID != 0 {
 		t.Errorf("the signal is %+v", now)
 	}
 }
 
-func TestForOthers(t *testing.T) {
+func TestReachableByOthers(t *testing.T) {
 	folder := openFolder(t)
 	closed, program := filepath.Join(folder, "closed"), filepath.Join(folder, "closed", "program")
 	if err := os.Mkdir(closed, 0o700); err != nil {
@@ -318,7 +318,7 @@ func TestForOthers(t *testing.T) {
 	}
 	var got []string
 	for _, path := range []string{"/", folder, closed, program, "/proc/self/exe", filepath.Join(folder, "missing")} {
-		err := bootstrap.ForOthers(path)
+		err := bootstrap.ReachableByOthers(path)
 		got = append(got, strings.ReplaceAll(fmt.Sprint(err), folder, "F"))
 	}
 	refused := "F/closed has mode 0700, and other users need execute permission on it"

@@ -6,14 +6,14 @@ import (
 )
 
 // receive processes an answer of one of the app's processes. It ignores answers of earlier processes.
-func (s *seat) hear(a Answer) {
+func (s *appProcess) receive(a Answer) {
 	if a.Address == "" {
 		return // no process has an empty address
 	}
 	now := time.Now()
 	s.mu.Lock()
 	current, candidate, limit := s.current, s.candidate, s.plan.TimeLimit
-	ours := candidate != nil && a.Candidate && candidate.gave(a)
+	ours := candidate != nil && a.Candidate && candidate.isSourceOf(a)
 	if ours && s.onTrialLocked() {
 		if a.Difference != "" {
 			s.log.Warn("shadow differs", "app", s.app, "release", candidate.plan.Ref().String(), "difference", a.Difference)
@@ -24,8 +24,8 @@ func (s *seat) hear(a Answer) {
 		s.verdict, s.refusal = a.Verdict, a.Why
 	}
 	s.mu.Unlock()
-	if !a.Candidate && current.gave(a) {
-		current.heard(a, now, limit)
+	if !a.Candidate && current.isSourceOf(a) {
+		current.received(a, now, limit)
 	}
 	if ours {
 		s.changed()
@@ -33,31 +33,31 @@ func (s *seat) hear(a Answer) {
 }
 
 // onTrialLocked reports whether the candidate is the shadow of the current plan.
-func (s *seat) onTrialLocked() bool {
+func (s *appProcess) onTrialLocked() bool {
 	return s.shadow && s.plan.Shadow != nil && s.candidate.plan.runsAs(s.plan.promoted())
 }
 
 // entry returns the app's entry in the directory.
-func (s *seat) entry() Entry {
+func (s *appProcess) entry() Entry {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e := Entry{App: s.app, Endpoint: s.current.endpoint(s.current.question)}
+	e := Entry{App: s.app, Endpoint: s.current.endpoint(s.current.requestConfig)}
 	e.Address = cmp.Or(e.Address, s.current.plan.Address)
 	if s.candidate == nil || !s.listed {
 		return e
 	}
-	question := s.candidate.question
+	requestConfig := s.candidate.requestConfig
 	if s.shadow {
-		question = e.Question // the same request configuration, because the answers are compared
+		requestConfig = e.RequestConfig // the same request configuration, because the answers are compared
 	}
-	e.Candidate = &Candidate{Endpoint: s.candidate.endpoint(question), Shadow: s.shadow}
+	e.Candidate = &Candidate{Endpoint: s.candidate.endpoint(requestConfig), Shadow: s.shadow}
 	if s.shadow && s.plan.Shadow != nil {
 		e.Candidate.Tolerance = s.plan.Shadow.Tolerance
 	}
 	return e
 }
 
-func (s *seat) status() Process {
+func (s *appProcess) status() Process {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := s.current.status()

@@ -33,13 +33,13 @@ const (
 
 // Names of signals with special behaviour. All others answer.
 const (
-	gated = "gated" // listens after the gate is opened
-	mute  = "mute"  // never listens
+	gated        = "gated" // listens after the gate is opened
+	neverListens = "mute"  // never listens
 
-	plugged  = "plugged"  // a plugin
-	babbler  = "babbler"  // prints an invalid handshake and never listens
-	stranger = "stranger" // a plugin with another protocol
-	moody    = "moody"    // misbehaves on request, see changeable_test.go
+	plugged          = "plugged"  // a plugin
+	invalidHandshake = "babbler"  // prints an invalid handshake and never listens
+	foreign          = "stranger" // a plugin with another protocol
+	changeable       = "moody"    // misbehaves on request, see changeable_test.go
 )
 
 // Environment of these processes.
@@ -81,36 +81,36 @@ func exitWith(err error) {
 }
 
 // untilSIGTERM returns a context that ends with SIGTERM.
-func untilTold() (context.Context, context.CancelFunc) {
+func untilSIGTERM() (context.Context, context.CancelFunc) {
 	return signal.NotifyContext(context.Background(), syscall.SIGTERM)
 }
 
 func runSignal(namespace, name, app string) error {
-	ctx, stop := untilTold()
+	ctx, stop := untilSIGTERM()
 	defer stop()
 	switch name {
-	case babbler:
+	case invalidHandshake:
 		fmt.Println("hello, world")
 		<-ctx.Done()
 		return nil
-	case stranger:
+	case foreign:
 		fmt.Println("1|99|unix|/tmp/plugin|grpc|")
 		<-ctx.Done()
 		return nil
-	case mute:
+	case neverListens:
 		<-ctx.Done()
 		return nil
 	case plugged:
 		os.Args = append(os.Args[:1], os.Args[2:]...)
 		plugin.Main(constant(os.Getenv(behaviourVariable))) // does not return
-	case moody:
-		return serveMoody(ctx, signals.ServeConfig{Namespace: namespace, Name: name, App: app, Log: slog.New(slog.DiscardHandler)})
+	case changeable:
+		return serveChangeable(ctx, signals.ServeConfig{Namespace: namespace, Name: name, App: app, Log: slog.New(slog.DiscardHandler)})
 	case gated:
 		if err := passGate(); err != nil {
 			return err
 		}
 	}
-	return behave(ctx, os.Getenv(behaviourVariable), signals.ServeConfig{Namespace: namespace, Name: name, App: app, Log: slog.New(slog.DiscardHandler)})
+	return runBehaviour(ctx, os.Getenv(behaviourVariable), signals.ServeConfig{Namespace: namespace, Name: name, App: app, Log: slog.New(slog.DiscardHandler)})
 }
 
 // passGate waits for the byte that a gate sends.
@@ -126,7 +126,7 @@ func passGate() error {
 
 // runAutoscaler sends its end of the directory to the test, and waits.
 func runAutoscaler() error {
-	ctx, stop := untilTold()
+	ctx, stop := untilSIGTERM()
 	defer stop()
 	conn, err := net.Dial("unix", os.Getenv(arrivalsVariable))
 	if err != nil {
@@ -143,7 +143,7 @@ func runAutoscaler() error {
 
 // runBootstrap runs a pool's bootstrap, with working signals, in a process.
 func runBootstrap() error {
-	ctx, stop := untilTold()
+	ctx, stop := untilSIGTERM()
 	defer stop()
 	launcher, err := supervise.NewLauncher(supervise.Config{KeeperArgv: []string{self, asKeeper}, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -151,7 +151,7 @@ func runBootstrap() error {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- launcher.Run(ctx) }()
-	b, err := newBootstrap(launcher, planOf("killed"), nobody{}, func(*bootstrap.Config) {})
+	b, err := newBootstrap(launcher, planOf("killed"), noReleases{}, func(*bootstrap.Config) {})
 	if err != nil {
 		return err
 	}

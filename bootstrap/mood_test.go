@@ -17,62 +17,62 @@ import (
 
 // behaviour is how a changeable signal handles its next write. A real-time signal, firstBehaviour plus the
 // behaviour's number, sets it.
-type mood int32
+type behaviour int32
 
 const (
-	good       mood = iota
-	writesJunk      // invalid data instead of an answer
-	writesHalf      // half of the answer, then close
-	writesLate      // answer: delayed
-	closes          // close without an answer
-	floods          // pipes: filled first
-	hangs           // no answer, for ever
-	leaves          // exit, with a grandchild that holds the pipes
-	moods           // number of behaviours
+	good       behaviour = iota
+	writesJunk           // invalid data instead of an answer
+	writesHalf           // half of the answer, then close
+	writesLate           // answer: delayed
+	closes               // close without an answer
+	floods               // pipes: filled first
+	hangs                // no answer, for ever
+	leaves               // exit, with a grandchild that holds the pipes
+	behaviours           // number of behaviours
 )
 
-const firstMood = 40
+const firstBehaviour = 40
 
 // serveChangeable runs a signal that answers until a behaviour is set.
-func serveMoody(ctx context.Context, c signals.ServeConfig) error {
+func serveChangeable(ctx context.Context, c signals.ServeConfig) error {
 	l, err := sigproto.Listen(sigproto.Address(c.Namespace, c.Name, c.App))
 	if err != nil {
 		return err
 	}
 	told := make(chan os.Signal, 16)
-	for m := range moods {
-		signal.Notify(told, syscall.Signal(firstMood+int(m)))
+	for m := range behaviours {
+		signal.Notify(told, syscall.Signal(firstBehaviour+int(m)))
 	}
-	listener := &moodyListener{Listener: l, ctx: ctx}
+	listener := &changeableListener{Listener: l, ctx: ctx}
 	go func() {
 		for s := range told {
-			listener.mood.Store(int32(s.(syscall.Signal) - firstMood))
+			listener.behaviour.Store(int32(s.(syscall.Signal) - firstBehaviour))
 		}
 	}()
 	return signals.ServeListener(ctx, constant(""), listener, c)
 }
 
-type moodyListener struct {
+type changeableListener struct {
 	net.Listener
-	ctx  context.Context
-	mood atomic.Int32
+	ctx       context.Context
+	behaviour atomic.Int32
 }
 
-func (l *moodyListener) Accept() (net.Conn, error) {
+func (l *changeableListener) Accept() (net.Conn, error) {
 	conn, err := l.Listener.Accept()
 	if err != nil {
 		return nil, err
 	}
-	return &moodyConn{conn, l}, nil
+	return &changeableConn{conn, l}, nil
 }
 
-type moodyConn struct {
+type changeableConn struct {
 	net.Conn
-	of *moodyListener
+	of *changeableListener
 }
 
-func (c *moodyConn) Write(b []byte) (int, error) {
-	switch mood(c.of.mood.Swap(int32(good))) {
+func (c *changeableConn) Write(b []byte) (int, error) {
+	switch behaviour(c.of.behaviour.Swap(int32(good))) {
 	case writesJunk:
 		return c.Conn.Write([]byte("junk junk junk junk"))
 	case writesHalf:
@@ -98,7 +98,7 @@ func (c *moodyConn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-func (c *moodyConn) pause(d time.Duration) {
+func (c *changeableConn) pause(d time.Duration) {
 	select {
 	case <-time.After(d):
 	case <-c.of.ctx.Done():

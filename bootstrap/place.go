@@ -8,7 +8,7 @@ import (
 )
 
 // maxAlternatives is the number of alternative addresses of a signal on a host.
-const maxRivals = 9
+const maxAlternatives = 9
 
 // place is where a signal listens: its app argument and the resulting address.
 type place struct {
@@ -19,7 +19,7 @@ type place struct {
 // settle returns the address for the signal's next start. It is the previous one, or else the documented one, or
 // else that of APP~1 and so on. It must be free on this host and among the app's other processes. A socket in use is
 // never replaced.
-func (s *seat) settle(sig *signal) (place, error) {
+func (s *appProcess) settle(sig *signal) (place, error) {
 	table, err := readSockets()
 	if err != nil {
 		return place{}, err
@@ -30,41 +30,41 @@ func (s *seat) settle(sig *signal) (place, error) {
 	at, err := s.settleLocked(sig, table, followed)
 	s.mu.Unlock()
 	if err != nil {
-		return place{}, sig.unplaced(err)
+		return place{}, sig.noPlaceError(err)
 	}
-	if stranger, held := table[sig.plan.Address]; held && (sibling == nil || sibling == sig) && at.address != sig.plan.Address {
+	if foreign, held := table[sig.plan.Address]; held && (sibling == nil || sibling == sig) && at.address != sig.plan.Address {
 		s.log.Warn("signal socket in use, using another",
-			"app", s.app, "holder", anyHolder(stranger.inode), "socket", at.address)
+			"app", s.app, "holder", anyHolder(foreign.inode), "socket", at.address)
 	}
 	return at, nil
 }
 
 // noPlaceError returns the error of a signal without a free address. obstacle is the reason at the documented
 // address.
-func (sig *signal) unplaced(hindrance error) error {
-	if h, is := errors.AsType[*heldError](hindrance); is {
+func (sig *signal) noPlaceError(obstacle error) error {
+	if h, is := errors.AsType[*heldError](obstacle); is {
 		h.holder = anyHolder(h.inode)
 	}
 	if !sig.plan.movable() {
-		return fmt.Errorf("%w, and the signal cannot use another socket", hindrance)
+		return fmt.Errorf("%w, and the signal cannot use another socket", obstacle)
 	}
-	return fmt.Errorf("%w, and %d alternative sockets are in use too", hindrance, maxRivals)
+	return fmt.Errorf("%w, and %d alternative sockets are in use too", obstacle, maxAlternatives)
 }
 
 // settleLocked reserves an address, or returns the obstacle at the documented one.
-func (s *seat) settleLocked(sig *signal, table sockets, followed int) (place, error) {
-	var hindrance error // at the documented address
+func (s *appProcess) settleLocked(sig *signal, table sockets, followed int) (place, error) {
+	var obstacle error // at the documented address
 	for _, at := range sig.places() {
-		err := s.hindranceLocked(sig, at, table, followed)
+		err := s.obstacleLocked(sig, at, table, followed)
 		if err == nil {
 			s.reserveLocked(sig, at)
 			return at, nil
 		}
 		if at.address == sig.plan.Address {
-			hindrance = err
+			obstacle = err
 		}
 	}
-	return place{}, hindrance
+	return place{}, obstacle
 }
 
 // places returns the addresses where a signal may start, in order of preference.
@@ -76,14 +76,14 @@ func (sig *signal) places() []place {
 	if was := sig.at(); was.address != "" {
 		places = append(places, was)
 	}
-	for n := range maxRivals + 1 {
+	for n := range maxAlternatives + 1 {
 		places = append(places, sig.plan.place(n))
 	}
 	return places
 }
 
 // obstacleLocked returns why a signal cannot use an address, or nil if it can.
-func (s *seat) hindranceLocked(sig *signal, at place, table sockets, followed int) error {
+func (s *appProcess) obstacleLocked(sig *signal, at place, table sockets, followed int) error {
 	if owner := s.reserved[at.address]; owner != nil && owner != sig {
 		return fmt.Errorf("socket @%s belongs to the app's other process, %s", at.address, title(owner.plan))
 	}
@@ -118,7 +118,7 @@ func describe(pid int) string {
 	return fmt.Sprintf("process %d", pid)
 }
 
-func (s *seat) reserveLocked(sig *signal, at place) {
+func (s *appProcess) reserveLocked(sig *signal, at place) {
 	s.releaseLocked(sig)
 	s.reserved[at.address] = sig
 	delete(s.leaving, at.address)
@@ -126,7 +126,7 @@ func (s *seat) reserveLocked(sig *signal, at place) {
 }
 
 // releaseLocked frees the address of a signal.
-func (s *seat) releaseLocked(sig *signal) {
+func (s *appProcess) releaseLocked(sig *signal) {
 	if was := sig.at(); s.reserved[was.address] == sig {
 		delete(s.reserved, was.address)
 	}
@@ -134,8 +134,8 @@ func (s *seat) releaseLocked(sig *signal) {
 
 // Reasons why a started signal is not ready.
 var (
-	errSilent   = errors.New("no process listens")
-	errStranger = errors.New("another process listens at the signal's socket")
+	errSilent          = errors.New("no process listens")
+	errForeignListener = errors.New("another process listens at the signal's socket")
 )
 
 // listens returns nil if the running child with this leader listens at the address. It reads only the kernel's tables,
@@ -150,7 +150,7 @@ func listens(leader int, address string) error {
 	case !held || !at.listens:
 		return fmt.Errorf("%w at @%s", errSilent, address)
 	case !childHas(leader, at.inode):
-		return fmt.Errorf("%w: %s at @%s", errStranger, describe(anyHolder(at.inode)), address)
+		return fmt.Errorf("%w: %s at @%s", errForeignListener, describe(anyHolder(at.inode)), address)
 	}
 	return nil
 }

@@ -66,7 +66,7 @@ type SignalPlan struct {
 	Shadow      *ShadowPlan `json:"shadow,omitempty"`
 	// RequestConfig is the request configuration, windows and parameters, as text. Bootstrap forwards it unchanged. A change
 	// of it restarts no process.
-	Question string `json:"-"`
+	RequestConfig string `json:"-"`
 	// TimeLimit bounds the wait for an answer; 0: the autoscaler's default. A change of it restarts no process.
 	TimeLimit time.Duration `json:"-"`
 }
@@ -95,7 +95,7 @@ func (s SignalPlan) process() SignalPlan {
 
 // runsAs reports whether both plans have the same process. If not, a change from one to the other is a swap.
 func (s SignalPlan) runsAs(o SignalPlan) bool {
-	s.Question, s.TimeLimit = o.Question, o.TimeLimit
+	s.RequestConfig, s.TimeLimit = o.RequestConfig, o.TimeLimit
 	return s.process() == o.process()
 }
 
@@ -109,7 +109,7 @@ func (s SignalPlan) same(o SignalPlan) bool {
 
 // movable reports whether the signal may get another app argument, up to the last alternative.
 func (s SignalPlan) movable() bool {
-	return !s.FixedApp && len(s.place(maxRivals).address) <= maxAddress
+	return !s.FixedApp && len(s.place(maxAlternatives).address) <= maxAddress
 }
 
 // place returns the n-th address where the signal may listen; 0 is the documented one.

@@ -33,7 +33,7 @@ func (sig *signal) beginSession(spec supervise.Spec) (supervise.Spec, error) {
 	var session *control.Session
 	if kind == KindPlugin {
 		var err error
-		if session, err = control.NewSession(control.Config{Folder: sig.seat.config.Folder, Owner: spec.User, Log: sig.log}); err != nil {
+		if session, err = control.NewSession(control.Config{Folder: sig.appProcess.config.Folder, Owner: spec.User, Log: sig.log}); err != nil {
 			closeFile(spec.Executable)
 			return supervise.Spec{}, err
 		}

@@ -15,13 +15,13 @@ func TestPlugin(t *testing.T) {
 	plan := planOf("plugin", shipped("web", plugged))
 	plan.Signals[1].Kind = bootstrap.KindPlugin
 	folder := t.TempDir()
-	p := startWith(t, plan, nobody{}, func(c *bootstrap.Config) { c.Folder = folder })
+	p := startWith(t, plan, noReleases{}, func(c *bootstrap.Config) { c.Folder = folder })
 	a := p.arrivals.next(t)
 	e := a.awaitEntry(t, "web", "up", up)
 	if now := p.process("web"); !e.Columnar || !now.Columnar || now.Kind != bootstrap.KindPlugin {
 		t.Errorf("the signal is %+v, listed as %+v: want a plugin that offered the columnar body", now, e)
 	}
-	if err := ask(t, e.Address); err != nil {
+	if err := request(t, e.Address); err != nil {
 		t.Error(err)
 	}
 	first := onlySocket(t, folder)
@@ -56,16 +56,16 @@ func onlySocket(t *testing.T, folder string) string {
 }
 
 // A plugin with an invalid handshake is ended before its start timeout, and restarted.
-func TestPluginThatIsNone(t *testing.T) {
+func TestPluginWithInvalidHandshake(t *testing.T) {
 	for name, why := range map[string]string{
-		babbler:  `its first line is "hello, world"`,
-		stranger: `the signal has version "99"`,
+		invalidHandshake: `its first line is "hello, world"`,
+		foreign:          `the signal has version "99"`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			plan := planOf("noplugin", shipped("web", name))
 			plan.Signals[1].Kind = bootstrap.KindPlugin
 			began := time.Now()
-			p := start(t, plan, nobody{}, time.Millisecond)
+			p := start(t, plan, noReleases{}, time.Millisecond)
 			p.awaitProcess(t, "web", "down, and why", func(p bootstrap.Process) bool {
 				return p.State == "backoff" && p.Restarts > 1 && strings.Contains(p.Why, why)
 			})
@@ -78,10 +78,10 @@ func TestPluginThatIsNone(t *testing.T) {
 }
 
 // A plugin without a handshake does not count as running, even if it listens.
-func TestPluginThatDoesNotGreet(t *testing.T) {
+func TestPluginWithoutHandshake(t *testing.T) {
 	plan := planOf("nogreeting", shipped("web", "rps"))
 	plan.Signals[1].Kind = bootstrap.KindPlugin
-	p := start(t, plan, nobody{}, time.Millisecond)
+	p := start(t, plan, noReleases{}, time.Millisecond)
 	eventually(t, "a process listens", func() error {
 		conn, err := net.Dial("unix", "@"+plan.Signals[1].Address)
 		if err == nil {

@@ -58,7 +58,7 @@ func newStore(t testing.TB, plan bootstrap.Plan) *store {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.cache, err = release.OpenCache(t.Context(), release.Config{Dir: s.dir, Patience: 200 * time.Millisecond}); err != nil {
+	if s.cache, err = release.OpenCache(t.Context(), release.Config{Dir: s.dir, RetryTimeout: 200 * time.Millisecond}); err != nil {
 		t.Fatal(err)
 	}
 	s.object = s.publish(t, plan.Signals[1].Ref(), program)
@@ -134,12 +134,12 @@ func TestReleaseRuns(t *testing.T) {
 	if now := p.process("web"); now.Version != version || now.Wanted != version || now.Why != "" || now.State != "running" {
 		t.Errorf("the signal is %+v, want it to run %s", now, version)
 	}
-	if err := ask(t, plan.Signals[1].Address); err != nil {
+	if err := request(t, plan.Signals[1].Address); err != nil {
 		t.Error(err)
 	}
 }
 
-func TestReleaseThatIsNotWhatItsManifestSays(t *testing.T) {
+func TestReleaseThatDiffersFromManifest(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		change func([]byte) []byte
@@ -151,7 +151,7 @@ func TestReleaseThatIsNotWhatItsManifestSays(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			plan := released("corrupt" + strings.Fields(c.name)[0])
 			s := newStore(t, plan)
-			mend := rewrite(t, s.object, c.change)
+			restoreAll := rewrite(t, s.object, c.change)
 			p := start(t, plan, s, 500*time.Millisecond)
 			a := p.arrivals.next(t)
 			a.awaitEntry(t, sigproto.DefaultApp, "up", up)
@@ -168,13 +168,13 @@ func TestReleaseThatIsNotWhatItsManifestSays(t *testing.T) {
 			if kept, err := filepath.Glob(filepath.Join(s.dir, "sha256-*")); err != nil || kept != nil {
 				t.Errorf("the cache holds %q, %v: want nothing", kept, err)
 			}
-			mend()
+			restoreAll()
 			a.awaitEntry(t, "web", "up", up)
 		})
 	}
 }
 
-func TestReleaseComesLater(t *testing.T) {
+func TestReleaseAvailableLater(t *testing.T) {
 	for _, reason := range []error{release.ErrUnavailable, release.ErrNotFound, release.ErrDenied} {
 		t.Run(reason.Error(), func(t *testing.T) {
 			plan := released("later")
@@ -196,7 +196,7 @@ func TestReleaseComesLater(t *testing.T) {
 	}
 }
 
-func TestReleaseFromTheCacheWithTheBucketAway(t *testing.T) {
+func TestReleaseFromCacheWhileBucketUnavailable(t *testing.T) {
 	plan := released("away")
 	s := newStore(t, plan)
 	if _, err := s.Fetch(t.Context(), plan.Signals[1].Ref()); err != nil {

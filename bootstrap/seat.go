@@ -19,18 +19,18 @@ const (
 )
 
 // dependencies are shared by all app processes.
-type means struct {
-	config      Config
-	log         *slog.Logger
-	shelf       *shelf
-	stream      *stream
-	environment func() []string // variables of the plan, for children
+type dependencies struct {
+	config       Config
+	log          *slog.Logger
+	releaseCache *releaseCache
+	stream       *stream
+	environment  func() []string // variables of the plan, for children
 }
 
 // appProcess manages the processes of one app: the current signal and its candidate, if any. Only the goroutine of run
 // decides. Other goroutines change fields and wake it.
-type seat struct {
-	means
+type appProcess struct {
+	dependencies
 	app       string
 	tail      *output.Tail
 	wake      chan struct{} // buffer of 1: the state has changed
@@ -56,16 +56,16 @@ type seat struct {
 	left      []error            // errors of ended processes
 }
 
-func newSeat(m means, p SignalPlan, trial Trial) (*seat, error) {
-	s := &seat{
-		means: m, app: p.App, tail: output.NewTail(tailLines, tailBytes), wake: make(chan struct{}, 1),
+func newAppProcess(m dependencies, p SignalPlan, trial Trial) (*appProcess, error) {
+	s := &appProcess{
+		dependencies: m, app: p.App, tail: output.NewTail(tailLines, tailBytes), wake: make(chan struct{}, 1),
 		ended: make(chan struct{}), plan: p, reserved: map[string]*signal{}, leaving: map[string]int{}, interrupt: func() {},
 	}
 	return s, s.adopt(trial)
 }
 
 // adopt sets the saved trial of the shadow. Call it before run.
-func (s *seat) adopt(t Trial) error {
+func (s *appProcess) adopt(t Trial) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.trial = t
@@ -75,32 +75,32 @@ func (s *seat) adopt(t Trial) error {
 }
 
 // wantedLocked returns what should run: the plan's version, or its shadow if that was promoted.
-func (s *seat) wantedLocked() SignalPlan {
+func (s *appProcess) wantedLocked() SignalPlan {
 	if s.promotedLocked() {
 		return s.plan.promoted()
 	}
 	return s.plan.process()
 }
 
-func (s *seat) promotedLocked() bool { return s.trial.of(s.plan) && s.trial.Outcome == Promoted }
+func (s *appProcess) promotedLocked() bool { return s.trial.of(s.plan) && s.trial.Outcome == Promoted }
 
 // policyLocked returns the restart policy of the wanted version: unlimited, unless there is a version to return to.
-func (s *seat) policyLocked() supervise.Policy {
+func (s *appProcess) policyLocked() supervise.Policy {
 	if s.promotedLocked() {
-		return revocable()
+		return limitedRestarts()
 	}
 	return s.config.restarts()
 }
 
 // limitedRestarts is the restart policy of a version with an older one to return to.
-func revocable() supervise.Policy {
+func limitedRestarts() supervise.Policy {
 	p := supervise.DefaultPolicy()
 	p.Budget = 5
 	return p
 }
 
 // replan changes the plan. It drops the trial of another pinned or shadow version.
-func (s *seat) replan(p SignalPlan) {
+func (s *appProcess) replan(p SignalPlan) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.plan.same(p) {
@@ -112,22 +112,22 @@ func (s *seat) replan(p SignalPlan) {
 	} else if !s.trial.of(p) {
 		s.trial = newTrial(p, time.Now())
 	}
-	s.askLocked()
+	s.setRequestsLocked()
 	s.interrupt()
 }
 
 // setRequestsLocked sets the plan's request configuration for the processes that should run. The others keep theirs.
-func (s *seat) askLocked() {
+func (s *appProcess) setRequestsLocked() {
 	want := s.wantedLocked()
 	for _, sig := range []*signal{s.current, s.candidate} {
 		if sig != nil && sig.plan.runsAs(want) {
-			sig.question = want.Question
+			sig.requestConfig = want.RequestConfig
 		}
 	}
 }
 
 // releases returns the releases that the plan may run.
-func (s *seat) releases() (refs []release.Ref) {
+func (s *appProcess) releases() (refs []release.Ref) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.plan.Shipped() {
@@ -141,7 +141,7 @@ func (s *seat) releases() (refs []release.Ref) {
 }
 
 // retire records the first revision of the directory that does not list the app, and ends run.
-func (s *seat) retire(revision int) {
+func (s *appProcess) retire(revision int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.retired = revision
@@ -149,7 +149,7 @@ func (s *seat) retire(revision int) {
 }
 
 // changed notifies run and the directory of a change.
-func (s *seat) changed() {
+func (s *appProcess) changed() {
 	select {
 	case s.wake <- struct{}{}:
 	default:
@@ -159,7 +159,7 @@ func (s *seat) changed() {
 
 // run runs the app's processes according to the plan until ctx ends or the app is retired. When it returns, all its
 // processes have ended, or the error lists those that are left.
-func (s *seat) run(ctx context.Context) error {
+func (s *appProcess) run(ctx context.Context) error {
 	defer close(s.ended)
 	if s.after != nil {
 		s.setTrouble("waiting for the end of the app's previous process")
@@ -184,7 +184,7 @@ func (s *seat) run(ctx context.Context) error {
 	return errors.Join(s.left...)
 }
 
-func (s *seat) hasEnded() bool {
+func (s *appProcess) hasEnded() bool {
 	select {
 	case <-s.ended:
 		return true
@@ -194,7 +194,7 @@ func (s *seat) hasEnded() bool {
 }
 
 // round returns the context of a round, which ends when the plan changes. ok is false if there are no more rounds.
-func (s *seat) round(ctx context.Context) (round context.Context, ok bool) {
+func (s *appProcess) round(ctx context.Context) (round context.Context, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.interrupt() // releases the previous round's context
@@ -203,17 +203,17 @@ func (s *seat) round(ctx context.Context) (round context.Context, ok bool) {
 }
 
 // follow runs the tasks one after another until ctx ends.
-func (s *seat) follow(ctx context.Context) {
+func (s *appProcess) follow(ctx context.Context) {
 	for ctx.Err() == nil {
 		switch s.next() {
-		case toSwap:
+		case taskSwap:
 			s.swap(ctx)
-		case toTry:
+		case taskTrial:
 			s.try(ctx)
-		case toRevive:
+		case taskRevive:
 			s.revive(ctx)
-		case toRest:
-			_ = s.await(ctx, func() (bool, error) { return s.next() != toRest, nil }) // the only error is ctx's
+		case taskNone:
+			_ = s.await(ctx, func() (bool, error) { return s.next() != taskNone, nil }) // the only error is ctx's
 		}
 	}
 }
@@ -222,30 +222,30 @@ func (s *seat) follow(ctx context.Context) {
 type task uint8
 
 const (
-	toRest   task = iota // nothing to do
-	toSwap               // the current process is not the wanted one
-	toTry                // a shadow should run beside it
-	toRevive             // the restart budget is spent
+	taskNone   task = iota // nothing to do
+	taskSwap               // the current process is not the wanted one
+	taskTrial              // a shadow should run beside it
+	taskRevive             // the restart budget is spent
 )
 
-func (s *seat) next() task {
+func (s *appProcess) next() task {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	trying := s.plan.Shadow != nil && s.trial.Outcome == Undecided
 	switch {
 	case !s.current.plan.runsAs(s.wantedLocked()):
-		return toSwap
+		return taskSwap
 	case s.current.process.Status().State == supervise.Fatal:
-		return toRevive
+		return taskRevive
 	case trying, s.candidate != nil:
-		return toTry
+		return taskTrial
 	}
-	return toRest
+	return taskNone
 }
 
 // await waits until good returns true or an error, and returns that error, or ctx's cause. It checks after every
 // change.
-func (s *seat) await(ctx context.Context, good func() (bool, error)) error {
+func (s *appProcess) await(ctx context.Context, good func() (bool, error)) error {
 	for {
 		_, _, moved := s.stream.progress()
 		if done, err := good(); done || err != nil {
@@ -261,7 +261,7 @@ func (s *seat) await(ctx context.Context, good func() (bool, error)) error {
 }
 
 // start runs a signal until it is stopped or run ends.
-func (s *seat) start(sig *signal) {
+func (s *appProcess) start(sig *signal) {
 	sig.life, sig.cancel = context.WithCancel(s.lives)
 	s.processes.Go(func() {
 		err := sig.run(sig.life)
@@ -277,7 +277,7 @@ func (s *seat) start(sig *signal) {
 }
 
 // dismiss stops a signal after the autoscaler has followed the revision.
-func (s *seat) dismiss(sig *signal, revision int) {
+func (s *appProcess) dismiss(sig *signal, revision int) {
 	s.processes.Go(func() {
 		s.stream.awaitFollowed(sig.life, revision)
 		sig.cancel()

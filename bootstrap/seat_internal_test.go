@@ -15,22 +15,22 @@ import (
 )
 
 // away is a Fetcher whose bucket is unavailable.
-type away struct{ asked atomic.Int64 }
+type away struct{ requested atomic.Int64 }
 
 func (f *away) Fetch(context.Context, release.Ref) (release.Installed, error) {
-	f.asked.Add(1)
+	f.requested.Add(1)
 	return release.Installed{}, errors.New("away")
 }
 
 // appProcessOf returns an app process without processes.
-func seatOf(t testing.TB, p SignalPlan, f Fetcher) *seat {
+func appProcessOf(t testing.TB, p SignalPlan, f Fetcher) *appProcess {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	var trial Trial
 	if p.Shadow != nil {
 		trial = newTrial(p, time.Now())
 	}
-	s, err := newSeat(means{config: Config{Log: log}, log: log, shelf: newShelf(f), stream: newStream(nil, nil, nil, log)}, p, trial)
+	s, err := newAppProcess(dependencies{config: Config{Log: log}, log: log, releaseCache: newReleaseCache(f), stream: newStream(nil, nil, nil, log)}, p, trial)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,9 +38,9 @@ func seatOf(t testing.TB, p SignalPlan, f Fetcher) *seat {
 }
 
 // addCandidate adds a candidate.
-func (s *seat) seatBeside(t testing.TB, p SignalPlan, shadow bool, at place) {
+func (s *appProcess) addCandidate(t testing.TB, p SignalPlan, shadow bool, at place) {
 	t.Helper()
-	c, err := newSignal(s, p, revocable())
+	c, err := newSignal(s, p, limitedRestarts())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,16 +55,16 @@ func trying(shadow string) SignalPlan {
 }
 
 // The address of a dropped candidate stays reserved until the autoscaler has followed.
-func TestPlaceOfADroppedCandidate(t *testing.T) {
+func TestAddressOfDroppedCandidateStaysReserved(t *testing.T) {
 	p := NewSignalPlan("web", "ns", "n", "v2")
-	s := seatOf(t, p, nil)
+	s := appProcessOf(t, p, nil)
 	s.reserveLocked(s.current, p.place(0))
 	s.leaving[p.place(1).address] = 5
 	for _, c := range []struct {
 		followed int
 		want     place
 	}{{4, p.place(2)}, {5, p.place(1)}} {
-		next, err := newSignal(s, p, revocable())
+		next, err := newSignal(s, p, limitedRestarts())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -76,10 +76,10 @@ func TestPlaceOfADroppedCandidate(t *testing.T) {
 }
 
 // The documented address is for the signal, even if a shadow starts first.
-func TestPlaceOfAShadowThatIsFaster(t *testing.T) {
+func TestShadowLeavesDocumentedAddress(t *testing.T) {
 	p := trying("v2")
-	s := seatOf(t, p, nil)
-	s.seatBeside(t, p.promoted(), true, place{})
+	s := appProcessOf(t, p, nil)
+	s.addCandidate(t, p.promoted(), true, place{})
 	shadow, err := s.settleLocked(s.candidate, nil, 0)
 	own, errOwn := s.settleLocked(s.current, nil, 0)
 	if err != nil || errOwn != nil || shadow != p.place(1) || own != p.place(0) {
@@ -88,18 +88,18 @@ func TestPlaceOfAShadowThatIsFaster(t *testing.T) {
 }
 
 // An answer counts only for the processes that are current.
-func TestHearOfOthers(t *testing.T) {
+func TestAnswerOfOtherProcessIsIgnored(t *testing.T) {
 	v2, v3 := trying("v2"), trying("v3")
 	at := v2.place(1)
 	agrees := Answer{App: "web", Version: "v2", Address: at.address, Candidate: true, Verdict: "value", Compared: true}
 	failed := Answer{App: "web", Version: "v2", Address: at.address, Candidate: true, Verdict: VerdictFailed, Why: "EOF"}
 	changed := func(a Answer, change func(*Answer)) Answer { change(&a); return a }
 	for _, c := range []struct {
-		name   string
-		plan   SignalPlan // of the app
-		seated SignalPlan // the shadow beside it
-		answer Answer
-		want   Outcome
+		name          string
+		plan          SignalPlan // of the app
+		currentShadow SignalPlan // the shadow beside it
+		answer        Answer
+		want          Outcome
 	}{
 		{"the shadow agrees", v2, v2, agrees, Promoted},
 		{"the shadow fails", v2, v2, failed, Diverged},
@@ -111,9 +111,9 @@ func TestHearOfOthers(t *testing.T) {
 		{"a group, while none runs", v2, v2, changed(agrees, func(a *Answer) { a.Group = 7 }), Promoted},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := seatOf(t, c.plan, nil)
-			s.seatBeside(t, c.seated.promoted(), true, at)
-			s.hear(c.answer)
+			s := appProcessOf(t, c.plan, nil)
+			s.addCandidate(t, c.currentShadow.promoted(), true, at)
+			s.receive(c.answer)
 			if s.trial.Outcome != c.want || s.trial.Shadow != c.plan.Shadow.Version {
 				t.Errorf("trial %+v, want %q", s.trial, c.want)
 			}
@@ -121,91 +121,91 @@ func TestHearOfOthers(t *testing.T) {
 	}
 }
 
-func TestHearOfAnotherCandidate(t *testing.T) {
+func TestAnswerOfOtherCandidateIsIgnored(t *testing.T) {
 	p := NewSignalPlan("web", "ns", "n", "v2")
-	s := seatOf(t, p, nil)
-	s.seatBeside(t, p, false, p.place(1))
+	s := appProcessOf(t, p, nil)
+	s.addCandidate(t, p, false, p.place(1))
 	a := Answer{App: "web", Version: "v1", Address: p.place(1).address, Candidate: true, Verdict: VerdictFailed}
-	if s.hear(a); s.verdict != "" {
+	if s.receive(a); s.verdict != "" {
 		t.Errorf("verdict %q of another version, want none", s.verdict)
 	}
 	a.Version = "v2"
-	if s.hear(a); s.verdict != VerdictFailed {
+	if s.receive(a); s.verdict != VerdictFailed {
 		t.Errorf("verdict %q, want %q", s.verdict, VerdictFailed)
 	}
 }
 
 // A process keeps its request configuration until the wanted version runs.
-func TestQuestions(t *testing.T) {
-	asking := func(version, question string) SignalPlan {
+func TestRequestConfigFollowsProcess(t *testing.T) {
+	requesting := func(version, requestConfig string) SignalPlan {
 		p := NewSignalPlan("web", "ns", "n", version)
-		p.Question = question
+		p.RequestConfig = requestConfig
 		return p
 	}
-	s := seatOf(t, asking("v1", "a"), nil)
+	s := appProcessOf(t, requesting("v1", "a"), nil)
 	want := func(when, own, beside string) {
 		t.Helper()
 		e := s.entry()
 		got := ""
 		if e.Candidate != nil {
-			got = e.Candidate.Question
+			got = e.Candidate.RequestConfig
 		}
-		if e.Question != own || got != beside {
-			t.Errorf("%s: asked with %q, and beside it %q, want %q and %q", when, e.Question, got, own, beside)
+		if e.RequestConfig != own || got != beside {
+			t.Errorf("%s: asked with %q, and beside it %q, want %q and %q", when, e.RequestConfig, got, own, beside)
 		}
 	}
 	want("at first", "a", "")
-	s.replan(asking("v1", "b"))
-	limited := asking("v1", "b")
+	s.replan(requesting("v1", "b"))
+	limited := requesting("v1", "b")
 	limited.TimeLimit = time.Minute
 	s.replan(limited)
 	want("with another question", "b", "")
 	if s.plan.TimeLimit != time.Minute {
 		t.Errorf("time limit %v, want that of the new plan", s.plan.TimeLimit)
 	}
-	if s.next() != toRest {
+	if s.next() != taskNone {
 		t.Error("another question and time limit are another process, want none")
 	}
-	s.replan(asking("v2", "c"))
+	s.replan(requesting("v2", "c"))
 	want("while another version is wanted", "b", "")
-	if s.next() != toSwap {
+	if s.next() != taskSwap {
 		t.Error("another version is no other process, want one")
 	}
-	s.seatBeside(t, s.wantedLocked(), false, s.plan.place(1))
+	s.addCandidate(t, s.wantedLocked(), false, s.plan.place(1))
 	want("with a candidate", "b", "c")
-	s.replan(asking("v2", "d"))
+	s.replan(requesting("v2", "d"))
 	want("with another question for the candidate", "b", "d")
 	before := s.candidate
-	limited = asking("v2", "d")
+	limited = requesting("v2", "d")
 	limited.Limits.OpenFiles = 100
 	s.replan(limited)
 	want("with another candidate wanted", "b", "d")
-	s.replan(asking("v1", "e"))
+	s.replan(requesting("v1", "e"))
 	want("back again", "e", "d")
 	s.candidate = nil
-	s.replan(asking("v2", "f"))
+	s.replan(requesting("v2", "f"))
 	s.candidate = before
-	s.askLocked()
+	s.setRequestsLocked()
 	s.current, s.candidate = s.candidate, nil
 	want("after the switch", "f", "")
 }
 
-func TestQuestionOfAShadow(t *testing.T) {
+func TestRequestConfigOfShadow(t *testing.T) {
 	p := trying("v2")
-	p.Question = "a"
-	s := seatOf(t, p, nil)
-	s.seatBeside(t, p.promoted(), true, p.place(1))
+	p.RequestConfig = "a"
+	s := appProcessOf(t, p, nil)
+	s.addCandidate(t, p.promoted(), true, p.place(1))
 	other := trying("v2")
-	other.Question = "b"
+	other.RequestConfig = "b"
 	s.replan(other)
-	if e := s.entry(); e.Question != "b" || e.Candidate.Question != "b" {
-		t.Errorf("asked with %q, the shadow %q, want both with b", e.Question, e.Candidate.Question)
+	if e := s.entry(); e.RequestConfig != "b" || e.Candidate.RequestConfig != "b" {
+		t.Errorf("asked with %q, the shadow %q, want both with b", e.RequestConfig, e.Candidate.RequestConfig)
 	}
 	elsewhere := other
-	elsewhere.Version, elsewhere.Question = "v0", "c"
+	elsewhere.Version, elsewhere.RequestConfig = "v0", "c"
 	s.replan(elsewhere)
-	if e := s.entry(); e.Question != "b" || e.Candidate.Question != "b" {
-		t.Errorf("while another version is wanted asked with %q, the shadow %q, want both with b", e.Question, e.Candidate.Question)
+	if e := s.entry(); e.RequestConfig != "b" || e.Candidate.RequestConfig != "b" {
+		t.Errorf("while another version is wanted asked with %q, the shadow %q, want both with b", e.RequestConfig, e.Candidate.RequestConfig)
 	}
 }
 
@@ -217,29 +217,29 @@ func TestDirectoryFitsItsLine(t *testing.T) {
 	for range MaxSignals {
 		d.Signals = append(d.Signals, Entry{App: long[:maxAddress], Endpoint: endpoint, Candidate: &Candidate{Endpoint: endpoint, Tolerance: 1e-100}})
 	}
-	line, n := lineOf(t, d), 2*MaxQuestions
+	line, n := lineOf(t, d), 2*MaxRequestConfigs
 	if got := line + n + 2*MaxSignals*len(`,"question":`); got >= maxDirectory {
 		t.Errorf("the largest line has %d bytes, at most %d", got, maxDirectory)
 	}
 }
 
-func TestPause(t *testing.T) {
+func TestFetchPauseEndsOnRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &away{}
-		s := seatOf(t, NewSignalPlan("web", "ns", "n", "v1"), f)
+		s := appProcessOf(t, NewSignalPlan("web", "ns", "n", "v1"), f)
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan bool)
 		go func() { ended <- s.current.awaitRelease(ctx) }()
 		<-time.After(10 * time.Minute) // time in the synctest bubble
 		synctest.Wait()
-		before, now := f.asked.Load(), time.Now()
+		before, now := f.requested.Load(), time.Now()
 		s.current.restart("requested")
 		synctest.Wait()
-		if n := f.asked.Load(); n != before+1 || time.Since(now) != 0 {
+		if n := f.requested.Load(); n != before+1 || time.Since(now) != 0 {
 			t.Errorf("%d fetches %v after a restart was asked for, want another at once", n-before, time.Since(now))
 		}
 		<-time.After(time.Second)
-		if f.asked.Load() == before+1 {
+		if f.requested.Load() == before+1 {
 			t.Error("no fetch in the second after that, want the pauses to begin anew")
 		}
 		stop()
@@ -249,33 +249,33 @@ func TestPause(t *testing.T) {
 	})
 }
 
-func TestSilence(t *testing.T) {
+func TestSignalWithoutResponseIsHung(t *testing.T) {
 	const silent, answers = true, false
-	type heard struct {
+	type received struct {
 		at     time.Duration
 		silent bool
 	}
 	for _, c := range []struct {
-		name  string
-		limit time.Duration
-		heard []heard
-		dead  bool
+		name     string
+		limit    time.Duration
+		received []received
+		dead     bool
 	}{
 		{"nothing", 0, nil, false},
-		{"once", 0, []heard{{0, silent}}, false},
-		{"twice, soon", 0, []heard{{0, silent}, {29 * time.Second, silent}}, false},
-		{"twice, long apart", 0, []heard{{0, silent}, {30 * time.Second, silent}}, true},
-		{"twice, each after its time limit", time.Minute, []heard{{0, silent}, {time.Minute, silent}}, false},
-		{"twice, longer apart than its time limit", time.Minute, []heard{{0, silent}, {90 * time.Second, silent}}, true},
-		{"three times, each after its time limit", time.Minute, []heard{{0, silent}, {time.Minute, silent}, {2 * time.Minute, silent}}, true},
-		{"twice, with an answer between", 0, []heard{{0, silent}, {10 * time.Minute, answers}, {20 * time.Minute, silent}}, false},
-		{"three times, soon", 0, []heard{{0, silent}, {1, silent}, {2, silent}}, true},
-		{"three times, with an answer between", 0, []heard{{0, silent}, {1, silent}, {2, answers}, {3, silent}}, false},
+		{"once", 0, []received{{0, silent}}, false},
+		{"twice, soon", 0, []received{{0, silent}, {29 * time.Second, silent}}, false},
+		{"twice, long apart", 0, []received{{0, silent}, {30 * time.Second, silent}}, true},
+		{"twice, each after its time limit", time.Minute, []received{{0, silent}, {time.Minute, silent}}, false},
+		{"twice, longer apart than its time limit", time.Minute, []received{{0, silent}, {90 * time.Second, silent}}, true},
+		{"three times, each after its time limit", time.Minute, []received{{0, silent}, {time.Minute, silent}, {2 * time.Minute, silent}}, true},
+		{"twice, with an answer between", 0, []received{{0, silent}, {10 * time.Minute, answers}, {20 * time.Minute, silent}}, false},
+		{"three times, soon", 0, []received{{0, silent}, {1, silent}, {2, silent}}, true},
+		{"three times, with an answer between", 0, []received{{0, silent}, {1, silent}, {2, answers}, {3, silent}}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var s silence
 			now := time.Unix(1_700_000_000, 0)
-			for _, h := range c.heard {
+			for _, h := range c.received {
 				if _, dead := s.dead(now, c.limit); dead {
 					t.Fatal("dead too early")
 				}

@@ -80,7 +80,7 @@ func TestShadowIsPromoted(t *testing.T) {
 	}
 }
 
-func TestShadowThatIsNotAsGood(t *testing.T) {
+func TestFailingShadowEndsTrial(t *testing.T) {
 	for _, c := range []struct {
 		how     string
 		outcome bootstrap.Outcome
@@ -88,7 +88,7 @@ func TestShadowThatIsNotAsGood(t *testing.T) {
 	}{
 		{four, bootstrap.Diverged, "cpus 4, not 3"},
 		{crashing, bootstrap.Crashed, "exit status 1"},
-		{babbling, bootstrap.Diverged, "it failed"},
+		{invalidAnswers, bootstrap.Diverged, "it failed"},
 		{silent, bootstrap.Diverged, "it accepted the connection and sent no response"},
 	} {
 		t.Run(c.how, func(t *testing.T) {
@@ -120,7 +120,7 @@ func TestShadowThatIsNotAsGood(t *testing.T) {
 }
 
 // A shadow without promotion continues after a difference.
-func TestShadowThatIsOnlyCompared(t *testing.T) {
+func TestShadowWithoutPromotion(t *testing.T) {
 	plan := released("compared")
 	s := newStore(t, plan)
 	s.publish(t, pinned(plan, next).Signals[1].Ref(), behaving(four))

@@ -21,24 +21,26 @@ type Fetcher interface {
 
 // releaseCache holds the releases in use, each fetched once. A program sealed in memory is also opened and hashed once,
 // so a restart needs only a new descriptor.
-type shelf struct {
+type releaseCache struct {
 	fetcher Fetcher
 
 	mu    sync.Mutex
-	items map[release.Ref]*item
+	items map[release.Ref]*cachedRelease
 }
 
 // cachedRelease is one release with its number of users.
-type item struct {
+type cachedRelease struct {
 	installed release.Installed
 	program   *os.File
 	users     int
 }
 
-func newShelf(f Fetcher) *shelf { return &shelf{fetcher: f, items: map[release.Ref]*item{}} }
+func newReleaseCache(f Fetcher) *releaseCache {
+	return &releaseCache{fetcher: f, items: map[release.Ref]*cachedRelease{}}
+}
 
 // take returns a release and fetches it if needed. Call giveBack once for each take.
-func (s *shelf) take(ctx context.Context, ref release.Ref) (*item, error) {
+func (s *releaseCache) take(ctx context.Context, ref release.Ref) (*cachedRelease, error) {
 	if i := s.use(ref); i != nil {
 		return i, nil
 	}
@@ -50,11 +52,11 @@ func (s *shelf) take(ctx context.Context, ref release.Ref) (*item, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.put(ref, &item{installed: installed, program: program}), nil
+	return s.put(ref, &cachedRelease{installed: installed, program: program}), nil
 }
 
 // use returns a cached release, or nil.
-func (s *shelf) use(ref release.Ref) *item {
+func (s *releaseCache) use(ref release.Ref) *cachedRelease {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	i := s.items[ref]
@@ -65,7 +67,7 @@ func (s *shelf) use(ref release.Ref) *item {
 }
 
 // put adds a release unless another caller was faster.
-func (s *shelf) put(ref release.Ref, i *item) *item {
+func (s *releaseCache) put(ref release.Ref, i *cachedRelease) *cachedRelease {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if first := s.items[ref]; first != nil {
@@ -78,7 +80,7 @@ func (s *shelf) put(ref release.Ref, i *item) *item {
 }
 
 // giveBack ends one use of a release.
-func (s *shelf) giveBack(i *item) {
+func (s *releaseCache) giveBack(i *cachedRelease) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	i.users--
@@ -89,7 +91,7 @@ func (s *shelf) giveBack(i *item) {
 }
 
 // inUse returns the cached releases, unsorted.
-func (s *shelf) inUse() []release.Ref {
+func (s *releaseCache) inUse() []release.Ref {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Collect(maps.Keys(s.items))
@@ -97,7 +99,7 @@ func (s *shelf) inUse() []release.Ref {
 
 // open returns a descriptor of a release's program; the caller closes it. If the program is not sealed, open verifies
 // all files of the release, and fetches it again if one is damaged.
-func (s *shelf) open(ctx context.Context, i *item) (*os.File, error) {
+func (s *releaseCache) open(ctx context.Context, i *cachedRelease) (*os.File, error) {
 	if isSealed(i.program) {
 		fd, err := unix.FcntlInt(i.program.Fd(), unix.F_DUPFD_CLOEXEC, 0)
 		if err != nil {

@@ -39,7 +39,7 @@ func TestReleaseOfTwoApps(t *testing.T) {
 	p := start(t, plan, s, long)
 	a := p.arrivals.next(t)
 	for _, app := range []string{"web", "api"} {
-		if err := ask(t, a.awaitEntry(t, app, "up", runs(version)).Address); err != nil {
+		if err := request(t, a.awaitEntry(t, app, "up", runs(version)).Address); err != nil {
 			t.Errorf("signal of app %s: %v", app, err)
 		}
 	}
@@ -79,7 +79,7 @@ func TestReleaseInTheLayoutOfClusterman(t *testing.T) {
 	}
 	p := start(t, plan, clustermanFetcher{s.cache, s.bucket}, long)
 	e := p.arrivals.next(t).awaitEntry(t, "web", "up", runs(version))
-	if err := ask(t, e.Address); err != nil {
+	if err := request(t, e.Address); err != nil {
 		t.Error(err)
 	}
 	tail, err := p.Logs("web")

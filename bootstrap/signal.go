@@ -25,20 +25,20 @@ const (
 
 // signal is one signal process and its release.
 type signal struct {
-	plan    SignalPlan
-	seat    *seat
-	log     *slog.Logger
-	process *supervise.Process
-	life    context.Context // of run; set before run starts, as cancel is
-	cancel  context.CancelFunc
-	done    chan struct{} // closed when run has ended
-	hurry   chan struct{} // buffer of 1: ends the pause between two fetches
+	plan       SignalPlan
+	appProcess *appProcess
+	log        *slog.Logger
+	process    *supervise.Process
+	life       context.Context // of run; set before run starts, as cancel is
+	cancel     context.CancelFunc
+	done       chan struct{} // closed when run has ended
+	retryNow   chan struct{} // buffer of 1: ends the pause between two fetches
 
-	question string // as listed; guarded by the mutex of appProcess
+	requestConfig string // as listed; guarded by the mutex of appProcess
 
 	mu       sync.Mutex
 	place    place
-	release  *item            // nil until fetched, and for a shipped signal
+	release  *cachedRelease   // nil until fetched, and for a shipped signal
 	fetchErr error            // of the last attempt; nil if it succeeded
 	session  *control.Session // of a plugin's last start
 	kindNow  Kind             // of the last start
@@ -46,14 +46,14 @@ type signal struct {
 	user     int              // of the last start; 0: bootstrap's user
 	sameUser string           // why it runs as bootstrap's user
 	state    supervise.State  // last state that Watch received
-	fall     string           // reason of the last failure; empty: no failure yet
+	failure  string           // reason of the last failure; empty: no failure yet
 	silence  silence
 }
 
-func newSignal(s *seat, p SignalPlan, policy supervise.Policy) (*signal, error) {
+func newSignal(s *appProcess, p SignalPlan, policy supervise.Policy) (*signal, error) {
 	sig := &signal{
-		plan: p, seat: s, log: s.log.With("app", p.App, "version", p.Version), question: p.Question,
-		done: make(chan struct{}), hurry: make(chan struct{}, 1),
+		plan: p, appProcess: s, log: s.log.With("app", p.App, "version", p.Version), requestConfig: p.RequestConfig,
+		done: make(chan struct{}), retryNow: make(chan struct{}, 1),
 	}
 	process, err := supervise.NewProcess(s.config.Launcher, supervise.ProcessConfig{
 		Name: sig.title(), NewSpec: sig.spec, Probe: sig.probe, StartTimeout: signalStartTimeout,
@@ -92,7 +92,7 @@ func (sig *signal) run(ctx context.Context) error {
 		if !sig.awaitRelease(ctx) {
 			return nil // ctx has ended before a start
 		}
-		defer sig.seat.shelf.giveBack(sig.release)
+		defer sig.appProcess.releaseCache.giveBack(sig.release)
 	}
 	defer sig.endSession()
 	return sig.process.Run(ctx)
@@ -106,7 +106,7 @@ func (sig *signal) awaitRelease(ctx context.Context) bool {
 		select {
 		case <-ctx.Done():
 		case <-pause.C:
-		case <-sig.hurry:
+		case <-sig.retryNow:
 			pauses.Reset()
 		}
 		pause.Stop()
@@ -126,21 +126,21 @@ func (sig *signal) restart(why string) {
 // fetchNow ends the pause between two fetches, if there is one.
 func (sig *signal) fetchNow() {
 	select {
-	case sig.hurry <- struct{}{}:
+	case sig.retryNow <- struct{}{}:
 	default:
 	}
 }
 
 // fetch makes one attempt, and stores and reports its result.
 func (sig *signal) fetch(ctx context.Context) bool {
-	release, err := sig.seat.shelf.take(ctx, sig.plan.Ref())
+	release, err := sig.appProcess.releaseCache.take(ctx, sig.plan.Ref())
 	if err != nil && ctx.Err() != nil {
 		return false // cancelled; this implies nothing about the release
 	}
 	sig.mu.Lock()
 	sig.release, sig.fetchErr = release, err
 	sig.mu.Unlock()
-	sig.seat.changed()
+	sig.appProcess.changed()
 	if err != nil {
 		sig.log.Error("release not available", "release", sig.plan.Ref().String(), "err", err)
 	}
@@ -162,23 +162,23 @@ func wait(ctx context.Context, d time.Duration) bool {
 // watch receives each status of the process.
 func (sig *signal) watch(now supervise.Status) {
 	sig.mu.Lock()
-	fell := now.State == supervise.Backoff && sig.state != supervise.Backoff && !now.Excused
-	if fell || now.State == supervise.Fatal {
-		sig.fall = now.Why
+	failed := now.State == supervise.Backoff && sig.state != supervise.Backoff && !now.Excused
+	if failed || now.State == supervise.Fatal {
+		sig.failure = now.Why
 	}
 	if now.State == supervise.Running {
 		sig.silence = silence{}
 	}
 	sig.state = now.State
 	sig.mu.Unlock()
-	sig.seat.changed()
+	sig.appProcess.changed()
 }
 
 // lastFailure returns the reason of the last failure, and whether there was one.
-func (sig *signal) fallen() (why string, did bool) {
+func (sig *signal) lastFailure() (why string, did bool) {
 	sig.mu.Lock()
 	defer sig.mu.Unlock()
-	return sig.fall, sig.fall != ""
+	return sig.failure, sig.failure != ""
 }
 
 // launched reports whether there has been anything to start.
@@ -190,7 +190,7 @@ func (sig *signal) launched() bool {
 
 // received counts requests without a response, and restarts a process with too many of them, under its restart
 // budget. limit is its time limit.
-func (sig *signal) heard(a Answer, now time.Time, limit time.Duration) {
+func (sig *signal) received(a Answer, now time.Time, limit time.Duration) {
 	sig.mu.Lock()
 	sig.silence = sig.silence.after(a.Silent && sig.state == supervise.Running, now)
 	why, dead := sig.silence.dead(now, limit)
@@ -204,7 +204,7 @@ func (sig *signal) heard(a Answer, now time.Time, limit time.Duration) {
 }
 
 // isSourceOf reports whether an answer is from the process that runs now. Another process may have had its address.
-func (sig *signal) gave(a Answer) bool {
+func (sig *signal) isSourceOf(a Answer) bool {
 	running := sig.process.Status().PID
 	sameGroup := a.Group == 0 || running == 0 || a.Group == running
 	return a.Address == sig.at().address && a.Version == sig.plan.Version && sameGroup
@@ -223,9 +223,9 @@ func (sig *signal) move(at place) {
 }
 
 // endpoint returns the signal's address, or why it does not respond, and its request configuration.
-func (sig *signal) endpoint(question string) Endpoint {
+func (sig *signal) endpoint(requestConfig string) Endpoint {
 	p := sig.status()
-	e := Endpoint{Address: p.Address, Group: p.PID, Version: p.Version, Columnar: p.Columnar, Question: question}
+	e := Endpoint{Address: p.Address, Group: p.PID, Version: p.Version, Columnar: p.Columnar, RequestConfig: requestConfig}
 	if p.State != supervise.Running.String() {
 		e.Down = "the signal is " + p.State
 		if p.Why != "" {
@@ -254,7 +254,7 @@ func (sig *signal) status() Process {
 		p.State = fetching
 	default:
 		p.Version = sig.plan.Version
-		if away := sig.release.installed.Away; p.Why == "" && away != nil {
+		if away := sig.release.installed.BucketErr; p.Why == "" && away != nil {
 			p.Why = "from the cache, because the bucket was unavailable at the fetch: " + away.Error()
 		}
 	}

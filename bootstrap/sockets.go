@@ -47,14 +47,14 @@ type sockets map[string]socket
 // readSockets reads the table over netlink. Each name has a length there. So a crafted name cannot forge another entry,
 // as it could in /proc/net/unix.
 func readSockets() (sockets, error) {
-	found, err := askKernel()
+	found, err := readKernelTable()
 	if err != nil {
 		return nil, fmt.Errorf("list the sockets of this host (netlink sock_diag, of kernel module unix_diag): %w", err)
 	}
 	return found, nil
 }
 
-func askKernel() (sockets, error) {
+func readKernelTable() (sockets, error) {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
 	if err != nil {
 		return nil, err

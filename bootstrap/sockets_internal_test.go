@@ -127,8 +127,8 @@ func TestListens(t *testing.T) {
 	if err := listens(os.Getpid(), address); err != nil {
 		t.Errorf("of who listens: %v, want nil", err)
 	}
-	if err := listens(1, address); !errors.Is(err, errStranger) {
-		t.Errorf("of another: %v, want %v", err, errStranger)
+	if err := listens(1, address); !errors.Is(err, errForeignListener) {
+		t.Errorf("of another: %v, want %v", err, errForeignListener)
 	}
 	l.(*net.UnixListener).SetDeadline(time.Now().Add(10 * time.Millisecond))
 	if conn, err := l.Accept(); err == nil {

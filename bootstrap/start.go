@@ -21,19 +21,19 @@ func (sig *signal) spec(ctx context.Context) (supervise.Spec, error) {
 }
 
 func (sig *signal) prepare(ctx context.Context) (supervise.Spec, error) {
-	at, err := sig.seat.settle(sig)
+	at, err := sig.appProcess.settle(sig)
 	if err != nil {
 		return supervise.Spec{}, err
 	}
 	spec := supervise.Spec{
-		Name: sig.title(), StopGrace: signalStopGrace, Lines: output.LogLines(sig.log), Tail: sig.seat.tail,
+		Name: sig.title(), StopGrace: signalStopGrace, Lines: output.LogLines(sig.log), Tail: sig.appProcess.tail,
 		Limits: supervise.Limits(sig.plan.Limits), Isolated: true,
 	}
 	executed := "/" // the kernel checks no folder for a sealed executable
 	words := []string{sig.plan.Namespace, sig.plan.Name, at.app}
 	switch installed := sig.installed(); {
 	case sig.plan.Shipped():
-		spec.Argv, spec.Title = sig.seat.config.Shipped(sig.plan, at.app), "weir: signal "+at.app
+		spec.Argv, spec.Title = sig.appProcess.config.Shipped(sig.plan, at.app), "weir: signal "+at.app
 		executed = spec.Argv[0]
 	case len(installed.Args) == 0:
 		spec.Argv = append([]string{sig.plan.Name}, words...)
@@ -51,7 +51,7 @@ func (sig *signal) prepare(ctx context.Context) (supervise.Spec, error) {
 		spec.Dir = "/" // bootstrap's working directory may be inaccessible to it
 	}
 	if !sig.plan.Shipped() {
-		spec.Executable, err = sig.seat.shelf.open(ctx, sig.release)
+		spec.Executable, err = sig.appProcess.releaseCache.open(ctx, sig.release)
 	}
 	return spec, err
 }

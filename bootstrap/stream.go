@@ -22,52 +22,52 @@ import (
 // lasts at most 30 s, so a tick ends before followTimeout. The autoscaler sends a sign of life before each step: see
 // package liveness.
 const (
-	signsEvery     = 5 * time.Second  // between signs of life while idle
-	streamTimeout  = 5 * time.Second  // to read a revision
-	refreshEvery   = time.Minute      // between revisions: maximum
-	followPatience = 5 * time.Minute  // to follow a written revision
-	endPatience    = 10 * time.Second // to end after its stream has ended
-	checksPerStep  = 4                // per shortest of these limits
+	signsEvery    = 5 * time.Second  // between signs of life while idle
+	streamTimeout = 5 * time.Second  // to read a revision
+	refreshEvery  = time.Minute      // between revisions: maximum
+	followTimeout = 5 * time.Minute  // to follow a written revision
+	endTimeout    = 10 * time.Second // to end after its stream has ended
+	checksPerStep = 4                // per shortest of these limits
 )
 
 // stream is bootstrap's end of the directory. After each change it writes a revision to the connected autoscaler, and
 // receives the autoscaler's reports. It detects an autoscaler that hangs by its missing responses.
 type stream struct {
 	snapshot func() Directory // without its revision; called with mu held
-	hear     func(Answer)     // receives the autoscaler's answers
+	receive  func(Answer)     // receives the autoscaler's answers
 	hangs    func(why string) // the autoscaler hangs; its process should be ended
 	log      *slog.Logger
-	patience patience
+	timeouts timeouts
 	changes  chan struct{} // buffer of 1: a change has not been written
 	readers  sync.WaitGroup
 
-	mu       sync.Mutex
-	present  bool          // an autoscaler may exist: from connect until gone
-	conn     net.Conn      // to the current autoscaler; nil: not connected
-	config   []byte        // last sent on conn
-	revision int           // last written
-	followed int           // by the current autoscaler
-	written  time.Time     // when revision was written
-	owes     time.Time     // since when a response or its end is pending; zero: not pending
-	sign     time.Time     // last sign of life; zero: none yet
-	tick     time.Duration // Plan.Tick
-	checked  time.Time     // last call of check
-	moved    chan struct{} // closed and replaced when present or followed changes
+	mu           sync.Mutex
+	present      bool          // an autoscaler may exist: from connect until gone
+	conn         net.Conn      // to the current autoscaler; nil: not connected
+	config       []byte        // last sent on conn
+	revision     int           // last written
+	followed     int           // by the current autoscaler
+	written      time.Time     // when revision was written
+	pendingSince time.Time     // since when a response or its end is pending; zero: not pending
+	lastSign     time.Time     // last sign of life; zero: none yet
+	tick         time.Duration // Plan.Tick
+	checked      time.Time     // last call of check
+	moved        chan struct{} // closed and replaced when present or followed changes
 }
 
 // timeouts are the time limits of a stream. hung returns the limit for signs of life for a tick.
-type patience struct {
+type timeouts struct {
 	take, refresh, follow, end time.Duration
 	hung                       func(tick time.Duration) time.Duration
 }
 
-func defaultPatience() patience {
-	return patience{take: streamTimeout, refresh: refreshEvery, follow: followPatience, end: endPatience, hung: liveness.HungAfter}
+func defaultTimeouts() timeouts {
+	return timeouts{take: streamTimeout, refresh: refreshEvery, follow: followTimeout, end: endTimeout, hung: liveness.HungAfter}
 }
 
-func newStream(snapshot func() Directory, hear func(Answer), hangs func(why string), log *slog.Logger) *stream {
+func newStream(snapshot func() Directory, receive func(Answer), hangs func(why string), log *slog.Logger) *stream {
 	return &stream{
-		snapshot: snapshot, hear: hear, hangs: hangs, log: log, patience: defaultPatience(),
+		snapshot: snapshot, receive: receive, hangs: hangs, log: log, timeouts: defaultTimeouts(),
 		changes: make(chan struct{}, 1), moved: make(chan struct{}),
 	}
 }
@@ -128,18 +128,18 @@ func (s *stream) connect() (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the directory's socket: %w", err)
 	}
-	theirs := os.NewFile(uintptr(fds[1]), "directory")
+	childEnd := os.NewFile(uintptr(fds[1]), "directory")
 	ours := os.NewFile(uintptr(fds[0]), "directory")
 	defer ours.Close()
 	conn, err := net.FileConn(ours)
 	if err != nil {
-		theirs.Close()
+		childEnd.Close()
 		return nil, fmt.Errorf("make the directory's socket: %w", err)
 	}
 	s.replace(conn)
 	s.readers.Go(func() { s.read(conn) })
 	s.wake()
-	return theirs, nil
+	return childEnd, nil
 }
 
 // replace makes conn the connection and closes the previous one, whose autoscaler has ended.
@@ -150,7 +150,7 @@ func (s *stream) replace(conn net.Conn) {
 		s.conn.Close()
 	}
 	s.present = conn != nil
-	s.conn, s.config, s.followed, s.owes, s.sign = conn, nil, 0, time.Time{}, time.Time{}
+	s.conn, s.config, s.followed, s.pendingSince, s.lastSign = conn, nil, 0, time.Time{}, time.Time{}
 	s.movedLocked()
 }
 
@@ -165,14 +165,14 @@ func (s *stream) expect(tick time.Duration) {
 func (s *stream) alive() *Alive {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.sign.IsZero() {
+	if s.lastSign.IsZero() {
 		return nil
 	}
-	pace, a := signsEvery, Alive{At: s.sign}
+	pace, a := signsEvery, Alive{At: s.lastSign}
 	if s.tick > 0 {
-		pace, a.RestartAt = min(pace, s.tick), s.sign.Add(s.patience.hung(s.tick))
+		pace, a.RestartAt = min(pace, s.tick), s.lastSign.Add(s.timeouts.hung(s.tick))
 	}
-	a.Overdue = time.Since(s.sign) > liveness.OverdueAfter(pace)
+	a.Overdue = time.Since(s.lastSign) > liveness.OverdueAfter(pace)
 	return &a
 }
 
@@ -192,7 +192,7 @@ func (s *stream) drop(conn net.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.conn == conn {
-		s.conn, s.config, s.followed, s.owes = nil, nil, 0, time.Now()
+		s.conn, s.config, s.followed, s.pendingSince = nil, nil, 0, time.Now()
 	}
 }
 
@@ -205,7 +205,7 @@ func (s *stream) movedLocked() {
 func (s *stream) run(ctx context.Context) {
 	defer s.readers.Wait()
 	defer s.replace(nil)
-	due := time.NewTicker(min(s.patience.refresh, s.patience.follow, s.patience.end) / checksPerStep)
+	due := time.NewTicker(min(s.timeouts.refresh, s.timeouts.follow, s.timeouts.end) / checksPerStep)
 	defer due.Stop()
 	for {
 		select {
@@ -223,23 +223,23 @@ func (s *stream) run(ctx context.Context) {
 // not, so that a hung autoscaler is detected without changes.
 func (s *stream) check(now time.Time) {
 	s.mu.Lock()
-	hung := s.patience.hung(s.tick)
-	if !s.checked.IsZero() && !s.sign.IsZero() && now.Sub(s.checked) > hung/2 {
-		s.sign = now // bootstrap itself was halted, so a missing sign of life is not the autoscaler's fault
+	hung := s.timeouts.hung(s.tick)
+	if !s.checked.IsZero() && !s.lastSign.IsZero() && now.Sub(s.checked) > hung/2 {
+		s.lastSign = now // bootstrap itself was halted, so a missing sign of life is not the autoscaler's fault
 	}
 	s.checked = now
-	silent := s.conn != nil && s.tick > 0 && !s.sign.IsZero() && now.Sub(s.sign) >= hung
-	owed, lost := now.Sub(s.owes), s.conn == nil
-	owes := s.present && !s.owes.IsZero()
-	quiet := s.conn != nil && s.owes.IsZero() && now.Sub(s.written) >= s.patience.refresh
+	silent := s.conn != nil && s.tick > 0 && !s.lastSign.IsZero() && now.Sub(s.lastSign) >= hung
+	owed, lost := now.Sub(s.pendingSince), s.conn == nil
+	pendingSince := s.present && !s.pendingSince.IsZero()
+	quiet := s.conn != nil && s.pendingSince.IsZero() && now.Sub(s.written) >= s.timeouts.refresh
 	s.mu.Unlock()
 	switch {
 	case silent:
 		s.hangs(fmt.Sprintf("no sign of life for %v", hung))
-	case owes && lost && owed >= s.patience.end:
-		s.hangs(fmt.Sprintf("it closed the stream of the directory and has not ended after %v", s.patience.end))
-	case owes && !lost && owed >= s.patience.follow:
-		s.hangs(fmt.Sprintf("it followed no revision of the directory for %v", s.patience.follow))
+	case pendingSince && lost && owed >= s.timeouts.end:
+		s.hangs(fmt.Sprintf("it closed the stream of the directory and has not ended after %v", s.timeouts.end))
+	case pendingSince && !lost && owed >= s.timeouts.follow:
+		s.hangs(fmt.Sprintf("it followed no revision of the directory for %v", s.timeouts.follow))
 	case quiet:
 		s.write()
 	}
@@ -256,8 +256,8 @@ func (s *stream) write() {
 	d := s.snapshot()
 	s.revision++
 	d.Revision, s.written = s.revision, time.Now()
-	if s.owes.IsZero() {
-		s.owes = s.written
+	if s.pendingSince.IsZero() {
+		s.pendingSince = s.written
 	}
 	if config := d.Config; bytes.Equal(config, s.config) {
 		d.Config = nil
@@ -267,14 +267,14 @@ func (s *stream) write() {
 	s.mu.Unlock()
 	line, err := json.Marshal(d)
 	if err == nil {
-		conn.SetWriteDeadline(time.Now().Add(s.patience.take))
+		conn.SetWriteDeadline(time.Now().Add(s.timeouts.take))
 		_, err = conn.Write(append(line, '\n'))
 	}
 	if err != nil {
 		s.drop(conn)
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		s.hangs(fmt.Sprintf("it did not read a revision of the directory within %v", s.patience.take))
+		s.hangs(fmt.Sprintf("it did not read a revision of the directory within %v", s.timeouts.take))
 	}
 }
 
@@ -287,13 +287,13 @@ func (s *stream) read(conn net.Conn) {
 			return err
 		}
 		for _, a := range r.Answers {
-			s.hear(a)
+			s.receive(a)
 		}
 		s.follow(conn, r.Revision)
 		return nil
 	})
 	s.drop(conn)
-	if errors.Is(err, errNonsense) {
+	if errors.Is(err, errInvalidStream) {
 		s.log.Error("invalid report from the autoscaler", "err", err)
 		s.hangs(err.Error())
 	}
@@ -305,15 +305,15 @@ func (s *stream) follow(conn net.Conn, revision int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.conn == conn {
-		s.sign = time.Now()
+		s.lastSign = time.Now()
 	}
 	revision = min(revision, s.revision)
 	if s.conn != conn || revision <= s.followed {
 		return
 	}
-	s.followed, s.owes = revision, time.Time{}
+	s.followed, s.pendingSince = revision, time.Time{}
 	if revision < s.revision {
-		s.owes = time.Now()
+		s.pendingSince = time.Now()
 	}
 	s.movedLocked()
 }

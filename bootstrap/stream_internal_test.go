@@ -94,22 +94,22 @@ func TestReportNeverWaits(t *testing.T) {
 // peer is a stream with a test as the other end.
 type peer struct {
 	*stream
-	conn  net.Conn
-	lines *bufio.Scanner
-	heard chan Answer
-	hung  chan string
+	conn     net.Conn
+	lines    *bufio.Scanner
+	received chan Answer
+	hung     chan string
 }
 
 func newPeer(t *testing.T, d *Directory) *peer {
 	t.Helper()
-	return newPeerWith(t, d, defaultPatience())
+	return newPeerWith(t, d, defaultTimeouts())
 }
 
-func newPeerWith(t *testing.T, d *Directory, of patience) *peer {
+func newPeerWith(t *testing.T, d *Directory, of timeouts) *peer {
 	t.Helper()
-	p := &peer{heard: make(chan Answer, 10), hung: make(chan string, 1000)}
-	p.stream = newStream(func() Directory { return *d }, func(a Answer) { p.heard <- a }, func(why string) { p.hung <- why }, slog.New(slog.DiscardHandler))
-	p.patience = of
+	p := &peer{received: make(chan Answer, 10), hung: make(chan string, 1000)}
+	p.stream = newStream(func() Directory { return *d }, func(a Answer) { p.received <- a }, func(why string) { p.hung <- why }, slog.New(slog.DiscardHandler))
+	p.timeouts = of
 	ctx, stop := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { p.run(ctx) })
@@ -165,7 +165,7 @@ func TestStreamFollowed(t *testing.T) {
 		t.Fatalf("announce = %d after revision %d", revision, first.Revision)
 	}
 	fmt.Fprintf(p.conn, "{\"revision\":%d,\"answers\":[{\"app\":\"web\"}]}\n", first.Revision)
-	if a := <-p.heard; a.App != "web" {
+	if a := <-p.received; a.App != "web" {
 		t.Errorf("received %+v, want web", a)
 	}
 	if d := p.next(t); d.Revision != revision {
@@ -187,7 +187,7 @@ func TestStreamFollowed(t *testing.T) {
 	}
 }
 
-func TestStreamDropsWhoTalksNonsense(t *testing.T) {
+func TestStreamEndsAutoscalerWithInvalidReports(t *testing.T) {
 	for name, line := range map[string]string{"garbage": "garbage\n", "no end": strings.Repeat("x", maxReport+1)} {
 		t.Run(name, func(t *testing.T) {
 			p := newPeer(t, &Directory{})

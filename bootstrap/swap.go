@@ -12,7 +12,7 @@ import (
 )
 
 // swap replaces the current process by the wanted one. The current one runs until the wanted one has answered.
-func (s *seat) swap(ctx context.Context) {
+func (s *appProcess) swap(ctx context.Context) {
 	pauses := retry.Policy{First: time.Second, Longest: 5 * time.Minute}.Pauses()
 	for {
 		s.mu.Lock()
@@ -40,7 +40,7 @@ func title(p SignalPlan) string {
 	return p.Version
 }
 
-func (s *seat) setTrouble(why string) {
+func (s *appProcess) setTrouble(why string) {
 	s.mu.Lock()
 	s.trouble = why
 	s.mu.Unlock()
@@ -48,7 +48,7 @@ func (s *seat) setTrouble(why string) {
 }
 
 // attempt makes one attempt at a swap.
-func (s *seat) attempt(ctx context.Context, want SignalPlan) error {
+func (s *appProcess) attempt(ctx context.Context, want SignalPlan) error {
 	s.mu.Lock()
 	current := s.current
 	s.mu.Unlock()
@@ -60,11 +60,11 @@ func (s *seat) attempt(ctx context.Context, want SignalPlan) error {
 		s.dropCandidate()
 		return s.replaceFetched(ctx, current, want)
 	}
-	candidate, err := s.seatCandidate(want, false)
+	candidate, err := s.startCandidate(want, false)
 	if err != nil {
 		return err
 	}
-	if err := s.proveItself(ctx, candidate); err != nil {
+	if err := s.awaitCandidate(ctx, candidate); err != nil {
 		if ctx.Err() == nil {
 			s.dropCandidate()
 		}
@@ -76,19 +76,19 @@ func (s *seat) attempt(ctx context.Context, want SignalPlan) error {
 
 // replaceFetched fetches the wanted release, and then stops the current process before starting the other, because both
 // need the same socket.
-func (s *seat) replaceFetched(ctx context.Context, current *signal, want SignalPlan) error {
+func (s *appProcess) replaceFetched(ctx context.Context, current *signal, want SignalPlan) error {
 	if !want.Shipped() {
-		release, err := s.shelf.take(ctx, want.Ref())
+		release, err := s.releaseCache.take(ctx, want.Ref())
 		if err != nil {
 			return err
 		}
-		defer s.shelf.giveBack(release)
+		defer s.releaseCache.giveBack(release)
 	}
 	return s.replace(current, want)
 }
 
 // replace stops the current process and starts the wanted one.
-func (s *seat) replace(current *signal, want SignalPlan) error {
+func (s *appProcess) replace(current *signal, want SignalPlan) error {
 	s.mu.Lock()
 	policy := s.policyLocked()
 	s.mu.Unlock()
@@ -107,7 +107,7 @@ func (s *seat) replace(current *signal, want SignalPlan) error {
 }
 
 // startCandidate makes the wanted version the candidate, and starts it unless it already is.
-func (s *seat) seatCandidate(want SignalPlan, shadow bool) (*signal, error) {
+func (s *appProcess) startCandidate(want SignalPlan, shadow bool) (*signal, error) {
 	s.mu.Lock()
 	if c := s.candidate; c != nil && c.plan.runsAs(want) {
 		s.shadow = shadow
@@ -117,7 +117,7 @@ func (s *seat) seatCandidate(want SignalPlan, shadow bool) (*signal, error) {
 	policy := s.policyLocked()
 	s.mu.Unlock()
 	if shadow {
-		policy = revocable()
+		policy = limitedRestarts()
 	}
 	s.dropCandidate()
 	next, err := newSignal(s, want, policy)
@@ -133,7 +133,7 @@ func (s *seat) seatCandidate(want SignalPlan, shadow bool) (*signal, error) {
 
 // dropCandidate stops the candidate, if there is one. Its answers have no effect, so the autoscaler need not follow
 // first.
-func (s *seat) dropCandidate() {
+func (s *appProcess) dropCandidate() {
 	s.mu.Lock()
 	c, listed := s.candidate, s.listed
 	s.candidate, s.listed = nil, false
@@ -152,9 +152,9 @@ func (s *seat) dropCandidate() {
 
 // awaitCandidate waits until a candidate runs and has answered the autoscaler on live windows. Without an autoscaler,
 // running is enough.
-func (s *seat) proveItself(ctx context.Context, c *signal) error {
+func (s *appProcess) awaitCandidate(ctx context.Context, c *signal) error {
 	err := s.await(ctx, func() (bool, error) {
-		if why, fell := c.fallen(); fell {
+		if why, failed := c.lastFailure(); failed {
 			return false, errors.New(why)
 		}
 		return c.process.Status().State == supervise.Running, nil
@@ -164,14 +164,14 @@ func (s *seat) proveItself(ctx context.Context, c *signal) error {
 	}
 	s.mu.Lock()
 	s.listed = true
-	patience := s.config.swapPatience() + s.plan.TimeLimit
+	timeouts := s.config.swapTimeout() + s.plan.TimeLimit
 	s.mu.Unlock()
 	s.stream.wake()
-	late := fmt.Errorf("no response to live windows within %v", patience)
-	ctx, cancel := context.WithTimeoutCause(ctx, patience, late)
+	late := fmt.Errorf("no response to live windows within %v", timeouts)
+	ctx, cancel := context.WithTimeoutCause(ctx, timeouts, late)
 	defer cancel()
 	return s.await(ctx, func() (bool, error) {
-		if why, fell := c.fallen(); fell {
+		if why, failed := c.lastFailure(); failed {
 			return false, errors.New(why)
 		}
 		present, _, _ := s.stream.progress()
@@ -185,18 +185,18 @@ func (s *seat) proveItself(ctx context.Context, c *signal) error {
 }
 
 // promote makes the candidate the current process. It stops the previous one when it gets no more requests.
-func (s *seat) promote() {
+func (s *appProcess) promote() {
 	s.mu.Lock()
 	before, now := s.current, s.candidate
 	s.current, s.candidate, s.listed, s.trouble = now, nil, false, ""
-	s.askLocked()
+	s.setRequestsLocked()
 	s.mu.Unlock()
 	s.log.Info("signal swapped", "app", s.app, "from", before.plan.Version, "to", now.plan.Version, "socket", now.at().address)
 	s.dismiss(before, s.stream.announce())
 }
 
 // try runs the shadow beside the pinned version until its trial is decided, and acts on the outcome.
-func (s *seat) try(ctx context.Context) {
+func (s *appProcess) try(ctx context.Context) {
 	s.mu.Lock()
 	plan, trial := s.plan, s.trial
 	s.mu.Unlock()
@@ -204,17 +204,17 @@ func (s *seat) try(ctx context.Context) {
 		s.dropCandidate()
 		return
 	}
-	c, err := s.seatCandidate(plan.promoted(), true)
+	c, err := s.startCandidate(plan.promoted(), true)
 	if err != nil {
 		s.decide(func(t Trial) Trial { return t.Crashed(time.Now(), err.Error()) })
 		return
 	}
-	s.keepTrial(trial)
+	s.saveTrial(trial)
 	err = s.await(ctx, func() (bool, error) {
-		why, fell := c.fallen()
+		why, failed := c.lastFailure()
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if fell && s.onTrialLocked() {
+		if failed && s.onTrialLocked() {
 			s.trial = s.trial.Crashed(time.Now(), why)
 		}
 		trial = s.trial
@@ -225,7 +225,7 @@ func (s *seat) try(ctx context.Context) {
 	}
 	s.log.Warn("shadow trial ended", "app", s.app, "pinned", trial.Pinned, "shadow", trial.Shadow,
 		"outcome", string(trial.Outcome), "why", trial.Why, "agreeing", trial.Agreeing)
-	s.keepTrial(trial)
+	s.saveTrial(trial)
 	switch {
 	case ctx.Err() != nil: // the plan has changed: as above
 	case trial.Outcome == Promoted:
@@ -236,7 +236,7 @@ func (s *seat) try(ctx context.Context) {
 }
 
 // decide applies step to the trial and returns the result.
-func (s *seat) decide(step func(Trial) Trial) Trial {
+func (s *appProcess) decide(step func(Trial) Trial) Trial {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.trial = step(s.trial)
@@ -245,7 +245,7 @@ func (s *seat) decide(step func(Trial) Trial) Trial {
 
 // revive waits for the policy's longest pause and restarts a signal that has spent its restart budget. A promoted
 // version is replaced by the pinned one.
-func (s *seat) revive(ctx context.Context) {
+func (s *appProcess) revive(ctx context.Context) {
 	s.mu.Lock()
 	promoted, current := s.promotedLocked(), s.current
 	s.mu.Unlock()
@@ -254,7 +254,7 @@ func (s *seat) revive(ctx context.Context) {
 		trial := s.decide(func(t Trial) Trial { return t.GivenUp(time.Now(), why) })
 		s.log.Error("promoted version failed, rolling back to the pinned version", "app", s.app,
 			"pinned", trial.Pinned, "shadow", trial.Shadow, "err", why)
-		s.keepTrial(trial)
+		s.saveTrial(trial)
 		return
 	}
 	// It may have been restarted meanwhile.

@@ -91,10 +91,10 @@ func TestSwap(t *testing.T) {
 	}
 }
 
-func TestSwapToWhatDoesNotAnswer(t *testing.T) {
+func TestSwapToVersionWithoutAnswer(t *testing.T) {
 	for _, c := range []struct{ how, why string }{
 		{crashing, "exit status 1"},
-		{babbling, "failed on live windows"},
+		{invalidAnswers, "failed on live windows"},
 		{half, "failed on live windows"},
 		{closing, "failed on live windows"},
 		{silent, "no response to live windows within 1s"},
@@ -135,7 +135,7 @@ func TestSwapWaitsForTheTimeLimit(t *testing.T) {
 	}
 }
 
-func TestSwapToWhatCannotBeFetched(t *testing.T) {
+func TestSwapToVersionThatCannotBeFetched(t *testing.T) {
 	plan := released("unfetched")
 	s := newStore(t, plan)
 	p := start(t, plan, s, long)
@@ -187,10 +187,10 @@ func TestSwapOfAFixedApp(t *testing.T) {
 	}
 }
 
-func TestUpdateTouchesOnlyWhatDiffers(t *testing.T) {
+func TestUpdateChangesOnlyDifferences(t *testing.T) {
 	plan := planOf("differs", shipped("web", "rps"), shipped("api", "rps"))
 	plan.Config = []byte("one")
-	p := start(t, plan, nobody{}, long)
+	p := start(t, plan, noReleases{}, long)
 	a := p.arrivals.next(t)
 	web := a.awaitEntry(t, "web", "up", up)
 	api := a.awaitEntry(t, "api", "up", up)
@@ -221,7 +221,7 @@ func TestUpdateTouchesOnlyWhatDiffers(t *testing.T) {
 
 func TestUpdateRefusesABadPlan(t *testing.T) {
 	plan := planOf("refused", shipped("web", "rps"))
-	p := start(t, plan, nobody{}, long)
+	p := start(t, plan, noReleases{}, long)
 	a := p.arrivals.next(t)
 	web := a.awaitEntry(t, "web", "up", up)
 	bad := plan
@@ -241,7 +241,7 @@ func TestUpdateRefusesABadPlan(t *testing.T) {
 
 func TestUpdatesOfManyAtOnce(t *testing.T) {
 	plan := planOf("many", shipped("web", "rps"), shipped("api", "rps"), shipped("cron", "rps"))
-	p := start(t, plan, nobody{}, long)
+	p := start(t, plan, noReleases{}, long)
 	a := p.arrivals.next(t)
 	a.evaluate(t, patient)
 	var updating sync.WaitGroup
@@ -268,7 +268,7 @@ func TestSignalThatAcceptsOnce(t *testing.T) {
 	s.publish(t, pinned(plan, next).Signals[1].Ref(), behaving(acceptOne))
 	p := start(t, pinned(plan, next), s, long)
 	p.awaitProcess(t, "web", "running", running)
-	if err := ask(t, plan.Signals[1].Address); err != nil {
+	if err := request(t, plan.Signals[1].Address); err != nil {
 		t.Errorf("the first connection got %v, want an answer", err)
 	}
 }
@@ -285,7 +285,7 @@ func TestSilentSignalIsRestarted(t *testing.T) {
 }
 
 func TestRestartAndLogs(t *testing.T) {
-	p := start(t, planOf("asked", shipped("web", "rps")), nobody{}, long)
+	p := start(t, planOf("asked", shipped("web", "rps")), noReleases{}, long)
 	a := p.arrivals.next(t)
 	first := a.awaitEntry(t, "web", "up", up)
 	if err := p.Restart("web"); err != nil {

@@ -100,7 +100,7 @@ func (t Trial) end(now time.Time, o Outcome, why string) Trial {
 }
 
 // selectTrial returns the trial of a plan's shadow: the app's latest saved one if it matches, or else a new one.
-func pick(kept []Trial, p SignalPlan, now time.Time) Trial {
+func selectTrial(kept []Trial, p SignalPlan, now time.Time) Trial {
 	var last Trial
 	for _, t := range kept {
 		if t.App == p.App && !t.Since.Before(last.Since) {

@@ -11,13 +11,13 @@ import (
 
 // Answers of a shadow.
 var (
-	agrees   = bootstrap.Answer{Candidate: true, Verdict: "value", Compared: true}
-	differs  = bootstrap.Answer{Candidate: true, Verdict: "value", Compared: true, Difference: "cpus 4, not 3"}
-	alone    = bootstrap.Answer{Candidate: true, Verdict: "value"}
-	stale    = bootstrap.Answer{Candidate: true, Verdict: "stale", Why: "old"}
-	failed   = bootstrap.Answer{Candidate: true, Verdict: bootstrap.VerdictFailed, Why: "garbage"}
-	unheard  = bootstrap.Answer{Candidate: true, Verdict: bootstrap.VerdictFailed, Silent: true}
-	tomorrow = time.Unix(1_700_086_400, 0)
+	agrees     = bootstrap.Answer{Candidate: true, Verdict: "value", Compared: true}
+	differs    = bootstrap.Answer{Candidate: true, Verdict: "value", Compared: true, Difference: "cpus 4, not 3"}
+	alone      = bootstrap.Answer{Candidate: true, Verdict: "value"}
+	stale      = bootstrap.Answer{Candidate: true, Verdict: "stale", Why: "old"}
+	failed     = bootstrap.Answer{Candidate: true, Verdict: bootstrap.VerdictFailed, Why: "garbage"}
+	noResponse = bootstrap.Answer{Candidate: true, Verdict: bootstrap.VerdictFailed, Silent: true}
+	tomorrow   = time.Unix(1_700_086_400, 0)
 )
 
 func TestTrial(t *testing.T) {
@@ -38,7 +38,7 @@ func TestTrial(t *testing.T) {
 		{name: "differs", answers: []bootstrap.Answer{agrees, differs, agrees, agrees}, promoteAfter: 2, want: bootstrap.Trial{Outcome: bootstrap.Diverged, Why: "cpus 4, not 3", Difference: "cpus 4, not 3", Compared: 2, Since: tomorrow}},
 		{name: "differs, but is only compared", answers: []bootstrap.Answer{agrees, differs, agrees}, want: bootstrap.Trial{Agreeing: 1, Difference: "cpus 4, not 3", Compared: 3}},
 		{name: "fails", answers: []bootstrap.Answer{failed}, promoteAfter: 1, want: bootstrap.Trial{Outcome: bootstrap.Diverged, Why: "it failed: garbage", Since: tomorrow}},
-		{name: "is silent", answers: []bootstrap.Answer{agrees, unheard}, promoteAfter: 2, want: bootstrap.Trial{Outcome: bootstrap.Diverged, Why: "it accepted the connection and sent no response", Agreeing: 1, Compared: 1, Since: tomorrow}},
+		{name: "is silent", answers: []bootstrap.Answer{agrees, noResponse}, promoteAfter: 2, want: bootstrap.Trial{Outcome: bootstrap.Diverged, Why: "it accepted the connection and sent no response", Agreeing: 1, Compared: 1, Since: tomorrow}},
 		{name: "crashes", answers: []bootstrap.Answer{agrees}, then: crash, promoteAfter: 2, want: bootstrap.Trial{Outcome: bootstrap.Crashed, Why: "killed", Agreeing: 1, Compared: 1, Since: tomorrow}},
 		{name: "crashes after it was promoted", answers: []bootstrap.Answer{agrees}, then: crash, promoteAfter: 1, want: bootstrap.Trial{Outcome: bootstrap.Promoted, Agreeing: 1, Compared: 1, Since: tomorrow}},
 		{name: "given up after it was promoted", answers: []bootstrap.Answer{agrees}, then: loop, promoteAfter: 1, want: bootstrap.Trial{Outcome: bootstrap.RolledBack, Why: "exit status 1", Agreeing: 1, Compared: 1, Since: tomorrow}},
@@ -62,7 +62,7 @@ func TestTrial(t *testing.T) {
 func TestTrialProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		promoteAfter := rapid.IntRange(0, 5).Draw(t, "promote after")
-		answers := rapid.SliceOfN(rapid.SampledFrom([]bootstrap.Answer{agrees, agrees, agrees, alone, stale, differs, failed, unheard}), 0, 40).Draw(t, "answers")
+		answers := rapid.SliceOfN(rapid.SampledFrom([]bootstrap.Answer{agrees, agrees, agrees, alone, stale, differs, failed, noResponse}), 0, 40).Draw(t, "answers")
 		var trial bootstrap.Trial
 		bad := false
 		for i, a := range answers {
@@ -71,7 +71,7 @@ func TestTrialProperties(t *testing.T) {
 			if before.Outcome != bootstrap.Undecided && trial != before {
 				t.Fatalf("trial %+v became %+v after its end", before, trial)
 			}
-			bad = bad || a == differs && promoteAfter > 0 || a == failed || a == unheard
+			bad = bad || a == differs && promoteAfter > 0 || a == failed || a == noResponse
 			if bad && trial.Outcome == bootstrap.Undecided {
 				t.Fatalf("trial %+v goes on after %+v", trial, a)
 			}

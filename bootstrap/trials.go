@@ -18,7 +18,7 @@ type Trials interface {
 }
 
 // saveTrial saves a trial. A trial that cannot be saved remains valid until bootstrap ends.
-func (s *seat) keepTrial(t Trial) {
+func (s *appProcess) saveTrial(t Trial) {
 	if s.config.Trials == nil {
 		return
 	}
@@ -43,11 +43,11 @@ func (b *Bootstrap) loadTrials(ctx context.Context) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.kept = kept
-	for _, s := range b.seats {
+	for _, s := range b.appProcesses {
 		if s.plan.Shadow == nil {
 			continue
 		}
-		if err := s.adopt(pick(kept, s.plan, time.Now())); err != nil {
+		if err := s.adopt(selectTrial(kept, s.plan, time.Now())); err != nil {
 			return err
 		}
 	}

@@ -28,57 +28,57 @@ func (b *Bootstrap) Update(p Plan) error {
 		s.retire(revision)
 	}
 	select {
-	case b.fresh <- struct{}{}:
+	case b.newProcesses <- struct{}{}:
 	default:
 	}
 	return nil
 }
 
 // replan assigns each signal of the plan an app process, and returns the app processes of removed signals.
-func (b *Bootstrap) replan(p Plan) (removed []*seat, err error) {
+func (b *Bootstrap) replan(p Plan) (removed []*appProcess, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if len(b.seats) > 0 && (p.Cluster != b.plan.Cluster || p.Pool != b.plan.Pool) {
+	if len(b.appProcesses) > 0 && (p.Cluster != b.plan.Cluster || p.Pool != b.plan.Pool) {
 		return nil, fmt.Errorf("%w: %s/%s, not %s/%s", ErrOtherPool, p.Cluster, p.Pool, b.plan.Cluster, b.plan.Pool)
 	}
-	maps.DeleteFunc(b.ending, func(_ string, s *seat) bool { return s.hasEnded() })
-	seats := make([]*seat, len(p.Signals))
+	maps.DeleteFunc(b.ending, func(_ string, s *appProcess) bool { return s.hasEnded() })
+	appProcesses := make([]*appProcess, len(p.Signals))
 	for i, signal := range p.Signals {
-		if seats[i] = b.seatLocked(signal.App); seats[i] != nil {
+		if appProcesses[i] = b.appProcessLocked(signal.App); appProcesses[i] != nil {
 			continue
 		}
 		var trial Trial
 		if signal.Shadow != nil {
-			trial = pick(b.kept, signal, time.Now())
+			trial = selectTrial(b.kept, signal, time.Now())
 		}
-		if seats[i], err = newSeat(b.means, signal, trial); err != nil {
+		if appProcesses[i], err = newAppProcess(b.dependencies, signal, trial); err != nil {
 			return nil, err
 		}
 		if before := b.ending[signal.App]; before != nil {
-			seats[i].after = before.ended
+			appProcesses[i].after = before.ended
 		}
 	}
-	for i, s := range seats {
+	for i, s := range appProcesses {
 		s.replan(p.Signals[i])
 	}
-	for _, s := range b.seats {
-		if !slices.Contains(seats, s) {
+	for _, s := range b.appProcesses {
+		if !slices.Contains(appProcesses, s) {
 			removed = append(removed, s)
-			if b.begun[s] {
+			if b.started[s] {
 				b.ending[s.app] = s
 			}
-			delete(b.begun, s)
+			delete(b.started, s)
 		}
 	}
-	b.plan, b.seats = p, seats
+	b.plan, b.appProcesses = p, appProcesses
 	return removed, nil
 }
 
 // appProcessLocked returns the app process of an app, or nil.
-func (b *Bootstrap) seatLocked(app string) *seat {
-	i := slices.IndexFunc(b.seats, func(s *seat) bool { return s.app == app })
+func (b *Bootstrap) appProcessLocked(app string) *appProcess {
+	i := slices.IndexFunc(b.appProcesses, func(s *appProcess) bool { return s.app == app })
 	if i < 0 {
 		return nil
 	}
-	return b.seats[i]
+	return b.appProcesses[i]
 }

@@ -21,7 +21,7 @@ const (
 
 	// MaxRequestConfigs bounds all SignalPlan.RequestConfig of a plan, in bytes of JSON strings, which is their form in the
 	// directory.
-	MaxQuestions = 2 << 20
+	MaxRequestConfigs = 2 << 20
 
 	maxAddress    = 107 // bytes of an abstract socket's name
 	maxPromotion  = 1_000_000
@@ -42,18 +42,18 @@ func (p Plan) Validate() error {
 	if len(p.Config) > MaxPlanConfig {
 		errs = append(errs, fmt.Errorf("the autoscaler's configuration has %d bytes, at most %d", len(p.Config), MaxPlanConfig))
 	}
-	questions := 0
+	requestConfigs := 0
 	for _, s := range p.Signals {
 		if s.TimeLimit < 0 {
 			errs = append(errs, fmt.Errorf("signal of app %q: time limit %v is negative", s.App, s.TimeLimit))
 		}
-		questions += encodedLen(s.Question)
+		requestConfigs += encodedLen(s.RequestConfig)
 		if err := s.Validate(); err != nil {
 			errs = append(errs, fmt.Errorf("signal of app %q: %w", s.App, err))
 		}
 	}
-	if questions > MaxQuestions {
-		errs = append(errs, fmt.Errorf("windows and parameters of all signals have %d bytes, at most %d", questions, MaxQuestions))
+	if requestConfigs > MaxRequestConfigs {
+		errs = append(errs, fmt.Errorf("windows and parameters of all signals have %d bytes, at most %d", requestConfigs, MaxRequestConfigs))
 	}
 	return errors.Join(append(errs, p.validateUnique())...)
 }

@@ -20,10 +20,10 @@ const scrapeTimeout = 2 * time.Second
 type collector struct {
 	h *Harmonizer
 
-	complete, leading, epoch, left, braked, nodes *prometheus.Desc
-	noLeader, unwritten                           *prometheus.Desc
-	queue, events, findings, longest, shadow      *prometheus.Desc
-	users, reading                                *prometheus.Desc
+	complete, leading, epoch, left, limitOn, nodes *prometheus.Desc
+	noLeader, unwritten                            *prometheus.Desc
+	queue, events, findings, longest, shadow       *prometheus.Desc
+	users, reading                                 *prometheus.Desc
 
 	// Both in the order of numbers.
 	pools, labels []*prometheus.Desc
@@ -38,7 +38,7 @@ func (h *Harmonizer) Collector() prometheus.Collector {
 		leading:   desc("leading", "1: this harmonizer acts; 0: it is a standby, or in shadow mode."),
 		epoch:     desc("lease_epoch", "Takeovers of the lease so far."),
 		left:      desc("lease_left_seconds", "Time until the lease expires without renewal; 0: not held."),
-		braked:    desc("braked", "1: the disruption limit holds nudges, because too many instances or rows were lost at once."),
+		limitOn:   desc("braked", "1: the disruption limit holds nudges, because too many instances or rows were lost at once."),
 		noLeader:  desc("no_leader_seconds", "How long this harmonizer has seen no leader; 0: a leader exists."),
 		unwritten: desc("unwritten_seconds", "How long sent nudges could not be recorded; 0: they can."),
 		nodes:     desc("nodes", "Nodes that send heartbeats."),
@@ -88,7 +88,7 @@ func numbers(t apps.Totals) []number {
 // Describe implements prometheus.Collector.
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range slices.Concat([]*prometheus.Desc{
-		c.complete, c.leading, c.epoch, c.left, c.braked, c.noLeader, c.unwritten, c.nodes, c.queue, c.events, c.findings, c.longest, c.shadow, c.users, c.reading,
+		c.complete, c.leading, c.epoch, c.left, c.limitOn, c.noLeader, c.unwritten, c.nodes, c.queue, c.events, c.findings, c.longest, c.shadow, c.users, c.reading,
 	}, c.pools, c.labels) {
 		ch <- d
 	}
@@ -112,7 +112,7 @@ func (h *Harmonizer) scrape(now time.Time) scrape {
 // most until ctx ends.
 func (h *Harmonizer) Varz(ctx context.Context) (Varz, error) {
 	var s scrape
-	if err := h.ask(ctx, func(now time.Time) { s = h.scrape(now) }); err != nil {
+	if err := h.call(ctx, func(now time.Time) { s = h.scrape(now) }); err != nil {
 		return Varz{}, err
 	}
 	return s.varz(time.Duration(h.steps.longest.Load()), h.users.n.Load()), nil
@@ -137,14 +137,14 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
 	defer cancel()
 	var s scrape
-	if err := c.h.ask(ctx, func(now time.Time) { s = c.h.scrape(now) }); err == nil {
+	if err := c.h.call(ctx, func(now time.Time) { s = c.h.scrape(now) }); err == nil {
 		c.collect(out, s)
 	}
 }
 
 func (c *collector) collect(out sink, s scrape) {
 	out.gauge(c.complete, flag(s.Complete))
-	out.gauge(c.braked, flag(s.Brake.On()))
+	out.gauge(c.limitOn, flag(s.DisruptionLimit.On()))
 	out.gauge(c.noLeader, seconds(s.At, s.NoLeader))
 	out.gauge(c.unwritten, seconds(s.At, s.Unwritten))
 	out.gauge(c.nodes, float64(s.nodes))

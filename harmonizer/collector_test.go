@@ -86,10 +86,10 @@ type countingSource struct{ users int }
 
 func (countingSource) Refresh() {}
 
-func (countingSource) Watch(ctx context.Context, tell Tell) error {
-	if tell(ctx, apps.ExpectedBegin{}) == nil {
+func (countingSource) Watch(ctx context.Context, enqueue Enqueue) error {
+	if enqueue(ctx, apps.ExpectedBegin{}) == nil {
 		pause(ctx, 3*time.Second)
-		_ = tell(ctx, apps.ExpectedComplete{ValidFor: time.Hour}) // fails only when ctx ends
+		_ = enqueue(ctx, apps.ExpectedComplete{ValidFor: time.Hour}) // fails only when ctx ends
 	}
 	<-ctx.Done()
 	return nil
@@ -104,7 +104,7 @@ func (s countingSource) Users(context.Context) (int, error) {
 
 // TestCollectorReportsSourceAndCauses checks the metrics about the source, and that dropped
 // heartbeats have few causes, whatever a sender writes.
-func TestCollectorTellsOfSourceAndCauses(t *testing.T) {
+func TestCollectorReportsSourceAndCauses(t *testing.T) {
 	for _, users := range []int{42, -1} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld()
@@ -115,7 +115,7 @@ func TestCollectorTellsOfSourceAndCauses(t *testing.T) {
 			}
 			for _, bad := range []string{"x", `{"dea":""}`, `{"dea":"n","droplets":[{"droplet":"a","version":"v","instance":"i","index":-1,"state":"RUNNING"}]}`,
 				`{"dea":"n","droplets":[{"droplet":"a","version":"v","instance":"i","index":-2,"state":"RUNNING"}]}`} {
-				if err := r.Tell(t.Context(), apps.Heartbeat{Data: []byte(bad)}); err != nil {
+				if err := r.Enqueue(t.Context(), apps.Heartbeat{Data: []byte(bad)}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -133,8 +133,8 @@ func TestCollectorTellsOfSourceAndCauses(t *testing.T) {
 					t.Errorf("%s = %v, want %v", key, got[key], want)
 				}
 			}
-			if _, told := got["weir_harmonizer_total_users{}"]; told != (users >= 0) {
-				t.Errorf("total_users exported: %v", told)
+			if _, exported := got["weir_harmonizer_total_users{}"]; exported != (users >= 0) {
+				t.Errorf("total_users exported: %v", exported)
 			}
 			if n := r.status(t).Counters["found_refused.bad_index"]; n != 2 {
 				t.Errorf("status counts %d of bad_index, want 2", n)

@@ -30,7 +30,7 @@ func TestMassLossFindings(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld()
 				c := &counters{n: map[string]uint64{}}
-				h := newHerald(w.join("a"), c, discard)
+				h := newPublisher(w.join("a"), c, discard)
 				ctx, cancel := context.WithCancel(t.Context())
 				done := make(chan error, 1)
 				go func() { done <- h.run(ctx) }()
@@ -39,13 +39,13 @@ func TestMassLossFindings(t *testing.T) {
 					batch = append(batch, apps.Finding{Kind: apps.KindMissing, Why: apps.WhyNodeLost, Rule: apps.RuleMissing,
 						App: fmt.Sprintf("app%d", i%tt.of), Index: i / tt.of, Version: "v1"})
 					if len(batch) == cap(batch) {
-						h.tellFindings(batch)
+						h.reportFindings(batch)
 						batch = batch[:0]
 					}
 				}
-				h.tellFindings([]apps.Finding{{Kind: apps.KindNodeLost, Node: "n1"}, {Kind: apps.KindNodeLost, Node: "n2"}, {Kind: apps.KindBraked}})
+				h.reportFindings([]apps.Finding{{Kind: apps.KindNodeLost, Node: "n1"}, {Kind: apps.KindNodeLost, Node: "n2"}, {Kind: apps.KindLimitHeld}})
 				<-time.After(tt.published)
-				h.tellFindings([]apps.Finding{{Kind: apps.KindReleased}}) // a single finding again
+				h.reportFindings([]apps.Finding{{Kind: apps.KindReleased}}) // a single finding again
 				<-time.After(time.Second)
 				cancel()
 				if err := <-done; err != nil {

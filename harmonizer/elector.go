@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	lookEvery   = 200 * time.Millisecond // interval between checks of the lease
+	leasePoll   = 200 * time.Millisecond // interval between checks of the lease
 	loadTimeout = 10 * time.Second
 	loadPause   = time.Second // after a failed load
 )
@@ -20,7 +20,7 @@ type elector struct {
 	lease  Lease  // nil: always lead
 	memory Memory // nil: no saved state
 	log    *slog.Logger
-	begin  func(ctx context.Context, r Remembered) error
+	begin  func(ctx context.Context, r SavedState) error
 	follow func(ctx context.Context, why string)
 	sent   <-chan struct{} // closed after the last nudge is sent, once ctx has ended
 }
@@ -64,8 +64,8 @@ func (e *elector) hold(ctx context.Context) {
 // serve leads while the lease is valid, until the lease is lost or ctx ends. The lease may
 // expire and be renewed: if no other harmonizer acquired it in between, it is the same lease.
 func (e *elector) serve(ctx context.Context, lost <-chan struct{}) {
-	look := time.NewTicker(lookEvery)
-	defer look.Stop()
+	ticker := time.NewTicker(leasePoll)
+	defer ticker.Stop()
 	leading := false
 	var again time.Time // zero: no load was tried
 	for {
@@ -87,7 +87,7 @@ func (e *elector) serve(ctx context.Context, lost <-chan struct{}) {
 		case <-lost:
 			e.follow(ctx, "lease lost")
 			return
-		case <-look.C:
+		case <-ticker.C:
 		}
 	}
 }
@@ -95,7 +95,7 @@ func (e *elector) serve(ctx context.Context, lost <-chan struct{}) {
 func (e *elector) left() bool { return e.lease == nil || e.lease.Left() > 0 }
 
 func (e *elector) takeOver(ctx context.Context) error {
-	var r Remembered
+	var r SavedState
 	if e.memory != nil {
 		load, cancel := context.WithTimeout(ctx, loadTimeout)
 		defer cancel()

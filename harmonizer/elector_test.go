@@ -32,7 +32,7 @@ func (s *script) Run(ctx context.Context) error {
 func (s *script) Left() time.Duration                                       { return time.Duration(s.left.Load()) }
 func (s *script) Epoch() uint64                                             { return 1 }
 func (s *script) Standby() (string, bool)                                   { return "", false }
-func (s *script) Load(context.Context) (Remembered, error)                  { return Remembered{}, <-s.loads }
+func (s *script) Load(context.Context) (SavedState, error)                  { return SavedState{}, <-s.loads }
 func (s *script) Save(context.Context, []apps.Memory, map[string]int) error { return nil }
 
 func TestElectorFollowsLease(t *testing.T) {
@@ -69,7 +69,7 @@ func TestElectorFollowsLease(t *testing.T) {
 				var did []string
 				e := elector{
 					lease: s, memory: s, log: slog.New(slog.DiscardHandler), sent: sent,
-					begin: func(context.Context, Remembered) error { did = append(did, "begin"); return nil },
+					begin: func(context.Context, SavedState) error { did = append(did, "begin"); return nil },
 					follow: func(_ context.Context, why string) {
 						did = append(did, why)
 						if why == "lease lost" {

@@ -26,39 +26,39 @@ const (
 
 // Harmonizer is the loop around an apps.Machine. New makes it.
 type Harmonizer struct {
-	cfg      Config
-	ports    Ports
-	log      *slog.Logger
-	heard    chan apps.Event // from the bus
-	rows     chan apps.Event // from the source
-	queries  chan func(now time.Time)
-	ended    chan struct{} // closed after the loop
-	counters *counters
-	outbox   *outbox
-	herald   *herald
-	recorder *recorder
-	steps    *durations
-	tap      *tap // nil: nothing is recorded
+	cfg         Config
+	ports       Ports
+	log         *slog.Logger
+	busEvents   chan apps.Event // from the bus
+	rows        chan apps.Event // from the source
+	queries     chan func(now time.Time)
+	ended       chan struct{} // closed after the loop
+	counters    *counters
+	outbox      *outbox
+	publisher   *publisher
+	countWriter *countWriter
+	steps       *durations
+	recording   *recording // nil: nothing is recorded
 
 	// term is the term whose nudges may be sent, 0 while following. Only the loop sets it.
 	term  atomic.Uint64
 	users users
 
 	// Owned by the loop.
-	machine   *apps.Machine
-	terms     uint64 // number of terms so far
-	hears     bool   // the bus is up
-	ticked    time.Time
-	vacant    vacancy
-	canaried  time.Time
-	counted   time.Time     // when the nodes were last saved to the memory
-	reading   time.Time     // start of the current pass of a polled source; zero: no pass
-	read      time.Duration // duration of the last complete pass, including its application
-	refused   []apps.Nudge
-	published publications
-	found     map[cause]uint64
-	mirror    *mirror // nil: not in shadow mode
-	complain  *rate.Sometimes
+	machine      *apps.Machine
+	terms        uint64 // number of terms so far
+	busUp        bool   // the bus is up
+	ticked       time.Time
+	noLeader     noLeaderAlarm
+	probedAt     time.Time
+	nodesSavedAt time.Time     // when the nodes were last saved to the memory
+	reading      time.Time     // start of the current pass of a polled source; zero: no pass
+	read         time.Duration // duration of the last complete pass, including its application
+	refused      []apps.Nudge
+	published    publications
+	found        map[cause]uint64
+	comparer     *comparer // nil: not in shadow mode
+	logLimit     *rate.Sometimes
 }
 
 // cause is the key that findings are counted by.
@@ -75,30 +75,30 @@ func New(cfg Config, ports Ports, log *slog.Logger) (*Harmonizer, error) {
 		return nil, fmt.Errorf("harmonizer: %w", err)
 	}
 	h := &Harmonizer{
-		cfg:       cfg,
-		ports:     ports,
-		log:       log,
-		heard:     make(chan apps.Event, backlog),
-		rows:      make(chan apps.Event, sourceBacklog),
-		queries:   make(chan func(time.Time)),
-		ended:     make(chan struct{}),
-		counters:  &counters{n: map[string]uint64{}},
-		recorder:  newRecorder(cfg.Cluster, ports.Metrics, log),
-		steps:     newDurations(),
-		machine:   apps.NewMachine(cfg.Apps),
-		published: publications{period: cfg.Apps.HeartbeatPeriod, last: map[string]publication{}},
-		found:     map[cause]uint64{},
-		complain:  seldom(),
+		cfg:         cfg,
+		ports:       ports,
+		log:         log,
+		busEvents:   make(chan apps.Event, backlog),
+		rows:        make(chan apps.Event, sourceBacklog),
+		queries:     make(chan func(time.Time)),
+		ended:       make(chan struct{}),
+		counters:    &counters{n: map[string]uint64{}},
+		countWriter: newCountWriter(cfg.Cluster, ports.Metrics, log),
+		steps:       newDurations(),
+		machine:     apps.NewMachine(cfg.Apps),
+		published:   publications{period: cfg.Apps.HeartbeatPeriod, last: map[string]publication{}},
+		found:       map[cause]uint64{},
+		logLimit:    oncePerMinute(),
 	}
 	if ports.Record != nil {
-		h.tap = newTap(ports.Record, cmp.Or(cfg.Apps.Partition, message.Partition))
+		h.recording = newRecording(ports.Record, cmp.Or(cfg.Apps.Partition, message.Partition))
 	}
 	if cfg.Shadow {
-		h.mirror = newMirror(cfg, log)
+		h.comparer = newComparer(cfg, log)
 	}
 	h.users.n.Store(-1)
 	h.outbox = newOutbox(ports, &h.term, h.confirm, h.counters, log)
-	h.herald = newHerald(ports.Bus, h.counters, log)
+	h.publisher = newPublisher(ports.Bus, h.counters, log)
 	return h, nil
 }
 
@@ -116,13 +116,13 @@ func (h *Harmonizer) Run(parent context.Context) error {
 		})
 	}
 	work("subscribe to the bus", func(ctx context.Context) error { return h.ports.Bus.Listen(ctx, h) })
-	work("watch the expected state", func(ctx context.Context) error { return h.ports.Source.Watch(ctx, h.tellRows) })
+	work("watch the expected state", func(ctx context.Context) error { return h.ports.Source.Watch(ctx, h.reportRows) })
 	work("lead", h.lead)
 	work("count users", func(ctx context.Context) error { return h.users.count(ctx, h.ports.Source, h.counters) })
 	if !h.cfg.Shadow {
-		work("send nudges", func(ctx context.Context) error { return h.outbox.run(ctx, h.Tell) })
-		work("publish", h.herald.run)
-		work("write metrics", h.recorder.run)
+		work("send nudges", func(ctx context.Context) error { return h.outbox.run(ctx, h.Enqueue) })
+		work("publish", h.publisher.run)
+		work("write metrics", h.countWriter.run)
 	}
 	h.loop(ctx)
 	wg.Wait()
@@ -134,11 +134,15 @@ func (h *Harmonizer) Run(parent context.Context) error {
 }
 
 // Enqueue implements Handler.
-func (h *Harmonizer) Tell(ctx context.Context, ev apps.Event) error { return tell(ctx, h.heard, ev) }
+func (h *Harmonizer) Enqueue(ctx context.Context, ev apps.Event) error {
+	return enqueue(ctx, h.busEvents, ev)
+}
 
-func (h *Harmonizer) tellRows(ctx context.Context, ev apps.Event) error { return tell(ctx, h.rows, ev) }
+func (h *Harmonizer) reportRows(ctx context.Context, ev apps.Event) error {
+	return enqueue(ctx, h.rows, ev)
+}
 
-func tell(ctx context.Context, to chan<- apps.Event, ev apps.Event) error {
+func enqueue(ctx context.Context, to chan<- apps.Event, ev apps.Event) error {
 	select {
 	case to <- ev:
 		return nil
@@ -179,4 +183,4 @@ func (a alarm) ring() {
 }
 
 // oncePerMinute returns a limiter for a log message that may repeat.
-func seldom() *rate.Sometimes { return &rate.Sometimes{Interval: time.Minute} }
+func oncePerMinute() *rate.Sometimes { return &rate.Sometimes{Interval: time.Minute} }

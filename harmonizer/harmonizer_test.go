@@ -12,7 +12,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
-func TestKeepsTheCount(t *testing.T) {
+func TestStartsMissingInstances(t *testing.T) {
 	alone(t, func(t *testing.T, w *world, r *running) {
 		r.events <- rows(2)
 		r.events <- apps.ExpectedComplete{}
@@ -39,13 +39,13 @@ func TestKeepsTheCount(t *testing.T) {
 		}
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		if len(w.findings) == 0 || r.m.canaries == 0 {
-			t.Errorf("%d findings published, %d probes, want some", len(w.findings), r.m.canaries)
+		if len(w.findings) == 0 || r.m.probes == 0 {
+			t.Errorf("%d findings published, %d probes, want some", len(w.findings), r.m.probes)
 		}
 	})
 }
 
-func TestLosesASilentNode(t *testing.T) {
+func TestSilentNodeIsLost(t *testing.T) {
 	alone(t, func(t *testing.T, w *world, r *running) {
 		r.events <- rows(2)
 		r.events <- apps.ExpectedComplete{}
@@ -66,12 +66,12 @@ func TestLosesASilentNode(t *testing.T) {
 
 // TestStalledLoopMarksStateIncomplete: a stalled loop received no heartbeats, but its nodes
 // are not silent. Counts are incomplete for a period, and no nudge is sent.
-func TestHeldUpLoopHearsAnew(t *testing.T) {
+func TestStalledLoopMarksStateIncomplete(t *testing.T) {
 	alone(t, func(t *testing.T, w *world, r *running) {
 		r.events <- rows(2)
 		r.events <- apps.ExpectedComplete{}
 		pass(t, 15*time.Second)
-		err := r.ask(t.Context(), func(time.Time) {
+		err := r.call(t.Context(), func(time.Time) {
 			halt := time.NewTimer(40 * time.Second)
 			<-halt.C
 		})
@@ -92,12 +92,12 @@ func TestHeldUpLoopHearsAnew(t *testing.T) {
 
 // TestStaleCountsAreMarkedIncomplete: counts are published after each change, and at least
 // once in a heartbeat period. Incomplete counts are marked.
-func TestCountsAreFreshOrSaySo(t *testing.T) {
+func TestStaleCountsAreMarkedIncomplete(t *testing.T) {
 	alone(t, func(t *testing.T, w *world, r *running) {
 		r.events <- rows(2)
 		r.events <- apps.ExpectedComplete{}
 		pass(t, 15*time.Second)
-		told := func() (n int) {
+		exported := func() (n int) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			for _, c := range w.counts {
@@ -107,9 +107,9 @@ func TestCountsAreFreshOrSaySo(t *testing.T) {
 			}
 			return n
 		}
-		before := told()
+		before := exported()
 		pass(t, 60*time.Second)
-		if n := told() - before; n < 5 || n > 7 {
+		if n := exported() - before; n < 5 || n > 7 {
 			t.Errorf("%d tellings in a quiet minute, want one each 10 s", n)
 		}
 		r.events <- apps.ExpectedLost{Why: "test"}
@@ -165,9 +165,9 @@ func TestServesNodesDuringAPass(t *testing.T) {
 		}
 		done := make(chan error, 1)
 		ctx, cancel := context.WithCancel(t.Context())
-		go func() { done <- h.tellRows(ctx, rows(1)) }()
+		go func() { done <- h.reportRows(ctx, rows(1)) }()
 		synctest.Wait()
-		if err := h.Tell(ctx, apps.BusUp{}); err != nil { // does not wait for the rows
+		if err := h.Enqueue(ctx, apps.BusUp{}); err != nil { // does not wait for the rows
 			t.Fatal(err)
 		}
 		cancel()
@@ -179,7 +179,7 @@ func TestServesNodesDuringAPass(t *testing.T) {
 
 func TestUpdateRefreshesTheSource(t *testing.T) {
 	alone(t, func(t *testing.T, w *world, r *running) {
-		if err := r.Tell(t.Context(), apps.Updated{App: "web"}); err != nil {
+		if err := r.Enqueue(t.Context(), apps.Updated{App: "web"}); err != nil {
 			t.Fatal(err)
 		}
 		pass(t, time.Second)
@@ -192,14 +192,14 @@ func TestUpdateRefreshesTheSource(t *testing.T) {
 }
 
 // failingBus is a bus whose Listen fails.
-type deafBus struct{ *member }
+type failingBus struct{ *member }
 
-func (deafBus) Listen(context.Context, Ear) error { return errAway }
+func (failingBus) Listen(context.Context, Handler) error { return errAway }
 
 func TestRunEndsWithItsPorts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newWorld().join("a")
-		h, err := New(settings(), Ports{Bus: deafBus{m}, Source: &rowSource{m: m}}, discard)
+		h, err := New(settings(), Ports{Bus: failingBus{m}, Source: &rowSource{m: m}}, discard)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -214,7 +214,7 @@ func TestRunEndsWithItsPorts(t *testing.T) {
 
 // TestCallTimesOutWhenLoopBlocks: a request to a loop that does not answer ends after
 // loopTimeout.
-func TestAskingIsBounded(t *testing.T) {
+func TestCallTimesOutWhenLoopBlocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, err := New(settings(), Ports{}, discard)
 		if err != nil {
@@ -222,13 +222,13 @@ func TestAskingIsBounded(t *testing.T) {
 		}
 		began := time.Now()
 		_, err = h.Counts(t.Context(), "default")
-		if !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != patience {
+		if !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != loopTimeout {
 			t.Errorf("Counts = %v after %v", err, time.Since(began))
 		}
 	})
 }
 
-func TestNewRefuses(t *testing.T) {
+func TestNewRejectsInvalidConfig(t *testing.T) {
 	for name, cfg := range map[string]Config{
 		"no cluster":    {},
 		"bad pool":      {Cluster: "c", Pools: []string{"a.b"}},

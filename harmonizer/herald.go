@@ -22,41 +22,41 @@ const (
 
 // publisher publishes in its own goroutine. Only the newest counts of each pool wait. Findings
 // wait in order; very many are summarised.
-type herald struct {
+type publisher struct {
 	bus      Bus
 	counters *counters
 	log      *slog.Logger
-	complain *rate.Sometimes
+	logLimit *rate.Sometimes
 	wake     alarm
 
 	mu       sync.Mutex
-	canary   bool
+	probe    bool
 	counts   map[string]message.Counts // by pool
 	findings digest
 }
 
-func newHerald(bus Bus, c *counters, log *slog.Logger) *herald {
-	return &herald{
-		bus: bus, counters: c, log: log, complain: seldom(),
+func newPublisher(bus Bus, c *counters, log *slog.Logger) *publisher {
+	return &publisher{
+		bus: bus, counters: c, log: log, logLimit: oncePerMinute(),
 		wake: make(alarm, 1), counts: map[string]message.Counts{},
 	}
 }
 
-func (h *herald) tellCounts(c message.Counts) {
+func (h *publisher) queueCounts(c message.Counts) {
 	h.mu.Lock()
 	h.counts[c.Pool] = c
 	h.mu.Unlock()
 	h.wake.ring()
 }
 
-func (h *herald) sendCanary() {
+func (h *publisher) queueProbe() {
 	h.mu.Lock()
-	h.canary = true
+	h.probe = true
 	h.mu.Unlock()
 	h.wake.ring()
 }
 
-func (h *herald) tellFindings(findings []apps.Finding) {
+func (h *publisher) reportFindings(findings []apps.Finding) {
 	h.mu.Lock()
 	summarised := 0
 	for i := range findings {
@@ -72,7 +72,7 @@ func (h *herald) tellFindings(findings []apps.Finding) {
 
 // run publishes until ctx ends. It drops a message that cannot be sent: counts and probes are
 // sent again later, and the log has the findings.
-func (h *herald) run(ctx context.Context) error {
+func (h *publisher) run(ctx context.Context) error {
 	ticker := time.NewTicker(findingsPause)
 	defer ticker.Stop()
 	for {
@@ -87,13 +87,13 @@ func (h *herald) run(ctx context.Context) error {
 	}
 }
 
-func (h *herald) publish() {
+func (h *publisher) publish() {
 	h.mu.Lock()
-	canary, counts := h.canary, h.counts
-	h.canary, h.counts = false, map[string]message.Counts{}
+	probe, counts := h.probe, h.counts
+	h.probe, h.counts = false, map[string]message.Counts{}
 	h.mu.Unlock()
-	if canary {
-		h.sent("canary", h.bus.Canary())
+	if probe {
+		h.sent("canary", h.bus.Probe())
 	}
 	for _, pool := range slices.Sorted(maps.Keys(counts)) {
 		for _, part := range counts[pool].Split(countsPart) {
@@ -102,7 +102,7 @@ func (h *herald) publish() {
 	}
 }
 
-func (h *herald) publishFindings() {
+func (h *publisher) publishFindings() {
 	h.mu.Lock()
 	batch := h.findings.take(findingsBatch)
 	h.mu.Unlock()
@@ -111,11 +111,11 @@ func (h *herald) publishFindings() {
 	}
 }
 
-func (h *herald) sent(what string, err error) {
+func (h *publisher) sent(what string, err error) {
 	if err == nil {
 		h.counters.add(what+"_published", 1)
 		return
 	}
 	h.counters.add(what+"_failed", 1)
-	h.complain.Do(func() { h.log.Error("publish", "what", what, "err", err) })
+	h.logLimit.Do(func() { h.log.Error("publish", "what", what, "err", err) })
 }

@@ -11,24 +11,24 @@ import (
 // lead makes the machine lead while the elector holds the lease. In shadow mode the machine
 // leads without a lease.
 func (h *Harmonizer) lead(ctx context.Context) error {
-	begin := func(ctx context.Context, r Remembered) error {
-		return h.ask(ctx, func(now time.Time) { h.begin(now, r) })
+	begin := func(ctx context.Context, r SavedState) error {
+		return h.call(ctx, func(now time.Time) { h.begin(now, r) })
 	}
 	if h.cfg.Shadow {
-		return begin(ctx, Remembered{})
+		return begin(ctx, SavedState{})
 	}
 	e := elector{
 		lease: h.ports.Lease, memory: h.ports.Memory, log: h.log,
 		begin: begin,
 		follow: func(ctx context.Context, why string) {
-			_ = h.ask(ctx, func(now time.Time) { h.follow(now, why) }) // fails only if the loop has ended
+			_ = h.call(ctx, func(now time.Time) { h.follow(now, why) }) // fails only if the loop has ended
 		},
 		sent: h.outbox.ended,
 	}
 	return e.run(ctx)
 }
 
-func (h *Harmonizer) begin(now time.Time, r Remembered) {
+func (h *Harmonizer) begin(now time.Time, r SavedState) {
 	if !h.cfg.Shadow {
 		h.counters.add("terms", 1)
 		h.log.Info("leading", "remembered_apps", len(r.Apps), "remembered_nodes", len(r.Nodes))
@@ -37,7 +37,7 @@ func (h *Harmonizer) begin(now time.Time, r Remembered) {
 	h.outbox.begin(h.terms)
 	h.term.Store(h.terms)
 	clear(h.published.last)
-	h.canaried, h.counted = time.Time{}, now
+	h.probedAt, h.nodesSavedAt = time.Time{}, now
 	h.step(now, apps.Lead{Memories: r.Apps, Nodes: r.Nodes})
 }
 
@@ -64,7 +64,7 @@ func (h *Harmonizer) confirm(ctx context.Context, nudges []apps.Nudge) []bool {
 	if len(nudges) == 0 {
 		return right
 	}
-	err := h.ask(ctx, func(now time.Time) {
+	err := h.call(ctx, func(now time.Time) {
 		for i, n := range nudges {
 			right[i] = h.machine.Confirm(now, n)
 		}

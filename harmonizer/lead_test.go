@@ -13,8 +13,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
-// twice returns the index starts that were repeated within the keep-alive.
-func (w *world) twice(keepAlive time.Duration) []string {
+// repeatedStarts returns the index starts that were repeated within the keep-alive.
+func (w *world) repeatedStarts(keepAlive time.Duration) []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var out []string
@@ -29,7 +29,7 @@ func (w *world) twice(keepAlive time.Duration) []string {
 	return out
 }
 
-func (w *world) byWhom() []string {
+func (w *world) startsBySender() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var out []string
@@ -51,7 +51,7 @@ func TestStandbyTakesOver(t *testing.T) {
 		pass(t, time.Second)
 		b := w.join("b").start(t, settings(), true)
 		pass(t, 20*time.Second)
-		if got := w.byWhom(); !slices.Equal(got, []string{"a"}) || w.started() != 2 {
+		if got := w.startsBySender(); !slices.Equal(got, []string{"a"}) || w.started() != 2 {
 			t.Fatalf("%d starts by %v, want 2 by a", w.started(), got)
 		}
 		if !a.Leading() || b.Leading() {
@@ -75,7 +75,7 @@ func TestStandbyTakesOver(t *testing.T) {
 		pass(t, 30*time.Second) // the keep-alive of what a sent
 		w.crash()
 		pass(t, 3*time.Second)
-		if got := w.byWhom(); !slices.Equal(got, []string{"a", "b"}) || w.started() != 4 {
+		if got := w.startsBySender(); !slices.Equal(got, []string{"a", "b"}) || w.started() != 4 {
 			t.Errorf("%d starts by %v, want 4 by a and b", w.started(), got)
 		}
 		b.stop(t)
@@ -132,13 +132,13 @@ func killedObeyed(t *testing.T, at int, after, warm bool) (died bool) {
 func killedNotObeyed(t *testing.T, at int, after, warm bool) (died bool) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
-		w.deaf = true
+		w.ignoresNudges = true
 		w.rows["web"] = web(2)
 		p := w.pair(t, at, after, warm)
 		pass(t, 14*time.Second)
 		died = p.killFirst(t)
 		pass(t, 80*time.Second)
-		if again := w.twice(30 * time.Second); len(again) > 0 {
+		if again := w.repeatedStarts(30 * time.Second); len(again) > 0 {
 			t.Errorf("started twice within the keep-alive: %v", again)
 		}
 		if n := w.started(); n < 4 {
@@ -206,10 +206,10 @@ func (w *world) savedCrashes() int {
 
 // TestRestartDoesNotRepeatStop: an ignored stop is repeated after its keep-alive. A harmonizer
 // that starts after the first was killed does not repeat it earlier.
-func TestRestartStopsNothingAgain(t *testing.T) {
+func TestRestartDoesNotRepeatStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
-		w.deaf = true
+		w.ignoresNudges = true
 		w.rows["web"] = web(1)
 		for i := range 2 {
 			id := fmt.Sprintf("web-%d", i)
@@ -237,7 +237,7 @@ func TestRestartStopsNothingAgain(t *testing.T) {
 
 // TestStartsSentWhileSaveFails: while the memory cannot be saved, starts are sent, stops wait,
 // and an alarm is on.
-func TestStartsDoNotWaitForTheMemory(t *testing.T) {
+func TestStartsSentWhileSaveFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
 		w.rows["web"] = web(2)
@@ -293,7 +293,7 @@ func TestNoLeaderIsAnAlarm(t *testing.T) {
 
 // TestFailedNudgeIsRetried: a nudge that could not be sent is sent again soon, before its
 // keep-alive passes.
-func TestNotSentIsSentAgain(t *testing.T) {
+func TestFailedNudgeIsRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
 		w.rows["web"] = web(2)
@@ -338,7 +338,7 @@ func TestLeaseRunsOut(t *testing.T) {
 }
 
 // TestShutdownSavesPendingMemories: when a harmonizer ends, it saves what waits in the outbox.
-func TestEndSavesWhatWaits(t *testing.T) {
+func TestShutdownSavesPendingMemories(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
 		w.rows["web"] = web(1)

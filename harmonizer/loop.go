@@ -15,18 +15,18 @@ const (
 	period = 200 * time.Millisecond
 	// applyPause is the time between two parts of a large event. Heartbeats are processed in
 	// between.
-	breath = time.Millisecond
+	applyPause = time.Millisecond
 	// nodesSaveEvery is the shortest time between two saves of the nodes.
-	censusEvery = time.Minute
+	nodesSaveEvery = time.Minute
 	// probePause is the shortest time between two loopback probes while the disruption limit
 	// holds.
-	canaryPause = time.Second
+	probePause = time.Second
 )
 
 func (h *Harmonizer) loop(ctx context.Context) {
 	defer close(h.ended)
-	if h.tap != nil {
-		defer h.tap.record.end()
+	if h.recording != nil {
+		defer h.recording.record.end()
 	}
 	ticker := time.NewTicker(period)
 	defer ticker.Stop()
@@ -35,7 +35,7 @@ func (h *Harmonizer) loop(ctx context.Context) {
 	defer more.Stop()
 	for {
 		if h.machine.Busy() {
-			more.Reset(breath)
+			more.Reset(applyPause)
 		} else {
 			more.Stop()
 		}
@@ -44,7 +44,7 @@ func (h *Harmonizer) loop(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case ev := <-h.heard:
+		case ev := <-h.busEvents:
 			h.step(time.Now(), ev)
 		case ev := <-h.rows:
 			h.step(time.Now(), ev)
@@ -62,10 +62,10 @@ func (h *Harmonizer) loop(ctx context.Context) {
 // does not mistake its own delay for silent nodes. If the loop stalled for longer than a
 // heartbeat period, the machine restarts as if the bus had just come up.
 func (h *Harmonizer) advance(now time.Time) {
-	for range len(h.heard) {
-		h.step(now, <-h.heard)
+	for range len(h.busEvents) {
+		h.step(now, <-h.busEvents)
 	}
-	if h.hears && now.Sub(h.ticked) > h.cfg.Apps.HeartbeatPeriod {
+	if h.busUp && now.Sub(h.ticked) > h.cfg.Apps.HeartbeatPeriod {
 		h.counters.add("held_up", 1)
 		h.log.Warn("loop stalled, state incomplete until all nodes sent heartbeats", "for", now.Sub(h.ticked))
 		h.step(now, apps.BusUp{})
@@ -81,32 +81,32 @@ func (h *Harmonizer) advance(now time.Time) {
 
 func (h *Harmonizer) tick(now time.Time) {
 	h.advance(now)
-	if h.mirror != nil {
-		h.mirror.tick(now)
+	if h.comparer != nil {
+		h.comparer.tick(now)
 	}
-	h.canary(now)
-	if h.ports.Lease != nil && h.mirror == nil {
-		h.vacant.watch(now, h.Leading() || h.leader() != "", h.log)
+	h.probe(now)
+	if h.ports.Lease != nil && h.comparer == nil {
+		h.noLeader.watch(now, h.Leading() || h.leader() != "", h.log)
 	}
 	if h.Leading() {
 		h.publish(now)
-		h.census(now)
+		h.saveNodes(now)
 	}
 }
 
 // step passes one event to the machine, and passes on its nudges and findings. In shadow mode
 // the nudges of the other harmonizer are only compared; the machine decides without them.
 func (h *Harmonizer) step(now time.Time, ev apps.Event) {
-	h.book(now, ev)
-	if _, nudged := ev.(apps.Nudged); nudged && h.mirror != nil {
+	h.noteEvent(now, ev)
+	if _, nudged := ev.(apps.Nudged); nudged && h.comparer != nil {
 		return
 	}
 	began := time.Now()
 	nudges, findings := h.machine.Step(now, ev)
 	h.steps.observe(time.Since(began))
-	h.tellFindings(findings)
-	if h.mirror != nil {
-		h.mirror.own(now, nudges)
+	h.reportFindings(findings)
+	if h.comparer != nil {
+		h.comparer.own(now, nudges)
 		return
 	}
 	if !h.Leading() {
@@ -122,9 +122,9 @@ func (h *Harmonizer) step(now time.Time, ev apps.Event) {
 }
 
 // noteEvent counts an event, and records it, before the machine processes it.
-func (h *Harmonizer) book(now time.Time, ev apps.Event) {
-	if h.tap != nil {
-		h.tap.hear(ev)
+func (h *Harmonizer) noteEvent(now time.Time, ev apps.Event) {
+	if h.recording != nil {
+		h.recording.receive(ev)
 	}
 	switch ev := ev.(type) {
 	case apps.Heartbeat:
@@ -136,8 +136,8 @@ func (h *Harmonizer) book(now time.Time, ev apps.Event) {
 		h.ports.Source.Refresh()
 	case apps.Nudged:
 		h.counters.add("nudges_heard", 1)
-		if h.mirror != nil {
-			h.mirror.other(now, ev.Nudge)
+		if h.comparer != nil {
+			h.comparer.other(now, ev.Nudge)
 		}
 	case apps.NotSent:
 		h.counters.add("nudges_not_sent", len(ev.Nudges))
@@ -155,29 +155,29 @@ func (h *Harmonizer) book(now time.Time, ev apps.Event) {
 	case apps.ExpectedLost:
 		h.counters.add("source_lost", 1)
 	case apps.BusUp:
-		h.hears = true
+		h.busUp = true
 	case apps.BusDown:
-		h.hears = false
+		h.busUp = false
 		h.counters.add("bus_down", 1)
 	}
 }
 
 // reportFindings counts and logs the findings. The leader also publishes them.
-func (h *Harmonizer) tellFindings(findings []apps.Finding) {
+func (h *Harmonizer) reportFindings(findings []apps.Finding) {
 	if len(findings) == 0 {
 		return
 	}
 	for _, f := range findings {
 		h.found[cause{f.Kind, f.Why}]++
 		if f.Kind == apps.KindRefused {
-			h.complain.Do(func() { h.log.Warn("malformed message dropped", "finding", f.String()) })
+			h.logLimit.Do(func() { h.log.Warn("malformed message dropped", "finding", f.String()) })
 		}
 		if l := level(f.Kind); h.log.Enabled(context.Background(), l) {
 			h.log.Log(context.Background(), l, "finding", "finding", f.String())
 		}
 	}
 	if h.Leading() {
-		h.herald.tellFindings(findings)
+		h.publisher.reportFindings(findings)
 	}
 }
 
@@ -185,7 +185,7 @@ func level(k apps.Kind) slog.Level {
 	switch k {
 	case apps.KindComplete, apps.KindReleased, apps.KindRetried:
 		return slog.LevelInfo
-	case apps.KindIncomplete, apps.KindNodeLost, apps.KindFlapping, apps.KindGaveUp, apps.KindBraked, apps.KindEased:
+	case apps.KindIncomplete, apps.KindNodeLost, apps.KindFlapping, apps.KindGaveUp, apps.KindLimitHeld, apps.KindLimitThrottled:
 		return slog.LevelWarn
 	}
 	return slog.LevelDebug
@@ -194,32 +194,32 @@ func level(k apps.Kind) slog.Level {
 // probe sends a loopback probe that proves that the bus delivers: twice in each heartbeat
 // period, and more often while the disruption limit waits for it. In shadow mode nothing may
 // be published, so a bus that is up counts as proof.
-func (h *Harmonizer) canary(now time.Time) {
+func (h *Harmonizer) probe(now time.Time) {
 	pause := h.cfg.Apps.HeartbeatPeriod / 2
-	if h.machine.View().Brake().Holds() {
-		pause = min(pause, canaryPause)
+	if h.machine.View().DisruptionLimit().Holds() {
+		pause = min(pause, probePause)
 	}
-	if !h.hears || now.Sub(h.canaried) < pause {
+	if !h.busUp || now.Sub(h.probedAt) < pause {
 		return
 	}
 	switch {
-	case h.mirror != nil:
-		h.canaried = now
-		h.step(now, apps.Canary{})
+	case h.comparer != nil:
+		h.probedAt = now
+		h.step(now, apps.LoopbackProbe{})
 	case h.Leading():
-		h.canaried = now
-		h.herald.sendCanary()
+		h.probedAt = now
+		h.publisher.queueProbe()
 	}
 }
 
 // saveNodes saves the nodes, so that the next leader knows which nodes to wait for. It saves
 // only a complete state.
-func (h *Harmonizer) census(now time.Time) {
-	if h.ports.Memory == nil || now.Sub(h.counted) < censusEvery {
+func (h *Harmonizer) saveNodes(now time.Time) {
+	if h.ports.Memory == nil || now.Sub(h.nodesSavedAt) < nodesSaveEvery {
 		return
 	}
 	if complete, _ := h.machine.View().Complete(); complete {
-		h.counted = now
+		h.nodesSavedAt = now
 		h.outbox.putNodes(h.machine.View().Nodes())
 	}
 }
@@ -235,8 +235,8 @@ func (h *Harmonizer) publish(now time.Time) {
 		}
 		counts := h.machine.View().Counts(now, pool)
 		h.published.add(now, pool, revision, len(counts.Apps), whole)
-		h.herald.tellCounts(counts)
-		h.recorder.keep(counts, whole)
+		h.publisher.queueCounts(counts)
+		h.countWriter.keep(counts, whole)
 	}
 }
 

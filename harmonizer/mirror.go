@@ -10,12 +10,12 @@ import (
 )
 
 const (
-	mirrorWarned = 20  // mismatches of one check that are logged one by one
-	mirrorKept   = 100 // newest mismatches in a Status
+	comparerLogged = 20  // mismatches of one check that are logged one by one
+	comparerStored = 100 // newest mismatches in a Status
 )
 
 // comparer is shadow mode: it compares own nudges, which are not sent, with received ones.
-type mirror struct {
+type comparer struct {
 	matcher *shadow.Matcher
 	every   time.Duration
 	log     *slog.Logger
@@ -25,26 +25,26 @@ type mirror struct {
 }
 
 // ShadowStatus is the part of a Status about shadow mode.
-type Shadowing struct {
+type ShadowStatus struct {
 	shadow.Stats
 	Last []shadow.Mismatch `json:"last,omitempty"` // the newest, in order of time
 }
 
-func newMirror(cfg Config, log *slog.Logger) *mirror {
+func newComparer(cfg Config, log *slog.Logger) *comparer {
 	m := shadow.New(shadow.Config{Window: cfg.MaxShadowingDelay}.WithDefaults())
-	return &mirror{matcher: m, every: cfg.CheckShadowing, log: log}
+	return &comparer{matcher: m, every: cfg.CheckShadowing, log: log}
 }
 
-func (m *mirror) own(now time.Time, nudges []apps.Nudge) {
+func (m *comparer) own(now time.Time, nudges []apps.Nudge) {
 	for _, n := range nudges {
 		m.matcher.Own(now, n)
 	}
 }
 
-func (m *mirror) other(now time.Time, n apps.Nudge) { m.matcher.Heard(now, n) }
+func (m *comparer) other(now time.Time, n apps.Nudge) { m.matcher.Received(now, n) }
 
 // tick logs the mismatches each time a check is due.
-func (m *mirror) tick(now time.Time) {
+func (m *comparer) tick(now time.Time) {
 	if m.checked.IsZero() {
 		m.checked = now
 	}
@@ -59,13 +59,13 @@ func (m *mirror) tick(now time.Time) {
 	}
 	stats := m.matcher.Stats()
 	m.log.Warn("shadow check: mismatches", "now", len(alone), "own_alone", stats.Own, "other_alone", stats.Other)
-	for _, a := range alone[:min(len(alone), mirrorWarned)] {
+	for _, a := range alone[:min(len(alone), comparerLogged)] {
 		m.log.Warn("shadow mismatch", "by", string(a.By), "act", a.Act.String(), "at", a.At)
 	}
 	m.last = append(m.last, alone...)
-	m.last = slices.Clone(m.last[max(0, len(m.last)-mirrorKept):])
+	m.last = slices.Clone(m.last[max(0, len(m.last)-comparerStored):])
 }
 
-func (m *mirror) status() *Shadowing {
-	return &Shadowing{Stats: m.matcher.Stats(), Last: slices.Clone(m.last)}
+func (m *comparer) status() *ShadowStatus {
+	return &ShadowStatus{Stats: m.matcher.Stats(), Last: slices.Clone(m.last)}
 }

@@ -36,7 +36,7 @@ type outbox struct {
 	term     *atomic.Uint64 // term whose nudges may be sent; 0: no nudge may
 	counters *counters
 	log      *slog.Logger
-	complain *rate.Sometimes
+	logLimit *rate.Sometimes
 	confirm  func(ctx context.Context, nudges []apps.Nudge) []bool // reports whether each nudge is still right
 	wake     alarm
 	ended    chan struct{} // closed after run
@@ -56,7 +56,7 @@ type batch struct {
 
 func newOutbox(ports Ports, term *atomic.Uint64, confirm func(context.Context, []apps.Nudge) []bool, c *counters, log *slog.Logger) *outbox {
 	return &outbox{
-		ports: ports, term: term, confirm: confirm, counters: c, log: log, complain: seldom(),
+		ports: ports, term: term, confirm: confirm, counters: c, log: log, logLimit: oncePerMinute(),
 		wake: make(alarm, 1), ended: make(chan struct{}), batch: batch{memory: map[string]apps.Memory{}},
 	}
 }
@@ -121,7 +121,7 @@ func (o *outbox) putBack(b batch) {
 }
 
 // run saves and sends until ctx ends. Then it sends once more what still waits.
-func (o *outbox) run(ctx context.Context, tell Tell) error {
+func (o *outbox) run(ctx context.Context, enqueue Enqueue) error {
 	defer close(o.ended)
 	for ctx.Err() == nil {
 		select {
@@ -131,7 +131,7 @@ func (o *outbox) run(ctx context.Context, tell Tell) error {
 		}
 		unsent, err := o.deliver(ctx)
 		for _, ev := range unsent {
-			_ = tell(ctx, ev) // fails only when ctx ends
+			_ = enqueue(ctx, ev) // fails only when ctx ends
 		}
 		if err != nil {
 			pause(ctx, savePause)
@@ -167,7 +167,7 @@ func (o *outbox) deliver(ctx context.Context) ([]apps.NotSent, error) {
 	if err := o.save(ctx, b); err != nil {
 		o.counters.add("saves_failed", 1)
 		o.unsaved.CompareAndSwap(0, time.Now().UnixNano())
-		o.complain.Do(func() { o.log.Error("save of memories failed, starts continue, stops wait", "err", err) })
+		o.logLimit.Do(func() { o.log.Error("save of memories failed, starts continue, stops wait", "err", err) })
 		o.putBack(b)
 		late, stops := o.sendStarts(ctx, b)
 		return slices.Concat(events, late, notSent(stops, nil)), err
@@ -249,7 +249,7 @@ func (o *outbox) maySend(term uint64) bool {
 
 func (o *outbox) send(n apps.Nudge) bool {
 	if err := o.ports.Bus.Nudge(n); err != nil {
-		o.complain.Do(func() { o.log.Error("nudge not sent", "err", err) })
+		o.logLimit.Do(func() { o.log.Error("nudge not sent", "err", err) })
 		return false
 	}
 	name := "nudges_start"

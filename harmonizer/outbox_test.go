@@ -14,7 +14,7 @@ import (
 // slowMemory is a Memory whose Save takes a while, as on a slow disk.
 type slowMemory struct{ takes time.Duration }
 
-func (slowMemory) Load(context.Context) (Remembered, error) { return Remembered{}, nil }
+func (slowMemory) Load(context.Context) (SavedState, error) { return SavedState{}, nil }
 
 func (m slowMemory) Save(ctx context.Context, _ []apps.Memory, _ map[string]int) error {
 	pause(ctx, m.takes)
@@ -26,7 +26,7 @@ func slowly(t *testing.T, body func(t *testing.T, w *world, r *running)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
-		w.deaf = true
+		w.ignoresNudges = true
 		r := w.join("a").start(t, settings(), false, func(p *Ports) { p.Memory = slowMemory{4 * time.Second} })
 		body(t, w, r)
 		r.stop(t)
@@ -55,22 +55,22 @@ func TestAStaleNudgeIsNotSent(t *testing.T) {
 		slowly(t, func(t *testing.T, w *world, r *running) {
 			r.events <- rows(1)
 			r.events <- apps.ExpectedComplete{}
-			hear := func(node string) {
+			receive := func(node string) {
 				data, err := json.Marshal(message.Heartbeat{Node: node, Beats: []message.Beat{
 					{App: "web", Version: "v1", Instance: "on-" + node, State: message.Running, Since: 1}}})
-				if err != nil || r.Tell(t.Context(), apps.Heartbeat{Data: data}) != nil {
+				if err != nil || r.Enqueue(t.Context(), apps.Heartbeat{Data: data}) != nil {
 					t.Fatal(err)
 				}
 			}
 			victim := ""
 			for victim == "" {
-				hear("x")
-				hear("y")
+				receive("x")
+				receive("y")
 				pass(t, time.Second)
 				victim = r.stoppedOf(t)
 			}
 			survivor := map[string]string{"on-x": "on-y", "on-y": "on-x"}[victim]
-			if err := r.Tell(t.Context(), apps.Exit{Exited: message.Exited{App: "web", Version: "v1", Instance: survivor,
+			if err := r.Enqueue(t.Context(), apps.Exit{Exited: message.Exited{App: "web", Version: "v1", Instance: survivor,
 				Reason: message.ReasonCrashed}}); err != nil {
 				t.Fatal(err)
 			}

@@ -29,7 +29,7 @@ type Bus interface {
 	// apps.BusUp, when all subscriptions are active. Heartbeats are passed on unread. Nudges
 	// of other harmonizers, of every dialect, become apps.Nudged; our own nudges are left out.
 	// Our own returning probe becomes apps.LoopbackProbe.
-	Listen(ctx context.Context, ear Ear) error
+	Listen(ctx context.Context, handler Handler) error
 	// Nudge sends without waiting for an answer. It returns an error if the nudge was not
 	// sent.
 	Nudge(n apps.Nudge) error
@@ -39,15 +39,15 @@ type Bus interface {
 	// caller may reuse the batch.
 	PublishFindings(batch []apps.Finding) error
 	// Probe sends a message to ourselves. Its return shows that the bus delivers.
-	Canary() error
+	Probe() error
 }
 
 // Handler is the side of a Harmonizer that a bus calls. All methods but Enqueue and Leading
 // answer requests from the bus. They wait for the loop, at most until their context ends.
-type Ear interface {
+type Handler interface {
 	// Enqueue queues an event. It blocks while the queue is full. It returns only errors of
 	// ctx.
-	Tell(ctx context.Context, ev apps.Event) error
+	Enqueue(ctx context.Context, ev apps.Event) error
 	// Leading reports whether this harmonizer leads. A follower should let the leader answer a
 	// request first.
 	Leading() bool
@@ -69,14 +69,14 @@ type Source interface {
 	// Watch sends every row, ExpectedComplete, and then each change, until ctx ends. It sends
 	// ExpectedLost when it has to start again. A polled source sends ExpectedBegin, rows in
 	// slices, then ExpectedComplete or ExpectedFailed.
-	Watch(ctx context.Context, tell Tell) error
+	Watch(ctx context.Context, enqueue Enqueue) error
 	// Refresh requests a new pass soon, because a change was reported. It does not block. A
 	// source that receives each change ignores it.
 	Refresh()
 }
 
 // Enqueue queues an event. It blocks while the queue is full. It returns only errors of ctx.
-type Tell func(ctx context.Context, ev apps.Event) error
+type Enqueue func(ctx context.Context, ev apps.Event) error
 
 // Lease is the right to act.
 type Lease interface {
@@ -95,7 +95,7 @@ type Lease interface {
 }
 
 // SavedState is what a harmonizer leaves to the next leader.
-type Remembered struct {
+type SavedState struct {
 	Apps  []apps.Memory
 	Nodes map[string]int // nodes that sent heartbeats -> number of copies on each
 }
@@ -105,7 +105,7 @@ type Remembered struct {
 type Memory interface {
 	// Load returns the newest saved state, of any harmonizer. It is called first in each term
 	// of the lease.
-	Load(ctx context.Context) (Remembered, error)
+	Load(ctx context.Context) (SavedState, error)
 	// Save stores changes. Each memory replaces that of its app; a memory without Indices
 	// deletes it. Nil nodes leave the saved nodes unchanged. If Save returns nil, all is
 	// durable; after an error any part may be.
@@ -164,4 +164,4 @@ type OrderAnswer struct {
 	Error   string `json:"error,omitempty"`   // if not OK: the reason
 }
 
-var _ Ear = (*Harmonizer)(nil)
+var _ Handler = (*Harmonizer)(nil)

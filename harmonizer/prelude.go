@@ -8,22 +8,22 @@ import (
 
 // Limits of what a startBuffer holds.
 const (
-	preludeLines = 10_000
-	preludeBytes = 16 << 20
+	startBufferLines = 10_000
+	startBufferBytes = 16 << 20
 )
 
 // startBuffer makes a record begin with the expected state, because a replay ignores a nudge
 // of an unknown app. It buffers what is received before the first complete expected state. It
 // stops buffering early if the source fails or the buffer is full.
-type prelude struct {
+type startBuffer struct {
 	Record
-	kept  []func()
-	bytes int
-	over  bool
+	buffered []func()
+	bytes    int
+	over     bool
 }
 
 // Message implements Record.
-func (p *prelude) Message(subject, reply string, data []byte) {
+func (p *startBuffer) Message(subject, reply string, data []byte) {
 	if !p.over {
 		data = bytes.Clone(data)
 	}
@@ -31,34 +31,34 @@ func (p *prelude) Message(subject, reply string, data []byte) {
 }
 
 // BusDown implements Record.
-func (p *prelude) BusDown(down bool) { p.keep(0, func() { p.Record.BusDown(down) }) }
+func (p *startBuffer) BusDown(down bool) { p.keep(0, func() { p.Record.BusDown(down) }) }
 
 // Bulk implements Record.
-func (p *prelude) Bulk(rows []message.App) {
+func (p *startBuffer) Bulk(rows []message.App) {
 	p.Record.Bulk(rows)
 	p.end()
 }
 
 // BulkDown implements Record.
-func (p *prelude) BulkDown(down bool) {
+func (p *startBuffer) BulkDown(down bool) {
 	p.end()
 	p.Record.BulkDown(down)
 }
 
-func (p *prelude) keep(size int, write func()) {
+func (p *startBuffer) keep(size int, write func()) {
 	if p.over {
 		write()
 		return
 	}
-	p.kept = append(p.kept, write)
-	if p.bytes += size; p.bytes > preludeBytes || len(p.kept) > preludeLines {
+	p.buffered = append(p.buffered, write)
+	if p.bytes += size; p.bytes > startBufferBytes || len(p.buffered) > startBufferLines {
 		p.end()
 	}
 }
 
-func (p *prelude) end() {
-	for _, write := range p.kept {
+func (p *startBuffer) end() {
+	for _, write := range p.buffered {
 		write()
 	}
-	p.kept, p.over = nil, true
+	p.buffered, p.over = nil, true
 }

@@ -33,15 +33,15 @@ type Metrics interface {
 
 // countWriter writes counts in its own goroutine, so that a slow store does not block the
 // loop. Only the newest counts of each pool wait.
-type recorder struct {
+type countWriter struct {
 	cluster  string
 	store    Metrics
 	log      *slog.Logger
-	complain *rate.Sometimes
+	logLimit *rate.Sometimes
 	wake     alarm
 
 	// Owned by run.
-	pools   map[string]*ledger
+	pools   map[string]*poolLines
 	samples []metrics.Sample // of the current chunk
 	lines   []*line          // lines that the samples belong to
 	names   []string
@@ -56,7 +56,7 @@ type pendingCounts struct {
 }
 
 // poolLines is what the store has of one pool.
-type ledger struct {
+type poolLines struct {
 	sum   line
 	apps  map[string]*line
 	whole time.Time // when all lines were last written
@@ -69,18 +69,18 @@ type line struct {
 	written    bool // the store has this count
 }
 
-func newRecorder(cluster string, store Metrics, log *slog.Logger) *recorder {
-	return &recorder{
-		cluster: cluster, store: store, log: log, complain: seldom(),
+func newCountWriter(cluster string, store Metrics, log *slog.Logger) *countWriter {
+	return &countWriter{
+		cluster: cluster, store: store, log: log, logLimit: oncePerMinute(),
 		wake:    make(alarm, 1),
-		pools:   map[string]*ledger{},
+		pools:   map[string]*poolLines{},
 		pending: map[string]pendingCounts{},
 	}
 }
 
 // keep queues counts to be written. It ignores incomplete counts: the store then has old
 // values instead of false zeros.
-func (r *recorder) keep(c message.Counts, whole bool) {
+func (r *countWriter) keep(c message.Counts, whole bool) {
 	if r.store == nil || !c.Complete {
 		return
 	}
@@ -90,7 +90,7 @@ func (r *recorder) keep(c message.Counts, whole bool) {
 	r.wake.ring()
 }
 
-func (r *recorder) take() map[string]pendingCounts {
+func (r *countWriter) take() map[string]pendingCounts {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	all := r.pending
@@ -100,7 +100,7 @@ func (r *recorder) take() map[string]pendingCounts {
 
 // run writes until ctx ends. If a write fails, its lines are written with the next counts of
 // the pool.
-func (r *recorder) run(ctx context.Context) error {
+func (r *countWriter) run(ctx context.Context) error {
 	pause := time.NewTimer(0)
 	defer pause.Stop()
 	for {
@@ -118,7 +118,7 @@ func (r *recorder) run(ctx context.Context) error {
 		pending := r.take()
 		for _, pool := range slices.Sorted(maps.Keys(pending)) {
 			if err := r.write(ctx, pending[pool]); err != nil && ctx.Err() == nil {
-				r.complain.Do(func() { r.log.Error("instance counts not written", "pool", pool, "err", err) })
+				r.logLimit.Do(func() { r.log.Error("instance counts not written", "pool", pool, "err", err) })
 			}
 		}
 	}
@@ -126,8 +126,8 @@ func (r *recorder) run(ctx context.Context) error {
 
 // write writes the changed lines, or all lines if they are due. It writes one last zero for
 // each app that is gone. It always writes the sum, even of a pool without apps.
-func (r *recorder) write(ctx context.Context, c pendingCounts) error {
-	l := r.ledger(c.Pool)
+func (r *countWriter) write(ctx context.Context, c pendingCounts) error {
+	l := r.poolLines(c.Pool)
 	all := c.whole && (len(c.Apps) <= manyLines || c.At.Sub(l.whole) >= manyLinesEvery)
 	var sum message.AppCount
 	r.names = slices.AppendSeq(r.names[:0], maps.Keys(c.Apps))
@@ -166,16 +166,16 @@ func (r *recorder) write(ctx context.Context, c pendingCounts) error {
 	return nil
 }
 
-func (r *recorder) ledger(pool string) *ledger {
+func (r *countWriter) poolLines(pool string) *poolLines {
 	l := r.pools[pool]
 	if l == nil {
-		l = &ledger{sum: line{dimensions: metrics.Dimensions{"cluster": r.cluster, "pool": pool}}, apps: map[string]*line{}}
+		l = &poolLines{sum: line{dimensions: metrics.Dimensions{"cluster": r.cluster, "pool": pool}}, apps: map[string]*line{}}
 		r.pools[pool] = l
 	}
 	return l
 }
 
-func (l *ledger) app(cluster, pool, name string) *line {
+func (l *poolLines) app(cluster, pool, name string) *line {
 	one := l.apps[name]
 	if one == nil {
 		one = &line{dimensions: metrics.Dimensions{"cluster": cluster, "pool": pool, "app": name}}
@@ -186,7 +186,7 @@ func (l *ledger) app(cluster, pool, name string) *line {
 
 // line adds the samples of a line to the chunk, and writes a full chunk. It skips a line that
 // the store has, unless again is set.
-func (r *recorder) line(ctx context.Context, at time.Time, l *line, n message.AppCount, again bool) error {
+func (r *countWriter) line(ctx context.Context, at time.Time, l *line, n message.AppCount, again bool) error {
 	if l.written && l.count == n && !again {
 		return nil
 	}
@@ -214,7 +214,7 @@ func (r *recorder) line(ctx context.Context, at time.Time, l *line, n message.Ap
 	return r.flush(ctx)
 }
 
-func (r *recorder) flush(ctx context.Context) error {
+func (r *countWriter) flush(ctx context.Context) error {
 	if len(r.samples) == 0 {
 		return nil
 	}

@@ -54,7 +54,7 @@ func countsOf(apps int, at time.Time) pendingCounts {
 
 // TestWritesOnlyChangedLines: in a large pool only changed lines are written, and all lines
 // once in manyLinesEvery.
-func TestWritesWhatChanged(t *testing.T) {
+func TestWritesOnlyChangedLines(t *testing.T) {
 	const perLine = 9
 	at := time.Unix(1000, 0)
 	for _, tt := range []struct {
@@ -71,7 +71,7 @@ func TestWritesWhatChanged(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := &store{}
-			r := newRecorder("c", s, discard)
+			r := newCountWriter("c", s, discard)
 			first := countsOf(tt.apps, at)
 			first.whole = true
 			next := countsOf(tt.apps, at.Add(tt.after))
@@ -96,9 +96,9 @@ func TestWritesWhatChanged(t *testing.T) {
 }
 
 // TestFailedWriteIsRetriedInFull: the write after a failed one has all its lines.
-func TestFailedWriteIsMadeUpFor(t *testing.T) {
+func TestFailedWriteIsRetriedInFull(t *testing.T) {
 	s := &store{}
-	r := newRecorder("c", s, discard)
+	r := newCountWriter("c", s, discard)
 	s.setBroken(true)
 	c := countsOf(3, time.Unix(1000, 0))
 	if err := r.write(t.Context(), c); err == nil {
@@ -111,7 +111,7 @@ func TestFailedWriteIsMadeUpFor(t *testing.T) {
 }
 
 func TestSteadyWritesDoNotAllocatePerApp(t *testing.T) {
-	r := newRecorder("c", nowhere{}, discard)
+	r := newCountWriter("c", discardStore{}, discard)
 	c := countsOf(1000, time.Unix(1000, 0))
 	c.whole = true
 	if n := testing.AllocsPerRun(5, func() { _ = r.write(t.Context(), c) }); n > 50 {

@@ -12,7 +12,7 @@ import (
 
 // TestShadowModePublishesNothing: in shadow mode nothing is written. A nudge of both
 // harmonizers is no mismatch; a nudge of only one is.
-func TestShadowIsSilent(t *testing.T) {
+func TestShadowModePublishesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
 		w.rows["web"] = web(2)
@@ -33,7 +33,7 @@ func TestShadowIsSilent(t *testing.T) {
 		w.mu.Lock()
 		w.runs = map[string]message.Beat{} // the node runs nothing; only the shadow harmonizer reacts
 		w.mu.Unlock()
-		if err := s.Tell(t.Context(), apps.Nudged{Nudge: apps.Nudge{Start: &message.Start{App: "api", Version: "v9", Indices: []int{4}}}}); err != nil {
+		if err := s.Enqueue(t.Context(), apps.Nudged{Nudge: apps.Nudge{Start: &message.Start{App: "api", Version: "v9", Indices: []int{4}}}}); err != nil {
 			t.Fatal(err)
 		}
 		pass(t, 90*time.Second)
@@ -70,7 +70,7 @@ func TestShadowOfAFasterOne(t *testing.T) {
 		cfg.Shadow = true
 		s := w.join("shadow").start(t, cfg, true)
 		pass(t, 5*time.Second)
-		if err := s.Tell(t.Context(), apps.Nudged{Nudge: apps.Nudge{Start: &message.Start{App: "web", Version: web(2).Version, Indices: []int{0, 1}}}}); err != nil {
+		if err := s.Enqueue(t.Context(), apps.Nudged{Nudge: apps.Nudge{Start: &message.Start{App: "web", Version: web(2).Version, Indices: []int{0, 1}}}}); err != nil {
 			t.Fatal(err)
 		}
 		pass(t, 25*time.Second)

@@ -19,7 +19,7 @@ const (
 	statusLimit = 1000
 	silentLimit = 100 // silent nodes in a Status
 	// loopTimeout bounds the wait for the loop, whatever the caller's context allows.
-	patience = 5 * time.Second
+	loopTimeout = 5 * time.Second
 )
 
 // Status is the state of the harmonizer, for people.
@@ -44,9 +44,9 @@ type Status struct {
 	Silent      []apps.SilentNode `json:"silent,omitempty"`
 	SilentNodes int               `json:"silent_nodes,omitempty"`
 
-	Brake  apps.BrakeStatus `json:"brake"`
-	Queue  QueueStatus      `json:"queue"`
-	Shadow *Shadowing       `json:"shadow,omitempty"` // in shadow mode
+	DisruptionLimit apps.LimitStatus `json:"brake"`
+	Queue           QueueStatus      `json:"queue"`
+	Shadow          *ShadowStatus    `json:"shadow,omitempty"` // in shadow mode
 
 	Apps []apps.Summary    `json:"apps,omitempty"` // all apps in order of name, if no app and no totals were requested
 	App  *apps.Explanation `json:"app,omitempty"`  // the requested app, if it is known
@@ -96,24 +96,24 @@ func (h *Harmonizer) Counts(ctx context.Context, pool string) (message.Counts, e
 		return message.Counts{}, ErrShadow
 	}
 	var c message.Counts
-	err := h.ask(ctx, func(now time.Time) { c = h.machine.View().Counts(now, pool) })
+	err := h.call(ctx, func(now time.Time) { c = h.machine.View().Counts(now, pool) })
 	return c, err
 }
 
 // Status implements Handler.
 func (h *Harmonizer) Status(ctx context.Context, q StatusQuery) (Status, error) {
 	var s Status
-	err := h.ask(ctx, func(now time.Time) { s = h.status(now, q) })
+	err := h.call(ctx, func(now time.Time) { s = h.status(now, q) })
 	return s, err
 }
 
 func (h *Harmonizer) status(now time.Time, q StatusQuery) Status {
 	s := Status{
-		At:       now,
-		Counters: h.allCounters(),
-		Leading:  h.Leading(),
-		Brake:    h.machine.View().Brake(),
-		Queue:    h.queue(),
+		At:              now,
+		Counters:        h.allCounters(),
+		Leading:         h.Leading(),
+		DisruptionLimit: h.machine.View().DisruptionLimit(),
+		Queue:           h.queue(),
 
 		Unwritten: h.outbox.since(),
 	}
@@ -121,11 +121,11 @@ func (h *Harmonizer) status(now time.Time, q StatusQuery) Status {
 	s.Silent, s.SilentNodes = silent[:min(len(silent), silentLimit)], len(silent)
 	s.Complete, s.Why = h.machine.View().Complete()
 	s.Repairing = !s.Complete && h.machine.View().Repairing()
-	if h.ports.Lease != nil && h.mirror == nil {
-		s.Epoch, s.Leader, s.NoLeader = h.ports.Lease.Epoch(), h.leader(), h.vacant.alarm(now)
+	if h.ports.Lease != nil && h.comparer == nil {
+		s.Epoch, s.Leader, s.NoLeader = h.ports.Lease.Epoch(), h.leader(), h.noLeader.alarm(now)
 	}
-	if h.mirror != nil {
-		s.Shadow = h.mirror.status()
+	if h.comparer != nil {
+		s.Shadow = h.comparer.status()
 	}
 	switch {
 	case q.App != "":
@@ -187,15 +187,15 @@ func (h *Harmonizer) leader() string {
 
 // Report implements Handler.
 func (h *Harmonizer) Report(ctx context.Context, subject string, data []byte) ([][]byte, error) {
-	question, bad := report.Read(subject, data)
+	evaluate, bad := report.Read(subject, data)
 	var answers []any
-	err := h.ask(ctx, func(now time.Time) {
+	err := h.call(ctx, func(now time.Time) {
 		h.counters.add(reportCounter(subject), 1)
-		if h.tap != nil {
-			h.tap.asked(subject, data)
+		if h.recording != nil {
+			h.recording.addRequest(subject, data)
 		}
 		if bad == nil && h.Leading() {
-			answers = question(h.machine.View(), now)
+			answers = evaluate(h.machine.View(), now)
 		}
 	})
 	if err = errors.Join(err, bad); err != nil {
@@ -231,7 +231,7 @@ func (h *Harmonizer) Order(ctx context.Context, o Order) error {
 // harmonizer leads, and ErrNothing if nothing is held.
 func (h *Harmonizer) Release(ctx context.Context) error {
 	return h.order(ctx, "release the disruption limit", func(now time.Time) error {
-		if !h.machine.View().Brake().On() {
+		if !h.machine.View().DisruptionLimit().On() {
 			return ErrNothing
 		}
 		h.step(now, apps.Release{})
@@ -260,7 +260,7 @@ func (h *Harmonizer) Retry(ctx context.Context, app string, index int) error {
 
 func (h *Harmonizer) order(ctx context.Context, what string, f func(now time.Time) error) error {
 	var refused error
-	err := h.ask(ctx, func(now time.Time) {
+	err := h.call(ctx, func(now time.Time) {
 		if refused = h.refusal(); refused == nil {
 			h.log.Info("order received", "order", what)
 			refused = f(now)
@@ -274,7 +274,7 @@ func (h *Harmonizer) order(ctx context.Context, what string, f func(now time.Tim
 
 func (h *Harmonizer) refusal() error {
 	switch {
-	case h.mirror != nil:
+	case h.comparer != nil:
 		return ErrShadow
 	case h.Leading():
 		return nil
@@ -289,8 +289,8 @@ func (h *Harmonizer) refusal() error {
 
 // call runs f in the loop and waits for it. If call returns an error, f did not run and will
 // not run.
-func (h *Harmonizer) ask(ctx context.Context, f func(now time.Time)) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+func (h *Harmonizer) call(ctx context.Context, f func(now time.Time)) error {
+	ctx, cancel := context.WithTimeout(ctx, loopTimeout)
 	defer cancel()
 	done := make(chan struct{})
 	select {

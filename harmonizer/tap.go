@@ -12,8 +12,8 @@ import (
 
 // recording writes events to a Record: messages as they come, and the whole expected state.
 // The expected state comes first, and again after each pass and each change of single rows.
-type tap struct {
-	record    *prelude
+type recording struct {
+	record    *startBuffer
 	partition string
 	world     map[string]message.App
 	pass      map[string]message.App // rows of the current pass; nil: no pass
@@ -21,11 +21,11 @@ type tap struct {
 	down      bool                   // the source is down
 }
 
-func newTap(r Record, partition string) *tap {
-	return &tap{record: &prelude{Record: r}, partition: partition, world: map[string]message.App{}, pass: map[string]message.App{}}
+func newRecording(r Record, partition string) *recording {
+	return &recording{record: &startBuffer{Record: r}, partition: partition, world: map[string]message.App{}, pass: map[string]message.App{}}
 }
 
-func (t *tap) hear(ev apps.Event) {
+func (t *recording) receive(ev apps.Event) {
 	switch ev.(type) {
 	case apps.ExpectedRows, apps.ExpectedGone:
 	default:
@@ -53,7 +53,7 @@ func (t *tap) hear(ev apps.Event) {
 	}
 }
 
-func (t *tap) message(subject string, v any) {
+func (t *recording) message(subject string, v any) {
 	if data, err := json.Marshal(v); err == nil { // our own types always encode
 		t.record.Message(subject, "", data)
 	}
@@ -61,12 +61,12 @@ func (t *tap) message(subject string, v any) {
 
 // addRequest writes a request to the reporter. The reply subject is unknown here, so a replay
 // sends no answer.
-func (t *tap) asked(subject string, data []byte) {
+func (t *recording) addRequest(subject string, data []byte) {
 	t.flush()
 	t.record.Message(subject, "", data)
 }
 
-func (t *tap) source(ev apps.Event) {
+func (t *recording) source(ev apps.Event) {
 	switch ev := ev.(type) {
 	case apps.ExpectedBegin:
 		t.pass = map[string]message.App{}
@@ -97,7 +97,7 @@ func (t *tap) source(ev apps.Event) {
 	}
 }
 
-func (t *tap) row(row message.App) {
+func (t *recording) row(row message.App) {
 	if t.pass != nil {
 		t.pass[row.Name] = row
 		return
@@ -105,19 +105,19 @@ func (t *tap) row(row message.App) {
 	t.world[row.Name], t.changed = row, true
 }
 
-func (t *tap) sourceDown(down bool) {
+func (t *recording) sourceDown(down bool) {
 	if t.down != down {
 		t.down = down
 		t.record.BulkDown(down)
 	}
 }
 
-func (t *tap) bulk() {
+func (t *recording) bulk() {
 	t.changed = false
 	t.record.Bulk(slices.SortedFunc(maps.Values(t.world), func(a, b message.App) int { return strings.Compare(a.Name, b.Name) }))
 }
 
-func (t *tap) flush() {
+func (t *recording) flush() {
 	if t.changed {
 		t.bulk()
 	}

@@ -19,22 +19,22 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/replay"
 )
 
-// tape is a Record in memory.
-type tape struct {
+// memoryRecord is a Record in memory.
+type memoryRecord struct {
 	mu    sync.Mutex
 	lines []string
 }
 
-func (r *tape) write(format string, args ...any) {
+func (r *memoryRecord) write(format string, args ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.lines = append(r.lines, fmt.Sprintf(format, args...))
 }
 
-func (r *tape) Message(subject, _ string, data []byte) { r.write("%s %s", subject, data) }
-func (r *tape) BulkDown(down bool)                     { r.write("bulk_down %v", down) }
-func (r *tape) BusDown(down bool)                      { r.write("bus_down %v", down) }
-func (r *tape) Bulk(rows []message.App) {
+func (r *memoryRecord) Message(subject, _ string, data []byte) { r.write("%s %s", subject, data) }
+func (r *memoryRecord) BulkDown(down bool)                     { r.write("bulk_down %v", down) }
+func (r *memoryRecord) BusDown(down bool)                      { r.write("bus_down %v", down) }
+func (r *memoryRecord) Bulk(rows []message.App) {
 	var line strings.Builder
 	line.WriteString("bulk")
 	for _, a := range rows {
@@ -49,7 +49,7 @@ func app(name string, n int) message.App {
 	return a
 }
 
-func TestTapWritesTheWorldWhole(t *testing.T) {
+func TestRecordingWritesWholeExpectedState(t *testing.T) {
 	begin := apps.ExpectedBegin{}
 	row := func(name string, n int) apps.ExpectedRows {
 		return apps.ExpectedRows{Rows: []message.App{app(name, n)}}
@@ -77,12 +77,12 @@ func TestTapWritesTheWorldWhole(t *testing.T) {
 			[]string{"bus_down false", `dea.heartbeat {"dea":"n1" }`, `droplet.updated {"cc_partition":"east","droplet":"a"}`, "bus_down true"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := &tape{}
-			tap := newTap(r, "east")
+			r := &memoryRecord{}
+			recording := newRecording(r, "east")
 			for _, ev := range tt.events {
-				tap.hear(ev)
+				recording.receive(ev)
 			}
-			tap.record.end()
+			recording.record.end()
 			if diff := cmp.Diff(tt.want, r.lines); diff != "" {
 				t.Error(diff)
 			}
@@ -91,15 +91,15 @@ func TestTapWritesTheWorldWhole(t *testing.T) {
 }
 
 // TestStartBufferIsBounded: the buffer before the first expected state is bounded.
-func TestPreludeIsBounded(t *testing.T) {
+func TestStartBufferIsBounded(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		size  int // of each message
 		limit int
-	}{{"many", 1, preludeLines}, {"large", 1 << 20, preludeBytes >> 20}} {
+	}{{"many", 1, startBufferLines}, {"large", 1 << 20, startBufferBytes >> 20}} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := &tape{}
-			p := &prelude{Record: r}
+			r := &memoryRecord{}
+			p := &startBuffer{Record: r}
 			for i := range tt.limit + 1 {
 				if len(r.lines) > 0 {
 					t.Fatalf("written after %d messages, want %d to be kept back", i, tt.limit)
@@ -118,8 +118,8 @@ func TestRecordRoundTrip(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
 		var file bytes.Buffer
-		recorder := replay.NewRecorder(&file, time.Now)
-		r := w.join("a").start(t, settings(), false, func(p *Ports) { p.Record = recorder })
+		countWriter := replay.NewRecorder(&file, time.Now)
+		r := w.join("a").start(t, settings(), false, func(p *Ports) { p.Record = countWriter })
 		r.events <- rows(2)
 		r.events <- apps.ExpectedComplete{}
 		pass(t, 20*time.Second)
@@ -128,9 +128,9 @@ func TestRecordRoundTrip(t *testing.T) {
 		r.events <- rows(3)
 		pass(t, 5*time.Second)
 		r.stop(t)
-		recorder.Close()
-		if recorder.Err() != nil {
-			t.Fatal(recorder.Err())
+		countWriter.Close()
+		if countWriter.Err() != nil {
+			t.Fatal(countWriter.Err())
 		}
 		var want []string
 		for _, s := range w.starts {

@@ -32,8 +32,8 @@ func (u *users) count(ctx context.Context, s Source, failures *counters) error {
 	tick := time.NewTicker(usersEvery)
 	defer tick.Stop()
 	for ctx.Err() == nil {
-		ask, cancel := context.WithTimeout(ctx, usersTimeout)
-		n, err := source.Users(ask)
+		call, cancel := context.WithTimeout(ctx, usersTimeout)
+		n, err := source.Users(call)
 		cancel()
 		if err == nil {
 			u.n.Store(int64(n))

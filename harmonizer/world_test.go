@@ -27,12 +27,12 @@ var errAway = errors.New("away")
 // world is what several harmonizers share: a bus with one node that obeys nudges, rows, a
 // lease, and a memory. The node sends a heartbeat every 10 s and after each change.
 type world struct {
-	mu      sync.Mutex
-	alive   bool
-	deaf    bool // the node ignores nudges
-	runs    map[string]message.Beat
-	rows    map[string]message.App
-	members map[*member]bool
+	mu            sync.Mutex
+	alive         bool
+	ignoresNudges bool // the node ignores nudges
+	runs          map[string]message.Beat
+	rows          map[string]message.App
+	members       map[*member]bool
 
 	starts   []sentStart
 	stops    int
@@ -78,10 +78,10 @@ type member struct {
 	// Guarded by w.mu.
 	writes    int
 	dead      bool
-	heard     []apps.Event
+	busEvents []apps.Event
 	wake      chan struct{}
 	refreshed int
-	canaries  int
+	probes    int
 }
 
 func (w *world) join(name string) *member {
@@ -131,7 +131,7 @@ func (m *member) isDead() bool {
 }
 
 // Listen implements Bus.
-func (m *member) Listen(ctx context.Context, ear Ear) error {
+func (m *member) Listen(ctx context.Context, handler Handler) error {
 	w := m.w
 	w.mu.Lock()
 	w.members[m] = true
@@ -143,7 +143,7 @@ func (m *member) Listen(ctx context.Context, ear Ear) error {
 	}()
 	beat := time.NewTicker(10 * time.Second)
 	defer beat.Stop()
-	err := ear.Tell(ctx, apps.BusUp{})
+	err := handler.Enqueue(ctx, apps.BusUp{})
 	for err == nil {
 		select {
 		case <-ctx.Done():
@@ -151,18 +151,18 @@ func (m *member) Listen(ctx context.Context, ear Ear) error {
 		case <-beat.C:
 			w.mu.Lock()
 			if hb, ok := w.heartbeatLocked(); ok {
-				m.heard = append(m.heard, hb)
+				m.busEvents = append(m.busEvents, hb)
 			}
 			w.mu.Unlock()
 		case <-m.wake:
 		}
 		w.mu.Lock()
-		heard := m.heard
-		m.heard = nil
+		busEvents := m.busEvents
+		m.busEvents = nil
 		w.mu.Unlock()
-		for _, ev := range heard {
+		for _, ev := range busEvents {
 			if err == nil {
-				err = ear.Tell(ctx, ev)
+				err = handler.Enqueue(ctx, ev)
 			}
 		}
 	}
@@ -179,10 +179,10 @@ func (w *world) heartbeatLocked() (apps.Heartbeat, bool) {
 }
 
 // broadcastLocked sends an event to all members but one.
-func (w *world) tellLocked(ev apps.Event, not *member) {
+func (w *world) broadcastLocked(ev apps.Event, not *member) {
 	for m := range w.members {
 		if m != not {
-			m.heard = append(m.heard, ev)
+			m.busEvents = append(m.busEvents, ev)
 			m.alarm()
 		}
 	}
@@ -196,11 +196,11 @@ func (m *member) Nudge(n apps.Nudge) error {
 			m.busFail--
 			return errAway
 		}
-		w.tellLocked(apps.Nudged{Nudge: n}, m)
+		w.broadcastLocked(apps.Nudged{Nudge: n}, m)
 		if n.Start != nil {
 			for _, i := range n.Start.Indices {
 				w.starts = append(w.starts, sentStart{time.Now(), m.name, n.Start.App, i})
-				if !w.deaf {
+				if !w.ignoresNudges {
 					id := fmt.Sprintf("%s-%d-%d", n.Start.App, i, len(w.starts))
 					w.runs[id] = message.Beat{App: n.Start.App, Version: n.Start.Version, Instance: id, Index: i,
 						State: message.Running, Since: float64(time.Now().Unix())}
@@ -209,13 +209,13 @@ func (m *member) Nudge(n apps.Nudge) error {
 		} else {
 			w.stops += len(n.Stop.Instances)
 			for id := range n.Stop.Instances {
-				if !w.deaf {
+				if !w.ignoresNudges {
 					delete(w.runs, id)
 				}
 			}
 		}
 		if hb, ok := w.heartbeatLocked(); ok {
-			w.tellLocked(hb, nil)
+			w.broadcastLocked(hb, nil)
 		}
 		return nil
 	})
@@ -244,14 +244,14 @@ func (m *member) PublishFindings(batch []apps.Finding) error {
 }
 
 // Probe implements Bus. The probe returns at once.
-func (m *member) Canary() error {
+func (m *member) Probe() error {
 	if m.silent != nil {
 		m.silent.Errorf("%s sent a probe", m.name)
 	}
 	m.w.mu.Lock()
 	defer m.w.mu.Unlock()
-	m.canaries++
-	m.heard = append(m.heard, apps.Canary{})
+	m.probes++
+	m.busEvents = append(m.busEvents, apps.LoopbackProbe{})
 	m.alarm()
 	return nil
 }
@@ -263,20 +263,20 @@ type rowSource struct {
 }
 
 // Watch implements Source.
-func (s *rowSource) Watch(ctx context.Context, tell Tell) error {
+func (s *rowSource) Watch(ctx context.Context, enqueue Enqueue) error {
 	s.m.w.mu.Lock()
 	rows := slices.SortedFunc(maps.Values(s.m.w.rows), func(a, b message.App) int { return len(a.Name) - len(b.Name) })
 	s.m.w.mu.Unlock()
 	var err error
 	if len(rows) > 0 {
-		err = errors.Join(tell(ctx, apps.ExpectedRows{Rows: rows}), tell(ctx, apps.ExpectedComplete{}))
+		err = errors.Join(enqueue(ctx, apps.ExpectedRows{Rows: rows}), enqueue(ctx, apps.ExpectedComplete{}))
 	}
 	for err == nil {
 		select {
 		case <-ctx.Done():
 			return nil
 		case ev := <-s.events:
-			err = tell(ctx, ev)
+			err = enqueue(ctx, ev)
 		}
 	}
 	return nil
@@ -293,8 +293,8 @@ func (s *rowSource) Refresh() {
 type sharedLease struct{ m *member }
 
 func (l sharedLease) Acquire(ctx context.Context) error {
-	look := time.NewTicker(100 * time.Millisecond)
-	defer look.Stop()
+	ticker := time.NewTicker(100 * time.Millisecond)
+	defer ticker.Stop()
 	for {
 		w := l.m.w
 		w.mu.Lock()
@@ -311,7 +311,7 @@ func (l sharedLease) Acquire(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-look.C:
+		case <-ticker.C:
 		}
 	}
 }
@@ -367,14 +367,14 @@ func (l sharedLease) Standby() (string, bool) {
 // sharedMemory is the Memory of a member.
 type sharedMemory struct{ m *member }
 
-func (s sharedMemory) Load(context.Context) (Remembered, error) {
+func (s sharedMemory) Load(context.Context) (SavedState, error) {
 	w := s.m.w
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if s.m.dead {
-		return Remembered{}, errAway
+		return SavedState{}, errAway
 	}
-	return Remembered{Apps: slices.Collect(maps.Values(w.apps)), Nodes: maps.Clone(w.nodes)}, nil
+	return SavedState{Apps: slices.Collect(maps.Values(w.apps)), Nodes: maps.Clone(w.nodes)}, nil
 }
 
 func (s sharedMemory) Save(_ context.Context, changed []apps.Memory, nodes map[string]int) error {
@@ -536,17 +536,17 @@ func (w *world) crash() {
 	defer w.mu.Unlock()
 	for id, b := range w.runs {
 		delete(w.runs, id)
-		w.tellLocked(apps.Exit{Exited: message.Exited{App: b.App, Version: b.Version, Instance: id, Index: b.Index,
+		w.broadcastLocked(apps.Exit{Exited: message.Exited{App: b.App, Version: b.Version, Instance: id, Index: b.Index,
 			Reason: message.ReasonCrashed, CrashedAt: time.Now().Unix()}}, nil)
 	}
 	if hb, ok := w.heartbeatLocked(); ok {
-		w.tellLocked(hb, nil)
+		w.broadcastLocked(hb, nil)
 	}
 }
 
 var discard = slog.New(slog.DiscardHandler)
 
 // discardStore is a store that drops all samples.
-type nowhere struct{}
+type discardStore struct{}
 
-func (nowhere) Write(context.Context, []metrics.Sample) error { return nil }
+func (discardStore) Write(context.Context, []metrics.Sample) error { return nil }

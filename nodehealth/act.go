@@ -16,26 +16,26 @@ import (
 
 const (
 	// maxTries is the maximum number of tries of a call that may fail temporarily.
-	asks = 3
+	maxTries = 3
 	// retryDelay is the time between two tries.
-	askAgain = 2 * time.Second
+	retryDelay = 2 * time.Second
 	// tryTimeout is the timeout of one try. The autoscaler responds between two of its ticks.
-	askTimeout = time.Minute
+	tryTimeout = time.Minute
 )
 
 // actor carries out the orders of the judge, and reports the outcome of each. The Loop's goroutine
 // owns it.
 type actor struct {
-	*kit
-	inventory *inventory
-	memory    *memory
-	exchange  *exchange
-	witness   *witness
-	efforts   efforts
-	begun     map[string]time.Time // attempts that an earlier process ordered
-	held      int                  // orders that wait until they are durable, or for the first snapshot
-	calls     chan struct{}        // limits the concurrent calls
-	workflows chan struct{}        // limits the concurrent workflows
+	*shared
+	inventory         *inventory
+	memory            *memory
+	exchange          *exchange
+	evidenceCollector *evidenceCollector
+	executions        executions
+	begun             map[string]time.Time // attempts that an earlier process ordered
+	held              int                  // orders that wait until they are durable, or for the first snapshot
+	calls             chan struct{}        // limits the concurrent calls
+	workflows         chan struct{}        // limits the concurrent workflows
 }
 
 func (a *actor) add(now time.Time, o judge.Order) {
@@ -43,17 +43,17 @@ func (a *actor) add(now time.Time, o judge.Order) {
 	if !resumed {
 		began = now
 	}
-	a.efforts[o.Attempt] = &effort{order: o, began: began, stage: "waits until it is saved"}
+	a.executions[o.Attempt] = &execution{order: o, began: began, stage: "waits until it is saved"}
 }
 
 // release begins the orders that are durable, sorted by attempt, after the first snapshot.
 func (a *actor) release(ctx context.Context, now time.Time, j *judge.Judge) {
 	a.held = 0
-	for _, attempt := range slices.Sorted(maps.Keys(a.efforts)) {
-		switch e := a.efforts[attempt]; {
+	for _, attempt := range slices.Sorted(maps.Keys(a.executions)) {
+		switch e := a.executions[attempt]; {
 		case e.cancel != nil || e.withdrawn:
 		case !j.Awaits(e.order.Node, attempt):
-			delete(a.efforts, attempt)
+			delete(a.executions, attempt)
 		case !a.memory.keeper.is(e.gen) || !a.inventory.listed:
 			a.held++
 		default:
@@ -62,12 +62,12 @@ func (a *actor) release(ctx context.Context, now time.Time, j *judge.Judge) {
 	}
 }
 
-func (a *actor) begin(ctx context.Context, now time.Time, j *judge.Judge, e *effort) {
+func (a *actor) begin(ctx context.Context, now time.Time, j *judge.Judge, e *execution) {
 	o := e.order
 	e.machine = a.inventory.machines[o.Node]
 	own, cancel := context.WithTimeout(ctx, max(0, o.Deadline.Sub(now)))
 	e.cancel = cancel
-	do := func(f func(ctx context.Context, e *effort) judge.Outcome) {
+	do := func(f func(ctx context.Context, e *execution) judge.Outcome) {
 		a.mail.Go(func() {
 			defer cancel()
 			select {
@@ -78,7 +78,7 @@ func (a *actor) begin(ctx context.Context, now time.Time, j *judge.Judge, e *eff
 			out := f(own, e)
 			<-a.calls
 			if out.Step != "" { // a failed send means that the Loop has ended
-				_ = a.mail.send(ctx, func(time.Time, *judge.Judge) batch { return of(a.came(e, out)...) })
+				_ = a.mail.send(ctx, func(time.Time, *judge.Judge) batch { return of(a.finishOrder(e, out)...) })
 			}
 		})
 	}
@@ -90,7 +90,7 @@ func (a *actor) begin(ctx context.Context, now time.Time, j *judge.Judge, e *eff
 		e.stage = "the provider is notified"
 		do(a.mark)
 	case o.Action.Name == judge.Workflow && a.world.Workflow == nil:
-		do(func(context.Context, *effort) judge.Outcome {
+		do(func(context.Context, *execution) judge.Outcome {
 			return undone(errors.New("this pool has no workflow runner"))
 		})
 	case o.Resumed:
@@ -102,15 +102,15 @@ func (a *actor) begin(ctx context.Context, now time.Time, j *judge.Judge, e *eff
 }
 
 // finishOrder ends an order and returns its outcome, or nil if the order has ended already.
-func (a *actor) came(e *effort, o judge.Outcome) []judge.Event {
+func (a *actor) finishOrder(e *execution, o judge.Outcome) []judge.Event {
 	attempt := e.order.Attempt
-	if a.efforts[attempt] != e {
+	if a.executions[attempt] != e {
 		return nil
 	}
 	e.end()
-	delete(a.efforts, attempt)
+	delete(a.executions, attempt)
 	delete(a.begun, attempt)
-	o.Node, o.Attempt, o.Reason = e.order.Node, attempt, cut(o.Reason)
+	o.Node, o.Attempt, o.Reason = e.order.Node, attempt, truncate(o.Reason)
 	if o.Step != judge.StepFence {
 		o.Action = e.order.Action.Name
 	}
@@ -121,17 +121,17 @@ func undone(why error) judge.Outcome {
 	return judge.Outcome{Step: judge.StepUndone, Reason: why.Error()}
 }
 
-func (a *actor) handOver(ctx context.Context, e *effort) judge.Outcome {
+func (a *actor) handOver(ctx context.Context, e *execution) judge.Outcome {
 	r := a.repairOf(e)
-	r.Evidence = a.witness.collect(ctx, e)
+	r.Evidence = a.evidenceCollector.collect(ctx, e)
 	var err error
-	for try := 0; try < asks && (try == 0 || wait(ctx, askAgain)); try++ {
-		once, cancel := context.WithTimeout(ctx, askTimeout)
+	for try := 0; try < maxTries && (try == 0 || wait(ctx, retryDelay)); try++ {
+		once, cancel := context.WithTimeout(ctx, tryTimeout)
 		err = a.world.Writer.Repair(once, r)
 		cancel()
 		switch {
-		case err == nil || a.isKept(r.Attempt):
-			_ = a.mail.tell(ctx, func(time.Time) { e.handed, e.stage = true, "is handed over" })
+		case err == nil || a.isSaved(r.Attempt):
+			_ = a.mail.notify(ctx, func(time.Time) { e.handed, e.stage = true, "is handed over" })
 			return judge.Outcome{}
 		case errors.Is(err, pools.ErrNoRoom) && r.Hold && a.mayGoFirst(ctx, e):
 			r.Hold = false
@@ -144,24 +144,24 @@ func (a *actor) handOver(ctx context.Context, e *effort) judge.Outcome {
 
 // mayGoFirst reports whether a node may end before its replacement joins, because no group has room
 // for both. If so, a saved state counts the node as out of service.
-func (a *actor) mayGoFirst(ctx context.Context, e *effort) bool {
+func (a *actor) mayGoFirst(ctx context.Context, e *execution) bool {
 	may, gen := false, uint64(0)
 	err := a.mail.ask(ctx, func(now time.Time, j *judge.Judge) {
 		if may = j.MayGoFirst(now, e.order.Node, e.order.Attempt); may {
-			gen = a.memory.remember(now, j)
+			gen = a.memory.queueSave(now, j)
 		}
 	})
 	return err == nil && may && a.memory.awaitDurable(ctx, gen) == nil
 }
 
-func (a *actor) isKept(attempt string) bool {
+func (a *actor) isSaved(attempt string) bool {
 	records, _ := a.world.Drains.Records()
 	return slices.ContainsFunc(records, func(r drain.Record) bool { return r.Attempt == attempt })
 }
 
 // repairOf returns the repair request of an order. Its deadline leaves time for the end of the
 // machine or, for an in-place repair, for observing that the node is healthy.
-func (a *actor) repairOf(e *effort) pools.RepairRequest {
+func (a *actor) repairOf(e *execution) pools.RepairRequest {
 	o := e.order
 	r := pools.RepairRequest{Node: o.Node, Attempt: o.Attempt, Why: o.Why}
 	rest := time.Duration(*a.policy.Recovery.NodeDeleteTimeout)
@@ -169,36 +169,38 @@ func (a *actor) repairOf(e *effort) pools.RepairRequest {
 		r.Hold = *o.Action.Params.LaunchFirst
 	} else {
 		rest = time.Duration(*a.policy.Detection.Interval)
-		r.Mend = &pools.Mending{Instance: o.Node, Kind: mendKind(o.Action), Attempt: o.Attempt, Image: o.Action.Params.Image}
+		r.RepairInPlace = &pools.InPlaceRepair{Instance: o.Node, Kind: repairKind(o.Action), Attempt: o.Attempt, Image: o.Action.Params.Image}
 	}
 	r.Deadline = o.Deadline.Add(-min(rest, o.Deadline.Sub(e.began)/2))
 	return r
 }
 
-func mendKind(a judge.Action) pools.MendKind {
+func repairKind(a judge.Action) pools.RepairKind {
 	switch {
 	case a.Name == judge.Workflow:
-		return pools.MendWorkflow
+		return pools.RepairWorkflow
 	case a.Name == judge.Start:
-		return pools.MendStart
+		return pools.RepairStart
 	case a.Name == judge.Rebuild:
-		return pools.MendRebuild
+		return pools.RepairRebuild
 	case a.Params.Type == "hard":
-		return pools.MendReset
+		return pools.RepairReset
 	}
-	return pools.MendReboot
+	return pools.RepairReboot
 }
 
 // mark marks a node as unhealthy at the provider, which replaces it.
-func (a *actor) mark(ctx context.Context, e *effort) judge.Outcome {
-	healer, ok := a.world.Pool.(pools.Healer)
+func (a *actor) mark(ctx context.Context, e *execution) judge.Outcome {
+	repairOwner, ok := a.world.Pool.(pools.RepairOwner)
 	if !ok {
 		return undone(fmt.Errorf("the policy's owner is %s, but this provider does not replace machines", a.policy.Owner))
 	}
 	var err error
-	for try := 0; try < asks && (try == 0 || wait(ctx, askAgain)); try++ {
-		once, cancel := context.WithTimeout(ctx, askTimeout)
-		err = a.world.Writer.Write(once, func(ctx context.Context) error { return healer.MarkUnhealthy(ctx, e.order.Node, cut(e.order.Why)) })
+	for try := 0; try < maxTries && (try == 0 || wait(ctx, retryDelay)); try++ {
+		once, cancel := context.WithTimeout(ctx, tryTimeout)
+		err = a.world.Writer.Write(once, func(ctx context.Context) error {
+			return repairOwner.MarkUnhealthy(ctx, e.order.Node, truncate(e.order.Why))
+		})
 		cancel()
 		if err == nil {
 			return judge.Outcome{Step: judge.StepDone, OK: true, Reason: "the provider was notified and will replace the node"}

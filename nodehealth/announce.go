@@ -28,9 +28,9 @@ type announcer struct {
 	requests   map[string]string // node -> why the latest request ended without a repair
 }
 
-func newAnnouncer(k *kit) *announcer {
+func newAnnouncer(k *shared) *announcer {
 	return &announcer{
-		publisher: &publisher{kit: k, wake: make(chan struct{}, 1)}, alarms: map[string]Alarm{},
+		publisher: &publisher{shared: k, wake: make(chan struct{}, 1)}, alarms: map[string]Alarm{},
 		events: map[judge.FindingEvent]uint64{}, repairs: map[[2]string]uint64{}, gates: map[judge.Gate]uint64{},
 		alarmKinds: map[string]uint64{}, refusals: map[string]string{}, requests: map[string]string{},
 	}
@@ -47,19 +47,19 @@ func (a *announcer) found(now time.Time, f judge.Finding) {
 	}
 	a.log.Log(context.Background(), level, "node health", "event", f.Event, "node", f.Node, "zone", f.Zone, "action", f.Action,
 		"gate", f.Gate, "attempt", f.Attempt, "observe", f.Observe, "why", f.Why)
-	f.Why = cut(f.Why)
+	f.Why = truncate(f.Why)
 	a.add(Notification{At: now, Finding: f})
 }
 
 // alarm reports an alarm once, until it ends.
 func (a *announcer) alarm(now time.Time, one Alarm) {
-	old, stands := a.alarms[one.Key]
-	one.Since, one.Why = now, cut(one.Why)
-	if stands {
+	old, active := a.alarms[one.Key]
+	one.Since, one.Why = now, truncate(one.Why)
+	if active {
 		one.Since = old.Since
 	}
 	a.alarms[one.Key] = one
-	if stands {
+	if active {
 		return
 	}
 	a.alarmKinds[kindOf(one.Key)]++
@@ -72,7 +72,7 @@ func (a *announcer) restore(n judge.NodeRecord) {
 	for _, kind := range [...]string{"fence", "quarantine", "held"} {
 		if alarmed(kind) == n.State && a.acts() {
 			key := kind + ":" + n.Node.ID
-			a.alarms[key] = Alarm{Key: key, Node: n.Node.ID, Since: n.Since, Why: cut(cmp.Or(n.Spent, n.Why))}
+			a.alarms[key] = Alarm{Key: key, Node: n.Node.ID, Since: n.Since, Why: truncate(cmp.Or(n.Spent, n.Why))}
 			a.alarmKinds[kind]++
 		}
 	}
@@ -94,14 +94,14 @@ func (a *announcer) forget(now time.Time, j *judge.Judge) {
 	if len(a.alarms) == 0 {
 		return
 	}
-	stands := map[string]bool{}
+	active := map[string]bool{}
 	for _, one := range j.State().Alarms {
-		stands[one.Key] = true
+		active[one.Key] = true
 	}
 	for key, one := range a.alarms {
 		switch kindOf(key) {
 		case "breaker", "path", "unknown", "zone":
-			if !stands[key] {
+			if !active[key] {
 				delete(a.alarms, key)
 			}
 		case "fence", "quarantine", "held":
@@ -119,13 +119,13 @@ func kindOf(key string) string {
 }
 
 // activeAlarms returns the active alarms, sorted by key, at most MaxRows.
-func (a *announcer) standing() []Alarm {
+func (a *announcer) activeAlarms() []Alarm {
 	all := slices.SortedFunc(maps.Values(a.alarms), func(a, b Alarm) int { return cmp.Compare(a.Key, b.Key) })
 	return all[:min(len(all), MaxRows)]
 }
 
 // truncate truncates a text to MaxWhy bytes.
-func cut(s string) string {
+func truncate(s string) string {
 	if len(s) > MaxWhy {
 		s = s[:MaxWhy]
 	}
@@ -138,10 +138,10 @@ func (a *announcer) count(f judge.Finding) {
 	switch f.Event {
 	case judge.RepairBlocked:
 		a.gates[f.Gate]++
-		a.refusals[f.Node] = cut(f.Why)
+		a.refusals[f.Node] = truncate(f.Why)
 		return
 	case judge.RequestEnded:
-		a.requests[f.Node] = cut(f.Why)
+		a.requests[f.Node] = truncate(f.Why)
 	case judge.RepairStarted, judge.RepairAttempt:
 		result = "begun"
 	case judge.RepairSucceeded:
@@ -164,7 +164,7 @@ const outboxRoom = 4096
 
 // publisher sends findings and alarms to the bus, in order.
 type publisher struct {
-	*kit
+	*shared
 	wake chan struct{} // holds one token if something waits
 
 	mu      sync.Mutex

@@ -12,7 +12,7 @@ func TestAlarmIsPublishedOnceUntilItEnds(t *testing.T) {
 	now := time.Unix(1000, 0)
 	a.alarm(now, Alarm{Key: "memory", Why: "first"})
 	a.alarm(now.Add(time.Minute), Alarm{Key: "memory", Why: "second"})
-	if got := a.standing(); len(got) != 1 || !got[0].Since.Equal(now) || got[0].Why != "second" {
+	if got := a.activeAlarms(); len(got) != 1 || !got[0].Since.Equal(now) || got[0].Why != "second" {
 		t.Errorf("standing() = %+v, want one since the first, with the second reason", got)
 	}
 	delete(a.alarms, "memory")
@@ -31,7 +31,7 @@ func TestForgetEndsAlarmsWithoutTheirCause(t *testing.T) {
 		a := newAnnouncer(kitOf(World{}))
 		a.alarm(time.Unix(1000, 0), Alarm{Key: key, Node: "n1"})
 		a.forget(time.Unix(1001, 0), judge.New(plain(judge.Action{Name: judge.Reboot}).WithDefaults()))
-		if got := len(a.standing()) == 1; got != stays {
+		if got := len(a.activeAlarms()) == 1; got != stays {
 			t.Errorf("alarm %s stays: %v, want %v", key, got, stays)
 		}
 	}

@@ -25,7 +25,7 @@ func crowd(b *testing.B, p judge.Policy) (*Loop, snapshot, []judge.Observation) 
 		zone := string(rune('a' + i%3))
 		c.boxes[id] = &box{group: "g", zone: zone, launched: now.Add(-24 * time.Hour)}
 		s.groups[0].Instances = append(s.groups[0].Instances, pools.Instance{ID: id, Market: pools.Market{Zone: zone}, State: pools.InstanceRunning, Launched: now.Add(-24 * time.Hour)})
-		s.inspections[id] = pools.Inspection{ID: id, Machine: pools.Sight{Fitness: pools.Fit}}
+		s.inspections[id] = pools.Inspection{ID: id, Machine: pools.HealthCheck{Fitness: pools.Fit}}
 		beats = append(beats, beat(pools.NodeFacts{ID: id, At: now}))
 	}
 	m := &term{c: c, policy: p, ctx: b.Context()}
@@ -80,7 +80,7 @@ func BenchmarkTakeover(b *testing.B) {
 	l, s, beats := crowd(b, p)
 	now := l.now()
 	l.step(now, l.inventory.list(s, nil))
-	k := kept{Judge: l.judge.State()}
+	k := savedState{Judge: l.judge.State()}
 	for i := range many / 10 {
 		n := judge.Node{ID: s.groups[0].Instances[i].ID, Since: now.Add(-24 * time.Hour)}
 		k.Judge.Nodes = append(k.Judge.Nodes, judge.NodeRecord{Node: n, State: judge.Quarantined, Since: now, Until: now.Add(time.Hour)})

@@ -13,7 +13,7 @@ const cordonAgain = 15 * time.Second
 
 // cordons keep new tasks off quarantined nodes. The Loop's goroutine owns them.
 type cordons struct {
-	*kit
+	*shared
 	keeper *keeper
 	nodes  map[string]*cordon
 }
@@ -65,7 +65,7 @@ func (c *cordons) sync(ctx context.Context, now time.Time, j *judge.Judge, liste
 func (c *cordons) begin(ctx context.Context, node string, one *cordon, on bool) {
 	one.busy, one.may, one.set = true, true, false
 	cordon := func(ctx context.Context) error { return c.world.Cordon.Cordon(ctx, node, on) }
-	c.call(ctx, askTimeout, cordon, func(now time.Time, err error) {
+	c.call(ctx, tryTimeout, cordon, func(now time.Time, err error) {
 		one.busy, one.set = false, err == nil && on
 		switch {
 		case err != nil:
@@ -84,7 +84,7 @@ const liftTries = 8
 // lifts end the fences of released nodes. They are not durable: a node that stays fenced reports
 // it, and an operator can release it again. The Loop's goroutine owns them.
 type lifts struct {
-	*kit
+	*shared
 	nodes map[string]*lift
 }
 

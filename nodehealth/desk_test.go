@@ -8,7 +8,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )
 
-func TestDeskDecides(t *testing.T) {
+func TestOrdersAreDecided(t *testing.T) {
 	now := time.Unix(1_000_000, 0).UTC()
 	tests := []struct {
 		name   string

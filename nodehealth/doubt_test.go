@@ -26,7 +26,7 @@ func TestFenceWithoutLevels(t *testing.T) {
 		c := newCloud(ten()...)
 		m := c.begin(t, exclusive())
 		pass(time.Minute)
-		got := m.loop.actor.fence(t.Context(), &effort{order: judge.Order{Node: "n4"}, machine: machine{group: "g"}})
+		got := m.loop.actor.fence(t.Context(), &execution{order: judge.Order{Node: "n4"}, machine: machine{group: "g"}})
 		if got.OK || got.Step != judge.StepFence {
 			t.Errorf("fence() = %+v", got)
 		}
@@ -41,7 +41,7 @@ func TestFencingIsDropped(t *testing.T) {
 		c.confirms = nil
 		m := c.begin(t, exclusive())
 		pass(time.Minute)
-		c.sicken("n4", "impaired")
+		c.markUnhealthy("n4", "impaired")
 		pass(90 * time.Second)
 		m.stop(t)
 		if !m.saw("fence.started n4") {
@@ -57,14 +57,14 @@ func TestFencingIsDropped(t *testing.T) {
 }
 
 // After a loss of the state, attempt ids are not used again.
-func TestAttemptsAreNotNamedAgain(t *testing.T) {
+func TestAttemptIDsAreNotReused(t *testing.T) {
 	for _, memory := range []string{"", "{"} {
 		synctest.Test(t, func(t *testing.T) {
 			c := newCloud(ten()...)
 			for range 2 {
 				m := c.begin(t, plain(workflow()))
 				pass(time.Minute)
-				c.sicken("n4", "impaired")
+				c.markUnhealthy("n4", "impaired")
 				pass(10 * time.Minute)
 				m.stop(t)
 				if c.memory = nil; memory != "" {
@@ -80,7 +80,7 @@ func TestAttemptsAreNotNamedAgain(t *testing.T) {
 
 // If the clock goes back, the loop ends, and the next one repairs. A small step back does not end
 // it.
-func TestClockIsPutBack(t *testing.T) {
+func TestClockGoesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCloud(ten()...)
 		var ahead atomic.Int64
@@ -102,7 +102,7 @@ func TestClockIsPutBack(t *testing.T) {
 		if !errors.Is(m.err, ErrClock) {
 			t.Fatalf("Run: %v, want %v", m.err, ErrClock)
 		}
-		c.sicken("n4", "impaired")
+		c.markUnhealthy("n4", "impaired")
 		m = c.begin(t, plain(judge.Action{Name: judge.Recreate}), clock)
 		pass(10 * time.Minute)
 		m.stop(t)
@@ -161,14 +161,14 @@ func TestPausesAreBounded(t *testing.T) {
 }
 
 // In mode observe nothing changes, also when a node is released.
-func TestObserveLiftsNothing(t *testing.T) {
+func TestObserveKeepsFences(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCloud(ten()...)
 		p := plain(judge.Action{Name: judge.Reboot})
 		p.Mode, p.Safety.MaxAttempts = judge.Observe, new(1)
 		m := c.begin(t, p)
 		pass(time.Minute)
-		c.sicken("n4", "impaired")
+		c.markUnhealthy("n4", "impaired")
 		pass(20 * time.Minute)
 		a, err := m.loop.Order(t.Context(), Order{Op: OpRelease, Nodes: []string{"n4"}, By: "ann"})
 		pass(time.Minute)
@@ -186,7 +186,7 @@ func TestReleaseOfAZone(t *testing.T) {
 		m := c.begin(t, plain(judge.Action{Name: judge.Reboot}))
 		pass(time.Minute)
 		for _, id := range []string{"n3", "n4", "n5"} {
-			c.sicken(id, "impaired")
+			c.markUnhealthy(id, "impaired")
 		}
 		pass(3 * time.Minute)
 		s, _ := m.loop.Status(t.Context(), StatusQuery{})
@@ -203,7 +203,7 @@ func TestReleaseOfAZone(t *testing.T) {
 }
 
 // A release of the node withdraws a waiting repair request.
-func TestWishIsWithdrawn(t *testing.T) {
+func TestRepairRequestIsWithdrawn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCloud(ten()...)
 		m := c.begin(t, plain(judge.Action{Name: judge.Reboot}))
@@ -223,12 +223,12 @@ func TestWishIsWithdrawn(t *testing.T) {
 }
 
 // pausedWriter is the writer of a pool that operators paused.
-type shutWriter struct{ *term }
+type pausedWriter struct{ *term }
 
-var errShut = errors.New("the pool is paused")
+var errPaused = errors.New("the pool is paused")
 
-func (shutWriter) Repair(context.Context, pools.RepairRequest) error        { return errShut }
-func (shutWriter) Write(context.Context, func(context.Context) error) error { return errShut }
+func (pausedWriter) Repair(context.Context, pools.RepairRequest) error        { return errPaused }
+func (pausedWriter) Write(context.Context, func(context.Context) error) error { return errPaused }
 
 // While operators pause the whole pool, no repair begins and no alarm is raised. After the pause
 // the pool is repaired. A workflow needs permission too.
@@ -243,7 +243,7 @@ func TestPausedPool(t *testing.T) {
 				why.Store("the pool is paused by ann")
 				m := c.begin(t, p, func(w *World) { w.Paused = func() (string, bool) { return why.Load().(string), true } })
 				pass(time.Minute)
-				c.sicken("n4", "impaired")
+				c.markUnhealthy("n4", "impaired")
 				pass(testsize.Pick(3*time.Hour, time.Hour))
 				s, _ := m.loop.Status(t.Context(), StatusQuery{})
 				if len(c.runs)+len(c.acted)+len(s.Alarms) > 0 || m.saw("fence.started n4") || m.saw("repair.started n4") {
@@ -261,12 +261,12 @@ func TestPausedPool(t *testing.T) {
 }
 
 // A pause that is not reported yet also blocks a workflow.
-func TestWorkflowAsksFirst(t *testing.T) {
+func TestWorkflowNeedsPermission(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCloud(ten()...)
-		m := c.begin(t, plain(workflow()), func(w *World) { w.Writer = shutWriter{w.Writer.(*term)} })
+		m := c.begin(t, plain(workflow()), func(w *World) { w.Writer = pausedWriter{w.Writer.(*term)} })
 		pass(time.Minute)
-		c.sicken("n4", "impaired")
+		c.markUnhealthy("n4", "impaired")
 		pass(20 * time.Minute)
 		m.stop(t)
 		if len(c.runs) > 0 || m.saw("node.quarantined n4") {

@@ -12,10 +12,10 @@ import (
 
 // maxAbsence is the maximum time that a repair may have no record before it counts as ended. Its
 // last event may still be in transit.
-const longestLook = 15 * time.Second
+const maxAbsence = 15 * time.Second
 
 // execution is an order of the judge that the actor carries out.
-type effort struct {
+type execution struct {
 	order   judge.Order
 	machine machine
 	began   time.Time // time of the first order
@@ -34,7 +34,7 @@ type effort struct {
 }
 
 // end cancels an order that has begun.
-func (e *effort) end() {
+func (e *execution) end() {
 	if e.cancel != nil {
 		e.cancel()
 	}
@@ -44,9 +44,9 @@ func (e *effort) end() {
 }
 
 // executions are the current orders, by attempt.
-type efforts map[string]*effort
+type executions map[string]*execution
 
-func (es efforts) mending() map[string]bool {
+func (es executions) repairing() map[string]bool {
 	out := map[string]bool{}
 	for _, e := range es {
 		if e.order.Kind == judge.OrderAct && e.order.Action.Name != judge.Recreate {
@@ -56,7 +56,7 @@ func (es efforts) mending() map[string]bool {
 	return out
 }
 
-func (es efforts) unsaved() bool {
+func (es executions) unsaved() bool {
 	for _, e := range es {
 		if e.gen == 0 {
 			return true
@@ -66,7 +66,7 @@ func (es efforts) unsaved() bool {
 }
 
 // saving sets the number of the first state that has the new orders.
-func (es efforts) saving(gen uint64) {
+func (es executions) saving(gen uint64) {
 	for _, e := range es {
 		if e.gen == 0 {
 			e.gen = gen
@@ -77,7 +77,7 @@ func (es efforts) saving(gen uint64) {
 func (a *actor) drained(now time.Time, events []drain.Event) []judge.Event {
 	var out []judge.Event
 	for _, ev := range events {
-		if e := a.efforts[ev.Attempt]; ev.Attempt != "" && e != nil && e.cancel != nil {
+		if e := a.executions[ev.Attempt]; ev.Attempt != "" && e != nil && e.cancel != nil {
 			e.handed = true
 			out = append(out, a.recordMoved(now, e, ev)...)
 		}
@@ -86,10 +86,10 @@ func (a *actor) drained(now time.Time, events []drain.Event) []judge.Event {
 }
 
 // recordMoved returns the outcome of a repair if the event ends its record.
-func (a *actor) recordMoved(now time.Time, e *effort, ev drain.Event) []judge.Event {
+func (a *actor) recordMoved(now time.Time, e *execution, ev drain.Event) []judge.Event {
 	replaced := e.order.Action.Name == judge.Recreate
 	out := judge.Outcome{Step: judge.StepDone, Reason: cmp.Or(ev.Failed, ev.Why)}
-	ran, _ := a.exchange.mendOf(ev.Attempt)
+	ran, _ := a.exchange.runOf(ev.Attempt)
 	switch {
 	case ev.To == drain.Gone && replaced:
 		if e.gone.IsZero() {
@@ -108,13 +108,13 @@ func (a *actor) recordMoved(now time.Time, e *effort, ev drain.Event) []judge.Ev
 	default:
 		return nil
 	}
-	return a.came(e, out)
+	return a.finishOrder(e, out)
 }
 
 // reconcile reads the progress of the orders that the autoscaler has. It finds the outcome of those
 // whose end was not reported, and drops orders that the judge no longer awaits.
 func (a *actor) reconcile(now time.Time, j *judge.Judge) []judge.Event {
-	if len(a.efforts) == 0 {
+	if len(a.executions) == 0 {
 		return nil
 	}
 	recorded := map[string]drain.Record{}
@@ -125,15 +125,15 @@ func (a *actor) reconcile(now time.Time, j *judge.Judge) []judge.Event {
 		}
 	}
 	var out []judge.Event
-	for attempt, e := range a.efforts {
-		switch r, kept := recorded[attempt]; {
+	for attempt, e := range a.executions {
+		switch r, savedState := recorded[attempt]; {
 		case e.cancel != nil && !j.Awaits(e.order.Node, attempt):
 			e.end()
-			delete(a.efforts, attempt)
+			delete(a.executions, attempt)
 		case !e.handed || !known || !a.inventory.listed:
 		case !e.gone.IsZero():
 			out = append(out, a.replaced(now, e)...)
-		case kept:
+		case savedState:
 			e.evidence = r.Evidence
 			if e.absent = (time.Time{}); e.halt == nil {
 				e.stage = string(r.State)
@@ -145,33 +145,33 @@ func (a *actor) reconcile(now time.Time, j *judge.Judge) []judge.Event {
 			}
 		case e.absent.IsZero():
 			e.absent = now
-		case now.Sub(e.absent) >= min(longestLook, time.Duration(*a.policy.Detection.Interval)/2):
-			out = append(out, a.unseen(now, e)...)
+		case now.Sub(e.absent) >= min(maxAbsence, time.Duration(*a.policy.Detection.Interval)/2):
+			out = append(out, a.withoutRecord(now, e)...)
 		}
 	}
 	return out
 }
 
 // withoutRecord finds the outcome of a repair without a record whose end was not reported.
-func (a *actor) unseen(now time.Time, e *effort) []judge.Event {
+func (a *actor) withoutRecord(now time.Time, e *execution) []judge.Event {
 	m, there := a.inventory.machines[e.order.Node]
 	switch {
 	case e.order.Action.Name == judge.Workflow:
-		return a.unseenWorkflow(e)
+		return a.workflowWithoutRecord(e)
 	case e.order.Action.Name != judge.Recreate:
-		return a.came(e, judge.Outcome{Step: judge.StepDone, OK: true, Reason: "it was in progress when the autoscaler restarted: the state of the node decides"})
+		return a.finishOrder(e, judge.Outcome{Step: judge.StepDone, OK: true, Reason: "it was in progress when the autoscaler restarted: the state of the node decides"})
 	case !there:
 		e.gone = now
 		return a.replaced(now, e)
 	case m.state != pools.InstanceTerminating:
-		return a.came(e, judge.Outcome{Step: judge.StepUndone, Lost: true, Reason: "the autoscaler has no record of it, and the machine exists"})
+		return a.finishOrder(e, judge.Outcome{Step: judge.StepUndone, Lost: true, Reason: "the autoscaler has no record of it, and the machine exists"})
 	}
 	return nil
 }
 
 // replaced returns the outcome of a node that is gone, with its replacement. If a round of the pool
 // finds no replacement, the outcome names no replacement, and the judge verifies by the provider's list.
-func (a *actor) replaced(now time.Time, e *effort) []judge.Event {
+func (a *actor) replaced(now time.Time, e *execution) []judge.Event {
 	since := e.began.Truncate(time.Second) // providers report launch times in whole seconds
 	id := a.inventory.replacement(e.order.Node, since)
 	patience := time.Duration(*a.policy.Detection.Interval) * 5 / 4
@@ -181,5 +181,5 @@ func (a *actor) replaced(now time.Time, e *effort) []judge.Event {
 	if id != "" {
 		a.inventory.named[id] = true
 	}
-	return a.came(e, judge.Outcome{Step: judge.StepDone, OK: true, Replacement: id, Reason: "the machine is gone"})
+	return a.finishOrder(e, judge.Outcome{Step: judge.StepDone, OK: true, Replacement: id, Reason: "the machine is gone"})
 }

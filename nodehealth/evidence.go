@@ -50,14 +50,14 @@ type conditions struct {
 }
 
 // evidenceCollector saves evidence about machines before they are replaced or rebuilt.
-type witness struct {
-	*kit
+type evidenceCollector struct {
+	*shared
 	inventory *inventory
 }
 
 // collect saves evidence about the machine of an order, and returns its name. Empty: nothing was
 // saved.
-func (w *witness) collect(ctx context.Context, e *effort) string {
+func (w *evidenceCollector) collect(ctx context.Context, e *execution) string {
 	o := e.order
 	if w.world.Evidence == nil || o.Action.Name != judge.Recreate && o.Action.Name != judge.Rebuild {
 		return ""
@@ -71,7 +71,7 @@ func (w *witness) collect(ctx context.Context, e *effort) string {
 		text, err := w.world.Console(read, o.Node)
 		cancel()
 		if err != nil {
-			known.ConsoleError = cut(err.Error())
+			known.ConsoleError = truncate(err.Error())
 		}
 		known.Console = strings.ToValidUTF8(string(text[max(0, len(text)-maxConsole):]), "\ufffd")
 	}
@@ -89,7 +89,7 @@ func (w *witness) collect(ctx context.Context, e *effort) string {
 }
 
 // evidence returns the facts that the Loop has about the machine of an order.
-func (w *witness) evidence(now time.Time, j *judge.Judge, e *effort) Evidence {
+func (w *evidenceCollector) evidence(now time.Time, j *judge.Judge, e *execution) Evidence {
 	in := w.input(now, j, e)
 	last := w.inventory.conditions[in.Node]
 	return Evidence{

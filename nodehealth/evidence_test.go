@@ -17,13 +17,13 @@ import (
 )
 
 // memoryStore stores evidence in memory, or fails.
-type shelf struct {
+type memoryStore struct {
 	c    *cloud
 	fail error
 	all  [][]byte
 }
 
-func (s *shelf) Save(_ context.Context, node string, data []byte) (string, error) {
+func (s *memoryStore) Save(_ context.Context, node string, data []byte) (string, error) {
 	if s.fail != nil {
 		return "", s.fail
 	}
@@ -36,12 +36,12 @@ func (s *shelf) Save(_ context.Context, node string, data []byte) (string, error
 func TestEvidence(t *testing.T) {
 	full := errors.New("the stream is full")
 	for _, test := range []struct {
-		name    string
-		action  judge.ActionName
-		console string
-		noSight error // error of the console
-		noRoom  error // error of the store
-		saved   int
+		name       string
+		action     judge.ActionName
+		console    string
+		consoleErr error // error of the console
+		storeErr   error // error of the store
+		saved      int
 	}{
 		{"of a machine that is replaced", judge.Recreate, "kernel panic", nil, nil, 1},
 		{"of a machine that is rebuilt", judge.Rebuild, "kernel panic\xff", nil, nil, 1},
@@ -52,18 +52,18 @@ func TestEvidence(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := newCloud(ten()...)
-				kept := &shelf{c: c, fail: test.noRoom}
+				savedState := &memoryStore{c: c, fail: test.storeErr}
 				m := c.begin(t, plain(judge.Action{Name: test.action}), func(w *World) {
-					w.Evidence = kept
+					w.Evidence = savedState
 					w.Console = func(_ context.Context, node string) ([]byte, error) {
-						return []byte(test.console), test.noSight
+						return []byte(test.console), test.consoleErr
 					}
 				})
 				pass(time.Minute)
 				disk := []pools.Condition{{Type: "disk", Failed: true, Why: "full"}}
 				c.with(func() { c.boxes["n4"].conditions = disk })
 				pass(10 * time.Second)
-				c.sicken("n4", "hung") // silent from now on
+				c.markUnhealthy("n4", "hung") // silent from now on
 				c.with(func() { c.boxes["n4"].conditions = nil })
 				named := ""
 				for range 300 {
@@ -73,14 +73,14 @@ func TestEvidence(t *testing.T) {
 					}
 				}
 				m.stop(t)
-				if !m.saw("repair.started n4") || m.saw("repair.failed n4") || len(kept.all) != test.saved || (named != "") != (test.saved > 0) {
-					t.Fatalf("saved %d, named %q, want %d:\n%s", len(kept.all), named, test.saved, m.dump())
+				if !m.saw("repair.started n4") || m.saw("repair.failed n4") || len(savedState.all) != test.saved || (named != "") != (test.saved > 0) {
+					t.Fatalf("saved %d, named %q, want %d:\n%s", len(savedState.all), named, test.saved, m.dump())
 				}
 				if test.saved == 0 {
 					return
 				}
 				var got Evidence
-				if err := json.Unmarshal(kept.all[0], &got); err != nil {
+				if err := json.Unmarshal(savedState.all[0], &got); err != nil {
 					t.Fatal(err)
 				}
 				if len(got.Modes) != 2 || got.At.IsZero() || got.ConditionsAt.IsZero() || !strings.Contains(got.Reason, "hung") {
@@ -90,7 +90,7 @@ func TestEvidence(t *testing.T) {
 					At: got.At, Pool: "p", Node: "n4", Group: "g", Zone: "b", Attempt: got.Attempt, Action: test.action, Reason: got.Reason, Modes: got.Modes,
 					Conditions: disk, ConditionsAt: got.ConditionsAt, Console: strings.ToValidUTF8(test.console, "\ufffd"),
 				}
-				if test.noSight != nil {
+				if test.consoleErr != nil {
 					want.ConsoleError = "no right"
 				}
 				if diff := cmp.Diff(want, got); diff != "" {

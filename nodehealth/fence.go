@@ -19,7 +19,7 @@ const (
 // fence fences a node, level by level. Each level gets an equal share of the remaining time. If the
 // call of the last level fails, the next level begins at once. fence repeats the calls of all begun
 // levels until one is confirmed. In an exclusive pool only FenceCompute confirms.
-func (a *actor) fence(ctx context.Context, e *effort) judge.Outcome {
+func (a *actor) fence(ctx context.Context, e *execution) judge.Outcome {
 	out := judge.Outcome{Step: judge.StepFence}
 	group, known := a.world.group(e.machine.group)
 	for !known { // the autoscaler has not read the pool yet

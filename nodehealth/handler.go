@@ -50,7 +50,7 @@ func (l *Loop) Hint(h judge.Hint) {
 		l.mail.lose("hints", 1)
 		return
 	}
-	h.Why = cut(h.Why)
+	h.Why = truncate(h.Why)
 	l.mail.offer("hints", func(time.Time, *judge.Judge) batch {
 		if l.inventory.has(h.Node) {
 			return of(h)
@@ -64,35 +64,35 @@ func (l *Loop) Proof(p judge.PathProof) {
 	if _, heartbeats := l.policy.Detection.Mode(judge.AgentHeartbeat); !heartbeats {
 		return
 	}
-	p.Why = cut(p.Why)
+	p.Why = truncate(p.Why)
 	l.mail.offer("proofs", func(time.Time, *judge.Judge) batch { return of(p) })
 }
 
 // Order implements Handler. When it returns, the order is durable.
-func (l *Loop) Order(ctx context.Context, o Order) (Answer, error) {
+func (l *Loop) Order(ctx context.Context, o Order) (OrderResponse, error) {
 	if err := o.Validate(); err != nil {
-		return Answer{}, err
+		return OrderResponse{}, err
 	}
 	if !*l.policy.Enabled {
-		return Answer{Error: "node health is not enabled for this pool: set health.enabled"}, nil
+		return OrderResponse{Error: "node health is not enabled for this pool: set health.enabled"}, nil
 	}
-	o.By, o.Why = cut(o.By), cut(o.Why)
+	o.By, o.Why = truncate(o.By), truncate(o.Why)
 	if o.Op == OpCheck {
 		return l.check(ctx, o)
 	}
-	var a Answer
+	var a OrderResponse
 	var gen uint64
 	err := l.mail.ask(ctx, func(now time.Time, _ *judge.Judge) {
 		l.log.Info("ordered", "op", o.Op, "nodes", o.Nodes, "by", o.By, "why", o.Why)
-		a = l.obey(now, o)
-		gen = l.memory.remember(now, l.judge)
+		a = l.carryOut(now, o)
+		gen = l.memory.queueSave(now, l.judge)
 		l.publishCondition()
 	})
 	if err != nil {
-		return Answer{}, err
+		return OrderResponse{}, err
 	}
 	if err := l.memory.awaitDurable(ctx, gen); err != nil {
-		a.OK, a.Error = false, cut(err.Error())
+		a.OK, a.Error = false, truncate(err.Error())
 	}
 	if o.Op == OpPause {
 		l.withdraw(ctx, o, &a)
@@ -100,8 +100,8 @@ func (l *Loop) Order(ctx context.Context, o Order) (Answer, error) {
 	return a, nil
 }
 
-func (l *Loop) obey(now time.Time, o Order) Answer {
-	a := Answer{OK: true}
+func (l *Loop) carryOut(now time.Time, o Order) OrderResponse {
+	a := OrderResponse{OK: true}
 	if o.Op == OpRecover && o.All {
 		return l.recoverAll(now, o)
 	}
@@ -119,7 +119,7 @@ func (l *Loop) obey(now time.Time, o Order) Answer {
 			d = decide(now, l.judge, o, id)
 			l.step(now, d.events...)
 		}
-		a.Nodes = append(a.Nodes, NodeAnswer{Node: id, OK: d.ok, Why: d.why})
+		a.Nodes = append(a.Nodes, NodeResponse{Node: id, OK: d.ok, Why: d.why})
 	}
 	if o.Op == OpRecover {
 		clear(l.announcer.requests)
@@ -136,11 +136,11 @@ func (l *Loop) obey(now time.Time, o Order) Answer {
 
 // recoverAll requests the repair of each node of the pool, and returns how many repairs began and
 // how many wait.
-func (l *Loop) recoverAll(now time.Time, o Order) Answer {
-	a := Answer{OK: true, Pool: &PoolAnswer{Until: now.Add(o.For)}}
+func (l *Loop) recoverAll(now time.Time, o Order) OrderResponse {
+	a := OrderResponse{OK: true, Pool: &PoolResponse{Until: now.Add(o.For)}}
 	leave := func(id, why string) {
 		if len(a.Nodes) < MaxRows {
-			a.Nodes = append(a.Nodes, NodeAnswer{Node: id, Why: why})
+			a.Nodes = append(a.Nodes, NodeResponse{Node: id, Why: why})
 		}
 	}
 	var asked []string
@@ -151,8 +151,8 @@ func (l *Loop) recoverAll(now time.Time, o Order) Answer {
 		switch {
 		case len(d.events) == 0:
 			leave(n.Node, d.why)
-		case e.Asked != "":
-			leave(n.Node, "a repair request of "+e.Asked+" waits already")
+		case e.Requester != "":
+			leave(n.Node, "a repair request of "+e.Requester+" waits already")
 		default:
 			asked = append(asked, n.Node)
 		}
@@ -160,7 +160,7 @@ func (l *Loop) recoverAll(now time.Time, o Order) Answer {
 	l.step(now, judge.Recover{By: cmp.Or(o.By, "an operator"), For: o.For}, judge.Tick{})
 	for _, id := range asked {
 		switch e, _ := l.judge.Explain(now, id); {
-		case e.AskedPool:
+		case e.RequestedForPool:
 			a.Pool.Waiting++
 		case e.Attempt != "" || e.State == judge.Claimed:
 			a.Pool.Begun++
@@ -177,16 +177,16 @@ func (l *Loop) recoverAll(now time.Time, o Order) Answer {
 }
 
 // check observes nodes now and returns their status.
-func (l *Loop) check(ctx context.Context, o Order) (Answer, error) {
+func (l *Loop) check(ctx context.Context, o Order) (OrderResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	select {
 	case l.checking <- struct{}{}:
 		defer func() { <-l.checking }()
 	case <-l.mail.ended:
-		return Answer{}, ErrNotRunning
+		return OrderResponse{}, ErrNotRunning
 	case <-ctx.Done():
-		return Answer{}, errors.Join(errors.New("other checks are in progress"), context.Cause(ctx))
+		return OrderResponse{}, errors.Join(errors.New("other checks are in progress"), context.Cause(ctx))
 	}
 	var nodes map[string]bool
 	if len(o.Nodes) > 0 {
@@ -196,9 +196,9 @@ func (l *Loop) check(ctx context.Context, o Order) (Answer, error) {
 		}
 	}
 	seen := l.watcher.observeNow(ctx, nodes)
-	a := Answer{OK: seen == nil}
+	a := OrderResponse{OK: seen == nil}
 	if seen != nil {
-		a.Error = cut(seen.Error())
+		a.Error = truncate(seen.Error())
 	}
 	err := l.mail.ask(context.WithoutCancel(ctx), func(now time.Time, _ *judge.Judge) {
 		list := o.Nodes
@@ -210,10 +210,10 @@ func (l *Loop) check(ctx context.Context, o Order) (Answer, error) {
 			s, known := l.nodeStatus(now, id)
 			if !known {
 				a.OK = false
-				a.Nodes = append(a.Nodes, NodeAnswer{Node: id, Why: WhyNoNode})
+				a.Nodes = append(a.Nodes, NodeResponse{Node: id, Why: WhyNoNode})
 				continue
 			}
-			a.Nodes = append(a.Nodes, NodeAnswer{Node: id, OK: s.Verdict == judge.OK, Why: s.Why, Status: &s})
+			a.Nodes = append(a.Nodes, NodeResponse{Node: id, OK: s.Verdict == judge.OK, Why: s.Why, Status: &s})
 		}
 	})
 	return a, err
@@ -300,7 +300,7 @@ func otherPauses(j *judge.Judge, node, owner string) string {
 			fmt.Fprintf(&text, "; %s pauses it until %s", p.Owner, p.Until.UTC().Format(time.RFC3339))
 		}
 	}
-	return cut(text.String())
+	return truncate(text.String())
 }
 
 func recoverOrder(now time.Time, j *judge.Judge, o Order, id string) decision {
@@ -330,8 +330,8 @@ func releaseOrder(now time.Time, j *judge.Judge, o Order, id string) decision {
 	}
 	one := judge.Release{Node: id, By: cmp.Or(o.By, "an operator")}
 	known, _ := j.Explain(now, id)
-	if known.Asked != "" {
-		return done("the request of "+known.Asked+" is withdrawn", one)
+	if known.Requester != "" {
+		return done("the request of "+known.Requester+" is withdrawn", one)
 	}
 	if known.State != judge.Quarantined && known.State != judge.Held && known.State != judge.FenceFailed {
 		return refused("it is not held: it is " + string(known.State))
@@ -340,7 +340,7 @@ func releaseOrder(now time.Time, j *judge.Judge, o Order, id string) decision {
 }
 
 func withdrawOrder(j *judge.Judge, o Order) decision {
-	if !slices.ContainsFunc(j.State().Nodes, func(n judge.NodeRecord) bool { return n.Asked != "" && n.Repair == nil }) {
+	if !slices.ContainsFunc(j.State().Nodes, func(n judge.NodeRecord) bool { return n.Requester != "" && n.Repair == nil }) {
 		return refused("no request to repair a node waits")
 	}
 	return done("", judge.Release{Requests: true, By: cmp.Or(o.By, "an operator")})
@@ -348,7 +348,7 @@ func withdrawOrder(j *judge.Judge, o Order) decision {
 
 // complete adds the node's status to an answer and, for a recovery, the result. refusal is the
 // latest reason of a gate, and ended is why the request has ended already.
-func complete(a *NodeAnswer, acts bool, op string, s NodeStatus, refusal, ended string) {
+func complete(a *NodeResponse, acts bool, op string, s NodeStatus, refusal, ended string) {
 	a.Status = &s
 	if op != OpRecover || !a.OK || a.Why != "" {
 		return
@@ -359,10 +359,10 @@ func complete(a *NodeAnswer, acts bool, op string, s NodeStatus, refusal, ended 
 	switch {
 	case s.Attempt != "" || s.State == judge.Claimed:
 		a.Why = "repair began: " + string(s.Action)
-	case s.Asked != "":
-		a.Why = cut(fmt.Sprintf("the request waits until %s: gate %s refuses%s", s.AskedUntil.UTC().Format(time.RFC3339), s.Gate, refusal))
+	case s.Requester != "":
+		a.Why = truncate(fmt.Sprintf("the request waits until %s: gate %s refuses%s", s.RequestedUntil.UTC().Format(time.RFC3339), s.Gate, refusal))
 	case ended != "":
-		a.OK, a.Why = false, cut(ended+"; nothing will be done")
+		a.OK, a.Why = false, truncate(ended+"; nothing will be done")
 	case !acts:
 		a.Why = "mode is observe: the repair is reported and not carried out"
 	default:

@@ -41,7 +41,7 @@ func TestHistory(t *testing.T) {
 			t.Fatal(err)
 		}
 		pass(10 * time.Minute)
-		c.sicken("n4", "disk")
+		c.markUnhealthy("n4", "disk")
 		pass(90 * time.Second) // its repair is in progress
 		m.stop(t)
 		m = c.begin(t, p)

@@ -37,7 +37,7 @@ func newInventory(mail *mailbox) *inventory {
 
 // list adopts a snapshot of the pool, and returns it for the judge. A machine under in-place repair
 // counts as running: the provider may report it as leaving.
-func (v *inventory) list(s snapshot, mending map[string]bool) judge.Nodes {
+func (v *inventory) list(s snapshot, repairing map[string]bool) judge.Nodes {
 	machines := make(map[string]machine, len(v.machines))
 	nodes := make([]judge.Node, 0, len(v.machines))
 	for _, g := range s.groups {
@@ -47,7 +47,7 @@ func (v *inventory) list(s snapshot, mending map[string]bool) judge.Nodes {
 				continue
 			}
 			n := judge.Node{ID: i.ID, Zone: i.Market.Zone, Since: i.Launched, State: provided(i, s.inspections[i.ID])}
-			if n.State == judge.Leaving && mending[i.ID] {
+			if n.State == judge.Leaving && repairing[i.ID] {
 				n.State = judge.Running
 			}
 			machines[i.ID] = machine{group: g.ID, zone: n.Zone, launched: n.Since, state: i.State, provided: n.State}

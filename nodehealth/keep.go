@@ -23,7 +23,7 @@ const (
 )
 
 // savedState is the saved state of a Loop.
-type kept struct {
+type savedState struct {
 	Judge judge.State `json:"judge"`
 	// Cordoned are the nodes that may have our cordon.
 	Cordoned []string `json:"cordoned,omitempty"`
@@ -81,14 +81,14 @@ func (k *keeper) is(gen uint64) bool {
 // memory stores the judge's state and the cordons over restarts and takeovers. The Loop's goroutine
 // owns everything except run.
 type memory struct {
-	*kit
-	keeper    *keeper
-	cordons   *cordons
-	efforts   efforts
-	announcer *announcer
-	history   *history
-	status    MemoryStatus // without Held
-	failed    uint64       // number of failed saves
+	*shared
+	keeper     *keeper
+	cordons    *cordons
+	executions executions
+	announcer  *announcer
+	history    *history
+	status     MemoryStatus // without Held
+	failed     uint64       // number of failed saves
 }
 
 // load retries until it succeeds or ctx ends.
@@ -109,7 +109,7 @@ func (m *memory) load(ctx context.Context) (data []byte, ok bool, err error) {
 
 // withoutHistory returns a judge without a history. Its attempt numbers begin at the current time, so that
 // they differ from those of an earlier judge, which providers may have stored.
-func fresh(now time.Time, p judge.Policy) *judge.Judge {
+func withoutHistory(now time.Time, p judge.Policy) *judge.Judge {
 	s := judge.New(p).State()
 	s.Attempts = uint64(max(0, now.Unix()))
 	j, err := judge.Restore(now, p, s)
@@ -121,14 +121,14 @@ func fresh(now time.Time, p judge.Policy) *judge.Judge {
 
 // queueSave saves the current state if it changed, and returns its number. New orders and cordons in
 // it wait until it is durable.
-func (m *memory) remember(now time.Time, j *judge.Judge) uint64 {
-	data, err := json.Marshal(kept{Judge: j.State(), Cordoned: slices.Sorted(maps.Keys(m.cordons.nodes)), History: m.history.entries})
+func (m *memory) queueSave(now time.Time, j *judge.Judge) uint64 {
+	data, err := json.Marshal(savedState{Judge: j.State(), Cordoned: slices.Sorted(maps.Keys(m.cordons.nodes)), History: m.history.entries})
 	if err != nil {
 		m.announcer.alarm(now, Alarm{Key: "memory", Why: fmt.Sprintf("encode the state: %v", err)})
 		return 0
 	}
 	gen := m.keeper.put(data)
-	m.efforts.saving(gen)
+	m.executions.saving(gen)
 	m.cordons.saving(gen)
 	return gen
 }
@@ -160,7 +160,7 @@ func (m *memory) save(ctx context.Context) bool {
 	if ctx.Err() != nil {
 		return true
 	}
-	return m.mail.tell(ctx, func(now time.Time) { m.saved(now, err) }) != nil || err == nil
+	return m.mail.notify(ctx, func(now time.Time) { m.saved(now, err) }) != nil || err == nil
 }
 
 // saved records the result of a save.
@@ -170,7 +170,7 @@ func (m *memory) saved(now time.Time, err error) {
 		delete(m.announcer.alarms, "memory")
 		return
 	}
-	m.status.Err = cut(err.Error())
+	m.status.Err = truncate(err.Error())
 	m.failed++
 	m.announcer.alarm(now, Alarm{Key: "memory", Why: "save the state failed, so no order is carried out: " + m.status.Err})
 }

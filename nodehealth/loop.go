@@ -20,7 +20,7 @@ const (
 // Loop observes and repairs the machines of one pool. Its parts observe, act, pause, save and
 // publish. They return events, and only the Loop steps the judge. Create it with New.
 type Loop struct {
-	*kit
+	*shared
 	*exchange
 	checking chan struct{} // limits the concurrent checks
 
@@ -41,7 +41,7 @@ type Loop struct {
 }
 
 // shared is shared by the parts of a Loop.
-type kit struct {
+type shared struct {
 	config Config
 	policy judge.Policy // with its defaults
 	world  *World
@@ -50,15 +50,15 @@ type kit struct {
 }
 
 // acts reports whether the policy carries out orders.
-func (k *kit) acts() bool { return k.policy.Mode == judge.Act }
+func (k *shared) acts() bool { return k.policy.Mode == judge.Act }
 
 // call makes a provider call in a separate goroutine. The Loop's goroutine runs ended.
-func (k *kit) call(ctx context.Context, timeout time.Duration, f func(context.Context) error, ended func(now time.Time, err error)) {
+func (k *shared) call(ctx context.Context, timeout time.Duration, f func(context.Context) error, ended func(now time.Time, err error)) {
 	k.mail.Go(func() {
 		try, cancel := context.WithTimeout(ctx, timeout)
 		defer cancel()
 		err := k.world.Writer.Write(try, f)
-		_ = k.mail.tell(ctx, func(now time.Time) { ended(now, err) })
+		_ = k.mail.notify(ctx, func(now time.Time) { ended(now, err) })
 	})
 }
 
@@ -67,23 +67,23 @@ func New(c Config, w World, log *slog.Logger) *Loop {
 	if w.Now == nil {
 		w.Now = time.Now
 	}
-	k := &kit{config: c, policy: c.Policy.WithDefaults(), world: &w, mail: newMailbox(), log: log.With("pool", c.Pool)}
+	k := &shared{config: c, policy: c.Policy.WithDefaults(), world: &w, mail: newMailbox(), log: log.With("pool", c.Pool)}
 	l := &Loop{
-		kit: k, exchange: &exchange{kit: k, mends: map[string]mend{}}, checking: make(chan struct{}, 2),
-		announcer: newAnnouncer(k), inventory: newInventory(k.mail), pauses: &pauses{kit: k, until: map[string]time.Time{}},
-		lifts: &lifts{kit: k, nodes: map[string]*lift{}},
+		shared: k, exchange: &exchange{shared: k, runs: map[string]workflowRun{}}, checking: make(chan struct{}, 2),
+		announcer: newAnnouncer(k), inventory: newInventory(k.mail), pauses: &pauses{shared: k, until: map[string]time.Time{}},
+		lifts: &lifts{shared: k, nodes: map[string]*lift{}},
 	}
-	keeper, efforts := newKeeper(), efforts{}
-	l.cordons = &cordons{kit: k, keeper: keeper, nodes: map[string]*cordon{}}
-	l.memory = &memory{kit: k, keeper: keeper, cordons: l.cordons, efforts: efforts, announcer: l.announcer, history: &history{}}
+	keeper, executions := newKeeper(), executions{}
+	l.cordons = &cordons{shared: k, keeper: keeper, nodes: map[string]*cordon{}}
+	l.memory = &memory{shared: k, keeper: keeper, cordons: l.cordons, executions: executions, announcer: l.announcer, history: &history{}}
 	l.actor = &actor{
-		kit: k, inventory: l.inventory, memory: l.memory, exchange: l.exchange, witness: &witness{k, l.inventory},
-		efforts: efforts, begun: map[string]time.Time{}, calls: make(chan struct{}, 32), workflows: make(chan struct{}, 16),
+		shared: k, inventory: l.inventory, memory: l.memory, exchange: l.exchange, evidenceCollector: &evidenceCollector{k, l.inventory},
+		executions: executions, begun: map[string]time.Time{}, calls: make(chan struct{}, 32), workflows: make(chan struct{}, 16),
 	}
-	l.ownership = &ownership{kit: k, announcer: l.announcer}
-	l.rounds = &rounds{kit: k, announcer: l.announcer, table: map[string]*roundCount{}}
+	l.ownership = &ownership{shared: k, announcer: l.announcer}
+	l.rounds = &rounds{shared: k, announcer: l.announcer, table: map[string]*roundCount{}}
 	l.watcher = &watcher{
-		kit: k, ownership: l.ownership, inventory: l.inventory, efforts: efforts,
+		shared: k, ownership: l.ownership, inventory: l.inventory, executions: executions,
 		wake: make(chan struct{}, 1), rechecks: map[string]bool{},
 	}
 	return l
@@ -138,7 +138,7 @@ func (l *Loop) recall(ctx context.Context) error {
 			return nil
 		}
 	}
-	l.judge = fresh(l.now(), l.policy)
+	l.judge = withoutHistory(l.now(), l.policy)
 	if err != nil {
 		l.announcer.alarm(l.now(), Alarm{Key: "forgotten", Why: "the saved state cannot be read and is dropped: " + err.Error()})
 	}
@@ -147,7 +147,7 @@ func (l *Loop) recall(ctx context.Context) error {
 
 // restore passes each part its saved state.
 func (l *Loop) restore(data []byte) error {
-	var k kept
+	var k savedState
 	if err := json.Unmarshal(data, &k); err != nil {
 		return err
 	}
@@ -266,15 +266,15 @@ func (l *Loop) tick(ctx context.Context, now time.Time) {
 	l.cordons.sync(ctx, now, l.judge, l.inventory.listed)
 	l.lifts.run(ctx, now, l.inventory)
 	l.announcer.forget(now, l.judge)
-	l.memory.remember(now, l.judge)
+	l.memory.queueSave(now, l.judge)
 	l.settle(ctx)
 	l.publishCondition()
 }
 
 // settle begins the durable orders and saves the others.
 func (l *Loop) settle(ctx context.Context) {
-	if l.actor.efforts.unsaved() {
-		l.memory.remember(l.last, l.judge)
+	if l.actor.executions.unsaved() {
+		l.memory.queueSave(l.last, l.judge)
 	}
 	l.actor.release(ctx, l.last, l.judge)
 }

@@ -19,12 +19,12 @@ import (
 )
 
 // A failing machine is fenced and replaced once, and its replacement is verified.
-func TestReplacesASickMachine(t *testing.T) {
+func TestReplacesAnUnhealthyMachine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCloud(ten()...)
 		m := c.begin(t, exclusive())
 		pass(time.Minute)
-		c.sicken("n4", "disk")
+		c.markUnhealthy("n4", "disk")
 		pass(10 * time.Minute)
 		m.stop(t)
 		want := []string{
@@ -46,7 +46,7 @@ func TestWriteAhead(t *testing.T) {
 		c := newCloud(ten()...)
 		m := c.begin(t, exclusive())
 		pass(time.Minute)
-		c.sicken("n4", "disk")
+		c.markUnhealthy("n4", "disk")
 		seen := 0
 		for range 600 {
 			pass(100 * time.Millisecond)
@@ -67,7 +67,7 @@ func TestWriteAhead(t *testing.T) {
 }
 
 // While no durable state changes, nothing is saved.
-func TestSavesNothingInVain(t *testing.T) {
+func TestSavesOnlyChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCloud(ten()...)
 		m := c.begin(t, plain())
@@ -117,7 +117,7 @@ func streamOf(t *testing.T, p judge.Policy, mode judge.Mode) (found []string) {
 		pass(20 * time.Second)
 		c.with(func() { c.boxes["n2"].conditions = nil })
 		pass(2 * time.Minute)
-		c.sicken("n4", "disk")
+		c.markUnhealthy("n4", "disk")
 		if p.Recovery.Actions[0].Name == judge.Start {
 			c.with(func() { c.boxes["n4"].stopped = true })
 		}
@@ -129,7 +129,7 @@ func streamOf(t *testing.T, p judge.Policy, mode judge.Mode) (found []string) {
 		if got := m.loop.Sick(); mode == judge.Observe && len(got) > 0 {
 			t.Errorf("observing has %v sick for the autoscaler", got)
 		}
-		for _, f := range m.told {
+		for _, f := range m.published {
 			if f.Event == judge.OwnerChanged { // acting changes the repair owner
 				continue
 			}
@@ -144,10 +144,10 @@ func streamOf(t *testing.T, p judge.Policy, mode judge.Mode) (found []string) {
 func TestEscalates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCloud(ten()...)
-		c.mends = func(pools.Mending) error { return errors.New("failed-detached") }
+		c.repair = func(pools.InPlaceRepair) error { return errors.New("failed-detached") }
 		m := c.begin(t, plain(judge.Action{Name: judge.Rebuild}, judge.Action{Name: judge.Recreate}))
 		pass(time.Minute)
-		c.sicken("n4", "root volume")
+		c.markUnhealthy("n4", "root volume")
 		pass(3 * time.Minute)
 		m.stop(t)
 		if c.acted["rebuild n4"] != 1 || c.n != 1 || c.acted["ended n4"] != 1 {
@@ -169,7 +169,7 @@ func fenceInVain(t *testing.T, confirms map[pools.Fence]bool) {
 		c.confirms = confirms
 		m := c.begin(t, exclusive())
 		pass(time.Minute)
-		c.sicken("n4", "disk")
+		c.markUnhealthy("n4", "disk")
 		pass(time.Hour)
 		s, err := m.loop.Status(t.Context(), StatusQuery{})
 		if err != nil {
@@ -212,7 +212,7 @@ func TestWorkflow(t *testing.T) {
 				}
 				m := c.begin(t, plain(command))
 				pass(time.Minute)
-				c.sicken("n4", "hung")
+				c.markUnhealthy("n4", "hung")
 				pass(4 * time.Minute)
 				m.stop(t)
 				if len(c.runs) != test.runs || !m.saw(test.want) {
@@ -239,7 +239,7 @@ func TestOwnerProvider(t *testing.T) {
 		p.Owner = judge.OwnerProvider
 		m := c.begin(t, p)
 		pass(time.Minute)
-		c.sicken("n4", "disk")
+		c.markUnhealthy("n4", "disk")
 		pass(10 * time.Minute)
 		c.with(func() { c.heals = "" })
 		pass(time.Minute)
@@ -256,7 +256,7 @@ func TestOwnerProvider(t *testing.T) {
 
 // The provider is requested once to stop its repairs. If it starts them again, an alarm is raised,
 // and meanwhile nothing is repaired.
-func TestDriftOfTheHealer(t *testing.T) {
+func TestRepairOwnerDrift(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCloud(ten()...)
 		c.heals = "the group replaces by itself"
@@ -264,10 +264,10 @@ func TestDriftOfTheHealer(t *testing.T) {
 		pass(time.Minute)
 		c.with(func() { c.heals = "somebody resumed ReplaceUnhealthy" })
 		pass(2 * time.Minute)
-		c.sicken("n4", "disk")
+		c.markUnhealthy("n4", "disk")
 		pass(10 * time.Minute)
 		s, _ := m.loop.Status(t.Context(), StatusQuery{})
-		if c.left != 1 || c.n != 0 || s.Healer == "" || len(s.Alarms) != 1 || s.Alarms[0].Key != "owner" || s.Nodes[0].Gate != judge.GateOwner {
+		if c.left != 1 || c.n != 0 || s.RepairOwner == "" || len(s.Alarms) != 1 || s.Alarms[0].Key != "owner" || s.Nodes[0].Gate != judge.GateOwner {
 			t.Errorf("left %d, launched %d, status %+v", c.left, c.n, s)
 		}
 		c.with(func() { c.heals = "" })
@@ -306,7 +306,7 @@ func pausedBy(t *testing.T, reason drain.Reason) {
 		if got := until(); got.Sub(deadline) != time.Minute {
 			t.Errorf("paused until %v, the deadline is %v", got, deadline)
 		}
-		c.sicken("n4", "hung")
+		c.markUnhealthy("n4", "hung")
 		pass(20 * time.Minute) // the drain lasts longer than it should: the pause is renewed
 		if got := until(); !got.After(time.Now()) {
 			t.Errorf("paused until %v, and it is %v", got, time.Now())
@@ -338,7 +338,7 @@ func TestSaveFails(t *testing.T) {
 		}
 		m := c.begin(t, exclusive())
 		pass(time.Minute)
-		c.sicken("n4", "disk")
+		c.markUnhealthy("n4", "disk")
 		pass(2 * time.Minute)
 		s, _ := m.loop.Status(t.Context(), StatusQuery{})
 		if c.n != 0 || len(c.acted) != 0 || s.Memory.Err == "" || s.Memory.Held != 1 || len(s.Alarms) != 1 || s.Alarms[0].Key != "memory" {
@@ -359,12 +359,12 @@ func TestSlowProbe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCloud(ten()...)
 		var quick atomic.Bool
-		c.probes = func(ctx context.Context, targets []Target, tell func(string, judge.Verdict, string)) error {
+		c.probes = func(ctx context.Context, targets []Target, notify func(string, judge.Verdict, string)) error {
 			if !quick.Load() {
 				<-time.After(100 * time.Second)
 			}
 			for _, target := range targets {
-				tell(target.Node, judge.OK, "")
+				notify(target.Node, judge.OK, "")
 			}
 			return nil
 		}
@@ -372,7 +372,7 @@ func TestSlowProbe(t *testing.T) {
 		p.Detection.Modes = append(p.Detection.Modes, judge.DetectionMode{Type: judge.PollURL, Options: judge.Options{PollURL: "http://{node}/"}})
 		m := c.begin(t, p)
 		pass(time.Minute)
-		c.sicken("n4", "hung")
+		c.markUnhealthy("n4", "hung")
 		pass(90 * time.Second)
 		if !m.saw("repair.started n4") {
 			t.Errorf("the probe delays the judge:\n%s", m.dump())
@@ -393,7 +393,7 @@ func TestSlowProbe(t *testing.T) {
 }
 
 // While the provider does not respond, nodes are unknown, and nothing is repaired.
-func TestProviderIsAway(t *testing.T) {
+func TestProviderDoesNotRespond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCloud(ten()...)
 		p := plain(judge.Action{Name: judge.Reboot})
@@ -414,10 +414,10 @@ func TestProviderIsAway(t *testing.T) {
 func TestQuarantine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCloud(ten()...)
-		c.mends = func(pools.Mending) error { return errors.New("in vain") }
+		c.repair = func(pools.InPlaceRepair) error { return errors.New("in vain") }
 		m := c.begin(t, plain(judge.Action{Name: judge.Reboot}))
 		pass(time.Minute)
-		c.sicken("n4", "hung")
+		c.markUnhealthy("n4", "hung")
 		pass(5 * time.Minute)
 		if !c.boxes["n4"].cordoned || m.loop.Sick()["n4"] == "" {
 			t.Errorf("quarantined, and not cordoned or sick:\n%s", m.dump())
@@ -467,7 +467,7 @@ func TestAllFailAtOnce(t *testing.T) {
 }
 
 // A disconnected bus makes no node unhealthy.
-func TestBusIsAway(t *testing.T) {
+func TestBusIsDisconnected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCloud(ten()...)
 		m := c.begin(t, plain(judge.Action{Name: judge.Recreate}))
@@ -494,20 +494,20 @@ func TestBusIsAway(t *testing.T) {
 }
 
 // The restored state is exactly the saved one. An invalid state is dropped with an alarm.
-func TestGarbageInMemory(t *testing.T) {
+func TestInvalidSavedState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCloud(ten()...)
 		c.memory = []byte(`{"judge": {"version": 77}}`)
 		m := c.begin(t, plain(judge.Action{Name: judge.Reboot}))
 		pass(time.Minute)
 		s, _ := m.loop.Status(t.Context(), StatusQuery{})
-		c.sicken("n4", "hung")
+		c.markUnhealthy("n4", "hung")
 		pass(5 * time.Minute)
 		m.stop(t)
 		if len(s.Alarms) == 0 || c.acted["attempt n4"] != 1 {
 			t.Errorf("alarms %+v, did %v", s.Alarms, c.acted)
 		}
-		var k kept
+		var k savedState
 		if err := json.Unmarshal(c.memory, &k); err != nil || k.Judge.Validate() != nil {
 			t.Errorf("durable: %v, %s", err, c.memory)
 		}
@@ -516,7 +516,7 @@ func TestGarbageInMemory(t *testing.T) {
 
 // If the end of a machine is not confirmed, the repair failed, unless the policy continues without
 // it.
-func TestEndNotSeen(t *testing.T) {
+func TestEndNotConfirmed(t *testing.T) {
 	for _, force := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			c := newCloud(ten()...)
@@ -525,7 +525,7 @@ func TestEndNotSeen(t *testing.T) {
 			p.Recovery.NodeForceRecreate = force
 			m := c.begin(t, p)
 			pass(time.Minute)
-			c.sicken("n4", "disk")
+			c.markUnhealthy("n4", "disk")
 			pass(30 * time.Minute)
 			m.stop(t)
 			if succeeded := m.saw("repair.succeeded new1"); succeeded != force || c.n != 1 {
@@ -541,12 +541,12 @@ func TestSmallWorld(t *testing.T) {
 		c := newCloud(ten()...)
 		p := plain(judge.Action{Name: judge.Reboot}, judge.Action{Name: judge.Workflow, Params: judge.Params{Kind: "command", Argv: []string{"/bin/heal"}}})
 		p.Detection.Modes = append(p.Detection.Modes, judge.DetectionMode{Type: judge.PollURL, Options: judge.Options{PollURL: "http://{node}/"}})
-		c.mends = func(pools.Mending) error { return errors.New("in vain") }
+		c.repair = func(pools.InPlaceRepair) error { return errors.New("in vain") }
 		m := c.begin(t, p, func(w *World) {
 			w.Cordon, w.Facts, w.Bus, w.Probe, w.Workflow, w.Address = nil, nil, nil, nil, nil, nil
 		})
 		pass(time.Minute)
-		c.sicken("n4", "hung")
+		c.markUnhealthy("n4", "hung")
 		pass(5 * time.Minute)
 		s, err := m.loop.Status(t.Context(), StatusQuery{})
 		m.stop(t)

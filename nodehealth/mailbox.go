@@ -59,7 +59,7 @@ func (m *mailbox) send(ctx context.Context, do work) error {
 }
 
 // notify sends work that has no events for the judge.
-func (m *mailbox) tell(ctx context.Context, do func(now time.Time)) error {
+func (m *mailbox) notify(ctx context.Context, do func(now time.Time)) error {
 	return m.send(ctx, func(now time.Time, _ *judge.Judge) batch {
 		do(now)
 		return batch{}

@@ -14,30 +14,30 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 )
 
-// mend is a workflow whose drain record has reached its turn: the node is cordoned and empty.
-type mend struct {
-	pools.Mending
+// workflowRun is a workflow whose drain record has reached its turn: the node is cordoned and empty.
+type workflowRun struct {
+	pools.InPlaceRepair
 	begun bool           // the actor accepted it
 	out   *judge.Outcome // the outcome; nil: it runs or waits
 }
 
 // err returns why the workflow failed, or nil if it succeeded.
-func (m mend) err() error {
+func (m workflowRun) err() error {
 	if m.out.Step == judge.StepDone && m.out.OK {
 		return nil
 	}
-	return fmt.Errorf("%w: %s", pools.ErrMendFailed, cmp.Or(m.out.Reason, "no reason is given"))
+	return fmt.Errorf("%w: %s", pools.ErrRepairFailed, cmp.Or(m.out.Reason, "no reason is given"))
 }
 
-// Mend begins the workflow of a repair, or returns its outcome, as a [pools.Mender] does. The drain
+// RepairInPlace begins the workflow of a repair, or returns its outcome, as a [pools.Repairer] does. The drain
 // of the node calls it again until done. Mend does not wait.
-func (x *exchange) Mend(m pools.Mending) (done bool, err error) {
+func (x *exchange) RepairInPlace(m pools.InPlaceRepair) (done bool, err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	known, ok := x.mends[m.Attempt]
+	known, ok := x.runs[m.Attempt]
 	switch {
 	case !ok:
-		x.mends[m.Attempt] = mend{Mending: m}
+		x.runs[m.Attempt] = workflowRun{InPlaceRepair: m}
 	case known.out != nil:
 		return known.err() == nil, known.err()
 	}
@@ -46,14 +46,14 @@ func (x *exchange) Mend(m pools.Mending) (done bool, err error) {
 
 // begin returns the workflows that the actor has not accepted, sorted by attempt, and marks them as
 // accepted.
-func (x *exchange) begin() (all []pools.Mending) {
+func (x *exchange) begin() (all []pools.InPlaceRepair) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	for _, attempt := range slices.Sorted(maps.Keys(x.mends)) {
-		if m := x.mends[attempt]; !m.begun {
+	for _, attempt := range slices.Sorted(maps.Keys(x.runs)) {
+		if m := x.runs[attempt]; !m.begun {
 			m.begun = true
-			x.mends[attempt] = m
-			all = append(all, m.Mending)
+			x.runs[attempt] = m
+			all = append(all, m.InPlaceRepair)
 		}
 	}
 	return all
@@ -63,17 +63,17 @@ func (x *exchange) begin() (all []pools.Mending) {
 func (x *exchange) ended(attempt string, out judge.Outcome) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if m, ok := x.mends[attempt]; ok {
+	if m, ok := x.runs[attempt]; ok {
 		m.out = &out
-		x.mends[attempt] = m
+		x.runs[attempt] = m
 	}
 }
 
-// mendOf returns the workflow of an attempt. If its record has not called Mend, ok is false.
-func (x *exchange) mendOf(attempt string) (m mend, ok bool) {
+// runOf returns the workflow of an attempt. If its record has not called Mend, ok is false.
+func (x *exchange) runOf(attempt string) (m workflowRun, ok bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	m, ok = x.mends[attempt]
+	m, ok = x.runs[attempt]
 	return m, ok
 }
 
@@ -81,7 +81,7 @@ func (x *exchange) mendOf(attempt string) (m mend, ok bool) {
 func (x *exchange) forget(records []drain.Record) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	maps.DeleteFunc(x.mends, func(attempt string, m mend) bool {
+	maps.DeleteFunc(x.runs, func(attempt string, m workflowRun) bool {
 		return m.out != nil && !slices.ContainsFunc(records, func(r drain.Record) bool { return r.Attempt == attempt })
 	})
 }
@@ -92,12 +92,12 @@ func (a *actor) runWorkflows(ctx context.Context, now time.Time, j *judge.Judge)
 		a.exchange.forget(records)
 	}
 	for _, m := range a.exchange.begin() {
-		e := a.efforts[m.Attempt]
+		e := a.executions[m.Attempt]
 		switch {
 		case e == nil || e.cancel == nil || !j.Awaits(m.Instance, m.Attempt):
 			a.exchange.ended(m.Attempt, undone(errors.New("node health no longer awaits it")))
 		case m.Resumed && !repeatable(e.order.Action):
-			a.exchange.ended(m.Attempt, unseenEnd())
+			a.exchange.ended(m.Attempt, unknownResult())
 		default:
 			a.runWorkflow(ctx, e, a.input(now, j, e))
 		}
@@ -111,15 +111,15 @@ func repeatable(action judge.Action) bool {
 }
 
 // unknownResult is the outcome of a workflow that an earlier process may have begun.
-func unseenEnd() judge.Outcome {
+func unknownResult() judge.Outcome {
 	return judge.Outcome{Step: judge.StepDone, Reason: "its result is unknown because the autoscaler restarted"}
 }
 
 // workflowWithoutRecord finds the outcome of a workflow without a record.
-func (a *actor) unseenWorkflow(e *effort) []judge.Event {
-	switch m, reached := a.exchange.mendOf(e.order.Attempt); {
+func (a *actor) workflowWithoutRecord(e *execution) []judge.Event {
+	switch m, reached := a.exchange.runOf(e.order.Attempt); {
 	case m.out != nil:
-		return a.came(e, *m.out)
+		return a.finishOrder(e, *m.out)
 	case reached:
 		return nil // it runs
 	case e.order.Resumed && repeatable(e.order.Action):
@@ -127,14 +127,14 @@ func (a *actor) unseenWorkflow(e *effort) []judge.Event {
 		e.order.Resumed, e.cancel, e.handed, e.absent = false, nil, false, time.Time{}
 		return nil
 	case e.order.Resumed:
-		return a.came(e, unseenEnd())
+		return a.finishOrder(e, unknownResult())
 	}
-	return a.came(e, judge.Outcome{Step: judge.StepUndone, Lost: true, Reason: "the autoscaler has no record of it"})
+	return a.finishOrder(e, judge.Outcome{Step: judge.StepUndone, Lost: true, Reason: "the autoscaler has no record of it"})
 }
 
 // runWorkflow runs the workflow of an order in a separate goroutine. The drain record of the node
 // reads the outcome.
-func (a *actor) runWorkflow(ctx context.Context, e *effort, in Input) {
+func (a *actor) runWorkflow(ctx context.Context, e *execution, in Input) {
 	own, cancel := context.WithDeadline(ctx, a.repairOf(e).Deadline)
 	e.halt, e.stage = cancel, "its workflow runs"
 	a.mail.Go(func() {
@@ -153,7 +153,7 @@ func (a *actor) runWorkflow(ctx context.Context, e *effort, in Input) {
 }
 
 // workflow runs the workflow of an order to its end.
-func (a *actor) workflow(ctx context.Context, e *effort, in Input) judge.Outcome {
+func (a *actor) workflow(ctx context.Context, e *execution, in Input) judge.Outcome {
 	// This is not a provider call, but needs the same permission.
 	if err := a.world.Writer.Write(ctx, func(context.Context) error { return nil }); err != nil {
 		return undone(err)
@@ -176,11 +176,11 @@ func (a *actor) workflow(ctx context.Context, e *effort, in Input) judge.Outcome
 }
 
 // input returns the workflow input for the node of an order.
-func (k *kit) input(now time.Time, j *judge.Judge, e *effort) Input {
+func (k *shared) input(now time.Time, j *judge.Judge, e *execution) Input {
 	o := e.order
 	in := Input{
 		Cluster: k.config.Cluster, Pool: k.config.Pool, Node: o.Node, PhysicalID: o.Node,
-		Zone: e.machine.zone, Attempt: o.Attempt, Reason: cut(o.Why),
+		Zone: e.machine.zone, Attempt: o.Attempt, Reason: truncate(o.Why),
 	}
 	known, _ := j.Explain(now, o.Node)
 	for _, w := range known.Modes {

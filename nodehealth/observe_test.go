@@ -41,7 +41,7 @@ func TestProvided(t *testing.T) {
 }
 
 func TestObservations(t *testing.T) {
-	fit, bad := pools.Sight{Fitness: pools.Fit}, pools.Sight{Fitness: pools.Unfit, Why: "x"}
+	fit, bad := pools.HealthCheck{Fitness: pools.Fit}, pools.HealthCheck{Fitness: pools.Unfit, Why: "x"}
 	group := func(id string, nodes ...string) pools.GroupSnapshot {
 		s := pools.GroupSnapshot{ID: id}
 		for _, n := range nodes {
@@ -148,7 +148,7 @@ func TestHostileFacts(t *testing.T) {
 		pass(time.Minute)
 		s, _ := m.loop.Status(t.Context(), StatusQuery{})
 		m.stop(t)
-		for _, f := range m.told {
+		for _, f := range m.published {
 			if len(f.Why) > MaxWhy || !strings.Contains(f.Pool, "p") {
 				t.Errorf("told %d bytes", len(f.Why))
 			}

@@ -54,7 +54,7 @@ func TestOrders(t *testing.T) {
 		c := newCloud(ten()...)
 		m := c.begin(t, plain(judge.Action{Name: judge.Reboot}))
 		pass(time.Minute)
-		order := func(o Order) Answer {
+		order := func(o Order) OrderResponse {
 			t.Helper()
 			a, err := m.loop.Order(t.Context(), o)
 			if err != nil {
@@ -78,7 +78,7 @@ func TestOrders(t *testing.T) {
 			t.Errorf("answered, and durable is %s", c.memory)
 		}
 		a = order(Order{Op: OpRecover, Nodes: nodes, By: "bob"})
-		if a.OK || a.Nodes[0].Status.Asked != "" || !strings.Contains(a.Nodes[0].Why, "refused by pause: paused by operator ann") {
+		if a.OK || a.Nodes[0].Status.Requester != "" || !strings.Contains(a.Nodes[0].Why, "refused by pause: paused by operator ann") {
 			t.Errorf("recover of what is paused: %+v", a)
 		}
 		if a := order(Order{Op: OpResume, Nodes: nodes, By: "bob"}); a.OK || !strings.Contains(a.Nodes[0].Why, "operator ann") {
@@ -119,7 +119,7 @@ func TestRecoverOfThePool(t *testing.T) {
 		c := newCloud(ten()...)
 		m := c.begin(t, plain(judge.Action{Name: judge.Reboot}))
 		pass(time.Minute)
-		order := func(o Order) Answer {
+		order := func(o Order) OrderResponse {
 			t.Helper()
 			o.By = "ann"
 			a, err := m.loop.Order(t.Context(), o)
@@ -225,7 +225,7 @@ func TestCollector(t *testing.T) {
 		c := newCloud(ten()...)
 		m := c.begin(t, plain(judge.Action{Name: judge.Reboot}))
 		pass(time.Minute)
-		c.sicken("n4", "hung")
+		c.markUnhealthy("n4", "hung")
 		pass(10 * time.Minute)
 		registry := prometheus.NewPedanticRegistry()
 		if err := registry.Register(m.loop.Collector()); err != nil {
@@ -263,7 +263,7 @@ func TestDisabled(t *testing.T) {
 		p := plain(judge.Action{Name: judge.Reboot})
 		p.Enabled = new(false)
 		m := c.begin(t, p)
-		c.sicken("n4", "hung")
+		c.markUnhealthy("n4", "hung")
 		pass(10 * time.Minute)
 		s, err := m.loop.Status(t.Context(), StatusQuery{All: true})
 		a, _ := m.loop.Order(t.Context(), Order{Op: OpPause})

@@ -13,14 +13,14 @@ import (
 // ownership compares the actual repair owner of the pool, Weirkeeper or the provider, with the
 // owner in the policy.
 type ownership struct {
-	*kit
+	*shared
 	announcer *announcer
 
 	// The goroutine of the pool's round owns these.
 	left  bool // the provider has left the repairs to Weirkeeper
 	still int  // rounds in a row in which the provider repaired nevertheless
 
-	healer string // the actual owner if it differs from the policy; the Loop's goroutine owns it
+	repairOwner string // the actual owner if it differs from the policy; the Loop's goroutine owns it
 }
 
 // self reports whether the policy assigns repairs to Weirkeeper.
@@ -29,18 +29,18 @@ func (o *ownership) self() bool { return o.policy.Owner == judge.OwnerSelf }
 // read reports the repair owner of the pool. If the policy assigns repairs to Weirkeeper, it requests once
 // that the provider stops its own. Until the provider does, Weirkeeper repairs nothing.
 func (o *ownership) read(ctx context.Context) error {
-	healer, ok := o.world.Pool.(pools.Healer)
+	repairOwner, ok := o.world.Pool.(pools.RepairOwner)
 	if !ok {
 		return nil
 	}
 	var left error
 	if o.acts() && o.self() && !o.left {
-		left = o.world.Writer.Write(ctx, healer.LeaveHealing)
+		left = o.world.Writer.Write(ctx, repairOwner.ReleaseRepair)
 		if o.left = left == nil; !o.left {
 			left = fmt.Errorf("turn off the provider's repairs: %w", left)
 		}
 	}
-	why, err := healer.Heals(ctx)
+	why, err := repairOwner.OwnsRepair(ctx)
 	if err != nil {
 		return errors.Join(left, fmt.Errorf("read the repair owner of the pool: %w", err))
 	}
@@ -51,24 +51,24 @@ func (o *ownership) read(ctx context.Context) error {
 	}
 	drift := o.still > 1
 	return errors.Join(left, o.mail.send(ctx, func(now time.Time, _ *judge.Judge) batch {
-		return of(o.found(now, cut(why), drift))
+		return of(o.found(now, truncate(why), drift))
 	}))
 }
 
 // found applies why the provider repairs; empty: it does not. In mode observe the provider keeps
 // its repairs, and the judge decides as if it did not.
-func (o *ownership) found(now time.Time, why string, drift bool) judge.Healer {
-	o.healer = ""
+func (o *ownership) found(now time.Time, why string, drift bool) judge.RepairOwner {
+	o.repairOwner = ""
 	switch {
 	case o.self():
-		o.healer = why
+		o.repairOwner = why
 	case why == "":
-		o.healer = "no owner: the policy assigns repairs to the provider, but the provider does not repair"
+		o.repairOwner = "no owner: the policy assigns repairs to the provider, but the provider does not repair"
 	}
 	if o.acts() && (drift || !o.self() && why == "") {
-		o.announcer.alarm(now, Alarm{Key: "owner", Why: "the pool's actual repair owner differs from the policy: " + o.healer})
+		o.announcer.alarm(now, Alarm{Key: "owner", Why: "the pool's actual repair owner differs from the policy: " + o.repairOwner})
 	} else {
 		delete(o.announcer.alarms, "owner")
 	}
-	return judge.Healer{Other: o.acts() && o.self() && why != "", Why: why}
+	return judge.RepairOwner{Other: o.acts() && o.self() && why != "", Why: why}
 }

@@ -15,8 +15,8 @@ import (
 )
 
 // kitOf returns the shared parts of a pool.
-func kitOf(w World) *kit {
-	return &kit{config: Config{Pool: "p"}, world: &w, mail: newMailbox(), log: quiet()}
+func kitOf(w World) *shared {
+	return &shared{config: Config{Pool: "p"}, world: &w, mail: newMailbox(), log: quiet()}
 }
 
 // judgeOf returns a judge with one healthy node after these events.
@@ -65,7 +65,7 @@ func TestPausesFollowDrainsAndOperators(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			w := World{Drains: test.records, Paused: func() (string, bool) { return test.paused, true }}
-			p := pauses{kit: kitOf(w), until: map[string]time.Time{}}
+			p := pauses{shared: kitOf(w), until: map[string]time.Time{}}
 			if !test.until.IsZero() {
 				p.until["n1"] = test.until
 			}
@@ -78,13 +78,13 @@ func TestPausesFollowDrainsAndOperators(t *testing.T) {
 
 func TestOwnershipComparesWithThePolicy(t *testing.T) {
 	tests := []struct {
-		name      string
-		act, self bool
-		why       string // why the provider repairs
-		drift     bool
-		other     bool // nothing is repaired
-		alarm     bool
-		healer    string
+		name        string
+		act, self   bool
+		why         string // why the provider repairs
+		drift       bool
+		other       bool // nothing is repaired
+		alarm       bool
+		repairOwner string
 	}{
 		{"as the policy says", true, true, "", false, false, false, ""},
 		{"the provider repairs", true, true, "the group replaces", false, true, false, "the group replaces"},
@@ -103,10 +103,10 @@ func TestOwnershipComparesWithThePolicy(t *testing.T) {
 				k.policy.Mode = judge.Act
 			}
 			a := newAnnouncer(k)
-			o := ownership{kit: k, announcer: a}
+			o := ownership{shared: k, announcer: a}
 			got := o.found(time.Unix(1000, 0), test.why, test.drift)
-			if alarm := len(a.standing()) == 1; got.Other != test.other || alarm != test.alarm || o.healer != test.healer {
-				t.Errorf("found() = %+v, alarm %v, healer %q", got, alarm, o.healer)
+			if alarm := len(a.activeAlarms()) == 1; got.Other != test.other || alarm != test.alarm || o.repairOwner != test.repairOwner {
+				t.Errorf("found() = %+v, alarm %v, healer %q", got, alarm, o.repairOwner)
 			}
 		})
 	}
@@ -118,7 +118,7 @@ func TestCordonWaitsUntilItIsDurable(t *testing.T) {
 		m := &term{c: c, ctx: t.Context()}
 		k, keeper := kitOf(World{Cordon: m, Writer: m}), newKeeper()
 		k.policy.Mode = judge.Act
-		all := cordons{kit: k, keeper: keeper, nodes: map[string]*cordon{}}
+		all := cordons{shared: k, keeper: keeper, nodes: map[string]*cordon{}}
 		now := time.Now()
 		j := judge.New(plain(judge.Action{Name: judge.Reboot}).WithDefaults())
 		s := j.State()
@@ -140,7 +140,7 @@ func TestCordonWaitsUntilItIsDurable(t *testing.T) {
 	})
 }
 
-func TestAskIsDoneOrNot(t *testing.T) {
+func TestMailboxRequestIsDoneOrNot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMailbox()
 		done := 0
@@ -178,7 +178,7 @@ func TestDrainsReachTheJudge(t *testing.T) {
 	record := func(node string, reason drain.Reason, state drain.State) drain.Record {
 		return drain.Record{Node: node, Group: "g", Weight: 1, State: state, Reason: reason, Since: now, Deadline: now}
 	}
-	p := pauses{kit: kitOf(World{})}
+	p := pauses{shared: kitOf(World{})}
 	for _, s := range []struct {
 		name    string
 		records recordsOf

@@ -26,7 +26,7 @@ const (
 // pauses block repairs of nodes that leave for another reason, and of a pool that operators paused.
 // The Loop's goroutine owns them.
 type pauses struct {
-	*kit
+	*shared
 	until map[string]time.Time       // ends of the pauses, by leaving node
 	out   map[string]disruption.Kind // last value sent to the judge; nil: not sent yet
 }
@@ -109,7 +109,7 @@ func (p *pauses) pool(now time.Time, j *judge.Judge) []judge.Event {
 	case why == "" && is:
 		return []judge.Event{judge.Resume{Owner: poolOwner}}
 	case why != "" && (!is || until.Sub(now) < poolPause/2):
-		return []judge.Event{judge.Pause{Owner: poolOwner, TTL: poolPause, Why: cut(why)}}
+		return []judge.Event{judge.Pause{Owner: poolOwner, TTL: poolPause, Why: truncate(why)}}
 	}
 	return nil
 }

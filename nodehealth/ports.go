@@ -20,7 +20,7 @@ var (
 
 // World holds the ports of a loop.
 type World struct {
-	// Pool reads the machines. If it is a pools.Inspector or a pools.Healer, the loop uses that
+	// Pool reads the machines. If it is a pools.Inspector or a pools.RepairOwner, the loop uses that
 	// too.
 	Pool   pools.Provider
 	Writer pools.Writer
@@ -130,7 +130,7 @@ type Bus interface {
 	Publish(all []Notification) error
 	// LoopbackProbe sends a message to this process, the loopback probe. When the message arrives, the
 	// handler receives a Proof.
-	Canary() error
+	LoopbackProbe() error
 }
 
 // Handler receives the messages of a Bus; a Loop is one. It may be used concurrently.
@@ -140,7 +140,7 @@ type Handler interface {
 	Proof(judge.PathProof)
 	// Order carries out an operator's order and waits for it, for a bounded time. The error is a
 	// loop error or an ErrOrder. Refusals are in the Answer.
-	Order(ctx context.Context, o Order) (Answer, error)
+	Order(ctx context.Context, o Order) (OrderResponse, error)
 	Status(ctx context.Context, q StatusQuery) (Status, error)
 }
 

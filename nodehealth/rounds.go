@@ -35,7 +35,7 @@ func (r round) due(pool string, k uint64) time.Duration {
 
 // rounds runs the rounds and holds their status by name. The Loop's goroutine owns the table.
 type rounds struct {
-	*kit
+	*shared
 	announcer *announcer
 	table     map[string]*roundCount
 }
@@ -68,7 +68,7 @@ func (t *rounds) repeat(ctx context.Context, r round) {
 		for k++; r.due(t.config.Pool, k) < since(); k++ {
 			last.Missed++
 		}
-		if t.mail.tell(ctx, func(now time.Time) { t.ended(now, r.name, last, err) }) != nil {
+		if t.mail.notify(ctx, func(now time.Time) { t.ended(now, r.name, last, err) }) != nil {
 			return
 		}
 	}
@@ -87,7 +87,7 @@ func (t *rounds) ended(now time.Time, name string, last RoundStatus, err error) 
 	}
 	text := ""
 	if err != nil {
-		text = cut(err.Error())
+		text = truncate(err.Error())
 		s.failed++
 	}
 	if text != s.Err && text != "" {

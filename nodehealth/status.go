@@ -15,7 +15,7 @@ func (l *Loop) status(now time.Time, q StatusQuery) Status {
 	state := l.judge.State()
 	s := Status{
 		Pool: l.config.Pool, At: now, Enabled: *l.policy.Enabled, Mode: l.policy.Mode, Owner: l.policy.Owner,
-		Healer: l.ownership.healer, Census: l.judge.Census(), Alarms: l.announcer.standing(), Memory: l.memory.status,
+		RepairOwner: l.ownership.repairOwner, Census: l.judge.Census(), Alarms: l.announcer.activeAlarms(), Memory: l.memory.status,
 		Pauses: state.Pauses[:min(len(state.Pauses), MaxRows)], Requests: l.judge.Requests(),
 	}
 	s.Requests = s.Requests[:min(len(s.Requests), MaxRows)]
@@ -66,7 +66,7 @@ func (l *Loop) queued(now time.Time, n judge.Status) bool {
 		return false
 	}
 	e, _ := l.judge.Explain(now, n.Node)
-	return e.AskedPool
+	return e.RequestedForPool
 }
 
 // page returns the wanted nodes after a given node, sorted by id. If there are more than MaxRows,
@@ -84,8 +84,8 @@ func (l *Loop) page(after string, wanted func(id string) bool) []string {
 func (l *Loop) nodeStatus(now time.Time, id string) (NodeStatus, bool) {
 	e, known := l.judge.Explain(now, id)
 	s := NodeStatus{Explanation: e, Group: l.inventory.machines[id].group}
-	if effort := l.actor.efforts[e.Attempt]; effort != nil {
-		s.Stage, s.Evidence = effort.stage, effort.evidence
+	if execution := l.actor.executions[e.Attempt]; execution != nil {
+		s.Stage, s.Evidence = execution.stage, execution.evidence
 	}
 	return s, known
 }
@@ -110,7 +110,7 @@ func (l *Loop) publishCondition() {
 
 // exchange holds the data that the autoscaler reads and reports. It may be used concurrently.
 type exchange struct {
-	*kit
+	*shared
 
 	mu      sync.Mutex
 	drained []drain.Event // events that wait for the Loop
@@ -119,7 +119,7 @@ type exchange struct {
 	budget  disruption.Budget
 	known   bool // the fields above come from a judge
 
-	mends map[string]mend // workflows whose records called Mend, by attempt
+	runs map[string]workflowRun // workflows whose records called Mend, by attempt
 }
 
 // Drained accepts the events of drain records, in order. It does not wait.

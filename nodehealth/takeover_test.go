@@ -40,7 +40,7 @@ func stories() []story {
 		},
 	}, {
 		name: "a reboot in vain, then a workflow", policy: plain(in...),
-		begin: func(c *cloud) { c.mends = func(pools.Mending) error { return errors.New("in vain") } },
+		begin: func(c *cloud) { c.repair = func(pools.InPlaceRepair) error { return errors.New("in vain") } },
 		check: func(c *cloud) error {
 			if c.n != 0 || c.acted["reboot n4"] > 1 || len(c.runs) > 1 {
 				return fmt.Errorf("%d workflows, did %v", len(c.runs), c.acted)
@@ -52,7 +52,7 @@ func stories() []story {
 		},
 	}, {
 		name: "set aside", policy: plain(in[:1]...),
-		begin: func(c *cloud) { c.mends = func(pools.Mending) error { return errors.New("in vain") } },
+		begin: func(c *cloud) { c.repair = func(pools.InPlaceRepair) error { return errors.New("in vain") } },
 		check: func(c *cloud) error {
 			if !c.boxes["n4"].cordoned || c.acted["reboot n4"] > 2 { // one may have been lost before it was saved
 				return fmt.Errorf("cordoned %v, did %v", c.boxes["n4"].cordoned, c.acted)
@@ -63,7 +63,7 @@ func stories() []story {
 }
 
 // notify runs a story, with the process killed at that call. It returns the number of calls.
-func (s story) tell(t *testing.T, cutAt int, after bool) int {
+func (s story) notify(t *testing.T, cutAt int, after bool) int {
 	calls := 0
 	synctest.Test(t, func(t *testing.T) {
 		c := newCloud(ten()...)
@@ -71,7 +71,7 @@ func (s story) tell(t *testing.T, cutAt int, after bool) int {
 		s.begin(c)
 		m := c.begin(t, s.policy)
 		pass(time.Minute)
-		c.sicken("n4", "disk")
+		c.markUnhealthy("n4", "disk")
 		for range 15 * 12 {
 			pass(5 * time.Second)
 			if m.ctx.Err() != nil {
@@ -93,14 +93,14 @@ func (s story) tell(t *testing.T, cutAt int, after bool) int {
 func TestTakeoverAtEachCall(t *testing.T) {
 	for _, s := range stories() {
 		t.Run(s.name, func(t *testing.T) {
-			calls := s.tell(t, 0, false)
+			calls := s.notify(t, 0, false)
 			if calls < 5 || calls > 40 {
 				t.Fatalf("%d calls", calls)
 			}
 			for at := 1; at <= calls; at++ {
 				for _, after := range []bool{false, true} {
 					if testsize.Full || after == (at%2 == 0) {
-						s.tell(t, at, after)
+						s.notify(t, at, after)
 					}
 				}
 			}
@@ -150,7 +150,7 @@ func TestWorkflowOverATakeover(t *testing.T) {
 			}
 			m := c.begin(t, plain(a))
 			pass(time.Minute)
-			c.sicken("n4", "hung")
+			c.markUnhealthy("n4", "hung")
 			pass(90 * time.Second)
 			m.stop(t)
 			m = c.begin(t, plain(a))
@@ -171,12 +171,12 @@ func TestWorkflowThatDrainsOverATakeover(t *testing.T) {
 		c := newCloud(ten()...)
 		m := c.begin(t, p)
 		pass(time.Minute)
-		c.sicken("n4", "hung")
+		c.markUnhealthy("n4", "hung")
 		for len(c.recorded()) == 0 {
 			pass(time.Second)
 		}
 		m.stop(t)
-		if r := c.recorded(); r[0].State != drain.Chosen || r[0].Mend != pools.MendWorkflow || len(c.runs) > 0 {
+		if r := c.recorded(); r[0].State != drain.Chosen || r[0].RepairInPlace != pools.RepairWorkflow || len(c.runs) > 0 {
 			t.Fatalf("record %+v, %d runs: want a workflow that has not begun", r[0], len(c.runs))
 		}
 		m = c.begin(t, p)
@@ -213,10 +213,10 @@ func TestResumedWithoutRecord(t *testing.T) {
 				c := newCloud(ten()...)
 				m := c.begin(t, plain(test.action))
 				pass(time.Minute)
-				c.sicken("n4", "hung")
-				for kept := false; !kept; {
+				c.markUnhealthy("n4", "hung")
+				for savedState := false; !savedState; {
 					pass(time.Second)
-					c.with(func() { kept = c.records["n4"] != nil })
+					c.with(func() { savedState = c.records["n4"] != nil })
 				}
 				m.stop(t)
 				c.with(func() {
@@ -244,8 +244,8 @@ func TestTwoAtATime(t *testing.T) {
 		p.Safety.MaxInProgress = &judge.Limit{Value: 2}
 		m := c.begin(t, p)
 		pass(time.Minute)
-		c.sicken("n4", "disk")
-		c.sicken("n7", "disk")
+		c.markUnhealthy("n4", "disk")
+		c.markUnhealthy("n7", "disk")
 		pass(10 * time.Minute)
 		m.stop(t)
 		if c.n != 2 || !m.saw("repair.succeeded new1") || !m.saw("repair.succeeded new2") || m.loop.Sick()["n4"] != "" {
@@ -267,7 +267,7 @@ func TestTakeoverOfTwoPools(t *testing.T) {
 		}
 		pass(time.Minute)
 		for i, c := range clouds {
-			c.sicken(sick[i], "hung")
+			c.markUnhealthy(sick[i], "hung")
 		}
 		for begun := 0; begun < 2; {
 			pass(time.Second)

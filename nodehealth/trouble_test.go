@@ -26,11 +26,11 @@ func (x *troubled) Load(ctx context.Context) ([]byte, bool, error) {
 	return x.term.Load(ctx)
 }
 
-func (x *troubled) Publish(told []Notification) error {
+func (x *troubled) Publish(published []Notification) error {
 	if x.publishes--; x.publishes >= 0 {
 		return errors.New("not connected")
 	}
-	return x.term.Publish(told)
+	return x.term.Publish(published)
 }
 
 func (x *troubled) Listen(ctx context.Context, handler Handler) error {
@@ -61,14 +61,14 @@ func TestPortsFail(t *testing.T) {
 		c := newCloud(ten()...)
 		m := c.trouble(t, plain(judge.Action{Name: judge.Reboot}), &troubled{loads: 3, publishes: 20, listens: 3})
 		pass(time.Minute)
-		c.sicken("n4", "hung")
+		c.markUnhealthy("n4", "hung")
 		pass(20 * time.Minute)
 		m.stop(t)
 		if !m.saw("path.up") || !m.saw("repair.succeeded n4") || c.acted["reboot n4"] != 1 {
 			t.Errorf("did %v:\n%s", c.acted, m.dump())
 		}
-		for i := 1; i < len(m.told); i++ {
-			if m.told[i].At.Before(m.told[i-1].At) {
+		for i := 1; i < len(m.published); i++ {
+			if m.published[i].At.Before(m.published[i-1].At) {
 				t.Errorf("told out of order:\n%s", m.dump())
 			}
 		}
@@ -96,7 +96,7 @@ func TestWriterRefuses(t *testing.T) {
 				c := newCloud(ten()...)
 				m := c.trouble(t, plain(judge.Action{Name: judge.Reboot}), &troubled{repairs: test.times, refusal: test.refusal})
 				pass(time.Minute)
-				c.sicken("n4", "hung")
+				c.markUnhealthy("n4", "hung")
 				pass(10 * time.Minute)
 				m.stop(t)
 				if m.saw("repair.ended n4") != test.undone || c.acted["attempt n4"] != 1 || !m.saw("repair.succeeded n4") {

@@ -25,11 +25,11 @@ const (
 // watcher observes the nodes in each mode of the policy. Its methods run in goroutines beside the
 // Loop's.
 type watcher struct {
-	*kit
-	ownership *ownership
-	inventory *inventory
-	efforts   efforts
-	wake      chan struct{} // holds one token if there are rechecks
+	*shared
+	ownership  *ownership
+	inventory  *inventory
+	executions executions
+	wake       chan struct{} // holds one token if there are rechecks
 
 	mu       sync.Mutex
 	rechecks map[string]bool // nodes to be observed now
@@ -77,7 +77,7 @@ func (w *watcher) beats(m judge.DetectionMode) []round {
 		out = append(out, round{name: string(m.Type), modes: []judge.ModeType{m.Type}, every: max(expected/2, time.Second), run: w.heartbeats(expected)})
 	}
 	if w.world.Bus != nil {
-		out = append(out, round{name: "canary", every: max(expected/2, time.Second), run: func(context.Context) error { return w.world.Bus.Canary() }})
+		out = append(out, round{name: "canary", every: max(expected/2, time.Second), run: func(context.Context) error { return w.world.Bus.LoopbackProbe() }})
 	}
 	return out
 }
@@ -93,7 +93,7 @@ func (w *watcher) readPool(ctx context.Context, modes []judge.ModeType, nodes ma
 	return w.mail.send(ctx, func(time.Time, *judge.Judge) batch {
 		var out batch
 		if turn || w.inventory.whole(s) {
-			out = of(w.inventory.list(s, w.efforts.mending()))
+			out = of(w.inventory.list(s, w.executions.repairing()))
 		}
 		out.observed = w.inventory.known(s.observations(modes, nodes))
 		return out
@@ -168,7 +168,7 @@ func (w *watcher) probe(ctx context.Context, nodes map[string]bool) error {
 	if err := w.mail.ask(ctx, func(time.Time, *judge.Judge) { machines = w.inventory.places(nodes) }); err != nil {
 		return err
 	}
-	say := func(node string, v judge.Verdict, why string) {
+	reportVerdict := func(node string, v judge.Verdict, why string) {
 		if w.report(ctx, []judge.Observation{{Node: node, Mode: judge.PollURL, Verdict: v, Reason: why}}) != nil {
 			w.mail.lose("probes", 1)
 		}
@@ -177,12 +177,12 @@ func (w *watcher) probe(ctx context.Context, nodes map[string]bool) error {
 	for _, m := range machines {
 		url, err := w.world.Address(ctx, m)
 		if err != nil {
-			say(m.Node, judge.Unknown, err.Error())
+			reportVerdict(m.Node, judge.Unknown, err.Error())
 			continue
 		}
 		targets = append(targets, Target{Node: m.Node, Zone: m.Zone, URL: url})
 	}
-	if err := w.world.Probe.Probe(ctx, targets, say); err != nil {
+	if err := w.world.Probe.Probe(ctx, targets, reportVerdict); err != nil {
 		return fmt.Errorf("poll URLs: %w", err)
 	}
 	return nil
@@ -204,7 +204,7 @@ func (w *watcher) heartbeats(expected time.Duration) func(context.Context) error
 			}
 		}
 		reported = latest
-		if err := w.mail.tell(ctx, func(time.Time) { w.inventory.report(facts) }); err != nil {
+		if err := w.mail.notify(ctx, func(time.Time) { w.inventory.report(facts) }); err != nil {
 			return err
 		}
 		return w.report(ctx, news)
@@ -223,8 +223,8 @@ func beat(f pools.NodeFacts) judge.Observation {
 		if failed++; failed > 1 {
 			why += "; "
 		}
-		if why = cut(why + cut(c.Type)); c.Why != "" {
-			why = cut(why + ": " + cut(c.Why))
+		if why = truncate(why + truncate(c.Type)); c.Why != "" {
+			why = truncate(why + ": " + truncate(c.Why))
 		}
 	}
 	if failed > 0 {

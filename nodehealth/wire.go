@@ -88,17 +88,17 @@ func checkNodes(nodes []string) error {
 }
 
 // OrderResponse is the response to an Order.
-type Answer struct {
+type OrderResponse struct {
 	OK    bool   `json:"ok"`              // everything was done, or has begun
 	Error string `json:"error,omitempty"` // error of the whole order
 	// Nodes are the requested nodes, in their order. For a recovery of the whole pool they are the
 	// nodes that it skips, at most MaxRows.
-	Nodes []NodeAnswer `json:"nodes,omitempty"`
-	Pool  *PoolAnswer  `json:"pool,omitempty"` // for a recovery of the whole pool
+	Nodes []NodeResponse `json:"nodes,omitempty"`
+	Pool  *PoolResponse  `json:"pool,omitempty"` // for a recovery of the whole pool
 }
 
 // PoolResponse is the result of a request to repair the whole pool.
-type PoolAnswer struct {
+type PoolResponse struct {
 	Nodes   int       `json:"nodes"`   // in the pool
 	Begun   int       `json:"begun"`   // nodes whose repair has begun
 	Waiting int       `json:"waiting"` // nodes that wait for the gates
@@ -109,7 +109,7 @@ type PoolAnswer struct {
 const WhyNoNode = "the pool has no such node"
 
 // NodeResponse is the result of an Order for one node.
-type NodeAnswer struct {
+type NodeResponse struct {
 	Node   string      `json:"node"`
 	OK     bool        `json:"ok"`
 	Why    string      `json:"why,omitempty"` // what was done, or which gate refuses and why
@@ -140,11 +140,11 @@ type Status struct {
 	Enabled bool        `json:"enabled"`
 	Mode    judge.Mode  `json:"mode"`
 	Owner   judge.Owner `json:"owner"`
-	// Healer is the actual repair owner if it differs from the policy; empty: as in the policy.
-	Healer string       `json:"healer,omitempty"`
-	Census judge.Census `json:"census"`
-	Nodes  []NodeStatus `json:"nodes,omitempty"` // sorted by id, at most MaxRows
-	Next   string       `json:"next,omitempty"`  // if there are more nodes: After of the next page
+	// RepairOwner is the actual repair owner if it differs from the policy; empty: as in the policy.
+	RepairOwner string       `json:"healer,omitempty"`
+	Census      judge.Census `json:"census"`
+	Nodes       []NodeStatus `json:"nodes,omitempty"` // sorted by id, at most MaxRows
+	Next        string       `json:"next,omitempty"`  // if there are more nodes: After of the next page
 	// History holds the actions on the nodes, oldest first, at most HistoryPool.
 	History []HistoryEntry  `json:"history,omitempty"`
 	Open    []judge.Breaker `json:"open,omitempty"` // open breakers

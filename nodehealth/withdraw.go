@@ -17,10 +17,10 @@ const withdrawTimeout = 15 * time.Second
 
 // underWay returns the current orders of these nodes, or all orders if nodes is empty, sorted by
 // attempt.
-func (a *actor) underWay(nodes []string) []*effort {
-	var out []*effort
-	for _, attempt := range slices.Sorted(maps.Keys(a.efforts)) {
-		if e := a.efforts[attempt]; len(nodes) == 0 || slices.Contains(nodes, e.order.Node) {
+func (a *actor) underWay(nodes []string) []*execution {
+	var out []*execution
+	for _, attempt := range slices.Sorted(maps.Keys(a.executions)) {
+		if e := a.executions[attempt]; len(nodes) == 0 || slices.Contains(nodes, e.order.Node) {
 			out = append(out, e)
 		}
 	}
@@ -29,7 +29,7 @@ func (a *actor) underWay(nodes []string) []*effort {
 
 // cancel ends an order that has not reached the machine as far as the actor knows. It reports
 // whether only the autoscaler may still have the order.
-func (a *actor) cancel(e *effort) bool {
+func (a *actor) cancel(e *execution) bool {
 	e.withdrawn = e.cancel == nil
 	if e.order.Kind != judge.OrderAct || a.policy.Owner == judge.OwnerProvider {
 		return e.withdrawn
@@ -42,8 +42,8 @@ func (a *actor) cancel(e *effort) bool {
 
 // withdraw ends the orders of a paused node that have not reached the machine, and adds to the
 // answer the orders that continue. It waits for the autoscaler.
-func (l *Loop) withdraw(ctx context.Context, o Order, answer *Answer) {
-	var may, goesOn []*effort
+func (l *Loop) withdraw(ctx context.Context, o Order, answer *OrderResponse) {
+	var may, goesOn []*execution
 	if l.mail.ask(ctx, func(time.Time, *judge.Judge) {
 		for _, e := range l.actor.underWay(o.Nodes) {
 			if l.actor.cancel(e) {
@@ -62,13 +62,13 @@ func (l *Loop) withdraw(ctx context.Context, o Order, answer *Answer) {
 		switch {
 		case err == nil:
 			_ = l.mail.send(ctx, func(time.Time, *judge.Judge) batch {
-				return of(l.actor.came(e, undone(errors.New("withdrawn by a pause")))...)
+				return of(l.actor.finishOrder(e, undone(errors.New("withdrawn by a pause")))...)
 			})
 			answer.add(e, "is withdrawn: it did not reach the machine")
 		case errors.Is(err, pools.ErrBegun):
 			goesOn = append(goesOn, e)
 		default:
-			answer.add(e, "may continue: "+cut(err.Error()))
+			answer.add(e, "may continue: "+truncate(err.Error()))
 		}
 	}
 	for _, e := range goesOn {
@@ -77,16 +77,16 @@ func (l *Loop) withdraw(ctx context.Context, o Order, answer *Answer) {
 }
 
 // add adds the result for an order that was in progress.
-func (a *Answer) add(e *effort, what string) {
+func (a *OrderResponse) add(e *execution, what string) {
 	why := fmt.Sprintf("%s %s", e.order.Kind, what)
 	if e.order.Kind == judge.OrderAct {
 		why = fmt.Sprintf("%s %s", e.order.Action.Name, what)
 	}
 	for i := range a.Nodes {
 		if a.Nodes[i].Node == e.order.Node {
-			a.Nodes[i].Why = cut(a.Nodes[i].Why + "; " + why)
+			a.Nodes[i].Why = truncate(a.Nodes[i].Why + "; " + why)
 			return
 		}
 	}
-	a.Nodes = append(a.Nodes, NodeAnswer{Node: e.order.Node, OK: true, Why: why})
+	a.Nodes = append(a.Nodes, NodeResponse{Node: e.order.Node, OK: true, Why: why})
 }

@@ -13,7 +13,7 @@ import (
 
 // A pause withdraws a repair that has not reached the machine, and reports one that continues.
 // No repair begins after the answer.
-func TestPauseTakesBackWhatHasNotReachedTheMachine(t *testing.T) {
+func TestPauseWithdrawsRepairsThatDidNotReachTheMachine(t *testing.T) {
 	reboot := judge.Action{Name: judge.Reboot}
 	for _, test := range []struct {
 		name  string
@@ -25,16 +25,16 @@ func TestPauseTakesBackWhatHasNotReachedTheMachine(t *testing.T) {
 	}{
 		{"it drains", reboot, drain.Chosen, []string{"n4"}, 0, "REBOOT is withdrawn"},
 		{"it drains, and the pool is paused", reboot, drain.Chosen, nil, 0, "REBOOT is withdrawn"},
-		{"it is being rebooted", reboot, drain.Mending, []string{"n4"}, 1, "REBOOT continues"},
+		{"it is being rebooted", reboot, drain.Repairing, []string{"n4"}, 1, "REBOOT continues"},
 		{"it drains for a workflow", workflow(), drain.Chosen, []string{"n4"}, 0, "WORKFLOW is withdrawn"},
-		{"its workflow runs", workflow(), drain.Mending, []string{"n4"}, 1, "WORKFLOW continues"},
+		{"its workflow runs", workflow(), drain.Repairing, []string{"n4"}, 1, "WORKFLOW continues"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := newCloud(ten()...)
 				m := c.begin(t, plain(test.does))
 				pass(time.Minute)
-				c.sicken("n4", "disk")
+				c.markUnhealthy("n4", "disk")
 				for range 600 {
 					if pass(time.Second); slices.ContainsFunc(c.recorded(), func(r drain.Record) bool { return r.State == test.state }) {
 						break

@@ -27,7 +27,7 @@ type box struct {
 	stopped     bool
 	ended       bool
 	leaving     bool
-	traffic     pools.Sight
+	traffic     pools.HealthCheck
 	cordoned    bool
 	conditions  []pools.Condition
 }
@@ -48,8 +48,8 @@ type cloud struct {
 	at      map[string]time.Time
 	runs    []Input // of workflows
 
-	mends    func(m pools.Mending) error // nil: the repair succeeds
-	confirms map[pools.Fence]bool        // which fences work
+	repair   func(m pools.InPlaceRepair) error // nil: the repair succeeds
+	confirms map[pools.Fence]bool              // which fences work
 	workflow func(context.Context, judge.Action, Input) (Result, error)
 	probes   func(context.Context, []Target, func(string, judge.Verdict, string)) error
 	saves    func([]byte) error
@@ -85,7 +85,7 @@ func (c *cloud) with(f func()) {
 	f()
 }
 
-func (c *cloud) sicken(id, why string) {
+func (c *cloud) markUnhealthy(id, why string) {
 	c.with(func() { c.boxes[id].sick, c.boxes[id].silent = why, true })
 }
 
@@ -100,11 +100,11 @@ type term struct {
 	done   chan struct{}
 	err    error
 
-	mu      sync.Mutex
-	told    []Notification
-	handler Handler
-	loaded  map[string]bool // attempts that were being repaired when the process began
-	lapse   bool            // the bus loses the loopback probes
+	mu        sync.Mutex
+	published []Notification
+	handler   Handler
+	loaded    map[string]bool // attempts that were being repaired when the process began
+	lapse     bool            // the bus loses the loopback probes
 }
 
 var errDead = errors.New("the process is dead")
@@ -115,7 +115,7 @@ func (c *cloud) begin(t testing.TB, p judge.Policy, change ...func(*World)) *ter
 	ctx, cancel := context.WithCancel(t.Context())
 	m := &term{c: c, policy: p, ctx: ctx, cancel: cancel, done: make(chan struct{}), loaded: map[string]bool{}}
 	for _, r := range c.recorded() {
-		m.loaded[r.Attempt] = r.State == drain.Mending
+		m.loaded[r.Attempt] = r.State == drain.Repairing
 	}
 	w := World{
 		Pool: m, Writer: m, Drains: m, Cordon: m, Facts: m.facts, Bus: m, Probe: m, Workflow: m, Memory: m,
@@ -199,25 +199,25 @@ func (m *term) advance(now time.Time) []drain.Event {
 			delete(c.records, node)
 		case now.Sub(r.Since) < 3*time.Second:
 			continue
-		case r.Mend == "" && r.State == drain.Chosen:
+		case r.RepairInPlace == "" && r.State == drain.Chosen:
 			r.State, r.Since = drain.Terminating, now
 			c.boxes[node].leaving = true
-		case r.Mend == "" && c.stuck:
+		case r.RepairInPlace == "" && c.stuck:
 			continue
-		case r.Mend == "":
+		case r.RepairInPlace == "":
 			r.State, r.Since = drain.Gone, now
 			c.acted["ended "+node]++
 			delete(c.boxes, node)
 		case r.State == drain.Chosen:
-			r.State, r.Since = drain.Mending, now
-		case r.Mend == pools.MendWorkflow:
-			mending := r.Mending()
-			mending.Resumed = m.loaded[r.Attempt]
-			done, err := m.loop.Mend(mending)
-			if !done && err == nil && now.Before(r.MendBy) {
+			r.State, r.Since = drain.Repairing, now
+		case r.RepairInPlace == pools.RepairWorkflow:
+			repairing := r.Repairing()
+			repairing.Resumed = m.loaded[r.Attempt]
+			done, err := m.loop.RepairInPlace(repairing)
+			if !done && err == nil && now.Before(r.RepairBy) {
 				continue
 			}
-			if !now.Before(r.MendBy) {
+			if !now.Before(r.RepairBy) {
 				err = errors.New("not repaired by its deadline")
 			}
 			if err != nil {
@@ -225,7 +225,7 @@ func (m *term) advance(now time.Time) []drain.Event {
 			}
 			r.State, r.Since = drain.Returned, now
 		default:
-			c.acted[string(r.Mend)+" "+node]++
+			c.acted[string(r.RepairInPlace)+" "+node]++
 			c.at[r.Attempt] = now
 			if err := c.mendLocked(*r); err != nil {
 				r.Failed = err.Error()
@@ -239,8 +239,8 @@ func (m *term) advance(now time.Time) []drain.Event {
 }
 
 func (c *cloud) mendLocked(r drain.Record) error {
-	if c.mends != nil {
-		return c.mends(r.Mending())
+	if c.repair != nil {
+		return c.repair(r.Repairing())
 	}
 	b := c.boxes[r.Node]
 	b.sick, b.silent, b.stopped = "", false, false
@@ -260,13 +260,13 @@ func (m *term) Repair(ctx context.Context, r pools.RepairRequest) error {
 			return pools.ErrUnknownNode
 		}
 		now := time.Now()
-		kept := &drain.Record{Node: r.Node, Group: "g", Weight: 1, State: drain.Chosen, Reason: drain.Repair, Since: now, Deadline: r.Deadline, Attempt: r.Attempt, Hold: r.Hold, Evidence: r.Evidence}
-		if r.Mend != nil {
-			kept.Mend, kept.MendBy, kept.Image = r.Mend.Kind, r.Deadline, r.Mend.Image
+		savedState := &drain.Record{Node: r.Node, Group: "g", Weight: 1, State: drain.Chosen, Reason: drain.Repair, Since: now, Deadline: r.Deadline, Attempt: r.Attempt, Hold: r.Hold, Evidence: r.Evidence}
+		if r.RepairInPlace != nil {
+			savedState.RepairInPlace, savedState.RepairBy, savedState.Image = r.RepairInPlace.Kind, r.Deadline, r.RepairInPlace.Image
 		} else {
 			m.c.owed++
 		}
-		m.c.records[r.Node] = kept
+		m.c.records[r.Node] = savedState
 		m.c.acted["attempt "+r.Node]++
 		return nil
 	})
@@ -364,9 +364,9 @@ func (m *term) Inspect(ctx context.Context, what pools.Inspecting) ([]pools.Insp
 	defer m.c.mu.Unlock()
 	var out []pools.Inspection
 	for id, b := range m.c.boxes {
-		in := pools.Inspection{ID: id, Stopped: b.stopped, Ended: b.ended, Machine: pools.Sight{Fitness: pools.Fit}, Host: pools.Sight{Fitness: pools.Fit}}
+		in := pools.Inspection{ID: id, Stopped: b.stopped, Ended: b.ended, Machine: pools.HealthCheck{Fitness: pools.Fit}, Host: pools.HealthCheck{Fitness: pools.Fit}}
 		if b.sick != "" {
-			in.Machine = pools.Sight{Fitness: pools.Unfit, Why: b.sick}
+			in.Machine = pools.HealthCheck{Fitness: pools.Unfit, Why: b.sick}
 		}
 		if what.Traffic {
 			in.Traffic = b.traffic
@@ -376,24 +376,24 @@ func (m *term) Inspect(ctx context.Context, what pools.Inspecting) ([]pools.Insp
 	return out, nil
 }
 
-// Heals implements pools.Healer.
-func (m *term) Heals(context.Context) (string, error) {
+// OwnsRepair implements pools.RepairOwner.
+func (m *term) OwnsRepair(context.Context) (string, error) {
 	m.c.mu.Lock()
 	defer m.c.mu.Unlock()
 	return m.c.heals, nil
 }
 
-// LeaveHealing implements pools.Healer.
-func (m *term) LeaveHealing(ctx context.Context) error {
+// ReleaseRepair implements pools.RepairOwner.
+func (m *term) ReleaseRepair(ctx context.Context) error {
 	return m.call(ctx, "leave healing", func() error { m.c.left++; m.c.heals = ""; return nil })
 }
 
-// Heal implements pools.Healer.
-func (m *term) Heal(ctx context.Context) error {
+// ResumeRepair implements pools.RepairOwner.
+func (m *term) ResumeRepair(ctx context.Context) error {
 	return m.call(ctx, "heal", func() error { m.c.heals = "it does"; return nil })
 }
 
-// MarkUnhealthy implements pools.Healer: the provider replaces the machine.
+// MarkUnhealthy implements pools.RepairOwner: the provider replaces the machine.
 func (m *term) MarkUnhealthy(ctx context.Context, id, _ string) error {
 	return m.call(ctx, "mark", func() error {
 		m.c.marked = append(m.c.marked, id)
@@ -426,12 +426,12 @@ func (m *term) facts(now time.Time) []pools.NodeFacts {
 }
 
 // Probe implements Probe: all nodes are healthy, unless the cloud has another verdict.
-func (m *term) Probe(ctx context.Context, targets []Target, tell func(string, judge.Verdict, string)) error {
+func (m *term) Probe(ctx context.Context, targets []Target, notify func(string, judge.Verdict, string)) error {
 	if m.c.probes != nil {
-		return m.c.probes(ctx, targets, tell)
+		return m.c.probes(ctx, targets, notify)
 	}
 	for _, target := range targets {
-		tell(target.Node, judge.OK, "")
+		notify(target.Node, judge.OK, "")
 	}
 	return nil
 }
@@ -478,15 +478,15 @@ func (m *term) Listen(ctx context.Context, handler Handler) error {
 }
 
 // Publish implements Bus.
-func (m *term) Publish(told []Notification) error {
+func (m *term) Publish(published []Notification) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.told = append(m.told, told...)
+	m.published = append(m.published, published...)
 	return nil
 }
 
 // LoopbackProbe implements Bus.
-func (m *term) Canary() error {
+func (m *term) LoopbackProbe() error {
 	m.mu.Lock()
 	handler, lapse := m.handler, m.lapse
 	m.mu.Unlock()
@@ -501,7 +501,7 @@ func (m *term) events() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var out []string
-	for _, f := range m.told {
+	for _, f := range m.published {
 		if f.Event != judge.Ignored {
 			out = append(out, strings.TrimSpace(string(f.Event)+" "+f.Node))
 		}
@@ -515,7 +515,7 @@ func (m *term) dump() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var s strings.Builder
-	for _, f := range m.told {
+	for _, f := range m.published {
 		fmt.Fprintf(&s, "  %s %s %s\n", f.At.Format("15:04:05"), f.Finding, f.Alarm)
 	}
 	return s.String()

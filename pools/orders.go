@@ -50,9 +50,9 @@ type Orders struct {
 	Pin      *Pin        `json:"pin,omitempty"`
 	Removals []Removal   `json:"removals,omitempty"` // in order of node.
 	Stale    []StaleMark `json:"stale,omitempty"`    // in order of group.
-	// Doubt, if not empty, is the reason why stored orders or stored state of the pool may be lost
+	// LossSuspected, if not empty, is the reason why stored orders or stored state of the pool may be lost
 	// or out of date. The pool must not shrink then.
-	Doubt string `json:"doubt,omitempty"`
+	LossSuspected string `json:"doubt,omitempty"`
 }
 
 // Empty reports whether the pool has no order, in force or not.
@@ -60,8 +60,8 @@ func (o Orders) Empty() bool {
 	return o.Pause == nil && o.Offset == nil && o.Pin == nil && len(o.Removals)+len(o.Stale) == 0
 }
 
-// OrderBook stores the orders of a pool. It may be used concurrently.
-type OrderBook interface {
+// OrderStore stores the orders of a pool. It may be used concurrently.
+type OrderStore interface {
 	// Read returns the orders in force at now. It deletes expired orders, so that they do not apply
 	// again if the clock goes back.
 	Read(ctx context.Context, now time.Time) (Orders, error)

@@ -5,41 +5,41 @@ import (
 	"errors"
 )
 
-// ErrMendFailed: the repair in place ended without success.
-var ErrMendFailed = errors.New("the repair failed")
+// ErrRepairFailed: the repair in place ended without success.
+var ErrRepairFailed = errors.New("the repair failed")
 
-// MendKind is the kind of a repair in place. The instance keeps its id.
-type MendKind string
+// RepairKind is the kind of a repair in place. The instance keeps its id.
+type RepairKind string
 
 const (
-	MendStart   MendKind = "start"   // start a stopped machine.
-	MendReboot  MendKind = "reboot"  // request a restart of the operating system.
-	MendReset   MendKind = "reset"   // stop the machine by force, and start it.
-	MendRebuild MendKind = "rebuild" // replace the root volume, and restart the machine.
-	// MendWorkflow is a workflow of the operator. Node health runs it, not a Repairer.
-	MendWorkflow MendKind = "workflow"
+	RepairStart   RepairKind = "start"   // start a stopped machine.
+	RepairReboot  RepairKind = "reboot"  // request a restart of the operating system.
+	RepairReset   RepairKind = "reset"   // stop the machine by force, and start it.
+	RepairRebuild RepairKind = "rebuild" // replace the root volume, and restart the machine.
+	// RepairWorkflow is a workflow of the operator. Node health runs it, not a Repairer.
+	RepairWorkflow RepairKind = "workflow"
 )
 
-// Mending is one repair in place.
-type Mending struct {
+// InPlaceRepair is one repair in place.
+type InPlaceRepair struct {
 	Instance string
-	Kind     MendKind
+	Kind     RepairKind
 	// Attempt is the idempotency key: a repair that was begun under it is not begun again.
 	Attempt string
-	Image   string // of MendRebuild; empty: the machine's own
+	Image   string // of RepairRebuild; empty: the machine's own
 	// Resumed: an earlier process may have begun the repair.
 	Resumed bool
 }
 
-// Mender is a [Group] that can repair its instances in place. It may be used concurrently.
-type Mender interface {
-	// Mends returns the kinds of repair that the group supports.
-	Mends() []MendKind
-	// Mend begins the repair, or returns the state of a repair that was begun. It does not wait for
-	// the end. The caller repeats it until done is true or the error is ErrMendFailed. Any other
+// Repairer is a [Group] that can repair its instances in place. It may be used concurrently.
+type Repairer interface {
+	// RepairKinds returns the kinds of repair that the group supports.
+	RepairKinds() []RepairKind
+	// RepairInPlace begins the repair, or returns the state of a repair that was begun. It does not wait for
+	// the end. The caller repeats it until done is true or the error is ErrRepairFailed. Any other
 	// error means that only this call failed. done means that the provider has finished, not that
 	// the node is fit.
-	Mend(ctx context.Context, m Mending) (done bool, err error)
+	RepairInPlace(ctx context.Context, m InPlaceRepair) (done bool, err error)
 }
 
 // Fence is one way to isolate an instance.
@@ -78,8 +78,8 @@ const (
 	Unfit          Fitness = "fail"
 )
 
-// Sight is the result of one health check of an instance, and the reason.
-type Sight struct {
+// HealthCheck is the result of one health check of an instance, and the reason.
+type HealthCheck struct {
 	Fitness Fitness `json:"fitness,omitempty"`
 	Why     string  `json:"why,omitempty"`
 	// Announced: the provider has scheduled an end, a reboot or maintenance of the machine. The
@@ -89,14 +89,14 @@ type Sight struct {
 
 // Inspection is the provider's health report of one instance.
 type Inspection struct {
-	ID      string `json:"id"`
-	Stopped bool   `json:"stopped,omitempty"` // it exists and does not run.
-	Ended   bool   `json:"ended,omitempty"`   // it will not run again.
-	Spot    bool   `json:"spot,omitempty"`    // the provider will take it back soon.
-	Leaving bool   `json:"leaving,omitempty"` // the provider removes it on purpose, or does not have it in service: do not judge it.
-	Machine Sight  `json:"machine,omitzero"`  // of the instance itself.
-	Host    Sight  `json:"host,omitzero"`     // of its host.
-	Traffic Sight  `json:"traffic,omitzero"`  // of its load balancers.
+	ID      string      `json:"id"`
+	Stopped bool        `json:"stopped,omitempty"` // it exists and does not run.
+	Ended   bool        `json:"ended,omitempty"`   // it will not run again.
+	Spot    bool        `json:"spot,omitempty"`    // the provider will take it back soon.
+	Leaving bool        `json:"leaving,omitempty"` // the provider removes it on purpose, or does not have it in service: do not judge it.
+	Machine HealthCheck `json:"machine,omitzero"`  // of the instance itself.
+	Host    HealthCheck `json:"host,omitzero"`     // of its host.
+	Traffic HealthCheck `json:"traffic,omitzero"`  // of its load balancers.
 }
 
 // Inspecting selects what an inspection reads besides the states of the instances.
@@ -113,17 +113,17 @@ type Inspector interface {
 	Inspect(ctx context.Context, what Inspecting) ([]Inspection, error)
 }
 
-// Healer is a [Provider] whose groups can replace unhealthy machines by themselves. It may be used
+// RepairOwner is a [Provider] whose groups can replace unhealthy machines by themselves. It may be used
 // concurrently.
-type Healer interface {
-	// Heals returns why the provider repairs machines of the pool. Empty: Weirkeeper repairs them.
-	Heals(ctx context.Context) (why string, err error)
-	// LeaveHealing stops the provider's own repairs, so that Weirkeeper repairs. It may be
+type RepairOwner interface {
+	// OwnsRepair returns why the provider repairs machines of the pool. Empty: Weirkeeper repairs them.
+	OwnsRepair(ctx context.Context) (why string, err error)
+	// ReleaseRepair stops the provider's own repairs, so that Weirkeeper repairs. It may be
 	// repeated.
-	LeaveHealing(ctx context.Context) error
-	// Heal starts again the repairs that LeaveHealing stopped, and none that another party stopped.
+	ReleaseRepair(ctx context.Context) error
+	// ResumeRepair starts again the repairs that ReleaseRepair stopped, and none that another party stopped.
 	// It may be repeated.
-	Heal(ctx context.Context) error
+	ResumeRepair(ctx context.Context) error
 	// MarkUnhealthy reports an unfit instance to the provider. A provider that owns the repair
 	// replaces it. It may be repeated.
 	MarkUnhealthy(ctx context.Context, instance, why string) error

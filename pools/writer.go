@@ -33,11 +33,11 @@ type RepairRequest struct {
 	Attempt string // idempotency key: two requests with one attempt are one repair
 	// Hold keeps the node until its replacement has joined. It is false for a repair in place.
 	Hold bool
-	// Mend is the repair in place; nil: the node is replaced.
-	Mend     *Mending
-	Deadline time.Time // the repair ends without success then; at most one day ahead
-	Why      string
-	Evidence string // name of the saved evidence of the node; empty: none was saved
+	// RepairInPlace is the repair in place; nil: the node is replaced.
+	RepairInPlace *InPlaceRepair
+	Deadline      time.Time // the repair ends without success then; at most one day ahead
+	Why           string
+	Evidence      string // name of the saved evidence of the node; empty: none was saved
 }
 
 var (

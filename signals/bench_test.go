@@ -34,7 +34,7 @@ func benchmarkDelta(b *testing.B, windows *slide) {
 		b.Cleanup(func() { _ = c.Close() })
 		return c
 	}
-	asked, empty := connect(), connect()
+	signalFunc, empty := connect(), connect()
 	ask := func(c *sigproto.Client, e sigproto.Evaluation) time.Duration {
 		begin := time.Now()
 		if _, err := c.Evaluate(ctx, e); err != nil {
@@ -43,7 +43,7 @@ func benchmarkDelta(b *testing.B, windows *slide) {
 		return time.Since(begin)
 	}
 	for range 3 {
-		ask(asked, windows.next())
+		ask(signalFunc, windows.next())
 		ask(empty, sigproto.Evaluation{})
 	}
 	var ticks, trips []time.Duration
@@ -52,7 +52,7 @@ func benchmarkDelta(b *testing.B, windows *slide) {
 		b.StopTimer()
 		e := windows.next()
 		b.StartTimer()
-		ticks = append(ticks, ask(asked, e))
+		ticks = append(ticks, ask(signalFunc, e))
 		b.StopTimer()
 		trips = append(trips, ask(empty, sigproto.Evaluation{}))
 		b.StartTimer()

@@ -73,8 +73,8 @@ func (c clusterman) evaluate(body []byte) []byte {
 	return c.recv()
 }
 
-func TestClustermansBytes(t *testing.T) {
-	address := serve(t, asked(func(ctx context.Context, in Input) (resource.Request, error) {
+func TestClustermanBytes(t *testing.T) {
+	address := serve(t, signalFunc(func(ctx context.Context, in Input) (resource.Request, error) {
 		if in.Cluster != "" && in.Parameters["b"] != "ü" && len(in.Metrics) > 0 {
 			return resource.Request{}, fmt.Errorf("parameters are %v", in.Parameters)
 		}
@@ -103,7 +103,7 @@ func TestClustermansBytes(t *testing.T) {
 
 // Clusterman ignores a verdict. The rest of the answer means "keep".
 func TestClustermanReadsNoOpinion(t *testing.T) {
-	c := connectClusterman(t, serve(t, asked(func(context.Context, Input) (resource.Request, error) {
+	c := connectClusterman(t, serve(t, signalFunc(func(context.Context, Input) (resource.Request, error) {
 		return resource.Request{}, fmt.Errorf("too early: %w", ErrNoOpinion)
 	})))
 	const want = `{"Resources":{"cpus":null,"mem":null,"disk":null,"gpus":null},"Verdict":"no_opinion","Explanation":"too early"}`
@@ -127,7 +127,7 @@ func clustermansBody(points int) []byte {
 // The same signal gets the same inputs from JSON and columnar bodies.
 func TestServeColumnar(t *testing.T) {
 	inputs := make(chan Input, 1)
-	address := serve(t, asked(func(_ context.Context, in Input) (resource.Request, error) {
+	address := serve(t, signalFunc(func(_ context.Context, in Input) (resource.Request, error) {
 		inputs <- in
 		return resource.Request{}, nil
 	}))

@@ -36,7 +36,7 @@ func TestVerdicts(t *testing.T) {
 			sigproto.Response{Verdict: sigproto.VerdictNoOpinion, Explanation: "cpus: none no opinion"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			c := client(t, serve(t, asked(func(ctx context.Context, _ Input) (resource.Request, error) {
+			c := client(t, serve(t, signalFunc(func(ctx context.Context, _ Input) (resource.Request, error) {
 				Explain(ctx, "not the last")
 				Explain(ctx, "%s", test.explain)
 				return test.request, test.err

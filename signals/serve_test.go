@@ -32,12 +32,12 @@ func TestMain(m *testing.M) {
 }
 
 // signalFunc is a Signal made of its method.
-type asked func(context.Context, Input) (resource.Request, error)
+type signalFunc func(context.Context, Input) (resource.Request, error)
 
-func (f asked) Value(ctx context.Context, in Input) (resource.Request, error) { return f(ctx, in) }
+func (f signalFunc) Value(ctx context.Context, in Input) (resource.Request, error) { return f(ctx, in) }
 
 func fixed(cpus float64) Signal {
-	return asked(func(context.Context, Input) (resource.Request, error) {
+	return signalFunc(func(context.Context, Input) (resource.Request, error) {
 		return resource.Request{}.With(resource.CPUs, cpus), nil
 	})
 }
@@ -75,7 +75,7 @@ func soon(t *testing.T) context.Context {
 
 func TestServe(t *testing.T) {
 	inputs := make(chan Input, 1)
-	address := serve(t, asked(func(_ context.Context, in Input) (resource.Request, error) {
+	address := serve(t, signalFunc(func(_ context.Context, in Input) (resource.Request, error) {
 		inputs <- in
 		return resource.Request{}.With(resource.CPUs, 4).With(resource.GPUs, 0), nil
 	}))
@@ -104,7 +104,7 @@ func TestServe(t *testing.T) {
 
 // A failed signal never counts as one without an opinion.
 func TestServeRefuses(t *testing.T) {
-	for name, s := range map[string]asked{
+	for name, s := range map[string]signalFunc{
 		"error":    func(context.Context, Input) (resource.Request, error) { return resource.Request{}, errors.New("no") },
 		"panic":    func(_ context.Context, in Input) (resource.Request, error) { panic(in.App) },
 		"negative": func(context.Context, Input) (resource.Request, error) { return resource.Of(resource.Vector{-1}), nil },
@@ -126,7 +126,7 @@ func TestServeRefuses(t *testing.T) {
 func TestServeAtOnce(t *testing.T) {
 	both := make(chan struct{}, 2)
 	release := make(chan struct{})
-	address := serve(t, asked(func(ctx context.Context, in Input) (resource.Request, error) {
+	address := serve(t, signalFunc(func(ctx context.Context, in Input) (resource.Request, error) {
 		both <- struct{}{}
 		select {
 		case <-release:
@@ -155,15 +155,15 @@ func TestServeAtOnce(t *testing.T) {
 }
 
 func TestHangUpEndsValue(t *testing.T) {
-	thinking, over := make(chan struct{}), make(chan error, 1)
-	address := serve(t, asked(func(ctx context.Context, _ Input) (resource.Request, error) {
-		close(thinking)
+	computing, over := make(chan struct{}), make(chan error, 1)
+	address := serve(t, signalFunc(func(ctx context.Context, _ Input) (resource.Request, error) {
+		close(computing)
 		<-ctx.Done()
 		over <- context.Cause(ctx)
 		return resource.Request{}, ctx.Err()
 	}))
 	ctx, cancel := context.WithCancel(soon(t))
-	go func() { <-thinking; cancel() }()
+	go func() { <-computing; cancel() }()
 	if _, err := client(t, address).Evaluate(ctx, sigproto.Evaluation{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("Evaluate = %v, want context.Canceled", err)
 	}
@@ -173,7 +173,7 @@ func TestHangUpEndsValue(t *testing.T) {
 }
 
 // After invalid input from any process, the next autoscaler is served.
-func TestStrangers(t *testing.T) {
+func TestInvalidInputDoesNotEndService(t *testing.T) {
 	address := serve(t, fixed(1))
 	for name, sent := range map[string]string{"nothing": "", "garbage": "GET / HTTP/1.1\r\n\r\n", "half a hello": `{"a`, "hello and half a length": "{}\x00\x00"} {
 		conn := dial(t, address)

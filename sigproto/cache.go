@@ -14,7 +14,7 @@ const pointRoom = 64
 // bodyCache encodes evaluations as JSON, each point once. Encoded points stay, new points are appended, and old points
 // are cut off.
 type bodyCache struct {
-	series  roster[encodedSeries]
+	series  seriesTable[encodedSeries]
 	scratch []byte // new points of a series
 	head    []byte // before the first series
 	tail    []byte // after the last
@@ -52,10 +52,10 @@ func (c *bodyCache) encode(vector [][]byte, e Evaluation) ([][]byte, error) {
 // The header is written into the dead bytes when the body is built. So a series is one piece of memory, however much
 // was cut off before it.
 type encodedSeries struct {
-	sent   sent   // the content of buf
-	header []byte // ,"name":[
-	buf    []byte // with room for the header before live
-	live   int
+	sentSeries sentSeries // the content of buf
+	header     []byte     // ,"name":[
+	buf        []byte     // with room for the header before live
+	live       int
 }
 
 // update brings the series up to s, and returns scratch for the next one. After an error the series is empty.
@@ -64,7 +64,7 @@ func (es *encodedSeries) update(scratch []byte, s Series) ([]byte, error) {
 		*es = encodedSeries{}
 		return scratch, err
 	}
-	dropped, kept := es.sent.since(s)
+	dropped, kept := es.sentSeries.since(s)
 	scratch, err := appendPoints(scratch[:0], s, kept)
 	if err != nil {
 		*es = encodedSeries{}
@@ -79,7 +79,7 @@ func (es *encodedSeries) update(scratch []byte, s Series) ([]byte, error) {
 		es.drop(dropped)
 	}
 	es.add(scratch)
-	es.sent.set(s, dropped, kept)
+	es.sentSeries.set(s, dropped, kept)
 	return scratch, nil
 }
 

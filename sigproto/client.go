@@ -45,7 +45,7 @@ const (
 	// Pauses between two attempts to connect double from firstPause to longestPause. During the first second they are
 	// at most eagerPause, because a killed signal is usually back within milliseconds.
 	firstPause, eagerPause, longestPause = 5 * time.Millisecond, 10 * time.Millisecond, 100 * time.Millisecond
-	eager                                = time.Second
+	eagerPeriod                          = time.Second
 )
 
 // Client is the autoscaler's end. It connects at the first evaluation, and keeps the connection until an error. It
@@ -170,7 +170,7 @@ func (c *Client) connect(ctx context.Context) error {
 	var dialer net.Dialer
 	begin := time.Now()
 	var refusal error // error of an attempt that was not cut short
-	for pause := firstPause; ; pause = longer(pause, time.Since(begin)) {
+	for pause := firstPause; ; pause = nextPause(pause, time.Since(begin)) {
 		conn, err := dialer.DialContext(ctx, "unix", "@"+c.config.Address)
 		if err == nil {
 			return c.adopt(conn.(*net.UnixConn))
@@ -193,8 +193,8 @@ func (c *Client) connect(ctx context.Context) error {
 }
 
 // nextPause returns the pause that follows pause, after attempts have taken tried so far.
-func longer(pause, tried time.Duration) time.Duration {
-	if tried < eager {
+func nextPause(pause, tried time.Duration) time.Duration {
+	if tried < eagerPeriod {
 		return min(2*pause, eagerPause)
 	}
 	return min(2*pause, longestPause)

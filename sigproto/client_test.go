@@ -156,7 +156,7 @@ func TestGoldenBytes(t *testing.T) {
 
 // A signal written from Clusterman's description reads the hello by one recv and treats all received bytes as the
 // hello.
-func TestSignalOfOneRead(t *testing.T) {
+func TestSignalThatReadsHelloOnce(t *testing.T) {
 	address := startSignal(t, func(p peer) {
 		buffer := make([]byte, 4096)
 		n, err := p.conn.Read(buffer)
@@ -238,7 +238,7 @@ func TestPauses(t *testing.T) {
 	pause := firstPause
 	for tried < 2*time.Second {
 		tried += pause
-		pause = longer(pause, tried)
+		pause = nextPause(pause, tried)
 		if len(got) == 0 || got[len(got)-1] != pause {
 			got = append(got, pause)
 		}
@@ -530,17 +530,17 @@ func TestCheckPeer(t *testing.T) {
 	if _, err := c.Evaluate(within(t, 10*time.Second), sample); err != nil || asked != os.Getpid() {
 		t.Errorf("asked about process %d, error %v; want %d", asked, err, os.Getpid())
 	}
-	stranger := errors.New("another process")
-	config.CheckPeer = func(int) error { return stranger }
+	foreignProcess := errors.New("another process")
+	config.CheckPeer = func(int) error { return foreignProcess }
 	c = newTestClient(t, config)
 	_, err := c.Evaluate(within(t, 10*time.Second), sample)
-	if e, ok := errors.AsType[*Error](err); !ok || e.Phase != PhaseConnect || !errors.Is(err, stranger) {
-		t.Errorf("Evaluate = %v, want %v", err, stranger)
+	if e, ok := errors.AsType[*Error](err); !ok || e.Phase != PhaseConnect || !errors.Is(err, foreignProcess) {
+		t.Errorf("Evaluate = %v, want %v", err, foreignProcess)
 	}
 }
 
 // The listening process ends during the check: its pid may be reused.
-func TestCheckPeerOfTheDead(t *testing.T) {
+func TestCheckPeerOfEndedProcess(t *testing.T) {
 	address := testAddress(t)
 	end := startChild(t, "signal", address)
 	c := newTestClient(t, ClientConfig{Address: address, CheckPeer: func(int) error { end(); return nil }})

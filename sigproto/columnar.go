@@ -21,7 +21,7 @@ const keptBody = 256 << 10
 // columnarWriter encodes evaluations as columnar bodies. Its state mirrors the receiver's, so it belongs to one
 // connection. It must be reset if a body was not accepted.
 type columnarWriter struct {
-	series roster[sent]
+	series seriesTable[sentSeries]
 	next   uint64 // of the next body
 	body   []byte
 }
@@ -70,7 +70,7 @@ func sizeHint(all []Series) (size int) {
 	return size
 }
 
-func (c *columnarWriter) append(known *sent, s Series) error {
+func (c *columnarWriter) append(known *sentSeries, s Series) error {
 	if err := checkShape(s); err != nil {
 		return err
 	}

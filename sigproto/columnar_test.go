@@ -125,7 +125,7 @@ func TestColumnarRefuses(t *testing.T) {
 }
 
 // A body with wrong counts uses no more memory than its bytes need.
-func TestColumnarLies(t *testing.T) {
+func TestColumnarWrongCountsAreBounded(t *testing.T) {
 	d := columnarReader{}
 	d.begin(1 << 30)
 	body := "\xc1\x00\x00" + uvarint(maxSeries) + "\x01m\x00" + uvarint(100<<20) + "\x00"
@@ -189,7 +189,7 @@ func TestLineage(t *testing.T) {
 			if test.name == "compared, minus zero" {
 				first[0] = 0
 			}
-			var known sent
+			var known sentSeries
 			a := Series{Times: []int64{1, 2, 3}, Values: first, Lineage: test.lineage}
 			known.set(a, 0, 0)
 			b := Series{Times: []int64{1, 2, 3, 4}, Values: test.values, Lineage: test.next}

@@ -11,7 +11,7 @@ import (
 // their memory. That is safe: points are only appended after the part that an evaluation uses, and a full window moves
 // to new memory.
 type columnarReader struct {
-	windows roster[window]
+	windows seriesTable[window]
 	next    uint64 // valid sequence besides 0; 0: no other
 
 	// State of the current body:
@@ -127,7 +127,7 @@ func (d *columnarReader) preamble(b []byte) (int, error) {
 		return 0, fieldError("timestamp", err)
 	}
 	if sequence == 0 {
-		d.windows, d.next = roster[window]{}, 0
+		d.windows, d.next = seriesTable[window]{}, 0
 	}
 	d.out.Timestamp, d.series = now, int(series)
 	d.windows.begin()

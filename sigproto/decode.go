@@ -10,7 +10,7 @@ const (
 	lookahead = 48
 	// maxIncomplete is how much of one element (a name, a point) may be incomplete before the slow decoder reads the
 	// body. It bounds repeated reading.
-	patience = 64 << 10
+	maxIncomplete = 64 << 10
 	// firstPoints is the initial capacity of a column.
 	firstPoints = 1024
 )
@@ -49,7 +49,7 @@ const (
 	inNext                // , or } after a series
 	inTail                // ,"timestamp":0}
 	done
-	odd // unusual form: decodeAny must read it
+	unusual // unusual form: decodeAny must read it
 )
 
 // reset prepares for a new body.
@@ -71,8 +71,8 @@ func (d *decoder) feed(b []byte) {
 		switch {
 		case ok:
 			d.pos = c.p
-		case !c.short || len(b)-d.pos > patience:
-			d.state = odd
+		case !c.short || len(b)-d.pos > maxIncomplete:
+			d.state = unusual
 		default:
 			d.state = before
 			return

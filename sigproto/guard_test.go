@@ -103,13 +103,13 @@ func TestGuardRefusesOtherUsers(t *testing.T) {
 }
 
 // The peer is a process of another user, if the test may start one.
-func TestGuardRefusesAStrangerOfAnotherUser(t *testing.T) {
+func TestGuardRefusesProcessOfAnotherUser(t *testing.T) {
 	address, accepted := guardOn(t, func(*guard) {})
-	stranger := exec.Command("/proc/self/exe")
-	stranger.Env = []string{strangerAddress + "=" + address, "GORACE=atexit_sleep_ms=0"}
-	stranger.Stderr = os.Stderr
-	stranger.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 60999, Gid: 60999}}
-	out, err := stranger.Output()
+	foreignProcess := exec.Command("/proc/self/exe")
+	foreignProcess.Env = []string{strangerAddress + "=" + address, "GORACE=atexit_sleep_ms=0"}
+	foreignProcess.Stderr = os.Stderr
+	foreignProcess.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 60999, Gid: 60999}}
+	out, err := foreignProcess.Output()
 	if errors.Is(err, syscall.EPERM) && os.Geteuid() != 0 {
 		return // TestGuardRefusesOtherUsers covers the rule without another user
 	}

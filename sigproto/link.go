@@ -55,12 +55,12 @@ func (l *link) clean() bool {
 }
 
 // The pause between two checks of the send queue starts at firstCheck and doubles.
-const firstLook, longestLook = 20 * time.Microsecond, 5 * time.Millisecond
+const firstCheck, longestCheck = 20 * time.Microsecond, 5 * time.Millisecond
 
 // waitRead returns when the signal has read everything that was sent. Otherwise a signal that reads the hello by a
 // single recv would get the LENGTH with it. If the kernel cannot report the unread bytes, waitRead does not wait.
 func (l *link) waitRead(ctx context.Context) error {
-	for pause := firstLook; ; pause = min(2*pause, longestLook) {
+	for pause := firstCheck; ; pause = min(2*pause, longestCheck) {
 		unread, err := l.unread()
 		if err != nil || unread == 0 {
 			return nil
@@ -102,7 +102,7 @@ func allSpace(b []byte) bool {
 func (l *link) sendLength(length int) error {
 	binary.BigEndian.PutUint32(l.length[:], uint32(length))
 	if _, err := l.conn.Write(l.length[:]); err != nil {
-		return l.lastWord(err)
+		return l.readRefusal(err)
 	}
 	ack, err := l.reader.ReadByte()
 	for err == nil && isSpace(ack) { // left over from the last response
@@ -119,7 +119,7 @@ func (l *link) sendLength(length int) error {
 
 func (l *link) sendBody(body *net.Buffers) error {
 	if _, err := body.WriteTo(l.conn); err != nil {
-		return l.lastWord(err)
+		return l.readRefusal(err)
 	}
 	ack, err := l.reader.ReadByte()
 	if err != nil {
@@ -129,7 +129,7 @@ func (l *link) sendBody(body *net.Buffers) error {
 }
 
 // readRefusal reads a refusal that the signal may have sent before it closed the connection. err is the error of a write.
-func (l *link) lastWord(err error) error {
+func (l *link) readRefusal(err error) error {
 	if !hungUp(err) {
 		return err
 	}

@@ -42,7 +42,7 @@ func runMachine(t *rapid.T, columnar bool) {
 	change := func(t *rapid.T) { m.model.change(t) }
 	t.Repeat(map[string]func(*rapid.T){
 		"change": change, "change more": change,
-		"ask": m.ask, "ask again": m.ask,
+		"ask": m.request, "ask again": m.request,
 		"cut":     func(t *rapid.T) { signal.cut(rapid.IntRange(0, 600).Draw(t, "bytes")) },
 		"forget":  func(*rapid.T) { signal.set(forgets) },
 		"fail":    func(*rapid.T) { signal.set(fails) },
@@ -50,7 +50,7 @@ func runMachine(t *rapid.T, columnar bool) {
 		"close":   func(*rapid.T) { _ = m.client.Close() },
 		"hang up": func(*rapid.T) { signal.hangUp() },
 	})
-	m.ask(t)
+	m.request(t)
 	signal.stop()
 	var answered []Evaluation
 	for _, e := range signal.answered {
@@ -62,7 +62,7 @@ func runMachine(t *rapid.T, columnar bool) {
 }
 
 // request makes one evaluation. It may fail only if the signal fails, or once if its connection is cut.
-func (m *machine) ask(t *rapid.T) {
+func (m *machine) request(t *rapid.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	e := m.model.snapshot()
@@ -93,13 +93,13 @@ func (m *machine) ask(t *rapid.T) {
 }
 
 // behaviour is how a shaky signal handles the next evaluation.
-type mood int
+type behaviour int
 
 const (
-	works       mood = iota
-	forgets          // drops its windows, once
-	fails            // refuses until it is set to work
-	writesSpace      // appends white space to its answer, once
+	works       behaviour = iota
+	forgets               // drops its windows, once
+	fails                 // refuses until it is set to work
+	writesSpace           // appends white space to its answer, once
 )
 
 // shakySignal answers over connections that split messages at random.
@@ -109,12 +109,12 @@ type shakySignal struct {
 	wg       sync.WaitGroup
 	end      sync.Once
 
-	mu       sync.Mutex
-	mood     mood
-	left     int // bytes until the next connection is cut; below 0: never
-	conns    map[net.Conn]bool
-	random   *rand.Rand
-	answered []*Evaluation
+	mu        sync.Mutex
+	behaviour behaviour
+	left      int // bytes until the next connection is cut; below 0: never
+	conns     map[net.Conn]bool
+	random    *rand.Rand
+	answered  []*Evaluation
 }
 
 func startShaky(t *rapid.T) *shakySignal {
@@ -161,26 +161,26 @@ func (s *shakySignal) cut(after int) {
 	s.left = after
 }
 
-func (s *shakySignal) set(m mood) {
+func (s *shakySignal) set(m behaviour) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.mood = m
+	s.behaviour = m
 }
 
-func (s *shakySignal) is(m mood) bool {
+func (s *shakySignal) is(m behaviour) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.mood == m
+	return s.behaviour == m
 }
 
 // once reports whether the signal has this behaviour, and resets it.
-func (s *shakySignal) once(m mood) bool {
+func (s *shakySignal) once(m behaviour) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.mood != m {
+	if s.behaviour != m {
 		return false
 	}
-	s.mood = works
+	s.behaviour = works
 	return true
 }
 

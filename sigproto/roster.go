@@ -8,34 +8,34 @@ import (
 // seriesTable stores a value for each series of the last evaluation, by name. Evaluations usually name the same series
 // in the same order, so it tries the position before the map. A round is one evaluation: begin, next for each series,
 // end. A round may be abandoned before its end.
-type roster[T any] struct {
+type seriesTable[T any] struct {
 	round  uint64
-	byName map[string]*member[T]
-	order  []*member[T] // the first at entries belong to this round, the others to the last
+	byName map[string]*tableEntry[T]
+	order  []*tableEntry[T] // the first at entries belong to this round, the others to the last
 	at     int
 }
 
-type member[T any] struct {
+type tableEntry[T any] struct {
 	name  string
 	round uint64 // last round that named it
 	kept  T
 }
 
-func (r *roster[T]) begin() {
+func (r *seriesTable[T]) begin() {
 	r.round++
 	r.at = 0
 	if r.byName == nil {
-		r.byName = make(map[string]*member[T])
+		r.byName = make(map[string]*tableEntry[T])
 	}
 }
 
 // next returns the value of the next series in this round, or a zero T for a new series. A name that repeats in a round
 // is an error.
-func (r *roster[T]) next(name string) (*T, error) {
+func (r *seriesTable[T]) next(name string) (*T, error) {
 	m := r.find(name)
 	switch {
 	case m == nil:
-		m = &member[T]{name: name}
+		m = &tableEntry[T]{name: name}
 		r.byName[name] = m
 	case m.round == r.round:
 		return nil, errors.New("appears twice")
@@ -50,7 +50,7 @@ func (r *roster[T]) next(name string) (*T, error) {
 	return &m.kept, nil
 }
 
-func (r *roster[T]) find(name string) *member[T] {
+func (r *seriesTable[T]) find(name string) *tableEntry[T] {
 	if r.at < len(r.order) && r.order[r.at].name == name {
 		return r.order[r.at]
 	}
@@ -58,7 +58,7 @@ func (r *roster[T]) find(name string) *member[T] {
 }
 
 // intern returns the text as a string. It does not allocate for a stored name.
-func (r *roster[T]) intern(text []byte) string {
+func (r *seriesTable[T]) intern(text []byte) string {
 	if r.at < len(r.order) && r.order[r.at].name == string(text) {
 		return r.order[r.at].name
 	}
@@ -69,10 +69,10 @@ func (r *roster[T]) intern(text []byte) string {
 }
 
 // end removes the series that this round did not name.
-func (r *roster[T]) end() {
+func (r *seriesTable[T]) end() {
 	clear(r.order[r.at:])
 	r.order = r.order[:r.at]
 	if len(r.byName) > r.at {
-		maps.DeleteFunc(r.byName, func(_ string, m *member[T]) bool { return m.round != r.round })
+		maps.DeleteFunc(r.byName, func(_ string, m *tableEntry[T]) bool { return m.round != r.round })
 	}
 }

@@ -9,7 +9,7 @@ import (
 
 // sentSeries describes a series as it was last sent, to find out what has changed. A series with a lineage needs no
 // copy of its points, because any other change of them changes the lineage.
-type sent struct {
+type sentSeries struct {
 	lineage uint64
 	points  int
 	last    int64   // time of the last point
@@ -21,7 +21,7 @@ type sent struct {
 
 // since compares s with what was sent. dropped points were removed at the front; the first kept points of s stayed.
 // After any other change the series is sent completely: all points were dropped, and kept is 0.
-func (b *sent) since(s Series) (dropped, kept int) {
+func (b *sentSeries) since(s Series) (dropped, kept int) {
 	if s.Lineage != b.lineage || b.points == 0 {
 		return b.points, 0
 	}
@@ -34,7 +34,7 @@ func (b *sent) since(s Series) (dropped, kept int) {
 }
 
 // locate relies on the lineage and finds the end of what was sent. It returns 0 if the end is ambiguous.
-func (b *sent) locate(s Series) (kept int) {
+func (b *sentSeries) locate(s Series) (kept int) {
 	first := firstAt(s.Times, b.last)
 	kept = first + b.ties
 	// If the window begins among points with the last point's time, some of them may have been removed.
@@ -48,7 +48,7 @@ func (b *sent) locate(s Series) (kept int) {
 }
 
 // compare compares every point.
-func (b *sent) compare(s Series) (kept int) {
+func (b *sentSeries) compare(s Series) (kept int) {
 	if len(s.Times) == 0 {
 		return 0
 	}
@@ -66,7 +66,7 @@ func (b *sent) compare(s Series) (kept int) {
 }
 
 // set records that s has been sent. dropped and kept are the results of since.
-func (b *sent) set(s Series, dropped, kept int) {
+func (b *sentSeries) set(s Series, dropped, kept int) {
 	b.lineage, b.points = s.Lineage, len(s.Times)
 	if b.points > 0 {
 		b.last, b.value = s.Times[b.points-1], s.Values[b.points-1]

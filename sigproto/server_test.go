@@ -150,7 +150,7 @@ func TestLengthTooLarge(t *testing.T) {
 }
 
 // A length may be wrong: memory grows only with the received bytes.
-func TestLyingLength(t *testing.T) {
+func TestWrongLengthIsBounded(t *testing.T) {
 	s, raw := pair(t, ServerConfig{})
 	send(t, raw, "\x3f\xff\xff\xff"+goldenBody[:50])
 	if err := raw.(*net.UnixConn).CloseWrite(); err != nil {
@@ -165,10 +165,10 @@ func TestLyingLength(t *testing.T) {
 }
 
 func TestStalledAutoscaler(t *testing.T) {
-	for name, sent := range map[string]string{"hello": "{", "length": "{}\x00", "body": "{}\x00\x00\x00\x10{"} {
+	for name, sentSeries := range map[string]string{"hello": "{", "length": "{}\x00", "body": "{}\x00\x00\x00\x10{"} {
 		t.Run(name, func(t *testing.T) {
 			s, raw := pair(t, ServerConfig{Timeout: 20 * time.Millisecond})
-			send(t, raw, sent)
+			send(t, raw, sentSeries)
 			_, err := s.ReadHello()
 			if err == nil {
 				_, err = s.Next()
@@ -180,7 +180,7 @@ func TestStalledAutoscaler(t *testing.T) {
 	}
 }
 
-func TestAnswerRefusesNonsense(t *testing.T) {
+func TestAnswerRefusesInvalidResponse(t *testing.T) {
 	s, raw := pair(t, ServerConfig{})
 	for _, test := range []struct {
 		name, field string

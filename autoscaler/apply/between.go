@@ -57,7 +57,7 @@ func (w *Writer) Serve(ctx context.Context, now time.Time, first Request, r *Rep
 		}
 	}
 	if err == nil && slices.Contains(answers, nil) {
-		err = w.goOn(ctx, now, w.Latest(), r)
+		err = w.proceed(ctx, now, w.Latest(), r)
 	}
 	if err != nil {
 		w.log.Error("begin repairs failed", "pool", w.config.Pool, "repairs", len(waiting), "err", err)
@@ -103,7 +103,7 @@ func (w *Writer) repair(ctx context.Context, now time.Time, requests []Request, 
 	if err != nil {
 		return nil, err
 	}
-	choices, answers := w.standing(s).repairs(now, requests)
+	choices, answers := w.poolState(s).repairs(now, requests)
 	begun, err := w.choose(ctx, now, choices, r)
 	if err != nil {
 		return nil, err
@@ -119,8 +119,8 @@ func (w *Writer) repair(ctx context.Context, now time.Time, requests []Request, 
 func (w *Writer) choose(ctx context.Context, now time.Time, choices []drain.Choice, r *Report) ([]error, error) {
 	intent := Intent{At: now}
 	for _, c := range choices {
-		if c.Node != "" && c.Mend == nil {
-			intent.LetGo = append(intent.LetGo, c.Node)
+		if c.Node != "" && c.RepairInPlace == nil {
+			intent.Remove = append(intent.Remove, c.Node)
 		}
 	}
 	if err := w.save(ctx, w.journal.state, &intent); err != nil {
@@ -196,7 +196,7 @@ func (w *Writer) warned(ctx context.Context, now time.Time, notices []pools.Noti
 	if err != nil {
 		return err
 	}
-	notices, choices := w.standing(s).warnings(notices)
+	notices, choices := w.poolState(s).warnings(notices)
 	results, err := w.choose(ctx, now, choices, r)
 	if err != nil {
 		return err
@@ -206,7 +206,7 @@ func (w *Writer) warned(ctx context.Context, now time.Time, notices []pools.Noti
 			n.Done()
 		}
 	}
-	return w.goOn(ctx, now, s, r)
+	return w.proceed(ctx, now, s, r)
 }
 
 // TendEvery is the time between two advances of the drains between ticks.
@@ -255,10 +255,10 @@ func (w *Writer) tend(ctx context.Context, now time.Time, r *Report) error {
 	if err := w.save(ctx, w.journal.state, &Intent{At: now}); err != nil {
 		return err
 	}
-	return w.goOn(ctx, now, s, r)
+	return w.proceed(ctx, now, s, r)
 }
 
 // proceed advances the drains, and saves the outcome.
-func (w *Writer) goOn(ctx context.Context, now time.Time, s *snapshot.Snapshot, r *Report) error {
+func (w *Writer) proceed(ctx context.Context, now time.Time, s *snapshot.Snapshot, r *Report) error {
 	return w.conclude(ctx, w.advance(ctx, now, s, r))
 }

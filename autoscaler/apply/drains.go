@@ -63,9 +63,9 @@ func (d *drains) choose(ctx context.Context, now time.Time, c drain.Choice, r *R
 	if err == nil {
 		err = d.machine.Load().Add(ctx, now, c)
 	}
-	a := Action{Op: OpLetGo, Group: c.Group, Node: c.Node, What: c.Why}
-	if c.Mend != nil {
-		a.Op = OpMend
+	a := Action{Op: OpRemove, Group: c.Group, Node: c.Node, What: c.Why}
+	if c.RepairInPlace != nil {
+		a.Op = OpRepairInPlace
 	}
 	r.Actions = append(r.Actions, a.ended(err))
 	return err
@@ -80,7 +80,7 @@ func (d *drains) withdraw(ctx context.Context, now time.Time, attempt string) er
 
 // beginDrain begins the drain of one node, and reports whether it is saved. It returns an error only if
 // the process must end.
-func (d *drains) letGo(ctx context.Context, now time.Time, c drain.Choice, r *Report) (saved bool, err error) {
+func (d *drains) beginDrain(ctx context.Context, now time.Time, c drain.Choice, r *Report) (saved bool, err error) {
 	err = d.choose(ctx, now, c, r)
 	return err == nil, fatal(err)
 }
@@ -94,7 +94,7 @@ func (d *drains) release(ctx context.Context, now time.Time, choices []plan.Choi
 		if reason == drain.ScaleIn && stale[c.ID] {
 			why = drain.Rolling
 		}
-		saved, err := d.letGo(ctx, now, drain.Choice{Node: c.ID, Group: c.Group, Weight: c.Weight, Reason: why, Why: string(c.Why)}, r)
+		saved, err := d.beginDrain(ctx, now, drain.Choice{Node: c.ID, Group: c.Group, Weight: c.Weight, Reason: why, Why: string(c.Why)}, r)
 		if saved {
 			released = append(released, c)
 		}
@@ -125,7 +125,7 @@ func (d *drains) takeBack(ctx context.Context, now time.Time, nodes []resolve.Le
 }
 
 // advance advances every drain as far as possible now.
-func (d *drains) advance(ctx context.Context, now time.Time, views map[string]drain.View, r *Report) error {
+func (d *drains) advance(ctx context.Context, now time.Time, views map[string]drain.NodeSnapshot, r *Report) error {
 	events, err := d.machine.Load().Advance(ctx, now, views)
 	if d.drained != nil && len(events) > 0 {
 		d.drained(events)

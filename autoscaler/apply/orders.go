@@ -13,7 +13,7 @@ import (
 
 // orders reads the operators' orders, and removes those that are carried out or have no effect.
 type orders struct {
-	book  pools.OrderBook
+	book  pools.OrderStore
 	guard *guard
 }
 
@@ -43,7 +43,7 @@ func (o orders) remove(ctx context.Context, now time.Time, s *snapshot.Snapshot,
 			r.problem(fmt.Errorf("node %s waits to be removed: its group is being changed: %s", order.Node, busy))
 			continue // the order stays
 		default:
-			saved, err := drains.letGo(ctx, now, drain.Choice{
+			saved, err := drains.beginDrain(ctx, now, drain.Choice{
 				Node: node.ID, Group: node.Group, Weight: node.Weight, Reason: drain.Removal, Why: order.Text(),
 			}, r)
 			if err != nil {

@@ -20,7 +20,7 @@ type provider struct {
 	guard  *guard
 	cordon drain.Scheduler
 	// workflow is Ports.Workflow.
-	workflow func(pools.Mending) (done bool, err error)
+	workflow func(pools.InPlaceRepair) (done bool, err error)
 	latest   atomic.Pointer[snapshot.Snapshot] // nil before the first
 	targets  *targets                          // targets of the groups in latest, after the calls since
 	raised   map[string]bool                   // groups that accepted a higher target, and may not have filled up yet
@@ -122,33 +122,33 @@ func (p *provider) Terminate(ctx context.Context, group string, ids []string) er
 	return err
 }
 
-// Mend implements drain.Menders.
-func (p *provider) Mend(ctx context.Context, group string, m pools.Mending) (done bool, err error) {
+// RepairInPlace implements drain.Repairers.
+func (p *provider) RepairInPlace(ctx context.Context, group string, m pools.InPlaceRepair) (done bool, err error) {
 	g, err := p.free(group)
 	if err != nil {
 		return false, err
 	}
-	if !mends(g, m.Kind) || m.Kind == pools.MendWorkflow && p.workflow == nil {
-		return false, fmt.Errorf("%w: group %s does not support %s", pools.ErrMendFailed, group, m.Kind)
+	if !supportsRepair(g, m.Kind) || m.Kind == pools.RepairWorkflow && p.workflow == nil {
+		return false, fmt.Errorf("%w: group %s does not support %s", pools.ErrRepairFailed, group, m.Kind)
 	}
 	err = p.guard.call(ctx, func(ctx context.Context) error {
-		if m.Kind == pools.MendWorkflow {
+		if m.Kind == pools.RepairWorkflow {
 			done, err = p.workflow(m)
 		} else {
-			done, err = g.(pools.Mender).Mend(ctx, m)
+			done, err = g.(pools.Repairer).RepairInPlace(ctx, m)
 		}
 		return err
 	})
 	return done, err
 }
 
-// mends reports whether the instances of the group support that in-place repair.
-func mends(g pools.Group, kind pools.MendKind) bool {
-	if kind == pools.MendWorkflow {
+// supportsRepair reports whether the instances of the group support that in-place repair.
+func supportsRepair(g pools.Group, kind pools.RepairKind) bool {
+	if kind == pools.RepairWorkflow {
 		return true // the group does not run it
 	}
-	mender, can := g.(pools.Mender)
-	return can && slices.Contains(mender.Mends(), kind)
+	repairer, can := g.(pools.Repairer)
+	return can && slices.Contains(repairer.RepairKinds(), kind)
 }
 
 // Cordon implements drain.Scheduler.

@@ -36,7 +36,7 @@ func (rs Records) InPlace() map[string]bool { return rs.nodes(drain.Record.InPla
 
 // released returns the nodes whose end is no loss: those that the writer removes.
 func (rs Records) released() map[string]bool {
-	return rs.nodes(func(r drain.Record) bool { return !r.Stays() && !r.Taken })
+	return rs.nodes(func(r drain.Record) bool { return !r.Stays() && !r.ProviderEnds })
 }
 
 // Returnable returns the nodes that can be taken back, in the order of drain.Returnable.
@@ -68,7 +68,7 @@ func (rs Records) groups(s *snapshot.Snapshot, target func(pools.GroupSnapshot) 
 	for i, g := range s.Groups {
 		out[i] = resolve.Group{
 			ID: g.ID, Target: target(g), Min: g.Min, Max: g.Max, Stale: g.Stale, Fulfilled: g.Fulfilled(), Leaving: leaving[g.ID],
-			Aside: aside[g.ID],
+			Quarantined: aside[g.ID],
 		}
 	}
 	return out
@@ -80,7 +80,7 @@ func (rs Records) aside(s *snapshot.Snapshot) map[string][]resolve.Leaver {
 	leaving := map[string]bool(nil)
 	for _, n := range s.Nodes {
 		i := n.Instance
-		if !s.Aside(i.ID) || i.State == pools.InstanceTerminating {
+		if !s.Quarantined(i.ID) || i.State == pools.InstanceTerminating {
 			continue
 		}
 		if out == nil {

@@ -25,7 +25,7 @@ type Memory interface {
 type Intent struct {
 	At      time.Time      `json:"at"`
 	Targets map[string]int `json:"targets,omitempty"` // absolute, by group
-	LetGo   []string       `json:"let_go,omitempty"`  // nodes
+	Remove  []string       `json:"let_go,omitempty"`  // nodes
 }
 
 // Saved is the saved state for the next tick and the next process.
@@ -79,7 +79,7 @@ func (j *journal) load(ctx context.Context, now time.Time, pool string, log *slo
 	for group, of := range j.state.Groups {
 		// The progress of an intent is unknown.
 		if m.Intent != nil || now.Sub(of.At) < readLag {
-			of.Doubt = true
+			of.ResultUnknown = true
 			j.state.Groups[group] = of
 		}
 	}

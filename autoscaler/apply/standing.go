@@ -15,7 +15,7 @@ import (
 )
 
 // poolState is the pool after the changes since a snapshot.
-type standing struct {
+type poolState struct {
 	*snapshot.Snapshot
 	state   resolve.State
 	account resolve.Account
@@ -23,13 +23,13 @@ type standing struct {
 }
 
 // aside returns the groups in backoff.
-func (p standing) aside() map[string]plan.Quarantine {
-	return plan.Held(p.state.Quarantines, p.state.Clock)
+func (p poolState) aside() map[string]plan.Backoff {
+	return plan.InBackoff(p.state.Quarantines, p.state.Clock)
 }
 
 // room returns the weight by which the groups can be raised, less the pending increase.
-func (p standing) room() float64 {
-	busy, held, sum := p.Busy(), p.aside(), -p.account.Owed()
+func (p poolState) room() float64 {
+	busy, held, sum := p.Busy(), p.aside(), -p.account.PendingIncrease()
 	for _, g := range p.account.Groups {
 		if _, aside := held[g.ID]; !aside && !g.Stale && busy[g.ID] == "" {
 			sum += max(0, float64(g.Max)-max(float64(g.Target), g.Fulfilled))
@@ -42,10 +42,10 @@ func (p standing) room() float64 {
 // without the leaving nodes, and there is no pending increase. Unhealthy nodes and nodes under in-place repair
 // do not count as joined. Those that were launched by since are not waited for: only newer nodes
 // must be healthy.
-func (p standing) full(since time.Time) bool {
+func (p poolState) full(since time.Time) bool {
 	held, leaving, inPlace := p.aside(), p.records.Leaving(), p.records.InPlace()
 	counts := map[string]bool{}
-	need, have := p.account.Owed(), 0.0
+	need, have := p.account.PendingIncrease(), 0.0
 	for _, g := range p.account.Groups {
 		if _, aside := held[g.ID]; aside || g.Stale {
 			continue
@@ -56,7 +56,7 @@ func (p standing) full(since time.Time) bool {
 	for _, n := range p.Nodes {
 		i, unfit := n.Instance, n.Unhealthy || inPlace[n.Instance.ID]
 		switch {
-		case !counts[i.Group] || leaving[i.ID] || p.Aside(i.ID) || i.State == pools.InstanceTerminating:
+		case !counts[i.Group] || leaving[i.ID] || p.Quarantined(i.ID) || i.State == pools.InstanceTerminating:
 		case !unfit:
 			have += n.JoinedWeight()
 		case !i.Launched.After(since):
@@ -67,8 +67,8 @@ func (p standing) full(since time.Time) bool {
 }
 
 // views returns the nodes in the form for their drains. facts are newer than the snapshot.
-func (p standing) views(facts []pools.NodeFacts) map[string]drain.View {
-	views := make(map[string]drain.View, len(p.Nodes))
+func (p poolState) views(facts []pools.NodeFacts) map[string]drain.NodeSnapshot {
+	views := make(map[string]drain.NodeSnapshot, len(p.Nodes))
 	busy := p.Busy()
 	for _, n := range p.Nodes {
 		views[n.Instance.ID] = viewOf(p.At, n, busy[n.Instance.Group])
@@ -86,13 +86,13 @@ func (p standing) views(facts []pools.NodeFacts) map[string]drain.View {
 		one, there := views[record.Node]
 		switch silent := one.Instance == drain.Present && one.Node == pools.NodeUnknown; {
 		case !there:
-			one = drain.View{Instance: drain.Absent, At: p.At}
+			one = drain.NodeSnapshot{Instance: drain.Absent, At: p.At}
 		case record.Hold:
 			one.Replaced = p.full(record.Since)
 			fallthrough
 		case record.Reason == drain.Repair:
-			if silent && (p.Starting || late[record.Node] || len(late) == 0 && p.deaf(record)) {
-				one.Instance = drain.Unseen // otherwise it would count as a node that does not report
+			if silent && (p.Starting || late[record.Node] || len(late) == 0 && p.allSilent(record)) {
+				one.Instance = drain.PresenceUnknown // otherwise it would count as a node that does not report
 			}
 		}
 		views[record.Node] = one
@@ -100,18 +100,18 @@ func (p standing) views(facts []pools.NodeFacts) map[string]drain.View {
 	return views
 }
 
-// deaf reports, for a pool in which no node reports, whether the silence of the record's node has
+// allSilent reports, for a pool in which no node reports, whether the silence of the record's node has
 // no meaning. That is so if other nodes should report too, or if the node reported since its repair
 // began.
-func (p standing) deaf(r drain.Record) bool {
+func (p poolState) allSilent(r drain.Record) bool {
 	others := slices.ContainsFunc(p.Silent, func(id string) bool { return id != r.Node })
 	return others || r.State.Leaving() && r.State != drain.Chosen
 }
 
 // viewOf returns a node in the form for its drain. The groups were read completely, so a node that
 // is not in them is absent.
-func viewOf(at time.Time, n pools.Node, busy string) drain.View {
-	v := drain.View{
+func viewOf(at time.Time, n pools.Node, busy string) drain.NodeSnapshot {
+	v := drain.NodeSnapshot{
 		Instance: drain.Present, At: at, Protected: n.Instance.Protected, Busy: busy, Node: n.State,
 		FactsAt: n.Facts.At, Cordoned: n.Facts.Draining, Tasks: n.Facts.Tasks,
 		BootID: n.Facts.BootID,
@@ -125,7 +125,7 @@ func viewOf(at time.Time, n pools.Node, busy string) drain.View {
 // warnings returns the notices to handle, each with its drain. If the instance does not exist, its
 // drain has no node. A rebalance recommendation waits while the group is being changed or the node
 // is repaired in place: it is sent again.
-func (p standing) warnings(notices []pools.Notice) (handled []pools.Notice, drains []drain.Choice) {
+func (p poolState) warnings(notices []pools.Notice) (handled []pools.Notice, drains []drain.Choice) {
 	busy, inPlace := p.Busy(), p.records.InPlace()
 	for _, n := range notices {
 		i, ours := p.Instance(n.Instance)
@@ -147,7 +147,7 @@ func (p standing) warnings(notices []pools.Notice) (handled []pools.Notice, drai
 
 // repairs returns the choice for each request. If there is nothing to begin, the choice has no
 // node, and the error is the reason.
-func (p standing) repairs(now time.Time, requests []Request) ([]drain.Choice, []error) {
+func (p poolState) repairs(now time.Time, requests []Request) ([]drain.Choice, []error) {
 	records := map[string]drain.Record{}
 	for _, r := range p.records {
 		records[r.Node] = r
@@ -180,7 +180,7 @@ func (p standing) repairs(now time.Time, requests []Request) ([]drain.Choice, []
 }
 
 // repair returns the choice for a request, or why it is refused.
-func (p standing) repair(now time.Time, r pools.RepairRequest) (drain.Choice, error) {
+func (p poolState) repair(now time.Time, r pools.RepairRequest) (drain.Choice, error) {
 	n, there := p.Instance(r.Node)
 	if !there {
 		return drain.Choice{}, pools.ErrUnknownNode
@@ -191,15 +191,15 @@ func (p standing) repair(now time.Time, r pools.RepairRequest) (drain.Choice, er
 		return drain.Choice{}, fmt.Errorf("its deadline %v has passed", r.Deadline)
 	case busy != "":
 		return drain.Choice{}, fmt.Errorf("%w: its group is being changed: %s", pools.ErrRefused, busy)
-	case r.Mend == nil && n.Protected:
+	case r.RepairInPlace == nil && n.Protected:
 		return drain.Choice{}, fmt.Errorf("%w: the node is protected from termination", pools.ErrRefused)
-	case r.Mend != nil && r.Hold:
+	case r.RepairInPlace != nil && r.Hold:
 		return drain.Choice{}, errors.New("a repair in place has no replacement: remove hold")
-	case r.Mend != nil && !mends(group, r.Mend.Kind):
-		return drain.Choice{}, fmt.Errorf("%w: group %s does not support %s", pools.ErrRefused, n.Group, r.Mend.Kind)
+	case r.RepairInPlace != nil && !supportsRepair(group, r.RepairInPlace.Kind):
+		return drain.Choice{}, fmt.Errorf("%w: group %s does not support %s", pools.ErrRefused, n.Group, r.RepairInPlace.Kind)
 	}
 	return drain.Choice{
 		Node: n.ID, Group: n.Group, Weight: n.Weight, Reason: drain.Repair,
-		Attempt: r.Attempt, Hold: r.Hold, Mend: r.Mend, Deadline: r.Deadline, Why: r.Why, Evidence: r.Evidence,
+		Attempt: r.Attempt, Hold: r.Hold, RepairInPlace: r.RepairInPlace, Deadline: r.Deadline, Why: r.Why, Evidence: r.Evidence,
 	}, nil
 }

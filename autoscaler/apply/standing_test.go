@@ -17,7 +17,7 @@ import (
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 // newPoolState returns a pool of one group of target 3 whose nodes have these states.
-func stand(states ...pools.NodeState) standing {
+func newPoolState(states ...pools.NodeState) poolState {
 	s := &snapshot.Snapshot{At: noon, Groups: []pools.GroupSnapshot{{ID: "a", Target: 3, Max: 4}}}
 	for i, state := range states {
 		id := "a-" + string(rune('1'+i))
@@ -29,11 +29,11 @@ func stand(states ...pools.NodeState) standing {
 			s.Silent = append(s.Silent, id)
 		}
 	}
-	return standing{Snapshot: s}.with(nil)
+	return poolState{Snapshot: s}.with(nil)
 }
 
 // with returns p with these records, and the account that follows.
-func (p standing) with(records Records) standing {
+func (p poolState) with(records Records) poolState {
 	wanted := 3.0
 	p.records = records
 	p.account = resolve.State{Wanted: &wanted}.Account(records.groups(p.Snapshot, found))
@@ -59,25 +59,25 @@ func TestViews(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name   string
-		pool   standing
-		change func(p *standing)
+		pool   poolState
+		change func(p *poolState)
 		facts  string // nodes that report now
-		want   drain.View
+		want   drain.NodeSnapshot
 	}{
-		{"as it was", stand(running, running), nil, "", drain.View{Instance: drain.Present, At: noon, Node: running}},
-		{"busy", stand(running, running), func(p *standing) { p.Groups[0].Busy = "a refresh" }, "", drain.View{Instance: drain.Present, At: noon, Node: running, Busy: "a refresh"}},
-		{"it ends", stand(running, running), func(p *standing) { p.Nodes[1].Instance.State = pools.InstanceTerminating }, "", drain.View{Instance: drain.Ending, At: noon, Node: running}},
-		{"an orphan reports", stand(running, orphan), nil, "a-2", drain.View{Instance: drain.Present, At: noon, Node: unknown}},
-		{"it is gone", stand(running).with(Records{repairing("a-2", false)}), nil, "", drain.View{Instance: drain.Absent, At: noon}},
-		{"silent", stand(running, unknown).with(Records{repairing("a-2", false)}), nil, "a-1", drain.View{Instance: drain.Present, At: noon, Node: unknown}},
-		{"silent, just after the start", stand(running, unknown).with(Records{repairing("a-2", false)}), func(p *standing) { p.Starting = true }, "a-1",
-			drain.View{Instance: drain.Unseen, At: noon, Node: unknown}},
-		{"it reports since", stand(running, unknown).with(Records{repairing("a-2", false)}), nil, "a-2", drain.View{Instance: drain.Unseen, At: noon, Node: unknown}},
-		{"no node reports", stand(unknown, unknown).with(Records{repairing("a-2", false)}), nil, "", drain.View{Instance: drain.Unseen, At: noon, Node: unknown}},
-		{"no other should report", stand(orphan, unknown).with(Records{repairing("a-2", false)}), nil, "", drain.View{Instance: drain.Present, At: noon, Node: unknown}},
-		{"replaced", stand(running, running, running, running).with(Records{repairing("a-2", true)}), nil, "",
-			drain.View{Instance: drain.Present, At: noon, Node: running, Replaced: true}},
-		{"not replaced yet", stand(running, running, running).with(Records{repairing("a-2", true)}), nil, "", drain.View{Instance: drain.Present, At: noon, Node: running}},
+		{"as it was", newPoolState(running, running), nil, "", drain.NodeSnapshot{Instance: drain.Present, At: noon, Node: running}},
+		{"busy", newPoolState(running, running), func(p *poolState) { p.Groups[0].Busy = "a refresh" }, "", drain.NodeSnapshot{Instance: drain.Present, At: noon, Node: running, Busy: "a refresh"}},
+		{"it ends", newPoolState(running, running), func(p *poolState) { p.Nodes[1].Instance.State = pools.InstanceTerminating }, "", drain.NodeSnapshot{Instance: drain.Ending, At: noon, Node: running}},
+		{"an orphan reports", newPoolState(running, orphan), nil, "a-2", drain.NodeSnapshot{Instance: drain.Present, At: noon, Node: unknown}},
+		{"it is gone", newPoolState(running).with(Records{repairing("a-2", false)}), nil, "", drain.NodeSnapshot{Instance: drain.Absent, At: noon}},
+		{"silent", newPoolState(running, unknown).with(Records{repairing("a-2", false)}), nil, "a-1", drain.NodeSnapshot{Instance: drain.Present, At: noon, Node: unknown}},
+		{"silent, just after the start", newPoolState(running, unknown).with(Records{repairing("a-2", false)}), func(p *poolState) { p.Starting = true }, "a-1",
+			drain.NodeSnapshot{Instance: drain.PresenceUnknown, At: noon, Node: unknown}},
+		{"it reports since", newPoolState(running, unknown).with(Records{repairing("a-2", false)}), nil, "a-2", drain.NodeSnapshot{Instance: drain.PresenceUnknown, At: noon, Node: unknown}},
+		{"no node reports", newPoolState(unknown, unknown).with(Records{repairing("a-2", false)}), nil, "", drain.NodeSnapshot{Instance: drain.PresenceUnknown, At: noon, Node: unknown}},
+		{"no other should report", newPoolState(orphan, unknown).with(Records{repairing("a-2", false)}), nil, "", drain.NodeSnapshot{Instance: drain.Present, At: noon, Node: unknown}},
+		{"replaced", newPoolState(running, running, running, running).with(Records{repairing("a-2", true)}), nil, "",
+			drain.NodeSnapshot{Instance: drain.Present, At: noon, Node: running, Replaced: true}},
+		{"not replaced yet", newPoolState(running, running, running).with(Records{repairing("a-2", true)}), nil, "", drain.NodeSnapshot{Instance: drain.Present, At: noon, Node: running}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -102,19 +102,21 @@ func TestRoom(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name   string
-		change func(p *standing)
+		change func(p *poolState)
 		want   float64
 	}{
-		{"up to the maximum", func(*standing) {}, 1},
-		{"set aside", func(p *standing) { p.state.Quarantines, p.state.Clock = plan.Failed(nil, "a", "no spot", noon), noon }, 0},
-		{"busy", func(p *standing) { p.Groups[0].Busy = "a refresh" }, 0},
-		{"more exists than the target", func(p *standing) { p.account.Groups[0].Fulfilled = 4 }, 0},
-		{"some is owed", func(p *standing) { p.account.Wanted = 5 }, -1},
+		{"up to the maximum", func(*poolState) {}, 1},
+		{"set aside", func(p *poolState) {
+			p.state.Quarantines, p.state.Clock = plan.AddFailure(nil, "a", "no spot", noon), noon
+		}, 0},
+		{"busy", func(p *poolState) { p.Groups[0].Busy = "a refresh" }, 0},
+		{"more exists than the target", func(p *poolState) { p.account.Groups[0].Fulfilled = 4 }, 0},
+		{"some is owed", func(p *poolState) { p.account.Wanted = 5 }, -1},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			p := stand(running, running, running)
+			p := newPoolState(running, running, running)
 			test.change(&p)
 			if got := p.room(); got != test.want {
 				t.Errorf("room() = %v, want %v", got, test.want)
@@ -131,25 +133,25 @@ func TestRepairs(t *testing.T) {
 		return Request{RepairRequest: pools.RepairRequest{Node: node, Attempt: attempt, Hold: hold, Deadline: noon.Add(time.Hour)}}
 	}
 	reboot := request("a-1", "1", false)
-	reboot.Mend = &pools.Mending{Kind: pools.MendReboot}
+	reboot.RepairInPlace = &pools.InPlaceRepair{Kind: pools.RepairReboot}
 	late := request("a-1", "1", false)
 	late.Deadline = noon
 	leaving := repairing("a-1", false)
 	tests := []struct {
 		name     string
-		pool     standing
+		pool     poolState
 		requests []Request
 		chosen   string // nodes
 		why      []error
 	}{
-		{"one", stand(running), []Request{request("a-1", "1", false)}, "a-1", []error{nil}},
-		{"unknown", stand(running), []Request{request("b-1", "1", false)}, "", []error{pools.ErrUnknownNode}},
-		{"the same attempt is saved", stand(running).with(Records{leaving}), []Request{request("a-1", "attempt-1", false)}, "", []error{nil}},
-		{"under another", stand(running).with(Records{leaving}), []Request{request("a-1", "2", false)}, "", []error{pools.ErrLeaving}},
-		{"two attempts at once", stand(running), []Request{request("a-1", "1", false), request("a-1", "2", false)}, "a-1", []error{nil, pools.ErrLeaving}},
-		{"room for one of two", stand(running, running), []Request{request("a-1", "1", true), request("a-2", "2", true)}, "a-1", []error{nil, pools.ErrNoRoom}},
-		{"too late", stand(running), []Request{late}, "", []error{errAny}},
-		{"in place, by a group that cannot", stand(running), []Request{reboot}, "", []error{pools.ErrRefused}},
+		{"one", newPoolState(running), []Request{request("a-1", "1", false)}, "a-1", []error{nil}},
+		{"unknown", newPoolState(running), []Request{request("b-1", "1", false)}, "", []error{pools.ErrUnknownNode}},
+		{"the same attempt is saved", newPoolState(running).with(Records{leaving}), []Request{request("a-1", "attempt-1", false)}, "", []error{nil}},
+		{"under another", newPoolState(running).with(Records{leaving}), []Request{request("a-1", "2", false)}, "", []error{pools.ErrLeaving}},
+		{"two attempts at once", newPoolState(running), []Request{request("a-1", "1", false), request("a-1", "2", false)}, "a-1", []error{nil, pools.ErrLeaving}},
+		{"room for one of two", newPoolState(running, running), []Request{request("a-1", "1", true), request("a-2", "2", true)}, "a-1", []error{nil, pools.ErrNoRoom}},
+		{"too late", newPoolState(running), []Request{late}, "", []error{errAny}},
+		{"in place, by a group that cannot", newPoolState(running), []Request{reboot}, "", []error{pools.ErrRefused}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -206,10 +208,10 @@ func TestTargets(t *testing.T) {
 	t.Parallel()
 	lost := errors.New("connection reset")
 	tests := []struct {
-		name        string
-		change      func(t *targets)
-		now, likely int
-		doubt       bool
+		name          string
+		change        func(t *targets)
+		now, likely   int
+		resultUnknown bool
 	}{
 		{"given", func(t *targets) { t.set("a", 5, noon, nil) }, 5, 5, false},
 		{"refused", func(t *targets) { t.set("a", 5, noon, pools.ErrRefused) }, 3, 3, false},
@@ -227,8 +229,8 @@ func TestTargets(t *testing.T) {
 			one := newTargets([]pools.GroupSnapshot{a})
 			test.change(one)
 			s := one.into(resolve.State{Groups: map[string]resolve.GroupState{"a": {}, "gone": {}}})
-			if of := s.Groups["a"]; one.target(a) != test.now || one.likely(a) != test.likely || *of.Asked != test.likely || of.Doubt != test.doubt {
-				t.Errorf("target %d, likely %d, state %+v: want %d, %d, doubt %t", one.target(a), one.likely(a), of, test.now, test.likely, test.doubt)
+			if of := s.Groups["a"]; one.target(a) != test.now || one.likely(a) != test.likely || *of.LastTarget != test.likely || of.ResultUnknown != test.resultUnknown {
+				t.Errorf("target %d, likely %d, state %+v: want %d, %d, doubt %t", one.target(a), one.likely(a), of, test.now, test.likely, test.resultUnknown)
 			}
 		})
 	}
@@ -239,21 +241,21 @@ func TestTargets(t *testing.T) {
 func TestWarnings(t *testing.T) {
 	t.Parallel()
 	inPlace := repairing("a-1", false)
-	inPlace.Mend, inPlace.MendBy = pools.MendReboot, inPlace.Deadline.Add(time.Hour)
-	busy := stand(running)
+	inPlace.RepairInPlace, inPlace.RepairBy = pools.RepairReboot, inPlace.Deadline.Add(time.Hour)
+	busy := newPoolState(running)
 	busy.Groups[0].Busy = "a refresh"
 	tests := []struct {
 		name    string
-		pool    standing
+		pool    poolState
 		notice  pools.Notice
 		handled bool
 		want    drain.Choice
 	}{
 		{"interruption", busy, pools.Notice{Instance: "a-1", Why: "spot"}, true, drain.Choice{Node: "a-1", Group: "a", Weight: 1, Reason: drain.Spot, Why: "spot"}},
-		{"rebalance", stand(running), pools.Notice{Instance: "a-1", Kind: pools.Rebalance}, true, drain.Choice{Node: "a-1", Group: "a", Weight: 1, Reason: drain.Rebalance}},
+		{"rebalance", newPoolState(running), pools.Notice{Instance: "a-1", Kind: pools.Rebalance}, true, drain.Choice{Node: "a-1", Group: "a", Weight: 1, Reason: drain.Rebalance}},
 		{"rebalance of a busy group", busy, pools.Notice{Instance: "a-1", Kind: pools.Rebalance}, false, drain.Choice{}},
-		{"rebalance of a repaired node", stand(running).with(Records{inPlace}), pools.Notice{Instance: "a-1", Kind: pools.Rebalance}, false, drain.Choice{}},
-		{"not there", stand(running), pools.Notice{Instance: "b-1"}, true, drain.Choice{}},
+		{"rebalance of a repaired node", newPoolState(running).with(Records{inPlace}), pools.Notice{Instance: "a-1", Kind: pools.Rebalance}, false, drain.Choice{}},
+		{"not there", newPoolState(running), pools.Notice{Instance: "b-1"}, true, drain.Choice{}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -18,11 +18,11 @@ type targets struct {
 }
 
 type groupTarget struct {
-	now    int // as far as known
-	likely int // the larger one, if the result of the last request is unknown
-	doubt  bool
-	least  int       // the group's minimum
-	at     time.Time // of the last request; zero: no request
+	now           int // as far as known
+	likely        int // the larger one, if the result of the last request is unknown
+	resultUnknown bool
+	least         int       // the group's minimum
+	at            time.Time // of the last request; zero: no request
 }
 
 // newTargets returns the targets that the groups were read with.
@@ -58,7 +58,7 @@ func (t *targets) set(group string, target int, now time.Time, err error) {
 	case err == nil:
 		g.now, g.likely = target, target
 	case !resolve.Refused(err): // it may have taken effect
-		g.doubt, g.likely = true, max(g.likely, target)
+		g.resultUnknown, g.likely = true, max(g.likely, target)
 	}
 }
 
@@ -68,7 +68,7 @@ func (t *targets) lower(group string, weights []float64, err error) {
 	defer t.mu.Unlock()
 	g := t.groups[group]
 	if err != nil {
-		g.doubt = g.doubt || !resolve.Refused(err)
+		g.resultUnknown = g.resultUnknown || !resolve.Refused(err)
 		return
 	}
 	for _, w := range weights {
@@ -87,7 +87,7 @@ func (t *targets) into(s resolve.State) resolve.State {
 		if g == nil {
 			continue
 		}
-		of.Asked, of.Doubt = new(g.likely), of.Doubt || g.doubt
+		of.LastTarget, of.ResultUnknown = new(g.likely), of.ResultUnknown || g.resultUnknown
 		if !g.at.IsZero() {
 			of.At = g.at
 		}

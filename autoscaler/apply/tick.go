@@ -25,14 +25,14 @@ type Plan struct {
 func (p Plan) intent(now time.Time, round *resolve.Round) Intent {
 	i := Intent{At: now, Targets: round.Planned()}
 	for _, c := range slices.Concat(p.Replaced(), p.Pruned.Choices) {
-		i.LetGo = append(i.LetGo, c.ID)
+		i.Remove = append(i.Remove, c.ID)
 	}
 	return i
 }
 
 // idle reports whether only the drains need to advance.
 func (p Plan) idle(i Intent) bool {
-	return len(i.Targets)+len(i.LetGo)+len(p.TakeBack)+len(p.Orders.Removals)+len(p.Orders.Stale) == 0
+	return len(i.Targets)+len(i.Remove)+len(p.TakeBack)+len(p.Orders.Removals)+len(p.Orders.Stale) == 0
 }
 
 // Apply saves the intent, carries it out, and saves the outcome: it raises targets, begins to drain
@@ -117,5 +117,5 @@ func (w *Writer) advance(ctx context.Context, now time.Time, s *snapshot.Snapsho
 	}
 	ctx, cancel := w.step(ctx)
 	defer cancel()
-	return w.drains.advance(ctx, now, w.standing(s).views(w.ports.Scheduler.Facts(w.ports.Now())), r)
+	return w.drains.advance(ctx, now, w.poolState(s).views(w.ports.Scheduler.Facts(w.ports.Now())), r)
 }

@@ -29,7 +29,7 @@ type Config struct {
 type Ports struct {
 	snapshot.Ports
 	Memory  Memory
-	Orders  pools.OrderBook
+	Orders  pools.OrderStore
 	Lease   pools.Lease     // nil in a dry run
 	Records drain.Records   // of the drains
 	Cordon  drain.Scheduler // keeps tasks off a node
@@ -38,9 +38,9 @@ type Ports struct {
 	// Drained receives the events of all drain records, in order; nil: no receiver. It does not
 	// wait.
 	Drained func([]drain.Event)
-	// Workflow begins a workflow, or returns its outcome, as a [pools.Mender] does. It does not
+	// Workflow begins a workflow, or returns its outcome, as a [pools.Repairer] does. It does not
 	// wait. nil: workflows are refused.
-	Workflow func(pools.Mending) (done bool, err error)
+	Workflow func(pools.InPlaceRepair) (done bool, err error)
 	// Alive is called before each call that may take long: a sign of life. It does not wait. nil:
 	// no receiver.
 	Alive   func()
@@ -73,7 +73,7 @@ func New(c Config, ports Ports, log *slog.Logger) *Writer {
 		reader:  snapshot.NewReader(ports.Ports),
 		journal: &journal{memory: ports.Memory, version: ports.Version, guard: guard},
 		drains: &drains{guard: guard, drained: ports.Drained, ports: drain.Ports{
-			Records: ports.Records, Scheduler: provider, Groups: provider, Menders: provider,
+			Records: ports.Records, Scheduler: provider, Groups: provider, Repairers: provider,
 		}},
 		orders:   orders{ports.Orders, guard},
 		requests: newRequests(),
@@ -169,7 +169,7 @@ func (w *Writer) State() resolve.State { return w.journal.state }
 func (w *Writer) Latest() *snapshot.Snapshot { return w.provider.latest.Load() }
 
 // Account returns the account of the pool after the changes since the snapshot.
-func (w *Writer) Account() resolve.Account { return w.standing(w.Latest()).account }
+func (w *Writer) Account() resolve.Account { return w.poolState(w.Latest()).account }
 
 // Raised reports whether the group accepted a higher target, and may not have filled up yet.
 func (w *Writer) Raised(group string) bool { return w.provider.raised[group] }
@@ -202,9 +202,9 @@ func (w *Writer) Write(ctx context.Context, call func(context.Context) error) er
 }
 
 // poolState returns the current pool of a snapshot.
-func (w *Writer) standing(s *snapshot.Snapshot) standing {
+func (w *Writer) poolState(s *snapshot.Snapshot) poolState {
 	state, records := w.journal.state, w.drains.records()
-	return standing{Snapshot: s, state: state, account: state.Account(records.groups(s, w.provider.targets.target)), records: records}
+	return poolState{Snapshot: s, state: state, account: state.Account(records.groups(s, w.provider.targets.target)), records: records}
 }
 
 // step returns a context with the timeout of a step.

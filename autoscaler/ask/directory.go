@@ -73,7 +73,7 @@ type Result struct {
 	Address   string
 	Group     int // of the Endpoint: distinguishes two processes at one address
 	Candidate bool
-	// Verdict is decide.Unasked for a candidate that is to replace the signal's process while its
+	// Verdict is decide.NotRequested for a candidate that is to replace the signal's process while its
 	// windows are not good. The panel then sends no request, and retries after each tick.
 	Verdict decide.Verdict
 	Why     string // for verdicts other than value

@@ -75,7 +75,7 @@ func (p *Panel) start(m *moment, s *signalState) *evaluation {
 		began:       s.own.withoutClient(),
 		moment:      m, round: m.roundOf(ctx, s.Signal), cancel: cancel, done: make(chan struct{}),
 	}
-	s.underWay, s.own.client = e, nil
+	s.inProgress, s.own.client = e, nil
 	requests := make(chan request, 1) // for the shadow
 	if s.candidate.shadows() {
 		p.shadow(e, s, requests)
@@ -97,7 +97,7 @@ func (p *Panel) start(m *moment, s *signalState) *evaluation {
 func (p *Panel) adopt(now time.Time) []Result {
 	var results []Result
 	for _, s := range p.signals {
-		switch e := s.underWay; {
+		switch e := s.inProgress; {
 		case e == nil:
 		case isClosed(e.done):
 			s.adopt(e, p.listing)
@@ -115,9 +115,9 @@ func (c Config) standing(s *signalState, now time.Time) decide.Opinion {
 	o := s.opinion
 	age, longest := now.Sub(o.At), s.Period+2*c.limit(s.Signal)+2*c.Tick
 	switch {
-	case o.Verdict == decide.Unasked:
+	case o.Verdict == decide.NotRequested:
 		o = failed(s.Signal, s.own.endpoint, "its first evaluation is in progress", time.Time{})
-		o.Verdict = decide.Unasked
+		o.Verdict = decide.NotRequested
 	case (o.Verdict == decide.Value || o.Verdict == decide.NoOpinion) && age > longest:
 		o.Verdict, o.Request, o.Explanation = decide.Stale, resource.Request{}, ""
 		o.Why = fmt.Sprintf("its last response is %v old, and the next evaluation is in progress", age.Round(time.Second))
@@ -128,7 +128,7 @@ func (c Config) standing(s *signalState, now time.Time) decide.Opinion {
 // adopt adopts the outcome of e. It keeps the connection of e if that leads to the listed process,
 // or if the panel has followed no other listing since e began.
 func (s *signalState) adopt(e *evaluation, l Listing) {
-	s.underWay = nil
+	s.inProgress = nil
 	s.opinion, s.short, s.evaluated = e.opinion, e.short, e.own.withoutClient()
 	switch {
 	case s.own.client == nil && e.own.openTo(s.own.endpoint, s.own.spec):
@@ -152,7 +152,7 @@ func isClosed(done <-chan struct{}) bool {
 }
 
 // InProgress is an evaluation that a tick did not wait for.
-type UnderWay struct {
+type InProgress struct {
 	App   string        `json:"app"`
 	Since time.Time     `json:"since"` // time of the tick that began it
 	Limit time.Duration `json:"limit_ns"`
@@ -160,13 +160,13 @@ type UnderWay struct {
 
 // InProgress returns the evaluations that the last Evaluate did not wait for, in the order of the
 // configuration.
-func (p *Panel) UnderWay() []UnderWay { return p.underWay }
+func (p *Panel) InProgress() []InProgress { return p.inProgress }
 
-func (p *Panel) listUnderWay() []UnderWay {
-	var all []UnderWay
+func (p *Panel) listInProgress() []InProgress {
+	var all []InProgress
 	for _, s := range p.signals {
-		if e := s.underWay; e != nil {
-			all = append(all, UnderWay{s.App, e.round.now, p.config.limit(s.Signal)})
+		if e := s.inProgress; e != nil {
+			all = append(all, InProgress{s.App, e.round.now, p.config.limit(s.Signal)})
 		}
 	}
 	return all

@@ -30,11 +30,11 @@ type Panel struct {
 	signals []*signalState // the default signal first
 	listing Listing        // the newest one that the panel follows
 	results []Result       // not yet reported
-	// inProgress is the result of listUnderWay at the last Evaluate. It does not change between two
+	// inProgress is the result of listInProgress at the last Evaluate. It does not change between two
 	// ticks, so that a preview may read it.
-	underWay []UnderWay
-	running  sync.WaitGroup // the requests in progress
-	probed   chan struct{}  // has room for one: a probe ended
+	inProgress []InProgress
+	running    sync.WaitGroup // the requests in progress
+	probed     chan struct{}  // has room for one: a probe ended
 }
 
 // New returns a panel that follows no listing yet.
@@ -63,7 +63,7 @@ func (p *Panel) Evaluate(ctx context.Context, now time.Time) *Shadows {
 		m.await(e.Signal, e.done)
 	}
 	results = append(results, p.adopt(now)...)
-	p.underWay = p.listUnderWay()
+	p.inProgress = p.listInProgress()
 	if ctx.Err() == nil { // otherwise the tick was cancelled, and the processes did not fail
 		p.results = append(p.results, results...)
 	}

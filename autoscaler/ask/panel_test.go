@@ -201,7 +201,7 @@ func TestProbeIsSentOnce(t *testing.T) {
 	for _, r := range d.reports {
 		verdicts = append(verdicts, r.Results[0].Verdict)
 	}
-	if want := []decide.Verdict{decide.Unasked, decide.Unasked, decide.Failed}; requests != 1 || !cmp.Equal(want, verdicts) {
+	if want := []decide.Verdict{decide.NotRequested, decide.NotRequested, decide.Failed}; requests != 1 || !cmp.Equal(want, verdicts) {
 		t.Errorf("%d requests, reported %q: want 1, %q", requests, verdicts, want)
 	}
 }

@@ -51,7 +51,7 @@ func (p *Panel) startProbes(m *moment) {
 // follows later.
 func (c *candidateState) probe(x *candidateRequest) Result {
 	c.takeBack()
-	o := decide.Opinion{Verdict: decide.Unasked}
+	o := decide.Opinion{Verdict: decide.NotRequested}
 	if x.response.unsent {
 		o.Why = x.response.err.Error()
 	} else {

@@ -82,7 +82,7 @@ func (p *Panel) announce(x *candidateRequest) {
 func (p *Panel) compare() (results []Result, records []ShadowRecord) {
 	for _, s := range p.signals {
 		x := s.candidate.request
-		if !x.over() || x.own == nil || s.underWay == x.own {
+		if !x.over() || x.own == nil || s.inProgress == x.own {
 			continue
 		}
 		s.candidate.takeBack()
@@ -114,8 +114,8 @@ func (x *candidateRequest) compare(tolerance float64) (Result, ShadowRecord) {
 	valued := o.Verdict == decide.Value || own.Verdict == decide.Value
 	if result.Compared = responded && valued && x.response.spec.equal(x.own.own.spec); result.Compared {
 		result.Difference = shadow.Compare(
-			shadow.Answer{Verdict: string(own.Verdict), Request: own.Request},
-			shadow.Answer{Verdict: string(o.Verdict), Request: o.Request}, tolerance)
+			shadow.Response{Verdict: string(own.Verdict), Request: own.Request},
+			shadow.Response{Verdict: string(o.Verdict), Request: o.Request}, tolerance)
 	}
 	return result, ShadowRecord{
 		App: x.signal.App, Opinion: o, Tolerance: tolerance, Compared: result.Compared, Difference: result.Difference,

@@ -10,13 +10,13 @@ import (
 // signalState is the state of one signal between two ticks.
 type signalState struct {
 	Signal
-	own       connection
-	candidate candidateState
-	opinion   decide.Opinion
-	evaluated connection  // connection of the opinion, without its client
-	short     string      // as in the request of the opinion
-	next      time.Time   // when the signal is due
-	underWay  *evaluation // has the client of own; nil: no evaluation
+	own        connection
+	candidate  candidateState
+	opinion    decide.Opinion
+	evaluated  connection  // connection of the opinion, without its client
+	short      string      // as in the request of the opinion
+	next       time.Time   // when the signal is due
+	inProgress *evaluation // has the client of own; nil: no evaluation
 }
 
 // follow connects s to the listed processes. A candidate that replaced the signal's process keeps
@@ -30,7 +30,7 @@ func (s *signalState) follow(l Listing) {
 	if e.Down != "" && e.Request == nil { // only its shadow gets requests then
 		spec = s.own.spec
 	}
-	if u := s.underWay; u != nil && u.began.endpoint.samePlace(e) && !u.began.spec.equal(spec) {
+	if u := s.inProgress; u != nil && u.began.endpoint.samePlace(e) && !u.began.spec.equal(spec) {
 		s.end() // the process no longer gets requests of that spec
 	}
 	if s.own.openTo(e, spec) {
@@ -39,7 +39,7 @@ func (s *signalState) follow(l Listing) {
 		s.own.close()
 		s.own = connection{endpoint: e, spec: spec}
 		// An evaluation in progress connects to the process by itself.
-		if s.underWay == nil && s.candidate.openTo(e, spec) {
+		if s.inProgress == nil && s.candidate.openTo(e, spec) {
 			s.own.client, s.candidate.client = s.candidate.client, nil
 		}
 	}
@@ -53,7 +53,7 @@ func (s *signalState) follow(l Listing) {
 // due reports whether the signal is due. It is due at its time, or if its opinion is from another
 // version or another spec.
 func (s *signalState) due(now time.Time) bool {
-	if !s.configured() || s.underWay != nil {
+	if !s.configured() || s.inProgress != nil {
 		return false
 	}
 	outdated := s.own.endpoint.Version != s.evaluated.endpoint.Version || !s.own.spec.equal(s.evaluated.spec)
@@ -81,7 +81,7 @@ func (s *signalState) responds() bool {
 
 // end ends the evaluation in progress, and that of its shadow, without effect.
 func (s *signalState) end() {
-	e := s.underWay
+	e := s.inProgress
 	if e == nil {
 		return
 	}
@@ -91,7 +91,7 @@ func (s *signalState) end() {
 	if x := s.candidate.request; x != nil && x.own == e {
 		s.candidate.close()
 	}
-	s.underWay = nil
+	s.inProgress = nil
 }
 
 // close ends the requests in progress, without effect, and closes the connections.

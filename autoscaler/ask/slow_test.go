@@ -216,13 +216,13 @@ func TestSlowSignalIsAdoptedByALaterTick(t *testing.T) {
 	t.Parallel()
 	underVirtualTime(t, map[string]time.Duration{"web": 45 * time.Second, "mail": time.Second, "default": 0}, func(w *pool) {
 		w.tick(0, 10*time.Second)
-		w.want(decide.Unasked, 0, firstUnderWay)
-		if got := w.UnderWay(); len(got) != 1 || got[0].App != "web" || !got[0].Since.Equal(w.began) || got[0].Limit != time.Minute {
+		w.want(decide.NotRequested, 0, firstUnderWay)
+		if got := w.InProgress(); len(got) != 1 || got[0].App != "web" || !got[0].Since.Equal(w.began) || got[0].Limit != time.Minute {
 			t.Errorf("under way: %+v, want web since the beginning", got)
 		}
 		w.tick(20*time.Second, time.Second)
 		w.tick(40*time.Second, time.Second)
-		w.want(decide.Unasked, 0, firstUnderWay)
+		w.want(decide.NotRequested, 0, firstUnderWay)
 		if got := w.results(); len(got) != 0 {
 			t.Errorf("results %+v, want none yet", got)
 		}
@@ -230,8 +230,8 @@ func TestSlowSignalIsAdoptedByALaterTick(t *testing.T) {
 		if o := w.want(decide.Value, 45, ""); !o.At.Equal(w.began) || o.Latency != 45*time.Second {
 			t.Errorf("opinion %+v, want it to be of the tick that began it", o)
 		}
-		if got := w.results(); len(got) != 1 || got[0].Verdict != decide.Value || w.UnderWay() != nil {
-			t.Errorf("results %+v, under way %+v: want one value, and nothing", got, w.UnderWay())
+		if got := w.results(); len(got) != 1 || got[0].Verdict != decide.Value || w.InProgress() != nil {
+			t.Errorf("results %+v, under way %+v: want one value, and nothing", got, w.InProgress())
 		}
 		w.tick(280*time.Second, time.Second)
 		if requests, open := w.clients.count("web"); requests != 1 || open != 1 {
@@ -266,7 +266,7 @@ func TestTimeLimitPasses(t *testing.T) {
 	underVirtualTime(t, map[string]time.Duration{"web": time.Hour, "mail": time.Second, "default": 0}, func(w *pool) {
 		w.tick(0, 10*time.Second)
 		w.tick(40*time.Second, time.Second)
-		w.want(decide.Unasked, 0, firstUnderWay)
+		w.want(decide.NotRequested, 0, firstUnderWay)
 		w.tick(60*time.Second, 10*time.Second)
 		w.want(decide.Failed, 0, "no answer within 1m0s")
 		if got := w.results(); len(got) != 1 || !got[0].Silent || got[0].Verdict != decide.Failed {

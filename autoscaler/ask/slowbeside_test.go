@@ -47,7 +47,7 @@ func TestShadowOfASlowSignal(t *testing.T) {
 					}
 					records := w.tick(after, takes)
 					if after < test.adopted {
-						w.want(decide.Unasked, 0, firstUnderWay)
+						w.want(decide.NotRequested, 0, firstUnderWay)
 					} else {
 						w.want(decide.Value, test.own.Seconds(), "")
 					}

@@ -119,7 +119,7 @@ func TestEvaluationUnderWayEnds(t *testing.T) {
 					t.Errorf("the end took %v", took-15*time.Second)
 				}
 				w.Follow(w.t.Context(), time.Now())
-				if got := !slices.ContainsFunc(w.signals, func(s *signalState) bool { return s.underWay != nil }); got != test.ends {
+				if got := !slices.ContainsFunc(w.signals, func(s *signalState) bool { return s.inProgress != nil }); got != test.ends {
 					t.Errorf("ended: %t, want %t", got, test.ends)
 				}
 				if test.ends {

@@ -36,15 +36,15 @@ func rooms(in Input, s State, t float64) (up, down room) {
 		most, kind := b.most(t - (used.Up - used.Down))
 		r.narrow(max(0, most-gone), fmt.Sprintf("%s by at most %s within %v%s, %s of it used", change, num(most), b.Within, kind, num(gone)))
 	}
-	if why := barred(in, s); why != "" {
+	if why := scaleInBlocked(in, s); why != "" {
 		down.narrow(0, "scale-in is barred ("+why+")")
 	}
 	return up, down
 }
 
 // scaleInBlocked returns why the pool must not shrink at this tick, or an empty string if it may.
-func barred(in Input, s State) string {
-	return cmp.Or(brake(in, s), OneLine(in.Barred), OneLine(in.NoScaleIn))
+func scaleInBlocked(in Input, s State) string {
+	return cmp.Or(lossLimit(in, s), OneLine(in.Barred), OneLine(in.NoScaleIn))
 }
 
 // Beside returns how much weight may be added at s.Clock to a pool with target t that needs no

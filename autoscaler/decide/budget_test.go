@@ -39,7 +39,7 @@ func TestBeside(t *testing.T) {
 	}
 }
 
-func TestNoScaleInIsTold(t *testing.T) {
+func TestNoScaleInIsReported(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name string
@@ -49,8 +49,8 @@ func TestNoScaleInIsTold(t *testing.T) {
 		{"nothing bars it", Input{}, ""},
 		{"by the node-health policy", Input{NoScaleIn: "a node is silent", Barred: "the breaker is open"}, "the breaker is open"},
 		{"by the caller", Input{NoScaleIn: "a node is silent"}, "a node is silent"},
-		{"by a loss", Input{Lost: 2, Policy: Policy{LossBrake: true, LossThreshold: 1}}, "2 nodes lost, instance_loss_threshold is 1"},
-		{"a loss that is none", Input{Lost: 1, Policy: Policy{LossBrake: true, LossThreshold: 1}}, ""},
+		{"by a loss", Input{Lost: 2, Policy: Policy{LossLimit: true, LossThreshold: 1}}, "2 nodes lost, instance_loss_threshold is 1"},
+		{"a loss that is none", Input{Lost: 1, Policy: Policy{LossLimit: true, LossThreshold: 1}}, ""},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

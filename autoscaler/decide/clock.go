@@ -29,11 +29,11 @@ func (s State) recalled(now, wall time.Time, p Policy) State {
 	slices.SortStableFunc(changes, func(a, b Change) int { return a.At.Compare(b.At) })
 	s.Changes = since(changes, now, p.longest())
 	s.Losses = s.recallLosses(now, p.Period)
-	s.Blind = slices.Clone(s.Blind)
-	for i, b := range s.Blind {
-		s.Blind[i].Since = earlier(b.Since, now)
+	s.UnknownNeed = slices.Clone(s.UnknownNeed)
+	for i, b := range s.UnknownNeed {
+		s.UnknownNeed[i].Since = earlier(b.Since, now)
 	}
-	slices.SortFunc(s.Blind, func(a, b Blind) int {
+	slices.SortFunc(s.UnknownNeed, func(a, b UnknownNeed) int {
 		return cmp.Or(cmp.Compare(a.App, b.App), a.Since.Compare(b.Since))
 	})
 	return s

@@ -82,7 +82,7 @@ func (c combined) why() string {
 }
 
 // appNames returns the names of the apps whose requests count, as the subject of a sentence.
-func (c combined) who() string {
+func (c combined) appNames() string {
 	if c.byDefault {
 		return list(append(c.names[:len(c.names):len(c.names)], "the default signal"))
 	}

@@ -4,7 +4,7 @@ import "fmt"
 
 // applyCooldown keeps the target at t while the pool cools down after a change in either direction. A t
 // outside the limits may move to the limit, but not farther. wanted is within the limits.
-func calm(in Input, s State, t, wanted float64) (float64, string) {
+func applyCooldown(in Input, s State, t, wanted float64) (float64, string) {
 	last := later(s.Raised, s.Lowered)
 	if last.IsZero() {
 		return wanted, ""

@@ -19,17 +19,17 @@ func Decide(in Input) Decision {
 	}
 	standby := checked(in.Default)
 	apps, held := resolve(in, now, standby)
-	asked := combine(apps, standby, in.Policy.Combine)
-	s.Held, s.Blind = held, unheard(apps, s.Blind, now)
+	requested := combine(apps, standby, in.Policy.Combine)
+	s.Held, s.UnknownNeed = held, unknownNeeds(apps, s.UnknownNeed, now)
 	d := Decision{
 		Target:  t,
-		Request: asked.request,
+		Request: requested.request,
 		Apps:    apps,
 		Steps: []Step{
 			{RuleOpinions, t, t, opinionsWhy(apps, standby)},
-			{RuleCombine, t, t, asked.why()},
+			{RuleCombine, t, t, requested.why()},
 		},
-		NoScaleIn: barred(in, s),
+		NoScaleIn: scaleInBlocked(in, s),
 		State:     s.lost(in.Lost, in.Policy.Period),
 	}
 	if err := usable(in); err != nil {
@@ -37,8 +37,8 @@ func Decide(in Input) Decision {
 		d.apply(Step{RuleInput, t, whole, why})
 		return d
 	}
-	d.apply(target(in, asked))
-	d.apply(spare(t, d.Target, s.Blind, now, in.Policy.IgnoranceMax))
+	d.apply(target(in, requested))
+	d.apply(keepWhileUnknown(t, d.Target, s.UnknownNeed, now, in.Policy.UnknownNeedMax))
 	if in.Barred != "" {
 		d.apply(healthy(t, d.Target, in.Barred))
 	}

@@ -26,7 +26,7 @@ func TestHostileRequestHasFailed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := decide.Decide(asks(t, cpus))
 			app := d.Apps[0]
-			if app.Source != decide.FromNobody || !app.StandIn || !app.Request.IsEmpty() || !strings.Contains(app.Why, "cpus is "+name) {
+			if app.Source != decide.FromNone || !app.Fallback || !app.Request.IsEmpty() || !strings.Contains(app.Why, "cpus is "+name) {
 				t.Errorf("web = %+v, want nobody, because cpus is %s", app, name)
 			}
 			if d.Target != 6 || d.State.Held != nil {
@@ -54,10 +54,10 @@ func TestMaxRequest(t *testing.T) {
 	}
 }
 
-func TestHostileDefaultCannotStandIn(t *testing.T) {
+func TestHostileDefaultIsNoFallback(t *testing.T) {
 	in := asks(t, math.NaN())
 	in.Default = decide.Opinion{Verdict: decide.Value, Request: resource.Request{}.With(resource.Mem, -1)}
-	if app := decide.Decide(in).Apps[0]; app.Source != decide.FromNobody || !strings.Contains(app.Why, "mem is -1") {
+	if app := decide.Decide(in).Apps[0]; app.Source != decide.FromNone || !strings.Contains(app.Why, "mem is -1") {
 		t.Errorf("web = %+v, want nobody, because mem is -1", app)
 	}
 }
@@ -79,7 +79,7 @@ func TestUnusableCapacityKeepsTheTarget(t *testing.T) {
 	}
 }
 
-func TestOperatorsNumberThatIsNoneKeepsTheTarget(t *testing.T) {
+func TestInvalidOperatorsNumberKeepsTheTarget(t *testing.T) {
 	for name, change := range map[string]func(*decide.Input){
 		"the offset is +Inf":       func(in *decide.Input) { in.Offset = math.Inf(1) },
 		"the pinned target is NaN": func(in *decide.Input) { in.Pinned = new(math.NaN()) },
@@ -96,7 +96,7 @@ func TestOperatorsNumberThatIsNoneKeepsTheTarget(t *testing.T) {
 	}
 }
 
-func TestTotalThatIsNoNumberIsUnknown(t *testing.T) {
+func TestInvalidTotalIsUnknown(t *testing.T) {
 	for name, total := range map[string]float64{"NaN": math.NaN(), "Inf": math.Inf(1), "negative": -6} {
 		t.Run(name, func(t *testing.T) {
 			in := asks(t, 1)
@@ -143,13 +143,13 @@ func TestPolicyValidate(t *testing.T) {
 			[]string{"min_capacity", "max_capacity", "max_weight_to_add", "max_weight_to_remove"}},
 		{"nothing to add", func(p *decide.Policy) { p.Limits.MaxAdd = 0 }, []string{"max_weight_to_add"}},
 		{"all over time", func(p *decide.Policy) {
-			p.Period, p.IgnoranceMax, p.LossThreshold = time.Minute, time.Hour, 3
+			p.Period, p.UnknownNeedMax, p.LossThreshold = time.Minute, time.Hour, 3
 			p.Cooldown = decide.Cooldown{Up: time.Minute, Down: time.Hour}
 			p.Budgets = []decide.Budget{{Direction: decide.Up, Within: 1, Weight: 1}, {Direction: decide.Down, Within: 1, Share: 1}}
 		}, nil},
 		{"no limits", func(p *decide.Policy) { p.Limits.Max, p.Limits.MaxAdd = decide.Unlimited, decide.Unlimited }, nil},
 		{"less than no time", func(p *decide.Policy) {
-			p.Period, p.IgnoranceMax, p.LossThreshold = -1, -1, -1
+			p.Period, p.UnknownNeedMax, p.LossThreshold = -1, -1, -1
 			p.Cooldown = decide.Cooldown{Up: -1, Down: -1}
 		}, []string{"period is -1ns", "ignorance_max", "instance_loss_threshold", "cooldown up", "cooldown down"}},
 		{"budgets", func(p *decide.Policy) {

@@ -8,49 +8,49 @@ import (
 
 // unknownNeeds returns the apps whose own signal has no usable response, and since when. Both lists are
 // sorted by app.
-func unheard(apps []Resolved, before []Blind, now time.Time) []Blind {
+func unknownNeeds(apps []Resolved, before []UnknownNeed, now time.Time) []UnknownNeed {
 	since := make(map[string]time.Time, len(before))
 	for _, b := range before {
 		if _, ok := since[b.App]; !ok { // of two entries for one app the first is the earlier
 			since[b.App] = b.Since
 		}
 	}
-	var blind []Blind
+	var unknownNeed []UnknownNeed
 	for _, r := range apps {
-		if !r.StandIn {
+		if !r.Fallback {
 			continue
 		}
 		at, ok := since[r.App]
 		if !ok {
 			at = now
 		}
-		blind = append(blind, Blind{App: r.App, Since: at})
+		unknownNeed = append(unknownNeed, UnknownNeed{App: r.App, Since: at})
 	}
-	return blind
+	return unknownNeed
 }
 
 // keepWhileUnknown keeps the target from shrinking below t while the need of any app is unknown, for at most
 // longest for each app.
-func spare(t, wanted float64, blind []Blind, now time.Time, longest time.Duration) Step {
+func keepWhileUnknown(t, wanted float64, unknownNeed []UnknownNeed, now time.Time, longest time.Duration) Step {
 	var barring, tired []string
-	for _, b := range blind {
+	for _, b := range unknownNeed {
 		if longest > 0 && now.Sub(b.Since) >= longest {
 			tired = append(tired, b.App)
 		} else {
 			barring = append(barring, b.App)
 		}
 	}
-	step := Step{RuleIgnorance, wanted, wanted, ""}
-	who := strings.Join(barring, ", ")
+	step := Step{RuleUnknownNeed, wanted, wanted, ""}
+	appNames := strings.Join(barring, ", ")
 	switch {
-	case blind == nil:
+	case unknownNeed == nil:
 		step.Why = "the need of every app is known"
 	case barring == nil:
 	case wanted < t:
 		step.After = t
-		step.Why = fmt.Sprintf("the need of %s is unknown: %s is not lowered to %s, kept", who, num(t), num(wanted))
+		step.Why = fmt.Sprintf("the need of %s is unknown: %s is not lowered to %s, kept", appNames, num(t), num(wanted))
 	default:
-		step.Why = "the need of " + who + " is unknown, but nothing shrinks"
+		step.Why = "the need of " + appNames + " is unknown, but nothing shrinks"
 	}
 	if tired != nil {
 		if step.Why != "" {

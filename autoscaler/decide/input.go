@@ -64,11 +64,11 @@ type App struct {
 type Verdict string
 
 const (
-	Unasked   Verdict = ""           // no request was sent: counts as failed
-	Value     Verdict = "value"      // the Request counts
-	NoOpinion Verdict = "no_opinion" // every resource null
-	Stale     Verdict = "stale"      // its newest point is older than allowed
-	Failed    Verdict = "failed"     // error, garbage, too late
+	NotRequested Verdict = ""           // no request was sent: counts as failed
+	Value        Verdict = "value"      // the Request counts
+	NoOpinion    Verdict = "no_opinion" // every resource null
+	Stale        Verdict = "stale"      // its newest point is older than allowed
+	Failed       Verdict = "failed"     // error, garbage, too late
 )
 
 // Opinion is a signal's request, or the reason for its absence.
@@ -116,10 +116,10 @@ type Policy struct {
 	Budgets  []Budget `json:"budgets,omitempty"`
 	Cooldown Cooldown `json:"cooldown,omitzero"`
 	// UnknownNeedMax is how long an app with unknown need blocks scale-in; 0: no limit.
-	IgnoranceMax time.Duration `json:"ignorance_max_ns,omitempty"`
-	// LossBrake blocks scale-in when more than LossThreshold nodes were lost within a Period
+	UnknownNeedMax time.Duration `json:"ignorance_max_ns,omitempty"`
+	// LossLimit blocks scale-in when more than LossThreshold nodes were lost within a Period
 	// without our action.
-	LossBrake     bool `json:"prevent_scale_down_after_capacity_loss,omitempty"`
+	LossLimit     bool `json:"prevent_scale_down_after_capacity_loss,omitempty"`
 	LossThreshold int  `json:"instance_loss_threshold,omitempty"`
 }
 
@@ -153,10 +153,10 @@ type State struct {
 	// Clock is the rules' monotonic clock at the last tick, and Wall was Input.Now then. Clock
 	// advances with Now, and stops while Now goes back. So no wait ends twice or takes longer than
 	// it should.
-	Clock time.Time `json:"clock,omitzero"`
-	Wall  time.Time `json:"wall,omitzero"`
-	Held  []Held    `json:"held,omitempty"`  // last good responses, for HoldFor
-	Blind []Blind   `json:"blind,omitempty"` // apps with unknown need
+	Clock       time.Time     `json:"clock,omitzero"`
+	Wall        time.Time     `json:"wall,omitzero"`
+	Held        []Held        `json:"held,omitempty"`  // last good responses, for HoldFor
+	UnknownNeed []UnknownNeed `json:"blind,omitempty"` // apps with unknown need
 	// Offset is the part of an operator's offset that the target has after the limits.
 	Offset  float64   `json:"offset,omitempty"`
 	Changes []Change  `json:"changes,omitempty"` // within the longest window, oldest first
@@ -166,7 +166,7 @@ type State struct {
 }
 
 // UnknownNeed is an app with unknown need, and since when.
-type Blind struct {
+type UnknownNeed struct {
 	App   string    `json:"app"`
 	Since time.Time `json:"since"`
 }
@@ -212,7 +212,7 @@ type Decision struct {
 type Source string
 
 const (
-	FromNobody  Source = "nobody"  // no opinion left
+	FromNone    Source = "nobody"  // no opinion left
 	FromSignal  Source = "signal"  // its own signal
 	FromDefault Source = "default" // the default signal
 	FromHeld    Source = "held"    // its last good response
@@ -220,27 +220,27 @@ const (
 
 // Resolved is the request that counts for one app.
 type Resolved struct {
-	App     string           `json:"app"`
-	Source  Source           `json:"source"`
-	Request resource.Request `json:"request"`
-	Held    []resource.Kind  `json:"held,omitempty"` // kinds filled from an earlier response
-	StandIn bool             `json:"stand_in"`       // another source replaces its own signal, or no source does
-	Why     string           `json:"why,omitempty"`
+	App      string           `json:"app"`
+	Source   Source           `json:"source"`
+	Request  resource.Request `json:"request"`
+	Held     []resource.Kind  `json:"held,omitempty"` // kinds filled from an earlier response
+	Fallback bool             `json:"stand_in"`       // another source replaces its own signal, or no source does
+	Why      string           `json:"why,omitempty"`
 }
 
 // Rule names a rule of the decision.
 type Rule string
 
 const (
-	RuleOpinions  Rule = "opinions"
-	RuleCombine   Rule = "combine"
-	RuleTarget    Rule = "target"
-	RuleIgnorance Rule = "never shrink on ignorance"
-	RuleHealth    Rule = "node health" // only where Input.Barred is not empty
-	RulePinned    Rule = "pinned"      // by an operator
-	RuleOffset    Rule = "offset"
-	RuleLimits    Rule = "limits"
-	RuleInput     Rule = "input" // replaces the rules after combine: the input cannot be computed
+	RuleOpinions    Rule = "opinions"
+	RuleCombine     Rule = "combine"
+	RuleTarget      Rule = "target"
+	RuleUnknownNeed Rule = "never shrink on ignorance"
+	RuleHealth      Rule = "node health" // only where Input.Barred is not empty
+	RulePinned      Rule = "pinned"      // by an operator
+	RuleOffset      Rule = "offset"
+	RuleLimits      Rule = "limits"
+	RuleInput       Rule = "input" // replaces the rules after combine: the input cannot be computed
 )
 
 // Step is the effect of one rule. Before and After are the target capacity before and after the

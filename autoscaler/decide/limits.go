@@ -18,7 +18,7 @@ func limit(in Input, s State, t, wanted float64) Step {
 	if wanted > inside {
 		note("%s is over max_capacity %s", num(wanted), num(l.Max))
 	}
-	inside, cooling := calm(in, s, t, inside)
+	inside, cooling := applyCooldown(in, s, t, inside)
 	if cooling != "" {
 		note("%s", cooling)
 	}

@@ -3,8 +3,8 @@ package decide
 import "testing"
 
 // limited is the step of a pool without a history.
-func limited(t, wanted float64, l Limits, barred string) Step {
-	return limit(Input{Policy: Policy{Limits: l}, NoScaleIn: barred}, State{}, t, wanted)
+func limited(t, wanted float64, l Limits, scaleInBlocked string) Step {
+	return limit(Input{Policy: Policy{Limits: l}, NoScaleIn: scaleInBlocked}, State{}, t, wanted)
 }
 
 // The limits of Clusterman's own tests: by default min 3, max 345, add 200, remove 10.

@@ -38,9 +38,9 @@ func (s State) lost(nodes int, period time.Duration) State {
 
 // lossLimit returns why a loss of nodes blocks scale-in, or an empty string. Lost nodes may return, and
 // their tasks have moved to the other nodes.
-func brake(in Input, s State) string {
+func lossLimit(in Input, s State) string {
 	p := in.Policy
-	if !p.LossBrake {
+	if !p.LossLimit {
 		return ""
 	}
 	nodes := max(in.Lost, 0)

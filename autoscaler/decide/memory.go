@@ -15,21 +15,21 @@ type memory struct {
 // recall groups the entries by app. Of two entries for one kind the newer counts, and of two with
 // one time the larger. Invalid values are dropped, and later times count as now.
 func recall(entries []Held, now time.Time) map[string]memory {
-	said := make(map[string]memory)
+	lastResponses := make(map[string]memory)
 	for _, h := range entries {
 		if int(h.Kind) >= resource.Count || (resource.Request{}).With(h.Kind, h.Value).Validate() != nil {
 			continue
 		}
-		m := said[h.App]
+		m := lastResponses[h.App]
 		at := earlier(h.At, now)
 		x, ok := m.request.Get(h.Kind)
 		if age := at.Compare(m.at[h.Kind]); !ok || age > 0 || age == 0 && h.Value > x {
 			m.request = m.request.With(h.Kind, h.Value)
 			m.at[h.Kind] = at
 		}
-		said[h.App] = m
+		lastResponses[h.App] = m
 	}
-	return said
+	return lastResponses
 }
 
 // since returns the part of m of that time or later.

@@ -15,14 +15,14 @@ import (
 // checked.
 func resolve(in Input, now time.Time, standby Opinion) ([]Resolved, []Held) {
 	apps := slices.SortedFunc(slices.Values(in.Apps), func(a, b App) int { return cmp.Compare(a.Name, b.Name) })
-	said := recall(in.State.Held, now)
+	lastResponses := recall(in.State.Held, now)
 	resolved := make([]Resolved, len(apps))
 	var held []Held
 	for i, app := range apps {
 		own := checked(app.Opinion)
 		var past memory
 		if app.Configured {
-			past = said[app.Name].since(now.Add(-app.HoldFor))
+			past = lastResponses[app.Name].since(now.Add(-app.HoldFor))
 			past.learn(own, now.Add(-age(own, in.Now)))
 		}
 		resolved[i] = settle(app, own, standby, past)
@@ -50,7 +50,7 @@ func checked(o Opinion) Opinion {
 			o.Verdict = NoOpinion
 		}
 	case NoOpinion, Stale, Failed:
-	case Unasked:
+	case NotRequested:
 		o.Verdict, o.Why = Failed, cmp.Or(o.Why, "received no request")
 	default:
 		o.Verdict, o.Why = Failed, fmt.Sprintf("returned unknown verdict %q", o.Verdict)
@@ -70,16 +70,16 @@ func settle(app App, own, standby Opinion, past memory) Resolved {
 	case !app.Configured && fallback:
 		r.Source, r.Request, r.Why = FromDefault, standby.Request, "has no signal of its own"
 	case !app.Configured:
-		r.Source, r.Why = FromNobody, "has no signal of its own, and the default signal "+account(standby)
+		r.Source, r.Why = FromNone, "has no signal of its own, and the default signal "+account(standby)
 	case lost && fallback:
 		r.Source, r.Request, r.Why = FromDefault, standby.Request, "its signal "+account(own)
 	case lost && !past.empty():
 		r.Source, r.Why = FromHeld, "its signal "+account(own)+", and the default signal "+account(standby)
 		r.Request, r.Held = past.fill(resource.Request{})
 	case lost:
-		r.Source, r.Why = FromNobody, "its signal "+account(own)+", and the default signal "+account(standby)
+		r.Source, r.Why = FromNone, "its signal "+account(own)+", and the default signal "+account(standby)
 	case own.Verdict == NoOpinion && past.empty():
-		r.Source, r.Why = FromNobody, "its signal "+account(own)
+		r.Source, r.Why = FromNone, "its signal "+account(own)
 	case own.Verdict == NoOpinion:
 		r.Source, r.Why = FromHeld, "its signal "+account(own)
 		r.Request, r.Held = past.fill(resource.Request{})
@@ -89,7 +89,7 @@ func settle(app App, own, standby Opinion, past memory) Resolved {
 	}
 	// An app without an opinion now, but with one not long ago, still has a working signal. The
 	// last response is held, and its need is known.
-	r.StandIn = r.Source == FromNobody || app.Configured && lost
+	r.Fallback = r.Source == FromNone || app.Configured && lost
 	if r.Source == FromSignal || r.Source == FromHeld {
 		var over string
 		if r.Request, over = app.bound(r.Request); over != "" {

@@ -78,12 +78,12 @@ func TestOracleConstrain(t *testing.T) {
 		if row.Force {
 			t.Fatalf("row %d: force has no counterpart here", n+1)
 		}
-		barred := ""
+		scaleInBlocked := ""
 		if row.NoScaleDown {
-			barred = "capacity was lost"
+			scaleInBlocked = "capacity was lost"
 		}
 		l := Limits{Min: row.Min, Max: row.Max, MaxAdd: row.Add, MaxRemove: row.Remove}
-		if step := limited(row.Target, row.Requested, l, barred); step.After != row.Want {
+		if step := limited(row.Target, row.Requested, l, scaleInBlocked); step.After != row.Want {
 			t.Errorf("row %d: limit(%+v) = %v, want %v: %s", n+1, row, step.After, row.Want, step.Why)
 		}
 	}

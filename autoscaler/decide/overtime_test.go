@@ -76,10 +76,10 @@ func TestOffsetLeavesNoTrace(t *testing.T) {
 		}}
 		began := whole(1, 100, "pool")
 		with, without := newSimulated(began, p), newSimulated(began, p)
-		step := func(cpus float64, barred string) {
+		step := func(cpus float64, scaleInBlocked string) {
 			for _, s := range []*simulated{with, without} {
 				s.in.Now = s.in.Now.Add(time.Minute)
-				s.in.NoScaleIn = barred
+				s.in.NoScaleIn = scaleInBlocked
 				s.asks(cpus)
 				s.tick(0)
 			}
@@ -140,10 +140,10 @@ func TestFasterTicksDoNotChangeFaster(t *testing.T) {
 // interleaved is a pool with all kinds of events, and its expected state, by its own clock.
 type interleaved struct {
 	simulated
-	clock   time.Duration
-	changes []change
-	lost    []change
-	blind   time.Duration // since when; negative: its need is known
+	clock       time.Duration
+	changes     []change
+	lost        []change
+	unknownNeed time.Duration // since when; negative: its need is known
 }
 
 type change struct {
@@ -198,15 +198,15 @@ func TestInterleaved(t *testing.T) {
 		span := func(name string) time.Duration {
 			return time.Duration(rapid.IntRange(0, 20).Draw(t, name)) * time.Minute
 		}
-		p := &interleaved{blind: -1, simulated: *newSimulated(float64(rapid.IntRange(1, 120).Draw(t, "pool")), decide.Policy{
+		p := &interleaved{unknownNeed: -1, simulated: *newSimulated(float64(rapid.IntRange(1, 120).Draw(t, "pool")), decide.Policy{
 			Limits: decide.Limits{Min: 10, Max: 80, MaxAdd: 20, MaxRemove: 10},
-			Period: span("period"), IgnoranceMax: span("ignorance_max"),
+			Period: span("period"), UnknownNeedMax: span("ignorance_max"),
 			Cooldown: decide.Cooldown{Up: span("cooldown up"), Down: span("cooldown down")},
 			Budgets: []decide.Budget{
 				{Direction: decide.Up, Within: span("up within") + 1, Weight: 30},
 				{Direction: decide.Down, Within: span("down within") + 1, Weight: 15},
 			},
-			LossBrake: true, LossThreshold: 3,
+			LossLimit: true, LossThreshold: 3,
 		})}
 		p.in.State.Clock, p.in.State.Wall = noon, noon
 		for range rapid.IntRange(1, 60).Draw(t, "ticks") {
@@ -239,14 +239,14 @@ func (p *interleaved) check(t *rapid.T, before simulated, d decide.Decision) {
 
 	heard := in.Apps[0].Opinion.Verdict == decide.Value
 	if heard {
-		p.blind = -1
-	} else if p.blind < 0 {
-		p.blind = p.clock
+		p.unknownNeed = -1
+	} else if p.unknownNeed < 0 {
+		p.unknownNeed = p.clock
 	}
-	tired := policy.IgnoranceMax > 0 && p.clock-p.blind >= policy.IgnoranceMax
+	tired := policy.UnknownNeedMax > 0 && p.clock-p.unknownNeed >= policy.UnknownNeedMax
 	floor := min(before.pool-in.State.Offset+min(in.State.Offset, in.Offset), l.Max)
 	if !heard && !tired && in.Pinned == nil && p.pool < floor-noise {
-		fail("nobody is heard since %v, and it is below %v", p.blind, floor)
+		fail("nobody is heard since %v, and it is below %v", p.unknownNeed, floor)
 	}
 
 	if in.Lost > 0 {

@@ -30,7 +30,7 @@ func (p Policy) Validate() error {
 	}
 	report(p.Cooldown.Up >= 0, "cooldown up is %v: want at least 0", p.Cooldown.Up)
 	report(p.Cooldown.Down >= 0, "cooldown down is %v: want at least 0", p.Cooldown.Down)
-	report(p.IgnoranceMax >= 0, "ignorance_max is %v: want at least 0", p.IgnoranceMax)
+	report(p.UnknownNeedMax >= 0, "ignorance_max is %v: want at least 0", p.UnknownNeedMax)
 	report(p.LossThreshold >= 0, "instance_loss_threshold is %d: want at least 0", p.LossThreshold)
 	return errors.Join(append(problems, p.Limits.Validate())...)
 }

@@ -32,7 +32,7 @@ func request(amounts *rapid.Generator[float64]) *rapid.Generator[resource.Reques
 }
 
 func opinion(amounts *rapid.Generator[float64]) *rapid.Generator[decide.Opinion] {
-	verdicts := []decide.Verdict{decide.Value, decide.Value, decide.NoOpinion, decide.Stale, decide.Failed, decide.Unasked, "odd"}
+	verdicts := []decide.Verdict{decide.Value, decide.Value, decide.NoOpinion, decide.Stale, decide.Failed, decide.NotRequested, "odd"}
 	return rapid.Custom(func(t *rapid.T) decide.Opinion {
 		return decide.Opinion{
 			Verdict: rapid.SampledFrom(verdicts).Draw(t, "verdict"),
@@ -101,9 +101,9 @@ func overTime(t *rapid.T, in *decide.Input, number func(string) float64) {
 	}
 	in.Offset = number("offset") - number("less")
 	p, s := &in.Policy, &in.State
-	p.Period, p.IgnoranceMax = span("period"), span("ignorance_max")
+	p.Period, p.UnknownNeedMax = span("period"), span("ignorance_max")
 	p.Cooldown = decide.Cooldown{Up: span("cooldown up"), Down: span("cooldown down")}
-	p.LossBrake, p.LossThreshold = rapid.Bool().Draw(t, "brake"), rapid.IntRange(0, 3).Draw(t, "threshold")
+	p.LossLimit, p.LossThreshold = rapid.Bool().Draw(t, "brake"), rapid.IntRange(0, 3).Draw(t, "threshold")
 	for range rapid.IntRange(0, 2).Draw(t, "budgets") {
 		p.Budgets = append(p.Budgets, decide.Budget{
 			Direction: rapid.SampledFrom([]decide.Direction{decide.Up, decide.Down}).Draw(t, "direction"),
@@ -115,7 +115,7 @@ func overTime(t *rapid.T, in *decide.Input, number func(string) float64) {
 	for range rapid.IntRange(0, 3).Draw(t, "changes") {
 		s.Changes = append(s.Changes, decide.Change{At: ago("changed"), Up: number("up"), Down: number("down"), Tasks: rapid.Int().Draw(t, "tasks")})
 		s.Losses = append(s.Losses, decide.Loss{At: ago("lost at"), Nodes: rapid.Int().Draw(t, "nodes")})
-		s.Blind = append(s.Blind, decide.Blind{App: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "blind"), Since: ago("since")})
+		s.UnknownNeed = append(s.UnknownNeed, decide.UnknownNeed{App: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "blind"), Since: ago("since")})
 	}
 }
 
@@ -147,7 +147,7 @@ func TestTargetIsWithinLimitsOrOneStepNearer(t *testing.T) {
 		l, before := in.Policy.Limits, in.Capacity.Target+in.State.Offset
 		after := decide.Decide(in).Target
 		up, down := l.MaxAdd, l.MaxRemove
-		if in.NoScaleIn != "" || in.Barred != "" || in.Policy.LossBrake && in.Lost > in.Policy.LossThreshold {
+		if in.NoScaleIn != "" || in.Barred != "" || in.Policy.LossLimit && in.Lost > in.Policy.LossThreshold {
 			down = 0
 		}
 		if after > before+up+noise || after < before-down-noise {
@@ -166,17 +166,17 @@ func TestTargetIsWithinLimitsOrOneStepNearer(t *testing.T) {
 	})
 }
 
-func TestNeverShrinksOnIgnorance(t *testing.T) {
+func TestNeverShrinksOnUnknownNeed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := legal().Draw(t, "in")
-		in.Pinned, in.Policy.IgnoranceMax = nil, 0 // the two intended exceptions
+		in.Pinned, in.Policy.UnknownNeedMax = nil, 0 // the two intended exceptions
 		d := decide.Decide(in)
-		blind := slices.ContainsFunc(in.Apps, func(a decide.App) bool {
+		unknownNeed := slices.ContainsFunc(in.Apps, func(a decide.App) bool {
 			v := a.Opinion.Verdict
 			return a.Configured && v != decide.Value && v != decide.NoOpinion
-		}) || slices.ContainsFunc(d.Apps, func(r decide.Resolved) bool { return r.Source == decide.FromNobody })
+		}) || slices.ContainsFunc(d.Apps, func(r decide.Resolved) bool { return r.Source == decide.FromNone })
 		floor := min(in.Capacity.Target+min(in.State.Offset, in.Offset), in.Policy.Limits.Max)
-		if blind && d.Target < floor-noise {
+		if unknownNeed && d.Target < floor-noise {
 			t.Fatalf("target %v is below %v: %+v", d.Target, floor, d.Steps)
 		}
 		if len(in.Apps) == 0 && in.Default.Verdict != decide.Value && d.Steps[2].After != in.Capacity.Target {
@@ -185,12 +185,12 @@ func TestNeverShrinksOnIgnorance(t *testing.T) {
 	})
 }
 
-func TestUnchangedTargetSaysWhy(t *testing.T) {
+func TestUnchangedTargetHasAReason(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := legal().Draw(t, "in")
 		d := decide.Decide(in)
-		said := slices.ContainsFunc(d.Steps, func(s decide.Step) bool { return strings.Contains(s.Why, "kept") })
-		if d.Target == in.Capacity.Target+in.State.Offset && !said {
+		lastResponses := slices.ContainsFunc(d.Steps, func(s decide.Step) bool { return strings.Contains(s.Why, "kept") })
+		if d.Target == in.Capacity.Target+in.State.Offset && !lastResponses {
 			t.Fatalf("kept at %v, and no step says so: %+v", d.Target, d.Steps)
 		}
 		at := in.Capacity.Target
@@ -212,7 +212,7 @@ func TestOrderOfAppsChangesNothing(t *testing.T) {
 		want := encode(t, decide.Decide(in))
 		in.Apps = rapid.Permutation(in.Apps).Draw(t, "apps")
 		in.State.Held = rapid.Permutation(in.State.Held).Draw(t, "held")
-		in.State.Blind = rapid.Permutation(in.State.Blind).Draw(t, "blind")
+		in.State.UnknownNeed = rapid.Permutation(in.State.UnknownNeed).Draw(t, "blind")
 		given := encode(t, in)
 		if diff := cmp.Diff(want, encode(t, decide.Decide(in))); diff != "" {
 			t.Fatalf("another order, another decision:\n%s", diff)

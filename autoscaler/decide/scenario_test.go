@@ -114,7 +114,7 @@ func render(d decide.Decision) string {
 	}
 	for _, r := range d.Apps {
 		fmt.Fprintf(&b, "app %s: %s, %v", r.App, r.Source, r.Request)
-		if r.StandIn {
+		if r.Fallback {
 			b.WriteString(", stand-in")
 		}
 		b.WriteByte('\n')
@@ -122,7 +122,7 @@ func render(d decide.Decision) string {
 	for _, h := range d.State.Held {
 		fmt.Fprintf(&b, "remember %s %v=%v of %s\n", h.App, h.Kind, h.Value, h.At.Format("15:04"))
 	}
-	for _, x := range d.State.Blind {
+	for _, x := range d.State.UnknownNeed {
 		fmt.Fprintf(&b, "remember %s unheard since %s\n", x.App, x.Since.Format("15:04"))
 	}
 	for _, l := range d.State.Losses {
@@ -136,7 +136,7 @@ func render(d decide.Decision) string {
 
 func shortRule(r decide.Rule) string {
 	switch r {
-	case decide.RuleIgnorance:
+	case decide.RuleUnknownNeed:
 		return "ignorance"
 	case decide.RuleHealth:
 		return "health"

@@ -33,7 +33,7 @@ func target(in Input, c combined) Step {
 
 // nothing returns the step for a request of 0 of each kind that counts.
 func nothing(t float64, c combined, counted []resource.Kind) Step {
-	why := fmt.Sprintf("%s requested 0 of %s -> 0", c.who(), list(kindNames(counted)))
+	why := fmt.Sprintf("%s requested 0 of %s -> 0", c.appNames(), list(kindNames(counted)))
 	if t == 0 {
 		why += ": kept"
 	}
@@ -50,24 +50,24 @@ func fromZero(in Input, c combined, counted []resource.Kind) Step {
 	var weight float64
 	var largest resource.Kind
 	for _, k := range counted {
-		asked, _ := c.request.Get(k)
+		requested, _ := c.request.Get(k)
 		per, known := in.History.PerWeight.Get(k)
 		if !known || !finite(per) || per <= 0 {
 			continue
 		}
-		if w := asked / per; w > weight {
+		if w := requested / per; w > weight {
 			weight, largest = w, k
 		}
 	}
 	if weight == 0 {
 		return Step{RuleTarget, t, 1, fmt.Sprintf("the pool is empty and has no history of what %s requested (%s) -> 1",
-			c.who(), amounts(c.request))}
+			c.appNames(), amounts(c.request))}
 	}
-	asked, _ := c.request.Get(largest)
+	requested, _ := c.request.Get(largest)
 	per, _ := in.History.PerWeight.Get(largest)
 	n := bounded(weight / in.Policy.Setpoint)
 	return Step{RuleTarget, t, n, fmt.Sprintf("the pool is empty; %s requested %s, a unit of weight had %s: %s, setpoint %s -> %s",
-		c.who(), amount(largest, asked), num(per), num(weight), percent(in.Policy.Setpoint), num(n))}
+		c.appNames(), amount(largest, requested), num(per), num(weight), percent(in.Policy.Setpoint), num(n))}
 }
 
 // fromUsage sizes a pool by the resource that would be used most: N = F * (u / setpoint). A
@@ -78,12 +78,12 @@ func fromUsage(in Input, c combined, counted []resource.Kind) Step {
 	usage, largest := math.Inf(-1), resource.Kind(0)
 	var unknown []resource.Kind
 	for _, k := range counted {
-		asked, _ := c.request.Get(k)
+		requested, _ := c.request.Get(k)
 		total := in.Capacity.Totals[k]
 		switch offered := finite(total) && total > 0; {
-		case offered && asked/total > usage:
-			usage, largest = asked/total, k
-		case !offered && asked > 0:
+		case offered && requested/total > usage:
+			usage, largest = requested/total, k
+		case !offered && requested > 0:
 			unknown = append(unknown, k)
 		case !offered && usage < 0:
 			usage, largest = 0, k
@@ -91,15 +91,15 @@ func fromUsage(in Input, c combined, counted []resource.Kind) Step {
 	}
 	var missing string
 	if unknown != nil {
-		missing = fmt.Sprintf("the pool has no %s, which %s requested", list(kindNames(unknown)), c.who())
+		missing = fmt.Sprintf("the pool has no %s, which %s requested", list(kindNames(unknown)), c.appNames())
 		if math.IsInf(usage, -1) {
 			return Step{RuleTarget, t, t, missing + ": unknown, kept"}
 		}
 	}
 	n := bounded(in.Capacity.Joined * (usage / policy.Setpoint))
-	asked, _ := c.request.Get(largest)
-	why := fmt.Sprintf("%s requested %s of %s that the pool offers: %s used, setpoint %s -> %s", c.who(),
-		amount(largest, asked), num(in.Capacity.Totals[largest]), percent(usage), percent(policy.Setpoint), num(n))
+	requested, _ := c.request.Get(largest)
+	why := fmt.Sprintf("%s requested %s of %s that the pool offers: %s used, setpoint %s -> %s", c.appNames(),
+		amount(largest, requested), num(in.Capacity.Totals[largest]), percent(usage), percent(policy.Setpoint), num(n))
 	if unknown != nil && n < t {
 		return Step{RuleTarget, t, t, why + "; but " + missing + ": kept"}
 	}

@@ -20,7 +20,7 @@ type Group struct {
 	// Leaving are the leaving nodes that Target still includes. Their termination lowers Target.
 	Leaving []Leaver
 	// Quarantined are the nodes out of service that stay in Target. Other nodes replace them.
-	Aside []Leaver
+	Quarantined []Leaver
 }
 
 // Account states the parts of the targets of a pool's groups. Weights are whole numbers, as targets
@@ -73,7 +73,7 @@ func (g GroupAccount) Beside() int { return g.Surge + g.leaving() + g.aside() }
 // aside returns the part of the target that quarantined nodes hold.
 func (g GroupAccount) aside() int {
 	sum := 0
-	for _, n := range g.asides() {
+	for _, n := range g.quarantinedParts() {
 		sum += n
 	}
 	return sum
@@ -81,10 +81,10 @@ func (g GroupAccount) aside() int {
 
 // quarantinedParts returns the part of the target that each quarantined node holds. Their sum is at most the
 // target less the part of the leaving nodes.
-func (g GroupAccount) asides() []int {
-	out, weight, sum := make([]int, len(g.Aside)), 0.0, 0
+func (g GroupAccount) quarantinedParts() []int {
+	out, weight, sum := make([]int, len(g.Quarantined)), 0.0, 0
 	most := max(0, g.Target-g.leaving())
-	for i, n := range g.Aside {
+	for i, n := range g.Quarantined {
 		weight += n.Weight
 		out[i] = min(Whole(weight), most) - sum
 		sum += out[i]
@@ -149,7 +149,7 @@ func Shares(groups []Group, surge map[string]int) int {
 
 // PendingIncrease returns the wanted weight that no group's target holds. It is ordered as soon as a group has
 // room.
-func (a Account) Owed() float64 { return max(0, a.residual()) }
+func (a Account) PendingIncrease() float64 { return max(0, a.residual()) }
 
 // Surplus returns the weight in the groups' targets beyond the wanted weight. A scale-in removes
 // it, also while the need is unknown.
@@ -161,15 +161,15 @@ func (a Account) residual() float64 { return a.Wanted + a.Offset - float64(a.Sha
 type EntryKind string
 
 const (
-	EntryShare   EntryKind = "share"   // of a group: serves the need
-	EntrySurge   EntryKind = "surge"   // of a group: replaces marked instances that still exist
-	EntryLeaving EntryKind = "leaving" // of a node: the target falls when the node is terminated
-	EntryAside   EntryKind = "aside"   // of a node: quarantined, and replaced by another node
-	EntryOwed    EntryKind = "owed"    // of the pool: wanted, and not in a target yet
-	EntrySurplus EntryKind = "surplus" // of the pool: in a target, and not wanted
-	EntryWanted  EntryKind = "wanted"  // of the pool
-	EntryOffset  EntryKind = "offset"  // of the pool: an operator's offset
-	EntryUnknown EntryKind = "unknown" // of the pool: found without a cause, and counted as wanted
+	EntryShare           EntryKind = "share"   // of a group: serves the need
+	EntrySurge           EntryKind = "surge"   // of a group: replaces marked instances that still exist
+	EntryLeaving         EntryKind = "leaving" // of a node: the target falls when the node is terminated
+	EntryQuarantined     EntryKind = "aside"   // of a node: quarantined, and replaced by another node
+	EntryPendingIncrease EntryKind = "owed"    // of the pool: wanted, and not in a target yet
+	EntrySurplus         EntryKind = "surplus" // of the pool: in a target, and not wanted
+	EntryWanted          EntryKind = "wanted"  // of the pool
+	EntryOffset          EntryKind = "offset"  // of the pool: an operator's offset
+	EntryUnknown         EntryKind = "unknown" // of the pool: found without a cause, and counted as wanted
 )
 
 // maxWeight is the maximum weight in a State, so that no sum overflows.
@@ -184,7 +184,7 @@ func (s State) Validate() error {
 		return fmt.Errorf("offset %v: want at most %d", s.Offset, maxWeight)
 	}
 	for id, g := range s.Groups {
-		if g.Surge < 0 || g.Surge > maxWeight || g.Asked != nil && (*g.Asked < 0 || *g.Asked > maxWeight) {
+		if g.Surge < 0 || g.Surge > maxWeight || g.LastTarget != nil && (*g.LastTarget < 0 || *g.LastTarget > maxWeight) {
 			return fmt.Errorf("group %q: a target or a surge is not within 0 to %d", id, maxWeight)
 		}
 	}
@@ -230,22 +230,22 @@ func (a Account) Entries() Entries {
 		for i, n := range g.leavers() {
 			add(EntryLeaving, g.ID, g.Leaving[i].ID, float64(n))
 		}
-		for i, n := range g.asides() {
-			add(EntryAside, g.ID, g.Aside[i].ID, float64(n))
+		for i, n := range g.quarantinedParts() {
+			add(EntryQuarantined, g.ID, g.Quarantined[i].ID, float64(n))
 		}
 	}
 	add(EntryWanted, "", "", a.Wanted)
 	add(EntryOffset, "", "", a.Offset)
-	add(EntryOwed, "", "", a.Owed())
+	add(EntryPendingIncrease, "", "", a.PendingIncrease())
 	add(EntrySurplus, "", "", a.Surplus())
 	return out
 }
 
 // Drifted is a group whose target another party set.
 type Drifted struct {
-	Group string `json:"group"`
-	Asked int    `json:"asked"` // last target that this autoscaler set
-	Found int    `json:"found"`
+	Group      string `json:"group"`
+	LastTarget int    `json:"asked"` // last target that this autoscaler set
+	Found      int    `json:"found"`
 }
 
 // Found is what a reading of the groups shows in addition to their targets.
@@ -271,17 +271,17 @@ func (f Found) And(later Found) Found {
 func (s State) Reconcile(groups []Group, obey bool) (State, Found) {
 	account, known := s.Account(groups), s.Wanted != nil
 	var found Found
-	added, doubt := 0.0, false
+	added, resultUnknown := 0.0, false
 	out := make(map[string]GroupState, len(groups))
 	for _, g := range account.Groups {
 		of := s.Groups[g.ID]
-		doubt = doubt || of.Doubt
+		resultUnknown = resultUnknown || of.ResultUnknown
 		of.Surge = g.Surge
-		switch before := of.Asked; {
+		switch before := of.LastTarget; {
 		case g.Stale:
 		case before == nil:
 			added += float64(g.Share())
-		case !of.Doubt && *before != g.Target:
+		case !of.ResultUnknown && *before != g.Target:
 			found.Drift = append(found.Drift, Drifted{g.ID, *before, g.Target})
 			if obey {
 				expected := g.Group
@@ -290,7 +290,7 @@ func (s State) Reconcile(groups []Group, obey bool) (State, Found) {
 			}
 		}
 		if !g.Stale {
-			of.Asked, of.Doubt = new(g.Target), false
+			of.LastTarget, of.ResultUnknown = new(g.Target), false
 		}
 		out[g.ID] = of
 	}
@@ -299,7 +299,7 @@ func (s State) Reconcile(groups []Group, obey bool) (State, Found) {
 	}
 	s.Groups = out
 	s.Wanted = new(account.Wanted + added)
-	if doubt && known {
+	if resultUnknown && known {
 		found.Unknown = s.Account(groups).Surplus()
 		*s.Wanted += found.Unknown
 	}

@@ -18,14 +18,14 @@ import (
 func known(wanted float64, asked map[string]int) State {
 	s := State{Wanted: &wanted, Groups: map[string]GroupState{}}
 	for group, target := range asked {
-		s.Groups[group] = GroupState{Asked: &target}
+		s.Groups[group] = GroupState{LastTarget: &target}
 	}
 	return s
 }
 
 func doubtful(s State, group string) State {
 	of := s.Groups[group]
-	of.Doubt = true
+	of.ResultUnknown = true
 	s.Groups[group] = of
 	return s
 }
@@ -48,14 +48,14 @@ func leavers(weights ...float64) []Leaver {
 func TestReconcile(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
-		name    string
-		state   State
-		groups  []Group
-		correct bool
-		wanted  float64
-		found   Found
-		owed    float64
-		surplus float64
+		name            string
+		state           State
+		groups          []Group
+		correct         bool
+		wanted          float64
+		found           Found
+		pendingIncrease float64
+		surplus         float64
 	}{
 		{name: "the first reading", state: State{}, groups: []Group{{ID: "a", Target: 3}, {ID: "b", Target: 2}}, wanted: 5},
 		{name: "nothing has changed", state: known(5, map[string]int{"a": 5}), groups: []Group{{ID: "a", Target: 5}}, wanted: 5},
@@ -64,17 +64,17 @@ func TestReconcile(t *testing.T) {
 		{name: "raised by another, obeyed", state: known(5, map[string]int{"a": 5}), groups: []Group{{ID: "a", Target: 9}},
 			wanted: 9, found: Found{Drift: []Drifted{{"a", 5, 9}}}},
 		{name: "lowered by another, corrected", state: known(5, map[string]int{"a": 5}), groups: []Group{{ID: "a", Target: 3}}, correct: true,
-			wanted: 5, found: Found{Drift: []Drifted{{"a", 5, 3}}}, owed: 2},
+			wanted: 5, found: Found{Drift: []Drifted{{"a", 5, 3}}}, pendingIncrease: 2},
 		{name: "raised by another, corrected", state: known(5, map[string]int{"a": 5}), groups: []Group{{ID: "a", Target: 9}}, correct: true,
 			wanted: 5, found: Found{Drift: []Drifted{{"a", 5, 9}}}, surplus: 4},
 		{name: "lowered below what leaves", state: known(3, map[string]int{"a": 5}), groups: []Group{{ID: "a", Target: 1, Leaving: leavers(1, 1)}},
 			wanted: 0, found: Found{Drift: []Drifted{{"a", 5, 1}}}},
 		{name: "a new group", state: known(5, map[string]int{"a": 5}), groups: []Group{{ID: "a", Target: 5}, {ID: "b", Target: 2}}, wanted: 7},
-		{name: "a group is gone", state: known(5, map[string]int{"a": 3, "b": 2}), groups: []Group{{ID: "a", Target: 3}}, wanted: 5, owed: 2},
+		{name: "a group is gone", state: known(5, map[string]int{"a": 3, "b": 2}), groups: []Group{{ID: "a", Target: 3}}, wanted: 5, pendingIncrease: 2},
 		{name: "a group is stale", state: known(5, map[string]int{"a": 3, "b": 2}), groups: []Group{{ID: "a", Target: 3}, {ID: "b", Target: 2, Stale: true}},
-			wanted: 5, owed: 2},
+			wanted: 5, pendingIncrease: 2},
 		{name: "a new group that is stale", state: known(5, map[string]int{"a": 5}), groups: []Group{{ID: "a", Target: 5}, {ID: "b", Target: 2, Stale: true}}, wanted: 5},
-		{name: "a request was not given", state: doubtful(known(7, map[string]int{"a": 7}), "a"), groups: []Group{{ID: "a", Target: 5}}, wanted: 7, owed: 2},
+		{name: "a request was not given", state: doubtful(known(7, map[string]int{"a": 7}), "a"), groups: []Group{{ID: "a", Target: 5}}, wanted: 7, pendingIncrease: 2},
 		{name: "a request was given", state: doubtful(known(7, map[string]int{"a": 7}), "a"), groups: []Group{{ID: "a", Target: 7}}, wanted: 7},
 		{name: "more than was requested", state: doubtful(known(7, map[string]int{"a": 7}), "a"), groups: []Group{{ID: "a", Target: 8}},
 			wanted: 8, found: Found{Unknown: 1}},
@@ -89,8 +89,8 @@ func TestReconcile(t *testing.T) {
 			t.Parallel()
 			got, found := test.state.Reconcile(test.groups, !test.correct)
 			a := got.Account(test.groups)
-			if *got.Wanted != test.wanted || a.Owed() != test.owed || a.Surplus() != test.surplus {
-				t.Errorf("wanted %v, owed %v, surplus %v: want %v, %v, %v", *got.Wanted, a.Owed(), a.Surplus(), test.wanted, test.owed, test.surplus)
+			if *got.Wanted != test.wanted || a.PendingIncrease() != test.pendingIncrease || a.Surplus() != test.surplus {
+				t.Errorf("wanted %v, owed %v, surplus %v: want %v, %v, %v", *got.Wanted, a.PendingIncrease(), a.Surplus(), test.wanted, test.pendingIncrease, test.surplus)
 			}
 			if diff := cmp.Diff(test.found, found); diff != "" {
 				t.Errorf("found, -want +got:\n%s", diff)
@@ -124,7 +124,7 @@ func TestTargetIsTheSumOfItsEntries(t *testing.T) {
 		if sum != float64(g.Target) {
 			t.Fatalf("the entries sum up to %v, the target is %d: %v", sum, g.Target, a.Entries())
 		}
-		if left := a.Wanted + a.Offset - float64(a.Shares()) - a.Owed() + a.Surplus(); math.Abs(left) > resource.Slack || a.Owed()*a.Surplus() != 0 {
+		if left := a.Wanted + a.Offset - float64(a.Shares()) - a.PendingIncrease() + a.Surplus(); math.Abs(left) > resource.Slack || a.PendingIncrease()*a.Surplus() != 0 {
 			t.Fatalf("the account misses %v: %+v", left, a)
 		}
 		if share := a.Groups[0].Share(); g.Target >= max(0, g.Min) && share+a.Groups[0].Surge < max(0, g.Min) {
@@ -187,7 +187,7 @@ func TestStateValidate(t *testing.T) {
 	huge, negative := math.MaxInt, -1
 	bad := []State{
 		known(math.NaN(), nil), known(-math.MaxFloat64, nil), {State: decide.State{Offset: math.Inf(1)}},
-		{Groups: map[string]GroupState{"a": {Asked: &huge}}}, {Groups: map[string]GroupState{"a": {Asked: &negative}}},
+		{Groups: map[string]GroupState{"a": {LastTarget: &huge}}}, {Groups: map[string]GroupState{"a": {LastTarget: &negative}}},
 		{Groups: map[string]GroupState{"a": {Surge: -1}}},
 	}
 	for _, s := range append(slices.Clone(bad), State{}, known(4, map[string]int{"a": 4})) {

@@ -74,7 +74,7 @@ type Outcome struct {
 }
 
 // Result is the short form of an Outcome, in the ledger and in "weir decide".
-type Answer struct {
+type Result struct {
 	Target    float64             `json:"target_capacity"` // not rounded, not distributed
 	Steps     []decide.Step       `json:"steps"`
 	Groups    map[string]int      `json:"groups"`    // target by group, for the groups in Case.Groups
@@ -140,11 +140,11 @@ func (c Case) planned(o Outcome, groups []plan.GroupTarget, reached, lost map[st
 }
 
 // lost returns by how much the surge of each group falls when the group is lowered to what it has.
-func (c Case) lost(groups []plan.GroupTarget, held map[string]plan.Quarantine, has map[string]int) map[string]int {
+func (c Case) lost(groups []plan.GroupTarget, held map[string]plan.Backoff, has map[string]int) map[string]int {
 	out := map[string]int{}
 	for _, g := range groups {
 		n, known := has[g.ID]
-		if q, low := held[g.ID]; low && known && !q.Keeps {
+		if q, low := held[g.ID]; low && known && !q.KeepsTarget {
 			out[g.ID] = max(0, c.State.Groups[g.ID].Surge-max(0, n-g.Target))
 		}
 	}
@@ -169,12 +169,12 @@ func (c Case) Along(choices []plan.Choice) map[string]int {
 func (o Outcome) Replaced() []plan.Choice { return slices.Concat(o.Orphans, o.Rolled) }
 
 // Result returns the short form of o.
-func (o Outcome) Answer() Answer {
+func (o Outcome) Result() Result {
 	terminate := o.Pruned.ByGroup()
 	for _, c := range slices.Backward(o.Replaced()) {
 		terminate[c.Group] = slices.Insert(terminate[c.Group], 0, c.ID)
 	}
-	return Answer{
+	return Result{
 		Target: o.Decision.Target, Steps: o.Decision.Steps, Groups: o.Distribution.Targets(),
 		Terminate: terminate, State: o.State,
 	}
@@ -222,22 +222,22 @@ func (c Case) Have() float64 {
 }
 
 // Held returns the groups in backoff at that time, without the busy ones.
-func (c Case) Held(quarantines []plan.Quarantine, now time.Time) map[string]plan.Quarantine {
-	held := plan.Held(quarantines, now)
-	maps.DeleteFunc(held, func(group string, _ plan.Quarantine) bool { _, busy := c.Busy[group]; return busy })
+func (c Case) Held(quarantines []plan.Backoff, now time.Time) map[string]plan.Backoff {
+	held := plan.InBackoff(quarantines, now)
+	maps.DeleteFunc(held, func(group string, _ plan.Backoff) bool { _, busy := c.Busy[group]; return busy })
 	return held
 }
 
 // Bound returns the groups with the limits for the distribution. A group in backoff stays at the
 // weight that it has, and a busy group at its target.
-func (c Case) Bound(groups []plan.GroupTarget, held map[string]plan.Quarantine, has map[string]int) []plan.GroupTarget {
-	return plan.Hold(plan.Hold(groups, held, Short(held, has)), c.Busy, nil)
+func (c Case) Bound(groups []plan.GroupTarget, held map[string]plan.Backoff, has map[string]int) []plan.GroupTarget {
+	return plan.FixTargets(plan.FixTargets(groups, held, Short(held, has)), c.Busy, nil)
 }
 
 // Short returns the weight of those groups that do not keep their targets.
-func Short(held map[string]plan.Quarantine, has map[string]int) map[string]int {
+func Short(held map[string]plan.Backoff, has map[string]int) map[string]int {
 	has = maps.Clone(has)
-	maps.DeleteFunc(has, func(group string, _ int) bool { return held[group].Keeps })
+	maps.DeleteFunc(has, func(group string, _ int) bool { return held[group].KeepsTarget })
 	return has
 }
 

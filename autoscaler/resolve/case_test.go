@@ -65,8 +65,8 @@ func (a anyCase) policy(t *rapid.T) decide.Policy {
 			Min: lo, Max: lo + rapid.Float64Range(0, 200).Draw(t, "max"),
 			MaxAdd: rapid.SampledFrom([]float64{1, 20, decide.Unlimited}).Draw(t, "add"), MaxRemove: rapid.SampledFrom([]float64{0, 5, decide.Unlimited}).Draw(t, "remove"),
 		},
-		Period: 10 * time.Minute, IgnoranceMax: rapid.SampledFrom([]time.Duration{0, time.Hour}).Draw(t, "ignorance"),
-		Cooldown: decide.Cooldown{Up: time.Minute, Down: 10 * time.Minute}, LossBrake: rapid.Bool().Draw(t, "brake"), LossThreshold: 1,
+		Period: 10 * time.Minute, UnknownNeedMax: rapid.SampledFrom([]time.Duration{0, time.Hour}).Draw(t, "ignorance"),
+		Cooldown: decide.Cooldown{Up: time.Minute, Down: 10 * time.Minute}, LossLimit: rapid.Bool().Draw(t, "brake"), LossThreshold: 1,
 	}
 	if rapid.Bool().Draw(t, "budgeted") {
 		p.Budgets = []decide.Budget{{Direction: decide.Down, Within: time.Hour, Share: 0.2}, {Direction: decide.Up, Within: time.Hour, Weight: 30}}
@@ -92,10 +92,10 @@ func (a anyCase) state(t *rapid.T) State {
 		s.Changes = append(s.Changes, decide.Change{At: aTime(t, "changed"), Up: a.number(t, "up"), Down: a.number(t, "down"), Tasks: rapid.IntRange(-1, 9).Draw(t, "tasks")})
 	}
 	for _, group := range rapid.SliceOfDistinct(rapid.SampledFrom([]string{"a", "b", "z"}), rapid.ID[string]).Draw(t, "aside") {
-		s.Quarantines = append(s.Quarantines, plan.Quarantine{Group: group, Why: "short", Since: aTime(t, "since"), Until: aTime(t, "until"), Failures: rapid.IntRange(-1, 9).Draw(t, "failures")})
+		s.Quarantines = append(s.Quarantines, plan.Backoff{Group: group, Why: "short", Since: aTime(t, "since"), Until: aTime(t, "until"), Failures: rapid.IntRange(-1, 9).Draw(t, "failures")})
 	}
 	if rapid.Bool().Draw(t, "asked") {
-		s.Groups = map[string]GroupState{"a": {Asked: new(3), Doubt: rapid.Bool().Draw(t, "doubt")}, "b": {Surge: rapid.IntRange(-2, 5).Draw(t, "surge"), At: aTime(t, "at")}}
+		s.Groups = map[string]GroupState{"a": {LastTarget: new(3), ResultUnknown: rapid.Bool().Draw(t, "doubt")}, "b": {Surge: rapid.IntRange(-2, 5).Draw(t, "surge"), At: aTime(t, "at")}}
 	}
 	if rapid.Bool().Draw(t, "tells joined") {
 		s.Joined = []string{"n0", "n1", "x"}
@@ -110,7 +110,7 @@ func (a anyCase) node(t *rapid.T, i int) plan.Candidate {
 		Node:     rapid.SampledFrom([]pools.NodeState{pools.NodeIdle, pools.NodeRunning, pools.NodeOrphaned, pools.NodeUnknown}).Draw(t, "node"),
 		Tasks:    rapid.IntRange(-1, 9).Draw(t, "tasks"), Uptime: time.Duration(rapid.Int64Range(-5, 7200).Draw(t, "uptime")) * time.Second,
 		Priority: a.number(t, "priority"), Safe: rapid.Bool().Draw(t, "safe"), Stale: rapid.Bool().Draw(t, "stale"), Draining: rapid.Bool().Draw(t, "draining"),
-		Unhealthy: rapid.Bool().Draw(t, "unhealthy"), Mending: rapid.Bool().Draw(t, "mending"),
+		Unhealthy: rapid.Bool().Draw(t, "unhealthy"), Repairing: rapid.Bool().Draw(t, "mending"),
 	}
 }
 
@@ -167,7 +167,7 @@ func TestCaseComesOutAgain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want, err := json.Marshal(c.Resolve().Answer())
+		want, err := json.Marshal(c.Resolve().Result())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -182,7 +182,7 @@ func TestCaseComesOutAgain(t *testing.T) {
 		if err := json.Unmarshal(before, &again); err != nil {
 			t.Fatal(err)
 		}
-		got, err := json.Marshal(again.Resolve().Answer())
+		got, err := json.Marshal(again.Resolve().Result())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -198,7 +198,7 @@ func TestResolveIsTotal(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := anyCase{hostile: true}.draw(t)
 		o := c.Resolve()
-		a := o.Answer()
+		a := o.Result()
 		for group := range c.Busy {
 			if len(a.Terminate[group]) > 0 {
 				t.Errorf("%v of the busy group %s are let go", a.Terminate[group], group)
@@ -241,7 +241,7 @@ func TestSurvived(t *testing.T) {
 // wantOnlyStale checks that only stale nodes are removed while the pool must not shrink.
 func wantOnlyStale(t interface{ Errorf(string, ...any) }, c Case, o Outcome) {
 	stale := c.StaleNodes()
-	for group, ids := range o.Answer().Terminate {
+	for group, ids := range o.Result().Terminate {
 		for _, id := range ids {
 			if c.Refuse != "" || o.Refused != "" && !stale[id] {
 				t.Errorf("%s of group %s is let go though %s", id, group, o.Refused)

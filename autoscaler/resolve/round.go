@@ -27,7 +27,7 @@ type Round struct {
 	shares       []plan.GroupTarget
 	has          map[string]int
 	groups       []roundGroup
-	quarantines  []plan.Quarantine
+	quarantines  []plan.Backoff
 	refused      bool // a raise was refused since the newest distribution
 	lowered      bool // the last step was returned
 	err          error
@@ -107,7 +107,7 @@ func (r *Round) Report(change TargetChange, err error) {
 	default:
 		g.failed = err
 		if Refused(err) && change.Raises() {
-			r.setAside(g.ID, err)
+			r.backOff(g.ID, err)
 		}
 	}
 }
@@ -119,7 +119,7 @@ func Refused(err error) bool {
 }
 
 // Quarantines returns the backoffs of Case.State and of the groups that refused.
-func (r *Round) Quarantines() []plan.Quarantine { return r.quarantines }
+func (r *Round) Quarantines() []plan.Backoff { return r.quarantines }
 
 // Surged returns by how much the surge of each group changed.
 func (r *Round) Surged() map[string]int {
@@ -156,16 +156,16 @@ func (r *Round) reach(g *roundGroup, change TargetChange) {
 	g.surged += change.surge
 }
 
-func (r *Round) setAside(group string, err error) {
-	r.quarantines = plan.Failed(r.quarantines, group, decide.OneLine(err.Error()), r.o.Decision.State.Clock)
+func (r *Round) backOff(group string, err error) {
+	r.quarantines = plan.AddFailure(r.quarantines, group, decide.OneLine(err.Error()), r.o.Decision.State.Clock)
 	if !errors.Is(err, pools.ErrShort) {
-		r.quarantines = plan.Keeping(r.quarantines, group)
+		r.quarantines = plan.KeepTarget(r.quarantines, group)
 	}
 	r.refused = true
 }
 
 // held returns the groups in backoff, including those of this Round.
-func (r *Round) held() map[string]plan.Quarantine {
+func (r *Round) held() map[string]plan.Backoff {
 	return r.c.Held(r.quarantines, r.o.Decision.State.Clock)
 }
 
@@ -204,7 +204,7 @@ func (r *Round) lowerings() []TargetChange {
 		switch {
 		case g.reached: // it was granted more in this Round
 		case g.failed != nil && (!Refused(g.failed) || errors.Is(g.failed, pools.ErrThrottled)):
-		case aside && !q.Keeps && !g.Stale && target < g.Target:
+		case aside && !q.KeepsTarget && !g.Stale && target < g.Target:
 			out = append(out, TargetChange{Group: g.ID, Target: target, Why: "set aside: " + q.Why})
 		}
 	}

@@ -18,7 +18,7 @@ type State struct {
 	Wanted *float64 `json:"wanted,omitempty"`
 	// Groups are the groups that count in Wanted, by id.
 	Groups      map[string]GroupState `json:"groups,omitempty"`
-	Quarantines []plan.Quarantine     `json:"quarantines,omitempty"` // backoffs of groups, by the rules' monotonic clock
+	Quarantines []plan.Backoff        `json:"quarantines,omitempty"` // backoffs of groups, by the rules' monotonic clock
 	// Joined are the instances whose node has joined, sorted. It is saved for the next process. A
 	// Case of the loop does not have it, as the nodes report it there.
 	Joined []string `json:"joined,omitempty"`
@@ -28,10 +28,10 @@ type State struct {
 type GroupState struct {
 	// LastTarget is the target after the last request, or when the group was found; nil: not read yet.
 	// Another party set each later difference.
-	Asked *int `json:"asked,omitempty"`
+	LastTarget *int `json:"asked,omitempty"`
 	// ResultUnknown is set if the result of the last request is unknown: its response was lost, or the
 	// process died.
-	Doubt bool `json:"doubt,omitempty"`
+	ResultUnknown bool `json:"doubt,omitempty"`
 	// At is when the target was last raised, or the group was found short.
 	At time.Time `json:"at,omitzero"`
 	// Surge is the part of the target that was ordered beside marked instances.
@@ -39,7 +39,7 @@ type GroupState struct {
 }
 
 // NextState returns the state of c with s as the state of the rules.
-func (c Case) HandOn(s decide.State) State {
+func (c Case) NextState(s decide.State) State {
 	out := c.State
 	out.State = s
 	if out.Joined == nil {
@@ -78,7 +78,7 @@ type Done struct {
 // So weight that was wanted before stays a pending increase while no group has room. A new need
 // without room does not.
 func (c Case) Conclude(o Outcome, d Done) State {
-	s := c.HandOn(o.Decision.State)
+	s := c.NextState(o.Decision.State)
 	before := c.target()
 	want := float64(o.Distribution.Want)
 	if o.Distribution.Shares == nil { // no change was possible
@@ -100,7 +100,7 @@ func (c Case) Conclude(o Outcome, d Done) State {
 func (c Case) target() float64 { return c.Input.Capacity.Target + c.State.Offset }
 
 // pendingIncrease returns the part of the target that no group's target holds.
-func (c Case) owed() float64 { return max(0, c.target()-c.Have()) }
+func (c Case) pendingIncrease() float64 { return max(0, c.target()-c.Have()) }
 
 // changed returns s with the changes of d. grown is by how much its groups were raised, without
 // surge.
@@ -149,7 +149,7 @@ func longest(p decide.Policy) time.Duration {
 // Untouched returns the state for the next tick if nothing was done: the state of the rules,
 // without an offset that was not carried out.
 func (c Case) Untouched(o Outcome) State {
-	s := c.HandOn(o.Decision.State)
+	s := c.NextState(o.Decision.State)
 	s.Offset = c.State.Offset
 	return s
 }

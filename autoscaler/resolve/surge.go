@@ -12,7 +12,7 @@ import (
 // surge returns by how much each group is raised beyond its share, so that its marked instances can
 // be removed after their replacements joined. The sum is at most the wanted weight that is neither
 // fresh nor ordered. It is also at most what the limits of one period leave after the need.
-func (c Case) surge(s decide.State, d plan.Distribution, targets map[string]int, held map[string]plan.Quarantine) map[string]int {
+func (c Case) surge(s decide.State, d plan.Distribution, targets map[string]int, held map[string]plan.Backoff) map[string]int {
 	room := Whole(s.Beside(c.Input.Policy, c.target()) - max(0, float64(d.Sum)-c.target()))
 	room = min(room, c.missing(d.Want, targets))
 	shares := d.Targets()
@@ -32,7 +32,7 @@ func (c Case) surge(s decide.State, d plan.Distribution, targets map[string]int,
 }
 
 // toRoll returns the groups, sorted, whose marked instances can be replaced now.
-func (c Case) toRoll(held map[string]plan.Quarantine) []plan.GroupTarget {
+func (c Case) toRoll(held map[string]plan.Backoff) []plan.GroupTarget {
 	var out []plan.GroupTarget
 	for _, g := range c.Groups {
 		_, quarantined := held[g.ID]
@@ -57,15 +57,15 @@ func (c Case) missing(want int, targets map[string]int) int {
 // rollFull chooses a marked instance that ends before its replacement is ordered, because its group
 // is at its maximum. It chooses one only if no other node goes and no weight is missing, so that
 // the next one waits for the replacement. The need of the pool must be known.
-func (c Case) rollFull(o *Outcome, held map[string]plan.Quarantine) {
+func (c Case) rollFull(o *Outcome, held map[string]plan.Backoff) {
 	shares, waits := o.Distribution.Targets(), ""
 	switch {
 	case o.Refused != "":
 		waits = o.Refused
-	case len(o.Decision.State.Blind) > 0:
-		waits = "the need of app " + o.Decision.State.Blind[0].App + " is not known"
+	case len(o.Decision.State.UnknownNeed) > 0:
+		waits = "the need of app " + o.Decision.State.UnknownNeed[0].App + " is not known"
 	}
-	calm := len(o.Orphans)+len(o.Pruned.Choices) == 0 && !(c.owed() > resource.Slack) && c.fit() >= o.Decision.Target-resource.Slack
+	calm := len(o.Orphans)+len(o.Pruned.Choices) == 0 && !(c.pendingIncrease() > resource.Slack) && c.fit() >= o.Decision.Target-resource.Slack
 	for _, g := range c.toRoll(held) {
 		if c.State.Groups[g.ID].Surge > 0 || g.Max > max(g.Target, shares[g.ID]) {
 			continue // its replacements come first
@@ -94,7 +94,7 @@ func (c Case) fit() float64 {
 	sum := c.Joined
 	for i := range c.Nodes {
 		n := &c.Nodes[i]
-		if (n.Unhealthy || n.Mending) && n.Node.Joined() {
+		if (n.Unhealthy || n.Repairing) && n.Node.Joined() {
 			sum -= n.Weight
 		}
 	}

@@ -15,7 +15,7 @@ import (
 )
 
 // Response is the response of one process.
-type Answer struct {
+type Response struct {
 	Verdict string           // "value", "no_opinion" or "stale"
 	Request resource.Request // empty unless the verdict is a value
 }
@@ -27,7 +27,7 @@ type Answer struct {
 //
 // The text has one part for each different kind, in their order: "cpus 4 -> 5 (+25 %, tolerance 10
 // %), mem 512 -> absent".
-func Compare(own, candidate Answer, tolerance float64) string {
+func Compare(own, candidate Response, tolerance float64) string {
 	if own.Verdict != candidate.Verdict {
 		return fmt.Sprintf("verdict %s -> %s", own.Verdict, candidate.Verdict)
 	}

@@ -19,30 +19,30 @@ func TestCompare(t *testing.T) {
 	none := resource.Request{}
 	tests := []struct {
 		name           string
-		own, candidate shadow.Answer
+		own, candidate shadow.Response
 		tolerance      float64
 		want           string
 	}{
-		{"nothing", shadow.Answer{}, shadow.Answer{}, 0, ""},
-		{"equal", shadow.Answer{value, cpus(4)}, shadow.Answer{value, cpus(4)}, 0, ""},
-		{"more", shadow.Answer{value, cpus(4)}, shadow.Answer{value, cpus(5)}, 0.1, "cpus 4 -> 5 (+25 %, tolerance 10 %)"},
-		{"less", shadow.Answer{value, cpus(4)}, shadow.Answer{value, cpus(3)}, 0.1, "cpus 4 -> 3 (-25 %, tolerance 10 %)"},
-		{"just within", shadow.Answer{value, cpus(4)}, shadow.Answer{value, cpus(4.4)}, 0.1, ""},
-		{"just within, below", shadow.Answer{value, cpus(0.7)}, shadow.Answer{value, cpus(0.63)}, 0.1, ""},
-		{"just over", shadow.Answer{value, cpus(4)}, shadow.Answer{value, cpus(4.401)}, 0.1, "cpus 4 -> 4.401 (+10 %, tolerance 10 %)"},
-		{"no tolerance", shadow.Answer{value, cpus(4)}, shadow.Answer{value, cpus(4.0001)}, 0, "cpus 4 -> 4.0001 (+0.0025 %, tolerance 0 %)"},
-		{"a tolerance that is none", shadow.Answer{value, cpus(4)}, shadow.Answer{value, cpus(5)}, math.NaN(), "cpus 4 -> 5 (+25 %, tolerance 0 %)"},
-		{"the last bit", shadow.Answer{value, cpus(0.1 + 0.2)}, shadow.Answer{value, cpus(0.3)}, 0, ""},
-		{"both zero", shadow.Answer{value, cpus(0)}, shadow.Answer{value, cpus(0)}, 0, ""},
-		{"from zero", shadow.Answer{value, cpus(0)}, shadow.Answer{value, cpus(0.5)}, 10, "cpus 0 -> 0.5 (from nothing)"},
-		{"to zero", shadow.Answer{value, cpus(2)}, shadow.Answer{value, cpus(0)}, 0.5, "cpus 2 -> 0 (-100 %, tolerance 50 %)"},
-		{"absent is not zero", shadow.Answer{value, cpus(0)}, shadow.Answer{value, none}, 1, "cpus 0 -> absent"},
-		{"two kinds", shadow.Answer{value, cpus(4).With(resource.Mem, 512)}, shadow.Answer{value, cpus(8).With(resource.GPUs, 1)}, 0.1,
+		{"nothing", shadow.Response{}, shadow.Response{}, 0, ""},
+		{"equal", shadow.Response{value, cpus(4)}, shadow.Response{value, cpus(4)}, 0, ""},
+		{"more", shadow.Response{value, cpus(4)}, shadow.Response{value, cpus(5)}, 0.1, "cpus 4 -> 5 (+25 %, tolerance 10 %)"},
+		{"less", shadow.Response{value, cpus(4)}, shadow.Response{value, cpus(3)}, 0.1, "cpus 4 -> 3 (-25 %, tolerance 10 %)"},
+		{"just within", shadow.Response{value, cpus(4)}, shadow.Response{value, cpus(4.4)}, 0.1, ""},
+		{"just within, below", shadow.Response{value, cpus(0.7)}, shadow.Response{value, cpus(0.63)}, 0.1, ""},
+		{"just over", shadow.Response{value, cpus(4)}, shadow.Response{value, cpus(4.401)}, 0.1, "cpus 4 -> 4.401 (+10 %, tolerance 10 %)"},
+		{"no tolerance", shadow.Response{value, cpus(4)}, shadow.Response{value, cpus(4.0001)}, 0, "cpus 4 -> 4.0001 (+0.0025 %, tolerance 0 %)"},
+		{"a tolerance that is none", shadow.Response{value, cpus(4)}, shadow.Response{value, cpus(5)}, math.NaN(), "cpus 4 -> 5 (+25 %, tolerance 0 %)"},
+		{"the last bit", shadow.Response{value, cpus(0.1 + 0.2)}, shadow.Response{value, cpus(0.3)}, 0, ""},
+		{"both zero", shadow.Response{value, cpus(0)}, shadow.Response{value, cpus(0)}, 0, ""},
+		{"from zero", shadow.Response{value, cpus(0)}, shadow.Response{value, cpus(0.5)}, 10, "cpus 0 -> 0.5 (from nothing)"},
+		{"to zero", shadow.Response{value, cpus(2)}, shadow.Response{value, cpus(0)}, 0.5, "cpus 2 -> 0 (-100 %, tolerance 50 %)"},
+		{"absent is not zero", shadow.Response{value, cpus(0)}, shadow.Response{value, none}, 1, "cpus 0 -> absent"},
+		{"two kinds", shadow.Response{value, cpus(4).With(resource.Mem, 512)}, shadow.Response{value, cpus(8).With(resource.GPUs, 1)}, 0.1,
 			"cpus 4 -> 8 (+100 %, tolerance 10 %), mem 512 -> absent, gpus absent -> 1"},
-		{"huge", shadow.Answer{value, cpus(math.SmallestNonzeroFloat64)}, shadow.Answer{value, cpus(math.MaxFloat64)}, 0.1,
+		{"huge", shadow.Response{value, cpus(math.SmallestNonzeroFloat64)}, shadow.Response{value, cpus(math.MaxFloat64)}, 0.1,
 			"cpus 4.94065645841e-324 -> 1.79769313486e+308 (+1.8e+308 %, tolerance 10 %)"},
-		{"both have no opinion", shadow.Answer{"no_opinion", none}, shadow.Answer{"no_opinion", none}, 0, ""},
-		{"another verdict", shadow.Answer{value, cpus(4)}, shadow.Answer{"stale", none}, 1, "verdict value -> stale"},
+		{"both have no opinion", shadow.Response{"no_opinion", none}, shadow.Response{"no_opinion", none}, 0, ""},
+		{"another verdict", shadow.Response{value, cpus(4)}, shadow.Response{"stale", none}, 1, "verdict value -> stale"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -57,9 +57,9 @@ func amount() *rapid.Generator[float64] {
 	return rapid.OneOf(rapid.Just(0.0), rapid.Float64Range(0, 1e6), rapid.Float64Range(0, math.MaxFloat64))
 }
 
-func answer() *rapid.Generator[shadow.Answer] {
-	return rapid.Custom(func(t *rapid.T) shadow.Answer {
-		a := shadow.Answer{Verdict: value}
+func answer() *rapid.Generator[shadow.Response] {
+	return rapid.Custom(func(t *rapid.T) shadow.Response {
+		a := shadow.Response{Verdict: value}
 		for _, k := range resource.Kinds() {
 			if rapid.Bool().Draw(t, "named") {
 				a.Request = a.Request.With(k, amount().Draw(t, "amount"))

@@ -21,8 +21,8 @@ type Scheduler interface {
 
 // Condition is the report of the node-health policy about the pool.
 type Condition struct {
-	Sick   map[string]string // unhealthy nodes with the reason; it does not change
-	Barred string            // why the pool must not shrink; empty: it may
+	Unhealthy map[string]string // unhealthy nodes with the reason; it does not change
+	Barred    string            // why the pool must not shrink; empty: it may
 	// Budget is the pool's disruption budget. Nodes in quarantine are not capacity.
 	Budget disruption.Budget
 	// Unknown is why the other fields are not known yet; empty: they are known.

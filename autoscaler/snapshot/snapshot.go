@@ -66,7 +66,9 @@ func (s *Snapshot) Busy() map[string]string {
 
 // Quarantined reports whether node health quarantines the node. Its instance stays in the target of its
 // group, offers nothing, and another one replaces it.
-func (s *Snapshot) Aside(id string) bool { return s.Condition.Budget.Out[id] == disruption.Quarantine }
+func (s *Snapshot) Quarantined(id string) bool {
+	return s.Condition.Budget.Out[id] == disruption.Quarantine
+}
 
 // Instance returns an existing instance that is not terminating.
 func (s *Snapshot) Instance(id string) (pools.Instance, bool) {
@@ -136,10 +138,10 @@ func (s *Snapshot) join(facts []pools.NodeFacts, expected func(id string) bool) 
 // add adds one instance. If facts is not nil, its node reports.
 func (s *Snapshot) add(instance pools.Instance, facts *pools.NodeFacts, expected func(id string) bool) {
 	node := pools.Node{Instance: instance, Cordoned: instance.Cordoned, State: pools.NodeUnknown}
-	_, node.Unhealthy = s.Condition.Sick[instance.ID]
+	_, node.Unhealthy = s.Condition.Unhealthy[instance.ID]
 	switch {
 	case instance.State == pools.InstancePending || instance.State == pools.InstanceTerminating:
-	case facts != nil && instance.State == pools.InstanceRunning && s.count(*facts, s.Aside(instance.ID)):
+	case facts != nil && instance.State == pools.InstanceRunning && s.count(*facts, s.Quarantined(instance.ID)):
 		node.Facts, node.State = *facts, pools.NodeRunning
 		if p := facts.Priority; !math.IsNaN(p) && !math.IsInf(p, 0) {
 			node.Priority = p
@@ -147,7 +149,7 @@ func (s *Snapshot) add(instance pools.Instance, facts *pools.NodeFacts, expected
 		if facts.Tasks == 0 {
 			node.State = pools.NodeIdle
 		}
-		if !s.Aside(instance.ID) {
+		if !s.Quarantined(instance.ID) {
 			s.Joined += instance.Weight
 		}
 	case facts != nil || expected(instance.ID):

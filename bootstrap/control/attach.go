@@ -16,14 +16,14 @@ import (
 // attachment is the runner.Runner by which go-plugin attaches to a process that another component starts and stops. For
 // go-plugin, the handshake is the process's start, and the end of the session is its death.
 type attachment struct {
-	prepared chan *exec.Cmd // the environment, from go-plugin
-	spoken   chan greeting  // the process's first line
-	closed   chan struct{}  // closed when the session closes
-	ended    chan struct{}  // closed when go-plugin should consider the process dead
+	prepared   chan *exec.Cmd     // the environment, from go-plugin
+	handshakes chan handshakeLine // the process's first line
+	closed     chan struct{}      // closed when the session closes
+	ended      chan struct{}      // closed when go-plugin should consider the process dead
 
-	owner  int      // Config.Owner
-	folder string   // set before prepared receives
-	hello  greeting // set when Start returns
+	owner  int           // Config.Owner
+	folder string        // set before prepared receives
+	hello  handshakeLine // set when Start returns
 
 	mu      sync.Mutex
 	closing bool
@@ -31,7 +31,7 @@ type attachment struct {
 }
 
 // handshake is a checked handshake line, or the error in it.
-type greeting struct {
+type handshakeLine struct {
 	line    string
 	address string
 	err     error
@@ -39,11 +39,11 @@ type greeting struct {
 
 func newAttachment(owner int) *attachment {
 	return &attachment{
-		owner:    owner,
-		prepared: make(chan *exec.Cmd, 1),
-		spoken:   make(chan greeting, 1),
-		closed:   make(chan struct{}),
-		ended:    make(chan struct{}),
+		owner:      owner,
+		prepared:   make(chan *exec.Cmd, 1),
+		handshakes: make(chan handshakeLine, 1),
+		closed:     make(chan struct{}),
+		ended:      make(chan struct{}),
 	}
 }
 
@@ -74,15 +74,15 @@ func (a *attachment) removeFolder() {
 }
 
 // receive accepts the first line of the process's standard output. Call it once, after prepare.
-func (a *attachment) hear(line []byte) {
+func (a *attachment) receive(line []byte) {
 	address, err := parseHandshake(line, a.folder)
-	a.spoken <- greeting{string(line) + "\n", address, err}
+	a.handshakes <- handshakeLine{string(line) + "\n", address, err}
 }
 
 // Start waits for the handshake.
 func (a *attachment) Start(context.Context) error {
 	select {
-	case a.hello = <-a.spoken:
+	case a.hello = <-a.handshakes:
 		return a.hello.err
 	case <-a.closed:
 		return ErrClosed

@@ -16,9 +16,9 @@ func TestNewDescriptionRefuses(t *testing.T) {
 		return &signalv1.DescribeResponse{RequiredMetrics: []*signalv1.RequiredMetric{m}}
 	}
 	for _, test := range []struct {
-		name   string
-		answer *signalv1.DescribeResponse
-		word   string // empty: valid
+		name     string
+		answer   *signalv1.DescribeResponse
+		wantText string // empty: valid
 	}{
 		{"empty", &signalv1.DescribeResponse{}, ""},
 		{"no answer", nil, ""},
@@ -41,13 +41,13 @@ func TestNewDescriptionRefuses(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			_, err := newDescription(test.answer, 1)
-			if test.word == "" {
+			if test.wantText == "" {
 				if err != nil {
 					t.Error(err)
 				}
 				return
 			}
-			checkError(t, err, ErrDescription, test.word)
+			checkError(t, err, ErrDescription, test.wantText)
 		})
 	}
 }

@@ -13,7 +13,7 @@ import (
 const (
 	maxHandshake = 512 // bytes of the line
 	maxPath      = 107 // bytes of a Unix socket's address
-	quoted       = 80  // bytes of a plugin's text that an error quotes
+	maxQuoted    = 80  // bytes of a plugin's text that an error quotes
 )
 
 // parseHandshake returns the address in a handshake. The fields of the line are
@@ -26,17 +26,17 @@ func parseHandshake(line []byte, folder string) (address string, err error) {
 	text := string(bytes.TrimSpace(line[:min(len(line), maxHandshake+1)]))
 	fields := strings.Split(text, "|")
 	if len(line) > maxHandshake || len(fields) < 5 || len(fields) > 7 {
-		return "", fmt.Errorf("%w: its first line is %.*q", ErrHandshake, quoted, text)
+		return "", fmt.Errorf("%w: its first line is %.*q", ErrHandshake, maxQuoted, text)
 	}
 	if fields[0] != strconv.Itoa(signalv1.CoreVersion) {
-		return "", fmt.Errorf("%w: version %.*q of go-plugin's core, want %d", ErrHandshake, quoted, fields[0], signalv1.CoreVersion)
+		return "", fmt.Errorf("%w: version %.*q of go-plugin's core, want %d", ErrHandshake, maxQuoted, fields[0], signalv1.CoreVersion)
 	}
 	if fields[1] != strconv.Itoa(signalv1.ProtocolVersion) {
 		return "", fmt.Errorf("%w: the signal has version %.*q, bootstrap has version %d",
-			ErrProtocol, quoted, fields[1], signalv1.ProtocolVersion)
+			ErrProtocol, maxQuoted, fields[1], signalv1.ProtocolVersion)
 	}
 	if fields[4] != "grpc" {
-		return "", fmt.Errorf("%w: it uses protocol %.*q, want %q", ErrHandshake, quoted, fields[4], "grpc")
+		return "", fmt.Errorf("%w: it uses protocol %.*q, want %q", ErrHandshake, maxQuoted, fields[4], "grpc")
 	}
 	if len(fields) > 5 && fields[5] != "" {
 		return "", fmt.Errorf("%w: it has a certificate, but TLS was not requested", ErrHandshake)
@@ -45,7 +45,7 @@ func parseHandshake(line []byte, folder string) (address string, err error) {
 	if network != "unix" || !filepath.IsAbs(address) || filepath.Clean(address) != address ||
 		filepath.Dir(address) != folder || len(address) > maxPath || strings.ContainsRune(address, 0) {
 		return "", fmt.Errorf("%w: address %.*q %.*q, want a unix socket in %s",
-			ErrHandshake, quoted, network, quoted, address, folder)
+			ErrHandshake, maxQuoted, network, maxQuoted, address, folder)
 	}
 	return address, nil
 }

@@ -57,13 +57,13 @@ func TestMain(m *testing.M) {
 			os.Exit(1)
 		}
 	case "loud about":
-		serve(&answering{answer: &signalv1.DescribeResponse{Name: "bell\a"}}, signalv1.ProtocolVersion)
+		serve(&fixedDescription{answer: &signalv1.DescribeResponse{Name: "bell\a"}}, signalv1.ProtocolVersion)
 	case "long about":
-		serve(&answering{answer: &signalv1.DescribeResponse{ParametersSchema: bytes.Repeat([]byte(" "), 2*maxMessage)}}, signalv1.ProtocolVersion)
+		serve(&fixedDescription{answer: &signalv1.DescribeResponse{ParametersSchema: bytes.Repeat([]byte(" "), 2*maxMessage)}}, signalv1.ProtocolVersion)
 	case "versions 2 and 3":
-		serve(&answering{answer: &signalv1.DescribeResponse{}}, 2, 3)
+		serve(&fixedDescription{answer: &signalv1.DescribeResponse{}}, 2, 3)
 	case "versions 1 and 2":
-		serve(&answering{answer: &signalv1.DescribeResponse{}}, 1, 2)
+		serve(&fixedDescription{answer: &signalv1.DescribeResponse{}}, 1, 2)
 	case "windows":
 		serve(&windows{}, signalv1.ProtocolVersion)
 	}
@@ -85,18 +85,18 @@ func serve(p goplugin.Plugin, versions ...int) {
 }
 
 // fixedDescription is a plugin with a configured description.
-type answering struct {
+type fixedDescription struct {
 	controlPlugin
 	signalv1.UnimplementedControlServer
 	answer *signalv1.DescribeResponse
 }
 
-func (a *answering) GRPCServer(_ *goplugin.GRPCBroker, s *grpc.Server) error {
+func (a *fixedDescription) GRPCServer(_ *goplugin.GRPCBroker, s *grpc.Server) error {
 	signalv1.RegisterControlServer(s, a)
 	return nil
 }
 
-func (a *answering) Describe(context.Context, *signalv1.DescribeRequest) (*signalv1.DescribeResponse, error) {
+func (a *fixedDescription) Describe(context.Context, *signalv1.DescribeRequest) (*signalv1.DescribeResponse, error) {
 	return a.answer, nil
 }
 

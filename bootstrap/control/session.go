@@ -88,8 +88,8 @@ func NewSession(config Config) (*Session, error) {
 		return nil, fmt.Errorf("control session: %w", err)
 	}
 	s := &Session{log: config.Log, link: newAttachment(config.Owner), connected: make(chan struct{})}
-	s.stdout = newLineWriter(func(line []byte) { s.synced(output.Stdout, line) })
-	s.stderr = newLineWriter(func(line []byte) { s.synced(output.Stderr, line) })
+	s.stdout = newLineWriter(func(line []byte) { s.forwardedLine(output.Stdout, line) })
+	s.stderr = newLineWriter(func(line []byte) { s.forwardedLine(output.Stderr, line) })
 	s.client = plugin.NewClient(s.clientConfig(config))
 	s.connecting.Go(s.connect)
 	select {
@@ -155,11 +155,11 @@ func (s *Session) Prepare(spec supervise.Spec) supervise.Spec {
 	s.mu.Unlock()
 	spec.Env = slices.DeleteFunc(slices.Clone(spec.Env), isOurs)
 	spec.Env = append(spec.Env, s.env...)
-	greeted := false // used only in calls for standard output, which do not overlap
+	handshakeSeen := false // used only in calls for standard output, which do not overlap
 	spec.Lines = func(stream string, line []byte) {
-		if stream == output.Stdout && !greeted {
-			greeted = true
-			s.link.hear(line)
+		if stream == output.Stdout && !handshakeSeen {
+			handshakeSeen = true
+			s.link.receive(line)
 			return
 		}
 		s.line(stream, line)
@@ -194,7 +194,7 @@ func (s *Session) line(stream string, line []byte) {
 }
 
 // forwardedLine passes on a line that go-plugin forwarded. The launcher has not read it.
-func (s *Session) synced(stream string, line []byte) {
+func (s *Session) forwardedLine(stream string, line []byte) {
 	s.mu.Lock()
 	tail := s.spec.Tail
 	s.mu.Unlock()

@@ -210,9 +210,9 @@ func checkError(t *testing.T, err, want error, words ...string) {
 	if err == nil || want != nil && !errors.Is(err, want) {
 		t.Fatalf("error %v, want %v", err, want)
 	}
-	for _, word := range words {
-		if !strings.Contains(err.Error(), word) {
-			t.Errorf("error %q lacks %q", err, word)
+	for _, wantText := range words {
+		if !strings.Contains(err.Error(), wantText) {
+			t.Errorf("error %q lacks %q", err, wantText)
 		}
 	}
 	if len(err.Error()) > 1000 {
@@ -441,9 +441,9 @@ func TestPrepareOwnsEnvironment(t *testing.T) {
 func TestNewSessionRefuses(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
 	for _, test := range []struct {
-		name   string
-		config Config
-		word   string
+		name     string
+		config   Config
+		wantText string
 	}{
 		{"no logger", Config{}, "no logger"},
 		{"relative folder", Config{Folder: "x", Log: log}, "not absolute"},
@@ -451,8 +451,8 @@ func TestNewSessionRefuses(t *testing.T) {
 		{"no folder", Config{Folder: "/no/such/folder", Log: log}, "no such file"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if _, err := NewSession(test.config); err == nil || !strings.Contains(err.Error(), test.word) {
-				t.Errorf("NewSession: %v, want %q", err, test.word)
+			if _, err := NewSession(test.config); err == nil || !strings.Contains(err.Error(), test.wantText) {
+				t.Errorf("NewSession: %v, want %q", err, test.wantText)
 			}
 		})
 	}

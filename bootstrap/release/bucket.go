@@ -31,7 +31,7 @@ type Stat struct {
 }
 
 // read returns the whole content of a small object. It returns ErrCorrupt if the object is larger than limit.
-func read(ctx context.Context, b Bucket, key string, limit int64, wait patience) (data []byte, err error) {
+func read(ctx context.Context, b Bucket, key string, limit int64, wait retryTimeout) (data []byte, err error) {
 	err = wait.retry(ctx, func(ctx context.Context, _ func()) error {
 		body, err := b.Get(ctx, key, 0)
 		if err != nil {
@@ -52,7 +52,7 @@ func read(ctx context.Context, b Bucket, key string, limit int64, wait patience)
 
 // write puts an object and retries until it exists. It returns ErrExists if the object existed before.
 func write(ctx context.Context, b Bucket, key string, body io.ReadSeeker, size int64) error {
-	return patience(DefaultPatience).retry(ctx, func(ctx context.Context, alive func()) error {
+	return retryTimeout(DefaultRetryTimeout).retry(ctx, func(ctx context.Context, alive func()) error {
 		if _, err := body.Seek(0, io.SeekStart); err != nil {
 			return err
 		}

@@ -12,7 +12,7 @@ import (
 )
 
 // cachedRetryTimeout bounds the retries of a bucket if the requested release is in the cache.
-const cachedPatience = 2 * time.Second
+const cachedRetryTimeout = 2 * time.Second
 
 // Entries of a cache's folder.
 const (
@@ -28,10 +28,10 @@ type Config struct {
 	Platform Platform // of the fetched releases; zero: that of this process
 	// RetryTimeout bounds how long an unavailable or silent bucket is retried. Zero means DefaultRetryTimeout. The
 	// bound is shorter if the release is in the cache.
-	Patience time.Duration
-	Trust    Trust // decides whose releases are accepted
+	RetryTimeout time.Duration
+	Trust        Trust // decides whose releases are accepted
 	// Shared stores the first-seen records of versions for several hosts; nil: only this cache stores them.
-	Shared Memory
+	Shared SeenStore
 	// Progress, if set, receives the downloaded and the total bytes of a download: at its beginning, at its end, and
 	// about a hundred times in between. Calls for different releases may be concurrent.
 	Progress func(ref Ref, done, total int64)
@@ -42,8 +42,8 @@ func (c Config) WithDefaults() Config {
 	if c.Platform == (Platform{}) {
 		c.Platform = Host()
 	}
-	if c.Patience == 0 {
-		c.Patience = DefaultPatience
+	if c.RetryTimeout == 0 {
+		c.RetryTimeout = DefaultRetryTimeout
 	}
 	if c.Progress == nil {
 		c.Progress = func(Ref, int64, int64) {}
@@ -57,8 +57,8 @@ func (c Config) Validate() error {
 	if c.Dir == "" {
 		errs = append(errs, errors.New("release cache: no folder is given"))
 	}
-	if c.Patience < 0 {
-		errs = append(errs, fmt.Errorf("release cache: retry timeout %v is negative", c.Patience))
+	if c.RetryTimeout < 0 {
+		errs = append(errs, fmt.Errorf("release cache: retry timeout %v is negative", c.RetryTimeout))
 	}
 	return errors.Join(errs...)
 }
@@ -68,7 +68,7 @@ type Cache struct {
 	cfg     Config
 	folder  shareddir.Dir
 	index   index
-	seen    Memory
+	seen    SeenStore
 	flights flights
 }
 

@@ -93,34 +93,34 @@ func (c *Cache) fetchTarball(ctx context.Context, b Bucket, object string, ref R
 			return Installed{}, err
 		}
 	}
-	wait := c.cfg.Patience
+	wait := c.cfg.RetryTimeout
 	if present {
-		wait = min(wait, cachedPatience)
+		wait = min(wait, cachedRetryTimeout)
 	}
 	var stat Stat
-	err = patience(wait).retry(ctx, func(ctx context.Context, _ func()) (err error) {
+	err = retryTimeout(wait).retry(ctx, func(ctx context.Context, _ func()) (err error) {
 		stat, err = b.Stat(ctx, object)
 		return err
 	})
 	switch {
 	case errors.Is(err, ErrUnavailable) && present && ctx.Err() == nil:
-		in.Away = err
+		in.BucketErr = err
 		return in, nil
 	case errors.Is(err, ErrNotFound):
-		return Installed{}, offerTarballs(ctx, b, codename, ref, err)
+		return Installed{}, withAvailableTarballs(ctx, b, codename, ref, err)
 	case err != nil:
 		return Installed{}, err
 	case present && stat.Tag == known.Tag:
 		data, err := json.Marshal(known)
 		if err == nil {
-			err = c.index.remember(ctx, in, note{path, data})
+			err = c.index.remember(ctx, in, indexEntry{path, data})
 		}
 		if !errors.Is(err, errGone) {
 			return in, err
 		}
 	}
 	known.Codename, known.Version = codename, ref.Version
-	return c.downloadTarball(ctx, b, pin{object, path, known, stat, ref})
+	return c.downloadTarball(ctx, b, tarballFetch{object, path, known, stat, ref})
 }
 
 // lookupTarball returns the index entry of a tarball, or a zero tarball if it is missing. It does not overwrite a
@@ -141,7 +141,7 @@ func lookupTarball(path string) (tarball, error) {
 }
 
 // tarballFetch is a tarball that is being fetched.
-type pin struct {
+type tarballFetch struct {
 	object string  // key of the object
 	path   string  // path of its file in the index
 	known  tarball // index entry; if Tag is empty: none
@@ -149,7 +149,7 @@ type pin struct {
 	ref    Ref // of the first caller
 }
 
-func (c *Cache) downloadTarball(ctx context.Context, b Bucket, p pin) (in Installed, err error) {
+func (c *Cache) downloadTarball(ctx context.Context, b Bucket, p tarballFetch) (in Installed, err error) {
 	if p.stat.Size <= 0 || p.stat.Size > MaxObject {
 		return in, fmt.Errorf("%s: %w: it has %d bytes: want 1 to %d", b.URL(p.object), ErrUnsafe, p.stat.Size, int64(MaxObject))
 	}
@@ -163,7 +163,7 @@ func (c *Cache) downloadTarball(ctx context.Context, b Bucket, p pin) (in Instal
 			bucket: b, key: p.object, size: p.stat.Size, file: object, hash: sha256.New(),
 			progress: func(done, total int64) { c.cfg.Progress(p.ref, done, total) },
 		}
-		if err := t.run(ctx, patience(c.cfg.Patience)); err != nil {
+		if err := t.run(ctx, retryTimeout(c.cfg.RetryTimeout)); err != nil {
 			return err
 		}
 		in, err = c.settleTarball(ctx, object, p, t.digest(), temp)
@@ -176,7 +176,7 @@ func (c *Cache) downloadTarball(ctx context.Context, b Bucket, p pin) (in Instal
 }
 
 // settleTarball compares a tarball with its first-seen state, unpacks it, and installs it.
-func (c *Cache) settleTarball(ctx context.Context, object *os.File, p pin, digest Digest, temp string) (Installed, error) {
+func (c *Cache) settleTarball(ctx context.Context, object *os.File, p tarballFetch, digest Digest, temp string) (Installed, error) {
 	t, first := p.known, p.known.Tag == ""
 	if !first && digest != t.SHA256 {
 		return Installed{}, fmt.Errorf("%w: it has sha256 %v, and had %v when it was first seen, at %s; to accept it, remove %s",
@@ -199,7 +199,7 @@ func (c *Cache) settleTarball(ctx context.Context, object *os.File, p pin, diges
 	}
 	in := c.installedTarball(t, p.ref)
 	in.Pinned = first
-	return in, c.folder.Locked(ctx, func() error { return c.install(ctx, temp, in, note{p.path, data}) })
+	return in, c.folder.Locked(ctx, func() error { return c.install(ctx, temp, in, indexEntry{p.path, data}) })
 }
 
 // installedTarball returns the place of a tarball's files, whether they exist or not.
@@ -216,7 +216,7 @@ func (c *Cache) installedTarball(t tarball, ref Ref) Installed {
 }
 
 // withAvailableTarballs adds the available versions to the error of a missing version.
-func offerTarballs(ctx context.Context, b Bucket, codename string, ref Ref, err error) error {
+func withAvailableTarballs(ctx context.Context, b Bucket, codename string, ref Ref, err error) error {
 	var versions []string
 	n := 0
 	for k, listErr := range b.List(ctx, codename+"/"+clustermanPrefix) {

@@ -39,7 +39,7 @@ func tarred(t testing.TB, entries []entry) []byte {
 }
 
 // venvOf returns the entries of a virtual environment, as Debian's python creates it, with a package.
-func venvOf(says string) []entry {
+func venvOf(wantText string) []entry {
 	return []entry{
 		{name: "./", kind: tar.TypeDir},
 		{name: "./prodenv/", kind: tar.TypeDir},
@@ -50,7 +50,7 @@ func venvOf(says string) []entry {
 		{name: "./prodenv/lib/x.py", kind: tar.TypeReg, body: "pass\n"},
 		{name: "./prodenv/pyvenv.cfg", kind: tar.TypeReg, body: "home = /usr/bin\ninclude-system-site-packages = false\n"},
 		{name: "./clusterman_signals/__init__.py", kind: tar.TypeReg},
-		{name: "./clusterman_signals/run.py", kind: tar.TypeReg, body: "import sys, os\nprint('" + says + "', *sys.argv[1:], os.path.basename(sys.prefix))\n"},
+		{name: "./clusterman_signals/run.py", kind: tar.TypeReg, body: "import sys, os\nprint('" + wantText + "', *sys.argv[1:], os.path.basename(sys.prefix))\n"},
 	}
 }
 
@@ -75,7 +75,7 @@ func TestFetchClusterman(t *testing.T) {
 	}
 	in, err := c.FetchClusterman(t.Context(), countingBucket{b, &downloads}, "jammy", web)
 	wg.Wait()
-	if err != nil || in.Ref != web || in.Entry != "prodenv/bin/python" || in.Away != nil {
+	if err != nil || in.Ref != web || in.Entry != "prodenv/bin/python" || in.BucketErr != nil {
 		t.Fatalf("FetchClusterman = %+v, %v", in, err)
 	}
 	if n := downloads.Load(); n != 1 {
@@ -143,8 +143,8 @@ func TestFetchClusterman(t *testing.T) {
 	t.Run("bucket away", func(t *testing.T) {
 		server.Kill()
 		in, err := openCache(t, dir).FetchClusterman(t.Context(), b, "jammy", cart)
-		if err != nil || !errors.Is(in.Away, release.ErrUnavailable) {
-			t.Errorf("FetchClusterman = %v, away %v", err, in.Away)
+		if err != nil || !errors.Is(in.BucketErr, release.ErrUnavailable) {
+			t.Errorf("FetchClusterman = %v, away %v", err, in.BucketErr)
 		}
 	})
 }

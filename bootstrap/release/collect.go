@@ -40,7 +40,7 @@ func (c *Cache) Use(ctx context.Context, owner string, refs []Ref) error {
 	}
 	err = c.folder.Locked(ctx, func() error {
 		if len(refs) > 0 {
-			return c.index.write(note{path, data})
+			return c.index.write(indexEntry{path, data})
 		}
 		if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
 			return err
@@ -182,7 +182,7 @@ func inspect(index, path string, named refSet) (digest Digest, stays bool) {
 		t, err := decode[tarball](data, maxRecord, "")
 		return t.SHA256, err == nil && named.versions[t.Version]
 	}
-	var w word
+	var w bucketRecord
 	var m Manifest
 	if strictjson.Within(data, maxRecord, &w) != nil || strictjson.Within(w.Raw, MaxManifest, &m) != nil {
 		return Digest{}, false

@@ -80,7 +80,7 @@ func TestCollect(t *testing.T) {
 	mustFetch(t, c, b, web("idle"))
 
 	server.Kill()
-	if in, _ := mustFetch(t, openCache(t, dir), b, web("planned")); in.Away == nil {
+	if in, _ := mustFetch(t, openCache(t, dir), b, web("planned")); in.BucketErr == nil {
 		t.Error("the planned one does not come from the cache")
 	}
 	if err := c.Use(t.Context(), "prod/default", nil); err != nil {

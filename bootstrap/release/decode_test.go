@@ -80,7 +80,7 @@ func FuzzDecodeRecord(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	data, err := json.Marshal(word{Raw: raw, Signature: []byte("s"), Yanked: &Yanked{Why: "x"}})
+	data, err := json.Marshal(bucketRecord{Raw: raw, Signature: []byte("s"), Yanked: &Yanked{Why: "x"}})
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -38,69 +38,69 @@ func (c *Cache) Fetch(ctx context.Context, b Bucket, ref Ref) (Installed, error)
 
 func (c *Cache) fetch(ctx context.Context, b Bucket, ref Ref) (Installed, error) {
 	known, uncached := c.lookup(ctx, b, ref)
-	wait := c.cfg.Patience
+	wait := c.cfg.RetryTimeout
 	if uncached == nil {
-		wait = min(wait, cachedPatience)
+		wait = min(wait, cachedRetryTimeout)
 	}
-	said, err := readWord(ctx, b, ref, c.cfg.Platform, patience(wait))
+	latest, err := readBucketRecord(ctx, b, ref, c.cfg.Platform, retryTimeout(wait))
 	switch {
 	case err == nil:
-		return c.obey(ctx, b, said, known)
+		return c.apply(ctx, b, latest, known)
 	case !errors.Is(err, ErrUnavailable) || ctx.Err() != nil:
 		return Installed{}, err
 	case uncached != nil:
 		return Installed{}, fmt.Errorf("%w; %w", err, uncached)
 	}
-	seen, alone, errSeen := c.learn(ctx, b, known, ref, Seen{})
+	seen, sharedErr, errSeen := c.updateSeen(ctx, b, known, ref, Seen{})
 	known.Yanked = seen.Yanked
 	if refusal := cmp.Or(errSeen, known.admit(c.cfg.Trust)); refusal != nil {
 		return Installed{}, fmt.Errorf("%w; %w", refusal, err)
 	}
 	in := c.installed(known.manifest)
-	in.Away, in.Alone = err, alone
+	in.BucketErr, in.SharedErr = err, sharedErr
 	return in, nil
 }
 
 // lookup returns the index entry of a release from this bucket if its verified files are in the cache.
-func (c *Cache) lookup(ctx context.Context, b Bucket, ref Ref) (word, error) {
+func (c *Cache) lookup(ctx context.Context, b Bucket, ref Ref) (bucketRecord, error) {
 	w, err := c.index.lookup(b, ref)
 	if err != nil {
-		return word{}, err
+		return bucketRecord{}, err
 	}
 	in := c.installed(w.manifest)
 	if err := in.verify(ctx); err != nil {
-		return word{}, fmt.Errorf("cached in %s: %w", in.Dir, err)
+		return bucketRecord{}, fmt.Errorf("cached in %s: %w", in.Dir, err)
 	}
 	return w, nil
 }
 
 // apply rejects the release or installs it, as the bucket's record requires. known is the cache's record, with verified
 // files, or zero.
-func (c *Cache) obey(ctx context.Context, b Bucket, said, known word) (Installed, error) {
-	ref := said.manifest.Ref
+func (c *Cache) apply(ctx context.Context, b Bucket, latest, known bucketRecord) (Installed, error) {
+	ref := latest.manifest.Ref
 	url := b.URL(key(ref, c.cfg.Platform, manifestName))
-	refusal := said.admit(c.cfg.Trust)
-	seen, alone, err := c.learn(ctx, b, known, ref, Seen{Yanked: said.Yanked})
-	if said.Yanked == nil && seen.Yanked != nil {
-		said.Yanked = seen.Yanked
+	refusal := latest.admit(c.cfg.Trust)
+	seen, sharedErr, err := c.updateSeen(ctx, b, known, ref, Seen{Yanked: latest.Yanked})
+	if latest.Yanked == nil && seen.Yanked != nil {
+		latest.Yanked = seen.Yanked
 		refusal = fmt.Errorf("%w (its %s is now missing from the bucket)", seen.Yanked.err(), yankedName)
 	}
-	if err == nil && seen.Digest != (Digest{}) && seen.Digest != said.manifest.Object.SHA256 {
-		err = changed(ref, said.seen(), seen)
+	if err == nil && seen.Digest != (Digest{}) && seen.Digest != latest.manifest.Object.SHA256 {
+		err = changed(ref, latest.seen(), seen)
 	}
 	if err := cmp.Or(refusal, err); err != nil {
-		return Installed{}, errors.Join(fmt.Errorf("%s: %w", url, err), c.noteYank(ctx, b, said, known))
+		return Installed{}, errors.Join(fmt.Errorf("%s: %w", url, err), c.noteYank(ctx, b, latest, known))
 	}
-	in, err := c.bring(ctx, b, said, known)
+	in, err := c.ensureFiles(ctx, b, latest, known)
 	if err != nil {
 		return Installed{}, err
 	}
-	if in.Alone = alone; seen.Digest != (Digest{}) {
+	if in.SharedErr = sharedErr; seen.Digest != (Digest{}) {
 		return in, nil
 	}
-	seen, in.Alone, err = c.learn(ctx, b, word{}, ref, said.seen())
+	seen, in.SharedErr, err = c.updateSeen(ctx, b, bucketRecord{}, ref, latest.seen())
 	if err == nil && seen.Digest != in.Digest { // another host was faster
-		err = changed(ref, said.seen(), seen)
+		err = changed(ref, latest.seen(), seen)
 	}
 	if err != nil {
 		return Installed{}, fmt.Errorf("%s: %w", url, err)
@@ -109,14 +109,14 @@ func (c *Cache) obey(ctx context.Context, b Bucket, said, known word) (Installed
 }
 
 // ensureFiles downloads the files of a release unless the cache has them, verified.
-func (c *Cache) bring(ctx context.Context, b Bucket, said, known word) (Installed, error) {
-	in := c.installed(said.manifest)
-	record, err := json.Marshal(said)
+func (c *Cache) ensureFiles(ctx context.Context, b Bucket, latest, known bucketRecord) (Installed, error) {
+	in := c.installed(latest.manifest)
+	record, err := json.Marshal(latest)
 	if err != nil {
 		return Installed{}, err
 	}
-	note := note{path: c.index.path(b, said.manifest.Ref), data: record}
-	present := known.Raw != nil && known.manifest.Object == said.manifest.Object && known.manifest.sameContent(said.manifest)
+	indexEntry := indexEntry{path: c.index.path(b, latest.manifest.Ref), data: record}
+	present := known.Raw != nil && known.manifest.Object == latest.manifest.Object && known.manifest.sameContent(latest.manifest)
 	for range maxRounds {
 		if !present {
 			if present, err = in.intact(ctx); err != nil {
@@ -124,9 +124,9 @@ func (c *Cache) bring(ctx context.Context, b Bucket, said, known word) (Installe
 			}
 		}
 		if !present { // absent or damaged
-			return in, c.download(ctx, b, in, note)
+			return in, c.download(ctx, b, in, indexEntry)
 		}
-		if err = c.index.remember(ctx, in, note); !errors.Is(err, errGone) {
+		if err = c.index.remember(ctx, in, indexEntry); !errors.Is(err, errGone) {
 			return in, err
 		}
 		present = false
@@ -135,14 +135,14 @@ func (c *Cache) bring(ctx context.Context, b Bucket, said, known word) (Installe
 }
 
 // noteYank records in the cache that a cached release is yanked.
-func (c *Cache) noteYank(ctx context.Context, b Bucket, said, known word) error {
-	if said.Yanked == nil || known.Raw == nil {
+func (c *Cache) noteYank(ctx context.Context, b Bucket, latest, known bucketRecord) error {
+	if latest.Yanked == nil || known.Raw == nil {
 		return nil
 	}
-	known.Yanked = said.Yanked
+	known.Yanked = latest.Yanked
 	record, err := json.Marshal(known)
 	if err == nil {
-		err = c.index.remember(ctx, c.installed(known.manifest), note{c.index.path(b, known.manifest.Ref), record})
+		err = c.index.remember(ctx, c.installed(known.manifest), indexEntry{c.index.path(b, known.manifest.Ref), record})
 	}
 	if err != nil && !errors.Is(err, errGone) {
 		return fmt.Errorf("record the yank: %w", err)
@@ -152,9 +152,9 @@ func (c *Cache) noteYank(ctx context.Context, b Bucket, said, known word) error 
 
 // download installs the release's files: archive, digest, files, digests, sync, rename. Until the rename they are in a
 // temporary folder. The archive is not: another process may continue its download.
-func (c *Cache) download(ctx context.Context, b Bucket, in Installed, n note) error {
+func (c *Cache) download(ctx context.Context, b Bucket, in Installed, n indexEntry) error {
 	return c.folder.WithTemp(ctx, func(temp string) error {
-		object, err := c.folder.OpenPartial(ctx, in.Digest.String(), temp, c.cfg.Patience)
+		object, err := c.folder.OpenPartial(ctx, in.Digest.String(), temp, c.cfg.RetryTimeout)
 		if err != nil {
 			return err
 		}
@@ -167,7 +167,7 @@ func (c *Cache) download(ctx context.Context, b Bucket, in Installed, n note) er
 		if !intact {
 			err := t.adopt(ctx)
 			if err == nil {
-				err = t.finish(ctx, patience(c.cfg.Patience))
+				err = t.finish(ctx, retryTimeout(c.cfg.RetryTimeout))
 			}
 			if err != nil {
 				continues := t.done > 0 && (errors.Is(err, ErrUnavailable) || ctx.Err() != nil)
@@ -188,7 +188,7 @@ func (c *Cache) download(ctx context.Context, b Bucket, in Installed, n note) er
 	})
 }
 
-func (c *Cache) settle(ctx context.Context, object *os.File, in Installed, n note, temp string) error {
+func (c *Cache) settle(ctx context.Context, object *os.File, in Installed, n indexEntry, temp string) error {
 	intact, err := in.intact(ctx)
 	if err == nil && !intact {
 		err = unpackInto(ctx, filepath.Join(temp, filesName), object, in.Manifest)
@@ -229,7 +229,7 @@ func newRoot(dir string, archive *os.File) (*os.Root, error) {
 
 // install renames the verified files in temp into place and writes their index entry. If another process was faster,
 // its files stay. Damaged files are moved away. Call it from Locked.
-func (c *Cache) install(ctx context.Context, temp string, in Installed, n note) error {
+func (c *Cache) install(ctx context.Context, temp string, in Installed, n indexEntry) error {
 	intact, err := in.intact(ctx)
 	if err != nil {
 		return err

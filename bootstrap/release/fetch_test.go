@@ -28,7 +28,7 @@ func TestFetch(t *testing.T) {
 	dir := t.TempDir()
 	c := openCache(t, dir)
 	in, entry := mustFetch(t, c, b, v1)
-	if in.Away != nil || in.Digest != m.Object.SHA256 || in.Ref != v1 || entry != files["run*"] {
+	if in.BucketErr != nil || in.Digest != m.Object.SHA256 || in.Ref != v1 || entry != files["run*"] {
 		t.Errorf("Fetch = %+v, entry %q", in, entry)
 	}
 	diff(t, "files", tree(t, in.Dir), map[string]string{"/run": files["run*"], "/lib/a.txt": "a", "/lib/deep/b": ""})
@@ -77,10 +77,10 @@ func TestFetchRefuses(t *testing.T) {
 		}
 	}
 	cases := []struct {
-		name  string
-		setup func(ref release.Ref)
-		want  error
-		says  string
+		name     string
+		setup    func(ref release.Ref)
+		want     error
+		wantText string
 	}{
 		{"flipped byte behind the store", func(ref release.Ref) {
 			stored(publish(t, b, ref, map[string]string{"run*": ref.Name}), func(d []byte) []byte { d[len(d)/2] ^= 1; return d })
@@ -164,7 +164,7 @@ func TestFetchRefuses(t *testing.T) {
 			if !errors.Is(err, tc.want) || errors.Is(err, release.ErrUnavailable) {
 				t.Errorf("Fetch = %v, want %v", err, tc.want)
 			}
-			for _, part := range []string{tc.says, "s3://releases/some/prefix/bad/", ref.String()} {
+			for _, part := range []string{tc.wantText, "s3://releases/some/prefix/bad/", ref.String()} {
 				if !strings.Contains(err.Error(), part) {
 					t.Errorf("Fetch = %v, want it to say %q", err, part)
 				}
@@ -174,7 +174,7 @@ func TestFetchRefuses(t *testing.T) {
 	}
 }
 
-func TestFetchTells(t *testing.T) {
+func TestFetchErrorsByCause(t *testing.T) {
 	server, b := startBucket(t)
 	publish(t, b, v1, map[string]string{"run*": "x"})
 	c := openCache(t, t.TempDir())
@@ -208,7 +208,7 @@ func TestFetchTells(t *testing.T) {
 	})
 }
 
-func TestFetchWithTheBucketAway(t *testing.T) {
+func TestFetchWhileBucketUnavailable(t *testing.T) {
 	server, b := startBucket(t)
 	publish(t, b, v1, map[string]string{"run*": "one"})
 	v2 := release.Ref{Namespace: v1.Namespace, Name: v1.Name, Version: "v2.0.0"}
@@ -219,8 +219,8 @@ func TestFetchWithTheBucketAway(t *testing.T) {
 
 	c := openCache(t, dir)
 	in, entry := mustFetch(t, c, b, v1)
-	if entry != "one" || !errors.Is(in.Away, release.ErrUnavailable) || !strings.Contains(in.Away.Error(), "connection refused") {
-		t.Errorf("Fetch of the cached = %q, away: %v", entry, in.Away)
+	if entry != "one" || !errors.Is(in.BucketErr, release.ErrUnavailable) || !strings.Contains(in.BucketErr.Error(), "connection refused") {
+		t.Errorf("Fetch of the cached = %q, away: %v", entry, in.BucketErr)
 	}
 	err := refusal(t, c, b, v2)
 	if !errors.Is(err, release.ErrUnavailable) || !strings.Contains(err.Error(), "not in the cache") {
@@ -384,7 +384,7 @@ func TestFetchResumes(t *testing.T) {
 			var progress []int64
 			var gets atomic.Int32
 			c, err := release.OpenCache(t.Context(), release.Config{
-				Dir: t.TempDir(), Platform: linux, Patience: 200 * time.Millisecond,
+				Dir: t.TempDir(), Platform: linux, RetryTimeout: 200 * time.Millisecond,
 				Progress: func(_ release.Ref, done, total int64) {
 					if total != m.Object.Size {
 						t.Errorf("progress is %d of %d, want of %d", done, total, m.Object.Size)
@@ -416,7 +416,7 @@ func TestFetchResumes(t *testing.T) {
 }
 
 // A cancelled fetch does not fail other callers of the same release.
-func TestFetchTakesOver(t *testing.T) {
+func TestCancelledFetchDoesNotFailOthers(t *testing.T) {
 	_, b := startBucket(t)
 	publish(t, b, v1, map[string]string{"run*": "x"})
 	c := openCache(t, t.TempDir())

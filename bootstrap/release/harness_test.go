@@ -50,7 +50,7 @@ func openBucket(t *testing.T, endpoint, name string) release.Bucket {
 
 func openCache(t *testing.T, dir string) *release.Cache {
 	t.Helper()
-	c, err := release.OpenCache(t.Context(), release.Config{Dir: dir, Platform: linux, Patience: 500 * time.Millisecond})
+	c, err := release.OpenCache(t.Context(), release.Config{Dir: dir, Platform: linux, RetryTimeout: 500 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}

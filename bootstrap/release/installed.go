@@ -31,9 +31,9 @@ type Installed struct {
 	Pinned bool
 	// BucketErr is why the bucket did not respond, if the release comes from the cache without its confirmation; else
 	// nil.
-	Away error
+	BucketErr error
 	// SharedErr is why the shared SeenStore did not respond, so that only the cache's own records counted; else nil.
-	Alone error
+	SharedErr error
 
 	links links // of a tarball; else empty
 }
@@ -185,7 +185,7 @@ func (in Installed) Verify(ctx context.Context) error {
 		return nil
 	case ctx.Err() != nil:
 		err = context.Cause(ctx)
-	case !errors.Is(err, ErrCorrupt) && isAnother(err):
+	case !errors.Is(err, ErrCorrupt) && isReplaced(err):
 		err = fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
 	return fmt.Errorf("verify release %s in %s: %w", in.Ref, in.Dir, err)
@@ -193,7 +193,7 @@ func (in Installed) Verify(ctx context.Context) error {
 
 // isReplaced reports whether an error of opening a file or reading a link means that the path is missing, is of another
 // kind, or leads outside.
-func isAnother(err error) bool {
+func isReplaced(err error) bool {
 	number, ok := errors.AsType[syscall.Errno](err)
 	return !ok || slices.Contains([]syscall.Errno{unix.ENOENT, unix.ENOTDIR, unix.EINVAL, unix.ELOOP, unix.ENXIO}, number)
 }

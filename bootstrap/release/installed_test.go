@@ -28,7 +28,7 @@ func run(t *testing.T, in release.Installed, f *os.File, args ...string) string 
 }
 
 // The verified content runs, even if the file changes afterwards.
-func TestOverwrittenBetweenOpenAndExec(t *testing.T) {
+func TestFileOverwrittenBetweenOpenAndExec(t *testing.T) {
 	_, b := startBucket(t)
 	elf, err := os.ReadFile("/bin/echo")
 	if err != nil {
@@ -78,7 +78,7 @@ func TestOverwrittenBetweenOpenAndExec(t *testing.T) {
 }
 
 // A release of several files runs from its folder, which is made read-only.
-func TestOpenOfSeveral(t *testing.T) {
+func TestOpenReleaseOfSeveralFiles(t *testing.T) {
 	_, b := startBucket(t)
 	publish(t, b, v1, map[string]string{
 		"run*": "#!/bin/sh\n. \"$(dirname \"$(readlink \"$0\")\")/lib.sh\"\n", "lib.sh": "echo fellow\n",

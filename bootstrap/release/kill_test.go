@@ -34,7 +34,7 @@ func runIfFetcher() {
 	if err == nil {
 		var c *release.Cache
 		c, err = release.OpenCache(context.Background(), release.Config{
-			Dir: dir, Platform: linux, Patience: time.Minute,
+			Dir: dir, Platform: linux, RetryTimeout: time.Minute,
 			Progress: func(_ release.Ref, done, _ int64) { fmt.Println("has", done) },
 		})
 		if err == nil {

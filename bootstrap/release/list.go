@@ -39,9 +39,9 @@ func List(ctx context.Context, b Bucket, namespace, name string) ([]Published, e
 
 // list is List for a prefix. It reads at most limit keys.
 func list(ctx context.Context, b Bucket, prefix string, limit int) ([]Published, error) {
-	var folders map[place]map[string]bool // names of the relevant objects
-	err := patience(DefaultPatience).retry(ctx, func(ctx context.Context, alive func()) error {
-		folders = map[place]map[string]bool{}
+	var folders map[location]map[string]bool // names of the relevant objects
+	err := retryTimeout(DefaultRetryTimeout).retry(ctx, func(ctx context.Context, alive func()) error {
+		folders = map[location]map[string]bool{}
 		n := 0
 		for k, err := range b.List(ctx, prefix) {
 			if err != nil {
@@ -112,28 +112,28 @@ func compareVersions(a, b string) int {
 // ReadManifest returns the manifest of a release. It returns ErrNotFound if it is not published for the platform, and
 // ErrCorrupt if the manifest is damaged or belongs to another release.
 func ReadManifest(ctx context.Context, b Bucket, ref Ref, platform Platform) (Manifest, error) {
-	_, m, err := readManifest(ctx, b, ref, platform, patience(DefaultPatience))
+	_, m, err := readManifest(ctx, b, ref, platform, retryTimeout(DefaultRetryTimeout))
 	return m, err
 }
 
 const (
-	maxOffer  = 5      // versions listed in a message
-	maxListed = 10_000 // keys read for a message
+	maxAvailable = 5      // versions listed in a message
+	maxListed    = 10_000 // keys read for a message
 )
 
 // withAvailable adds the available versions to the error of a missing release. If the bucket cannot be listed, it
 // returns err unchanged.
-func withOffer(ctx context.Context, b Bucket, ref Ref, platform Platform, err error) error {
+func withAvailable(ctx context.Context, b Bucket, ref Ref, platform Platform, err error) error {
 	found, listErr := list(ctx, b, ref.Namespace+"/"+ref.Name+"/", maxListed)
 	if listErr != nil {
 		return err
 	}
-	return fmt.Errorf("%w; %s", err, offer(found, ref, platform))
+	return fmt.Errorf("%w; %s", err, available(found, ref, platform))
 }
 
 // available describes the versions of a signal, the most similar ones first; of all platforms if platform is zero. It
 // omits yanked versions.
-func offer(found []Published, ref Ref, platform Platform) string {
+func available(found []Published, ref Ref, platform Platform) string {
 	var versions, elsewhere []string
 	for _, p := range found {
 		switch {
@@ -168,7 +168,7 @@ func nearest(versions []string, to string) string {
 		all[i] = candidate{v, spelling.Distance(v, to)}
 	}
 	slices.SortStableFunc(all, func(a, b candidate) int { return cmp.Compare(a.distance, b.distance) })
-	names := make([]string, min(len(all), maxOffer))
+	names := make([]string, min(len(all), maxAvailable))
 	for i := range names {
 		names[i] = all[i].version
 	}

@@ -53,9 +53,9 @@ func TestHeldLock(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 				defer cancel()
 				for _, wait := range []struct {
-					ctx  context.Context
-					want time.Duration
-					says string
+					ctx      context.Context
+					want     time.Duration
+					wantText string
 				}{
 					{ctx, time.Second, "deadline exceeded"},
 					{t.Context(), time.Minute, "another process has held it for 1m0s"},
@@ -65,8 +65,8 @@ func TestHeldLock(t *testing.T) {
 					if took := time.Since(began); took != wait.want {
 						t.Errorf("returns after %v, want %v", took, wait.want)
 					}
-					if err == nil || !strings.Contains(err.Error(), "lock "+lock.Name()+": ") || !strings.Contains(err.Error(), wait.says) {
-						t.Errorf("error %v, want it to name the lock and say %q", err, wait.says)
+					if err == nil || !strings.Contains(err.Error(), "lock "+lock.Name()+": ") || !strings.Contains(err.Error(), wait.wantText) {
+						t.Errorf("error %v, want it to name the lock and say %q", err, wait.wantText)
 					}
 				}
 				done := make(chan error)
@@ -82,7 +82,7 @@ func TestHeldLock(t *testing.T) {
 }
 
 // A cancelled verification is not damage: the files stay.
-func TestInstallEnds(t *testing.T) {
+func TestInstallStopsWhenCancelled(t *testing.T) {
 	c, err := OpenCache(t.Context(), Config{Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
@@ -97,7 +97,7 @@ func TestInstallEnds(t *testing.T) {
 		}
 	}
 	temp := t.TempDir()
-	err = c.install(ctx, temp, in, note{filepath.Join(temp, "note"), nil})
+	err = c.install(ctx, temp, in, indexEntry{filepath.Join(temp, "note"), nil})
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("install = %v, want that it was cancelled", err)
 	}

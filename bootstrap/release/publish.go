@@ -82,7 +82,7 @@ func publish(ctx context.Context, b Bucket, m Manifest, src Source) (Manifest, e
 // published returns the bucket's manifest of this release, and signs it if there is a key. It returns ErrNotFound if
 // it is missing, ErrExists if its files or its signing key differ, and ErrYanked.
 func published(ctx context.Context, b Bucket, m Manifest, signer *minisign.PrivateKey) (Manifest, error) {
-	before, err := readWord(ctx, b, m.Ref, m.Platform, patience(DefaultPatience))
+	before, err := readBucketRecord(ctx, b, m.Ref, m.Platform, retryTimeout(DefaultRetryTimeout))
 	if err != nil {
 		return Manifest{}, err
 	}
@@ -101,7 +101,7 @@ func published(ctx context.Context, b Bucket, m Manifest, signer *minisign.Priva
 }
 
 // addSignature signs a published release. It returns ErrExists if another key has signed it.
-func addSignature(ctx context.Context, b Bucket, w word, signer minisign.PrivateKey) error {
+func addSignature(ctx context.Context, b Bucket, w bucketRecord, signer minisign.PrivateKey) error {
 	k := key(w.manifest.Ref, w.manifest.Platform, signatureName)
 	if w.Signature == nil {
 		signature, err := sign(signer, w.manifest, w.Raw)
@@ -111,7 +111,7 @@ func addSignature(ctx context.Context, b Bucket, w word, signer minisign.Private
 		if err = writeBytes(ctx, b, k, signature); !errors.Is(err, ErrExists) {
 			return err
 		}
-		if w.Signature, err = readSignature(ctx, b, w.manifest.Ref, w.manifest.Platform, patience(DefaultPatience)); err != nil {
+		if w.Signature, err = readSignature(ctx, b, w.manifest.Ref, w.manifest.Platform, retryTimeout(DefaultRetryTimeout)); err != nil {
 			return err
 		}
 	}
@@ -139,7 +139,7 @@ func claim(ctx context.Context, b Bucket, m Manifest, signer *minisign.PrivateKe
 			return m, encoded, err
 		}
 	}
-	left, err := readSignature(ctx, b, m.Ref, m.Platform, patience(DefaultPatience))
+	left, err := readSignature(ctx, b, m.Ref, m.Platform, retryTimeout(DefaultRetryTimeout))
 	if err != nil || (left == nil && signer == nil) {
 		return m, encoded, err
 	}
@@ -176,7 +176,7 @@ func trustIn(signer minisign.PrivateKey) Trust {
 
 // packSource writes the source's archive and completes the manifest.
 func packSource(archive *os.File, m Manifest, src Source) (Manifest, error) {
-	dir, paths, err := survey(src)
+	dir, paths, err := listSource(src)
 	if err != nil {
 		return Manifest{}, err
 	}
@@ -206,7 +206,7 @@ func packSource(archive *os.File, m Manifest, src Source) (Manifest, error) {
 }
 
 // listSource returns a folder and the sorted paths in it that form the source.
-func survey(src Source) (dir string, paths []string, err error) {
+func listSource(src Source) (dir string, paths []string, err error) {
 	path, err := filepath.EvalSymlinks(src.Path)
 	if err != nil {
 		return "", nil, err

@@ -18,18 +18,18 @@ import (
 const maxRecord = 64 << 20
 
 // decodeRecord decodes an index file of a release, or returns ErrCorrupt.
-func decodeRecord(data []byte, ref Ref, platform Platform) (w word, err error) {
+func decodeRecord(data []byte, ref Ref, platform Platform) (w bucketRecord, err error) {
 	if err := strictjson.Within(data, maxRecord, &w); err != nil {
-		return word{}, fmt.Errorf("%w: %w", ErrCorrupt, err)
+		return bucketRecord{}, fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
 	if w.manifest, err = decodeManifestOf(w.Raw, ref, platform); err != nil {
-		return word{}, err
+		return bucketRecord{}, err
 	}
 	return w, nil
 }
 
 // indexEntry is a file of the index with its intended content.
-type note struct {
+type indexEntry struct {
 	path string
 	data []byte
 }
@@ -52,18 +52,18 @@ func (x index) sourcePath(b Bucket) string {
 }
 
 // lookup returns the stored record of a release from this bucket.
-func (x index) lookup(b Bucket, ref Ref) (word, error) {
+func (x index) lookup(b Bucket, ref Ref) (bucketRecord, error) {
 	path := x.path(b, ref)
 	data, err := readIndex(path)
 	if errors.Is(err, os.ErrNotExist) {
-		return word{}, fmt.Errorf("not in the cache %s", x.folder)
+		return bucketRecord{}, fmt.Errorf("not in the cache %s", x.folder)
 	}
-	var w word
+	var w bucketRecord
 	if err == nil {
 		w, err = decodeRecord(data, ref, x.platform)
 	}
 	if err != nil {
-		return word{}, fmt.Errorf("cache index %s: %w", path, err)
+		return bucketRecord{}, fmt.Errorf("cache index %s: %w", path, err)
 	}
 	return w, nil
 }
@@ -83,7 +83,7 @@ func readIndex(path string) ([]byte, error) {
 
 // remember writes the entry of a release, for use while the bucket is unavailable. It returns errGone if the files are
 // missing.
-func (x index) remember(ctx context.Context, in Installed, n note) error {
+func (x index) remember(ctx context.Context, in Installed, n indexEntry) error {
 	return x.folder.Locked(ctx, func() error {
 		if _, err := os.Stat(in.Dir); err != nil {
 			return fmt.Errorf("%s: %w", in.Dir, errGone)
@@ -93,7 +93,7 @@ func (x index) remember(ctx context.Context, in Installed, n note) error {
 }
 
 // write writes an entry. If the index already has that content, it only updates the file's time. Call it from Locked.
-func (x index) write(n note) error {
+func (x index) write(n indexEntry) error {
 	if before, err := readIndex(n.path); err == nil && bytes.Equal(before, n.data) {
 		now := time.Now()
 		return os.Chtimes(n.path, now, now)

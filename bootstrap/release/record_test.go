@@ -25,17 +25,17 @@ func TestIndexLookup(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	data, err := json.Marshal(word{manifest: m, Raw: raw, Yanked: &Yanked{Why: "broken"}})
+	data, err := json.Marshal(bucketRecord{manifest: m, Raw: raw, Yanked: &Yanked{Why: "broken"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	here := namedBucket{url: "s3://here/"}
 	for _, tc := range []struct {
-		name   string
-		bucket Bucket
-		data   []byte
-		index  func(index) index
-		says   string // the error; empty: found
+		name     string
+		bucket   Bucket
+		data     []byte
+		index    func(index) index
+		wantText string // the error; empty: found
 	}{
 		{"remembered", here, data, nil, ""},
 		{"from another bucket", namedBucket{url: "s3://there/"}, data, nil, "not in the cache"},
@@ -44,16 +44,16 @@ func TestIndexLookup(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			x := index{shareddir.Dir(t.TempDir()), m.Platform}
-			if err := x.write(note{x.path(here, m.Ref), tc.data}); err != nil {
+			if err := x.write(indexEntry{x.path(here, m.Ref), tc.data}); err != nil {
 				t.Fatal(err)
 			}
 			if tc.index != nil {
 				x = tc.index(x)
 			}
 			got, err := x.lookup(tc.bucket, m.Ref)
-			if tc.says != "" {
-				if err == nil || !strings.Contains(err.Error(), tc.says) {
-					t.Errorf("lookup = %v, want an error with %q", err, tc.says)
+			if tc.wantText != "" {
+				if err == nil || !strings.Contains(err.Error(), tc.wantText) {
+					t.Errorf("lookup = %v, want an error with %q", err, tc.wantText)
 				}
 				return
 			}
@@ -64,9 +64,9 @@ func TestIndexLookup(t *testing.T) {
 	}
 }
 
-func TestIndexRemembersOnlyWhatIsThere(t *testing.T) {
+func TestIndexRecordsOnlyPresentFiles(t *testing.T) {
 	x := index{shareddir.Dir(t.TempDir()), Host()}
-	n := note{filepath.Join(x.dir(), "a.json"), []byte("{}")}
+	n := indexEntry{filepath.Join(x.dir(), "a.json"), []byte("{}")}
 	if err := x.remember(t.Context(), Installed{Dir: filepath.Join(string(x.folder), "gone")}, n); !errors.Is(err, errGone) {
 		t.Errorf("remember = %v, want errGone", err)
 	}

@@ -85,21 +85,21 @@ func key(ref Ref, p Platform, object string) string {
 }
 
 // location is where the objects of a release are.
-type place struct {
+type location struct {
 	Ref
 	Platform
 }
 
 // parseKey is the inverse of key. It returns false for other keys.
-func parseKey(k string) (at place, object string, ok bool) {
+func parseKey(k string) (at location, object string, ok bool) {
 	parts := strings.Split(k, "/")
 	if len(parts) != 5 {
-		return place{}, "", false
+		return location{}, "", false
 	}
 	at.Ref = Ref{Namespace: parts[0], Name: parts[1], Version: strings.ReplaceAll(parts[2], "~", "/")}
 	platform, err := ParsePlatform(parts[3])
 	if err != nil || at.Ref.Validate() != nil {
-		return place{}, "", false
+		return location{}, "", false
 	}
 	at.Platform = platform
 	return at, parts[4], true

@@ -11,20 +11,20 @@ import (
 )
 
 // DefaultRetryTimeout bounds how long an unavailable bucket is retried.
-const DefaultPatience = 15 * time.Second
+const DefaultRetryTimeout = 15 * time.Second
 
 // retryTimeout bounds how long a bucket is retried after errors, and how long a transfer may be silent.
-type patience time.Duration
+type retryTimeout time.Duration
 
 // retry calls attempt until it succeeds, fails with another error than ErrUnavailable, or the timeout or ctx ends.
 // attempt calls alive on progress. Without progress for the timeout, the context of the attempt ends.
-func (p patience) retry(ctx context.Context, attempt func(ctx context.Context, alive func()) error) error {
+func (p retryTimeout) retry(ctx context.Context, attempt func(ctx context.Context, alive func()) error) error {
 	again := retry.Policy{First: 100 * time.Millisecond, Longest: 2 * time.Second, For: time.Duration(p)}
 	return again.Do(ctx, func(err error) bool { return errors.Is(err, ErrUnavailable) },
 		func() (time.Duration, error) { return 0, p.once(ctx, attempt) })
 }
 
-func (p patience) once(ctx context.Context, attempt func(ctx context.Context, alive func()) error) error {
+func (p retryTimeout) once(ctx context.Context, attempt func(ctx context.Context, alive func()) error) error {
 	silent := fmt.Errorf("%w: silent for %v", ErrUnavailable, time.Duration(p))
 	watched, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -33,15 +33,15 @@ type Seen struct {
 
 // Merge returns s with the additions of update. It replaces neither a digest nor a yank. An update with a higher
 // generation replaces s.
-func (s Seen) Plus(news Seen) Seen {
-	if news.Generation > s.Generation {
-		return news
+func (s Seen) Merge(update Seen) Seen {
+	if update.Generation > s.Generation {
+		return update
 	}
 	if s.Digest == (Digest{}) {
-		s.Digest, s.At = news.Digest, news.At
+		s.Digest, s.At = update.Digest, update.At
 	}
 	if s.Yanked == nil {
-		s.Yanked = news.Yanked
+		s.Yanked = update.Yanked
 	}
 	return s
 }
@@ -85,9 +85,9 @@ func (k SeenKey) String() string {
 }
 
 // SeenStore stores a Seen for each key permanently. Its methods may be called concurrently, also by several hosts.
-type Memory interface {
+type SeenStore interface {
 	// Update merges update into the stored value and returns the result. A zero update only reads.
-	Learn(ctx context.Context, key SeenKey, news Seen) (Seen, error)
+	Update(ctx context.Context, key SeenKey, update Seen) (Seen, error)
 	// Forget starts the next generation with an empty record.
 	Forget(ctx context.Context, key SeenKey) error
 }
@@ -100,13 +100,13 @@ func (m seenFiles) path(k SeenKey) string {
 }
 
 // Update implements SeenStore.
-func (m seenFiles) Learn(ctx context.Context, k SeenKey, news Seen) (kept Seen, err error) {
+func (m seenFiles) Update(ctx context.Context, k SeenKey, update Seen) (kept Seen, err error) {
 	err = m.folder.Locked(ctx, func() error {
 		before, err := m.read(k)
 		if err != nil {
 			return err
 		}
-		if kept = before.Plus(news); kept == before {
+		if kept = before.Merge(update); kept == before {
 			return nil
 		}
 		return m.write(k, kept)
@@ -156,30 +156,30 @@ func (m seenFiles) write(k SeenKey, s Seen) error {
 // updateSeen merges update into the cache's own record and the shared one, and returns the result. known is the cache's
 // index entry, for caches that were filled before first-seen records existed. If the shared store does not respond,
 // sharedErr is the reason and only the cache's own record counts.
-func (c *Cache) learn(ctx context.Context, b Bucket, known word, ref Ref, news Seen) (kept Seen, alone, err error) {
+func (c *Cache) updateSeen(ctx context.Context, b Bucket, known bucketRecord, ref Ref, update Seen) (kept Seen, sharedErr, err error) {
 	k := seenKey(b, ref, c.cfg.Platform)
-	if kept, err = c.seen.Learn(ctx, k, Seen{}); err != nil {
+	if kept, err = c.seen.Update(ctx, k, Seen{}); err != nil {
 		return Seen{}, nil, err
 	}
 	var shared Seen
 	if c.cfg.Shared != nil {
-		if shared, alone = c.cfg.Shared.Learn(ctx, k, Seen{}); shared.Generation > kept.Generation {
+		if shared, sharedErr = c.cfg.Shared.Update(ctx, k, Seen{}); shared.Generation > kept.Generation {
 			kept = shared
 		}
 	}
 	if kept == (Seen{}) && known.Raw != nil {
 		kept = known.seen()
 	}
-	if kept, err = c.seen.Learn(ctx, k, kept.Plus(news)); err != nil || c.cfg.Shared == nil || alone != nil {
-		return kept, alone, err
+	if kept, err = c.seen.Update(ctx, k, kept.Merge(update)); err != nil || c.cfg.Shared == nil || sharedErr != nil {
+		return kept, sharedErr, err
 	}
-	if shared, alone = c.cfg.Shared.Learn(ctx, k, kept); alone != nil {
-		return kept, alone, nil
+	if shared, sharedErr = c.cfg.Shared.Update(ctx, k, kept); sharedErr != nil {
+		return kept, sharedErr, nil
 	}
 	if kept.Digest != (Digest{}) && shared.Digest != kept.Digest {
 		return kept, nil, changed(ref, kept, shared)
 	}
-	kept, err = c.seen.Learn(ctx, k, shared)
+	kept, err = c.seen.Update(ctx, k, shared)
 	return kept, nil, err
 }
 
@@ -195,11 +195,11 @@ func (c *Cache) Yanked(ctx context.Context, b Bucket, ref Ref) (*Yanked, error) 
 	if err := ref.Validate(); err != nil {
 		return nil, err
 	}
-	yanked, err := readYanked(ctx, b, ref, c.cfg.Platform, patience(cachedPatience))
+	yanked, err := readYanked(ctx, b, ref, c.cfg.Platform, retryTimeout(cachedRetryTimeout))
 	if err != nil && !errors.Is(err, ErrUnavailable) {
 		return nil, err
 	}
-	kept, _, errSeen := c.learn(ctx, b, word{}, ref, Seen{Yanked: yanked})
+	kept, _, errSeen := c.updateSeen(ctx, b, bucketRecord{}, ref, Seen{Yanked: yanked})
 	if kept.Yanked != nil {
 		return kept.Yanked, nil
 	}

@@ -14,33 +14,33 @@ import (
 )
 
 // sharedStore is an in-memory release.SeenStore for several caches.
-type memory struct {
+type sharedStore struct {
 	mu   sync.Mutex
 	seen map[release.SeenKey]release.Seen
 	away error
 }
 
 // Update implements release.SeenStore.
-func (m *memory) Learn(_ context.Context, k release.SeenKey, news release.Seen) (release.Seen, error) {
+func (m *sharedStore) Update(_ context.Context, k release.SeenKey, update release.Seen) (release.Seen, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.away == nil {
-		m.seen[k] = m.seen[k].Plus(news)
+		m.seen[k] = m.seen[k].Merge(update)
 	}
 	return m.seen[k], m.away
 }
 
 // Forget implements release.SeenStore.
-func (m *memory) Forget(_ context.Context, k release.SeenKey) error {
+func (m *sharedStore) Forget(_ context.Context, k release.SeenKey) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.seen[k] = release.Seen{Generation: m.seen[k].Generation + 1}
 	return m.away
 }
 
-func openShared(t *testing.T, shared release.Memory) *release.Cache {
+func openShared(t *testing.T, shared release.SeenStore) *release.Cache {
 	t.Helper()
-	c, err := release.OpenCache(t.Context(), release.Config{Dir: t.TempDir(), Platform: linux, Patience: 500 * time.Millisecond, Shared: shared})
+	c, err := release.OpenCache(t.Context(), release.Config{Dir: t.TempDir(), Platform: linux, RetryTimeout: 500 * time.Millisecond, Shared: shared})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,10 +48,10 @@ func openShared(t *testing.T, shared release.Memory) *release.Cache {
 }
 
 // A version has its first-seen content on each host until Forget.
-func TestContentFirstSeenStays(t *testing.T) {
+func TestFirstSeenContentIsPinned(t *testing.T) {
 	server, b := startBucket(t)
 	m := publish(t, b, v1, map[string]string{"run*": "good"})
-	shared := &memory{seen: map[release.SeenKey]release.Seen{}}
+	shared := &sharedStore{seen: map[release.SeenKey]release.Seen{}}
 	c, other := openShared(t, shared), openShared(t, shared)
 	first, _ := mustFetch(t, c, b, v1)
 
@@ -67,17 +67,17 @@ func TestContentFirstSeenStays(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, host := range []*release.Cache{c, other} {
-		if in, _ := mustFetch(t, host, b, v1); in.Digest == first.Digest || in.Alone != nil {
-			t.Errorf("after Forget: %v, alone: %v, want the new content", in.Digest, in.Alone)
+		if in, _ := mustFetch(t, host, b, v1); in.Digest == first.Digest || in.SharedErr != nil {
+			t.Errorf("after Forget: %v, alone: %v, want the new content", in.Digest, in.SharedErr)
 		}
 	}
 }
 
 // A recorded yank stays after its object is removed from the bucket, also for a host that never had the release.
-func TestYankStays(t *testing.T) {
+func TestSeenYankPersists(t *testing.T) {
 	server, b := startBucket(t)
 	m := publish(t, b, v1, map[string]string{"run*": "bad"})
-	shared := &memory{seen: map[release.SeenKey]release.Seen{}}
+	shared := &sharedStore{seen: map[release.SeenKey]release.Seen{}}
 	c := openShared(t, shared)
 	if _, err := release.Yank(t.Context(), b, v1, linux, release.Yanked{Why: "it is wrong", At: today}); err != nil {
 		t.Fatal(err)
@@ -96,14 +96,14 @@ func TestYankStays(t *testing.T) {
 }
 
 // If the shared store is unavailable, the host's own records count, and the result reports it.
-func TestMemoryAway(t *testing.T) {
+func TestSharedStoreUnavailable(t *testing.T) {
 	server, b := startBucket(t)
 	m := publish(t, b, v1, map[string]string{"run*": "good"})
 	away := errors.New("away")
-	c := openShared(t, &memory{away: away})
+	c := openShared(t, &sharedStore{away: away})
 	for range 2 {
-		if in, _ := mustFetch(t, c, b, v1); !errors.Is(in.Alone, away) {
-			t.Errorf("alone: %v, want %v", in.Alone, away)
+		if in, _ := mustFetch(t, c, b, v1); !errors.Is(in.SharedErr, away) {
+			t.Errorf("alone: %v, want %v", in.SharedErr, away)
 		}
 	}
 	removeObject(t, server, m, "manifest.json")
@@ -114,7 +114,7 @@ func TestMemoryAway(t *testing.T) {
 }
 
 // A damaged record does not permit a fetch.
-func TestMemoryDamaged(t *testing.T) {
+func TestDamagedSeenRecordRejected(t *testing.T) {
 	_, b := startBucket(t)
 	publish(t, b, v1, map[string]string{"run*": "good"})
 	dir := t.TempDir()

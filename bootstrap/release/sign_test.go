@@ -44,7 +44,7 @@ func tryPublish(t *testing.T, b release.Bucket, ref release.Ref, content string,
 func openTrusting(t *testing.T, dir string, required bool, keys ...minisign.PublicKey) *release.Cache {
 	t.Helper()
 	c, err := release.OpenCache(t.Context(), release.Config{
-		Dir: dir, Platform: linux, Patience: 500 * time.Millisecond, Trust: release.Trust{Keys: keys, Required: required},
+		Dir: dir, Platform: linux, RetryTimeout: 500 * time.Millisecond, Trust: release.Trust{Keys: keys, Required: required},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -88,7 +88,7 @@ func TestSignatures(t *testing.T) {
 		bend                      func(m release.Manifest)
 		underAny, underLax, under error // what Fetch returns under each trust
 		state                     release.SignatureState
-		says                      []string
+		wantText                  []string
 	}{
 		{"signed", signer, nil, nil, nil, nil, release.SignatureTrusted, nil},
 		{"unsigned", nil, nil, nil, nil, release.ErrUnsigned, release.SignatureNone, []string{id(signer)}},
@@ -132,7 +132,7 @@ func TestSignatures(t *testing.T) {
 				if err == nil {
 					continue
 				}
-				for _, part := range append(tc.says, "manifest.json") {
+				for _, part := range append(tc.wantText, "manifest.json") {
 					if !strings.Contains(err.Error(), part) {
 						t.Errorf("Fetch, trust %s = %v, want it to say %s", under.name, err, part)
 					}
@@ -160,8 +160,8 @@ func TestSignatureInTheCache(t *testing.T) {
 	mustFetch(t, c, b, v1)
 	mustFetch(t, c, b, v2)
 	server.Kill()
-	if in, entry := mustFetch(t, openTrusting(t, dir, true, ours), b, v1); in.Away == nil || entry != "signed" {
-		t.Errorf("Fetch = %q, away %v", entry, in.Away)
+	if in, entry := mustFetch(t, openTrusting(t, dir, true, ours), b, v1); in.BucketErr == nil || entry != "signed" {
+		t.Errorf("Fetch = %q, away %v", entry, in.BucketErr)
 	}
 	if err := refusal(t, openTrusting(t, dir, true, ours), b, v2); !errors.Is(err, release.ErrUnsigned) {
 		t.Errorf("Fetch of the unsigned = %v, want ErrUnsigned", err)

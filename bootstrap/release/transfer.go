@@ -22,7 +22,7 @@ type transfer struct {
 	file     *os.File
 	hash     hash.Hash
 	done     int64 // bytes written and hashed
-	told     int64 // bytes reported to progress
+	reported int64 // bytes reported to progress
 	progress func(done, total int64)
 }
 
@@ -48,7 +48,7 @@ func (t *transfer) adopt(ctx context.Context) error {
 
 func (t *transfer) restart() error {
 	t.hash.Reset()
-	t.done, t.told = 0, 0
+	t.done, t.reported = 0, 0
 	if err := t.file.Truncate(0); err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func (t *transfer) restart() error {
 }
 
 // finish runs the transfer. If adopted content was wrong, it starts over once.
-func (t *transfer) finish(ctx context.Context, wait patience) error {
+func (t *transfer) finish(ctx context.Context, wait retryTimeout) error {
 	adopted := t.done > 0
 	err := t.run(ctx, wait)
 	if !adopted || !errors.Is(err, ErrCorrupt) {
@@ -71,7 +71,7 @@ func (t *transfer) finish(ctx context.Context, wait patience) error {
 
 // run writes the rest of the object and compares size and digest. It resumes an interrupted transfer. Each received
 // byte restarts the timeout.
-func (t *transfer) run(ctx context.Context, wait patience) error {
+func (t *transfer) run(ctx context.Context, wait retryTimeout) error {
 	t.progress(t.done, t.size)
 	for t.done < t.size {
 		before := t.done
@@ -111,7 +111,7 @@ func (t *transfer) resume(ctx context.Context, alive func()) error {
 			}
 			t.hash.Write(buf[:n])
 			t.done += int64(n)
-			t.tell()
+			t.report()
 		}
 		switch {
 		case err == io.EOF && t.done < t.size:
@@ -124,9 +124,9 @@ func (t *transfer) resume(ctx context.Context, alive func()) error {
 	}
 }
 
-func (t *transfer) tell() {
-	if t.done-t.told >= t.size/progressSteps || t.done == t.size {
-		t.told = t.done
+func (t *transfer) report() {
+	if t.done-t.reported >= t.size/progressSteps || t.done == t.size {
+		t.reported = t.done
 		t.progress(t.done, t.size)
 	}
 }

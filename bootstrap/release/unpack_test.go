@@ -106,7 +106,7 @@ func (r *endingArchive) Read(p []byte) (int, error) {
 }
 
 // Unpacking stops when its context ends, in the middle of a file and between folders, and does not report damage.
-func TestUnpackEnds(t *testing.T) {
+func TestUnpackStopsWhenCancelled(t *testing.T) {
 	const large = 32 << 20
 	archive := func(headers ...tar.Header) []byte {
 		var buf bytes.Buffer

@@ -69,7 +69,7 @@ func readVenv(ctx context.Context, archive io.Reader, root *os.Root, entry strin
 			return nil, nil, brokenArchive(ctx, err)
 		}
 		if err := v.take(ctx, header, r); err != nil {
-			return nil, nil, clash(err)
+			return nil, nil, markPathConflict(err)
 		}
 	}
 	made := links(slices.SortedFunc(maps.Values(v.links), func(a, b link) int { return strings.Compare(a.Path, b.Path) }))
@@ -81,7 +81,7 @@ func readVenv(ctx context.Context, archive io.Reader, root *os.Root, entry strin
 	if file, ok := v.files[end]; !absolute && (!ok || file.Mode != Executable) {
 		return nil, nil, fmt.Errorf("%w: archive: %s is not an executable in it", ErrCorrupt, entry)
 	}
-	return files, made, clash(made.make(ctx, root))
+	return files, made, markPathConflict(made.make(ctx, root))
 }
 
 // unpackEntry unpacks a file or folder, and collects links for later: while files are written, no path leads through a
@@ -155,7 +155,7 @@ func (v *venv) write(ctx context.Context, p string, header *tar.Header, r io.Rea
 }
 
 // markPathConflict wraps the error of a path that is both a file and a folder in ErrUnsafe.
-func clash(err error) error {
+func markPathConflict(err error) error {
 	if errors.Is(err, fs.ErrExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.EISDIR) {
 		return fmt.Errorf("%w: archive: a path is both a file and a folder: %w", ErrUnsafe, err)
 	}

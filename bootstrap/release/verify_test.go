@@ -89,7 +89,7 @@ func TestInstalledVerify(t *testing.T) {
 }
 
 // While the source of credentials is unavailable, a release comes from the cache, as with an unavailable bucket.
-func TestFetchWithCredentialsAway(t *testing.T) {
+func TestFetchWhileCredentialsUnavailable(t *testing.T) {
 	server, b := startBucket(t)
 	publish(t, b, v1, map[string]string{"run*": "cached"})
 	dir := t.TempDir()
@@ -105,13 +105,13 @@ func TestFetchWithCredentialsAway(t *testing.T) {
 		t.Setenv(name, value)
 	}
 	in, content := mustFetch(t, openCache(t, dir), openBucket(t, server.Endpoint, bucketName), v1)
-	if content != "cached" || !errors.Is(in.Away, release.ErrUnavailable) {
-		t.Errorf("Fetch = %q, away %v", content, in.Away)
+	if content != "cached" || !errors.Is(in.BucketErr, release.ErrUnavailable) {
+		t.Errorf("Fetch = %q, away %v", content, in.BucketErr)
 	}
 }
 
 // A complete download is kept when the context ends before unpacking.
-func TestFetchEndsBeforeUnpacking(t *testing.T) {
+func TestFetchKeepsDownloadWhenCancelled(t *testing.T) {
 	_, b := startBucket(t)
 	m := publish(t, b, v1, map[string]string{"run*": incompressible(10_000)})
 	dir := t.TempDir()
@@ -138,7 +138,7 @@ func TestFetchEndsBeforeUnpacking(t *testing.T) {
 	diff(t, "archive read from", offsets.from, []int64(nil))
 }
 
-func TestListOfNothing(t *testing.T) {
+func TestListWithoutReleases(t *testing.T) {
 	_, b := startBucket(t)
 	found, err := release.List(t.Context(), b, "nobody", "")
 	if err != nil || found == nil || len(found) > 0 {

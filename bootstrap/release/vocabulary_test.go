@@ -316,7 +316,7 @@ func TestConfigValidate(t *testing.T) {
 	}{
 		{"no folder", Config{}},
 		{"bad platform", Config{Dir: "x", Platform: Platform{OS: "linux"}}},
-		{"negative patience", Config{Dir: "x", Patience: -1}},
+		{"negative patience", Config{Dir: "x", RetryTimeout: -1}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if _, err := OpenCache(t.Context(), tc.cfg); err == nil {

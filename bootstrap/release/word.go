@@ -9,7 +9,7 @@ import (
 
 // bucketRecord is the bucket's content for a release. Its JSON form is a file of the cache's index. It stores the
 // signed bytes unchanged, so that the signature can be verified again.
-type word struct {
+type bucketRecord struct {
 	manifest  Manifest
 	Raw       []byte  `json:"manifest"`            // manifest.json, byte for byte; the signature covers it
 	Signature []byte  `json:"signature,omitempty"` // manifest.json.minisig; nil: not signed
@@ -17,12 +17,12 @@ type word struct {
 }
 
 // readBucketRecord reads the record from the bucket. It returns the errors of readManifest.
-func readWord(ctx context.Context, b Bucket, ref Ref, platform Platform, wait patience) (w word, err error) {
+func readBucketRecord(ctx context.Context, b Bucket, ref Ref, platform Platform, wait retryTimeout) (w bucketRecord, err error) {
 	if w.Raw, w.manifest, err = readManifest(ctx, b, ref, platform, wait); err != nil {
-		return word{}, err
+		return bucketRecord{}, err
 	}
 	if w.Yanked, err = readYanked(ctx, b, ref, platform, wait); err != nil {
-		return word{}, err
+		return bucketRecord{}, err
 	}
 	w.Signature, err = readSignature(ctx, b, ref, platform, wait)
 	return w, err
@@ -30,14 +30,14 @@ func readWord(ctx context.Context, b Bucket, ref Ref, platform Platform, wait pa
 
 // readManifest returns a manifest and its bytes. It returns ErrNotFound if the release is not published for the
 // platform, and ErrCorrupt if the manifest is damaged or belongs to another release.
-func readManifest(ctx context.Context, b Bucket, ref Ref, platform Platform, wait patience) ([]byte, Manifest, error) {
+func readManifest(ctx context.Context, b Bucket, ref Ref, platform Platform, wait retryTimeout) ([]byte, Manifest, error) {
 	if err := errors.Join(ref.Validate(), platform.Validate()); err != nil {
 		return nil, Manifest{}, err
 	}
 	k := key(ref, platform, manifestName)
 	raw, err := read(ctx, b, k, MaxManifest, wait)
 	if errors.Is(err, ErrNotFound) {
-		err = withOffer(ctx, b, ref, platform, err)
+		err = withAvailable(ctx, b, ref, platform, err)
 	}
 	if err != nil {
 		return nil, Manifest{}, err
@@ -51,7 +51,7 @@ func readManifest(ctx context.Context, b Bucket, ref Ref, platform Platform, wai
 
 // readSignature returns a signature object, or nil if it is missing. An unreadable one is returned as an invalid
 // signature.
-func readSignature(ctx context.Context, b Bucket, ref Ref, platform Platform, wait patience) ([]byte, error) {
+func readSignature(ctx context.Context, b Bucket, ref Ref, platform Platform, wait retryTimeout) ([]byte, error) {
 	data, err := read(ctx, b, key(ref, platform, signatureName), maxSignature, wait)
 	switch {
 	case errors.Is(err, ErrNotFound):
@@ -72,12 +72,12 @@ func decodeManifestOf(raw []byte, ref Ref, platform Platform) (Manifest, error) 
 }
 
 // seen returns the first-seen record that the bucket's record implies.
-func (w word) seen() Seen {
+func (w bucketRecord) seen() Seen {
 	return Seen{Digest: w.manifest.Object.SHA256, At: time.Now().UTC(), Yanked: w.Yanked}
 }
 
 // admit returns why the release must not run.
-func (w word) admit(t Trust) error {
+func (w bucketRecord) admit(t Trust) error {
 	if w.Yanked != nil {
 		return w.Yanked.err()
 	}

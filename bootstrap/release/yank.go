@@ -98,7 +98,7 @@ func yank(ctx context.Context, b Bucket, ref Ref, platform Platform, y Yanked) e
 	if !errors.Is(err, ErrExists) {
 		return err
 	}
-	before, readErr := readYanked(ctx, b, ref, platform, patience(DefaultPatience))
+	before, readErr := readYanked(ctx, b, ref, platform, retryTimeout(DefaultRetryTimeout))
 	if readErr != nil || before == nil {
 		return errors.Join(err, readErr)
 	}
@@ -121,13 +121,13 @@ func platformsOf(ctx context.Context, b Bucket, ref Ref) ([]Platform, error) {
 		}
 	}
 	if len(platforms) == 0 {
-		return nil, fmt.Errorf("%s: %w; %s", b.URL(ref.folder()), ErrNotFound, offer(found, ref, Platform{}))
+		return nil, fmt.Errorf("%s: %w; %s", b.URL(ref.folder()), ErrNotFound, available(found, ref, Platform{}))
 	}
 	return platforms, nil
 }
 
 // readYanked returns the yank of a release, or nil if it is not yanked. An unreadable yank counts as a yank.
-func readYanked(ctx context.Context, b Bucket, ref Ref, platform Platform, wait patience) (*Yanked, error) {
+func readYanked(ctx context.Context, b Bucket, ref Ref, platform Platform, wait retryTimeout) (*Yanked, error) {
 	data, err := read(ctx, b, key(ref, platform, yankedName), maxYanked, wait)
 	if errors.Is(err, ErrNotFound) {
 		return nil, nil

@@ -104,7 +104,7 @@ func TestYank(t *testing.T) {
 }
 
 // The error for a missing version lists the available ones.
-func TestFetchOffers(t *testing.T) {
+func TestFetchErrorListsVersions(t *testing.T) {
 	_, b := startBucket(t)
 	ref := func(version string) release.Ref {
 		return release.Ref{Namespace: "shop", Name: "web", Version: version}
@@ -120,15 +120,15 @@ func TestFetchOffers(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := openCache(t, t.TempDir())
-	for _, tc := range []struct{ name, signal, version, says string }{
+	for _, tc := range []struct{ name, signal, version, wantText string }{
 		{"close", "web", "v1.4.1", "; published are v1.4.0, v1.3.0, v2.0.0, v0.3.0, v0.2.0 and 2 more"},
 		{"other platform", "web", "v3", "; this version is published for linux-arm64"},
 		{"other signal", "wbe", "v1", "no version of shop/wbe for linux-amd64 is published"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			err := refusal(t, c, b, release.Ref{Namespace: "shop", Name: tc.signal, Version: tc.version})
-			if !errors.Is(err, release.ErrNotFound) || !strings.Contains(err.Error(), tc.says) {
-				t.Errorf("Fetch = %v, want ErrNotFound and %q", err, tc.says)
+			if !errors.Is(err, release.ErrNotFound) || !strings.Contains(err.Error(), tc.wantText) {
+				t.Errorf("Fetch = %v, want ErrNotFound and %q", err, tc.wantText)
 			}
 		})
 	}

@@ -14,7 +14,7 @@ import (
 
 // cgroupsAvailable reports whether this system lets the test create cgroups. Tests expect cgroups if it does, and the
 // fallback otherwise.
-func haveCgroups(t testing.TB) bool {
+func cgroupsAvailable(t testing.TB) bool {
 	t.Helper()
 	g, err := locateCgroup(strings.ReplaceAll(t.Name(), "/", "-"))
 	if err == nil {
@@ -48,7 +48,7 @@ func withAndWithoutCgroups(t *testing.T, test func(t *testing.T, l *Launcher, st
 	run("no cgroups", false, withoutCgroups)
 	refused := cgroup(t.TempDir()).child("weir-X")
 	run("cgroup refused", false, func(l *Launcher) { l.cgroup, l.noCgroup = refused, nil })
-	if haveCgroups(t) {
+	if cgroupsAvailable(t) {
 		run("in a cgroup", true, func(*Launcher) {})
 	}
 }
@@ -149,7 +149,7 @@ func TestPlaceWritesLimits(t *testing.T) {
 			if err := os.Symlink(string(l.cgroup), string(l.cgroup.child("7"))); err != nil {
 				t.Fatal(err)
 			}
-			p := &place{limits: Limits{Memory: 1 << 20, CPUs: 0.5, Processes: 9}, cgroup: l.cgroup.child("7")}
+			p := &placement{limits: Limits{Memory: 1 << 20, CPUs: 0.5, Processes: 9}, cgroup: l.cgroup.child("7")}
 			p.limit(l.cgroup)
 			for _, file := range []string{"memory.max", "cpu.max", "pids.max"} {
 				text, err := os.ReadFile(p.cgroup.file(file))
@@ -196,7 +196,7 @@ func TestEnableController(t *testing.T) {
 		err = g.create()
 	}
 	if err != nil {
-		if haveCgroups(t) {
+		if cgroupsAvailable(t) {
 			t.Error(err)
 		}
 		return // nothing is available: TestUnenforceableLimitsAreLogged covers it
@@ -311,11 +311,11 @@ func TestCgroupsInCgroupAreRemoved(t *testing.T) {
 
 // After kill -9 of the supervisor, the keeper kills what only the cgroup finds, and removes the cgroups.
 func TestKeeperClearsCgroups(t *testing.T) {
-	have := haveCgroups(t)
+	have := cgroupsAvailable(t)
 	s := startSupervisor(t, `(setsid env -i sleep 1000 & echo $!); echo ready; exec sleep 1000`)
-	escaped := pidsIn(s.said.all())
+	escaped := pidsIn(s.printed.all())
 	if len(escaped) != 1 {
-		t.Fatalf("said %q", s.said.all())
+		t.Fatalf("said %q", s.printed.all())
 	}
 	dir := cgroupOf(t, escaped[0]).parent()
 	if have && !strings.HasPrefix(filepath.Base(string(dir)), cgroupPrefix) {
@@ -329,7 +329,7 @@ func TestKeeperClearsCgroups(t *testing.T) {
 		_ = syscall.Kill(escaped[0], syscall.SIGKILL)
 	}
 	s.assertGone(t)
-	eventually(t, goneWithin, "the cgroups are gone", func() bool {
+	eventually(t, cleanupLimit, "the cgroups are gone", func() bool {
 		_, err := os.Stat(string(dir))
 		return !have || os.IsNotExist(err)
 	})

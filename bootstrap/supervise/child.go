@@ -73,26 +73,26 @@ func (l *Launcher) launch(spec Spec) (*Child, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer out.CloseTheirs()
-	stdout, stderr := out.Theirs()
+	defer out.CloseChildEnds()
+	stdout, stderr := out.ChildEnds()
 	number := l.nextNumber()
 	tag := l.tag + "." + number
-	place := l.makePlace(number, spec)
-	defer place.close()
-	process, leader, err := place.start(spec, os.ProcAttr{
+	placement := l.newPlacement(number, spec)
+	defer placement.close()
+	process, leader, err := placement.start(spec, os.ProcAttr{
 		Dir:   spec.Dir,
 		Env:   withTag(spec.Env, l.outer, tag),
 		Files: spec.files(stdin, stdout, stderr),
 	})
 	if err != nil {
-		out.CloseOurs()
+		out.CloseParentEnds()
 		return nil, err
 	}
-	c := &Child{launcher: l, name: spec.Name, tag: tag, pid: process.Pid, group: groupOf(leader), cgroup: place.cgroup,
+	c := &Child{launcher: l, name: spec.Name, tag: tag, pid: process.Pid, group: groupOf(leader), cgroup: placement.cgroup,
 		process: process, grace: spec.stopGrace(), output: out, tail: spec.Tail,
-		unenforced: place.describe(), done: make(chan struct{})}
+		unenforced: placement.describe(), done: make(chan struct{})}
 	l.enter(c)
-	if c.unenforced != "" && l.isNews(c.name, c.unenforced) {
+	if c.unenforced != "" && l.isNewlyUnenforced(c.name, c.unenforced) {
 		l.log.Warn("limits not enforced", "child", c.name, "pid", c.pid, "unenforced", c.unenforced)
 	}
 	c.tail.Mark("started, pid %d", c.pid)
@@ -165,8 +165,8 @@ func (c *Child) attend() {
 	at := time.Now()
 	// Until the leader is reaped, no other group can get its number.
 	c.signal(syscall.SIGKILL)
-	q := quarry{groups: map[int]group{c.group.id: c.group}, tag: c.tag, since: c.group.start, cgroup: c.cgroup}
-	if err := q.clear(sweepLimit, &c.launcher.looks); err != nil {
+	q := survivors{groups: map[int]group{c.group.id: c.group}, tag: c.tag, since: c.group.start, cgroup: c.cgroup}
+	if err := q.clear(sweepLimit, &c.launcher.scans); err != nil {
 		c.left = fmt.Errorf("clear up after %s: %w", c.name, err)
 	}
 	c.exit = c.reap(at)

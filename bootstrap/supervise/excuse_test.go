@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-func TestWhatIsNotPreparedSpendsNoBudget(t *testing.T) {
+func TestPrepareErrorSpendsNoBudget(t *testing.T) {
 	var starts int
 	mark := newMark(t)
 	p := supervise(t, ProcessConfig{Policy: quick(1), NewSpec: func(context.Context) (Spec, error) {
@@ -28,7 +28,7 @@ func TestWhatIsNotPreparedSpendsNoBudget(t *testing.T) {
 	}
 }
 
-func TestFailuresOfTheChildSpendTheBudgetWhateverWasExcused(t *testing.T) {
+func TestChildFailuresSpendBudgetDespiteExcusedEnds(t *testing.T) {
 	var starts int
 	mark := newMark(t)
 	p := supervise(t, ProcessConfig{Policy: quick(2), NewSpec: func(context.Context) (Spec, error) {
@@ -56,7 +56,7 @@ func TestExpectedEndIsNoFailure(t *testing.T) {
 	}
 }
 
-func TestOtherEndsThanTheExpectedOne(t *testing.T) {
+func TestUnexpectedEndIsFailure(t *testing.T) {
 	for _, command := range []string{"exit 1", "kill -9 $$"} {
 		mark := newMark(t)
 		p := supervise(t, ProcessConfig{
@@ -80,7 +80,7 @@ func TestIsScarcity(t *testing.T) {
 }
 
 // A child gets one value of each variable: the last one of its spec.
-func TestEnvironmentHasNothingTwice(t *testing.T) {
+func TestEnvironmentHasEachVariableOnce(t *testing.T) {
 	lines := &listing{}
 	spec := shell("tr '\\0' '\\n' < /proc/self/environ", newMark(t), lines)
 	spec.Env = append(spec.Env, "CMAN_POOL=stale", "odd", "CMAN_ARGS=", "CMAN_POOL=fresh", "CMAN_ARGS=--dry-run", "odd=1")

@@ -11,7 +11,7 @@ import (
 )
 
 // start forks a process and reads its entry in /proc.
-func (p *place) start(spec Spec, attr os.ProcAttr) (*os.Process, entry, error) {
+func (p *placement) start(spec Spec, attr os.ProcAttr) (*os.Process, entry, error) {
 	process, err := p.fork(spec, attr)
 	if err != nil {
 		p.discard()
@@ -35,7 +35,7 @@ func (p *place) start(spec Spec, attr os.ProcAttr) (*os.Process, entry, error) {
 //
 // If tracing or entering the cgroup is refused (by a sandbox, or because this process is traced), the child starts
 // without it.
-func (p *place) fork(spec Spec, attr os.ProcAttr) (*os.Process, error) {
+func (p *placement) fork(spec Spec, attr os.ProcAttr) (*os.Process, error) {
 	limits := p.rlimits()
 	attr.Sys = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL, Ptrace: len(limits) > 0}
 	if p.user != 0 {
@@ -72,14 +72,14 @@ func (p *place) fork(spec Spec, attr os.ProcAttr) (*os.Process, error) {
 }
 
 // limitStopped waits until a traced process stops, sets its limits, and detaches.
-func (p *place) limitStopped(pid int, limits []rlimit) error {
+func (p *placement) limitStopped(pid int, limits []rlimit) error {
 	// The process stops or ends at once after exec. WNOWAIT consumes neither event.
 	for unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WSTOPPED|unix.WNOWAIT, nil) == unix.EINTR {
 	}
 	err := asUser(p.user, func() {
 		for _, limit := range limits {
 			if err := limit.set(pid); err != nil && !errors.Is(err, unix.ESRCH) {
-				p.lacks(limit.name, err)
+				p.addUnenforced(limit.name, err)
 			}
 		}
 	})
@@ -93,15 +93,15 @@ func (p *place) limitStopped(pid int, limits []rlimit) error {
 }
 
 // limitRunning sets the limits of a process that could not be traced. They do not cover what it did before.
-func (p *place) limitRunning(pid int, limits []rlimit) {
+func (p *placement) limitRunning(pid int, limits []rlimit) {
 	late := errors.New("set only after the first instructions: tracing is refused")
 	err := asUser(p.user, func() {
 		for _, limit := range limits {
-			p.lacks(limit.name, cmp.Or(limit.set(pid), late))
+			p.addUnenforced(limit.name, cmp.Or(limit.set(pid), late))
 		}
 	})
 	if err != nil {
-		p.lacks("limits of each process", err)
+		p.addUnenforced("limits of each process", err)
 	}
 }
 

@@ -15,7 +15,7 @@ func (e *hangError) Error() string { return e.why }
 func (p *Process) watchHealth(ctx context.Context, condemn context.CancelCauseFunc) {
 	due := time.NewTicker(p.config.HealthEvery)
 	defer due.Stop()
-	for ill := 0; ; {
+	for failures := 0; ; {
 		select {
 		case <-ctx.Done():
 			return
@@ -26,13 +26,13 @@ func (p *Process) watchHealth(ctx context.Context, condemn context.CancelCauseFu
 		case ctx.Err() != nil:
 			return
 		case err == nil:
-			ill = 0
+			failures = 0
 			continue
 		}
-		ill++
-		p.config.Log.Warn("process is unhealthy", "process", p.config.Name, "in_a_row", ill, "err", err)
-		if ill >= p.config.HealthFailures {
-			condemn(&hangError{fmt.Sprintf("unhealthy, %d in a row: %v", ill, err)})
+		failures++
+		p.config.Log.Warn("process is unhealthy", "process", p.config.Name, "in_a_row", failures, "err", err)
+		if failures >= p.config.HealthFailures {
+			condemn(&hangError{fmt.Sprintf("unhealthy, %d in a row: %v", failures, err)})
 			return
 		}
 	}

@@ -108,7 +108,7 @@ func TestFailWithoutChild(t *testing.T) {
 	}
 }
 
-func TestIllHealthRestarts(t *testing.T) {
+func TestUnhealthyChildIsRestarted(t *testing.T) {
 	tests := []struct {
 		name   string
 		health func(ctx context.Context) error
@@ -132,7 +132,7 @@ func TestIllHealthRestarts(t *testing.T) {
 }
 
 // Only failures in a row count.
-func TestHealthRecovers(t *testing.T) {
+func TestHealthSuccessResetsFailures(t *testing.T) {
 	var calls atomic.Int64
 	enough := make(chan struct{})
 	p := supervise(t, ProcessConfig{NewSpec: always(shell("exec sleep 1000", newMark(t), &listing{})), Policy: quick(0),
@@ -161,7 +161,7 @@ func TestHealthRecovers(t *testing.T) {
 }
 
 // A health check that hangs does not delay the report that the child has ended.
-func TestHealthDoesNotHideEnd(t *testing.T) {
+func TestHealthCheckDoesNotDelayEnd(t *testing.T) {
 	checking := make(chan struct{}, 100)
 	p := supervise(t, ProcessConfig{NewSpec: always(shell("exec sleep 1000", newMark(t), &listing{})), Policy: quick(0),
 		HealthEvery: time.Millisecond, HealthTimeout: time.Hour, HealthFailures: 1,
@@ -183,7 +183,7 @@ func TestHealthConfigValidate(t *testing.T) {
 	}
 }
 
-func TestStatusTellsUnenforced(t *testing.T) {
+func TestStatusReportsUnenforcedLimits(t *testing.T) {
 	launcher, stop := runChanged(t, withoutCgroups)
 	t.Cleanup(func() { _ = stop() })
 	spec := shell("exec sleep 1000", newMark(t), &listing{})

@@ -21,13 +21,13 @@ func Hide() error {
 }
 
 // capability is an entry of capabilities(7) that a launcher needs to start children as other users and to end them.
-type right struct {
+type capability struct {
 	name   string
 	number int
 }
 
-func switchRights() []right {
-	return []right{
+func switchCapabilities() []capability {
+	return []capability{
 		{"CAP_CHOWN", unix.CAP_CHOWN}, // to give the folder of a plugin's socket to the child
 		{"CAP_DAC_OVERRIDE", unix.CAP_DAC_OVERRIDE},
 		{"CAP_KILL", unix.CAP_KILL},
@@ -39,14 +39,14 @@ func switchRights() []right {
 
 // MissingCapabilities returns the capabilities that this process needs to start children as other users and does not
 // have. For root the list is empty, unless a container removed some.
-func MissingRights() ([]string, error) {
+func MissingCapabilities() ([]string, error) {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData
 	if err := unix.Capget(&header, &data[0]); err != nil {
 		return nil, fmt.Errorf("read the capabilities of this process: %w", err)
 	}
 	var missing []string
-	for _, r := range switchRights() {
+	for _, r := range switchCapabilities() {
 		if data[r.number/32].Effective&(1<<(r.number%32)) == 0 {
 			missing = append(missing, r.name)
 		}
@@ -55,9 +55,9 @@ func MissingRights() ([]string, error) {
 }
 
 // SwitchCapabilities returns the capabilities that MissingCapabilities checks, in the format of a systemd unit file.
-func SwitchRights() string {
+func SwitchCapabilities() string {
 	var names []string
-	for _, r := range switchRights() {
+	for _, r := range switchCapabilities() {
 		names = append(names, r.name)
 	}
 	return strings.Join(names, " ")

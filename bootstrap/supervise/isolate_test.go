@@ -20,7 +20,7 @@ const otherUser = 60999
 // maySwitch reports whether this process may start children as other users. If not, the tests check the refusal.
 func maySwitch(t testing.TB) bool {
 	t.Helper()
-	missing, err := MissingRights()
+	missing, err := MissingCapabilities()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +79,7 @@ func TestChildInheritsNoDescriptors(t *testing.T) {
 }
 
 func TestMissingRights(t *testing.T) {
-	missing, err := MissingRights()
+	missing, err := MissingCapabilities()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,12 +92,12 @@ func TestMissingRights(t *testing.T) {
 	if _, err := fmt.Sscanf(rest, "%x", &effective); err != nil {
 		t.Fatal(err)
 	}
-	for _, r := range switchRights() {
+	for _, r := range switchCapabilities() {
 		if has := effective&(1<<r.number) != 0; has == slices.Contains(missing, r.name) {
 			t.Errorf("%s: in /proc %v, missing are %v", r.name, has, missing)
 		}
-		if !strings.Contains(SwitchRights(), r.name) {
-			t.Errorf("SwitchRights %q lacks %s", SwitchRights(), r.name)
+		if !strings.Contains(SwitchCapabilities(), r.name) {
+			t.Errorf("SwitchRights %q lacks %s", SwitchCapabilities(), r.name)
 		}
 	}
 }
@@ -148,7 +148,7 @@ func TestLimitsOfAnotherUser(t *testing.T) {
 }
 
 // The end of a child of another user kills its group and the processes that left the group.
-func TestSurvivesNothingOfAnotherUser(t *testing.T) {
+func TestChildOfAnotherUserLeavesNothing(t *testing.T) {
 	if !maySwitch(t) {
 		return // as above
 	}
@@ -204,8 +204,8 @@ func TestHiddenFromItsUser(t *testing.T) {
 	plain := spec
 	plain.Argv, plain.Env, plain.Lines = []string{"/bin/sleep", "1000"}, []string{"SECRET=1"}, nil
 	seen := start(t, l, plain)
-	look := fmt.Sprintf("for p in %d %d; do grep -q SECRET=1 /proc/$p/environ 2>/dev/null; echo $?; done", seen.PID(), hidden.PID())
-	if got := run(t, l, look, change); !slices.Equal(got, []string{"0", "2"}) {
+	scan := fmt.Sprintf("for p in %d %d; do grep -q SECRET=1 /proc/$p/environ 2>/dev/null; echo $?; done", seen.PID(), hidden.PID())
+	if got := run(t, l, scan, change); !slices.Equal(got, []string{"0", "2"}) {
 		t.Errorf("exit codes of reading the environment of a plain and of the hidden process: %q, want 0 and 2", got)
 	}
 	for _, c := range []*Child{hidden, seen} {

@@ -32,13 +32,13 @@ func Keep(in io.Reader, out io.Writer) error {
 	if q.tag == "" {
 		return errors.Join(err, errors.New("the launcher sent no tag"))
 	}
-	return errors.Join(err, q.clear(keepLimit, new(looks)))
+	return errors.Join(err, q.clear(keepLimit, new(scans)))
 }
 
 // readRegister reads the lines of a launcher until the input ends. It continues after an invalid line: ending there
 // would kill children that are still supervised.
-func readRegister(in io.Reader) (quarry, error) {
-	q := quarry{groups: make(map[int]group)}
+func readRegister(in io.Reader) (survivors, error) {
+	q := survivors{groups: make(map[int]group)}
 	var first error
 	lines := bufio.NewReaderSize(in, maxRegisterLine)
 	for {

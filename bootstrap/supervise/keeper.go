@@ -16,8 +16,8 @@ const (
 	keeperEndLimit   = keepLimit + time.Second
 	firstKeeperPause = 10 * time.Millisecond
 	maxKeeperPause   = time.Second
-	maxKeeperWords   = 4 << 10  // bytes of what a keeper prints instead of keepReady
-	emptyPipe        = 32 << 10 // bytes that a pipe buffers without a reader
+	maxKeeperOutput  = 4 << 10  // bytes of what a keeper prints instead of keepReady
+	pipeCapacity     = 32 << 10 // bytes that a pipe buffers without a reader
 )
 
 // keeper is the launcher's handle of a keeper process.
@@ -29,19 +29,19 @@ type keeper struct {
 
 // startKeeper starts a keeper, sends it all children, and returns when it is ready.
 func (l *Launcher) startKeeper() (*keeper, error) {
-	theirIn, in, err := os.Pipe()
+	childIn, in, err := os.Pipe()
 	if err != nil {
 		return nil, fmt.Errorf("start keeper: %w", err)
 	}
-	defer theirIn.Close()
-	out, theirOut, err := os.Pipe()
+	defer childIn.Close()
+	out, childOut, err := os.Pipe()
 	if err != nil {
 		in.Close()
 		return nil, fmt.Errorf("start keeper: %w", err)
 	}
 	defer out.Close()
-	process, err := l.forkKeeper(in, theirIn, theirOut)
-	theirOut.Close()
+	process, err := l.forkKeeper(in, childIn, childOut)
+	childOut.Close()
 	if err != nil {
 		in.Close()
 		return nil, fmt.Errorf("start keeper: %w", err)
@@ -61,7 +61,7 @@ const keeperTitle = "weir: keeper"
 
 // forkKeeper starts the process. The tag and the existing groups are in the pipe before the process starts. So the
 // keeper reads them even if the launcher is killed at this moment.
-func (l *Launcher) forkKeeper(in, theirIn, theirOut *os.File) (*os.Process, error) {
+func (l *Launcher) forkKeeper(in, childIn, childOut *os.File) (*os.Process, error) {
 	if _, err := in.WriteString(l.knownGroups()); err != nil {
 		return nil, err
 	}
@@ -69,7 +69,7 @@ func (l *Launcher) forkKeeper(in, theirIn, theirOut *os.File) (*os.Process, erro
 		Dir: "/",
 		// Without the tag: an outer keeper must not kill this one before it has done its work
 		Env:   PlainEnvironment(os.Environ()),
-		Files: []*os.File{theirIn, theirOut, theirOut},
+		Files: []*os.File{childIn, childOut, childOut},
 		Sys:   &syscall.SysProcAttr{Setsid: true},
 	})
 }
@@ -84,7 +84,7 @@ func (l *Launcher) knownGroups() string {
 	defer l.mu.Unlock()
 	for _, c := range l.children {
 		line := fmt.Sprintf(addLine, c.group.id, c.group.session, c.group.start)
-		if len(text)+len(line) > emptyPipe {
+		if len(text)+len(line) > pipeCapacity {
 			break
 		}
 		text += line
@@ -97,13 +97,13 @@ func awaitReady(out *os.File) error {
 	if err := out.SetReadDeadline(time.Now().Add(keeperReadyLimit)); err != nil {
 		return err
 	}
-	said := bufio.NewReader(io.LimitReader(out, maxKeeperWords))
-	line, err := said.ReadString('\n')
+	printed := bufio.NewReader(io.LimitReader(out, maxKeeperOutput))
+	line, err := printed.ReadString('\n')
 	if err == nil && line == keepReady+"\n" {
 		return nil
 	}
 	if err == nil || err == io.EOF {
-		rest, _ := io.ReadAll(said) // what was read so far is enough for the error
+		rest, _ := io.ReadAll(printed) // what was read so far is enough for the error
 		return fmt.Errorf("it printed %q, want %q", line+string(rest), keepReady)
 	}
 	return err
@@ -169,13 +169,13 @@ func (l *Launcher) adopt(k *keeper) {
 	defer l.mu.Unlock()
 	l.keeper = k
 	for _, c := range l.children {
-		l.tellLocked(addLine, c.group.id, c.group.session, c.group.start)
+		l.reportLocked(addLine, c.group.id, c.group.session, c.group.start)
 	}
 }
 
 // reportLocked writes a line to the keeper. It kills a keeper that does not read, so that tendKeeper replaces it. The
 // keeper's input must stay open until then.
-func (l *Launcher) tellLocked(format string, args ...any) {
+func (l *Launcher) reportLocked(format string, args ...any) {
 	err := l.keeper.in.SetWriteDeadline(time.Now().Add(keeperWriteLimit))
 	if err == nil {
 		_, err = fmt.Fprintf(l.keeper.in, format, args...)

@@ -18,14 +18,14 @@ import (
 )
 
 // cleanupLimit is the time within which nothing may be left after kill -9.
-const goneWithin = 10 * time.Second // for a busy machine; the target is 2 s, see BenchmarkUp of cmd/weir
+const cleanupLimit = 10 * time.Second // for a busy machine; the target is 2 s, see BenchmarkUp of cmd/weir
 
 // supervisor is a process that runs superviseCommand.
 type supervisor struct {
-	pid  int
-	mark string
-	said *listing
-	reap func()
+	pid     int
+	mark    string
+	printed *listing
+	reap    func()
 }
 
 func startSupervisor(t *testing.T, command string) supervisor {
@@ -33,7 +33,7 @@ func startSupervisor(t *testing.T, command string) supervisor {
 	mark := newMark(t)
 	cmd := exec.Command(self)
 	cmd.Env = append(os.Environ(), roleVariable+"=supervise", commandVariable+"="+command, markVariable+"="+mark)
-	said := &listing{}
+	printed := &listing{}
 	read, write, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -46,30 +46,30 @@ func startSupervisor(t *testing.T, command string) supervisor {
 	var reading sync.WaitGroup
 	reading.Go(func() {
 		for lines := bufio.NewScanner(read); lines.Scan(); {
-			said.add("", lines.Bytes())
+			printed.add("", lines.Bytes())
 		}
 	})
 	reap := sync.OnceFunc(func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
-		_ = read.SetReadDeadline(time.Now().Add(goneWithin))
+		_ = read.SetReadDeadline(time.Now().Add(cleanupLimit))
 		reading.Wait()
 		read.Close()
 	})
 	t.Cleanup(reap)
 	eventually(t, 10*time.Second, "ready", func() bool {
-		lines := said.all()
+		lines := printed.all()
 		return len(lines) > 0 && strings.Contains(strings.Join(lines, "\n"), "ready")
 	})
-	return supervisor{cmd.Process.Pid, mark, said, reap}
+	return supervisor{cmd.Process.Pid, mark, printed, reap}
 }
 
 // assertGone fails unless all processes of the supervisor end in time.
 func (s supervisor) assertGone(t *testing.T) {
 	t.Helper()
 	began := time.Now()
-	eventually(t, goneWithin, "nothing is left", func() bool {
-		return !slices.ContainsFunc(append(pidsIn(s.said.all()), marked(t, s.mark)...), lives)
+	eventually(t, cleanupLimit, "nothing is left", func() bool {
+		return !slices.ContainsFunc(append(pidsIn(s.printed.all()), marked(t, s.mark)...), lives)
 	})
 	t.Logf("nothing left after %s", time.Since(began).Round(time.Millisecond))
 }
@@ -103,7 +103,7 @@ func parentOf(pid int) int {
 }
 
 func TestNothingSurvivesKillOfSupervisor(t *testing.T) {
-	for _, family := range families {
+	for _, family := range processTrees {
 		t.Run(family.name, func(t *testing.T) {
 			s := startSupervisor(t, family.command)
 			if err := syscall.Kill(s.pid, syscall.SIGKILL); err != nil {
@@ -116,10 +116,10 @@ func TestNothingSurvivesKillOfSupervisor(t *testing.T) {
 }
 
 // Nothing survives a kill during starts and ends either.
-func TestNothingSurvivesKillInMidst(t *testing.T) {
+func TestNothingSurvivesKillDuringStarts(t *testing.T) {
 	for i := range 10 {
 		s := startSupervisor(t, `churn: (setsid sleep 1000 &); sleep 1000 & echo $!; echo ready`)
-		eventually(t, 10*time.Second, "some starts", func() bool { return len(s.said.all()) > 10*i })
+		eventually(t, 10*time.Second, "some starts", func() bool { return len(s.printed.all()) > 10*i })
 		if err := syscall.Kill(s.pid, syscall.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
@@ -180,11 +180,11 @@ func TestReplacedKeeperKnowsGroups(t *testing.T) {
 	launcher := newLauncher(t)
 	mark := newMark(t)
 	child := start(t, launcher, shell("exec sleep 1000", mark, &listing{}))
-	first := present(launcher)
+	first := currentKeeper(launcher)
 	if err := first.process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, 10*time.Second, "another keeper", func() bool { return present(launcher) != first })
+	eventually(t, 10*time.Second, "another keeper", func() bool { return currentKeeper(launcher) != first })
 	// Its launcher runs, so the keeper must not kill anything.
 	if !lives(child.PID()) {
 		t.Error("the child died with the keeper")
@@ -194,7 +194,7 @@ func TestReplacedKeeperKnowsGroups(t *testing.T) {
 	}
 }
 
-func present(l *Launcher) *keeper {
+func currentKeeper(l *Launcher) *keeper {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.keeper
@@ -259,19 +259,19 @@ func TestReadRegister(t *testing.T) {
 	long := strings.Repeat("x", 3*maxRegisterLine)
 	tests := []struct {
 		name, lines string
-		want        quarry
+		want        survivors
 		bad         bool
 	}{
-		{"nothing", "", quarry{groups: map[int]group{}}, false},
+		{"nothing", "", survivors{groups: map[int]group{}}, false},
 		{"groups", "= T\n+ 7 5 900\n+ 8 5 901\n- 7\n",
-			quarry{tag: "T", groups: map[int]group{8: {id: 8, session: 5, start: 901}}}, false},
-		{"cgroup", "= T\n@ /sys/fs/cgroup/a b/weir-T\n", quarry{tag: "T", groups: map[int]group{}, cgroup: "/sys/fs/cgroup/a b/weir-T"}, false},
+			survivors{tag: "T", groups: map[int]group{8: {id: 8, session: 5, start: 901}}}, false},
+		{"cgroup", "= T\n@ /sys/fs/cgroup/a b/weir-T\n", survivors{tag: "T", groups: map[int]group{}, cgroup: "/sys/fs/cgroup/a b/weir-T"}, false},
 		{"cgroups of others", "@ /sys/weir-\n= T\n@ /sys\n@ /sys/weir-U\n@ weir-T\n@ /sys/../weir-T\n@\n",
-			quarry{tag: "T", groups: map[int]group{}}, true},
-		{"cut off", "= T\n+ 7 5 9", quarry{tag: "T", groups: map[int]group{7: {id: 7, session: 5, start: 9}}}, false},
-		{"all processes", "= T\n+ -1 5 900\n+ 0 5 900\n+ 1 5 900\n", quarry{tag: "T", groups: map[int]group{}}, true},
-		{"a long line, then a good one", long + "\n= T\n", quarry{tag: "T", groups: map[int]group{}}, true},
-		{"garbage", "\n\x00\n+ a b c\n- x\n=\n= T\n", quarry{tag: "T", groups: map[int]group{}}, true},
+			survivors{tag: "T", groups: map[int]group{}}, true},
+		{"cut off", "= T\n+ 7 5 9", survivors{tag: "T", groups: map[int]group{7: {id: 7, session: 5, start: 9}}}, false},
+		{"all processes", "= T\n+ -1 5 900\n+ 0 5 900\n+ 1 5 900\n", survivors{tag: "T", groups: map[int]group{}}, true},
+		{"a long line, then a good one", long + "\n= T\n", survivors{tag: "T", groups: map[int]group{}}, true},
+		{"garbage", "\n\x00\n+ a b c\n- x\n=\n= T\n", survivors{tag: "T", groups: map[int]group{}}, true},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -279,7 +279,7 @@ func TestReadRegister(t *testing.T) {
 			if (err != nil) != test.bad {
 				t.Errorf("error %v, want one: %v", err, test.bad)
 			}
-			if diff := cmp.Diff(test.want, got, cmp.AllowUnexported(quarry{}, group{})); diff != "" {
+			if diff := cmp.Diff(test.want, got, cmp.AllowUnexported(survivors{}, group{})); diff != "" {
 				t.Errorf("register (-want +got):\n%s", diff)
 			}
 		})
@@ -377,9 +377,9 @@ func TestHasNoEnviron(t *testing.T) {
 }
 
 // A process with an unknown tag may be a survivor: it must not end the search.
-func TestMeetUnknownTag(t *testing.T) {
+func TestKillMemberWithUnknownTag(t *testing.T) {
 	for known, want := range map[bool]bool{true: false, false: true} {
-		if got := (quarry{tag: "T"}).meet(entry{pid: 1}, func() (string, bool) { return "", known }); got != want {
+		if got := (survivors{tag: "T"}).killMember(entry{pid: 1}, func() (string, bool) { return "", known }); got != want {
 			t.Errorf("known %v: meet = %v, want %v", known, got, want)
 		}
 	}

@@ -50,7 +50,7 @@ type Launcher struct {
 	isolated chan request  // to the thread that starts isolated children
 	closed   chan struct{} // closed when no more children are started
 	helpers  sync.WaitGroup
-	looks    looks // of /proc, shared by the ends of children
+	scans    scans // of /proc, shared by the ends of children
 
 	mu       sync.Mutex
 	keeper   *keeper
@@ -205,7 +205,7 @@ func (l *Launcher) nextNumber() string {
 }
 
 // isNewlyUnenforced reports whether the unenforced limits of a child differ from those logged last.
-func (l *Launcher) isNews(name, unenforced string) bool {
+func (l *Launcher) isNewlyUnenforced(name, unenforced string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	const most = 1000 // names; they may change with each start
@@ -222,12 +222,12 @@ func (l *Launcher) enter(c *Child) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.children[c.pid] = c
-	l.tellLocked(addLine, c.group.id, c.group.session, c.group.start)
+	l.reportLocked(addLine, c.group.id, c.group.session, c.group.start)
 }
 
 func (l *Launcher) leave(c *Child) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.children, c.pid)
-	l.tellLocked(endLine, c.group.id)
+	l.reportLocked(endLine, c.group.id)
 }

@@ -85,11 +85,11 @@ func TestEnvironmentIsComplete(t *testing.T) {
 
 func TestStandardFiles(t *testing.T) {
 	launcher := newLauncher(t)
-	theirIn, in, err := os.Pipe()
+	childIn, in, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, theirOut, err := os.Pipe()
+	out, childOut, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,10 +100,10 @@ func TestStandardFiles(t *testing.T) {
 	in.Close()
 	var lines listing
 	spec := shell("cat; echo seen >&2", newMark(t), &lines)
-	spec.Stdin, spec.Stdout = theirIn, theirOut
+	spec.Stdin, spec.Stdout = childIn, childOut
 	child := start(t, launcher, spec)
-	theirIn.Close()
-	theirOut.Close()
+	childIn.Close()
+	childOut.Close()
 	got, err := io.ReadAll(out)
 	if err != nil || string(got) != "body" {
 		t.Errorf("read %q, %v", got, err)
@@ -169,7 +169,7 @@ func TestExecutableByDescriptor(t *testing.T) {
 }
 
 // Each command prints "ready" and the pids that carry no mark.
-var families = []struct{ name, command string }{
+var processTrees = []struct{ name, command string }{
 	{"obedient", `echo ready; exec sleep 1000`},
 	{"deaf to SIGTERM", `trap '' TERM; echo ready; while :; do sleep 1000; done`},
 	{"stopped", `echo ready; kill -STOP $$`},
@@ -194,7 +194,7 @@ func pidsIn(lines []string) []int {
 
 func TestStopLeavesNothing(t *testing.T) {
 	withAndWithoutCgroups(t, func(t *testing.T, launcher *Launcher, _ func() error, _ bool) {
-		for _, family := range families {
+		for _, family := range processTrees {
 			t.Run(family.name, func(t *testing.T) {
 				mark := newMark(t)
 				var lines listing
@@ -262,10 +262,10 @@ func TestStopGrace(t *testing.T) {
 }
 
 // The child's exit status is its own, and its end kills the rest of its group.
-func TestEndTakesTheRestAlong(t *testing.T) {
+func TestChildEndKillsItsGroup(t *testing.T) {
 	const holds, escaped = `sleep 1000 & echo $!`, `(setsid sleep 1000 &)`
 	const beyond = `setsid env -i sh -c 'echo $$; echo out >'"$OUT"'; exec sleep 1000' & until [ -s "$OUT" ]; do :; done`
-	have := haveCgroups(t)
+	have := cgroupsAvailable(t)
 	tests := []struct {
 		name, command string
 		change        func(*Launcher)
@@ -308,7 +308,7 @@ func TestEndTakesTheRestAlong(t *testing.T) {
 	}
 }
 
-func TestListenerThatHangsDoesNotHoldUpTheEnd(t *testing.T) {
+func TestHangingListenerDoesNotDelayEnd(t *testing.T) {
 	launcher, stop := runLauncher(t)
 	release := make(chan struct{})
 	spec := shell("echo one; echo two", newMark(t), &listing{})
@@ -324,7 +324,7 @@ func TestLauncherEnd(t *testing.T) {
 	launcher, stop := runLauncher(t)
 	mark := newMark(t)
 	var children []*Child
-	for _, family := range families {
+	for _, family := range processTrees {
 		spec := shell(family.command, mark, &listing{})
 		spec.StopGrace = 50 * time.Millisecond
 		children = append(children, start(t, launcher, spec))

@@ -111,7 +111,7 @@ func TestTracedChildEnds(t *testing.T) {
 }
 
 // A limit never exceeds that of this process: only root may raise it.
-func TestRlimitIsNotLifted(t *testing.T) {
+func TestRlimitIsNotRaised(t *testing.T) {
 	var ours unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &ours); err != nil {
 		t.Fatal(err)
@@ -143,7 +143,7 @@ func TestMemoryLimitOfEachProcess(t *testing.T) {
 }
 
 // Limits that cannot be enforced are logged once, and the child runs.
-func TestLimitsThatCannotBeHad(t *testing.T) {
+func TestUnenforceableLimitsAreLogged(t *testing.T) {
 	var logged bytes.Buffer
 	launcher, stop := runChanged(t, func(l *Launcher) {
 		withoutCgroups(l)
@@ -177,7 +177,7 @@ func TestForkWithoutCgroup(t *testing.T) {
 	}
 	spec := shell(`[ "$(ulimit -n)" = 64 ]`, newMark(t), &listing{})
 	spec.Limits = Limits{Processes: 50, OpenFiles: 64}
-	p := &place{limits: spec.Limits, cgroup: cgroup(dir.Name()), dir: dir}
+	p := &placement{limits: spec.Limits, cgroup: cgroup(dir.Name()), dir: dir}
 	process, err := p.fork(spec, os.ProcAttr{Env: spec.Env})
 	if err != nil {
 		t.Fatal(err)
@@ -197,7 +197,7 @@ func TestForkWithoutCgroup(t *testing.T) {
 func TestLimitRunning(t *testing.T) {
 	launcher := newLauncher(t)
 	child := start(t, launcher, shell("exec sleep 1000", newMark(t), &listing{}))
-	p := &place{}
+	p := &placement{}
 	p.limitRunning(child.PID(), Limits{OpenFiles: 77}.rlimits())
 	var got unix.Rlimit
 	if err := unix.Prlimit(child.PID(), unix.RLIMIT_NOFILE, nil, &got); err != nil || got.Cur != 77 || got.Max != 77 {

@@ -7,17 +7,17 @@ import (
 
 // scans shares scans of all processes. A scan takes milliseconds and serves all callers that came before it began. So
 // many children that end at once cost little more than one. Its methods may be called concurrently.
-type looks struct {
-	looking sync.Mutex // held during a scan: one runs at a time
+type scans struct {
+	scanning sync.Mutex // held during a scan: one runs at a time
 
 	mu   sync.Mutex
-	next *look // not begun; nil: no caller waits
+	next *scan // not begun; nil: no caller waits
 }
 
 // scan is one scan of all processes for several callers.
-type look struct {
-	quarries []quarry
-	done     chan struct{}
+type scan struct {
+	survivorSets []survivors
+	done         chan struct{}
 
 	found []int // processes of each entry of survivorSets; valid after done is closed
 	err   error // valid after done is closed
@@ -25,14 +25,14 @@ type look struct {
 
 // search finds members of q's groups and carriers of its tag, kills them, and returns their number. It uses a scan that
 // begins after the call.
-func (l *looks) search(q quarry) (found int, err error) {
+func (l *scans) search(q survivors) (found int, err error) {
 	l.mu.Lock()
 	first := l.next == nil
 	if first {
-		l.next = &look{done: make(chan struct{})}
+		l.next = &scan{done: make(chan struct{})}
 	}
-	mine, i := l.next, len(l.next.quarries)
-	mine.quarries = append(mine.quarries, q)
+	mine, i := l.next, len(l.next.survivorSets)
+	mine.survivorSets = append(mine.survivorSets, q)
 	l.mu.Unlock()
 	if first {
 		l.make(mine)
@@ -45,24 +45,24 @@ func (l *looks) search(q quarry) (found int, err error) {
 }
 
 // make runs the next scan after the current one, if any, has ended.
-func (l *looks) make(next *look) {
-	l.looking.Lock()
-	defer l.looking.Unlock()
+func (l *scans) make(next *scan) {
+	l.scanning.Lock()
+	defer l.scanning.Unlock()
 	l.mu.Lock()
 	l.next = nil // later callers need another scan: this one may miss some of their processes
 	l.mu.Unlock()
-	next.found, next.err = hunt(next.quarries)
+	next.found, next.err = killFound(next.survivorSets)
 	close(next.done)
 }
 
 // killFound scans all processes once and kills those that belong to an entry of survivorSets. It returns their number for
 // each.
-func hunt(quarries []quarry) (found []int, err error) {
+func killFound(survivorSets []survivors) (found []int, err error) {
 	all, err := pids()
 	if err != nil {
 		return nil, err
 	}
-	found = make([]int, len(quarries))
+	found = make([]int, len(survivorSets))
 	for _, pid := range all {
 		if pid == os.Getpid() {
 			continue
@@ -72,8 +72,8 @@ func hunt(quarries []quarry) (found []int, err error) {
 			continue // an error means that it is gone
 		}
 		tag := sync.OnceValues(func() (string, bool) { return readTag(pid) })
-		for i, q := range quarries {
-			if q.meet(e, tag) {
+		for i, q := range survivorSets {
+			if q.killMember(e, tag) {
 				found[i]++
 			}
 		}

@@ -8,20 +8,20 @@ import (
 )
 
 // Callers that arrive during a scan wait for the next one, which serves all of them.
-func TestLooksAreShared(t *testing.T) {
+func TestScansAreShared(t *testing.T) {
 	child := start(t, newLauncher(t), shell("exec sleep 1000", newMark(t), &listing{}))
-	theirs := quarry{groups: map[int]group{child.group.id: child.group}, tag: child.tag, since: child.group.start}
-	var all looks
-	all.looking.Lock()
+	childEnd := survivors{groups: map[int]group{child.group.id: child.group}, tag: child.tag, since: child.group.start}
+	var all scans
+	all.scanning.Lock()
 	var asking sync.WaitGroup
 	asking.Go(func() {
-		if found, err := all.search(theirs); found != 1 || err != nil {
+		if found, err := all.search(childEnd); found != 1 || err != nil {
 			t.Errorf("search of what lives = %d, %v, want 1", found, err)
 		}
 	})
 	for i := range 9 {
 		asking.Go(func() {
-			if found, err := all.search(quarry{tag: fmt.Sprint("nobody", i)}); found != 0 || err != nil {
+			if found, err := all.search(survivors{tag: fmt.Sprint("nobody", i)}); found != 0 || err != nil {
 				t.Errorf("search without survivors = %d, %v, want 0", found, err)
 			}
 		})
@@ -29,12 +29,12 @@ func TestLooksAreShared(t *testing.T) {
 	eventually(t, 10*time.Second, "all wait for one look", func() bool {
 		all.mu.Lock()
 		defer all.mu.Unlock()
-		return all.next != nil && len(all.next.quarries) == 10
+		return all.next != nil && len(all.next.survivorSets) == 10
 	})
-	all.looking.Unlock()
+	all.scanning.Unlock()
 	asking.Wait()
 	if all.next != nil {
-		t.Errorf("another look is to be made for %d", len(all.next.quarries))
+		t.Errorf("another look is to be made for %d", len(all.next.survivorSets))
 	}
 	awaitEnd(t, child)
 }

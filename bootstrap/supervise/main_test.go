@@ -44,9 +44,9 @@ func TestMain(m *testing.M) {
 		exitWith(serveHello())
 	case "leave":
 		// It joins the group of its parent, so the group with its own number is empty.
-		theirs, err := syscall.Getpgid(os.Getppid())
+		childEnd, err := syscall.Getpgid(os.Getppid())
 		if err == nil {
-			err = syscall.Setpgid(0, theirs)
+			err = syscall.Setpgid(0, childEnd)
 		}
 		if err == nil {
 			<-time.After(time.Hour)

@@ -224,14 +224,14 @@ func (p *Process) stop(child *Child, why error) error {
 	if !ended {
 		p.set(func(s *Status) { s.State, s.Why = Stopping, why.Error() })
 	}
-	patience := context.Background()
+	stopContext := context.Background()
 	if hang, hangs := errors.AsType[*hangError](why); hangs {
 		child.tail.Mark("stop requested, pid %d: %v", child.pid, hang)
 		var cancel context.CancelFunc
-		patience, cancel = context.WithTimeout(patience, hangGrace)
+		stopContext, cancel = context.WithTimeout(stopContext, hangGrace)
 		defer cancel()
 	}
-	p.left = child.Stop(patience)
+	p.left = child.Stop(stopContext)
 	exit, known := child.Exit()
 	if !known {
 		return why // processes survive

@@ -28,7 +28,7 @@ func (g group) owns(e entry) bool {
 // survivors describes the processes that must not survive: members of groups, carriers of a tag, and members of a
 // cgroup. All three are needed: a process may leave its group, clear its environment or, with write access, enter
 // another cgroup.
-type quarry struct {
+type survivors struct {
 	groups map[int]group
 	tag    string
 	since  uint64 // clock ticks after boot; a process that started earlier does not count
@@ -43,12 +43,12 @@ const (
 
 // clear kills survivors in rounds until two rounds in a row find none: one round may miss a process that forks and ends
 // during the scan. After limit it returns ErrSurvivors.
-func (q quarry) clear(limit time.Duration, looks *looks) error {
+func (q survivors) clear(limit time.Duration, scans *scans) error {
 	expired := time.NewTimer(limit)
 	defer expired.Stop()
 	pause := firstRoundPause
 	for clean := 0; clean < 2; {
-		found, err := q.round(looks)
+		found, err := q.round(scans)
 		if err != nil {
 			return fmt.Errorf("list processes: %w", err)
 		}
@@ -68,9 +68,9 @@ func (q quarry) clear(limit time.Duration, looks *looks) error {
 }
 
 // round sends SIGKILL to all survivors and returns their number. If it finds no survivor, it removes the cgroup.
-func (q quarry) round(looks *looks) (found int, err error) {
+func (q survivors) round(scans *scans) (found int, err error) {
 	q.cgroup.kill()
-	found, err = looks.search(q)
+	found, err = scans.search(q)
 	if err != nil || found > 0 {
 		return found, err
 	}
@@ -82,7 +82,7 @@ func (q quarry) round(looks *looks) (found int, err error) {
 
 // killMember kills a process if it is one of the survivors. It reports whether it is, or may be: the next round checks
 // a process with an unknown tag again. tag returns the tag of the process; it is called last because it is expensive.
-func (q quarry) meet(e entry, tag func() (value string, known bool)) bool {
+func (q survivors) killMember(e entry, tag func() (value string, known bool)) bool {
 	if e.start < q.since {
 		return false
 	}
@@ -102,7 +102,7 @@ func (q quarry) meet(e entry, tag func() (value string, known bool)) bool {
 
 // kill kills a process that carries the tag. It opens a handle first and then checks the tag again, so the signal
 // cannot reach another process with a reused number.
-func (q quarry) kill(pid int) {
+func (q survivors) kill(pid int) {
 	p, err := os.FindProcess(pid)
 	if err != nil {
 		return

@@ -28,7 +28,7 @@ var errRegisterLine = errors.New("not a line of the register")
 
 // register applies a line, without its newline. It rejects what could reach processes that were not launched: process
 // 1, the numbers that kill(2) interprets as "all", an empty tag, a cgroup without the tag in its name.
-func (q *quarry) register(line string) error {
+func (q *survivors) register(line string) error {
 	if line == "" {
 		return errRegisterLine
 	}

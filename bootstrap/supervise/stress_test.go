@@ -29,9 +29,9 @@ var ends = []struct {
 }
 
 // leftovers counts resources that children may leave in this process.
-type leavings struct{ descriptors, children, cgroups int }
+type leftovers struct{ descriptors, children, cgroups int }
 
-func countLeavings(t *testing.T, l *Launcher) (n leavings) {
+func countLeftovers(t *testing.T, l *Launcher) (n leftovers) {
 	t.Helper()
 	fds, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
@@ -64,7 +64,7 @@ func TestStress(t *testing.T) {
 	launcher := newLauncher(t)
 	mark := newMark(t)
 	awaitEnd(t, start(t, launcher, shell("true", mark, &listing{})))
-	before, goroutines := countLeavings(t, launcher), goleak.IgnoreCurrent()
+	before, goroutines := countLeftovers(t, launcher), goleak.IgnoreCurrent()
 
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -83,7 +83,7 @@ func TestStress(t *testing.T) {
 	if left := marked(t, mark); len(left) > 0 {
 		t.Errorf("processes left: %d", left)
 	}
-	if after := countLeavings(t, launcher); after != before {
+	if after := countLeftovers(t, launcher); after != before {
 		t.Errorf("%+v, before it was %+v", after, before)
 	}
 	goleak.VerifyNone(t, goroutines)
@@ -118,8 +118,8 @@ func stressOne(t *testing.T, launcher *Launcher, random *rand.Rand, mark string,
 	}
 	select {
 	case <-child.Done():
-	case <-time.After(goneWithin):
-		t.Errorf("%s: not done after %s", end.name, goneWithin)
+	case <-time.After(cleanupLimit):
+		t.Errorf("%s: not done after %s", end.name, cleanupLimit)
 	}
 }
 

@@ -34,7 +34,7 @@ func (cli *appCommands) appStatusCommand() *cobra.Command {
 			if len(args) == 0 {
 				return nil
 			}
-			return appArg(cmd, args)
+			return requireApp(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name := ""
@@ -50,8 +50,8 @@ func (cli *appCommands) appStatusCommand() *cobra.Command {
 	return cmd
 }
 
-// appArg requires the name of one application.
-func appArg(cmd *cobra.Command, args []string) error {
+// requireApp requires the name of one application.
+func requireApp(cmd *cobra.Command, args []string) error {
 	if err := command.OneArg("application name")(cmd, args); err != nil {
 		return err
 	}
@@ -126,7 +126,7 @@ func (cli *appCommands) warnOfHarmonizer(s harmonizer.Status) {
 	for _, why := range s.Unready() {
 		fmt.Fprintf(cli.Stdout, "! %s\n", why)
 	}
-	for _, line := range heldLines(s.Brake) {
+	for _, line := range heldLines(s.DisruptionLimit) {
 		fmt.Fprintf(cli.Stdout, "! %s\n", line)
 	}
 	if s.Omitted > 0 {
@@ -135,11 +135,11 @@ func (cli *appCommands) warnOfHarmonizer(s harmonizer.Status) {
 }
 
 // heldLines returns a line for each reason that holds starts and stops after a mass loss.
-func heldLines(b apps.BrakeStatus) (lines []string) {
+func heldLines(b apps.LimitStatus) (lines []string) {
 	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
 	if b.State != "" {
 		add("disruption limit active: %d instances on %d nodes were lost at once (%.0f %%): %s; \"weir harmonizer release\" ends it",
-			b.Indices, b.Nodes, 100*b.Share, whatBrakes(b))
+			b.Indices, b.Nodes, 100*b.Share, limitEffect(b))
 	}
 	if b.RowsGone > 0 {
 		until := "until the source of the expected state confirms it, or the rows return"
@@ -162,7 +162,7 @@ func heldLines(b apps.BrakeStatus) (lines []string) {
 	return lines
 }
 
-func whatBrakes(b apps.BrakeStatus) string {
+func limitEffect(b apps.LimitStatus) string {
 	if b.Holds() {
 		return "nothing is started or stopped"
 	}
@@ -254,7 +254,7 @@ func (cli *appCommands) appExplainCommand() *cobra.Command {
 waits, its reason, and its deadline. "weir harmonizer replay --events" prints the same
 for recorded events.`,
 		Example: "  weir app explain web",
-		Args:    appArg,
+		Args:    requireApp,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
 				s, err := askHarmonizer(ctx, b, cli.Cluster, harmonizer.StatusQuery{App: args[0]})
@@ -312,7 +312,7 @@ func (cli *appCommands) appCrashesCommand() *cobra.Command {
 		Use:     "crashes NAME",
 		Short:   "List the crashes of an application's instances",
 		Example: `  weir app crashes web`,
-		Args:    appArg,
+		Args:    requireApp,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
 				s, err := askHarmonizer(ctx, b, cli.Cluster, harmonizer.StatusQuery{App: args[0], Crashes: true})
@@ -342,7 +342,7 @@ func (cli *appCommands) appRetryCommand() *cobra.Command {
 		Short: "Start crashed instances now, also those that are given up",
 		Example: `  weir app retry web
   weir app retry web --index 3`,
-		Args: appArg,
+		Args: requireApp,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o := harmonizer.Order{Op: harmonizer.OpRetry, App: args[0]}
 			if cmd.Flags().Changed("index") {
@@ -394,7 +394,7 @@ func (cli *appCommands) appLogsCommand() *cobra.Command {
 		Short: "Print the last output of an application's instances, also of ended ones",
 		Example: `  weir app logs web
   weir app logs web --index 3 --lines 100`,
-		Args: appArg,
+		Args: requireApp,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if lines < 0 {
 				return command.Usage(fmt.Errorf("--lines %d: want at least 0", lines))

@@ -217,8 +217,8 @@ func (w *convergeWorld) agrees(served, standIns int) error {
 		return err
 	}
 	all := s.Totals.All
-	if !s.Complete || s.Brake.State != "" || all.Running != served || all.Extra > standIns || s.Queue.Starts+s.Queue.Stops+s.Queue.Send > 0 {
-		return fmt.Errorf("%d indices are served, %d copies may stand in; the harmonizer: complete %v %s, brake %+v, queue %+v, %+v", served, standIns, s.Complete, s.Why, s.Brake, s.Queue, all)
+	if !s.Complete || s.DisruptionLimit.State != "" || all.Running != served || all.Extra > standIns || s.Queue.Starts+s.Queue.Stops+s.Queue.Send > 0 {
+		return fmt.Errorf("%d indices are served, %d copies may stand in; the harmonizer: complete %v %s, brake %+v, queue %+v, %+v", served, standIns, s.Complete, s.Why, s.DisruptionLimit, s.Queue, all)
 	}
 	return nil
 }
@@ -229,7 +229,7 @@ func (w *convergeWorld) mended() {
 	w.password += "x"
 	w.api.SetCredentials("bulk", w.password)
 	w.mu.Unlock()
-	w.api.Mend()
+	w.api.ClearFault()
 }
 
 // suffered counts the requests that met that fault.

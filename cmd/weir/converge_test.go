@@ -233,7 +233,7 @@ func convergeSilence(w *convergeWorld, p *convergeProcess) {
 func convergePartition(w *convergeWorld, _ *convergeProcess) {
 	all := w.some(len(w.nodes))
 	w.pause(all, true)
-	w.awaitBrake(apps.BrakeHeld)
+	w.awaitDisruptionLimit(apps.LimitHeld)
 	before := w.books()
 	w.passes(convergeBeat)
 	if now := w.books(); now.starts != before.starts || now.stops != before.stops {
@@ -241,7 +241,7 @@ func convergePartition(w *convergeWorld, _ *convergeProcess) {
 	}
 	w.resume(all[len(all)/2:])
 	back := time.Now()
-	w.awaitBrake(apps.BrakeEased)
+	w.awaitDisruptionLimit(apps.LimitThrottled)
 	w.passes(convergeBeat)
 	now, took := w.books(), time.Since(back)
 	if n, most := now.starts-before.starts, convergeRate/10*(1+took.Seconds()); float64(n) > most {
@@ -253,13 +253,13 @@ func convergePartition(w *convergeWorld, _ *convergeProcess) {
 	w.resume(all[:len(all)/2])
 }
 
-// awaitBrake waits until the disruption limit is in that state.
-func (w *convergeWorld) awaitBrake(state apps.BrakeState) {
+// awaitDisruptionLimit waits until the disruption limit is in that state.
+func (w *convergeWorld) awaitDisruptionLimit(state apps.LimitState) {
 	w.Helper()
 	w.await("the brake "+string(state), func() error {
 		s, err := w.status()
-		if err == nil && s.Brake.State != state {
-			err = fmt.Errorf("%+v", s.Brake)
+		if err == nil && s.DisruptionLimit.State != state {
+			err = fmt.Errorf("%+v", s.DisruptionLimit)
 		}
 		return err
 	})

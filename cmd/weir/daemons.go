@@ -59,7 +59,7 @@ CMAN_VERSIONS_TO_FETCH. Signals are started with all of them.`,
 			bars := newBars(cli.Stderr)
 			defer bars.close()
 			if bars.writer != nil {
-				p.Progress = bars.tell
+				p.Progress = bars.show
 			}
 			return p.Run(cmd.Context(), wanted, watcher)
 		},

@@ -154,7 +154,7 @@ func (d *day) round() {
 	d.tick(d.server.QueueLength())
 	if d.life.dead() {
 		d.life.buried()
-		d.deaths, d.doomed = d.deaths+1, 0
+		d.deaths, d.killable = d.deaths+1, 0
 		d.forgiven++
 		d.server.Advance(time.Duration(1+d.random.IntN(60)) * time.Second)
 		d.born()
@@ -176,7 +176,7 @@ func (d *day) tick(warnings int) {
 	}
 	var err error
 	if warnings > 0 {
-		err = d.life.heed()
+		err = d.life.handleWarnings()
 	} else {
 		err = d.life.loop.Tick(d.life.ctx, before)
 	}
@@ -224,10 +224,10 @@ func (d *day) program() map[int][]func() {
 		hour := 1 + 7*float64(n) + 3*d.random.Float64()
 		// A client that was throttled takes its time from then on, so the process dies
 		// soon after; at the latest when nothing was throttled for a while.
-		at(hour, func() { d.doomed = 6 + d.random.IntN(60); d.server.Throttle(action, 3) })
+		at(hour, func() { d.killable = 6 + d.random.IntN(60); d.server.Throttle(action, 3) })
 		at(hour+2.5, func() {
-			if d.server.Throttle(action, 0); d.doomed > 0 {
-				d.life.dieAfter(d.doomed)
+			if d.server.Throttle(action, 0); d.killable > 0 {
+				d.life.dieAfter(d.killable)
 			}
 		})
 	}
@@ -341,7 +341,7 @@ func (d *day) put(r drain.Record) {
 	if begins && !why {
 		d.problem("%s is drained for %q, which nobody has chosen it for", r.Node, r.Reason)
 	}
-	if r.State == drain.Terminating && !r.Taken && tasks > 0 && now.Before(r.Deadline) && old.State != drain.Terminating {
+	if r.State == drain.Terminating && !r.ProviderEnds && tasks > 0 && now.Before(r.Deadline) && old.State != drain.Terminating {
 		d.problem("%s is ended with %d tasks before its deadline: %+v", r.Node, tasks, r)
 	}
 }
@@ -387,20 +387,20 @@ type dayBook struct {
 	needed, can, lost []float64            // by tick
 	leaves            float64              // weight that leaves in this tick though the pool needs no less
 	healthy           float64              // target when the need was known last
-	asked             map[string]int       // how often each thing happened
+	requestFlags      map[string]int       // how often each thing happened
 }
 
 // count counts events for the report at the end.
 func (d *day) count(what string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.book.asked[what]++
+	d.book.requestFlags[what]++
 }
 
 func newBook() dayBook {
 	return dayBook{
 		terminated: map[string]bool{}, raises: map[string][]time.Time{}, targets: map[string]int{}, short: map[string]int{},
-		trouble: map[string]time.Time{}, asked: map[string]int{},
+		trouble: map[string]time.Time{}, requestFlags: map[string]int{},
 	}
 }
 
@@ -570,19 +570,19 @@ func (d *day) checkRecord() *autoscaler.Record {
 		d.count("failed: " + r.Failed)
 		return nil
 	}
-	again, err := json.Marshal(r.Case.Resolve().Answer())
+	again, err := json.Marshal(r.Case.Resolve().Result())
 	if err != nil || !bytes.Equal(again, raw.Answer) {
 		d.problem("the answer does not come out again (%v):\n%s\n%s", err, again, raw.Answer)
 	}
 	planned := map[string]bool{}
-	for _, ids := range r.Answer.Terminate {
+	for _, ids := range r.Result.Terminate {
 		for _, id := range ids {
 			planned[id] = true
 		}
 	}
 	for _, a := range r.Actions {
-		if a.Op == apply.OpLetGo && a.Error == "" && !planned[a.Node] && !d.removed[a.Node] && !d.warned[a.Node] && !d.taken[a.Node] {
-			d.problem("%s was let go (%+v), and is not in the plan %v", a.Node, a, r.Answer.Terminate)
+		if a.Op == apply.OpRemove && a.Error == "" && !planned[a.Node] && !d.removed[a.Node] && !d.warned[a.Node] && !d.taken[a.Node] {
+			d.problem("%s was let go (%+v), and is not in the plan %v", a.Node, a, r.Result.Terminate)
 		}
 	}
 	return &r
@@ -600,16 +600,16 @@ func (d *day) checkIgnorance(r *autoscaler.Record) {
 		}
 	}
 	if opinions == len(dayApps) {
-		have, leaving := r.Account.Sum(resolve.EntryOwed), d.committed()
+		have, leaving := r.Account.Sum(resolve.EntryPendingIncrease), d.committed()
 		for _, g := range d.groups {
 			have += float64(d.server.Target(g.Name)) - leaving[g.Name]
 		}
-		d.book.healthy = min(r.Answer.Target, have)
+		d.book.healthy = min(r.Result.Target, have)
 		return
 	}
 	d.count("blind")
-	if r.Answer.Target < d.book.healthy-1e-9 {
-		d.problem("no metrics, and the target is %v; it was %v", r.Answer.Target, d.book.healthy)
+	if r.Result.Target < d.book.healthy-1e-9 {
+		d.problem("no metrics, and the target is %v; it was %v", r.Result.Target, d.book.healthy)
 	}
 }
 
@@ -675,8 +675,8 @@ func (d *day) most(g dayGroup) float64 {
 // finish checks the ledger and, of a whole day, its end, which was calm.
 func (d *day) finish(whole bool) {
 	d.t.Logf("%d ticks recorded, %d deaths, %d let go", d.records, d.deaths, len(d.released))
-	for _, what := range slices.Sorted(maps.Keys(d.book.asked)) {
-		d.t.Logf("%6d %s", d.book.asked[what], what)
+	for _, what := range slices.Sorted(maps.Keys(d.book.requestFlags)) {
+		d.t.Logf("%6d %s", d.book.requestFlags[what], what)
 	}
 	if len(d.problems) > 0 {
 		return

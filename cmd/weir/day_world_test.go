@@ -64,7 +64,7 @@ func dayConfig() autoscaler.Config {
 			Limits:    decide.Limits{Min: 200, Max: 1200, MaxAdd: 250, MaxRemove: 50},
 			Budgets:   []decide.Budget{{Direction: decide.Down, Weight: 160, Within: 6 * dayTick}},
 			Cooldown:  decide.Cooldown{Down: 2 * dayTick},
-			LossBrake: true, LossThreshold: 8,
+			LossLimit: true, LossThreshold: 8,
 		},
 		Prune:   plan.Limits{MaxWeight: 50, MaxTasks: 30},
 		Default: ask.Signal{App: sigproto.DefaultApp, Name: "Default", Period: dayTick, Windows: dayWindow},
@@ -308,8 +308,8 @@ func (l *dayLife) again(body string) {
 func (l *dayLife) serve(w http.ResponseWriter, r *http.Request, body []byte) {
 	answer := &watched{ResponseWriter: w}
 	l.d.server.ServeHTTP(answer, r)
-	if answer.throttles && l.d.doomed > 0 {
-		l.dieAfter(l.d.doomed)
+	if answer.throttles && l.d.killable > 0 {
+		l.dieAfter(l.d.killable)
 	}
 	if bytes.Contains(body, []byte("Action=ModifySpotFleetRequest")) {
 		l.d.server.Advance(modifying) // until it can be modified again
@@ -411,7 +411,7 @@ func (d *day) born() {
 		d.t.Fatal(err)
 	}
 	notices := make(chan pools.Notice)
-	l.running.Go(func() { _ = provider.Hear(l.ctx, notices, nil) })
+	l.running.Go(func() { _ = provider.ReceiveNotices(l.ctx, notices, nil) })
 	l.loop = autoscaler.NewLoop(d.config, autoscaler.World{
 		Provider: &timed{Provider: provider, took: &l.provider}, Scheduler: d.nodes, Directory: dayDirectory{}, Metrics: d.store, Notices: notices,
 		Dial:   func(ask.Endpoint, ask.RequestSpec) ask.Client { return daySignal{} },
@@ -430,9 +430,9 @@ func (l *dayLife) buried() {
 	l.front.Close()
 }
 
-// heed runs the loop, which begins with a tick, until it has taken up the warnings
+// handleWarnings runs the loop, which begins with a tick, until it has taken up the warnings
 // that are in the queue.
-func (l *dayLife) heed() error {
+func (l *dayLife) handleWarnings() error {
 	waiting, before := int64(l.d.server.QueueLength()), l.settled.Load()
 	ctx, cancel := context.WithCancel(l.ctx)
 	defer cancel()
@@ -475,7 +475,7 @@ func (d *day) intended(data []byte) {
 	defer d.mu.Unlock()
 	if m.Intent != nil {
 		d.intent = map[string]bool{}
-		for _, id := range m.Intent.LetGo {
+		for _, id := range m.Intent.Remove {
 			d.intent[id] = true
 		}
 	}
@@ -540,7 +540,7 @@ type day struct {
 	denied        string
 	lowered       float64 // by others, in the window of the budget
 	flat          float64 // if set: the load, always
-	doomed        int     // calls until the process dies, once it is throttled
+	killable      int     // calls until the process dies, once it is throttled
 	forgiven      int     // answers that were lost
 	random        *rand.Rand
 	deaths        int

@@ -125,7 +125,7 @@ func (r *caseReader) answer(line []byte) ([]byte, error) {
 	if len(c.Groups) == 0 {
 		outcome.State.State = cameTrue(c, outcome.Decision)
 	}
-	return json.Marshal(outcome.Answer())
+	return json.Marshal(outcome.Result())
 }
 
 // cameTrue returns the state after a decision for a pool whose line has no groups: the

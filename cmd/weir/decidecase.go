@@ -67,7 +67,7 @@ type writtenNode struct {
 	Protected bool    `json:"protected"`
 	Priority  float64 `json:"priority"`
 	Unhealthy bool    `json:"unhealthy"`
-	Mending   bool    `json:"mending"`
+	Repairing bool    `json:"mending"`
 }
 
 type writtenSignal struct {
@@ -216,7 +216,7 @@ func (n writtenNode) candidate() (plan.Candidate, error) {
 	c := plan.Candidate{
 		ID: n.ID, Group: n.Group, Weight: 1, Instance: pools.InstanceRunning, Tasks: int(n.Tasks), BatchTasks: int(n.Batch),
 		Uptime: time.Duration(min(max(n.Uptime, -9e9), 9e9) * float64(time.Second)), Priority: n.Priority, Safe: n.Safe == nil || *n.Safe,
-		Cordoned: n.Cordoned, Protected: n.Protected, Stale: n.Stale, Draining: n.Draining, Unhealthy: n.Unhealthy, Mending: n.Mending,
+		Cordoned: n.Cordoned, Protected: n.Protected, Stale: n.Stale, Draining: n.Draining, Unhealthy: n.Unhealthy, Repairing: n.Repairing,
 	}
 	if n.Weight != nil {
 		c.Weight = float64(*n.Weight)

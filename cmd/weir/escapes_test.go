@@ -132,7 +132,7 @@ func hostileWorld(t *testing.T) (data string) {
 	answer(t, nc, message.OrderSubject(cluster), hostileJSON(t, func(a *harmonizer.OrderAnswer) { a.OK = false }))
 	answer(t, nc, message.CountsRequestSubject(cluster, pool), hostileJSON(t, func(*message.Counts) {}))
 	answer(t, nc, events.StatusSubject(cluster, pool), hostileJSON(t, func(s *nodehealth.Status) { s.Next, s.Nodes[0].Node = "", "n1" }))
-	answer(t, nc, events.OrderSubject(cluster, pool), hostileJSON(t, func(a *nodehealth.Answer) { a.OK = false }))
+	answer(t, nc, events.OrderSubject(cluster, pool), hostileJSON(t, func(a *nodehealth.OrderResponse) { a.OK = false }))
 	kv, err := js.KeyValue(ctx, state.BucketName(cluster))
 	if err == nil {
 		_, err = kv.Put(ctx, "alarm.apps", hostileJSON(t, func(a *integrity.Alarm) { a.Reader = "apps" }))

@@ -134,7 +134,7 @@ the signals. It runs the code of a tick up to the point where a tick acts.`,
 		Args: cli.poolArg,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
-				r, err := autoscalerd.AskPlan(ctx, b, cli.Cluster, cli.Pool)
+				r, err := autoscalerd.RequestPlan(ctx, b, cli.Cluster, cli.Pool)
 				if err != nil {
 					return err
 				}

@@ -17,8 +17,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )
 
-// allMachines is the hint that names the command that lists all machines.
-const allMachines = `"weir health status --all" shows all`
+// machinesHint is the hint that names the command that lists all machines.
+const machinesHint = `"weir health status --all" shows all`
 
 // healthCommands are the commands of "weir health".
 type healthCommands struct{ *shared }
@@ -171,7 +171,7 @@ func (cli *healthCommands) noMachine(ctx context.Context, b *bus.Bus, id string)
 	if err != nil {
 		return err
 	}
-	return command.Usage(fmt.Errorf("pool %s has no machine %q%s; %s", cli.Pool, id, command.Suggest(id, known), allMachines))
+	return command.Usage(fmt.Errorf("pool %s has no machine %q%s; %s", cli.Pool, id, command.Suggest(id, known), machinesHint))
 }
 
 // machines returns the names of the machines that node health knows: the first page of them.
@@ -217,13 +217,13 @@ func (cli *healthCommands) printMachine(now time.Time, mode judge.Mode, n nodehe
 		if w.Silent {
 			verdict += ", silent"
 		}
-		words = append(words, []string{string(w.Mode), verdict, explain.Ago(now, w.At), saidWhy(w)})
+		words = append(words, []string{string(w.Mode), verdict, explain.Ago(now, w.At), reasonOf(w)})
 	}
 	cli.printTable([]string{"mode", "verdict", "age", "reason"}, words)
 }
 
-// saidWhy returns the reason of the verdict of a mode.
-func saidWhy(w judge.Word) string {
+// reasonOf returns the reason of the verdict of a mode.
+func reasonOf(w judge.ModeVerdict) string {
 	if w.Reason == "" && w.Verdict == judge.Unknown && w.At.IsZero() {
 		return "no result yet"
 	}
@@ -250,8 +250,8 @@ func doing(now time.Time, mode judge.Mode, n nodehealth.NodeStatus) string {
 		return fmt.Sprintf("healthy for %s: it returns to service after healthy_for", explain.Ago(now, n.FitSince))
 	case n.Spent != "":
 		return n.Spent
-	case n.Asked != "":
-		return fmt.Sprintf("repair requested by %s, %s left", n.Asked, ahead(now, n.AskedUntil))
+	case n.Requester != "":
+		return fmt.Sprintf("repair requested by %s, %s left", n.Requester, ahead(now, n.RequestedUntil))
 	case n.Attempt != "" && n.Until.After(now):
 		return fmt.Sprintf("%s, %s left", text, ahead(now, n.Until))
 	case text == "" && mode != judge.Act && n.Repairs > 0:
@@ -263,17 +263,17 @@ func doing(now time.Time, mode judge.Mode, n nodehealth.NodeStatus) string {
 func (cli *healthCommands) printHealthHead(now time.Time, s nodehealth.Status) {
 	fmt.Fprintf(cli.Stdout, "pool %s/%s, mode %s, owner %s: %s\n", cli.Cluster, s.Pool, s.Mode, s.Owner, orDash(states(s.Census)))
 	switch {
-	case s.Healer == "":
+	case s.RepairOwner == "":
 	case s.Mode != judge.Act:
-		fmt.Fprintf(cli.Stdout, "mode is observe: Weirkeeper reports and repairs nothing: %s\n", s.Healer)
+		fmt.Fprintf(cli.Stdout, "mode is observe: Weirkeeper reports and repairs nothing: %s\n", s.RepairOwner)
 	default:
-		fmt.Fprintf(cli.Stdout, "! nothing is repaired: %s\n", s.Healer)
+		fmt.Fprintf(cli.Stdout, "! nothing is repaired: %s\n", s.RepairOwner)
 	}
 	for _, b := range s.Open {
 		fmt.Fprintf(cli.Stdout, "! %s\n", explain.Breaker(now, b))
 	}
 	for _, a := range s.Alarms {
-		if !told(s, a.Key) {
+		if !shownElsewhere(s, a.Key) {
 			fmt.Fprintf(cli.Stdout, "! for %s: %s\n", explain.Ago(now, a.Since), strings.TrimSpace(a.Node+" "+a.Why))
 		}
 	}
@@ -302,9 +302,9 @@ func gates(r judge.PoolRequest) string {
 	return strings.Join(texts, ", ")
 }
 
-// told reports whether another line already shows the subject of an alarm.
-func told(s nodehealth.Status, alarm string) bool {
-	return len(s.Open) > 0 && (alarm == "breaker" || strings.HasPrefix(alarm, "zone:")) || s.Healer != "" && alarm == "owner"
+// shownElsewhere reports whether another line already shows the subject of an alarm.
+func shownElsewhere(s nodehealth.Status, alarm string) bool {
+	return len(s.Open) > 0 && (alarm == "breaker" || strings.HasPrefix(alarm, "zone:")) || s.RepairOwner != "" && alarm == "owner"
 }
 
 // states returns the number of machines in each state, healthy ones last.
@@ -347,8 +347,8 @@ func healthTrouble(s nodehealth.Status) string {
 	for _, b := range s.Open {
 		parts = append(parts, explain.Breaker(time.Now(), b))
 	}
-	if s.Mode == judge.Act && s.Healer != "" {
-		parts = append(parts, "nothing is repaired: "+s.Healer)
+	if s.Mode == judge.Act && s.RepairOwner != "" {
+		parts = append(parts, "nothing is repaired: "+s.RepairOwner)
 	}
 	if len(s.Alarms) > 0 && len(parts) == 0 {
 		parts = append(parts, strings.TrimSpace(s.Alarms[0].Node+" "+s.Alarms[0].Why))

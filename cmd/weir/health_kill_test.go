@@ -78,9 +78,9 @@ func (g *guillotine) connect(client net.Conn) {
 		client.Close()
 		return
 	}
-	asked := &askedFor{names: map[string]string{}}
-	g.wg.Go(func() { g.pump(client, server, asked, false) })
-	g.wg.Go(func() { g.pump(server, client, asked, true) })
+	requestFlags := &askedFor{names: map[string]string{}}
+	g.wg.Go(func() { g.pump(client, server, requestFlags, false) })
+	g.wg.Go(func() { g.pump(server, client, requestFlags, true) })
 }
 
 // arm counts writes anew, from the order to replace a node on, and has the autoscaler
@@ -102,7 +102,7 @@ func (g *guillotine) steps() []step {
 }
 
 // pump hands on one protocol message after the other.
-func (g *guillotine) pump(from, to net.Conn, asked *askedFor, answers bool) {
+func (g *guillotine) pump(from, to net.Conn, requestFlags *askedFor, answers bool) {
 	defer from.Close()
 	defer to.Close()
 	in := bufio.NewReader(from)
@@ -114,10 +114,10 @@ func (g *guillotine) pump(from, to net.Conn, asked *askedFor, answers bool) {
 		last := false
 		switch {
 		case answers && f.subject != "":
-			last = asked.take(f.subject) != ""
+			last = requestFlags.take(f.subject) != ""
 		case f.subject != "":
 			if name := writeName(f); name != "" {
-				last = g.counted(name, f, asked)
+				last = g.counted(name, f, requestFlags)
 			}
 		}
 		if last {
@@ -135,7 +135,7 @@ func (g *guillotine) pump(from, to net.Conn, asked *askedFor, answers bool) {
 }
 
 // counted reports whether this write is the last moment, or notes that its answer is.
-func (g *guillotine) counted(name string, f frame, asked *askedFor) bool {
+func (g *guillotine) counted(name string, f frame, requestFlags *askedFor) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if len(g.seen) == 0 && !(name == "keep health" && bytes.Contains(f.text(), []byte(g.order))) {
@@ -148,7 +148,7 @@ func (g *guillotine) counted(name string, f frame, asked *askedFor) bool {
 		return false
 	}
 	if g.after {
-		asked.put(f.reply, name)
+		requestFlags.put(f.reply, name)
 	}
 	return !g.after
 }
@@ -239,7 +239,7 @@ func ways() []way {
 // that is kept to the repair that has succeeded. Afterwards there is one replacement,
 // and all is as it was.
 func healthIsKilled(t *testing.T, by way, lane int) {
-	w, g := newDoomed(t, by.actions)
+	w, g := newKillable(t, by.actions)
 	if lane == 0 {
 		w.recreated(g, nil)
 		w.expectListed(g)
@@ -282,14 +282,14 @@ func healthIsTakenOver(t *testing.T) {
 	w.isWell("at first", 2)
 	other := w.newAutoscaler("B", strings.TrimPrefix(w.bus, "nats://"), o)
 	other.start()
-	said := other.says(0, saysStandby)
+	said := other.says(0, logsStandby)
 	victim, mark := w.oldest(), w.now()
 	dead := g.arm(victim, step{"terminate", 0}, false)
 	w.weir("health", "recover", victim)
 	<-dead
 	from := time.Now()
 	w.holder = other
-	other.says(said, saysHeld)
+	other.says(said, logsHeld)
 	gap := time.Since(from)
 	w.isWell("after the takeover", 2)
 	w.expectStarted(mark, 1)
@@ -326,7 +326,7 @@ func healthIsKilledInAWorkflow(t *testing.T) {
 	w.holder.kill()
 	said := w.holder.mark()
 	w.holder.start()
-	w.holder.says(said, saysHeld)
+	w.holder.says(said, logsHeld)
 	eventually(w, "the end of the workflow's child", func() error {
 		if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {
 			return fmt.Errorf("process %d is there: %v", pid, err)
@@ -338,7 +338,7 @@ func healthIsKilledInAWorkflow(t *testing.T) {
 	w.expectStarted(mark, 1)
 	var actions []judge.ActionName
 	for _, h := range w.of(mark, started, attempted) {
-		actions = append(actions, h.told.Action)
+		actions = append(actions, h.shownElsewhere.Action)
 	}
 	if !slices.Equal(actions, []judge.ActionName{judge.Workflow, judge.Recreate}) {
 		t.Errorf("actions: %v", actions)
@@ -361,8 +361,8 @@ func (w *ward) expectListed(g *guillotine) {
 	}
 }
 
-// newDoomed starts a pool with an autoscaler that can be killed at each write.
-func newDoomed(t *testing.T, actions string) (*ward, *guillotine) {
+// newKillable starts a pool with an autoscaler that can be killed at each write.
+func newKillable(t *testing.T, actions string) (*ward, *guillotine) {
 	t.Helper()
 	o := wardOptions{actions: actions, each: 1}
 	w := newEmptyWard(t, o)
@@ -398,7 +398,7 @@ func (w *ward) recreated(g *guillotine, at *lastMoment) (gap time.Duration, came
 			came = true
 			from, said := time.Now(), w.holder.mark()
 			w.holder.start()
-			w.holder.says(said, saysHeld)
+			w.holder.says(said, logsHeld)
 			gap = time.Since(from)
 		case <-time.After(patience):
 		}

@@ -97,7 +97,7 @@ func healthStartsTheDead(t *testing.T) {
 	}
 	var actions []judge.ActionName
 	for _, h := range w.of(mark, started, attempted) {
-		actions = append(actions, h.told.Action)
+		actions = append(actions, h.shownElsewhere.Action)
 	}
 	if !slices.Equal(actions, []judge.ActionName{judge.Start, judge.Recreate}) {
 		t.Errorf("actions: %v", actions)
@@ -127,8 +127,8 @@ func healthResetsTheFrozen(t *testing.T) {
 	w.weir("health", "pause", victim, "--for", "10m", "--why", "it is looked at")
 	w.signalTo(syscall.SIGSTOP, victim)
 	blocked := w.comes(mark, string(judge.RepairBlocked), victim)
-	if blocked.told.Gate != judge.GatePause {
-		t.Errorf("%v", blocked.told.Finding)
+	if blocked.shownElsewhere.Gate != judge.GatePause {
+		t.Errorf("%v", blocked.shownElsewhere.Finding)
 	}
 	w.passes(2 * time.Second)
 	w.expectUntouched(mark)
@@ -141,7 +141,7 @@ func healthResetsTheFrozen(t *testing.T) {
 	if now := w.boot(victim); now == boot || !w.has(victim) {
 		t.Errorf("%s is there: %v, its boot was %s and is %s", victim, w.has(victim), boot, now)
 	}
-	if a := w.of(mark, started, attempted); len(a) != 1 || a[0].told.Action != judge.Reboot {
+	if a := w.of(mark, started, attempted); len(a) != 1 || a[0].shownElsewhere.Action != judge.Reboot {
 		t.Errorf("attempts: %+v", a)
 	}
 }
@@ -212,8 +212,8 @@ func healthPollsURLs(t *testing.T) {
 	w.isWell("after", 4)
 	w.expectStarted(mark, 1)
 	for _, h := range w.of(mark, string(judge.NodeSuspect), string(judge.NodeUnhealthy)) {
-		if h.node != victim || !strings.Contains(h.told.Why, string(judge.PollURL)) {
-			t.Errorf("%v", h.told.Finding)
+		if h.node != victim || !strings.Contains(h.shownElsewhere.Why, string(judge.PollURL)) {
+			t.Errorf("%v", h.shownElsewhere.Finding)
 		}
 	}
 }
@@ -240,7 +240,7 @@ func healthOfAll(t *testing.T) {
 	w.comes(mark, string(judge.BreakerOpened), "")
 	alarm := w.comes(mark, "alarm", "")
 	w.passes(3 * time.Second)
-	if alarms := w.of(mark, "alarm"); len(alarms) != 1 || !strings.Contains(alarm.told.Why, "nodes are unhealthy, limit 1: no repairs") {
+	if alarms := w.of(mark, "alarm"); len(alarms) != 1 || !strings.Contains(alarm.shownElsewhere.Why, "nodes are unhealthy, limit 1: no repairs") {
 		t.Errorf("alarms: %+v", alarms)
 	}
 	if shown := w.weir("health", "status"); !strings.Contains(shown, "! breaker of the pool is open since") {
@@ -257,8 +257,8 @@ func healthOfAZone(t *testing.T) {
 	w := newWard(t, wardOptions{actions: recreate, each: 3})
 	mark, zone := w.now(), w.zone("blue")
 	w.signalTo(syscall.SIGSTOP, zone...)
-	if f := w.comes(mark, string(judge.ZoneFrozen), ""); f.told.Zone != "blue" {
-		t.Errorf("%v", f.told.Finding)
+	if f := w.comes(mark, string(judge.ZoneFrozen), ""); f.shownElsewhere.Zone != "blue" {
+		t.Errorf("%v", f.shownElsewhere.Finding)
 	}
 	victim := w.zone("green")[0]
 	w.signalTo(syscall.SIGSTOP, victim)
@@ -284,8 +284,8 @@ func healthBesideScaleIn(t *testing.T) {
 	if p := w.comes(mark, string(judge.PauseTaken), ""); p.node != victim {
 		t.Errorf("%s is let go, and %s is sick", p.node, victim)
 	}
-	if b := w.comes(mark, string(judge.RepairBlocked), victim); b.told.Gate != judge.GatePause {
-		t.Errorf("%v", b.told.Finding)
+	if b := w.comes(mark, string(judge.RepairBlocked), victim); b.shownElsewhere.Gate != judge.GatePause {
+		t.Errorf("%v", b.shownElsewhere.Finding)
 	}
 	w.signalTo(syscall.SIGCONT, victim)
 	w.comes(mark, "machine ended", victim)
@@ -308,8 +308,8 @@ func healthObserves(t *testing.T) {
 	w := newWard(t, wardOptions{actions: recreate, each: 2, policy: replacing("mode: act", "mode: observe")})
 	victim, mark := w.oldest(), w.now()
 	w.signalTo(syscall.SIGSTOP, victim)
-	if f := w.comes(mark, started, victim); !f.told.Observe || f.told.Action != judge.Recreate {
-		t.Errorf("%v", f.told.Finding)
+	if f := w.comes(mark, started, victim); !f.shownElsewhere.Observe || f.shownElsewhere.Action != judge.Recreate {
+		t.Errorf("%v", f.shownElsewhere.Finding)
 	}
 	w.passes(3 * time.Second)
 	if got := w.of(mark, "machine started", "machine ended", "target set"); len(got) > 0 {
@@ -340,7 +340,7 @@ func healthFences(t *testing.T) {
 	off, known := w.comes(mark, "machine ended", victim), w.comes(mark, string(judge.FenceConfirmed), victim)
 	next := w.comes(mark, "machine started", "")
 	if !off.at.Before(next.at) || !known.at.Before(next.at) {
-		t.Errorf("off at %v, confirmed at %v: %s; the next one started at %v", off.at, known.at, known.told.Why, next.at)
+		t.Errorf("off at %v, confirmed at %v: %s; the next one started at %v", off.at, known.at, known.shownElsewhere.Why, next.at)
 	}
 }
 

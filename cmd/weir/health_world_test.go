@@ -70,10 +70,10 @@ type ward struct {
 
 // happening is one line of what happened to the machines.
 type happening struct {
-	at   time.Time
-	what string // of the owner's log, "first heard", or the name of a finding
-	node string
-	told nodehealth.Notification // of a finding
+	at             time.Time
+	what           string // of the owner's log, "first heard", or the name of a finding
+	node           string
+	shownElsewhere nodehealth.Notification // of a finding
 }
 
 // wardOptions are what wards differ in.
@@ -124,12 +124,12 @@ func (w *ward) listen() {
 			w.boots[f.ID] = f.BootID
 		},
 		events.EventsSubject(w.cluster, "default"): func(m *nats.Msg) {
-			var told []nodehealth.Notification
-			if err := json.Unmarshal(m.Data, &told); err != nil {
+			var shownElsewhere []nodehealth.Notification
+			if err := json.Unmarshal(m.Data, &shownElsewhere); err != nil {
 				w.Errorf("findings: %v", err)
 			}
-			for _, f := range told {
-				w.note(happening{what: string(f.Event), node: f.Node, told: f})
+			for _, f := range shownElsewhere {
+				w.note(happening{what: string(f.Event), node: f.Node, shownElsewhere: f})
 			}
 		},
 	} {
@@ -216,7 +216,7 @@ func (b bookkeeper) Write(line []byte) (int, error) {
 func (w *ward) story() string {
 	var s strings.Builder
 	for _, h := range w.since(0) {
-		fmt.Fprintf(&s, "%s %s %s %s\n", h.at.Format("05.000"), h.what, h.node, h.told.Finding)
+		fmt.Fprintf(&s, "%s %s %s %s\n", h.at.Format("05.000"), h.what, h.node, h.shownElsewhere.Finding)
 	}
 	return s.String()
 }
@@ -374,7 +374,7 @@ func (w *ward) isWell(when string, n int) {
 			return err
 		}
 		now := r.Snapshot
-		if now.Target != float64(n) || now.Fulfilled != now.Target || now.Joined != now.Target || len(r.Drains) > 0 || r.Account.Sum(resolve.EntryOwed) != 0 || r.Account.Sum(resolve.EntrySurplus) != 0 {
+		if now.Target != float64(n) || now.Fulfilled != now.Target || now.Joined != now.Target || len(r.Drains) > 0 || r.Account.Sum(resolve.EntryPendingIncrease) != 0 || r.Account.Sum(resolve.EntrySurplus) != 0 {
 			return fmt.Errorf("%+v, drains %+v, account %v", now, r.Drains, r.Account)
 		}
 		return nil
@@ -384,7 +384,7 @@ func (w *ward) isWell(when string, n int) {
 // unsure reports whether something is done for a node, or a mode that votes does not
 // know it to be well.
 func unsure(n nodehealth.NodeStatus) bool {
-	return n.State != judge.Healthy || slices.ContainsFunc(n.Modes, func(m judge.Word) bool { return m.Mode != judge.LifecycleEvents && m.Verdict != judge.OK })
+	return n.State != judge.Healthy || slices.ContainsFunc(n.Modes, func(m judge.ModeVerdict) bool { return m.Mode != judge.LifecycleEvents && m.Verdict != judge.OK })
 }
 
 // expectStarted checks how many machines were started, and how many are gone, since a mark.
@@ -401,7 +401,7 @@ func (w *ward) expectUntouched(mark int) {
 	for _, h := range w.since(mark) {
 		switch h.what {
 		case "machine started", "machine ended", "target set", "repair begun", "machine fenced", string(judge.RepairStarted), string(judge.RepairAttempt), string(judge.FenceStarted):
-			w.Errorf("%s %s %s: want nothing done", h.what, h.node, h.told.Finding)
+			w.Errorf("%s %s %s: want nothing done", h.what, h.node, h.shownElsewhere.Finding)
 		}
 	}
 }

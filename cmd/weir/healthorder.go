@@ -82,7 +82,7 @@ func nodesOrAll(cmd *cobra.Command, nodes []string, o nodehealth.Order) error {
 	problem := ""
 	switch {
 	case len(nodes) == 0 && !o.All:
-		problem = "requires at least one machine; " + allMachines
+		problem = "requires at least one machine; " + machinesHint
 	case len(nodes) > 0 && o.All:
 		problem = "takes machines or --all, not both"
 	case o.All && o.For == 0:
@@ -164,7 +164,7 @@ func (cli *healthCommands) orderHealth(ctx context.Context, o nodehealth.Order) 
 	return cli.withBus(ctx, func(ctx context.Context, b *bus.Bus) error {
 		ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 		defer cancel()
-		defer saySlow(cli.Stderr, fmt.Sprintf("weir: waiting for a response of pool %s; a check takes up to 30s ...", cli.Pool))()
+		defer reportSlow(cli.Stderr, fmt.Sprintf("weir: waiting for a response of pool %s; a check takes up to 30s ...", cli.Pool))()
 		a, err := cli.nodeHealth(b).Order(ctx, o)
 		if err != nil {
 			return err
@@ -189,8 +189,8 @@ func wrongOrder(err error) error {
 	return command.Usage(errors.New(strings.TrimPrefix(err.Error(), nodehealth.ErrOrder.Error()+": ")))
 }
 
-// saySlow prints text unless stop is called within healthSlow. stop waits for the output.
-func saySlow(w io.Writer, text string) (stop func()) {
+// reportSlow prints text unless stop is called within healthSlow. stop waits for the output.
+func reportSlow(w io.Writer, text string) (stop func()) {
 	ended, said := make(chan struct{}), make(chan struct{})
 	go func() { // ends with stop
 		defer close(said)
@@ -209,15 +209,15 @@ func saySlow(w io.Writer, text string) (stop func()) {
 }
 
 // unknownMachine reports whether the pool has no machine of that name.
-func unknownMachine(n nodehealth.NodeAnswer) bool { return !n.OK && n.Why == nodehealth.WhyNoNode }
+func unknownMachine(n nodehealth.NodeResponse) bool { return !n.OK && n.Why == nodehealth.WhyNoNode }
 
 // refused returns an error with the rejected part of an order; nil if all of it was accepted.
 // known are the machines of the pool, to suggest a name.
-func refused(o nodehealth.Order, a nodehealth.Answer, known []string) error {
+func refused(o nodehealth.Order, a nodehealth.OrderResponse, known []string) error {
 	if a.OK {
 		return nil
 	}
-	var not []nodehealth.NodeAnswer
+	var not []nodehealth.NodeResponse
 	for _, n := range a.Nodes {
 		if !n.OK && (o.Op != nodehealth.OpCheck || n.Status == nil) {
 			not = append(not, n)
@@ -227,14 +227,14 @@ func refused(o nodehealth.Order, a nodehealth.Answer, known []string) error {
 	case a.Error != "":
 		return fmt.Errorf("%w: %s", errOrdered, a.Error)
 	case len(not) == 1 && not[0].Status == nil:
-		return fmt.Errorf("%w: %s: %s%s; %s", errOrdered, not[0].Node, not[0].Why, command.Suggest(not[0].Node, known), allMachines)
+		return fmt.Errorf("%w: %s: %s%s; %s", errOrdered, not[0].Node, not[0].Why, command.Suggest(not[0].Node, known), machinesHint)
 	case len(not) == 1:
 		return fmt.Errorf("%w: %s: %s", errOrdered, not[0].Node, not[0].Why)
 	}
 	return fmt.Errorf("%w: %d of %d machines, see above", errOrdered, len(not), len(a.Nodes))
 }
 
-func (cli *healthCommands) printAnswer(o nodehealth.Order, a nodehealth.Answer) {
+func (cli *healthCommands) printAnswer(o nodehealth.Order, a nodehealth.OrderResponse) {
 	switch {
 	case o.Op == nodehealth.OpCheck:
 		cli.printChecked(o, a)
@@ -267,7 +267,7 @@ func machinesWait(n int) string {
 }
 
 // printChecked prints the result of each detection mode for each machine.
-func (cli *healthCommands) printChecked(o nodehealth.Order, a nodehealth.Answer) {
+func (cli *healthCommands) printChecked(o nodehealth.Order, a nodehealth.OrderResponse) {
 	now := time.Now()
 	var rows [][]string
 	for _, n := range a.Nodes {
@@ -275,7 +275,7 @@ func (cli *healthCommands) printChecked(o nodehealth.Order, a nodehealth.Answer)
 			continue
 		}
 		for _, w := range n.Status.Modes {
-			rows = append(rows, []string{n.Node, string(n.Status.State), string(w.Mode), string(w.Verdict), explain.Ago(now, w.At), saidWhy(w)})
+			rows = append(rows, []string{n.Node, string(n.Status.State), string(w.Mode), string(w.Verdict), explain.Ago(now, w.At), reasonOf(w)})
 		}
 	}
 	if len(rows) > 0 {
@@ -287,7 +287,7 @@ func (cli *healthCommands) printChecked(o nodehealth.Order, a nodehealth.Answer)
 }
 
 // printDone prints the result of an order for each machine.
-func (cli *healthCommands) printDone(a nodehealth.Answer) {
+func (cli *healthCommands) printDone(a nodehealth.OrderResponse) {
 	var rows [][]string
 	for _, n := range a.Nodes {
 		done, state := "no", "-"

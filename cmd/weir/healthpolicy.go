@@ -309,7 +309,7 @@ func (cli *healthCommands) loadEvidence(ctx context.Context, b *bus.Bus, node st
 		return nil
 	})
 	if err == nil && len(all) == 0 {
-		err = fmt.Errorf("pool %s has no evidence of machine %s: it was neither replaced nor rebuilt in the last 14 days; %s", cli.Pool, node, allMachines)
+		err = fmt.Errorf("pool %s has no evidence of machine %s: it was neither replaced nor rebuilt in the last 14 days; %s", cli.Pool, node, machinesHint)
 	}
 	return all, err
 }

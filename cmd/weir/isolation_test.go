@@ -30,7 +30,7 @@ func runAs(user int, name string, args ...string) ([]byte, error) {
 // doctor report it.
 func TestUpIsolatesSignals(t *testing.T) {
 	t.Parallel()
-	missing, err := supervise.MissingRights()
+	missing, err := supervise.MissingCapabilities()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -161,7 +161,7 @@ func (cli *poolCommands) newestReading(ctx context.Context, b *bus.Bus) (autosca
 	if err != nil && !errors.Is(err, state.ErrNoRecord) || err == nil && r.Case != nil {
 		return r, err
 	}
-	read, errRead := autoscalerd.AskPlan(ctx, b, cli.Cluster, cli.Pool)
+	read, errRead := autoscalerd.RequestPlan(ctx, b, cli.Cluster, cli.Pool)
 	if errRead == nil && read.Case != nil {
 		return read, nil
 	}

@@ -78,8 +78,8 @@ func newBars(w io.Writer) *bars {
 	return b
 }
 
-// tell shows the progress of a download. It may be called concurrently.
-func (b *bars) tell(ref release.Ref, done, total int64) {
+// show shows the progress of a download. It may be called concurrently.
+func (b *bars) show(ref release.Ref, done, total int64) {
 	if b.writer == nil {
 		return
 	}

@@ -117,8 +117,8 @@ func TestBars(t *testing.T) {
 	main, terminal := openTerminal(t)
 	b := newBars(terminal)
 	for _, done := range []int64{0, 50, 100} {
-		b.tell(release.Ref{Namespace: "shop", Name: "rps", Version: "v1"}, done, 100)
-		b.tell(release.Ref{Namespace: "shop", Name: "queue", Version: "v2"}, done, 100)
+		b.show(release.Ref{Namespace: "shop", Name: "rps", Version: "v1"}, done, 100)
+		b.show(release.Ref{Namespace: "shop", Name: "queue", Version: "v2"}, done, 100)
 	}
 	b.close()
 	terminal.Close()
@@ -130,7 +130,7 @@ func TestBars(t *testing.T) {
 	}
 	var nowhere strings.Builder
 	b = newBars(&nowhere)
-	b.tell(release.Ref{Namespace: "shop", Name: "rps", Version: "v1"}, 1, 2)
+	b.show(release.Ref{Namespace: "shop", Name: "rps", Version: "v1"}, 1, 2)
 	b.close()
 	if nowhere.Len() > 0 {
 		t.Errorf("on no terminal it writes %q", nowhere.String())

@@ -56,7 +56,7 @@ use their default numbers, and delays have no jitter.`,
 					fmt.Fprintf(cli.Stderr, "weir: warning: %v\n", w)
 				}
 				c.Apps, c.ExpectedStateUpdate = h.Rules(), h.ExpectedUpdate()
-				if !h.StarterGiven() { // "bulk" is a cloud controller's
+				if !h.HasStarter() { // "bulk" is a cloud controller's
 					c.Apps.Starter = apps.StarterController
 				}
 				c.Classic = h.Dialect == config.DialectCloudController

@@ -32,7 +32,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	cli := &shared{Root: command.Root{Stdin: stdin, Stdout: stdout, Stderr: stderr, Settings: command.Settings{Program: command.Self}}}
 	cli.args = args
 	err := cli.Run(cli.root(), args)
-	if errors.Is(err, autoscalerd.ErrOtherWorld) {
+	if errors.Is(err, autoscalerd.ErrRestartNeeded) {
 		return bootstrap.ExitRestart
 	}
 	return command.ExitCode(err)

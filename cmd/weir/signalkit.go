@@ -90,15 +90,15 @@ A signal in Go requires the SDK in the version of this weir, or in that of
 	return cmd
 }
 
-// asked holds the flags of the commands that send requests to a signal's program.
-type asked struct {
+// requestFlags holds the flags of the commands that send requests to a signal's program.
+type requestFlags struct {
 	app        string
 	parameters []string
 	metrics    string
 	fixedApp   bool
 }
 
-func (a *asked) flags(cmd *cobra.Command) {
+func (a *requestFlags) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&a.app, "app", "", "application of the signal (default: that of the recorded windows)")
 	f.StringArrayVar(&a.parameters, "param", nil, "parameter for the signal, NAME=VALUE in YAML; may be given again")
@@ -106,7 +106,7 @@ func (a *asked) flags(cmd *cobra.Command) {
 }
 
 // target returns the program of a command line, PROGRAM [ARG...].
-func (a *asked) target(cli *signalCommands, args []string) (signaltest.Target, error) {
+func (a *requestFlags) target(cli *signalCommands, args []string) (signaltest.Target, error) {
 	path, err := filepath.Abs(args[0])
 	if err != nil {
 		return signaltest.Target{}, err
@@ -159,7 +159,7 @@ func decodeParameter(text string) (value any, err error) {
 
 // evaluation reads the recorded windows, as the signal would be given them at the
 // time of the newest point.
-func (a *asked) evaluation(cli *signalCommands) (e sigproto.Evaluation, err error) {
+func (a *requestFlags) evaluation(cli *signalCommands) (e sigproto.Evaluation, err error) {
 	in := cli.Stdin
 	if a.metrics != "-" {
 		f, err := inputfile.Open(a.metrics)
@@ -190,7 +190,7 @@ func (a *asked) evaluation(cli *signalCommands) (e sigproto.Evaluation, err erro
 
 // shownName returns the name of a recorded series as a signal receives it: without app,
 // cluster and pool.
-func (a *asked) shownName(w record.Series) (string, error) {
+func (a *requestFlags) shownName(w record.Series) (string, error) {
 	name := w.Name
 	if w.Type == metrics.App {
 		app, bare, _ := strings.Cut(name, ",")
@@ -216,7 +216,7 @@ func program(cmd *cobra.Command, args []string) error {
 }
 
 func (cli *signalCommands) signalTestCommand() *cobra.Command {
-	var a asked
+	var a requestFlags
 	cmd := &cobra.Command{
 		Use:   "test PROGRAM [ARG...]",
 		Short: "Test the program of a signal for conformance",
@@ -228,7 +228,7 @@ again. Each check detects one kind of mistake and prints how to correct it.`,
   weir signal test python3 signal.py`,
 		Args: program,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			target, err := a.target(cli, lookUp(args))
+			target, err := a.target(cli, findProgram(args))
 			if err != nil {
 				return err
 			}
@@ -242,9 +242,9 @@ again. Each check detects one kind of mistake and prints how to correct it.`,
 	return cmd
 }
 
-// lookUp finds a program by its name, as a shell does; else it may be a file of
+// findProgram finds a program by its name, as a shell does; else it may be a file of
 // this folder.
-func lookUp(args []string) []string {
+func findProgram(args []string) []string {
 	if path, err := exec.LookPath(args[0]); err == nil {
 		return append([]string{path}, args[1:]...)
 	}
@@ -295,7 +295,7 @@ func (cli *signalCommands) sumUp(all []signaltest.Report) error {
 	waiting := map[string]int{}
 	passed := 0
 	for _, r := range all {
-		answers = answers.Plus(r.Answers)
+		answers = answers.Merge(r.Answers)
 		if r.Result == signaltest.Passed {
 			passed++
 		}
@@ -328,7 +328,7 @@ func counted(n int, one, many string) string {
 }
 
 func (cli *signalCommands) signalBenchCommand() *cobra.Command {
-	var a asked
+	var a requestFlags
 	cmd := &cobra.Command{
 		Use:   "bench PROGRAM [ARG...]",
 		Short: "Measure the response time of a signal's program",
@@ -338,7 +338,7 @@ the limit of this machine, and the ratio compares the signal with it.`,
 		Example: `  weir signal bench ./bin/rps`,
 		Args:    program,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			target, err := a.target(cli, lookUp(args))
+			target, err := a.target(cli, findProgram(args))
 			if err != nil {
 				return err
 			}
@@ -367,7 +367,7 @@ the limit of this machine, and the ratio compares the signal with it.`,
 func millis(d time.Duration) string { return fmt.Sprintf("%.3f", float64(d)/1e6) }
 
 func (cli *signalCommands) signalRunCommand() *cobra.Command {
-	var a asked
+	var a requestFlags
 	var local string
 	cmd := &cobra.Command{
 		Use:   "run SIGNAL [NAMESPACE APP] | run --local PROGRAM --metrics FILE",
@@ -423,15 +423,15 @@ type answered struct {
 	Unknown     []string           `json:"unknown_keys,omitempty"`
 }
 
-func (cli *signalCommands) askOnce(ctx context.Context, a asked, args []string) error {
+func (cli *signalCommands) askOnce(ctx context.Context, a requestFlags, args []string) error {
 	if a.metrics == "" {
 		return command.Usage(errors.New(`--metrics is missing: name a file of recorded windows; "weir metrics get --output json" writes one`))
 	}
-	target, err := a.target(cli, lookUp(args))
+	target, err := a.target(cli, findProgram(args))
 	if err != nil {
 		return err
 	}
-	r, err := signaltest.Ask(ctx, target, target.Sample, target.Hello)
+	r, err := signaltest.Evaluate(ctx, target, target.Sample, target.Hello)
 	if err != nil {
 		return err
 	}

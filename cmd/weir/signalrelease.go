@@ -355,7 +355,7 @@ func (cli *signalCommands) fetchReleases(ctx context.Context, names []string) er
 		return err
 	}
 	bars := newBars(cli.Stderr)
-	cache, err := release.OpenCache(ctx, release.Config{Dir: filepath.Join(dir, "releases"), Trust: trust, Progress: bars.tell})
+	cache, err := release.OpenCache(ctx, release.Config{Dir: filepath.Join(dir, "releases"), Trust: trust, Progress: bars.show})
 	if err != nil {
 		return err
 	}

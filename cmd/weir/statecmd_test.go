@@ -211,8 +211,8 @@ func TestDamagedStoreShrinksNoPool(t *testing.T) {
 			if !r.At.After(began) || r.Case == nil {
 				continue
 			}
-			if n++; r.Answer.Target < 5 || r.Snapshot.Target < 5 {
-				t.Fatalf("the pool is lowered to %v of %v at %v", r.Answer.Target, r.Snapshot.Target, r.At)
+			if n++; r.Result.Target < 5 || r.Snapshot.Target < 5 {
+				t.Fatalf("the pool is lowered to %v of %v at %v", r.Result.Target, r.Snapshot.Target, r.At)
 			}
 		}
 		if n < ticks {

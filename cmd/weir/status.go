@@ -55,8 +55,8 @@ type poolStatus struct {
 	unknown error // the cluster has no such pool
 }
 
-// listenTime is how long the command waits for the responses of nodes.
-const listenTime = 300 * time.Millisecond
+// responseTime is how long the command waits for the responses of nodes.
+const responseTime = 300 * time.Millisecond
 
 // statusCommands are "weir status".
 type statusCommands struct{ *shared }
@@ -67,7 +67,7 @@ func (cli *statusCommands) receiveNodes(ctx context.Context, b *bus.Bus) ([]pool
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, listenTime)
+	ctx, cancel := context.WithTimeout(ctx, responseTime)
 	defer cancel()
 	nodes := local.NewNodes(b.Conn(), cli.Cluster, cli.Pool, time.Minute, log)
 	if err := nodes.Run(ctx); err != nil {
@@ -161,7 +161,7 @@ func (cli *statusCommands) gatherStatus(ctx context.Context, b *bus.Bus) poolSta
 			s.Decided = lastDecided(ctx, b, cli.Cluster, cli.Pool)
 		}
 		if s.decided() == nil { // as after a long pause
-			if now, err := autoscalerd.AskPlan(ctx, b, cli.Cluster, cli.Pool); err == nil && now.Case != nil && now.Answer != nil {
+			if now, err := autoscalerd.RequestPlan(ctx, b, cli.Cluster, cli.Pool); err == nil && now.Case != nil && now.Result != nil {
 				s.Decided = &now
 			}
 		}
@@ -201,7 +201,7 @@ func (cli *statusCommands) warnOfHealth(ctx context.Context, b *bus.Bus, s *pool
 	defer cancel()
 	h, err := cli.nodeHealth(b).Status(ctx, nodehealth.StatusQuery{})
 	switch {
-	case errors.Is(err, events.ErrNobody):
+	case errors.Is(err, events.ErrNoResponse):
 		return
 	case err != nil:
 		s.warn("%v", err)
@@ -213,8 +213,8 @@ func (cli *statusCommands) warnOfHealth(ctx context.Context, b *bus.Bus, s *pool
 	}
 }
 
-// lookBack is the age of the oldest decision that status searches for.
-const lookBack = 64 * time.Minute
+// oldestDecision is the age of the oldest decision that status searches for.
+const oldestDecision = 64 * time.Minute
 
 // lastDecided reads the last tick with a decision: first in the last minute, then in
 // longer ranges. It returns nil without such a tick, or if the ledger cannot be read to
@@ -232,7 +232,7 @@ func lastDecided(ctx context.Context, b *bus.Bus, cluster, pool string) *autosca
 // newestDecided returns the last record that has a decision of those that since visits.
 func newestDecided(now time.Time, since func(from time.Time, visit func([]byte) error) error) *autoscaler.Record {
 	var last *autoscaler.Record
-	for back := time.Minute; last == nil && back <= lookBack; back *= 4 {
+	for back := time.Minute; last == nil && back <= oldestDecision; back *= 4 {
 		err := since(now.Add(-back), func(data []byte) error {
 			// What cannot be read is not shown: the last tick's own error is.
 			if r, err := explain.Read(data); err == nil && r.Case != nil {
@@ -249,7 +249,7 @@ func newestDecided(now time.Time, since func(from time.Time, visit func([]byte) 
 
 // decided returns the tick with the newest known size of the pool; nil without one.
 func (s poolStatus) decided() *autoscaler.Record {
-	if s.LastTick != nil && s.LastTick.Case != nil && s.LastTick.Answer != nil {
+	if s.LastTick != nil && s.LastTick.Case != nil && s.LastTick.Result != nil {
 		return s.LastTick
 	}
 	return s.Decided
@@ -319,7 +319,7 @@ func (cli *statusCommands) silentNodes(ctx context.Context, b *bus.Bus, r autosc
 		return !slices.ContainsFunc(r.Case.Nodes, func(c plan.Candidate) bool {
 			return c.ID == n.Node && c.Instance == pools.InstanceRunning
 		})
-	}), heldLines(h.Brake)
+	}), heldLines(h.DisruptionLimit)
 }
 
 // shownSilent bounds the warnings about silent nodes.
@@ -347,13 +347,13 @@ func (s *poolStatus) warnOfTick(r autoscaler.Record) {
 		add("last tick: %s", p)
 	}
 	for _, d := range r.Drift {
-		add("another program set the target of %s to %d, after weir set %d", d.Group, d.Found, d.Asked)
+		add("another program set the target of %s to %d, after weir set %d", d.Group, d.Found, d.LastTarget)
 	}
 	for _, q := range r.State.Quarantines {
 		add("%s", explain.Group(time.Now(), q))
 	}
-	if r.Detail != nil && r.Answer != nil && r.Case != nil {
-		s.warnOfDecision(*r.Case, *r.Answer, *r.Detail)
+	if r.Detail != nil && r.Result != nil && r.Case != nil {
+		s.warnOfDecision(*r.Case, *r.Result, *r.Detail)
 	}
 	for _, action := range r.Actions {
 		if action.Error != "" {
@@ -362,9 +362,9 @@ func (s *poolStatus) warnOfTick(r autoscaler.Record) {
 	}
 }
 
-func (s *poolStatus) warnOfDecision(c resolve.Case, a resolve.Answer, d autoscaler.Detail) {
+func (s *poolStatus) warnOfDecision(c resolve.Case, a resolve.Result, d autoscaler.Detail) {
 	for _, app := range d.Apps {
-		if app.StandIn {
+		if app.Fallback {
 			s.warn("app %s is served by %s, so the pool does not shrink: %s", app.App, explain.Source(app.Source), app.Why)
 		}
 	}
@@ -384,7 +384,7 @@ func (cli *statusCommands) printPool(s poolStatus, now time.Time) {
 	}
 	limits := r.Case.Input.Policy.Limits
 	fmt.Fprintf(cli.Stdout, ": target %s, wanted %s, fulfilled %s, joined %s, limits %s to %s, tick %s ago\n",
-		explain.Number(r.Snapshot.Target), explain.Number(r.Answer.Target), explain.Number(r.Snapshot.Fulfilled), explain.Number(r.Snapshot.Joined),
+		explain.Number(r.Snapshot.Target), explain.Number(r.Result.Target), explain.Number(r.Snapshot.Fulfilled), explain.Number(r.Snapshot.Joined),
 		explain.Number(limits.Min), explain.Number(limits.Max), explain.Ago(now, r.At))
 	cli.printGroups(*r)
 	if len(r.Case.Nodes)+len(r.Drains) == 0 {

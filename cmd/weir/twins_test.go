@@ -61,53 +61,53 @@ func halts() []halt {
 		intent    = "keep intent"
 		ending    = "keep record terminating"
 	)
-	asked := func(at, after string) passage { return passage{at: at, after: after} }
+	requestFlags := func(at, after string) passage { return passage{at: at, after: after} }
 	answered := func(at, after string) passage { return passage{at: at, after: after, answer: true} }
 	return []halt{
-		{passage: asked("list orders", ""), early: true},
+		{passage: requestFlags("list orders", ""), early: true},
 		{passage: answered("list orders", ""), early: true},
-		{passage: asked(describe, ""), early: true},
+		{passage: requestFlags(describe, ""), early: true},
 		{passage: answered(describe, ""), early: true},
-		{passage: asked("DescribeInstanceRefreshes", ""), early: true},
+		{passage: requestFlags("DescribeInstanceRefreshes", ""), early: true},
 		{passage: answered("DescribeInstanceRefreshes", ""), early: true},
-		{passage: asked("ask", ""), early: true},
-		{passage: asked("ask", ""), early: true, lower: true},
-		{passage: asked(intent, ""), fate: fateLate},
-		{passage: asked(intent, ""), fate: fateLate, lower: true},
+		{passage: requestFlags("ask", ""), early: true},
+		{passage: requestFlags("ask", ""), early: true, lower: true},
+		{passage: requestFlags(intent, ""), fate: fateLate},
+		{passage: requestFlags(intent, ""), fate: fateLate, lower: true},
 		{passage: answered(intent, "")},
 		{passage: answered(intent, ""), lower: true},
-		{passage: asked(describe, intent)},
+		{passage: requestFlags(describe, intent)},
 		{passage: answered(describe, intent)},
-		{passage: asked(raise, "")},
-		{passage: asked(raise, ""), fate: fateLate},
+		{passage: requestFlags(raise, "")},
+		{passage: requestFlags(raise, ""), fate: fateLate},
 		{passage: answered(raise, "")},
 		{passage: answered(raise, ""), fate: fateLost},
-		{passage: asked("keep state", raise), fate: fateLate},
+		{passage: requestFlags("keep state", raise), fate: fateLate},
 		{passage: answered("keep state", raise)},
-		{passage: asked("record the tick", raise), fate: fateLate},
-		{passage: asked("keep record chosen", ""), fate: fateLate, lower: true},
+		{passage: requestFlags("record the tick", raise), fate: fateLate},
+		{passage: requestFlags("keep record chosen", ""), fate: fateLate, lower: true},
 		{passage: answered("keep record chosen", ""), lower: true},
-		{passage: asked("cordon", ""), fate: fateLate, lower: true},
+		{passage: requestFlags("cordon", ""), fate: fateLate, lower: true},
 		{passage: answered("cordon", ""), lower: true},
-		{passage: asked("keep record cordoned", ""), fate: fateLate, lower: true},
+		{passage: requestFlags("keep record cordoned", ""), fate: fateLate, lower: true},
 		{passage: answered("keep record cordoned", ""), lower: true},
-		{passage: asked("keep record draining", ""), fate: fateLate, lower: true},
+		{passage: requestFlags("keep record draining", ""), fate: fateLate, lower: true},
 		{passage: answered("keep record draining", ""), lower: true},
-		{passage: asked("keep record drained", ""), fate: fateLate, lower: true},
+		{passage: requestFlags("keep record drained", ""), fate: fateLate, lower: true},
 		{passage: answered("keep record drained", ""), lower: true, spare: true},
 		{passage: answered("keep record cordoned", ""), lower: true, spare: true},
 		{passage: answered(intent, ""), lower: true, spare: true},
-		{passage: asked(ending, ""), fate: fateLate, lower: true},
+		{passage: requestFlags(ending, ""), fate: fateLate, lower: true},
 		{passage: answered(ending, ""), lower: true},
-		{passage: asked(describe, ending), lower: true},
+		{passage: requestFlags(describe, ending), lower: true},
 		{passage: answered(describe, ending), lower: true},
-		{passage: asked(terminate, ""), lower: true},
-		{passage: asked(terminate, ""), fate: fateLate, lower: true},
+		{passage: requestFlags(terminate, ""), lower: true},
+		{passage: requestFlags(terminate, ""), fate: fateLate, lower: true},
 		{passage: answered(terminate, ""), lower: true},
 		{passage: answered(terminate, ""), fate: fateLost, lower: true},
-		{passage: asked(ending+" asked", ""), fate: fateLate, lower: true},
+		{passage: requestFlags(ending+" asked", ""), fate: fateLate, lower: true},
 		{passage: answered(ending+" asked", ""), lower: true},
-		{passage: asked("forget record", ""), fate: fateLate, lower: true},
+		{passage: requestFlags("forget record", ""), fate: fateLate, lower: true},
 	}
 }
 
@@ -131,11 +131,11 @@ func twinHalt(t *testing.T, bus string, lane int, halts []halt) {
 	for _, h := range halts {
 		what := fmt.Sprintf("%v (%d)", h.passage, h.fate)
 		began, mark, theirs := time.Now(), holder.mark(), other.mark()
-		wish := int64(1)
+		demand := int64(1)
 		if h.lower {
-			wish = -1
+			demand = -1
 		}
-		want := func() { w.wish.Add(wish) }
+		want := func() { w.demand.Add(demand) }
 		var trap *trap
 		if h.early {
 			trap = holder.gate.arm(h.passage, h.fate, want)
@@ -146,13 +146,13 @@ func twinHalt(t *testing.T, bus string, lane int, halts []halt) {
 		w.sprung(what, trap)
 		_, before := holder.cloud.log()
 		if h.spare {
-			w.wish.Add(-wish)
+			w.demand.Add(-demand)
 		}
-		other.says(theirs, saysHeld)
+		other.says(theirs, logsHeld)
 		w.settled()
 		w.expectTakenOver()
 		if !h.lower { // so that what the first one was about to do is wrong by now
-			w.wish.Add(-wish)
+			w.demand.Add(-demand)
 			w.settled()
 		}
 		trap.let()
@@ -162,8 +162,8 @@ func twinHalt(t *testing.T, bus string, lane int, halts []halt) {
 		}
 		holder.gate.disarm()
 		holder.signal(syscall.SIGCONT)
-		behind := holder.says(mark, saysLost)
-		behind = holder.says(behind, saysStandby)
+		behind := holder.says(mark, logsLost)
+		behind = holder.says(behind, logsStandby)
 		if last := holder.log(behind - 1)[0]; !strings.Contains(last, other.id()) {
 			t.Errorf("%s: standing by, %s does not say that %s holds the pool: %s", what, holder.name, other.id(), last)
 		}
@@ -213,7 +213,7 @@ func twinKill(t *testing.T, bus string) {
 		w.node(i.ID, func(n *twinNode) { n.tasks = 1 })
 	}
 	holder, other := w.startBoth()
-	w.wish.Add(-2)
+	w.demand.Add(-2)
 	w.tick("two drains under way", func(r autoscaler.Record) error {
 		for _, d := range r.Drains {
 			if d.State != "draining" {
@@ -230,7 +230,7 @@ func twinKill(t *testing.T, bus string) {
 	for _, i := range w.cloud.Instances(twinGroup) {
 		w.node(i.ID, func(n *twinNode) { n.tasks = 0 })
 	}
-	mark = other.says(mark, saysHeld)
+	mark = other.says(mark, logsHeld)
 	if took := time.Since(killed); took > ttl+5*time.Second {
 		t.Errorf("%s took over after %v: want the lease of %v, and a margin", other.name, took, ttl)
 	}
@@ -243,7 +243,7 @@ func twinKill(t *testing.T, bus string) {
 	other.kill()
 	last := slices.MaxFunc(w.held(), func(a, b twinTerm) int { return a.at.Compare(b.at) })
 	other.start()
-	other.says(mark, saysHeld)
+	other.says(mark, logsHeld)
 	next := w.held()[len(w.held())-1]
 	if i := slices.IndexFunc(w.held(), func(t twinTerm) bool { return t.Epoch == last.Epoch+1 }); i >= 0 {
 		next = w.held()[i]
@@ -252,7 +252,7 @@ func twinKill(t *testing.T, bus string) {
 		t.Errorf("after %v %s has the lease with epoch %d, before %s had it with %d: want the next epoch of the same, at once",
 			wait, next.Holder, next.Epoch, last.Holder, last.Epoch)
 	}
-	w.wish.Add(1)
+	w.demand.Add(1)
 	w.settled()
 	w.endBoth()
 }
@@ -264,7 +264,7 @@ func twinEnd(t *testing.T, bus string) {
 	w := newTwins(t, bus, "end", ttl, 3)
 	holder, other := w.startBoth()
 	mark := other.mark()
-	w.wish.Add(1)
+	w.demand.Add(1)
 	ending := make(chan struct{})
 	holder.gate.halt = func() { // in place of a halt
 		holder.signal(syscall.SIGTERM)
@@ -290,7 +290,7 @@ func twinEnd(t *testing.T, bus string) {
 	if code := holder.cmd.ProcessState.ExitCode(); code != 0 {
 		t.Errorf("exit code %d", code)
 	}
-	other.says(mark, saysHeld)
+	other.says(mark, logsHeld)
 	terms := w.held()
 	released := slices.IndexFunc(terms, func(t twinTerm) bool { return t.Released })
 	if released < 0 || released+1 >= len(terms) {
@@ -300,7 +300,7 @@ func twinEnd(t *testing.T, bus string) {
 		t.Errorf("the other one waited for %v, though the lease was released", wait)
 	}
 	w.settled()
-	w.wish.Add(1)
+	w.demand.Add(1)
 	w.settled()
 	w.endBoth()
 }
@@ -313,18 +313,18 @@ func twinCutOne(t *testing.T, bus string) {
 	mark, theirs := holder.mark(), other.mark()
 	holder.bus.setCut(true)
 	_, before := holder.cloud.log()
-	w.wish.Add(2)
-	other.says(theirs, saysHeld)
+	w.demand.Add(2)
+	other.says(theirs, logsHeld)
 	w.settled()
 	holder.says(mark, "lease cannot be renewed")
-	mark = holder.says(mark, saysLost)
+	mark = holder.says(mark, logsLost)
 	if _, after := holder.cloud.log(); len(after) != len(before) {
 		t.Errorf("cut off, %s wrote %+v", holder.name, after[len(before):])
 	}
 	holder.bus.setCut(false)
-	holder.says(mark, saysStandby)
+	holder.says(mark, logsStandby)
 	w.stays(1)
-	w.wish.Add(-1)
+	w.demand.Add(-1)
 	w.settled()
 	w.endBoth()
 }
@@ -338,10 +338,10 @@ func twinCutBoth(t *testing.T, bus string) {
 	holder.bus.setCut(true)
 	other.bus.setCut(true)
 	_, before := holder.cloud.log()
-	w.wish.Add(2)
+	w.demand.Add(2)
 	holder.says(mark, "lease cannot be renewed")
 	other.says(theirs, "lease cannot be read")
-	holder.says(mark, saysLost)
+	holder.says(mark, logsLost)
 	if target := w.cloud.Target(twinGroup); target != 3 {
 		t.Errorf("the target became %d while NATS was away", target)
 	}
@@ -352,7 +352,7 @@ func twinCutBoth(t *testing.T, bus string) {
 	other.bus.setCut(false)
 	w.settled()
 	w.stays(1)
-	w.wish.Add(-1)
+	w.demand.Add(-1)
 	w.settled()
 	w.endBoth()
 }
@@ -367,10 +367,10 @@ func twinCutTakeover(t *testing.T, bus string) {
 	trap := other.gate.arm(passage{at: "keep state"}, fateLost, func() { go other.bus.setCut(true) })
 	holder.kill()
 	w.sprung("its takeover", trap)
-	mark = other.says(mark, saysLost)
+	mark = other.says(mark, logsLost)
 	other.bus.setCut(false)
-	other.says(mark, saysHeld)
-	w.wish.Add(1)
+	other.says(mark, logsHeld)
+	w.demand.Add(1)
 	w.settled()
 	w.endBoth()
 }
@@ -379,7 +379,7 @@ func twinCutTakeover(t *testing.T, bus string) {
 func twinOrders(t *testing.T, bus string) {
 	w := newTwins(t, bus, "orders", 15*time.Second, 4)
 	holder, other := w.startBoth()
-	if line := other.log(other.says(0, saysStandby) - 1)[0]; !strings.Contains(line, holder.id()) {
+	if line := other.log(other.says(0, logsStandby) - 1)[0]; !strings.Contains(line, holder.id()) {
 		t.Errorf("the standby does not say that %s holds the pool: %s", holder.id(), line)
 	}
 	standby, _ := other.cloud.log()
@@ -396,7 +396,7 @@ func twinOrders(t *testing.T, bus string) {
 		t.Errorf("paused: %+v", paused.Paused)
 	}
 	calls, _ := holder.cloud.log()
-	w.wish.Add(1)
+	w.demand.Add(1)
 	for range 3 {
 		w.tick("a paused tick", func(autoscaler.Record) error { return nil })
 	}
@@ -436,8 +436,8 @@ func (w *twins) expectPlan(holder *twin, target float64) {
 	}
 	_, after := holder.cloud.log()
 	terms := w.held()
-	if r.Epoch != terms[len(terms)-1].Epoch || r.Answer == nil || r.Answer.Target != target || !r.DryRun || len(r.Actions) > 0 || len(after) != len(before) {
-		w.Errorf("the plan of epoch %d: %+v, actions %v; %d writes", r.Epoch, r.Answer, r.Actions, len(after)-len(before))
+	if r.Epoch != terms[len(terms)-1].Epoch || r.Result == nil || r.Result.Target != target || !r.DryRun || len(r.Actions) > 0 || len(after) != len(before) {
+		w.Errorf("the plan of epoch %d: %+v, actions %v; %d writes", r.Epoch, r.Result, r.Actions, len(after)-len(before))
 	}
 }
 

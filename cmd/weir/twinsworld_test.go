@@ -64,7 +64,7 @@ type twins struct {
 	nc      *nats.Conn
 	kv      jetstream.KeyValue
 	cloud   *awstest.Server
-	wish    atomic.Int64 // machines that the signal asks for
+	demand  atomic.Int64 // machines that the signal asks for
 	all     [2]*twin
 
 	mu    sync.Mutex
@@ -101,7 +101,7 @@ func newTwins(t *testing.T, bus, name string, ttl time.Duration, size int) *twin
 		T: t, cluster: fmt.Sprintf("twins-%s-%d", name, os.Getpid()), ttl: ttl, bus: "nats://" + bus, nodes: map[string]*twinNode{},
 		cloud: awstest.New(t, awstest.Config{Start: time.Now(), Boot: 200 * time.Millisecond, Leave: 200 * time.Millisecond}),
 	}
-	w.wish.Store(int64(size))
+	w.demand.Store(int64(size))
 	w.cloud.AddGroup(awstest.ASG{
 		Name: twinGroup, Tags: map[string]string{"weir:pool": w.cluster + "/default"}, Min: 1, Max: 40, Desired: size,
 	})
@@ -177,7 +177,7 @@ func (w *twins) answer(ctx context.Context, c net.Conn) {
 		if who != nil {
 			who.gate.pass("ask", false)
 		}
-		if conn.Answer(sigproto.Response{Resources: sigproto.Resources{CPUs: new(10 * float64(w.wish.Load()))}}) != nil {
+		if conn.Answer(sigproto.Response{Resources: sigproto.Resources{CPUs: new(10 * float64(w.demand.Load()))}}) != nil {
 			return
 		}
 	}
@@ -498,9 +498,9 @@ func (a *twin) says(mark int, text string) int {
 }
 
 const (
-	saysHeld    = `"pool lease acquired"`
-	saysLost    = `"pool lease lost, standing by"`
-	saysStandby = `"standing by: another autoscaler holds the pool"`
+	logsHeld    = `"pool lease acquired"`
+	logsLost    = `"pool lease lost, standing by"`
+	logsStandby = `"standing by: another autoscaler holds the pool"`
 )
 
 // id is the name under which it holds the lease.
@@ -523,7 +523,7 @@ func (w *twins) startBoth() (holder, other *twin) {
 	w.all[1].start()
 	eventually(w, "a holder", func() error {
 		for i, a := range w.all {
-			if slices.ContainsFunc(a.log(0), func(line string) bool { return strings.Contains(line, saysHeld) }) {
+			if slices.ContainsFunc(a.log(0), func(line string) bool { return strings.Contains(line, logsHeld) }) {
 				holder, other = a, w.all[1-i]
 				return nil
 			}
@@ -533,7 +533,7 @@ func (w *twins) startBoth() (holder, other *twin) {
 		}
 		return errors.New("nobody holds the pool")
 	})
-	other.says(0, saysStandby)
+	other.says(0, logsStandby)
 	return holder, other
 }
 
@@ -579,7 +579,7 @@ func (w *twins) tick(what string, want func(autoscaler.Record) error) (found aut
 // machines in service, none on its way out.
 func (w *twins) settled() {
 	w.Helper()
-	w.settledAt(int(w.wish.Load()))
+	w.settledAt(int(w.demand.Load()))
 }
 
 func (w *twins) settledAt(n int) {

@@ -263,7 +263,7 @@ func TestCorruptRelease(t *testing.T) {
 			return errors.New("the tick ended early: " + s.LastTick.Failed)
 		}
 		app := s.LastTick.Detail.Apps[0]
-		if app.Source != decide.FromDefault || !app.StandIn {
+		if app.Source != decide.FromDefault || !app.Fallback {
 			return fmt.Errorf("%+v", app)
 		}
 		return nil

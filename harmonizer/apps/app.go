@@ -77,12 +77,12 @@ func (a *app) desires(index int) bool { return index < a.expected() }
 func (a *app) has() bool { return a.row == rowPresent || a.row == rowUnreadable }
 
 // indexKey identifies an index of an app: app number << 32 | index.
-type place uint64
+type indexKey uint64
 
-func at(id known.AppID, index int) place { return place(id)<<32 | place(uint32(index)) }
+func at(id known.AppID, index int) indexKey { return indexKey(id)<<32 | indexKey(uint32(index)) }
 
-func (p place) app() known.AppID { return known.AppID(p >> 32) }
-func (p place) index() int       { return int(uint32(p)) }
+func (p indexKey) app() known.AppID { return known.AppID(p >> 32) }
+func (p indexKey) index() int       { return int(uint32(p)) }
 
 // perExits bounds the remembered exits of an index. They make a repeated exit count once.
 const perExits = 8
@@ -109,8 +109,8 @@ type slot struct {
 	backoff
 	exited []string // instances of the latest exits, newest last
 
-	extras []extra // copies that should not run
-	twins  twins
+	extras     []extra // copies that should not run
+	liveCopies liveCopies
 
 	wake   instant // its next deadline
 	note   *Finding
@@ -134,11 +134,11 @@ type extra struct {
 
 // stopKey is a copy with a queued stop.
 type stopKey struct {
-	place place
-	id    string
+	indexKey indexKey
+	id       string
 }
 
-func (s *slot) place() place { return at(s.app.id, s.index) }
+func (s *slot) indexKey() indexKey { return at(s.app.id, s.index) }
 
 // lastExit returns the instance of the latest exit, "" if there was no exit.
 func (s *slot) lastExit() string {

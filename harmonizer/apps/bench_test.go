@@ -13,11 +13,11 @@ import (
 // the heartbeats of its nodes.
 func full(tb testing.TB, n int) (*Machine, []Heartbeat, time.Time) {
 	tb.Helper()
-	cfg := Config{Brake: 1}.WithDefaults()
+	cfg := Config{DisruptionLimit: 1}.WithDefaults()
 	m, now := NewMachine(cfg), start()
 	m.Step(now, BusUp{})
 	m.Step(now, Lead{})
-	tellRows(m, now, n)
+	addRows(m, now, n)
 	beats := nodes(n)
 	for _, hb := range beats {
 		m.Step(now, hb)
@@ -33,7 +33,7 @@ func full(tb testing.TB, n int) (*Machine, []Heartbeat, time.Time) {
 	return m, beats, now
 }
 
-func tellRows(m *Machine, now time.Time, n int) (longest time.Duration) {
+func addRows(m *Machine, now time.Time, n int) (longest time.Duration) {
 	for i := 0; i < n; i += 500 {
 		var rows []message.App
 		for j := i; j < min(i+500, n); j++ {
@@ -174,7 +174,7 @@ func massLoss(b *testing.B, m *Machine, now time.Time, beats []Heartbeat) (d [3]
 func BenchmarkExplain(b *testing.B) {
 	for _, running := range []bool{true, false} {
 		b.Run(fmt.Sprintf("running=%v", running), func(b *testing.B) {
-			m, now := NewMachine(Config{Brake: 1}.WithDefaults()), start()
+			m, now := NewMachine(Config{DisruptionLimit: 1}.WithDefaults()), start()
 			m.Step(now, BusUp{})
 			m.Step(now, Lead{})
 			m.Step(now, ExpectedRows{[]message.App{{Name: "web", Pool: "p", Version: "v1", Instances: message.MaxInstances}}})
@@ -226,7 +226,7 @@ func restart(b *testing.B, n int, beats []Heartbeat) (longest, sum time.Duration
 	}
 	step(BusUp{})
 	step(Lead{})
-	longest = max(longest, tellRows(m, now, n))
+	longest = max(longest, addRows(m, now, n))
 	const ticks = 100 // in a heartbeat period
 	var whole time.Time
 	for i := 0; ; i++ {

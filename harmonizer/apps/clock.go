@@ -42,9 +42,9 @@ func (at instant) add(d time.Duration) instant { return at + instant(d) }
 // wake is a deadline of an index, of an app's crash table or of a memory. It may be obsolete
 // when it is due.
 type wake struct {
-	what  what
-	place place  // of wakeSlot; of wakeCrashes: the app
-	name  string // of wakeMemory
+	what     what
+	indexKey indexKey // of wakeSlot; of wakeCrashes: the app
+	name     string   // of wakeMemory
 }
 
 // what is the purpose of a wake.
@@ -70,5 +70,5 @@ func (w *wakes) slot(s *slot, at instant) {
 		return
 	}
 	s.wake = at
-	w.add(at, wake{what: wakeSlot, place: s.place()})
+	w.add(at, wake{what: wakeSlot, indexKey: s.indexKey()})
 }

@@ -30,18 +30,18 @@ func TestClocksMayBeSet(t *testing.T) {
 			t.Run(fmt.Sprintf("ours by %v, a node's by %v", ours, theirs), func(t *testing.T) {
 				m, now := NewMachine(steady()), time.Now()
 				node := now // the node's clock
-				tell := func(ev Event) []Nudge { return settle(m, now, ev) }
-				tell(BusUp{})
-				tell(Lead{})
-				tell(ExpectedRows{[]message.App{{Name: "web", Pool: "p", Version: "v1", Instances: 8}}})
-				tell(ExpectedComplete{ValidFor: 3 * time.Minute})
+				apply := func(ev Event) []Nudge { return settle(m, now, ev) }
+				apply(BusUp{})
+				apply(Lead{})
+				apply(ExpectedRows{[]message.App{{Name: "web", Pool: "p", Version: "v1", Instances: 8}}})
+				apply(ExpectedComplete{ValidFor: 3 * time.Minute})
 				run := func(d time.Duration, beats bool) (started []time.Duration) {
 					for at := time.Duration(0); at < d; at += time.Second {
 						if beats && at%(10*time.Second) == 0 {
-							tell(nodeBeat(node, 8))
+							apply(nodeBeat(node, 8))
 						}
 						now, node = now.Add(time.Second), node.Add(time.Second)
-						if len(tell(Tick{})) > 0 {
+						if len(apply(Tick{})) > 0 {
 							started = append(started, at+time.Second)
 						}
 					}
@@ -60,7 +60,7 @@ func TestClocksMayBeSet(t *testing.T) {
 				if got := run(25*time.Second, false); len(got) != 1 || got[0] != 21*time.Second {
 					t.Errorf("nudged %v after the last beat but 10 s, want it once, at 21 s", got)
 				}
-				tell(Exit{message.Exited{App: "web", Version: "v1", Instance: "i7", Index: 7, Reason: message.ReasonCrashed, CrashedAt: node.Unix()}})
+				apply(Exit{message.Exited{App: "web", Version: "v1", Instance: "i7", Index: 7, Reason: message.ReasonCrashed, CrashedAt: node.Unix()}})
 				if c := m.View().Crashes("web"); len(c) != 1 || !c[0].At.Equal(now) {
 					t.Errorf("Crashes = %+v, want one, now", c)
 				}

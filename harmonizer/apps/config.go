@@ -37,8 +37,8 @@ type Config struct {
 	RequestQueue         time.Duration  `yaml:"request_queue"`           // default 1 s
 	ExpectedStateLost    time.Duration  `yaml:"expected_state_lost"`     // time until an app without a row is extra; default 180 s
 	DropletGCGracePeriod *time.Duration `yaml:"droplet_gc_grace_period"` // how long crashes of an app without a row are kept; default 240 s
-	Brake                float64        `yaml:"brake"`                   // share of indices or rows lost at once above which nudges are held; default 0.30; 1 turns it off
-	BrakeFloor           *int           `yaml:"brake_floor"`             // a loss of at most this many never holds; default 10
+	DisruptionLimit      float64        `yaml:"brake"`                   // share of indices or rows lost at once above which nudges are held; default 0.30; 1 turns it off
+	DisruptionFloor      *int           `yaml:"brake_floor"`             // a loss of at most this many never holds; default 10
 	Starter              Starter        `yaml:"starter"`                 // default self
 	Partition            string         `yaml:"cc_partition"`            // heartbeats and exits of other partitions are ignored; empty: no filter
 
@@ -64,8 +64,8 @@ func (c Config) WithDefaults() Config {
 	orDefault(&c.GiveupCrashNumber, new(4))
 	orDefault(&c.FlappingDeath, new(1))
 	orDefault(&c.QueueBatchSize, 40)
-	orDefault(&c.Brake, 0.30)
-	orDefault(&c.BrakeFloor, new(10))
+	orDefault(&c.DisruptionLimit, 0.30)
+	orDefault(&c.DisruptionFloor, new(10))
 	orDefault(&c.Starter, StarterSelf)
 	return c
 }
@@ -107,10 +107,10 @@ func (c Config) Validate() error {
 	if err := c.rate().Validate(); err != nil {
 		bad("queue_batch_size is %d in request_queue %v: %w", c.QueueBatchSize, c.RequestQueue, err)
 	}
-	if !(c.Brake > 0 && c.Brake <= 1) {
-		bad("brake is %v; it must be above 0 and at most 1", c.Brake)
+	if !(c.DisruptionLimit > 0 && c.DisruptionLimit <= 1) {
+		bad("brake is %v; it must be above 0 and at most 1", c.DisruptionLimit)
 	}
-	if c.BrakeFloor == nil || *c.BrakeFloor < 0 {
+	if c.DisruptionFloor == nil || *c.DisruptionFloor < 0 {
 		bad("brake_floor must be at least 0")
 	}
 	if c.Starter != StarterSelf && c.Starter != StarterController {
@@ -145,15 +145,17 @@ func (c Config) overdue() time.Duration {
 }
 
 // lossLimit returns how many of the running indices may be lost at once.
-func (c Config) tooMany(of int) float64 { return max(c.Brake*float64(of), float64(*c.BrakeFloor)) }
+func (c Config) lossLimit(of int) float64 {
+	return max(c.DisruptionLimit*float64(of), float64(*c.DisruptionFloor))
+}
 
 // leastFloor is how many rows may be gone at once, however few rows there are.
 const leastFloor = 3
 
 // rowLossLimit returns how many rows may be gone or stopped at once. Lost rows lead to stops,
 // so the floor shrinks with the number of rows: to half of them, but at least leastFloor.
-func (c Config) tooManyRows(of int) float64 {
-	return max(c.Brake*float64(of), min(float64(*c.BrakeFloor), max(leastFloor, float64(of)/2)))
+func (c Config) rowLossLimit(of int) float64 {
+	return max(c.DisruptionLimit*float64(of), min(float64(*c.DisruptionFloor), max(leastFloor, float64(of)/2)))
 }
 
 func (c Config) rate() queue.Config {
@@ -171,7 +173,7 @@ func (c Config) stopsAtOnce(a *app) int {
 func (c Config) controlled() bool { return c.Starter == StarterController }
 
 // rowlessGrace returns how long the copies of an app without a row are left alone.
-func (c Config) unseen() time.Duration {
+func (c Config) rowlessGrace() time.Duration {
 	if c.controlled() {
 		return c.ExpectedStateLost
 	}
@@ -188,4 +190,4 @@ func (c Config) startKeepAlive() time.Duration {
 
 // freshAfter returns the time after which a new bus connection has delivered a heartbeat of
 // every living node. The extra tenth of a period allows for late heartbeats.
-func (c Config) startIn() time.Duration { return c.HeartbeatPeriod + c.HeartbeatPeriod/10 }
+func (c Config) freshAfter() time.Duration { return c.HeartbeatPeriod + c.HeartbeatPeriod/10 }

@@ -10,7 +10,7 @@ import (
 
 // TestExitReasonIsReported: the crash table and the explanation of the index have the node's
 // description of the exit, such as lack of memory.
-func TestExitIsTold(t *testing.T) {
+func TestExitReasonIsReported(t *testing.T) {
 	const words = "out of memory (killed by SIGKILL)"
 	m, now := NewMachine(steady()), start()
 	m.Step(now, BusUp{})

@@ -21,14 +21,14 @@ type dispatch struct {
 	journal *journal
 	wakes   *wakes
 
-	starts *queue.Queue[place]
+	starts *queue.Queue[indexKey]
 	stops  *queue.Queue[stopKey]
-	queued []place          // starts queued in this Step
-	out    map[*app]*parcel // nudges of this Step, by app
+	queued []indexKey          // starts queued in this Step
+	out    map[*app]*appNudges // nudges of this Step, by app
 }
 
 // act queues what the verdict requests, unless it was sent or has to wait.
-func (d *dispatch) act(l *look) {
+func (d *dispatch) act(l *evaluation) {
 	if l.start != "" {
 		d.start(l)
 	}
@@ -39,7 +39,7 @@ func (d *dispatch) act(l *look) {
 }
 
 // start queues the start of an index, or reports what it waits for.
-func (d *dispatch) start(l *look) {
+func (d *dispatch) start(l *evaluation) {
 	s := l.slot
 	s.start, s.why = l.start, l.why
 	if s.missing == 0 {
@@ -47,14 +47,14 @@ func (d *dispatch) start(l *look) {
 		d.journal.note(s, Finding{Kind: KindMissing, Why: l.why, Version: s.app.want.Version, Rule: l.start})
 	}
 	if h, held := l.holdStart(judging); held {
-		d.starts.Remove(s.place())
+		d.starts.Remove(s.indexKey())
 		d.waits(s, h)
 		return
 	}
-	if !d.starts.Has(s.place()) {
-		d.queued = append(d.queued, s.place())
+	if !d.starts.Has(s.indexKey()) {
+		d.queued = append(d.queued, s.indexKey())
 	}
-	d.starts.Push(uint32(s.app.id), s.place(), priority(s.start))
+	d.starts.Push(uint32(s.app.id), s.indexKey(), priority(s.start))
 }
 
 // waits reports once what a start waits for, and sets a deadline for the index.
@@ -73,7 +73,7 @@ func (d *dispatch) waits(s *slot, h hold) {
 
 // stopExtras queues the stops of the copies that should not run. It removes the stops of all
 // other copies.
-func (d *dispatch) stopExtras(l *look) {
+func (d *dispatch) stopExtras(l *evaluation) {
 	s := l.slot
 	if len(s.extras) == 0 && len(l.surplus) == 0 {
 		return
@@ -99,7 +99,7 @@ func (d *dispatch) stopExtras(l *look) {
 		if _, still := left[x.id]; !still {
 			continue
 		}
-		d.stops.Remove(stopKey{s.place(), x.id})
+		d.stops.Remove(stopKey{s.indexKey(), x.id})
 		if x.until > d.clock.now { // its stop is under way
 			x.rule, x.hold, x.alone = "", "", 0
 			s.extras = append(s.extras, x)
@@ -110,8 +110,8 @@ func (d *dispatch) stopExtras(l *look) {
 }
 
 // stop queues the stop of a copy, or reports what it waits for.
-func (d *dispatch) stop(l *look, c *surplus, x *extra) {
-	s, key := l.slot, stopKey{l.slot.place(), x.id}
+func (d *dispatch) stop(l *evaluation, c *surplus, x *extra) {
+	s, key := l.slot, stopKey{l.slot.indexKey(), x.id}
 	h, held := l.holdStop(c, x, judging)
 	if !l.alone {
 		x.alone = 0
@@ -135,7 +135,7 @@ func (d *dispatch) stop(l *look, c *surplus, x *extra) {
 
 // ended drops the stop of a copy that ended. The stop of a copy that was lost in another way
 // stays, because its node may list it again.
-func (d *dispatch) ended(p place, c known.Copy) {
+func (d *dispatch) ended(p indexKey, c known.Copy) {
 	s := d.apps.slots[p]
 	if s == nil || len(s.extras) == 0 {
 		return
@@ -150,15 +150,15 @@ func (d *dispatch) ended(p place, c known.Copy) {
 }
 
 func (d *dispatch) forgetStop(s *slot, x extra) {
-	d.stops.Remove(stopKey{s.place(), x.id})
+	d.stops.Remove(stopKey{s.indexKey(), x.id})
 	if x.until != 0 {
-		d.memory.remember(s.app)
+		d.memory.markChanged(s.app)
 	}
 }
 
 // forget removes the queued starts and stops of an index.
 func (d *dispatch) forget(s *slot) {
-	d.starts.Remove(s.place())
+	d.starts.Remove(s.indexKey())
 	for _, x := range s.extras {
 		d.forgetStop(s, x)
 	}
@@ -197,7 +197,7 @@ func drain[K comparable](q *queue.Queue[K], now time.Time, n int, send func(K) b
 	}
 }
 
-func (d *dispatch) sendStart(p place) bool {
+func (d *dispatch) sendStart(p indexKey) bool {
 	s := d.apps.slots[p]
 	if s == nil {
 		return false
@@ -218,8 +218,8 @@ func (d *dispatch) sendStart(p place) bool {
 	if s.start == RuleFlapping { // if there is no answer, the next start waits for the same delay
 		s.restart = d.clock.in(s.delay(d.cfg, s.app.name(), s.index))
 	}
-	d.memory.remember(s.app)
-	if p := d.parcel(s.app); s.start == RuleFlapping {
+	d.memory.markChanged(s.app)
+	if p := d.appNudges(s.app); s.start == RuleFlapping {
 		p.restarts = append(p.restarts, s)
 	} else {
 		p.starts = append(p.starts, s)
@@ -228,7 +228,7 @@ func (d *dispatch) sendStart(p place) bool {
 }
 
 func (d *dispatch) sendStop(k stopKey) bool {
-	s := d.apps.slots[k.place]
+	s := d.apps.slots[k.indexKey]
 	if s == nil {
 		return false
 	}
@@ -240,22 +240,22 @@ func (d *dispatch) sendStop(k stopKey) bool {
 	}
 	x := s.find(k.id)
 	if c == nil || x == nil {
-		d.apps.backlog.mark(k.place)
+		d.apps.backlog.mark(k.indexKey)
 		return false
 	}
 	x.rule, x.why = c.rule, c.why
 	if _, held := l.holdStop(c, x, sending); held {
-		d.apps.backlog.mark(k.place)
+		d.apps.backlog.mark(k.indexKey)
 		return false
 	}
 	x.until, x.hold = d.clock.in(d.cfg.NudgeKeepAlive), ""
-	d.rules.look.standing = standing{}
+	d.rules.evaluation.standInCount = standInCount{}
 	if x.rule == RuleDuplicate {
-		s.twins.victim = x.id
+		s.liveCopies.toStop = x.id
 	}
 	d.wakes.slot(s, x.until)
-	d.memory.remember(s.app)
-	p := d.parcel(s.app)
+	d.memory.markChanged(s.app)
+	p := d.appNudges(s.app)
 	p.stops = append(p.stops, stopped{s, *x, c.copy.Version(), c.copy.Node()})
 	return true
 }

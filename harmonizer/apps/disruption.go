@@ -11,21 +11,21 @@ import (
 // were lost at once.
 //
 //	off ──► held ──► throttled ──► off
-type BrakeState string
+type LimitState string
 
 // The JSON values keep their earlier names.
 const (
-	BrakeOff   BrakeState = ""
-	BrakeHeld  BrakeState = "held"  // no nudge is sent
-	BrakeEased BrakeState = "eased" // throttled: the bus works again; starts leave at a tenth of the rate, but not while nodes return; stops are held
+	LimitOff       LimitState = ""
+	LimitHeld      LimitState = "held"  // no nudge is sent
+	LimitThrottled LimitState = "eased" // throttled: the bus works again; starts leave at a tenth of the rate, but not while nodes return; stops are held
 )
 
 // throttledShare is the share of the rate for starts while throttled.
-const easedShare = 0.1
+const throttledShare = 0.1
 
 // LimitStatus is the state of the disruption limits, for people.
-type BrakeStatus struct {
-	State   BrakeState `json:"state,omitempty"`
+type LimitStatus struct {
+	State   LimitState `json:"state,omitempty"`
 	Since   time.Time  `json:"since,omitzero"`
 	Nodes   int        `json:"nodes,omitempty"`   // lost nodes
 	Indices int        `json:"indices,omitempty"` // lost indices
@@ -54,10 +54,10 @@ type BrakeStatus struct {
 }
 
 // Holds reports whether the limit waits for proof that the bus works.
-func (b BrakeStatus) Holds() bool { return b.State == BrakeHeld }
+func (b LimitStatus) Holds() bool { return b.State == LimitHeld }
 
 // On reports whether anything is held or slowed.
-func (b BrakeStatus) On() bool { return b.State != BrakeOff || b.RowsGone+b.Rowless+b.RowsStopped > 0 }
+func (b LimitStatus) On() bool { return b.State != LimitOff || b.RowsGone+b.Rowless+b.RowsStopped > 0 }
 
 // disruptionLimit is the rule brake for lost nodes. If many indices are lost by silence at
 // once, a fault of the bus is more likely than one of the nodes. So the limit first holds all
@@ -68,29 +68,29 @@ type disruptionLimit struct {
 	known   *known.Store
 	journal *journal
 
-	state  BrakeState
+	state  LimitState
 	since  instant
 	recent []loss // within the window, and all since the limit holds
 	lost   int    // entries of recent that are still missing
 	nodes  []nodeLoss
 	next   overdue // nodes about to be lost, as of the latest Tick; zero while throttled
 
-	begin  BrakeStatus // state when the limit began to hold
+	begin  LimitStatus // state when the limit began to hold
 	probed bool        // our own probe returned since then
 	proven bool        // a heartbeat came since then, not counting the first of a lost node
 
 	back map[string]instant // lost node -> its first heartbeat since then; 0: not yet
 
-	returned instant // the latest of those heartbeats
-	easedAt  instant // 0: not yet
+	returned    instant // the latest of those heartbeats
+	throttledAt instant // 0: not yet
 }
 
 // overdue counts the late nodes and their copies.
 type overdue struct{ nodes, copies int }
 
 type loss struct {
-	place place
-	at    instant
+	indexKey indexKey
+	at       instant
 }
 
 // nodeLoss is a node that was lost within the window, or while the limit holds.
@@ -100,15 +100,15 @@ type nodeLoss struct {
 }
 
 func (d *disruptionLimit) share() float64 {
-	if d.state == BrakeEased {
-		return easedShare
+	if d.state == LimitThrottled {
+		return throttledShare
 	}
 	return 1
 }
 
 func (d *disruptionLimit) loseNode(name string) {
 	d.nodes = append(d.nodes, nodeLoss{name, d.clock.now})
-	if d.state == BrakeHeld {
+	if d.state == LimitHeld {
 		d.back[name] = 0
 	}
 }
@@ -117,7 +117,7 @@ func (d *disruptionLimit) loseNode(name string) {
 // proves little, because all other lost nodes may follow it. Its next one counts: by then, a
 // heartbeat period later, all others could send theirs.
 func (d *disruptionLimit) heartbeat(node string) {
-	if d.state == BrakeOff {
+	if d.state == LimitOff {
 		return
 	}
 	since, lost := d.back[node]
@@ -125,7 +125,7 @@ func (d *disruptionLimit) heartbeat(node string) {
 		d.back[node], d.returned = d.clock.now, d.clock.now
 		return
 	}
-	if d.state != BrakeHeld || d.proven {
+	if d.state != LimitHeld || d.proven {
 		return
 	}
 	d.proven = !lost || d.clock.now >= since.add(d.cfg.HeartbeatPeriod*9/10)
@@ -134,7 +134,7 @@ func (d *disruptionLimit) heartbeat(node string) {
 func (d *disruptionLimit) lose(s *slot) {
 	d.regain(s)
 	s.silent = d.clock.now
-	d.recent = append(d.recent, loss{s.place(), s.silent})
+	d.recent = append(d.recent, loss{s.indexKey(), s.silent})
 	d.lost++
 }
 
@@ -150,7 +150,7 @@ func (d *disruptionLimit) regain(s *slot) {
 // sent for the first of them before all are counted.
 func (d *disruptionLimit) expect() {
 	d.next = overdue{}
-	if d.state == BrakeEased {
+	if d.state == LimitThrottled {
 		return
 	}
 	for n := range d.known.Overdue(d.cfg.overdue()) {
@@ -160,23 +160,23 @@ func (d *disruptionLimit) expect() {
 }
 
 // watch holds, throttles and releases. running is the number of running indices.
-func (d *disruptionLimit) watch(running int, slots map[place]*slot) {
+func (d *disruptionLimit) watch(running int, slots map[indexKey]*slot) {
 	switch d.state {
-	case BrakeOff:
+	case LimitOff:
 		d.forget(slots)
 		d.holdIfMany(running)
-	case BrakeHeld:
+	case LimitHeld:
 		if d.probed && d.proven {
-			d.state, d.easedAt, d.next = BrakeEased, d.clock.now, overdue{}
-			d.journal.find(Finding{Kind: KindEased, Why: WhyProven, Rule: RuleBrake})
+			d.state, d.throttledAt, d.next = LimitThrottled, d.clock.now, overdue{}
+			d.journal.find(Finding{Kind: KindLimitThrottled, Why: WhyProven, Rule: RuleDisruptionLimit})
 		}
 	}
-	if d.state != BrakeOff && d.recovered() {
+	if d.state != LimitOff && d.recovered() {
 		d.end(WhyRecovered)
 	}
 }
 
-func (d *disruptionLimit) forget(slots map[place]*slot) {
+func (d *disruptionLimit) forget(slots map[indexKey]*slot) {
 	window := d.cfg.DropletLost + d.cfg.HeartbeatPeriod
 	for len(d.nodes) > 0 && d.nodes[0].at.add(window) < d.clock.now {
 		d.nodes = d.nodes[1:]
@@ -187,8 +187,8 @@ func (d *disruptionLimit) forget(slots map[place]*slot) {
 	}
 }
 
-func (d *disruptionLimit) forgetLoss(l loss, slots map[place]*slot) {
-	if s := slots[l.place]; s != nil && s.silent == l.at {
+func (d *disruptionLimit) forgetLoss(l loss, slots map[indexKey]*slot) {
+	if s := slots[l.indexKey]; s != nil && s.silent == l.at {
 		d.regain(s)
 	}
 }
@@ -200,11 +200,11 @@ func (d *disruptionLimit) holdIfMany(running int) {
 		return
 	}
 	ran, lost := running+d.lost, d.lost+d.next.copies
-	limit := d.cfg.tooMany(ran)
+	limit := d.cfg.lossLimit(ran)
 	if float64(lost) <= limit {
 		return
 	}
-	d.state, d.since, d.easedAt, d.probed, d.proven = BrakeHeld, d.clock.now, 0, false, false
+	d.state, d.since, d.throttledAt, d.probed, d.proven = LimitHeld, d.clock.now, 0, false, false
 	d.back = make(map[string]instant, len(d.nodes))
 	for _, n := range d.nodes {
 		d.back[n.name] = 0
@@ -212,10 +212,10 @@ func (d *disruptionLimit) holdIfMany(running int) {
 	for n := range d.known.Overdue(d.cfg.overdue()) {
 		d.back[n.Node] = 0
 	}
-	d.begin = BrakeStatus{
+	d.begin = LimitStatus{
 		Nodes: len(d.nodes) + d.next.nodes, Indices: lost, Share: float64(lost) / float64(ran), ReleaseAt: int(limit / 2),
 	}
-	d.journal.find(Finding{Kind: KindBraked, Why: WhyMassLoss, Rule: RuleBrake,
+	d.journal.find(Finding{Kind: KindLimitHeld, Why: WhyMassLoss, Rule: RuleDisruptionLimit,
 		Detail: fmt.Sprintf("%d nodes and %d indices, %.0f %% of those that ran, were lost at once", d.begin.Nodes, d.begin.Indices, 100*d.begin.Share)})
 }
 
@@ -229,14 +229,16 @@ func (d *disruptionLimit) recovered() bool {
 // returning reports whether lost nodes returned since the limit was throttled, and others
 // may still follow.
 func (d *disruptionLimit) returning() bool {
-	return d.state == BrakeEased && d.returned > d.easedAt && d.mayFollow(d.returned)
+	return d.state == LimitThrottled && d.returned > d.throttledAt && d.mayFollow(d.returned)
 }
 
-func (d *disruptionLimit) mayFollow(at instant) bool { return d.clock.now <= at.add(d.cfg.startIn()) }
+func (d *disruptionLimit) mayFollow(at instant) bool {
+	return d.clock.now <= at.add(d.cfg.freshAfter())
+}
 
 // release ends the limit for an operator. Losses until now no longer count.
-func (d *disruptionLimit) release(slots map[place]*slot) {
-	if d.state == BrakeOff {
+func (d *disruptionLimit) release(slots map[indexKey]*slot) {
+	if d.state == LimitOff {
 		return
 	}
 	for _, l := range d.recent {
@@ -247,13 +249,13 @@ func (d *disruptionLimit) release(slots map[place]*slot) {
 }
 
 func (d *disruptionLimit) end(why Why) {
-	d.state, d.begin, d.back = BrakeOff, BrakeStatus{}, nil
-	d.journal.find(Finding{Kind: KindReleased, Why: why, Rule: RuleBrake})
+	d.state, d.begin, d.back = LimitOff, LimitStatus{}, nil
+	d.journal.find(Finding{Kind: KindReleased, Why: why, Rule: RuleDisruptionLimit})
 }
 
-func (d *disruptionLimit) status() BrakeStatus {
+func (d *disruptionLimit) status() LimitStatus {
 	s := d.begin
-	if s.State = d.state; s.State != BrakeOff {
+	if s.State = d.state; s.State != LimitOff {
 		s.Since, s.Missing = d.clock.time(d.since), d.lost
 	}
 	return s

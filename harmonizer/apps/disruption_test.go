@@ -13,7 +13,7 @@ import (
 // losses is a disruption limit with slots, without a Machine.
 type losses struct {
 	disruptionLimit
-	slots   map[place]*slot
+	slots   map[indexKey]*slot
 	running int
 }
 
@@ -21,13 +21,13 @@ type losses struct {
 // always three, may be lost.
 func newLosses(indices int) *losses {
 	cfg := steady()
-	cfg.BrakeFloor = new(3)
+	cfg.DisruptionFloor = new(3)
 	c := &clock{}
 	c.set(start())
-	l := &losses{slots: map[place]*slot{}, running: indices}
+	l := &losses{slots: map[indexKey]*slot{}, running: indices}
 	l.disruptionLimit = disruptionLimit{cfg: &cfg, clock: c, journal: &journal{clock: c},
 		known: known.New(known.Config{DropletLost: cfg.DropletLost, HeartbeatPeriod: cfg.HeartbeatPeriod})}
-	l.known.Hearing(c.wall)
+	l.known.Connected(c.wall)
 	a := &app{want: message.App{Name: "web"}}
 	for i := range indices {
 		l.slots[at(0, i)] = &slot{app: a, index: i}
@@ -55,12 +55,12 @@ func (l *losses) watch(regained ...int) {
 
 func (l *losses) pass(d time.Duration) { l.clock.set(l.clock.wall.Add(d)) }
 
-func (l *losses) check(t *testing.T, step string, state BrakeState, missing int) {
+func (l *losses) check(t *testing.T, step string, state LimitState, missing int) {
 	t.Helper()
-	if s := l.status(); s.State != state || state != BrakeOff && s.Missing != missing {
+	if s := l.status(); s.State != state || state != LimitOff && s.Missing != missing {
 		t.Fatalf("%s: %q with %d missing, want %q with %d", step, s.State, s.Missing, state, missing)
 	}
-	if want := map[BrakeState]float64{BrakeOff: 1, BrakeHeld: 1, BrakeEased: easedShare}[state]; l.share() != want {
+	if want := map[LimitState]float64{LimitOff: 1, LimitHeld: 1, LimitThrottled: throttledShare}[state]; l.share() != want {
 		t.Fatalf("%s: share %v, want %v", step, l.share(), want)
 	}
 }
@@ -68,12 +68,12 @@ func (l *losses) check(t *testing.T, step string, state BrakeState, missing int)
 func TestDisruptionLimitHoldsAboveItsShare(t *testing.T) {
 	for _, tt := range []struct {
 		indices, lost int
-		want          BrakeState
+		want          LimitState
 	}{
-		{100, 30, BrakeOff},
-		{100, 31, BrakeHeld},
-		{5, 3, BrakeOff}, // the floor
-		{5, 4, BrakeHeld},
+		{100, 30, LimitOff},
+		{100, 31, LimitHeld},
+		{5, 3, LimitOff}, // the floor
+		{5, 4, LimitHeld},
 	} {
 		t.Run(fmt.Sprintf("%d of %d", tt.lost, tt.indices), func(t *testing.T) {
 			l := newLosses(tt.indices)
@@ -88,10 +88,10 @@ func TestDisruptionLimitCountsWithinItsWindow(t *testing.T) {
 	l.loseIndices("n1", 0, 19)
 	l.pass(41 * time.Second) // droplet_lost and a heartbeat period
 	l.loseIndices("n2", 20, 39)
-	l.check(t, "the first loss is older than the window", BrakeOff, 0)
+	l.check(t, "the first loss is older than the window", LimitOff, 0)
 	l.pass(10 * time.Second)
 	l.loseIndices("n3", 40, 59)
-	l.check(t, "two losses within it", BrakeHeld, 40)
+	l.check(t, "two losses within it", LimitHeld, 40)
 }
 
 func TestDisruptionLimitCountsOverdueNodes(t *testing.T) {
@@ -107,9 +107,9 @@ func TestDisruptionLimitCountsOverdueNodes(t *testing.T) {
 	l.known.Tick(l.clock.wall)
 	l.expect()
 	l.watch()
-	l.check(t, "overdue alone", BrakeOff, 0)
+	l.check(t, "overdue alone", LimitOff, 0)
 	l.loseIndices("n1", 30, 39)
-	l.check(t, "overdue beside a loss", BrakeHeld, 10)
+	l.check(t, "overdue beside a loss", LimitHeld, 10)
 	if s := l.status(); s.Indices != 35 || s.Nodes != 2 {
 		t.Errorf("held for %d indices of %d nodes, want 35 of 2", s.Indices, s.Nodes)
 	}
@@ -117,31 +117,31 @@ func TestDisruptionLimitCountsOverdueNodes(t *testing.T) {
 
 // TestDisruptionLimitThrottledByProof: the limit is throttled after our own probe returned and
 // another node sent a heartbeat. It ends when enough is back.
-func TestDisruptionLimitEasesByProof(t *testing.T) {
+func TestDisruptionLimitThrottledByProof(t *testing.T) {
 	l := newLosses(100)
 	l.loseIndices("n1", 0, 49)
 	l.probed = true
 	l.watch()
-	l.check(t, "only the probe", BrakeHeld, 50)
+	l.check(t, "only the probe", LimitHeld, 50)
 	l.heartbeat("n1")
 	l.pass(5 * time.Second)
 	l.heartbeat("n1")
 	l.watch()
-	l.check(t, "a lost node, too soon", BrakeHeld, 50)
+	l.check(t, "a lost node, too soon", LimitHeld, 50)
 	l.pass(5 * time.Second)
 	l.heartbeat("n1")
 	l.watch()
-	l.check(t, "a lost node, a period later", BrakeEased, 50)
+	l.check(t, "a lost node, a period later", LimitThrottled, 50)
 
 	var back []int
 	for i := range 35 {
 		back = append(back, i)
 	}
 	l.watch(back...)
-	l.check(t, "few enough are missing, others may follow", BrakeEased, 15)
+	l.check(t, "few enough are missing, others may follow", LimitThrottled, 15)
 	l.pass(12 * time.Second)
 	l.watch()
-	l.check(t, "no node follows", BrakeOff, 0)
+	l.check(t, "no node follows", LimitOff, 0)
 }
 
 func TestDisruptionLimitWaitsForReturningNodes(t *testing.T) {
@@ -151,7 +151,7 @@ func TestDisruptionLimitWaitsForReturningNodes(t *testing.T) {
 	l.probed = true
 	l.heartbeat("other")
 	l.watch()
-	l.check(t, "proven", BrakeEased, 50)
+	l.check(t, "proven", LimitThrottled, 50)
 	if l.returning() {
 		t.Error("returning before a lost node sent a heartbeat")
 	}
@@ -171,14 +171,14 @@ func TestDisruptionLimitReleased(t *testing.T) {
 	l.release(l.slots)
 	l.loseIndices("n1", 0, 49)
 	l.release(l.slots)
-	l.check(t, "released", BrakeOff, 0)
+	l.check(t, "released", LimitOff, 0)
 	l.watch()
-	l.check(t, "what was lost counts no more", BrakeOff, 0)
+	l.check(t, "what was lost counts no more", LimitOff, 0)
 	var got []Kind
 	for _, f := range l.journal.found {
 		got = append(got, f.Kind)
 	}
-	if want := []Kind{KindBraked, KindReleased}; !slices.Equal(got, want) {
+	if want := []Kind{KindLimitHeld, KindReleased}; !slices.Equal(got, want) {
 		t.Errorf("found %v, want %v", got, want)
 	}
 }

@@ -62,7 +62,7 @@ type BusUp struct{}
 type BusDown struct{}
 
 // LoopbackProbe: our own message returned, so the bus delivers.
-type Canary struct{}
+type LoopbackProbe struct{}
 
 // Lead: from now on this machine sends nudges. Before, it counts and explains as a standby.
 type Lead struct {
@@ -104,7 +104,7 @@ func (ExpectedFailed) event()     {}
 func (ExpectedLost) event()       {}
 func (BusUp) event()              {}
 func (BusDown) event()            {}
-func (Canary) event()             {}
+func (LoopbackProbe) event()      {}
 func (Lead) event()               {}
 func (Follow) event()             {}
 func (NotSent) event()            {}

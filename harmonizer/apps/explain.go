@@ -133,7 +133,7 @@ func (v View) Silent() (nodes []SilentNode) {
 }
 
 // DisruptionLimit returns the state of the disruption limits.
-func (v View) Brake() BrakeStatus {
+func (v View) DisruptionLimit() LimitStatus {
 	s := v.m.limit.status()
 	v.m.rowLoss.report(&s)
 	v.m.rowStops.report(&s)
@@ -281,7 +281,7 @@ func (v View) status(a *app, index, room int) IndexStatus {
 	s := slot{app: a, index: index, cause: WhyNew}
 	if is := v.m.apps.slots[at(a.id, index)]; is != nil {
 		s = *is
-		s.twins.listed = maps.Clone(is.twins.listed) // rule duplicate changes them
+		s.liveCopies.listed = maps.Clone(is.liveCopies.listed) // rule duplicate changes them
 	}
 	l := v.m.rules.judge(a, index, &s)
 	v.explainStart(&st, l)
@@ -310,7 +310,7 @@ func (v View) listed(a *app, index int, surplus []surplus, room int) (copies []k
 	return copies, all - len(copies)
 }
 
-func (v View) explainStart(st *IndexStatus, l *look) {
+func (v View) explainStart(st *IndexStatus, l *evaluation) {
 	s := l.slot
 	st.Missing, st.LastAt, st.CrashedAt = v.m.clock.time(s.missing), v.m.clock.time(s.noteAt), v.m.clock.time(s.crashedAt)
 	st.Crashes, st.GivenUp, st.Flapping = s.crashes, s.givenUp, l.category == flapping
@@ -330,10 +330,10 @@ func (v View) explainStart(st *IndexStatus, l *look) {
 	st.Rule, st.Why, st.Until = h.rule, h.why, v.m.clock.time(h.until)
 }
 
-func (v View) instance(l *look, c known.Copy) Instance {
+func (v View) instance(l *evaluation, c known.Copy) Instance {
 	in := Instance{ID: c.ID(), Node: c.Node(), Version: c.Version(), State: c.State(), Since: c.Since()}
 	in.Absent, _ = c.Absent()
-	if age := c.Silence(v.m.clock.wall); c.Heard() && age > liveness.SilentAfter(v.m.cfg.HeartbeatPeriod) {
+	if age := c.Silence(v.m.clock.wall); c.Received() && age > liveness.SilentAfter(v.m.cfg.HeartbeatPeriod) {
 		in.Silent = v.m.clock.wall.Add(-age)
 	}
 	x := l.slot.find(in.ID)

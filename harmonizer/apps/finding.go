@@ -26,7 +26,7 @@ const (
 	KindFlapping Kind = "flapping" // a copy crashed again and is restarted after a delay
 	KindGaveUp   Kind = "gave_up"  // a copy crashed too often and is not restarted
 
-	KindCalm    Kind = "calm"    // it ran for long enough: its crashes no longer count
+	KindDecayed Kind = "calm"    // it ran for long enough: its crashes no longer count
 	KindRetried Kind = "retried" // an operator ended giving up and restart delays
 
 	KindNodeLost     Kind = "node_lost"     // a node is silent
@@ -35,9 +35,9 @@ const (
 	KindIgnored Kind = "ignored" // an exit that changes nothing
 	KindRefused Kind = "refused" // a malformed message
 
-	KindBraked   Kind = "braked"   // the disruption limit holds nudges: too many instances or rows were lost at once
-	KindEased    Kind = "eased"    // throttled: the bus works again; starts leave at a tenth of the rate
-	KindReleased Kind = "released" // the disruption limit is off
+	KindLimitHeld      Kind = "braked"   // the disruption limit holds nudges: too many instances or rows were lost at once
+	KindLimitThrottled Kind = "eased"    // throttled: the bus works again; starts leave at a tenth of the rate
+	KindReleased       Kind = "released" // the disruption limit is off
 )
 
 // Why is the reason of a Finding. The strings are stable. The reasons of KindRefused are not
@@ -140,10 +140,10 @@ const (
 	RuleUpdateRequired Rule = "update_required" // rules.go
 	RulePackageState   Rule = "package_state"   // starts.go
 
-	RuleFollow    Rule = "follow"    // fresh.go
-	RuleFreshness Rule = "freshness" // fresh.go
-	RuleBrake     Rule = "brake"     // disruption.go, rowloss.go
-	RuleQueue     Rule = "queue"     // dispatch.go
+	RuleFollow          Rule = "follow"    // fresh.go
+	RuleFreshness       Rule = "freshness" // fresh.go
+	RuleDisruptionLimit Rule = "brake"     // disruption.go, rowloss.go
+	RuleQueue           Rule = "queue"     // dispatch.go
 )
 
 // Finding is one thing that a Machine found or decided.

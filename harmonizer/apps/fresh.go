@@ -9,14 +9,14 @@ import (
 
 // bus is whether the known state can be trusted.
 type bus struct {
-	up      bool
-	fresh   bool           // every living node had time for a heartbeat
-	hearing instant        // all messages are received since then
-	awaited map[string]int // nodes of the previous leader without a heartbeat since -> their copies
+	up          bool
+	fresh       bool           // every living node had time for a heartbeat
+	connectedAt instant        // all messages are received since then
+	awaited     map[string]int // nodes of the previous leader without a heartbeat since -> their copies
 }
 
 // connect restarts the wait for heartbeats: silence counts from now on.
-func (b *bus) connect(now instant) { b.up, b.fresh, b.hearing = true, false, now }
+func (b *bus) connect(now instant) { b.up, b.fresh, b.connectedAt = true, false, now }
 
 func (b *bus) disconnect() { b.up, b.fresh = false, false }
 
@@ -58,10 +58,10 @@ func (g *gate) closed() (hold, bool) {
 		return hold{RuleFreshness, WhyIncomplete, 0}, true
 	case !g.leading:
 		return hold{RuleFollow, WhyFollowing, 0}, true
-	case g.limit.state == BrakeHeld:
-		return hold{RuleBrake, WhyMassLoss, 0}, true
+	case g.limit.state == LimitHeld:
+		return hold{RuleDisruptionLimit, WhyMassLoss, 0}, true
 	case g.limit.returning():
-		return hold{RuleBrake, WhyReturning, 0}, true
+		return hold{RuleDisruptionLimit, WhyReturning, 0}, true
 	}
 	return hold{}, false
 }
@@ -82,13 +82,13 @@ func (g *gate) stops() hold {
 	if !g.acting {
 		return hold{RuleFreshness, WhyIncomplete, 0}
 	}
-	if !held && g.limit.state != BrakeOff {
-		return hold{RuleBrake, WhyMassLoss, 0}
+	if !held && g.limit.state != LimitOff {
+		return hold{RuleDisruptionLimit, WhyMassLoss, 0}
 	}
 	return h
 }
 
 // passesStops reports whether stops may leave now.
 func (g *gate) passesStops() bool {
-	return g.stops().rule == RuleQueue && !g.backlog.pending() && !g.rowLoss.untested
+	return g.stops().rule == RuleQueue && !g.backlog.pending() && !g.rowLoss.copiesUncounted
 }

@@ -47,7 +47,7 @@ func TestManyCopiesOnOneIndex(t *testing.T) {
 		{"not desired", 0, 40 * 40},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			m, now := NewMachine(Config{Brake: 1}.WithDefaults()), start()
+			m, now := NewMachine(Config{DisruptionLimit: 1}.WithDefaults()), start()
 			settle(m, now, BusUp{})
 			settle(m, now, Lead{})
 			settle(m, now, ExpectedRows{[]message.App{{Name: "web", Pool: "p", Version: "v1", Instances: tt.desired}}})
@@ -91,7 +91,7 @@ func TestNudgesFitTheBus(t *testing.T) {
 	name := func(kind string, i int) string {
 		return strings.Repeat(worst, message.MaxID-8) + fmt.Sprintf("%s%06d", kind, i)
 	}
-	cfg := Config{Brake: 1, QueueBatchSize: 10 * n}.WithDefaults()
+	cfg := Config{DisruptionLimit: 1, QueueBatchSize: 10 * n}.WithDefaults()
 	m, now := NewMachine(cfg), start()
 	settle(m, now, BusUp{})
 	settle(m, now, Lead{})
@@ -131,7 +131,7 @@ func TestNudgesFitTheBus(t *testing.T) {
 
 // TestFollowerDropsMemoryOfRemovedApp: a changed memory is removed with its app, even if Memories
 // is not called.
-func TestFollowerForgetsWhatChanged(t *testing.T) {
+func TestFollowerDropsMemoryOfRemovedApp(t *testing.T) {
 	m, now := NewMachine(steady()), start()
 	settle(m, now, BusUp{})
 	settle(m, now, ExpectedComplete{})
@@ -145,14 +145,14 @@ func TestFollowerForgetsWhatChanged(t *testing.T) {
 	}
 	now = now.Add(time.Hour)
 	settle(m, now, Tick{})
-	if n := len(m.memory.changed) + len(m.memory.kept) + len(m.memory.remembered); n > 0 {
+	if n := len(m.memory.changed) + len(m.memory.saved) + len(m.memory.rowlessMemory); n > 0 {
 		t.Errorf("%d names are kept of apps that are gone", n)
 	}
 }
 
 // TestNewLeaderReportsEarlierCrash: a crash that a follower received is in its memory when it
 // leads.
-func TestWhatAFollowerHeardIsTold(t *testing.T) {
+func TestNewLeaderReportsEarlierCrash(t *testing.T) {
 	m, now := NewMachine(steady()), start()
 	settle(m, now, BusUp{})
 	settle(m, now, ExpectedRows{[]message.App{{Name: "web", Pool: "p", Version: "v1", Instances: 1}}})

@@ -14,7 +14,7 @@ type inventory struct {
 	backlog *backlog // receives the indices to evaluate
 
 	list     []*app // by known.AppID; nil: free number
-	slots    map[place]*slot
+	slots    map[indexKey]*slot
 	first    *slot // of all, in order of creation
 	last     *slot
 	pools    map[string]*pool
@@ -26,7 +26,7 @@ type inventory struct {
 func newInventory(c *clock, k *known.Store, s *source, b *backlog) inventory {
 	return inventory{
 		clock: c, known: k, source: s, backlog: b,
-		slots:  map[place]*slot{},
+		slots:  map[indexKey]*slot{},
 		pools:  map[string]*pool{},
 		unread: map[string]bool{},
 	}
@@ -50,7 +50,7 @@ func (in *inventory) lookup(name string) *app {
 }
 
 // nameOf returns the name of an index's app, "" if the app is gone.
-func (in *inventory) nameOf(p place) string {
+func (in *inventory) nameOf(p indexKey) string {
 	if a := in.app(p.app()); a != nil {
 		return a.name()
 	}
@@ -105,7 +105,7 @@ func (in *inventory) slot(a *app, index int) *slot {
 
 // drop removes a slot. Its index must count as running or undesired.
 func (in *inventory) drop(s *slot) {
-	delete(in.slots, s.place())
+	delete(in.slots, s.indexKey())
 	if s.prev != nil {
 		s.prev.next = s.next
 	} else {
@@ -191,7 +191,7 @@ func (in *inventory) count(s *slot, c category, extra int) {
 
 // recountUndesired updates the categories after a change of the desired indices. So the parts
 // of an app's count always add up.
-func (in *inventory) undesire(a *app) {
+func (in *inventory) recountUndesired(a *app) {
 	for s := a.slots; s != nil; s = s.next {
 		if !a.desires(s.index) && s.category != undesired {
 			in.count(s, undesired, s.extra)
@@ -219,7 +219,7 @@ func (in *inventory) setRow(a *app, row rowState) {
 // markAll marks every index of an app that has a copy or a slot.
 func (in *inventory) markAll(a *app) {
 	for s := a.slots; s != nil; s = s.next {
-		in.backlog.mark(s.place())
+		in.backlog.mark(s.indexKey())
 	}
 	for index := range in.known.Indices(a.id) {
 		in.backlog.mark(at(a.id, index))
@@ -232,7 +232,7 @@ func (in *inventory) markExtras(id known.AppID) {
 	if a := in.app(id); a != nil {
 		for s := a.slots; s != nil; s = s.next {
 			if len(s.extras) > 0 {
-				in.backlog.mark(s.place())
+				in.backlog.mark(s.indexKey())
 			}
 		}
 	}
@@ -240,6 +240,6 @@ func (in *inventory) markExtras(id known.AppID) {
 
 func (in *inventory) markTrouble() {
 	for s := in.first; s != nil; s = s.after {
-		in.backlog.mark(s.place())
+		in.backlog.mark(s.indexKey())
 	}
 }

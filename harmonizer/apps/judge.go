@@ -7,7 +7,7 @@ import (
 
 // processBacklog processes a bounded part of the backlog. Ended copies come before indices,
 // because the evaluation of an index depends on them.
-func (m *Machine) proceed() {
+func (m *Machine) processBacklog() {
 	m.rows.sweep(m.limits.sweep)
 	budget := m.limits.step
 	for e, ok := m.backlog.next(); ok; e, ok = m.backlog.next() {
@@ -23,7 +23,7 @@ func (m *Machine) proceed() {
 
 // judge evaluates an index. It acts on the verdict while both states are complete, or while
 // the known state is and the expected state was once.
-func (m *Machine) judge(p place) {
+func (m *Machine) judge(p indexKey) {
 	a := m.apps.app(p.app())
 	if a == nil {
 		return
@@ -46,7 +46,7 @@ func (m *Machine) judge(p place) {
 	if m.gate.acting || m.gate.repairing {
 		m.dispatch.act(l)
 	}
-	if m.keeps(l) {
+	if m.needsSlot(l) {
 		return
 	}
 	m.dispatch.forget(s)
@@ -57,7 +57,7 @@ func (m *Machine) judge(p place) {
 
 // needsSlot reports whether the slot of an index is still needed. If so, it sets a deadline to
 // check again.
-func (m *Machine) keeps(l *look) bool {
+func (m *Machine) needsSlot(l *evaluation) bool {
 	if l.troubled() {
 		return true
 	}
@@ -87,10 +87,10 @@ func (m *Machine) recover(s *slot, served bool) {
 		m.journal.note(s, Finding{Kind: KindRecovered, Version: s.app.want.Version, Rule: s.start})
 	}
 	if s.missing != 0 || s.restart != 0 || s.givenUp || s.silent != 0 {
-		m.dispatch.starts.Remove(s.place())
+		m.dispatch.starts.Remove(s.indexKey())
 		m.limit.regain(s)
 		s.missing, s.pending, s.sent, s.restart, s.grace, s.hold, s.givenUp = 0, 0, 0, 0, 0, "", false
-		m.memory.remember(s.app)
+		m.memory.markChanged(s.app)
 	}
 	s.start, s.cause = "", WhyNew
 	if served && s.crashes > 0 {
@@ -106,8 +106,8 @@ func (m *Machine) decay(s *slot) {
 		m.wakes.slot(s, until)
 		return
 	}
-	m.memory.remember(s.app)
-	m.journal.note(s, Finding{Kind: KindCalm, Version: s.app.want.Version, Rule: RuleDecay})
+	m.memory.markChanged(s.app)
+	m.journal.note(s, Finding{Kind: KindDecayed, Version: s.app.want.Version, Rule: RuleDecay})
 }
 
 // retry ends giving up and restart delays of one index, or of all indices of an app.
@@ -122,9 +122,9 @@ func (m *Machine) retry(ev Retry) {
 		}
 		s.backoff.retry()
 		s.hold = ""
-		m.memory.remember(a)
+		m.memory.markChanged(a)
 		m.journal.note(s, Finding{Kind: KindRetried, Why: WhyOrdered, Version: a.want.Version, Rule: RuleGiveUp})
-		m.backlog.mark(s.place())
+		m.backlog.mark(s.indexKey())
 	}
 }
 
@@ -138,28 +138,28 @@ type limits struct{ step, sweep int }
 type backlog struct {
 	endings []ending
 	ended   int // number of processed endings
-	dirty   []place
+	dirty   []indexKey
 	done    int // number of processed entries of dirty
-	batch   []place
+	batch   []indexKey
 }
 
 // ending is a copy that ended or was lost.
 type ending struct {
-	app      *app
-	who      *who // nil for a copy lost by silence
-	why      Why
-	index    int32
-	renewed  uint32
-	serving  bool // it was of the live version, on a desired index
-	unlisted bool // no node ever listed it
+	app       *app
+	endedCopy *endedCopy // nil for a copy lost by silence
+	why       Why
+	index     int32
+	renewed   uint32
+	serving   bool // it was of the live version, on a desired index
+	unlisted  bool // no node ever listed it
 }
 
 // endedCopy is the copy of an ending.
-type who struct{ id, version, node string }
+type endedCopy struct{ id, version, node string }
 
 func (b *backlog) pending() bool { return b.ended < len(b.endings) || b.done < len(b.dirty) }
 
-func (b *backlog) mark(p place) { b.dirty = append(b.dirty, p) }
+func (b *backlog) mark(p indexKey) { b.dirty = append(b.dirty, p) }
 
 func (b *backlog) end(e ending) { b.endings = append(b.endings, e) }
 
@@ -176,7 +176,7 @@ func (b *backlog) next() (ending, bool) {
 
 // take returns up to n marked indices, each once, in order of app and index. They are valid
 // until the next take.
-func (b *backlog) take(n int, apps *inventory) []place {
+func (b *backlog) take(n int, apps *inventory) []indexKey {
 	n = min(n, len(b.dirty)-b.done)
 	b.batch = append(b.batch[:0], b.dirty[b.done:b.done+n]...)
 	if b.done += n; b.done == len(b.dirty) {
@@ -184,7 +184,7 @@ func (b *backlog) take(n int, apps *inventory) []place {
 	}
 	slices.Sort(b.batch)
 	b.batch = slices.Compact(b.batch)
-	slices.SortStableFunc(b.batch, func(x, y place) int {
+	slices.SortStableFunc(b.batch, func(x, y indexKey) int {
 		if x.app() == y.app() {
 			return 0
 		}

@@ -25,13 +25,13 @@ import (
 //     confirmed as indices are without a copy.
 //
 // A stop is under way until its keep-alive ends, even if the copy should run again by then.
-func (l *look) lastCopy() (hold, bool) {
+func (l *evaluation) lastCopy() (hold, bool) {
 	state := l.stop.copy.State()
 	if l.app.expected() == 0 || state != message.Running && state != message.Evacuating {
 		return hold{}, false
 	}
 	if !l.anotherConfirmed() {
-		l.lookAgain(l.cfg.HeartbeatPeriod / 4) // no event follows when a node lists the copy again
+		l.evaluateWithin(l.cfg.HeartbeatPeriod / 4) // no event follows when a node lists the copy again
 		return hold{RuleLastCopy, WhyUnconfirmed, 0}, true
 	}
 	without := l.known.Uncovered(l.app.id)
@@ -39,21 +39,21 @@ func (l *look) lastCopy() (hold, bool) {
 		return hold{}, false
 	}
 	l.alone = true
-	switch until := cmp.Or(l.sent.alone, l.clock.now).add(l.cfg.patience()); {
+	switch until := cmp.Or(l.sent.alone, l.clock.now).add(l.cfg.stopPatience()); {
 	case until > l.clock.now:
 		return hold{RuleLastCopy, WhyOtherMissing, until}, true
 	case !l.app.desires(l.index) && l.standIns() < without:
-		l.lookAgain(l.cfg.DropletLost)
+		l.evaluateWithin(l.cfg.DropletLost)
 		return hold{RuleLastCopy, WhyStandsIn, 0}, true
 	}
 	return hold{}, false
 }
 
 // stopPatience returns how long a stop waits for a desired index without a copy.
-func (c Config) patience() time.Duration { return 10 * c.DropletLost }
+func (c Config) stopPatience() time.Duration { return 10 * c.DropletLost }
 
 // anotherConfirmed is the first condition of rule last_copy.
-func (l *look) anotherConfirmed() bool {
+func (l *evaluation) anotherConfirmed() bool {
 	if !l.app.desires(l.index) {
 		return l.desiredConfirmed()
 	}
@@ -70,7 +70,7 @@ func (l *look) anotherConfirmed() bool {
 // desiredConfirmed reports whether a copy on a desired index is confirmed. It starts at the
 // index that the last call found. If it finds none, it searches only once in each turn: within
 // a turn only stops are sent, so no further copy becomes confirmed.
-func (l *look) desiredConfirmed() bool {
+func (l *evaluation) desiredConfirmed() bool {
 	a := l.app
 	if a.unconfirmed == l.clock.turn {
 		return false
@@ -90,30 +90,30 @@ func (l *look) desiredConfirmed() bool {
 
 // standIns returns how many copies beyond the desired indices are confirmed, without the copy
 // to stop.
-func (l *look) standIns() int {
-	if l.standing.app != l.app || l.standing.turn != l.clock.turn {
-		l.standing = standing{app: l.app, turn: l.clock.turn}
+func (l *evaluation) standIns() int {
+	if l.standInCount.app != l.app || l.standInCount.turn != l.clock.turn {
+		l.standInCount = standInCount{app: l.app, turn: l.clock.turn}
 		for index := range l.known.Indices(l.app.id) {
 			if l.app.desires(index) {
 				continue
 			}
 			for c := range l.known.Copies(l.app.id, index) {
-				l.standing.n += count(l.confirms(c))
+				l.standInCount.n += count(l.confirms(c))
 			}
 		}
 	}
-	return l.standing.n - count(l.confirms(l.stop.copy))
+	return l.standInCount.n - count(l.confirms(l.stop.copy))
 }
 
 // standInCount caches the result of standIns, until a stop is sent.
-type standing struct {
+type standInCount struct {
 	app  *app
 	turn uint64
 	n    int
 }
 
 // confirms reports whether a copy is confirmed, as rule last_copy defines it.
-func (l *look) confirms(c known.Copy) bool {
+func (l *evaluation) confirms(c known.Copy) bool {
 	if c.State() != message.Running || !listed(c) || c.Silence(l.clock.wall) > liveness.ConfirmedFor(l.cfg.HeartbeatPeriod) {
 		return false
 	}
@@ -121,7 +121,7 @@ func (l *look) confirms(c known.Copy) bool {
 	return s == nil || s.runsOn(l.cfg, l.clock.now) && !l.stopUnderWay(s, c)
 }
 
-func (l *look) stopUnderWay(s *slot, c known.Copy) bool {
+func (l *evaluation) stopUnderWay(s *slot, c known.Copy) bool {
 	x := s.find(c.ID())
 	return x != nil && x.until > l.clock.now
 }

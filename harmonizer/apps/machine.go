@@ -53,14 +53,14 @@ func NewMachine(cfg Config) *Machine {
 	m.limit = disruptionLimit{cfg: &m.cfg, clock: &m.clock, known: m.known, journal: &m.journal}
 	m.rowLoss = rowLoss{cfg: &m.cfg, clock: &m.clock, source: &m.rows.source, journal: &m.journal, apps: &m.apps}
 	m.rowStops = rowStops{cfg: &m.cfg, clock: &m.clock, source: &m.rows.source, journal: &m.journal, apps: &m.apps}
-	m.rules = rules{look{
+	m.rules = rules{evaluation{
 		cfg: &m.cfg, clock: &m.clock, known: m.known, source: &m.rows.source, rowLoss: &m.rowLoss, rowStops: &m.rowStops,
 		apps: &m.apps,
 	}}
 	m.dispatch = dispatch{
 		cfg: &m.cfg, clock: &m.clock, known: m.known, apps: &m.apps, rules: &m.rules, rows: &m.rows,
 		gate: &m.gate, memory: &m.memory, journal: &m.journal, wakes: &m.wakes,
-		starts: queue.New[place](cfg.rate()), stops: queue.New[stopKey](cfg.rate()), out: map[*app]*parcel{},
+		starts: queue.New[indexKey](cfg.rate()), stops: queue.New[stopKey](cfg.rate()), out: map[*app]*appNudges{},
 	}
 	m.rows = rows{
 		source: source{why: "not read yet"}, sweeping: noSweep,
@@ -69,7 +69,7 @@ func NewMachine(cfg Config) *Machine {
 	m.gate = gate{limit: &m.limit, rowLoss: &m.rowLoss, backlog: &m.backlog}
 	m.memory = memory{
 		cfg: &m.cfg, clock: &m.clock, source: &m.rows.source, apps: &m.apps, wakes: &m.wakes,
-		remembered: map[string]remembered{}, changed: map[string]bool{}, kept: map[string]bool{},
+		rowlessMemory: map[string]rowlessMemory{}, changed: map[string]bool{}, saved: map[string]bool{},
 	}
 	m.wakes = wakes{&m.clock, wheel.New[wake](100 * time.Millisecond)}
 	return m
@@ -91,7 +91,7 @@ func (m *Machine) Step(now time.Time, ev Event) ([]Nudge, []Finding) {
 	m.freshness()            // while a state is incomplete, nothing leaves
 
 	if changes <= m.limits.step { // a larger number is enough for one Step
-		m.proceed() // verdictRules for each marked index, then startRules and stopRules
+		m.processBacklog() // verdictRules for each marked index, then startRules and stopRules
 	}
 
 	m.watchLosses()                          // a mass loss holds what leaves
@@ -127,16 +127,16 @@ func (m *Machine) take(ev Event) {
 		m.rows.take(ev)
 	case BusUp:
 		m.bus.connect(m.clock.now)
-		m.known.Hearing(m.clock.wall)
+		m.known.Connected(m.clock.wall)
 	case BusDown:
 		m.bus.disconnect()
-	case Canary:
+	case LoopbackProbe:
 		m.limit.probed = true
 	case Lead:
 		m.lead(ev)
 	case Follow:
 		m.gate.leading = false
-		clear(m.memory.kept) // another harmonizer saves from now on
+		clear(m.memory.saved) // another harmonizer saves from now on
 	case Nudged:
 		m.dispatch.sentByOther(ev.Nudge)
 	case NotSent:
@@ -158,7 +158,7 @@ func (m *Machine) tick() {
 	if !m.bus.up {
 		return
 	}
-	if m.clock.now >= m.bus.hearing.add(m.cfg.startIn()) {
+	if m.clock.now >= m.bus.connectedAt.add(m.cfg.freshAfter()) {
 		m.bus.fresh = true
 	}
 	m.loseAwaited()
@@ -188,9 +188,9 @@ func (m *Machine) Memories() []Memory { return m.memory.take() }
 
 // lead begins to send nudges, with the memories of the previous leader.
 func (m *Machine) lead(ev Lead) {
-	m.gate.leading, m.rowLoss.untested = true, true
+	m.gate.leading, m.rowLoss.copiesUncounted = true, true
 	m.memory.restore(ev.Memories)
-	if !m.bus.up || m.clock.now <= m.bus.hearing.add(m.cfg.DropletLost) {
+	if !m.bus.up || m.clock.now <= m.bus.connectedAt.add(m.cfg.DropletLost) {
 		m.bus.await(ev.Nodes, m.known)
 	}
 	m.apps.markTrouble()
@@ -223,19 +223,19 @@ func (m *Machine) freshness() {
 func (m *Machine) due(w wake) {
 	switch w.what {
 	case wakeSlot:
-		if s := m.apps.slots[w.place]; s != nil && s.wake != 0 && s.wake <= m.clock.now {
+		if s := m.apps.slots[w.indexKey]; s != nil && s.wake != 0 && s.wake <= m.clock.now {
 			s.wake = 0
-			m.backlog.mark(w.place)
+			m.backlog.mark(w.indexKey)
 		}
 	case wakeCrashes:
-		m.pruneCrashes(m.apps.app(w.place.app()))
+		m.pruneCrashes(m.apps.app(w.indexKey.app()))
 	case wakeMemory:
 		m.memory.forget(w.name)
 	}
 }
 
 func (m *Machine) dropIfEmpty(a *app) {
-	if a.slots != nil || a.has() || m.rowLoss.doubts(a) || m.apps.app(a.id) != a {
+	if a.slots != nil || a.has() || m.rowLoss.rowGone(a) || m.apps.app(a.id) != a {
 		return
 	}
 	for range m.known.Indices(a.id) {

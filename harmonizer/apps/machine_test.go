@@ -42,7 +42,7 @@ func newWorld(cfg Config) *world {
 func key(app string, index int) string { return fmt.Sprintf("%s/%d", app, index) }
 
 // apply records the event, steps the machine, and checks the invariants.
-func (w *world) tell(t *rapid.T, ev Event) {
+func (w *world) apply(t *rapid.T, ev Event) {
 	w.keep(ev)
 	nudges, _ := w.m.Step(w.now, ev)
 	for _, n := range nudges {
@@ -225,7 +225,7 @@ func (w *world) recount(t *rapid.T, a *app, c message.AppCount) {
 	if c.Running != tally[running] || c.Missing != tally[missing] || c.Crashed != tally[crashed] || c.Flapping != tally[flapping] || c.Extra != extra {
 		t.Fatalf("%s counts %+v, want %v and %d extra", a.name(), c, tally, extra)
 	}
-	if a.slots == nil && !a.has() && !w.m.rowLoss.doubts(a) && len(indices) == 0 {
+	if a.slots == nil && !a.has() && !w.m.rowLoss.rowGone(a) && len(indices) == 0 {
 		t.Fatalf("%s is kept for nothing", a.name())
 	}
 }
@@ -297,23 +297,23 @@ func (w *world) drawOrder(t *rapid.T, app string, index int) Event {
 	case 6:
 		return Updated{app}
 	}
-	return Canary{}
+	return LoopbackProbe{}
 }
 
-func TestWhatAlwaysHolds(t *testing.T) {
+func TestInvariants(t *testing.T) {
 	for _, starter := range []Starter{StarterSelf, StarterController} {
 		t.Run(string(starter), func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				cfg := steady()
-				cfg.Starter, cfg.BrakeFloor = starter, new(rapid.SampledFrom([]int{1, 10}).Draw(t, "floor"))
+				cfg.Starter, cfg.DisruptionFloor = starter, new(rapid.SampledFrom([]int{1, 10}).Draw(t, "floor"))
 				w := newWorld(cfg)
 				w.m.limits = rapid.SampledFrom([]limits{{1, 1}, {2, 1}, {perStep, perSweep}}).Draw(t, "limits")
-				w.tell(t, BusUp{})
-				w.tell(t, Lead{})
-				w.tell(t, ExpectedComplete{})
+				w.apply(t, BusUp{})
+				w.apply(t, Lead{})
+				w.apply(t, ExpectedComplete{})
 				for range rapid.IntRange(1, 80).Draw(t, "steps") {
 					w.now = w.now.Add(time.Duration(rapid.IntRange(0, 12000).Draw(t, "ms")) * time.Millisecond)
-					w.tellDrawn(t)
+					w.applyDrawn(t)
 				}
 				w.end(t)
 			})
@@ -323,39 +323,39 @@ func TestWhatAlwaysHolds(t *testing.T) {
 
 // applyDrawn applies a drawn event. The world stores a heartbeat as a struct; the machine gets
 // its bytes.
-func (w *world) tellDrawn(t *rapid.T) {
+func (w *world) applyDrawn(t *rapid.T) {
 	ev := w.draw(t)
 	if hb, ok := ev.(heartbeat); ok {
 		w.keep(hb)
 		ev = beat(hb.Node, hb.Beats...)
 	}
-	w.tell(t, ev)
+	w.apply(t, ev)
 }
 
 // end removes everything, and checks that no state is left.
 func (w *world) end(t *rapid.T) {
-	w.tell(t, BusUp{})
-	w.tell(t, ExpectedLost{"end"})
-	w.tell(t, ExpectedComplete{})
-	w.tell(t, Release{})
+	w.apply(t, BusUp{})
+	w.apply(t, ExpectedLost{"end"})
+	w.apply(t, ExpectedComplete{})
+	w.apply(t, Release{})
 	for range 6 {
 		w.now = w.now.Add(time.Hour)
-		w.tell(t, Tick{})
+		w.apply(t, Tick{})
 		for w.m.Busy() {
-			w.tell(t, Tick{})
+			w.apply(t, Tick{})
 		}
 	}
 	w.m.Memories()
 	m := w.m
 	left := slices.DeleteFunc(slices.Clone(m.apps.list), func(a *app) bool { return a == nil })
-	if n := len(left) + len(m.apps.slots) + m.known.Len() + m.wakes.wheel.Len() + len(m.memory.remembered) + len(m.memory.kept) + m.dispatch.starts.Len() + m.dispatch.stops.Len(); n > 0 || m.Busy() || m.apps.first != nil {
+	if n := len(left) + len(m.apps.slots) + m.known.Len() + m.wakes.wheel.Len() + len(m.memory.rowlessMemory) + len(m.memory.saved) + m.dispatch.starts.Len() + m.dispatch.stops.Len(); n > 0 || m.Busy() || m.apps.first != nil {
 		t.Fatalf("left: %d apps, %d slots, %d copies, %d deadlines, %v remembered, kept %v, queued %d and %d, busy %v",
-			len(left), len(m.apps.slots), m.known.Len(), m.wakes.wheel.Len(), m.memory.remembered, m.memory.kept, m.dispatch.starts.Len(), m.dispatch.stops.Len(), m.Busy())
+			len(left), len(m.apps.slots), m.known.Len(), m.wakes.wheel.Len(), m.memory.rowlessMemory, m.memory.saved, m.dispatch.starts.Len(), m.dispatch.stops.Len(), m.Busy())
 	}
 }
 
 // TestMachineIsDeterministic: two machines with the same events return the same results.
-func TestTheSameEachTime(t *testing.T) {
+func TestMachineIsDeterministic(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w, other := newWorld(Config{}.WithDefaults()), NewMachine(Config{}.WithDefaults())
 		step := func(ev Event) {
@@ -364,7 +364,7 @@ func TestTheSameEachTime(t *testing.T) {
 			}
 			n1, f1 := w.m.Step(w.now, ev)
 			n2, f2 := other.Step(w.now, ev)
-			if d := cmp.Diff([]any{n1, f1, w.m.View().Apps(), w.m.View().Brake()}, []any{n2, f2, other.View().Apps(), other.View().Brake()}); d != "" {
+			if d := cmp.Diff([]any{n1, f1, w.m.View().Apps(), w.m.View().DisruptionLimit()}, []any{n2, f2, other.View().Apps(), other.View().DisruptionLimit()}); d != "" {
 				t.Fatalf("%T: %s", ev, d)
 			}
 			w.sent = append(w.sent, n1...)
@@ -656,8 +656,8 @@ func TestConfigValidate(t *testing.T) {
 		"noise above the delay":  {DelayTimeNoise: new(time.Hour)},
 		"no batch":               {QueueBatchSize: -1},
 		"no rate":                {RequestQueue: -1},
-		"brake above all":        {Brake: 1.5},
-		"floor":                  {BrakeFloor: new(-1)},
+		"brake above all":        {DisruptionLimit: 1.5},
+		"floor":                  {DisruptionFloor: new(-1)},
 		"starter":                {Starter: "nobody"},
 	} {
 		if c.WithDefaults().Validate() == nil {

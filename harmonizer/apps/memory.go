@@ -42,7 +42,7 @@ type StopMemory struct {
 }
 
 // rowlessMemory is the memory of an app without a row, without its stops.
-type remembered struct {
+type rowlessMemory struct {
 	Memory
 	until instant
 }
@@ -56,12 +56,12 @@ type memory struct {
 	apps   *inventory
 	wakes  *wakes
 
-	remembered map[string]remembered // of apps without a row
-	changed    map[string]bool       // changed since take last returned it
-	kept       map[string]bool       // apps whose memory take returned
+	rowlessMemory map[string]rowlessMemory // of apps without a row
+	changed       map[string]bool          // changed since take last returned it
+	saved         map[string]bool          // apps whose memory take returned
 }
 
-func (m *memory) remember(a *app) { m.changed[a.name()] = true }
+func (m *memory) markChanged(a *app) { m.changed[a.name()] = true }
 
 // take returns the memory of each app whose memory changed since the last call, in order of
 // name.
@@ -72,11 +72,11 @@ func (m *memory) take() []Memory {
 	var out []Memory
 	for _, name := range slices.Sorted(maps.Keys(m.changed)) {
 		mem := m.of(name)
-		if mem.Empty() && !m.kept[name] {
+		if mem.Empty() && !m.saved[name] {
 			continue
 		}
-		if m.kept[name] = true; mem.Empty() {
-			delete(m.kept, name)
+		if m.saved[name] = true; mem.Empty() {
+			delete(m.saved, name)
 		}
 		out = append(out, mem)
 	}
@@ -86,7 +86,7 @@ func (m *memory) take() []Memory {
 
 func (m *memory) of(name string) Memory {
 	mem, a := Memory{App: name}, m.apps.lookup(name)
-	if r, ok := m.remembered[name]; ok {
+	if r, ok := m.rowlessMemory[name]; ok {
 		mem = r.Memory
 	} else if a != nil {
 		mem = m.indices(a)
@@ -151,7 +151,7 @@ func (m *memory) restored(t time.Time, least, most time.Duration) instant {
 // restore adds the memories of the previous leader.
 func (m *memory) restore(memories []Memory) {
 	for _, mem := range memories {
-		m.kept[mem.App] = true
+		m.saved[mem.App] = true
 		m.changed[mem.App] = true
 		if a := m.apps.lookup(mem.App); a != nil && a.row == rowPresent {
 			m.merge(a, mem)
@@ -164,7 +164,7 @@ func (m *memory) restore(memories []Memory) {
 
 // merge adds the memory of an app: the larger number of crashes and the later times.
 func (m *memory) merge(a *app, mem Memory) {
-	m.remember(a)
+	m.markChanged(a)
 	if mem.Version != a.want.Version {
 		return
 	}
@@ -177,7 +177,7 @@ func (m *memory) merge(a *app, mem Memory) {
 		if i.Crashes > 0 {
 			m.mergeCrashes(s, i)
 		}
-		m.apps.backlog.mark(s.place())
+		m.apps.backlog.mark(s.indexKey())
 	}
 }
 
@@ -219,15 +219,15 @@ func (m *memory) stopByOther(s *slot, id string, until instant) {
 	} else {
 		s.extras = append(s.extras, extra{id: id, until: until})
 	}
-	m.remember(s.app)
-	m.apps.backlog.mark(s.place())
+	m.markChanged(s.app)
+	m.apps.backlog.mark(s.indexKey())
 }
 
 // keep stores the memory of an app without a row. Its stops stay with its copies.
 func (m *memory) keep(mem Memory) {
 	mem.Stops = nil
-	r := remembered{mem, m.clock.in(*m.cfg.DropletGCGracePeriod)}
-	m.remembered[mem.App] = r
+	r := rowlessMemory{mem, m.clock.in(*m.cfg.DropletGCGracePeriod)}
+	m.rowlessMemory[mem.App] = r
 	m.wakes.add(r.until, wake{what: wakeMemory, name: mem.App})
 }
 
@@ -240,8 +240,8 @@ func (m *memory) rowLost(a *app) {
 
 // rowBack restores the stored memory of an app that has a row again.
 func (m *memory) rowBack(a *app) {
-	if r, ok := m.remembered[a.name()]; ok {
-		delete(m.remembered, a.name())
+	if r, ok := m.rowlessMemory[a.name()]; ok {
+		delete(m.rowlessMemory, a.name())
 		m.merge(a, r.Memory)
 	}
 }
@@ -249,7 +249,7 @@ func (m *memory) rowBack(a *app) {
 // forget deletes the memory of an app without a row. It keeps the memory until its time has
 // passed, and while the source is incomplete, because the app may have a row then.
 func (m *memory) forget(name string) {
-	r, ok := m.remembered[name]
+	r, ok := m.rowlessMemory[name]
 	if !ok {
 		return
 	}
@@ -258,8 +258,8 @@ func (m *memory) forget(name string) {
 		m.wakes.add(max(r.until, m.clock.in(m.cfg.HeartbeatPeriod)), wake{what: wakeMemory, name: name})
 		return
 	}
-	delete(m.remembered, name)
-	if m.kept[name] {
+	delete(m.rowlessMemory, name)
+	if m.saved[name] {
 		m.changed[name] = true
 	} else if a == nil {
 		delete(m.changed, name)
@@ -268,7 +268,7 @@ func (m *memory) forget(name string) {
 
 // gone removes the entry of a removed app, if nothing of the app is or will be saved.
 func (m *memory) gone(a *app) {
-	if _, ok := m.remembered[a.name()]; !ok && !m.kept[a.name()] {
+	if _, ok := m.rowlessMemory[a.name()]; !ok && !m.saved[a.name()] {
 		delete(m.changed, a.name())
 	}
 }

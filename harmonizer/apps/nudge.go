@@ -23,7 +23,7 @@ type Nudge struct {
 }
 
 // appNudges collects the contents of one app's nudges.
-type parcel struct {
+type appNudges struct {
 	app      *app
 	starts   []*slot
 	restarts []*slot // of flapping indices
@@ -37,10 +37,10 @@ type stopped struct {
 	version, node string
 }
 
-func (d *dispatch) parcel(a *app) *parcel {
+func (d *dispatch) appNudges(a *app) *appNudges {
 	p := d.out[a]
 	if p == nil {
-		p = &parcel{app: a}
+		p = &appNudges{app: a}
 		d.out[a] = p
 	}
 	return p
@@ -48,11 +48,11 @@ func (d *dispatch) parcel(a *app) *parcel {
 
 // flush returns the collected nudges, in order of app and index, starts before stops.
 func (d *dispatch) flush() (nudges []Nudge) {
-	all := make([]*parcel, 0, len(d.out)) // slices.SortedFunc would allocate more
+	all := make([]*appNudges, 0, len(d.out)) // slices.SortedFunc would allocate more
 	for _, p := range d.out {
 		all = append(all, p)
 	}
-	slices.SortFunc(all, func(a, b *parcel) int { return cmp.Compare(a.app.name(), b.app.name()) })
+	slices.SortFunc(all, func(a, b *appNudges) int { return cmp.Compare(a.app.name(), b.app.name()) })
 	for _, p := range all {
 		running := d.running(p.app)
 		nudges = d.flushStarts(nudges, p.app, p.starts, running)

@@ -14,7 +14,7 @@ func (m *Machine) heartbeat(ev Heartbeat) {
 		m.journal.find(Finding{Kind: KindRefused, Why: Why("bad_" + message.Cause(err)), Detail: err.Error()})
 		return
 	}
-	m.limit.heartbeat(m.known.Speaker())
+	m.limit.heartbeat(m.known.Sender())
 }
 
 // collect processes the changes of the known state and returns their number. reason is that of
@@ -32,7 +32,7 @@ func (m *Machine) collect(reason Why) int {
 
 func (m *Machine) takeChange(c *known.Change, reason Why) {
 	switch c.Kind {
-	case known.NodeHeard:
+	case known.NodeAppeared:
 		delete(m.bus.awaited, c.Node)
 		delete(m.lost, c.Node)
 	case known.NodeLost:
@@ -96,7 +96,7 @@ func (m *Machine) ends(a *app, c *known.Change, why Why) bool {
 		return false
 	}
 	if why != WhyNodeLost && why != WhyMoved {
-		e.who = &who{c.Copy.ID(), c.Copy.Version(), c.Node}
+		e.endedCopy = &endedCopy{c.Copy.ID(), c.Copy.Version(), c.Node}
 	}
 	m.backlog.end(e)
 	return true
@@ -110,7 +110,7 @@ func (m *Machine) ended(e ending) {
 	}
 	m.backlog.mark(at(a.id, index))
 	if e.why == WhyNotListed {
-		m.journal.find(Finding{Kind: KindInstanceLost, App: a.name(), Index: index, Version: e.who.version, Instance: e.who.id, Node: e.who.node})
+		m.journal.find(Finding{Kind: KindInstanceLost, App: a.name(), Index: index, Version: e.endedCopy.version, Instance: e.endedCopy.id, Node: e.endedCopy.node})
 	}
 	if !e.serving || e.renewed != a.renewed || !a.desires(index) || serves(m.known, a, index) {
 		return
@@ -128,14 +128,14 @@ func (m *Machine) ended(e ending) {
 // answered decides when the next start is allowed. The exit of a copy that no node listed
 // answers the start that was sent. The exit of another copy does not.
 func (m *Machine) answered(s *slot, e ending) {
-	s.exited = append(s.exited, e.who.id)
+	s.exited = append(s.exited, e.endedCopy.id)
 	s.exited = s.exited[max(0, len(s.exited)-perExits):]
 	if e.unlisted && e.why != WhyStopped {
 		s.pending, s.sent = 0, 0
 	}
 	switch e.why {
 	case WhyCrashed:
-		m.crashed(s, e.who.id)
+		m.crashed(s, e.endedCopy.id)
 	case WhyStopped: // rule exit_stopped: under a controller, the controller starts it first
 		if m.cfg.controlled() {
 			s.grace = m.clock.in(*m.cfg.ResetGrace)
@@ -152,7 +152,7 @@ func (m *Machine) crashed(s *slot, id string) {
 		f.Kind, f.Until = KindFlapping, m.clock.time(s.restart)
 	}
 	s.hold = ""
-	m.memory.remember(s.app)
+	m.memory.markChanged(s.app)
 	m.journal.note(s, f)
 }
 
@@ -182,7 +182,7 @@ func (m *Machine) exit(e message.Exited) {
 		m.journal.find(ignored(e, WhyStillRuns))
 	default: // it ended before its node could list it
 		m.backlog.end(ending{app: a, renewed: a.renewed, index: int32(e.Index),
-			serving: true, unlisted: true, why: why, who: &who{id: e.Instance}})
+			serving: true, unlisted: true, why: why, endedCopy: &endedCopy{id: e.Instance}})
 	}
 }
 
@@ -247,14 +247,14 @@ func (m *Machine) pruneCrashes(a *app) {
 }
 
 func (m *Machine) wakeCrashes(a *app) {
-	m.wakes.add(a.crashes[0].at.add(m.cfg.FlappingTimeout)+1, wake{what: wakeCrashes, place: at(a.id, 0)})
+	m.wakes.add(a.crashes[0].at.add(m.cfg.FlappingTimeout)+1, wake{what: wakeCrashes, indexKey: at(a.id, 0)})
 }
 
 // loseAwaited gives up, after DropletLost, the nodes of the previous leader that sent no
 // heartbeat. Their copies are unknown here. So as many of the missing indices count as lost
 // with them.
 func (m *Machine) loseAwaited() {
-	if len(m.bus.awaited) == 0 || m.clock.now <= m.bus.hearing.add(m.cfg.DropletLost) || m.Busy() {
+	if len(m.bus.awaited) == 0 || m.clock.now <= m.bus.connectedAt.add(m.cfg.DropletLost) || m.Busy() {
 		return
 	}
 	copies := 0

@@ -26,13 +26,13 @@ type rowLoss struct {
 	journal *journal
 	apps    *inventory // its extras are evaluated again when the hold begins or ends
 
-	rows   shortage
-	pass   uint32  // the latest pass that lacked rows
-	latest instant // time of that pass
-	order  bool    // more than half of the rows are gone; only an operator, or their return, ends the hold
+	rows       shortage
+	pass       uint32  // the latest pass that lacked rows
+	latest     instant // time of that pass
+	needsOrder bool    // more than half of the rows are gone; only an operator, or their return, ends the hold
 
-	copies   shortage // copies whose app had no row when this machine began to lead
-	untested bool     // this machine leads, and the copies are not counted yet
+	copies          shortage // copies whose app had no row when this machine began to lead
+	copiesUncounted bool     // this machine leads, and the copies are not counted yet
 
 	ended instant // when enough came back, on the clock of source.trust; the rest has its grace from then
 }
@@ -51,7 +51,7 @@ func (s shortage) over() bool { return float64(s.gone-s.back) <= s.limit }
 // watchRows counts the rows that a complete pass lacks, before they are removed.
 func (l *rowLoss) watchRows() {
 	gone, of := l.source.rows-l.source.read, l.source.before
-	switch limit := l.cfg.tooManyRows(of); {
+	switch limit := l.cfg.rowLossLimit(of); {
 	case l.rows.since != 0 && gone <= 0:
 		l.confirm(l.source.polled && l.source.pass > l.pass)
 	case l.rows.since != 0:
@@ -59,7 +59,7 @@ func (l *rowLoss) watchRows() {
 		l.noteRows()
 	case float64(gone) > limit:
 		l.rows = shortage{since: l.clock.now, gone: gone, of: of, limit: limit}
-		l.journal.find(Finding{Kind: KindBraked, Why: WhyRowsGone, Rule: RuleBrake,
+		l.journal.find(Finding{Kind: KindLimitHeld, Why: WhyRowsGone, Rule: RuleDisruptionLimit,
 			Detail: fmt.Sprintf("%d of %d rows are gone at once", gone, of)})
 		l.noteRows()
 	}
@@ -69,16 +69,16 @@ func (l *rowLoss) watchRows() {
 // noteRows records that this pass lacks rows of the previous pass.
 func (l *rowLoss) noteRows() {
 	l.pass, l.latest = l.source.pass, l.clock.now
-	if !l.order && 2*(l.rows.gone-l.rows.back) > l.rows.of {
-		l.order = true
-		l.journal.find(Finding{Kind: KindBraked, Why: WhyRowsGone, Rule: RuleBrake,
+	if !l.needsOrder && 2*(l.rows.gone-l.rows.back) > l.rows.of {
+		l.needsOrder = true
+		l.journal.find(Finding{Kind: KindLimitHeld, Why: WhyRowsGone, Rule: RuleDisruptionLimit,
 			Detail: fmt.Sprintf("more than half of %d rows are gone; run weir harmonizer release if they are gone for good", l.rows.of)})
 	}
 }
 
 // confirm ends the hold of rows if the source confirmed that they are gone.
 func (l *rowLoss) confirm(confirmed bool) {
-	if confirmed && l.rows.since != 0 && l.copies.since == 0 && !l.order {
+	if confirmed && l.rows.since != 0 && l.copies.since == 0 && !l.needsOrder {
 		l.end(WhyConfirmed, 0)
 	}
 }
@@ -91,16 +91,16 @@ func (l *rowLoss) settle() {
 // watchCopies counts the copies whose app has no row, once in each term, when both states are
 // complete and the backlog is empty. of is the number of all copies.
 func (l *rowLoss) watchCopies(of int) {
-	if !l.untested {
+	if !l.copiesUncounted {
 		return
 	}
-	l.untested = false
-	gone, limit := l.apps.total.Rowless, l.cfg.tooManyRows(of)
+	l.copiesUncounted = false
+	gone, limit := l.apps.total.Rowless, l.cfg.rowLossLimit(of)
 	if l.copies.since != 0 || float64(gone) <= limit {
 		return
 	}
 	l.copies = shortage{since: l.clock.now, gone: gone, of: of, limit: limit}
-	l.journal.find(Finding{Kind: KindBraked, Why: WhyRowless, Rule: RuleBrake,
+	l.journal.find(Finding{Kind: KindLimitHeld, Why: WhyRowless, Rule: RuleDisruptionLimit,
 		Detail: fmt.Sprintf("%d of %d copies run apps that have no row", gone, of)})
 	l.apps.markTrouble()
 }
@@ -109,7 +109,7 @@ func (l *rowLoss) watchCopies(of int) {
 // the row changes. A source that is not polled may send all rows again without completing a
 // pass.
 func (l *rowLoss) regain(a *app) {
-	if l.doubts(a) {
+	if l.rowGone(a) {
 		l.rows.back++
 	}
 	if l.copies.since != 0 {
@@ -122,16 +122,16 @@ func (l *rowLoss) regain(a *app) {
 
 // rowGone reports whether the app's row is among those gone. Such an app is kept, even without
 // any copy.
-func (l *rowLoss) doubts(a *app) bool {
+func (l *rowLoss) rowGone(a *app) bool {
 	return l.rows.since != 0 && a.row == rowVanished && a.seen >= l.rows.since
 }
 
 // holds returns the hold of stops of apps without a row.
 func (l *rowLoss) holds() (hold, bool) {
 	if l.copies.since != 0 {
-		return hold{RuleBrake, WhyRowless, 0}, true
+		return hold{RuleDisruptionLimit, WhyRowless, 0}, true
 	}
-	return hold{RuleBrake, WhyRowsGone, 0}, l.rows.since != 0
+	return hold{RuleDisruptionLimit, WhyRowsGone, 0}, l.rows.since != 0
 }
 
 func (l *rowLoss) endIfBack() {
@@ -147,8 +147,8 @@ func (l *rowLoss) release() {
 }
 
 func (l *rowLoss) end(why Why, ended instant) {
-	l.rows, l.copies, l.ended, l.order = shortage{}, shortage{}, ended, false
-	l.journal.find(Finding{Kind: KindReleased, Why: why, Rule: RuleBrake})
+	l.rows, l.copies, l.ended, l.needsOrder = shortage{}, shortage{}, ended, false
+	l.journal.find(Finding{Kind: KindReleased, Why: why, Rule: RuleDisruptionLimit})
 	l.apps.markTrouble()
 	for _, a := range l.apps.list {
 		if a != nil && a.row == rowVanished {
@@ -157,9 +157,9 @@ func (l *rowLoss) end(why Why, ended instant) {
 	}
 }
 
-func (l *rowLoss) report(s *BrakeStatus) {
+func (l *rowLoss) report(s *LimitStatus) {
 	s.RowsGone, s.RowsOf, s.Rowless, s.RowlessOf = l.rows.gone, l.rows.of, l.copies.gone, l.copies.of
-	s.RowsNeedRelease = l.rows.since != 0 && l.order
+	s.RowsNeedRelease = l.rows.since != 0 && l.needsOrder
 	since := cmp.Or(l.rows.since, l.copies.since)
 	if l.rows.since != 0 && l.copies.since != 0 {
 		since = min(l.rows.since, l.copies.since)
@@ -182,12 +182,12 @@ type rowStops struct {
 	journal *journal
 	apps    *inventory
 
-	recent []*app  // turned within the window, or since the hold began; oldest first
-	wanted int     // apps whose row wants instances
-	since  instant // the stops of recent are held since then; 0: not held
-	of     int     // apps whose row wanted instances before
-	pass   uint32  // pass of the latest one
-	order  bool    // only an operator ends the hold
+	recent     []*app  // turned within the window, or since the hold began; oldest first
+	wanted     int     // apps whose row wants instances
+	since      instant // the stops of recent are held since then; 0: not held
+	of         int     // apps whose row wanted instances before
+	pass       uint32  // pass of the latest one
+	needsOrder bool    // only an operator ends the hold
 }
 
 // change records a change of an app's row. before is the number of instances that the row
@@ -211,15 +211,15 @@ func (r *rowStops) turned(a *app) {
 		r.of = r.wanted + len(r.recent)
 	}
 	n := len(r.recent)
-	if r.since == 0 && float64(n) > r.cfg.tooManyRows(r.of) {
+	if r.since == 0 && float64(n) > r.cfg.rowLossLimit(r.of) {
 		r.since = r.clock.now
-		r.journal.find(Finding{Kind: KindBraked, Why: WhyRowsStopped, Rule: RuleBrake,
+		r.journal.find(Finding{Kind: KindLimitHeld, Why: WhyRowsStopped, Rule: RuleDisruptionLimit,
 			Detail: fmt.Sprintf("%d of %d started apps would stop at once", n, r.of)})
 		r.markRecent()
 	}
-	if r.since != 0 && !r.order && 2*n > r.of {
-		r.order = true
-		r.journal.find(Finding{Kind: KindBraked, Why: WhyRowsStopped, Rule: RuleBrake,
+	if r.since != 0 && !r.needsOrder && 2*n > r.of {
+		r.needsOrder = true
+		r.journal.find(Finding{Kind: KindLimitHeld, Why: WhyRowsStopped, Rule: RuleDisruptionLimit,
 			Detail: fmt.Sprintf("more than half of %d started apps would stop; run weir harmonizer release if they should", r.of)})
 	}
 }
@@ -231,7 +231,7 @@ func (r *rowStops) regain(a *app) {
 	}
 	a.stopped = 0
 	r.recent = slices.DeleteFunc(r.recent, func(o *app) bool { return o == a })
-	if r.since != 0 && float64(len(r.recent)) <= r.cfg.tooManyRows(r.of) {
+	if r.since != 0 && float64(len(r.recent)) <= r.cfg.rowLossLimit(r.of) {
 		r.end(WhyRecovered)
 	}
 }
@@ -251,7 +251,7 @@ func (r *rowStops) forget() {
 
 // whole is called at the end of a complete pass, before the source records it.
 func (r *rowStops) whole() {
-	if r.since != 0 && r.source.pass > r.pass && !r.order {
+	if r.since != 0 && r.source.pass > r.pass && !r.needsOrder {
 		r.end(WhyConfirmed)
 	}
 	r.markRecent() // those that waited for the end of this pass
@@ -259,7 +259,7 @@ func (r *rowStops) whole() {
 
 // settle ends the hold for a source that sends each change.
 func (r *rowStops) settle() {
-	if r.since == 0 || r.order || r.source.polled || !r.source.isComplete {
+	if r.since == 0 || r.needsOrder || r.source.polled || !r.source.isComplete {
 		return
 	}
 	if r.clock.now >= r.recent[len(r.recent)-1].stopped.add(r.cfg.DropletLost) {
@@ -273,7 +273,7 @@ func (r *rowStops) holds(a *app) (hold, bool) {
 	case a.stopped == 0:
 		return hold{}, false
 	case r.since != 0:
-		return hold{RuleBrake, WhyRowsStopped, 0}, true
+		return hold{RuleDisruptionLimit, WhyRowsStopped, 0}, true
 	}
 	return hold{RuleFreshness, WhyIncomplete, 0}, r.unfinished(a)
 }
@@ -288,13 +288,13 @@ func (r *rowStops) release() {
 }
 
 func (r *rowStops) end(why Why) {
-	r.since, r.order = 0, false
+	r.since, r.needsOrder = 0, false
 	r.markRecent()
 	for _, a := range r.recent {
 		a.stopped = 0
 	}
 	r.recent = nil
-	r.journal.find(Finding{Kind: KindReleased, Why: why, Rule: RuleBrake})
+	r.journal.find(Finding{Kind: KindReleased, Why: why, Rule: RuleDisruptionLimit})
 }
 
 func (r *rowStops) markRecent() {
@@ -303,9 +303,9 @@ func (r *rowStops) markRecent() {
 	}
 }
 
-func (r *rowStops) report(s *BrakeStatus) {
+func (r *rowStops) report(s *LimitStatus) {
 	if r.since != 0 {
-		s.RowsStopped, s.RowsStoppedOf, s.NeedsRelease = len(r.recent), r.of, r.order
+		s.RowsStopped, s.RowsStoppedOf, s.NeedsRelease = len(r.recent), r.of, r.needsOrder
 		s.RowsStoppedSince = r.clock.time(r.since)
 	}
 }

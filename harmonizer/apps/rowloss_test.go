@@ -13,7 +13,7 @@ import (
 // to 30 % of the rows, and always three, may be gone.
 func newRowLoss(rows int) *rowLoss {
 	cfg := steady()
-	cfg.BrakeFloor = new(3)
+	cfg.DisruptionFloor = new(3)
 	c := &clock{}
 	c.set(start())
 	src := &source{isComplete: true, since: c.now, polled: true, rows: rows, before: rows, pass: 1}
@@ -81,7 +81,7 @@ func TestRowLossEndsWhenEnoughIsBack(t *testing.T) {
 	l.lack(0, 49)
 	l.lack(50, 54)
 	l.check(t, "two passes", WhyRowsGone)
-	if !l.doubts(l.apps.list[0]) || l.doubts(l.apps.list[60]) {
+	if !l.rowGone(l.apps.list[0]) || l.rowGone(l.apps.list[60]) {
 		t.Error("doubts the rows that are there, or not those gone")
 	}
 	l.clock.set(start().Add(time.Second))
@@ -122,7 +122,7 @@ func TestRowLossIsConfirmed(t *testing.T) {
 			l.source.before, l.source.read = l.source.rows, l.source.rows
 			l.watchRows()
 			l.check(t, "a later pass", tt.want)
-			var s BrakeStatus
+			var s LimitStatus
 			if l.report(&s); s.RowsNeedRelease != (tt.want != "") {
 				t.Errorf("reported %+v", s)
 			}
@@ -161,16 +161,16 @@ func TestRowLossCountsCopiesOncePerTerm(t *testing.T) {
 	l.apps.total.Rowless = 40
 	l.watchCopies(100)
 	l.check(t, "not leading", "")
-	l.untested = true
+	l.copiesUncounted = true
 	l.watchCopies(200)
 	l.check(t, "few of very many", "")
 	l.watchCopies(100)
 	l.check(t, "counted before", "")
-	l.untested = true
+	l.copiesUncounted = true
 	l.watchCopies(100)
 	l.check(t, "too many", WhyRowless)
 
-	var s BrakeStatus
+	var s LimitStatus
 	l.report(&s)
 	if !s.On() || s.Rowless != 40 || s.RowlessOf != 100 || !s.RowsSince.Equal(start()) {
 		t.Errorf("reported %+v", s)

@@ -99,7 +99,7 @@ type rows struct {
 	loss   *rowLoss
 	stops  *rowStops
 	memory *memory
-	starts *queue.Queue[place]
+	starts *queue.Queue[indexKey]
 
 	sweeping int // number of the app where the sweep continues, or noSweep
 }
@@ -169,7 +169,7 @@ func (r *rows) change(a *app, want message.App) {
 	r.set(a, rowPresent, want)
 	r.apps.join(a, want.Pool)
 	a.pool.revision++ // resources per instance may differ
-	r.apps.undesire(a)
+	r.apps.recountUndesired(a)
 	begins := !had || old.State != want.State && want.State == message.AppStarted
 	switch {
 	case begins || old.Version != want.Version:
@@ -208,9 +208,9 @@ func (r *rows) set(a *app, row rowState, want message.App) {
 func (r *rows) renew(a *app) {
 	a.renewed++
 	for s := a.slots; s != nil; s = s.next {
-		r.starts.Remove(s.place())
+		r.starts.Remove(s.indexKey())
 		s.renew()
-		r.memory.remember(a)
+		r.memory.markChanged(a)
 	}
 }
 
@@ -252,7 +252,7 @@ func (r *rows) lose(a *app, row rowState) {
 	if a.pool != nil {
 		a.pool.revision++
 	}
-	r.apps.undesire(a)
+	r.apps.recountUndesired(a)
 	r.renew(a)
 	r.apps.markAll(a)
 }

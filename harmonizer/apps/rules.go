@@ -8,47 +8,47 @@ import (
 )
 
 // verdictRules decide what a desired index should be. All of them run each time.
-var verdictRules = [...]func(*look){
-	(*look).missing,      // no copy of the live version: start
-	(*look).evacuation,   // a copy will end: start another, then stop it
-	(*look).extraVersion, // copies of other versions, once the live one runs: stop
-	(*look).duplicates,   // several copies of the live version: stop all but one, one by one
+var verdictRules = [...]func(*evaluation){
+	(*evaluation).missing,      // no copy of the live version: start
+	(*evaluation).evacuation,   // a copy will end: start another, then stop it
+	(*evaluation).extraVersion, // copies of other versions, once the live one runs: stop
+	(*evaluation).duplicates,   // several copies of the live version: stop all but one, one by one
 }
 
 // startRules decide what the start of an index waits for. The first rule that holds counts.
 var startRules = [...]holdRule{
-	{always, (*look).updateRequired}, // the row is older than the app
-	{always, (*look).incomplete},     // the expected state is incomplete, and the index did not run before
+	{always, (*evaluation).updateRequired}, // the row is older than the app
+	{always, (*evaluation).incomplete},     // the expected state is incomplete, and the index did not run before
 
-	{waiting, (*look).packageState}, // the package cannot be started
-	{waiting, (*look).giveUp},       // it crashed too often
-	{waiting, (*look).flapping},     // it crashed repeatedly: delay
-	{always, (*look).keepAlive},     // the start was sent
-	{waiting, (*look).grace},        // the controller acts first
+	{waiting, (*evaluation).packageState}, // the package cannot be started
+	{waiting, (*evaluation).giveUp},       // it crashed too often
+	{waiting, (*evaluation).flapping},     // it crashed repeatedly: delay
+	{always, (*evaluation).keepAlive},     // the start was sent
+	{waiting, (*evaluation).grace},        // the controller acts first
 }
 
 // stopRules decide what the stop of a copy waits for. The first rule that holds counts.
 var stopRules = [...]holdRule{
-	{judging, (*look).unlisted},      // its node does not list it now
-	{always, (*look).updateRequired}, // the row is older than the app
+	{judging, (*evaluation).unlisted},      // its node does not list it now
+	{always, (*evaluation).updateRequired}, // the row is older than the app
 
-	{always, (*look).rowsGone},    // too many rows, or copies, lost their row at once
-	{always, (*look).rowsStopped}, // too many rows want no instance at once
+	{always, (*evaluation).rowsGone},    // too many rows, or copies, lost their row at once
+	{always, (*evaluation).rowsStopped}, // too many rows want no instance at once
 
-	{always, (*look).wholeApp},   // the controller would stop the whole app
-	{waiting, (*look).extraApp},  // its row may still come
-	{waiting, (*look).duplicate}, // not all duplicates are proven to run
+	{always, (*evaluation).wholeApp},   // the controller would stop the whole app
+	{waiting, (*evaluation).extraApp},  // its row may still come
+	{waiting, (*evaluation).duplicate}, // not all duplicates are proven to run
 
-	{always, (*look).lastCopy},        // it serves, and no other copy is confirmed
-	{always, (*look).keepAliveOfStop}, // the stop was sent
+	{always, (*evaluation).lastCopy},        // it serves, and no other copy is confirmed
+	{always, (*evaluation).keepAliveOfStop}, // the stop was sent
 
-	{sending, (*look).unlisted}, // as above; after duplicate, which must count the listing
+	{sending, (*evaluation).unlisted}, // as above; after duplicate, which must count the listing
 }
 
 // holdRule is a rule that may hold a nudge, and the phases in which it applies.
 type holdRule struct {
 	when  phase
-	holds func(*look) (hold, bool)
+	holds func(*evaluation) (hold, bool)
 }
 
 // phase is the step of a nudge for which rules are evaluated.
@@ -88,13 +88,13 @@ const (
 // verdict is what an index should be: its category, the rule that requests a start, and the
 // copies that should not run.
 type verdict struct {
-	category  category
-	start     Rule // "": no start
-	why       Why
-	surplus   []surplus
-	twins     []known.Copy  // duplicates, the survivor first
-	redundant int           // copies that should not run
-	again     time.Duration // evaluate again after this time; 0: when something changes
+	category   category
+	start      Rule // "": no start
+	why        Why
+	surplus    []surplus
+	liveCopies []known.Copy  // duplicates, the survivor first
+	redundant  int           // copies that should not run
+	again      time.Duration // evaluate again after this time; 0: when something changes
 }
 
 // surplus is a copy that should not run.
@@ -107,7 +107,7 @@ type surplus struct {
 func (v *verdict) troubled() bool { return v.start != "" || len(v.surplus) > 0 || v.again > 0 }
 
 // evaluation is one index of an app, as the rules read it, and their verdict.
-type look struct {
+type evaluation struct {
 	cfg      *Config
 	clock    *clock
 	known    *known.Store
@@ -116,11 +116,11 @@ type look struct {
 	rowStops *rowStops
 	apps     *inventory
 
-	app    *app
-	index  int
-	slot   *slot        // nil: the index had no trouble so far
-	copies []known.Copy // the copies for which runs is true
-	census census       // of a desired index
+	app        *app
+	index      int
+	slot       *slot        // nil: the index had no trouble so far
+	copies     []known.Copy // the copies for which runs is true
+	copyCounts copyCounts   // of a desired index
 	verdict
 
 	// Input of the hold rules.
@@ -130,25 +130,25 @@ type look struct {
 	alone bool  // set by lastCopy: the stop waits, or waited, only for another index
 	lists int   // number of copies that the stop lists; 1 until it is known
 
-	confirmed int // confirmed copies of the live version on the index, or unknown
-	standing  standing
+	confirmed    int // confirmed copies of the live version on the index, or unknown
+	standInCount standInCount
 }
 
 // unknown marks a count that is not made yet.
 const unknown = -1
 
 // evaluateWithin makes the index be evaluated again at the latest after that time.
-func (l *look) lookAgain(after time.Duration) {
+func (l *evaluation) evaluateWithin(after time.Duration) {
 	if l.again == 0 || after < l.again {
 		l.again = after
 	}
 }
 
 // copyCounts counts the running copies on an index.
-type census struct {
+type copyCounts struct {
 	serving    int // of the live version, not EVACUATING
 	running    int // of serving, RUNNING
-	twins      int // of serving, RUNNING or STARTING
+	liveCopies int // of serving, RUNNING or STARTING
 	leaving    int // of the live version, EVACUATING
 	evacuating int // of any version
 	others     int // of other versions, not EVACUATING
@@ -156,12 +156,12 @@ type census struct {
 
 // rules evaluate indices. They change only the proof that duplicates run.
 type rules struct {
-	look look // reused, because a local one would escape to the heap
+	evaluation evaluation // reused, because a local one would escape to the heap
 }
 
 // judge evaluates an index; s is its slot, or nil. The result is valid until the next call.
-func (r *rules) judge(a *app, index int, s *slot) *look {
-	l := &r.look
+func (r *rules) judge(a *app, index int, s *slot) *evaluation {
+	l := &r.evaluation
 	l.app, l.index, l.slot, l.copies = a, index, s, l.copies[:0]
 	for c := range l.known.Copies(a.id, index) {
 		if runs(c.State()) {
@@ -172,9 +172,9 @@ func (r *rules) judge(a *app, index int, s *slot) *look {
 	return l
 }
 
-func (l *look) judge() {
+func (l *evaluation) judge() {
 	l.confirmed = unknown
-	l.verdict = verdict{surplus: l.surplus[:0], twins: l.twins[:0]}
+	l.verdict = verdict{surplus: l.surplus[:0], liveCopies: l.liveCopies[:0]}
 	switch {
 	case l.app.row == rowUnreadable: // what should run is unknown
 	case l.app.desires(l.index):
@@ -187,9 +187,9 @@ func (l *look) judge() {
 	}
 }
 
-func (l *look) count() {
-	l.census = census{}
-	n := &l.census
+func (l *evaluation) count() {
+	l.copyCounts = copyCounts{}
+	n := &l.copyCounts
 	for _, c := range l.copies {
 		state, live := c.State(), c.OfVersion(l.app.want.Version)
 		switch {
@@ -200,29 +200,29 @@ func (l *look) count() {
 			n.others++
 		default:
 			n.serving++
-			n.twins += count(state == message.Running || state == message.Starting)
+			n.liveCopies += count(state == message.Running || state == message.Starting)
 			n.running += count(state == message.Running)
 		}
 	}
 }
 
-func (l *look) holdStart(when phase) (hold, bool) { return l.hold(startRules[:], when) }
+func (l *evaluation) holdStart(when phase) (hold, bool) { return l.hold(startRules[:], when) }
 
 // holdStop returns the first rule that holds the stop of a copy. It is the only decision on
 // whether a copy may be stopped. x is what was sent for it before, or nil.
-func (l *look) holdStop(c *surplus, x *extra, when phase) (hold, bool) {
+func (l *evaluation) holdStop(c *surplus, x *extra, when phase) (hold, bool) {
 	return l.holdStopOf(1, c, x, when)
 }
 
 // holdStopOf is holdStop for a stop that lists that many copies.
-func (l *look) holdStopOf(lists int, c *surplus, x *extra, when phase) (hold, bool) {
+func (l *evaluation) holdStopOf(lists int, c *surplus, x *extra, when phase) (hold, bool) {
 	if l.stop, l.sent, l.alone, l.lists = *c, (extra{}), false, lists; x != nil {
 		l.sent = *x
 	}
 	return l.hold(stopRules[:], when)
 }
 
-func (l *look) hold(list []holdRule, when phase) (hold, bool) {
+func (l *evaluation) hold(list []holdRule, when phase) (hold, bool) {
 	l.when = when
 	for i := range list {
 		if list[i].when&when == 0 {
@@ -236,7 +236,7 @@ func (l *look) hold(list []holdRule, when phase) (hold, bool) {
 }
 
 // surplusOf returns the part of the verdict about a copy, nil if the copy should run.
-func (l *look) surplusOf(c known.Copy) *surplus {
+func (l *evaluation) surplusOf(c known.Copy) *surplus {
 	for i := range l.surplus {
 		if l.surplus[i].copy == c {
 			return &l.surplus[i]
@@ -246,7 +246,7 @@ func (l *look) surplusOf(c known.Copy) *surplus {
 }
 
 // updateRequired implements rule update_required: the row is older than the app.
-func (l *look) updateRequired() (hold, bool) {
+func (l *evaluation) updateRequired() (hold, bool) {
 	return hold{RuleUpdateRequired, WhyUpdated, 0}, l.app.stale
 }
 
@@ -258,7 +258,7 @@ func runs(s message.State) bool { return s != message.Crashed }
 // bus came back may be lost.
 func listed(c known.Copy) bool {
 	_, absent := c.Absent()
-	return !absent && c.Heard()
+	return !absent && c.Received()
 }
 
 // serves reports whether a copy of the live version runs on an index and is not EVACUATING.

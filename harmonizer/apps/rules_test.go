@@ -11,25 +11,25 @@ import (
 
 // evaluationOf returns an evaluation of index 0 of an app that should run one instance of v1,
 // with these copies, all listed by one node.
-func lookAt(t *testing.T, beats ...message.Beat) *look {
+func evaluationOf(t *testing.T, beats ...message.Beat) *evaluation {
 	t.Helper()
 	cfg, c := steady(), &clock{}
 	c.set(start())
 	k := known.New(known.Config{DropletLost: cfg.DropletLost, HeartbeatPeriod: cfg.HeartbeatPeriod})
-	k.Hearing(c.wall)
+	k.Connected(c.wall)
 	if err := k.Heartbeat(c.wall, beat("n1", beats...).Data); err != nil {
 		t.Fatal(err)
 	}
 	a := &app{id: k.App("web"), row: rowPresent, want: message.App{
 		Name: "web", Version: "v1", Instances: 1, State: message.AppStarted, Package: message.PackageStaged}}
-	l := &look{
+	l := &evaluation{
 		cfg: &cfg, clock: c, known: k, source: &source{isComplete: true, since: c.now}, rowLoss: &rowLoss{}, rowStops: &rowStops{},
-		apps: &inventory{slots: map[place]*slot{}},
+		apps: &inventory{slots: map[indexKey]*slot{}},
 		app:  a, slot: &slot{app: a, cause: WhyNew}, confirmed: unknown,
 	}
 	k.Hold(a.id)
 	k.Want(a.id, 1)
-	l.apps.slots[l.slot.place()] = l.slot
+	l.apps.slots[l.slot.indexKey()] = l.slot
 	for c := range k.Copies(a.id, 0) {
 		if runs(c.State()) {
 			l.copies = append(l.copies, c)
@@ -53,48 +53,48 @@ func TestVerdictRules(t *testing.T) {
 		old     = copyOf("old", "v0", message.Running, 1)
 		odd     = copyOf("odd", "v1", "ODD", 1)
 	)
-	none := func(*look) {}
+	none := func(*evaluation) {}
 	for _, tt := range []struct {
 		name   string
-		rule   func(*look)
+		rule   func(*evaluation)
 		copies []message.Beat
-		set    func(*look)
+		set    func(*evaluation)
 		start  Rule
 		why    Why
 		stops  []string
 		again  bool
 	}{
-		{"missing: no copy", (*look).missing, nil, none, RuleMissing, WhyNew, nil, false},
-		{"missing: no slot", (*look).missing, nil, func(l *look) { l.slot = nil }, RuleMissing, WhyNew, nil, false},
-		{"missing: only another version", (*look).missing, []message.Beat{old}, none, RuleMissing, WhyNew, nil, false},
-		{"missing: node lost", (*look).missing, nil, func(l *look) { l.slot.cause = WhyNodeLost }, RuleMissing, WhyNodeLost, nil, false},
-		{"missing: crashed", (*look).missing, nil, func(l *look) { l.slot.cause, l.slot.crashes = WhyCrashed, 1 }, RuleExitCrashed, WhyCrashed, nil, false},
-		{"missing: crashed again", (*look).missing, nil, func(l *look) { l.slot.cause, l.slot.crashes = WhyCrashed, 2 }, RuleFlapping, WhyCrashed, nil, false},
-		{"missing: stopped", (*look).missing, nil, func(l *look) { l.slot.cause = WhyStopped }, RuleExitStopped, WhyStopped, nil, false},
-		{"missing: node shuts down", (*look).missing, nil, func(l *look) { l.slot.cause = WhyShutdown }, RuleExitShutdown, WhyShutdown, nil, false},
-		{"missing: a copy starts", (*look).missing, []message.Beat{starts}, none, "", "", nil, false},
-		{"missing: an unknown state runs", (*look).missing, []message.Beat{odd}, none, "", "", nil, false},
-		{"missing: a copy evacuates", (*look).missing, []message.Beat{leaves}, none, "", "", nil, false},
+		{"missing: no copy", (*evaluation).missing, nil, none, RuleMissing, WhyNew, nil, false},
+		{"missing: no slot", (*evaluation).missing, nil, func(l *evaluation) { l.slot = nil }, RuleMissing, WhyNew, nil, false},
+		{"missing: only another version", (*evaluation).missing, []message.Beat{old}, none, RuleMissing, WhyNew, nil, false},
+		{"missing: node lost", (*evaluation).missing, nil, func(l *evaluation) { l.slot.cause = WhyNodeLost }, RuleMissing, WhyNodeLost, nil, false},
+		{"missing: crashed", (*evaluation).missing, nil, func(l *evaluation) { l.slot.cause, l.slot.crashes = WhyCrashed, 1 }, RuleExitCrashed, WhyCrashed, nil, false},
+		{"missing: crashed again", (*evaluation).missing, nil, func(l *evaluation) { l.slot.cause, l.slot.crashes = WhyCrashed, 2 }, RuleFlapping, WhyCrashed, nil, false},
+		{"missing: stopped", (*evaluation).missing, nil, func(l *evaluation) { l.slot.cause = WhyStopped }, RuleExitStopped, WhyStopped, nil, false},
+		{"missing: node shuts down", (*evaluation).missing, nil, func(l *evaluation) { l.slot.cause = WhyShutdown }, RuleExitShutdown, WhyShutdown, nil, false},
+		{"missing: a copy starts", (*evaluation).missing, []message.Beat{starts}, none, "", "", nil, false},
+		{"missing: an unknown state runs", (*evaluation).missing, []message.Beat{odd}, none, "", "", nil, false},
+		{"missing: a copy evacuates", (*evaluation).missing, []message.Beat{leaves}, none, "", "", nil, false},
 
-		{"evacuation: alone", (*look).evacuation, []message.Beat{leaves}, none, RuleEvacuation, WhyEvacuating, nil, false},
-		{"evacuation: another one starts", (*look).evacuation, []message.Beat{leaves, starts}, none, "", "", nil, false},
-		{"evacuation: another one runs", (*look).evacuation, []message.Beat{leaves, runs}, none, "", "", []string{"leaves"}, false},
+		{"evacuation: alone", (*evaluation).evacuation, []message.Beat{leaves}, none, RuleEvacuation, WhyEvacuating, nil, false},
+		{"evacuation: another one starts", (*evaluation).evacuation, []message.Beat{leaves, starts}, none, "", "", nil, false},
+		{"evacuation: another one runs", (*evaluation).evacuation, []message.Beat{leaves, runs}, none, "", "", []string{"leaves"}, false},
 
-		{"extra version: the live one runs", (*look).extraVersion, []message.Beat{old, runs}, none, "", "", []string{"old"}, false},
-		{"extra version: the live one starts", (*look).extraVersion, []message.Beat{old, starts}, none, "", "", nil, false},
-		{"extra version: not staged", (*look).extraVersion, []message.Beat{old, runs}, func(l *look) { l.app.want.Package = message.PackagePending }, "", "", nil, false},
+		{"extra version: the live one runs", (*evaluation).extraVersion, []message.Beat{old, runs}, none, "", "", []string{"old"}, false},
+		{"extra version: the live one starts", (*evaluation).extraVersion, []message.Beat{old, starts}, none, "", "", nil, false},
+		{"extra version: not staged", (*evaluation).extraVersion, []message.Beat{old, runs}, func(l *evaluation) { l.app.want.Package = message.PackagePending }, "", "", nil, false},
 
-		{"duplicates: one copy", (*look).duplicates, []message.Beat{runs}, none, "", "", nil, false},
-		{"duplicates: the oldest stays", (*look).duplicates, []message.Beat{runs, younger}, none, "", "", []string{"younger"}, true},
-		{"duplicates: the running one stays", (*look).duplicates, []message.Beat{starts, younger}, none, "", "", []string{"starts"}, true},
-		{"duplicates: one by one", (*look).duplicates, []message.Beat{runs, younger, starts}, none, "", "", []string{"starts"}, true},
-		{"duplicates: the same victim", (*look).duplicates, []message.Beat{runs, younger}, func(l *look) { l.slot.twins.victim = "runs" }, "", "", []string{"runs"}, true},
-		{"duplicates: beside an evacuation", (*look).duplicates, []message.Beat{runs, younger, leaves}, none, "", "", nil, false},
+		{"duplicates: one copy", (*evaluation).duplicates, []message.Beat{runs}, none, "", "", nil, false},
+		{"duplicates: the oldest stays", (*evaluation).duplicates, []message.Beat{runs, younger}, none, "", "", []string{"younger"}, true},
+		{"duplicates: the running one stays", (*evaluation).duplicates, []message.Beat{starts, younger}, none, "", "", []string{"starts"}, true},
+		{"duplicates: one by one", (*evaluation).duplicates, []message.Beat{runs, younger, starts}, none, "", "", []string{"starts"}, true},
+		{"duplicates: the same victim", (*evaluation).duplicates, []message.Beat{runs, younger}, func(l *evaluation) { l.slot.liveCopies.toStop = "runs" }, "", "", []string{"runs"}, true},
+		{"duplicates: beside an evacuation", (*evaluation).duplicates, []message.Beat{runs, younger, leaves}, none, "", "", nil, false},
 
-		{"undesired: every copy", (*look).undesired, []message.Beat{old, runs}, func(l *look) { l.app.row = rowDeleted }, "", "", []string{"old", "runs"}, false},
+		{"undesired: every copy", (*evaluation).undesired, []message.Beat{old, runs}, func(l *evaluation) { l.app.row = rowDeleted }, "", "", []string{"old", "runs"}, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			l := lookAt(t, tt.copies...)
+			l := evaluationOf(t, tt.copies...)
 			tt.set(l)
 			tt.rule(l)
 			var stops []string
@@ -131,7 +131,7 @@ func TestUndesired(t *testing.T) {
 
 // TestUnreadableRowHasNoVerdict: with an unreadable row, an index has no verdict.
 func TestUnreadableRowHasNoVerdict(t *testing.T) {
-	l := lookAt(t, copyOf("a", "v1", message.Running, 1), copyOf("b", "v1", message.Running, 2))
+	l := evaluationOf(t, copyOf("a", "v1", message.Running, 1), copyOf("b", "v1", message.Running, 2))
 	l.app.row = rowUnreadable
 	if l.judge(); l.troubled() || l.redundant != 0 {
 		t.Errorf("verdict %+v, want none", l.verdict)
@@ -144,30 +144,30 @@ var phases = [...]struct {
 }{{"judge", judging}, {"send", sending}, {"explain", explaining}, {"confirm", confirming}}
 
 func TestStartRules(t *testing.T) {
-	future := func(l *look) instant { return l.clock.in(time.Minute) }
+	future := func(l *evaluation) instant { return l.clock.in(time.Minute) }
 	for _, tt := range []struct {
 		name string
-		set  func(*look)
+		set  func(*evaluation)
 		want [len(phases)]Rule // of each phase
 	}{
-		{"nothing holds", func(*look) {}, [...]Rule{"", "", "", ""}},
-		{"row older than the app", func(l *look) { l.app.stale = true },
+		{"nothing holds", func(*evaluation) {}, [...]Rule{"", "", "", ""}},
+		{"row older than the app", func(l *evaluation) { l.app.stale = true },
 			[...]Rule{RuleUpdateRequired, RuleUpdateRequired, RuleUpdateRequired, RuleUpdateRequired}},
-		{"package not staged", func(l *look) { l.app.want.Package = message.PackagePending },
+		{"package not staged", func(l *evaluation) { l.app.want.Package = message.PackagePending },
 			[...]Rule{RulePackageState, RulePackageState, RulePackageState, ""}},
-		{"given up", func(l *look) { l.slot.givenUp = true }, [...]Rule{RuleGiveUp, RuleGiveUp, RuleGiveUp, ""}},
-		{"restart delay", func(l *look) { l.slot.restart = future(l) }, [...]Rule{RuleFlapping, RuleFlapping, RuleFlapping, ""}},
-		{"sent, not confirmed", func(l *look) { l.slot.pending = future(l) }, [...]Rule{RuleKeepAlive, RuleKeepAlive, RuleKeepAlive, ""}},
-		{"sent and confirmed", func(l *look) { l.slot.pending, l.slot.sent = future(l), future(l) },
+		{"given up", func(l *evaluation) { l.slot.givenUp = true }, [...]Rule{RuleGiveUp, RuleGiveUp, RuleGiveUp, ""}},
+		{"restart delay", func(l *evaluation) { l.slot.restart = future(l) }, [...]Rule{RuleFlapping, RuleFlapping, RuleFlapping, ""}},
+		{"sent, not confirmed", func(l *evaluation) { l.slot.pending = future(l) }, [...]Rule{RuleKeepAlive, RuleKeepAlive, RuleKeepAlive, ""}},
+		{"sent and confirmed", func(l *evaluation) { l.slot.pending, l.slot.sent = future(l), future(l) },
 			[...]Rule{RuleKeepAlive, RuleKeepAlive, RuleKeepAlive, RuleKeepAlive}},
-		{"app just changed", func(l *look) { l.app.grace = future(l) }, [...]Rule{RuleResetGrace, RuleResetGrace, RuleResetGrace, ""}},
-		{"index just stopped", func(l *look) { l.slot.grace = future(l) }, [...]Rule{RuleResetGrace, RuleResetGrace, RuleResetGrace, ""}},
-		{"a crash waits for no grace", func(l *look) { l.app.grace, l.start = future(l), RuleExitCrashed }, [...]Rule{"", "", "", ""}},
-		{"the first rule is the reason", func(l *look) { l.slot.givenUp, l.slot.pending = true, future(l) },
+		{"app just changed", func(l *evaluation) { l.app.grace = future(l) }, [...]Rule{RuleResetGrace, RuleResetGrace, RuleResetGrace, ""}},
+		{"index just stopped", func(l *evaluation) { l.slot.grace = future(l) }, [...]Rule{RuleResetGrace, RuleResetGrace, RuleResetGrace, ""}},
+		{"a crash waits for no grace", func(l *evaluation) { l.app.grace, l.start = future(l), RuleExitCrashed }, [...]Rule{"", "", "", ""}},
+		{"the first rule is the reason", func(l *evaluation) { l.slot.givenUp, l.slot.pending = true, future(l) },
 			[...]Rule{RuleGiveUp, RuleGiveUp, RuleGiveUp, ""}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			l := lookAt(t)
+			l := evaluationOf(t)
 			l.judge()
 			tt.set(l)
 			for i, p := range phases {
@@ -177,7 +177,7 @@ func TestStartRules(t *testing.T) {
 			}
 		})
 	}
-	l := lookAt(t)
+	l := evaluationOf(t)
 	l.slot = nil
 	if _, held := l.holdStart(confirming); held {
 		t.Error("a start of an index without a slot is not confirmed")
@@ -188,39 +188,39 @@ func TestStartRules(t *testing.T) {
 // phase only where the list defines that.
 func TestStopRules(t *testing.T) {
 	const unlisted = "unlisted" // held without a rule to report
-	future := func(l *look) instant { return l.clock.in(time.Minute) }
-	rowless := func(l *look) {
+	future := func(l *evaluation) instant { return l.clock.in(time.Minute) }
+	rowless := func(l *evaluation) {
 		l.app.row, l.app.rowlessAt = rowVanished, l.source.trust(l.clock.now)
 		l.judge()
 	}
 	for _, tt := range []struct {
 		name string
-		set  func(*look, *extra)
+		set  func(*evaluation, *extra)
 		want [len(phases)]Rule
 	}{
-		{"nothing holds", func(*look, *extra) {}, [...]Rule{"", "", "", ""}},
-		{"row older than the app", func(l *look, _ *extra) { l.app.stale = true },
+		{"nothing holds", func(*evaluation, *extra) {}, [...]Rule{"", "", "", ""}},
+		{"row older than the app", func(l *evaluation, _ *extra) { l.app.stale = true },
 			[...]Rule{RuleUpdateRequired, RuleUpdateRequired, RuleUpdateRequired, RuleUpdateRequired}},
-		{"sent, not confirmed", func(l *look, x *extra) { x.until = future(l) }, [...]Rule{RuleKeepAlive, RuleKeepAlive, RuleKeepAlive, ""}},
-		{"sent and confirmed", func(l *look, x *extra) { x.until, x.sent = future(l), future(l) },
+		{"sent, not confirmed", func(l *evaluation, x *extra) { x.until = future(l) }, [...]Rule{RuleKeepAlive, RuleKeepAlive, RuleKeepAlive, ""}},
+		{"sent and confirmed", func(l *evaluation, x *extra) { x.until, x.sent = future(l), future(l) },
 			[...]Rule{RuleKeepAlive, RuleKeepAlive, RuleKeepAlive, RuleKeepAlive}},
-		{"row gone, in its grace", func(l *look, _ *extra) { rowless(l) }, [...]Rule{RuleExtraApp, RuleExtraApp, RuleExtraApp, ""}},
-		{"row gone, after its grace", func(l *look, _ *extra) { rowless(l); l.source.trusted += future(l) }, [...]Rule{"", "", "", ""}},
-		{"row gone, source incomplete", func(l *look, _ *extra) { rowless(l); l.source.isComplete = false },
+		{"row gone, in its grace", func(l *evaluation, _ *extra) { rowless(l) }, [...]Rule{RuleExtraApp, RuleExtraApp, RuleExtraApp, ""}},
+		{"row gone, after its grace", func(l *evaluation, _ *extra) { rowless(l); l.source.trusted += future(l) }, [...]Rule{"", "", "", ""}},
+		{"row gone, source incomplete", func(l *evaluation, _ *extra) { rowless(l); l.source.isComplete = false },
 			[...]Rule{RuleFreshness, RuleFreshness, RuleFreshness, ""}},
-		{"row gone with many others", func(l *look, _ *extra) { rowless(l); l.rowLoss.rows.since = 1 },
-			[...]Rule{RuleBrake, RuleBrake, RuleBrake, RuleBrake}},
-		{"many rows gone, not this one", func(l *look, _ *extra) { l.rowLoss.rows.since = 1 }, [...]Rule{"", "", "", ""}},
-		{"row deleted, many others gone", func(l *look, _ *extra) { l.app.row, l.rowLoss.rows.since = rowDeleted, 1; l.judge() }, [...]Rule{"", "", "", ""}},
-		{"duplicate, unconfirmed", func(l *look, _ *extra) { l.surplus[0].rule = RuleDuplicate; l.twins = l.copies },
+		{"row gone with many others", func(l *evaluation, _ *extra) { rowless(l); l.rowLoss.rows.since = 1 },
+			[...]Rule{RuleDisruptionLimit, RuleDisruptionLimit, RuleDisruptionLimit, RuleDisruptionLimit}},
+		{"many rows gone, not this one", func(l *evaluation, _ *extra) { l.rowLoss.rows.since = 1 }, [...]Rule{"", "", "", ""}},
+		{"row deleted, many others gone", func(l *evaluation, _ *extra) { l.app.row, l.rowLoss.rows.since = rowDeleted, 1; l.judge() }, [...]Rule{"", "", "", ""}},
+		{"duplicate, unconfirmed", func(l *evaluation, _ *extra) { l.surplus[0].rule = RuleDuplicate; l.liveCopies = l.copies },
 			[...]Rule{RuleDuplicate, RuleDuplicate, RuleDuplicate, ""}},
-		{"the controller would stop the whole app", func(l *look, _ *extra) { l.cfg.StopsWholeApps, l.app.want.Instances = true, 1 },
+		{"the controller would stop the whole app", func(l *evaluation, _ *extra) { l.cfg.StopsWholeApps, l.app.want.Instances = true, 1 },
 			[...]Rule{RuleWholeApp, RuleWholeApp, RuleWholeApp, RuleWholeApp}},
-		{"the whole app is meant", func(l *look, _ *extra) { l.cfg.StopsWholeApps = true }, [...]Rule{"", "", "", ""}},
-		{"not listed", func(l *look, _ *extra) { l.surplus[0].copy = unlistedCopy(t) }, [...]Rule{unlisted, unlisted, "", ""}},
+		{"the whole app is meant", func(l *evaluation, _ *extra) { l.cfg.StopsWholeApps = true }, [...]Rule{"", "", "", ""}},
+		{"not listed", func(l *evaluation, _ *extra) { l.surplus[0].copy = unlistedCopy(t) }, [...]Rule{unlisted, unlisted, "", ""}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			l := lookAt(t, copyOf("a", "v1", message.Running, 1))
+			l := evaluationOf(t, copyOf("a", "v1", message.Running, 1))
 			l.app.want.Instances = 0
 			l.judge()
 			var x extra
@@ -243,7 +243,7 @@ func TestStopRules(t *testing.T) {
 func unlistedCopy(t *testing.T) known.Copy {
 	t.Helper()
 	k := known.New(known.Config{DropletLost: 30 * time.Second, HeartbeatPeriod: 10 * time.Second})
-	k.Hearing(start())
+	k.Connected(start())
 	for _, hb := range []Heartbeat{beat("n1", copyOf("b", "v1", message.Running, 1)), beat("n1")} {
 		if err := k.Heartbeat(start(), hb.Data); err != nil {
 			t.Fatal(err)
@@ -258,10 +258,10 @@ func unlistedCopy(t *testing.T) known.Copy {
 
 // TestDuplicatesConfirmed: a duplicate may be stopped only after each node listed its copy
 // twice while exactly these duplicates are known.
-func TestTwinsConfirmed(t *testing.T) {
+func TestDuplicatesConfirmed(t *testing.T) {
 	k := known.New(known.Config{DropletLost: 30 * time.Second, HeartbeatPeriod: 10 * time.Second})
-	k.Hearing(start())
-	var state twins
+	k.Connected(start())
+	var state liveCopies
 	now := start()
 	for i, want := range []bool{false, true, false, false, true} {
 		beats := []message.Beat{copyOf("a", "v1", message.Running, 1), copyOf("b", "v1", message.Running, 2)}
@@ -289,9 +289,9 @@ func TestGate(t *testing.T) {
 		{"open", func(*gate) {}, "", RuleQueue, false},
 		{"a state is incomplete", func(g *gate) { g.acting = false }, RuleFreshness, RuleFreshness, true},
 		{"following", func(g *gate) { g.leading = false }, RuleFollow, RuleFollow, true},
-		{"limit holds", func(g *gate) { g.limit.state = BrakeHeld }, RuleBrake, RuleBrake, true},
-		{"limit eased", func(g *gate) { g.limit.state = BrakeEased }, "", RuleBrake, false},
-		{"limit eased, nodes return", func(g *gate) { g.limit.state, g.limit.returned = BrakeEased, 1 }, RuleBrake, RuleBrake, true},
+		{"limit holds", func(g *gate) { g.limit.state = LimitHeld }, RuleDisruptionLimit, RuleDisruptionLimit, true},
+		{"limit eased", func(g *gate) { g.limit.state = LimitThrottled }, "", RuleDisruptionLimit, false},
+		{"limit eased, nodes return", func(g *gate) { g.limit.state, g.limit.returned = LimitThrottled, 1 }, RuleDisruptionLimit, RuleDisruptionLimit, true},
 		{"backlog", func(g *gate) { g.backlog.mark(at(0, 0)) }, RuleQueue, RuleQueue, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -313,7 +313,7 @@ func TestGate(t *testing.T) {
 			}
 		})
 	}
-	g := &gate{leading: true, acting: true, limit: &disruptionLimit{}, rowLoss: &rowLoss{untested: true}, backlog: &backlog{}}
+	g := &gate{leading: true, acting: true, limit: &disruptionLimit{}, rowLoss: &rowLoss{copiesUncounted: true}, backlog: &backlog{}}
 	if g.passesStops() {
 		t.Error("stops pass before the copies without a row are counted")
 	}

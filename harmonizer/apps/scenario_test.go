@@ -159,7 +159,7 @@ func (s *scenario) command(verb string, args []string, line string) error {
 func (s *scenario) plain(verb, arg, line string) error {
 	switch verb {
 	case "canary":
-		s.step(Canary{})
+		s.step(LoopbackProbe{})
 	case "unreadable":
 		s.step(ExpectedUnreadable{arg})
 	case "delete":
@@ -190,7 +190,7 @@ func (s *scenario) plain(verb, arg, line string) error {
 			fmt.Fprintf(&s.out, "  %s %s/%d of %s, received at %v\n", c.Reason, arg, c.Index, c.Instance, c.At.Sub(start()))
 		}
 	case "brake":
-		b := s.m.View().Brake()
+		b := s.m.View().DisruptionLimit()
 		fmt.Fprintf(&s.out, "  brake %q nodes=%d indices=%d share=%.2f missing=%d release_at=%d\n", b.State, b.Nodes, b.Indices, b.Share, b.Missing, b.ReleaseAt)
 		if b.RowsGone > 0 {
 			fmt.Fprintf(&s.out, "  rows gone: %d of %d, since %v\n", b.RowsGone, b.RowsOf, b.RowsSince.Sub(start()))
@@ -224,10 +224,10 @@ func (s *scenario) configure(args []string) (err error) {
 		case "queue_batch_size":
 			s.cfg.QueueBatchSize, err = strconv.Atoi(value)
 		case "brake_floor":
-			s.cfg.BrakeFloor = new(0)
-			*s.cfg.BrakeFloor, err = strconv.Atoi(value)
+			s.cfg.DisruptionFloor = new(0)
+			*s.cfg.DisruptionFloor, err = strconv.Atoi(value)
 		case "brake":
-			s.cfg.Brake, err = strconv.ParseFloat(value, 64)
+			s.cfg.DisruptionLimit, err = strconv.ParseFloat(value, 64)
 		default:
 			return fmt.Errorf("unknown number %q", name)
 		}

@@ -16,7 +16,7 @@ func (d *dispatch) confirm(n Nudge) bool {
 	case n.Start != nil && d.startStands(n.Start):
 		d.startSent(n.Start)
 		return true
-	case n.Stop != nil && d.gate.acting && d.gate.limit.state == BrakeOff && d.stopStands(n.Stop):
+	case n.Stop != nil && d.gate.acting && d.gate.limit.state == LimitOff && d.stopStands(n.Stop):
 		d.stopSent(n.Stop)
 		return true
 	}
@@ -111,9 +111,9 @@ func (d *dispatch) startsNotSent(start *message.Start, confirmed bool) {
 		if start.Flapping {
 			s.restart = 0
 		}
-		d.memory.remember(a)
-		d.starts.PushFront(uint32(a.id), s.place(), priority(s.start))
-		d.apps.backlog.mark(s.place())
+		d.memory.markChanged(a)
+		d.starts.PushFront(uint32(a.id), s.indexKey(), priority(s.start))
+		d.apps.backlog.mark(s.indexKey())
 	}
 }
 
@@ -127,9 +127,9 @@ func (d *dispatch) stopsNotSent(stop *message.Stop, confirmed bool) {
 			x.sent = 0
 		}
 		x.until = x.sent
-		d.memory.remember(s.app)
-		d.stops.PushFront(uint32(s.app.id), stopKey{s.place(), id}, priority(x.rule))
-		d.apps.backlog.mark(s.place())
+		d.memory.markChanged(s.app)
+		d.stops.PushFront(uint32(s.app.id), stopKey{s.indexKey(), id}, priority(x.rule))
+		d.apps.backlog.mark(s.indexKey())
 	}
 }
 
@@ -170,7 +170,7 @@ func (d *dispatch) startedByOther(a *app, indices []int) {
 		if s.cause == WhyCrashed && s.crashes > *d.cfg.FlappingDeath && !s.givenUp {
 			s.restart = max(s.restart, d.clock.in(s.delay(d.cfg, s.app.name(), s.index)))
 		}
-		d.memory.remember(a)
-		d.apps.backlog.mark(s.place())
+		d.memory.markChanged(a)
+		d.apps.backlog.mark(s.indexKey())
 	}
 }

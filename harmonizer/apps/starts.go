@@ -8,9 +8,9 @@ import (
 // missing implements rules missing, exit_crashed, exit_stopped, exit_shutdown and flapping. A
 // desired index without a running copy of the live version requests a start. How the last copy
 // ended decides the rule, and so the priority.
-func (l *look) missing() {
+func (l *evaluation) missing() {
 	l.category = running
-	if l.census.serving+l.census.leaving > 0 {
+	if l.copyCounts.serving+l.copyCounts.leaving > 0 {
 		return
 	}
 	l.category, l.start, l.why = missing, RuleMissing, WhyNew
@@ -34,8 +34,8 @@ func (l *look) missing() {
 // evacuation implements rule evacuation. An EVACUATING copy runs, but will end. Without
 // another copy of the live version, the index requests a start at once. When that copy is
 // RUNNING, the EVACUATING copies are extra. While it is STARTING, they are left alone.
-func (l *look) evacuation() {
-	n := l.census
+func (l *evaluation) evacuation() {
+	n := l.copyCounts
 	if n.evacuating == 0 {
 		return
 	}
@@ -57,29 +57,29 @@ func (l *look) evacuation() {
 // incomplete implements rule freshness for a start. While the expected state is incomplete,
 // only an index that ran is started, by the last complete state. A row that is new or changed
 // since then waits.
-func (l *look) incomplete() (hold, bool) {
+func (l *evaluation) incomplete() (hold, bool) {
 	ran := l.start == RuleEvacuation || l.slot != nil && l.slot.cause != WhyNew
 	return hold{RuleFreshness, WhyIncomplete, 0}, !l.source.isComplete && !ran
 }
 
 // packageState implements rule package_state: only a staged package can be started.
-func (l *look) packageState() (hold, bool) {
+func (l *evaluation) packageState() (hold, bool) {
 	return hold{RulePackageState, WhyNotStaged, 0}, l.app.want.Package != message.PackageStaged
 }
 
 // giveUp implements rule give_up; see backoff.
-func (l *look) giveUp() (hold, bool) {
+func (l *evaluation) giveUp() (hold, bool) {
 	return hold{RuleGiveUp, WhyGivenUp, 0}, l.slot.givenUp
 }
 
 // flapping implements rule flapping; see backoff.
-func (l *look) flapping() (hold, bool) {
+func (l *evaluation) flapping() (hold, bool) {
 	return hold{RuleFlapping, WhyRestartDelay, l.slot.restart}, l.slot.restart > l.clock.now
 }
 
 // keepAlive implements rule keep_alive: a start is not repeated before its keep-alive ends. In
 // phase confirming the start itself is not sent yet, so only earlier starts count.
-func (l *look) keepAlive() (hold, bool) {
+func (l *evaluation) keepAlive() (hold, bool) {
 	if l.when == confirming {
 		return hold{RuleKeepAlive, WhyNudged, 0}, l.slot != nil && l.slot.sent > l.clock.now
 	}
@@ -88,7 +88,7 @@ func (l *look) keepAlive() (hold, bool) {
 
 // grace implements rule reset_grace: under a controller, the controller first starts the
 // indices of an app that just changed. Crashed indices and those of lost nodes do not wait.
-func (l *look) grace() (hold, bool) {
+func (l *evaluation) grace() (hold, bool) {
 	until := max(l.app.grace, l.slot.grace)
 	applies := l.start == RuleMissing || l.start == RuleExitStopped
 	return hold{RuleResetGrace, WhyJustChanged, until}, applies && until > l.clock.now

@@ -10,7 +10,7 @@ import (
 
 // undesired implements rules extra_state, extra_index and extra_app: on an undesired index
 // every running copy is extra.
-func (l *look) undesired() {
+func (l *evaluation) undesired() {
 	rule, why := l.app.undesired()
 	for _, c := range l.copies {
 		l.surplus = append(l.surplus, surplus{c, rule, why})
@@ -34,8 +34,8 @@ func (a *app) undesired() (Rule, Why) {
 
 // extraVersion implements rule extra_version: copies of other versions are extra once a copy
 // of the live version is RUNNING on the index.
-func (l *look) extraVersion() {
-	n := l.census
+func (l *evaluation) extraVersion() {
+	n := l.copyCounts
 	if n.others == 0 || n.running == 0 || l.app.want.Package != message.PackageStaged {
 		return
 	}
@@ -50,30 +50,30 @@ func (l *look) extraVersion() {
 // duplicates implements rule duplicate. Of several copies of the live version on an index, one
 // survives: RUNNING before STARTING, then the oldest, then the smallest id. One of the others
 // is extra; the next one when that one is gone. EVACUATING copies have their own rule.
-func (l *look) duplicates() {
-	if l.census.twins < 2 || l.census.evacuating > 0 {
+func (l *evaluation) duplicates() {
+	if l.copyCounts.liveCopies < 2 || l.copyCounts.evacuating > 0 {
 		return
 	}
 	for _, c := range l.copies {
 		if s := c.State(); c.OfVersion(l.app.want.Version) && (s == message.Running || s == message.Starting) {
-			l.twins = append(l.twins, c)
+			l.liveCopies = append(l.liveCopies, c)
 		}
 	}
-	slices.SortFunc(l.twins, survival)
-	victim := l.twins[len(l.twins)-1]
-	if l.slot != nil && l.slot.twins.victim != "" {
-		for _, c := range l.twins {
-			if c.ID() == l.slot.twins.victim {
-				victim = c
+	slices.SortFunc(l.liveCopies, bySurvival)
+	toStop := l.liveCopies[len(l.liveCopies)-1]
+	if l.slot != nil && l.slot.liveCopies.toStop != "" {
+		for _, c := range l.liveCopies {
+			if c.ID() == l.slot.liveCopies.toStop {
+				toStop = c
 			}
 		}
 	}
-	l.surplus = append(l.surplus, surplus{victim, RuleDuplicate, WhyDuplicate})
-	l.redundant += len(l.twins) - 1
-	l.lookAgain(l.cfg.HeartbeatPeriod / 4)
+	l.surplus = append(l.surplus, surplus{toStop, RuleDuplicate, WhyDuplicate})
+	l.redundant += len(l.liveCopies) - 1
+	l.evaluateWithin(l.cfg.HeartbeatPeriod / 4)
 }
 
-func survival(a, b known.Copy) int {
+func bySurvival(a, b known.Copy) int {
 	return cmp.Or(
 		cmp.Compare(count(a.State() != message.Running), count(b.State() != message.Running)),
 		cmp.Compare(a.Since(), b.Since()),
@@ -83,12 +83,12 @@ func survival(a, b known.Copy) int {
 
 // unlisted holds the stop of a copy that its node does not list now. The copy ends, is lost,
 // or is listed again. No event follows, so it is evaluated again soon.
-func (l *look) unlisted() (hold, bool) {
+func (l *evaluation) unlisted() (hold, bool) {
 	return hold{until: l.clock.in(l.cfg.HeartbeatPeriod / 4)}, !listed(l.stop.copy)
 }
 
 // rowsGone holds the stops of apps without a row while rowLoss does.
-func (l *look) rowsGone() (hold, bool) {
+func (l *evaluation) rowsGone() (hold, bool) {
 	if l.stop.rule != RuleExtraApp || !l.app.rowless() {
 		return hold{}, false
 	}
@@ -96,7 +96,7 @@ func (l *look) rowsGone() (hold, bool) {
 }
 
 // rowsStopped holds the stops of apps whose rows want no instance while rowStops does.
-func (l *look) rowsStopped() (hold, bool) {
+func (l *evaluation) rowsStopped() (hold, bool) {
 	if l.app.row != rowPresent || l.app.expected() > 0 {
 		return hold{}, false
 	}
@@ -106,14 +106,14 @@ func (l *look) rowsStopped() (hold, bool) {
 // wholeApp holds a stop that lists as many copies as the app has instances, because such a
 // controller then stops the whole app, with its serving copies. Stops of an app that wants no
 // instance pass.
-func (l *look) wholeApp() (hold, bool) {
+func (l *evaluation) wholeApp() (hold, bool) {
 	return hold{RuleWholeApp, WhyStopsAll, 0}, l.lists > l.cfg.stopsAtOnce(l.app)
 }
 
 // extraApp holds the stops of rule extra_app. A row that was never read may still come, and a
 // row that is gone may come back. Only the total time in which the source is complete counts.
 // So an interrupted source delays a stop only by its interruptions.
-func (l *look) extraApp() (hold, bool) {
+func (l *evaluation) extraApp() (hold, bool) {
 	if l.stop.rule != RuleExtraApp || !l.app.rowless() {
 		return hold{}, false
 	}
@@ -121,17 +121,17 @@ func (l *look) extraApp() (hold, bool) {
 		return hold{RuleFreshness, WhyIncomplete, 0}, true
 	}
 	waited := l.source.trust(l.clock.now) - max(l.app.rowlessAt, l.rowLoss.ended)
-	until := l.clock.in(l.cfg.unseen()) - waited
+	until := l.clock.in(l.cfg.rowlessGrace()) - waited
 	return hold{RuleExtraApp, WhyGrace, until + 1}, l.clock.now <= until
 }
 
 // duplicate holds the stop of a duplicate until all duplicates are proven to run.
-func (l *look) duplicate() (hold, bool) {
-	return hold{RuleDuplicate, WhyUnconfirmed, 0}, l.stop.rule == RuleDuplicate && !l.slot.twins.confirmed(l.twins)
+func (l *evaluation) duplicate() (hold, bool) {
+	return hold{RuleDuplicate, WhyUnconfirmed, 0}, l.stop.rule == RuleDuplicate && !l.slot.liveCopies.confirmed(l.liveCopies)
 }
 
 // keepAliveOfStop implements rule keep_alive for a stop, as keepAlive does for a start.
-func (l *look) keepAliveOfStop() (hold, bool) {
+func (l *evaluation) keepAliveOfStop() (hold, bool) {
 	until := l.sent.until
 	if l.when == confirming {
 		until = l.sent.sent
@@ -143,14 +143,14 @@ func (l *look) keepAliveOfStop() (hold, bool) {
 const confirmations = 2
 
 // liveCopies is the state of rule duplicate for an index.
-type twins struct {
+type liveCopies struct {
 	listed map[string]uint32 // duplicate -> its number of listings when the current set of duplicates was first known
-	victim string            // the duplicate whose stop was sent
+	toStop string            // the duplicate whose stop was sent
 }
 
 // confirmed reports whether each duplicate was listed confirmations times since exactly this
 // set is known. A copy's first listing counts as one.
-func (t *twins) confirmed(copies []known.Copy) bool {
+func (t *liveCopies) confirmed(copies []known.Copy) bool {
 	ids, same := make([]string, len(copies)), len(copies) == len(t.listed)
 	for i, c := range copies {
 		ids[i] = c.ID()

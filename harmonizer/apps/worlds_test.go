@@ -47,14 +47,14 @@ type listing struct {
 
 // stopModel decides when a copy may be stopped, from messages alone.
 type stopModel struct {
-	rows    map[string]message.App
-	listed  map[string]listing // by copy
-	last    map[string]listing // each copy that is not lost yet, as last listed
-	absent  map[string]time.Time
-	beats   map[string]time.Time
-	hearing time.Time
-	until   map[string]time.Time // a stop of the copy is under way until then
-	sent    map[string]time.Time // the same for a confirmed stop
+	rows        map[string]message.App
+	listed      map[string]listing // by copy
+	last        map[string]listing // each copy that is not lost yet, as last listed
+	absent      map[string]time.Time
+	beats       map[string]time.Time
+	connectedAt time.Time
+	until       map[string]time.Time // a stop of the copy is under way until then
+	sent        map[string]time.Time // the same for a confirmed stop
 
 	waits   map[string]time.Time    // since then an index is without a copy, and the copy should not run
 	crashes map[crashSite]time.Time // until then a copy there may not keep running
@@ -103,8 +103,8 @@ func (o *stopModel) exit(id string) {
 // tick removes the copies of nodes that are silent for too long.
 func (o *stopModel) tick(now time.Time) {
 	over := func(at time.Time) bool {
-		if at.Before(o.hearing) {
-			at = o.hearing
+		if at.Before(o.connectedAt) {
+			at = o.connectedAt
 		}
 		return now.Sub(at) > 30*time.Second
 	}
@@ -151,7 +151,7 @@ func (o *stopModel) sure(now time.Time, l listing) bool {
 	if now.Before(o.crashes[crashSite{l.App, o.rows[l.App].Version, l.Index}]) {
 		return false
 	}
-	return l.State == message.Running && !l.at.Before(o.hearing) && now.Sub(l.at) <= 15*time.Second && !o.until[l.Instance].After(now)
+	return l.State == message.Running && !l.at.Before(o.connectedAt) && now.Sub(l.at) <= 15*time.Second && !o.until[l.Instance].After(now)
 }
 
 // watch records since when each extra copy waits for another index.
@@ -180,8 +180,8 @@ func (o *stopModel) alone(l listing) bool {
 	return true
 }
 
-// refuses returns why a copy may not be stopped, "" if it may.
-func (o *stopModel) refuses(now time.Time, id string) string {
+// rejects returns why a copy may not be stopped, "" if it may.
+func (o *stopModel) rejects(now time.Time, id string) string {
 	c, known := o.last[id]
 	want := o.wants(c.App)
 	if !known || want == 0 || c.State != message.Running && c.State != message.Evacuating {
@@ -258,7 +258,7 @@ type later struct {
 func newFleet(t *testing.T, seed uint64) *fleet {
 	w := &fleet{
 		t: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 1)), now: start(),
-		cfg: Config{Brake: 1, StopsWholeApps: seed%4 == 3}.WithDefaults(), memories: map[string]Memory{}, full: map[string]time.Time{},
+		cfg: Config{DisruptionLimit: 1, StopsWholeApps: seed%4 == 3}.WithDefaults(), memories: map[string]Memory{}, full: map[string]time.Time{},
 		model: &stopModel{
 			rows: map[string]message.App{}, listed: map[string]listing{}, last: map[string]listing{},
 			absent: map[string]time.Time{}, beats: map[string]time.Time{},
@@ -348,7 +348,7 @@ func (w *fleet) check(stop *message.Stop, does string) {
 	}
 	for _, id := range slices.Sorted(maps.Keys(stop.Instances)) {
 		w.model.stops++
-		if why := w.model.refuses(w.now, id); why != "" {
+		if why := w.model.rejects(w.now, id); why != "" {
 			w.t.Fatalf("seed %d, %v: %s the stop of %s (%+v): %s", w.seed, w.now.Sub(start()), does, id, w.model.last[id].Beat, why)
 		}
 	}
@@ -476,7 +476,7 @@ func (w *fleet) bus(up bool) {
 		w.step(BusDown{})
 		return
 	}
-	w.upAt, w.model.hearing = w.now, w.now
+	w.upAt, w.model.connectedAt = w.now, w.now
 	w.step(BusUp{})
 }
 

@@ -35,7 +35,7 @@ func TestConfig(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			c := Config{Host: "api.example.com", Footprint: Footprint{Pool: "default"}}
 			tt.change(&c)
-			_, err := New(c, newDesk().ask, quiet())
+			_, err := New(c, newCredentialsServer().requestCredentials, quiet())
 			switch {
 			case tt.want == "" && err != nil:
 				t.Errorf("New() = %v, want no error", err)

@@ -31,24 +31,26 @@ const patience = 30 * time.Second
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
 // credentialsServer returns credentials.
-type desk struct {
-	asked atomic.Int32
+type credentialsServer struct {
+	requested atomic.Int32
 
 	mu  sync.Mutex
 	now message.Credentials
 	err error
 }
 
-func newDesk() *desk { return &desk{now: message.Credentials{User: "bulk", Password: "secret"}} }
+func newCredentialsServer() *credentialsServer {
+	return &credentialsServer{now: message.Credentials{User: "bulk", Password: "secret"}}
+}
 
-func (d *desk) ask(context.Context) (message.Credentials, error) {
-	d.asked.Add(1)
+func (d *credentialsServer) requestCredentials(context.Context) (message.Credentials, error) {
+	d.requested.Add(1)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.now, d.err
 }
 
-func (d *desk) set(c message.Credentials, err error) {
+func (d *credentialsServer) set(c message.Credentials, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.now, d.err = c, err
@@ -56,9 +58,9 @@ func (d *desk) set(c message.Credentials, err error) {
 
 // world is a source and the API that it reads.
 type world struct {
-	api    *bulktest.API
-	desk   *desk
-	source *Source
+	api               *bulktest.API
+	credentialsServer *credentialsServer
+	source            *Source
 }
 
 // overHTTP returns a world with n apps whose API is on a socket.
@@ -87,13 +89,13 @@ func newWorld(t testing.TB, cfg Config, api *bulktest.API) *world {
 	if cfg.Pool == "" {
 		cfg.Pool = "default"
 	}
-	d := newDesk()
-	source, err := New(cfg, d.ask, quiet())
+	d := newCredentialsServer()
+	source, err := New(cfg, d.requestCredentials, quiet())
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(source.api.http.CloseIdleConnections)
-	return &world{api: api, desk: d, source: source}
+	return &world{api: api, credentialsServer: d, source: source}
 }
 
 func fleet(n int) []bulktest.Row {
@@ -140,7 +142,7 @@ func (d direct) RoundTrip(r *http.Request) (answer *http.Response, err error) {
 }
 
 // passResult is what a pass reported.
-type told struct {
+type passResult struct {
 	began, ended time.Time
 	rows         []message.App
 	slices       []int // rows of each
@@ -150,7 +152,7 @@ type told struct {
 	why          string // reason of a failure
 }
 
-func (p told) ids() []string {
+func (p passResult) ids() []string {
 	var ids []string
 	for _, a := range p.rows {
 		ids = append(ids, a.Name)
@@ -159,7 +161,7 @@ func (p told) ids() []string {
 }
 
 // add adds an event, and reports whether it ends the pass.
-func (p *told) add(ev apps.Event) (ended bool, err error) {
+func (p *passResult) add(ev apps.Event) (ended bool, err error) {
 	if _, ok := ev.(apps.ExpectedBegin); ok != p.began.IsZero() {
 		return true, fmt.Errorf("got %T in the wrong place", ev)
 	}
@@ -182,8 +184,8 @@ func (p *told) add(ev apps.Event) (ended bool, err error) {
 }
 
 // passOnce makes one pass.
-func (w *world) passOnce(ctx context.Context) (told, error) {
-	var p told
+func (w *world) passOnce(ctx context.Context) (passResult, error) {
+	var p passResult
 	ended := false
 	err := w.source.pass(ctx, time.Now(), func(_ context.Context, ev apps.Event) (err error) {
 		if ended {
@@ -199,13 +201,13 @@ func (w *world) passOnce(ctx context.Context) (told, error) {
 }
 
 // watch runs Watch until the test ends or stop is called. It returns its passes.
-func (w *world) watch(t testing.TB) (passes <-chan told, stop func()) {
+func (w *world) watch(t testing.TB) (passes <-chan passResult, stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	out := make(chan told)
+	out := make(chan passResult)
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		var p told
+		var p passResult
 		err := w.source.Watch(ctx, func(ctx context.Context, ev apps.Event) error {
 			ended, err := p.add(ev)
 			if err != nil {
@@ -216,7 +218,7 @@ func (w *world) watch(t testing.TB) (passes <-chan told, stop func()) {
 				case out <- p:
 				case <-ctx.Done():
 				}
-				p = told{}
+				p = passResult{}
 			}
 			return ctx.Err()
 		})
@@ -229,7 +231,7 @@ func (w *world) watch(t testing.TB) (passes <-chan told, stop func()) {
 	return out, stop
 }
 
-func next(t testing.TB, passes <-chan told) told {
+func next(t testing.TB, passes <-chan passResult) passResult {
 	t.Helper()
 	limit := time.NewTimer(patience)
 	defer limit.Stop()
@@ -238,7 +240,7 @@ func next(t testing.TB, passes <-chan told) told {
 		return p
 	case <-limit.C:
 		t.Fatal("no pass ended in time")
-		return told{}
+		return passResult{}
 	}
 }
 
@@ -249,7 +251,7 @@ type tester interface {
 }
 
 // wantWhole checks that a pass reported exactly these apps, each once.
-func wantWhole(t tester, p told, ids []string) {
+func wantWhole(t tester, p passResult, ids []string) {
 	t.Helper()
 	got := slices.Sorted(slices.Values(p.ids()))
 	if want := slices.Sorted(slices.Values(ids)); !p.complete || !slices.Equal(got, want) {
@@ -258,7 +260,7 @@ func wantWhole(t tester, p told, ids []string) {
 }
 
 // wantFailed checks that a pass reported only a failure.
-func wantFailed(t tester, p told) {
+func wantFailed(t tester, p passResult) {
 	t.Helper()
 	if p.complete || p.why == "" || len(p.rows)+len(p.unreadable) > 0 {
 		t.Errorf("pass reported %d apps, complete %v, why %q; want that it failed", len(p.rows), p.complete, p.why)

@@ -18,17 +18,17 @@ const (
 )
 
 // collected has the rows of one pass.
-type harvest struct {
+type collected struct {
 	footprints footprints
 
-	rows       []message.App
-	unreadable []string // names of apps with unreadable rows
-	refused    int      // number of unreadable rows
-	problem    error    // of the first unreadable row
-	token      string   // of the next page
-	seen       map[string]bool
-	tokens     int  // bytes in seen
-	done       bool // a page was empty: the pass is complete
+	rows           []message.App
+	unreadable     []string // names of apps with unreadable rows
+	unreadableRows int      // number of unreadable rows
+	problem        error    // of the first unreadable row
+	token          string   // of the next page
+	seen           map[string]bool
+	tokens         int  // bytes in seen
+	done           bool // a page was empty: the pass is complete
 
 	row wireRow
 }
@@ -54,13 +54,13 @@ func (f footprints) find(id string) Footprint {
 	return f.other
 }
 
-func newHarvest(f footprints) *harvest {
-	return &harvest{footprints: f, token: firstToken, seen: map[string]bool{firstToken: true}}
+func newCollected(f footprints) *collected {
+	return &collected{footprints: f, token: firstToken, seen: map[string]bool{firstToken: true}}
 }
 
 // page adds the rows of one answer. After an error it has added none, so the page can be
 // requested again. A truncated answer is an ErrUnavailable.
-func (h *harvest) page(r io.Reader) error {
+func (h *collected) page(r io.Reader) error {
 	before := *h
 	err := h.read(r)
 	if err != nil {
@@ -69,7 +69,7 @@ func (h *harvest) page(r io.Reader) error {
 	return err
 }
 
-func (h *harvest) read(r io.Reader) error {
+func (h *collected) read(r io.Reader) error {
 	dec := json.NewDecoder(r)
 	rows, token := -1, json.RawMessage(nil)
 	err := object(dec, "the answer", func(key string) error {
@@ -104,7 +104,7 @@ func (h *harvest) read(r io.Reader) error {
 }
 
 // follow stores the token of the next page.
-func (h *harvest) follow(raw json.RawMessage) error {
+func (h *collected) follow(raw json.RawMessage) error {
 	if absent(raw) {
 		return fmt.Errorf("%w: it has results but no bulk_token", ErrBadAnswer)
 	}
@@ -127,7 +127,7 @@ func (h *harvest) follow(raw json.RawMessage) error {
 }
 
 // results decodes the rows of an answer, and returns their number.
-func (h *harvest) results(dec *json.Decoder) (int, error) {
+func (h *collected) results(dec *json.Decoder) (int, error) {
 	n := 0
 	err := object(dec, "results", func(key string) error {
 		h.row.reset()
@@ -136,14 +136,14 @@ func (h *harvest) results(dec *json.Decoder) (int, error) {
 			return wrapJSON(err)
 		}
 		n++
-		if len(h.rows)+h.refused == maxRows {
+		if len(h.rows)+h.unreadableRows == maxRows {
 			return fmt.Errorf("%w: more than %d apps", ErrTooLarge, maxRows)
 		}
 		if err == nil {
 			err = h.keep(key)
 		}
 		if err != nil {
-			h.refuse(key, err)
+			h.addUnreadable(key, err)
 		}
 		return nil
 	})
@@ -151,8 +151,8 @@ func (h *harvest) results(dec *json.Decoder) (int, error) {
 }
 
 // keep adds the row that was decoded last.
-func (h *harvest) keep(name string) error {
-	if !absent(h.row.ID) && !says(h.row.ID, name) {
+func (h *collected) keep(name string) error {
+	if !absent(h.row.ID) && !equalsText(h.row.ID, name) {
 		id, err := readID(h.row.ID)
 		if err != nil {
 			return fmt.Errorf("app %.64q: id %w", name, err)
@@ -171,11 +171,11 @@ func (h *harvest) keep(name string) error {
 
 // addUnreadable counts an unreadable row. It stores the name of the app, unless the name is
 // invalid for nodes.
-func (h *harvest) refuse(name string, err error) {
+func (h *collected) addUnreadable(name string, err error) {
 	if h.problem == nil {
 		h.problem = err
 	}
-	h.refused++
+	h.unreadableRows++
 	if name != "" && len(name) <= message.MaxID {
 		h.unreadable = append(h.unreadable, name)
 	}

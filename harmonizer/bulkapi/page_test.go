@@ -22,8 +22,8 @@ const goodRow = `{"id":"a","instances":2,"state":"STARTED","memory":256,"package
 
 func page(rows string) string { return `{"results":{` + rows + `},"bulk_token":{"id":7}}` }
 
-func harvestOf(text string) (*harvest, error) {
-	h := newHarvest(newFootprints(Config{Footprint: Footprint{Pool: "default", CPUs: 1, Mem: 64, Disk: 100}}))
+func collectedFrom(text string) (*collected, error) {
+	h := newCollected(newFootprints(Config{Footprint: Footprint{Pool: "default", CPUs: 1, Mem: 64, Disk: 100}}))
 	return h, h.page(strings.NewReader(text))
 }
 
@@ -58,7 +58,7 @@ func TestPages(t *testing.T) {
 		{"a row too deep", `{"results":{"a":` + strings.Repeat("[", 20000), ErrBadAnswer, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			h, err := harvestOf(tt.text)
+			h, err := collectedFrom(tt.text)
 			if tt.err != nil {
 				if !errors.Is(err, tt.err) || len(h.rows) > 0 || h.token != firstToken || h.done {
 					t.Errorf("page() = %v with %d rows and token %s, want %v and nothing", err, len(h.rows), h.token, tt.err)
@@ -76,14 +76,14 @@ func TestLastPage(t *testing.T) {
 	for _, text := range []string{
 		`{"results":{},"bulk_token":{"id":null}}`, `{"results":{}}`, `{"results":{},"bulk_token":{}}`,
 	} {
-		if h, err := harvestOf(text); err != nil || !h.done {
+		if h, err := collectedFrom(text); err != nil || !h.done {
 			t.Errorf("page(%s) = %v, done %v, want that this was all", text, err, h.done)
 		}
 	}
 }
 
 func TestPageOfBrokenConnection(t *testing.T) {
-	h := newHarvest(newFootprints(Config{}))
+	h := newCollected(newFootprints(Config{}))
 	err := h.page(io.MultiReader(strings.NewReader(`{"results":{"a":`+goodRow), iotest.ErrReader(io.ErrClosedPipe)))
 	if !errors.Is(err, ErrUnavailable) || !errors.Is(err, io.ErrClosedPipe) || len(h.rows) > 0 {
 		t.Errorf("page() = %v with %d rows, want the connection's error and none", err, len(h.rows))
@@ -161,12 +161,12 @@ func TestRows(t *testing.T) {
 		{"true time", with("updated_at", `true`), nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			h, err := harvestOf(page(`"a":` + tt.row))
+			h, err := collectedFrom(page(`"a":` + tt.row))
 			if err != nil {
 				t.Fatalf("page() = %v, want a row that is unreadable at most", err)
 			}
 			if tt.want == nil {
-				if len(h.rows) > 0 || h.refused != 1 || len(h.unreadable) == 0 || h.problem == nil {
+				if len(h.rows) > 0 || h.unreadableRows != 1 || len(h.unreadable) == 0 || h.problem == nil {
 					t.Errorf("page() = %v, want it unreadable", h.rows)
 				}
 				return
@@ -181,9 +181,9 @@ func TestRows(t *testing.T) {
 func TestLackingFields(t *testing.T) {
 	for _, field := range []string{"instances", "state", "package_state", "updated_at", "version"} {
 		for _, value := range []string{"", "null"} {
-			h, err := harvestOf(page(`"a":` + with(field, value)))
-			if err != nil || h.refused != 1 || h.problem == nil || h.problem.Error() != `app "a": `+field+` is missing` {
-				t.Errorf("row without %s: %v, %d refused, %v", field, err, h.refused, h.problem)
+			h, err := collectedFrom(page(`"a":` + with(field, value)))
+			if err != nil || h.unreadableRows != 1 || h.problem == nil || h.problem.Error() != `app "a": `+field+` is missing` {
+				t.Errorf("row without %s: %v, %d refused, %v", field, err, h.unreadableRows, h.problem)
 			}
 		}
 	}
@@ -203,13 +203,13 @@ func TestNames(t *testing.T) {
 		{"", nil},
 		{strings.Repeat("x", message.MaxID+1), nil},
 	} {
-		h, err := harvestOf(page(strconv.Quote(tt.key) + ":" + with("id", "")))
+		h, err := collectedFrom(page(strconv.Quote(tt.key) + ":" + with("id", "")))
 		readable := names.Valid(tt.key)
-		if err != nil || readable != (len(h.rows) == 1) || readable == (h.refused == 1) || !cmp.Equal(tt.unreadable, h.unreadable) {
+		if err != nil || readable != (len(h.rows) == 1) || readable == (h.unreadableRows == 1) || !cmp.Equal(tt.unreadable, h.unreadable) {
 			t.Errorf("key %.20q: %v, rows %v, unreadable %q, want %q", tt.key, err, h.rows, h.unreadable, tt.unreadable)
 		}
 	}
-	if h, _ := harvestOf(page(`"17":` + with("id", "17"))); len(h.rows) != 1 || h.rows[0].Name != "17" {
+	if h, _ := collectedFrom(page(`"17":` + with("id", "17"))); len(h.rows) != 1 || h.rows[0].Name != "17" {
 		t.Errorf("numeric id: %v, %v, want a row", h.rows, h.problem)
 	}
 }
@@ -245,7 +245,7 @@ func TestTimes(t *testing.T) {
 }
 
 // TestRowsInAreRowsReported: all rows are reported, for any page size.
-func TestRowsInAreRowsTold(t *testing.T) {
+func TestRowsInAreRowsReported(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		ids := rapid.SliceOfNDistinct(rapid.StringMatching(`[A-Za-z0-9][A-Za-z0-9_-]{0,62}`), 0, 40, rapid.ID[string]).Draw(r, "ids")
 		w := inProcess(t, Config{BatchSize: rapid.IntRange(1, 50).Draw(r, "batch_size")}, 0, 0)
@@ -276,13 +276,13 @@ func FuzzPage(f *testing.F) {
 	f.Add(`{"bulk_token":"x","results":{}}`)
 	f.Add(`{"results":{"a":{"framework":"\u00fc"`)
 	f.Fuzz(func(t *testing.T, text string) {
-		h, err := harvestOf(text)
+		h, err := collectedFrom(text)
 		for _, a := range h.rows {
 			if problem := a.Validate(); problem != nil || a.Updated.Unix() < 0 || a.Version == "" {
 				t.Errorf("reported %+v: %v", a, problem)
 			}
 		}
-		rows := len(h.rows) + h.refused
+		rows := len(h.rows) + h.unreadableRows
 		switch {
 		case err != nil && (rows > 0 || h.done || h.token != firstToken):
 			t.Errorf("page() = %v and %d rows", err, rows)
@@ -320,7 +320,7 @@ func BenchmarkPage(b *testing.B) {
 	b.SetBytes(int64(len(text)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if h, err := harvestOf(text); err != nil || len(h.rows) != 500 {
+		if h, err := collectedFrom(text); err != nil || len(h.rows) != 500 {
 			b.Fatal(err, h.problem)
 		}
 	}
@@ -329,7 +329,7 @@ func BenchmarkPage(b *testing.B) {
 
 // TestTokensAreBounded: a pass of endless small pages with long tokens ends.
 func TestTokensAreBounded(t *testing.T) {
-	h, long := newHarvest(newFootprints(Config{Footprint: Footprint{Pool: "default"}})), strings.Repeat("x", maxToken-100)
+	h, long := newCollected(newFootprints(Config{Footprint: Footprint{Pool: "default"}})), strings.Repeat("x", maxToken-100)
 	var err error
 	pages := 0
 	for ; err == nil && pages <= maxTokens/len(long)+1; pages++ {

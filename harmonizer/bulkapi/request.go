@@ -25,26 +25,26 @@ type Credentials func(ctx context.Context) (message.Credentials, error)
 
 // caller makes requests to one API. It may be used concurrently.
 type caller struct {
-	cfg  Config
-	base *url.URL
-	http *http.Client
-	ask  Credentials // nil: use those of cfg
+	cfg                Config
+	base               *url.URL
+	http               *http.Client
+	requestCredentials Credentials // nil: use those of cfg
 
-	mu   sync.Mutex
-	held *message.Credentials
+	mu     sync.Mutex
+	cached *message.Credentials
 }
 
-func newCaller(cfg Config, ask Credentials) (*caller, error) {
+func newCaller(cfg Config, requestCredentials Credentials) (*caller, error) {
 	base, err := cfg.base()
 	if err != nil {
 		return nil, err
 	}
 	if cfg.User != "" {
-		ask = nil
-	} else if ask == nil {
+		requestCredentials = nil
+	} else if requestCredentials == nil {
 		return nil, errors.New("user is not set, and there is no bus to request credentials from")
 	}
-	return &caller{cfg: cfg, base: base, ask: ask, http: &http.Client{
+	return &caller{cfg: cfg, base: base, requestCredentials: requestCredentials, http: &http.Client{
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		Transport: &http.Transport{
 			Proxy: http.ProxyFromEnvironment, IdleConnTimeout: idleTimeout, MaxResponseHeaderBytes: maxHeader,
@@ -53,7 +53,7 @@ func newCaller(cfg Config, ask Credentials) (*caller, error) {
 }
 
 // query is one GET request.
-type question struct {
+type query struct {
 	path   string
 	params url.Values
 	take   func(io.Reader) error // reads the complete answer
@@ -61,8 +61,8 @@ type question struct {
 
 // get repeats a request until there is an answer, a permanent error, or the limit of tries is
 // reached.
-func (c *caller) get(ctx context.Context, q question) error {
-	again := retry.Policy{First: 250 * time.Millisecond, Longest: 8 * time.Second, Tries: 10, Wish: 30 * time.Second}
+func (c *caller) get(ctx context.Context, q query) error {
+	again := retry.Policy{First: 250 * time.Millisecond, Longest: 8 * time.Second, Tries: 10, MaxRequested: 30 * time.Second}
 	err := again.Do(ctx, func(err error) bool { return errors.Is(err, ErrUnavailable) },
 		func() (time.Duration, error) { return c.try(ctx, q) })
 	if errors.Is(err, ErrUnavailable) || errors.Is(err, ErrDenied) {
@@ -75,7 +75,7 @@ func (c *caller) get(ctx context.Context, q question) error {
 }
 
 // try makes one request. It returns the pause that the server requests.
-func (c *caller) try(ctx context.Context, q question) (after time.Duration, err error) {
+func (c *caller) try(ctx context.Context, q query) (after time.Duration, err error) {
 	login, err := c.credentials(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("%w: request credentials: %w", ErrUnavailable, err)
@@ -125,21 +125,21 @@ func retryAfter(h http.Header) time.Duration {
 
 // credentials returns the cached credentials, or requests them.
 func (c *caller) credentials(ctx context.Context) (message.Credentials, error) {
-	if c.ask == nil {
+	if c.requestCredentials == nil {
 		return message.Credentials{User: c.cfg.User, Password: c.cfg.Password}, nil
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.held != nil {
-		return *c.held, nil
+	if c.cached != nil {
+		return *c.cached, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.RequestTimeout)
 	defer cancel()
-	login, err := c.ask(ctx)
+	login, err := c.requestCredentials(ctx)
 	if err != nil {
 		return message.Credentials{}, err
 	}
-	c.held = &login
+	c.cached = &login
 	return login, nil
 }
 
@@ -147,11 +147,11 @@ func (c *caller) credentials(ctx context.Context) (message.Credentials, error) {
 func (c *caller) forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.held = nil
+	c.cached = nil
 }
 
 // mayHaveOthers reports whether rejected credentials can be replaced.
-func (c *caller) mayHaveOthers() bool { return c.ask != nil }
+func (c *caller) mayHaveOthers() bool { return c.requestCredentials != nil }
 
 // bounded reads an answer up to its limit.
 type bounded struct {

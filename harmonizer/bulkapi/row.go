@@ -113,7 +113,7 @@ func readID(raw json.RawMessage) (string, error) {
 }
 
 // equalsText reports whether the value is that text, written without escapes.
-func says(raw json.RawMessage, s string) bool {
+func equalsText(raw json.RawMessage, s string) bool {
 	return len(raw) == len(s)+2 && raw[0] == '"' && string(raw[1:len(raw)-1]) == s
 }
 
@@ -151,7 +151,7 @@ func (r *reader) oneOf(field string, raw json.RawMessage, known ...string) strin
 		return ""
 	}
 	for _, k := range known {
-		if says(raw, k) {
+		if equalsText(raw, k) {
 			return k
 		}
 	}

@@ -32,12 +32,12 @@ var _ harmonizer.Source = (*Source)(nil)
 
 // New returns the source, or an error if the configuration is invalid. Zero values become
 // defaults. If the configuration has no user, credentials are requested.
-func New(cfg Config, ask Credentials, log *slog.Logger) (*Source, error) {
+func New(cfg Config, requestCredentials Credentials, log *slog.Logger) (*Source, error) {
 	cfg = cfg.WithDefaults()
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("bulk API: %w", err)
 	}
-	api, err := newCaller(cfg, ask)
+	api, err := newCaller(cfg, requestCredentials)
 	if err != nil {
 		return nil, fmt.Errorf("bulk API: %w", err)
 	}
@@ -56,7 +56,7 @@ func (s *Source) Refresh() {
 
 // Watch makes passes until ctx ends. It sends ExpectedBegin, then the rows and
 // ExpectedComplete, or else ExpectedFailed. It returns nil.
-func (s *Source) Watch(ctx context.Context, tell harmonizer.Tell) error {
+func (s *Source) Watch(ctx context.Context, report harmonizer.Enqueue) error {
 	defer s.api.http.CloseIdleConnections()
 	for {
 		select {
@@ -64,7 +64,7 @@ func (s *Source) Watch(ctx context.Context, tell harmonizer.Tell) error {
 		default:
 		}
 		began := time.Now()
-		if err := s.pass(ctx, began, tell); err != nil {
+		if err := s.pass(ctx, began, report); err != nil {
 			return nil
 		}
 		if !s.rest(ctx, began) {
@@ -102,8 +102,8 @@ func later(a, b time.Time) time.Time {
 }
 
 // pass makes one complete pass. It returns only errors of report.
-func (s *Source) pass(ctx context.Context, began time.Time, tell harmonizer.Tell) error {
-	if err := tell(ctx, apps.ExpectedBegin{}); err != nil {
+func (s *Source) pass(ctx context.Context, began time.Time, report harmonizer.Enqueue) error {
+	if err := report(ctx, apps.ExpectedBegin{}); err != nil {
 		return err
 	}
 	h, err := s.fetch(ctx)
@@ -112,36 +112,36 @@ func (s *Source) pass(ctx context.Context, began time.Time, tell harmonizer.Tell
 	}
 	if err != nil {
 		s.log.Warn("expected state not fetched", "err", err)
-		return tell(ctx, apps.ExpectedFailed{Why: err.Error()})
+		return report(ctx, apps.ExpectedFailed{Why: err.Error()})
 	}
-	s.log.Debug("expected state fetched", "apps", len(h.rows), "unreadable", h.refused, "took", time.Since(began))
-	if h.refused > 0 {
-		s.bad.Do(func() { s.log.Warn("unreadable rows", "rows", h.refused, "first", h.problem) })
+	s.log.Debug("expected state fetched", "apps", len(h.rows), "unreadable", h.unreadableRows, "took", time.Since(began))
+	if h.unreadableRows > 0 {
+		s.bad.Do(func() { s.log.Warn("unreadable rows", "rows", h.unreadableRows, "first", h.problem) })
 	}
-	return s.tell(ctx, h, began, tell)
+	return s.report(ctx, h, began, report)
 }
 
 // report sends the rows of a complete pass. The pass is valid for a time from its beginning,
 // which may be over.
-func (s *Source) tell(ctx context.Context, h *harvest, began time.Time, tell harmonizer.Tell) error {
+func (s *Source) report(ctx context.Context, h *collected, began time.Time, report harmonizer.Enqueue) error {
 	for first := 0; first < len(h.rows); first += slice {
 		rows := h.rows[first:min(first+slice, len(h.rows))]
-		if err := tell(ctx, apps.ExpectedRows{Rows: rows}); err != nil {
+		if err := report(ctx, apps.ExpectedRows{Rows: rows}); err != nil {
 			return err
 		}
 	}
 	for _, name := range h.unreadable {
-		if err := tell(ctx, apps.ExpectedUnreadable{Name: name}); err != nil {
+		if err := report(ctx, apps.ExpectedUnreadable{Name: name}); err != nil {
 			return err
 		}
 	}
 	left := s.cfg.ExpectedStateLost - time.Since(began)
-	return tell(ctx, apps.ExpectedComplete{ValidFor: max(left, 1)})
+	return report(ctx, apps.ExpectedComplete{ValidFor: max(left, 1)})
 }
 
 // fetch reads all pages. If the credentials were outdated, it starts again from the first
 // page.
-func (s *Source) fetch(ctx context.Context) (*harvest, error) {
+func (s *Source) fetch(ctx context.Context) (*collected, error) {
 	lost := s.cfg.ExpectedStateLost
 	ctx, cancel := context.WithTimeoutCause(ctx, lost, fmt.Errorf("the pass took longer than expected_state_lost (%v)", lost))
 	defer cancel()
@@ -152,10 +152,10 @@ func (s *Source) fetch(ctx context.Context) (*harvest, error) {
 	return h, err
 }
 
-func (s *Source) pages(ctx context.Context) (*harvest, error) {
-	h := newHarvest(s.footprints)
+func (s *Source) pages(ctx context.Context) (*collected, error) {
+	h := newCollected(s.footprints)
 	for !h.done {
-		err := s.api.get(ctx, question{path: "bulk/apps", take: h.page, params: url.Values{
+		err := s.api.get(ctx, query{path: "bulk/apps", take: h.page, params: url.Values{
 			"batch_size": {strconv.Itoa(s.cfg.BatchSize)}, "bulk_token": {h.token},
 		}})
 		if err != nil {

@@ -108,11 +108,11 @@ func TestTrouble(t *testing.T) {
 			if got := w.api.Count(); got != tt.want {
 				t.Errorf("%d requests, want %d", got, tt.want)
 			}
-			w.api.Mend()
+			w.api.ClearFault()
 			w.source.Refresh()
 			wantWhole(t, next(t, passes), fleetIDs(5))
-			if asked := w.desk.asked.Load(); asked != 1 {
-				t.Errorf("asked for credentials %d times, want once", asked)
+			if requested := w.credentialsServer.requested.Load(); requested != 1 {
+				t.Errorf("asked for credentials %d times, want once", requested)
 			}
 			if n := other.Load(); n > 0 {
 				t.Errorf("followed a redirect")
@@ -144,11 +144,11 @@ func TestPasswordChanges(t *testing.T) {
 	wantWhole(t, next(t, passes), fleetIDs(5))
 
 	w.api.SetCredentials("bulk", "new")
-	w.desk.set(message.Credentials{User: "bulk", Password: "new"}, nil)
+	w.credentialsServer.set(message.Credentials{User: "bulk", Password: "new"}, nil)
 	w.source.Refresh()
 	wantWhole(t, next(t, passes), fleetIDs(5))
-	if asked := w.desk.asked.Load(); asked != 2 {
-		t.Errorf("asked for credentials %d times, want twice", asked)
+	if requested := w.credentialsServer.requested.Load(); requested != 2 {
+		t.Errorf("asked for credentials %d times, want twice", requested)
 	}
 
 	w.api.SetCredentials("bulk", "newer")
@@ -173,8 +173,8 @@ func TestOwnCredentials(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantFailed(t, p)
-	if w.api.Count() != 1 || w.desk.asked.Load() != 0 {
-		t.Errorf("%d requests, asked %d times; want 1 and none", w.api.Count(), w.desk.asked.Load())
+	if w.api.Count() != 1 || w.credentialsServer.requested.Load() != 0 {
+		t.Errorf("%d requests, asked %d times; want 1 and none", w.api.Count(), w.credentialsServer.requested.Load())
 	}
 	w.api.SetCredentials("bulk", "old")
 	if p, err = w.passOnce(t.Context()); err != nil {

@@ -29,11 +29,11 @@ func TestGivesUpAfterTenErrors(t *testing.T) {
 		if took := p.ended.Sub(p.began); took < 19*time.Second || took > 61*time.Second {
 			t.Errorf("gave up after %v, want about 40 s", took)
 		}
-		w.api.Mend()
+		w.api.ClearFault()
 		p = await(passes)
 		wantWhole(t, p, fleetIDs(3))
-		if asked := w.desk.asked.Load(); asked != 2 {
-			t.Errorf("asked for credentials %d times, want again after giving up", asked)
+		if requested := w.credentialsServer.requested.Load(); requested != 2 {
+			t.Errorf("asked for credentials %d times, want again after giving up", requested)
 		}
 	})
 }
@@ -150,10 +150,10 @@ func TestRefreshBeginsSoon(t *testing.T) {
 				defer stop()
 				await(passes)
 				wait(tt.after)
-				asked := time.Now()
+				requested := time.Now()
 				w.source.Refresh()
 				w.source.Refresh()
-				if got := await(passes).began.Sub(asked); got != tt.want {
+				if got := await(passes).began.Sub(requested); got != tt.want {
 					t.Errorf("next pass began after %v, want %v", got, tt.want)
 				}
 			})
@@ -209,15 +209,15 @@ func TestSlowAPI(t *testing.T) {
 }
 
 // TestReportedTooLate: late rows are valid only for a moment.
-func TestToldTooLate(t *testing.T) {
+func TestReportedTooLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := inProcess(t, Config{}, 3, 0)
 		h, err := w.source.fetch(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := told{began: time.Now()}
-		err = w.source.tell(t.Context(), h, time.Now().Add(-time.Hour), func(_ context.Context, ev apps.Event) error {
+		p := passResult{began: time.Now()}
+		err = w.source.report(t.Context(), h, time.Now().Add(-time.Hour), func(_ context.Context, ev apps.Event) error {
 			_, err := p.add(ev)
 			return err
 		})
@@ -230,32 +230,32 @@ func TestToldTooLate(t *testing.T) {
 func TestNoCredentials(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := inProcess(t, Config{}, 3, 0)
-		w.desk.set(message.Credentials{}, errAway)
+		w.credentialsServer.set(message.Credentials{}, errAway)
 		passes, stop := w.watch(t)
 		defer stop()
 		p := await(passes)
 		wantFailed(t, p)
-		if !strings.Contains(p.why, errAway.Error()) || w.api.Count() != 0 || w.desk.asked.Load() != 10 {
-			t.Errorf("why %q, %d requests, %d credential requests; want no answer, none, 10", p.why, w.api.Count(), w.desk.asked.Load())
+		if !strings.Contains(p.why, errAway.Error()) || w.api.Count() != 0 || w.credentialsServer.requested.Load() != 10 {
+			t.Errorf("why %q, %d requests, %d credential requests; want no answer, none, 10", p.why, w.api.Count(), w.credentialsServer.requested.Load())
 		}
-		w.desk.set(message.Credentials{User: "bulk", Password: "secret"}, nil)
+		w.credentialsServer.set(message.Credentials{User: "bulk", Password: "secret"}, nil)
 		wantWhole(t, await(passes), fleetIDs(3))
 	})
 }
 
-func TestUsersAreNotTold(t *testing.T) {
+func TestUsersDoNotAffectRows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := inProcess(t, Config{}, 3, 0)
 		w.api.Break(bulktest.Trouble{Fault: bulktest.Status})
 		if n, err := w.source.Users(t.Context()); err == nil {
 			t.Errorf("Users() = %d, want an error", n)
 		}
-		w.api.Mend()
+		w.api.ClearFault()
 		if p, err := w.passOnce(t.Context()); err != nil || !p.complete {
 			t.Errorf("pass = %+v, %v, want it whole", p, err)
 		}
-		if asked := w.desk.asked.Load(); asked != 2 {
-			t.Errorf("asked for credentials %d times, want again after the errors", asked)
+		if requested := w.credentialsServer.requested.Load(); requested != 2 {
+			t.Errorf("asked for credentials %d times, want again after the errors", requested)
 		}
 	})
 }
@@ -263,7 +263,7 @@ func TestUsersAreNotTold(t *testing.T) {
 // TestAllOrNothing: with any trouble, a pass reports all rows once, or none.
 func TestAllOrNothing(t *testing.T) {
 	faults := []bulktest.Fault{
-		bulktest.Well, bulktest.Status, bulktest.Cut, bulktest.Truncated, bulktest.Held, bulktest.Garbage,
+		bulktest.NoFault, bulktest.Status, bulktest.Cut, bulktest.Truncated, bulktest.Held, bulktest.Garbage,
 		bulktest.Foreign, bulktest.Gone, bulktest.Redirect, bulktest.Loop,
 	}
 	rapid.Check(t, func(r *rapid.T) {
@@ -275,7 +275,7 @@ func TestAllOrNothing(t *testing.T) {
 			Times:  rapid.IntRange(0, 12).Draw(r, "times"),
 			Status: rapid.SampledFrom([]int{200, 201, 204, 302, 401, 403, 404, 429, 500, 503}).Draw(r, "status"),
 		}
-		var p told
+		var p passResult
 		var err error
 		synctest.Test(t, func(t *testing.T) {
 			w := inProcess(t, cfg, n, 0)
@@ -294,7 +294,7 @@ func TestAllOrNothing(t *testing.T) {
 }
 
 // await returns the next pass, in virtual time.
-func await(passes <-chan told) told { return <-passes }
+func await(passes <-chan passResult) passResult { return <-passes }
 
 // wait passes virtual time.
 func wait(d time.Duration) {

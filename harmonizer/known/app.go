@@ -14,17 +14,17 @@ type AppID uint32
 
 // app is one app name, and the head of the list of its copies.
 type app struct {
-	name      packed
-	form      message.Form
-	forgotten bool   // the number is free
-	waits     bool   // in the backlog of idle apps
-	spread    bool   // its copies are listed by index; see apps.spread
-	first     uint32 // first copy; none if spread
-	copies    uint32
-	refs      uint32
-	want      uint32 // indices below it are wanted; see Store.Want
-	covered   uint32 // wanted indices with a listed copy that is not CRASHED
-	awaited   bool   // see Store.AwaitCovered
+	name    packed
+	form    message.Form
+	removed bool   // the number is free
+	waits   bool   // in the backlog of idle apps
+	spread  bool   // its copies are listed by index; see apps.spread
+	first   uint32 // first copy; none if spread
+	copies  uint32
+	refs    uint32
+	want    uint32 // indices below it are wanted; see Store.Want
+	covered uint32 // wanted indices with a listed copy that is not CRASHED
+	awaited bool   // see Store.AwaitCovered
 }
 
 // apps numbers the names of apps, and lists the copies of each app. An app keeps its number
@@ -43,8 +43,8 @@ type apps struct {
 	filled func(AppID) // called when the last wanted index of an awaited app is covered
 }
 
-// few is the number of an app's copies that are searched linearly.
-const few = 8
+// listLimit is the number of an app's copies that are searched linearly.
+const listLimit = 8
 
 func (a *app) id() message.ID { return message.ID{Hi: a.name.hi, Lo: a.name.lo, Form: a.form} }
 
@@ -60,7 +60,7 @@ func (s *Store) Lookup(name string) (AppID, bool) {
 
 // Name returns the name of an app, "" if it was removed. It allocates.
 func (s *Store) Name(a AppID) string {
-	if int(a) >= len(s.apps.items) || s.apps.items[a].forgotten {
+	if int(a) >= len(s.apps.items) || s.apps.items[a].removed {
 		return ""
 	}
 	return s.texts.string(s.apps.items[a].id())
@@ -99,7 +99,7 @@ func (s *Store) Indices(a AppID) iter.Seq[int] {
 		slices.Sort(indices)
 		return slices.Values(indices)
 	}
-	indices := make([]int, 0, few)
+	indices := make([]int, 0, listLimit)
 	for r := range s.apps.chainOf(s.apps.items[a].first) {
 		indices = append(indices, int(r.index))
 	}
@@ -179,7 +179,7 @@ func (s *apps) forget(a AppID) {
 	}
 	s.byName.remove(s.reader.Hash(p.id()), uint32(a))
 	s.texts.dropID(p.id())
-	*p = app{forgotten: true}
+	*p = app{removed: true}
 	s.free = append(s.free, uint32(a))
 }
 
@@ -207,7 +207,7 @@ func (s *apps) setHead(a AppID, index, slot uint32) {
 
 func (s *apps) link(slot uint32, r *record) {
 	a := &s.items[r.app]
-	if a.copies >= few && !a.spread {
+	if a.copies >= listLimit && !a.spread {
 		s.spreadOut(r.app)
 	}
 	a.copies++
@@ -252,7 +252,7 @@ func (s *apps) unlink(r *record) {
 func (s *apps) spreadOut(a AppID) {
 	slot := s.items[a].first
 	s.items[a].spread, s.items[a].first = true, none
-	s.spread[a] = make(map[uint32]uint32, 2*few)
+	s.spread[a] = make(map[uint32]uint32, 2*listLimit)
 	for slot != none {
 		r := s.copies.at(slot)
 		next := r.next

@@ -46,7 +46,7 @@ func heartbeats(t testing.TB, nodes int, edit func(i int, b *message.Beat)) [][]
 	return out
 }
 
-func tellAll(t testing.TB, s *Store, now time.Time, messages [][]byte) {
+func sendAll(t testing.TB, s *Store, now time.Time, messages [][]byte) {
 	for _, data := range messages {
 		if err := s.Heartbeat(now, data); err != nil {
 			t.Fatal(err)
@@ -94,8 +94,8 @@ func BenchmarkHeartbeat(b *testing.B) {
 	})
 	least := floor(plain)
 	for _, bb := range []struct {
-		name string
-		tell [][][]byte
+		name   string
+		report [][][]byte
 	}{
 		{"same", [][][]byte{plain}},
 		{"one of 100 changed", [][][]byte{plain, one}},
@@ -104,11 +104,11 @@ func BenchmarkHeartbeat(b *testing.B) {
 	} {
 		b.Run(bb.name, func(b *testing.B) {
 			s, now := New(benchConfig()), start
-			tellAll(b, s, now, plain)
+			sendAll(b, s, now, plain)
 			from := cpu()
 			for i := 0; b.Loop(); i++ {
 				now = now.Add(10 * time.Second)
-				tellAll(b, s, now, bb.tell[(i+1)%len(bb.tell)])
+				sendAll(b, s, now, bb.report[(i+1)%len(bb.report)])
 			}
 			if r := s.Reads(); r.Slow != 0 {
 				b.Fatalf("reads %+v", r)
@@ -123,7 +123,7 @@ func BenchmarkHeartbeat(b *testing.B) {
 	b.Run("first sight", func(b *testing.B) {
 		from := cpu()
 		for b.Loop() {
-			tellAll(b, New(benchConfig()), start, plain)
+			sendAll(b, New(benchConfig()), start, plain)
 		}
 		b.ReportMetric(nodes*perNode*float64(b.N)/(cpu()-from).Seconds()/1e6, "M/cpu-s")
 		b.ReportMetric(nodes*perNode*float64(b.N)/b.Elapsed().Seconds()/1e6, "M/s")
@@ -136,7 +136,7 @@ func BenchmarkTick(b *testing.B) {
 	messages := heartbeats(b, nodes, nil)
 	s, now := New(benchConfig()), start
 	for n, data := range messages { // nodes send at different moments
-		tellAll(b, s, now.Add(time.Duration(n)*time.Millisecond), [][]byte{data})
+		sendAll(b, s, now.Add(time.Duration(n)*time.Millisecond), [][]byte{data})
 	}
 	now = now.Add(nodes * time.Millisecond)
 	b.Run("nothing due", func(b *testing.B) {
@@ -149,7 +149,7 @@ func BenchmarkTick(b *testing.B) {
 		for range min(b.N, 20) {
 			for tick := range 100 { // in a heartbeat period, in which each node sends once
 				now = now.Add(100 * time.Millisecond)
-				tellAll(b, s, now, messages[tick*nodes/100:(tick+1)*nodes/100])
+				sendAll(b, s, now, messages[tick*nodes/100:(tick+1)*nodes/100])
 				from := cpu()
 				s.Tick(now)
 				took = append(took, cpu()-from)
@@ -163,11 +163,11 @@ func BenchmarkTick(b *testing.B) {
 		}
 	})
 	b.Run("50000 due", func(b *testing.B) {
-		tellAll(b, s, now, messages)
+		sendAll(b, s, now, messages)
 		var ticks, next []time.Duration
 		for range min(b.N, 20) {
 			now = now.Add(20 * time.Second)
-			tellAll(b, s, now, messages[500:])
+			sendAll(b, s, now, messages[500:])
 			now = now.Add(11 * time.Second)
 			from := cpu()
 			s.Tick(now)
@@ -178,7 +178,7 @@ func BenchmarkTick(b *testing.B) {
 			from = cpu()
 			s.Tick(now)
 			next = append(next, cpu()-from)
-			tellAll(b, s, now, messages[:500])
+			sendAll(b, s, now, messages[:500])
 		}
 		slices.Sort(ticks)
 		slices.Sort(next)
@@ -202,7 +202,7 @@ func BenchmarkMemory(b *testing.B) {
 	for b.Loop() {
 		before := heap()
 		s := New(benchConfig())
-		tellAll(b, s, start, messages)
+		sendAll(b, s, start, messages)
 		b.ReportMetric(heap()-before, "MB/100k")
 		runtime.KeepAlive(s)
 	}

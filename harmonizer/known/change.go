@@ -6,13 +6,13 @@ import "github.com/weirkeeper/weirkeeper/harmonizer/message"
 type ChangeKind uint8
 
 const (
-	_           ChangeKind = iota
-	Appeared               // a new copy: Copy, App, Index
-	BecameState            // a copy has another state: Copy, App, Index, Was
-	Lost                   // a copy was lost: Copy, App, Index, Was, Why
-	NodeHeard              // a new node: Node; before its copies appear
-	NodeLost               // a node is silent for too long: Node; before its copies are lost
-	Covered                // each wanted index of an app is covered: App; see Store.AwaitCovered
+	_            ChangeKind = iota
+	Appeared                // a new copy: Copy, App, Index
+	BecameState             // a copy has another state: Copy, App, Index, Was
+	Lost                    // a copy was lost: Copy, App, Index, Was, Why
+	NodeAppeared            // a new node: Node; before its copies appear
+	NodeLost                // a node is silent for too long: Node; before its copies are lost
+	Covered                 // each wanted index of an app is covered: App; see Store.AwaitCovered
 )
 
 func (k ChangeKind) String() string {

@@ -5,15 +5,15 @@ import "time"
 // instant is nanoseconds since the first time that the store received.
 type instant int64
 
-// far bounds instants, so that the sum of two does not overflow.
-const far = instant(1) << 61
+// maxInstant bounds instants, so that the sum of two does not overflow.
+const maxInstant = instant(1) << 61
 
 // clock converts times to instants, and measures silence. It never goes back.
 type clock struct {
-	start   time.Time // of instants
-	begun   bool
-	latest  instant
-	hearing instant // silence and absence before this instant do not count
+	start       time.Time // of instants
+	begun       bool
+	latest      instant
+	connectedAt instant // silence and absence before this instant do not count
 }
 
 // set advances the clock and returns its latest instant.
@@ -21,7 +21,7 @@ func (c *clock) set(now time.Time) instant {
 	if !c.begun {
 		c.start, c.begun = now, true
 	}
-	c.latest = max(c.latest, min(instant(now.Sub(c.start)), far))
+	c.latest = max(c.latest, min(instant(now.Sub(c.start)), maxInstant))
 	return c.latest
 }
 
@@ -31,11 +31,11 @@ func (c *clock) now() time.Time { return c.time(c.latest) }
 
 // silence returns the time since an instant, but at most since hearing.
 func (c *clock) silence(last instant) time.Duration {
-	return time.Duration(c.latest - max(last, c.hearing))
+	return time.Duration(c.latest - max(last, c.connectedAt))
 }
 
 // until returns the first time at which the silence since an instant is longer than limit. The
 // extra nanosecond makes it longer, not equal.
 func (c *clock) until(last instant, limit time.Duration) time.Time {
-	return c.time(max(last, c.hearing)).Add(limit + 1)
+	return c.time(max(last, c.connectedAt)).Add(limit + 1)
 }

@@ -6,7 +6,7 @@ import (
 )
 
 func TestClockNeverGoesBack(t *testing.T) {
-	c := clock{hearing: -far}
+	c := clock{connectedAt: -maxInstant}
 	c.set(start)
 	if at := c.set(start.Add(time.Second)); at != instant(time.Second) {
 		t.Errorf("instant %d, want %d", at, time.Second)
@@ -19,12 +19,12 @@ func TestClockNeverGoesBack(t *testing.T) {
 	}
 }
 
-func TestSilenceCountsFromHearing(t *testing.T) {
+func TestSilenceCountsFromConnected(t *testing.T) {
 	for _, tt := range []struct {
-		name          string
-		last, hearing time.Duration
-		silence       time.Duration
-		until         time.Duration
+		name              string
+		last, connectedAt time.Duration
+		silence           time.Duration
+		until             time.Duration
 	}{
 		{"hearing since before", 4 * time.Second, 0, 6 * time.Second, 9*time.Second + 1},
 		{"hearing anew since", 4 * time.Second, 7 * time.Second, 3 * time.Second, 12*time.Second + 1},
@@ -34,7 +34,7 @@ func TestSilenceCountsFromHearing(t *testing.T) {
 			c := clock{}
 			c.set(start)
 			c.set(start.Add(10 * time.Second))
-			c.hearing = instant(tt.hearing)
+			c.connectedAt = instant(tt.connectedAt)
 			if got := c.silence(instant(tt.last)); got != tt.silence {
 				t.Errorf("silence = %v, want %v", got, tt.silence)
 			}

@@ -67,7 +67,7 @@ func (s *copies) add(l *message.Listing) uint32 {
 }
 
 // retire removes a record. Its slot is not free yet.
-func (s *copies) bury(slot uint32) {
+func (s *copies) retire(slot uint32) {
 	s.at(slot).flags |= flagGone
 	s.len--
 	s.gone.put(slot)

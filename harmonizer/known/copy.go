@@ -61,16 +61,16 @@ func (c Copy) Absent() (time.Time, bool) {
 }
 
 // Received reports whether its node sent a heartbeat since the latest Store.Connected.
-func (c Copy) Heard() bool {
+func (c Copy) Received() bool {
 	n := c.s.nodes.items[c.record().node]
-	return n != nil && n.last >= c.s.clock.hearing
+	return n != nil && n.last >= c.s.clock.connectedAt
 }
 
 // Silence returns the age of its node's latest heartbeat at now.
 func (c Copy) Silence(now time.Time) time.Duration {
 	n := c.s.nodes.items[c.record().node]
 	if n == nil {
-		return time.Duration(far)
+		return time.Duration(maxInstant)
 	}
 	return now.Sub(c.s.clock.time(n.last))
 }

@@ -6,7 +6,7 @@ import "testing"
 func TestCoveredIsReportedOnce(t *testing.T) {
 	s := New(config())
 	covered := func(seconds float64, beats ...string) (n int) {
-		say(t, s, at(seconds), "n1", beats...)
+		sendHeartbeat(t, s, at(seconds), "n1", beats...)
 		for _, c := range s.Changes() {
 			if c.Kind == Covered {
 				n++

@@ -16,7 +16,7 @@ import (
 // content can bring the copy back.
 func (s *Store) Heartbeat(now time.Time, data []byte) error {
 	sum := s.reader.Sum(data)
-	if n := s.nodes.said(sum); n != nil {
+	if n := s.nodes.withSum(sum); n != nil {
 		s.begin()
 		s.reads.Same++
 		s.nodes.beat(n, s.clock.set(now))
@@ -33,10 +33,10 @@ func (s *Store) Heartbeat(now time.Time, data []byte) error {
 		s.reads.Fast++
 	}
 	at := s.clock.set(now)
-	n := s.hear(at, r.Node)
+	n := s.receive(at, r.Node)
 	s.list(n, r.Listings)
 	s.unlisted(at, n)
-	s.nodes.forgetSum(n)
+	s.nodes.dropSum(n)
 	if !n.partial {
 		s.nodes.keepSum(n, sum)
 	}
@@ -44,13 +44,13 @@ func (s *Store) Heartbeat(now time.Time, data []byte) error {
 }
 
 // receive counts a heartbeat of a node, and adds a new node.
-func (s *Store) hear(at instant, name []byte) *node {
+func (s *Store) receive(at instant, name []byte) *node {
 	n := s.nodes.find(name)
 	if n == nil {
 		n = s.nodes.add(string(name), at)
 		n.partial = s.cfg.Partial != nil && s.cfg.Partial(n.name)
 		s.deadlines.Add(s.clock.until(at, s.cfg.DropletLost), deadline{node: n})
-		s.changes = append(s.changes, Change{Kind: NodeHeard, Node: n.name})
+		s.changes = append(s.changes, Change{Kind: NodeAppeared, Node: n.name})
 	}
 	s.nodes.beat(n, at)
 	return n
@@ -142,7 +142,7 @@ func (s *Store) appear(n *node, l *message.Listing) uint32 {
 	r.app, r.node, r.born = s.apps.number(l.App), n.number, n.beats-1
 	s.apps.link(slot, r)
 	n.copies++
-	s.tell(Appeared, slot, r)
+	s.report(Appeared, slot, r)
 	return slot
 }
 
@@ -172,7 +172,7 @@ func (s *Store) become(slot uint32, r *record, state []byte) {
 		covered := r.covers()
 		r.state = is
 		s.apps.recount(r, covered)
-		s.tell(BecameState, slot, r).Was = s.texts.stateOf(was)
+		s.report(BecameState, slot, r).Was = s.texts.stateOf(was)
 	}
 	s.texts.dropState(was)
 }

@@ -15,12 +15,12 @@ import (
 
 // model is a store without any shortcut.
 type model struct {
-	cfg     Config
-	hearing time.Time
-	nodes   map[string]*modelNode
-	copies  map[string]*modelCopy
-	want    map[string]int
-	changes []string
+	cfg         Config
+	connectedAt time.Time
+	nodes       map[string]*modelNode
+	copies      map[string]*modelCopy
+	want        map[string]int
+	changes     []string
 }
 
 // uncovered returns how many wanted indices have no copy that is listed and not CRASHED.
@@ -135,8 +135,8 @@ func (m *model) tick(now time.Time) {
 }
 
 func (m *model) over(now, since time.Time) bool {
-	if since.Before(m.hearing) {
-		since = m.hearing
+	if since.Before(m.connectedAt) {
+		since = m.connectedAt
 	}
 	return now.Sub(since) > m.cfg.DropletLost
 }
@@ -187,7 +187,7 @@ func (s *Store) world() []string {
 		if s.apps.items[a].want > 0 {
 			lines = append(lines, fmt.Sprint("uncovered ", s.Name(AppID(a)), s.Uncovered(AppID(a))))
 		}
-		if s.apps.items[a].forgotten || s.apps.items[a].copies == 0 {
+		if s.apps.items[a].removed || s.apps.items[a].copies == 0 {
 			continue
 		}
 		last := -1
@@ -226,7 +226,7 @@ func lines(changes []Change) []string {
 	var out []string
 	for _, c := range changes {
 		switch c.Kind {
-		case NodeHeard, NodeLost:
+		case NodeAppeared, NodeLost:
 			out = append(out, c.Kind.String()+" "+c.Node)
 		case Lost:
 			out = append(out, fmt.Sprintf("%s was %s %v on %s", c.Copy.line("lost"), c.Was, c.Why, c.Node))
@@ -269,7 +269,7 @@ func TestStoreIsTheModel(t *testing.T) {
 		cfg := Config{DropletLost: 30 * time.Second, Partial: func(node string) bool { return node == "node2" }}
 		cfg.Partition = rapid.SampledFrom([]string{"", "default"}).Draw(t, "partition")
 		s, m := New(cfg), &model{cfg: cfg, nodes: map[string]*modelNode{}, copies: map[string]*modelCopy{}, want: map[string]int{}}
-		w := &told{t: t, now: start, s: s, m: m, said: map[string][]message.Beat{}}
+		w := &comparison{t: t, now: start, s: s, m: m, withSum: map[string][]message.Beat{}}
 		t.Repeat(map[string]func(*rapid.T){
 			"heartbeat": w.heartbeat,
 			"again":     w.heartbeat,
@@ -282,8 +282,8 @@ func TestStoreIsTheModel(t *testing.T) {
 			},
 			"hearing": func(t *rapid.T) {
 				w.pass(t)
-				s.Hearing(w.now)
-				m.hearing = w.now
+				s.Connected(w.now)
+				m.connectedAt = w.now
 			},
 			"": w.check,
 		})
@@ -291,23 +291,23 @@ func TestStoreIsTheModel(t *testing.T) {
 }
 
 // comparison is one run of TestStoreIsTheModel.
-type told struct {
-	t    *rapid.T
-	now  time.Time
-	s    *Store
-	m    *model
-	said map[string][]message.Beat // by node
+type comparison struct {
+	t       *rapid.T
+	now     time.Time
+	s       *Store
+	m       *model
+	withSum map[string][]message.Beat // by node
 }
 
-func (w *told) pass(t *rapid.T) {
+func (w *comparison) pass(t *rapid.T) {
 	w.now = w.now.Add(rapid.SampledFrom([]time.Duration{0, 1, time.Millisecond, 100 * time.Millisecond, time.Second,
 		9 * time.Second, 29 * time.Second, 30 * time.Second, 30*time.Second + 1, time.Hour}).Draw(t, "step"))
 }
 
-func (w *told) heartbeat(t *rapid.T) {
+func (w *comparison) heartbeat(t *rapid.T) {
 	w.pass(t)
 	node := fmt.Sprintf("node%d", rapid.IntRange(0, 3).Draw(t, "node"))
-	beats := slices.Clone(w.said[node])
+	beats := slices.Clone(w.withSum[node])
 	for range rapid.IntRange(0, 4).Draw(t, "edits") {
 		i := rapid.IntRange(0, len(beats)).Draw(t, "at")
 		switch edit := rapid.IntRange(0, 5).Draw(t, "edit"); {
@@ -321,7 +321,7 @@ func (w *told) heartbeat(t *rapid.T) {
 			beats[i].State = drawState(t)
 		}
 	}
-	w.said[node] = beats
+	w.withSum[node] = beats
 	hb := message.Heartbeat{Node: node, Beats: beats}
 	data, err := json.Marshal(hb)
 	if err != nil {
@@ -333,7 +333,7 @@ func (w *told) heartbeat(t *rapid.T) {
 	if err := w.s.Heartbeat(w.now, data); err != nil {
 		t.Fatal(err)
 	}
-	if got := w.s.Speaker(); got != node {
+	if got := w.s.Sender(); got != node {
 		t.Fatalf("Speaker = %q, want %q", got, node)
 	}
 	w.m.heartbeat(w.now, hb)
@@ -352,7 +352,7 @@ func drawBeat(t *rapid.T) message.Beat {
 }
 
 // want sets the number of wanted indices of an app. The app is held, as by its row.
-func (w *told) want(t *rapid.T) {
+func (w *comparison) want(t *rapid.T) {
 	app := rapid.SampledFrom(names("app", 5)[3:]).Draw(t, "app")
 	n := rapid.IntRange(1, 9).Draw(t, "wanted")
 	id := w.s.App(app)
@@ -368,7 +368,7 @@ func drawState(t *rapid.T) message.State {
 		message.Evacuating, "RESUMING", "PAUSED-FOR-LONGER-THAN-USUAL"}).Draw(t, "state")
 }
 
-func (w *told) exit(t *rapid.T) {
+func (w *comparison) exit(t *rapid.T) {
 	w.pass(t)
 	b := drawBeat(t)
 	e := message.Exited{App: b.App, Instance: b.Instance}
@@ -378,7 +378,7 @@ func (w *told) exit(t *rapid.T) {
 	}
 }
 
-func (w *told) check(t *rapid.T) {
+func (w *comparison) check(t *rapid.T) {
 	if rapid.IntRange(0, 3).Draw(t, "take") > 0 {
 		got, want := lines(w.s.Changes()), w.m.changes
 		slices.Sort(got)

@@ -19,16 +19,16 @@ type node struct {
 
 // nodes has the nodes by number, by name, and by the sum of their last heartbeat.
 type nodes struct {
-	items   []*node // nil: free
-	byName  map[string]uint32
-	bySum   table
-	free    []uint32
-	lost    []uint32 // changes may still refer to these
-	speaker string   // the node of the last heartbeat
+	items  []*node // nil: free
+	byName map[string]uint32
+	bySum  table
+	free   []uint32
+	lost   []uint32 // changes may still refer to these
+	sender string   // the node of the last heartbeat
 }
 
 // withSum returns the node whose last heartbeat has this sum.
-func (s *nodes) said(sum message.Sum) *node {
+func (s *nodes) withSum(sum message.Sum) *node {
 	for p := s.bySum.probe(sum[0]); ; {
 		number, ok := s.bySum.next(&p)
 		if !ok {
@@ -45,8 +45,8 @@ func (s *nodes) keepSum(n *node, sum message.Sum) {
 	s.bySum.add(sum[0], n.number)
 }
 
-// forgetSum makes the store parse the node's next heartbeat, even if it repeats the last one.
-func (s *nodes) forgetSum(n *node) {
+// dropSum makes the store parse the node's next heartbeat, even if it repeats the last one.
+func (s *nodes) dropSum(n *node) {
 	if n.summed {
 		n.summed = false
 		s.bySum.remove(n.sum[0], n.number)
@@ -84,14 +84,14 @@ func (s *nodes) add(name string, at instant) *node {
 func (s *nodes) beat(n *node, at instant) {
 	n.last = max(n.last, at)
 	n.beats++
-	s.speaker = n.name
+	s.sender = n.name
 }
 
 // leave removes a copy from its node. The node's next heartbeat, and the copy's object in it,
 // are parsed, so that the same content brings the copy back.
 func (s *nodes) leave(n *node, r *record) {
 	n.copies--
-	s.forgetSum(n)
+	s.dropSum(n)
 	if r.place != none {
 		n.marks[r.place] = message.Mark{Owner: none}
 		r.place = none
@@ -100,7 +100,7 @@ func (s *nodes) leave(n *node, r *record) {
 
 // lose removes a node. Its number is free after release.
 func (s *nodes) lose(n *node) {
-	s.forgetSum(n)
+	s.dropSum(n)
 	delete(s.byName, n.name)
 	n.lost = true
 	s.lost = append(s.lost, n.number)

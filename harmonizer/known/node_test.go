@@ -11,7 +11,7 @@ func TestNodeNumbersAreFreeAfterRelease(t *testing.T) {
 	a := s.add("a", 0)
 	s.keepSum(a, message.Sum{1, 2})
 	s.lose(a)
-	if s.find([]byte("a")) != nil || s.said(message.Sum{1, 2}) != nil || s.marks([]byte("a")) != nil {
+	if s.find([]byte("a")) != nil || s.withSum(message.Sum{1, 2}) != nil || s.marks([]byte("a")) != nil {
 		t.Error("a lost node is still found")
 	}
 	if b := s.add("b", 0); b.number == a.number {
@@ -28,12 +28,12 @@ func TestHeartbeatIsReadAgainAfterCopyLeaves(t *testing.T) {
 	n := s.add("a", 0)
 	n.copies, n.marks = 2, []message.Mark{{Owner: 7, Len: 1}, {Owner: 8, Len: 1}}
 	s.keepSum(n, message.Sum{1, 2})
-	if s.said(message.Sum{1, 2}) != n {
+	if s.withSum(message.Sum{1, 2}) != n {
 		t.Fatal("the sum of the last heartbeat is not found")
 	}
 	r := record{place: 1}
 	s.leave(n, &r)
-	if s.said(message.Sum{1, 2}) != nil {
+	if s.withSum(message.Sum{1, 2}) != nil {
 		t.Error("the repeated heartbeat would pass unread")
 	}
 	if n.copies != 1 || r.place != none || n.marks[1] != (message.Mark{Owner: none}) || n.marks[0].Owner != 7 {

@@ -59,7 +59,7 @@ func New(c Config) *Store {
 	s := &Store{
 		cfg:       c,
 		reader:    message.NewHeartbeats(c.Partition),
-		clock:     clock{hearing: -far},
+		clock:     clock{connectedAt: -maxInstant},
 		texts:     texts{numbers: map[string]uint32{}},
 		nodes:     nodes{byName: map[string]uint32{}},
 		deadlines: wheel.New[deadline](0),
@@ -67,7 +67,7 @@ func New(c Config) *Store {
 	s.copies = copies{texts: &s.texts, reader: s.reader}
 	s.apps = apps{texts: &s.texts, copies: &s.copies, reader: s.reader, spread: map[AppID]map[uint32]uint32{}}
 	s.apps.filled = func(a AppID) { s.changes = append(s.changes, Change{Kind: Covered, App: a}) }
-	s.marks, s.onDue = s.nodes.marks, s.look
+	s.marks, s.onDue = s.nodes.marks, s.check
 	return s
 }
 
@@ -96,7 +96,7 @@ func (s *Store) Changes() []Change {
 	return s.changes
 }
 
-func (s *Store) tell(kind ChangeKind, slot uint32, r *record) *Change {
+func (s *Store) report(kind ChangeKind, slot uint32, r *record) *Change {
 	s.changes = append(s.changes, Change{Kind: kind, App: r.app, Index: int(r.index), Copy: Copy{s, slot}})
 	return &s.changes[len(s.changes)-1]
 }
@@ -128,16 +128,16 @@ func (s *Store) Find(id string) (Copy, bool) {
 func (s *Store) lose(slot uint32, why Why) {
 	r := s.copies.at(slot)
 	s.nodes.leave(s.nodes.items[r.node], r)
-	s.bury(slot, why)
+	s.retire(slot, why)
 }
 
 // retire is lose without removing the copy from its node.
-func (s *Store) bury(slot uint32, why Why) {
+func (s *Store) retire(slot uint32, why Why) {
 	r := s.copies.at(slot)
-	c := s.tell(Lost, slot, r)
+	c := s.report(Lost, slot, r)
 	c.Why, c.Node, c.Was = why, s.nodes.items[r.node].name, s.texts.stateOf(r.state)
 	s.apps.unlink(r)
-	s.copies.bury(slot)
+	s.copies.retire(slot)
 }
 
 // Nodes yields each node with its number of copies. The order depends only on the input of the
@@ -167,7 +167,7 @@ func (s *Store) Overdue(silence time.Duration) iter.Seq[Overdue] {
 			if n == nil || n.lost || s.clock.silence(n.last) <= silence {
 				continue
 			}
-			if !yield(Overdue{n.name, int(n.copies), s.clock.time(max(n.last, s.clock.hearing))}) {
+			if !yield(Overdue{n.name, int(n.copies), s.clock.time(max(n.last, s.clock.connectedAt))}) {
 				return
 			}
 		}
@@ -175,7 +175,7 @@ func (s *Store) Overdue(silence time.Duration) iter.Seq[Overdue] {
 }
 
 // Sender returns the node of the latest heartbeat.
-func (s *Store) Speaker() string { return s.nodes.speaker }
+func (s *Store) Sender() string { return s.nodes.sender }
 
 // Len returns the number of copies.
 func (s *Store) Len() int { return s.copies.len }

@@ -17,7 +17,7 @@ import (
 func config() Config { return Config{DropletLost: 30 * time.Second} }
 
 // sendHeartbeat passes a heartbeat to the store: "web/0 i0 v1 RUNNING" is a beat.
-func say(t testing.TB, s *Store, now time.Time, node string, beats ...string) {
+func sendHeartbeat(t testing.TB, s *Store, now time.Time, node string, beats ...string) {
 	t.Helper()
 	hb := message.Heartbeat{Node: node}
 	for _, line := range beats {
@@ -44,56 +44,56 @@ func at(seconds float64) time.Time {
 
 func TestChanges(t *testing.T) {
 	tests := []struct {
-		name string
-		tell func(s *Store)
-		want []string // after the changes of the first heartbeat
+		name   string
+		report func(s *Store)
+		want   []string // after the changes of the first heartbeat
 	}{
 		{"silence as long as droplet_lost", func(s *Store) { s.Tick(at(30)) }, nil},
 		{"silence longer than droplet_lost", func(s *Store) { s.Tick(at(30).Add(1)) }, []string{
 			"node_lost n", "lost web/0 i0 v1 was RUNNING silent on n", "lost web/1 i1 v1 was STARTING silent on n"}},
 		{"silence counts from hearing anew", func(s *Store) {
-			s.Hearing(at(25))
+			s.Connected(at(25))
 			s.Tick(at(55))
 		}, nil},
 		{"silence for a year", func(s *Store) { s.Tick(at(365 * 24 * 3600)) }, []string{
 			"node_lost n", "lost web/0 i0 v1 was RUNNING silent on n", "lost web/1 i1 v1 was STARTING silent on n"}},
 		{"the same again", func(s *Store) {
-			say(t, s, at(25), "n", "web/0 i0 v1 RUNNING", "web/1 i1 v1 STARTING")
+			sendHeartbeat(t, s, at(25), "n", "web/0 i0 v1 RUNNING", "web/1 i1 v1 STARTING")
 			s.Tick(at(55))
 		}, nil},
 		{"one started", func(s *Store) {
-			say(t, s, at(1), "n", "web/0 i0 v1 RUNNING", "web/1 i1 v1 RUNNING")
+			sendHeartbeat(t, s, at(1), "n", "web/0 i0 v1 RUNNING", "web/1 i1 v1 RUNNING")
 		}, []string{"became_state web/1 i1 v1 was STARTING"}},
 		{"one not listed for as long as droplet_lost", func(s *Store) {
-			say(t, s, at(10), "n", "web/1 i1 v1 STARTING")
-			say(t, s, at(35), "n", "web/1 i1 v1 STARTING")
+			sendHeartbeat(t, s, at(10), "n", "web/1 i1 v1 STARTING")
+			sendHeartbeat(t, s, at(35), "n", "web/1 i1 v1 STARTING")
 			s.Tick(at(40))
 		}, nil},
 		{"one not listed for longer", func(s *Store) {
-			say(t, s, at(10), "n", "web/1 i1 v1 STARTING")
-			say(t, s, at(35), "n", "web/1 i1 v1 STARTING")
+			sendHeartbeat(t, s, at(10), "n", "web/1 i1 v1 STARTING")
+			sendHeartbeat(t, s, at(35), "n", "web/1 i1 v1 STARTING")
 			s.Tick(at(40).Add(1))
 		}, []string{"lost web/0 i0 v1 was RUNNING not_listed on n"}},
 		{"one not listed, then listed", func(s *Store) {
-			say(t, s, at(10), "n", "web/1 i1 v1 STARTING")
-			say(t, s, at(35), "n", "web/0 i0 v1 RUNNING", "web/1 i1 v1 STARTING")
+			sendHeartbeat(t, s, at(10), "n", "web/1 i1 v1 STARTING")
+			sendHeartbeat(t, s, at(35), "n", "web/0 i0 v1 RUNNING", "web/1 i1 v1 STARTING")
 			s.Tick(at(41))
 		}, nil},
 		{"one not listed by a node that falls silent", func(s *Store) {
-			say(t, s, at(10), "n", "web/1 i1 v1 STARTING")
+			sendHeartbeat(t, s, at(10), "n", "web/1 i1 v1 STARTING")
 			s.Tick(at(41))
 		}, []string{"lost web/0 i0 v1 was RUNNING not_listed on n", "node_lost n", "lost web/1 i1 v1 was STARTING silent on n"}},
 		{"another index", func(s *Store) {
-			say(t, s, at(1), "n", "web/5 i0 v1 RUNNING", "web/1 i1 v1 STARTING")
+			sendHeartbeat(t, s, at(1), "n", "web/5 i0 v1 RUNNING", "web/1 i1 v1 STARTING")
 		}, []string{"lost web/0 i0 v1 was RUNNING moved on n", "appeared web/5 i0 v1"}},
 		{"another node", func(s *Store) {
-			say(t, s, at(1), "m", "web/0 i0 v1 RUNNING")
-			say(t, s, at(20), "m", "web/0 i0 v1 RUNNING")
+			sendHeartbeat(t, s, at(1), "m", "web/0 i0 v1 RUNNING")
+			sendHeartbeat(t, s, at(20), "m", "web/0 i0 v1 RUNNING")
 			s.Tick(at(31))
 		}, []string{"node_heard m", "node_lost n", "lost web/1 i1 v1 was STARTING silent on n"}},
 		{"exit, then the same words bring it back", func(s *Store) {
 			s.Exit(at(1), message.Exited{App: "web", Instance: "i0"})
-			say(t, s, at(2), "n", "web/0 i0 v1 RUNNING", "web/1 i1 v1 STARTING")
+			sendHeartbeat(t, s, at(2), "n", "web/0 i0 v1 RUNNING", "web/1 i1 v1 STARTING")
 		}, []string{"lost web/0 i0 v1 was RUNNING exited on n", "appeared web/0 i0 v1"}},
 		{"exit of another app", func(s *Store) {
 			s.Exit(at(1), message.Exited{App: "api", Instance: "i0"})
@@ -103,22 +103,22 @@ func TestChanges(t *testing.T) {
 		}, nil},
 		{"the first place of a repeated id counts", func(s *Store) {
 			for range 2 {
-				say(t, s, at(1), "n", "web/0 i0 v1 RUNNING", "web/1 i1 v1 STARTING", "web/2 i0 v1 CRASHED")
+				sendHeartbeat(t, s, at(1), "n", "web/0 i0 v1 RUNNING", "web/1 i1 v1 STARTING", "web/2 i0 v1 CRASHED")
 			}
 		}, nil},
 		{"its second place counts when the first is gone", func(s *Store) {
-			say(t, s, at(1), "n", "web/0 i0 v1 RUNNING", "web/1 i1 v1 STARTING", "web/2 i0 v1 CRASHED")
-			say(t, s, at(2), "n", "web/3 i3 v1 RUNNING", "web/1 i1 v1 STARTING", "web/2 i0 v1 CRASHED")
+			sendHeartbeat(t, s, at(1), "n", "web/0 i0 v1 RUNNING", "web/1 i1 v1 STARTING", "web/2 i0 v1 CRASHED")
+			sendHeartbeat(t, s, at(2), "n", "web/3 i3 v1 RUNNING", "web/1 i1 v1 STARTING", "web/2 i0 v1 CRASHED")
 		}, []string{"appeared web/3 i3 v1", "lost web/0 i0 v1 was RUNNING moved on n", "appeared web/2 i0 v1"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			s := New(config())
-			say(t, s, at(0), "n", "web/0 i0 v1 RUNNING", "web/1 i1 v1 STARTING")
+			sendHeartbeat(t, s, at(0), "n", "web/0 i0 v1 RUNNING", "web/1 i1 v1 STARTING")
 			if got, want := lines(s.Changes()), []string{"node_heard n", "appeared web/0 i0 v1", "appeared web/1 i1 v1"}; !slices.Equal(got, want) {
 				t.Fatalf("first changes %q, want %q", got, want)
 			}
-			tt.tell(s)
+			tt.report(s)
 			if diff := cmp.Diff(tt.want, lines(s.Changes())); diff != "" {
 				t.Errorf("changes (-want +got)\n%s", diff)
 			}
@@ -132,16 +132,16 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-func TestLostCopyAnswersUntilItsChangeWasTaken(t *testing.T) {
+func TestLostCopyIsReadableUntilItsChangeWasTaken(t *testing.T) {
 	s := New(config())
 	const long = "i-of-more-than-sixteen-bytes"
-	say(t, s, at(0), "n", "web/0 "+long+" v1 RUNNING")
+	sendHeartbeat(t, s, at(0), "n", "web/0 "+long+" v1 RUNNING")
 	c, ok := s.Find(long)
 	if !ok {
 		t.Fatal("the copy is not known")
 	}
 	s.Tick(at(31))
-	say(t, s, at(32), "m", "web/1 "+long+" v1 RUNNING") // before the change is taken
+	sendHeartbeat(t, s, at(32), "m", "web/1 "+long+" v1 RUNNING") // before the change is taken
 	if c.ID() != long || c.Node() != "n" || c.Index() != 0 || c.State() != message.Running {
 		t.Errorf("the lost copy answers %s on %q", c.line("lost"), c.Node())
 	}
@@ -155,7 +155,7 @@ func TestLostCopyAnswersUntilItsChangeWasTaken(t *testing.T) {
 
 func TestBadHeartbeatChangesNothing(t *testing.T) {
 	s := New(config())
-	say(t, s, at(0), "n", "web/0 i0 v1 RUNNING")
+	sendHeartbeat(t, s, at(0), "n", "web/0 i0 v1 RUNNING")
 	s.Changes()
 	before := s.world()
 	err := s.Heartbeat(at(29), []byte(`{"dea":"n","droplets":[{"droplet":"web","version":"v1","instance":"i0","index":0,"state":"CRASHED","state_timestamp":0},{"droplet":"web"}]}`))
@@ -170,11 +170,11 @@ func TestBadHeartbeatChangesNothing(t *testing.T) {
 	}
 }
 
-func TestFastPathHolds(t *testing.T) {
+func TestRepeatedContentUsesFastPaths(t *testing.T) {
 	s := New(Config{DropletLost: 30 * time.Second, Partition: "default"})
 	plain, later := heartbeats(t, 2, nil), heartbeats(t, 2, func(_ int, b *message.Beat) { b.Since += 10 })
 	for i, messages := range [][][]byte{plain, plain, later, later, plain} {
-		tellAll(t, s, at(float64(i)), messages)
+		sendAll(t, s, at(float64(i)), messages)
 	}
 	if got, want := s.Reads(), (Reads{Same: 4, Fast: 6}); got != want {
 		t.Errorf("reads %+v, want %+v", got, want)
@@ -198,7 +198,7 @@ func TestSteadyStateDoesNotAllocate(t *testing.T) {
 		return func() {
 			i++
 			now = now.Add(10 * time.Second)
-			tellAll(t, s, now, what[i%len(what)])
+			sendAll(t, s, now, what[i%len(what)])
 			s.Tick(now)
 		}
 	}
@@ -226,9 +226,9 @@ func TestSteadyStateDoesNotAllocate(t *testing.T) {
 	}
 }
 
-func TestLookingDoesNotAllocate(t *testing.T) {
+func TestReadingDoesNotAllocate(t *testing.T) {
 	s := New(benchConfig())
-	tellAll(t, s, start, heartbeats(t, 1, nil))
+	sendAll(t, s, start, heartbeats(t, 1, nil))
 	version := beatOf(7).Version
 	a, _ := s.Lookup(beatOf(7).App)
 	n := testing.AllocsPerRun(100, func() {
@@ -274,7 +274,7 @@ func TestManyCopiesOnOneIndex(t *testing.T) {
 	for i := range 5000 {
 		beats = append(beats, fmt.Sprintf("web/%d i%d v1 RUNNING", i%2, i))
 	}
-	say(t, s, at(0), "n", beats...)
+	sendHeartbeat(t, s, at(0), "n", beats...)
 	a, _ := s.Lookup("web")
 	if n := s.Running(a)["v1"]; n != 5000 {
 		t.Errorf("%d copies run", n)
@@ -282,8 +282,8 @@ func TestManyCopiesOnOneIndex(t *testing.T) {
 	if got := slices.Collect(s.Indices(a)); !slices.Equal(got, []int{0, 1}) {
 		t.Errorf("indices %v", got)
 	}
-	say(t, s, at(1), "n", beats[:10]...)
-	say(t, s, at(30), "n", beats[:10]...)
+	sendHeartbeat(t, s, at(1), "n", beats[:10]...)
+	sendHeartbeat(t, s, at(30), "n", beats[:10]...)
 	s.Tick(at(32))
 	n := 0
 	for range s.Copies(a, 1) {
@@ -294,7 +294,7 @@ func TestManyCopiesOnOneIndex(t *testing.T) {
 	}
 }
 
-func TestForgetsAppsThatNobodyNeeds(t *testing.T) {
+func TestRemovesUnusedApps(t *testing.T) {
 	s := New(config())
 	turn := func() { // the changes of one call are taken, so the next may remove
 		s.Changes()
@@ -306,7 +306,7 @@ func TestForgetsAppsThatNobodyNeeds(t *testing.T) {
 	s.Hold(held)
 	s.Hold(held)
 	idle := s.App("idle")
-	say(t, s, start, "n", "web/0 i0 v1 RUNNING")
+	sendHeartbeat(t, s, start, "n", "web/0 i0 v1 RUNNING")
 	turn()
 	if _, ok := s.Lookup("idle"); ok || s.Name(idle) != "" {
 		t.Error("an idle app is still known")
@@ -337,14 +337,14 @@ func TestForgetsAppsThatNobodyNeeds(t *testing.T) {
 }
 
 // TestRemovesWhatLeft adds and removes unknown names of every form for a long time.
-func TestForgetsWhatLeft(t *testing.T) {
+func TestRemovesWhatLeft(t *testing.T) {
 	s, now := New(config()), start
 	for round := range 200 {
 		var beats []string
 		for i := range 20 {
 			beats = append(beats, fmt.Sprintf("app-with-a-long-name-%d-%d/0 instance-with-a-long-name-%d-%d version-with-a-long-name-%d STATE-%d", round, i, round, i, round, round))
 		}
-		say(t, s, now, fmt.Sprintf("node-%d", round%7), beats...)
+		sendHeartbeat(t, s, now, fmt.Sprintf("node-%d", round%7), beats...)
 		s.Changes()
 		now = now.Add(11 * time.Second)
 		s.Tick(now)
@@ -366,9 +366,9 @@ func TestForgetsWhatLeft(t *testing.T) {
 
 func TestTimeThatGoesBackChangesNothing(t *testing.T) {
 	s := New(config())
-	say(t, s, at(0), "n", "web/0 i0 v1 RUNNING")
-	say(t, s, at(-3600), "n", "web/0 i0 v1 RUNNING")
-	s.Hearing(at(-7200))
+	sendHeartbeat(t, s, at(0), "n", "web/0 i0 v1 RUNNING")
+	sendHeartbeat(t, s, at(-3600), "n", "web/0 i0 v1 RUNNING")
+	s.Connected(at(-7200))
 	s.Changes()
 	s.Tick(at(-1e9))
 	if s.Tick(at(30)); len(s.Changes()) != 0 {
@@ -419,7 +419,7 @@ func FuzzHeartbeat(f *testing.F) {
 	f.Add([]byte(`{"dea":"n","droplets":[]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		s := New(config())
-		say(t, s, at(0), "n", "web/0 i0 v1 RUNNING", "web/1 i1 v1 STARTING")
+		sendHeartbeat(t, s, at(0), "n", "web/0 i0 v1 RUNNING", "web/1 i1 v1 STARTING")
 		first := s.Heartbeat(at(1), data)
 		s.Changes()
 		second := s.Heartbeat(at(1), data)

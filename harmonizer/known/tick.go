@@ -7,9 +7,9 @@ import (
 
 // Connected reports that all messages are received from now on. Silence and absence count from
 // now.
-func (s *Store) Hearing(now time.Time) {
+func (s *Store) Connected(now time.Time) {
 	s.begin()
-	s.clock.hearing = max(s.clock.hearing, s.clock.set(now))
+	s.clock.connectedAt = max(s.clock.connectedAt, s.clock.set(now))
 }
 
 // Tick loses nodes that are silent, and copies that are absent, for longer than DropletLost.
@@ -39,9 +39,9 @@ func (s *Store) watch(slot uint32, r *record) {
 }
 
 // check is called at a deadline, which may be obsolete.
-func (s *Store) look(d deadline) {
+func (s *Store) check(d deadline) {
 	if d.node == nil {
-		s.lookAt(d.slot)
+		s.checkCopy(d.slot)
 		return
 	}
 	if s.clock.silence(d.node.last) <= s.cfg.DropletLost {
@@ -53,7 +53,7 @@ func (s *Store) look(d deadline) {
 	s.due = append(s.due, d.node)
 }
 
-func (s *Store) lookAt(slot uint32) {
+func (s *Store) checkCopy(slot uint32) {
 	r := s.copies.at(slot)
 	r.flags &^= flagTimed
 	switch {
@@ -70,7 +70,7 @@ func (s *Store) loseNode(n *node) {
 	s.changes = append(s.changes, Change{Kind: NodeLost, Node: n.name})
 	for _, m := range n.marks {
 		if m.Owner != none {
-			s.bury(m.Owner, Silent)
+			s.retire(m.Owner, Silent)
 		}
 	}
 	n.marks = nil

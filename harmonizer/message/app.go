@@ -10,9 +10,9 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/names"
 )
 
-// most is the largest cpus, mem, disk or gpus of one copy. A sum over MaxInstances copies of
+// maxResource is the largest cpus, mem, disk or gpus of one copy. A sum over MaxInstances copies of
 // many apps stays finite.
-const most = 1e15
+const maxResource = 1e15
 
 // DecodeApp decodes and validates a row of AppsBucket.
 func DecodeApp(data []byte) (App, error) {
@@ -61,8 +61,8 @@ func (a App) Validate() error {
 		field string
 		value float64
 	}{{"cpus", a.CPUs}, {"mem", a.Mem}, {"disk", a.Disk}, {"gpus", a.GPUs}} {
-		if math.IsNaN(r.value) || r.value < 0 || r.value > most {
-			bad(r.field, "is %v, outside 0 to %v", r.value, float64(most))
+		if math.IsNaN(r.value) || r.value < 0 || r.value > maxResource {
+			bad(r.field, "is %v, outside 0 to %v", r.value, float64(maxResource))
 		}
 	}
 	return errors.Join(errs...)

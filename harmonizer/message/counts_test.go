@@ -23,12 +23,12 @@ func counts(apps int) Counts {
 func TestSplitAndGather(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := counts(rapid.IntRange(0, 40).Draw(t, "apps"))
-		most := rapid.IntRange(0, 10).Draw(t, "most")
-		parts := want.Split(most)
+		maxResource := rapid.IntRange(0, 10).Draw(t, "most")
+		parts := want.Split(maxResource)
 		want.Parts = 1
 		var g Gather
 		for i, part := range rapid.Permutation(parts).Draw(t, "order") {
-			if len(part.Apps) > max(most, 1) || part.Parts != len(parts) {
+			if len(part.Apps) > max(maxResource, 1) || part.Parts != len(parts) {
 				t.Fatalf("part %d of %d has %d apps", part.Part, part.Parts, len(part.Apps))
 			}
 			if i == 0 && len(parts) > 1 {
@@ -50,7 +50,7 @@ func TestSplitAndGather(t *testing.T) {
 	})
 }
 
-func TestGatherBeginsAnewWithAnotherTelling(t *testing.T) {
+func TestGatherRestartsWithAnotherPublication(t *testing.T) {
 	old, anew := counts(4).Split(2), counts(6)
 	anew.At = anew.At.Add(time.Second)
 	anew.Complete = false
@@ -88,7 +88,7 @@ func TestLargestPartFits(t *testing.T) {
 	}
 }
 
-func TestDecodeCountsRefusesBadParts(t *testing.T) {
+func TestDecodeCountsRejectsBadParts(t *testing.T) {
 	for _, in := range []string{`{"part":1}`, `{"part":-1,"parts":2}`, `{"part":2,"parts":2}`, `{"parts":100000}`, `{"parts":-1}`} {
 		if _, err := DecodeCounts([]byte(in)); err == nil {
 			t.Errorf("DecodeCounts(%s) succeeded", in)

@@ -25,7 +25,7 @@ func TestDecodeHeartbeat(t *testing.T) {
 	}
 }
 
-func TestDecodeRefusesAndNamesTheField(t *testing.T) {
+func TestDecodeErrorNamesTheField(t *testing.T) {
 	beat := func(field, value string) string {
 		m := map[string]string{"droplet": `"a"`, "version": `"v"`, "instance": `"i"`, "index": `0`, "state": `"RUNNING"`, "state_timestamp": `1`}
 		m[field] = value
@@ -67,7 +67,7 @@ func TestDecodeRefusesAndNamesTheField(t *testing.T) {
 	}
 }
 
-func TestDecodeRefusesTooMany(t *testing.T) {
+func TestDecodeRejectsTooMany(t *testing.T) {
 	in := `{"droplet":"a","indices":[` + strings.Repeat("1,", MaxInstances) + `1]}`
 	_, err := DecodeStart([]byte(in))
 	if fe, ok := errors.AsType[*FieldError](err); !ok || fe.Field != "indices" {
@@ -75,7 +75,7 @@ func TestDecodeRefusesTooMany(t *testing.T) {
 	}
 }
 
-func TestDecodeRefusesWhatIsNoObject(t *testing.T) {
+func TestDecodeRejectsNonObjects(t *testing.T) {
 	for _, in := range []string{"", "null", "[]", "1", "not json", `{"dea":`, strings.Repeat(" ", MaxBytes+1)} {
 		if _, err := DecodeHeartbeat([]byte(in)); err == nil {
 			t.Errorf("DecodeHeartbeat(%.20q) succeeded", in)
@@ -228,7 +228,7 @@ func FuzzDecode(f *testing.F) {
 		if c, err := DecodeCounts(data); err == nil && (c.Part < 0 || c.Part >= max(c.Parts, 1)) {
 			t.Errorf("DecodeCounts(%q) took part %d of %d", data, c.Part, c.Parts)
 		}
-		if q, err := DecodeHealthQuery(data); err == nil && len(q.Apps) > MaxAsked {
+		if q, err := DecodeHealthQuery(data); err == nil && len(q.Apps) > MaxRequested {
 			t.Errorf("DecodeHealthQuery took %d apps", len(q.Apps))
 		}
 		_, _ = DecodeStop(data)

@@ -38,7 +38,9 @@ func CredentialsSubject(partition string) string {
 func EventsSubject(cluster string) string { return names.Subject(cluster, "harmonizer", "events") }
 
 // LoopbackProbeSubject is the subject on which the harmonizer sends messages to itself.
-func CanarySubject(cluster string) string { return names.Subject(cluster, "harmonizer", "canary") }
+func LoopbackProbeSubject(cluster string) string {
+	return names.Subject(cluster, "harmonizer", "canary")
+}
 
 // OrderSubject is the subject for an operator's orders to the harmonizer.
 func OrderSubject(cluster string) string { return names.Subject(cluster, "harmonizer", "order") }

@@ -57,7 +57,7 @@ type Reading struct {
 // form, with the same result. A Heartbeats has one owner.
 type Heartbeats struct {
 	partition string
-	ours      string // the beginning of an object of that partition
+	ownPrefix string // the beginning of an object of that partition
 	seeds     [2]maphash.Seed
 	keys      [3]uint64
 	listings  []Listing
@@ -69,7 +69,7 @@ func NewHeartbeats(partition string) *Heartbeats {
 	quoted, _ := json.Marshal(cmp.Or(partition, Partition)) // a string has no error
 	h := &Heartbeats{
 		partition: partition,
-		ours:      `{"cc_partition":` + string(quoted) + `,"droplet":`,
+		ownPrefix: `{"cc_partition":` + string(quoted) + `,"droplet":`,
 		seeds:     [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()},
 	}
 	for i := range h.keys {

@@ -92,7 +92,7 @@ func TestReadForms(t *testing.T) {
 	}
 }
 
-func TestReadRefusesWhatDecodeRefuses(t *testing.T) {
+func TestReadRejectsWhatDecodeRejects(t *testing.T) {
 	good := heartbeat(object(`"web"`, "i"))
 	for _, in := range []string{
 		"", "{", good[:len(good)-1], good + "x", good + good, heartbeat(object(`01`, "i")), heartbeat(object(`""`, "i")),
@@ -112,7 +112,7 @@ func TestReadRefusesWhatDecodeRefuses(t *testing.T) {
 	}
 }
 
-func TestReadPassesOverRepeatedObjects(t *testing.T) {
+func TestReadSkipsRepeatedObjects(t *testing.T) {
 	a, b, c, d := object(`"a"`, "ia"), object(`"b"`, aUUID), object(`"c"`, aHex), object(`"d"`, "id")
 	h := NewHeartbeats("")
 	first, err := h.Read([]byte(heartbeat(a, b, c)), nil)

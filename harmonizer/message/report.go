@@ -66,7 +66,7 @@ type Credentials struct {
 }
 
 // MaxRequested is the largest number of apps in one query.
-const MaxAsked = 10_000
+const MaxRequested = 10_000
 
 // DecodeStatusQuery decodes a StatusQuery.
 func DecodeStatusQuery(data []byte) (StatusQuery, error) {
@@ -112,13 +112,13 @@ func decodeDroplets(data []byte, read func(*fields, wireBeat)) error {
 		return err
 	}
 	var f fields
-	f.list("droplets", w.Beats, MaxAsked, func(element *fields, raw json.RawMessage) {
-		var asked wireBeat
-		if kind(raw) != '{' || json.Unmarshal(raw, &asked) != nil {
+	f.list("droplets", w.Beats, MaxRequested, func(element *fields, raw json.RawMessage) {
+		var requested wireBeat
+		if kind(raw) != '{' || json.Unmarshal(raw, &requested) != nil {
 			element.fail("", "is not an object")
 			return
 		}
-		read(element, asked)
+		read(element, requested)
 	})
 	if f.err != nil {
 		return f.err

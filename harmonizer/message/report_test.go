@@ -20,7 +20,7 @@ func TestDecodeQueries(t *testing.T) {
 	if want := (DropletQuery{Apps: []string{"a", "7"}}); err != nil || !cmp.Equal(droplet, want) {
 		t.Errorf("DecodeDropletQuery = %v, %v", droplet, err)
 	}
-	many := `{"droplets":[` + strings.Repeat(`{"droplet":"a"},`, MaxAsked) + `{"droplet":"a"}]}`
+	many := `{"droplets":[` + strings.Repeat(`{"droplet":"a"},`, MaxRequested) + `{"droplet":"a"}]}`
 	for _, bad := range []string{"", `{"droplets":3}`, `{"droplets":[3]}`, `{"droplets":[{}]}`, many} {
 		if _, err := DecodeHealthQuery([]byte(bad)); err == nil {
 			t.Errorf("DecodeHealthQuery(%.40s) succeeded", bad)
@@ -36,7 +36,7 @@ func TestDecodeQueries(t *testing.T) {
 	}
 }
 
-func TestStatusAnswerTellsAnEmptyListThatWasAskedFor(t *testing.T) {
+func TestStatusAnswerHasRequestedEmptyList(t *testing.T) {
 	for _, tt := range []struct {
 		in   StatusAnswer
 		want string

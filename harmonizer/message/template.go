@@ -127,7 +127,7 @@ func (t *template) object(l *Listing) bool {
 
 // partition decodes the object up to the app.
 func (t *template) partition(l *Listing) bool {
-	if t.skip(t.reader.ours) {
+	if t.skip(t.reader.ownPrefix) {
 		return true
 	}
 	var partition []byte

@@ -21,7 +21,7 @@ const (
 	answerTimeout = 2 * time.Second // timeout of the requesters
 	// followerDelay is how long a follower waits with its answer, so that the leader answers
 	// first.
-	politeness = 300 * time.Millisecond
+	followerDelay = 300 * time.Millisecond
 	// answerers is the number of requests answered at once; more wait.
 	answerers = 32
 	// maxQuery bounds a status request or an order, in bytes.
@@ -30,9 +30,9 @@ const (
 
 // responder answers requests with results of the handler.
 type responder struct {
-	cfg   Config
-	tally *tally
-	ear   harmonizer.Ear
+	cfg     Config
+	tally   *tally
+	handler harmonizer.Handler
 }
 
 func (r *responder) subjects() []string {
@@ -48,7 +48,7 @@ func (r *responder) subjects() []string {
 }
 
 // answerAll answers until ctx ends, and returns after the last answer.
-func (r *responder) answerAll(ctx context.Context, asked *inbox) {
+func (r *responder) answerAll(ctx context.Context, requests *inbox) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	for range answerers {
@@ -57,8 +57,8 @@ func (r *responder) answerAll(ctx context.Context, asked *inbox) {
 				select {
 				case <-ctx.Done():
 					return
-				case m := <-asked.messages:
-					asked.took(m)
+				case m := <-requests.messages:
+					requests.took(m)
 					if err := r.answer(ctx, m); err != nil && ctx.Err() == nil {
 						r.tally.warn("unanswered", "request not answered", err)
 					}
@@ -94,7 +94,7 @@ func (r *responder) answer(ctx context.Context, m *nats.Msg) error {
 func (r *responder) answers(ctx context.Context, m *nats.Msg) ([][]byte, error) {
 	switch m.Subject {
 	case message.SubjectStatus, message.SubjectHealth, message.SubjectDroplet:
-		answers, err := r.ear.Report(ctx, m.Subject, m.Data)
+		answers, err := r.handler.Report(ctx, m.Subject, m.Data)
 		if err != nil && ctx.Err() == nil {
 			r.tally.bad(m.Subject, err)
 			return nil, nil
@@ -103,8 +103,8 @@ func (r *responder) answers(ctx context.Context, m *nats.Msg) ([][]byte, error) 
 	case subjectDiscover:
 		return encoded(r.cfg.Component.Descriptor(time.Now()), nil)
 	}
-	if !r.ear.Leading() {
-		if err := wait(ctx, politeness); err != nil {
+	if !r.handler.Leading() {
+		if err := wait(ctx, followerDelay); err != nil {
 			return nil, err
 		}
 	}
@@ -119,7 +119,7 @@ func (r *responder) answers(ctx context.Context, m *nats.Msg) ([][]byte, error) 
 }
 
 func (r *responder) counts(ctx context.Context, pool string) ([][]byte, error) {
-	whole, err := r.ear.Counts(ctx, pool)
+	whole, err := r.handler.Counts(ctx, pool)
 	if err != nil {
 		return nil, err
 	}
@@ -139,7 +139,7 @@ func (r *responder) status(ctx context.Context, query []byte) (harmonizer.Status
 	if err := decodeQuery(query, &q); err != nil {
 		return harmonizer.Status{}, err
 	}
-	s, err := r.ear.Status(ctx, q)
+	s, err := r.handler.Status(ctx, q)
 	if err == nil {
 		s.Counters = maps.Clone(s.Counters)
 		maps.Copy(s.Counters, r.tally.snapshot())
@@ -152,7 +152,7 @@ func (r *responder) order(ctx context.Context, query []byte) harmonizer.OrderAns
 	var o harmonizer.Order
 	err := decodeQuery(query, &o)
 	if err == nil {
-		err = r.ear.Order(ctx, o)
+		err = r.handler.Order(ctx, o)
 	}
 	if nothing := errors.Is(err, harmonizer.ErrNothing); err == nil || nothing {
 		return harmonizer.OrderAnswer{OK: true, Nothing: nothing}

@@ -14,8 +14,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
-// ask returns the first n answers to a request.
-func ask(t *testing.T, nc *nats.Conn, subject, query string, n int) []string {
+// request returns the first n answers to a request.
+func request(t *testing.T, nc *nats.Conn, subject, query string, n int) []string {
 	t.Helper()
 	reply := nats.NewInbox()
 	sub, err := nc.SubscribeSync(reply)
@@ -44,7 +44,7 @@ func TestAnswers(t *testing.T) {
 	bus := listen(t, connect(t, url), Config{Component: NewComponent(3, "h:1")}, e)
 
 	for _, subject := range []string{message.SubjectStatus, message.SubjectHealth, message.SubjectDroplet} {
-		if diff := cmp.Diff([]string{subject, "x"}, ask(t, client, subject, "x", 2)); diff != "" {
+		if diff := cmp.Diff([]string{subject, "x"}, request(t, client, subject, "x", 2)); diff != "" {
 			t.Errorf("answers to %s:\n%s", subject, diff)
 		}
 		if err := client.PublishRequest(subject, "nowhere", []byte("bad")); err != nil {
@@ -55,7 +55,7 @@ func TestAnswers(t *testing.T) {
 
 	var g message.Gather
 	var whole message.Counts
-	for i, data := range ask(t, client, message.CountsRequestSubject(cluster, "p"), "", 2) {
+	for i, data := range request(t, client, message.CountsRequestSubject(cluster, "p"), "", 2) {
 		part, err := message.DecodeCounts([]byte(data))
 		if err != nil {
 			t.Fatal(err)
@@ -121,7 +121,7 @@ func TestTheLeaderAnswersFirst(t *testing.T) {
 	listen(t, connect(t, url), Config{}, standby)
 	listen(t, connect(t, url), Config{}, leader)
 	var order []bool
-	for _, data := range ask(t, client, message.StatusSubject(cluster), "", 2) {
+	for _, data := range request(t, client, message.StatusSubject(cluster), "", 2) {
 		var s harmonizer.Status
 		if err := json.Unmarshal([]byte(data), &s); err != nil {
 			t.Fatal(err)

@@ -21,17 +21,17 @@ const benchMessages = 40_000
 // benchRows is an expected state in which all copies of the nodes should run.
 type benchRows struct{}
 
-func (benchRows) Watch(ctx context.Context, tell harmonizer.Tell) error {
+func (benchRows) Watch(ctx context.Context, report harmonizer.Enqueue) error {
 	rows := make([]message.App, benchNodes*benchCopies)
 	for i := range rows {
 		rows[i] = message.App{Name: benchApp(i), Pool: "default", Instances: 1, Version: benchVersion(i)}
 	}
 	for some := range slices.Chunk(rows, slice) {
-		if tell(ctx, apps.ExpectedRows{Rows: some}) != nil {
+		if report(ctx, apps.ExpectedRows{Rows: some}) != nil {
 			return nil
 		}
 	}
-	_ = tell(ctx, apps.ExpectedComplete{})
+	_ = report(ctx, apps.ExpectedComplete{})
 	<-ctx.Done()
 	return nil
 }
@@ -39,14 +39,14 @@ func (benchRows) Watch(ctx context.Context, tell harmonizer.Tell) error {
 func (benchRows) Refresh() {}
 
 // countingHandler counts events, and answers no requests.
-type countingEar struct {
-	harmonizer.Ear
-	heard atomic.Uint64
+type countingHandler struct {
+	harmonizer.Handler
+	received atomic.Uint64
 }
 
-func (e *countingEar) Tell(_ context.Context, ev apps.Event) error {
+func (e *countingHandler) Enqueue(_ context.Context, ev apps.Event) error {
 	if _, ok := ev.(apps.Heartbeat); ok {
-		e.heard.Add(1)
+		e.received.Add(1)
 	}
 	return nil
 }
@@ -96,19 +96,19 @@ func updates(n uint64, seconds float64) float64 { return float64(n*benchCopies) 
 func throughNull(b *testing.B, url, kind string) float64 {
 	nc := benchConnect(b, url)
 	defer nc.Close()
-	var heard atomic.Uint64
-	sub, err := nc.Subscribe(message.SubjectHeartbeat, func(*nats.Msg) { heard.Add(1) })
+	var received atomic.Uint64
+	sub, err := nc.Subscribe(message.SubjectHeartbeat, func(*nats.Msg) { received.Add(1) })
 	if err != nil || sub.SetPendingLimits(-1, -1) != nil || nc.Flush() != nil {
 		b.Fatal(err)
 	}
-	return updates(benchMessages, speak(b, nc, kind, benchMessages, heard.Load).Seconds())
+	return updates(benchMessages, publishHeartbeats(b, nc, kind, benchMessages, received.Load).Seconds())
 }
 
 // throughBus measures a bus without a harmonizer.
 func throughBus(b *testing.B, url, kind string) (rate, dropped float64) {
 	return through(b, url, kind, func(bus *Bus) (func(context.Context) error, func() uint64) {
-		e := &countingEar{}
-		return func(ctx context.Context) error { return bus.Listen(ctx, e) }, e.heard.Load
+		e := &countingHandler{}
+		return func(ctx context.Context) error { return bus.Listen(ctx, e) }, e.received.Load
 	})
 }
 
@@ -131,14 +131,14 @@ func throughHarmonizer(b *testing.B, url, kind string) (rate, dropped float64) {
 
 // through measures a receiver of heartbeats: it runs run, and received returns how many
 // heartbeats it processed.
-func through(b *testing.B, url, kind string, start func(*Bus) (run func(context.Context) error, heard func() uint64)) (rate, dropped float64) {
+func through(b *testing.B, url, kind string, start func(*Bus) (run func(context.Context) error, received func() uint64)) (rate, dropped float64) {
 	nc := benchConnect(b, url)
 	defer nc.Close()
 	bus, err := NewBus(nc, Config{Cluster: cluster}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		b.Fatal(err)
 	}
-	run, heard := start(bus)
+	run, received := start(bus)
 	ctx, cancel := context.WithCancel(b.Context())
 	done := make(chan error, 1)
 	go func() { done <- run(ctx) }()
@@ -149,8 +149,8 @@ func through(b *testing.B, url, kind string, start func(*Bus) (run func(context.
 		}
 	}()
 	until(b, "the bus is up", func() bool { return bus.Counters()["connected"] > 0 })
-	speak(b, nc, kind, benchNodes, heard) // the first heartbeats are slower
-	took := speak(b, nc, kind, benchMessages, func() uint64 { return heard() + bus.Counters()["dropped"] })
+	publishHeartbeats(b, nc, kind, benchNodes, received) // the first heartbeats are slower
+	took := publishHeartbeats(b, nc, kind, benchMessages, func() uint64 { return received() + bus.Counters()["dropped"] })
 	lost := bus.Counters()["dropped"]
 	return updates(benchMessages-lost, took.Seconds()), float64(lost)
 }

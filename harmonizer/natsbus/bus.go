@@ -78,8 +78,8 @@ type Bus struct {
 	tally *tally
 	half  halves // of DialectBoth
 
-	mu     sync.Mutex
-	canary string // token of the latest probe that has not returned
+	mu         sync.Mutex
+	probeToken string // token of the latest probe that has not returned
 }
 
 var _ harmonizer.Bus = (*Bus)(nil)

@@ -20,7 +20,7 @@ import (
 )
 
 // handler is a harmonizer.Handler that records events and answers requests with fixed values.
-type ear struct {
+type handler struct {
 	events   chan apps.Event
 	standby  atomic.Bool
 	shadow   bool
@@ -28,11 +28,11 @@ type ear struct {
 	refusing error
 }
 
-func newEar() *ear {
-	return &ear{events: make(chan apps.Event, 1000), ordered: make(chan harmonizer.Order, 10)}
+func newEar() *handler {
+	return &handler{events: make(chan apps.Event, 1000), ordered: make(chan harmonizer.Order, 10)}
 }
 
-func (e *ear) Tell(ctx context.Context, ev apps.Event) error {
+func (e *handler) Enqueue(ctx context.Context, ev apps.Event) error {
 	select {
 	case e.events <- ev:
 		return nil
@@ -41,9 +41,9 @@ func (e *ear) Tell(ctx context.Context, ev apps.Event) error {
 	}
 }
 
-func (e *ear) Leading() bool { return !e.standby.Load() }
+func (e *handler) Leading() bool { return !e.standby.Load() }
 
-func (e *ear) Counts(_ context.Context, pool string) (message.Counts, error) {
+func (e *handler) Counts(_ context.Context, pool string) (message.Counts, error) {
 	if e.shadow {
 		return message.Counts{}, harmonizer.ErrShadow
 	}
@@ -54,24 +54,24 @@ func (e *ear) Counts(_ context.Context, pool string) (message.Counts, error) {
 	return c, nil
 }
 
-func (e *ear) Status(_ context.Context, q harmonizer.StatusQuery) (harmonizer.Status, error) {
+func (e *handler) Status(_ context.Context, q harmonizer.StatusQuery) (harmonizer.Status, error) {
 	return harmonizer.Status{Complete: true, Why: q.App, Leading: e.Leading(), Counters: map[string]uint64{"own": 1}}, nil
 }
 
-func (e *ear) Report(_ context.Context, subject string, data []byte) ([][]byte, error) {
+func (e *handler) Report(_ context.Context, subject string, data []byte) ([][]byte, error) {
 	if string(data) == "bad" {
 		return nil, &message.FieldError{Field: "droplets[0].droplet", Problem: "is missing"}
 	}
 	return [][]byte{[]byte(subject), data}, nil
 }
 
-func (e *ear) Order(_ context.Context, o harmonizer.Order) error {
+func (e *handler) Order(_ context.Context, o harmonizer.Order) error {
 	e.ordered <- o
 	return e.refusing
 }
 
 // listen runs the bus with the handler until the test ends. It returns once the bus is up.
-func listen(t *testing.T, nc *nats.Conn, cfg Config, e *ear) *Bus {
+func listen(t *testing.T, nc *nats.Conn, cfg Config, e *handler) *Bus {
 	t.Helper()
 	cfg.Cluster = cluster
 	bus, err := NewBus(nc, cfg, logger(t))
@@ -91,7 +91,7 @@ func listen(t *testing.T, nc *nats.Conn, cfg Config, e *ear) *Bus {
 	return bus
 }
 
-func (e *ear) expect(t *testing.T, want apps.Event) {
+func (e *handler) expect(t *testing.T, want apps.Event) {
 	t.Helper()
 	select {
 	case got := <-e.events:
@@ -120,16 +120,16 @@ func exited(partition string) apps.Exit {
 	return apps.Exit{Exited: message.Exited{Partition: partition, App: "7", Version: "v", Instance: "i", Reason: message.ReasonCrashed}}
 }
 
-func TestHears(t *testing.T) {
+func TestReceivesEvents(t *testing.T) {
 	url := startServer(t, t.TempDir(), -1).ClientURL()
 	node := connect(t, url)
-	asked, err := node.SubscribeSync(message.SubjectAnnounce)
+	requests, err := node.SubscribeSync(message.SubjectAnnounce)
 	if err != nil || node.Flush() != nil {
 		t.Fatal(err)
 	}
 	e := newEar()
 	bus := listen(t, connect(t, url), Config{FilterPartition: true}, e)
-	if _, err := asked.NextMsg(deadline); err != nil {
+	if _, err := requests.NextMsg(deadline); err != nil {
 		t.Errorf("nodes are not asked to speak: %v", err)
 	}
 
@@ -173,12 +173,12 @@ func TestPartitions(t *testing.T) {
 	mine.expect(t, exited("mine"))
 	publish(t, node, "cloudcontrollers.hm.requests.other", requestOf)
 	publish(t, node, message.SubjectHeartbeat, "last")
-	for _, e := range []*ear{all, mine} {
+	for _, e := range []*handler{all, mine} {
 		e.expect(t, apps.Heartbeat{Data: []byte("last")})
 	}
 }
 
-func TestHearsOthersNudgesButNotItsOwn(t *testing.T) {
+func TestReceivesOnlyNudgesOfOthers(t *testing.T) {
 	url := startServer(t, t.TempDir(), -1).ClientURL()
 	for _, dialect := range []Dialect{DialectHealth, DialectCloudController, DialectBoth} {
 		t.Run(string(dialect), func(t *testing.T) {
@@ -189,10 +189,10 @@ func TestHearsOthersNudgesButNotItsOwn(t *testing.T) {
 			if err := bus.Nudge(apps.Nudge{Stop: &stop}); err != nil {
 				t.Fatal(err)
 			}
-			if err := bus.Canary(); err != nil { // returns after the nudge
+			if err := bus.Probe(); err != nil { // returns after the nudge
 				t.Fatal(err)
 			}
-			one.expect(t, apps.Canary{})
+			one.expect(t, apps.LoopbackProbe{})
 			other.expect(t, apps.Nudged{Nudge: apps.Nudge{Stop: &stop}})
 			if dialect == DialectBoth {
 				other.expect(t, apps.Nudged{Nudge: apps.Nudge{Stop: &stop}})
@@ -201,21 +201,21 @@ func TestHearsOthersNudgesButNotItsOwn(t *testing.T) {
 	}
 }
 
-func TestOnlyTheLastCanaryOfOursCounts(t *testing.T) {
+func TestOnlyLatestProbeCounts(t *testing.T) {
 	bus, err := NewBus(nil, Config{Cluster: cluster}, logger(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	bus.canary = "last"
+	bus.probeToken = "last"
 	came := func(token string) apps.Event {
-		return bus.event(&nats.Msg{Subject: message.CanarySubject(cluster), Data: []byte(token)})
+		return bus.event(&nats.Msg{Subject: message.LoopbackProbeSubject(cluster), Data: []byte(token)})
 	}
 	for _, token := range []string{"", "first", "LAST"} {
 		if ev := came(token); ev != nil {
 			t.Errorf("canary %q tells %v", token, ev)
 		}
 	}
-	if ev := came("last"); ev != (apps.Canary{}) {
+	if ev := came("last"); ev != (apps.LoopbackProbe{}) {
 		t.Errorf("the last canary tells %v", ev)
 	}
 	if ev := came("last"); ev != nil {
@@ -223,7 +223,7 @@ func TestOnlyTheLastCanaryOfOursCounts(t *testing.T) {
 	}
 }
 
-func TestHearsAnewAfterAReconnect(t *testing.T) {
+func TestReconnectSendsBusUpAgain(t *testing.T) {
 	dir := t.TempDir()
 	ns := startServer(t, dir, -1)
 	e := newEar()
@@ -237,7 +237,7 @@ func TestHearsAnewAfterAReconnect(t *testing.T) {
 		"nudge":    bus.Nudge(apps.Nudge{Stop: &message.Stop{App: "a"}}),
 		"counts":   bus.PublishCounts(message.Counts{Pool: "p"}),
 		"findings": bus.PublishFindings([]apps.Finding{{Kind: apps.KindMissing}}),
-		"canary":   bus.Canary(),
+		"canary":   bus.Probe(),
 	} {
 		if !errors.Is(err, ErrDisconnected) {
 			t.Errorf("%s without a bus = %v, want ErrDisconnected", what, err)
@@ -247,7 +247,7 @@ func TestHearsAnewAfterAReconnect(t *testing.T) {
 	e.expect(t, apps.BusUp{})
 }
 
-func TestWhatComesTooFastIsDroppedAndHearingBeginsAnew(t *testing.T) {
+func TestExcessMessagesAreDroppedAndBusUpIsSent(t *testing.T) {
 	url := startServer(t, t.TempDir(), -1).ClientURL()
 	bus, err := NewBus(connect(t, url), Config{Cluster: cluster}, logger(t))
 	if err != nil {
@@ -265,14 +265,14 @@ func TestWhatComesTooFastIsDroppedAndHearingBeginsAnew(t *testing.T) {
 		t.Errorf("%d dropped and %d left, want 2 and 3", got, left)
 	}
 	anew := 0
-	c := &connection{bus: bus, heard: in, tell: func(_ context.Context, ev apps.Event) error {
+	c := &connection{bus: bus, received: in, report: func(_ context.Context, ev apps.Event) error {
 		if ev == (apps.BusUp{}) {
 			anew++
 		}
 		return nil
 	}}
 	for range 2 {
-		if err := c.look(t.Context()); err != nil {
+		if err := c.check(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -285,15 +285,15 @@ func TestWhatComesTooFastIsDroppedAndHearingBeginsAnew(t *testing.T) {
 	if in.bytes.Load() != 0 {
 		t.Errorf("%d bytes in an empty inbox", in.bytes.Load())
 	}
-	asked, err := bus.nc.SubscribeSync(message.SubjectAnnounce)
+	requests, err := bus.nc.SubscribeSync(message.SubjectAnnounce)
 	if err != nil {
 		t.Fatal(err)
 	}
 	in.put(&nats.Msg{Data: make([]byte, 11)})
-	if err := c.look(t.Context()); err != nil || anew != 2 {
+	if err := c.check(t.Context()); err != nil || anew != 2 {
 		t.Errorf("after a drop: check = %v, BusUp %d times, want 2", err, anew)
 	}
-	if m, err := asked.NextMsg(100 * time.Millisecond); err == nil {
+	if m, err := requests.NextMsg(100 * time.Millisecond); err == nil {
 		t.Errorf("nodes that speak too much are asked to speak: %v", m.Subject)
 	}
 }
@@ -437,7 +437,7 @@ func TestPublishesCountsAndFindings(t *testing.T) {
 func TestCredentials(t *testing.T) {
 	url := startServer(t, t.TempDir(), -1).ClientURL()
 	cc := connect(t, url)
-	ask := func(timeout time.Duration) (message.Credentials, error) {
+	request := func(timeout time.Duration) (message.Credentials, error) {
 		t.Helper()
 		bus, err := NewBus(connect(t, url), Config{Cluster: cluster, Partition: "cf", RequestTimeout: timeout}, logger(t))
 		if err != nil {
@@ -445,7 +445,7 @@ func TestCredentials(t *testing.T) {
 		}
 		return bus.Credentials(t.Context())
 	}
-	if _, err := ask(0); !errors.Is(err, nats.ErrNoResponders) {
+	if _, err := request(0); !errors.Is(err, nats.ErrNoResponders) {
 		t.Errorf("without an answer: %v", err)
 	}
 	answers := make(chan string, 1)
@@ -461,15 +461,15 @@ func TestCredentials(t *testing.T) {
 		t.Fatal(err)
 	}
 	answers <- `{"user":"u","password":"p"}`
-	if c, err := ask(0); err != nil || c != (message.Credentials{User: "u", Password: "p"}) {
+	if c, err := request(0); err != nil || c != (message.Credentials{User: "u", Password: "p"}) {
 		t.Errorf("Credentials = %v", err)
 	}
 	answers <- `{"user":"u"}`
-	if _, err := ask(0); err == nil {
+	if _, err := request(0); err == nil {
 		t.Error("credentials without a password are taken")
 	}
 	answers <- ""
-	if _, err := ask(50 * time.Millisecond); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := request(50 * time.Millisecond); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("no answer: %v", err)
 	}
 }
@@ -512,7 +512,7 @@ func FuzzEvent(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	subjects := bus.heardSubjects()
+	subjects := bus.eventSubjects()
 	for i := range subjects {
 		for _, seed := range []string{"", "null", "{", "[]", fmt.Sprintf(exitOf, "default"), fmt.Sprintf(updateOf, "default"), requestOf,
 			`{"droplet":1,"op":"START","indices":[1,null],"version":2,"last_updated":1.5}`, `{"droplet":"a","instances":{"i":null}}`} {

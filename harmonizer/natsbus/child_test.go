@@ -85,11 +85,11 @@ func serverChild() error {
 
 // What nodesChild publishes.
 const (
-	benchNodes    = 200
-	benchCopies   = 100 // of a node, in one message
-	subjectSpeak  = "bench.speak"
-	sameMessages  = "same"    // each message repeats the node's last one
-	otherMessages = "changed" // each copy differs from the node's last message
+	benchNodes     = 200
+	benchCopies    = 100 // of a node, in one message
+	subjectPublish = "bench.speak"
+	sameMessages   = "same"    // each message repeats the node's last one
+	otherMessages  = "changed" // each copy differs from the node's last message
 )
 
 // nodesChild publishes on request: "KIND COUNT" on subjectPublish. It answers when the server
@@ -101,7 +101,7 @@ func nodesChild(url string) error {
 	}
 	defer nc.Close()
 	rounds := map[string][2][][]byte{sameMessages: {heartbeats(1), heartbeats(1)}, otherMessages: {heartbeats(1), heartbeats(2)}}
-	_, err = nc.Subscribe(subjectSpeak, func(m *nats.Msg) {
+	_, err = nc.Subscribe(subjectPublish, func(m *nats.Msg) {
 		var kind string
 		var n int
 		if _, err := fmt.Sscan(string(m.Data), &kind, &n); err != nil {
@@ -147,26 +147,26 @@ func benchApp(id int) string { return fmt.Sprintf("%08x-1111-4111-8111-%012x", i
 func benchVersion(id int) string { return fmt.Sprintf("%08x-0000-4000-8000-%012x", id, id) }
 
 // publishHeartbeats makes the nodes publish that many messages, and waits until received has counted all.
-func speak(b *testing.B, nc *nats.Conn, kind string, count uint64, heard func() uint64) time.Duration {
+func publishHeartbeats(b *testing.B, nc *nats.Conn, kind string, count uint64, received func() uint64) time.Duration {
 	b.Helper()
-	began, before := time.Now(), heard()
-	if _, err := nc.Request(subjectSpeak, fmt.Appendf(nil, "%s %d", kind, count), time.Minute); err != nil {
+	began, before := time.Now(), received()
+	if _, err := nc.Request(subjectPublish, fmt.Appendf(nil, "%s %d", kind, count), time.Minute); err != nil {
 		b.Fatal(err)
 	}
-	until(b, "all heartbeats are received", func() bool { return heard()-before >= count })
+	until(b, "all heartbeats are received", func() bool { return received()-before >= count })
 	return time.Since(began)
 }
 
 // until waits until ok is true.
 func until(b *testing.B, what string, ok func() bool) {
 	b.Helper()
-	look := time.NewTicker(time.Millisecond)
-	defer look.Stop()
+	check := time.NewTicker(time.Millisecond)
+	defer check.Stop()
 	limit := time.NewTimer(deadline)
 	defer limit.Stop()
 	for !ok() {
 		select {
-		case <-look.C:
+		case <-check.C:
 		case <-limit.C:
 			b.Fatalf("in vain: %s", what)
 		}

@@ -377,7 +377,7 @@ func TestRowWrittenAgainIsKnown(t *testing.T) {
 
 // TestDamagedRowAffectsOnlyItsApp has one unreadable row. The harmonizer runs all other apps,
 // and stops no instance of the damaged one, until the row is dropped.
-func TestDamagedRowCostsItself(t *testing.T) {
+func TestDamagedRowAffectsOnlyItsApp(t *testing.T) {
 	s := store{dir: t.TempDir()}
 	ns := startServer(t, s.dir, -1)
 	url, port := ns.ClientURL(), portOf(ns)

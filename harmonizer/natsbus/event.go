@@ -17,8 +17,8 @@ func (b *Bus) event(m *nats.Msg) apps.Event {
 	switch m.Subject {
 	case message.SubjectHeartbeat:
 		return apps.Heartbeat{Data: m.Data}
-	case message.CanarySubject(b.cfg.Cluster):
-		return b.canaryCame(string(m.Data))
+	case message.LoopbackProbeSubject(b.cfg.Cluster):
+		return b.probeReturned(string(m.Data))
 	case message.SubjectExited:
 		ev, err = b.exit(m.Data)
 	case message.SubjectUpdated:
@@ -72,12 +72,12 @@ func (b *Bus) skips(subject, partition string) bool {
 
 // probeReturned receives each returning probe. Only the latest probe counts; an older one does
 // not show that the bus works now.
-func (b *Bus) canaryCame(token string) apps.Event {
+func (b *Bus) probeReturned(token string) apps.Event {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if token == "" || token != b.canary {
+	if token == "" || token != b.probeToken {
 		return nil
 	}
-	b.canary = ""
-	return apps.Canary{}
+	b.probeToken = ""
+	return apps.LoopbackProbe{}
 }

@@ -11,11 +11,11 @@ import (
 const (
 	// eventMessages and eventBytes bound the waiting messages of nodes: all nodes of a large
 	// cluster may send at once. More messages are counted and dropped.
-	heardMessages = 1 << 16
-	heardBytes    = 256 << 20
+	eventMessages = 1 << 16
+	eventBytes    = 256 << 20
 	// requestMessages and requestBytes bound the waiting requests.
-	askedMessages = 1 << 12
-	askedBytes    = 16 << 20
+	requestMessages = 1 << 12
+	requestBytes    = 16 << 20
 	// arrivals bounds the messages between the client library and pump.
 	arrivals = 1 << 12
 )

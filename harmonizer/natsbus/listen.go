@@ -14,21 +14,21 @@ import (
 )
 
 const (
-	lookPeriod   = 500 * time.Millisecond // interval between checks of the connection
+	checkPeriod  = 500 * time.Millisecond // interval between checks of the connection
 	flushTimeout = 5 * time.Second
 )
 
 // Listen passes messages of nodes and other harmonizers to the handler, and makes it answer
 // requests. It returns when ctx ends or the connection is closed permanently.
-func (b *Bus) Listen(ctx context.Context, ear harmonizer.Ear) error {
-	heard, err := newInbox(b.nc, heardMessages, heardBytes, b.heardSubjects()...)
-	defer heard.close()
+func (b *Bus) Listen(ctx context.Context, handler harmonizer.Handler) error {
+	received, err := newInbox(b.nc, eventMessages, eventBytes, b.eventSubjects()...)
+	defer received.close()
 	if err != nil {
 		return err
 	}
-	r := responder{b.cfg, b.tally, ear}
-	asked, err := newInbox(b.nc, askedMessages, askedBytes, r.subjects()...)
-	defer asked.close()
+	r := responder{b.cfg, b.tally, handler}
+	requests, err := newInbox(b.nc, requestMessages, requestBytes, r.subjects()...)
+	defer requests.close()
 	if err != nil {
 		return err
 	}
@@ -36,28 +36,28 @@ func (b *Bus) Listen(ctx context.Context, ear harmonizer.Ear) error {
 	defer wg.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	wg.Go(func() { heard.pump(ctx) })
-	wg.Go(func() { asked.pump(ctx) })
-	wg.Go(func() { r.answerAll(ctx, asked) })
-	return b.hear(ctx, heard, ear.Tell)
+	wg.Go(func() { received.pump(ctx) })
+	wg.Go(func() { requests.pump(ctx) })
+	wg.Go(func() { r.answerAll(ctx, requests) })
+	return b.receive(ctx, received, handler.Enqueue)
 }
 
-func (b *Bus) heardSubjects() []string {
+func (b *Bus) eventSubjects() []string {
 	return []string{
 		message.SubjectHeartbeat, message.SubjectExited, message.SubjectUpdated,
 		message.SubjectStart, message.SubjectStop, message.RequestsSubject(b.cfg.Partition), bareRequests,
-		message.CanarySubject(b.cfg.Cluster),
+		message.LoopbackProbeSubject(b.cfg.Cluster),
 	}
 }
 
 // receive is the only sender of node events, so that their order is kept.
-func (b *Bus) hear(ctx context.Context, heard *inbox, tell harmonizer.Tell) error {
+func (b *Bus) receive(ctx context.Context, received *inbox, report harmonizer.Enqueue) error {
 	status := b.nc.StatusChanged()
 	defer b.nc.RemoveStatusListener(status)
-	look := time.NewTicker(lookPeriod)
-	defer look.Stop()
-	c := &connection{bus: b, heard: heard, tell: tell}
-	if err := c.look(ctx); err != nil {
+	check := time.NewTicker(checkPeriod)
+	defer check.Stop()
+	c := &connection{bus: b, received: received, report: report}
+	if err := c.check(ctx); err != nil {
 		return err
 	}
 	for {
@@ -66,12 +66,12 @@ func (b *Bus) hear(ctx context.Context, heard *inbox, tell harmonizer.Tell) erro
 		case <-ctx.Done():
 			return nil
 		case <-status:
-			err = c.look(ctx)
-		case <-look.C:
-			err = c.look(ctx)
-		case m := <-heard.messages:
-			heard.took(m)
-			if ev := b.event(m); ev != nil && tell(ctx, ev) != nil {
+			err = c.check(ctx)
+		case <-check.C:
+			err = c.check(ctx)
+		case m := <-received.messages:
+			received.took(m)
+			if ev := b.event(m); ev != nil && report(ctx, ev) != nil {
 				return nil
 			}
 		}
@@ -83,16 +83,16 @@ func (b *Bus) hear(ctx context.Context, heard *inbox, tell harmonizer.Tell) erro
 
 // connection reports changes of the connection's state as events.
 type connection struct {
-	bus   *Bus
-	heard *inbox
-	tell  harmonizer.Tell
+	bus      *Bus
+	received *inbox
+	report   harmonizer.Enqueue
 
-	last      sight
+	last      connectionState
 	announced bool // as a component
 }
 
 // connectionState is the state of the connection at one check.
-type sight struct {
+type connectionState struct {
 	up         bool
 	reconnects uint64
 	dropped    int64
@@ -101,12 +101,12 @@ type sight struct {
 // check compares the connection with its last state. After a reconnect or a drop it sends
 // BusUp again. After a reconnect it also requests heartbeats from all nodes; after a drop it
 // does not, because there were too many messages.
-func (c *connection) look(ctx context.Context) error {
+func (c *connection) check(ctx context.Context) error {
 	nc := c.bus.nc
 	if nc.IsClosed() {
 		return fmt.Errorf("receive from nodes: %w", nats.ErrConnectionClosed)
 	}
-	was, now := c.last, sight{up: nc.IsConnected(), reconnects: nc.Stats().Reconnects, dropped: c.heard.dropped()}
+	was, now := c.last, connectionState{up: nc.IsConnected(), reconnects: nc.Stats().Reconnects, dropped: c.received.dropped()}
 	if now == was {
 		return nil
 	}
@@ -122,22 +122,22 @@ func (c *connection) look(ctx context.Context) error {
 	case now.up:
 		c.bus.tally.count("connected", 1)
 		c.bus.log.Info("receiving from nodes", "reconnects", now.reconnects, "dropped", now.dropped)
-		_ = c.tell(ctx, apps.BusUp{}) // fails only when ctx ends
+		_ = c.report(ctx, apps.BusUp{}) // fails only when ctx ends
 	case was.up:
-		_ = c.tell(ctx, apps.BusDown{})
+		_ = c.report(ctx, apps.BusDown{})
 	}
 	return nil
 }
 
 // announce makes sure that the server has our subscriptions. If request is set, it also
 // requests heartbeats from the nodes.
-func (c *connection) announce(ctx context.Context, ask bool) error {
+func (c *connection) announce(ctx context.Context, request bool) error {
 	ctx, cancel := context.WithTimeout(ctx, flushTimeout)
 	defer cancel()
 	if err := c.bus.nc.FlushWithContext(ctx); err != nil {
 		return fmt.Errorf("flush subscriptions: %w", err)
 	}
-	if c.bus.cfg.Shadow || !ask {
+	if c.bus.cfg.Shadow || !request {
 		return nil
 	}
 	if component := c.bus.cfg.Component; component.Host != "" && !c.announced {

@@ -90,12 +90,12 @@ func (b *Bus) PublishFindings(batch []apps.Finding) error {
 }
 
 // Probe sends a random token on message.LoopbackProbeSubject.
-func (b *Bus) Canary() error {
+func (b *Bus) Probe() error {
 	token := rand.Text()
 	b.mu.Lock()
-	b.canary = token
+	b.probeToken = token
 	b.mu.Unlock()
-	return b.send(message.CanarySubject(b.cfg.Cluster), []byte(token), false)
+	return b.send(message.LoopbackProbeSubject(b.cfg.Cluster), []byte(token), false)
 }
 
 func (b *Bus) publish(subject string, v any, signed bool) error {

@@ -10,10 +10,10 @@ import (
 
 // If only the first form of a nudge was sent, a repeated nudge is sent only in the second
 // form. If both were sent, a repeated nudge is a new one.
-func TestHalfANudgeIsSentAgainInTheOtherForm(t *testing.T) {
+func TestHalfSentNudgeIsRepeatedInOtherForm(t *testing.T) {
 	url := startServer(t, t.TempDir(), -1).ClientURL()
 	client := connect(t, url)
-	heard, err := client.SubscribeSync(">")
+	received, err := client.SubscribeSync(">")
 	if err != nil || client.Flush() != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +45,7 @@ func TestHalfANudgeIsSentAgainInTheOtherForm(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, want := range tt.want {
-			m, err := heard.NextMsg(deadline)
+			m, err := received.NextMsg(deadline)
 			if err != nil || m.Subject != want {
 				t.Fatalf("%s: received %v, %v, want %s", tt.name, m, err, want)
 			}

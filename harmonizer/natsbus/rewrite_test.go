@@ -12,7 +12,7 @@ import (
 
 // TestDropDamagedContinues ends the drop of a damaged row after each of its calls to the
 // server. The next call completes it, with all other rows.
-func TestDropDamagedGoesOn(t *testing.T) {
+func TestDropDamagedContinues(t *testing.T) {
 	for after := 0; ; after++ {
 		s := store{dir: t.TempDir()}
 		ns := startServer(t, s.dir, -1)

@@ -20,8 +20,8 @@ import (
 const (
 	rowsTimeout   = 5 * time.Second  // of one request to JetStream
 	snapshotLimit = 30 * time.Second // for the first complete read
-	againAfter    = time.Second      // pause after a watch ended
-	proveEvery    = 5 * time.Second  // interval between checks that the watch misses nothing
+	retryPause    = time.Second      // pause after a watch ended
+	verifyEvery   = 5 * time.Second  // interval between checks that the watch misses nothing
 	slice         = 500              // rows of one event, at most
 )
 
@@ -82,21 +82,21 @@ func NewRows(nc *nats.Conn, c RowsConfig, log *slog.Logger) (*Rows, error) {
 
 // Watch sends the rows, and then each change, until ctx ends. When it may have missed a
 // change, it sends ExpectedLost and starts again. It creates a missing bucket.
-func (r *Rows) Watch(ctx context.Context, tell harmonizer.Tell) error {
+func (r *Rows) Watch(ctx context.Context, report harmonizer.Enqueue) error {
 	defer r.guard.Close()
 	for {
-		err := r.watch(ctx, tell)
+		err := r.watch(ctx, report)
 		if ctx.Err() != nil {
 			return nil
 		}
 		r.lost.Do(func() { r.log.Warn("expected state lost", "bucket", r.bucket, "err", err) })
-		if err := tell(ctx, apps.ExpectedLost{Why: err.Error()}); err != nil {
+		if err := report(ctx, apps.ExpectedLost{Why: err.Error()}); err != nil {
 			return nil
 		}
 		if r.nc.IsClosed() {
 			return fmt.Errorf("watch %s: %w", r.bucket, nats.ErrConnectionClosed)
 		}
-		if wait(ctx, againAfter) != nil {
+		if wait(ctx, retryPause) != nil {
 			return nil
 		}
 	}
@@ -126,12 +126,12 @@ func open(ctx context.Context, js jetstream.JetStream, bucket string) (jetstream
 }
 
 // watch sends all rows, then their changes. It always returns the error that ended it.
-func (r *Rows) watch(ctx context.Context, tell harmonizer.Tell) error {
+func (r *Rows) watch(ctx context.Context, report harmonizer.Enqueue) error {
 	if !r.nc.IsConnected() {
 		return ErrDisconnected
 	}
 	reconnects := r.nc.Stats().Reconnects
-	p, err := r.begin(ctx, tell)
+	p, err := r.begin(ctx, report)
 	if err != nil {
 		return err
 	}
@@ -142,10 +142,10 @@ func (r *Rows) watch(ctx context.Context, tell harmonizer.Tell) error {
 		return fmt.Errorf("watch bucket %s: %w", r.bucket, err)
 	}
 	defer stop(watcher)
-	prove := time.NewTicker(proveEvery)
-	defer prove.Stop()
-	look := time.NewTicker(lookPeriod)
-	defer look.Stop()
+	verify := time.NewTicker(verifyEvery)
+	defer verify.Stop()
+	check := time.NewTicker(checkPeriod)
+	defer check.Stop()
 	for {
 		select {
 		case <-ctx.Done():
@@ -157,18 +157,18 @@ func (r *Rows) watch(ctx context.Context, tell harmonizer.Tell) error {
 			if entry == nil { // from the library: the following entries are new
 				continue
 			}
-			if err := r.take(ctx, p, entry, tell); err != nil {
+			if err := r.take(ctx, p, entry, report); err != nil {
 				return err
 			}
-		case <-look.C:
+		case <-check.C:
 			if !r.nc.IsConnected() || r.nc.Stats().Reconnects != reconnects {
 				return ErrDisconnected
 			}
 			if err := r.accepted(ctx); err != nil {
 				return err
 			}
-		case <-prove.C:
-			if err := r.prove(ctx, p); err != nil {
+		case <-verify.C:
+			if err := r.verify(ctx, p); err != nil {
 				return err
 			}
 		}
@@ -219,7 +219,7 @@ type progress struct {
 }
 
 // begin sends all rows, in order of revision.
-func (r *Rows) begin(ctx context.Context, tell harmonizer.Tell) (*progress, error) {
+func (r *Rows) begin(ctx context.Context, report harmonizer.Enqueue) (*progress, error) {
 	reading, cancel := context.WithTimeout(ctx, snapshotLimit)
 	defer cancel()
 	kv, err := open(reading, r.js, r.bucket)
@@ -232,20 +232,20 @@ func (r *Rows) begin(ctx context.Context, tell harmonizer.Tell) (*progress, erro
 	}
 	p := &progress{kv: kv, created: contents.Created, last: contents.Last, next: contents.Next(), seen: contents.Last}
 	for _, k := range contents.Keys {
-		if err := r.tell(ctx, p, k, tell); err != nil {
+		if err := r.report(ctx, p, k, report); err != nil {
 			return nil, err
 		}
 	}
-	if err := p.flush(ctx, tell); err != nil {
+	if err := p.flush(ctx, report); err != nil {
 		return nil, err
 	}
 	for _, name := range r.guard.Missing() {
-		if err := tell(ctx, apps.ExpectedUnreadable{Name: name}); err != nil {
+		if err := report(ctx, apps.ExpectedUnreadable{Name: name}); err != nil {
 			return nil, err
 		}
 	}
 	r.guard.Publish(reading) // before any row is acted on
-	return p, tell(ctx, apps.ExpectedComplete{})
+	return p, report(ctx, apps.ExpectedComplete{})
 }
 
 func (r *Rows) info(ctx context.Context, kv jetstream.KeyValue) (*jetstream.StreamInfo, error) {
@@ -262,9 +262,9 @@ func (r *Rows) info(ctx context.Context, kv jetstream.KeyValue) (*jetstream.Stre
 	return s.StreamInfo(), nil
 }
 
-// prove compares the position with that of the bucket, because a watch with a lost consumer is
+// verify compares the position with that of the bucket, because a watch with a lost consumer is
 // silent.
-func (r *Rows) prove(ctx context.Context, p *progress) error {
+func (r *Rows) verify(ctx context.Context, p *progress) error {
 	info, err := r.info(ctx, p.kv)
 	if err != nil {
 		return err
@@ -281,49 +281,49 @@ func (r *Rows) prove(ctx context.Context, p *progress) error {
 }
 
 // take reports a change.
-func (r *Rows) take(ctx context.Context, p *progress, entry jetstream.KeyValueEntry, tell harmonizer.Tell) error {
+func (r *Rows) take(ctx context.Context, p *progress, entry jetstream.KeyValueEntry, report harmonizer.Enqueue) error {
 	if rev := entry.Revision(); rev > p.seen {
 		p.seen, p.behind = rev, false
 	}
 	k := integrity.Key{Name: entry.Key(), Revision: entry.Revision(), Deleted: entry.Operation() != jetstream.KeyValuePut, Value: entry.Value()}
-	if k.Revision > p.last || !r.guard.Doubted(k.Name) {
+	if k.Revision > p.last || !r.guard.IsUnknown(k.Name) {
 		r.guard.Note(k.Name, k.Revision, k.Deleted)
 	}
-	if err := r.tell(ctx, p, k, tell); err != nil {
+	if err := r.report(ctx, p, k, report); err != nil {
 		return err
 	}
 	r.guard.Publish(ctx)
-	return p.flush(ctx, tell)
+	return p.flush(ctx, report)
 }
 
 // report reports one key; rows are collected in a slice.
-func (r *Rows) tell(ctx context.Context, p *progress, k integrity.Key, tell harmonizer.Tell) error {
+func (r *Rows) report(ctx context.Context, p *progress, k integrity.Key, report harmonizer.Enqueue) error {
 	row, other := r.read(k)
 	if other == nil {
 		if p.slice = append(p.slice, row); len(p.slice) < slice {
 			return nil
 		}
-		return p.flush(ctx, tell)
+		return p.flush(ctx, report)
 	}
-	if err := p.flush(ctx, tell); err != nil {
+	if err := p.flush(ctx, report); err != nil {
 		return err
 	}
-	return tell(ctx, other)
+	return report(ctx, other)
 }
 
-func (p *progress) flush(ctx context.Context, tell harmonizer.Tell) error {
+func (p *progress) flush(ctx context.Context, report harmonizer.Enqueue) error {
 	if len(p.slice) == 0 {
 		return nil
 	}
 	some := p.slice
 	p.slice = nil // the receiver keeps it
-	return tell(ctx, apps.ExpectedRows{Rows: some})
+	return report(ctx, apps.ExpectedRows{Rows: some})
 }
 
 // read returns the row of a key, or else the event for the key.
 func (r *Rows) read(k integrity.Key) (message.App, apps.Event) {
 	switch {
-	case r.guard.Doubted(k.Name):
+	case r.guard.IsUnknown(k.Name):
 		return message.App{}, apps.ExpectedUnreadable{Name: k.Name}
 	case k.Deleted:
 		return message.App{}, apps.ExpectedGone{Name: k.Name}

@@ -131,7 +131,7 @@ func TestRows(t *testing.T) {
 	expect("Complete {0s}")
 }
 
-func TestRowsAreToldInSlices(t *testing.T) {
+func TestRowsAreReportedInSlices(t *testing.T) {
 	nc := connect(t, startServer(t, t.TempDir(), -1).ClientURL())
 	kv := bucket(t, nc)
 	for i := range 2*slice + 1 {

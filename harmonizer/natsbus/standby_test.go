@@ -54,7 +54,7 @@ func startMember(t *testing.T, url, name string) *member {
 		t.Fatal(err)
 	}
 	m.Harmonizer, err = harmonizer.New(harmonizer.Config{Cluster: cluster, Apps: apps.Config{
-		HeartbeatPeriod: 500 * time.Millisecond, DropletLost: 4 * time.Second, NudgeKeepAlive: keepAlive, Brake: 1,
+		HeartbeatPeriod: 500 * time.Millisecond, DropletLost: 4 * time.Second, NudgeKeepAlive: keepAlive, DisruptionLimit: 1,
 	}}, harmonizer.Ports{Bus: bus, Source: rows, Lease: lease, Memory: memory}, logger(t))
 	if err != nil {
 		t.Fatal(err)

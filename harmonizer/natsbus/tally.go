@@ -15,13 +15,13 @@ import (
 type tally struct {
 	log *slog.Logger
 
-	mu       sync.Mutex
-	counters map[string]uint64
-	complain map[string]*rate.Sometimes // by counter
+	mu        sync.Mutex
+	counters  map[string]uint64
+	logLimits map[string]*rate.Sometimes // by counter
 }
 
 func newTally(log *slog.Logger) *tally {
-	return &tally{log: log, counters: map[string]uint64{}, complain: map[string]*rate.Sometimes{}}
+	return &tally{log: log, counters: map[string]uint64{}, logLimits: map[string]*rate.Sometimes{}}
 }
 
 func (t *tally) snapshot() map[string]uint64 {
@@ -44,10 +44,10 @@ func (t *tally) bad(subject string, err error) {
 func (t *tally) warn(name, what string, err error) {
 	t.mu.Lock()
 	t.counters[name]++
-	n, s := t.counters[name], t.complain[name]
+	n, s := t.counters[name], t.logLimits[name]
 	if s == nil {
 		s = &rate.Sometimes{Interval: time.Minute}
-		t.complain[name] = s
+		t.logLimits[name] = s
 	}
 	t.mu.Unlock()
 	s.Do(func() { t.log.Warn(what, "counter", name, "so_far", n, "err", err) })

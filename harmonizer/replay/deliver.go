@@ -26,7 +26,7 @@ func (p *player) deliver(ctx context.Context, l messageLine) {
 	case message.SubjectStatus, message.SubjectHealth, message.SubjectDroplet:
 		err = p.answer(l)
 	default:
-		err = p.heard(ctx, l)
+		err = p.otherNudge(ctx, l)
 	}
 	if err != nil && p.cfg.Events {
 		p.out.print(eventOut{T: p.second, Event: apps.Finding{
@@ -70,7 +70,7 @@ func (p *player) answer(l messageLine) error {
 }
 
 // otherNudge processes a nudge of another harmonizer. It ignores any other message.
-func (p *player) heard(ctx context.Context, l messageLine) error {
+func (p *player) otherNudge(ctx context.Context, l messageLine) error {
 	requests, _ := strings.CutSuffix(message.RequestsSubject(""), ".")
 	if l.subject != message.SubjectStart && l.subject != message.SubjectStop &&
 		l.subject != requests && !strings.HasPrefix(l.subject, requests+".") {

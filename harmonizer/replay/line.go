@@ -85,10 +85,10 @@ func parseOne(key string, value json.RawMessage) (line, error) {
 	case "bulk":
 		return parseBulk(value)
 	case "bulk_down":
-		down, err := truth(key, value)
+		down, err := parseBool(key, value)
 		return bulkDownLine{down}, err
 	case "bus_down":
-		down, err := truth(key, value)
+		down, err := parseBool(key, value)
 		return busDownLine{down}, err
 	case "advance":
 		n, err := strconv.ParseInt(string(value), 10, 64)
@@ -174,7 +174,7 @@ func object(data []byte, read func(key string, value json.RawMessage) error) err
 	return nil
 }
 
-func truth(key string, value json.RawMessage) (bool, error) {
+func parseBool(key string, value json.RawMessage) (bool, error) {
 	switch string(value) {
 	case "true":
 		return true, nil

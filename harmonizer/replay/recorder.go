@@ -55,11 +55,11 @@ func (r *Recorder) Message(subject, reply string, data []byte) {
 
 // Bulk records the whole expected state.
 func (r *Recorder) Bulk(rows []message.App) {
-	world := make(map[string]row, len(rows))
+	expectedRows := make(map[string]row, len(rows))
 	for _, a := range rows {
-		world[a.Name] = rowOf(a)
+		expectedRows[a.Name] = rowOf(a)
 	}
-	r.write(map[string]any{"bulk": world})
+	r.write(map[string]any{"bulk": expectedRows})
 }
 
 // BulkDown records that the source of the expected state failed, or is back.

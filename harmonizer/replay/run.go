@@ -43,9 +43,9 @@ type player struct {
 	machine *apps.Machine
 	second  int64 // virtual now
 
-	world    []rawRow // the expected state; nil: not set yet
-	bulkDown bool
-	busDown  bool
+	expectedRows []rawRow // the expected state; nil: not set yet
+	bulkDown     bool
+	busDown      bool
 
 	out *printer
 }
@@ -56,7 +56,7 @@ func (p *player) now() time.Time { return time.Unix(p.second, 0).UTC() }
 func (p *player) play(ctx context.Context, l line) error {
 	switch l := l.(type) {
 	case bulkLine:
-		p.world = l.rows
+		p.expectedRows = l.rows
 		p.refresh(ctx)
 	case bulkDownLine:
 		p.bulkDown = l.down
@@ -83,7 +83,7 @@ func (p *player) advance(ctx context.Context, seconds int64) error {
 			p.refresh(ctx)
 		}
 		if !p.busDown {
-			p.step(ctx, apps.Canary{})
+			p.step(ctx, apps.LoopbackProbe{})
 		}
 		p.step(ctx, apps.Tick{})
 	}
@@ -92,7 +92,7 @@ func (p *player) advance(ctx context.Context, seconds int64) error {
 
 // refresh makes a pass over the expected state.
 func (p *player) refresh(ctx context.Context) {
-	if p.world == nil {
+	if p.expectedRows == nil {
 		return
 	}
 	p.step(ctx, apps.ExpectedBegin{})
@@ -100,8 +100,8 @@ func (p *player) refresh(ctx context.Context) {
 		p.step(ctx, apps.ExpectedFailed{Why: "the bulk API is down"})
 		return
 	}
-	rows := make([]message.App, 0, len(p.world))
-	for _, raw := range p.world {
+	rows := make([]message.App, 0, len(p.expectedRows))
+	for _, raw := range p.expectedRows {
 		row, err := raw.app(p.cfg.Pool)
 		if err != nil {
 			p.step(ctx, apps.ExpectedUnreadable{Name: raw.name})

@@ -24,7 +24,7 @@ func replayed(t *testing.T, in string, cfg Config) (string, error) {
 	return out.String(), err
 }
 
-func TestRunRefuses(t *testing.T) {
+func TestRunRejectsInvalidInput(t *testing.T) {
 	tests := []struct{ name, in, problem string }{
 		{"not JSON", "hello\n", "is not a JSON object"},
 		{"empty", "{}\n", "has the keys []"},
@@ -88,7 +88,7 @@ func (z *zeros) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func TestRunPassesOver(t *testing.T) {
+func TestRunIgnoresBlankLinesAndComments(t *testing.T) {
 	in := "\n# a comment\n   \n\t# another\r\n" + `{"advance": 3}` + "\r\n" + `{"dump": 7}`
 	got, err := replayed(t, in, Config{})
 	if want := `{"t":4,"dump":"7","state":null}` + "\n"; err != nil || got != want {

@@ -79,8 +79,8 @@ func (h *hostile) heartbeat(t *rapid.T) {
 	h.step(t, apps.Heartbeat{Data: []byte(b.String())}, b.Len())
 }
 
-// ask requests as much as fits in a request.
-func (h *hostile) ask(t *rapid.T) {
+// request requests as much as fits in a request.
+func (h *hostile) request(t *rapid.T) {
 	var list []string
 	for i := range rapid.SampledFrom([]int{1, 100, 2000}).Draw(t, "asked") {
 		list = append(list, fmt.Sprintf(`{"droplet":"app%d","version":"v%d"}`, i%5, i))
@@ -131,12 +131,12 @@ func (h *hostile) nudged(t *rapid.T) {
 // in a bus message, and an answer is bounded.
 func TestHostileMessagesAreBounded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		h := &hostile{now: second(1000), m: apps.NewMachine(apps.Config{Brake: 1, QueueBatchSize: 5000}.WithDefaults())}
+		h := &hostile{now: second(1000), m: apps.NewMachine(apps.Config{DisruptionLimit: 1, QueueBatchSize: 5000}.WithDefaults())}
 		h.step(t, apps.BusUp{}, 0)
 		h.step(t, apps.Lead{}, 0)
 		h.step(t, apps.ExpectedComplete{}, 0)
 		h.now = h.now.Add(12 * time.Second)
-		acts := []func(*rapid.T){h.heartbeat, h.heartbeat, h.row, h.exit, h.nudged, h.ask}
+		acts := []func(*rapid.T){h.heartbeat, h.heartbeat, h.row, h.exit, h.nudged, h.request}
 		for range rapid.IntRange(1, 8).Draw(t, "steps") {
 			rapid.SampledFrom(acts).Draw(t, "act")(t)
 			h.now = h.now.Add(rapid.SampledFrom([]time.Duration{0, time.Second, 10 * time.Second, 40 * time.Second}).Draw(t, "pass"))

@@ -29,31 +29,31 @@ type Droplet struct {
 const maxWork = 20_000
 
 // truncated is the error for the apps beyond maxWork.
-const tooMuch = "truncated: the request covers too many instances; request this app again"
+const tooLarge = "truncated: the request covers too many instances; request this app again"
 
 // Evaluator is a decoded request. It returns the answers, one message for each app, without
 // repeats.
-type Question func(v apps.View, now time.Time) []any
+type Evaluator func(v apps.View, now time.Time) []any
 
 // Read decodes a request on message.SubjectStatus, SubjectHealth or SubjectDroplet. It returns
 // an error if the request is malformed. A status other than FLAPPING and CRASHED is also an
 // error, because the original answers no other. Read needs no machine, and may run in any
 // goroutine.
-func Read(subject string, data []byte) (Question, error) {
+func Read(subject string, data []byte) (Evaluator, error) {
 	switch subject {
 	case message.SubjectStatus:
 		q, err := message.DecodeStatusQuery(data)
-		if err == nil && q.State != flaps && q.State != crashed {
-			err = fmt.Errorf("answer: state is %.40q; use %s or %s", q.State, flaps, crashed)
+		if err == nil && q.State != stateFlapping && q.State != stateCrashed {
+			err = fmt.Errorf("answer: state is %.40q; use %s or %s", q.State, stateFlapping, stateCrashed)
 		}
 		return func(v apps.View, _ time.Time) []any { return status(v, q) }, err
 	case message.SubjectHealth:
 		q, err := message.DecodeHealthQuery(data)
-		q.Apps = once(q.Apps)
+		q.Apps = unique(q.Apps)
 		return func(v apps.View, _ time.Time) []any { return health(v, q) }, err
 	case message.SubjectDroplet:
 		q, err := message.DecodeDropletQuery(data)
-		q.Apps = once(q.Apps)
+		q.Apps = unique(q.Apps)
 		return func(v apps.View, now time.Time) []any { return droplets(v, now, q) }, err
 	}
 	return nil, fmt.Errorf("answer: subject %.100q is not for requests", subject)
@@ -70,8 +70,8 @@ func Answer(v apps.View, now time.Time, subject string, data []byte) ([]any, err
 
 // States that can be requested.
 const (
-	flaps   = "FLAPPING"
-	crashed = "CRASHED"
+	stateFlapping = "FLAPPING"
+	stateCrashed  = "CRASHED"
 )
 
 // incomplete returns why answers may be incomplete, "" if they are complete.
@@ -85,7 +85,7 @@ func incomplete(v apps.View) string {
 func status(v apps.View, q message.StatusQuery) []any {
 	why := incomplete(v)
 	a := message.StatusAnswer{Complete: why == "", Error: why}
-	if q.State == flaps {
+	if q.State == stateFlapping {
 		a.Indices = flapping(v, q)
 	} else {
 		a.Instances = crashes(v, q)
@@ -116,10 +116,10 @@ func crashes(v apps.View, q message.StatusQuery) []message.InstanceSince {
 func health(v apps.View, q message.HealthQuery) []any {
 	why, spent := incomplete(v), work(0)
 	out := make([]any, 0, len(q.Apps))
-	for _, asked := range q.Apps {
-		a := message.HealthAnswer{App: asked.App, Version: asked.Version, Error: tooMuch}
-		if spent.affords(v, asked.App) {
-			a.Healthy, a.Complete, a.Error = v.Healthy(asked.App, asked.Version), why == "", why
+	for _, requested := range q.Apps {
+		a := message.HealthAnswer{App: requested.App, Version: requested.Version, Error: tooLarge}
+		if spent.affords(v, requested.App) {
+			a.Healthy, a.Complete, a.Error = v.Healthy(requested.App, requested.Version), why == "", why
 		}
 		out = append(out, a)
 	}
@@ -130,7 +130,7 @@ func droplets(v apps.View, now time.Time, q message.DropletQuery) []any {
 	why, spent := incomplete(v), work(0)
 	out := make([]any, 0, len(q.Apps))
 	for _, name := range q.Apps {
-		d := Droplet{App: name, Error: tooMuch}
+		d := Droplet{App: name, Error: tooLarge}
 		if spent.affords(v, name) {
 			d.Error = why
 			if e, ok := v.Explain(now, name); ok {
@@ -166,7 +166,7 @@ func seconds(t time.Time) float64 {
 }
 
 // unique returns the list without repeated elements.
-func once[T comparable](list []T) []T {
+func unique[T comparable](list []T) []T {
 	seen := make(map[T]bool, len(list))
 	return slices.DeleteFunc(list, func(x T) bool {
 		again := seen[x]

@@ -97,7 +97,7 @@ func lines(t *testing.T, m *apps.Machine, subject, query string) string {
 	return strings.Join(out, "\n")
 }
 
-func TestAnswerTellsThatItIsNotWhole(t *testing.T) {
+func TestAnswerMarksIncompleteState(t *testing.T) {
 	m := apps.NewMachine(apps.Config{}.WithDefaults())
 	for subject, query := range map[string]string{
 		message.SubjectStatus:  `{"droplet":"web","state":"CRASHED"}`,
@@ -110,7 +110,7 @@ func TestAnswerTellsThatItIsNotWhole(t *testing.T) {
 	}
 }
 
-func TestAnswerRefuses(t *testing.T) {
+func TestAnswerRejectsInvalidRequests(t *testing.T) {
 	m := apps.NewMachine(apps.Config{}.WithDefaults())
 	for _, q := range []struct{ subject, query string }{
 		{message.SubjectStatus, `{}`},
@@ -137,18 +137,18 @@ func TestAnswerIsBounded(t *testing.T) {
 	}
 	for m.Step(second(1), apps.ExpectedRows{Rows: rows}); m.Busy(); m.Step(second(1), apps.Tick{}) {
 	}
-	ask := func(names ...string) string {
+	request := func(names ...string) string {
 		for i, n := range names {
 			names[i] = `{"droplet":"` + n + `","version":"v"}`
 		}
 		return `{"droplets":[` + strings.Join(names, ",") + `]}`
 	}
 	for _, tt := range []struct{ name, query, answered, truncated string }{
-		{"the same again and again", ask("small", "small", "small"), "small", ""},
-		{"a large one alone", ask("large"), "large", ""},
-		{"a large one first", ask("large", "small"), "large", "small"},
-		{"a large one between", ask("small", "large", "half"), "small half", "large"},
-		{"two halves", ask("half", "small", "half"), "half small", ""},
+		{"the same again and again", request("small", "small", "small"), "small", ""},
+		{"a large one alone", request("large"), "large", ""},
+		{"a large one first", request("large", "small"), "large", "small"},
+		{"a large one between", request("small", "large", "half"), "small half", "large"},
+		{"two halves", request("half", "small", "half"), "half small", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			for _, subject := range []string{message.SubjectHealth, message.SubjectDroplet} {
@@ -165,7 +165,7 @@ func TestAnswerIsBounded(t *testing.T) {
 					case Droplet:
 						app, problem = a.App, a.Error
 					}
-					if problem == tooMuch {
+					if problem == tooLarge {
 						truncated = append(truncated, app)
 					} else {
 						answered = append(answered, app)

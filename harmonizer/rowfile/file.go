@@ -27,7 +27,7 @@ const (
 	refreshWait = time.Second
 	// recheckEvery is the longest time between two passes. A link may point to a folder whose
 	// changes are not reported.
-	lookAgain = 30 * time.Second
+	recheckEvery = 30 * time.Second
 	// slice is the number of rows in one event.
 	slice = 500
 	// shownRows bounds the log lines about the unreadable rows of one file.
@@ -91,33 +91,33 @@ func (f *File) Refresh() {
 
 // Watch sends the rows of the file, again after each change and at least every 30 seconds,
 // until ctx ends.
-func (f *File) Watch(ctx context.Context, tell harmonizer.Tell) error {
+func (f *File) Watch(ctx context.Context, report harmonizer.Enqueue) error {
 	notify, err := fsnotify.NewWatcher()
 	if err != nil {
 		return fmt.Errorf("watch %s: %w", f.cfg.Path, err)
 	}
 	defer notify.Close()
-	w := &watch{cfg: f.cfg, log: f.log, tell: tell, notify: notify, due: time.NewTimer(0), armed: true, again: true}
+	w := &watch{cfg: f.cfg, log: f.log, report: report, notify: notify, due: time.NewTimer(0), armed: true, passRequested: true}
 	defer w.due.Stop()
-	regular := time.NewTicker(min(lookAgain, f.cfg.ValidFor/3))
+	regular := time.NewTicker(min(recheckEvery, f.cfg.ValidFor/3))
 	defer regular.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-notify.Events:
-			w.lookIn(settle)
+			w.checkIn(settle)
 		case err := <-notify.Errors:
 			f.log.Warn("watch of the expected state failed", "file", f.cfg.Path, "err", err)
-			w.lookIn(settle)
+			w.checkIn(settle)
 		case <-f.refresh:
-			w.again = true
-			w.lookIn(refreshWait)
+			w.passRequested = true
+			w.checkIn(refreshWait)
 		case <-regular.C:
 			err = w.regular(ctx)
 		case <-w.due.C:
 			w.armed = false
-			err = w.look(ctx)
+			err = w.check(ctx)
 		}
 		if err != nil && ctx.Err() == nil {
 			return err
@@ -127,14 +127,14 @@ func (f *File) Watch(ctx context.Context, tell harmonizer.Tell) error {
 
 // watch is the state of one Watch. Its goroutine owns it.
 type watch struct {
-	cfg    Config
-	log    *slog.Logger
-	tell   harmonizer.Tell
-	notify *fsnotify.Watcher
-	due    *time.Timer // the next check
-	armed  bool        // due is running
-	again  bool        // make a pass even if the file is unchanged
-	owed   bool        // the regular pass was not made yet
+	cfg           Config
+	log           *slog.Logger
+	report        harmonizer.Enqueue
+	notify        *fsnotify.Watcher
+	due           *time.Timer // the next check
+	armed         bool        // due is running
+	passRequested bool        // make a pass even if the file is unchanged
+	regularDue    bool        // the regular pass was not made yet
 
 	seen  stamp // at the last check
 	taken stamp // of the last pass
@@ -142,7 +142,7 @@ type watch struct {
 }
 
 // checkIn plans a check of the file after d, unless an earlier one is planned.
-func (w *watch) lookIn(d time.Duration) {
+func (w *watch) checkIn(d time.Duration) {
 	if !w.armed {
 		w.armed = true
 		w.due.Reset(d)
@@ -151,24 +151,24 @@ func (w *watch) lookIn(d time.Duration) {
 
 // regular makes the regular pass. If the previous one could not be made, it reports a failure.
 func (w *watch) regular(ctx context.Context) error {
-	if w.owed {
+	if w.regularDue {
 		if err := w.fail(ctx, fmt.Errorf("%s: is written without a pause; replace it by a rename", w.cfg.Path)); err != nil {
 			return err
 		}
 	}
-	w.again, w.owed = true, true
-	return w.look(ctx)
+	w.passRequested, w.regularDue = true, true
+	return w.check(ctx)
 }
 
 // check makes a pass if one is requested, or if the file changed since the last pass and is at
 // rest.
-func (w *watch) look(ctx context.Context) error {
+func (w *watch) check(ctx context.Context) error {
 	w.follow()
 	now, err := stampOf(w.cfg.Path)
 	if err != nil {
-		again := w.again || w.taken != (stamp{})
-		w.seen, w.taken, w.again, w.owed = stamp{}, stamp{}, false, false
-		if !again { // already reported
+		passRequested := w.passRequested || w.taken != (stamp{})
+		w.seen, w.taken, w.passRequested, w.regularDue = stamp{}, stamp{}, false, false
+		if !passRequested { // already reported
 			return nil
 		}
 		return w.fail(ctx, err)
@@ -177,10 +177,10 @@ func (w *watch) look(ctx context.Context) error {
 	w.seen = now
 	switch {
 	case now != was:
-		w.lookIn(settle)
-	case now == w.taken && !w.again:
+		w.checkIn(settle)
+	case now == w.taken && !w.passRequested:
 	case beingWritten(w.cfg.Path):
-		w.lookIn(writerWait)
+		w.checkIn(writerWait)
 	default:
 		return w.pass(ctx, now)
 	}
@@ -189,14 +189,14 @@ func (w *watch) look(ctx context.Context) error {
 
 // pass reads the file and sends its rows.
 func (w *watch) pass(ctx context.Context, now stamp) error {
-	if err := w.tell(ctx, apps.ExpectedBegin{}); err != nil {
+	if err := w.report(ctx, apps.ExpectedBegin{}); err != nil {
 		return err
 	}
-	w.taken, w.again, w.owed = now, false, false
+	w.taken, w.passRequested, w.regularDue = now, false, false
 	data, err := read(w.cfg.Path, now)
 	if errors.Is(err, errChanged) {
-		w.seen, w.again = stamp{}, true
-		w.lookIn(settle)
+		w.seen, w.passRequested = stamp{}, true
+		w.checkIn(settle)
 	}
 	if err != nil {
 		return w.fail(ctx, err)
@@ -208,33 +208,33 @@ func (w *watch) pass(ctx context.Context, now stamp) error {
 		}
 		rows.digest = sum
 		w.rows = rows
-		w.complain()
+		w.logUnreadable()
 	}
-	return w.tellRows(ctx)
+	return w.reportRows(ctx)
 }
 
-func (w *watch) tellRows(ctx context.Context) error {
+func (w *watch) reportRows(ctx context.Context) error {
 	for some := range slices.Chunk(w.rows.apps, slice) {
-		if err := w.tell(ctx, apps.ExpectedRows{Rows: some}); err != nil {
+		if err := w.report(ctx, apps.ExpectedRows{Rows: some}); err != nil {
 			return err
 		}
 	}
 	for _, bad := range w.rows.unreadable {
-		if err := w.tell(ctx, apps.ExpectedUnreadable{Name: bad.name}); err != nil {
+		if err := w.report(ctx, apps.ExpectedUnreadable{Name: bad.name}); err != nil {
 			return err
 		}
 	}
-	return w.tell(ctx, apps.ExpectedComplete{ValidFor: w.cfg.ValidFor})
+	return w.report(ctx, apps.ExpectedComplete{ValidFor: w.cfg.ValidFor})
 }
 
 // fail reports a failed pass.
 func (w *watch) fail(ctx context.Context, why error) error {
 	w.log.Warn("expected state not readable, last content stays valid for a while", "valid_for", w.cfg.ValidFor, "err", why)
-	return w.tell(ctx, apps.ExpectedFailed{Why: why.Error()})
+	return w.report(ctx, apps.ExpectedFailed{Why: why.Error()})
 }
 
 // logUnreadable logs the unreadable rows, once for each content of the file.
-func (w *watch) complain() {
+func (w *watch) logUnreadable() {
 	for i, bad := range w.rows.unreadable {
 		if i == shownRows {
 			w.log.Warn("more unreadable rows", "rows", len(w.rows.unreadable)-shownRows)

@@ -25,20 +25,20 @@ const (
 )
 
 // results has the results of a Watch: passes and failures.
-type told struct {
+type results struct {
 	t      *testing.T
 	events chan apps.Event
 	file   *File
 }
 
 // watch watches the file until the test ends.
-func watchFile(t *testing.T, path string) told {
+func watchFile(t *testing.T, path string) results {
 	t.Helper()
 	f, err := New(Config{Path: path}, slog.New(slog.NewTextHandler(t.Output(), nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := told{t: t, events: make(chan apps.Event, 1000), file: f}
+	w := results{t: t, events: make(chan apps.Event, 1000), file: f}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() {
@@ -53,7 +53,7 @@ func watchFile(t *testing.T, path string) told {
 	return w
 }
 
-func (w told) event() apps.Event {
+func (w results) event() apps.Event {
 	w.t.Helper()
 	select {
 	case ev := <-w.events:
@@ -65,7 +65,7 @@ func (w told) event() apps.Event {
 }
 
 // pass returns the next pass as text, or why it failed.
-func (w told) pass() string {
+func (w results) pass() string {
 	w.t.Helper()
 	var parts []string
 	for {
@@ -91,7 +91,7 @@ func (w told) pass() string {
 	}
 }
 
-func (w told) expect(want string) {
+func (w results) expect(want string) {
 	w.t.Helper()
 	for {
 		got := w.pass()
@@ -105,7 +105,7 @@ func (w told) expect(want string) {
 	}
 }
 
-func (w told) nothing() {
+func (w results) nothing() {
 	w.t.Helper()
 	select {
 	case ev := <-w.events:
@@ -248,7 +248,7 @@ func TestFileOrFolderMayComeLater(t *testing.T) {
 	w.expect("web=1")
 }
 
-func TestRowsAreToldInSlices(t *testing.T) {
+func TestRowsAreReportedInSlices(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "apps.json")
 	write(t, path, string(manyRows(1200)))
 	w := watchFile(t, path)
@@ -280,7 +280,7 @@ func TestOtherKindsOfFiles(t *testing.T) {
 	w.nothing()
 }
 
-func TestReadOfAnotherFileThanWasSeen(t *testing.T) {
+func TestReadDetectsAnotherFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "apps.yaml")
 	write(t, path, text("web=2"))
 	seen, err := stampOf(path)

@@ -58,7 +58,7 @@ apps:
 	}
 }
 
-func TestVersionStandsForCommandAndResources(t *testing.T) {
+func TestVersionIsHashOfCommandAndResources(t *testing.T) {
 	version := func(row string) string {
 		t.Helper()
 		got, err := decode("f", []byte("apps: {web: {pool: p, "+row+"}}"))
@@ -79,7 +79,7 @@ func TestVersionStandsForCommandAndResources(t *testing.T) {
 	}
 }
 
-func TestDecodeRefusesTheFile(t *testing.T) {
+func TestDecodeRejectsTheFile(t *testing.T) {
 	row := "{instances: 1, pool: p}"
 	tests := []struct{ name, text, want string }{
 		{"empty", "", "f:1: the file is empty; it must be a map with the key apps"},

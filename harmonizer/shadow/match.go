@@ -68,14 +68,14 @@ func (m *Matcher) leave(d *done) {
 	m.held[d.by]--
 	if !d.matched {
 		own.open = own.open[1:] // in order of time; this is the oldest
-		m.tell(d)
+		m.report(d)
 	}
 	if pair[0].recent+pair[1].recent == 0 {
 		delete(m.acts, d.act)
 	}
 }
 
-func (m *Matcher) tell(d *done) {
+func (m *Matcher) report(d *done) {
 	if d.by == 0 {
 		m.stats.Own++
 	} else {

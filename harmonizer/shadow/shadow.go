@@ -123,7 +123,7 @@ func New(cfg Config) *Matcher {
 func (m *Matcher) Own(now time.Time, n apps.Nudge) { m.take(now, 0, n) }
 
 // Received adds a nudge of the other harmonizer.
-func (m *Matcher) Heard(now time.Time, n apps.Nudge) { m.take(now, 1, n) }
+func (m *Matcher) Received(now time.Time, n apps.Nudge) { m.take(now, 1, n) }
 
 // Stats returns the counts so far.
 func (m *Matcher) Stats() Stats { return m.stats }

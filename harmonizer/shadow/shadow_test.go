@@ -40,7 +40,7 @@ func play(m *Matcher, acts []did, end int) (alone []string) {
 			if acts[next].by == Own {
 				m.Own(second(t), acts[next].n)
 			} else {
-				m.Heard(second(t), acts[next].n)
+				m.Received(second(t), acts[next].n)
 			}
 		}
 		for _, d := range m.Due(second(t)) {
@@ -94,7 +94,7 @@ func TestMatch(t *testing.T) {
 func TestMemoryIsBounded(t *testing.T) {
 	m := New(Config{Window: 10 * time.Second, Limit: 10})
 	for i := range 1000 {
-		m.Heard(second(1), start("a", "v", i, i))
+		m.Received(second(1), start("a", "v", i, i))
 	}
 	m.Own(second(1), start("b", "v", 0))
 	if len(m.queue) != 11 || len(m.acts) > 11 {
@@ -126,7 +126,7 @@ func TestValidate(t *testing.T) {
 }
 
 // TestEveryActIsMatchedOrReported compares with a search through everything.
-func TestEveryActIsToldOrMatched(t *testing.T) {
+func TestEveryActIsMatchedOrReported(t *testing.T) {
 	const window = 10
 	rapid.Check(t, func(t *rapid.T) {
 		var acts []did

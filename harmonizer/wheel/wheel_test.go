@@ -47,7 +47,7 @@ func TestDueIsExact(t *testing.T) {
 	}
 }
 
-func TestWhatDueAddsIsDueNextTime(t *testing.T) {
+func TestItemAddedInDueIsDueNextTime(t *testing.T) {
 	w := New[int](0)
 	w.Add(start, 1)
 	w.Add(start, 2)
@@ -68,7 +68,7 @@ func TestWhatDueAddsIsDueNextTime(t *testing.T) {
 	}
 }
 
-func TestWhatWasDueBeforeTheFirstLook(t *testing.T) {
+func TestItemDueBeforeFirstDueCall(t *testing.T) {
 	w := New[int](time.Second)
 	w.Add(start, 1)
 	w.Add(start.Add(-time.Hour), 2)

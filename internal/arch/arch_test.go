@@ -11,7 +11,7 @@ import (
 )
 
 // This module's tree breaks no rule.
-func TestHouse(t *testing.T) {
+func TestTree(t *testing.T) {
 	problems, err := check(os.DirFS(filepath.Join("..", "..")), oversized)
 	if err != nil {
 		t.Fatal(err)

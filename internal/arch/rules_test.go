@@ -30,7 +30,7 @@ func check(tree fs.FS, exceptions map[string]size) ([]string, error) {
 	}
 	problems := slices.Concat(rows(sources), docs(sources), bounds(sources, exceptions))
 	for _, s := range sources {
-		problems = slices.Concat(problems, layers(s), fetched(s), purity(s), habits(s))
+		problems = slices.Concat(problems, layers(s), sdkImports(s), purity(s), habits(s))
 	}
 	return problems, nil
 }
@@ -173,8 +173,8 @@ func forbidden(from entry, dir, target string, test bool) string {
 	return fmt.Sprintf("imports point down, and %v is not below %v", to.row, from.row)
 }
 
-// fetched checks the imports of the SDK, which other modules download.
-func fetched(s source) []string {
+// sdkImports checks the imports of the SDK, which other modules download.
+func sdkImports(s source) []string {
 	if s.test || !coversAny(sdk, s.dir) {
 		return nil
 	}
@@ -249,7 +249,7 @@ func variable(s source, d *ast.GenDecl, spec *ast.ValueSpec) []string {
 	}
 	var problems []string
 	for i, name := range spec.Names {
-		if name.Name == "_" || i < len(spec.Values) && isConstant(spec.Values[i]) || ofTheProcess[s.dir+"."+name.Name] {
+		if name.Name == "_" || i < len(spec.Values) && isConstant(spec.Values[i]) || processWide[s.dir+"."+name.Name] {
 			continue
 		}
 		problems = append(problems, fmt.Sprintf("%s: var %s: a package keeps errors (errors.New) and tables (a literal), no state", s.at(name), name.Name))

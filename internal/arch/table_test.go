@@ -192,8 +192,8 @@ var constructors = []string{
 	"errors.New", "regexp.MustCompile", "strings.NewReplacer", "netip.MustParseAddr", "netip.MustParsePrefix",
 }
 
-// ofTheProcess lists variables for things that exist once in a process.
-var ofTheProcess = map[string]bool{
+// processWide lists variables for things that exist once in a process.
+var processWide = map[string]bool{
 	"internal/s3gateway.oneGateway": true, // the working directory, which the gateway changes
 }
 

@@ -25,7 +25,7 @@ func TestLoadWithAuthorities(t *testing.T) {
 	if err := os.WriteFile(bundle, block, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	bare(t)
+	clearEnvironment(t)
 	t.Setenv("AWS_CA_BUNDLE", bundle)
 	loaded, err := awssdk.Load(t.Context(), awssdk.Config{Region: "eu-central-1"}, awssdk.HTTPClient(), nop)
 	if err != nil {
@@ -46,7 +46,7 @@ func TestLoadWithAuthorities(t *testing.T) {
 }
 
 func TestRegion(t *testing.T) {
-	bare(t)
+	clearEnvironment(t)
 	for _, tc := range []struct {
 		name string
 		c    awssdk.Config
@@ -67,8 +67,8 @@ func TestRegion(t *testing.T) {
 	}
 }
 
-// bare removes everything that the SDK could find.
-func bare(t *testing.T) {
+// clearEnvironment removes everything that the SDK could find.
+func clearEnvironment(t *testing.T) {
 	t.Helper()
 	for _, name := range []string{"AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE", "AWS_CA_BUNDLE"} {
 		t.Setenv(name, "")

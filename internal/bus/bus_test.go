@@ -93,7 +93,7 @@ func wantNoBus(t *testing.T, c bus.Config) {
 	}
 }
 
-func TestFirstRunsOthersConnect(t *testing.T) {
+func TestFirstProcessRunsServerOthersConnect(t *testing.T) {
 	c := config(t, filepath.Join(t.TempDir(), "data"))
 	wantNoBus(t, c)
 	if _, err := os.Stat(c.Data); !errors.Is(err, fs.ErrNotExist) {
@@ -131,7 +131,7 @@ func TestFirstRunsOthersConnect(t *testing.T) {
 	wantNoBus(t, c)
 }
 
-func TestFolderHoldsEverythingAndNobodyElseReadsIt(t *testing.T) {
+func TestFolderHasAllFilesAndIsPrivate(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	c := config(t, t.TempDir())
 	if err := os.Mkdir(filepath.Join(c.Data, "bus"), 0o755); err != nil {
@@ -189,7 +189,7 @@ func TestTokenIsNeeded(t *testing.T) {
 	}
 }
 
-func TestManyAtOnceMakeOneServer(t *testing.T) {
+func TestManyProcessesStartOneServer(t *testing.T) {
 	c := config(t, t.TempDir())
 	buses := make([]*bus.Bus, 8)
 	var wg sync.WaitGroup
@@ -222,7 +222,7 @@ func TestManyAtOnceMakeOneServer(t *testing.T) {
 	}
 }
 
-func TestKilledServerFoolsNobodyAndKeepsWhatItHeld(t *testing.T) {
+func TestKilledServerLeavesNoValidAddressAndKeepsData(t *testing.T) {
 	c := config(t, t.TempDir())
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
 	cmd.Env = append(os.Environ(), childEnv+"="+c.Data)
@@ -267,7 +267,7 @@ func TestKilledServerFoolsNobodyAndKeepsWhatItHeld(t *testing.T) {
 	}
 }
 
-func TestConfiguredURLIsTakenAndNoFolder(t *testing.T) {
+func TestConfiguredURLUsesNoFolder(t *testing.T) {
 	elsewhere := config(t, t.TempDir())
 	open(t, elsewhere)
 	data, err := os.ReadFile(filepath.Join(elsewhere.Data, "bus", "address.json"))

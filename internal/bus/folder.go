@@ -23,21 +23,21 @@ type folder string
 func (f folder) lockPath() string    { return filepath.Join(string(f), "lock") }
 func (f folder) addressPath() string { return filepath.Join(string(f), "address.json") }
 
-// notYetError: a process holds the folder, and its server does not answer, because it starts or stops.
-type notYetError struct {
+// notReadyError: a process holds the folder, and its server does not answer, because it starts or stops.
+type notReadyError struct {
 	folder folder
 	pid    int
 	err    error
 }
 
-func (e *notYetError) Error() string {
+func (e *notReadyError) Error() string {
 	do := cmp.Or(outOfFiles(e.pid), "check that process: it is starting, ending, hangs or is stopped")
 	return fmt.Sprintf("process %d runs the bus of %s, which does not answer: %v; %s", e.pid, e.folder, e.err, do)
 }
 
-func (e *notYetError) Unwrap() error { return e.err }
+func (e *notReadyError) Unwrap() error { return e.err }
 
-// join retries while attempt returns a notYetError.
+// join retries while attempt returns a notReadyError.
 func (f folder) join(ctx context.Context, attempt func(context.Context) (*Bus, error)) (*Bus, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("join the bus of %s: %w", f, err)
@@ -46,7 +46,7 @@ func (f folder) join(ctx context.Context, attempt func(context.Context) (*Bus, e
 	defer cancel()
 	for {
 		b, err := attempt(ctx)
-		if _, early := errors.AsType[*notYetError](err); !early {
+		if _, notReady := errors.AsType[*notReadyError](err); !notReady {
 			return b, err
 		}
 		timer := time.NewTimer(pollInterval)
@@ -141,11 +141,11 @@ func (f folder) connect(ctx context.Context, c Config, pid int) (*Bus, error) {
 		err = fmt.Errorf("%s is of process %d", f.addressPath(), a.PID)
 	}
 	if err != nil {
-		return nil, &notYetError{folder: f, pid: pid, err: err}
+		return nil, &notReadyError{folder: f, pid: pid, err: err}
 	}
 	b, err := c.connect(ctx, a.URL, a.Token)
 	if err != nil {
-		return nil, &notYetError{folder: f, pid: pid, err: err}
+		return nil, &notReadyError{folder: f, pid: pid, err: err}
 	}
 	return b, nil
 }

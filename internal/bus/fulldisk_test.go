@@ -12,7 +12,7 @@ import (
 
 // After a full disk has space again, the bus accepts writes, in the same process and on the same connection. No
 // acknowledged write is lost.
-func TestBusTakesWritesAgainAfterAFullDisk(t *testing.T) {
+func TestBusAcceptsWritesAfterAFullDisk(t *testing.T) {
 	dir, inside := smalldisk.On(t, 128<<20, ".")
 	if !inside {
 		return

@@ -142,11 +142,11 @@ func policy(s Service, p Pool) decide.Policy {
 			Up:   firstOf(p.Autoscaling.Cooldown.Up, s.Autoscaling.Cooldown.Up),
 			Down: firstOf(p.Autoscaling.Cooldown.Down, s.Autoscaling.Cooldown.Down),
 		},
-		IgnoranceMax:  firstOf(p.Autoscaling.IgnoranceMax, s.Autoscaling.IgnoranceMax),
-		LossThreshold: firstOf(p.Autoscaling.LossThreshold, s.Autoscaling.LossThreshold),
+		UnknownNeedMax: firstOf(p.Autoscaling.IgnoranceMax, s.Autoscaling.IgnoranceMax),
+		LossThreshold:  firstOf(p.Autoscaling.LossThreshold, s.Autoscaling.LossThreshold),
 	}
 	if x := either(s, p, func(a Autoscaling) *bool { return a.LossBrake }); x != nil {
-		d.LossBrake = *x
+		d.LossLimit = *x
 	}
 	if x := either(s, p, func(a Autoscaling) *float64 { return a.MarginUp }); x != nil {
 		d.MarginUp = *x
@@ -202,19 +202,19 @@ func firstOf[T comparable](values ...T) T {
 func Bootstrap(s Service, p Pool) bootstrap.Plan {
 	loop := Autoscaler(s, p)
 	plan := bootstrap.Plan{Cluster: p.Cluster, Pool: p.Name, Tick: loop.Tick}
-	standIn := bootstrap.NewSignalPlan(sigproto.DefaultApp, loop.Default.Namespace, loop.Default.Name, loop.Default.Version)
-	if standIn.Shipped() {
-		standIn.Kind = bootstrap.KindPlugin
+	fallbackSignal := bootstrap.NewSignalPlan(sigproto.DefaultApp, loop.Default.Namespace, loop.Default.Name, loop.Default.Version)
+	if fallbackSignal.Shipped() {
+		fallbackSignal.Kind = bootstrap.KindPlugin
 	}
-	standIn.Question, standIn.TimeLimit = encodeRequestSpec(loop.Default), loop.Default.TimeLimit
-	standIn.Limits, standIn.Environment = s.AutoscaleSig.Limits.limits(), variables(s.AutoscaleSig.Environment)
-	plan.Signals = append(plan.Signals, standIn)
+	fallbackSignal.RequestConfig, fallbackSignal.TimeLimit = encodeRequestSpec(loop.Default), loop.Default.TimeLimit
+	fallbackSignal.Limits, fallbackSignal.Environment = s.AutoscaleSig.Limits.limits(), variables(s.AutoscaleSig.Environment)
+	plan.Signals = append(plan.Signals, fallbackSignal)
 	for i, signal := range p.Signals {
 		if signal.Name == "" {
 			continue
 		}
 		one := signal.plan()
-		one.Question, one.TimeLimit = encodeRequestSpec(loop.Apps[i]), loop.Apps[i].TimeLimit
+		one.RequestConfig, one.TimeLimit = encodeRequestSpec(loop.Apps[i]), loop.Apps[i].TimeLimit
 		plan.Signals = append(plan.Signals, one)
 	}
 	return plan

@@ -90,7 +90,7 @@ func (c *checker) checkStruct(node ast.Node, t reflect.Type, path string) bool {
 	}
 	return c.pairs(node, path, func(key string, pair *ast.MappingValueNode, at string) bool {
 		field, ok := fieldOf(t, key)
-		if why := meaningless(t, key); !ok && why != "" {
+		if why := ignoredReason(t, key); !ok && why != "" {
 			c.warn(strictyaml.LineOf(pair.Key), at, why)
 			return c.checkFree(pair.Value, at)
 		}
@@ -109,7 +109,7 @@ func (c *checker) checkStruct(node ast.Node, t reflect.Type, path string) bool {
 // leave records the path of an unusable value.
 func (c *checker) leave(path string, usable bool) bool {
 	if !usable {
-		c.left = append(c.left, path)
+		c.skipped = append(c.skipped, path)
 	}
 	return usable
 }

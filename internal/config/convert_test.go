@@ -93,9 +93,9 @@ autoscale_signals:
 		Policy: decide.Policy{
 			Setpoint: 0.5, MarginUp: 0.2, MarginDown: 0.2, Combine: decide.Max, Excluded: []resource.Kind{resource.Disk},
 			Limits: decide.Limits{Min: 1, Max: 3, MaxAdd: 2, MaxRemove: 1}, Period: 20 * time.Second,
-			Cooldown: decide.Cooldown{Down: 10 * time.Minute}, IgnoranceMax: time.Hour,
+			Cooldown: decide.Cooldown{Down: 10 * time.Minute}, UnknownNeedMax: time.Hour,
 			Budgets:   []decide.Budget{{Direction: decide.Up, Within: time.Hour, Weight: 50}},
-			LossBrake: true, LossThreshold: 2,
+			LossLimit: true, LossThreshold: 2,
 		},
 		Prune: plan.Limits{MaxWeight: 1, MaxTasks: pools.Unlimited, MinUptime: 90 * time.Second},
 		Drain: drain.Config{Threshold: 30 * time.Minute}, Drift: autoscaler.Correct,
@@ -166,7 +166,7 @@ func TestPoolFileWinsOverServiceFile(t *testing.T) {
 
 func TestBootstrap(t *testing.T) {
 	got := Bootstrap(load(t, "", goodPool+signals(", parameters: {headroom: 2, zones: [a, b]}")+"  - {app: idle}\n"))
-	asked, err := DecodeRequestSpec(got.Signals[1].Question)
+	asked, err := DecodeRequestSpec(got.Signals[1].RequestConfig)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,10 +178,10 @@ func TestBootstrap(t *testing.T) {
 		t.Errorf("the request spec of web's signal (-want +got):\n%s", diff)
 	}
 	for i := range got.Signals {
-		if got.Signals[i].Question == "" {
+		if got.Signals[i].RequestConfig == "" {
 			t.Errorf("signal of %s has no question", got.Signals[i].App)
 		}
-		got.Signals[i].Question = ""
+		got.Signals[i].RequestConfig = ""
 	}
 	usual := Process{}.limits()
 	want := bootstrap.Plan{Cluster: "prod", Pool: "default", Tick: 10 * time.Minute, Signals: []bootstrap.SignalPlan{
@@ -208,7 +208,7 @@ func TestDrain(t *testing.T) {
 }
 
 // Clusterman's pool files have one signal for the whole pool.
-func TestOneSignalOfThePool(t *testing.T) {
+func TestSignalForWholePool(t *testing.T) {
 	const one = "autoscale_signal:\n  name: rps\n  branch_or_tag: v1\n  period_minutes: 5\n  required_metrics: [{name: m, type: system_metrics, minute_range: 10}]\n"
 	p := mustReadPool(t, goodPool+one)
 	want := []Signal{{

@@ -33,12 +33,12 @@ func bounds() strictyaml.Bounds {
 
 // document is a parsed file with its line numbers. The zero document is a missing file.
 type document struct {
-	file     string
-	lines    strictyaml.Lines
-	above    string   // prefix of its problems' paths that the file itself omits
-	warnings Problems // ignored keys
-	broken   Problems // unknown keys and values of another type, which are not decoded
-	left     []string // paths of the values that were not decoded, and of keys that a misspelt key probably means
+	file         string
+	lines        strictyaml.Lines
+	above        string   // prefix of its problems' paths that the file itself omits
+	warnings     Problems // ignored keys
+	typeProblems Problems // unknown keys and values of another type, which are not decoded
+	skipped      []string // paths of the values that were not decoded, and of keys that a misspelt key probably means
 }
 
 // decode decodes the text of a file into out, a pointer to a struct with yaml tags. It returns Problems for every
@@ -46,7 +46,7 @@ type document struct {
 func decode(file string, data []byte, out any) (document, error) {
 	doc, err := decodeRest(file, data, out)
 	if err == nil {
-		err = doc.broken.OrNil()
+		err = doc.typeProblems.OrNil()
 	}
 	return doc, err
 }
@@ -69,9 +69,9 @@ func decodeRest(file string, data []byte, out any) (document, error) {
 	}
 	c := checker{document: doc}
 	usable := c.check(root, reflect.TypeOf(out).Elem(), "")
-	doc.warnings, doc.broken, doc.left = c.warnings, c.problems, c.left
+	doc.warnings, doc.typeProblems, doc.skipped = c.warnings, c.problems, c.skipped
 	if !usable {
-		return doc, doc.broken.OrNil()
+		return doc, doc.typeProblems.OrNil()
 	}
 	if err := yaml.NodeToValue(root, out); err != nil {
 		return fail(strictyaml.SyntaxProblem(err))
@@ -83,12 +83,12 @@ func decodeRest(file string, data []byte, out any) (document, error) {
 // values. It drops problems of err that only follow from a skipped value.
 func (d document) complete(err error) error {
 	found, ok := errors.AsType[Problems](err)
-	if !ok || len(d.broken) == 0 {
-		return errors.Join(d.broken.OrNil(), err)
+	if !ok || len(d.typeProblems) == 0 {
+		return errors.Join(d.typeProblems.OrNil(), err)
 	}
-	all := slices.Clone(d.broken)
+	all := slices.Clone(d.typeProblems)
 	for _, p := range found {
-		if !slices.ContainsFunc(d.left, func(path string) bool { return concerns(p.Key, path) }) {
+		if !slices.ContainsFunc(d.skipped, func(path string) bool { return concerns(p.Key, path) }) {
 			all = append(all, p)
 		}
 	}

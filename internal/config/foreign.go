@@ -2,13 +2,13 @@ package config
 
 import "reflect"
 
-// meaningless returns why a key of Clusterman's or a health manager's files is ignored; empty for other keys. Such
+// ignoredReason returns why a key of Clusterman's or a health manager's files is ignored; empty for other keys. Such
 // keys are warnings, so that those files load unchanged. A provider's settings list theirs in a method Ignored.
-func meaningless(t reflect.Type, key string) string {
+func ignoredReason(t reflect.Type, key string) string {
 	if settings, ok := reflect.New(t).Interface().(interface{ Ignored() map[string]string }); ok {
 		return settings.Ignored()[key]
 	}
-	return foreign(t)[key]
+	return ignoredKeys(t)[key]
 }
 
 // Reasons to ignore a key.
@@ -20,7 +20,7 @@ const (
 	alwaysDrains = "is ignored: a node is always drained before it is ended"
 )
 
-func foreign(t reflect.Type) map[string]string {
+func ignoredKeys(t reflect.Type) map[string]string {
 	switch t {
 	case reflect.TypeFor[Pool]():
 		return map[string]string{

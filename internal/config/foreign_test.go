@@ -95,21 +95,21 @@ func TestFilesOfClusterman(t *testing.T) {
 			if diff := cmp.Diff(want, c.Prune); diff != "" {
 				t.Errorf("limits of a prune (-want +got):\n%s", diff)
 			}
-			if !c.Policy.LossBrake || c.Policy.LossThreshold != 3 || c.Policy.Period != 7*time.Minute {
+			if !c.Policy.LossLimit || c.Policy.LossThreshold != 3 || c.Policy.Period != 7*time.Minute {
 				t.Errorf("policy is %+v", c.Policy)
 			}
 			if k, ok := p.Provider(); !ok || k.Environment != "AWS_" {
 				t.Errorf("provider is %q", k.Name)
 			}
 			if s.RegionOf("everywhere-prod") != "eu-central-1" || s.RegionOf("other") != "us-west-2" ||
-				s.WarningQueue("everywhere-prod") != "https://sqs.example/warnings" || p.Draining.Warned() {
+				s.WarningQueue("everywhere-prod") != "https://sqs.example/warnings" || p.Draining.FollowsWarnings() {
 				t.Error("region, queue or draining is not that of the files")
 			}
 		})
 	}
 }
 
-func TestWarningsNameWhatIsReadOver(t *testing.T) {
+func TestWarningsListIgnoredKeys(t *testing.T) {
 	s, p := loadForeign(t, ".yaml")
 	var keys []string
 	for _, w := range Warnings(s, p) {
@@ -135,7 +135,7 @@ func TestInternalSignalIsPending(t *testing.T) {
 	}
 }
 
-func TestOneSignalMayHaveNoWindows(t *testing.T) {
+func TestSignalForWholePoolMayHaveNoWindows(t *testing.T) {
 	p := mustReadPool(t, goodPool+"autoscale_signal: {name: x, namespace: n, branch_or_tag: v1, period_minutes: 5}\n")
 	if len(p.Signals) != 1 || p.Signals[0].Metrics != nil {
 		t.Errorf("signals are %+v", p.Signals)

@@ -24,7 +24,7 @@ func (h Harmonizer) Rules() apps.Config {
 		ExpectedStateLost:    value(in.ExpectedLost, 0),
 		DropletGCGracePeriod: (*time.Duration)(in.AppGrace),
 		FlappingDeath:        in.FlappingDeath,
-		BrakeFloor:           h.BrakeFloor,
+		DisruptionFloor:      h.BrakeFloor,
 		Starter:              apps.Starter(h.Starter),
 		StopsWholeApps:       h.Dialect == DialectCloudController || h.Dialect == DialectBoth,
 	}
@@ -32,9 +32,9 @@ func (h Harmonizer) Rules() apps.Config {
 		c.QueueBatchSize = *in.QueueBatch
 	}
 	if h.Brake != nil {
-		c.Brake = *h.Brake
+		c.DisruptionLimit = *h.Brake
 	}
-	if h.OnlyOurs != nil && *h.OnlyOurs {
+	if h.FilterPartition != nil && *h.FilterPartition {
 		c.Partition = h.Partition
 	}
 	if h.Partial {
@@ -70,5 +70,5 @@ func (h Harmonizer) RequestTimeout() time.Duration {
 // PageTimeout bounds one response of the bulk API.
 func (b BulkAPI) PageTimeout() time.Duration { return value(b.Timeout, 30*time.Second) }
 
-// StarterGiven reports whether the file has the key starter.
-func (h Harmonizer) StarterGiven() bool { return h.document.given("starter") }
+// HasStarter reports whether the file has the key starter.
+func (h Harmonizer) HasStarter() bool { return h.document.given("starter") }

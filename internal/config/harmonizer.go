@@ -19,20 +19,20 @@ import (
 // Harmonizer is the file harmonizer.yaml, or a health_manager.yml of Cloud Foundry. Ignored keys of that file are
 // warnings.
 type Harmonizer struct {
-	MBus       string        `yaml:"mbus"` // URL of NATS; replaces that of weir.yaml
-	Partition  string        `yaml:"cc_partition"`
-	OnlyOurs   *bool         `yaml:"cc_partition_filter"` // messages of other partitions are ignored; default: true if cc_partition is given
-	Dialect    string        `yaml:"dialect"`             // of nudges: health, cloudcontroller or both; default: see chooseDialect, else health
-	Index      Number        `yaml:"index"`               // number of this health manager, for collectors; default 0
-	ShadowMode string        `yaml:"shadow_mode"`         // enable or disable (default)
-	Starter    string        `yaml:"starter"`             // self or controller; default: controller with bulk_api, else self
-	Partial    bool          `yaml:"partial_heartbeats"`  // a heartbeat may omit running instances
-	Lease      time.Duration `yaml:"lease"`               // default 15 s
-	Brake      *float64      `yaml:"brake"`               // share of the instances, or of the rows, lost at once that stops all nudges; default 0.3
-	BrakeFloor *int          `yaml:"brake_floor"`         // fewer lost instances never stop nudges; default 10
-	Status     CollectorKeys `yaml:"status"`
-	Expected   ExpectedState `yaml:"expected_state"`
-	BulkAPI    *BulkAPI      `yaml:"bulk_api"`
+	MBus            string        `yaml:"mbus"` // URL of NATS; replaces that of weir.yaml
+	Partition       string        `yaml:"cc_partition"`
+	FilterPartition *bool         `yaml:"cc_partition_filter"` // messages of other partitions are ignored; default: true if cc_partition is given
+	Dialect         string        `yaml:"dialect"`             // of nudges: health, cloudcontroller or both; default: see chooseDialect, else health
+	Index           Number        `yaml:"index"`               // number of this health manager, for collectors; default 0
+	ShadowMode      string        `yaml:"shadow_mode"`         // enable or disable (default)
+	Starter         string        `yaml:"starter"`             // self or controller; default: controller with bulk_api, else self
+	Partial         bool          `yaml:"partial_heartbeats"`  // a heartbeat may omit running instances
+	Lease           time.Duration `yaml:"lease"`               // default 15 s
+	Brake           *float64      `yaml:"brake"`               // share of the instances, or of the rows, lost at once that stops all nudges; default 0.3
+	BrakeFloor      *int          `yaml:"brake_floor"`         // fewer lost instances never stop nudges; default 10
+	Status          CollectorKeys `yaml:"status"`
+	Expected        ExpectedState `yaml:"expected_state"`
+	BulkAPI         *BulkAPI      `yaml:"bulk_api"`
 	// Apps complete the rows of a bulk API, by app id; "*" is every other app.
 	Apps map[string]AppFootprint `yaml:"apps"`
 	// Intervals may also be top-level keys.
@@ -155,7 +155,7 @@ func (n *Number) UnmarshalYAML(unmarshal func(any) error) error {
 // LoadHarmonizer reads harmonizer.yaml below dir, or health_manager.yml. Without either it returns defaults. The
 // warnings list ignored keys, and how the dialect of a health_manager.yml was chosen.
 func LoadHarmonizer(dir string) (Harmonizer, Problems, error) {
-	for _, name := range []string{"harmonizer.yaml", originalFile} {
+	for _, name := range []string{"harmonizer.yaml", healthManagerFile} {
 		h, warnings, err := ReadHarmonizer(filepath.Join(dir, name))
 		if !errors.Is(err, fs.ErrNotExist) {
 			return h, warnings, err
@@ -248,8 +248,8 @@ const (
 )
 
 func (h Harmonizer) withDefaults() Harmonizer {
-	if h.OnlyOurs == nil {
-		h.OnlyOurs = new(h.Partition != "")
+	if h.FilterPartition == nil {
+		h.FilterPartition = new(h.Partition != "")
 	}
 	h.Partition = firstOf(h.Partition, message.Partition)
 	h.Dialect = firstOf(h.Dialect, DialectHealth)

@@ -84,7 +84,7 @@ func TestHealthManagerFile(t *testing.T) {
 	if h.Index != 2 {
 		t.Errorf("index %d, want 2", h.Index)
 	}
-	if !h.Shadows() || h.Starter != StarterController || h.BulkAPI.BatchSize != 500 || !*h.OnlyOurs {
+	if !h.Shadows() || h.Starter != StarterController || h.BulkAPI.BatchSize != 500 || !*h.FilterPartition {
 		t.Errorf("shadow mode, starter, batch size or filter: %+v", h)
 	}
 	if in := h.Intervals; time.Duration(*in.ExpectedUpdate) != time.Minute || *in.GiveUp != 0 || *in.FlappingDeath != 3 ||
@@ -119,7 +119,7 @@ func TestHarmonizerFile(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			file := writeFile(t, filepath.Join(t.TempDir(), "h.yaml"), tc.text)
 			_, _, err := ReadHarmonizer(file)
-			expectError(t, inPlace(err, file, "FILE"), tc.want)
+			expectError(t, replaceText(err, file, "FILE"), tc.want)
 		})
 	}
 }
@@ -130,13 +130,13 @@ func TestNoHarmonizerFile(t *testing.T) {
 	if err != nil || warnings != nil {
 		t.Fatal(warnings, err)
 	}
-	if h.Starter != StarterSelf || h.Dialect != DialectHealth || h.Shadows() || *h.OnlyOurs || h.Lease != 15*time.Second {
+	if h.Starter != StarterSelf || h.Dialect != DialectHealth || h.Shadows() || *h.FilterPartition || h.Lease != 15*time.Second {
 		t.Errorf("defaults: %+v", h)
 	}
 }
 
 // An explicit zero is not replaced by a default.
-func TestZerosOfTheHarmonizer(t *testing.T) {
+func TestExplicitZerosOfTheHarmonizer(t *testing.T) {
 	file := writeFile(t, filepath.Join(t.TempDir(), "h.yaml"),
 		"brake_floor: 0\nintervals: {flapping_death: 0, droplet_gc_grace_period: 0, reset_grace: 0, delay_time_noise: 0, giveup_crash_number: 0}\n")
 	h, _, err := ReadHarmonizer(file)
@@ -147,11 +147,11 @@ func TestZerosOfTheHarmonizer(t *testing.T) {
 	if err := c.Validate(); err != nil {
 		t.Error(err)
 	}
-	if *c.BrakeFloor != 0 || *c.FlappingDeath != 0 || *c.DropletGCGracePeriod != 0 || *c.ResetGrace != 0 || *c.DelayTimeNoise != 0 || *c.GiveupCrashNumber != 0 {
+	if *c.DisruptionFloor != 0 || *c.FlappingDeath != 0 || *c.DropletGCGracePeriod != 0 || *c.ResetGrace != 0 || *c.DelayTimeNoise != 0 || *c.GiveupCrashNumber != 0 {
 		t.Errorf("rules: %+v", c)
 	}
 	c = Harmonizer{}.Rules().WithDefaults()
-	if *c.BrakeFloor != 10 || *c.FlappingDeath != 1 || *c.DropletGCGracePeriod != 240*time.Second || *c.GiveupCrashNumber != 4 {
+	if *c.DisruptionFloor != 10 || *c.FlappingDeath != 1 || *c.DropletGCGracePeriod != 240*time.Second || *c.GiveupCrashNumber != 4 {
 		t.Errorf("defaults: %+v", c)
 	}
 }

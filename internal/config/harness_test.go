@@ -45,11 +45,11 @@ func readPool(t testing.TB, text string) (Pool, error) {
 	t.Helper()
 	file := writeFile(t, filepath.Join(t.TempDir(), "p.yaml"), text)
 	p, err := ReadPool(file, "prod", "default")
-	return p, inPlace(err, file, "FILE")
+	return p, replaceText(err, file, "FILE")
 }
 
-// inPlace returns err with text replaced by another text.
-func inPlace(err error, text, by string) error {
+// replaceText returns err with text replaced by another text.
+func replaceText(err error, text, by string) error {
 	if err == nil {
 		return nil
 	}

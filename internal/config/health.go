@@ -52,14 +52,14 @@ func (p Pool) Allowed() []netip.Prefix {
 	return out
 }
 
-// Judged reports whether the pool has an enabled policy.
-func (p Pool) Judged() bool {
+// HealthEnabled reports whether the pool has an enabled policy.
+func (p Pool) HealthEnabled() bool {
 	return p.Health != nil && (p.Health.Enabled == nil || *p.Health.Enabled)
 }
 
-// Heals reports whether Weirkeeper, not the provider, repairs the pool's machines.
-func (p Pool) Heals() bool {
-	if !p.Judged() {
+// OwnsRepair reports whether Weirkeeper, not the provider, repairs the pool's machines.
+func (p Pool) OwnsRepair() bool {
+	if !p.HealthEnabled() {
 		return false
 	}
 	policy := p.Health.WithDefaults()
@@ -69,7 +69,7 @@ func (p Pool) Heals() bool {
 // EventQueue returns the SQS queue of the pool's lifecycle events if the policy names one. It replaces the service
 // file's queue.
 func (p Pool) EventQueue() string {
-	if !p.Judged() {
+	if !p.HealthEnabled() {
 		return ""
 	}
 	mode, _ := p.Health.Detection.Mode(judge.LifecycleEvents)
@@ -78,7 +78,7 @@ func (p Pool) EventQueue() string {
 
 // SelfFence returns how long an agent of the pool continues without contact; 0: forever.
 func (p Pool) SelfFence() time.Duration {
-	if !p.Judged() || p.Health.WithDefaults().Mode != judge.Act {
+	if !p.HealthEnabled() || p.Health.WithDefaults().Mode != judge.Act {
 		return 0 // mode observe changes nothing
 	}
 	if mode, beats := p.Health.Detection.Mode(judge.AgentHeartbeat); beats && mode.Options.SelfFenceAfter != nil {
@@ -101,7 +101,7 @@ func (p Pool) healthProblems() Problems {
 		}
 	}
 	for i, m := range p.Health.Detection.Modes {
-		if what := p.beyond(m.Options.PollURL); what != "" {
+		if what := p.disallowedNetwork(m.Options.PollURL); what != "" {
 			ps = append(ps, p.document.problem(fmt.Sprintf("health.detection.detection_modes[%d].options.poll_url", i), what))
 		}
 	}
@@ -111,9 +111,9 @@ func (p Pool) healthProblems() Problems {
 	return ps
 }
 
-// beyond returns why a poll_url is not allowed; empty if it is. An address from the node's data is checked at each
+// disallowedNetwork returns why a poll_url is not allowed; empty if it is. An address from the node's data is checked at each
 // request.
-func (p Pool) beyond(text string) string {
+func (p Pool) disallowedNetwork(text string) string {
 	if text == "" || strings.Contains(text, "{") && !strings.Contains(strings.TrimPrefix(text, "http"), "://") {
 		return ""
 	}

@@ -9,12 +9,12 @@ import (
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )
 
-// watched is a complete policy on one line; it is line 4 after goodPool.
-const watched = "health: {detection: {detection_modes: [{type: AGENT_HEARTBEAT}, {type: NODE_STATUS_POLLING}]}}\n"
+// completePolicy is a complete policy on one line; it is line 4 after goodPool.
+const completePolicy = "health: {detection: {detection_modes: [{type: AGENT_HEARTBEAT}, {type: NODE_STATUS_POLLING}]}}\n"
 
 func TestHealthBlock(t *testing.T) {
-	p := mustReadPool(t, goodPool+watched)
-	if !p.Judged() || len(p.Health.Detection.Modes) != 2 {
+	p := mustReadPool(t, goodPool+completePolicy)
+	if !p.HealthEnabled() || len(p.Health.Detection.Modes) != 2 {
 		t.Errorf("policy: %+v", p.Health)
 	}
 	for name, tc := range map[string]struct{ text, want string }{
@@ -42,7 +42,7 @@ func TestHealthBlock(t *testing.T) {
 func TestHealthPolicy(t *testing.T) {
 	const bare = "detection: {detection_modes: [{type: AGENT_HEARTBEAT}]}\n"
 	for name, tc := range map[string]struct{ text, want string }{
-		"pool file":  {goodPool + watched, ""},
+		"pool file":  {goodPool + completePolicy, ""},
 		"alone":      {bare, ""},
 		"of a cloud": {"detection: {detection_modes: [{type: LB_STATUS_POLLING}]}\nisolation_security_group: sg-1\nrecovery: {fencing: [NETWORK]}\n", ""},
 		"mistake":    {bare + "exclusive: true\n", "FILE: recovery.fencing: has no COMPUTE, but the pool is exclusive: add it"},

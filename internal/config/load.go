@@ -63,7 +63,7 @@ func (f Files) Decode() (Service, Pool, error) {
 	if err := errors.Join(errService, errPool); err != nil {
 		return Service{}, Pool{}, err
 	}
-	if err := tooShort(service, pool).OrNil(); err != nil {
+	if err := shortTimeLimits(service, pool).OrNil(); err != nil {
 		return Service{}, Pool{}, err
 	}
 	if service.AWS.SignalsBucket == "" {
@@ -151,9 +151,9 @@ func (f File) pool(cluster, name string, pins []Pin) (Pool, error) {
 // PoolFile returns the path of the pool's file below dir: ours or, if only that exists, Clusterman's.
 func PoolFile(dir, cluster, pool string) string {
 	for _, ending := range []string{".mesos", ".kubernetes"} {
-		ours, theirs := FileOf(cluster, pool), strings.Join([]string{cluster, pool + ending}, "/")
-		if !isFile(filepath.Join(dir, filepath.FromSlash(ours))) && isFile(filepath.Join(dir, filepath.FromSlash(theirs))) {
-			return theirs
+		ours, clusterman := FileOf(cluster, pool), strings.Join([]string{cluster, pool + ending}, "/")
+		if !isFile(filepath.Join(dir, filepath.FromSlash(ours))) && isFile(filepath.Join(dir, filepath.FromSlash(clusterman))) {
+			return clusterman
 		}
 	}
 	return FileOf(cluster, pool)

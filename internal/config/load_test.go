@@ -46,7 +46,7 @@ func TestLoad(t *testing.T) {
 				writeFile(t, filepath.Join(dir, name), text)
 			}
 			_, _, err := Load(dir, c.cluster, c.pool)
-			expectError(t, inPlace(err, dir, "DIR"), c.want)
+			expectError(t, replaceText(err, dir, "DIR"), c.want)
 		})
 	}
 }
@@ -101,12 +101,12 @@ func TestLoadServiceAlone(t *testing.T) {
 				writeFile(t, filepath.Join(dir, "weir.yaml"), c.text)
 			}
 			_, err := LoadService(dir)
-			expectError(t, inPlace(err, dir, "DIR"), c.want)
+			expectError(t, replaceText(err, dir, "DIR"), c.want)
 		})
 	}
 }
 
-func TestErrorsCanBeToldApart(t *testing.T) {
+func TestErrorsAreDistinct(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := ReadPool(filepath.Join(dir, "none.yaml"), "prod", "default"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("error of a missing file: %v, want fs.ErrNotExist", err)
@@ -122,7 +122,7 @@ func TestErrorsCanBeToldApart(t *testing.T) {
 	}
 }
 
-func TestValidateOfWhatNoFileSays(t *testing.T) {
+func TestValidateOfZeroValues(t *testing.T) {
 	if err := (Service{}).Validate(); err == nil {
 		t.Error("the zero service is valid, want an error")
 	}

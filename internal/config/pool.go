@@ -108,8 +108,8 @@ type Draining struct {
 	Spot       *bool `yaml:"process_spot_warnings"`           // default true
 }
 
-// Warned reports whether the provider's warnings about instances are followed.
-func (d Draining) Warned() bool { return d.Spot == nil || *d.Spot }
+// FollowsWarnings reports whether the provider's warnings about instances are followed.
+func (d Draining) FollowsWarnings() bool { return d.Spot == nil || *d.Spot }
 
 // nameProblem checks a name; path is the name's.
 func nameProblem(d document, path, name string) Problems {

@@ -112,7 +112,7 @@ func TestSignalUsers(t *testing.T) {
 		s, err := LoadService(dir)
 		if c.bad {
 			_, value, _ := strings.Cut(c.text, ": ")
-			expectError(t, inPlace(err, file, "FILE"), fmt.Sprintf("FILE:1: signal_users: is %q: want a range of user ids from 1000 on that no account has, such as 60706-61183, or none", value))
+			expectError(t, replaceText(err, file, "FILE"), fmt.Sprintf("FILE:1: signal_users: is %q: want a range of user ids from 1000 on that no account has, such as 60706-61183, or none", value))
 			continue
 		}
 		if first, last := s.Users(); err != nil || first != c.first || last != c.last {
@@ -153,7 +153,7 @@ func TestReleases(t *testing.T) {
 			dir := t.TempDir()
 			file := writeFile(t, filepath.Join(dir, "weir.yaml"), c.text)
 			_, err := LoadService(dir)
-			expectError(t, inPlace(err, file, "FILE"), c.want)
+			expectError(t, replaceText(err, file, "FILE"), c.want)
 		})
 	}
 	for text, want := range map[string]bool{

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// originalFile is the name of the file of Cloud Foundry's health manager.
-const originalFile = "health_manager.yml"
+// healthManagerFile is the name of the file of Cloud Foundry's health manager.
+const healthManagerFile = "health_manager.yml"
 
 // firstRevision returns the keys that only the health manager of the first protocol revision read. Its controllers
 // obey cloudcontrollers.hm.requests.PARTITION.
@@ -34,11 +34,11 @@ func secondRevision() []string {
 // empty.
 func (h Harmonizer) chooseDialect(path string) (string, *Problem) {
 	d := h.document
-	original := filepath.Base(path) == originalFile || len(d.warnings) > 0 || d.given("status")
+	original := filepath.Base(path) == healthManagerFile || len(d.warnings) > 0 || d.given("status")
 	if h.Dialect != "" || !original || h.Shadows() {
 		return h.Dialect, nil
 	}
-	first, second := d.anyOf(firstRevision()), d.anyOf(secondRevision())
+	first, second := d.presentKeys(firstRevision()), d.presentKeys(secondRevision())
 	const (
 		set = "set dialect to " + DialectCloudController + " if the controller obeys cloudcontrollers.hm.requests, to " +
 			DialectHealth + " if it obeys health.start; " + DialectHealth + " is used"
@@ -57,8 +57,8 @@ func (h Harmonizer) chooseDialect(path string) (string, *Problem) {
 	return "", d.problem("dialect", "is not given, and no key of the file shows the protocol revision: "+set)
 }
 
-// anyOf returns the paths that the file has, ignored keys included.
-func (d document) anyOf(paths []string) []string {
+// presentKeys returns the paths that the file has, ignored keys included.
+func (d document) presentKeys(paths []string) []string {
 	return slices.DeleteFunc(paths, func(path string) bool {
 		return !d.given(path) && !slices.ContainsFunc(d.warnings, func(p *Problem) bool { return p.Key == path })
 	})

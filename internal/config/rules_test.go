@@ -177,7 +177,7 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-func TestAllProblemsInTheOrderOfLines(t *testing.T) {
+func TestProblemsAreInOrderOfLines(t *testing.T) {
 	_, err := readPool(t, `draining: {draining_time_threshold_seconds: 0}
 autoscale_signals:
   - app: web

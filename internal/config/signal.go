@@ -229,7 +229,7 @@ func (s Signal) releaseProblems(d document, path string) Problems {
 	ps := s.addressProblems(d, path)
 	ref := release.Ref{Namespace: s.Namespace, Name: s.Name, Version: s.Pin()}
 	if err := ref.Validate(); err != nil {
-		ps = append(ps, d.problem(path+"."+s.wrongPart(), err.Error()))
+		ps = append(ps, d.problem(path+"."+s.invalidKey(), err.Error()))
 	}
 	return ps
 }
@@ -243,8 +243,8 @@ func (s Signal) addressProblems(d document, path string) Problems {
 		n, sigproto.MaxAddress))}
 }
 
-// wrongPart returns the key of the first part that a release name cannot have.
-func (s Signal) wrongPart() string {
+// invalidKey returns the key of the first part that a release name cannot have.
+func (s Signal) invalidKey() string {
 	switch {
 	case (release.Ref{Namespace: s.Namespace, Name: "x", Version: "x"}).Validate() != nil:
 		return "namespace"

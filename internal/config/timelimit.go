@@ -7,7 +7,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
 )
 
-// timeLimitProblems checks the time limit of a signal with that period; path is the signal's. tooShort checks the
+// timeLimitProblems checks the time limit of a signal with that period; path is the signal's. shortTimeLimits checks the
 // lower bound of longer ticks.
 func timeLimitProblems(d document, path string, limit, period time.Duration) Problems {
 	if limit == 0 && !d.given(path+".time_limit") {
@@ -20,8 +20,8 @@ func timeLimitProblems(d document, path string, limit, period time.Duration) Pro
 	return nil
 }
 
-// tooShort returns the time limits below the default. The default depends on the tick, and so on both files.
-func tooShort(s Service, p Pool) Problems {
+// shortTimeLimits returns the time limits below the default. The default depends on the tick, and so on both files.
+func shortTimeLimits(s Service, p Pool) Problems {
 	tick := Autoscaler(s, p).Tick
 	least := ask.Config{Tick: tick}.Timeout()
 	var ps Problems

@@ -29,7 +29,7 @@ func TestTimeLimitShorterThanTheDefault(t *testing.T) {
 // Bootstrap waits for a new version as long as the autoscaler does.
 func TestTimeLimitInTheBootstrapPlan(t *testing.T) {
 	plan := Bootstrap(load(t, "autoscale_signal: {time_limit: 2m}\n", goodPool+signals(", time_limit: 40s")))
-	if own, standIn := plan.Signals[1].TimeLimit, plan.Signals[0].TimeLimit; own != 40*time.Second || standIn != 2*time.Minute {
-		t.Errorf("time limits %v, %v, want 40s and 2m", own, standIn)
+	if own, fallbackSignal := plan.Signals[1].TimeLimit, plan.Signals[0].TimeLimit; own != 40*time.Second || fallbackSignal != 2*time.Minute {
+		t.Errorf("time limits %v, %v, want 40s and 2m", own, fallbackSignal)
 	}
 }

@@ -19,9 +19,9 @@ const (
 	// settle is how long files must stay unchanged before a change counts. So a file written in steps is not read
 	// halfway.
 	settle = 50 * time.Millisecond
-	// lookAgain is how often files are compared without a notification: the target of a link may be in an unwatched
+	// pollInterval is how often files are compared without a notification: the target of a link may be in an unwatched
 	// folder.
-	lookAgain = 30 * time.Second
+	pollInterval = 30 * time.Second
 )
 
 // Watcher reports changed texts of some files, which need not exist. Run it once. The other methods are safe for
@@ -52,7 +52,7 @@ func (w *Watcher) Follow(paths ...string) {
 	changed := digest(w.paths) != w.last
 	w.paths, w.last = paths, digest(paths)
 	if changed {
-		w.tell()
+		w.report()
 	}
 	select {
 	case w.moved <- struct{}{}:
@@ -71,7 +71,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 	}
 	defer notify.Close()
 	w.follow(notify)
-	again := time.NewTicker(lookAgain)
+	again := time.NewTicker(pollInterval)
 	defer again.Stop()
 	due := time.NewTimer(0) // reports changes from before notify started
 	defer due.Stop()
@@ -120,10 +120,10 @@ func (w *Watcher) compare() {
 		return
 	}
 	w.last = now
-	w.tell()
+	w.report()
 }
 
-func (w *Watcher) tell() {
+func (w *Watcher) report() {
 	select {
 	case w.changes <- struct{}{}:
 	default: // an entry is waiting

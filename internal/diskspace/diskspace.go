@@ -58,15 +58,15 @@ func Check(path string) error {
 // disks are omitted.
 func Watched(folder string, parts ...string) []*Full {
 	var full []*Full
-	look := func(path string) {
+	addIfFull := func(path string) {
 		if one, is := errors.AsType[*Full](Check(path)); is {
 			full = append(full, one)
 		}
 	}
-	look(folder)
+	addIfFull(folder)
 	for _, part := range parts {
 		if path := filepath.Join(folder, part); device(path) != device(folder) {
-			look(path)
+			addIfFull(path)
 		}
 	}
 	return full

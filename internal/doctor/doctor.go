@@ -135,16 +135,16 @@ func signalLimits(s Site) []Finding {
 	if s.Status == nil {
 		return []Finding{{Result: Unknown, Detail: "bootstrap does not answer", Fix: "start bootstrap"}}
 	}
-	loose := map[string][]string{}
+	unenforced := map[string][]string{}
 	each(s.Status.Signals, func(p bootstrap.Process) {
-		if p.Unenforced != "" && p.PID != 0 && !slices.Contains(loose[p.Unenforced], p.App) {
-			loose[p.Unenforced] = append(loose[p.Unenforced], p.App)
+		if p.Unenforced != "" && p.PID != 0 && !slices.Contains(unenforced[p.Unenforced], p.App) {
+			unenforced[p.Unenforced] = append(unenforced[p.Unenforced], p.App)
 		}
 	})
 	var all []Finding
-	for _, why := range slices.Sorted(maps.Keys(loose)) {
+	for _, why := range slices.Sorted(maps.Keys(unenforced)) {
 		all = append(all, Finding{Result: Failed,
-			Detail: fmt.Sprintf("limits of the signals of %s are not enforced: %s", strings.Join(loose[why], ", "), why),
+			Detail: fmt.Sprintf("limits of the signals of %s are not enforced: %s", strings.Join(unenforced[why], ", "), why),
 			Fix:    "give bootstrap a cgroup v2 with the controllers cpu, memory and pids: in its unit file, Delegate=yes and DelegateSubgroup=bootstrap"})
 	}
 	if all == nil {
@@ -166,7 +166,7 @@ func secretFiles(s Site) []Finding {
 		}
 		const readByAll fs.FileMode = 0o004
 		info, err := os.Stat(file)
-		if err == nil && info.Mode()&readByAll != 0 && bootstrap.ForOthers(filepath.Dir(file)) == nil {
+		if err == nil && info.Mode()&readByAll != 0 && bootstrap.ReachableByOthers(filepath.Dir(file)) == nil {
 			all = append(all, Finding{Result: Failed,
 				Detail: fmt.Sprintf("%s has mode %04o: all users can read its keys, signals too", file, info.Mode().Perm()),
 				Fix:    "chmod o-r " + file})

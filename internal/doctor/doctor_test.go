@@ -31,7 +31,7 @@ func TestExamine(t *testing.T) {
 	own := bootstrap.Process{App: "web", PID: 8, User: 60710}
 	same := bootstrap.Process{App: "api", PID: 9, SameUser: "run bootstrap as root"}
 	beside := bootstrap.Process{App: "job", PID: 10, User: 60711, Candidate: &same}
-	loose := bootstrap.Process{App: "web", PID: 8, User: 60710, Unenforced: "CPUs: no cgroup v2"}
+	unenforced := bootstrap.Process{App: "web", PID: 8, User: 60710, Unenforced: "CPUs: no cgroup v2"}
 	ended := bootstrap.Process{App: "api", SameUser: "run bootstrap as root", Unenforced: "CPUs: no cgroup v2"}
 	silent := errors.New("no bootstrap runs here")
 	for _, c := range []struct {
@@ -51,7 +51,7 @@ func TestExamine(t *testing.T) {
 		{"same user of what has ended", "signal users", Site{Status: statusOf(own, ended)}, OK, "", ""},
 		{"users unknown", "signal users", Site{Silent: silent}, Unknown, "bootstrap does not answer", ""},
 		{"limits hold", "signal limits", Site{Status: statusOf(own)}, OK, "enforced", ""},
-		{"limits do not hold", "signal limits", Site{Status: statusOf(loose, ended)}, Failed, "signals of web are not enforced: CPUs: no cgroup v2", "Delegate=yes"},
+		{"limits do not hold", "signal limits", Site{Status: statusOf(unenforced, ended)}, Failed, "signals of web are not enforced: CPUs: no cgroup v2", "Delegate=yes"},
 		{"limits unknown", "signal limits", Site{Silent: silent}, Unknown, "bootstrap does not answer", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -20,11 +20,11 @@ func Line(r autoscaler.Record, c message.Counts) string {
 	if r.Paused != nil {
 		return fmt.Sprintf("%s paused %s", at, Note(*r.Paused))
 	}
-	if r.Case == nil || r.Answer == nil || r.Detail == nil {
+	if r.Case == nil || r.Result == nil || r.Detail == nil {
 		return at + " tick record of an unknown version"
 	}
 	parts := []string{fmt.Sprintf("%s asked %s; pool %s -> %s, %s joined", at, r.Detail.Request,
-		Number(r.Case.Input.Capacity.Target+r.Case.State.Offset), Number(r.Answer.Target), Number(r.Snapshot.Joined))}
+		Number(r.Case.Input.Capacity.Target+r.Case.State.Offset), Number(r.Result.Target), Number(r.Snapshot.Joined))}
 	for _, name := range slices.Sorted(maps.Keys(c.Apps)) {
 		parts = append(parts, fmt.Sprintf("%s %d/%d", name, c.Apps[name].Running, c.Apps[name].Expected))
 	}
@@ -32,7 +32,7 @@ func Line(r autoscaler.Record, c message.Counts) string {
 		parts = append(parts, fmt.Sprintf("%d leaving", len(r.Drains)))
 	}
 	for _, a := range r.Detail.Apps {
-		if a.StandIn {
+		if a.Fallback {
 			parts = append(parts, fmt.Sprintf("app %s is served by %s", a.App, Source(a.Source)))
 		}
 	}

@@ -41,9 +41,9 @@ func Process(now time.Time, p bootstrap.Process) string {
 }
 
 // Group describes a group in backoff.
-func Group(now time.Time, q plan.Quarantine) string {
+func Group(now time.Time, q plan.Backoff) string {
 	follows := "other groups take its share until then"
-	if q.Keeps {
+	if q.KeepsTarget {
 		follows = "its target stays as it is until then"
 	}
 	return fmt.Sprintf("group %s is in backoff%s, after %s in a row: %s; it is tried again at %s, in %s, and %s",

@@ -39,24 +39,24 @@ func Record(w io.Writer, r autoscaler.Record, now time.Time) {
 	switch {
 	case r.Paused != nil:
 		fmt.Fprintf(w, "paused %s\n", Note(*r.Paused))
-		if r.Case == nil || r.Answer == nil || r.Detail == nil {
+		if r.Case == nil || r.Result == nil || r.Detail == nil {
 			return
 		}
 		fmt.Fprintln(w, "without the pause the next tick would do this:")
 	case r.Failed != "":
 		fmt.Fprintf(w, "! ended before a decision: %s\n", r.Failed)
 		return
-	case r.Case == nil || r.Answer == nil || r.Detail == nil:
+	case r.Case == nil || r.Result == nil || r.Detail == nil:
 		fmt.Fprintln(w, "! incomplete record: another version of weir wrote it")
 		return
 	}
 	for _, d := range r.Drift {
-		fmt.Fprintf(w, "! another program set the target of %s to %d, after weir set %d\n", d.Group, d.Found, d.Asked)
+		fmt.Fprintf(w, "! another program set the target of %s to %d, after weir set %d\n", d.Group, d.Found, d.LastTarget)
 	}
 	writeSignals(w, r, now)
 	fmt.Fprintf(w, "\nrequest  %s\n", r.Detail.Request)
 	fmt.Fprintln(w, "\nsteps")
-	for _, s := range r.Answer.Steps {
+	for _, s := range r.Result.Steps {
 		fmt.Fprintf(w, "  %-26s %8s -> %-8s %s\n", s.Rule, Number(s.Before), Number(s.After), s.Why)
 	}
 	writeGroups(w, r)
@@ -89,7 +89,7 @@ func writeSignals(w io.Writer, r autoscaler.Record, now time.Time) {
 		}
 	}
 	signal(sigproto.DefaultApp, r.Case.Input.Default)
-	for _, u := range r.UnderWay {
+	for _, u := range r.InProgress {
 		fmt.Fprintf(w, "  %-14s evaluation under way for %s, time limit %v\n", u.App, Ago(r.At, u.Since), u.Limit)
 	}
 	for _, app := range r.Detail.Apps {

@@ -15,12 +15,12 @@ func TestEvaluationUnderWayIsShown(t *testing.T) {
 	t.Parallel()
 	noon := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 	r := autoscaler.Record{
-		At: noon, Answer: &resolve.Answer{}, Detail: &autoscaler.Detail{},
+		At: noon, Result: &resolve.Result{}, Detail: &autoscaler.Detail{},
 		Case: &resolve.Case{Input: decide.Input{Apps: []decide.App{{
 			Name: "web", Configured: true,
 			Opinion: decide.Opinion{Signal: "shop/rps", Version: "v1", Why: "its first evaluation is in progress"},
 		}}}},
-		UnderWay: []ask.UnderWay{{App: "web", Since: noon.Add(-40 * time.Second), Limit: time.Minute}},
+		InProgress: []ask.InProgress{{App: "web", Since: noon.Add(-40 * time.Second), Limit: time.Minute}},
 	}
 	var out strings.Builder
 	Record(&out, r, noon)

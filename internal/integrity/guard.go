@@ -41,11 +41,11 @@ type Guard struct {
 	latest   Contents
 	problems map[string]Problem
 	// published is the digest of the alarm; known is false before the first one.
-	published string
-	known     bool
-	begun     bool      // the first Read has read the acceptance
-	looked    time.Time // when the acceptance was last read
-	complain  rate.Sometimes
+	published        string
+	known            bool
+	acceptanceRead   bool      // the first Read has read the acceptance
+	acceptanceReadAt time.Time // when the acceptance was last read
+	logLimit         rate.Sometimes
 }
 
 // Open returns a Guard with the revisions of its file.
@@ -61,7 +61,7 @@ func Open(c Config) (*Guard, error) {
 	if s.bad > 0 {
 		c.Log.Warn("seen-revisions file damaged, fewer keys are checked", "file", path, "lines", s.bad)
 	}
-	return &Guard{config: c, seen: s, problems: map[string]Problem{}, complain: rate.Sometimes{Interval: time.Minute}}, nil
+	return &Guard{config: c, seen: s, problems: map[string]Problem{}, logLimit: rate.Sometimes{Interval: time.Minute}}, nil
 }
 
 // Close closes the file.
@@ -105,11 +105,11 @@ func (g *Guard) Read(ctx context.Context, filters ...string) (Contents, error) {
 // begin runs at the first Read. It drops revisions from before the last acceptance, because an operator accepted the
 // bucket while another host was its reader.
 func (g *Guard) begin(ctx context.Context) {
-	if g.begun || g.config.By == "" {
+	if g.acceptanceRead || g.config.By == "" {
 		return
 	}
 	a, err := acceptance(ctx, g.config.JS, g.config.Cluster, g.config.Reader)
-	if g.begun = err == nil; g.begun && a.At.After(g.seen.at) {
+	if g.acceptanceRead = err == nil; g.acceptanceRead && a.At.After(g.seen.at) {
 		g.seen.created, g.seen.last = time.Time{}, 0
 		clear(g.seen.keys)
 	}
@@ -158,7 +158,7 @@ func (g *Guard) adopt(c Contents) {
 // note stores lines. If the file cannot be written, this process still checks with its memory.
 func (g *Guard) note(lines ...line) {
 	if err := g.seen.note(lines...); err != nil {
-		g.complain.Do(func() {
+		g.logLimit.Do(func() {
 			g.config.Log.Error("seen revisions not saved, fewer keys are checked after a restart",
 				"bucket", g.config.Bucket, "file", g.seen.path, "err", err)
 		})
@@ -184,8 +184,8 @@ func (g *Guard) Unreadable(key, expected string, err error) {
 	}
 }
 
-// Doubted reports whether the value of a key is unknown.
-func (g *Guard) Doubted(key string) bool {
+// IsUnknown reports whether the value of a key is unknown.
+func (g *Guard) IsUnknown(key string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	_, wrong := g.problems[key]
@@ -262,10 +262,10 @@ func (g *Guard) Accepted(ctx context.Context) (bool, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	wanted := digest(acceptable(sorted(g.problems)))
-	if wanted == "" || g.config.By == "" || time.Since(g.looked) < acceptEvery {
+	if wanted == "" || g.config.By == "" || time.Since(g.acceptanceReadAt) < acceptEvery {
 		return false, nil
 	}
-	g.looked = time.Now()
+	g.acceptanceReadAt = time.Now()
 	a, err := acceptance(ctx, g.config.JS, g.config.Cluster, g.config.Reader)
 	if err != nil || a.Digest != wanted {
 		return false, err

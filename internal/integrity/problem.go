@@ -60,9 +60,9 @@ func (s *seen) check(bucket string, filters []string, c Contents) map[string]Pro
 	case !newer && c.Last < s.last:
 		add("", "a last sequence of "+fmt.Sprint(s.last)+" or later", fmt.Sprint(c.Last))
 	}
-	there := make(map[string]bool, len(c.Keys))
+	existing := make(map[string]bool, len(c.Keys))
 	for _, k := range c.Keys {
-		there[k.Name] = true
+		existing[k.Name] = true
 		was, known := s.keys[k.Name]
 		switch {
 		case k.Damaged:
@@ -77,7 +77,7 @@ func (s *seen) check(bucket string, filters []string, c Contents) map[string]Pro
 		}
 	}
 	for name, was := range s.keys {
-		if !there[name] && !was.deleted && matches(filters, name) {
+		if !existing[name] && !was.deleted && matches(filters, name) {
 			problems[name] = Problem{Bucket: bucket, Key: name, Expected: was.String(), Found: "nothing", missing: true}
 		}
 	}

@@ -16,10 +16,10 @@ import (
 )
 
 const (
-	readers     = 32 // concurrent requests
-	callTimeout = 5 * time.Second
-	many        = 1000        // up to so many keys are read one by one
-	standstill  = time.Second // of a watch; then the rest is read one by one
+	readers          = 32 // concurrent requests
+	callTimeout      = 5 * time.Second
+	many             = 1000        // up to so many keys are read one by one
+	watchIdleTimeout = time.Second // of a watch; then the rest is read one by one
 )
 
 // Key is the newest entry of one key.
@@ -107,11 +107,11 @@ func read(ctx context.Context, js jetstream.JetStream, bucket string, filters []
 
 // without returns the names that are not among the keys.
 func without(names []string, keys []Key) []string {
-	there := make(map[string]bool, len(keys))
+	existing := make(map[string]bool, len(keys))
 	for _, k := range keys {
-		there[k.Name] = true
+		existing[k.Name] = true
 	}
-	return slices.DeleteFunc(names, func(name string) bool { return there[name] })
+	return slices.DeleteFunc(names, func(name string) bool { return existing[name] })
 }
 
 type reader struct {
@@ -148,7 +148,7 @@ func (r reader) many(ctx context.Context, bucket string, filters []string, least
 	}
 	defer drain(watcher)
 	var keys []Key
-	idle := time.NewTimer(standstill)
+	idle := time.NewTimer(watchIdleTimeout)
 	defer idle.Stop()
 	for {
 		select {
@@ -160,7 +160,7 @@ func (r reader) many(ctx context.Context, bucket string, filters []string, least
 			if !open || e == nil {
 				return keys, nil
 			}
-			idle.Reset(standstill)
+			idle.Reset(watchIdleTimeout)
 			if e.Revision() >= least(e.Key()) {
 				keys = append(keys, Key{Name: e.Key(), Revision: e.Revision(), Deleted: e.Operation() != jetstream.KeyValuePut, Value: e.Value()})
 			}

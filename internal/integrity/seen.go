@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	maxLine = 64 << 10
-	spare   = 1000 // obsolete lines before the file is rewritten
+	maxLine          = 64 << 10
+	maxObsoleteLines = 1000 // obsolete lines before the file is rewritten
 )
 
 // seenKey is the last reading of a key.
@@ -39,15 +39,15 @@ type line struct {
 
 // seen has the revisions that a reader has seen, and their file.
 type seen struct {
-	path    string    // empty: in memory only
-	file    *os.File  // nil until the first write
-	lines   int       // in the file
-	bad     int       // damaged lines
-	at      time.Time // time of the file's last write before Open
-	torn    bool      // the last write was incomplete
-	created time.Time
-	last    uint64 // the highest sequence that was read
-	keys    map[string]seenKey
+	path                string    // empty: in memory only
+	file                *os.File  // nil until the first write
+	lines               int       // in the file
+	bad                 int       // damaged lines
+	at                  time.Time // time of the file's last write before Open
+	lastWriteIncomplete bool      // the last write was incomplete
+	created             time.Time
+	last                uint64 // the highest sequence that was read
+	keys                map[string]seenKey
 }
 
 func castagnoli() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) }
@@ -127,7 +127,7 @@ func (s *seen) note(lines ...line) error {
 	if s.path == "" || len(lines) == 0 {
 		return nil
 	}
-	if s.file == nil || s.lines > 2*len(s.keys)+spare {
+	if s.file == nil || s.lines > 2*len(s.keys)+maxObsoleteLines {
 		return s.rewrite()
 	}
 	return s.append(lines)
@@ -135,7 +135,7 @@ func (s *seen) note(lines ...line) error {
 
 func (s *seen) append(lines []line) error {
 	var out bytes.Buffer
-	if s.torn {
+	if s.lastWriteIncomplete {
 		out.WriteByte('\n')
 	}
 	for _, l := range lines {
@@ -145,7 +145,7 @@ func (s *seen) append(lines []line) error {
 	}
 	s.lines += len(lines)
 	n, err := s.file.Write(out.Bytes())
-	s.torn = n > 0 && out.Bytes()[n-1] != '\n'
+	s.lastWriteIncomplete = n > 0 && out.Bytes()[n-1] != '\n'
 	return err
 }
 
@@ -172,7 +172,7 @@ func (s *seen) rewrite() error {
 	if err != nil {
 		return err
 	}
-	s.file, s.lines, s.torn = file, 0, false
+	s.file, s.lines, s.lastWriteIncomplete = file, 0, false
 	err = s.append(s.all())
 	if err == nil {
 		err = file.Sync()

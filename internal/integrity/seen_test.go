@@ -25,9 +25,9 @@ func note(t *testing.T, s *seen, lines ...line) {
 	}
 }
 
-// TestDamagedLinesCountForNothing truncates the file at each length and inverts each of its bytes. The result of
+// TestDamagedLinesAreIgnored truncates the file at each length and inverts each of its bytes. The result of
 // reading is what was written, or less.
-func TestDamagedLinesCountForNothing(t *testing.T) {
+func TestDamagedLinesAreIgnored(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "seen", "apps.jsonl")
 	created := time.Date(2031, 2, 3, 4, 5, 6, 0, time.UTC)
 	s := open(t, path)
@@ -73,27 +73,27 @@ func TestDamagedLinesCountForNothing(t *testing.T) {
 	}
 }
 
-// TestFileIsInProportionToWhatCounts changes one key many times.
-func TestFileIsInProportionToWhatCounts(t *testing.T) {
+// TestFileSizeIsProportionalToKeys changes one key many times.
+func TestFileSizeIsProportionalToKeys(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "apps.jsonl")
 	s := open(t, path)
-	for revision := range uint64(10 * spare) {
+	for revision := range uint64(10 * maxObsoleteLines) {
 		note(t, s, line{Key: "web", Revision: revision + 1})
 	}
 	info, err := os.Stat(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if most := int64(2 * spare * 100); info.Size() > most {
+	if most := int64(2 * maxObsoleteLines * 100); info.Size() > most {
 		t.Errorf("the file has %d bytes, want at most %d", info.Size(), most)
 	}
-	if again := open(t, path); again.keys["web"].revision != 10*spare {
-		t.Errorf("read revision %d, want %d", again.keys["web"].revision, 10*spare)
+	if again := open(t, path); again.keys["web"].revision != 10*maxObsoleteLines {
+		t.Errorf("read revision %d, want %d", again.keys["web"].revision, 10*maxObsoleteLines)
 	}
 }
 
-// TestWhatIsLessIsAProblem lists valid and invalid changes.
-func TestWhatIsLessIsAProblem(t *testing.T) {
+// TestLostOrOlderDataIsAProblem lists valid and invalid changes.
+func TestLostOrOlderDataIsAProblem(t *testing.T) {
 	created := time.Date(2031, 2, 3, 4, 5, 6, 0, time.UTC)
 	before := []line{{Created: &created}, {Key: "web", Revision: 3}, {Key: "gone", Revision: 5, Deleted: true}}
 	for name, tt := range map[string]struct {

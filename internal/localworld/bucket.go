@@ -15,8 +15,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/signalbucket"
 )
 
-// bucketPatience is how long the start of "weir up" waits for its bucket.
-const bucketPatience = 10 * time.Second
+// bucketTimeout is how long the start of "weir up" waits for its bucket.
+const bucketTimeout = 10 * time.Second
 
 func (u *up) bucketFolder() string { return filepath.Join(u.data, "s3") }
 
@@ -55,7 +55,7 @@ func (u *up) startBucket(ctx context.Context) (endpoint string, err error) {
 		}
 		return err
 	}))
-	limit := time.NewTimer(bucketPatience)
+	limit := time.NewTimer(bucketTimeout)
 	defer limit.Stop()
 	select {
 	case <-ready:

@@ -9,16 +9,16 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/retry"
 )
 
-// settled is the run time after which the pauses between restarts start again from the shortest.
-const settled = time.Minute
+// stableAfter is the run time after which the pauses between restarts start again from the shortest.
+const stableAfter = time.Minute
 
 // runner is a part that can run once.
 type runner interface {
 	Run(ctx context.Context) error
 }
 
-// anew returns a part for keep. It runs first, and a new runner after each end.
-func anew(first runner, another func(ctx context.Context) (runner, error)) func(ctx context.Context) error {
+// restartable returns a part for keep. It runs first, and a new runner after each end.
+func restartable(first runner, another func(ctx context.Context) (runner, error)) func(ctx context.Context) error {
 	return func(ctx context.Context) (err error) {
 		part := first
 		if first = nil; part == nil {
@@ -44,7 +44,7 @@ func (r reporter) keep(name string, part func(ctx context.Context) error) func(c
 			if err == nil {
 				err = errors.New("it ended without an error")
 			}
-			if time.Since(began) >= settled {
+			if time.Since(began) >= stableAfter {
 				pauses.Reset()
 			}
 			pause := pauses.NextBackOff()

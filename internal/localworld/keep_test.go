@@ -13,7 +13,7 @@ import (
 )
 
 // A part that fails is restarted, with pauses up to 30 s, and does not end other parts.
-func TestKeptPartIsTriedAgain(t *testing.T) {
+func TestFailedPartIsRestarted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out strings.Builder
 		r := reporter{&out, slog.New(slog.DiscardHandler)}

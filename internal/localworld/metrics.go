@@ -76,8 +76,8 @@ const spaceEvery = time.Second
 // untilFull returns when the folder's disk is full. The store then stops in order, before a failed write makes its
 // database panic.
 func untilFull(ctx context.Context, folder string) error {
-	look := time.NewTicker(spaceEvery)
-	defer look.Stop()
+	ticker := time.NewTicker(spaceEvery)
+	defer ticker.Stop()
 	for {
 		if full, is := errors.AsType[*diskspace.Full](diskspace.Check(folder)); is {
 			return full
@@ -85,7 +85,7 @@ func untilFull(ctx context.Context, folder string) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-look.C:
+		case <-ticker.C:
 		}
 	}
 }

@@ -10,8 +10,8 @@ import (
 
 // watchSpace prints changes of the full disks of the data folder, until ctx ends. "weir status" checks them itself.
 func (r reporter) watchSpace(ctx context.Context, data string) error {
-	look := time.NewTicker(spaceEvery)
-	defer look.Stop()
+	ticker := time.NewTicker(spaceEvery)
+	defer ticker.Stop()
 	full := map[string]bool{}
 	for {
 		now := map[string]bool{}
@@ -30,7 +30,7 @@ func (r reporter) watchSpace(ctx context.Context, data string) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-look.C:
+		case <-ticker.C:
 		}
 	}
 }

@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	storeGrace    = 3 * time.Second // to write data in memory to disk
-	storePatience = 5 * time.Second // of the start of "weir up"
+	storeGrace   = 3 * time.Second // to write data in memory to disk
+	storeTimeout = 5 * time.Second // of the start of "weir up"
 )
 
 // startMetrics runs the metrics store in a separate process. If its database cannot write, it ends the process; bus,
@@ -39,7 +39,7 @@ func (u *up) startMetrics() (wait func(context.Context), err error) {
 	policy.Budget = 1000 // more than fit the window, so restarts never stop
 	store := embedded.NewClient(u.bus.Conn(), u.Cluster)
 	process, err := supervise.NewProcess(u.launcher, supervise.ProcessConfig{
-		Name: "metrics", StartTimeout: upPatience, Policy: policy, Log: u.log, Watch: u.watchStore(),
+		Name: "metrics", StartTimeout: upStartTimeout, Policy: policy, Log: u.log, Watch: u.watchStore(),
 		Probe: func(ctx context.Context) error {
 			_, err := store.Window(ctx, metrics.Query{Type: metrics.System, Name: "up"})
 			return err
@@ -56,7 +56,7 @@ func (u *up) startMetrics() (wait func(context.Context), err error) {
 	}
 	u.back.Run("metrics", process.Run)
 	return func(ctx context.Context) {
-		ctx, cancel := context.WithTimeout(ctx, storePatience)
+		ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 		defer cancel()
 		if process.Ready(ctx) == nil {
 			u.print("metrics", "http://%s%s?bucket=APP, in line protocol; its token is in %s", addr, lineprotocol.Path, command.MetricsToken(u.data))

@@ -30,14 +30,14 @@ import (
 
 // Intervals of "weir up" are short, for interactive use.
 const (
-	upHeartbeat = time.Second
-	upStopGrace = time.Second
-	upPatience  = 30 * time.Second // without a first tick, before a warning
+	upHeartbeat    = time.Second
+	upStopGrace    = time.Second
+	upStartTimeout = 30 * time.Second // without a first tick, before a warning
 )
 
 const (
-	bootstrapGrace = 3500 * time.Millisecond // to stop signals and autoscaler
-	lastWords      = time.Second             // for output to a terminal that does not read
+	bootstrapGrace  = 3500 * time.Millisecond // to stop signals and autoscaler
+	terminalTimeout = time.Second             // for output to a terminal that does not read
 )
 
 // maxPoolFile bounds a pool file, in bytes; ReadPool refuses a longer one.
@@ -100,7 +100,7 @@ func Up(ctx context.Context, root *command.Root, o command.UpOptions) error {
 	}
 	defer u.logFile.Close()
 	terminal := newTerminal(root.Stdout)
-	defer terminal.close(lastWords)
+	defer terminal.close(terminalTimeout)
 	own := *root
 	own.Stdout = terminal
 	u.Root, u.reporter.out = &own, terminal
@@ -219,7 +219,7 @@ func (u *up) startFront(ctx context.Context, pool config.Pool) error {
 	if err != nil {
 		return err
 	}
-	u.front.Run("harmonizer", u.keep("harmonizer", anew(h, func(ctx context.Context) (runner, error) { return u.harmonizer(ctx) })))
+	u.front.Run("harmonizer", u.keep("harmonizer", restartable(h, func(ctx context.Context) (runner, error) { return u.harmonizer(ctx) })))
 	u.print("harmonizer", "applications of cluster %s", u.Cluster)
 	if err := u.startBootstrap(); err != nil {
 		return err
@@ -287,7 +287,7 @@ func (u *up) startMachines(ctx context.Context, pool config.Pool) error {
 		}
 		return place.Run(ctx)
 	}))
-	u.front.Run("machines", u.keep("machines", anew(provider, open)))
+	u.front.Run("machines", u.keep("machines", restartable(provider, open)))
 	u.print("machines", "%d groups in pool %s/%s", len(pool.Groups), u.Cluster, u.Pool)
 	return nil
 }
@@ -305,8 +305,8 @@ func (u *up) providerConfig(pool config.Pool) local.Config {
 	return c
 }
 
-// tellBootstrap prints when bootstrap does not run.
-func (u *up) tellBootstrap(s supervise.Status) {
+// reportBootstrap prints when bootstrap does not run.
+func (u *up) reportBootstrap(s supervise.Status) {
 	if s.State == supervise.Backoff || s.State == supervise.Fatal {
 		fmt.Fprintf(u.Stdout, "! bootstrap is %s: %s; see %s\n", s.State, s.Why, u.logFile.Name())
 	}
@@ -317,7 +317,7 @@ func (u *up) startBootstrap() error {
 	child := u.Settings
 	child.Data, child.Configs = u.data, command.UpConfigs(u.data)
 	process, err := supervise.NewProcess(u.launcher, supervise.ProcessConfig{
-		Name: "bootstrap", StartTimeout: upPatience, Policy: supervise.DefaultPolicy(), Log: u.log, Watch: u.tellBootstrap,
+		Name: "bootstrap", StartTimeout: upStartTimeout, Policy: supervise.DefaultPolicy(), Log: u.log, Watch: u.reportBootstrap,
 		NewSpec: func(context.Context) (supervise.Spec, error) {
 			return supervise.Spec{
 				Name: "bootstrap", Title: "weir: bootstrap " + u.Pool, Argv: child.Argv("bootstrap"),

@@ -20,10 +20,10 @@ func (u *up) watch(ctx context.Context) (func(context.Context) error, error) {
 	if err != nil {
 		return nil, err
 	}
-	heard := make(chan *nats.Msg, 64)
+	messages := make(chan *nats.Msg, 64)
 	counts := message.CountsSubject(u.Cluster, u.Pool)
 	for _, subject := range []string{counts, state.LedgerSubject(u.Cluster, u.Pool)} {
-		if _, err := u.bus.Conn().ChanSubscribe(subject, heard); err != nil {
+		if _, err := u.bus.Conn().ChanSubscribe(subject, messages); err != nil {
 			return nil, fmt.Errorf("watch the ticks: %w", err)
 		}
 	}
@@ -31,7 +31,7 @@ func (u *up) watch(ctx context.Context) (func(context.Context) error, error) {
 		var now message.Counts
 		var parts message.Gather
 		ready := false
-		silence := time.NewTicker(upPatience)
+		silence := time.NewTicker(upStartTimeout)
 		defer silence.Stop()
 		last := u.began
 		for {
@@ -40,7 +40,7 @@ func (u *up) watch(ctx context.Context) (func(context.Context) error, error) {
 				return nil
 			case <-silence.C:
 				fmt.Fprintf(u.Stdout, "! no tick for %v; see weir status and %s\n", time.Since(last).Round(time.Second), u.logFile.Name())
-			case m := <-heard:
+			case m := <-messages:
 				if m.Subject == counts {
 					if part, err := message.DecodeCounts(m.Data); err == nil {
 						if whole, ok := parts.Add(part); ok {

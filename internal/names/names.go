@@ -29,10 +29,10 @@ const (
 const Rule = "want letters, digits, - and _, at most 63, beginning with a letter or digit"
 
 // Valid reports whether s may name a cluster, a pool or an app.
-func Valid(s string) bool { return made(s, MaxName, "", "-_") }
+func Valid(s string) bool { return inSet(s, MaxName, "", "-_") }
 
 // ValidToken reports whether s may be one token of a subject.
-func ValidToken(s string) bool { return made(s, maxToken, "-_", "-_") }
+func ValidToken(s string) bool { return inSet(s, maxToken, "-_", "-_") }
 
 // CheckToken returns an error about what unless ValidToken holds for s.
 func CheckToken(what, s string) error {
@@ -54,16 +54,16 @@ func Token(s string) string {
 
 // ValidKey reports whether s may end a bucket key.
 func ValidKey(s string) bool {
-	return made(s, MaxKey, "-_/=", "-_/=.") && s[len(s)-1] != '.' && !strings.Contains(s, "..")
+	return inSet(s, MaxKey, "-_/=", "-_/=.") && s[len(s)-1] != '.' && !strings.Contains(s, "..")
 }
 
 // ValidRelease reports whether s may be the namespace or the name of a release.
-func ValidRelease(s string) bool { return made(s, MaxRelease, "_", "_.-") }
+func ValidRelease(s string) bool { return inSet(s, MaxRelease, "_", "_.-") }
 
 // ValidVersion reports whether s may be the version of a release: parts separated by single slashes.
 func ValidVersion(s string) bool {
 	for part := range strings.SplitSeq(s, "/") {
-		if !made(part, MaxVersion, "_", "_.+-") {
+		if !inSet(part, MaxVersion, "_", "_.+-") {
 			return false
 		}
 	}
@@ -71,11 +71,11 @@ func ValidVersion(s string) bool {
 }
 
 // ValidPlatform reports whether s may be one half of a platform.
-func ValidPlatform(s string) bool { return made(s, MaxRelease, "_", "_") }
+func ValidPlatform(s string) bool { return inSet(s, MaxRelease, "_", "_") }
 
-// made reports whether s has 1 to most bytes, each a letter, a digit or one of inside. For the first byte, first
+// inSet reports whether s has 1 to most bytes, each a letter, a digit or one of inside. For the first byte, first
 // replaces inside.
-func made(s string, most int, first, inside string) bool {
+func inSet(s string, most int, first, inside string) bool {
 	allowed := first
 	for _, c := range []byte(s) {
 		alnum := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'

@@ -20,25 +20,25 @@ type Policy struct {
 	Tries uint
 	// For is the maximum time from the first attempt to the start of the last; 0: unlimited.
 	For time.Duration
-	// Wish caps the pause that a server requests.
-	Wish time.Duration
+	// MaxRequested caps the pause that a server requests.
+	MaxRequested time.Duration
 }
 
 // Do repeats attempt until it succeeds or returns an error that is not temporary. The end of ctx and the bounds of
 // the policy also stop it. An attempt returns the pause that the server requests, 0 for none. Do returns the last
 // error, joined with the cause if ctx has ended.
-func (p Policy) Do(ctx context.Context, passes func(error) bool, attempt func() (wish time.Duration, err error)) error {
+func (p Policy) Do(ctx context.Context, passes func(error) bool, attempt func() (requested time.Duration, err error)) error {
 	var last error
 	_, _ = backoff.Retry(ctx, func() (struct{}, error) {
-		var wish time.Duration
-		wish, last = attempt()
+		var requested time.Duration
+		requested, last = attempt()
 		switch {
 		case last == nil:
 			return struct{}{}, nil
 		case !passes(last):
 			return struct{}{}, backoff.Permanent(last)
-		case wish > 0:
-			return struct{}{}, &backoff.RetryAfterError{Duration: min(wish, p.Wish)}
+		case requested > 0:
+			return struct{}{}, &backoff.RetryAfterError{Duration: min(requested, p.MaxRequested)}
 		}
 		return struct{}{}, last
 	}, backoff.WithBackOff(p.Pauses()), backoff.WithMaxTries(p.Tries), backoff.WithMaxElapsedTime(p.For))

@@ -42,7 +42,7 @@ func (f *front) run(ctx, gateway context.Context, bound <-chan struct{}, ready f
 	case <-gateway.Done():
 		return nil
 	}
-	if err := f.knock(gateway); err != nil {
+	if err := f.awaitResponse(gateway); err != nil {
 		return err
 	}
 	var wg sync.WaitGroup
@@ -63,8 +63,8 @@ func (f *front) run(ctx, gateway context.Context, bound <-chan struct{}, ready f
 	}
 }
 
-// knock sends one request to versitygw. A refusal for missing credentials shows that it answers.
-func (f *front) knock(ctx context.Context) error {
+// awaitResponse sends one request to versitygw. A refusal for missing credentials shows that it answers.
+func (f *front) awaitResponse(ctx context.Context) error {
 	var dialer net.Dialer
 	transport := &http.Transport{
 		DisableKeepAlives: true,

@@ -121,7 +121,7 @@ func TestNothingIsOverwritten(t *testing.T) {
 	}
 }
 
-func TestConfigThatIsNone(t *testing.T) {
+func TestInvalidConfig(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		config Config
@@ -149,7 +149,7 @@ func TestConfigThatIsNone(t *testing.T) {
 }
 
 // A name is valid exactly if a release may have it. Each suggestion is valid.
-func TestNamesAreThoseOfReleases(t *testing.T) {
+func TestNamesFollowTheRuleOfReleases(t *testing.T) {
 	for _, name := range []string{"a", "A.b-c_9", "_x", "1", "", ".x", "-x", "x y", "ä", "a/b", strings.Repeat("x", 64), strings.Repeat("x", 65), "...", "é é"} {
 		want := release.Ref{Namespace: "x", Name: name, Version: "v1"}.Validate() == nil
 		if names.ValidRelease(name) != want {

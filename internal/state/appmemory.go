@@ -36,7 +36,7 @@ type AppMemory struct {
 	bucket *bucket
 	lease  *Lease
 	conn   *nats.Conn
-	tell   *rate.Sometimes // limits the log to one report of dropped entries a minute
+	report *rate.Sometimes // limits the log to one report of dropped entries a minute
 	turn   turn
 	term   term // of the last Load
 	// pages has each key's saved entries and its unsaved changes. It is nil before the first Load. The caller that
@@ -60,7 +60,7 @@ func OpenAppMemory(ctx context.Context, js jetstream.JetStream, lease *Lease, cl
 	}
 	return &AppMemory{
 		bucket: b, lease: lease, conn: js.Conn(), turn: newTurn(),
-		tell: &rate.Sometimes{Interval: time.Minute},
+		report: &rate.Sometimes{Interval: time.Minute},
 	}, nil
 }
 
@@ -69,17 +69,17 @@ func OpenAppMemory(ctx context.Context, js jetstream.JetStream, lease *Lease, cl
 //
 // Load moves an unreadable value to its aside key and logs a warning. The crashes of one app in 256 are worth less
 // than a running harmonizer.
-func (m *AppMemory) Load(ctx context.Context) (harmonizer.Remembered, error) {
+func (m *AppMemory) Load(ctx context.Context) (harmonizer.SavedState, error) {
 	ctx, cancel := context.WithTimeout(ctx, takeoverTimeout)
 	defer cancel()
 	if err := m.turn.take(ctx); err != nil {
-		return harmonizer.Remembered{}, fmt.Errorf("load memory of apps: %w", err)
+		return harmonizer.SavedState{}, fmt.Errorf("load memory of apps: %w", err)
 	}
 	defer m.turn.give()
 	m.pages = nil
 	if err := m.takeOver(ctx); err != nil {
 		m.pages = nil
-		return harmonizer.Remembered{}, fmt.Errorf("load memory of apps: %w", err)
+		return harmonizer.SavedState{}, fmt.Errorf("load memory of apps: %w", err)
 	}
 	return m.remembered(), nil
 }
@@ -125,21 +125,21 @@ func (m *AppMemory) decode(ctx context.Context, p *page, e entry) (found, error)
 	if err == nil || s.epoch > m.term.epoch {
 		return found{sealed: s, revision: e.revision}, nil
 	}
-	if _, failed := m.bucket.kv.Put(ctx, p.aside, e.value); failed != nil {
-		return found{}, errors.Join(err, fmt.Errorf("move it to %s: %w", p.aside, failed))
+	if _, failed := m.bucket.kv.Put(ctx, p.asideKey, e.value); failed != nil {
+		return found{}, errors.Join(err, fmt.Errorf("move it to %s: %w", p.asideKey, failed))
 	}
 	m.lease.config.Log.Warn("unreadable harmonizer state moved aside",
-		"key", p.key, "aside", p.aside, "err", err)
+		"key", p.key, "aside", p.asideKey, "err", err)
 	return found{revision: e.revision}, nil
 }
 
 // remembered returns the loaded state of all pages and releases it.
-func (m *AppMemory) remembered() harmonizer.Remembered {
-	all := harmonizer.Remembered{Nodes: map[string]int{}}
+func (m *AppMemory) remembered() harmonizer.SavedState {
+	all := harmonizer.SavedState{Nodes: map[string]int{}}
 	for _, p := range m.pages {
-		all.Apps = append(all.Apps, p.said.Apps...)
-		maps.Copy(all.Nodes, p.said.Nodes)
-		p.said = harmonizer.Remembered{}
+		all.Apps = append(all.Apps, p.loaded.Apps...)
+		maps.Copy(all.Nodes, p.loaded.Nodes)
+		p.loaded = harmonizer.SavedState{}
 	}
 	slices.SortFunc(all.Apps, func(a, b apps.Memory) int { return cmp.Compare(a.App, b.App) })
 	return all
@@ -192,7 +192,7 @@ func (m *AppMemory) flush(ctx context.Context) error {
 		}
 	}
 	bodies := make([][]byte, len(changed))
-	misfits := each(changed, func(i int, p *page) (err error) {
+	fitErrors := each(changed, func(i int, p *page) (err error) {
 		if bodies[i], err = m.fit(p); err != nil {
 			return fmt.Errorf("fit %s: %w", p.key, err)
 		}
@@ -200,7 +200,7 @@ func (m *AppMemory) flush(ctx context.Context) error {
 	})
 	ctx, cancel := bounded(ctx)
 	defer cancel()
-	return errors.Join(misfits, each(changed, func(i int, p *page) error {
+	return errors.Join(fitErrors, each(changed, func(i int, p *page) error {
 		if bodies[i] == nil {
 			return nil
 		}
@@ -222,7 +222,7 @@ func (m *AppMemory) fit(p *page) ([]byte, error) {
 		share := min(float64(limit)/float64(packedLen(body, limit)), float64(maxBody)/float64(len(body)))
 		if share >= 1 || len(p.entries) == 0 {
 			if dropped > 0 {
-				m.tell.Do(func() {
+				m.report.Do(func() {
 					m.lease.config.Log.Error("harmonizer state too large, entries dropped",
 						"key", p.key, "dropped", dropped, "entries", all, "bytes", len(body))
 				})

@@ -65,9 +65,9 @@ func openMemory(t testing.TB, js jetstream.JetStream, l *state.Lease) *state.App
 	return m
 }
 
-// lead acquires the lease under that name and loads the memory. As with hold, a second process of the same name is an
+// acquireAndLoad acquires the lease under that name and loads the memory. As with hold, a second process of the same name is an
 // intruder.
-func lead(t *testing.T, js jetstream.JetStream, name string) (*state.AppMemory, harmonizer.Remembered) {
+func acquireAndLoad(t *testing.T, js jetstream.JetStream, name string) (*state.AppMemory, harmonizer.SavedState) {
 	t.Helper()
 	m := openMemory(t, js, harmonizerLease(t, js, name, long, testLog(t)))
 	r, err := m.Load(t.Context())
@@ -84,9 +84,9 @@ func saveApps(t testing.TB, m *state.AppMemory, nodes map[string]int, changed ..
 	}
 }
 
-func wantRemembered(t *testing.T, got harmonizer.Remembered, nodes map[string]int, want ...apps.Memory) {
+func wantRemembered(t *testing.T, got harmonizer.SavedState, nodes map[string]int, want ...apps.Memory) {
 	t.Helper()
-	if diff := cmp.Diff(harmonizer.Remembered{Apps: want, Nodes: nodes}, got, cmpopts.EquateEmpty()); diff != "" {
+	if diff := cmp.Diff(harmonizer.SavedState{Apps: want, Nodes: nodes}, got, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("remembered (-want +got):\n%s", diff)
 	}
 }
@@ -125,14 +125,14 @@ func TestAppMemory(t *testing.T) {
 	data := t.TempDir()
 	server := open(t, data)
 	js := server.JetStream()
-	a, r := lead(t, js, "a")
+	a, r := acquireAndLoad(t, js, "a")
 	wantRemembered(t, r, nil)
 	saveApps(t, a, map[string]int{"n1": 3, "node two.example": 0}, crashed("web", 1), crashed("db", 2), crashed("old", 3))
 	saveApps(t, a, nil, crashed("web", 4), forgotten("old"), forgotten("never-there"))
 	server.Close()
 
 	js = open(t, data).JetStream()
-	b, r := lead(t, js, "a")
+	b, r := acquireAndLoad(t, js, "a")
 	wantRemembered(t, r, map[string]int{"n1": 3, "node two.example": 0}, crashed("db", 2), crashed("web", 4))
 	all := contents(t, js)
 	for key, m := range all {
@@ -144,7 +144,7 @@ func TestAppMemory(t *testing.T) {
 		t.Errorf("%d keys, want %d: shards, nodes, lease and schema", len(all), want)
 	}
 	saveApps(t, b, map[string]int{"n2": 1}, forgotten("db"), forgotten("web"))
-	_, r = lead(t, js, "a")
+	_, r = acquireAndLoad(t, js, "a")
 	wantRemembered(t, r, map[string]int{"n2": 1})
 }
 
@@ -181,9 +181,9 @@ func TestOnlyWhatChangedIsWritten(t *testing.T) {
 
 func TestLateSavesAreRefused(t *testing.T) {
 	js := js(t)
-	a, _ := lead(t, js, "a")
+	a, _ := acquireAndLoad(t, js, "a")
 	saveApps(t, a, map[string]int{"n1": 1}, crashed("web", 1))
-	b, r := lead(t, js, "a") // a was halted and still counts itself the holder
+	b, r := acquireAndLoad(t, js, "a") // a was halted and still counts itself the holder
 	wantRemembered(t, r, map[string]int{"n1": 1}, crashed("web", 1))
 	saveApps(t, b, nil, crashed("web", 2))
 	before := contents(t, js)
@@ -228,7 +228,7 @@ func TestLoadThatDies(t *testing.T) {
 		for _, written := range []bool{false, true} {
 			t.Run(fmt.Sprintf("at write %d, written %t", dies, written), func(t *testing.T) {
 				js := js(t)
-				a, _ := lead(t, js, "a")
+				a, _ := acquireAndLoad(t, js, "a")
 				want := []apps.Memory{crashed("db", 1), crashed("mail", 2), crashed("web", 3)}
 				saveApps(t, a, map[string]int{"n1": 1}, want...)
 				w := &writes{allow: dies}
@@ -247,7 +247,7 @@ func TestLoadThatDies(t *testing.T) {
 					t.Fatal(err)
 				}
 				wantRemembered(t, r, map[string]int{"n1": 1}, want...)
-				_, r = lead(t, js, "a")
+				_, r = acquireAndLoad(t, js, "a")
 				wantRemembered(t, r, map[string]int{"n1": 1}, want...)
 			})
 		}
@@ -285,7 +285,7 @@ func TestSaveThatDiesBetweenShards(t *testing.T) {
 			}
 			w.begin(-1)
 			saveApps(t, m, nil, crashed("last", 1))
-			_, r := lead(t, js, "a")
+			_, r := acquireAndLoad(t, js, "a")
 			wantRemembered(t, r, map[string]int{"n1": 1}, append(manyApps(50, 2), crashed("last", 1))...)
 		})
 	}
@@ -294,7 +294,7 @@ func TestSaveThatDiesBetweenShards(t *testing.T) {
 // A write of the last holder before its key was rewritten counts: the holder may have acted on it.
 func TestSavesDuringATakeoverCount(t *testing.T) {
 	js := js(t)
-	a, _ := lead(t, js, "a")
+	a, _ := acquireAndLoad(t, js, "a")
 	saveApps(t, a, nil, crashed("web", 1))
 	l := harmonizerLease(t, js, "a", long, testLog(t))
 	var once sync.Once
@@ -317,7 +317,7 @@ func TestSavesDuringATakeoverCount(t *testing.T) {
 	saveApps(t, b, nil, crashed("web", 3))
 }
 
-func TestUnreadableMemoryIsSetAside(t *testing.T) {
+func TestUnreadableMemoryMovesAside(t *testing.T) {
 	for name, value := range map[string]string{
 		"no JSON":          "\x00garbage",
 		"no head":          "head\n{}",
@@ -333,7 +333,7 @@ func TestUnreadableMemoryIsSetAside(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			js := js(t)
-			a, _ := lead(t, js, "a")
+			a, _ := acquireAndLoad(t, js, "a")
 			saveApps(t, a, map[string]int{"n1": 1}, crashed("web", 1), crashed("db", 1))
 			shard := state.ShardKey("web")
 			putRaw(t, js, shard, value)
@@ -346,16 +346,16 @@ func TestUnreadableMemoryIsSetAside(t *testing.T) {
 			}
 			wantRemembered(t, r, nil, crashed("db", 1))
 			for _, key := range []string{shard, "harmonizer.nodes"} {
-				aside := "harmonizer.aside." + key[strings.LastIndexByte(key, '.')+1:]
-				if got, found := raw(t, js, aside); got != value || !found {
-					t.Errorf("%s is %q, want %q", aside, got, value)
+				asideKey := "harmonizer.aside." + key[strings.LastIndexByte(key, '.')+1:]
+				if got, found := raw(t, js, asideKey); got != value || !found {
+					t.Errorf("%s is %q, want %q", asideKey, got, value)
 				}
-				if !strings.Contains(told.String(), "key="+key+" aside="+aside) {
+				if !strings.Contains(told.String(), "key="+key+" aside="+asideKey) {
 					t.Errorf("log: %s, want that of %s", told.String(), key)
 				}
 			}
 			saveApps(t, b, map[string]int{"n2": 1}, crashed("web", 2))
-			_, r = lead(t, js, "a")
+			_, r = acquireAndLoad(t, js, "a")
 			wantRemembered(t, r, map[string]int{"n2": 1}, crashed("db", 1), crashed("web", 2))
 		})
 	}
@@ -373,9 +373,9 @@ func (l *lockedWriter) Write(p []byte) (int, error) {
 	return l.w.Write(p)
 }
 
-func TestHigherEpochsOfMemoryStand(t *testing.T) {
+func TestHigherEpochsOfMemoryAreNotOverwritten(t *testing.T) {
 	js := js(t)
-	a, _ := lead(t, js, "a")
+	a, _ := acquireAndLoad(t, js, "a")
 	saveApps(t, a, nil, crashed("web", 1))
 	for name, body := range map[string]string{"readable": "{}", "unreadable": "[]"} {
 		t.Run(name, func(t *testing.T) {
@@ -394,7 +394,7 @@ func TestHigherEpochsOfMemoryStand(t *testing.T) {
 
 func TestBadMemories(t *testing.T) {
 	js := js(t)
-	m, _ := lead(t, js, "a")
+	m, _ := acquireAndLoad(t, js, "a")
 	before := contents(t, js)
 	tooLong := strings.Repeat("x", 300)
 	for name, bad := range map[string]struct {
@@ -455,7 +455,7 @@ func TestShardThatIsTooLarge(t *testing.T) {
 			if !strings.Contains(told.String(), "level=ERROR") || !strings.Contains(told.String(), "key="+state.ShardKey("web")+" dropped=") {
 				t.Errorf("log: %s", told.String())
 			}
-			_, r := lead(t, js, "a")
+			_, r := acquireAndLoad(t, js, "a")
 			if len(r.Apps) != 2 || r.Apps[1].App != "web" {
 				t.Fatalf("%d apps are remembered, want db and web", len(r.Apps))
 			}
@@ -484,14 +484,14 @@ func narrow(t *testing.T, payload int32) jetstream.JetStream {
 
 func TestCensusThatIsTooLarge(t *testing.T) {
 	js := narrow(t, 256<<10)
-	m, _ := lead(t, js, "a")
+	m, _ := acquireAndLoad(t, js, "a")
 	random := rand.New(rand.NewPCG(1, 2))
 	nodes := map[string]int{}
 	for i := range 20_000 {
 		nodes[guid(random)] = i
 	}
 	saveApps(t, m, nodes, crashed("web", 1))
-	_, r := lead(t, js, "a")
+	_, r := acquireAndLoad(t, js, "a")
 	if n := len(r.Nodes); n < 4000 || n == len(nodes) || len(r.Apps) != 1 {
 		t.Errorf("%d nodes and %d apps are remembered", n, len(r.Apps))
 	}
@@ -519,7 +519,7 @@ func TestAppMemoryWithoutNATS(t *testing.T) {
 	}
 	p.setCut(false)
 	saveApps(t, m, nil, crashed("web", 1))
-	_, r := lead(t, server.JetStream(), "a")
+	_, r := acquireAndLoad(t, server.JetStream(), "a")
 	wantRemembered(t, r, nil, append(manyApps(40, 1), crashed("web", 1))...)
 }
 
@@ -582,7 +582,7 @@ func TestNothingAcknowledgedIsLostWhenKilled(t *testing.T) {
 		}
 	}
 	_ = child.Wait() // the error reports the kill
-	_, r := lead(t, open(t, data).JetStream(), "a")
+	_, r := acquireAndLoad(t, open(t, data).JetStream(), "a")
 	if acknowledged < 20 || len(r.Apps) != 30 || r.Nodes["n1"] < acknowledged {
 		t.Errorf("%d saves acknowledged, %d apps remembered, of save %d", acknowledged, len(r.Apps), r.Nodes["n1"])
 	}

@@ -26,14 +26,14 @@ const (
 
 // page is one key of a harmonizer's state: a JSON object with one value for each app or node.
 type page struct {
-	key   string
-	aside string // key for an unreadable value
+	key      string
+	asideKey string // key for an unreadable value
 	// take decodes one value and adds it to r.
-	take func(r *harmonizer.Remembered, name string, value []byte) error
+	take func(r *harmonizer.SavedState, name string, value []byte) error
 	// thin keeps less than that share of the content of entries. It returns how many items it dropped, at least 1 if
 	// there is any.
 	thin     func(entries map[string]json.RawMessage, share float64) (int, error)
-	said     harmonizer.Remembered // loaded by read, until remembered returns it
+	loaded   harmonizer.SavedState // loaded by read, until remembered returns it
 	entries  map[string]json.RawMessage
 	changed  bool   // since the last write
 	revision uint64 // of the last write
@@ -41,14 +41,14 @@ type page struct {
 
 func newPages() map[string]*page {
 	all := make(map[string]*page, shards+1)
-	all[nodesKey] = &page{key: nodesKey, aside: asidePrefix + "nodes", take: takeNode, thin: thinCensus}
+	all[nodesKey] = &page{key: nodesKey, asideKey: asidePrefix + "nodes", take: addNode, thin: thinCensus}
 	for shard := range uint32(shards) {
 		key := shardPrefix + hex(shard)
-		all[key] = &page{key: key, aside: asidePrefix + hex(shard), thin: thinMemories, take: func(r *harmonizer.Remembered, name string, value []byte) error {
+		all[key] = &page{key: key, asideKey: asidePrefix + hex(shard), thin: thinMemories, take: func(r *harmonizer.SavedState, name string, value []byte) error {
 			if want := shardKey(name); want != key {
 				return fmt.Errorf("app %.80q belongs to %s", name, want)
 			}
-			return takeApp(r, name, value)
+			return addApp(r, name, value)
 		}}
 	}
 	return all
@@ -64,7 +64,7 @@ func shardKey(app string) string {
 }
 
 // empty drops the loaded entries.
-func (p *page) empty() { p.said, p.entries = harmonizer.Remembered{}, map[string]json.RawMessage{} }
+func (p *page) empty() { p.loaded, p.entries = harmonizer.SavedState{}, map[string]json.RawMessage{} }
 
 // read fills an empty page from its body. An empty body has no entries. After an error the page is still empty.
 func (p *page) read(body []byte) error {
@@ -78,13 +78,13 @@ func (p *page) read(body []byte) error {
 	if entries == nil {
 		return errors.New("it is null")
 	}
-	said := harmonizer.Remembered{Nodes: map[string]int{}}
+	loaded := harmonizer.SavedState{Nodes: map[string]int{}}
 	for name, value := range entries {
-		if err := p.take(&said, name, value); err != nil {
+		if err := p.take(&loaded, name, value); err != nil {
 			return err
 		}
 	}
-	p.said, p.entries = said, entries
+	p.loaded, p.entries = loaded, entries
 	return nil
 }
 
@@ -147,8 +147,8 @@ func encodeMemories(changed []apps.Memory) (map[string]json.RawMessage, error) {
 	return encoded, nil
 }
 
-// takeApp decodes and adds one app.
-func takeApp(r *harmonizer.Remembered, app string, value []byte) error {
+// addApp decodes and adds one app.
+func addApp(r *harmonizer.SavedState, app string, value []byte) error {
 	var m apps.Memory
 	if err := json.Unmarshal(value, &m); err != nil {
 		return fmt.Errorf("app %.80q: %w", app, err)
@@ -202,8 +202,8 @@ func encodeCensus(nodes map[string]int) (map[string]json.RawMessage, error) {
 	return encoded, nil
 }
 
-// takeNode decodes and adds one node.
-func takeNode(r *harmonizer.Remembered, node string, value []byte) error {
+// addNode decodes and adds one node.
+func addNode(r *harmonizer.SavedState, node string, value []byte) error {
 	var copies int
 	if err := json.Unmarshal(value, &copies); err != nil {
 		return fmt.Errorf("node %.80q: %w", node, err)

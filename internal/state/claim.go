@@ -42,14 +42,14 @@ func (c claim) is(holder string, epoch uint64) bool {
 	return c.Holder == holder && c.Epoch == epoch && !c.Released
 }
 
-// sighting is a revision of a lease's key, and the time since which it is unchanged.
-type sighting struct {
+// revisionAge is a revision of a lease's key, and the time since which it is unchanged.
+type revisionAge struct {
 	revision uint64
 	since    time.Time
 }
 
-// stoodStill reports whether the revision is unchanged for at least patience.
-func (s *sighting) stoodStill(revision uint64, now time.Time, patience time.Duration) bool {
+// unchangedFor reports whether the revision is unchanged for at least patience.
+func (s *revisionAge) unchangedFor(revision uint64, now time.Time, patience time.Duration) bool {
 	if s.revision != revision || s.since.IsZero() {
 		s.revision, s.since = revision, now
 	}

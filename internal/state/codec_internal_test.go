@@ -124,16 +124,16 @@ func FuzzReadPage(f *testing.F) {
 		p := newPages()[key]
 		p.empty()
 		if err := p.read(body); err != nil {
-			if len(p.entries) != 0 || len(p.said.Apps) != 0 || len(p.said.Nodes) != 0 {
+			if len(p.entries) != 0 || len(p.loaded.Apps) != 0 || len(p.loaded.Nodes) != 0 {
 				t.Fatalf("after %v it has %d entries", err, len(p.entries))
 			}
 			return
 		}
-		apps, err := encodeMemories(p.said.Apps)
+		apps, err := encodeMemories(p.loaded.Apps)
 		if err != nil {
 			t.Fatalf("what was read cannot be kept: %v", err)
 		}
-		census, err := encodeCensus(p.said.Nodes)
+		census, err := encodeCensus(p.loaded.Nodes)
 		if err != nil {
 			t.Fatalf("what was read cannot be kept: %v", err)
 		}

@@ -146,7 +146,7 @@ func TestLostOrdersAreReported(t *testing.T) {
 						t.Fatal(err)
 					}
 					saveState(t, js, "new")
-					if got, err := d.read(t, js); err != nil || got.Doubt != "" {
+					if got, err := d.read(t, js); err != nil || got.LossSuspected != "" {
 						t.Fatalf("before the damage: %+v, %v", got, err)
 					}
 				})
@@ -158,7 +158,7 @@ func TestLostOrdersAreReported(t *testing.T) {
 					switch {
 					case order == "pause" && (err == nil || !strings.Contains(err.Error(), key)):
 						t.Errorf("Read = %v, want an error that names %s", err, key)
-					case order != "pause" && (err != nil || got.Doubt == ""):
+					case order != "pause" && (err != nil || got.LossSuspected == ""):
 						t.Errorf("Read = %+v, %v, want a doubt", got, err)
 					}
 					alarm, keys := alarmOf(t, js)
@@ -168,7 +168,7 @@ func TestLostOrdersAreReported(t *testing.T) {
 					if err := integrity.Accept(t.Context(), js, "here", alarm, integrity.Acceptance{By: "ann", Reason: "x", At: time.Now()}); err != nil {
 						t.Fatal(err)
 					}
-					if got, err := d.read(t, js); err != nil || got.Doubt != "" {
+					if got, err := d.read(t, js); err != nil || got.LossSuspected != "" {
 						t.Errorf("after the acceptance: %+v, %v", got, err)
 					}
 					if _, keys := alarmOf(t, js); len(keys) > 0 {
@@ -204,7 +204,7 @@ func TestOrdersThatEndAreNotLost(t *testing.T) {
 		}
 	})
 	d.run(t, func(js jetstream.JetStream) {
-		if got, err := d.read(t, js); err != nil || got.Doubt != "" || got.Offset != nil || len(got.Removals) > 0 {
+		if got, err := d.read(t, js); err != nil || got.LossSuspected != "" || got.Offset != nil || len(got.Removals) > 0 {
 			t.Errorf("Read = %+v, %v, want no order and no doubt", got, err)
 		}
 		if _, keys := alarmOf(t, js); len(keys) > 0 {

@@ -53,7 +53,7 @@ func TestLateFirstHealthIsRefused(t *testing.T) {
 }
 
 // A program without node health held the pool in between.
-func TestHealthOutlivesAHolderThatDoesNotKnowIt(t *testing.T) {
+func TestHealthSurvivesAHolderWithoutNodeHealth(t *testing.T) {
 	js := js(t)
 	a := hold(t, js, "a")
 	saveHealth(t, a, "kept")

@@ -11,15 +11,15 @@ import (
 // Holder is the only writer, so it does not read again: it returns the last acknowledged values.
 type Holder struct {
 	term
-	pool string
-	turn turn
-	kept map[string]kept // by key; owned by the caller that has the turn
+	pool        string
+	turn        turn
+	savedValues map[string]savedValues // by key; owned by the caller that has the turn
 	// unsure are keys with a failed first write, which may still have taken effect.
 	unsure map[string]bool
 }
 
-// kept is a value that was written with our epoch.
-type kept struct {
+// savedValues is a value that was written with our epoch.
+type savedValues struct {
 	revision uint64
 	body     []byte
 }
@@ -47,7 +47,7 @@ func (h *Holder) begin(ctx context.Context) (end func(), err error) {
 
 // put writes over the last known revision.
 func (h *Holder) put(ctx context.Context, key string, body []byte) error {
-	before := h.kept[key].revision
+	before := h.savedValues[key].revision
 	revision, err := h.write(ctx, key, body, before)
 	if err != nil {
 		if before == 0 {
@@ -55,14 +55,14 @@ func (h *Holder) put(ctx context.Context, key string, body []byte) error {
 		}
 		return err
 	}
-	h.kept[key] = kept{revision: revision, body: body}
+	h.savedValues[key] = savedValues{revision: revision, body: body}
 	delete(h.unsure, key)
 	return nil
 }
 
 // remove erases a key up to the last known revision.
 func (h *Holder) remove(ctx context.Context, key string) error {
-	revision := h.kept[key].revision
+	revision := h.savedValues[key].revision
 	if revision == 0 && h.unsure[key] {
 		var err error
 		if revision, err = h.overwritable(ctx, key); err != nil {
@@ -82,7 +82,7 @@ func (h *Holder) remove(ctx context.Context, key string) error {
 			return fmt.Errorf("delete %s: %w", key, err)
 		}
 		if revision == 0 {
-			delete(h.kept, key)
+			delete(h.savedValues, key)
 			delete(h.unsure, key)
 			return nil
 		}

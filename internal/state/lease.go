@@ -17,11 +17,11 @@ const (
 	// DefaultTTL is how long a lease lasts after its last renewal.
 	DefaultTTL = 15 * time.Second
 
-	minTTL         = 20 * time.Millisecond
-	renewals       = 5  // within a TTL
-	looks          = 15 // polls of a standby within a TTL
-	maxLook        = time.Second
-	releaseTimeout = time.Second
+	minTTL          = 20 * time.Millisecond
+	renewals        = 5  // within a TTL
+	pollsPerTTL     = 15 // polls of a standby within a TTL
+	maxPollInterval = time.Second
+	releaseTimeout  = time.Second
 	// slack is the part of the TTL that a standby waits longer than the TTL. It allows for two clocks of different
 	// speed.
 	slack = 100
@@ -99,12 +99,12 @@ func (l *Lease) Standby() (holder string, waiting bool) {
 // Acquire waits until the lease is held or ctx ends. It logs errors of the bus and retries, except ErrSchema. Each
 // Acquire is a takeover with a new epoch. Call Run at once afterwards.
 func (l *Lease) Acquire(ctx context.Context) error {
-	l.stand("", true)
-	defer l.stand("", false)
-	look := time.NewTicker(min(l.config.TTL/looks, maxLook))
+	l.setStandby("", true)
+	defer l.setStandby("", false)
+	look := time.NewTicker(min(l.config.TTL/pollsPerTTL, maxPollInterval))
 	defer look.Stop()
-	var seen sighting
-	var trouble complaint
+	var seen revisionAge
+	var problems problemLog
 	for {
 		ours, err := l.look(ctx, &seen)
 		switch {
@@ -115,7 +115,7 @@ func (l *Lease) Acquire(ctx context.Context) error {
 		case errors.Is(err, ErrSchema):
 			return fmt.Errorf("acquire lease %s: %w", l.config.Name, err)
 		}
-		trouble.tell(l.config.Log, "lease cannot be read", l.config.Name, err)
+		problems.report(l.config.Log, "lease cannot be read", l.config.Name, err)
 		select {
 		case <-look.C:
 		case <-ctx.Done():
@@ -129,7 +129,7 @@ func (l *Lease) Acquire(ctx context.Context) error {
 func (l *Lease) Run(ctx context.Context) error {
 	tick := time.NewTicker(l.config.TTL / renewals)
 	defer tick.Stop()
-	var trouble complaint
+	var problems problemLog
 	for {
 		select {
 		case <-ctx.Done():
@@ -143,13 +143,13 @@ func (l *Lease) Run(ctx context.Context) error {
 			return fmt.Errorf("renew lease %s: %w", l.config.Name, err)
 		}
 		if ctx.Err() == nil {
-			trouble.tell(l.config.Log, "lease cannot be renewed", l.config.Name, err)
+			problems.report(l.config.Log, "lease cannot be renewed", l.config.Name, err)
 		}
 	}
 }
 
 // look reads the lease once and takes it if it is free.
-func (l *Lease) look(ctx context.Context, seen *sighting) (bool, error) {
+func (l *Lease) look(ctx context.Context, seen *revisionAge) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, min(l.config.TTL, callTimeout))
 	defer cancel()
 	r, err := l.opened(ctx)
@@ -159,7 +159,7 @@ func (l *Lease) look(ctx context.Context, seen *sighting) (bool, error) {
 	e, err := r.get(ctx, l.key)
 	if err != nil {
 		l.forget()
-		l.stand("", true) // the holder is unknown
+		l.setStandby("", true) // the holder is unknown
 		return false, err
 	}
 	now := time.Now() // the value read is at least that old
@@ -177,11 +177,11 @@ func (l *Lease) look(ctx context.Context, seen *sighting) (bool, error) {
 		err = fmt.Errorf("read %s: %w", l.key, err)
 	}
 	patience := max(c.TTL, l.config.TTL)
-	still := seen.stoodStill(e.revision, now, patience+patience/slack)
+	still := seen.unchangedFor(e.revision, now, patience+patience/slack)
 	if still || c.Released || c.Holder == l.config.Holder {
 		return l.takeOver(ctx, r, e.revision, c.Epoch+1)
 	}
-	l.stand(c.Holder, true)
+	l.setStandby(c.Holder, true)
 	return false, err
 }
 
@@ -338,7 +338,7 @@ func (l *Lease) drop() {
 	l.held = false
 }
 
-func (l *Lease) stand(holder string, waiting bool) {
+func (l *Lease) setStandby(holder string, waiting bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.standby, l.waiting = holder, waiting

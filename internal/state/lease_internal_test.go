@@ -66,8 +66,8 @@ func (w *world) began(epoch uint64) {
 // meanwhile.
 type call struct{ There, Back, Stopped time.Duration }
 
-// line is one process's connection to the register.
-type line struct {
+// connection is one process's connection to the register.
+type connection struct {
 	world *world
 	calls []call
 	next  int
@@ -75,7 +75,7 @@ type line struct {
 }
 
 // do calls f when the request arrives and returns when the answer arrives.
-func (l *line) do(ctx context.Context, f func()) error {
+func (l *connection) do(ctx context.Context, f func()) error {
 	c := l.calls[l.next%len(l.calls)]
 	l.next++
 	done := make(chan struct{})
@@ -95,7 +95,7 @@ func (l *line) do(ctx context.Context, f func()) error {
 	return err
 }
 
-func (l *line) get(ctx context.Context, _ string) (entry, error) {
+func (l *connection) get(ctx context.Context, _ string) (entry, error) {
 	got := make(chan entry, 1)
 	err := l.do(ctx, func() {
 		l.world.mu.Lock()
@@ -108,7 +108,7 @@ func (l *line) get(ctx context.Context, _ string) (entry, error) {
 	return <-got, nil
 }
 
-func (l *line) update(ctx context.Context, _ string, value []byte, revision uint64) (uint64, error) {
+func (l *connection) update(ctx context.Context, _ string, value []byte, revision uint64) (uint64, error) {
 	got := make(chan uint64, 1)
 	err := l.do(ctx, func() {
 		l.world.mu.Lock()
@@ -130,21 +130,21 @@ func (l *line) update(ctx context.Context, _ string, value []byte, revision uint
 	return 0, jetstream.ErrKeyRevisionMismatch
 }
 
-func (l *line) sequence(context.Context) (uint64, error) {
+func (l *connection) sequence(context.Context) (uint64, error) {
 	l.world.mu.Lock()
 	defer l.world.mu.Unlock()
 	return l.world.sequence, nil
 }
 
-// life is the script of one process: in each term it halts, runs, and releases the lease.
-type life struct {
+// holderScript is the script of one process: in each term it halts, runs, and releases the lease.
+type holderScript struct {
 	TTL   time.Duration
 	Calls []call
 	Halts []time.Duration // before Run
 	Runs  []time.Duration
 }
 
-func (w *world) live(ctx context.Context, l *Lease, p life) {
+func (w *world) live(ctx context.Context, l *Lease, p holderScript) {
 	for i := 0; ctx.Err() == nil; i++ {
 		if err := l.Acquire(ctx); err != nil {
 			return
@@ -164,13 +164,15 @@ func (w *world) live(ctx context.Context, l *Lease, p life) {
 }
 
 // play runs the processes for a while.
-func (w *world) play(t *testing.T, processes []life) {
+func (w *world) play(t *testing.T, processes []holderScript) {
 	synctest.Test(t, func(t *testing.T) {
 		var late, alive sync.WaitGroup
 		for i, p := range processes {
 			l, err := newLease(LeaseConfig{
 				Cluster: "here", Name: "pool.web", Holder: fmt.Sprint("process ", i), TTL: p.TTL, Log: slog.New(slog.DiscardHandler),
-			}, func(context.Context) (register, error) { return &line{world: w, calls: p.Calls, late: &late}, nil })
+			}, func(context.Context) (register, error) {
+				return &connection{world: w, calls: p.Calls, late: &late}, nil
+			})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -211,8 +213,8 @@ func TestLeaseHasOneHolder(t *testing.T) {
 			Stopped: mostly(ms(0, 0), ms(0, 3000)).Draw(t, "stopped"),
 		}
 	})
-	process := rapid.Custom(func(t *rapid.T) life {
-		return life{
+	process := rapid.Custom(func(t *rapid.T) holderScript {
+		return holderScript{
 			TTL:   ms(200, 1000).Draw(t, "ttl"),
 			Calls: rapid.SliceOfN(calls, 1, 12).Draw(t, "calls"),
 			Halts: rapid.SliceOfN(mostly(ms(0, 10), ms(0, 3000)), 1, 4).Draw(t, "halts"),

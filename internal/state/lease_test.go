@@ -213,7 +213,7 @@ func TestLeaseOutlivesNATS(t *testing.T) {
 	}
 }
 
-func TestLeaseGoesOnWhenNATSIsBack(t *testing.T) {
+func TestLeaseContinuesWhenNATSReturns(t *testing.T) {
 	data := t.TempDir()
 	server := open(t, data)
 	p := newProxy(t, data)

@@ -41,11 +41,11 @@ func (c LeaseConfig) Validate() error {
 	return errors.Join(problems...)
 }
 
-// complaint logs a repeated problem once.
-type complaint struct{ last string }
+// problemLog logs a repeated problem once.
+type problemLog struct{ last string }
 
-// tell logs err unless the last call had the same one. After nil, it logs the end of the problem.
-func (c *complaint) tell(log *slog.Logger, what, lease string, err error) {
+// report logs err unless the last call had the same one. After nil, it logs the end of the problem.
+func (c *problemLog) report(log *slog.Logger, what, lease string, err error) {
 	text := ""
 	if err != nil {
 		text = err.Error()

@@ -152,7 +152,7 @@ func TestRecordsOfAllSizes(t *testing.T) {
 	wantLast(t, l, want[len(want)-1])
 }
 
-func TestRecordThatIsNeverCompleted(t *testing.T) {
+func TestIncompleteRecord(t *testing.T) {
 	js := js(t)
 	appendRecords(t, openLedger(t, js, "web"), "one")
 	for dies := range 5 {
@@ -268,7 +268,7 @@ func TestHostileRecords(t *testing.T) {
 	})
 }
 
-func TestLedgerIsHeardLive(t *testing.T) {
+func TestLedgerIsPublishedLive(t *testing.T) {
 	b := open(t, t.TempDir())
 	l := openLedger(t, b.JetStream(), "web")
 	sub, err := b.Conn().SubscribeSync(state.LedgerSubject("here", "web"))

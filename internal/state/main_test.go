@@ -84,7 +84,7 @@ type proxy struct {
 	mu    sync.Mutex
 	cut   bool
 	conns []net.Conn
-	heal  chan struct{} // closed while the proxy is not cut
+	uncut chan struct{} // closed while the proxy is not cut
 }
 
 // newProxy returns a proxy to the bus of a folder, until the test ends.
@@ -94,8 +94,8 @@ func newProxy(t *testing.T, data string) *proxy {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &proxy{data: data, listen: l, heal: make(chan struct{})}
-	close(p.heal)
+	p := &proxy{data: data, listen: l, uncut: make(chan struct{})}
+	close(p.uncut)
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for {
@@ -152,9 +152,9 @@ func (p *proxy) copy(to, from net.Conn) {
 	for {
 		n, err := from.Read(buf)
 		p.mu.Lock()
-		heal := p.heal
+		uncut := p.uncut
 		p.mu.Unlock()
-		<-heal
+		<-uncut
 		if n > 0 {
 			if _, err := to.Write(buf[:n]); err != nil {
 				return
@@ -171,9 +171,9 @@ func (p *proxy) setCut(cut bool) {
 	defer p.mu.Unlock()
 	switch {
 	case cut && !p.cut:
-		p.heal = make(chan struct{})
+		p.uncut = make(chan struct{})
 	case !cut && p.cut:
-		close(p.heal)
+		close(p.uncut)
 	}
 	p.cut = cut
 }

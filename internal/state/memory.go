@@ -29,7 +29,7 @@ func (m *Memory) Load(ctx context.Context) (data []byte, ok bool, err error) {
 		return nil, false, fmt.Errorf("load %s of pool %s: %w", m.what, h.pool, err)
 	}
 	defer end()
-	body := h.kept[m.key].body
+	body := h.savedValues[m.key].body
 	return slices.Clone(body), len(body) > 0, nil
 }
 

@@ -40,14 +40,14 @@ func OpenGuard(js jetstream.JetStream, cluster, pool, folder, by string, log *sl
 var ErrTooMany = errors.New("the pool has too many orders of that kind")
 
 // Orders stores the operators' orders for one pool. The command line sets and clears them. The pool's loop reads them
-// as a pools.OrderBook.
+// as a pools.OrderStore.
 type Orders struct {
 	bucket *bucket
 	prefix string           // ends in a dot
 	guard  *integrity.Guard // nil: revisions are not compared
 }
 
-var _ pools.OrderBook = (*Orders)(nil)
+var _ pools.OrderStore = (*Orders)(nil)
 
 // OpenOrders opens the orders of a pool, in the cluster's bucket.
 func OpenOrders(ctx context.Context, js jetstream.JetStream, cluster, pool string) (*Orders, error) {
@@ -68,7 +68,7 @@ func OpenOrders(ctx context.Context, js jetstream.JetStream, cluster, pool strin
 // value may be, the orders have a Doubt.
 func (o *Orders) Guarded(g *integrity.Guard) *Orders { return &Orders{o.bucket, o.prefix, g} }
 
-// Read implements pools.OrderBook. It returns all orders in force, or an error that names every unreadable key: an
+// Read implements pools.OrderStore. It returns all orders in force, or an error that names every unreadable key: an
 // unreadable pause may be a pause. To repair the key, give the order again or clear it.
 func (o *Orders) Read(ctx context.Context, now time.Time) (pools.Orders, error) {
 	ctx, cancel := bounded(ctx)
@@ -78,11 +78,11 @@ func (o *Orders) Read(ctx context.Context, now time.Time) (pools.Orders, error) 
 		return pools.Orders{}, err
 	}
 	var orders pools.Orders
-	if orders.Doubt, err = o.doubt(); err != nil {
+	if orders.LossSuspected, err = o.shrinkBlocked(); err != nil {
 		return pools.Orders{}, err
 	}
 	for _, one := range all {
-		if o.doubted(one.key) {
+		if o.unknown(one.key) {
 			continue
 		}
 		if one.note.InForce(now) {
@@ -143,7 +143,7 @@ func (o *Orders) Remove(ctx context.Context, r pools.Removal) error {
 	return o.set(ctx, "remove."+r.Node, r)
 }
 
-// Removed implements pools.OrderBook.
+// Removed implements pools.OrderStore.
 func (o *Orders) Removed(ctx context.Context, node string) error {
 	if err := checkNode(node); err != nil {
 		return fmt.Errorf("strike a removal: %w", err)
@@ -164,7 +164,7 @@ func (o *Orders) MarkStale(ctx context.Context, m pools.StaleMark) error {
 	return o.set(ctx, "stale."+token, m)
 }
 
-// Rolled implements pools.OrderBook.
+// Rolled implements pools.OrderStore.
 func (o *Orders) Rolled(ctx context.Context, group string) error {
 	token, err := groupToken(group)
 	if err != nil {
@@ -203,10 +203,10 @@ func (o *Orders) list(ctx context.Context) ([]order, error) {
 	return all, err
 }
 
-func (o *Orders) doubted(key string) bool { return o.guard != nil && o.guard.Doubted(key) }
+func (o *Orders) unknown(key string) bool { return o.guard != nil && o.guard.IsUnknown(key) }
 
-// doubt returns the reason why the pool must not shrink, or an error if a pause may be lost.
-func (o *Orders) doubt() (string, error) {
+// shrinkBlocked returns the reason why the pool must not shrink, or an error if a pause may be lost.
+func (o *Orders) shrinkBlocked() (string, error) {
 	if o.guard == nil {
 		return "", nil
 	}

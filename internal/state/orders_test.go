@@ -124,7 +124,7 @@ func TestListChangesNothing(t *testing.T) {
 	}
 }
 
-func TestOrdersThatMakeNoSense(t *testing.T) {
+func TestInvalidOrders(t *testing.T) {
 	js := js(t)
 	o := openOrders(t, js, "web")
 	ctx, n := t.Context(), note(time.Time{})
@@ -153,7 +153,7 @@ func TestOrdersThatMakeNoSense(t *testing.T) {
 }
 
 // A loop that cannot read an order does not act as if the order were missing.
-func TestOrdersThatCannotBeRead(t *testing.T) {
+func TestUnreadableOrders(t *testing.T) {
 	good := `"by":"ann","at":"2026-03-01T12:00:00Z"`
 	tests := []struct{ name, key, value, want string }{
 		{"no JSON", "pause", "yes", "order.web.pause: invalid character"},

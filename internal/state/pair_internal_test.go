@@ -47,7 +47,7 @@ type pair struct {
 	lag       int     // reads that show the group as it was before a write of another
 	processes []*process
 	gone      []*process // killed ones, whose requests may still arrive
-	heal      map[*process]time.Time
+	uncut     map[*process]time.Time
 	steps     int
 	logs      bool
 
@@ -93,7 +93,7 @@ func newPair(ctx context.Context, seed uint64) *pair {
 	r := rand.New(rand.NewPCG(seed, 1))
 	w := &pair{
 		ctx: ctx, r: r, began: time.Now(), model: newModel(), ttl: DefaultTTL, shortages: r.IntN(2) == 0,
-		tasks: map[string]int{}, cordoned: map[string]bool{}, heal: map[*process]time.Time{}, standIn: app{demand: 1}, lowest: math.MaxInt,
+		tasks: map[string]int{}, cordoned: map[string]bool{}, uncut: map[*process]time.Time{}, standIn: app{demand: 1}, lowest: math.MaxInt,
 		apps: map[string]*app{"mail": {demand: 1 + r.IntN(mostOfApp)}, "web": {demand: 1 + r.IntN(mostOfApp)}},
 	}
 	offers := [][]float64{{1}, {1}, {2}, {0.5}, {1, 2}, {2.5, 1}}[r.IntN(6)]
@@ -196,8 +196,8 @@ func (w *pair) step() {
 	}
 	facts := w.report()
 	for _, p := range w.processes {
-		if until, cut := w.heal[p]; cut && time.Now().After(until) {
-			delete(w.heal, p)
+		if until, cut := w.uncut[p]; cut && time.Now().After(until) {
+			delete(w.uncut, p)
 			p.set(func(p *process) { p.cut = false })
 		}
 		p.hear(facts)
@@ -218,9 +218,9 @@ func (w *pair) seconds(most int) time.Duration { return time.Duration(1+w.r.IntN
 
 // cut cuts a process off the bus for some time.
 func (w *pair) cut(p *process) {
-	w.heal[p] = time.Now().Add(w.seconds(90))
+	w.uncut[p] = time.Now().Add(w.seconds(90))
 	p.set(func(p *process) { p.cut = true })
-	w.note("%s is cut off until %v", p.name, w.heal[p].Sub(w.began))
+	w.note("%s is cut off until %v", p.name, w.uncut[p].Sub(w.began))
 }
 
 // happen lets something happen to the processes.
@@ -255,7 +255,7 @@ func (w *pair) restart(i int) {
 	p.kill()
 	p.done.Wait()
 	p.set(func(p *process) { p.cut = false })
-	delete(w.heal, p)
+	delete(w.uncut, p)
 	w.gone = append(w.gone, p)
 	w.processes[i] = w.start(p.name)
 }
@@ -300,7 +300,7 @@ func (w *pair) rest() {
 	w.note("all is well from now on")
 	for _, p := range w.processes {
 		p.set(func(p *process) { p.cut, p.slow, p.behind, p.stopped = false, false, 0, time.Time{} })
-		delete(w.heal, p)
+		delete(w.uncut, p)
 	}
 	for _, g := range w.groups {
 		g.Stock(36)

@@ -213,14 +213,14 @@ func (l ledger) Append(ctx context.Context, record []byte) error {
 
 // outcome shows what a tick has come to.
 func outcome(r autoscaler.Record) string {
-	if r.Answer == nil {
+	if r.Result == nil {
 		return "failed: " + r.Failed
 	}
 	text := ""
-	for _, s := range r.Answer.Steps {
+	for _, s := range r.Result.Steps {
 		text += fmt.Sprintf("\n\t%s %v -> %v %s", s.Rule, s.Before, s.After, s.Why)
 	}
-	return fmt.Sprintf("target %v%s\n\t%+v", r.Answer.Target, text, r.Answer)
+	return fmt.Sprintf("target %v%s\n\t%+v", r.Result.Target, text, r.Result)
 }
 
 // noOrders is a book that is read over the bus, and empty.

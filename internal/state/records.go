@@ -32,9 +32,9 @@ func (r *Records) Load(ctx context.Context) ([]drain.Record, error) {
 	defer end()
 	prefix := drainPrefix(h.pool)
 	var records []drain.Record
-	for _, key := range slices.Sorted(maps.Keys(h.kept)) {
+	for _, key := range slices.Sorted(maps.Keys(h.savedValues)) {
 		if node, ok := strings.CutPrefix(key, prefix); ok {
-			record, err := decodeDrain(node, h.kept[key].body)
+			record, err := decodeDrain(node, h.savedValues[key].body)
 			if err != nil {
 				record = drain.Record{Node: node, Why: fmt.Sprintf("read %s: %v", key, err)}
 			}

@@ -52,7 +52,7 @@ func TestSchemaOfAnotherVersion(t *testing.T) {
 	}
 }
 
-func TestSchemaIsMade(t *testing.T) {
+func TestSchemaIsCreated(t *testing.T) {
 	js := js(t)
 	for range 2 {
 		if _, err := state.OpenOrders(t.Context(), js, "here", "web"); err != nil {
@@ -101,7 +101,7 @@ func TestBadNames(t *testing.T) {
 	}
 }
 
-func TestSettingsOfTheOperatorStand(t *testing.T) {
+func TestOperatorSettingsAreKept(t *testing.T) {
 	js := js(t)
 	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{
 		Name: "WEIR_DECISIONS", Subjects: []string{"weir.*.decision.*"}, MaxAge: 3600e9, MaxBytes: 1 << 30,

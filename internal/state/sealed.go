@@ -41,13 +41,13 @@ func (s sealed) encode() ([]byte, error) {
 
 // decodeSealed reverses encode. A value of one line is from a version without epochs.
 func decodeSealed(value []byte) (sealed, error) {
-	line, rest, found := bytes.Cut(value, []byte("\n"))
+	connection, rest, found := bytes.Cut(value, []byte("\n"))
 	if !found {
 		body, err := unpack(value, false, maxBody)
 		return sealed{body: body}, err
 	}
 	var head sealedHead
-	if err := strictjson.Within(line, maxHead, &head); err != nil {
+	if err := strictjson.Within(connection, maxHead, &head); err != nil {
 		return sealed{}, fmt.Errorf("its first line: %w", err)
 	}
 	if head.Epoch >= maxEpoch {

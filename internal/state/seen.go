@@ -18,7 +18,7 @@ const maxLearn = 8
 // It is safe for concurrent use.
 type Seen struct{ bucket *bucket }
 
-var _ release.Memory = Seen{}
+var _ release.SeenStore = Seen{}
 
 // OpenSeen opens the first-seen records in the cluster's bucket.
 func OpenSeen(ctx context.Context, js jetstream.JetStream, cluster string) (Seen, error) {
@@ -31,23 +31,23 @@ func OpenSeen(ctx context.Context, js jetstream.JetStream, cluster string) (Seen
 	return Seen{b}, err
 }
 
-// Learn implements release.Memory.
-func (s Seen) Learn(ctx context.Context, k release.SeenKey, news release.Seen) (release.Seen, error) {
+// Update implements release.SeenStore.
+func (s Seen) Update(ctx context.Context, k release.SeenKey, news release.Seen) (release.Seen, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	key := "seen." + k.String()
 	for range maxLearn {
 		entry, err := s.bucket.get(ctx, key)
-		var kept release.Seen
+		var savedValues release.Seen
 		if err == nil && entry.found {
-			kept, err = release.DecodeSeen(entry.value)
+			savedValues, err = release.DecodeSeen(entry.value)
 		}
 		if err != nil {
 			return release.Seen{}, fmt.Errorf("first-seen record of %s: %w", k.Ref, err)
 		}
-		next := kept.Plus(news)
-		if next == kept {
-			return kept, nil
+		next := savedValues.Merge(news)
+		if next == savedValues {
+			return savedValues, nil
 		}
 		data, err := json.Marshal(next)
 		if err != nil {
@@ -63,7 +63,7 @@ func (s Seen) Learn(ctx context.Context, k release.SeenKey, news release.Seen) (
 	return release.Seen{}, fmt.Errorf("first-seen record of %s: write %s: other hosts were faster %d times", k.Ref, key, maxLearn)
 }
 
-// Forget implements release.Memory.
+// Forget implements release.SeenStore.
 func (s Seen) Forget(ctx context.Context, k release.SeenKey) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()

@@ -25,15 +25,15 @@ func TestSeen(t *testing.T) {
 	at := time.Unix(1700000000, 0).UTC()
 	learn := func(news release.Seen) release.Seen {
 		t.Helper()
-		kept, err := seen.Learn(t.Context(), key, news)
+		savedValues, err := seen.Update(t.Context(), key, news)
 		if err != nil {
 			t.Error(err)
 		}
-		return kept
+		return savedValues
 	}
 	for generation := range 2 {
-		if kept := learn(release.Seen{}); kept != (release.Seen{Generation: generation}) {
-			t.Errorf("at first %v is kept", kept)
+		if savedValues := learn(release.Seen{}); savedValues != (release.Seen{Generation: generation}) {
+			t.Errorf("at first %v is kept", savedValues)
 		}
 		answers := make([]release.Seen, 4)
 		var hosts sync.WaitGroup

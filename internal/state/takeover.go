@@ -32,7 +32,7 @@ func OpenHolder(ctx context.Context, js jetstream.JetStream, lease *Lease, clust
 
 // openHolder is OpenHolder of an open bucket.
 func openHolder(ctx context.Context, b store, lease *Lease, pool string) (*Holder, error) {
-	h := &Holder{term: term{b, lease, lease.Epoch()}, pool: pool, turn: newTurn(), kept: map[string]kept{}, unsure: map[string]bool{}}
+	h := &Holder{term: term{b, lease, lease.Epoch()}, pool: pool, turn: newTurn(), savedValues: map[string]savedValues{}, unsure: map[string]bool{}}
 	if err := h.takeOver(ctx); err != nil {
 		return nil, fmt.Errorf("take over pool %s: %w", pool, err)
 	}
@@ -115,7 +115,7 @@ func (h *Holder) adopt(ctx context.Context, key string, f found) error {
 	if err != nil {
 		return err
 	}
-	h.kept[key] = kept{revision: f.revision, body: f.body}
+	h.savedValues[key] = savedValues{revision: f.revision, body: f.body}
 	return nil
 }
 

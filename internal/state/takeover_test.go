@@ -268,7 +268,7 @@ func TestLostAnswers(t *testing.T) {
 	wantSaved(t, hold(t, js, "a"), "third")
 }
 
-func TestHigherEpochsStand(t *testing.T) {
+func TestHigherEpochsAreNotOverwritten(t *testing.T) {
 	for _, key := range []string{"pool.web", "health.web", "drain.web.i-1"} {
 		t.Run(key, func(t *testing.T) {
 			js := js(t)

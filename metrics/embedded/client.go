@@ -82,7 +82,7 @@ func (c *Client) Window(ctx context.Context, q metrics.Query) ([]metrics.Series,
 		Type: q.Type, Name: q.Name, Dimensions: q.Dimensions,
 		From: Second(q.From), To: Second(q.To), Regex: q.Regex, Prefix: q.Prefix,
 	}
-	g := gathered{query: q}
+	g := windowAssembly{query: q}
 	for {
 		p, err := c.page(ctx, request)
 		if err == nil {
@@ -148,8 +148,8 @@ func decodeError(data []byte) error {
 	return r.Error
 }
 
-// gathered assembles a window from its pages.
-type gathered struct {
+// windowAssembly assembles a window from its pages.
+type windowAssembly struct {
 	query  metrics.Query
 	series []metrics.Series
 	last   metrics.Identity // of the last series
@@ -157,7 +157,7 @@ type gathered struct {
 }
 
 // add appends a page, which must follow the previous one.
-func (g *gathered) add(p Page) error {
+func (g *windowAssembly) add(p Page) error {
 	for _, s := range p.Series {
 		if err := g.addSeries(s); err != nil {
 			return err
@@ -170,7 +170,7 @@ func (g *gathered) add(p Page) error {
 }
 
 // addSeries accepts only series and points after the existing ones, so that every window ends.
-func (g *gathered) addSeries(s metrics.Series) error {
+func (g *windowAssembly) addSeries(s metrics.Series) error {
 	if g.points += len(s.Times); g.points > maxPoints {
 		return fmt.Errorf("more than %d points", maxPoints)
 	}

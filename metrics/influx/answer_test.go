@@ -24,14 +24,14 @@ const (
 	oops = "\r\n#datatype,string,string\r\n#group,true,true\r\n#default,,\r\n,error,reference\r\n,engine: shard is gone,\r\n"
 )
 
-func asked() question {
-	return question{
+func query() boundedQuery {
+	return boundedQuery{
 		Query: metrics.Query{Type: metrics.System, Name: "m"},
 		from:  1_700_000_000, to: 1_700_000_060, maxPoints: 3, maxSeries: 2,
 	}
 }
 
-func read(q question, text string) ([]metrics.Series, error) {
+func read(q boundedQuery, text string) ([]metrics.Series, error) {
 	w := q.window()
 	if err := w.read(strings.NewReader(text)); err != nil {
 		return nil, err
@@ -80,7 +80,7 @@ func TestAnswer(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			got, err := read(asked(), tt.text)
+			got, err := read(query(), tt.text)
 			if want, ok := errors.AsType[*ServerError](tt.err); ok {
 				if got, ok := errors.AsType[*ServerError](err); !ok || *got != *want {
 					t.Errorf("read = %v, want %v", err, want)
@@ -97,12 +97,12 @@ func TestAnswer(t *testing.T) {
 	}
 }
 
-// TestPartOfAnAnswer: a truncated response is never a window.
-func TestPartOfAnAnswer(t *testing.T) {
+// TestPartOfAResponse: a truncated response is never a window.
+func TestPartOfAResponse(t *testing.T) {
 	whole := head + rowA + rowB + tail
 	enough := strings.LastIndex(whole, "end") + len("end") // only line breaks follow it
 	for n := range enough {
-		if got, err := read(asked(), whole[:n]); !errors.Is(err, ErrBadAnswer) {
+		if got, err := read(query(), whole[:n]); !errors.Is(err, ErrBadAnswer) {
 			t.Fatalf("%d of %d bytes = %v, %v, want ErrBadAnswer", n, len(whole), got, err)
 		}
 	}
@@ -132,7 +132,7 @@ func FuzzAnswer(f *testing.F) {
 		f.Add(seed, false)
 	}
 	f.Fuzz(func(t *testing.T, text string, regex bool) {
-		q := asked()
+		q := query()
 		q.maxPoints, q.maxSeries = 100, 10
 		if regex {
 			q.Type, q.pattern = metrics.App, regexp.MustCompile(".")

@@ -155,9 +155,9 @@ func small(t *testing.T) (influx.Config, metrics.Query, []metrics.Series) {
 	return c, q, want
 }
 
-// TestCutAnswer cuts the connection at every point of a response. The window is complete because the store repeats
+// TestTruncatedResponse cuts the connection at every point of a response. The window is complete because the store repeats
 // the request.
-func TestCutAnswer(t *testing.T) {
+func TestTruncatedResponse(t *testing.T) {
 	t.Parallel()
 	c, q, want := small(t)
 	measured := c
@@ -194,8 +194,8 @@ func TestCutAnswer(t *testing.T) {
 	wg.Wait()
 }
 
-// TestSpoiltAnswer: a response that is invalid each time is an error.
-func TestSpoiltAnswer(t *testing.T) {
+// TestInvalidResponse: a response that is invalid each time is an error.
+func TestInvalidResponse(t *testing.T) {
 	t.Parallel()
 	c, q, _ := small(t)
 	garble := func(old, new string) func(int, io.Reader, net.Conn) {
@@ -302,17 +302,17 @@ func TestRetries(t *testing.T) {
 		ok      bool
 	}{
 		"at once":            {nil, 1, true},
-		"busy":               {[]func(http.ResponseWriter){say(429, ""), say(503, "")}, 3, true},
+		"busy":               {[]func(http.ResponseWriter){respond(429, ""), respond(503, "")}, 3, true},
 		"asks to be left":    {[]func(http.ResponseWriter){func(w http.ResponseWriter) { w.Header().Set("Retry-After", "1"); w.WriteHeader(429) }}, 2, true},
-		"a timeout":          {[]func(http.ResponseWriter){say(500, "timeout")}, 2, true},
-		"all the time":       {[]func(http.ResponseWriter){say(502, ""), say(502, ""), say(502, ""), say(502, "")}, 4, false},
-		"bad request":        {[]func(http.ResponseWriter){say(400, "unable to parse")}, 1, false},
-		"wrong token":        {[]func(http.ResponseWriter){say(401, "who is t0ken?")}, 1, false},
-		"no bucket":          {[]func(http.ResponseWriter){say(500, "no database")}, 1, false},
+		"a timeout":          {[]func(http.ResponseWriter){respond(500, "timeout")}, 2, true},
+		"all the time":       {[]func(http.ResponseWriter){respond(502, ""), respond(502, ""), respond(502, ""), respond(502, "")}, 4, false},
+		"bad request":        {[]func(http.ResponseWriter){respond(400, "unable to parse")}, 1, false},
+		"wrong token":        {[]func(http.ResponseWriter){respond(401, "who is t0ken?")}, 1, false},
+		"no bucket":          {[]func(http.ResponseWriter){respond(500, "no database")}, 1, false},
 		"redirect":           {[]func(http.ResponseWriter){func(w http.ResponseWriter) { w.Header().Set("Location", "http://127.0.0.1:1/"); w.WriteHeader(307) }}, 1, false},
-		"no InfluxDB":        {[]func(http.ResponseWriter){say(200, "welcome")}, 1, false},
-		"a lie about itself": {[]func(http.ResponseWriter){say(418, `{"StatusCode": 0, "Header": null}`)}, 2, true},
-		"a very long error":  {[]func(http.ResponseWriter){say(400, strings.Repeat("t0ken ", 1<<20))}, 1, false},
+		"no InfluxDB":        {[]func(http.ResponseWriter){respond(200, "welcome")}, 1, false},
+		"a lie about itself": {[]func(http.ResponseWriter){respond(418, `{"StatusCode": 0, "Header": null}`)}, 2, true},
+		"a very long error":  {[]func(http.ResponseWriter){respond(400, strings.Repeat("t0ken ", 1<<20))}, 1, false},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -336,8 +336,8 @@ func TestRetries(t *testing.T) {
 	}
 }
 
-// say responds with a status and a text.
-func say(status int, text string) func(http.ResponseWriter) {
+// respond responds with a status and a text.
+func respond(status int, text string) func(http.ResponseWriter) {
 	return func(w http.ResponseWriter) {
 		if strings.HasPrefix(text, "{") {
 			w.Header().Set("Content-Type", "application/json")
@@ -350,9 +350,9 @@ func say(status int, text string) func(http.ResponseWriter) {
 // TestCancel: a canceled caller does not wait.
 func TestCancel(t *testing.T) {
 	t.Parallel()
-	asked, release := make(chan struct{}, 8), make(chan struct{})
+	query, release := make(chan struct{}, 8), make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
-		asked <- struct{}{}
+		query <- struct{}{}
 		<-release
 	}))
 	defer server.Close()
@@ -365,7 +365,7 @@ func TestCancel(t *testing.T) {
 		_, err := store.Window(ctx, hour(metrics.System, "m", now()))
 		failed <- err
 	}()
-	<-asked
+	<-query
 	cancel(gone)
 	if err := <-failed; !errors.Is(err, context.Canceled) && !errors.Is(err, gone) {
 		t.Errorf("Window = %v, want what it was canceled for", err)

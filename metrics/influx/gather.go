@@ -16,8 +16,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/metrics"
 )
 
-// question is a query with its bounds.
-type question struct {
+// boundedQuery is a query with its bounds.
+type boundedQuery struct {
 	metrics.Query
 	pattern   *regexp.Regexp // nil: Name is the exact name
 	from, to  int64          // unix seconds, inclusive
@@ -27,7 +27,7 @@ type question struct {
 
 // window assembles the response to a query. Its series are unordered, and their points have InfluxDB's order.
 type window struct {
-	question
+	boundedQuery
 	series map[string]*line // by a unique key of name and dimensions
 	places map[place]bool   // with matching series
 	points int
@@ -40,8 +40,8 @@ type line struct {
 	id metrics.Identity
 }
 
-func (q question) window() *window {
-	return &window{question: q, series: map[string]*line{}, places: map[place]bool{}}
+func (q boundedQuery) window() *window {
+	return &window{boundedQuery: q, series: map[string]*line{}, places: map[place]bool{}}
 }
 
 // read decodes the points of a response.

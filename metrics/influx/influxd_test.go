@@ -195,7 +195,7 @@ func (s *server) run() error {
 	case s.address = <-log.found:
 		return s.influxQL(fmt.Sprintf("CREATE USER %s WITH PASSWORD '%s' WITH ALL PRIVILEGES", user, password))
 	case <-s.process.done:
-		return fmt.Errorf("influxd ended: %s\n%s", cmd.ProcessState, log.said.Bytes())
+		return fmt.Errorf("influxd ended: %s\n%s", cmd.ProcessState, log.output.Bytes())
 	case <-deadline.C:
 		return errors.New("influxd does not listen")
 	}
@@ -237,17 +237,17 @@ bind-address = "127.0.0.1:0"
 
 // addressFinder reads the listen address from influxd's log.
 type addressFinder struct {
-	said  bytes.Buffer // until it is found
-	found chan string
-	done  bool
+	output bytes.Buffer // until it is found
+	found  chan string
+	done   bool
 }
 
 func (f *addressFinder) Write(p []byte) (int, error) {
 	if f.done {
 		return len(p), nil
 	}
-	f.said.Write(p)
-	for line := range bytes.Lines(f.said.Bytes()) {
+	f.output.Write(p)
+	for line := range bytes.Lines(f.output.Bytes()) {
 		var l struct {
 			Message string `json:"msg"`
 			Addr    string `json:"addr"`

@@ -67,8 +67,8 @@ func TestNamesOfOthers(t *testing.T) {
 	}
 }
 
-// TestEveryNameComesBack: each name has its own place, in preserved characters.
-func TestEveryNameComesBack(t *testing.T) {
+// TestNamesRoundTrip: each name has its own place, in preserved characters.
+func TestNamesRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		kind := rapid.SampledFrom(metrics.Types()).Draw(t, "type")
 		name := rapid.StringMatching(`(?s)(metadata|_|#|time|web)?,?.{1,20}`).Draw(t, "name")

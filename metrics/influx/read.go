@@ -26,21 +26,21 @@ func (s *Store) Window(ctx context.Context, q metrics.Query) ([]metrics.Series, 
 	if err != nil {
 		return nil, fmt.Errorf("read metrics: query: %w", err)
 	}
-	asked := question{
+	query := boundedQuery{
 		Query: q, pattern: pattern, from: second(q.From), to: second(q.To),
 		maxPoints: s.config.MaxPoints, maxSeries: s.config.MaxSeries,
 	}
 	// An empty dimension matches everything.
-	asked.Dimensions = maps.Clone(q.Dimensions)
-	maps.DeleteFunc(asked.Dimensions, func(_, value string) bool { return value == "" })
-	if err := ctx.Err(); err != nil || asked.from > asked.to {
+	query.Dimensions = maps.Clone(q.Dimensions)
+	maps.DeleteFunc(query.Dimensions, func(_, value string) bool { return value == "" })
+	if err := ctx.Err(); err != nil || query.from > query.to {
 		return nil, err
 	}
 	read := s.named
 	if q.Regex {
 		read = s.matching
 	}
-	w, err := read(ctx, asked)
+	w, err := read(ctx, query)
 	if err != nil {
 		return nil, fmt.Errorf("read window of metric %q: %w", q.Name, err)
 	}
@@ -48,35 +48,35 @@ func (s *Store) Window(ctx context.Context, q metrics.Query) ([]metrics.Series, 
 }
 
 // named reads the window of one name.
-func (s *Store) named(ctx context.Context, asked question) (*window, error) {
-	f := s.flux(asked)
-	measurements, fields := writtenAs(asked.Type, asked.Name)
-	f.filter = allOf(append(withDimensions(asked.Dimensions), column("_measurement", measurements), column("_field", fields))...)
+func (s *Store) named(ctx context.Context, query boundedQuery) (*window, error) {
+	f := s.flux(query)
+	measurements, fields := writtenAs(query.Type, query.Name)
+	f.filter = allOf(append(withDimensions(query.Dimensions), column("_measurement", measurements), column("_field", fields))...)
 	if len(measurements) == 1 && len(fields) == 1 {
 		f.drop = append(f.drop, "_measurement", "_field") // known
 	}
-	return s.query(ctx, asked, f)
+	return s.query(ctx, query, f)
 }
 
 // matching reads the window of a regular expression: first one point of each series for its name, then the places
 // with matching series.
-func (s *Store) matching(ctx context.Context, asked question) (*window, error) {
-	f := s.flux(asked)
-	app, _, ok := strings.Cut(asked.Prefix, ",")
+func (s *Store) matching(ctx context.Context, query boundedQuery) (*window, error) {
+	f := s.flux(query)
+	app, _, ok := strings.Cut(query.Prefix, ",")
 	if !ok {
 		app = ""
 	}
-	f.filter = allOf(append(withDimensions(asked.Dimensions), ofApps(app))...)
+	f.filter = allOf(append(withDimensions(query.Dimensions), ofApps(app))...)
 	f.first, f.drop = true, append(f.drop, "_time")
-	found, err := s.query(ctx, asked, f)
+	found, err := s.query(ctx, query, f)
 	if err != nil {
 		return nil, err
 	}
-	w := asked.window()
+	w := query.window()
 	for some := range slices.Chunk(slices.Collect(maps.Keys(found.places)), maxPlaces) {
-		f := s.flux(asked)
-		f.filter = allOf(append(withDimensions(asked.Dimensions), atPlaces(some))...)
-		part, err := s.query(ctx, asked, f)
+		f := s.flux(query)
+		f.filter = allOf(append(withDimensions(query.Dimensions), atPlaces(some))...)
+		part, err := s.query(ctx, query, f)
 		if err == nil {
 			err = w.absorb(part)
 		}
@@ -88,12 +88,12 @@ func (s *Store) matching(ctx context.Context, asked question) (*window, error) {
 }
 
 // flux returns a query for a whole window, without a filter.
-func (s *Store) flux(asked question) flux {
-	return flux{bucket: s.config.Bucket, from: asked.from, to: asked.to, drop: []string{"_start", "_stop"}}
+func (s *Store) flux(query boundedQuery) flux {
+	return flux{bucket: s.config.Bucket, from: query.from, to: query.to, drop: []string{"_start", "_stop"}}
 }
 
 // query sends a query and reads the response.
-func (s *Store) query(ctx context.Context, asked question, f flux) (*window, error) {
+func (s *Store) query(ctx context.Context, query boundedQuery, f flux) (*window, error) {
 	body, err := json.Marshal(domain.Query{Query: f.String(), Type: new(domain.QueryTypeFlux), Dialect: api.DefaultDialect()})
 	if err != nil {
 		return nil, err
@@ -105,7 +105,7 @@ func (s *Store) query(ctx context.Context, asked question, f flux) (*window, err
 		headers: map[string]string{"Content-Type": "application/json", "Accept": "text/csv"},
 		body:    body,
 		take: func(r *http.Response) error {
-			w = asked.window() // an earlier attempt may have read a part
+			w = query.window() // an earlier attempt may have read a part
 			return w.read(r.Body)
 		},
 	})

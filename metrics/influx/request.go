@@ -38,7 +38,7 @@ type request struct {
 func (s *Store) do(ctx context.Context, r request) error {
 	limited, cancel := context.WithTimeout(ctx, s.config.Timeout)
 	defer cancel()
-	again := retry.Policy{First: 100 * time.Millisecond, Longest: 2 * time.Second, Tries: 4, Wish: 10 * time.Second}
+	again := retry.Policy{First: 100 * time.Millisecond, Longest: 2 * time.Second, Tries: 4, MaxRequested: 10 * time.Second}
 	return again.Do(limited, passes, func() (time.Duration, error) { return s.try(limited, r) })
 }
 

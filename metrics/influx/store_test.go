@@ -65,8 +65,8 @@ func keys(t testing.TB, store metrics.Store, q metrics.Query) map[string][]float
 	return found
 }
 
-// TestWhatOthersWrite: lines that applications write to the bucket are app metrics.
-func TestWhatOthersWrite(t *testing.T) {
+// TestLinesOfApplications: lines that applications write to the bucket are app metrics.
+func TestLinesOfApplications(t *testing.T) {
 	t.Parallel()
 	c := config(t)
 	store, at := open(t, c), now()
@@ -147,8 +147,8 @@ func TestNothingIsInjected(t *testing.T) {
 	}
 }
 
-// TestEveryMetricComesBack: a written metric is found under its own name only.
-func TestEveryMetricComesBack(t *testing.T) {
+// TestEveryMetricIsFound: a written metric is found under its own name only.
+func TestEveryMetricIsFound(t *testing.T) {
 	t.Parallel()
 	store, at := open(t, config(t)), now()
 	name := rapid.Custom(func(t *rapid.T) string {

@@ -36,9 +36,9 @@ func ofDay(begin time.Time, minute int) metrics.Query {
 	return metrics.Query{Type: metrics.System, Name: "cpus", Dimensions: metrics.Dimensions{"pool": "p"}, From: to.Add(-(day - 1) * time.Minute), To: to}
 }
 
-// TestSecondTickAsksForWhatIsNew: behind windows.Cache, the bytes of a response are in proportion to the new points
+// TestSecondTickReadsNewPointsOnly: behind windows.Cache, the bytes of a response are in proportion to the new points
 // and the overlap.
-func TestSecondTickAsksForWhatIsNew(t *testing.T) {
+func TestSecondTickReadsNewPointsOnly(t *testing.T) {
 	t.Parallel()
 	c := config(t)
 	direct := open(t, c)

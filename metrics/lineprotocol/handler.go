@@ -70,7 +70,7 @@ type Writer interface {
 type Handler struct {
 	store  Writer
 	config Config
-	turns  chan struct{} // has one entry for each request in progress
+	slots  chan struct{} // has one entry for each request in progress
 }
 
 // New returns a Handler that writes to that store.
@@ -80,7 +80,7 @@ func New(store Writer, c Config) (*Handler, error) {
 	}
 	c.MaxBody = cmp.Or(c.MaxBody, DefaultMaxBody)
 	c.Timeout = cmp.Or(c.Timeout, DefaultTimeout)
-	return &Handler{store: store, config: c, turns: make(chan struct{}, maxAtOnce)}, nil
+	return &Handler{store: store, config: c, slots: make(chan struct{}, maxAtOnce)}, nil
 }
 
 // ServeHTTP implements [http.Handler].
@@ -110,8 +110,8 @@ func (h *Handler) write(w http.ResponseWriter, r *http.Request) error {
 		return refuse(http.StatusUnauthorized, CodeUnauthorized, "unauthorized access: send \"Authorization: Token TEXT\" with the text of the store's token file")
 	}
 	select {
-	case h.turns <- struct{}{}:
-		defer func() { <-h.turns }()
+	case h.slots <- struct{}{}:
+		defer func() { <-h.slots }()
 	default:
 		w.Header().Set("Retry-After", "1")
 		return refuse(http.StatusTooManyRequests, CodeTooMany, "%d requests are in progress", maxAtOnce)

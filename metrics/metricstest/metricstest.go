@@ -168,12 +168,12 @@ func testDimensions(t *testing.T, s suite) {
 	for i, d := range []metrics.Dimensions{none, a, ab, b} {
 		s.write(t, s.at("m", d, 0, float64(i)))
 	}
-	lineNone, lineA, lineAB, lineB := s.line("m", none, [2]float64{0, 0}), s.line("m", a, [2]float64{0, 1}), s.line("m", ab, [2]float64{0, 2}), s.line("m", b, [2]float64{0, 3})
+	lineWithout, lineA, lineAB, lineB := s.line("m", none, [2]float64{0, 0}), s.line("m", a, [2]float64{0, 1}), s.line("m", ab, [2]float64{0, 2}), s.line("m", b, [2]float64{0, 3})
 	tests := map[string]struct {
 		ask  metrics.Dimensions
 		want []metrics.Series
 	}{
-		"none given, all match": {nil, []metrics.Series{lineNone, lineAB, lineA, lineB}},
+		"none given, all match": {nil, []metrics.Series{lineWithout, lineAB, lineA, lineB}},
 		"one given":             {a, []metrics.Series{lineAB, lineA}},
 		"both given":            {ab, []metrics.Series{lineAB}},
 		"another value":         {b, []metrics.Series{lineB}},

@@ -129,8 +129,8 @@ func (c *Cache) read(ctx context.Context, w *window, q metrics.Query) ([]metrics
 		overlap: int64(c.config.Overlap / time.Second), full: int64(c.config.Full / time.Second),
 	}
 	r.since = w.since(r)
-	doubt, err := c.readSince(ctx, w, q, r)
-	if err == nil && doubt && !r.whole() {
+	earlierUnknown, err := c.readSince(ctx, w, q, r)
+	if err == nil && earlierUnknown && !r.whole() {
 		r.since = r.from
 		_, err = c.readSince(ctx, w, q, r)
 	}
@@ -144,7 +144,7 @@ func (c *Cache) read(ctx context.Context, w *window, q metrics.Query) ([]metrics
 }
 
 // readSince reads the window from r.since on. Its doubt is that of merge.
-func (c *Cache) readSince(ctx context.Context, w *window, q metrics.Query, r reading) (doubt bool, err error) {
+func (c *Cache) readSince(ctx context.Context, w *window, q metrics.Query, r reading) (earlierUnknown bool, err error) {
 	q.From = time.Unix(r.since, 0)
 	got, err := c.store.Window(ctx, q)
 	if err != nil {

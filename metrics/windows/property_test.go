@@ -16,10 +16,10 @@ import (
 // given is an answer, with a copy from the time of the answer.
 type given struct{ series, copied metrics.Series }
 
-// TestAnswersAreTheStores: writes are late, but at most the overlap behind the last point of their series. After an
+// TestAnswersEqualTheStores: writes are late, but at most the overlap behind the last point of their series. After an
 // outage the newest point is written first. An answer always equals the store's answer, its points never change, and
 // its lineages are true.
-func TestAnswersAreTheStores(t *testing.T) {
+func TestAnswersEqualTheStores(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		store := &watched{}
 		w := &writing{t: t, store: store, c: cache(t, store, windows.Config{Overlap: overlap * time.Second, Full: full * time.Second})}

@@ -55,11 +55,11 @@ func (w *window) drop(from int64) {
 
 // merge replaces the stored points from r.since on by the read ones. It reports doubt about earlier points: a new
 // series may have earlier points, and a series that lost points may have lost earlier ones too.
-func (w *window) merge(read []metrics.Series, r reading) (doubt bool) {
+func (w *window) merge(read []metrics.Series, r reading) (earlierUnknown bool) {
 	kept := w.columns
 	merged := make([]*column, 0, max(len(kept), len(read)))
 	next := func(s metrics.Series) {
-		doubt = kept[0].replace(s, r) || doubt
+		earlierUnknown = kept[0].replace(s, r) || earlierUnknown
 		merged, kept = append(merged, kept[0]), kept[1:]
 	}
 	for _, s := range read {
@@ -80,13 +80,13 @@ func (w *window) merge(read []metrics.Series, r reading) (doubt bool) {
 			fresh.watch(r.from, s.Times, r)
 		}
 		merged = append(merged, fresh)
-		doubt = true
+		earlierUnknown = true
 	}
 	for len(kept) > 0 {
 		next(metrics.Series{})
 	}
 	w.columns = slices.DeleteFunc(merged, (*column).empty)
-	return doubt
+	return earlierUnknown
 }
 
 func (w *window) answer() []metrics.Series {

@@ -134,7 +134,7 @@ func TestLineage(t *testing.T) {
 	}
 }
 
-func TestGoneAndBack(t *testing.T) {
+func TestSeriesDisappearsAndReturns(t *testing.T) {
 	store := &watched{}
 	c := cache(t, store, windows.Config{Full: time.Hour})
 	put(t, store, "", [2]float64{0, 1}, [2]float64{590, 2})
@@ -219,7 +219,7 @@ func TestBacklog(t *testing.T) {
 	}
 }
 
-func TestReadsWhatIsNew(t *testing.T) {
+func TestReadsNewPointsOnly(t *testing.T) {
 	store := &watched{}
 	c := cache(t, store, windows.Config{Overlap: time.Minute, Full: 5 * time.Minute})
 	for second := -600.0; second <= 2000; second += 10 {
@@ -234,7 +234,7 @@ func TestReadsWhatIsNew(t *testing.T) {
 	}
 }
 
-func TestWindowsAreToldApart(t *testing.T) {
+func TestWindowsAreDistinct(t *testing.T) {
 	store := &watched{}
 	c := cache(t, store, windows.Config{})
 	var samples []metrics.Sample
@@ -275,7 +275,7 @@ func TestWindowsAreToldApart(t *testing.T) {
 	}
 }
 
-func TestErrorsAreTheWindows(t *testing.T) {
+func TestStoreErrorsAreWindowErrors(t *testing.T) {
 	store := &watched{}
 	c := cache(t, store, windows.Config{})
 	put(t, store, "", [2]float64{0, 1})

@@ -30,7 +30,7 @@ func (b *Bus) answerOrder(ctx context.Context, m *nats.Msg, handler nodehealth.H
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
 	var o nodehealth.Order
-	var a nodehealth.Answer
+	var a nodehealth.OrderResponse
 	err := decodeQuery(m.Data, &o)
 	if err == nil {
 		err = o.Validate()
@@ -41,11 +41,11 @@ func (b *Bus) answerOrder(ctx context.Context, m *nats.Msg, handler nodehealth.H
 		a, err = handler.Order(ctx, o)
 	}
 	if err != nil {
-		a = nodehealth.Answer{Error: short(err.Error(), nodehealth.MaxWhy)}
+		a = nodehealth.OrderResponse{Error: short(err.Error(), nodehealth.MaxWhy)}
 	}
 	data, err := json.Marshal(a)
 	if err == nil && int64(len(data)) > b.nc.MaxPayload() {
-		data, err = json.Marshal(nodehealth.Answer{OK: a.OK, Error: "the response exceeds the maximum message size: name fewer nodes"})
+		data, err = json.Marshal(nodehealth.OrderResponse{OK: a.OK, Error: "the response exceeds the maximum message size: name fewer nodes"})
 	}
 	b.respond(m, data, err)
 }

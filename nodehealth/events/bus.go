@@ -35,7 +35,7 @@ func OrderSubject(cluster, pool string) string { return poolSubject(cluster, poo
 func StatusSubject(cluster, pool string) string { return poolSubject(cluster, pool, "status") }
 
 // LoopbackSubject is the subject of the loopback probe.
-func CanarySubject(cluster, pool string) string { return poolSubject(cluster, pool, "canary") }
+func LoopbackSubject(cluster, pool string) string { return poolSubject(cluster, pool, "canary") }
 
 func poolSubject(cluster, pool, what string) string {
 	return names.Subject(cluster, "health", pool, what)
@@ -72,14 +72,14 @@ type Bus struct {
 	mu       sync.Mutex
 	counters map[string]uint64
 	complain map[string]*rate.Sometimes // by counter
-	canary   canary
+	loopback loopback
 }
 
 // loopback is the state of the loopback probe.
-type canary struct {
-	token string    // of the last probe; empty after it returned
-	since time.Time // time of the first probe since one returned
-	mute  bool      // the loss was reported
+type loopback struct {
+	token    string    // of the last probe; empty after it returned
+	since    time.Time // time of the first probe since one returned
+	reported bool      // the loss was reported
 }
 
 var _ nodehealth.Bus = (*Bus)(nil)
@@ -123,41 +123,41 @@ const eventsBytes = 256 << 10
 
 // Publish implements nodehealth.Bus: it sends lists on EventsSubject. If the bus is disconnected,
 // it returns ErrDisconnected.
-func (b *Bus) Publish(told []nodehealth.Notification) error {
-	return bus.Lists(told, eventsBytes, func(list []byte) error { return b.send(EventsSubject(b.cfg.Cluster, b.cfg.Pool), list) })
+func (b *Bus) Publish(published []nodehealth.Notification) error {
+	return bus.Lists(published, eventsBytes, func(list []byte) error { return b.send(EventsSubject(b.cfg.Cluster, b.cfg.Pool), list) })
 }
 
 // LoopbackProbe implements nodehealth.Bus: it sends a random token to this process.
-func (b *Bus) Canary() error {
+func (b *Bus) LoopbackProbe() error {
 	token := rand.Text()
 	b.mu.Lock()
-	b.canary.token = token
-	if b.canary.since.IsZero() {
-		b.canary.since = time.Now()
+	b.loopback.token = token
+	if b.loopback.since.IsZero() {
+		b.loopback.since = time.Now()
 	}
 	b.mu.Unlock()
-	return b.send(CanarySubject(b.cfg.Cluster, b.cfg.Pool), []byte(token))
+	return b.send(LoopbackSubject(b.cfg.Cluster, b.cfg.Pool), []byte(token))
 }
 
 // probeReturned reports whether token is that of the last probe.
-func (b *Bus) canaryCame(token string) bool {
+func (b *Bus) probeReturned(token string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if token == "" || token != b.canary.token {
+	if token == "" || token != b.loopback.token {
 		return false
 	}
-	b.canary = canary{}
+	b.loopback = loopback{}
 	return true
 }
 
-// canaryLost reports, once, that no probe returned for two intervals.
-func (b *Bus) canaryLost(now time.Time) bool {
+// probeLost reports, once, that no probe returned for two intervals.
+func (b *Bus) probeLost(now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.canary.mute || b.canary.since.IsZero() || now.Sub(b.canary.since) <= 2*b.cfg.Heartbeat {
+	if b.loopback.reported || b.loopback.since.IsZero() || now.Sub(b.loopback.since) <= 2*b.cfg.Heartbeat {
 		return false
 	}
-	b.canary.mute = true
+	b.loopback.reported = true
 	return true
 }
 

@@ -74,15 +74,15 @@ func TestTimes(t *testing.T) {
 }
 
 // Only messages of this process prove the path.
-func TestCanary(t *testing.T) {
+func TestLoopbackProbe(t *testing.T) {
 	ns := startServer(t, -1)
 	e := newHandler()
 	nc := connect(t, ns.ClientURL())
 	bus := listen(t, nc, Config{Heartbeat: 200 * time.Millisecond}, e)
-	if err := connect(t, ns.ClientURL()).Publish(CanarySubject(cluster, pool), []byte("not ours")); err != nil {
+	if err := connect(t, ns.ClientURL()).Publish(LoopbackSubject(cluster, pool), []byte("not ours")); err != nil {
 		t.Fatal(err)
 	}
-	if err := bus.Canary(); err != nil {
+	if err := bus.LoopbackProbe(); err != nil {
 		t.Fatal(err)
 	}
 	if got := next(t, "the proof", e.proofs); got.Down {
@@ -94,14 +94,14 @@ func TestCanary(t *testing.T) {
 	if got := next(t, "the loss", e.proofs); !got.Down || !strings.Contains(got.Why, "connection to NATS is lost") {
 		t.Errorf("proof %+v", got)
 	}
-	if err := bus.Canary(); !errors.Is(err, ErrDisconnected) {
+	if err := bus.LoopbackProbe(); !errors.Is(err, ErrDisconnected) {
 		t.Errorf("Canary = %v", err)
 	}
 	if got := next(t, "the silence", e.proofs); !got.Down || !strings.Contains(got.Why, "no loopback probe over NATS returned for 400ms") {
 		t.Errorf("proof %+v", got)
 	}
 	startServer(t, port)
-	eventually(t, "it is connected again", func() bool { return bus.Canary() == nil })
+	eventually(t, "it is connected again", func() bool { return bus.LoopbackProbe() == nil })
 	for got := next(t, "the proof", e.proofs); got.Down; got = next(t, "the proof", e.proofs) {
 		t.Logf("proof %+v", got)
 	}
@@ -111,23 +111,23 @@ func TestCanary(t *testing.T) {
 }
 
 // The loss is reported once, and only a returned probe ends it.
-func TestCanaryThatDoesNotComeBack(t *testing.T) {
+func TestLoopbackProbeThatDoesNotReturn(t *testing.T) {
 	b, err := New(nil, Config{Cluster: cluster, Pool: pool}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
 	now := time.Now()
-	b.canary = canary{token: "first", since: now}
+	b.loopback = loopback{token: "first", since: now}
 	for _, step := range []struct {
 		after time.Duration
 		want  bool
 	}{{10 * time.Second, false}, {11 * time.Second, true}, {20 * time.Second, false}} {
-		if got := b.canaryLost(now.Add(step.after)); got != step.want {
+		if got := b.probeLost(now.Add(step.after)); got != step.want {
 			t.Errorf("after %v it is lost: %t", step.after, got)
 		}
 	}
-	b.canary.token = "second"
-	if b.canaryCame("first") || !b.canaryCame("second") || b.canaryCame("second") || b.canaryLost(now.Add(time.Hour)) {
+	b.loopback.token = "second"
+	if b.probeReturned("first") || !b.probeReturned("second") || b.probeReturned("second") || b.probeLost(now.Add(time.Hour)) {
 		t.Error("which canary counts is wrong")
 	}
 }
@@ -147,20 +147,20 @@ func TestPublish(t *testing.T) {
 	if err := other.FlushTimeout(deadline); err != nil {
 		t.Fatal(err)
 	}
-	var told []nodehealth.Notification
+	var published []nodehealth.Notification
 	for i := range nodehealth.MaxNotifications {
-		told = append(told, nodehealth.Notification{Pool: pool, At: time.Unix(int64(i), 0).UTC(), Alarm: "a",
+		published = append(published, nodehealth.Notification{Pool: pool, At: time.Unix(int64(i), 0).UTC(), Alarm: "a",
 			Finding: judge.Finding{Event: judge.NodeSuspect, Node: fmt.Sprint(i), Why: strings.Repeat("w", 2000)}})
 	}
 	if err := bus.Publish(nil); err != nil {
 		t.Error(err)
 	}
-	if err := bus.Publish(told); err != nil {
+	if err := bus.Publish(published); err != nil {
 		t.Fatal(err)
 	}
 	var got []nodehealth.Notification
 	messages := 0
-	for len(got) < len(told) {
+	for len(got) < len(published) {
 		m, err := sub.NextMsg(deadline)
 		if err != nil {
 			t.Fatal(err)
@@ -172,11 +172,11 @@ func TestPublish(t *testing.T) {
 		}
 		got = append(got, list...)
 	}
-	if diff := cmp.Diff(told, got); diff != "" || messages != 3 {
+	if diff := cmp.Diff(published, got); diff != "" || messages != 3 {
 		t.Errorf("%d messages:\n%s", messages, diff)
 	}
 	nc.Close()
-	if err := bus.Publish(told); !errors.Is(err, ErrDisconnected) {
+	if err := bus.Publish(published); !errors.Is(err, ErrDisconnected) {
 		t.Errorf("Publish = %v", err)
 	}
 }
@@ -200,15 +200,15 @@ func TestOrders(t *testing.T) {
 	url := startServer(t, -1).ClientURL()
 	e := newHandler()
 	ordered := make(chan nodehealth.Order, 9)
-	e.order = func(_ context.Context, o nodehealth.Order) (nodehealth.Answer, error) {
+	e.order = func(_ context.Context, o nodehealth.Order) (nodehealth.OrderResponse, error) {
 		ordered <- o
 		switch o.Op {
 		case nodehealth.OpRelease:
-			return nodehealth.Answer{}, nodehealth.ErrNotRunning
+			return nodehealth.OrderResponse{}, nodehealth.ErrNotRunning
 		case nodehealth.OpCheck:
-			return nodehealth.Answer{OK: true, Nodes: []nodehealth.NodeAnswer{{Why: strings.Repeat("x", 2<<20)}}}, nil
+			return nodehealth.OrderResponse{OK: true, Nodes: []nodehealth.NodeResponse{{Why: strings.Repeat("x", 2<<20)}}}, nil
 		}
-		return nodehealth.Answer{OK: true, Nodes: []nodehealth.NodeAnswer{{Node: o.Nodes[0], OK: true, Why: "paused"}}}, nil
+		return nodehealth.OrderResponse{OK: true, Nodes: []nodehealth.NodeResponse{{Node: o.Nodes[0], OK: true, Why: "paused"}}}, nil
 	}
 	bus := listen(t, connect(t, url), Config{}, e)
 	nc := connect(t, url)
@@ -239,7 +239,7 @@ func TestOrders(t *testing.T) {
 		if err != nil || json.Unmarshal(m.Data, &a) != nil || a.OK || a.Error == "" {
 			t.Errorf("answer to %.20q: %+v, %v", bad, a, err)
 		}
-		a = nodehealth.Answer{}
+		a = nodehealth.OrderResponse{}
 	}
 	if n := bus.Counters()["bad_request"]; n != 6 || len(ordered) > 0 {
 		t.Errorf("%d bad requests, %d carried out", n, len(ordered))
@@ -279,13 +279,13 @@ func TestStatus(t *testing.T) {
 	if _, err := c.Status(t.Context(), nodehealth.StatusQuery{After: "fail"}); err == nil || !strings.Contains(err.Error(), "pool web: no idea") {
 		t.Errorf("an error: %v", err)
 	}
-	if _, err := NewClient(c.nc, cluster, "other").Status(t.Context(), nodehealth.StatusQuery{}); !errors.Is(err, ErrNobody) {
+	if _, err := NewClient(c.nc, cluster, "other").Status(t.Context(), nodehealth.StatusQuery{}); !errors.Is(err, ErrNoResponse) {
 		t.Errorf("another pool: %v", err)
 	}
 }
 
 // Messages that cannot be decoded are counted in the status.
-func TestStatusTellsWhatWasLost(t *testing.T) {
+func TestStatusCountsDroppedMessages(t *testing.T) {
 	url := startServer(t, -1).ClientURL()
 	e := newHandler()
 	e.status = func(context.Context, nodehealth.StatusQuery) (nodehealth.Status, error) {
@@ -313,10 +313,10 @@ func TestOrdersDoNotBlockTheStatus(t *testing.T) {
 	url := startServer(t, -1).ClientURL()
 	e := newHandler()
 	began := make(chan struct{}, 99)
-	e.order = func(ctx context.Context, _ nodehealth.Order) (nodehealth.Answer, error) {
+	e.order = func(ctx context.Context, _ nodehealth.Order) (nodehealth.OrderResponse, error) {
 		began <- struct{}{}
 		<-ctx.Done()
-		return nodehealth.Answer{}, ctx.Err()
+		return nodehealth.OrderResponse{}, ctx.Err()
 	}
 	e.status = func(context.Context, nodehealth.StatusQuery) (nodehealth.Status, error) {
 		return nodehealth.Status{Pool: pool}, nil

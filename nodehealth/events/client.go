@@ -12,7 +12,7 @@ import (
 )
 
 // ErrNoResponse is returned if no process serves the pool's node health.
-var ErrNobody = errors.New("no response from node health: the pool has no running autoscaler, or its pool file has no health block; \"weir status\" shows which")
+var ErrNoResponse = errors.New("no response from node health: the pool has no running autoscaler, or its pool file has no health block; \"weir status\" shows which")
 
 // Client sends requests to the node health of one pool.
 type Client struct {
@@ -24,8 +24,8 @@ type Client struct {
 func NewClient(nc *nats.Conn, cluster, pool string) *Client { return &Client{nc, cluster, pool} }
 
 // Order sends an order and waits for its Answer. An Answer with an Error is not an error here.
-func (c *Client) Order(ctx context.Context, o nodehealth.Order) (nodehealth.Answer, error) {
-	var a nodehealth.Answer
+func (c *Client) Order(ctx context.Context, o nodehealth.Order) (nodehealth.OrderResponse, error) {
+	var a nodehealth.OrderResponse
 	if err := o.Validate(); err != nil {
 		return a, err
 	}
@@ -54,7 +54,7 @@ func (c *Client) ask(ctx context.Context, subject string, query, into any) error
 	m, err := c.nc.RequestWithContext(ctx, subject, data)
 	switch {
 	case errors.Is(err, nats.ErrNoResponders):
-		err = ErrNobody
+		err = ErrNoResponse
 	case err == nil && m.Header.Get(HeaderError) != "":
 		err = errors.New(short(m.Header.Get(HeaderError), nodehealth.MaxWhy))
 	case err == nil:

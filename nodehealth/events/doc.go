@@ -12,7 +12,7 @@
 //
 //	weir.CLUSTER.lifecycle             a hint about a machine, from any client
 //	weir.CLUSTER.health.POOL.events    [nodehealth.Notification, ...]
-//	weir.CLUSTER.health.POOL.order     nodehealth.Order -> nodehealth.Answer
+//	weir.CLUSTER.health.POOL.order     nodehealth.Order -> nodehealth.OrderResponse
 //	weir.CLUSTER.health.POOL.status    nodehealth.StatusQuery -> nodehealth.Status
 //	weir.CLUSTER.health.POOL.canary    the loopback probe
 //

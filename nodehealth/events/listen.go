@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	lookPeriod   = 250 * time.Millisecond // between two checks of the connection
+	checkPeriod  = 250 * time.Millisecond // between two checks of the connection
 	flushTimeout = 5 * time.Second
 
 	// Limits of the queue of a subscription. Messages beyond them are dropped and counted.
@@ -39,7 +39,7 @@ func (b *Bus) routes(handler nodehealth.Handler) []route {
 	cluster, pool := b.cfg.Cluster, b.cfg.Pool
 	return []route{
 		{LifecycleSubject(cluster), "hint", 1, func(_ context.Context, m *nats.Msg) { b.takeHint(m, hints, handler) }},
-		{CanarySubject(cluster, pool), "canary", 1, func(_ context.Context, m *nats.Msg) { b.takeCanary(m, handler) }},
+		{LoopbackSubject(cluster, pool), "canary", 1, func(_ context.Context, m *nats.Msg) { b.takeProbe(m, handler) }},
 		{StatusSubject(cluster, pool), "request", 4, func(ctx context.Context, m *nats.Msg) { b.answerStatus(ctx, m, handler) }},
 		{OrderSubject(cluster, pool), "request", 8, func(ctx context.Context, m *nats.Msg) { b.answerOrder(ctx, m, handler) }},
 	}
@@ -59,7 +59,7 @@ func (b *Bus) Listen(ctx context.Context, handler nodehealth.Handler) error {
 		}
 		defer func() { _ = sub.Unsubscribe() }() // fails only on a closed connection
 		messages := make(chan *nats.Msg)
-		wg.Go(func() { cancel(b.pump(ctx, sub, r.name, messages)) })
+		wg.Go(func() { cancel(b.forward(ctx, sub, r.name, messages)) })
 		for range r.workers {
 			wg.Go(func() {
 				for m := range messages {
@@ -95,8 +95,8 @@ func (b *Bus) flush(ctx context.Context) error {
 	return nil
 }
 
-// pump forwards messages until ctx or the subscription ends.
-func (b *Bus) pump(ctx context.Context, sub *nats.Subscription, name string, to chan<- *nats.Msg) error {
+// forward forwards messages until ctx or the subscription ends.
+func (b *Bus) forward(ctx context.Context, sub *nats.Subscription, name string, to chan<- *nats.Msg) error {
 	defer close(to)
 	for {
 		m, err := sub.NextMsgWithContext(ctx)
@@ -121,8 +121,8 @@ func (b *Bus) pump(ctx context.Context, sub *nats.Subscription, name string, to 
 func (b *Bus) watch(ctx context.Context, handler nodehealth.Handler) error {
 	status := b.nc.StatusChanged()
 	defer b.nc.RemoveStatusListener(status)
-	look := time.NewTicker(lookPeriod)
-	defer look.Stop()
+	ticker := time.NewTicker(checkPeriod)
+	defer ticker.Stop()
 	up := true
 	for {
 		switch now := b.nc.IsConnected(); {
@@ -134,7 +134,7 @@ func (b *Bus) watch(ctx context.Context, handler nodehealth.Handler) error {
 		case now:
 			up = true
 		}
-		if b.canaryLost(time.Now()) {
+		if b.probeLost(time.Now()) {
 			handler.Proof(judge.PathProof{Down: true, Why: fmt.Sprintf("no loopback probe over NATS returned for %v", 2*b.cfg.Heartbeat)})
 		}
 		select {
@@ -144,7 +144,7 @@ func (b *Bus) watch(ctx context.Context, handler nodehealth.Handler) error {
 			}
 			return nil
 		case <-status:
-		case <-look.C:
+		case <-ticker.C:
 		}
 	}
 }
@@ -163,8 +163,8 @@ func (b *Bus) takeHint(m *nats.Msg, hints *rate.Limiter, handler nodehealth.Hand
 	}
 }
 
-func (b *Bus) takeCanary(m *nats.Msg, handler nodehealth.Handler) {
-	if b.canaryCame(string(m.Data)) {
+func (b *Bus) takeProbe(m *nats.Msg, handler nodehealth.Handler) {
+	if b.probeReturned(string(m.Data)) {
 		handler.Proof(judge.PathProof{})
 	}
 }

@@ -39,7 +39,7 @@ func connect(t *testing.T, url string) *nats.Conn {
 type handler struct {
 	hints  chan judge.Hint
 	proofs chan judge.PathProof
-	order  func(context.Context, nodehealth.Order) (nodehealth.Answer, error)
+	order  func(context.Context, nodehealth.Order) (nodehealth.OrderResponse, error)
 	status func(context.Context, nodehealth.StatusQuery) (nodehealth.Status, error)
 }
 
@@ -49,7 +49,7 @@ func newHandler() *handler {
 
 func (e *handler) Hint(h judge.Hint)       { e.hints <- h }
 func (e *handler) Proof(p judge.PathProof) { e.proofs <- p }
-func (e *handler) Order(ctx context.Context, o nodehealth.Order) (nodehealth.Answer, error) {
+func (e *handler) Order(ctx context.Context, o nodehealth.Order) (nodehealth.OrderResponse, error) {
 	return e.order(ctx, o)
 }
 func (e *handler) Status(ctx context.Context, q nodehealth.StatusQuery) (nodehealth.Status, error) {

@@ -59,15 +59,15 @@ func judgeAll(b *testing.B, judge func(*Judge, time.Time, *node)) {
 	}
 }
 
-// BenchmarkTickAllSick measures a tick with every node unhealthy and the breaker open.
-func BenchmarkTickAllSick(b *testing.B) {
+// BenchmarkTickAllUnhealthy measures a tick with every node unhealthy and the breaker open.
+func BenchmarkTickAllUnhealthy(b *testing.B) {
 	j, nodes := crowd(b)
 	for i := range 4 {
 		round(j, start().Add(time.Duration(i)*30*time.Second), nodes, Fail)
 	}
 	now := start().Add(2 * time.Minute)
-	if len(j.roster.ill) != many {
-		b.Fatalf("%d nodes are unhealthy", len(j.roster.ill))
+	if len(j.roster.waitingNodes) != many {
+		b.Fatalf("%d nodes are unhealthy", len(j.roster.waitingNodes))
 	}
 	for b.Loop() {
 		now = now.Add(time.Millisecond)

@@ -21,19 +21,19 @@ func newBreakers(r *rules) breakers {
 }
 
 // census counts nodes.
-type census struct{ listed, eligible, sick, blind int }
+type census struct{ listed, eligible, unhealthy, noData int }
 
 func (c *census) add(t tally, by int) {
 	c.listed += one(t.listed, by)
-	c.blind += one(t.blind, by)
+	c.noData += one(t.noData, by)
 	c.eligible += one(t.eligible, by)
-	c.sick += one(t.sick, by)
+	c.unhealthy += one(t.unhealthy, by)
 }
 
 // tally is how a node is counted.
 type tally struct {
-	zone                          string
-	listed, eligible, sick, blind bool
+	zone                                string
+	listed, eligible, unhealthy, noData bool
 }
 
 func (bs *breakers) count(was *tally, t tally) {
@@ -82,10 +82,10 @@ type zone struct {
 //	closed ── sick > limit ──► open ── sick ≤ healed for a while, or released ──► closed
 type breaker struct {
 	Breaker
-	let bool // it is released
+	wasReleased bool // it is released
 }
 
-func (b *breaker) release() { b.let = b.Open }
+func (b *breaker) release() { b.wasReleased = b.Open }
 
 // excuse closes an open breaker whose trip had another cause.
 func (b *breaker) excuse() {
@@ -96,34 +96,34 @@ func (b *breaker) excuse() {
 }
 
 // step opens or closes b, and returns that as a finding.
-func (b *breaker) step(now time.Time, r *rules, sick, eligible int, limit Limit) []Finding {
+func (b *breaker) step(now time.Time, r *rules, unhealthy, eligible int, limit Limit) []Finding {
 	opened, closed := ZoneFrozen, ZoneThawed
 	if b.Pool {
 		opened, closed = BreakerOpened, BreakerClosed
 	}
 	if !b.Open {
-		if b.Allowed = min(b.Allowed, sick); sick <= max(limit.Of(eligible), b.Allowed) {
+		if b.Allowed = min(b.Allowed, unhealthy); unhealthy <= max(limit.Of(eligible), b.Allowed) {
 			return nil
 		}
 		b.Trips = append(slices.DeleteFunc(slices.Clone(b.Trips), func(t time.Time) bool { return now.Sub(t) >= r.window }), now)
-		b.Open, b.Since, b.Healed, b.let = true, now, time.Time{}, false
+		b.Open, b.Since, b.Healed, b.wasReleased = true, now, time.Time{}, false
 		b.Manual = len(b.Trips) >= r.trips
-		b.Why = fmt.Sprintf("%d of %d nodes are unhealthy, limit %d", sick, eligible, limit.Of(eligible))
+		b.Why = fmt.Sprintf("%d of %d nodes are unhealthy, limit %d", unhealthy, eligible, limit.Of(eligible))
 		return []Finding{{Event: opened, Zone: b.Zone, Why: b.Why}}
 	}
 	switch {
-	case sick > min(r.healed.Of(eligible), limit.Of(eligible)):
+	case unhealthy > min(r.recovered.Of(eligible), limit.Of(eligible)):
 		b.Healed = time.Time{}
 	case b.Healed.IsZero():
 		b.Healed = now
 	}
-	over := !b.Healed.IsZero() && now.Sub(b.Healed) >= r.healedFor && !b.Manual
-	if !over && !b.let {
+	over := !b.Healed.IsZero() && now.Sub(b.Healed) >= r.recoveredFor && !b.Manual
+	if !over && !b.wasReleased {
 		return nil
 	}
-	b.Allowed = sick
-	b.Open, b.let, b.Healed, b.Why = false, false, time.Time{}, ""
-	return []Finding{{Event: closed, Zone: b.Zone, Why: fmt.Sprintf("%d of %d nodes are unhealthy", sick, eligible)}}
+	b.Allowed = unhealthy
+	b.Open, b.wasReleased, b.Healed, b.Why = false, false, time.Time{}, ""
+	return []Finding{{Event: closed, Zone: b.Zone, Why: fmt.Sprintf("%d of %d nodes are unhealthy", unhealthy, eligible)}}
 }
 
 // until returns when b closes if nothing else changes; zero: unknown.
@@ -131,21 +131,21 @@ func (b *breaker) until(r *rules) time.Time {
 	if b.Healed.IsZero() || b.Manual {
 		return time.Time{}
 	}
-	return b.Healed.Add(r.healedFor)
+	return b.Healed.Add(r.recoveredFor)
 }
 
 // step opens and closes the breakers of the zones, then the breaker of the pool. A single frozen
 // zone is left out of the pool's count.
 func (bs *breakers) step(now time.Time) []Finding {
 	found, frozen, only := bs.stepZones(now)
-	sick, eligible := bs.census.sick, bs.census.eligible
+	unhealthy, eligible := bs.census.unhealthy, bs.census.eligible
 	if frozen == 1 {
-		sick, eligible = sick-only.sick, eligible-only.eligible
-		if only.Since.Equal(now) && sick <= min(bs.rules.healed.Of(eligible), bs.rules.sick.Of(eligible)) {
+		unhealthy, eligible = unhealthy-only.unhealthy, eligible-only.eligible
+		if only.Since.Equal(now) && unhealthy <= min(bs.rules.recovered.Of(eligible), bs.rules.unhealthy.Of(eligible)) {
 			bs.pool.excuse() // the zone caused the pool's trip
 		}
 	}
-	return append(found, bs.pool.step(now, bs.rules, sick, eligible, bs.rules.sick)...)
+	return append(found, bs.pool.step(now, bs.rules, unhealthy, eligible, bs.rules.unhealthy)...)
 }
 
 // stepZones returns how many zones are frozen, and the last of them. If all nodes are in one zone,
@@ -164,7 +164,7 @@ func (bs *breakers) stepZones(now time.Time) (found []Finding, frozen int, last 
 		if z.eligible == 0 && !z.Open {
 			continue
 		}
-		found = append(found, z.step(now, bs.rules, z.sick, z.eligible, limit)...)
+		found = append(found, z.step(now, bs.rules, z.unhealthy, z.eligible, limit)...)
 		if z.Open {
 			frozen, last = frozen+1, z
 		}
@@ -178,7 +178,7 @@ func (bs *breakers) release() {
 	bs.pool.release()
 	for _, z := range bs.zones {
 		if z.Open {
-			bs.pool.Allowed = bs.census.sick
+			bs.pool.Allowed = bs.census.unhealthy
 		}
 		z.release()
 	}

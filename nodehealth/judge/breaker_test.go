@@ -8,8 +8,8 @@ import (
 )
 
 func TestBreakers(t *testing.T) {
-	sick := Limit{20, true}
-	bs := newBreakers(&rules{sick: sick, zone: Limit{50, true}, healed: Limit{10, true}, healedFor: 5 * time.Minute, window: time.Hour, trips: 2})
+	unhealthy := Limit{20, true}
+	bs := newBreakers(&rules{unhealthy: unhealthy, zone: Limit{50, true}, recovered: Limit{10, true}, recoveredFor: 5 * time.Minute, window: time.Hour, trips: 2})
 	counted := make([]tally, 20) // as many nodes in each of two zones
 	now := start()
 	for _, s := range []struct {
@@ -39,9 +39,9 @@ func TestBreakers(t *testing.T) {
 			if i >= 10 {
 				z, n = "b", s.b
 			}
-			bs.count(&counted[i], tally{zone: z, listed: true, eligible: true, sick: i%10 < n})
+			bs.count(&counted[i], tally{zone: z, listed: true, eligible: true, unhealthy: i%10 < n})
 		}
-		if want := (census{listed: 20, eligible: 20, sick: s.a + s.b}); bs.census != want {
+		if want := (census{listed: 20, eligible: 20, unhealthy: s.a + s.b}); bs.census != want {
 			t.Fatalf("%s: counted %+v, want %+v", s.name, bs.census, want)
 		}
 		if s.do != nil {

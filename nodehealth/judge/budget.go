@@ -43,7 +43,7 @@ func (ro *roster) budgeted(n *node) {
 	switch {
 	case n.state == Quarantined:
 		out[n.ID] = disruption.Quarantine
-	case n.repair != nil && n.repair.TookOut && (n.state.holdsPlace() || n.state == FenceFailed):
+	case n.repair != nil && n.repair.TookOut && (n.state.inRepair() || n.state == FenceFailed):
 		out[n.ID] = disruption.Repair
 	case ro.safety.budget.drained[n.ID] != "" && n.State != Leaving:
 		out[n.ID] = ro.safety.budget.drained[n.ID]

@@ -73,9 +73,9 @@ func TestDrainsCountInTheBudget(t *testing.T) {
 	w := newWorld(t, plain(Action{Name: Reboot}), ten()...)
 	w.heal = heals
 	w.pass(time.Minute)
-	w.tell(Drains{Out: map[string]disruption.Kind{"n1": "scaling down", "n2": "rolling away", "m9": "rolling away"}})
+	w.notify(Drains{Out: map[string]disruption.Kind{"n1": "scaling down", "n2": "rolling away", "m9": "rolling away"}})
 	w.j = restored(t, w.now, w.policy, w.j.State())
-	w.tell(Nodes{List: slices.Clone(w.nodes)})
+	w.notify(Nodes{List: slices.Clone(w.nodes)})
 	if b := w.j.Budget(); b.Limit != 2 || len(b.Out) != 2 || b.Out["n1"] != "scaling down" {
 		t.Errorf("budget %+v, want 2 of 2 out of service", b)
 	}
@@ -89,7 +89,7 @@ func TestDrainsCountInTheBudget(t *testing.T) {
 	if b := w.j.Budget(); b.Limit != 1 || len(b.Out) != 1 {
 		t.Errorf("budget %+v, want 1 of 1 out of service: the pool has 9 nodes", b)
 	}
-	w.tell(Drains{})
+	w.notify(Drains{})
 	if b := w.j.Budget(); len(b.Out) > 0 {
 		t.Errorf("out of service: %v, want none", b.Out)
 	}

@@ -29,17 +29,17 @@ func (p Policy) Validate() error {
 
 // Abilities is what a provider can do.
 type Abilities struct {
-	Actions []ActionName
-	Modes   []ModeType
-	Fencing []Level
-	Heals   bool // it can replace unhealthy machines by itself
+	Actions    []ActionName
+	Modes      []ModeType
+	Fencing    []Level
+	OwnsRepair bool // it can replace unhealthy machines by itself
 }
 
 // Fits returns each requirement of p that the abilities do not cover, joined, each a [Problem].
 func (p Policy) Fits(can Abilities) error {
 	p = p.WithDefaults()
 	var ps problems
-	if p.Owner == OwnerProvider && !can.Heals {
+	if p.Owner == OwnerProvider && !can.OwnsRepair {
 		ps.add("owner", "is %s, but the pool's provider does not replace machines: want %s", p.Owner, OwnerSelf)
 	}
 	for i, m := range p.Detection.Modes {
@@ -78,7 +78,7 @@ func (p Policy) neverFit() []*Problem {
 	}
 	var out []*Problem
 	for i, a := range p.WithDefaults().Recovery.Actions {
-		if !a.fits(Stopped) && !a.fits(Terminated) && !a.fits(Spot) {
+		if !a.canHelp(Stopped) && !a.canHelp(Terminated) && !a.canHelp(Spot) {
 			out = append(out, &Problem{fmt.Sprintf("recovery.actions[%d].name", i), fmt.Sprintf("is %s, and LIFECYCLE_EVENTS finds machines that are stopped, "+
 				"terminated or reclaimed (Spot): the action never fits; add NODE_STATUS_POLLING, or use RECREATE", a.Name)})
 		}

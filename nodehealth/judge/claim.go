@@ -14,7 +14,7 @@ import (
 func (rs *repairs) claim(now time.Time) {
 	var all []*node
 	c := rs.candidate(now, nil, Action{}, true)
-	for _, c.node = range rs.ill {
+	for _, c.node = range rs.waitingNodes {
 		if !c.waits() {
 			all = append(all, c.node)
 		}
@@ -52,7 +52,7 @@ func (rs *repairs) consider(now time.Time, n *node) {
 	}
 	n.repair = &Repair{Origin: n.ID, Action: a, Index: i, Since: now}
 	rs.to(now, n, Claimed)
-	if n.asked != "" || n.State != Running {
+	if n.requester != "" || n.State != Running {
 		rs.begin(now, n)
 		return
 	}
@@ -74,8 +74,8 @@ func (rs *repairs) begin(now time.Time, n *node) {
 
 // admit passes the gates with the first action that fits.
 func (rs *repairs) admit(now time.Time, n *node, at phase) (a Action, i int, passes bool) {
-	a, i, fits := rs.rules.firstAction(n, 0)
-	c := rs.candidate(now, n, a, fits)
+	a, i, canHelp := rs.rules.firstAction(n, 0)
+	c := rs.candidate(now, n, a, canHelp)
 	r := refused(c, at)
 	switch {
 	case r.gate == GateAttempts && n.state != Requested: // a node that does not fail stays in service
@@ -96,9 +96,9 @@ func (rs *repairs) unclaim(now time.Time, n *node, r refusal) {
 }
 
 // candidate returns the input of the gates. The value is reused: it is valid until the next call.
-func (rs *repairs) candidate(now time.Time, n *node, a Action, fits bool) *candidate {
-	rs.asking = candidate{safety: rs.safety, detection: rs.detection, now: now, node: n, action: a, fits: fits, repairs: len(rs.active)}
-	return &rs.asking
+func (rs *repairs) candidate(now time.Time, n *node, a Action, canHelp bool) *candidate {
+	rs.evaluated = candidate{safety: rs.safety, detection: rs.detection, now: now, node: n, action: a, canHelp: canHelp, repairs: len(rs.active)}
+	return &rs.evaluated
 }
 
 // block reports which gate refuses, once for each change.
@@ -107,7 +107,7 @@ func (rs *repairs) block(n *node, a ActionName, r refusal) {
 		return
 	}
 	n.blocked = r.gate
-	f := n.finding(RepairBlocked, r.why(&rs.asking))
+	f := n.finding(RepairBlocked, r.why(&rs.evaluated))
 	n.refusal = f.Why
 	f.Action, f.Gate, f.Until = a, r.gate, r.until
 	if n.state == Requested && n.pool { // the status shows how many nodes wait, and why
@@ -124,7 +124,7 @@ func (rs *repairs) attempt(n *node) string {
 // firstAction returns the first action from that index on that fits the node.
 func (r *rules) firstAction(n *node, from int) (Action, int, bool) {
 	for i := max(from, n.patience.from); i < len(r.actions); i++ {
-		if a := r.actions[i]; n.fits(a) {
+		if a := r.actions[i]; n.canHelp(a) {
 			return a, i, true
 		}
 	}
@@ -154,7 +154,7 @@ func (a Action) same(b Action) bool {
 	return a.Name == b.Name && errP == nil && errQ == nil && bytes.Equal(p, q)
 }
 
-func (a Action) fits(s Provided) bool {
+func (a Action) canHelp(s Provided) bool {
 	switch s {
 	case Terminated, Spot:
 		return a.Name == Recreate || a.Name == Workflow

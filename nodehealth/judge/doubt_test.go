@@ -26,12 +26,12 @@ func (w *world) ordered() {
 }
 
 // Unknown nodes do not count as healthy: two of four fail, not two of ten.
-func TestBlindNodesAreNoEvidence(t *testing.T) {
+func TestUnknownNodesAreNoEvidence(t *testing.T) {
 	w := newWorld(t, polled(Action{Name: Reboot}), ten()...)
 	w.heal = heals
 	w.pass(time.Minute)
 	for _, id := range []string{"n0", "n1", "n3", "n4", "n6", "n7"} {
-		w.mute[id] = true
+		w.unobserved[id] = true
 	}
 	w.pass(time.Hour)
 	w.fail("n2", PollURL, "503")
@@ -44,12 +44,12 @@ func TestBlindNodesAreNoEvidence(t *testing.T) {
 }
 
 // Operators' requests open no breaker, before and after their repairs begin.
-func TestWishesOpenNoBreaker(t *testing.T) {
+func TestRepairRequestsOpenNoBreaker(t *testing.T) {
 	w := newWorld(t, plain(Action{Name: Reboot}), ten()...)
 	w.heal = heals
 	w.pass(time.Minute)
 	for _, id := range []string{"n1", "n4", "n7"} {
-		w.tell(Recover{Node: id, By: "ann", For: 2 * time.Hour})
+		w.notify(Recover{Node: id, By: "ann", For: 2 * time.Hour})
 	}
 	w.pass(2 * time.Hour)
 	if slices.Contains(w.events(), BreakerOpened) {
@@ -59,20 +59,20 @@ func TestWishesOpenNoBreaker(t *testing.T) {
 }
 
 // A release withdraws a request that waits at a gate.
-func TestWishIsWithdrawn(t *testing.T) {
+func TestRepairRequestIsWithdrawn(t *testing.T) {
 	w := newWorld(t, plain(Action{Name: Reboot}), ten()...)
 	w.heal = heals
 	w.pass(time.Minute)
-	w.tell(Pause{Owner: "ops", TTL: time.Minute}, Recover{Node: "n4", By: "ann", For: time.Hour})
+	w.notify(Pause{Owner: "ops", TTL: time.Minute}, Recover{Node: "n4", By: "ann", For: time.Hour})
 	w.pass(10 * time.Second)
-	if e, _ := w.j.Explain(w.now, "n4"); e.Asked != "ann" || e.State != Requested {
-		t.Errorf("n4 is %s, as %q asked", e.State, e.Asked)
+	if e, _ := w.j.Explain(w.now, "n4"); e.Requester != "ann" || e.State != Requested {
+		t.Errorf("n4 is %s, as %q asked", e.State, e.Requester)
 	}
-	w.tell(Release{Node: "n4", By: "bob"})
+	w.notify(Release{Node: "n4", By: "bob"})
 	w.pass(10 * time.Minute)
 	w.wantActs()
-	if e, _ := w.j.Explain(w.now, "n4"); e.Asked != "" || e.State != Healthy {
-		t.Errorf("n4 is %s, as %q asked", e.State, e.Asked)
+	if e, _ := w.j.Explain(w.now, "n4"); e.Requester != "" || e.State != Healthy {
+		t.Errorf("n4 is %s, as %q asked", e.State, e.Requester)
 	}
 }
 
@@ -81,19 +81,19 @@ func TestWishIsWithdrawn(t *testing.T) {
 func TestReleaseHolds(t *testing.T) {
 	w := newWorld(t, plain(Action{Name: Reboot}), ten()...)
 	w.pass(time.Minute)
-	w.sick("n1", "n4", "n7")
+	w.unhealthy("n1", "n4", "n7")
 	w.pass(10 * time.Minute)
 	w.wantActs()
 	w.heal = heals
-	w.tell(Release{By: "ann"}, Tick{})
+	w.notify(Release{By: "ann"}, Tick{})
 	if b := w.j.State().Breakers; len(b) != 1 || b[0].Open || b[0].Allowed != 3 {
 		t.Errorf("breakers %+v, want one that is closed, and allows 3", b)
 	}
 	w.j = again(t, w)
-	w.tell(Nodes{List: slices.Clone(w.nodes)})
+	w.notify(Nodes{List: slices.Clone(w.nodes)})
 	w.pass(time.Hour)
 	w.wantActs("REBOOT n1", "REBOOT n4", "REBOOT n7")
-	w.sick("n0", "n2", "n5", "n8")
+	w.unhealthy("n0", "n2", "n5", "n8")
 	w.pass(10 * time.Minute)
 	if open, _ := w.j.BreakerOpen(); !open {
 		t.Errorf("it is closed:\n%s", w.dump())
@@ -114,10 +114,10 @@ func TestReleaseOfZones(t *testing.T) {
 	p := plain(Action{Name: Reboot})
 	p.Safety.MaxUnhealthy = &Limit{100, true}
 	w := newWorld(t, p, ten()...)
-	w.tell(Pause{Owner: "x", TTL: 24 * time.Hour})
+	w.notify(Pause{Owner: "x", TTL: 24 * time.Hour})
 	w.pass(time.Minute)
 	for range 3 {
-		w.sick("n0", "n1", "n2")
+		w.unhealthy("n0", "n1", "n2")
 		w.pass(3 * time.Minute)
 		for _, id := range []string{"n0", "n1", "n2"} {
 			w.cure(id)
@@ -127,7 +127,7 @@ func TestReleaseOfZones(t *testing.T) {
 	if b := w.j.State().Breakers; len(b) != 1 || !b[0].Open || !b[0].Manual {
 		t.Fatalf("breakers %+v, want one that waits", b)
 	}
-	w.tell(Release{By: "ann"})
+	w.notify(Release{By: "ann"})
 	w.pass(2 * time.Second)
 	for _, b := range w.j.State().Breakers {
 		if b.Open {
@@ -139,9 +139,9 @@ func TestReleaseOfZones(t *testing.T) {
 // A node under in-place repair that stays unknown gives its repair slot back.
 func TestUnknownFreesItsPlace(t *testing.T) {
 	tests := []struct {
-		name   string
-		policy Policy
-		sicken func(w *world, id string)
+		name          string
+		policy        Policy
+		markUnhealthy func(w *world, id string)
 	}{
 		{"nobody looks at it", polled(Action{Name: Reboot}), func(w *world, id string) { w.fail(id, PollURL, "503") }},
 		{"a mode that only tells failures", func() Policy {
@@ -158,14 +158,14 @@ func TestUnknownFreesItsPlace(t *testing.T) {
 					return nil
 				}
 				w.set(o.Node, Running)
-				w.mute[o.Node] = true
+				w.unobserved[o.Node] = true
 				return []Event{Outcome{Node: o.Node, OK: true, Attempt: o.Attempt}}
 			}
 			w.pass(time.Minute)
-			test.sicken(w, "n1")
+			test.markUnhealthy(w, "n1")
 			w.ordered()
 			w.pass(time.Hour)
-			test.sicken(w, "n5")
+			test.markUnhealthy(w, "n5")
 			w.pass(time.Hour)
 			name := test.policy.Recovery.Actions[0].Name
 			w.wantActs(string(name)+" n1", string(name)+" n5")
@@ -181,18 +181,18 @@ func TestExclusiveEnds(t *testing.T) {
 		change func(w *world)
 		want   bool
 	}{
-		{"stopped in one list", func(w *world) { w.set("n1", Stopped); w.tell(Tick{}); w.set("n1", Running) }, false},
+		{"stopped in one list", func(w *world) { w.set("n1", Stopped); w.notify(Tick{}); w.set("n1", Running) }, false},
 		{"the same list again", func(w *world) {
 			w.set("n1", Stopped)
-			w.tell(Nodes{List: slices.Clone(w.nodes), Again: true}, Tick{})
+			w.notify(Nodes{List: slices.Clone(w.nodes), Again: true}, Tick{})
 			w.set("n1", Running)
 		}, false},
 		{"detached", func(w *world) {
 			w.nodes = slices.DeleteFunc(w.nodes, func(n Node) bool { return n.ID == "n1" })
 			w.pass(2 * time.Minute)
 		}, false},
-		{"stopped in two lists", func(w *world) { w.set("n1", Stopped); w.set("n1", Stopped); w.tell(Tick{}) }, true},
-		{"first stopped, then terminated", func(w *world) { w.set("n1", Stopped); w.set("n1", Terminated); w.tell(Tick{}) }, true},
+		{"stopped in two lists", func(w *world) { w.set("n1", Stopped); w.set("n1", Stopped); w.notify(Tick{}) }, true},
+		{"first stopped, then terminated", func(w *world) { w.set("n1", Stopped); w.set("n1", Terminated); w.notify(Tick{}) }, true},
 	}
 	for _, held := range []bool{false, true} {
 		for _, test := range tests {
@@ -205,7 +205,7 @@ func TestExclusiveEnds(t *testing.T) {
 				p.Exclusive, p.Recovery.Fencing = true, []Level{FenceCompute}
 				w := newWorld(t, p, ten()...)
 				w.pass(time.Minute)
-				w.sick("n1")
+				w.unhealthy("n1")
 				w.ordered()
 				if held {
 					w.pass(10 * time.Minute)
@@ -224,11 +224,11 @@ func TestExclusiveEnds(t *testing.T) {
 func TestListAgain(t *testing.T) {
 	w := newWorld(t, plain(Action{Name: Recreate}), ten()...)
 	w.pass(time.Minute)
-	w.tell(Nodes{List: w.nodes[1:]}, Nodes{List: w.nodes[1:], Again: true}, Nodes{List: w.nodes[1:], Again: true})
+	w.notify(Nodes{List: w.nodes[1:]}, Nodes{List: w.nodes[1:], Again: true}, Nodes{List: w.nodes[1:], Again: true})
 	if w.state("n0") != Healthy {
 		t.Errorf("n0 is %s", w.state("n0"))
 	}
-	w.tell(Nodes{List: w.nodes[1:]})
+	w.notify(Nodes{List: w.nodes[1:]})
 	if w.state("n0") != "not there" {
 		t.Errorf("n0 is %s", w.state("n0"))
 	}
@@ -240,11 +240,11 @@ func TestFencingIsDropped(t *testing.T) {
 	p.Recovery.Fencing = []Level{FenceCompute}
 	w := newWorld(t, p, ten()...)
 	w.pass(time.Minute)
-	w.sick("n1")
+	w.unhealthy("n1")
 	w.ordered()
 	w.policy.Recovery.Fencing = nil
 	w.j = again(t, w)
-	w.tell(Nodes{List: slices.Clone(w.nodes)})
+	w.notify(Nodes{List: slices.Clone(w.nodes)})
 	w.pass(2 * time.Minute)
 	w.wantActs("fence n1", "RECREATE n1")
 }
@@ -271,7 +271,7 @@ func TestMayGoFirst(t *testing.T) {
 			if test.serve {
 				w.fail("n1", PollURL, "503")
 			} else {
-				w.sick("n1")
+				w.unhealthy("n1")
 			}
 			w.ordered()
 			attempt := w.j.roster.all["n1"].repair.Attempt

@@ -142,8 +142,8 @@ type PathProof struct {
 	Why  string `json:"why,omitempty"`
 }
 
-// Healer reports the repair owner of the pool. While Other is set, the Judge repairs nothing.
-type Healer struct {
+// RepairOwner reports the repair owner of the pool. While Other is set, the Judge repairs nothing.
+type RepairOwner struct {
 	Other bool   `json:"other,omitempty"`
 	Why   string `json:"why,omitempty"`
 }
@@ -168,6 +168,6 @@ func (Drains) event()      {}
 func (Hint) event()        {}
 func (Recover) event()     {}
 func (PathProof) event()   {}
-func (Healer) event()      {}
+func (RepairOwner) event() {}
 func (Release) event()     {}
 func (Tick) event()        {}

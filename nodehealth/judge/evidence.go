@@ -16,43 +16,43 @@ type evidence struct {
 	tracks []track  // by mode
 	room   [3]track // inline storage for up to three modes
 
-	patience patience // with the current failures
-	lastBeat time.Time
-	reset    time.Time // time when an action of ours reset the observations
-	ignorant time.Time // the verdict is unknown since then
-	blind    bool      // unknown for too long
-	veto     string    // failures that a heartbeat vetoes now; "": no failure
-	vetoAt   time.Time // start of the veto; zero: no veto
-	vetoed   bool      // the vetoed failures were reported
+	patience     patience // with the current failures
+	lastBeat     time.Time
+	reset        time.Time // time when an action of ours reset the observations
+	unknownSince time.Time // the verdict is unknown since then
+	noData       bool      // unknown for too long
+	veto         string    // failures that a heartbeat vetoes now; "": no failure
+	vetoAt       time.Time // start of the veto; zero: no veto
+	vetoed       bool      // the vetoed failures were reported
 }
 
 // opinion is the joint verdict of all modes about a node.
 type opinion struct {
-	verdict  Verdict
-	eager    Verdict // the verdict if all thresholds were 1
-	why      string
-	decisive bool // a heartbeat does not veto it
-	planned  bool // every failure is announced: the machine works until its date
-	works    bool // the same holds for a failure that may follow: the breakers do not count it
+	verdict     Verdict
+	provisional Verdict // the verdict if all thresholds were 1
+	why         string
+	decisive    bool // a heartbeat does not veto it
+	planned     bool // every failure is announced: the machine works until its date
+	works       bool // the same holds for a failure that may follow: the breakers do not count it
 }
 
 type vote struct {
-	verdict Verdict
-	eager   Verdict // as in opinion
-	reason  string
-	decides bool // a failure that a heartbeat does not veto
+	verdict     Verdict
+	provisional Verdict // as in opinion
+	reason      string
+	decides     bool // a failure that a heartbeat does not veto
 }
 
 func (e *evidence) begin(now time.Time, modes int) {
 	if e.tracks = e.room[:]; modes > len(e.room) {
 		e.tracks = make([]track, modes)
 	}
-	e.tracks, e.ignorant = e.tracks[:modes], now
+	e.tracks, e.unknownSince = e.tracks[:modes], now
 }
 
 func (e *evidence) forget(now time.Time) {
 	clear(e.tracks)
-	e.lastBeat, e.reset, e.verdict, e.ignorant, e.blind = time.Time{}, now, Unknown, now, false
+	e.lastBeat, e.reset, e.verdict, e.unknownSince, e.noData = time.Time{}, now, Unknown, now, false
 }
 
 func (e *evidence) take(now time.Time, d *detection, i int, o Observation) (found []Finding, news bool) {
@@ -89,9 +89,9 @@ func (e *evidence) vote(now time.Time, d *detection, n *Node, i int) vote {
 		return vote{Unknown, Unknown, "", false}
 	}
 	v := vote{verdict: cmp.Or(t.verdict, Unknown), reason: t.reason}
-	v.eager = v.verdict
+	v.provisional = v.verdict
 	if t.run < 0 {
-		v.eager = Fail
+		v.provisional = Fail
 	}
 	v.decides = v.verdict == Fail && rule.control && (t.dated || t.reason == ReasonTerminated || t.reason == ReasonStopped || t.reason == ReasonSpot)
 	return v
@@ -115,7 +115,7 @@ func (e *evidence) silentSince(d *detection, n *Node) time.Time {
 func (e *evidence) assess(now time.Time, d *detection, n *Node) {
 	e.why, e.decisive, e.planned, e.works, e.veto, e.patience = "", false, true, true, "", patience{wait: d.tolerate}
 	if n.State == Terminated {
-		e.opinion = opinion{verdict: Fail, eager: Fail, why: ReasonTerminated, decisive: true}
+		e.opinion = opinion{verdict: Fail, provisional: Fail, why: ReasonTerminated, decisive: true}
 		for i := range e.tracks { // the list may be wrong: failures that modes observed stay
 			e.tracks[i].held = e.tracks[i].held || e.tracks[i].verdict == Fail
 		}
@@ -146,29 +146,29 @@ func (e *evidence) assess(now time.Time, d *detection, n *Node) {
 		case v.verdict == OK, rule.hint:
 			t.held = false
 		}
-		if v.eager == Fail {
+		if v.provisional == Fail {
 			e.works = e.works && t.dated
 			e.patience.add(d.rules, cmp.Or(v.reason, t.reason))
 		}
 		if !rule.hint || v.verdict == Fail {
 			all.add(v.verdict, t.held)
-			soon.add(v.eager, t.held)
+			soon.add(v.provisional, t.held)
 		}
 	}
-	e.verdict, e.eager = d.join(all), d.join(soon)
+	e.verdict, e.provisional = d.join(all), d.join(soon)
 	e.planned = e.planned && e.verdict == Fail
-	e.works = e.works && (e.planned || e.verdict != Fail && e.eager == Fail)
+	e.works = e.works && (e.planned || e.verdict != Fail && e.provisional == Fail)
 }
 
-// goesBlind reports, once, that the verdict is unknown for too long.
-func (e *evidence) goesBlind(now time.Time, d *detection) bool {
+// losesData reports, once, that the verdict is unknown for too long.
+func (e *evidence) losesData(now time.Time, d *detection) bool {
 	switch {
 	case e.verdict != Unknown:
-		e.ignorant, e.blind = time.Time{}, false
-	case e.ignorant.IsZero():
-		e.ignorant = now
-	case !e.blind && now.Sub(e.ignorant) >= d.blind:
-		e.blind = true
+		e.unknownSince, e.noData = time.Time{}, false
+	case e.unknownSince.IsZero():
+		e.unknownSince = now
+	case !e.noData && now.Sub(e.unknownSince) >= d.noData:
+		e.noData = true
 		return true
 	}
 	return false
@@ -251,16 +251,16 @@ func (e *evidence) wakeAt(w *soonest, d *detection, n *Node) {
 	if !e.vetoAt.IsZero() && !e.vetoed {
 		w.add(e.vetoAt.Add(d.silence + instant))
 	}
-	if !e.ignorant.IsZero() && !e.blind {
-		w.add(e.ignorant.Add(d.blind))
+	if !e.unknownSince.IsZero() && !e.noData {
+		w.add(e.unknownSince.Add(d.noData))
 	}
 }
 
-func (e *evidence) words(now time.Time, d *detection, n *Node) []Word {
-	var out []Word
+func (e *evidence) modeVerdicts(now time.Time, d *detection, n *Node) []ModeVerdict {
+	var out []ModeVerdict
 	for i := range d.modes {
 		v := e.vote(now, d, n, i)
-		w := Word{Mode: d.modes[i].Type, Verdict: v.verdict, Reason: v.reason, At: e.tracks[i].at}
+		w := ModeVerdict{Mode: d.modes[i].Type, Verdict: v.verdict, Reason: v.reason, At: e.tracks[i].at}
 		if i == d.beat {
 			w.At = latest(w.At, e.lastBeat)
 			w.Silent = d.path.proven(now) && liveness.Silent(now, e.silentSince(d, n), d.beatEvery)
@@ -399,11 +399,11 @@ func (d *detection) staleAfter(i int) time.Duration {
 
 // vetoed reports whether an ok heartbeat contradicts failures that only the control plane reports.
 func (d *detection) vetoed(votes []vote) bool {
-	if d.beat < 0 || votes[d.beat].eager != OK {
+	if d.beat < 0 || votes[d.beat].provisional != OK {
 		return false
 	}
 	for i, v := range votes {
-		if v.eager == Fail && (!d.modes[i].control || v.decides) {
+		if v.provisional == Fail && (!d.modes[i].control || v.decides) {
 			return false
 		}
 	}

@@ -28,16 +28,16 @@ func TestEvidence(t *testing.T) {
 	twice := func(o obs) []obs { return []obs{o, o} }
 	fit := []obs{{status, OK, ""}, {url, OK, ""}, {beat, OK, ""}}
 	for _, test := range []struct {
-		name     string
-		join     Conditional
-		state    Provided
-		seen     []obs
-		later    time.Duration // time of the evaluation
-		proven   bool          // the path is proven then
-		verdict  Verdict
-		eager    Verdict
-		decisive bool
-		why      string
+		name        string
+		join        Conditional
+		state       Provided
+		seen        []obs
+		later       time.Duration // time of the evaluation
+		proven      bool          // the path is proven then
+		verdict     Verdict
+		provisional Verdict
+		decisive    bool
+		why         string
 	}{
 		{"nothing is known", AnyFailed, Running, nil, 0, true, Unknown, Unknown, false, ""},
 		{"fit", AnyFailed, Running, fit, 0, true, OK, OK, false, ""},
@@ -65,7 +65,7 @@ func TestEvidence(t *testing.T) {
 				d.path.last = now // by other nodes
 			}
 			e.assess(now, d, n)
-			if want := (opinion{verdict: test.verdict, eager: test.eager, why: test.why, decisive: test.decisive}); e.opinion != want {
+			if want := (opinion{verdict: test.verdict, provisional: test.provisional, why: test.why, decisive: test.decisive}); e.opinion != want {
 				t.Errorf("opinion %+v, want %+v", e.opinion, want)
 			}
 		})
@@ -113,7 +113,7 @@ func TestEvidenceHolds(t *testing.T) {
 	}
 }
 
-func TestEvidenceGoesBlindOnce(t *testing.T) {
+func TestLongUnknownIsReportedOnce(t *testing.T) {
 	d, e, n := senses(t, AnyFailed), &evidence{}, &Node{ID: "n"}
 	e.begin(start(), len(d.modes))
 	for _, s := range []struct {
@@ -122,7 +122,7 @@ func TestEvidenceGoesBlindOnce(t *testing.T) {
 	}{{0, false}, {10*time.Minute - 1, false}, {10 * time.Minute, true}, {time.Hour, false}} {
 		now := start().Add(s.at)
 		e.assess(now, d, n)
-		if got := e.goesBlind(now, d); got != s.want {
+		if got := e.losesData(now, d); got != s.want {
 			t.Errorf("after %v: %t, want %t", s.at, got, s.want)
 		}
 	}
@@ -166,7 +166,7 @@ func TestEveryOtherProbeFails(t *testing.T) {
 			w := newWorld(t, polled(Action{Name: Reboot}), ten()...)
 			w.pass(time.Minute)
 			for i := range 24 {
-				if delete(w.says, "n4"); i%test.every == 0 {
+				if delete(w.verdicts, "n4"); i%test.every == 0 {
 					w.fail("n4", PollURL, "503")
 				}
 				w.pass(30 * time.Second)
@@ -192,8 +192,8 @@ func TestAnnouncedEndIsNotVetoed(t *testing.T) {
 		p.Detection.Modes[0].Type = HypervisorStatus
 		w := newWorld(t, p, ten()...)
 		w.pass(time.Minute)
-		w.says["n4"] = map[ModeType]Observation{HypervisorStatus: {Node: "n4", Mode: HypervisorStatus, Verdict: Fail, Reason: "instance-retirement", Announced: announced}}
-		w.tell(Pause{Owner: "ops", TTL: time.Minute})
+		w.verdicts["n4"] = map[ModeType]Observation{HypervisorStatus: {Node: "n4", Mode: HypervisorStatus, Verdict: Fail, Reason: "instance-retirement", Announced: announced}}
+		w.notify(Pause{Owner: "ops", TTL: time.Minute})
 		w.pass(50 * time.Second)
 		w.takeOver()
 		w.pass(5 * time.Minute)
@@ -221,7 +221,7 @@ func TestAnnouncedEndIsNotRepairedInPlace(t *testing.T) {
 		p.Detection.Modes[0].Type = HypervisorStatus
 		w := newWorld(t, p, ten()...)
 		w.pass(time.Minute)
-		w.says["n4"] = map[ModeType]Observation{HypervisorStatus: {Node: "n4", Mode: HypervisorStatus, Verdict: Fail, Reason: "system-reboot", Announced: true}}
+		w.verdicts["n4"] = map[ModeType]Observation{HypervisorStatus: {Node: "n4", Mode: HypervisorStatus, Verdict: Fail, Reason: "system-reboot", Announced: true}}
 		w.pass(5 * time.Minute)
 		w.wantActs(test.acts...)
 		if got := w.gates("n4"); !slices.Equal(got, test.gates) {
@@ -238,7 +238,7 @@ func TestAnnouncedEndsOfMost(t *testing.T) {
 	w := newWorld(t, p, ten()...)
 	w.pass(time.Minute)
 	for _, id := range []string{"n0", "n1", "n2", "n3", "n4", "n5"} {
-		w.says[id] = map[ModeType]Observation{HypervisorStatus: {Node: id, Mode: HypervisorStatus, Verdict: Fail, Reason: "instance-retirement", Announced: true}}
+		w.verdicts[id] = map[ModeType]Observation{HypervisorStatus: {Node: id, Mode: HypervisorStatus, Verdict: Fail, Reason: "instance-retirement", Announced: true}}
 	}
 	w.pass(2 * time.Hour)
 	if slices.Contains(w.events(), BreakerOpened) {
@@ -263,7 +263,7 @@ func TestSilenceOfAMachineThatHasLeft(t *testing.T) {
 			w.observe(n.ID, true)
 		}
 	}
-	w.tell(Nodes{List: slices.Clone(w.nodes)}, Tick{})
+	w.notify(Nodes{List: slices.Clone(w.nodes)}, Tick{})
 	w.pass(2 * time.Minute)
 	if slices.Contains(w.events(), NodeSuspect) || !slices.Contains(w.events(), NodeGone) {
 		t.Errorf("%s has left:\n%s", left, w.dump())
@@ -271,15 +271,15 @@ func TestSilenceOfAMachineThatHasLeft(t *testing.T) {
 }
 
 // A node is silent after two missing heartbeats, long before it fails by its policy.
-func TestWordOfASilentNode(t *testing.T) {
+func TestVerdictOfASilentNode(t *testing.T) {
 	d, e, n, now := senses(t, AnyFailed), &evidence{}, &Node{ID: "n"}, start()
 	e.begin(now, len(d.modes))
 	for i := range d.modes {
 		e.take(now, d, i, Observation{Verdict: OK})
 	}
-	word := func(age time.Duration) Word {
+	word := func(age time.Duration) ModeVerdict {
 		d.path.last = now.Add(age) // other nodes report
-		return e.words(now.Add(age), d, n)[d.beat]
+		return e.modeVerdicts(now.Add(age), d, n)[d.beat]
 	}
 	limit := d.beatEvery * 5 / 2
 	if w := word(limit); w.Silent || w.Verdict != OK {
@@ -289,7 +289,7 @@ func TestWordOfASilentNode(t *testing.T) {
 		t.Errorf("beyond 2.5 periods: %+v, want it silent and not failed", w)
 	}
 	d.path.last = now
-	if w := e.words(now.Add(time.Hour), d, n)[d.beat]; w.Silent {
+	if w := e.modeVerdicts(now.Add(time.Hour), d, n)[d.beat]; w.Silent {
 		t.Errorf("while the path is not proven: %+v, want no claim", w)
 	}
 }

@@ -21,7 +21,7 @@ func TestExplain(t *testing.T) {
 	if !ok || e.State != Recovering || e.Action != Reboot || e.Repairs != 1 || e.Lineage != "n4" || e.Attempt != "n4.1" || e.Failing.IsZero() {
 		t.Errorf("Explain() = %+v, %v", e, ok)
 	}
-	want := []Word{{NodeStatus, Fail, "impaired", e.Modes[0].At, false}, {AgentHeartbeat, Fail, ReasonSilent, e.Modes[1].At, true}}
+	want := []ModeVerdict{{NodeStatus, Fail, "impaired", e.Modes[0].At, false}, {AgentHeartbeat, Fail, ReasonSilent, e.Modes[1].At, true}}
 	if diff := cmp.Diff(want, e.Modes); diff != "" || w.now.Sub(e.Modes[0].At) > 31*time.Second || w.now.Sub(e.Modes[1].At) < 110*time.Second {
 		t.Errorf("modes at %v (-want +got):\n%s", w.now, diff)
 	}
@@ -55,7 +55,7 @@ func TestEscalate(t *testing.T) {
 			return []Event{Outcome{Node: o.Node, Attempt: o.Attempt, Action: Reboot, Step: step, Reason: "in vain"}}
 		}
 		w.pass(time.Minute)
-		w.sick("n4")
+		w.unhealthy("n4")
 		w.pass(3 * time.Minute)
 		w.wantActs(want...)
 	}

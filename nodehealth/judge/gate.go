@@ -33,13 +33,13 @@ var gates = [...]gate{
 	{GateUnknown, atClaim | atBegin | atAct | alone, noVerdict},
 	{GateAction, atClaim | atBegin | atAct, noAction},
 	{GateRecheck, atClaim | atBegin | atAct, notConfirmed},
-	{GateOwner, atClaim | atBegin | atAct | atSilence | atQuarantine | alone | forAll, otherHealer},
+	{GateOwner, atClaim | atBegin | atAct | atSilence | atQuarantine | alone | forAll, ownedByProvider},
 	{GatePause, atClaim | atBegin | atAct | atSilence | atQuarantine | alone, paused},
-	{GateBreaker, atClaim | atBegin | atAct | atSilence | atQuarantine | alone | forAll, poolSick},
-	{GateZone, atClaim | atBegin | atAct | atSilence | atQuarantine | alone, zoneSick},
+	{GateBreaker, atClaim | atBegin | atAct | atSilence | atQuarantine | alone | forAll, poolBreakerOpen},
+	{GateZone, atClaim | atBegin | atAct | atSilence | atQuarantine | alone, zoneFrozen},
 	{GateSchedule, atClaim | atBegin | atAct | atSilence | atQuarantine | alone | forAll, frozen},
 	{GateMinAvailable, atClaim | atBegin | atAct | atSilence | atQuarantine, overBudget},
-	{GateInProgress, atClaim | atReturn | alone | forAll, noPlace},
+	{GateInProgress, atClaim | atReturn | alone | forAll, tooManyInProgress},
 	{GateRate, atClaim | atBegin, overRate},
 	{GateBackoff, atClaim | atBegin, tooSoon},
 	{GateAttempts, atClaim | atBegin, tooOften}, // such a node is quarantined
@@ -89,7 +89,7 @@ type candidate struct {
 	now       time.Time
 	node      *node
 	action    Action
-	fits      bool // the action can help the machine
+	canHelp   bool // the action can help the machine
 	aside     bool // the node is to be quarantined: there is no action
 	repairs   int  // in progress
 	last      gate // gate that waits evaluated last
@@ -98,14 +98,14 @@ type candidate struct {
 
 // safety limits the repairs of a pool.
 type safety struct {
-	rules    *rules
-	healer   string // why another owner repairs this pool; "": Weirkeeper does
-	pauses   pauses
-	breakers breakers
-	schedule schedule
-	budget   budget
-	rate     rate
-	lineages lineages
+	rules       *rules
+	repairOwner string // why another owner repairs this pool; "": Weirkeeper does
+	pauses      pauses
+	breakers    breakers
+	schedule    schedule
+	budget      budget
+	rate        rate
+	lineages    lineages
 }
 
 func newSafety(r *rules) safety {
@@ -130,13 +130,13 @@ func refuse(is bool, until time.Time, why func(*candidate) string) refusal {
 }
 
 func noVerdict(c *candidate) refusal {
-	return refuse(c.node.verdict != Fail && c.node.asked == "", time.Time{}, whyNoVerdict)
+	return refuse(c.node.verdict != Fail && c.node.requester == "", time.Time{}, whyNoVerdict)
 }
 
 func whyNoVerdict(*candidate) string { return "no verdict now" }
 
 func noAction(c *candidate) refusal {
-	return refuse(!c.fits, time.Time{}, func(c *candidate) string {
+	return refuse(!c.canHelp, time.Time{}, func(c *candidate) string {
 		if c.node.planned {
 			return "no action of the policy replaces the machine before the date that the provider announced"
 		}
@@ -150,8 +150,8 @@ func notConfirmed(c *candidate) refusal {
 
 func whyNotConfirmed(*candidate) string { return "no observation confirmed the failure" }
 
-func otherHealer(c *candidate) refusal {
-	return refuse(c.healer != "", time.Time{}, func(c *candidate) string { return c.healer })
+func ownedByProvider(c *candidate) refusal {
+	return refuse(c.repairOwner != "", time.Time{}, func(c *candidate) string { return c.repairOwner })
 }
 
 func paused(c *candidate) refusal {
@@ -162,12 +162,12 @@ func paused(c *candidate) refusal {
 	})
 }
 
-func poolSick(c *candidate) refusal {
+func poolBreakerOpen(c *candidate) refusal {
 	pool := &c.breakers.pool
 	return refuse(pool.Open, pool.until(c.rules), func(c *candidate) string { return c.breakers.pool.Why })
 }
 
-func zoneSick(c *candidate) refusal {
+func zoneFrozen(c *candidate) refusal {
 	z := c.breakers.zones[c.node.Zone]
 	if z == nil {
 		return refusal{}
@@ -191,7 +191,7 @@ func overBudget(c *candidate) refusal {
 	})
 }
 
-func noPlace(c *candidate) refusal {
+func tooManyInProgress(c *candidate) refusal {
 	return refuse(c.repairs >= c.rules.inProgress.Of(c.breakers.census.eligible), time.Time{}, func(c *candidate) string {
 		return fmt.Sprintf("%d repairs are in progress, limit %d", c.repairs, c.rules.inProgress.Of(c.breakers.census.eligible))
 	})

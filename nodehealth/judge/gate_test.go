@@ -9,7 +9,7 @@ import (
 
 // evaluated returns a candidate that passes every gate: a reboot of one node of ten that fails and
 // does not serve.
-func asking(t *testing.T) *candidate {
+func evaluated(t *testing.T) *candidate {
 	t.Helper()
 	d := senses(t, AnyFailed)
 	s := newSafety(d.rules)
@@ -21,7 +21,7 @@ func asking(t *testing.T) *candidate {
 	n := &node{Node: Node{ID: "n", Zone: "a"}, state: Unhealthy}
 	n.begin(start(), len(d.modes))
 	n.verdict = Fail
-	return &candidate{safety: &s, detection: d, now: start(), node: n, action: Action{Name: Reboot}.withDefaults(false), fits: true}
+	return &candidate{safety: &s, detection: d, now: start(), node: n, action: Action{Name: Reboot}.withDefaults(false), canHelp: true}
 }
 
 func TestEachGate(t *testing.T) {
@@ -45,10 +45,10 @@ func TestEachGate(t *testing.T) {
 	}{
 		{"nothing refuses", func(*candidate) {}, "", 0, 0, ""},
 		{"no verdict", func(c *candidate) { c.node.verdict = Unknown }, GateUnknown, all | alone, 0, "no verdict now"},
-		{"an operator's wish needs no verdict", func(c *candidate) { c.node.verdict, c.node.asked = OK, "ann" }, "", 0, 0, ""},
-		{"no action fits", func(c *candidate) { c.fits, c.node.State = false, Stopped }, GateAction, all, 0, "no action of the policy fits a machine that is stopped"},
+		{"an operator's wish needs no verdict", func(c *candidate) { c.node.verdict, c.node.requester = OK, "ann" }, "", 0, 0, ""},
+		{"no action fits", func(c *candidate) { c.canHelp, c.node.State = false, Stopped }, GateAction, all, 0, "no action of the policy fits a machine that is stopped"},
 		{"not confirmed lately", func(c *candidate) { c.node.notBefore = now.Add(time.Minute) }, GateRecheck, all, time.Minute, "no observation confirmed the failure"},
-		{"another healer", func(c *candidate) { c.healer = "the group heals" }, GateOwner, acts | alone, 0, "the group heals"},
+		{"another healer", func(c *candidate) { c.repairOwner = "the group heals" }, GateOwner, acts | alone, 0, "the group heals"},
 		{"the node is paused", func(c *candidate) { c.pauses.take(now, Pause{Node: "n", Owner: "ann", TTL: time.Hour}) }, GatePause, acts | alone, time.Hour, "paused by ann"},
 		{"the pool is paused", func(c *candidate) { c.pauses.take(now, Pause{Owner: "bob", TTL: time.Hour}) }, GatePause, acts | alone, time.Hour, "paused by bob"},
 		{"another node is paused", func(c *candidate) { c.pauses.take(now, Pause{Node: "m", Owner: "ann"}) }, "", 0, 0, ""},
@@ -77,7 +77,7 @@ func TestEachGate(t *testing.T) {
 		{"too many within the window", func(c *candidate) { repaired(c, 3) }, GateAttempts, first, 6 * time.Hour, "3 repairs within 6h0m0s"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			c := asking(t)
+			c := evaluated(t)
 			test.set(c)
 			c.node.blocked = test.gate
 			for _, at := range []phase{atClaim, atBegin, atAct, atSilence, atReturn} {
@@ -104,7 +104,7 @@ func TestEachGate(t *testing.T) {
 }
 
 func TestBackoffGate(t *testing.T) {
-	c := asking(t)
+	c := evaluated(t)
 	c.lineages.begin(c.now, c.node.Node)
 	c.lineages.end(c.now, c.node.Node, true)
 	r := refused(c, atClaim)
@@ -115,15 +115,15 @@ func TestBackoffGate(t *testing.T) {
 
 // The first gate in the order refuses, whatever the later ones return.
 func TestGatesRefuseInOrder(t *testing.T) {
-	c := asking(t)
-	c.healer, c.repairs = "the group heals", 1
+	c := evaluated(t)
+	c.repairOwner, c.repairs = "the group heals", 1
 	c.breakers.pool.Open, c.node.notBefore = true, c.now.Add(time.Hour)
 	for _, step := range []struct {
 		want  Gate
 		clear func()
 	}{
 		{GateRecheck, func() { c.node.notBefore = time.Time{} }},
-		{GateOwner, func() { c.healer = "" }},
+		{GateOwner, func() { c.repairOwner = "" }},
 		{GateBreaker, func() { c.breakers.pool.Open = false }},
 		{GateInProgress, func() { c.repairs = 0 }},
 		{"", func() {}},
@@ -137,7 +137,7 @@ func TestGatesRefuseInOrder(t *testing.T) {
 
 // A node in FenceFailed waits for its fencing, whatever the gates return.
 func TestHeldCandidateWaits(t *testing.T) {
-	c := asking(t)
+	c := evaluated(t)
 	c.node.state, c.node.repair = FenceFailed, &Repair{}
 	if !c.waits() {
 		t.Error("a node that is not fenced does not wait")

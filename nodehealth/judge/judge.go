@@ -55,11 +55,11 @@ func (j *Judge) Step(now time.Time, ev Event) ([]Order, []Finding) {
 	case Hint:
 		j.hint(ev)
 	case Recover:
-		j.demand(now, ev)
+		j.requestRepair(now, ev)
 	case PathProof:
 		j.proof(now, ev)
-	case Healer:
-		j.healedBy(ev)
+	case RepairOwner:
+		j.setRepairOwner(ev)
 	case Release:
 		j.released(now, ev)
 	case Tick:
@@ -83,7 +83,7 @@ func (j *Judge) tick(now time.Time) {
 			j.evaluate(now, n)
 		}
 	}
-	j.refuse(now, func(n *node) bool { return !n.askedUntil.IsZero() })
+	j.refuse(now, func(n *node) bool { return !n.requestedUntil.IsZero() })
 	j.repairs.claim(now)
 	j.refuse(now, func(*node) bool { return true })
 	j.journal.order(j.alarms.step(now, j.causes())...)
@@ -171,13 +171,13 @@ func (j *Judge) hint(h Hint) {
 	}
 }
 
-func (j *Judge) healedBy(h Healer) {
+func (j *Judge) setRepairOwner(h RepairOwner) {
 	why := ""
 	if h.Other {
 		why = cmp.Or(h.Why, "the provider repairs this pool")
 	}
-	if why != j.safety.healer {
-		j.safety.healer = why
+	if why != j.safety.repairOwner {
+		j.safety.repairOwner = why
 		j.journal.find(Finding{Event: OwnerChanged, Why: cmp.Or(why, "Weirkeeper repairs this pool")})
 	}
 }
@@ -193,8 +193,8 @@ func (j *Judge) released(now time.Time, r Release) {
 	}
 	n, ok := j.roster.all[r.Node]
 	switch {
-	case ok && n.asked != "" && n.repair == nil:
-		j.journal.find(n.finding(RequestEnded, "the request of "+n.asked+" is withdrawn by "+r.By))
+	case ok && n.requester != "" && n.repair == nil:
+		j.journal.find(n.finding(RequestEnded, "the request of "+n.requester+" is withdrawn by "+r.By))
 		j.withdraw(now, n)
 		return
 	case !ok || n.state != Quarantined && n.state != Held && n.state != FenceFailed:
@@ -215,8 +215,8 @@ func (j *Judge) causes() []cause {
 		return []cause{{"breaker", j.safety.breakers.pool.Why + ": no repairs"}}
 	case j.rules.beat >= 0 && c.listed > 0 && !j.detection.path.up:
 		causes = append(causes, cause{"path", "the heartbeat path is not proven: silent nodes are unknown, and are not repaired"})
-	case c.blind > 0:
-		causes = append(causes, cause{"unknown", fmt.Sprintf("%d of %d nodes are unknown for %v", c.blind, c.eligible+c.blind, j.rules.blind)})
+	case c.noData > 0:
+		causes = append(causes, cause{"unknown", fmt.Sprintf("%d of %d nodes are unknown for %v", c.noData, c.eligible+c.noData, j.rules.noData)})
 	}
 	return append(causes, j.safety.breakers.causes()...)
 }
@@ -249,8 +249,8 @@ func (as *alarms) step(now time.Time, causes []cause) []Order {
 		if !known {
 			as.all = slices.Insert(as.all, i, AlarmRecord{Key: c.key, Since: now})
 		}
-		if a := &as.all[i]; !a.Told && now.Sub(a.Since) >= as.after {
-			a.Told = true
+		if a := &as.all[i]; !a.Sent && now.Sub(a.Since) >= as.after {
+			a.Sent = true
 			orders = append(orders, Order{Kind: OrderAlarm, Alarm: c.key, Why: c.why})
 		}
 	}
@@ -268,19 +268,19 @@ func (as *alarms) restore(now time.Time, records []AlarmRecord) {
 // Explanation is everything that is known about one node.
 type Explanation struct {
 	Status
-	Failing time.Time  `json:"failing,omitzero"` // it fails since then, or longer
-	Modes   []Word     `json:"modes,omitempty"`  // in the policy's order
-	Action  ActionName `json:"action,omitempty"` // the current action, or the next one
+	Failing time.Time     `json:"failing,omitzero"` // it fails since then, or longer
+	Modes   []ModeVerdict `json:"modes,omitempty"`  // in the policy's order
+	Action  ActionName    `json:"action,omitempty"` // the current action, or the next one
 	// Requester is the operator whose repair request waits, until RequestedUntil.
-	Asked      string    `json:"asked,omitempty"`
-	AskedUntil time.Time `json:"asked_until,omitzero"`
-	AskedPool  bool      `json:"asked_pool,omitempty"` // the request is for the whole pool
-	Lineage    string    `json:"lineage,omitempty"`
-	Repairs    int       `json:"repairs,omitempty"` // of the lineage, within the window
+	Requester        string    `json:"asked,omitempty"`
+	RequestedUntil   time.Time `json:"asked_until,omitzero"`
+	RequestedForPool bool      `json:"asked_pool,omitempty"` // the request is for the whole pool
+	Lineage          string    `json:"lineage,omitempty"`
+	Repairs          int       `json:"repairs,omitempty"` // of the lineage, within the window
 }
 
 // ModeVerdict is the current verdict of one mode about one node.
-type Word struct {
+type ModeVerdict struct {
 	Mode    ModeType  `json:"mode"`
 	Verdict Verdict   `json:"verdict"`
 	Reason  string    `json:"reason,omitempty"`
@@ -298,11 +298,11 @@ func (j *Judge) Explain(now time.Time, id string) (Explanation, bool) {
 	}
 	now = now.Round(0)
 	e := Explanation{Status: n.status(), Failing: n.failing, Lineage: j.safety.lineages.of(n.Node), Repairs: len(j.safety.lineages.recent(now, n.Node)),
-		Modes: n.words(now, &j.detection, &n.Node)}
+		Modes: n.modeVerdicts(now, &j.detection, &n.Node)}
 	if n.repair != nil {
 		e.Action = n.repair.Action.Name
 	} else {
-		e.Asked, e.AskedUntil, e.AskedPool = n.asked, n.askedUntil, n.pool
+		e.Requester, e.RequestedUntil, e.RequestedForPool = n.requester, n.requestedUntil, n.pool
 	}
 	return e, true
 }

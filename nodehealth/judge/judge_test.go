@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-func TestOneSickNodeIsRepaired(t *testing.T) {
+func TestOneUnhealthyNodeIsRepaired(t *testing.T) {
 	w := newWorld(t, plain(Action{Name: Reboot, Params: Params{Type: "SOFT"}}), ten()...)
 	w.heal = heals
 	w.pass(time.Minute)
-	w.sick("n4")
+	w.unhealthy("n4")
 	w.pass(10 * time.Minute)
 	w.wantActs("REBOOT n4")
 	if w.state("n4") != Healthy {
@@ -32,7 +32,7 @@ func TestWholePoolFails(t *testing.T) {
 	w.heal = heals
 	w.pass(time.Minute)
 	for _, n := range w.nodes {
-		w.sick(n.ID)
+		w.unhealthy(n.ID)
 	}
 	w.pass(time.Hour)
 	w.wantActs()
@@ -63,7 +63,7 @@ func TestZoneFails(t *testing.T) {
 	w := newWorld(t, plain(Action{Name: Reboot}), ten()...)
 	w.heal = heals
 	w.pass(time.Minute)
-	w.sick("n6", "n7", "n8", "n9", "n1")
+	w.unhealthy("n6", "n7", "n8", "n9", "n1")
 	w.pass(20 * time.Minute)
 	w.wantActs("REBOOT n1")
 	if got := w.alarms(); !slices.Equal(got, []string{"zone:c"}) {
@@ -103,22 +103,22 @@ func TestHeartbeatPathFails(t *testing.T) {
 	if slices.Contains(w.events(), NodeSuspect) {
 		t.Errorf("a node is suspect:\n%s", w.dump())
 	}
-	w.sick("n2") // silent, while other nodes report
+	w.unhealthy("n2") // silent, while other nodes report
 	w.pass(2 * time.Minute)
 	w.wantActs("RECREATE n2")
 }
 
-func TestTheOnlyNodeNeedsACanary(t *testing.T) {
+func TestTheOnlyNodeNeedsALoopbackProbe(t *testing.T) {
 	p := plain(Action{Name: Reboot})
 	p.Detection.Modes = p.Detection.Modes[1:]
 	for _, canary := range []bool{false, true} {
 		w := newWorld(t, p, "n1")
 		w.heal = heals
 		w.pass(time.Minute)
-		w.sick("n1")
+		w.unhealthy("n1")
 		for range 60 {
 			if canary {
-				w.tell(PathProof{})
+				w.notify(PathProof{})
 			}
 			w.pass(5 * time.Second)
 		}
@@ -132,13 +132,13 @@ func TestEscalation(t *testing.T) {
 	w := newWorld(t, plain(Action{Name: Start}, Action{Name: Reboot}, Action{Name: Rebuild, MaxAttempts: new(2)}, Action{Name: Workflow, Params: Params{Kind: "nats", Subject: "fix"}}), ten()...)
 	w.heal = useless
 	w.pass(time.Minute)
-	w.sick("n4")
+	w.unhealthy("n4")
 	w.pass(2 * time.Hour)
 	w.wantActs("REBOOT n4", "REBUILD n4", "REBUILD n4", "WORKFLOW n4", "quarantine n4")
 	if w.state("n4") != Quarantined || !slices.Equal(w.alarms(), []string{"quarantine:n4"}) {
 		t.Errorf("n4 is %s, alarms %q", w.state("n4"), w.alarms())
 	}
-	w.sick("n5") // other nodes are still repaired
+	w.unhealthy("n5") // other nodes are still repaired
 	w.heal = heals
 	w.pass(10 * time.Minute)
 	if got := w.acts(); got[len(got)-1] != "REBOOT n5" {
@@ -157,7 +157,7 @@ func TestFailedRebuildGoesOnAtOnce(t *testing.T) {
 		return []Event{Outcome{Node: o.Node, Action: o.Action.Name, OK: o.Action.Name != Rebuild, Reason: "failed-detached"}}
 	}
 	w.pass(time.Minute)
-	w.sick("n4")
+	w.unhealthy("n4")
 	w.pass(3 * time.Minute)
 	w.wantActs("REBUILD n4", "RECREATE n4")
 }
@@ -171,12 +171,12 @@ func TestReplacementsThatFail(t *testing.T) {
 		}
 		n++
 		by := string(rune('a'+n-1)) + "0"
-		w.sick(by)
+		w.unhealthy(by)
 		w.replace(o.Node, by)
 		return []Event{Outcome{Node: o.Node, Attempt: o.Attempt, OK: true, Replacement: by}}
 	}
 	w.pass(time.Minute)
-	w.sick("n4")
+	w.unhealthy("n4")
 	w.pass(5 * time.Hour)
 	w.wantActs("RECREATE n4", "RECREATE a0", "RECREATE b0", "quarantine c0")
 }
@@ -190,7 +190,7 @@ func TestReplacementThatIsFit(t *testing.T) {
 		return []Event{Outcome{Node: o.Node, Attempt: o.Attempt, OK: true, Replacement: "new"}} // before any list has it
 	}
 	w.pass(time.Minute)
-	w.sick("n4")
+	w.unhealthy("n4")
 	w.pass(2 * time.Minute)
 	w.replace("n4", "new")
 	w.pass(5 * time.Minute)
@@ -204,7 +204,7 @@ func TestReplacedByTheProvider(t *testing.T) {
 	w := newWorld(t, plain(Action{Name: Recreate}), ten()...)
 	w.heal = useless
 	w.pass(time.Minute)
-	w.sick("n4")
+	w.unhealthy("n4")
 	w.pass(2 * time.Minute)
 	w.replace("n4", "new")
 	w.pass(2 * time.Minute)
@@ -234,7 +234,7 @@ func TestFencing(t *testing.T) {
 		w := newWorld(t, exclusive(), ten()...)
 		w.heal = confirm(true)
 		w.pass(time.Minute)
-		w.sick("n4")
+		w.unhealthy("n4")
 		w.pass(2 * time.Minute)
 		w.wantActs("fence n4", "RECREATE n4")
 	})
@@ -242,7 +242,7 @@ func TestFencing(t *testing.T) {
 		w := newWorld(t, exclusive(), ten()...)
 		w.heal = confirm(false)
 		w.pass(time.Minute)
-		w.sick("n4")
+		w.unhealthy("n4")
 		w.pass(time.Hour)
 		w.wantActs("fence n4")
 		if w.state("n4") != FenceFailed || !slices.Equal(w.alarms(), []string{"fence:n4"}) {
@@ -260,14 +260,14 @@ func TestFencing(t *testing.T) {
 	t.Run("no answer", func(t *testing.T) {
 		w := newWorld(t, exclusive(), ten()...)
 		w.pass(time.Minute)
-		w.sick("n4")
+		w.unhealthy("n4")
 		w.pass(time.Hour)
 		w.wantActs("fence n4")
 		if w.state("n4") != FenceFailed {
 			t.Errorf("n4 is %s", w.state("n4"))
 		}
 		w.heal = heals
-		w.tell(Outcome{Node: "n4", Step: StepFence, OK: true, Reason: "power is off"})
+		w.notify(Outcome{Node: "n4", Step: StepFence, OK: true, Reason: "power is off"})
 		w.pass(time.Minute)
 		w.wantActs("fence n4", "RECREATE n4")
 	})
@@ -277,7 +277,7 @@ func TestFencing(t *testing.T) {
 		w := newWorld(t, p, ten()...)
 		w.heal = confirm(false)
 		w.pass(time.Minute)
-		w.sick("n4")
+		w.unhealthy("n4")
 		w.pass(2 * time.Minute)
 		w.wantActs("fence n4", "RECREATE n4")
 	})
@@ -294,11 +294,11 @@ func TestPauses(t *testing.T) {
 	w := newWorld(t, plain(Action{Name: Reboot}), ten()...)
 	w.heal = heals
 	w.pass(time.Minute)
-	w.tell(Pause{Node: "n4", Owner: "delete/1", TTL: time.Hour}, Pause{Node: "n4", Owner: "delete/2", TTL: 2 * time.Hour})
-	w.sick("n4", "n5")
+	w.notify(Pause{Node: "n4", Owner: "delete/1", TTL: time.Hour}, Pause{Node: "n4", Owner: "delete/2", TTL: 2 * time.Hour})
+	w.unhealthy("n4", "n5")
 	w.pass(5 * time.Minute)
 	w.wantActs("REBOOT n5") // a failing node without a pause is repaired, and the paused one does not count
-	w.tell(Resume{Node: "n4", Owner: "delete/1"})
+	w.notify(Resume{Node: "n4", Owner: "delete/1"})
 	w.pass(5 * time.Minute)
 	w.wantActs("REBOOT n5") // the other pause is still in effect
 	w.pass(2 * time.Hour)   // its owner died: the pause expires
@@ -315,27 +315,27 @@ func TestPauseWithinARepair(t *testing.T) {
 	w := newWorld(t, plain(Action{Name: Reboot}, Action{Name: Rebuild}), ten()...)
 	w.heal = useless
 	w.pass(time.Minute)
-	w.sick("n4")
+	w.unhealthy("n4")
 	w.pass(90 * time.Second)
-	w.tell(Pause{Owner: "ops", TTL: time.Hour})
+	w.notify(Pause{Owner: "ops", TTL: time.Hour})
 	w.pass(30 * time.Minute)
 	w.wantActs("REBOOT n4")
-	w.tell(Resume{Owner: "ops"})
+	w.notify(Resume{Owner: "ops"})
 	w.pass(time.Minute)
 	w.wantActs("REBOOT n4", "REBUILD n4")
 }
 
 func TestGates(t *testing.T) {
 	tests := []struct {
-		name   string
-		change func(*Policy)
-		before func(*world)
-		sick   []string
-		node   string
-		want   Gate
+		name      string
+		change    func(*Policy)
+		before    func(*world)
+		unhealthy []string
+		node      string
+		want      Gate
 	}{
-		{"owner", nil, func(w *world) { w.tell(Healer{Other: true, Why: "ReplaceUnhealthy is on"}) }, []string{"n4"}, "n4", GateOwner},
-		{"pause of the pool", nil, func(w *world) { w.tell(Pause{Owner: "ops"}) }, []string{"n4"}, "n4", GatePause},
+		{"owner", nil, func(w *world) { w.notify(RepairOwner{Other: true, Why: "ReplaceUnhealthy is on"}) }, []string{"n4"}, "n4", GateOwner},
+		{"pause of the pool", nil, func(w *world) { w.notify(Pause{Owner: "ops"}) }, []string{"n4"}, "n4", GatePause},
 		{"breaker", nil, nil, []string{"n1", "n4", "n7"}, "n4", GateBreaker},
 		{"schedule", func(p *Policy) { p.Safety.Schedule = []Freeze{{"0 5 * * *", *dur(time.Hour)}} }, nil, []string{"n4"}, "n4", GateSchedule},
 		{"in progress", nil, nil, []string{"n4", "n7"}, "n7", GateInProgress},
@@ -355,7 +355,7 @@ func TestGates(t *testing.T) {
 			if test.before != nil {
 				test.before(w)
 			}
-			w.sick(test.sick...)
+			w.unhealthy(test.unhealthy...)
 			w.pass(80 * time.Second)
 			if got := w.gates(test.node); !slices.Equal(got, []Gate{test.want}) {
 				t.Errorf("refused by %q, want %q once:\n%s", got, test.want, w.dump())
@@ -401,11 +401,11 @@ func TestBackoffAndAttempts(t *testing.T) {
 		return heals(w, o)
 	}
 	for range 4 { // each repair succeeds, but not for long
-		w.sick("n4")
+		w.unhealthy("n4")
 		w.pass(30 * time.Minute)
 	}
 	w.wantActs("REBOOT n4", "REBOOT n4", "REBOOT n4", "quarantine n4")
-	w.tell(Release{Node: "n4", By: "ops"})
+	w.notify(Release{Node: "n4", By: "ops"})
 	w.pass(10 * time.Minute)
 	if len(begun) != 4 {
 		t.Errorf("begun %v, want one more after the release", begun)
@@ -417,7 +417,7 @@ func TestBreakerResets(t *testing.T) {
 	w.heal = heals
 	w.pass(time.Minute)
 	for trip := 1; trip <= 3; trip++ {
-		w.sick("n0", "n4", "n7")
+		w.unhealthy("n0", "n4", "n7")
 		w.pass(2 * time.Minute)
 		for _, id := range []string{"n0", "n4", "n7"} {
 			w.cure(id)
@@ -431,7 +431,7 @@ func TestBreakerResets(t *testing.T) {
 			t.Errorf("trip %d: open is %v", trip, open)
 		}
 	}
-	w.tell(Release{By: "ops"}, Tick{})
+	w.notify(Release{By: "ops"}, Tick{})
 	if open, _ := w.j.BreakerOpen(); open {
 		t.Error("open after the release")
 	}
@@ -443,11 +443,11 @@ func TestRecoverAndHint(t *testing.T) {
 	w.heal = heals
 	w.pass(time.Minute)
 	w.orders = nil
-	w.tell(Hint{Node: "n3", Why: "shutdown.end"}, Hint{Node: "who"})
+	w.notify(Hint{Node: "n3", Why: "shutdown.end"}, Hint{Node: "who"})
 	if len(w.orders) != 1 || w.orders[0].Kind != OrderRecheck || w.orders[0].Node != "n3" {
 		t.Errorf("ordered %+v, want a re-check", w.orders)
 	}
-	w.tell(Pause{Owner: "ops", TTL: time.Minute}, Recover{Node: "n4", By: "ops", For: time.Hour})
+	w.notify(Pause{Owner: "ops", TTL: time.Minute}, Recover{Node: "n4", By: "ops", For: time.Hour})
 	w.pass(30 * time.Second)
 	w.wantActs() // the gates are the same
 	w.pass(5 * time.Minute)
@@ -463,7 +463,7 @@ func TestUndone(t *testing.T) {
 		return []Event{Outcome{Node: o.Node, Attempt: o.Attempt, Step: StepUndone, Reason: "throttled"}}
 	}
 	w.pass(time.Minute)
-	w.sick("n4")
+	w.unhealthy("n4")
 	w.pass(3 * time.Minute)
 	if n := len(w.acts()); n < 1 || n > 3 {
 		t.Errorf("ordered %q: want another try, and not at once", w.acts())
@@ -479,7 +479,7 @@ func TestDisabled(t *testing.T) {
 	p := plain()
 	p.Enabled = new(false)
 	w := newWorld(t, p, ten()...)
-	w.sick("n4")
+	w.unhealthy("n4")
 	w.pass(5 * time.Minute)
 	if len(w.orders)+len(w.found) > 0 {
 		t.Errorf("ordered %v, found %v", w.orders, w.found)
@@ -494,8 +494,8 @@ func TestObserveAgreesWithAct(t *testing.T) {
 		w := newWorld(t, p, ten()...)
 		w.heal = heals
 		w.pass(time.Minute)
-		w.tell(Pause{Node: "n7", Owner: "ops", TTL: 3 * time.Minute})
-		w.sick("n7")
+		w.notify(Pause{Node: "n7", Owner: "ops", TTL: 3 * time.Minute})
+		w.unhealthy("n7")
 		w.pass(2 * time.Minute)
 		w.fail("n4", AgentHeartbeat, "disk_full")
 		w.pass(30 * time.Minute)

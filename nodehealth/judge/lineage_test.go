@@ -9,7 +9,7 @@ import (
 )
 
 func TestLineages(t *testing.T) {
-	old, young, other := Node{ID: "old"}, Node{ID: "young"}, Node{ID: "x"}
+	old, inGrace, other := Node{ID: "old"}, Node{ID: "young"}, Node{ID: "x"}
 	ls := newLineages(&rules{window: time.Hour, backoff: time.Minute, backoffMax: 4 * time.Minute, factor: 2})
 	now := start()
 	all := func(string) bool { return true }
@@ -24,13 +24,13 @@ func TestLineages(t *testing.T) {
 		{"no repair", 0, func() {}, old, 0, 0},
 		{"one begins", 0, func() { ls.begin(now, old) }, old, 1, 0},
 		{"and ends", 0, func() { ls.end(now, old, true) }, old, 1, time.Minute},
-		{"its replacement inherits it", 0, func() { ls.adopt("young", old) }, young, 1, time.Minute},
-		{"and adds to it", 10 * time.Minute, func() { ls.begin(now, young); ls.end(now, young, true) }, old, 2, 2 * time.Minute},
+		{"its replacement inherits it", 0, func() { ls.adopt("young", old) }, inGrace, 1, time.Minute},
+		{"and adds to it", 10 * time.Minute, func() { ls.begin(now, inGrace); ls.end(now, inGrace, true) }, old, 2, 2 * time.Minute},
 		{"the wait is bounded", 0, func() { ls.begin(now, old); ls.begin(now, old); ls.end(now, old, true) }, old, 4, 4 * time.Minute},
 		{"the last is taken back", 0, func() { ls.undo(old) }, old, 3, 4 * time.Minute},
 		{"another node has its own", 0, func() { ls.begin(now, other) }, other, 1, 0},
 		{"the window passes the first", 50 * time.Minute, func() {}, old, 2, 0},
-		{"a replacement that is gone", 0, func() { ls.forget(now, func(id string) bool { return id == "old" }) }, young, 0, 0},
+		{"a replacement that is gone", 0, func() { ls.forget(now, func(id string) bool { return id == "old" }) }, inGrace, 0, 0},
 		{"the window passes all", time.Hour, func() { ls.forget(now, all) }, old, 0, 0},
 		{"an operator forgives", 0, func() { ls.begin(now, other); ls.forgive(other) }, other, 0, 0},
 	} {
@@ -91,8 +91,8 @@ func TestUndoneAfterAnActionCounts(t *testing.T) {
 				return []Event{out}
 			}
 			w.pass(time.Minute)
-			w.tell(w.stopped("n1", test.actions[0].Name == Start))
-			w.sick("n1")
+			w.notify(w.stopped("n1", test.actions[0].Name == Start))
+			w.unhealthy("n1")
 			for !slices.Contains(w.events(), RepairEnded) {
 				w.pass(time.Second)
 			}
@@ -133,7 +133,7 @@ func TestUndoneAfterAFenceCounts(t *testing.T) {
 			return []Event{out}
 		}
 		w.pass(time.Minute)
-		w.sick("n1")
+		w.unhealthy("n1")
 		for !slices.Contains(w.events(), RepairEnded) {
 			w.pass(time.Second)
 		}

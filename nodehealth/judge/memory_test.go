@@ -21,12 +21,12 @@ func workflow() Action {
 func (w *world) takeOver() {
 	w.t.Helper()
 	w.j = restored(w.t.(*testing.T), w.now, w.policy, w.j.State())
-	w.tell(Nodes{List: slices.Clone(w.nodes)})
+	w.notify(Nodes{List: slices.Clone(w.nodes)})
 }
 
 // The autoscaler dies while a workflow runs, and the next one reports an unknown result. The node
 // still fails, so it is not healthy by itself, and the next action follows.
-func TestTakeoverKnowsWhatFailed(t *testing.T) {
+func TestTakeoverPreservesFailures(t *testing.T) {
 	w := newWorld(t, pollsURL(workflow(), Action{Name: Reboot}), ten()...)
 	w.pass(time.Minute)
 	w.fail("n4", PollURL, "503")
@@ -37,13 +37,13 @@ func TestTakeoverKnowsWhatFailed(t *testing.T) {
 	for range 3 { // only heartbeats: the URL is not polled yet
 		w.now = w.now.Add(time.Second)
 		w.observe("n4", true)
-		w.tell(Tick{})
+		w.notify(Tick{})
 	}
-	w.tell(Outcome{Node: "n4", Attempt: attempt, Action: Workflow, Reason: "its end was not seen"}, Tick{})
+	w.notify(Outcome{Node: "n4", Attempt: attempt, Action: Workflow, Reason: "its end was not seen"}, Tick{})
 	if w.state("n4") != Recovering || slices.Contains(w.events(), RepairSucceeded) {
 		t.Errorf("n4 is %s:\n%s", w.state("n4"), w.dump())
 	}
-	if e, _ := w.j.Explain(w.now, "n4"); !slices.ContainsFunc(e.Modes, func(m Word) bool { return m.Mode == PollURL && m.Reason == "503" }) {
+	if e, _ := w.j.Explain(w.now, "n4"); !slices.ContainsFunc(e.Modes, func(m ModeVerdict) bool { return m.Mode == PollURL && m.Reason == "503" }) {
 		t.Errorf("modes %+v, want the reason of the failure", e.Modes)
 	}
 	w.pass(time.Minute)
@@ -74,7 +74,7 @@ func TestTakeoverKeepsStreaks(t *testing.T) {
 
 // A healthy node with one failing mode is stored. If the other modes are unknown after a takeover,
 // and that mode never becomes ok, the node is not healthy.
-func TestTakeoverKnowsAFailureOfAFitNode(t *testing.T) {
+func TestTakeoverPreservesAFailureOfAHealthyNode(t *testing.T) {
 	p := pollsURL(Action{Name: Reboot})
 	p.Detection.Conditional = AllFailed
 	w := newWorld(t, p, ten()...)
@@ -85,7 +85,7 @@ func TestTakeoverKnowsAFailureOfAFitNode(t *testing.T) {
 		t.Fatalf("n4 is %s, want ok: one of three modes fails", w.state("n4"))
 	}
 	w.takeOver()
-	if e, _ := w.j.Explain(w.now, "n4"); !slices.ContainsFunc(e.Modes, func(m Word) bool { return m.Mode == PollURL && m.Verdict == Fail }) {
+	if e, _ := w.j.Explain(w.now, "n4"); !slices.ContainsFunc(e.Modes, func(m ModeVerdict) bool { return m.Mode == PollURL && m.Verdict == Fail }) {
 		t.Errorf("modes %+v, want that the URL fails", e.Modes)
 	}
 }
@@ -106,7 +106,7 @@ func TestPolicyChangeKeepsThePosition(t *testing.T) {
 			attempt := w.j.roster.all["n4"].repair.Attempt
 			w.policy.Recovery.Actions = actions
 			w.takeOver()
-			w.tell(Outcome{Node: "n4", Attempt: attempt, Action: Workflow, Reason: "exit 1"})
+			w.notify(Outcome{Node: "n4", Attempt: attempt, Action: Workflow, Reason: "exit 1"})
 			w.pass(2 * time.Minute)
 			w.wantActs("WORKFLOW n4", "RECREATE n4")
 		})
@@ -114,7 +114,7 @@ func TestPolicyChangeKeepsThePosition(t *testing.T) {
 }
 
 // The reasons for a quarantine and for a repair survive a takeover.
-func TestTakeoverKnowsTheReasons(t *testing.T) {
+func TestTakeoverPreservesTheReasons(t *testing.T) {
 	w := lost(t, Limit{80, true})
 	before, _ := w.j.Explain(w.now, "n1")
 	w.takeOver()

@@ -104,7 +104,7 @@ func observeMachine(in pools.Inspection) Observation {
 	return observed(in.Machine)
 }
 
-func observed(s pools.Sight) Observation {
+func observed(s pools.HealthCheck) Observation {
 	switch s.Fitness {
 	case pools.Fit:
 		return Observation{Verdict: OK}

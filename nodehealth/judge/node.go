@@ -27,11 +27,11 @@ const (
 )
 
 func (s NodeState) unfit() bool {
-	return s == Unhealthy || s.holdsPlace() || s == Quarantined || s == Held || s == FenceFailed
+	return s == Unhealthy || s.inRepair() || s == Quarantined || s == Held || s == FenceFailed
 }
 
 // inRepair reports whether a repair is in progress.
-func (s NodeState) holdsPlace() bool {
+func (s NodeState) inRepair() bool {
 	return s == Claimed || s == Fencing || s == Recovering || s == Verifying
 }
 
@@ -66,7 +66,7 @@ type node struct {
 }
 
 // countDownLists counts the lists in a row in which the machine does not run.
-func (n *node) lie(again bool) {
+func (n *node) countDownLists(again bool) {
 	switch {
 	case n.State != Stopped && n.State != Terminated:
 		n.down = 0
@@ -81,18 +81,18 @@ func (n *node) finding(event FindingEvent, why string) Finding {
 
 // confirmedDown reports whether the machine is confirmed not to run. In an exclusive pool that takes two
 // lists in a row: one list may be old, and a machine that is not listed may still run.
-func (n *node) harmless(r *rules) bool {
+func (n *node) confirmedDown(r *rules) bool {
 	return (n.State == Terminated || n.State == Stopped) && (n.down > 1 || !r.exclusive)
 }
 
-func (n *node) young(now time.Time, r *rules) bool {
+func (n *node) inGrace(now time.Time, r *rules) bool {
 	return !n.Since.IsZero() && now.Sub(n.Since) < r.grace
 }
 
 // candidate returns the state of a node that waits for a repair. It is Requested if the node does
 // not fail and an operator requests the repair.
 func (n *node) candidate() NodeState {
-	if n.asked != "" && n.verdict != Fail && (n.verdict == OK || !n.failed()) {
+	if n.requester != "" && n.verdict != Fail && (n.verdict == OK || !n.failed()) {
 		return Requested
 	}
 	return Unhealthy
@@ -100,14 +100,14 @@ func (n *node) candidate() NodeState {
 
 // canHelp reports whether the action can help the node. An in-place repair does not avert an end that
 // the provider has announced.
-func (n *node) fits(a Action) bool {
+func (n *node) canHelp(a Action) bool {
 	elsewhere := a.Name == Recreate || a.Name == Workflow
-	return a.fits(n.State) && (elsewhere || !n.planned || n.asked != "")
+	return a.canHelp(n.State) && (elsewhere || !n.planned || n.requester != "")
 }
 
 // fencedBy reports whether the node is fenced before the action.
 func (n *node) fencedBy(r *rules, a Action) bool {
-	return a.Name == Recreate && len(r.fencing) > 0 && (n.repair == nil || !n.repair.Fenced) && !n.harmless(r)
+	return a.Name == Recreate && len(r.fencing) > 0 && (n.repair == nil || !n.repair.Fenced) && !n.confirmedDown(r)
 }
 
 // outBy reports whether the action, or the fencing before it, takes a serving node out of service
@@ -130,7 +130,7 @@ func (n *node) nextWake(now time.Time, d *detection) time.Time {
 	if !n.Since.IsZero() {
 		w.add(n.Since.Add(d.grace))
 	}
-	if n.eager == Fail && !n.failing.IsZero() {
+	if n.provisional == Fail && !n.failing.IsZero() {
 		w.add(n.failing.Add(n.patience.wait))
 	}
 	w.add(n.until)
@@ -155,14 +155,14 @@ type roster struct {
 	safety    *safety // counts the nodes
 	journal   *journal
 
-	all    map[string]*node
-	ill    map[string]*node // Requested, Unhealthy, Held or FenceFailed
-	active map[string]*node // with a repair in progress
-	wakes  wakes
+	all          map[string]*node
+	waitingNodes map[string]*node // Requested, Unhealthy, Held or FenceFailed
+	active       map[string]*node // with a repair in progress
+	wakes        wakes
 }
 
 func newRoster(d *detection, s *safety, l *journal) roster {
-	return roster{detection: d, safety: s, journal: l, all: map[string]*node{}, ill: map[string]*node{}, active: map[string]*node{}}
+	return roster{detection: d, safety: s, journal: l, all: map[string]*node{}, waitingNodes: map[string]*node{}, active: map[string]*node{}}
 }
 
 // add adds a node without observations.
@@ -176,7 +176,7 @@ func (ro *roster) add(now time.Time, listed Node) *node {
 func (ro *roster) drop(n *node) {
 	ro.journal.find(n.finding(NodeGone, ""))
 	delete(ro.all, n.ID)
-	delete(ro.ill, n.ID)
+	delete(ro.waitingNodes, n.ID)
 	delete(ro.active, n.ID)
 	ro.safety.breakers.count(&n.counted, tally{})
 	delete(ro.safety.budget.out, n.ID)
@@ -188,12 +188,12 @@ func (ro *roster) to(now time.Time, n *node, state NodeState) {
 		return
 	}
 	n.state, n.since = state, now
-	delete(ro.ill, n.ID)
+	delete(ro.waitingNodes, n.ID)
 	delete(ro.active, n.ID)
 	switch {
 	case state == Requested || state == Unhealthy || state == Held || state == FenceFailed:
-		ro.ill[n.ID] = n
-	case state.holdsPlace():
+		ro.waitingNodes[n.ID] = n
+	case state.inRepair():
 		ro.active[n.ID] = n
 	}
 	ro.budgeted(n)
@@ -208,10 +208,10 @@ func (ro *roster) tally(now time.Time, n *node) tally {
 	t := tally{zone: n.Zone}
 	t.listed = !n.unlisted && n.missing == 0 && !n.replaced && n.State != Leaving
 	t.eligible = t.listed && n.State != Spot &&
-		(n.state != Fresh || !n.young(now, ro.detection.rules)) && len(ro.safety.pauses.of(n.ID)) == 0
-	t.sick = t.eligible && !n.works && (n.state == Suspect || n.state.unfit())
-	t.blind = t.eligible && n.blind
-	t.eligible = t.eligible && !n.blind // without a verdict it is not evidence of health
+		(n.state != Fresh || !n.inGrace(now, ro.detection.rules)) && len(ro.safety.pauses.of(n.ID)) == 0
+	t.unhealthy = t.eligible && !n.works && (n.state == Suspect || n.state.unfit())
+	t.noData = t.eligible && n.noData
+	t.eligible = t.eligible && !n.noData // without a verdict it is not evidence of health
 	return t
 }
 
@@ -220,8 +220,8 @@ func (ro *roster) assess(now time.Time, n *node) {
 	if n.newlyVetoed(now, ro.detection) {
 		ro.journal.find(n.finding(CheckVetoed, n.veto+": vetoed by an ok heartbeat"))
 	}
-	if n.goesBlind(now, ro.detection) {
-		ro.journal.find(n.finding(CheckUnknown, "no verdict for "+ro.detection.blind.String()))
+	if n.losesData(now, ro.detection) {
+		ro.journal.find(n.finding(CheckUnknown, "no verdict for "+ro.detection.noData.String()))
 	}
 }
 

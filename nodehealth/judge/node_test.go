@@ -23,18 +23,18 @@ func TestTally(t *testing.T) {
 		{"fit", Healthy, nil, tally{listed: true, eligible: true}},
 		{"new", Fresh, nil, tally{listed: true, eligible: true}},
 		{"new, within its grace", Fresh, func(_ *roster, n *node) { n.Since = now.Add(-time.Minute) }, tally{listed: true}},
-		{"suspect", Suspect, nil, tally{listed: true, eligible: true, sick: true}},
-		{"suspect, and within its grace", Suspect, func(_ *roster, n *node) { n.Since = now.Add(-time.Minute) }, tally{listed: true, eligible: true, sick: true}},
-		{"under repair", Verifying, nil, tally{listed: true, eligible: true, sick: true}},
+		{"suspect", Suspect, nil, tally{listed: true, eligible: true, unhealthy: true}},
+		{"suspect, and within its grace", Suspect, func(_ *roster, n *node) { n.Since = now.Add(-time.Minute) }, tally{listed: true, eligible: true, unhealthy: true}},
+		{"under repair", Verifying, nil, tally{listed: true, eligible: true, unhealthy: true}},
 		{"an operator asks to repair a fit node", Requested, nil, tally{listed: true, eligible: true}},
-		{"quarantined", Quarantined, nil, tally{listed: true, eligible: true, sick: true}},
-		{"held", Held, nil, tally{listed: true, eligible: true, sick: true}},
+		{"quarantined", Quarantined, nil, tally{listed: true, eligible: true, unhealthy: true}},
+		{"held", Held, nil, tally{listed: true, eligible: true, unhealthy: true}},
 		{"paused", Unhealthy, func(ro *roster, _ *node) { ro.safety.pauses.take(now, Pause{Node: "n", Owner: "ann"}) }, tally{listed: true}},
 		{"taken back", Unhealthy, func(_ *roster, n *node) { n.State = Spot }, tally{listed: true}},
 		{"leaving", Unhealthy, func(_ *roster, n *node) { n.State = Leaving }, tally{}},
 		{"missing in the list", Unhealthy, func(_ *roster, n *node) { n.missing = 1 }, tally{}},
 		{"replaced", Fresh, func(_ *roster, n *node) { n.replaced = true }, tally{}},
-		{"unknown for long", Healthy, func(_ *roster, n *node) { n.blind = true }, tally{listed: true, blind: true}},
+		{"unknown for long", Healthy, func(_ *roster, n *node) { n.noData = true }, tally{listed: true, noData: true}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			ro := newTestRoster(t)
@@ -56,9 +56,9 @@ func TestRosterFollowsStates(t *testing.T) {
 	ro, now := newTestRoster(t), start()
 	n := ro.add(now, Node{ID: "n"})
 	for _, s := range []struct {
-		state             NodeState
-		took              bool // its repair took it out of service
-		ill, active, gone bool
+		state                      NodeState
+		took                       bool // its repair took it out of service
+		waitingNodes, active, gone bool
 	}{
 		{Suspect, false, false, false, false},
 		{Unhealthy, false, true, false, false},
@@ -72,18 +72,18 @@ func TestRosterFollowsStates(t *testing.T) {
 		{Healthy, false, false, false, false},
 	} {
 		n.repair = nil
-		if s.state.holdsPlace() || s.state == FenceFailed {
+		if s.state.inRepair() || s.state == FenceFailed {
 			n.repair = &Repair{TookOut: s.took}
 		}
 		ro.to(now, n, s.state)
-		if ill, active, gone := ro.ill["n"] != nil, ro.active["n"] != nil, ro.safety.budget.out["n"] != ""; ill != s.ill || active != s.active || gone != s.gone {
-			t.Errorf("%s: ill %t, active %t, out %t, want %t, %t, %t", s.state, ill, active, gone, s.ill, s.active, s.gone)
+		if waitingNodes, active, gone := ro.waitingNodes["n"] != nil, ro.active["n"] != nil, ro.safety.budget.out["n"] != ""; waitingNodes != s.waitingNodes || active != s.active || gone != s.gone {
+			t.Errorf("%s: ill %t, active %t, out %t, want %t, %t, %t", s.state, waitingNodes, active, gone, s.waitingNodes, s.active, s.gone)
 		}
 	}
 	n.repair = &Repair{TookOut: true}
 	ro.to(now, n, Recovering)
 	ro.drop(n)
-	if len(ro.all)+len(ro.ill)+len(ro.active)+len(ro.safety.budget.out) > 0 || ro.safety.breakers.census != (census{}) {
+	if len(ro.all)+len(ro.waitingNodes)+len(ro.active)+len(ro.safety.budget.out) > 0 || ro.safety.breakers.census != (census{}) {
 		t.Errorf("left over: %+v, counted %+v", ro.safety.budget.out, ro.safety.breakers.census)
 	}
 }

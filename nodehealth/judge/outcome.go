@@ -18,8 +18,8 @@ func (rs *repairs) outcome(now time.Time, o Outcome) {
 	switch step := o.stepOf(n); {
 	case step == StepUndone:
 		rs.undone(now, n, o)
-		if o.Lost && n.asked != "" && n.askedUntil.IsZero() {
-			n.askedUntil = n.notBefore.Add(grantedFor)
+		if o.Lost && n.requester != "" && n.requestedUntil.IsZero() {
+			n.requestedUntil = n.notBefore.Add(grantedFor)
 		}
 	case step == StepFence && o.OK:
 		rs.fenced(now, n, cmp.Or(o.Reason, "it is fenced"))

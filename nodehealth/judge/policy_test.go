@@ -63,7 +63,7 @@ func TestPolicyIsRead(t *testing.T) {
 func TestValidate(t *testing.T) {
 	const modes = "detection: {detection_modes: [{type: NODE_STATUS_POLLING}]}\n"
 	detection := func(mode string) string { return "detection: {detection_modes: [" + mode + "]}\n" }
-	tests := []struct{ name, policy, path, says string }{
+	tests := []struct{ name, policy, path, verdicts string }{
 		{"nothing", "", "detection.detection_modes", "is missing: want at least one of NODE_STATUS_POLLING"},
 		{"mode", modes + "mode: on", "mode", `is "on": want observe, act`},
 		{"owner", modes + "owner: me", "owner", "want self, asg"},
@@ -109,8 +109,8 @@ func TestValidate(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			err := readPolicy(t, test.policy).Validate()
 			p, ok := errors.AsType[*Problem](err)
-			if !ok || p.Path != test.path || !strings.Contains(err.Error(), test.says) || strings.Contains(err.Error(), "\n") {
-				t.Errorf("Validate() = %v, want %s ... %s", err, test.path, test.says)
+			if !ok || p.Path != test.path || !strings.Contains(err.Error(), test.verdicts) || strings.Contains(err.Error(), "\n") {
+				t.Errorf("Validate() = %v, want %s ... %s", err, test.path, test.verdicts)
 			}
 		})
 	}
@@ -145,12 +145,12 @@ func TestFits(t *testing.T) {
 		t.Errorf("Fits() = %v", err)
 	}
 	can.Actions, can.Fencing = append(can.Actions, Rebuild), p.Recovery.Fencing
-	healed := Policy{Owner: OwnerProvider}
-	if err := healed.Fits(can); err == nil || err.Error() != "owner is asg, but the pool's provider does not replace machines: want self" {
+	recovered := Policy{Owner: OwnerProvider}
+	if err := recovered.Fits(can); err == nil || err.Error() != "owner is asg, but the pool's provider does not replace machines: want self" {
 		t.Errorf("owner that replaces nothing: %v", err)
 	}
-	can.Heals = true
-	if err := healed.Fits(can); err != nil {
+	can.OwnsRepair = true
+	if err := recovered.Fits(can); err != nil {
 		t.Errorf("owner that replaces machines: %v", err)
 	}
 	if err := p.Fits(can); err != nil {
@@ -158,7 +158,7 @@ func TestFits(t *testing.T) {
 	}
 }
 
-func TestValuesThatAreNone(t *testing.T) {
+func TestInvalidValues(t *testing.T) {
 	for _, text := range []string{`"-1s"`, `-1`, `"x"`, `true`, `1e300`, `"900000h"`, `null`, `[1]`} {
 		if err := json.Unmarshal([]byte(text), new(Duration)); err == nil && text != "null" {
 			t.Errorf("%s is a duration", text)

@@ -88,12 +88,12 @@ func (c *chaos) check(t *rapid.T) {
 		got := c.j.roster.tally(c.now, n)
 		want.listed += one(n.counted.listed, 1)
 		want.eligible += one(n.counted.eligible, 1)
-		want.sick += one(n.counted.sick, 1)
-		want.blind += one(n.counted.blind, 1)
-		if got.sick != n.counted.sick && n.state.unfit() && got.eligible {
+		want.unhealthy += one(n.counted.unhealthy, 1)
+		want.noData += one(n.counted.noData, 1)
+		if got.unhealthy != n.counted.unhealthy && n.state.unfit() && got.eligible {
 			t.Fatalf("%s is %s, and not counted so: %+v", n.ID, n.state, n.counted)
 		}
-		if (n.repair == nil) == (n.state.holdsPlace() || n.state == FenceFailed) {
+		if (n.repair == nil) == (n.state.inRepair() || n.state == FenceFailed) {
 			t.Fatalf("%s is %s, its repair %+v", n.ID, n.state, n.repair)
 		}
 	}
@@ -183,7 +183,7 @@ func (c *chaos) Pause(t *rapid.T) {
 func (c *chaos) Wish(t *rapid.T) {
 	id := c.node(t)
 	c.bodies[id] = true
-	c.step(t, rapid.SampledFrom([]Event{Recover{Node: id, By: "ops"}, Recover{Node: id, By: "ops", For: 10 * time.Minute}, Hint{id, "why"}, Release{Node: id, By: "ops"}, Release{Requests: true, By: "ops"}, Healer{}, Nodes{List: slices.Clone(c.nodes)}}).Draw(t, "event"))
+	c.step(t, rapid.SampledFrom([]Event{Recover{Node: id, By: "ops"}, Recover{Node: id, By: "ops", For: 10 * time.Minute}, Hint{id, "why"}, Release{Node: id, By: "ops"}, Release{Requests: true, By: "ops"}, RepairOwner{}, Nodes{List: slices.Clone(c.nodes)}}).Draw(t, "event"))
 }
 
 func (c *chaos) WishForAll(t *rapid.T) {

@@ -50,7 +50,7 @@ func (rs *repairs) alarm(n *node, key, why string) {
 // the node stays.
 func (n *node) returns(now time.Time, r *rules) (why string) {
 	switch {
-	case n.verdict != OK || n.eager != OK:
+	case n.verdict != OK || n.provisional != OK:
 		n.fitSince = time.Time{}
 	case n.fitSince.IsZero():
 		n.fitSince = now

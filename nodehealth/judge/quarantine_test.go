@@ -67,7 +67,7 @@ func lost(t *testing.T, min Limit) *world {
 	}
 	w.pass(time.Minute)
 	for _, id := range []string{"n1", "n4", "n7"} {
-		w.sick(id)
+		w.unhealthy(id)
 		w.pass(10 * time.Minute)
 	}
 	return w
@@ -88,9 +88,9 @@ func TestSpentNodeIsHeldUntilThereIsRoom(t *testing.T) {
 	w.wantActs("REBOOT n1", "quarantine n1", "REBOOT n4", "quarantine n4", "REBOOT n7")
 
 	w.j = restored(t, w.now, w.policy, w.j.State())
-	w.tell(Nodes{List: slices.Clone(w.nodes)})
+	w.notify(Nodes{List: slices.Clone(w.nodes)})
 	w.cure("n1")
-	w.tell(Release{Node: "n1", By: "ann"})
+	w.notify(Release{Node: "n1", By: "ann"})
 	w.pass(time.Minute)
 	w.wantActs("REBOOT n1", "quarantine n1", "REBOOT n4", "quarantine n4", "REBOOT n7", "quarantine n7")
 }
@@ -105,7 +105,7 @@ func TestHeldNodeReturns(t *testing.T) {
 	}
 
 	w = lost(t, Limit{80, true})
-	w.tell(Release{Node: "n7", By: "ann"})
+	w.notify(Release{Node: "n7", By: "ann"})
 	w.heal = heals
 	w.pass(10 * time.Minute)
 	if got := w.acts(); got[len(got)-1] != "REBOOT n7" || w.state("n7") != Healthy {
@@ -125,7 +125,7 @@ func TestQuarantineOfANodeThatIsGone(t *testing.T) {
 }
 
 // While the pool is paused, or too many nodes are unhealthy, no node is quarantined.
-func TestQuarantineAsksTheGates(t *testing.T) {
+func TestQuarantinePassesTheGates(t *testing.T) {
 	p := plain(Action{Name: Reboot})
 	w := newWorld(t, p, ten()...)
 	w.heal = func(w *world, o Order) []Event {
@@ -135,7 +135,7 @@ func TestQuarantineAsksTheGates(t *testing.T) {
 		return []Event{Pause{Owner: "ann", TTL: time.Hour}, Outcome{Node: o.Node, Attempt: o.Attempt, Reason: "refused"}}
 	}
 	w.pass(time.Minute)
-	w.sick("n4")
+	w.unhealthy("n4")
 	w.pass(30 * time.Minute)
 	if w.state("n4") != Held {
 		t.Errorf("n4 is %s while the pool is paused, want held", w.state("n4"))
@@ -153,7 +153,7 @@ func TestQuarantinedNodeThatIsFitReturns(t *testing.T) {
 	if e, _ := w.j.Explain(w.now, "n1"); e.State != Quarantined || e.FitSince.IsZero() || e.Spent == "" {
 		t.Fatalf("n1 is %s, fit since %v, quarantined as %q: want quarantined, fit", e.State, e.FitSince, e.Spent)
 	}
-	w.tell(Observation{Node: "n1", Mode: AgentHeartbeat, Verdict: Fail, Reason: "DiskFull"})
+	w.notify(Observation{Node: "n1", Mode: AgentHeartbeat, Verdict: Fail, Reason: "DiskFull"})
 	w.pass(90 * time.Second)
 	if w.state("n1") != Quarantined {
 		t.Fatalf("n1 is %s, want quarantined: it failed once meanwhile", w.state("n1"))

@@ -36,7 +36,7 @@ func TestReasons(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			w := newWorld(t, reasoned(), ten()...)
 			w.pass(time.Minute)
-			w.says["n4"] = map[ModeType]Observation{AgentHeartbeat: {Node: "n4", Mode: AgentHeartbeat, Verdict: Fail, Reason: test.reason}}
+			w.verdicts["n4"] = map[ModeType]Observation{AgentHeartbeat: {Node: "n4", Mode: AgentHeartbeat, Verdict: Fail, Reason: test.reason}}
 			if test.at > 0 {
 				w.pass(test.at / 2)
 				w.takeOver()

@@ -32,9 +32,9 @@ type repairs struct {
 	*roster
 	rules *rules
 
-	seq    uint64    // number of attempts
-	resume bool      // unfinished orders are to be repeated
-	asking candidate // reused
+	seq       uint64    // number of attempts
+	resume    bool      // unfinished orders are to be repeated
+	evaluated candidate // reused
 }
 
 // progress advances one repair. It reports whether the node must be evaluated again.
@@ -51,14 +51,14 @@ func (rs *repairs) progress(now time.Time, n *node) (again bool) {
 	case n.state == Claimed && now.Sub(r.Since) >= 2*d.interval:
 		n.notBefore = now.Add(d.interval)
 		rs.unclaim(now, n, refusal{GateRecheck, n.notBefore, whyNotConfirmed})
-	case n.state == Fencing && n.harmless(d.rules):
+	case n.state == Fencing && n.confirmedDown(d.rules):
 		rs.fenced(now, n, "the machine is "+string(n.State))
 	case n.state == Fencing && late:
 		rs.unfenced(now, n, "not confirmed in time")
-	case n.state == Recovering && r.Waiting && n.verdict == OK && n.asked == "" && !r.Fenced:
+	case n.state == Recovering && r.Waiting && n.verdict == OK && n.requester == "" && !r.Fenced:
 		rs.succeeded(now, n, "healthy without an action")
 	case n.state == Recovering && r.Waiting:
-		rs.goOn(now, n)
+		rs.proceed(now, n)
 	case n.state == Recovering && late:
 		rs.failed(now, n, "no outcome in time")
 	case n.state == Verifying:
@@ -90,8 +90,8 @@ func (rs *repairs) verifying(now time.Time, n *node, late bool) (again bool) {
 		rs.failed(now, n, cmp.Or(n.why, "it fails"))
 	case n.verdict == Fail:
 		r.Passing = time.Time{}
-	case late && now.Sub(r.Deadline) >= d.blind: // without this the repair would occupy its slot for ever
-		rs.end(now, n, RepairEnded, Fresh, "no verdict for "+d.blind.String()+": the repair can neither succeed nor escalate")
+	case late && now.Sub(r.Deadline) >= d.noData: // without this the repair would occupy its slot for ever
+		rs.end(now, n, RepairEnded, Fresh, "no verdict for "+d.noData.String()+": the repair can neither succeed nor escalate")
 		return true
 	case late:
 		rs.block(n, r.Action.Name, refusal{gate: GateUnknown, why: func(*candidate) string {
@@ -101,12 +101,12 @@ func (rs *repairs) verifying(now time.Time, n *node, late bool) (again bool) {
 	return false
 }
 
-func (rs *repairs) goOn(now time.Time, n *node) {
+func (rs *repairs) proceed(now time.Time, n *node) {
 	at := atAct
-	if n.repair.Fenced && n.verdict != Fail && n.asked == "" {
+	if n.repair.Fenced && n.verdict != Fail && n.requester == "" {
 		at = atSilence
 	}
-	c := rs.candidate(now, n, n.repair.Action, n.repair.Action.fits(n.State))
+	c := rs.candidate(now, n, n.repair.Action, n.repair.Action.canHelp(n.State))
 	switch r := refused(c, at); {
 	case r.gate == GateAction:
 		rs.escalate(now, n, r.why(c))
@@ -137,8 +137,8 @@ func (rs *repairs) act(now time.Time, n *node) {
 	r.Since, r.Deadline = now, now.Add(time.Duration(*r.Action.Timeout))
 	r.Attempt = rs.attempt(n)
 	rs.to(now, n, Recovering)
-	f := n.repairFinding(event, cmp.Or(n.why, n.asked))
-	f.Observe, f.By = rs.rules.observe, n.asked
+	f := n.repairFinding(event, cmp.Or(n.why, n.requester))
+	f.Observe, f.By = rs.rules.observe, n.requester
 	rs.journal.find(f)
 	rs.journal.order(Order{Kind: OrderAct, Node: n.ID, Action: r.Action, Attempt: r.Attempt, Deadline: r.Deadline, Observe: rs.rules.observe, Why: f.Why})
 	if rs.rules.observe { // the caller carries out nothing
@@ -158,7 +158,7 @@ func (rs *repairs) fence(now time.Time, n *node) {
 	r := n.repair
 	r.Since, r.Deadline, r.Attempt = now, now.Add(rs.rules.fenceTimeout), rs.attempt(n)
 	rs.to(now, n, Fencing)
-	rs.journal.find(Finding{Event: FenceStarted, Node: n.ID, Zone: n.Zone, Attempt: r.Attempt, Observe: rs.rules.observe, Why: n.why, By: n.asked})
+	rs.journal.find(Finding{Event: FenceStarted, Node: n.ID, Zone: n.Zone, Attempt: r.Attempt, Observe: rs.rules.observe, Why: n.why, By: n.requester})
 	rs.journal.order(Order{Kind: OrderFence, Node: n.ID, Fencing: slices.Clone(rs.rules.fencing), Attempt: r.Attempt, Deadline: r.Deadline, Observe: rs.rules.observe, Why: n.why})
 }
 

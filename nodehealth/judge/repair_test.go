@@ -41,7 +41,7 @@ func TestProgressOfARepair(t *testing.T) {
 		{"the next action waits", Recovering, Repair{Waiting: true}, failing, RepairStarted, "NODE_STATUS_POLLING: impaired"},
 		{"it is fit meanwhile", Recovering, Repair{Waiting: true}, fine, RepairSucceeded, "healthy without an action"},
 		{"it is fenced: it cannot be fit", Recovering, Repair{Waiting: true, Fenced: true}, fine, RepairStarted, ""},
-		{"an operator asked: fit or not", Recovering, Repair{Waiting: true}, func(n *node, d *detection) { fine(n, d); n.asked = "ann" }, RepairStarted, "ann"},
+		{"an operator asked: fit or not", Recovering, Repair{Waiting: true}, func(n *node, d *detection) { fine(n, d); n.requester = "ann" }, RepairStarted, "ann"},
 		{"it waits, and is let go", Recovering, Repair{Waiting: true}, leaving, RepairEnded, "the pool removes the node"},
 
 		{"it is fit at last", Verifying, Repair{Deadline: future}, fine, passes, ""},
@@ -112,7 +112,7 @@ func fine(n *node, d *detection) { n.take(start(), d, 0, Observation{Verdict: OK
 
 func leaving(n *node, _ *detection) { n.State = Leaving }
 
-func TestOutcomeOfWhatIsUnderWay(t *testing.T) {
+func TestOutcomeOfARepairInProgress(t *testing.T) {
 	reboot := Repair{Action: Action{Name: Reboot}, Attempt: "n.1"}
 	waiting := reboot
 	waiting.Waiting = true

@@ -10,17 +10,17 @@ import (
 
 // request is an operator's request to repair a node.
 type request struct {
-	asked      string    // the operator; "": no request
-	askedUntil time.Time // end of the wait for the gates; zero: the next refusal ends the request
-	refusal    string    // reason of the gate that refused last
-	pool       bool      // the request is for the whole pool
-	before     NodeState // state before the request, if Fresh or Healthy
+	requester      string    // the operator; "": no request
+	requestedUntil time.Time // end of the wait for the gates; zero: the next refusal ends the request
+	refusal        string    // reason of the gate that refused last
+	pool           bool      // the request is for the whole pool
+	before         NodeState // state before the request, if Fresh or Healthy
 }
 
-func (j *Judge) demand(now time.Time, r Recover) {
+func (j *Judge) requestRepair(now time.Time, r Recover) {
 	r.By = cmp.Or(r.By, "an operator")
 	if r.Node == "" {
-		j.demandAll(now, r)
+		j.requestRepairOfAll(now, r)
 		return
 	}
 	n, ok := j.roster.all[r.Node]
@@ -28,7 +28,7 @@ func (j *Judge) demand(now time.Time, r Recover) {
 		j.journal.find(ignored(r.Node, "repair requested for a node that is not listed"))
 		return
 	}
-	if why := unasked(n); why != "" {
+	if why := requestRefusal(n); why != "" {
 		j.journal.find(ignored(r.Node, "repair requested for a node that "+why))
 		return
 	}
@@ -39,19 +39,19 @@ func (j *Judge) demand(now time.Time, r Recover) {
 }
 
 // requestRepairOfAll applies the request to each node of the pool that can be repaired and has no request.
-func (j *Judge) demandAll(now time.Time, r Recover) {
-	asked := 0
+func (j *Judge) requestRepairOfAll(now time.Time, r Recover) {
+	requester := 0
 	for _, n := range byID(j.roster.all) {
-		if unasked(n) == "" && n.asked == "" && n.missing == 0 && !n.unlisted {
+		if requestRefusal(n) == "" && n.requester == "" && n.missing == 0 && !n.unlisted {
 			j.take(now, n, r)
-			asked++
+			requester++
 		}
 	}
-	j.journal.find(Finding{Event: RequestTaken, By: r.By, Why: fmt.Sprintf("%s requests the repair of %d of %d nodes, as the gates allow", r.By, asked, len(j.roster.all))})
+	j.journal.find(Finding{Event: RequestTaken, By: r.By, Why: fmt.Sprintf("%s requests the repair of %d of %d nodes, as the gates allow", r.By, requester, len(j.roster.all))})
 }
 
 // requestRefusal returns why a repair request for the node is rejected, or "" if it is accepted.
-func unasked(n *node) string {
+func requestRefusal(n *node) string {
 	switch {
 	case n.repair != nil || n.state == Quarantined || n.state == Held:
 		return "is " + string(n.state)
@@ -66,9 +66,9 @@ func (j *Judge) take(now time.Time, n *node, r Recover) {
 	if n.state == Fresh || n.state == Healthy {
 		before = n.state
 	}
-	n.request = request{asked: r.By, before: before, pool: r.Node == ""}
+	n.request = request{requester: r.By, before: before, pool: r.Node == ""}
 	if r.For > 0 {
-		n.askedUntil = now.Add(min(r.For, maxPause))
+		n.requestedUntil = now.Add(min(r.For, maxPause))
 	}
 	n.blocked = ""
 	j.evaluate(now, n)
@@ -77,17 +77,17 @@ func (j *Judge) take(now time.Time, n *node, r Recover) {
 // refuse ends the requests that are over. Each node returns to its state before the request.
 func (j *Judge) refuse(now time.Time, of func(n *node) bool) {
 	over := map[string]int{} // number of nodes, by the operator of a pool request
-	for _, n := range byID(j.roster.ill) {
-		if n.asked == "" || n.repair != nil || now.Before(n.askedUntil) || !of(n) {
+	for _, n := range byID(j.roster.waitingNodes) {
+		if n.requester == "" || n.repair != nil || now.Before(n.requestedUntil) || !of(n) {
 			continue
 		}
-		f := n.finding(RequestEnded, fmt.Sprintf("the request of %s is refused by %s: %s", n.asked, n.blocked, n.refusal))
+		f := n.finding(RequestEnded, fmt.Sprintf("the request of %s is refused by %s: %s", n.requester, n.blocked, n.refusal))
 		if n.blocked == "" {
-			f.Why = "the request of " + n.asked + " expired: nothing was done"
+			f.Why = "the request of " + n.requester + " expired: nothing was done"
 		}
-		f.Gate, f.By = n.blocked, n.asked
+		f.Gate, f.By = n.blocked, n.requester
 		if n.pool {
-			over[n.asked]++
+			over[n.requester]++
 		} else {
 			j.journal.find(f)
 		}
@@ -101,13 +101,13 @@ func (j *Judge) refuse(now time.Time, of func(n *node) bool) {
 // withdrawAll ends every waiting request.
 func (j *Judge) withdrawAll(now time.Time, by string) {
 	count := 0
-	for _, n := range byID(j.roster.ill) {
-		if n.asked == "" || n.repair != nil {
+	for _, n := range byID(j.roster.waitingNodes) {
+		if n.requester == "" || n.repair != nil {
 			continue
 		}
 		count++
 		if !n.pool {
-			j.journal.find(n.finding(RequestEnded, "the request of "+n.asked+" is withdrawn by "+by))
+			j.journal.find(n.finding(RequestEnded, "the request of "+n.requester+" is withdrawn by "+by))
 		}
 		j.withdraw(now, n)
 	}
@@ -125,14 +125,14 @@ type PoolRequest struct {
 // Requests returns the pool requests that have waiting nodes, sorted by operator and end.
 func (j *Judge) Requests() []PoolRequest {
 	all := map[string]*PoolRequest{}
-	for _, n := range j.roster.ill {
-		if !n.pool || n.asked == "" || n.repair != nil {
+	for _, n := range j.roster.waitingNodes {
+		if !n.pool || n.requester == "" || n.repair != nil {
 			continue
 		}
-		key := n.asked + n.askedUntil.UTC().Format(time.RFC3339Nano)
+		key := n.requester + n.requestedUntil.UTC().Format(time.RFC3339Nano)
 		r := all[key]
 		if r == nil {
-			r = &PoolRequest{By: n.asked, Until: n.askedUntil, Gates: map[Gate]int{}}
+			r = &PoolRequest{By: n.requester, Until: n.requestedUntil, Gates: map[Gate]int{}}
 			all[key] = r
 		}
 		r.Waiting++

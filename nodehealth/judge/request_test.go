@@ -18,17 +18,17 @@ func (w *world) requestEnds(id string) []string {
 }
 
 // A refused request is dropped: nothing is done when the gate opens later.
-func TestRefusedRequestIsForgotten(t *testing.T) {
-	for name, says := range map[string]Verdict{"a fit node": OK, "a node without a verdict": Unknown} {
+func TestRefusedRequestIsDropped(t *testing.T) {
+	for name, verdicts := range map[string]Verdict{"a fit node": OK, "a node without a verdict": Unknown} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, polled(Action{Name: Reboot}), ten()...)
 			w.heal = heals
 			w.pass(time.Minute)
-			if w.mute["n4"] = says == Unknown; says == Unknown {
+			if w.unobserved["n4"] = verdicts == Unknown; verdicts == Unknown {
 				w.pass(5 * time.Minute)
 			}
 			before := w.state("n4")
-			w.tell(Pause{Node: "n4", Owner: "ops", TTL: 20 * time.Second}, Recover{Node: "n4", By: "ann"}, Tick{})
+			w.notify(Pause{Node: "n4", Owner: "ops", TTL: 20 * time.Second}, Recover{Node: "n4", By: "ann"}, Tick{})
 			if got := w.requestEnds("n4"); !slices.Equal(got, []string{"the request of ann is refused by pause: paused by ops"}) {
 				t.Errorf("ended: %q", got)
 			}
@@ -49,24 +49,24 @@ func TestRequestedNodeStaysInService(t *testing.T) {
 	w := newWorld(t, p, ten()...)
 	w.heal = heals
 	w.pass(time.Minute)
-	w.tell(Recover{Node: "n4", By: "ann"})
+	w.notify(Recover{Node: "n4", By: "ann"})
 	w.pass(10 * time.Minute)
-	w.tell(Recover{Node: "n4", By: "ann", For: time.Hour}) // its repairs are used up
-	w.tell(Pause{Node: "n5", Owner: "ops", TTL: time.Hour})
-	w.tell(Recover{Node: "n5", By: "ann", For: time.Hour})
+	w.notify(Recover{Node: "n4", By: "ann", For: time.Hour}) // its repairs are used up
+	w.notify(Pause{Node: "n5", Owner: "ops", TTL: time.Hour})
+	w.notify(Recover{Node: "n5", By: "ann", For: time.Hour})
 	for range 2 {
 		w.pass(time.Minute)
 		for id, gate := range map[string]Gate{"n4": GateAttempts, "n5": GatePause} {
-			if e, _ := w.j.Explain(w.now, id); e.State != Requested || e.Asked != "ann" || e.Gate != gate {
-				t.Errorf("%s is %s, asked by %q, gate %s", id, e.State, e.Asked, e.Gate)
+			if e, _ := w.j.Explain(w.now, id); e.State != Requested || e.Requester != "ann" || e.Gate != gate {
+				t.Errorf("%s is %s, asked by %q, gate %s", id, e.State, e.Requester, e.Gate)
 			}
 		}
-		if unfit, out := w.j.Unfit(), w.j.Budget().Out; len(unfit)+len(out) > 0 || w.j.safety.breakers.census.sick > 0 {
+		if unfit, out := w.j.Unfit(), w.j.Budget().Out; len(unfit)+len(out) > 0 || w.j.safety.breakers.census.unhealthy > 0 {
 			t.Errorf("unfit %v, out of service %v, %+v", unfit, out, w.j.safety.breakers.census)
 		}
 		w.takeOver()
 	}
-	w.sick("n5")
+	w.unhealthy("n5")
 	w.pass(3 * time.Minute)
 	if w.state("n5") != Unhealthy {
 		t.Errorf("n5 is %s", w.state("n5"))
@@ -90,9 +90,9 @@ func TestRequestThatWaits(t *testing.T) {
 			w.heal = heals
 			w.pass(time.Minute)
 			until := w.now.Add(5 * time.Minute)
-			w.tell(Pause{Node: "n4", Owner: "ops", TTL: test.pause}, Recover{Node: "n4", By: "ann", For: 5 * time.Minute}, Tick{})
-			if e, _ := w.j.Explain(w.now, "n4"); e.Asked != "ann" || !e.AskedUntil.Equal(until) || e.Gate != GatePause {
-				t.Errorf("asked by %q until %v, gate %q", e.Asked, e.AskedUntil, e.Gate)
+			w.notify(Pause{Node: "n4", Owner: "ops", TTL: test.pause}, Recover{Node: "n4", By: "ann", For: 5 * time.Minute}, Tick{})
+			if e, _ := w.j.Explain(w.now, "n4"); e.Requester != "ann" || !e.RequestedUntil.Equal(until) || e.Gate != GatePause {
+				t.Errorf("asked by %q until %v, gate %q", e.Requester, e.RequestedUntil, e.Gate)
 			}
 			w.takeOver()
 			w.pass(time.Hour)
@@ -132,7 +132,7 @@ func TestRequestOfAnUndoneRepair(t *testing.T) {
 				return heals(w, o)
 			}
 			w.pass(time.Minute)
-			w.tell(Recover{Node: "n4", By: "ann"})
+			w.notify(Recover{Node: "n4", By: "ann"})
 			w.pass(time.Hour)
 			w.wantActs(test.acts...)
 			if got := w.requestEnds("n4"); (len(got) == 1) != test.ended {
@@ -163,7 +163,7 @@ func TestRequestForThePool(t *testing.T) {
 			w := newWorld(t, p, ten()...)
 			w.heal = heals
 			w.pass(time.Minute)
-			w.tell(Recover{By: "ann", For: test.wait})
+			w.notify(Recover{By: "ann", For: test.wait})
 			most := 0
 			for minute := range 90 {
 				w.pass(time.Minute)
@@ -207,14 +207,14 @@ func TestRequestForThePoolLeavesOut(t *testing.T) {
 	w := newWorld(t, plain(Action{Name: Reboot}), ten()...)
 	w.pass(time.Minute)
 	w.set("n1", Leaving)
-	w.tell(Pause{Owner: "ops", TTL: time.Hour}, Recover{Node: "n2", By: "bob", For: time.Hour}, Recover{By: "ann", For: 2 * time.Hour}, Tick{})
+	w.notify(Pause{Owner: "ops", TTL: time.Hour}, Recover{Node: "n2", By: "bob", For: time.Hour}, Recover{By: "ann", For: 2 * time.Hour}, Tick{})
 	if got := w.j.Requests(); len(got) != 1 || got[0].Waiting != 8 || got[0].Gates[GatePause] != 8 {
 		t.Errorf("waits: %+v", got)
 	}
-	if e, _ := w.j.Explain(w.now, "n2"); e.Asked != "bob" || e.AskedPool {
-		t.Errorf("n2: asked by %q, for the pool: %v", e.Asked, e.AskedPool)
+	if e, _ := w.j.Explain(w.now, "n2"); e.Requester != "bob" || e.RequestedForPool {
+		t.Errorf("n2: asked by %q, for the pool: %v", e.Requester, e.RequestedForPool)
 	}
-	w.tell(Release{Requests: true, By: "eve"})
+	w.notify(Release{Requests: true, By: "eve"})
 	if got := w.requestEnds(""); !slices.Equal(got, []string{"all requests are withdrawn by eve: 9 nodes waited"}) {
 		t.Errorf("ended: %q", got)
 	}

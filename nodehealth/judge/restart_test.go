@@ -13,11 +13,11 @@ import (
 
 // story is a list of failures of a pool's nodes, and the effects of the actions.
 type story struct {
-	nodes   int
-	actions []Action
-	sick    map[int]int         // node -> second
-	cures   map[string][]string // node -> actions that repair it
-	takes   int                 // seconds of an action
+	nodes     int
+	actions   []Action
+	unhealthy map[int]int         // node -> second
+	cures     map[string][]string // node -> actions that repair it
+	takes     int                 // seconds of an action
 }
 
 const (
@@ -29,7 +29,7 @@ const (
 func drawStory(t *rapid.T) story {
 	s := story{
 		nodes: rapid.IntRange(5, 8).Draw(t, "nodes"), takes: rapid.IntRange(1, 50).Draw(t, "takes"),
-		sick: map[int]int{}, cures: map[string][]string{},
+		unhealthy: map[int]int{}, cures: map[string][]string{},
 		actions: []Action{
 			{Name: Reboot, Timeout: dur(4 * time.Minute), MaxAttempts: new(rapid.IntRange(1, 2).Draw(t, "max_attempts"))},
 			{Name: Reboot, Params: Params{Type: "hard"}, Timeout: dur(4 * time.Minute)},
@@ -37,7 +37,7 @@ func drawStory(t *rapid.T) story {
 		},
 	}
 	for _, i := range rapid.SliceOfNDistinct(rapid.IntRange(0, s.nodes-1), 1, 2, rapid.ID).Draw(t, "sick") {
-		s.sick[i] = rapid.IntRange(60, lastSick).Draw(t, "from")
+		s.unhealthy[i] = rapid.IntRange(60, lastSick).Draw(t, "from")
 		for _, a := range s.actions {
 			if rapid.Bool().Draw(t, "cures") {
 				s.cures[fmt.Sprint("n", i)] = append(s.cures[fmt.Sprint("n", i)], a.key())
@@ -70,16 +70,16 @@ func (s story) play(t *testing.T, r *rapid.T, restarts []int) (done map[string][
 		return nil
 	}
 	for second = range storySeconds {
-		for i, from := range s.sick {
+		for i, from := range s.unhealthy {
 			if from == second {
-				w.sick(names[i])
+				w.unhealthy(names[i])
 			}
 		}
 		for _, o := range due[second] {
 			if slices.Contains(s.cures[o.Node], o.Action.key()) {
 				w.cure(o.Node)
 			}
-			w.tell(Outcome{Node: o.Node, Attempt: o.Attempt, Action: o.Action.Name, Step: StepDone, OK: true})
+			w.notify(Outcome{Node: o.Node, Attempt: o.Attempt, Action: o.Action.Name, Step: StepDone, OK: true})
 		}
 		if slices.Contains(restarts, second) {
 			w.survive(r)
@@ -126,7 +126,7 @@ type nodeMemory struct {
 	repair      step
 	quarantined bool
 	notBefore   time.Time
-	asked       string
+	requester   string
 }
 
 // step is the position of a repair in the list of actions.
@@ -140,7 +140,7 @@ func remembered(j *Judge) memories {
 	s := j.State()
 	out := memories{s.Attempts, s.Lineages, s.Pauses, map[string]nodeMemory{}}
 	for _, n := range s.Nodes {
-		m := nodeMemory{failing: n.Failing, quarantined: n.State == Quarantined, notBefore: n.NotBefore, asked: n.Asked}
+		m := nodeMemory{failing: n.Failing, quarantined: n.State == Quarantined, notBefore: n.NotBefore, requester: n.Requester}
 		for _, mode := range n.Modes {
 			if mode.Run < 0 {
 				m.streaks = append(m.streaks, mode)
@@ -156,7 +156,7 @@ func remembered(j *Judge) memories {
 
 // A story with restarts has the same repairs, in the same order and with the same end, as without
 // them. The streaks, the first failures and the position in the list of actions survive.
-func TestRestartForgetsNothing(t *testing.T) {
+func TestRestartPreservesState(t *testing.T) {
 	acts := 0
 	rapid.Check(t, func(r *rapid.T) {
 		s := drawStory(r)

@@ -12,7 +12,7 @@ type rules struct {
 	enabled, observe bool
 	mode             Mode
 
-	interval, grace, startup, tolerate, blind time.Duration
+	interval, grace, startup, tolerate, noData time.Duration
 
 	conditional Conditional
 	quorum      int
@@ -28,15 +28,15 @@ type rules struct {
 	fenceTimeout time.Duration
 	healthyFor   time.Duration
 
-	sick, zone, inProgress, available, healed Limit
-	perHour                                   float64
-	burst                                     float64
-	backoff, backoffMax                       time.Duration
-	factor                                    float64
-	repairs, trips                            int
-	window, healedFor                         time.Duration
-	freezes                                   []freeze
-	reasons                                   map[string]reasonRule
+	unhealthy, zone, inProgress, available, recovered Limit
+	perHour                                           float64
+	burst                                             float64
+	backoff, backoffMax                               time.Duration
+	factor                                            float64
+	repairs, trips                                    int
+	window, recoveredFor                              time.Duration
+	freezes                                           []freeze
+	reasons                                           map[string]reasonRule
 }
 
 // modeRule is the parsed form of one mode.
@@ -53,15 +53,15 @@ func compile(p Policy) *rules {
 	r := &rules{
 		enabled: *p.Enabled, observe: p.Mode != Act, mode: p.Mode,
 		interval: time.Duration(*d.Interval), grace: time.Duration(*d.NodeUpdateTimeout), startup: time.Duration(*d.NodeStartupTimeout),
-		tolerate: time.Duration(*d.Tolerate), blind: time.Duration(*d.UnknownAlarm),
+		tolerate: time.Duration(*d.Tolerate), noData: time.Duration(*d.UnknownAlarm),
 		conditional: d.Conditional, beat: -1,
 		actions: rec.Actions, fencing: rec.Fencing, mustFence: p.Exclusive || *rec.FencingOptions.Require, exclusive: p.Exclusive,
 		fenceTimeout: time.Duration(*rec.FencingOptions.Timeout), healthyFor: time.Duration(*rec.Verify.HealthyFor),
-		sick: *s.MaxUnhealthy, zone: *s.MaxUnhealthyZone, inProgress: *s.MaxInProgress, available: *s.MinAvailable, healed: *s.TripReset.HealthyBelow,
+		unhealthy: *s.MaxUnhealthy, zone: *s.MaxUnhealthyZone, inProgress: *s.MaxInProgress, available: *s.MinAvailable, recovered: *s.TripReset.HealthyBelow,
 		perHour: float64(*s.Rate.PerHour), burst: float64(*s.Rate.Burst),
 		backoff: time.Duration(*s.Backoff.Initial), backoffMax: time.Duration(*s.Backoff.Max), factor: *s.Backoff.Factor,
 		repairs: *s.MaxAttempts, trips: *s.TripReset.ManualAfter,
-		window: time.Duration(*s.Window), healedFor: time.Duration(*s.TripReset.For),
+		window: time.Duration(*s.Window), recoveredFor: time.Duration(*s.TripReset.For),
 	}
 	r.reasons = reasonRules(p)
 	if d.Quorum != nil {

@@ -11,48 +11,48 @@ import (
 func TestSenlin(t *testing.T) {
 	const ok, fail, unknown = OK, Fail, Unknown
 	status, url, hyper := NodeStatus, PollURL, HypervisorStatus
-	type says map[ModeType]Verdict
+	type verdicts map[ModeType]Verdict
 	tests := []struct {
-		row     string
-		name    string
-		join    Conditional
-		says    says
-		age     time.Duration // since the launch; 0: a day
-		state   Provided
-		want    bool // recovered
-		differs string
+		row      string
+		name     string
+		join     Conditional
+		verdicts verdicts
+		age      time.Duration // since the launch; 0: a day
+		state    Provided
+		want     bool // recovered
+		differs  string
 	}{
-		{row: "22", name: "the backend says healthy", says: says{status: ok}},
-		{row: "23", name: "the backend's check raises", says: says{status: unknown}, differs: "unknown, where Senlin says healthy: no recovery either"},
-		{row: "24", name: "unhealthy, and the grace is over", says: says{status: fail}, want: true},
-		{row: "25", name: "unhealthy within the grace", says: says{status: fail}, age: time.Minute},
-		{row: "26", name: "hypervisor healthy", says: says{hyper: ok}},
-		{row: "26", name: "hypervisor raises", says: says{hyper: unknown}, differs: "unknown, as 23"},
-		{row: "26", name: "hypervisor unhealthy", says: says{hyper: fail}, want: true},
-		{row: "26", name: "hypervisor unhealthy within the grace", says: says{hyper: fail}, age: time.Minute},
-		{row: "27", name: "server answers 503", says: says{status: unknown}, differs: "unknown, as 23"},
-		{row: "28", name: "server is away", says: says{status: ok}, state: Terminated, want: true},
-		{row: "29", name: "hypervisor lookup answers 503", says: says{hyper: unknown}, differs: "unknown, as 23"},
-		{row: "30", name: "hypervisor is down", says: says{hyper: fail}, want: true},
-		{row: "32", name: "the body matches", says: says{url: ok}},
-		{row: "34", name: "the body does not match, within the grace", says: says{url: fail}, age: time.Minute},
-		{row: "36", name: "the body does not match", says: says{url: fail}, want: true},
-		{row: "37", name: "connection error that counts", says: says{url: fail}, want: true},
-		{row: "38", name: "connection error that does not count", says: says{url: unknown}, differs: "unknown, where Senlin says healthy: no recovery either"},
-		{row: "39", name: "the URL cannot be expanded", says: says{url: unknown}, differs: "unknown, as 38"},
-		{row: "40", name: "any of three that pass", says: says{status: ok, hyper: ok, url: ok}},
-		{row: "41", name: "any of three, one fails", says: says{status: ok, hyper: ok, url: fail}, want: true},
-		{row: "42", name: "all of two that fail", join: AllFailed, says: says{status: fail, url: fail}, want: true},
-		{row: "43", name: "all of two, one passes", join: AllFailed, says: says{status: fail, url: ok}},
-		{row: "43", name: "all of two, one is unknown", join: AllFailed, says: says{status: fail, url: unknown}, differs: "unknown never triggers"},
-		{row: "79", name: "stopped, and its URL answers", says: says{status: ok, url: ok}, state: Stopped, want: true},
-		{row: "81", name: "all failed: active, its URL is down", join: AllFailed, says: says{status: ok, url: fail}},
+		{row: "22", name: "the backend says healthy", verdicts: verdicts{status: ok}},
+		{row: "23", name: "the backend's check raises", verdicts: verdicts{status: unknown}, differs: "unknown, where Senlin says healthy: no recovery either"},
+		{row: "24", name: "unhealthy, and the grace is over", verdicts: verdicts{status: fail}, want: true},
+		{row: "25", name: "unhealthy within the grace", verdicts: verdicts{status: fail}, age: time.Minute},
+		{row: "26", name: "hypervisor healthy", verdicts: verdicts{hyper: ok}},
+		{row: "26", name: "hypervisor raises", verdicts: verdicts{hyper: unknown}, differs: "unknown, as 23"},
+		{row: "26", name: "hypervisor unhealthy", verdicts: verdicts{hyper: fail}, want: true},
+		{row: "26", name: "hypervisor unhealthy within the grace", verdicts: verdicts{hyper: fail}, age: time.Minute},
+		{row: "27", name: "server answers 503", verdicts: verdicts{status: unknown}, differs: "unknown, as 23"},
+		{row: "28", name: "server is away", verdicts: verdicts{status: ok}, state: Terminated, want: true},
+		{row: "29", name: "hypervisor lookup answers 503", verdicts: verdicts{hyper: unknown}, differs: "unknown, as 23"},
+		{row: "30", name: "hypervisor is down", verdicts: verdicts{hyper: fail}, want: true},
+		{row: "32", name: "the body matches", verdicts: verdicts{url: ok}},
+		{row: "34", name: "the body does not match, within the grace", verdicts: verdicts{url: fail}, age: time.Minute},
+		{row: "36", name: "the body does not match", verdicts: verdicts{url: fail}, want: true},
+		{row: "37", name: "connection error that counts", verdicts: verdicts{url: fail}, want: true},
+		{row: "38", name: "connection error that does not count", verdicts: verdicts{url: unknown}, differs: "unknown, where Senlin says healthy: no recovery either"},
+		{row: "39", name: "the URL cannot be expanded", verdicts: verdicts{url: unknown}, differs: "unknown, as 38"},
+		{row: "40", name: "any of three that pass", verdicts: verdicts{status: ok, hyper: ok, url: ok}},
+		{row: "41", name: "any of three, one fails", verdicts: verdicts{status: ok, hyper: ok, url: fail}, want: true},
+		{row: "42", name: "all of two that fail", join: AllFailed, verdicts: verdicts{status: fail, url: fail}, want: true},
+		{row: "43", name: "all of two, one passes", join: AllFailed, verdicts: verdicts{status: fail, url: ok}},
+		{row: "43", name: "all of two, one is unknown", join: AllFailed, verdicts: verdicts{status: fail, url: unknown}, differs: "unknown never triggers"},
+		{row: "79", name: "stopped, and its URL answers", verdicts: verdicts{status: ok, url: ok}, state: Stopped, want: true},
+		{row: "81", name: "all failed: active, its URL is down", join: AllFailed, verdicts: verdicts{status: ok, url: fail}},
 	}
 	for _, test := range tests {
 		t.Run(test.row+" "+test.name, func(t *testing.T) {
 			p := Policy{Mode: Act, Detection: Detection{Conditional: test.join}}
 			for _, m := range []ModeType{status, hyper, url} {
-				if _, used := test.says[m]; used {
+				if _, used := test.verdicts[m]; used {
 					mode := DetectionMode{Type: m}
 					if m == PollURL {
 						mode.Options.PollURL = "http://{private_ip}/healthz"
@@ -65,9 +65,9 @@ func TestSenlin(t *testing.T) {
 			if test.age > 0 {
 				w.nodes[4].Since = start().Add(-test.age)
 			}
-			for m, v := range test.says {
+			for m, v := range test.verdicts {
 				w.fail("n4", m, "")
-				w.says["n4"][m] = Observation{Node: "n4", Mode: m, Verdict: v, Reason: "as told"}
+				w.verdicts["n4"][m] = Observation{Node: "n4", Mode: m, Verdict: v, Reason: "as told"}
 			}
 			w.set("n4", test.state)
 			w.pass(3 * time.Minute)
@@ -128,7 +128,7 @@ func TestSenlinRecoversOnce(t *testing.T) {
 			return nil
 		}
 		w.pass(time.Minute)
-		w.sick("n4")
+		w.unhealthy("n4")
 		w.pass(time.Hour)
 		want := []string{"REBOOT n4"}
 		if outcome != "succeeded" {
@@ -142,12 +142,12 @@ func TestSenlinRecoversOnce(t *testing.T) {
 func TestVerdict(t *testing.T) {
 	beat := AgentHeartbeat
 	tests := []struct {
-		name   string
-		join   Conditional
-		quorum int
-		says   map[ModeType]Observation
-		state  Provided
-		want   NodeState
+		name     string
+		join     Conditional
+		quorum   int
+		verdicts map[ModeType]Observation
+		state    Provided
+		want     NodeState
 	}{
 		{"at least 2 of 3, one fails", AtLeast, 2, obs(PollURL, Fail, ""), Running, Healthy},
 		{"at least 2 of 3, two fail", AtLeast, 2, both(obs(PollURL, Fail, ""), obs(beat, Fail, "kernel")), Running, Unhealthy},
@@ -171,11 +171,11 @@ func TestVerdict(t *testing.T) {
 				p.Detection.Quorum = &test.quorum
 			}
 			w := newWorld(t, p, ten()...)
-			w.tell(Pause{Owner: "test", TTL: time.Hour}) // evaluated, but not repaired
+			w.notify(Pause{Owner: "test", TTL: time.Hour}) // evaluated, but not repaired
 			w.pass(time.Minute)
-			for m, o := range test.says {
+			for m, o := range test.verdicts {
 				w.fail("n4", m, o.Reason)
-				w.says["n4"][m] = Observation{Node: "n4", Mode: m, Verdict: o.Verdict, Reason: o.Reason}
+				w.verdicts["n4"][m] = Observation{Node: "n4", Mode: m, Verdict: o.Verdict, Reason: o.Reason}
 			}
 			w.set("n4", test.state)
 			w.pass(5 * time.Minute)
@@ -201,17 +201,17 @@ func TestThresholds(t *testing.T) {
 	p.Detection.Modes = []DetectionMode{{Type: NodeStatus}}
 	w := newWorld(t, p, ten()...)
 	w.pass(time.Minute)
-	w.tell(Pause{Owner: "test"})
+	w.notify(Pause{Owner: "test"})
 	say := func(v Verdict, want NodeState) {
 		t.Helper()
-		w.tell(Observation{Node: "n4", Mode: NodeStatus, Verdict: v})
+		w.notify(Observation{Node: "n4", Mode: NodeStatus, Verdict: v})
 		w.now = w.now.Add(31 * time.Second)
-		w.tell(Tick{})
+		w.notify(Tick{})
 		if got := w.state("n4"); got != want {
 			t.Errorf("after %s it is %s, want %s", v, got, want)
 		}
 	}
-	w.mute["n4"] = true
+	w.unobserved["n4"] = true
 	say(Fail, Suspect)
 	say(OK, Healthy)
 	say(Fail, Suspect)
@@ -229,10 +229,10 @@ func TestUnknownNeitherTriggersNorClears(t *testing.T) {
 		{Type: NodeStatus}, {Type: PollURL, Options: Options{PollURL: "http://x"}},
 	}}}, ten()...)
 	w.pass(time.Minute)
-	w.tell(Pause{Owner: "test", TTL: 5 * time.Minute})
+	w.notify(Pause{Owner: "test", TTL: 5 * time.Minute})
 	w.fail("n4", PollURL, "503")
 	w.pass(2 * time.Minute)
-	w.says["n4"][PollURL] = Observation{Node: "n4", Mode: PollURL, Verdict: Unknown, Reason: "no route"}
+	w.verdicts["n4"][PollURL] = Observation{Node: "n4", Mode: PollURL, Verdict: Unknown, Reason: "no route"}
 	w.pass(30 * time.Minute) // the other mode is always ok
 	w.wantActs()
 	if got := w.state("n4"); got != Unhealthy {
@@ -258,12 +258,12 @@ func TestCandidateOrder(t *testing.T) {
 		return []Event{Outcome{Node: o.Node, OK: true, Replacement: "new-" + o.Node}}
 	}
 	w.pass(time.Minute)
-	w.tell(Pause{Owner: "test", TTL: 7 * time.Minute})
-	w.sick("n6")
+	w.notify(Pause{Owner: "test", TTL: 7 * time.Minute})
+	w.unhealthy("n6")
 	w.pass(time.Minute)
-	w.sick("n2")
+	w.unhealthy("n2")
 	w.pass(time.Minute)
-	w.sick("n1")
+	w.unhealthy("n1")
 	w.pass(time.Minute)
 	w.set("n8", Terminated)
 	w.pass(40 * time.Minute)

@@ -22,13 +22,13 @@ var errCron = errors.New("want minute hour day-of-month month day-of-week, each 
 func cronBounds() [5][2]int { return [...][2]int{{0, 59}, {0, 23}, {1, 31}, {1, 12}, {0, 7}} }
 
 func parseCron(text string) (cron, error) {
-	words := strings.Fields(text)
+	modeVerdicts := strings.Fields(text)
 	bounds := cronBounds()
-	if len(words) != len(bounds) {
+	if len(modeVerdicts) != len(bounds) {
 		return cron{}, errCron
 	}
 	var c cron
-	for i, word := range words {
+	for i, word := range modeVerdicts {
 		for part := range strings.SplitSeq(word, ",") {
 			set, ok := cronPart(part, bounds[i][0], bounds[i][1])
 			if !ok {
@@ -38,7 +38,7 @@ func parseCron(text string) (cron, error) {
 		}
 	}
 	c.fields[4] |= c.fields[4] >> 7 & 1
-	c.anyDay = words[2] == "*" || words[4] == "*"
+	c.anyDay = modeVerdicts[2] == "*" || modeVerdicts[4] == "*"
 	return c, nil
 }
 

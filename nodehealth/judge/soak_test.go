@@ -83,22 +83,22 @@ type model struct {
 
 // modelNode is the model's state of one node.
 type modelNode struct {
-	state   Provided
-	listed  bool
-	bad     map[ModeType]bool // actual failures
-	run     map[ModeType]int  // observations in a row: positive ok, negative fail
-	failed  map[ModeType]bool // enough failures in a row to count, and not ok since
-	at      map[ModeType]time.Time
-	ok      map[ModeType]time.Time // last ok observation
-	asked   time.Time              // a request may act until then; zero: no request
-	granted bool                   // its repair began for a request
-	aside   bool                   // in quarantine
-	out     bool                   // a repair definitely took it out of service
-	index   int                    // of the last action of its repair; -1: no action yet
-	tries   map[string]int         // of its repair, by action
-	begun   []time.Time            // repairs
-	fenced  bool
-	changed bool // the list of actions changed during its repair
+	state     Provided
+	listed    bool
+	bad       map[ModeType]bool // actual failures
+	run       map[ModeType]int  // observations in a row: positive ok, negative fail
+	failed    map[ModeType]bool // enough failures in a row to count, and not ok since
+	at        map[ModeType]time.Time
+	ok        map[ModeType]time.Time // last ok observation
+	requester time.Time              // a request may act until then; zero: no request
+	granted   bool                   // its repair began for a request
+	aside     bool                   // in quarantine
+	out       bool                   // a repair definitely took it out of service
+	index     int                    // of the last action of its repair; -1: no action yet
+	tries     map[string]int         // of its repair, by action
+	begun     []time.Time            // repairs
+	fenced    bool
+	changed   bool // the list of actions changed during its repair
 }
 
 var soakActions = [...]Action{{Name: Reboot}, {Name: Workflow, Params: Params{Kind: "nats", Subject: "x"}}, {Name: Recreate}, {Name: Rebuild}, {Name: Reboot, Params: Params{Type: "hard"}}}
@@ -219,21 +219,21 @@ func (m *model) event() {
 		}
 		for _, one := range ids {
 			e, _ := m.j.Explain(m.now, one)
-			if n := m.nodes[one]; e.Attempt == "" && n.state != Leaving && (id != "" || e.Asked == "") {
-				n.asked = m.now.Add(max(wait, time.Nanosecond))
+			if n := m.nodes[one]; e.Attempt == "" && n.state != Leaving && (id != "" || e.Requester == "") {
+				n.requester = m.now.Add(max(wait, time.Nanosecond))
 			}
 		}
 		m.step(Recover{Node: id, By: "bob", For: wait})
 	case what < 35:
 		if e, _ := m.j.Explain(m.now, id); e.Attempt == "" || e.State == FenceFailed {
-			n.asked = time.Time{} // otherwise its repair began
+			n.requester = time.Time{} // otherwise its repair began
 		}
 		m.step(Release{Node: id, By: "ann"})
 	case what < 36:
 		all := m.IntN(2) == 0
 		for id, n := range m.nodes {
 			if e, _ := m.j.Explain(m.now, id); all && e.Attempt == "" {
-				n.asked = time.Time{}
+				n.requester = time.Time{}
 			}
 		}
 		m.step(Release{By: "ann", Requests: all})
@@ -386,8 +386,8 @@ func (m *model) step(ev Event) {
 		}
 	}
 	for _, n := range m.nodes {
-		if tick && m.now.After(n.asked) {
-			n.asked = time.Time{}
+		if tick && m.now.After(n.requester) {
+			n.requester = time.Time{}
 		}
 	}
 }
@@ -400,7 +400,7 @@ func (m *model) found(n *modelNode, f Finding) {
 			m.fail("%s: %v, and %s failed and was not ok since", f.Node, f, mode)
 		}
 	case RepairStarted:
-		n.index, n.tries, n.changed, n.granted = -1, map[string]int{}, false, n.granted || !n.asked.IsZero()
+		n.index, n.tries, n.changed, n.granted = -1, map[string]int{}, false, n.granted || !n.requester.IsZero()
 		n.begun = slices.DeleteFunc(append(n.begun, m.now), func(t time.Time) bool { return m.now.Sub(t) >= 6*time.Hour })
 		if len(n.begun) > *m.policy.Safety.MaxAttempts {
 			m.fail("%s: repair %d within the window, want at most %d", f.Node, len(n.begun), *m.policy.Safety.MaxAttempts)
@@ -410,7 +410,7 @@ func (m *model) found(n *modelNode, f Finding) {
 	case NodeReleased, NodeGone:
 		n.aside, n.begun = false, nil
 	case RequestEnded:
-		n.asked = time.Time{}
+		n.requester = time.Time{}
 	}
 	switch f.Event {
 	case RepairEnded:
@@ -421,7 +421,7 @@ func (m *model) found(n *modelNode, f Finding) {
 	case RepairSucceeded, NodeQuarantined, NodeHeld, NodeReplaced, NodeReleased, NodeOK, NodeGone, RequestEnded:
 		n.out, n.fenced, n.granted = false, false, false
 		if f.Event != RequestEnded && f.Event != RepairEnded { // a waiting request outlasts a repair in which nothing was done
-			n.asked = time.Time{}
+			n.requester = time.Time{}
 		}
 	}
 }
@@ -453,7 +453,7 @@ func (m *model) ordered(o Order, open bool) {
 	m.acts++
 	m.owed = append(m.owed, o)
 	m.evidence(o, n)
-	n.granted = n.granted || !n.asked.IsZero() // also if a fence began
+	n.granted = n.granted || !n.requester.IsZero() // also if a fence began
 	if m.serves(n) && n.state == Running && (o.Kind == OrderFence || o.Action.Name != Recreate || !*o.Action.Params.LaunchFirst) {
 		m.budget(o, "action")
 		n.out = true
@@ -466,7 +466,7 @@ func (m *model) ordered(o Order, open bool) {
 // evidence checks that a mode failed, was not ok since, and that the failure is not too old to
 // count.
 func (m *model) evidence(o Order, n *modelNode) {
-	failing := n.state != Running || n.fenced || n.granted || !n.asked.IsZero()
+	failing := n.state != Running || n.fenced || n.granted || !n.requester.IsZero()
 	for _, mode := range m.policy.Detection.Modes {
 		failing = failing || n.failed[mode.Type]
 	}

@@ -27,32 +27,32 @@ type State struct {
 	SpentAt  time.Time     `json:"spent_at,omitzero"`
 	Alarms   []AlarmRecord `json:"alarms,omitempty"`
 	// Drained holds the nodes of the last Drains.
-	Drained map[string]disruption.Kind `json:"drained,omitempty"`
-	Healer  string                     `json:"healer,omitempty"`
+	Drained     map[string]disruption.Kind `json:"drained,omitempty"`
+	RepairOwner string                     `json:"healer,omitempty"`
 }
 
 // NodeRecord is a node that is not healthy, or has other state to preserve.
 type NodeRecord struct {
-	Node     Node      `json:"node"`
-	State    NodeState `json:"state"`
-	Since    time.Time `json:"since"`
-	Failing  time.Time `json:"failing,omitzero"`
-	Why      string    `json:"why,omitempty"`     // why it was found unhealthy
-	Ignorant time.Time `json:"ignorant,omitzero"` // the verdict is unknown since then
+	Node         Node      `json:"node"`
+	State        NodeState `json:"state"`
+	Since        time.Time `json:"since"`
+	Failing      time.Time `json:"failing,omitzero"`
+	Why          string    `json:"why,omitempty"`     // why it was found unhealthy
+	UnknownSince time.Time `json:"ignorant,omitzero"` // the verdict is unknown since then
 	// Modes holds the modes with more state than ok.
-	Modes      []ModeRecord `json:"modes,omitempty"`
-	Until      time.Time    `json:"until,omitzero"`
-	Asked      string       `json:"asked,omitempty"`
-	AskedUntil time.Time    `json:"asked_until,omitzero"`
-	AskedPool  bool         `json:"asked_pool,omitempty"`
-	Blocked    Gate         `json:"blocked,omitempty"`
-	Spent      string       `json:"spent,omitempty"` // the repairs that led to the quarantine or the hold
-	NotBefore  time.Time    `json:"not_before,omitzero"`
-	Replaced   bool         `json:"replaced,omitempty"`
-	Unlisted   bool         `json:"unlisted,omitempty"`
-	Vetoed     bool         `json:"vetoed,omitempty"` // the vetoed failures were reported
-	Born       string       `json:"born,omitempty"`   // the lineage, if a repair launched this node
-	Repair     *Repair      `json:"repair,omitempty"`
+	Modes            []ModeRecord `json:"modes,omitempty"`
+	Until            time.Time    `json:"until,omitzero"`
+	Requester        string       `json:"asked,omitempty"`
+	RequestedUntil   time.Time    `json:"asked_until,omitzero"`
+	RequestedForPool bool         `json:"asked_pool,omitempty"`
+	Blocked          Gate         `json:"blocked,omitempty"`
+	Spent            string       `json:"spent,omitempty"` // the repairs that led to the quarantine or the hold
+	NotBefore        time.Time    `json:"not_before,omitzero"`
+	Replaced         bool         `json:"replaced,omitempty"`
+	Unlisted         bool         `json:"unlisted,omitempty"`
+	Vetoed           bool         `json:"vetoed,omitempty"` // the vetoed failures were reported
+	Born             string       `json:"born,omitempty"`   // the lineage, if a repair launched this node
+	Repair           *Repair      `json:"repair,omitempty"`
 }
 
 // ModeRecord is what one mode observed of a node.
@@ -101,13 +101,13 @@ type Breaker struct {
 type AlarmRecord struct {
 	Key   string    `json:"key"`
 	Since time.Time `json:"since"`
-	Told  bool      `json:"told,omitempty"`
+	Sent  bool      `json:"told,omitempty"`
 }
 
 // State returns what Restore needs, in a fixed order. Make it durable before you carry out the
 // orders of the Step before it.
 func (j *Judge) State() State {
-	s := State{Version: stateVersion, Mode: j.rules.mode, Attempts: j.repairs.seq, Spent: j.safety.rate.spent, SpentAt: j.safety.rate.at, Healer: j.safety.healer,
+	s := State{Version: stateVersion, Mode: j.rules.mode, Attempts: j.repairs.seq, Spent: j.safety.rate.spent, SpentAt: j.safety.rate.at, RepairOwner: j.safety.repairOwner,
 		Lineages: j.safety.lineages.records(), Pauses: slices.Clone(j.safety.pauses), Breakers: j.safety.breakers.records(), Alarms: slices.Clone(j.alarms.all), Drained: maps.Clone(j.safety.budget.drained)}
 	for _, n := range byID(j.kept()) {
 		state, modes := n.state, n.records(&j.detection)
@@ -117,7 +117,7 @@ func (j *Judge) State() State {
 				modes = nil
 			}
 		}
-		r := NodeRecord{Node: n.Node, State: state, Since: n.since, Failing: n.failing, Why: n.cause, Ignorant: n.ignorant, Modes: modes, Until: n.until, Asked: n.asked, AskedUntil: n.askedUntil, AskedPool: n.pool,
+		r := NodeRecord{Node: n.Node, State: state, Since: n.since, Failing: n.failing, Why: n.cause, UnknownSince: n.unknownSince, Modes: modes, Until: n.until, Requester: n.requester, RequestedUntil: n.requestedUntil, RequestedForPool: n.pool,
 			Blocked: n.blocked, Spent: n.spent, NotBefore: n.notBefore, Replaced: n.replaced, Unlisted: n.unlisted, Vetoed: n.vetoed, Born: j.safety.lineages.born[n.ID]}
 		if n.repair != nil {
 			r.Repair = new(*n.repair)
@@ -130,8 +130,8 @@ func (j *Judge) State() State {
 func (j *Judge) kept() map[string]*node {
 	out := map[string]*node{}
 	for id, n := range j.roster.all {
-		fit := (n.state == Fresh || n.state == Healthy && n.ignorant.IsZero()) && !n.failed() && !n.lately(1)
-		if !fit || n.replaced || n.asked != "" || j.safety.lineages.born[id] != "" {
+		fit := (n.state == Fresh || n.state == Healthy && n.unknownSince.IsZero()) && !n.failed() && !n.lately(1)
+		if !fit || n.replaced || n.requester != "" || j.safety.lineages.born[id] != "" {
 			out[id] = n
 		}
 	}
@@ -147,7 +147,7 @@ func Restore(now time.Time, p Policy, s State) (*Judge, error) {
 	}
 	now = now.Round(0)
 	j := New(p)
-	j.repairs.seq, j.repairs.resume, j.safety.healer = s.Attempts, true, s.Healer
+	j.repairs.seq, j.repairs.resume, j.safety.repairOwner = s.Attempts, true, s.RepairOwner
 	same := s.Mode == j.rules.mode
 	if same {
 		j.safety.rate.spent, j.safety.rate.at = s.Spent, earlier(s.SpentAt, now)
@@ -170,13 +170,13 @@ func (j *Judge) restoreNode(now time.Time, r NodeRecord, same bool) {
 	n := j.roster.add(now, r.Node)
 	n.restore(now, &j.detection, r.Modes)
 	n.cause = r.Why
-	if !r.Ignorant.IsZero() {
-		n.ignorant = earlier(r.Ignorant, now)
+	if !r.UnknownSince.IsZero() {
+		n.unknownSince = earlier(r.UnknownSince, now)
 	}
 	n.failing, n.until, n.notBefore = earlier(r.Failing, now), earlier(r.Until, now.Add(j.rules.window)), earlier(r.NotBefore, now.Add(j.rules.backoffMax))
 	n.spent, n.replaced, n.unlisted, n.vetoed = r.Spent, r.Replaced, r.Unlisted, r.Vetoed
-	n.asked, n.askedUntil, n.pool = r.Asked, earlier(r.AskedUntil, now.Add(maxPause)), r.AskedPool
-	if n.asked == "" { // otherwise the gate that refuses it is evaluated again
+	n.requester, n.requestedUntil, n.pool = r.Requester, earlier(r.RequestedUntil, now.Add(maxPause)), r.RequestedForPool
+	if n.requester == "" { // otherwise the gate that refuses it is evaluated again
 		n.blocked = r.Blocked
 	}
 	if r.Born != "" {
@@ -246,7 +246,7 @@ func (s State) Validate() error {
 }
 
 func (r NodeRecord) check(twice bool) error {
-	needs := r.State.holdsPlace() || r.State == FenceFailed
+	needs := r.State.inRepair() || r.State == FenceFailed
 	switch {
 	case r.Node.ID == "" || twice:
 		return fmt.Errorf("node %q: id is empty or not unique", r.Node.ID)

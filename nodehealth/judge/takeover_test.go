@@ -37,8 +37,8 @@ func crashing(t *testing.T, at int, durable bool) (w *world, p *provider, busy [
 	p = &provider{launched: map[string]string{}, fenced: map[string]bool{}}
 	w = newWorld(t, exclusive(Action{Name: Recreate}), ten()...)
 	steps := 0
-	var tell func(events []Event)
-	tell = func(events []Event) {
+	var notify func(events []Event)
+	notify = func(events []Event) {
 		for _, ev := range events {
 			steps++
 			before := w.j.State()
@@ -52,37 +52,37 @@ func crashing(t *testing.T, at int, durable bool) (w *world, p *provider, busy [
 					before = w.j.State()
 				}
 				w.j = restored(t, w.now, w.policy, before)
-				w.tell(Nodes{List: slices.Clone(w.nodes)})
+				w.notify(Nodes{List: slices.Clone(w.nodes)})
 				continue
 			}
 			for _, o := range orders {
 				if o.Kind == OrderRecheck {
-					tell([]Event{Observation{Node: o.Node, Mode: NodeStatus, Verdict: Fail}})
+					notify([]Event{Observation{Node: o.Node, Mode: NodeStatus, Verdict: Fail}})
 				}
-				tell(p.do(w, o))
+				notify(p.do(w, o))
 			}
 		}
 	}
 	w.now = start()
 	w.pass(time.Minute)
-	w.sick("n4")
+	w.unhealthy("n4")
 	for range 600 {
 		second := int(w.now.Sub(start()) / time.Second)
 		for _, n := range slices.Clone(w.nodes) {
 			if second%5 == 0 && n.ID != "n4" {
-				tell([]Event{Observation{Node: n.ID, Mode: AgentHeartbeat, Verdict: OK}})
+				notify([]Event{Observation{Node: n.ID, Mode: AgentHeartbeat, Verdict: OK}})
 			}
 			if v := OK; second%30 == 0 {
 				if n.ID == "n4" {
 					v = Fail
 				}
-				tell([]Event{Observation{Node: n.ID, Mode: NodeStatus, Verdict: v}})
+				notify([]Event{Observation{Node: n.ID, Mode: NodeStatus, Verdict: v}})
 			}
 		}
 		if second%30 == 0 {
-			tell([]Event{Nodes{List: slices.Clone(w.nodes)}})
+			notify([]Event{Nodes{List: slices.Clone(w.nodes)}})
 		}
-		tell([]Event{Tick{}})
+		notify([]Event{Tick{}})
 		w.now = w.now.Add(time.Second)
 	}
 	return w, p, busy
@@ -122,18 +122,18 @@ func TestExactlyOneReplacement(t *testing.T) {
 	}
 }
 
-func TestTakeoverForgetsNothing(t *testing.T) {
+func TestTakeoverPreservesState(t *testing.T) {
 	w := newWorld(t, plain(Action{Name: Reboot}), ten()...)
 	w.heal = heals
 	w.pass(time.Minute)
-	w.tell(Pause{Node: "n1", Owner: "ops", TTL: time.Hour})
-	w.sick("n1")
+	w.notify(Pause{Node: "n1", Owner: "ops", TTL: time.Hour})
+	w.unhealthy("n1")
 	for range 3 {
-		w.sick("n4")
+		w.unhealthy("n4")
 		w.pass(30 * time.Minute)
 		w.j = restored(t, w.now, w.policy, w.j.State())
 	}
-	w.sick("n4")
+	w.unhealthy("n4")
 	w.pass(10 * time.Minute)
 	got := w.acts()
 	if !slices.Contains(got, "quarantine n4") || len(got) < 5 {
@@ -154,7 +154,7 @@ func TestFromObserveToAct(t *testing.T) {
 	w := newWorld(t, p, ten()...)
 	w.heal = heals
 	w.pass(time.Minute)
-	w.sick("n4")
+	w.unhealthy("n4")
 	w.pass(3 * time.Hour)
 	w.wantActs("REBOOT n4", "REBOOT n4", "REBOOT n4", "quarantine n4")
 	w.policy.Mode = Act

@@ -21,7 +21,7 @@ func (j *Judge) list(now time.Time, ev Nodes) {
 		}
 		changed := !known || n.Node != listed || n.missing > 0 || n.unlisted
 		n.Node, n.pass, n.missing, n.unlisted = listed, j.pass, 0, false
-		if n.lie(ev.Again); changed || n.down == 2 {
+		if n.countDownLists(ev.Again); changed || n.down == 2 {
 			j.evaluate(now, n)
 		}
 	}
@@ -71,7 +71,7 @@ func (j *Judge) evaluate(now time.Time, n *node) {
 	case Fresh, Healthy, Requested, Suspect, Unhealthy:
 		j.enter(now, n)
 	case Claimed:
-		if n.verdict == OK && n.asked == "" {
+		if n.verdict == OK && n.requester == "" {
 			j.fit(now, n)
 		}
 	case Quarantined:
@@ -88,7 +88,7 @@ func (j *Judge) evaluate(now time.Time, n *node) {
 			return
 		}
 	case FenceFailed:
-		if n.harmless(j.rules) && !n.repair.Fenced {
+		if n.confirmedDown(j.rules) && !n.repair.Fenced {
 			j.repairs.fenced(now, n, "the machine is "+string(n.State))
 		}
 	}
@@ -100,24 +100,24 @@ func (j *Judge) enter(now time.Time, n *node) {
 	if n.replaced || n.State == Leaving {
 		return
 	}
-	grace := n.young(now, j.rules)
+	grace := n.inGrace(now, j.rules)
 	switch {
 	case n.candidate() == Requested:
 		j.queue(now, n)
-	case n.asked != "":
-		j.sicken(now, n, cmp.Or(n.why, "requested by "+n.asked))
+	case n.requester != "":
+		j.markUnhealthy(now, n, cmp.Or(n.why, "requested by "+n.requester))
 	case n.verdict == Fail && n.decisive:
-		j.sicken(now, n, n.why)
+		j.markUnhealthy(now, n, n.why)
 	case n.missing > 0 && n.state != Unhealthy: // the next list has it again, or it is gone
-	case n.eager == Fail && grace && n.state != Unhealthy:
+	case n.provisional == Fail && grace && n.state != Unhealthy:
 		n.failing = time.Time{}
-	case n.eager == Fail:
+	case n.provisional == Fail:
 		if n.failing.IsZero() {
 			n.failing = now
 		}
 		switch {
 		case n.verdict == Fail && now.Sub(n.failing) >= n.patience.wait:
-			j.sicken(now, n, n.why)
+			j.markUnhealthy(now, n, n.why)
 		case n.state == Fresh || n.state == Healthy:
 			j.roster.to(now, n, Suspect)
 			j.journal.find(n.finding(NodeSuspect, n.why))
@@ -128,7 +128,7 @@ func (j *Judge) enter(now time.Time, n *node) {
 	}
 }
 
-func (j *Judge) sicken(now time.Time, n *node, why string) {
+func (j *Judge) markUnhealthy(now time.Time, n *node, why string) {
 	if n.failing.IsZero() {
 		n.failing = now
 	}

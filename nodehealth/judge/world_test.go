@@ -26,17 +26,17 @@ func plain(actions ...Action) Policy {
 // world is a pool whose modes are ok unless verdicts has another one. It has a poll every 30 s and
 // a heartbeat every 5 s. heal defines the effects of its repairs.
 type world struct {
-	t      testing.TB
-	policy Policy
-	j      *Judge
-	now    time.Time
-	nodes  []Node
-	says   map[string]map[ModeType]Observation // verdicts other than ok
-	mute   map[string]bool                     // nodes without observations
-	cut    bool                                // the heartbeats' path is down
-	heal   func(w *world, o Order) []Event     // immediate effects of an order
-	orders []Order
-	found  []Finding
+	t          testing.TB
+	policy     Policy
+	j          *Judge
+	now        time.Time
+	nodes      []Node
+	verdicts   map[string]map[ModeType]Observation // verdicts other than ok
+	unobserved map[string]bool                     // nodes without observations
+	cut        bool                                // the heartbeats' path is down
+	heal       func(w *world, o Order) []Event     // immediate effects of an order
+	orders     []Order
+	found      []Finding
 }
 
 func newWorld(t testing.TB, p Policy, nodes ...string) *world {
@@ -44,24 +44,24 @@ func newWorld(t testing.TB, p Policy, nodes ...string) *world {
 	if err := p.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, policy: p, j: New(p), now: start(), says: map[string]map[ModeType]Observation{}, mute: map[string]bool{}}
+	w := &world{t: t, policy: p, j: New(p), now: start(), verdicts: map[string]map[ModeType]Observation{}, unobserved: map[string]bool{}}
 	for _, name := range nodes {
 		id, zone, _ := strings.Cut(name, "@")
 		w.nodes = append(w.nodes, Node{ID: id, Zone: zone, Since: start().Add(-24 * time.Hour)})
 	}
-	w.tell(Nodes{List: slices.Clone(w.nodes)})
+	w.notify(Nodes{List: slices.Clone(w.nodes)})
 	return w
 }
 
 // fail makes a mode of a node fail from now on; sick makes all of them fail.
 func (w *world) fail(id string, mode ModeType, reason string) {
-	if w.says[id] == nil {
-		w.says[id] = map[ModeType]Observation{}
+	if w.verdicts[id] == nil {
+		w.verdicts[id] = map[ModeType]Observation{}
 	}
-	w.says[id][mode] = Observation{Node: id, Mode: mode, Verdict: Fail, Reason: reason}
+	w.verdicts[id][mode] = Observation{Node: id, Mode: mode, Verdict: Fail, Reason: reason}
 }
 
-func (w *world) sick(ids ...string) {
+func (w *world) unhealthy(ids ...string) {
 	for _, id := range ids {
 		for _, m := range w.policy.Detection.Modes {
 			w.fail(id, m.Type, "broken")
@@ -69,9 +69,9 @@ func (w *world) sick(ids ...string) {
 	}
 }
 
-func (w *world) cure(id string) { delete(w.says, id) }
+func (w *world) cure(id string) { delete(w.verdicts, id) }
 
-func (w *world) tell(events ...Event) {
+func (w *world) notify(events ...Event) {
 	for _, ev := range events {
 		orders, found := w.j.Step(w.now, ev)
 		w.orders, w.found = append(w.orders, orders...), append(w.found, found...)
@@ -80,7 +80,7 @@ func (w *world) tell(events ...Event) {
 			case o.Kind == OrderRecheck:
 				w.observe(o.Node, false)
 			case !o.Observe && w.heal != nil:
-				w.tell(w.heal(w, o)...)
+				w.notify(w.heal(w, o)...)
 			}
 		}
 	}
@@ -88,21 +88,21 @@ func (w *world) tell(events ...Event) {
 
 // observe passes the verdict of each mode of a node, or only of the heartbeats.
 func (w *world) observe(id string, beats bool) {
-	if w.mute[id] {
+	if w.unobserved[id] {
 		return
 	}
 	for _, m := range w.policy.Detection.Modes {
 		if (m.Type == AgentHeartbeat) != beats && beats || m.Type == AgentHeartbeat && w.cut || m.Type == LifecycleEvents {
 			continue
 		}
-		o, differs := w.says[id][m.Type]
+		o, differs := w.verdicts[id][m.Type]
 		if !differs {
 			o = Observation{Node: id, Mode: m.Type, Verdict: OK}
 		}
 		if differs && m.Type == AgentHeartbeat && o.Reason == "broken" {
 			continue // it is silent
 		}
-		w.tell(o)
+		w.notify(o)
 	}
 }
 
@@ -118,9 +118,9 @@ func (w *world) pass(d time.Duration) {
 			}
 		}
 		if at%30 == 0 {
-			w.tell(Nodes{List: slices.Clone(w.nodes)})
+			w.notify(Nodes{List: slices.Clone(w.nodes)})
 		}
-		w.tell(Tick{})
+		w.notify(Tick{})
 	}
 }
 
@@ -131,13 +131,13 @@ func (w *world) set(id string, state Provided) {
 			w.nodes[i].State = state
 		}
 	}
-	w.tell(Nodes{List: slices.Clone(w.nodes)})
+	w.notify(Nodes{List: slices.Clone(w.nodes)})
 }
 
 func (w *world) replace(id, by string) {
 	w.nodes = slices.DeleteFunc(w.nodes, func(n Node) bool { return n.ID == id })
 	w.nodes = append(w.nodes, Node{ID: by, Since: w.now})
-	w.tell(Nodes{List: slices.Clone(w.nodes)})
+	w.notify(Nodes{List: slices.Clone(w.nodes)})
 }
 
 // acts returns the ordered actions: "REBOOT n1".

@@ -54,23 +54,23 @@ func New(c Config) (*Prober, error) {
 func (p *Prober) Expand(names Names) (string, error) { return Expand(p.config.Options.PollURL, names) }
 
 // attemptKind is the kind of result of one attempt.
-type sightKind int
+type attemptKind int
 
 const (
-	ours    sightKind = iota // a problem on our side: no result
-	healthy                  // the expected response
-	sick                     // another response
-	broken                   // no response, or an unusable one
+	localProblem attemptKind = iota // a problem on our side: no result
+	healthy                         // the expected response
+	badResponse                     // another response
+	broken                          // no response, or an unusable one
 )
 
 // final reports whether another attempt would not change the result.
-func (k sightKind) final() bool { return k == ours || k == healthy }
+func (k attemptKind) final() bool { return k == localProblem || k == healthy }
 
 // answered reports whether the node itself responded.
-func (k sightKind) answered() bool { return k == healthy || k == sick }
+func (k attemptKind) answered() bool { return k == healthy || k == badResponse }
 
-type sight struct {
-	kind sightKind
+type attemptResult struct {
+	kind attemptKind
 	why  string
 }
 
@@ -83,14 +83,14 @@ func (p *Prober) judge(j *job) (judge.Verdict, string) {
 	switch {
 	case j.last.kind == healthy:
 		return judge.OK, why
-	case j.last.kind == sick, j.last.kind == broken && *p.config.Options.PollErrorAsUnhealthy:
+	case j.last.kind == badResponse, j.last.kind == broken && *p.config.Options.PollErrorAsUnhealthy:
 		return judge.Fail, why
 	}
 	return judge.Unknown, why
 }
 
 // attempt makes one attempt. Each attempt uses the next address of the host.
-func (p *Prober) look(ctx context.Context, j *job, scratch *bytes.Buffer) sight {
+func (p *Prober) attempt(ctx context.Context, j *job, scratch *bytes.Buffer) attemptResult {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(*p.config.Options.PollTimeout))
 	defer cancel()
 	if !j.host.found {
@@ -101,7 +101,7 @@ func (p *Prober) look(ctx context.Context, j *job, scratch *bytes.Buffer) sight 
 	ctx = netguard.Pin(ctx, j.host.addrs[j.tried%len(j.host.addrs)])
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, j.target.URL, nil)
 	if err != nil {
-		return sight{ours, "invalid URL"}
+		return attemptResult{localProblem, "invalid URL"}
 	}
 	req.Header.Set("User-Agent", "weirkeeper")
 	answer, err := p.client.Do(req)
@@ -113,25 +113,25 @@ func (p *Prober) look(ctx context.Context, j *job, scratch *bytes.Buffer) sight 
 }
 
 // find resolves the host, once a round.
-func (p *Prober) find(ctx context.Context, j *job) (sight, bool) {
+func (p *Prober) find(ctx context.Context, j *job) (attemptResult, bool) {
 	u, err := url.Parse(j.target.URL)
 	if err != nil {
-		return sight{ours, "invalid URL"}, false
+		return attemptResult{localProblem, "invalid URL"}, false
 	}
 	j.host.addrs, err = p.config.Allowed.Resolve(ctx, p.config.Resolve, u.Hostname())
 	if err != nil {
-		return sight{ours, short(err.Error())}, false
+		return attemptResult{localProblem, short(err.Error())}, false
 	}
 	j.host.found = true
-	return sight{}, true
+	return attemptResult{}, true
 }
 
 // read evaluates a response. scratch holds its body.
-func (p *Prober) read(answer *http.Response, scratch *bytes.Buffer) sight {
-	tooLong := sight{broken, fmt.Sprintf("the response is longer than %d KiB", maxBody>>10)}
+func (p *Prober) read(answer *http.Response, scratch *bytes.Buffer) attemptResult {
+	tooLong := attemptResult{broken, fmt.Sprintf("the response is longer than %d KiB", maxBody>>10)}
 	switch {
 	case answer.StatusCode < 200 || answer.StatusCode > 299:
-		return sight{sick, fmt.Sprintf("response status %d", answer.StatusCode)}
+		return attemptResult{badResponse, fmt.Sprintf("response status %d", answer.StatusCode)}
 	case answer.ContentLength > maxBody:
 		return tooLong
 	}
@@ -143,25 +143,25 @@ func (p *Prober) read(answer *http.Response, scratch *bytes.Buffer) sight {
 	case scratch.Len() > maxBody:
 		return tooLong
 	case !p.healthy.Match(scratch.Bytes()):
-		return sight{sick, "no match in the response for " + short(p.config.Options.PollHealthyResponse)}
+		return attemptResult{badResponse, "no match in the response for " + short(p.config.Options.PollHealthyResponse)}
 	}
-	return sight{healthy, fmt.Sprintf("response status %d", answer.StatusCode)}
+	return attemptResult{healthy, fmt.Sprintf("response status %d", answer.StatusCode)}
 }
 
 // trouble classifies the error of a request.
-func (p *Prober) trouble(err error) sight {
+func (p *Prober) trouble(err error) attemptResult {
 	for _, own := range []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.EADDRNOTAVAIL, syscall.ENETUNREACH, context.Canceled} {
 		if errors.Is(err, own) {
-			return sight{ours, "no request possible from this host: " + short(own.Error())}
+			return attemptResult{localProblem, "no request possible from this host: " + short(own.Error())}
 		}
 	}
 	if e, ok := errors.AsType[*url.Error](err); ok {
 		err = e.Err // without the URL, which is in the policy
 	}
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) {
-		return sight{broken, fmt.Sprintf("no response within %v", *p.config.Options.PollTimeout)}
+		return attemptResult{broken, fmt.Sprintf("no response within %v", *p.config.Options.PollTimeout)}
 	}
-	return sight{broken, short(err.Error())}
+	return attemptResult{broken, short(err.Error())}
 }
 
 // short truncates text from other parties, and replaces unprintable characters by blanks.

@@ -20,7 +20,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )
 
-func wantTold(t *testing.T, got told, verdict judge.Verdict, says string) {
+func wantReport(t *testing.T, got report, verdict judge.Verdict, says string) {
 	t.Helper()
 	if got.verdict != verdict || !strings.Contains(got.why, says) || len(got.why) > 300 {
 		t.Errorf("%s: %q, want %s: ...%s...", got.verdict, got.why, verdict, says)
@@ -106,11 +106,11 @@ func TestAnswers(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			p := newProber(t, configOf(func(o *judge.Options) { o.PollHealthyResponse = "healthy$|healthy " }))
-			wantTold(t, probe(t, p, test.url)[0], test.verdict, test.says)
+			wantReport(t, probe(t, p, test.url)[0], test.verdict, test.says)
 			p = newProber(t, configOf(func(o *judge.Options) {
 				o.PollHealthyResponse, o.PollErrorAsUnhealthy = "healthy$|healthy ", new(false)
 			}))
-			wantTold(t, probe(t, p, test.url)[0], test.asset, test.says)
+			wantReport(t, probe(t, p, test.url)[0], test.asset, test.says)
 		})
 	}
 	t.Cleanup(func() {
@@ -122,7 +122,7 @@ func TestAnswers(t *testing.T) {
 
 func TestAnyAnswerWithoutAPattern(t *testing.T) {
 	server := serve(t, func(http.ResponseWriter, *http.Request) {})
-	wantTold(t, probe(t, newProber(t, configOf(nil)), server.URL)[0], judge.OK, "status 200")
+	wantReport(t, probe(t, newProber(t, configOf(nil)), server.URL)[0], judge.OK, "status 200")
 }
 
 func TestTLS(t *testing.T) {
@@ -130,9 +130,9 @@ func TestTLS(t *testing.T) {
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)
 	server.StartTLS()
 	defer server.Close()
-	wantTold(t, probe(t, newProber(t, configOf(nil)), server.URL)[0], judge.Fail, "certificate")
+	wantReport(t, probe(t, newProber(t, configOf(nil)), server.URL)[0], judge.Fail, "certificate")
 	lax := newProber(t, configOf(func(o *judge.Options) { o.PollVerify = new(false) }))
-	wantTold(t, probe(t, lax, server.URL)[0], judge.OK, "")
+	wantReport(t, probe(t, lax, server.URL)[0], judge.OK, "")
 }
 
 // A healthy node gets one GET, whatever the time between attempts.
@@ -148,7 +148,7 @@ func TestOneGet(t *testing.T) {
 		})
 		c.Interval = 10 * time.Minute
 		p := newProber(t, c)
-		wantTold(t, probe(t, p, server.URL)[0], judge.OK, "")
+		wantReport(t, probe(t, p, server.URL)[0], judge.OK, "")
 		server.Close()
 		if len(asked) != 1 || asked[0] != http.MethodGet {
 			t.Errorf("every %v: asked %v, want one GET", between, asked)
@@ -177,7 +177,7 @@ func TestAttempts(t *testing.T) {
 				}
 			})
 			p := newProber(t, configOf(func(o *judge.Options) { o.PollRetryLimit = new(test.limit) }))
-			wantTold(t, probe(t, p, server.URL)[0], test.verdict, "")
+			wantReport(t, probe(t, p, server.URL)[0], test.verdict, "")
 			if n.Load() != test.want {
 				t.Errorf("%d attempts, want %d", n.Load(), test.want)
 			}
@@ -210,11 +210,11 @@ func TestRebinding(t *testing.T) {
 	}
 	p := newProber(t, c)
 	name := "http://node.example:" + at.Port() + "/"
-	wantTold(t, probe(t, p, name)[0], judge.OK, "")
+	wantReport(t, probe(t, p, name)[0], judge.OK, "")
 	if asked.Load() != 1 || hits.Load() != 3 {
 		t.Errorf("resolved %d times, asked %d times, want 1 and 3", asked.Load(), hits.Load())
 	}
-	wantTold(t, probe(t, p, name)[0], judge.Unknown, "outside the allowed networks")
+	wantReport(t, probe(t, p, name)[0], judge.Unknown, "outside the allowed networks")
 	if hits.Load() != 3 {
 		t.Error("the address outside was asked")
 	}
@@ -225,7 +225,7 @@ func TestNoName(t *testing.T) {
 	c.Resolve = func(context.Context, string) ([]netip.Addr, error) {
 		return nil, &net.DNSError{Err: "no such host", IsNotFound: true}
 	}
-	wantTold(t, probe(t, newProber(t, c), "http://node.example/")[0], judge.Unknown, "no such host")
+	wantReport(t, probe(t, newProber(t, c), "http://node.example/")[0], judge.Unknown, "no such host")
 }
 
 // A third of a thousand nodes accepts the request and never responds, or does not accept it. The
@@ -283,7 +283,7 @@ func TestRoundThatIsTooLong(t *testing.T) {
 			if g.verdict == judge.Fail {
 				failed = append(failed, i)
 			} else {
-				wantTold(t, g, judge.Unknown, "the round ended after 0 of 1 attempts")
+				wantReport(t, g, judge.Unknown, "the round ended after 0 of 1 attempts")
 			}
 		}
 	}

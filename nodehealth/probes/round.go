@@ -29,8 +29,8 @@ type job struct {
 	target nodehealth.Target
 	host   host
 	tried  int
-	due    time.Time // time of the next attempt
-	last   sight     // result of the last attempt
+	due    time.Time     // time of the next attempt
+	last   attemptResult // result of the last attempt
 }
 
 type host struct {
@@ -46,7 +46,7 @@ type result struct {
 
 // Probe implements nodehealth.Probe. It calls the callback in the caller's goroutine, once for each target.
 // If ctx ends before the round does, Probe returns the cause and does not report the other targets.
-func (p *Prober) Probe(ctx context.Context, targets []nodehealth.Target, tell func(node string, v judge.Verdict, why string)) error {
+func (p *Prober) Probe(ctx context.Context, targets []nodehealth.Target, notify func(node string, v judge.Verdict, why string)) error {
 	if len(targets) == 0 {
 		return nil
 	}
@@ -70,7 +70,7 @@ func (p *Prober) Probe(ctx context.Context, targets []nodehealth.Target, tell fu
 			if got.verdict != "" {
 				answered++
 			}
-			tell(got.node, orUnknown(got.verdict), got.why)
+			notify(got.node, orUnknown(got.verdict), got.why)
 		case <-ctx.Done():
 			return fmt.Errorf("probe %d nodes: %w", len(targets), context.Cause(ctx))
 		}
@@ -101,18 +101,18 @@ func (r *round) try(j *job, scratch *bytes.Buffer) {
 	limit := *r.prober.config.Options.PollRetryLimit
 	late := result{why: fmt.Sprintf("the round ended after %d of %d attempts", j.tried, limit)}
 	if !r.wait(j.due) {
-		r.tell(j, late)
+		r.notify(j, late)
 		return
 	}
-	j.last = r.prober.look(r.ctx, j, scratch)
+	j.last = r.prober.attempt(r.ctx, j, scratch)
 	if r.over() && !j.last.kind.answered() {
-		r.tell(j, late)
+		r.notify(j, late)
 		return
 	}
 	j.tried++
 	if j.last.kind.final() || j.tried >= limit {
 		verdict, why := r.prober.judge(j)
-		r.tell(j, result{verdict: verdict, why: why})
+		r.notify(j, result{verdict: verdict, why: why})
 		return
 	}
 	j.due = time.Now().Add(time.Duration(*r.prober.config.Options.PollRetryInterval))
@@ -139,7 +139,7 @@ func (r *round) over() bool {
 }
 
 // notify reports the result of a target. The last one ends the round.
-func (r *round) tell(j *job, got result) {
+func (r *round) notify(j *job, got result) {
 	got.node = j.target.Node
 	r.known <- got // has room for every target
 	if r.open.Add(-1) == 0 {

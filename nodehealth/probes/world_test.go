@@ -47,13 +47,13 @@ func newProber(t testing.TB, c Config) *Prober {
 	return p
 }
 
-type told struct {
+type report struct {
 	verdict judge.Verdict
 	why     string
 }
 
 // probe returns the reports of a round, and fails if a target is reported twice.
-func probe(t testing.TB, p *Prober, urls ...string) []told {
+func probe(t testing.TB, p *Prober, urls ...string) []report {
 	t.Helper()
 	targets := make([]nodehealth.Target, len(urls))
 	at := map[string]int{}
@@ -61,14 +61,14 @@ func probe(t testing.TB, p *Prober, urls ...string) []told {
 		targets[i] = nodehealth.Target{Node: fmt.Sprintf("i-%d", i), URL: u}
 		at[targets[i].Node] = i
 	}
-	out := make([]told, len(urls))
+	out := make([]report, len(urls))
 	err := p.Probe(t.Context(), targets, func(node string, v judge.Verdict, why string) {
 		i, ok := at[node]
 		if !ok {
 			t.Errorf("%s is told, which is none or was told", node)
 		}
 		delete(at, node)
-		out[i] = told{v, why}
+		out[i] = report{v, why}
 	})
 	if err != nil || len(at) > 0 {
 		t.Errorf("Probe = %v, not told: %v", err, at)

@@ -99,7 +99,7 @@ func parserOf(key string) (parser func(json.RawMessage) (line, error), known boo
 	case "path":
 		return parseEvent[judge.PathProof], true
 	case "healer":
-		return parseEvent[judge.Healer], true
+		return parseEvent[judge.RepairOwner], true
 	case "advance":
 		return parseAdvance, true
 	}

@@ -27,7 +27,7 @@ func Run(ctx context.Context, in io.Reader, out io.Writer, opts Options) error {
 		}
 	}
 	w := bufio.NewWriter(out)
-	p := &player{out: json.NewEncoder(w), said: map[string]map[judge.ModeType]judge.Observation{}}
+	p := &player{out: json.NewEncoder(w), lastObserved: map[string]map[judge.ModeType]judge.Observation{}}
 	p.out.SetEscapeHTML(false)
 	if opts.Policy != nil {
 		p.follow(*opts.Policy)
@@ -41,15 +41,15 @@ func Run(ctx context.Context, in io.Reader, out io.Writer, opts Options) error {
 
 // player is a judge in virtual time.
 type player struct {
-	judge  *judge.Judge
-	policy judge.Policy
-	second int64
-	nodes  []judge.Node
-	listed bool
-	down   bool // the path of the heartbeats
-	said   map[string]map[judge.ModeType]judge.Observation
-	out    *json.Encoder
-	err    error // of out
+	judge        *judge.Judge
+	policy       judge.Policy
+	second       int64
+	nodes        []judge.Node
+	listed       bool
+	down         bool // the path of the heartbeats
+	lastObserved map[string]map[judge.ModeType]judge.Observation
+	out          *json.Encoder
+	err          error // of out
 }
 
 // printed is one line of the output.
@@ -104,10 +104,10 @@ func (p *player) take(ctx context.Context, l line) error {
 		p.down = l.Down
 		p.step(l)
 	case judge.Observation:
-		of, known := p.said[l.Node]
+		of, known := p.lastObserved[l.Node]
 		if !known {
 			of = map[judge.ModeType]judge.Observation{}
-			p.said[l.Node] = of
+			p.lastObserved[l.Node] = of
 		}
 		of[l.Mode] = l
 		p.step(l)
@@ -194,7 +194,7 @@ func (p *player) step(ev judge.Event) {
 // node is up now.
 func (p *player) recheck(node string) {
 	for _, m := range p.policy.Detection.Modes {
-		if o, said := p.said[node][m.Type]; said && (m.Type != judge.AgentHeartbeat || o.Verdict == judge.Fail) {
+		if o, lastObserved := p.lastObserved[node][m.Type]; lastObserved && (m.Type != judge.AgentHeartbeat || o.Verdict == judge.Fail) {
 			p.step(o)
 		}
 	}

@@ -104,7 +104,7 @@ func (r *reader) action(t strictyaml.Value, path string) judge.Action {
 	case string(judge.Recreate):
 		r.lose(path, "Senlin deletes the old machine before it creates the new one, and this policy does too (launch_first: false); "+
 			"launch_first: true keeps the capacity")
-		r.unheeded(params, path)
+		r.reportUnused(params, path)
 		return recreate()
 	default:
 		return r.workflow(t, params, path)
@@ -121,9 +121,9 @@ func (r *reader) free(t strictyaml.Value, path string) fields {
 }
 
 // reportUnused reports parameters that no action uses.
-func (r *reader) unheeded(params fields, path string, heeded ...string) {
+func (r *reader) reportUnused(params fields, path string, used ...string) {
 	for _, key := range sortedKeys(params) {
-		if !slices.Contains(heeded, key) {
+		if !slices.Contains(used, key) {
 			r.lose(path+".params."+strictyaml.Cut(key, maxShown), "is dropped: Senlin ignored it, and no action here has it")
 		}
 	}
@@ -147,7 +147,7 @@ func (r *reader) reboot(params fields, path string) judge.Action {
 		}
 		r.lose(path+".params.type", "was ignored by Senlin, which always rebooted hard; here it takes effect: %s", a.Params.Type)
 	}
-	r.unheeded(params, path, "type")
+	r.reportUnused(params, path, "type")
 	return a
 }
 
@@ -158,7 +158,7 @@ func (r *reader) rebuild(params fields, path string) judge.Action {
 		r.lose(path+".params.image", "was ignored by Senlin, which rebuilt from the machine's own image; here it takes effect: "+
 			"set the name of the image at this pool's provider")
 	}
-	r.unheeded(params, path, "image")
+	r.reportUnused(params, path, "image")
 	return a
 }
 
@@ -203,7 +203,7 @@ func (r *reader) run(t strictyaml.Value, name string, params fields, path string
 	}
 	r.lose(path, "Senlin never ran workflows, and there is no Mistral here: set the service that runs it. Unchanged, a request goes to the NATS subject %s, "+
 		"and the action fails while no service responds; the alternatives are kind webhook with a url, and command with argv", a.Params.Subject)
-	r.unheeded(params, path, "workflow_name", "inputs")
+	r.reportUnused(params, path, "workflow_name", "inputs")
 	return a
 }
 

@@ -11,7 +11,7 @@ import (
 )
 
 // response is the response of a workflow, truncated to maxAnswer bytes.
-type answer struct {
+type response struct {
 	text []byte
 	cut  bool
 	// failure is the failure that the exit or HTTP status shows; empty: no failure.
@@ -19,7 +19,7 @@ type answer struct {
 }
 
 // result returns the result of a workflow.
-func (a answer) result() nodehealth.Result {
+func (a response) result() nodehealth.Result {
 	text := bytes.TrimSpace(a.text)
 	if !bytes.HasPrefix(text, []byte("{")) {
 		if a.failure != "" {

@@ -60,11 +60,11 @@ func (r *Runner) command(ctx context.Context, argv []string, body []byte) (nodeh
 	if err != nil {
 		return nodehealth.Result{}, err
 	}
-	said := answer{text: out.kept.Bytes(), cut: out.cut}
+	output := response{text: out.kept.Bytes(), cut: out.cut}
 	if exit.Signal != 0 || exit.Code != 0 {
-		said.failure = fmt.Sprintf("the command ended with %v: %s", exit, errs.kept.String())
+		output.failure = fmt.Sprintf("the command ended with %v: %s", exit, errs.kept.String())
 	}
-	return said.result(), nil
+	return output.result(), nil
 }
 
 // runOnce starts one program in a separate launcher, and waits for its end. If ctx ends first, it

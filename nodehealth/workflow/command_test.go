@@ -17,7 +17,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )
 
-func TestCommandIsTold(t *testing.T) {
+func TestCommandGetsItsInput(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "told")
 	a := commandOf(t, "keep", file)
 	a.Params.Input = map[string]string{"server": "{{ node.physicalid }}", "what": "{{attempt}} of {{ pool.name }}"}
@@ -45,7 +45,7 @@ func TestCommandIsTold(t *testing.T) {
 	}
 }
 
-func TestCommandAnswers(t *testing.T) {
+func TestCommandResponses(t *testing.T) {
 	t.Setenv("WEIR_TEST_SECRET", "not for commands")
 	tests := []struct {
 		name string
@@ -232,7 +232,7 @@ func FuzzAnswer(f *testing.F) {
 	}
 	f.Add([]byte(`{"result": "skip"}`), true, "status 500")
 	f.Fuzz(func(t *testing.T, text []byte, cut bool, failure string) {
-		got := answer{text: text, cut: cut, failure: failure}.result()
+		got := response{text: text, cut: cut, failure: failure}.result()
 		switch got.Decision {
 		case nodehealth.DecisionOK:
 			if failure != "" {

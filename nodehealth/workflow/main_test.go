@@ -45,9 +45,9 @@ func TestMain(m *testing.M) {
 func child(what string, args []string) int {
 	switch what {
 	case "keep": // print the input
-		told, err := io.ReadAll(os.Stdin)
+		wireInput, err := io.ReadAll(os.Stdin)
 		if err == nil {
-			err = os.WriteFile(args[0], told, 0o600)
+			err = os.WriteFile(args[0], wireInput, 0o600)
 		}
 		return say(nodehealth.DecisionOK, fmt.Sprint(err))
 	case "args":

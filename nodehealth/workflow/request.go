@@ -44,5 +44,5 @@ func (r *Runner) request(ctx context.Context, subject, attempt string, body []by
 	if len(strings.TrimSpace(string(got.Data[:min(len(got.Data), maxAnswer)]))) == 0 {
 		return failed("the response is empty"), nil
 	}
-	return answer{text: got.Data[:min(len(got.Data), maxAnswer)], cut: len(got.Data) > maxAnswer}.result(), nil
+	return response{text: got.Data[:min(len(got.Data), maxAnswer)], cut: len(got.Data) > maxAnswer}.result(), nil
 }

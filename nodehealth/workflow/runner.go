@@ -173,7 +173,7 @@ func (r *Runner) run(ctx context.Context, a judge.Action, in nodehealth.Input) (
 }
 
 // wireInput is the wire form of the input of a workflow.
-type told struct {
+type wireInput struct {
 	Version int `json:"version"`
 	nodehealth.Input
 	Deadline time.Time         `json:"deadline"`
@@ -182,7 +182,7 @@ type told struct {
 
 func payload(ctx context.Context, a judge.Action, in nodehealth.Input) ([]byte, error) {
 	deadline, _ := ctx.Deadline()
-	t := told{Version: 1, Input: in, Deadline: deadline.UTC().Truncate(time.Millisecond)}
+	t := wireInput{Version: 1, Input: in, Deadline: deadline.UTC().Truncate(time.Millisecond)}
 	for key, text := range a.Params.Input {
 		value, err := render(text, in)
 		if err != nil {

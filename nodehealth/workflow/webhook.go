@@ -113,9 +113,9 @@ func (r *Runner) post(req *http.Request) (nodehealth.Result, error) {
 	if err != nil {
 		return nodehealth.Result{}, fmt.Errorf("read the response: %w", err)
 	}
-	said := answer{text: text, cut: len(text) > maxAnswer}
+	output := response{text: text, cut: len(text) > maxAnswer}
 	if got.StatusCode < 200 || got.StatusCode > 299 {
-		said.failure = "response status " + strconv.Itoa(got.StatusCode)
+		output.failure = "response status " + strconv.Itoa(got.StatusCode)
 	}
-	return said.result(), nil
+	return output.result(), nil
 }

@@ -68,7 +68,7 @@ func TestWebhookIsSigned(t *testing.T) {
 		if err == nil {
 			err = verify(r, body)
 		}
-		var got told
+		var got wireInput
 		if err == nil {
 			err = json.Unmarshal(body, &got)
 		}
@@ -85,7 +85,7 @@ func TestWebhookIsSigned(t *testing.T) {
 	wantResult(t, run(t, r, webhookOf(s.URL, secretFile(t, "another secret, as long", 0o600))), nodehealth.DecisionFailed, "status 403")
 }
 
-func TestWebhookAnswers(t *testing.T) {
+func TestWebhookResponses(t *testing.T) {
 	reached := atomic.Bool{}
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body) // the server detects a closed client only after that
@@ -182,7 +182,7 @@ func connected(t *testing.T) *nats.Conn {
 func TestRequest(t *testing.T) {
 	nc := connected(t)
 	_, err := nc.Subscribe("heal.*", func(m *nats.Msg) {
-		var got told
+		var got wireInput
 		say := "{"
 		switch err := json.Unmarshal(m.Data, &got); {
 		case err != nil || m.Header.Get("Idempotency-Key") != "node-1.7" || got.Node != "node-1":

@@ -171,14 +171,14 @@ func TestThrottledUntilTheContextEnds(t *testing.T) {
 			if !errors.Is(err, pools.ErrThrottled) || !strings.Contains(err.Error(), tc.word) || strings.Contains(err.Error(), "deadline") {
 				t.Errorf("Groups = %v, want %v, and %q", err, pools.ErrThrottled, tc.word)
 			}
-			if !errors.Is(err, context.DeadlineExceeded) || mayBeDone(err) {
+			if !errors.Is(err, context.DeadlineExceeded) || mayHaveSucceeded(err) {
 				t.Errorf("%v: want %v, and that nothing was done", err, context.DeadlineExceeded)
 			}
 		})
 	}
 }
 
-func TestMayBeDone(t *testing.T) {
+func TestMayHaveSucceeded(t *testing.T) {
 	s, p := openGroup(t, awstest.ASG{Max: 9, Desired: 3})
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -210,7 +210,7 @@ func TestMayBeDone(t *testing.T) {
 		{"the answer was lost", func() error { s.Drop("SetDesiredCapacity", 1); return desire(t.Context()) }, true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			if err := tc.do(); err == nil || mayBeDone(err) != tc.want {
+			if err := tc.do(); err == nil || mayHaveSucceeded(err) != tc.want {
 				t.Errorf("mayBeDone(%v) = %v, want %v", err, !tc.want, tc.want)
 			}
 		})

@@ -20,7 +20,7 @@ func TestConsole(t *testing.T) {
 		{"the end of a long output", long, false, long[len("the end"):]},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			r, id := mendingGroup(t, false)
+			r, id := releasedGroup(t, false)
 			r.server.Print(id, tc.text, tc.xen)
 			got, err := r.provider.Console(t.Context(), id)
 			if err != nil || string(got) != tc.want {
@@ -28,7 +28,7 @@ func TestConsole(t *testing.T) {
 			}
 		})
 	}
-	r, _ := mendingGroup(t, false)
+	r, _ := releasedGroup(t, false)
 	if _, err := r.provider.Console(t.Context(), "i-00000000000000000"); err == nil {
 		t.Error("the console of an unknown instance is no error")
 	}

@@ -20,7 +20,7 @@
 // instances are protected from scale-in. A group that protects new instances works best. Protection
 // that every instance has is not an operator's mark on one of them.
 //
-// Groups repair their instances in place (pools.Mender) and fence them (pools.Isolator). Each
+// Groups repair their instances in place (pools.Repairer) and fence them (pools.Isolator). Each
 // attempt is recorded in a tag of the instance or of the task. Another process that continues the
 // same attempt begins nothing twice. A pool has one repair owner: OwnsRepair reports whether it is AWS.
 //

@@ -122,10 +122,10 @@ func classify(code string, status int) error {
 	return nil
 }
 
-// mayBeDone reports whether a failed call may have been carried out: AWS did not reject it, and may
+// mayHaveSucceeded reports whether a failed call may have been carried out: AWS did not reject it, and may
 // have received it. AWS also lowers the desired capacity of a group before it reports that the
 // instance is already terminating.
-func mayBeDone(err error) bool {
+func mayHaveSucceeded(err error) bool {
 	if api, ok := errors.AsType[smithy.APIError](err); ok && api.ErrorCode() == inProgress {
 		return true
 	}

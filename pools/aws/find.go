@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	namesTold  = 5  // maximum in an error
+	maxNames   = 5  // maximum in an error
 	groupsPage = 50 // groups of one response, with all their instances
 )
 
@@ -136,7 +136,7 @@ func (f *finder) choose(kind Kind, tags map[string]map[string]string, lists map[
 		}
 		found := slices.DeleteFunc(slices.Sorted(maps.Keys(whose)), func(id string) bool { return whose[id] != us })
 		if len(found) == 0 {
-			return nil, fmt.Errorf("%s of pool %s by %s: %w; %s", kind.noun(), us, s, ErrNothingFound, told(whose))
+			return nil, fmt.Errorf("%s of pool %s by %s: %w; %s", kind.noun(), us, s, ErrNothingFound, reported(whose))
 		}
 		ours = append(ours, found...)
 		for _, id := range found {
@@ -152,8 +152,8 @@ func (f *finder) choose(kind Kind, tags map[string]map[string]string, lists map[
 	return ours, errors.Join(errs...)
 }
 
-// told returns the owners of the groups that a selector finds, for people.
-func told(whose map[string]owner) string {
+// reported returns the owners of the groups that a selector finds, for people.
+func reported(whose map[string]owner) string {
 	var names []string
 	for id, o := range whose {
 		names = append(names, fmt.Sprintf("%s is of %s", id, o))
@@ -163,8 +163,8 @@ func told(whose map[string]owner) string {
 	}
 	slices.Sort(names)
 	more := ""
-	if len(names) > namesTold {
-		names, more = names[:namesTold], fmt.Sprintf(" and %d more", len(whose)-namesTold)
+	if len(names) > maxNames {
+		names, more = names[:maxNames], fmt.Sprintf(" and %d more", len(whose)-maxNames)
 	}
 	return "found: " + strings.Join(names, ", ") + more
 }

@@ -47,14 +47,14 @@ func (f fleet) setTarget(ctx context.Context, target int) error {
 
 // Interval and limit of the retries while an earlier change of a request is in progress.
 const (
-	askAgain = 500 * time.Millisecond
-	askUntil = 20 * time.Second
+	retryEvery = 500 * time.Millisecond
+	retryFor   = 20 * time.Second
 )
 
 // modify sets the target. It waits for an own earlier change, because several nodes of a fleet may
 // be terminated in sequence.
 func (f fleet) modify(ctx context.Context, target int) error {
-	patience, again := time.NewTimer(askUntil), time.NewTicker(askAgain)
+	patience, again := time.NewTimer(retryFor), time.NewTicker(retryEvery)
 	defer patience.Stop()
 	defer again.Stop()
 	for {
@@ -161,9 +161,9 @@ func (f fleet) end(ctx context.Context, ids []string) error {
 	for len(ids) > 0 {
 		some := ids[:min(batch, len(ids))]
 		ids = ids[len(some):]
-		resource := fmt.Sprintf("%s of %s", strings.Join(some[:min(namesTold, len(some))], ", "), f.id)
-		if more := len(some) - namesTold; more > 0 {
-			resource = fmt.Sprintf("%s and %d more of %s", strings.Join(some[:namesTold], ", "), more, f.id)
+		resource := fmt.Sprintf("%s of %s", strings.Join(some[:min(maxNames, len(some))], ", "), f.id)
+		if more := len(some) - maxNames; more > 0 {
+			resource = fmt.Sprintf("%s and %d more of %s", strings.Join(some[:maxNames], ", "), more, f.id)
 		}
 		err := f.p.aws.write(ctx, "ec2:TerminateInstances", resource, func() error {
 			_, err := f.p.aws.ec2.TerminateInstances(ctx, &ec2.TerminateInstancesInput{InstanceIds: some})

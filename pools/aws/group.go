@@ -113,7 +113,7 @@ func (g *group) victims(ctx context.Context, r *reading, ids []string) ([]instan
 		case r.instances[n].State == pools.InstanceTerminating:
 		case r.instances[n].Protected:
 			return nil, fmt.Errorf("%s: %w: it is protected from scale-in", id, pools.ErrRefused)
-		case g.unsure(id):
+		case g.unconfirmed(id):
 			return nil, fmt.Errorf("%s: an earlier termination is unconfirmed: wait up to a minute for AWS to show its result", id)
 		default:
 			chosen = append(chosen, r.instances[n])
@@ -122,11 +122,11 @@ func (g *group) victims(ctx context.Context, r *reading, ids []string) ([]instan
 	return chosen, g.p.aws.absent(ctx, missing)
 }
 
-// unsure reports whether an earlier termination may have an effect that reads do not show yet.
-func (g *group) unsure(id string) bool {
+// unconfirmed reports whether an earlier termination may have an effect that reads do not show yet.
+func (g *group) unconfirmed(id string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	at, ok := g.own.unsure[id]
+	at, ok := g.own.unconfirmed[id]
 	return ok && g.p.cfg.Now().Sub(at) <= settling
 }
 
@@ -166,13 +166,13 @@ const (
 // own is the record of this process's writes to a group, until reads show them. It must not be used
 // concurrently.
 type own struct {
-	target  *ownTarget
-	ended   map[string]time.Time // instances that AWS is terminating after a request of this process.
-	unsure  map[string]time.Time // instances whose termination has an unknown result.
-	lowered map[string]time.Time // instances to terminate, by whose weight the target is already lowered.
-	begun   map[string]begun     // repairs in place, by instance.
-	halted  map[string]time.Time // instances to stop as a fence, and the time of the request.
-	still   map[string]time.Time // instances that one read found stopped.
+	target      *ownTarget
+	ended       map[string]time.Time // instances that AWS is terminating after a request of this process.
+	unconfirmed map[string]time.Time // instances whose termination has an unknown result.
+	lowered     map[string]time.Time // instances to terminate, by whose weight the target is already lowered.
+	begun       map[string]begun     // repairs in place, by instance.
+	halted      map[string]time.Time // instances to stop as a fence, and the time of the request.
+	still       map[string]time.Time // instances that one read found stopped.
 }
 
 type ownTarget struct {
@@ -183,7 +183,7 @@ type ownTarget struct {
 
 func newOwn() own {
 	return own{
-		ended: map[string]time.Time{}, unsure: map[string]time.Time{}, lowered: map[string]time.Time{},
+		ended: map[string]time.Time{}, unconfirmed: map[string]time.Time{}, lowered: map[string]time.Time{},
 		begun: map[string]begun{}, halted: map[string]time.Time{}, still: map[string]time.Time{},
 	}
 }
@@ -208,7 +208,7 @@ func (o *own) confirm(now time.Time, began uint64, target int) {
 	}
 	forget(o.ended, now, leaving)
 	forget(o.lowered, now, leaving)
-	forget(o.unsure, now, settling)
+	forget(o.unconfirmed, now, settling)
 	forget(o.halted, now, leaving)
 	forget(o.still, now, leaving)
 	maps.DeleteFunc(o.begun, func(_ string, b begun) bool { return now.Sub(b.at) > leaving })

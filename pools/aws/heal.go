@@ -20,24 +20,24 @@ const (
 	// replaceUnhealthy is the process of an Auto Scaling group that replaces unhealthy instances.
 	// Health checks continue without it.
 	replaceUnhealthy = "ReplaceUnhealthy"
-	// healingTag is the tag of an Auto Scaling group that records that Weirkeeper suspended the
+	// ownerTag is the tag of an Auto Scaling group that records that Weirkeeper suspended the
 	// process. Weirkeeper resumes only a process that it suspended.
-	healingTag   = "weir:healing"
-	healingLeft  = "suspended"
-	healingGiven = "resumed"
-	healthy      = "Healthy"
-	unhealthy    = "Unhealthy"
+	ownerTag      = "weir:healing"
+	ownerReleased = "suspended"
+	ownerResumed  = "resumed"
+	healthy       = "Healthy"
+	unhealthy     = "Unhealthy"
 )
 
-// healer implements pools.Healer: the repair owner is either the groups or Weirkeeper.
-type healer struct {
+// repairOwner implements pools.RepairOwner: the repair owner is either the groups or Weirkeeper.
+type repairOwner struct {
 	*roster
 	log *slog.Logger
 }
 
-// Heals implements pools.Healer for the groups of the latest read.
-func (h *healer) Heals(ctx context.Context) (string, error) {
-	groups, fleets, err := h.healing(ctx)
+// OwnsRepair implements pools.RepairOwner for the groups of the latest read.
+func (h *repairOwner) OwnsRepair(ctx context.Context) (string, error) {
+	groups, fleets, err := h.selfRepairing(ctx)
 	if err != nil {
 		return "", fmt.Errorf("read the repair owner of pool %s: %w", h.aws.pool, err)
 	}
@@ -57,23 +57,23 @@ func fewFleets(fleets []string) string {
 
 // few joins at most five names.
 func few(names []string) string {
-	if more := len(names) - namesTold; more > 0 {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:namesTold], ", "), more)
+	if more := len(names) - maxNames; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:maxNames], ", "), more)
 	}
 	return strings.Join(names, ", ")
 }
 
-// LeaveHealing implements pools.Healer. It suspends the process ReplaceUnhealthy of the Auto
+// ReleaseRepair implements pools.RepairOwner. It suspends the process ReplaceUnhealthy of the Auto
 // Scaling groups, after it has recorded that in their tag weir:healing. A Spot Fleet request that
 // replaces unhealthy instances cannot be changed, and the error is pools.ErrRefused.
-func (h *healer) LeaveHealing(ctx context.Context) error {
-	groups, fleets, err := h.healing(ctx)
+func (h *repairOwner) ReleaseRepair(ctx context.Context) error {
+	groups, fleets, err := h.selfRepairing(ctx)
 	if err != nil {
 		return fmt.Errorf("take over the repairs of pool %s: %w", h.aws.pool, err)
 	}
 	var errs []error
 	for _, name := range groups {
-		err := h.noteHealing(ctx, name, healingLeft)
+		err := h.tagOwner(ctx, name, ownerReleased)
 		if err == nil {
 			err = h.aws.write(ctx, "autoscaling:SuspendProcesses", "group "+name, func() error {
 				_, err := h.aws.autoscaling.SuspendProcesses(ctx, &autoscaling.SuspendProcessesInput{
@@ -93,9 +93,9 @@ func (h *healer) LeaveHealing(ctx context.Context) error {
 	return nil
 }
 
-// Heal implements pools.Healer. It resumes the process in groups whose tag records that Weirkeeper
+// ResumeRepair implements pools.RepairOwner. It resumes the process in groups whose tag records that Weirkeeper
 // suspended it. Other groups stay suspended.
-func (h *healer) Heal(ctx context.Context) error {
+func (h *repairOwner) ResumeRepair(ctx context.Context) error {
 	found, err := h.scalingGroups(ctx)
 	if err != nil {
 		return fmt.Errorf("return the repairs of pool %s to its groups: %w", h.aws.pool, err)
@@ -103,7 +103,7 @@ func (h *healer) Heal(ctx context.Context) error {
 	var errs []error
 	for _, g := range found {
 		name := aws.ToString(g.AutoScalingGroupName)
-		if groupTags(g)[healingTag] != healingLeft {
+		if groupTags(g)[ownerTag] != ownerReleased {
 			continue
 		}
 		err := h.aws.write(ctx, "autoscaling:ResumeProcesses", "group "+name, func() error {
@@ -113,7 +113,7 @@ func (h *healer) Heal(ctx context.Context) error {
 			return err
 		})
 		if err == nil {
-			err = h.noteHealing(ctx, name, healingGiven)
+			err = h.tagOwner(ctx, name, ownerResumed)
 		}
 		errs = append(errs, err)
 	}
@@ -123,19 +123,19 @@ func (h *healer) Heal(ctx context.Context) error {
 	return nil
 }
 
-// noteHealing records in a group's tag what Weirkeeper did to its process.
-func (h *healer) noteHealing(ctx context.Context, name, what string) error {
+// tagOwner records in a group's tag what Weirkeeper did to its process.
+func (h *repairOwner) tagOwner(ctx context.Context, name, what string) error {
 	return h.aws.write(ctx, "autoscaling:CreateOrUpdateTags", "group "+name, func() error {
 		_, err := h.aws.autoscaling.CreateOrUpdateTags(ctx, &autoscaling.CreateOrUpdateTagsInput{Tags: []astypes.Tag{{
 			ResourceId: &name, ResourceType: aws.String("auto-scaling-group"),
-			Key: aws.String(healingTag), Value: &what, PropagateAtLaunch: aws.Bool(false),
+			Key: aws.String(ownerTag), Value: &what, PropagateAtLaunch: aws.Bool(false),
 		}}})
 		return err
 	})
 }
 
 // scalingGroups returns the current Auto Scaling groups.
-func (h *healer) scalingGroups(ctx context.Context) ([]astypes.AutoScalingGroup, error) {
+func (h *repairOwner) scalingGroups(ctx context.Context) ([]astypes.AutoScalingGroup, error) {
 	var all []astypes.AutoScalingGroup
 	for some := range slices.Chunk(h.names(AutoScaling), groupsPage) {
 		found, err := h.aws.groupsBy(ctx, &autoscaling.DescribeAutoScalingGroupsInput{
@@ -153,9 +153,9 @@ func (h *healer) scalingGroups(ctx context.Context) ([]astypes.AutoScalingGroup,
 	return all, nil
 }
 
-// healing returns the Auto Scaling groups and the Spot Fleet requests that replace unhealthy
+// selfRepairing returns the Auto Scaling groups and the Spot Fleet requests that replace unhealthy
 // instances.
-func (h *healer) healing(ctx context.Context) (groups, fleets []string, err error) {
+func (h *repairOwner) selfRepairing(ctx context.Context) (groups, fleets []string, err error) {
 	all, err := h.scalingGroups(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -182,11 +182,11 @@ func suspended(g astypes.AutoScalingGroup, process string) bool {
 	return slices.ContainsFunc(g.SuspendedProcesses, func(s astypes.SuspendedProcess) bool { return aws.ToString(s.ProcessName) == process })
 }
 
-// MarkUnhealthy implements pools.Healer. AWS stores no reason, so the reason is only logged. If the
+// MarkUnhealthy implements pools.RepairOwner. AWS stores no reason, so the reason is only logged. If the
 // pool does not own the instance, the error is pools.ErrNotOwned. For an instance of a Spot Fleet
 // request, which has no such mark, it is ErrRefused. An instance that no longer exists is not an
 // error.
-func (h *healer) MarkUnhealthy(ctx context.Context, instance, why string) error {
+func (h *repairOwner) MarkUnhealthy(ctx context.Context, instance, why string) error {
 	err := h.markUnhealthy(ctx, instance)
 	if err != nil {
 		return fmt.Errorf("mark %.40s as unhealthy: %w", instance, err)
@@ -195,7 +195,7 @@ func (h *healer) MarkUnhealthy(ctx context.Context, instance, why string) error 
 	return nil
 }
 
-func (h *healer) markUnhealthy(ctx context.Context, instance string) error {
+func (h *repairOwner) markUnhealthy(ctx context.Context, instance string) error {
 	i := h.enrolled()[instance]
 	switch {
 	case i == nil:
@@ -213,7 +213,7 @@ func (h *healer) markUnhealthy(ctx context.Context, instance string) error {
 }
 
 // mark sets an instance's health in its Auto Scaling group.
-func (h *healer) mark(ctx context.Context, instance, health string) error {
+func (h *repairOwner) mark(ctx context.Context, instance, health string) error {
 	return h.aws.write(ctx, "autoscaling:SetInstanceHealth", instance, func() error {
 		_, err := h.aws.autoscaling.SetInstanceHealth(ctx, &autoscaling.SetInstanceHealthInput{
 			InstanceId: &instance, HealthStatus: aws.String(health), ShouldRespectGracePeriod: aws.Bool(false),

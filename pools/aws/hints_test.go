@@ -10,8 +10,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/aws/awstest"
 )
 
-// listening returns a group whose events arrive in the queue.
-func listening(t *testing.T) (*awstest.Server, <-chan pools.Notice, <-chan pools.Notice) {
+// withQueue returns a group whose events arrive in the queue.
+func withQueue(t *testing.T) (*awstest.Server, <-chan pools.Notice, <-chan pools.Notice) {
 	t.Helper()
 	s := awstest.New(t, awstest.Config{Queue: "events", Changes: true, Direct: true})
 	s.AddGroup(awstest.ASG{Name: "web", Max: 9, Desired: 3, Spot: true, Tags: map[string]string{tag: ours}})
@@ -20,7 +20,7 @@ func listening(t *testing.T) (*awstest.Server, <-chan pools.Notice, <-chan pools
 	cfg.Queue = "events"
 	hints := make(chan pools.Notice, 100)
 	p := open(t, cfg)
-	return s, hear(t, p, hints), hints
+	return s, receiveWarnings(t, p, hints), hints
 }
 
 // hinted waits for a hint about an instance that contains word.
@@ -40,7 +40,7 @@ func hinted(t *testing.T, hints <-chan pools.Notice, id, word string) {
 func TestHints(t *testing.T) { synctest.Test(t, testHints) }
 
 func testHints(t *testing.T) {
-	s, warnings, hints := listening(t)
+	s, warnings, hints := withQueue(t)
 	all := s.Instances("web")
 	s.Stop(all[0].ID)
 	hinted(t, hints, all[0].ID, "State-change Notification: stopping")
@@ -61,7 +61,7 @@ func testHints(t *testing.T) {
 func TestNoticesAfterAFailure(t *testing.T) { synctest.Test(t, noticesAfterAFailure) }
 
 func noticesAfterAFailure(t *testing.T) {
-	s, warnings, hints := listening(t)
+	s, warnings, hints := withQueue(t)
 	hinted(t, hints, s.Instances("web")[2].ID, "Launch Successful")
 	synctest.Wait() // ReceiveNotices polls
 	s.Deny("ChangeMessageVisibility", "")
@@ -81,7 +81,7 @@ func noticesAfterAFailure(t *testing.T) {
 func TestHintsOnceAndOurs(t *testing.T) { synctest.Test(t, testHintsOnceAndOurs) }
 
 func testHintsOnceAndOurs(t *testing.T) {
-	s, _, hints := listening(t)
+	s, _, hints := withQueue(t)
 	all := s.Instances("web")
 	body := func(id, instance string) string {
 		return `{"id": "` + id + `", "detail-type": "` + stateEvent + `", "time": "2024-01-02T00:00:00Z", "detail": {"instance-id": "` + instance + `", "state": "stopped"}}`
@@ -102,14 +102,14 @@ func testHintsOnceAndOurs(t *testing.T) {
 }
 
 // Hints without a receiver do not block warnings.
-func TestNobodyHears(t *testing.T) { synctest.Test(t, testNobodyHears) }
+func TestHintsWithoutReceiver(t *testing.T) { synctest.Test(t, testHintsWithoutReceiver) }
 
-func testNobodyHears(t *testing.T) {
+func testHintsWithoutReceiver(t *testing.T) {
 	s := awstest.New(t, awstest.Config{Queue: "events", Direct: true})
 	s.AddGroup(awstest.ASG{Name: "web", Max: 9, Desired: 3, Spot: true, Tags: map[string]string{tag: ours}})
 	cfg := configFor(s, AutoScaling)
 	cfg.Queue = "events"
-	warnings := hear(t, open(t, cfg), nil)
+	warnings := receiveWarnings(t, open(t, cfg), nil)
 	all := s.Instances("web")
 	for range 30 {
 		s.Incident("AWS_EC2_OPERATIONAL_ISSUE", all[0].ID)

@@ -97,7 +97,7 @@ func (i *inspector) statusesOf(ctx context.Context, ids []string, found map[stri
 		}
 		for _, s := range out.InstanceStatuses {
 			if i := found[aws.ToString(s.InstanceId)]; i != nil {
-				i.see(s)
+				i.addStatus(s)
 			}
 		}
 		return out.NextToken, nil
@@ -126,7 +126,7 @@ func (i *inspector) memberships(ctx context.Context, found map[string]*inspected
 			}
 			for _, m := range out.AutoScalingInstances {
 				if i := found[aws.ToString(m.InstanceId)]; i != nil {
-					i.belongs(m)
+					i.addMembership(m)
 				}
 			}
 			return out.NextToken, nil
@@ -143,8 +143,8 @@ func (i *inspector) memberships(ctx context.Context, found map[string]*inspected
 	return nil
 }
 
-// see adds the EC2 status.
-func (i *inspected) see(s ec2types.InstanceStatus) {
+// addStatus adds the EC2 status.
+func (i *inspected) addStatus(s ec2types.InstanceStatus) {
 	var state ec2types.InstanceStateName
 	if s.InstanceState != nil {
 		state = s.InstanceState.Name
@@ -164,47 +164,47 @@ func (i *inspected) see(s ec2types.InstanceStatus) {
 	}
 }
 
-// belongs adds the Auto Scaling state. A health mark stays until it is removed.
-func (i *inspected) belongs(m astypes.AutoScalingInstanceDetails) {
+// addMembership adds the Auto Scaling state. A health mark stays until it is removed.
+func (i *inspected) addMembership(m astypes.AutoScalingInstanceDetails) {
 	i.listed = true
 	if aws.ToString(m.LifecycleState) != string(astypes.LifecycleStateInService) {
 		i.Leaving = true
 	}
 	if i.running && i.Machine.Fitness != pools.Unfit && strings.EqualFold(aws.ToString(m.HealthStatus), unhealthy) {
-		i.Machine = pools.Sight{Fitness: pools.Unfit, Why: "asg marked it as unhealthy"}
+		i.Machine = pools.HealthCheck{Fitness: pools.Unfit, Why: "asg marked it as unhealthy"}
 	}
 }
 
 // summary converts one of EC2's checks.
-func summary(what string, s *ec2types.InstanceStatusSummary) pools.Sight {
+func summary(what string, s *ec2types.InstanceStatusSummary) pools.HealthCheck {
 	if s == nil {
-		return pools.Sight{}
+		return pools.HealthCheck{}
 	}
-	return sight(what, string(s.Status))
+	return healthCheck(what, string(s.Status))
 }
 
-// sight converts a status of EC2.
-func sight(what, status string) pools.Sight {
+// healthCheck converts a status of EC2.
+func healthCheck(what, status string) pools.HealthCheck {
 	switch status {
 	case string(ec2types.SummaryStatusOk):
-		return pools.Sight{Fitness: pools.Fit}
+		return pools.HealthCheck{Fitness: pools.Fit}
 	case string(ec2types.SummaryStatusImpaired):
-		return pools.Sight{Fitness: pools.Unfit, Why: what + " is impaired"}
+		return pools.HealthCheck{Fitness: pools.Unfit, Why: what + " is impaired"}
 	case "", string(ec2types.SummaryStatusNotApplicable):
-		return pools.Sight{}
+		return pools.HealthCheck{}
 	}
-	return pools.Sight{Why: what + ": " + clip(status)}
+	return pools.HealthCheck{Why: what + ": " + clip(status)}
 }
 
 // host converts what EC2 reports about the host of an instance: its system, its volumes, and the
 // scheduled events.
-func host(s ec2types.InstanceStatus) pools.Sight {
+func host(s ec2types.InstanceStatus) pools.HealthCheck {
 	system := summary("ec2.system", s.SystemStatus)
 	if system.Fitness == pools.Unfit {
 		return system
 	}
 	if s.AttachedEbsStatus != nil {
-		if volumes := sight("ec2.ebs", string(s.AttachedEbsStatus.Status)); volumes.Fitness == pools.Unfit {
+		if volumes := healthCheck("ec2.ebs", string(s.AttachedEbsStatus.Status)); volumes.Fitness == pools.Unfit {
 			return volumes
 		}
 	}
@@ -215,7 +215,7 @@ func host(s ec2types.InstanceStatus) pools.Sight {
 }
 
 // announced returns the first scheduled event that stops, reboots or disturbs the instance.
-func announced(events []ec2types.InstanceStatusEvent) (first pools.Sight) {
+func announced(events []ec2types.InstanceStatusEvent) (first pools.HealthCheck) {
 	var at time.Time
 	for _, e := range events {
 		if about := aws.ToString(e.Description); strings.HasPrefix(about, "[Completed]") || strings.HasPrefix(about, "[Canceled]") {
@@ -235,7 +235,7 @@ func announced(events []ec2types.InstanceStatusEvent) (first pools.Sight) {
 		if !from.IsZero() {
 			why += " from " + from.UTC().Format("2006-01-02 15:04")
 		}
-		at, first = from, pools.Sight{Fitness: pools.Unfit, Why: why, Announced: true}
+		at, first = from, pools.HealthCheck{Fitness: pools.Unfit, Why: why, Announced: true}
 	}
 	return first
 }

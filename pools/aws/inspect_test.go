@@ -43,9 +43,11 @@ func (r repaired) again(t *testing.T, id string, what pools.Inspecting) pools.In
 }
 
 func TestInspect(t *testing.T) {
-	fit := pools.Sight{Fitness: pools.Fit}
-	unfit := func(why string) pools.Sight { return pools.Sight{Fitness: pools.Unfit, Why: why} }
-	announced := func(why string) pools.Sight { return pools.Sight{Fitness: pools.Unfit, Why: why, Announced: true} }
+	fit := pools.HealthCheck{Fitness: pools.Fit}
+	unfit := func(why string) pools.HealthCheck { return pools.HealthCheck{Fitness: pools.Unfit, Why: why} }
+	announced := func(why string) pools.HealthCheck {
+		return pools.HealthCheck{Fitness: pools.Unfit, Why: why, Announced: true}
+	}
 	for _, tc := range []struct {
 		name  string
 		given func(s *awstest.Server, id string)
@@ -55,7 +57,7 @@ func TestInspect(t *testing.T) {
 		{"impaired", func(s *awstest.Server, id string) { s.Impair(id, "impaired", "") },
 			pools.Inspection{Machine: unfit("ec2.instance is impaired"), Host: fit, Traffic: fit}},
 		{"its host is impaired", func(s *awstest.Server, id string) { s.Impair(id, "insufficient-data", "impaired") },
-			pools.Inspection{Machine: pools.Sight{Why: "ec2.instance: insufficient-data"}, Host: unfit("ec2.system is impaired"), Traffic: fit}},
+			pools.Inspection{Machine: pools.HealthCheck{Why: "ec2.instance: insufficient-data"}, Host: unfit("ec2.system is impaired"), Traffic: fit}},
 		{"its host is retired", func(s *awstest.Server, id string) { s.Plan(id, "instance-retirement") },
 			pools.Inspection{Machine: fit, Host: announced("ec2.event instance-retirement from 2024-01-02 01:03"), Traffic: fit}},
 		{"maintenance is planned", func(s *awstest.Server, id string) { s.Plan(id, "system-maintenance") },
@@ -64,12 +66,12 @@ func TestInspect(t *testing.T) {
 			pools.Inspection{Machine: fit, Host: announced("ec2.event instance-reboot from 2024-01-02 01:03"), Traffic: fit}},
 		{"a reboot of its host is planned", func(s *awstest.Server, id string) { s.Plan(id, "system-reboot") },
 			pools.Inspection{Machine: fit, Host: announced("ec2.event system-reboot from 2024-01-02 01:03"), Traffic: fit}},
-		{"stopped", stopNow, pools.Inspection{Stopped: true, Traffic: pools.Sight{Why: "elb front: Target.InvalidState"}}},
-		{"stopping", (*awstest.Server).Stop, pools.Inspection{Machine: pools.Sight{Why: "ec2.instance is stopping"}, Traffic: fit}},
+		{"stopped", stopNow, pools.Inspection{Stopped: true, Traffic: pools.HealthCheck{Why: "elb front: Target.InvalidState"}}},
+		{"stopping", (*awstest.Server).Stop, pools.Inspection{Machine: pools.HealthCheck{Why: "ec2.instance is stopping"}, Traffic: fit}},
 		{"lost", (*awstest.Server).Lose, pools.Inspection{Ended: true}},
 		{"a load balancer's own trouble", func(s *awstest.Server, id string) {
 			s.SetTargetHealth(front, id, "unhealthy", "Elb.InternalError")
-		}, pools.Inspection{Machine: fit, Host: fit, Traffic: pools.Sight{Why: "elb front: Elb.InternalError"}}},
+		}, pools.Inspection{Machine: fit, Host: fit, Traffic: pools.HealthCheck{Why: "elb front: Elb.InternalError"}}},
 		{"rejected by a load balancer", func(s *awstest.Server, id string) {
 			s.SetTargetHealth(front, id, "unhealthy", "Target.ResponseCodeMismatch")
 		}, pools.Inspection{Machine: fit, Host: fit, Traffic: unfit("elb front: Target.ResponseCodeMismatch")}},
@@ -77,10 +79,10 @@ func TestInspect(t *testing.T) {
 			for _, i := range s.Instances("web") {
 				s.SetTargetHealth(front, i.ID, "unhealthy", "Target.Timeout")
 			}
-		}, pools.Inspection{Machine: fit, Host: fit, Traffic: pools.Sight{Why: "elb front: all of 3 targets fail; it may be the load balancer"}}},
+		}, pools.Inspection{Machine: fit, Host: fit, Traffic: pools.HealthCheck{Why: "elb front: all of 3 targets fail; it may be the load balancer"}}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			r, id := mendingGroup(t, false)
+			r, id := releasedGroup(t, false)
 			if tc.given != nil {
 				tc.given(r.server, id)
 			}
@@ -95,7 +97,7 @@ func TestInspect(t *testing.T) {
 // An instance that its group marked is unfit until the mark is removed. An instance that its group
 // removes is not judged.
 func TestInspectMembership(t *testing.T) {
-	r, id := mendingGroup(t, false)
+	r, id := releasedGroup(t, false)
 	if err := r.provider.MarkUnhealthy(t.Context(), id, "sick"); err != nil {
 		t.Fatal(err)
 	}
@@ -117,11 +119,11 @@ func TestInspectMembership(t *testing.T) {
 }
 
 // An id that EC2 does not know does not affect the other instances.
-func TestInspectForgotten(t *testing.T) {
-	r, id := mendingGroup(t, false)
+func TestInspectUnknownInstance(t *testing.T) {
+	r, id := releasedGroup(t, false)
 	r.server.Lose(id)
 	r.server.Advance(2 * time.Hour)
-	want := pools.Inspection{ID: id, Leaving: true, Machine: pools.Sight{Why: "unknown at ec2: too new, or terminated"}}
+	want := pools.Inspection{ID: id, Leaving: true, Machine: pools.HealthCheck{Why: "unknown at ec2: too new, or terminated"}}
 	if diff := gocmp.Diff(want, r.again(t, id, pools.Inspecting{})); diff != "" {
 		t.Errorf("inspection, -want +got:\n%s", diff)
 	}
@@ -155,13 +157,13 @@ func TestInspectCost(t *testing.T) {
 }
 
 func TestInspectNamedTargetGroups(t *testing.T) {
-	r, id := mendingGroup(t, false)
+	r, id := releasedGroup(t, false)
 	r.server.AddTargetGroup("back")
 	r.server.Register("back", id)
 	r.server.SetTargetHealth("back", id, "unhealthy", "Target.FailedHealthChecks")
 	what := pools.Inspecting{Traffic: true, TargetGroups: []string{"back", front}}
 	for range 3 {
-		if got := r.inspection(t, id, what); got.Traffic != (pools.Sight{Fitness: pools.Unfit, Why: "elb back: Target.FailedHealthChecks"}) {
+		if got := r.inspection(t, id, what); got.Traffic != (pools.HealthCheck{Fitness: pools.Unfit, Why: "elb back: Target.FailedHealthChecks"}) {
 			t.Errorf("traffic %+v, want it unfit at one of two", got.Traffic)
 		}
 	}
@@ -174,7 +176,7 @@ func TestInspectNamedTargetGroups(t *testing.T) {
 	}
 }
 
-func TestHostSight(t *testing.T) {
+func TestHostCheck(t *testing.T) {
 	impaired := ec2types.InstanceStatus{
 		SystemStatus:      &ec2types.InstanceStatusSummary{Status: ec2types.SummaryStatusOk},
 		AttachedEbsStatus: &ec2types.EbsStatusSummary{Status: ec2types.SummaryStatusImpaired},
@@ -185,30 +187,30 @@ func TestHostSight(t *testing.T) {
 	over := ec2types.InstanceStatus{Events: []ec2types.InstanceStatusEvent{
 		{Code: ec2types.EventCodeInstanceStop, Description: aws.String("[Completed] The instance is running on degraded hardware")},
 	}}
-	if got := host(over); got != (pools.Sight{}) {
+	if got := host(over); got != (pools.HealthCheck{}) {
 		t.Errorf("host = %+v with an event that is over, want nothing", got)
 	}
 }
 
-func TestTargetSight(t *testing.T) {
+func TestTargetCheck(t *testing.T) {
 	for state, want := range map[elbtypes.TargetHealthStateEnum]pools.Fitness{
 		"healthy": pools.Fit, "unhealthy": pools.Unfit, "unhealthy.draining": pools.Unfit,
 		"initial": "", "draining": "", "unused": "", "unavailable": "", "new": "",
 	} {
-		if got := targetSight("g", &elbtypes.TargetHealth{State: state, Reason: "Target.Timeout"}); got.Fitness != want {
+		if got := targetCheck("g", &elbtypes.TargetHealth{State: state, Reason: "Target.Timeout"}); got.Fitness != want {
 			t.Errorf("%s: %+v, want %q", state, got, want)
 		}
 	}
 }
 
-func TestFleetHeals(t *testing.T) {
+func TestFleetOwnsRepair(t *testing.T) {
 	s := awstest.New(t, awstest.Config{})
-	id := s.AddFleet(awstest.SpotFleet{Tags: map[string]string{tag: ours}, Target: 2, Specs: []awstest.LaunchSpec{{Type: "m5.large", Zone: "us-west-2a"}}, Heals: true})
+	id := s.AddFleet(awstest.SpotFleet{Tags: map[string]string{tag: ours}, Target: 2, Specs: []awstest.LaunchSpec{{Type: "m5.large", Zone: "us-west-2a"}}, ReplacesUnhealthy: true})
 	p := open(t, configFor(s, SpotFleet))
-	if why, err := p.Heals(t.Context()); err != nil || !strings.Contains(why, id) {
+	if why, err := p.OwnsRepair(t.Context()); err != nil || !strings.Contains(why, id) {
 		t.Errorf("owner = %q, %v, want %s", why, err, id)
 	}
-	if err := p.LeaveHealing(t.Context()); !errors.Is(err, pools.ErrRefused) {
+	if err := p.ReleaseRepair(t.Context()); !errors.Is(err, pools.ErrRefused) {
 		t.Errorf("LeaveHealing = %v, want %v", err, pools.ErrRefused)
 	}
 	if err := p.MarkUnhealthy(t.Context(), s.Instances(id)[0].ID, "sick"); !errors.Is(err, pools.ErrRefused) {
@@ -217,31 +219,31 @@ func TestFleetHeals(t *testing.T) {
 }
 
 // A process that another party suspended stays suspended after ResumeRepair.
-func TestHealResumesOwn(t *testing.T) {
+func TestResumeRepairOnlyOwn(t *testing.T) {
 	s := awstest.New(t, awstest.Config{})
 	for _, name := range []string{"theirs", "ours"} {
 		s.AddGroup(awstest.ASG{Name: name, Max: 9, Desired: 1, Tags: map[string]string{tag: ours}})
 	}
 	s.Suspend("theirs", replaceUnhealthy)
 	p := open(t, configFor(s, AutoScaling))
-	if err := p.LeaveHealing(t.Context()); err != nil {
+	if err := p.ReleaseRepair(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if why, err := p.Heals(t.Context()); err != nil || why != "" {
+	if why, err := p.OwnsRepair(t.Context()); err != nil || why != "" {
 		t.Errorf("owner = %q, %v, want no reason", why, err)
 	}
 	for range 2 {
-		if err := p.Heal(t.Context()); err != nil {
+		if err := p.ResumeRepair(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if why, err := p.Heals(t.Context()); err != nil || !strings.HasSuffix(why, "is not suspended in ours") {
+		if why, err := p.OwnsRepair(t.Context()); err != nil || !strings.HasSuffix(why, "is not suspended in ours") {
 			t.Errorf("owner = %q, %v, want only ours", why, err)
 		}
 		s.Suspend("ours", replaceUnhealthy) // now by another party
-		if err := p.Heal(t.Context()); err != nil {
+		if err := p.ResumeRepair(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if why, err := p.Heals(t.Context()); err != nil || why != "" {
+		if why, err := p.OwnsRepair(t.Context()); err != nil || why != "" {
 			t.Errorf("owner = %q, %v, want no reason", why, err)
 		}
 		s.Suspend("ours")
@@ -250,7 +252,7 @@ func TestHealResumesOwn(t *testing.T) {
 
 // One read may be out of date: two reads must agree that an instance is stopped.
 func TestFenceNeedsTwoReads(t *testing.T) {
-	r, id := mendingGroup(t, false)
+	r, id := releasedGroup(t, false)
 	stopNow(r.server, id)
 	fence := func() bool {
 		ok, err := r.group.(pools.Isolator).Isolate(t.Context(), id, pools.FenceCompute)

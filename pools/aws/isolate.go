@@ -116,7 +116,7 @@ func (g *group) cutPower(ctx context.Context, id string, state ec2types.Instance
 	g.note(func(o *own) {
 		delete(o.still, id)
 		at, ok := o.halted[id]
-		asked = ok && now.Sub(at) < askUntil
+		asked = ok && now.Sub(at) < retryFor
 	})
 	if leavingState(state) || asked {
 		return false, nil

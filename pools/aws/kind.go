@@ -38,20 +38,20 @@ func ProviderKind() provider.Kind {
 			{
 				Key: string(AutoScaling), About: "Auto Scaling groups of AWS", New: func() provider.Group { return &Groups{kind: AutoScaling} },
 				Can: judge.Abilities{
-					Actions: []judge.ActionName{judge.Start, judge.Reboot, judge.Rebuild, judge.Recreate, judge.Workflow},
-					Modes:   modes,
-					Fencing: []judge.Level{judge.FenceService, judge.FenceCompute, judge.FenceTraffic},
-					Heals:   true,
+					Actions:    []judge.ActionName{judge.Start, judge.Reboot, judge.Rebuild, judge.Recreate, judge.Workflow},
+					Modes:      modes,
+					Fencing:    []judge.Level{judge.FenceService, judge.FenceCompute, judge.FenceTraffic},
+					OwnsRepair: true,
 				},
 				Isolated: []judge.Level{judge.FenceNetwork},
 			},
 			{
 				Key: string(SpotFleet), About: "Spot Fleet requests of AWS", New: func() provider.Group { return &Groups{kind: SpotFleet} },
 				Can: judge.Abilities{ // EC2 cannot stop a one-time Spot instance or replace its root volume
-					Actions: []judge.ActionName{judge.Reboot, judge.Recreate, judge.Workflow},
-					Modes:   modes,
-					Fencing: []judge.Level{judge.FenceService, judge.FenceTraffic},
-					Heals:   true, // by the fleet's own checks; it has no health marks
+					Actions:    []judge.ActionName{judge.Reboot, judge.Recreate, judge.Workflow},
+					Modes:      modes,
+					Fencing:    []judge.Level{judge.FenceService, judge.FenceTraffic},
+					OwnsRepair: true, // by the fleet's own checks; it has no health marks
 				},
 			},
 		},
@@ -67,7 +67,7 @@ func ProviderKind() provider.Kind {
 			}
 			opened := provider.Opened{Provider: p, Console: p.Console}
 			if c.Queue != "" {
-				opened.Hear = p.Hear
+				opened.ReceiveNotices = p.ReceiveNotices
 			}
 			return opened, nil
 		},

@@ -18,9 +18,9 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
-// mendingTag is the tag that records a repair at AWS, so that it survives a crash. A reboot or a
+// repairTag is the tag that records a repair at AWS, so that it survives a crash. A reboot or a
 // restart is recorded at the instance, a new root volume at its task.
-const mendingTag = "weir:mending"
+const repairTag = "weir:mending"
 
 // begun is a repair in progress.
 type begun struct {
@@ -46,8 +46,8 @@ func parseBegun(value string) (begun, bool) {
 	return begun{token: token, launched: launched}, ok && err == nil && token != ""
 }
 
-// mend repairs an instance. can has the kinds of repair that the group supports.
-func (g *group) mend(ctx context.Context, m pools.Mending, can []pools.MendKind, restart func(context.Context, ec2types.Instance, pools.Mending) (bool, error)) (done bool, err error) {
+// repair repairs an instance. can has the kinds of repair that the group supports.
+func (g *group) repair(ctx context.Context, m pools.InPlaceRepair, can []pools.RepairKind, restart func(context.Context, ec2types.Instance, pools.InPlaceRepair) (bool, error)) (done bool, err error) {
 	err = g.inTurn(ctx, fmt.Sprintf("repair %.40s of group %s by %s", m.Instance, g.id, m.Kind), func() error {
 		switch {
 		case !slices.Contains(can, m.Kind):
@@ -60,12 +60,12 @@ func (g *group) mend(ctx context.Context, m pools.Mending, can []pools.MendKind,
 			return err
 		}
 		if !exists || leavingState(stateOf(i)) {
-			return fmt.Errorf("%w: the instance has ended", pools.ErrMendFailed)
+			return fmt.Errorf("%w: the instance has ended", pools.ErrRepairFailed)
 		}
 		switch m.Kind {
-		case pools.MendReboot:
+		case pools.RepairReboot:
 			done, err = g.reboot(ctx, i, tokenOf(m.Attempt))
-		case pools.MendRebuild:
+		case pools.RepairRebuild:
 			done, err = g.rebuild(ctx, i, m)
 		default:
 			done, err = restart(ctx, i, m)
@@ -75,7 +75,7 @@ func (g *group) mend(ctx context.Context, m pools.Mending, can []pools.MendKind,
 	return done, err
 }
 
-// final turns errors of AWS that a retry does not change into pools.ErrMendFailed.
+// final turns errors of AWS that a retry does not change into pools.ErrRepairFailed.
 func final(err error) error {
 	api, ok := errors.AsType[smithy.APIError](err)
 	if !ok {
@@ -83,7 +83,7 @@ func final(err error) error {
 	}
 	invalid := strings.HasPrefix(api.ErrorCode(), "Invalid") && !errors.Is(err, pools.ErrRefused) // an invalid credential may change
 	if invalid || api.ErrorCode() == "UnsupportedOperation" {
-		return fmt.Errorf("%w: %w", pools.ErrMendFailed, err)
+		return fmt.Errorf("%w: %w", pools.ErrRepairFailed, err)
 	}
 	return err
 }
@@ -125,7 +125,7 @@ func (g *group) earlier(i ec2types.Instance, token string) (begun, bool) {
 	if b, ok := g.own.begun[aws.ToString(i.InstanceId)]; ok && b.token == token {
 		return b, true
 	}
-	b, ok := parseBegun(tagOf(i, mendingTag))
+	b, ok := parseBegun(tagOf(i, repairTag))
 	return b, ok && b.token == token
 }
 
@@ -135,7 +135,7 @@ func (g *group) begin(ctx context.Context, i ec2types.Instance, token string) (b
 	id := aws.ToString(i.InstanceId)
 	err := g.p.aws.write(ctx, "ec2:CreateTags", id+" of "+g.id, func() error {
 		_, err := g.p.aws.ec2.CreateTags(ctx, &ec2.CreateTagsInput{
-			Resources: []string{id}, Tags: []ec2types.Tag{{Key: aws.String(mendingTag), Value: aws.String(b.String())}},
+			Resources: []string{id}, Tags: []ec2types.Tag{{Key: aws.String(repairTag), Value: aws.String(b.String())}},
 		})
 		return err
 	})
@@ -160,7 +160,7 @@ func (g *group) reboot(ctx context.Context, i ec2types.Instance, token string) (
 	case again && !b.refused:
 		return true, nil
 	case state == ec2types.InstanceStateNameStopped:
-		return false, fmt.Errorf("%w: the instance is stopped", pools.ErrMendFailed)
+		return false, fmt.Errorf("%w: the instance is stopped", pools.ErrRepairFailed)
 	case state != ec2types.InstanceStateNameRunning:
 		return false, fmt.Errorf("the instance is %s", state)
 	}
@@ -176,13 +176,13 @@ func (g *group) reboot(ctx context.Context, i ec2types.Instance, token string) (
 			func(o *ec2.Options) { o.Retryer = g.p.aws.once })
 		return err
 	})
-	b.refused = err != nil && !mayBeDone(err)
+	b.refused = err != nil && !mayHaveSucceeded(err)
 	g.remember(id, b)
 	return err == nil, err
 }
 
 // rebuild begins a replacement of the root volume, or returns its state.
-func (g *group) rebuild(ctx context.Context, i ec2types.Instance, m pools.Mending) (bool, error) {
+func (g *group) rebuild(ctx context.Context, i ec2types.Instance, m pools.InPlaceRepair) (bool, error) {
 	token := tokenOf(m.Attempt)
 	task, err := g.volumeTask(ctx, m.Instance, token)
 	if err != nil {
@@ -193,7 +193,7 @@ func (g *group) rebuild(ctx context.Context, i ec2types.Instance, m pools.Mendin
 		case ec2types.InstanceStateNameRunning:
 			return false, g.replaceVolume(ctx, m, token)
 		case ec2types.InstanceStateNameStopped:
-			return false, fmt.Errorf("%w: the instance is stopped", pools.ErrMendFailed)
+			return false, fmt.Errorf("%w: the instance is stopped", pools.ErrRepairFailed)
 		default:
 			return false, fmt.Errorf("the instance is %s", state)
 		}
@@ -202,9 +202,9 @@ func (g *group) rebuild(ctx context.Context, i ec2types.Instance, m pools.Mendin
 	case ec2types.ReplaceRootVolumeTaskStateSucceeded:
 		return true, nil
 	case ec2types.ReplaceRootVolumeTaskStateFailed:
-		return false, fmt.Errorf("%w: the old root volume is still attached", pools.ErrMendFailed)
+		return false, fmt.Errorf("%w: the old root volume is still attached", pools.ErrRepairFailed)
 	case ec2types.ReplaceRootVolumeTaskStateFailedDetached, "failing-detached":
-		return false, fmt.Errorf("%w: the instance has no root volume", pools.ErrMendFailed)
+		return false, fmt.Errorf("%w: the instance has no root volume", pools.ErrRepairFailed)
 	}
 	return false, nil
 }
@@ -220,7 +220,7 @@ func (g *group) volumeTask(ctx context.Context, id, token string) (task *ec2type
 		}
 		for _, t := range out.ReplaceRootVolumeTasks {
 			if aws.ToString(t.InstanceId) == id && slices.ContainsFunc(t.Tags, func(tag ec2types.Tag) bool {
-				return aws.ToString(tag.Key) == mendingTag && aws.ToString(tag.Value) == token
+				return aws.ToString(tag.Key) == repairTag && aws.ToString(tag.Value) == token
 			}) {
 				task = &t
 			}
@@ -231,12 +231,12 @@ func (g *group) volumeTask(ctx context.Context, id, token string) (task *ec2type
 }
 
 // replaceVolume begins a task. For a repeated token AWS begins no second task.
-func (g *group) replaceVolume(ctx context.Context, m pools.Mending, token string) error {
+func (g *group) replaceVolume(ctx context.Context, m pools.InPlaceRepair, token string) error {
 	in := &ec2.CreateReplaceRootVolumeTaskInput{
 		InstanceId: &m.Instance, ClientToken: &token, DeleteReplacedRootVolume: aws.Bool(true),
 		TagSpecifications: []ec2types.TagSpecification{{
 			ResourceType: ec2types.ResourceTypeReplaceRootVolumeTask,
-			Tags:         []ec2types.Tag{{Key: aws.String(mendingTag), Value: &token}},
+			Tags:         []ec2types.Tag{{Key: aws.String(repairTag), Value: &token}},
 		}},
 	}
 	if m.Image != "" {

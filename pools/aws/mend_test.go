@@ -11,32 +11,32 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/pooltest"
 )
 
-// mendingGroup returns a group whose repairs belong to Weirkeeper, and one of its instances.
-func mendingGroup(t *testing.T, spot bool) (repaired, string) {
+// releasedGroup returns a group whose repairs belong to Weirkeeper, and one of its instances.
+func releasedGroup(t *testing.T, spot bool) (repaired, string) {
 	t.Helper()
 	r := newRepaired(t, pooltest.Setup{ID: "web", Max: 9, Target: 3}, AutoScaling, spot, false)
 	return r, r.server.Instances("web")[1].ID
 }
 
 // successor returns a new process without the state of this one.
-func (r repaired) successor(t *testing.T) pools.Mender {
+func (r repaired) successor(t *testing.T) pools.Repairer {
 	t.Helper()
 	p := open(t, r.provider.cfg)
 	g, _ := one(t, p)
-	return g.(pools.Mender)
+	return g.(pools.Repairer)
 }
 
 // After a crash after each call, the next process continues.
-func TestMendOverCrashes(t *testing.T) {
-	for _, kind := range []pools.MendKind{pools.MendReboot, pools.MendReset, pools.MendRebuild} {
+func TestRepairSurvivesCrashes(t *testing.T) {
+	for _, kind := range []pools.RepairKind{pools.RepairReboot, pools.RepairReset, pools.RepairRebuild} {
 		t.Run(string(kind), func(t *testing.T) {
-			r, id := mendingGroup(t, false)
+			r, id := releasedGroup(t, false)
 			before, _ := instanceOf(r.server, id)
-			m := pools.Mending{Instance: id, Kind: kind, Attempt: id + ".1"}
+			m := pools.InPlaceRepair{Instance: id, Kind: kind, Attempt: id + ".1"}
 			done := false
 			for range 30 {
 				var err error
-				if done, err = r.successor(t).Mend(t.Context(), m); err != nil {
+				if done, err = r.successor(t).RepairInPlace(t.Context(), m); err != nil {
 					t.Fatal(err)
 				}
 				r.server.Advance(10 * time.Second)
@@ -52,18 +52,18 @@ func TestMendOverCrashes(t *testing.T) {
 }
 
 // A call whose response is lost was carried out, and is not repeated.
-func TestMendAnswerLost(t *testing.T) {
-	for kind, action := range map[pools.MendKind]string{
-		pools.MendReboot: "RebootInstances", pools.MendReset: "StopInstances", pools.MendRebuild: "CreateReplaceRootVolumeTask",
+func TestRepairResponseLost(t *testing.T) {
+	for kind, action := range map[pools.RepairKind]string{
+		pools.RepairReboot: "RebootInstances", pools.RepairReset: "StopInstances", pools.RepairRebuild: "CreateReplaceRootVolumeTask",
 	} {
 		t.Run(string(kind), func(t *testing.T) {
-			r, id := mendingGroup(t, false)
+			r, id := releasedGroup(t, false)
 			before, _ := instanceOf(r.server, id)
-			m := pools.Mending{Instance: id, Kind: kind, Attempt: id + ".1"}
+			m := pools.InPlaceRepair{Instance: id, Kind: kind, Attempt: id + ".1"}
 			r.server.Drop(action, 1)
 			for range 30 {
-				done, err := r.group.(pools.Mender).Mend(t.Context(), m)
-				if errors.Is(err, pools.ErrMendFailed) {
+				done, err := r.group.(pools.Repairer).RepairInPlace(t.Context(), m)
+				if errors.Is(err, pools.ErrRepairFailed) {
 					t.Fatal(err)
 				}
 				if r.server.Advance(10 * time.Second); done {
@@ -78,22 +78,22 @@ func TestMendAnswerLost(t *testing.T) {
 	}
 }
 
-func TestMendRefused(t *testing.T) {
+func TestRepairRejected(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
-		kind  pools.MendKind
+		kind  pools.RepairKind
 		spot  bool
 		given func(s *awstest.Server, id string)
 		want  error
 		word  string
 	}{
-		{"a reset of one that its group would replace", pools.MendReset, false, func(s *awstest.Server, _ string) { s.Suspend("web") },
+		{"a reset of one that its group would replace", pools.RepairReset, false, func(s *awstest.Server, _ string) { s.Suspend("web") },
 			pools.ErrRefused, "ReplaceUnhealthy is not suspended"},
-		{"a reset of a spot instance", pools.MendReset, true, nil, pools.ErrMendFailed, "can't stop the Spot Instance"},
-		{"a reboot of one that is stopped", pools.MendReboot, false, stopNow, pools.ErrMendFailed, "is stopped"},
-		{"a new root volume of one that is stopped", pools.MendRebuild, false, stopNow, pools.ErrMendFailed, "is stopped"},
-		{"one that ends", pools.MendReboot, false, (*awstest.Server).Lose, pools.ErrMendFailed, "has ended"},
-		{"no capacity to start it", pools.MendStart, false, func(s *awstest.Server, id string) {
+		{"a reset of a spot instance", pools.RepairReset, true, nil, pools.ErrRepairFailed, "can't stop the Spot Instance"},
+		{"a reboot of one that is stopped", pools.RepairReboot, false, stopNow, pools.ErrRepairFailed, "is stopped"},
+		{"a new root volume of one that is stopped", pools.RepairRebuild, false, stopNow, pools.ErrRepairFailed, "is stopped"},
+		{"one that ends", pools.RepairReboot, false, (*awstest.Server).Lose, pools.ErrRepairFailed, "has ended"},
+		{"no capacity to start it", pools.RepairStart, false, func(s *awstest.Server, id string) {
 			i, _ := instanceOf(s, id)
 			stopNow(s, id)
 			s.SetStock(i.Market, 0)
@@ -101,12 +101,12 @@ func TestMendRefused(t *testing.T) {
 			pools.ErrShort, "InsufficientInstanceCapacity"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			r, id := mendingGroup(t, tc.spot)
+			r, id := releasedGroup(t, tc.spot)
 			if tc.given != nil {
 				tc.given(r.server, id)
 			}
 			before, _ := instanceOf(r.server, id)
-			done, err := r.group.(pools.Mender).Mend(t.Context(), pools.Mending{Instance: id, Kind: tc.kind, Attempt: "a"})
+			done, err := r.group.(pools.Repairer).RepairInPlace(t.Context(), pools.InPlaceRepair{Instance: id, Kind: tc.kind, Attempt: "a"})
 			if done || !errors.Is(err, tc.want) || !strings.Contains(err.Error(), tc.word) || !strings.Contains(err.Error(), id) {
 				t.Errorf("repair = %t, %v, want %v and %q", done, err, tc.want, tc.word)
 			}
@@ -123,43 +123,43 @@ func stopNow(s *awstest.Server, id string) {
 	pass(s)
 }
 
-func TestRebuildInVain(t *testing.T) {
+func TestFailedRebuild(t *testing.T) {
 	for state, word := range map[string]string{"failed": "still attached", "failed-detached": "has no root volume"} {
 		t.Run(state, func(t *testing.T) {
-			r, id := mendingGroup(t, false)
+			r, id := releasedGroup(t, false)
 			r.server.FailVolume(state)
-			m := pools.Mending{Instance: id, Kind: pools.MendRebuild, Attempt: "a", Image: "ami-2"}
+			m := pools.InPlaceRepair{Instance: id, Kind: pools.RepairRebuild, Attempt: "a", Image: "ami-2"}
 			var err error
 			for range 10 {
-				if _, err = r.group.(pools.Mender).Mend(t.Context(), m); err != nil {
+				if _, err = r.group.(pools.Repairer).RepairInPlace(t.Context(), m); err != nil {
 					break
 				}
 				r.server.Advance(10 * time.Second)
 			}
-			if !errors.Is(err, pools.ErrMendFailed) || !strings.Contains(err.Error(), word) {
-				t.Errorf("repair = %v, want %v and %q", err, pools.ErrMendFailed, word)
+			if !errors.Is(err, pools.ErrRepairFailed) || !strings.Contains(err.Error(), word) {
+				t.Errorf("repair = %v, want %v and %q", err, pools.ErrRepairFailed, word)
 			}
 			if n := count(r.server, "CreateReplaceRootVolumeTask"); n != 1 {
 				t.Errorf("%d tasks, want 1", n)
 			}
 			m.Image, m.Attempt = "no image", "b"
-			if _, err = r.group.(pools.Mender).Mend(t.Context(), m); !errors.Is(err, pools.ErrMendFailed) {
-				t.Errorf("repair with an invalid image = %v, want %v", err, pools.ErrMendFailed)
+			if _, err = r.group.(pools.Repairer).RepairInPlace(t.Context(), m); !errors.Is(err, pools.ErrRepairFailed) {
+				t.Errorf("repair with an invalid image = %v, want %v", err, pools.ErrRepairFailed)
 			}
 		})
 	}
 }
 
 // While the instance is down, the group marks it. The end of the repair removes the mark.
-func TestMendLiftsTheMark(t *testing.T) {
-	r, id := mendingGroup(t, false)
+func TestRepairRemovesMark(t *testing.T) {
+	r, id := releasedGroup(t, false)
 	stopNow(r.server, id)
 	if i, _ := instanceOf(r.server, id); !i.Unhealthy {
 		t.Fatal("its group has not noticed that it is stopped")
 	}
 	for done := false; !done; r.server.Advance(10 * time.Second) {
 		var err error
-		if done, err = r.group.(pools.Mender).Mend(t.Context(), pools.Mending{Instance: id, Kind: pools.MendStart, Attempt: "a"}); err != nil {
+		if done, err = r.group.(pools.Repairer).RepairInPlace(t.Context(), pools.InPlaceRepair{Instance: id, Kind: pools.RepairStart, Attempt: "a"}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -171,10 +171,10 @@ func TestMendLiftsTheMark(t *testing.T) {
 }
 
 func TestNotOurs(t *testing.T) {
-	r, _ := mendingGroup(t, false)
+	r, _ := releasedGroup(t, false)
 	r.server.AddGroup(awstest.ASG{Name: "other", Max: 9, Desired: 1, TargetGroups: []string{front}})
 	other := r.server.Instances("other")[0].ID
-	if done, err := r.group.(pools.Mender).Mend(t.Context(), pools.Mending{Instance: other, Kind: pools.MendReboot, Attempt: "a"}); done || !errors.Is(err, pools.ErrNotOwned) {
+	if done, err := r.group.(pools.Repairer).RepairInPlace(t.Context(), pools.InPlaceRepair{Instance: other, Kind: pools.RepairReboot, Attempt: "a"}); done || !errors.Is(err, pools.ErrNotOwned) {
 		t.Errorf("repair = %t, %v, want %v", done, err, pools.ErrNotOwned)
 	}
 	for _, way := range r.group.(pools.Isolator).Fences() {

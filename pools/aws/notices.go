@@ -26,14 +26,14 @@ const (
 	hinting      = time.Minute     // age after which a hint is useless.
 	maxBody      = 64 << 10        // bytes of one message.
 	pendingDone  = 256             // capacity of the channel of deletions.
-	remembers    = 1000            // number of hints by which a repeated hint is detected.
+	maxHintIDs   = 1000            // number of hints by which a repeated hint is detected.
 	pollsASecond = 4
 	// After a failed poll the next one waits, twice as long each time.
 	firstPause = 250 * time.Millisecond
 	maxPause   = 10 * time.Second
 )
 
-// Hear receives EventBridge events from the configured queue until ctx ends, and then returns nil.
+// ReceiveNotices receives EventBridge events from the configured queue until ctx ends, and then returns nil.
 // It selects events about instances that the latest read found in the pool's groups. Without a
 // configured queue it returns an error.
 //
@@ -46,7 +46,7 @@ const (
 //
 // Messages about other instances stay in the queue for other pools, and are deleted when they are
 // useless.
-func (p *Provider) Hear(ctx context.Context, warnings, hints chan<- pools.Notice) error {
+func (p *Provider) ReceiveNotices(ctx context.Context, warnings, hints chan<- pools.Notice) error {
 	if p.cfg.Queue == "" {
 		return errors.New("receive warnings: no queue is configured")
 	}
@@ -79,7 +79,7 @@ type queue struct {
 	done chan string // receipts of messages to delete
 
 	warnings, hints chan<- pools.Notice
-	told            []string // ids of the latest hints, oldest first
+	reported        []string // ids of the latest hints, oldest first
 }
 
 // remove deletes messages that are done.
@@ -195,11 +195,11 @@ func (q *queue) give(ctx context.Context, e event, ours []string, receipt string
 // hint sends a hint about the instances once. It drops the hint if the channel is not ready.
 func (q *queue) hint(e event, ours []string) {
 	if e.id != "" {
-		if slices.Contains(q.told, e.id) {
+		if slices.Contains(q.reported, e.id) {
 			return
 		}
-		q.told = append(q.told, e.id)
-		q.told = q.told[max(0, len(q.told)-remembers):]
+		q.reported = append(q.reported, e.id)
+		q.reported = q.reported[max(0, len(q.reported)-maxHintIDs):]
 	}
 	for _, id := range ours {
 		select {

@@ -25,7 +25,7 @@ func testNotices(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	out, ended := make(chan pools.Notice), make(chan error, 1)
-	go func() { ended <- p.Hear(ctx, out, nil) }()
+	go func() { ended <- p.ReceiveNotices(ctx, out, nil) }()
 	s.Send("nonsense")
 	s.Interrupt(s.Instances("other")[0].ID)
 	s.Interrupt(taken)
@@ -50,9 +50,9 @@ func testNotices(t *testing.T) {
 }
 
 // A warning that is not done is received again.
-func TestNoticeComesAgain(t *testing.T) { synctest.Test(t, testNoticeComesAgain) }
+func TestNoticeIsRepeated(t *testing.T) { synctest.Test(t, testNoticeIsRepeated) }
 
-func testNoticeComesAgain(t *testing.T) {
+func testNoticeIsRepeated(t *testing.T) {
 	s := awstest.New(t, awstest.Config{Direct: true})
 	s.AddGroup(awstest.ASG{Name: "web", Max: 9, Desired: 1, Spot: true, Tags: map[string]string{tag: ours}})
 	cfg := configFor(s, AutoScaling)
@@ -61,7 +61,7 @@ func testNoticeComesAgain(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	out, ended := make(chan pools.Notice), make(chan error, 1)
-	go func() { ended <- p.Hear(ctx, out, nil) }()
+	go func() { ended <- p.ReceiveNotices(ctx, out, nil) }()
 	s.Rebalance(s.Instances("web")[0].ID)
 	first := receive(t, out)
 	s.Advance(visibility * 2 * time.Second)
@@ -74,7 +74,7 @@ func testNoticeComesAgain(t *testing.T) {
 
 func TestNoQueue(t *testing.T) {
 	p := &Provider{}
-	if err := p.Hear(t.Context(), nil, nil); err == nil {
+	if err := p.ReceiveNotices(t.Context(), nil, nil); err == nil {
 		t.Error("without a queue the error is nil")
 	}
 }

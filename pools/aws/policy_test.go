@@ -155,7 +155,7 @@ func TestPolicyOfRepairs(t *testing.T) {
 	}
 	for sid, want := range map[string]map[string]map[string]any{
 		"RepairInstancesOfGroups": {"Null": {"aws:ResourceTag/" + groupTag: "false"}},
-		"NoteRepairs":             {"ForAllValues:StringEquals": {"aws:TagKeys": mendingTag}, "Null": {"aws:TagKeys": "false"}},
+		"NoteRepairs":             {"ForAllValues:StringEquals": {"aws:TagKeys": repairTag}, "Null": {"aws:TagKeys": "false"}},
 	} {
 		if diff := gocmp.Diff(want, p[sid].Condition); diff != "" {
 			t.Errorf("condition of %s, -want +got:\n%s", sid, diff)

@@ -18,16 +18,16 @@ type Provider struct {
 	*roster
 	*finder
 	*inspector
-	*healer
+	*repairOwner
 	troubles  *troubles
 	balancers *balancers
 }
 
 var (
-	_ pools.Provider  = (*Provider)(nil)
-	_ pools.Inspector = (*Provider)(nil)
-	_ pools.Healer    = (*Provider)(nil)
-	_ pools.Addresser = (*Provider)(nil)
+	_ pools.Provider    = (*Provider)(nil)
+	_ pools.Inspector   = (*Provider)(nil)
+	_ pools.RepairOwner = (*Provider)(nil)
+	_ pools.Addresser   = (*Provider)(nil)
 )
 
 // Open reads the pool's groups once. If a selector finds none, the error is ErrNothingFound. If
@@ -45,7 +45,7 @@ func Open(ctx context.Context, cfg Config, log *slog.Logger) (*Provider, error) 
 	log = log.With("pool", cfg.Pool)
 	r, b := newRoster(c, cfg.Now), &balancers{aws: c, named: map[string]string{}}
 	p := &Provider{
-		cfg: cfg, aws: c, log: log, roster: r, finder: &finder{cfg, c}, inspector: &inspector{r, b}, healer: &healer{r, log},
+		cfg: cfg, aws: c, log: log, roster: r, finder: &finder{cfg, c}, inspector: &inspector{r, b}, repairOwner: &repairOwner{r, log},
 		troubles: &troubles{aws: c, now: cfg.Now, refreshed: map[string]refreshed{}}, balancers: b,
 	}
 	groups, err := p.Groups(ctx)

@@ -15,7 +15,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/aws/awstest"
 )
 
-func TestOneSequenceARound(t *testing.T) {
+func TestRequestsPerRead(t *testing.T) {
 	s := awstest.New(t, awstest.Config{})
 	for n := range 5 {
 		s.AddGroup(awstest.ASG{Name: fmt.Sprint("web", n), Max: 100, Desired: 60, Tags: map[string]string{tag: ours}})
@@ -129,7 +129,7 @@ func TestOwnBudget(t *testing.T) {
 	}
 }
 
-func TestGroupThatGoes(t *testing.T) {
+func TestDeletedGroup(t *testing.T) {
 	_, p := openGroup(t, awstest.ASG{Max: 9, Desired: 3})
 	g, _ := one(t, p)
 	p.keep(p.next(), nil, p)

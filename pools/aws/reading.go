@@ -37,10 +37,10 @@ type reading struct {
 	pools.GroupSnapshot // without Instances
 	instances           []instance
 	at                  map[string]int // instances by id
-	// unlaunching is why the group does not launch instances. Empty: it launches.
-	unlaunching string
-	balancers   []string // ARNs of its instances' target groups
-	isolation   string   // isolation security group of its instances; empty: none
+	// launchBlocked is why the group does not launch instances. Empty: it launches.
+	launchBlocked string
+	balancers     []string // ARNs of its instances' target groups
+	isolation     string   // isolation security group of its instances; empty: none
 }
 
 // instance is an instance of a group, with facts from EC2.

@@ -29,7 +29,7 @@ type repaired struct {
 }
 
 // newRepaired returns a group. heals: the group owns its repairs.
-func newRepaired(t *testing.T, setup pooltest.Setup, kind Kind, spot, heals bool) repaired {
+func newRepaired(t *testing.T, setup pooltest.Setup, kind Kind, spot, ownsRepair bool) repaired {
 	t.Helper()
 	s := awstest.New(t, awstest.Config{Queue: "events", Direct: true})
 	s.AddTargetGroup(front)
@@ -38,7 +38,7 @@ func newRepaired(t *testing.T, setup pooltest.Setup, kind Kind, spot, heals bool
 			Name: setup.ID, Tags: map[string]string{tag: ours}, ProtectNew: true, TargetGroups: []string{front}, Spot: spot,
 			Min: setup.Min, Max: setup.Max, Desired: setup.Target,
 		})
-		if !heals {
+		if !ownsRepair {
 			s.Suspend(setup.ID, replace)
 		}
 	} else {
@@ -53,7 +53,7 @@ func newRepaired(t *testing.T, setup pooltest.Setup, kind Kind, spot, heals bool
 	p := open(t, cfg)
 	g, _ := one(t, p)
 	return repaired{s, p, g, pooltest.Harness{
-		Group:    mendable{fresh{g, p}, g.(repairer)},
+		Group:    freshRepairer{fresh{g, p}, g.(repairer)},
 		Lose:     func(_ *testing.T, id string) { s.Lose(id) },
 		Pass:     func(ctx context.Context) { passIn(ctx, s) },
 		Deny:     func(_ *testing.T, on bool) { denyRepairs(s, on) },
@@ -63,12 +63,12 @@ func newRepaired(t *testing.T, setup pooltest.Setup, kind Kind, spot, heals bool
 
 // repairer is the additional interfaces of each group.
 type repairer interface {
-	pools.Mender
+	pools.Repairer
 	pools.Isolator
 }
 
-// mendable is a group that is read anew for every snapshot.
-type mendable struct {
+// freshRepairer is a group that is read anew for every snapshot.
+type freshRepairer struct {
 	fresh
 	repairer
 }
@@ -105,13 +105,13 @@ type repairedKind struct {
 	lag  time.Duration
 }
 
-func TestMenderConformance(t *testing.T) {
+func TestRepairerConformance(t *testing.T) {
 	for _, kind := range kinds() {
 		t.Run(kind.name, func(t *testing.T) {
-			pooltest.RunMender(t, synctest.Test, func(t *testing.T, setup pooltest.Setup) pooltest.MendHarness {
+			pooltest.RunRepairer(t, synctest.Test, func(t *testing.T, setup pooltest.Setup) pooltest.RepairerHarness {
 				r := newRepaired(t, setup, kind.kind, false, false)
 				r.server.LagFor(kind.lag)
-				return pooltest.MendHarness{
+				return pooltest.RepairerHarness{
 					Harness: r.harness,
 					Stop:    func(_ *testing.T, id string) { r.server.Stop(id) },
 					Boot: func(_ *testing.T, id string) string {
@@ -142,7 +142,7 @@ func TestIsolatorConformance(t *testing.T) {
 					Fenced:  func(_ *testing.T, id string, way pools.Fence) bool { return fenced(r.server, id, way) },
 					Stall: func(_ *testing.T, on bool) {
 						for _, i := range r.server.Instances("") {
-							r.server.Stick(i.ID, on)
+							r.server.HoldStopping(i.ID, on)
 						}
 					},
 				}
@@ -176,7 +176,7 @@ func TestInspectorConformance(t *testing.T) {
 					Machine: func(_ *testing.T, id string) { r.server.Impair(id, "impaired", "") },
 					Host:    func(_ *testing.T, id string) { r.server.Impair(id, "", "impaired") },
 					Spot: func(t *testing.T, id string) {
-						warnings := hear(t, r.provider, nil)
+						warnings := receiveWarnings(t, r.provider, nil)
 						r.server.Interrupt(id)
 						receive(t, warnings)
 					},
@@ -191,12 +191,12 @@ func TestInspectorConformance(t *testing.T) {
 	}
 }
 
-// hear receives until the test ends, and returns the channel of warnings.
-func hear(t *testing.T, p *Provider, hints chan<- pools.Notice) <-chan pools.Notice {
+// receiveWarnings receives until the test ends, and returns the channel of warnings.
+func receiveWarnings(t *testing.T, p *Provider, hints chan<- pools.Notice) <-chan pools.Notice {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	warnings, ended := make(chan pools.Notice), make(chan error, 1)
-	go func() { ended <- p.Hear(ctx, warnings, hints) }()
+	go func() { ended <- p.ReceiveNotices(ctx, warnings, hints) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-ended; err != nil {
@@ -206,13 +206,13 @@ func hear(t *testing.T, p *Provider, hints chan<- pools.Notice) <-chan pools.Not
 	return warnings
 }
 
-func TestHealerConformance(t *testing.T) {
-	pooltest.RunHealer(t, synctest.Test, func(t *testing.T, setup pooltest.Setup) pooltest.HealHarness {
+func TestRepairOwnerConformance(t *testing.T) {
+	pooltest.RunRepairOwner(t, synctest.Test, func(t *testing.T, setup pooltest.Setup) pooltest.RepairOwnerHarness {
 		r := newRepaired(t, setup, AutoScaling, false, true)
-		return pooltest.HealHarness{
+		return pooltest.RepairOwnerHarness{
 			Harness: r.harness, Provider: r.provider,
-			Stop: func(_ *testing.T, id string) { r.server.Stop(id) },
-			Heal: func(*testing.T) { r.server.Suspend(setup.ID) },
+			Stop:         func(_ *testing.T, id string) { r.server.Stop(id) },
+			ResumeRepair: func(*testing.T) { r.server.Suspend(setup.ID) },
 		}
 	})
 }

@@ -14,24 +14,24 @@ import (
 )
 
 var (
-	_ pools.Mender = scaling{}
-	_ pools.Mender = fleet{}
+	_ pools.Repairer = scaling{}
+	_ pools.Repairer = fleet{}
 )
 
-// Mends implements pools.Mender.
-func (g scaling) Mends() []pools.MendKind {
-	return []pools.MendKind{pools.MendStart, pools.MendReboot, pools.MendReset, pools.MendRebuild}
+// RepairKinds implements pools.Repairer.
+func (g scaling) RepairKinds() []pools.RepairKind {
+	return []pools.RepairKind{pools.RepairStart, pools.RepairReboot, pools.RepairReset, pools.RepairRebuild}
 }
 
-// Mend implements pools.Mender. A reboot is done once EC2 has accepted the request. While the group
+// RepairInPlace implements pools.Repairer. A reboot is done once EC2 has accepted the request. While the group
 // replaces unhealthy instances, a reset is rejected with pools.ErrRefused, because the group would
-// replace a stopped instance. Spot instances of a group cannot be stopped: pools.ErrMendFailed.
+// replace a stopped instance. Spot instances of a group cannot be stopped: pools.ErrRepairFailed.
 //
 // The group may have marked an instance as unhealthy while it was down. RepairInPlace removes the mark at
 // the end, so that the group does not replace the instance later.
-func (g scaling) Mend(ctx context.Context, m pools.Mending) (bool, error) {
-	done, err := g.mend(ctx, m, g.Mends(), g.restart)
-	if done && m.Kind != pools.MendReboot {
+func (g scaling) RepairInPlace(ctx context.Context, m pools.InPlaceRepair) (bool, error) {
+	done, err := g.repair(ctx, m, g.RepairKinds(), g.restart)
+	if done && m.Kind != pools.RepairReboot {
 		if err = g.p.mark(ctx, m.Instance, healthy); err != nil {
 			return false, fmt.Errorf("repair %.40s of group %s by %s: %w", m.Instance, g.id, m.Kind, err)
 		}
@@ -39,21 +39,21 @@ func (g scaling) Mend(ctx context.Context, m pools.Mending) (bool, error) {
 	return done, err
 }
 
-// Mends implements pools.Mender. EC2 cannot stop an instance of a Spot Fleet request.
-func (f fleet) Mends() []pools.MendKind {
-	return []pools.MendKind{pools.MendReboot, pools.MendRebuild}
+// RepairKinds implements pools.Repairer. EC2 cannot stop an instance of a Spot Fleet request.
+func (f fleet) RepairKinds() []pools.RepairKind {
+	return []pools.RepairKind{pools.RepairReboot, pools.RepairRebuild}
 }
 
-// Mend implements pools.Mender. A reboot is done once EC2 has accepted the request.
-func (f fleet) Mend(ctx context.Context, m pools.Mending) (bool, error) {
-	return f.mend(ctx, m, f.Mends(), nil)
+// RepairInPlace implements pools.Repairer. A reboot is done once EC2 has accepted the request.
+func (f fleet) RepairInPlace(ctx context.Context, m pools.InPlaceRepair) (bool, error) {
+	return f.repair(ctx, m, f.RepairKinds(), nil)
 }
 
 // restart starts a stopped instance. For a reset it stops the instance first. The launch time shows
 // the progress of a reset: if it differs from the launch time before the repair, the instance has
 // been restarted.
-func (g scaling) restart(ctx context.Context, i ec2types.Instance, m pools.Mending) (bool, error) {
-	state, reset := stateOf(i), m.Kind == pools.MendReset
+func (g scaling) restart(ctx context.Context, i ec2types.Instance, m pools.InPlaceRepair) (bool, error) {
+	state, reset := stateOf(i), m.Kind == pools.RepairReset
 	var b begun
 	if reset {
 		var err error
@@ -81,14 +81,14 @@ func (g scaling) resetting(ctx context.Context, i ec2types.Instance, token strin
 	if b, ok := g.earlier(i, token); ok {
 		return b, nil
 	}
-	if err := g.unhealed(ctx); err != nil {
+	if err := g.checkReleased(ctx); err != nil {
 		return begun{}, err
 	}
 	return g.begin(ctx, i, token)
 }
 
-// unhealed returns pools.ErrRefused if the group would replace a stopped instance.
-func (g scaling) unhealed(ctx context.Context) error {
+// checkReleased returns pools.ErrRefused if the group would replace a stopped instance.
+func (g scaling) checkReleased(ctx context.Context) error {
 	found, err := g.p.aws.groupsBy(ctx, &autoscaling.DescribeAutoScalingGroupsInput{
 		AutoScalingGroupNames: []string{g.id}, IncludeInstances: aws.Bool(false),
 	}, "group "+g.id)

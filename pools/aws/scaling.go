@@ -43,7 +43,7 @@ func (g scaling) setTarget(ctx context.Context, target int) error {
 	}
 	desired := target
 	if target < r.Target {
-		desired = min(r.Target, max(target, r.exposed()))
+		desired = min(r.Target, max(target, r.lowestSafeTarget()))
 	}
 	if desired == r.Target {
 		return nil
@@ -75,8 +75,8 @@ func (g scaling) alone(ctx context.Context, r *reading) error {
 	return nil
 }
 
-// exposed returns the lowest desired capacity at which AWS terminates no instance.
-func (r *reading) exposed() int {
+// lowestSafeTarget returns the lowest desired capacity at which AWS terminates no instance.
+func (r *reading) lowestSafeTarget() int {
 	for _, i := range r.instances {
 		if i.State != pools.InstanceTerminating && !i.guarded {
 			return int(math.Ceil(r.living()))
@@ -154,9 +154,9 @@ func (g scaling) end(ctx context.Context, id string, decrement bool) error {
 	now := g.p.cfg.Now()
 	switch {
 	case err == nil:
-		g.note(func(o *own) { o.ended[id] = now; delete(o.unsure, id) })
-	case mayBeDone(err):
-		g.note(func(o *own) { o.unsure[id] = now })
+		g.note(func(o *own) { o.ended[id] = now; delete(o.unconfirmed, id) })
+	case mayHaveSucceeded(err):
+		g.note(func(o *own) { o.unconfirmed[id] = now })
 	}
 	return err
 }
@@ -193,7 +193,7 @@ func readGroup(g astypes.AutoScalingGroup) (*reading, error) {
 	}
 	for _, s := range g.SuspendedProcesses {
 		if aws.ToString(s.ProcessName) == "Launch" {
-			r.unlaunching = "launching is suspended: " + aws.ToString(s.SuspensionReason)
+			r.launchBlocked = "launching is suspended: " + aws.ToString(s.SuspensionReason)
 		}
 	}
 	// If all new instances are protected, protection is only against a choice of AWS. It is not an

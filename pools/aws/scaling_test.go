@@ -94,7 +94,7 @@ func TestProtected(t *testing.T) {
 	}
 }
 
-func TestTerminateWhoseAnswerIsLost(t *testing.T) {
+func TestTerminateResponseLost(t *testing.T) {
 	s, p := openGroup(t, awstest.ASG{Max: 9, Desired: 6})
 	g, before := one(t, p)
 	s.Lag(5)

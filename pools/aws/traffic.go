@@ -15,8 +15,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
-// namesAsked is the maximum number of target groups in one request.
-const namesAsked = 20
+// namesPerRequest is the maximum number of target groups in one request.
+const namesPerRequest = 20
 
 // balancers reads the load balancers of the pool's instances.
 type balancers struct {
@@ -35,7 +35,7 @@ func (b *balancers) traffic(ctx context.Context, names, own []string, found map[
 		arns, err = b.watch(ctx, names)
 	}
 	if err != nil {
-		unseen(found, err)
+		trafficUnknown(found, err)
 		return
 	}
 	for _, arn := range arns {
@@ -44,17 +44,17 @@ func (b *balancers) traffic(ctx context.Context, names, own []string, found map[
 			b.mu.Lock()
 			clear(b.named) // the name may now belong to another group
 			b.mu.Unlock()
-			unseen(found, err)
+			trafficUnknown(found, err)
 			return
 		}
 		balance(arn, targets, found)
 	}
 }
 
-// unseen sets the traffic health of all instances to unknown, because of err.
-func unseen(found map[string]*inspected, err error) {
+// trafficUnknown sets the traffic health of all instances to unknown, because of err.
+func trafficUnknown(found map[string]*inspected, err error) {
 	for _, i := range found {
-		i.Traffic = pools.Sight{Why: clip(err.Error())}
+		i.Traffic = pools.HealthCheck{Why: clip(err.Error())}
 	}
 }
 
@@ -84,7 +84,7 @@ func (b *balancers) resolve(ctx context.Context, names []string) ([]string, erro
 		}
 	}
 	b.mu.Unlock()
-	for some := range slices.Chunk(unknown, namesAsked) {
+	for some := range slices.Chunk(unknown, namesPerRequest) {
 		err := b.aws.pages(ctx, "elasticloadbalancing:DescribeTargetGroups", strings.Join(some, ", "), func(token *string) (*string, error) {
 			out, err := b.aws.elasticloadbalancing.DescribeTargetGroups(ctx, &elb.DescribeTargetGroupsInput{Names: some, Marker: token})
 			if err != nil {
@@ -129,7 +129,7 @@ func groupName(arn string) string {
 // balance adds the health of the pool's instances in one target group. If several are unfit and
 // none is fit, their health is unknown: then the load balancer is the more likely cause.
 func balance(arn string, targets []elbtypes.TargetHealthDescription, found map[string]*inspected) {
-	said := make(map[string]pools.Sight)
+	checks := make(map[string]pools.HealthCheck)
 	fit, unfit := 0, 0
 	for _, t := range targets {
 		id := ""
@@ -139,10 +139,10 @@ func balance(arn string, targets []elbtypes.TargetHealthDescription, found map[s
 		if found[id] == nil {
 			continue
 		}
-		s := targetSight(groupName(arn), t.TargetHealth)
-		said[id] = worse(said[id], s)
+		s := targetCheck(groupName(arn), t.TargetHealth)
+		checks[id] = worse(checks[id], s)
 	}
-	for _, s := range said {
+	for _, s := range checks {
 		switch s.Fitness {
 		case pools.Fit:
 			fit++
@@ -150,16 +150,16 @@ func balance(arn string, targets []elbtypes.TargetHealthDescription, found map[s
 			unfit++
 		}
 	}
-	for id, s := range said {
+	for id, s := range checks {
 		if fit == 0 && unfit > 1 && s.Fitness == pools.Unfit {
-			s = pools.Sight{Why: fmt.Sprintf("elb %s: all of %d targets fail; it may be the load balancer", groupName(arn), unfit)}
+			s = pools.HealthCheck{Why: fmt.Sprintf("elb %s: all of %d targets fail; it may be the load balancer", groupName(arn), unfit)}
 		}
 		found[id].Traffic = worse(found[id].Traffic, s)
 	}
 }
 
 // worse returns the check that counts: an unfit one, else a fit one, else the first with a reason.
-func worse(a, b pools.Sight) pools.Sight {
+func worse(a, b pools.HealthCheck) pools.HealthCheck {
 	for _, f := range []pools.Fitness{pools.Unfit, pools.Fit} {
 		if a.Fitness == f {
 			return a
@@ -171,23 +171,23 @@ func worse(a, b pools.Sight) pools.Sight {
 	return cmp.Or(a, b)
 }
 
-// targetSight converts the health of one target. Only the checks of the target itself count.
-func targetSight(group string, h *elbtypes.TargetHealth) pools.Sight {
+// targetCheck converts the health of one target. Only the checks of the target itself count.
+func targetCheck(group string, h *elbtypes.TargetHealth) pools.HealthCheck {
 	if h == nil {
-		return pools.Sight{}
+		return pools.HealthCheck{}
 	}
 	why := clip(fmt.Sprintf("elb %s: %s", group, cmp.Or(string(h.Reason), string(h.State))))
 	switch h.State {
 	case elbtypes.TargetHealthStateEnumHealthy:
-		return pools.Sight{Fitness: pools.Fit}
+		return pools.HealthCheck{Fitness: pools.Fit}
 	case elbtypes.TargetHealthStateEnumUnhealthy, elbtypes.TargetHealthStateEnumUnhealthyDraining:
 		switch h.Reason {
 		case elbtypes.TargetHealthReasonEnumResponseCodeMismatch, elbtypes.TargetHealthReasonEnumTimeout,
 			elbtypes.TargetHealthReasonEnumFailedHealthChecks:
-			return pools.Sight{Fitness: pools.Unfit, Why: why}
+			return pools.HealthCheck{Fitness: pools.Unfit, Why: why}
 		}
 	}
-	return pools.Sight{Why: why}
+	return pools.HealthCheck{Why: why}
 }
 
 // balancers returns the ARNs of the target groups of the group's instances.

@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	activities = 50               // number of the newest scaling activities to read
-	remembered = 30 * time.Minute // length of a fleet's history to read
+	activities  = 50               // number of the newest scaling activities to read
+	historyRead = 30 * time.Minute // length of a fleet's history to read
 	// refreshEvery is the interval of requests for a group's instance refreshes while none is
 	// active. Each group needs its own request, and many groups would use up the budget.
 	refreshEvery = 30 * time.Second
@@ -122,8 +122,8 @@ func (t *troubles) shortage(ctx context.Context, r *reading) error {
 	switch {
 	case r.Stale || r.living() >= float64(r.Target):
 		return nil
-	case r.unlaunching != "":
-		r.Short, r.ShortAt = r.unlaunching, t.now()
+	case r.launchBlocked != "":
+		r.Short, r.ShortAt = r.launchBlocked, t.now()
 		return nil
 	case r.Kind == string(AutoScaling):
 		return t.groupShortage(ctx, r)
@@ -172,7 +172,7 @@ func lastFailure(all []astypes.Activity) (string, time.Time) {
 
 // fleetShortage reads the errors in a fleet's last half hour.
 func (t *troubles) fleetShortage(ctx context.Context, r *reading) error {
-	since := t.now().Add(-remembered)
+	since := t.now().Add(-historyRead)
 	return t.aws.pages(ctx, "ec2:DescribeSpotFleetRequestHistory", r.ID, func(token *string) (*string, error) {
 		out, err := t.aws.ec2.DescribeSpotFleetRequestHistory(ctx, &ec2.DescribeSpotFleetRequestHistoryInput{
 			SpotFleetRequestId: &r.ID, StartTime: &since, EventType: ec2types.EventTypeError,

@@ -13,7 +13,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/aws/awstest"
 )
 
-func TestRefreshesAreAskedForSeldom(t *testing.T) {
+func TestRefreshRequestsAreRare(t *testing.T) {
 	s := awstest.New(t, awstest.Config{})
 	for n := range 3 {
 		s.AddGroup(awstest.ASG{Name: fmt.Sprint("web", n), Max: 9, Desired: 2, Tags: map[string]string{tag: ours}})

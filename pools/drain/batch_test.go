@@ -56,7 +56,7 @@ func begin(t *testing.T, config drain.Config, nodes int, stuck ...string) (*slow
 	return s, m
 }
 
-func TestASlowNodeDoesNotHoldUpTheOthers(t *testing.T) {
+func TestSlowNodeDoesNotBlockOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := drain.Config{Threshold: time.Hour, CallTimeout: 3 * time.Second, Concurrency: 8}
 		s, m := begin(t, c, 101, "a-1", "a-50")
@@ -87,14 +87,14 @@ func TestConcurrencyIsBounded(t *testing.T) {
 	})
 }
 
-func TestTheEndCutsABatchShort(t *testing.T) {
+func TestCancelStopsBatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := drain.Config{Threshold: time.Hour, Concurrency: 1}
 		s, m := begin(t, c, 3, "a-1")
 		stop := errors.New("the lease is lost")
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, stop)
 		defer cancel()
-		_, err := m.Advance(ctx, s.clock(), s.views())
+		_, err := m.Advance(ctx, s.clock(), s.snapshots())
 		if !errors.Is(err, stop) || s.count("cordon a-2") != 0 {
 			t.Errorf("Advance = %v, calls %v, want %v, and no other node", err, s.calls, stop)
 		}
@@ -104,9 +104,9 @@ func TestTheEndCutsABatchShort(t *testing.T) {
 	})
 }
 
-// TestRecordsThatCannotBeRead checks that the node of an unreadable record is not changed by any
+// TestUnreadableRecordsAreNotChanged checks that the node of an unreadable record is not changed by any
 // choice, and that the other nodes continue.
-func TestRecordsThatCannotBeRead(t *testing.T) {
+func TestUnreadableRecordsAreNotChanged(t *testing.T) {
 	w := newWorld(t, 4)
 	w.stored["a-1"] = []byte("\x00garbage")
 	w.stored["a-2"] = []byte(`{"node":"a-2","group":"a","weight":1,"state":"draining","reason":"whim","since":"2023-11-14T22:13:20Z","deadline":"2023-11-14T22:13:20Z"}`)

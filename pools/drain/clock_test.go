@@ -7,11 +7,11 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 )
 
-// TestClockPutBack checks the wait for a node that does not get empty. The wait ends once, after
+// TestClockSetBack checks the wait for a node that does not get empty. The wait ends once, after
 // the threshold of half an hour, for any change of the clock. The minute of the change does not
 // count. If the machine was not running then, neither does the wait since the last write of a
 // record.
-func TestClockPutBack(t *testing.T) {
+func TestClockSetBack(t *testing.T) {
 	for _, test := range []struct {
 		name    string
 		back    map[int]time.Duration // by minute
@@ -53,8 +53,8 @@ func TestClockPutBack(t *testing.T) {
 	}
 }
 
-// TestClockPutBackIsKept checks that stored records move back with the clock too.
-func TestClockPutBackIsKept(t *testing.T) {
+// TestClockSetBackIsStored checks that stored records move back with the clock too.
+func TestClockSetBackIsStored(t *testing.T) {
 	w := newWorld(t, 2)
 	w.tasks["a-1"] = endless
 	m := w.open(config)
@@ -67,14 +67,14 @@ func TestClockPutBackIsKept(t *testing.T) {
 	if back := before.Deadline.Sub(got.Deadline); back < 59*time.Minute || back > time.Hour {
 		t.Errorf("the deadline that was kept went back by %v, want about an hour", back)
 	}
-	if !got.Told.Before(w.clock()) || got.Deadline.Sub(got.Told) != before.Deadline.Sub(before.Told) {
+	if !got.CordonSent.Before(w.clock()) || got.Deadline.Sub(got.CordonSent) != before.Deadline.Sub(before.CordonSent) {
 		t.Errorf("the record is %+v, want all of its times moved", got)
 	}
 }
 
-// TestARecordOfTheFuture checks a record from a process with a wrong clock. It is moved to now, and
+// TestRecordFromFuture checks a record from a process with a wrong clock. It is moved to now, and
 // the other records are unchanged.
-func TestARecordOfTheFuture(t *testing.T) {
+func TestRecordFromFuture(t *testing.T) {
 	w := newWorld(t, 3)
 	w.tasks["a-1"], w.tasks["a-2"] = endless, endless
 	w.cordoned["a-1"], w.cordoned["a-2"] = true, true
@@ -82,7 +82,7 @@ func TestARecordOfTheFuture(t *testing.T) {
 	for node, ahead := range map[string]time.Duration{"a-1": years, "a-2": 0} {
 		r := record(drain.Draining, func(r *drain.Record) {
 			r.Node, r.Weight = node, 1
-			r.Since, r.Deadline, r.Told = start.Add(ahead), deadline.Add(ahead), start.Add(ahead)
+			r.Since, r.Deadline, r.CordonSent = start.Add(ahead), deadline.Add(ahead), start.Add(ahead)
 		})
 		if err := w.Put(t.Context(), r); err != nil {
 			t.Fatal(err)

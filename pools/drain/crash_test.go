@@ -63,18 +63,18 @@ func at(tick int, do func(*world)) func(*world, int) {
 }
 
 // as makes the choice a repair.
-func as(kind pools.MendKind, hold bool) func(*drain.Choice) {
+func as(kind pools.RepairKind, hold bool) func(*drain.Choice) {
 	return func(c *drain.Choice) {
 		c.Attempt, c.Hold, c.Deadline = "attempt-1", hold, start.Add(25*time.Minute)
 		if kind != "" {
-			c.Mend = &pools.Mending{Kind: kind}
+			c.RepairInPlace = &pools.InPlaceRepair{Kind: kind}
 		}
 	}
 }
 
-// leftToUs makes the provider leave stopped instances as they are.
-func leftToUs(w *world) {
-	if err := memory.NewProvider(w.group).LeaveHealing(context.Background()); err != nil {
+// releaseRepairs makes the provider leave stopped instances as they are.
+func releaseRepairs(w *world) {
+	if err := memory.NewProvider(w.group).ReleaseRepair(context.Background()); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -84,8 +84,8 @@ func untilRestart(w *world, _ int) { w.silent[victim] = w.group.Boot(victim) == 
 
 func repairPaths() []path {
 	silent := func(w *world) { w.silent[victim] = true }
-	stop := func(w *world) { leftToUs(w); w.group.Stop(victim) }
-	broken := func(w *world) { leftToUs(w); w.group.Break(victim, true) }
+	stop := func(w *world) { releaseRepairs(w); w.group.Stop(victim) }
+	broken := func(w *world) { releaseRepairs(w); w.group.Break(victim, true) }
 	r := drain.Repair
 	return []path{
 		{name: "repair", config: short, reason: r, choose: as("", false), tasks: 2, end: gone},
@@ -96,15 +96,15 @@ func repairPaths() []path {
 		{name: "launch first", config: short, reason: r, choose: as("", true), tasks: 1, during: at(4, (*world).order), end: gone},
 		{name: "launch first, of a silent node", config: short, reason: r, choose: as("", true), setup: silent, during: at(4, (*world).order), end: gone},
 		{name: "launch first, without a replacement", config: short, reason: r, choose: as("", true), tasks: 1, end: spared},
-		{name: "reboot", config: short, reason: r, choose: as(pools.MendReboot, false), tasks: 1, end: once},
-		{name: "reboot, with more tasks than time", config: short, reason: r, choose: as(pools.MendReboot, false), tasks: endless, end: once},
-		{name: "reset of a silent node", config: short, reason: r, choose: as(pools.MendReset, false), during: untilRestart, end: once},
-		{name: "start of a stopped node", config: short, reason: r, choose: as(pools.MendStart, false), setup: stop, end: once},
-		{name: "rebuild", config: short, reason: r, choose: as(pools.MendRebuild, false), tasks: 1, end: once},
-		{name: "reboot, lost", config: short, reason: r, choose: as(pools.MendReboot, false), tasks: endless, during: at(3, func(w *world) { w.group.Lose(victim) }), end: replaced},
-		{name: "reboot, and comes up late", config: short, reason: r, choose: as(pools.MendReboot, false), setup: broken, during: at(12, func(w *world) {
+		{name: "reboot", config: short, reason: r, choose: as(pools.RepairReboot, false), tasks: 1, end: once},
+		{name: "reboot, with more tasks than time", config: short, reason: r, choose: as(pools.RepairReboot, false), tasks: endless, end: once},
+		{name: "reset of a silent node", config: short, reason: r, choose: as(pools.RepairReset, false), during: untilRestart, end: once},
+		{name: "start of a stopped node", config: short, reason: r, choose: as(pools.RepairStart, false), setup: stop, end: once},
+		{name: "rebuild", config: short, reason: r, choose: as(pools.RepairRebuild, false), tasks: 1, end: once},
+		{name: "reboot, lost", config: short, reason: r, choose: as(pools.RepairReboot, false), tasks: endless, during: at(3, func(w *world) { w.group.Lose(victim) }), end: replaced},
+		{name: "reboot, and comes up late", config: short, reason: r, choose: as(pools.RepairReboot, false), setup: broken, during: at(12, func(w *world) {
 			w.group.Break(victim, false)
-			if _, err := w.group.Mend(context.Background(), pools.Mending{Instance: victim, Kind: pools.MendStart, Attempt: "by hand"}); err != nil {
+			if _, err := w.group.RepairInPlace(context.Background(), pools.InPlaceRepair{Instance: victim, Kind: pools.RepairStart, Attempt: "by hand"}); err != nil {
 				w.t.Fatal(err)
 			}
 		}), end: stays},
@@ -173,7 +173,7 @@ func (p path) run(t testing.TB, lag int, faults map[int]fault) *world {
 			}
 			chosen = m.Add(context.Background(), w.clock(), c) == nil
 		}
-		_, _ = m.Advance(context.Background(), w.clock(), w.views())
+		_, _ = m.Advance(context.Background(), w.clock(), w.snapshots())
 		if w.dead {
 			m = nil
 		}
@@ -198,18 +198,18 @@ func (p path) check(w *world) []string {
 	if target := map[outcome]int{gone: 2, either: s.Target}[p.end]; s.Target != max(target, 3) && s.Target != target {
 		wrong = append(wrong, fmt.Sprintf("the target is %d", s.Target))
 	}
-	asked := 0
+	endAccepted := 0
 	for _, write := range w.group.Log() {
 		// A repair terminates a silent node at once. With lag, a lost instance may still be listed.
 		if write.Err == nil && write.Op == memory.Terminate && (len(write.Ended) > 0 || p.reason != drain.Repair) {
-			asked++
+			endAccepted++
 		}
 	}
 	switch most := 1 + len(w.faults); {
 	case p.end == spared && w.count("cordon "+victim) > 0:
 		wrong = append(wrong, "it was cordoned")
-	case p.end != gone && p.end != either && asked > 0, asked > most:
-		wrong = append(wrong, fmt.Sprintf("%d requests to the provider", asked))
+	case p.end != gone && p.end != either && endAccepted > 0, endAccepted > most:
+		wrong = append(wrong, fmt.Sprintf("%d requests to the provider", endAccepted))
 	}
 	if n := w.repairs(); p.end == once && n != 1 || n > 2 || p.reason != drain.Repair && n > 0 {
 		wrong = append(wrong, fmt.Sprintf("%d repairs in place were begun", n))
@@ -261,9 +261,9 @@ func TestCrashAtEveryTransition(t *testing.T) {
 	}
 }
 
-// TestWhateverHappens drains nodes for all reasons at the same time. Meanwhile calls fail, nodes
+// TestRandomFaults drains nodes for all reasons at the same time. Meanwhile calls fail, nodes
 // become silent, the clock is set back, and the provider interrupts or protects instances.
-func TestWhateverHappens(t *testing.T) {
+func TestRandomFaults(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		w := newLagging(t, 6, rapid.IntRange(0, 2).Draw(r, "lag"))
 		c := drain.Config{Threshold: 10 * time.Minute, Concurrency: 1, EndSpot: rapid.Bool().Draw(r, "end spot")}
@@ -283,7 +283,7 @@ func TestWhateverHappens(t *testing.T) {
 				clear(w.faults)
 				clear(w.silent)
 			}
-			_, _ = m.Advance(context.Background(), w.clock(), w.views())
+			_, _ = m.Advance(context.Background(), w.clock(), w.snapshots())
 		}
 		if wrong := w.audit(); len(wrong) > 0 || len(w.unsafe) > 0 {
 			r.Fatalf("%s\nended with something to lose: %v\ncalls:\n%s",
@@ -311,8 +311,8 @@ func disturb(r *rapid.T, w *world, m *drain.Machine) {
 			case 1:
 				c.Hold, w.mayLose[node] = true, true
 			default:
-				c.Mend = &pools.Mending{Kind: rapid.SampledFrom([]pools.MendKind{
-					pools.MendStart, pools.MendReboot, pools.MendReset, pools.MendRebuild,
+				c.RepairInPlace = &pools.InPlaceRepair{Kind: rapid.SampledFrom([]pools.RepairKind{
+					pools.RepairStart, pools.RepairReboot, pools.RepairReset, pools.RepairRebuild,
 				}).Draw(r, "kind")}
 			}
 		}

@@ -37,7 +37,7 @@ func Open(ctx context.Context, config Config, ports Ports) (*Machine, error) {
 	m := &Machine{config: config.withDefaults(), ports: ports, records: make(map[string]Record, len(loaded)), resumed: map[string]bool{}}
 	for _, r := range loaded {
 		m.records[r.Node] = r
-		if r.State == Mending {
+		if r.State == Repairing {
 			m.resumed[r.Attempt] = true
 		}
 	}
@@ -95,7 +95,7 @@ func (m *Machine) add(ctx context.Context, r Record) error {
 	old, ok := m.record(r.Node)
 	if ok {
 		if err := old.Validate(); err != nil {
-			return unreadable(old, err)
+			return invalidRecord(old, err)
 		}
 		if r = r.onto(old); r == old {
 			return nil
@@ -157,7 +157,7 @@ func (m *Machine) Withdraw(ctx context.Context, now time.Time, attempt, why stri
 // errors joined. An error for one node does not stop the others, and the next Advance retries it.
 // An invalid record is such an error, and its node is not changed. After the end of ctx nothing new
 // begins.
-func (m *Machine) Advance(ctx context.Context, now time.Time, views map[string]View) ([]Event, error) {
+func (m *Machine) Advance(ctx context.Context, now time.Time, snapshots map[string]NodeSnapshot) ([]Event, error) {
 	errs := []error{m.tell(ctx, now)}
 	now = now.Round(0)
 	records := m.Records()
@@ -165,16 +165,16 @@ func (m *Machine) Advance(ctx context.Context, now time.Time, views map[string]V
 	errs = append(errs, m.each(ctx, len(records), func(i int) {
 		r := records[i]
 		if err := r.Validate(); err != nil {
-			failed[i] = unreadable(r, err)
+			failed[i] = invalidRecord(r, err)
 			return
 		}
-		happened[i], failed[i] = m.advance(ctx, now, r, views[r.Node])
+		happened[i], failed[i] = m.advance(ctx, now, r, snapshots[r.Node])
 	}))
 	return slices.Concat(happened...), errors.Join(append(errs, failed...)...)
 }
 
-// unreadable returns the error for an invalid record, with the reason from its store.
-func unreadable(r Record, err error) error {
+// invalidRecord returns the error for an invalid record, with the reason from its store.
+func invalidRecord(r Record, err error) error {
 	if r.Why != "" {
 		err = fmt.Errorf("%w (%s)", err, r.Why)
 	}
@@ -206,7 +206,7 @@ func (m *Machine) each(ctx context.Context, n int, do func(i int)) error {
 
 // advance moves one node forward. It stops after an action, because the snapshot is older than the
 // action.
-func (m *Machine) advance(ctx context.Context, now time.Time, r Record, v View) ([]Event, error) {
+func (m *Machine) advance(ctx context.Context, now time.Time, r Record, v NodeSnapshot) ([]Event, error) {
 	var events []Event
 	for {
 		next, action := m.config.Next(now, r, v)
@@ -219,10 +219,10 @@ func (m *Machine) advance(ctx context.Context, now time.Time, r Record, v View) 
 		if err != nil {
 			e.Err, e.Why = err.Error(), next.Why
 		}
-		if action != Mend || err != nil || done != r { // a repeated RepairInPlace that is still in progress is no event
+		if action != RepairInPlace || err != nil || done != r { // a repeated RepairInPlace that is still in progress is no event
 			events = append(events, e)
 		}
-		if err != nil || action == Cordon || action == Terminate || action == Mend || action == Forget {
+		if err != nil || action == Cordon || action == Terminate || action == RepairInPlace || action == DeleteRecord {
 			return events, err
 		}
 		r = done
@@ -232,19 +232,19 @@ func (m *Machine) advance(ctx context.Context, now time.Time, r Record, v View) 
 // step stores the record, takes the action, and stores the result. It returns the record that was
 // stored last.
 func (m *Machine) step(ctx context.Context, now time.Time, r Record, action Action) (Record, error) {
-	if old, _ := m.record(r.Node); old != r && action != Forget {
+	if old, _ := m.record(r.Node); old != r && action != DeleteRecord {
 		if err := m.put(ctx, r); err != nil {
 			return old, err
 		}
 	}
-	through, err := m.act(ctx, r, action)
+	finished, err := m.act(ctx, r, action)
 	done := r
 	switch {
-	case errors.Is(err, pools.ErrMendFailed):
+	case errors.Is(err, pools.ErrRepairFailed):
 		done = r.failed(now, err.Error())
 	case err != nil:
 		return r, fmt.Errorf("%s node %s of group %s: %w", action, r.Node, r.Group, err)
-	case through:
+	case finished:
 		done = Done(now, r, action)
 	}
 	if done == r {
@@ -268,14 +268,14 @@ func (m *Machine) act(ctx context.Context, r Record, action Action) (done bool, 
 		return true, m.ports.Scheduler.Cordon(ctx, r.Node, action == Cordon)
 	case Terminate:
 		return true, m.ports.Groups.Terminate(ctx, r.Group, []string{r.Node})
-	case Mend:
-		if m.ports.Menders == nil {
-			return false, fmt.Errorf("%w: this provider repairs no instance in place", pools.ErrMendFailed)
+	case RepairInPlace:
+		if m.ports.Repairers == nil {
+			return false, fmt.Errorf("%w: this provider repairs no instance in place", pools.ErrRepairFailed)
 		}
-		repair := r.Mending()
+		repair := r.Repairing()
 		repair.Resumed = m.resumed[r.Attempt]
-		return m.ports.Menders.Mend(ctx, r.Group, repair)
-	case Forget:
+		return m.ports.Repairers.RepairInPlace(ctx, r.Group, repair)
+	case DeleteRecord:
 		if err := m.ports.Records.Delete(ctx, r.Node); err != nil {
 			return false, err
 		}

@@ -85,7 +85,7 @@ func TestOpenAtEveryState(t *testing.T) {
 			if err := w.Put(t.Context(), r); err != nil {
 				t.Fatal(err)
 			}
-			w.cordoned["a-2"] = r.Told != time.Time{} && state != drain.Returned
+			w.cordoned["a-2"] = r.CordonSent != time.Time{} && state != drain.Returned
 			ticks(t, w, w.open(config), 10)
 			if len(w.stored) != 0 {
 				t.Errorf("records left: %s", w.stored)
@@ -131,7 +131,7 @@ func TestOneFailureDoesNotStopTheOthers(t *testing.T) {
 	}
 }
 
-func TestNothingIsDoneThatIsNotRecorded(t *testing.T) {
+func TestNoActionWithoutStoredRecord(t *testing.T) {
 	w := newWorld(t, 2)
 	m := w.open(config)
 	add(t, w, m, choice("a-1"))
@@ -222,7 +222,7 @@ func TestTakeBack(t *testing.T) {
 	}
 }
 
-func TestChosenAnewWhileReturning(t *testing.T) {
+func TestChosenAgainWhileReturning(t *testing.T) {
 	w := newWorld(t, 2)
 	m := w.open(config)
 	add(t, w, m, choice("a-1"))
@@ -249,7 +249,7 @@ func TestCommittedEndsWithTheRequestToTerminate(t *testing.T) {
 	}
 }
 
-func TestUnknownViewsChangeNothing(t *testing.T) {
+func TestUnknownSnapshotsChangeNothing(t *testing.T) {
 	w := newWorld(t, 2)
 	m := w.open(config)
 	add(t, w, m, choice("a-1"))
@@ -261,19 +261,19 @@ func TestUnknownViewsChangeNothing(t *testing.T) {
 	}
 }
 
-func TestNothingIsBegunAfterTheEnd(t *testing.T) {
+func TestNothingBeginsAfterCancel(t *testing.T) {
 	w := newWorld(t, 2)
 	m := w.open(config)
 	add(t, w, m, choice("a-1"))
 	stop := errors.New("the lease is lost")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(stop)
-	if events, err := m.Advance(ctx, w.now, w.views()); !errors.Is(err, stop) || len(events) != 0 {
+	if events, err := m.Advance(ctx, w.now, w.snapshots()); !errors.Is(err, stop) || len(events) != 0 {
 		t.Errorf("Advance = %v, %v, want %v", events, err, stop)
 	}
 }
 
-func TestRecordsThatMakeNoSense(t *testing.T) {
+func TestInvalidRecordsAreNotChanged(t *testing.T) {
 	w := newWorld(t, 3)
 	for _, r := range []drain.Record{
 		record("later", func(r *drain.Record) { r.Node = "a-1" }),
@@ -317,13 +317,13 @@ func TestConfigValidate(t *testing.T) {
 
 func everywhere(string) bool { return true }
 
-func TestCommittedOfWhoIsNotThere(t *testing.T) {
+func TestCommittedSkipsMissingNodes(t *testing.T) {
 	w := newWorld(t, 0)
 	for _, r := range []drain.Record{
 		record(drain.Terminating, func(r *drain.Record) { r.Node = "answer-lost" }),
 		record(drain.Draining, func(r *drain.Record) { r.Node = "died" }),
 		record(drain.Draining, func(r *drain.Record) { r.Node, r.Weight = "drains", 4 }),
-		record(drain.Draining, func(r *drain.Record) { r.Node, r.Taken = "the provider takes it", true }),
+		record(drain.Draining, func(r *drain.Record) { r.Node, r.ProviderEnds = "the provider takes it", true }),
 	} {
 		if err := w.Put(t.Context(), r); err != nil {
 			t.Fatal(err)

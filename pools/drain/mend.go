@@ -6,52 +6,52 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
-// mend moves a repair in place forward.
-func mend(now time.Time, r Record, v View) (Record, Action) {
-	if !now.Before(r.MendBy) {
+// repairInPlace moves a repair in place forward.
+func repairInPlace(now time.Time, r Record, v NodeSnapshot) (Record, Action) {
+	if !now.Before(r.RepairBy) {
 		return r.back(now, "not repaired by its deadline"), None
 	}
-	if r.State == Mending {
-		return mending(now, r, v)
+	if r.State == Repairing {
+		return duringRepair(now, r, v)
 	}
-	next, action := toMend(now, r, v)
+	next, action := beforeRepair(now, r, v)
 	if next.State != r.State && v.heard() && len(v.BootID) <= maxName {
 		next.Boot = v.BootID
 	}
 	return next, action
 }
 
-// toMend drains the node, and then begins the repair even if tasks are left. A stopped node, or a
+// beforeRepair drains the node, and then begins the repair even if tasks are left. A stopped node, or a
 // node without response, has nothing to drain.
-func toMend(now time.Time, r Record, v View) (Record, Action) {
+func beforeRepair(now time.Time, r Record, v NodeSnapshot) (Record, Action) {
 	if v.Busy != "" { // protection from termination does not block a repair
-		return r.back(now, View{Busy: v.Busy}.refuses()), None
+		return r.back(now, NodeSnapshot{Busy: v.Busy}.refuses()), None
 	}
-	if r.Mend == pools.MendStart && v.Instance == Present || v.unheard() {
-		return r.to(Mending, now, "no known tasks on it"), Mend
+	if r.RepairInPlace == pools.RepairStart && v.Instance == Present || v.unresponsive() {
+		return r.to(Repairing, now, "no known tasks on it"), RepairInPlace
 	}
 	next, action := progress(now, r, v)
 	stuck := action == Cordon || action == None && next.State == r.State
 	switch {
 	case next.State == Terminating:
-		return r.to(Mending, now, "drained"), Mend
+		return r.to(Repairing, now, "drained"), RepairInPlace
 	case stuck && !now.Before(r.Deadline) && r.State == Chosen:
 		return r.back(now, "not begun by its deadline"), None
 	case stuck && !now.Before(r.Deadline) && v.Instance == Present:
-		return r.to(Mending, now, "not drained by its deadline: repaired anyway"), Mend
+		return r.to(Repairing, now, "not drained by its deadline: repaired anyway"), RepairInPlace
 	}
 	return next, action
 }
 
-// mending repeats the action until the provider has finished. Then a node that had to restart must
+// duringRepair repeats the action until the provider has finished. Then a node that had to restart must
 // report another boot id.
-func mending(now time.Time, r Record, v View) (Record, Action) {
-	restarts := r.Mend == pools.MendReboot || r.Mend == pools.MendReset
+func duringRepair(now time.Time, r Record, v NodeSnapshot) (Record, Action) {
+	restarts := r.RepairInPlace == pools.RepairReboot || r.RepairInPlace == pools.RepairReset
 	switch {
-	case v.Instance != Present || v.Busy != "" && r.Mended.IsZero():
+	case v.Instance != Present || v.Busy != "" && r.RepairedAt.IsZero():
 		return r, None
-	case r.Mended.IsZero():
-		return r, Mend
+	case r.RepairedAt.IsZero():
+		return r, RepairInPlace
 	case restarts && r.Boot != "" && !(v.heard() && v.BootID != "" && v.BootID != r.Boot):
 		return r, None
 	}

@@ -10,14 +10,14 @@ import (
 type Presence string
 
 const (
-	Unseen  Presence = ""        // not requested, or no response
-	Present Presence = "present" // pending or running
-	Ending  Presence = "ending"  // terminating, by us or by another party
-	Absent  Presence = "absent"  // missing in a fresh list of its group
+	PresenceUnknown Presence = ""        // not requested, or no response
+	Present         Presence = "present" // pending or running
+	Ending          Presence = "ending"  // terminating, by us or by another party
+	Absent          Presence = "absent"  // missing in a fresh list of its group
 )
 
-// View is a snapshot of a node. In the zero NodeSnapshot everything is unknown.
-type View struct {
+// NodeSnapshot is a snapshot of a node. In the zero NodeSnapshot everything is unknown.
+type NodeSnapshot struct {
 	Instance Presence
 	At       time.Time // time of the request to the provider
 	// Protected: the provider rejects its termination.
@@ -38,20 +38,20 @@ type View struct {
 }
 
 // fresh reports whether both provider and scheduler report the node.
-func (v View) fresh() bool { return v.Instance == Present && v.Node != pools.NodeUnknown }
+func (v NodeSnapshot) fresh() bool { return v.Instance == Present && v.Node != pools.NodeUnknown }
 
-// unheard reports whether the instance exists and its node sends no facts.
-func (v View) unheard() bool {
+// unresponsive reports whether the instance exists and its node sends no facts.
+func (v NodeSnapshot) unresponsive() bool {
 	return v.Instance == Present && (v.Node == pools.NodeUnknown || v.Node == pools.NodeOrphaned)
 }
 
 // heard reports whether the instance exists and its node sends facts.
-func (v View) heard() bool {
+func (v NodeSnapshot) heard() bool {
 	return v.Instance == Present && v.Node.Joined()
 }
 
 // refuses returns why the instance must not be terminated, or "".
-func (v View) refuses() string {
+func (v NodeSnapshot) refuses() string {
 	switch {
 	case v.Protected:
 		return "the provider protects it from termination"
@@ -65,12 +65,12 @@ func (v View) refuses() string {
 type Action string
 
 const (
-	None      Action = ""          // wait
-	Cordon    Action = "cordon"    // set the scheduler's mark: no new tasks
-	Uncordon  Action = "uncordon"  // remove that mark
-	Terminate Action = "terminate" // terminate the instance, and lower the target by its weight
-	Mend      Action = "mend"      // begin the repair in place, or read its state
-	Forget    Action = "forget"    // delete the record
+	None          Action = ""          // wait
+	Cordon        Action = "cordon"    // set the scheduler's mark: no new tasks
+	Uncordon      Action = "uncordon"  // remove that mark
+	Terminate     Action = "terminate" // terminate the instance, and lower the target by its weight
+	RepairInPlace Action = "mend"      // begin the repair in place, or read its state
+	DeleteRecord  Action = "forget"    // delete the record
 )
 
 // overdue is how long an instance that the provider ends by itself may exist after the announced
@@ -84,37 +84,37 @@ const overdue = 5 * time.Minute
 // that it has never joined; or after its deadline, with force. A replacement by a repair needs no
 // force, and it terminates a node without response at once. A node that the provider ends by
 // itself, or that is repaired in place, is never terminated.
-func (c Config) Next(now time.Time, r Record, v View) (Record, Action) {
+func (c Config) Next(now time.Time, r Record, v NodeSnapshot) (Record, Action) {
 	switch {
 	case !r.State.Known():
 		return r, None
 	case r.State == Gone:
 		return gone(now, r, v)
 	case r.State == Returned:
-		return r, Forget
+		return r, DeleteRecord
 	case v.Instance == Absent:
 		return r.to(Gone, now, "its instance does not exist any more"), None
 	case r.State == Terminating:
 		return c.terminating(now, r, v)
 	case v.Instance == Ending:
-		r.Taken = true
+		r.ProviderEnds = true
 		return r.to(Terminating, now, "the provider is ending it"), None
 	case r.State == Returning:
 		return r, Uncordon
-	case r.Mend != "":
-		return mend(now, r, v)
+	case r.RepairInPlace != "":
+		return repairInPlace(now, r, v)
 	}
 	return c.leaving(now, r, v)
 }
 
 // gone deletes the record once a later list does not have the instance either. A single list may
 // have missed it, and the node would stay cordoned.
-func gone(now time.Time, r Record, v View) (Record, Action) {
+func gone(now time.Time, r Record, v NodeSnapshot) (Record, Action) {
 	switch {
 	case !v.At.After(r.Since):
 		return r, None
 	case v.Instance == Absent:
-		return r, Forget
+		return r, DeleteRecord
 	case v.Instance == Present:
 		return r.back(now, "its instance is there after all"), None
 	}
@@ -123,41 +123,41 @@ func gone(now time.Time, r Record, v View) (Record, Action) {
 
 // terminating waits for the instance to end. If a snapshot after the last request shows it
 // unchanged, the request or its reply was lost.
-func (c Config) terminating(now time.Time, r Record, v View) (Record, Action) {
-	if v.Instance == Ending && r.Asked.IsZero() && !r.Taken {
-		r.Asked = now
+func (c Config) terminating(now time.Time, r Record, v NodeSnapshot) (Record, Action) {
+	if v.Instance == Ending && r.EndAccepted.IsZero() && !r.ProviderEnds {
+		r.EndAccepted = now
 	}
-	if v.Instance != Present || !v.At.After(r.Since) || !v.At.After(r.Asked) {
+	if v.Instance != Present || !v.At.After(r.Since) || !v.At.After(r.EndAccepted) {
 		return r, None
 	}
 	switch why := v.refuses(); {
-	case r.Taken && now.Before(r.Since.Add(overdue)):
+	case r.ProviderEnds && now.Before(r.Since.Add(overdue)):
 		return r, None
-	case r.Taken:
+	case r.ProviderEnds:
 		return r.back(now, "the provider did not end it"), None
 	case why != "":
 		return r.back(now, why), None
-	case !r.Asked.IsZero():
+	case !r.EndAccepted.IsZero():
 		return r, Terminate
 	case !now.Before(r.Since.Add(c.Threshold)):
 		return r.back(now, "the provider did not accept the request to terminate it"), None
 	}
-	return c.askAgain(now, r, v)
+	return c.retryTerminate(now, r, v)
 }
 
-// askAgain repeats a termination that the provider has not confirmed. The first request may be old,
+// retryTerminate repeats a termination that the provider has not confirmed. The first request may be old,
 // so the node must still have nothing to lose.
-func (c Config) askAgain(now time.Time, r Record, v View) (Record, Action) {
+func (c Config) retryTerminate(now time.Time, r Record, v NodeSnapshot) (Record, Action) {
 	switch {
-	case c.forced(now, r) || r.Reason == Repair && v.unheard():
+	case c.forced(now, r) || r.Reason == Repair && v.unresponsive():
 		return r, Terminate
 	case !v.fresh():
 		return r, None
-	case r.Told.IsZero() && v.Node == pools.NodeOrphaned:
+	case r.CordonSent.IsZero() && v.Node == pools.NodeOrphaned:
 		return r, Terminate
-	case r.Told.IsZero():
+	case r.CordonSent.IsZero():
 		return r.to(Chosen, now, "its node has joined"), None
-	case v.Node == pools.NodeOrphaned || !v.FactsAt.After(r.Told):
+	case v.Node == pools.NodeOrphaned || !v.FactsAt.After(r.CordonSent):
 		return r, None
 	case v.Cordoned && v.Tasks == 0:
 		return r, Terminate
@@ -166,8 +166,8 @@ func (c Config) askAgain(now time.Time, r Record, v View) (Record, Action) {
 }
 
 // leaving moves a node forward that can still be taken back.
-func (c Config) leaving(now time.Time, r Record, v View) (Record, Action) {
-	if why := v.refuses(); why != "" && !r.Taken {
+func (c Config) leaving(now time.Time, r Record, v NodeSnapshot) (Record, Action) {
+	if why := v.refuses(); why != "" && !r.ProviderEnds {
 		return r.back(now, why), None
 	}
 	if r.Hold && r.State == Chosen {
@@ -179,7 +179,7 @@ func (c Config) leaving(now time.Time, r Record, v View) (Record, Action) {
 		}
 		r.Hold = false
 	}
-	if r.Reason == Repair && !r.Taken && v.unheard() {
+	if r.Reason == Repair && !r.ProviderEnds && v.unresponsive() {
 		return r.to(Terminating, now, "its node does not respond: no tasks to wait for"), Terminate
 	}
 	next, action := progress(now, r, v)
@@ -191,12 +191,12 @@ func (c Config) leaving(now time.Time, r Record, v View) (Record, Action) {
 }
 
 // progress returns the next step of a node that is leaving, without regard to the deadline.
-func progress(now time.Time, r Record, v View) (Record, Action) {
+func progress(now time.Time, r Record, v NodeSnapshot) (Record, Action) {
 	switch {
 	case !v.fresh():
 		return r, None
 	case v.Node == pools.NodeOrphaned:
-		if r.Taken || !r.Told.IsZero() {
+		if r.ProviderEnds || !r.CordonSent.IsZero() {
 			return r, None // the provider ends it, or it had joined and may have tasks
 		}
 		return r.to(Terminating, now, "its node has not joined: no tasks to wait for"), Terminate
@@ -204,7 +204,7 @@ func progress(now time.Time, r Record, v View) (Record, Action) {
 		return r.back(now, "its node has joined"), None
 	case r.State == Chosen:
 		return r.cordon(now, "waiting for the node to confirm its cordon"), Cordon
-	case !v.FactsAt.After(r.Told):
+	case !v.FactsAt.After(r.CordonSent):
 		return r, None // these facts are older than the cordon
 	case !v.Cordoned:
 		return r.cordon(now, "it lost its cordon"), Cordon
@@ -215,7 +215,7 @@ func progress(now time.Time, r Record, v View) (Record, Action) {
 }
 
 // drained returns the next step of a node that accepts no new tasks.
-func drained(now time.Time, r Record, v View) (Record, Action) {
+func drained(now time.Time, r Record, v NodeSnapshot) (Record, Action) {
 	switch {
 	case v.Tasks > 0 && r.State == Drained:
 		return r.to(Draining, now, "it has tasks again"), None
@@ -223,18 +223,18 @@ func drained(now time.Time, r Record, v View) (Record, Action) {
 		return r, None
 	case r.State == Draining:
 		return r.to(Drained, now, "its tasks have gone"), None
-	case r.Taken:
+	case r.ProviderEnds:
 		return r, None // the provider terminates it
 	}
 	return r.to(Terminating, now, "drained"), Terminate
 }
 
-// noticed reports whether the provider is expected to end the instance by itself.
-func (r Record) noticed() bool { return r.Taken || r.Reason == Spot }
+// leftToProvider reports whether the provider is expected to end the instance by itself.
+func (r Record) leftToProvider() bool { return r.ProviderEnds || r.Reason == Spot }
 
 // end returns when the waiting ends.
 func (r Record) end() time.Time {
-	if r.noticed() {
+	if r.leftToProvider() {
 		return r.Deadline.Add(overdue)
 	}
 	return r.Deadline
@@ -243,14 +243,14 @@ func (r Record) end() time.Time {
 // forced reports whether the node is terminated even with tasks. An orphan is not: if it has
 // joined, it stays.
 func (c Config) forced(now time.Time, r Record) bool {
-	return (c.Force || r.Reason == Repair) && !r.noticed() && r.Reason != Orphan && !now.Before(r.Deadline)
+	return (c.Force || r.Reason == Repair) && !r.leftToProvider() && r.Reason != Orphan && !now.Before(r.Deadline)
 }
 
 // giveUp ends the waiting. A node that could have been cordoned and never was is not forced: no
 // process was running, and the choice is old.
-func (c Config) giveUp(now time.Time, r Record, v View) (Record, Action) {
+func (c Config) giveUp(now time.Time, r Record, v NodeSnapshot) (Record, Action) {
 	switch {
-	case r.noticed():
+	case r.leftToProvider():
 		return r.back(now, "the provider did not take it"), None
 	case c.forced(now, r) && (r.State != Chosen || !v.fresh()):
 		return r.to(Terminating, now, "not drained by its deadline: forced"), Terminate
@@ -264,9 +264,9 @@ func Done(now time.Time, r Record, action Action) Record {
 	case Uncordon:
 		return r.to(Returned, now, r.Why)
 	case Terminate:
-		r.Asked = now
-	case Mend:
-		r.Mended = now
+		r.EndAccepted = now
+	case RepairInPlace:
+		r.RepairedAt = now
 	}
 	return r
 }

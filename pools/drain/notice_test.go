@@ -23,7 +23,7 @@ func theRecord(t *testing.T, m *drain.Machine) drain.Record {
 	return rs[0]
 }
 
-func TestSpotIsLeftToTheProvider(t *testing.T) {
+func TestSpotLeftToProvider(t *testing.T) {
 	w := newWorld(t, 3)
 	w.group.Interrupt("a-1", start.Add(3*time.Minute))
 	m := w.open(forced)
@@ -33,7 +33,7 @@ func TestSpotIsLeftToTheProvider(t *testing.T) {
 		if got := m.Committed(everywhere); len(got) != 0 {
 			t.Errorf("tick %d: Committed = %v, want nothing: its group replaces it", tick, got)
 		}
-		if _, err := m.Advance(t.Context(), w.clock(), w.views()); err != nil {
+		if _, err := m.Advance(t.Context(), w.clock(), w.snapshots()); err != nil {
 			t.Fatal(err)
 		}
 		w.pass()
@@ -73,7 +73,7 @@ func TestDeadlineOfAChoice(t *testing.T) {
 	}
 }
 
-func TestAStrongerReasonTakesThePlace(t *testing.T) {
+func TestStrongerReasonReplaces(t *testing.T) {
 	for _, test := range []struct {
 		first, second, want drain.Reason
 	}{
@@ -101,8 +101,8 @@ func TestAStrongerReasonTakesThePlace(t *testing.T) {
 			if got.Reason != test.want || got.State != before.State || got.Deadline.After(before.Deadline) {
 				t.Errorf("the record is %+v, want it for %q", got, test.want)
 			}
-			if got.Taken != before.Taken {
-				t.Errorf("taken by the provider: %t, before %t: want no change", got.Taken, before.Taken)
+			if got.ProviderEnds != before.ProviderEnds {
+				t.Errorf("taken by the provider: %t, before %t: want no change", got.ProviderEnds, before.ProviderEnds)
 			}
 			kept, err := m.TakeBack(t.Context(), w.now, 1)
 			if want := test.want == drain.ScaleIn; (kept == 1) != want || err != nil {
@@ -112,9 +112,9 @@ func TestAStrongerReasonTakesThePlace(t *testing.T) {
 	}
 }
 
-// TestNoticeOfANodeThatLeaves checks a spot notice for a node that already leaves: we terminate it
+// TestNoticeForLeavingNode checks a spot notice for a node that already leaves: we terminate it
 // if it is drained in time.
-func TestNoticeOfANodeThatLeaves(t *testing.T) {
+func TestNoticeForLeavingNode(t *testing.T) {
 	w := newWorld(t, 3)
 	w.tasks["a-1"] = 2
 	w.group.Interrupt("a-1", start.Add(10*time.Minute))
@@ -131,7 +131,7 @@ func TestNoticeOfANodeThatLeaves(t *testing.T) {
 	}
 }
 
-func TestAChoiceThatIsNotKeptIsForgotten(t *testing.T) {
+func TestUnstoredChoiceIsDropped(t *testing.T) {
 	w := newWorld(t, 2)
 	m := w.open(config)
 	w.faults[1] = answerLost
@@ -161,9 +161,9 @@ func TestPreflight(t *testing.T) {
 	}
 }
 
-// TestChosenAnewWhileReturningAndProtected checks that a node that may be cordoned is uncordoned
+// TestChosenAgainWhileReturningAndProtected checks that a node that may be cordoned is uncordoned
 // before it stays.
-func TestChosenAnewWhileReturningAndProtected(t *testing.T) {
+func TestChosenAgainWhileReturningAndProtected(t *testing.T) {
 	w := newWorld(t, 2)
 	w.tasks["a-1"] = endless
 	m := w.open(config)
@@ -188,15 +188,15 @@ func TestEndedByTheProvider(t *testing.T) {
 	add(t, w, m, choice("a-1"))
 	ticks(t, w, m, 1)
 	w.pass()
-	views := w.views()
-	v := views["a-1"]
+	snapshots := w.snapshots()
+	v := snapshots["a-1"]
 	v.Instance = drain.Ending
-	views["a-1"] = v
-	if _, err := m.Advance(t.Context(), w.clock(), views); err != nil {
+	snapshots["a-1"] = v
+	if _, err := m.Advance(t.Context(), w.clock(), snapshots); err != nil {
 		t.Fatal(err)
 	}
 	r := theRecord(t, m)
-	if r.State != drain.Terminating || !r.Taken || !r.Asked.IsZero() {
+	if r.State != drain.Terminating || !r.ProviderEnds || !r.EndAccepted.IsZero() {
 		t.Errorf("the record is %+v, want it taken by the provider", r)
 	}
 	if got := m.Committed(everywhere); len(got) != 0 {

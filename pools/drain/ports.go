@@ -33,10 +33,10 @@ type Groups interface {
 	Terminate(ctx context.Context, group string, ids []string) error
 }
 
-// Menders repairs instances in place. It may be used concurrently.
-type Menders interface {
-	// Mend calls RepairInPlace of the [pools.Mender] with that id.
-	Mend(ctx context.Context, group string, m pools.Mending) (done bool, err error)
+// Repairers repairs instances in place. It may be used concurrently.
+type Repairers interface {
+	// RepairInPlace calls RepairInPlace of the [pools.Repairer] with that id.
+	RepairInPlace(ctx context.Context, group string, m pools.InPlaceRepair) (done bool, err error)
 }
 
 // Ports are the dependencies of a machine. The context of each call ends after Config.CallTimeout,
@@ -45,7 +45,7 @@ type Ports struct {
 	Records   Records
 	Scheduler Scheduler
 	Groups    Groups
-	Menders   Menders // nil: no repairs in place
+	Repairers Repairers // nil: no repairs in place
 }
 
 // Choice is a node to drain, and the reason.
@@ -67,9 +67,9 @@ type Choice struct {
 	Attempt string
 	// Hold keeps the node of a repair until NodeSnapshot.Replaced.
 	Hold bool
-	// Mend is the repair in place. nil: the node is replaced. Its Instance and Attempt, if set,
+	// RepairInPlace is the repair in place. nil: the node is replaced. Its Instance and Attempt, if set,
 	// must be the choice's.
-	Mend *pools.Mending
+	RepairInPlace *pools.InPlaceRepair
 	// Evidence names what was saved of the node before its repair. Empty: nothing was saved.
 	Evidence string
 }
@@ -79,13 +79,13 @@ const longestRepair = 24 * time.Hour
 
 // validate returns a contradiction between the fields of a choice. Record.Validate checks the rest.
 func (c Choice) validate(ports Ports) error {
-	m := c.Mend
+	m := c.RepairInPlace
 	switch {
 	case c.Reason != Repair && (c.Attempt != "" || c.Hold || m != nil):
 		return fmt.Errorf("choice of node %s: a repair for the reason %q", c.Node, c.Reason)
 	case m == nil:
 		return nil
-	case ports.Menders == nil:
+	case ports.Repairers == nil:
 		return fmt.Errorf("choice of node %s: this provider repairs no instance in place", c.Node)
 	case m.Instance != "" && m.Instance != c.Node || m.Attempt != "" && m.Attempt != c.Attempt:
 		return fmt.Errorf("choice of node %s: the repair %q is of instance %s, attempt %q", c.Node, c.Attempt, m.Instance, m.Attempt)
@@ -97,12 +97,12 @@ func (c Choice) validate(ports Ports) error {
 func (c Choice) record(now time.Time, config Config) Record {
 	r := Record{
 		Node: c.Node, Group: c.Group, Weight: c.Weight, State: Chosen, Reason: c.Reason,
-		Since: now, Deadline: c.deadline(now, config), Taken: c.Reason == Spot && !config.EndSpot, Why: c.Why,
+		Since: now, Deadline: c.deadline(now, config), ProviderEnds: c.Reason == Spot && !config.EndSpot, Why: c.Why,
 		Attempt: c.Attempt, Hold: c.Hold, Evidence: c.Evidence,
 	}
-	if c.Mend != nil {
-		r.Mend, r.Image, r.MendBy = c.Mend.Kind, c.Mend.Image, r.Deadline
-		r.Deadline = now.Add(max(0, min(config.Threshold, r.MendBy.Sub(now)/2)))
+	if c.RepairInPlace != nil {
+		r.RepairInPlace, r.Image, r.RepairBy = c.RepairInPlace.Kind, c.RepairInPlace.Image, r.Deadline
+		r.Deadline = now.Add(max(0, min(config.Threshold, r.RepairBy.Sub(now)/2)))
 	}
 	return r
 }
@@ -130,15 +130,15 @@ func (r Record) onto(old Record) Record {
 	case old.State == Returned:
 		return r
 	case old.State == Returning && r.Reason == Repair: // it may still be cordoned
-		r.Told = old.Told
+		r.CordonSent = old.CordonSent
 		return r
 	case old.State == Returning:
 		return r.cordon(r.Since, r.Why)
 	case r.Reason.strength() <= old.Reason.strength():
 		return old
-	case old.Mend != "" && (old.State.Leaving() || old.State == Mending):
+	case old.RepairInPlace != "" && (old.State.Leaving() || old.State == Repairing):
 		return r.insteadOf(old)
-	case old.State.Leaving() && r.Mend == "":
+	case old.State.Leaving() && r.RepairInPlace == "":
 		old.Reason, old.Why, old.Hold = r.Reason, r.Why, false
 		if r.Attempt != "" {
 			old.Attempt, old.Evidence, old.Failed = r.Attempt, r.Evidence, ""
@@ -152,8 +152,8 @@ func (r Record) onto(old Record) Record {
 
 // insteadOf returns the record of a node that is terminated in place of its repair.
 func (r Record) insteadOf(old Record) Record {
-	r.Told, r.Attempt, r.Evidence = old.Told, old.Attempt, old.Evidence
-	if old.State == Chosen || old.Told.IsZero() {
+	r.CordonSent, r.Attempt, r.Evidence = old.CordonSent, old.Attempt, old.Evidence
+	if old.State == Chosen || old.CordonSent.IsZero() {
 		return r
 	}
 	return r.cordon(r.Since, r.Why)

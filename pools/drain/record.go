@@ -42,7 +42,7 @@ const (
 	Cordoned    State = "cordoned"    // the cordon was sent; the node has not confirmed it
 	Draining    State = "draining"    // the node accepts no new tasks, and still has some
 	Drained     State = "drained"     // its tasks have ended
-	Mending     State = "mending"     // being repaired in place
+	Repairing   State = "mending"     // being repaired in place
 	Terminating State = "terminating" // being terminated: it cannot be taken back
 	Gone        State = "gone"        // its instance does not exist
 	Returning   State = "returning"   // to be uncordoned: it stays
@@ -51,7 +51,7 @@ const (
 
 // Known reports whether s is one of the states above.
 func (s State) Known() bool {
-	return s.Leaving() || s == Mending || s == Terminating || s == Gone || s == Returning || s == Returned
+	return s.Leaving() || s == Repairing || s == Terminating || s == Gone || s == Returning || s == Returned
 }
 
 // Leaving reports whether the node is drained, for an end or for a repair, and can be taken back.
@@ -114,31 +114,31 @@ type Record struct {
 	// Deadline is when waiting for the tasks ends. For a spot notice it is when the provider takes
 	// the node.
 	Deadline time.Time `json:"deadline"`
-	// Told is when the last cordon was sent, zero if never. Facts of the node from before do not
+	// CordonSent is when the last cordon was sent, zero if never. Facts of the node from before do not
 	// count.
-	Told time.Time `json:"told,omitzero"`
-	// Asked is when the provider accepted the termination: from then on the group's target does not
+	CordonSent time.Time `json:"told,omitzero"`
+	// EndAccepted is when the provider accepted the termination: from then on the group's target does not
 	// include the node.
-	Asked time.Time `json:"asked,omitzero"`
-	// Taken: the provider ends the instance by itself and its group replaces it. Weirkeeper never
+	EndAccepted time.Time `json:"asked,omitzero"`
+	// ProviderEnds: the provider ends the instance by itself and its group replaces it. Weirkeeper never
 	// terminates it.
-	Taken bool   `json:"taken,omitempty"`
-	Why   string `json:"why,omitempty"` // of the state, for people
+	ProviderEnds bool   `json:"taken,omitempty"`
+	Why          string `json:"why,omitempty"` // of the state, for people
 
 	// Attempt is the idempotency key of the repair with which the record began.
 	Attempt string `json:"attempt,omitempty"`
 	// Hold keeps the node chosen, and in service, until its replacement has joined.
 	Hold bool `json:"hold,omitempty"`
-	// Mend is the repair in place. Empty: the node leaves. Image is that of a rebuild.
-	Mend  pools.MendKind `json:"mend,omitempty"`
-	Image string         `json:"image,omitempty"`
-	// MendBy is when a repair in place is abandoned. Deadline, the end of its drain, is not after
+	// RepairInPlace is the repair in place. Empty: the node leaves. Image is that of a rebuild.
+	RepairInPlace pools.RepairKind `json:"mend,omitempty"`
+	Image         string           `json:"image,omitempty"`
+	// RepairBy is when a repair in place is abandoned. Deadline, the end of its drain, is not after
 	// it.
-	MendBy time.Time `json:"mend_by,omitzero"`
+	RepairBy time.Time `json:"mend_by,omitzero"`
 	// Boot is the node's boot id before its repair. Empty: unknown.
 	Boot string `json:"boot,omitempty"`
-	// Mended is when the provider had finished the repair, zero before.
-	Mended time.Time `json:"mended,omitzero"`
+	// RepairedAt is when the provider had finished the repair, zero before.
+	RepairedAt time.Time `json:"mended,omitzero"`
 	// Failed is why the repair failed or was abandoned. Empty: it has not failed.
 	Failed string `json:"failed,omitempty"`
 	// Evidence names what was saved of the node before its repair. Empty: nothing was saved.
@@ -183,47 +183,47 @@ func (r Record) Validate() error {
 // validateRepair returns the first contradiction between the fields of a repair.
 func (r Record) validateRepair() error {
 	switch {
-	case r.Hold && (r.Reason != Repair || r.Mend != ""):
-		return fmt.Errorf("hold is only for a replacement by a repair: reason %q, mend %q", r.Reason, r.Mend)
-	case r.Mend == "" && (r.Image != "" || r.Boot != "" || !r.MendBy.IsZero() || !r.Mended.IsZero() || r.State == Mending):
+	case r.Hold && (r.Reason != Repair || r.RepairInPlace != ""):
+		return fmt.Errorf("hold is only for a replacement by a repair: reason %q, mend %q", r.Reason, r.RepairInPlace)
+	case r.RepairInPlace == "" && (r.Image != "" || r.Boot != "" || !r.RepairBy.IsZero() || !r.RepairedAt.IsZero() || r.State == Repairing):
 		return fmt.Errorf("%s has fields of a repair in place, but no kind of repair", r.State)
-	case r.Mend == "":
+	case r.RepairInPlace == "":
 		return nil
-	case !known(r.Mend):
-		return fmt.Errorf("unknown repair %q", r.Mend)
+	case !known(r.RepairInPlace):
+		return fmt.Errorf("unknown repair %q", r.RepairInPlace)
 	case r.Reason != Repair || r.Attempt == "":
-		return fmt.Errorf("%s of the attempt %q for the reason %q: want an attempt, and the reason %q", r.Mend, r.Attempt, r.Reason, Repair)
-	case r.MendBy.IsZero() || r.MendBy.Before(r.Deadline):
-		return fmt.Errorf("%s by %v, drained by %v: want the drain's deadline first", r.Mend, r.MendBy, r.Deadline)
-	case r.State == Terminating && !r.Taken:
+		return fmt.Errorf("%s of the attempt %q for the reason %q: want an attempt, and the reason %q", r.RepairInPlace, r.Attempt, r.Reason, Repair)
+	case r.RepairBy.IsZero() || r.RepairBy.Before(r.Deadline):
+		return fmt.Errorf("%s by %v, drained by %v: want the drain's deadline first", r.RepairInPlace, r.RepairBy, r.Deadline)
+	case r.State == Terminating && !r.ProviderEnds:
 		return errors.New("a repair in place must not terminate its node")
 	}
 	return nil
 }
 
-func known(k pools.MendKind) bool {
-	return k == pools.MendStart || k == pools.MendReboot || k == pools.MendReset || k == pools.MendRebuild || k == pools.MendWorkflow
+func known(k pools.RepairKind) bool {
+	return k == pools.RepairStart || k == pools.RepairReboot || k == pools.RepairReset || k == pools.RepairRebuild || k == pools.RepairWorkflow
 }
 
 // Committed reports whether the node's weight will leave but is still in its group's target. A node
 // that the provider ends by itself stays in the target and is replaced. A node that is repaired in
 // place stays.
 func (r Record) Committed() bool {
-	return !r.Taken && r.Mend == "" && (r.State.Leaving() || r.State == Terminating && r.Asked.IsZero())
+	return !r.ProviderEnds && r.RepairInPlace == "" && (r.State.Leaving() || r.State == Terminating && r.EndAccepted.IsZero())
 }
 
 // InService reports whether the node is back in service, or about to be uncordoned.
 func (r Record) InService() bool { return r.State == Returning || r.State == Returned }
 
 // InPlace reports whether the node is or will be repaired in place.
-func (r Record) InPlace() bool { return r.Mend != "" && !r.InService() && r.Validate() == nil }
+func (r Record) InPlace() bool { return r.RepairInPlace != "" && !r.InService() && r.Validate() == nil }
 
 // Stays reports whether the node does not leave. An invalid record does not stay.
 func (r Record) Stays() bool { return r.InService() || r.InPlace() }
 
-// Mending returns the repair in place of the record.
-func (r Record) Mending() pools.Mending {
-	return pools.Mending{Instance: r.Node, Kind: r.Mend, Attempt: r.Attempt, Image: r.Image}
+// Repairing returns the repair in place of the record.
+func (r Record) Repairing() pools.InPlaceRepair {
+	return pools.InPlaceRepair{Instance: r.Node, Kind: r.RepairInPlace, Attempt: r.Attempt, Image: r.Image}
 }
 
 // to returns the record in another state.
@@ -237,7 +237,7 @@ func (r Record) cordon(now time.Time, why string) Record {
 	if r.State != Cordoned {
 		r = r.to(Cordoned, now, why)
 	}
-	r.Told = now
+	r.CordonSent = now
 	return r
 }
 
@@ -252,7 +252,7 @@ func (r Record) back(now time.Time, why string) Record {
 
 func (r Record) inService(now time.Time, why string) Record {
 	r.Hold = false
-	if r.Told.IsZero() && (r.State == Chosen || r.State == Mending || r.State == Terminating || r.State == Gone) {
+	if r.CordonSent.IsZero() && (r.State == Chosen || r.State == Repairing || r.State == Terminating || r.State == Gone) {
 		return r.to(Returned, now, why)
 	}
 	return r.to(Returning, now, why)
@@ -268,7 +268,7 @@ func clip(text string) string {
 
 // moved returns the record with all of its times moved by that duration.
 func (r Record) moved(by time.Duration) Record {
-	for _, t := range []*time.Time{&r.Since, &r.Deadline, &r.Told, &r.Asked, &r.MendBy, &r.Mended} {
+	for _, t := range []*time.Time{&r.Since, &r.Deadline, &r.CordonSent, &r.EndAccepted, &r.RepairBy, &r.RepairedAt} {
 		if !t.IsZero() {
 			*t = t.Add(by)
 		}
@@ -278,7 +278,7 @@ func (r Record) moved(by time.Duration) Record {
 
 // last returns the latest of the times at which something happened.
 func (r Record) last() time.Time {
-	return slices.MaxFunc([]time.Time{r.Since, r.Told, r.Asked, r.Mended}, time.Time.Compare)
+	return slices.MaxFunc([]time.Time{r.Since, r.CordonSent, r.EndAccepted, r.RepairedAt}, time.Time.Compare)
 }
 
 // Returnable returns a copy of the records that can be taken back. Those whose drain has advanced

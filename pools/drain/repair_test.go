@@ -15,11 +15,11 @@ import (
 )
 
 // repair returns the choice of a node for a repair.
-func repair(node, attempt string, kind pools.MendKind, hold bool) drain.Choice {
+func repair(node, attempt string, kind pools.RepairKind, hold bool) drain.Choice {
 	c := chosenFor(drain.Repair, node)
 	c.Attempt, c.Hold, c.Deadline, c.Why = attempt, hold, start.Add(30*time.Minute), "it is silent"
 	if kind != "" {
-		c.Mend = &pools.Mending{Kind: kind}
+		c.RepairInPlace = &pools.InPlaceRepair{Kind: kind}
 	}
 	return c
 }
@@ -44,7 +44,7 @@ func TestReboot(t *testing.T) {
 	w := newWorld(t, 3)
 	w.tasks["a-2"] = 1
 	m := w.open(config)
-	add(t, w, m, repair("a-2", "attempt-1", pools.MendReboot, false))
+	add(t, w, m, repair("a-2", "attempt-1", pools.RepairReboot, false))
 	if got := m.Committed(everywhere); len(got) != 0 {
 		t.Errorf("Committed = %v, want nothing: it stays", got)
 	}
@@ -72,33 +72,33 @@ func TestWorkflowIsResumed(t *testing.T) {
 	w := newWorld(t, 3)
 	w.tasks["a-2"] = 1
 	m := w.open(config)
-	add(t, w, m, repair("a-2", "attempt-1", pools.MendWorkflow, false))
+	add(t, w, m, repair("a-2", "attempt-1", pools.RepairWorkflow, false))
 	ticks(t, w, m, 1)
-	w.mends = func(pools.Mending) (bool, error) { return false, nil }
+	w.repairFunc = func(pools.InPlaceRepair) (bool, error) { return false, nil }
 	m = w.open(config)
 	if got, want := steps(ticks(t, w, m, 6)), "drained mending mend"; len(got) == 0 || got[len(got)-1] != want {
 		t.Errorf("steps %q, want the last one %q", got, want)
 	}
-	if len(w.mended) == 0 || slices.ContainsFunc(w.mended, func(m pools.Mending) bool { return m.Resumed }) {
-		t.Errorf("called with %+v, want it not to be resumed", w.mended)
+	if len(w.repairedAt) == 0 || slices.ContainsFunc(w.repairedAt, func(m pools.InPlaceRepair) bool { return m.Resumed }) {
+		t.Errorf("called with %+v, want it not to be resumed", w.repairedAt)
 	}
-	w.mended, w.mends = nil, func(m pools.Mending) (bool, error) { return true, nil }
+	w.repairedAt, w.repairFunc = nil, func(m pools.InPlaceRepair) (bool, error) { return true, nil }
 	ticks(t, w, w.open(config), 6)
-	if len(w.mended) != 1 || !w.mended[0].Resumed || w.cordoned["a-2"] || len(w.stored) != 0 {
-		t.Errorf("called with %+v, want it resumed; cordoned %t, records %s", w.mended, w.cordoned["a-2"], w.stored)
+	if len(w.repairedAt) != 1 || !w.repairedAt[0].Resumed || w.cordoned["a-2"] || len(w.stored) != 0 {
+		t.Errorf("called with %+v, want it resumed; cordoned %t, records %s", w.repairedAt, w.cordoned["a-2"], w.stored)
 	}
 }
 
-func TestRebootInVain(t *testing.T) {
+func TestFailedReboot(t *testing.T) {
 	w := newWorld(t, 3)
-	leftToUs(w)
+	releaseRepairs(w)
 	w.group.Break("a-2", true)
 	w.silent["a-2"] = true
 	m := w.open(config)
-	add(t, w, m, repair("a-2", "attempt-1", pools.MendReset, false))
+	add(t, w, m, repair("a-2", "attempt-1", pools.RepairReset, false))
 	got := steps(ticks(t, w, m, 6))
 	if len(got) != 3 || got[0] != "chosen mending mend" || !strings.HasPrefix(got[1], "mending returned mend failed: ") ||
-		!strings.Contains(got[1], pools.ErrMendFailed.Error()) || !strings.HasPrefix(got[2], "returned returned forget failed: ") {
+		!strings.Contains(got[1], pools.ErrRepairFailed.Error()) || !strings.HasPrefix(got[2], "returned returned forget failed: ") {
 		t.Errorf("steps %q, want it to fail, and that it was never cordoned", got)
 	}
 	if w.count("uncordon a-2") != 0 {
@@ -130,14 +130,14 @@ func TestLaunchFirst(t *testing.T) {
 // a node under repair.
 func TestAddOfRepairs(t *testing.T) {
 	asIs := func(r drain.Record) drain.Record { return r }
-	told := func(r *drain.Record) { r.Told = start }
+	told := func(r *drain.Record) { r.CordonSent = start }
 	as := func(state drain.State, changes ...func(*drain.Record)) drain.Record {
 		return record(state, append([]func(*drain.Record){func(r *drain.Record) { r.Node, r.Weight = "a-1", 1 }}, changes...)...)
 	}
 	removal := chosenFor(drain.Removal, "a-1")
 	removal.Deadline = deadline
 	spot := chosenFor(drain.Spot, "a-1")
-	reboot := inPlace(pools.MendReboot)
+	reboot := inPlace(pools.RepairReboot)
 	for _, test := range []struct {
 		name   string
 		old    drain.Record
@@ -145,13 +145,13 @@ func TestAddOfRepairs(t *testing.T) {
 		want   func(old drain.Record) drain.Record
 	}{
 		{"the same attempt", as(drain.Draining, repaired), repair("a-1", "attempt-1", "", true), asIs},
-		{"the same attempt, done", as(drain.Returning, reboot), repair("a-1", "attempt-1", pools.MendReboot, false), asIs},
+		{"the same attempt, done", as(drain.Returning, reboot), repair("a-1", "attempt-1", pools.RepairReboot, false), asIs},
 		{"another attempt", as(drain.Draining, repaired), repair("a-1", "attempt-2", "", false), asIs},
 		{"of a node that leaves", as(drain.Draining), repair("a-1", "attempt-1", "", true), func(r drain.Record) drain.Record {
 			r.Reason, r.Why, r.Attempt = drain.Repair, "it is silent", "attempt-1"
 			return r
 		}},
-		{"in place, of a node that leaves", as(drain.Draining), repair("a-1", "attempt-1", pools.MendReboot, false), asIs},
+		{"in place, of a node that leaves", as(drain.Draining), repair("a-1", "attempt-1", pools.RepairReboot, false), asIs},
 		{"of a node that returns", as(drain.Returning), repair("a-1", "attempt-1", "", true), func(drain.Record) drain.Record {
 			return as(drain.Chosen, held, told, func(r *drain.Record) { r.Why = "it is silent" })
 		}},
@@ -160,14 +160,14 @@ func TestAddOfRepairs(t *testing.T) {
 			r.Reason, r.Why, r.Hold = drain.Removal, "", false
 			return r
 		}},
-		{"removal of a node under repair", as(drain.Mending, reboot), removal, func(drain.Record) drain.Record {
+		{"removal of a node under repair", as(drain.Repairing, reboot), removal, func(drain.Record) drain.Record {
 			return as(drain.Cordoned, because(drain.Removal), told, func(r *drain.Record) { r.Attempt = "attempt-1" })
 		}},
 		{"removal of a node before its repair", as(drain.Chosen, reboot), removal, func(drain.Record) drain.Record {
 			return as(drain.Chosen, because(drain.Removal), func(r *drain.Record) { r.Attempt = "attempt-1" })
 		}},
-		{"spot notice for a node under repair", as(drain.Mending, reboot, untold), spot, func(drain.Record) drain.Record {
-			return as(drain.Chosen, noticed, func(r *drain.Record) { r.Attempt, r.Deadline = "attempt-1", start.Add(2*time.Minute) })
+		{"spot notice for a node under repair", as(drain.Repairing, reboot, cordonNotSent), spot, func(drain.Record) drain.Record {
+			return as(drain.Chosen, leftToProvider, func(r *drain.Record) { r.Attempt, r.Deadline = "attempt-1", start.Add(2*time.Minute) })
 		}},
 		{"scale-in of a node under repair", as(drain.Draining, reboot), choice("a-1"), asIs},
 	} {
@@ -195,16 +195,16 @@ func TestAddOfRepairs(t *testing.T) {
 func TestDeadlineOfARepair(t *testing.T) {
 	for _, test := range []struct {
 		name             string
-		kind             pools.MendKind
+		kind             pools.RepairKind
 		given            time.Duration // from start; 0: none
 		deadline, giveUp time.Duration
 	}{
 		{"replaced, none", "", 0, 30 * time.Minute, 0},
 		{"replaced, beyond the threshold", "", 2 * time.Hour, 2 * time.Hour, 0},
 		{"replaced, in a week", "", 168 * time.Hour, 24 * time.Hour, 0},
-		{"in place, none", pools.MendReboot, 0, 15 * time.Minute, 30 * time.Minute},
-		{"in place, soon", pools.MendReboot, 4 * time.Minute, 2 * time.Minute, 4 * time.Minute},
-		{"in place, late", pools.MendReboot, 3 * time.Hour, 30 * time.Minute, 3 * time.Hour},
+		{"in place, none", pools.RepairReboot, 0, 15 * time.Minute, 30 * time.Minute},
+		{"in place, soon", pools.RepairReboot, 4 * time.Minute, 2 * time.Minute, 4 * time.Minute},
+		{"in place, late", pools.RepairReboot, 3 * time.Hour, 30 * time.Minute, 3 * time.Hour},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			w := newWorld(t, 1)
@@ -217,8 +217,8 @@ func TestDeadlineOfARepair(t *testing.T) {
 			add(t, w, m, c)
 			r := theRecord(t, m)
 			giveUp := time.Duration(0)
-			if !r.MendBy.IsZero() {
-				giveUp = r.MendBy.Sub(start)
+			if !r.RepairBy.IsZero() {
+				giveUp = r.RepairBy.Sub(start)
 			}
 			if got := r.Deadline.Sub(start); got != test.deadline || giveUp != test.giveUp {
 				t.Errorf("drained by %v, given up after %v, want %v and %v", got, giveUp, test.deadline, test.giveUp)
@@ -227,22 +227,22 @@ func TestDeadlineOfARepair(t *testing.T) {
 	}
 }
 
-func TestChoicesOfRepairsThatMakeNoSense(t *testing.T) {
+func TestInvalidRepairChoicesRejected(t *testing.T) {
 	of := func(change func(*drain.Choice)) drain.Choice {
-		c := repair("a-1", "attempt-1", pools.MendReboot, false)
+		c := repair("a-1", "attempt-1", pools.RepairReboot, false)
 		change(&c)
 		return c
 	}
 	for name, c := range map[string]drain.Choice{
-		"a removal with an attempt": of(func(c *drain.Choice) { c.Reason, c.Mend = drain.Removal, nil }),
-		"scale-in that waits":       of(func(c *drain.Choice) { c.Reason, c.Mend, c.Attempt, c.Hold = drain.ScaleIn, nil, "", true }),
+		"a removal with an attempt": of(func(c *drain.Choice) { c.Reason, c.RepairInPlace = drain.Removal, nil }),
+		"scale-in that waits":       of(func(c *drain.Choice) { c.Reason, c.RepairInPlace, c.Attempt, c.Hold = drain.ScaleIn, nil, "", true }),
 		"in place, and waits":       of(func(c *drain.Choice) { c.Hold = true }),
 		"in place, without a name":  of(func(c *drain.Choice) { c.Attempt = "" }),
-		"of an unknown kind":        of(func(c *drain.Choice) { c.Mend.Kind = "hammer" }),
-		"of another instance":       of(func(c *drain.Choice) { c.Mend.Instance = "a-2" }),
-		"of another attempt":        of(func(c *drain.Choice) { c.Mend.Attempt = "attempt-2" }),
+		"of an unknown kind":        of(func(c *drain.Choice) { c.RepairInPlace.Kind = "hammer" }),
+		"of another instance":       of(func(c *drain.Choice) { c.RepairInPlace.Instance = "a-2" }),
+		"of another attempt":        of(func(c *drain.Choice) { c.RepairInPlace.Attempt = "attempt-2" }),
 		"with too long a name":      of(func(c *drain.Choice) { c.Attempt = strings.Repeat("x", 257) }),
-		"with too long an image":    of(func(c *drain.Choice) { c.Mend.Image = strings.Repeat("x", 257) }),
+		"with too long an image":    of(func(c *drain.Choice) { c.RepairInPlace.Image = strings.Repeat("x", 257) }),
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, 1)
@@ -257,7 +257,7 @@ func TestChoicesOfRepairsThatMakeNoSense(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := m.Add(t.Context(), w.now, repair("a-1", "attempt-1", pools.MendReboot, false)); err == nil {
+	if err := m.Add(t.Context(), w.now, repair("a-1", "attempt-1", pools.RepairReboot, false)); err == nil {
 		t.Error("Add to a machine that cannot repair in place = nil, want an error")
 	}
 }
@@ -271,7 +271,7 @@ func TestDurableForm(t *testing.T) {
 	if err != nil || string(data) != old {
 		t.Errorf("a record without a repair is written as\n%s (%v), want\n%s", data, err, old)
 	}
-	full := record(drain.Mending, inPlace(pools.MendRebuild), mended, func(r *drain.Record) { r.Image = "ami-1" })
+	full := record(drain.Repairing, inPlace(pools.RepairRebuild), repairedAt, func(r *drain.Record) { r.Image = "ami-1" })
 	data, err = json.Marshal(full)
 	if err != nil {
 		t.Fatal(err)
@@ -285,14 +285,14 @@ func TestDurableForm(t *testing.T) {
 	}
 	for name, change := range map[string]func(*drain.Record){
 		"mending nothing": func(r *drain.Record) {
-			r.Mend, r.Boot, r.Mended, r.MendBy, r.Image = "", "", time.Time{}, time.Time{}, ""
+			r.RepairInPlace, r.Boot, r.RepairedAt, r.RepairBy, r.Image = "", "", time.Time{}, time.Time{}, ""
 		},
-		"an image of nothing":     func(r *drain.Record) { r.State, r.Mend = drain.Draining, "" },
-		"an unknown kind":         func(r *drain.Record) { r.Mend = "hammer" },
+		"an image of nothing":     func(r *drain.Record) { r.State, r.RepairInPlace = drain.Draining, "" },
+		"an unknown kind":         func(r *drain.Record) { r.RepairInPlace = "hammer" },
 		"no attempt":              func(r *drain.Record) { r.Attempt = "" },
 		"another reason":          func(r *drain.Record) { r.Reason = drain.Removal },
-		"no end":                  func(r *drain.Record) { r.MendBy = time.Time{} },
-		"an end before the drain": func(r *drain.Record) { r.MendBy = r.Deadline.Add(-1) },
+		"no end":                  func(r *drain.Record) { r.RepairBy = time.Time{} },
+		"an end before the drain": func(r *drain.Record) { r.RepairBy = r.Deadline.Add(-1) },
 		"it waits":                func(r *drain.Record) { r.Hold = true },
 		"ended by us":             func(r *drain.Record) { r.State = drain.Terminating },
 		"a boot id of 1 KiB":      func(r *drain.Record) { r.Boot = strings.Repeat("x", 1<<10) },
@@ -308,35 +308,35 @@ func TestDurableForm(t *testing.T) {
 	}
 }
 
-// TestRepairGoesBackWithTheClock checks that the times of a repair move back with the clock.
-func TestRepairGoesBackWithTheClock(t *testing.T) {
+// TestRepairMovesWithClock checks that the times of a repair move back with the clock.
+func TestRepairMovesWithClock(t *testing.T) {
 	w := newWorld(t, 2)
-	leftToUs(w)
+	releaseRepairs(w)
 	w.group.Break("a-1", true)
 	m := w.open(config)
-	add(t, w, m, repair("a-1", "attempt-1", pools.MendReboot, false))
+	add(t, w, m, repair("a-1", "attempt-1", pools.RepairReboot, false))
 	ticks(t, w, m, 1)
 	w.wrong = -time.Hour
 	ticks(t, w, m, 1)
 	r := theRecord(t, m)
-	if left := r.MendBy.Sub(w.clock()); left > 30*time.Minute || left < 27*time.Minute || r.MendBy.Before(r.Deadline) {
+	if left := r.RepairBy.Sub(w.clock()); left > 30*time.Minute || left < 27*time.Minute || r.RepairBy.Before(r.Deadline) {
 		t.Errorf("it is given up in %v, want in about half an hour: %+v", left, r)
 	}
 }
 
-// TestEventsEndWithForget checks that the last event of an attempt is recognizable.
-func TestEventsEndWithForget(t *testing.T) {
+// TestEventsEndWithDeleteRecord checks that the last event of an attempt is recognizable.
+func TestEventsEndWithDeleteRecord(t *testing.T) {
 	w := newWorld(t, 3)
 	m := w.open(config)
-	add(t, w, m, repair("a-1", "attempt-1", "", false), repair("a-2", "attempt-2", pools.MendRebuild, false))
+	add(t, w, m, repair("a-1", "attempt-1", "", false), repair("a-2", "attempt-2", pools.RepairRebuild, false))
 	last := map[string]drain.Event{}
 	for _, e := range ticks(t, w, m, 10) {
 		last[e.Attempt] = e
 	}
-	if one := last["attempt-1"]; one.To != drain.Gone || one.Action != drain.Forget || one.Failed != "" {
+	if one := last["attempt-1"]; one.To != drain.Gone || one.Action != drain.DeleteRecord || one.Failed != "" {
 		t.Errorf("the last event of the replaced is %+v", one)
 	}
-	if one := last["attempt-2"]; one.To != drain.Returned || one.Action != drain.Forget || one.Failed != "" {
+	if one := last["attempt-2"]; one.To != drain.Returned || one.Action != drain.DeleteRecord || one.Failed != "" {
 		t.Errorf("the last event of the repair is %+v", one)
 	}
 	if ids := []string{w.snapshot().Instances[0].ID, w.snapshot().Instances[1].ID}; !slices.Equal(ids, []string{"a-2", "a-3"}) {

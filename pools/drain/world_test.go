@@ -51,8 +51,8 @@ type world struct {
 	facts    map[string]bool // nodes that have joined; the others are orphans
 	silent   map[string]bool // nodes that have joined and send no facts
 
-	mended []pools.Mending                            // of all calls of RepairInPlace
-	mends  func(pools.Mending) (done bool, err error) // nil: call the group
+	repairedAt []pools.InPlaceRepair                            // of all calls of RepairInPlace
+	repairFunc func(pools.InPlaceRepair) (done bool, err error) // nil: call the group
 
 	calls  []string         // "cordon i-1", in order of effect
 	unsafe []string         // nodes that were terminated with tasks
@@ -169,17 +169,17 @@ func (w *world) Terminate(ctx context.Context, group string, ids []string) error
 	})
 }
 
-func (w *world) Mend(ctx context.Context, group string, m pools.Mending) (done bool, err error) {
+func (w *world) RepairInPlace(ctx context.Context, group string, m pools.InPlaceRepair) (done bool, err error) {
 	if group != w.group.ID() {
 		w.t.Errorf("repair in place(%s, %+v)", group, m)
 	}
 	err = w.call("mend "+m.Instance, func() error {
-		w.mended = append(w.mended, m)
-		if w.mends != nil {
-			done, err = w.mends(m)
+		w.repairedAt = append(w.repairedAt, m)
+		if w.repairFunc != nil {
+			done, err = w.repairFunc(m)
 			return err
 		}
-		done, err = w.group.Mend(ctx, m)
+		done, err = w.group.RepairInPlace(ctx, m)
 		return err
 	})
 	return done, err
@@ -199,7 +199,7 @@ func (w *world) open(config drain.Config) *drain.Machine {
 	w.t.Helper()
 	w.dead = false
 	w.group = w.group.Other()
-	m, err := drain.Open(context.Background(), config, drain.Ports{Records: w, Scheduler: w, Groups: w, Menders: w})
+	m, err := drain.Open(context.Background(), config, drain.Ports{Records: w, Scheduler: w, Groups: w, Repairers: w})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -209,15 +209,15 @@ func (w *world) open(config drain.Config) *drain.Machine {
 // clock returns the time of the machine's clock.
 func (w *world) clock() time.Time { return w.now.Add(w.wrong) }
 
-// views returns the snapshots of a tick for all nodes in the store.
-func (w *world) views() map[string]drain.View {
-	views := make(map[string]drain.View)
+// snapshots returns the snapshots of a tick for all nodes in the store.
+func (w *world) snapshots() map[string]drain.NodeSnapshot {
+	snapshots := make(map[string]drain.NodeSnapshot)
 	for id := range w.stored {
-		views[id] = drain.View{Instance: drain.Absent, At: w.clock()}
+		snapshots[id] = drain.NodeSnapshot{Instance: drain.Absent, At: w.clock()}
 	}
 	s := w.snapshot()
 	for _, i := range s.Instances {
-		v := drain.View{
+		v := drain.NodeSnapshot{
 			Instance: drain.Present, At: w.clock(), Protected: i.Protected, Busy: s.Busy, Node: pools.NodeOrphaned,
 			Replaced: w.ordered && len(s.Instances) > w.nodes,
 		}
@@ -234,9 +234,9 @@ func (w *world) views() map[string]drain.View {
 				v.Node = pools.NodeRunning
 			}
 		}
-		views[i.ID] = v
+		snapshots[i.ID] = v
 	}
-	return views
+	return snapshots
 }
 
 // pass advances the time by a minute, in which each cordoned node loses a task.
@@ -253,7 +253,7 @@ func (w *world) pass() {
 // tick advances the time by a minute, and then the machine.
 func (w *world) tick(m *drain.Machine) ([]drain.Event, error) {
 	w.pass()
-	return m.Advance(context.Background(), w.clock(), w.views())
+	return m.Advance(context.Background(), w.clock(), w.snapshots())
 }
 
 // order requests a replacement in addition to the existing nodes.

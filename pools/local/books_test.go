@@ -14,33 +14,33 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/local/internal/call"
 )
 
-// ward is the state of one group, whose owner may crash after each step. A process starts when the
+// groupModel is the state of one group, whose owner may crash after each step. A process starts when the
 // state requires it, and ends with the owner.
-type ward struct {
-	m      *machines
-	stay   bool
-	now    time.Time
-	serial int
-	up     map[string]bool           // machines with a process
-	boots  map[string]map[string]int // machine -> attempt -> starts by that attempt
-	told   map[string]bool           // attempts that were reported as done
-	failed map[string]bool           // attempts that were reported as failed
-	saved  keptGroup                 // the durable state
+type groupModel struct {
+	m            *machines
+	keepStopped  bool
+	now          time.Time
+	serial       int
+	up           map[string]bool           // machines with a process
+	boots        map[string]map[string]int // machine -> attempt -> starts by that attempt
+	reportedDone map[string]bool           // attempts that were reported as done
+	failed       map[string]bool           // attempts that were reported as failed
+	saved        savedGroup                // the durable state
 }
 
-func newWard(stay bool) *ward {
-	w := &ward{
-		stay: stay, now: time.Unix(1000, 0), up: map[string]bool{}, boots: map[string]map[string]int{},
-		told: map[string]bool{}, failed: map[string]bool{},
+func newGroupModel(keepStopped bool) *groupModel {
+	w := &groupModel{
+		keepStopped: keepStopped, now: time.Unix(1000, 0), up: map[string]bool{}, boots: map[string]map[string]int{},
+		reportedDone: map[string]bool{}, failed: map[string]bool{},
 	}
-	w.m = newMachines(GroupConfig{ID: "g", Max: 6, Target: 3, Weight: 1}, keptGroup{}, stay)
+	w.m = newMachines(GroupConfig{ID: "g", Max: 6, Target: 3, Weight: 1}, savedGroup{}, keepStopped)
 	return w
 }
 
-func (w *ward) save() { w.saved = w.m.kept() }
+func (w *groupModel) save() { w.saved = w.m.kept() }
 
 // launch does the same as reconcile.
-func (w *ward) launch() {
+func (w *groupModel) launch() {
 	n, _ := w.m.missing(w.now)
 	for range n {
 		w.serial++
@@ -52,7 +52,7 @@ func (w *ward) launch() {
 }
 
 // restart does the same as that of Provider.
-func (w *ward) restart(i *machine) {
+func (w *groupModel) restart(i *machine) {
 	if i.attempt.open() {
 		if w.boots[i.ID] == nil {
 			w.boots[i.ID] = map[string]int{}
@@ -60,14 +60,14 @@ func (w *ward) restart(i *machine) {
 		w.boots[i.ID][i.attempt.ID]++
 	}
 	w.up[i.ID] = true
-	i.mended(nil)
+	i.repairEnded(nil)
 	w.save()
 }
 
-func (w *ward) die(id string) {
+func (w *groupModel) die(id string) {
 	delete(w.up, id)
 	i := w.m.live[id]
-	if w.m.ended(w.now, id, "killed", nil, w.stay) == again {
+	if w.m.ended(w.now, id, "killed", nil, w.keepStopped) == again {
 		w.restart(i)
 		return
 	}
@@ -75,20 +75,20 @@ func (w *ward) die(id string) {
 }
 
 // crash ends the owner and all processes. The next owner begins with the durable state.
-func (w *ward) crash(t *rapid.T) {
+func (w *groupModel) crash(t *rapid.T) {
 	data, err := json.Marshal(w.saved)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var k keptGroup
+	var k savedGroup
 	if err := json.Unmarshal(data, &k); err != nil {
 		t.Fatal(err)
 	}
 	before := w.m
-	w.m, w.up = newMachines(w.m.cfg, k, w.stay), map[string]bool{}
+	w.m, w.up = newMachines(w.m.cfg, k, w.keepStopped), map[string]bool{}
 	for id, was := range before.live {
 		is := w.m.live[id]
-		if there := w.stay && was.State != pools.InstanceTerminating; (is != nil) != there {
+		if there := w.keepStopped && was.State != pools.InstanceTerminating; (is != nil) != there {
 			t.Fatalf("%s is there: %v, want %v", id, is != nil, there)
 		}
 		if is != nil && ((is.power == down) != (was.power == down || was.power == halting) || is.fenced != was.fenced) {
@@ -103,12 +103,12 @@ func (w *ward) crash(t *rapid.T) {
 	w.launch()
 }
 
-func (w *ward) mend(t *rapid.T, r mendRequest) {
+func (w *groupModel) repair(t *rapid.T, r repairRequest) {
 	i := w.m.live[r.Instance]
-	begin, done, err := w.m.mend(r)
+	begin, done, err := w.m.repair(r)
 	switch {
-	case errors.Is(err, pools.ErrMendFailed):
-		if w.told[r.Attempt] && i != nil {
+	case errors.Is(err, pools.ErrRepairFailed):
+		if w.reportedDone[r.Attempt] && i != nil {
 			t.Fatalf("%s was done, and has failed now: %v", r.Attempt, err)
 		}
 		w.failed[r.Attempt] = true
@@ -117,13 +117,13 @@ func (w *ward) mend(t *rapid.T, r mendRequest) {
 		if w.failed[r.Attempt] {
 			t.Fatalf("%s had failed, and is done now", r.Attempt)
 		}
-		w.told[r.Attempt] = true
+		w.reportedDone[r.Attempt] = true
 	}
 	if !begin {
 		return
 	}
 	w.save()
-	if i.power == mending && !w.up[i.ID] {
+	if i.power == repairing && !w.up[i.ID] {
 		w.restart(i)
 	}
 }
@@ -132,16 +132,16 @@ func (w *ward) mend(t *rapid.T, r mendRequest) {
 // starts after a restart of the owner. The reported result of an attempt never changes. A machine
 // has a process unless it is down. A machine that is down or fenced stays so. An id is never used
 // for another machine.
-func TestBooks(t *testing.T) {
+func TestGroupModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		w := newWard(rapid.Bool().Draw(t, "stay"))
+		w := newGroupModel(rapid.Bool().Draw(t, "stay"))
 		w.launch()
 		attempts := 0
 		pick := func(t *rapid.T) string {
 			ids := append(w.m.ids(), "i-0")
 			return rapid.SampledFrom(ids).Draw(t, "id")
 		}
-		last := map[string]mendRequest{}
+		last := map[string]repairRequest{}
 		t.Repeat(map[string]func(*rapid.T){
 			"die": func(t *rapid.T) {
 				if id := pick(t); w.up[id] {
@@ -153,16 +153,16 @@ func TestBooks(t *testing.T) {
 			"later":  func(*rapid.T) { w.now = w.now.Add(time.Minute) },
 			"mend": func(t *rapid.T) {
 				attempts++
-				kind := rapid.SampledFrom(mendKinds()).Draw(t, "kind")
-				r := mendRequest{Group: "g", Instance: pick(t), Kind: kind, Attempt: fmt.Sprint("a", attempts)}
-				if i := w.m.live[r.Instance]; i != nil && i.power != mending && i.power != halting {
+				kind := rapid.SampledFrom(repairKinds()).Draw(t, "kind")
+				r := repairRequest{Group: "g", Instance: pick(t), Kind: kind, Attempt: fmt.Sprint("a", attempts)}
+				if i := w.m.live[r.Instance]; i != nil && i.power != repairing && i.power != halting {
 					last[r.Instance] = r
 				}
-				w.mend(t, r)
+				w.repair(t, r)
 			},
 			"mend again": func(t *rapid.T) {
 				if r, ok := last[pick(t)]; ok {
-					w.mend(t, r)
+					w.repair(t, r)
 				}
 			},
 			"fence": func(t *rapid.T) {
@@ -196,7 +196,7 @@ func TestBooks(t *testing.T) {
 	})
 }
 
-func (w *ward) check(t *rapid.T) {
+func (w *groupModel) check(t *rapid.T) {
 	for id, i := range w.m.live {
 		if w.up[id] == (i.power == down) {
 			t.Fatalf("%s has a process: %v; it is %+v", id, w.up[id], i)
@@ -216,36 +216,36 @@ func (w *ward) check(t *rapid.T) {
 		}
 	}
 	for _, n := range w.m.inspect() {
-		if n.Stopped && w.up[n.ID] || n.Stopped && !w.stay {
+		if n.Stopped && w.up[n.ID] || n.Stopped && !w.keepStopped {
 			t.Fatalf("inspection = %+v", n)
 		}
 	}
 }
 
-func TestRefusalsOfMend(t *testing.T) {
+func TestInvalidRepairsRejected(t *testing.T) {
 	now := time.Unix(1000, 0)
-	m := newMachines(GroupConfig{ID: "g", Max: 5, Target: 1, Weight: 1}, keptGroup{}, true)
+	m := newMachines(GroupConfig{ID: "g", Max: 5, Target: 1, Weight: 1}, savedGroup{}, true)
 	m.launched(now, "a")
-	mend := func(kind pools.MendKind, attempt string) error {
-		_, _, err := m.mend(mendRequest{Group: "g", Instance: "a", Kind: kind, Attempt: attempt})
+	repair := func(kind pools.RepairKind, attempt string) error {
+		_, _, err := m.repair(repairRequest{Group: "g", Instance: "a", Kind: kind, Attempt: attempt})
 		return err
 	}
-	if err := mend(pools.MendReboot, "1"); err != nil {
+	if err := repair(pools.RepairReboot, "1"); err != nil {
 		t.Fatal(err)
 	}
-	if err := mend(pools.MendReset, "2"); !errors.Is(err, pools.ErrRefused) {
+	if err := repair(pools.RepairReset, "2"); !errors.Is(err, pools.ErrRefused) {
 		t.Errorf("while another attempt is under way: %v", err)
 	}
-	if refusal, ok := errors.AsType[*call.Error](mend(pools.MendReset, "1")); !ok || refusal.Code != call.CodeInvalid {
+	if refusal, ok := errors.AsType[*call.Error](repair(pools.RepairReset, "1")); !ok || refusal.Code != call.CodeInvalid {
 		t.Errorf("another repair under the same attempt: %v", refusal)
 	}
 	if _, kill, err := m.isolate("a", pools.FenceCompute); err != nil || !kill {
 		t.Errorf("isolate = kill %v, %v", kill, err)
 	}
-	if err := mend(pools.MendReboot, "1"); !errors.Is(err, pools.ErrMendFailed) {
+	if err := repair(pools.RepairReboot, "1"); !errors.Is(err, pools.ErrRepairFailed) {
 		t.Errorf("the fence ends the repair: %v", err)
 	}
-	if err := mend(pools.MendStart, "3"); !errors.Is(err, pools.ErrRefused) {
+	if err := repair(pools.RepairStart, "3"); !errors.Is(err, pools.ErrRefused) {
 		t.Errorf("while it is being stopped: %v", err)
 	}
 	if f := m.ended(now, "a", "killed", errors.New("process 7 is left"), true); f != stays {
@@ -255,23 +255,23 @@ func TestRefusalsOfMend(t *testing.T) {
 		t.Errorf("something is left of it: confirmed %v, %v", confirmed, err)
 	}
 	m.live["a"].State = pools.InstanceTerminating
-	if err := mend(pools.MendStart, "4"); !errors.Is(err, pools.ErrMendFailed) {
+	if err := repair(pools.RepairStart, "4"); !errors.Is(err, pools.ErrRepairFailed) {
 		t.Errorf("while it is being terminated: %v", err)
 	}
 }
 
-func FuzzMendRequest(f *testing.F) {
+func FuzzRepairRequest(f *testing.F) {
 	f.Add([]byte(`{"group":"g","instance":"a","kind":"reboot","attempt":"1"}`))
 	f.Add([]byte(`{"group":"g","instance":"b","kind":"start","attempt":""}`))
 	f.Add([]byte(`{"group":"g","instance":"a","kind":"rebuild","attempt":"1","image":"x"}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		var r mendRequest
+		var r repairRequest
 		if call.Decode(data, maxRequest, &r) != nil {
 			return
 		}
-		m := newMachines(GroupConfig{ID: "g", Max: 5, Target: 1, Weight: 1}, keptGroup{}, true)
+		m := newMachines(GroupConfig{ID: "g", Max: 5, Target: 1, Weight: 1}, savedGroup{}, true)
 		m.launched(time.Unix(1, 0), "a")
-		begin, _, err := m.mend(r)
+		begin, _, err := m.repair(r)
 		if begin != (err == nil) || begin && (len(r.Attempt) == 0 || len(r.Attempt) > maxAttempt || r.Instance != "a") {
 			t.Errorf("repair(%+v) = %v, %v", r, begin, err)
 		}

@@ -20,7 +20,7 @@ import (
 
 func harness(o *owner) pooltest.Harness {
 	return pooltest.Harness{
-		Group: o, Lose: kill, Patience: localtest.Patience,
+		Group: o, Lose: kill, WaitLimit: localtest.WaitLimit,
 		Pass: func(ctx context.Context) {
 			select {
 			case <-ctx.Done():
@@ -36,11 +36,11 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// leftOwner returns an owner that leaves repairs to the test.
-func leftOwner(t *testing.T, s pooltest.Setup) (*owner, *local.Pool) {
+// releasedOwner returns an owner that leaves repairs to the test.
+func releasedOwner(t *testing.T, s pooltest.Setup) (*owner, *local.Pool) {
 	o := newOwner(t, groupOf(s))
 	pool := local.NewPool(o.bus.Conn, "c", "p", s.ID)
-	if err := pool.LeaveHealing(t.Context()); err != nil {
+	if err := pool.ReleaseRepair(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	return o, pool
@@ -58,8 +58,8 @@ func stopBy(pool *local.Pool) func(*testing.T, string) {
 	}
 }
 
-func TestMenderConformance(t *testing.T) {
-	pooltest.RunMender(t, pooltest.RealTime, func(t *testing.T, s pooltest.Setup) pooltest.MendHarness {
+func TestRepairerConformance(t *testing.T) {
+	pooltest.RunRepairer(t, pooltest.RealTime, func(t *testing.T, s pooltest.Setup) pooltest.RepairerHarness {
 		exe, err := os.Executable()
 		if err != nil {
 			t.Fatal(err)
@@ -74,10 +74,10 @@ func TestMenderConformance(t *testing.T) {
 		repair(t)
 		o := ownerOf(t, groupOf(s), func(c *local.Config) { c.Argv = []string{link, "agent"} })
 		pool := local.NewPool(o.bus.Conn, "c", "p", s.ID)
-		if err := pool.LeaveHealing(t.Context()); err != nil {
+		if err := pool.ReleaseRepair(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		return pooltest.MendHarness{
+		return pooltest.RepairerHarness{
 			Harness: harness(o), Stop: stopBy(pool),
 			// This is as good as a boot id, and available at once.
 			Boot: func(t *testing.T, id string) string {
@@ -100,7 +100,7 @@ func TestMenderConformance(t *testing.T) {
 
 func TestIsolatorConformance(t *testing.T) {
 	pooltest.RunIsolator(t, pooltest.RealTime, func(t *testing.T, s pooltest.Setup) pooltest.IsolateHarness {
-		o, _ := leftOwner(t, s)
+		o, _ := releasedOwner(t, s)
 		agents, copies := agent.NewClient(o.bus.Conn, "c"), 0
 		for _, id := range o.running(t, s.Target) {
 			localtest.Until(t, id+" answers", func() bool {
@@ -135,7 +135,7 @@ func TestIsolatorConformance(t *testing.T) {
 
 func TestInspectorConformance(t *testing.T) {
 	pooltest.RunInspector(t, pooltest.RealTime, func(t *testing.T, s pooltest.Setup) pooltest.InspectHarness {
-		o, pool := leftOwner(t, s)
+		o, pool := releasedOwner(t, s)
 		return pooltest.InspectHarness{
 			Harness: harness(o), Provider: pool, Stop: stopBy(pool),
 			Machine: func(t *testing.T, id string) {
@@ -148,15 +148,15 @@ func TestInspectorConformance(t *testing.T) {
 	})
 }
 
-func TestHealerConformance(t *testing.T) {
-	pooltest.RunHealer(t, pooltest.RealTime, func(t *testing.T, s pooltest.Setup) pooltest.HealHarness {
+func TestRepairOwnerConformance(t *testing.T) {
+	pooltest.RunRepairOwner(t, pooltest.RealTime, func(t *testing.T, s pooltest.Setup) pooltest.RepairOwnerHarness {
 		o := newOwner(t, groupOf(s))
 		pool := local.NewPool(o.bus.Conn, "c", "p", s.ID)
-		return pooltest.HealHarness{
+		return pooltest.RepairOwnerHarness{
 			Harness: harness(o), Provider: pool, Stop: stopBy(pool),
-			Heal: func(t *testing.T) {
+			ResumeRepair: func(t *testing.T) {
 				t.Helper()
-				if err := pool.Heal(t.Context()); err != nil {
+				if err := pool.ResumeRepair(t.Context()); err != nil {
 					t.Fatal(err)
 				}
 			},

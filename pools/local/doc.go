@@ -12,7 +12,7 @@
 // requests to the owner over the bus, on weir.CLUSTER.local.POOL.OP. [Pool] is a pools.Provider
 // that does so, [Group] is one of its groups, and [Nodes] has the facts that the nodes publish.
 //
-// After Pool.LeaveHealing, machines outlive their processes. A machine that dies is stopped: it
+// After Pool.ReleaseRepair, machines outlive their processes. A machine that dies is stopped: it
 // keeps its id and its folder until it is repaired or terminated. Snapshots list it as running, so
 // that it is not replaced, and inspections list it as stopped. A new owner starts the machines that
 // ran before, under the same ids.

@@ -19,9 +19,9 @@ const (
 	opTerminate = "terminate"
 
 	opInspect       = "inspect"
-	opHeal          = "heal"
+	opRepairOwner   = "heal"
 	opMarkUnhealthy = "mark_unhealthy"
-	opMend          = "mend"
+	opRepair        = "mend"
 	opIsolate       = "isolate"
 	opLift          = "lift"
 	opConsole       = "console"
@@ -32,12 +32,12 @@ const (
 	codeBounds       = "target_bounds"
 	codeNotOwned     = "not_owned"
 	codeUnknownGroup = "unknown_group"
-	codeMendFailed   = "mend_failed"
+	codeRepairFailed = "mend_failed"
 	codeRefused      = "refused"
 )
 
-// agentPatience is how long an agent may take to confirm a fence.
-const agentPatience = time.Second
+// fenceTimeout is how long an agent may take to confirm a fence.
+const fenceTimeout = time.Second
 
 // Bounds of requests over the bus, in bytes.
 const (
@@ -67,15 +67,15 @@ type terminateRequest struct {
 	IDs   []string `json:"ids"`
 }
 
-type mendRequest struct {
-	Group    string         `json:"group"`
-	Instance string         `json:"instance"`
-	Kind     pools.MendKind `json:"kind"`
-	Attempt  string         `json:"attempt"`
-	Image    string         `json:"image,omitempty"`
+type repairRequest struct {
+	Group    string           `json:"group"`
+	Instance string           `json:"instance"`
+	Kind     pools.RepairKind `json:"kind"`
+	Attempt  string           `json:"attempt"`
+	Image    string           `json:"image,omitempty"`
 }
 
-type mendReply struct {
+type repairReply struct {
 	Done bool `json:"done"`
 }
 
@@ -111,7 +111,7 @@ type Group struct {
 
 var (
 	_ pools.Group    = (*Group)(nil)
-	_ pools.Mender   = (*Group)(nil)
+	_ pools.Repairer = (*Group)(nil)
 	_ pools.Isolator = (*Group)(nil)
 	_ pools.Lifter   = (*Group)(nil)
 )
@@ -151,16 +151,16 @@ func (g *Group) Terminate(ctx context.Context, ids []string) error {
 	return nil
 }
 
-// Mends implements pools.Mender.
-func (g *Group) Mends() []pools.MendKind { return mendKinds() }
+// RepairKinds implements pools.Repairer.
+func (g *Group) RepairKinds() []pools.RepairKind { return repairKinds() }
 
-// Mend implements pools.Mender. A reboot sends SIGTERM to the agent, and kills it after its grace.
+// RepairInPlace implements pools.Repairer. A reboot sends SIGTERM to the agent, and kills it after its grace.
 // A reset kills it at once, and a rebuild also empties its folder. The repair is done when the
 // process has been started again. If another attempt is in progress, the error is pools.ErrRefused.
-// An image, or a machine that no longer exists, is pools.ErrMendFailed.
-func (g *Group) Mend(ctx context.Context, m pools.Mending) (done bool, err error) {
-	var reply mendReply
-	if err := g.ask(ctx, opMend, mendRequest{g.id, m.Instance, m.Kind, m.Attempt, m.Image}, &reply); err != nil {
+// An image, or a machine that no longer exists, is pools.ErrRepairFailed.
+func (g *Group) RepairInPlace(ctx context.Context, m pools.InPlaceRepair) (done bool, err error) {
+	var reply repairReply
+	if err := g.ask(ctx, opRepair, repairRequest{g.id, m.Instance, m.Kind, m.Attempt, m.Image}, &reply); err != nil {
 		return false, fmt.Errorf("%s of instance %s of group %s: %w", m.Kind, m.Instance, g.id, err)
 	}
 	return reply.Done, nil
@@ -189,7 +189,7 @@ func (g *Group) Isolate(ctx context.Context, instance string, way pools.Fence) (
 // fenceService requests the fence from the agent, and reports whether all copies have ended. If the
 // agent does not respond, because it is frozen, starting or ending, the fence is not confirmed.
 func (g *Group) fenceService(ctx context.Context, instance string) (confirmed bool, err error) {
-	limited, cancel := context.WithTimeout(ctx, agentPatience)
+	limited, cancel := context.WithTimeout(ctx, fenceTimeout)
 	defer cancel()
 	left, err := agent.NewClient(g.nc, g.cluster).Fence(limited, instance, true)
 	if errors.Is(err, agent.ErrNoAgent) || err != nil && limited.Err() != nil && ctx.Err() == nil {

@@ -20,18 +20,18 @@ const (
 
 // kept is the durable state of an owner. Bounds are not part of it, because they are configuration.
 type kept struct {
-	// LeavesHealing: machines that die are not replaced, and outlive the owner.
-	LeavesHealing bool                 `json:"leaves_healing,omitempty"`
-	Groups        map[string]keptGroup `json:"groups"`
+	// RepairReleased: machines that die are not replaced, and outlive the owner.
+	RepairReleased bool                  `json:"leaves_healing,omitempty"`
+	Groups         map[string]savedGroup `json:"groups"`
 }
 
-type keptGroup struct {
-	Target   *int          `json:"target,omitempty"`
-	Known    []string      `json:"known"` // ids, the newest last
-	Machines []keptMachine `json:"machines,omitempty"`
+type savedGroup struct {
+	Target   *int           `json:"target,omitempty"`
+	Known    []string       `json:"known"` // ids, the newest last
+	Machines []savedMachine `json:"machines,omitempty"`
 }
 
-type keptMachine struct {
+type savedMachine struct {
 	ID       string    `json:"id"`
 	Launched time.Time `json:"launched"`
 	Down     bool      `json:"down,omitempty"`

@@ -33,10 +33,10 @@ func ProviderKind() provider.Kind {
 		Selectors: []provider.Selector{{
 			Key: "local", About: "machines that are processes of this host", New: func() provider.Group { return new(Selector) },
 			Can: judge.Abilities{
-				Actions: []judge.ActionName{judge.Start, judge.Reboot, judge.Rebuild, judge.Recreate, judge.Workflow},
-				Modes:   []judge.ModeType{judge.AgentHeartbeat, judge.NodeStatus, judge.PollURL, judge.LifecycleEvents},
-				Fencing: []judge.Level{judge.FenceService, judge.FenceCompute},
-				Heals:   true,
+				Actions:    []judge.ActionName{judge.Start, judge.Reboot, judge.Rebuild, judge.Recreate, judge.Workflow},
+				Modes:      []judge.ModeType{judge.AgentHeartbeat, judge.NodeStatus, judge.PollURL, judge.LifecycleEvents},
+				Fencing:    []judge.Level{judge.FenceService, judge.FenceCompute},
+				OwnsRepair: true,
 			},
 		}},
 		Networks: []string{"127.0.0.0/8", "::1/128"},

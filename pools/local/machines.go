@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// remembered is how many ids of a group are stored as its own.
-	remembered = 4 * maxMachines
+	// maxKnownIDs is how many ids of a group are stored as its own.
+	maxKnownIDs = 4 * maxMachines
 	// lifetime is the age below which a dead machine delays the next launch.
 	lifetime = 10 * time.Second
 )
@@ -38,10 +38,10 @@ func replacement() supervise.Policy {
 type power int
 
 const (
-	running power = iota // it runs, or is about to start
-	mending              // it ends, and is started again under the same id
-	halting              // it is killed and not restarted
-	down                 // no process
+	running   power = iota // it runs, or is about to start
+	repairing              // it ends, and is started again under the same id
+	halting                // it is killed and not restarted
+	down                   // no process
 )
 
 // machine is the state of one instance.
@@ -67,14 +67,14 @@ type machines struct {
 
 // newMachines returns the state that an earlier owner stored: its target and, if stay is set, its
 // machines.
-func newMachines(cfg GroupConfig, kept keptGroup, stay bool) *machines {
+func newMachines(cfg GroupConfig, kept savedGroup, keepStopped bool) *machines {
 	m := &machines{
 		cfg: cfg, target: cfg.Target, live: map[string]*machine{}, known: kept.Known, unclean: map[string]string{},
 	}
 	if kept.Target != nil {
 		m.target = min(max(*kept.Target, cfg.Min), cfg.Max)
 	}
-	if stay {
+	if keepStopped {
 		for _, k := range kept.Machines {
 			m.live[k.ID] = m.restored(k)
 		}
@@ -84,22 +84,22 @@ func newMachines(cfg GroupConfig, kept keptGroup, stay bool) *machines {
 
 // restored returns a stored machine. Its process ended with its owner. A machine that ran, or was
 // under repair, will be started.
-func (m *machines) restored(k keptMachine) *machine {
+func (m *machines) restored(k savedMachine) *machine {
 	i := &machine{Instance: m.instance(k.Launched, k.ID), fenced: k.Fenced, attempt: k.Attempt}
 	switch {
 	case k.Down:
 		i.power, i.why = down, k.Why
 	case k.Attempt.open():
-		i.power = mending
+		i.power = repairing
 	}
 	return i
 }
 
-func (m *machines) kept() keptGroup {
-	k := keptGroup{Target: new(m.target), Known: m.known}
+func (m *machines) kept() savedGroup {
+	k := savedGroup{Target: new(m.target), Known: m.known}
 	for _, id := range m.ids() {
 		if i := m.live[id]; i.State != pools.InstanceTerminating {
-			k.Machines = append(k.Machines, keptMachine{
+			k.Machines = append(k.Machines, savedMachine{
 				ID: id, Launched: i.Launched, Down: i.power == down || i.power == halting, Why: i.why,
 				Fenced: i.fenced, Attempt: i.attempt,
 			})
@@ -172,7 +172,7 @@ func (m *machines) missing(now time.Time) (int, time.Duration) {
 func (m *machines) launched(now time.Time, id string) {
 	m.live[id] = &machine{Instance: m.instance(now, id)}
 	m.known = append(m.known, id)
-	if over := len(m.known) - remembered; over > 0 {
+	if over := len(m.known) - maxKnownIDs; over > 0 {
 		m.known = slices.Delete(m.known, 0, over)
 	}
 }
@@ -184,18 +184,18 @@ func (m *machines) instance(launched time.Time, id string) pools.Instance {
 	}
 }
 
-// fate is what follows on the end of a machine's process.
-type fate int
+// outcome is what follows on the end of a machine's process.
+type outcome int
 
 const (
-	gone  fate = iota // the machine is removed
-	stays             // the machine is down
-	again             // the process is started again
+	gone  outcome = iota // the machine is removed
+	stays                // the machine is down
+	again                // the process is started again
 )
 
 // ended records the end of a machine's process. how is its exit status. left is not nil if some of
 // its processes may still run. stay means that a dead machine is not replaced.
-func (m *machines) ended(now time.Time, id, how string, left error, stay bool) fate {
+func (m *machines) ended(now time.Time, id, how string, left error, keepStopped bool) outcome {
 	i := m.live[id]
 	if i == nil {
 		return gone
@@ -208,12 +208,12 @@ func (m *machines) ended(now time.Time, id, how string, left error, stay bool) f
 	case i.State == pools.InstanceTerminating:
 		delete(m.live, id)
 		return gone
-	case i.power == mending && left == nil:
+	case i.power == repairing && left == nil:
 		return again
-	case i.power == mending:
+	case i.power == repairing:
 		i.attempt.Failed = how
 	}
-	if stay {
+	if keepStopped {
 		i.power, i.why = down, cmp.Or(i.why, how)
 		return stays
 	}

@@ -10,7 +10,7 @@ import (
 
 func TestReplacementBackoff(t *testing.T) {
 	now := time.Unix(1000, 0)
-	m := newMachines(GroupConfig{ID: "g", Max: 5, Target: 2, Weight: 1}, keptGroup{}, false)
+	m := newMachines(GroupConfig{ID: "g", Max: 5, Target: 2, Weight: 1}, savedGroup{}, false)
 	serial := 0
 	launch := func() string {
 		serial++
@@ -51,7 +51,7 @@ func TestKeptTargetIsClamped(t *testing.T) {
 		{"above", new(9), 2, 4},
 		{"below", new(0), 2, 1},
 	} {
-		m := newMachines(GroupConfig{ID: "g", Min: 1, Max: 4, Target: test.first, Weight: 1}, keptGroup{Target: test.kept}, false)
+		m := newMachines(GroupConfig{ID: "g", Min: 1, Max: 4, Target: test.first, Weight: 1}, savedGroup{Target: test.kept}, false)
 		if m.target != test.want {
 			t.Errorf("%s: target = %d, want %d", test.name, m.target, test.want)
 		}
@@ -60,7 +60,7 @@ func TestKeptTargetIsClamped(t *testing.T) {
 
 func TestWeights(t *testing.T) {
 	now := time.Unix(1000, 0)
-	m := newMachines(GroupConfig{ID: "g", Max: 100, Target: 10, Weight: 4}, keptGroup{}, false)
+	m := newMachines(GroupConfig{ID: "g", Max: 100, Target: 10, Weight: 4}, savedGroup{}, false)
 	if n, _ := m.missing(now); n != 3 {
 		t.Errorf("missing() = %d, want 3 machines of weight 4 for a target of 10", n)
 	}
@@ -78,8 +78,8 @@ func TestSaveLoad(t *testing.T) {
 	if k, err := load(dir); err != nil || k.Groups != nil {
 		t.Errorf("load of nothing = %+v, %v", k, err)
 	}
-	want := keptGroup{Target: new(7), Known: []string{"a", "b"}}
-	if err := save(dir, kept{Groups: map[string]keptGroup{"g": want}}); err != nil {
+	want := savedGroup{Target: new(7), Known: []string{"a", "b"}}
+	if err := save(dir, kept{Groups: map[string]savedGroup{"g": want}}); err != nil {
 		t.Fatal(err)
 	}
 	k, err := load(dir)
@@ -101,7 +101,7 @@ func FuzzLoad(f *testing.F) {
 		if err != nil {
 			return
 		}
-		m := newMachines(GroupConfig{ID: "g", Min: 1, Max: 4, Target: 2, Weight: 1}, k.Groups["g"], k.LeavesHealing)
+		m := newMachines(GroupConfig{ID: "g", Min: 1, Max: 4, Target: 2, Weight: 1}, k.Groups["g"], k.RepairReleased)
 		if m.target < 1 || m.target > 4 {
 			t.Errorf("state %q gives the target %d", data, m.target)
 		}

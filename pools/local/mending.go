@@ -10,22 +10,22 @@ import (
 
 // attempt is a repair in place: in progress, done or failed.
 type attempt struct {
-	ID     string         `json:"id"`
-	Kind   pools.MendKind `json:"kind"`
-	Done   bool           `json:"done,omitempty"`
-	Failed string         `json:"failed,omitempty"` // why it failed
+	ID     string           `json:"id"`
+	Kind   pools.RepairKind `json:"kind"`
+	Done   bool             `json:"done,omitempty"`
+	Failed string           `json:"failed,omitempty"` // why it failed
 }
 
 func (a attempt) open() bool { return a.ID != "" && !a.Done && a.Failed == "" }
 
-// mendKinds returns the kinds of repair of a local machine.
-func mendKinds() []pools.MendKind {
-	return []pools.MendKind{pools.MendStart, pools.MendReboot, pools.MendReset, pools.MendRebuild}
+// repairKinds returns the kinds of repair of a local machine.
+func repairKinds() []pools.RepairKind {
+	return []pools.RepairKind{pools.RepairStart, pools.RepairReboot, pools.RepairReset, pools.RepairRebuild}
 }
 
-// mend returns the state of a repair, or begins it. If begin is true and the machine's power is
+// repair returns the state of a repair, or begins it. If begin is true and the machine's power is
 // repairing, the caller ends its process.
-func (m *machines) mend(r mendRequest) (begin, done bool, err error) {
+func (m *machines) repair(r repairRequest) (begin, done bool, err error) {
 	if err := r.validate(); err != nil {
 		return false, false, err
 	}
@@ -34,69 +34,69 @@ func (m *machines) mend(r mendRequest) (begin, done bool, err error) {
 		return false, false, err
 	}
 	if i == nil {
-		return false, false, fmt.Errorf("%w: %s is gone", pools.ErrMendFailed, r.Instance)
+		return false, false, fmt.Errorf("%w: %s is gone", pools.ErrRepairFailed, r.Instance)
 	}
 	if a := i.attempt; a.ID == r.Attempt {
 		switch {
 		case a.Kind != r.Kind:
 			return false, false, call.Invalid("attempt %s of %s is a %s", a.ID, i.ID, a.Kind)
 		case a.Failed != "":
-			return false, false, fmt.Errorf("%w: %s", pools.ErrMendFailed, a.Failed)
+			return false, false, fmt.Errorf("%w: %s", pools.ErrRepairFailed, a.Failed)
 		}
 		return false, a.Done, nil
 	}
-	if err := i.mendable(r.Kind); err != nil {
+	if err := i.repairable(r.Kind); err != nil {
 		return false, false, err
 	}
 	i.attempt, i.unfit = attempt{ID: r.Attempt, Kind: r.Kind}, ""
-	if i.power == running && r.Kind == pools.MendStart { // it already runs
+	if i.power == running && r.Kind == pools.RepairStart { // it already runs
 		i.attempt.Done = true
 		return true, true, nil
 	}
-	i.power, i.why = mending, ""
+	i.power, i.why = repairing, ""
 	return true, false, nil
 }
 
-func (r mendRequest) validate() error {
+func (r repairRequest) validate() error {
 	switch {
 	case r.Attempt == "" || len(r.Attempt) > maxAttempt:
 		return call.Invalid("attempt: want 1 to %d bytes", maxAttempt)
-	case !slices.Contains(mendKinds(), r.Kind):
-		return call.Invalid("unknown repair %.64q of a local machine: want one of %q", r.Kind, mendKinds())
+	case !slices.Contains(repairKinds(), r.Kind):
+		return call.Invalid("unknown repair %.64q of a local machine: want one of %q", r.Kind, repairKinds())
 	case r.Image != "":
-		return fmt.Errorf("%w: a local machine has no images", pools.ErrMendFailed)
+		return fmt.Errorf("%w: a local machine has no images", pools.ErrRepairFailed)
 	}
 	return nil
 }
 
-// mendable returns why a machine cannot be repaired, or cannot be repaired now.
-func (i *machine) mendable(kind pools.MendKind) error {
+// repairable returns why a machine cannot be repaired, or cannot be repaired now.
+func (i *machine) repairable(kind pools.RepairKind) error {
 	switch {
 	case i.State == pools.InstanceTerminating:
-		return fmt.Errorf("%w: %s is being terminated", pools.ErrMendFailed, i.ID)
-	case i.power == mending:
+		return fmt.Errorf("%w: %s is being terminated", pools.ErrRepairFailed, i.ID)
+	case i.power == repairing:
 		return fmt.Errorf("%w: %s is under repair by attempt %s", pools.ErrRefused, i.ID, i.attempt.ID)
 	case i.power == halting:
 		return fmt.Errorf("%w: %s is being stopped", pools.ErrRefused, i.ID)
-	case i.power == down && kind == pools.MendReboot:
-		return fmt.Errorf("%w: %s is stopped: no process can restart", pools.ErrMendFailed, i.ID)
+	case i.power == down && kind == pools.RepairReboot:
+		return fmt.Errorf("%w: %s is stopped: no process can restart", pools.ErrRepairFailed, i.ID)
 	}
 	return nil
 }
 
-// mended records that a process was started again, or why not. It ends a repair that is in
+// repairEnded records that a process was started again, or why not. It ends a repair that is in
 // progress.
-func (i *machine) mended(err error) {
-	mending := i.attempt.open()
+func (i *machine) repairEnded(err error) {
+	repairing := i.attempt.open()
 	if err != nil {
 		i.power, i.why = down, err.Error()
-		if mending {
+		if repairing {
 			i.attempt.Failed = i.why
 		}
 		return
 	}
 	i.power = running
-	i.attempt.Done = i.attempt.Done || mending
+	i.attempt.Done = i.attempt.Done || repairing
 }
 
 // isolate records a fence. confirmed means that nothing runs there. kill means that the caller must
@@ -156,10 +156,10 @@ func (m *machines) inspect() []pools.Inspection {
 			n.Stopped, n.Machine.Why = true, i.why
 		case i.power == halting:
 			n.Machine.Why = "it is being stopped"
-		case i.power == mending:
+		case i.power == repairing:
 			n.Machine.Why = "under repair: " + string(i.attempt.Kind)
 		case i.unfit != "":
-			n.Machine = pools.Sight{Fitness: pools.Unfit, Why: i.unfit}
+			n.Machine = pools.HealthCheck{Fitness: pools.Unfit, Why: i.unfit}
 		default:
 			n.Machine.Fitness = pools.Fit
 		}

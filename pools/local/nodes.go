@@ -34,14 +34,14 @@ type Nodes struct {
 	agents  *agent.Client
 	log     *slog.Logger
 
-	dropped  uint64 // unusable messages; used only by Run's goroutine
-	complain rate.Sometimes
+	dropped uint64 // unusable messages; used only by Run's goroutine
+	dropLog rate.Sometimes
 
-	mu    sync.Mutex
-	heard map[string]heard // guarded by mu
+	mu       sync.Mutex
+	received map[string]received // guarded by mu
 }
 
-type heard struct {
+type received struct {
 	facts pools.NodeFacts
 	at    time.Time // by the local clock
 }
@@ -52,7 +52,7 @@ type heard struct {
 func NewNodes(nc *nats.Conn, cluster, pool string, maxAge time.Duration, log *slog.Logger) *Nodes {
 	return &Nodes{
 		nc: nc, cluster: cluster, pool: pool, maxAge: maxAge, agents: agent.NewClient(nc, cluster),
-		log: log.With("pool", pool), complain: rate.Sometimes{Interval: time.Minute}, heard: map[string]heard{},
+		log: log.With("pool", pool), dropLog: rate.Sometimes{Interval: time.Minute}, received: map[string]received{},
 	}
 }
 
@@ -87,7 +87,7 @@ func (n *Nodes) Run(ctx context.Context) error {
 // bad counts an unusable message, and logs at most one a minute.
 func (n *Nodes) bad(subject string, err error) {
 	n.dropped++
-	n.complain.Do(func() { n.log.Warn("message dropped", "subject", subject, "dropped", n.dropped, "err", err) })
+	n.dropLog.Do(func() { n.log.Warn("message dropped", "subject", subject, "dropped", n.dropped, "err", err) })
 }
 
 func (n *Nodes) take(now time.Time, m *nats.Msg) error {
@@ -103,10 +103,10 @@ func (n *Nodes) take(now time.Time, m *nats.Msg) error {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if _, ok := n.heard[f.ID]; !ok && len(n.heard) >= maxNodes {
+	if _, ok := n.received[f.ID]; !ok && len(n.received) >= maxNodes {
 		return fmt.Errorf("more than %d nodes", maxNodes)
 	}
-	n.heard[f.ID] = heard{f, now}
+	n.received[f.ID] = received{f, now}
 	return nil
 }
 
@@ -132,13 +132,13 @@ func (n *Nodes) Heard(now time.Time) []pools.NodeFacts {
 }
 
 // fresh returns the received facts, in order of id, and deletes those that are too old.
-func (n *Nodes) fresh(now time.Time) []heard {
+func (n *Nodes) fresh(now time.Time) []received {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	maps.DeleteFunc(n.heard, func(_ string, h heard) bool {
+	maps.DeleteFunc(n.received, func(_ string, h received) bool {
 		return now.Sub(h.at) > max(n.maxAge, liveness.SilentAfter(liveness.Period(h.facts.Heartbeat)))
 	})
-	return slices.SortedFunc(maps.Values(n.heard), func(a, b heard) int { return strings.Compare(a.facts.ID, b.facts.ID) })
+	return slices.SortedFunc(maps.Values(n.received), func(a, b received) int { return strings.Compare(a.facts.ID, b.facts.ID) })
 }
 
 // Cordon sets or removes the cordon of a node. A cordoned node accepts no new app instances, and

@@ -25,7 +25,7 @@ func TestNodesLogBadFactsOnceAMinute(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	heard := func(id string) {
+	received := func(id string) {
 		data, err := json.Marshal(pools.NodeFacts{ID: id, Pool: "p"})
 		if err != nil {
 			t.Fatal(err)
@@ -35,11 +35,11 @@ func TestNodesLogBadFactsOnceAMinute(t *testing.T) {
 			return slices.ContainsFunc(nodes.Facts(time.Now()), func(f pools.NodeFacts) bool { return f.ID == id })
 		})
 	}
-	heard("first") // Run receives facts
+	received("first") // Run receives facts
 	for range 100 {
 		publish("bad", []byte("not json"))
 	}
-	heard("last") // messages are in order, so the bad ones were handled before
+	received("last") // messages are in order, so the bad ones were handled before
 	stop()
 	if got := out.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, " dropped=1 ") {
 		t.Errorf("logged %q, want one line of the first", got)
@@ -48,11 +48,11 @@ func TestNodesLogBadFactsOnceAMinute(t *testing.T) {
 
 // A node is silent after two missing heartbeats of its own period. If it publishes no period, the
 // default period applies.
-func TestNodesAreSilentByTheirOwnPeriod(t *testing.T) {
+func TestNodePeriodDecidesSilence(t *testing.T) {
 	bus := localtest.NewBus(t)
 	nodes := local.NewNodes(bus.Conn, "c", "p", 30*time.Second, localtest.Log(t))
 	localtest.Run(t, nodes.Run)
-	heard := map[string]time.Time{}
+	received := map[string]time.Time{}
 	for id, period := range map[string]time.Duration{"default": 0, "minute": time.Minute, "hostile": 1000 * time.Hour} {
 		data, err := json.Marshal(pools.NodeFacts{ID: id, Pool: "p", Heartbeat: period})
 		if err != nil {
@@ -63,9 +63,9 @@ func TestNodesAreSilentByTheirOwnPeriod(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, f := range nodes.Heard(time.Now()) {
-				heard[f.ID] = f.At
+				received[f.ID] = f.At
 			}
-			return !heard[id].IsZero()
+			return !received[id].IsZero()
 		})
 	}
 	var ids []string

@@ -18,7 +18,7 @@ type owner struct {
 }
 
 func (o owner) ask(ctx context.Context, op string, request, reply any) error {
-	err := call.Ask(ctx, o.nc, subject(o.cluster, o.pool, op), request, reply)
+	err := call.Request(ctx, o.nc, subject(o.cluster, o.pool, op), request, reply)
 	if errors.Is(err, nats.ErrNoResponders) {
 		return ErrNoOwner
 	}
@@ -58,7 +58,7 @@ func refusalOf(err error) error {
 func sentinels() map[string]error {
 	return map[string]error{
 		codeBounds: pools.ErrTargetBounds, codeNotOwned: pools.ErrNotOwned, codeUnknownGroup: ErrUnknownGroup,
-		codeMendFailed: pools.ErrMendFailed, codeRefused: pools.ErrRefused,
+		codeRepairFailed: pools.ErrRepairFailed, codeRefused: pools.ErrRefused,
 	}
 }
 

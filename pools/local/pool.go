@@ -11,11 +11,11 @@ import (
 )
 
 type inspectReply struct {
-	Instances []pools.Inspection `json:"instances"`
-	Stay      bool               `json:"stay"` // dead machines are not replaced
+	Instances   []pools.Inspection `json:"instances"`
+	KeepStopped bool               `json:"stay"` // dead machines are not replaced
 }
 
-type healRequest struct {
+type repairOwnerRequest struct {
 	On bool `json:"on"`
 }
 
@@ -32,10 +32,10 @@ type Pool struct {
 }
 
 var (
-	_ pools.Provider  = (*Pool)(nil)
-	_ pools.Inspector = (*Pool)(nil)
-	_ pools.Healer    = (*Pool)(nil)
-	_ pools.Addresser = (*Pool)(nil)
+	_ pools.Provider    = (*Pool)(nil)
+	_ pools.Inspector   = (*Pool)(nil)
+	_ pools.RepairOwner = (*Pool)(nil)
+	_ pools.Addresser   = (*Pool)(nil)
 )
 
 // NewPool returns the pool with the groups of these ids. Each is a [Group]. The calls have the same
@@ -81,32 +81,32 @@ func (p *Pool) inspect(ctx context.Context) (inspectReply, error) {
 	return reply, nil
 }
 
-// Heals implements pools.Healer.
-func (p *Pool) Heals(ctx context.Context) (why string, err error) {
+// OwnsRepair implements pools.RepairOwner.
+func (p *Pool) OwnsRepair(ctx context.Context) (why string, err error) {
 	reply, err := p.inspect(ctx)
-	if err != nil || reply.Stay {
+	if err != nil || reply.KeepStopped {
 		return "", err
 	}
 	return "the owner of the local machines replaces those that die", nil
 }
 
-// LeaveHealing implements pools.Healer. It survives restarts of the owner, until ResumeRepair. A machine
+// ReleaseRepair implements pools.RepairOwner. It survives restarts of the owner, until ResumeRepair. A machine
 // that dies is stopped then: it keeps its id and its folder. Snapshots list it as running,
 // inspections as stopped. A new owner starts the machines that ran before, under their ids.
-func (p *Pool) LeaveHealing(ctx context.Context) error { return p.heal(ctx, false) }
+func (p *Pool) ReleaseRepair(ctx context.Context) error { return p.setRepairOwner(ctx, false) }
 
-// Heal implements pools.Healer. The owner again replaces machines that die, and also those that are
+// ResumeRepair implements pools.RepairOwner. The owner again replaces machines that die, and also those that are
 // stopped. It may be repeated.
-func (p *Pool) Heal(ctx context.Context) error { return p.heal(ctx, true) }
+func (p *Pool) ResumeRepair(ctx context.Context) error { return p.setRepairOwner(ctx, true) }
 
-func (p *Pool) heal(ctx context.Context, on bool) error {
-	if err := p.ask(ctx, opHeal, healRequest{on}, nil); err != nil {
+func (p *Pool) setRepairOwner(ctx context.Context, on bool) error {
+	if err := p.ask(ctx, opRepairOwner, repairOwnerRequest{on}, nil); err != nil {
 		return fmt.Errorf("set the repair owner of pool %s: %w", p.pool, err)
 	}
 	return nil
 }
 
-// MarkUnhealthy implements pools.Healer. After LeaveHealing the machine is not replaced, and
+// MarkUnhealthy implements pools.RepairOwner. After ReleaseRepair the machine is not replaced, and
 // inspections report it as unfit until it is repaired. If it never was of this pool, the error is
 // pools.ErrNotOwned.
 func (p *Pool) MarkUnhealthy(ctx context.Context, instance, why string) error {

@@ -34,13 +34,13 @@ type Provider struct {
 	launcher *supervise.Launcher
 	log      *slog.Logger
 
-	groups   map[string]*machines
-	stay     bool                        // another party repairs: machines that die are not replaced
-	children map[string]*supervise.Child // by machine
-	tails    map[string]*output.Tail     // of the agents' logs, by machine
-	gone     chan end
-	leaving  bool // the owner stops all machines
-	wg       sync.WaitGroup
+	groups      map[string]*machines
+	keepStopped bool                        // another party repairs: machines that die are not replaced
+	children    map[string]*supervise.Child // by machine
+	tails       map[string]*output.Tail     // of the agents' logs, by machine
+	gone        chan end
+	leaving     bool // the owner stops all machines
+	wg          sync.WaitGroup
 }
 
 // end reports to the loop that a machine's process has ended. left is not nil if some of its
@@ -62,11 +62,11 @@ func NewProvider(cfg Config, nc *nats.Conn, launcher *supervise.Launcher, log *s
 	}
 	p := &Provider{
 		cfg: cfg, nc: nc, launcher: launcher, log: log.With("pool", cfg.Pool),
-		groups: map[string]*machines{}, stay: k.LeavesHealing,
+		groups: map[string]*machines{}, keepStopped: k.RepairReleased,
 		children: map[string]*supervise.Child{}, tails: map[string]*output.Tail{}, gone: make(chan end),
 	}
 	for _, g := range cfg.Groups {
-		p.groups[g.ID] = newMachines(g.withDefaults(), k.Groups[g.ID], p.stay)
+		p.groups[g.ID] = newMachines(g.withDefaults(), k.Groups[g.ID], p.keepStopped)
 	}
 	return p, nil
 }
@@ -201,7 +201,7 @@ func (p *Provider) ended(ctx context.Context, now time.Time, e end) {
 	if p.leaving {
 		return
 	}
-	switch m.ended(now, e.id, exit.String(), e.left, p.stay) {
+	switch m.ended(now, e.id, exit.String(), e.left, p.keepStopped) {
 	case gone:
 		p.discard(e.id)
 	case stays:
@@ -280,7 +280,7 @@ func (p *Provider) leave() {
 		p.ended(context.Background(), time.Now(), <-p.gone)
 	}
 	p.wg.Wait()
-	if p.stay {
+	if p.keepStopped {
 		return
 	}
 	if err := os.RemoveAll(p.folder("")); err != nil {
@@ -289,7 +289,7 @@ func (p *Provider) leave() {
 }
 
 func (p *Provider) save() error {
-	k := kept{LeavesHealing: p.stay, Groups: map[string]keptGroup{}}
+	k := kept{RepairReleased: p.keepStopped, Groups: map[string]savedGroup{}}
 	for id, m := range p.groups {
 		k.Groups[id] = m.kept()
 	}

@@ -197,7 +197,7 @@ func TestRequestsRefused(t *testing.T) {
 		t.Errorf("unknown group: %v", err)
 	}
 	for _, body := range []string{"", "{", `{"group": 5}`, `{"group": "g", "target": 1.5}`, `{"grupp": "g"}`, `{"group":"g"} 1`} {
-		msg, err := o.bus.Request("weir.c.local.p.set_target", []byte(body), localtest.Patience)
+		msg, err := o.bus.Request("weir.c.local.p.set_target", []byte(body), localtest.WaitLimit)
 		if err != nil || !strings.Contains(string(msg.Data), `"code":"invalid"`) {
 			t.Errorf("request %q: %s, %v", body, msg.Data, err)
 		}

@@ -24,16 +24,16 @@ func (p *Provider) resume(ctx context.Context, now time.Time) {
 // restart starts a machine that has no process, and ends its repair if one is in progress.
 func (p *Provider) restart(ctx context.Context, now time.Time, m *machines, i *machine) {
 	var err error
-	if i.attempt.open() && i.attempt.Kind == pools.MendRebuild {
+	if i.attempt.open() && i.attempt.Kind == pools.RepairRebuild {
 		err = p.wipe(i.ID)
 	}
 	if err == nil {
 		err = p.start(ctx, m, i.ID)
 	}
-	i.mended(err)
+	i.repairEnded(err)
 	if err != nil {
 		p.log.Error("machine not started", "group", m.cfg.ID, "node", i.ID, "err", err)
-		if !p.stay {
+		if !p.keepStopped {
 			m.lost(now, i)
 			p.discard(i.ID)
 		}
@@ -41,23 +41,23 @@ func (p *Provider) restart(ctx context.Context, now time.Time, m *machines, i *m
 	p.saveOrLog()
 }
 
-// mend begins a repair, or returns the state of one. It saves a new attempt before it changes the
+// repair begins a repair, or returns the state of one. It saves a new attempt before it changes the
 // machine.
-func (p *Provider) mend(ctx context.Context, m *machines, r mendRequest) (done bool, err error) {
+func (p *Provider) repair(ctx context.Context, m *machines, r repairRequest) (done bool, err error) {
 	begin := false
 	err = p.change(m, r.Instance, func() (err error) {
-		begin, done, err = m.mend(r)
+		begin, done, err = m.repair(r)
 		return err
 	})
 	i := m.live[r.Instance]
-	if err != nil || !begin || i.power != mending {
+	if err != nil || !begin || i.power != repairing {
 		return done, err
 	}
 	p.log.Info("repair begun", "group", m.cfg.ID, "node", i.ID, "kind", r.Kind, "attempt", r.Attempt)
 	switch {
 	case p.children[i.ID] == nil:
 		p.restart(ctx, time.Now(), m, i)
-	case r.Kind == pools.MendReboot:
+	case r.Kind == pools.RepairReboot:
 		p.stop(context.Background(), i.ID)
 	default:
 		p.kill(i.ID)
@@ -108,15 +108,15 @@ func (p *Provider) change(m *machines, id string, do func() error) error {
 	return err
 }
 
-// heal sets whether the owner replaces dead machines. If it does again, stopped machines are
+// setRepairOwner sets whether the owner replaces dead machines. If it does again, stopped machines are
 // replaced too.
-func (p *Provider) heal(on bool) error {
-	if p.stay == !on {
+func (p *Provider) setRepairOwner(on bool) error {
+	if p.keepStopped == !on {
 		return nil
 	}
-	p.stay = !on
+	p.keepStopped = !on
 	if err := p.save(); err != nil {
-		p.stay = on
+		p.keepStopped = on
 		return err
 	}
 	p.log.Info("repair owner changed", "replaces_the_dead", on)
@@ -144,7 +144,7 @@ func (p *Provider) markUnhealthy(r markRequest) error {
 			return nil
 		}
 		i.unfit = cmp.Or(r.Why[:min(len(r.Why), maxWhy)], "marked as unhealthy")
-		if !p.stay {
+		if !p.keepStopped {
 			p.log.Info("machine replaced as unhealthy", "group", g.ID, "node", i.ID, "why", i.unfit)
 			i.State = pools.InstanceTerminating
 			p.end(m, i.ID)

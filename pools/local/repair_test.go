@@ -21,26 +21,26 @@ import (
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
-// clinic is an owner with the facts of its nodes.
-type clinic struct {
+// fixture is an owner with the facts of its nodes.
+type fixture struct {
 	*owner
 	*local.Pool
 	nodes *local.Nodes
 }
 
-func newClinic(t *testing.T, n int, change ...func(*local.Config)) clinic {
+func newFixture(t *testing.T, n int, change ...func(*local.Config)) fixture {
 	o := ownerOf(t, groupOf(pooltest.Setup{ID: "g", Max: 5, Target: n}), func(c *local.Config) {
 		for _, f := range change {
 			f(c)
 		}
 	})
-	c := clinic{o, local.NewPool(o.bus.Conn, "c", "p", "g"), local.NewNodes(o.bus.Conn, "c", "p", 5*time.Second, localtest.Log(t))}
+	c := fixture{o, local.NewPool(o.bus.Conn, "c", "p", "g"), local.NewNodes(o.bus.Conn, "c", "p", 5*time.Second, localtest.Log(t))}
 	localtest.Run(t, c.nodes.Run)
 	return c
 }
 
 // boot returns the boot id in the latest facts of a node.
-func (c clinic) boot(id string) string {
+func (c fixture) boot(id string) string {
 	for _, f := range c.nodes.Facts(time.Now()) {
 		if f.ID == id {
 			return f.BootID
@@ -50,14 +50,14 @@ func (c clinic) boot(id string) string {
 }
 
 // joined waits until a node publishes a boot id other than that, and returns it.
-func (c clinic) joined(t *testing.T, id, other string) string {
+func (c fixture) joined(t *testing.T, id, other string) string {
 	t.Helper()
 	var boot string
 	localtest.Until(t, id+" joins", func() bool { boot = c.boot(id); return boot != "" && boot != other })
 	return boot
 }
 
-func (c clinic) inspection(t *testing.T, id string) pools.Inspection {
+func (c fixture) inspection(t *testing.T, id string) pools.Inspection {
 	t.Helper()
 	all, err := c.Inspect(t.Context(), pools.Inspecting{})
 	if err != nil {
@@ -70,24 +70,24 @@ func (c clinic) inspection(t *testing.T, id string) pools.Inspection {
 	return all[i]
 }
 
-func (c clinic) stopped(t *testing.T, id string) {
+func (c fixture) stopped(t *testing.T, id string) {
 	t.Helper()
 	localtest.Until(t, id+" is stopped", func() bool { return c.inspection(t, id).Stopped })
 }
 
 // left stops the owner's own repairs.
-func (c clinic) left(t *testing.T) {
+func (c fixture) left(t *testing.T) {
 	t.Helper()
-	if err := c.LeaveHealing(t.Context()); err != nil {
+	if err := c.ReleaseRepair(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// mended repeats RepairInPlace until it is done.
-func (c clinic) mended(t *testing.T, m pools.Mending) {
+// repairEnded repeats RepairInPlace until it is done.
+func (c fixture) repairEnded(t *testing.T, m pools.InPlaceRepair) {
 	t.Helper()
 	localtest.Until(t, string(m.Kind)+" is done", func() bool {
-		done, err := c.Mend(t.Context(), m)
+		done, err := c.RepairInPlace(t.Context(), m)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -105,9 +105,9 @@ func freeze(t *testing.T, id string, sig syscall.Signal) {
 	}
 }
 
-func TestLeaveHealing(t *testing.T) {
-	c := newClinic(t, 2)
-	if why, err := c.Heals(t.Context()); err != nil || why == "" {
+func TestReleaseRepair(t *testing.T) {
+	c := newFixture(t, 2)
+	if why, err := c.OwnsRepair(t.Context()); err != nil || why == "" {
 		t.Errorf("at first: owner = %q, %v", why, err)
 	}
 	ids := c.running(t, 2)
@@ -116,7 +116,7 @@ func TestLeaveHealing(t *testing.T) {
 	for range 2 {
 		c.left(t)
 	}
-	if why, err := c.Heals(t.Context()); err != nil || why != "" {
+	if why, err := c.OwnsRepair(t.Context()); err != nil || why != "" {
 		t.Errorf("after the release: owner = %q, %v", why, err)
 	}
 	kill(t, dead)
@@ -125,7 +125,7 @@ func TestLeaveHealing(t *testing.T) {
 		t.Errorf("inspection = %+v", got)
 	}
 	for _, f := range c.nodes.Heard(time.Now()) {
-		if f.BootID == "" || time.Since(f.At) > localtest.Patience {
+		if f.BootID == "" || time.Since(f.At) > localtest.WaitLimit {
 			t.Errorf("received %+v", f)
 		}
 	}
@@ -139,7 +139,7 @@ func TestLeaveHealing(t *testing.T) {
 	}
 	c.start(t)
 	c.stopped(t, dead)
-	if why, err := c.Heals(t.Context()); err != nil || why != "" {
+	if why, err := c.OwnsRepair(t.Context()); err != nil || why != "" {
 		t.Errorf("after a restart of the owner: repair owner = %q, %v", why, err)
 	}
 	c.joined(t, living, boot)
@@ -155,7 +155,7 @@ func TestLeaveHealing(t *testing.T) {
 	}
 	kill(t, living)
 	c.stopped(t, living)
-	if err := c.Heal(t.Context()); err != nil {
+	if err := c.ResumeRepair(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	localtest.Until(t, "the stopped one is replaced", func() bool {
@@ -164,19 +164,19 @@ func TestLeaveHealing(t *testing.T) {
 	})
 }
 
-func TestMend(t *testing.T) {
+func TestRepairInPlace(t *testing.T) {
 	for _, test := range []struct {
-		kind  pools.MendKind
-		spoil func(t *testing.T, c clinic, id string)
+		kind  pools.RepairKind
+		spoil func(t *testing.T, c fixture, id string)
 		keeps bool // the machine's folder is kept
 	}{
-		{pools.MendStart, func(t *testing.T, c clinic, id string) { kill(t, id); c.stopped(t, id) }, true},
-		{pools.MendReboot, func(*testing.T, clinic, string) {}, true},
-		{pools.MendReset, func(t *testing.T, _ clinic, id string) { freeze(t, id, syscall.SIGSTOP) }, true},
-		{pools.MendRebuild, func(t *testing.T, _ clinic, id string) { freeze(t, id, syscall.SIGSTOP) }, false},
+		{pools.RepairStart, func(t *testing.T, c fixture, id string) { kill(t, id); c.stopped(t, id) }, true},
+		{pools.RepairReboot, func(*testing.T, fixture, string) {}, true},
+		{pools.RepairReset, func(t *testing.T, _ fixture, id string) { freeze(t, id, syscall.SIGSTOP) }, true},
+		{pools.RepairRebuild, func(t *testing.T, _ fixture, id string) { freeze(t, id, syscall.SIGSTOP) }, false},
 	} {
 		t.Run(string(test.kind), func(t *testing.T) {
-			c := newClinic(t, 1)
+			c := newFixture(t, 1)
 			c.left(t)
 			id := c.running(t, 1)[0]
 			boot := c.joined(t, id, "")
@@ -188,8 +188,8 @@ func TestMend(t *testing.T) {
 				t.Fatal(err)
 			}
 			test.spoil(t, c, id)
-			first := pools.Mending{Instance: id, Kind: test.kind, Attempt: "a1"}
-			c.mended(t, first)
+			first := pools.InPlaceRepair{Instance: id, Kind: test.kind, Attempt: "a1"}
+			c.repairEnded(t, first)
 			boot = c.joined(t, id, boot)
 			if _, err := os.Stat(file); (err == nil) != test.keeps {
 				t.Errorf("the file in its folder: %v, want it kept %v", err, test.keeps)
@@ -201,25 +201,25 @@ func TestMend(t *testing.T) {
 			c.stop()
 			c.start(t)
 			boot = c.joined(t, id, boot)
-			c.mended(t, first)
+			c.repairEnded(t, first)
 			if pids := pidsOf(t, "--id="+id); len(pids) != 1 {
 				t.Errorf("processes %v", pids)
 			}
-			if done, err := c.Mend(t.Context(), first); !done || err != nil || c.boot(id) != boot {
+			if done, err := c.RepairInPlace(t.Context(), first); !done || err != nil || c.boot(id) != boot {
 				t.Errorf("the same attempt again: %v, %v; boot %s, want %s", done, err, c.boot(id), boot)
 			}
-			c.mended(t, pools.Mending{Instance: id, Kind: pools.MendReset, Attempt: "a2"})
+			c.repairEnded(t, pools.InPlaceRepair{Instance: id, Kind: pools.RepairReset, Attempt: "a2"})
 			c.joined(t, id, boot)
 		})
 	}
 }
 
-func TestMendWhileOwnerHeals(t *testing.T) {
-	c := newClinic(t, 2)
+func TestRepairWhileOwnerReplaces(t *testing.T) {
+	c := newFixture(t, 2)
 	ids := c.running(t, 2)
 	boot := c.joined(t, ids[0], "")
-	for i, kind := range []pools.MendKind{pools.MendReboot, pools.MendRebuild} {
-		c.mended(t, pools.Mending{Instance: ids[0], Kind: kind, Attempt: "a" + strconv.Itoa(i)})
+	for i, kind := range []pools.RepairKind{pools.RepairReboot, pools.RepairRebuild} {
+		c.repairEnded(t, pools.InPlaceRepair{Instance: ids[0], Kind: kind, Attempt: "a" + strconv.Itoa(i)})
 		boot = c.joined(t, ids[0], boot)
 	}
 	if got := c.running(t, 2); !slices.Equal(got, ids) {
@@ -227,8 +227,8 @@ func TestMendWhileOwnerHeals(t *testing.T) {
 	}
 }
 
-func TestMendRefused(t *testing.T) {
-	c := newClinic(t, 2)
+func TestRepairRejected(t *testing.T) {
+	c := newFixture(t, 2)
 	c.left(t)
 	ids := c.running(t, 2)
 	gone, stopped := ids[0], ids[1]
@@ -240,37 +240,37 @@ func TestMendRefused(t *testing.T) {
 	c.stopped(t, stopped)
 	for _, test := range []struct {
 		name string
-		m    pools.Mending
+		m    pools.InPlaceRepair
 		want error
 	}{
-		{"no such machine", pools.Mending{Instance: "i-0", Kind: pools.MendStart, Attempt: "a"}, pools.ErrNotOwned},
-		{"one that is gone", pools.Mending{Instance: gone, Kind: pools.MendStart, Attempt: "a"}, pools.ErrMendFailed},
-		{"reboot of a stopped one", pools.Mending{Instance: stopped, Kind: pools.MendReboot, Attempt: "a"}, pools.ErrMendFailed},
-		{"an image", pools.Mending{Instance: stopped, Kind: pools.MendRebuild, Attempt: "a", Image: "x"}, pools.ErrMendFailed},
+		{"no such machine", pools.InPlaceRepair{Instance: "i-0", Kind: pools.RepairStart, Attempt: "a"}, pools.ErrNotOwned},
+		{"one that is gone", pools.InPlaceRepair{Instance: gone, Kind: pools.RepairStart, Attempt: "a"}, pools.ErrRepairFailed},
+		{"reboot of a stopped one", pools.InPlaceRepair{Instance: stopped, Kind: pools.RepairReboot, Attempt: "a"}, pools.ErrRepairFailed},
+		{"an image", pools.InPlaceRepair{Instance: stopped, Kind: pools.RepairRebuild, Attempt: "a", Image: "x"}, pools.ErrRepairFailed},
 	} {
-		if done, err := c.Mend(t.Context(), test.m); done || !errors.Is(err, test.want) {
+		if done, err := c.RepairInPlace(t.Context(), test.m); done || !errors.Is(err, test.want) {
 			t.Errorf("%s: %v, %v; want %v", test.name, done, err, test.want)
 		}
 	}
-	for name, m := range map[string]pools.Mending{
+	for name, m := range map[string]pools.InPlaceRepair{
 		"kind":    {Instance: stopped, Kind: "pray", Attempt: "a"},
-		"attempt": {Instance: stopped, Kind: pools.MendStart},
-		"long":    {Instance: stopped, Kind: pools.MendStart, Attempt: strings.Repeat("a", 300)},
+		"attempt": {Instance: stopped, Kind: pools.RepairStart},
+		"long":    {Instance: stopped, Kind: pools.RepairStart, Attempt: strings.Repeat("a", 300)},
 	} {
-		if done, err := c.Mend(t.Context(), m); done || err == nil || errors.Is(err, pools.ErrMendFailed) {
+		if done, err := c.RepairInPlace(t.Context(), m); done || err == nil || errors.Is(err, pools.ErrRepairFailed) {
 			t.Errorf("%s: %v, %v; want a refusal that is no failure", name, done, err)
 		}
 	}
 }
 
 // The owner is killed right after it reported a begun attempt, and after it reported the end.
-func TestMendOutlivesOwner(t *testing.T) {
+func TestRepairOutlivesOwner(t *testing.T) {
 	bus := localtest.NewBus(t)
 	cfg := local.Config{
 		Cluster: "c", Pool: "p", Groups: []local.GroupConfig{groupOf(pooltest.Setup{ID: "g", Max: 5, Target: 1})},
 		Argv: localtest.AgentArgv(), Heartbeat: 200 * time.Millisecond, StopGrace: 300 * time.Millisecond, DataDir: t.TempDir(),
 	}
-	c := clinic{
+	c := fixture{
 		&owner{bus: bus, Group: local.NewGroup(bus.Conn, "c", "p", "g"), cfg: cfg},
 		local.NewPool(bus.Conn, "c", "p", "g"), local.NewNodes(bus.Conn, "c", "p", 5*time.Second, localtest.Log(t)),
 	}
@@ -284,9 +284,9 @@ func TestMendOutlivesOwner(t *testing.T) {
 	c.left(t)
 	id := c.running(t, 1)[0]
 	boot := c.joined(t, id, "")
-	for i, kind := range []pools.MendKind{pools.MendReboot, pools.MendReset, pools.MendRebuild} {
-		m := pools.Mending{Instance: id, Kind: kind, Attempt: "attempt-" + strconv.Itoa(i)}
-		if _, err := c.Mend(t.Context(), m); err != nil {
+	for i, kind := range []pools.RepairKind{pools.RepairReboot, pools.RepairReset, pools.RepairRebuild} {
+		m := pools.InPlaceRepair{Instance: id, Kind: kind, Attempt: "attempt-" + strconv.Itoa(i)}
+		if _, err := c.RepairInPlace(t.Context(), m); err != nil {
 			t.Fatal(err)
 		}
 		if kept, err := os.ReadFile(filepath.Join(cfg.DataDir, "groups.json")); !strings.Contains(string(kept), m.Attempt) {
@@ -294,13 +294,13 @@ func TestMendOutlivesOwner(t *testing.T) {
 		}
 		killOwner()
 		killOwner = start()
-		c.mended(t, m)
+		c.repairEnded(t, m)
 		boot = c.joined(t, id, boot)
 
 		killOwner()
 		killOwner = start()
 		boot = c.joined(t, id, boot)
-		if done, err := c.Mend(t.Context(), m); !done || err != nil {
+		if done, err := c.RepairInPlace(t.Context(), m); !done || err != nil {
 			t.Errorf("%s under the same attempt: %v, %v", kind, done, err)
 		}
 		if got := c.running(t, 1); got[0] != id {
@@ -311,7 +311,7 @@ func TestMendOutlivesOwner(t *testing.T) {
 	localtest.Until(t, "nothing is left", func() bool { return pidsOf(t, "--id="+id) == nil })
 }
 
-func (c clinic) isolated(t *testing.T, id string, way pools.Fence) {
+func (c fixture) isolated(t *testing.T, id string, way pools.Fence) {
 	t.Helper()
 	localtest.Until(t, string(way)+" is confirmed", func() bool {
 		confirmed, err := c.Isolate(t.Context(), id, way)
@@ -323,7 +323,7 @@ func (c clinic) isolated(t *testing.T, id string, way pools.Fence) {
 }
 
 // run starts a copy on the node. The copy writes its process id, which run returns.
-func (c clinic) run(t *testing.T, id string) int {
+func (c fixture) run(t *testing.T, id string) int {
 	t.Helper()
 	agents := agent.NewClient(c.bus.Conn, "c")
 	err := agents.Start(t.Context(), id, agent.StartRequest{
@@ -351,7 +351,7 @@ func alive(pid int) bool {
 }
 
 func TestIsolateService(t *testing.T) {
-	c := newClinic(t, 1)
+	c := newFixture(t, 1)
 	c.left(t)
 	id := c.running(t, 1)[0]
 	boot := c.joined(t, id, "")
@@ -368,7 +368,7 @@ func TestIsolateService(t *testing.T) {
 		}
 	}
 	refused("fenced")
-	c.mended(t, pools.Mending{Instance: id, Kind: pools.MendReset, Attempt: "a"})
+	c.repairEnded(t, pools.InPlaceRepair{Instance: id, Kind: pools.RepairReset, Attempt: "a"})
 	boot = c.joined(t, id, boot)
 	refused("after a restart of the agent")
 	c.stop()
@@ -405,7 +405,7 @@ func TestIsolateCompute(t *testing.T) {
 		left bool // the owner released the repair
 	}{{"left", true}, {"replaced by the owner", false}} {
 		t.Run(test.name, func(t *testing.T) {
-			c := newClinic(t, 1)
+			c := newFixture(t, 1)
 			if test.left {
 				c.left(t)
 			}
@@ -431,23 +431,23 @@ func TestIsolateCompute(t *testing.T) {
 			if got := c.inspection(t, id).Machine.Why; got != "fenced" {
 				t.Errorf("it is stopped for %q, want fenced", got)
 			}
-			c.mended(t, pools.Mending{Instance: id, Kind: pools.MendStart, Attempt: "a"})
+			c.repairEnded(t, pools.InPlaceRepair{Instance: id, Kind: pools.RepairStart, Attempt: "a"})
 			c.joined(t, id, boot)
 		})
 	}
 }
 
 func TestMarkUnhealthy(t *testing.T) {
-	c := newClinic(t, 1)
+	c := newFixture(t, 1)
 	id := c.running(t, 1)[0]
 	c.left(t)
 	if err := c.MarkUnhealthy(t.Context(), id, "it smells"); err != nil {
 		t.Fatal(err)
 	}
-	if got := c.inspection(t, id); got.Machine != (pools.Sight{Fitness: pools.Unfit, Why: "it smells"}) {
+	if got := c.inspection(t, id); got.Machine != (pools.HealthCheck{Fitness: pools.Unfit, Why: "it smells"}) {
 		t.Errorf("inspection = %+v", got)
 	}
-	if err := c.Heal(t.Context()); err != nil {
+	if err := c.ResumeRepair(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
@@ -466,7 +466,7 @@ func TestMarkUnhealthy(t *testing.T) {
 
 // An agent that was frozen for too long stops its copies when it continues.
 func TestFrozenAgentFencesItself(t *testing.T) {
-	c := newClinic(t, 1, func(c *local.Config) { c.SelfFenceAfter = 500 * time.Millisecond })
+	c := newFixture(t, 1, func(c *local.Config) { c.SelfFenceAfter = 500 * time.Millisecond })
 	id := c.running(t, 1)[0]
 	c.joined(t, id, "")
 	pid := c.run(t, id)
@@ -480,7 +480,7 @@ func TestFrozenAgentFencesItself(t *testing.T) {
 	case <-t.Context().Done():
 	}
 	freeze(t, id, syscall.SIGCONT)
-	msg, err := exits.NextMsg(localtest.Patience)
+	msg, err := exits.NextMsg(localtest.WaitLimit)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -497,11 +497,11 @@ func TestFrozenAgentFencesItself(t *testing.T) {
 
 // The console of a machine is the end of its agent's log, including earlier runs of the agent.
 func TestConsole(t *testing.T) {
-	c := newClinic(t, 1)
+	c := newFixture(t, 1)
 	id := c.running(t, 1)[0]
 	boot := c.joined(t, id, "")
 	c.left(t)
-	c.mended(t, pools.Mending{Instance: id, Kind: pools.MendReset, Attempt: "a1"})
+	c.repairEnded(t, pools.InPlaceRepair{Instance: id, Kind: pools.RepairReset, Attempt: "a1"})
 	c.joined(t, id, boot)
 	text, err := c.Console(t.Context(), id)
 	if err != nil || strings.Count(string(text), "started, pid ") != 2 || strings.Count(string(text), "killed by SIGKILL") != 1 {

@@ -18,7 +18,7 @@ func (p *Provider) handle(ctx context.Context, msg *nats.Msg) {
 		p.log.Warn("local request rejected", "subject", msg.Subject, "err", err)
 		err = refusalOf(err)
 	}
-	if err := call.Answer(msg, p.nc.MaxPayload(), body, err); err != nil {
+	if err := call.Respond(msg, p.nc.MaxPayload(), body, err); err != nil {
 		p.log.Warn("response not sent", "err", err)
 	}
 }
@@ -46,9 +46,9 @@ func (p *Provider) answer(ctx context.Context, msg *nats.Msg) (any, error) {
 			return nil, err
 		}
 		return nil, p.terminate(m, r.IDs)
-	case opInspect, opHeal, opMarkUnhealthy, opConsole:
+	case opInspect, opRepairOwner, opMarkUnhealthy, opConsole:
 		return p.answerPool(msg, op)
-	case opMend, opIsolate, opLift:
+	case opRepair, opIsolate, opLift:
 		return p.answerRepair(ctx, msg, op)
 	default:
 		return nil, call.Invalid("unknown operation %q of a local provider", op)
@@ -59,17 +59,17 @@ func (p *Provider) answer(ctx context.Context, msg *nats.Msg) (any, error) {
 func (p *Provider) answerPool(msg *nats.Msg, op string) (any, error) {
 	switch op {
 	case opInspect:
-		reply := inspectReply{Instances: []pools.Inspection{}, Stay: p.stay}
+		reply := inspectReply{Instances: []pools.Inspection{}, KeepStopped: p.keepStopped}
 		for _, g := range p.cfg.Groups {
 			reply.Instances = append(reply.Instances, p.groups[g.ID].inspect()...)
 		}
 		return reply, nil
-	case opHeal:
-		var r healRequest
+	case opRepairOwner:
+		var r repairOwnerRequest
 		if err := call.Decode(msg.Data, maxRequest, &r); err != nil {
 			return nil, err
 		}
-		return nil, p.heal(r.On)
+		return nil, p.setRepairOwner(r.On)
 	case opConsole:
 		var r consoleRequest
 		if err := call.Decode(msg.Data, maxRequest, &r); err != nil {
@@ -89,14 +89,14 @@ func (p *Provider) answerPool(msg *nats.Msg, op string) (any, error) {
 // answerRepair responds to a request about one machine.
 func (p *Provider) answerRepair(ctx context.Context, msg *nats.Msg, op string) (any, error) {
 	switch op {
-	case opMend:
-		var r mendRequest
+	case opRepair:
+		var r repairRequest
 		m, err := p.request(msg, &r, &r.Group)
 		if err != nil {
 			return nil, err
 		}
-		done, err := p.mend(ctx, m, r)
-		return mendReply{done}, err
+		done, err := p.repair(ctx, m, r)
+		return repairReply{done}, err
 	case opIsolate:
 		var r isolateRequest
 		m, err := p.request(msg, &r, &r.Group)

@@ -23,7 +23,7 @@ type Candidate struct {
 	Stale      bool                `json:"stale,omitempty"`
 	Draining   bool                `json:"draining,omitempty"`  // accepts no more tasks
 	Unhealthy  bool                `json:"unhealthy,omitempty"` // preferred
-	Mending    bool                `json:"mending,omitempty"`   // repaired in place: never chosen
+	Repairing  bool                `json:"mending,omitempty"`   // repaired in place: never chosen
 }
 
 // CandidateOf returns the node as a candidate at that time. A node that has not joined has no
@@ -63,10 +63,10 @@ func (c *Candidate) exists() bool {
 func (c *Candidate) joined() bool { return c.Node.Joined() }
 
 // unfit reports whether the node is unhealthy or under repair. It may have joined.
-func (c *Candidate) unfit() bool { return c.Unhealthy || c.Mending }
+func (c *Candidate) unfit() bool { return c.Unhealthy || c.Repairing }
 
-// bar returns why the machine cannot be chosen for any target, or "".
-func (c *Candidate) bar(limits Limits) Cause {
+// exclusion returns why the machine cannot be chosen for any target, or "".
+func (c *Candidate) exclusion(limits Limits) Cause {
 	switch {
 	case !c.exists() || c.Instance != pools.InstanceRunning:
 		return NotRunning
@@ -78,8 +78,8 @@ func (c *Candidate) bar(limits Limits) Cause {
 		return Cordoned
 	case c.Protected:
 		return Protected
-	case c.Mending:
-		return Mending
+	case c.Repairing:
+		return Repairing
 	case c.Tasks > 0 && c.Tasks >= limits.MaxTasks:
 		return OverTasks
 	}

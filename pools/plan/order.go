@@ -26,13 +26,13 @@ type queue struct {
 
 // newQueue returns a queue of all candidates that may be chosen. It calls barred, if not nil, for
 // each of the others.
-func newQueue(nodes []Candidate, limits Limits, barred func(*Candidate, Cause)) *queue {
+func newQueue(nodes []Candidate, limits Limits, excluded func(*Candidate, Cause)) *queue {
 	q := &queue{nodes: nodes, heap: make([]rank, 0, len(nodes))}
 	for i := range nodes {
-		if why := nodes[i].bar(limits); why == "" {
+		if why := nodes[i].exclusion(limits); why == "" {
 			q.heap = append(q.heap, rankOf(&nodes[i], limits, i))
-		} else if barred != nil {
-			barred(&nodes[i], why)
+		} else if excluded != nil {
+			excluded(&nodes[i], why)
 		}
 	}
 	for i := len(q.heap)/2 - 1; i >= 0; i-- {

@@ -20,7 +20,7 @@ func Orphans(in PruneInput, after time.Duration) []Choice {
 	for i := range in.Nodes {
 		c := &in.Nodes[i]
 		if c.exists() && c.Instance == pools.InstanceRunning && c.Node == pools.NodeOrphaned &&
-			c.Uptime > after && !c.Cordoned && !c.Protected && !c.Mending {
+			c.Uptime > after && !c.Cordoned && !c.Protected && !c.Repairing {
 			found = append(found, c)
 		}
 	}

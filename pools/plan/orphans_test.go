@@ -17,7 +17,7 @@ func aged(uptime time.Duration) func(*plan.Candidate) {
 }
 
 // The first table is from Clusterman's suite, with its threshold of 1800 s.
-func TestOrphans(t *testing.T) {
+func TestOrphansOldestFirst(t *testing.T) {
 	const after = 1800 * time.Second
 	expired := aged(2500 * time.Second)
 	three := []plan.Candidate{machine("i-1", aged(time.Hour)), machine("i-2", aged(3*time.Hour)), machine("i-3", aged(2*time.Hour))}
@@ -33,7 +33,7 @@ func TestOrphans(t *testing.T) {
 		{"just as old", []plan.Candidate{machine("i-1", aged(after))}, nil, after, nil},
 		{"never", three, nil, 0, nil},
 		{"protected", []plan.Candidate{machine("i-1", expired, protected)}, nil, after, nil},
-		{"repaired in place", []plan.Candidate{machine("i-1", expired, mending)}, nil, after, nil},
+		{"repaired in place", []plan.Candidate{machine("i-1", expired, repairing)}, nil, after, nil},
 		{"not running yet", []plan.Candidate{machine("i-1", expired, pending)}, nil, after, nil},
 		{"unknown", []plan.Candidate{machine("i-1", expired, unknown)}, nil, after, nil},
 		{"whatever the target", three, func(in *plan.PruneInput) { in.Target, in.Targets = 3, map[string]int{"a": 3} }, after, []string{"i-2", "i-3", "i-1"}},

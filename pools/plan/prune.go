@@ -54,7 +54,7 @@ const (
 	NotSafe       Cause = "not safe to evict"
 	Cordoned      Cause = "cordoned by an operator"
 	Protected     Cause = "protected by the provider"
-	Mending       Cause = "being repaired in place"
+	Repairing     Cause = "being repaired in place"
 	UnknownGroup  Cause = "group has no target"
 	OverWeight    Cause = "over max_weight_to_remove"
 	GroupAtTarget Cause = "group is at its target capacity"

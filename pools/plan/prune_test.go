@@ -37,7 +37,7 @@ func stale(c *plan.Candidate)      { c.Stale = true }
 func young(c *plan.Candidate)      { c.Uptime = time.Minute }
 func draining(c *plan.Candidate)   { c.Draining = true }
 func unhealthy(c *plan.Candidate)  { c.Unhealthy = true }
-func mending(c *plan.Candidate)    { c.Mending = true }
+func repairing(c *plan.Candidate)  { c.Repairing = true }
 func cordoned(c *plan.Candidate)   { c.Cordoned = true }
 func unsafe(c *plan.Candidate)     { c.Safe = false }
 func protected(c *plan.Candidate)  { c.Protected = true }
@@ -66,7 +66,7 @@ func TestOrder(t *testing.T) {
 	}
 	nodes := slices.Concat(want, []plan.Candidate{
 		machine("unknown", unknown), machine("cordoned", cordoned), machine("not safe", unsafe),
-		machine("protected", protected), machine("pending", pending), machine("mending", mending, unhealthy), machine("too many tasks", busy(1000, 0)),
+		machine("protected", protected), machine("pending", pending), machine("mending", repairing, unhealthy), machine("too many tasks", busy(1000, 0)),
 	})
 	slices.Reverse(nodes)
 	got := plan.Order(nodes, plan.Limits{MaxTasks: 1000, MinUptime: 5 * time.Minute})
@@ -184,8 +184,8 @@ func TestPrune(t *testing.T) {
 		},
 		{
 			name: "one that is repaired in place stays, and so do the others",
-			in:   plan.PruneInput{Nodes: append(many(10), machine("x", mending)), Target: 10, Joined: 11, Limits: free},
-			kept: []plan.Kept{{Why: plan.Mending, Nodes: 1, First: "x"}, {Why: plan.UnderTarget, Nodes: 10, First: "i-0"}},
+			in:   plan.PruneInput{Nodes: append(many(10), machine("x", repairing)), Target: 10, Joined: 11, Limits: free},
+			kept: []plan.Kept{{Why: plan.Repairing, Nodes: 1, First: "x"}, {Why: plan.UnderTarget, Nodes: 10, First: "i-0"}},
 		},
 		{
 			name: "a stale group beside a new one",
@@ -275,7 +275,7 @@ func drawCandidates(t *rapid.T) []plan.Candidate {
 			Tasks:    rapid.IntRange(0, 4).Draw(t, "tasks"),
 			Uptime:   time.Duration(rapid.IntRange(0, 2).Draw(t, "uptime")) * time.Minute,
 			Safe:     often("safe"), Cordoned: !often("cordoned"), Protected: !often("protected"),
-			Stale: !often("stale"), Draining: !often("draining"), Unhealthy: !often("unhealthy"), Mending: !often("mending"),
+			Stale: !often("stale"), Draining: !often("draining"), Unhealthy: !often("unhealthy"), Repairing: !often("mending"),
 		}
 	}
 	return nodes
@@ -317,7 +317,7 @@ func checkPruned(t *rapid.T, in plan.PruneInput, got plan.Pruned) (joined float6
 	}
 	for _, c := range got.Choices {
 		n, ok := nodes[c.ID]
-		if !ok || !n.Safe || n.Cordoned || n.Protected || n.Mending || n.Node == pools.NodeUnknown || n.Instance != pools.InstanceRunning {
+		if !ok || !n.Safe || n.Cordoned || n.Protected || n.Repairing || n.Node == pools.NodeUnknown || n.Instance != pools.InstanceRunning {
 			t.Fatalf("chose %+v, there once more: %t", n, ok)
 		}
 		delete(nodes, c.ID)
@@ -341,7 +341,7 @@ func fit(in plan.PruneInput, chosen []plan.Choice) (sum float64) {
 	for _, n := range in.Nodes {
 		gone := slices.ContainsFunc(chosen, func(c plan.Choice) bool { return c.ID == n.ID })
 		joined := n.Node == pools.NodeIdle || n.Node == pools.NodeRunning
-		if !gone && joined && n.Instance == pools.InstanceRunning && !n.Unhealthy && !n.Mending {
+		if !gone && joined && n.Instance == pools.InstanceRunning && !n.Unhealthy && !n.Repairing {
 			sum += n.Weight
 		}
 	}

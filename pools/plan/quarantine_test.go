@@ -16,50 +16,50 @@ import (
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
 // Each consecutive failure of a group lengthens its backoff.
-func TestQuarantineGrows(t *testing.T) {
-	var qs []plan.Quarantine
+func TestBackoffGrows(t *testing.T) {
+	var qs []plan.Backoff
 	now := noon
 	for n, want := range []int{5, 10, 20, 40, 60, 60, 60} {
-		if held := plan.Held(qs, now); len(held) > 0 {
+		if held := plan.InBackoff(qs, now); len(held) > 0 {
 			t.Fatalf("still held: %v", held)
 		}
-		qs = plan.Failed(qs, "a", fmt.Sprintf("no capacity, %d", n), now)
+		qs = plan.AddFailure(qs, "a", fmt.Sprintf("no capacity, %d", n), now)
 		until := now.Add(time.Duration(want) * time.Minute)
-		wanted := plan.Quarantine{Group: "a", Why: fmt.Sprintf("no capacity, %d", n), Since: noon, Until: until, Failures: n + 1}
-		if diff := gocmp.Diff([]plan.Quarantine{wanted}, qs); diff != "" {
+		wanted := plan.Backoff{Group: "a", Why: fmt.Sprintf("no capacity, %d", n), Since: noon, Until: until, Failures: n + 1}
+		if diff := gocmp.Diff([]plan.Backoff{wanted}, qs); diff != "" {
 			t.Fatalf("failure %d, -want +got:\n%s", n+1, diff)
 		}
-		if held := plan.Held(qs, until.Add(-1)); held["a"] != wanted {
+		if held := plan.InBackoff(qs, until.Add(-1)); held["a"] != wanted {
 			t.Fatalf("just before %v: %v", until, held)
 		}
 		now = until
 	}
 }
 
-func TestQuarantines(t *testing.T) {
-	a := plan.Quarantine{Group: "a", Why: "quota", Since: noon, Until: noon.Add(5 * time.Minute), Failures: 1}
-	c := plan.Quarantine{Group: "c", Why: "capacity", Since: noon, Until: noon.Add(time.Hour), Failures: 5}
-	again := func(q plan.Quarantine, why string, until time.Duration) plan.Quarantine {
+func TestBackoffs(t *testing.T) {
+	a := plan.Backoff{Group: "a", Why: "quota", Since: noon, Until: noon.Add(5 * time.Minute), Failures: 1}
+	c := plan.Backoff{Group: "c", Why: "capacity", Since: noon, Until: noon.Add(time.Hour), Failures: 5}
+	again := func(q plan.Backoff, why string, until time.Duration) plan.Backoff {
 		q.Why, q.Until, q.Failures = why, noon.Add(until), q.Failures+1
 		return q
 	}
 	told := a
 	told.Why = "capacity"
-	b := plan.Quarantine{Group: "b", Why: "denied", Since: noon, Until: noon.Add(5 * time.Minute), Failures: 1}
+	b := plan.Backoff{Group: "b", Why: "denied", Since: noon, Until: noon.Add(5 * time.Minute), Failures: 1}
 	day := noon.Add(24*time.Hour + 30*time.Minute)
-	late := plan.Quarantine{Group: "b", Why: "denied", Since: day, Until: day.Add(5 * time.Minute), Failures: 1}
+	late := plan.Backoff{Group: "b", Why: "denied", Since: day, Until: day.Add(5 * time.Minute), Failures: 1}
 	tests := []struct {
 		name string
-		got  []plan.Quarantine
-		want []plan.Quarantine
+		got  []plan.Backoff
+		want []plan.Backoff
 	}{
-		{"one more", plan.Failed([]plan.Quarantine{c, a}, "b", "denied", noon), []plan.Quarantine{a, b, c}},
-		{"again after its time", plan.Failed([]plan.Quarantine{a, c}, "a", "capacity", noon.Add(30*time.Minute)), []plan.Quarantine{again(a, "capacity", 40*time.Minute), c}},
-		{"again before its time", plan.Failed([]plan.Quarantine{a, c}, "a", "capacity", noon.Add(time.Minute)), []plan.Quarantine{told, c}},
-		{"no more requests", plan.Failed([]plan.Quarantine{a, c}, "b", "denied", day), []plan.Quarantine{late, c}},
-		{"recovered", plan.Recovered([]plan.Quarantine{a, c}, "a"), []plan.Quarantine{c}},
-		{"a stranger recovered", plan.Recovered([]plan.Quarantine{a, c}, "b"), []plan.Quarantine{a, c}},
-		{"no sense", plan.Failed([]plan.Quarantine{{Group: "b", Failures: -7}}, "b", "denied", noon), []plan.Quarantine{{Group: "b", Why: "denied", Until: b.Until, Failures: 1}}},
+		{"one more", plan.AddFailure([]plan.Backoff{c, a}, "b", "denied", noon), []plan.Backoff{a, b, c}},
+		{"again after its time", plan.AddFailure([]plan.Backoff{a, c}, "a", "capacity", noon.Add(30*time.Minute)), []plan.Backoff{again(a, "capacity", 40*time.Minute), c}},
+		{"again before its time", plan.AddFailure([]plan.Backoff{a, c}, "a", "capacity", noon.Add(time.Minute)), []plan.Backoff{told, c}},
+		{"no more requests", plan.AddFailure([]plan.Backoff{a, c}, "b", "denied", day), []plan.Backoff{late, c}},
+		{"recovered", plan.ClearBackoff([]plan.Backoff{a, c}, "a"), []plan.Backoff{c}},
+		{"a stranger recovered", plan.ClearBackoff([]plan.Backoff{a, c}, "b"), []plan.Backoff{a, c}},
+		{"no sense", plan.AddFailure([]plan.Backoff{{Group: "b", Failures: -7}}, "b", "denied", noon), []plan.Backoff{{Group: "b", Why: "denied", Until: b.Until, Failures: 1}}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -68,7 +68,7 @@ func TestQuarantines(t *testing.T) {
 			}
 		})
 	}
-	held := plan.Held([]plan.Quarantine{a, b, c}, noon.Add(5*time.Minute))
+	held := plan.InBackoff([]plan.Backoff{a, b, c}, noon.Add(5*time.Minute))
 	if names := slices.Collect(maps.Keys(held)); !slices.Equal(names, []string{"c"}) {
 		t.Errorf("%v are held, want c", names)
 	}
@@ -85,24 +85,24 @@ func TestHold(t *testing.T) {
 	}
 	tests := []struct {
 		name   string
-		held   map[string]plan.Quarantine
+		held   map[string]plan.Backoff
 		has    map[string]int
 		want   []plan.GroupTarget
 		shares map[string]int // of a target of 36
 	}{
 		{"nobody", nil, map[string]int{"a": 4}, groups, map[string]int{"a": 12, "b": 12, "c": 12}},
-		{"at what it has", map[string]plan.Quarantine{"a": {}}, map[string]int{"a": 4}, []plan.GroupTarget{fixed(0, 4), groups[1], groups[2]},
+		{"at what it has", map[string]plan.Backoff{"a": {}}, map[string]int{"a": 4}, []plan.GroupTarget{fixed(0, 4), groups[1], groups[2]},
 			map[string]int{"a": 4, "b": 16, "c": 16}},
-		{"never above its target", map[string]plan.Quarantine{"b": {}}, map[string]int{"b": 14}, []plan.GroupTarget{groups[0], fixed(1, 10), groups[2]},
+		{"never above its target", map[string]plan.Backoff{"b": {}}, map[string]int{"b": 14}, []plan.GroupTarget{groups[0], fixed(1, 10), groups[2]},
 			map[string]int{"a": 13, "b": 10, "c": 13}},
-		{"at its target", map[string]plan.Quarantine{"b": {}}, nil, []plan.GroupTarget{groups[0], fixed(1, 10), groups[2]},
+		{"at its target", map[string]plan.Backoff{"b": {}}, nil, []plan.GroupTarget{groups[0], fixed(1, 10), groups[2]},
 			map[string]int{"a": 13, "b": 10, "c": 13}},
-		{"has nothing", map[string]plan.Quarantine{"b": {}}, map[string]int{"b": -3}, []plan.GroupTarget{groups[0], fixed(1, 0), groups[2]},
+		{"has nothing", map[string]plan.Backoff{"b": {}}, map[string]int{"b": -3}, []plan.GroupTarget{groups[0], fixed(1, 0), groups[2]},
 			map[string]int{"a": 18, "b": 0, "c": 18}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			got := plan.Hold(groups, test.held, test.has)
+			got := plan.FixTargets(groups, test.held, test.has)
 			if diff := gocmp.Diff(test.want, got); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
@@ -121,15 +121,15 @@ func TestHold(t *testing.T) {
 }
 
 // A group that rejected a change keeps its target until it is short.
-func TestKeeping(t *testing.T) {
+func TestKeepTargetUntilShort(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	qs := plan.Failed(plan.Failed(nil, "a", "throttled", now), "b", "short", now)
-	kept := plan.Keeping(qs, "a")
-	if !kept[0].Keeps || kept[1].Keeps || qs[0].Keeps {
+	qs := plan.AddFailure(plan.AddFailure(nil, "a", "throttled", now), "b", "short", now)
+	kept := plan.KeepTarget(qs, "a")
+	if !kept[0].KeepsTarget || kept[1].KeepsTarget || qs[0].KeepsTarget {
 		t.Errorf("kept %+v of %+v: want a alone to keep its target", kept, qs)
 	}
-	if again := plan.Failed(kept, "a", "short", now); again[0].Keeps {
+	if again := plan.AddFailure(kept, "a", "short", now); again[0].KeepsTarget {
 		t.Errorf("found short: %+v, want it not to keep its target", again[0])
 	}
 }

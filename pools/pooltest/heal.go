@@ -11,58 +11,58 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
-// HealHarness is the only group of a provider under test that is a [pools.Healer]. At first the
+// RepairOwnerHarness is the only group of a provider under test that is a [pools.RepairOwner]. At first the
 // provider owns the repair.
-type HealHarness struct {
+type RepairOwnerHarness struct {
 	Harness
 	Provider pools.Provider
 	// Stop stops an instance, which continues to exist. nil if that is impossible.
 	Stop func(t *testing.T, id string)
-	// Heal lets another party return the repairs to the provider. nil if that is impossible.
-	Heal func(t *testing.T)
+	// ResumeRepair lets another party return the repairs to the provider. nil if that is impossible.
+	ResumeRepair func(t *testing.T)
 }
 
-// RunHealer runs the suite of [pools.Healer]. Each test calls newProvider once.
-func RunHealer(t *testing.T, in Time, newProvider func(*testing.T, Setup) HealHarness) {
+// RunRepairOwner runs the suite of [pools.RepairOwner]. Each test calls newProvider once.
+func RunRepairOwner(t *testing.T, in Time, newProvider func(*testing.T, Setup) RepairOwnerHarness) {
 	for _, test := range []struct {
 		name string
-		run  func(*testing.T, *healer)
+		run  func(*testing.T, *repairOwner)
 	}{
-		{"it owns the repair until it releases it", testLeaveHealing},
+		{"it owns the repair until it releases it", testReleaseRepair},
 		{"a marked instance is replaced if it owns the repair", testMarked},
 		{"an instance that is marked twice is replaced once", testMarkedTwice},
 		{"an unknown instance cannot be marked", testMarkUnknown},
 		{"a stopped instance stays after the release", testStoppedStays},
-		{"an ended context changes nothing", testHealContext},
-		{"a denied call is refused", testHealDenied},
+		{"an ended context changes nothing", testOwnerContext},
+		{"a denied call is refused", testOwnerDenied},
 	} {
 		in.run(t, test.name, func(t *testing.T) {
 			setup := Setup{ID: "conformance", Min: 1, Max: 12, Target: 4}
 			of := newProvider(t, setup)
-			h := &healer{of: of}
-			h.group, h.can, h.victim = prepare[pools.Healer](t, of.Harness, setup, of.Provider)
+			h := &repairOwner{of: of}
+			h.group, h.can, h.victim = prepare[pools.RepairOwner](t, of.Harness, setup, of.Provider)
 			test.run(t, h)
 		})
 	}
 }
 
-type healer struct {
+type repairOwner struct {
 	*group
-	of     HealHarness
-	can    pools.Healer
+	of     RepairOwnerHarness
+	can    pools.RepairOwner
 	victim string
 }
 
-// heals waits until the provider reports that it owns the repair, or that it does not.
-func (h *healer) heals(t *testing.T, want bool) {
+// ownsRepair waits until the provider reports that it owns the repair, or that it does not.
+func (h *repairOwner) ownsRepair(t *testing.T, want bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), cmp.Or(h.Patience, 10*time.Second))
+	ctx, cancel := context.WithTimeout(t.Context(), cmp.Or(h.WaitLimit, 10*time.Second))
 	defer cancel()
 	for {
 		if _, err := h.of.Provider.Groups(t.Context()); err != nil {
 			t.Fatalf("Groups: %v", err)
 		}
-		why, err := h.can.Heals(t.Context())
+		why, err := h.can.OwnsRepair(t.Context())
 		if err != nil {
 			t.Fatalf("read the repair owner: %v", err)
 		}
@@ -76,43 +76,43 @@ func (h *healer) heals(t *testing.T, want bool) {
 	}
 }
 
-func (h *healer) leave(t *testing.T) {
+func (h *repairOwner) leave(t *testing.T) {
 	t.Helper()
-	if err := h.can.LeaveHealing(t.Context()); err != nil {
+	if err := h.can.ReleaseRepair(t.Context()); err != nil {
 		t.Fatalf("release the repair: %v", err)
 	}
-	h.heals(t, false)
+	h.ownsRepair(t, false)
 }
 
-func (h *healer) mark(t *testing.T) {
+func (h *repairOwner) mark(t *testing.T) {
 	t.Helper()
 	if err := h.can.MarkUnhealthy(t.Context(), h.victim, "it is sick"); err != nil {
 		t.Fatalf("MarkUnhealthy: %v", err)
 	}
 }
 
-func testLeaveHealing(t *testing.T, h *healer) {
+func testReleaseRepair(t *testing.T, h *repairOwner) {
 	before := h.snapshot(t)
-	h.heals(t, true)
+	h.ownsRepair(t, true)
 	h.leave(t)
 	h.leave(t)
 	for range 2 {
-		if err := h.can.Heal(t.Context()); err != nil {
+		if err := h.can.ResumeRepair(t.Context()); err != nil {
 			t.Fatalf("resume the repair: %v", err)
 		}
 	}
-	h.heals(t, true)
+	h.ownsRepair(t, true)
 	h.leave(t)
-	if h.of.Heal != nil {
-		h.of.Heal(t)
-		h.heals(t, true)
+	if h.of.ResumeRepair != nil {
+		h.of.ResumeRepair(t)
+		h.ownsRepair(t, true)
 		h.leave(t)
 	}
 	h.rest(t)
 	h.unchanged(t, before)
 }
 
-func testMarked(t *testing.T, h *healer) {
+func testMarked(t *testing.T, h *repairOwner) {
 	before := h.snapshot(t)
 	h.mark(t)
 	h.gone(t, h.victim)
@@ -124,7 +124,7 @@ func testMarked(t *testing.T, h *healer) {
 	}
 }
 
-func testMarkedTwice(t *testing.T, h *healer) {
+func testMarkedTwice(t *testing.T, h *repairOwner) {
 	before := h.snapshot(t)
 	h.mark(t)
 	h.mark(t)
@@ -138,7 +138,7 @@ func testMarkedTwice(t *testing.T, h *healer) {
 	}
 }
 
-func testMarkUnknown(t *testing.T, h *healer) {
+func testMarkUnknown(t *testing.T, h *repairOwner) {
 	before := h.snapshot(t)
 	if err := h.can.MarkUnhealthy(t.Context(), "not-one-of-ours", "it is sick"); err == nil {
 		t.Error("MarkUnhealthy = nil, want an error")
@@ -147,7 +147,7 @@ func testMarkUnknown(t *testing.T, h *healer) {
 	h.unchanged(t, before)
 }
 
-func testStoppedStays(t *testing.T, h *healer) {
+func testStoppedStays(t *testing.T, h *repairOwner) {
 	if h.of.Stop == nil {
 		return
 	}
@@ -158,41 +158,41 @@ func testStoppedStays(t *testing.T, h *healer) {
 	h.unchanged(t, before)
 }
 
-func testHealContext(t *testing.T, h *healer) {
+func testOwnerContext(t *testing.T, h *repairOwner) {
 	before := h.snapshot(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := h.can.Heals(ctx); !errors.Is(err, context.Canceled) {
+	if _, err := h.can.OwnsRepair(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("read the repair owner = %v, want %v", err, context.Canceled)
 	}
-	if err := h.can.LeaveHealing(ctx); !errors.Is(err, context.Canceled) {
+	if err := h.can.ReleaseRepair(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("release the repair = %v, want %v", err, context.Canceled)
 	}
-	if err := h.can.Heal(ctx); !errors.Is(err, context.Canceled) {
+	if err := h.can.ResumeRepair(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("resume the repair = %v, want %v", err, context.Canceled)
 	}
 	if err := h.can.MarkUnhealthy(ctx, h.victim, "it is sick"); !errors.Is(err, context.Canceled) {
 		t.Errorf("MarkUnhealthy = %v, want %v", err, context.Canceled)
 	}
-	h.heals(t, true)
+	h.ownsRepair(t, true)
 	h.rest(t)
 	h.unchanged(t, before)
 }
 
-func testHealDenied(t *testing.T, h *healer) {
+func testOwnerDenied(t *testing.T, h *repairOwner) {
 	if h.Deny == nil {
 		return
 	}
 	before := h.snapshot(t)
 	h.Deny(t, true)
-	if err := h.can.LeaveHealing(t.Context()); !errors.Is(err, pools.ErrRefused) {
+	if err := h.can.ReleaseRepair(t.Context()); !errors.Is(err, pools.ErrRefused) {
 		t.Errorf("release the repair = %v, want %v", err, pools.ErrRefused)
 	}
 	if err := h.can.MarkUnhealthy(t.Context(), h.victim, "it is sick"); !errors.Is(err, pools.ErrRefused) {
 		t.Errorf("MarkUnhealthy = %v, want %v", err, pools.ErrRefused)
 	}
 	h.Deny(t, false)
-	h.heals(t, true)
+	h.ownsRepair(t, true)
 	h.rest(t)
 	h.unchanged(t, before)
 }

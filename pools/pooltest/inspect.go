@@ -69,7 +69,7 @@ type inspector struct {
 	victim string
 }
 
-func failing(s pools.Sight) bool { return s.Fitness == pools.Unfit && s.Why != "" }
+func failing(s pools.HealthCheck) bool { return s.Fitness == pools.Unfit && s.Why != "" }
 
 // inspect reads the groups, and then inspects everything.
 func (i *inspector) inspect(t *testing.T, what pools.Inspecting) []pools.Inspection {
@@ -145,7 +145,7 @@ func testInspectNoTraffic(t *testing.T, i *inspector) {
 	}
 	i.rest(t)
 	for _, in := range i.inspect(t, pools.Inspecting{}) {
-		if in.Traffic != (pools.Sight{}) {
+		if in.Traffic != (pools.HealthCheck{}) {
 			t.Errorf("%s: traffic is %+v, want no data without a request", in.ID, in.Traffic)
 		}
 	}

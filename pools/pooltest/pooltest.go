@@ -35,8 +35,8 @@ type Harness struct {
 	Protect func(t *testing.T, id string, on bool)
 	// Deny rejects all writes. Throttle rejects all requests because of their rate.
 	Deny, Throttle func(t *testing.T, on bool)
-	// Patience is the time limit of each wait. 0: ten seconds.
-	Patience time.Duration
+	// WaitLimit is the time limit of each wait. 0: ten seconds.
+	WaitLimit time.Duration
 }
 
 // Time runs a test with real or fake time: RealTime, or synctest.Test for a provider without
@@ -103,7 +103,7 @@ func (g *group) snapshot(t *testing.T) pools.GroupSnapshot {
 // await passes time until the snapshot is as wanted, and returns it.
 func (g *group) await(t *testing.T, what string, ok func(pools.GroupSnapshot) bool) pools.GroupSnapshot {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), cmp.Or(g.Patience, 10*time.Second))
+	ctx, cancel := context.WithTimeout(t.Context(), cmp.Or(g.WaitLimit, 10*time.Second))
 	defer cancel()
 	for {
 		s := g.snapshot(t)

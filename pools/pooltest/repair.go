@@ -12,9 +12,9 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
-// MendHarness is a group under test that is a [pools.Mender]. During a test only the test repairs
+// RepairerHarness is a group under test that is a [pools.Repairer]. During a test only the test repairs
 // or replaces instances.
-type MendHarness struct {
+type RepairerHarness struct {
 	Harness
 	// Stop stops an instance, which continues to exist.
 	Stop func(t *testing.T, id string)
@@ -25,28 +25,28 @@ type MendHarness struct {
 	Break func(t *testing.T, id string, on bool)
 }
 
-// RunMender runs the suite of [pools.Mender]. Each test calls newGroup once.
-func RunMender(t *testing.T, in Time, newGroup func(*testing.T, Setup) MendHarness) {
+// RunRepairer runs the suite of [pools.Repairer]. Each test calls newGroup once.
+func RunRepairer(t *testing.T, in Time, newGroup func(*testing.T, Setup) RepairerHarness) {
 	for _, test := range []struct {
 		name string
-		run  func(*testing.T, *mender)
+		run  func(*testing.T, *repairer)
 	}{
-		{"each supported kind is known and occurs once", testMends},
-		{"a repair of each kind completes", testMendKinds},
-		{"a repeated attempt begins no second repair", testMendOnce},
-		{"another attempt begins another repair", testMendAnew},
-		{"a failed repair is reported as failed", testMendInVain},
-		{"an ended instance cannot be repaired", testMendEnded},
-		{"an unknown instance cannot be repaired", testMendUnknown},
-		{"an ended context begins no repair", testMendContext},
-		{"a denied repair is refused", func(t *testing.T, m *mender) { m.refused(t, m.Deny, pools.ErrRefused) }},
-		{"a throttled repair is not begun", func(t *testing.T, m *mender) { m.refused(t, m.Throttle, pools.ErrThrottled) }},
+		{"each supported kind is known and occurs once", testRepairKinds},
+		{"a repair of each kind completes", testRepairEachKind},
+		{"a repeated attempt begins no second repair", testRepairOnce},
+		{"another attempt begins another repair", testRepairAgain},
+		{"a failed repair is reported as failed", testRepairFails},
+		{"an ended instance cannot be repaired", testRepairEndedInstance},
+		{"an unknown instance cannot be repaired", testRepairUnknownInstance},
+		{"an ended context begins no repair", testRepairContext},
+		{"a denied repair is refused", func(t *testing.T, m *repairer) { m.refused(t, m.Deny, pools.ErrRefused) }},
+		{"a throttled repair is not begun", func(t *testing.T, m *repairer) { m.refused(t, m.Throttle, pools.ErrThrottled) }},
 	} {
 		in.run(t, test.name, func(t *testing.T) {
 			setup := Setup{ID: "conformance", Min: 1, Max: 12, Target: 3}
 			of := newGroup(t, setup)
-			m := &mender{of: of}
-			m.group, m.can, m.victim = prepare[pools.Mender](t, of.Harness, setup, of.Group)
+			m := &repairer{of: of}
+			m.group, m.can, m.victim = prepare[pools.Repairer](t, of.Harness, setup, of.Group)
 			test.run(t, m)
 		})
 	}
@@ -54,56 +54,56 @@ func RunMender(t *testing.T, in Time, newGroup func(*testing.T, Setup) MendHarne
 
 // prepare waits until the group runs. It returns the group, the interface C of the value under
 // test, and the instance for the test.
-func prepare[C any](t *testing.T, h Harness, setup Setup, who any) (g *group, can C, victim string) {
+func prepare[C any](t *testing.T, h Harness, setup Setup, value any) (g *group, can C, victim string) {
 	t.Helper()
-	can, ok := who.(C)
+	can, ok := value.(C)
 	if !ok {
-		t.Fatalf("%T does not implement %v", who, reflect.TypeFor[C]())
+		t.Fatalf("%T does not implement %v", value, reflect.TypeFor[C]())
 	}
 	g = &group{Harness: h, setup: setup}
 	return g, can, g.running(t, setup.Target).Instances[1].ID
 }
 
-// mender is the harness with the helpers of the tests.
-type mender struct {
+// repairer is the harness with the helpers of the tests.
+type repairer struct {
 	*group
-	of     MendHarness
-	can    pools.Mender
+	of     RepairerHarness
+	can    pools.Repairer
 	victim string
 }
 
-func (m *mender) mending(kind pools.MendKind, attempt string) pools.Mending {
-	return pools.Mending{Instance: m.victim, Kind: kind, Attempt: attempt}
+func (m *repairer) repairing(kind pools.RepairKind, attempt string) pools.InPlaceRepair {
+	return pools.InPlaceRepair{Instance: m.victim, Kind: kind, Attempt: attempt}
 }
 
 // any returns the first supported kind, after it has prepared the instance.
-func (m *mender) any(t *testing.T) pools.MendKind {
+func (m *repairer) any(t *testing.T) pools.RepairKind {
 	t.Helper()
-	kind := m.can.Mends()[0]
+	kind := m.can.RepairKinds()[0]
 	m.ready(t, kind)
 	return kind
 }
 
 // ready stops the instance if the kind is a start.
-func (m *mender) ready(t *testing.T, kind pools.MendKind) {
+func (m *repairer) ready(t *testing.T, kind pools.RepairKind) {
 	t.Helper()
-	if kind == pools.MendStart {
+	if kind == pools.RepairStart {
 		m.of.Stop(t, m.victim)
 		m.rest(t)
 	}
 }
 
 // end repeats the repair until it is done or has failed.
-func (m *mender) end(t *testing.T, what pools.Mending) error {
+func (m *repairer) end(t *testing.T, what pools.InPlaceRepair) error {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), cmp.Or(m.Patience, 10*time.Second))
+	ctx, cancel := context.WithTimeout(t.Context(), cmp.Or(m.WaitLimit, 10*time.Second))
 	defer cancel()
 	for {
-		done, err := m.can.Mend(t.Context(), what)
+		done, err := m.can.RepairInPlace(t.Context(), what)
 		if done && err != nil {
 			t.Fatalf("repair %+v = true, %v", what, err)
 		}
-		if done || errors.Is(err, pools.ErrMendFailed) {
+		if done || errors.Is(err, pools.ErrRepairFailed) {
 			return err
 		}
 		if err != nil {
@@ -117,7 +117,7 @@ func (m *mender) end(t *testing.T, what pools.Mending) error {
 }
 
 // boot waits until the instance runs, and returns its boot id, or "" if boot ids are unknown.
-func (m *mender) boot(t *testing.T) string {
+func (m *repairer) boot(t *testing.T) string {
 	t.Helper()
 	if m.of.Boot == nil {
 		return ""
@@ -131,18 +131,18 @@ func (m *mender) boot(t *testing.T) string {
 }
 
 // restarted reports whether two boot ids show a restart.
-func (m *mender) restarted(before, after string) bool { return m.of.Boot == nil || before != after }
+func (m *repairer) restarted(before, after string) bool { return m.of.Boot == nil || before != after }
 
 // untouched checks that the group still has the same instances and the same target.
-func (m *mender) untouched(t *testing.T, before pools.GroupSnapshot) {
+func (m *repairer) untouched(t *testing.T, before pools.GroupSnapshot) {
 	t.Helper()
 	m.rest(t)
 	m.unchanged(t, before)
 }
 
-func testMends(t *testing.T, m *mender) {
-	kinds := m.can.Mends()
-	known := []pools.MendKind{pools.MendStart, pools.MendReboot, pools.MendReset, pools.MendRebuild}
+func testRepairKinds(t *testing.T, m *repairer) {
+	kinds := m.can.RepairKinds()
+	known := []pools.RepairKind{pools.RepairStart, pools.RepairReboot, pools.RepairReset, pools.RepairRebuild}
 	for i, kind := range kinds {
 		if !slices.Contains(known, kind) || slices.Contains(kinds[:i], kind) {
 			t.Errorf("the kinds are %q, want some of %q, each once", kinds, known)
@@ -155,19 +155,19 @@ func testMends(t *testing.T, m *mender) {
 		if slices.Contains(kinds, kind) {
 			continue
 		}
-		if done, err := m.can.Mend(t.Context(), m.mending(kind, "attempt-"+string(kind))); done || err == nil {
+		if done, err := m.can.RepairInPlace(t.Context(), m.repairing(kind, "attempt-"+string(kind))); done || err == nil {
 			t.Errorf("repair by %s = %t, %v, want an error: it is not supported", kind, done, err)
 		}
 	}
 }
 
-// testMendKinds checks that the instance keeps its id and restarts once, and that the group keeps
+// testRepairEachKind checks that the instance keeps its id and restarts once, and that the group keeps
 // its size.
-func testMendKinds(t *testing.T, m *mender) {
-	for _, kind := range m.can.Mends() {
+func testRepairEachKind(t *testing.T, m *repairer) {
+	for _, kind := range m.can.RepairKinds() {
 		before, boot := m.snapshot(t), m.boot(t)
 		m.ready(t, kind)
-		what := m.mending(kind, "attempt-"+string(kind))
+		what := m.repairing(kind, "attempt-"+string(kind))
 		if err := m.end(t, what); err != nil {
 			t.Fatalf("repair by %s: %v", kind, err)
 		}
@@ -176,7 +176,7 @@ func testMendKinds(t *testing.T, m *mender) {
 			t.Errorf("%s: the boot id is %q before and after", kind, boot)
 		}
 		m.untouched(t, before)
-		if done, err := m.can.Mend(t.Context(), what); !done || err != nil {
+		if done, err := m.can.RepairInPlace(t.Context(), what); !done || err != nil {
 			t.Errorf("after the end of %s, the repair = %t, %v, want true", kind, done, err)
 		}
 		m.untouched(t, before)
@@ -186,12 +186,12 @@ func testMendKinds(t *testing.T, m *mender) {
 	}
 }
 
-func testMendOnce(t *testing.T, m *mender) {
-	what := m.mending(m.any(t), "attempt-1")
+func testRepairOnce(t *testing.T, m *repairer) {
+	what := m.repairing(m.any(t), "attempt-1")
 	before := m.snapshot(t)
 	var calls []func() error
 	for range 6 {
-		calls = append(calls, func() error { _, err := m.can.Mend(t.Context(), what); return err })
+		calls = append(calls, func() error { _, err := m.can.RepairInPlace(t.Context(), what); return err })
 	}
 	m.parallel(t, calls)
 	if err := m.end(t, what); err != nil {
@@ -199,7 +199,7 @@ func testMendOnce(t *testing.T, m *mender) {
 	}
 	boot := m.boot(t)
 	for range 10 {
-		if done, err := m.can.Mend(t.Context(), what); !done || err != nil {
+		if done, err := m.can.RepairInPlace(t.Context(), what); !done || err != nil {
 			t.Fatalf("repair = %t, %v, want true", done, err)
 		}
 		m.Pass(t.Context())
@@ -210,15 +210,15 @@ func testMendOnce(t *testing.T, m *mender) {
 	m.untouched(t, before)
 }
 
-func testMendAnew(t *testing.T, m *mender) {
+func testRepairAgain(t *testing.T, m *repairer) {
 	before := m.snapshot(t)
 	kind := m.any(t)
-	if err := m.end(t, m.mending(kind, "attempt-1")); err != nil {
+	if err := m.end(t, m.repairing(kind, "attempt-1")); err != nil {
 		t.Fatalf("repair: %v", err)
 	}
 	boot := m.boot(t)
 	m.ready(t, kind)
-	if err := m.end(t, m.mending(kind, "attempt-2")); err != nil {
+	if err := m.end(t, m.repairing(kind, "attempt-2")); err != nil {
 		t.Fatalf("repair under another attempt: %v", err)
 	}
 	if again := m.boot(t); !m.restarted(boot, again) {
@@ -227,50 +227,50 @@ func testMendAnew(t *testing.T, m *mender) {
 	m.untouched(t, before)
 }
 
-func testMendInVain(t *testing.T, m *mender) {
+func testRepairFails(t *testing.T, m *repairer) {
 	if m.of.Break == nil {
 		return
 	}
 	kind := m.any(t)
 	m.of.Break(t, m.victim, true)
-	what := m.mending(kind, "attempt-1")
-	if err := m.end(t, what); !errors.Is(err, pools.ErrMendFailed) {
-		t.Fatalf("repair = %v, want %v", err, pools.ErrMendFailed)
+	what := m.repairing(kind, "attempt-1")
+	if err := m.end(t, what); !errors.Is(err, pools.ErrRepairFailed) {
+		t.Fatalf("repair = %v, want %v", err, pools.ErrRepairFailed)
 	}
 	m.of.Break(t, m.victim, false)
 	m.rest(t)
-	if done, err := m.can.Mend(t.Context(), what); done || !errors.Is(err, pools.ErrMendFailed) {
+	if done, err := m.can.RepairInPlace(t.Context(), what); done || !errors.Is(err, pools.ErrRepairFailed) {
 		t.Errorf("under the same attempt, the repair = %t, %v, want the same failure", done, err)
 	}
 }
 
-func testMendEnded(t *testing.T, m *mender) {
-	kind := m.can.Mends()[0]
+func testRepairEndedInstance(t *testing.T, m *repairer) {
+	kind := m.can.RepairKinds()[0]
 	m.terminate(t, m.victim)
 	m.gone(t, m.victim)
 	before := m.snapshot(t)
-	done, err := m.can.Mend(t.Context(), m.mending(kind, "attempt-1"))
-	if done || !errors.Is(err, pools.ErrMendFailed) && !errors.Is(err, pools.ErrNotOwned) {
-		t.Errorf("repair of an ended instance = %t, %v, want %v", done, err, pools.ErrMendFailed)
+	done, err := m.can.RepairInPlace(t.Context(), m.repairing(kind, "attempt-1"))
+	if done || !errors.Is(err, pools.ErrRepairFailed) && !errors.Is(err, pools.ErrNotOwned) {
+		t.Errorf("repair of an ended instance = %t, %v, want %v", done, err, pools.ErrRepairFailed)
 	}
 	m.untouched(t, before)
 }
 
-func testMendUnknown(t *testing.T, m *mender) {
+func testRepairUnknownInstance(t *testing.T, m *repairer) {
 	before := m.snapshot(t)
 	m.victim = "not-one-of-ours"
-	if done, err := m.can.Mend(t.Context(), m.mending(m.can.Mends()[0], "attempt-1")); done || err == nil {
+	if done, err := m.can.RepairInPlace(t.Context(), m.repairing(m.can.RepairKinds()[0], "attempt-1")); done || err == nil {
 		t.Errorf("repair = %t, %v, want an error", done, err)
 	}
 	m.untouched(t, before)
 }
 
-func testMendContext(t *testing.T, m *mender) {
+func testRepairContext(t *testing.T, m *repairer) {
 	before, boot := m.snapshot(t), m.boot(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	for _, kind := range m.can.Mends() {
-		if done, err := m.can.Mend(ctx, m.mending(kind, "attempt-"+string(kind))); done || !errors.Is(err, context.Canceled) {
+	for _, kind := range m.can.RepairKinds() {
+		if done, err := m.can.RepairInPlace(ctx, m.repairing(kind, "attempt-"+string(kind))); done || !errors.Is(err, context.Canceled) {
 			t.Errorf("%s with a context that has ended = %t, %v, want %v", kind, done, err, context.Canceled)
 		}
 	}
@@ -282,14 +282,14 @@ func testMendContext(t *testing.T, m *mender) {
 
 // refused checks that while fault is on no repair begins and the attempt does not fail, and that it
 // completes afterwards.
-func (m *mender) refused(t *testing.T, fault func(*testing.T, bool), want error) {
+func (m *repairer) refused(t *testing.T, fault func(*testing.T, bool), want error) {
 	t.Helper()
 	if fault == nil {
 		return
 	}
-	what := m.mending(m.any(t), "attempt-1")
+	what := m.repairing(m.any(t), "attempt-1")
 	fault(t, true)
-	if done, err := m.can.Mend(t.Context(), what); done || !errors.Is(err, want) || errors.Is(err, pools.ErrMendFailed) {
+	if done, err := m.can.RepairInPlace(t.Context(), what); done || !errors.Is(err, want) || errors.Is(err, pools.ErrRepairFailed) {
 		t.Errorf("repair = %t, %v, want %v", done, err, want)
 	}
 	fault(t, false)

@@ -97,9 +97,9 @@ type Account struct {
 // Opened is a connected provider.
 type Opened struct {
 	pools.Provider
-	// Hear sends warnings and hints to two channels until its context ends. Either channel may be
+	// ReceiveNotices sends warnings and hints to two channels until its context ends. Either channel may be
 	// nil. A nil ReceiveNotices means that the provider sends no notices here.
-	Hear func(ctx context.Context, warnings, hints chan<- pools.Notice) error
+	ReceiveNotices func(ctx context.Context, warnings, hints chan<- pools.Notice) error
 	// Console returns the last output of a machine of the pool, at most MaxConsole bytes. It
 	// changes nothing. A nil Console means that the provider stores no output.
 	Console func(ctx context.Context, instance string) ([]byte, error)
@@ -132,7 +132,7 @@ func Abilities(selectors []Selector, isolation bool) judge.Abilities {
 			continue
 		}
 		can.Actions, can.Modes, can.Fencing = common(can.Actions, one.Actions), common(can.Modes, one.Modes), common(can.Fencing, one.Fencing)
-		can.Heals = can.Heals && one.Heals
+		can.OwnsRepair = can.OwnsRepair && one.OwnsRepair
 	}
 	return can
 }
@@ -161,7 +161,7 @@ func (s Selector) Describe() string {
 		}
 	}
 	text := fmt.Sprintf("%s: %s; repairs %s; fences %s", s.Key, s.About, words(repairs), words(slices.Concat(s.Can.Fencing, s.Isolated)))
-	if s.Can.Heals {
+	if s.Can.OwnsRepair {
 		text += "; replaces unfit machines by itself"
 	}
 	return text

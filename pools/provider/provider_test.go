@@ -12,9 +12,9 @@ func selectors() (full, spot Selector) {
 	full = Selector{
 		Key: "full", About: "groups", Isolated: []judge.Level{judge.FenceNetwork},
 		Can: judge.Abilities{
-			Actions: []judge.ActionName{judge.Start, judge.Reboot, judge.Workflow},
-			Fencing: []judge.Level{judge.FenceService, judge.FenceCompute},
-			Heals:   true,
+			Actions:    []judge.ActionName{judge.Start, judge.Reboot, judge.Workflow},
+			Fencing:    []judge.Level{judge.FenceService, judge.FenceCompute},
+			OwnsRepair: true,
 		},
 	}
 	spot = Selector{
@@ -36,7 +36,7 @@ func TestAbilitiesAreThoseInCommon(t *testing.T) {
 		{"no groups", nil, true, judge.Abilities{}},
 		{"one", []Selector{full}, false, full.Can},
 		{"isolation", []Selector{full}, true, judge.Abilities{
-			Actions: full.Can.Actions, Fencing: []judge.Level{judge.FenceService, judge.FenceCompute, judge.FenceNetwork}, Heals: true,
+			Actions: full.Can.Actions, Fencing: []judge.Level{judge.FenceService, judge.FenceCompute, judge.FenceNetwork}, OwnsRepair: true,
 		}},
 		{"both", []Selector{full, spot, full}, true, judge.Abilities{
 			Actions: []judge.ActionName{judge.Reboot, judge.Workflow}, Fencing: []judge.Level{judge.FenceService},

@@ -27,7 +27,7 @@ type test struct {
 	why        string // part of the explanation
 }
 
-func ask(cpus, mem float64) resource.Request {
+func request(cpus, mem float64) resource.Request {
 	return resource.Request{}.With(resource.CPUs, cpus).With(resource.Mem, mem)
 }
 
@@ -59,8 +59,8 @@ func TestDefault(t *testing.T) {
 		"gpus_allocated": window(8), "cpus_expected": window(99), "cpus_allocated|app=web": window(99),
 	}
 	run(t, builtin.Default{}, []test{
-		{name: "the largest of each window", metrics: allocated, want: ask(10, 0), why: "cpus 10: 1 * max(cpus_allocated) = 10; mem 0: 1 * max(mem_allocated) = 0; disk unknown"},
-		{name: "headroom", metrics: allocated, parameters: signals.Parameters{"headroom": 1.5}, want: ask(15, 0), why: "cpus 15: 1.5 * max"},
+		{name: "the largest of each window", metrics: allocated, want: request(10, 0), why: "cpus 10: 1 * max(cpus_allocated) = 10; mem 0: 1 * max(mem_allocated) = 0; disk unknown"},
+		{name: "headroom", metrics: allocated, parameters: signals.Parameters{"headroom": 1.5}, want: request(15, 0), why: "cpus 15: 1.5 * max"},
 		{name: "no windows", wrong: "cpus unknown, mem unknown, disk unknown: no opinion"},
 		{name: "headroom is a string", metrics: allocated, parameters: signals.Parameters{"headroom": "2"}, wrong: `"headroom"`},
 		{name: "headroom is zero", parameters: signals.Parameters{"headroom": 0.0}, wrong: `"headroom"`},
@@ -76,16 +76,16 @@ func TestInstanceCount(t *testing.T) {
 	web := windows{"cpus_expected|app=web": window(3), "mem_expected|app=web": window(100)}
 	parameters := func(name string, value any) signals.Parameters { return signals.Parameters{name: value} }
 	run(t, builtin.InstanceCount{}, []test{
-		{name: "the pool's last", metrics: expected, want: ask(2, 0), why: "cpus 2: 1 * last(cpus_expected) = 2; mem 0"},
-		{name: "headroom", metrics: expected, parameters: parameters("headroom", 2.0), want: ask(4, 0)},
-		{name: "one app", metrics: expected, parameters: parameters("app", "web"), want: ask(1, 256), why: "last(cpus_expected|app=web) = 1"},
-		{name: "windows of one app", metrics: web, want: ask(3, 100)},
+		{name: "the pool's last", metrics: expected, want: request(2, 0), why: "cpus 2: 1 * last(cpus_expected) = 2; mem 0"},
+		{name: "headroom", metrics: expected, parameters: parameters("headroom", 2.0), want: request(4, 0)},
+		{name: "one app", metrics: expected, parameters: parameters("app", "web"), want: request(1, 256), why: "last(cpus_expected|app=web) = 1"},
+		{name: "windows of one app", metrics: web, want: request(3, 100)},
 		{name: "an app without windows", metrics: expected, parameters: parameters("app", "other"), wrong: "no opinion"},
 		{name: "windows of several apps", metrics: windows{"cpus_expected|app=a": window(1), "cpus_expected|app=b": window(1)}, wrong: `name an app in the parameter "app"`},
 		{name: "no windows", wrong: "no opinion"},
-		{name: "at least", metrics: expected, parameters: parameters("min_mem", 64.0), want: ask(2, 64), why: "mem 64: 1 * last(mem_expected) = 0, at least 64"},
-		{name: "more than at least", metrics: expected, parameters: parameters("min_cpus", 1.0), want: ask(2, 0)},
-		{name: "at least of what is unknown", metrics: expected, parameters: parameters("min_disk", 5.0), want: ask(2, 0), why: "disk unknown"},
+		{name: "at least", metrics: expected, parameters: parameters("min_mem", 64.0), want: request(2, 64), why: "mem 64: 1 * last(mem_expected) = 0, at least 64"},
+		{name: "more than at least", metrics: expected, parameters: parameters("min_cpus", 1.0), want: request(2, 0)},
+		{name: "at least of what is unknown", metrics: expected, parameters: parameters("min_disk", 5.0), want: request(2, 0), why: "disk unknown"},
 		{name: "at least is negative", metrics: expected, parameters: parameters("min_cpus", -1.0), wrong: `"min_cpus"`},
 		{name: "at least is a string", metrics: expected, parameters: parameters("min_cpus", "1"), wrong: `"min_cpus"`},
 		{name: "app is a number", metrics: expected, parameters: parameters("app", 1.0), wrong: `"app"`},
@@ -108,7 +108,7 @@ func TestPending(t *testing.T) {
 		}
 		return in
 	}
-	want := func(cpus, mem, disk float64) resource.Request { return ask(cpus, mem).With(resource.Disk, disk) }
+	want := func(cpus, mem, disk float64) resource.Request { return request(cpus, mem).With(resource.Disk, disk) }
 	run(t, builtin.Pending{}, []test{
 		{name: "nothing waits", metrics: of(150, 300_000, 500_000, 0, 0, 0), want: want(150, 300_000, 500_000)},
 		{name: "nothing is allocated", metrics: of(0, 0, 0, 3, 5000, 0), want: want(6, 10_000, 0)},

@@ -9,7 +9,7 @@ import (
 
 // Evaluate starts the target's program, sends one request as the autoscaler does, and ends the program. An error
 // contains the last lines that the program wrote to standard error.
-func Ask(ctx context.Context, t Target, e sigproto.Evaluation, hello sigproto.Hello) (sigproto.Response, error) {
+func Evaluate(ctx context.Context, t Target, e sigproto.Evaluation, hello sigproto.Hello) (sigproto.Response, error) {
 	if err := t.Validate(); err != nil {
 		return sigproto.Response{}, err
 	}
@@ -36,7 +36,7 @@ func withClient(ctx context.Context, t Target, f func(context.Context, *sigproto
 		return s.explain(err)
 	}
 	p.close()
-	config := sigproto.ClientConfig{Address: s.words.address(), Hello: t.Hello}
+	config := sigproto.ClientConfig{Address: s.socketArgs.address(), Hello: t.Hello}
 	if err := config.Validate(); err != nil {
 		return fmt.Errorf("send a request to %s: %w", t.Path, err)
 	}

@@ -80,7 +80,7 @@ func Bench(ctx context.Context, t Target, w Workload) (Figures, error) {
 // measure alternates evaluations and bare writes.
 func (f *Figures) measure(ctx context.Context, client *sigproto.Client, bare *bareWrite, e sigproto.Evaluation, limit time.Duration) error {
 	e.Series = e.Series[:f.Workload.Series]
-	var asked, written []time.Duration
+	var requestTimes, written []time.Duration
 	for i := range 1 + f.Workload.Evaluations {
 		advance(&e)
 		bytes := body(e, "")
@@ -99,10 +99,10 @@ func (f *Figures) measure(ctx context.Context, client *sigproto.Client, bare *ba
 			return err
 		}
 		if i > 0 { // the first one also connects
-			asked, written = append(asked, took), append(written, wrote)
+			requestTimes, written = append(requestTimes, took), append(written, wrote)
 		}
 	}
-	f.P50, f.P99 = quantiles(asked)
+	f.P50, f.P99 = quantiles(requestTimes)
 	f.BareP50, f.BareP99 = quantiles(written)
 	return nil
 }

@@ -49,7 +49,7 @@ type Answers struct {
 }
 
 // Merge returns the sum.
-func (a Answers) Plus(b Answers) Answers { return Answers{a.Values + b.Values, a.None + b.None} }
+func (a Answers) Merge(b Answers) Answers { return Answers{a.Values + b.Values, a.None + b.None} }
 
 // Test runs all checks, one after another, and yields each report. A check does not run if a check that it needs did
 // not pass. When ctx ends, the current check ends and the others do not run. Test fails if the target is invalid.
@@ -95,12 +95,12 @@ func (c Check) before(done map[string]Report) string {
 }
 
 // adviceError is an error with more specific advice than its check's.
-type advised struct {
+type adviceError struct {
 	error
 	fix string
 }
 
-func (a *advised) Unwrap() error { return a.error }
+func (a *adviceError) Unwrap() error { return a.error }
 
 // run runs a check and stores its result in r.
 func (c Check) run(ctx context.Context, t Target, r *Report) {
@@ -118,7 +118,7 @@ func (c Check) run(ctx context.Context, t Target, r *Report) {
 		r.Problem = context.Cause(ctx).Error()
 	default:
 		r.Result, r.Problem, r.Fix = Failed, err.Error(), c.Fix
-		if a, ok := errors.AsType[*advised](err); ok {
+		if a, ok := errors.AsType[*adviceError](err); ok {
 			r.Fix = a.fix
 		}
 	}

@@ -4,21 +4,21 @@ import "slices"
 
 // Names of checks that others need.
 const (
-	listens         = "listens"
-	answers         = "answers"
-	keepsConnection = "keeps_connection"
-	nothingAfter    = "nothing_after"
-	helloWithLength = "hello_with_length"
-	unknownKeys     = "unknown_keys"
-	splitBody       = "split_body"
-	garbageBody     = "garbage_body"
-	stdout          = "stdout"
-	pluginStart     = "plugin_start"
+	listens          = "listens"
+	answers          = "answers"
+	reusesConnection = "keeps_connection"
+	nothingAfter     = "nothing_after"
+	helloWithLength  = "hello_with_length"
+	unknownKeys      = "unknown_keys"
+	splitBody        = "split_body"
+	garbageBody      = "garbage_body"
+	stdout           = "stdout"
+	pluginStart      = "plugin_start"
 )
 
 // Checks returns all checks, in the order of execution.
 func Checks() []Check {
-	return slices.Concat(processChecks(), questionChecks(), answerChecks(), mistakeChecks(), pluginChecks())
+	return slices.Concat(processChecks(), requestChecks(), answerChecks(), mistakeChecks(), pluginChecks())
 }
 
 func processChecks() []Check {
@@ -50,7 +50,7 @@ func processChecks() []Check {
 	}
 }
 
-func questionChecks() []Check {
+func requestChecks() []Check {
 	return []Check{
 		{Name: helloWithLength, Needs: []string{answers}, Run: checkHelloWithLength,
 			What: "it accepts the hello and the first length from one read",
@@ -96,10 +96,10 @@ func answerChecks() []Check {
 		{Name: "one_write", Needs: []string{answers}, Run: checkOneWrite,
 			What: "it sends the second ACK and the response in one write",
 			Fix:  "put the byte 0x01 before the response, and send both at once: an older autoscaler reads once"},
-		{Name: keepsConnection, Needs: []string{answers}, Run: checkKeepsConnection,
+		{Name: reusesConnection, Needs: []string{answers}, Run: checkKeepsConnection,
 			What: "it answers again on the same connection",
 			Fix:  "after the response, wait for the next length on the same connection"},
-		{Name: nothingAfter, Needs: []string{keepsConnection}, Run: checkNothingAfter,
+		{Name: nothingAfter, Needs: []string{reusesConnection}, Run: checkNothingAfter,
 			What: "only white space follows its response",
 			Fix:  "end with the response: any other byte is read as the ACK of the next evaluation"},
 		{Name: "silence", Needs: []string{nothingAfter}, Run: checkSilence,

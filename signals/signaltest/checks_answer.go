@@ -23,14 +23,14 @@ const (
 
 // checkResources leaves other errors than those of resources to checkVerdict.
 func checkResources(ctx context.Context, t Target) error {
-	if err := askAsClient(ctx, t); !aboutVerdict(err) {
+	if err := requestAsClient(ctx, t); !aboutVerdict(err) {
 		return err
 	}
 	return nil
 }
 
 func checkVerdict(ctx context.Context, t Target) error {
-	if err := askAsClient(ctx, t); aboutVerdict(err) {
+	if err := requestAsClient(ctx, t); aboutVerdict(err) {
 		return err
 	}
 	return nil
@@ -43,9 +43,9 @@ func aboutVerdict(err error) bool {
 
 // requestAsClient sends a request as the autoscaler does, with its rules for a response. Hello and length follow each other
 // immediately.
-func askAsClient(ctx context.Context, t Target) error {
+func requestAsClient(ctx context.Context, t Target) error {
 	return withSignal(t, func(s *session) error {
-		client := sigproto.NewClient(sigproto.ClientConfig{Address: s.words.address(), Hello: t.Hello})
+		client := sigproto.NewClient(sigproto.ClientConfig{Address: s.socketArgs.address(), Hello: t.Hello})
 		defer client.Close()
 		bounded, cancel := context.WithTimeout(ctx, t.Limits.Listen+t.Limits.Answer)
 		defer cancel()
@@ -68,7 +68,7 @@ func checkOneWrite(ctx context.Context, t Target) error {
 	return withSignal(t, func(s *session) error {
 		for begin, i := time.Now(), 0; i < writes && time.Since(begin) < t.Limits.Answer; i++ {
 			// A new connection for each: other checks cover other mistakes.
-			if err := s.talk(ctx, func(p *peer) error { return p.oneWrite(t) }); err != nil {
+			if err := s.withConnection(ctx, func(p *peer) error { return p.oneWrite(t) }); err != nil {
 				return err
 			}
 		}
@@ -78,14 +78,14 @@ func checkOneWrite(ctx context.Context, t Target) error {
 
 // oneWrite makes one evaluation, and checks the first bytes that arrive.
 func (p *peer) oneWrite(t Target) error {
-	question := sampleBody(t)
+	requestBody := sampleBody(t)
 	if err := p.hello(t); err != nil {
 		return err
 	}
-	if err := p.offer(question); err != nil {
+	if err := p.offer(requestBody); err != nil {
 		return err
 	}
-	if err := p.send(question); err != nil {
+	if err := p.send(requestBody); err != nil {
 		return err
 	}
 	got, err := p.first()
@@ -130,7 +130,7 @@ func checkNothingAfter(ctx context.Context, t Target) error {
 		case <-ctx.Done():
 		case <-wait.C:
 		}
-		if b, found := p.stray(); found {
+		if b, found := p.unexpectedByte(); found {
 			return fmt.Errorf("byte 0x%02x came after the response %.200s", b, response)
 		}
 		return nil
@@ -153,10 +153,10 @@ func checkSilence(ctx context.Context, t Target) error {
 			case <-ctx.Done():
 			case <-wait.C:
 			}
-			if _, err := first.ask(sampleBody(t)); err != nil {
+			if _, err := first.request(sampleBody(t)); err != nil {
 				return fmt.Errorf("an evaluation %v after the hello: %w", t.Limits.Rest, err)
 			}
-			if _, err := next.ask(sampleBody(t)); err != nil {
+			if _, err := next.request(sampleBody(t)); err != nil {
 				return fmt.Errorf("an evaluation %v after another: %w", t.Limits.Rest, err)
 			}
 			return nil
@@ -166,13 +166,13 @@ func checkSilence(ctx context.Context, t Target) error {
 
 func checkRepeats(ctx context.Context, t Target) error {
 	return withPeer(ctx, t, func(_ *session, p *peer) error {
-		question := sampleBody(t)
+		requestBody := sampleBody(t)
 		if err := p.hello(t); err != nil {
 			return err
 		}
 		var first json.RawMessage
 		for begin, i := time.Now(), 0; i < repeats && time.Since(begin) < t.Limits.Answer; i++ {
-			response, err := p.ask(question)
+			response, err := p.request(requestBody)
 			if err != nil {
 				return fmt.Errorf("evaluation %d on one connection: %w", i+1, err)
 			}

@@ -14,7 +14,7 @@ import (
 func checkNaN(ctx context.Context, t Target) error {
 	return withSignal(t, func(s *session) error {
 		for _, value := range []string{"NaN", "Infinity", "-Infinity", "1e999"} {
-			err := s.talk(ctx, func(p *peer) error {
+			err := s.withConnection(ctx, func(p *peer) error {
 				return errors.Join(p.hello(t), p.refuses(bodyOf(t, value)))
 			})
 			if err != nil {
@@ -103,7 +103,7 @@ func refusesAll(ctx context.Context, t Target, all []badBody) error {
 				return fmt.Errorf("%s: %w", bad.what, err)
 			}
 		}
-		if _, err := p.ask(good); err != nil {
+		if _, err := p.request(good); err != nil {
 			return fmt.Errorf("a valid body on the same connection: %w", err)
 		}
 		return nil
@@ -125,7 +125,7 @@ func (p *peer) refuses(bad []byte) error {
 
 func checkGarbageLength(ctx context.Context, t Target) error {
 	return withSignal(t, func(s *session) error {
-		err := s.talk(ctx, func(p *peer) error {
+		err := s.withConnection(ctx, func(p *peer) error {
 			if err := p.hello(t); err != nil {
 				return err
 			}
@@ -163,33 +163,33 @@ func isTimeout(err error) bool {
 
 // checkHangup closes the connection at each point of an evaluation before the end of the body.
 func checkHangup(ctx context.Context, t Target) error {
-	hello, question := helloBytes(t), sampleBody(t)
+	hello, requestBody := helloBytes(t), sampleBody(t)
 	upTo := func(p *peer, body int) error {
 		if err := p.hello(t); err != nil {
 			return err
 		}
-		if err := p.offer(question); err != nil {
+		if err := p.offer(requestBody); err != nil {
 			return err
 		}
 		if body == 0 {
 			return nil
 		}
-		return p.send(question[:body])
+		return p.send(requestBody[:body])
 	}
 	return withSignal(t, func(s *session) error {
 		for _, phase := range []struct {
-			what string
-			talk func(*peer) error
+			what           string
+			withConnection func(*peer) error
 		}{
 			{"before the hello", func(*peer) error { return nil }},
 			{"in the hello", func(p *peer) error { return p.send(hello[:len(hello)/2]) }},
 			{"after the hello", func(p *peer) error { return p.send(hello) }},
-			{"in the length", func(p *peer) error { return errors.Join(p.send(hello), p.send(lengthBytes(len(question))[:2])) }},
-			{"before the ACK of the length", func(p *peer) error { return errors.Join(p.send(hello), p.send(lengthBytes(len(question)))) }},
+			{"in the length", func(p *peer) error { return errors.Join(p.send(hello), p.send(lengthBytes(len(requestBody))[:2])) }},
+			{"before the ACK of the length", func(p *peer) error { return errors.Join(p.send(hello), p.send(lengthBytes(len(requestBody)))) }},
 			{"before the body", func(p *peer) error { return upTo(p, 0) }},
-			{"in the body", func(p *peer) error { return upTo(p, len(question)/2) }},
+			{"in the body", func(p *peer) error { return upTo(p, len(requestBody)/2) }},
 		} {
-			if err := s.talk(ctx, phase.talk); err != nil {
+			if err := s.withConnection(ctx, phase.withConnection); err != nil {
 				return fmt.Errorf("before the autoscaler closes the connection %s: %w", phase.what, err)
 			}
 			if err := s.alive(ctx); err != nil {
@@ -204,21 +204,21 @@ func checkHangup(ctx context.Context, t Target) error {
 // have answered already.
 func checkCancel(ctx context.Context, t Target) error {
 	const times = 10
-	question := sampleBody(t)
+	requestBody := sampleBody(t)
 	return withSignal(t, func(s *session) error {
 		for range times {
-			err := s.talk(ctx, func(p *peer) error {
+			err := s.withConnection(ctx, func(p *peer) error {
 				if err := p.hello(t); err != nil {
 					return err
 				}
-				if err := p.offer(question); err != nil {
+				if err := p.offer(requestBody); err != nil {
 					return err
 				}
-				if err := p.send(question[:len(question)-1]); err != nil {
+				if err := p.send(requestBody[:len(requestBody)-1]); err != nil {
 					return err
 				}
 				p.rest()
-				return p.send(question[len(question)-1:])
+				return p.send(requestBody[len(requestBody)-1:])
 			})
 			if err != nil {
 				return err

@@ -20,7 +20,7 @@ func checkPluginStart(ctx context.Context, t Target) error {
 		return err
 	}
 	defer s.kill()
-	if err := s.ask(ctx); err != nil {
+	if err := s.request(ctx); err != nil {
 		return s.explain(err)
 	}
 	line, written := s.firstLine(ctx)
@@ -54,7 +54,7 @@ func checkVersionSkew(ctx context.Context, t Target) error {
 		return err
 	}
 	defer s.kill()
-	if err := s.listenOrSpeak(ctx); err != nil {
+	if err := s.listenOrWrite(ctx); err != nil {
 		return s.explain(fmt.Errorf("a host that offers only protocol version %d: %w", otherVersion, err))
 	}
 	line, written := s.firstLine(ctx)
@@ -75,10 +75,10 @@ func checkVersionSkew(ctx context.Context, t Target) error {
 }
 
 // listenOrWrite waits until the signal listens, writes a line, or ends.
-func (s *session) listenOrSpeak(ctx context.Context) error {
+func (s *session) listenOrWrite(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	spoken := errors.New("it wrote a line")
+	wroteLine := errors.New("it wrote a line")
 	listening := make(chan error, 1)
 	go func() {
 		p, err := s.connect(ctx, s.target.Limits.Listen)
@@ -94,7 +94,7 @@ func (s *session) listenOrSpeak(ctx context.Context) error {
 		}
 		return err
 	case <-s.stdout.line:
-		cancel(spoken)
+		cancel(wroteLine)
 		<-listening
 		return nil
 	}

@@ -27,10 +27,10 @@ func checkStartsSoon(ctx context.Context, t Target) error {
 
 func checkAnswers(ctx context.Context, t Target) error {
 	return withSignal(t, func(s *session) error {
-		err := s.ask(ctx)
+		err := s.request(ctx)
 		if err != nil && s.readsLittleEndian(ctx) {
 			n := len(sampleBody(t))
-			err = &advised{err, fmt.Sprintf("read the length with the highest byte first (Python: struct.unpack(\">I\", ...)): it was %d, and with the lowest first it looks like %d",
+			err = &adviceError{err, fmt.Sprintf("read the length with the highest byte first (Python: struct.unpack(\">I\", ...)): it was %d, and with the lowest first it looks like %d",
 				n, bits.ReverseBytes32(uint32(n)))}
 		}
 		return err
@@ -40,33 +40,33 @@ func checkAnswers(ctx context.Context, t Target) error {
 // readsLittleEndian reports whether a signal that did not answer does so if the length is the same in both byte orders.
 func (s *session) readsLittleEndian(ctx context.Context) bool {
 	const same = 0x010100
-	question := sampleBody(s.target)
-	times := len(question)/same + 1
+	requestBody := sampleBody(s.target)
+	times := len(requestBody)/same + 1
 	if times > 0xff {
 		return false
 	}
-	question = append(question, bytes.Repeat([]byte{' '}, times*same-len(question))...)
-	return s.talk(ctx, func(p *peer) error {
+	requestBody = append(requestBody, bytes.Repeat([]byte{' '}, times*same-len(requestBody))...)
+	return s.withConnection(ctx, func(p *peer) error {
 		if err := p.hello(s.target); err != nil {
 			return err
 		}
-		_, err := p.ask(question)
+		_, err := p.request(requestBody)
 		return err
 	}) == nil
 }
 
 func checkRestart(ctx context.Context, t Target) error {
 	return withSignal(t, func(s *session) error {
-		if err := s.ask(ctx); err != nil {
+		if err := s.request(ctx); err != nil {
 			return err
 		}
 		s.kill()
-		again, err := openAt(t, s.words)
+		again, err := openAt(t, s.socketArgs)
 		if err != nil {
 			return err
 		}
 		defer again.kill()
-		if err := again.ask(ctx); err != nil {
+		if err := again.request(ctx); err != nil {
 			return again.explain(fmt.Errorf("started again after kill -9: %w", err))
 		}
 		return nil
@@ -118,7 +118,7 @@ func wrongArguments(ctx context.Context, t Target, arguments []string) error {
 
 func checkStdout(ctx context.Context, t Target) error {
 	return withSignal(t, func(s *session) error {
-		if err := s.ask(ctx); err != nil {
+		if err := s.request(ctx); err != nil {
 			return err
 		}
 		s.stop(ctx)
@@ -137,14 +137,14 @@ func checkDistinctApp(ctx context.Context, t Target) error {
 		if _, err := p.evaluate(t); err != nil {
 			return err
 		}
-		other := s.words
+		other := s.socketArgs
 		other.app += "~1"
 		second, err := openAt(t, other)
 		if err != nil {
 			return err
 		}
 		defer second.kill()
-		if err := second.ask(ctx); err != nil {
+		if err := second.request(ctx); err != nil {
 			return second.explain(fmt.Errorf("a second process, started with app %q: %w", other.app, err))
 		}
 		return nil

@@ -13,13 +13,13 @@ import (
 const hugeSeries, hugePoints = 100, 1440
 
 // answersBody returns a check that the signal answers a request.
-func answersBody(question func(Target) []byte) func(context.Context, Target) error {
+func answersBody(requestBody func(Target) []byte) func(context.Context, Target) error {
 	return func(ctx context.Context, t Target) error {
 		return withPeer(ctx, t, func(_ *session, p *peer) error {
 			if err := p.hello(t); err != nil {
 				return err
 			}
-			_, err := p.ask(question(t))
+			_, err := p.request(requestBody(t))
 			return err
 		})
 	}
@@ -51,21 +51,21 @@ func checkUnknownKeys(ctx context.Context, t Target) error {
 			return err
 		}
 		p.rest()
-		_, err := p.ask(body(sample(t), `,"signaltest":{"a":[1,{"b":null}]}`))
+		_, err := p.request(body(sample(t), `,"signaltest":{"a":[1,{"b":null}]}`))
 		return err
 	})
 }
 
 func checkHelloWithLength(ctx context.Context, t Target) error {
 	return withPeer(ctx, t, func(_ *session, p *peer) error {
-		question := sampleBody(t)
-		if err := p.send(append(helloBytes(t), lengthBytes(len(question))...)); err != nil {
+		requestBody := sampleBody(t)
+		if err := p.send(append(helloBytes(t), lengthBytes(len(requestBody))...)); err != nil {
 			return err
 		}
 		if err := p.ack(); err != nil {
 			return fmt.Errorf("read the ACK of a length that came with the hello: %w", err)
 		}
-		if err := p.send(question); err != nil {
+		if err := p.send(requestBody); err != nil {
 			return err
 		}
 		_, err := p.answer()
@@ -98,7 +98,7 @@ func checkSplitHello(ctx context.Context, t Target) error {
 				}
 				p.rest()
 			}
-			_, err := p.ask(sampleBody(t))
+			_, err := p.request(sampleBody(t))
 			return err
 		})
 		if err != nil {
@@ -117,20 +117,20 @@ func checkSplitBody(ctx context.Context, t Target) error {
 		if err := p.hello(t); err != nil {
 			return err
 		}
-		question := sampleBody(t)
-		if err := p.offer(question); err != nil {
+		requestBody := sampleBody(t)
+		if err := p.offer(requestBody); err != nil {
 			return err
 		}
-		for left := pieces; len(question) > 0; left-- {
-			n := len(question)
+		for left := pieces; len(requestBody) > 0; left-- {
+			n := len(requestBody)
 			if left > 1 {
 				n = min(n, 1+random.IntN(2*n/left+1))
 			}
-			if err := p.send(question[:n]); err != nil {
+			if err := p.send(requestBody[:n]); err != nil {
 				return fmt.Errorf("send a piece of the body: %w", err)
 			}
 			p.rest()
-			question = question[n:]
+			requestBody = requestBody[n:]
 		}
 		_, err := p.answer()
 		return err
@@ -142,7 +142,7 @@ func checkSecondConnection(ctx context.Context, t Target) error {
 		if _, err := p.evaluate(t); err != nil {
 			return err
 		}
-		return s.talk(ctx, func(second *peer) error {
+		return s.withConnection(ctx, func(second *peer) error {
 			if _, err := second.evaluate(t); err != nil {
 				return fmt.Errorf("on the second connection: %w", err)
 			}

@@ -51,7 +51,7 @@ func (p *peer) evaluate(t Target) (json.RawMessage, error) {
 	if err := p.hello(t); err != nil {
 		return nil, err
 	}
-	return p.ask(sampleBody(t))
+	return p.request(sampleBody(t))
 }
 
 // hello sends the hello, and waits until it has been read, so that the next message arrives in another read.
@@ -64,7 +64,7 @@ func (p *peer) hello(t Target) error {
 }
 
 // request makes one evaluation, and returns the response.
-func (p *peer) ask(body []byte) (json.RawMessage, error) {
+func (p *peer) request(body []byte) (json.RawMessage, error) {
 	if err := p.offer(body); err != nil {
 		return nil, err
 	}
@@ -142,7 +142,7 @@ func (p *peer) ack() error {
 		case b == ackRefused:
 			return errRefused
 		case !isSpace(b):
-			return &advised{fmt.Errorf("got byte 0x%02x, want 0x01", b),
+			return &adviceError{fmt.Errorf("got byte 0x%02x, want 0x01", b),
 				`an ACK is the one byte 0x01, not a digit or a text: send it for the length, and again for the body, before the response (Python: b"\x01")`}
 		}
 	}
@@ -191,7 +191,7 @@ func (p *peer) count(response json.RawMessage) {
 }
 
 // unexpectedByte returns a byte that no request asked for and that has already arrived.
-func (p *peer) stray() (byte, bool) {
+func (p *peer) unexpectedByte() (byte, bool) {
 	waiting, _ := p.reader.Peek(p.reader.Buffered()) // from memory
 	if len(waiting) == 0 {
 		waiting, _, _ = p.take(unix.MSG_PEEK)

@@ -8,7 +8,7 @@ import (
 )
 
 // The kit does not import the control service, so it has copies of its constants.
-func TestWordsOfTheControlService(t *testing.T) {
+func TestConstantsOfControlService(t *testing.T) {
 	if cookieKey != signalv1.CookieKey || cookieValue != signalv1.CookieValue || protocolVersion != signalv1.ProtocolVersion {
 		t.Errorf("cookie %s=%s, version %d; want those of package signalv1: %s=%s, %d",
 			cookieKey, cookieValue, protocolVersion, signalv1.CookieKey, signalv1.CookieValue, signalv1.ProtocolVersion)

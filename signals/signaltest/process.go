@@ -118,13 +118,13 @@ func (p *process) ended() (how string, over bool) {
 }
 
 // outputError is an error with the last output of the process.
-type explained struct{ error }
+type outputError struct{ error }
 
-func (e *explained) Unwrap() error { return e.error }
+func (e *outputError) Unwrap() error { return e.error }
 
 // explain adds the process's end and its last output to an error that does not have them yet.
 func (p *process) explain(err error) error {
-	if _, done := errors.AsType[*explained](err); err == nil || done {
+	if _, done := errors.AsType[*outputError](err); err == nil || done {
 		return err
 	}
 	if how, over := p.ended(); over {
@@ -133,7 +133,7 @@ func (p *process) explain(err error) error {
 	if lines := p.stderr.last(maxLines); lines != "" {
 		err = fmt.Errorf("%w\nits last lines:\n    %s", err, strings.ReplaceAll(lines, "\n", "\n    "))
 	}
-	return &explained{err}
+	return &outputError{err}
 }
 
 // output stores the first bytes of a stream, and signals the end of its first line.

@@ -28,7 +28,7 @@ func RunTarget(t TB, target Target) {
 	}
 	var answers Answers
 	for r := range reports {
-		answers = answers.Plus(r.Answers)
+		answers = answers.Merge(r.Answers)
 		switch r.Result {
 		case Passed:
 			t.Logf("%s passed in %v", r.Name, r.Duration)

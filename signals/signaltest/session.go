@@ -17,28 +17,28 @@ var errEnded = errors.New("it ended before it listened")
 // session is a running signal.
 type session struct {
 	*process
-	target Target
-	words  words
+	target     Target
+	socketArgs socketArgs
 }
 
 // open starts the signal with a unique name.
-func open(t Target, env ...string) (*session, error) { return openAt(t, t.words(), env...) }
+func open(t Target, env ...string) (*session, error) { return openAt(t, t.socketArgs(), env...) }
 
-func openAt(t Target, w words, env ...string) (*session, error) {
+func openAt(t Target, w socketArgs, env ...string) (*session, error) {
 	p, err := launch(t, env, w.list()...)
 	if err != nil {
 		return nil, err
 	}
-	return &session{process: p, target: t, words: w}, nil
+	return &session{process: p, target: t, socketArgs: w}, nil
 }
 
 // connect waits until the signal listens, at most for limit. It uses the first connection and does not probe.
 func (s *session) connect(ctx context.Context, limit time.Duration) (*peer, error) {
-	absent := fmt.Errorf("no process listened on the abstract socket %q after %v", s.words.address(), limit)
+	absent := fmt.Errorf("no process listened on the abstract socket %q after %v", s.socketArgs.address(), limit)
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, absent)
 	defer cancel()
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
-		conn, err := net.DialUnix("unix", nil, &net.UnixAddr{Net: "unix", Name: "@" + s.words.address()})
+		conn, err := net.DialUnix("unix", nil, &net.UnixAddr{Net: "unix", Name: "@" + s.socketArgs.address()})
 		if err == nil {
 			return newPeer(conn, s.target), nil
 		}
@@ -52,15 +52,15 @@ func (s *session) connect(ctx context.Context, limit time.Duration) (*peer, erro
 			if err := context.Cause(ctx); err != absent {
 				return nil, err
 			}
-			return nil, s.words.misplaced(absent)
+			return nil, s.socketArgs.withSimilarSocket(absent)
 		case <-timer.C:
 		}
 	}
 }
 
 // request sends a request on a new connection.
-func (s *session) ask(ctx context.Context) error {
-	return s.talk(ctx, func(p *peer) error {
+func (s *session) request(ctx context.Context) error {
+	return s.withConnection(ctx, func(p *peer) error {
 		_, err := p.evaluate(s.target)
 		return err
 	})
@@ -68,14 +68,14 @@ func (s *session) ask(ctx context.Context) error {
 
 // alive sends a request to a signal after a test step.
 func (s *session) alive(ctx context.Context) error {
-	if err := s.ask(ctx); err != nil {
+	if err := s.request(ctx); err != nil {
 		return fmt.Errorf("after that it does not answer on a new connection: %w", err)
 	}
 	return nil
 }
 
 // withConnection connects, and calls f with the connection.
-func (s *session) talk(ctx context.Context, f func(*peer) error) error {
+func (s *session) withConnection(ctx context.Context, f func(*peer) error) error {
 	p, err := s.connect(ctx, s.target.Limits.Listen)
 	if err != nil {
 		return err
@@ -98,6 +98,6 @@ func withSignal(t Target, f func(*session) error) error {
 // withPeer calls f with a connection to a signal that runs until f returns.
 func withPeer(ctx context.Context, t Target, f func(*session, *peer) error) error {
 	return withSignal(t, func(s *session) error {
-		return s.talk(ctx, func(p *peer) error { return f(s, p) })
+		return s.withConnection(ctx, func(p *peer) error { return f(s, p) })
 	})
 }

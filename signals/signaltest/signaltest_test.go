@@ -188,7 +188,7 @@ func TestBefore(t *testing.T) {
 	var waiting []string
 	var answers signaltest.Answers
 	for r := range reports {
-		answers = answers.Plus(r.Answers)
+		answers = answers.Merge(r.Answers)
 		if r.Result == signaltest.NotRun {
 			waiting = append(waiting, r.Name+" before "+r.Before)
 		}
@@ -215,7 +215,7 @@ func TestFixedApp(t *testing.T) {
 	}
 }
 
-func TestTargetThatIsNone(t *testing.T) {
+func TestInvalidTarget(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		target signaltest.Target
@@ -288,7 +288,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-func question(values ...float64) sigproto.Evaluation {
+func requestBody(values ...float64) sigproto.Evaluation {
 	s := sigproto.Series{Name: "requests", Values: values}
 	for i := range values {
 		s.Times = append(s.Times, int64(1700000000+60*i))
@@ -296,13 +296,13 @@ func question(values ...float64) sigproto.Evaluation {
 	return sigproto.Evaluation{Timestamp: 1700003600, Series: []sigproto.Series{s}}
 }
 
-func TestAsk(t *testing.T) {
+func TestEvaluate(t *testing.T) {
 	t.Parallel()
 	broken := program(t, "broken")
-	ask := func(mistake string) (sigproto.Response, error) {
-		return signaltest.Ask(t.Context(), signaltest.Target{Path: broken, Args: []string{mistake}}, question(1, 2), sigproto.Hello{Cluster: "c", Pool: "p"})
+	request := func(mistake string) (sigproto.Response, error) {
+		return signaltest.Evaluate(t.Context(), signaltest.Target{Path: broken, Args: []string{mistake}}, requestBody(1, 2), sigproto.Hello{Cluster: "c", Pool: "p"})
 	}
-	got, err := ask("none")
+	got, err := request("none")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -310,10 +310,10 @@ func TestAsk(t *testing.T) {
 	if diff := cmp.Diff(want, got.Resources); diff != "" {
 		t.Errorf("resources (-want +got):\n%s", diff)
 	}
-	if _, err := ask("negative"); err == nil || !strings.Contains(err.Error(), "Resources.cpus") {
+	if _, err := request("negative"); err == nil || !strings.Contains(err.Error(), "Resources.cpus") {
 		t.Errorf("Ask of a signal that wants -1 cpus = %v, want an error that names the field", err)
 	}
-	if _, err := ask("nonsense"); err == nil || !strings.Contains(err.Error(), "the first argument is one of") {
+	if _, err := request("nonsense"); err == nil || !strings.Contains(err.Error(), "the first argument is one of") {
 		t.Errorf("Ask of a program that ends = %v, want an error with its last line", err)
 	}
 }
@@ -335,7 +335,7 @@ func TestBench(t *testing.T) {
 }
 
 // A process that the signal started ends with the test, even if it holds the outputs.
-func TestNothingIsLeft(t *testing.T) {
+func TestNoProcessIsLeft(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	pids := filepath.Join(dir, "pids")
@@ -344,7 +344,7 @@ func TestNothingIsLeft(t *testing.T) {
 	if err := os.WriteFile(script, []byte(text), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := signaltest.Ask(t.Context(), signaltest.Target{Path: script}, question(1), sigproto.Hello{}); err != nil {
+	if _, err := signaltest.Evaluate(t.Context(), signaltest.Target{Path: script}, requestBody(1), sigproto.Hello{}); err != nil {
 		t.Fatal(err)
 	}
 	started, err := os.ReadFile(pids)

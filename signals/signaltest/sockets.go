@@ -7,7 +7,7 @@ import (
 )
 
 // withSimilarSocket adds to an error the socket that the signal seems to have created instead, and the probable mistake.
-func (w words) misplaced(err error) error {
+func (w socketArgs) withSimilarSocket(err error) error {
 	table, readErr := os.ReadFile("/proc/net/unix")
 	if readErr != nil {
 		return err // without the table the error stays as it is
@@ -16,11 +16,11 @@ func (w words) misplaced(err error) error {
 	if name == "" {
 		return err
 	}
-	return &advised{fmt.Errorf("%w; /proc/net/unix lists a similar name, %q, where @ means NUL", err, name), w.advice(name)}
+	return &adviceError{fmt.Errorf("%w; /proc/net/unix lists a similar name, %q, where @ means NUL", err, name), w.advice(name)}
 }
 
 // similar returns the name of a socket that contains this signal's name, in the kernel's notation: @ for a NUL.
-func (w words) similar(table string) string {
+func (w socketArgs) similar(table string) string {
 	for line := range strings.Lines(table) {
 		if fields := strings.Fields(line); len(fields) == 8 && strings.Contains(fields[7], w.name) {
 			return fields[7]
@@ -30,7 +30,7 @@ func (w words) similar(table string) string {
 }
 
 // advice returns the probable cause of that name.
-func (w words) advice(name string) string {
+func (w socketArgs) advice(name string) string {
 	want := "@" + w.address()
 	switch {
 	case strings.TrimRight(name, "@") == want:

@@ -3,7 +3,7 @@ package signaltest
 import "testing"
 
 func TestSimilar(t *testing.T) {
-	w := words{"ns", "RANDOM", "app"}
+	w := socketArgs{"ns", "RANDOM", "app"}
 	const head = "Num       RefCount Protocol Flags    Type St Inode Path\n" +
 		"0000000000000000: 00000002 00000000 00010000 0001 01 21 @other\n" +
 		"0000000000000000: 00000003 00000000 00000000 0001 03 22\n\n"

@@ -56,7 +56,7 @@ func (t Target) Validate() error {
 			errs = append(errs, fmt.Errorf("the limit %s is %v, want more than 0", limit.name, limit.is))
 		}
 	}
-	longest := t.words()
+	longest := t.socketArgs()
 	longest.app += "~1"
 	if n := len(longest.address()); n > sigproto.MaxAddress {
 		errs = append(errs, fmt.Errorf("app %.200q makes a socket address of %d bytes, at most %d are possible: shorten it", t.App, n, sigproto.MaxAddress))
@@ -80,16 +80,16 @@ func (t Target) withDefaults() Target {
 }
 
 // socketArgs are the three arguments that determine a signal's address.
-type words struct{ namespace, name, app string }
+type socketArgs struct{ namespace, name, app string }
 
 // socketArgs returns arguments that are unique on this host.
-func (t Target) words() words {
-	return words{"signaltest", rand.Text()[:12], t.App}
+func (t Target) socketArgs() socketArgs {
+	return socketArgs{"signaltest", rand.Text()[:12], t.App}
 }
 
-func (w words) list() []string { return []string{w.namespace, w.name, w.app} }
+func (w socketArgs) list() []string { return []string{w.namespace, w.name, w.app} }
 
-func (w words) address() string { return sigproto.Address(w.namespace, w.name, w.app) }
+func (w socketArgs) address() string { return sigproto.Address(w.namespace, w.name, w.app) }
 
 // argv returns the arguments after the program's path.
-func (t Target) argv(words ...string) []string { return slices.Concat(t.Args, words) }
+func (t Target) argv(socketArgs ...string) []string { return slices.Concat(t.Args, socketArgs) }

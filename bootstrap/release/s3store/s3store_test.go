@@ -173,8 +173,8 @@ func TestUnavailable(t *testing.T) {
 	free.Close()
 	const ample = time.Minute
 	for _, tc := range []struct {
-		name, endpoint, says string
-		limit                time.Duration
+		name, endpoint, wantText string
+		limit                    time.Duration
 	}{
 		{"no listener", "http://" + free.Addr().String(), "connection refused", ample},
 		{"answers 503", broken, "", ample},
@@ -187,8 +187,8 @@ func TestUnavailable(t *testing.T) {
 			defer cancel()
 			b := open(t, Config{Bucket: "releases", Endpoint: tc.endpoint, PathStyle: true})
 			_, err := get(ctx, b, "k", 0)
-			if !errors.Is(err, release.ErrUnavailable) || !strings.Contains(err.Error(), tc.says) || !strings.Contains(err.Error(), "s3://releases/k") {
-				t.Errorf("Get = %v, want ErrUnavailable with %q", err, tc.says)
+			if !errors.Is(err, release.ErrUnavailable) || !strings.Contains(err.Error(), tc.wantText) || !strings.Contains(err.Error(), "s3://releases/k") {
+				t.Errorf("Get = %v, want ErrUnavailable with %q", err, tc.wantText)
 			}
 			t.Log(err)
 		})

@@ -25,8 +25,8 @@ const (
 	// tempPrefix begins the name of everything in a cache that is incomplete.
 	tempPrefix = "tmp-"
 	// lockTimeout bounds the wait for a cache's lock. It is longer than any running process holds the lock.
-	lockPatience = time.Minute
-	lockPoll     = 5 * time.Millisecond
+	lockTimeout = time.Minute
+	lockPoll    = 5 * time.Millisecond
 )
 
 // Dir is the path of a folder that several processes change.
@@ -40,7 +40,7 @@ func (d Dir) Locked(ctx context.Context, f func() error) error {
 		return err
 	}
 	defer lock.Close() // releases the lock
-	err = poll(ctx, lockPatience, lockPoll, func() error { return flock(lock, unix.LOCK_EX|unix.LOCK_NB) })
+	err = poll(ctx, lockTimeout, lockPoll, func() error { return flock(lock, unix.LOCK_EX|unix.LOCK_NB) })
 	if err != nil {
 		return fmt.Errorf("lock %s: %w", lock.Name(), err)
 	}
@@ -52,8 +52,8 @@ var errHeld = errors.New("another process has held it for 1m0s: resume that proc
 
 // poll calls try until it returns something other than EWOULDBLOCK, or ctx ends, or the timeout ends, which is errHeld.
 // A blocking flock could not be cancelled.
-func poll(ctx context.Context, patience, every time.Duration, try func() error) error {
-	waited, cancel := context.WithTimeoutCause(ctx, patience, errHeld)
+func poll(ctx context.Context, timeout, every time.Duration, try func() error) error {
+	waited, cancel := context.WithTimeoutCause(ctx, timeout, errHeld)
 	defer cancel()
 	tick := time.NewTicker(every)
 	defer tick.Stop()

@@ -22,9 +22,9 @@ const (
 
 // OpenPartial opens the file for the download of this digest, which may have content, and locks it until it is closed.
 // It waits for another process that holds it, at most patience; then it creates a file in temp instead.
-func (d Dir) OpenPartial(ctx context.Context, digest, temp string, patience time.Duration) (f *os.File, err error) {
+func (d Dir) OpenPartial(ctx context.Context, digest, temp string, timeout time.Duration) (f *os.File, err error) {
 	path := filepath.Join(string(d), partialPrefix+digest)
-	err = poll(ctx, patience, partialPoll, func() (err error) {
+	err = poll(ctx, timeout, partialPoll, func() (err error) {
 		f, err = holdFile(path)
 		return err
 	})

@@ -76,7 +76,7 @@ func TestLineLimit(t *testing.T) {
 }
 
 // Dropped lines are reported once a second, without further output too, and at the end.
-func TestThrottleTells(t *testing.T) {
+func TestThrottleReportsDroppedLines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		var told []string

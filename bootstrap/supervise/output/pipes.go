@@ -8,28 +8,28 @@ import (
 
 // Pipes is what a child writes to: two pipes, stdout and stderr, or /dev/null.
 type Pipes struct {
-	lines   func(stream string, line []byte) // or nil
-	tail    *Tail                            // or nil
-	theirs  [2]*os.File
-	ours    [2]*os.File // nil without a listener and a tail
-	readers sync.WaitGroup
-	ended   chan struct{} // closed when the readers have returned
+	lines      func(stream string, line []byte) // or nil
+	tail       *Tail                            // or nil
+	childEnds  [2]*os.File
+	parentEnds [2]*os.File // nil without a listener and a tail
+	readers    sync.WaitGroup
+	ended      chan struct{} // closed when the readers have returned
 }
 
 // NewPipes opens the pipes, or /dev/null if there is no listener and no tail. Calls of lines follow
 // supervise.Spec.Lines.
 func NewPipes(lines func(stream string, line []byte), tail *Tail) (*Pipes, error) {
 	p := &Pipes{lines: lines, tail: tail, ended: make(chan struct{})}
-	for i := range p.theirs {
+	for i := range p.childEnds {
 		var err error
 		if p.lines == nil && p.tail == nil {
-			p.theirs[i], err = os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+			p.childEnds[i], err = os.OpenFile(os.DevNull, os.O_WRONLY, 0)
 		} else {
-			p.ours[i], p.theirs[i], err = os.Pipe()
+			p.parentEnds[i], p.childEnds[i], err = os.Pipe()
 		}
 		if err != nil {
-			p.CloseTheirs()
-			p.CloseOurs()
+			p.CloseChildEnds()
+			p.CloseParentEnds()
 			return nil, err
 		}
 	}
@@ -37,13 +37,13 @@ func NewPipes(lines func(stream string, line []byte), tail *Tail) (*Pipes, error
 }
 
 // ChildEnds returns the files that the child inherits as stdout and stderr.
-func (p *Pipes) Theirs() (stdout, stderr *os.File) { return p.theirs[0], p.theirs[1] }
+func (p *Pipes) ChildEnds() (stdout, stderr *os.File) { return p.childEnds[0], p.childEnds[1] }
 
 // CloseChildEnds closes the files that the child inherited.
-func (p *Pipes) CloseTheirs() { closeAll(p.theirs) }
+func (p *Pipes) CloseChildEnds() { closeAll(p.childEnds) }
 
 // CloseParentEnds closes the ends that Read would read. Call it if no child was started.
-func (p *Pipes) CloseOurs() { closeAll(p.ours) }
+func (p *Pipes) CloseParentEnds() { closeAll(p.parentEnds) }
 
 func closeAll(files [2]*os.File) {
 	for _, f := range files {
@@ -57,13 +57,13 @@ func closeAll(files [2]*os.File) {
 func (p *Pipes) Read() {
 	var streams sync.WaitGroup
 	for i, name := range [2]string{Stdout, Stderr} {
-		if p.ours[i] != nil {
-			streams.Go(func() { p.readStream(p.ours[i], name) })
+		if p.parentEnds[i] != nil {
+			streams.Go(func() { p.readStream(p.parentEnds[i], name) })
 		}
 	}
 	p.readers.Go(func() {
 		streams.Wait()
-		p.CloseOurs()
+		p.CloseParentEnds()
 		close(p.ended)
 	})
 }
@@ -91,7 +91,7 @@ func (p *Pipes) Drain(limit time.Duration) {
 		return
 	case <-late.C:
 	}
-	for _, f := range p.ours {
+	for _, f := range p.parentEnds {
 		if f != nil {
 			_ = f.SetReadDeadline(time.Unix(1, 0)) // an error means that it is closed
 		}

@@ -20,20 +20,20 @@ func (t *throttle) line(line []byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := time.Now()
-	t.tellLocked(now)
+	t.reportLocked(now)
 	if t.limit.admit(now) {
 		t.emit(line)
 	} else if t.limit.dropped == 1 {
 		t.timer = time.AfterFunc(t.limit.rest(now), func() {
 			t.mu.Lock()
 			defer t.mu.Unlock()
-			t.tellLocked(time.Now())
+			t.reportLocked(time.Now())
 		})
 	}
 }
 
 // reportLocked reports the dropped lines if their second is over.
-func (t *throttle) tellLocked(now time.Time) {
+func (t *throttle) reportLocked(now time.Time) {
 	if t.limit.dropped > 0 && t.limit.rest(now) <= 0 {
 		t.closeLocked()
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // maxRequests bounds the result of Requests.
-const remembered = 10_000
+const maxRequests = 10_000
 
 // Request is a received request.
 type Request struct {
@@ -23,22 +23,22 @@ type Request struct {
 
 // API is a bulk API as an http.Handler. New makes it.
 type API struct {
-	mu       sync.Mutex
-	table    table
-	user     string
-	password string
-	users    int
-	trouble  Trouble
-	mended   chan struct{} // closed by ClearFault
-	count    int
-	requests []Request     // the latest ones
-	came     chan struct{} // closed by the next request
+	mu           sync.Mutex
+	table        table
+	user         string
+	password     string
+	users        int
+	trouble      Trouble
+	faultCleared chan struct{} // closed by ClearFault
+	count        int
+	requests     []Request     // the latest ones
+	came         chan struct{} // closed by the next request
 }
 
 // New returns an API without rows that requires these credentials.
 func New(user, password string) *API {
 	return &API{table: newTable(), user: user, password: password,
-		mended: make(chan struct{}), came: make(chan struct{})}
+		faultCleared: make(chan struct{}), came: make(chan struct{})}
 }
 
 // Set adds rows, or replaces rows with the same id. Setting many at once is fastest.
@@ -86,12 +86,12 @@ func (a *API) Break(t Trouble) {
 }
 
 // ClearFault ends the trouble, and answers the requests that are held.
-func (a *API) Mend() {
+func (a *API) ClearFault() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.trouble = Trouble{}
-	close(a.mended)
-	a.mended = make(chan struct{})
+	close(a.faultCleared)
+	a.faultCleared = make(chan struct{})
 }
 
 // Count returns the number of received requests.
@@ -127,9 +127,9 @@ func (a *API) Await(ctx context.Context, n int) error {
 
 // ServeHTTP answers a request, or applies the trouble.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	status, answer, trouble, mended := a.serve(r)
-	if trouble.Fault != Well && trouble.Fault != Loop {
-		trouble.suffer(w, r, mended, answer)
+	status, answer, trouble, faultCleared := a.serve(r)
+	if trouble.Fault != NoFault && trouble.Fault != Loop {
+		trouble.apply(w, r, faultCleared, answer)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
@@ -138,7 +138,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // serve records the request, and returns its answer and trouble.
-func (a *API) serve(r *http.Request) (status int, answer []byte, t Trouble, mended <-chan struct{}) {
+func (a *API) serve(r *http.Request) (status int, answer []byte, t Trouble, faultCleared <-chan struct{}) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	t = a.trouble
@@ -155,14 +155,14 @@ func (a *API) serve(r *http.Request) (status int, answer []byte, t Trouble, mend
 	default:
 		status, answer = http.StatusNotFound, problem(10000, "Unknown request")
 	}
-	return status, answer, t, a.mended
+	return status, answer, t, a.faultCleared
 }
 
 func (a *API) note(r *http.Request, f Fault) {
 	user, _, _ := r.BasicAuth()
 	query := r.URL.Query()
-	if len(a.requests) == remembered {
-		a.requests = append(a.requests[:0], a.requests[remembered/2:]...)
+	if len(a.requests) == maxRequests {
+		a.requests = append(a.requests[:0], a.requests[maxRequests/2:]...)
 	}
 	a.requests = append(a.requests, Request{
 		Path: r.URL.Path, Token: query.Get("bulk_token"), Batch: query.Get("batch_size"), User: user, Fault: f,

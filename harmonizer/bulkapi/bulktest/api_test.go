@@ -90,7 +90,7 @@ func TestPaging(t *testing.T) {
 	}
 }
 
-func TestTroubleHasABeginAndAnEnd(t *testing.T) {
+func TestTroubleCoversItsRequests(t *testing.T) {
 	api := New("bulk", "secret")
 	api.Set(Row{ID: "a"})
 	server := httptest.NewServer(api)
@@ -115,7 +115,7 @@ func TestFaults(t *testing.T) {
 		status int  // 0: no answer
 		broken bool // the answer is unreadable
 	}{
-		{Well, 200, false}, {Status, 500, true}, {Cut, 200, true}, {Truncated, 200, true}, {Garbage, 200, true},
+		{NoFault, 200, false}, {Status, 500, true}, {Cut, 200, true}, {Truncated, 200, true}, {Garbage, 200, true},
 		{Foreign, 200, false}, {Gone, 0, true}, {Redirect, 302, true}, {Huge, 200, true}, {Loop, 200, false},
 	} {
 		t.Run(tt.fault.String(), func(t *testing.T) {
@@ -131,7 +131,7 @@ func TestFaults(t *testing.T) {
 			if tt.fault == Loop && string(a.Token) != "{}" {
 				t.Errorf("token %s, want that of the request", a.Token)
 			}
-			api.Mend()
+			api.ClearFault()
 			if status, _, err := get(t, server, 1, "{}", "secret"); status != 200 || err != nil {
 				t.Errorf("status %d, %v after Mend", status, err)
 			}
@@ -139,23 +139,23 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-func TestHeldUntilMended(t *testing.T) {
+func TestHeldUntilCleared(t *testing.T) {
 	api := New("bulk", "secret")
 	api.Set(Row{ID: "a"})
 	server := httptest.NewServer(api)
 	defer server.Close()
 	api.Break(Trouble{Fault: Held})
-	mended := make(chan struct{})
+	faultCleared := make(chan struct{})
 	go func() {
-		defer close(mended)
+		defer close(faultCleared)
 		if err := api.Await(t.Context(), 1); err == nil {
-			api.Mend()
+			api.ClearFault()
 		}
 	}()
 	if status, a, err := get(t, server, 1, "{}", "secret"); status != 200 || err != nil || len(a.Results) != 1 {
 		t.Errorf("status %d, %v, %d rows; want the answer", status, err, len(a.Results))
 	}
-	<-mended
+	<-faultCleared
 }
 
 func BenchmarkSet(b *testing.B) {

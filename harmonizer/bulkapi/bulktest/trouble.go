@@ -11,7 +11,7 @@ import (
 type Fault int
 
 const (
-	Well      Fault = iota // no trouble
+	NoFault   Fault = iota // no trouble
 	Status                 // answers Trouble.Status
 	Cut                    // closes the connection within an answer
 	Truncated              // ends within an answer, without an error of the connection
@@ -50,13 +50,13 @@ type Trouble struct {
 // take returns the fault of the next request.
 func (t *Trouble) take() Fault {
 	switch {
-	case t.Fault == Well:
-		return Well
+	case t.Fault == NoFault:
+		return NoFault
 	case t.After > 0:
 		t.After--
-		return Well
+		return NoFault
 	case t.Times < 0:
-		return Well
+		return NoFault
 	case t.Times > 0:
 		t.Times--
 		if t.Times == 0 {
@@ -66,8 +66,8 @@ func (t *Trouble) take() Fault {
 	return t.Fault
 }
 
-// suffer answers a request with a fault. answer is the normal answer.
-func (t Trouble) suffer(w http.ResponseWriter, r *http.Request, mended <-chan struct{}, answer []byte) {
+// apply answers a request with a fault. answer is the normal answer.
+func (t Trouble) apply(w http.ResponseWriter, r *http.Request, faultCleared <-chan struct{}, answer []byte) {
 	if t.RetryAfter != "" {
 		w.Header().Set("Retry-After", t.RetryAfter)
 	}
@@ -87,7 +87,7 @@ func (t Trouble) suffer(w http.ResponseWriter, r *http.Request, mended <-chan st
 		_, _ = w.Write(answer[:len(answer)/2])
 	case Held:
 		select {
-		case <-mended:
+		case <-faultCleared:
 			_, _ = w.Write(answer)
 		case <-r.Context().Done():
 		}

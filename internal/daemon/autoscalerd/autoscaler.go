@@ -89,7 +89,7 @@ func (p Process) run(ctx context.Context, a autoscaling) error {
 	}
 	defer b.Close()
 	parts := daemon.NewServices(ctx)
-	pool, err := openParts(parts, b, a, p.Log)
+	pool, err := openDependencies(parts, b, a, p.Log)
 	if err != nil {
 		return parts.Stop(err)
 	}

@@ -19,13 +19,13 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/provider"
 )
 
-// partsOfPool has the dependencies that live as long as the process, as holder or standby.
-type partsOfPool struct {
+// poolDependencies has the dependencies that live as long as the process, as holder or standby.
+type poolDependencies struct {
 	nodes    *local.Nodes
 	provider pools.Provider
-	// hear sends the provider's warnings and hints to two channels until its context ends. Either channel may be nil.
+	// receive sends the provider's warnings and hints to two channels until its context ends. Either channel may be nil.
 	// hear is nil if the provider sends neither.
-	hear func(ctx context.Context, warnings, hints chan<- pools.Notice) error
+	receive func(ctx context.Context, warnings, hints chan<- pools.Notice) error
 	// console returns an instance's console output; nil if the provider stores none.
 	console  func(ctx context.Context, instance string) ([]byte, error)
 	store    metrics.Store
@@ -34,10 +34,10 @@ type partsOfPool struct {
 	evidence *state.Evidence
 }
 
-// openParts opens the dependencies and starts those that run.
-func openParts(parts *daemon.Services, b *bus.Bus, a autoscaling, log *slog.Logger) (*partsOfPool, error) {
+// openDependencies opens the dependencies and starts those that run.
+func openDependencies(parts *daemon.Services, b *bus.Bus, a autoscaling, log *slog.Logger) (*poolDependencies, error) {
 	cluster, pool := a.pool.Cluster, a.pool.Name
-	p := &partsOfPool{nodes: local.NewNodes(b.Conn(), cluster, pool, nodeMaxAge, log)}
+	p := &poolDependencies{nodes: local.NewNodes(b.Conn(), cluster, pool, nodeMaxAge, log)}
 	parts.Run("nodes", p.nodes.Run)
 	ctx, cancel := context.WithTimeout(parts.Context(), openTimeout)
 	defer cancel()
@@ -64,7 +64,7 @@ func openParts(parts *daemon.Services, b *bus.Bus, a autoscaling, log *slog.Logg
 	}
 	p.provider, p.console = opened.Provider, opened.Console
 	if !a.dryRun {
-		p.hear = opened.Hear
+		p.receive = opened.ReceiveNotices
 	}
 	return p, nil
 }
@@ -100,7 +100,7 @@ func openProvider(ctx context.Context, a autoscaling, b *bus.Bus, log *slog.Logg
 }
 
 // world returns a loop's dependencies, except those of its term.
-func (p *partsOfPool) world(a autoscaling) autoscaler.World {
+func (p *poolDependencies) world(a autoscaling) autoscaler.World {
 	return autoscaler.World{
 		Provider: p.provider, Scheduler: p.nodes, Cordon: p.nodes, Directory: a.directory,
 		Dial: dialSignal(a.pool.Cluster, a.pool.Name), Metrics: p.store, Ledger: p.ledger, Orders: p.orders,

@@ -43,7 +43,7 @@ func (d bootstrapDirectory) Listing() ask.Listing {
 func endpointOf(e bootstrap.Endpoint) ask.Endpoint {
 	out := ask.Endpoint{Address: e.Address, Group: e.Group, Version: e.Version, Columnar: e.Columnar, Down: e.Down}
 	var err error
-	if out.Request, err = config.DecodeRequestSpec(e.Question); err != nil {
+	if out.Request, err = config.DecodeRequestSpec(e.RequestConfig); err != nil {
 		out.Down = err.Error()
 	}
 	return out
@@ -53,7 +53,7 @@ func endpointOf(e bootstrap.Endpoint) ask.Endpoint {
 func (d bootstrapDirectory) Report(r ask.Report) {
 	out := bootstrap.Report{Revision: r.Revision}
 	for _, a := range r.Results {
-		if a.Verdict == decide.Unasked {
+		if a.Verdict == decide.NotRequested {
 			continue // it says nothing about the signal
 		}
 		out.Answers = append(out.Answers, bootstrap.Answer{
@@ -67,25 +67,25 @@ func (d bootstrapDirectory) Report(r ask.Report) {
 // Alive implements ask.Directory.
 func (d bootstrapDirectory) Alive() { d.Reader.Report(bootstrap.Report{}) }
 
-// documented is the fixed directory of an autoscaler that was started by hand, from the files.
-type documented struct{ listing ask.Listing }
+// staticDirectory is the fixed directory of an autoscaler that was started by hand, from the files.
+type staticDirectory struct{ listing ask.Listing }
 
-func fixedDirectory(s config.Service, p config.Pool) documented {
+func fixedDirectory(s config.Service, p config.Pool) staticDirectory {
 	l := ask.Listing{Endpoints: map[string]ask.Endpoint{}}
 	for _, signal := range config.Bootstrap(s, p).Signals {
 		l.Endpoints[signal.App] = ask.Endpoint{Address: signal.Address, Version: signal.Version}
 	}
-	return documented{l}
+	return staticDirectory{l}
 }
 
 // Listing implements ask.Directory.
-func (d documented) Listing() ask.Listing { return d.listing }
+func (d staticDirectory) Listing() ask.Listing { return d.listing }
 
 // Report implements ask.Directory. It does nothing.
-func (documented) Report(ask.Report) {}
+func (staticDirectory) Report(ask.Report) {}
 
 // Alive implements ask.Directory.
-func (documented) Alive() {}
+func (staticDirectory) Alive() {}
 
 // RunUnderBootstrap runs the autoscaler under the bootstrap that started this process. It uses the directory stream
 // at descriptor fd and ends with the stream.
@@ -154,15 +154,15 @@ func (f *follower) read() (autoscaling, error) {
 func (f *follower) refresh() (autoscaling, error) {
 	before := f.running
 	after, err := f.read()
-	if err == nil && !sameWorld(before, after) {
-		err = ErrOtherWorld
+	if err == nil && !sameDependencies(before, after) {
+		err = ErrRestartNeeded
 	}
 	return after, err
 }
 
-// ErrOtherWorld: dependencies of the loop changed in the files. The process ends with bootstrap.ExitRestart, and
+// ErrRestartNeeded: dependencies of the loop changed in the files. The process ends with bootstrap.ExitRestart, and
 // bootstrap restarts it at once.
-var ErrOtherWorld = errors.New("resource_groups, health, aws, metrics or autoscaling.lease of the files have changed: the autoscaler restarts")
+var ErrRestartNeeded = errors.New("resource_groups, health, aws, metrics or autoscaling.lease of the files have changed: the autoscaler restarts")
 
 // run applies changed files until ctx ends.
 func (f *follower) run(ctx context.Context, l *autoscaler.Loop) error {
@@ -174,8 +174,8 @@ func (f *follower) run(ctx context.Context, l *autoscaler.Loop) error {
 			if err != nil {
 				return err
 			}
-			if !sameWorld(before, after) {
-				return ErrOtherWorld
+			if !sameDependencies(before, after) {
+				return ErrRestartNeeded
 			}
 			if err := l.Reconfigure(after.config()); err != nil {
 				return err
@@ -189,8 +189,8 @@ func (f *follower) run(ctx context.Context, l *autoscaler.Loop) error {
 	}
 }
 
-// sameWorld reports whether the loop's dependencies are the same in both files.
-func sameWorld(before, after autoscaling) bool {
+// sameDependencies reports whether the loop's dependencies are the same in both files.
+func sameDependencies(before, after autoscaling) bool {
 	return reflect.DeepEqual(before.pool.Groups, after.pool.Groups) &&
 		reflect.DeepEqual(before.pool.Draining.Spot, after.pool.Draining.Spot) &&
 		reflect.DeepEqual(before.pool.Health, after.pool.Health) &&

@@ -10,11 +10,11 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 )
 
-// lastTold is the memory of a dry run: the state in the ledger's last tick. Save does nothing.
-type lastTold struct{ ledger *state.Ledger }
+// ledgerMemory is the memory of a dry run: the state in the ledger's last tick. Save does nothing.
+type ledgerMemory struct{ ledger *state.Ledger }
 
 // Load implements apply.Memory. Without a readable record it returns no state, as at a first start.
-func (m lastTold) Load(ctx context.Context) (data []byte, ok bool, err error) {
+func (m ledgerMemory) Load(ctx context.Context) (data []byte, ok bool, err error) {
 	record, err := m.ledger.Last(ctx)
 	if err != nil {
 		return nil, false, nil
@@ -30,7 +30,7 @@ func (m lastTold) Load(ctx context.Context) (data []byte, ok bool, err error) {
 }
 
 // Save implements apply.Memory.
-func (lastTold) Save(context.Context, []byte) error { return nil }
+func (ledgerMemory) Save(context.Context, []byte) error { return nil }
 
 // noDrains are the drain records of a dry run, which drains no node.
 type noDrains struct{}
@@ -42,7 +42,7 @@ func (noDrains) Delete(context.Context, string) error         { return nil }
 // ordersOnly has the pool's orders for a dry run, which removes none.
 type ordersOnly struct{ *state.Orders }
 
-// Read implements pools.OrderBook.
+// Read implements pools.OrderStore.
 func (o ordersOnly) Read(ctx context.Context, now time.Time) (pools.Orders, error) {
 	all, err := o.List(ctx)
 	if err != nil {
@@ -51,8 +51,8 @@ func (o ordersOnly) Read(ctx context.Context, now time.Time) (pools.Orders, erro
 	return all.InForce(now), nil
 }
 
-// Removed implements pools.OrderBook.
+// Removed implements pools.OrderStore.
 func (ordersOnly) Removed(context.Context, string) error { return nil }
 
-// Rolled implements pools.OrderBook.
+// Rolled implements pools.OrderStore.
 func (ordersOnly) Rolled(context.Context, string) error { return nil }

@@ -28,7 +28,7 @@ type healthLoop struct{ *nodehealth.Loop }
 
 // Condition implements autoscaler.Health.
 func (h *healthLoop) Condition() snapshot.Condition {
-	return snapshot.Condition{Sick: h.Sick(), Barred: h.Barred(), Budget: h.Budget(), Unknown: h.Unknown()}
+	return snapshot.Condition{Unhealthy: h.Sick(), Barred: h.Barred(), Budget: h.Budget(), Unknown: h.Unknown()}
 }
 
 // nodeHealth creates node health for the pool's policy. hints may be nil.
@@ -62,7 +62,7 @@ func (t *terms) nodeHealth(a autoscaling, loop *autoscaler.Loop, memory nodeheal
 }
 
 // addresses returns a function that returns a machine's URL.
-func (p *partsOfPool) addresses(probe *probes.Prober, pool string) func(ctx context.Context, m nodehealth.Machine) (string, error) {
+func (p *poolDependencies) addresses(probe *probes.Prober, pool string) func(ctx context.Context, m nodehealth.Machine) (string, error) {
 	return func(ctx context.Context, m nodehealth.Machine) (string, error) {
 		names := probes.Names{Instance: m.Node, Node: m.Node, Zone: m.Zone, Pool: pool}
 		if known, ok := p.provider.(pools.Addresser); ok {
@@ -77,8 +77,8 @@ func (p *partsOfPool) addresses(probe *probes.Prober, pool string) func(ctx cont
 }
 
 const (
-	pauseLook    = 3 * time.Second // interval of reading the orders
-	pauseTimeout = 5 * time.Second
+	pauseInterval = 3 * time.Second // interval of reading the orders
+	pauseTimeout  = 5 * time.Second
 )
 
 // pauseWatch reads whether operators have paused the pool.
@@ -98,8 +98,8 @@ func (p *pauseWatch) state() (why string, known bool) {
 
 // run reads the orders periodically until ctx ends. While reading fails, the last result stays valid.
 func (p *pauseWatch) run(ctx context.Context) error {
-	look := time.NewTicker(pauseLook)
-	defer look.Stop()
+	ticker := time.NewTicker(pauseInterval)
+	defer ticker.Stop()
 	failed := false
 	for {
 		err := p.read(ctx)
@@ -110,7 +110,7 @@ func (p *pauseWatch) run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-look.C:
+		case <-ticker.C:
 		}
 	}
 }

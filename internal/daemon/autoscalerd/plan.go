@@ -27,14 +27,14 @@ func planSubject(cluster, pool string) string {
 	return names.Subject(cluster, "autoscaler", pool, "plan")
 }
 
-// planAnswer is the response, compressed by gzip. AskPlan requests the plan from the pool's autoscaler.
+// planAnswer is the response, compressed by gzip. RequestPlan requests the plan from the pool's autoscaler.
 type planAnswer struct {
 	Record *autoscaler.Record `json:"record,omitempty"`
 	Error  string             `json:"error,omitempty"`
 }
 
-// AskPlan asks the autoscaler that holds the pool.
-func AskPlan(ctx context.Context, b *bus.Bus, cluster, pool string) (autoscaler.Record, error) {
+// RequestPlan asks the autoscaler that holds the pool.
+func RequestPlan(ctx context.Context, b *bus.Bus, cluster, pool string) (autoscaler.Record, error) {
 	ctx, cancel := context.WithTimeout(ctx, planTimeout)
 	defer cancel()
 	fail := func(err error) (autoscaler.Record, error) {
@@ -63,8 +63,8 @@ func AskPlan(ctx context.Context, b *bus.Bus, cluster, pool string) (autoscaler.
 
 // servePlans answers plan requests until ctx ends.
 func servePlans(ctx context.Context, nc *nats.Conn, cluster, pool string, preview func(context.Context) (autoscaler.Record, error)) error {
-	asked := make(chan *nats.Msg, 16)
-	sub, err := nc.ChanSubscribe(planSubject(cluster, pool), asked)
+	requests := make(chan *nats.Msg, 16)
+	sub, err := nc.ChanSubscribe(planSubject(cluster, pool), requests)
 	if err != nil {
 		return fmt.Errorf("subscribe to plan requests: %w", err)
 	}
@@ -73,7 +73,7 @@ func servePlans(ctx context.Context, nc *nats.Conn, cluster, pool string, previe
 		select {
 		case <-ctx.Done():
 			return nil
-		case m := <-asked:
+		case m := <-requests:
 			within, cancel := context.WithTimeout(ctx, planTimeout)
 			r, err := preview(within)
 			cancel()

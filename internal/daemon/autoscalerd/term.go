@@ -25,8 +25,8 @@ import (
 // standbyAlive is how often a process without a loop reports to bootstrap.
 const standbyAlive = 5 * time.Second
 
-// standbyLook is how often a standby checks the lease's holder.
-const standbyLook = 200 * time.Millisecond
+// standbyInterval is how often a standby checks the lease's holder.
+const standbyInterval = 200 * time.Millisecond
 
 // terms runs the autoscaler in terms: it waits for the pool's lease, runs the loop while the lease is held, and waits
 // again.
@@ -35,7 +35,7 @@ type terms struct {
 	holder   string // of the lease
 	log      *slog.Logger
 	settings autoscaling // files and flags
-	parts    *partsOfPool
+	parts    *poolDependencies
 	keeper   []string         // command line of a process keeper
 	guard    *integrity.Guard // of the pool's stored data
 	// metrics has the metrics of the current term's node health.
@@ -71,7 +71,7 @@ func (t *terms) term(ctx context.Context) error {
 	}
 	waiting := daemon.NewServices(ctx)
 	waiting.Run("signs of life", func(ctx context.Context) error { return standBy(ctx, t.settings.directory) })
-	waiting.Run("standby", func(ctx context.Context) error { return t.tell(ctx, lease) })
+	waiting.Run("standby", func(ctx context.Context) error { return t.report(ctx, lease) })
 	if err := waiting.Stop(lease.Acquire(waiting.Context())); err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func (t *terms) open(holding *daemon.Services, lease *state.Lease) (loop *autosc
 		t.compareEpochs(open, lease.Epoch())
 		t.guard.Publish(open)
 	}
-	if err != nil && t.away(err) {
+	if err != nil && t.busUnavailable(err) {
 		err = fmt.Errorf("%w: %w", pools.ErrNotHolder, err) // the next term may succeed
 	}
 	if err != nil {
@@ -123,9 +123,9 @@ func (t *terms) open(holding *daemon.Services, lease *state.Lease) (loop *autosc
 	world.Memory, world.Records, world.Lease = holder.Memory(), holder.Records(), lease
 	world.Orders = t.parts.orders.Guarded(t.guard)
 	t.giveBack(holding.Context(), a)
-	warnings, hints := t.hear(holding, a)
+	warnings, hints := t.receive(holding, a)
 	world.Notices = warnings
-	if !a.pool.Judged() {
+	if !a.pool.HealthEnabled() {
 		return autoscaler.NewLoop(a.config(), world, t.log), a, func() {}, nil
 	}
 	health := &healthLoop{}
@@ -161,35 +161,35 @@ func (t *terms) compareEpochs(ctx context.Context, epoch uint64) {
 
 // giveBack enables the provider's own repair, unless the policy repairs. An earlier policy may have disabled it.
 func (t *terms) giveBack(ctx context.Context, a autoscaling) {
-	healer, ok := t.parts.provider.(pools.Healer)
-	if !ok || a.pool.Heals() {
+	repairOwner, ok := t.parts.provider.(pools.RepairOwner)
+	if !ok || a.pool.OwnsRepair() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, providerTimeout)
 	defer cancel()
-	if err := healer.Heal(ctx); err != nil {
+	if err := repairOwner.ResumeRepair(ctx); err != nil {
 		t.log.Warn("provider repair not restored", "pool", a.pool.Name, "err", err)
 	}
 }
 
-// hear receives the provider's messages during the term. A standby must not receive them, because the holder would
+// receive receives the provider's messages during the term. A standby must not receive them, because the holder would
 // miss them. It returns channels of warnings and of hints.
-func (t *terms) hear(holding *daemon.Services, a autoscaling) (warnings <-chan pools.Notice, hints <-chan judge.Hint) {
-	if t.parts.hear == nil || !a.pool.Draining.Warned() && !a.pool.Judged() {
+func (t *terms) receive(holding *daemon.Services, a autoscaling) (warnings <-chan pools.Notice, hints <-chan judge.Hint) {
+	if t.parts.receive == nil || !a.pool.Draining.FollowsWarnings() && !a.pool.HealthEnabled() {
 		return nil, nil
 	}
-	var warned, told chan pools.Notice
-	if a.pool.Draining.Warned() {
+	var warned, reported chan pools.Notice
+	if a.pool.Draining.FollowsWarnings() {
 		warned = make(chan pools.Notice)
 		warnings = warned
 	}
-	if a.pool.Judged() {
-		told = make(chan pools.Notice, hintRoom)
-		looked := make(chan judge.Hint)
-		hints = looked
-		holding.Run("hints of the provider", func(ctx context.Context) error { return passHints(ctx, told, looked) })
+	if a.pool.HealthEnabled() {
+		reported = make(chan pools.Notice, hintRoom)
+		nodeHints := make(chan judge.Hint)
+		hints = nodeHints
+		holding.Run("hints of the provider", func(ctx context.Context) error { return passHints(ctx, reported, nodeHints) })
 	}
-	holding.Run("warnings of the provider", func(ctx context.Context) error { return t.parts.hear(ctx, warned, told) })
+	holding.Run("warnings of the provider", func(ctx context.Context) error { return t.parts.receive(ctx, warned, reported) })
 	return warnings, hints
 }
 
@@ -211,8 +211,8 @@ func passHints(ctx context.Context, in <-chan pools.Notice, out chan<- judge.Hin
 	}
 }
 
-// away reports whether an error comes from an unavailable NATS.
-func (t *terms) away(err error) bool {
+// busUnavailable reports whether an error comes from an unavailable NATS.
+func (t *terms) busUnavailable(err error) bool {
 	return !t.bus.Conn().IsConnected() || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrTimeout) ||
 		errors.Is(err, nats.ErrNoResponders) || errors.Is(err, nats.ErrReconnectBufExceeded)
 }
@@ -221,24 +221,24 @@ func (t *terms) away(err error) bool {
 func (t *terms) dry(ctx context.Context) error {
 	parts := daemon.NewServices(ctx)
 	world := t.parts.world(t.settings)
-	world.Memory, world.Records, world.Orders = lastTold{t.parts.ledger}, noDrains{}, ordersOnly{t.parts.orders}
+	world.Memory, world.Records, world.Orders = ledgerMemory{t.parts.ledger}, noDrains{}, ordersOnly{t.parts.orders}
 	return parts.Stop(runLoop(parts, autoscaler.NewLoop(t.settings.config(), world, t.log), t.settings, t.bus))
 }
 
-// tell logs the pool's holder, once for each holder.
-func (t *terms) tell(ctx context.Context, lease *state.Lease) error {
-	look := time.NewTicker(standbyLook)
-	defer look.Stop()
-	told := ""
+// report logs the pool's holder, once for each holder.
+func (t *terms) report(ctx context.Context, lease *state.Lease) error {
+	ticker := time.NewTicker(standbyInterval)
+	defer ticker.Stop()
+	reported := ""
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-look.C:
+		case <-ticker.C:
 		}
-		if holder, _ := lease.Standby(); holder != "" && holder != told {
+		if holder, _ := lease.Standby(); holder != "" && holder != reported {
 			t.log.Info("standing by: another autoscaler holds the pool", "pool", t.settings.pool.Name, "holder", holder)
-			told = holder
+			reported = holder
 		}
 	}
 }

@@ -49,7 +49,7 @@ func TestEpochBelowTheLedgerIsReported(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := &terms{log: log, parts: &partsOfPool{ledger: ledger}, guard: guard, settings: autoscaling{pool: config.Pool{Name: "p"}}}
+		p := &terms{log: log, parts: &poolDependencies{ledger: ledger}, guard: guard, settings: autoscaling{pool: config.Pool{Name: "p"}}}
 		p.compareEpochs(ctx, tt.epoch)
 		problems := guard.Problems()
 		if reported := len(problems) == 1 && problems[0].Key == "lease.pool.p"; reported != tt.reported || len(problems) > 1 {

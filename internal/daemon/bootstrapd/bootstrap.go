@@ -24,8 +24,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/state"
 )
 
-// signalPatience is how long the autoscaler's start waits for silent signals.
-const signalPatience = 5 * time.Second
+// signalTimeout is how long the autoscaler's start waits for silent signals.
+const signalTimeout = 5 * time.Second
 
 // Process is a bootstrap with its flags.
 type Process struct {
@@ -40,8 +40,8 @@ func (p Process) Watcher() *config.Watcher {
 	return config.NewWatcher(p.Log, p.watched(config.Service{})...)
 }
 
-// Pooled is the desired state from files and environment.
-type Pooled struct {
+// Desired is the desired state from files and environment.
+type Desired struct {
 	service config.Service
 	pool    config.Pool
 	Plan    bootstrap.Plan
@@ -49,50 +49,50 @@ type Pooled struct {
 }
 
 // Read reads the files and the environment.
-func (p Process) Read(getenv func(string) string) (Pooled, error) {
+func (p Process) Read(getenv func(string) string) (Desired, error) {
 	files, err := config.Read(p.Configs, p.Cluster, p.Pool)
 	if err != nil {
-		return Pooled{}, err
+		return Desired{}, err
 	}
 	env, _, err := bootstrap.PlanFromEnvironment(getenv)
 	if err != nil {
-		return Pooled{}, err
+		return Desired{}, err
 	}
 	files.Bucket = getenv(bootstrap.VarBucket)
 	for _, s := range env.Signals {
 		files.Pins = append(files.Pins, config.Pin{App: s.App, Namespace: s.Namespace, Name: s.Name, Version: s.Version})
 	}
-	w := Pooled{args: strings.Fields(getenv(bootstrap.VarArgs))}
+	w := Desired{args: strings.Fields(getenv(bootstrap.VarArgs))}
 	if err := p.CheckArgs(w.args); err != nil {
-		return Pooled{}, fmt.Errorf("%s %q, which are flags of weir autoscaler: %w", bootstrap.VarArgs, w.args, err)
+		return Desired{}, fmt.Errorf("%s %q, which are flags of weir autoscaler: %w", bootstrap.VarArgs, w.args, err)
 	}
 	if w.service, w.pool, err = files.Decode(); err != nil {
-		return Pooled{}, err
+		return Desired{}, err
 	}
 	if err := autoscalerd.CheckHealth(w.pool); err != nil {
-		return Pooled{}, err
+		return Desired{}, err
 	}
 	w.Plan = config.Bootstrap(w.service, w.pool)
 	if len(refsOf(w.Plan)) > 0 && w.service.AWS.SignalsBucket == "" {
-		return Pooled{}, signalbucket.ErrNoBucket
+		return Desired{}, signalbucket.ErrNoBucket
 	}
 	if w.Plan.Config, err = json.Marshal(files); err != nil {
-		return Pooled{}, fmt.Errorf("encode the files for the autoscaler: %w", err)
+		return Desired{}, fmt.Errorf("encode the files for the autoscaler: %w", err)
 	}
 	return w, w.Plan.Validate()
 }
 
 // Run runs the desired state, and applies later changes of the files, until ctx ends.
-func (p Process) Run(ctx context.Context, wanted Pooled, watcher *config.Watcher) error {
+func (p Process) Run(ctx context.Context, desired Desired, watcher *config.Watcher) error {
 	if err := supervise.Hide(); err != nil {
 		return err
 	}
-	lock, err := daemon.LockPool(p.Data, "bootstrap", wanted.Plan.Cluster, wanted.Plan.Pool)
+	lock, err := daemon.LockPool(p.Data, "bootstrap", desired.Plan.Cluster, desired.Plan.Pool)
 	if err != nil {
 		return err
 	}
 	defer lock.Unlock()
-	nats, err := bus.Find(ctx, bus.Config{Data: p.Data, URL: p.NATSOr(wanted.service), Name: "bootstrap " + wanted.Plan.Pool, Log: p.Log})
+	nats, err := bus.Find(ctx, bus.Config{Data: p.Data, URL: p.NATSOr(desired.service), Name: "bootstrap " + desired.Plan.Pool, Log: p.Log})
 	if err != nil {
 		return err
 	}
@@ -101,26 +101,26 @@ func (p Process) Run(ctx context.Context, wanted Pooled, watcher *config.Watcher
 	if progress == nil {
 		progress = logProgress(p.Log)
 	}
-	seen, err := state.OpenSeen(ctx, nats.JetStream(), wanted.Plan.Cluster)
+	seen, err := state.OpenSeen(ctx, nats.JetStream(), desired.Plan.Cluster)
 	if err != nil {
 		return err
 	}
-	releases, err := openReleases(ctx, wanted, filepath.Join(p.Data, "releases"), seen, p.Log, progress)
+	releases, err := openReleases(ctx, desired, filepath.Join(p.Data, "releases"), seen, p.Log, progress)
 	if err != nil {
 		return err
 	}
-	trials, err := state.OpenTrials(ctx, nats.JetStream(), wanted.Plan.Cluster, wanted.Plan.Pool)
+	trials, err := state.OpenTrials(ctx, nats.JetStream(), desired.Plan.Cluster, desired.Plan.Pool)
 	if err != nil {
 		return err
 	}
-	own, folder, sameUser := p.users(wanted)
+	own, folder, sameUser := p.users(desired)
 	return daemon.WithLauncher(ctx, p.Program, p.Log, func(ctx context.Context, launcher *supervise.Launcher) error {
 		config := bootstrap.Config{
-			Plan: wanted.Plan, Launcher: launcher, Releases: releases, Shipped: p.shippedSignal, Trials: trials,
-			Autoscaler: append(p.Argv("autoscaler", "--directory-fd", fmt.Sprint(supervise.FirstExtraFD)), wanted.args...),
-			Env:        p.autoscalerEnv(wanted.pool), Environ: os.Environ(), Patience: signalPatience, Log: p.Log,
+			Plan: desired.Plan, Launcher: launcher, Releases: releases, Shipped: p.shippedSignal, Trials: trials,
+			Autoscaler: append(p.Argv("autoscaler", "--directory-fd", fmt.Sprint(supervise.FirstExtraFD)), desired.args...),
+			Env:        p.autoscalerEnv(desired.pool), Environ: os.Environ(), ReadyTimeout: signalTimeout, Log: p.Log,
 			Folder: folder, SameUser: sameUser,
-			Bucket: wanted.service.AWS.SignalsBucket, Args: strings.Join(wanted.args, " "),
+			Bucket: desired.service.AWS.SignalsBucket, Args: strings.Join(desired.args, " "),
 		}
 		if own != nil {
 			config.Users = own
@@ -129,19 +129,19 @@ func (p Process) Run(ctx context.Context, wanted Pooled, watcher *config.Watcher
 		if err != nil {
 			return err
 		}
-		r := &reloader{process: p, bootstrap: b, releases: releases, log: p.Log, nats: nats.Conn(), running: wanted}
+		r := &reloader{process: p, bootstrap: b, releases: releases, log: p.Log, nats: nats.Conn(), running: desired}
 		return r.watchAndRun(ctx, watcher)
 	})
 }
 
 // users returns the user ids of signals and the folder of their sockets. If signals must run as this process's user,
 // own is nil and sameUser has the reason and the remedy.
-func (p Process) users(wanted Pooled) (own *users, folder, sameUser string) {
-	own, sameUser = openUsers(wanted.service, p.Data, p.Log)
+func (p Process) users(desired Desired) (own *users, folder, sameUser string) {
+	own, sameUser = openUsers(desired.service, p.Data, p.Log)
 	if own != nil {
 		err := openToUsers(p.Data)
 		if err == nil {
-			folder, err = socketFolderOfUsers(p.Data, wanted.Plan)
+			folder, err = socketFolderOfUsers(p.Data, desired.Plan)
 		}
 		if err == nil {
 			return own, folder, ""
@@ -149,7 +149,7 @@ func (p Process) users(wanted Pooled) (own *users, folder, sameUser string) {
 		sameUser = err.Error()
 	}
 	p.Log.Warn("signals run as the user of bootstrap and can read its files", "why", sameUser)
-	return nil, socketFolder(p.Data, wanted.Plan), sameUser
+	return nil, socketFolder(p.Data, desired.Plan), sameUser
 }
 
 // autoscalerEnv returns the environment of an autoscaler, with the variables of the pool's provider.

@@ -20,18 +20,18 @@ type releases struct {
 	log      *slog.Logger
 	progress progress
 	yanks    yanks
-	shared   release.Memory // shared by the cluster's hosts; nil: this host only
+	shared   release.SeenStore // shared by the cluster's hosts; nil: this host only
 
-	mu     sync.Mutex
-	wanted Pooled
-	cache  *release.Cache
-	bucket release.Bucket
+	mu      sync.Mutex
+	desired Desired
+	cache   *release.Cache
+	bucket  release.Bucket
 }
 
 // openReleases opens the cache of a data folder. Downloads are reported to progress.
-func openReleases(ctx context.Context, wanted Pooled, dir string, shared release.Memory, log *slog.Logger, progress progress) (*releases, error) {
-	r := &releases{dir: dir, owner: wanted.Plan.Cluster + "." + wanted.Plan.Pool, log: log, progress: progress, shared: shared}
-	return r, r.follow(ctx, wanted, nil)
+func openReleases(ctx context.Context, desired Desired, dir string, shared release.SeenStore, log *slog.Logger, progress progress) (*releases, error) {
+	r := &releases{dir: dir, owner: desired.Plan.Cluster + "." + desired.Plan.Pool, log: log, progress: progress, shared: shared}
+	return r, r.follow(ctx, desired, nil)
 }
 
 // progress receives the progress of a download, in bytes.
@@ -39,8 +39,8 @@ type progress func(ref release.Ref, done, total int64)
 
 // follow applies changed files: keys, trust or bucket. After an error the previous settings stay. Releases in running
 // stay in the cache.
-func (r *releases) follow(ctx context.Context, wanted Pooled, running []release.Ref) error {
-	trust, err := signalbucket.TrustOf(wanted.service)
+func (r *releases) follow(ctx context.Context, desired Desired, running []release.Ref) error {
+	trust, err := signalbucket.TrustOf(desired.service)
 	if err != nil {
 		return err
 	}
@@ -48,12 +48,12 @@ func (r *releases) follow(ctx context.Context, wanted Pooled, running []release.
 	if err != nil {
 		return err
 	}
-	if err := cache.Use(ctx, r.owner, append(refsOf(wanted.Plan), running...)); err != nil {
+	if err := cache.Use(ctx, r.owner, append(refsOf(desired.Plan), running...)); err != nil {
 		return err
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.wanted, r.cache, r.bucket = wanted, cache, nil
+	r.desired, r.cache, r.bucket = desired, cache, nil
 	return nil
 }
 
@@ -62,13 +62,13 @@ func (r *releases) open(ctx context.Context) (*release.Cache, release.Bucket, co
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.bucket == nil {
-		bucket, err := signalbucket.Open(ctx, r.wanted.service, signalbucket.Keys{})
+		bucket, err := signalbucket.Open(ctx, r.desired.service, signalbucket.Keys{})
 		if err != nil {
 			return nil, nil, config.Service{}, err
 		}
 		r.bucket = bucket
 	}
-	return r.cache, r.bucket, r.wanted.service, nil
+	return r.cache, r.bucket, r.desired.service, nil
 }
 
 // refsOf returns the releases of a plan, including shadows.
@@ -92,8 +92,8 @@ func (r *releases) Fetch(ctx context.Context, ref release.Ref) (release.Installe
 		return release.Installed{}, fmt.Errorf("fetch %s: %w", ref, err)
 	}
 	in, err := signalbucket.Fetch(ctx, cache, bucket, service, ref)
-	if in.Alone != nil {
-		r.log.Warn("shared first-seen record unavailable, using this host's record", "release", ref.String(), "err", in.Alone)
+	if in.SharedErr != nil {
+		r.log.Warn("shared first-seen record unavailable, using this host's record", "release", ref.String(), "err", in.SharedErr)
 	}
 	if in.Pinned {
 		r.log.Warn("unsigned tarball accepted on first use",
@@ -121,12 +121,12 @@ func (r *releases) collect(ctx context.Context, running func() []release.Ref) er
 
 func (r *releases) collectOnce(ctx context.Context, running []release.Ref) {
 	r.mu.Lock()
-	cache, wanted := r.cache, r.wanted
+	cache, desired := r.cache, r.desired
 	r.mu.Unlock()
-	err := cache.Use(ctx, r.owner, append(refsOf(wanted.Plan), running...))
+	err := cache.Use(ctx, r.owner, append(refsOf(desired.Plan), running...))
 	var got release.Collected
 	if err == nil {
-		got, err = cache.Collect(ctx, nil, time.Now(), wanted.service.Releases.Keep)
+		got, err = cache.Collect(ctx, nil, time.Now(), desired.service.Releases.Keep)
 	}
 	switch {
 	case ctx.Err() != nil:
@@ -139,17 +139,17 @@ func (r *releases) collectOnce(ctx context.Context, running []release.Ref) {
 
 // logProgress returns a progress function that logs each quarter of a large download.
 func logProgress(log *slog.Logger) progress {
-	const worthTelling = 4 << 20 // bytes; smaller downloads are quick
+	const minLoggedSize = 4 << 20 // bytes; smaller downloads are quick
 	var mu sync.Mutex
-	told := map[release.Ref]int64{} // quarters
+	lastQuarter := map[release.Ref]int64{} // quarters
 	return func(ref release.Ref, done, total int64) {
-		if total < worthTelling {
+		if total < minLoggedSize {
 			return
 		}
 		quarter := 4 * done / total
 		mu.Lock()
-		before, begun := told[ref]
-		told[ref] = quarter
+		before, begun := lastQuarter[ref]
+		lastQuarter[ref] = quarter
 		mu.Unlock()
 		if !begun || quarter > before {
 			log.Info("fetching release", "release", ref.String(), "bytes", done, "of", total)

@@ -50,10 +50,10 @@ func TestKeysChange(t *testing.T) {
 		}
 	}
 	service.AWS.AccessKeyFile = file
-	wanted := Pooled{service: service, Plan: bootstrap.Plan{Cluster: "local", Pool: "default"}}
+	desired := Desired{service: service, Plan: bootstrap.Plan{Cluster: "local", Pool: "default"}}
 	write(keys.Access, "another secret")
 	log := slog.New(slog.DiscardHandler)
-	r, err := openReleases(t.Context(), wanted, t.TempDir(), nil, log, logProgress(log))
+	r, err := openReleases(t.Context(), desired, t.TempDir(), nil, log, logProgress(log))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,24 +61,24 @@ func TestKeysChange(t *testing.T) {
 		t.Errorf("fetch with a wrong secret: %v, want %v", err, release.ErrDenied)
 	}
 	write(keys.Access, keys.Secret)
-	if err := r.follow(t.Context(), wanted, nil); err != nil {
+	if err := r.follow(t.Context(), desired, nil); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := r.Fetch(t.Context(), ref); err != nil {
 		t.Errorf("fetch with the right secret: %v", err)
 	}
 	write("", "")
-	if err := r.follow(t.Context(), wanted, nil); err != nil {
+	if err := r.follow(t.Context(), desired, nil); err != nil {
 		t.Fatal(err)
 	}
 	in, err := r.Fetch(t.Context(), ref)
-	if err != nil || in.Away == nil || !strings.Contains(in.Away.Error(), "want a JSON object of accessKeyId and secretAccessKey") {
-		t.Errorf("with a file of no keys: %v, away: %v; want the release of the cache, and why the bucket was not asked", err, in.Away)
+	if err != nil || in.BucketErr == nil || !strings.Contains(in.BucketErr.Error(), "want a JSON object of accessKeyId and secretAccessKey") {
+		t.Errorf("with a file of no keys: %v, away: %v; want the release of the cache, and why the bucket was not asked", err, in.BucketErr)
 	}
 	running := &bootstrap.Process{Signal: "shop/requests", Version: "v1.0.0", Candidate: &bootstrap.Process{Signal: "shop/requests", Version: "v9"}}
 	look := func() string {
 		t.Helper()
-		r.lookForYanks(t.Context(), []release.Ref{ref})
+		r.refreshYanks(t.Context(), []release.Ref{ref})
 		r.yanks.mark(running)
 		return running.Yanked
 	}

@@ -28,7 +28,7 @@ type reloader struct {
 	releases  *releases
 	log       *slog.Logger
 	nats      *nats.Conn
-	running   Pooled // used only by the goroutine of run
+	running   Desired // used only by the goroutine of run
 
 	mu      sync.Mutex
 	refused string // why the files are not applied; empty if they are
@@ -89,21 +89,21 @@ func (r *reloader) run(ctx context.Context, watcher *config.Watcher) error {
 
 // reload applies the files, or changes nothing.
 func (r *reloader) reload(ctx context.Context) error {
-	wanted, err := r.process.Read(os.Getenv)
+	desired, err := r.process.Read(os.Getenv)
 	if err != nil {
 		return err
 	}
-	if wanted.service.NATS != r.running.service.NATS {
+	if desired.service.NATS != r.running.service.NATS {
 		return fmt.Errorf("weir.yaml: nats.url changed: restart bootstrap to change the bus of a pool")
 	}
-	if err := r.releases.follow(ctx, wanted, r.bootstrap.Releases()); err != nil {
+	if err := r.releases.follow(ctx, desired, r.bootstrap.Releases()); err != nil {
 		return err
 	}
-	if err := r.bootstrap.Update(wanted.Plan); err != nil {
+	if err := r.bootstrap.Update(desired.Plan); err != nil {
 		return errors.Join(err, r.releases.follow(ctx, r.running, r.bootstrap.Releases()))
 	}
-	r.running = wanted
-	r.log.Info("configuration applied", "pool", wanted.Plan.Pool)
+	r.running = desired
+	r.log.Info("configuration applied", "pool", desired.Plan.Pool)
 	return nil
 }
 

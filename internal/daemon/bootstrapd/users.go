@@ -52,7 +52,7 @@ func NoUsers(first, last int) string {
 	if first == 0 {
 		return `weir.yaml has "signal_users: none": remove it and restart bootstrap`
 	}
-	missing, err := supervise.MissingRights()
+	missing, err := supervise.MissingCapabilities()
 	if err != nil {
 		return err.Error()
 	}
@@ -77,7 +77,7 @@ func withoutRights(uid int, missing []string) string {
 	if uid == 0 {
 		return lacks + "add them to the capabilities of its container, or to CapabilityBoundingSet of its unit"
 	}
-	return lacks + "run bootstrap as root, or give its unit AmbientCapabilities=" + supervise.SwitchRights()
+	return lacks + "run bootstrap as root, or give its unit AmbientCapabilities=" + supervise.SwitchCapabilities()
 }
 
 // mapped reports whether one line of an id map, as in user_namespaces(7), includes all ids from first to last.
@@ -124,23 +124,23 @@ func (u *users) Of(address string) (int, error) {
 
 // Another bootstrap of the folder holds the lock only during a small write.
 const (
-	lockPatience = 5 * time.Second
-	lockPause    = 5 * time.Millisecond
+	lockTimeout = 5 * time.Second
+	lockPause   = 5 * time.Millisecond
 )
 
-// lock waits up to lockPatience for other bootstraps of the folder.
+// lock waits up to lockTimeout for other bootstraps of the folder.
 func (u *users) lock() (*flock.File, error) {
 	if err := os.MkdirAll(filepath.Dir(u.path), 0o700); err != nil {
 		return nil, fmt.Errorf("lock the user ids of signals: %w", err)
 	}
-	patience := time.After(lockPatience)
+	timeout := time.After(lockTimeout)
 	for {
 		lock, err := flock.Lock(u.path + ".lock")
 		if _, held := errors.AsType[*flock.HeldError](err); !held {
 			return lock, err
 		}
 		select {
-		case <-patience:
+		case <-timeout:
 			return nil, fmt.Errorf("lock the user ids of signals: %w: stop it, or wait until it ends", err)
 		case <-time.After(lockPause):
 		}
@@ -238,7 +238,7 @@ func socketFolderOfUsers(data string, plan bootstrap.Plan) (string, error) {
 	}
 	var errs []error
 	for _, candidate := range []string{folder, os.TempDir(), "/tmp"} {
-		err := bootstrap.ForOthers(candidate)
+		err := bootstrap.ReachableByOthers(candidate)
 		if err == nil {
 			return candidate, nil
 		}

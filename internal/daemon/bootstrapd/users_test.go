@@ -52,7 +52,7 @@ func TestUsersOfAFolder(t *testing.T) {
 	}
 }
 
-func TestUsersThatAreAllTaken(t *testing.T) {
+func TestAllUserIDsTaken(t *testing.T) {
 	u := usersIn(t.TempDir(), 70000, 70001)
 	for i := range 2 {
 		if _, err := u.Of(fmt.Sprint(i)); err != nil {
@@ -74,7 +74,7 @@ func TestUsersThatAreAllTaken(t *testing.T) {
 }
 
 // An assigned id is not the id of an account of the host.
-func TestUsersAreNoAccounts(t *testing.T) {
+func TestUserIDsAreNotAccounts(t *testing.T) {
 	u := usersIn(t.TempDir(), 0, 1) // root, and daemon or bin
 	if id, err := u.Of("x"); err == nil && isAccount(id) {
 		t.Errorf("Of = %d, which is an account", id)
@@ -104,7 +104,7 @@ func TestDamagedUsers(t *testing.T) {
 }
 
 func TestNoUsers(t *testing.T) {
-	missing, err := supervise.MissingRights()
+	missing, err := supervise.MissingCapabilities()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +170,7 @@ func TestFoldersOfUsers(t *testing.T) {
 		t.Errorf("sockets are in %s, %v; want it below the data folder", folder, err)
 	}
 	for path, want := range map[string]bool{folder: true, filepath.Join(data, "releases"): true, filepath.Join(data, "nats"): false} {
-		if err := bootstrap.ForOthers(path); (err == nil) != want {
+		if err := bootstrap.ReachableByOthers(path); (err == nil) != want {
 			t.Errorf("%s: %v", path, err)
 		}
 	}

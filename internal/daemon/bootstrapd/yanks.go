@@ -40,7 +40,7 @@ func (r *releases) followYanks(ctx context.Context, running func() []release.Ref
 	due := time.NewTicker(yankEvery)
 	defer due.Stop()
 	for {
-		r.lookForYanks(ctx, running())
+		r.refreshYanks(ctx, running())
 		select {
 		case <-ctx.Done():
 			return nil
@@ -49,7 +49,7 @@ func (r *releases) followYanks(ctx context.Context, running func() []release.Ref
 	}
 }
 
-func (r *releases) lookForYanks(ctx context.Context, running []release.Ref) {
+func (r *releases) refreshYanks(ctx context.Context, running []release.Ref) {
 	if len(running) == 0 {
 		return
 	}

@@ -96,7 +96,7 @@ func TestClientRefuses(t *testing.T) {
 	testRefusals(t, c)
 }
 
-func TestClientKnowsNothingWithoutAStore(t *testing.T) {
+func TestClientFailsWithoutAStore(t *testing.T) {
 	_, other := connections(t)
 	c := embedded.NewClient(other, "test")
 	if got, err := c.Window(t.Context(), metrics.Query{Type: metrics.System, Name: "m"}); !errors.Is(err, embedded.ErrNoStore) {
@@ -107,7 +107,7 @@ func TestClientKnowsNothingWithoutAStore(t *testing.T) {
 	}
 }
 
-func TestClientTellsOfAClosedStore(t *testing.T) {
+func TestClientReportsAClosedStore(t *testing.T) {
 	c, store := client(t)
 	if err := store.Close(); err != nil {
 		t.Fatal(err)
@@ -189,8 +189,8 @@ func TestClientPut(t *testing.T) {
 	testPut(t, embedded.NewClient(other, "test"))
 }
 
-// TestClientBelievesNoNonsense: invalid responses of a store are errors, and the client always ends.
-func TestClientBelievesNoNonsense(t *testing.T) {
+// TestClientRefusesInvalidResponses: invalid responses of a store are errors, and the client always ends.
+func TestClientRefusesInvalidResponses(t *testing.T) {
 	_, other := connections(t)
 	answers := map[string]string{
 		"empty":             "",
@@ -227,9 +227,9 @@ func TestClientBelievesNoNonsense(t *testing.T) {
 	}
 }
 
-// TestServeAnswersWhatCameBeforeTheEnd: every write that reached the store is acknowledged, and every acknowledged
+// TestServeAnswersWaitingRequestsAtTheEnd: every write that reached the store is acknowledged, and every acknowledged
 // write is stored.
-func TestServeAnswersWhatCameBeforeTheEnd(t *testing.T) {
+func TestServeAnswersWaitingRequestsAtTheEnd(t *testing.T) {
 	owner, other := connections(t)
 	store := open(t, t.TempDir())
 	ctx, cancel := context.WithCancel(t.Context())

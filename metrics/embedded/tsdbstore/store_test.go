@@ -87,7 +87,7 @@ func TestStoreConforms(t *testing.T) {
 	metricstest.Run(t, func(t *testing.T) metrics.Store { return open(t, t.TempDir()) })
 }
 
-func TestKilledStoreKeepsWhatItAcknowledged(t *testing.T) {
+func TestKilledStoreKeepsAcknowledgedWrites(t *testing.T) {
 	dir := t.TempDir()
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
 	cmd.Env = append(os.Environ(), childEnv+"="+dir)
@@ -292,7 +292,7 @@ func testRefusals(t *testing.T, store metrics.Store) {
 func TestStoreRefuses(t *testing.T) { testRefusals(t, open(t, t.TempDir())) }
 
 // The error does not include the clock's monotonic reading.
-func TestFutureIsToldInRFC3339(t *testing.T) {
+func TestFutureErrorHasRFC3339Time(t *testing.T) {
 	at := time.Now().Add(time.Hour)
 	_, err := open(t, t.TempDir()).Put(t.Context(), []metrics.Sample{{Type: metrics.System, Name: "m", Time: at}})
 	if want := "time is in the future: " + at.UTC().Format(time.RFC3339) + ", at "; err == nil ||
@@ -377,7 +377,7 @@ func TestBoundsOfSeries(t *testing.T) {
 
 func TestStorePut(t *testing.T) { testPut(t, open(t, t.TempDir())) }
 
-func TestEmptyDimensionSaysNothing(t *testing.T) {
+func TestEmptyDimensionIsIgnored(t *testing.T) {
 	store := open(t, t.TempDir())
 	now := time.Now().Truncate(time.Second)
 	samples := []metrics.Sample{

@@ -48,7 +48,7 @@ func TestBotocore(t *testing.T) {
 	if diff := cmp.Diff(awstest.Operations(), w.seen.operations()); diff != "" {
 		t.Fatalf("operations of the server (-) and those that were driven (+):\n%s", diff)
 	}
-	in, err := json.Marshal(w.seen.said)
+	in, err := json.Marshal(w.seen.exchange)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,31 +59,31 @@ func TestBotocore(t *testing.T) {
 	if out != "" {
 		t.Errorf("botocore's models disagree:\n%s", out)
 	}
-	t.Logf("%d requests and answers agree with botocore's models", len(w.seen.said))
+	t.Logf("%d requests and answers agree with botocore's models", len(w.seen.exchange))
 }
 
-// TestBotocoreSees shows that the check finds a mistake.
-func TestBotocoreSees(t *testing.T) {
+// TestBotocoreFindsMistakes shows that the check finds a mistake.
+func TestBotocoreFindsMistakes(t *testing.T) {
 	folder := botocore(t)
 	const ok = `<SetDesiredCapacityResponse xmlns="http://autoscaling.amazonaws.com/doc/2011-01-01/"><ResponseMetadata><RequestId>r</RequestId></ResponseMetadata></SetDesiredCapacityResponse>`
-	instances := func(inner string) said {
-		return said{"ec2", "DescribeInstances", 200, "", "Action=DescribeInstances&Version=2016-11-15",
+	instances := func(inner string) exchange {
+		return exchange{"ec2", "DescribeInstances", 200, "", "Action=DescribeInstances&Version=2016-11-15",
 			`<DescribeInstancesResponse><requestId>r</requestId>` + inner + `</DescribeInstancesResponse>`}
 	}
 	for _, test := range []struct {
 		name, want string
-		said       said
+		exchange   exchange
 	}{
-		{"nothing wrong", "", said{"autoscaling", "SetDesiredCapacity", 200, "", "Action=SetDesiredCapacity&Version=2011-01-01&AutoScalingGroupName=g&DesiredCapacity=3", ok}},
-		{"parameter", "the model has no Desired", said{"autoscaling", "SetDesiredCapacity", 200, "", "Action=SetDesiredCapacity&Version=2011-01-01&AutoScalingGroupName=g&DesiredCapacity=3&Desired=1", ok}},
+		{"nothing wrong", "", exchange{"autoscaling", "SetDesiredCapacity", 200, "", "Action=SetDesiredCapacity&Version=2011-01-01&AutoScalingGroupName=g&DesiredCapacity=3", ok}},
+		{"parameter", "the model has no Desired", exchange{"autoscaling", "SetDesiredCapacity", 200, "", "Action=SetDesiredCapacity&Version=2011-01-01&AutoScalingGroupName=g&DesiredCapacity=3&Desired=1", ok}},
 		{"element", "the model has no DescribeInstances.reservations", instances("<reservations/>")},
 		{"item", "holds a member", instances("<reservationSet><member/></reservationSet>")},
 		{"enum", "not one of", instances("<reservationSet><item><instancesSet><item><instanceState><code>16</code><name>up</name></instanceState></item></instancesSet></item></reservationSet>")},
-		{"json", "the model has no Url", said{"sqs", "GetQueueUrl", 200, "AmazonSQS.GetQueueUrl", `{"QueueName":"q"}`, `{"Url":"u"}`}},
-		{"json type", "not a integer", said{"sqs", "ReceiveMessage", 200, "AmazonSQS.ReceiveMessage", `{"QueueUrl":"q","WaitTimeSeconds":"1"}`, `{}`}},
+		{"json", "the model has no Url", exchange{"sqs", "GetQueueUrl", 200, "AmazonSQS.GetQueueUrl", `{"QueueName":"q"}`, `{"Url":"u"}`}},
+		{"json type", "not a integer", exchange{"sqs", "ReceiveMessage", 200, "AmazonSQS.ReceiveMessage", `{"QueueUrl":"q","WaitTimeSeconds":"1"}`, `{}`}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			in, err := json.Marshal([]said{test.said})
+			in, err := json.Marshal([]exchange{test.exchange})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -219,11 +219,11 @@ func everything(t *testing.T, w *world) {
 	w.SetStock(awstest.Market{Type: "m5.large", Zone: "us-west-2a"}, 0)
 	w.StartRefresh("plain")
 	describe := func() {
-		askGroups(t, w)
-		askCompute(t, w, fleet, none)
+		requestGroups(t, w)
+		requestCompute(t, w, fleet, none)
 	}
 	describe()
-	askQueue(t, w)
+	requestQueue(t, w)
 	change(t, w, fleet)
 	describe()
 	w.pass()
@@ -234,7 +234,7 @@ func everything(t *testing.T, w *world) {
 	refused(t, w, fleet)
 }
 
-func askGroups(t *testing.T, w *world) {
+func requestGroups(t *testing.T, w *world) {
 	t.Helper()
 	ctx := t.Context()
 	_, err := w.groups.DescribeAutoScalingGroups(ctx, &autoscaling.DescribeAutoScalingGroupsInput{
@@ -258,7 +258,7 @@ func askGroups(t *testing.T, w *world) {
 	answered(t, err, "")
 }
 
-func askCompute(t *testing.T, w *world, fleets ...string) {
+func requestCompute(t *testing.T, w *world, fleets ...string) {
 	t.Helper()
 	ctx := t.Context()
 	_, err := w.compute.DescribeInstances(ctx, &ec2.DescribeInstancesInput{})
@@ -293,7 +293,7 @@ func askCompute(t *testing.T, w *world, fleets ...string) {
 	}
 }
 
-func askQueue(t *testing.T, w *world) {
+func requestQueue(t *testing.T, w *world) {
 	t.Helper()
 	ctx := t.Context()
 	url, err := w.queue.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: new("weir-notices")})

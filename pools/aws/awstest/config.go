@@ -85,9 +85,9 @@ type SpotFleet struct {
 	Target int
 	// TargetGroups are names of AddTargetGroup. The request only lists them.
 	TargetGroups []string
-	// Heals sets replaceUnhealthyInstances in the description. The fleet never replaces unhealthy
+	// ReplacesUnhealthy sets replaceUnhealthyInstances in the description. The fleet never replaces unhealthy
 	// instances.
-	Heals bool
+	ReplacesUnhealthy bool
 	// Template: the specifications are overrides of a launch template, and described as such.
 	Template bool
 	// Cold: when AddFleet returns, the request is only submitted and has no instances.

@@ -46,7 +46,7 @@ func describeInstances(r *request) (any, error) {
 	if _, limited := r.params["MaxResults"]; limited && len(ids) > 0 {
 		return nil, refuse("InvalidParameterCombination", "The parameter instancesSet cannot be used with the parameter maxResults")
 	}
-	if err := allThere(r.view, ids); err != nil {
+	if err := checkIDs(r.view, ids); err != nil {
 		return nil, err
 	}
 	var found []*instance
@@ -72,8 +72,8 @@ func describeInstances(r *request) (any, error) {
 	return out, nil
 }
 
-// allThere returns an error for ids that are malformed, or of no instance.
-func allThere(w *world, ids []string) error {
+// checkIDs returns an error for ids that are malformed, or of no instance.
+func checkIDs(w *world, ids []string) error {
 	var unknown []string
 	for _, id := range ids {
 		if !instanceID.MatchString(id) {
@@ -257,7 +257,7 @@ func terminateInstances(r *request) (any, error) {
 	case len(ids) > 1000:
 		return nil, refuse("InvalidParameterValue", "The number of instance ids exceeds 1000")
 	}
-	if err := allThere(&r.world, ids); err != nil {
+	if err := checkIDs(&r.world, ids); err != nil {
 		return nil, err
 	}
 	var out terminatingAnswer

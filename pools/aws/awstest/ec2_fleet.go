@@ -99,7 +99,7 @@ func (r *request) fleetAnswer(f *fleet) fleetAnswer {
 		Config: fleetConfig{
 			Role: "arn:aws:iam::" + r.config.Account + ":role/aws-ec2-spot-fleet-tagging-role", Type: "maintain",
 			Strategy: "diversified", Target: f.Target, Fulfilled: fulfilled, Excess: "default", Expiration: true,
-			Replace: f.Heals,
+			Replace: f.ReplacesUnhealthy,
 		},
 	}
 	for _, name := range f.TargetGroups {
@@ -114,7 +114,7 @@ func (r *request) fleetAnswer(f *fleet) fleetAnswer {
 	}
 	for _, s := range f.Specs {
 		spec := fleetSpec{Image: "ami-0123456789abcdef0", Type: s.Type, Zone: s.Zone}
-		spec.Weight = s.told()
+		spec.Weight = s.described()
 		if len(s.Tags) > 0 {
 			spec.Tags = []fleetSpecTag{{"instance", tagList(s.Tags)}}
 		}
@@ -123,8 +123,8 @@ func (r *request) fleetAnswer(f *fleet) fleetAnswer {
 	return a
 }
 
-// told returns the weight, or nil for 0.
-func (s LaunchSpec) told() *float64 {
+// described returns the weight, or nil for 0.
+func (s LaunchSpec) described() *float64 {
 	if s.Weight == 0 {
 		return nil
 	}
@@ -134,7 +134,7 @@ func (s LaunchSpec) told() *float64 {
 func (f *fleet) template() fleetTemplate {
 	t := fleetTemplate{ID: "lt-0123456789abcdef0", Version: "1"}
 	for _, s := range f.Specs {
-		t.Overrides = append(t.Overrides, fleetOverride{s.Type, s.Zone, s.told()})
+		t.Overrides = append(t.Overrides, fleetOverride{s.Type, s.Zone, s.described()})
 	}
 	return t
 }

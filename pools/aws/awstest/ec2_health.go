@@ -69,7 +69,7 @@ type consoleAnswer struct {
 
 func getConsole(r *request) (any, error) {
 	id := r.params["InstanceId"]
-	if err := allThere(r.view, []string{id}); err != nil {
+	if err := checkIDs(r.view, []string{id}); err != nil {
 		return nil, err
 	}
 	for _, i := range r.view.instances {
@@ -92,7 +92,7 @@ func describeStatus(r *request) (any, error) {
 	if len(ids) > most {
 		return nil, refuse("InvalidParameterValue", "The maximum number of instance ids is %d", most)
 	}
-	if err := allThere(r.view, ids); err != nil {
+	if err := checkIDs(r.view, ids); err != nil {
 		return nil, err
 	}
 	var found []statusAnswer
@@ -132,7 +132,7 @@ func (r *request) some() ([]*instance, error) {
 	if len(ids) == 0 {
 		return nil, refuse("MissingParameter", "The request must contain the parameter InstanceId")
 	}
-	if err := allThere(&r.world, ids); err != nil {
+	if err := checkIDs(&r.world, ids); err != nil {
 		return nil, err
 	}
 	var out []*instance
@@ -214,7 +214,7 @@ func startInstances(r *request) (any, error) {
 // createTags tags instances. Other resources are not supported.
 func createTags(r *request) (any, error) {
 	ids := r.params.list("ResourceId")
-	if err := allThere(&r.world, ids); err != nil {
+	if err := checkIDs(&r.world, ids); err != nil {
 		return nil, err
 	}
 	tags := r.params.tags("Tag")

@@ -32,7 +32,7 @@ func (t *volumeTask) answer() taskAnswer {
 // createVolumeTask begins a task. A second task with the same token is the first one.
 func createVolumeTask(r *request) (any, error) {
 	id, token, image := r.params["InstanceId"], r.params["ClientToken"], r.params["ImageId"]
-	if err := allThere(&r.world, []string{id}); err != nil {
+	if err := checkIDs(&r.world, []string{id}); err != nil {
 		return nil, err
 	}
 	if t := first(r.tasks, func(t *volumeTask) bool { return token != "" && t.token == token }); t != nil {

@@ -142,7 +142,7 @@ func (c *spot) fulfil(f *fleet) {
 		m := Market{spec.Type, spec.Zone}
 		if why := c.compute.available(m, true); why != enough {
 			out[n] = true
-			c.tellShort(f, m, why, len(out) == len(f.Specs))
+			c.recordShortage(f, m, why, len(out) == len(f.Specs))
 			continue
 		}
 		tags := maps.Clone(spec.Tags)
@@ -172,8 +172,8 @@ func (c *spot) nextSpec(f *fleet, out map[int]bool) (best int, ok bool) {
 	return best, ok
 }
 
-// tellShort adds the records of a failed launch to the history.
-func (c *spot) tellShort(f *fleet, m Market, why shortage, all bool) {
+// recordShortage adds the records of a failed launch to the history.
+func (c *spot) recordShortage(f *fleet, m Market, why shortage, all bool) {
 	if why == noQuota {
 		c.tell(f, "error", "spotInstanceCountLimitExceeded", "Max spot instance count exceeded", "")
 		return

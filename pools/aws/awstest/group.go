@@ -143,7 +143,7 @@ func (c *scaling) inService(g *group, i *instance) {
 	}
 	i.lifecycle = lifeInService
 	c.conclude(g, i.id, successful)
-	c.queue.tellActivity(g, i, "EC2 Instance Launch Successful")
+	c.queue.sendActivity(g, i, "EC2 Instance Launch Successful")
 	for _, name := range g.TargetGroups {
 		c.balancing.register(c.targetGroup(name), registration{id: i.id})
 	}
@@ -171,13 +171,13 @@ func (c *scaling) scaleIn(g *group) {
 
 // allProtected records, once for each reason, that no instance may be terminated.
 func (c *scaling) allProtected(g *group) {
-	const told = "Could not scale to desired capacity because all remaining instances are protected from scale-in."
+	const described = "Could not scale to desired capacity because all remaining instances are protected from scale-in."
 	unprotected := func(i *instance) bool { return i.counts() && !i.protected }
 	last := len(g.activities) - 1
-	if len(c.members(g.Name, unprotected)) > 0 || last >= 0 && g.activities[last].description == told && g.activities[last].cause == g.reason {
+	if len(c.members(g.Name, unprotected)) > 0 || last >= 0 && g.activities[last].description == described && g.activities[last].cause == g.reason {
 		return
 	}
-	c.record(g, activity{description: told, cause: g.reason, status: cancelled})
+	c.record(g, activity{description: described, cause: g.reason, status: cancelled})
 }
 
 // victim returns the choice of the default termination policy: from the zone with most unprotected
@@ -223,7 +223,7 @@ func (c *scaling) takeOut(g *group, i *instance, by Cause, cause string) activit
 	c.after(c.config.Leave, func() {
 		i.lifecycle = ""
 		c.conclude(g, i.id, successful)
-		c.queue.tellActivity(g, i, "EC2 Instance Terminate Successful")
+		c.queue.sendActivity(g, i, "EC2 Instance Terminate Successful")
 	})
 	return a
 }

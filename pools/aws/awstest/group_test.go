@@ -123,7 +123,7 @@ func TestGroupRefuses(t *testing.T) {
 }
 
 // Amazon lowers the desired capacity even for an instance that is already terminating.
-func TestGroupRefusesTooLate(t *testing.T) {
+func TestGroupRejectsSecondTerminate(t *testing.T) {
 	w := newWorld(t, awstest.Config{})
 	w.AddGroup(awstest.ASG{Name: "web", Min: 2, Max: 5, Desired: 4})
 	id := w.Instances("web")[0].ID
@@ -249,7 +249,7 @@ func TestGroupShortage(t *testing.T) {
 	}
 }
 
-func TestGroupTakesAnotherZone(t *testing.T) {
+func TestGroupUsesAnotherZone(t *testing.T) {
 	w := newWorld(t, awstest.Config{})
 	for _, zone := range []string{"us-west-2a", "us-west-2b"} {
 		w.SetStock(awstest.Market{Type: "m5.large", Zone: zone}, 1)

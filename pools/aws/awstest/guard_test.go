@@ -73,7 +73,7 @@ func TestDeny(t *testing.T) {
 	}
 }
 
-func TestLostAnswer(t *testing.T) {
+func TestLostResponse(t *testing.T) {
 	w := newWorld(t, awstest.Config{})
 	w.AddGroup(awstest.ASG{Name: "web", Max: 9, Desired: 2})
 	w.Drop("SetDesiredCapacity", 1)
@@ -157,7 +157,7 @@ func TestBadRequests(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := w.seen.said[len(w.seen.said)-1].Answer; answer.StatusCode != test.status || !strings.Contains(got, test.want) {
+			if got := w.seen.exchange[len(w.seen.exchange)-1].Answer; answer.StatusCode != test.status || !strings.Contains(got, test.want) {
 				t.Errorf("answer %d, %s; want %d, %s", answer.StatusCode, got, test.status, test.want)
 			}
 		})

@@ -15,8 +15,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/aws/awstest"
 )
 
-// sick returns a group of three instances behind a target group.
-func sick(t *testing.T, processes ...string) (*world, string) {
+// groupBehindBalancer returns a group of three instances behind a target group.
+func groupBehindBalancer(t *testing.T, processes ...string) (*world, string) {
 	t.Helper()
 	w := newWorld(t, awstest.Config{Changes: true})
 	w.AddTargetGroup("front")
@@ -45,7 +45,7 @@ func (w *world) status(t *testing.T, id string) compute.InstanceStatus {
 
 // A stopped instance keeps its id, and starts on another host, which takes time.
 func TestStopAndStart(t *testing.T) {
-	w, id := sick(t, "ReplaceUnhealthy")
+	w, id := groupBehindBalancer(t, "ReplaceUnhealthy")
 	before := w.one(t, id)
 	w.Impair(id, "impaired", "impaired")
 	ids := []string{id}
@@ -77,7 +77,7 @@ func TestStopAndStart(t *testing.T) {
 }
 
 // The reactions of a group to a stopped or marked instance.
-func TestGroupHeals(t *testing.T) {
+func TestGroupReplacesUnhealthy(t *testing.T) {
 	mark := func(t *testing.T, w *world, id string) {
 		_, err := w.groups.SetInstanceHealth(t.Context(), &autoscaling.SetInstanceHealthInput{InstanceId: &id, HealthStatus: new("Unhealthy")})
 		answered(t, err, "")
@@ -97,7 +97,7 @@ func TestGroupHeals(t *testing.T) {
 		{"stopped, and not checked", []string{"HealthCheck"}, stop, false, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			w, id := sick(t, test.suspended...)
+			w, id := groupBehindBalancer(t, test.suspended...)
 			test.do(t, w, id)
 			w.pass()
 			w.pass()
@@ -124,7 +124,7 @@ func TestGroupHeals(t *testing.T) {
 }
 
 func TestTargetsDrain(t *testing.T) {
-	w, id := sick(t)
+	w, id := groupBehindBalancer(t)
 	if got := w.Targets("front"); len(got) != 3 || got[id] != "healthy" {
 		t.Fatalf("targets %v, want three, and healthy", got)
 	}
@@ -166,7 +166,7 @@ func TestVolumeTask(t *testing.T) {
 		{"failed-detached", 0, []compute.ReplaceRootVolumeTaskState{"pending", "in-progress", "failing", "failed-detached"}},
 	} {
 		t.Run("ends "+test.fail, func(t *testing.T) {
-			w, id := sick(t)
+			w, id := groupBehindBalancer(t)
 			w.FailVolume(test.fail)
 			before := w.one(t, id).Boots
 			for range 2 {
@@ -195,26 +195,26 @@ func TestVolumeTask(t *testing.T) {
 }
 
 // With Changes, the queue receives state changes, launches, terminations and incidents.
-func TestChangesAreTold(t *testing.T) {
-	w, id := sick(t)
+func TestChangesAreSent(t *testing.T) {
+	w, id := groupBehindBalancer(t)
 	w.Incident("AWS_EC2_INSTANCE_STOP_SCHEDULED", id)
 	w.Stop(id)
 	w.pass()
-	var told []string
+	var described []string
 	for {
 		got := w.receive(t.Context(), t, 0)
 		if len(got) == 0 {
 			break
 		}
 		for _, m := range got {
-			told = append(told, *m.Body)
+			described = append(described, *m.Body)
 		}
 	}
 	for _, want := range []string{
 		`"state":"stopping"`, `"state":"stopped"`, `"state":"terminated"`, "EC2 Instance Launch Successful", "EC2 Instance Terminate Successful",
 		`"affectedEntities":[{"entityValue":"` + id + `"}]`,
 	} {
-		if !slices.ContainsFunc(told, func(body string) bool { return strings.Contains(body, want) }) {
+		if !slices.ContainsFunc(described, func(body string) bool { return strings.Contains(body, want) }) {
 			t.Errorf("no message with %s was sent", want)
 		}
 	}
@@ -222,14 +222,14 @@ func TestChangesAreTold(t *testing.T) {
 
 // A stuck instance stays in the state stopping until HoldStopping is off.
 func TestStuck(t *testing.T) {
-	w, id := sick(t, "HealthCheck")
-	w.Stick(id, true)
+	w, id := groupBehindBalancer(t, "HealthCheck")
+	w.HoldStopping(id, true)
 	w.Stop(id)
 	w.Advance(time.Hour)
 	if got := w.one(t, id).State; got != "stopping" {
 		t.Errorf("it is %s, want it stopping", got)
 	}
-	w.Stick(id, false)
+	w.HoldStopping(id, false)
 	if got := w.one(t, id).State; got != "stopped" {
 		t.Errorf("it is %s, want it stopped", got)
 	}

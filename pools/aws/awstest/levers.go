@@ -57,27 +57,27 @@ func (s *locked) about(owner string, what func(*cloud, *group, *fleet)) {
 	}
 }
 
-// groupLevers change groups and fleets as another user does.
-type groupLevers struct{ *locked }
+// groupControls change groups and fleets as another user does.
+type groupControls struct{ *locked }
 
 // AddGroup creates a group. Unless Cold, its instances are in service.
-func (s *groupLevers) AddGroup(a ASG) { s.do(func(c *cloud) { c.scaling.addGroup(a) }) }
+func (s *groupControls) AddGroup(a ASG) { s.do(func(c *cloud) { c.scaling.addGroup(a) }) }
 
 // AddFleet creates a fleet and returns its id. Unless Cold, it is active and has its instances.
-func (s *groupLevers) AddFleet(f SpotFleet) (id string) {
+func (s *groupControls) AddFleet(f SpotFleet) (id string) {
 	s.do(func(c *cloud) { id = c.spot.addFleet(f).ID })
 	return id
 }
 
 // CancelFleet cancels a fleet, with or without its instances.
-func (s *groupLevers) CancelFleet(id string, terminate bool) {
+func (s *groupControls) CancelFleet(id string, terminate bool) {
 	s.t.Helper()
 	s.about(id, func(c *cloud, _ *group, f *fleet) { c.spot.cancel(f, terminate) })
 }
 
 // SetBounds changes MinSize and MaxSize of a group, as another user does. The desired capacity
 // changes if it must.
-func (s *groupLevers) SetBounds(name string, minSize, maxSize int) {
+func (s *groupControls) SetBounds(name string, minSize, maxSize int) {
 	s.t.Helper()
 	s.about(name, func(c *cloud, g *group, _ *fleet) {
 		g.Min, g.Max = minSize, maxSize
@@ -87,7 +87,7 @@ func (s *groupLevers) SetBounds(name string, minSize, maxSize int) {
 
 // SetTarget changes the desired capacity of a group or the target capacity of a fleet, as another
 // user does.
-func (s *groupLevers) SetTarget(owner string, target int) {
+func (s *groupControls) SetTarget(owner string, target int) {
 	s.t.Helper()
 	s.about(owner, func(c *cloud, g *group, f *fleet) {
 		if f != nil {
@@ -100,7 +100,7 @@ func (s *groupLevers) SetTarget(owner string, target int) {
 
 // Suspend suspends processes of a group, or resumes all without arguments. Launch, Terminate,
 // HealthCheck and ReplaceUnhealthy have an effect. Others are only listed.
-func (s *groupLevers) Suspend(name string, processes ...string) {
+func (s *groupControls) Suspend(name string, processes ...string) {
 	s.t.Helper()
 	s.about(name, func(c *cloud, g *group, _ *fleet) {
 		c.scaling.suspend(g, slices.Clone(processes))
@@ -108,13 +108,13 @@ func (s *groupLevers) Suspend(name string, processes ...string) {
 }
 
 // StartRefresh begins an instance refresh of a group. It replaces all instances in sequence.
-func (s *groupLevers) StartRefresh(name string) {
+func (s *groupControls) StartRefresh(name string) {
 	s.t.Helper()
 	s.about(name, func(c *cloud, g *group, _ *fleet) { c.scaling.startRefresh(g) })
 }
 
 // Target returns the desired capacity of a group or the target capacity of a fleet.
-func (s *groupLevers) Target(owner string) (target int) {
+func (s *groupControls) Target(owner string) (target int) {
 	s.about(owner, func(_ *cloud, g *group, f *fleet) {
 		if f != nil {
 			target = f.Target
@@ -125,17 +125,17 @@ func (s *groupLevers) Target(owner string) (target int) {
 	return target
 }
 
-// balancerLevers change the content and the health of target groups.
-type balancerLevers struct{ *locked }
+// balancerControls change the content and the health of target groups.
+type balancerControls struct{ *locked }
 
 // AddTargetGroup creates a target group of instances and returns its ARN.
-func (s *balancerLevers) AddTargetGroup(name string) (arn string) {
+func (s *balancerControls) AddTargetGroup(name string) (arn string) {
 	s.do(func(c *cloud) { arn = c.balancing.addTargetGroup(name).arn })
 	return arn
 }
 
 // Register makes an instance a healthy target of the group with that name.
-func (s *balancerLevers) Register(name, id string) {
+func (s *balancerControls) Register(name, id string) {
 	s.t.Helper()
 	s.with(id, func(c *cloud, _ *instance) {
 		c.balancing.register(c.targetGroup(name), registration{id: id})
@@ -144,7 +144,7 @@ func (s *balancerLevers) Register(name, id string) {
 }
 
 // SetTargetHealth sets the health of a registered instance in the target group with that name.
-func (s *balancerLevers) SetTargetHealth(name, id, state, reason string) {
+func (s *balancerControls) SetTargetHealth(name, id, state, reason string) {
 	s.t.Helper()
 	found := false
 	s.do(func(c *cloud) {
@@ -159,7 +159,7 @@ func (s *balancerLevers) SetTargetHealth(name, id, state, reason string) {
 }
 
 // Targets returns the states of the targets of the group with that name, by id.
-func (s *balancerLevers) Targets(name string) map[string]string {
+func (s *balancerControls) Targets(name string) map[string]string {
 	states := make(map[string]string)
 	s.do(func(c *cloud) {
 		if g := c.targetGroup(name); g != nil {
@@ -171,11 +171,11 @@ func (s *balancerLevers) Targets(name string) map[string]string {
 	return states
 }
 
-// queueLevers send messages to the queue.
-type queueLevers struct{ *locked }
+// queueControls send messages to the queue.
+type queueControls struct{ *locked }
 
 // Send sends a message with any content to the queue.
-func (s *queueLevers) Send(body string) {
+func (s *queueControls) Send(body string) {
 	s.do(func(c *cloud) {
 		c.queue.send(body)
 		s.wakeLocked()
@@ -183,7 +183,7 @@ func (s *queueLevers) Send(body string) {
 }
 
 // Incident sends an event of AWS Health about instances to the queue.
-func (s *queueLevers) Incident(code string, ids ...string) {
+func (s *queueControls) Incident(code string, ids ...string) {
 	s.do(func(c *cloud) {
 		c.queue.incident(code, ids)
 		s.wakeLocked()
@@ -191,7 +191,7 @@ func (s *queueLevers) Incident(code string, ids ...string) {
 }
 
 // QueueLength returns how many messages are not deleted.
-func (s *queueLevers) QueueLength() (n int) {
+func (s *queueControls) QueueLength() (n int) {
 	s.do(func(c *cloud) { n = len(c.queue.messages) })
 	return n
 }

@@ -67,8 +67,8 @@ func (c *queue) changed(i *instance) {
 	}
 }
 
-// tellActivity sends a launch or a termination in a group, if Config.Changes is set.
-func (c *queue) tellActivity(g *group, i *instance, what string) {
+// sendActivity sends a launch or a termination in a group, if Config.Changes is set.
+func (c *queue) sendActivity(g *group, i *instance, what string) {
 	if c.config.Changes {
 		c.announce("aws.autoscaling", what, c.groupARN(g.Name), map[string]string{
 			"AutoScalingGroupName": g.Name, "EC2InstanceId": i.id, "StatusCode": "InProgress", "Cause": g.reason,

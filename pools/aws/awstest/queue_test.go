@@ -62,7 +62,7 @@ func TestInterruption(t *testing.T) {
 	}
 }
 
-func TestQueueHidesAndGivesAgain(t *testing.T) {
+func TestQueueRedelivers(t *testing.T) {
 	w := newWorld(t, awstest.Config{})
 	w.Send("hello")
 	first := w.receive(t.Context(), t, 0)

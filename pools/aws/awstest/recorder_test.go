@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// said is one request with its response.
-type said struct {
+// exchange is one request with its response.
+type exchange struct {
 	Service string `json:"service"`
 	Action  string `json:"action"`
 	Status  int    `json:"status"`
@@ -23,9 +23,9 @@ type said struct {
 
 // recorder is an HTTP client that records requests and responses.
 type recorder struct {
-	client http.Client
-	mu     sync.Mutex
-	said   []said
+	client   http.Client
+	mu       sync.Mutex
+	exchange []exchange
 }
 
 func newRecorder(t *testing.T) *recorder {
@@ -59,7 +59,7 @@ func (r *recorder) Do(request *http.Request) (*http.Response, error) {
 }
 
 func (r *recorder) remember(request *http.Request, sent string, status int, answer string) {
-	s := said{Target: request.Header.Get("X-Amz-Target"), Status: status, Request: sent, Answer: answer}
+	s := exchange{Target: request.Header.Get("X-Amz-Target"), Status: status, Request: sent, Answer: answer}
 	if what, is := strings.CutPrefix(s.Target, "AmazonSQS."); is {
 		s.Service, s.Action = "sqs", what
 	} else if form, err := url.ParseQuery(sent); err == nil {
@@ -68,7 +68,7 @@ func (r *recorder) remember(request *http.Request, sent string, status int, answ
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.said = append(r.said, s)
+	r.exchange = append(r.exchange, s)
 }
 
 // operations returns the recorded operations, each once.
@@ -76,7 +76,7 @@ func (r *recorder) operations() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var names []string
-	for _, s := range r.said {
+	for _, s := range r.exchange {
 		names = append(names, s.Service+" "+s.Action)
 	}
 	slices.Sort(names)

@@ -14,10 +14,10 @@ import (
 // Server is the fake of AWS.
 type Server struct {
 	*locked
-	groupLevers
-	machineLevers
-	balancerLevers
-	queueLevers
+	groupControls
+	machineControls
+	balancerControls
+	queueControls
 	faults
 	region   string
 	services map[string]service
@@ -30,7 +30,7 @@ func New(t testing.TB, c Config) *Server {
 	c = c.withDefaults()
 	l := &locked{t: t, cloud: newCloud(c), changed: make(chan struct{})}
 	s := &Server{
-		locked: l, groupLevers: groupLevers{l}, machineLevers: machineLevers{l}, balancerLevers: balancerLevers{l}, queueLevers: queueLevers{l},
+		locked: l, groupControls: groupControls{l}, machineControls: machineControls{l}, balancerControls: balancerControls{l}, queueControls: queueControls{l},
 		faults: faults{locked: l, guard: newGuard()}, region: c.Region, services: services(), closing: make(chan struct{}),
 	}
 	s.cloud.url = "http://aws.test"

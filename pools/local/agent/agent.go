@@ -32,14 +32,14 @@ type Agent struct {
 	launcher *supervise.Launcher
 	log      *slog.Logger
 
-	books   *machine
-	checker *checker
-	contact *contact            // nil: the node never fences itself
-	procs   map[string]*process // by instance
-	unclean int                 // ended copies of which some processes may still run
-	told    chan event
-	wg      sync.WaitGroup
-	dirty   bool // something changed since the last publication
+	machine  *machine
+	checker  *checker
+	contact  *contact            // nil: the node never fences itself
+	procs    map[string]*process // by instance
+	unclean  int                 // ended copies of which some processes may still run
+	reported chan event
+	wg       sync.WaitGroup
+	dirty    bool // something changed since the last publication
 }
 
 // event is what a copy's watcher reports to the loop.
@@ -56,7 +56,7 @@ func New(cfg Config, nc *nats.Conn, launcher *supervise.Launcher, log *slog.Logg
 	}
 	return &Agent{
 		cfg: cfg, nc: nc, launcher: launcher, log: log.With("node", cfg.ID),
-		books: newMachine(cfg, rand.Text()), checker: newChecker(cfg), procs: map[string]*process{}, told: make(chan event),
+		machine: newMachine(cfg, rand.Text()), checker: newChecker(cfg), procs: map[string]*process{}, reported: make(chan event),
 	}, nil
 }
 
@@ -68,16 +68,16 @@ func (a *Agent) Run(ctx context.Context) error {
 	msgs := make(chan *nats.Msg, inbox)
 	closed := a.nc.StatusChanged(nats.CLOSED)
 	defer a.nc.RemoveStatusListener(closed)
-	looking, end := context.WithCancel(ctx)
-	var looks sync.WaitGroup // waited for last, because a disk may hang
-	defer looks.Wait()
+	checking, end := context.WithCancel(ctx)
+	var checks sync.WaitGroup // waited for last, because a disk may hang
+	defer checks.Wait()
 	defer end()
 	unsubscribe, err := call.Subscribe(a.nc, msgs, subject(a.cfg.Cluster, a.cfg.ID, "*"), message.SubjectAnnounce)
 	if err == nil {
-		looks.Go(func() { a.checker.run(looking) })
+		checks.Go(func() { a.checker.run(checking) })
 		if a.cfg.SelfFenceAfter > 0 {
 			a.contact = newContact(time.Now(), a.cfg.SelfFenceAfter)
-			looks.Go(func() { a.feel(looking) })
+			checks.Go(func() { a.probeBus(checking) })
 		}
 		err = a.serve(ctx, msgs, closed)
 	}
@@ -105,14 +105,14 @@ func (a *Agent) serve(ctx context.Context, msgs <-chan *nats.Msg, closed <-chan 
 			return fmt.Errorf("agent %s: %w", a.cfg.ID, nats.ErrConnectionClosed)
 		case m := <-msgs:
 			a.handle(ctx, time.Now(), m)
-		case e := <-a.told:
+		case e := <-a.reported:
 			a.event(time.Now(), e, false)
 		case <-beat.C:
 			a.publish(time.Now())
 		case asked := <-answers:
 			a.answered(time.Now(), asked)
 		case <-lost:
-			a.standAlone()
+			a.fenceSelf()
 		case <-soon:
 			soon = nil
 			if a.dirty {
@@ -132,7 +132,7 @@ func (a *Agent) handle(ctx context.Context, now time.Time, m *nats.Msg) {
 	if err != nil {
 		a.log.Debug("request rejected", "subject", m.Subject, "err", err)
 	}
-	if err := call.Answer(m, a.nc.MaxPayload(), body, err); err != nil {
+	if err := call.Respond(m, a.nc.MaxPayload(), body, err); err != nil {
 		a.log.Warn("response not sent", "err", err)
 	}
 }
@@ -156,8 +156,8 @@ func (a *Agent) answer(ctx context.Context, now time.Time, m *nats.Msg) (any, er
 		if err := call.Decode(m.Data, maxRequest, &r); err != nil {
 			return nil, err
 		}
-		a.dirty = a.dirty || a.books.cordoned != r.On
-		a.books.cordoned = r.On
+		a.dirty = a.dirty || a.machine.cordoned != r.On
+		a.machine.cordoned = r.On
 		return nil, nil
 	case opFence:
 		var r FenceRequest
@@ -170,7 +170,7 @@ func (a *Agent) answer(ctx context.Context, now time.Time, m *nats.Msg) (any, er
 		if err := call.Decode(m.Data, maxRequest, &r); err != nil {
 			return nil, err
 		}
-		return a.books.logs(r)
+		return a.machine.logs(r)
 	default:
 		return nil, call.Invalid("unknown operation %q of an agent", op)
 	}
@@ -180,11 +180,11 @@ func (a *Agent) answer(ctx context.Context, now time.Time, m *nats.Msg) (any, er
 // publishes nothing.
 func (a *Agent) publish(now time.Time) {
 	a.dirty = false
-	if a.books.alone {
+	if a.machine.selfFenced {
 		return
 	}
-	a.send(message.NodeSubject(a.cfg.Cluster, a.cfg.ID), a.books.facts(now, a.checker.conditions(now)))
-	a.send(message.SubjectHeartbeat, a.books.heartbeat())
+	a.send(message.NodeSubject(a.cfg.Cluster, a.cfg.ID), a.machine.facts(now, a.checker.conditions(now)))
+	a.send(message.SubjectHeartbeat, a.machine.heartbeat())
 }
 
 func (a *Agent) send(subject string, v any) {
@@ -203,13 +203,13 @@ func (a *Agent) leave() error {
 		a.wg.Go(p.stop)
 	}
 	for len(a.procs) > 0 {
-		a.event(time.Now(), <-a.told, true)
+		a.event(time.Now(), <-a.reported, true)
 	}
 	a.wg.Wait()
 	if a.nc.IsClosed() {
 		return nil
 	}
-	a.send(message.SubjectHeartbeat, a.books.heartbeat())
+	a.send(message.SubjectHeartbeat, a.machine.heartbeat())
 	if err := a.nc.FlushTimeout(flushTime); err != nil {
 		return fmt.Errorf("flush the last messages of node %s: %w", a.cfg.ID, err)
 	}

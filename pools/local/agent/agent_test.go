@@ -23,16 +23,16 @@ import (
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
-// ear receives what a node publishes.
-type ear struct {
+// observer receives what a node publishes.
+type observer struct {
 	mu    sync.Mutex
 	facts []pools.NodeFacts
 	beats []message.Heartbeat
 	exits []message.Exited
 }
 
-func listen(t *testing.T, nc *nats.Conn) *ear {
-	e := &ear{}
+func observe(t *testing.T, nc *nats.Conn) *observer {
+	e := &observer{}
 	take := func(subject string, data []byte) error {
 		e.mu.Lock()
 		defer e.mu.Unlock()
@@ -61,7 +61,7 @@ func listen(t *testing.T, nc *nats.Conn) *ear {
 }
 
 // states returns the last heartbeat as a list of instance=STATE.
-func (e *ear) states() string {
+func (e *observer) states() string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if len(e.beats) == 0 {
@@ -74,7 +74,7 @@ func (e *ear) states() string {
 	return strings.Join(out, " ")
 }
 
-func (e *ear) lastFacts() pools.NodeFacts {
+func (e *observer) lastFacts() pools.NodeFacts {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if len(e.facts) == 0 {
@@ -83,7 +83,7 @@ func (e *ear) lastFacts() pools.NodeFacts {
 	return e.facts[len(e.facts)-1]
 }
 
-func (e *ear) exit(instance string) (message.Exited, bool) {
+func (e *observer) exit(instance string) (message.Exited, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	i := slices.IndexFunc(e.exits, func(x message.Exited) bool { return x.Instance == instance })
@@ -93,7 +93,7 @@ func (e *ear) exit(instance string) (message.Exited, bool) {
 	return e.exits[i], true
 }
 
-func (e *ear) awaitExit(t *testing.T, instance string) message.Exited {
+func (e *observer) awaitExit(t *testing.T, instance string) message.Exited {
 	t.Helper()
 	var got message.Exited
 	localtest.Until(t, "exit of "+instance, func() (ok bool) { got, ok = e.exit(instance); return ok })
@@ -101,7 +101,7 @@ func (e *ear) awaitExit(t *testing.T, instance string) message.Exited {
 }
 
 type rig struct {
-	*ear
+	*observer
 	*agent.Client
 	dir  string
 	stop func()
@@ -109,7 +109,7 @@ type rig struct {
 
 func newRig(t *testing.T) rig {
 	bus := localtest.NewBus(t)
-	r := rig{ear: listen(t, bus.Conn), Client: agent.NewClient(bus.Conn, "c"), dir: t.TempDir()}
+	r := rig{observer: observe(t, bus.Conn), Client: agent.NewClient(bus.Conn, "c"), dir: t.TempDir()}
 	a, err := agent.New(agent.Config{
 		Cluster: "c", Pool: "p", Group: "g", ID: "n1", Resources: resource.Vector{2, 1000, 1000, 0},
 		Heartbeat: 200 * time.Millisecond, StopGrace: 500 * time.Millisecond, DataDir: r.dir, Env: []string{"EXTRA=yes"},
@@ -304,7 +304,7 @@ func TestLeave(t *testing.T) {
 
 func TestAnnounce(t *testing.T) {
 	bus := localtest.NewBus(t)
-	e := listen(t, bus.Conn)
+	e := observe(t, bus.Conn)
 	a, err := agent.New(agent.Config{
 		Cluster: "c", Pool: "p", Group: "g", ID: "n1", Heartbeat: liveness.MaxPeriod, DataDir: t.TempDir(),
 	}, bus.Conn, localtest.NewLauncher(t), localtest.Log(t))

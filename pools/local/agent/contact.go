@@ -10,27 +10,27 @@ import (
 // Bounds of the time between two probes of the bus. The time is a quarter of SelfFenceAfter within
 // these bounds.
 const (
-	minFeel = 20 * time.Millisecond
-	maxFeel = 5 * time.Second
+	minProbe = 20 * time.Millisecond
+	maxProbe = 5 * time.Second
 )
 
 // contact is the state of the connection to the bus, for an agent that fences itself. Only the
 // agent's loop uses it.
 type contact struct {
-	answers chan time.Time   // of probes: the start time of each successful probe
-	lost    *time.Timer      // fires when the last success is too old
-	last    time.Time        // start time of the latest successful probe
-	untold  []message.Exited // copies that ended without contact
+	answers    chan time.Time   // of probes: the start time of each successful probe
+	lost       *time.Timer      // fires when the last success is too old
+	last       time.Time        // start time of the latest successful probe
+	unreported []message.Exited // copies that ended without contact
 }
 
 func newContact(now time.Time, limit time.Duration) *contact {
 	return &contact{answers: make(chan time.Time), lost: time.NewTimer(limit), last: now}
 }
 
-// feel probes the bus until ctx ends. An open connection proves nothing. Only a response of the
+// probeBus probes the bus until ctx ends. An open connection proves nothing. Only a response of the
 // server does.
-func (a *Agent) feel(ctx context.Context) {
-	period := min(max(a.cfg.SelfFenceAfter/4, minFeel), maxFeel)
+func (a *Agent) probeBus(ctx context.Context) {
+	period := min(max(a.cfg.SelfFenceAfter/4, minProbe), maxProbe)
 	again := time.NewTicker(period)
 	defer again.Stop()
 	for {
@@ -57,28 +57,28 @@ func (a *Agent) feel(ctx context.Context) {
 func (a *Agent) answered(now, asked time.Time) {
 	c := a.contact
 	if asked.Sub(c.last) >= a.cfg.SelfFenceAfter {
-		a.standAlone()
+		a.fenceSelf()
 	}
 	c.last = asked
 	c.lost.Reset(a.cfg.SelfFenceAfter - now.Sub(asked))
-	if !a.books.alone {
+	if !a.machine.selfFenced {
 		return
 	}
-	a.books.alone = false
+	a.machine.selfFenced = false
 	a.log.Info("bus contact restored: node accepts app instances")
-	for _, e := range c.untold {
+	for _, e := range c.unreported {
 		a.send(message.SubjectExited, e)
 	}
-	c.untold = nil
+	c.unreported = nil
 	a.publish(now)
 }
 
-// standAlone fences the node, because others may assume that it is gone.
-func (a *Agent) standAlone() {
-	if a.books.alone {
+// fenceSelf fences the node, because others may assume that it is gone.
+func (a *Agent) fenceSelf() {
+	if a.machine.selfFenced {
 		return
 	}
-	a.books.alone = true
+	a.machine.selfFenced = true
 	a.log.Warn("bus contact lost: stopping all app instances", "after", a.cfg.SelfFenceAfter, "running", len(a.procs))
-	a.oust()
+	a.evacuate()
 }

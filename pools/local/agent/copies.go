@@ -9,13 +9,13 @@ import (
 )
 
 func (a *Agent) start(ctx context.Context, now time.Time, r StartRequest) error {
-	c, err := a.books.admit(now, r)
+	c, err := a.machine.admit(now, r)
 	if err != nil || c == nil {
 		return err
 	}
 	p, err := a.launch(ctx, c)
 	if err != nil {
-		delete(a.books.copies, r.Instance)
+		delete(a.machine.copies, r.Instance)
 		return &call.Error{Code: codeLaunch, Message: err.Error()}
 	}
 	a.procs[r.Instance] = p
@@ -31,20 +31,20 @@ func (a *Agent) watch(p *process, instance string) {
 	defer up.Stop()
 	select {
 	case <-up.C:
-		a.told <- event{instance: instance}
+		a.reported <- event{instance: instance}
 		<-p.done()
 	case <-p.done():
 	}
 	end := p.end()
-	a.told <- event{instance: instance, end: &end}
+	a.reported <- event{instance: instance, end: &end}
 }
 
 func (a *Agent) stop(instance string) error {
-	p, c := a.procs[instance], a.books.copies[instance]
+	p, c := a.procs[instance], a.machine.copies[instance]
 	if p == nil || c == nil {
 		return &call.Error{Code: codeUnknown, Message: "no app instance " + instance + " on node " + a.cfg.ID}
 	}
-	if !c.asked && !c.ousted {
+	if !c.asked && !c.evacuated {
 		c.asked = true
 		a.wg.Go(p.stop)
 	}
@@ -53,20 +53,20 @@ func (a *Agent) stop(instance string) error {
 
 // fence stops all copies and accepts none while on, or lifts the fence of the owner.
 func (a *Agent) fence(on bool) FenceReply {
-	a.dirty = a.dirty || a.books.fenced != on
-	a.books.fenced = on
+	a.dirty = a.dirty || a.machine.fenced != on
+	a.machine.fenced = on
 	if on {
-		a.oust()
+		a.evacuate()
 	}
 	return FenceReply{Left: len(a.procs) + a.unclean}
 }
 
-// oust stops all copies as in an evacuation.
-func (a *Agent) oust() {
+// evacuate stops all copies as in an evacuation.
+func (a *Agent) evacuate() {
 	a.dirty = true
 	for instance, p := range a.procs {
-		if c := a.books.copies[instance]; !c.asked && !c.ousted {
-			c.ousted = true
+		if c := a.machine.copies[instance]; !c.asked && !c.evacuated {
+			c.evacuated = true
 			a.wg.Go(p.stop)
 		}
 	}
@@ -75,22 +75,22 @@ func (a *Agent) oust() {
 func (a *Agent) event(now time.Time, e event, leaving bool) {
 	a.dirty = true
 	if e.end == nil {
-		a.books.running(now, e.instance)
+		a.machine.running(now, e.instance)
 		return
 	}
 	delete(a.procs, e.instance)
 	if e.end.left {
 		a.unclean++
 	}
-	told, ok := a.books.exited(now, e.instance, *e.end, leaving)
+	reported, ok := a.machine.exited(now, e.instance, *e.end, leaving)
 	if !ok {
 		return
 	}
-	a.log.Info("app instance ended", "app", told.App, "index", told.Index, "instance", told.Instance,
-		"reason", told.Reason, "description", told.Description)
-	if a.books.alone {
-		a.contact.untold = append(a.contact.untold, told)
+	a.log.Info("app instance ended", "app", reported.App, "index", reported.Index, "instance", reported.Instance,
+		"reason", reported.Reason, "description", reported.Description)
+	if a.machine.selfFenced {
+		a.contact.unreported = append(a.contact.unreported, reported)
 		return
 	}
-	a.send(message.SubjectExited, told)
+	a.send(message.SubjectExited, reported)
 }

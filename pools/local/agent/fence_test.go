@@ -20,7 +20,7 @@ import (
 )
 
 // condition returns the latest condition of that type.
-func (e *ear) condition(name string) (pools.Condition, bool) {
+func (e *observer) condition(name string) (pools.Condition, bool) {
 	list := e.lastFacts().Conditions
 	i := slices.IndexFunc(list, func(c pools.Condition) bool { return c.Type == name })
 	if i < 0 {
@@ -69,7 +69,7 @@ func TestFence(t *testing.T) {
 
 func TestStartedFenced(t *testing.T) {
 	bus := localtest.NewBus(t)
-	e, client := listen(t, bus.Conn), agent.NewClient(bus.Conn, "c")
+	e, client := observe(t, bus.Conn), agent.NewClient(bus.Conn, "c")
 	a, err := agent.New(agent.Config{
 		Cluster: "c", Pool: "p", Group: "g", ID: "n1", Heartbeat: 100 * time.Millisecond, DataDir: t.TempDir(), Fenced: true,
 	}, bus.Conn, localtest.NewLauncher(t), localtest.Log(t))
@@ -90,7 +90,7 @@ func TestStartedFenced(t *testing.T) {
 	}
 }
 
-func TestConditionsAreTold(t *testing.T) {
+func TestConditionsArePublished(t *testing.T) {
 	r := newRig(t)
 	is := func(name string, failed bool) func() bool {
 		return func() bool { c, ok := r.condition(name); return ok && c.Failed == failed }
@@ -123,7 +123,7 @@ func TestBadFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	bus := localtest.NewBus(t)
-	e := listen(t, bus.Conn)
+	e := observe(t, bus.Conn)
 	a, err := agent.New(agent.Config{
 		Cluster: "c", Pool: "p", Group: "g", ID: "n1", Heartbeat: 50 * time.Millisecond, DataDir: filepath.Join(file, "sub"),
 	}, bus.Conn, localtest.NewLauncher(t), localtest.Log(t))
@@ -151,7 +151,7 @@ func selfFencing(t *testing.T, after time.Duration) (rig, *localtest.Proxy) {
 	address := newServer(t)
 	proxy := localtest.NewProxy(t, address)
 	direct, theirs := dial(t, "nats://"+address), dial(t, proxy.URL)
-	r := rig{ear: listen(t, direct), Client: agent.NewClient(direct, "c"), dir: t.TempDir()}
+	r := rig{observer: observe(t, direct), Client: agent.NewClient(direct, "c"), dir: t.TempDir()}
 	a, err := agent.New(agent.Config{
 		Cluster: "c", Pool: "p", Group: "g", ID: "n1", Resources: resource.Vector{2, 1000, 1000, 0},
 		Heartbeat: 100 * time.Millisecond, StopGrace: 200 * time.Millisecond, DataDir: r.dir, SelfFenceAfter: after,
@@ -188,7 +188,7 @@ func TestSelfFence(t *testing.T) {
 			if took := time.Since(began); took < after/2 {
 				t.Errorf("fenced after %v, want not before about %v", took, after)
 			}
-			if _, told := r.exit("a"); told {
+			if _, reported := r.exit("a"); reported {
 				t.Error("the exit was received without a connection")
 			}
 			test.lose(proxy, false)

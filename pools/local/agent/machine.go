@@ -12,23 +12,23 @@ import (
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
-// keptEnded is how many ended copies keep their output: at most 16 MiB, with tailBytes each.
-const keptEnded = 256
+// maxEnded is how many ended copies keep their output: at most 16 MiB, with tailBytes each.
+const maxEnded = 256
 
 // machine is the state of one node: its copies and its free resources. It does no I/O, and one
 // goroutine uses it.
 type machine struct {
-	cfg      Config
-	boot     string
-	cordoned bool
-	fenced   bool               // by the owner
-	alone    bool               // no contact with the bus: the node has fenced itself
-	copies   map[string]*copyOf // by instance
-	ended    []*copyOf          // the latest ones, oldest first
+	cfg        Config
+	boot       string
+	cordoned   bool
+	fenced     bool               // by the owner
+	selfFenced bool               // no contact with the bus: the node has fenced itself
+	copies     map[string]*copyOf // by instance
+	ended      []*copyOf          // the latest ones, oldest first
 }
 
 // closed reports whether the node accepts no new copies.
-func (m *machine) closed() bool { return m.cordoned || m.fenced || m.alone }
+func (m *machine) closed() bool { return m.cordoned || m.fenced || m.selfFenced }
 
 // copyOf is one copy of an app.
 //
@@ -36,11 +36,11 @@ func (m *machine) closed() bool { return m.cordoned || m.fenced || m.alone }
 //	    └───────────────────────▲
 type copyOf struct {
 	StartRequest
-	state  message.State // Starting or Running; Evacuating is only published
-	since  time.Time     // of the state
-	asked  bool          // a request to stop it was received
-	ousted bool          // it is stopped because the node is fenced
-	output tail
+	state     message.State // Starting or Running; Evacuating is only published
+	since     time.Time     // of the state
+	asked     bool          // a request to stop it was received
+	evacuated bool          // it is stopped because the node is fenced
+	output    tail
 }
 
 func newMachine(cfg Config, boot string) *machine {
@@ -78,7 +78,7 @@ func (m *machine) admit(now time.Time, r StartRequest) (*copyOf, error) {
 			return nil, nil
 		}
 	}
-	if m.fenced || m.alone {
+	if m.fenced || m.selfFenced {
 		return nil, &call.Error{Code: codeFenced, Message: "node " + m.cfg.ID + " is fenced"}
 	}
 	if m.cordoned {
@@ -126,7 +126,7 @@ func (m *machine) exited(now time.Time, instance string, end outcome, leaving bo
 // copies that crash repeatedly.
 func (m *machine) keep(c *copyOf) {
 	m.ended = append(m.ended, c)
-	if len(m.ended) <= keptEnded {
+	if len(m.ended) <= maxEnded {
 		return
 	}
 	type index struct {
@@ -146,7 +146,7 @@ func (m *machine) reason(c *copyOf, leaving bool) message.Reason {
 	switch {
 	case c.asked:
 		return message.ReasonStopped
-	case c.ousted, leaving && m.cordoned:
+	case c.evacuated, leaving && m.cordoned:
 		return message.ReasonEvacuation
 	case leaving:
 		return message.ReasonShutdown

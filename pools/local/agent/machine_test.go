@@ -68,7 +68,7 @@ func TestLogsFitIntoAMessage(t *testing.T) {
 
 func TestEndedAreBounded(t *testing.T) {
 	m := newMachine(Config{ID: "n"}, "boot")
-	for i := range 3 * keptEnded {
+	for i := range 3 * maxEnded {
 		r := StartRequest{App: "web", Index: i, Instance: "x" + strings.Repeat("y", i%100) + strings.Repeat("z", i/100), Command: "run"}
 		if _, err := m.admit(time.Unix(1, 0), r); err != nil {
 			t.Fatal(err)
@@ -77,7 +77,7 @@ func TestEndedAreBounded(t *testing.T) {
 			t.Fatalf("exit of %s is not published", r.Instance)
 		}
 	}
-	if len(m.ended) != keptEnded || m.ended[keptEnded-1].Index != 3*keptEnded-1 {
+	if len(m.ended) != maxEnded || m.ended[maxEnded-1].Index != 3*maxEnded-1 {
 		t.Errorf("%d ended copies are kept", len(m.ended))
 	}
 	if _, ok := m.exited(time.Unix(2, 0), "nobody", outcome{}, false); ok {
@@ -101,7 +101,7 @@ func TestLastOfEachIndexIsKept(t *testing.T) {
 		end("web", 0, n)
 		end("web", 1, n)
 	}
-	for n := range 2 * keptEnded {
+	for n := range 2 * maxEnded {
 		end("db", 0, n)
 	}
 	for index := range 2 {
@@ -117,17 +117,17 @@ func TestLastOfEachIndexIsKept(t *testing.T) {
 			t.Errorf("logs of web/%d, -want +got:\n%s", index, diff)
 		}
 	}
-	if len(m.ended) != keptEnded {
-		t.Errorf("%d ended copies are kept, want %d", len(m.ended), keptEnded)
+	if len(m.ended) != maxEnded {
+		t.Errorf("%d ended copies are kept, want %d", len(m.ended), maxEnded)
 	}
 }
 
-func TestShellSays(t *testing.T) {
+func TestShellMeaning(t *testing.T) {
 	for status, want := range map[int]string{
 		0: "", 1: "", 126: " (the command cannot be executed)", 127: " (the command is not found)", 128: "",
 		137: " (killed by SIGKILL)", 143: " (killed by SIGTERM)", 255: "", -1: "",
 	} {
-		if got := shellSays(status); got != want {
+		if got := shellMeaning(status); got != want {
 			t.Errorf("shellSays(%d) = %q, want %q", status, got, want)
 		}
 	}

@@ -87,12 +87,12 @@ func (p *process) end() outcome {
 	if exit.Signal != 0 {
 		return outcome{text: exit.String(), left: left}
 	}
-	return outcome{status: &exit.Code, text: exit.String() + shellSays(exit.Code), left: left}
+	return outcome{status: &exit.Code, text: exit.String() + shellMeaning(exit.Code), left: left}
 }
 
-// shellSays returns the meaning of an exit status of /bin/sh, as in POSIX: 126, 127, or more than
+// shellMeaning returns the meaning of an exit status of /bin/sh, as in POSIX: 126, 127, or more than
 // 128 after a signal.
-func shellSays(status int) string {
+func shellMeaning(status int) string {
 	switch name := unix.SignalName(syscall.Signal(status - 128)); {
 	case status == 126:
 		return " (the command cannot be executed)"

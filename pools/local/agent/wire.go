@@ -178,7 +178,7 @@ func (c *Client) ask(ctx context.Context, node, op string, request, reply any) e
 	if err := names.CheckToken("node", node); err != nil {
 		return fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
-	err := call.Ask(ctx, c.nc, subject(c.cluster, node, op), request, reply)
+	err := call.Request(ctx, c.nc, subject(c.cluster, node, op), request, reply)
 	if err == nil {
 		return nil
 	}

@@ -41,23 +41,23 @@ func (c *core) place(now time.Time) {
 		return cmp.Or(a.since.Compare(b.since), cmp.Compare(a.app, b.app),
 			cmp.Compare(a.index, b.index), cmp.Compare(a.version, b.version))
 	})
-	hopeless := map[resource.Vector]bool{} // room only shrinks during place
+	noRoomFor := map[resource.Vector]bool{} // room only shrinks during place
 	for _, w := range todo {
 		if c.wants[w.slot] == w {
-			c.try(now, w, hopeless)
+			c.try(now, w, noRoomFor)
 		}
 	}
 }
 
-func (c *core) try(now time.Time, w *want, hopeless map[resource.Vector]bool) {
-	live, sure := c.live(now, w.slot)
-	if sure {
+func (c *core) try(now time.Time, w *want, noRoomFor map[resource.Vector]bool) {
+	live, certain := c.live(now, w.slot)
+	if certain {
 		delete(c.wants, w.slot)
 		return
 	}
 	if live || !c.rows.startable(w.slot) {
 		w.noRoom = false
-		if now.Sub(w.heard) > c.cfg.NudgeTTL {
+		if now.Sub(w.receivedAt) > c.cfg.NudgeTTL {
 			delete(c.wants, w.slot)
 		}
 		return
@@ -66,10 +66,10 @@ func (c *core) try(now time.Time, w *want, hopeless map[resource.Vector]bool) {
 		return
 	}
 	row := c.rows.apps[w.app]
-	n := c.pick(w.slot, row.Footprint(), hopeless)
+	n := c.pick(w.slot, row.Footprint(), noRoomFor)
 	if n == nil {
 		w.noRoom = true
-		hopeless[row.Footprint()] = true
+		noRoomFor[row.Footprint()] = true
 		return
 	}
 	delete(c.wants, w.slot)
@@ -86,8 +86,8 @@ func (c *core) try(now time.Time, w *want, hopeless map[resource.Vector]bool) {
 
 // pick returns the node that last ran the index, if it has room. Otherwise it returns the node with
 // the most room, or nil.
-func (c *core) pick(s slot, footprint resource.Vector, hopeless map[resource.Vector]bool) *node {
-	if hopeless[footprint] {
+func (c *core) pick(s slot, footprint resource.Vector, noRoomFor map[resource.Vector]bool) *node {
+	if noRoomFor[footprint] {
 		return nil
 	}
 	if n := c.nodes[c.rows.ran[s.app][s.index]]; n != nil && n.takes(footprint) {
@@ -103,7 +103,7 @@ func (c *core) pick(s slot, footprint resource.Vector, hopeless map[resource.Vec
 }
 
 func (n *node) takes(footprint resource.Vector) bool {
-	return !n.facts.Draining && !n.barred && footprint.Fits(n.room())
+	return !n.facts.Draining && !n.blocked && footprint.Fits(n.room())
 }
 
 // before reports whether n comes before m for such a copy: more room first, then fewer copies, then

@@ -27,10 +27,10 @@ type slot struct {
 // want is a copy that is to be started.
 type want struct {
 	slot
-	heard  time.Time // of the last nudge
-	since  time.Time // of the first one
-	after  time.Time // the earliest time of the next try
-	noRoom bool      // it was tried, and no node has room
+	receivedAt time.Time // of the last nudge
+	since      time.Time // of the first one
+	after      time.Time // the earliest time of the next try
+	noRoom     bool      // it was tried, and no node has room
 }
 
 // core decides which copies to start and stop on which nodes. It is a pure state machine: the
@@ -96,17 +96,17 @@ func (c *core) start(now time.Time, m message.Start) {
 }
 
 func (c *core) want(now time.Time, s slot) {
-	if _, sure := c.live(now, s); sure {
+	if _, certain := c.live(now, s); certain {
 		return
 	}
 	if w := c.wants[s]; w != nil {
-		w.heard = now
+		w.receivedAt = now
 		return
 	}
 	if len(c.wants) >= maxWants {
 		return
 	}
-	w := &want{slot: s, heard: now, since: now}
+	w := &want{slot: s, receivedAt: now, since: now}
 	c.wants[s] = w
 	c.untried = append(c.untried, w)
 }
@@ -114,19 +114,21 @@ func (c *core) want(now time.Time, s slot) {
 // live reports whether a copy runs in the slot or is about to, on a node that does not drain. sure
 // is false if all such copies are on nodes that missed a heartbeat, because the harmonizer may
 // already know that they are lost.
-func (c *core) live(now time.Time, s slot) (live, sure bool) {
+func (c *core) live(now time.Time, s slot) (live, certain bool) {
 	if len(c.bookings.bySlot[s]) > 0 {
 		return true, true
 	}
 	for _, cp := range c.bySlot[s] {
 		if !cp.node.facts.Draining {
-			live, sure = true, sure || c.fresh(now, cp.node)
+			live, certain = true, certain || c.fresh(now, cp.node)
 		}
 	}
-	return live, sure
+	return live, certain
 }
 
-func (c *core) fresh(now time.Time, n *node) bool { return now.Sub(n.heard) <= c.cfg.Heartbeat*3/2 }
+func (c *core) fresh(now time.Time, n *node) bool {
+	return now.Sub(n.receivedAt) <= c.cfg.Heartbeat*3/2
+}
 
 // result is the response of a node to a start.
 type result int
@@ -155,7 +157,7 @@ func (c *core) started(now time.Time, instance string, r result) {
 		c.out = append(c.out, action{stop: true, node: b.node.facts.ID, instance: instance, slot: b.slot})
 	}
 	if r != rejected {
-		b.node.barred = true
+		b.node.blocked = true
 	}
 	if b.stop {
 		return

@@ -367,7 +367,7 @@ func TestDrainOfAnEarlierVersionBesideAnother(t *testing.T) {
 	w.expect("it is no longer desired", "stop x on a")
 }
 
-func TestDrainTakenBack(t *testing.T) {
+func TestDrainCancelled(t *testing.T) {
 	w := newWorld(t)
 	w.app(1, "v1")
 	w.node("a", true, "0/x=EVACUATING")

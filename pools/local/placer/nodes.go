@@ -12,12 +12,12 @@ import (
 
 // node is the placer's state of a machine.
 type node struct {
-	facts    pools.NodeFacts
-	heard    time.Time
-	copies   map[string]*copyOf  // of its latest heartbeat, by instance
-	booked   map[string]*booking // assigned since then, by instance
-	reserved resource.Vector     // the sum of booked
-	barred   bool                // it rejected a start: no more until its next facts
+	facts      pools.NodeFacts
+	receivedAt time.Time
+	copies     map[string]*copyOf  // of its latest heartbeat, by instance
+	booked     map[string]*booking // assigned since then, by instance
+	reserved   resource.Vector     // the sum of booked
+	blocked    bool                // it rejected a start: no more until its next facts
 }
 
 // room returns the free resources. A booking counts until a heartbeat lists it. The agent publishes
@@ -55,9 +55,9 @@ func (c *core) nodeFacts(now time.Time, f pools.NodeFacts) {
 		n.facts.Draining = true // so that a new node counts as new room
 		c.nodes[f.ID] = n
 	}
-	before, barred := n.facts, n.barred
-	n.facts, n.heard, n.barred = f, now, false
-	gained := barred || before.Draining && !f.Draining
+	before, blocked := n.facts, n.blocked
+	n.facts, n.receivedAt, n.blocked = f, now, false
+	gained := blocked || before.Draining && !f.Draining
 	was, is := before.Resources.Sub(before.Allocated), f.Resources.Sub(f.Allocated)
 	for k := range is {
 		gained = gained || is[k] > was[k]
@@ -72,7 +72,7 @@ func (c *core) heartbeat(now time.Time, h message.Heartbeat) {
 	if n == nil {
 		return
 	}
-	n.heard = now
+	n.receivedAt = now
 	listed := make(map[string]bool, len(h.Beats))
 	for _, beat := range h.Beats {
 		if beat.State != message.Crashed {
@@ -149,7 +149,7 @@ func (c *core) forget(now time.Time, n *node) {
 // expire removes silent nodes, and bookings that no heartbeat listed in time.
 func (c *core) expire(now time.Time) {
 	for _, n := range c.nodes {
-		if liveness.Silent(now, n.heard, liveness.Period(cmp.Or(n.facts.Heartbeat, c.cfg.Heartbeat))) {
+		if liveness.Silent(now, n.receivedAt, liveness.Period(cmp.Or(n.facts.Heartbeat, c.cfg.Heartbeat))) {
 			c.forget(now, n)
 		}
 	}

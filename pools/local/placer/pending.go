@@ -35,7 +35,7 @@ type PendingCopy struct {
 // GetPending requests the pending copies from the placer of the pool.
 func GetPending(ctx context.Context, nc *nats.Conn, cluster, pool string) (Pending, error) {
 	var p Pending
-	if err := call.Ask(ctx, nc, pendingSubject(cluster, pool), struct{}{}, &p); err != nil {
+	if err := call.Request(ctx, nc, pendingSubject(cluster, pool), struct{}{}, &p); err != nil {
 		return Pending{}, fmt.Errorf("get the pending app instances of pool %s: %w", pool, err)
 	}
 	return p, nil

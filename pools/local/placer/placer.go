@@ -46,10 +46,10 @@ type Placer struct {
 	samples chan []metrics.Sample
 	wg      sync.WaitGroup
 
-	dropped  uint64 // unusable messages
-	complain rate.Sometimes
-	refused  uint64 // rejected stops
-	protest  rate.Sometimes
+	dropped   uint64 // unusable messages
+	dropLog   rate.Sometimes
+	refused   uint64 // rejected stops
+	rejectLog rate.Sometimes
 }
 
 type answer struct {
@@ -66,8 +66,8 @@ func New(cfg Config, nc *nats.Conn, sink Sink, log *slog.Logger) (*Placer, error
 	return &Placer{
 		cfg: cfg, nc: nc, sink: sink, agents: agent.NewClient(nc, cfg.Cluster), log: log.With("pool", cfg.Pool),
 		core: newCore(cfg, rand.Text()), answers: make(chan answer), slots: make(chan struct{}, parallel),
-		samples: make(chan []metrics.Sample, 1), complain: rate.Sometimes{Interval: time.Minute},
-		protest: rate.Sometimes{Interval: time.Minute},
+		samples: make(chan []metrics.Sample, 1), dropLog: rate.Sometimes{Interval: time.Minute},
+		rejectLog: rate.Sometimes{Interval: time.Minute},
 	}, nil
 }
 
@@ -173,7 +173,7 @@ func (p *Placer) handle(now time.Time, m *nats.Msg) bool {
 	case message.SubjectStart, message.SubjectStop, message.RequestsSubject(p.cfg.Partition):
 		err = p.nudge(now, m)
 	case pendingSubject(p.cfg.Cluster, p.cfg.Pool):
-		if err := call.Answer(m, p.nc.MaxPayload(), p.core.pending(), nil); err != nil {
+		if err := call.Respond(m, p.nc.MaxPayload(), p.core.pending(), nil); err != nil {
 			p.log.Warn("response not sent", "err", err)
 		}
 		return false
@@ -203,7 +203,7 @@ func (p *Placer) nudge(now time.Time, m *nats.Msg) error {
 func (p *Placer) refuse(stops []refusal) {
 	p.refused += uint64(len(stops))
 	for _, r := range stops {
-		p.protest.Do(func() {
+		p.rejectLog.Do(func() {
 			p.log.Warn("stop of an app instance rejected", "app", r.app, "version", r.version, "index", r.index,
 				"instance", r.instance, "why", r.why, "refused", p.refused)
 		})
@@ -213,7 +213,7 @@ func (p *Placer) refuse(stops []refusal) {
 // bad counts an unusable message, and logs at most one a minute.
 func (p *Placer) bad(subject string, err error) {
 	p.dropped++
-	p.complain.Do(func() { p.log.Warn("message dropped", "subject", subject, "dropped", p.dropped, "err", err) })
+	p.dropLog.Do(func() { p.log.Warn("message dropped", "subject", subject, "dropped", p.dropped, "err", err) })
 }
 
 func (p *Placer) facts(now time.Time, m *nats.Msg) error {

@@ -38,7 +38,7 @@ func TestRowsDecideWhatIsDesiredAndStartable(t *testing.T) {
 	}
 }
 
-func TestRowsForgetNodesOfIndicesBeyond(t *testing.T) {
+func TestRowsDropNodesOfRemovedIndices(t *testing.T) {
 	r := newCore(Config{Pool: "p"}, "").rows
 	row := message.App{Name: "web", Pool: "p", Instances: 2, Version: "v1"}
 	r.set(row)

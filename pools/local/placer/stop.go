@@ -32,7 +32,7 @@ func (c *core) stop(now time.Time, m message.Stop) []refusal {
 		if cp == nil || c.stopping(now, cp) {
 			continue
 		}
-		if why := c.keeps(now, cp); why != "" {
+		if why := c.keepReason(now, cp); why != "" {
 			refused = append(refused, refusal{cp.slot, instance, why})
 			c.held[instance] = now.Add(c.cfg.NudgeTTL)
 			continue
@@ -73,9 +73,9 @@ func (c *core) end(now time.Time, cp *copyOf) {
 	c.stopCopy(now, cp)
 }
 
-// keeps returns why a copy must not be stopped. It is empty for a copy that is not desired, and for
+// keepReason returns why a copy must not be stopped. It is empty for a copy that is not desired, and for
 // a copy with a substitute.
-func (c *core) keeps(now time.Time, cp *copyOf) string {
+func (c *core) keepReason(now time.Time, cp *copyOf) string {
 	live, wanted := c.rows.current(cp.slot)
 	switch {
 	case !c.complete:
@@ -86,7 +86,7 @@ func (c *core) keeps(now time.Time, cp *copyOf) string {
 		if !c.runs(live) {
 			return whyNotReplaced
 		}
-	case !c.standIn(now, cp):
+	case !c.hasSubstitute(now, cp):
 		return whyLast
 	}
 	return ""
@@ -101,9 +101,9 @@ func (c *core) runs(s slot) bool {
 	return false
 }
 
-// standIn reports whether another copy in the slot can replace this one: it runs if this one runs,
+// hasSubstitute reports whether another copy in the slot can replace this one: it runs if this one runs,
 // it stays if this one stays, its node is not late, and no stop of it was requested.
-func (c *core) standIn(now time.Time, cp *copyOf) bool {
+func (c *core) hasSubstitute(now time.Time, cp *copyOf) bool {
 	for _, other := range c.bySlot[cp.slot] {
 		if other.instance != cp.instance && other.asked.IsZero() && c.fresh(now, other.node) &&
 			(other.running || !cp.running) && (!other.node.facts.Draining || cp.node.facts.Draining) {

@@ -134,7 +134,7 @@ func TestStopBeforeTheRowsAreKnown(t *testing.T) {
 	w.expect("it may have been lost", "stop x on a")
 }
 
-func TestStopBesideASilentNode(t *testing.T) {
+func TestStopRejectedWhileOtherNodeSilent(t *testing.T) {
 	w := newWorld(t)
 	w.app(1, "v1")
 	w.node("a", false, "0/x=RUNNING")

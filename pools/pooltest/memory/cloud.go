@@ -14,37 +14,37 @@ import (
 type Operation string
 
 const (
-	Snapshot  Operation = "snapshot"
-	SetTarget Operation = "set target"
-	Terminate Operation = "terminate"
-	Mend      Operation = "mend"
-	Isolate   Operation = "isolate"
-	Heal      Operation = "heal" // the writes of a Provider as pools.Healer
+	Snapshot      Operation = "snapshot"
+	SetTarget     Operation = "set target"
+	Terminate     Operation = "terminate"
+	RepairInPlace Operation = "mend"
+	Isolate       Operation = "isolate"
+	ResumeRepair  Operation = "heal" // the writes of a Provider as pools.RepairOwner
 )
 
 // cloud is the state of a group, shared by all of its handles.
 type cloud struct {
 	config Config // never changes
 
-	mu        sync.Mutex
-	now       time.Time
-	version   int // counts changes
-	target    int
-	stale     bool
-	stock     float64   // maximum existing weight
-	quota     float64   // the same, but a higher target is accepted
-	short     string    // why the latest launch was incomplete
-	shortAt   time.Time // time of that launch
-	busy      string
-	launched  int // number of launches, for the ids of instances
-	instances []instance
-	owned     map[string]bool // all instances so far
-	refuse    map[Operation]error
-	drop      map[Operation]int // responses to lose
-	log       []Write
-	heals     bool               // stopped instances are replaced
-	stalled   bool               // no fence takes effect
-	repairs   map[string]*repair // by attempt
+	mu         sync.Mutex
+	now        time.Time
+	version    int // counts changes
+	target     int
+	stale      bool
+	stock      float64   // maximum existing weight
+	quota      float64   // the same, but a higher target is accepted
+	short      string    // why the latest launch was incomplete
+	shortAt    time.Time // time of that launch
+	busy       string
+	launched   int // number of launches, for the ids of instances
+	instances  []instance
+	owned      map[string]bool // all instances so far
+	refuse     map[Operation]error
+	drop       map[Operation]int // responses to lose
+	log        []Write
+	ownsRepair bool               // stopped instances are replaced
+	stalled    bool               // no fence takes effect
+	repairs    map[string]*repair // by attempt
 }
 
 type instance struct {
@@ -72,7 +72,7 @@ func (g *Group) Advance(now time.Time) {
 		for i := range c.instances {
 			in := &c.instances[i]
 			taken := !in.taken.IsZero() && !now.Before(in.taken)
-			if in.live() && (taken || c.heals && (in.stopped && !c.restartingLocked(in.ID) || in.unfit)) {
+			if in.live() && (taken || c.ownsRepair && (in.stopped && !c.restartingLocked(in.ID) || in.unfit)) {
 				in.State, in.ended = pools.InstanceTerminating, now
 			}
 		}
@@ -164,7 +164,7 @@ func (c *cloud) admit(ctx context.Context) error {
 }
 
 // read returns the current state of the group and its version.
-func (c *cloud) read() (sight, int) {
+func (c *cloud) read() (reading, int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s := pools.GroupSnapshot{
@@ -177,10 +177,10 @@ func (c *cloud) read() (sight, int) {
 		s.Instances = append(s.Instances, c.instances[i].Instance)
 		health = append(health, c.instances[i].inspection())
 	}
-	return sight{s, health}, c.version
+	return reading{s, health}, c.version
 }
 
-func (s sight) clone() sight {
+func (s reading) clone() reading {
 	s.group.Instances, s.health = slices.Clone(s.group.Instances), slices.Clone(s.health)
 	return s
 }

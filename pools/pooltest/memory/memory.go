@@ -28,9 +28,9 @@ type Config struct {
 	Join   time.Duration // from launch to running.
 	Leave  time.Duration // from termination to disappearance.
 	Lag    int           // number of reads of a handle that do not show the latest writes of others.
-	// Mends are the supported kinds of repair in place. nil: all. Boot is how long each takes.
-	Mends []pools.MendKind
-	Boot  time.Duration
+	// RepairKinds are the supported kinds of repair in place. nil: all. Boot is how long each takes.
+	RepairKinds []pools.RepairKind
+	Boot        time.Duration
 	// Fences are the supported fences. nil: all. Fence is how long each takes.
 	Fences []pools.Fence
 	Fence  time.Duration
@@ -43,8 +43,8 @@ func (c Config) withDefaults() Config {
 	if len(c.Offers) == 0 {
 		c.Offers = []Offer{{Market: pools.Market{InstanceType: "memory.1", Zone: "zone-a"}, Weight: 1}}
 	}
-	if c.Mends == nil {
-		c.Mends = []pools.MendKind{pools.MendStart, pools.MendReboot, pools.MendReset, pools.MendRebuild}
+	if c.RepairKinds == nil {
+		c.RepairKinds = []pools.RepairKind{pools.RepairStart, pools.RepairReboot, pools.RepairReset, pools.RepairRebuild}
 	}
 	if c.Fences == nil {
 		c.Fences = []pools.Fence{pools.FenceService, pools.FenceTraffic, pools.FenceNetwork, pools.FenceCompute}
@@ -57,36 +57,36 @@ func (c Config) withDefaults() Config {
 type Group struct {
 	cloud *cloud
 
-	mu      sync.Mutex
-	shown   sight // the latest read
-	version int   // of shown
-	behind  int   // reads since a newer version exists
+	mu       sync.Mutex
+	lastRead reading // the latest read
+	version  int     // of shown
+	behind   int     // reads since a newer version exists
 }
 
-// sight is the result of a read.
-type sight struct {
+// reading is the result of a read.
+type reading struct {
 	group  pools.GroupSnapshot
 	health []pools.Inspection
 }
 
 var (
 	_ pools.Group    = (*Group)(nil)
-	_ pools.Mender   = (*Group)(nil)
+	_ pools.Repairer = (*Group)(nil)
 	_ pools.Isolator = (*Group)(nil)
 )
 
 // New returns a group whose instances are launched at now.
 func New(config Config, now time.Time) *Group {
 	c := &cloud{
-		config: config.withDefaults(),
-		now:    now,
-		target: config.Target,
-		owned:  make(map[string]bool),
-		refuse: make(map[Operation]error),
-		drop:   make(map[Operation]int),
-		stock:  math.Inf(1),
-		quota:  math.Inf(1),
-		heals:  true,
+		config:     config.withDefaults(),
+		now:        now,
+		target:     config.Target,
+		owned:      make(map[string]bool),
+		refuse:     make(map[Operation]error),
+		drop:       make(map[Operation]int),
+		stock:      math.Inf(1),
+		quota:      math.Inf(1),
+		ownsRepair: true,
 
 		repairs: make(map[string]*repair),
 	}
@@ -96,8 +96,8 @@ func New(config Config, now time.Time) *Group {
 
 // Other returns another handle on the same group, as for another process.
 func (g *Group) Other() *Group {
-	shown, version := g.cloud.read()
-	return &Group{cloud: g.cloud, shown: shown, version: version}
+	lastRead, version := g.cloud.read()
+	return &Group{cloud: g.cloud, lastRead: lastRead, version: version}
 }
 
 // ID implements [pools.Group].
@@ -110,18 +110,18 @@ func (g *Group) Snapshot(ctx context.Context) (pools.GroupSnapshot, error) {
 }
 
 // look reads the group with the lag of this handle.
-func (g *Group) look(ctx context.Context) (sight, error) {
+func (g *Group) look(ctx context.Context) (reading, error) {
 	if err := g.cloud.admit(ctx); err != nil {
-		return sight{}, err
+		return reading{}, err
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now, version := g.cloud.read()
 	if version != g.version && g.behind < g.cloud.config.Lag {
 		g.behind++
-		return g.shown.clone(), nil
+		return g.lastRead.clone(), nil
 	}
-	g.shown, g.version, g.behind = now, version, 0
+	g.lastRead, g.version, g.behind = now, version, 0
 	return now.clone(), nil
 }
 
@@ -153,7 +153,7 @@ func (g *Group) write(ctx context.Context, w *Write) error {
 	if err := g.cloud.write(ctx, w); err != nil {
 		return err
 	}
-	g.shown, g.version = g.cloud.read()
+	g.lastRead, g.version = g.cloud.read()
 	g.behind = 0
 	return nil
 }

@@ -255,7 +255,7 @@ func TestStaleGroupLaunchesNothing(t *testing.T) {
 	}
 }
 
-func TestWritesOfOthersAreSeenLate(t *testing.T) {
+func TestLagHidesWritesOfOthers(t *testing.T) {
 	ours := memory.New(memory.Config{ID: "a", Target: 1, Lag: 2}, start)
 	others := ours.Other()
 	set := func(g *memory.Group, target int) {

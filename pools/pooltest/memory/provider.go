@@ -13,9 +13,9 @@ import (
 type Provider struct{ groups []*Group }
 
 var (
-	_ pools.Provider  = (*Provider)(nil)
-	_ pools.Inspector = (*Provider)(nil)
-	_ pools.Healer    = (*Provider)(nil)
+	_ pools.Provider    = (*Provider)(nil)
+	_ pools.Inspector   = (*Provider)(nil)
+	_ pools.RepairOwner = (*Provider)(nil)
 )
 
 // NewProvider returns a provider of these groups, which must be in order of id.
@@ -33,9 +33,9 @@ func (p *Provider) Groups(ctx context.Context) ([]pools.Group, error) {
 	return out, nil
 }
 
-// Ail lets change edit the reported health of an instance, without its state. It reports whether
+// SetHealth lets change edit the reported health of an instance, without its state. It reports whether
 // the instance exists.
-func (g *Group) Ail(id string, change func(*pools.Inspection)) (found bool) {
+func (g *Group) SetHealth(id string, change func(*pools.Inspection)) (found bool) {
 	g.outside(func(c *cloud) {
 		if i := c.findLocked(id); i != nil {
 			change(&i.health)
@@ -65,7 +65,7 @@ func (p *Provider) Inspect(ctx context.Context, what pools.Inspecting) ([]pools.
 		}
 		for _, in := range seen.health {
 			if !what.Traffic {
-				in.Traffic = pools.Sight{}
+				in.Traffic = pools.HealthCheck{}
 			}
 			out = append(out, in)
 		}
@@ -73,53 +73,53 @@ func (p *Provider) Inspect(ctx context.Context, what pools.Inspecting) ([]pools.
 	return out, nil
 }
 
-// Heals implements [pools.Healer]. The provider owns the repair until LeaveHealing.
-func (p *Provider) Heals(ctx context.Context) (why string, err error) {
+// OwnsRepair implements [pools.RepairOwner]. The provider owns the repair until ReleaseRepair.
+func (p *Provider) OwnsRepair(ctx context.Context) (why string, err error) {
 	for _, g := range p.groups {
 		if err := g.cloud.admit(ctx); err != nil {
 			return "", fmt.Errorf("read the repair owner of group %s: %w", g.ID(), err)
 		}
-		if g.heals() {
+		if g.ownsRepair() {
 			return fmt.Sprintf("group %s replaces what has stopped", g.ID()), nil
 		}
 	}
 	return "", nil
 }
 
-func (g *Group) heals() bool {
+func (g *Group) ownsRepair() bool {
 	g.cloud.mu.Lock()
 	defer g.cloud.mu.Unlock()
-	return g.cloud.heals
+	return g.cloud.ownsRepair
 }
 
-// Heal lets the provider own the repair again, as another party may do.
-func (g *Group) Heal() { g.outside(func(c *cloud) { c.heals = true }) }
+// ResumeRepair lets the provider own the repair again, as another party may do.
+func (g *Group) ResumeRepair() { g.outside(func(c *cloud) { c.ownsRepair = true }) }
 
-// LeaveHealing implements [pools.Healer].
-func (p *Provider) LeaveHealing(ctx context.Context) error {
+// ReleaseRepair implements [pools.RepairOwner].
+func (p *Provider) ReleaseRepair(ctx context.Context) error {
 	for _, g := range p.groups {
-		if err := g.write(ctx, &Write{Op: Heal}); err != nil {
+		if err := g.write(ctx, &Write{Op: ResumeRepair}); err != nil {
 			return fmt.Errorf("take over the repairs of group %s: %w", g.ID(), err)
 		}
 	}
 	return nil
 }
 
-// Heal implements [pools.Healer].
-func (p *Provider) Heal(ctx context.Context) error {
+// ResumeRepair implements [pools.RepairOwner].
+func (p *Provider) ResumeRepair(ctx context.Context) error {
 	for _, g := range p.groups {
 		if err := g.cloud.admit(ctx); err != nil {
 			return fmt.Errorf("return the repairs of group %s: %w", g.ID(), err)
 		}
-		g.Heal()
+		g.ResumeRepair()
 	}
 	return nil
 }
 
-// MarkUnhealthy implements [pools.Healer].
+// MarkUnhealthy implements [pools.RepairOwner].
 func (p *Provider) MarkUnhealthy(ctx context.Context, id, why string) error {
 	for _, g := range p.groups {
-		err := g.write(ctx, &Write{Op: Heal, IDs: []string{id}})
+		err := g.write(ctx, &Write{Op: ResumeRepair, IDs: []string{id}})
 		if errors.Is(err, pools.ErrNotOwned) {
 			continue
 		}
@@ -131,11 +131,11 @@ func (p *Provider) MarkUnhealthy(ctx context.Context, id, why string) error {
 	return fmt.Errorf("mark instance %s unhealthy: %w", id, pools.ErrNotOwned)
 }
 
-// healLocked marks the instance in w as unhealthy. Without an instance it ends the provider's own
+// ownerLocked marks the instance in w as unhealthy. Without an instance it ends the provider's own
 // repairs.
-func (c *cloud) healLocked(w *Write) error {
+func (c *cloud) ownerLocked(w *Write) error {
 	if len(w.IDs) == 0 {
-		c.heals = false
+		c.ownsRepair = false
 		return nil
 	}
 	if !c.owned[w.IDs[0]] {

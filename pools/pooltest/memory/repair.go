@@ -11,7 +11,7 @@ import (
 
 // repair is a repair in place.
 type repair struct {
-	pools.Mending
+	pools.InPlaceRepair
 	began time.Time
 	ended bool
 	why   string // why it failed; empty: it has not
@@ -52,57 +52,57 @@ func (g *Group) Boot(id string) string {
 	return fmt.Sprintf("%s-boot-%d", id, i.boots)
 }
 
-// Mends implements [pools.Mender].
-func (g *Group) Mends() []pools.MendKind { return slices.Clone(g.cloud.config.Mends) }
+// RepairKinds implements [pools.Repairer].
+func (g *Group) RepairKinds() []pools.RepairKind { return slices.Clone(g.cloud.config.RepairKinds) }
 
-// Mend implements [pools.Mender]. A repair takes Config.Boot.
-func (g *Group) Mend(ctx context.Context, m pools.Mending) (done bool, err error) {
+// RepairInPlace implements [pools.Repairer]. A repair takes Config.Boot.
+func (g *Group) RepairInPlace(ctx context.Context, m pools.InPlaceRepair) (done bool, err error) {
 	m.Resumed = false // an attempt is the same after a restart
-	w := Write{Op: Mend, Mend: m}
+	w := Write{Op: RepairInPlace, RepairInPlace: m}
 	if err := g.write(ctx, &w); err != nil {
 		return false, fmt.Errorf("%s instance %s of group %s: %w", m.Kind, m.Instance, g.ID(), err)
 	}
 	return w.Done, nil
 }
 
-func (c *cloud) mendLocked(w *Write) error {
-	m := w.Mend
+func (c *cloud) inPlaceLocked(w *Write) error {
+	m := w.RepairInPlace
 	r := c.repairs[m.Attempt]
 	if r == nil {
-		if err := c.mendableLocked(m); err != nil {
+		if err := c.repairableLocked(m); err != nil {
 			return err
 		}
-		r = &repair{Mending: m, began: c.now}
+		r = &repair{InPlaceRepair: m, began: c.now}
 		c.repairs[m.Attempt], w.Began = r, true
-		if i := c.findLocked(m.Instance); m.Kind != pools.MendStart || i.stopped {
+		if i := c.findLocked(m.Instance); m.Kind != pools.RepairStart || i.stopped {
 			i.stopped = true
 		} else {
 			r.ended = true // it already runs
 		}
 		c.repairLocked()
 	}
-	if r.Mending != m {
+	if r.InPlaceRepair != m {
 		return fmt.Errorf("%w: attempt %s is %s of %s", pools.ErrRefused, m.Attempt, r.Kind, r.Instance)
 	}
 	if r.why != "" {
-		return fmt.Errorf("%w: %s", pools.ErrMendFailed, r.why)
+		return fmt.Errorf("%w: %s", pools.ErrRepairFailed, r.why)
 	}
 	w.Done = r.ended
 	return nil
 }
 
-// mendableLocked returns why a repair cannot begin.
-func (c *cloud) mendableLocked(m pools.Mending) error {
+// repairableLocked returns why a repair cannot begin.
+func (c *cloud) repairableLocked(m pools.InPlaceRepair) error {
 	i := c.findLocked(m.Instance)
 	switch {
 	case !c.owned[m.Instance]:
 		return fmt.Errorf("%s: %w", m.Instance, pools.ErrNotOwned)
 	case i == nil || !i.live():
-		return fmt.Errorf("%w: the instance has ended", pools.ErrMendFailed)
-	case !slices.Contains(c.config.Mends, m.Kind):
-		return fmt.Errorf("%w: %s is not supported", pools.ErrMendFailed, m.Kind)
-	case i.stopped && (m.Kind == pools.MendReboot || m.Kind == pools.MendRebuild):
-		return fmt.Errorf("%w: the instance does not run", pools.ErrMendFailed)
+		return fmt.Errorf("%w: the instance has ended", pools.ErrRepairFailed)
+	case !slices.Contains(c.config.RepairKinds, m.Kind):
+		return fmt.Errorf("%w: %s is not supported", pools.ErrRepairFailed, m.Kind)
+	case i.stopped && (m.Kind == pools.RepairReboot || m.Kind == pools.RepairRebuild):
+		return fmt.Errorf("%w: the instance does not run", pools.ErrRepairFailed)
 	}
 	return nil
 }

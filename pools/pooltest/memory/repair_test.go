@@ -20,7 +20,7 @@ func kinds() map[string]memory.Config {
 		"slow, and seen late": {Join: 5 * time.Second, Leave: 3 * time.Second, Boot: 4 * time.Second, Fence: 4 * time.Second, Lag: 3},
 		"with less": {
 			Boot: time.Second, Fence: time.Second,
-			Mends: []pools.MendKind{pools.MendReset}, Fences: []pools.Fence{pools.FenceCompute},
+			RepairKinds: []pools.RepairKind{pools.RepairReset}, Fences: []pools.Fence{pools.FenceCompute},
 		},
 	}
 }
@@ -39,8 +39,8 @@ func newGroup(config memory.Config, s pooltest.Setup) (*memory.Group, pooltest.H
 	return g, pooltest.Harness{
 		Group:    g,
 		Lose:     func(_ *testing.T, id string) { g.Lose(id) },
-		Deny:     refuse(pools.ErrRefused, memory.Mend, memory.Isolate, memory.Heal),
-		Throttle: refuse(pools.ErrThrottled, memory.Mend, memory.Isolate, memory.Heal, memory.Snapshot),
+		Deny:     refuse(pools.ErrRefused, memory.RepairInPlace, memory.Isolate, memory.ResumeRepair),
+		Throttle: refuse(pools.ErrThrottled, memory.RepairInPlace, memory.Isolate, memory.ResumeRepair, memory.Snapshot),
 		Pass: func(context.Context) {
 			now = now.Add(time.Second)
 			g.Advance(now)
@@ -52,18 +52,18 @@ func newGroup(config memory.Config, s pooltest.Setup) (*memory.Group, pooltest.H
 func left(t *testing.T, config memory.Config, s pooltest.Setup) (*memory.Group, pooltest.Harness) {
 	t.Helper()
 	g, h := newGroup(config, s)
-	if err := memory.NewProvider(g).LeaveHealing(t.Context()); err != nil {
+	if err := memory.NewProvider(g).ReleaseRepair(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	return g, h
 }
 
-func TestMenderConformance(t *testing.T) {
+func TestRepairerConformance(t *testing.T) {
 	for name, config := range kinds() {
 		t.Run(name, func(t *testing.T) {
-			pooltest.RunMender(t, pooltest.RealTime, func(t *testing.T, s pooltest.Setup) pooltest.MendHarness {
+			pooltest.RunRepairer(t, pooltest.RealTime, func(t *testing.T, s pooltest.Setup) pooltest.RepairerHarness {
 				g, h := left(t, config, s)
-				return pooltest.MendHarness{
+				return pooltest.RepairerHarness{
 					Harness: h,
 					Stop:    func(_ *testing.T, id string) { g.Stop(id) },
 					Boot:    func(_ *testing.T, id string) string { return g.Boot(id) },
@@ -94,17 +94,17 @@ func TestInspectorConformance(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			pooltest.RunInspector(t, pooltest.RealTime, func(t *testing.T, s pooltest.Setup) pooltest.InspectHarness {
 				g, h := left(t, config, s)
-				unfit := func(of func(*pools.Inspection) *pools.Sight) func(*testing.T, string) {
+				unfit := func(of func(*pools.Inspection) *pools.HealthCheck) func(*testing.T, string) {
 					return func(_ *testing.T, id string) {
-						g.Ail(id, func(in *pools.Inspection) { *of(in) = pools.Sight{Fitness: pools.Unfit, Why: "impaired"} })
+						g.SetHealth(id, func(in *pools.Inspection) { *of(in) = pools.HealthCheck{Fitness: pools.Unfit, Why: "impaired"} })
 					}
 				}
 				return pooltest.InspectHarness{
 					Harness: h, Provider: memory.NewProvider(g),
 					Stop:    func(_ *testing.T, id string) { g.Stop(id) },
-					Machine: unfit(func(in *pools.Inspection) *pools.Sight { return &in.Machine }),
-					Host:    unfit(func(in *pools.Inspection) *pools.Sight { return &in.Host }),
-					Traffic: unfit(func(in *pools.Inspection) *pools.Sight { return &in.Traffic }),
+					Machine: unfit(func(in *pools.Inspection) *pools.HealthCheck { return &in.Machine }),
+					Host:    unfit(func(in *pools.Inspection) *pools.HealthCheck { return &in.Host }),
+					Traffic: unfit(func(in *pools.Inspection) *pools.HealthCheck { return &in.Traffic }),
 					Spot:    func(_ *testing.T, id string) { g.Interrupt(id, start.Add(time.Hour)) },
 				}
 			})
@@ -112,15 +112,15 @@ func TestInspectorConformance(t *testing.T) {
 	}
 }
 
-func TestHealerConformance(t *testing.T) {
+func TestRepairOwnerConformance(t *testing.T) {
 	for name, config := range kinds() {
 		t.Run(name, func(t *testing.T) {
-			pooltest.RunHealer(t, pooltest.RealTime, func(_ *testing.T, s pooltest.Setup) pooltest.HealHarness {
+			pooltest.RunRepairOwner(t, pooltest.RealTime, func(_ *testing.T, s pooltest.Setup) pooltest.RepairOwnerHarness {
 				g, h := newGroup(config, s)
-				return pooltest.HealHarness{
+				return pooltest.RepairOwnerHarness{
 					Harness: h, Provider: memory.NewProvider(g),
-					Stop: func(_ *testing.T, id string) { g.Stop(id) },
-					Heal: func(*testing.T) { g.Heal() },
+					Stop:         func(_ *testing.T, id string) { g.Stop(id) },
+					ResumeRepair: func(*testing.T) { g.ResumeRepair() },
 				}
 			})
 		})
@@ -128,32 +128,32 @@ func TestHealerConformance(t *testing.T) {
 }
 
 // A repair whose response was lost has begun, and the next call returns its state.
-func TestLostAnswerOfARepair(t *testing.T) {
+func TestLostRepairResponse(t *testing.T) {
 	g := memory.New(memory.Config{ID: "a", Target: 2, Boot: time.Minute}, start)
-	what := pools.Mending{Instance: "a-1", Kind: pools.MendReboot, Attempt: "attempt-1"}
-	g.Drop(memory.Mend, 1)
-	if done, err := g.Mend(t.Context(), what); done || !errors.Is(err, context.DeadlineExceeded) {
+	what := pools.InPlaceRepair{Instance: "a-1", Kind: pools.RepairReboot, Attempt: "attempt-1"}
+	g.Drop(memory.RepairInPlace, 1)
+	if done, err := g.RepairInPlace(t.Context(), what); done || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("repair = %t, %v, want %v", done, err, context.DeadlineExceeded)
 	}
 	if boot := g.Boot("a-1"); boot != "" {
 		t.Errorf("boot %q, want that it restarts", boot)
 	}
 	g.Advance(start.Add(time.Minute))
-	if done, err := g.Mend(t.Context(), what); !done || err != nil {
+	if done, err := g.RepairInPlace(t.Context(), what); !done || err != nil {
 		t.Errorf("repair = %t, %v, want that it is done", done, err)
 	}
 	begun := slices.DeleteFunc(g.Log(), func(w memory.Write) bool { return !w.Began })
-	if len(begun) != 1 || begun[0].Mend != what {
+	if len(begun) != 1 || begun[0].RepairInPlace != what {
 		t.Errorf("begun %+v, want it once", begun)
 	}
-	what.Kind = pools.MendReset
-	if _, err := g.Mend(t.Context(), what); !errors.Is(err, pools.ErrRefused) {
+	what.Kind = pools.RepairReset
+	if _, err := g.RepairInPlace(t.Context(), what); !errors.Is(err, pools.ErrRefused) {
 		t.Errorf("another repair under the same attempt = %v, want %v", err, pools.ErrRefused)
 	}
 }
 
 // If the provider owns the repair, it replaces a stopped instance.
-func TestStoppedIsHealed(t *testing.T) {
+func TestStoppedIsReplaced(t *testing.T) {
 	g := memory.New(memory.Config{ID: "a", Target: 2}, start)
 	if !g.Stop("a-1") || g.Stop("a-9") {
 		t.Error("Stop returns the wrong result")

@@ -12,12 +12,12 @@ import (
 
 // Write is one received write, and its result.
 type Write struct {
-	At     time.Time // by the group's clock
-	Op     Operation
-	Target int           // of SetTarget
-	IDs    []string      // of Terminate, Isolate or ResumeRepair
-	Mend   pools.Mending // of RepairInPlace
-	Way    pools.Fence   // of Isolate
+	At            time.Time // by the group's clock
+	Op            Operation
+	Target        int                 // of SetTarget
+	IDs           []string            // of Terminate, Isolate or ResumeRepair
+	RepairInPlace pools.InPlaceRepair // of RepairInPlace
+	Way           pools.Fence         // of Isolate
 	// Done is the response: the repair is done, or the fence is confirmed. Began means that this
 	// write began the repair.
 	Done, Began bool
@@ -69,12 +69,12 @@ func (c *cloud) tryLocked(w *Write) error {
 		return fmt.Errorf("%w: %s", pools.ErrRefused, c.busy)
 	case w.Op == Terminate:
 		return c.terminateLocked(w)
-	case w.Op == Mend:
-		return c.mendLocked(w)
+	case w.Op == RepairInPlace:
+		return c.inPlaceLocked(w)
 	case w.Op == Isolate:
 		return c.isolateLocked(w)
-	case w.Op == Heal:
-		return c.healLocked(w)
+	case w.Op == ResumeRepair:
+		return c.ownerLocked(w)
 	}
 	return c.setTargetLocked(w.Target)
 }

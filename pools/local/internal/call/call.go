@@ -46,10 +46,10 @@ type envelope struct {
 	Body  json.RawMessage `json:"body,omitempty"`
 }
 
-// Ask sends request to subject and decodes the response into reply, which may be nil. An error of
+// Request sends request to subject and decodes the response into reply, which may be nil. An error of
 // the server is an *Error. Without a server the error is nats.ErrNoResponders. Without a response
 // in time it is the context's error.
-func Ask(ctx context.Context, nc *nats.Conn, subject string, request, reply any) error {
+func Request(ctx context.Context, nc *nats.Conn, subject string, request, reply any) error {
 	data, err := json.Marshal(request)
 	if err != nil {
 		return fmt.Errorf("encode request to %s: %w", subject, err)
@@ -79,9 +79,9 @@ func Ask(ctx context.Context, nc *nats.Conn, subject string, request, reply any)
 	return nil
 }
 
-// Answer responds to msg with body, or with err if it is not nil. An err that is not an *Error is
+// Respond responds to msg with body, or with err if it is not nil. An err that is not an *Error is
 // sent with CodeInternal. A message without a reply subject gets no response.
-func Answer(msg *nats.Msg, maxPayload int64, body any, err error) error {
+func Respond(msg *nats.Msg, maxPayload int64, body any, err error) error {
 	if msg.Reply == "" {
 		return nil
 	}

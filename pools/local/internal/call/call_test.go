@@ -25,11 +25,11 @@ type value struct {
 	N int `json:"n"`
 }
 
-func TestAsk(t *testing.T) {
+func TestRequest(t *testing.T) {
 	nc := connect(t)
 	serve := func(subject string, body any, err error) {
 		if _, subErr := nc.Subscribe(subject, func(m *nats.Msg) {
-			if err := Answer(m, 4096, body, err); err != nil {
+			if err := Respond(m, 4096, body, err); err != nil {
 				t.Error(err)
 			}
 		}); subErr != nil {
@@ -48,27 +48,27 @@ func TestAsk(t *testing.T) {
 	}
 
 	var got value
-	if err := Ask(t.Context(), nc, "ok", value{1}, &got); err != nil || got.N != 7 {
+	if err := Request(t.Context(), nc, "ok", value{1}, &got); err != nil || got.N != 7 {
 		t.Errorf("ok = %+v, %v", got, err)
 	}
-	if err := Ask(t.Context(), nc, "ok", value{1}, nil); err != nil {
+	if err := Request(t.Context(), nc, "ok", value{1}, nil); err != nil {
 		t.Errorf("ok, not decoded: %v", err)
 	}
 	for subject, code := range map[string]string{"refused": "taken", "broken": CodeInternal, "large": CodeTooLarge} {
-		err := Ask(t.Context(), nc, subject, value{}, nil)
+		err := Request(t.Context(), nc, subject, value{}, nil)
 		if refusal, ok := errors.AsType[*Error](err); !ok || refusal.Code != code {
 			t.Errorf("%s: %v, want code %s", subject, err, code)
 		}
 	}
-	if err := Ask(t.Context(), nc, "garbage", value{}, nil); err == nil {
+	if err := Request(t.Context(), nc, "garbage", value{}, nil); err == nil {
 		t.Error("garbage: no error")
 	}
-	if err := Ask(t.Context(), nc, "nobody", value{}, nil); !errors.Is(err, nats.ErrNoResponders) {
+	if err := Request(t.Context(), nc, "nobody", value{}, nil); !errors.Is(err, nats.ErrNoResponders) {
 		t.Errorf("without a server: %v", err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	if err := Ask(ctx, nc, "silent", value{}, nil); !errors.Is(err, context.DeadlineExceeded) {
+	if err := Request(ctx, nc, "silent", value{}, nil); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("silent: %v", err)
 	}
 }

@@ -26,8 +26,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/local/agent"
 )
 
-// Patience is the time limit of every wait in a test.
-const Patience = 20 * time.Second
+// WaitLimit is the time limit of every wait in a test.
+const WaitLimit = 20 * time.Second
 
 // busFolder is the variable with the folder of a child's bus.
 const busFolder = "WEIR_TEST_BUS"
@@ -187,7 +187,7 @@ func Run(t testing.TB, run func(context.Context) error) (stop func()) {
 			if err != nil {
 				t.Errorf("Run: %v", err)
 			}
-		case <-time.After(Patience):
+		case <-time.After(WaitLimit):
 			t.Error("Run does not end")
 		}
 	})
@@ -198,7 +198,7 @@ func Run(t testing.TB, run func(context.Context) error) (stop func()) {
 // Until repeats ok until it returns true.
 func Until(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	deadline := time.After(Patience)
+	deadline := time.After(WaitLimit)
 	again := time.NewTicker(10 * time.Millisecond)
 	defer again.Stop()
 	for !ok() {

@@ -413,10 +413,10 @@ func fromEnv(t *testing.T, name string, otherwise uint64) uint64 {
 	return n
 }
 
-// TestTwoAutoscalers plays days of a pool with two autoscalers: the bus is cut for one or both, processes
-// are stopped between reading and acting, killed and started, the bucket is read late, requests
-// and answers are lost or come late, signals fail, groups are short. None of the rules in
-// pairoracle_internal_test.go is broken, and the pool comes to rest. SOAK is the number of
+// TestTwoAutoscalers plays days of a pool with two autoscalers. The bus is cut for one or both.
+// Processes are stopped between reading and acting, killed and started. The bucket is read late.
+// Requests and answers are lost or arrive late. Signals fail, and groups are short of capacity. No
+// rule in pairoracle_internal_test.go may be broken, and the pool must settle. SOAK is the number of
 // days, FROM the first seed. SEED=n plays one day and prints its events.
 func TestTwoAutoscalers(t *testing.T) {
 	if os.Getenv("SEED") != "" {

@@ -387,20 +387,20 @@ type dayBook struct {
 	needed, can, lost []float64            // by tick
 	leaves            float64              // weight that leaves in this tick though the pool needs no less
 	healthy           float64              // target when the need was known last
-	requestFlags      map[string]int       // how often each thing happened
+	happened          map[string]int       // how often each thing happened
 }
 
 // count counts events for the report at the end.
 func (d *day) count(what string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.book.requestFlags[what]++
+	d.book.happened[what]++
 }
 
 func newBook() dayBook {
 	return dayBook{
 		terminated: map[string]bool{}, raises: map[string][]time.Time{}, targets: map[string]int{}, short: map[string]int{},
-		trouble: map[string]time.Time{}, requestFlags: map[string]int{},
+		trouble: map[string]time.Time{}, happened: map[string]int{},
 	}
 }
 
@@ -675,8 +675,8 @@ func (d *day) most(g dayGroup) float64 {
 // finish checks the ledger and, of a whole day, its end, which was calm.
 func (d *day) finish(whole bool) {
 	d.t.Logf("%d ticks recorded, %d deaths, %d let go", d.records, d.deaths, len(d.released))
-	for _, what := range slices.Sorted(maps.Keys(d.book.requestFlags)) {
-		d.t.Logf("%6d %s", d.book.requestFlags[what], what)
+	for _, what := range slices.Sorted(maps.Keys(d.book.happened)) {
+		d.t.Logf("%6d %s", d.book.happened[what], what)
 	}
 	if len(d.problems) > 0 {
 		return

@@ -78,9 +78,9 @@ func (g *guillotine) connect(client net.Conn) {
 		client.Close()
 		return
 	}
-	requestFlags := &askedFor{names: map[string]string{}}
-	g.wg.Go(func() { g.pump(client, server, requestFlags, false) })
-	g.wg.Go(func() { g.pump(server, client, requestFlags, true) })
+	requests := &askedFor{names: map[string]string{}}
+	g.wg.Go(func() { g.pump(client, server, requests, false) })
+	g.wg.Go(func() { g.pump(server, client, requests, true) })
 }
 
 // arm counts writes anew, from the order to replace a node on, and has the autoscaler
@@ -102,7 +102,7 @@ func (g *guillotine) steps() []step {
 }
 
 // pump hands on one protocol message after the other.
-func (g *guillotine) pump(from, to net.Conn, requestFlags *askedFor, answers bool) {
+func (g *guillotine) pump(from, to net.Conn, requests *askedFor, answers bool) {
 	defer from.Close()
 	defer to.Close()
 	in := bufio.NewReader(from)
@@ -114,10 +114,10 @@ func (g *guillotine) pump(from, to net.Conn, requestFlags *askedFor, answers boo
 		last := false
 		switch {
 		case answers && f.subject != "":
-			last = requestFlags.take(f.subject) != ""
+			last = requests.take(f.subject) != ""
 		case f.subject != "":
 			if name := writeName(f); name != "" {
-				last = g.counted(name, f, requestFlags)
+				last = g.counted(name, f, requests)
 			}
 		}
 		if last {
@@ -135,7 +135,7 @@ func (g *guillotine) pump(from, to net.Conn, requestFlags *askedFor, answers boo
 }
 
 // counted reports whether this write is the last moment, or notes that its answer is.
-func (g *guillotine) counted(name string, f frame, requestFlags *askedFor) bool {
+func (g *guillotine) counted(name string, f frame, requests *askedFor) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if len(g.seen) == 0 && !(name == "keep health" && bytes.Contains(f.text(), []byte(g.order))) {
@@ -148,7 +148,7 @@ func (g *guillotine) counted(name string, f frame, requestFlags *askedFor) bool 
 		return false
 	}
 	if g.after {
-		requestFlags.put(f.reply, name)
+		requests.put(f.reply, name)
 	}
 	return !g.after
 }

@@ -370,7 +370,7 @@ func (s *poolStatus) warnOfDecision(c resolve.Case, a resolve.Result, d autoscal
 	}
 	for _, step := range a.Steps {
 		if most := c.Input.Policy.Limits.Max; step.Rule == decide.RuleLimits && step.Before > most {
-			s.warn("the pool would need %s, but max_capacity is %s", explain.Number(step.Before), explain.Number(most))
+			s.warn("the signals request a target of %s, but scaling_limits.max_capacity is %s: raise it, or expect instances without room", explain.Number(step.Before), explain.Number(most))
 		}
 	}
 }

@@ -254,9 +254,9 @@ func (d *busDoor) connect(client net.Conn) {
 		return
 	}
 	d.conns = append(d.conns, client, server)
-	requestFlags := &askedFor{names: map[string]string{}}
-	d.wg.Go(func() { d.pump(client, server, requestFlags, false) })
-	d.wg.Go(func() { d.pump(server, client, requestFlags, true) })
+	requested := &askedFor{names: map[string]string{}}
+	d.wg.Go(func() { d.pump(client, server, requested, false) })
+	d.wg.Go(func() { d.pump(server, client, requested, true) })
 }
 
 // askedFor is under which names answers come.
@@ -279,7 +279,7 @@ func (a *askedFor) take(reply string) string {
 }
 
 // pump hands on one protocol message after the other.
-func (d *busDoor) pump(from, to net.Conn, requestFlags *askedFor, answers bool) {
+func (d *busDoor) pump(from, to net.Conn, requested *askedFor, answers bool) {
 	defer from.Close()
 	defer to.Close()
 	in := bufio.NewReader(from)
@@ -291,10 +291,10 @@ func (d *busDoor) pump(from, to net.Conn, requestFlags *askedFor, answers bool) 
 		name := ""
 		switch {
 		case answers && f.subject != "":
-			name = requestFlags.take(f.subject)
+			name = requested.take(f.subject)
 		case f.subject != "":
 			if name = d.name(f); name != "" && f.reply != "" {
-				requestFlags.put(f.reply, name)
+				requested.put(f.reply, name)
 			}
 		}
 		if name != "" && !d.gate.pass(name, answers) {

@@ -23,7 +23,7 @@ func Line(r autoscaler.Record, c message.Counts) string {
 	if r.Case == nil || r.Result == nil || r.Detail == nil {
 		return at + " tick record of an unknown version"
 	}
-	parts := []string{fmt.Sprintf("%s asked %s; pool %s -> %s, %s joined", at, r.Detail.Request,
+	parts := []string{fmt.Sprintf("%s request %s; pool %s -> %s, %s joined", at, r.Detail.Request,
 		Number(r.Case.Input.Capacity.Target+r.Case.State.Offset), Number(r.Result.Target), Number(r.Snapshot.Joined))}
 	for _, name := range slices.Sorted(maps.Keys(c.Apps)) {
 		parts = append(parts, fmt.Sprintf("%s %d/%d", name, c.Apps[name].Running, c.Apps[name].Expected))

@@ -65,11 +65,12 @@ func Breaker(now time.Time, b judge.Breaker) string {
 			what = "the zone without a name is frozen"
 		}
 	}
-	text := fmt.Sprintf("%s%s: %s; no node is repaired meanwhile", what, since(now, b.Since), b.Why)
+	text := fmt.Sprintf("%s%s: %s; ", what, since(now, b.Since), b.Why)
 	if b.Manual {
-		return text + ", until \"weir health release\""
+		return text + "repairs resume only after \"weir health release\""
 	}
-	return text + "; \"weir health release\" closes it now"
+	return text + fmt.Sprintf("repairs resume %v after at most %s unhealthy; \"weir health release\" resumes them now",
+		b.CloseAfter, plural(b.CloseAt, "node is", "nodes are"))
 }
 
 // since returns " since 15:04:05, 3m10s ago"; empty for an unknown time.
@@ -80,9 +81,11 @@ func since(now, t time.Time) string {
 	return fmt.Sprintf(" since %s, %s ago", clock(t), Ago(now, t))
 }
 
-func count(n int, what string) string {
-	if n != 1 {
-		what += "s"
+func count(n int, what string) string { return plural(n, what, what+"s") }
+
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
 	}
-	return fmt.Sprintf("%d %s", n, what)
+	return fmt.Sprintf("%d %s", n, many)
 }

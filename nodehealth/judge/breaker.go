@@ -109,10 +109,12 @@ func (b *breaker) step(now time.Time, r *rules, unhealthy, eligible int, limit L
 		b.Open, b.Since, b.Healed, b.wasReleased = true, now, time.Time{}, false
 		b.Manual = len(b.Trips) >= r.trips
 		b.Why = fmt.Sprintf("%d of %d nodes are unhealthy, limit %d", unhealthy, eligible, limit.Of(eligible))
+		b.CloseAt, b.CloseAfter = min(r.recovered.Of(eligible), limit.Of(eligible)), r.recoveredFor
 		return []Finding{{Event: opened, Zone: b.Zone, Why: b.Why}}
 	}
+	b.CloseAt, b.CloseAfter = min(r.recovered.Of(eligible), limit.Of(eligible)), r.recoveredFor
 	switch {
-	case unhealthy > min(r.recovered.Of(eligible), limit.Of(eligible)):
+	case unhealthy > b.CloseAt:
 		b.Healed = time.Time{}
 	case b.Healed.IsZero():
 		b.Healed = now
@@ -123,6 +125,7 @@ func (b *breaker) step(now time.Time, r *rules, unhealthy, eligible int, limit L
 	}
 	b.Allowed = unhealthy
 	b.Open, b.wasReleased, b.Healed, b.Why = false, false, time.Time{}, ""
+	b.CloseAt, b.CloseAfter = 0, 0
 	return []Finding{{Event: closed, Zone: b.Zone, Why: fmt.Sprintf("%d of %d nodes are unhealthy", unhealthy, eligible)}}
 }
 

@@ -95,6 +95,10 @@ type Breaker struct {
 	Why    string      `json:"why,omitempty"`
 	// Allowed is how many nodes may be unhealthy since the release.
 	Allowed int `json:"allowed,omitempty"`
+	// CloseAt and CloseAfter are the condition to close an open breaker: at most so many
+	// unhealthy nodes, for so long.
+	CloseAt    int           `json:"close_at,omitempty"`
+	CloseAfter time.Duration `json:"close_after_ns,omitempty"`
 }
 
 // AlarmRecord is an alarm that was sent, or waits.

@@ -226,9 +226,10 @@ func TestUpWithoutBucket(t *testing.T) {
 	first.end(t)
 	u := startUp(t, data, "--no-bucket")
 	// A tick on a busy machine may have warnings of its own.
-	const warning = "apps (weir/instance_count) is running: from the cache, because the bucket was unavailable at the fetch: "
+	const process = "apps (weir/instance_count) is running since "
+	const reason = " ago: from the cache, because the bucket was unavailable at the fetch: "
 	u.pool(t, "an answer of the cached release, and a warning", func(s poolStatus) error {
-		if !slices.ContainsFunc(s.Warnings, func(w string) bool { return strings.HasPrefix(w, warning) }) {
+		if !slices.ContainsFunc(s.Warnings, func(w string) bool { return strings.HasPrefix(w, process) && strings.Contains(w, reason) }) {
 			return fmt.Errorf("warnings: %q", s.Warnings)
 		}
 		return answeredIn(*s.LastTick)

@@ -39,9 +39,6 @@ func (cli *shared) find(ctx context.Context) (*bus.Bus, error) {
 	if errors.Is(err, bus.ErrNoBus) {
 		return nil, nothingRuns(dir)
 	}
-	if err != nil && cli.NATS != "" {
-		err = fmt.Errorf("%w: start NATS there, or name another with --nats", err)
-	}
 	return b, err
 }
 

@@ -216,7 +216,7 @@ To import a file again does no harm. The exit code is 0 if all was written, and 
   influx query --raw "$QUERY" | to-line-protocol | weir metrics import --output json -`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
-				return command.Usage(fmt.Errorf("%s wants one FILE, not %d\nSee %q", cmd.CommandPath(), len(args), cmd.CommandPath()+" --help"))
+				return command.Usage(fmt.Errorf("%s requires one FILE, not %d\nSee %q", cmd.CommandPath(), len(args), cmd.CommandPath()+" --help"))
 			}
 			return nil
 		},

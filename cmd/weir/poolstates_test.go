@@ -30,8 +30,8 @@ const (
 	noHarmonizer = `1 no harmonizer runs here: start "weir harmonizer", or "weir up"`
 	noBootstrap  = `1 no bootstrap of pool local/default runs here: start "weir bootstrap", or "weir up"`
 	noStore      = `1 no metrics store answers on this bus: start "weir metrics serve", or "weir up"`
-	noHealth     = `1 no answer: the pool's autoscaler does not run, or its pool file has no health block; "weir status" shows which`
-	noHolder     = `1 no autoscaler holds it: start one with "weir bootstrap", or "weir up"`
+	noHealth     = `1 no response from node health: the pool has no running autoscaler, or its pool file has no health block; "weir status" shows which`
+	noHolder     = `1 no autoscaler runs for it: start one with "weir bootstrap", or "weir up"`
 	noBucketYet  = `1 cluster "local" has no applications bucket: is its harmonizer running?`
 	noEvidence   = `1 pool default has no evidence of machine n1`
 	noSuchNode   = `2 n1: the pool has no such node (it has i-`
@@ -46,7 +46,7 @@ func stateRows() map[string]stateRow {
 	order := stateRow{ordered, noTickYet, noTickYet, ordered}
 	return map[string]stateRow{
 		"app status":  harmonizer("0 web  default"),
-		"app explain": harmonizer("0 web: 2 expected"), "app crashes": harmonizer("0 INDEX  WHEN"), "app retry": harmonizer("0 web: nothing crashed lately"),
+		"app explain": harmonizer("0 web: 2 expected"), "app crashes": harmonizer("0 INDEX  WHEN"), "app retry": harmonizer("0 web: no instance crashed recently"),
 		"harmonizer release": harmonizer("0 nothing is held"),
 		"app set":            {"0 web: 2 instances", `0 pool local/default has not ticked yet`, noBucketYet, "0 web: 2 instances"},
 		"app get":            {"0 web   default", "0 web   default", noBucketYet, "0 web   default"},
@@ -59,7 +59,7 @@ func stateRows() map[string]stateRow {
 		"explain": {"0 paused by", noTickYet, noTickYet, "0 paused by"},
 		"plan":    {"0 without the pause the next tick would do this", noHolder, noHolder, noHolder},
 		"pause":   {"0 is paused from its next tick on", noTickYet, noTickYet, "0 is paused from its next tick on"},
-		"resume":  {"0 goes on with its next tick; it was paused", noTickYet, noTickYet, "0 goes on with its next tick; it was paused"},
+		"resume":  {"0 continues with its next tick; it was paused", noTickYet, noTickYet, "0 continues with its next tick; it was paused"},
 		"offset":  order, "pool target": order,
 		"pool groups":     {"0 red    local  1       1          1    4", noTickYet, noTickYet, noHolder},
 		"pool remove":     {`2 pool local/default has no node "n1", or it leaves already (it has i-`, noTickYet, noTickYet, noHolder},
@@ -77,8 +77,9 @@ func stateRows() map[string]stateRow {
 		// Without "weir up" its bucket is away. The other worlds have a bucket of AWS, which is not asked.
 		"signal forget": {"0 shop/rps@v1: the next fetch accepts", "0 shop/rps@v1: the next fetch accepts", "0 shop/rps@v1: the next fetch accepts", `1 start it with "weir up"`},
 
-		"metrics put": {"0 1 values written for app web", noStore, noStore, noStore},
-		"metrics get": {"0 web,a", noStore, noStore, noStore},
+		"metrics put":    {"0 1 values written for app web", noStore, noStore, noStore},
+		"metrics get":    {"0 web,a", noStore, noStore, noStore},
+		"metrics import": {"0 values written", noStore, noStore, noStore},
 
 		"health status": health("0 mode observe"), "health history": health("0 No resources found"), "health check": health("0 NODE_STATUS_POLLING"),
 		"health recover": health(noSuchNode), "health pause": health(noSuchNode), "health resume": health(noSuchNode), "health release": health(noSuchNode),
@@ -287,7 +288,7 @@ func TestBusIsAway(t *testing.T) {
 	configs, data := muteConfig(t), t.TempDir()
 	for path, args := range busCommands() {
 		line := slices.Concat(strings.Fields(path), args, []string{"--data", data, "--config-dir", configs})
-		want := "connect to NATS at " + closed + ": nats: no servers available for connection: start NATS there, or name another with --nats"
+		want := "connect to NATS at " + closed + ": nats: no servers available for connection; start NATS there, or name another with --nats"
 		if r := runInTime(t, append(line, "--nats", closed)...); r.code != 1 || !strings.Contains(r.stdout+r.stderr, want) {
 			t.Errorf("weir %s: %+v, want code 1 and %q", path, r, want)
 		}

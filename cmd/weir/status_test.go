@@ -87,13 +87,13 @@ func TestAppStatusOfASilentNode(t *testing.T) {
 // What holds starts and stops after a mass loss is shown with what an operator can do.
 func TestHeldLines(t *testing.T) {
 	if lines := heldLines(apps.LimitStatus{}); lines != nil {
-		t.Errorf("without a brake: %q", lines)
+		t.Errorf("without a limit: %q", lines)
 	}
 	lines := heldLines(apps.LimitStatus{State: apps.LimitThrottled, Indices: 50, Nodes: 7, Share: 1, RowsGone: 3, RowsOf: 4, RowsStopped: 2, RowsStoppedOf: 3, NeedsRelease: true, Rowless: 1, RowlessOf: 9})
 	if len(lines) != 4 {
 		t.Fatalf("lines %q, want one for each of four reasons", lines)
 	}
-	for i, want := range []string{"50 instances on 7 nodes were lost at once (100 %)", "3 of 4 rows", "2 of 3 apps", "1 of 9 copies"} {
+	for i, want := range []string{"50 instances on 7 nodes were lost at once (100 %)", "3 of 4 rows", "2 of 3 apps", "1 of 9 instances"} {
 		if !strings.Contains(lines[i], want) {
 			t.Errorf("line %q, want %q", lines[i], want)
 		}

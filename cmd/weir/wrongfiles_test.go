@@ -36,11 +36,12 @@ const elfBytes = "\x7fELF\x02\x01\x01\x00\xff\xfe\x80\x00"
 
 // bomb is a YAML document that is huge once its aliases are written out.
 func bomb() string {
-	text := "a0: &a0 [x, x, x, x, x, x, x, x, x]\n"
+	var text strings.Builder
+	text.WriteString("a0: &a0 [x, x, x, x, x, x, x, x, x]\n")
 	for i := range 9 {
-		text += strings.NewReplacer("N", string(rune('1'+i)), "M", string(rune('0'+i))).Replace("aN: &aN [*aM, *aM, *aM, *aM, *aM, *aM, *aM, *aM, *aM]\n")
+		text.WriteString(strings.NewReplacer("N", string(rune('1'+i)), "M", string(rune('0'+i))).Replace("aN: &aN [*aM, *aM, *aM, *aM, *aM, *aM, *aM, *aM, *aM]\n"))
 	}
-	return text
+	return text.String()
 }
 
 // wrongYAML are texts that no reader of YAML accepts. KEY is a key that its file has.
@@ -51,7 +52,7 @@ func wrongYAML() []kindOfFile {
 		{"NUL", "KEY: \"a\x00b\"\n", "has a NUL byte", "remove it"},
 		{"huge", "KEY: " + strings.Repeat("x", 1<<20), "is longer than 1048576 bytes", "want a shorter file"},
 		{"alias bomb", bomb(), "no such key", "(allowed: "},
-		{"duplicate key", "KEY: {}\nKEY: {}\n", "a second time", "remove one"},
+		{"duplicate key", "KEY: {}\nKEY: {}\n", "is a duplicate", "remove one"},
 		{"unknown key", "bogus: 1\n", "bogus: no such key", "(allowed: "},
 		{"wrong type", "KEY: [[1]]\n", "KEY: is ", "want "},
 		{"list", "- KEY\n", "is a list", "want "},

@@ -70,7 +70,7 @@ func runWrong(t *testing.T, world string, row wrongInput) {
 		}
 	}
 	var args []string
-	for _, arg := range strings.Fields(row.line) {
+	for arg := range strings.FieldsSeq(row.line) {
 		args = append(args, strings.ReplaceAll(strings.ReplaceAll(arg, "·", " "), "DIR", dir))
 	}
 	flags := []string{"--timeout", "5s"}

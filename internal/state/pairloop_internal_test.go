@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"time"
 
@@ -216,11 +217,11 @@ func outcome(r autoscaler.Record) string {
 	if r.Result == nil {
 		return "failed: " + r.Failed
 	}
-	text := ""
+	var text strings.Builder
 	for _, s := range r.Result.Steps {
-		text += fmt.Sprintf("\n\t%s %v -> %v %s", s.Rule, s.Before, s.After, s.Why)
+		fmt.Fprintf(&text, "\n\t%s %v -> %v %s", s.Rule, s.Before, s.After, s.Why)
 	}
-	return fmt.Sprintf("target %v%s\n\t%+v", r.Result.Target, text, r.Result)
+	return fmt.Sprintf("target %v%s\n\t%+v", r.Result.Target, text.String(), r.Result)
 }
 
 // noOrders is a book that is read over the bus, and empty.

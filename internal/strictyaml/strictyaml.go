@@ -33,8 +33,8 @@ func Check(data []byte, b Bounds) ([]byte, *Problem) {
 	case !utf8.Valid(data):
 		return nil, &Problem{What: "is not text in UTF-8: save it as UTF-8"}
 	}
-	if i := bytes.IndexByte(data, 0); i >= 0 {
-		return nil, &Problem{Line: 1 + bytes.Count(data[:i], []byte("\n")), What: "has a NUL byte: remove it"}
+	if before, _, ok := bytes.Cut(data, []byte{0}); ok {
+		return nil, &Problem{Line: 1 + bytes.Count(before, []byte("\n")), What: "has a NUL byte: remove it"}
 	}
 	return bytes.TrimPrefix(data, []byte("\ufeff")), nil
 }

@@ -37,8 +37,8 @@ type Config struct {
 	RequestQueue         time.Duration  `yaml:"request_queue"`           // default 1 s
 	ExpectedStateLost    time.Duration  `yaml:"expected_state_lost"`     // time until an app without a row is extra; default 180 s
 	DropletGCGracePeriod *time.Duration `yaml:"droplet_gc_grace_period"` // how long crashes of an app without a row are kept; default 240 s
-	DisruptionLimit      float64        `yaml:"brake"`                   // share of indices or rows lost at once above which nudges are held; default 0.30; 1 turns it off
-	DisruptionFloor      *int           `yaml:"brake_floor"`             // a loss of at most this many never holds; default 10
+	DisruptionLimit      float64        `yaml:"disruption_limit"`        // share of indices or rows lost at once above which nudges are held; default 0.30; 1 turns it off
+	DisruptionFloor      *int           `yaml:"disruption_limit_floor"`  // a loss of at most this many never holds; default 10
 	Starter              Starter        `yaml:"starter"`                 // default self
 	Partition            string         `yaml:"cc_partition"`            // heartbeats and exits of other partitions are ignored; empty: no filter
 
@@ -108,10 +108,10 @@ func (c Config) Validate() error {
 		bad("queue_batch_size is %d in request_queue %v: %w", c.QueueBatchSize, c.RequestQueue, err)
 	}
 	if !(c.DisruptionLimit > 0 && c.DisruptionLimit <= 1) {
-		bad("brake is %v; it must be above 0 and at most 1", c.DisruptionLimit)
+		bad("disruption_limit is %v; it must be above 0 and at most 1", c.DisruptionLimit)
 	}
 	if c.DisruptionFloor == nil || *c.DisruptionFloor < 0 {
-		bad("brake_floor must be at least 0")
+		bad("disruption_limit_floor must be at least 0")
 	}
 	if c.Starter != StarterSelf && c.Starter != StarterController {
 		bad("starter is %q; it must be %q or %q", c.Starter, StarterSelf, StarterController)

@@ -648,17 +648,17 @@ func TestConfigValidate(t *testing.T) {
 		t.Errorf("defaults: %v", err)
 	}
 	for name, c := range map[string]Config{
-		"negative":               {NudgeKeepAlive: -1},
-		"lost before the period": {DropletLost: 5 * time.Second},
-		"delays crossed":         {MinRestartDelay: time.Hour},
-		"negative death":         {FlappingDeath: new(-1)},
-		"negative grace":         {ResetGrace: new(-time.Second)},
-		"noise above the delay":  {DelayTimeNoise: new(time.Hour)},
-		"no batch":               {QueueBatchSize: -1},
-		"no rate":                {RequestQueue: -1},
-		"brake above all":        {DisruptionLimit: 1.5},
-		"floor":                  {DisruptionFloor: new(-1)},
-		"starter":                {Starter: "nobody"},
+		"negative":                   {NudgeKeepAlive: -1},
+		"lost before the period":     {DropletLost: 5 * time.Second},
+		"delays crossed":             {MinRestartDelay: time.Hour},
+		"negative death":             {FlappingDeath: new(-1)},
+		"negative grace":             {ResetGrace: new(-time.Second)},
+		"noise above the delay":      {DelayTimeNoise: new(time.Hour)},
+		"no batch":                   {QueueBatchSize: -1},
+		"no rate":                    {RequestQueue: -1},
+		"disruption limit above all": {DisruptionLimit: 1.5},
+		"floor":                      {DisruptionFloor: new(-1)},
+		"starter":                    {Starter: "nobody"},
 	} {
 		if c.WithDefaults().Validate() == nil {
 			t.Errorf("%s: Validate took %+v", name, c)

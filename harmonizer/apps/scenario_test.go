@@ -223,10 +223,10 @@ func (s *scenario) configure(args []string) (err error) {
 			s.cfg.GiveupCrashNumber = &n
 		case "queue_batch_size":
 			s.cfg.QueueBatchSize, err = strconv.Atoi(value)
-		case "brake_floor":
+		case "disruption_limit_floor":
 			s.cfg.DisruptionFloor = new(0)
 			*s.cfg.DisruptionFloor, err = strconv.Atoi(value)
-		case "brake":
+		case "disruption_limit":
 			s.cfg.DisruptionLimit, err = strconv.ParseFloat(value, 64)
 		default:
 			return fmt.Errorf("unknown number %q", name)

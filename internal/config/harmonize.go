@@ -24,15 +24,15 @@ func (h Harmonizer) Rules() apps.Config {
 		ExpectedStateLost:    value(in.ExpectedLost, 0),
 		DropletGCGracePeriod: (*time.Duration)(in.AppGrace),
 		FlappingDeath:        in.FlappingDeath,
-		DisruptionFloor:      h.BrakeFloor,
+		DisruptionFloor:      h.DisruptionFloor,
 		Starter:              apps.Starter(h.Starter),
 		StopsWholeApps:       h.Dialect == DialectCloudController || h.Dialect == DialectBoth,
 	}
 	if in.QueueBatch != nil {
 		c.QueueBatchSize = *in.QueueBatch
 	}
-	if h.Brake != nil {
-		c.DisruptionLimit = *h.Brake
+	if h.DisruptionLimit != nil {
+		c.DisruptionLimit = *h.DisruptionLimit
 	}
 	if h.FilterPartition != nil && *h.FilterPartition {
 		c.Partition = h.Partition

@@ -21,15 +21,15 @@ import (
 type Harmonizer struct {
 	MBus            string        `yaml:"mbus"` // URL of NATS; replaces that of weir.yaml
 	Partition       string        `yaml:"cc_partition"`
-	FilterPartition *bool         `yaml:"cc_partition_filter"` // messages of other partitions are ignored; default: true if cc_partition is given
-	Dialect         string        `yaml:"dialect"`             // of nudges: health, cloudcontroller or both; default: see chooseDialect, else health
-	Index           Number        `yaml:"index"`               // number of this health manager, for collectors; default 0
-	ShadowMode      string        `yaml:"shadow_mode"`         // enable or disable (default)
-	Starter         string        `yaml:"starter"`             // self or controller; default: controller with bulk_api, else self
-	Partial         bool          `yaml:"partial_heartbeats"`  // a heartbeat may omit running instances
-	Lease           time.Duration `yaml:"lease"`               // default 15 s
-	Brake           *float64      `yaml:"brake"`               // share of the instances, or of the rows, lost at once that stops all nudges; default 0.3
-	BrakeFloor      *int          `yaml:"brake_floor"`         // fewer lost instances never stop nudges; default 10
+	FilterPartition *bool         `yaml:"cc_partition_filter"`    // messages of other partitions are ignored; default: true if cc_partition is given
+	Dialect         string        `yaml:"dialect"`                // of nudges: health, cloudcontroller or both; default: see chooseDialect, else health
+	Index           Number        `yaml:"index"`                  // number of this health manager, for collectors; default 0
+	ShadowMode      string        `yaml:"shadow_mode"`            // enable or disable (default)
+	Starter         string        `yaml:"starter"`                // self or controller; default: controller with bulk_api, else self
+	Partial         bool          `yaml:"partial_heartbeats"`     // a heartbeat may omit running instances
+	Lease           time.Duration `yaml:"lease"`                  // default 15 s
+	DisruptionLimit *float64      `yaml:"disruption_limit"`       // share of the instances, or of the rows, lost at once that stops all nudges; default 0.3
+	DisruptionFloor *int          `yaml:"disruption_limit_floor"` // fewer lost instances never stop nudges; default 10
 	Status          CollectorKeys `yaml:"status"`
 	Expected        ExpectedState `yaml:"expected_state"`
 	BulkAPI         *BulkAPI      `yaml:"bulk_api"`
@@ -38,6 +38,10 @@ type Harmonizer struct {
 	// Intervals may also be top-level keys.
 	Intervals Intervals `yaml:"intervals"`
 	AtTop     Intervals `yaml:",inline"`
+
+	// Old names of two keys, read for one version. takeOldKeys moves their values.
+	OldLimit *float64 `yaml:"brake" replaced:"disruption_limit"`
+	OldFloor *int     `yaml:"brake_floor" replaced:"disruption_limit_floor"`
 
 	document document
 }
@@ -176,7 +180,9 @@ func ReadHarmonizer(path string) (Harmonizer, Problems, error) {
 		return Harmonizer{}, nil, err
 	}
 	h.document = doc
-	if ps := h.merge(); ps != nil {
+	old, ps := h.takeOldKeys()
+	doc.warnings = append(doc.warnings, old...)
+	if ps = append(ps, h.merge()...); ps != nil {
 		return Harmonizer{}, doc.warnings, doc.complete(ps.OrNil())
 	}
 	if h.Expected.File != "" && !filepath.IsAbs(h.Expected.File) {
@@ -188,6 +194,30 @@ func ReadHarmonizer(path string) (Harmonizer, Problems, error) {
 	}
 	h = h.withDefaults()
 	return h, doc.warnings, doc.complete(h.Validate())
+}
+
+// takeOldKeys moves the values of keys with an old name to the new names. It returns a warning for each old name, and a
+// problem if the file has both names.
+func (h *Harmonizer) takeOldKeys() (warnings, problems Problems) {
+	for _, k := range []struct {
+		old, key string
+		move     func()
+	}{
+		{"brake", "disruption_limit", func() { h.DisruptionLimit, h.OldLimit = h.OldLimit, nil }},
+		{"brake_floor", "disruption_limit_floor", func() { h.DisruptionFloor, h.OldFloor = h.OldFloor, nil }},
+	} {
+		line, given := h.document.lines[k.old]
+		switch {
+		case !given:
+		case h.document.given(k.key):
+			problems = append(problems, h.document.problem(k.old, "is the old name of "+k.key+", which the file has too: remove "+k.old))
+		default:
+			warnings = append(warnings, h.document.problem(k.old, "is an old name, which the next version rejects: rename it to "+k.key))
+			h.document.lines[k.key] = line // of later problems
+			k.move()
+		}
+	}
+	return warnings, problems
 }
 
 // merge moves each interval to one name, in Intervals.
@@ -303,11 +333,11 @@ func (h Harmonizer) Validate() error {
 	if (h.Status.User == "") != (h.Status.Password == "") {
 		at("status", "has a user or a password alone: give both, or neither for random ones")
 	}
-	if b := h.Brake; b != nil && (*b <= 0 || *b > 1) {
-		at("brake", "is %v: want above 0 and at most 1, a share of the instances; 1 is off", *b)
+	if l := h.DisruptionLimit; l != nil && (*l <= 0 || *l > 1) {
+		at("disruption_limit", "is %v: want above 0 and at most 1, a share of the instances; 1 is off", *l)
 	}
-	if f := h.BrakeFloor; f != nil && *f < 0 {
-		at("brake_floor", "is %d: want a number of instances, at least 0", *f)
+	if f := h.DisruptionFloor; f != nil && *f < 0 {
+		at("disruption_limit_floor", "is %d: want a number of instances, at least 0", *f)
 	}
 	if h.BulkAPI != nil && h.Expected.File != "" {
 		at("expected_state.file", "conflicts with bulk_api: keep one source of rows")

@@ -62,8 +62,8 @@ func TestMassLossFindings(t *testing.T) {
 				if all != lost+4 || len(w.findings) > tt.most || app7 < tt.byApp {
 					t.Errorf("%d findings in %d, %d of app7: want %d in at most %d, %d of app7", all, len(w.findings), app7, lost+4, tt.most, tt.byApp)
 				}
-				if !named["node_lostn1"] || !named["node_lostn2"] || !named["braked"] {
-					t.Errorf("nodes or the brake are not named: %v", named)
+				if !named["node_lostn1"] || !named["node_lostn2"] || !named["limit_held"] {
+					t.Errorf("nodes or the disruption limit are not named: %v", named)
 				}
 				if last := w.findings[len(w.findings)-1]; last.Kind != apps.KindReleased {
 					t.Errorf("the last finding is %v, want released", last)

@@ -232,16 +232,16 @@ func waiting(now time.Time, rule apps.Rule, why apps.Why, until time.Time) strin
 
 // waitsFor describes what ends the wait. Reasons without an entry are described by their names.
 var waitsFor = map[apps.Why]string{
-	apps.WhyUnconfirmed:  "another confirmed instance (listed by its node, no recent crash of its index)",
-	apps.WhyOtherMissing: "an instance on another index of the app",
-	apps.WhyStandsIn:     "an instance on the index that this one replaces",
-	apps.WhyJustChanged:  "the controller, which acts first after a change",
-	apps.WhyNudged:       "an answer to the last request",
-	apps.WhyInTurn:       "its turn",
-	apps.WhyIncomplete:   "a complete read of expected and known state",
-	apps.WhyFollowing:    "the leading harmonizer",
-	apps.WhyStopsAll:     "fewer copies in one stop (the controller would stop the whole app)",
-	apps.WhyNotStaged:    "a staged package",
+	apps.WhyUnconfirmed:     "another confirmed instance (listed by its node, no recent crash of its index)",
+	apps.WhyOtherMissing:    "an instance on another index of the app",
+	apps.WhyReplacesMissing: "an instance on the index that this one replaces",
+	apps.WhyJustChanged:     "the controller, which acts first after a change",
+	apps.WhyNudged:          "an answer to the last request",
+	apps.WhyInTurn:          "its turn",
+	apps.WhyIncomplete:      "a complete read of expected and known state",
+	apps.WhyFollowing:       "the leading harmonizer",
+	apps.WhyStopsAll:        "fewer copies in one stop (the controller would stop the whole app)",
+	apps.WhyNotStaged:       "a staged package",
 }
 
 func words(name string) string { return strings.ReplaceAll(name, "_", " ") }

@@ -13,11 +13,10 @@ import (
 //	off ──► held ──► throttled ──► off
 type LimitState string
 
-// The JSON values keep their earlier names.
 const (
 	LimitOff       LimitState = ""
-	LimitHeld      LimitState = "held"  // no nudge is sent
-	LimitThrottled LimitState = "eased" // throttled: the bus works again; starts leave at a tenth of the rate, but not while nodes return; stops are held
+	LimitHeld      LimitState = "held"      // no nudge is sent
+	LimitThrottled LimitState = "throttled" // the bus works again; starts leave at a tenth of the rate, but not while nodes return; stops are held
 )
 
 // throttledShare is the share of the rate for starts while throttled.
@@ -59,9 +58,9 @@ func (b LimitStatus) Holds() bool { return b.State == LimitHeld }
 // On reports whether anything is held or slowed.
 func (b LimitStatus) On() bool { return b.State != LimitOff || b.RowsGone+b.Rowless+b.RowsStopped > 0 }
 
-// disruptionLimit is the rule brake for lost nodes. If many indices are lost by silence at
-// once, a fault of the bus is more likely than one of the nodes. So the limit first holds all
-// nudges. Each index lost within the window counts while it is missing.
+// disruptionLimit is the rule disruption_limit for lost nodes. If many indices are lost by
+// silence at once, a fault of the bus is more likely than one of the nodes. So the limit first
+// holds all nudges. Each index lost within the window counts while it is missing.
 type disruptionLimit struct {
 	cfg     *Config
 	clock   *clock

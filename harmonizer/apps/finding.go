@@ -35,9 +35,9 @@ const (
 	KindIgnored Kind = "ignored" // an exit that changes nothing
 	KindRefused Kind = "refused" // a malformed message
 
-	KindLimitHeld      Kind = "braked"   // the disruption limit holds nudges: too many instances or rows were lost at once
-	KindLimitThrottled Kind = "eased"    // throttled: the bus works again; starts leave at a tenth of the rate
-	KindReleased       Kind = "released" // the disruption limit is off
+	KindLimitHeld      Kind = "limit_held"      // the disruption limit holds nudges: too many instances or rows were lost at once
+	KindLimitThrottled Kind = "limit_throttled" // the bus works again; starts leave at a tenth of the rate
+	KindReleased       Kind = "released"        // the disruption limit is off
 )
 
 // Why is the reason of a Finding. The strings are stable. The reasons of KindRefused are not
@@ -83,8 +83,8 @@ const (
 	WhyStopsAll    Why = "stops_all"   // the controller would stop the whole app
 	WhyUnconfirmed Why = "unconfirmed" // no other copy is confirmed: listed by its node, and without a recent crash of its index
 
-	WhyOtherMissing Why = "other_missing" // another index of the app is without a copy
-	WhyStandsIn     Why = "stands_in"     // it stands in for an index of the app without a copy
+	WhyOtherMissing    Why = "other_missing"    // another index of the app is without a copy
+	WhyReplacesMissing Why = "replaces_missing" // it replaces an index of the app without a copy
 
 	WhyMassLoss    Why = "mass_loss"    // too many were lost at once
 	WhyRowsStopped Why = "rows_stopped" // too many rows turned STOPPED, or to 0 instances, at once
@@ -92,8 +92,8 @@ const (
 	WhyConfirmed Why = "confirmed" // the source confirmed it
 	WhyReturning Why = "returning" // lost nodes come back: others may be on their way
 
-	WhyRowsGone Why = "rows_gone" // too many rows of the expected state were gone at once
-	WhyRowless  Why = "rowless"   // too many copies ran apps without a row when this machine began to lead
+	WhyRowsGone   Why = "rows_gone"   // too many rows of the expected state were gone at once
+	WhyWithoutRow Why = "without_row" // too many copies ran apps without a row when this machine began to lead
 
 	WhyFollowing  Why = "following"  // another harmonizer leads
 	WhyIncomplete Why = "incomplete" // a state is incomplete
@@ -140,11 +140,44 @@ const (
 	RuleUpdateRequired Rule = "update_required" // rules.go
 	RulePackageState   Rule = "package_state"   // starts.go
 
-	RuleFollow          Rule = "follow"    // fresh.go
-	RuleFreshness       Rule = "freshness" // fresh.go
-	RuleDisruptionLimit Rule = "brake"     // disruption.go, rowloss.go
-	RuleQueue           Rule = "queue"     // dispatch.go
+	RuleFollow          Rule = "follow"           // fresh.go
+	RuleFreshness       Rule = "freshness"        // fresh.go
+	RuleDisruptionLimit Rule = "disruption_limit" // disruption.go, rowloss.go
+	RuleQueue           Rule = "queue"            // dispatch.go
 )
+
+// renamed returns the name of a value that the previous version published under another name.
+// It returns other values unchanged. Decoding uses it, because a harmonizer of the previous
+// version may answer while versions are mixed. The next version drops it.
+func renamed[T Kind | Why | Rule | LimitState](value T) T {
+	switch any(value) {
+	case Kind("braked"):
+		return T(KindLimitHeld)
+	case Kind("eased"):
+		return T(KindLimitThrottled)
+	case Why("stands_in"):
+		return T(WhyReplacesMissing)
+	case Why("rowless"):
+		return T(WhyWithoutRow)
+	case Rule("brake"):
+		return T(RuleDisruptionLimit)
+	case LimitState("eased"):
+		return T(LimitThrottled)
+	}
+	return value
+}
+
+// UnmarshalText decodes a kind; see renamed.
+func (k *Kind) UnmarshalText(text []byte) error { *k = renamed(Kind(text)); return nil }
+
+// UnmarshalText decodes a reason; see renamed.
+func (w *Why) UnmarshalText(text []byte) error { *w = renamed(Why(text)); return nil }
+
+// UnmarshalText decodes a rule; see renamed.
+func (r *Rule) UnmarshalText(text []byte) error { *r = renamed(Rule(text)); return nil }
+
+// UnmarshalText decodes a state; see renamed.
+func (s *LimitState) UnmarshalText(text []byte) error { *s = renamed(LimitState(text)); return nil }
 
 // Finding is one thing that a Machine found or decided.
 type Finding struct {

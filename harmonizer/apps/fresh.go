@@ -51,7 +51,7 @@ type gate struct {
 	backlog   *backlog
 }
 
-// closed returns the rule that holds all nudges: freshness, follow or brake.
+// closed returns the rule that holds all nudges: freshness, follow or disruption_limit.
 func (g *gate) closed() (hold, bool) {
 	switch {
 	case !g.acting && !g.repairing:

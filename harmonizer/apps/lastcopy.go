@@ -44,7 +44,7 @@ func (l *evaluation) lastCopy() (hold, bool) {
 		return hold{RuleLastCopy, WhyOtherMissing, until}, true
 	case !l.app.desires(l.index) && l.standIns() < without:
 		l.evaluateWithin(l.cfg.DropletLost)
-		return hold{RuleLastCopy, WhyStandsIn, 0}, true
+		return hold{RuleLastCopy, WhyReplacesMissing, 0}, true
 	}
 	return hold{}, false
 }

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// rowLoss is rule brake for missing rows. If very many apps have no row, a fault of the source
-// is more likely. Two checks hold the stops of apps without a row:
+// rowLoss is rule disruption_limit for missing rows. If very many apps have no row, a fault of
+// the source is more likely. Two checks hold the stops of apps without a row:
 //
 //   - A complete pass lacks more than DisruptionLimit's share of the earlier rows, and more than
 //     the floor.
@@ -100,7 +100,7 @@ func (l *rowLoss) watchCopies(of int) {
 		return
 	}
 	l.copies = shortage{since: l.clock.now, gone: gone, of: of, limit: limit}
-	l.journal.find(Finding{Kind: KindLimitHeld, Why: WhyRowless, Rule: RuleDisruptionLimit,
+	l.journal.find(Finding{Kind: KindLimitHeld, Why: WhyWithoutRow, Rule: RuleDisruptionLimit,
 		Detail: fmt.Sprintf("%d of %d copies run apps that have no row", gone, of)})
 	l.apps.markTrouble()
 }
@@ -129,7 +129,7 @@ func (l *rowLoss) rowGone(a *app) bool {
 // holds returns the hold of stops of apps without a row.
 func (l *rowLoss) holds() (hold, bool) {
 	if l.copies.since != 0 {
-		return hold{RuleDisruptionLimit, WhyRowless, 0}, true
+		return hold{RuleDisruptionLimit, WhyWithoutRow, 0}, true
 	}
 	return hold{RuleDisruptionLimit, WhyRowsGone, 0}, l.rows.since != 0
 }
@@ -167,9 +167,10 @@ func (l *rowLoss) report(s *LimitStatus) {
 	s.RowsSince = l.clock.time(since)
 }
 
-// rowStops is rule brake for rows that turn STOPPED or to 0 instances. If very many do at
-// once, a fault of the source is more likely. Too many are more than DisruptionLimit's share of the
-// started apps within the window of a mass loss, and more than the floor.
+// rowStops is rule disruption_limit for rows that turn STOPPED or to 0 instances. If very
+// many do at once, a fault of the source is more likely. Too many are more than
+// DisruptionLimit's share of the started apps within the window of a mass loss, and more than
+// the floor.
 //
 // Their stops are held until the source confirms the rows. A polled source confirms by the
 // next complete pass that begins later. A source that sends each change confirms by

@@ -168,7 +168,7 @@ func TestRowLossCountsCopiesOncePerTerm(t *testing.T) {
 	l.check(t, "counted before", "")
 	l.copiesUncounted = true
 	l.watchCopies(100)
-	l.check(t, "too many", WhyRowless)
+	l.check(t, "too many", WhyWithoutRow)
 
 	var s LimitStatus
 	l.report(&s)

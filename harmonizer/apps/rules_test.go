@@ -290,8 +290,8 @@ func TestGate(t *testing.T) {
 		{"a state is incomplete", func(g *gate) { g.acting = false }, RuleFreshness, RuleFreshness, true},
 		{"following", func(g *gate) { g.leading = false }, RuleFollow, RuleFollow, true},
 		{"limit holds", func(g *gate) { g.limit.state = LimitHeld }, RuleDisruptionLimit, RuleDisruptionLimit, true},
-		{"limit eased", func(g *gate) { g.limit.state = LimitThrottled }, "", RuleDisruptionLimit, false},
-		{"limit eased, nodes return", func(g *gate) { g.limit.state, g.limit.returned = LimitThrottled, 1 }, RuleDisruptionLimit, RuleDisruptionLimit, true},
+		{"limit throttled", func(g *gate) { g.limit.state = LimitThrottled }, "", RuleDisruptionLimit, false},
+		{"limit throttled, nodes return", func(g *gate) { g.limit.state, g.limit.returned = LimitThrottled, 1 }, RuleDisruptionLimit, RuleDisruptionLimit, true},
 		{"backlog", func(g *gate) { g.backlog.mark(at(0, 0)) }, RuleQueue, RuleQueue, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -155,9 +155,9 @@ func heldLines(b apps.LimitStatus) (lines []string) {
 		}
 		add("%d of %d apps are to stop at once: none of them is stopped %s", b.RowsStopped, b.RowsStoppedOf, until)
 	}
-	if b.Rowless > 0 {
+	if b.WithoutRow > 0 {
 		add("%d of %d instances run apps without a row: they are not stopped until the rows exist; if the apps were deleted, \"weir harmonizer release\" confirms it",
-			b.Rowless, b.RowlessOf)
+			b.WithoutRow, b.WithoutRowOf)
 	}
 	return lines
 }

@@ -87,9 +87,9 @@ func TestAppStatusOfASilentNode(t *testing.T) {
 // What holds starts and stops after a mass loss is shown with what an operator can do.
 func TestHeldLines(t *testing.T) {
 	if lines := heldLines(apps.LimitStatus{}); lines != nil {
-		t.Errorf("without a limit: %q", lines)
+		t.Errorf("without a disruption limit: %q", lines)
 	}
-	lines := heldLines(apps.LimitStatus{State: apps.LimitThrottled, Indices: 50, Nodes: 7, Share: 1, RowsGone: 3, RowsOf: 4, RowsStopped: 2, RowsStoppedOf: 3, NeedsRelease: true, Rowless: 1, RowlessOf: 9})
+	lines := heldLines(apps.LimitStatus{State: apps.LimitThrottled, Indices: 50, Nodes: 7, Share: 1, RowsGone: 3, RowsOf: 4, RowsStopped: 2, RowsStoppedOf: 3, NeedsRelease: true, WithoutRow: 1, WithoutRowOf: 9})
 	if len(lines) != 4 {
 		t.Fatalf("lines %q, want one for each of four reasons", lines)
 	}

@@ -40,9 +40,9 @@ type LimitStatus struct {
 	RowsOf   int `json:"rows_of,omitempty"` // rows before
 	// RowsNeedRelease: only an operator, or returning rows, end the hold of RowsGone.
 	RowsNeedRelease bool      `json:"rows_need_release,omitempty"`
-	Rowless         int       `json:"rowless,omitempty"`
-	RowlessOf       int       `json:"rowless_of,omitempty"` // copies in total
-	RowsSince       time.Time `json:"rows_since,omitzero"`  // of the earlier of the two
+	WithoutRow      int       `json:"without_row,omitempty"`
+	WithoutRowOf    int       `json:"without_row_of,omitempty"` // copies in total
+	RowsSince       time.Time `json:"rows_since,omitzero"`      // of the earlier of the two
 
 	// Stops are held because too many rows turned STOPPED or to 0 instances at once. 0: not
 	// held.
@@ -56,7 +56,9 @@ type LimitStatus struct {
 func (b LimitStatus) Holds() bool { return b.State == LimitHeld }
 
 // On reports whether anything is held or slowed.
-func (b LimitStatus) On() bool { return b.State != LimitOff || b.RowsGone+b.Rowless+b.RowsStopped > 0 }
+func (b LimitStatus) On() bool {
+	return b.State != LimitOff || b.RowsGone+b.WithoutRow+b.RowsStopped > 0
+}
 
 // disruptionLimit is the rule disruption_limit for lost nodes. If many indices are lost by
 // silence at once, a fault of the bus is more likely than one of the nodes. So the limit first

@@ -158,7 +158,7 @@ func (l *rowLoss) end(why Why, ended instant) {
 }
 
 func (l *rowLoss) report(s *LimitStatus) {
-	s.RowsGone, s.RowsOf, s.Rowless, s.RowlessOf = l.rows.gone, l.rows.of, l.copies.gone, l.copies.of
+	s.RowsGone, s.RowsOf, s.WithoutRow, s.WithoutRowOf = l.rows.gone, l.rows.of, l.copies.gone, l.copies.of
 	s.RowsNeedRelease = l.rows.since != 0 && l.needsOrder
 	since := cmp.Or(l.rows.since, l.copies.since)
 	if l.rows.since != 0 && l.copies.since != 0 {

@@ -172,7 +172,7 @@ func TestRowLossCountsCopiesOncePerTerm(t *testing.T) {
 
 	var s LimitStatus
 	l.report(&s)
-	if !s.On() || s.Rowless != 40 || s.RowlessOf != 100 || !s.RowsSince.Equal(start()) {
+	if !s.On() || s.WithoutRow != 40 || s.WithoutRowOf != 100 || !s.RowsSince.Equal(start()) {
 		t.Errorf("reported %+v", s)
 	}
 	a := l.apps.list[0]

@@ -199,8 +199,8 @@ func (s *scenario) plain(verb, arg, line string) error {
 			fmt.Fprintf(&s.out, "  rows stopped: %d of %d, since %v, needs release %v\n", b.RowsStopped, b.RowsStoppedOf,
 				b.RowsStoppedSince.Sub(start()), b.NeedsRelease)
 		}
-		if b.Rowless > 0 {
-			fmt.Fprintf(&s.out, "  copies without a row: %d of %d, since %v\n", b.Rowless, b.RowlessOf, b.RowsSince.Sub(start()))
+		if b.WithoutRow > 0 {
+			fmt.Fprintf(&s.out, "  copies without a row: %d of %d, since %v\n", b.WithoutRow, b.WithoutRowOf, b.RowsSince.Sub(start()))
 		}
 	default:
 		return fmt.Errorf("unknown command %q", verb)

@@ -38,7 +38,7 @@ func (h *Harmonizer) Collector() prometheus.Collector {
 		leading:   desc("leading", "1: this harmonizer acts; 0: it is a standby, or in shadow mode."),
 		epoch:     desc("lease_epoch", "Takeovers of the lease so far."),
 		left:      desc("lease_left_seconds", "Time until the lease expires without renewal; 0: not held."),
-		limitOn:   desc("braked", "1: the disruption limit holds nudges, because too many instances or rows were lost at once."),
+		limitOn:   desc("limit_held", "1: the disruption limit holds nudges, because too many instances or rows were lost at once."),
 		noLeader:  desc("no_leader_seconds", "How long this harmonizer has seen no leader; 0: a leader exists."),
 		unwritten: desc("unwritten_seconds", "How long sent nudges could not be recorded; 0: they can."),
 		nodes:     desc("nodes", "Nodes that send heartbeats."),

@@ -63,13 +63,14 @@ func TestCollector(t *testing.T) {
 		for key, want := range map[string]float64{
 			"weir_harmonizer_leading{}":                               1,
 			"weir_harmonizer_complete{}":                              1,
-			"weir_harmonizer_braked{}":                                0,
+			"weir_harmonizer_limit_held{}":                            0,
 			"weir_harmonizer_nodes{}":                                 1,
 			"weir_harmonizer_queue_length{starts}":                    0,
 			"weir_harmonizer_running_instances{default}":              2,
 			"weir_harmonizer_missing_instances{default}":              0,
 			"weir_harmonizer_label_running_instances{framework,rack}": 2,
 			"weir_harmonizer_events_total{heartbeats}":                got["weir_harmonizer_events_total{heartbeats}"],
+			"weir_harmonizer_events_total{probes_published}":          got["weir_harmonizer_events_total{probes_published}"],
 		} {
 			if v, ok := got[key]; !ok || v != want {
 				t.Errorf("%s = %v, %v, want %v", key, v, ok, want)

@@ -135,7 +135,7 @@ func (h *Harmonizer) noteEvent(now time.Time, ev apps.Event) {
 		h.counters.add("updates", 1)
 		h.ports.Source.Refresh()
 	case apps.Nudged:
-		h.counters.add("nudges_heard", 1)
+		h.counters.add("nudges_received", 1)
 		if h.comparer != nil {
 			h.comparer.other(now, ev.Nudge)
 		}

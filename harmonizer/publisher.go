@@ -93,7 +93,7 @@ func (h *publisher) publish() {
 	h.probe, h.counts = false, map[string]message.Counts{}
 	h.mu.Unlock()
 	if probe {
-		h.sent("canary", h.bus.Probe())
+		h.sent("probes", h.bus.Probe())
 	}
 	for _, pool := range slices.Sorted(maps.Keys(counts)) {
 		for _, part := range counts[pool].Split(countsPart) {

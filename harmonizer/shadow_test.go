@@ -29,6 +29,9 @@ func TestShadowModePublishesNothing(t *testing.T) {
 		if err != nil || st.Shadow == nil || st.Leading || st.Shadow.Matched == 0 || st.Shadow.Own != 0 || st.Shadow.Other != 0 {
 			t.Fatalf("Status = %+v, shadow %+v, %v, want matches only", st, st.Shadow, err)
 		}
+		if st.Counters["nudges_received"] == 0 {
+			t.Errorf("counters %v, want nudges_received above 0", st.Counters)
+		}
 		leader.stop(t)
 		w.mu.Lock()
 		w.runs = map[string]message.Beat{} // the node runs nothing; only the shadow harmonizer reacts

@@ -218,7 +218,7 @@ func (w *convergeWorld) agrees(served, standIns int) error {
 	}
 	all := s.Totals.All
 	if !s.Complete || s.DisruptionLimit.State != "" || all.Running != served || all.Extra > standIns || s.Queue.Starts+s.Queue.Stops+s.Queue.Send > 0 {
-		return fmt.Errorf("%d indices are served, %d copies may stand in; the harmonizer: complete %v %s, brake %+v, queue %+v, %+v", served, standIns, s.Complete, s.Why, s.DisruptionLimit, s.Queue, all)
+		return fmt.Errorf("%d indices are served, %d copies may stand in; the harmonizer: complete %v %s, disruption limit %+v, queue %+v, %+v", served, standIns, s.Complete, s.Why, s.DisruptionLimit, s.Queue, all)
 	}
 	return nil
 }

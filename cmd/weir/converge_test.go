@@ -245,10 +245,10 @@ func convergePartition(w *convergeWorld, _ *convergeProcess) {
 	w.passes(convergeBeat)
 	now, took := w.books(), time.Since(back)
 	if n, most := now.starts-before.starts, convergeRate/10*(1+took.Seconds()); float64(n) > most {
-		w.Errorf("%d starts in %v while the brake was eased, want at most %.0f", n, took, most)
+		w.Errorf("%d starts in %v while the disruption limit was throttled, want at most %.0f", n, took, most)
 	}
 	if now.stops != before.stops {
-		w.Errorf("%d stops while the brake was eased", now.stops-before.stops)
+		w.Errorf("%d stops while the disruption limit was throttled", now.stops-before.stops)
 	}
 	w.resume(all[:len(all)/2])
 }
@@ -256,7 +256,7 @@ func convergePartition(w *convergeWorld, _ *convergeProcess) {
 // awaitDisruptionLimit waits until the disruption limit is in that state.
 func (w *convergeWorld) awaitDisruptionLimit(state apps.LimitState) {
 	w.Helper()
-	w.await("the brake "+string(state), func() error {
+	w.await("the disruption limit "+string(state), func() error {
 		s, err := w.status()
 		if err == nil && s.DisruptionLimit.State != state {
 			err = fmt.Errorf("%+v", s.DisruptionLimit)

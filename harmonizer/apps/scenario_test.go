@@ -44,7 +44,7 @@ var update = flag.Bool("update", false, "rewrite the answers of the scenarios")
 //	                                       with the memory of this one
 //
 //	pass DURATION                          a second at a time, with a tick each
-//	counts POOL | explain APP | crashes APP | brake
+//	counts POOL | explain APP | crashes APP | limit
 func TestScenarios(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) == 0 {
@@ -189,9 +189,9 @@ func (s *scenario) plain(verb, arg, line string) error {
 		for _, c := range s.m.View().Crashes(arg) {
 			fmt.Fprintf(&s.out, "  %s %s/%d of %s, received at %v\n", c.Reason, arg, c.Index, c.Instance, c.At.Sub(start()))
 		}
-	case "brake":
+	case "limit":
 		b := s.m.View().DisruptionLimit()
-		fmt.Fprintf(&s.out, "  brake %q nodes=%d indices=%d share=%.2f missing=%d release_at=%d\n", b.State, b.Nodes, b.Indices, b.Share, b.Missing, b.ReleaseAt)
+		fmt.Fprintf(&s.out, "  limit %q nodes=%d indices=%d share=%.2f missing=%d release_at=%d\n", b.State, b.Nodes, b.Indices, b.Share, b.Missing, b.ReleaseAt)
 		if b.RowsGone > 0 {
 			fmt.Fprintf(&s.out, "  rows gone: %d of %d, since %v\n", b.RowsGone, b.RowsOf, b.RowsSince.Sub(start()))
 		}

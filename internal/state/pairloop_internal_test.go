@@ -125,7 +125,7 @@ func (g reached) Terminate(ctx context.Context, ids []string) error {
 }
 
 func (g reached) act(ctx context.Context, do func() error) error {
-	ignorance := g.process.pair.ignorance(g.process)
+	ignorance := g.process.ignorance()
 	return g.process.call(ctx, func() error { return g.process.pair.act(g.process, ignorance, g.Group, do) })
 }
 

@@ -22,8 +22,8 @@ import (
 //   - a call changes the provider only while the newest claim in the bucket is the caller's, and
 //     is not older than the lease lasts
 //   - its intent is in the bucket before, with the epoch of the claim
-//   - while the last evaluation of an app's signal was lost, or the last value is older than it
-//     may stand in, no target is lowered, and a node is chosen to go only if its group has its
+//   - while the last evaluation of an app's signal was lost before the decision, or the last value
+//     is older than it may stand in, no target is lowered, and a node is chosen to go only if its group has its
 //     target without it, or the pool what was needed when that was known last: the rest of a
 //     scale-in that was decided then
 //   - no node is let go as one that never joined: all nodes report until they end

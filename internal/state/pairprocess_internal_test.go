@@ -34,6 +34,26 @@ type process struct {
 	facts   []pools.NodeFacts
 	answers map[string]answer // the last one of each app's signal; the pair's lock guards it
 	groups  []*memory.Group   // as the process reads them: what others write it may see late
+	unknown string            // why the need was unknown at the last decision; empty if it was known
+}
+
+// decided notes why the need is unknown at a decision. A tick saves its intent right after it.
+func (p *process) decided(ignorance string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.unknown = ignorance
+}
+
+// ignorance returns why the need was unknown both at the last decision and now. A tick carries
+// out its decision even if an evaluation is lost meanwhile.
+func (p *process) ignorance() string {
+	now := p.pair.ignorance(p)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.unknown == "" {
+		return ""
+	}
+	return now
 }
 
 // wait returns when the time is over, or the context has ended.
@@ -180,7 +200,10 @@ func (l storeOf) get(ctx context.Context, key string) (e entry, err error) {
 }
 
 func (l storeOf) update(ctx context.Context, key string, value []byte, revision uint64) (next uint64, err error) {
-	got, ignorance := make(chan uint64, 1), l.pair.ignorance(l.process)
+	if key == "pool.web" {
+		l.process.decided(l.pair.ignorance(l.process))
+	}
+	got, ignorance := make(chan uint64, 1), l.process.ignorance()
 	err = l.request(ctx, func() error {
 		next, err := l.pair.write(l.process, ignorance, key, value, revision)
 		got <- next

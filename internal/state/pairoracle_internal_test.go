@@ -38,10 +38,11 @@ type answer struct {
 	began time.Time
 }
 
-// need is the sum of what the signals last answered, from a time on.
+// need is the sum of the last values of the signals, from a time on.
 type need struct {
 	at    time.Time
 	nodes int
+	known bool // the last evaluation of each signal returned a value
 }
 
 // needCounts is for how long a need that is over still excuses what is done: a drain that
@@ -68,14 +69,15 @@ func (w *pair) answered(p *process, app string, began time.Time, r sigproto.Resp
 		return
 	}
 	w.apps[app].valueAt, w.apps[app].value = time.Now(), int(*r.Resources.CPUs/cpusOfNode)
-	sum := 0
-	for _, a := range w.apps {
+	sum, known := 0, true
+	for name, a := range w.apps {
 		if a.valueAt.IsZero() {
 			return
 		}
 		sum += a.value
+		known = known && p.answers[name].known
 	}
-	w.needs = append(w.needs, need{time.Now(), sum})
+	w.needs = append(w.needs, need{time.Now(), sum, known})
 }
 
 // ignorance returns why a process does not know the need; empty: it does.
@@ -141,7 +143,7 @@ func (w *pair) write(p *process, ignorance, key string, value []byte, revision u
 	case err != nil:
 		w.breach("%s writes the record %s: %v", p.name, key, err)
 	case r.Reason == drain.ScaleIn && ignorance != "" && !w.above(r):
-		w.breach("%s lets %s go, and %s; the groups are %s", p.name, node, ignorance, w.groupsText())
+		w.breach("%s lets %s go, and %s; %v stay, at least %d were there, shortages %t, needs %v; the groups are %s", p.name, node, ignorance, w.staying(), w.lowest, w.shortages, w.needs[max(0, len(w.needs)-2):], w.groupsText())
 	case r.Reason == drain.Orphan && w.runs(r):
 		w.breach("%s lets %s go as one that has not joined: it reports all the time", p.name, node)
 	}
@@ -156,11 +158,20 @@ func (w *pair) above(r drain.Record) bool {
 	if time.Since(w.lostAt) < time.Minute*time.Duration(1+w.lag) {
 		return true
 	}
-	if n := len(w.needs); n > 0 && w.staying() >= max(float64(w.needs[n-1].nodes), w.config.Policy.Limits.Min)-resource.Slack {
-		return true
+	slack := resource.Slack
+	if w.heaviest != math.Trunc(w.heaviest) { // a target is whole: it may be up to 1 below the weight that leaves
+		slack = 1
+	}
+	for _, n := range slices.Backward(w.needs) {
+		if n.known {
+			if w.staying() >= max(float64(n.nodes), w.config.Policy.Limits.Min)-slack {
+				return true
+			}
+			break
+		}
 	}
 	if w.shortages { // a group that is short has given its share to others
-		return w.staying() >= float64(w.lowest)-resource.Slack
+		return w.staying() >= float64(w.lowest)-slack
 	}
 	for _, g := range w.groups {
 		if g.ID() != r.Group {
@@ -343,9 +354,13 @@ func (w *pair) checkTargets(p *process, ignorance string, g *memory.Group, did m
 
 // staying is the weight of the machines that are there, and have no drain record.
 func (w *pair) staying() (sum float64) {
+	left := map[string]bool{}
+	for _, r := range w.followed() {
+		left[r.Node] = true
+	}
 	for _, g := range w.groups {
 		for _, i := range w.real(g).Instances {
-			if i.State != pools.InstanceTerminating && !w.model.read("drain.web."+i.ID, 0).entry.found {
+			if i.State != pools.InstanceTerminating && !left[i.ID] {
 				sum += i.Weight
 			}
 		}
@@ -362,17 +377,25 @@ func (w *pair) recordsText() (text string) {
 	return text
 }
 
-// leaving is the weight of the nodes that have a drain record of the holder's term. One of an
-// earlier term was late: the holder does not follow it, and the next one discards it.
+// leaving is the weight of the nodes with a drain record of the holder's term.
 func (w *pair) leaving() (sum float64) {
+	for _, r := range w.followed() {
+		sum += r.Weight
+	}
+	return sum
+}
+
+// followed returns the drain records of the holder's term. A record of an earlier term was
+// written late: the holder does not follow it, and the next one discards it.
+func (w *pair) followed() (records []drain.Record) {
 	c, err := decodeClaim(w.model.read(leaseKey, 0).entry.value)
 	if err != nil {
-		return 0 // there was no holder yet
+		return nil // there was no holder yet
 	}
 	for _, k := range w.model.contents([]string{"drain.web.>"}, 0) {
 		if r, epoch, err := recordOf(strings.TrimPrefix(k.Name, "drain.web."), k.Value); err == nil && epoch == c.Epoch {
-			sum += r.Weight
+			records = append(records, r)
 		}
 	}
-	return sum
+	return records
 }

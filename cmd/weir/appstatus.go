@@ -118,10 +118,9 @@ func (cli *appCommands) warnOfHarmonizer(s harmonizer.Status) {
 	} else if !s.Leading {
 		fmt.Fprintf(cli.Stdout, "! this harmonizer is a standby; the leader is %s\n", cmp.Or(s.Leader, "unknown"))
 	}
-	for _, n := range s.Silent[:min(len(s.Silent), shownSilent)] {
-		if n.Copies > 0 {
-			fmt.Fprintf(cli.Stdout, "! %s\n", explain.SilentNode(time.Now(), n))
-		}
+	silent := slices.DeleteFunc(slices.Clone(s.Silent), func(n apps.SilentNode) bool { return n.Copies == 0 })
+	if len(silent) > 0 {
+		fmt.Fprintf(cli.Stdout, "! %s\n", explain.SilentNodes(time.Now(), silent))
 	}
 	for _, why := range s.Unready() {
 		fmt.Fprintf(cli.Stdout, "! %s\n", why)

@@ -322,19 +322,21 @@ func (cli *statusCommands) silentNodes(ctx context.Context, b *bus.Bus, r autosc
 	}), heldLines(h.DisruptionLimit)
 }
 
-// shownSilent bounds the warnings about silent nodes.
-const shownSilent = 10
-
-// warnOfNodes warns of the nodes that are silent now, and of those that the last tick had
-// no facts of.
+// warnOfNodes adds one warning for the nodes that are silent now, and one for the nodes
+// that the last tick had no facts of.
 func (s *poolStatus) warnOfNodes(now time.Time, r autoscaler.Record) {
-	for _, n := range s.Silent[:min(len(s.Silent), shownSilent)] {
-		s.warn("%s", explain.SilentNode(now, n))
+	if len(s.Silent) > 0 {
+		s.warn("%s", explain.SilentNodes(now, s.Silent))
 	}
-	for _, id := range r.Snapshot.Silent {
-		if !slices.ContainsFunc(s.Silent, func(n apps.SilentNode) bool { return n.Node == id }) {
-			s.warn("node %s was silent at the last tick: what it runs is unknown, so the pool does not shrink; \"weir health status %s\" shows what is known", id, id)
-		}
+	before := slices.DeleteFunc(slices.Clone(r.Snapshot.Silent), func(id string) bool {
+		return slices.ContainsFunc(s.Silent, func(n apps.SilentNode) bool { return n.Node == id })
+	})
+	switch len(before) {
+	case 0:
+	case 1:
+		s.warn("node %s was silent at the last tick: what it runs is unknown, so the pool does not shrink; \"weir health status %s\" shows its last verdicts", before[0], before[0])
+	default:
+		s.warn("%d nodes were silent at the last tick: what they run is unknown, so the pool does not shrink: %s", len(before), explain.List(before))
 	}
 }
 

@@ -2,6 +2,7 @@ package explain
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/autoscaler"
@@ -62,6 +63,47 @@ func SilentNode(now time.Time, n apps.SilentNode) string {
 		text += fmt.Sprintf(" at %s, in %s", clock(n.LostAt), Ago(n.LostAt, now))
 	}
 	return text
+}
+
+// shownNodes is the number of nodes that a line lists by name.
+const shownNodes = 10
+
+// SilentNodes describes silent nodes in one line; empty without nodes.
+func SilentNodes(now time.Time, nodes []apps.SilentNode) string {
+	if len(nodes) == 0 {
+		return ""
+	}
+	if len(nodes) == 1 {
+		return SilentNode(now, nodes[0])
+	}
+	names, copies := make([]string, len(nodes)), 0
+	var first, lost time.Time
+	for i, n := range nodes {
+		names[i] = n.Node
+		copies += n.Copies
+		if first.IsZero() || n.Since.Before(first) {
+			first = n.Since
+		}
+		if n.Copies > 0 && n.LostAt.After(now) && (lost.IsZero() || n.LostAt.Before(lost)) {
+			lost = n.LostAt
+		}
+	}
+	text := fmt.Sprintf("%d nodes are silent, the first since %s, %s ago: what they run is unknown", len(nodes), clock(first), Ago(now, first))
+	if copies > 0 {
+		text += fmt.Sprintf("; the %d instances that they listed start elsewhere", copies)
+	}
+	if !lost.IsZero() {
+		text += fmt.Sprintf(" from %s on, in %s", clock(lost), Ago(lost, now))
+	}
+	return text + ": " + List(names)
+}
+
+// List joins the first names; it counts the others.
+func List(names []string) string {
+	if more := len(names) - shownNodes; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:shownNodes], ", "), more)
+	}
+	return strings.Join(names, ", ")
 }
 
 func clock(t time.Time) string { return t.Local().Format(time.TimeOnly) }

@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -44,6 +45,21 @@ func TestSilentNode(t *testing.T) {
 	want := "node i-1 is silent since 13:00:27, 3s ago: what it runs is unknown; the 3 instances that it listed start elsewhere at 13:00:32, in 2s"
 	if got := SilentNode(now, n); got != want {
 		t.Errorf("SilentNode = %q, want %q", got, want)
+	}
+	other := apps.SilentNode{Node: "i-2", Copies: 1, Since: now.Add(-4 * time.Second), LostAt: now.Add(time.Second)}
+	want = "2 nodes are silent, the first since 13:00:26, 4s ago: what they run is unknown; the 4 instances that they listed start elsewhere from 13:00:31 on, in 1s: i-1, i-2"
+	if got := SilentNodes(now, []apps.SilentNode{n, other}); got != want {
+		t.Errorf("SilentNodes = %q, want %q", got, want)
+	}
+	if got := SilentNodes(now, []apps.SilentNode{n}); got != SilentNode(now, n) {
+		t.Errorf("SilentNodes of one = %q", got)
+	}
+	many := slices.Repeat([]apps.SilentNode{{Node: "i-3", Since: now}}, 12)
+	if got := SilentNodes(now, many); !strings.HasPrefix(got, "12 nodes are silent, ") || !strings.HasSuffix(got, "what they run is unknown: "+strings.Repeat("i-3, ", 9)+"i-3 and 2 more") {
+		t.Errorf("SilentNodes of many = %q", got)
+	}
+	if got := SilentNodes(now, nil); got != "" {
+		t.Errorf("SilentNodes of none = %q", got)
 	}
 	n.LostAt = now
 	if got := SilentNode(now, n); !strings.HasSuffix(got, "; the 3 instances that it listed start elsewhere") {

@@ -163,7 +163,7 @@ func FuzzRecall(f *testing.F) {
 			t.Fatal(err)
 		}
 		// Every saved state leads to a decision that can be recorded.
-		known, _ := l.state().Reconcile(nil, true)
+		known, _ := l.state().Reconcile(time.Unix(0, 0), nil, true)
 		c, _ := l.caseOf(time.Unix(0, 0), apply.Reading{Snapshot: &snapshot.Snapshot{}, State: known}, pools.Orders{})
 		if _, err := json.Marshal(c.Resolve().Result()); err != nil {
 			t.Error(err)

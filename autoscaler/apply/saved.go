@@ -36,10 +36,6 @@ type Saved struct {
 	Intent *Intent       `json:"intent,omitempty"` // nil after it was carried out
 }
 
-// readLag is the time for which a provider may report a group as it was before a request of
-// another process.
-const readLag = 3 * time.Minute
-
 // journal holds the state of a pool, and saves it with the intent.
 type journal struct {
 	memory  Memory
@@ -78,7 +74,7 @@ func (j *journal) load(ctx context.Context, now time.Time, pool string, log *slo
 	j.state = m.State
 	for group, of := range j.state.Groups {
 		// The progress of an intent is unknown.
-		if m.Intent != nil || now.Sub(of.At) < readLag {
+		if m.Intent != nil || now.Sub(of.At) < resolve.ReadLag {
 			of.ResultUnknown = true
 			j.state.Groups[group] = of
 		}

@@ -150,7 +150,7 @@ func (w *Writer) Read(ctx context.Context, now time.Time) (Reading, error) {
 	if r.Snapshot, err = w.reader.Read(ctx, now, r.Records.released()); err != nil {
 		return r, err
 	}
-	r.State, r.Found = w.journal.state.Reconcile(r.Records.groups(r.Snapshot, found), w.config.Obey)
+	r.State, r.Found = w.journal.state.Reconcile(now, r.Records.groups(r.Snapshot, found), w.config.Obey)
 	r.Found = w.found.And(r.Found)
 	return r, nil
 }

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"time"
 )
 
 // Group is one group, from the provider and the drain records.
@@ -157,6 +158,9 @@ func (a Account) Surplus() float64 { return max(0, -a.residual()) }
 
 func (a Account) residual() float64 { return a.Wanted + a.Offset - float64(a.Shares()) }
 
+// ReadLag is the time for which a provider may show a group as it was before a request.
+const ReadLag = 3 * time.Minute
+
 // EntryKind is the kind of one part of the targets.
 type EntryKind string
 
@@ -267,21 +271,24 @@ func (f Found) And(later Found) Found {
 //
 // If the result of a group's last request is unknown, each target up to the requested one is
 // explained. A lower target leaves the difference as a pending increase. A higher target counts as
-// wanted.
-func (s State) Reconcile(groups []Group, obey bool) (State, Found) {
+// wanted. A provider may show the result late: if the target is unchanged, a lower target is
+// explained for ReadLag after now.
+func (s State) Reconcile(now time.Time, groups []Group, obey bool) (State, Found) {
 	account, known := s.Account(groups), s.Wanted != nil
 	var found Found
 	added, resultUnknown := 0.0, false
 	out := make(map[string]GroupState, len(groups))
 	for _, g := range account.Groups {
 		of := s.Groups[g.ID]
-		resultUnknown = resultUnknown || of.ResultUnknown
+		first := of.ResultUnknown && of.UnknownSince.IsZero()
+		resultUnknown = resultUnknown || first
 		of.Surge = g.Surge
 		switch before := of.LastTarget; {
 		case g.Stale:
 		case before == nil:
 			added += float64(g.Share())
-		case !of.ResultUnknown && *before != g.Target:
+		case first || of.ResultUnknown && g.Target < *before:
+		case *before != g.Target:
 			found.Drift = append(found.Drift, Drifted{g.ID, *before, g.Target})
 			if obey {
 				expected := g.Group
@@ -290,7 +297,14 @@ func (s State) Reconcile(groups []Group, obey bool) (State, Found) {
 			}
 		}
 		if !g.Stale {
-			of.LastTarget, of.ResultUnknown = new(g.Target), false
+			if first {
+				of.UnknownSince = now
+			}
+			of.ResultUnknown = of.ResultUnknown && of.LastTarget != nil && *of.LastTarget == g.Target && now.Sub(of.UnknownSince) < ReadLag
+			if !of.ResultUnknown {
+				of.UnknownSince = time.Time{}
+			}
+			of.LastTarget = new(g.Target)
 		}
 		out[g.ID] = of
 	}

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -87,7 +88,7 @@ func TestReconcile(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			got, found := test.state.Reconcile(test.groups, !test.correct)
+			got, found := test.state.Reconcile(noon, test.groups, !test.correct)
 			a := got.Account(test.groups)
 			if *got.Wanted != test.wanted || a.PendingIncrease() != test.pendingIncrease || a.Surplus() != test.surplus {
 				t.Errorf("wanted %v, owed %v, surplus %v: want %v, %v, %v", *got.Wanted, a.PendingIncrease(), a.Surplus(), test.wanted, test.pendingIncrease, test.surplus)
@@ -95,11 +96,43 @@ func TestReconcile(t *testing.T) {
 			if diff := cmp.Diff(test.found, found); diff != "" {
 				t.Errorf("found, -want +got:\n%s", diff)
 			}
-			again, nothing := got.Reconcile(test.groups, !test.correct)
+			again, nothing := got.Reconcile(noon, test.groups, !test.correct)
 			if diff := cmp.Diff(got, again); diff != "" || len(nothing.Drift) > 0 || nothing.Unknown != 0 {
 				t.Errorf("the same reading changes it again, found %+v:\n%s", nothing, diff)
 			}
 		})
+	}
+}
+
+// The response of a termination was lost, and the provider shows the lower target late: no other
+// party set it. After ReadLag another party did.
+func TestReconcileLateReading(t *testing.T) {
+	t.Parallel()
+	before, lowered := []Group{{ID: "a", Target: 5, Leaving: leavers(1)}}, []Group{{ID: "a", Target: 4}}
+	late, found := doubtful(known(4, map[string]int{"a": 5}), "a").Reconcile(noon, before, true)
+	if *late.Wanted != 4 || !late.Groups["a"].ResultUnknown || found.Unknown != 0 {
+		t.Fatalf("wanted %v, group %+v, found %+v after the late reading", *late.Wanted, late.Groups["a"], found)
+	}
+	for _, test := range []struct {
+		name   string
+		after  time.Duration
+		groups []Group
+		wanted float64
+		drift  int
+	}{
+		{"within ReadLag", ReadLag - time.Second, lowered, 4, 0},
+		{"after ReadLag", ReadLag, lowered, 4, 0},
+		{"raised within ReadLag", time.Second, []Group{{ID: "a", Target: 6, Leaving: leavers(1)}}, 5, 1},
+	} {
+		got, found := late.Reconcile(noon.Add(test.after), test.groups, true)
+		if *got.Wanted != test.wanted || len(found.Drift) != test.drift {
+			t.Errorf("%s: wanted %v, found %+v: want %v, %d drifts", test.name, *got.Wanted, found, test.wanted, test.drift)
+		}
+	}
+	// A reading after ReadLag that still shows the old target ends the exemption.
+	ended, _ := late.Reconcile(noon.Add(ReadLag), before, true)
+	if got, found := ended.Reconcile(noon.Add(ReadLag), lowered, true); *got.Wanted != 3 || len(found.Drift) != 1 {
+		t.Errorf("wanted %v, found %+v after the end of ReadLag: want 3, a drift", *got.Wanted, found)
 	}
 }
 

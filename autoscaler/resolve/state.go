@@ -32,6 +32,9 @@ type GroupState struct {
 	// ResultUnknown is set if the result of the last request is unknown: its response was lost, or the
 	// process died.
 	ResultUnknown bool `json:"doubt,omitempty"`
+	// UnknownSince is when a reading first showed the target unchanged after a request with an unknown
+	// result. It is not saved: the next process starts with such a reading.
+	UnknownSince time.Time `json:"-"`
 	// At is when the target was last raised, or the group was found short.
 	At time.Time `json:"at,omitzero"`
 	// Surge is the part of the target that was ordered beside marked instances.

@@ -84,7 +84,7 @@ func TestUpIsolatesSignals(t *testing.T) {
 	if says := strings.Contains(said, "ok       signal users: each signal runs as a separate user\n"); says != own {
 		t.Errorf("own users are possible: %v, and doctor prints\n%s", own, said)
 	}
-	if fix := "it lacks " + strings.Join(missing, ", ") + ": "; !own && (!strings.Contains(status, fix) || !strings.Contains(said, fix)) {
+	if reason := " without " + strings.Join(missing, ", ") + ": "; !own && (!strings.Contains(status, reason) || !strings.Contains(said, reason)) {
 		t.Errorf("the reason is missing in\n%s\n%s", status, said)
 	}
 }

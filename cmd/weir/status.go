@@ -23,7 +23,6 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/daemon/bootstrapd"
 	"github.com/weirkeeper/weirkeeper/internal/doctor"
 	"github.com/weirkeeper/weirkeeper/internal/explain"
-	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/nodehealth"
 	"github.com/weirkeeper/weirkeeper/nodehealth/events"
 	"github.com/weirkeeper/weirkeeper/pools"
@@ -211,40 +210,6 @@ func (cli *statusCommands) warnOfHealth(ctx context.Context, b *bus.Bus, s *pool
 	if trouble := healthTrouble(h); trouble != "" {
 		s.warn("%s", trouble)
 	}
-}
-
-// oldestDecision is the age of the oldest decision that status searches for.
-const oldestDecision = 64 * time.Minute
-
-// lastDecided reads the last tick with a decision: first in the last minute, then in
-// longer ranges. It returns nil without such a tick, or if the ledger cannot be read to
-// its end in time, since an earlier tick may not be the last one.
-func lastDecided(ctx context.Context, b *bus.Bus, cluster, pool string) *autoscaler.Record {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
-	defer cancel()
-	ledger, err := state.OpenLedger(ctx, b.JetStream(), cluster, pool)
-	if err != nil {
-		return nil
-	}
-	return newestDecided(time.Now(), func(from time.Time, visit func([]byte) error) error { return ledger.Since(ctx, from, visit) })
-}
-
-// newestDecided returns the last record that has a decision of those that since visits.
-func newestDecided(now time.Time, since func(from time.Time, visit func([]byte) error) error) *autoscaler.Record {
-	var last *autoscaler.Record
-	for back := time.Minute; last == nil && back <= oldestDecision; back *= 4 {
-		err := since(now.Add(-back), func(data []byte) error {
-			// What cannot be read is not shown: the last tick's own error is.
-			if r, err := explain.Read(data); err == nil && r.Case != nil {
-				last = &r
-			}
-			return nil
-		})
-		if err != nil {
-			return nil
-		}
-	}
-	return last
 }
 
 // decided returns the tick with the newest known size of the pool; nil without one.

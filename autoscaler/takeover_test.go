@@ -9,7 +9,7 @@ import (
 )
 
 // TestTargetOfTheLastHolderIsKept has a process take over right after another has raised the target
-// of a group, which the provider still shows as it was: nobody has lowered the target, and what is
+// of a group, which the provider still shows as it was: no party has lowered the target, and what is
 // wanted stays.
 func TestTargetOfTheLastHolderIsKept(t *testing.T) {
 	for _, drift := range []Drift{Obey, Correct} {

@@ -237,7 +237,7 @@ func (w *faultWorld) copyTree(from, to string) {
 	}
 }
 
-// find returns the largest file of a kind; empty: there is none.
+// find returns the largest file of a kind; empty without such a file.
 func (w *faultWorld) find(pattern string) (found string) {
 	w.Helper()
 	wanted, largest := regexp.MustCompile("^"+pattern+"$"), int64(0)

@@ -98,7 +98,7 @@ func TestUpAdmitsNoStranger(t *testing.T) {
 	}
 }
 
-// ownedFolder returns a folder for the data of a user, who can make it and who alone sees it.
+// ownedFolder returns a folder for the data of a user. Only that user can create and read it.
 func ownedFolder(t *testing.T, owner int) string {
 	t.Helper()
 	above, err := os.MkdirTemp("", "weir-owned-*")

@@ -19,7 +19,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/localworld"
 )
 
-// wrongInput is a wrong command line, or one with a wrong file. The answer has to say what is
+// wrongInput is a wrong command line, or one with a wrong file. The answer must state what is
 // wrong, where, and what to do.
 type wrongInput struct {
 	line             string            // of the command; · is a space in an argument, DIR the folder of the files

@@ -90,7 +90,7 @@ func openStream(ctx context.Context, js jetstream.JetStream) (jetstream.Stream, 
 }
 
 // Pools returns the names of a cluster's pools that have a record in the ledger, in order. A
-// bus without a ledger has none.
+// bus without a ledger has no pools.
 func Pools(ctx context.Context, js jetstream.JetStream, cluster string) ([]string, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()

@@ -149,7 +149,7 @@ func (p *process) Facts(now time.Time) (fresh []pools.NodeFacts) {
 	return fresh
 }
 
-// hear has the process receive the heartbeats of the nodes.
+// hear makes the process receive the heartbeats of the nodes.
 func (p *process) hear(facts []pools.NodeFacts) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

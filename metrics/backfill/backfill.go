@@ -31,7 +31,7 @@ type Store interface {
 	Put(ctx context.Context, samples []metrics.Sample) (dropped int, err error)
 }
 
-// Config is what lines do not say.
+// Config has the values that the lines lack.
 type Config struct {
 	App       string        // of lines of line protocol without the tag "app"
 	Precision string        // of their timestamps: ns, us, ms or s
@@ -60,7 +60,7 @@ type Problem struct {
 }
 
 // Run writes everything of in to the store. It ends early with the store's error, or that of the
-// input, or when ctx ends; the Result then says what was done until then.
+// input, or when ctx ends; the Result then states what was written until then.
 func Run(ctx context.Context, store Store, in io.Reader, c Config) (Result, error) {
 	lines, err := lineprotocol.NewLines(c.App, c.Precision, c.Now)
 	if err != nil {

@@ -165,7 +165,7 @@ func (d *dying) Put(ctx context.Context, samples []metrics.Sample) (int, error) 
 	return d.Store.Put(ctx, samples)
 }
 
-// TestEndInTheMidst ends a run in the midst: the result says what was written, and a second run
+// TestEndInTheMidst ends a run before its end: the result states what was written, and a second run
 // completes it.
 func TestEndInTheMidst(t *testing.T) {
 	now := time.Now().Truncate(time.Second)
@@ -211,7 +211,7 @@ func TestEndWhileTheInputWaits(t *testing.T) {
 	out.Close()
 }
 
-// TestInputThatIsCut reads a gzip that is cut: what was read is written, and the error says where.
+// TestInputThatIsCut reads a gzip that is cut: the lines before the cut are written, and the error states where it ends.
 func TestInputThatIsCut(t *testing.T) {
 	now := time.Now().Truncate(time.Second)
 	var packed bytes.Buffer

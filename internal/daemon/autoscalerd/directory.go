@@ -54,7 +54,7 @@ func (d bootstrapDirectory) Report(r ask.Report) {
 	out := bootstrap.Report{Revision: r.Revision}
 	for _, a := range r.Results {
 		if a.Verdict == decide.NotRequested {
-			continue // it says nothing about the signal
+			continue // it has no information about the signal
 		}
 		out.Answers = append(out.Answers, bootstrap.Answer{
 			App: a.App, Version: a.Version, Address: a.Address, Group: a.Group, Candidate: a.Candidate,

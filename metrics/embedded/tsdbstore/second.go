@@ -15,7 +15,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/metrics"
 )
 
-// second says whether a series has a value for the time of a sample.
+// second states whether a series has a value for the time of a sample.
 type second int
 
 const (

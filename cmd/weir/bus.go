@@ -35,7 +35,7 @@ func (cli *shared) find(ctx context.Context) (*bus.Bus, error) {
 	if err != nil {
 		return nil, err
 	}
-	b, err := bus.Find(ctx, bus.Config{Data: dir, URL: cli.NATS, Name: "weir command", Log: log})
+	b, err := bus.Find(ctx, bus.Config{Data: dir, NATS: bus.NATS{URL: cli.NATS}, Name: "weir command", Log: log})
 	if errors.Is(err, bus.ErrNoBus) {
 		return nil, nothingRuns(dir)
 	}

@@ -135,7 +135,7 @@ func (cli *daemonCommands) agent(ctx context.Context, c agent.Config) error {
 	if err != nil {
 		return err
 	}
-	b, err := bus.Find(ctx, bus.Config{Data: dir, URL: cli.NATS, Name: "agent " + c.ID, Log: log})
+	b, err := bus.Find(ctx, bus.Config{Data: dir, NATS: bus.NATS{URL: cli.NATS}, Name: "agent " + c.ID, Log: log})
 	if err != nil {
 		return fmt.Errorf("data folder %s: %w", dir, err)
 	}

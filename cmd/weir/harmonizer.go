@@ -89,7 +89,7 @@ func (cli *harmonizerCommands) harmonize(ctx context.Context, b *bus.Bus, path, 
 	}
 	defer lock.Unlock()
 	if file.MBus != "" && cli.NATS == "" {
-		own, err := bus.Find(ctx, bus.Config{Data: dir, URL: file.MBus, Name: "weir harmonizer", Log: log})
+		own, err := bus.Find(ctx, bus.Config{Data: dir, NATS: bus.NATS{URL: file.MBus}, Name: "weir harmonizer", Log: log})
 		if err != nil {
 			return fmt.Errorf("mbus: %w", err)
 		}

@@ -18,7 +18,7 @@ import (
 
 // ErrNoBus is the error of Open if no process runs the bus of the folder, and the
 // caller does not run it either.
-var ErrNoBus = errors.New(`no NATS server runs in this data folder: start "weir up", or set nats.url in weir.yaml or --nats`)
+var ErrNoBus = errors.New(`no NATS server runs in this data folder: start "weir up", or set nats.servers in weir.yaml or --nats`)
 
 // MaxPayload is the longest message, in bytes, that the server of a folder accepts. A
 // configured NATS has a limit of its own, which its connection returns.
@@ -36,7 +36,7 @@ const (
 // Config selects a bus.
 type Config struct {
 	Data string       // the data folder; made if it is not there
-	URL  string       // a NATS that runs elsewhere; the folder is then not touched
+	NATS NATS         // servers that run elsewhere; the folder is then not touched
 	Name string       // of this client, as the server shows it
 	Log  *slog.Logger // connection changes, and the server's own lines
 
@@ -54,8 +54,11 @@ type Server interface {
 // Validate returns the missing fields.
 func (c Config) Validate() error {
 	var problems []error
-	if c.Data == "" && c.URL == "" {
-		problems = append(problems, errors.New("bus: neither a data folder nor a NATS url is given"))
+	if c.Data == "" && len(c.NATS.List()) == 0 {
+		problems = append(problems, errors.New("bus: neither a data folder nor a NATS server is given"))
+	}
+	for _, p := range c.NATS.Check() {
+		problems = append(problems, fmt.Errorf("bus: nats.%w", p))
 	}
 	if c.Log == nil {
 		problems = append(problems, errors.New("bus: no logger"))
@@ -71,14 +74,14 @@ type Bus struct {
 	once   sync.Once
 }
 
-// Open connects to c.URL or, without one, to the bus of the folder. If no process runs
+// Open connects to a server of c.NATS or, without one, to the bus of the folder. If no process runs
 // that bus, c.Serve runs it in this process; without c.Serve the error is ErrNoBus, at
 // once. Open waits at most ten seconds for a server that starts or stops elsewhere.
 func Open(ctx context.Context, c Config) (*Bus, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	if c.URL != "" {
+	if len(c.NATS.List()) > 0 {
 		return c.dial(ctx)
 	}
 	if c.Serve == nil {
@@ -125,11 +128,11 @@ func (b *Bus) Close() {
 // dial connects to the configured NATS.
 func (c Config) dial(ctx context.Context) (*Bus, error) {
 	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("connect to NATS at %s: %w", redact(c.URL), err)
+		return nil, fmt.Errorf("connect to NATS at %s: %w", c.NATS.show(), err)
 	}
-	b, err := c.connect(ctx, c.URL, "")
+	b, err := c.connect(ctx, c.NATS.List(), "")
 	if err != nil {
-		return nil, fmt.Errorf("connect to NATS at %s: %w; %s", redact(c.URL), err, remedy(err))
+		return nil, fmt.Errorf("connect to NATS at %s: %w; %s", c.NATS.show(), err, remedy(err))
 	}
 	return b, nil
 }
@@ -139,13 +142,13 @@ func remedy(err error) string {
 	if errors.Is(err, nats.ErrAuthorization) {
 		return "name its user and password in the URL: nats://USER:PASSWORD@HOST:PORT"
 	}
-	return "start NATS there, or name another with --nats, WEIR_NATS or nats.url of weir.yaml"
+	return "start NATS there, or name another with --nats, WEIR_NATS or nats.servers of weir.yaml"
 }
 
 // connect makes one attempt.
-func (c Config) connect(ctx context.Context, address, token string) (*Bus, error) {
+func (c Config) connect(ctx context.Context, servers []string, token string) (*Bus, error) {
 	options := c.options()
-	options.Url = address
+	options.Servers = servers
 	options.Token = token
 	if deadline, ok := ctx.Deadline(); ok {
 		options.Timeout = max(min(connectTimeout, time.Until(deadline)), time.Millisecond)

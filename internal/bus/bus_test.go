@@ -267,7 +267,7 @@ func TestKilledServerLeavesNoValidAddressAndKeepsData(t *testing.T) {
 	}
 }
 
-func TestConfiguredURLUsesNoFolder(t *testing.T) {
+func TestConfiguredServerUsesNoFolder(t *testing.T) {
 	elsewhere := config(t, t.TempDir())
 	open(t, elsewhere)
 	data, err := os.ReadFile(filepath.Join(elsewhere.Data, "bus", "address.json"))
@@ -279,7 +279,7 @@ func TestConfiguredURLUsesNoFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := config(t, filepath.Join(t.TempDir(), "absent"))
-	c.URL = strings.Replace(address.URL, "nats://", "nats://"+address.Token+"@", 1)
+	c.NATS.URL = strings.Replace(address.URL, "nats://", "nats://"+address.Token+"@", 1)
 	for name, connect := range map[string]func(context.Context, bus.Config) (*bus.Bus, error){"open": bus.Open, "find": bus.Find} {
 		t.Run(name, func(t *testing.T) {
 			b, err := connect(t.Context(), c)

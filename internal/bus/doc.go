@@ -1,6 +1,6 @@
 // Package bus connects processes to NATS. The processes of a data folder share one bus.
 //
-// [Open] connects to the configured URL. Without a URL it connects to the server of the
+// [Open] connects to a configured server. Without servers it connects to the server of the
 // data folder, which "weir up" runs with natsserver.Serve. The first process that locks
 // the folder runs the server until it closes its [Bus] or ends. All other processes of
 // the folder connect to that server. [Find] never starts a server.

@@ -36,7 +36,7 @@ func TestOpenErrors(t *testing.T) {
 		change func(*testing.T, *bus.Config)
 		want   string
 	}{
-		"nothing given": {t.Context(), func(_ *testing.T, c *bus.Config) { c.Data = "" }, "neither a data folder nor a NATS url"},
+		"nothing given": {t.Context(), func(_ *testing.T, c *bus.Config) { c.Data = "" }, "neither a data folder nor a NATS server"},
 		"no logger":     {t.Context(), func(_ *testing.T, c *bus.Config) { c.Log = nil }, "no logger"},
 		"cancelled":     {ended, func(*testing.T, *bus.Config) {}, "context canceled"},
 		"folder cannot be made": {t.Context(), func(t *testing.T, c *bus.Config) {
@@ -49,13 +49,13 @@ func TestOpenErrors(t *testing.T) {
 			c.Data = filepath.Dir(filepath.Dir(filepath.Dir(blocked(t, "bus", "address.json", "x"))))
 		}, "remove the old address"},
 		"no listener": {t.Context(), func(t *testing.T, c *bus.Config) {
-			c.URL = "nats://user:hush@" + closedPort(t)
+			c.NATS.URL = "nats://user:hush@" + closedPort(t)
 		}, "nats: no servers available for connection; start NATS there, or name another with --nats"},
 		"user is missing": {t.Context(), func(t *testing.T, c *bus.Config) {
-			c.URL = bustest.Serve(t, server.Options{Username: "weir", Password: "hush"}).ClientURL()
+			c.NATS.Servers = []string{bustest.Serve(t, server.Options{Username: "weir", Password: "hush"}).ClientURL()}
 		}, "Authorization Violation; name its user and password in the URL"},
 		"cancelled before a url": {ended, func(t *testing.T, c *bus.Config) {
-			c.URL = "nats://hush@" + closedPort(t)
+			c.NATS.URL = "nats://hush@" + closedPort(t)
 		}, "context canceled"},
 	}
 	for name, tt := range tests {

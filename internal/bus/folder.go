@@ -72,7 +72,7 @@ func (f folder) start(ctx context.Context, c Config) (*Bus, error) {
 	if err != nil {
 		return nil, errors.Join(err, lock.Unlock())
 	}
-	b, err := c.connect(ctx, server.address.URL, server.address.Token)
+	b, err := c.connect(ctx, []string{server.address.URL}, server.address.Token)
 	if err != nil {
 		server.stop()
 		return nil, fmt.Errorf("connect to the NATS of %s: %w", f, err)
@@ -143,7 +143,7 @@ func (f folder) connect(ctx context.Context, c Config, pid int) (*Bus, error) {
 	if err != nil {
 		return nil, &notReadyError{folder: f, pid: pid, err: err}
 	}
-	b, err := c.connect(ctx, a.URL, a.Token)
+	b, err := c.connect(ctx, []string{a.URL}, a.Token)
 	if err != nil {
 		return nil, &notReadyError{folder: f, pid: pid, err: err}
 	}

@@ -1,12 +1,12 @@
 package command
 
 import (
-	"cmp"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 )
 
@@ -35,8 +35,13 @@ func MetricsToken(data string) string { return filepath.Join(data, "metrics.toke
 // SignPassword is the variable with the password of a private key.
 const SignPassword = "WEIR_SIGN_PASSWORD"
 
-// NATSOr returns the URL of the bus from the flags, or else from the files.
-func (s Settings) NATSOr(service config.Service) string { return cmp.Or(s.NATS, service.NATS.URL) }
+// NATSOr returns the block "nats" of the files, with the servers of the flags if they name any.
+func (s Settings) NATSOr(service config.Service) bus.NATS {
+	if s.NATS == "" {
+		return service.NATS
+	}
+	return service.NATS.At(bus.Split(s.NATS))
+}
 
 // Argv returns the command line of a daemon.
 func (s Settings) Argv(command string, more ...string) []string {

@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"io/fs"
 	"math"
-	"net/url"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/names"
 	"github.com/weirkeeper/weirkeeper/pools/liveness"
 )
@@ -19,7 +19,7 @@ import (
 // Harmonizer is the file harmonizer.yaml, or a health_manager.yml of Cloud Foundry. Ignored keys of that file are
 // warnings.
 type Harmonizer struct {
-	MBus            string        `yaml:"mbus"` // URL of NATS; replaces that of weir.yaml
+	MBus            string        `yaml:"mbus"` // URLs of NATS servers, with commas; replaces those of weir.yaml
 	Partition       string        `yaml:"cc_partition"`
 	FilterPartition *bool         `yaml:"cc_partition_filter"`    // messages of other partitions are ignored; default: true if cc_partition is given
 	Dialect         string        `yaml:"dialect"`                // of nudges: health, cloudcontroller or both; default: see chooseDialect, else health
@@ -353,8 +353,8 @@ func (h Harmonizer) sourceProblems() Problems {
 		ps = append(ps, h.document.problem(key, fmt.Sprintf(format, args...)))
 	}
 	if h.MBus != "" {
-		if u, err := url.Parse(h.MBus); err != nil || u.Scheme == "" || u.Host == "" {
-			at("mbus", "is not the URL of a NATS server: want nats://host:port")
+		for _, p := range (bus.NATS{URL: h.MBus}).Check() {
+			at("mbus", "%s", p.What)
 		}
 	}
 	for name, a := range h.Apps {

@@ -126,6 +126,7 @@ func (f File) service(pins []Pin) (s Service, err error) {
 		}
 	}
 	s = s.pinned(pins).withDefaults()
+	s.NATS = below(s.NATS, f.Path)
 	return s, s.document.complete(s.Validate())
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
 	"github.com/weirkeeper/weirkeeper/bootstrap/release/keyfile"
+	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/names"
 	"github.com/weirkeeper/weirkeeper/resource"
 	"github.com/weirkeeper/weirkeeper/signals/builtin"
@@ -19,9 +20,9 @@ import (
 
 // Service is the file weir.yaml, which all pools of a machine share.
 type Service struct {
-	NATS    NATS    `yaml:"nats"`
-	Metrics Metrics `yaml:"metrics"`
-	AWS     AWS     `yaml:"aws"`
+	NATS    bus.NATS `yaml:"nats"`
+	Metrics Metrics  `yaml:"metrics"`
+	AWS     AWS      `yaml:"aws"`
 	// Clusters are the sections of Clusterman's file, by cluster.
 	Clusters     map[string]Cluster `yaml:"clusters"`
 	AutoscaleSig Default            `yaml:"autoscale_signal"`
@@ -40,11 +41,6 @@ type Releases struct {
 	Layout           string        `yaml:"layout"`            // weir (default) or clusterman
 	Codename         string        `yaml:"codename"`          // layout clusterman: the folder of the tarballs
 	Keep             time.Duration `yaml:"keep"`              // how long unused releases stay in the cache; default a week
-}
-
-// NATS is the bus. Without a url, the data folder's own bus is used.
-type NATS struct {
-	URL string `yaml:"url"`
 }
 
 // Cluster has the settings of one cluster.
@@ -227,6 +223,7 @@ func (s Service) Validate() error {
 	ps = append(ps, s.Autoscaling.problems(d)...)
 	ps = append(ps, s.Releases.problems(d)...)
 	ps = append(ps, s.Metrics.problems(d)...)
+	ps = append(ps, natsProblems(d, s.NATS)...)
 	return ps.OrNil()
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -156,7 +155,7 @@ func signalLimits(s Site) []Finding {
 // secretFiles reports files with keys that every user of the host, and so every signal, can read.
 func secretFiles(s Site) []Finding {
 	files := append(awssdk.SharedFiles(), s.Service.AWS.AccessKeyFile, os.Getenv("AWS_WEB_IDENTITY_TOKEN_FILE"))
-	if u, err := url.Parse(s.Service.NATS.URL); err == nil && u.User != nil {
+	if s.Service.NATS.Secret() {
 		files = append(files, filepath.Join(s.Configs, "weir.yaml")) // it has the password of the bus
 	}
 	var all []Finding

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/weirkeeper/weirkeeper/bootstrap"
+	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/bootstrapd"
 )
@@ -80,7 +81,7 @@ func TestSecretFiles(t *testing.T) {
 		}
 	}
 	site := Site{Configs: folder, Status: statusOf(), Service: config.Service{
-		AWS: config.AWS{AccessKeyFile: keys}, NATS: config.NATS{URL: "nats://weir:password@127.0.0.1:4222"},
+		AWS: config.AWS{AccessKeyFile: keys}, NATS: bus.NATS{URL: "nats://weir:password@127.0.0.1:4222"},
 	}}
 	for _, c := range []struct {
 		folder, file os.FileMode

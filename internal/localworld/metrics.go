@@ -52,7 +52,7 @@ func ServeMetrics(ctx context.Context, root *command.Root, o command.MetricsOpti
 			return err
 		}
 	}
-	b, err := bus.Open(ctx, bus.Config{Data: settings.Data, URL: settings.NATSOr(service), Name: "metrics store", Log: log, Serve: natsserver.Serve})
+	b, err := bus.Open(ctx, bus.Config{Data: settings.Data, NATS: settings.NATSOr(service), Name: "metrics store", Log: log, Serve: natsserver.Serve})
 	if err != nil {
 		return err
 	}

@@ -147,7 +147,7 @@ func (u *up) openLog() error {
 
 func (u *up) run(ctx context.Context) (err error) {
 	fmt.Fprintf(u.Stdout, "weir %s, data folder %s\n", daemon.BuildVersion(), u.data)
-	u.bus, err = bus.Open(ctx, bus.Config{Data: u.data, URL: u.NATS, Name: "weir up", Log: u.log, Serve: natsserver.Serve})
+	u.bus, err = bus.Open(ctx, bus.Config{Data: u.data, NATS: bus.NATS{URL: u.NATS}, Name: "weir up", Log: u.log, Serve: natsserver.Serve})
 	if err != nil {
 		return err
 	}

@@ -83,7 +83,7 @@ func (p Process) run(ctx context.Context, a autoscaling) error {
 	if err != nil {
 		return err
 	}
-	b, err := bus.Find(ctx, bus.Config{Data: p.Data, URL: p.NATSOr(a.service), Name: "autoscaler " + a.pool.Name, Log: p.Log})
+	b, err := bus.Find(ctx, bus.Config{Data: p.Data, NATS: p.NATSOr(a.service), Name: "autoscaler " + a.pool.Name, Log: p.Log})
 	if err != nil {
 		return err
 	}

@@ -92,7 +92,7 @@ func (p Process) Run(ctx context.Context, desired Desired, watcher *config.Watch
 		return err
 	}
 	defer lock.Unlock()
-	nats, err := bus.Find(ctx, bus.Config{Data: p.Data, URL: p.NATSOr(desired.service), Name: "bootstrap " + desired.Plan.Pool, Log: p.Log})
+	nats, err := bus.Find(ctx, bus.Config{Data: p.Data, NATS: p.NATSOr(desired.service), Name: "bootstrap " + desired.Plan.Pool, Log: p.Log})
 	if err != nil {
 		return err
 	}

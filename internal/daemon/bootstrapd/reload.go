@@ -3,7 +3,6 @@ package bootstrapd
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -93,8 +92,8 @@ func (r *reloader) reload(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if desired.service.NATS != r.running.service.NATS {
-		return fmt.Errorf("weir.yaml: nats.url changed: restart bootstrap to change the bus of a pool")
+	if !desired.service.NATS.Equal(r.running.service.NATS) {
+		return errors.New("weir.yaml: nats changed: restart bootstrap to change the bus of a pool")
 	}
 	if err := r.releases.follow(ctx, desired, r.bootstrap.Releases()); err != nil {
 		return err

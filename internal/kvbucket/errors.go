@@ -1,0 +1,81 @@
+package kvbucket
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+var (
+	// ErrMissing: the stream of the bucket does not exist.
+	ErrMissing = errors.New("the bucket does not exist")
+	// ErrNoQuorum: too few servers of the NATS cluster are up. Nothing was created, and no read is proof.
+	ErrNoQuorum = errors.New("the NATS cluster has no quorum: start its other servers")
+	// ErrNoPermission: the user of this connection must not make the request.
+	ErrNoPermission = errors.New("no permission: give the user of this process the permissions of its role, which \"weir nats init\" prints")
+	// ErrNoAnswer: NATS does not answer. A leader is being elected, or the request is not permitted.
+	ErrNoAnswer = errors.New("NATS does not answer")
+	// ErrOldLayout: the cluster's state is stored in the buckets of an earlier version. Nothing was created.
+	ErrOldLayout = errors.New("stop its daemons and run \"weir state migrate\"")
+	// ErrUnknown: a write has no answer. It may be applied, now or later: read the key again.
+	ErrUnknown = errors.New("the write has no answer, so its result is unknown")
+	// ErrDamaged: the store lists the key and cannot read its value.
+	ErrDamaged = errors.New("the store cannot read its value: its file is damaged")
+)
+
+// Error codes of JetStream without a name in the client library.
+const (
+	codeNoPeers       jetstream.ErrorCode = 10005 // no suitable peers for placement
+	codeNotAvailable  jetstream.ErrorCode = 10008 // JetStream system temporarily unavailable
+	codeStreamOffline jetstream.ErrorCode = 10118
+	unavailable                           = 503
+)
+
+// Unavailable reports whether an error comes from an unavailable NATS, so that the same call may succeed later.
+func Unavailable(err error) bool {
+	for _, is := range []error{
+		ErrMissing, ErrNoQuorum, ErrNoAnswer, ErrUnknown, context.DeadlineExceeded, nats.ErrTimeout, nats.ErrNoResponders,
+		nats.ErrReconnectBufExceeded, nats.ErrConnectionReconnecting, jetstream.ErrNoStreamResponse,
+	} {
+		if errors.Is(err, is) {
+			return true
+		}
+	}
+	return false
+}
+
+// explain adds to an error of a request which of the package's errors it is. Other errors are returned unchanged.
+func explain(conn *nats.Conn, subject string, err error) error {
+	api, isAPI := errors.AsType[*jetstream.APIError](err)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, jetstream.ErrStreamNotFound), errors.Is(err, jetstream.ErrBucketNotFound):
+		return fmt.Errorf("%w (%w)", ErrMissing, err)
+	case isAPI && (api.ErrorCode == codeNotAvailable || api.ErrorCode == codeStreamOffline):
+		return fmt.Errorf("%w (%s)", ErrNoQuorum, api.Description)
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, nats.ErrTimeout):
+		if violation := violationOf(conn, subject); violation != nil {
+			return fmt.Errorf("%w (%w)", ErrNoPermission, violation)
+		}
+		return fmt.Errorf("%w: %w", ErrNoAnswer, err)
+	case errors.Is(err, nats.ErrPermissionViolation):
+		return fmt.Errorf("%w (%w)", ErrNoPermission, err)
+	case errors.Is(err, nats.ErrNoResponders), errors.Is(err, jetstream.ErrNoStreamResponse), isAPI && api.Code == unavailable:
+		return fmt.Errorf("%w: %w", ErrNoAnswer, err)
+	}
+	return err
+}
+
+// violationOf returns the server's last refusal of a subject on the connection, nil without one.
+func violationOf(conn *nats.Conn, subject string) error {
+	last := conn.LastError()
+	if errors.Is(last, nats.ErrPermissionViolation) && strings.Contains(strings.ToLower(last.Error()), strings.ToLower(subject)) {
+		return last
+	}
+	return nil
+}

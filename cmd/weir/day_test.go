@@ -91,7 +91,7 @@ func newDay(t testing.TB, seed uint64, scale int) *day {
 	}
 	d.config.Policy.Limits.Max *= float64(scale)
 	d.nodes = &dayNodes{server: d.server, seed: seed, cordoned: map[string]bool{}, tasks: map[string]int{}}
-	if d.ledger, err = state.OpenLedger(t.Context(), d.js, dayCluster, dayPool); err != nil {
+	if d.ledger, err = state.CreateLedger(t.Context(), d.js, state.LedgerConfig{Cluster: dayCluster, Pool: dayPool}); err != nil {
 		t.Fatal(err)
 	}
 	if d.orders, err = state.OpenOrders(t.Context(), d.js, dayCluster, dayPool); err != nil {

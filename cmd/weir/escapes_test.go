@@ -109,7 +109,7 @@ func hostileWorld(t *testing.T) (data string) {
 	record := hostileJSON(t, func(r *autoscaler.Record) {
 		r.Cluster, r.Pool, r.Paused, r.Failed, r.DryRun = cluster, pool, nil, "", false
 	})
-	ledger, err := state.OpenLedger(ctx, js, cluster, pool)
+	ledger, err := state.CreateLedger(ctx, js, state.LedgerConfig{Cluster: cluster, Pool: pool})
 	if err == nil {
 		err = ledger.Append(ctx, record)
 	}
@@ -143,7 +143,7 @@ func hostileWorld(t *testing.T) (data string) {
 	if _, err := kv.Put(ctx, "order."+pool+".pause", hostileJSON(t, func(n *pools.Note) { n.Until = time.Now().Add(time.Hour) })); err != nil {
 		t.Fatal(err)
 	}
-	evidence, err := state.NewEvidence(js, cluster, pool)
+	evidence, err := state.NewEvidence(js, cluster, pool, 0)
 	if err == nil {
 		_, err = evidence.Save(ctx, "n1", hostileJSON(t, func(e *nodehealth.Evidence) { e.Node = "n1" }))
 	}

@@ -163,7 +163,7 @@ func durable() []string {
 		`bus/jetstream/.*KV_weir_local/msgs/\d+\.blk`, `bus/jetstream/.*KV_weir_local/msgs/index\.db`, `bus/jetstream/.*KV_weir_local/meta\.inf`,
 		`bus/jetstream/.*KV_weir_local/meta\.sum`,
 		`bus/jetstream/.*KV_weir_local_apps/msgs/\d+\.blk`, `bus/jetstream/.*KV_weir_local_apps/msgs/index\.db`, `bus/jetstream/.*KV_weir_local_apps/meta\.inf`,
-		`bus/jetstream/.*WEIR_DECISIONS/msgs/\d+\.blk`, `bus/jetstream/.*WEIR_DECISIONS/msgs/index\.db`, `bus/jetstream/.*WEIR_DECISIONS/meta\.inf`,
+		`bus/jetstream/.*weir-ledger:local:default/msgs/\d+\.blk`, `bus/jetstream/.*weir-ledger:local:default/msgs/index\.db`, `bus/jetstream/.*weir-ledger:local:default/meta\.inf`,
 		`metrics/.*wal/\d+`, `metrics\.token`,
 		`releases/sha256-[^/]*/instance_count`, `releases/refs/.*`, `releases/seen/.*`,
 		`local/groups\.json`, `s3/keys\.json`, `s3/buckets/.*\.tar\.gz`, `s3/buckets/.*\.json`,

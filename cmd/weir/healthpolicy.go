@@ -293,7 +293,7 @@ output. The machine may be gone. The last 4 are kept, for 14 days.`,
 
 // loadEvidence returns the evidence of a machine, oldest first.
 func (cli *healthCommands) loadEvidence(ctx context.Context, b *bus.Bus, node string) ([]savedEvidence, error) {
-	store, err := state.NewEvidence(b.JetStream(), cli.Cluster, cli.Pool)
+	store, err := state.NewEvidence(b.JetStream(), cli.Cluster, cli.Pool, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -73,7 +73,7 @@
 // its aside key; an unreadable drain record is an error. The crashes of one app in 256
 // are worth less than a running harmonizer.
 //
-// # The stream WEIR_DECISIONS
+// # The stream weir-ledger:CLUSTER:POOL
 //
 //	weir.CLUSTER.decision.POOL       one message for each record
 //	weir.CLUSTER.decision.POOL.part  parts of long records
@@ -83,18 +83,18 @@
 // the last piece are parts and are published first. The last piece is the record's
 // own message. Its header Weir-Parts has the sequence numbers of the parts, in order.
 // So readers receive a record whole or not at all, and never the parts of an incomplete
-// record.
+// record. The oldest record may have lost its parts: readers omit it.
 //
-// Records stay for 14 days, and at most 512 MiB for each pool. Weir-Sum counts the
-// bytes written for the pool. The pool's writer removes the oldest records beyond
-// the limit.
+// The stream has an age and a size, 14 days and 512 MiB by default. NATS removes the
+// oldest messages beyond either. No client can purge the stream, delete a message, or
+// replace messages by a rollup. Readers create no stream.
 //
-// # The stream WEIR_EVIDENCE
+// # The stream weir-evidence:CLUSTER:POOL
 //
 //	weir.CLUSTER.evidence.POOL.NODE  a nodehealth.Evidence, in JSON; "_" in a NODE stands for
 //	                                 any character that a token may not have
 //
-// At most 4 objects of a node, 2000 and 64 MiB of all, for 14 days.
+// At most 4 objects of a node, 2000 and 64 MiB of a pool, for 14 days.
 //
 // # Lost data
 //

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,30 +13,34 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/names"
 )
 
-// Bounds of the evidence of all pools. Beyond them, NATS removes the oldest.
+// Bounds of the evidence of a pool. Beyond them, NATS removes the oldest.
 const (
-	evidenceStream  = "WEIR_EVIDENCE"
 	evidenceMaxAge  = 14 * 24 * time.Hour
 	evidenceOfNode  = 4        // objects of one node
 	evidenceMax     = 2000     // objects
-	evidenceBytes   = 64 << 20 // of all objects
+	evidenceBytes   = 64 << 20 // of all objects, with their headers
 	maxEvidence     = 192 << 10
+	evidenceHeaders = 4 << 10
 	maxEvidenceNode = 256 // bytes of the name of a node
+
+	// OldEvidenceStream is the stream of all pools' evidence in the layout before ADR 34.
+	OldEvidenceStream = "WEIR_EVIDENCE"
 )
 
 // Evidence stores facts about the machines of one pool before they are replaced or rebuilt. It is safe for concurrent
 // use, also without the pool's lease.
 type Evidence struct {
 	js      jetstream.JetStream
+	config  jetstream.StreamConfig
 	subject string // without the node
 }
 
-// NewEvidence returns the evidence of a pool. It sends no request.
-func NewEvidence(js jetstream.JetStream, cluster, pool string) (*Evidence, error) {
+// NewEvidence returns the evidence of a pool. It sends no request. A new stream has that number of replicas; 0 is 1.
+func NewEvidence(js jetstream.JetStream, cluster, pool string, replicas int) (*Evidence, error) {
 	if err := checkNames(cluster, pool); err != nil {
 		return nil, fmt.Errorf("evidence: %w", err)
 	}
-	return &Evidence{js, names.Subject(cluster, "evidence", pool)}, nil
+	return &Evidence{js, EvidenceStream(cluster, pool, replicas), names.Subject(cluster, "evidence", pool)}, nil
 }
 
 // Save stores an object of at most 192 KiB and returns its name, "NODE/NUMBER". It creates a missing stream. An
@@ -50,10 +55,11 @@ func (e *Evidence) Save(ctx context.Context, node string, data []byte) (name str
 	if err != nil {
 		return "", fmt.Errorf("save evidence of node %.100s: %w", node, err)
 	}
-	ack, err := e.js.Publish(ctx, subject, data)
-	if errors.Is(err, jetstream.ErrNoStreamResponse) {
-		if _, err = e.js.CreateStream(ctx, evidenceConfig()); err == nil || errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
-			ack, err = e.js.Publish(ctx, subject, data)
+	expected := jetstream.WithExpectStream(e.config.Name)
+	ack, err := e.js.Publish(ctx, subject, data, expected)
+	if streamAway(err) {
+		if _, err = EnsureStream(ctx, e.js, e.config); err == nil {
+			ack, err = e.js.Publish(ctx, subject, data, expected)
 		}
 	}
 	if err != nil {
@@ -70,7 +76,7 @@ func (e *Evidence) Load(ctx context.Context, node string, visit func(name string
 	if err != nil {
 		return fmt.Errorf("read evidence of node %.100s: %w", node, err)
 	}
-	stream, err := e.js.Stream(ctx, evidenceStream)
+	stream, err := e.js.Stream(ctx, e.config.Name)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		return nil
 	}
@@ -82,7 +88,7 @@ func (e *Evidence) Load(ctx context.Context, node string, visit func(name string
 		}
 		if err == nil {
 			sequence = m.Sequence
-			err = visit(fmt.Sprintf("%s/%d", node, m.Sequence), m.Data)
+			err = visit(fmt.Sprintf("%s/%d", node, cmp.Or(migratedFrom(m.Header), m.Sequence)), m.Data)
 		}
 	}
 	return fmt.Errorf("read evidence of node %s: %w", node, err)
@@ -96,17 +102,11 @@ func (e *Evidence) of(node string) (string, error) {
 	return e.subject + "." + names.Token(node), nil
 }
 
-func evidenceConfig() jetstream.StreamConfig {
-	return jetstream.StreamConfig{
-		Name:              evidenceStream,
-		Description:       "what is known of machines before they are replaced or rebuilt",
-		Subjects:          []string{"weir.*.evidence.*.*"},
-		MaxAge:            evidenceMaxAge,
-		MaxMsgsPerSubject: evidenceOfNode,
-		MaxMsgs:           evidenceMax,
-		MaxBytes:          evidenceBytes,
-		MaxMsgSize:        maxEvidence,
-		Discard:           jetstream.DiscardOld,
-		AllowDirect:       true,
-	}
+// EvidenceStream returns the configuration of a new stream of a pool's evidence.
+func EvidenceStream(cluster, pool string, replicas int) jetstream.StreamConfig {
+	c := lockedStream(names.EvidenceStream(cluster, pool), "what is known of machines of pool "+pool+" before they are replaced or rebuilt",
+		replicas, names.Subject(cluster, "evidence", pool, "*"))
+	c.MaxAge, c.MaxBytes, c.MaxMsgs, c.MaxMsgsPerSubject = evidenceMaxAge, evidenceBytes, evidenceMax, evidenceOfNode
+	c.MaxMsgSize = maxEvidence + evidenceHeaders
+	return c
 }

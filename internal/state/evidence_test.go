@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/weirkeeper/weirkeeper/internal/state"
 )
@@ -13,11 +14,11 @@ import (
 // Load returns the newest objects of one node in order, and no object of other nodes and pools.
 func TestEvidence(t *testing.T) {
 	js := js(t)
-	web, err := state.NewEvidence(js, "c", "web")
+	web, err := state.NewEvidence(js, "c", "web", 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	other, err := state.NewEvidence(js, "c", "batch")
+	other, err := state.NewEvidence(js, "c", "batch", 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,6 +36,9 @@ func TestEvidence(t *testing.T) {
 	if got := load("i-1"); got != nil {
 		t.Errorf("before the first: %q", got)
 	}
+	for name := range js.StreamNames(t.Context()).Name() {
+		t.Errorf("reading created stream %s", name)
+	}
 	for i := range 6 {
 		for _, e := range []*state.Evidence{web, other} {
 			if _, err := e.Save(t.Context(), "i-1", fmt.Appendf(nil, "%d", i)); err != nil {
@@ -43,13 +47,13 @@ func TestEvidence(t *testing.T) {
 		}
 	}
 	name, err := web.Save(t.Context(), "host.of/web", []byte("x"))
-	if err != nil || name != "host.of/web/13" {
+	if err != nil || name != "host.of/web/7" {
 		t.Errorf("Save = %q, %v", name, err)
 	}
-	if diff := cmp.Diff([]string{"i-1/5 2", "i-1/7 3", "i-1/9 4", "i-1/11 5"}, load("i-1")); diff != "" {
+	if diff := cmp.Diff([]string{"i-1/3 2", "i-1/4 3", "i-1/5 4", "i-1/6 5"}, load("i-1")); diff != "" {
 		t.Errorf("of i-1 (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"host.of/web/13 x"}, load("host.of/web")); diff != "" {
+	if diff := cmp.Diff([]string{"host.of/web/7 x"}, load("host.of/web")); diff != "" {
 		t.Errorf("of another (-want +got):\n%s", diff)
 	}
 	for _, node := range []string{"", "a b", strings.Repeat("x", 300)} {
@@ -59,5 +63,20 @@ func TestEvidence(t *testing.T) {
 	}
 	if _, err := web.Save(t.Context(), "i-1", make([]byte, 193<<10)); err == nil {
 		t.Error("Save of 193 KiB is no error")
+	}
+}
+
+// Evidence is not stored in the stream of the layout before, where no reader looks for it.
+func TestEvidenceBesideTheOldStream(t *testing.T) {
+	js := js(t)
+	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "WEIR_EVIDENCE", Subjects: []string{"weir.*.evidence.*.*"}}); err != nil {
+		t.Fatal(err)
+	}
+	e, err := state.NewEvidence(js, "c", "web", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.Save(t.Context(), "i-1", []byte("x")); err == nil || !strings.Contains(err.Error(), `run "weir state migrate"`) {
+		t.Errorf("Save = %v, want an error with the command that migrates", err)
 	}
 }

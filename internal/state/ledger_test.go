@@ -12,16 +12,20 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/weirkeeper/weirkeeper/internal/state"
 )
 
-const partSubject = "weir.here.decision.web.part"
+const (
+	partSubject = "weir.here.decision.web.part"
+	webLedger   = "weir-ledger:here:web"
+)
 
 func openLedger(t *testing.T, js jetstream.JetStream, pool string) *state.Ledger {
 	t.Helper()
-	l, err := state.OpenLedger(t.Context(), js, "here", pool)
+	l, err := state.CreateLedger(t.Context(), js, state.LedgerConfig{Cluster: "here", Pool: pool})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +141,7 @@ func TestRecordsOfAllSizes(t *testing.T) {
 		}
 	}
 	wantRecorded(t, l, want...)
-	stream, err := js.Stream(t.Context(), "WEIR_DECISIONS")
+	stream, err := js.Stream(t.Context(), webLedger)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -209,10 +213,11 @@ func TestRecordThatHasLostParts(t *testing.T) {
 	js := js(t)
 	l := openLedger(t, js, "web")
 	appendRecords(t, l, "one", incompressible(2<<20), "two")
-	stream, err := js.Stream(t.Context(), "WEIR_DECISIONS")
+	stream, err := js.Stream(t.Context(), webLedger)
 	if err != nil {
 		t.Fatal(err)
 	}
+	stream = deletable(t, js, stream)
 	if err := stream.DeleteMsg(t.Context(), 3); err != nil {
 		t.Fatal(err)
 	}
@@ -290,64 +295,172 @@ func TestLedgerIsPublishedLive(t *testing.T) {
 	}
 }
 
-// A pool with many records does not displace the records of other pools.
-func TestRetentionPerPool(t *testing.T) {
-	js := js(t)
-	quiet, busy := openLedger(t, js, "quiet"), openLedger(t, js, "web")
-	appendRecords(t, quiet, "the only one")
-	const budget = 4 << 20
-	state.SetBudget(busy, budget)
-	var newest []string
-	for i := range 60 {
-		n := []int{40_000, 300_000, 1_200_000}[i%3]
-		r := fmt.Sprint(i, " ", incompressible(n))
-		newest = append(newest, r)
-		if i%20 == 19 { // a new writer replaces the old one
-			busy = openLedger(t, js, "web")
-			state.SetBudget(busy, budget)
+// deletable replaces the stream by one that has the same messages and allows deletions.
+func deletable(t *testing.T, js jetstream.JetStream, old jetstream.Stream) jetstream.Stream {
+	t.Helper()
+	var kept []*nats.Msg
+	for sequence := uint64(1); sequence <= old.CachedInfo().State.LastSeq; sequence++ {
+		m, err := old.GetMsg(t.Context(), sequence)
+		if err != nil {
+			t.Fatal(err)
 		}
+		kept = append(kept, &nats.Msg{Subject: m.Subject, Header: m.Header, Data: m.Data})
+	}
+	c := old.CachedInfo().Config
+	if err := js.DeleteStream(t.Context(), c.Name); err != nil {
+		t.Fatal(err)
+	}
+	c.DenyDelete = false
+	stream, err := js.CreateStream(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range kept {
+		if _, err := js.PublishMsg(t.Context(), m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return stream
+}
+
+// The oldest records of a pool give way, whole, to newer ones of the same pool only.
+func TestLedgerBoundPerPool(t *testing.T) {
+	js := js(t)
+	quiet := openLedger(t, js, "quiet")
+	appendRecords(t, quiet, "the only one")
+	const most = 4 << 20
+	var newest []string
+	var busy *state.Ledger
+	for i := range 60 {
+		if i%20 == 0 { // a new writer replaces the old one
+			var err error
+			if busy, err = state.CreateLedger(t.Context(), js, state.LedgerConfig{Cluster: "here", Pool: "web", MaxBytes: most}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r := fmt.Sprint(i, " ", incompressible([]int{40_000, 300_000, 1_200_000}[i%3]))
+		newest = append(newest, r)
 		appendRecords(t, busy, r)
 		wantLast(t, busy, r)
-		if i%7 != 0 {
-			continue
-		}
-		if used := bytesOf(t, js, state.LedgerSubject("here", "web"), partSubject); used > budget+1_300_000 {
-			t.Fatalf("after record %d: %d bytes are kept, want about %d", i, used, budget)
-		}
+	}
+	stream, err := js.Stream(t.Context(), webLedger)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if used := stream.CachedInfo().State.Bytes; used > most || used < most-1_300_000 {
+		t.Errorf("%d bytes are stored, want at most %d, less at most one record", used, most)
 	}
 	got := recorded(t, busy)
 	if len(got) < 5 || len(got) > 12 || !cmp.Equal(got, newest[len(newest)-len(got):]) {
-		t.Errorf("%d records are kept, want the newest 4 MiB of them", len(got))
+		t.Errorf("%d records are stored, want the newest 4 MiB of them", len(got))
 	}
 	wantRecorded(t, quiet, "the only one")
 }
 
-// bytesOf returns the message bytes of a stream on these subjects.
-func bytesOf(t *testing.T, js jetstream.JetStream, subjects ...string) (sum int) {
-	t.Helper()
-	stream, err := js.Stream(t.Context(), "WEIR_DECISIONS")
+// A writer of one key cannot empty a ledger, and neither can the pool's writer.
+func TestLedgerIsLocked(t *testing.T) {
+	js := js(t)
+	l := openLedger(t, js, "web")
+	appendRecords(t, l, "one", "two")
+	stream, err := js.Stream(t.Context(), webLedger)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, s := range subjects {
-		for sequence := uint64(1); ; {
-			m, err := stream.GetMsg(t.Context(), sequence, jetstream.WithGetMsgSubject(s))
-			if errors.Is(err, jetstream.ErrMsgNotFound) {
-				break
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			sum += len(m.Data)
-			sequence = m.Sequence + 1
+	c := stream.CachedInfo().Config
+	if !c.AllowDirect || c.AllowRollup || c.Discard != jetstream.DiscardOld || c.MaxAge != state.DefaultLedgerAge || c.MaxBytes != state.DefaultLedgerBytes || c.Replicas != 1 {
+		t.Errorf("the stream has %+v", c)
+	}
+	for name, act := range map[string]func() error{
+		"purge":  func() error { return stream.Purge(t.Context()) },
+		"delete": func() error { return stream.DeleteMsg(t.Context(), 1) },
+		"rollup": func() error {
+			_, err := js.PublishMsg(t.Context(), message(state.LedgerSubject("here", "web"), [2]string{"Nats-Rollup", "all"}))
+			return err
+		},
+	} {
+		if err := act(); err == nil {
+			t.Errorf("%s of the ledger is accepted", name)
 		}
 	}
-	return sum
+	wantRecorded(t, l, "one", "two")
+}
+
+// Commands that read create no stream. A reader that was opened before the writer reads its records.
+func TestReadersCreateNoLedger(t *testing.T) {
+	js := js(t)
+	reader, err := state.OpenLedger(t.Context(), js, "here", "web")
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantLast(t, reader, "")
+	wantRecorded(t, reader)
+	if err := reader.Append(t.Context(), []byte("one")); err == nil {
+		t.Error("a reader appends a record")
+	}
+	if pools, err := state.Pools(t.Context(), js, "here"); err != nil || len(pools) != 0 {
+		t.Errorf("Pools = %v, %v, want none", pools, err)
+	}
+	for name := range js.StreamNames(t.Context()).Name() {
+		t.Errorf("a reader created stream %s", name)
+	}
+	appendRecords(t, openLedger(t, js, "web"), "one")
+	wantLast(t, reader, "one")
+	wantRecorded(t, reader, "one")
+}
+
+func TestPoolsHaveALedger(t *testing.T) {
+	js := js(t)
+	for _, one := range [][2]string{{"here", "web"}, {"here", "batch"}, {"here2", "web"}, {"he", "re"}} {
+		if _, err := state.CreateLedger(t.Context(), js, state.LedgerConfig{Cluster: one[0], Pool: one[1]}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// A stream of another owner may overlap no subject of ours, but its name may resemble ours.
+	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "weir-ledger:here:alien", Subjects: []string{"alien"}}); err != nil {
+		t.Fatal(err)
+	}
+	if pools, err := state.Pools(t.Context(), js, "here"); err != nil || !cmp.Equal(pools, []string{"batch", "web"}) {
+		t.Errorf("Pools = %v, %v, want batch and web", pools, err)
+	}
+}
+
+// A writer goes on after the loss of the stream, with whole records.
+func TestLostLedgerIsCreatedAgain(t *testing.T) {
+	js := js(t)
+	l := openLedger(t, js, "web")
+	appendRecords(t, l, "one")
+	lost := false
+	writer, err := state.CreateLedger(t.Context(), failing{JetStream: js, publish: func(subject string) error {
+		if subject != partSubject && !lost { // after the parts, before the record
+			lost = true
+			return js.DeleteStream(t.Context(), webLedger)
+		}
+		return nil
+	}}, state.LedgerConfig{Cluster: "here", Pool: "web"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	big := incompressible(2 << 20)
+	appendRecords(t, writer, big)
+	wantLast(t, l, big)
+	wantRecorded(t, l, big)
+}
+
+// The error says what to do if the streams of the layout before are still there.
+func TestLedgerBesideTheOldOne(t *testing.T) {
+	js := js(t)
+	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "WEIR_DECISIONS", Subjects: []string{"weir.*.decision.*"}}); err != nil {
+		t.Fatal(err)
+	}
+	_, err := state.CreateLedger(t.Context(), js, state.LedgerConfig{Cluster: "here", Pool: "web"})
+	if err == nil || !strings.Contains(err.Error(), `run "weir state migrate"`) {
+		t.Errorf("CreateLedger = %v, want an error with the command that migrates", err)
+	}
 }
 
 func BenchmarkAppend(b *testing.B) {
 	server := openBench(b)
-	l, err := state.OpenLedger(b.Context(), server, "here", "web")
+	l, err := state.CreateLedger(b.Context(), server, state.LedgerConfig{Cluster: "here", Pool: "web"})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/nats-io/nats.go"
 )
@@ -13,7 +14,9 @@ const (
 	encodingHeader = "Weir-Encoding"
 	encodingGzip   = "gzip"
 	partsHeader    = "Weir-Parts" // sequence numbers, separated by commas
-	sumHeader      = "Weir-Sum"   // bytes written for the pool so far, this record included
+	// MigratedHeader is the sequence number of a migrated message in its old stream, or the old bucket of a key.
+	MigratedHeader = "Weir-Migrated-From"
+	timeHeader     = "Weir-At" // when a migrated record was first written, RFC 3339
 
 	maxParts = maxRecord/maxPart + 1
 )
@@ -49,13 +52,19 @@ func partsOf(h nats.Header) ([]uint64, error) {
 	return parts, nil
 }
 
-func setSum(h nats.Header, sum int64) { h.Set(sumHeader, strconv.FormatInt(sum, 10)) }
+// recordTime returns when a record was first written: stored, unless it was migrated.
+func recordTime(h nats.Header, stored time.Time) time.Time {
+	if at, err := time.Parse(time.RFC3339Nano, h.Get(timeHeader)); err == nil {
+		return at
+	}
+	return stored
+}
 
-// sumOf returns 0 for a record of a version without sums.
-func sumOf(h nats.Header) int64 {
-	sum, err := strconv.ParseInt(h.Get(sumHeader), 10, 64)
-	if err != nil || sum < 0 || sum > 1<<60 {
+// migratedFrom returns the sequence number of a migrated message in its old stream; 0: it was not migrated.
+func migratedFrom(h nats.Header) uint64 {
+	n, err := strconv.ParseUint(h.Get(MigratedHeader), 10, 64)
+	if err != nil {
 		return 0
 	}
-	return sum
+	return n
 }

@@ -10,8 +10,7 @@ import (
 // packFrom is the length in bytes above which pack compresses. Any NATS client can read shorter values.
 const packFrom = 4 << 10
 
-// pack compresses data if that makes it shorter, and reports whether it did. 20  A valid level and an unbounded
-// buffer: no error is possible.
+// pack compresses data if that makes it shorter, and reports whether it did.
 func pack(data []byte) ([]byte, bool) {
 	if len(data) <= packFrom {
 		return data, false

@@ -42,13 +42,13 @@ func openDependencies(parts *daemon.Services, b *bus.Bus, a autoscaling, log *sl
 	ctx, cancel := context.WithTimeout(parts.Context(), openTimeout)
 	defer cancel()
 	var err error
-	if p.ledger, err = state.OpenLedger(ctx, b.JetStream(), cluster, pool); err != nil {
+	if p.ledger, err = state.CreateLedger(ctx, b.JetStream(), state.LedgerConfig{Cluster: cluster, Pool: pool}); err != nil {
 		return nil, err
 	}
 	if p.orders, err = state.OpenOrders(ctx, b.JetStream(), cluster, pool); err != nil {
 		return nil, err
 	}
-	if p.evidence, err = state.NewEvidence(b.JetStream(), cluster, pool); err != nil {
+	if p.evidence, err = state.NewEvidence(b.JetStream(), cluster, pool, 0); err != nil {
 		return nil, err
 	}
 	inner, err := daemon.OpenMetrics(a.service, b, cluster)

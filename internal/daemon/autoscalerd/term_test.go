@@ -21,7 +21,7 @@ func TestEpochBelowTheLedgerIsReported(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer b.Close()
-	ledger, err := state.OpenLedger(ctx, b.JetStream(), "c", "p")
+	ledger, err := state.CreateLedger(ctx, b.JetStream(), state.LedgerConfig{Cluster: "c", Pool: "p"})
 	if err != nil {
 		t.Fatal(err)
 	}

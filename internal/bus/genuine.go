@@ -1,0 +1,65 @@
+package bus
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+)
+
+// ErrNotGenuine is the error of Genuine.
+var ErrNotGenuine = errors.New("the NATS server made the message at the request of another client")
+
+// ErrNoReply refuses a request without a reply subject. A server-made message never has one of its own.
+var ErrNoReply = errors.New("the request has no reply subject")
+
+// Genuine returns an error unless a client published the message on its subject. A client may have the server publish
+// for it, even on subjects that are forbidden to the client:
+//
+//   - A direct get answers with a stored message on any reply subject. Such an answer has headers of the server.
+//   - A consumer delivers stored messages to any subject. They keep their own subject, and their reply subject begins
+//     with $JS.
+//   - An error of the server has a status in its header.
+//
+// A response of the JetStream API has none of these marks. It has no reply subject, so Inbox refuses it as a request,
+// and a decoder of events refuses its content.
+//
+// The error wraps ErrNotGenuine. Inbox calls Genuine for each message.
+func Genuine(m *nats.Msg) error {
+	if m.Sub == nil || !matches(m.Sub.Subject, m.Subject) {
+		return fmt.Errorf("%w: its own subject is %.120q", ErrNotGenuine, m.Subject)
+	}
+	if strings.HasPrefix(m.Reply, "$JS.") {
+		return fmt.Errorf("%w: its reply subject is %.120q", ErrNotGenuine, m.Reply)
+	}
+	for name := range m.Header {
+		if ofServer(name) {
+			return fmt.Errorf("%w: it has the header %.120q", ErrNotGenuine, name)
+		}
+	}
+	return nil
+}
+
+// ofServer reports whether the server sets this header. Publishers to a stream set some that begin with Nats- too.
+func ofServer(header string) bool {
+	name := strings.ToLower(header)
+	return name == "status" || strings.HasPrefix(name, "nats-") && name != "nats-msg-id" && !strings.HasPrefix(name, "nats-expected-")
+}
+
+// matches reports whether a subscription to the pattern receives messages with that subject.
+func matches(pattern, subject string) bool {
+	for {
+		want, restOfPattern, morePattern := strings.Cut(pattern, ".")
+		token, restOfSubject, moreSubject := strings.Cut(subject, ".")
+		switch {
+		case want == ">":
+			return token != "" && !morePattern
+		case token == "" || want != "*" && want != token:
+			return false
+		case !morePattern || !moreSubject:
+			return morePattern == moreSubject
+		}
+		pattern, subject = restOfPattern, restOfSubject
+	}
+}

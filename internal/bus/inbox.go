@@ -1,0 +1,193 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"golang.org/x/time/rate"
+)
+
+// ErrInboxFull is the error of a message that exceeds the bounds of an Inbox.
+var ErrInboxFull = errors.New("too many messages wait")
+
+// arrivals bounds the messages between the client library and an Inbox.
+const arrivals = 1 << 12
+
+// InboxConfig has the subjects and the bounds of an Inbox.
+type InboxConfig struct {
+	Events   []string // subjects that need no reply
+	Requests []string // subjects of requests: messages without a reply subject are refused
+	Messages int      // at most so many wait; at least 1
+	Bytes    int      // at most so many bytes wait; 0: unlimited
+	// Lost, if set, is called for each message that is not delivered. The error wraps ErrNotGenuine, ErrNoReply or
+	// ErrInboxFull. Calls come one at a time from another goroutine. Without Lost the inbox logs to Log, at most once a
+	// minute.
+	Lost func(m *nats.Msg, err error)
+	Log  *slog.Logger
+}
+
+// Inbox receives the messages of several subjects in their order of arrival. It is the only way to subscribe, because
+// it refuses what the server was made to send: see Genuine. Open one with Receive.
+type Inbox struct {
+	c        InboxConfig
+	nc       *nats.Conn
+	arrived  chan *nats.Msg // from the client library
+	messages chan *nats.Msg // to the caller
+	subs     []*nats.Subscription
+	drained  chan struct{} // closed by Drain: only what has arrived is left
+	closed   chan struct{} // closed by Close
+	closing  sync.Once
+	pumping  sync.WaitGroup
+
+	refused, overflow atomic.Uint64
+	logs              rate.Sometimes // used only by pump
+}
+
+// Receive subscribes to the subjects of c. The caller calls Close.
+func Receive(nc *nats.Conn, c InboxConfig) (*Inbox, error) {
+	in := &Inbox{
+		c: c, nc: nc, arrived: make(chan *nats.Msg, arrivals), messages: make(chan *nats.Msg),
+		drained: make(chan struct{}), closed: make(chan struct{}), logs: rate.Sometimes{Interval: time.Minute},
+	}
+	for _, subjects := range [][]string{c.Events, c.Requests} {
+		for _, subject := range subjects {
+			sub, err := nc.ChanSubscribe(subject, in.arrived)
+			if err != nil {
+				in.Close()
+				return nil, fmt.Errorf("subscribe to %s: %w", subject, err)
+			}
+			in.subs = append(in.subs, sub)
+		}
+	}
+	in.pumping.Go(in.pump)
+	return in, nil
+}
+
+// Messages returns the channel of the received messages. It is closed after Close, and after the last message if Drain
+// was called.
+func (in *Inbox) Messages() <-chan *nats.Msg { return in.messages }
+
+// Refused returns the number of refused messages.
+func (in *Inbox) Refused() uint64 { return in.refused.Load() }
+
+// Dropped returns the number of messages that came faster than the caller processed them.
+func (in *Inbox) Dropped() uint64 {
+	sum := in.overflow.Load()
+	for _, s := range in.subs {
+		if n, err := s.Dropped(); err == nil {
+			sum += uint64(n)
+		}
+	}
+	return sum
+}
+
+// Close unsubscribes and drops the waiting messages. Repeated calls do nothing.
+func (in *Inbox) Close() {
+	in.closing.Do(func() {
+		for _, s := range in.subs {
+			_ = s.Unsubscribe() // fails only if the connection is closed
+		}
+		close(in.closed)
+	})
+	in.pumping.Wait()
+}
+
+// Drain unsubscribes, and waits for the messages that are on their way until ctx ends. The inbox still delivers them
+// and all waiting messages, and then closes the channel. Call Drain once.
+func (in *Inbox) Drain(ctx context.Context) error {
+	defer close(in.drained)
+	for _, s := range in.subs {
+		if err := s.Drain(); err != nil {
+			return fmt.Errorf("unsubscribe from %s: %w", s.Subject, err)
+		}
+	}
+	if err := in.nc.FlushWithContext(ctx); err != nil {
+		return fmt.Errorf("flush subscriptions: %w", err)
+	}
+	return nil
+}
+
+// pump checks and queues arriving messages.
+func (in *Inbox) pump() {
+	defer close(in.messages)
+	var waiting []*nats.Msg
+	size := 0
+	take := func(m *nats.Msg) {
+		if in.accepts(m, len(waiting), size) {
+			waiting, size = append(waiting, m), size+len(m.Data)
+		}
+	}
+	drained := in.drained
+	for {
+		var out chan<- *nats.Msg
+		var next *nats.Msg
+		if len(waiting) > 0 {
+			out, next = in.messages, waiting[0]
+		} else if drained == nil && len(in.arrived) == 0 {
+			return
+		}
+		select {
+		case <-in.closed:
+			return
+		case <-drained:
+			drained = nil
+		case m := <-in.arrived:
+			take(m)
+		case out <- next:
+			waiting[0] = nil
+			waiting, size = waiting[1:], size-len(next.Data)
+		}
+	}
+}
+
+// accepts reports whether the message is delivered, while so many messages and bytes wait.
+func (in *Inbox) accepts(m *nats.Msg, waiting, size int) bool {
+	err := Genuine(m)
+	if err == nil && m.Reply == "" && slices.Contains(in.c.Requests, m.Sub.Subject) {
+		err = ErrNoReply
+	}
+	counter := &in.refused
+	if err == nil {
+		if waiting < in.c.Messages && (in.c.Bytes == 0 || size+len(m.Data) <= in.c.Bytes) {
+			return true
+		}
+		counter, err = &in.overflow, ErrInboxFull
+	}
+	n := counter.Add(1)
+	if in.c.Lost != nil {
+		in.c.Lost(m, err)
+	} else if in.c.Log != nil {
+		in.logs.Do(func() { in.c.Log.Warn("message refused", "subject", m.Sub.Subject, "so_far", n, "err", err) })
+	}
+	return false
+}
+
+// Replies sends a request that may have several replies, and passes each to take until take returns false or an error,
+// or ctx ends. If the subject has no subscriber, the error is nats.ErrNoResponders.
+func Replies(ctx context.Context, nc *nats.Conn, subject string, data []byte, take func(*nats.Msg) (more bool, err error)) error {
+	inbox := nc.NewRespInbox()
+	sub, err := nc.SubscribeSync(inbox)
+	if err != nil {
+		return fmt.Errorf("subscribe to %s: %w", inbox, err)
+	}
+	defer func() { _ = sub.Unsubscribe() }() // fails only on a closed connection
+	if err := nc.PublishRequest(subject, inbox, data); err != nil {
+		return fmt.Errorf("request %s: %w", subject, err)
+	}
+	for {
+		m, err := sub.NextMsgWithContext(ctx)
+		if err != nil {
+			return fmt.Errorf("request %s: %w", subject, err)
+		}
+		if more, err := take(m); err != nil || !more {
+			return err
+		}
+	}
+}

@@ -66,6 +66,7 @@ var house = []entry{
 	{path: "pools/disruption", row: vocabulary, pure: true, std: true, only: none},
 	{path: "pools/liveness", row: vocabulary, pure: true, std: true, only: none},
 	{path: "bootstrap/release", row: vocabulary},
+	{path: "internal/bus/roles", row: vocabulary, pure: true, std: true, only: []string{"internal/names"}},
 	{path: "harmonizer/message", row: vocabulary, only: []string{"resource", "internal/names"}},
 
 	{path: "autoscaler/decide", row: core, pure: true},

@@ -56,6 +56,7 @@ var house = []entry{
 	{path: "internal/inputfile", row: leaf, std: true, family: "files", only: none},
 	{path: "internal/jsonlines", row: leaf, std: true, only: none},
 	{path: "internal/strictyaml", row: leaf, only: none},
+	{path: "internal/bus/natscert", row: leaf, std: true, only: none},
 	{path: "internal/names", row: leaf, pure: true, std: true, only: none},
 	{path: "internal/retry", row: leaf, only: none},
 	{path: "internal/strictjson", row: leaf, std: true, only: none},
@@ -69,6 +70,7 @@ var house = []entry{
 	{path: "internal/bus/roles", row: vocabulary, pure: true, std: true, only: []string{"internal/names"}},
 	{path: "harmonizer/message", row: vocabulary, only: []string{"resource", "internal/names"}},
 
+	{path: "internal/bus/natsconf", row: core, pure: true, std: true, only: []string{"internal/bus/roles", "internal/names"}},
 	{path: "autoscaler/decide", row: core, pure: true},
 	{path: "autoscaler/shadow", row: core, pure: true},
 	{path: "pools/plan", row: core, pure: true},
@@ -152,7 +154,7 @@ var house = []entry{
 	{path: "internal/daemon", row: wiring, family: "processes of weir"},
 
 	{path: "internal/arch", row: support, only: none},
-	{path: "internal/bus/bustest", row: support, only: none},
+	{path: "internal/bus/bustest", row: support, only: []string{"internal/bus/natscert", "internal/bus/natsconf", "internal/bus/roles"}},
 	{path: "internal/smalldisk", row: support, only: none},
 	{path: "internal/testsize", row: support, std: true, only: none},
 	{path: "harmonizer/bulkapi/bulktest", row: support, only: none},

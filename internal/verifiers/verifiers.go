@@ -1,0 +1,15 @@
+// Package verifiers lists the ways in which a machine proves its identity. A new one is a folder
+// below internal/identity and an entry here. The list never changes.
+package verifiers
+
+import (
+	"github.com/weirkeeper/weirkeeper/internal/identity"
+	"github.com/weirkeeper/weirkeeper/internal/identity/sharedsecret"
+)
+
+// All returns the kinds in the order of error texts.
+func All() []identity.Kind {
+	return []identity.Kind{
+		sharedsecret.Kind(),
+	}
+}

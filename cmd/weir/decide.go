@@ -1,24 +1,14 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
-	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
 
-	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
-	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 	"github.com/weirkeeper/weirkeeper/internal/command"
 	"github.com/weirkeeper/weirkeeper/internal/inputfile"
+	"github.com/weirkeeper/weirkeeper/internal/recompute"
 )
-
-// maxCase bounds a line of "weir decide", in bytes: a tick of some 100 000 nodes.
-const maxCase = 64 << 20
 
 // decideCommands are "weir decide".
 type decideCommands struct{ *shared }
@@ -65,7 +55,7 @@ output is {"error"}, and the command continues with the next line.`,
 				return err
 			}
 			defer closeIn()
-			return decideLines(cmd.Context(), in, cli.Stdout)
+			return recompute.Lines(cmd.Context(), in, cli.Stdout)
 		},
 	}
 }
@@ -80,84 +70,4 @@ func (cli *decideCommands) inputOf(args []string) (io.Reader, func(), error) {
 		return nil, nil, command.Usage(err)
 	}
 	return file, func() { file.Close() }, nil
-}
-
-// decideLines answers each line of in with one of out.
-func decideLines(ctx context.Context, in io.Reader, out io.Writer) error {
-	lines := bufio.NewScanner(in)
-	lines.Buffer(nil, maxCase)
-	w := bufio.NewWriter(out)
-	var reader caseReader
-	for lines.Scan() {
-		if ctx.Err() != nil {
-			break
-		}
-		line := bytes.TrimSpace(lines.Bytes())
-		if len(line) == 0 {
-			continue
-		}
-		answer, err := reader.answer(line)
-		if err != nil {
-			answer = encodeError(err)
-		}
-		if _, err := w.Write(append(answer, '\n')); err != nil {
-			return err
-		}
-	}
-	if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
-		return errors.Join(w.Flush(), fmt.Errorf("a line has more than %d MiB", maxCase>>20))
-	} else if err != nil {
-		return errors.Join(w.Flush(), err)
-	}
-	return w.Flush()
-}
-
-// answer decides one line.
-func (r *caseReader) answer(line []byte) ([]byte, error) {
-	c, err := r.read(line)
-	if err != nil {
-		return nil, err
-	}
-	outcome := c.Resolve()
-	if err := undecided(c, outcome); err != nil {
-		return nil, err
-	}
-	if len(c.Groups) == 0 {
-		outcome.State.State = cameTrue(c, outcome.Decision)
-	}
-	return json.Marshal(outcome.Result())
-}
-
-// cameTrue returns the state after a decision for a pool whose line has no groups: the
-// decision is taken as carried out.
-func cameTrue(c resolve.Case, d decide.Decision) decide.State {
-	change := d.Target - (c.Input.Capacity.Target + c.State.Offset)
-	if change == 0 {
-		return d.State
-	}
-	p := c.Input.Policy
-	longest := max(p.Period, p.Cooldown.Up, p.Cooldown.Down)
-	for _, b := range p.Budgets {
-		longest = max(longest, b.Within)
-	}
-	return d.State.Changed(decide.Change{Up: max(0, change), Down: max(0, -change)}, longest)
-}
-
-// undecided returns why a case has no decision that is worth printing.
-func undecided(c resolve.Case, o resolve.Outcome) error {
-	if err := c.Input.Policy.Validate(); err != nil {
-		return fmt.Errorf("policy: %w", err)
-	}
-	if len(c.Groups) > 0 && o.Distribution.Shares == nil && o.Refused != "" {
-		return errors.New(o.Refused)
-	}
-	return nil
-}
-
-func encodeError(err error) []byte {
-	data, err := json.Marshal(map[string]string{"error": err.Error()})
-	if err != nil {
-		return []byte(`{"error":"?"}`) // a map of strings encodes
-	}
-	return data
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/weirkeeper/weirkeeper/internal/command"
+	"github.com/weirkeeper/weirkeeper/internal/recompute"
 )
 
 // object is a JSON object.
@@ -40,7 +41,7 @@ func decideAll(t testing.TB, lines []object) []object {
 	}
 	var answers []object
 	scanner := bufio.NewScanner(&out)
-	scanner.Buffer(nil, maxCase)
+	scanner.Buffer(nil, recompute.MaxLine)
 	for scanner.Scan() {
 		answers = append(answers, decodeObject(t, scanner.Bytes()))
 	}

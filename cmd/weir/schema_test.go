@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/weirkeeper/weirkeeper/internal/explain"
+	"github.com/weirkeeper/weirkeeper/internal/recompute"
 )
 
 // A record of the schema before is still shown, and refused by "weir decide" in one
@@ -32,7 +33,7 @@ func TestRecordOfSchemaOne(t *testing.T) {
 	if strings.Contains(shown.String(), "account") {
 		t.Errorf("explain shows an account that the record does not have:\n%s", shown.String())
 	}
-	_, err = new(caseReader).answer(bytes.TrimSpace(data))
+	_, err = new(recompute.Reader).Answer(bytes.TrimSpace(data))
 	want := "the record has schema 1, and this weir decides records of schema 2; weir explain shows it"
 	if err == nil || err.Error() != want {
 		t.Errorf("decide = %v, want %s", err, want)

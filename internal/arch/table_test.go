@@ -151,6 +151,7 @@ var house = []entry{
 	{path: "internal/daemon/autoscalerd", row: wiring, family: "processes of weir"},
 	{path: "internal/daemon/bootstrapd", row: wiring, family: "processes of weir"},
 	{path: "internal/daemon/harmonizerd", row: wiring, family: "processes of weir"},
+	{path: "internal/recompute", row: wiring, family: "processes of weir"},
 	{path: "internal/command", row: wiring, family: "processes of weir"},
 	{path: "internal/doctor", row: wiring, family: "processes of weir"},
 	{path: "internal/localworld", row: wiring, family: "processes of weir"},

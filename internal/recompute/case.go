@@ -1,4 +1,4 @@
-package main
+package recompute
 
 import (
 	"bytes"
@@ -78,15 +78,15 @@ type writtenSignal struct {
 	At        moment            `json:"at"` // when it was given; absent: now
 }
 
-// caseReader reads lines. It remembers the policy of the last one, which is mostly
-// that of the next.
-type caseReader struct {
+// Reader answers lines. It remembers the policy of the last one, which is mostly
+// that of the next. Its zero value is ready.
+type Reader struct {
 	policy []byte
 	blank  resolve.Case // with that policy, and no pool
 }
 
 // read returns the case of a line: that of a record, or of a hand-written line.
-func (r *caseReader) read(line []byte) (resolve.Case, error) {
+func (r *Reader) read(line []byte) (resolve.Case, error) {
 	var record struct {
 		Case   json.RawMessage `json:"case"`
 		Failed string          `json:"failed"`
@@ -120,7 +120,7 @@ func (r *caseReader) read(line []byte) (resolve.Case, error) {
 	return r.caseOf(w)
 }
 
-func (r *caseReader) caseOf(w writtenCase) (resolve.Case, error) {
+func (r *Reader) caseOf(w writtenCase) (resolve.Case, error) {
 	switch {
 	case w.Policy == nil:
 		return resolve.Case{}, errors.New(`policy is missing: want {"scaling_limits": {...}}, as in a pool file`)

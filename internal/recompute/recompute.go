@@ -1,0 +1,102 @@
+// Package recompute decides ticks again: the lines of "weir decide". A line is a record of the ledger, or is written
+// by hand. The functions are those that the autoscaler uses.
+//
+// Lines reads all lines of a stream and writes a line for each. A wrong line gets an answer with the error, and the
+// next line is read. A Reader answers single lines; it is not safe for concurrent use.
+package recompute
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
+)
+
+// MaxLine bounds a line, in bytes: a tick of some 100 000 nodes.
+const MaxLine = 64 << 20
+
+// Lines answers each line of in with one line of out. It ends early, without an error, when ctx ends.
+func Lines(ctx context.Context, in io.Reader, out io.Writer) error {
+	lines := bufio.NewScanner(in)
+	lines.Buffer(nil, MaxLine)
+	w := bufio.NewWriter(out)
+	var reader Reader
+	for lines.Scan() {
+		if ctx.Err() != nil {
+			break
+		}
+		line := bytes.TrimSpace(lines.Bytes())
+		if len(line) == 0 {
+			continue
+		}
+		answer, err := reader.Answer(line)
+		if err != nil {
+			answer = encodeError(err)
+		}
+		if _, err := w.Write(append(answer, '\n')); err != nil {
+			return err
+		}
+	}
+	if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
+		return errors.Join(w.Flush(), fmt.Errorf("a line has more than %d MiB", MaxLine>>20))
+	} else if err != nil {
+		return errors.Join(w.Flush(), err)
+	}
+	return w.Flush()
+}
+
+// Answer decides one line and returns the line of the answer.
+func (r *Reader) Answer(line []byte) ([]byte, error) {
+	c, err := r.read(line)
+	if err != nil {
+		return nil, err
+	}
+	outcome := c.Resolve()
+	if err := undecided(c, outcome); err != nil {
+		return nil, err
+	}
+	if len(c.Groups) == 0 {
+		outcome.State.State = cameTrue(c, outcome.Decision)
+	}
+	return json.Marshal(outcome.Result())
+}
+
+// cameTrue returns the state after a decision for a pool whose line has no groups: the
+// decision is taken as carried out.
+func cameTrue(c resolve.Case, d decide.Decision) decide.State {
+	change := d.Target - (c.Input.Capacity.Target + c.State.Offset)
+	if change == 0 {
+		return d.State
+	}
+	p := c.Input.Policy
+	longest := max(p.Period, p.Cooldown.Up, p.Cooldown.Down)
+	for _, b := range p.Budgets {
+		longest = max(longest, b.Within)
+	}
+	return d.State.Changed(decide.Change{Up: max(0, change), Down: max(0, -change)}, longest)
+}
+
+// undecided returns why a case has no decision that is worth printing.
+func undecided(c resolve.Case, o resolve.Outcome) error {
+	if err := c.Input.Policy.Validate(); err != nil {
+		return fmt.Errorf("policy: %w", err)
+	}
+	if len(c.Groups) > 0 && o.Distribution.Shares == nil && o.Refused != "" {
+		return errors.New(o.Refused)
+	}
+	return nil
+}
+
+func encodeError(err error) []byte {
+	data, err := json.Marshal(map[string]string{"error": err.Error()})
+	if err != nil {
+		return []byte(`{"error":"?"}`) // a map of strings encodes
+	}
+	return data
+}

@@ -1,0 +1,83 @@
+package bus
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+)
+
+// errControlLine matches the server's error for a CONNECT that is too long.
+var errControlLine = errors.New("nats: maximum control line exceeded")
+
+// who names how this process authenticates, without secrets.
+func (n NATS) who() string {
+	switch {
+	case n.CredentialsFile != "":
+		return "the user of nats.credentials_file " + n.CredentialsFile
+	case n.NKeyFile != "":
+		return "the user of nats.nkey_file " + n.NKeyFile
+	case n.TokenFile != "":
+		return "the token of nats.token_file " + n.TokenFile
+	case n.User != "":
+		return fmt.Sprintf("user %q of nats.user", n.User)
+	}
+	for _, server := range n.List() {
+		if u, err := parseServer(server); err == nil && u.User != nil {
+			if _, both := u.User.Password(); both {
+				return fmt.Sprintf("user %q of the URL", u.User.Username())
+			}
+			return "the token of the URL"
+		}
+	}
+	return "a client without credentials"
+}
+
+// explain returns the error of a connection attempt and what to do, in one line.
+func (c Config) explain(err error) string {
+	return fmt.Sprintf("%v; %s", err, c.remedy(err))
+}
+
+// remedy returns what an operator does about a failed connection.
+func (c Config) remedy(err error) string {
+	certificate, wrongCertificate := errors.AsType[*tls.CertificateVerificationError](err)
+	switch {
+	case wrongCertificate:
+		return c.NATS.certificateRemedy(certificate)
+	case errors.Is(err, nats.ErrTLS), strings.Contains(err.Error(), "remote error: tls:"):
+		return "the TLS handshake failed: compare nats.tls.cert_file, which the servers may require, with the authorities that they accept"
+	case errors.Is(err, nats.ErrSecureConnWanted):
+		return "the server has no TLS: enable it there, or remove tls:// and nats.tls here"
+	case errors.Is(err, errControlLine):
+		return fmt.Sprintf("%s is too long for the server: shorten the credentials, or raise max_control_line of the servers", c.NATS.who())
+	case errors.Is(err, nats.ErrAuthExpired), errors.Is(err, nats.ErrAccountAuthExpired):
+		return fmt.Sprintf("%s has expired: renew it", c.NATS.who())
+	case errors.Is(err, nats.ErrAuthRevoked):
+		return fmt.Sprintf("%s is revoked: replace it", c.NATS.who())
+	case errors.Is(err, nats.ErrAuthorization) && c.NATS.who() == NATS{}.who():
+		return "set nats.credentials_file, nkey_file, token_file, or user with password_file in weir.yaml, or name the user in the URL: nats://USER:PASSWORD@HOST:PORT"
+	case errors.Is(err, nats.ErrAuthorization):
+		return fmt.Sprintf("the server rejects %s: replace it, or add the user to the servers", c.NATS.who())
+	case strings.Contains(err.Error(), "expected 'PONG', got 'PING'"):
+		return "the server waits for the service that verifies users: check that it runs"
+	}
+	return "start NATS there, or name another with --nats, WEIR_NATS or nats.servers of weir.yaml"
+}
+
+// certificateRemedy returns what to do about the certificate of a server.
+func (n NATS) certificateRemedy(err error) string {
+	invalid, isInvalid := errors.AsType[x509.CertificateInvalidError](err)
+	_, wrongHost := errors.AsType[x509.HostnameError](err)
+	switch {
+	case isInvalid && invalid.Reason == x509.Expired:
+		return "renew the server's certificate, and check the clock of this host"
+	case wrongHost:
+		return "name the server in nats.servers as its certificate does"
+	case n.TLS.CAFile == "":
+		return "set nats.tls.ca_file to the certificates of the authority that signs the servers' certificates"
+	}
+	return fmt.Sprintf("nats.tls.ca_file %s has another authority than the one that signs the server's certificate: replace it", n.TLS.CAFile)
+}

@@ -25,20 +25,23 @@ var ErrNoBus = errors.New(`no NATS server runs in this data folder: start "weir 
 const MaxPayload = 8 << 20
 
 const (
-	joinTimeout    = 10 * time.Second       // for a server that another process starts or stops
-	connectTimeout = 2 * time.Second        // for each address of a server
-	pollInterval   = 5 * time.Millisecond   // between two reads of the folder
-	reconnectWait  = 500 * time.Millisecond // between two connection attempts
-	pingInterval   = 20 * time.Second       // two unanswered ones end a connection
-	flushTimeout   = 500 * time.Millisecond // for unsent messages at Close
+	joinTimeout  = 10 * time.Second       // for a server that another process starts or stops
+	pollInterval = 5 * time.Millisecond   // between two reads of the folder
+	flushTimeout = 500 * time.Millisecond // for unsent messages at Close
 )
 
 // Config selects a bus.
 type Config struct {
-	Data string       // the data folder; made if it is not there
-	NATS NATS         // servers that run elsewhere; the folder is then not touched
-	Name string       // of this client, as the server shows it
-	Log  *slog.Logger // connection changes, and the server's own lines
+	Data string // the data folder; made if it is not there
+	NATS NATS   // servers that run elsewhere; the folder is then not touched
+	Name string // of this client, as the server shows it
+	// InboxPrefix begins the subjects on which this client receives responses; default _INBOX.
+	InboxPrefix string
+	// ReconnectWait is the pause between two rounds of connection attempts, plus up to a half of it; default 500 ms.
+	// A large fleet of agents needs a longer one.
+	ReconnectWait time.Duration
+	FilesEvery    time.Duration // interval of reading the files of NATS; default 2 s
+	Log           *slog.Logger  // connection changes, and the server's own lines
 
 	// Serve runs the server of the folder if no process does; clients need the token.
 	// Without Serve, Open only connects.
@@ -70,7 +73,10 @@ func (c Config) Validate() error {
 type Bus struct {
 	conn   *nats.Conn
 	js     jetstream.JetStream
-	server *held // nil if it runs elsewhere
+	client *client
+	server *held  // nil if it runs elsewhere
+	stop   func() // ends the renewal; nil without one
+	wg     sync.WaitGroup
 	once   sync.Once
 }
 
@@ -104,7 +110,27 @@ func Find(ctx context.Context, c Config) (*Bus, error) {
 // Conn returns the connection. It reconnects forever.
 func (b *Bus) Conn() *nats.Conn { return b.conn }
 
-// JetStream returns the streams and buckets of the bus.
+// Replicas returns the number of copies of each new stream and bucket: the configured one, or else 3 on a cluster and
+// 1 on a single server.
+func (b *Bus) Replicas() int {
+	switch {
+	case b.client.config.NATS.Replicas > 0:
+		return b.client.config.NATS.Replicas
+	case b.client.clustered.Load():
+		return 3
+	}
+	return 1
+}
+
+// Problem returns why changed files of credentials or TLS are not in use; nil if they are.
+func (b *Bus) Problem() error {
+	if b.client.login == nil {
+		return nil
+	}
+	return b.client.login.trouble()
+}
+
+// JetStream returns the streams and buckets of the bus. A call that permissions reject returns a *Violation at once.
 func (b *Bus) JetStream() jetstream.JetStream { return b.js }
 
 // Embedded reports whether this process runs the server.
@@ -114,6 +140,10 @@ func (b *Bus) Embedded() bool { return b.server != nil }
 // returns, the folder is free. Repeated calls do nothing.
 func (b *Bus) Close() {
 	b.once.Do(func() {
+		if b.stop != nil {
+			b.stop()
+			b.wg.Wait()
+		}
 		if b.conn.IsConnected() {
 			// Unsent messages are lost with the connection either way.
 			_ = b.conn.FlushTimeout(flushTimeout)
@@ -132,62 +162,42 @@ func (c Config) dial(ctx context.Context) (*Bus, error) {
 	}
 	b, err := c.connect(ctx, c.NATS.List(), "")
 	if err != nil {
-		return nil, fmt.Errorf("connect to NATS at %s: %w; %s", c.NATS.show(), err, remedy(err))
+		if _, ours := errors.AsType[*fileError](err); ours {
+			return nil, fmt.Errorf("connect to NATS at %s: %w", c.NATS.show(), err)
+		}
+		return nil, fmt.Errorf("connect to NATS at %s: %w; %s", c.NATS.show(), err, c.remedy(err))
 	}
 	return b, nil
 }
 
-// remedy returns what an operator does about a failed connection.
-func remedy(err error) string {
-	if errors.Is(err, nats.ErrAuthorization) {
-		return "name its user and password in the URL: nats://USER:PASSWORD@HOST:PORT"
-	}
-	return "start NATS there, or name another with --nats, WEIR_NATS or nats.servers of weir.yaml"
-}
-
-// connect makes one attempt.
+// connect makes one attempt at each server.
 func (c Config) connect(ctx context.Context, servers []string, token string) (*Bus, error) {
-	options := c.options()
-	options.Servers = servers
-	options.Token = token
-	if deadline, ok := ctx.Deadline(); ok {
-		options.Timeout = max(min(connectTimeout, time.Until(deadline)), time.Millisecond)
-	}
-	conn, err := options.Connect()
+	cl, err := c.newClient()
 	if err != nil {
 		return nil, err
 	}
+	timeout := connectTimeout
+	if deadline, ok := ctx.Deadline(); ok {
+		timeout = max(min(timeout, time.Until(deadline)), time.Millisecond)
+	}
+	conn, err := cl.options(servers, token, timeout).Connect()
+	if err != nil {
+		return nil, err
+	}
+	cl.conn.Store(conn)
+	cl.up(conn)
 	js, err := jetstream.New(conn)
 	if err != nil {
 		conn.Close()
-		return nil, fmt.Errorf("use JetStream: %w", err)
+		return nil, err
 	}
-	return &Bus{conn: conn, js: js}, nil
-}
-
-// options returns the options of every connection.
-func (c Config) options() nats.Options {
-	o := nats.GetDefaultOptions()
-	o.Name = c.Name
-	o.Timeout = connectTimeout
-	o.MaxReconnect = -1
-	o.ReconnectWait = reconnectWait
-	o.ReconnectBufSize = -1 // publishing while disconnected is an error, not a delayed message
-	o.PingInterval = pingInterval
-	o.DisconnectedErrCB = func(_ *nats.Conn, err error) {
-		if err != nil { // nil: closed by us
-			c.Log.Warn("bus lost", "err", err)
-		}
+	b := &Bus{conn: conn, js: js, client: cl}
+	if cl.login != nil {
+		following, stop := context.WithCancel(context.WithoutCancel(ctx))
+		b.stop = stop
+		b.wg.Go(func() { cl.follow(following) })
 	}
-	o.ReconnectedCB = func(*nats.Conn) { c.Log.Info("bus reconnected") }
-	o.AsyncErrorCB = func(_ *nats.Conn, sub *nats.Subscription, err error) {
-		subject := ""
-		if sub != nil {
-			subject = sub.Subject
-		}
-		c.Log.Warn("bus error", "subject", subject, "err", err)
-	}
-	return o
+	return b, nil
 }
 
 // redact returns a list of server URLs without secrets.

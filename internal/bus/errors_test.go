@@ -53,7 +53,7 @@ func TestOpenErrors(t *testing.T) {
 		}, "nats: no servers available for connection; start NATS there, or name another with --nats"},
 		"user is missing": {t.Context(), func(t *testing.T, c *bus.Config) {
 			c.NATS.Servers = []string{bustest.Serve(t, server.Options{Username: "weir", Password: "hush"}).ClientURL()}
-		}, "Authorization Violation; name its user and password in the URL"},
+		}, "Authorization Violation; set nats.credentials_file"},
 		"cancelled before a url": {ended, func(t *testing.T, c *bus.Config) {
 			c.NATS.URL = "nats://hush@" + closedPort(t)
 		}, "context canceled"},

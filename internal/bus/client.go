@@ -1,0 +1,158 @@
+package bus
+
+import (
+	"cmp"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"net"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"golang.org/x/time/rate"
+)
+
+const (
+	connectTimeout = 2 * time.Second        // for each address of a server
+	reconnectWait  = 500 * time.Millisecond // between two rounds of connection attempts; see Config.ReconnectWait
+	pingInterval   = 5 * time.Second        // two unanswered ones end a connection
+	pingsOut       = 2
+	retryLogged    = 30 * time.Second // between two log lines about failed attempts
+)
+
+// client is what nats.go calls for one connection. It is the connection's dialer: nats.go dials with the connection
+// locked, before it reads the options of the attempt.
+type client struct {
+	config    Config
+	login     *login // nil: the block names no files
+	denied    *denials
+	conn      atomic.Pointer[nats.Conn] // nil during the first attempt
+	clustered atomic.Bool
+	retried   rate.Sometimes
+	dialer    net.Dialer
+}
+
+// newClient reads the files of the block for the first time.
+func (c Config) newClient() (*client, error) {
+	out := &client{config: c, denied: &denials{watches: map[*watch]struct{}{}}, retried: rate.Sometimes{Interval: retryLogged}}
+	if c.NATS.files() {
+		first, err := c.NATS.read()
+		if err != nil {
+			return nil, err
+		}
+		out.login = &login{block: c.NATS, accepted: first, current: first}
+	}
+	return out, nil
+}
+
+// Dial implements nats.CustomDialer. It takes the material of the attempt.
+func (c *client) Dial(network, address string) (net.Conn, error) {
+	if c.login != nil {
+		m := c.login.attempt()
+		if conn := c.conn.Load(); conn != nil && m.nkey != "" {
+			conn.Opts.Nkey = m.nkey // the caller holds the connection's lock, and has not read this option yet
+		}
+	}
+	return c.dialer.Dial(network, address)
+}
+
+// options returns the options of the connection.
+func (c *client) options(servers []string, token string, timeout time.Duration) nats.Options {
+	o := nats.GetDefaultOptions()
+	o.Servers, o.Token = servers, token
+	o.Name = c.config.Name
+	o.Timeout = timeout
+	c.dialer.Timeout = timeout
+	o.CustomDialer = c
+	o.MaxReconnect = -1
+	o.ReconnectWait = c.config.wait()
+	o.ReconnectJitter, o.ReconnectJitterTLS = o.ReconnectWait/2, o.ReconnectWait/2
+	o.ReconnectBufSize = -1 // publishing while disconnected is an error, not a delayed message
+	o.PingInterval, o.MaxPingsOut = pingInterval, pingsOut
+	o.IgnoreAuthErrorAbort = true     // rejected credentials may be accepted later
+	o.PermissionErrOnSubscribe = true // NextMsg returns it
+	o.InboxPrefix = c.config.InboxPrefix
+	o.DisconnectedErrCB = func(_ *nats.Conn, err error) {
+		if err != nil { // nil: closed by us
+			c.config.Log.Warn("bus lost", "err", err)
+		}
+	}
+	o.ReconnectedCB = func(nc *nats.Conn) { c.up(nc); c.config.Log.Info("bus reconnected") }
+	o.ReconnectErrCB = func(_ *nats.Conn, err error) {
+		c.retried.Do(func() { c.config.Log.Warn("bus not reached", "err", c.config.explain(err)) })
+	}
+	o.AsyncErrorCB = c.asyncError
+	c.authenticate(&o)
+	return o
+}
+
+// authenticate sets the options for the files and for TLS.
+func (c *client) authenticate(o *nats.Options) {
+	n := c.config.NATS
+	if n.TLS != (TLS{}) {
+		o.Secure = true
+	}
+	for _, server := range o.Servers {
+		o.Secure = o.Secure || strings.HasPrefix(server, "tls://")
+	}
+	if o.Secure {
+		o.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	if c.login == nil {
+		return
+	}
+	if n.TLS.CAFile != "" {
+		o.RootCAsCB = func() (*x509.CertPool, error) { return c.login.now().cas, nil }
+	}
+	if n.TLS.CertFile != "" {
+		o.TLSCertCB = func() (tls.Certificate, error) { return *c.login.now().cert, nil }
+	}
+	sign := func(nonce []byte) ([]byte, error) { return c.login.now().key.Sign(nonce) }
+	switch {
+	case n.CredentialsFile != "":
+		o.UserJWT, o.SignatureCB = func() (string, error) { return c.login.now().jwt, nil }, sign
+	case n.NKeyFile != "":
+		o.Nkey, o.SignatureCB = c.login.now().nkey, sign
+	case n.TokenFile != "":
+		o.TokenHandler = func() string { return c.login.now().token }
+	case n.User != "":
+		o.UserInfo = func() (string, string) { return n.User, c.login.now().password }
+	}
+}
+
+// wait returns the pause between two rounds of connection attempts.
+func (c Config) wait() time.Duration { return cmp.Or(c.ReconnectWait, reconnectWait) }
+
+// up is called after each connect.
+func (c *client) up(nc *nats.Conn) {
+	if c.login != nil {
+		c.login.connected()
+	}
+	c.clustered.Store(nc.ConnectedClusterName() != "")
+	c.denied.forget()
+}
+
+func (c *client) asyncError(nc *nats.Conn, sub *nats.Subscription, err error) {
+	if errors.Is(err, nats.ErrPermissionViolation) {
+		if v, ok := parseViolation(err, c.config.NATS.who()); ok {
+			c.config.Log.Warn("bus permission denied", "subject", v.Subject, "op", v.Op, "user", v.User)
+			c.denied.report(v, inboxOf(nc))
+			return
+		}
+	}
+	subject := ""
+	if sub != nil {
+		subject = sub.Subject
+	}
+	c.config.Log.Warn("bus error", "subject", subject, "err", err)
+}
+
+// inboxOf returns the prefix of the subjects on which a connection receives responses.
+func inboxOf(nc *nats.Conn) string {
+	if nc.Opts.InboxPrefix != "" {
+		return nc.Opts.InboxPrefix + "."
+	}
+	return nats.InboxPrefix
+}

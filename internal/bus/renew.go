@@ -1,0 +1,112 @@
+package bus
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+const (
+	filesEvery = 2 * time.Second // see Config.FilesEvery
+	spread     = 10              // a renewal waits a random time of at most this many reconnect waits
+	firstProbe = 5 * time.Second // after a rejected content; doubled up to lastProbe
+	lastProbe  = time.Minute
+)
+
+// follow renews the connection after each change of the files, until ctx ends.
+func (c *client) follow(ctx context.Context) {
+	every := c.config.FilesEvery
+	if every == 0 {
+		every = filesEvery
+	}
+	ticker := time.NewTicker(every)
+	defer ticker.Stop()
+	r := renewal{client: c}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-ticker.C:
+			r.step(ctx, now)
+		}
+	}
+}
+
+// renewal is the state between two looks at the files. It has one owner.
+type renewal struct {
+	*client
+	content material  // newest content that is not in use
+	due     time.Time // of its next probe
+	wait    time.Duration
+}
+
+// step reads the files. New content first proves itself on a connection of its own; only then the process's connection
+// changes. So wrong content never ends a working connection.
+func (r *renewal) step(ctx context.Context, now time.Time) {
+	fresh, err := r.login.block.read()
+	switch {
+	case err != nil:
+		r.reject(material{}, err)
+		return
+	case r.login.inUse(fresh.digest):
+		r.login.use()
+		r.content = material{}
+		return
+	case fresh.digest != r.content.digest:
+		// The servers of a fleet would otherwise receive all its connections at once.
+		r.content, r.wait = fresh, firstProbe
+		r.due = now.Add(rand.N(spread * r.config.wait()))
+	}
+	if now.Before(r.due) {
+		return
+	}
+	if err := r.probe(ctx, fresh); err != nil {
+		r.due = now.Add(r.wait/2 + rand.N(r.wait))
+		r.wait = min(2*r.wait, lastProbe)
+		if rejects(err) {
+			r.reject(fresh, errors.New(r.config.explain(err)))
+		}
+		return
+	}
+	r.login.use()
+	r.config.Log.Info("bus credentials renewed")
+	if err := r.conn.Load().ForceReconnect(); err != nil {
+		r.config.Log.Warn("bus connection not renewed", "err", err)
+	}
+}
+
+// reject logs why the content is not in use, once for each reason.
+func (r *renewal) reject(m material, why error) {
+	if r.login.reject(m.digest, why) {
+		r.config.Log.Error("bus files rejected, previous credentials stay in use", "err", why)
+	}
+}
+
+// probe connects once with that content, and disconnects.
+func (r *renewal) probe(ctx context.Context, m material) error {
+	trial := &client{
+		config: r.config, denied: &denials{watches: map[*watch]struct{}{}},
+		login: &login{fixed: true, accepted: m, current: m},
+	}
+	o := trial.options(r.config.NATS.List(), "", connectTimeout)
+	o.Name += " (probe)"
+	o.AllowReconnect = false
+	o.DisconnectedErrCB, o.ReconnectedCB = nil, nil
+	conn, err := o.Connect()
+	if err != nil {
+		return err
+	}
+	conn.Close()
+	return ctx.Err()
+}
+
+// rejects reports whether a server or this client rejected the material: other errors may have other causes.
+func rejects(err error) bool {
+	_, wrongCertificate := errors.AsType[*tls.CertificateVerificationError](err)
+	return wrongCertificate || errors.Is(err, nats.ErrAuthorization) || errors.Is(err, nats.ErrAuthExpired) || errors.Is(err, nats.ErrAuthRevoked) ||
+		errors.Is(err, nats.ErrTLS) || errors.Is(err, errControlLine)
+}

@@ -186,7 +186,7 @@ func (c Config) connect(ctx context.Context, servers []string, token string) (*B
 	}
 	cl.conn.Store(conn)
 	cl.up(conn)
-	js, err := jetstream.New(conn)
+	js, err := JetStream(conn)
 	if err != nil {
 		conn.Close()
 		return nil, err

@@ -153,21 +153,3 @@ func offline(err error) error {
 	}
 	return err
 }
-
-// matches reports whether a subject matches a pattern with the wildcards of NATS.
-func matches(pattern, subject string) bool {
-	for {
-		p, morePattern, manyPattern := strings.Cut(pattern, ".")
-		s, moreSubject, manySubject := strings.Cut(subject, ".")
-		if p == ">" && !manyPattern {
-			return true
-		}
-		if p != "*" && p != s || manyPattern != manySubject {
-			return false
-		}
-		if !manyPattern {
-			return true
-		}
-		pattern, subject = morePattern, moreSubject
-	}
-}

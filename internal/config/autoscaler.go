@@ -26,9 +26,6 @@ const holdPeriods = 3
 // defaultOrphan is how long an instance may run before its node joins, in seconds.
 const defaultOrphan = 1800
 
-// defaultLease is the default lifetime of a pool's lease after a renewal.
-const defaultLease = 15 * time.Second
-
 // longestCall bounds each call that changes something. A lease outlasts callsInLease such calls.
 const (
 	longestCall  = 5 * time.Second
@@ -71,16 +68,16 @@ func Autoscaler(s Service, p Pool) autoscaler.Config {
 		})
 	}
 	c.Tick = firstOf(p.Autoscaling.Tick, s.Autoscaling.Tick, c.Policy.Period)
-	if lease := Lease(s, p); lease < callsInLease*longestCall {
+	if lease := Lease(s, p); lease != 0 && lease < callsInLease*longestCall {
 		c.CallTimeout = lease / callsInLease
 	}
 	return c
 }
 
 // Lease returns the lifetime of the pool's lease after a renewal. No other process takes over from a silent holder
-// before it ends.
+// before it ends. 0: the files have none, so the default of the lease applies, which is at least 15 s.
 func Lease(s Service, p Pool) time.Duration {
-	return firstOf(p.Autoscaling.Lease, s.Autoscaling.Lease, defaultLease)
+	return firstOf(p.Autoscaling.Lease, s.Autoscaling.Lease)
 }
 
 // hold returns how long the app's last value stays usable.

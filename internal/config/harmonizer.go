@@ -290,9 +290,6 @@ func (h Harmonizer) withDefaults() Harmonizer {
 			h.Starter = StarterController
 		}
 	}
-	if h.Lease == 0 && !h.document.given("lease") {
-		h.Lease = 15 * time.Second
-	}
 	if h.BulkAPI != nil && h.BulkAPI.BatchSize == 0 && !h.document.given("bulk_api.batch_size") {
 		h.BulkAPI.BatchSize = 500
 	}
@@ -321,7 +318,7 @@ func (h Harmonizer) Validate() error {
 	if !names.Valid(h.Partition) {
 		at("cc_partition", "is %q: %s", h.Partition, names.Rule)
 	}
-	if h.Lease < shortestLease || h.Lease > longestLease {
+	if h.Lease != 0 && (h.Lease < shortestLease || h.Lease > longestLease) || h.Lease == 0 && h.document.given("lease") {
 		at("lease", "is %v: want %v to %v", h.Lease, shortestLease, longestLease)
 	}
 	if h.Index < 0 {

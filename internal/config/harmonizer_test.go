@@ -135,7 +135,7 @@ func TestNoHarmonizerFile(t *testing.T) {
 	if err != nil || warnings != nil {
 		t.Fatal(warnings, err)
 	}
-	if h.Starter != StarterSelf || h.Dialect != DialectHealth || h.Shadows() || *h.FilterPartition || h.Lease != 15*time.Second {
+	if h.Starter != StarterSelf || h.Dialect != DialectHealth || h.Shadows() || *h.FilterPartition || h.Lease != 0 {
 		t.Errorf("defaults: %+v", h)
 	}
 }

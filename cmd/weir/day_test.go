@@ -94,7 +94,7 @@ func newDay(t testing.TB, seed uint64, scale int) *day {
 	if d.ledger, err = state.CreateLedger(t.Context(), d.js, state.LedgerConfig{Cluster: dayCluster, Pool: dayPool}); err != nil {
 		t.Fatal(err)
 	}
-	if d.orders, err = state.OpenOrders(t.Context(), d.js, dayCluster, dayPool); err != nil {
+	if d.orders, err = state.OpenOrders(t.Context(), d.js, dayCluster, dayPool, 1); err != nil {
 		t.Fatal(err)
 	}
 	for _, g := range d.groups {

@@ -12,12 +12,14 @@ import (
 	"unicode"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/weirkeeper/weirkeeper/autoscaler"
 	"github.com/weirkeeper/weirkeeper/harmonizer"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/bootstrapd"
 	"github.com/weirkeeper/weirkeeper/internal/integrity"
+	"github.com/weirkeeper/weirkeeper/internal/kvbucket"
 	"github.com/weirkeeper/weirkeeper/internal/names"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/nodehealth"
@@ -133,16 +135,8 @@ func hostileWorld(t *testing.T) (data string) {
 	answer(t, nc, message.CountsRequestSubject(cluster, pool), hostileJSON(t, func(*message.Counts) {}))
 	answer(t, nc, events.StatusSubject(cluster, pool), hostileJSON(t, func(s *nodehealth.Status) { s.Next, s.Nodes[0].Node = "", "n1" }))
 	answer(t, nc, events.OrderSubject(cluster, pool), hostileJSON(t, func(a *nodehealth.OrderResponse) { a.OK = false }))
-	kv, err := js.KeyValue(ctx, state.BucketName(cluster))
-	if err == nil {
-		_, err = kv.Put(ctx, "alarm.apps", hostileJSON(t, func(a *integrity.Alarm) { a.Reader = "apps" }))
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := kv.Put(ctx, "order."+pool+".pause", hostileJSON(t, func(n *pools.Note) { n.Until = time.Now().Add(time.Hour) })); err != nil {
-		t.Fatal(err)
-	}
+	putKey(t, js, kvbucket.State(cluster, 1), "alarm.apps", hostileJSON(t, func(a *integrity.Alarm) { a.Reader = "apps" }))
+	putKey(t, js, kvbucket.Orders(cluster, 1), "order."+pool+".pause", hostileJSON(t, func(n *pools.Note) { n.Until = time.Now().Add(time.Hour) }))
 	evidence, err := state.NewEvidence(js, cluster, pool, 0)
 	if err == nil {
 		_, err = evidence.Save(ctx, "n1", hostileJSON(t, func(e *nodehealth.Evidence) { e.Node = "n1" }))
@@ -217,4 +211,16 @@ func isJSON(text string) bool {
 		}
 	}
 	return true
+}
+
+// putKey writes a key of a bucket, which it creates if it is missing.
+func putKey(t *testing.T, js jetstream.JetStream, c kvbucket.Config, key string, value []byte) {
+	t.Helper()
+	_, err := kvbucket.Ensure(t.Context(), js, c)
+	if err == nil {
+		_, err = kvbucket.New(js, c.Name).Put(t.Context(), key, value)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 }

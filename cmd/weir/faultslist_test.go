@@ -160,9 +160,9 @@ func (w *faultWorld) again() {
 // durable are the files that live on between two runs, by kind: one of each is damaged.
 func durable() []string {
 	return []string{
-		`bus/jetstream/.*KV_weir_local/msgs/\d+\.blk`, `bus/jetstream/.*KV_weir_local/msgs/index\.db`, `bus/jetstream/.*KV_weir_local/meta\.inf`,
-		`bus/jetstream/.*KV_weir_local/meta\.sum`,
-		`bus/jetstream/.*KV_weir_local_apps/msgs/\d+\.blk`, `bus/jetstream/.*KV_weir_local_apps/msgs/index\.db`, `bus/jetstream/.*KV_weir_local_apps/meta\.inf`,
+		`bus/jetstream/.*KV_weir-state_local/msgs/\d+\.blk`, `bus/jetstream/.*KV_weir-state_local/msgs/index\.db`, `bus/jetstream/.*KV_weir-state_local/meta\.inf`,
+		`bus/jetstream/.*KV_weir-state_local/meta\.sum`,
+		`bus/jetstream/.*KV_weir-apps_local/msgs/\d+\.blk`, `bus/jetstream/.*KV_weir-apps_local/msgs/index\.db`, `bus/jetstream/.*KV_weir-apps_local/meta\.inf`,
 		`bus/jetstream/.*weir-ledger:local:default/msgs/\d+\.blk`, `bus/jetstream/.*weir-ledger:local:default/msgs/index\.db`, `bus/jetstream/.*weir-ledger:local:default/meta\.inf`,
 		`metrics/.*wal/\d+`, `metrics\.token`,
 		`releases/sha256-[^/]*/instance_count`, `releases/refs/.*`, `releases/seen/.*`,

@@ -88,7 +88,7 @@ func (cli *poolCommands) withOrders(ctx context.Context, force bool, f func(cont
 	return cli.withBus(ctx, func(ctx context.Context, b *bus.Bus) error {
 		ctx, cancel := context.WithTimeout(ctx, askTimeout)
 		defer cancel()
-		orders, err := state.OpenOrders(ctx, b.JetStream(), cli.Cluster, cli.Pool)
+		orders, err := state.OpenOrders(ctx, b.JetStream(), cli.Cluster, cli.Pool, 1)
 		if err != nil {
 			return err
 		}
@@ -296,7 +296,7 @@ func signed(x float64) string {
 func (cli *statusCommands) warnOfOrders(ctx context.Context, b *bus.Bus, s *poolStatus) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	orders, err := state.OpenOrders(ctx, b.JetStream(), cli.Cluster, cli.Pool)
+	orders, err := state.OpenOrders(ctx, b.JetStream(), cli.Cluster, cli.Pool, state.CreateNothing)
 	if err != nil {
 		s.warn("%v", err)
 		return

@@ -197,7 +197,7 @@ func (cli *poolCommands) removeNodes(ctx context.Context, b *bus.Bus, note pools
 	}
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	orders, err := state.OpenOrders(ctx, b.JetStream(), cli.Cluster, cli.Pool)
+	orders, err := state.OpenOrders(ctx, b.JetStream(), cli.Cluster, cli.Pool, 1)
 	if err != nil {
 		return err
 	}
@@ -262,7 +262,7 @@ func (cli *poolCommands) markStale(ctx context.Context, b *bus.Bus, note pools.N
 	}
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	orders, err := state.OpenOrders(ctx, b.JetStream(), cli.Cluster, cli.Pool)
+	orders, err := state.OpenOrders(ctx, b.JetStream(), cli.Cluster, cli.Pool, 1)
 	if err != nil {
 		return err
 	}
@@ -305,7 +305,7 @@ func (cli *poolCommands) listGroups(ctx context.Context, b *bus.Bus) error {
 	}
 	within, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	orders, err := state.OpenOrders(within, b.JetStream(), cli.Cluster, cli.Pool)
+	orders, err := state.OpenOrders(within, b.JetStream(), cli.Cluster, cli.Pool, state.CreateNothing)
 	if err != nil {
 		return err
 	}

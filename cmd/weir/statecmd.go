@@ -7,14 +7,13 @@ import (
 	"slices"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
 	"github.com/spf13/cobra"
 
-	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/command"
 	"github.com/weirkeeper/weirkeeper/internal/integrity"
-	"github.com/weirkeeper/weirkeeper/internal/state"
+	"github.com/weirkeeper/weirkeeper/internal/kvbucket"
+	"github.com/weirkeeper/weirkeeper/internal/names"
 )
 
 // stateCommands are the commands of "weir state".
@@ -82,9 +81,9 @@ func (cli *stateCommands) check(ctx context.Context, b *bus.Bus) error {
 // unreadable returns the keys with values that the store cannot read and that no alarm
 // lists. Such a value can prevent the start of its reader.
 func (cli *stateCommands) unreadable(ctx context.Context, b *bus.Bus, alarms []integrity.Alarm) (all []integrity.Problem, err error) {
-	for _, bucket := range []string{state.BucketName(cli.Cluster), message.AppsBucket(cli.Cluster)} {
+	for _, bucket := range []string{names.StateBucket(cli.Cluster), names.OrdersBucket(cli.Cluster), names.AppsBucket(cli.Cluster)} {
 		c, err := integrity.Read(ctx, b.JetStream(), bucket)
-		if errors.Is(err, jetstream.ErrStreamNotFound) {
+		if errors.Is(err, kvbucket.ErrMissing) {
 			continue
 		}
 		if err != nil {
@@ -165,7 +164,7 @@ func (cli *stateCommands) accept(ctx context.Context, b *bus.Bus, reader, reason
 	if alarm.Digest == "" {
 		return fmt.Errorf("reader %s reports only values that cannot be read, such as %v: write them again, or remove them", reader, alarm.Problems[0])
 	}
-	err = integrity.Accept(ctx, js, cli.Cluster, *alarm, integrity.Acceptance{By: operator(), Reason: reason, At: time.Now().UTC()})
+	err = integrity.Accept(ctx, js, cli.Cluster, 1, *alarm, integrity.Acceptance{By: operator(), Reason: reason, At: time.Now().UTC()})
 	if err != nil {
 		return err
 	}

@@ -12,14 +12,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
-
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/harmonizer/natsbus"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/bus/natsserver"
 	"github.com/weirkeeper/weirkeeper/internal/explain"
+	"github.com/weirkeeper/weirkeeper/internal/kvbucket"
 )
 
 // storedApps runs a bus in a data folder, with the buckets of cluster "local" and these rows of
@@ -33,18 +32,15 @@ func storedApps(t *testing.T, data string, rows map[string]string) *bus.Bus {
 	t.Cleanup(b.Close)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	for _, name := range []string{"weir_local", message.AppsBucket("local")} {
-		kv, err := b.JetStream().CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: name})
-		if err != nil {
+	for _, c := range []kvbucket.Config{kvbucket.State("local", 1), kvbucket.Orders("local", 1), kvbucket.Apps("local", 1)} {
+		if _, err := kvbucket.Ensure(ctx, b.JetStream(), c); err != nil {
 			t.Fatal(err)
 		}
-		if name == "weir_local" {
-			continue
-		}
-		for key, value := range rows {
-			if _, err := kv.PutString(ctx, key, value); err != nil {
-				t.Fatal(err)
-			}
+	}
+	apps := kvbucket.New(b.JetStream(), message.AppsBucket("local"))
+	for key, value := range rows {
+		if _, err := apps.Put(ctx, key, []byte(value)); err != nil {
+			t.Fatal(err)
 		}
 	}
 	return b
@@ -140,11 +136,11 @@ func TestStateIsCheckedAndAccepted(t *testing.T) {
 	b = storedApps(t, data, map[string]string{"api": apiRow})
 	end := watchApps(t, b, data)
 	defer end()
-	row := "weir_local_apps  web  revision"
+	row := "weir-apps_local  web  revision"
 	for _, args := range [][]string{{"state", "check"}, {"status"}, {"state", "check", "-o", "json"}} {
 		r := run(args...)
 		text := strings.Join(strings.Fields(r.stdout), " ")
-		if !strings.Contains(text, "weir_local_apps") || !strings.Contains(text, "web") || !strings.Contains(text, "or later") || !strings.Contains(text, "nothing") {
+		if !strings.Contains(text, "weir-apps_local") || !strings.Contains(text, "web") || !strings.Contains(text, "or later") || !strings.Contains(text, "nothing") {
 			t.Errorf("weir %s: %s, want %s", strings.Join(args, " "), r.stdout, row)
 		}
 		if r.code != 1 && args[0] == "state" {
@@ -153,7 +149,7 @@ func TestStateIsCheckedAndAccepted(t *testing.T) {
 	}
 	r := run("status")
 	first, _, _ := strings.Cut(r.stdout, "\n")
-	if !strings.HasPrefix(first, "! stored data is damaged, lost or old: bucket weir_local_apps, key web: ") || !strings.Contains(first, `"weir state accept apps"`) {
+	if !strings.HasPrefix(first, "! stored data is damaged, lost or old: bucket weir-apps_local, key web: ") || !strings.Contains(first, `"weir state accept apps"`) {
 		t.Errorf("weir status does not begin with the damage and what to do: %s", r.stdout)
 	}
 	if r := run("state", "accept", "apps"); r.code != 2 || !strings.Contains(r.stderr, "--reason is missing") {
@@ -195,7 +191,7 @@ func TestDamagedStoreShrinksNoPool(t *testing.T) {
 	began := time.Now()
 	u = startUp(t, data)
 	u.pool(t, "an alarm that names the row", func(s poolStatus) error {
-		if len(s.Warnings) == 0 || !strings.HasPrefix(s.Warnings[0], "stored data is damaged, lost or old: bucket weir_local_apps") {
+		if len(s.Warnings) == 0 || !strings.HasPrefix(s.Warnings[0], "stored data is damaged, lost or old: bucket weir-apps_local") {
 			return fmt.Errorf("warnings %q", s.Warnings)
 		}
 		return nil

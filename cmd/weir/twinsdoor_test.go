@@ -21,6 +21,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/weirkeeper/weirkeeper/internal/names"
 )
 
 // passage is a place between two processes of a twin's talk with the world: a
@@ -313,7 +315,7 @@ var (
 
 // name is what a message of the twin is called in the moments; empty if it is not counted.
 func (d *busDoor) name(f frame) string {
-	bucket := "weir_" + d.cluster
+	bucket := names.StateBucket(d.cluster)
 	key, isWrite := strings.CutPrefix(f.subject, "$KV."+bucket+".")
 	switch {
 	case isWrite && strings.HasPrefix(key, "pool."):
@@ -321,6 +323,8 @@ func (d *busDoor) name(f frame) string {
 			return "keep intent"
 		}
 		return "keep state"
+	case isWrite && strings.HasPrefix(key, "drain.") && bytes.Contains(f.bytes, []byte("KV-Operation: DEL")):
+		return "forget record"
 	case isWrite && strings.HasPrefix(key, "drain."):
 		name := "keep record"
 		text := f.text()
@@ -331,9 +335,7 @@ func (d *busDoor) name(f frame) string {
 			name += " asked"
 		}
 		return name
-	case strings.HasPrefix(f.subject, "$JS.API.STREAM.PURGE.KV_"+bucket):
-		return "forget record"
-	case strings.HasPrefix(f.subject, "$JS.API.STREAM.INFO.KV_"+bucket) && bytes.Contains(f.bytes, []byte(".order.")):
+	case strings.HasPrefix(f.subject, "$JS.API.STREAM.INFO.KV_"+names.OrdersBucket(d.cluster)) && bytes.Contains(f.bytes, []byte(".order.")):
 		return "list orders"
 	case strings.HasSuffix(f.subject, ".cordon"):
 		return "cordon"

@@ -30,6 +30,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/bus/bustest"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
+	"github.com/weirkeeper/weirkeeper/internal/kvbucket"
+	"github.com/weirkeeper/weirkeeper/internal/names"
 	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/metrics/embedded"
 	"github.com/weirkeeper/weirkeeper/metrics/embedded/tsdbstore"
@@ -266,7 +268,10 @@ func (w *twins) watchLease(ctx context.Context, wg *sync.WaitGroup) {
 	if err != nil {
 		w.Fatal(err)
 	}
-	if w.kv, err = js.CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: "weir_" + w.cluster}); err != nil {
+	if _, err := kvbucket.Ensure(ctx, js, kvbucket.State(w.cluster, 1)); err != nil {
+		w.Fatal(err)
+	}
+	if w.kv, err = js.KeyValue(ctx, names.StateBucket(w.cluster)); err != nil {
 		w.Fatal(err)
 	}
 	watch, err := w.kv.WatchFiltered(ctx, []string{"lease.pool.default", "pool.default"})

@@ -171,7 +171,7 @@ func (a App) Equal(b App) bool {
 
 // AppsBucket returns the name of the JetStream key-value bucket with the expected state of a
 // cluster.
-func AppsBucket(cluster string) string { return "weir_" + cluster + "_apps" }
+func AppsBucket(cluster string) string { return names.AppsBucket(cluster) }
 
 // NodeSubject is the subject on which the agent of a node publishes its pools.NodeFacts.
 func NodeSubject(cluster, node string) string { return names.Subject(cluster, "node", node) }

@@ -21,6 +21,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/integrity"
+	"github.com/weirkeeper/weirkeeper/internal/kvbucket"
 )
 
 // store is the folder of a server. A test damages its files between two runs.
@@ -176,8 +177,10 @@ func stateBucket(t *testing.T, nc *nats.Conn) jetstream.JetStream {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), deadline)
 	defer cancel()
-	if _, err := js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: "weir_" + cluster}); err != nil {
-		t.Fatal(err)
+	for _, c := range []kvbucket.Config{kvbucket.State(cluster, 1), kvbucket.Orders(cluster, 1)} {
+		if _, err := kvbucket.Ensure(ctx, js, c); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return js
 }
@@ -300,7 +303,7 @@ func accept(t *testing.T, nc *nats.Conn, js jetstream.JetStream, folder string) 
 	if alarm.Digest == "" { // only an unreadable value
 		return
 	}
-	if err := integrity.Accept(t.Context(), js, cluster, alarm, integrity.Acceptance{By: "ann", Reason: "restored", At: time.Now()}); err != nil {
+	if err := integrity.Accept(t.Context(), js, cluster, 1, alarm, integrity.Acceptance{By: "ann", Reason: "restored", At: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
 	rows := rowsOf(t, events)
@@ -414,7 +417,7 @@ func TestDamagedRowAffectsOnlyItsApp(t *testing.T) {
 	}
 
 	js := stateBucket(t, nc)
-	if err := DropDamaged(t.Context(), js, cluster, "web"); err != nil {
+	if err := DropDamaged(t.Context(), js, cluster, 1, "web"); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the deleted app is stopped", func() bool {

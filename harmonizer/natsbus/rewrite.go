@@ -8,8 +8,8 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/integrity"
+	"github.com/weirkeeper/weirkeeper/internal/kvbucket"
 )
 
 // completeKey is in the copy of a bucket once the copy has all rows. It is not a valid app
@@ -20,17 +20,18 @@ const completeKey = "=complete"
 // state. The server rejects all writes to a bucket after a write over such a row. So
 // DropDamaged creates the bucket again, with all other rows. The bucket accepts no writes
 // meanwhile. If DropDamaged fails in between, the rows are in a copy of the bucket, and the
-// next call continues from there.
-func DropDamaged(ctx context.Context, js jetstream.JetStream, cluster, app string) error {
-	bucket := message.AppsBucket(cluster)
-	kept, err := copyRows(ctx, js, bucket)
+// next call continues from there. Both buckets have that many replicas.
+func DropDamaged(ctx context.Context, js jetstream.JetStream, cluster string, replicas int, app string) error {
+	rows := kvbucket.Apps(cluster, replicas)
+	bucket, copied := rows.Name, copyOf(rows)
+	kept, err := copyRows(ctx, js, bucket, copied)
 	if err != nil {
 		return fmt.Errorf("copy the rows of bucket %s: %w", bucket, err)
 	}
 	if err := js.DeleteKeyValue(ctx, bucket); err != nil && !errors.Is(err, jetstream.ErrBucketNotFound) && !errors.Is(err, jetstream.ErrStreamNotFound) {
 		return fmt.Errorf("delete bucket %s: %w", bucket, err)
 	}
-	kv, err := open(ctx, js, bucket)
+	kv, err := open(ctx, js, rows)
 	if err != nil {
 		return err
 	}
@@ -43,21 +44,25 @@ func DropDamaged(ctx context.Context, js jetstream.JetStream, cluster, app strin
 	if err := kv.Delete(ctx, app); err != nil {
 		return fmt.Errorf("delete row %s: %w", app, err)
 	}
-	if err := js.DeleteKeyValue(ctx, copyOf(bucket)); err != nil {
+	if err := js.DeleteKeyValue(ctx, copied.Name); err != nil {
 		return fmt.Errorf("delete the copy of bucket %s: %w", bucket, err)
 	}
 	return nil
 }
 
-func copyOf(bucket string) string { return bucket + "_copy" }
+// copyOf returns the copy of a bucket. Its name begins differently, so it is the bucket of no other cluster.
+func copyOf(bucket kvbucket.Config) kvbucket.Config {
+	bucket.Name, bucket.Description = "weir-copy-of-"+bucket.Name, "copy of bucket "+bucket.Name
+	return bucket
+}
 
 // copyRows copies a bucket's rows to its copy bucket, and returns them.
-func copyRows(ctx context.Context, js jetstream.JetStream, bucket string) ([]integrity.Key, error) {
-	kv, err := open(ctx, js, copyOf(bucket))
+func copyRows(ctx context.Context, js jetstream.JetStream, bucket string, copied kvbucket.Config) ([]integrity.Key, error) {
+	kv, err := open(ctx, js, copied)
 	if err != nil {
 		return nil, err
 	}
-	rows, err := liveRows(ctx, js, copyOf(bucket))
+	rows, err := liveRows(ctx, js, copied.Name)
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/internal/kvbucket"
 )
 
 // TestDropDamagedContinues ends the drop of a damaged row after each of its calls to the
@@ -26,15 +27,15 @@ func TestDropDamagedContinues(t *testing.T) {
 		ns = startServer(t, s.dir, port)
 		eventually(t, "the server is back", nc.IsConnected)
 		js := stateBucket(t, nc)
-		early := DropDamaged(t.Context(), &failingAfter{JetStream: js, left: after}, cluster, "web")
-		if err := DropDamaged(t.Context(), js, cluster, "web"); err != nil {
+		early := DropDamaged(t.Context(), &failingAfter{JetStream: js, left: after}, cluster, 1, "web")
+		if err := DropDamaged(t.Context(), js, cluster, 1, "web"); err != nil {
 			t.Fatalf("after %d calls: %v", after, err)
 		}
 		rows, err := liveRows(t.Context(), js, message.AppsBucket(cluster))
 		if err != nil || len(rows) != 1 || rows[0].Name != "api" {
 			t.Errorf("after %d calls: rows %v, %v, want api", after, rows, err)
 		}
-		if _, err := js.KeyValue(t.Context(), copyOf(message.AppsBucket(cluster))); !errors.Is(err, jetstream.ErrBucketNotFound) {
+		if _, err := js.KeyValue(t.Context(), copyOf(kvbucket.Apps(cluster, 1)).Name); !errors.Is(err, jetstream.ErrBucketNotFound) {
 			t.Errorf("after %d calls: the copy is still there: %v", after, err)
 		}
 		set(t, bucket(t, nc), "web", 1)

@@ -15,6 +15,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/integrity"
+	"github.com/weirkeeper/weirkeeper/internal/kvbucket"
 )
 
 const (
@@ -25,13 +26,13 @@ const (
 	slice         = 500              // rows of one event, at most
 )
 
-// Rows is the expected state in the bucket message.AppsBucket. NewRows makes it. A row is
+// Rows is the expected state in the bucket names.AppsBucket. NewRows makes it. A row is
 // reported as apps.ExpectedUnreadable if it is unreadable, older than before, or missing
 // without a delete marker.
 type Rows struct {
 	nc     *nats.Conn
 	js     jetstream.JetStream
-	bucket string
+	bucket kvbucket.Config
 	guard  *integrity.Guard
 	log    *slog.Logger
 	lost   rate.Sometimes // limits a log message
@@ -39,7 +40,8 @@ type Rows struct {
 
 // RowsConfig configures Rows.
 type RowsConfig struct {
-	Cluster string
+	Cluster  string
+	Replicas int // of a bucket that is created; 0: 1
 	// Folder stores the known revisions of the rows. It is required without Forget, and empty with it.
 	Folder string
 	// Forget drops the known revisions when the process ends, so damage before the next
@@ -70,9 +72,9 @@ func NewRows(nc *nats.Conn, c RowsConfig, log *slog.Logger) (*Rows, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reach JetStream: %w", err)
 	}
-	bucket := message.AppsBucket(c.Cluster)
+	bucket := kvbucket.Apps(c.Cluster, max(c.Replicas, 1))
 	guard, err := integrity.Open(integrity.Config{
-		JS: js, Cluster: c.Cluster, Bucket: bucket, Reader: "apps", Folder: c.Folder, By: c.By, Log: log,
+		JS: js, Cluster: c.Cluster, Bucket: bucket.Name, Reader: "apps", Folder: c.Folder, By: c.By, Log: log,
 	})
 	if err != nil {
 		return nil, err
@@ -89,12 +91,12 @@ func (r *Rows) Watch(ctx context.Context, report harmonizer.Enqueue) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		r.lost.Do(func() { r.log.Warn("expected state lost", "bucket", r.bucket, "err", err) })
+		r.lost.Do(func() { r.log.Warn("expected state lost", "bucket", r.bucket.Name, "err", err) })
 		if err := report(ctx, apps.ExpectedLost{Why: err.Error()}); err != nil {
 			return nil
 		}
 		if r.nc.IsClosed() {
-			return fmt.Errorf("watch %s: %w", r.bucket, nats.ErrConnectionClosed)
+			return fmt.Errorf("watch %s: %w", r.bucket.Name, nats.ErrConnectionClosed)
 		}
 		if wait(ctx, retryPause) != nil {
 			return nil
@@ -105,22 +107,19 @@ func (r *Rows) Watch(ctx context.Context, report harmonizer.Enqueue) error {
 // Refresh does nothing, because each change is reported when it happens.
 func (r *Rows) Refresh() {}
 
-// OpenBucket returns the key-value bucket of a cluster's expected state, and creates it if it
-// is missing.
-func OpenBucket(ctx context.Context, js jetstream.JetStream, cluster string) (jetstream.KeyValue, error) {
-	return open(ctx, js, message.AppsBucket(cluster))
+// OpenBucket returns the key-value bucket of a cluster's expected state, and creates it with
+// that many replicas if it is missing.
+func OpenBucket(ctx context.Context, js jetstream.JetStream, cluster string, replicas int) (jetstream.KeyValue, error) {
+	return open(ctx, js, kvbucket.Apps(cluster, replicas))
 }
 
-func open(ctx context.Context, js jetstream.JetStream, bucket string) (jetstream.KeyValue, error) {
-	kv, err := js.KeyValue(ctx, bucket)
-	if errors.Is(err, jetstream.ErrBucketNotFound) {
-		kv, err = js.CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: bucket, Description: "expected state of applications"})
-		if errors.Is(err, jetstream.ErrBucketExists) { // another process was faster
-			kv, err = js.KeyValue(ctx, bucket)
-		}
+func open(ctx context.Context, js jetstream.JetStream, c kvbucket.Config) (jetstream.KeyValue, error) {
+	if _, err := kvbucket.Ensure(ctx, js, c); err != nil {
+		return nil, err
 	}
+	kv, err := js.KeyValue(ctx, c.Name)
 	if err != nil {
-		return nil, fmt.Errorf("open bucket %s: %w", bucket, err)
+		return nil, fmt.Errorf("open bucket %s: %w", c.Name, err)
 	}
 	return kv, nil
 }
@@ -139,7 +138,7 @@ func (r *Rows) watch(ctx context.Context, report harmonizer.Enqueue) error {
 	defer cancel()
 	watcher, err := p.kv.WatchAll(ctx, jetstream.ResumeFromRevision(p.next))
 	if err != nil {
-		return fmt.Errorf("watch bucket %s: %w", r.bucket, err)
+		return fmt.Errorf("watch bucket %s: %w", r.bucket.Name, err)
 	}
 	defer stop(watcher)
 	verify := time.NewTicker(verifyEvery)
@@ -152,7 +151,7 @@ func (r *Rows) watch(ctx context.Context, report harmonizer.Enqueue) error {
 			return ctx.Err()
 		case entry, ok := <-watcher.Updates():
 			if !ok {
-				return fmt.Errorf("watch bucket %s: ended", r.bucket)
+				return fmt.Errorf("watch bucket %s: ended", r.bucket.Name)
 			}
 			if entry == nil { // from the library: the following entries are new
 				continue
@@ -185,7 +184,7 @@ func (r *Rows) accepted(ctx context.Context) error {
 		return errAccepted
 	}
 	if err != nil {
-		r.lost.Do(func() { r.log.Warn("acceptance not readable", "bucket", r.bucket, "err", err) })
+		r.lost.Do(func() { r.log.Warn("acceptance not readable", "bucket", r.bucket.Name, "err", err) })
 	}
 	return nil
 }
@@ -253,11 +252,11 @@ func (r *Rows) info(ctx context.Context, kv jetstream.KeyValue) (*jetstream.Stre
 	defer cancel()
 	status, err := kv.Status(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("read state of bucket %s: %w", r.bucket, err)
+		return nil, fmt.Errorf("read state of bucket %s: %w", r.bucket.Name, err)
 	}
 	s, ok := status.(*jetstream.KeyValueBucketStatus)
 	if !ok {
-		return nil, fmt.Errorf("read state of bucket %s: unexpected %T", r.bucket, status)
+		return nil, fmt.Errorf("read state of bucket %s: unexpected %T", r.bucket.Name, status)
 	}
 	return s.StreamInfo(), nil
 }
@@ -270,12 +269,12 @@ func (r *Rows) verify(ctx context.Context, p *progress) error {
 		return err
 	}
 	if !info.Created.Equal(p.created) || info.State.LastSeq < p.seen {
-		return fmt.Errorf("watch bucket %s: the bucket was created again", r.bucket)
+		return fmt.Errorf("watch bucket %s: the bucket was created again", r.bucket.Name)
 	}
 	was := p.behind
 	p.behind = info.State.LastSeq > p.seen
 	if was && p.behind {
-		return fmt.Errorf("watch bucket %s: at change %d, the bucket is at %d", r.bucket, p.seen, info.State.LastSeq)
+		return fmt.Errorf("watch bucket %s: at change %d, the bucket is at %d", r.bucket.Name, p.seen, info.State.LastSeq)
 	}
 	return nil
 }

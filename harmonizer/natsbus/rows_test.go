@@ -24,7 +24,7 @@ func bucket(t *testing.T, nc *nats.Conn) jetstream.KeyValue {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), deadline)
 	defer cancel()
-	kv, err := OpenBucket(ctx, js, cluster)
+	kv, err := OpenBucket(ctx, js, cluster, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

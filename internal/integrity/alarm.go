@@ -9,6 +9,9 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/weirkeeper/weirkeeper/internal/kvbucket"
+	"github.com/weirkeeper/weirkeeper/internal/names"
 )
 
 // shown is the maximum number of problems in an alarm.
@@ -44,9 +47,9 @@ type Acceptance struct {
 // Alarms returns the alarms of a cluster, oldest first. A cluster without a bucket has no alarm. An unreadable alarm
 // is returned as a problem.
 func Alarms(ctx context.Context, js jetstream.JetStream, cluster string) ([]Alarm, error) {
-	bucket := "weir_" + cluster
+	bucket := names.StateBucket(cluster)
 	c, err := Read(ctx, js, bucket, alarmPrefix+">")
-	if errors.Is(err, jetstream.ErrStreamNotFound) {
+	if errors.Is(err, kvbucket.ErrMissing) {
 		return nil, nil
 	}
 	if err != nil {
@@ -69,10 +72,16 @@ func Alarms(ctx context.Context, js jetstream.JetStream, cluster string) ([]Alar
 	return all, nil
 }
 
-// Accept stores that an operator accepts the problems of an alarm.
-func Accept(ctx context.Context, js jetstream.JetStream, cluster string, a Alarm, accepted Acceptance) error {
+// Accept stores that an operator accepts the problems of an alarm. It creates a missing bucket of orders with that many
+// replicas.
+func Accept(ctx context.Context, js jetstream.JetStream, cluster string, replicas int, a Alarm, accepted Acceptance) error {
 	accepted.Digest = a.Digest
-	if err := put(ctx, js, cluster, acceptPrefix+a.Reader, accepted); err != nil {
+	orders := kvbucket.Orders(cluster, replicas)
+	_, err := kvbucket.Ensure(ctx, js, orders)
+	if err == nil {
+		err = put(ctx, kvbucket.New(js, orders.Name), acceptPrefix+a.Reader, accepted)
+	}
+	if err != nil {
 		return fmt.Errorf("accept the alarm of %s: %w", a.Reader, err)
 	}
 	return nil
@@ -80,7 +89,7 @@ func Accept(ctx context.Context, js jetstream.JetStream, cluster string, a Alarm
 
 // Forget removes the alarm of a reader that no longer runs.
 func Forget(ctx context.Context, js jetstream.JetStream, cluster, reader string) error {
-	return remove(ctx, js, cluster, alarmPrefix+reader)
+	return remove(ctx, kvbucket.New(js, names.StateBucket(cluster)), alarmPrefix+reader)
 }
 
 func decode(value []byte, out any) error {
@@ -90,29 +99,27 @@ func decode(value []byte, out any) error {
 	return json.Unmarshal(value, out)
 }
 
-func put(ctx context.Context, js jetstream.JetStream, cluster, key string, v any) error {
+func put(ctx context.Context, b *kvbucket.Bucket, key string, v any) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	kv, err := js.KeyValue(ctx, "weir_"+cluster)
-	if err != nil {
-		return err
-	}
 	data, err := json.Marshal(v)
 	if err != nil {
 		return err
 	}
-	_, err = kv.Put(ctx, key, data)
+	_, err = b.Put(ctx, key, data)
 	return err
 }
 
-func remove(ctx context.Context, js jetstream.JetStream, cluster, key string) error {
+// remove deletes a key. A missing key is not an error.
+func remove(ctx context.Context, b *kvbucket.Bucket, key string) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	kv, err := js.KeyValue(ctx, "weir_"+cluster)
-	if err != nil {
+	e, err := b.Get(ctx, key)
+	if err != nil || !e.Found {
 		return err
 	}
-	return kv.Delete(ctx, key)
+	_, err = b.Delete(ctx, key, e.Revision)
+	return err
 }
 
 // acceptance returns the last acceptance for a reader; the zero value without one.
@@ -120,16 +127,12 @@ func acceptance(ctx context.Context, js jetstream.JetStream, cluster, reader str
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	var a Acceptance
-	kv, err := js.KeyValue(ctx, "weir_"+cluster)
-	if err != nil {
-		return a, err
-	}
-	e, err := kv.Get(ctx, acceptPrefix+reader)
-	if errors.Is(err, jetstream.ErrKeyNotFound) {
+	e, err := kvbucket.New(js, names.OrdersBucket(cluster)).Get(ctx, acceptPrefix+reader)
+	if errors.Is(err, kvbucket.ErrMissing) || err == nil && !e.Found {
 		return a, nil
 	}
 	if err != nil {
 		return a, err
 	}
-	return a, decode(e.Value(), &a)
+	return a, decode(e.Value, &a)
 }

@@ -1,7 +1,7 @@
 // Package integrity detects lost or older data in a JetStream key-value bucket: a damaged file, a truncated stream, a
 // restored copy.
 //
-//	g, err := integrity.Open(integrity.Config{JS: js, Cluster: c, Bucket: "weir_c_apps", Reader: "apps", Folder: dir, By: me, Log: log})
+//	g, err := integrity.Open(integrity.Config{JS: js, Cluster: c, Bucket: "weir-apps_c", Reader: "apps", Folder: dir, By: me, Log: log})
 //	contents, err := g.Read(ctx)        // at each start and after each reconnect
 //	g.Doubted("web"), g.Missing()       // keys whose value is unknown
 //	g.Note("web", revision, false)      // a change that was received live
@@ -22,15 +22,19 @@
 //
 // The revision of a key only grows. A key disappears only by a delete marker. The last
 // sequence of the bucket only grows. A bucket that was created again lacks all earlier
-// keys. A broken rule is a [Problem]: the key is unknown until it is written again while the
+// keys. Config.Erased names the keys whose markers end after an hour. If such a key is
+// missing, it is lost if the reader has read it within that hour. Otherwise its marker may
+// have ended. A broken rule is a [Problem]: the key is unknown until it is written again while the
 // reader watches, or until an operator accepts the bucket.
 //
 // # Alarms and acceptances
 //
-// The bucket weir_CLUSTER has
+// Daemons write alarms, and operators write acceptances:
 //
-//	alarm.READER   an Alarm: the reader's problems
-//	accept.READER  an Acceptance: an operator accepts the problems of that digest
+//	weir-state_CLUSTER    alarm.READER   an Alarm: the reader's problems
+//	weir-orders_CLUSTER   accept.READER  an Acceptance: an operator accepts the problems of that digest
+//
+// One alarm has the problems of all buckets of its reader (see Config.Beside).
 //
 // # Concurrency
 //

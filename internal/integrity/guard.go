@@ -2,6 +2,7 @@ package integrity
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"path/filepath"
@@ -11,10 +12,17 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 	"golang.org/x/time/rate"
+
+	"github.com/weirkeeper/weirkeeper/internal/kvbucket"
+	"github.com/weirkeeper/weirkeeper/internal/names"
 )
 
-// acceptEvery is how often a Guard with problems reads the acceptance.
-const acceptEvery = time.Second
+const (
+	// acceptEvery is how often a Guard with problems reads the acceptance.
+	acceptEvery = time.Second
+	// markerSlack is the part of a marker's TTL that two clocks may differ by.
+	markerSlack = 5 * time.Minute
+)
 
 // FolderName is the subfolder of a data folder with the files of Guards.
 const FolderName = "integrity"
@@ -25,7 +33,8 @@ type Config struct {
 	Cluster string
 	Bucket  string
 	Filters []string // of the keys; empty: all keys
-	Erased  []string // prefixes of keys that may disappear without a delete marker
+	Erased  []string // prefixes of keys whose delete markers end after kvbucket.MarkerTTL
+	Beside  *Guard   // of another bucket of the same reader: this Guard reads, publishes and accepts its problems too
 	Reader  string   // name of the alarm and of the file
 	Folder  string   // of the file; empty: revisions are only in memory
 	By      string   // this process, in the alarm; empty: publish no alarm
@@ -39,6 +48,7 @@ type Guard struct {
 	mu       sync.Mutex
 	seen     *seen
 	latest   Contents
+	readAt   time.Time // when the last Read of all filters began
 	problems map[string]Problem
 	// published is the digest of the alarm; known is false before the first one.
 	published        string
@@ -61,7 +71,7 @@ func Open(c Config) (*Guard, error) {
 	if s.bad > 0 {
 		c.Log.Warn("seen-revisions file damaged, fewer keys are checked", "file", path, "lines", s.bad)
 	}
-	return &Guard{config: c, seen: s, problems: map[string]Problem{}, logLimit: rate.Sometimes{Interval: time.Minute}}, nil
+	return &Guard{config: c, seen: s, readAt: s.at, problems: map[string]Problem{}, logLimit: rate.Sometimes{Interval: time.Minute}}, nil
 }
 
 // Close closes the file.
@@ -69,18 +79,30 @@ func (g *Guard) Close() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.seen.close()
+	if g.config.Beside != nil {
+		g.config.Beside.Close()
+	}
 }
 
 // Read reads the bucket, or only the keys that these filters match, and compares it with the seen revisions. It adds
-// new revisions to them.
+// new revisions to them. Without filters it reads the bucket beside it too.
 func (g *Guard) Read(ctx context.Context, filters ...string) (Contents, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if len(filters) == 0 {
+	whole := len(filters) == 0
+	if whole {
 		filters = g.config.Filters
 	}
+	if whole && g.config.Beside != nil {
+		if _, err := g.config.Beside.Read(ctx); err != nil {
+			return Contents{}, err
+		}
+	}
 	g.begin(ctx)
-	c, err := read(ctx, g.config.JS, g.config.Bucket, filters, func(key string) uint64 { return g.seen.keys[key].revision })
+	began := time.Now()
+	c, err := read(ctx, g.config.JS, g.config.Bucket, filters, expected{
+		last: g.seen.last, revision: func(key string) uint64 { return g.seen.keys[key].revision },
+	})
 	if err != nil {
 		return Contents{}, err
 	}
@@ -91,13 +113,16 @@ func (g *Guard) Read(ctx context.Context, filters ...string) (Contents, error) {
 			g.problems[key] = p
 		}
 	}
-	lost := g.erased()
+	lost := g.erased(began)
+	if whole {
+		g.readAt = began
+	}
 	for _, p := range sorted(g.problems) {
 		if before[p.Key] != p {
 			g.alarm(p)
 		}
 	}
-	g.note(lost...)
+	g.note(append(lost, g.seen.ended(filters, c)...)...)
 	g.adopt(c)
 	return c, nil
 }
@@ -123,8 +148,12 @@ func (g *Guard) Report(key, expected, found string) {
 	g.alarm(g.problems[key])
 }
 
-// erased drops missing keys that need no delete marker: they are not a problem.
-func (g *Guard) erased() (forgotten []line) {
+// erased drops missing keys whose delete marker may have ended since the last Read: they are not a problem. A key
+// that was there so recently that its marker would be there too is lost.
+func (g *Guard) erased(now time.Time) (forgotten []line) {
+	if now.Sub(g.readAt) < kvbucket.MarkerTTL-markerSlack {
+		return nil
+	}
 	for key, p := range g.problems {
 		for _, prefix := range g.config.Erased {
 			if strings.HasPrefix(key, prefix) && p.missing {
@@ -205,12 +234,23 @@ func (g *Guard) Missing() []string {
 	return all
 }
 
-// Problems returns all problems, in order of key.
+// Problems returns all problems, in order of key, then those of the bucket beside it.
 func (g *Guard) Problems() []Problem {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return sorted(g.problems)
+	return g.allLocked()
 }
+
+func (g *Guard) allLocked() []Problem {
+	all := sorted(g.problems)
+	if g.config.Beside != nil {
+		all = append(all, g.config.Beside.Problems()...)
+	}
+	return all
+}
+
+// Beside returns the guard of the other bucket of the same reader; nil without one.
+func (g *Guard) Beside() *Guard { return g.config.Beside }
 
 func (g *Guard) alarm(p Problem) {
 	g.config.Log.Error("stored data damaged, lost or older than before",
@@ -222,7 +262,7 @@ func (g *Guard) alarm(p Problem) {
 func (g *Guard) Publish(ctx context.Context) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	all := sorted(g.problems)
+	all := g.allLocked()
 	now := digest(all)
 	if g.config.By == "" || g.known && now == g.published {
 		return
@@ -236,22 +276,16 @@ func (g *Guard) Publish(ctx context.Context) {
 }
 
 func (g *Guard) write(ctx context.Context, all []Problem) error {
-	key := alarmPrefix + g.config.Reader
+	key, state := alarmPrefix+g.config.Reader, kvbucket.New(g.config.JS, names.StateBucket(g.config.Cluster))
 	if len(all) > 0 {
-		return put(ctx, g.config.JS, g.config.Cluster, key, Alarm{
+		return put(ctx, state, key, Alarm{
 			Reader: g.config.Reader, By: g.config.By, At: time.Now().UTC(), Digest: digest(acceptable(all)),
 			Count: len(all), Problems: all[:min(len(all), shown)],
 		})
 	}
-	if g.known {
-		return remove(ctx, g.config.JS, g.config.Cluster, key)
-	}
-	// An earlier process may have left an alarm.
-	alarms, err := Alarms(ctx, g.config.JS, g.config.Cluster)
-	for _, a := range alarms {
-		if a.Reader == g.config.Reader {
-			err = remove(ctx, g.config.JS, g.config.Cluster, key)
-		}
+	err := remove(ctx, state, key) // an earlier process may have left one
+	if errors.Is(err, kvbucket.ErrMissing) {
+		return nil
 	}
 	return err
 }
@@ -261,7 +295,7 @@ func (g *Guard) write(ctx context.Context, all []Problem) error {
 func (g *Guard) Accepted(ctx context.Context) (bool, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	wanted := digest(acceptable(sorted(g.problems)))
+	wanted := digest(acceptable(g.allLocked()))
 	if wanted == "" || g.config.By == "" || time.Since(g.acceptanceReadAt) < acceptEvery {
 		return false, nil
 	}
@@ -270,7 +304,22 @@ func (g *Guard) Accepted(ctx context.Context) (bool, error) {
 	if err != nil || a.Digest != wanted {
 		return false, err
 	}
-	g.config.Log.Warn("operator accepted stored data", "bucket", g.config.Bucket, "problems", len(g.problems), "by", a.By, "reason", a.Reason)
+	g.config.Log.Warn("operator accepted stored data", "reader", g.config.Reader, "problems", len(g.allLocked()), "by", a.By, "reason", a.Reason)
+	g.acceptLocked()
+	if g.config.Beside != nil {
+		g.config.Beside.accept()
+	}
+	return true, nil
+}
+
+func (g *Guard) accept() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.acceptLocked()
+}
+
+// acceptLocked makes the last Read the valid state.
+func (g *Guard) acceptLocked() {
 	lines := []line{{Created: &g.latest.Created, Last: g.latest.Last}}
 	for key, was := range g.seen.keys {
 		if _, wrong := g.problems[key]; !wrong && was.revision <= g.latest.Last {
@@ -284,5 +333,4 @@ func (g *Guard) Accepted(ctx context.Context) (bool, error) {
 	}
 	g.note(lines...)
 	g.problems = map[string]Problem{}
-	return true, nil
 }

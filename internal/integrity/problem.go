@@ -84,6 +84,20 @@ func (s *seen) check(bucket string, filters []string, c Contents) map[string]Pro
 	return problems
 }
 
+// ended returns lines that remove the deleted keys whose marker has ended.
+func (s *seen) ended(filters []string, c Contents) (lines []line) {
+	existing := make(map[string]bool, len(c.Keys))
+	for _, k := range c.Keys {
+		existing[k.Name] = true
+	}
+	for name, was := range s.keys {
+		if was.deleted && !existing[name] && matches(filters, name) {
+			lines = append(lines, line{Key: name})
+		}
+	}
+	return lines
+}
+
 func (k seenKey) String() string {
 	if k.deleted {
 		return "a delete marker of " + orLater(k.revision)

@@ -3,7 +3,6 @@ package integrity
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -11,8 +10,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/weirkeeper/weirkeeper/internal/kvbucket"
 )
 
 const (
@@ -20,6 +20,9 @@ const (
 	callTimeout      = 5 * time.Second
 	many             = 1000        // up to so many keys are read one by one
 	watchIdleTimeout = time.Second // of a watch; then the rest is read one by one
+	// replicaLag is how long a replica or a former leader may be behind. After it, what they return counts.
+	replicaLag = 2 * time.Second
+	relist     = 50 * time.Millisecond // before the same is read again
 )
 
 // Key is the newest entry of one key.
@@ -58,25 +61,35 @@ func (c Contents) Unreadable(bucket string) (all []Problem) {
 }
 
 // Read returns the entries of a bucket that match a filter, including delete markers; without a filter all entries. A
-// watch would wait forever for an unreadable message; Read returns its key instead. Read requests from the leader of
-// the stream, because a replica may lag behind.
+// watch would wait forever for an unreadable message; Read returns its key instead.
+//
+// The leader of the stream lists the keys, and any replica returns their values. So no key is missing, and a value may
+// be older than the newest one. Each filter is one request, which permissions can restrict. Without a quorum the error
+// is kvbucket.ErrNoQuorum, because such a reading proves nothing.
 func Read(ctx context.Context, js jetstream.JetStream, bucket string, filters ...string) (Contents, error) {
-	return read(ctx, js, bucket, filters, nil)
+	return read(ctx, js, bucket, filters, expected{})
 }
 
-// read implements Read. If least is set, many keys are read at once from any replica. Then the leader is asked only
-// for missing keys and for keys below their least revision.
-func read(ctx context.Context, js jetstream.JetStream, bucket string, filters []string, least func(key string) uint64) (Contents, error) {
-	stream, err := js.Stream(ctx, "KV_"+bucket)
+// ReadSince is Read from a leader that has applied the write of that sequence. It waits for one until ctx ends. A
+// leader that was replaced does not have the write. So the listing has every key that was written before it.
+func ReadSince(ctx context.Context, js jetstream.JetStream, bucket string, sequence uint64, filters ...string) (Contents, error) {
+	return read(ctx, js, bucket, filters, expected{last: sequence, required: true})
+}
+
+// expected is what a reader has read before.
+type expected struct {
+	last     uint64                  // sequence of the bucket
+	required bool                    // nothing older than last may be returned
+	revision func(key string) uint64 // nil: no key was read
+}
+
+// read implements Read. What lags behind the expected revisions is read again, for replicaLag at most.
+func read(ctx context.Context, js jetstream.JetStream, bucket string, filters []string, e expected) (Contents, error) {
+	r, err := newReader(ctx, js, bucket, e)
 	if err != nil {
 		return Contents{}, fmt.Errorf("read bucket %s: %w", bucket, err)
 	}
-	r := reader{js: js, stream: stream, prefix: "$KV." + bucket + "."}
-	info, err := stream.Info(ctx)
-	if err != nil {
-		return Contents{}, fmt.Errorf("read bucket %s: %w", bucket, err)
-	}
-	c := Contents{Created: info.Created, Last: info.State.LastSeq}
+	c := Contents{Created: r.info.Created, Last: r.info.State.LastSeq}
 	if len(filters) == 0 {
 		filters = []string{">"}
 	}
@@ -90,11 +103,14 @@ func read(ctx context.Context, js jetstream.JetStream, bucket string, filters []
 	}
 	slices.Sort(names)
 	names = slices.Compact(names)
-	if least != nil && len(names) > many {
-		if c.Keys, err = r.many(ctx, bucket, filters, least); err != nil {
-			return Contents{}, fmt.Errorf("read bucket %s: %w", bucket, err)
+	if e.revision != nil && len(names) > many {
+		for _, filter := range filters {
+			keys, err := r.many(ctx, bucket, filter)
+			if err != nil {
+				return Contents{}, fmt.Errorf("read bucket %s: %w", bucket, err)
+			}
+			c.Keys, names = append(c.Keys, keys...), without(names, keys)
 		}
-		names = without(names, c.Keys)
 	}
 	single, err := r.all(ctx, names)
 	if err != nil {
@@ -117,7 +133,47 @@ func without(names []string, keys []Key) []string {
 type reader struct {
 	js     jetstream.JetStream
 	stream jetstream.Stream
+	info   *jetstream.StreamInfo // before the keys are listed
+	kv     *kvbucket.Bucket
 	prefix string // of the subjects
+	least  func(key string) uint64
+}
+
+// newReader returns a reader of a bucket whose leader has the expected sequence.
+func newReader(ctx context.Context, js jetstream.JetStream, bucket string, e expected) (reader, error) {
+	stream, err := kvbucket.Check(ctx, js, bucket)
+	if err != nil {
+		return reader{}, err
+	}
+	r := reader{js, stream, stream.CachedInfo(), kvbucket.New(js, bucket), "$KV." + bucket + ".", e.revision}
+	if r.least == nil {
+		r.least = func(string) uint64 { return 0 }
+	}
+	for began := time.Now(); r.info.State.LastSeq < e.last && (e.required || r.lagging(began)); {
+		if err := pause(ctx); err != nil {
+			return reader{}, err
+		}
+		if r.info, err = stream.Info(ctx); err != nil {
+			return reader{}, err
+		}
+	}
+	return r, nil
+}
+
+// lagging reports whether a replica may still be behind.
+func (r reader) lagging(began time.Time) bool {
+	return kvbucket.Replicated(r.info) && time.Since(began) < replicaLag
+}
+
+func pause(ctx context.Context) error {
+	timer := time.NewTimer(relist)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // list returns the matching keys from the store's index.
@@ -135,14 +191,14 @@ func (r reader) list(ctx context.Context, filter string) ([]string, error) {
 
 // many reads keys by a watch until it is complete or stops at an unreadable message. It omits keys below their least
 // revision.
-func (r reader) many(ctx context.Context, bucket string, filters []string, least func(key string) uint64) ([]Key, error) {
+func (r reader) many(ctx context.Context, bucket, filter string) ([]Key, error) {
 	kv, err := r.js.KeyValue(ctx, bucket)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	watcher, err := kv.WatchFiltered(ctx, slices.Clone(filters)) // the library modifies the slice
+	watcher, err := kv.WatchFiltered(ctx, []string{filter})
 	if err != nil {
 		return nil, err
 	}
@@ -161,7 +217,7 @@ func (r reader) many(ctx context.Context, bucket string, filters []string, least
 				return keys, nil
 			}
 			idle.Reset(watchIdleTimeout)
-			if e.Revision() >= least(e.Key()) {
+			if e.Revision() >= r.least(e.Key()) {
 				keys = append(keys, Key{Name: e.Key(), Revision: e.Revision(), Deleted: e.Operation() != jetstream.KeyValuePut, Value: e.Value()})
 			}
 		}
@@ -216,66 +272,20 @@ func (r reader) all(ctx context.Context, names []string) ([]Key, error) {
 
 // key reads one key; nil if it no longer exists.
 func (r reader) key(ctx context.Context, name string) (*Key, error) {
-	m, err := r.last(ctx, name)
-	if errors.Is(err, jetstream.ErrMsgNotFound) {
-		return r.unread(ctx, name)
-	}
-	if err != nil {
-		return nil, err
-	}
-	deleted := m.Header.Get("KV-Operation") != "" || m.Header.Get(jetstream.MarkerReasonHeader) != ""
-	return &Key{Name: name, Revision: m.Sequence, Deleted: deleted, Value: m.Data}, nil
-}
-
-// unread returns a listed key without a message. It is damaged if it is still listed, because the store finds
-// readable messages only.
-func (r reader) unread(ctx context.Context, name string) (*Key, error) {
-	listed, err := r.list(ctx, name)
-	if err != nil || len(listed) == 0 {
-		return nil, err
-	}
-	return &Key{Name: name, Damaged: true}, nil
-}
-
-// stored is the response of a stream's leader.
-type stored struct {
-	Message *struct {
-		Sequence uint64 `json:"seq"`
-		Header   []byte `json:"hdrs"`
-		Data     []byte `json:"data"`
-	} `json:"message"`
-	Error *jetstream.APIError `json:"error"`
-}
-
-// last requests the last message of a key from the leader. The client library would use any replica.
-func (r reader) last(ctx context.Context, name string) (*jetstream.RawStreamMsg, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	request, err := json.Marshal(map[string]string{"last_by_subj": r.prefix + name})
-	if err != nil {
-		return nil, err
-	}
-	answer, err := r.js.Conn().RequestWithContext(ctx, "$JS.API.STREAM.MSG.GET."+r.stream.CachedInfo().Config.Name, request)
-	if err != nil {
-		return nil, err
-	}
-	var s stored
-	if err := json.Unmarshal(answer.Data, &s); err != nil {
-		return nil, err
-	}
-	switch {
-	case s.Error != nil && s.Error.ErrorCode == jetstream.JSErrCodeMessageNotFound:
-		return nil, jetstream.ErrMsgNotFound
-	case s.Error != nil:
-		return nil, s.Error
-	case s.Message == nil:
-		return nil, jetstream.ErrInvalidJetStreamResponse
-	}
-	m := &jetstream.RawStreamMsg{Sequence: s.Message.Sequence, Data: s.Message.Data}
-	if len(s.Message.Header) > 0 {
-		if m.Header, err = nats.DecodeHeadersMsg(s.Message.Header); err != nil {
+	for began := time.Now(); ; {
+		e, err := r.kv.Get(ctx, name)
+		switch {
+		case errors.Is(err, kvbucket.ErrDamaged):
+			return &Key{Name: name, Damaged: true}, nil
+		case err != nil || e.Revision == 0:
+			return nil, err
+		case e.Revision >= r.least(name) || !r.lagging(began):
+			return &Key{Name: name, Revision: e.Revision, Deleted: !e.Found, Value: e.Value}, nil
+		}
+		if err := pause(ctx); err != nil {
 			return nil, err
 		}
 	}
-	return m, nil
 }

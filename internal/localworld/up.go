@@ -209,7 +209,7 @@ func (u *up) startFront(ctx context.Context, pool config.Pool) error {
 	if err != nil {
 		return err
 	}
-	if _, err := natsbus.OpenBucket(ctx, u.bus.JetStream(), u.Cluster); err != nil {
+	if _, err := natsbus.OpenBucket(ctx, u.bus.JetStream(), u.Cluster, 1); err != nil {
 		return err
 	}
 	if err := u.startMachines(ctx, pool); err != nil {

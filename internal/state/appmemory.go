@@ -16,6 +16,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/harmonizer"
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
+	"github.com/weirkeeper/weirkeeper/internal/kvbucket"
 	"github.com/weirkeeper/weirkeeper/internal/names"
 	"github.com/weirkeeper/weirkeeper/pools"
 )
@@ -54,7 +55,7 @@ func OpenAppMemory(ctx context.Context, js jetstream.JetStream, lease *Lease, cl
 	if !names.Valid(cluster) {
 		return nil, fmt.Errorf("open memory of apps: cluster %q: invalid name", cluster)
 	}
-	b, err := openBucket(ctx, js, cluster)
+	b, err := openBucket(ctx, js, kvbucket.State(cluster, lease.config.Replicas))
 	if err != nil {
 		return nil, err
 	}
@@ -125,7 +126,7 @@ func (m *AppMemory) decode(ctx context.Context, p *page, e entry) (found, error)
 	if err == nil || s.epoch > m.term.epoch {
 		return found{sealed: s, revision: e.revision}, nil
 	}
-	if _, failed := m.bucket.kv.Put(ctx, p.asideKey, e.value); failed != nil {
+	if failed := m.bucket.put(ctx, p.asideKey, e.value); failed != nil {
 		return found{}, errors.Join(err, fmt.Errorf("move it to %s: %w", p.asideKey, failed))
 	}
 	m.lease.config.Log.Warn("unreadable harmonizer state moved aside",

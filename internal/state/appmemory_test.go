@@ -618,7 +618,7 @@ func BenchmarkAppMemory(b *testing.B) {
 				b.Fatalf("%d apps, %v", len(r.Apps), err)
 			}
 		}
-		stream, err := js.Stream(b.Context(), "KV_weir_here")
+		stream, err := js.Stream(b.Context(), "KV_"+stateBucket)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/weirkeeper/weirkeeper/internal/integrity"
+	"github.com/weirkeeper/weirkeeper/internal/kvbucket"
 )
 
 // schemaVersion is the version of the keys and values in the package comment.
@@ -17,12 +18,16 @@ const schemaVersion = 1
 // maxListed bounds the keys of one listing.
 const maxListed = 100_000
 
-// ErrSchema: the bucket has another schema version, or an unreadable one. Nothing was changed.
-var ErrSchema = errors.New("the bucket has another schema")
+// CreateNothing as a number of replicas: a missing bucket is not created, and counts as empty.
+const CreateNothing = 0
 
 var (
+	// ErrSchema: the bucket has another schema version, or an unreadable one. Nothing was changed.
+	ErrSchema = errors.New("the bucket has another schema")
+	// ErrLost: the bucket was missing, so its state is lost. It is created again, and it is empty.
+	ErrLost = errors.New("the bucket was missing: its state is lost, and it is created again")
+
 	errChanged = errors.New("the key keeps changing")
-	errDamaged = errors.New("the store cannot read its value: its file is damaged")
 )
 
 // attempts bounds the retries of a write after concurrent writes.
@@ -31,52 +36,66 @@ const attempts = 5
 // store is what the holder of a lease needs of a bucket.
 type store interface {
 	register
+	// erase writes a delete marker over exactly the given revision. Errors are those of update.
 	erase(ctx context.Context, key string, revision uint64) error
-	list(ctx context.Context, filters []string, visit func(integrity.Key) error) error
+	// list calls visit with every value whose key matches a filter: a key, or a prefix that ends in ".>". No key is
+	// missing that was written before the write of that sequence. A value may be older than the newest one. It
+	// continues after an error of visit and after an unreadable value, and returns all errors.
+	list(ctx context.Context, sequence uint64, filters []string, visit func(integrity.Key) error) error
 }
 
 var _ store = (*bucket)(nil)
 
-// bucket is a cluster's bucket.
+// bucket is a bucket of a cluster. The call that finds it missing creates it again and returns ErrLost.
 type bucket struct {
-	js     jetstream.JetStream
-	kv     jetstream.KeyValue
-	stream jetstream.Stream // the stream of the bucket
-	name   string
+	kv     *kvbucket.Bucket
+	config kvbucket.Config
 }
 
-// entry is the newest message of a key.
+// entry is the newest message of a key. Its revision is the one that update expects, also after a deletion.
 type entry struct {
-	revision uint64 // 0: the key was never written
+	revision uint64 // 0: the key has no message
 	value    []byte
 	found    bool // there is a value and it is not deleted
 }
 
-// BucketName returns the name of a cluster's bucket.
-func BucketName(cluster string) string { return "weir_" + cluster }
-
-// openBucket opens a cluster's bucket, and creates it if it is missing.
-func openBucket(ctx context.Context, js jetstream.JetStream, cluster string) (*bucket, error) {
-	name := BucketName(cluster)
-	kv, err := js.KeyValue(ctx, name)
-	if errors.Is(err, jetstream.ErrBucketNotFound) {
-		kv, err = js.CreateKeyValue(ctx, jetstream.KeyValueConfig{
-			Bucket:      name,
-			Description: "state of weir in cluster " + cluster,
-		})
-	}
-	if err != nil {
-		return nil, fmt.Errorf("open bucket %s: %w", name, err)
-	}
-	stream, err := js.Stream(ctx, "KV_"+name)
-	if err != nil {
-		return nil, fmt.Errorf("open bucket %s: %w", name, err)
-	}
-	b := &bucket{js: js, kv: kv, stream: stream, name: name}
-	if err := b.checkSchema(ctx); err != nil {
-		return nil, fmt.Errorf("open bucket %s: %w", name, err)
+// openBucket opens a bucket, and creates it if it is missing and has replicas.
+func openBucket(ctx context.Context, js jetstream.JetStream, c kvbucket.Config) (*bucket, error) {
+	b := &bucket{kvbucket.New(js, c.Name), c}
+	if err := b.ensure(ctx); err != nil && !b.isEmpty(err) {
+		return nil, err
 	}
 	return b, nil
+}
+
+// ensure creates a missing bucket, and checks its schema.
+func (b *bucket) ensure(ctx context.Context) error {
+	if _, err := kvbucket.Ensure(ctx, b.kv.JetStream(), b.config); err != nil {
+		return err
+	}
+	if err := b.checkSchema(ctx); err != nil {
+		return fmt.Errorf("open bucket %s: %w", b.config.Name, err)
+	}
+	return nil
+}
+
+// isEmpty reports whether an error means that the bucket is missing and must not be created.
+func (b *bucket) isEmpty(err error) bool {
+	return errors.Is(err, kvbucket.ErrMissing) && b.config.Replicas == CreateNothing
+}
+
+// reopen creates the bucket again if err means that it is missing, and returns an error for the failed call.
+func (b *bucket) reopen(ctx context.Context, err error) error {
+	if !errors.Is(err, kvbucket.ErrMissing) {
+		return err
+	}
+	if b.config.Replicas == CreateNothing {
+		return fmt.Errorf("%w; start the daemons of cluster %s, which create it", err, b.config.Cluster)
+	}
+	if failed := b.ensure(ctx); failed != nil {
+		return errors.Join(err, failed)
+	}
+	return fmt.Errorf("bucket %s: %w", b.config.Name, ErrLost)
 }
 
 // schema is the value of the key "schema".
@@ -84,21 +103,25 @@ type schema struct {
 	Version int `json:"version"`
 }
 
-// checkSchema refuses a bucket of another schema. It writes our schema into a bucket without one.
+// checkSchema refuses a bucket of another schema. It writes our schema into a bucket without one, unless a missing
+// bucket would not be created.
 func (b *bucket) checkSchema(ctx context.Context) error {
 	for range attempts {
-		e, err := b.get(ctx, "schema")
+		e, err := b.kv.Get(ctx, "schema")
 		if err != nil {
 			return err
 		}
-		if e.found {
-			return acceptSchema(e.value)
+		if e.Found {
+			return acceptSchema(e.Value)
+		}
+		if b.config.Replicas == CreateNothing {
+			return nil
 		}
 		data, err := json.Marshal(schema{Version: schemaVersion})
 		if err != nil {
 			return err
 		}
-		_, err = b.update(ctx, "schema", data, e.revision)
+		_, err = b.kv.Update(ctx, "schema", data, e.Revision)
 		if !errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
 			return err
 		}
@@ -117,63 +140,58 @@ func acceptSchema(value []byte) error {
 	return nil
 }
 
-// subject returns the key's subject in the stream.
-func (b *bucket) subject(key string) string { return "$KV." + b.name + "." + key }
-
-// get returns the newest entry of a key. Its revision is the one that update expects, also after a deletion.
+// get returns the newest entry of a key that a replica has. A key that the store cannot read is an error.
 func (b *bucket) get(ctx context.Context, key string) (entry, error) {
-	m, err := b.stream.GetLastMsgForSubject(ctx, b.subject(key))
-	if errors.Is(err, jetstream.ErrMsgNotFound) {
-		return entry{}, b.absent(ctx, key)
+	e, err := b.kv.Get(ctx, key)
+	if b.isEmpty(err) {
+		return entry{}, nil
 	}
-	if err != nil {
-		return entry{}, fmt.Errorf("read %s: %w", key, err)
-	}
-	deleted := m.Header.Get("KV-Operation") != "" || m.Header.Get(jetstream.MarkerReasonHeader) != ""
-	return entry{revision: m.Sequence, value: m.Data, found: !deleted}, nil
-}
-
-// absent returns an error if the key exists but its value is unreadable. The store's lookup finds readable values
-// only.
-func (b *bucket) absent(ctx context.Context, key string) error {
-	return b.list(ctx, []string{key}, func(integrity.Key) error { return nil })
+	return entry{e.Revision, e.Value, e.Found}, b.reopen(ctx, err)
 }
 
 // update writes over exactly the given revision and returns the new one. If another revision is the newest, the error
-// is jetstream.ErrKeyRevisionMismatch.
+// is jetstream.ErrKeyRevisionMismatch. If the server does not answer, it is kvbucket.ErrUnknown: the write may be
+// applied later.
 func (b *bucket) update(ctx context.Context, key string, value []byte, revision uint64) (uint64, error) {
 	next, err := b.kv.Update(ctx, key, value, revision)
-	if err != nil {
-		return 0, fmt.Errorf("write %s: %w", key, err)
-	}
-	return next, nil
+	return next, b.reopen(ctx, err)
 }
 
-// erase removes a key's messages up to that revision and, in contrast to a deletion, leaves no marker. Newer messages
-// stay.
+// put writes over any revision.
+func (b *bucket) put(ctx context.Context, key string, value []byte) error {
+	_, err := b.kv.Put(ctx, key, value)
+	return b.reopen(ctx, err)
+}
+
+// erase implements store. The marker ends after kvbucket.MarkerTTL.
 func (b *bucket) erase(ctx context.Context, key string, revision uint64) error {
-	err := b.stream.Purge(ctx, jetstream.WithPurgeSubject(b.subject(key)), jetstream.WithPurgeSequence(revision+1))
-	if err != nil {
-		return fmt.Errorf("delete %s: %w", key, err)
-	}
-	return nil
+	_, err := b.kv.Erase(ctx, key, revision)
+	return b.reopen(ctx, err)
+}
+
+// delete is erase with a marker that stays.
+func (b *bucket) delete(ctx context.Context, key string, revision uint64) error {
+	_, err := b.kv.Delete(ctx, key, revision)
+	return b.reopen(ctx, err)
 }
 
 // sequence returns the number of the newest write to the bucket.
 func (b *bucket) sequence(ctx context.Context) (uint64, error) {
-	info, err := b.stream.Info(ctx)
+	stream, err := kvbucket.Check(ctx, b.kv.JetStream(), b.config.Name)
 	if err != nil {
-		return 0, fmt.Errorf("read bucket %s: %w", b.name, err)
+		return 0, fmt.Errorf("read bucket %s: %w", b.config.Name, b.reopen(ctx, err))
 	}
-	return info.State.LastSeq, nil
+	return stream.CachedInfo().State.LastSeq, nil
 }
 
-// list calls visit with every value whose key matches a filter: a key, or a prefix that ends in ".>". It continues
-// after an error of visit and after an unreadable value, and returns all errors.
-func (b *bucket) list(ctx context.Context, filters []string, visit func(integrity.Key) error) error {
-	contents, err := integrity.Read(ctx, b.js, b.name, filters...)
+// list implements store.
+func (b *bucket) list(ctx context.Context, sequence uint64, filters []string, visit func(integrity.Key) error) error {
+	contents, err := integrity.ReadSince(ctx, b.kv.JetStream(), b.config.Name, sequence, filters...)
+	if b.isEmpty(err) {
+		return nil
+	}
 	if err != nil {
-		return fmt.Errorf("list %v: %w", filters, err)
+		return fmt.Errorf("list %v: %w", filters, b.reopen(ctx, err))
 	}
 	if len(contents.Keys) > maxListed {
 		return fmt.Errorf("list %v: more than %d keys", filters, maxListed)
@@ -187,7 +205,7 @@ func visitAll(keys []integrity.Key, visit func(integrity.Key) error) error {
 		err := error(nil)
 		switch {
 		case k.Damaged:
-			err = errDamaged
+			err = kvbucket.ErrDamaged
 		case !k.Deleted:
 			err = visit(k)
 		}

@@ -1,6 +1,6 @@
-// Package state stores the durable state of a cluster's processes on JetStream. A
-// key-value bucket has leases, unfinished work and operators' orders. A stream has
-// the ledger of decisions.
+// Package state stores the durable state of a cluster's processes on JetStream. One
+// key-value bucket has leases and unfinished work, another one operators' orders. A
+// stream has the ledger of decisions.
 //
 //	lease, err := state.NewLease(js, state.LeaseConfig{Cluster: c, Name: "pool.web", Holder: me, Log: log})
 //	err = lease.Acquire(ctx)                             // waits until the lease is held
@@ -13,24 +13,30 @@
 //
 //	m, err := state.OpenAppMemory(ctx, js, lease, c) // a harmonizer.Memory
 //
-// # The bucket weir_CLUSTER
+// # The buckets
+//
+// Daemons write the bucket weir-state_CLUSTER:
 //
 //	schema                      {"version": 1}
 //	lease.NAME                  {"holder", "epoch", "ttl_ns", "at", "released"}
 //	pool.POOL                   sealed: the state between two ticks
 //	health.POOL                 sealed: the state of the node-health loop
 //	drain.POOL.NODE             sealed: a drain.Record, in JSON
-//	order.POOL.pause            a pools.Note
-//	order.POOL.offset           a pools.Offset
-//	order.POOL.pin              a pools.Pin
-//	order.POOL.remove.NODE      a pools.Removal
-//	order.POOL.stale.GROUP      a pools.StaleMark
 //	trial.POOL.APP              a bootstrap.Trial
 //	seen.SOURCE.DIGEST          a release.Seen, of one release.SeenKey
 //	harmonizer.apps.XX          sealed: {"APP": an apps.Memory, ...} of one shard
 //	harmonizer.nodes            sealed: {"NODE": number of copies, ...}
 //	harmonizer.aside.XX, .nodes an unreadable value of these keys, unchanged
 //	alarm.READER                an integrity.Alarm: the damaged and lost keys that the reader found
+//
+// Operators write the bucket weir-orders_CLUSTER, and pools delete what has ended:
+//
+//	schema                      {"version": 1}
+//	order.POOL.pause            a pools.Note
+//	order.POOL.offset           a pools.Offset
+//	order.POOL.pin              a pools.Pin
+//	order.POOL.remove.NODE      a pools.Removal
+//	order.POOL.stale.GROUP      a pools.StaleMark
 //	accept.READER               an integrity.Acceptance: an operator accepts these problems
 //
 // CLUSTER, POOL and APP are one token each. A NODE has 1 to 253 bytes: letters,
@@ -45,9 +51,10 @@
 // then the body, plain or compressed by gzip. A value without a line break is a body
 // of epoch 0. An empty body means that nothing was saved yet.
 //
-// The first process that opens the bucket writes the schema. A bucket of another
+// The first process that opens a bucket writes the schema. A bucket of another
 // schema is refused with [ErrSchema] and not changed. An existing bucket or stream
-// keeps the operator's settings.
+// keeps the operator's settings. A missing bucket is created again by the call that finds
+// it missing, which returns [ErrLost]. With [CreateNothing] a missing bucket is empty.
 //
 // # One writer
 //
@@ -67,6 +74,10 @@
 // a process that had lost the pool: the next takeover discards it and logs a warning.
 // A takeover that dies halfway has not changed pool.POOL, so the next takeover
 // accepts all keys.
+//
+// The leader of the bucket's stream lists the keys of a takeover, and any replica returns
+// their values. So pool.POOL is first rewritten with its own epoch: the server refuses that
+// if its value is not the newest one. The rewrites of all other keys are such checks too.
 //
 // The first takeover creates all keys of the harmonizer, so a former holder cannot
 // create one: it finds a higher epoch in each. An unreadable harmonizer value moves to
@@ -100,9 +111,10 @@
 //
 // [OpenGuard] compares the orders, state, health and lease of a pool with the revisions
 // that this host has seen (see package integrity). A pause, an offset or a pin that
-// ends leaves a delete marker: if the key is missing without a marker, the order is lost.
-// Drain records, removals and marks are erased without a marker. For these keys only
-// older values are detected.
+// ends leaves a delete marker that stays: if the key is missing without a marker, the order
+// is lost. The markers of removals and marks end after an hour: such an order is lost if
+// the key is missing without a marker, and was there within the last hour. Drain records
+// leave such markers too; no guard reads them.
 //
 // A value that the store cannot read is an error that names its key, in each listing and each get.
 // The server does not acknowledge a write over such a value, nor any later write to the bucket.

@@ -13,7 +13,7 @@ func TestHarmonizerAfterAnEmptyStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	saveApps(t, m, nil, crashed("web", 1))
-	if err := js.DeleteKeyValue(t.Context(), "weir_here"); err != nil {
+	if err := js.DeleteKeyValue(t.Context(), stateBucket); err != nil {
 		t.Fatal(err)
 	}
 	wantNotHolder(t, "the term ends", result(t, "the term ends", ended))

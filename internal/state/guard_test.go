@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/weirkeeper/weirkeeper/internal/integrity"
+	"github.com/weirkeeper/weirkeeper/internal/kvbucket"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/pools"
 )
@@ -24,8 +25,8 @@ func newDisk(t *testing.T) disk {
 	return disk{data: t.TempDir(), old: filepath.Join(t.TempDir(), "old"), seen: t.TempDir()}
 }
 
-func (d disk) stream() string {
-	return filepath.Join(d.data, "bus", "jetstream", "$G", "streams", "KV_weir_here")
+func (d disk) stream(bucket string) string {
+	return filepath.Join(d.data, "bus", "jetstream", "$G", "streams", "KV_"+bucket)
 }
 
 // restore replaces one folder by another.
@@ -95,6 +96,26 @@ func saveState(t *testing.T, js jetstream.JetStream, body string) {
 	}
 }
 
+// cutShort drops the end of a stream's block, from a subject on.
+func cutShort(t *testing.T, folder, subject string) {
+	t.Helper()
+	path := filepath.Join(folder, "msgs", "1.blk")
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, _, ok := bytes.Cut(data, []byte(subject))
+	if !ok {
+		t.Fatalf("the block has no %s", subject)
+	}
+	if err := os.WriteFile(path, before, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(folder, "msgs", "index.db")); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestLostOrdersAreReported restores an old store, or deletes the bucket, between two runs. A pause that may be lost
 // stops everything. Another order that may be lost keeps the pool from shrinking. An alarm names the keys until an
 // operator accepts it.
@@ -102,29 +123,18 @@ func TestLostOrdersAreReported(t *testing.T) {
 	for name, damage := range map[string]func(t *testing.T, d disk){
 		"an older copy": func(t *testing.T, d disk) { restore(t, d.old, filepath.Join(d.data, "bus", "jetstream")) },
 		"no bucket": func(t *testing.T, d disk) {
-			if err := os.RemoveAll(d.stream()); err != nil {
-				t.Fatal(err)
+			for _, bucket := range []string{stateBucket, ordersBucket} {
+				if err := os.RemoveAll(d.stream(bucket)); err != nil {
+					t.Fatal(err)
+				}
 			}
 		},
 		"a block cut short": func(t *testing.T, d disk) {
-			path := filepath.Join(d.stream(), "msgs", "1.blk")
-			data, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			before, _, ok := bytes.Cut(data, []byte("$KV.weir_here.order.web."))
-			if !ok {
-				t.Fatal("the block has no order")
-			}
-			if err := os.WriteFile(path, before, 0o600); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.Remove(filepath.Join(d.stream(), "msgs", "index.db")); err != nil {
-				t.Fatal(err)
-			}
+			cutShort(t, d.stream(ordersBucket), "$KV."+ordersBucket+".order.web.")
+			cutShort(t, d.stream(stateBucket), "$KV."+stateBucket+".pool.web")
 		},
 	} {
-		for _, order := range []string{"pause", "offset", "pin"} {
+		for _, order := range []string{"pause", "offset", "pin", "remove.i-1"} {
 			t.Run(name+"/"+order, func(t *testing.T) {
 				t.Parallel()
 				d := newDisk(t)
@@ -141,6 +151,8 @@ func TestLostOrdersAreReported(t *testing.T) {
 						err = o.SetOffset(t.Context(), pools.Offset{Note: n, Weight: 3})
 					case "pin":
 						err = o.SetPin(t.Context(), pools.Pin{Note: n, Target: 4})
+					case "remove.i-1":
+						err = o.Remove(t.Context(), pools.Removal{Note: n, Node: "i-1"})
 					}
 					if err != nil {
 						t.Fatal(err)
@@ -153,6 +165,7 @@ func TestLostOrdersAreReported(t *testing.T) {
 				damage(t, d)
 				d.run(t, func(js jetstream.JetStream) {
 					openOrders(t, js, "web") // creates the bucket that gets lost
+					opened(t, js, kvbucket.State("here", 1))
 					got, err := d.read(t, js)
 					key := "order.web." + order
 					switch {
@@ -165,7 +178,7 @@ func TestLostOrdersAreReported(t *testing.T) {
 					if alarm.Reader != "pool.web" || !slices.Contains(keys, key) || !slices.Contains(keys, "pool.web") {
 						t.Errorf("alarm of %q for %q, want pool.web for %s and pool.web", alarm.Reader, keys, key)
 					}
-					if err := integrity.Accept(t.Context(), js, "here", alarm, integrity.Acceptance{By: "ann", Reason: "x", At: time.Now()}); err != nil {
+					if err := integrity.Accept(t.Context(), js, "here", 1, alarm, integrity.Acceptance{By: "ann", Reason: "x", At: time.Now()}); err != nil {
 						t.Fatal(err)
 					}
 					if got, err := d.read(t, js); err != nil || got.LossSuspected != "" {
@@ -185,6 +198,7 @@ func TestOrdersThatEndAreNotLost(t *testing.T) {
 	d := newDisk(t)
 	d.run(t, func(js jetstream.JetStream) {
 		openOrders(t, js, "web") // creates the bucket
+		opened(t, js, kvbucket.State("here", 1))
 		o, _ := d.guarded(t, js)
 		give(t, openOrders(t, js, "web"), note(noon.Add(time.Hour)))
 		if _, err := o.Read(t.Context(), noon); err != nil {
@@ -222,7 +236,7 @@ func TestDamagedOrderIsNamed(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
-	path := filepath.Join(d.stream(), "msgs", "1.blk")
+	path := filepath.Join(d.stream(ordersBucket), "msgs", "1.blk")
 	data, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)

@@ -2,7 +2,10 @@ package state
 
 import (
 	"context"
+	"errors"
 	"fmt"
+
+	"github.com/nats-io/nats.go/jetstream"
 )
 
 // Holder gives the holder of a pool's lease access to the pool's state. It is valid for one term of the lease. Its
@@ -60,32 +63,30 @@ func (h *Holder) put(ctx context.Context, key string, body []byte) error {
 	return nil
 }
 
-// remove erases a key up to the last known revision.
+// remove erases a key over the last known revision. It writes the marker also if the only write of the key has no
+// answer, so that write cannot take effect later.
 func (h *Holder) remove(ctx context.Context, key string) error {
 	revision := h.savedValues[key].revision
-	if revision == 0 && h.unsure[key] {
-		var err error
-		if revision, err = h.overwritable(ctx, key); err != nil {
-			return fmt.Errorf("delete %s: %w", key, err)
-		}
-	}
-	if revision == 0 {
-		delete(h.unsure, key)
+	if revision == 0 && !h.unsure[key] {
 		return nil
 	}
 	for range attempts {
-		if err := h.bucket.erase(ctx, key, revision); err != nil {
+		err := h.bucket.erase(ctx, key, revision)
+		if err != nil && !errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
 			return err
 		}
-		var err error
-		if revision, err = h.overwritable(ctx, key); err != nil {
-			return fmt.Errorf("delete %s: %w", key, err)
+		e := entry{}
+		if err != nil {
+			if e, err = h.overwritable(ctx, key, revision); err != nil {
+				return fmt.Errorf("delete %s: %w", key, err)
+			}
 		}
-		if revision == 0 {
+		if !e.found {
 			delete(h.savedValues, key)
 			delete(h.unsure, key)
 			return nil
 		}
+		revision = e.revision
 	}
 	return fmt.Errorf("delete %s: %w", key, errChanged)
 }

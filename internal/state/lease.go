@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,18 +11,26 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/weirkeeper/weirkeeper/internal/kvbucket"
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
 const (
-	// DefaultTTL is how long a lease lasts after its last renewal.
+	// DefaultTTL is how long a lease lasts after its last renewal, on a single server.
 	DefaultTTL = 15 * time.Second
+	// ClusterTTL is the same on a cluster. It outlasts a renewal that was due, the election of a leader, which takes 9 s
+	// at most, and the next renewals.
+	ClusterTTL = 30 * time.Second
 
 	minTTL          = 20 * time.Millisecond
 	renewals        = 5  // within a TTL
 	pollsPerTTL     = 15 // polls of a standby within a TTL
 	maxPollInterval = time.Second
 	releaseTimeout  = time.Second
+	// retryPause is the wait after a failed renewal, if the next one is not due before.
+	retryPause = 500 * time.Millisecond
+	// clusterRenewal bounds one renewal on a cluster: a request to a server that has just failed has no answer.
+	clusterRenewal = 3 * time.Second
 	// slack is the part of the TTL that a standby waits longer than the TTL. It allows for two clocks of different
 	// speed.
 	slack = 100
@@ -56,16 +65,17 @@ var _ pools.Lease = (*Lease)(nil)
 
 // NewLease returns a lease that is not held. It sends no request.
 func NewLease(js jetstream.JetStream, c LeaseConfig) (*Lease, error) {
-	return newLease(c, func(ctx context.Context) (register, error) { return openBucket(ctx, js, c.Cluster) })
+	return newLease(c, func(ctx context.Context) (register, error) {
+		return openBucket(ctx, js, kvbucket.State(c.Cluster, max(c.Replicas, 1)))
+	})
 }
 
 func newLease(c LeaseConfig, open func(context.Context) (register, error)) (*Lease, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	if c.TTL == 0 {
-		c.TTL = DefaultTTL
-	}
+	c.Replicas = max(c.Replicas, 1)
+	c.TTL = cmp.Or(c.TTL, defaultTTL(c.Replicas))
 	return &Lease{config: c, key: "lease." + c.Name, open: open}, nil
 }
 
@@ -96,7 +106,7 @@ func (l *Lease) Standby() (holder string, waiting bool) {
 	return l.standby, l.waiting
 }
 
-// Acquire waits until the lease is held or ctx ends. It logs errors of the bus and retries, except ErrSchema. Each
+// Acquire waits until the lease is held or ctx ends. It logs errors of the bus and retries, except ErrSchema and kvbucket.ErrOldLayout. Each
 // Acquire is a takeover with a new epoch. Call Run at once afterwards.
 func (l *Lease) Acquire(ctx context.Context) error {
 	l.setStandby("", true)
@@ -112,7 +122,7 @@ func (l *Lease) Acquire(ctx context.Context) error {
 			return nil
 		case ctx.Err() != nil:
 			return fmt.Errorf("acquire lease %s: %w", l.config.Name, context.Cause(ctx))
-		case errors.Is(err, ErrSchema):
+		case errors.Is(err, ErrSchema), errors.Is(err, kvbucket.ErrOldLayout):
 			return fmt.Errorf("acquire lease %s: %w", l.config.Name, err)
 		}
 		problems.report(l.config.Log, "lease cannot be read", l.config.Name, err)
@@ -127,21 +137,28 @@ func (l *Lease) Acquire(ctx context.Context) error {
 // returns pools.ErrNotHolder. While NATS is away, Left falls and Run continues. If no process took over until NATS is
 // back, the lease is still ours. Stop everything that acts under the lease before ctx ends.
 func (l *Lease) Run(ctx context.Context) error {
-	tick := time.NewTicker(l.config.TTL / renewals)
-	defer tick.Stop()
+	every := l.config.TTL / renewals
+	due := time.NewTimer(every)
+	defer due.Stop()
 	var problems problemLog
 	for {
 		select {
 		case <-ctx.Done():
 			l.release(ctx)
 			return nil
-		case <-tick.C:
+		case <-due.C:
 		}
+		began := time.Now()
 		err := l.renew(ctx)
 		if errors.Is(err, pools.ErrNotHolder) {
 			l.drop()
 			return fmt.Errorf("renew lease %s: %w", l.config.Name, err)
 		}
+		wait := every - time.Since(began)
+		if err != nil {
+			wait = min(every, retryPause)
+		}
+		due.Reset(max(wait, 0))
 		if ctx.Err() == nil {
 			problems.report(l.config.Log, "lease cannot be renewed", l.config.Name, err)
 		}
@@ -204,7 +221,7 @@ func (l *Lease) takeOver(ctx context.Context, r register, revision, epoch uint64
 // renew writes our claim over our last one. If the answer to an earlier renewal was lost, the claim in the bucket is
 // ours too.
 func (l *Lease) renew(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, min(l.config.TTL/3, callTimeout))
+	ctx, cancel := context.WithTimeout(ctx, l.config.renewalTimeout())
 	defer cancel()
 	held, epoch, revision := l.claimed()
 	if !held {

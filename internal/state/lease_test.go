@@ -287,7 +287,10 @@ func TestLeaseOfAHolderWithALongerTTL(t *testing.T) {
 
 func TestEpochsAreNeverUsedTwice(t *testing.T) {
 	js := js(t)
-	kv := bucketOf(t, js)
+	kv, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: stateBucket}) // one that allows a purge
+	if err != nil {
+		t.Fatal(err)
+	}
 	seen := map[uint64]bool{}
 	last := uint64(0)
 	damage := map[string]func() error{

@@ -15,8 +15,26 @@ type LeaseConfig struct {
 	// Holder names this process. Two processes may share a name if one starts only after the other is dead. Then the
 	// second does not wait.
 	Holder string
-	TTL    time.Duration // 0: DefaultTTL
-	Log    *slog.Logger
+	TTL    time.Duration // 0: DefaultTTL on a single server, ClusterTTL on a cluster
+	// Replicas of the bucket, if it is created; 0: 1. More than one stand for a cluster.
+	Replicas int
+	Log      *slog.Logger
+}
+
+// defaultTTL returns how long a lease lasts in a bucket with that many replicas.
+func defaultTTL(replicas int) time.Duration {
+	if replicas > 1 {
+		return ClusterTTL
+	}
+	return DefaultTTL
+}
+
+// renewalTimeout bounds one attempt to renew the lease.
+func (c LeaseConfig) renewalTimeout() time.Duration {
+	if c.Replicas > 1 {
+		return min(c.TTL/3, clusterRenewal)
+	}
+	return min(c.TTL/3, callTimeout)
 }
 
 // Validate returns all problems.

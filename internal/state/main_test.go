@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/bus/natsserver"
+	"github.com/weirkeeper/weirkeeper/internal/kvbucket"
 )
 
 // patience is how long a test waits for an event.
@@ -231,16 +233,14 @@ type failing struct {
 	publish func(subject string) error
 }
 
-func (f failing) KeyValue(ctx context.Context, bucket string) (jetstream.KeyValue, error) {
-	kv, err := f.JetStream.KeyValue(ctx, bucket)
-	return failingKV{KeyValue: kv, f: f}, err
-}
-
 func (f failing) Publish(ctx context.Context, subject string, data []byte, opts ...jetstream.PublishOpt) (*jetstream.PubAck, error) {
 	return f.PublishMsg(ctx, &nats.Msg{Subject: subject, Data: data}, opts...)
 }
 
 func (f failing) PublishMsg(ctx context.Context, m *nats.Msg, opts ...jetstream.PublishOpt) (*jetstream.PubAck, error) {
+	if _, key, ok := strings.Cut(m.Subject, "_here."); ok && strings.HasPrefix(m.Subject, "$KV.") {
+		return f.write(ctx, key, m, opts...)
+	}
 	if f.publish != nil {
 		if err := f.publish(m.Subject); err != nil {
 			return nil, err
@@ -249,22 +249,18 @@ func (f failing) PublishMsg(ctx context.Context, m *nats.Msg, opts ...jetstream.
 	return f.JetStream.PublishMsg(ctx, m, opts...)
 }
 
-type failingKV struct {
-	jetstream.KeyValue
-	f failing
-}
-
-func (kv failingKV) Update(ctx context.Context, key string, value []byte, revision uint64) (uint64, error) {
-	if kv.f.before != nil {
-		if err := kv.f.before(key); err != nil {
-			return 0, err
+// write writes a key.
+func (f failing) write(ctx context.Context, key string, m *nats.Msg, opts ...jetstream.PublishOpt) (*jetstream.PubAck, error) {
+	if f.before != nil {
+		if err := f.before(key); err != nil {
+			return nil, err
 		}
 	}
-	next, err := kv.KeyValue.Update(ctx, key, value, revision)
-	if err == nil && kv.f.after != nil {
-		err = kv.f.after(key)
+	ack, err := f.JetStream.PublishMsg(ctx, m, opts...)
+	if err == nil && f.after != nil {
+		err = f.after(key)
 	}
-	return next, err
+	return ack, err
 }
 
 var errAway = errors.New("NATS is away")
@@ -299,13 +295,28 @@ func result[T any](t *testing.T, what string, from <-chan T) T {
 	}
 }
 
-// bucketOf returns the bucket of cluster "here".
-func bucketOf(t *testing.T, js jetstream.JetStream) jetstream.KeyValue {
+// Buckets of cluster "here".
+const (
+	stateBucket  = "weir-state_here"
+	ordersBucket = "weir-orders_here"
+)
+
+// bucketOf returns the bucket that has a key, in cluster "here".
+func bucketOf(t *testing.T, js jetstream.JetStream, key string) jetstream.KeyValue {
 	t.Helper()
-	kv, err := js.KeyValue(t.Context(), "weir_here")
-	if errors.Is(err, jetstream.ErrBucketNotFound) {
-		kv, err = js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "weir_here"})
+	c := kvbucket.State("here", 1)
+	if strings.HasPrefix(key, "order.") || strings.HasPrefix(key, "accept.") {
+		c = kvbucket.Orders("here", 1)
 	}
+	return opened(t, js, c)
+}
+
+func opened(t *testing.T, js jetstream.JetStream, c kvbucket.Config) jetstream.KeyValue {
+	t.Helper()
+	if _, err := kvbucket.Ensure(t.Context(), js, c); err != nil {
+		t.Fatal(err)
+	}
+	kv, err := js.KeyValue(t.Context(), c.Name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -314,7 +325,7 @@ func bucketOf(t *testing.T, js jetstream.JetStream) jetstream.KeyValue {
 
 func putRaw(t *testing.T, js jetstream.JetStream, key, value string) {
 	t.Helper()
-	if _, err := bucketOf(t, js).PutString(t.Context(), key, value); err != nil {
+	if _, err := bucketOf(t, js, key).PutString(t.Context(), key, value); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -322,7 +333,7 @@ func putRaw(t *testing.T, js jetstream.JetStream, key, value string) {
 // raw returns the stored value of a key.
 func raw(t *testing.T, js jetstream.JetStream, key string) (value string, found bool) {
 	t.Helper()
-	e, err := bucketOf(t, js).Get(t.Context(), key)
+	e, err := bucketOf(t, js, key).Get(t.Context(), key)
 	if errors.Is(err, jetstream.ErrKeyNotFound) {
 		return "", false
 	}
@@ -332,23 +343,30 @@ func raw(t *testing.T, js jetstream.JetStream, key string) (value string, found 
 	return string(e.Value()), true
 }
 
-// contents returns all values of the bucket with their revisions, to compare before and after.
+// contents returns all messages of the two buckets with their revisions, to compare before and after. The schema of
+// the orders has the key "schema of orders".
 func contents(t *testing.T, js jetstream.JetStream) map[string]jetstream.RawStreamMsg {
 	t.Helper()
-	stream, err := js.Stream(t.Context(), "KV_weir_here")
-	if err != nil {
-		t.Fatal(err)
-	}
 	all := map[string]jetstream.RawStreamMsg{}
-	for sequence := uint64(1); ; {
-		m, err := stream.GetMsg(t.Context(), sequence, jetstream.WithGetMsgSubject("$KV.weir_here.>"))
-		if errors.Is(err, jetstream.ErrMsgNotFound) {
-			return all
+	for _, name := range []string{stateBucket, ordersBucket} {
+		stream, err := js.Stream(t.Context(), "KV_"+name)
+		if errors.Is(err, jetstream.ErrStreamNotFound) {
+			continue
 		}
-		if err != nil {
+		for sequence := uint64(1); err == nil; {
+			var m *jetstream.RawStreamMsg
+			if m, err = stream.GetMsg(t.Context(), sequence, jetstream.WithGetMsgSubject("$KV."+name+".>")); err == nil {
+				key := m.Subject[len("$KV."+name+"."):]
+				if key == "schema" && name == ordersBucket {
+					key = "schema of orders"
+				}
+				all[key] = jetstream.RawStreamMsg{Sequence: m.Sequence, Data: m.Data}
+				sequence = m.Sequence + 1
+			}
+		}
+		if !errors.Is(err, jetstream.ErrMsgNotFound) {
 			t.Fatal(err)
 		}
-		all[m.Subject[len("$KV.weir_here."):]] = jetstream.RawStreamMsg{Sequence: m.Sequence, Data: m.Data}
-		sequence = m.Sequence + 1
 	}
+	return all
 }

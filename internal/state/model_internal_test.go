@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -19,6 +20,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/bus/natsserver"
 	"github.com/weirkeeper/weirkeeper/internal/integrity"
+	"github.com/weirkeeper/weirkeeper/internal/kvbucket"
 )
 
 // model is a bucket in memory. It keeps each change, so that a reader may be given the bucket
@@ -26,7 +28,7 @@ import (
 type model struct {
 	mu      sync.Mutex
 	last    uint64 // sequence of the newest write
-	changes int    // writes and erasures
+	changes int    // writes and markers: the same number
 	keys    map[string][]version
 }
 
@@ -74,27 +76,37 @@ func (m *model) write(key string, value []byte, revision uint64, by any) (uint64
 	return m.last, nil
 }
 
-// remove erases what a key had up to a revision.
-func (m *model) remove(key string, revision uint64, by any) {
+// remove writes a delete marker over a revision, and no other.
+func (m *model) remove(key string, revision uint64, by any) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if now := m.atLocked(key, 0).entry; now.found && now.revision <= revision {
-		m.addLocked(key, entry{}, by)
+	if m.atLocked(key, 0).entry.revision != revision {
+		return fmt.Errorf("delete %s: %w", key, jetstream.ErrKeyRevisionMismatch)
 	}
+	m.last++
+	m.addLocked(key, entry{revision: m.last}, by)
+	return nil
 }
 
-// contents returns the keys that a filter matches, as they were behind changes ago, in order of
-// revision.
-func (m *model) contents(filters []string, behind int) (all []integrity.Key) {
+// contents returns the keys that the filters match, in order of revision. Each filter is listed, and each value read,
+// as it was some changes ago. No listing is older than the write of that sequence.
+func (m *model) contents(filters []string, sequence uint64, lag func() int) (all []integrity.Key) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for key := range m.keys {
-		matches := slices.ContainsFunc(filters, func(f string) bool {
-			prefix, wild := strings.CutSuffix(f, ">")
-			return key == f || wild && strings.HasPrefix(key, prefix)
-		})
-		if e := m.atLocked(key, behind).entry; matches && e.found {
-			all = append(all, integrity.Key{Name: key, Revision: e.revision, Value: e.value})
+	for _, f := range filters {
+		prefix, wild := strings.CutSuffix(f, ">")
+		listed := min(lag(), m.changes-int(sequence))
+		for _, key := range slices.Sorted(maps.Keys(m.keys)) {
+			if key != f && (!wild || !strings.HasPrefix(key, prefix)) || m.atLocked(key, listed).entry.revision == 0 {
+				continue
+			}
+			behind := lag()
+			for m.atLocked(key, behind).entry.revision == 0 { // a listed key is read until a replica has it
+				behind--
+			}
+			if e := m.atLocked(key, behind).entry; e.found {
+				all = append(all, integrity.Key{Name: key, Revision: e.revision, Value: e.value})
+			}
 		}
 	}
 	slices.SortFunc(all, func(a, b integrity.Key) int { return cmp.Compare(a.Revision, b.Revision) })
@@ -115,8 +127,7 @@ func (n near) update(_ context.Context, key string, value []byte, revision uint6
 }
 
 func (n near) erase(_ context.Context, key string, revision uint64) error {
-	n.model.remove(key, revision, nil)
-	return nil
+	return n.model.remove(key, revision, nil)
 }
 
 func (n near) sequence(context.Context) (uint64, error) {
@@ -125,8 +136,8 @@ func (n near) sequence(context.Context) (uint64, error) {
 	return n.model.last, nil
 }
 
-func (n near) list(_ context.Context, filters []string, visit func(integrity.Key) error) error {
-	return visitAll(n.model.contents(filters, 0), visit)
+func (n near) list(_ context.Context, sequence uint64, filters []string, visit func(integrity.Key) error) error {
+	return visitAll(n.model.contents(filters, sequence, func() int { return 0 }), visit)
 }
 
 // TestModelIsABucket makes the same random calls to the model and to a bucket of a real server:
@@ -137,7 +148,7 @@ func TestModelIsABucket(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer b.Close()
-	real, err := openBucket(t.Context(), b.JetStream(), "here")
+	real, err := openBucket(t.Context(), b.JetStream(), kvbucket.State("here", 1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,9 +194,10 @@ func TestModelIsABucket(t *testing.T) {
 				mismatches++
 			}
 		case 3:
-			what = fmt.Sprintf("erase %s up to %d", key, revision)
-			if err := errors.Join(real.erase(t.Context(), key, revision), m.erase(t.Context(), key, revision)); err != nil {
-				wrong = err.Error()
+			what = fmt.Sprintf("erase %s over %d", key, revision)
+			err, want := real.erase(t.Context(), key, revision), m.erase(t.Context(), key, revision)
+			if (err == nil) != (want == nil) || errors.Is(err, jetstream.ErrKeyRevisionMismatch) != (want != nil) {
+				wrong = fmt.Sprintf("%v, the model %v", err, want)
 			}
 		case 4:
 			what = "list and sequence"
@@ -207,7 +219,7 @@ func TestModelIsABucket(t *testing.T) {
 // listing returns the drain records and the lease of a pool, one text each.
 func listing(t *testing.T, s store) (all []string) {
 	t.Helper()
-	err := s.list(t.Context(), []string{"drain.web.>", "lease.pool.web"}, func(k integrity.Key) error {
+	err := s.list(t.Context(), 0, []string{"drain.web.>", "lease.pool.web"}, func(k integrity.Key) error {
 		all = append(all, fmt.Sprintf("%s %d %s", k.Name, k.Revision, k.Value))
 		return nil
 	})

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -13,6 +14,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/weirkeeper/weirkeeper/internal/integrity"
+	"github.com/weirkeeper/weirkeeper/internal/kvbucket"
+	"github.com/weirkeeper/weirkeeper/internal/names"
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
@@ -24,16 +27,21 @@ const (
 )
 
 // OpenGuard returns the guard of a pool's stored data, for the holder of the pool's lease. The guard stores the
-// revisions that it has seen in a file of that folder.
+// revisions that it has seen in files of that folder. The guard beside it is that of the orders.
 func OpenGuard(js jetstream.JetStream, cluster, pool, folder, by string, log *slog.Logger) (*integrity.Guard, error) {
 	if err := checkNames(cluster, pool); err != nil {
 		return nil, fmt.Errorf("open guard: %w", err)
 	}
 	o := Orders{prefix: "order." + pool + "."}
-	return integrity.Open(integrity.Config{
-		JS: js, Cluster: cluster, Bucket: BucketName(cluster), Reader: "pool." + pool, Folder: folder, By: by, Log: log,
-		Filters: []string{o.prefix + ">", stateKey(pool), healthKey(pool), "lease.pool." + pool}, Erased: o.erased(),
-	})
+	c := integrity.Config{JS: js, Cluster: cluster, Reader: "pool." + pool, Folder: folder, By: by, Log: log}
+	orders, of := c, c
+	orders.Bucket, orders.Filters, orders.Erased = names.OrdersBucket(cluster), []string{o.prefix + ">"}, o.erased()
+	beside, err := integrity.Open(orders)
+	if err != nil {
+		return nil, err
+	}
+	of.Bucket, of.Filters, of.Beside = names.StateBucket(cluster), []string{stateKey(pool), healthKey(pool), "lease.pool." + pool}, beside
+	return integrity.Open(of)
 }
 
 // ErrTooMany: the pool has the maximum number of orders of that kind.
@@ -49,14 +57,15 @@ type Orders struct {
 
 var _ pools.OrderStore = (*Orders)(nil)
 
-// OpenOrders opens the orders of a pool, in the cluster's bucket.
-func OpenOrders(ctx context.Context, js jetstream.JetStream, cluster, pool string) (*Orders, error) {
+// OpenOrders opens the orders of a pool, in the cluster's bucket of orders. It creates a missing bucket with that many
+// replicas. With CreateNothing a missing bucket has no orders.
+func OpenOrders(ctx context.Context, js jetstream.JetStream, cluster, pool string, replicas int) (*Orders, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	if err := checkNames(cluster, pool); err != nil {
 		return nil, fmt.Errorf("open orders: %w", err)
 	}
-	b, err := openBucket(ctx, js, cluster)
+	b, err := openBucket(ctx, js, kvbucket.Orders(cluster, replicas))
 	if err != nil {
 		return nil, err
 	}
@@ -179,7 +188,7 @@ func (o *Orders) list(ctx context.Context) ([]order, error) {
 		one, err := decodeOrder(k.Name[len(o.prefix):], k.Value)
 		if err != nil {
 			if o.guard != nil {
-				o.guard.Unreadable(k.Name, "an order", err)
+				o.guard.Beside().Unreadable(k.Name, "an order", err)
 			}
 			return err
 		}
@@ -187,23 +196,22 @@ func (o *Orders) list(ctx context.Context) ([]order, error) {
 		all = append(all, one)
 		return nil
 	}
-	filter := o.prefix + ">"
 	if o.guard == nil {
-		return all, o.bucket.list(ctx, []string{filter}, visit)
+		return all, o.bucket.list(ctx, 0, []string{o.prefix + ">"}, visit)
 	}
 	if accepted, err := o.guard.Accepted(ctx); err != nil && !accepted {
 		return nil, fmt.Errorf("read the acceptance: %w", err)
 	}
-	contents, err := o.guard.Read(ctx, filter)
+	contents, err := o.guard.Beside().Read(ctx)
 	if err != nil {
-		return nil, err
+		return nil, o.bucket.reopen(ctx, err)
 	}
 	err = visitAll(contents.Keys, visit)
 	o.guard.Publish(ctx)
 	return all, err
 }
 
-func (o *Orders) unknown(key string) bool { return o.guard != nil && o.guard.IsUnknown(key) }
+func (o *Orders) unknown(key string) bool { return o.guard != nil && o.guard.Beside().IsUnknown(key) }
 
 // shrinkBlocked returns the reason why the pool must not shrink, or an error if a pause may be lost.
 func (o *Orders) shrinkBlocked() (string, error) {
@@ -235,10 +243,25 @@ func (o *Orders) set(ctx context.Context, name string, order any) error {
 	if _, err := o.bucket.get(ctx, o.prefix+name); err != nil {
 		return fmt.Errorf("write %s: %w", o.prefix+name, err)
 	}
-	if _, err := o.bucket.kv.Put(ctx, o.prefix+name, data); err != nil {
-		return fmt.Errorf("write %s: %w", o.prefix+name, err)
+	err = o.bucket.put(ctx, o.prefix+name, data)
+	if errors.Is(err, kvbucket.ErrUnknown) {
+		return o.settled(ctx, name, data, err)
 	}
-	return nil
+	return err
+}
+
+// settleTimeout bounds the reading of an order whose write has no answer.
+const settleTimeout = 5 * time.Second
+
+// settled reads an order whose write has no answer. It returns nil if the order is stored. Otherwise the write may still
+// be applied, so the error is not one of a failed write.
+func (o *Orders) settled(ctx context.Context, name string, data []byte, unknown error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
+	defer cancel()
+	if e, err := o.bucket.get(ctx, o.prefix+name); err == nil && e.found && bytes.Equal(e.value, data) {
+		return nil
+	}
+	return fmt.Errorf("%w; \"weir status\" shows whether the order is in force, or give the order again", unknown)
 }
 
 // clear removes an order, whatever its value is.
@@ -252,22 +275,22 @@ func (o *Orders) clear(ctx context.Context, name string) error {
 	return o.end(ctx, o.prefix+name, e.revision)
 }
 
-// end removes an order at a revision. A newer order stays. A pause, an offset and a pin leave a delete marker:
-// without it they would count as lost. Removals and marks are too many for markers.
+// end removes an order at a revision. A newer order stays. The marker of a pause, an offset and a pin stays, because
+// without it the order would count as lost. Removals and marks are too many for markers that stay.
 func (o *Orders) end(ctx context.Context, key string, revision uint64) error {
+	remove := o.bucket.delete
 	for _, kind := range o.erased() {
 		if strings.HasPrefix(key, kind) {
-			return o.bucket.erase(ctx, key, revision)
+			remove = o.bucket.erase
 		}
 	}
-	err := o.bucket.kv.Delete(ctx, key, jetstream.LastRevision(revision))
-	if err != nil && !errors.Is(err, jetstream.ErrKeyExists) {
-		return fmt.Errorf("delete %s: %w", key, err)
+	if err := remove(ctx, key, revision); err != nil && !errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
+		return err
 	}
 	return nil
 }
 
-// erased returns the prefixes of orders that leave no marker.
+// erased returns the prefixes of orders whose marker ends.
 func (o *Orders) erased() []string { return []string{o.prefix + "remove.", o.prefix + "stale."} }
 
 // room returns ErrTooMany if limit other orders of a kind exist.
@@ -275,7 +298,7 @@ func (o *Orders) room(ctx context.Context, kind, token string, limit int) error 
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	others := 0
-	err := o.bucket.list(ctx, []string{o.prefix + kind + ">"}, func(e integrity.Key) error {
+	err := o.bucket.list(ctx, 0, []string{o.prefix + kind + ">"}, func(e integrity.Key) error {
 		if e.Name != o.prefix+kind+token {
 			others++
 		}

@@ -25,7 +25,7 @@ func note(until time.Time) pools.Note {
 
 func openOrders(t *testing.T, js jetstream.JetStream, pool string) *state.Orders {
 	t.Helper()
-	o, err := state.OpenOrders(t.Context(), js, "here", pool)
+	o, err := state.OpenOrders(t.Context(), js, "here", pool, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,8 +90,8 @@ func TestOrders(t *testing.T) {
 		}
 		wantOrders(t, o, noon, pools.Orders{Removals: all.Removals[1:], Stale: all.Stale[:2]})
 	}
-	if n := len(contents(t, js)); n != 1+3+3 {
-		t.Errorf("%d keys, want the schema, three orders, and the delete markers of pause, offset and pin", n)
+	if n := len(contents(t, js)); n != 1+3+5 {
+		t.Errorf("%d keys, want the schema, three orders, and the delete markers of the others", n)
 	}
 }
 
@@ -183,7 +183,7 @@ func TestUnreadableOrders(t *testing.T) {
 			}
 			if found {
 				putRaw(t, js, "order.web."+test.key, previous)
-			} else if err := bucketOf(t, js).Purge(t.Context(), "order.web."+test.key); err != nil {
+			} else if err := bucketOf(t, js, "order.").Delete(t.Context(), "order.web."+test.key); err != nil {
 				t.Fatal(err)
 			}
 		})

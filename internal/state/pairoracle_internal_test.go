@@ -370,7 +370,7 @@ func (w *pair) staying() (sum float64) {
 
 // recordsText shows the drain records.
 func (w *pair) recordsText() (text string) {
-	for _, k := range w.model.contents([]string{"drain.web.>", leaseKey}, 0) {
+	for _, k := range w.model.contents([]string{"drain.web.>", leaseKey}, 0, func() int { return 0 }) {
 		at := w.model.read(k.Name, 0).at
 		text += fmt.Sprintf("%s at %v: %s\n", k.Name, at.Sub(w.began), k.Value)
 	}
@@ -392,7 +392,7 @@ func (w *pair) followed() (records []drain.Record) {
 	if err != nil {
 		return nil // there was no holder yet
 	}
-	for _, k := range w.model.contents([]string{"drain.web.>"}, 0) {
+	for _, k := range w.model.contents([]string{"drain.web.>"}, 0, func() int { return 0 }) {
 		if r, epoch, err := recordOf(strings.TrimPrefix(k.Name, "drain.web."), k.Value); err == nil && epoch == c.Epoch {
 			records = append(records, r)
 		}

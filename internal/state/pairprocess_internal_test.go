@@ -216,7 +216,7 @@ func (l storeOf) update(ctx context.Context, key string, value []byte, revision 
 }
 
 func (l storeOf) erase(ctx context.Context, key string, revision uint64) error {
-	return l.request(ctx, func() error { l.pair.model.remove(key, revision, l.process); return nil })
+	return l.request(ctx, func() error { return l.pair.model.remove(key, revision, l.process) })
 }
 
 func (l storeOf) sequence(ctx context.Context) (last uint64, err error) {
@@ -232,9 +232,9 @@ func (l storeOf) sequence(ctx context.Context) (last uint64, err error) {
 	return last, err
 }
 
-func (l storeOf) list(ctx context.Context, filters []string, visit func(integrity.Key) error) error {
+func (l storeOf) list(ctx context.Context, sequence uint64, filters []string, visit func(integrity.Key) error) error {
 	got := make(chan []integrity.Key, 1)
-	if err := l.request(ctx, func() error { got <- l.pair.model.contents(filters, l.lag()); return nil }); err != nil {
+	if err := l.request(ctx, func() error { got <- l.pair.model.contents(filters, sequence, l.lag); return nil }); err != nil {
 		return err
 	}
 	return visitAll(<-got, visit)

@@ -15,8 +15,8 @@ import (
 // openers returns all functions that open a bucket.
 func openers(t *testing.T, js jetstream.JetStream) map[string]func() error {
 	return map[string]func() error{
-		"orders": func() error { _, err := state.OpenOrders(t.Context(), js, "here", "web"); return err },
-		"trials": func() error { _, err := state.OpenTrials(t.Context(), js, "here", "web"); return err },
+		"orders": func() error { _, err := state.OpenOrders(t.Context(), js, "here", "web", 1); return err },
+		"trials": func() error { _, err := state.OpenTrials(t.Context(), js, "here", "web", 1); return err },
 		"holder": func() error {
 			_, err := state.OpenHolder(t.Context(), js, newLease(t, js, "a", long), "here", "web")
 			return err
@@ -38,10 +38,13 @@ func TestSchemaOfAnotherVersion(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			js := js(t)
 			putRaw(t, js, "schema", test.value)
+			if _, err := bucketOf(t, js, "order.").PutString(t.Context(), "schema", test.value); err != nil {
+				t.Fatal(err)
+			}
 			putRaw(t, js, "drain.web.i-1", "of another version")
 			before := contents(t, js)
 			for what, open := range openers(t, js) {
-				if err := open(); !errors.Is(err, state.ErrSchema) || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), "weir_here") {
+				if err := open(); !errors.Is(err, state.ErrSchema) || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), "_here") {
 					t.Errorf("%s: %v, want %v that has %q", what, err, state.ErrSchema, test.want)
 				}
 			}
@@ -55,12 +58,12 @@ func TestSchemaOfAnotherVersion(t *testing.T) {
 func TestSchemaIsCreated(t *testing.T) {
 	js := js(t)
 	for range 2 {
-		if _, err := state.OpenOrders(t.Context(), js, "here", "web"); err != nil {
+		if _, err := state.OpenOrders(t.Context(), js, "here", "web", 1); err != nil {
 			t.Fatal(err)
 		}
 	}
 	all := contents(t, js)
-	if got := string(all["schema"].Data); got != `{"version":1}` || len(all) != 1 || all["schema"].Sequence != 1 {
+	if got := string(all["schema of orders"].Data); got != `{"version":1}` || len(all) != 1 || all["schema of orders"].Sequence != 1 {
 		t.Errorf("schema %q, %d keys, want version 1 and nothing else", got, len(all))
 	}
 }
@@ -74,7 +77,7 @@ func TestOpenedAtTheSameTime(t *testing.T) {
 			if _, err := state.CreateLedger(t.Context(), js, state.LedgerConfig{Cluster: "here", Pool: "web"}); err != nil {
 				t.Error(err)
 			}
-			if _, err := state.OpenOrders(t.Context(), js, "here", "web"); err != nil {
+			if _, err := state.OpenOrders(t.Context(), js, "here", "web", 1); err != nil {
 				t.Error(err)
 			}
 		})
@@ -91,8 +94,8 @@ func TestBadNames(t *testing.T) {
 				return err
 			},
 			"OpenLedger": func() error { _, err := state.OpenLedger(t.Context(), js, n[0], n[1]); return err },
-			"OpenOrders": func() error { _, err := state.OpenOrders(t.Context(), js, n[0], n[1]); return err },
-			"OpenTrials": func() error { _, err := state.OpenTrials(t.Context(), js, n[0], n[1]); return err },
+			"OpenOrders": func() error { _, err := state.OpenOrders(t.Context(), js, n[0], n[1], 1); return err },
+			"OpenTrials": func() error { _, err := state.OpenTrials(t.Context(), js, n[0], n[1], 1); return err },
 			"OpenHolder": func() error {
 				_, err := state.OpenHolder(t.Context(), js, newLease(t, js, "a", long), n[0], n[1])
 				return err
@@ -112,7 +115,7 @@ func TestOperatorSettingsAreKept(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "weir_here", History: 5}); err != nil {
+	if _, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: stateBucket, History: 5}); err != nil {
 		t.Fatal(err)
 	}
 	l := openLedger(t, js, "web")
@@ -125,7 +128,7 @@ func TestOperatorSettingsAreKept(t *testing.T) {
 	if c := stream.CachedInfo().Config; c.MaxAge != 3600e9 || c.MaxBytes != 1<<30 {
 		t.Errorf("stream %+v, want its settings as they were", c)
 	}
-	if status, err := bucketOf(t, js).Status(t.Context()); err != nil || status.History() != 5 {
+	if status, err := bucketOf(t, js, "pool.web").Status(t.Context()); err != nil || status.History() != 5 {
 		t.Errorf("history of the bucket = %v, %v, want 5", status, err)
 	}
 }

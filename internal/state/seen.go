@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
+	"github.com/weirkeeper/weirkeeper/internal/kvbucket"
 )
 
 // maxLearn bounds the retries of Learn after concurrent writes.
@@ -20,14 +21,14 @@ type Seen struct{ bucket *bucket }
 
 var _ release.SeenStore = Seen{}
 
-// OpenSeen opens the first-seen records in the cluster's bucket.
-func OpenSeen(ctx context.Context, js jetstream.JetStream, cluster string) (Seen, error) {
+// OpenSeen opens the first-seen records in the cluster's bucket. It creates a missing bucket with that many replicas.
+func OpenSeen(ctx context.Context, js jetstream.JetStream, cluster string, replicas int) (Seen, error) {
 	if err := checkNames(cluster, "default"); err != nil {
 		return Seen{}, fmt.Errorf("open the memory of releases: %w", err)
 	}
 	ctx, cancel := bounded(ctx)
 	defer cancel()
-	b, err := openBucket(ctx, js, cluster)
+	b, err := openBucket(ctx, js, kvbucket.State(cluster, replicas))
 	return Seen{b}, err
 }
 

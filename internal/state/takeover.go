@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/weirkeeper/weirkeeper/internal/kvbucket"
 )
 
 // OpenHolder takes over a pool's state for the lease's current term. It rewrites each key with the lease's epoch, the
@@ -23,7 +25,7 @@ func OpenHolder(ctx context.Context, js jetstream.JetStream, lease *Lease, clust
 	if err := checkNames(cluster, pool); err != nil {
 		return nil, fmt.Errorf("take over: %w", err)
 	}
-	b, err := openBucket(ctx, js, cluster)
+	b, err := openBucket(ctx, js, kvbucket.State(cluster, lease.config.Replicas))
 	if err != nil {
 		return nil, fmt.Errorf("take over pool %s: %w", pool, err)
 	}
@@ -48,10 +50,13 @@ func (h *Holder) takeOver(ctx context.Context) error {
 		return err
 	}
 	last := stateKey(h.pool)
-	completed := all[last].epoch
-	if completed > h.epoch {
-		return h.outdated(last, completed)
+	if f, ok := all[last]; ok {
+		// Its epoch decides which records are discarded, so it must be the newest one.
+		if all[last], err = h.touch(ctx, last, f, func(e entry) (found, error) { return h.decode(last, e) }); err != nil {
+			return err
+		}
 	}
+	completed := all[last].epoch
 	for _, key := range slices.Sorted(maps.Keys(all)) {
 		switch f := all[key]; {
 		case key == last:
@@ -119,15 +124,38 @@ func (h *Holder) adopt(ctx context.Context, key string, f found) error {
 	return nil
 }
 
-// discard removes a record of a process that had lost the pool.
+// discard removes a record of a process that had lost the pool. If the record has changed since it was read, its new
+// epoch decides.
 func (h *Holder) discard(ctx context.Context, key string, f found, completed uint64) error {
-	if err := h.check(); err != nil {
-		return err
+	for range attempts {
+		if err := h.check(); err != nil {
+			return err
+		}
+		err := h.bucket.erase(ctx, key, f.revision)
+		if err == nil {
+			h.discarded(key, f, completed)
+			return nil
+		}
+		if !errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
+			return err
+		}
+		e, err := h.other(ctx, key, f.revision)
+		if err == nil {
+			f, err = h.decode(key, e)
+		}
+		switch {
+		case errors.Is(err, errRemoved):
+			return nil
+		case err != nil:
+			return fmt.Errorf("read %s: %w", key, err)
+		case f.epoch >= completed:
+			return h.adopt(ctx, key, f)
+		}
 	}
-	if err := h.bucket.erase(ctx, key, f.revision); err != nil {
-		return err
-	}
+	return fmt.Errorf("delete %s: %w", key, errChanged)
+}
+
+func (h *Holder) discarded(key string, f found, completed uint64) {
 	h.lease.config.Log.Warn("drain record of a former lease holder discarded",
 		"pool", h.pool, "key", key, "epoch", f.epoch, "taken_over_since", completed, "record", string(f.body))
-	return nil
 }

@@ -13,8 +13,9 @@ import (
 )
 
 const (
-	// relist is the wait before a listing is repeated because the server lags behind.
-	relist = 50 * time.Millisecond
+	// reread is the wait before a key is read again because the replica lags behind. A replica has up to rereads waits.
+	reread  = 50 * time.Millisecond
+	rereads = 40
 	// takeoverTimeout bounds a takeover, which writes each key.
 	takeoverTimeout = time.Minute
 )
@@ -56,56 +57,64 @@ func (t term) write(ctx context.Context, key string, body []byte, revision uint6
 		if err == nil || !errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
 			return next, err
 		}
-		if revision, err = t.overwritable(ctx, key); err != nil {
+		e, err := t.overwritable(ctx, key, revision)
+		if err != nil {
 			return 0, fmt.Errorf("write %s: %w", key, err)
 		}
+		revision = e.revision
 	}
 	return 0, fmt.Errorf("write %s: %w", key, errChanged)
 }
 
-// overwritable returns the current revision of a key, 0 if it is missing. It returns pools.ErrNotHolder if the value
-// has a higher epoch or the lease is lost. A removed key has no epoch, so the lease decides.
-func (t term) overwritable(ctx context.Context, key string) (uint64, error) {
-	e, err := t.bucket.get(ctx, key)
+// overwritable returns the entry of a key that replaced a revision. It returns pools.ErrNotHolder if the value has a
+// higher epoch or the lease is lost. A removed key has no epoch, so the lease decides.
+func (t term) overwritable(ctx context.Context, key string, replaced uint64) (entry, error) {
+	e, err := t.other(ctx, key, replaced)
 	if err != nil {
-		return 0, err
+		return entry{}, err
 	}
 	if e.found {
 		// No process reads an unreadable value, so it may be overwritten.
 		if s, err := decodeSealed(e.value); err == nil && s.epoch > t.epoch {
-			return 0, t.outdated(key, s.epoch)
+			return entry{}, t.outdated(key, s.epoch)
 		}
 	}
 	_, err = confirm(ctx, t.bucket, t.lease.key, t.lease.config.Holder, t.epoch)
-	return e.revision, err
+	return e, err
 }
 
-// survey returns all entries that the filters match, by key, read after our takeover of the lease.
-func (t term) survey(ctx context.Context, filters ...string) (map[string]entry, error) {
-	for {
-		all, err := t.list(ctx, append(filters, t.lease.key))
-		if err != nil {
-			return nil, err
+// other returns the entry of a key that replaced a revision, by the server's refusal of a write. A replica that lags
+// behind still returns the replaced one. If it does so for long, that one is returned.
+func (t term) other(ctx context.Context, key string, replaced uint64) (entry, error) {
+	for n := 0; ; n++ {
+		e, err := t.bucket.get(ctx, key)
+		if err != nil || e.revision != replaced || n == rereads {
+			return e, err
 		}
-		// A replica may lag behind. Values from before our takeover count.
-		asOf := all[t.lease.key].revision
-		delete(all, t.lease.key)
-		if asOf >= t.lease.takenAt() {
-			return all, nil
-		}
-		again := time.NewTimer(relist)
+		again := time.NewTimer(reread)
 		select {
 		case <-again.C:
 		case <-ctx.Done():
 			again.Stop()
-			return nil, context.Cause(ctx)
+			return entry{}, context.Cause(ctx)
 		}
 	}
 }
 
-func (t term) list(ctx context.Context, filters []string) (map[string]entry, error) {
+// survey returns all entries that the filters match, by key, listed after our takeover of the lease.
+//
+// Each filter is a request of its own, because permissions restrict single filters only. So the listings are from
+// different moments, and each must be complete by itself. The leader of the stream makes them. The server acknowledged
+// our takeover, so a quorum has it, and every leader that is elected later has it before it answers. Only a leader
+// that was replaced before may lack it, and its last sequence is lower than that of our takeover. So a leader with that
+// sequence lists every key that a former holder wrote before our takeover. A write that it sends later to a missing key
+// has a lower epoch, and the next takeover discards it.
+//
+// Any replica returns the values, so a value may be older than the newest one. The caller rewrites each key over the
+// revision that it has read. If the value was older, the server refuses that write, and the caller reads again.
+func (t term) survey(ctx context.Context, filters ...string) (map[string]entry, error) {
 	all := make(map[string]entry)
-	err := t.bucket.list(ctx, filters, func(e integrity.Key) error {
+	err := t.bucket.list(ctx, t.lease.takenAt(), filters, func(e integrity.Key) error {
 		all[e.Name] = entry{revision: e.Revision, value: e.Value, found: true}
 		return nil
 	})
@@ -121,6 +130,16 @@ type found struct {
 // adopt rewrites a value with our epoch and returns the new entry. If the last holder wrote meanwhile, decode reads
 // that value and it counts: the holder may have acted on it.
 func (t term) adopt(ctx context.Context, key string, f found, decode func(entry) (found, error)) (found, error) {
+	return t.rewrite(ctx, key, f, decode, func(found) uint64 { return t.epoch })
+}
+
+// touch rewrites a value with its own epoch and returns the new entry. The server writes over the newest revision only,
+// so the returned value is the newest one. A value that was only read may come from a replica that lags behind.
+func (t term) touch(ctx context.Context, key string, f found, decode func(entry) (found, error)) (found, error) {
+	return t.rewrite(ctx, key, f, decode, func(f found) uint64 { return f.epoch })
+}
+
+func (t term) rewrite(ctx context.Context, key string, f found, decode func(entry) (found, error), epoch func(found) uint64) (found, error) {
 	for range attempts {
 		if f.epoch > t.epoch {
 			return found{}, t.outdated(key, f.epoch)
@@ -128,7 +147,7 @@ func (t term) adopt(ctx context.Context, key string, f found, decode func(entry)
 		if err := t.check(); err != nil {
 			return found{}, err
 		}
-		f.epoch = t.epoch
+		f.epoch = epoch(f)
 		value, err := f.encode()
 		if err != nil {
 			return found{}, fmt.Errorf("write %s: %w", key, err)
@@ -141,7 +160,7 @@ func (t term) adopt(ctx context.Context, key string, f found, decode func(entry)
 		if !errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
 			return found{}, err
 		}
-		e, err := t.bucket.get(ctx, key)
+		e, err := t.other(ctx, key, f.revision)
 		if err != nil {
 			return found{}, err
 		}

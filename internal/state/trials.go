@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/bootstrap"
 	"github.com/weirkeeper/weirkeeper/internal/integrity"
+	"github.com/weirkeeper/weirkeeper/internal/kvbucket"
 )
 
 // Trials stores the trials of one pool's shadows in the cluster's bucket: each app's last one at
@@ -20,14 +21,14 @@ type Trials struct {
 
 var _ bootstrap.Trials = (*Trials)(nil)
 
-// OpenTrials opens the trials of a pool, in the cluster's bucket.
-func OpenTrials(ctx context.Context, js jetstream.JetStream, cluster, pool string) (*Trials, error) {
+// OpenTrials opens the trials of a pool, in the cluster's bucket. It creates a missing bucket with that many replicas.
+func OpenTrials(ctx context.Context, js jetstream.JetStream, cluster, pool string, replicas int) (*Trials, error) {
 	if err := checkNames(cluster, pool); err != nil {
 		return nil, fmt.Errorf("open trials: %w", err)
 	}
 	ctx, cancel := bounded(ctx)
 	defer cancel()
-	b, err := openBucket(ctx, js, cluster)
+	b, err := openBucket(ctx, js, kvbucket.State(cluster, replicas))
 	if err != nil {
 		return nil, err
 	}
@@ -39,7 +40,7 @@ func (t *Trials) Load(ctx context.Context) ([]bootstrap.Trial, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	var trials []bootstrap.Trial
-	err := t.bucket.list(ctx, []string{t.prefix + ">"}, func(entry integrity.Key) error {
+	err := t.bucket.list(ctx, 0, []string{t.prefix + ">"}, func(entry integrity.Key) error {
 		var trial bootstrap.Trial
 		if err := json.Unmarshal(entry.Value, &trial); err != nil {
 			return err
@@ -61,8 +62,5 @@ func (t *Trials) Save(ctx context.Context, trial bootstrap.Trial) error {
 	if err != nil {
 		return fmt.Errorf("encode trial of %s: %w", trial.App, err)
 	}
-	if _, err := t.bucket.kv.Put(ctx, t.prefix+trial.App, data); err != nil {
-		return fmt.Errorf("write %s: %w", t.prefix+trial.App, err)
-	}
-	return nil
+	return t.bucket.put(ctx, t.prefix+trial.App, data)
 }

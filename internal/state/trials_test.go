@@ -13,11 +13,11 @@ import (
 
 func TestTrials(t *testing.T) {
 	b := open(t, t.TempDir())
-	trials, err := state.OpenTrials(t.Context(), b.JetStream(), "here", "default")
+	trials, err := state.OpenTrials(t.Context(), b.JetStream(), "here", "default", 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	other, err := state.OpenTrials(t.Context(), b.JetStream(), "here", "other")
+	other, err := state.OpenTrials(t.Context(), b.JetStream(), "here", "other", 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,14 +48,14 @@ func TestTrials(t *testing.T) {
 // TestTrialsUnreadable shows that an unreadable trial does not hide the others.
 func TestTrialsUnreadable(t *testing.T) {
 	b := open(t, t.TempDir())
-	trials, err := state.OpenTrials(t.Context(), b.JetStream(), "here", "default")
+	trials, err := state.OpenTrials(t.Context(), b.JetStream(), "here", "default", 1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := trials.Save(t.Context(), bootstrap.Trial{App: "web"}); err != nil {
 		t.Fatal(err)
 	}
-	kv, err := b.JetStream().KeyValue(t.Context(), "weir_here")
+	kv, err := b.JetStream().KeyValue(t.Context(), stateBucket)
 	if err != nil {
 		t.Fatal(err)
 	}

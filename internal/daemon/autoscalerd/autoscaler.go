@@ -27,6 +27,7 @@ const (
 	nodeMaxAge   = 30 * time.Second // minimum age at which a node's facts expire
 	firstTimeout = 3 * time.Second  // for the first message of bootstrap
 	openTimeout  = 10 * time.Second // to open durable state on the bus
+	replicas     = 1                // of buckets that are created
 	// providerTimeout bounds opening the provider, and a request for its repair service.
 	providerTimeout = 60 * time.Second
 )

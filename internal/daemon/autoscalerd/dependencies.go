@@ -45,7 +45,7 @@ func openDependencies(parts *daemon.Services, b *bus.Bus, a autoscaling, log *sl
 	if p.ledger, err = state.CreateLedger(ctx, b.JetStream(), state.LedgerConfig{Cluster: cluster, Pool: pool}); err != nil {
 		return nil, err
 	}
-	if p.orders, err = state.OpenOrders(ctx, b.JetStream(), cluster, pool); err != nil {
+	if p.orders, err = state.OpenOrders(ctx, b.JetStream(), cluster, pool, replicas); err != nil {
 		return nil, err
 	}
 	if p.evidence, err = state.NewEvidence(b.JetStream(), cluster, pool, 0); err != nil {

@@ -23,7 +23,7 @@ func TestPauseWatch(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer b.Close()
-	orders, err := state.OpenOrders(ctx, b.JetStream(), "c", "p")
+	orders, err := state.OpenOrders(ctx, b.JetStream(), "c", "p", 1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,8 +7,6 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/nats-io/nats.go"
-
 	"github.com/weirkeeper/weirkeeper/autoscaler"
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
@@ -16,6 +14,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/internal/explain"
 	"github.com/weirkeeper/weirkeeper/internal/integrity"
+	"github.com/weirkeeper/weirkeeper/internal/kvbucket"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/nodehealth"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
@@ -64,7 +63,7 @@ func (t *terms) run(ctx context.Context) error {
 func (t *terms) term(ctx context.Context) error {
 	cluster, pool := t.settings.pool.Cluster, t.settings.pool.Name
 	lease, err := state.NewLease(t.bus.JetStream(), state.LeaseConfig{
-		Cluster: cluster, Name: "pool." + pool, Holder: t.holder, TTL: config.Lease(t.settings.service, t.settings.pool), Log: t.log,
+		Cluster: cluster, Name: "pool." + pool, Holder: t.holder, TTL: config.Lease(t.settings.service, t.settings.pool), Replicas: replicas, Log: t.log,
 	})
 	if err != nil {
 		return err
@@ -213,8 +212,7 @@ func passHints(ctx context.Context, in <-chan pools.Notice, out chan<- judge.Hin
 
 // busUnavailable reports whether an error comes from an unavailable NATS.
 func (t *terms) busUnavailable(err error) bool {
-	return !t.bus.Conn().IsConnected() || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrTimeout) ||
-		errors.Is(err, nats.ErrNoResponders) || errors.Is(err, nats.ErrReconnectBufExceeded)
+	return !t.bus.Conn().IsConnected() || errors.Is(err, state.ErrLost) || kvbucket.Unavailable(err)
 }
 
 // dry runs a loop that writes nothing, beside the pool's holder.

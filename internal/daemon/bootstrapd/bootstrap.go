@@ -101,7 +101,7 @@ func (p Process) Run(ctx context.Context, desired Desired, watcher *config.Watch
 	if progress == nil {
 		progress = logProgress(p.Log)
 	}
-	seen, err := state.OpenSeen(ctx, nats.JetStream(), desired.Plan.Cluster)
+	seen, err := state.OpenSeen(ctx, nats.JetStream(), desired.Plan.Cluster, 1)
 	if err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func (p Process) Run(ctx context.Context, desired Desired, watcher *config.Watch
 	if err != nil {
 		return err
 	}
-	trials, err := state.OpenTrials(ctx, nats.JetStream(), desired.Plan.Cluster, desired.Plan.Pool)
+	trials, err := state.OpenTrials(ctx, nats.JetStream(), desired.Plan.Cluster, desired.Plan.Pool, 1)
 	if err != nil {
 		return err
 	}

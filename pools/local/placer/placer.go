@@ -15,6 +15,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/internal/kvbucket"
 	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/pools/local/agent"
 	"github.com/weirkeeper/weirkeeper/pools/local/internal/call"
@@ -109,13 +110,10 @@ func (p *Placer) watchApps(ctx context.Context) (jetstream.KeyWatcher, error) {
 	}
 	opening, cancel := context.WithTimeout(ctx, 2*call.Timeout)
 	defer cancel()
-	kv, err := js.KeyValue(opening, name)
-	if errors.Is(err, jetstream.ErrBucketNotFound) {
-		kv, err = js.CreateKeyValue(opening, jetstream.KeyValueConfig{Bucket: name})
-		if err != nil { // another process may have created it in between
-			kv, err = js.KeyValue(opening, name)
-		}
+	if _, err := kvbucket.Ensure(opening, js, kvbucket.Apps(p.cfg.Cluster, 1)); err != nil {
+		return nil, err
 	}
+	kv, err := js.KeyValue(opening, name)
 	if err != nil {
 		return nil, fmt.Errorf("open bucket %s: %w", name, err)
 	}

@@ -25,21 +25,20 @@ import (
 // askTimeout bounds each request of a command over the bus.
 const askTimeout = 3 * time.Second
 
-// find connects to the bus of the data folder. If none runs, the error says how to start one.
-func (cli *shared) find(ctx context.Context) (*bus.Bus, error) {
-	dir, err := cli.DataDir()
+// connection returns how a process of that name connects to the bus.
+func (cli *shared) connection(name string) (bus.Config, error) { return cli.connectionOf("", "", name) }
+
+// connectionOf is connection of a process whose own file names servers; see command.Settings.
+func (cli *shared) connectionOf(place, list, name string) (bus.Config, error) {
+	settings, log, err := cli.Daemon()
 	if err != nil {
-		return nil, err
+		return bus.Config{}, err
 	}
-	log, err := cli.Logger()
+	n, err := config.LoadNATS(settings.Configs)
 	if err != nil {
-		return nil, err
+		return bus.Config{}, command.Usage(err)
 	}
-	b, err := bus.Find(ctx, bus.Config{Data: dir, NATS: bus.NATS{URL: cli.NATS}, Name: "weir command", Log: log})
-	if errors.Is(err, bus.ErrNoBus) {
-		return nil, nothingRuns(dir)
-	}
-	return b, err
+	return settings.BusOf(place, list, n, name, log), nil
 }
 
 func nothingRuns(dir string) error {
@@ -56,7 +55,16 @@ func (cli *shared) withBus(ctx context.Context, f func(ctx context.Context, b *b
 // onBus is withBus without the bound, for commands that go on until Ctrl-C, or print what
 // they receive. Each request that f makes needs a deadline of its own.
 func (cli *shared) onBus(ctx context.Context, f func(ctx context.Context, b *bus.Bus) error) error {
-	b, err := cli.find(ctx)
+	c, err := cli.connection("weir command")
+	if err != nil {
+		return err
+	}
+	return cli.on(ctx, c, f)
+}
+
+// on runs f with a connection that it closes again.
+func (cli *shared) on(ctx context.Context, c bus.Config, f func(ctx context.Context, b *bus.Bus) error) error {
+	b, err := bus.Find(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -94,7 +102,7 @@ func askJSON(ctx context.Context, nc *nats.Conn, subject, part string, request, 
 			return fmt.Errorf("send a request to the %s: %w", part, err)
 		}
 	}
-	msg, err := nc.RequestWithContext(ctx, subject, data)
+	msg, err := bus.Request(ctx, nc, subject, data)
 	if errors.Is(err, nats.ErrNoResponders) {
 		return &absentError{part}
 	}
@@ -123,6 +131,8 @@ func (e *absentError) Error() string {
 func askCounts(ctx context.Context, nc *nats.Conn, cluster, pool string) (message.Counts, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
+	ctx, done := bus.Watch(ctx, nc, message.CountsRequestSubject(cluster, pool))
+	defer done()
 	inbox := nc.NewRespInbox()
 	answers, err := nc.SubscribeSync(inbox)
 	if err != nil {
@@ -139,7 +149,7 @@ func askCounts(ctx context.Context, nc *nats.Conn, cluster, pool string) (messag
 			return message.Counts{}, &absentError{"harmonizer"}
 		}
 		if err != nil {
-			return message.Counts{}, fmt.Errorf("send a request to the harmonizer: %w", err)
+			return message.Counts{}, fmt.Errorf("send a request to the harmonizer: %w", bus.Cause(ctx, err))
 		}
 		part, err := message.DecodeCounts(m.Data)
 		if err != nil {
@@ -181,8 +191,8 @@ func (cli *shared) fullDisks(p *bootstrapd.Status) (lines []string) {
 	if p != nil {
 		full = p.Full
 	}
-	if dir, err := cli.DataDir(); err == nil && cli.NATS == "" {
-		full = append(full, diskspace.Watched(dir, command.DataParts()...)...)
+	if c, err := cli.connection(""); err == nil && len(c.NATS.List()) == 0 {
+		full = append(full, diskspace.Watched(c.Data, command.DataParts()...)...)
 	}
 	for _, one := range full {
 		if line := one.Error(); !slices.Contains(lines, line) {

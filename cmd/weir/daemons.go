@@ -3,8 +3,8 @@ package main
 import (
 	"context"
 	"flag"
-	"fmt"
 	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -126,18 +126,21 @@ within the resources that the flags declare, and report them in heartbeats over 
 	return cmd
 }
 
+// agentReconnectWait spreads the connection attempts of thousands of agents after the loss of a server.
+const agentReconnectWait = 5 * time.Second
+
 func (cli *daemonCommands) agent(ctx context.Context, c agent.Config) error {
-	log, err := cli.Logger()
+	connection, err := cli.connection("agent " + c.ID)
 	if err != nil {
 		return err
 	}
-	dir, err := cli.DataDir()
+	if len(connection.NATS.List()) > 0 {
+		connection.ReconnectWait = agentReconnectWait
+	}
+	log := connection.Log
+	b, err := bus.Find(ctx, connection)
 	if err != nil {
 		return err
-	}
-	b, err := bus.Find(ctx, bus.Config{Data: dir, NATS: bus.NATS{URL: cli.NATS}, Name: "agent " + c.ID, Log: log})
-	if err != nil {
-		return fmt.Errorf("data folder %s: %w", dir, err)
 	}
 	defer b.Close()
 	return daemon.WithLauncher(ctx, cli.Program, log, func(ctx context.Context, launcher *supervise.Launcher) error {

@@ -38,7 +38,7 @@ apply.`,
   weir harmonizer replay events.jsonl --events`,
 		Args: command.Group,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return cli.onBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
+			return cli.withFile(cmd.Context(), file, func(ctx context.Context, b *bus.Bus, file config.Harmonizer) error {
 				return cli.harmonize(ctx, b, file, metricsAddr)
 			})
 		},
@@ -70,12 +70,26 @@ func (cli *harmonizerCommands) harmonizerFile(path string, log *slog.Logger) (co
 	return file, nil
 }
 
-func (cli *harmonizerCommands) harmonize(ctx context.Context, b *bus.Bus, path, metricsAddr string) error {
+// withFile runs f with the file at path, as harmonizerFile, and with a connection to the bus. The servers of the file
+// replace those of weir.yaml.
+func (cli *harmonizerCommands) withFile(ctx context.Context, path string, f func(context.Context, *bus.Bus, config.Harmonizer) error) error {
 	log, err := cli.Logger()
 	if err != nil {
 		return err
 	}
 	file, err := cli.harmonizerFile(path, log)
+	if err != nil {
+		return err
+	}
+	c, err := cli.connectionOf("mbus of the harmonizer's file", file.MBus, "weir harmonizer")
+	if err != nil {
+		return err
+	}
+	return cli.on(ctx, c, func(ctx context.Context, b *bus.Bus) error { return f(ctx, b, file) })
+}
+
+func (cli *harmonizerCommands) harmonize(ctx context.Context, b *bus.Bus, file config.Harmonizer, metricsAddr string) error {
+	log, err := cli.Logger()
 	if err != nil {
 		return err
 	}
@@ -88,14 +102,6 @@ func (cli *harmonizerCommands) harmonize(ctx context.Context, b *bus.Bus, path, 
 		return err
 	}
 	defer lock.Unlock()
-	if file.MBus != "" && cli.NATS == "" {
-		own, err := bus.Find(ctx, bus.Config{Data: dir, NATS: bus.NATS{URL: file.MBus}, Name: "weir harmonizer", Log: log})
-		if err != nil {
-			return fmt.Errorf("mbus: %w", err)
-		}
-		defer own.Close()
-		b = own
-	}
 	store, err := cli.metricsStore(b)
 	if err != nil {
 		return err

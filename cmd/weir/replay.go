@@ -99,7 +99,7 @@ harmonizer. "-" is standard output.`,
 		Example: `  weir harmonizer record events.jsonl`,
 		Args:    command.OneArg("file, or - for standard output"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return cli.onBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
+			return cli.withFile(cmd.Context(), file, func(ctx context.Context, b *bus.Bus, file config.Harmonizer) error {
 				return cli.record(ctx, b, file, args[0], force)
 			})
 		},
@@ -109,12 +109,8 @@ harmonizer. "-" is standard output.`,
 	return cmd
 }
 
-func (cli *harmonizerCommands) record(ctx context.Context, b *bus.Bus, configFile, path string, force bool) error {
+func (cli *harmonizerCommands) record(ctx context.Context, b *bus.Bus, file config.Harmonizer, path string, force bool) error {
 	log, err := cli.Logger()
-	if err != nil {
-		return err
-	}
-	file, err := cli.harmonizerFile(configFile, log)
 	if err != nil {
 		return err
 	}

@@ -208,7 +208,7 @@ func wrongPlaces() []wrongInput {
 		{"status --data DIR/file", map[string]string{"file": "x"}, 2, "is not a folder", "DIR/file", "name another with --data"},
 		{"status --data DIR/none", nil, 1, "nothing runs in data folder", "DIR/none", `start it with "weir up"`},
 		{"status --nats nats://127.0.0.1:1", nil, 1, "no servers available", "nats://127.0.0.1:1", "start NATS there, or name another with --nats"},
-		{"status --nats ://", nil, 1, "connect to NATS", "://", "name another with --nats"},
+		{"status --nats ://", nil, 2, "is not a URL", "--nats: server 1", "want nats://HOST:PORT"},
 		{"up --config-dir DIR", nil, 2, "writes its own configuration", "weir up", "--pool-file"},
 		{"up --metrics-addr 0.0.0.0:0", nil, 2, "other hosts can reach it", `"0.0.0.0:0"`, "listen on 127.0.0.1"},
 		{"metrics serve --addr nonsense", nil, 2, `"nonsense"`, "address of the metrics", "want HOST:PORT"},

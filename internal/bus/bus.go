@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -18,7 +19,28 @@ import (
 
 // ErrNoBus is the error of Open if no process runs the bus of the folder, and the
 // caller does not run it either.
-var ErrNoBus = errors.New(`no NATS server runs in this data folder: start "weir up", or set nats.servers in weir.yaml or --nats`)
+var ErrNoBus = errors.New("no NATS server runs in the data folder")
+
+// noBusError wraps ErrNoBus with what to do, and with all places that may name a bus.
+type noBusError struct {
+	data   string
+	places []string
+}
+
+func (e *noBusError) Error() string {
+	return fmt.Sprintf("nothing runs in data folder %s: start it with \"weir up\", or name another with --data or --nats%s",
+		e.data, list(append(slices.Clip(e.places), "data folder: no NATS server runs in it")))
+}
+
+func (e *noBusError) Unwrap() error { return ErrNoBus }
+
+// list returns the places in parentheses.
+func list(places []string) string {
+	if len(places) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(places, "; ") + ")"
+}
 
 // MaxPayload is the longest message, in bytes, that the server of a folder accepts. A
 // configured NATS has a limit of its own, which its connection returns.
@@ -35,6 +57,9 @@ type Config struct {
 	Data string // the data folder; made if it is not there
 	NATS NATS   // servers that run elsewhere; the folder is then not touched
 	Name string // of this client, as the server shows it
+	// Places are the places that may name servers, in the order of their use, each with its content, without secrets.
+	// Errors of Open list them.
+	Places []string
 	// InboxPrefix begins the subjects on which this client receives responses; default _INBOX.
 	InboxPrefix string
 	// ReconnectWait is the pause between two rounds of connection attempts, plus up to a half of it; default 500 ms.
@@ -158,14 +183,14 @@ func (b *Bus) Close() {
 // dial connects to the configured NATS.
 func (c Config) dial(ctx context.Context) (*Bus, error) {
 	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("connect to NATS at %s: %w", c.NATS.show(), err)
+		return nil, fmt.Errorf("connect to NATS at %s: %w", c.NATS.Show(), err)
 	}
 	b, err := c.connect(ctx, c.NATS.List(), "")
 	if err != nil {
 		if _, ours := errors.AsType[*fileError](err); ours {
-			return nil, fmt.Errorf("connect to NATS at %s: %w", c.NATS.show(), err)
+			return nil, fmt.Errorf("connect to NATS at %s: %w%s", c.NATS.Show(), err, list(c.Places))
 		}
-		return nil, fmt.Errorf("connect to NATS at %s: %w; %s", c.NATS.show(), err, c.remedy(err))
+		return nil, fmt.Errorf("connect to NATS at %s: %w; %s%s", c.NATS.Show(), err, c.remedy(err), list(c.Places))
 	}
 	return b, nil
 }

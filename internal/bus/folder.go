@@ -129,7 +129,7 @@ func (f folder) find(ctx context.Context, c Config) (*Bus, error) {
 		return nil, fmt.Errorf("find the bus of the folder: %w", err)
 	}
 	if !held {
-		return nil, fmt.Errorf("%s: %w", filepath.Dir(string(f)), ErrNoBus)
+		return nil, &noBusError{filepath.Dir(string(f)), c.Places}
 	}
 	return f.connect(ctx, c, pid)
 }

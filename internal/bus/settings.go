@@ -171,8 +171,8 @@ func hasUser(server string) bool {
 	return err == nil && u.User != nil
 }
 
-// show returns the URLs without secrets.
-func (n NATS) show() string { return redact(strings.Join(n.List(), ",")) }
+// Show returns the URLs without secrets.
+func (n NATS) Show() string { return redact(strings.Join(n.List(), ",")) }
 
 // Secret reports whether a server's URL has a password or a token.
 func (n NATS) Secret() bool { return slices.ContainsFunc(n.List(), hasUser) }

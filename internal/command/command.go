@@ -42,8 +42,8 @@ func (r *Root) Command() *cobra.Command {
 		Args:  Group,
 		RunE:  Help,
 		PersistentPreRunE: func(*cobra.Command, []string) error {
-			if r.NATS == "" { // not the flag's default, because help would print a password in it
-				r.NATS = os.Getenv("WEIR_NATS")
+			if err := r.takeNATS(); err != nil {
+				return err
 			}
 			if r.Timeout <= 0 {
 				return Usage(fmt.Errorf("--timeout %v: want more than 0, such as 10s", r.Timeout))
@@ -61,7 +61,7 @@ func (r *Root) Command() *cobra.Command {
 	root.SetFlagErrorFunc(wrongFlag)
 	f := root.PersistentFlags()
 	f.StringVar(&r.Data, "data", envOr("WEIR_DATA", ""), "data folder (WEIR_DATA; default below the user's state folder)")
-	f.StringVar(&r.NATS, "nats", "", "NATS to use in place of the data folder's own (WEIR_NATS)")
+	f.StringVar(&r.NATS, "nats", "", "NATS servers, with commas (WEIR_NATS; default: nats of weir.yaml, else the data folder's own)")
 	f.StringVar(&r.Configs, "config-dir", envOr("WEIR_CONFIG_DIR", ""), `folder of weir.yaml and <cluster>/<pool>.yaml (WEIR_CONFIG_DIR; default /etc/weir)`)
 	f.StringVar(&r.Cluster, "cluster", envOr("CMAN_CLUSTER", "local"), "cluster (CMAN_CLUSTER)")
 	f.StringVar(&r.Pool, "pool", envOr("CMAN_POOL", "default"), "pool (CMAN_POOL)")

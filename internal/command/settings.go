@@ -5,15 +5,13 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"github.com/weirkeeper/weirkeeper/internal/bus"
-	"github.com/weirkeeper/weirkeeper/internal/config"
 )
 
 // Settings are the flags of a daemon, with defaults.
 type Settings struct {
 	Data      string // absolute path of the data folder
-	NATS      string // URL of the bus; empty: from the files, or the data folder's bus
+	NATS      string // servers of the bus, with commas; empty: from the files, or the data folder's bus
+	NATSFrom  string // "--nats" or "WEIR_NATS"; empty: --nats
 	Configs   string // folder of weir.yaml and CLUSTER/POOL.yaml
 	Cluster   string
 	Pool      string
@@ -34,14 +32,6 @@ func MetricsToken(data string) string { return filepath.Join(data, "metrics.toke
 
 // SignPassword is the variable with the password of a private key.
 const SignPassword = "WEIR_SIGN_PASSWORD"
-
-// NATSOr returns the block "nats" of the files, with the servers of the flags if they name any.
-func (s Settings) NATSOr(service config.Service) bus.NATS {
-	if s.NATS == "" {
-		return service.NATS
-	}
-	return service.NATS.At(bus.Split(s.NATS))
-}
 
 // Argv returns the command line of a daemon.
 func (s Settings) Argv(command string, more ...string) []string {

@@ -19,12 +19,11 @@ func natsProblems(d document, n bus.NATS) Problems {
 	return ps
 }
 
-// LoadNATS returns the block "nats" of the service file below dir, and the path of that file; empty if it is missing.
-// Mistakes in other blocks are no error, so that commands reach a daemon that reports them.
-func LoadNATS(dir string) (n bus.NATS, path string, err error) {
+// LoadNATS returns the block "nats" of the service file below dir, which may be missing. Mistakes in other blocks are no error, so that commands reach a daemon that reports them.
+func LoadNATS(dir string) (bus.NATS, error) {
 	file, err := readService(dir)
 	if err != nil || file.Missing {
-		return bus.NATS{}, "", err
+		return bus.NATS{}, err
 	}
 	s, err := file.service(nil)
 	if found, ok := err.(Problems); ok {
@@ -37,9 +36,9 @@ func LoadNATS(dir string) (n bus.NATS, path string, err error) {
 		err = ours.OrNil()
 	}
 	if err != nil {
-		return bus.NATS{}, "", err
+		return bus.NATS{}, err
 	}
-	return s.NATS, file.Path, nil
+	return s.NATS, nil
 }
 
 // below resolves the paths of the block relative to the folder of its file.

@@ -33,20 +33,20 @@ DIR/weir.yaml:8: nats.colour: no such key (allowed: credentials_file, nkey_file,
 func TestLoadNATSIgnoresMistakesOfOtherBlocks(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "weir.yaml")
-	if n, from, err := LoadNATS(dir); err != nil || from != "" || len(n.List()) != 0 {
-		t.Errorf("without a file: %+v, %q, %v, want an empty block", n, from, err)
+	if n, err := LoadNATS(dir); err != nil || len(n.List()) != 0 {
+		t.Errorf("without a file: %+v, %v, want an empty block", n, err)
 	}
 	writeFile(t, path, "nats: {servers: [nats://n1], nkey_file: pool.nk}\naws: {bucket: x}\nautoscaling: {setpoint: 2}\n")
-	n, from, err := LoadNATS(dir)
-	if err != nil || from != path || len(n.Servers) != 1 || n.NKeyFile != filepath.Join(dir, "pool.nk") {
-		t.Errorf("with other mistakes: %+v, %q, %v, want the block with absolute paths", n, from, err)
+	n, err := LoadNATS(dir)
+	if err != nil || len(n.Servers) != 1 || n.NKeyFile != filepath.Join(dir, "pool.nk") {
+		t.Errorf("with other mistakes: %+v, %v, want the block with absolute paths", n, err)
 	}
 	writeFile(t, path, "nats: {servers: [http://n1]}\naws: {bucket: x}\n")
-	if _, _, err := LoadNATS(dir); err == nil || strings.Contains(err.Error(), "aws") || !strings.Contains(err.Error(), "nats.servers[0]") {
+	if _, err := LoadNATS(dir); err == nil || strings.Contains(err.Error(), "aws") || !strings.Contains(err.Error(), "nats.servers[0]") {
 		t.Errorf("with a mistake in the block: %v, want that mistake alone", err)
 	}
 	writeFile(t, path, "nats: {servers: [nats://n1\n")
-	if _, _, err := LoadNATS(dir); err == nil {
+	if _, err := LoadNATS(dir); err == nil {
 		t.Error("text that is not YAML: no error")
 	}
 }

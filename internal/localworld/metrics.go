@@ -52,7 +52,9 @@ func ServeMetrics(ctx context.Context, root *command.Root, o command.MetricsOpti
 			return err
 		}
 	}
-	b, err := bus.Open(ctx, bus.Config{Data: settings.Data, NATS: settings.NATSOr(service), Name: "metrics store", Log: log, Serve: natsserver.Serve})
+	connection := settings.Bus(service.NATS, "metrics store", log)
+	connection.Serve = natsserver.Serve
+	b, err := bus.Open(ctx, connection)
 	if err != nil {
 		return err
 	}

@@ -147,7 +147,7 @@ func (u *up) openLog() error {
 
 func (u *up) run(ctx context.Context) (err error) {
 	fmt.Fprintf(u.Stdout, "weir %s, data folder %s\n", daemon.BuildVersion(), u.data)
-	u.bus, err = bus.Open(ctx, bus.Config{Data: u.data, NATS: bus.NATS{URL: u.NATS}, Name: "weir up", Log: u.log, Serve: natsserver.Serve})
+	u.bus, err = bus.Open(ctx, bus.Config{Data: u.data, NATS: bus.NATS{Servers: bus.Split(u.NATS)}, Name: "weir up", Log: u.log, Serve: natsserver.Serve})
 	if err != nil {
 		return err
 	}
@@ -295,7 +295,7 @@ func (u *up) startMachines(ctx context.Context, pool config.Pool) error {
 func (u *up) providerConfig(pool config.Pool) local.Config {
 	c := local.Config{
 		Cluster: u.Cluster, Pool: u.Pool, Heartbeat: upHeartbeat, StopGrace: upStopGrace,
-		Argv:    []string{u.Program, "agent", "--data", u.data, "--log-level", "warn"},
+		Argv:    []string{u.Program, "agent", "--data", u.data, "--config-dir", command.UpConfigs(u.data), "--log-level", "warn"},
 		Env:     u.Env(),
 		DataDir: filepath.Join(u.data, "local"), SelfFenceAfter: pool.SelfFence(),
 	}

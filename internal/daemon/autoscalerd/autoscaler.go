@@ -84,7 +84,7 @@ func (p Process) run(ctx context.Context, a autoscaling) error {
 	if err != nil {
 		return err
 	}
-	b, err := bus.Find(ctx, bus.Config{Data: p.Data, NATS: p.NATSOr(a.service), Name: "autoscaler " + a.pool.Name, Log: p.Log})
+	b, err := bus.Find(ctx, p.Bus(a.service.NATS, "autoscaler "+a.pool.Name, p.Log))
 	if err != nil {
 		return err
 	}

@@ -92,7 +92,7 @@ func (p Process) Run(ctx context.Context, desired Desired, watcher *config.Watch
 		return err
 	}
 	defer lock.Unlock()
-	nats, err := bus.Find(ctx, bus.Config{Data: p.Data, NATS: p.NATSOr(desired.service), Name: "bootstrap " + desired.Plan.Pool, Log: p.Log})
+	nats, err := bus.Find(ctx, p.Bus(desired.service.NATS, "bootstrap "+desired.Plan.Pool, p.Log))
 	if err != nil {
 		return err
 	}
@@ -129,7 +129,7 @@ func (p Process) Run(ctx context.Context, desired Desired, watcher *config.Watch
 		if err != nil {
 			return err
 		}
-		r := &reloader{process: p, bootstrap: b, releases: releases, log: p.Log, nats: nats.Conn(), running: desired}
+		r := &reloader{process: p, bootstrap: b, releases: releases, log: p.Log, bus: nats, nats: nats.Conn(), running: desired}
 		return r.watchAndRun(ctx, watcher)
 	})
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/bootstrap"
 	"github.com/weirkeeper/weirkeeper/internal/awssdk"
+	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/command"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
@@ -26,6 +27,7 @@ type reloader struct {
 	bootstrap *bootstrap.Bootstrap
 	releases  *releases
 	log       *slog.Logger
+	bus       *bus.Bus
 	nats      *nats.Conn
 	running   Desired // used only by the goroutine of run
 
@@ -125,6 +127,9 @@ func (r *reloader) status() Status {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := Status{r.bootstrap.Status(), r.refused, diskspace.Watched(r.process.Data, command.DataParts()...)}
+	if err := r.bus.Problem(); err != nil && s.Refused == "" {
+		s.Refused = err.Error()
+	}
 	for i := range s.Signals {
 		r.releases.yanks.mark(&s.Signals[i])
 	}

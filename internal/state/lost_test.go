@@ -1,0 +1,145 @@
+package state_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/weirkeeper/weirkeeper/bootstrap"
+	"github.com/weirkeeper/weirkeeper/internal/bus/bustest"
+	"github.com/weirkeeper/weirkeeper/internal/kvbucket"
+	"github.com/weirkeeper/weirkeeper/internal/state"
+	"github.com/weirkeeper/weirkeeper/pools"
+)
+
+// TestRunningProcessAfterAnEmptyStore deletes both buckets while a pool's process runs, as if the servers came back with
+// empty disks. The term ends. The same process holds the next term without state, and every store works again.
+func TestRunningProcessAfterAnEmptyStore(t *testing.T) {
+	js := js(t)
+	lease := newLease(t, js, "a", 10*time.Second) // renewed each 2 s
+	acquired(t, lease)
+	_, ended := run(t, lease)
+	h, err := state.OpenHolder(t.Context(), js, lease, "here", "web")
+	if err != nil {
+		t.Fatal(err)
+	}
+	save(t, h, "before")
+	put(t, h, recordOf("i-1"))
+	orders := openOrders(t, js, "web")
+	if err := orders.Pause(t.Context(), note(noon)); err != nil {
+		t.Fatal(err)
+	}
+	trials, err := state.OpenTrials(t.Context(), js, "here", "web", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, bucket := range []string{stateBucket, ordersBucket} {
+		if err := js.DeleteKeyValue(t.Context(), bucket); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := orders.List(t.Context()); !errors.Is(err, state.ErrLost) {
+		t.Errorf("the first List = %v, want %v", err, state.ErrLost)
+	}
+	wantOrders(t, orders, noon, pools.Orders{})
+	if err := trials.Save(t.Context(), bootstrap.Trial{App: "shop"}); err != nil && !errors.Is(err, state.ErrLost) {
+		t.Errorf("Save of a trial = %v", err)
+	}
+	wantNotHolder(t, "the term ends", result(t, "the term ends", ended))
+	if err := h.Memory().Save(t.Context(), []byte("late")); err == nil {
+		t.Error("the former holder still saves its state")
+	}
+	acquired(t, lease)
+	run(t, lease)
+	next, err := state.OpenHolder(t.Context(), js, lease, "here", "web")
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantSaved(t, next, "")
+	wantRecords(t, next)
+	save(t, next, "after")
+	put(t, next, recordOf("i-2"))
+	if err := trials.Save(t.Context(), bootstrap.Trial{App: "shop"}); err != nil {
+		t.Errorf("Save of a trial = %v", err)
+	}
+	for _, c := range []kvbucket.Config{kvbucket.State("here", 1), kvbucket.Orders("here", 1)} {
+		stream, err := kvbucket.Check(t.Context(), js, c.Name)
+		if err != nil || stream.CachedInfo().Config.AllowRollup || !stream.CachedInfo().Config.DenyPurge {
+			t.Errorf("bucket %s = %v, want one without roll-up and purge", c.Name, err)
+		}
+	}
+}
+
+// A command that reads creates no bucket, and an empty cluster has no orders.
+func TestReadingCreatesNothing(t *testing.T) {
+	js := js(t)
+	orders, err := state.OpenOrders(t.Context(), js, "here", "web", state.CreateNothing)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := orders.List(t.Context()); err != nil || !got.Empty() {
+		t.Errorf("List = %+v, %v, want no orders", got, err)
+	}
+	if err := orders.Resume(t.Context()); err != nil {
+		t.Errorf("Resume = %v", err)
+	}
+	if err := orders.Pause(t.Context(), note(noon)); !errors.Is(err, kvbucket.ErrMissing) || !strings.Contains(err.Error(), "start the daemons of cluster here") {
+		t.Errorf("Pause = %v, want an error with a remedy", err)
+	}
+	for s := range js.ListStreams(t.Context()).Info() {
+		t.Errorf("stream %s was created", s.Config.Name)
+	}
+}
+
+// With permission for single keys only, a pool takes over its state, and another pool's state stays out of reach.
+func TestTakeoverWithPermissionsOfOnePool(t *testing.T) {
+	allow := func(subjects ...string) *server.SubjectPermission { return &server.SubjectPermission{Allow: subjects} }
+	publish := []string{"$JS.API.STREAM.INFO.KV_" + stateBucket, "$JS.API.STREAM.INFO.KV_" + ordersBucket}
+	for bucket, keys := range map[string][]string{
+		stateBucket:  {"schema", "lease.pool.web", "pool.web", "health.web", "drain.web.>"},
+		ordersBucket: {"schema", "order.web.>"},
+	} {
+		for _, key := range keys {
+			subject := "$KV." + bucket + "." + key
+			publish = append(publish, subject, "$JS.API.DIRECT.GET.KV_"+bucket+"."+subject)
+		}
+	}
+	s := bustest.Serve(t, server.Options{JetStream: true, StoreDir: t.TempDir(), Users: []*server.User{
+		{Username: "all", Password: "all", Permissions: &server.Permissions{Publish: allow(">"), Subscribe: allow(">")}},
+		{Username: "web", Password: "web", Permissions: &server.Permissions{Publish: allow(publish...), Subscribe: allow("_INBOX.>")}},
+	}})
+	var all [2]jetstream.JetStream
+	for i, user := range []string{"all", "web"} {
+		nc := bustest.Connect(t, s.ClientURL(), nats.UserInfo(user, user), nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
+			if user == "web" {
+				t.Errorf("refused: %v", err)
+			}
+		}))
+		js, err := jetstream.New(nc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[i] = js
+	}
+	put(t, hold(t, all[0], "a"), recordOf("i-1"), recordOf("i-2"))
+	openOrders(t, all[0], "web")
+	h := hold(t, all[1], "a")
+	wantRecords(t, h, recordOf("i-1"), recordOf("i-2"))
+	save(t, h, "state")
+	if err := h.Records().Delete(t.Context(), "i-1"); err != nil {
+		t.Error(err)
+	}
+	orders := openOrders(t, all[1], "web")
+	if err := orders.Remove(t.Context(), pools.Removal{Note: note(noon), Node: "i-2"}); err != nil {
+		t.Error(err)
+	}
+	if err := orders.Removed(t.Context(), "i-2"); err != nil {
+		t.Error(err)
+	}
+	wantOrders(t, orders, noon, pools.Orders{})
+}

@@ -98,8 +98,7 @@ func Ensure(ctx context.Context, js jetstream.JetStream, c Config) (created bool
 
 // again reports whether the same request may succeed within seconds.
 func again(err error) bool {
-	api, ok := errors.AsType[*jetstream.APIError](err)
-	return errors.Is(err, ErrNoAnswer) || errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) || ok && api.ErrorCode == codeNoPeers
+	return errors.Is(err, ErrNoAnswer) || errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) || errors.Is(err, ErrNoPeers)
 }
 
 func create(ctx context.Context, js jetstream.JetStream, c Config) error {

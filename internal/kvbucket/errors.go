@@ -19,6 +19,8 @@ var (
 	ErrNoPermission = errors.New("no permission: give the user of this process the permissions of its role, which \"weir nats init\" prints")
 	// ErrNoAnswer: NATS does not answer. A leader is being elected, or the request is not permitted.
 	ErrNoAnswer = errors.New("NATS does not answer")
+	// ErrNoPeers: too few servers of the NATS cluster can store a new bucket.
+	ErrNoPeers = errors.New("the NATS cluster has too few servers for the replicas: start its other servers, or lower nats.replicas")
 	// ErrOldLayout: the cluster's state is stored in the buckets of an earlier version. Nothing was created.
 	ErrOldLayout = errors.New("stop its daemons and run \"weir state migrate\"")
 	// ErrUnknown: a write has no answer. It may be applied, now or later: read the key again.
@@ -38,7 +40,7 @@ const (
 // Unavailable reports whether an error comes from an unavailable NATS, so that the same call may succeed later.
 func Unavailable(err error) bool {
 	for _, is := range []error{
-		ErrMissing, ErrNoQuorum, ErrNoAnswer, ErrUnknown, context.DeadlineExceeded, nats.ErrTimeout, nats.ErrNoResponders,
+		ErrMissing, ErrNoQuorum, ErrNoPeers, ErrNoAnswer, ErrUnknown, context.DeadlineExceeded, nats.ErrTimeout, nats.ErrNoResponders,
 		nats.ErrReconnectBufExceeded, nats.ErrConnectionReconnecting, jetstream.ErrNoStreamResponse,
 	} {
 		if errors.Is(err, is) {
@@ -58,6 +60,8 @@ func explain(conn *nats.Conn, subject string, err error) error {
 		return fmt.Errorf("%w (%w)", ErrMissing, err)
 	case isAPI && (api.ErrorCode == codeNotAvailable || api.ErrorCode == codeStreamOffline):
 		return fmt.Errorf("%w (%s)", ErrNoQuorum, api.Description)
+	case isAPI && api.ErrorCode == codeNoPeers:
+		return fmt.Errorf("%w (%s)", ErrNoPeers, api.Description)
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, nats.ErrTimeout):
 		if violation := violationOf(conn, subject); violation != nil {
 			return fmt.Errorf("%w (%w)", ErrNoPermission, violation)

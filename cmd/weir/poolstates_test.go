@@ -38,6 +38,8 @@ const (
 	ordered      = `0 from its next tick on`
 )
 
+const noOldData = "0 cluster other has no data of the old layout"
+
 // stateRows has a row for each of busCommands.
 func stateRows() map[string]stateRow {
 	harmonizer := func(paused string) stateRow { return stateRow{paused, noHarmonizer, noHarmonizer, noHarmonizer} }
@@ -68,6 +70,9 @@ func stateRows() map[string]stateRow {
 		"doctor":       {"? ok       bootstrap: process", "1 failed   bootstrap: " + noBootstrap[2:], "1 failed   bootstrap: " + noBootstrap[2:], "1 failed   bootstrap: " + noBootstrap[2:]},
 		"state check":  {"0 no damage is reported", "0 no damage is reported", "0 no damage is reported", "0 no damage is reported"},
 		"state accept": {"1 reader apps reports no damage", "1 reader apps reports no damage", "1 reader apps reports no damage", "1 reader apps reports no damage"},
+
+		// The cluster "other" has no data.
+		"state migrate": {noOldData, noOldData, noOldData, noOldData},
 
 		"signal ps":      bootstrap("0 web (default/default)"),
 		"signal logs":    bootstrap("0 started, pid"),

@@ -81,7 +81,7 @@ func wrongArguments() (rows []wrongInput) {
 		rows = append(rows, wrongInput{line, nil, 2, "See \"weir " + commandOf(line), "weir " + commandOf(line), fix})
 	}
 	for _, path := range []string{
-		"status", "app list", "signal ps", "state check", "doctor", "version", "config validate", "bootstrap", "autoscaler", "agent",
+		"status", "app list", "signal ps", "state check", "state migrate", "doctor", "version", "config validate", "bootstrap", "autoscaler", "agent",
 		"keep", "up", "metrics serve", "harmonizer release",
 	} {
 		rows = append(rows, wrongInput{path + " extra", nil, 2, `takes no argument, but got "extra"`, "weir " + path, `See "weir ` + path + ` --help"`})
@@ -141,6 +141,7 @@ func wrongNames() []wrongInput {
 		{"signal forget shop/rps", nil, 2, `"shop/rps"`, "release", "want namespace/name@version"},
 		{"signal yank shop/r·ps@v1 --why x", nil, 2, `"r ps"`, "name", "want up to 64 letters"},
 		{"signal list a/b/c", nil, 2, `"a/b/c"`, "a/b/c", "want NAMESPACE or NAMESPACE/NAME"},
+		{"state migrate --replicas 7", nil, 2, "--replicas is 7", "--replicas", "want 1 to 5"},
 		{"state accept other --reason x", nil, 1, "reports no damage", "reader other", `"weir state check"`},
 		{"health check n1 n1", nil, 2, "is named twice", "node n1", "name it once"},
 		{"health status n1 n1", nil, 2, "is named twice", "node n1", "name it once"},

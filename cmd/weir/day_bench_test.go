@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/internal/names"
+	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
@@ -48,6 +50,8 @@ func add(to *atomic.Int64, began time.Time) { to.Add(int64(time.Since(began))) }
 //
 //	provider-ms  of it, the provider's calls
 //	rest-ms      all else: windows, decision, plan, state, ledger  (figure: 20)
+//	record-KB    its record in the ledger, packed, with its headers
+//	ledger-days  how many days the default ledger keeps with a tick each 10 s
 func BenchmarkDayTick(b *testing.B) {
 	d := newDay(b, 1, 4)
 	d.born()
@@ -67,4 +71,12 @@ func BenchmarkDayTick(b *testing.B) {
 	}
 	b.ReportMetric(float64(provider.Microseconds())/1e3/float64(b.N), "provider-ms")
 	b.ReportMetric(float64(rest.Microseconds())/1e3/float64(b.N), "rest-ms")
+	stream, err := d.js.Stream(d.life.ctx, names.LedgerStream(dayCluster, dayPool))
+	if err != nil {
+		b.Fatal(err)
+	}
+	stored := stream.CachedInfo().State
+	record := float64(stored.Bytes) / float64(stored.Msgs)
+	b.ReportMetric(record/1e3, "record-KB")
+	b.ReportMetric(float64(state.DefaultLedgerBytes)/record*10/(24*3600), "ledger-days")
 }

@@ -27,6 +27,7 @@ type Pool struct {
 	OldSignal *Signal  `yaml:"autoscaling_signal"`
 	Draining  Draining `yaml:"draining"`
 	Health    *Health  `yaml:"health"` // nil: nodes are not checked
+	Ledger    Ledger   `yaml:"ledger"`
 
 	document document
 }
@@ -178,6 +179,7 @@ func (p Pool) Validate() error {
 	ps = append(ps, p.groupProblems()...)
 	ps = append(ps, p.signalProblems()...)
 	ps = append(ps, p.healthProblems()...)
+	ps = append(ps, p.Ledger.problems(d)...)
 	if p.Draining.ThresholdS < 1 {
 		ps = append(ps, d.problem("draining.draining_time_threshold_seconds", fmt.Sprintf("is %d: want at least 1", p.Draining.ThresholdS)))
 	}

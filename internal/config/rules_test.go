@@ -133,6 +133,10 @@ func TestSignals(t *testing.T) {
 				"FILE:4: autoscaling.setpoint: is 7: want above 0 and at most 1\n" +
 				"FILE:5: draining.when: no such key (allowed: draining_time_threshold_seconds, force_terminate, process_spot_warnings)\n" +
 				"FILE:5: draining.draining_time_threshold_seconds: is 0: want at least 1"},
+		{"bounds of the ledger", goodPool + "ledger: {max_age: 720h, max_bytes: 8GiB}\n", ""},
+		{"bounds of the ledger, too small", goodPool + "ledger: {max_age: 1m, max_bytes: 1MiB}\n",
+			"FILE:4: ledger.max_age: is 1m0s: want 1h0m0s to 8760h0m0s\nFILE:4: ledger.max_bytes: is 1048576 bytes: want 64MiB to 1024GiB"},
+		{"bounds of the ledger without a unit", goodPool + "ledger: {max_bytes: 0}\n", `FILE:4: ledger.max_bytes: is 0: want a size such as "512MiB" or "2GB"`},
 		{"what follows from a value that is left out", strings.Replace(goodPool, "min_capacity: 1", "min_capacity: many", 1),
 			`FILE:3: scaling_limits.min_capacity: is "many": want a number of at least 0, or "inf"`},
 		{"an amount of nothing", goodPool + signals(", max_request: {cpus: 0}"), at + ".max_request.cpus: is 0: want a number above 0"},

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/nats-io/nats.go/jetstream"
@@ -127,6 +128,9 @@ func TestOperatorSettingsAreKept(t *testing.T) {
 	}
 	if c := stream.CachedInfo().Config; c.MaxAge != 3600e9 || c.MaxBytes != 1<<30 {
 		t.Errorf("stream %+v, want its settings as they were", c)
+	}
+	if age, bytes, err := l.Kept(t.Context()); age != time.Hour || bytes != 1<<30 || err != nil {
+		t.Errorf("Kept = %v, %d, %v, want the operator's bounds", age, bytes, err)
 	}
 	if status, err := bucketOf(t, js, "pool.web").Status(t.Context()); err != nil || status.History() != 5 {
 		t.Errorf("history of the bucket = %v, %v, want 5", status, err)

@@ -42,9 +42,10 @@ func openDependencies(parts *daemon.Services, b *bus.Bus, a autoscaling, log *sl
 	ctx, cancel := context.WithTimeout(parts.Context(), openTimeout)
 	defer cancel()
 	var err error
-	if p.ledger, err = state.CreateLedger(ctx, b.JetStream(), state.LedgerConfig{Cluster: cluster, Pool: pool}); err != nil {
+	if p.ledger, err = state.CreateLedger(ctx, b.JetStream(), ledgerConfig(a.pool)); err != nil {
 		return nil, err
 	}
+	reportLedger(ctx, p.ledger, ledgerConfig(a.pool), log)
 	if p.orders, err = state.OpenOrders(ctx, b.JetStream(), cluster, pool, replicas); err != nil {
 		return nil, err
 	}
@@ -67,6 +68,23 @@ func openDependencies(parts *daemon.Services, b *bus.Bus, a autoscaling, log *sl
 		p.receive = opened.ReceiveNotices
 	}
 	return p, nil
+}
+
+// ledgerConfig returns the settings of a new ledger.
+func ledgerConfig(pool config.Pool) state.LedgerConfig {
+	return state.LedgerConfig{Cluster: pool.Cluster, Pool: pool.Name, MaxAge: pool.Ledger.MaxAge, MaxBytes: int64(pool.Ledger.MaxBytes)}
+}
+
+// reportLedger logs how the existing ledger differs from the pool file, and the command that changes it. Processes
+// change no stream.
+func reportLedger(ctx context.Context, ledger *state.Ledger, c state.LedgerConfig, log *slog.Logger) {
+	want := c.Stream()
+	age, bytes, err := ledger.Kept(ctx)
+	if err != nil || age == want.MaxAge && bytes == want.MaxBytes {
+		return // an error shows at the first record
+	}
+	log.Warn("ledger keeps other bounds than the pool file", "pool", c.Pool, "max_age", age.String(), "max_bytes", bytes,
+		"change", fmt.Sprintf("nats stream edit %s --max-age=%v --max-bytes=%d", want.Name, want.MaxAge, want.MaxBytes))
 }
 
 // openProvider opens the provider of the pool's groups.

@@ -1,0 +1,39 @@
+package autoscalerd
+
+import (
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/internal/bus/natsserver"
+	"github.com/weirkeeper/weirkeeper/internal/config"
+	"github.com/weirkeeper/weirkeeper/internal/state"
+)
+
+// A pool file whose bounds differ from those of the existing ledger is reported with the command that changes them.
+func TestBoundsOfAnExistingLedgerAreReported(t *testing.T) {
+	b, err := bus.Open(t.Context(), bus.Config{Data: t.TempDir(), Name: t.Name(), Log: slog.New(slog.DiscardHandler), Serve: natsserver.Serve})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	created := config.Pool{Cluster: "c", Name: "p", Ledger: config.Ledger{MaxBytes: 1 << 30}}
+	ledger, err := state.CreateLedger(t.Context(), b.JetStream(), ledgerConfig(created))
+	if err != nil {
+		t.Fatal(err)
+	}
+	later := created
+	later.Ledger = config.Ledger{MaxAge: 48 * time.Hour, MaxBytes: 2 << 30}
+	for _, test := range []struct {
+		pool config.Pool
+		want string
+	}{{created, ""}, {later, "nats stream edit weir-ledger:c:p --max-age=48h0m0s --max-bytes=2147483648"}} {
+		var text strings.Builder
+		reportLedger(t.Context(), ledger, ledgerConfig(test.pool), slog.New(slog.NewTextHandler(&text, nil)))
+		if got := text.String(); !strings.Contains(got, test.want) || test.want == "" && got != "" {
+			t.Errorf("ledger %+v: logged %q, want %q", test.pool.Ledger, got, test.want)
+		}
+	}
+}

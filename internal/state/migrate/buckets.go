@@ -35,7 +35,7 @@ func (m *migration) openOld(ctx context.Context) (b oldBuckets, err error) {
 		return b, err
 	}
 	if b.state != nil {
-		has, err := m.hasSchema(ctx, state)
+		has, err := m.isState(ctx, state)
 		if err != nil {
 			return b, err
 		}
@@ -46,15 +46,15 @@ func (m *migration) openOld(ctx context.Context) (b oldBuckets, err error) {
 	if b.apps, err = m.stream(ctx, apps); err != nil || b.apps == nil {
 		return b, err
 	}
-	if has, err := m.hasSchema(ctx, apps); err != nil || has {
+	if has, err := m.isState(ctx, apps); err != nil || has {
 		b.apps = nil
 		return b, err
 	}
 	return b, nil
 }
 
-// hasSchema reports whether a bucket is one of state. An application may have the name "schema": its row has a name.
-func (m *migration) hasSchema(ctx context.Context, bucket string) (bool, error) {
+// isState reports whether a bucket is one of state. An application may have the name "schema": its row has a name.
+func (m *migration) isState(ctx context.Context, bucket string) (bool, error) {
 	stream, err := m.stream(ctx, bucket)
 	if err != nil || stream == nil {
 		return false, err
@@ -204,7 +204,11 @@ func (m *migration) copyKeys(ctx context.Context, b oldBuckets) error {
 	m.count(p)
 	m.result.Kept = nil
 	for _, bucket := range newBuckets(m.Cluster) {
-		m.progress("bucket %s: %d keys", bucket, len(p[bucket]))
+		if m.held != nil {
+			m.progress("bucket %s: %d keys", bucket, len(p[bucket]))
+		} else {
+			m.progress("bucket %s: compare %d keys", bucket, len(p[bucket]))
+		}
 		if err := m.equalize(ctx, bucket, p[bucket]); err != nil {
 			return err
 		}
@@ -234,7 +238,7 @@ func (m *migration) equalize(ctx context.Context, bucket string, want []pair) er
 		}
 	}
 	for key, k := range existing {
-		if k.Deleted || key == schemaKey && bucket == names.StateBucket(m.Cluster) {
+		if k.Deleted || key == schemaKey && hasSchema(m.Cluster, bucket) {
 			continue
 		}
 		if err := m.replace(ctx, bucket, k, &nats.Msg{Header: nats.Header{"KV-Operation": {"DEL"}, "Nats-TTL": {"1h"}}}, key); err != nil {

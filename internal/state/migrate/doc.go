@@ -8,11 +8,11 @@
 // Run stops if a daemon renews a lease of the old bucket. It takes all leases by compare-and-set and renews them, so no
 // old daemon acts. It copies the ledger and the evidence, then the keys. It marks the old bucket with schema version 2
 // and seals it and the bucket of applications: from then on the server refuses every write to them. Run compares the
-// copies with the sealed buckets. At last it writes the valid schema into the new bucket.
+// copies with the sealed buckets. At last it writes the valid schema into the new buckets.
 //
 // # An interrupted run
 //
-// Until the last step the schema of the new bucket has version 0, which every process refuses. Each step can be
+// Until the last step the schemas of the new buckets have version 0, which every process refuses. Each step can be
 // repeated: a copied message has the sequence number of its source in a header, and keys are compared first. So a run
 // after kill -9 continues and has the same result. An interrupt releases the leases.
 //

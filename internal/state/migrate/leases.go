@@ -62,6 +62,17 @@ func (m *migration) freeLeases(ctx context.Context, stream jetstream.Stream) ([]
 	began, printed := time.Now(), false
 	for i, l := range all {
 		for l.found && !l.claim.Released && !m.Exclusive {
+			now, err := m.lease(ctx, stream, l.key)
+			if err != nil {
+				return nil, err
+			}
+			if now.revision != l.revision {
+				all[i] = now
+				if now.found && !now.claim.Released {
+					heldBy = append(heldBy, fmt.Sprintf("%s by %s", strings.TrimPrefix(l.key, leasePrefix), now.claim.Holder))
+				}
+				break
+			}
 			patience := max(l.claim.TTL, m.TTL)
 			patience += patience / slack
 			if time.Since(began) >= patience {
@@ -73,17 +84,6 @@ func (m *migration) freeLeases(ctx context.Context, stream jetstream.Stream) ([]
 			}
 			if err := wait(ctx, look); err != nil {
 				return nil, err
-			}
-			now, err := m.lease(ctx, stream, l.key)
-			if err != nil {
-				return nil, err
-			}
-			if now.revision != l.revision {
-				all[i] = now
-				if now.found && !now.claim.Released {
-					heldBy = append(heldBy, fmt.Sprintf("%s by %s", strings.TrimPrefix(l.key, leasePrefix), now.claim.Holder))
-				}
-				break
 			}
 		}
 	}

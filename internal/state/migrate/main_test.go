@@ -132,11 +132,10 @@ func (w *world) longRecord() {
 	w.publish("weir.here.decision.web", nats.Header{"Weir-Parts": {fmt.Sprintf("%d,%d", first, second+10_000)}}, []byte("lost"))
 }
 
-// claim writes a claim over the lease of the pool.
-func (w *world) claim(holder string, ttl time.Duration, released bool) {
+// claim writes a claim over a lease of the old bucket.
+func (w *world) claim(lease, holder string, ttl time.Duration) {
 	w.Helper()
-	w.publish("$KV.weir_here.lease.pool.web", nil,
-		fmt.Appendf(nil, `{"holder":%q,"epoch":7,"ttl_ns":%d,"at":"2026-03-01T12:00:00Z","released":%t}`, holder, ttl, released))
+	w.publish("$KV.weir_here.lease."+lease, nil, fmt.Appendf(nil, `{"holder":%q,"epoch":700,"ttl_ns":%d,"at":"2026-03-01T12:00:00Z"}`, holder, ttl))
 }
 
 func (w *world) config() migrate.Config {

@@ -59,8 +59,11 @@ func TestMigration(t *testing.T) {
 	); err != nil || old.Epoch != 4 || copied.Epoch != 4 {
 		t.Errorf("epochs %d and %d, %v, want 4: one more than the last holder's", old.Epoch, copied.Epoch, err)
 	}
-	if m := w.last("KV_weir-state_here", "$KV.weir-state_here.schema"); m.Sequence < 1<<32 || !strings.Contains(string(m.Data), `{"version":1,"migrated":{"from":"weir_here"`) {
-		t.Errorf("schema %s with revision %d, want version 1 far above the old revisions", m.Data, m.Sequence)
+	for _, bucket := range []string{"weir-state_here", "weir-orders_here"} {
+		m := w.last("KV_"+bucket, "$KV."+bucket+".schema")
+		if m.Sequence < 1<<32 || !strings.Contains(string(m.Data), `{"version":1,"migrated":{"from":"weir_here"`) || !strings.Contains(string(m.Data), r.Digest) {
+			t.Errorf("schema %s with revision %d, want version 1 and the digest, far above the old revisions", m.Data, m.Sequence)
+		}
 	}
 	if got := string(w.last("KV_weir_here", "$KV.weir_here.schema").Data); got != `{"version":2,"moved_to":"weir-state_here"}` {
 		t.Errorf("schema of the old bucket %s, want version 2", got)
@@ -143,19 +146,23 @@ func TestNothingToMigrate(t *testing.T) {
 	}
 }
 
-// A daemon that renews its lease keeps the data. The error names the lease and the holder.
+// Daemons that renew their leases keep the data. The error names the leases and their holders.
 func TestRefusedWhileALeaseIsHeld(t *testing.T) {
 	w := newWorld(t)
 	const ttl = 5 * time.Second
-	w.claim("host-z 17", ttl, false)
+	renew := func() {
+		w.claim("pool.web", "host-z 17", ttl)
+		w.claim("harmonizer", "host-h", ttl)
+	}
+	renew()
 	before := w.streams()
 	c := w.config()
 	c.Exclusive, c.TTL = false, ttl
 	var once sync.Once
-	c.Progress = func(string) { once.Do(func() { w.claim("host-z 17", ttl, false) }) }
+	c.Progress = func(string) { once.Do(renew) }
 	_, err := migrate.Run(w.ctx(), c)
-	if err == nil || !strings.Contains(err.Error(), "pool.web by host-z 17") || !strings.Contains(err.Error(), "stop them") {
-		t.Errorf("Run = %v, want an error that names the lease and its holder", err)
+	if err == nil || !strings.Contains(err.Error(), "(harmonizer by host-h, pool.web by host-z 17): stop them") {
+		t.Errorf("Run = %v, want an error that names both leases and their holders", err)
 	}
 	if len(before) != len(w.streams()) {
 		t.Errorf("streams %v, want those before", w.streams())
@@ -165,7 +172,7 @@ func TestRefusedWhileALeaseIsHeld(t *testing.T) {
 // The lease of a dead process ends with its TTL.
 func TestLeaseOfADeadProcess(t *testing.T) {
 	w := newWorld(t)
-	w.claim("dead", 100*time.Millisecond, false)
+	w.claim("pool.web", "dead", 100*time.Millisecond)
 	c := w.config()
 	c.Exclusive, c.TTL, c.DryRun = false, 100*time.Millisecond, true
 	waits := 0

@@ -181,7 +181,7 @@ func (m *migration) oldClusters(ctx context.Context, recorded []string) ([]strin
 		if !ok || cluster == m.Cluster || !names.Valid(cluster) {
 			continue
 		}
-		has, err := m.hasSchema(ctx, OldBucket(cluster))
+		has, err := m.isState(ctx, OldBucket(cluster))
 		if err != nil {
 			return nil, err
 		}

@@ -122,7 +122,7 @@ func (m *migration) createTarget(ctx context.Context, b oldBuckets) error {
 		if err := m.createBucket(ctx, bucket, first); err != nil {
 			return err
 		}
-		if bucket != names.StateBucket(m.Cluster) {
+		if !hasSchema(m.Cluster, bucket) {
 			continue
 		}
 		_, revision, found, err := m.schema(ctx, bucket)
@@ -139,6 +139,9 @@ func (m *migration) createTarget(ctx context.Context, b oldBuckets) error {
 	return nil
 }
 
+// hasSchema reports whether a new bucket has a schema. In the bucket of applications each key is an application.
+func hasSchema(cluster, bucket string) bool { return bucket != names.AppsBucket(cluster) }
+
 // createBucket creates a bucket that no client can purge or rewrite. An existing one stays as it is.
 func (m *migration) createBucket(ctx context.Context, bucket string, first uint64) error {
 	ctx, cancel := m.bounded(ctx)
@@ -154,21 +157,29 @@ func (m *migration) createBucket(ctx context.Context, bucket string, first uint6
 	return nil
 }
 
-// completeTarget makes the new buckets valid.
+// completeTarget makes the new buckets valid, the one of state last.
 func (m *migration) completeTarget(ctx context.Context, digest string) error {
-	bucket := names.StateBucket(m.Cluster)
-	s, revision, found, err := m.schema(ctx, bucket)
-	if err != nil {
-		return err
-	}
-	if !found || s.Version != versionUnfinished {
-		return fmt.Errorf("bucket %s: another process changed its schema: see \"weir state migrate --dry-run\"", bucket)
-	}
 	r := m.result
-	return m.writeSchema(ctx, bucket, schema{
+	valid := schema{
 		Version:  versionValid,
 		Migrated: &migrated{From: OldBucket(m.Cluster), At: time.Now().UTC(), Keys: r.State + r.Orders + r.Apps, Digest: digest},
-	}, revision)
+	}
+	for _, bucket := range []string{names.OrdersBucket(m.Cluster), names.StateBucket(m.Cluster)} {
+		s, revision, found, err := m.schema(ctx, bucket)
+		if err != nil {
+			return err
+		}
+		if found && s.Version == versionValid && bucket == names.OrdersBucket(m.Cluster) {
+			continue // an interrupted run did it
+		}
+		if !found || s.Version != versionUnfinished {
+			return fmt.Errorf("bucket %s: another process changed its schema: stop all daemons, and run the command again", bucket)
+		}
+		if err := m.writeSchema(ctx, bucket, valid, revision); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // seal marks the old bucket of state as moved, and seals both old buckets: the server refuses every later write to them.

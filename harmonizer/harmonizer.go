@@ -91,7 +91,7 @@ func New(cfg Config, ports Ports, log *slog.Logger) (*Harmonizer, error) {
 		logLimit:    oncePerMinute(),
 	}
 	if ports.Record != nil {
-		h.recording = newRecording(ports.Record, cmp.Or(cfg.Apps.Partition, message.Partition))
+		h.recording = newRecording(ports.Record, cfg.Cluster, cmp.Or(cfg.Apps.Partition, message.Partition))
 	}
 	if cfg.Shadow {
 		h.comparer = newComparer(cfg, log)

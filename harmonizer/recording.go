@@ -14,6 +14,7 @@ import (
 // The expected state comes first, and again after each pass and each change of single rows.
 type recording struct {
 	record    *startBuffer
+	cluster   string
 	partition string
 	world     map[string]message.App
 	pass      map[string]message.App // rows of the current pass; nil: no pass
@@ -21,8 +22,8 @@ type recording struct {
 	down      bool                   // the source is down
 }
 
-func newRecording(r Record, partition string) *recording {
-	return &recording{record: &startBuffer{Record: r}, partition: partition, world: map[string]message.App{}, pass: map[string]message.App{}}
+func newRecording(r Record, cluster, partition string) *recording {
+	return &recording{record: &startBuffer{Record: r}, cluster: cluster, partition: partition, world: map[string]message.App{}, pass: map[string]message.App{}}
 }
 
 func (t *recording) receive(ev apps.Event) {
@@ -33,9 +34,17 @@ func (t *recording) receive(ev apps.Event) {
 	}
 	switch ev := ev.(type) {
 	case apps.Heartbeat:
-		t.record.Message(message.SubjectHeartbeat, "", ev.Data)
+		subject := message.SubjectHeartbeat
+		if ev.Node != "" {
+			subject = message.HeartbeatSubject(t.cluster, ev.Node)
+		}
+		t.record.Message(subject, "", ev.Data)
 	case apps.Exit:
-		t.message(message.SubjectExited, ev.Exited)
+		subject := message.SubjectExited
+		if ev.Node != "" {
+			subject = message.ExitedSubject(t.cluster, ev.Node)
+		}
+		t.message(subject, ev.Exited)
 	case apps.Updated:
 		t.message(message.SubjectUpdated, message.Updated{Partition: t.partition, App: ev.App})
 	case apps.Nudged:

@@ -71,6 +71,9 @@ func TestRecordingWritesWholeExpectedState(t *testing.T) {
 			[]string{"bulk a=1", "bulk a=1"}},
 		{"messages before the first pass", []apps.Event{apps.BusUp{}, begin, apps.Heartbeat{Data: []byte(`{"dea":"n1"}`)}, row("a", 1), apps.BusDown{}, apps.ExpectedComplete{}},
 			[]string{"bulk a=1", "bus_down false", `dea.heartbeat {"dea":"n1"}`, "bus_down true"}},
+		{"messages of agents", []apps.Event{apps.BusUp{}, apps.Heartbeat{Node: "n1", Data: []byte(`{"dea":"n1"}`)},
+			apps.Exit{Node: "n1", Exited: message.Exited{App: "a", Instance: "i", Reason: message.ReasonCrashed}}},
+			[]string{"bus_down false", `weir.c.heartbeat.n1 {"dea":"n1"}`, `weir.c.exited.n1 {"cc_partition":"","droplet":"a","version":"","instance":"i","index":0,"reason":"CRASHED","exit_status":null,"exit_description":""}`}},
 		{"messages before a pass that fails", []apps.Event{apps.BusUp{}, begin, apps.Updated{App: "a"}, apps.ExpectedFailed{}, apps.BusDown{}},
 			[]string{"bus_down false", `droplet.updated {"cc_partition":"east","droplet":"a"}`, "bulk_down true", "bus_down true"}},
 		{"messages, and no pass", []apps.Event{apps.BusUp{}, apps.Heartbeat{Data: []byte(`{"dea":"n1" }`)}, apps.Updated{App: "a"}, apps.BusDown{}},
@@ -78,7 +81,7 @@ func TestRecordingWritesWholeExpectedState(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := &memoryRecord{}
-			recording := newRecording(r, "east")
+			recording := newRecording(r, "c", "east")
 			for _, ev := range tt.events {
 				recording.receive(ev)
 			}

@@ -35,6 +35,7 @@ standard input for "-", evaluated under virtual time. The first line is at t = 1
                   "updated_at": "2012-11-16 00:00:00 UTC", "memory": 256}}}
   {"bulk_down": true}   {"bus_down": true}
   {"subj": "dea.heartbeat", "msg": {...}, "reply": SUBJECT}
+  {"subj": "weir.CLUSTER.heartbeat.NODE", "msg": {...}}
   {"advance": SECONDS}
   {"dump": APP}
 

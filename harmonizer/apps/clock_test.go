@@ -60,7 +60,7 @@ func TestClocksMayBeSet(t *testing.T) {
 				if got := run(25*time.Second, false); len(got) != 1 || got[0] != 21*time.Second {
 					t.Errorf("nudged %v after the last beat but 10 s, want it once, at 21 s", got)
 				}
-				apply(Exit{message.Exited{App: "web", Version: "v1", Instance: "i7", Index: 7, Reason: message.ReasonCrashed, CrashedAt: node.Unix()}})
+				apply(Exit{Exited: message.Exited{App: "web", Version: "v1", Instance: "i7", Index: 7, Reason: message.ReasonCrashed, CrashedAt: node.Unix()}})
 				if c := m.View().Crashes("web"); len(c) != 1 || !c[0].At.Equal(now) {
 					t.Errorf("Crashes = %+v, want one, now", c)
 				}

@@ -20,13 +20,13 @@ func TestExitReasonIsReported(t *testing.T) {
 	m.Step(now, beat("n1", message.Beat{App: "web", Version: "v1", Instance: "i0", State: message.Running}))
 	now = now.Add(12 * time.Second)
 	m.Step(now, Tick{})
-	_, found := m.Step(now, Exit{message.Exited{App: "web", Version: "v1", Instance: "i0", Reason: message.ReasonCrashed,
+	_, found := m.Step(now, Exit{Exited: message.Exited{App: "web", Version: "v1", Instance: "i0", Reason: message.ReasonCrashed,
 		Status: new(137), Description: words}})
 	if len(found) == 0 || found[0].Kind != KindCrashed || found[0].Detail != words {
 		t.Errorf("found %v, want the crash with the words of its node", found)
 	}
 	m.Step(now, beat("n1", message.Beat{App: "web", Version: "v1", Instance: "i1", State: message.Running}))
-	m.Step(now, Exit{message.Exited{App: "web", Version: "v1", Instance: "i1", Reason: message.ReasonCrashed, Description: words}})
+	m.Step(now, Exit{Exited: message.Exited{App: "web", Version: "v1", Instance: "i1", Reason: message.ReasonCrashed, Description: words}})
 	lines := m.View().Crashes("web")
 	if len(lines) != 2 || lines[0].Description != words || *lines[0].Status != 137 || lines[0].Node != "n1" || lines[1].Description != words {
 		t.Errorf("Crashes = %+v, want two with the words of their node", lines)

@@ -100,7 +100,7 @@ func TestDisruptionLimitCountsOverdueNodes(t *testing.T) {
 	for i := range 25 {
 		beats = append(beats, message.Beat{App: "web", Instance: fmt.Sprint("i", i), Index: i, Version: "v1", State: message.Running})
 	}
-	if err := l.known.Heartbeat(l.clock.wall, beat("late", beats...).Data); err != nil {
+	if err := l.known.Heartbeat(l.clock.wall, "", beat("late", beats...).Data); err != nil {
 		t.Fatal(err)
 	}
 	l.pass(25 * time.Second)

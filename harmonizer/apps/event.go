@@ -10,12 +10,19 @@ import (
 type Event interface{ event() }
 
 // Heartbeat is a node's list of its copies: a message.Heartbeat as it came from the bus. A
-// malformed one changes nothing. It becomes a finding of KindRefused, with the reason "bad_"
-// and the message.Cause.
-type Heartbeat struct{ Data []byte }
+// malformed one changes nothing, nor does one of another node than its subject. It becomes a
+// finding of KindRefused, with the reason "bad_" and the message.Cause.
+type Heartbeat struct {
+	Node string // in the subject; empty: the legacy subject
+	Data []byte
+}
 
-// Exit reports that a copy ended.
-type Exit struct{ message.Exited }
+// Exit reports that a copy ended. An exit from a node that does not run the copy is refused like
+// a heartbeat of another node.
+type Exit struct {
+	message.Exited
+	Node string // in the subject; empty: the legacy subject
+}
 
 // Updated reports that the owner of the rows changed the row of an app. With a polled source,
 // the known row is stale until a pass that began later.

@@ -33,7 +33,7 @@ const (
 	KindInstanceLost Kind = "instance_lost" // a living node omits a copy
 
 	KindIgnored Kind = "ignored" // an exit that changes nothing
-	KindRefused Kind = "refused" // a malformed message
+	KindRefused Kind = "refused" // a malformed message, or one about another node than that of its subject
 
 	KindLimitHeld      Kind = "limit_held"      // the disruption limit holds nudges: too many instances or rows were lost at once
 	KindLimitThrottled Kind = "limit_throttled" // the bus works again; starts leave at a tenth of the rate

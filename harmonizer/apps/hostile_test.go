@@ -138,7 +138,7 @@ func TestFollowerDropsMemoryOfRemovedApp(t *testing.T) {
 	for i := range 500 {
 		name := fmt.Sprint("app", i)
 		settle(m, now, ExpectedRows{[]message.App{{Name: name, Pool: "p", Version: "v1", Instances: 1}}})
-		settle(m, now, Exit{message.Exited{App: name, Version: "v1", Instance: "i", Reason: message.ReasonCrashed}})
+		settle(m, now, Exit{Exited: message.Exited{App: name, Version: "v1", Instance: "i", Reason: message.ReasonCrashed}})
 		settle(m, now, ExpectedGone{name})
 		now = now.Add(time.Second)
 		settle(m, now, Tick{})
@@ -157,7 +157,7 @@ func TestNewLeaderReportsEarlierCrash(t *testing.T) {
 	settle(m, now, BusUp{})
 	settle(m, now, ExpectedRows{[]message.App{{Name: "web", Pool: "p", Version: "v1", Instances: 1}}})
 	settle(m, now, ExpectedComplete{})
-	settle(m, now, Exit{message.Exited{App: "web", Version: "v1", Instance: "i", Reason: message.ReasonCrashed}})
+	settle(m, now, Exit{Exited: message.Exited{App: "web", Version: "v1", Instance: "i", Reason: message.ReasonCrashed}})
 	settle(m, now, Lead{})
 	if mem := m.Memories(); len(mem) != 1 || len(mem[0].Indices) != 1 || mem[0].Indices[0].Crashes != 1 {
 		t.Errorf("Memories = %+v, want the crash", mem)

@@ -78,7 +78,7 @@ func TestLastCopy(t *testing.T) {
 				node  string
 				beats []message.Beat
 			}{{"n2", tt.others}, {"n1", []message.Beat{tt.c}}} {
-				if err := l.known.Heartbeat(l.clock.wall, beat(hb.node, hb.beats...).Data); err != nil {
+				if err := l.known.Heartbeat(l.clock.wall, "", beat(hb.node, hb.beats...).Data); err != nil {
 					t.Fatal(err)
 				}
 				l.clock.set(l.clock.wall.Add(5 * time.Second))

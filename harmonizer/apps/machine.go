@@ -122,7 +122,7 @@ func (m *Machine) take(ev Event) {
 	case Heartbeat:
 		m.heartbeat(ev)
 	case Exit:
-		m.exit(ev.Exited)
+		m.exit(ev)
 	case ExpectedBegin, ExpectedRows, ExpectedUnreadable, ExpectedGone, ExpectedComplete, ExpectedFailed, ExpectedLost, Updated:
 		m.rows.take(ev)
 	case BusUp:

@@ -260,7 +260,7 @@ func (w *world) draw(t *rapid.T) Event {
 			State:   rapid.SampledFrom([]message.AppState{"STARTED", "STARTED", "STARTED", "STOPPED"}).Draw(t, "state"),
 			Package: rapid.SampledFrom([]message.PackageState{"STAGED", "STAGED", "STAGED", "PENDING"}).Draw(t, "package")}}}
 	case 11, 12:
-		return Exit{message.Exited{App: app.Draw(t, "app"), Index: index.Draw(t, "index"), Version: version.Draw(t, "version"),
+		return Exit{Exited: message.Exited{App: app.Draw(t, "app"), Index: index.Draw(t, "index"), Version: version.Draw(t, "version"),
 			Instance: instance.Draw(t, "instance"), Reason: rapid.SampledFrom([]message.Reason{message.ReasonCrashed, message.ReasonStopped, message.ReasonShutdown}).Draw(t, "reason")}}
 	case 13, 14, 15, 16, 17:
 		hb := heartbeat{Node: rapid.SampledFrom([]string{"n1", "n2"}).Draw(t, "node")}
@@ -408,7 +408,7 @@ func TestTakeoverRepeatsNothing(t *testing.T) {
 			first.Step(now, beat("n1"))
 			maps.Copy(started, startsOf(first, now, Tick{}))
 			if rapid.IntRange(0, 9).Draw(t, "crash") == 0 {
-				first.Step(now, Exit{message.Exited{App: "web", Version: "v1", Instance: now.String(), Index: 0, Reason: message.ReasonCrashed}})
+				first.Step(now, Exit{Exited: message.Exited{App: "web", Version: "v1", Instance: now.String(), Index: 0, Reason: message.ReasonCrashed}})
 			}
 		}
 		boot(second)

@@ -10,8 +10,8 @@ import (
 )
 
 func (m *Machine) heartbeat(ev Heartbeat) {
-	if err := m.known.Heartbeat(m.clock.wall, ev.Data); err != nil {
-		m.journal.find(Finding{Kind: KindRefused, Why: Why("bad_" + message.Cause(err)), Detail: err.Error()})
+	if err := m.known.Heartbeat(m.clock.wall, ev.Node, ev.Data); err != nil {
+		m.journal.find(refused(ev.Node, err))
 		return
 	}
 	m.limit.heartbeat(m.known.Sender())
@@ -157,10 +157,17 @@ func (m *Machine) crashed(s *slot, id string) {
 }
 
 // exit processes the end of a copy, even of a copy that its node never listed.
-func (m *Machine) exit(e message.Exited) {
+func (m *Machine) exit(ev Exit) {
+	e := ev.Exited
 	if m.cfg.Partition != "" && e.Partition != m.cfg.Partition {
 		m.journal.find(ignored(e, WhyOtherPartition))
 		return
+	}
+	if c, ok := m.known.Find(e.Instance); ok { // every node may report the end of an unknown copy
+		if err := c.CheckExit(ev.Node); err != nil {
+			m.journal.find(refused(ev.Node, err))
+			return
+		}
 	}
 	why := whyExited(e.Reason)
 	m.enterExit(e, why)
@@ -184,6 +191,11 @@ func (m *Machine) exit(e message.Exited) {
 		m.backlog.end(ending{app: a, renewed: a.renewed, index: int32(e.Index),
 			serving: true, unlisted: true, why: why, endedCopy: &endedCopy{id: e.Instance}})
 	}
+}
+
+// refused returns the finding of a message that changes nothing.
+func refused(node string, err error) Finding {
+	return Finding{Kind: KindRefused, Why: Why("bad_" + message.Cause(err)), Node: node, Detail: err.Error()}
 }
 
 func ignored(e message.Exited, why Why) Finding {

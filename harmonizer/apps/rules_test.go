@@ -17,7 +17,7 @@ func evaluationOf(t *testing.T, beats ...message.Beat) *evaluation {
 	c.set(start())
 	k := known.New(known.Config{DropletLost: cfg.DropletLost, HeartbeatPeriod: cfg.HeartbeatPeriod})
 	k.Connected(c.wall)
-	if err := k.Heartbeat(c.wall, beat("n1", beats...).Data); err != nil {
+	if err := k.Heartbeat(c.wall, "", beat("n1", beats...).Data); err != nil {
 		t.Fatal(err)
 	}
 	a := &app{id: k.App("web"), row: rowPresent, want: message.App{
@@ -245,7 +245,7 @@ func unlistedCopy(t *testing.T) known.Copy {
 	k := known.New(known.Config{DropletLost: 30 * time.Second, HeartbeatPeriod: 10 * time.Second})
 	k.Connected(start())
 	for _, hb := range []Heartbeat{beat("n1", copyOf("b", "v1", message.Running, 1)), beat("n1")} {
-		if err := k.Heartbeat(start(), hb.Data); err != nil {
+		if err := k.Heartbeat(start(), "", hb.Data); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -268,7 +268,7 @@ func TestDuplicatesConfirmed(t *testing.T) {
 		if i >= 2 { // a third one appears
 			beats = append(beats, copyOf("c", "v1", message.Running, 3))
 		}
-		if err := k.Heartbeat(now, beat("n1", beats...).Data); err != nil {
+		if err := k.Heartbeat(now, "", beat("n1", beats...).Data); err != nil {
 			t.Fatal(err)
 		}
 		now = now.Add(10 * time.Second)

@@ -130,7 +130,7 @@ func (s *scenario) command(verb string, args []string, line string) error {
 		if err != nil {
 			return err
 		}
-		s.step(Exit{message.Exited{App: b.App, Index: b.Index, Version: b.Version, Instance: args[0], Reason: message.Reason(args[2])}})
+		s.step(Exit{Exited: message.Exited{App: b.App, Index: b.Index, Version: b.Version, Instance: args[0], Reason: message.Reason(args[2])}})
 	case "nudged":
 		index, err := strconv.Atoi(args[1])
 		if err != nil {
@@ -178,7 +178,7 @@ func (s *scenario) plain(verb, arg, line string) error {
 	case "release":
 		s.step(Release{})
 	case "raw":
-		s.step(Heartbeat{[]byte(strings.TrimPrefix(line, "raw "))})
+		s.step(Heartbeat{Data: []byte(strings.TrimPrefix(line, "raw "))})
 	case "takeover":
 		return s.takeover(strings.Fields(arg))
 	case "counts":
@@ -343,7 +343,7 @@ func beat(node string, beats ...message.Beat) Heartbeat {
 	if err != nil {
 		panic(err)
 	}
-	return Heartbeat{data}
+	return Heartbeat{Data: data}
 }
 
 func (s *scenario) beat(name string) {

@@ -440,7 +440,7 @@ func (w *fleet) end(id string, reason message.Reason) {
 		delete(h.copies, id)
 		if w.up && !h.silent.After(w.now) && w.chance(0.9) {
 			w.model.exit(id)
-			w.step(Exit{message.Exited{App: b.App, Index: b.Index, Version: b.Version, Instance: id, Reason: reason}})
+			w.step(Exit{Exited: message.Exited{App: b.App, Index: b.Index, Version: b.Version, Instance: id, Reason: reason}})
 		}
 	}
 }

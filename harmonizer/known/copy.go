@@ -34,6 +34,21 @@ func (c Copy) Node() string {
 	return ""
 }
 
+// CheckExit returns a *message.FieldError unless the copy's end may come from the subject of the
+// node `from`, or from the legacy subject if from is empty. A node reports only the ends of its own
+// copies.
+func (c Copy) CheckExit(from string) error {
+	n := c.s.nodes.items[c.record().node]
+	switch {
+	case n == nil:
+	case from != "" && from != n.name:
+		return &message.FieldError{Field: "instance", Problem: "runs on another node than that of the subject"}
+	case from == "" && n.own:
+		return &message.FieldError{Field: "instance", Problem: "runs on a node with a subject of its own"}
+	}
+	return nil
+}
+
 // Version returns its version. It allocates; OfVersion does not.
 func (c Copy) Version() string { return c.s.texts.string(c.record().versionOf()) }
 

@@ -3,7 +3,7 @@
 // time is an argument, and only differences count.
 //
 //	s := known.New(known.Config{DropletLost: 30 * time.Second})
-//	err := s.Heartbeat(now, data)
+//	err := s.Heartbeat(now, node, data) // the node in the subject
 //	s.Tick(now)
 //	for _, c := range s.Changes() { ... }
 //
@@ -15,6 +15,8 @@
 //   - An id that is listed under another app, index or version is a new copy, and the
 //     old one is lost. An id that another node lists moves to that node.
 //   - If one heartbeat lists an id twice, the first entry counts.
+//   - A node that sent a heartbeat on a subject of its own is known by that subject. Heartbeats and
+//     exits from the legacy subject do not count for it, until it is lost.
 //   - A copy in an unknown state, or CRASHED, is known in that state.
 //
 // A Store has one owner: its methods must not run concurrently.

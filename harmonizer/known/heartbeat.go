@@ -7,16 +7,22 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
-// Heartbeat processes a node's message.Heartbeat as it came from the bus. A malformed one
-// changes nothing. The error is a *message.FieldError if a field is invalid.
+// Heartbeat processes a message.Heartbeat as it came from the subject of a node. An empty node
+// is the legacy subject. A malformed heartbeat changes nothing, nor does one of another node, nor
+// one from the legacy subject of a node that is known by its own subject. The error is a
+// *message.FieldError if a field is invalid.
 //
 // Most heartbeats repeat earlier content. If a message equals the node's last one, only its
 // sum is computed. An object that equals the one at the same position last time is not parsed.
 // A function that removes a copy from a node also removes these shortcuts, so that the same
 // content can bring the copy back.
-func (s *Store) Heartbeat(now time.Time, data []byte) error {
+func (s *Store) Heartbeat(now time.Time, from string, data []byte) error {
 	sum := s.reader.Sum(data)
 	if n := s.nodes.withSum(sum); n != nil {
+		if err := checkSender(from, n.name, n); err != nil {
+			return err
+		}
+		n.own = n.own || from != ""
 		s.begin()
 		s.reads.Same++
 		s.nodes.beat(n, s.clock.set(now))
@@ -24,6 +30,9 @@ func (s *Store) Heartbeat(now time.Time, data []byte) error {
 	}
 	r, err := s.reader.Read(data, s.marks)
 	if err != nil {
+		return err
+	}
+	if err := checkSender(from, r.Node, s.nodes.find(r.Node)); err != nil {
 		return err
 	}
 	s.begin()
@@ -34,6 +43,7 @@ func (s *Store) Heartbeat(now time.Time, data []byte) error {
 	}
 	at := s.clock.set(now)
 	n := s.receive(at, r.Node)
+	n.own = n.own || from != ""
 	s.list(n, r.Listings)
 	s.unlisted(at, n)
 	s.nodes.dropSum(n)

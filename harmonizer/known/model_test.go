@@ -330,7 +330,7 @@ func (w *comparison) heartbeat(t *rapid.T) {
 	if rapid.IntRange(0, 9).Draw(t, "form") == 0 {
 		data = []byte(strings.ReplaceAll(string(data), ",", ", "))
 	}
-	if err := w.s.Heartbeat(w.now, data); err != nil {
+	if err := w.s.Heartbeat(w.now, "", data); err != nil {
 		t.Fatal(err)
 	}
 	if got := w.s.Sender(); got != node {

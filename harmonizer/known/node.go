@@ -14,7 +14,20 @@ type node struct {
 	sum     message.Sum
 	summed  bool
 	partial bool
+	own     bool // its agent has a subject of its own; only that subject counts
 	lost    bool
+}
+
+// checkSender returns an error unless a heartbeat of the named node may come from the subject of the node `from`, or
+// from the legacy subject if from is empty. n is nil if the node is unknown.
+func checkSender[T string | []byte](from string, name T, n *node) error {
+	switch {
+	case from != "" && from != string(name):
+		return &message.FieldError{Field: "dea", Problem: "is not the node of the subject"}
+	case from == "" && n != nil && n.own:
+		return &message.FieldError{Field: "dea", Problem: "is a node with a subject of its own"}
+	}
+	return nil
 }
 
 // nodes has the nodes by number, by name, and by the sum of their last heartbeat.

@@ -33,7 +33,7 @@ func sendHeartbeat(t testing.TB, s *Store, now time.Time, node string, beats ...
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Heartbeat(now, data); err != nil {
+	if err := s.Heartbeat(now, "", data); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -158,7 +158,7 @@ func TestBadHeartbeatChangesNothing(t *testing.T) {
 	sendHeartbeat(t, s, at(0), "n", "web/0 i0 v1 RUNNING")
 	s.Changes()
 	before := s.world()
-	err := s.Heartbeat(at(29), []byte(`{"dea":"n","droplets":[{"droplet":"web","version":"v1","instance":"i0","index":0,"state":"CRASHED","state_timestamp":0},{"droplet":"web"}]}`))
+	err := s.Heartbeat(at(29), "", []byte(`{"dea":"n","droplets":[{"droplet":"web","version":"v1","instance":"i0","index":0,"state":"CRASHED","state_timestamp":0},{"droplet":"web"}]}`))
 	if fe, ok := errors.AsType[*message.FieldError](err); !ok || fe.Field != "droplets[1].instance" {
 		t.Errorf("Heartbeat = %v", err)
 	}
@@ -258,7 +258,7 @@ func TestHostileIndices(t *testing.T) {
 		b2.ReportAllocs()
 		for b2.Loop() {
 			s = New(config())
-			if err := s.Heartbeat(start, []byte(b.String())); err != nil {
+			if err := s.Heartbeat(start, "", []byte(b.String())); err != nil {
 				b2.Fatal(err)
 			}
 		}
@@ -420,9 +420,9 @@ func FuzzHeartbeat(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		s := New(config())
 		sendHeartbeat(t, s, at(0), "n", "web/0 i0 v1 RUNNING", "web/1 i1 v1 STARTING")
-		first := s.Heartbeat(at(1), data)
+		first := s.Heartbeat(at(1), "", data)
 		s.Changes()
-		second := s.Heartbeat(at(1), data)
+		second := s.Heartbeat(at(1), "", data)
 		if changes := lines(s.Changes()); (first == nil) != (second == nil) || len(changes) != 0 {
 			t.Errorf("%v, then %v and %q", first, second, changes)
 		}

@@ -3,6 +3,7 @@ package message
 import (
 	"cmp"
 	"maps"
+	"strings"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/internal/names"
@@ -11,10 +12,10 @@ import (
 
 // Subjects on the bus.
 const (
-	SubjectHeartbeat = "dea.heartbeat"         // Heartbeat, from every node
-	SubjectExited    = "droplet.exited"        // Exited, from a node
+	SubjectHeartbeat = "dea.heartbeat"         // Heartbeat, from a legacy DEA
+	SubjectExited    = "droplet.exited"        // Exited, from a legacy DEA
 	SubjectUpdated   = "droplet.updated"       // Updated, from the program that changed an app
-	SubjectAnnounce  = "healthmanager.start"   // empty; nodes answer with a Heartbeat
+	SubjectAnnounce  = "healthmanager.start"   // empty; legacy DEAs answer with a Heartbeat
 	SubjectStart     = "health.start"          // Start, to the placer or cloud controller
 	SubjectStop      = "health.stop"           // Stop, to the same
 	SubjectStatus    = "healthmanager.status"  // StatusQuery; the answer is a StatusAnswer
@@ -175,6 +176,40 @@ func AppsBucket(cluster string) string { return names.AppsBucket(cluster) }
 
 // NodeSubject is the subject on which the agent of a node publishes its pools.NodeFacts.
 func NodeSubject(cluster, node string) string { return names.Subject(cluster, "node", node) }
+
+// HeartbeatSubject is the subject on which the agent of a node publishes its Heartbeat.
+func HeartbeatSubject(cluster, node string) string {
+	return names.Subject(cluster, heartbeatToken, node)
+}
+
+// ExitedSubject is the subject on which the agent of a node publishes its Exited.
+func ExitedSubject(cluster, node string) string { return names.Subject(cluster, exitedToken, node) }
+
+// AnnounceSubject is the subject of an empty message. Each agent answers it with its facts and its Heartbeat.
+func AnnounceSubject(cluster string) string { return names.Subject(cluster, "announce") }
+
+// Tokens of the subjects of agents.
+const (
+	heartbeatToken = "heartbeat"
+	exitedToken    = "exited"
+)
+
+// OfNode returns the node in the HeartbeatSubject or the ExitedSubject of any cluster, and the legacy subject of the
+// same messages. For another subject the node is empty, and the subject is returned. The sender chooses the node: check
+// it with names.ValidToken.
+func OfNode(subject string) (node, legacy string) {
+	tokens := strings.Split(subject, ".")
+	if len(tokens) != 4 || tokens[0] != "weir" {
+		return "", subject
+	}
+	switch tokens[2] {
+	case heartbeatToken:
+		return tokens[3], SubjectHeartbeat
+	case exitedToken:
+		return tokens[3], SubjectExited
+	}
+	return "", subject
+}
 
 // Footprint returns the resources of one copy of the app.
 func (a App) Footprint() resource.Vector {

@@ -16,11 +16,12 @@ func (p *player) deliver(ctx context.Context, l messageLine) {
 		return
 	}
 	var err error
-	switch l.subject {
+	node, subject := message.OfNode(l.subject)
+	switch subject {
 	case message.SubjectHeartbeat:
-		p.step(ctx, apps.Heartbeat{Data: l.data})
+		p.step(ctx, apps.Heartbeat{Node: node, Data: l.data})
 	case message.SubjectExited:
-		err = p.exited(ctx, l.data)
+		err = p.exited(ctx, node, l.data)
 	case message.SubjectUpdated:
 		err = p.updated(ctx, l.data)
 	case message.SubjectStatus, message.SubjectHealth, message.SubjectDroplet:
@@ -35,10 +36,10 @@ func (p *player) deliver(ctx context.Context, l messageLine) {
 	}
 }
 
-func (p *player) exited(ctx context.Context, data []byte) error {
+func (p *player) exited(ctx context.Context, node string, data []byte) error {
 	e, err := message.DecodeExited(data)
 	if err == nil && p.ours(e.Partition) {
-		p.step(ctx, apps.Exit{Exited: e})
+		p.step(ctx, apps.Exit{Exited: e, Node: node})
 	}
 	return err
 }

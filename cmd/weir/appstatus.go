@@ -423,7 +423,7 @@ func (cli *appCommands) appLogs(ctx context.Context, b *bus.Bus, request agent.L
 	}
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	client := agent.NewClient(b.Conn(), cli.Cluster)
+	client := agent.NewClient(b.Conn(), cli.Cluster, cli.Pool)
 	replies := make([]agent.LogsReply, len(nodes))
 	errs := make([]error, len(nodes))
 	var wg sync.WaitGroup

@@ -47,7 +47,7 @@ func (n *convergeNode) connect() {
 	n.world.Helper()
 	nc, err := nats.Connect(n.world.url, nats.MaxReconnects(-1), nats.ReconnectWait(200*time.Millisecond), nats.ReconnectBufSize(-1))
 	if err == nil {
-		_, err = nc.Subscribe(message.SubjectAnnounce, func(*nats.Msg) {
+		_, err = nc.Subscribe(message.AnnounceSubject(convergeCluster), func(*nats.Msg) {
 			select {
 			case n.kick <- struct{}{}:
 			default:
@@ -81,9 +81,9 @@ func (n *convergeNode) live(ctx context.Context, first time.Duration) {
 		}
 		// A disconnected bus does not receive it.
 		for _, e := range exits {
-			_ = nc.Publish(message.SubjectExited, e)
+			_ = nc.Publish(message.ExitedSubject(convergeCluster, n.id), e)
 		}
-		_ = nc.Publish(message.SubjectHeartbeat, beat)
+		_ = nc.Publish(message.HeartbeatSubject(convergeCluster, n.id), beat)
 	}
 }
 

@@ -205,12 +205,12 @@ func (w *twins) peer(c net.Conn) *twin {
 
 // serveNodes advances the time, and reports for the machines that are in service.
 func (w *twins) serveNodes(ctx context.Context, wg *sync.WaitGroup) {
-	sub, err := w.nc.Subscribe("weir."+w.cluster+".agent.*.cordon", func(m *nats.Msg) {
+	sub, err := w.nc.Subscribe("weir."+w.cluster+".agent.default.*.cordon", func(m *nats.Msg) {
 		var r struct{ On bool }
 		if err := json.Unmarshal(m.Data, &r); err != nil {
 			w.Errorf("cordon: %v", err)
 		}
-		w.node(strings.Split(m.Subject, ".")[3], func(n *twinNode) { n.draining = r.On })
+		w.node(strings.Split(m.Subject, ".")[4], func(n *twinNode) { n.draining = r.On })
 		m.Respond([]byte("{}"))
 		w.speak()
 	})

@@ -14,6 +14,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/harmonizer"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/strictjson"
 )
 
@@ -48,7 +49,7 @@ func (r *responder) subjects() []string {
 }
 
 // answerAll answers until ctx ends, and returns after the last answer.
-func (r *responder) answerAll(ctx context.Context, requests *inbox) {
+func (r *responder) answerAll(ctx context.Context, requests *bus.Inbox) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	for range answerers {
@@ -57,8 +58,7 @@ func (r *responder) answerAll(ctx context.Context, requests *inbox) {
 				select {
 				case <-ctx.Done():
 					return
-				case m := <-requests.messages:
-					requests.took(m)
+				case m := <-requests.Messages():
 					if err := r.answer(ctx, m); err != nil && ctx.Err() == nil {
 						r.tally.warn("unanswered", "request not answered", err)
 					}
@@ -69,9 +69,6 @@ func (r *responder) answerAll(ctx context.Context, requests *inbox) {
 }
 
 func (r *responder) answer(ctx context.Context, m *nats.Msg) error {
-	if m.Reply == "" {
-		return nil
-	}
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
 	answers, err := r.answers(ctx, m)

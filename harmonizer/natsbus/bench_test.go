@@ -97,7 +97,7 @@ func throughNull(b *testing.B, url, kind string) float64 {
 	nc := benchConnect(b, url)
 	defer nc.Close()
 	var received atomic.Uint64
-	sub, err := nc.Subscribe(message.SubjectHeartbeat, func(*nats.Msg) { received.Add(1) })
+	sub, err := nc.Subscribe(message.HeartbeatSubject(cluster, "*"), func(*nats.Msg) { received.Add(1) })
 	if err != nil || sub.SetPendingLimits(-1, -1) != nil || nc.Flush() != nil {
 		b.Fatal(err)
 	}

@@ -24,6 +24,9 @@ type Config struct {
 	Dialect Dialect // of nudges; default DialectHealth
 	// Partition is the cc_partition in the names of subjects; default message.Partition.
 	Partition string
+	// LegacyDEAs receives heartbeats and exits on the subjects that all DEAs share too. A node that
+	// is known by its own subject is refused there.
+	LegacyDEAs bool
 	// FilterPartition ignores exits and updates of another or no cc_partition. Heartbeats are
 	// passed on whole; their receiver filters.
 	FilterPartition bool
@@ -95,7 +98,8 @@ func NewBus(nc *nats.Conn, cfg Config, log *slog.Logger) (*Bus, error) {
 }
 
 // Counters returns counters of failures and connects. "bad_SUBJECT_CAUSE" counts malformed
-// messages; see message.Cause. Malformed heartbeats are counted elsewhere. "skipped_SUBJECT"
+// messages; see message.Cause. Malformed heartbeats are counted elsewhere. "refused_SUBJECT" counts
+// messages that the server was made to send, and requests without a reply subject. "skipped_SUBJECT"
 // counts messages of another partition. "dropped" counts messages that came faster than they
 // were processed. "unanswered" counts requests. "connected" counts how often subscriptions
 // became active.

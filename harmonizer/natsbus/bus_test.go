@@ -17,6 +17,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer"
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	weirbus "github.com/weirkeeper/weirkeeper/internal/bus"
 )
 
 // handler is a harmonizer.Handler that records events and answers requests with fixed values.
@@ -70,8 +71,15 @@ func (e *handler) Order(_ context.Context, o harmonizer.Order) error {
 	return e.refusing
 }
 
-// listen runs the bus with the handler until the test ends. It returns once the bus is up.
+// listen runs a bus that receives legacy DEAs too, until the test ends. It returns once the bus is up.
 func listen(t *testing.T, nc *nats.Conn, cfg Config, e *handler) *Bus {
+	t.Helper()
+	cfg.LegacyDEAs = true
+	return listenAs(t, nc, cfg, e)
+}
+
+// listenAs is listen with the configuration as it is.
+func listenAs(t *testing.T, nc *nats.Conn, cfg Config, e *handler) *Bus {
 	t.Helper()
 	cfg.Cluster = cluster
 	bus, err := NewBus(nc, cfg, logger(t))
@@ -133,6 +141,13 @@ func TestReceivesEvents(t *testing.T) {
 		t.Errorf("nodes are not asked to speak: %v", err)
 	}
 
+	publish(t, node, message.HeartbeatSubject(cluster, "n1"), "as it is")
+	e.expect(t, apps.Heartbeat{Node: "n1", Data: []byte("as it is")})
+	publish(t, node, message.HeartbeatSubject("other", "n1"), "of another cluster")
+	publish(t, node, message.HeartbeatSubject(cluster, "n~1"), "of no token")
+	publish(t, node, message.ExitedSubject(cluster, "n1"), "{")
+	publish(t, node, message.ExitedSubject(cluster, "n1"), fmt.Sprintf(exitOf, "default"))
+	e.expect(t, apps.Exit{Node: "n1", Exited: exited("default").Exited})
 	publish(t, node, message.SubjectHeartbeat, "as it is")
 	e.expect(t, apps.Heartbeat{Data: []byte("as it is")})
 	publish(t, node, message.SubjectExited, fmt.Sprintf(exitOf, "other"))
@@ -152,7 +167,7 @@ func TestReceivesEvents(t *testing.T) {
 		e.expect(t, stop)
 	}
 	want := map[string]uint64{"connected": 1, "dropped": 0, "skipped_droplet.exited": 1, "skipped_droplet.updated": 1,
-		"bad_droplet.exited_not_json": 1, "bad_droplet.exited_index": 1, "bad_health.start_indices": 1}
+		"bad_droplet.exited_not_json": 2, "bad_droplet.exited_index": 1, "bad_dea.heartbeat_node": 1, "bad_health.start_indices": 1}
 	if diff := cmp.Diff(want, bus.Counters()); diff != "" {
 		t.Errorf("counters:\n%s", diff)
 	}
@@ -253,17 +268,15 @@ func TestExcessMessagesAreDroppedAndBusUpIsSent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in, err := newInbox(bus.nc, 4, 10, "load")
-	defer in.close()
-	if err != nil || bus.nc.Flush() != nil {
+	in, err := weirbus.Receive(bus.nc, weirbus.InboxConfig{Events: []string{"load"}, Messages: 4, Bytes: 10})
+	if err != nil {
 		t.Fatal(err)
 	}
+	defer in.Close()
 	for _, data := range []string{"12345678", "123", "1", "1", "1"} { // 8 + 3 bytes are too many, 8 + 1 are not
-		in.put(&nats.Msg{Data: []byte(data)})
+		publish(t, bus.nc, "load", data)
 	}
-	if got, left := in.dropped(), len(in.messages); got != 2 || left != 3 {
-		t.Errorf("%d dropped and %d left, want 2 and 3", got, left)
-	}
+	eventually(t, "two are dropped", func() bool { return in.Dropped() == 2 })
 	anew := 0
 	c := &connection{bus: bus, received: in, report: func(_ context.Context, ev apps.Event) error {
 		if ev == (apps.BusUp{}) {
@@ -279,22 +292,18 @@ func TestExcessMessagesAreDroppedAndBusUpIsSent(t *testing.T) {
 	if n := bus.Counters(); n["connected"] != 1 || n["dropped"] != 2 || anew != 1 {
 		t.Errorf("counters %v, BusUp %d times, want one connected and two dropped", n, anew)
 	}
-	for len(in.messages) > 0 {
-		in.took(<-in.messages)
-	}
-	if in.bytes.Load() != 0 {
-		t.Errorf("%d bytes in an empty inbox", in.bytes.Load())
-	}
-	requests, err := bus.nc.SubscribeSync(message.SubjectAnnounce)
+	requests, err := bus.nc.SubscribeSync(message.AnnounceSubject(cluster))
 	if err != nil {
 		t.Fatal(err)
 	}
-	in.put(&nats.Msg{Data: make([]byte, 11)})
+	publish(t, bus.nc, "load", strings.Repeat("1", 11))
+	eventually(t, "the third is dropped", func() bool { return in.Dropped() == 3 })
 	if err := c.check(t.Context()); err != nil || anew != 2 {
 		t.Errorf("after a drop: check = %v, BusUp %d times, want 2", err, anew)
 	}
-	if m, err := requests.NextMsg(100 * time.Millisecond); err == nil {
-		t.Errorf("nodes that speak too much are asked to speak: %v", m.Subject)
+	publish(t, bus.nc, message.AnnounceSubject(cluster), "the test's")
+	if m, err := requests.NextMsg(deadline); err != nil || string(m.Data) != "the test's" {
+		t.Errorf("nodes that send too much are requested to send: %v, %v", m, err)
 	}
 }
 
@@ -323,7 +332,7 @@ func TestShadowPublishesNothing(t *testing.T) {
 		if err != nil {
 			break
 		}
-		if m.Subject == message.SubjectAnnounce || m.Subject == subjectAnnounce || m.Subject == "answer" {
+		if m.Subject == message.SubjectAnnounce || m.Subject == message.AnnounceSubject(cluster) || m.Subject == subjectAnnounce || m.Subject == "answer" {
 			t.Errorf("published %s", m.Subject)
 		}
 	}
@@ -508,7 +517,7 @@ func TestConfigValidate(t *testing.T) {
 
 // Any message on any subject makes an event or counts as bad.
 func FuzzEvent(f *testing.F) {
-	bus, err := NewBus(nil, Config{Cluster: cluster, FilterPartition: true}, slog.New(slog.DiscardHandler))
+	bus, err := NewBus(nil, Config{Cluster: cluster, FilterPartition: true, LegacyDEAs: true}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -9,6 +9,11 @@
 // Use a connection that always reconnects and buffers nothing while it is down
 // (nats.MaxReconnects(-1), nats.ReconnectBufSize(-1)), because a late nudge is wrong.
 //
+// An agent sends on subjects that end with its node: weir.CLUSTER.heartbeat.NODE and
+// weir.CLUSTER.exited.NODE. The node goes with the event, and its receiver compares it with the
+// content. Legacy DEAs share dea.heartbeat and droplet.exited, which are received only with
+// Config.LegacyDEAs.
+//
 // Heartbeats are passed on unread. All other messages are decoded here. Malformed messages are
 // counted by subject and cause, and dropped. If messages come faster than they are processed,
 // some are counted and dropped too. After a drop, as after a reconnect, the bus sends BusUp

@@ -5,6 +5,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/internal/names"
 )
 
 // bareRequests is message.RequestsSubject from before there were partitions.
@@ -14,31 +15,36 @@ const bareRequests = "cloudcontrollers.hm.requests"
 func (b *Bus) event(m *nats.Msg) apps.Event {
 	var ev apps.Event
 	var err error
-	switch m.Subject {
+	node, subject := message.OfNode(m.Subject)
+	if node != "" && !names.ValidToken(node) {
+		b.tally.bad(subject, &message.FieldError{Field: "node", Problem: "of the subject is not a valid name"})
+		return nil
+	}
+	switch subject {
 	case message.SubjectHeartbeat:
-		return apps.Heartbeat{Data: m.Data}
+		return apps.Heartbeat{Node: node, Data: m.Data}
 	case message.LoopbackProbeSubject(b.cfg.Cluster):
 		return b.probeReturned(string(m.Data))
 	case message.SubjectExited:
-		ev, err = b.exit(m.Data)
+		ev, err = b.exit(node, m.Data)
 	case message.SubjectUpdated:
 		ev, err = b.updated(m.Data)
 	default:
 		ev, err = b.nudged(m)
 	}
 	if err != nil {
-		b.tally.bad(m.Subject, err)
+		b.tally.bad(subject, err)
 		return nil
 	}
 	return ev
 }
 
-func (b *Bus) exit(data []byte) (apps.Event, error) {
+func (b *Bus) exit(node string, data []byte) (apps.Event, error) {
 	e, err := message.DecodeExited(data)
 	if err != nil || b.skips(message.SubjectExited, e.Partition) {
 		return nil, err
 	}
-	return apps.Exit{Exited: e}, nil
+	return apps.Exit{Exited: e, Node: node}, nil
 }
 
 func (b *Bus) updated(data []byte) (apps.Event, error) {

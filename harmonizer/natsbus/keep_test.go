@@ -31,7 +31,7 @@ func startAgent(t *testing.T, nc *nats.Conn, period time.Duration) *agent {
 	a := &agent{nc: nc, runs: map[string]message.Beat{}}
 	ctx, cancel := context.WithCancel(t.Context())
 	nudges := make(chan *nats.Msg, 100)
-	for _, subject := range []string{message.SubjectStart, message.SubjectStop, message.SubjectAnnounce} {
+	for _, subject := range []string{message.SubjectStart, message.SubjectStop, message.AnnounceSubject(cluster)} {
 		if _, err := nc.ChanSubscribe(subject, nudges); err != nil {
 			t.Fatal(err)
 		}
@@ -81,7 +81,7 @@ func (a *agent) obey(t *testing.T, m *nats.Msg) {
 			b := a.runs[id]
 			delete(a.runs, id)
 			a.stops = append(a.stops, id)
-			a.publish(t, message.SubjectExited, message.Exited{App: b.App, Version: b.Version, Instance: id, Index: b.Index, Reason: message.ReasonStopped})
+			a.publish(t, message.ExitedSubject(cluster, "n1"), message.Exited{App: b.App, Version: b.Version, Instance: id, Index: b.Index, Reason: message.ReasonStopped})
 		}
 	}
 }
@@ -93,7 +93,7 @@ func (a *agent) beat(t *testing.T) {
 	for _, b := range a.runs {
 		hb.Beats = append(hb.Beats, b)
 	}
-	a.publish(t, message.SubjectHeartbeat, hb)
+	a.publish(t, message.HeartbeatSubject(cluster, "n1"), hb)
 }
 
 func (a *agent) publish(t *testing.T, subject string, v any) {
@@ -179,13 +179,13 @@ func TestKeepsAppsRunning(t *testing.T) {
 	}
 	eventually(t, "twenty run", runs(h, t, "web", 20))
 
-	for _, bad := range []string{"not json", `{"dea":"n1","droplets":[{"droplet":"web","version":"v1","instance":"x","index":-1,"state":"RUNNING"}]}`} {
-		if err := client.Publish(message.SubjectHeartbeat, []byte(bad)); err != nil {
+	for _, bad := range []string{"not json", `{"dea":"n2","droplets":[]}`, `{"dea":"n1","droplets":[{"droplet":"web","version":"v1","instance":"x","index":-1,"state":"RUNNING"}]}`} {
+		if err := client.Publish(message.HeartbeatSubject(cluster, "n1"), []byte(bad)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, "two bad heartbeats are counted", func() bool {
-		return answerTo[harmonizer.Status](t, client, message.StatusSubject(cluster), "").Counters["found_refused"] == 2
+	eventually(t, "bad heartbeats are counted", func() bool {
+		return answerTo[harmonizer.Status](t, client, message.StatusSubject(cluster), "").Counters["found_refused"] == 3
 	})
 
 	// If the loop stalls for a heartbeat period on a busy machine, the counts are incomplete

@@ -2,6 +2,7 @@ package natsbus
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -11,9 +12,18 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer"
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/internal/bus"
 )
 
 const (
+	// eventMessages and eventBytes bound the waiting messages of nodes: all nodes of a large
+	// cluster may send at once. More messages are counted and dropped.
+	eventMessages = 1 << 16
+	eventBytes    = 256 << 20
+	// requestMessages and requestBytes bound the waiting requests.
+	requestMessages = 1 << 12
+	requestBytes    = 16 << 20
+
 	checkPeriod  = 500 * time.Millisecond // interval between checks of the connection
 	flushTimeout = 5 * time.Second
 )
@@ -21,37 +31,50 @@ const (
 // Listen passes messages of nodes and other harmonizers to the handler, and makes it answer
 // requests. It returns when ctx ends or the connection is closed permanently.
 func (b *Bus) Listen(ctx context.Context, handler harmonizer.Handler) error {
-	received, err := newInbox(b.nc, eventMessages, eventBytes, b.eventSubjects()...)
-	defer received.close()
+	received, err := bus.Receive(b.nc, bus.InboxConfig{
+		Events: b.eventSubjects(), Messages: eventMessages, Bytes: eventBytes, Lost: b.lost,
+	})
 	if err != nil {
 		return err
 	}
+	defer received.Close()
 	r := responder{b.cfg, b.tally, handler}
-	requests, err := newInbox(b.nc, requestMessages, requestBytes, r.subjects()...)
-	defer requests.close()
+	requests, err := bus.Receive(b.nc, bus.InboxConfig{
+		Requests: r.subjects(), Messages: requestMessages, Bytes: requestBytes, Lost: b.lost,
+	})
 	if err != nil {
 		return err
 	}
+	defer requests.Close()
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	wg.Go(func() { received.pump(ctx) })
-	wg.Go(func() { requests.pump(ctx) })
 	wg.Go(func() { r.answerAll(ctx, requests) })
 	return b.receive(ctx, received, handler.Enqueue)
 }
 
-func (b *Bus) eventSubjects() []string {
-	return []string{
-		message.SubjectHeartbeat, message.SubjectExited, message.SubjectUpdated,
-		message.SubjectStart, message.SubjectStop, message.RequestsSubject(b.cfg.Partition), bareRequests,
-		message.LoopbackProbeSubject(b.cfg.Cluster),
+// lost counts a message that an inbox did not deliver. Dropped ones are counted by connection.check.
+func (b *Bus) lost(m *nats.Msg, err error) {
+	if !errors.Is(err, bus.ErrInboxFull) {
+		b.tally.warn("refused_"+m.Sub.Subject, "message refused", err)
 	}
 }
 
+func (b *Bus) eventSubjects() []string {
+	subjects := []string{
+		message.HeartbeatSubject(b.cfg.Cluster, "*"), message.ExitedSubject(b.cfg.Cluster, "*"), message.SubjectUpdated,
+		message.SubjectStart, message.SubjectStop, message.RequestsSubject(b.cfg.Partition), bareRequests,
+		message.LoopbackProbeSubject(b.cfg.Cluster),
+	}
+	if b.cfg.LegacyDEAs {
+		subjects = append(subjects, message.SubjectHeartbeat, message.SubjectExited)
+	}
+	return subjects
+}
+
 // receive is the only sender of node events, so that their order is kept.
-func (b *Bus) receive(ctx context.Context, received *inbox, report harmonizer.Enqueue) error {
+func (b *Bus) receive(ctx context.Context, received *bus.Inbox, report harmonizer.Enqueue) error {
 	status := b.nc.StatusChanged()
 	defer b.nc.RemoveStatusListener(status)
 	check := time.NewTicker(checkPeriod)
@@ -69,8 +92,7 @@ func (b *Bus) receive(ctx context.Context, received *inbox, report harmonizer.En
 			err = c.check(ctx)
 		case <-check.C:
 			err = c.check(ctx)
-		case m := <-received.messages:
-			received.took(m)
+		case m := <-received.Messages():
 			if ev := b.event(m); ev != nil && report(ctx, ev) != nil {
 				return nil
 			}
@@ -84,7 +106,7 @@ func (b *Bus) receive(ctx context.Context, received *inbox, report harmonizer.En
 // connection reports changes of the connection's state as events.
 type connection struct {
 	bus      *Bus
-	received *inbox
+	received *bus.Inbox
 	report   harmonizer.Enqueue
 
 	last      connectionState
@@ -95,7 +117,7 @@ type connection struct {
 type connectionState struct {
 	up         bool
 	reconnects uint64
-	dropped    int64
+	dropped    uint64
 }
 
 // check compares the connection with its last state. After a reconnect or a drop it sends
@@ -106,11 +128,11 @@ func (c *connection) check(ctx context.Context) error {
 	if nc.IsClosed() {
 		return fmt.Errorf("receive from nodes: %w", nats.ErrConnectionClosed)
 	}
-	was, now := c.last, connectionState{up: nc.IsConnected(), reconnects: nc.Stats().Reconnects, dropped: c.received.dropped()}
+	was, now := c.last, connectionState{up: nc.IsConnected(), reconnects: nc.Stats().Reconnects, dropped: c.received.Dropped()}
 	if now == was {
 		return nil
 	}
-	c.bus.tally.count("dropped", uint64(now.dropped-was.dropped))
+	c.bus.tally.count("dropped", now.dropped-was.dropped)
 	if now.up {
 		if err := c.announce(ctx, !was.up || now.reconnects != was.reconnects); err != nil {
 			now.up = false // not ready yet; the next check tries again
@@ -146,8 +168,14 @@ func (c *connection) announce(ctx context.Context, request bool) error {
 		}
 		c.announced = true
 	}
-	if err := c.bus.nc.Publish(message.SubjectAnnounce, nil); err != nil {
-		return fmt.Errorf("publish %s: %w", message.SubjectAnnounce, err)
+	subjects := []string{message.AnnounceSubject(c.bus.cfg.Cluster)}
+	if c.bus.cfg.LegacyDEAs {
+		subjects = append(subjects, message.SubjectAnnounce)
+	}
+	for _, subject := range subjects {
+		if err := c.bus.nc.Publish(subject, nil); err != nil {
+			return fmt.Errorf("publish %s: %w", subject, err)
+		}
 	}
 	return nil
 }

@@ -23,6 +23,7 @@ type Harmonizer struct {
 	Partition       string        `yaml:"cc_partition"`
 	FilterPartition *bool         `yaml:"cc_partition_filter"`    // messages of other partitions are ignored; default: true if cc_partition is given
 	Dialect         string        `yaml:"dialect"`                // of nudges: health, cloudcontroller or both; default: see chooseDialect, else health
+	LegacyDEAs      bool          `yaml:"legacy_deas"`            // receive messages of DEAs, which share dea.heartbeat and droplet.exited
 	Index           Number        `yaml:"index"`                  // number of this health manager, for collectors; default 0
 	ShadowMode      string        `yaml:"shadow_mode"`            // enable or disable (default)
 	Starter         string        `yaml:"starter"`                // self or controller; default: controller with bulk_api, else self
@@ -191,6 +192,10 @@ func ReadHarmonizer(path string) (Harmonizer, Problems, error) {
 	var warning *Problem
 	if h.Dialect, warning = h.chooseDialect(path); warning != nil {
 		doc.warnings = append(doc.warnings, warning)
+	}
+	if filepath.Base(path) == healthManagerFile && !doc.given("legacy_deas") {
+		doc.warnings = append(doc.warnings, doc.problem("legacy_deas", "is not given, so messages of DEAs are dropped: "+
+			"set it to true if DEAs run here, otherwise to false"))
 	}
 	h = h.withDefaults()
 	return h, doc.warnings, doc.complete(h.Validate())

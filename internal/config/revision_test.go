@@ -2,6 +2,7 @@ package config
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -58,6 +59,34 @@ status: {port: 54321, user: u, password: p}
 			}
 			if stops := h.Rules().StopsWholeApps; stops != (tt.want != DialectHealth) {
 				t.Errorf("rules for a controller that stops whole apps: %v", stops)
+			}
+		})
+	}
+}
+
+// A file of Cloud Foundry's health manager must state whether DEAs run here. Without the key their messages are dropped,
+// which a warning reports.
+func TestLegacyDEAs(t *testing.T) {
+	const asks = "legacy_deas: is not given, so messages of DEAs are dropped: set it to true if DEAs run here, otherwise to false"
+	for _, tt := range []struct {
+		name, file, text string
+		want, warns      bool
+	}{
+		{"not given", "health_manager.yml", "dialect: health\n", false, true},
+		{"true", "health_manager.yml", "dialect: health\nlegacy_deas: true\n", true, false},
+		{"false", "health_manager.yml", "dialect: health\nlegacy_deas: false\n", false, false},
+		{"shadow", "health_manager.yml", "shadow_mode: enable\n", false, true},
+		{"our own file", "harmonizer.yaml", "", false, false},
+		{"our own file, true", "harmonizer.yaml", "legacy_deas: true\n", true, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			h, warnings, err := ReadHarmonizer(writeFile(t, filepath.Join(t.TempDir(), tt.file), tt.text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			warned := slices.ContainsFunc(warnings, func(w *Problem) bool { return strings.HasSuffix(w.Error(), asks) })
+			if h.LegacyDEAs != tt.want || warned != tt.warns {
+				t.Errorf("legacy_deas %v, warned %v (%v); want %v, %v", h.LegacyDEAs, warned, warnings, tt.want, tt.warns)
 			}
 		})
 	}

@@ -101,7 +101,7 @@ func TestRepairerConformance(t *testing.T) {
 func TestIsolatorConformance(t *testing.T) {
 	pooltest.RunIsolator(t, pooltest.RealTime, func(t *testing.T, s pooltest.Setup) pooltest.IsolateHarness {
 		o, _ := releasedOwner(t, s)
-		agents, copies := agent.NewClient(o.bus.Conn, "c"), 0
+		agents, copies := agent.NewClient(o.bus.Conn, "c", "p"), 0
 		for _, id := range o.running(t, s.Target) {
 			localtest.Until(t, id+" answers", func() bool {
 				_, err := agents.Logs(t.Context(), id, agent.LogsRequest{App: "web"})

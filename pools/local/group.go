@@ -191,7 +191,7 @@ func (g *Group) Isolate(ctx context.Context, instance string, way pools.Fence) (
 func (g *Group) fenceService(ctx context.Context, instance string) (confirmed bool, err error) {
 	limited, cancel := context.WithTimeout(ctx, fenceTimeout)
 	defer cancel()
-	left, err := agent.NewClient(g.nc, g.cluster).Fence(limited, instance, true)
+	left, err := agent.NewClient(g.nc, g.cluster, g.pool).Fence(limited, instance, true)
 	if errors.Is(err, agent.ErrNoAgent) || err != nil && limited.Err() != nil && ctx.Err() == nil {
 		return false, nil
 	}
@@ -204,7 +204,7 @@ func (g *Group) fenceService(ctx context.Context, instance string) (confirmed bo
 func (g *Group) Lift(ctx context.Context, instance string) error {
 	err := g.ask(ctx, opLift, liftRequest{g.id, instance}, nil)
 	if err == nil {
-		_, err = agent.NewClient(g.nc, g.cluster).Fence(ctx, instance, false)
+		_, err = agent.NewClient(g.nc, g.cluster, g.pool).Fence(ctx, instance, false)
 	}
 	if err != nil {
 		return fmt.Errorf("lift the fence of instance %s of group %s: %w", instance, g.id, err)

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/liveness"
 	"github.com/weirkeeper/weirkeeper/pools/local/agent"
@@ -21,7 +22,7 @@ import (
 
 const (
 	maxNodes   = 10_000
-	factsInbox = 16_384 // capacity of the channel
+	factsInbox = 16_384 // waiting messages
 )
 
 // Nodes has the facts that the nodes of one pool publish. It is the scheduler of an autoscaler. It
@@ -51,7 +52,7 @@ type received struct {
 // drain or repair a node that has just become silent.
 func NewNodes(nc *nats.Conn, cluster, pool string, maxAge time.Duration, log *slog.Logger) *Nodes {
 	return &Nodes{
-		nc: nc, cluster: cluster, pool: pool, maxAge: maxAge, agents: agent.NewClient(nc, cluster),
+		nc: nc, cluster: cluster, pool: pool, maxAge: maxAge, agents: agent.NewClient(nc, cluster, pool),
 		log: log.With("pool", pool), dropLog: rate.Sometimes{Interval: time.Minute}, received: map[string]received{},
 	}
 }
@@ -59,15 +60,14 @@ func NewNodes(nc *nats.Conn, cluster, pool string, maxAge time.Duration, log *sl
 // Run receives facts until ctx ends, and returns nil then. It first requests that all nodes publish
 // their facts. If the connection closes, it returns an error.
 func (n *Nodes) Run(ctx context.Context) error {
-	msgs := make(chan *nats.Msg, factsInbox)
 	closed := n.nc.StatusChanged(nats.CLOSED)
 	defer n.nc.RemoveStatusListener(closed)
-	sub, err := n.nc.ChanSubscribe(message.NodeSubject(n.cluster, "*"), msgs)
+	in, err := bus.Receive(n.nc, bus.InboxConfig{Events: []string{message.NodeSubject(n.cluster, "*")}, Messages: factsInbox, Log: n.log})
 	if err != nil {
 		return fmt.Errorf("receive node facts: %w", err)
 	}
-	defer func() { _ = sub.Unsubscribe() }() // fails only on a closed connection
-	if err := n.nc.Publish(message.SubjectAnnounce, nil); err != nil {
+	defer in.Close()
+	if err := n.nc.Publish(message.AnnounceSubject(n.cluster), nil); err != nil {
 		return fmt.Errorf("request facts from the nodes: %w", err)
 	}
 	for {
@@ -76,7 +76,7 @@ func (n *Nodes) Run(ctx context.Context) error {
 			return nil
 		case <-closed:
 			return fmt.Errorf("receive node facts: %w", nats.ErrConnectionClosed)
-		case m := <-msgs:
+		case m := <-in.Messages():
 			if err := n.take(time.Now(), m); err != nil {
 				n.bad(m.Subject, err)
 			}

@@ -15,13 +15,14 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise/output"
+	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/local/agent"
 	"github.com/weirkeeper/weirkeeper/pools/provider"
 )
 
 const (
-	inbox = 1024 // capacity of the request channel
+	inbox = 1024 // waiting requests
 	// leaveTime is what an agent needs in addition to the grace of its app instances.
 	leaveTime = 3 * time.Second
 	tailLines = 500 // of an agent's log
@@ -85,12 +86,11 @@ func (p *Provider) Run(ctx context.Context) error {
 	p.resume(ctx, time.Now())
 	closed := p.nc.StatusChanged(nats.CLOSED)
 	defer p.nc.RemoveStatusListener(closed)
-	msgs := make(chan *nats.Msg, inbox)
-	sub, err := p.nc.ChanSubscribe(subject(p.cfg.Cluster, p.cfg.Pool, "*"), msgs)
+	in, err := bus.Receive(p.nc, bus.InboxConfig{Requests: []string{subject(p.cfg.Cluster, p.cfg.Pool, "*")}, Messages: inbox, Log: p.log})
 	if err != nil {
 		return fmt.Errorf("receive requests for pool %s: %w", p.cfg.Pool, err)
 	}
-	defer func() { _ = sub.Unsubscribe() }() // fails only on a closed connection
+	defer in.Close()
 	for {
 		again := p.reconcile(ctx, time.Now())
 		select {
@@ -98,7 +98,7 @@ func (p *Provider) Run(ctx context.Context) error {
 			return nil
 		case <-closed:
 			return fmt.Errorf("local provider of pool %s: %w", p.cfg.Pool, nats.ErrConnectionClosed)
-		case m := <-msgs:
+		case m := <-in.Messages():
 			p.handle(ctx, m)
 		case e := <-p.gone:
 			p.ended(ctx, time.Now(), e)

@@ -325,7 +325,7 @@ func (c fixture) isolated(t *testing.T, id string, way pools.Fence) {
 // run starts a copy on the node. The copy writes its process id, which run returns.
 func (c fixture) run(t *testing.T, id string) int {
 	t.Helper()
-	agents := agent.NewClient(c.bus.Conn, "c")
+	agents := agent.NewClient(c.bus.Conn, "c", "p")
 	err := agents.Start(t.Context(), id, agent.StartRequest{
 		App: "web", Instance: "x-" + id, Command: "echo $$; exec sleep 60", Footprint: resource.Vector{1, 1, 1, 0},
 	})
@@ -362,7 +362,7 @@ func TestIsolateService(t *testing.T) {
 	}
 	refused := func(what string) {
 		t.Helper()
-		err := agent.NewClient(c.bus.Conn, "c").Start(t.Context(), id, agent.StartRequest{App: "web", Instance: "y", Command: "true"})
+		err := agent.NewClient(c.bus.Conn, "c", "p").Start(t.Context(), id, agent.StartRequest{App: "web", Instance: "y", Command: "true"})
 		if !errors.Is(err, agent.ErrFenced) {
 			t.Errorf("%s: %v, want %v", what, err, agent.ErrFenced)
 		}
@@ -470,7 +470,7 @@ func TestFrozenAgentFencesItself(t *testing.T) {
 	id := c.running(t, 1)[0]
 	c.joined(t, id, "")
 	pid := c.run(t, id)
-	exits, err := c.bus.SubscribeSync(message.SubjectExited)
+	exits, err := c.bus.SubscribeSync(message.ExitedSubject("c", id))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -489,7 +489,7 @@ func TestFrozenAgentFencesItself(t *testing.T) {
 		t.Errorf("exit = %+v, %v; alive %v", e, err, alive(pid))
 	}
 	localtest.Until(t, "it takes app instances again", func() bool {
-		return agent.NewClient(c.bus.Conn, "c").Start(t.Context(), id, agent.StartRequest{
+		return agent.NewClient(c.bus.Conn, "c", "p").Start(t.Context(), id, agent.StartRequest{
 			App: "web", Instance: "y", Command: "exec sleep 60",
 		}) == nil
 	})

@@ -53,7 +53,7 @@ type Parts struct {
 // Wire returns the harmonizer. In shadow mode it has no lease and no memory.
 func (p Parts) Wire(ctx context.Context) (*harmonizer.Harmonizer, error) {
 	nats, err := natsbus.NewBus(p.Bus.Conn(), natsbus.Config{
-		Cluster: p.Loop.Cluster, Dialect: natsbus.Dialect(p.File.Dialect), Partition: p.File.Partition,
+		Cluster: p.Loop.Cluster, Dialect: natsbus.Dialect(p.File.Dialect), Partition: p.File.Partition, LegacyDEAs: p.File.LegacyDEAs,
 		FilterPartition: p.Loop.Apps.Partition != "", Shadow: p.Loop.Shadow, RequestTimeout: p.File.RequestTimeout(),
 		Component: p.Component,
 	}, p.Log)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/pools/local/internal/call"
 )
 
@@ -22,7 +23,7 @@ const (
 	upAfter   = 100 * time.Millisecond // how long a copy runs before it counts as running
 	settle    = 10 * time.Millisecond  // changes within it are published together
 	flushTime = time.Second            // for the last messages
-	inbox     = 4096                   // capacity of the message channel
+	inbox     = 4096                   // waiting messages
 )
 
 // Agent is one machine.
@@ -65,23 +66,25 @@ func New(cfg Config, nc *nats.Conn, launcher *supervise.Launcher, log *slog.Logg
 // and a few seconds. If the connection closes for good, it also stops the copies, and returns an
 // error.
 func (a *Agent) Run(ctx context.Context) error {
-	msgs := make(chan *nats.Msg, inbox)
 	closed := a.nc.StatusChanged(nats.CLOSED)
 	defer a.nc.RemoveStatusListener(closed)
 	checking, end := context.WithCancel(ctx)
 	var checks sync.WaitGroup // waited for last, because a disk may hang
 	defer checks.Wait()
 	defer end()
-	unsubscribe, err := call.Subscribe(a.nc, msgs, subject(a.cfg.Cluster, a.cfg.ID, "*"), message.SubjectAnnounce)
+	in, err := bus.Receive(a.nc, bus.InboxConfig{
+		Events: []string{message.AnnounceSubject(a.cfg.Cluster)}, Requests: []string{subject(a.cfg.Cluster, a.cfg.Pool, a.cfg.ID, "*")},
+		Messages: inbox, Log: a.log,
+	})
 	if err == nil {
 		checks.Go(func() { a.checker.run(checking) })
 		if a.cfg.SelfFenceAfter > 0 {
 			a.contact = newContact(time.Now(), a.cfg.SelfFenceAfter)
 			checks.Go(func() { a.probeBus(checking) })
 		}
-		err = a.serve(ctx, msgs, closed)
+		err = a.serve(ctx, in.Messages(), closed)
+		in.Close()
 	}
-	unsubscribe()
 	return errors.Join(err, a.leave())
 }
 
@@ -124,8 +127,10 @@ func (a *Agent) serve(ctx context.Context, msgs <-chan *nats.Msg, closed <-chan 
 
 // handle processes one message.
 func (a *Agent) handle(ctx context.Context, now time.Time, m *nats.Msg) {
-	if m.Subject == message.SubjectAnnounce {
-		a.publish(now)
+	if m.Subject == message.AnnounceSubject(a.cfg.Cluster) {
+		if len(m.Data) == 0 { // a response of the server has content
+			a.publish(now)
+		}
 		return
 	}
 	body, err := a.answer(ctx, now, m)
@@ -184,7 +189,7 @@ func (a *Agent) publish(now time.Time) {
 		return
 	}
 	a.send(message.NodeSubject(a.cfg.Cluster, a.cfg.ID), a.machine.facts(now, a.checker.conditions(now)))
-	a.send(message.SubjectHeartbeat, a.machine.heartbeat())
+	a.send(message.HeartbeatSubject(a.cfg.Cluster, a.cfg.ID), a.machine.heartbeat())
 }
 
 func (a *Agent) send(subject string, v any) {
@@ -209,7 +214,7 @@ func (a *Agent) leave() error {
 	if a.nc.IsClosed() {
 		return nil
 	}
-	a.send(message.SubjectHeartbeat, a.machine.heartbeat())
+	a.send(message.HeartbeatSubject(a.cfg.Cluster, a.cfg.ID), a.machine.heartbeat())
 	if err := a.nc.FlushTimeout(flushTime); err != nil {
 		return fmt.Errorf("flush the last messages of node %s: %w", a.cfg.ID, err)
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/pools"
@@ -37,17 +39,17 @@ func observe(t *testing.T, nc *nats.Conn) *observer {
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		switch subject {
-		case message.SubjectHeartbeat:
+		case message.HeartbeatSubject("c", "n1"):
 			e.beats = append(e.beats, message.Heartbeat{})
 			return json.Unmarshal(data, &e.beats[len(e.beats)-1])
-		case message.SubjectExited:
+		case message.ExitedSubject("c", "n1"):
 			e.exits = append(e.exits, message.Exited{})
 			return json.Unmarshal(data, &e.exits[len(e.exits)-1])
 		}
 		e.facts = append(e.facts, pools.NodeFacts{})
 		return json.Unmarshal(data, &e.facts[len(e.facts)-1])
 	}
-	for _, s := range []string{message.NodeSubject("c", "*"), message.SubjectHeartbeat, message.SubjectExited} {
+	for _, s := range []string{message.NodeSubject("c", "*"), message.HeartbeatSubject("c", "*"), message.ExitedSubject("c", "*")} {
 		_, err := nc.Subscribe(s, func(m *nats.Msg) {
 			if err := take(m.Subject, m.Data); err != nil {
 				t.Errorf("%s: %v", m.Subject, err)
@@ -109,7 +111,7 @@ type rig struct {
 
 func newRig(t *testing.T) rig {
 	bus := localtest.NewBus(t)
-	r := rig{observer: observe(t, bus.Conn), Client: agent.NewClient(bus.Conn, "c"), dir: t.TempDir()}
+	r := rig{observer: observe(t, bus.Conn), Client: agent.NewClient(bus.Conn, "c", "p"), dir: t.TempDir()}
 	a, err := agent.New(agent.Config{
 		Cluster: "c", Pool: "p", Group: "g", ID: "n1", Resources: resource.Vector{2, 1000, 1000, 0},
 		Heartbeat: 200 * time.Millisecond, StopGrace: 500 * time.Millisecond, DataDir: r.dir, Env: []string{"EXTRA=yes"},
@@ -314,8 +316,80 @@ func TestAnnounce(t *testing.T) {
 	localtest.Run(t, a.Run)
 	count := func() int { e.mu.Lock(); defer e.mu.Unlock(); return len(e.beats) }
 	localtest.Until(t, "joined", func() bool { return count() == 1 })
-	if err := bus.Publish(message.SubjectAnnounce, nil); err != nil {
+	if err := bus.Publish(message.AnnounceSubject("c"), nil); err != nil {
 		t.Fatal(err)
 	}
 	localtest.Until(t, "announced", func() bool { return count() == 2 })
+}
+
+// A client that may not send commands has the server send a stored message to the agent, or sends a command without a
+// reply subject. The agent does nothing, and counts the messages.
+func TestAgentRefusesServerMadeCommands(t *testing.T) {
+	bus := localtest.NewBus(t)
+	e := observe(t, bus.Conn)
+	var log lines
+	a, err := agent.New(agent.Config{
+		Cluster: "c", Pool: "p", Group: "g", ID: "n1", Heartbeat: liveness.MaxPeriod, DataDir: t.TempDir(),
+	}, bus.Conn, localtest.NewLauncher(t), slog.New(slog.NewTextHandler(&log, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop := localtest.Run(t, a.Run)
+	count := func() int { e.mu.Lock(); defer e.mu.Unlock(); return len(e.beats) }
+	localtest.Until(t, "joined", func() bool { return count() == 1 })
+	js, err := jetstream.New(bus.Conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "S", Subjects: []string{"s"}, AllowDirect: true}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := js.Publish(t.Context(), "s", []byte(`{"on":true}`)); err != nil {
+		t.Fatal(err)
+	}
+	for _, reply := range []string{"weir.c.agent.p.n1.fence", "weir.c.agent.p.n1.cordon", message.AnnounceSubject("c")} {
+		for _, request := range []string{"$JS.API.DIRECT.GET.S.s", "$JS.API.STREAM.INFO.S"} {
+			if err := bus.PublishRequest(request, reply, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	localtest.Until(t, "the first refusal", func() bool { return strings.Contains(log.String(), `msg="message refused"`) })
+	if err := bus.Publish("weir.c.agent.p.n1.fence", []byte(`{"on":true}`)); err != nil {
+		t.Fatal(err)
+	}
+	// The agent serves in the order of arrival. So the earlier messages had no effect if the node still accepts copies.
+	client := agent.NewClient(bus.Conn, "c", "p")
+	if err := client.Start(t.Context(), "n1", agent.StartRequest{App: "web", Instance: "x", Command: "exec sleep 60"}); err != nil {
+		t.Errorf("start after refused commands: %v", err)
+	}
+	stop()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, f := range e.facts {
+		if f.Draining || len(f.Conditions) > 0 && f.Conditions[0].Type == "Fenced" {
+			t.Errorf("the node is draining or fenced: %+v", f)
+		}
+	}
+	if n := strings.Count(log.String(), "message refused"); n != 1 {
+		t.Errorf("%d lines about refused messages within a minute, want 1:\n%s", n, log.String())
+	}
+}
+
+// lines is a log that is read while it is written.
+type lines struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
 }

@@ -92,5 +92,5 @@ func (a *Agent) event(now time.Time, e event, leaving bool) {
 		a.contact.unreported = append(a.contact.unreported, reported)
 		return
 	}
-	a.send(message.SubjectExited, reported)
+	a.send(message.ExitedSubject(a.cfg.Cluster, a.cfg.ID), reported)
 }

@@ -6,9 +6,10 @@
 //
 // It publishes pools.NodeFacts and then message.Heartbeat, always both and in this order: each
 // heartbeat period, within a hundredth of a second after a change, and on a request on
-// message.SubjectAnnounce. A copy is STARTING until its process has run for a tenth of a second,
+// message.AnnounceSubject. Its subjects end with the node's id, and receivers refuse the messages of
+// another node there. A copy is STARTING until its process has run for a tenth of a second,
 // then RUNNING, and EVACUATING while the node is cordoned. The agent publishes the end of a copy on
-// message.SubjectExited, and later heartbeats do not list it. It stores the last lines of running
+// message.ExitedSubject, and later heartbeats do not list it. It stores the last lines of running
 // copies and of 256 ended copies. The last copy of each index is stored longest.
 //
 // The facts contain conditions of the agent's own machine. Each half minute the agent writes
@@ -21,7 +22,8 @@
 // Config.SelfFenceAfter, even on an open connection. That fence ends with the next response, and
 // the agent then publishes the ends of its copies.
 //
-// Requests go to weir.CLUSTER.agent.ID.{start,stop,cordon,fence,logs}, and [Client] sends them. A
+// Requests go to weir.CLUSTER.agent.POOL.ID.{start,stop,cordon,fence,logs}, and [Client] sends them.
+// The agent refuses a request without a reply subject. A
 // copy is started with /bin/sh -c in its own directory, which is its HOME and TMPDIR and is removed
 // at its end. Its environment has WEIR_APP, WEIR_VERSION, WEIR_INDEX, WEIR_INSTANCE, WEIR_NODE,
 // WEIR_CLUSTER, WEIR_POOL, PATH, and Config.Env.

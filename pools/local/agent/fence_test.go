@@ -69,7 +69,7 @@ func TestFence(t *testing.T) {
 
 func TestStartedFenced(t *testing.T) {
 	bus := localtest.NewBus(t)
-	e, client := observe(t, bus.Conn), agent.NewClient(bus.Conn, "c")
+	e, client := observe(t, bus.Conn), agent.NewClient(bus.Conn, "c", "p")
 	a, err := agent.New(agent.Config{
 		Cluster: "c", Pool: "p", Group: "g", ID: "n1", Heartbeat: 100 * time.Millisecond, DataDir: t.TempDir(), Fenced: true,
 	}, bus.Conn, localtest.NewLauncher(t), localtest.Log(t))
@@ -151,7 +151,7 @@ func selfFencing(t *testing.T, after time.Duration) (rig, *localtest.Proxy) {
 	address := newServer(t)
 	proxy := localtest.NewProxy(t, address)
 	direct, theirs := dial(t, "nats://"+address), dial(t, proxy.URL)
-	r := rig{observer: observe(t, direct), Client: agent.NewClient(direct, "c"), dir: t.TempDir()}
+	r := rig{observer: observe(t, direct), Client: agent.NewClient(direct, "c", "p"), dir: t.TempDir()}
 	a, err := agent.New(agent.Config{
 		Cluster: "c", Pool: "p", Group: "g", ID: "n1", Resources: resource.Vector{2, 1000, 1000, 0},
 		Heartbeat: 100 * time.Millisecond, StopGrace: 200 * time.Millisecond, DataDir: r.dir, SelfFenceAfter: after,

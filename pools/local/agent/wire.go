@@ -133,12 +133,12 @@ type CopyLog struct {
 
 // Client sends requests to agents. It may be used concurrently.
 type Client struct {
-	nc      *nats.Conn
-	cluster string
+	nc            *nats.Conn
+	cluster, pool string
 }
 
-// NewClient returns a client for the agents of the cluster.
-func NewClient(nc *nats.Conn, cluster string) *Client { return &Client{nc, cluster} }
+// NewClient returns a client for the agents of a pool.
+func NewClient(nc *nats.Conn, cluster, pool string) *Client { return &Client{nc, cluster, pool} }
 
 // Start requests a copy on the node. A repeated request with the same instance id changes nothing.
 // If the agent rejects it, the error is ErrNoRoom, ErrCordoned, ErrFenced, ErrLaunch or ErrInvalid.
@@ -178,7 +178,7 @@ func (c *Client) ask(ctx context.Context, node, op string, request, reply any) e
 	if err := names.CheckToken("node", node); err != nil {
 		return fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
-	err := call.Request(ctx, c.nc, subject(c.cluster, node, op), request, reply)
+	err := call.Request(ctx, c.nc, subject(c.cluster, c.pool, node, op), request, reply)
 	if err == nil {
 		return nil
 	}
@@ -213,8 +213,8 @@ func sentinel(code string) error {
 	return nil
 }
 
-func subject(cluster, node, op string) string {
-	return names.Subject(cluster, "agent", node, op)
+func subject(cluster, pool, node, op string) string {
+	return names.Subject(cluster, "agent", pool, node, op)
 }
 
 // DecodeFacts decodes the facts that a node published. It returns an error if they are too large,

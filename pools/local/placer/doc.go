@@ -24,6 +24,10 @@
 // A nudge for such a copy causes no second replacement. The placer does not terminate the empty
 // node.
 //
+// An agent speaks for its own node only: the last token of its subjects is the node. A message about
+// another node, or the end of another node's copy, is unusable. Legacy DEAs publish no facts, so the
+// placer does not receive their messages.
+//
 // An unusable message is counted and dropped, and at most one a minute is logged.
 //
 // A state machine without clock and bus decides, in Run's goroutine. A pool has one placer, and Run

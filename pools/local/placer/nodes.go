@@ -112,6 +112,17 @@ func (c *core) beat(now time.Time, n *node, beat message.Beat) {
 	}
 }
 
+// nodeOf returns the node that runs the copy, or is to run it. It is empty for an unknown copy.
+func (c *core) nodeOf(instance string) string {
+	if cp := c.copies[instance]; cp != nil {
+		return cp.node.facts.ID
+	}
+	if b := c.bookings.byInstance[instance]; b != nil {
+		return b.node.facts.ID
+	}
+	return ""
+}
+
 // exited removes an ended copy. The harmonizer decides whether to start it again.
 func (c *core) exited(e message.Exited) {
 	if b := c.bookings.byInstance[e.Instance]; b != nil {

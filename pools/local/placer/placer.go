@@ -15,6 +15,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/kvbucket"
 	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/pools/local/agent"
@@ -23,7 +24,7 @@ import (
 
 const (
 	settle    = 20 * time.Millisecond // events within it are processed together
-	inbox     = 65_536                // capacity of the message channel
+	inbox     = 65_536                // waiting messages
 	parallel  = 64                    // requests to agents at the same time
 	sinkLimit = 5 * time.Second       // of one write of metrics
 )
@@ -65,7 +66,7 @@ func New(cfg Config, nc *nats.Conn, sink Sink, log *slog.Logger) (*Placer, error
 		return nil, fmt.Errorf("placer: %w", err)
 	}
 	return &Placer{
-		cfg: cfg, nc: nc, sink: sink, agents: agent.NewClient(nc, cfg.Cluster), log: log.With("pool", cfg.Pool),
+		cfg: cfg, nc: nc, sink: sink, agents: agent.NewClient(nc, cfg.Cluster, cfg.Pool), log: log.With("pool", cfg.Pool),
 		core: newCore(cfg, rand.Text()), answers: make(chan answer), slots: make(chan struct{}, parallel),
 		samples: make(chan []metrics.Sample, 1), dropLog: rate.Sometimes{Interval: time.Minute},
 		rejectLog: rate.Sometimes{Interval: time.Minute},
@@ -83,23 +84,27 @@ func (p *Placer) Run(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = rows.Stop() }() // fails only on a closed connection
-	msgs := make(chan *nats.Msg, inbox)
-	// One channel for all subjects preserves their order: an exit is processed before the nudge
+	// One inbox for all subjects preserves their order: an exit is processed before the nudge
 	// that follows it.
-	unsubscribe, err := call.Subscribe(p.nc, msgs, message.NodeSubject(p.cfg.Cluster, "*"), message.SubjectHeartbeat,
-		message.SubjectExited, message.SubjectStart, message.SubjectStop, message.RequestsSubject(p.cfg.Partition),
-		pendingSubject(p.cfg.Cluster, p.cfg.Pool))
-	defer unsubscribe()
+	cluster := p.cfg.Cluster
+	in, err := bus.Receive(p.nc, bus.InboxConfig{
+		Events: []string{
+			message.NodeSubject(cluster, "*"), message.HeartbeatSubject(cluster, "*"), message.ExitedSubject(cluster, "*"),
+			message.SubjectStart, message.SubjectStop, message.RequestsSubject(p.cfg.Partition),
+		},
+		Requests: []string{pendingSubject(cluster, p.cfg.Pool)}, Messages: inbox, Log: p.log,
+	})
 	if err != nil {
-		return err
+		return fmt.Errorf("placer of pool %s: %w", p.cfg.Pool, err)
 	}
-	if err := p.nc.Publish(message.SubjectAnnounce, nil); err != nil {
+	defer in.Close()
+	if err := p.nc.Publish(message.AnnounceSubject(cluster), nil); err != nil {
 		return fmt.Errorf("request facts from the nodes: %w", err)
 	}
 	if p.sink != nil {
 		p.wg.Go(func() { p.report(ctx) })
 	}
-	return p.serve(ctx, msgs, rows.Updates())
+	return p.serve(ctx, in.Messages(), rows.Updates())
 }
 
 func (p *Placer) watchApps(ctx context.Context) (jetstream.KeyWatcher, error) {
@@ -157,17 +162,12 @@ func (p *Placer) serve(ctx context.Context, msgs <-chan *nats.Msg, rows <-chan j
 // handle processes one message, and reports whether it may have changed the state.
 func (p *Placer) handle(now time.Time, m *nats.Msg) bool {
 	var err error
-	switch m.Subject {
+	node, subject := message.OfNode(m.Subject)
+	switch subject {
 	case message.SubjectHeartbeat:
-		var h message.Heartbeat
-		if h, err = message.DecodeHeartbeat(m.Data); err == nil {
-			p.core.heartbeat(now, h)
-		}
+		err = p.heartbeat(now, node, m.Data)
 	case message.SubjectExited:
-		var e message.Exited
-		if e, err = message.DecodeExited(m.Data); err == nil {
-			p.core.exited(e)
-		}
+		err = p.exited(node, m.Data)
 	case message.SubjectStart, message.SubjectStop, message.RequestsSubject(p.cfg.Partition):
 		err = p.nudge(now, m)
 	case pendingSubject(p.cfg.Cluster, p.cfg.Pool):
@@ -182,6 +182,32 @@ func (p *Placer) handle(now time.Time, m *nats.Msg) bool {
 		p.bad(m.Subject, err)
 	}
 	return err == nil
+}
+
+// heartbeat processes a heartbeat from the subject of a node.
+func (p *Placer) heartbeat(now time.Time, node string, data []byte) error {
+	h, err := message.DecodeHeartbeat(data)
+	if err != nil {
+		return err
+	}
+	if h.Node != node {
+		return fmt.Errorf("subject of node %.130q: the heartbeat is of node %.130q", node, h.Node)
+	}
+	p.core.heartbeat(now, h)
+	return nil
+}
+
+// exited processes an end from the subject of a node. A node reports only the ends of its own copies.
+func (p *Placer) exited(node string, data []byte) error {
+	e, err := message.DecodeExited(data)
+	if err != nil {
+		return err
+	}
+	if other := p.core.nodeOf(e.Instance); other != "" && other != node {
+		return fmt.Errorf("subject of node %.130q: app instance %.130q runs on node %.130q", node, e.Instance, other)
+	}
+	p.core.exited(e)
+	return nil
 }
 
 func (p *Placer) nudge(now time.Time, m *nats.Msg) error {

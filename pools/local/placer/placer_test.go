@@ -117,7 +117,7 @@ func (s *site) listen(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	subscribe(message.SubjectHeartbeat, func(data []byte) error {
+	subscribe(message.HeartbeatSubject("c", "*"), func(data []byte) error {
 		h, err := message.DecodeHeartbeat(data)
 		s.beats[h.Node] = h.Beats
 		if s.watch {
@@ -129,7 +129,7 @@ func (s *site) listen(t *testing.T) {
 		}
 		return err
 	})
-	subscribe(message.SubjectExited, func(data []byte) error {
+	subscribe(message.ExitedSubject("c", "*"), func(data []byte) error {
 		e, err := message.DecodeExited(data)
 		s.exits = append(s.exits, e)
 		return err

@@ -121,22 +121,3 @@ func Decode(data []byte, limit int, out any) error {
 	}
 	return nil
 }
-
-// Subscribe receives all subjects in one channel, so that their order is preserved. The returned
-// function unsubscribes. It is valid after an error too.
-func Subscribe(nc *nats.Conn, msgs chan *nats.Msg, subjects ...string) (unsubscribe func(), err error) {
-	var subs []*nats.Subscription
-	unsubscribe = func() {
-		for _, s := range subs {
-			_ = s.Unsubscribe() // fails only on a closed connection
-		}
-	}
-	for _, subject := range subjects {
-		sub, err := nc.ChanSubscribe(subject, msgs)
-		if err != nil {
-			return unsubscribe, fmt.Errorf("subscribe to %s: %w", subject, err)
-		}
-		subs = append(subs, sub)
-	}
-	return unsubscribe, nil
-}

@@ -5,9 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/nats-io/nats.go"
-
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/explain"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/pools/liveness"
@@ -20,13 +19,14 @@ func (u *up) watch(ctx context.Context) (func(context.Context) error, error) {
 	if err != nil {
 		return nil, err
 	}
-	messages := make(chan *nats.Msg, 64)
 	counts := message.CountsSubject(u.Cluster, u.Pool)
-	for _, subject := range []string{counts, state.LedgerSubject(u.Cluster, u.Pool)} {
-		if _, err := u.bus.Conn().ChanSubscribe(subject, messages); err != nil {
-			return nil, fmt.Errorf("watch the ticks: %w", err)
-		}
+	in, err := bus.Receive(u.bus.Conn(), bus.InboxConfig{
+		Events: []string{counts, state.LedgerSubject(u.Cluster, u.Pool)}, Messages: 64, Log: u.log,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("watch the ticks: %w", err)
 	}
+	context.AfterFunc(ctx, in.Close)
 	return func(ctx context.Context) error {
 		var now message.Counts
 		var parts message.Gather
@@ -40,7 +40,10 @@ func (u *up) watch(ctx context.Context) (func(context.Context) error, error) {
 				return nil
 			case <-silence.C:
 				fmt.Fprintf(u.Stdout, "! no tick for %v; see weir status and %s\n", time.Since(last).Round(time.Second), u.logFile.Name())
-			case m := <-messages:
+			case m, ok := <-in.Messages():
+				if !ok {
+					return nil
+				}
 				if m.Subject == counts {
 					if part, err := message.DecodeCounts(m.Data); err == nil {
 						if whole, ok := parts.Add(part); ok {

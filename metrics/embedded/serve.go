@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"golang.org/x/sync/errgroup"
 
+	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/metrics"
 )
 
@@ -39,64 +39,69 @@ type Store interface {
 // returns nil. It returns an error if the connection closes. Run it once for a cluster.
 func Serve(ctx context.Context, nc *nats.Conn, cluster string, store Store, log *slog.Logger) error {
 	s := service{store: store, log: log, room: limit(maxPage, nc)}
-	writes, err := subscribe(nc, writeSubject(cluster))
+	closed := nc.StatusChanged(nats.CLOSED)
+	defer nc.RemoveStatusListener(closed)
+	writes, err := receive(nc, writeSubject(cluster), log)
 	if err != nil {
 		return err
 	}
-	windows, err := subscribe(nc, windowSubject(cluster))
+	defer writes.Close()
+	windows, err := receive(nc, windowSubject(cluster), log)
 	if err != nil {
-		return errors.Join(err, writes.Unsubscribe())
+		return err
 	}
+	defer windows.Close()
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	g, work := errgroup.WithContext(work)
+	var answering sync.WaitGroup
 	for range workers {
-		g.Go(func() error { return s.work(work, writes, s.write) })
-		g.Go(func() error { return s.work(work, windows, s.window) })
+		answering.Go(func() { s.work(work, writes, s.write) })
+		answering.Go(func() { s.work(work, windows, s.window) })
 	}
-	var drainer sync.WaitGroup
-	drainer.Go(func() { drain(ctx, work.Done(), cancel, writes, windows) })
-	err = g.Wait() // also ends work
-	drainer.Wait()
-	if ctx.Err() != nil {
-		return nil // the connection may end at the same time
+	select {
+	case <-ctx.Done(): // the connection may end at the same time
+	case <-closed:
+		err = fmt.Errorf("serve metrics of cluster %s: %w", cluster, nats.ErrConnectionClosed)
 	}
+	stop := drain(work, cancel, err == nil, writes, windows)
+	defer stop()
+	answering.Wait()
 	return err
 }
 
 // limit returns bound, or half of the bus's payload limit if that is less.
 func limit(bound int, nc *nats.Conn) int { return min(bound, int(nc.MaxPayload()/2)) }
 
-func subscribe(nc *nats.Conn, subject string) (*nats.Subscription, error) {
-	sub, err := nc.SubscribeSync(subject)
+func receive(nc *nats.Conn, subject string, log *slog.Logger) (*bus.Inbox, error) {
+	in, err := bus.Receive(nc, bus.InboxConfig{Requests: []string{subject}, Messages: pendingCount, Bytes: pendingBytes, Log: log})
 	if err != nil {
-		return nil, fmt.Errorf("serve metrics on %s: %w", subject, err)
+		return nil, fmt.Errorf("serve metrics: %w", err)
 	}
-	if err := sub.SetPendingLimits(pendingCount, pendingBytes); err != nil {
-		return nil, errors.Join(fmt.Errorf("serve metrics on %s: %w", subject, err), sub.Unsubscribe())
-	}
-	return sub, nil
+	return in, nil
 }
 
-// drain stops new requests when ctx ends. If the waiting ones take too long, it cancels them.
-func drain(ctx context.Context, done <-chan struct{}, cancel func(), subs ...*nats.Subscription) {
-	select {
-	case <-ctx.Done():
-	case <-done:
-	}
-	for _, sub := range subs {
-		if err := sub.Drain(); err != nil {
-			cancel() // no response can be sent any more
-			return
+// drain stops new requests. If the waiting ones take too long, or connected is false, it cancels them. The caller calls
+// stop after the last answer.
+func drain(work context.Context, cancel func(), connected bool, inboxes ...*bus.Inbox) (stop func()) {
+	limited, stop := context.WithTimeout(work, drainTimeout)
+	end := func() {
+		cancel()
+		for _, in := range inboxes {
+			in.Close()
 		}
 	}
-	timer := time.NewTimer(drainTimeout)
-	defer timer.Stop()
-	select {
-	case <-done:
-	case <-timer.C:
-		cancel()
+	if !connected {
+		end() // no response can be sent any more
+		return stop
 	}
+	for _, in := range inboxes {
+		if err := in.Drain(limited); err != nil {
+			end()
+			return stop
+		}
+	}
+	late := context.AfterFunc(limited, end)
+	return func() { late(); stop() }
 }
 
 // service answers requests.
@@ -106,27 +111,14 @@ type service struct {
 	room  int // maximum size of a page, in bytes
 }
 
-// work answers the requests of one subscription until it is drained.
-func (s service) work(ctx context.Context, sub *nats.Subscription, handle func(context.Context, []byte) ([]byte, error)) error {
-	for {
-		msg, err := sub.NextMsgWithContext(ctx)
-		switch {
-		case err == nil:
-			s.answer(ctx, msg, handle)
-		case errors.Is(err, nats.ErrSlowConsumer):
-			s.log.Warn("metrics requests dropped, too many at once", "subject", sub.Subject)
-		case errors.Is(err, nats.ErrBadSubscription), ctx.Err() != nil:
-			return nil
-		default:
-			return fmt.Errorf("serve metrics on %s: %w", sub.Subject, err)
-		}
+// work answers the requests of one inbox until it is drained or closed.
+func (s service) work(ctx context.Context, in *bus.Inbox, handle func(context.Context, []byte) ([]byte, error)) {
+	for msg := range in.Messages() {
+		s.answer(ctx, msg, handle)
 	}
 }
 
 func (s service) answer(ctx context.Context, msg *nats.Msg, handle func(context.Context, []byte) ([]byte, error)) {
-	if msg.Reply == "" {
-		return
-	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	reply, err := handle(ctx, msg.Data)

@@ -22,8 +22,13 @@ import (
 // ErrDisconnected is returned for messages that cannot be sent now.
 var ErrDisconnected = errors.New("bus is disconnected")
 
-// LifecycleSubject is the subject of hints about machines.
+// LifecycleSubject is the subject of hints about any machine, from operators.
 func LifecycleSubject(cluster string) string { return names.Subject(cluster, "lifecycle") }
+
+// NodeLifecycleSubject is the subject of hints that a node's agent publishes about its own machine.
+func NodeLifecycleSubject(cluster, node string) string {
+	return names.Subject(cluster, "lifecycle", node)
+}
 
 // EventsSubject is the subject of a pool's findings.
 func EventsSubject(cluster, pool string) string { return poolSubject(cluster, pool, "events") }
@@ -97,7 +102,9 @@ func New(nc *nats.Conn, cfg Config, log *slog.Logger) (*Bus, error) {
 
 // Counters returns the number of messages without effect, by reason. "bad_hint" and "bad_request"
 // could not be decoded. "old_hint" arrived too late. "dropped_hint", "dropped_request" and
-// "dropped_canary" exceeded the queue or the rate. "unanswered" are requests without a response.
+// "dropped_canary" exceeded the queue or the rate. "refused_hint", "refused_request" and
+// "refused_canary" were made by the server for another client, are requests without a reply subject,
+// or are about another node than that of their subject. "unanswered" are requests without a response.
 func (b *Bus) Counters() map[string]uint64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -56,6 +56,29 @@ func TestHints(t *testing.T) {
 	eventually(t, "the flood is taken", func() bool { return bus.Counters()["dropped_hint"] > 0 })
 }
 
+// An agent publishes hints about its own machine only. A hint that the server was made to send is refused too.
+func TestAgentHintsAboutItsOwnNodeOnly(t *testing.T) {
+	nc := connect(t, startServer(t, -1).ClientURL())
+	e := newHandler()
+	bus := listen(t, connect(t, nc.ConnectedUrl()), Config{}, e)
+	send := func(m *nats.Msg) {
+		t.Helper()
+		if err := nc.PublishMsg(m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	own := NodeLifecycleSubject(cluster, "i-1")
+	send(&nats.Msg{Subject: own, Data: []byte(`{"instance_id": "i-2"}`)})
+	send(&nats.Msg{Subject: own, Data: []byte(`{"instance_id": "i-1"}`), Header: nats.Header{"Nats-Stream": {"S"}}})
+	send(&nats.Msg{Subject: own, Data: []byte(`{"instance_id": "i-1"}`)})
+	if got := next(t, "the genuine hint", e.hints); got.Node != "i-1" {
+		t.Errorf("hint %+v, want one about i-1", got)
+	}
+	if n := bus.Counters()["refused_hint"]; n != 2 {
+		t.Errorf("%d refused hints, want 2", n)
+	}
+}
+
 func TestTimes(t *testing.T) {
 	for text, want := range map[string]time.Time{
 		``: {}, `null`: {}, `""`: {}, `0`: time.Unix(0, 0), `1700000000`: time.Unix(1700000000, 0), `1700000000.5`: time.Unix(1700000000, 5e8), `"1700000000"`: time.Unix(1700000000, 0),
@@ -189,7 +212,7 @@ func TestListenEndsWithTheConnection(t *testing.T) {
 	}
 	done := make(chan error, 1)
 	go func() { done <- bus.Listen(t.Context(), newHandler()) }()
-	eventually(t, "it listens", func() bool { return nc.NumSubscriptions() == 4 })
+	eventually(t, "it listens", func() bool { return nc.NumSubscriptions() == 5 })
 	nc.Close()
 	if err := next(t, "Listen returns", done); err == nil {
 		t.Error("Listen = nil")

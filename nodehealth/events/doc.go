@@ -10,7 +10,8 @@
 //
 // # Subjects
 //
-//	weir.CLUSTER.lifecycle             a hint about a machine, from any client
+//	weir.CLUSTER.lifecycle             a hint about any machine, from operators
+//	weir.CLUSTER.lifecycle.NODE        a hint about that machine, from its agent
 //	weir.CLUSTER.health.POOL.events    [nodehealth.Notification, ...]
 //	weir.CLUSTER.health.POOL.order     nodehealth.Order -> nodehealth.OrderResponse
 //	weir.CLUSTER.health.POOL.status    nodehealth.StatusQuery -> nodehealth.Status

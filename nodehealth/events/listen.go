@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"golang.org/x/time/rate"
 
+	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/nodehealth"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )
@@ -27,21 +29,43 @@ const (
 	hintsAtOnce    = 2000
 )
 
-// route is the handling of the messages of one subject.
+// route is the handling of the messages of one subject. A request without a reply subject is
+// refused.
 type route struct {
 	subject, name string
+	request       bool
 	workers       int
 	take          func(ctx context.Context, m *nats.Msg)
+}
+
+// inbox returns the bounds and the counters of the route's messages.
+func (r route) inbox(b *Bus) bus.InboxConfig {
+	c := bus.InboxConfig{Messages: waitingMessages, Bytes: waitingBytes, Lost: func(_ *nats.Msg, err error) {
+		if errors.Is(err, bus.ErrInboxFull) {
+			b.warn("dropped_"+r.name, "messages dropped: too many at a time", err)
+		} else {
+			b.warn("refused_"+r.name, "message refused", err)
+		}
+	}}
+	if r.request {
+		c.Requests = []string{r.subject}
+	} else {
+		c.Events = []string{r.subject}
+	}
+	return c
 }
 
 func (b *Bus) routes(handler nodehealth.Handler) []route {
 	hints := rate.NewLimiter(hintsPerSecond, hintsAtOnce)
 	cluster, pool := b.cfg.Cluster, b.cfg.Pool
 	return []route{
-		{LifecycleSubject(cluster), "hint", 1, func(_ context.Context, m *nats.Msg) { b.takeHint(m, hints, handler) }},
-		{LoopbackSubject(cluster, pool), "canary", 1, func(_ context.Context, m *nats.Msg) { b.takeProbe(m, handler) }},
-		{StatusSubject(cluster, pool), "request", 4, func(ctx context.Context, m *nats.Msg) { b.answerStatus(ctx, m, handler) }},
-		{OrderSubject(cluster, pool), "request", 8, func(ctx context.Context, m *nats.Msg) { b.answerOrder(ctx, m, handler) }},
+		{LifecycleSubject(cluster), "hint", false, 1, func(_ context.Context, m *nats.Msg) { b.takeHint(m, "", hints, handler) }},
+		{NodeLifecycleSubject(cluster, "*"), "hint", false, 1, func(_ context.Context, m *nats.Msg) {
+			b.takeHint(m, m.Subject[strings.LastIndexByte(m.Subject, '.')+1:], hints, handler)
+		}},
+		{LoopbackSubject(cluster, pool), "canary", false, 1, func(_ context.Context, m *nats.Msg) { b.takeProbe(m, handler) }},
+		{StatusSubject(cluster, pool), "request", true, 4, func(ctx context.Context, m *nats.Msg) { b.answerStatus(ctx, m, handler) }},
+		{OrderSubject(cluster, pool), "request", true, 8, func(ctx context.Context, m *nats.Msg) { b.answerOrder(ctx, m, handler) }},
 	}
 }
 
@@ -50,19 +74,17 @@ func (b *Bus) routes(handler nodehealth.Handler) []route {
 func (b *Bus) Listen(ctx context.Context, handler nodehealth.Handler) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	for _, r := range b.routes(handler) {
-		sub, err := b.subscribe(r.subject)
+		in, err := bus.Receive(b.nc, r.inbox(b))
 		if err != nil {
 			return err
 		}
-		defer func() { _ = sub.Unsubscribe() }() // fails only on a closed connection
-		messages := make(chan *nats.Msg)
-		wg.Go(func() { cancel(b.forward(ctx, sub, r.name, messages)) })
+		defer in.Close()
 		for range r.workers {
 			wg.Go(func() {
-				for m := range messages {
+				for m := range in.Messages() {
 					r.take(ctx, m)
 				}
 			})
@@ -74,17 +96,6 @@ func (b *Bus) Listen(ctx context.Context, handler nodehealth.Handler) error {
 	return b.watch(ctx, handler)
 }
 
-func (b *Bus) subscribe(subject string) (*nats.Subscription, error) {
-	sub, err := b.nc.SubscribeSync(subject)
-	if err == nil {
-		err = sub.SetPendingLimits(waitingMessages, waitingBytes)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("subscribe to %s: %w", subject, err)
-	}
-	return sub, nil
-}
-
 // flush waits until the server has our subscriptions.
 func (b *Bus) flush(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, flushTimeout)
@@ -93,28 +104,6 @@ func (b *Bus) flush(ctx context.Context) error {
 		return fmt.Errorf("flush subscriptions: %w", err)
 	}
 	return nil
-}
-
-// forward forwards messages until ctx or the subscription ends.
-func (b *Bus) forward(ctx context.Context, sub *nats.Subscription, name string, to chan<- *nats.Msg) error {
-	defer close(to)
-	for {
-		m, err := sub.NextMsgWithContext(ctx)
-		switch {
-		case ctx.Err() != nil:
-			return nil
-		case errors.Is(err, nats.ErrSlowConsumer):
-			b.warn("dropped_"+name, "messages dropped: too many at a time", err)
-			continue
-		case err != nil:
-			return fmt.Errorf("receive from %s: %w", sub.Subject, err)
-		}
-		select {
-		case to <- m:
-		case <-ctx.Done():
-			return nil
-		}
-	}
 }
 
 // watch reports when the path is down, until ctx ends.
@@ -139,9 +128,6 @@ func (b *Bus) watch(ctx context.Context, handler nodehealth.Handler) error {
 		}
 		select {
 		case <-ctx.Done():
-			if err := context.Cause(ctx); !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
-				return err
-			}
 			return nil
 		case <-status:
 		case <-ticker.C:
@@ -149,11 +135,14 @@ func (b *Bus) watch(ctx context.Context, handler nodehealth.Handler) error {
 	}
 }
 
-func (b *Bus) takeHint(m *nats.Msg, hints *rate.Limiter, handler nodehealth.Handler) {
+// takeHint processes a hint. On the subject of a node, the hint must be about that node.
+func (b *Bus) takeHint(m *nats.Msg, from string, hints *rate.Limiter, handler nodehealth.Handler) {
 	h, err := decodeHint(m.Data)
 	switch {
 	case err != nil:
 		b.warn("bad_hint", "hint dropped", err)
+	case from != "" && from != h.Node:
+		b.warn("refused_hint", "message refused", fmt.Errorf("a hint about another node than %.130q of its subject", from))
 	case !h.at.IsZero() && time.Since(h.at) > oldHint:
 		b.warn("old_hint", "hint dropped", fmt.Errorf("its time is %v", h.at.UTC().Format(time.RFC3339)))
 	case !hints.Allow():

@@ -24,9 +24,6 @@ const (
 const HeaderError = "Weir-Error"
 
 func (b *Bus) answerOrder(ctx context.Context, m *nats.Msg, handler nodehealth.Handler) {
-	if m.Reply == "" {
-		return
-	}
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
 	var o nodehealth.Order
@@ -51,9 +48,6 @@ func (b *Bus) answerOrder(ctx context.Context, m *nats.Msg, handler nodehealth.H
 }
 
 func (b *Bus) answerStatus(ctx context.Context, m *nats.Msg, handler nodehealth.Handler) {
-	if m.Reply == "" {
-		return
-	}
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
 	var q nodehealth.StatusQuery

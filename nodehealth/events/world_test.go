@@ -73,7 +73,7 @@ func listen(t *testing.T, nc *nats.Conn, cfg Config, e nodehealth.Handler) *Bus 
 			t.Errorf("Listen = %v", err)
 		}
 	})
-	eventually(t, "it listens", func() bool { return nc.NumSubscriptions() >= 4 })
+	eventually(t, "it listens", func() bool { return nc.NumSubscriptions() >= 5 })
 	if err := nc.FlushTimeout(deadline); err != nil {
 		t.Fatal(err)
 	}

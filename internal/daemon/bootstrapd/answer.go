@@ -2,15 +2,16 @@ package bootstrapd
 
 import (
 	"encoding/json"
-	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
 
 	"github.com/nats-io/nats.go"
 
 	"github.com/weirkeeper/weirkeeper/bootstrap/control"
+	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/names"
 )
 
@@ -47,6 +48,12 @@ type (
 // maxLogsAnswer bounds a response in bytes of text. Its JSON, with up to six bytes for one, must fit a message of 1
 // MiB.
 const maxLogsAnswer = 64 << 10
+
+// Bounds of the waiting requests of one subject.
+const (
+	waitingRequests = 1024
+	waitingBytes    = 16 << 20
+)
 
 // answer answers requests until stop is called.
 func (r *reloader) answer() (stop func(), err error) {
@@ -123,17 +130,21 @@ func (r *reloader) answerRestart(data []byte) any {
 
 // answerJSON answers requests on subject with the result of `of`, until stop is called.
 func answerJSON(nc *nats.Conn, subject string, log *slog.Logger, of func(request []byte) any) (stop func(), err error) {
-	sub, err := nc.Subscribe(subject, func(m *nats.Msg) {
-		data, err := json.Marshal(of(m.Data))
-		if err == nil {
-			err = m.Respond(data)
-		}
-		if err != nil {
-			log.Warn("request not answered", "subject", subject, "err", err)
+	in, err := bus.Receive(nc, bus.InboxConfig{Requests: []string{subject}, Messages: waitingRequests, Bytes: waitingBytes, Log: log})
+	if err != nil {
+		return nil, err
+	}
+	var answering sync.WaitGroup
+	answering.Go(func() {
+		for m := range in.Messages() {
+			data, err := json.Marshal(of(m.Data))
+			if err == nil {
+				err = m.Respond(data)
+			}
+			if err != nil {
+				log.Warn("request not answered", "subject", subject, "err", err)
+			}
 		}
 	})
-	if err != nil {
-		return nil, fmt.Errorf("subscribe to %s: %w", subject, err)
-	}
-	return func() { sub.Unsubscribe() }, nil
+	return func() { in.Close(); answering.Wait() }, nil
 }

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
+
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/local"
 	"github.com/weirkeeper/weirkeeper/pools/local/agent"
@@ -252,5 +254,28 @@ func TestDamagedStateOfTheGroups(t *testing.T) {
 				t.Errorf("NewProvider = %v, want an error with %s and what to do", err, path)
 			}
 		})
+	}
+}
+
+// The owner does what a client requests, and nothing that the server was made to send: such a message has no reply
+// subject of its own, or has headers of the server.
+func TestOwnerRefusesServerMadeRequests(t *testing.T) {
+	o := newOwner(t, local.GroupConfig{ID: "g", Max: 5, Target: 0, Resources: resource.Vector{1, 100, 100, 0}})
+	const subject, request = "weir.c.local.p.set_target", `{"group":"g","target":3}`
+	for _, m := range []*nats.Msg{
+		{Subject: subject, Data: []byte(request)},
+		{Subject: subject, Data: []byte(request), Reply: "$JS.ACK.S.C.1.1.1.1.0"},
+		{Subject: subject, Data: []byte(request), Reply: "answer", Header: nats.Header{"Nats-Stream": {"S"}}},
+	} {
+		if err := o.bus.PublishMsg(m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := o.Snapshot(t.Context()) // processed after the messages
+	if err != nil || s.Target != 0 {
+		t.Errorf("target %d, %v; want 0", s.Target, err)
+	}
+	if err := o.SetTarget(t.Context(), 1); err != nil {
+		t.Errorf("genuine request: %v", err)
 	}
 }

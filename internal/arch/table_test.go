@@ -141,6 +141,8 @@ var house = []entry{
 	{path: "nodehealth/workflow", row: adapter},
 	{path: "pools/...", row: adapter},
 	{path: "pools/local/...", row: adapter, family: "local"},
+	{path: "internal/natsinit", row: adapter, only: []string{"internal/bus/natscert", "internal/bus/natsconf", "internal/bus/roles", "internal/flock", "internal/strictjson", "internal/wholefile"},
+		by: []string{"cmd/..."}},
 	{path: "internal/scaffold", row: adapter, only: []string{"internal/names"}, by: []string{"cmd/..."}},
 
 	{path: "metrics/backfill", row: wiring, only: []string{"metrics", "metrics/lineprotocol", "metrics/record"}},

@@ -69,6 +69,7 @@ func Rows() []Row {
 		{c + "health.{pool}.status", people, []Role{Pool}, OneAnswer, false, "status of node health"},
 		{c + "health.{pool}.order", []Role{Operator}, []Role{Pool}, OneAnswer, false, "order to node health"},
 		{c + "autoscaler.{pool}.plan", people, []Role{Pool}, OneAnswer, false, "what the next tick would do"},
+		{c + "autoscaler.{pool}.nodes", people, []Role{Pool}, OneAnswer, false, "facts of the nodes"},
 		{c + "bootstrap.{pool}.status", people, []Role{Pool}, OneAnswer, false, "processes"},
 		{c + "bootstrap.{pool}.logs", []Role{Operator}, []Role{Pool}, OneAnswer, false, "output of a signal"},
 		{c + "bootstrap.{pool}.restart", []Role{Operator}, []Role{Pool}, OneAnswer, false, "restart of a signal"},

@@ -126,6 +126,7 @@ var house = []entry{
 	{path: "harmonizer/bulkapi", row: adapter},
 	{path: "harmonizer/natsbus", row: adapter},
 	{path: "harmonizer/rowfile", row: adapter},
+	{path: "internal/bus/authcallout", row: adapter, only: []string{"internal/identity"}},
 	{path: "internal/identity/...", row: adapter},
 	{path: "internal/s3gateway", row: adapter, by: []string{"internal/localworld", "internal/s3gateway/s3test"}},
 	{path: "internal/state", row: adapter, family: "state"},

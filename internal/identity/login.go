@@ -36,8 +36,9 @@ type Login struct {
 	Key      nkeys.KeyPair
 	Log      *slog.Logger
 
-	mu    sync.Mutex
-	token string // for the connection attempt under way
+	mu       sync.Mutex
+	token    string // for the connection attempt under way
+	attempts int    // since the last connection
 }
 
 // Apply adds the login to the options of a connection. The connection is tried without end, also
@@ -52,8 +53,23 @@ func (l *Login) Apply(o *nats.Options) error {
 	o.MaxReconnect = -1
 	o.ReconnectWait, o.ReconnectJitter, o.ReconnectJitterTLS = reconnectWait, reconnectJitter, reconnectJitter
 	o.Timeout = max(o.Timeout, connectTimeout)
-	o.ReconnectErrCB = func(_ *nats.Conn, err error) { l.Log.Warn("connection refused", "node", l.Node, "err", Explain(err)) }
+	o.ConnectedCB, o.ReconnectedCB = l.connected(o.ConnectedCB), l.connected(o.ReconnectedCB)
+	if report := o.AsyncErrorCB; report != nil {
+		o.AsyncErrorCB = func(nc *nats.Conn, sub *nats.Subscription, err error) { report(nc, sub, Explain(err)) }
+	}
 	return nil
+}
+
+// connected returns a handler that ends the count of attempts.
+func (l *Login) connected(then nats.ConnHandler) nats.ConnHandler {
+	return func(nc *nats.Conn) {
+		l.mu.Lock()
+		l.attempts = 0
+		l.mu.Unlock()
+		if then != nil {
+			then(nc)
+		}
+	}
 }
 
 // Explain adds the remedy to the error of a refused connection. A server does not pass on why
@@ -95,10 +111,22 @@ func (l *Login) sign(nonce []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	l.begin(token)
+	return l.Key.Sign(nonce)
+}
+
+// begin stores the token of an attempt. The client library reports only some of the failed attempts, so begin logs
+// those before this one.
+func (l *Login) begin(token string) {
 	l.mu.Lock()
 	l.token = token
+	failed := l.attempts
+	l.attempts++
 	l.mu.Unlock()
-	return l.Key.Sign(nonce)
+	if failed > 0 {
+		l.Log.Warn("identity not accepted", "node", l.Node, "pool", l.Pool, "verifier", l.Verifier, "attempts", failed,
+			"help", `the log of "weir auth" has the reason`)
+	}
 }
 
 // made returns the token of the attempt. nats.go calls it after sign, on the same goroutine.

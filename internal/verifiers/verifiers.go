@@ -4,12 +4,14 @@ package verifiers
 
 import (
 	"github.com/weirkeeper/weirkeeper/internal/identity"
+	"github.com/weirkeeper/weirkeeper/internal/identity/awssts"
 	"github.com/weirkeeper/weirkeeper/internal/identity/sharedsecret"
 )
 
 // All returns the kinds in the order of error texts.
 func All() []identity.Kind {
 	return []identity.Kind{
+		awssts.Kind(),
 		sharedsecret.Kind(),
 	}
 }

@@ -29,7 +29,9 @@ type Service struct {
 	Autoscaling  Autoscaling        `yaml:"autoscaling"`
 	Releases     Releases           `yaml:"releases"`
 	// SignalUsers is the range of the signals' user ids; see Service.Users.
-	SignalUsers string `yaml:"signal_users"`
+	SignalUsers string   `yaml:"signal_users"`
+	Auth        Auth     `yaml:"auth"`     // of "weir auth"
+	Identity    Identity `yaml:"identity"` // of "weir agent"
 
 	document document
 }
@@ -174,6 +176,7 @@ func (s Service) withDefaults() Service {
 	if s.Releases.Keep == 0 && !s.document.given("releases.keep") {
 		s.Releases.Keep = 7 * 24 * time.Hour
 	}
+	s.Auth = s.Auth.withDefaults()
 	if s.AutoscaleSig.Name == "" {
 		s.AutoscaleSig.Name = "default"
 	}
@@ -222,6 +225,8 @@ func (s Service) Validate() error {
 	}
 	ps = append(ps, s.Autoscaling.problems(d)...)
 	ps = append(ps, s.Releases.problems(d)...)
+	ps = append(ps, s.Auth.problems(d)...)
+	ps = append(ps, s.Identity.problems(d)...)
 	ps = append(ps, s.Metrics.problems(d)...)
 	ps = append(ps, natsProblems(d, s.NATS)...)
 	return ps.OrNil()

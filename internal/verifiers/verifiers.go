@@ -4,6 +4,7 @@ package verifiers
 
 import (
 	"github.com/weirkeeper/weirkeeper/internal/identity"
+	"github.com/weirkeeper/weirkeeper/internal/identity/awsdocument"
 	"github.com/weirkeeper/weirkeeper/internal/identity/awssts"
 	"github.com/weirkeeper/weirkeeper/internal/identity/sharedsecret"
 )
@@ -12,6 +13,7 @@ import (
 func All() []identity.Kind {
 	return []identity.Kind{
 		awssts.Kind(),
+		awsdocument.Kind(),
 		sharedsecret.Kind(),
 	}
 }

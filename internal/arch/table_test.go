@@ -154,6 +154,7 @@ var house = []entry{
 	{path: "internal/signalbucket", row: wiring, family: "processes of weir"},
 	{path: "internal/daemon/autoscalerd", row: wiring, family: "processes of weir"},
 	{path: "internal/daemon/bootstrapd", row: wiring, family: "processes of weir"},
+	{path: "internal/daemon/authd", row: wiring, family: "processes of weir"},
 	{path: "internal/daemon/harmonizerd", row: wiring, family: "processes of weir"},
 	{path: "internal/recompute", row: wiring, family: "processes of weir"},
 	{path: "internal/command", row: wiring, family: "processes of weir"},

@@ -2,10 +2,15 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
+	"fmt"
+	"log/slog"
 	"os"
+	"path/filepath"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/spf13/cobra"
 
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
@@ -13,8 +18,10 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/command"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
+	"github.com/weirkeeper/weirkeeper/internal/daemon/authd"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/autoscalerd"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/bootstrapd"
+	"github.com/weirkeeper/weirkeeper/internal/identity"
 	"github.com/weirkeeper/weirkeeper/pools/local/agent"
 )
 
@@ -110,7 +117,10 @@ func (cli *daemonCommands) agentCommand() *cobra.Command {
 		Use:   "agent",
 		Short: "Run one machine of a local pool (started by weir up)",
 		Long: `Run one machine of a local pool: start and stop application instances on this host
-within the resources that the flags declare, and report them in heartbeats over the bus.`,
+within the resources that the flags declare, and report them in heartbeats over the bus.
+
+With a section "identity" in weir.yaml the agent proves its name to NATS at each
+connection, and needs no other credentials. See "weir auth --help".`,
 		Example: `  weir agent --help    # the flags that "weir up" sets`,
 		Args:    command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -134,10 +144,13 @@ func (cli *daemonCommands) agent(ctx context.Context, c agent.Config) error {
 	if err != nil {
 		return err
 	}
-	if len(connection.NATS.List()) > 0 {
-		connection.ReconnectWait = agentReconnectWait
-	}
 	log := connection.Log
+	if len(connection.NATS.List()) > 0 { // the server of a data folder has a token
+		connection.ReconnectWait = agentReconnectWait
+		if connection.Login, err = cli.login(ctx, c, connection.Data, log); err != nil {
+			return err
+		}
+	}
 	b, err := bus.Find(ctx, connection)
 	if err != nil {
 		return err
@@ -150,6 +163,67 @@ func (cli *daemonCommands) agent(ctx context.Context, c agent.Config) error {
 		}
 		return one.Run(ctx)
 	})
+}
+
+// login returns how the agent proves its identity; nil without a section "identity".
+func (cli *daemonCommands) login(ctx context.Context, c agent.Config, dir string, log *slog.Logger) (func(*nats.Options) error, error) {
+	service, err := config.LoadService(cli.ConfigDir())
+	if err != nil {
+		return nil, command.Usage(err)
+	}
+	claim := identity.Claim{Cluster: c.Cluster, Pool: c.Pool, Node: c.ID}
+	login, err := authd.Login(ctx, service.Identity, claim, dir, log)
+	if login == nil || err != nil {
+		return nil, err
+	}
+	return login.Apply, nil
+}
+
+func (cli *daemonCommands) authCommand() *cobra.Command {
+	var metricsAddr string
+	cmd := &cobra.Command{
+		Use:   "auth",
+		Short: "Verify the identity of agents for the NATS servers",
+		Long: `Verify the identity of agents for the NATS servers (auth callout). An agent proves the
+name of its machine: by its EC2 instance role or identity document, or by a shared
+secret. The command gives it a user with the permissions of that node, for about an
+hour.
+
+The section "auth" of weir.yaml has the keys and the accepted proofs. Its connection
+(section "nats", or --nats) is a user of the account of auth_callout. Run two of them:
+they share the requests. docs/identity.md has the configuration of the servers.`,
+		Example: `  weir auth --cluster prod
+  weir auth --cluster prod --config-dir /etc/weir-auth --metrics-addr 127.0.0.1:9466`,
+		Args: command.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cli.auth(cmd.Context(), metricsAddr) },
+	}
+	cmd.Flags().StringVar(&metricsAddr, "metrics-addr", "", "address that serves /metrics to Prometheus, /healthz and /varz, such as 127.0.0.1:9466; default: none")
+	return cmd
+}
+
+func (cli *daemonCommands) auth(ctx context.Context, metricsAddr string) error {
+	settings, log, err := cli.Daemon()
+	if err != nil {
+		return err
+	}
+	service, err := config.LoadService(settings.Configs)
+	if err != nil {
+		return command.Usage(err)
+	}
+	if !service.Auth.Given() {
+		return command.Usage(fmt.Errorf("section auth is missing in %s: add issuer_key_file and verifiers, as docs/identity.md shows", filepath.Join(settings.Configs, "weir.yaml")))
+	}
+	connection := settings.Bus(service.NATS, "weir auth", log)
+	if len(connection.NATS.List()) == 0 {
+		return command.Usage(errors.New("verify agents: no NATS server is named: set nats.servers in weir.yaml, or --nats"))
+	}
+	b, err := bus.Find(ctx, connection)
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	p := authd.Process{Conn: b.Conn(), Streams: b.JetStream(), Config: service.Auth, Configs: settings.Configs, Cluster: settings.Cluster, Log: log}
+	return p.Run(ctx, metricsAddr, cli.Stdout)
 }
 
 func (cli *daemonCommands) keepCommand() *cobra.Command {

@@ -101,7 +101,7 @@ func busCommands() map[string][]string {
 // takes.
 func otherCommands() []string {
 	return []string{
-		"up", "decide", "bootstrap", "autoscaler", "agent", "keep", "version", "config validate", "metrics serve", "harmonizer replay", "harmonizer record",
+		"up", "decide", "bootstrap", "autoscaler", "agent", "auth", "keep", "version", "config validate", "metrics serve", "harmonizer replay", "harmonizer record",
 		"health replay", "health policy check", "signal init", "signal test", "signal bench", "signal run", "signal keygen",
 		"signal publish", "signal list", "signal show", "signal verify", "signal fetch", "signal yank",
 	}

@@ -218,6 +218,7 @@ func wrongPlaces() []wrongInput {
 		{"config validate --pool defualt", map[string]string{"local/default.yaml": "", "local/web.yaml": ""}, 2, "no such file", "DIR/local/defualt.yaml", "pools of cluster local: default, web"},
 		{"bootstrap --pool defualt", map[string]string{"local/default.yaml": ""}, 2, "no such file", "DIR/local/defualt.yaml", "pools of cluster local: default"},
 		{"autoscaler --pool defualt", map[string]string{"local/default.yaml": ""}, 2, "no such file", "DIR/local/defualt.yaml", "pools of cluster local: default"},
+		{"auth --config-dir DIR", map[string]string{"weir.yaml": "nats: {url: \"nats://127.0.0.1:1\"}\n"}, 2, "section auth is missing", "DIR/weir.yaml", "add issuer_key_file and verifiers"},
 		{"signal list", nil, 2, "aws.signals_bucket is missing", "weir.yaml", "name the bucket"},
 		{"health policy check", nil, 2, "no such file", "DIR/local/default.yaml", "name a file that exists"},
 		{"harmonizer record DIR/there", map[string]string{"there": "x"}, 2, "is there already", "DIR/there", "--force"},

@@ -68,6 +68,9 @@ type Config struct {
 	FilesEvery    time.Duration // interval of reading the files of NATS; default 2 s
 	Log           *slog.Logger  // connection changes, and the server's own lines
 
+	// Login changes the options of the connection last: the identity of an agent. It may be nil.
+	Login func(*nats.Options) error
+
 	// Serve runs the server of the folder if no process does; clients need the token.
 	// Without Serve, Open only connects.
 	Serve func(folder, token string, log *slog.Logger) (Server, error)
@@ -205,7 +208,13 @@ func (c Config) connect(ctx context.Context, servers []string, token string) (*B
 	if deadline, ok := ctx.Deadline(); ok {
 		timeout = max(min(timeout, time.Until(deadline)), time.Millisecond)
 	}
-	conn, err := cl.options(servers, token, timeout).Connect()
+	options := cl.options(servers, token, timeout)
+	if c.Login != nil {
+		if err := c.Login(&options); err != nil {
+			return nil, err
+		}
+	}
+	conn, err := options.Connect()
 	if err != nil {
 		return nil, err
 	}

@@ -181,6 +181,14 @@ func (r *Root) Logger() (*slog.Logger, error) {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(r.LogLevel)); err != nil {
 		return nil, Usage(fmt.Errorf("--log-level %q: want debug, info, warn or error", r.LogLevel))
+// seconds replaces a duration by its seconds, which a program can read without knowing the unit of Go.
+func seconds(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindDuration {
+		a.Value = slog.Float64Value(a.Value.Duration().Seconds())
+	}
+	return a
+}
+
 	}
 	options := &slog.HandlerOptions{Level: level}
 	switch r.LogFormat {
@@ -191,3 +199,4 @@ func (r *Root) Logger() (*slog.Logger, error) {
 	}
 	return nil, Usage(fmt.Errorf("--log-format %q: want text or json", r.LogFormat))
 }
+		options.ReplaceAttr = seconds

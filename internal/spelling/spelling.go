@@ -25,7 +25,7 @@ func Nearest(key string, names []string) (best string) {
 	if len(key) > longest {
 		return ""
 	}
-	most := 1 + len(key)/3
+	most := 1 + len(key)/4
 	if len(key) <= 3 {
 		most = 1
 	}

@@ -33,6 +33,10 @@ func TestNearest(t *testing.T) {
 			t.Errorf("Nearest(%q) = %q, want %q", key, got, want)
 		}
 	}
+	// Three of six letters differ: that is another word.
+	if got := Nearest("delete", []string{"decide", "explain"}); got != "" {
+		t.Errorf("Nearest(delete) = %q, want none", got)
+	}
 	if got := Nearest("wbe", []string{"api", "web"}); got != "web" {
 		t.Errorf("Nearest(wbe) = %q, want web", got)
 	}

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -21,8 +22,12 @@ func Group(cmd *cobra.Command, args []string) error {
 		return nil
 	}
 	var all, begin []string
+	var listed []string
 	for _, c := range cmd.Commands() {
-		if !c.IsAvailableCommand() {
+		switch {
+		case c.IsAvailableCommand():
+			listed = append(listed, c.Name())
+		case c.Annotations[aliasOf] == "":
 			continue
 		}
 		all = append(all, c.Name())
@@ -37,7 +42,18 @@ func Group(cmd *cobra.Command, args []string) error {
 	if len(begin) > 0 {
 		text += fmt.Sprintf("; did you mean %s?", strings.Join(begin, " or "))
 	}
-	return Usage(fmt.Errorf("%s\nIts commands: %s\nSee %q", text, strings.Join(all, ", "), cmd.CommandPath()+" --help"))
+	return Usage(fmt.Errorf("%s\nIts commands: %s\nSee %q", text, strings.Join(listed, ", "), cmd.CommandPath()+" --help"))
+}
+
+// aliasOf is the annotation of a command that Alias made.
+const aliasOf = "alias of"
+
+// Alias makes a command one of today's forms of another: it works as before, and is not listed.
+func Alias(cmd *cobra.Command, of string) *cobra.Command {
+	cmd.Hidden = true
+	cmd.Annotations = map[string]string{aliasOf: of}
+	cmd.Long = fmt.Sprintf("%s\n\nThis is the earlier form of %q.", cmp.Or(cmd.Long, cmd.Short+"."), of)
+	return cmd
 }
 
 // topic refuses what is not a command after "help".
@@ -125,6 +141,14 @@ func nearDuration(text string) string {
 	return fmt.Sprintf("%dh", 24*days)
 }
 
+// DidYouMean returns the end of an error about a wrong word: the nearest of the right ones, if one is near.
+func DidYouMean(word string, right []string) string {
+	if near := spelling.Nearest(word, right); near != "" {
+		return fmt.Sprintf("; did you mean %s?", near)
+	}
+	return ""
+}
+
 // shownNames bounds the names that Suggest lists.
 const shownNames = 12
 
@@ -134,10 +158,7 @@ func Suggest(name string, names []string) (text string) {
 	if len(names) == 0 {
 		return ""
 	}
-	if near := spelling.Nearest(name, names); near != "" {
-		text = fmt.Sprintf("; did you mean %s?", near)
-	}
-	text += " (it has " + strings.Join(names[:min(len(names), shownNames)], ", ")
+	text = DidYouMean(name, names) + " (it has " + strings.Join(names[:min(len(names), shownNames)], ", ")
 	if more := len(names) - shownNames; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"unicode"
@@ -39,8 +40,13 @@ func onTerminal(t *testing.T, columns uint16, env []string, args ...string) stri
 
 const wideRow = `{"name":"wide","pool":"default","instances":2,"version":"v1","command":"echo größe; echo \u001b[2J one two three four five six seven eight nine ten"}`
 
+// withoutColors returns a text without the escape sequences of colours.
+func withoutColors(text string) string {
+	return regexp.MustCompile("\x1b\\[[0-9]+m").ReplaceAllString(text, "")
+}
+
 // TestTerminals prints tables, warnings and errors on terminals of several kinds: no control
-// character, no colour, and no other character than the terminal shows.
+// character, colours only where they are wanted, and no other character than the terminal shows.
 func TestTerminals(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
@@ -50,15 +56,16 @@ func TestTerminals(t *testing.T) {
 		columns uint16
 		env     []string
 		ascii   bool
+		plain   bool // no colours
 	}{
-		{"80 columns", 80, nil, false},
-		{"60 columns", 60, nil, false},
-		{"no columns", 0, nil, false},
-		{"NO_COLOR", 60, []string{"NO_COLOR=1"}, false},
-		{"dumb", 60, []string{"TERM=dumb"}, false},
-		{"no TERM", 60, []string{"TERM="}, false},
-		{"UTF-8 off", 60, []string{"LANG=C"}, true},
-		{"UTF-8 off for all", 60, []string{"LC_ALL=POSIX"}, true},
+		{"80 columns", 80, nil, false, false},
+		{"60 columns", 60, nil, false, false},
+		{"no columns", 0, nil, false, false},
+		{"NO_COLOR", 60, []string{"NO_COLOR=1"}, false, true},
+		{"dumb", 60, []string{"TERM=dumb"}, false, true},
+		{"no TERM", 60, []string{"TERM="}, false, true},
+		{"UTF-8 off", 60, []string{"LANG=C"}, true, false},
+		{"UTF-8 off for all", 60, []string{"LC_ALL=POSIX"}, true, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -70,6 +77,9 @@ func TestTerminals(t *testing.T) {
 				text := onTerminal(t, c.columns, c.env, append(args, "--data", data)...)
 				if text == "" {
 					t.Errorf("weir %q prints nothing", args)
+				}
+				if !c.plain {
+					text = withoutColors(text)
 				}
 				for _, r := range text {
 					if unicode.IsControl(r) && r != '\n' && r != '\t' || c.ascii && r >= 0x7f {

@@ -27,6 +27,8 @@ type Root struct {
 	Stdout   io.Writer
 	Stderr   io.Writer
 	Settings // flag values; without defaults for Data and Configs
+	// Color is the value of --color: auto, always or never.
+	Color string
 	// Timeout bounds how long a command waits for the bus; above 0.
 	Timeout time.Duration
 }
@@ -42,6 +44,9 @@ func (r *Root) Command() *cobra.Command {
 		Args:  Group,
 		RunE:  Help,
 		PersistentPreRunE: func(*cobra.Command, []string) error {
+			if err := r.setColor(); err != nil {
+				return err
+			}
 			if err := r.takeNATS(); err != nil {
 				return err
 			}
@@ -66,6 +71,7 @@ func (r *Root) Command() *cobra.Command {
 	f.StringVar(&r.Cluster, "cluster", envOr("CMAN_CLUSTER", "local"), "cluster (CMAN_CLUSTER)")
 	f.StringVar(&r.Pool, "pool", envOr("CMAN_POOL", "default"), "pool (CMAN_POOL)")
 	f.DurationVar(&r.Timeout, "timeout", DefaultTimeout, "how long a command waits for the bus; daemons ignore it")
+	f.StringVar(&r.Color, "color", colorAuto, "auto, always or never; auto: on a terminal, unless NO_COLOR is set or TERM is dumb")
 	f.StringVar(&r.LogLevel, "log-level", envOr("WEIR_LOG_LEVEL", "info"), "debug, info, warn or error (WEIR_LOG_LEVEL)")
 	f.StringVar(&r.LogFormat, "log-format", envOr("WEIR_LOG_FORMAT", "text"), "text or json (WEIR_LOG_FORMAT)")
 	return root
@@ -176,11 +182,6 @@ func (r *Root) ConfigDir() string {
 	return "/etc/weir"
 }
 
-// Logger returns a daemon's logger, which writes to standard error.
-func (r *Root) Logger() (*slog.Logger, error) {
-	var level slog.Level
-	if err := level.UnmarshalText([]byte(r.LogLevel)); err != nil {
-		return nil, Usage(fmt.Errorf("--log-level %q: want debug, info, warn or error", r.LogLevel))
 // seconds replaces a duration by its seconds, which a program can read without knowing the unit of Go.
 func seconds(_ []string, a slog.Attr) slog.Attr {
 	if a.Value.Kind() == slog.KindDuration {
@@ -189,14 +190,19 @@ func seconds(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
+// Logger returns a daemon's logger, which writes to standard error.
+func (r *Root) Logger() (*slog.Logger, error) {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(r.LogLevel)); err != nil {
+		return nil, Usage(fmt.Errorf("--log-level %q: want debug, info, warn or error", r.LogLevel))
 	}
 	options := &slog.HandlerOptions{Level: level}
 	switch r.LogFormat {
 	case "text":
 		return slog.New(slog.NewTextHandler(r.Stderr, options)), nil
 	case "json":
+		options.ReplaceAttr = seconds
 		return slog.New(slog.NewJSONHandler(r.Stderr, options)), nil
 	}
 	return nil, Usage(fmt.Errorf("--log-format %q: want text or json", r.LogFormat))
 }
-		options.ReplaceAttr = seconds

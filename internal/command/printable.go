@@ -19,10 +19,12 @@ import (
 // printable is an output stream for terminals. It escapes characters that affect the
 // display, in Go's string syntax: ESC as \x1b, the bidirectional override as \u202e, a byte
 // that is not UTF-8 as \xff. JSON stays JSON. Line feeds and tabs stay. It is safe for
-// concurrent use.
+// concurrent use. Its own colours are the only escape sequences that it writes.
 type printable struct {
-	to    io.Writer
-	ascii bool // the terminal shows ASCII only
+	to     io.Writer
+	screen io.Writer // what the user looks at: to, or the stream that a Frame will be written to
+	ascii  bool      // the terminal shows ASCII only
+	color  bool      // the screen shows colours; set before the first write
 
 	mu   sync.Mutex
 	rest []byte // an incomplete character at the end of the last write
@@ -31,7 +33,7 @@ type printable struct {
 // newPrintable returns a stream to w. If w is a terminal whose locale is not one of UTF-8, the
 // other characters are escaped too.
 func newPrintable(w io.Writer) *printable {
-	return &printable{to: w, ascii: isTerminal(w) && asciiOnly(os.Getenv)}
+	return &printable{to: w, screen: w, ascii: isTerminal(w) && asciiOnly(os.Getenv), color: showsColor(w, os.Getenv)}
 }
 
 // asciiOnly reports whether the locale of an environment is one without UTF-8. An environment
@@ -45,6 +47,21 @@ func asciiOnly(getenv func(string) string) bool {
 func (p *printable) Write(b []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	line, rest, ends := bytes.Cut(b, []byte("\n"))
+	if style := styleOf(line); ends && p.color && style != Plain {
+		if err := p.paintLocked(style, line); err != nil {
+			return 0, err
+		}
+		if _, err := p.writeLocked(append([]byte("\n"), rest...)); err != nil {
+			return 0, err
+		}
+		return len(b), nil
+	}
+	return p.writeLocked(b)
+}
+
+// writeLocked escapes b and writes it.
+func (p *printable) writeLocked(b []byte) (int, error) {
 	if len(p.rest) == 0 && !bytes.ContainsFunc(b, func(r rune) bool { return !p.shows(r) }) {
 		return p.to.Write(b)
 	}
@@ -75,7 +92,7 @@ func (p *printable) Write(b []byte) (int, error) {
 // (TERM=dumb). Output to it is not escaped.
 func TerminalOf(w io.Writer) *os.File {
 	if p, ok := w.(*printable); ok {
-		w = p.to
+		w = p.screen
 	}
 	if !isTerminal(w) || os.Getenv("TERM") == "dumb" {
 		return nil
@@ -87,7 +104,7 @@ func TerminalOf(w io.Writer) *os.File {
 // something else.
 func Width(w io.Writer) int {
 	if p, ok := w.(*printable); ok {
-		w = p.to
+		w = p.screen
 	}
 	f, ok := w.(*os.File)
 	if !ok {

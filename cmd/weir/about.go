@@ -93,7 +93,8 @@ func (cli *aboutCommands) doctor(ctx context.Context) error {
 		}
 	} else {
 		for _, f := range all {
-			fmt.Fprintf(cli.Stdout, "%-7s  %s: %s\n", f.Result, f.Check, f.Detail)
+			command.Paint(cli.Stdout, styleOfResult(f.Result), fmt.Sprintf("%-7s", f.Result))
+			fmt.Fprintf(cli.Stdout, "  %s: %s\n", f.Check, f.Detail)
 			if f.Fix != "" {
 				fmt.Fprintf(cli.Stdout, "         %s\n", f.Fix)
 			}
@@ -103,6 +104,17 @@ func (cli *aboutCommands) doctor(ctx context.Context) error {
 		return errors.New("a check failed")
 	}
 	return nil
+}
+
+// styleOfResult returns the colour of the result of a check.
+func styleOfResult(r doctor.Result) command.Style {
+	switch r {
+	case doctor.OK:
+		return command.Good
+	case doctor.Failed:
+		return command.Bad
+	}
+	return command.Warn
 }
 
 func isFolder(path string) bool {
@@ -122,6 +134,11 @@ func isReleased(version string) bool {
 	return semver.IsValid(version) && semver.Build(version) == ""
 }
 
+// versionText is one line with the version of weir, and the Go version and platform of its build.
+func versionText() string {
+	return fmt.Sprintf("weir %s %s %s/%s", daemon.BuildVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+}
+
 func (cli *aboutCommands) versionCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "version",
@@ -139,7 +156,7 @@ func (cli *aboutCommands) versionCommand() *cobra.Command {
 			if cli.output == "json" {
 				return cli.printJSON(v)
 			}
-			fmt.Fprintf(cli.Stdout, "weir %s %s %s/%s\n", v.Version, v.Go, v.OS, v.Arch)
+			fmt.Fprintln(cli.Stdout, versionText())
 			return nil
 		},
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/natsbus"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/command"
+	"github.com/weirkeeper/weirkeeper/internal/explain"
 	"github.com/weirkeeper/weirkeeper/internal/integrity"
 	"github.com/weirkeeper/weirkeeper/internal/names"
 	"github.com/weirkeeper/weirkeeper/internal/state"
@@ -263,7 +264,7 @@ func (cli *appCommands) appGetCommand() *cobra.Command {
 			})
 		},
 	}
-	cli.outputFlag(cmd)
+	cli.namesFlag(cmd, func(v any) []string { return []string{v.(message.App).Name} })
 	return cmd
 }
 
@@ -272,6 +273,7 @@ func (cli *appCommands) appListCommand() *cobra.Command {
 		Use:   "list",
 		Short: "List the applications of the cluster",
 		Example: `  weir app list
+  weir app list --output name
   weir app list --output json`,
 		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -291,7 +293,8 @@ func (cli *appCommands) appListCommand() *cobra.Command {
 			})
 		},
 	}
-	cli.outputFlag(cmd)
+	cli.watchFlag(cmd)
+	cli.namesFlag(cmd, eachName(func(a message.App) string { return a.Name }))
 	return cmd
 }
 
@@ -322,8 +325,8 @@ func listApps(ctx context.Context, b *bus.Bus, cluster string) (rows []message.A
 func (cli *appCommands) printApps(rows []message.App) {
 	var out [][]string
 	for _, r := range rows {
-		out = append(out, []string{r.Name, r.Pool, fmt.Sprint(r.Instances), fmt.Sprintf("%g", r.CPUs),
-			fmt.Sprintf("%g", r.Mem), fmt.Sprintf("%g", r.Disk), r.Version, r.Command})
+		out = append(out, []string{r.Name, r.Pool, fmt.Sprint(r.Instances), explain.Quantity(r.CPUs),
+			explain.Quantity(r.Mem), explain.Quantity(r.Disk), r.Version, r.Command})
 	}
 	cli.printTable([]string{"name", "pool", "instances", "cpus", "mem MB", "disk MB", "version", "command"}, out)
 }

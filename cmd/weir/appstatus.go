@@ -29,7 +29,8 @@ func (cli *appCommands) appStatusCommand() *cobra.Command {
 		Use:   "status [NAME]",
 		Short: "Show the state of all applications, or each instance of one application",
 		Example: `  weir app status
-  weir app status web`,
+  weir app status web
+  weir app status --watch`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return nil
@@ -46,8 +47,21 @@ func (cli *appCommands) appStatusCommand() *cobra.Command {
 			})
 		},
 	}
-	cli.outputFlag(cmd)
+	cli.watchFlag(cmd)
+	cli.namesFlag(cmd, appNames)
 	return cmd
+}
+
+// appNames returns the names of the applications in the harmonizer's status.
+func appNames(v any) (names []string) {
+	s, _ := v.(harmonizer.Status)
+	if s.App != nil {
+		return []string{s.App.Name}
+	}
+	for _, one := range s.Apps {
+		names = append(names, one.Name)
+	}
+	return names
 }
 
 // requireApp requires the name of one application.

@@ -157,7 +157,7 @@ func TestNoControlCharactersReachATerminal(t *testing.T) {
 	paths := slices.DeleteFunc(sortedKeys(busCommands()), func(path string) bool { return slices.Contains(last, path) })
 	for _, path := range append(paths, last...) {
 		line := slices.Concat(strings.Fields(path), busCommands()[path])
-		lines = append(lines, line, append(slices.Clone(line), "--output", "json"))
+		lines = append(lines, line, append(slices.Clone(line), "--output", "json"), append(slices.Clone(line), "--output", "yaml"))
 	}
 	lines = append(lines, []string{"explain", "--since", "1h"}, []string{"explain", "--since", "1h", "-o", "json"}, []string{"health", "status", "n1"},
 		[]string{"status", "--pool", hostile}, []string{hostile}, []string{"app", hostile}, []string{"status", "--" + hostile}, []string{"status", "--timeout", hostile},

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -48,7 +47,7 @@ func (cli *poolCommands) explain(ctx context.Context, b *bus.Bus, since time.Dur
 	now := time.Now()
 	show := func(r autoscaler.Record) error {
 		if cli.output == "json" {
-			return json.NewEncoder(cli.Stdout).Encode(r)
+			return cli.printNext(r)
 		}
 		explain.Record(cli.Stdout, r, now)
 		return nil
@@ -173,7 +172,7 @@ the signals. It runs the code of a tick up to the point where a tick acts.`,
 					return err
 				}
 				if cli.output == "json" {
-					return json.NewEncoder(cli.Stdout).Encode(r)
+					return cli.printNext(r)
 				}
 				explain.Record(cli.Stdout, r, time.Now())
 				return nil

@@ -74,7 +74,14 @@ operator.`,
 		},
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "also the healthy machines")
-	cli.outputFlag(cmd)
+	cli.watchFlag(cmd)
+	cli.namesFlag(cmd, func(v any) (names []string) {
+		s, _ := v.(nodehealth.Status)
+		for _, n := range s.Nodes {
+			names = append(names, n.Node)
+		}
+		return names
+	})
 	return cmd
 }
 
@@ -112,7 +119,7 @@ and the last 512 entries in all, also of machines that are gone.`,
 
 func (cli *healthCommands) printHistory(entries []nodehealth.HistoryEntry) {
 	if len(entries) == 0 {
-		fmt.Fprintln(cli.Stdout, "No resources found: nothing was done to these machines")
+		fmt.Fprintln(cli.Stdout, command.NoResources+": nothing was done to these machines")
 		return
 	}
 	var rows [][]string

@@ -151,7 +151,7 @@ a line. "weir signal run --local", "test" and "bench" read these lines with --me
 	f.StringVar(&w.kind, "type", w.kind, "app_metrics, system_metrics, metadata or instance_counts")
 	f.DurationVar(&w.window, "range", 20*time.Minute, "length of the window before now")
 	f.BoolVar(&w.regex, "regex", false, "NAME is a regular expression, matched against the stored keys \"APP,NAME|DIMENSIONS\"")
-	cli.outputFlag(cmd)
+	cli.formFlag(cmd, command.FormTable, command.FormJSON) // the lines are a file format
 	return cmd
 }
 

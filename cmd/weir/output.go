@@ -2,90 +2,96 @@ package main
 
 import (
 	"cmp"
-	"encoding/json"
+	"context"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/spf13/cobra"
 
 	"github.com/weirkeeper/weirkeeper/bootstrap"
 	"github.com/weirkeeper/weirkeeper/internal/command"
 )
 
-// outputFlag gives a command --output.
+// outputFlag gives a command --output: table, json or yaml.
 func (cli *shared) outputFlag(cmd *cobra.Command) {
-	cmd.Flags().StringVarP(&cli.output, "output", "o", "table", "table or json")
+	cli.formFlag(cmd, command.FormTable, command.FormJSON, command.FormYAML)
+}
+
+// namesFlag is outputFlag with the form "name". names returns the names of the things in a value that the command
+// passes to printJSON.
+func (cli *shared) namesFlag(cmd *cobra.Command, names func(value any) []string) {
+	cli.formFlag(cmd, command.FormTable, command.FormJSON, command.FormYAML, command.FormName)
 	inner := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if cli.output != "table" && cli.output != "json" {
-			return command.Usage(fmt.Errorf("--output %q: want table or json", cli.output))
+		cli.names = names
+		return inner(cmd, args)
+	}
+}
+
+// formFlag gives a command --output with these forms. The command prints tables if cli.output is "table". In any other
+// form it passes its data to printJSON; cli.output is "json" then.
+func (cli *shared) formFlag(cmd *cobra.Command, forms ...string) {
+	last := len(forms) - 1
+	want := strings.Join(forms[:last], ", ") + " or " + forms[last]
+	cmd.Flags().StringVarP(&cli.form, "output", "o", command.FormTable, want)
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(forms, cobra.ShellCompDirectiveNoFileComp)) // fails only without the flag
+	inner := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if !slices.Contains(forms, cli.form) {
+			return command.Usage(fmt.Errorf("--output %q: want %s%s", cli.form, want, command.DidYouMean(cli.form, forms)))
+		}
+		cli.output = command.FormTable
+		if cli.form != command.FormTable {
+			cli.output = command.FormJSON
 		}
 		return inner(cmd, args)
 	}
 }
 
+// printJSON prints a value in the form of --output: as JSON, as YAML, or the names in it.
 func (cli *shared) printJSON(v any) error {
-	enc := json.NewEncoder(cli.Stdout)
-	enc.SetIndent("", "  ")
-	return enc.Encode(v)
-}
-
-// printTable prints rows for people, with no lines around them. If the table is wider than
-// the terminal, each row is a block of lines.
-func (cli *shared) printTable(header []string, rows [][]string) {
-	t := table.NewWriter()
-	style := table.StyleDefault
-	style.Options = table.OptionsNoBordersAndSeparators
-	style.Format.Header = text.FormatUpper
-	style.Box.PaddingLeft, style.Box.PaddingRight = "", "  "
-	t.SetStyle(style)
-	t.AppendHeader(rowOf(header))
-	for _, r := range rows {
-		t.AppendRow(rowOf(r))
+	if cli.form != command.FormName {
+		return command.Encode(cli.Stdout, cli.form, v)
 	}
-	var lines []string
-	widest := 0
-	for line := range strings.Lines(t.Render()) {
-		line = strings.TrimRight(line, " \n")
-		lines, widest = append(lines, line), max(widest, text.RuneWidthWithoutEscSequences(line))
-	}
-	if width := command.Width(cli.Stdout); width > 0 && widest > width && len(rows) > 0 {
-		cli.printBlocks(header, rows)
-		return
-	}
-	for _, line := range lines {
-		fmt.Fprintln(cli.Stdout, line)
-	}
-}
-
-// printBlocks prints each row as a block: the first cell, and below it each other cell that
-// has a text, after the name of its column.
-func (cli *shared) printBlocks(header []string, rows [][]string) {
-	widest := 0
-	for _, name := range header {
-		widest = max(widest, len(name))
-	}
-	for _, row := range rows {
-		fmt.Fprintf(cli.Stdout, "%s %s\n", strings.ToUpper(header[0]), command.OneLine(row[0]))
-		for i, cell := range row[1:] {
-			if cell != "" {
-				fmt.Fprintf(cli.Stdout, "  %-*s  %s\n", widest, strings.ToUpper(header[i+1]), command.OneLine(cell))
-			}
+	for _, name := range cli.names(v) {
+		if _, err := fmt.Fprintln(cli.Stdout, command.OneLine(name)); err != nil {
+			return err
 		}
 	}
+	return nil
 }
 
-func rowOf(cells []string) table.Row {
-	row := make(table.Row, len(cells))
-	for i, c := range cells {
-		row[i] = command.OneLine(c)
+// printNext prints one value of a stream: a line of JSON, or a YAML document.
+func (cli *shared) printNext(v any) error { return command.EncodeNext(cli.Stdout, cli.form, v) }
+
+// eachName returns a function for namesFlag: the name of each element of a list of T.
+func eachName[T any](name func(T) string) func(any) []string {
+	return func(value any) (names []string) {
+		list, _ := value.([]T)
+		for _, one := range list {
+			names = append(names, name(one))
+		}
+		return names
 	}
-	return row
+}
+
+// watchFlag gives a command --watch. Call it before outputFlag or namesFlag.
+func (cli *shared) watchFlag(cmd *cobra.Command) {
+	watch := cmd.Flags().BoolP("watch", "w", false, "repeat every 2s until Ctrl-C; without a terminal, print only changes")
+	inner := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if !*watch {
+			return inner(cmd, args)
+		}
+		return cli.Watch(cmd.Context(), func(context.Context) error { return inner(cmd, args) })
+	}
+}
+
+func (cli *shared) printTable(header []string, rows [][]string) {
+	command.Table(cli.Stdout, header, rows)
 }
 
 func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }

@@ -286,7 +286,8 @@ func (cli *poolCommands) poolGroupsCommand() *cobra.Command {
 			return cli.withBus(cmd.Context(), cli.listGroups)
 		},
 	}
-	cli.outputFlag(cmd)
+	cli.watchFlag(cmd)
+	cli.namesFlag(cmd, eachName(func(g groupState) string { return g.ID }))
 	return cmd
 }
 
@@ -334,7 +335,7 @@ func (cli *poolCommands) listGroups(ctx context.Context, b *bus.Bus) error {
 	for _, g := range groups {
 		rows = append(rows, []string{g.ID, orDash(g.Kind), fmt.Sprint(g.Target), explain.Number(g.Fulfilled), fmt.Sprint(g.Min), bound(g.Max), g.note()})
 	}
-	cli.printTable([]string{"group", "kind", "target", "fulfilled", "min", "max", ""}, rows)
+	cli.printTable([]string{"group", "kind", "target", "fulfilled", "min", "max", "note"}, rows)
 	return nil
 }
 

@@ -48,7 +48,7 @@ func stateRows() map[string]stateRow {
 	order := stateRow{ordered, noTickYet, noTickYet, ordered}
 	return map[string]stateRow{
 		"app status":  harmonizer("0 web  default"),
-		"app explain": harmonizer("0 web: 2 expected"), "app crashes": harmonizer("0 INDEX  WHEN"), "app retry": harmonizer("0 web: no instance crashed recently"),
+		"app explain": harmonizer("0 web: 2 expected"), "app crashes": harmonizer("0 No resources found"), "app retry": harmonizer("0 web: no instance crashed recently"),
 		"harmonizer release": harmonizer("0 nothing is held"),
 		"app set":            {"0 web: 2 instances", `0 pool local/default has not ticked yet`, noBucketYet, "0 web: 2 instances"},
 		"app get":            {"0 web   default", "0 web   default", noBucketYet, "0 web   default"},

@@ -23,7 +23,9 @@ func main() {
 // shared holds what all commands use: streams, the flags of the root, and --output.
 type shared struct {
 	command.Root
-	output string
+	form   string // --output
+	output string // "table", or "json" for any other form: see formFlag
+	names  func(value any) []string
 	args   []string // arguments of the command line
 }
 
@@ -41,6 +43,9 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 func (cli *shared) root() *cobra.Command {
 	root := cli.Command()
 	root.Long = `Weirkeeper scales pools of machines, keeps the configured number of application
+	root.Version = versionText()
+	root.SetVersionTemplate("{{.Version}}\n")
+	root.Flags().Bool("version", false, "print the version, as \"weir version\" does")
 instances running, and repairs unhealthy machines.
 
 To try all of it on this machine, run "weir up", and in another terminal:

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirkeeper/weirkeeper/internal/command"
+	"github.com/weirkeeper/weirkeeper/internal/explain"
 	"github.com/weirkeeper/weirkeeper/internal/inputfile"
 	"github.com/weirkeeper/weirkeeper/internal/scaffold"
 	"github.com/weirkeeper/weirkeeper/internal/strictyaml"
@@ -455,7 +456,7 @@ func (cli *signalCommands) askOnce(ctx context.Context, a requestFlags, args []s
 			fmt.Fprintf(cli.Stdout, "%-12s no opinion\n", k.name)
 			continue
 		}
-		fmt.Fprintf(cli.Stdout, "%-12s %v%s\n", k.name, *k.value, k.unit)
+		fmt.Fprintf(cli.Stdout, "%-12s %s%s\n", k.name, explain.Quantity(*k.value), k.unit)
 	}
 	if r.Explanation != "" {
 		fmt.Fprintf(cli.Stdout, "explanation  %s\n", r.Explanation)

@@ -47,7 +47,8 @@ func (cli *signalCommands) signalPsCommand() *cobra.Command {
 			})
 		},
 	}
-	cli.outputFlag(cmd)
+	cli.watchFlag(cmd)
+	cli.namesFlag(cmd, eachName(func(p bootstrap.Process) string { return p.App }))
 	return cmd
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -199,7 +200,10 @@ func (cli *signalCommands) signalListCommand() *cobra.Command {
 			return nil
 		},
 	}
-	cli.outputFlag(cmd)
+	cli.namesFlag(cmd, func(v any) []string { // a name for all its platforms
+		published, _ := v.([]release.Published)
+		return slices.Compact(eachName(func(p release.Published) string { return p.Ref.String() })(published))
+	})
 	return cmd
 }
 
@@ -297,7 +301,7 @@ signature, archive, each file. Nothing is stored. The exit code names the proble
 					for _, c := range report.Checks {
 						rows = append(rows, []string{c.Name, map[bool]string{true: "ok", false: "WRONG"}[c.OK], c.Detail})
 					}
-					cli.printTable([]string{"check", "", "what"}, rows)
+					cli.printTable([]string{"check", "result", "what"}, rows)
 				}
 				if err := report.Err(); err != nil {
 					return fmt.Errorf("%s cannot run: %w", r.ref, err)

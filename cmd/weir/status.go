@@ -91,6 +91,7 @@ func (cli *statusCommands) statusCommand() *cobra.Command {
 		},
 	}
 	cli.outputFlag(cmd)
+	cli.watchFlag(cmd)
 	return cmd
 }
 
@@ -465,7 +466,7 @@ func (cli *statusCommands) printCounts(c message.Counts) {
 		rows = append(rows, []string{name, fmt.Sprint(n.Expected), fmt.Sprint(n.Running), fmt.Sprint(n.Missing), fmt.Sprint(n.Crashed), fmt.Sprint(n.Flapping), fmt.Sprint(n.Extra)})
 	}
 	if rows == nil {
-		fmt.Fprintln(cli.Stdout, "no applications; set one with \"weir app set\"")
+		fmt.Fprintln(cli.Stdout, command.NoResources+": set an application with \"weir app set\"")
 		return
 	}
 	cli.printTable([]string{"app", "expected", "running", "missing", "crashed", "flapping", "extra"}, rows)

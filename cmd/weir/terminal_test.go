@@ -89,6 +89,10 @@ func TestTerminals(t *testing.T) {
 				}
 			}
 			list := onTerminal(t, c.columns, c.env, "app", "list", "--data", data)
+			if head := "\x1b[1mNAME"; strings.HasPrefix(list, head) == c.plain {
+				t.Errorf("weir app list prints %q, want %q at its start: %v", list, head, !c.plain)
+			}
+			list = withoutColors(list)
 			want := "COMMAND    echo größe; echo \\x1b[2J one two"
 			if c.ascii {
 				want = "COMMAND    echo gr\\u00f6\\u00dfe; echo \\x1b[2J one two"

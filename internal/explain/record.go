@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
+	"strconv"
 	"strings"
 	"time"
 
@@ -210,5 +212,12 @@ func writeActions(w io.Writer, r autoscaler.Record) {
 
 // Number formats a capacity with at most two decimals.
 func Number(x float64) string {
+	const exact = 1e4 // up to here two decimals have at most six digits
+	if math.Abs(x) >= exact {
+		return Quantity(x)
+	}
 	return strings.TrimSuffix(strings.TrimRight(fmt.Sprintf("%.2f", x), "0"), ".")
 }
+
+// Quantity formats a number with at most six digits.
+func Quantity(x float64) string { return strconv.FormatFloat(x, 'g', 6, 64) }

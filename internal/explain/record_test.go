@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +11,22 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 )
+
+// Numbers have at most six digits.
+func TestNumber(t *testing.T) {
+	for x, want := range map[float64]string{
+		0: "0", 1.5: "1.5", 2.0 / 3: "0.67", -3.10: "-3.1", 9999.999: "10000", 12345.678: "12345.7", 123456.7: "123457", 1234567: "1.23457e+06", math.Inf(1): "+Inf",
+	} {
+		if got := Number(x); got != want {
+			t.Errorf("Number(%v) = %s, want %s", x, got, want)
+		}
+	}
+	for x, want := range map[float64]string{0.005: "0.005", 1.0 / 3: "0.333333", 262144: "262144"} {
+		if got := Quantity(x); got != want {
+			t.Errorf("Quantity(%v) = %s, want %s", x, got, want)
+		}
+	}
+}
 
 func TestEvaluationUnderWayIsShown(t *testing.T) {
 	t.Parallel()

@@ -30,10 +30,10 @@ func (cli *aboutCommands) configCommand() *cobra.Command {
 		RunE:    command.Help,
 	}
 	cmd.AddCommand(&cobra.Command{
-		Use:     "validate",
+		Use:     "validate [POOL]",
 		Short:   "Check weir.yaml, the harmonizer's file and one pool's file, and list every mistake",
-		Example: `  weir config validate --config-dir ./config --cluster prod --pool default`,
-		Args:    command.NoArgs,
+		Example: `  weir config validate default --config-dir ./config --cluster prod`,
+		Args:    cli.poolArg,
 		RunE: func(*cobra.Command, []string) error {
 			service, pool, err := config.Load(cli.ConfigDir(), cli.Cluster, cli.Pool)
 			_, warnings, errHarmonizer := config.LoadHarmonizer(cli.ConfigDir())
@@ -55,7 +55,7 @@ func (cli *aboutCommands) configCommand() *cobra.Command {
 
 func (cli *aboutCommands) doctorCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "doctor",
+		Use:   "doctor [POOL]",
 		Short: "Check what a pool needs, and print what to do about each failure",
 		Long: `Check what a pool needs, in this order: its files, its bootstrap, whether each signal
 runs as a user of its own, whether the resource limits of the signals are enforced,
@@ -63,8 +63,8 @@ and whether other users can read files with keys. Each failure is printed with w
 to do. The exit code is 1 if a check failed.
 
 Run it on the host where bootstrap runs, as the same user.`,
-		Example: `  weir doctor --cluster everywhere-prod --pool default`,
-		Args:    command.NoArgs,
+		Example: `  weir doctor default --cluster everywhere-prod`,
+		Args:    cli.poolArg,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cli.doctor(cmd.Context()) },
 	}
 	cli.outputFlag(cmd)

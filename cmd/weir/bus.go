@@ -69,7 +69,7 @@ func (cli *shared) on(ctx context.Context, c bus.Config, f func(ctx context.Cont
 		return err
 	}
 	defer b.Close()
-	err = f(ctx, b)
+	err = poolMistake(ctx, b, cli.Cluster, cli.Pool, f(ctx, b))
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrTimeout) {
 		return fmt.Errorf("%w; no response in time over the bus at %s: check NATS and its JetStream, or wait longer with --timeout (now %v)",
 			err, b.Conn().ConnectedUrlRedacted(), cli.Timeout)

@@ -159,10 +159,10 @@ func TestNoControlCharactersReachATerminal(t *testing.T) {
 		line := slices.Concat(strings.Fields(path), busCommands()[path])
 		lines = append(lines, line, append(slices.Clone(line), "--output", "json"), append(slices.Clone(line), "--output", "yaml"))
 	}
-	lines = append(lines, []string{"explain", "--since", "1h"}, []string{"explain", "--since", "1h", "-o", "json"}, []string{"health", "status", "n1"},
+	lines = append(lines, []string{"explain", "--since", "1h"}, []string{"explain", "--since", "1h", "-o", "json"}, []string{"node", "status", "n1"},
 		[]string{"status", "--pool", hostile}, []string{hostile}, []string{"app", hostile}, []string{"status", "--" + hostile}, []string{"status", "--timeout", hostile},
 		[]string{"decide", hostile}, []string{"signal", "show", hostile}, []string{"config", "validate", "--cluster", hostile}, []string{"signal", "run", hostile},
-		[]string{"harmonizer", "replay", hostile}, []string{"health", "policy", "check", hostile}, []string{"signal", "test", hostile}, []string{"metrics", "get", "--app", "web", hostile})
+		[]string{"harmonizer", "replay", hostile}, []string{"node", "policy", "check", hostile}, []string{"signal", "test", hostile}, []string{"metrics", "get", "--app", "web", hostile})
 	for _, file := range []string{"weir.yaml", "harmonizer.yaml", "local/default.yaml"} {
 		dir := muteConfig(t)
 		if err := makeFile(dir+"/"+file, "\""+strings.Map(printableOnly, hostile)+"\\x1b[2J\": \"\\x1b[2J\u202e\"\n"); err != nil {

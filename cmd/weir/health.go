@@ -18,29 +18,32 @@ import (
 )
 
 // machinesHint is the hint that names the command that lists all machines.
-const machinesHint = `"weir health status --all" shows all`
+const machinesHint = `"weir node status --all" shows all`
 
 // healthCommands are the commands of "weir health".
 type healthCommands struct{ *shared }
 
-func (cli *healthCommands) healthCommand() *cobra.Command {
+func (cli *healthCommands) nodeCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "health",
-		Short: "Show and control the repair of unhealthy machines of a pool",
-		Long: `Show and control the repair of unhealthy machines of a pool. The policy is the "health"
-block of the pool file, and the autoscaler of the pool carries it out. With "mode:
-observe", the default, it decides and reports, but repairs nothing.`,
-		Example: `  weir health status
-  weir health history i-0123
-  weir health check i-0123
-  weir health pause i-0123 --for 2h --why "disk is being looked at"
-  weir health policy check pool.yaml
-  weir health replay incident.jsonl`,
+		Use:     "node",
+		Aliases: []string{"health"},
+		Short:   "List the machines of a pool, and control the repair of unhealthy ones",
+		Long: `List the machines of a pool, and control the repair of unhealthy ones. The policy is the
+"health" block of the pool file, and the autoscaler of the pool carries it out. With
+"mode: observe", the default, it decides and reports, but repairs nothing. The arguments
+of these commands are nodes; --pool names their pool. "weir health" is an earlier form.`,
+		Example: `  weir node list web
+  weir node status
+  weir node history i-0123
+  weir node check i-0123
+  weir node pause i-0123 --for 2h --why "disk is being looked at"
+  weir node policy check pool.yaml
+  weir node replay incident.jsonl`,
 		Args: command.Group,
 		RunE: command.Help,
 	}
 	cmd.AddCommand(
-		cli.healthStatusCommand(), cli.healthHistoryCommand(), cli.healthCheckCommand(), cli.healthRecoverCommand(), cli.healthPauseCommand(),
+		cli.nodeListCommand(), cli.healthStatusCommand(), cli.healthHistoryCommand(), cli.healthCheckCommand(), cli.healthRecoverCommand(), cli.healthPauseCommand(),
 		cli.healthResumeCommand(), cli.healthReleaseCommand(), cli.healthPolicyCommand(), cli.healthReplayCommand(),
 		cli.healthEvidenceCommand(),
 	)
@@ -56,9 +59,9 @@ func (cli *healthCommands) healthStatusCommand() *cobra.Command {
 the command also shows the last result of each detection mode. "waits for" is the gate
 that holds a repair: docs/node-health.md lists the gates. Lines with "!" need an
 operator.`,
-		Example: `  weir health status
-  weir health status --all
-  weir health status i-0123`,
+		Example: `  weir node status
+  weir node status --all
+  weir node status i-0123`,
 		RunE: func(cmd *cobra.Command, nodes []string) error {
 			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
 				s, err := cli.healthStatus(ctx, b, nodehealth.StatusQuery{Nodes: nodes, All: all})
@@ -93,8 +96,8 @@ func (cli *healthCommands) healthHistoryCommand() *cobra.Command {
 and fences with the finding that led to them and their result, quarantines, releases,
 requests of operators and breakers. The pool stores the last 32 entries of each machine
 and the last 512 entries in all, also of machines that are gone.`,
-		Example: `  weir health history
-  weir health history i-0123 -o json`,
+		Example: `  weir node history
+  weir node history i-0123 -o json`,
 		RunE: func(cmd *cobra.Command, nodes []string) error {
 			q := nodehealth.StatusQuery{Nodes: nodes, History: true}
 			if err := q.Validate(); err != nil {
@@ -216,7 +219,7 @@ func (cli *healthCommands) printMachine(now time.Time, mode judge.Mode, n nodehe
 	}
 	fmt.Fprintf(cli.Stdout, "\n%s%s: %s %s within the window%s\n", n.Node, after(", group ", n.Group), several(n.Repairs, "repair"), begun, descent(n))
 	if n.Evidence != "" {
-		fmt.Fprintf(cli.Stdout, "evidence %s is saved: \"weir health evidence %s\"\n", n.Evidence, n.Node)
+		fmt.Fprintf(cli.Stdout, "evidence %s is saved: \"weir node evidence %s\"\n", n.Evidence, n.Node)
 	}
 	var words [][]string
 	for _, w := range n.Modes {
@@ -363,7 +366,7 @@ func healthTrouble(s nodehealth.Status) string {
 	if len(parts) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("node health, mode %s: %s; \"weir health status\" shows more", s.Mode, strings.Join(parts, "; "))
+	return fmt.Sprintf("node health, mode %s: %s; \"weir node status\" shows more", s.Mode, strings.Join(parts, "; "))
 }
 
 // several returns "1 repair" or "2 repairs".

@@ -36,8 +36,8 @@ func (cli *healthCommands) healthCheckCommand() *cobra.Command {
 		Long: `Probe machines now, with each detection mode of the policy, and print the results. Each
 probe counts as one observation: a machine is unhealthy after failure_threshold failed
 observations in a row. For heartbeats, the command shows the last one.`,
-		Example: `  weir health check
-  weir health check i-0123 -o json`,
+		Example: `  weir node check
+  weir node check i-0123 -o json`,
 		RunE: func(cmd *cobra.Command, nodes []string) error {
 			return cli.orderHealth(cmd.Context(), nodehealth.Order{Op: nodehealth.OpCheck, Nodes: nodes})
 		},
@@ -54,16 +54,16 @@ func (cli *healthCommands) healthRecoverCommand() *cobra.Command {
 		Long: `Repair machines, healthy or not, with the actions and gates of the policy. The command
 ends when the repair has started. If a gate refuses, the request is dropped: the
 machine is not repaired later. With --wait the request waits for the gates for that
-time. "weir health status" shows it, and "weir health release NODE" withdraws it. With
+time. "weir node status" shows it, and "weir node release NODE" withdraws it. With
 "mode: observe" the findings show the repair, but it is not carried out.
 
 --all repairs each machine of the pool, one after the other, as the disruption budget
 and the other gates allow. A machine stays in service until its turn. --wait is the
-end of the request. "weir health release --all" withdraws it.`,
-		Example: `  weir health recover i-0123 --why "fan is loud"
-  weir health recover i-0123 --wait 2h
-  weir health recover --all --wait 8h --why "new kernel" --pool web
-  weir health status i-0123`,
+end of the request. "weir node release --all" withdraws it.`,
+		Example: `  weir node recover i-0123 --why "fan is loud"
+  weir node recover i-0123 --wait 2h
+  weir node recover --all --wait 8h --why "new kernel" --pool web
+  weir node status i-0123`,
 		Args: func(cmd *cobra.Command, nodes []string) error { return nodesOrAll(cmd, nodes, order) },
 		RunE: func(cmd *cobra.Command, nodes []string) error {
 			order.Nodes = nodes
@@ -103,8 +103,8 @@ func (cli *healthCommands) healthPauseCommand() *cobra.Command {
 second one replaces the first. A machine is repaired after all its pauses have ended.
 A repair that has not reached its machine is withdrawn. The output names the repairs
 that continue to their end.`,
-		Example: `  weir health pause i-0123 --for 2h --why "disk is being looked at"
-  weir health pause --for 30m --why "network maintenance"`,
+		Example: `  weir node pause i-0123 --for 2h --why "disk is being looked at"
+  weir node pause --for 30m --why "network maintenance"`,
 		RunE: func(cmd *cobra.Command, nodes []string) error {
 			if order.For <= 0 || order.For > nodehealth.MaxPause {
 				return command.Usage(fmt.Errorf("--for %v: want more than 0 and at most %v\nSee %q", order.For, nodehealth.MaxPause, cmd.CommandPath()+" --help"))
@@ -123,8 +123,8 @@ func (cli *healthCommands) healthResumeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "resume [NODE...]",
 		Short: "End your pause of machines, or of the whole pool",
-		Example: `  weir health resume i-0123
-  weir health resume`,
+		Example: `  weir node resume i-0123
+  weir node resume`,
 		RunE: func(cmd *cobra.Command, nodes []string) error {
 			return cli.orderHealth(cmd.Context(), nodehealth.Order{Op: nodehealth.OpResume, Nodes: nodes})
 		},
@@ -142,9 +142,9 @@ func (cli *healthCommands) healthReleaseCommand() *cobra.Command {
 Release an unfenced machine only after you know that it runs nothing. The command also
 withdraws a waiting request to repair the machine. Without an argument it closes the
 breaker of the pool. --all withdraws all waiting requests; started repairs continue.`,
-		Example: `  weir health release i-0123
-  weir health release
-  weir health release --all`,
+		Example: `  weir node release i-0123
+  weir node release
+  weir node release --all`,
 		RunE: func(cmd *cobra.Command, nodes []string) error {
 			order.Nodes = nodes
 			return cli.orderHealth(cmd.Context(), order)
@@ -245,12 +245,12 @@ func (cli *healthCommands) printAnswer(o nodehealth.Order, a nodehealth.OrderRes
 	switch {
 	case len(o.Nodes) > 0 || !a.OK:
 	case o.Op == nodehealth.OpRecover && a.Pool != nil:
-		fmt.Fprintf(cli.Stdout, "pool %s/%s: %s begun, %s until %s; \"weir health status\" shows how far it is\n", cli.Cluster, cli.Pool,
+		fmt.Fprintf(cli.Stdout, "pool %s/%s: %s begun, %s until %s; \"weir node status\" shows how far it is\n", cli.Cluster, cli.Pool,
 			several(a.Pool.Begun, "repair"), machinesWait(a.Pool.Waiting), a.Pool.Until.Format(time.DateTime))
 	case o.Op == nodehealth.OpRelease && o.All:
 		fmt.Fprintf(cli.Stdout, "all requests of pool %s/%s that waited are withdrawn\n", cli.Cluster, cli.Pool)
 	case o.Op == nodehealth.OpPause:
-		fmt.Fprintf(cli.Stdout, "repairs of pool %s/%s are paused until %s; \"weir health resume\" ends that\n", cli.Cluster, cli.Pool, time.Now().Add(o.For).Format(time.DateTime))
+		fmt.Fprintf(cli.Stdout, "repairs of pool %s/%s are paused until %s; \"weir node resume\" ends that\n", cli.Cluster, cli.Pool, time.Now().Add(o.For).Format(time.DateTime))
 	case o.Op == nodehealth.OpResume:
 		fmt.Fprintf(cli.Stdout, "your pause of pool %s/%s has ended\n", cli.Cluster, cli.Pool)
 	case o.Op == nodehealth.OpRelease:
@@ -282,7 +282,7 @@ func (cli *healthCommands) printChecked(o nodehealth.Order, a nodehealth.OrderRe
 		cli.printTable([]string{"node", "state", "mode", "verdict", "age", "reason"}, rows)
 	}
 	if len(o.Nodes) == 0 && len(a.Nodes) == nodehealth.MaxRows {
-		fmt.Fprintf(cli.Stdout, "these are the first %d of the probed machines; \"weir health status\" lists the unhealthy ones\n", nodehealth.MaxRows)
+		fmt.Fprintf(cli.Stdout, "these are the first %d of the probed machines; \"weir node status\" lists the unhealthy ones\n", nodehealth.MaxRows)
 	}
 }
 

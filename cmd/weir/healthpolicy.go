@@ -33,7 +33,7 @@ import (
 const maxPolicyFile = 1 << 20
 
 func (cli *healthCommands) healthPolicyCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "policy", Short: "Check and convert node-health policies", Example: "  weir health policy check pool.yaml", Args: command.Group, RunE: command.Help}
+	cmd := &cobra.Command{Use: "policy", Short: "Check and convert node-health policies", Example: "  weir node policy check pool.yaml", Args: command.Group, RunE: command.Help}
 	cmd.AddCommand(cli.policyCheckCommand())
 	return cmd
 }
@@ -50,10 +50,10 @@ of the pool: that of --config-dir or, without it, the one that "weir up" wrote.
 With --from senlin, FILE is a health policy of OpenStack Senlin, version 1.0, 1.1 or
 1.2. The command prints the policy in the format of Weirkeeper. It reports lost and
 changed settings on standard error. The exit code is 0 then, too.`,
-		Example: `  weir health policy check
-  weir health policy check pool.yaml -o json
-  weir health policy check - < health.yaml
-  weir health policy check --from senlin health_policy.yaml > health.yaml`,
+		Example: `  weir node policy check
+  weir node policy check pool.yaml -o json
+  weir node policy check - < health.yaml
+  weir node policy check --from senlin health_policy.yaml > health.yaml`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return command.OneArg("file")(cmd, args)
@@ -205,9 +205,9 @@ from standard input for "-", evaluated under virtual time. No repair is carried 
 
 The output is {"t", "event", "node", "action", "gate", "why"}, a line for each finding.
 "t" is in seconds.`,
-		Example: `  weir health replay incident.jsonl
-  weir health replay - < incident.jsonl
-  weir health replay --config pool.yaml incident.jsonl`,
+		Example: `  weir node replay incident.jsonl
+  weir node replay - < incident.jsonl
+  weir node replay --config pool.yaml incident.jsonl`,
 		Args: command.OneArg("file, or - for standard input"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var o replay.Options
@@ -226,7 +226,7 @@ The output is {"t", "event", "node", "action", "gate", "why"}, a line for each f
 }
 
 // lineHelp names the documentation of the lines of a replay.
-const lineHelp = `The first line is {"policy": ...}, unless --config gives one; "weir health replay --help" shows the valid lines`
+const lineHelp = `The first line is {"policy": ...}, unless --config gives one; "weir node replay --help" shows the valid lines`
 
 // policyOf reads the policy of a file of ours.
 func (cli *healthCommands) policyOf(file string) (config.Health, error) {
@@ -268,8 +268,8 @@ func (cli *healthCommands) healthEvidenceCommand() *cobra.Command {
 		Long: `Print what was saved of a machine before it was replaced or rebuilt: what each mode
 reported, the conditions that its agent reported last, and the end of its console
 output. The machine may be gone. The last 4 are kept, for 14 days.`,
-		Example: `  weir health evidence i-0123
-  weir health evidence i-0123 -o json`,
+		Example: `  weir node evidence i-0123
+  weir node evidence i-0123 -o json`,
 		Args: command.OneArg("machine"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {

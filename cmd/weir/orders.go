@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"os"
 	"os/user"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,9 +16,11 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/command"
+	"github.com/weirkeeper/weirkeeper/internal/daemon/autoscalerd"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/bootstrapd"
 	"github.com/weirkeeper/weirkeeper/internal/explain"
 	"github.com/weirkeeper/weirkeeper/internal/state"
+	"github.com/weirkeeper/weirkeeper/nodehealth/events"
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
@@ -151,6 +155,26 @@ func noTick(ctx context.Context, b *bus.Bus, cluster, pool string) error {
 	return &noTickError{fmt.Sprintf("pool %s/%s has not ticked yet: start it with \"weir up\" or \"weir bootstrap\"", cluster, pool)}
 }
 
+// poolMistake returns the error of a command about a part of the pool that does not run. If the cluster has other
+// pools, and this one has never ticked, it is a mistake in the name.
+func poolMistake(ctx context.Context, b *bus.Bus, cluster, pool string, err error) error {
+	absent, isAbsent := errors.AsType[*absentError](err)
+	isAbsent = isAbsent && strings.HasPrefix(absent.part, "bootstrap")
+	if !isAbsent && !errors.Is(err, events.ErrNoResponse) && !errors.Is(err, autoscalerd.ErrNoAutoscaler) {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	ticked, errPools := state.Pools(ctx, b.JetStream(), cluster)
+	if errPools != nil || len(ticked) == 0 || slices.Contains(ticked, pool) {
+		return err
+	}
+	if mistake, ok := errors.AsType[*command.UsageError](noTick(ctx, b, cluster, pool)); ok {
+		return mistake
+	}
+	return err
+}
+
 func (cli *poolCommands) pauseCommand() *cobra.Command {
 	var n noteFlags
 	cmd := &cobra.Command{
@@ -210,23 +234,22 @@ func (cli *poolCommands) resumeCommand() *cobra.Command {
 func (cli *poolCommands) offsetCommand() *cobra.Command {
 	var n noteFlags
 	cmd := &cobra.Command{
-		Use:   "offset [WEIGHT]",
+		Use:   "offset [POOL] [WEIGHT]",
 		Short: "Add a weight to the target of a pool for a limited time",
 		Long: `Add a weight to the target of a pool for a limited time, for example before an event.
 The weight may be negative (write "--" before it). The limits of the pool apply. When
 the offset ends, exactly the added weight is removed. 0 ends the offset. Without
-WEIGHT the command shows it.`,
+WEIGHT the command shows it.
+
+` + fmt.Sprintf(poolRule, "weight"),
 		Example: `  weir offset 20 --for 3h --why "the sale begins"
+  weir offset web 20
   weir offset --for 1h -- -5
   weir offset 0
   weir offset`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return command.OneArg("weight")(cmd, args)
-			}
-			return nil
-		},
+		Args: cli.poolThen("weight"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			args = lastOf(args)
 			note, err := n.note()
 			if err != nil {
 				return err
@@ -236,7 +259,7 @@ WEIGHT the command shows it.`,
 			}
 			whole, err := strconv.ParseInt(args[0], 10, 32)
 			if err != nil {
-				return command.Usage(fmt.Errorf("weight %q: want a whole number", args[0]))
+				return command.Usage(fmt.Errorf("weight %q: want a whole number; \"%s --pool POOL\" shows the offset of a pool", args[0], cmd.CommandPath()))
 			}
 			weight := float64(whole)
 			return cli.withOrders(cmd.Context(), n.force, func(ctx context.Context, o *state.Orders) error {

@@ -24,13 +24,23 @@ import (
 func (cli *poolCommands) poolCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pool",
-		Short: "Change the target and machines of a pool by hand",
-		Example: `  weir pool target 40 --for 2h --why "load test"
-  weir pool groups`,
+		Short: "Show a pool, explain its decisions, and change it by hand",
+		Long: `Show a pool, explain its decisions, and change it by hand. "weir status", "explain",
+"plan", "pause", "resume" and "offset" are short forms of the commands here.`,
+		Example: `  weir pool status web
+  weir pool target web 40 --for 2h --why "load test"
+  weir pool groups web`,
 		Args: command.Group,
 		RunE: command.Help,
 	}
-	cmd.AddCommand(cli.poolTargetCommand(), cli.poolRemoveCommand(), cli.poolMarkStaleCommand(), cli.poolGroupsCommand())
+	for _, short := range []*cobra.Command{
+		(&statusCommands{cli.shared}).statusCommand(), cli.explainCommand(), cli.planCommand(), cli.pauseCommand(), cli.resumeCommand(), cli.offsetCommand(),
+	} {
+		short.Example = strings.ReplaceAll(short.Example, "weir "+short.Name(), "weir pool "+short.Name())
+		cmd.AddCommand(short)
+	}
+	cmd.AddCommand(cli.poolTargetCommand(), cli.poolDrainCommand(), command.Alias(cli.poolRemoveCommand(), "weir pool drain"),
+		cli.poolMarkStaleCommand(), cli.poolGroupsCommand())
 	return cmd
 }
 
@@ -38,25 +48,28 @@ func (cli *poolCommands) poolTargetCommand() *cobra.Command {
 	var n noteFlags
 	var clear bool
 	cmd := &cobra.Command{
-		Use:   "target [WEIGHT|min|max]",
+		Use:   "target [POOL] [WEIGHT|min|max]",
 		Short: "Pin the target of a pool for a limited time",
 		Long: `Pin the target of a pool for a limited time, in place of the requests of its signals.
 The target is a number, or one of the limits of the pool. The limits and step limits
-still apply. When the pin ends, or with --clear, the signals decide again. Without an
-argument the command shows the pin.`,
-		Example: `  weir pool target 40 --for 2h --why "load test"
-  weir pool target max
-  weir pool target --clear`,
+still apply. When the pin ends, or with --clear, the signals decide again. Without a
+target the command shows the pin.
+
+` + fmt.Sprintf(poolRule, "target") + ` With --clear it is the pool.`,
+		Example: `  weir pool target web 40 --for 2h --why "load test"
+  weir pool target max --pool web
+  weir pool target web --clear`,
 		Args: func(cmd *cobra.Command, args []string) error {
-			if clear && len(args) > 0 {
+			switch {
+			case clear && len(args) == 1 && !isTarget(args[0]):
+				return cli.usePool(cmd, args[0])
+			case clear && len(args) > 0:
 				return command.Usage(fmt.Errorf("%s: give a target, or --clear", cmd.CommandPath()))
 			}
-			if len(args) > 1 {
-				return command.OneArg("weight, min or max")(cmd, args)
-			}
-			return nil
+			return cli.poolThen("weight, min or max")(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			args = lastOf(args)
 			note, err := n.note()
 			if err != nil {
 				return err
@@ -76,14 +89,12 @@ argument the command shows the pin.`,
 			if len(args) == 0 {
 				return cli.withOrders(cmd.Context(), n.force, cli.showPin)
 			}
+			if !isTarget(args[0]) {
+				return command.Usage(fmt.Errorf("target %q: want a number of at least 0, min or max; \"%s --pool POOL\" shows the pin of a pool", args[0], cmd.CommandPath()))
+			}
 			pin := pools.Pin{Note: note}
-			switch args[0] {
-			case "min", "max":
+			if pin.Target, err = strconv.ParseFloat(args[0], 64); err != nil {
 				pin.Bound = args[0]
-			default:
-				if pin.Target, err = strconv.ParseFloat(args[0], 64); err != nil || !(pin.Target >= 0 && pin.Target < 1e12) {
-					return command.Usage(fmt.Errorf("target %q: want a number of at least 0, min or max", args[0]))
-				}
 			}
 			return cli.withOrders(cmd.Context(), n.force, func(ctx context.Context, o *state.Orders) error {
 				if err := o.SetPin(ctx, pin); err != nil {
@@ -101,6 +112,12 @@ argument the command shows the pin.`,
 	cli.outputFlag(cmd)
 	cmd.Flags().BoolVar(&clear, "clear", false, "remove the pin")
 	return cmd
+}
+
+// isTarget reports whether a text is min, max or a target.
+func isTarget(text string) bool {
+	x, err := strconv.ParseFloat(text, 64)
+	return text == "min" || text == "max" || err == nil && x >= 0 && x < 1e12
 }
 
 func (cli *poolCommands) showPin(ctx context.Context, o *state.Orders) error {
@@ -127,6 +144,32 @@ func pinned(p pools.Pin) string {
 	return explain.Number(p.Target)
 }
 
+func (cli *poolCommands) poolDrainCommand() *cobra.Command {
+	cmd := cli.poolRemoveCommand()
+	cmd.Use = "drain [POOL] NODE..."
+	cmd.Long += `
+
+The pool is the first of two or more arguments. With --pool, and if there is one
+argument, all arguments are nodes.`
+	cmd.Example = `  weir pool drain web i-0123456789abcdef0 --why "its disk is slow"
+  weir pool drain --pool web i-0123456789abcdef0 i-0fedcba9876543210`
+	atLeastOne, drain := cmd.Args, cmd.RunE
+	first := func(args []string) int { // index of the first node
+		if len(args) > 1 && !cmd.Flags().Changed("pool") {
+			return 1
+		}
+		return 0
+	}
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if first(args) == 1 {
+			return cli.usePool(cmd, args[0])
+		}
+		return atLeastOne(cmd, args)
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return drain(cmd, args[first(args):]) }
+	return cmd
+}
+
 func (cli *poolCommands) poolRemoveCommand() *cobra.Command {
 	var n noteFlags
 	cmd := &cobra.Command{
@@ -138,7 +181,7 @@ whether new nodes replace them. The order is stored until it is carried out.`,
 		Example: `  weir pool remove i-0123456789abcdef0 --why "its disk is slow"`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return command.Usage(fmt.Errorf("%s requires the ids of nodes, which \"weir status\" shows\nSee %q", cmd.CommandPath(), cmd.CommandPath()+" --help"))
+				return command.Usage(fmt.Errorf("%s requires the ids of nodes, which \"weir node list\" shows\nSee %q", cmd.CommandPath(), cmd.CommandPath()+" --help"))
 			}
 			return nil
 		},
@@ -280,7 +323,7 @@ func (cli *poolCommands) poolGroupsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "groups [POOL]",
 		Short:   "List the groups of a pool, and what prevents a change of each",
-		Example: "  weir pool groups",
+		Example: "  weir pool groups web",
 		Args:    cli.poolArg,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return cli.withBus(cmd.Context(), cli.listGroups)

@@ -46,7 +46,7 @@ func stateRows() map[string]stateRow {
 	bootstrap := func(paused string) stateRow { return stateRow{paused, noBootstrap, noBootstrap, noBootstrap} }
 	health := func(paused string) stateRow { return stateRow{paused, noHealth, noHealth, noHealth} }
 	order := stateRow{ordered, noTickYet, noTickYet, ordered}
-	return map[string]stateRow{
+	rows := map[string]stateRow{
 		"app status":  harmonizer("0 web  default"),
 		"app explain": harmonizer("0 web: 2 expected"), "app crashes": harmonizer("0 No resources found"), "app retry": harmonizer("0 web: no instance crashed recently"),
 		"harmonizer release": harmonizer("0 nothing is held"),
@@ -86,14 +86,21 @@ func stateRows() map[string]stateRow {
 		"metrics get":    {"0 web,a", noStore, noStore, noStore},
 		"metrics import": {"0 values written", noStore, noStore, noStore},
 
-		"health status": health("0 mode observe"), "health history": health("0 No resources found"), "health check": health("0 NODE_STATUS_POLLING"),
-		"health recover": health(noSuchNode), "health pause": health(noSuchNode), "health resume": health(noSuchNode), "health release": health(noSuchNode),
-		"health evidence": {noEvidence, noEvidence, noEvidence, noEvidence},
+		"node status": health("0 mode observe"), "node history": health("0 No resources found"), "node check": health("0 NODE_STATUS_POLLING"),
+		"node recover": health(noSuchNode), "node pause": health(noSuchNode), "node resume": health(noSuchNode), "node release": health(noSuchNode),
+		"node evidence": {noEvidence, noEvidence, noEvidence, noEvidence},
+		"node list":     {"0 NODE            GROUP  STATE", noTickYet, noTickYet, noHolder},
 	}
+	for _, path := range shortForms() {
+		rows["pool "+path] = rows[path]
+	}
+	rows["pool resume"] = stateRow{"0 was not paused", noTickYet, noTickYet, "0 was not paused"} // it comes after "resume"
+	rows["pool drain"], rows["release forget"] = rows["pool remove"], rows["signal forget"]
+	return rows
 }
 
 // changesLast are the commands that end what the others need: their rows come last.
-func changesLast() []string { return []string{"app delete", "resume"} }
+func changesLast() []string { return []string{"app delete", "resume", "pool resume"} }
 
 // runStates runs the row of each command in one state, one after the other: each ends in
 // time, prints what is the case, and has its exit code.
@@ -181,7 +188,7 @@ func TestPoolPausedAndWithoutLeader(t *testing.T) {
 	u.waitRunning(t, "web", 2)
 	eventually(t, "output of web, signals that run, a tick, and a node that is known to all", func() error {
 		for line, want := range map[string]string{
-			"app logs web": "web/0 hello", "explain": "paused by", "status": "joined 1", "health status --all": "i-", "signal ps": "web (default/default)",
+			"app logs web": "web/0 hello", "explain": "paused by", "status": "joined 1", "node status --all": "i-", "signal ps": "web (default/default)",
 		} {
 			if r := run(strings.Fields(line)...); !strings.Contains(r.stdout, want) {
 				return fmt.Errorf("weir %s: %+v, want %q", line, r, want)
@@ -249,13 +256,22 @@ func expectSuggestions(t *testing.T, run func(...string) result) {
 		{"pause defualt", "did you mean default?", "(it has default)"},
 		{"resume defualt", "did you mean default?", "(it has default)"},
 		{"offset 2 --pool defualt", "did you mean default?", "(it has default)"},
+		{"status defualt", "did you mean default?", "(it has default)"},
+		{"plan defualt", "did you mean default?", "(it has default)"},
+		{"node list defualt", "did you mean default?", "(it has default)"},
+		{"node status --pool defualt", "did you mean default?", "(it has default)"},
+		{"signal ps defualt", "did you mean default?", "(it has default)"},
+		{"offset defualt 2", "did you mean default?", "(it has default)"},
+		{"pool target defualt 2", "did you mean default?", "(it has default)"},
+		{"pool drain defualt i-0", "did you mean default?", "(it has default)"},
+		{"pool drain default i-0", `has no node "i-0"`, "(it has i-"},
 		{"pool groups defualt", "did you mean default?", "(it has default)"},
 		{"pool target 2 --pool defualt", "did you mean default?", "(it has default)"},
 		{"pool mark-stale rde", "did you mean red?", "(it has red)"},
 		{"pool remove i-0", `has no node "i-0"`, "(it has i-"},
-		{"health status i-0", `has no machine "i-0"`, "(it has i-"},
-		{"health check i-0", "the pool has no such node", "(it has i-"},
-		{"health recover i-0", "the pool has no such node", "(it has i-"},
+		{"node status i-0", `has no machine "i-0"`, "(it has i-"},
+		{"node check i-0", "the pool has no such node", "(it has i-"},
+		{"node recover i-0", "the pool has no such node", "(it has i-"},
 	} {
 		if r := run(strings.Fields(c.line)...); r.code != 2 || !strings.Contains(r.stderr, c.near) || !strings.Contains(r.stderr, c.list) {
 			t.Errorf("weir %s ended with %d and printed\n%s%s\nwant code 2, %q and %q", c.line, r.code, r.stdout, r.stderr, c.near, c.list)

@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 
@@ -42,24 +43,25 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 
 func (cli *shared) root() *cobra.Command {
 	root := cli.Command()
-	root.Long = `Weirkeeper scales pools of machines, keeps the configured number of application
 	root.Version = versionText()
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.Flags().Bool("version", false, "print the version, as \"weir version\" does")
+	root.Long = `Weirkeeper scales pools of machines, keeps the configured number of application
 instances running, and repairs unhealthy machines.
 
 To try all of it on this machine, run "weir up", and in another terminal:
   weir app set web --instances 5 --cpus 0.2 --mem 64 --command 'while :; do date; sleep 5; done'
   weir status
   weir explain`
-	pool, health, signals := &poolCommands{cli}, &healthCommands{cli}, &signalCommands{cli}
+	pool, node, signals := &poolCommands{cli}, &healthCommands{cli}, &signalCommands{cli}
 	daemons, about := &daemonCommands{cli}, &aboutCommands{cli}
 	root.AddCommand(
 		command.Up(func(context.Context, command.UpOptions) error { return command.ReplaceWithLocal("weir up", cli.args) }),
 		(&statusCommands{cli}).statusCommand(), pool.explainCommand(), pool.planCommand(), (&decideCommands{cli}).decideCommand(),
-		pool.pauseCommand(), pool.resumeCommand(), pool.offsetCommand(), pool.poolCommand(), (&appCommands{cli}).appCommand(), (&stateCommands{cli}).stateCommand(), signals.signalCommand(),
+		pool.pauseCommand(), pool.resumeCommand(), pool.offsetCommand(), pool.poolCommand(), node.nodeCommand(), (&appCommands{cli}).appCommand(),
+		(&stateCommands{cli}).stateCommand(), signals.signalCommand(), signals.releaseCommand(),
 		(&metricsCommands{cli}).metricsCommand(), daemons.bootstrapCommand(), daemons.autoscalerCommand(), daemons.agentCommand(), daemons.authCommand(),
-		(&harmonizerCommands{cli}).harmonizerCommand(), health.healthCommand(), about.configCommand(), about.doctorCommand(), about.versionCommand(), daemons.keepCommand(),
+		(&harmonizerCommands{cli}).harmonizerCommand(), about.configCommand(), about.doctorCommand(), about.versionCommand(), daemons.keepCommand(),
 	)
 	return root
 }
@@ -70,7 +72,37 @@ func (cli *shared) poolArg(cmd *cobra.Command, args []string) error {
 		return command.OneArg("pool")(cmd, args)
 	}
 	if len(args) == 1 {
-		cli.Pool = args[0]
+		return cli.usePool(cmd, args[0])
 	}
 	return nil
 }
+
+// usePool makes the pool that an argument names the pool of the command. Two different names are a mistake.
+func (cli *shared) usePool(cmd *cobra.Command, name string) error {
+	if cmd.Flags().Changed("pool") && cli.Pool != name {
+		return command.Usage(fmt.Errorf("%s has two pools: %q, and %q of --pool; give one of them\nSee %q", cmd.CommandPath(), name, cli.Pool, cmd.CommandPath()+" --help"))
+	}
+	cli.Pool = name
+	return nil
+}
+
+// poolRule is in the help of commands with a pool and another argument.
+const poolRule = `The pool is the first of two arguments. A single argument is the %s, for the pool of
+--pool.`
+
+// poolThen accepts [POOL] [WHAT]: of two arguments the first is the pool, and a single one is not. lastOf returns WHAT
+// of the same arguments.
+func (cli *shared) poolThen(what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) > 2:
+			return command.Usage(fmt.Errorf("%s wants one %s, and a pool before it, but got %d arguments\nSee %q", cmd.CommandPath(), what, len(args), cmd.CommandPath()+" --help"))
+		case len(args) == 2:
+			return cli.usePool(cmd, args[0])
+		}
+		return nil
+	}
+}
+
+// lastOf returns the last argument alone, if there is one.
+func lastOf(args []string) []string { return args[max(0, len(args)-1):] }

@@ -25,11 +25,11 @@ import (
 
 func (cli *signalCommands) signalPsCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "ps",
+		Use:   "ps [POOL]",
 		Short: "List the signal processes of a pool",
 		Example: `  weir signal ps
-  weir signal ps --output json`,
-		Args: command.NoArgs,
+  weir signal ps web --output json`,
+		Args: cli.poolArg,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
 				s, err := cli.askBootstrap(ctx, b)
@@ -319,9 +319,10 @@ func trialText(t bootstrap.TrialStatus) string {
 func (cli *signalCommands) signalCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "signal",
-		Short: "Write, test, publish, run and inspect signals",
-		Long: `Write, test, publish, run and inspect signals: programs that turn metrics into resource
-requests. docs/signals.md is a tutorial, from an empty folder to a published signal.`,
+		Short: "Write, test, run and inspect signals",
+		Long: `Write, test, run and inspect signals: programs that turn metrics into resource requests.
+"weir release" publishes them. docs/signals.md is a tutorial, from an empty folder to a
+published signal.`,
 		Example: `  weir signal init requests
   weir signal ps`,
 		Args: command.Group,
@@ -329,9 +330,37 @@ requests. docs/signals.md is a tutorial, from an empty folder to a published sig
 	}
 	cmd.AddCommand(
 		cli.signalInitCommand(), cli.signalTestCommand(), cli.signalBenchCommand(), cli.signalRunCommand(),
-		cli.signalKeygenCommand(), cli.signalPublishCommand(), cli.signalListCommand(), cli.signalShowCommand(),
-		cli.signalVerifyCommand(), cli.signalFetchCommand(), cli.signalYankCommand(), cli.signalForgetCommand(),
 		cli.signalPsCommand(), cli.signalRestartCommand(), cli.signalLogsCommand(), cli.signalShadowCommand(),
 	)
+	for _, verb := range cli.releaseVerbs() {
+		cmd.AddCommand(command.Alias(verb, "weir release "+verb.Name()))
+	}
 	return cmd
+}
+
+func (cli *signalCommands) releaseCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "release",
+		Short: "Publish, list, verify, fetch and withdraw releases of signals",
+		Long: `Publish, list, verify, fetch and withdraw releases: the versions of signals in the bucket
+of weir.yaml.`,
+		Example: `  weir release publish shop/rps@v1.4.0 ./bin/rps
+  weir release list`,
+		Args: command.Group,
+		RunE: command.Help,
+	}
+	for _, verb := range cli.releaseVerbs() {
+		verb.Long = strings.ReplaceAll(verb.Long, "weir signal ", "weir release ")
+		verb.Example = strings.ReplaceAll(verb.Example, "weir signal ", "weir release ")
+		cmd.AddCommand(verb)
+	}
+	return cmd
+}
+
+// releaseVerbs are the commands of "weir release", which were commands of "weir signal" before.
+func (cli *signalCommands) releaseVerbs() []*cobra.Command {
+	return []*cobra.Command{
+		cli.signalKeygenCommand(), cli.signalPublishCommand(), cli.signalListCommand(), cli.signalShowCommand(),
+		cli.signalVerifyCommand(), cli.signalFetchCommand(), cli.signalYankCommand(), cli.signalForgetCommand(),
+	}
 }

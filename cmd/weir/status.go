@@ -48,7 +48,7 @@ type poolStatus struct {
 	Nodes []pools.NodeFacts `json:"nodes,omitempty"`
 	// Silent are nodes of the pool whose last two heartbeats are missing.
 	Silent []apps.SilentNode `json:"silent_nodes,omitempty"`
-	// Health is the first page of "weir health status", if the pool has a policy.
+	// Health is the first page of "weir node status", if the pool has a policy.
 	Health *nodehealth.Status `json:"health,omitempty"`
 
 	unknown error // the cluster has no such pool
@@ -77,11 +77,12 @@ func (cli *statusCommands) receiveNodes(ctx context.Context, b *bus.Bus) ([]pool
 
 func (cli *statusCommands) statusCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "status",
+		Use:   "status [POOL]",
 		Short: "Show a pool: its problems, size, signals and applications",
 		Example: `  weir status
-  weir status --pool default --output json`,
-		Args: command.NoArgs,
+  weir status web --watch
+  weir status web --output json`,
+		Args: cli.poolArg,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			err := cli.withBus(cmd.Context(), cli.status)
 			if full := cli.fullDisks(nil); err != nil && full != nil {
@@ -90,8 +91,8 @@ func (cli *statusCommands) statusCommand() *cobra.Command {
 			return err
 		},
 	}
-	cli.outputFlag(cmd)
 	cli.watchFlag(cmd)
+	cli.outputFlag(cmd)
 	return cmd
 }
 
@@ -300,7 +301,7 @@ func (s *poolStatus) warnOfNodes(now time.Time, r autoscaler.Record) {
 	switch len(before) {
 	case 0:
 	case 1:
-		s.warn("node %s was silent at the last tick: what it runs is unknown, so the pool does not shrink; \"weir health status %s\" shows its last verdicts", before[0], before[0])
+		s.warn("node %s was silent at the last tick: what it runs is unknown, so the pool does not shrink; \"weir node status %s\" shows its last verdicts", before[0], before[0])
 	default:
 		s.warn("%d nodes were silent at the last tick: what they run is unknown, so the pool does not shrink: %s", len(before), explain.List(before))
 	}
@@ -377,58 +378,6 @@ func bound(n int) string {
 	}
 	return fmt.Sprint(n)
 }
-
-// shownNodes bounds the table of nodes.
-const shownNodes = 100
-
-// printNodes prints the nodes of the last tick with their current usage.
-func (cli *statusCommands) printNodes(s poolStatus, r autoscaler.Record) {
-	said := make(map[string]pools.NodeFacts, len(s.Nodes))
-	for _, f := range s.Nodes {
-		said[f.ID] = f
-	}
-	usage := func(id string, k resource.Kind) string {
-		f, ok := said[id]
-		if !ok {
-			return "-"
-		}
-		return fmt.Sprintf("%g/%g", round2(f.Allocated[k]), f.Resources[k])
-	}
-	var rows [][]string
-	add := func(id, group, state string, tasks int, up string) {
-		if len(rows) < shownNodes {
-			rows = append(rows, []string{id, group, state, fmt.Sprint(tasks), usage(id, resource.CPUs), usage(id, resource.Mem), up})
-		}
-	}
-	leaving := map[string]bool{}
-	for _, d := range r.Drains {
-		leaving[d.Node] = true
-	}
-	for _, n := range r.Case.Nodes {
-		if leaving[n.ID] {
-			continue
-		}
-		state := string(n.Node)
-		switch {
-		case n.Instance != pools.InstanceRunning:
-			state = string(n.Instance)
-		case n.Node == pools.NodeUnknown || slices.ContainsFunc(s.Silent, func(one apps.SilentNode) bool { return one.Node == n.ID }):
-			state = "silent"
-		case n.Draining:
-			state += ", cordoned"
-		}
-		add(n.ID, n.Group, state, n.Tasks, explain.Ago(time.Unix(0, 0).Add(n.Uptime), time.Unix(0, 0)))
-	}
-	for _, d := range r.Drains {
-		add(d.Node, d.Group, "leaving: "+string(d.State), said[d.Node].Tasks, "-")
-	}
-	cli.printTable([]string{"node", "group", "state", "tasks", "cpus", "mem MB", "up"}, rows)
-	if more := len(r.Case.Nodes) + len(r.Drains) - len(rows); more > 0 {
-		fmt.Fprintf(cli.Stdout, "and %d more; --output json has all\n", more)
-	}
-}
-
-func round2(x float64) float64 { return float64(int64(x*100+0.5)) / 100 }
 
 func processRow(p bootstrap.Process, title string, now time.Time) []string {
 	why := p.Why

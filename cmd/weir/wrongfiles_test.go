@@ -114,7 +114,7 @@ func wrongFiles() (rows []wrongInput) {
 		}
 	}
 	lines("harmonizer replay DIR/events", "events", nil, "a line is one of", json("is not a JSON object")...)
-	lines("health replay DIR/events", "events", nil, "weir health replay --help", json("is not a JSON object")...)
+	lines("health replay DIR/events", "events", nil, "weir node replay --help", json("is not a JSON object")...)
 	lines("signal test /bin/true --metrics DIR/w", "w", nil, `want a line of "weir metrics get --output json"`, json("want an object, not an array")...)
 	lines("signal bench /bin/true --metrics DIR/w", "w", nil, `want a line of "weir metrics get --output json"`)
 	lines("decide DIR/case", "case", nil, "")

@@ -1,6 +1,9 @@
 package main
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // wrongCommands are names that are no command.
 func wrongCommands() []wrongInput {
@@ -16,8 +19,12 @@ func wrongCommands() []wrongInput {
 		group("harm", "weir", `did you mean "harmonizer"?`),
 		group("app lst", "weir app", `did you mean "list"?`),
 		group("pool grups", "weir pool", `did you mean "groups"?`),
-		group("health statsu", "weir health", `did you mean "status"?`),
-		group("health policy chek", "weir health policy", `did you mean "check"?`),
+		group("node statsu", "weir node", `did you mean "status"?`),
+		group("health statsu", "weir node", `did you mean "status"?`),
+		group("release lits", "weir release", `did you mean "list"?`),
+		group("pool pauze", "weir pool", `did you mean "pause"?`),
+		group("delete", "weir", "\nIts commands: agent"),
+		group("node policy chek", "weir node policy", `did you mean "check"?`),
 		group("signal lits", "weir signal", `did you mean "list"?`),
 		group("metrics gte", "weir metrics", "Its commands: "),
 		group("harmonizer rply", "weir harmonizer", `did you mean "replay"?`),
@@ -45,11 +52,11 @@ func wrongFlags() []wrongInput {
 		{"status --color blue", nil, 2, `"blue"`, "--color", "want auto, always or never"},
 		{"status --log-level loud", nil, 2, `"loud"`, "--log-level", "want debug, info, warn or error"},
 		{"status --log-format xml", nil, 2, `"xml"`, "--log-format", "want text or json"},
-		{"health policy check --from heat", map[string]string{"local/default.yaml": ""}, 2, `"heat"`, "--from", "want weir or senlin"},
+		{"node policy check --from heat", map[string]string{"local/default.yaml": ""}, 2, `"heat"`, "--from", "want weir or senlin"},
 		{"pool target 5 --clear", nil, 2, "give a target, or --clear", "weir pool target", "give"},
 		{"pool mark-stale red --all", nil, 2, "requires groups", "weir pool mark-stale", "or --all"},
-		{"health recover n1 --all --wait 8h", nil, 2, "not both", "--all", `See "weir health recover --help"`},
-		{"health recover --all", nil, 2, "one machine after the other", "--all", "such as --wait 8h"},
+		{"node recover n1 --all --wait 8h", nil, 2, "not both", "--all", `See "weir node recover --help"`},
+		{"node recover --all", nil, 2, "one machine after the other", "--all", "such as --wait 8h"},
 		{"state accept apps", nil, 2, "--reason is missing", "--reason", "state why"},
 		{"signal yank shop/rps@v1", nil, 2, "--why is missing", "--why", "state the reason"},
 		{"metrics put a=1", nil, 2, "--app is missing", "--app", "name the application"},
@@ -69,8 +76,12 @@ func wrongArguments() (rows []wrongInput) {
 		"app set": "one application name", "app get web api": "one application name", "app delete": "one application name",
 		"app explain": "one application name", "app crashes web api": "one application name", "app retry": "one application name",
 		"app logs": "one application name", "app status web api": "one application name",
-		"pool remove": "the ids of nodes", "pool mark-stale": "groups", "pool target 1 2": "one weight, min or max", "pool groups a b": "one pool",
-		"pause a b": "one pool", "resume a b": "one pool", "explain a b": "one pool", "plan a b": "one pool", "offset 1 2": "one weight",
+		"pool remove": "the ids of nodes", "pool drain": "the ids of nodes", "pool drain --pool web": "the ids of nodes", "pool mark-stale": "groups",
+		"pool target a 1 2": "one weight, min or max, and a pool before it", "pool groups a b": "one pool",
+		"pause a b": "one pool", "resume a b": "one pool", "explain a b": "one pool", "plan a b": "one pool", "offset a 1 2": "one weight, and a pool before it",
+		"pool status a b": "one pool", "pool pause a b": "one pool", "pool resume a b": "one pool", "pool explain a b": "one pool", "pool plan a b": "one pool",
+		"pool offset a 1 2": "one weight", "status a b": "one pool", "signal ps a b": "one pool", "doctor a b": "one pool", "config validate a b": "one pool",
+		"node list a b":  "one pool",
 		"signal restart": "one app", "signal logs": "one app", "signal shadow a b": "one app", "signal forget": "one NAMESPACE/NAME@VERSION",
 		"signal publish shop/rps@v1": "NAMESPACE/NAME@VERSION and PATH", "signal show": "one NAMESPACE/NAME@VERSION",
 		"signal verify a b": "one NAMESPACE/NAME@VERSION", "signal fetch": "NAMESPACE/NAME@VERSION", "signal yank": "one NAMESPACE/NAME@VERSION",
@@ -78,13 +89,13 @@ func wrongArguments() (rows []wrongInput) {
 		"signal bench": "the signal's program", "signal run": "SIGNAL", "signal init": "one name",
 		"metrics put --app web": "NAME=VALUE", "metrics get --app web": "the name of a metric",
 		"harmonizer record": "one file", "harmonizer replay a b": "one file", "state accept": "one reader",
-		"decide a b": "one file", "health evidence": "one machine", "health recover": "at least one machine",
-		"health policy check a b": "one file", "health replay": "one file",
+		"decide a b": "one file", "node evidence": "one machine", "node recover": "at least one machine",
+		"node policy check a b": "one file", "node replay": "one file",
 	} {
 		rows = append(rows, wrongInput{line, nil, 2, "See \"weir " + commandOf(line), "weir " + commandOf(line), fix})
 	}
 	for _, path := range []string{
-		"status", "app list", "signal ps", "state check", "state migrate", "doctor", "version", "config validate", "bootstrap", "autoscaler", "agent",
+		"app list", "state check", "state migrate", "version", "bootstrap", "autoscaler", "agent",
 		"keep", "up", "metrics serve", "harmonizer release",
 	} {
 		rows = append(rows, wrongInput{path + " extra", nil, 2, `takes no argument, but got "extra"`, "weir " + path, `See "weir ` + path + ` --help"`})
@@ -108,6 +119,8 @@ func wrongNames() []wrongInput {
 	const rule = "want letters, digits, - and _, at most 63, beginning with a letter or digit"
 	return []wrongInput{
 		{"status --pool a·b", nil, 2, `"a b"`, "--pool", rule},
+		{"pause web --pool api", nil, 2, "weir pause has two pools", `"web", and "api" of --pool`, "give one of them"},
+		{"pool target web 5 --pool api", nil, 2, "weir pool target has two pools", `"web", and "api" of --pool`, "give one of them"},
 		{"status --cluster ../x", nil, 2, `"../x"`, "--cluster", rule},
 		{"pause a·b", nil, 2, `"a b"`, "pool", rule},
 		{"app set a·b --command true", nil, 2, `"a b"`, "application name", rule},
@@ -146,11 +159,11 @@ func wrongNames() []wrongInput {
 		{"signal list a/b/c", nil, 2, `"a/b/c"`, "a/b/c", "want NAMESPACE or NAMESPACE/NAME"},
 		{"state migrate --replicas 7", nil, 2, "--replicas is 7", "--replicas", "want 1 to 5"},
 		{"state accept other --reason x", nil, 1, "reports no damage", "reader other", `"weir state check"`},
-		{"health check n1 n1", nil, 2, "is named twice", "node n1", "name it once"},
-		{"health status n1 n1", nil, 2, "is named twice", "node n1", "name it once"},
-		{"health history n1 n1", nil, 2, "is named twice", "node n1", "name it once"},
-		{"health release " + strings.Repeat("n", 300), nil, 2, "want 1 to", "node", "bytes"},
-		{"health resume n1 n1", nil, 2, "is named twice", "node n1", "name it once"},
+		{"node check n1 n1", nil, 2, "is named twice", "node n1", "name it once"},
+		{"node status n1 n1", nil, 2, "is named twice", "node n1", "name it once"},
+		{"node history n1 n1", nil, 2, "is named twice", "node n1", "name it once"},
+		{"node release " + strings.Repeat("n", 300), nil, 2, "want 1 to", "node", "bytes"},
+		{"node resume n1 n1", nil, 2, "is named twice", "node n1", "name it once"},
 		{"agent --id a·b --group red", nil, 2, "a b", "id", "want"},
 	}
 }
@@ -170,8 +183,8 @@ func wrongValues() []wrongInput {
 		{"pool target 3 --for x", nil, 2, `"x"`, "--for", duration},
 		{"signal shadow --since 0s", nil, 2, "0s", "--since", "want more than 0"},
 		{"metrics get --app web --range 0s a", nil, 2, "0s", "--range", "want more than 0"},
-		{"health pause --for 0s", nil, 2, "0s", "--for", "want more than 0"},
-		{"health recover n1 --wait -1h", nil, 2, "-1h0m0s", "recover", "want"},
+		{"node pause --for 0s", nil, 2, "0s", "--for", "want more than 0"},
+		{"node recover n1 --wait -1h", nil, 2, "-1h0m0s", "recover", "want"},
 		{"status --timeout 0s", nil, 2, "0s", "--timeout", "want more than 0, such as 10s"},
 		{"status --timeout soon", nil, 2, `"soon"`, "--timeout", duration},
 		{"metrics serve --retention 1m", nil, 2, "1m0s", "--retention", "at least 2h"},
@@ -195,6 +208,8 @@ func wrongValues() []wrongInput {
 		{"app retry web --index one", nil, 2, `"one"`, "--index", "want a whole number"},
 		{"signal logs web --lines -1", nil, 2, "-1", "--lines", "want at least 0"},
 		{"offset many", nil, 2, `"many"`, "weight", "want a whole number"},
+		{"offset web many", nil, 2, `"many"`, "weight", "want a whole number"},
+		{"pool target web maxx", nil, 2, `"maxx"`, "target", "want a number of at least 0, min or max"},
 		{"offset 1.5", nil, 2, `"1.5"`, "weight", "want a whole number"},
 		{"pool target -- -1", nil, 2, `"-1"`, "target", "want a number of at least 0, min or max"},
 		{"pool target nan", nil, 2, `"nan"`, "target", "want a number of at least 0, min or max"},
@@ -203,6 +218,22 @@ func wrongValues() []wrongInput {
 		{"signal test /bin/true --param a=[", nil, 2, "read the value as YAML", "--param a", "']' not found"},
 		{"signal test /bin/true --param a=&x·[*x]", nil, 2, "anchors, aliases", "--param a", "write the value out"},
 	}
+}
+
+// wrongReleases are the rows of the commands that "weir signal" had before, as those of "weir release".
+func wrongReleases(rows []wrongInput) (again []wrongInput) {
+	for _, row := range rows {
+		_, verb, ok := strings.Cut(row.line, "signal ")
+		verb, _, _ = strings.Cut(verb, " ")
+		if !ok || !slices.Contains(releaseVerbs(), verb) {
+			continue
+		}
+		for _, text := range []*string{&row.line, &row.what, &row.where, &row.fix} {
+			*text = strings.ReplaceAll(*text, "signal "+verb, "release "+verb)
+		}
+		again = append(again, row)
+	}
+	return again
 }
 
 // wrongPlaces are folders and addresses.
@@ -223,7 +254,7 @@ func wrongPlaces() []wrongInput {
 		{"autoscaler --pool defualt", map[string]string{"local/default.yaml": ""}, 2, "no such file", "DIR/local/defualt.yaml", "pools of cluster local: default"},
 		{"auth --config-dir DIR", map[string]string{"weir.yaml": "nats: {url: \"nats://127.0.0.1:1\"}\n"}, 2, "section auth is missing", "DIR/weir.yaml", "add issuer_key_file and verifiers"},
 		{"signal list", nil, 2, "aws.signals_bucket is missing", "weir.yaml", "name the bucket"},
-		{"health policy check", nil, 2, "no such file", "DIR/local/default.yaml", "name a file that exists"},
+		{"node policy check", nil, 2, "no such file", "DIR/local/default.yaml", "name a file that exists"},
 		{"harmonizer record DIR/there", map[string]string{"there": "x"}, 2, "is there already", "DIR/there", "--force"},
 		{"signal keygen DIR/key", map[string]string{"key": "x"}, 2, "file already exists", "DIR/key", "give another name"},
 		{"signal init rps --sdk-version v1.0.0 --dir DIR/full", map[string]string{"full/signal.go": "x", "full/go.mod": "x"}, 2, "file already exists", "DIR/full", "choose another folder"},

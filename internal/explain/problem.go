@@ -67,9 +67,9 @@ func Breaker(now time.Time, b judge.Breaker) string {
 	}
 	text := fmt.Sprintf("%s%s: %s; ", what, since(now, b.Since), b.Why)
 	if b.Manual {
-		return text + "repairs resume only after \"weir health release\""
+		return text + "repairs resume only after \"weir node release\""
 	}
-	return text + fmt.Sprintf("repairs resume %v after at most %s unhealthy; \"weir health release\" resumes them now",
+	return text + fmt.Sprintf("repairs resume %v after at most %s unhealthy; \"weir node release\" resumes them now",
 		b.CloseAfter, plural(b.CloseAt, "node is", "nodes are"))
 }
 

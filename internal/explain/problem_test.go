@@ -31,13 +31,13 @@ func TestProblems(t *testing.T) {
 		"crashes": {Crashes("web", message.AppCount{Expected: 4, Flapping: 1}),
 			`application web: 1 of 4 instances crash repeatedly; each restart waits longer; "weir app crashes web" lists the crashes, "weir app logs web" shows the last output`},
 		"breaker": {Breaker(now, judge.Breaker{Pool: true, Since: at, Why: "6 of 6 nodes", CloseAt: 1, CloseAfter: 5 * time.Minute}),
-			`breaker of the pool is open since 12:04:00, 1m30s ago: 6 of 6 nodes; repairs resume 5m0s after at most 1 node is unhealthy; "weir health release" resumes them now`},
+			`breaker of the pool is open since 12:04:00, 1m30s ago: 6 of 6 nodes; repairs resume 5m0s after at most 1 node is unhealthy; "weir node release" resumes them now`},
 		"breaker until a release": {Breaker(now, judge.Breaker{Pool: true, Since: at, Why: "6 of 6 nodes", Manual: true}),
-			`breaker of the pool is open since 12:04:00, 1m30s ago: 6 of 6 nodes; repairs resume only after "weir health release"`},
+			`breaker of the pool is open since 12:04:00, 1m30s ago: 6 of 6 nodes; repairs resume only after "weir node release"`},
 		"zone": {Breaker(now, judge.Breaker{Zone: "a", Since: at, Why: "3 of 3 nodes", CloseAt: 2, CloseAfter: time.Minute}),
-			`zone a is frozen since 12:04:00, 1m30s ago: 3 of 3 nodes; repairs resume 1m0s after at most 2 nodes are unhealthy; "weir health release" resumes them now`},
+			`zone a is frozen since 12:04:00, 1m30s ago: 3 of 3 nodes; repairs resume 1m0s after at most 2 nodes are unhealthy; "weir node release" resumes them now`},
 		"zone without a name": {Breaker(now, judge.Breaker{Why: "3 of 3 nodes", CloseAfter: time.Minute}),
-			`the zone without a name is frozen: 3 of 3 nodes; repairs resume 1m0s after at most 0 nodes are unhealthy; "weir health release" resumes them now`},
+			`the zone without a name is frozen: 3 of 3 nodes; repairs resume 1m0s after at most 0 nodes are unhealthy; "weir node release" resumes them now`},
 	}
 	for name, test := range tests {
 		if test.got != test.want {

@@ -51,7 +51,7 @@ autoscale_signals:
       - {name: mem_expected, type: instance_counts, range: 1m, max_age: 20s}
       - {name: disk_expected, type: instance_counts, range: 1m, max_age: 20s}
 draining: {draining_time_threshold_seconds: 120}
-health:                       # mode act repairs unhealthy machines; "weir health status" lists them
+health:                       # mode act repairs unhealthy machines; "weir node status" lists them
   mode: observe
   detection:
     interval: 5

@@ -33,6 +33,9 @@ type planAnswer struct {
 	Error  string             `json:"error,omitempty"`
 }
 
+// ErrNoAutoscaler is the error of a request to a pool without an autoscaler.
+var ErrNoAutoscaler = errors.New("no autoscaler runs for it: start one with \"weir bootstrap\", or \"weir up\"")
+
 // RequestPlan asks the autoscaler that holds the pool.
 func RequestPlan(ctx context.Context, b *bus.Bus, cluster, pool string) (autoscaler.Record, error) {
 	ctx, cancel := context.WithTimeout(ctx, planTimeout)
@@ -42,7 +45,7 @@ func RequestPlan(ctx context.Context, b *bus.Bus, cluster, pool string) (autosca
 	}
 	msg, err := b.Conn().RequestWithContext(ctx, planSubject(cluster, pool), nil)
 	if errors.Is(err, nats.ErrNoResponders) {
-		return fail(errors.New("no autoscaler runs for it: start one with \"weir bootstrap\", or \"weir up\""))
+		return fail(ErrNoAutoscaler)
 	}
 	if err != nil {
 		return fail(err)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -50,6 +51,41 @@ func TestEmptyListHasNoResources(t *testing.T) {
 	for form, want := range map[string]string{"table": "No resources found\n", "json": "[]\n", "yaml": "[]\n", "name": ""} {
 		if r := inData(data)("app", "list", "--output", form); r.code != 0 || r.stdout != want {
 			t.Errorf("weir app list --output %s: %+v, want %q", form, r, want)
+		}
+	}
+}
+
+// TestCompletion completes names of the bus, of files and of flags. Without a bus it is silent.
+func TestCompletion(t *testing.T) {
+	t.Parallel()
+	data, away, configs := t.TempDir(), t.TempDir(), muteConfig(t)
+	storedApps(t, data, map[string]string{"web": webRow, "api": apiRow})
+	mute := muteServer(t, silent)
+	for _, c := range []struct {
+		flags, args []string
+		want        string // the names, and cobra's directive: 4 is "no files", 0 is "files"
+	}{
+		{[]string{"--data", data, "--timeout", "1m"}, []string{"app", "get", ""}, "api web :4"},
+		{[]string{"--data", data, "--timeout", "1m"}, []string{"app", "logs", "w"}, "web :4"},
+		{[]string{"--data", data, "--timeout", "1m"}, []string{"app", "get", "web", ""}, ":4"},
+		{[]string{"--data", data, "--timeout", "1m"}, []string{"pause", ""}, "default :4"},
+		{[]string{"--data", data, "--timeout", "1m"}, []string{"pool", "target", "de"}, "default :4"},
+		{[]string{"--data", data, "--timeout", "1m"}, []string{"pool", "target", "default", ""}, ":4"},
+		{[]string{"--data", data, "--timeout", "1m"}, []string{"app", "list", "--pool", ""}, "default :4"},
+		{[]string{"--data", data, "--timeout", "1m"}, []string{"app", "list", "--output", ""}, "table json yaml name :4"},
+		{[]string{"--data", data, "--timeout", "1m"}, []string{"status", "--output", ""}, "table json yaml :4"},
+		{[]string{"--data", data, "--timeout", "1m"}, []string{"status", "--color", ""}, "auto always never :4"},
+		{[]string{"--data", data, "--timeout", "1m"}, []string{"decide", ""}, ":0"},
+		{[]string{"--data", data, "--timeout", "1m"}, []string{"signal", "restart", ""}, ":4"},
+		{[]string{"--data", data, "--timeout", "1m"}, []string{"node", "check", ""}, ":4"},
+		{[]string{"--data", away}, []string{"app", "get", ""}, ":4"},
+		{[]string{"--data", away}, []string{"release", "show", ""}, ":4"},
+		{[]string{"--data", away, "--nats", mute, "--timeout", "500ms"}, []string{"app", "get", ""}, ":4"},
+	} {
+		line := slices.Concat([]string{"__complete"}, c.flags, []string{"--config-dir", configs}, c.args)
+		r := runInTime(t, line...)
+		if got := strings.Join(strings.Fields(r.stdout), " "); r.code != 0 || got != c.want || strings.Contains(r.stderr, "weir:") {
+			t.Errorf("weir %q: %+v, want %q", line, r, c.want)
 		}
 	}
 }

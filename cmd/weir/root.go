@@ -63,6 +63,7 @@ To try all of it on this machine, run "weir up", and in another terminal:
 		(&metricsCommands{cli}).metricsCommand(), daemons.bootstrapCommand(), daemons.autoscalerCommand(), daemons.agentCommand(), daemons.authCommand(),
 		(&harmonizerCommands{cli}).harmonizerCommand(), about.configCommand(), about.doctorCommand(), about.versionCommand(), daemons.keepCommand(),
 	)
+	(&completion{cli}).completeNames(root)
 	return root
 }
 

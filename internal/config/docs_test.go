@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/weirkeeper/weirkeeper/internal/verifiers"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )
 
@@ -69,5 +70,23 @@ func TestDocumentedFiles(t *testing.T) {
 	}
 	if _, warnings, err := LoadHarmonizer(dir); err != nil || warnings != nil {
 		t.Error(err, warnings)
+	}
+}
+
+// TestDocumentedIdentities loads the files of docs/identity.md: of "weir auth" and of a machine.
+func TestDocumentedIdentities(t *testing.T) {
+	blocks := documented(t, "identity.md")
+	if len(blocks) != 2 {
+		t.Fatalf("the page has %d YAML blocks, want two", len(blocks))
+	}
+	auth, err := serviceOf(t, blocks[0])
+	if err != nil || len(auth.Auth.Verifiers.Values) != len(verifiers.All()) {
+		t.Errorf("the file of weir auth has %d verifiers, want all: %v", len(auth.Auth.Verifiers.Values), err)
+	}
+	if machine, err := serviceOf(t, blocks[1]); err != nil || machine.Identity.Value == nil {
+		t.Errorf("the file of a machine: %v", err)
+	}
+	if alone, err := serviceOf(t, "identity: {awsdocument: {}}"); err != nil || alone.Identity.Value == nil {
+		t.Errorf("a verifier without settings: %v", err)
 	}
 }

@@ -20,10 +20,16 @@ BUF     = $(TOOL) buf generate proto --template proto/buf.gen.yaml
 up: build ## run everything on this machine; Ctrl-C ends it
 	@$(BIN)/weir up
 
+PROGRAMS = ./cmd/weir ./cmd/weir-local
+SIGNALS  = ./examples/signals/...
+
 build: ## build weir, weir-local, and the signals that weir up publishes
 	@test -x $(BIN)/weir || echo "first build: this takes a few minutes"
-	@$(GO) build -o $(BIN)/ ./cmd/weir ./cmd/weir-local
-	@$(GO) build -o $(BIN)/signals/ ./examples/signals/...
+	@test -x $(BIN)/weir || ! test -t 1 || { \
+	  echo "total $$($(GO) list -deps -f '{{if .Stale}}{{.ImportPath}}{{end}}' $(PROGRAMS) | wc -l)"; \
+	  $(GO) build -v -o $(BIN)/ $(PROGRAMS); echo "exit $$?"; } 2>&1 | ./first-build.sh
+	@$(GO) build -o $(BIN)/ $(PROGRAMS)
+	@$(GO) build -o $(BIN)/signals/ $(SIGNALS)
 
 # Without GORACE each process of a test would sleep for 1 s at its end. RAPID_CHECKS is the
 # number of random cases of each property. The race detector skips compress/flate: it starts

@@ -117,33 +117,33 @@ type Rule string
 const (
 	RuleMissing      Rule = "missing"       // an index without a copy: starts.go
 	RuleExitCrashed  Rule = "exit_crashed"  // a crash that is answered at once: crash.go
-	RuleExitStopped  Rule = "exit_stopped"  // starts.go
-	RuleExitShutdown Rule = "exit_shutdown" // starts.go
+	RuleExitStopped  Rule = "exit_stopped"  // an instance that should run was stopped: starts.go
+	RuleExitShutdown Rule = "exit_shutdown" // the node of an instance shuts down: starts.go
 
 	RuleFlapping Rule = "flapping" // a crash that is answered after a delay: crash.go
 	RuleGiveUp   Rule = "give_up"  // a crash that is not answered: crash.go
 	RuleDecay    Rule = "decay"    // crashes that no longer count: crash.go
 
-	RuleEvacuation Rule = "evacuation" // starts.go
+	RuleEvacuation Rule = "evacuation" // the node of an instance drains: starts.go
 
-	RuleExtraState   Rule = "extra_state"   // stops.go
-	RuleExtraIndex   Rule = "extra_index"   // stops.go
-	RuleExtraVersion Rule = "extra_version" // stops.go
-	RuleExtraApp     Rule = "extra_app"     // stops.go
+	RuleExtraState   Rule = "extra_state"   // a copy of an app that should not run: stops.go
+	RuleExtraIndex   Rule = "extra_index"   // a copy beyond the desired indices: stops.go
+	RuleExtraVersion Rule = "extra_version" // a copy of an old version: stops.go
+	RuleExtraApp     Rule = "extra_app"     // a copy of an app without a row: stops.go
 
-	RuleDuplicate Rule = "duplicate" // stops.go
-	RuleWholeApp  Rule = "whole_app" // stops.go
-	RuleLastCopy  Rule = "last_copy" // lastcopy.go
+	RuleDuplicate Rule = "duplicate" // a second copy of one instance: stops.go
+	RuleWholeApp  Rule = "whole_app" // the stop would stop the whole app at the controller: stops.go
+	RuleLastCopy  Rule = "last_copy" // the stop would end the last serving copy: lastcopy.go
 
-	RuleResetGrace     Rule = "reset_grace"     // starts.go
-	RuleKeepAlive      Rule = "keep_alive"      // starts.go, stops.go
-	RuleUpdateRequired Rule = "update_required" // rules.go
-	RulePackageState   Rule = "package_state"   // starts.go
+	RuleResetGrace     Rule = "reset_grace"     // the controller acts first on an index that it changed: starts.go
+	RuleKeepAlive      Rule = "keep_alive"      // a recent nudge already requests it: starts.go, stops.go
+	RuleUpdateRequired Rule = "update_required" // the row is older than the last change of the app: rules.go
+	RulePackageState   Rule = "package_state"   // the package cannot be started: starts.go
 
-	RuleFollow          Rule = "follow"           // fresh.go
-	RuleFreshness       Rule = "freshness"        // fresh.go
-	RuleDisruptionLimit Rule = "disruption_limit" // disruption.go, rowloss.go
-	RuleQueue           Rule = "queue"            // dispatch.go
+	RuleFollow          Rule = "follow"           // another harmonizer leads: fresh.go
+	RuleFreshness       Rule = "freshness"        // a state is incomplete: fresh.go
+	RuleDisruptionLimit Rule = "disruption_limit" // too much was lost at once: disruption.go, rowloss.go
+	RuleQueue           Rule = "queue"            // it waits in the queue: dispatch.go
 )
 
 // renamed returns the name of a value that the previous version published under another name.

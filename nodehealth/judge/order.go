@@ -40,40 +40,40 @@ type Order struct {
 type FindingEvent string
 
 const (
-	NodeOK           FindingEvent = "node.ok"
-	NodeSuspect      FindingEvent = "node.suspect"
-	NodeUnhealthy    FindingEvent = "node.unhealthy"
-	NodeReplaced     FindingEvent = "node.replaced"
-	NodeGone         FindingEvent = "node.gone" // from the provider's list
-	NodeQuarantined  FindingEvent = "node.quarantined"
-	NodeHeld         FindingEvent = "node.held"     // its repairs are used up, and a gate refuses the quarantine
-	NodeReleased     FindingEvent = "node.released" // by an operator, or because its quarantine ended
-	CheckUnknown     FindingEvent = "check.unknown" // for longer than unknown_alarm
-	CheckVetoed      FindingEvent = "check.vetoed"  // a heartbeat contradicts a failure that only the control plane reports
-	RepairBlocked    FindingEvent = "repair.blocked"
-	RepairClaimed    FindingEvent = "repair.claimed"
-	RepairStarted    FindingEvent = "repair.started"
-	RepairAttempt    FindingEvent = "repair.attempt"
-	RepairVerifying  FindingEvent = "repair.verifying"
-	RepairFailed     FindingEvent = "repair.failed" // one of its actions failed
-	RepairSucceeded  FindingEvent = "repair.succeeded"
-	RepairEnded      FindingEvent = "repair.ended" // without a success; the node may be repaired again
-	FenceStarted     FindingEvent = "fence.started"
-	FenceConfirmed   FindingEvent = "fence.confirmed"
-	FenceUnconfirmed FindingEvent = "fence.failed"
-	BreakerOpened    FindingEvent = "breaker.opened"
-	BreakerClosed    FindingEvent = "breaker.closed"
-	ZoneFrozen       FindingEvent = "zone.frozen"
-	ZoneThawed       FindingEvent = "zone.thawed"
-	PathUp           FindingEvent = "path.up"
-	PathLost         FindingEvent = "path.lost"
-	RequestTaken     FindingEvent = "request.taken" // of an operator, to repair a node or, without a node, the pool
-	RequestEnded     FindingEvent = "request.ended" // of an operator, without a repair
-	PauseTaken       FindingEvent = "pause.taken"
-	PauseEnded       FindingEvent = "pause.ended"
-	PauseExpired     FindingEvent = "pause.expired"
-	OwnerChanged     FindingEvent = "owner.changed"
-	Ignored          FindingEvent = "ignored" // an event that changes nothing
+	NodeOK           FindingEvent = "node.ok"          // the node is healthy
+	NodeSuspect      FindingEvent = "node.suspect"     // the node fails, for less than tolerate
+	NodeUnhealthy    FindingEvent = "node.unhealthy"   // the node fails for longer than tolerate
+	NodeReplaced     FindingEvent = "node.replaced"    // another node took its place
+	NodeGone         FindingEvent = "node.gone"        // the provider no longer lists the node
+	NodeQuarantined  FindingEvent = "node.quarantined" // its repairs are used up: it stays out of service
+	NodeHeld         FindingEvent = "node.held"        // its repairs are used up, and a gate refuses the quarantine
+	NodeReleased     FindingEvent = "node.released"    // its quarantine or failed fence ended, by an operator or by itself
+	CheckUnknown     FindingEvent = "check.unknown"    // no verdict for longer than unknown_alarm
+	CheckVetoed      FindingEvent = "check.vetoed"     // a heartbeat contradicts a failure that only the control plane reports
+	RepairBlocked    FindingEvent = "repair.blocked"   // a gate refuses the repair
+	RepairClaimed    FindingEvent = "repair.claimed"   // all gates allow the repair; the node is checked again first
+	RepairStarted    FindingEvent = "repair.started"   // the first action of the repair is ordered
+	RepairAttempt    FindingEvent = "repair.attempt"   // a further action of the repair is ordered
+	RepairVerifying  FindingEvent = "repair.verifying" // the action is done, and the node must stay healthy
+	RepairFailed     FindingEvent = "repair.failed"    // one of its actions failed
+	RepairSucceeded  FindingEvent = "repair.succeeded" // the node, or its replacement, is healthy
+	RepairEnded      FindingEvent = "repair.ended"     // without a success; the node may be repaired again
+	FenceStarted     FindingEvent = "fence.started"    // the fences of the policy are tried
+	FenceConfirmed   FindingEvent = "fence.confirmed"  // a fence is confirmed
+	FenceUnconfirmed FindingEvent = "fence.failed"     // no fence was confirmed in time
+	BreakerOpened    FindingEvent = "breaker.opened"   // too many nodes of the pool are unhealthy: no repairs
+	BreakerClosed    FindingEvent = "breaker.closed"   // repairs are allowed again
+	ZoneFrozen       FindingEvent = "zone.frozen"      // too many nodes of the zone are unhealthy: no repairs there
+	ZoneThawed       FindingEvent = "zone.thawed"      // repairs in the zone are allowed again
+	PathUp           FindingEvent = "path.up"          // the heartbeat path is proven
+	PathLost         FindingEvent = "path.lost"        // the heartbeat path is not proven: silence is no failure
+	RequestTaken     FindingEvent = "request.taken"    // an operator requested the repair of a node, or of the pool
+	RequestEnded     FindingEvent = "request.ended"    // the request of an operator ended without a repair
+	PauseTaken       FindingEvent = "pause.taken"      // repairs of a node or the pool are paused
+	PauseEnded       FindingEvent = "pause.ended"      // its owner ended the pause
+	PauseExpired     FindingEvent = "pause.expired"    // the pause expired
+	OwnerChanged     FindingEvent = "owner.changed"    // another owner repairs the pool
+	Ignored          FindingEvent = "ignored"          // an event that changes nothing
 )
 
 // Gate is the name of a gate. The strings are stable; gates has the order.

@@ -25,7 +25,7 @@ func Up(run func(ctx context.Context, o UpOptions) error) *cobra.Command {
 		Long: `Run everything on this machine, below one data folder: a NATS bus, an S3 bucket
 with one published signal release, a metrics store, and the harmonizer. A pool of
 two groups has processes as machines. Its bootstrap runs the signals and the
-autoscaler. Each tick prints one line. Ctrl-C stops everything.`,
+autoscaler. A tick prints one line if it changed something. Ctrl-C stops everything.`,
 		Example: `  weir up
   weir up --data /tmp/weir
   weir up --pool-file pool.yaml   # changes of the file apply at once

@@ -48,6 +48,7 @@ type up struct {
 	*command.Root
 	reporter
 	options  command.UpOptions
+	live     func(text string) // sets the live line of the terminal
 	began    time.Time
 	data     string
 	poolFile []byte // nil: the built-in one
@@ -103,7 +104,7 @@ func Up(ctx context.Context, root *command.Root, o command.UpOptions) error {
 	defer terminal.close(terminalTimeout)
 	own := *root
 	own.Stdout = terminal
-	u.Root, u.reporter.out = &own, terminal
+	u.Root, u.reporter.out, u.live = &own, terminal, terminal.Live
 	err = daemon.WithLauncher(ctx, u.Program, u.log, func(ctx context.Context, launcher *supervise.Launcher) error {
 		u.launcher = launcher
 		return u.run(ctx)
@@ -203,7 +204,7 @@ func (u *up) startBack(ctx context.Context) (config.Pool, error) {
 	return pool, err
 }
 
-// startFront starts machines, harmonizer and bootstrap, and prints each tick.
+// startFront starts machines, harmonizer and bootstrap, and prints the ticks.
 func (u *up) startFront(ctx context.Context, pool config.Pool) error {
 	watch, err := u.watch(ctx)
 	if err != nil {

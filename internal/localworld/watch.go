@@ -3,6 +3,8 @@ package localworld
 import (
 	"context"
 	"fmt"
+	"io"
+	"strings"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
@@ -12,8 +14,36 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/liveness"
 )
 
-// watch returns the part that prints one line for each tick. It subscribes at once, so that the first tick is
-// printed.
+// tickLines prints a line for each tick that differs from the one before. The ticks between are counted in the live
+// line.
+type tickLines struct {
+	out  io.Writer
+	live func(text string)
+
+	last string // the printed text, without its time
+	same int    // ticks since then
+}
+
+// tick takes the line of one tick: its time, a space, and its text.
+func (t *tickLines) tick(line string) {
+	at, text, _ := strings.Cut(line, " ")
+	if text != t.last {
+		t.last, t.same = text, 0
+		fmt.Fprintln(t.out, line)
+		return
+	}
+	t.same++
+	ticks := "ticks"
+	if t.same == 1 {
+		ticks = "tick"
+	}
+	t.live(fmt.Sprintf("%s %d %s without a change", at, t.same, ticks))
+}
+
+// repeat makes the next tick a line of its own.
+func (t *tickLines) repeat() { t.last = "" }
+
+// watch returns the part that prints the ticks. It subscribes at once, so that the first tick is printed.
 func (u *up) watch(ctx context.Context) (func(context.Context) error, error) {
 	ledger, err := state.OpenLedger(ctx, u.bus.JetStream(), u.Cluster, u.Pool)
 	if err != nil {
@@ -34,11 +64,13 @@ func (u *up) watch(ctx context.Context) (func(context.Context) error, error) {
 		silence := time.NewTicker(upStartTimeout)
 		defer silence.Stop()
 		last := u.began
+		lines := tickLines{out: u.Stdout, live: u.live}
 		for {
 			select {
 			case <-ctx.Done():
 				return nil
 			case <-silence.C:
+				lines.repeat()
 				fmt.Fprintf(u.Stdout, "! no tick for %v; see weir status and %s\n", time.Since(last).Round(time.Second), u.logFile.Name())
 			case m, ok := <-in.Messages():
 				if !ok {
@@ -69,7 +101,7 @@ func (u *up) watch(ctx context.Context) (func(context.Context) error, error) {
 					fmt.Fprintf(u.Stdout, "ready in %.1fs; in another terminal: weir status, weir explain, weir app set --help; log in %s\n",
 						time.Since(u.began).Seconds(), u.logFile.Name())
 				}
-				fmt.Fprintln(u.Stdout, explain.Line(r, now))
+				lines.tick(explain.Line(r, now))
 			}
 		}
 	}, nil

@@ -14,7 +14,7 @@ export CGO_ENABLED = 0
 TOOL    = $(GO) tool -modfile=go.tools.mod
 BUF     = $(TOOL) buf generate proto --template proto/buf.gen.yaml
 
-.PHONY: up build test test-root soak check lint generate bench clean help
+.PHONY: up build test test-root soak check lint generate bench record clean help
 .DEFAULT_GOAL := help
 
 up: build ## run everything on this machine; Ctrl-C ends it
@@ -73,6 +73,9 @@ generate: ## generate the Go code of proto/
 
 bench: build ## print the benchmarks (or a part, PKG=./sigproto), each beside a reference value or limit
 	$(GO) test -run '^$$' -bench . -benchtime 1s -timeout 30m $(PKG)
+
+record: build ## record a run of weir up as docs/terminal.svg
+	$(GO) run ./docs/record
 
 clean: ## remove build results
 	rm -rf $(BIN)

@@ -174,6 +174,7 @@ var house = []entry{
 	{path: "signals/signaltest", row: support},
 
 	{path: "cmd/...", row: program, by: none},
+	{path: "docs/record", row: program, std: true, by: none, only: none},
 	{path: "examples/...", row: program, by: none, only: []string{"resource", "signals/..."}},
 	{path: "examples/provider", row: program, by: none, only: []string{"pools", "pools/provider", "nodehealth/judge", "internal/strictyaml"}},
 }

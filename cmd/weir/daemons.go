@@ -15,6 +15,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/internal/bus/roles"
 	"github.com/weirkeeper/weirkeeper/internal/command"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
@@ -147,6 +148,7 @@ func (cli *daemonCommands) agent(ctx context.Context, c agent.Config) error {
 	log := connection.Log
 	if len(connection.NATS.List()) > 0 { // the server of a data folder has a token
 		connection.ReconnectWait = agentReconnectWait
+		connection.InboxPrefix = roles.User{Role: roles.Agent, Cluster: c.Cluster, Pool: c.Pool, Node: c.ID}.InboxPrefix()
 		if connection.Login, err = cli.login(ctx, c, connection.Data, log); err != nil {
 			return err
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 	"github.com/weirkeeper/weirkeeper/harmonizer/replay"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/internal/bus/roles"
 	"github.com/weirkeeper/weirkeeper/internal/command"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
@@ -94,6 +95,7 @@ func (cli *harmonizerCommands) withFile(ctx context.Context, path string, f func
 	if err != nil {
 		return err
 	}
+	c.InboxPrefix = roles.User{Role: roles.Harmonizer, Cluster: cli.Cluster}.InboxPrefix()
 	return cli.on(ctx, c, func(ctx context.Context, b *bus.Bus) error { return f(ctx, b, file) })
 }
 

@@ -92,7 +92,7 @@ func (cli *poolCommands) withOrders(ctx context.Context, force bool, f func(cont
 	return cli.withBus(ctx, func(ctx context.Context, b *bus.Bus) error {
 		ctx, cancel := context.WithTimeout(ctx, askTimeout)
 		defer cancel()
-		orders, err := state.OpenOrders(ctx, b.JetStream(), cli.Cluster, cli.Pool, 1)
+		orders, err := state.OpenOrders(ctx, b.JetStream(), cli.Cluster, cli.Pool, b.Replicas())
 		if err != nil {
 			return err
 		}

@@ -151,7 +151,7 @@ func (cli *signalCommands) forgetRelease(ctx context.Context, b *bus.Bus, ref re
 	if err != nil {
 		return err
 	}
-	seen, err := state.OpenSeen(ctx, b.JetStream(), cli.Cluster, 1)
+	seen, err := state.OpenSeen(ctx, b.JetStream(), cli.Cluster, b.Replicas())
 	if err != nil {
 		return err
 	}

@@ -210,7 +210,7 @@ func (u *up) startFront(ctx context.Context, pool config.Pool) error {
 	if err != nil {
 		return err
 	}
-	if _, err := natsbus.OpenBucket(ctx, u.bus.JetStream(), u.Cluster, 1); err != nil {
+	if _, err := natsbus.OpenBucket(ctx, u.bus.JetStream(), u.Cluster, u.bus.Replicas()); err != nil {
 		return err
 	}
 	if err := u.startMachines(ctx, pool); err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/internal/bus/roles"
 	"github.com/weirkeeper/weirkeeper/internal/command"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
@@ -27,7 +28,6 @@ const (
 	nodeMaxAge   = 30 * time.Second // minimum age at which a node's facts expire
 	firstTimeout = 3 * time.Second  // for the first message of bootstrap
 	openTimeout  = 10 * time.Second // to open durable state on the bus
-	replicas     = 1                // of buckets that are created
 	// providerTimeout bounds opening the provider, and a request for its repair service.
 	providerTimeout = 60 * time.Second
 )
@@ -84,7 +84,9 @@ func (p Process) run(ctx context.Context, a autoscaling) error {
 	if err != nil {
 		return err
 	}
-	b, err := bus.Find(ctx, p.Bus(a.service.NATS, "autoscaler "+a.pool.Name, p.Log))
+	connection := p.Bus(a.service.NATS, "autoscaler "+a.pool.Name, p.Log)
+	connection.InboxPrefix = roles.User{Role: roles.Pool, Cluster: a.pool.Cluster, Pool: a.pool.Name}.InboxPrefix()
+	b, err := bus.Find(ctx, connection)
 	if err != nil {
 		return err
 	}

@@ -42,14 +42,14 @@ func openDependencies(parts *daemon.Services, b *bus.Bus, a autoscaling, log *sl
 	ctx, cancel := context.WithTimeout(parts.Context(), openTimeout)
 	defer cancel()
 	var err error
-	if p.ledger, err = state.CreateLedger(ctx, b.JetStream(), ledgerConfig(a.pool)); err != nil {
+	if p.ledger, err = state.CreateLedger(ctx, b.JetStream(), ledgerConfig(a.pool, b.Replicas())); err != nil {
 		return nil, err
 	}
-	reportLedger(ctx, p.ledger, ledgerConfig(a.pool), log)
-	if p.orders, err = state.OpenOrders(ctx, b.JetStream(), cluster, pool, replicas); err != nil {
+	reportLedger(ctx, p.ledger, ledgerConfig(a.pool, b.Replicas()), log)
+	if p.orders, err = state.OpenOrders(ctx, b.JetStream(), cluster, pool, b.Replicas()); err != nil {
 		return nil, err
 	}
-	if p.evidence, err = state.NewEvidence(b.JetStream(), cluster, pool, 0); err != nil {
+	if p.evidence, err = state.NewEvidence(b.JetStream(), cluster, pool, b.Replicas()); err != nil {
 		return nil, err
 	}
 	inner, err := daemon.OpenMetrics(a.service, b, cluster)
@@ -71,8 +71,10 @@ func openDependencies(parts *daemon.Services, b *bus.Bus, a autoscaling, log *sl
 }
 
 // ledgerConfig returns the settings of a new ledger.
-func ledgerConfig(pool config.Pool) state.LedgerConfig {
-	return state.LedgerConfig{Cluster: pool.Cluster, Pool: pool.Name, MaxAge: pool.Ledger.MaxAge, MaxBytes: int64(pool.Ledger.MaxBytes)}
+func ledgerConfig(pool config.Pool, replicas int) state.LedgerConfig {
+	return state.LedgerConfig{
+		Cluster: pool.Cluster, Pool: pool.Name, Replicas: replicas, MaxAge: pool.Ledger.MaxAge, MaxBytes: int64(pool.Ledger.MaxBytes),
+	}
 }
 
 // reportLedger logs how the existing ledger differs from the pool file, and the command that changes it. Processes

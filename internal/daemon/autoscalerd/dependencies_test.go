@@ -20,7 +20,7 @@ func TestBoundsOfAnExistingLedgerAreReported(t *testing.T) {
 	}
 	defer b.Close()
 	created := config.Pool{Cluster: "c", Name: "p", Ledger: config.Ledger{MaxBytes: 1 << 30}}
-	ledger, err := state.CreateLedger(t.Context(), b.JetStream(), ledgerConfig(created))
+	ledger, err := state.CreateLedger(t.Context(), b.JetStream(), ledgerConfig(created, 1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +31,7 @@ func TestBoundsOfAnExistingLedgerAreReported(t *testing.T) {
 		want string
 	}{{created, ""}, {later, "nats stream edit weir-ledger:c:p --max-age=48h0m0s --max-bytes=2147483648"}} {
 		var text strings.Builder
-		reportLedger(t.Context(), ledger, ledgerConfig(test.pool), slog.New(slog.NewTextHandler(&text, nil)))
+		reportLedger(t.Context(), ledger, ledgerConfig(test.pool, 1), slog.New(slog.NewTextHandler(&text, nil)))
 		if got := text.String(); !strings.Contains(got, test.want) || test.want == "" && got != "" {
 			t.Errorf("ledger %+v: logged %q, want %q", test.pool.Ledger, got, test.want)
 		}

@@ -63,7 +63,7 @@ func (t *terms) run(ctx context.Context) error {
 func (t *terms) term(ctx context.Context) error {
 	cluster, pool := t.settings.pool.Cluster, t.settings.pool.Name
 	lease, err := state.NewLease(t.bus.JetStream(), state.LeaseConfig{
-		Cluster: cluster, Name: "pool." + pool, Holder: t.holder, TTL: config.Lease(t.settings.service, t.settings.pool), Replicas: replicas, Log: t.log,
+		Cluster: cluster, Name: "pool." + pool, Holder: t.holder, TTL: config.Lease(t.settings.service, t.settings.pool), Replicas: t.bus.Replicas(), Log: t.log,
 	})
 	if err != nil {
 		return err

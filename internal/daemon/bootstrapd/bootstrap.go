@@ -16,6 +16,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/internal/bus/roles"
 	"github.com/weirkeeper/weirkeeper/internal/command"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
@@ -92,7 +93,9 @@ func (p Process) Run(ctx context.Context, desired Desired, watcher *config.Watch
 		return err
 	}
 	defer lock.Unlock()
-	nats, err := bus.Find(ctx, p.Bus(desired.service.NATS, "bootstrap "+desired.Plan.Pool, p.Log))
+	connection := p.Bus(desired.service.NATS, "bootstrap "+desired.Plan.Pool, p.Log)
+	connection.InboxPrefix = roles.User{Role: roles.Pool, Cluster: desired.Plan.Cluster, Pool: desired.Plan.Pool}.InboxPrefix()
+	nats, err := bus.Find(ctx, connection)
 	if err != nil {
 		return err
 	}
@@ -101,7 +104,7 @@ func (p Process) Run(ctx context.Context, desired Desired, watcher *config.Watch
 	if progress == nil {
 		progress = logProgress(p.Log)
 	}
-	seen, err := state.OpenSeen(ctx, nats.JetStream(), desired.Plan.Cluster, 1)
+	seen, err := state.OpenSeen(ctx, nats.JetStream(), desired.Plan.Cluster, nats.Replicas())
 	if err != nil {
 		return err
 	}
@@ -109,7 +112,7 @@ func (p Process) Run(ctx context.Context, desired Desired, watcher *config.Watch
 	if err != nil {
 		return err
 	}
-	trials, err := state.OpenTrials(ctx, nats.JetStream(), desired.Plan.Cluster, desired.Plan.Pool, 1)
+	trials, err := state.OpenTrials(ctx, nats.JetStream(), desired.Plan.Cluster, desired.Plan.Pool, nats.Replicas())
 	if err != nil {
 		return err
 	}

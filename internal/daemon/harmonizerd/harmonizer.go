@@ -31,9 +31,6 @@ import (
 // maxPassword bounds the file of a password, in bytes.
 const maxPassword = 4 << 10
 
-// replicas is the number of replicas of buckets that are created.
-const replicas = 1
-
 // Parts has the dependencies of a harmonizer.
 type Parts struct {
 	Bus    *bus.Bus
@@ -70,7 +67,7 @@ func (p Parts) Wire(ctx context.Context) (*harmonizer.Harmonizer, error) {
 	}
 	if !p.Loop.Shadow {
 		lease, err := state.NewLease(p.Bus.JetStream(), state.LeaseConfig{
-			Cluster: p.Loop.Cluster, Name: "harmonizer", Holder: p.Holder, TTL: p.File.Lease, Replicas: replicas, Log: p.Log,
+			Cluster: p.Loop.Cluster, Name: "harmonizer", Holder: p.Holder, TTL: p.File.Lease, Replicas: p.Bus.Replicas(), Log: p.Log,
 		})
 		if err != nil {
 			return nil, err
@@ -114,7 +111,7 @@ func (p Parts) source(nats *natsbus.Bus) (harmonizer.Source, error) {
 	case p.File.Expected.File != "":
 		return rowfile.New(rowfile.Config{Path: p.File.Expected.File, ValidFor: p.File.ExpectedLost()}, p.Log)
 	}
-	rows := natsbus.RowsConfig{Cluster: p.Loop.Cluster, Replicas: replicas, Forget: p.Loop.Shadow}
+	rows := natsbus.RowsConfig{Cluster: p.Loop.Cluster, Replicas: p.Bus.Replicas(), Forget: p.Loop.Shadow}
 	if !p.Loop.Shadow {
 		if p.Data == "" {
 			return nil, errors.New("harmonizer: Parts.Data is empty, so damaged rows are not found: name the data folder")

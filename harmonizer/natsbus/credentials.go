@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/internal/bus"
 )
 
 // Credentials requests the user and password of the cloud controller's bulk API. It returns
@@ -13,7 +14,7 @@ func (b *Bus) Credentials(ctx context.Context) (message.Credentials, error) {
 	subject := message.CredentialsSubject(b.cfg.Partition)
 	ctx, cancel := context.WithTimeout(ctx, b.cfg.RequestTimeout)
 	defer cancel()
-	m, err := b.nc.RequestWithContext(ctx, subject, nil)
+	m, err := bus.Request(ctx, b.nc, subject, nil)
 	if err != nil {
 		return message.Credentials{}, fmt.Errorf("request %s: %w", subject, err)
 	}

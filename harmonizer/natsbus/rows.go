@@ -14,6 +14,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer"
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/integrity"
 	"github.com/weirkeeper/weirkeeper/internal/kvbucket"
 )
@@ -68,7 +69,7 @@ func NewRows(nc *nats.Conn, c RowsConfig, log *slog.Logger) (*Rows, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	js, err := jetstream.New(nc)
+	js, err := bus.JetStream(nc)
 	if err != nil {
 		return nil, fmt.Errorf("reach JetStream: %w", err)
 	}

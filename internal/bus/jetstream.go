@@ -75,6 +75,11 @@ type streams struct {
 	denied *denials
 }
 
+// Request is Request on the connection of s, for packages that receive a jetstream.JetStream and do not import this one.
+func (s *streams) Request(ctx context.Context, subject string, data []byte) (*nats.Msg, error) {
+	return Request(ctx, s.Conn(), subject, data)
+}
+
 func (s *streams) AccountInfo(ctx context.Context) (*jetstream.AccountInfo, error) {
 	return call(ctx, s.denied, exactly("$JS.API.INFO"), s.JetStream.AccountInfo)
 }

@@ -39,6 +39,9 @@ func TestForbiddenCallsFailAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	js := some.JetStream()
+	raw := js.(interface {
+		Request(ctx context.Context, subject string, data []byte) (*nats.Msg, error)
+	})
 	kv, err := js.KeyValue(ctx, "open")
 	if err != nil {
 		t.Fatal(err)
@@ -75,6 +78,7 @@ func TestForbiddenCallsFailAtOnce(t *testing.T) {
 		"delete a bucket":   {func() error { return js.DeleteKeyValue(ctx, "open") }, "publish to $JS.API.STREAM.DELETE.KV_open"},
 		"delete a stream":   {func() error { return js.DeleteStream(ctx, "KV_open") }, "publish to $JS.API.STREAM.DELETE.KV_open"},
 		"read last message": {func() error { _, err := stream.GetLastMsgForSubject(ctx, "$KV.open.no"); return err }, "publish to $JS.API.DIRECT.GET.KV_open.$KV.open.no"},
+		"raw request":       {func() error { _, err := raw.Request(ctx, "$JS.API.DIRECT.GET.KV_open.$KV.open.no", nil); return err }, "publish to $JS.API.DIRECT.GET.KV_open.$KV.open.no"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := tc.call()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/metrics"
 )
 
@@ -114,7 +115,7 @@ func (c *Client) page(ctx context.Context, request windowRequest) (Page, error) 
 func (c *Client) request(ctx context.Context, subject string, data []byte) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	msg, err := c.nc.RequestWithContext(ctx, subject, data)
+	msg, err := bus.Request(ctx, c.nc, subject, data)
 	if errors.Is(err, nats.ErrNoResponders) {
 		return nil, fmt.Errorf("%w (cluster %s)", ErrNoStore, c.cluster)
 	}

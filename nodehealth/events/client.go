@@ -8,6 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/nodehealth"
 )
 
@@ -51,7 +52,7 @@ func (c *Client) ask(ctx context.Context, subject string, query, into any) error
 	if err != nil {
 		return fmt.Errorf("request node health of pool %s: %w", c.pool, err)
 	}
-	m, err := c.nc.RequestWithContext(ctx, subject, data)
+	m, err := bus.Request(ctx, c.nc, subject, data)
 	switch {
 	case errors.Is(err, nats.ErrNoResponders):
 		err = ErrNoResponse

@@ -8,6 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/nodehealth"
 )
 
@@ -25,7 +26,8 @@ func checkSubject(subject string) error {
 }
 
 func (r *Runner) request(ctx context.Context, subject, attempt string, body []byte) (nodehealth.Result, error) {
-	switch nc := r.config.Conn; {
+	nc := r.config.Conn
+	switch {
 	case nc == nil:
 		return nodehealth.Result{}, errors.New("no NATS connection is configured")
 	case !nc.IsConnected():
@@ -34,7 +36,7 @@ func (r *Runner) request(ctx context.Context, subject, attempt string, body []by
 		return nodehealth.Result{}, nats.ErrMaxPayload
 	}
 	m := &nats.Msg{Subject: subject, Data: body, Header: nats.Header{headerKey: {attempt}}}
-	got, err := r.config.Conn.RequestMsgWithContext(ctx, m)
+	got, err := bus.RequestMsg(ctx, nc, m)
 	if errors.Is(err, nats.ErrNoResponders) {
 		return failed("no service responds on " + subject), nil
 	}

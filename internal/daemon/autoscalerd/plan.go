@@ -43,7 +43,7 @@ func RequestPlan(ctx context.Context, b *bus.Bus, cluster, pool string) (autosca
 	fail := func(err error) (autoscaler.Record, error) {
 		return autoscaler.Record{}, fmt.Errorf("plan of pool %s/%s: %w", cluster, pool, err)
 	}
-	msg, err := b.Conn().RequestWithContext(ctx, planSubject(cluster, pool), nil)
+	msg, err := bus.Request(ctx, b.Conn(), planSubject(cluster, pool), nil)
 	if errors.Is(err, nats.ErrNoResponders) {
 		return fail(ErrNoAutoscaler)
 	}

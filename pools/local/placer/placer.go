@@ -109,7 +109,7 @@ func (p *Placer) Run(ctx context.Context) error {
 
 func (p *Placer) watchApps(ctx context.Context) (jetstream.KeyWatcher, error) {
 	name := message.AppsBucket(p.cfg.Cluster)
-	js, err := jetstream.New(p.nc)
+	js, err := bus.JetStream(p.nc)
 	if err != nil {
 		return nil, fmt.Errorf("open jetstream: %w", err)
 	}

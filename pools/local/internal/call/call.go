@@ -14,6 +14,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/strictjson"
 )
 
@@ -59,7 +60,7 @@ func Request(ctx context.Context, nc *nats.Conn, subject string, request, reply 
 		ctx, cancel = context.WithTimeout(ctx, Timeout)
 		defer cancel()
 	}
-	msg, err := nc.RequestWithContext(ctx, subject, data)
+	msg, err := bus.Request(ctx, nc, subject, data)
 	if err != nil {
 		return fmt.Errorf("request %s: %w", subject, err)
 	}

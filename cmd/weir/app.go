@@ -369,5 +369,5 @@ func (cli *appCommands) deleteApp(ctx context.Context, b *bus.Bus, kv jetstream.
 	fmt.Fprintf(cli.Stderr, "weir: the store cannot read the row of %s: the bucket is written again without it\n", name)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rewriteTimeout)
 	defer cancel()
-	return natsbus.DropDamaged(ctx, b.JetStream(), cli.Cluster, 1, name)
+	return natsbus.DropDamaged(ctx, b.JetStream(), cli.Cluster, b.Replicas(), name)
 }

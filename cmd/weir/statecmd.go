@@ -167,7 +167,7 @@ func (cli *stateCommands) accept(ctx context.Context, b *bus.Bus, reader, reason
 	if alarm.Digest == "" {
 		return fmt.Errorf("reader %s reports only values that cannot be read, such as %v: write them again, or remove them", reader, alarm.Problems[0])
 	}
-	err = integrity.Accept(ctx, js, cli.Cluster, 1, *alarm, integrity.Acceptance{By: operator(), Reason: reason, At: time.Now().UTC()})
+	err = integrity.Accept(ctx, js, cli.Cluster, b.Replicas(), *alarm, integrity.Acceptance{By: operator(), Reason: reason, At: time.Now().UTC()})
 	if err != nil {
 		return err
 	}

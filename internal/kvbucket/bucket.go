@@ -9,6 +9,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/weirkeeper/weirkeeper/internal/bus"
 )
 
 // MarkerTTL is how long a marker of Erase stays.
@@ -78,20 +80,10 @@ func (b *Bucket) Get(ctx context.Context, key string) (Entry, error) {
 	}
 }
 
-// request sends an empty request. The JetStream of package bus ends it at once if permissions reject it.
-func (b *Bucket) request(ctx context.Context, subject string) (*nats.Msg, error) {
-	if js, ok := b.js.(interface {
-		Request(ctx context.Context, subject string, data []byte) (*nats.Msg, error)
-	}); ok {
-		return js.Request(ctx, subject, nil)
-	}
-	return b.js.Conn().RequestWithContext(ctx, subject, nil)
-}
-
 // Direct returns the entry of a key that one replica has. A key that the replica cannot read has no entry.
 func (b *Bucket) Direct(ctx context.Context, key string) (Entry, error) {
 	api := "$JS.API.DIRECT.GET." + Stream(b.name) + "." + subject(b.name, key)
-	m, err := b.request(ctx, api)
+	m, err := bus.Request(ctx, b.js.Conn(), api, nil)
 	if errors.Is(err, nats.ErrNoResponders) {
 		return Entry{}, wrap("read", key, b.cause(ctx, err))
 	}

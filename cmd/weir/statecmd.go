@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -219,7 +220,7 @@ docs/operating.md.`,
 	}
 	cmd.Flags().BoolVar(&c.DryRun, "dry-run", false, "print what would be moved, and write nothing")
 	cmd.Flags().BoolVar(&c.IgnoreAlarms, "ignore-alarms", false, "move data that a reader reports as damaged or lost")
-	cmd.Flags().IntVar(&c.Replicas, "replicas", 0, "copies of each new bucket and stream; default: 3 on a NATS cluster, else 1")
+	cmd.Flags().IntVar(&c.Replicas, "replicas", 0, "copies of each new bucket and stream; default: as in weir.yaml, else 3 on a NATS cluster, else 1")
 	cli.outputFlag(cmd)
 	return cmd
 }
@@ -229,9 +230,7 @@ const maxReplicas = 5
 
 func (cli *stateCommands) migrate(ctx context.Context, b *bus.Bus, c migrate.Config) error {
 	c.JS, c.Cluster, c.Holder, c.Timeout = b.JetStream(), cli.Cluster, fmt.Sprintf("weir state migrate of %s, pid %d", operator(), os.Getpid()), cli.Timeout
-	if c.Replicas == 0 && b.Conn().ConnectedClusterName() != "" {
-		c.Replicas = 3
-	}
+	c.Replicas = cmp.Or(c.Replicas, b.Replicas())
 	c.Progress = func(line string) { fmt.Fprintf(cli.Stderr, "weir: %s\n", line) }
 	r, err := migrate.Run(ctx, c)
 	if err != nil && ctx.Err() != nil {

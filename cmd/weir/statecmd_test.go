@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -314,5 +315,46 @@ func TestStateMigrate(t *testing.T) {
 	}
 	if _, err := old.PutString(ctx, "pool.web", "x"); err == nil {
 		t.Error("an old daemon can still write the old bucket")
+	}
+}
+
+// TestUpMovesOldData starts "weir up" on a data folder of the old layout, of which the last holder died. The pause of the
+// pool stays, and the epochs of its lease continue.
+func TestUpMovesOldData(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	b, err := bus.Open(t.Context(), bus.Config{Data: data, Name: "test", Log: slog.New(slog.DiscardHandler), Serve: natsserver.Serve})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.Close)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	old, err := b.JetStream().CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: "weir_local"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pair := range [][2]string{
+		{"schema", `{"version":1}`}, {"order.default.pause", `{"by":"ann","why":"old order","at":"2026-03-01T12:00:00Z"}`},
+		{"lease.pool.default", `{"holder":"dead","epoch":7,"ttl_ns":600000000000,"at":"2026-03-01T12:00:00Z"}`},
+	} {
+		if _, err := old.PutString(ctx, pair[0], pair[1]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.Close()
+	u := startUp(t, data)
+	eventually(t, "a tick that is paused by the old order", func() error {
+		if r := weir("--data", data, "status"); !strings.Contains(r.stdout, "old order") {
+			return errors.New(r.stdout + r.stderr)
+		}
+		return nil
+	})
+	if out := u.output(); !strings.Contains(out, "cluster local: moved 1 keys of state, 1 orders") {
+		t.Errorf("weir up prints\n%s\nwant one line about the moved data", out)
+	}
+	var last struct{ Epoch uint64 }
+	if err := json.Unmarshal([]byte(u.weir(t, "explain", "--output", "json")), &last); err != nil || last.Epoch != 9 {
+		t.Errorf("the epoch of the last tick is %d, %v, want 9: the holder of the migration had 8", last.Epoch, err)
 	}
 }

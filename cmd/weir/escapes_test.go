@@ -118,15 +118,21 @@ func hostileWorld(t *testing.T) (data string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var packed bytes.Buffer
-	zip := gzip.NewWriter(&packed)
-	if _, err := zip.Write(slices.Concat([]byte(`{"record":`), record, []byte("}"))); err != nil {
-		t.Fatal(err)
+	facts := hostileJSON(t, func(*[]pools.NodeFacts) {})
+	for what, content := range map[string][]byte{
+		"plan":  slices.Concat([]byte(`{"record":`), record, []byte("}")),
+		"nodes": slices.Concat([]byte(`{"nodes":`), facts, []byte("}")),
+	} {
+		var packed bytes.Buffer
+		zip := gzip.NewWriter(&packed)
+		if _, err := zip.Write(content); err != nil {
+			t.Fatal(err)
+		}
+		if err := zip.Close(); err != nil {
+			t.Fatal(err)
+		}
+		answer(t, nc, names.Subject(cluster, "autoscaler", pool, what), packed.Bytes())
 	}
-	if err := zip.Close(); err != nil {
-		t.Fatal(err)
-	}
-	answer(t, nc, names.Subject(cluster, "autoscaler", pool, "plan"), packed.Bytes())
 	answer(t, nc, bootstrapd.Subject(cluster, pool, "status"), hostileJSON(t, func(*bootstrapd.Status) {}))
 	answer(t, nc, bootstrapd.Subject(cluster, pool, "restart"), hostileJSON(t, func(*bootstrapd.RestartAnswer) {}))
 	answer(t, nc, bootstrapd.Subject(cluster, pool, "logs"), hostileJSON(t, func(a *bootstrapd.LogsAnswer) { a.Error, a.More = "", false }))

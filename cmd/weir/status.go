@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/spf13/cobra"
 
 	"github.com/weirkeeper/weirkeeper/autoscaler"
@@ -26,7 +27,6 @@ import (
 	"github.com/weirkeeper/weirkeeper/nodehealth"
 	"github.com/weirkeeper/weirkeeper/nodehealth/events"
 	"github.com/weirkeeper/weirkeeper/pools"
-	"github.com/weirkeeper/weirkeeper/pools/local"
 	"github.com/weirkeeper/weirkeeper/pools/local/placer"
 	"github.com/weirkeeper/weirkeeper/pools/plan"
 	"github.com/weirkeeper/weirkeeper/resource"
@@ -44,7 +44,7 @@ type poolStatus struct {
 	Processes *bootstrapd.Status `json:"processes,omitempty"`
 	Counts    *message.Counts    `json:"instance_counts,omitempty"`
 	Orders    *pools.Orders      `json:"orders,omitempty"`
-	// Nodes are the facts in the latest heartbeats of the nodes.
+	// Nodes are the latest facts of the nodes, as the autoscaler that holds the pool received them.
 	Nodes []pools.NodeFacts `json:"nodes,omitempty"`
 	// Silent are nodes of the pool whose last two heartbeats are missing.
 	Silent []apps.SilentNode `json:"silent_nodes,omitempty"`
@@ -54,26 +54,8 @@ type poolStatus struct {
 	unknown error // the cluster has no such pool
 }
 
-// responseTime is how long the command waits for the responses of nodes.
-const responseTime = 300 * time.Millisecond
-
 // statusCommands are "weir status".
 type statusCommands struct{ *shared }
-
-// receiveNodes requests the facts of the nodes of the pool.
-func (cli *statusCommands) receiveNodes(ctx context.Context, b *bus.Bus) ([]pools.NodeFacts, error) {
-	log, err := cli.Logger()
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, responseTime)
-	defer cancel()
-	nodes := local.NewNodes(b.Conn(), cli.Cluster, cli.Pool, time.Minute, log)
-	if err := nodes.Run(ctx); err != nil {
-		return nil, err
-	}
-	return nodes.Facts(time.Now()), nil
-}
 
 func (cli *statusCommands) statusCommand() *cobra.Command {
 	cmd := &cobra.Command{
@@ -175,8 +157,8 @@ func (cli *statusCommands) gatherStatus(ctx context.Context, b *bus.Bus) poolSta
 	}
 	cli.warnOfOrders(ctx, b, &s)
 	cli.warnOfHealth(ctx, b, &s)
-	nodes, err := cli.receiveNodes(ctx, b)
-	if err != nil {
+	nodes, err := autoscalerd.RequestNodes(ctx, b, cli.Cluster, cli.Pool)
+	if err != nil && !errors.Is(err, nats.ErrNoResponders) { // bootstrap reports an autoscaler that does not run
 		warn("%v", err)
 	}
 	s.Nodes = nodes

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -20,6 +21,8 @@ import (
 const (
 	planTimeout = 20 * time.Second // a tick may run first
 	maxPlan     = 64 << 20         // bytes of an uncompressed plan
+
+	waitingRequests = 16 // of plans or nodes
 )
 
 // planSubject is the subject of requests for a pool's next plan.
@@ -65,37 +68,47 @@ func RequestPlan(ctx context.Context, b *bus.Bus, cluster, pool string) (autosca
 }
 
 // servePlans answers plan requests until ctx ends.
-func servePlans(ctx context.Context, nc *nats.Conn, cluster, pool string, preview func(context.Context) (autoscaler.Record, error)) error {
-	requests := make(chan *nats.Msg, 16)
-	sub, err := nc.ChanSubscribe(planSubject(cluster, pool), requests)
+func servePlans(ctx context.Context, nc *nats.Conn, cluster, pool string, preview func(context.Context) (autoscaler.Record, error), log *slog.Logger) error {
+	in, err := bus.Receive(nc, bus.InboxConfig{Requests: []string{planSubject(cluster, pool)}, Messages: waitingRequests, Log: log})
 	if err != nil {
-		return fmt.Errorf("subscribe to plan requests: %w", err)
+		return fmt.Errorf("receive plan requests: %w", err)
 	}
-	defer func() { _ = sub.Unsubscribe() }() // fails only on a closed connection
+	defer in.Close()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
-		case m := <-requests:
+		case m := <-in.Messages():
 			within, cancel := context.WithTimeout(ctx, planTimeout)
 			r, err := preview(within)
 			cancel()
-			answer := planAnswer{Record: &r}
-			if err != nil {
-				answer = planAnswer{Error: err.Error()}
+			var data []byte
+			if err == nil {
+				data, err = packed(planAnswer{Record: &r}, nc.MaxPayload())
 			}
-			_ = m.Respond(packed(answer, nc.MaxPayload())) // the client repeats its request
+			if err != nil {
+				data, err = packed(planAnswer{Error: err.Error()}, nc.MaxPayload())
+			}
+			if err == nil {
+				err = m.Respond(data)
+			}
+			if err != nil {
+				log.Warn("plan request not answered", "pool", pool, "err", err)
+			}
 		}
 	}
 }
 
 // packed compresses the response to at most that many bytes.
-func packed(a planAnswer, most int64) []byte {
+func packed(answer any, most int64) ([]byte, error) {
 	var b bytes.Buffer
 	w := gzip.NewWriter(&b)
-	err := json.NewEncoder(w).Encode(a)
-	if err := errors.Join(err, w.Close()); err != nil || int64(b.Len()) > most {
-		return packed(planAnswer{Error: fmt.Sprintf("the answer of %d bytes is too long for the bus", b.Len())}, most)
+	err := json.NewEncoder(w).Encode(answer)
+	if err := errors.Join(err, w.Close()); err != nil {
+		return nil, fmt.Errorf("compress the answer: %w", err)
 	}
-	return b.Bytes()
+	if int64(b.Len()) > most {
+		return nil, fmt.Errorf("the answer of %d bytes is too long for the bus", b.Len())
+	}
+	return b.Bytes(), nil
 }

@@ -91,7 +91,7 @@ func (t *terms) hold(holding *daemon.Services, lease *state.Lease) error {
 		return err
 	}
 	defer done()
-	return runLoop(holding, loop, a, t.bus)
+	return t.runLoop(holding, loop, a)
 }
 
 // open creates the loop of a term and starts what runs beside it. done undoes open's registrations.
@@ -220,7 +220,7 @@ func (t *terms) dry(ctx context.Context) error {
 	parts := daemon.NewServices(ctx)
 	world := t.parts.world(t.settings)
 	world.Memory, world.Records, world.Orders = ledgerMemory{t.parts.ledger}, noDrains{}, ordersOnly{t.parts.orders}
-	return parts.Stop(runLoop(parts, autoscaler.NewLoop(t.settings.config(), world, t.log), t.settings, t.bus))
+	return parts.Stop(t.runLoop(parts, autoscaler.NewLoop(t.settings.config(), world, t.log), t.settings))
 }
 
 // report logs the pool's holder, once for each holder.
@@ -250,13 +250,16 @@ func (t *terms) latest() (autoscaling, error) {
 }
 
 // runLoop runs a loop and its companions.
-func runLoop(parts *daemon.Services, l *autoscaler.Loop, a autoscaling, b *bus.Bus) error {
+func (t *terms) runLoop(parts *daemon.Services, l *autoscaler.Loop, a autoscaling) error {
 	if a.follow != nil {
 		parts.Run("configuration", func(ctx context.Context) error { return a.follow(ctx, l) })
 	}
 	if !a.dryRun {
 		parts.Run("plans", func(ctx context.Context) error {
-			return servePlans(ctx, b.Conn(), a.pool.Cluster, a.pool.Name, l.Preview)
+			return servePlans(ctx, t.bus.Conn(), a.pool.Cluster, a.pool.Name, l.Preview, t.log)
+		})
+		parts.Run("facts of the nodes", func(ctx context.Context) error {
+			return serveNodes(ctx, t.bus.Conn(), a.pool.Cluster, a.pool.Name, t.parts.nodes.Facts, t.log)
 		})
 	}
 	return l.Run(parts.Context())

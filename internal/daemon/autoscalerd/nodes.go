@@ -1,0 +1,92 @@
+package autoscalerd
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/internal/names"
+	"github.com/weirkeeper/weirkeeper/pools"
+)
+
+const (
+	nodesTimeout = 3 * time.Second
+	maxNodesData = 64 << 20 // bytes of an uncompressed answer
+)
+
+// nodesSubject is the subject of requests for the facts of a pool's nodes.
+func nodesSubject(cluster, pool string) string {
+	return names.Subject(cluster, "autoscaler", pool, "nodes")
+}
+
+// nodesAnswer is the response, compressed by gzip.
+type nodesAnswer struct {
+	Nodes []pools.NodeFacts `json:"nodes"`
+	Error string            `json:"error,omitempty"`
+}
+
+// RequestNodes requests the latest facts of the pool's nodes from the autoscaler that holds the pool. The nodes
+// themselves receive no request. Without an autoscaler the error is nats.ErrNoResponders.
+func RequestNodes(ctx context.Context, b *bus.Bus, cluster, pool string) ([]pools.NodeFacts, error) {
+	ctx, cancel := context.WithTimeout(ctx, nodesTimeout)
+	defer cancel()
+	answer, err := requestNodes(ctx, b.Conn(), cluster, pool)
+	if err != nil {
+		return nil, fmt.Errorf("request the facts of the nodes of pool %s/%s: %w", cluster, pool, err)
+	}
+	return answer.Nodes, nil
+}
+
+func requestNodes(ctx context.Context, nc *nats.Conn, cluster, pool string) (nodesAnswer, error) {
+	msg, err := nc.RequestWithContext(ctx, nodesSubject(cluster, pool), nil)
+	if err != nil {
+		return nodesAnswer{}, err
+	}
+	unpacked, err := gzip.NewReader(bytes.NewReader(msg.Data))
+	if err != nil {
+		return nodesAnswer{}, err
+	}
+	var answer nodesAnswer
+	if err := json.NewDecoder(io.LimitReader(unpacked, maxNodesData)).Decode(&answer); err != nil {
+		return nodesAnswer{}, err
+	}
+	if answer.Error != "" {
+		return nodesAnswer{}, errors.New(answer.Error)
+	}
+	return answer, nil
+}
+
+// serveNodes answers requests for the facts of the nodes until ctx ends.
+func serveNodes(ctx context.Context, nc *nats.Conn, cluster, pool string, facts func(now time.Time) []pools.NodeFacts, log *slog.Logger) error {
+	in, err := bus.Receive(nc, bus.InboxConfig{Requests: []string{nodesSubject(cluster, pool)}, Messages: waitingRequests, Log: log})
+	if err != nil {
+		return fmt.Errorf("receive requests for the nodes: %w", err)
+	}
+	defer in.Close()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case m := <-in.Messages():
+			data, err := packed(nodesAnswer{Nodes: facts(time.Now())}, nc.MaxPayload())
+			if err != nil {
+				data, err = packed(nodesAnswer{Error: err.Error()}, nc.MaxPayload())
+			}
+			if err == nil {
+				err = m.Respond(data)
+			}
+			if err != nil {
+				log.Warn("request for the nodes not answered", "pool", pool, "err", err)
+			}
+		}
+	}
+}

@@ -64,12 +64,8 @@ func (cli *poolCommands) explain(ctx context.Context, b *bus.Bus, since time.Dur
 	}
 	ctx, handle, cancel := cli.patient(ctx)
 	defer cancel()
-	ledger, err := state.OpenLedger(ctx, b.JetStream(), cli.Cluster, cli.Pool)
-	if err != nil {
-		return err
-	}
 	found := false
-	err = ledger.Since(ctx, now.Add(-since), func(data []byte) error {
+	err := recordsSince(ctx, b, cli.Cluster, cli.Pool, now.Add(-since), func(data []byte) error {
 		found = true
 		return handle(func() error {
 			r, err := explain.Read(data)
@@ -89,16 +85,28 @@ func (cli *poolCommands) explain(ctx context.Context, b *bus.Bus, since time.Dur
 	return err
 }
 
+// recordsSince visits the ticks of a pool from that time on, oldest first. Without a ledger there are none.
+func recordsSince(ctx context.Context, b *bus.Bus, cluster, pool string, from time.Time, visit func([]byte) error) error {
+	ledger, err := state.OpenLedger(ctx, b.JetStream(), cluster, pool)
+	if errors.Is(err, state.ErrNoRecord) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return ledger.Since(ctx, from, visit)
+}
+
 // lastRecord reads the newest tick of a pool.
 func lastRecord(ctx context.Context, b *bus.Bus, cluster, pool string) (autoscaler.Record, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	var r autoscaler.Record
 	ledger, err := state.OpenLedger(ctx, b.JetStream(), cluster, pool)
-	if err != nil {
-		return r, err
+	var data []byte
+	if err == nil {
+		data, err = ledger.Last(ctx)
 	}
-	data, err := ledger.Last(ctx)
 	if errors.Is(err, state.ErrNoRecord) {
 		return r, noTick(ctx, b, cluster, pool)
 	}
@@ -133,11 +141,9 @@ const oldestDecision = 64 * time.Minute
 func lastDecided(ctx context.Context, b *bus.Bus, cluster, pool string) *autoscaler.Record {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	ledger, err := state.OpenLedger(ctx, b.JetStream(), cluster, pool)
-	if err != nil {
-		return nil
-	}
-	return newestDecided(time.Now(), func(from time.Time, visit func([]byte) error) error { return ledger.Since(ctx, from, visit) })
+	return newestDecided(time.Now(), func(from time.Time, visit func([]byte) error) error {
+		return recordsSince(ctx, b, cluster, pool, from, visit)
+	})
 }
 
 // newestDecided returns the last record that has a decision of those that since visits.

@@ -8,11 +8,13 @@ import (
 	"slices"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/spf13/cobra"
 
 	"github.com/weirkeeper/weirkeeper/autoscaler"
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/internal/daemon/autoscalerd"
 	"github.com/weirkeeper/weirkeeper/internal/explain"
 	"github.com/weirkeeper/weirkeeper/nodehealth"
 	"github.com/weirkeeper/weirkeeper/nodehealth/events"
@@ -121,12 +123,11 @@ func (cli *healthCommands) listNodes(ctx context.Context, b *bus.Bus) error {
 	if err != nil {
 		return err
 	}
-	status := &statusCommands{cli.shared}
-	facts, err := status.receiveNodes(ctx, b)
-	if err != nil {
+	facts, err := autoscalerd.RequestNodes(ctx, b, cli.Cluster, cli.Pool)
+	if err != nil && !errors.Is(err, nats.ErrNoResponders) { // without an autoscaler, usage is unknown
 		return err
 	}
-	silent, _ := status.silentNodes(ctx, b, r)
+	silent, _ := (&statusCommands{cli.shared}).silentNodes(ctx, b, r)
 	rows := append([]nodeRow{}, nodeRows(r, facts, silent)...)
 	health, err := cli.healthStatus(ctx, b, nodehealth.StatusQuery{All: true})
 	if err != nil && !errors.Is(err, events.ErrNoResponse) {

@@ -92,14 +92,14 @@ func (cli *poolCommands) withOrders(ctx context.Context, force bool, f func(cont
 	return cli.withBus(ctx, func(ctx context.Context, b *bus.Bus) error {
 		ctx, cancel := context.WithTimeout(ctx, askTimeout)
 		defer cancel()
+		if !force {
+			if err := known(ctx, b, cli.Cluster, cli.Pool); err != nil {
+				return err
+			}
+		}
 		orders, err := state.OpenOrders(ctx, b.JetStream(), cli.Cluster, cli.Pool, b.Replicas())
 		if err != nil {
 			return err
-		}
-		if !force {
-			if err := known(ctx, b, cli.Cluster, cli.Pool, orders); err != nil {
-				return err
-			}
 		}
 		if err := f(ctx, orders); err != nil {
 			return err
@@ -112,12 +112,16 @@ func (cli *poolCommands) withOrders(ctx context.Context, force bool, f func(cont
 }
 
 // known returns an error if the pool has neither a recorded tick nor an order.
-func known(ctx context.Context, b *bus.Bus, cluster, pool string, orders *state.Orders) error {
+func known(ctx context.Context, b *bus.Bus, cluster, pool string) error {
 	ledger, err := state.OpenLedger(ctx, b.JetStream(), cluster, pool)
-	if err != nil {
+	if err == nil {
+		_, err = ledger.Last(ctx)
+	}
+	if !errors.Is(err, state.ErrNoRecord) {
 		return err
 	}
-	if _, err = ledger.Last(ctx); !errors.Is(err, state.ErrNoRecord) {
+	orders, err := state.OpenOrders(ctx, b.JetStream(), cluster, pool, state.CreateNothing)
+	if err != nil {
 		return err
 	}
 	if has, err := orders.List(ctx); err != nil || !has.Empty() {

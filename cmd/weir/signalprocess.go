@@ -19,7 +19,6 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/command"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/bootstrapd"
 	"github.com/weirkeeper/weirkeeper/internal/names"
-	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
@@ -210,12 +209,8 @@ func (cli *signalCommands) shadow(ctx context.Context, b *bus.Bus, app string, s
 			report.Trials = append(report.Trials, *p.Trial)
 		}
 	}
-	ledger, err := state.OpenLedger(ctx, b.JetStream(), cli.Cluster, cli.Pool)
-	if err != nil {
-		return err
-	}
 	unreadable, known := 0, app == ""
-	err = ledger.Since(ctx, time.Now().Add(-since), func(data []byte) error {
+	err = recordsSince(ctx, b, cli.Cluster, cli.Pool, time.Now().Add(-since), func(data []byte) error {
 		var r autoscaler.Record
 		if err := json.Unmarshal(data, &r); err != nil {
 			unreadable++

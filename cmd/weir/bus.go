@@ -131,34 +131,28 @@ func (e *absentError) Error() string {
 func askCounts(ctx context.Context, nc *nats.Conn, cluster, pool string) (message.Counts, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	ctx, done := bus.Watch(ctx, nc, message.CountsRequestSubject(cluster, pool))
-	defer done()
-	inbox := nc.NewRespInbox()
-	answers, err := nc.SubscribeSync(inbox)
-	if err != nil {
-		return message.Counts{}, fmt.Errorf("send a request to the harmonizer: %w", err)
-	}
-	defer func() { _ = answers.Unsubscribe() }() // fails only on a connection that is gone
-	if err := nc.PublishRequest(message.CountsRequestSubject(cluster, pool), inbox, nil); err != nil {
-		return message.Counts{}, fmt.Errorf("send a request to the harmonizer: %w", err)
-	}
 	var parts message.Gather
-	for {
-		m, err := answers.NextMsgWithContext(ctx)
-		if errors.Is(err, nats.ErrNoResponders) {
-			return message.Counts{}, &absentError{"harmonizer"}
-		}
-		if err != nil {
-			return message.Counts{}, fmt.Errorf("send a request to the harmonizer: %w", bus.Cause(ctx, err))
-		}
+	var whole message.Counts
+	var unreadable error
+	err := bus.Replies(ctx, nc, message.CountsRequestSubject(cluster, pool), nil, func(m *nats.Msg) (more bool, err error) {
 		part, err := message.DecodeCounts(m.Data)
 		if err != nil {
-			return message.Counts{}, fmt.Errorf("read the response of the harmonizer: %w", err)
+			unreadable = err
+			return false, nil
 		}
-		if whole, ok := parts.Add(part); ok {
-			return whole, nil
-		}
+		var complete bool
+		whole, complete = parts.Add(part)
+		return !complete, nil
+	})
+	switch {
+	case errors.Is(err, nats.ErrNoResponders):
+		return message.Counts{}, &absentError{"harmonizer"}
+	case err != nil:
+		return message.Counts{}, fmt.Errorf("send a request to the harmonizer: %w", err)
+	case unreadable != nil:
+		return message.Counts{}, fmt.Errorf("read the response of the harmonizer: %w", unreadable)
 	}
+	return whole, nil
 }
 
 // nodeHealth asks the node health of the pool.

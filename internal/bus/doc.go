@@ -13,5 +13,8 @@
 // The lock decides whether a server runs. After kill -9 an old address.json is left: it
 // is ignored, because the lock is free.
 //
+// [Receive] is the only way to subscribe, see ADR 35: it refuses messages that the server was
+// made to send. [Replies] collects several replies to one request.
+//
 // All functions and methods may be called concurrently, by goroutines and by processes.
 package bus

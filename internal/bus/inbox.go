@@ -178,13 +178,15 @@ func Replies(ctx context.Context, nc *nats.Conn, subject string, data []byte, ta
 		return fmt.Errorf("subscribe to %s: %w", inbox, err)
 	}
 	defer func() { _ = sub.Unsubscribe() }() // fails only on a closed connection
+	ctx, done := Watch(ctx, nc, subject)
+	defer done()
 	if err := nc.PublishRequest(subject, inbox, data); err != nil {
 		return fmt.Errorf("request %s: %w", subject, err)
 	}
 	for {
 		m, err := sub.NextMsgWithContext(ctx)
 		if err != nil {
-			return fmt.Errorf("request %s: %w", subject, err)
+			return fmt.Errorf("request %s: %w", subject, Cause(ctx, err))
 		}
 		if more, err := take(m); err != nil || !more {
 			return err

@@ -1,0 +1,28 @@
+package arch
+
+import (
+	"fmt"
+	"go/ast"
+	"slices"
+)
+
+// subscribers are the methods of a NATS connection that subscribe without the checks of bus.Inbox.
+var subscribers = []string{
+	"Subscribe", "SubscribeSync", "ChanSubscribe", "QueueSubscribe", "QueueSubscribeSync", "QueueSubscribeSyncWithChan", "ChanQueueSubscribe",
+}
+
+// subscriptions requires that only internal/bus subscribes. Its Inbox refuses messages that the server was made to
+// send; a receiver of its own would process them.
+func subscriptions(s source) []string {
+	if s.test || s.generated || s.dir == "internal/bus" {
+		return nil
+	}
+	var problems []string
+	ast.Inspect(s.file, func(n ast.Node) bool {
+		if sel, ok := n.(*ast.SelectorExpr); ok && slices.Contains(subscribers, sel.Sel.Name) {
+			problems = append(problems, fmt.Sprintf("%s: %s subscribes to NATS: use bus.Receive or bus.Replies, which refuse forged messages", s.at(sel), sel.Sel.Name))
+		}
+		return true
+	})
+	return problems
+}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -35,9 +36,7 @@ func TestMigration(t *testing.T) {
 		t.Errorf("pools (-want +got):\n%s", diff)
 	}
 	now := w.keys("weir-state_here")
-	for key, value := range w.keys("weir-orders_here") {
-		now[key] = value
-	}
+	maps.Copy(now, w.keys("weir-orders_here"))
 	if diff := cmp.Diff(before, now); diff != "" {
 		t.Errorf("keys (-old +new):\n%s", diff)
 	}

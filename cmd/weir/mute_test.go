@@ -115,6 +115,7 @@ func busCommands() map[string][]string {
 func otherCommands() []string {
 	all := []string{
 		"up", "decide", "bootstrap", "autoscaler", "agent", "auth", "keep", "version", "config validate", "metrics serve", "harmonizer replay", "harmonizer record",
+		"nats init",
 		"node replay", "node policy check", "signal init", "signal test", "signal bench", "signal run", "signal keygen",
 		"signal publish", "signal list", "signal show", "signal verify", "signal fetch", "signal yank",
 	}

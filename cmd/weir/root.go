@@ -59,7 +59,7 @@ To try all of it on this machine, run "weir up", and in another terminal:
 		command.Up(func(context.Context, command.UpOptions) error { return command.ReplaceWithLocal("weir up", cli.args) }),
 		(&statusCommands{cli}).statusCommand(), pool.explainCommand(), pool.planCommand(), (&decideCommands{cli}).decideCommand(),
 		pool.pauseCommand(), pool.resumeCommand(), pool.offsetCommand(), pool.poolCommand(), node.nodeCommand(), (&appCommands{cli}).appCommand(),
-		(&stateCommands{cli}).stateCommand(), signals.signalCommand(), signals.releaseCommand(),
+		(&stateCommands{cli}).stateCommand(), (&natsCommands{cli}).natsCommand(), signals.signalCommand(), signals.releaseCommand(),
 		(&metricsCommands{cli}).metricsCommand(), daemons.bootstrapCommand(), daemons.autoscalerCommand(), daemons.agentCommand(), daemons.authCommand(),
 		(&harmonizerCommands{cli}).harmonizerCommand(), about.configCommand(), about.doctorCommand(), about.versionCommand(), daemons.keepCommand(),
 	)

@@ -29,6 +29,7 @@ func wrongCommands() []wrongInput {
 		group("metrics gte", "weir metrics", "Its commands: "),
 		group("harmonizer rply", "weir harmonizer", `did you mean "replay"?`),
 		group("config validat", "weir config", `did you mean "validate"?`),
+		group("nats int", "weir nats", `did you mean "init"?`),
 		group("state chek", "weir state", `did you mean "check"?`),
 		group("completion fsh", "weir completion", "fish"),
 		group("help bogus", "weir", "Its commands: "),
@@ -65,6 +66,14 @@ func wrongFlags() []wrongInput {
 		{"pause --why " + strings.Repeat("x", 300), nil, 2, "has 300 bytes", "--why", "want at most 200"},
 		{"bootstrap --print-plans", nil, 2, "unknown flag: --print-plans", `"weir bootstrap --help"`, "did you mean --print-plan?"},
 		{"autoscaler --dryrun", nil, 2, "unknown flag: --dryrun", `"weir autoscaler --help"`, "did you mean --dry-run?"},
+		{"nats init --dir DIR/x", nil, 2, "no servers yet", "the folder", "--servers n1,n2,n3"},
+		{"nats init --dir DIR/x --servers n1 --pool web", nil, 2, "the cluster is missing", "cluster", "--cluster"},
+		{"nats init --dir DIR/x --servers n1 --cluster prod", nil, 2, "no pools yet", "cluster prod", "--pool web,batch"},
+		{"nats init --dir DIR/x --servers n1 --cluster prod --pool a.b", nil, 2, `pool "a.b"`, "pool", "want letters, digits"},
+		{"nats init --dir DIR/x --servers n1 --cluster prod --pool web --agent i-01", nil, 2, `"i-01"`, "--agent", "want POOL/NODE"},
+		{"nats init --dir DIR/x --servers n1 --cluster prod --pool web --ca a", nil, 2, "belong together", "--ca", "NAME.crt and NAME.key"},
+		{"nats init --dir DIR", map[string]string{"site.json": "{"}, 2, "site.json", "read", "restore it"},
+		{"nats init --dir DIR --servers n1 --cluster prod --pool web", map[string]string{"ca.key": "x"}, 2, "has no site.json", "ca.key exists", "--force"},
 		{"agent --grup red", nil, 2, "unknown flag: --grup", `"weir agent --help"`, "did you mean --group?"},
 		{"signal bench --parm a=1 /bin/true", nil, 2, "unknown flag: --parm", `"weir signal bench --help"`, "did you mean --param?"},
 	}
@@ -96,7 +105,7 @@ func wrongArguments() (rows []wrongInput) {
 	}
 	for _, path := range []string{
 		"app list", "state check", "state migrate", "version", "bootstrap", "autoscaler", "agent",
-		"keep", "up", "metrics serve", "harmonizer release",
+		"keep", "up", "metrics serve", "harmonizer release", "nats init",
 	} {
 		rows = append(rows, wrongInput{path + " extra", nil, 2, `takes no argument, but got "extra"`, "weir " + path, `See "weir ` + path + ` --help"`})
 	}

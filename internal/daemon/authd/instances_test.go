@@ -17,6 +17,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/names"
 )
 
+const natsTimeout = time.Minute
+
 // A known instance needs no reading for a minute. An unknown one starts one, at most every two seconds.
 func TestProvidersAreReadOnDemand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -15,21 +16,34 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
 )
 
-// TestSignalsPage types what docs/signals.md shows, in its order, and compares
+// TestPages types what each page with console blocks shows, in its order, and compares
 // the output with the page.
-func TestSignalsPage(t *testing.T) {
+func TestPages(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "signals.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	tree, err := filepath.Abs(filepath.Join("..", ".."))
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &page{t: t, dir: t.TempDir(), tree: tree}
-	for _, b := range blocksOf(string(text)) {
-		p.follow(b)
+	files, err := filepath.Glob(filepath.Join(tree, "docs", "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range append(files, filepath.Join(tree, "README.md")) {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		blocks := blocksOf(string(text))
+		if !slices.ContainsFunc(blocks, func(b block) bool { return b.info == "console" }) {
+			continue
+		}
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			t.Parallel()
+			p := &page{t: t, dir: t.TempDir(), tree: tree}
+			for _, b := range blocks {
+				p.follow(b)
+			}
+		})
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/bus/natsserver"
+	"github.com/weirkeeper/weirkeeper/internal/bus/roles"
 	"github.com/weirkeeper/weirkeeper/internal/command"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
@@ -53,6 +54,7 @@ func ServeMetrics(ctx context.Context, root *command.Root, o command.MetricsOpti
 		}
 	}
 	connection := settings.Bus(service.NATS, "metrics store", log)
+	connection.InboxPrefix = roles.User{Role: roles.Metrics, Cluster: settings.Cluster}.InboxPrefix()
 	connection.Serve = natsserver.Serve
 	b, err := bus.Open(ctx, connection)
 	if err != nil {

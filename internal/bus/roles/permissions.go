@@ -190,6 +190,9 @@ func (u User) Permissions() Permissions {
 	return p
 }
 
+// Lists returns the subjects of both directions.
+func (p Permissions) Lists() (publish, subscribe []string) { return p.Publish, p.Subscribe }
+
 // May reports whether the permissions include all subjects of a pattern.
 func (p Permissions) May(d Direction, pattern string) bool {
 	subjects := p.Publish

@@ -94,10 +94,10 @@ func (p Process) responder(ctx context.Context, found *instances) (*authcallout.
 // user returns the user of an agent, from the table of roles.
 func user(c identity.Claim) (string, jwt.Permissions) {
 	u := roles.User{Role: roles.Agent, Cluster: c.Cluster, Pool: c.Pool, Node: c.Node}
-	may := u.Permissions()
+	publish, subscribe := u.Permissions().Lists()
 	var p jwt.Permissions
-	p.Pub.Allow.Add(may.Publish...)
-	p.Sub.Allow.Add(may.Subscribe...)
+	p.Pub.Allow.Add(publish...)
+	p.Sub.Allow.Add(subscribe...)
 	return u.Name(), p
 }
 

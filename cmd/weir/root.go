@@ -43,9 +43,16 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 
 func (cli *shared) root() *cobra.Command {
 	root := cli.Command()
-	root.Version = versionText()
-	root.SetVersionTemplate("{{.Version}}\n")
-	root.Flags().Bool("version", false, "print the version, as \"weir version\" does")
+	// Not cobra's own flag: its template would link text/template, for which the linker keeps all methods.
+	version := root.Flags().Bool("version", false, "print the version, as \"weir version\" does")
+	help := root.RunE
+	root.RunE = func(cmd *cobra.Command, args []string) error {
+		if *version {
+			_, err := fmt.Fprintln(cli.Stdout, versionText())
+			return err
+		}
+		return help(cmd, args)
+	}
 	root.Long = `Weirkeeper scales pools of machines, keeps the configured number of application
 instances running, and repairs unhealthy machines.
 

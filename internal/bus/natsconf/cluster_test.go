@@ -237,7 +237,7 @@ func get(bucket, key string) func(context.Context, jetstream.JetStream) error {
 	}
 }
 
-// list reads the subjects of a bucket, and one message of its leader, as package integrity does.
+// list reads the subjects of a bucket, and one of its keys, as package integrity does.
 func list(bucket, filter, key string) func(context.Context, jetstream.JetStream) error {
 	return func(ctx context.Context, js jetstream.JetStream) error {
 		s, err := js.Stream(ctx, "KV_"+bucket)
@@ -252,11 +252,7 @@ func list(bucket, filter, key string) func(context.Context, jetstream.JetStream)
 		if info.State.Subjects[subject+key] != 1 {
 			return fmt.Errorf("key %s is not listed: %v", key, info.State.Subjects)
 		}
-		m, err := js.Conn().RequestWithContext(ctx, "$JS.API.STREAM.MSG.GET.KV_"+bucket, []byte(`{"last_by_subj":"`+subject+key+`"}`))
-		if err == nil && !strings.Contains(string(m.Data), `"subject":"`+subject+key+`"`) {
-			err = errors.New(string(m.Data))
-		}
-		return err
+		return get(bucket, key)(ctx, js)
 	}
 }
 

@@ -32,7 +32,7 @@ pool pub $JS.API.DIRECT.GET.KV_weir-state_prod.$KV.weir-state_prod.pool.batch $J
 pool pub $JS.API.CONSUMER.CREATE.KV_weir-state_prod.x.$KV.weir-state_prod.> $JS.API.CONSUMER.CREATE.KV_weir-state_prod.x
 pool pub $JS.API.CONSUMER.CREATE.KV_weir-state_prod $JS.API.CONSUMER.DURABLE.CREATE.KV_weir-state_prod.x
 pool pub $JS.API.STREAM.PURGE.KV_weir-state_prod $JS.API.STREAM.DELETE.KV_weir-state_prod $JS.API.STREAM.UPDATE.KV_weir-state_prod
-pool pub $JS.API.STREAM.MSG.DELETE.KV_weir-state_prod $JS.API.STREAM.CREATE.KV_weir-apps_prod $JS.API.STREAM.CREATE.other
+pool pub $JS.API.STREAM.MSG.GET.KV_weir-state_prod $JS.API.STREAM.INFO.KV_weir_other $JS.API.STREAM.MSG.DELETE.KV_weir-state_prod $JS.API.STREAM.CREATE.KV_weir-apps_prod $JS.API.STREAM.CREATE.other
 pool pub $JS.API.STREAM.PURGE.weir-ledger:prod:web $JS.API.STREAM.UPDATE.weir-ledger:prod:web $JS.API.STREAM.DELETE.weir-evidence:prod:web
 pool pub $JS.API.STREAM.INFO.weir-ledger:prod:batch $JS.API.DIRECT.GET.weir-ledger:prod:batch weir.prod.decision.batch weir.prod.evidence.batch.n1
 pool pub health.start health.stop droplet.updated weir.prod.agent.batch.n1.fence weir.prod.agent.web.i-01.start weir.prod.heartbeat.i-01
@@ -57,7 +57,7 @@ operator sub > weir.> weir.prod.heartbeat.* weir.prod.agent.web.i-01.logs _R_.> 
 viewer pub $KV.weir-orders_prod.order.web.pause $KV.weir-apps_prod.shop $KV.weir-state_prod.seen.a weir.prod.harmonizer.order weir.prod.health.web.order
 viewer pub weir.prod.bootstrap.web.restart weir.prod.bootstrap.web.logs weir.prod.agent.web.i-01.logs weir.prod.metrics.write droplet.updated
 viewer pub $JS.API.CONSUMER.CREATE.weir-ledger:prod:web.x.weir.prod.decision.web $JS.API.CONSUMER.CREATE.KV_weir-state_prod.x weir.prod.lifecycle
-viewer pub $JS.API.STREAM.CREATE.weir-ledger:prod:web $JS.API.STREAM.PURGE.KV_weir-apps_prod
+viewer pub $JS.API.STREAM.MSG.GET.KV_weir-state_prod $JS.API.STREAM.CREATE.weir-ledger:prod:web $JS.API.STREAM.PURGE.KV_weir-apps_prod
 viewer sub > weir.> _R_.> weir.prod.heartbeat.* weir.prod.node.*
 
 legacydea pub weir.prod.heartbeat.dea-1 health.stop $KV.weir-apps_prod.shop $JS.API.INFO droplet.updated
@@ -148,7 +148,6 @@ func (w *world) readsReplyInTheirAccount(t *testing.T) {
 	reads := map[string]string{
 		"$JS.API.DIRECT.GET.KV_" + state + ".$KV." + state + ".pool.web": "",
 		"$JS.API.STREAM.INFO.KV_" + state:                                "",
-		"$JS.API.STREAM.MSG.GET.KV_" + state:                             `{"last_by_subj":"$KV.` + state + `.pool.web"}`,
 	}
 	for _, r := range []roles.Role{roles.Operator, roles.Viewer, roles.Pool} {
 		nc := w.conns[r]

@@ -106,13 +106,16 @@ func (u User) ofBuckets() (acts []Act) {
 	return acts
 }
 
-// ofOpenBucket returns the acts that do not depend on keys. A request for a message of the leader names the key in
-// its body, so it reads all keys of the bucket.
+// ofOpenBucket returns the acts that do not depend on keys. A request for a message of the leader is none of them: it
+// names the key in its body, so it would read all keys of the bucket. A role that creates a bucket first looks for state
+// of the old layout.
 func (u User) ofOpenBucket(bucket string) []Act {
 	stream := "KV_" + bucket
-	acts := []Act{read("$JS.API.STREAM.INFO." + stream), read("$JS.API.STREAM.MSG.GET." + stream)}
+	acts := []Act{read("$JS.API.STREAM.INFO." + stream)}
 	if slices.Contains(creators(bucket, u.Cluster), u.Role) {
-		acts = append(acts, Act{Publish, "$JS.API.STREAM.CREATE." + stream, OneAnswer, false})
+		old := "weir_" + u.Cluster
+		acts = append(acts, Act{Publish, "$JS.API.STREAM.CREATE." + stream, OneAnswer, false},
+			read("$JS.API.STREAM.INFO.KV_"+old), read("$JS.API.DIRECT.GET.KV_"+old+".$KV."+old+".schema"))
 	}
 	if u.Role.consumes() {
 		acts = append(acts, flow(stream)...)

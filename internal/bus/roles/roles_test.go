@@ -133,7 +133,7 @@ func TestJetStreamIsBounded(t *testing.T) {
 			if strings.HasPrefix(subject, "$JS.API.CONSUMER.") && u.Role.Account() != roles.AccountWeir {
 				t.Errorf("%s publishes %s: a consumer delivers to any subject of account %s", u.Name(), subject, roles.AccountWeir)
 			}
-			for _, api := range []string{"STREAM.UPDATE.x", "STREAM.DELETE.x", "STREAM.PURGE.x", "STREAM.MSG.DELETE.x", "STREAM.CREATE.x", "CONSUMER.CREATE.x", "CONSUMER.DURABLE.CREATE.x.y"} {
+			for _, api := range []string{"STREAM.UPDATE.x", "STREAM.DELETE.x", "STREAM.PURGE.x", "STREAM.MSG.DELETE.x", "STREAM.MSG.GET.x", "STREAM.CREATE.x", "CONSUMER.CREATE.x", "CONSUMER.DURABLE.CREATE.x.y"} {
 				if u.Role != roles.Admin && roles.Includes(subject, "$JS.API."+api) {
 					t.Errorf("%s publishes %s, which includes %s", u.Name(), subject, api)
 				}
@@ -148,7 +148,7 @@ func TestPoolsAreApart(t *testing.T) {
 	batch.Pool = "batch"
 	shared := []string{
 		"$JS.API.INFO", "$JS.FC.", "weir.prod.announce", "weir.prod.metrics.", "$JS.API.STREAM.", "KV_weir-", "_R_.>",
-		"$KV.weir-state_prod.schema", "$KV.weir-orders_prod.schema", "$KV.weir-state_prod.seen.>",
+		"$KV.weir-state_prod.schema", "$KV.weir-orders_prod.schema", "$KV.weir-state_prod.seen.>", "$KV.weir_prod.schema",
 	}
 	ofBatch := batch.Permissions().Publish
 	for _, a := range web.Permissions().Publish {

@@ -68,14 +68,15 @@ func (b *Bucket) Get(ctx context.Context, key string) (Entry, error) {
 		if err != nil || !listed {
 			return Entry{}, wrap("read", key, err)
 		}
+		// The key may have been written after the first read.
+		if e, err = b.Direct(ctx, key); err != nil || e.Revision != 0 {
+			return e, err
+		}
 		if !replicated || time.Since(began) > replicaLag {
 			return Entry{}, wrap("read", key, ErrDamaged)
 		}
 		if !pause(ctx, relist) {
 			return Entry{}, wrap("read", key, context.Cause(ctx))
-		}
-		if e, err = b.Direct(ctx, key); err != nil || e.Revision != 0 {
-			return e, err
 		}
 	}
 }

@@ -83,7 +83,7 @@ func receive(nc *nats.Conn, subject string, log *slog.Logger) (*bus.Inbox, error
 // drain stops new requests. If the waiting ones take too long, or connected is false, it cancels them. The caller calls
 // stop after the last answer.
 func drain(work context.Context, cancel func(), connected bool, inboxes ...*bus.Inbox) (stop func()) {
-	limited, stop := context.WithTimeout(work, drainTimeout)
+	limited, release := context.WithTimeout(work, drainTimeout)
 	end := func() {
 		cancel()
 		for _, in := range inboxes {
@@ -92,16 +92,16 @@ func drain(work context.Context, cancel func(), connected bool, inboxes ...*bus.
 	}
 	if !connected {
 		end() // no response can be sent any more
-		return stop
+		return release
 	}
 	for _, in := range inboxes {
 		if err := in.Drain(limited); err != nil {
 			end()
-			return stop
+			return release
 		}
 	}
 	late := context.AfterFunc(limited, end)
-	return func() { late(); stop() }
+	return func() { late(); release() }
 }
 
 // service answers requests.

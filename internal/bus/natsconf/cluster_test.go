@@ -203,10 +203,17 @@ func rewrite(bucket, key string) func(context.Context, jetstream.JetStream) erro
 			return err
 		}
 		revision, err := kv.Create(ctx, key, []byte("1"))
-		if err != nil {
-			return err
+		if err == nil {
+			_, err = kv.Update(ctx, key, []byte("2"), revision)
 		}
-		if _, err = kv.Update(ctx, key, []byte("2"), revision); err != nil {
+		// A new leader of the stream may not have applied the last write yet.
+		for errors.Is(err, jetstream.ErrKeyExists) || errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
+			var e jetstream.KeyValueEntry
+			if e, err = kv.Get(ctx, key); err == nil {
+				_, err = kv.Update(ctx, key, []byte("2"), e.Revision())
+			}
+		}
+		if err != nil {
 			return err
 		}
 		return get(bucket, key)(ctx, js)

@@ -19,10 +19,15 @@ func (s *machineControls) SetQuota(q Quota, vcpus int) {
 	s.do(func(c *cloud) { limit(c.compute.quota, q, vcpus) })
 }
 
-// Protect sets or removes the protection of an instance from scale-in.
+// Protect sets or removes the protection of an instance from scale-in. Without it, its group may scale in.
 func (s *machineControls) Protect(id string, on bool) {
 	s.t.Helper()
-	s.with(id, func(_ *cloud, i *instance) { i.protected = on })
+	s.with(id, func(c *cloud, i *instance) {
+		i.protected = on
+		if g := c.group(i.owner); g != nil {
+			c.after(settleAfter, func() { c.scaling.settleGroup(g) })
+		}
+	})
 }
 
 // Tag sets a tag of an instance, as an operator does.

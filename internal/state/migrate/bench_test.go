@@ -1,7 +1,6 @@
 package migrate_test
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"testing"
 
@@ -35,6 +34,6 @@ func BenchmarkRecords(b *testing.B) {
 	b.ResetTimer()
 	r, err := migrate.Run(b.Context(), migrate.Config{JS: js, Cluster: cluster, Holder: "test"})
 	if err != nil || len(r.Pools) != 1 || r.Pools[0].Records != b.N {
-		b.Fatal(fmt.Sprintf("%+v, %v, want %d records", r, err, b.N))
+		b.Fatalf("%+v, %v, want %d records", r, err, b.N)
 	}
 }

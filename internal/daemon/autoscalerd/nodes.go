@@ -47,7 +47,7 @@ func RequestNodes(ctx context.Context, b *bus.Bus, cluster, pool string) ([]pool
 }
 
 func requestNodes(ctx context.Context, nc *nats.Conn, cluster, pool string) (nodesAnswer, error) {
-	msg, err := nc.RequestWithContext(ctx, nodesSubject(cluster, pool), nil)
+	msg, err := bus.Request(ctx, nc, nodesSubject(cluster, pool), nil)
 	if err != nil {
 		return nodesAnswer{}, err
 	}

@@ -1,13 +1,9 @@
 package autoscalerd
 
 import (
-	"bytes"
-	"compress/gzip"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"time"
 
@@ -18,10 +14,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
-const (
-	nodesTimeout = 3 * time.Second
-	maxNodesData = 64 << 20 // bytes of an uncompressed answer
-)
+const nodesTimeout = 3 * time.Second
 
 // nodesSubject is the subject of requests for the facts of a pool's nodes.
 func nodesSubject(cluster, pool string) string {
@@ -39,30 +32,14 @@ type nodesAnswer struct {
 func RequestNodes(ctx context.Context, b *bus.Bus, cluster, pool string) ([]pools.NodeFacts, error) {
 	ctx, cancel := context.WithTimeout(ctx, nodesTimeout)
 	defer cancel()
-	answer, err := requestNodes(ctx, b.Conn(), cluster, pool)
+	answer, err := request[nodesAnswer](ctx, b.Conn(), nodesSubject(cluster, pool))
+	if err == nil && answer.Error != "" {
+		err = errors.New(answer.Error)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("request the facts of the nodes of pool %s/%s: %w", cluster, pool, err)
 	}
 	return answer.Nodes, nil
-}
-
-func requestNodes(ctx context.Context, nc *nats.Conn, cluster, pool string) (nodesAnswer, error) {
-	msg, err := bus.Request(ctx, nc, nodesSubject(cluster, pool), nil)
-	if err != nil {
-		return nodesAnswer{}, err
-	}
-	unpacked, err := gzip.NewReader(bytes.NewReader(msg.Data))
-	if err != nil {
-		return nodesAnswer{}, err
-	}
-	var answer nodesAnswer
-	if err := json.NewDecoder(io.LimitReader(unpacked, maxNodesData)).Decode(&answer); err != nil {
-		return nodesAnswer{}, err
-	}
-	if answer.Error != "" {
-		return nodesAnswer{}, errors.New(answer.Error)
-	}
-	return answer, nil
 }
 
 // serveNodes answers requests for the facts of the nodes until ctx ends.

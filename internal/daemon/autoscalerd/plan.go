@@ -20,7 +20,7 @@ import (
 
 const (
 	planTimeout = 20 * time.Second // a tick may run first
-	maxPlan     = 64 << 20         // bytes of an uncompressed plan
+	maxAnswer   = 64 << 20         // bytes of an uncompressed response
 
 	waitingRequests = 16 // of plans or nodes
 )
@@ -46,25 +46,31 @@ func RequestPlan(ctx context.Context, b *bus.Bus, cluster, pool string) (autosca
 	fail := func(err error) (autoscaler.Record, error) {
 		return autoscaler.Record{}, fmt.Errorf("plan of pool %s/%s: %w", cluster, pool, err)
 	}
-	msg, err := bus.Request(ctx, b.Conn(), planSubject(cluster, pool), nil)
+	answer, err := request[planAnswer](ctx, b.Conn(), planSubject(cluster, pool))
 	if errors.Is(err, nats.ErrNoResponders) {
 		return fail(ErrNoAutoscaler)
 	}
 	if err != nil {
 		return fail(err)
 	}
-	unpacked, err := gzip.NewReader(bytes.NewReader(msg.Data))
-	if err != nil {
-		return fail(err)
-	}
-	var answer planAnswer
-	if err := json.NewDecoder(io.LimitReader(unpacked, maxPlan)).Decode(&answer); err != nil {
-		return fail(err)
-	}
 	if answer.Record == nil {
 		return fail(errors.New(answer.Error))
 	}
 	return *answer.Record, nil
+}
+
+// request returns the response of the pool's autoscaler, which is JSON compressed by gzip.
+func request[T any](ctx context.Context, nc *nats.Conn, subject string) (answer T, err error) {
+	msg, err := bus.Request(ctx, nc, subject, nil)
+	if err != nil {
+		return answer, err
+	}
+	unpacked, err := gzip.NewReader(bytes.NewReader(msg.Data))
+	if err != nil {
+		return answer, err
+	}
+	err = json.NewDecoder(io.LimitReader(unpacked, maxAnswer)).Decode(&answer)
+	return answer, err
 }
 
 // servePlans answers plan requests until ctx ends.

@@ -1,0 +1,69 @@
+package metric
+
+import "slices"
+
+// Autoscaler returns the metrics of how a pool scales.
+func Autoscaler() []Metric {
+	return slices.Concat(autoscalerTicks(), autoscalerCapacity(), autoscalerSignals(), autoscalerWork())
+}
+
+func autoscalerTicks() []Metric {
+	return []Metric{
+		{"weir_autoscaler_lease_held", Gauge, "", nil, "1: this process holds the pool's lease; 0: it is a standby."},
+		{"weir_autoscaler_lease_left_seconds", Gauge, seconds, nil, "Time until the held lease expires without renewal."},
+		{"weir_autoscaler_lease_epoch", Gauge, "", nil, "Number of the takeover by which this process holds the lease."},
+		{"weir_autoscaler_leases_lost_total", Counter, "leases", nil, "Leases that this process lost, except at its own end."},
+		{"weir_autoscaler_tick_age_seconds", Gauge, seconds, nil, "Time since the last tick of this term ended."},
+		{"weir_autoscaler_tick_interval_seconds", Gauge, seconds, nil, "Interval of the ticks, from the configuration."},
+		{"weir_autoscaler_tick_seconds", Gauge, seconds, nil, "Duration of the last tick."},
+		{"weir_autoscaler_tick_seconds_total", Counter, seconds, nil, "Total duration of the ticks."},
+		{"weir_autoscaler_ticks_total", Counter, "ticks", list("result"), "Ticks by result: decided, paused, failed (ended before a decision), or lost (the record is not in the ledger)."},
+		{"weir_autoscaler_problems", Gauge, "", nil, "Problems in the record of the last tick."},
+		{"weir_autoscaler_paused", Gauge, "", nil, "1: an operator paused the pool."},
+		{"weir_autoscaler_dry_run", Gauge, "", nil, "1: the process decides, and sends no request to the provider."},
+	}
+}
+
+func autoscalerCapacity() []Metric {
+	return []Metric{
+		{"weir_autoscaler_target_capacity", Gauge, weight, nil, "Target of the pool after all rules, not rounded."},
+		{"weir_autoscaler_unlimited_capacity", Gauge, weight, nil, "Target of the pool before the rule of limits."},
+		{"weir_autoscaler_wanted_capacity", Gauge, weight, nil, "Target that the pool reached or may still reach, with an operator's offset."},
+		{"weir_autoscaler_groups_capacity", Gauge, weight, nil, "Sum of the groups' targets, as read from the provider."},
+		{"weir_autoscaler_fulfilled_capacity", Gauge, weight, nil, "Weight of the existing instances."},
+		{"weir_autoscaler_joined_capacity", Gauge, weight, nil, "Weight of the instances whose node has joined."},
+		{"weir_autoscaler_min_capacity", Gauge, weight, nil, "Lower limit of the target."},
+		{"weir_autoscaler_max_capacity", Gauge, weight, nil, "Upper limit of the target; +Inf: no limit."},
+		{"weir_autoscaler_at_limit", Gauge, "", list("limit"), "1: the target is at that limit (min or max), and the rules before the limits request more than it allows."},
+		{"weir_autoscaler_scale_in_blocked", Gauge, "", nil, "1: no node may be removed in this tick, except replaced ones."},
+		{"weir_autoscaler_apps_need_unknown", Gauge, "apps", nil, "Apps whose need is unknown, which block scale-in."},
+		{"weir_autoscaler_resources_total", Gauge, perKind, list("resource"), "Resources of the joined nodes."},
+		{"weir_autoscaler_resources_allocated", Gauge, perKind, list("resource"), "Allocated resources of the joined nodes. Absent while a node does not report."},
+	}
+}
+
+func autoscalerSignals() []Metric {
+	return []Metric{
+		{"weir_autoscaler_request", Gauge, perKind, list("app", "resource"), "Request that counts for an app. Absent: no request for that resource."},
+		{"weir_autoscaler_pool_request", Gauge, perKind, list("resource"), "Combined request of all apps."},
+		{"weir_autoscaler_signal_verdict", Gauge, "signals", list("app", "verdict"), "1 for the current verdict of the app's own signal: value, no_opinion, stale, failed or not_requested. The app (default) is the default signal."},
+		{"weir_autoscaler_signal_latency_seconds", Gauge, seconds, list("app"), "Duration of the last evaluation of the app's signal."},
+		{"weir_autoscaler_signal_age_seconds", Gauge, seconds, list("app"), "Age of the response that counts, at the last tick."},
+		{"weir_autoscaler_fallback", Gauge, "apps", list("app"), "1: the app's own signal has failed or is stale, and another source replaces it."},
+		{"weir_autoscaler_signals_stale", Gauge, "signals", nil, "Signals whose windows or responses are stale."},
+		{"weir_autoscaler_evaluations_in_progress", Gauge, "", nil, "Evaluations that the last tick did not wait for."},
+	}
+}
+
+func autoscalerWork() []Metric {
+	return []Metric{
+		{"weir_autoscaler_provider_calls_total", Counter, "calls", list("call", "result"), "Calls to the provider by result: ok or failed."},
+		{"weir_autoscaler_provider_seconds_total", Counter, seconds, list("call"), "Total duration of the calls to the provider."},
+		{"weir_autoscaler_group_target", Gauge, weight, list("group"), "Target of a group, as read from the provider."},
+		{"weir_autoscaler_group_fulfilled", Gauge, weight, list("group"), "Weight of a group's existing instances."},
+		{"weir_autoscaler_group_backoff", Gauge, "groups", list("group"), "1: the group is in backoff, because it was short or refused a change."},
+		{"weir_autoscaler_nodes", Gauge, nodes, list("state"), "Instances of the pool by the state of their node."},
+		{"weir_autoscaler_drains", Gauge, nodes, list("state"), "Drains in progress, by state."},
+		{"weir_autoscaler_disruption_budget_left", Gauge, nodes, nil, "Nodes that may still be taken out of service. Absent: the pool has no disruption budget."},
+	}
+}

@@ -1,0 +1,88 @@
+// Package metric describes each metric for Prometheus: one table for each part of a daemon. Collectors take their
+// descriptions from it, and docs/metrics.md is generated from it.
+//
+// An unknown value is absent, never 0. Label values are bounded: [Label] bounds one value, and [Groups] their number.
+//
+// Tables do not change and may be read concurrently.
+package metric
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Type is the type of a metric, as Prometheus names it.
+type Type string
+
+const (
+	Gauge     Type = "gauge"
+	Counter   Type = "counter"
+	Histogram Type = "histogram"
+)
+
+// Metric describes one metric.
+type Metric struct {
+	Name   string // complete
+	Type   Type
+	Unit   string // of the value; empty: a number without a unit
+	Labels []string
+	Help   string
+}
+
+// Set makes the metrics of one table. It may be used concurrently.
+type Set struct {
+	prefix string
+	known  map[string]described
+}
+
+type described struct {
+	desc *prometheus.Desc
+	kind prometheus.ValueType
+}
+
+// NewSet returns the set of a table. All names of the table begin with the prefix, which the methods omit.
+func NewSet(prefix string, table []Metric) *Set {
+	s := &Set{prefix, make(map[string]described, len(table))}
+	for _, m := range table {
+		kind := prometheus.GaugeValue
+		if m.Type == Counter {
+			kind = prometheus.CounterValue
+		}
+		s.known[m.Name] = described{prometheus.NewDesc(m.Name, m.Help, m.Labels, nil), kind}
+	}
+	return s
+}
+
+// Describe sends all descriptions.
+func (s *Set) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range s.known {
+		ch <- d.desc
+	}
+}
+
+// Emit sends one value, with bounded labels. It sends nothing for NaN, which means unknown. It panics if the table
+// lacks the name, or the number of labels differs.
+func (s *Set) Emit(ch chan<- prometheus.Metric, name string, value float64, labels ...string) {
+	if math.IsNaN(value) {
+		return
+	}
+	d, ok := s.known[s.prefix+name]
+	if !ok {
+		panic(fmt.Sprintf("metric %s%s is not in the table of package metric", s.prefix, name))
+	}
+	for i := range labels {
+		labels[i] = Label(labels[i])
+	}
+	ch <- prometheus.MustNewConstMetric(d.desc, d.kind, value, labels...)
+}
+
+// Flag sends 1 or 0.
+func (s *Set) Flag(ch chan<- prometheus.Metric, name string, on bool, labels ...string) {
+	value := 0.0
+	if on {
+		value = 1
+	}
+	s.Emit(ch, name, value, labels...)
+}

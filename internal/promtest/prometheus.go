@@ -1,0 +1,197 @@
+// Package promtest runs the Prometheus of Debian in tests: its checker promtool, and a server that scrapes a test.
+//
+// [Program] returns the path of a program of the package. [Start] runs a server with a scrape target and alert
+// rules, and Server.Expect waits for alerts. The cleanup of the test stops the server. Tests may run several
+// servers concurrently.
+package promtest
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Program returns the path of prometheus or promtool: of the machine, or else from the cache, filled once from Debian.
+func Program(t *testing.T, name string) string {
+	t.Helper()
+	if path, err := exec.LookPath(name); err == nil {
+		return path
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		t.Fatalf("%s is not installed, and there is no cache folder for it: %v", name, err)
+	}
+	root := filepath.Join(cache, "weirkeeper", "prometheus")
+	path := filepath.Join(root, "usr", "bin", name)
+	if _, err := os.Stat(path); err == nil {
+		return path
+	}
+	if err := fetch(t.Context(), root); err != nil {
+		t.Fatalf("%s is not installed (apt-get install prometheus), and cannot be fetched: %v", name, err)
+	}
+	return path
+}
+
+// fetch downloads and unpacks the package, and moves it into place atomically.
+func fetch(ctx context.Context, root string) error {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
+	defer cancel()
+	if err := os.MkdirAll(filepath.Dir(root), 0o755); err != nil {
+		return err
+	}
+	work, err := os.MkdirTemp(filepath.Dir(root), "prometheus-*")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(work)
+	if err := run(ctx, work, "apt-get", "download", "prometheus"); err != nil {
+		return err
+	}
+	files, err := filepath.Glob(filepath.Join(work, "*.deb"))
+	if err != nil || len(files) != 1 {
+		return fmt.Errorf("apt-get stored the files %q: %w", files, err)
+	}
+	tree := filepath.Join(work, "tree")
+	if err := run(ctx, work, "dpkg-deb", "-x", files[0], tree); err != nil {
+		return err
+	}
+	err = os.Rename(tree, root)
+	if _, there := os.Stat(root); err != nil && there == nil {
+		return nil // another process was faster
+	}
+	return err
+}
+
+func run(ctx context.Context, dir, name string, args ...string) error {
+	c := exec.CommandContext(ctx, name, args...)
+	c.Dir = dir
+	if out, err := c.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w\n%s", strings.Join(c.Args, " "), err, out)
+	}
+	return nil
+}
+
+// Server is a Prometheus that scrapes one target each 100 ms.
+type Server struct {
+	t   *testing.T
+	url string
+}
+
+// wait is the pending time of a rule.
+var wait = regexp.MustCompile(`(?m)^(\s*for:).*$`)
+
+// Start starts a server that scrapes the target's /metrics and evaluates the rules of the file without their pending
+// times. It ends with the test.
+func Start(t *testing.T, target, rules string) *Server {
+	t.Helper()
+	program, dir := Program(t, "prometheus"), t.TempDir()
+	text, err := os.ReadFile(rules)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := fmt.Sprintf("global: {scrape_interval: 100ms, scrape_timeout: 100ms, evaluation_interval: 100ms}\nrule_files: [rules.yml]\n"+
+		"scrape_configs: [{job_name: weir, static_configs: [{targets: [%q]}]}]\n", strings.TrimPrefix(target, "http://"))
+	err = os.WriteFile(filepath.Join(dir, "rules.yml"), wait.ReplaceAll(text, []byte("$1 0s")), 0o600)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "prometheus.yml"), []byte(config), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := exec.Command(program, "--config.file", filepath.Join(dir, "prometheus.yml"), "--storage.tsdb.path", filepath.Join(dir, "data"),
+		"--web.listen-address", "127.0.0.1:0", "--log.format", "json")
+	lines, err := c.StderrPipe()
+	if err == nil {
+		err = c.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := bufio.NewScanner(lines)
+	s := &Server{t: t}
+	var seen []string
+	for s.url == "" && log.Scan() {
+		seen = append(seen, log.Text())
+		var line struct{ Msg, Address string }
+		if json.Unmarshal(log.Bytes(), &line) == nil && line.Msg == "Listening on" {
+			s.url = "http://" + line.Address
+		}
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for log.Scan() { // so that the pipe does not fill up
+			continue
+		}
+	}()
+	t.Cleanup(func() {
+		c.Process.Kill()
+		<-done
+		_ = c.Wait() // it was killed
+	})
+	if s.url == "" {
+		t.Fatalf("prometheus does not listen:\n%s", strings.Join(seen, "\n"))
+	}
+	return s
+}
+
+// limit is how long an alert may take to fire or to end.
+const limit = time.Minute
+
+// Expect waits until exactly these alerts fire.
+func (s *Server) Expect(what string, alerts ...string) {
+	s.t.Helper()
+	slices.Sort(alerts)
+	end, tick := time.After(limit), time.NewTicker(50*time.Millisecond)
+	defer tick.Stop()
+	for {
+		firing, err := s.firing()
+		if err == nil && slices.Equal(firing, alerts) {
+			return
+		}
+		select {
+		case <-end:
+			s.t.Fatalf("%s: the alerts %q fire (%v), want %q", what, firing, err, alerts)
+		case <-tick.C:
+		}
+	}
+}
+
+// firing returns the names of the alerts that fire, sorted.
+func (s *Server) firing() ([]string, error) {
+	client := http.Client{Timeout: 10 * time.Second}
+	response, err := client.Get(s.url + "/api/v1/alerts")
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	var body struct {
+		Data struct {
+			Alerts []struct {
+				Labels map[string]string `json:"labels"`
+				State  string            `json:"state"`
+			} `json:"alerts"`
+		} `json:"data"`
+	}
+	if err := json.NewDecoder(response.Body).Decode(&body); err != nil {
+		return nil, err
+	}
+	names := []string{}
+	for _, one := range body.Data.Alerts {
+		if one.State == "firing" {
+			names = append(names, one.Labels["alertname"])
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names), nil
+}

@@ -1,0 +1,44 @@
+#!/bin/sh
+# Builds the deb and the rpm package of one architecture (amd64 or arm64): deploy/packages/build.sh ARCH [FOLDER]
+# VERSION is the version of the package, GO the Go command. The packages are in FOLDER, dist by default. With the same
+# commit and Go version they have the same bytes, if SOURCE_DATE_EPOCH is the same.
+set -eu
+arch=${1:?build packages: want an architecture, amd64 or arm64}
+dist=${2:-dist}
+go=${GO:-go}
+cd "$(dirname "$0")/../.."
+mkdir -p "$dist"
+dist=$(cd "$dist" && pwd)
+
+export ARCH="$arch" STAGE="$dist/stage-$arch" VERSION="${VERSION:-0.0.0-dev}"
+: "${SOURCE_DATE_EPOCH:=$(git log -1 --format=%ct 2>/dev/null || echo 0)}"
+export SOURCE_DATE_EPOCH
+rm -rf "$STAGE"
+mkdir -p "$STAGE/man" "$STAGE/completions" "$STAGE/units"
+
+GOOS=linux GOARCH="$arch" CGO_ENABLED=0 "$go" build -trimpath -tags=grpcnotrace -ldflags='-s -w' -o "$STAGE/" ./cmd/weir ./cmd/weir-local
+
+# The program itself writes its completions and manual pages. For another architecture, one of this machine is built first.
+weir="$STAGE/weir"
+if [ "$("$go" env GOHOSTARCH)" != "$arch" ]; then
+  weir="$STAGE/weir-host"
+  GOARCH="" CGO_ENABLED=0 "$go" build -trimpath -tags=grpcnotrace -ldflags='-s -w' -o "$weir" ./cmd/weir
+fi
+"$weir" completion bash >"$STAGE/completions/weir.bash"
+"$weir" completion fish >"$STAGE/completions/weir.fish"
+"$weir" completion zsh >"$STAGE/completions/_weir"
+
+env -i "$weir" man "$STAGE/man"
+gzip -9n "$STAGE"/man/*.1
+cp deploy/systemd/*.service "$STAGE/units/"
+
+# "weir doctor" compares the installed files with these digests.
+( cd "$STAGE"
+  sums() { sha256sum "$1" | sed "s|  .*|  $2|"; }
+  sums weir usr/bin/weir
+  sums weir-local usr/bin/weir-local
+  for unit in units/*; do sums "$unit" "usr/lib/systemd/system/${unit#units/}"; done ) >"$STAGE/sha256sums"
+
+for kind in deb rpm; do
+  "$go" tool -modfile=go.tools.mod nfpm package --config deploy/packages/nfpm.yaml --packager "$kind" --target "$dist/"
+done

@@ -1,0 +1,187 @@
+package check
+
+import (
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"helm.sh/helm/v3/pkg/chart/loader"
+	"helm.sh/helm/v3/pkg/chartutil"
+	"helm.sh/helm/v3/pkg/engine"
+	"helm.sh/helm/v3/pkg/lint"
+	"helm.sh/helm/v3/pkg/lint/support"
+	apps "k8s.io/api/apps/v1"
+	core "k8s.io/api/core/v1"
+	policy "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
+)
+
+var chartFolder = filepath.Join("..", "helm", "weirkeeper")
+
+type values = map[string]any
+
+// render returns the objects of the chart, by KIND/NAME. Each has only keys that Kubernetes has.
+func render(t *testing.T, v values) map[string]runtime.Object {
+	t.Helper()
+	c, err := loader.LoadDir(chartFolder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := chartutil.ToRenderValues(c, v, chartutil.ReleaseOptions{Name: "w", Namespace: "weir"}, chartutil.DefaultCapabilities)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := engine.Render(c, all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects := map[string]runtime.Object{}
+	for name, text := range files {
+		if strings.HasSuffix(name, ".yaml") {
+			maps.Copy(objects, parse(t, text))
+		}
+	}
+	return objects
+}
+
+func parse(t *testing.T, text string) map[string]runtime.Object {
+	t.Helper()
+	objects := map[string]runtime.Object{}
+	for _, part := range strings.Split("\n"+text, "\n---\n") {
+		if strings.TrimSpace(part) == "" {
+			continue
+		}
+		var head struct {
+			Kind     string
+			Metadata struct{ Name string }
+		}
+		if err := yaml.Unmarshal([]byte(part), &head); err != nil {
+			t.Fatalf("%v:\n%s", err, part)
+		}
+		object := map[string]runtime.Object{
+			"Deployment": &apps.Deployment{}, "ConfigMap": &core.ConfigMap{}, "ServiceAccount": &core.ServiceAccount{}, "PodDisruptionBudget": &policy.PodDisruptionBudget{},
+		}[head.Kind]
+		if object == nil {
+			t.Fatalf("kind %q is not expected:\n%s", head.Kind, part)
+		}
+		if err := yaml.UnmarshalStrict([]byte(part), object); err != nil {
+			t.Errorf("%s/%s: %v\n%s", head.Kind, head.Metadata.Name, err, part)
+		}
+		objects[head.Kind+"/"+head.Metadata.Name] = object
+	}
+	return objects
+}
+
+func TestChartPassesHelmsLinter(t *testing.T) {
+	for name, v := range map[string]values{"defaults": nil, "all": {"placer": values{"enabled": true}, "auth": values{"enabled": true}}} {
+		for _, m := range lint.All(chartFolder, v, "weir", true).Messages {
+			if m.Severity > support.InfoSev {
+				t.Errorf("%s: %v", name, m)
+			}
+		}
+	}
+}
+
+func TestChart(t *testing.T) {
+	objects := render(t, values{
+		"pools":  values{"batch": values{"secret": "s", "config": values{"min": 1}, "args": []any{"--dry-run"}}},
+		"placer": values{"enabled": true, "args": []any{"--log-level", "debug"}}, "auth": values{"enabled": true}, "harmonizer": values{"replicas": 3}, "image": values{"tag": "1.2.3"},
+	})
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(objects)) {
+		if d, ok := objects[name].(*apps.Deployment); ok {
+			names = append(names, d.Name)
+			hardened(t, d)
+		}
+	}
+	if want := []string{"w-auth", "w-harmonizer", "w-placer", "w-pool-batch", "w-pool-default"}; !slices.Equal(names, want) {
+		t.Fatalf("deployments %v, want %v", names, want)
+	}
+	batch := objects["Deployment/w-pool-batch"].(*apps.Deployment).Spec.Template.Spec.Containers[0]
+	if got := strings.Join(batch.Args, " "); got != "bootstrap --admin-addr :9463 --dry-run" || batch.Image != "weir:1.2.3" {
+		t.Errorf("pool batch runs %q of %s", got, batch.Image)
+	}
+	placerOfAllPools(t, objects)
+	if n := *objects["Deployment/w-harmonizer"].(*apps.Deployment).Spec.Replicas; n != 3 {
+		t.Errorf("%d harmonizers, want 3", n)
+	}
+	config := objects["ConfigMap/w-weirkeeper"].(*core.ConfigMap).Data
+	if config["pool.batch.yaml"] != "min: 1\n" && config["pool.batch.yaml"] != "min: 1" {
+		t.Errorf("file of pool batch: %q", config["pool.batch.yaml"])
+	}
+}
+
+// placerOfAllPools requires that the placer has each pool as an argument, and a key for each. Other daemons have one key.
+func placerOfAllPools(t *testing.T, objects map[string]runtime.Object) {
+	t.Helper()
+	files := objects["ConfigMap/w-weirkeeper"].(*core.ConfigMap).Data
+	for name, want := range map[string]struct{ args, key string }{
+		"placer":       {"placer --admin-addr :9469 --log-level debug batch default", "${CREDENTIALS_DIRECTORY}/nats.{pool}.nk"},
+		"harmonizer":   {"harmonizer --admin-addr :9464", "${CREDENTIALS_DIRECTORY}/nats.nk"},
+		"pool-default": {"bootstrap --admin-addr :9463", "${CREDENTIALS_DIRECTORY}/nats.nk"},
+	} {
+		pod := objects["Deployment/w-"+name].(*apps.Deployment).Spec.Template.Spec
+		if got := strings.Join(pod.Containers[0].Args, " "); got != want.args {
+			t.Errorf("%s runs %q, want %q", name, got, want.args)
+		}
+		var file struct {
+			NATS struct {
+				Servers []string `json:"servers"`
+				Key     string   `json:"nkey_file"`
+			} `json:"nats"`
+		}
+		i := slices.IndexFunc(pod.Volumes, func(v core.Volume) bool { return v.Name == "config" })
+		items := pod.Volumes[i].ConfigMap.Items
+		if items[0].Path != "weir.yaml" {
+			t.Fatalf("%s: files %v, want weir.yaml first", name, items)
+		}
+		if err := yaml.Unmarshal([]byte(files[items[0].Key]), &file); err != nil || file.NATS.Key != want.key || len(file.NATS.Servers) != 3 {
+			t.Errorf("%s: %v, weir.yaml %+v, want the key %s", name, err, file, want.key)
+		}
+	}
+}
+
+// hardened requires that a daemon runs without rights, is probed, and that each mount has its volume.
+func hardened(t *testing.T, d *apps.Deployment) {
+	t.Helper()
+	pod := d.Spec.Template.Spec
+	c := pod.Containers[0]
+	s, p := c.SecurityContext, pod.SecurityContext
+	if p == nil || p.RunAsNonRoot == nil || !*p.RunAsNonRoot || p.SeccompProfile == nil || *pod.AutomountServiceAccountToken {
+		t.Errorf("%s: the pod's security context %+v, want no root, a seccomp profile and no token", d.Name, p)
+	}
+	if s == nil || *s.AllowPrivilegeEscalation || !*s.ReadOnlyRootFilesystem || !slices.Equal(s.Capabilities.Drop, []core.Capability{"ALL"}) {
+		t.Errorf("%s: security context %+v, want no rights", d.Name, s)
+	}
+	if c.LivenessProbe == nil || c.ReadinessProbe == nil || len(c.Ports) != 1 || c.Ports[0].Name != c.LivenessProbe.HTTPGet.Port.String() {
+		t.Errorf("%s: probes %v %v of ports %v", d.Name, c.LivenessProbe, c.ReadinessProbe, c.Ports)
+	}
+	if len(d.Spec.Selector.MatchLabels) == 0 || !maps.Equal(d.Spec.Selector.MatchLabels, d.Spec.Template.Labels) {
+		t.Errorf("%s: selector %v, labels %v", d.Name, d.Spec.Selector.MatchLabels, d.Spec.Template.Labels)
+	}
+	for _, m := range c.VolumeMounts {
+		if !slices.ContainsFunc(pod.Volumes, func(v core.Volume) bool { return v.Name == m.Name }) {
+			t.Errorf("%s: mount %s has no volume", d.Name, m.Name)
+		}
+	}
+}
+
+// The schema refuses values that no daemon would accept.
+func TestChartRefusesWrongValues(t *testing.T) {
+	c, err := loader.LoadDir(chartFolder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, v := range map[string]values{
+		"unknown key": {"harmoniser": values{"enabled": true}}, "replicas": {"harmonizer": values{"replicas": 9}}, "cluster": {"cluster": "a.b"},
+		"pool": {"pools": values{"A_B": values{"secret": "s", "config": values{}}}}, "no secret": {"pools": values{"batch": values{"config": values{}}}},
+		"image": {"image": values{"repository": ""}}, "pull policy": {"image": values{"pullPolicy": "Sometimes"}},
+	} {
+		if _, err := chartutil.ToRenderValues(c, v, chartutil.ReleaseOptions{Name: "w"}, chartutil.DefaultCapabilities); err == nil {
+			t.Errorf("%s: the values %v are accepted", name, v)
+		}
+	}
+}

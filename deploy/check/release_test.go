@@ -1,0 +1,55 @@
+package check
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/goreleaser/goreleaser/v2/pkg/config"
+)
+
+// goreleaser's own decoder refuses unknown keys. The rest are promises of docs/install.md.
+func TestReleaseConfiguration(t *testing.T) {
+	path := filepath.Join("..", "release", "goreleaser.yaml")
+	project, err := config.Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := config.LoadReader(strings.NewReader(string(text) + "\nsingatures: []\n")); err == nil {
+		t.Error("an unknown key is accepted")
+	}
+	if len(project.Builds) != 2 {
+		t.Fatalf("%d builds, want weir and weir-local", len(project.Builds))
+	}
+	for _, b := range project.Builds {
+		if _, err := os.Stat(filepath.Join("..", "..", b.Main)); err != nil {
+			t.Errorf("build %s: %v", b.ID, err)
+		}
+		if !slices.Equal(b.Goarch, []string{"amd64", "arm64"}) || !slices.Equal(b.Goos, []string{"linux"}) || !slices.Contains(b.Tags, "grpcnotrace") ||
+			!slices.Contains(b.Flags, "-trimpath") || !slices.Contains(b.Env, "CGO_ENABLED=0") {
+			t.Errorf("build %s: %+v, want both architectures, static, as \"make packages\" builds it", b.ID, b)
+		}
+	}
+	for _, a := range project.Archives {
+		for _, f := range a.Files {
+			if found, err := filepath.Glob(filepath.Join("..", "..", f.Source)); err != nil || len(found) == 0 {
+				t.Errorf("archive %s: %s: no file, %v", a.ID, f.Source, err)
+			}
+		}
+	}
+	if project.Checksum.Algorithm != "sha256" || len(project.Checksum.ExtraFiles) != 2 || len(project.Release.ExtraFiles) != 2 {
+		t.Errorf("checksums %+v, release %+v, want sha256 with both kinds of packages", project.Checksum, project.Release)
+	}
+	if len(project.SBOMs) != 1 || project.SBOMs[0].Artifacts != "archive" {
+		t.Errorf("SBOMs %+v, want one for each archive", project.SBOMs)
+	}
+	if len(project.Signs) != 1 || project.Signs[0].Cmd != "minisign" || project.Signs[0].Artifacts != "checksum" || !strings.HasSuffix(project.Signs[0].Signature, ".minisig") {
+		t.Errorf("signatures %+v, want one of minisign over the checksums", project.Signs)
+	}
+}

@@ -13,8 +13,9 @@ export GOFLAGS += -tags=grpcnotrace$(if $(FULL),$(comma)full)
 export CGO_ENABLED = 0
 TOOL    = $(GO) tool -modfile=go.tools.mod
 BUF     = $(TOOL) buf generate proto --template proto/buf.gen.yaml
+TEMPL   = $(TOOL) templ generate -include-version=false -path
 
-.PHONY: up build test test-root soak check lint generate bench record clean help
+.PHONY: up build test test-root soak check lint generate packages bench record clean help
 .DEFAULT_GOAL := help
 
 up: build ## run everything on this machine; Ctrl-C ends it
@@ -40,11 +41,15 @@ CHECKS ?= 20
 
 test: ## run every test (or a part, PKG=./autoscaler/...) with the race detector, in random order
 	$(RACE) -timeout 40m $(PKG)
+	$(if $(filter ./...,$(PKG)),cd deploy/check && $(GO) test ./...)
 
 test-root: ## run the tests that need root: cgroups, limits, and users of signals
 	$(RACE) -run 'Cgroup|Limit|Controller|Launcher|Leaves|Survives|KillsItsGroup|User' ./bootstrap/supervise
 	$(RACE) -run 'User' ./bootstrap ./sigproto ./internal/daemon/bootstrapd
 	$(RACE) -run 'UpIsolates|UpAdmits' ./cmd/weir
+
+ARCHES  ?= amd64 arm64
+VERSION ?= 0.0.0-dev
 
 SOAK   ?= 100000
 FAULTS ?= 1h
@@ -58,18 +63,27 @@ soak: ## run 100,000 random worlds of the harmonizer, of node health, of a pool 
 
 check: lint test ## run lint and test
 
-lint: ## run gofmt, vet, go fix, staticcheck, buf; check that generated code is current
+lint: ## run gofmt, vet, go fix, staticcheck, buf; check subjects of commits, and that generated code is current
 	@files=$$(gofmt -l .); test -z "$$files" || { echo "gofmt would change: $$files"; exit 1; }
 	$(GO) vet ./...
+	cd deploy/check && $(GO) vet ./...
 	$(GO) fix -diff ./...
 	$(TOOL) staticcheck ./...
+	$(GO) test -count=1 -run '^TestCommitSubjects$$' ./internal/arch
 	$(TOOL) buf lint proto
 	@new=$$(mktemp -d); trap 'rm -rf "$$new"' EXIT; $(BUF) -o "$$new" && \
 	  for f in $$(cd "$$new" && find . -name '*.go'); do \
 	    cmp "$$new/$$f" "proto/$$f" || { echo 'generated code is outdated: run "make generate"'; exit 1; }; done
+	@new=$$(mktemp -d); trap 'rm -rf "$$new"' EXIT; cp internal/web/*.templ "$$new" && $(TEMPL) "$$new" >/dev/null 2>&1 && \
+	  for f in internal/web/*_templ.go; do \
+	    cmp "$$new/$${f##*/}" "$$f" || { echo 'generated code is outdated: run "make generate"'; exit 1; }; done
 
-generate: ## generate the Go code of proto/
+packages: build ## build the deb and rpm packages into dist (VERSION=1.2.3 ARCHES="amd64 arm64")
+	@for arch in $(ARCHES); do VERSION=$(VERSION) GO="$(GO)" deploy/packages/build.sh $$arch || exit; done
+
+generate: ## generate the Go code of proto/ and of the pages
 	$(BUF) -o proto
+	$(TEMPL) internal/web
 
 bench: build ## print the benchmarks (or a part, PKG=./sigproto), each beside a reference value or limit
 	$(GO) test -run '^$$' -bench . -benchtime 1s -timeout 30m $(PKG)
@@ -78,7 +92,7 @@ record: build ## record a run of weir up as docs/terminal.svg
 	$(GO) run ./docs/record
 
 clean: ## remove build results
-	rm -rf $(BIN)
+	rm -rf $(BIN) dist
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

@@ -18,7 +18,7 @@ import (
 // caseOf returns the case of a reading, the opinions and the orders, with the account of the
 // groups. It changes nothing.
 func (l *Loop) caseOf(now time.Time, r apply.Reading, orders pools.Orders) (resolve.Case, resolve.Account) {
-	c := resolve.Case{Busy: r.Busy(), Limits: l.config.Prune, OrphansAfter: l.config.OrphansAfter, Leaving: r.Records.Returnable()}
+	c := resolve.Case{Busy: r.Busy(), Limits: l.config.Prune, OrphansAfter: l.config.OrphansAfter, Leaving: r.Records.Returnable(r.Snapshot)}
 	leaving := r.Records.Leaving()
 	marked := mark(&c, r.Snapshot, orders.Stale, leaving)
 	state := r.State
@@ -32,7 +32,7 @@ func (l *Loop) caseOf(now time.Time, r apply.Reading, orders pools.Orders) (reso
 	fillGroups(&c, r.Groups, account)
 	fillNodes(&c, now, r, leaving, marked)
 	c.Input = l.input(now, c, r.Snapshot)
-	c.Input.NoScaleIn = cmp.Or(c.Input.NoScaleIn, orders.LossSuspected)
+	c.Input.NoScaleIn = cmp.Or(c.Input.NoScaleIn, orders.LossSuspected, newState(now, orders.StateCreated, r.Snapshot))
 	c.Input.Offset, c.Input.Pinned = ordered(orders, l.config.Policy.Limits)
 	switch budget := r.Records.Disruption(r.Snapshot); {
 	case len(r.Silent) > 0:
@@ -135,7 +135,7 @@ func fillNodes(c *resolve.Case, now time.Time, r apply.Reading, leaving, marked 
 // short after its last raise or shortage, the group is in backoff. If a raised group has filled up,
 // its backoff ends.
 func quarantines(now time.Time, groups []pools.GroupSnapshot, s resolve.State, clock time.Time, raised func(group string) bool) resolve.State {
-	out := slices.Clone(s.Quarantines)
+	out := slices.Clone(s.Backoffs)
 	for group, of := range s.Groups {
 		if of.At.After(now) { // the clock went back
 			of.At = now
@@ -160,7 +160,7 @@ func quarantines(now time.Time, groups []pools.GroupSnapshot, s resolve.State, c
 			out = plan.ClearBackoff(out, g.ID)
 		}
 	}
-	s.Quarantines = slices.DeleteFunc(out, func(q plan.Backoff) bool { return !there[q.Group] })
+	s.Backoffs = slices.DeleteFunc(out, func(q plan.Backoff) bool { return !there[q.Group] })
 	return s
 }
 

@@ -31,7 +31,7 @@ func TestClockBackFindsShortage(t *testing.T) {
 	for range 2 {
 		w.tick()
 	}
-	if q := w.loop.state().Quarantines; len(q) != 1 || q[0].Group != "a" {
+	if q := w.loop.state().Backoffs; len(q) != 1 || q[0].Group != "a" {
 		t.Errorf("set aside: %+v, want a", q)
 	}
 	w.wantTarget(4)

@@ -432,7 +432,7 @@ func (d *day) checkTick(r *Record) {
 	failed := slices.ContainsFunc(r.Actions, func(a apply.Action) bool { return a.Error != "" })
 	d.healthy = 0
 	have, can := resolve.Whole(d.loop.account().PendingIncrease()), 0 // the next tick orders the pending increase
-	held := plan.InBackoff(r.State.Quarantines, r.State.Clock)
+	held := plan.InBackoff(r.State.Backoffs, r.State.Clock)
 	for _, group := range d.groups {
 		g, err := group.Snapshot(context.Background())
 		if err != nil {

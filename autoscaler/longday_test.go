@@ -20,11 +20,17 @@ import (
 // longDay is a day with all events that change the targets of groups without a decision.
 type longDay struct {
 	*day
-	lag    bool
+	lag    int                // readings that show a group as before a change
 	large  bool               // some machines have a weight above 1
 	wanted float64            // wanted weight after the tick before
-	floor  float64            // minimum of the pool, by the last known need, without an offset
+	floors []floor            // of the last lag+1 ticks with a known need
 	human  map[string]float64 // by how much another party lowered targets since, by group
+}
+
+// floor is the minimum of the pool by a known need, without an offset.
+type floor struct {
+	weight  float64
+	lowered float64 // by another party, between the known need before and this one
 }
 
 // newLongDay draws the kind of day.
@@ -32,7 +38,7 @@ func newLongDay(t *rapid.T) *longDay {
 	d := &longDay{day: newDay(t), human: map[string]float64{}}
 	offers := rapid.SampledFrom([][]float64{{1}, {1}, {2}, {0.5}, {1, 2}, {2.5, 1}}).Draw(t, "weights")
 	lag := rapid.SampledFrom([]int{0, 0, 1, 2}).Draw(t, "lag")
-	d.lag, d.large = lag > 0, slices.Max(offers) > 1
+	d.lag, d.large = lag, slices.Max(offers) > 1
 	d.config.Drift = rapid.SampledFrom([]Drift{Obey, Correct}).Draw(t, "drift")
 	d.config.Drain.EndSpot = rapid.Bool().Draw(t, "end spot")
 	d.groups, d.nodes.groups = nil, nil
@@ -139,7 +145,8 @@ func (d *longDay) checkAccount(r *Record) {
 		if d.hidden[g.ID()] {
 			continue
 		}
-		if real := d.real(g); !d.lag && !r.State.Groups[g.ID()].ResultUnknown && sums[g.ID()] < float64(real.Target)-resource.Slack {
+		// With lag the account has a late reading, changed by the autoscaler's own writes since.
+		if real := d.real(g); d.lag == 0 && !r.State.Groups[g.ID()].ResultUnknown && sums[g.ID()] < float64(real.Target)-resource.Slack {
 			t.Fatalf("group %s has the target %d, and its account sums up to %v: %v", g.ID(), real.Target, sums[g.ID()], r.Account)
 		}
 		for _, e := range r.Account {
@@ -175,29 +182,47 @@ func (d *longDay) checkFloor(r *Record) {
 	base := *r.State.Wanted
 	if d.unknownNeed {
 		if base < d.lowest()-resource.Slack {
-			d.t.Fatalf("%v is wanted, and was %v when the need was known; lowered by others: %v", base, d.floor, d.human)
+			d.t.Fatalf("%v is wanted, and was %v when the need was known; lowered by others: %v", base, d.floors, d.human)
 		}
 		return
 	}
 	have := r.Account.Sum(resolve.EntryShare) + r.Account.Sum(resolve.EntryPendingIncrease) - max(0, r.State.Offset)
-	d.floor = 0
+	one := floor{lowered: d.lowered()}
 	clear(d.human)
 	failed := slices.ContainsFunc(r.Actions, func(a apply.Action) bool { return a.Error != "" })
-	if len(r.State.Quarantines) == 0 && !failed && !d.lag {
-		d.floor = min(base, have, float64(d.demand))
+	if len(r.State.Backoffs) == 0 && !failed {
+		one.weight = min(base, have, float64(d.demand))
 	}
+	d.floors = last(d.lag+1, append(d.floors, one))
 }
 
-// lowest returns the floor less the reductions by other parties since.
-func (d *longDay) lowest() float64 {
-	if d.config.Drift == Correct {
-		return d.floor
-	}
-	floor := d.floor
+// last returns the last n values.
+func last[T any](n int, all []T) []T { return all[max(0, len(all)-n):] }
+
+// lowered returns by how much another party lowered targets since the last known need.
+func (d *longDay) lowered() (sum float64) {
 	for _, weight := range d.human {
-		floor -= weight
+		sum += weight
 	}
-	return floor
+	return sum
+}
+
+// lowest returns the least of the floors, less the reductions by other parties that the autoscaler may read only later.
+func (d *longDay) lowest() float64 {
+	if len(d.floors) == 0 {
+		return 0
+	}
+	least, lowered := math.Inf(1), d.lowered()
+	for i, one := range d.floors {
+		least = min(least, one.weight)
+		if i >= len(d.floors)-d.lag {
+			lowered += one.lowered
+		}
+	}
+	if d.config.Drift == Correct {
+		return least
+	}
+	return least - lowered
 }
 
 // wait ends all trouble except the unknown need. Then the pool has its minimum, machine by machine.
@@ -214,7 +239,7 @@ func (d *longDay) wait() {
 		}
 	}
 	if weight < d.lowest()-resource.Slack {
-		d.t.Fatalf("machines of the weight %v run, and %v were needed when that was known; lowered by others: %v; %+v", weight, d.floor, d.human, d.loop.state())
+		d.t.Fatalf("machines of the weight %v run, and %v were needed when that was known; lowered by others: %v; %+v", weight, d.floors, d.human, d.loop.state())
 	}
 }
 
@@ -265,7 +290,7 @@ func TestLongDay(t *testing.T) {
 			} else if r == nil {
 				d.wanted = 0
 				if !d.unknownNeed {
-					d.floor = 0
+					d.floors = last(d.lag+1, append(d.floors, floor{}))
 				}
 			}
 			d.check()

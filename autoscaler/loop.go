@@ -34,7 +34,7 @@ func NewLoop(c Config, w World, log *slog.Logger) *Loop {
 		w.Now = time.Now
 	}
 	ports := apply.Ports{
-		Ports:  snapshot.Ports{Provider: w.Provider, Scheduler: w.Scheduler, Health: w.Health},
+		Ports:  snapshot.Ports{Provider: w.Provider, Scheduler: w.Scheduler, Health: w.Health, Trace: w.Trace},
 		Memory: w.Memory, Orders: w.Orders, Lease: w.Lease, Records: w.Records, Cordon: w.Cordon, Notices: w.Notices, Now: w.Now, Version: w.Version,
 		Alive: func() { w.Directory.Alive() },
 	}
@@ -44,7 +44,7 @@ func NewLoop(c Config, w World, log *slog.Logger) *Loop {
 	l := &Loop{
 		cluster: c.Cluster, pool: c.Pool, wanted: make(chan Config, 1), turn: make(chan struct{}, 1),
 		config: c, world: w, log: log,
-		signals: ask.New(c.panel(), ask.Ports{Directory: w.Directory, Dial: w.Dial, Metrics: w.Metrics}, log),
+		signals: ask.New(c.panel(), ask.Ports{Directory: w.Directory, Dial: w.Dial, Metrics: w.Metrics, Trace: w.Trace}, log),
 		writer:  apply.New(c.writer(), ports, log),
 		metrics: &poolMetrics{store: w.Metrics, cluster: c.Cluster, pool: c.Pool, timeout: c.stepTimeout()},
 	}

@@ -21,7 +21,7 @@ type poolMetrics struct {
 }
 
 // write writes the metrics of the pool. It writes usage only if every joined node reports: a
-// partial sum would look like less demand.
+// partial sum would appear as less demand.
 func (m *poolMetrics) write(ctx context.Context, now time.Time, v *snapshot.Snapshot) error {
 	ctx, cancel := context.WithTimeout(ctx, m.timeout)
 	defer cancel()

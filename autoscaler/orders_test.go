@@ -79,7 +79,7 @@ func TestRemoval(t *testing.T) {
 				o.Removals = []pools.Removal{{Note: pools.Note{By: "me", Why: "disk"}, Node: "a-2"}, {Note: pools.Note{By: "me"}, Node: "x-1"}}
 			})
 			r := w.tick()
-			if len(r.Problems) != 1 || !strings.Contains(r.Problems[0], "node x-1, which me wants to be removed, is not of this pool") {
+			if len(r.Problems) != 1 || !strings.Contains(r.Problems[0], "node x-1, whose removal me requested, is not of this pool") {
 				t.Errorf("problems %q", r.Problems)
 			}
 			if got := ops(r); len(got) < 1 || got[0] != "let go a-2: by me: disk" {

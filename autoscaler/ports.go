@@ -7,6 +7,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/apply"
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
 	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
+	"github.com/weirkeeper/weirkeeper/internal/trace"
 	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
@@ -33,7 +34,14 @@ type World struct {
 	// Notices are the provider's warnings; nil: no warnings. Until the loop calls Done, a notice is
 	// sent again.
 	Notices <-chan pools.Notice
-	Health  Health           // nil: no policy
+	Health  Health // nil: no policy
+	// Summarize stores the summary of a tick after its record was written. It may wait until its context ends. A failure
+	// is logged and changes no decision. It may be nil.
+	Summarize func(ctx context.Context, r Record) error
+	// Ticked receives each tick after its record was written, or after lost, why it was not. It must not wait, and
+	// must not change the record. It may be nil.
+	Ticked  func(r Record, lost error)
+	Trace   trace.Tracer     // nil: steps are not traced
 	Now     func() time.Time // nil: time.Now
 	Version string           // of this build, stored with the state
 }

@@ -51,7 +51,7 @@ func TestQuarantinedNodeIsReplacedWhileItStays(t *testing.T) {
 	w.wantBalanced()
 }
 
-// After a takeover the autoscaler does not know which nodes are quarantined until node health has
+// After a takeover the autoscaler has no record of which nodes are quarantined until node health has
 // read it. Until then no node is removed.
 func TestUnknownConditionLetsNoNodeGo(t *testing.T) {
 	t.Parallel()
@@ -113,4 +113,37 @@ func TestRepairKeepsTheDisruptionBudget(t *testing.T) {
 	if got := w.loop.drains(); len(got) != 1 || got[0].State != drain.Chosen {
 		t.Errorf("drains %+v, want that of attempt-2", got)
 	}
+}
+
+// A quarantined node that is leaving offers nothing, so it is not taken back when the need returns.
+// The leaving node that works is.
+func TestQuarantinedNodeIsNotTakenBack(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, []int{4}, "web")
+	h := &health{}
+	w.health = h
+	h.set(quarantined())
+	w.asks(sigproto.DefaultApp, 1)
+	need := w.asks("web", 2*cpusPerNode)
+	w.nodes.change(func(n *nodes) {
+		for _, id := range w.instances() {
+			n.tasks[id] = 1
+		}
+	})
+	leaving := w.tick().Result.Terminate["a"]
+	if len(leaving) != 2 {
+		t.Fatalf("%q leave, want 2", leaving)
+	}
+	h.set(quarantined(leaving[0]))
+	need.set(cpus(4*cpusPerNode), nil)
+	r := w.tick()
+	if got := r.Case.Leaving; len(got) != 1 || got[0].ID != leaving[1] {
+		t.Errorf("can be taken back: %+v, want only %s", got, leaving[1])
+	}
+	wantExplained(t, r)
+	for range 5 {
+		w.tick()
+	}
+	w.wantTarget(5)
+	w.wantBalanced()
 }

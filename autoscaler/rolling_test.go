@@ -39,6 +39,25 @@ func TestRollingBeginsNoCooldown(t *testing.T) {
 	}
 }
 
+// A replacement that has not joined yet is kept until it has, and then a marked instance ends.
+func TestRollingWaitsForItsReplacements(t *testing.T) {
+	t.Parallel()
+	w, _, _ := steady(t, 4)
+	w.nodes.change(func(n *nodes) { n.mute = map[string]bool{"a-5": true, "a-6": true, "a-7": true, "a-8": true} })
+	w.mark("a")
+	wantOps(t, w.tick(), "set target a: 8")
+	for range 5 {
+		wantOps(t, w.tick())
+	}
+	w.nodes.change(func(n *nodes) { n.mute = nil })
+	for range 8 {
+		w.tick()
+	}
+	w.wantInstances("a-5", "a-6", "a-7", "a-8")
+	w.wantTarget(4)
+	w.wantBalanced()
+}
+
 // A rolling uses at most half of what a window allows. A need that arises in the window has the
 // rest.
 func TestRollingLeavesRoomForTheNeed(t *testing.T) {

@@ -235,7 +235,7 @@ func TestIntent(t *testing.T) {
 	}
 }
 
-// A process that was killed in the middle of a tick does not know its last requests: the targets
+// A process that was killed in the middle of a tick has no record of its last requests: the targets
 // that it finds are not drift.
 func TestKilledInATick(t *testing.T) {
 	t.Parallel()

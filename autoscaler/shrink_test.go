@@ -216,7 +216,7 @@ func TestNodeWhoseFactsOverflow(t *testing.T) {
 	wantOps(t, r)
 }
 
-// A new loop has not received the nodes' reports yet, and without saved state it does not know
+// A new loop has not received the nodes' reports yet, and without saved state it has no record of
 // which had joined: no node is an orphan.
 func TestNodesThatDidNotReportToANewLoop(t *testing.T) {
 	t.Parallel()

@@ -37,7 +37,7 @@ func TestShareOfAGroupThatRefuses(t *testing.T) {
 			}
 			w.wantTarget(9)
 			var aside []string
-			for _, q := range r.State.Quarantines {
+			for _, q := range r.State.Backoffs {
 				aside = append(aside, q.Group)
 			}
 			if !slices.Equal(aside, []string{"a", "b"}) {
@@ -70,7 +70,7 @@ func TestQuarantineEnds(t *testing.T) {
 	for range 20 {
 		w.tick()
 	}
-	if q := w.loop.state().Quarantines; len(q) > 0 {
+	if q := w.loop.state().Backoffs; len(q) > 0 {
 		t.Errorf("set aside: %+v, want none after it gave", q)
 	}
 	w.wantTarget(2)
@@ -92,7 +92,7 @@ func TestGroupThatIsFoundShort(t *testing.T) {
 		t.Errorf("action %+v, want it to say why", a)
 	}
 	w.wantTarget(6)
-	if q := r.State.Quarantines; len(q) != 1 || q[0].Group != "a" || q[0].Failures != 1 {
+	if q := r.State.Backoffs; len(q) != 1 || q[0].Group != "a" || q[0].Failures != 1 {
 		t.Errorf("set aside: %+v, want a, once", q)
 	}
 	for range 3 {

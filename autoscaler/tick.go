@@ -11,6 +11,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/autoscaler/apply"
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
+	"github.com/weirkeeper/weirkeeper/internal/trace"
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
@@ -26,6 +27,7 @@ func (l *Loop) Tick(ctx context.Context, now time.Time) error {
 		return fmt.Errorf("tick of pool %s: %w", l.pool, err)
 	}
 	began := time.Now()
+	ctx, end := l.world.Trace.Begin(ctx, trace.Tick, "")
 	r := l.newRecord(now)
 	r.Actions, l.between = l.between, nil
 	l.signals.Sync()
@@ -43,11 +45,31 @@ func (l *Loop) Tick(ctx context.Context, now time.Time) error {
 	if l.lost = l.record(ctx, r); l.lost != nil {
 		l.log.Error("record tick failed", "pool", l.pool, "err", l.lost)
 	}
+	l.summarize(ctx, r)
+	if l.world.Ticked != nil {
+		l.world.Ticked(r, l.lost)
+	}
 	l.signals.Report()
+	end(err)
 	if notHolder(err) {
 		return fmt.Errorf("tick of pool %s: %w", l.pool, err)
 	}
 	return nil
+}
+
+// summaryTimeout bounds the write of a summary, because the next tick waits for it.
+const summaryTimeout = 2 * time.Second
+
+// summarize stores the summary of a tick that was recorded.
+func (l *Loop) summarize(ctx context.Context, r Record) {
+	if l.world.Summarize == nil || l.lost != nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, summaryTimeout)
+	defer cancel()
+	if err := l.world.Summarize(ctx, r); err != nil {
+		l.log.Warn("record summary failed", "pool", l.pool, "err", err)
+	}
 }
 
 func (l *Loop) newRecord(now time.Time) Record {
@@ -71,7 +93,9 @@ func (l *Loop) round(ctx context.Context, now time.Time, r *Record) error {
 		return nil
 	}
 	alive()
-	reading, err := l.writer.Read(ctx, now)
+	snapshot, end := l.world.Trace.Begin(ctx, trace.Snapshot, "")
+	reading, err := l.writer.Read(snapshot, now)
+	end(err)
 	if err != nil {
 		return err
 	}
@@ -92,7 +116,12 @@ func (l *Loop) round(ctx context.Context, now time.Time, r *Record) error {
 
 // plan builds the case of a tick, resolves it, and puts both in the record.
 func (l *Loop) plan(ctx context.Context, now time.Time, reading apply.Reading, orders pools.Orders, r *Record) apply.Plan {
+	ctx, end := l.world.Trace.Begin(ctx, trace.Decide, "")
+	defer end(nil)
 	c, account := l.caseOf(now, reading, orders)
+	if why := newState(now, orders.StateCreated, reading.Snapshot); why != "" {
+		r.problem(errors.New(why))
+	}
 	history, err := l.metrics.history(ctx, now, c.Input.Capacity.Target)
 	r.problem(err)
 	c.Input.History = history
@@ -109,7 +138,9 @@ func (l *Loop) plan(ctx context.Context, now time.Time, reading apply.Reading, o
 // apply lets the writer carry out the plan, and records the actions.
 func (l *Loop) apply(ctx context.Context, now time.Time, p apply.Plan, r *Record) error {
 	var did apply.Report
+	ctx, end := l.world.Trace.Begin(ctx, trace.Apply, "")
 	err := l.writer.Apply(ctx, now, p, &did)
+	end(err)
 	r.Actions = append(r.Actions, did.Actions...)
 	r.Problems = append(r.Problems, did.Problems...)
 	r.Drains = did.Drains
@@ -126,5 +157,5 @@ func (l *Loop) record(ctx context.Context, r Record) error {
 	if err != nil {
 		return fmt.Errorf("encode the record: %w", err)
 	}
-	return l.world.Ledger.Append(ctx, data)
+	return l.world.Trace.Do(ctx, trace.Record, "", func(ctx context.Context) error { return l.world.Ledger.Append(ctx, data) })
 }

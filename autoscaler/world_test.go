@@ -21,6 +21,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
+	"github.com/weirkeeper/weirkeeper/internal/trace"
 	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/metrics/embedded/tsdbstore"
 	"github.com/weirkeeper/weirkeeper/pools"
@@ -55,6 +56,7 @@ type world struct {
 	clock   func() time.Time // nil: the real time
 	health  *health          // nil: no policy
 	loop    *Loop
+	trace   trace.Tracer
 
 	processes processes // of spawn
 }
@@ -190,6 +192,7 @@ func (w *world) newLoop() *Loop {
 	return NewLoop(w.config, World{
 		Provider: &provider{w: w}, Scheduler: w.nodes, Directory: w.signals, Metrics: w.store, Ledger: w.ledger,
 		Memory: w.memory, Orders: w.book, Lease: w.lease, Records: w.records, Cordon: w.nodes, Notices: w.notices, Health: policy{w},
+		Trace: w.trace,
 		Now: func() time.Time {
 			if w.clock != nil {
 				return w.clock()

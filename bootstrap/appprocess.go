@@ -36,7 +36,7 @@ type appProcess struct {
 	wake      chan struct{} // buffer of 1: the state has changed
 	processes sync.WaitGroup
 	lives     context.Context // of all its signals; set by run
-	after     <-chan struct{} // closed when the app's previous appProcess has ended; nil: there was none
+	after     <-chan struct{} // closed when the app's previous appProcess has ended; nil: there was no such process
 	ended     chan struct{}   // closed when run has ended
 
 	mu        sync.Mutex

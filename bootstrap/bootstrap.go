@@ -22,6 +22,7 @@ type Bootstrap struct {
 	autoscaler   *supervise.Process
 	stream       *stream
 	newProcesses chan struct{} // buffer of 1: app processes wait to be started
+	alive        chan struct{} // the loop responds to Alive
 
 	mu           sync.Mutex
 	plan         Plan
@@ -37,7 +38,7 @@ func New(c Config) (*Bootstrap, error) {
 	if err := c.Validate(); err != nil {
 		return nil, fmt.Errorf("bootstrap: %w", err)
 	}
-	b := &Bootstrap{config: c, newProcesses: make(chan struct{}, 1), started: map[*appProcess]bool{}, ending: map[string]*appProcess{}}
+	b := &Bootstrap{config: c, newProcesses: make(chan struct{}, 1), alive: make(chan struct{}), started: map[*appProcess]bool{}, ending: map[string]*appProcess{}}
 	b.stream = newStream(b.directory, b.receive, b.restartAutoscaler, c.Log)
 	b.dependencies = dependencies{config: c, log: c.Log, releaseCache: newReleaseCache(c.Releases), stream: b.stream, environment: b.environment}
 	process, err := supervise.NewProcess(c.Launcher, supervise.ProcessConfig{
@@ -89,6 +90,7 @@ func (b *Bootstrap) Run(ctx context.Context) error {
 		select {
 		case <-b.newProcesses:
 			b.startAppProcesses(ctx, &running, &errs)
+		case b.alive <- struct{}{}:
 		case <-ctx.Done():
 		}
 	}
@@ -96,6 +98,16 @@ func (b *Bootstrap) Run(ctx context.Context) error {
 	stopStreaming()
 	streamer.Wait()
 	return errs.join()
+}
+
+// Alive returns nil when the loop of Run responds. It waits at most until ctx ends.
+func (b *Bootstrap) Alive(ctx context.Context) error {
+	select {
+	case <-b.alive:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("wait for the loop of bootstrap: %w", ctx.Err())
+	}
 }
 
 // errorList collects errors of several goroutines.
@@ -153,7 +165,7 @@ func (b *Bootstrap) autoscalerSpec(context.Context) (supervise.Spec, error) {
 	}
 	return supervise.Spec{
 		Name: "autoscaler", Title: "weir: autoscaler " + b.config.Plan.Pool, Argv: b.config.Autoscaler, Env: b.config.Env, StopGrace: autoscalerGrace,
-		ExtraFiles: []*os.File{childEnd}, Lines: output.WriteLines(os.Stderr),
+		ExtraFiles: []*os.File{childEnd}, Lines: output.WriteLines(os.Stderr, b.config.Log.With("process", "autoscaler")),
 	}, nil
 }
 

@@ -251,7 +251,7 @@ func (e *evaluator) note(app string, cpus float64, took time.Duration, err error
 	h.took = append(h.took, took)
 }
 
-// ofApp returns what is recorded about an app's signal.
+// ofApp returns the records about an app's signal.
 func (e *evaluator) ofApp(app string) received {
 	e.mu.Lock()
 	defer e.mu.Unlock()

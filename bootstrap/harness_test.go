@@ -237,7 +237,7 @@ func fileOf(t testing.TB, rights []byte) net.Conn {
 	return conn
 }
 
-// tee is a stream that stores what was read.
+// tee is a stream that stores the read data.
 type tee struct {
 	net.Conn
 	to *autoscaler

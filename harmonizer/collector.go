@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
+	"github.com/weirkeeper/weirkeeper/internal/metric"
 )
 
 // scrapeTimeout is how long a scrape waits for the loop. Without an answer the scrape returns
@@ -19,80 +20,22 @@ const scrapeTimeout = 2 * time.Second
 // collector implements prometheus.Collector.
 type collector struct {
 	h *Harmonizer
-
-	complete, leading, epoch, left, limitOn, nodes *prometheus.Desc
-	noLeader, unwritten                            *prometheus.Desc
-	queue, events, findings, longest, shadow       *prometheus.Desc
-	users, reading                                 *prometheus.Desc
-
-	// Both in the order of numbers.
-	pools, labels []*prometheus.Desc
+	*metric.Set
 }
 
 // Collector returns the harmonizer's metrics; their prefix is weir_harmonizer. It may be
 // collected at any time. While Run does not run, most metrics are missing.
 func (h *Harmonizer) Collector() prometheus.Collector {
-	c := &collector{
-		h:         h,
-		complete:  desc("complete", "1: both states are complete, so that nudges may go out."),
-		leading:   desc("leading", "1: this harmonizer acts; 0: it is a standby, or in shadow mode."),
-		epoch:     desc("lease_epoch", "Takeovers of the lease so far."),
-		left:      desc("lease_left_seconds", "Time until the lease expires without renewal; 0: not held."),
-		limitOn:   desc("limit_held", "1: the disruption limit holds nudges, because too many instances or rows were lost at once."),
-		noLeader:  desc("no_leader_seconds", "How long this harmonizer has seen no leader; 0: a leader exists."),
-		unwritten: desc("unwritten_seconds", "How long sent nudges could not be recorded; 0: they can."),
-		nodes:     desc("nodes", "Nodes that send heartbeats."),
-		queue:     desc("queue_length", "Length of each queue: starts and stops, nudges to send, memories to save.", "of"),
-		events:    desc("events_total", "Events, by name.", "event"),
-		findings:  desc("findings_total", "Findings and decisions, by kind and reason.", "kind", "why"),
-		longest:   desc("step_seconds_max", "Longest time that the state machine took for one event."),
-		users:     desc("total_users", "Users, as reported by the source of the expected state."),
-		reading:   desc("bulk_update_loop_duration_seconds", "Duration of the last complete read of a polled source."),
-		shadow:    desc("shadow_acts_total", "In shadow mode: starts and stops that match, and those of one harmonizer only.", "outcome"),
-	}
-	for _, n := range numbers(apps.Totals{}) {
-		c.pools = append(c.pools, desc(n.name, n.help+", by pool.", "pool"))
-		c.labels = append(c.labels, desc("label_"+n.name, n.help+", by the value of a label of the app.", "label", "value"))
-	}
-	return c
+	return &collector{h, metric.NewSet(metric.HarmonizerPrefix, metric.Harmonizer())}
 }
 
-func desc(name, help string, labels ...string) *prometheus.Desc {
-	return prometheus.NewDesc("weir_harmonizer_"+name, help, labels, nil)
-}
-
-// number is one of the totals, with the name that the classic health manager used.
-type number struct {
-	name, help string
-	value      float64
-}
-
-func numbers(t apps.Totals) []number {
-	return []number{
-		{"apps", "Apps with a row", float64(t.Apps)},
-		{"started_apps", "Apps that should run", float64(t.StartedApps)},
-		{"instances", "Instances of apps with a row", float64(t.Instances)},
-		{"started_instances", "Instances that should run", float64(t.StartedInstances)},
-		{"running_instances", "Desired instances that run", float64(t.Running)},
-		{"missing_instances", "Desired instances without a copy", float64(t.Missing)},
-		{"crashed_instances", "Desired instances that crashed", float64(t.Crashed)},
-		{"flapping_instances", "Desired instances whose restart is delayed after repeated crashes", float64(t.Flapping)},
-		{"extra_instances", "Copies that should not run", float64(t.Extra)},
-		{"rowless_instances", "Copies of apps that have no row and were not deleted; included in the extra instances", float64(t.Rowless)},
-		{"crashes", "Recent crashes", float64(t.Crashes)},
-		{"memory_megabytes", "Memory of the instances of apps with a row", t.Memory},
-		{"started_memory_megabytes", "Memory of the instances that should run", t.StartedMemory},
+// numbers returns the values of a total, in the order of metric.HarmonizerNumbers.
+func numbers(t apps.Totals) []float64 {
+	return []float64{
+		float64(t.Apps), float64(t.StartedApps), float64(t.Instances), float64(t.StartedInstances), float64(t.Running),
+		float64(t.Missing), float64(t.Crashed), float64(t.Flapping), float64(t.Extra), float64(t.Rowless), float64(t.Crashes),
+		t.Memory, t.StartedMemory,
 	}
-}
-
-// Describe implements prometheus.Collector.
-func (c *collector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range slices.Concat([]*prometheus.Desc{
-		c.complete, c.leading, c.epoch, c.left, c.limitOn, c.noLeader, c.unwritten, c.nodes, c.queue, c.events, c.findings, c.longest, c.shadow, c.users, c.reading,
-	}, c.pools, c.labels) {
-		ch <- d
-	}
-	c.h.steps.histogram.Describe(ch)
 }
 
 // scrape is the loop's part of the metrics.
@@ -121,81 +64,96 @@ func (h *Harmonizer) Varz(ctx context.Context) (Varz, error) {
 // Collect implements prometheus.Collector.
 func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	c.h.steps.histogram.Collect(ch)
-	out := sink{ch}
-	out.gauge(c.longest, time.Duration(c.h.steps.longest.Load()).Seconds())
-	out.gauge(c.leading, flag(c.h.Leading()))
+	out := sink{c.Set, ch}
+	out.Emit(ch, "step_seconds_max", time.Duration(c.h.steps.longest.Load()).Seconds())
+	out.Flag(ch, "leading", c.h.Leading())
 	if lease := c.h.ports.Lease; lease != nil && !c.h.cfg.Shadow {
-		out.gauge(c.epoch, float64(lease.Epoch()))
-		out.gauge(c.left, max(0, lease.Left().Seconds()))
+		out.value("lease_epoch", float64(lease.Epoch()))
+		out.value("lease_left_seconds", max(0, lease.Left().Seconds()))
 	}
 	for name, n := range c.h.counters.snapshot() {
-		out.counter(c.events, n, name)
+		out.value("events_total", float64(n), name)
 	}
 	if n := c.h.users.n.Load(); n >= 0 {
-		out.gauge(c.users, float64(n))
+		out.value("total_users", float64(n))
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
 	defer cancel()
 	var s scrape
 	if err := c.h.call(ctx, func(now time.Time) { s = c.h.scrape(now) }); err == nil {
-		c.collect(out, s)
+		out.collect(s)
 	}
 }
 
-func (c *collector) collect(out sink, s scrape) {
-	out.gauge(c.complete, flag(s.Complete))
-	out.gauge(c.limitOn, flag(s.DisruptionLimit.On()))
-	out.gauge(c.noLeader, seconds(s.At, s.NoLeader))
-	out.gauge(c.unwritten, seconds(s.At, s.Unwritten))
-	out.gauge(c.nodes, float64(s.nodes))
-	out.gauge(c.queue, float64(s.Queue.Starts), "starts")
-	out.gauge(c.queue, float64(s.Queue.Stops), "stops")
-	out.gauge(c.queue, float64(s.Queue.Send), "send")
-	out.gauge(c.queue, float64(s.Queue.Save), "save")
+// sink sends the metrics of one scrape.
+type sink struct {
+	*metric.Set
+	ch chan<- prometheus.Metric
+}
+
+func (s sink) value(name string, value float64, labels ...string) {
+	s.Emit(s.ch, name, value, labels...)
+}
+
+func (out sink) collect(s scrape) {
+	out.Flag(out.ch, "complete", s.Complete)
+	out.Flag(out.ch, "limit_held", s.DisruptionLimit.On())
+	out.value("no_leader_seconds", seconds(s.At, s.NoLeader))
+	out.value("unwritten_seconds", seconds(s.At, s.Unwritten))
+	oldest := time.Time{}
+	if len(s.Unanswered) > 0 {
+		oldest = s.Unanswered[0].Since
+	}
+	out.value("unanswered_requests", float64(s.UnansweredApps))
+	out.value("unanswered_seconds", seconds(s.At, oldest))
+	out.value("nodes", float64(s.nodes))
+	out.value("queue_length", float64(s.Queue.Starts), "starts")
+	out.value("queue_length", float64(s.Queue.Stops), "stops")
+	out.value("queue_length", float64(s.Queue.Send), "send")
+	out.value("queue_length", float64(s.Queue.Save), "save")
 	if s.read > 0 {
-		out.gauge(c.reading, s.read.Seconds())
+		out.value("bulk_update_loop_duration_seconds", s.read.Seconds())
 	}
-	for pool, t := range s.Totals.Pools {
-		out.numbers(c.pools, t, pool)
+	for pool, values := range bounded(s.Totals.Pools) {
+		out.numbers("", values, pool)
 	}
-	for label, values := range s.Totals.Labels {
-		for value, t := range values {
-			out.numbers(c.labels, t, label, value)
+	for _, label := range slices.Sorted(maps.Keys(s.Totals.Labels))[:min(maxLabels, len(s.Totals.Labels))] {
+		for value, values := range bounded(s.Totals.Labels[label]) {
+			out.numbers("label_", values, label, value)
 		}
 	}
 	for f, n := range s.found {
-		out.counter(c.findings, n, string(f.kind), string(f.why))
+		out.value("findings_total", float64(n), string(f.kind), string(f.why))
 	}
 	if s.Shadow != nil {
-		out.counter(c.shadow, s.Shadow.Matched, "matched")
-		out.counter(c.shadow, s.Shadow.Own, "own")
-		out.counter(c.shadow, s.Shadow.Other, "other")
-		out.counter(c.shadow, s.Shadow.Dropped, "dropped")
+		out.value("shadow_acts_total", float64(s.Shadow.Matched), "matched")
+		out.value("shadow_acts_total", float64(s.Shadow.Own), "own")
+		out.value("shadow_acts_total", float64(s.Shadow.Other), "other")
+		out.value("shadow_acts_total", float64(s.Shadow.Dropped), "dropped")
 	}
 }
 
-// sink makes metrics of numbers.
-type sink struct{ ch chan<- prometheus.Metric }
+// maxLabels bounds the labels of apps that have metrics: the first ones in order.
+const maxLabels = 10
 
-func (s sink) gauge(d *prometheus.Desc, v float64, labels ...string) {
-	s.metric(d, prometheus.GaugeValue, v, labels)
-}
-
-func (s sink) counter(d *prometheus.Desc, v uint64, labels ...string) {
-	s.metric(d, prometheus.CounterValue, float64(v), labels)
-}
-
-func (s sink) numbers(descs []*prometheus.Desc, t apps.Totals, labels ...string) {
-	for i, n := range numbers(t) {
-		s.gauge(descs[i], n.value, labels...)
+// bounded returns the values of totals for a bounded number of label values.
+func bounded(totals map[string]apps.Totals) map[string][]float64 {
+	values := make(map[string][]float64, len(totals))
+	for name, t := range totals {
+		values[name] = numbers(t)
 	}
+	return metric.Groups(values, func(name string) string { return name }, func(a, b []float64) []float64 {
+		sum := slices.Clone(a)
+		for i := range sum {
+			sum[i] += b[i]
+		}
+		return sum
+	})
 }
 
-// metric skips an invalid metric, so that the whole scrape does not fail. A label value comes
-// from a row and may be invalid text.
-func (s sink) metric(d *prometheus.Desc, kind prometheus.ValueType, v float64, labels []string) {
-	if m, err := prometheus.NewConstMetric(d, kind, v, labels...); err == nil {
-		s.ch <- m
+func (s sink) numbers(prefix string, values []float64, labels ...string) {
+	for i, n := range metric.HarmonizerNumbers() {
+		s.value(prefix+n.Name, values[i], labels...)
 	}
 }
 
@@ -207,13 +165,6 @@ func seconds(now, since time.Time) float64 {
 	return now.Sub(since).Seconds()
 }
 
-func flag(b bool) float64 {
-	if b {
-		return 1
-	}
-	return 0
-}
-
 // durations are the times that the machine took for each event.
 type durations struct {
 	histogram prometheus.Histogram
@@ -222,7 +173,7 @@ type durations struct {
 
 func newDurations() *durations {
 	return &durations{histogram: prometheus.NewHistogram(prometheus.HistogramOpts{
-		Name:    "weir_harmonizer_step_seconds",
+		Name:    metric.HarmonizerPrefix + "step_seconds",
 		Help:    "Time that the state machine took for one event.",
 		Buckets: []float64{1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.3, 1},
 	})}

@@ -23,6 +23,14 @@ type Config struct {
 	Shadow            bool
 	MaxShadowingDelay time.Duration // longest time between the same nudge of both; default 10 s
 	CheckShadowing    time.Duration // how often mismatches are logged; default 30 s
+
+	// Unconfirmed: schedulers do not confirm nudges, as cloud controllers. Otherwise a nudge that no scheduler confirms
+	// within its keep-alive is a problem in the status.
+	Unconfirmed bool
+
+	// LeaseTTL is how long the lease lasts after its last renewal; default 15 s. A takeover takes that long and an
+	// election, so an alarm starts after two of them without a leader.
+	LeaseTTL time.Duration
 }
 
 // WithDefaults returns a copy in which each omitted interval has its default.
@@ -36,6 +44,9 @@ func (c Config) WithDefaults() Config {
 	}
 	if c.CheckShadowing == 0 {
 		c.CheckShadowing = 30 * time.Second
+	}
+	if c.LeaseTTL == 0 {
+		c.LeaseTTL = 15 * time.Second
 	}
 	return c
 }
@@ -61,6 +72,9 @@ func (c Config) Validate() error {
 	}
 	if c.CheckShadowing < 0 {
 		errs = append(errs, fmt.Errorf("check_shadowing is %v; it must be above 0", c.CheckShadowing))
+	}
+	if c.LeaseTTL < 0 {
+		errs = append(errs, fmt.Errorf("lease is %v; it must be above 0", c.LeaseTTL))
 	}
 	return errors.Join(errs...)
 }

@@ -35,6 +35,7 @@ type Harmonizer struct {
 	ended       chan struct{} // closed after the loop
 	counters    *counters
 	outbox      *outbox
+	watched     *confirmations // nil: schedulers do not confirm nudges
 	publisher   *publisher
 	countWriter *countWriter
 	steps       *durations
@@ -89,6 +90,7 @@ func New(cfg Config, ports Ports, log *slog.Logger) (*Harmonizer, error) {
 		published:   publications{period: cfg.Apps.HeartbeatPeriod, last: map[string]publication{}},
 		found:       map[cause]uint64{},
 		logLimit:    oncePerMinute(),
+		noLeader:    noLeaderAlarm{after: noLeaderLeases * cfg.LeaseTTL},
 	}
 	if ports.Record != nil {
 		h.recording = newRecording(ports.Record, cfg.Cluster, cmp.Or(cfg.Apps.Partition, message.Partition))
@@ -98,6 +100,10 @@ func New(cfg Config, ports Ports, log *slog.Logger) (*Harmonizer, error) {
 	}
 	h.users.n.Store(-1)
 	h.outbox = newOutbox(ports, &h.term, h.confirm, h.counters, log)
+	if !cfg.Unconfirmed && !cfg.Shadow {
+		h.watched = newConfirmations(cfg.Apps.NudgeKeepAlive, h.counters)
+		h.outbox.watched = h.watched
+	}
 	h.publisher = newPublisher(ports.Bus, h.counters, log)
 	return h, nil
 }

@@ -35,6 +35,9 @@ func (h *Harmonizer) begin(now time.Time, r SavedState) {
 	}
 	h.terms++
 	h.outbox.begin(h.terms)
+	if h.watched != nil {
+		h.watched.clear()
+	}
 	h.term.Store(h.terms)
 	clear(h.published.last)
 	h.probedAt, h.nodesSavedAt = time.Time{}, now
@@ -49,6 +52,9 @@ func (h *Harmonizer) follow(now time.Time, why string) {
 	}
 	h.log.Warn("following", "why", why)
 	h.term.Store(0)
+	if h.watched != nil {
+		h.watched.clear()
+	}
 	unsent := append(h.refused, h.outbox.begin(0)...)
 	h.refused = nil
 	h.step(now, apps.Follow{}) // first: otherwise the unsent nudges would be sent again at once
@@ -57,7 +63,7 @@ func (h *Harmonizer) follow(now time.Time, why string) {
 	}
 }
 
-// confirm asks the loop which of the waiting nudges are still right. If the loop does not
+// confirm has the loop check which of the waiting nudges are still right. If the loop does not
 // answer, no nudge is right. If the loop has ended, all are, because no event came since.
 func (h *Harmonizer) confirm(ctx context.Context, nudges []apps.Nudge) []bool {
 	right := make([]bool, len(nudges))

@@ -84,6 +84,9 @@ func (h *Harmonizer) tick(now time.Time) {
 	if h.comparer != nil {
 		h.comparer.tick(now)
 	}
+	if h.watched != nil {
+		h.watched.expire(now)
+	}
 	h.probe(now)
 	if h.ports.Lease != nil && h.comparer == nil {
 		h.noLeader.watch(now, h.Leading() || h.leader() != "", h.log)
@@ -98,7 +101,15 @@ func (h *Harmonizer) tick(now time.Time) {
 // the nudges of the other harmonizer are only compared; the machine decides without them.
 func (h *Harmonizer) step(now time.Time, ev apps.Event) {
 	h.noteEvent(now, ev)
-	if _, nudged := ev.(apps.Nudged); nudged && h.comparer != nil {
+	switch ev := ev.(type) {
+	case apps.Nudged:
+		if h.comparer != nil {
+			return
+		}
+	case apps.Confirmed:
+		if h.watched != nil {
+			h.watched.confirm(ev, h.machine.View().PoolOf)
+		}
 		return
 	}
 	began := time.Now()
@@ -172,7 +183,7 @@ func (h *Harmonizer) reportFindings(findings []apps.Finding) {
 		if f.Kind == apps.KindRefused {
 			h.logLimit.Do(func() { h.log.Warn("malformed message dropped", "finding", f.String()) })
 		}
-		if l := level(f.Kind); h.log.Enabled(context.Background(), l) {
+		if l := LevelOf(f.Kind); h.log.Enabled(context.Background(), l) {
 			h.log.Log(context.Background(), l, "finding", "finding", f.String())
 		}
 	}
@@ -181,7 +192,8 @@ func (h *Harmonizer) reportFindings(findings []apps.Finding) {
 	}
 }
 
-func level(k apps.Kind) slog.Level {
+// LevelOf returns how urgent a finding is.
+func LevelOf(k apps.Kind) slog.Level {
 	switch k {
 	case apps.KindComplete, apps.KindReleased, apps.KindRetried:
 		return slog.LevelInfo
@@ -212,7 +224,7 @@ func (h *Harmonizer) probe(now time.Time) {
 	}
 }
 
-// saveNodes saves the nodes, so that the next leader knows which nodes to wait for. It saves
+// saveNodes saves the nodes, so that the next leader has the list of nodes to wait for. It saves
 // only a complete state.
 func (h *Harmonizer) saveNodes(now time.Time) {
 	if h.ports.Memory == nil || now.Sub(h.nodesSavedAt) < nodesSaveEvery {

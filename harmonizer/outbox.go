@@ -2,6 +2,7 @@ package harmonizer
 
 import (
 	"context"
+	"crypto/rand"
 	"log/slog"
 	"maps"
 	"slices"
@@ -38,6 +39,7 @@ type outbox struct {
 	log      *slog.Logger
 	logLimit *rate.Sometimes
 	confirm  func(ctx context.Context, nudges []apps.Nudge) []bool // reports whether each nudge is still right
+	watched  *confirmations                                        // nil: schedulers do not confirm nudges
 	wake     alarm
 	ended    chan struct{} // closed after run
 	unsaved  atomic.Int64  // since when saves fail, in unix nanoseconds; 0: they succeed
@@ -248,7 +250,14 @@ func (o *outbox) maySend(term uint64) bool {
 }
 
 func (o *outbox) send(n apps.Nudge) bool {
+	if o.watched != nil {
+		n.ID = rand.Text()
+		o.watched.add(time.Now(), n) // before the confirmation can arrive
+	}
 	if err := o.ports.Bus.Nudge(n); err != nil {
+		if o.watched != nil {
+			o.watched.remove(n.ID)
+		}
 		o.logLimit.Do(func() { o.log.Error("nudge not sent", "err", err) })
 		return false
 	}

@@ -17,7 +17,7 @@ import (
 const (
 	// statusLimit bounds the lists of a Status, so that it fits in a bus message.
 	statusLimit = 1000
-	silentLimit = 100 // silent nodes in a Status
+	silentLimit = 100 // silent nodes, and unanswered requests, in a Status
 	// loopTimeout bounds the wait for the loop, whatever the caller's context allows.
 	loopTimeout = 5 * time.Second
 )
@@ -43,6 +43,10 @@ type Status struct {
 	// Silent has the first silent nodes; SilentNodes is their number.
 	Silent      []apps.SilentNode `json:"silent,omitempty"`
 	SilentNodes int               `json:"silent_nodes,omitempty"`
+
+	// Unanswered has the first unanswered requests to schedulers; UnansweredApps is their number.
+	Unanswered     []Unanswered `json:"unanswered,omitempty"`
+	UnansweredApps int          `json:"unanswered_apps,omitempty"`
 
 	DisruptionLimit apps.LimitStatus `json:"disruption_limit"`
 	Queue           QueueStatus      `json:"queue"`
@@ -145,6 +149,10 @@ func (h *Harmonizer) status(now time.Time, q StatusQuery) Status {
 	}
 	silent := h.machine.View().Silent()
 	s.Silent, s.SilentNodes = silent[:min(len(silent), silentLimit)], len(silent)
+	if h.watched != nil {
+		all := h.watched.unanswered(h.machine.View().PoolOf)
+		s.Unanswered, s.UnansweredApps = all[:min(len(all), silentLimit)], len(all)
+	}
 	s.Complete, s.Why = h.machine.View().Complete()
 	s.Repairing = !s.Complete && h.machine.View().Repairing()
 	if h.ports.Lease != nil && h.comparer == nil {
@@ -283,6 +291,9 @@ func (h *Harmonizer) Retry(ctx context.Context, app string, index int) error {
 		return nil
 	})
 }
+
+// Alive returns nil when the loop responds. It waits at most until ctx ends.
+func (h *Harmonizer) Alive(ctx context.Context) error { return h.call(ctx, func(time.Time) {}) }
 
 func (h *Harmonizer) order(ctx context.Context, what string, f func(now time.Time) error) error {
 	var refused error

@@ -29,7 +29,8 @@ var errAway = errors.New("away")
 type world struct {
 	mu            sync.Mutex
 	alive         bool
-	ignoresNudges bool // the node ignores nudges
+	ignoresNudges bool   // the node ignores nudges
+	scheduler     string // the pool whose scheduler confirms each nudge; empty: no scheduler
 	runs          map[string]message.Beat
 	rows          map[string]message.App
 	members       map[*member]bool
@@ -197,6 +198,9 @@ func (m *member) Nudge(n apps.Nudge) error {
 			return errAway
 		}
 		w.broadcastLocked(apps.Nudged{Nudge: n}, m)
+		if w.scheduler != "" {
+			w.broadcastLocked(apps.Confirmed{Pool: w.scheduler, Nudges: []string{n.ID}}, nil)
+		}
 		if n.Start != nil {
 			for _, i := range n.Start.Indices {
 				w.starts = append(w.starts, sentStart{time.Now(), m.name, n.Start.App, i})

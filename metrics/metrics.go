@@ -7,7 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
+
+	"github.com/weirkeeper/weirkeeper/internal/names"
 )
 
 // Type is the kind of a metric's writer.
@@ -88,9 +89,6 @@ type Store interface {
 // AppName returns the stored name of an application's metric. The app must pass CheckApp.
 func AppName(app, name string) string { return app + "," + name }
 
-// MaxApp bounds the name of an application, in bytes.
-const MaxApp = 256
-
 // AppOf reverses AppName and returns the application; empty without one.
 func AppOf(name string) string {
 	app, _, ok := strings.Cut(name, ",")
@@ -100,14 +98,14 @@ func AppOf(name string) string {
 	return app
 }
 
-// CheckApp returns ErrMalformed unless an application of that name can have metrics. The name has no comma, because
-// the first comma of a stored name ends the application.
+// defaultApp is the app of the default signal.
+const defaultApp = "__default__"
+
+// CheckApp returns ErrMalformed unless an application of that name can exist. So the name has no comma: the first
+// comma of a stored name ends the application.
 func CheckApp(app string) error {
-	if app == "" || len(app) > MaxApp || strings.Contains(app, ",") {
-		return fmt.Errorf("%w: app %.300q: want a name of 1 to %d bytes without a comma", ErrMalformed, app, MaxApp)
-	}
-	if strings.ContainsFunc(app, func(r rune) bool { return !unicode.IsGraphic(r) }) {
-		return fmt.Errorf("%w: app %.300q: want a name without control characters", ErrMalformed, app)
+	if !names.Valid(app) && app != defaultApp {
+		return fmt.Errorf("%w: app %.100q: %s", ErrMalformed, app, names.Rule)
 	}
 	return nil
 }

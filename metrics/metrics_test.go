@@ -15,11 +15,13 @@ func TestCheckApp(t *testing.T) {
 	}{
 		"plain":               {"web", true},
 		"of the default":      {"__default__", true},
-		"as long as may be":   {strings.Repeat("w", metrics.MaxApp), true},
-		"too long":            {strings.Repeat("w", metrics.MaxApp+1), false},
+		"as long as may be":   {strings.Repeat("w", 63), true},
+		"too long":            {strings.Repeat("w", 64), false},
 		"none":                {"", false},
 		"another one's":       {"w,eb", false},
 		"a comma at the end":  {"web,", false},
+		"a path":              {"../x", false},
+		"a subject":           {"web.*", false},
 		"a terminal's escape": {"web\x1b[2J", false},
 		"as long as a novel ": {strings.Repeat("w", 1<<20), false},
 	}

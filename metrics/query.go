@@ -26,7 +26,7 @@ const (
 	// MaxPattern bounds a Query's regular expression, in bytes.
 	MaxPattern = 1024
 	// MaxMatches bounds the series that a regular expression may match. More matches are ErrTooMany, because a
-	// partial result would look complete.
+	// partial result would appear complete.
 	MaxMatches = 10_000
 )
 

@@ -146,7 +146,7 @@ func (a *actor) handOver(ctx context.Context, e *execution) judge.Outcome {
 // for both. If so, a saved state counts the node as out of service.
 func (a *actor) mayGoFirst(ctx context.Context, e *execution) bool {
 	may, gen := false, uint64(0)
-	err := a.mail.ask(ctx, func(now time.Time, j *judge.Judge) {
+	err := a.mail.do(ctx, func(now time.Time, j *judge.Judge) {
 		if may = j.MayGoFirst(now, e.order.Node, e.order.Attempt); may {
 			gen = a.memory.queueSave(now, j)
 		}

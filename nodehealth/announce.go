@@ -36,16 +36,22 @@ func newAnnouncer(k *shared) *announcer {
 	}
 }
 
+// LevelOf returns how urgent a finding is.
+func LevelOf(e judge.FindingEvent) slog.Level {
+	switch e {
+	case EventAlarm:
+		return slog.LevelError
+	case judge.NodeUnhealthy, judge.NodeQuarantined, judge.NodeHeld, judge.RepairFailed, judge.FenceUnconfirmed, judge.BreakerOpened, judge.ZoneFrozen, judge.PathLost, judge.CheckUnknown:
+		return slog.LevelWarn
+	case judge.Ignored:
+		return slog.LevelDebug
+	}
+	return slog.LevelInfo
+}
+
 func (a *announcer) found(now time.Time, f judge.Finding) {
 	a.count(f)
-	level := slog.LevelInfo
-	switch f.Event {
-	case judge.NodeUnhealthy, judge.NodeQuarantined, judge.NodeHeld, judge.RepairFailed, judge.FenceUnconfirmed, judge.BreakerOpened, judge.ZoneFrozen, judge.PathLost, judge.CheckUnknown:
-		level = slog.LevelWarn
-	case judge.Ignored:
-		level = slog.LevelDebug
-	}
-	a.log.Log(context.Background(), level, "node health", "event", f.Event, "node", f.Node, "zone", f.Zone, "action", f.Action,
+	a.log.Log(context.Background(), LevelOf(f.Event), "node health", "event", f.Event, "node", f.Node, "zone", f.Zone, "action", f.Action,
 		"gate", f.Gate, "attempt", f.Attempt, "observe", f.Observe, "why", f.Why)
 	f.Why = truncate(f.Why)
 	a.add(Notification{At: now, Finding: f})

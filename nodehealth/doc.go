@@ -1,4 +1,4 @@
-// Package nodehealth observes the machines of one pool, and repairs the nodes that package judge
+// Package nodehealth checks the machines of one pool, and repairs the nodes that package judge
 // finds unhealthy.
 //
 //	l := nodehealth.New(nodehealth.Config{Cluster: "prod", Pool: "web", Policy: policy}, nodehealth.World{...}, log)
@@ -58,11 +58,11 @@
 // after now by now.
 //
 // In mode observe, the Loop does everything except carry out orders; one function drops them.
-// Repairs stay with the provider, and Sick and Barred stay empty.
+// Repairs stay with the provider, and Unhealthy and Barred stay empty.
 //
 // # With the autoscaler
 //
-// Sick and Barred return which nodes are preferred victims, and why the pool must not shrink.
+// Unhealthy and Barred return which nodes are preferred victims, and why the pool must not shrink.
 // Budget is the pool's disruption budget with everything that is out of service. The autoscaler
 // drains within it, and orders a replacement for each quarantined node. Before the first tick
 // Unknown returns a reason, and the autoscaler removes no node. Drained receives the events of

@@ -63,7 +63,7 @@ func (w *evidenceCollector) collect(ctx context.Context, e *execution) string {
 		return ""
 	}
 	var known Evidence
-	if err := w.mail.ask(ctx, func(now time.Time, j *judge.Judge) { known = w.evidence(now, j, e) }); err != nil {
+	if err := w.mail.do(ctx, func(now time.Time, j *judge.Judge) { known = w.evidence(now, j, e) }); err != nil {
 		return ""
 	}
 	if w.world.Console != nil {

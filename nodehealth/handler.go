@@ -82,7 +82,7 @@ func (l *Loop) Order(ctx context.Context, o Order) (OrderResponse, error) {
 	}
 	var a OrderResponse
 	var gen uint64
-	err := l.mail.ask(ctx, func(now time.Time, _ *judge.Judge) {
+	err := l.mail.do(ctx, func(now time.Time, _ *judge.Judge) {
 		l.log.Info("ordered", "op", o.Op, "nodes", o.Nodes, "by", o.By, "why", o.Why)
 		a = l.carryOut(now, o)
 		gen = l.memory.queueSave(now, l.judge)
@@ -176,7 +176,7 @@ func (l *Loop) recoverAll(now time.Time, o Order) OrderResponse {
 	return a
 }
 
-// check observes nodes now and returns their status.
+// check runs the checks of nodes now and returns their status.
 func (l *Loop) check(ctx context.Context, o Order) (OrderResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
@@ -200,7 +200,7 @@ func (l *Loop) check(ctx context.Context, o Order) (OrderResponse, error) {
 	if seen != nil {
 		a.Error = truncate(seen.Error())
 	}
-	err := l.mail.ask(context.WithoutCancel(ctx), func(now time.Time, _ *judge.Judge) {
+	err := l.mail.do(context.WithoutCancel(ctx), func(now time.Time, _ *judge.Judge) {
 		list := o.Nodes
 		if len(list) == 0 {
 			list = l.page("", func(string) bool { return true })
@@ -225,7 +225,7 @@ func (l *Loop) Status(ctx context.Context, q StatusQuery) (Status, error) {
 		return Status{}, err
 	}
 	var s Status
-	err := l.mail.ask(ctx, func(now time.Time, _ *judge.Judge) { s = l.status(now, q) })
+	err := l.mail.do(ctx, func(now time.Time, _ *judge.Judge) { s = l.status(now, q) })
 	return s, err
 }
 

@@ -17,7 +17,7 @@ const (
 	slip = time.Minute
 )
 
-// Loop observes and repairs the machines of one pool. Its parts observe, act, pause, save and
+// Loop checks and repairs the machines of one pool. Its parts observe, act, pause, save and
 // publish. They return events, and only the Loop steps the judge. Create it with New.
 type Loop struct {
 	*shared
@@ -89,7 +89,7 @@ func New(c Config, w World, log *slog.Logger) *Loop {
 	return l
 }
 
-// Run observes and repairs until ctx ends. It returns an error if the configuration is not valid,
+// Run checks and repairs until ctx ends. It returns an error if the configuration is not valid,
 // or ErrClock. The holder of the pool's lease calls it once.
 func (l *Loop) Run(ctx context.Context) error {
 	defer l.mail.Wait()

@@ -126,7 +126,7 @@ func streamOf(t *testing.T, p judge.Policy, mode judge.Mode) (found []string) {
 		if mode == judge.Observe && (c.n > 0 || c.left > 0 || len(c.records) > 0 || len(c.acted) > 0 || len(c.runs) > 0) {
 			t.Errorf("observing did %v, and left %d", c.acted, c.left)
 		}
-		if got := m.loop.Sick(); mode == judge.Observe && len(got) > 0 {
+		if got := m.loop.Unhealthy(); mode == judge.Observe && len(got) > 0 {
 			t.Errorf("observing has %v sick for the autoscaler", got)
 		}
 		for _, f := range m.published {
@@ -419,7 +419,7 @@ func TestQuarantine(t *testing.T) {
 		pass(time.Minute)
 		c.markUnhealthy("n4", "hung")
 		pass(5 * time.Minute)
-		if !c.boxes["n4"].cordoned || m.loop.Sick()["n4"] == "" {
+		if !c.boxes["n4"].cordoned || m.loop.Unhealthy()["n4"] == "" {
 			t.Errorf("quarantined, and not cordoned or sick:\n%s", m.dump())
 		}
 		m.stop(t)
@@ -455,7 +455,7 @@ func TestAllFailAtOnce(t *testing.T) {
 		}
 		pass(10 * time.Minute)
 		s, _ := m.loop.Status(t.Context(), StatusQuery{})
-		barred, sick := m.loop.Barred(), m.loop.Sick()
+		barred, sick := m.loop.Barred(), m.loop.Unhealthy()
 		m.stop(t)
 		if c.n != 0 || len(c.acted) != 0 || len(s.Alarms) != 1 || s.Alarms[0].Key != "breaker" || len(s.Open) == 0 {
 			t.Errorf("did %v, status %+v", c.acted, s)

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// patience is the maximum wait of ask for the Loop, in addition to the caller's context.
+	// patience is the maximum wait of a request to the Loop, in addition to the caller's context.
 	patience = 5 * time.Second
 	// workRoom is the capacity of the queue. If it is full, send waits.
 	workRoom = 64
@@ -75,9 +75,9 @@ func (m *mailbox) offer(what string, do work) {
 	}
 }
 
-// ask waits until the work is done, for at most patience. After an error the Loop has not done it
+// do waits until the work is done, for at most patience. After an error the Loop has not done it
 // and will not do it.
-func (m *mailbox) ask(ctx context.Context, do func(now time.Time, j *judge.Judge)) error {
+func (m *mailbox) do(ctx context.Context, do func(now time.Time, j *judge.Judge)) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	done, taken := make(chan struct{}), make(chan bool, 1)

@@ -145,8 +145,8 @@ func TestRecoverOfThePool(t *testing.T) {
 			t.Errorf("once more: %+v", a)
 		}
 		s, _ := m.loop.Status(t.Context(), StatusQuery{})
-		if len(s.Nodes) != 1 || len(s.Requests) != 1 || s.Requests[0].Waiting != 9 || s.Requests[0].By != "ann" || len(m.loop.Sick()) != 1 {
-			t.Errorf("not fit %+v, requests %+v, sick %v", s.Nodes, s.Requests, m.loop.Sick())
+		if len(s.Nodes) != 1 || len(s.Requests) != 1 || s.Requests[0].Waiting != 9 || s.Requests[0].By != "ann" || len(m.loop.Unhealthy()) != 1 {
+			t.Errorf("not fit %+v, requests %+v, sick %v", s.Nodes, s.Requests, m.loop.Unhealthy())
 		}
 		pass(100 * time.Minute)
 		if reboots := len(c.acted) / 2; reboots != 9 || c.acted["reboot n9"] != 0 {

@@ -144,13 +144,13 @@ func TestMailboxRequestIsDoneOrNot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMailbox()
 		done := 0
-		err := m.ask(t.Context(), func(time.Time, *judge.Judge) { done++ })
+		err := m.do(t.Context(), func(time.Time, *judge.Judge) { done++ })
 		(<-m.work)(time.Now(), nil) // after the patience of ask
 		if err == nil || done != 0 {
 			t.Errorf("without a Loop ask() = %v, done %d times", err, done)
 		}
 		go func() { (<-m.work)(time.Now(), nil) }()
-		if err := m.ask(t.Context(), func(time.Time, *judge.Judge) { done++ }); err != nil || done != 1 {
+		if err := m.do(t.Context(), func(time.Time, *judge.Judge) { done++ }); err != nil || done != 1 {
 			t.Errorf("ask() = %v, done %d times, want once", err, done)
 		}
 		close(m.ended)
@@ -158,7 +158,7 @@ func TestMailboxRequestIsDoneOrNot(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if err := m.ask(ctx, func(time.Time, *judge.Judge) {}); !errors.Is(err, ErrNotRunning) && !errors.Is(err, context.Canceled) {
+		if err := m.do(ctx, func(time.Time, *judge.Judge) {}); !errors.Is(err, ErrNotRunning) && !errors.Is(err, context.Canceled) {
 			t.Errorf("after the end ask() = %v", err)
 		}
 		m.offer("hints", func(time.Time, *judge.Judge) batch { return batch{} })

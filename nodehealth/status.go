@@ -102,22 +102,22 @@ func (l *Loop) publishCondition() {
 	if open, why := l.judge.BreakerOpen(); open {
 		barred = "node health: the breaker is open: " + why
 	}
-	sick := l.judge.Unfit()
+	unhealthy := l.judge.Unfit()
 	l.exchange.mu.Lock()
 	defer l.exchange.mu.Unlock()
-	l.sick, l.barred, l.budget, l.known = sick, barred, l.judge.Budget(), true
+	l.unhealthy, l.barred, l.budget, l.known = unhealthy, barred, l.judge.Budget(), true
 }
 
 // exchange holds the data that the autoscaler reads and reports. It may be used concurrently.
 type exchange struct {
 	*shared
 
-	mu      sync.Mutex
-	drained []drain.Event // events that wait for the Loop
-	sick    map[string]string
-	barred  string
-	budget  disruption.Budget
-	known   bool // the fields above come from a judge
+	mu        sync.Mutex
+	drained   []drain.Event // events that wait for the Loop
+	unhealthy map[string]string
+	barred    string
+	budget    disruption.Budget
+	known     bool // the fields above come from a judge
 
 	runs map[string]workflowRun // workflows whose records called Mend, by attempt
 }
@@ -141,12 +141,12 @@ func (x *exchange) take() []drain.Event {
 	return events
 }
 
-// Sick returns the unhealthy nodes with the reason. The caller must not change the map. Sick does
+// Unhealthy returns the unhealthy nodes with the reason. The caller must not change the map. Unhealthy does
 // not wait.
-func (x *exchange) Sick() map[string]string {
+func (x *exchange) Unhealthy() map[string]string {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return x.sick
+	return x.unhealthy
 }
 
 // Budget returns the pool's disruption budget, with everything that is out of service. If the

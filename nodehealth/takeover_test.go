@@ -108,7 +108,7 @@ func TestTakeoverAtEachCall(t *testing.T) {
 	}
 }
 
-// A takeover observes at once. For a node that fails permanently it needs no longer than the
+// A takeover checks at once. For a node that fails permanently it needs no longer than the
 // thresholds and the silence.
 func TestTakeoverIsFast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -248,7 +248,7 @@ func TestTwoAtATime(t *testing.T) {
 		c.markUnhealthy("n7", "disk")
 		pass(10 * time.Minute)
 		m.stop(t)
-		if c.n != 2 || !m.saw("repair.succeeded new1") || !m.saw("repair.succeeded new2") || m.loop.Sick()["n4"] != "" {
+		if c.n != 2 || !m.saw("repair.succeeded new1") || !m.saw("repair.succeeded new2") || m.loop.Unhealthy()["n4"] != "" {
 			t.Errorf("launched %d:\n%s", c.n, m.dump())
 		}
 	})

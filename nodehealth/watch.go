@@ -22,7 +22,7 @@ const (
 	recheckBurst = 5
 )
 
-// watcher observes the nodes in each mode of the policy. Its methods run in goroutines beside the
+// watcher checks the nodes in each mode of the policy. Its methods run in goroutines beside the
 // Loop's.
 type watcher struct {
 	*shared
@@ -137,7 +137,7 @@ func (w *watcher) recheck(ctx context.Context) {
 	}
 }
 
-// observeNow observes nodes in each mode that can be polled, all nodes if nodes is nil. Heartbeats
+// observeNow checks nodes in each mode that can be polled, all nodes if nodes is nil. Heartbeats
 // arrive without polling.
 func (w *watcher) observeNow(ctx context.Context, nodes map[string]bool) error {
 	var modes []judge.ModeType
@@ -165,7 +165,7 @@ func (w *watcher) probe(ctx context.Context, nodes map[string]bool) error {
 		return errors.New("this pool cannot poll URLs")
 	}
 	var machines []Machine
-	if err := w.mail.ask(ctx, func(time.Time, *judge.Judge) { machines = w.inventory.places(nodes) }); err != nil {
+	if err := w.mail.do(ctx, func(time.Time, *judge.Judge) { machines = w.inventory.places(nodes) }); err != nil {
 		return err
 	}
 	reportVerdict := func(node string, v judge.Verdict, why string) {

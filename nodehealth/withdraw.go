@@ -27,7 +27,7 @@ func (a *actor) underWay(nodes []string) []*execution {
 	return out
 }
 
-// cancel ends an order that has not reached the machine as far as the actor knows. It reports
+// cancel ends an order that has not reached the machine according to the records of the actor. It reports
 // whether only the autoscaler may still have the order.
 func (a *actor) cancel(e *execution) bool {
 	e.withdrawn = e.cancel == nil
@@ -44,7 +44,7 @@ func (a *actor) cancel(e *execution) bool {
 // answer the orders that continue. It waits for the autoscaler.
 func (l *Loop) withdraw(ctx context.Context, o Order, answer *OrderResponse) {
 	var may, goesOn []*execution
-	if l.mail.ask(ctx, func(time.Time, *judge.Judge) {
+	if l.mail.do(ctx, func(time.Time, *judge.Judge) {
 		for _, e := range l.actor.underWay(o.Nodes) {
 			if l.actor.cancel(e) {
 				may = append(may, e)

@@ -53,6 +53,9 @@ type Orders struct {
 	// LossSuspected, if not empty, is the reason why stored orders or stored state of the pool may be lost
 	// or out of date. The pool must not shrink then.
 	LossSuspected string `json:"doubt,omitempty"`
+	// StateCreated is when the bucket of the pool's state was created; zero: unknown. If it is newer than the pool's
+	// machines, earlier state is lost, and the pool does not shrink for a while.
+	StateCreated time.Time `json:"-"`
 }
 
 // Empty reports whether the pool has no order, in force or not.

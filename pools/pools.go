@@ -103,7 +103,7 @@ var (
 	// immediate retry is of no use.
 	ErrRefused = errors.New("the provider refuses")
 	// ErrThrottled: the provider received too many requests. It changed nothing.
-	ErrThrottled = errors.New("the provider asks for fewer requests")
+	ErrThrottled = errors.New("the provider limits the rate of requests")
 )
 
 // Provider finds the groups of one pool. It may be used concurrently.
@@ -171,8 +171,16 @@ type NodeFacts struct {
 	// Heartbeat is the period of the node's heartbeats. Package liveness uses it to detect a silent
 	// node. 0: not published.
 	Heartbeat time.Duration `json:"heartbeat,omitempty"`
-	At        time.Time     `json:"at"`
+	// Rival is another agent that has claimed this node in the last minutes, for people.
+	Rival string    `json:"rival,omitempty"`
+	At    time.Time `json:"at"` // by the node's clock: silence is measured from the receipt
+	// ClockAhead is how far the node's clock was ahead of the receiver's, negative: behind. The receiver sets it if the
+	// difference is at least ClockTolerance.
+	ClockAhead time.Duration `json:"clock_ahead,omitempty"`
 }
+
+// ClockTolerance is the difference of two clocks that is normal, with the time that a message takes.
+const ClockTolerance = 30 * time.Second
 
 // Bounds of the conditions that a node publishes.
 const (

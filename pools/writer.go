@@ -27,7 +27,7 @@ type Writer interface {
 	Group(id string) (Group, bool)
 }
 
-// RepairRequest asks the Writer to repair one node.
+// RepairRequest requests the Writer to repair one node.
 type RepairRequest struct {
 	Node    string
 	Attempt string // idempotency key: two requests with one attempt are one repair

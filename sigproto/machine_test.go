@@ -17,7 +17,7 @@ import (
 )
 
 // TestMachine lets a client send evaluations through connections that split and break anywhere, to servers that lose
-// their state or fail. A signal always receives exactly what was sent, and received evaluations never change.
+// their state or fail. A signal always receives exactly the sent data, and received evaluations never change.
 func TestMachine(t *testing.T) {
 	for _, columnar := range []bool{false, true} {
 		t.Run(fmt.Sprintf("columnar=%v", columnar), func(t *testing.T) {

@@ -19,7 +19,7 @@ type sentSeries struct {
 	values  []float64
 }
 
-// since compares s with what was sent. dropped points were removed at the front; the first kept points of s stayed.
+// since compares s with the sent data. dropped points were removed at the front; the first kept points of s stayed.
 // After any other change the series is sent completely: all points were dropped, and kept is 0.
 func (b *sentSeries) since(s Series) (dropped, kept int) {
 	if s.Lineage != b.lineage || b.points == 0 {
@@ -33,7 +33,7 @@ func (b *sentSeries) since(s Series) (dropped, kept int) {
 	return b.points - kept, kept
 }
 
-// locate relies on the lineage and finds the end of what was sent. It returns 0 if the end is ambiguous.
+// locate relies on the lineage and finds the end of the sent data. It returns 0 if the end is ambiguous.
 func (b *sentSeries) locate(s Series) (kept int) {
 	first := firstAt(s.Times, b.last)
 	kept = first + b.ties

@@ -105,18 +105,18 @@ func (d *drains) release(ctx context.Context, now time.Time, choices []plan.Choi
 	return released, nil
 }
 
-// takeBack keeps leaving nodes of this weight that are needed again.
+// takeBack keeps these leaving nodes, because they are needed again.
 func (d *drains) takeBack(ctx context.Context, now time.Time, nodes []resolve.Leaver, timeout time.Duration, r *Report) error {
-	need := 0.0
-	for _, one := range nodes {
-		need += one.Weight
-	}
-	if need == 0 {
+	if len(nodes) == 0 {
 		return nil
+	}
+	ids := make([]string, len(nodes))
+	for i, n := range nodes {
+		ids[i] = n.ID
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	kept, err := d.machine.Load().TakeBack(ctx, now, need)
+	kept, err := d.machine.Load().TakeBack(ctx, now, ids...)
 	if kept > 0 || err != nil {
 		a := Action{Op: OpTakeBack, What: fmt.Sprintf("%g that were on their way out are needed again", kept)}
 		r.Actions = append(r.Actions, a.ended(err))

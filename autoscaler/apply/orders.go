@@ -70,7 +70,7 @@ func removable(s *snapshot.Snapshot, order pools.Removal) (pools.Instance, error
 	by := cmp.Or(order.By, "an operator")
 	switch {
 	case !there:
-		return i, fmt.Errorf("node %s, which %s wants to be removed, is not of this pool, or is gone", order.Node, by)
+		return i, fmt.Errorf("node %s, whose removal %s requested, is not of this pool, or is gone", order.Node, by)
 	case i.Protected:
 		return pools.Instance{}, fmt.Errorf("remove node %s for %s: it is protected by the provider", order.Node, by)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
+	"github.com/weirkeeper/weirkeeper/internal/trace"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 )
@@ -18,6 +19,7 @@ import (
 // targets of the groups. It implements the ports of the drains, which use it concurrently.
 type provider struct {
 	guard  *guard
+	trace  trace.Tracer
 	cordon drain.Scheduler
 	// workflow is Ports.Workflow.
 	workflow func(pools.InPlaceRepair) (done bool, err error)
@@ -96,7 +98,7 @@ func (p *provider) setTarget(ctx context.Context, now time.Time, c resolve.Targe
 	called := false
 	err := p.guard.call(ctx, func(ctx context.Context) error {
 		called = true
-		return group.SetTarget(ctx, c.Target)
+		return p.trace.Do(ctx, trace.SetTarget, c.Group, func(ctx context.Context) error { return group.SetTarget(ctx, c.Target) })
 	})
 	if called {
 		p.targets.set(c.Group, c.Target, now, err)
@@ -114,7 +116,7 @@ func (p *provider) Terminate(ctx context.Context, group string, ids []string) er
 	called := false
 	err = p.guard.call(ctx, func(ctx context.Context) error {
 		called = true
-		return g.Terminate(ctx, ids)
+		return p.trace.Do(ctx, trace.Terminate, group, func(ctx context.Context) error { return g.Terminate(ctx, ids) })
 	})
 	if called {
 		p.targets.lower(group, p.latest.Load().Weights(ids), err)
@@ -135,7 +137,9 @@ func (p *provider) RepairInPlace(ctx context.Context, group string, m pools.InPl
 		if m.Kind == pools.RepairWorkflow {
 			done, err = p.workflow(m)
 		} else {
+			ctx, end := p.trace.Begin(ctx, trace.Repair, group)
 			done, err = g.(pools.Repairer).RepairInPlace(ctx, m)
+			end(err)
 		}
 		return err
 	})

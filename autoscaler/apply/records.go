@@ -39,10 +39,14 @@ func (rs Records) released() map[string]bool {
 	return rs.nodes(func(r drain.Record) bool { return !r.Stays() && !r.ProviderEnds })
 }
 
-// Returnable returns the nodes that can be taken back, in the order of drain.Returnable.
-func (rs Records) Returnable() []resolve.Leaver {
+// Returnable returns the nodes that can be taken back, in the order of drain.Returnable. A
+// quarantined node would offer no capacity, so it keeps leaving.
+func (rs Records) Returnable(s *snapshot.Snapshot) []resolve.Leaver {
 	var out []resolve.Leaver
 	for _, r := range drain.Returnable(rs) {
+		if s.Quarantined(r.Node) {
+			continue
+		}
 		out = append(out, resolve.Leaver{ID: r.Node, Group: r.Group, Weight: r.Weight})
 	}
 	return out

@@ -20,7 +20,7 @@ type Memory interface {
 	Save(ctx context.Context, data []byte) error
 }
 
-// Intent is saved before any change. So a process that finds an intent knows that the last process
+// Intent is saved before any change. So a process that finds an intent can conclude that the last process
 // may have ended in the middle of the changes.
 type Intent struct {
 	At      time.Time      `json:"at"`

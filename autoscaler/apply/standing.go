@@ -24,7 +24,7 @@ type poolState struct {
 
 // aside returns the groups in backoff.
 func (p poolState) aside() map[string]plan.Backoff {
-	return plan.InBackoff(p.state.Quarantines, p.state.Clock)
+	return plan.InBackoff(p.state.Backoffs, p.state.Clock)
 }
 
 // room returns the weight by which the groups can be raised, less the pending increase.
@@ -66,6 +66,10 @@ func (p poolState) full(since time.Time) bool {
 	return have >= need-resource.Slack
 }
 
+// unlistedGroup is how long the drain records of a group are kept that the provider does not list. If the group comes
+// back, its nodes would stay cordoned without them.
+const unlistedGroup = time.Hour
+
 // views returns the nodes in the form for their drains. facts are newer than the snapshot.
 func (p poolState) views(facts []pools.NodeFacts) map[string]drain.NodeSnapshot {
 	views := make(map[string]drain.NodeSnapshot, len(p.Nodes))
@@ -82,9 +86,15 @@ func (p poolState) views(facts []pools.NodeFacts) map[string]drain.NodeSnapshot 
 		}
 		late[f.ID] = true
 	}
+	listed := map[string]bool{}
+	for _, g := range p.Groups {
+		listed[g.ID] = true
+	}
 	for _, record := range p.records {
 		one, there := views[record.Node]
 		switch silent := one.Instance == drain.Present && one.Node == pools.NodeUnknown; {
+		case !there && !listed[record.Group] && p.At.Sub(record.Since) < unlistedGroup:
+			one = drain.NodeSnapshot{Instance: drain.PresenceUnknown, At: p.At}
 		case !there:
 			one = drain.NodeSnapshot{Instance: drain.Absent, At: p.At}
 		case record.Hold:
@@ -108,8 +118,8 @@ func (p poolState) allSilent(r drain.Record) bool {
 	return others || r.State.Leaving() && r.State != drain.Chosen
 }
 
-// viewOf returns a node in the form for its drain. The groups were read completely, so a node that
-// is not in them is absent.
+// viewOf returns a node in the form for its drain. The listed groups were read completely, so a node
+// that is not in its group is absent.
 func viewOf(at time.Time, n pools.Node, busy string) drain.NodeSnapshot {
 	v := drain.NodeSnapshot{
 		Instance: drain.Present, At: at, Protected: n.Instance.Protected, Busy: busy, Node: n.State,

@@ -69,6 +69,9 @@ func TestViews(t *testing.T) {
 		{"it ends", newPoolState(running, running), func(p *poolState) { p.Nodes[1].Instance.State = pools.InstanceTerminating }, "", drain.NodeSnapshot{Instance: drain.Ending, At: noon, Node: running}},
 		{"an orphan reports", newPoolState(running, orphan), nil, "a-2", drain.NodeSnapshot{Instance: drain.Present, At: noon, Node: unknown}},
 		{"it is gone", newPoolState(running).with(Records{repairing("a-2", false)}), nil, "", drain.NodeSnapshot{Instance: drain.Absent, At: noon}},
+		{"its group is not listed", newPoolState(running).with(Records{repairing("a-2", false)}), func(p *poolState) { p.Groups = nil }, "", drain.NodeSnapshot{Instance: drain.PresenceUnknown, At: noon}},
+		{"its group is gone for an hour", newPoolState(running).with(Records{repairing("a-2", false)}), func(p *poolState) { p.Groups, p.At = nil, noon.Add(time.Hour) }, "",
+			drain.NodeSnapshot{Instance: drain.Absent, At: noon.Add(time.Hour)}},
 		{"silent", newPoolState(running, unknown).with(Records{repairing("a-2", false)}), nil, "a-1", drain.NodeSnapshot{Instance: drain.Present, At: noon, Node: unknown}},
 		{"silent, just after the start", newPoolState(running, unknown).with(Records{repairing("a-2", false)}), func(p *poolState) { p.Starting = true }, "a-1",
 			drain.NodeSnapshot{Instance: drain.PresenceUnknown, At: noon, Node: unknown}},
@@ -107,7 +110,7 @@ func TestRoom(t *testing.T) {
 	}{
 		{"up to the maximum", func(*poolState) {}, 1},
 		{"set aside", func(p *poolState) {
-			p.state.Quarantines, p.state.Clock = plan.AddFailure(nil, "a", "no spot", noon), noon
+			p.state.Backoffs, p.state.Clock = plan.AddFailure(nil, "a", "no spot", noon), noon
 		}, 0},
 		{"busy", func(p *poolState) { p.Groups[0].Busy = "a refresh" }, 0},
 		{"more exists than the target", func(p *poolState) { p.account.Groups[0].Fulfilled = 4 }, 0},

@@ -56,7 +56,7 @@ func (w *Writer) Apply(ctx context.Context, now time.Time, p Plan, r *Report) er
 	}
 	did, err := w.change(ctx, now, p, round, r)
 	w.journal.state = p.Conclude(p.Outcome, did)
-	w.journal.state.Quarantines = round.Quarantines()
+	w.journal.state.Backoffs = round.Backoffs()
 	latest := w.Latest()
 	if err == nil {
 		err = w.advance(ctx, now, latest, r)

@@ -67,7 +67,7 @@ type Writer struct {
 // New returns a Writer that has read and changed nothing.
 func New(c Config, ports Ports, log *slog.Logger) *Writer {
 	guard := &guard{lease: ports.Lease, alive: ports.Alive}
-	provider := &provider{guard: guard, cordon: ports.Cordon, workflow: ports.Workflow, raised: map[string]bool{}}
+	provider := &provider{guard: guard, trace: ports.Trace, cordon: ports.Cordon, workflow: ports.Workflow, raised: map[string]bool{}}
 	w := &Writer{
 		ports: ports, log: log, guard: guard, provider: provider,
 		reader:  snapshot.NewReader(ports.Ports),

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/weirkeeper/weirkeeper/internal/trace"
 )
 
 // maxDeaths is the maximum number of processes of a signal that may die of its windows in one
@@ -126,5 +128,8 @@ func (c *call) evaluate(ctx context.Context, at connection) response {
 			return unsent(at, err)
 		}
 	}
-	return c.round.ports.send(ctx, at, q)
+	ctx, end := c.round.ports.Trace.Begin(ctx, trace.Signal, c.signal.App)
+	x := c.round.ports.send(ctx, at, q)
+	end(x.err)
+	return x
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/internal/trace"
 	"github.com/weirkeeper/weirkeeper/metrics"
 )
 
@@ -19,6 +20,7 @@ type Ports struct {
 	// does not wait, and may be called concurrently.
 	Dial    func(Endpoint, RequestSpec) Client
 	Metrics metrics.Store
+	Trace   trace.Tracer // nil: steps are not traced
 }
 
 // Panel holds the signals of one pool: their connections, their opinions, and when each is due. It

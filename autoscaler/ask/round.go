@@ -21,7 +21,7 @@ type round struct {
 func (p *Panel) newRound(ctx context.Context, now time.Time) *round {
 	return &round{
 		config: p.config, ports: p.ports, log: p.log, listing: p.listing, now: now,
-		windows: newWindowReader(ctx, p.config, p.ports.Metrics, now),
+		windows: newWindowReader(ctx, p.config, p.ports, now),
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/internal/trace"
 	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
@@ -39,13 +40,15 @@ type windowReader struct {
 
 // newWindowReader returns a reader whose reads end with ctx, and after the Timeout. A request does
 // not end a shared read.
-func newWindowReader(ctx context.Context, c Config, store metrics.Store, now time.Time) *windowReader {
+func newWindowReader(ctx context.Context, c Config, ports Ports, now time.Time) *windowReader {
 	return &windowReader{
 		config: c, now: now,
-		read: func(q metrics.Query) ([]metrics.Series, error) {
+		read: func(q metrics.Query) (series []metrics.Series, err error) {
+			ctx, end := ports.Trace.Begin(ctx, trace.Window, q.Name)
+			defer func() { end(err) }()
 			limited, cancel := context.WithTimeout(ctx, c.Timeout())
 			defer cancel()
-			return store.Window(limited, q)
+			return ports.Metrics.Window(limited, q)
 		},
 		reads: map[string]func() ([]metrics.Series, error){},
 	}

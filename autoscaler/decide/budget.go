@@ -8,14 +8,15 @@ import (
 
 // room is how far the target may go in one direction, and what limits it.
 type room struct {
-	by  float64
-	why string
+	by   float64
+	kind BarKind
+	why  string
 }
 
 // narrow applies a limit if it is tighter than the earlier ones.
-func (r *room) narrow(by float64, why string) {
+func (r *room) narrow(by float64, kind BarKind, why string) {
 	if by < r.by {
-		*r = room{by, why}
+		*r = room{by, kind, why}
 	}
 }
 
@@ -23,9 +24,9 @@ func (r *room) narrow(by float64, why string) {
 func rooms(in Input, s State, t float64) (up, down room) {
 	p := in.Policy
 	used := s.used(p.Period)
-	up = room{max(0, p.Limits.MaxAdd-used.Up),
+	up = room{max(0, p.Limits.MaxAdd-used.Up), BarStep,
 		fmt.Sprintf("at most %s to add to %s", num(p.Limits.MaxAdd), num(t)) + p.usedUp(used.Up)}
-	down = room{max(0, p.Limits.MaxRemove-used.Down),
+	down = room{max(0, p.Limits.MaxRemove-used.Down), BarStep,
 		fmt.Sprintf("at most %s to remove from %s", num(p.Limits.MaxRemove), num(t)) + p.usedUp(used.Down)}
 	for _, b := range p.Budgets {
 		r, change, used := &up, "raised", s.used(b.Within)
@@ -34,10 +35,10 @@ func rooms(in Input, s State, t float64) (up, down room) {
 			r, change, gone = &down, "lowered", used.Down
 		}
 		most, kind := b.most(t - (used.Up - used.Down))
-		r.narrow(max(0, most-gone), fmt.Sprintf("%s by at most %s within %v%s, %s of it used", change, num(most), b.Within, kind, num(gone)))
+		r.narrow(max(0, most-gone), BarBudget, fmt.Sprintf("%s by at most %s within %v%s, %s of it used", change, num(most), b.Within, kind, num(gone)))
 	}
 	if why := scaleInBlocked(in, s); why != "" {
-		down.narrow(0, "scale-in is barred ("+why+")")
+		down.narrow(0, blockedBy(in, s), "scale-in is barred ("+why+")")
 	}
 	return up, down
 }

@@ -8,39 +8,45 @@ import (
 // limit moves the wanted target into [min, max], and its distance from t into the room of the
 // limits over time and the cooldowns. A t outside its limits returns in such steps.
 func limit(in Input, s State, t, wanted float64) Step {
-	l := in.Policy.Limits
+	after, bars := barred(in, s, t, wanted)
 	var why []string
-	note := func(format string, args ...any) { why = append(why, fmt.Sprintf(format, args...)) }
-	inside := min(max(wanted, l.Min), l.Max)
-	if wanted < inside {
-		note("%s is under min_capacity %s", num(wanted), num(l.Min))
-	}
-	if wanted > inside {
-		note("%s is over max_capacity %s", num(wanted), num(l.Max))
-	}
-	inside, cooling := applyCooldown(in, s, t, inside)
-	if cooling != "" {
-		note("%s", cooling)
-	}
-	up, down := rooms(in, s, t)
-	var after float64
-	switch d := inside - t; {
-	case d > up.by:
-		note("%s", up.why)
-		after = t + up.by
-	case d < -down.by:
-		note("%s", down.why)
-		after = t - down.by
-	default:
-		after = inside
+	for _, bar := range bars {
+		why = append(why, bar.Why)
 	}
 	switch {
 	case why == nil:
-		note("within [%s, %s]", num(l.Min), num(l.Max))
+		why = append(why, fmt.Sprintf("within [%s, %s]", num(in.Policy.Limits.Min), num(in.Policy.Limits.Max)))
 	case after == t:
-		note("kept")
+		why = append(why, "kept")
 	default:
-		note("-> %s", num(after))
+		why = append(why, "-> "+num(after))
 	}
 	return Step{RuleLimits, wanted, after, strings.Join(why, ", ")}
+}
+
+// barred returns the target of limit, and what kept it from the wanted one.
+func barred(in Input, s State, t, wanted float64) (after float64, bars []Bar) {
+	l := in.Policy.Limits
+	note := func(kind BarKind, why string) { bars = append(bars, Bar{kind, why}) }
+	inside := min(max(wanted, l.Min), l.Max)
+	if wanted < inside {
+		note(BarMin, fmt.Sprintf("%s is under min_capacity %s", num(wanted), num(l.Min)))
+	}
+	if wanted > inside {
+		note(BarMax, fmt.Sprintf("%s is over max_capacity %s", num(wanted), num(l.Max)))
+	}
+	inside, cooling := applyCooldown(in, s, t, inside)
+	if cooling != "" {
+		note(BarCooldown, cooling)
+	}
+	up, down := rooms(in, s, t)
+	switch d := inside - t; {
+	case d > up.by:
+		note(up.kind, up.why)
+		return t + up.by, bars
+	case d < -down.by:
+		note(down.kind, down.why)
+		return t - down.by, bars
+	}
+	return inside, bars
 }

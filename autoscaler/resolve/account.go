@@ -188,6 +188,9 @@ func (s State) Validate() error {
 		return fmt.Errorf("offset %v: want at most %d", s.Offset, maxWeight)
 	}
 	for id, g := range s.Groups {
+		if u := g.Unanswered.target(); u < 0 || u > maxWeight {
+			return fmt.Errorf("group %q: the unanswered target %d is not within 0 to %d", id, u, maxWeight)
+		}
 		if g.Surge < 0 || g.Surge > maxWeight || g.LastTarget != nil && (*g.LastTarget < 0 || *g.LastTarget > maxWeight) {
 			return fmt.Errorf("group %q: a target or a surge is not within 0 to %d", id, maxWeight)
 		}
@@ -304,6 +307,7 @@ func (s State) Reconcile(now time.Time, groups []Group, obey bool) (State, Found
 			if !of.ResultUnknown {
 				of.UnknownSince = time.Time{}
 			}
+			of.Unanswered = of.unanswered(now, g.Target, first)
 			of.LastTarget = new(g.Target)
 		}
 		out[g.ID] = of
@@ -318,6 +322,30 @@ func (s State) Reconcile(now time.Time, groups []Group, obey bool) (State, Found
 		*s.Wanted += found.Unknown
 	}
 	return s, found
+}
+
+// unanswered returns the requested target that may still take effect after a reading of this
+// target. It is the first reading after a request whose result is unknown if first is true.
+func (g GroupState) unanswered(now time.Time, target int, first bool) *Unanswered {
+	u := g.Unanswered
+	if u != nil && now.Sub(u.Since) >= ReadLag {
+		u = nil
+	}
+	if first && g.LastTarget != nil {
+		u = &Unanswered{max(*g.LastTarget, u.target()), now}
+	}
+	if u.target() <= target {
+		return nil
+	}
+	return u
+}
+
+// target returns the requested target, or 0 if it is missing.
+func (u *Unanswered) target() int {
+	if u == nil {
+		return 0
+	}
+	return u.Target
 }
 
 // Larger returns the state to save before the requests that lead from s to after. Whatever the

@@ -136,6 +136,39 @@ func TestReconcileLateReading(t *testing.T) {
 	}
 }
 
+// A provider may show a raise late whose response was lost. Until it shows the requested target, or
+// ReadLag has passed, no raise is below that target.
+func TestReconcileUnansweredRaise(t *testing.T) {
+	t.Parallel()
+	reading := func(target int) []Group { return []Group{{ID: "a", Target: target}} }
+	late, _ := doubtful(known(2, map[string]int{"a": 3}), "a").Reconcile(noon, reading(1), true)
+	if got := late.Groups["a"].Unanswered; got == nil || got.Target != 3 || !got.Since.Equal(noon) {
+		t.Fatalf("unanswered %+v after the late reading: want target 3 since noon", got)
+	}
+	for _, test := range []struct {
+		name   string
+		after  time.Duration
+		target int
+		want   int
+	}{
+		{"still late", ReadLag - time.Second, 1, 3},
+		{"a part", time.Second, 2, 3},
+		{"in effect", time.Second, 3, 0},
+		{"raised by another party", time.Second, 4, 0},
+		{"after ReadLag", ReadLag, 1, 0},
+	} {
+		got, _ := late.Reconcile(noon.Add(test.after), reading(test.target), true)
+		if got := got.Groups["a"].Unanswered.target(); got != test.want {
+			t.Errorf("%s: unanswered target %d, want %d", test.name, got, test.want)
+		}
+	}
+	// A second unanswered request keeps the larger target.
+	second, _ := doubtful(late, "a").Reconcile(noon.Add(time.Minute), reading(1), true)
+	if got := second.Groups["a"].Unanswered; got == nil || got.Target != 3 {
+		t.Errorf("unanswered %+v after a second request: want target 3", got)
+	}
+}
+
 // The parts of a target sum up to it, in whole numbers, whatever leaves.
 func TestTargetIsTheSumOfItsEntries(t *testing.T) {
 	t.Parallel()

@@ -89,7 +89,7 @@ func (c Case) Resolve() Outcome {
 	in.State = c.State.State
 	o := Outcome{Decision: decide.Decide(in)}
 	groups, has := c.TakenBack(&o)
-	held := c.Held(c.State.Quarantines, o.Decision.State.Clock)
+	held := c.Held(c.State.Backoffs, o.Decision.State.Clock)
 	bound := c.Bound(groups, held, has)
 	distribution, err := plan.Distribute(bound, o.Decision.Target)
 	if err != nil {
@@ -125,7 +125,7 @@ func (c Case) planned(o Outcome, groups []plan.GroupTarget, reached, lost map[st
 	for _, more := range o.Surge {
 		d.Ordered += more
 	}
-	shares, along := o.Distribution.Targets(), c.Along(o.Pruned.Choices)
+	shares, prunedWeight := o.Distribution.Targets(), c.PrunedWeight(o.Pruned.Choices)
 	for _, g := range groups {
 		if g.Stale {
 			continue
@@ -133,8 +133,8 @@ func (c Case) planned(o Outcome, groups []plan.GroupTarget, reached, lost map[st
 		d.Surge[g.ID] -= lost[g.ID]
 		// To hold its share, a target is raised to the existing weight, and at most to its maximum.
 		there := c.Has[g.ID] - c.State.Groups[g.ID].Surge
-		held := max(reached[g.ID], min(shares[g.ID]+along[g.ID], there, max(g.Target, g.Max)))
-		d.Shares += held - along[g.ID]
+		held := max(reached[g.ID], min(shares[g.ID]+prunedWeight[g.ID], there, max(g.Target, g.Max)))
+		d.Shares += held - prunedWeight[g.ID]
 	}
 	return d
 }
@@ -151,9 +151,9 @@ func (c Case) lost(groups []plan.GroupTarget, held map[string]plan.Backoff, has 
 	return out
 }
 
-// Along returns by how much the target of each group falls, beyond its surge, when the chosen nodes
+// PrunedWeight returns by how much the target of each group falls, beyond its surge, when the chosen nodes
 // have left.
-func (c Case) Along(choices []plan.Choice) map[string]int {
+func (c Case) PrunedWeight(choices []plan.Choice) map[string]int {
 	weights, out := map[string]float64{}, map[string]int{}
 	for _, one := range choices {
 		weights[one.Group] += one.Weight
@@ -222,8 +222,8 @@ func (c Case) Have() float64 {
 }
 
 // Held returns the groups in backoff at that time, without the busy ones.
-func (c Case) Held(quarantines []plan.Backoff, now time.Time) map[string]plan.Backoff {
-	held := plan.InBackoff(quarantines, now)
+func (c Case) Held(backoffs []plan.Backoff, now time.Time) map[string]plan.Backoff {
+	held := plan.InBackoff(backoffs, now)
 	maps.DeleteFunc(held, func(group string, _ plan.Backoff) bool { _, busy := c.Busy[group]; return busy })
 	return held
 }
@@ -252,6 +252,7 @@ func (c Case) choose(o *Outcome) {
 	o.PruneInput = plan.PruneInput{
 		Nodes: c.Nodes, Targets: targets, Target: o.Decision.Target, Joined: c.Joined, Limits: c.Limits,
 		Spent: plan.Spent{Weight: weight, Tasks: tasks}, OnlyStale: o.Decision.NoScaleIn != "", Disruption: c.Disruption,
+		Surge: c.SurgeLeft(o.Surge, nil),
 	}
 	if o.Refused = cmp.Or(c.Refuse, o.Decision.NoScaleIn); o.Refused == "" {
 		c.chooseOrphans(o)

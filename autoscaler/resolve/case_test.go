@@ -92,7 +92,7 @@ func (a anyCase) state(t *rapid.T) State {
 		s.Changes = append(s.Changes, decide.Change{At: aTime(t, "changed"), Up: a.number(t, "up"), Down: a.number(t, "down"), Tasks: rapid.IntRange(-1, 9).Draw(t, "tasks")})
 	}
 	for _, group := range rapid.SliceOfDistinct(rapid.SampledFrom([]string{"a", "b", "z"}), rapid.ID[string]).Draw(t, "aside") {
-		s.Quarantines = append(s.Quarantines, plan.Backoff{Group: group, Why: "short", Since: aTime(t, "since"), Until: aTime(t, "until"), Failures: rapid.IntRange(-1, 9).Draw(t, "failures")})
+		s.Backoffs = append(s.Backoffs, plan.Backoff{Group: group, Why: "short", Since: aTime(t, "since"), Until: aTime(t, "until"), Failures: rapid.IntRange(-1, 9).Draw(t, "failures")})
 	}
 	if rapid.Bool().Draw(t, "asked") {
 		s.Groups = map[string]GroupState{"a": {LastTarget: new(3), ResultUnknown: rapid.Bool().Draw(t, "doubt")}, "b": {Surge: rapid.IntRange(-2, 5).Draw(t, "surge"), At: aTime(t, "at")}}

@@ -27,7 +27,7 @@ type Round struct {
 	shares       []plan.GroupTarget
 	has          map[string]int
 	groups       []roundGroup
-	quarantines  []plan.Backoff
+	backoffs     []plan.Backoff
 	refused      bool // a raise was refused since the newest distribution
 	lowered      bool // the last step was returned
 	err          error
@@ -36,11 +36,14 @@ type Round struct {
 // roundGroup is one group in a Round. Group.Target is the newest target.
 type roundGroup struct {
 	Group
-	beside  int // the part of Target that is not a share
-	along   int // weight of pruned nodes that Target must include, to lose it with them
-	surged  int // surge ordered in this Round, less what a lowering lost
-	reached bool
-	failed  error
+	beside       int // the part of Target that is not a share
+	prunedWeight int // weight of pruned nodes that Target must include, to lose it with them
+	surged       int // surge ordered in this Round, less what a lowering lost
+	reached      bool
+	failed       error
+	// unanswered is an earlier requested target that may be in effect, although Target is smaller.
+	// No raise is below it.
+	unanswered int
 }
 
 // TargetChange is a new target of one group.
@@ -58,13 +61,14 @@ func (c TargetChange) Raises() bool { return c.Why == "" }
 
 // NewRound returns a Round without changes. a is the account of the groups as they were read.
 func NewRound(c Case, o Outcome, a Account) *Round {
-	r := &Round{c: c, o: o, distribution: o.Distribution, quarantines: c.State.Quarantines}
+	r := &Round{c: c, o: o, distribution: o.Distribution, backoffs: c.State.Backoffs}
 	r.shares, r.has = c.TakenBack(&Outcome{Decision: o.Decision})
-	along := c.Along(o.Pruned.Choices)
+	prunedWeight := c.PrunedWeight(o.Pruned.Choices)
 	r.groups = make([]roundGroup, len(a.Groups))
 	for i, g := range a.Groups {
 		g.Leaving = slices.DeleteFunc(slices.Clone(g.Leaving), func(l Leaver) bool { return slices.Contains(o.TakeBack, l) })
-		r.groups[i] = roundGroup{Group: g.Group, beside: g.Beside(), along: along[g.ID]}
+		r.groups[i] = roundGroup{Group: g.Group, beside: g.Beside(), prunedWeight: prunedWeight[g.ID],
+			unanswered: c.State.Groups[g.ID].Unanswered.target()}
 	}
 	return r
 }
@@ -118,8 +122,8 @@ func Refused(err error) bool {
 	return errors.Is(err, pools.ErrShort) || errors.Is(err, pools.ErrRefused) || errors.Is(err, pools.ErrThrottled)
 }
 
-// Quarantines returns the backoffs of Case.State and of the groups that refused.
-func (r *Round) Quarantines() []plan.Backoff { return r.quarantines }
+// Backoffs returns the backoffs of Case.State and of the groups that refused.
+func (r *Round) Backoffs() []plan.Backoff { return r.backoffs }
 
 // Surged returns by how much the surge of each group changed.
 func (r *Round) Surged() map[string]int {
@@ -157,20 +161,20 @@ func (r *Round) reach(g *roundGroup, change TargetChange) {
 }
 
 func (r *Round) backOff(group string, err error) {
-	r.quarantines = plan.AddFailure(r.quarantines, group, decide.OneLine(err.Error()), r.o.Decision.State.Clock)
+	r.backoffs = plan.AddFailure(r.backoffs, group, decide.OneLine(err.Error()), r.o.Decision.State.Clock)
 	if !errors.Is(err, pools.ErrShort) {
-		r.quarantines = plan.KeepTarget(r.quarantines, group)
+		r.backoffs = plan.KeepTarget(r.backoffs, group)
 	}
 	r.refused = true
 }
 
 // held returns the groups in backoff, including those of this Round.
 func (r *Round) held() map[string]plan.Backoff {
-	return r.c.Held(r.quarantines, r.o.Decision.State.Clock)
+	return r.c.Held(r.backoffs, r.o.Decision.State.Clock)
 }
 
 // raises returns the targets of the groups that grow, that get a surge, or that keep their share
-// while leaving nodes take more of the target along.
+// while leaving nodes take more of the target with them.
 func (r *Round) raises() []TargetChange {
 	var out []TargetChange
 	for _, s := range r.distribution.Shares {
@@ -184,9 +188,11 @@ func (r *Round) raises() []TargetChange {
 		}
 		// To keep a share, a target beyond the existing weight would only launch nodes that are
 		// drained next.
-		keeps := min(s.After+g.along+g.beside, Whole(g.Fulfilled))
-		change.Target = min(max(change.share+g.beside, keeps)+change.surge, max(g.Target, g.Max))
+		keeps := min(s.After+g.prunedWeight+g.beside, Whole(g.Fulfilled))
+		most := max(g.Target, g.Max)
+		change.Target = min(max(change.share+g.beside, keeps)+change.surge, most)
 		if change.Target > g.Target {
+			change.Target = max(change.Target, min(g.unanswered, most))
 			out = append(out, change)
 		}
 	}

@@ -17,8 +17,8 @@ type State struct {
 	// nil: unknown, as no group was read yet.
 	Wanted *float64 `json:"wanted,omitempty"`
 	// Groups are the groups that count in Wanted, by id.
-	Groups      map[string]GroupState `json:"groups,omitempty"`
-	Quarantines []plan.Backoff        `json:"quarantines,omitempty"` // backoffs of groups, by the rules' monotonic clock
+	Groups   map[string]GroupState `json:"groups,omitempty"`
+	Backoffs []plan.Backoff        `json:"quarantines,omitempty"` // backoffs of groups, by the rules' monotonic clock
 	// Joined are the instances whose node has joined, sorted. It is saved for the next process. A
 	// Case of the loop does not have it, as the nodes report it there.
 	Joined []string `json:"joined,omitempty"`
@@ -35,10 +35,19 @@ type GroupState struct {
 	// UnknownSince is when a reading first showed the target unchanged after a request with an unknown
 	// result. It is not saved: the next process starts with such a reading.
 	UnknownSince time.Time `json:"-"`
+	// Unanswered is the largest requested target that may still take effect; nil: none.
+	Unanswered *Unanswered `json:"unanswered,omitempty"`
 	// At is when the target was last raised, or the group was found short.
 	At time.Time `json:"at,omitzero"`
 	// Surge is the part of the target that was ordered beside marked instances.
 	Surge int `json:"surge,omitempty"`
+}
+
+// Unanswered is a requested target whose response was lost and that no reading has shown yet. The
+// provider may have it all the same, so a smaller raise within ReadLag could lower the target.
+type Unanswered struct {
+	Target int       `json:"target"`
+	Since  time.Time `json:"since"` // the first reading after the request
 }
 
 // NextState returns the state of c with s as the state of the rules.

@@ -35,9 +35,9 @@ func (c Case) surge(s decide.State, d plan.Distribution, targets map[string]int,
 func (c Case) toRoll(held map[string]plan.Backoff) []plan.GroupTarget {
 	var out []plan.GroupTarget
 	for _, g := range c.Groups {
-		_, quarantined := held[g.ID]
+		_, inBackoff := held[g.ID]
 		_, busy := c.Busy[g.ID]
-		if c.Stale[g.ID] > 0 && !g.Stale && !quarantined && !busy {
+		if c.Stale[g.ID] > 0 && !g.Stale && !inBackoff && !busy {
 			out = append(out, g)
 		}
 	}

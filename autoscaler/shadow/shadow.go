@@ -3,6 +3,8 @@
 //
 // [Compare] is the entry point: two responses in, a text out. It is deterministic, and may be used
 // concurrently.
+//
+// A tick calls it for each app with a shadow. The package is pure. Its result changes no decision.
 package shadow
 
 import (

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/weirkeeper/weirkeeper/internal/trace"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/disruption"
 )
@@ -35,6 +36,7 @@ type Ports struct {
 	Scheduler Scheduler
 	// Health may be nil: no policy. Condition does not wait.
 	Health interface{ Condition() Condition }
+	Trace  trace.Tracer // nil: steps are not traced
 }
 
 // Reader reads the snapshots of one pool.
@@ -67,7 +69,9 @@ func (r *Reader) Joined() []string { return slices.Sorted(maps.Keys(r.joined)) }
 // Read reads all groups concurrently, and returns an error if it cannot read one of them. The end
 // of the released nodes is no loss. Read does not change r.
 func (r *Reader) Read(ctx context.Context, now time.Time, released map[string]bool) (*Snapshot, error) {
-	groups, err := r.ports.Provider.Groups(ctx)
+	listing, end := r.ports.Trace.Begin(ctx, trace.ListGroups, "")
+	groups, err := r.ports.Provider.Groups(listing)
+	end(err)
 	if err != nil {
 		return nil, fmt.Errorf("read the groups of the pool: %w", err)
 	}
@@ -75,7 +79,9 @@ func (r *Reader) Read(ctx context.Context, now time.Time, released map[string]bo
 	eg, ctx := errgroup.WithContext(ctx)
 	for i, g := range groups {
 		eg.Go(func() error {
-			one, err := g.Snapshot(ctx)
+			reading, end := r.ports.Trace.Begin(ctx, trace.ReadGroup, g.ID())
+			one, err := g.Snapshot(reading)
+			end(err)
 			if err == nil {
 				err = check(g.ID(), one)
 			}

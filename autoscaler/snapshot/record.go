@@ -15,12 +15,14 @@ type Record struct {
 	// count by their own state.
 	Nodes map[string]int `json:"nodes,omitempty"`
 	// Silent are the first of the silent nodes.
-	Silent    []string        `json:"silent,omitempty"`
-	Totals    resource.Vector `json:"totals"`
-	Allocated resource.Vector `json:"allocated"`
-	Target    float64         `json:"target"`    // of groups that are not stale
-	Fulfilled float64         `json:"fulfilled"` // existing weight
-	Joined    float64         `json:"joined"`    // weight whose node has joined
+	Silent []string `json:"silent,omitempty"`
+	// Quarantined has the groups of the first nodes that node health quarantines. The Case does not have them.
+	Quarantined map[string]string `json:"quarantined,omitempty"`
+	Totals      resource.Vector   `json:"totals"`
+	Allocated   resource.Vector   `json:"allocated"`
+	Target      float64           `json:"target"`    // of groups that are not stale
+	Fulfilled   float64           `json:"fulfilled"` // existing weight
+	Joined      float64           `json:"joined"`    // weight whose node has joined
 }
 
 // GroupRecord is the provider's report of a group, without its instances.
@@ -38,8 +40,10 @@ type GroupRecord struct {
 	Busy      string    `json:"busy,omitempty"`
 }
 
-// shownSilent is the maximum number of silent nodes in a record.
-const shownSilent = 10
+const (
+	shownSilent      = 10 // silent nodes of a record at most
+	shownQuarantined = 40 // quarantined nodes of a record at most
+)
 
 // Record returns the short form of s.
 func (s *Snapshot) Record() Record {
@@ -54,6 +58,12 @@ func (s *Snapshot) Record() Record {
 		}
 	}
 	for _, n := range s.Nodes {
+		if len(r.Quarantined) < shownQuarantined && s.Quarantined(n.Instance.ID) {
+			if r.Quarantined == nil {
+				r.Quarantined = map[string]string{}
+			}
+			r.Quarantined[n.Instance.ID] = n.Instance.Group
+		}
 		switch {
 		case n.Instance.State == pools.InstancePending || n.Instance.State == pools.InstanceTerminating:
 			r.Nodes[string(n.Instance.State)]++

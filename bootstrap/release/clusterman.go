@@ -229,7 +229,7 @@ func withAvailableTarballs(ctx context.Context, b Bucket, codename string, ref R
 		}
 	}
 	if len(versions) == 0 {
-		return fmt.Errorf("%w; there is no version of %s", err, codename)
+		return fmt.Errorf("%w: %w; there is no version of %s", ErrNotPublished, err, codename)
 	}
-	return fmt.Errorf("%w; there are %s", err, nearest(versions, ref.Version))
+	return fmt.Errorf("%w: %w; there are %s%s", ErrNotPublished, err, nearest(versions, ref.Version), suggestion(versions, ref.Version))
 }

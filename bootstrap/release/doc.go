@@ -17,7 +17,7 @@
 //
 // A signature is a minisign signature of the bytes of manifest.json, which contains all other digests. minisign -Vm
 // manifest.json -p KEY.pub verifies it too. Its trusted comment is "release REF for PLATFORM, created TIME", and is
-// compared. [Trust] defines what is required:
+// compared. [Trust] defines the requirements:
 //
 //	                     not required        required
 //	not signed           fetched             ErrUnsigned

@@ -9,8 +9,11 @@ import (
 // Errors to branch on, with the advice for the user. Errors of a bucket wrap them with the URL of the object and the
 // cause.
 var (
-	// ErrNotFound: the object or the release does not exist. The text lists what exists: correct the version.
+	// ErrNotFound: the object or the release does not exist.
 	ErrNotFound = errors.New("not found")
+	// ErrNotPublished: the release does not exist. The error is also an ErrNotFound. The text lists what exists: correct
+	// the name or the version.
+	ErrNotPublished = errors.New("release is not published")
 	// ErrNoBucket: the bucket itself does not exist. Correct its name.
 	ErrNoBucket = errors.New("no such bucket")
 	// ErrExists: the object exists. A release was published before with other content, or was yanked. Publish a new

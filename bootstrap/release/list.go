@@ -128,7 +128,41 @@ func withAvailable(ctx context.Context, b Bucket, ref Ref, platform Platform, er
 	if listErr != nil {
 		return err
 	}
-	return fmt.Errorf("%w; %s", err, available(found, ref, platform))
+	return notPublished(ctx, b, ref, platform, found, err)
+}
+
+// notPublished returns an ErrNotPublished that lists the versions of the signal; without versions, the signals of the
+// bucket. It suggests a near one.
+func notPublished(ctx context.Context, b Bucket, ref Ref, platform Platform, found []Published, err error) error {
+	text := available(found, ref, platform)
+	if len(found) == 0 {
+		text += signalsOf(ctx, b, ref)
+	}
+	return fmt.Errorf("%w: %w; %s", ErrNotPublished, err, text)
+}
+
+// signalsOf lists the signals of the bucket, the most similar names first, as the end of a sentence. It is empty if the
+// bucket lacks it or cannot be listed.
+func signalsOf(ctx context.Context, b Bucket, ref Ref) string {
+	all, err := list(ctx, b, "", maxListed)
+	if err != nil || len(all) == 0 {
+		return ""
+	}
+	var names []string
+	for _, p := range all {
+		names = append(names, p.Namespace+"/"+p.Name)
+	}
+	names = slices.Compact(names)
+	wanted := ref.Namespace + "/" + ref.Name
+	return suggestion(names, wanted) + "; published are releases of " + nearest(names, wanted)
+}
+
+// suggestion returns the near name, as the end of a sentence.
+func suggestion(names []string, wanted string) string {
+	if near := spelling.Nearest(wanted, names); near != "" {
+		return "; did you mean " + near + "?"
+	}
+	return ""
 }
 
 // available describes the versions of a signal, the most similar ones first; of all platforms if platform is zero. It
@@ -149,7 +183,7 @@ func available(found []Published, ref Ref, platform Platform) string {
 	}
 	text += " is published"
 	if versions = slices.Compact(versions); len(versions) > 0 {
-		text = "published are " + nearest(versions, ref.Version)
+		text = "published are " + nearest(versions, ref.Version) + suggestion(versions, ref.Version)
 	}
 	if len(elsewhere) > 0 {
 		text += "; this version is published for " + strings.Join(elsewhere, ", ")

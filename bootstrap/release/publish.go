@@ -27,6 +27,9 @@ type Source struct {
 	Protocol int
 	Created  time.Time            // the time of publishing
 	Key      *minisign.PrivateKey // signs the release; nil: not signed
+	// Progress is called with the bytes of the archive that are read for the upload, and their number. An upload reads
+	// the archive for its digest first, and again after a failure: then done falls. It may be nil.
+	Progress func(done, total int64)
 }
 
 // Publish writes a release to the bucket and returns its manifest. If it was published before with the same files,
@@ -64,7 +67,7 @@ func publish(ctx context.Context, b Bucket, m Manifest, src Source) (Manifest, e
 		return before, err
 	}
 	// The object's name is its digest, so an existing object has the same content.
-	err = write(ctx, b, m.objectKey(), archive, m.Object.Size)
+	err = write(ctx, b, m.objectKey(), &progressReader{in: archive, total: m.Object.Size, report: src.Progress}, m.Object.Size)
 	if err != nil && !errors.Is(err, ErrExists) {
 		return Manifest{}, err
 	}

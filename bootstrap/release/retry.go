@@ -50,3 +50,26 @@ func (r aliveReader) Read(p []byte) (int, error) {
 	}
 	return n, err
 }
+
+// progressReader reports the position after each read.
+type progressReader struct {
+	in        io.ReadSeeker
+	at, total int64 // bytes
+	report    func(done, total int64)
+}
+
+func (r *progressReader) Read(p []byte) (int, error) {
+	n, err := r.in.Read(p)
+	if r.at += int64(n); n > 0 && r.report != nil {
+		r.report(r.at, r.total)
+	}
+	return n, err
+}
+
+func (r *progressReader) Seek(offset int64, whence int) (int64, error) {
+	at, err := r.in.Seek(offset, whence)
+	if err == nil {
+		r.at = at
+	}
+	return at, err
+}

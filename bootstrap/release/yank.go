@@ -121,7 +121,7 @@ func platformsOf(ctx context.Context, b Bucket, ref Ref) ([]Platform, error) {
 		}
 	}
 	if len(platforms) == 0 {
-		return nil, fmt.Errorf("%s: %w; %s", b.URL(ref.folder()), ErrNotFound, available(found, ref, Platform{}))
+		return nil, notPublished(ctx, b, ref, Platform{}, found, fmt.Errorf("%s: %w", b.URL(ref.folder()), ErrNotFound))
 	}
 	return platforms, nil
 }

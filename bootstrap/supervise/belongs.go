@@ -81,7 +81,7 @@ func childCgroup(path, tag string) string {
 	return before + own
 }
 
-// within reports whether a cgroup is the given one or lies below it.
+// within reports whether a cgroup is the given one or is below it.
 func within(path, in string) bool {
 	return path == in || strings.HasPrefix(path, in+"/")
 }

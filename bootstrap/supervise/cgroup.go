@@ -16,7 +16,7 @@ import (
 
 // cgroup is the folder of a cgroup v2. An empty value means no cgroup.
 //
-// A launcher creates one, weir-TAG, and below it one for each child. Nothing else lies in it, so killing it reaches
+// A launcher creates one, weir-TAG, and below it one for each child. Nothing else is in it, so killing it reaches
 // everything that the launcher started.
 type cgroup string
 
@@ -30,8 +30,8 @@ const (
 
 var errNoCgroup = errors.New("no cgroup v2")
 
-// locateCgroup returns the cgroup that the launcher with this tag should create. It lies below the process's own
-// cgroup. If that one is the subgroup of a delegated unit, it lies beside it, because a cgroup that contains processes
+// locateCgroup returns the cgroup that the launcher with this tag should create. It is below the process's own
+// cgroup. If that one is the subgroup of a delegated unit, it is beside it, because a cgroup that contains processes
 // cannot enable controllers for its children.
 func locateCgroup(tag string) (cgroup, error) {
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
@@ -61,7 +61,7 @@ func locateCgroup(tag string) (cgroup, error) {
 func findCgroup(mounts, membership []byte) (cgroup, error) {
 	path := cgroupIn(membership)
 	if !filepath.IsAbs(path) || filepath.Clean(path) != path { // "/.." is above the namespace's root
-		return "", fmt.Errorf("%w: this process is in no cgroup that it can see", errNoCgroup)
+		return "", fmt.Errorf("%w: this process is in no cgroup that it can read", errNoCgroup)
 	}
 	for line := range bytes.Lines(mounts) {
 		mount, filesystem, ok := strings.Cut(string(line), " - ")

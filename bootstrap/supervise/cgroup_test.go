@@ -229,7 +229,7 @@ func TestEnableController(t *testing.T) {
 	}
 }
 
-// The launcher's cgroup lies beside the subgroup of a unit that systemd delegated, not in it.
+// The launcher's cgroup is beside the subgroup of a unit that systemd delegated, not in it.
 func TestDelegatedMark(t *testing.T) {
 	if cgroup(t.TempDir()).delegated() {
 		t.Error("a folder without a mark is delegated")

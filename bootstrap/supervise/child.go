@@ -1,6 +1,7 @@
 package supervise
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -26,13 +27,17 @@ const (
 
 // Exit describes how a child ended.
 type Exit struct {
-	Code   int            // exit status; -1: killed by a signal
-	Signal syscall.Signal // 0: the process exited
-	At     time.Time      // when the first process ended
+	Code    int            // exit status; -1: killed by a signal, or unknown
+	Signal  syscall.Signal // 0: the process exited
+	Unknown bool           // the kernel does not report how an adopted child ended
+	At      time.Time      // when the first process ended
 }
 
 // String returns "exit status 3" or "killed by SIGKILL".
 func (e Exit) String() string {
+	if e.Unknown {
+		return "exit status unknown"
+	}
 	if e.Signal != 0 {
 		return "killed by " + unix.SignalName(e.Signal)
 	}
@@ -46,10 +51,11 @@ type Child struct {
 	tag      string
 	pid      int
 	group    group
-	cgroup   cgroup // empty: the child has no cgroup
-	process  *os.Process
+	cgroup   cgroup      // empty: the child has no cgroup
+	process  *os.Process // nil: the child is adopted
+	handle   *os.File    // of a detached child; nil: the child ends with the launcher
 	grace    time.Duration
-	output   *output.Pipes
+	output   *output.Pipes // nil: the child is adopted
 	tail     *output.Tail
 
 	unenforced string
@@ -76,7 +82,7 @@ func (l *Launcher) launch(spec Spec) (*Child, error) {
 	defer out.CloseChildEnds()
 	stdout, stderr := out.ChildEnds()
 	number := l.nextNumber()
-	tag := l.tag + "." + number
+	tag := cmp.Or(spec.Detached, l.tag+"."+number)
 	placement := l.newPlacement(number, spec)
 	defer placement.close()
 	process, leader, err := placement.start(spec, os.ProcAttr{
@@ -88,15 +94,28 @@ func (l *Launcher) launch(spec Spec) (*Child, error) {
 		out.CloseParentEnds()
 		return nil, err
 	}
+	var handle *os.File
+	if spec.Detached != "" {
+		if handle, err = openHandle(process.Pid); err != nil {
+			kill(process)
+			placement.discard()
+			out.CloseParentEnds()
+			return nil, err
+		}
+	}
 	c := &Child{launcher: l, name: spec.Name, tag: tag, pid: process.Pid, group: groupOf(leader), cgroup: placement.cgroup,
-		process: process, grace: spec.stopGrace(), output: out, tail: spec.Tail,
+		process: process, handle: handle, grace: spec.stopGrace(), output: out, tail: spec.Tail,
 		unenforced: placement.describe(), done: make(chan struct{})}
-	l.enter(c)
+	if handle == nil {
+		l.enter(c)
+		l.helpers.Go(c.attend)
+	} else {
+		l.enterDetached(c) // the launcher runs, because its threads do
+	}
 	if c.unenforced != "" && l.isNewlyUnenforced(c.name, c.unenforced) {
 		l.log.Warn("limits not enforced", "child", c.name, "pid", c.pid, "unenforced", c.unenforced)
 	}
 	c.tail.Mark("started, pid %d", c.pid)
-	l.helpers.Go(c.attend)
 	return c, nil
 }
 
@@ -149,7 +168,7 @@ func (c *Child) Stop(ctx context.Context) error {
 func (c *Child) signal(sig syscall.Signal) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.reaped {
+	if c.reaped || c.process == nil && hasEnded(c.handle) {
 		return
 	}
 	err := syscall.Kill(-c.pid, sig)
@@ -158,10 +177,16 @@ func (c *Child) signal(sig syscall.Signal) {
 	}
 }
 
-// attend waits for the child's end and cleans up after it.
+// attend waits for the child's end and cleans up after it. If the child is detached and the launcher ends first, attend
+// returns, and Done is never closed.
 func (c *Child) attend() {
-	c.output.Read()
-	c.awaitExit()
+	if c.output != nil {
+		c.output.Read()
+	}
+	if !c.awaitExit() {
+		c.abandon()
+		return
+	}
 	at := time.Now()
 	// Until the leader is reaped, no other group can get its number.
 	c.signal(syscall.SIGKILL)
@@ -170,31 +195,53 @@ func (c *Child) attend() {
 		c.left = fmt.Errorf("clear up after %s: %w", c.name, err)
 	}
 	c.exit = c.reap(at)
-	c.output.Drain(drainLimit)
+	if c.output != nil {
+		c.output.Drain(drainLimit)
+	}
 	c.tail.Mark("ended, pid %d: %s", c.pid, c.exit)
 	c.launcher.leave(c)
 	close(c.done)
-	c.output.Wait()
+	if c.output != nil {
+		c.output.Wait()
+	}
 }
 
-// awaitExit returns when the process has ended. It does not reap it.
-func (c *Child) awaitExit() {
+// abandon ends the supervision of a detached child. Its output goes to files, so no pipe must be read.
+func (c *Child) abandon() {
+	c.mu.Lock()
+	c.reaped = true // nothing watches the number from now on, so no signal may use it
+	c.mu.Unlock()
+	if c.process != nil {
+		_ = c.process.Release() // cannot fail on Linux
+	}
+	c.launcher.leave(c)
+	if c.output != nil {
+		c.output.Drain(0)
+		c.output.Wait()
+	}
+}
+
+// awaitExit returns true when the process has ended. It does not reap it. It returns false when a detached child is
+// released.
+func (c *Child) awaitExit() bool {
+	if c.handle != nil {
+		return awaitEvent(c.handle, unix.POLLIN|unix.POLLHUP)
+	}
 	for unix.Waitid(unix.P_PID, c.pid, nil, unix.WEXITED|unix.WNOWAIT, nil) == unix.EINTR {
 	}
+	return true
 }
 
 func (c *Child) reap(at time.Time) Exit {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.reaped = true
+	if c.process == nil {
+		return adoptedExit(c.handle, at)
+	}
 	state, err := c.process.Wait()
 	if err != nil {
 		return Exit{Code: -1, At: at} // another caller reaped it, which only a bug can cause
 	}
-	status := state.Sys().(syscall.WaitStatus)
-	exit := Exit{Code: state.ExitCode(), At: at}
-	if status.Signaled() {
-		exit.Signal = status.Signal()
-	}
-	return exit
+	return exitOf(state.Sys().(syscall.WaitStatus), at)
 }

@@ -34,6 +34,10 @@
 // them. With the capabilities that [MissingCapabilities] checks, a child can run as its own user. [Hide] protects the
 // supervising process from children of the same user.
 //
+// A child with Spec.Detached is the exception. It has a tag, a session and a cgroup of its own, no parent death signal,
+// and the keeper does not have it. [Child.Identity] is what a later launcher needs for [Launcher.Adopt]. An outer
+// supervisor still finds it by the outer tag.
+//
 // Tags nest: a supervisor that was itself launched adds its own tag to the outer one. So the outer keeper finds what
 // the inner supervisor started.
 //

@@ -38,6 +38,9 @@ func (p *placement) start(spec Spec, attr os.ProcAttr) (*os.Process, entry, erro
 func (p *placement) fork(spec Spec, attr os.ProcAttr) (*os.Process, error) {
 	limits := p.rlimits()
 	attr.Sys = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL, Ptrace: len(limits) > 0}
+	if p.detached { // a new session leads a new group, and the end of a terminal does not reach it
+		attr.Sys.Setpgid, attr.Sys.Setsid, attr.Sys.Pdeathsig = false, true, 0
+	}
 	if p.user != 0 {
 		id := uint32(p.user)
 		attr.Sys.Credential = &syscall.Credential{Uid: id, Gid: id}

@@ -103,7 +103,7 @@ func awaitReady(out *os.File) error {
 		return nil
 	}
 	if err == nil || err == io.EOF {
-		rest, _ := io.ReadAll(printed) // what was read so far is enough for the error
+		rest, _ := io.ReadAll(printed) // the data read so far is enough for the error
 		return fmt.Errorf("it printed %q, want %q", line+string(rest), keepReady)
 	}
 	return err

@@ -175,7 +175,7 @@ func TestKeeperIsReplaced(t *testing.T) {
 	s.assertGone(t)
 }
 
-// A replacement keeper knows the groups that started before it.
+// A replacement keeper has the groups that started before it.
 func TestReplacedKeeperKnowsGroups(t *testing.T) {
 	launcher := newLauncher(t)
 	mark := newMark(t)

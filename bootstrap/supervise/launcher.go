@@ -54,7 +54,9 @@ type Launcher struct {
 
 	mu       sync.Mutex
 	keeper   *keeper
-	children map[int]*Child    // by pid; running children only
+	children map[int]*Child    // by pid; running children only, without detached ones
+	detached map[*Child]bool   // running ones
+	released bool              // no detached child is supervised any more
 	started  int               // number of children so far
 	logged   map[string]string // by child name: the unenforced limits that were last logged
 }
@@ -93,17 +95,20 @@ func NewLauncher(config Config) (*Launcher, error) {
 		isolated:   make(chan request),
 		closed:     make(chan struct{}),
 		children:   make(map[int]*Child),
+		detached:   make(map[*Child]bool),
 		logged:     make(map[string]string),
 	}, nil
 }
 
-// Run serves Start until ctx ends, then stops all children in parallel, each with its own grace period. It returns nil
+// Run serves Start until ctx ends, then stops all children in parallel, each with its own grace period. Detached
+// children run on. It returns nil
 // if no process is left, and ErrSurvivors otherwise. If the keeper cannot be started, it returns an error at once. Call
 // it once.
 func (l *Launcher) Run(ctx context.Context) error {
 	k, err := l.startKeeper()
 	if err != nil {
 		close(l.closed)
+		l.releaseDetached()
 		l.helpers.Wait()
 		return err
 	}
@@ -120,6 +125,7 @@ func (l *Launcher) Run(ctx context.Context) error {
 
 	accepting.Wait()
 	close(l.closed)
+	l.releaseDetached()
 	err = l.stopAll()
 	if l.noCgroup == nil {
 		err = errors.Join(err, l.cgroup.remove())
@@ -228,6 +234,11 @@ func (l *Launcher) enter(c *Child) {
 func (l *Launcher) leave(c *Child) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if c.handle != nil {
+		delete(l.detached, c)
+		c.handle.Close()
+		return
+	}
 	delete(l.children, c.pid)
 	l.reportLocked(endLine, c.group.id)
 }

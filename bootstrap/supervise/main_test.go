@@ -100,7 +100,8 @@ func probeHello(socket string) func(context.Context) error {
 }
 
 // superviseCommand supervises one shell command until SIGTERM and prints its output. "inner: X" is another supervisor,
-// of X. "churn: X" runs X four times, each restarted when it has ended. "other: X" runs X as otherUser.
+// of X. "churn: X" runs X four times, each restarted when it has ended. "other: X" runs X as otherUser. "detached: X" runs X
+// detached, without output, and prints its identity.
 func superviseCommand() error {
 	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer cancel()
@@ -116,6 +117,7 @@ func superviseCommand() error {
 	inner, isInner := strings.CutPrefix(command, "inner: ")
 	churned, isChurn := strings.CutPrefix(command, "churn: ")
 	others, isOther := strings.CutPrefix(command, "other: ")
+	apart, isDetached := strings.CutPrefix(command, "detached: ")
 	spec := Spec{Name: "child", Argv: []string{"/bin/sh", "-c", command}, Env: without(os.Environ(), roleVariable),
 		Lines: func(_ string, line []byte) { fmt.Printf("%s\n", line) }}
 	switch {
@@ -124,6 +126,9 @@ func superviseCommand() error {
 		spec.Env = append(without(os.Environ(), commandVariable), commandVariable+"="+inner)
 	case isOther:
 		spec.Argv[2], spec.Isolated, spec.User = others, true, otherUser
+	case isDetached:
+		spec.Argv[2] = apart
+		return printDetached(ctx, launcher, spec)
 	case isChurn:
 		spec.Argv[2] = churned
 		for range 4 {

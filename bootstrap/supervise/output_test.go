@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"log/slog"
 	"regexp"
 	"testing"
 
@@ -18,7 +19,7 @@ func TestLinesReachPipe(t *testing.T) {
 	read, write := io.Pipe()
 	spec := shell(`echo handshake; i=0; while [ $i -lt 400 ]; do printf 'line '; echo $i; i=$((i+1)); done; exec sleep 1000`,
 		newMark(t), &listing{})
-	spec.Lines = output.WriteLines(write)
+	spec.Lines = output.WriteLines(write, slog.New(slog.DiscardHandler))
 	child := start(t, launcher, spec)
 	lines := bufio.NewScanner(read)
 	for i := -1; i < 399 && lines.Scan(); i++ {

@@ -13,6 +13,7 @@ import (
 type placement struct {
 	limits     Limits
 	user       int // Spec.User
+	detached   bool
 	cgroup     cgroup
 	dir        *os.File // the open folder of the cgroup
 	unenforced []error  // limits that are not enforced, and why
@@ -21,12 +22,15 @@ type placement struct {
 
 // newPlacement creates a child's cgroup and sets the limits that can be set.
 func (l *Launcher) newPlacement(name string, spec Spec) *placement {
-	p := &placement{limits: spec.Limits, user: spec.User}
+	p := &placement{limits: spec.Limits, user: spec.User, detached: spec.Detached != ""}
 	if l.noCgroup != nil {
 		p.leave(l.noCgroup)
 		return p
 	}
 	p.cgroup = l.cgroup.child(name)
+	if p.detached {
+		p.cgroup = l.detachedCgroup(spec.Detached)
+	}
 	err := os.Mkdir(string(p.cgroup), 0o755)
 	if err == nil {
 		p.dir, err = os.Open(string(p.cgroup))
@@ -35,7 +39,7 @@ func (l *Launcher) newPlacement(name string, spec Spec) *placement {
 		p.leave(fmt.Errorf("%w: %w", errNoCgroup, err))
 		return p
 	}
-	p.limit(l.cgroup)
+	p.limit(p.cgroup.parent())
 	return p
 }
 

@@ -36,7 +36,7 @@ type Spec struct {
 	// name.
 	Argv []string
 
-	// Title, if not empty, replaces Argv[0] as the child and ps see it. It does not change what is executed.
+	// Title, if not empty, replaces Argv[0] as the child and ps see it. It does not change the executed file.
 	Title string
 
 	// Executable, if not nil, is executed by its descriptor, as /proc/self/fd/200, independent of its path. The child
@@ -79,6 +79,10 @@ type Spec struct {
 	// Limits bound what the child may use.
 	Limits Limits
 
+	// Detached, if not empty, is a tag of NewTag. The child then has its own session and outlives the launcher. A later
+	// launcher adopts it by its Identity. Requires Stdout and Stderr, because pipes end with this process.
+	Detached string
+
 	// Isolated prevents the child from gaining privileges by executing a program (no_new_privs).
 	Isolated bool
 
@@ -108,6 +112,12 @@ func (s Spec) Validate() error {
 	if s.User < 0 || s.User > maxUser || s.User > 0 && !s.Isolated {
 		errs = append(errs, fmt.Errorf("user %d: want 0, or with Isolated a user id up to %d", s.User, maxUser))
 	}
+	if s.Detached != "" {
+		errs = append(errs, checkTag(s.Detached))
+		if s.Stdout == nil || s.Stderr == nil {
+			errs = append(errs, errors.New("a detached child needs files for its output"))
+		}
+	}
 	if s.StopGrace < 0 {
 		errs = append(errs, fmt.Errorf("stop grace %s is negative", s.StopGrace))
 	}
@@ -121,7 +131,7 @@ func (s Spec) path() string {
 	return s.Argv[0]
 }
 
-// argv returns the command line as the child sees it.
+// argv returns the command line as the child finds it.
 func (s Spec) argv() []string {
 	if s.Title == "" {
 		return s.Argv

@@ -1,5 +1,8 @@
 // Command weir-local runs the local world: "weir up" and "weir metrics serve"
 // replace themselves with it. The file is installed beside weir, and starts all daemons with it.
+//
+// So the production binary does not contain the S3 server and the database. People run "weir
+// up", and never this program directly. It is one process, which ends with its children.
 package main
 
 import (

@@ -1,9 +1,8 @@
 package main
 
 import (
+	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,11 +17,14 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/harmonizer/natsbus"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/internal/bus/roles"
 	"github.com/weirkeeper/weirkeeper/internal/command"
 	"github.com/weirkeeper/weirkeeper/internal/explain"
 	"github.com/weirkeeper/weirkeeper/internal/integrity"
+	"github.com/weirkeeper/weirkeeper/internal/kvbucket"
 	"github.com/weirkeeper/weirkeeper/internal/names"
 	"github.com/weirkeeper/weirkeeper/internal/state"
+	"github.com/weirkeeper/weirkeeper/internal/view"
 )
 
 // appCommands are the commands of "weir app".
@@ -50,9 +52,13 @@ func (cli *appCommands) appSetCommand() *cobra.Command {
 		Long: `Create or change an application: its instances, resources and command.
 
 A flag that is not set keeps its value. A new application needs --command. A change of
-the command or of the resources makes a new version, whose instances replace the old
-ones. A change of the count keeps the version.`,
+the command, the release or the resources makes a new version, whose instances replace
+the old ones. A change of the count keeps the version.
+
+With --release, each machine fetches and verifies that release from the bucket before it
+runs the command, which finds the files in the folder $WEIR_RELEASE_DIR.`,
 		Example: `  weir app set web --instances 5 --cpus 0.2 --mem 64 --command 'while :; do date; sleep 5; done'
+  weir app set web --release shop/web@v1.2.0 --command 'exec $WEIR_RELEASE_DIR/web'
   weir app set web --instances 20`,
 		Args: command.OneArg("application name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -72,13 +78,13 @@ ones. A change of the count keeps the version.`,
 	f.Float64Var(&want.Disk, "disk", 0, "MB of disk of one instance")
 	f.Float64Var(&want.GPUs, "gpus", 0, "GPUs of one instance")
 	f.StringVar(&want.Command, "command", "", "command of an instance, run by /bin/sh -c")
+	f.StringVar(&want.Release, "release", "", "NAMESPACE/NAME@VERSION in the bucket, whose files the command finds in $WEIR_RELEASE_DIR; empty: none")
 	return cmd
 }
 
-// setApp writes the row of want; flags that are not changed keep an old row's value.
+// setApp writes a row; flags that are not changed keep an old row's value.
 func (cli *appCommands) setApp(ctx context.Context, b *bus.Bus, want message.App, changed func(string) bool) error {
-	kv, err := appsBucket(ctx, b, cli.Cluster)
-	if err != nil {
+	if _, err := appsBucket(ctx, b, cli.Cluster); err != nil {
 		return err
 	}
 	old, revision, err := readApp(ctx, b, cli.Cluster, want.Name)
@@ -95,16 +101,16 @@ func (cli *appCommands) setApp(ctx context.Context, b *bus.Bus, want message.App
 			want.Pool = cli.Pool
 		}
 	}
-	want.Version = versionOf(want)
+	want.Version = message.VersionOf(want)
 	want.Updated = time.Now().UTC()
 	if err := want.Validate(); err != nil {
 		return command.Usage(fmt.Errorf("app %s: %w", want.Name, err))
 	}
-	if err := writeApp(ctx, b, kv, want, revision); err != nil {
+	if err := writeApp(ctx, b, cli.Cluster, want, revision); err != nil {
 		return err
 	}
 	fmt.Fprintf(cli.Stdout, "%s: %d instances of version %s in pool %s\n", want.Name, want.Instances, want.Version, want.Pool)
-	if _, err := lastRecord(ctx, b, cli.Cluster, want.Pool); errors.Is(err, state.ErrNoRecord) {
+	if _, err := view.Last(ctx, b, cli.Cluster, want.Pool); errors.Is(err, state.ErrNoRecord) {
 		fmt.Fprintf(cli.Stderr, "weir: warning: %v\n", err)
 	}
 	return nil
@@ -119,18 +125,13 @@ func merge(old, want message.App, changed func(string) bool) message.App {
 		"disk":      func() { out.Disk = want.Disk },
 		"gpus":      func() { out.GPUs = want.GPUs },
 		"command":   func() { out.Command = want.Command },
+		"release":   func() { out.Release = want.Release },
 	} {
 		if changed(flag) {
 			set()
 		}
 	}
 	return out
-}
-
-// versionOf returns a hash of the command and the resources of an instance.
-func versionOf(a message.App) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%q %v", a.Command, a.Footprint()))
-	return hex.EncodeToString(sum[:4])
 }
 
 // errUnreadable is the error of a row that cannot be decoded.
@@ -144,7 +145,7 @@ func badAppName(name string) error {
 var errNoApp = errors.New("no such application")
 
 func appsBucket(ctx context.Context, b *bus.Bus, cluster string) (jetstream.KeyValue, error) {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	ctx, cancel := context.WithTimeout(ctx, view.Timeout)
 	defer cancel()
 	kv, err := b.JetStream().KeyValue(ctx, message.AppsBucket(cluster))
 	if errors.Is(err, jetstream.ErrBucketNotFound) {
@@ -208,25 +209,58 @@ func rowOfApp(k integrity.Key) (message.App, error) {
 	return message.App{}, fmt.Errorf("%w: %s: %w; \"weir app delete %s\" removes it", errUnreadable, k.Name, err, k.Name)
 }
 
+// Bounds of a write, which outlasts the election of a leader, and of reading it again.
+const (
+	appWriteTimeout  = 10 * time.Second
+	appSettleTimeout = 5 * time.Second
+)
+
 // writeApp stores the row if its revision in the bucket is still the given one. A new
-// row has revision 0.
-func writeApp(ctx context.Context, b *bus.Bus, kv jetstream.KeyValue, row message.App, revision uint64) error {
+// row has revision 0. If the write has no answer, the row is read again.
+func writeApp(ctx context.Context, b *bus.Bus, cluster string, row message.App, revision uint64) error {
 	data, err := json.Marshal(row)
 	if err != nil {
 		return err
 	}
+	bound, cancel := context.WithTimeout(ctx, appWriteTimeout)
+	defer cancel()
+	apps := kvbucket.New(b.JetStream(), message.AppsBucket(cluster))
 	if revision == 0 { // a new one, or one that was deleted
-		_, err = kv.Create(ctx, row.Name, data)
-	} else {
-		_, err = kv.Update(ctx, row.Name, data, revision)
+		now, err := apps.Get(bound, row.Name)
+		switch {
+		case err != nil:
+			return fmt.Errorf("write application %s: %w", row.Name, err)
+		case now.Found:
+			return errAppChanged(row.Name)
+		}
+		revision = now.Revision
+	}
+	_, err = apps.Update(bound, row.Name, data, revision)
+	switch {
+	case errors.Is(err, kvbucket.ErrUnknown):
+		err = settledApp(ctx, apps, row.Name, data, err)
+	case errors.Is(err, jetstream.ErrKeyRevisionMismatch):
+		return errAppChanged(row.Name)
 	}
 	if err != nil {
-		if errors.Is(err, jetstream.ErrKeyExists) {
-			return fmt.Errorf("application %s was changed by another command at the same time: read it with \"weir app get\" and try again", row.Name)
-		}
 		return fmt.Errorf("write application %s: %w", row.Name, err)
 	}
 	return announceApp(b.Conn(), row.Name)
+}
+
+func errAppChanged(name string) error {
+	return fmt.Errorf("application %s was changed by another command at the same time: read it with \"weir app get\" and try again", name)
+}
+
+// settledApp reads a row whose write has no answer. It returns nil if the row is stored. Otherwise the write may still be
+// applied, so the error is not one of a failed write.
+func settledApp(ctx context.Context, apps *kvbucket.Bucket, name string, data []byte, unknown error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), appSettleTimeout)
+	defer cancel()
+	if now, err := apps.Get(ctx, name); err == nil && now.Found && bytes.Equal(now.Value, data) {
+		return nil
+	}
+	return fmt.Errorf("%w; read it with \"weir app get %s\" before you try again", unknown, name)
 }
 
 func announceApp(nc *nats.Conn, name string) error {
@@ -332,13 +366,28 @@ func (cli *appCommands) printApps(rows []message.App) {
 }
 
 func (cli *appCommands) appDeleteCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:     "delete NAME",
-		Short:   "Delete an application and stop its instances",
-		Example: `  weir app delete web`,
-		Args:    command.OneArg("application name"),
+	damaged := false
+	cmd := &cobra.Command{
+		Use:   "delete NAME",
+		Short: "Delete an application and stop its instances",
+		Long: `Delete an application and stop its instances. If the store cannot read the row of the
+application, its bucket is written again without the row. Only the role admin may do
+that: use its key in weir.yaml, and --damaged. With the bus of a data folder the flag is
+not needed.`,
+		Example: `  weir app delete web
+  weir app delete web --damaged --config-dir /root/weir-admin`,
+		Args: command.OneArg("application name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
+			ctx, cancel := context.WithTimeout(cmd.Context(), cli.Timeout)
+			defer cancel()
+			c, err := cli.connection("weir command")
+			if err != nil {
+				return err
+			}
+			if damaged {
+				c.User.Role = roles.Admin
+			}
+			return cli.on(ctx, c, func(ctx context.Context, b *bus.Bus) error {
 				kv, err := appsBucket(ctx, b, cli.Cluster)
 				if err != nil {
 					return err
@@ -355,6 +404,8 @@ func (cli *appCommands) appDeleteCommand() *cobra.Command {
 			})
 		},
 	}
+	cmd.Flags().BoolVar(&damaged, "damaged", false, "connect as the role admin, which may delete a row that the store cannot read")
+	return cmd
 }
 
 // rewriteTimeout bounds the rewrite of the bucket without a damaged row. It is long: until
@@ -369,5 +420,17 @@ func (cli *appCommands) deleteApp(ctx context.Context, b *bus.Bus, kv jetstream.
 	fmt.Fprintf(cli.Stderr, "weir: the store cannot read the row of %s: the bucket is written again without it\n", name)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rewriteTimeout)
 	defer cancel()
-	return natsbus.DropDamaged(ctx, b.JetStream(), cli.Cluster, b.Replicas(), name)
+	drop := func(ctx context.Context, b *bus.Bus) error {
+		return natsbus.DropDamaged(ctx, b.JetStream(), cli.Cluster, b.Replicas(), name)
+	}
+	c, err := cli.connection("weir command")
+	if err == nil && len(c.NATS.List()) == 0 {
+		c.User.Role = roles.Admin
+		return cli.on(ctx, c, drop)
+	}
+	err = errors.Join(err, drop(ctx, b))
+	if errors.Is(err, nats.ErrPermissionViolation) {
+		err = fmt.Errorf("only the role admin may write the bucket again: repeat the command with --damaged, --config-dir, and a weir.yaml with nats.nkey_file %s.admin.nk: %w", cli.Cluster, err)
+	}
+	return err
 }

@@ -3,11 +3,9 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,11 +15,9 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/command"
-	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/explain"
 	"github.com/weirkeeper/weirkeeper/internal/names"
-	"github.com/weirkeeper/weirkeeper/pools/local"
-	"github.com/weirkeeper/weirkeeper/pools/local/agent"
+	"github.com/weirkeeper/weirkeeper/internal/view"
 )
 
 func (cli *appCommands) appStatusCommand() *cobra.Command {
@@ -42,9 +38,9 @@ func (cli *appCommands) appStatusCommand() *cobra.Command {
 			if len(args) == 1 {
 				name = args[0]
 			}
-			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
+			return unreached(cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
 				return cli.appStatus(ctx, b, name)
-			})
+			}))
 		},
 	}
 	cli.watchFlag(cmd)
@@ -75,11 +71,10 @@ func requireApp(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-func askHarmonizer(ctx context.Context, b *bus.Bus, cluster string, q harmonizer.StatusQuery) (harmonizer.Status, error) {
-	var s harmonizer.Status
-	err := askJSON(ctx, b.Conn(), message.StatusSubject(cluster), "harmonizer", q, &s)
+func requestHarmonizer(ctx context.Context, b *bus.Bus, cluster string, q harmonizer.StatusQuery) (harmonizer.Status, error) {
+	s, err := view.Harmonizer(ctx, b, cluster, q)
 	if err == nil && q.App != "" && s.App == nil {
-		all, errAll := askHarmonizer(ctx, b, cluster, harmonizer.StatusQuery{})
+		all, errAll := requestHarmonizer(ctx, b, cluster, harmonizer.StatusQuery{})
 		if errAll != nil {
 			return s, errAll
 		}
@@ -93,20 +88,27 @@ func askHarmonizer(ctx context.Context, b *bus.Bus, cluster string, q harmonizer
 }
 
 func (cli *appCommands) appStatus(ctx context.Context, b *bus.Bus, name string) error {
-	s, err := askHarmonizer(ctx, b, cli.Cluster, harmonizer.StatusQuery{App: name})
+	cli.printBusWarnings(ctx, b)
+	s, err := requestHarmonizer(ctx, b, cli.Cluster, harmonizer.StatusQuery{App: name, Crashes: name != "" && cli.output != "json"})
 	if err != nil {
 		return err
 	}
 	if cli.output == "json" {
 		return cli.printJSON(s)
 	}
-	for _, damage := range cli.damageWarnings(ctx, b) {
-		fmt.Fprintf(cli.Stdout, "! %s\n", damage)
-	}
+	waits := cli.pendingOf(ctx, b, s)
 	cli.warnOfHarmonizer(s)
 	if s.App != nil {
+		for _, line := range append(missingCommands(s.Crashes), waits[s.App.Name]...) {
+			fmt.Fprintf(cli.Stdout, "! %s\n", line)
+		}
 		cli.printIndices(*s.App)
 		return nil
+	}
+	for _, one := range s.Apps {
+		if lines := waits[one.Name]; lines != nil {
+			fmt.Fprintf(cli.Stdout, "! %s\n", lines[0])
+		}
 	}
 	var rows [][]string
 	for _, one := range s.Apps {
@@ -139,47 +141,12 @@ func (cli *appCommands) warnOfHarmonizer(s harmonizer.Status) {
 	for _, why := range s.Unready() {
 		fmt.Fprintf(cli.Stdout, "! %s\n", why)
 	}
-	for _, line := range heldLines(s.DisruptionLimit) {
+	for _, line := range append(view.HeldLines(s.DisruptionLimit), view.UnansweredLines(time.Now(), s, "")...) {
 		fmt.Fprintf(cli.Stdout, "! %s\n", line)
 	}
 	if s.Omitted > 0 {
 		fmt.Fprintf(cli.Stdout, "! %d more apps are not shown\n", s.Omitted)
 	}
-}
-
-// heldLines returns a line for each reason that holds starts and stops after a mass loss.
-func heldLines(b apps.LimitStatus) (lines []string) {
-	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
-	if b.State != "" {
-		add("disruption limit active: %d instances on %d nodes were lost at once (%.0f %%): %s; \"weir harmonizer release\" ends it",
-			b.Indices, b.Nodes, 100*b.Share, limitEffect(b))
-	}
-	if b.RowsGone > 0 {
-		until := "until the source of the expected state confirms it, or the rows return"
-		if b.RowsNeedRelease {
-			until = `until the rows return; if the apps were deleted, "weir harmonizer release" confirms it`
-		}
-		add("%d of %d rows of the expected state are gone at once: apps without a row are not stopped %s", b.RowsGone, b.RowsOf, until)
-	}
-	if b.RowsStopped > 0 {
-		until := "until the source of the expected state confirms it"
-		if b.NeedsRelease {
-			until = `until "weir harmonizer release"`
-		}
-		add("%d of %d apps are to stop at once: none of them is stopped %s", b.RowsStopped, b.RowsStoppedOf, until)
-	}
-	if b.WithoutRow > 0 {
-		add("%d of %d instances run apps without a row: they are not stopped until the rows exist; if the apps were deleted, \"weir harmonizer release\" confirms it",
-			b.WithoutRow, b.WithoutRowOf)
-	}
-	return lines
-}
-
-func limitEffect(b apps.LimitStatus) string {
-	if b.Holds() {
-		return "nothing is started or stopped"
-	}
-	return "starts continue at a tenth of the rate, stops are held"
 }
 
 func (cli *appCommands) printIndices(e apps.Explanation) {
@@ -270,7 +237,7 @@ for recorded events.`,
 		Args:    requireApp,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
-				s, err := askHarmonizer(ctx, b, cli.Cluster, harmonizer.StatusQuery{App: args[0]})
+				s, err := requestHarmonizer(ctx, b, cli.Cluster, harmonizer.StatusQuery{App: args[0]})
 				if err != nil {
 					return err
 				}
@@ -328,7 +295,7 @@ func (cli *appCommands) appCrashesCommand() *cobra.Command {
 		Args:    requireApp,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
-				s, err := askHarmonizer(ctx, b, cli.Cluster, harmonizer.StatusQuery{App: args[0], Crashes: true})
+				s, err := requestHarmonizer(ctx, b, cli.Cluster, harmonizer.StatusQuery{App: args[0], Crashes: true})
 				if err != nil {
 					return err
 				}
@@ -375,10 +342,10 @@ func (cli *appCommands) appRetryCommand() *cobra.Command {
 
 func (cli *appCommands) appRetry(ctx context.Context, b *bus.Bus, o harmonizer.Order) error {
 	// The status query fails for an unknown application, with the usual hint.
-	if _, err := askHarmonizer(ctx, b, cli.Cluster, harmonizer.StatusQuery{App: o.App}); err != nil {
+	if _, err := requestHarmonizer(ctx, b, cli.Cluster, harmonizer.StatusQuery{App: o.App}); err != nil {
 		return err
 	}
-	answer, err := askOrder(ctx, b, cli.Cluster, o)
+	answer, err := requestOrder(ctx, b, cli.Cluster, o)
 	if err != nil {
 		return err
 	}
@@ -390,110 +357,12 @@ func (cli *appCommands) appRetry(ctx context.Context, b *bus.Bus, o harmonizer.O
 	return nil
 }
 
-// askOrder sends an order to the harmonizer. It returns errRefused if the harmonizer rejects it.
-func askOrder(ctx context.Context, b *bus.Bus, cluster string, o harmonizer.Order) (harmonizer.OrderAnswer, error) {
+// requestOrder sends an order to the harmonizer. It returns errRefused if the harmonizer rejects it.
+func requestOrder(ctx context.Context, b *bus.Bus, cluster string, o harmonizer.Order) (harmonizer.OrderAnswer, error) {
 	var answer harmonizer.OrderAnswer
-	err := askJSON(ctx, b.Conn(), message.OrderSubject(cluster), "harmonizer", o, &answer)
+	err := view.Request(ctx, b.Conn(), message.OrderSubject(cluster), "harmonizer", o, &answer)
 	if err == nil && !answer.OK {
 		err = fmt.Errorf("%w: %s", errRefused, answer.Error)
 	}
 	return answer, err
-}
-
-func (cli *appCommands) appLogsCommand() *cobra.Command {
-	var index, lines int
-	cmd := &cobra.Command{
-		Use:   "logs NAME",
-		Short: "Print the last output of an application's instances, also of ended ones",
-		Example: `  weir app logs web
-  weir app logs web --index 3 --lines 100`,
-		Args: requireApp,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if lines < 0 {
-				return command.Usage(fmt.Errorf("--lines %d: want at least 0", lines))
-			}
-			request := agent.LogsRequest{App: args[0], Lines: lines}
-			if cmd.Flags().Changed("index") {
-				if index < 0 {
-					return command.Usage(fmt.Errorf("--index %d: want at least 0", index))
-				}
-				request.Index = &index
-			}
-			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
-				return cli.appLogs(ctx, b, request)
-			})
-		},
-	}
-	cmd.Flags().IntVar(&index, "index", 0, "this index only")
-	cmd.Flags().IntVar(&lines, "lines", 10, "lines of each instance; 0 prints all stored lines")
-	cli.outputFlag(cmd)
-	return cmd
-}
-
-func (cli *appCommands) appLogs(ctx context.Context, b *bus.Bus, request agent.LogsRequest) error {
-	nodes, err := cli.nodesOf(ctx, b)
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
-	defer cancel()
-	client := agent.NewClient(b.Conn(), cli.Cluster, cli.Pool)
-	replies := make([]agent.LogsReply, len(nodes))
-	errs := make([]error, len(nodes))
-	var wg sync.WaitGroup
-	for i, node := range nodes {
-		wg.Go(func() { replies[i], errs[i] = client.Logs(ctx, node, request) })
-	}
-	wg.Wait()
-	copies := []agent.CopyLog{}
-	for i, reply := range replies {
-		if errs[i] != nil && !errors.Is(errs[i], agent.ErrNoAgent) {
-			fmt.Fprintf(cli.Stderr, "weir: node %s: %v\n", nodes[i], errs[i])
-		}
-		copies = append(copies, reply.Copies...)
-	}
-	slices.SortStableFunc(copies, func(x, y agent.CopyLog) int { return cmp.Compare(x.Index, y.Index) })
-	if cli.output == "json" {
-		return cli.printJSON(copies)
-	}
-	for _, c := range copies {
-		for _, line := range c.Lines {
-			fmt.Fprintf(cli.Stdout, "%s/%d %s\n", request.App, c.Index, line)
-		}
-	}
-	if len(copies) == 0 {
-		what := request.App
-		if request.Index != nil {
-			what = fmt.Sprintf("%s/%d", request.App, *request.Index)
-		}
-		return fmt.Errorf("no node of pool %s has output of %s; \"weir app status %s\" shows where it runs", cli.Pool, what, request.App)
-	}
-	return nil
-}
-
-// nodesOf returns the nodes of the pool, as its provider reports them now.
-func (cli *appCommands) nodesOf(ctx context.Context, b *bus.Bus) ([]string, error) {
-	data, err := cli.DataDir()
-	if err != nil {
-		return nil, err
-	}
-	dir := cli.ConfigDir()
-	if cli.Configs == "" {
-		dir = command.UpConfigs(data)
-	}
-	_, pool, err := config.Load(dir, cli.Cluster, cli.Pool)
-	if err != nil {
-		return nil, command.Usage(err)
-	}
-	var nodes []string
-	for _, group := range local.Selectors(pool.Selected()) {
-		s, err := local.NewGroup(b.Conn(), cli.Cluster, cli.Pool, group.Name).Snapshot(ctx)
-		if err != nil {
-			return nil, err
-		}
-		for _, i := range s.Instances {
-			nodes = append(nodes, i.ID)
-		}
-	}
-	return nodes, nil
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"syscall"
 	"testing"
 	"time"
@@ -13,7 +12,8 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/harmonizer"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
-	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/internal/bus/roles"
+	"github.com/weirkeeper/weirkeeper/internal/view"
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
@@ -21,7 +21,7 @@ import (
 //
 //	ready_s            start to ready                            (figure: 3)
 //	nudge_ms           "app set" of 20 instances to first nudge  (figure: 2000)
-//	asked_s            "app set" of 20 instances to machines asked for  (figure: one tick, 2)
+//	asked_s            "app set" of 20 instances to machines requested  (figure: one tick, 2)
 //	running_s          "app set" of 20 instances to 20 running
 //	back_to_2_s        "app set" of 2 to a pool of 2 machines
 //	signal_kill_ms     kill -9 of a signal to the next answer    (figure: 100; supervisord 1000 to 2000)
@@ -48,12 +48,7 @@ func BenchmarkUp(b *testing.B) {
 
 func connect(b *testing.B, u *upProcess) *nats.Conn {
 	b.Helper()
-	conn, err := bus.Find(context.Background(), bus.Config{Data: u.data, Name: "bench", Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(conn.Close)
-	return conn.Conn()
+	return joinAs(b, u.data, roles.User{Role: roles.Harmonizer}).Conn()
 }
 
 func measureScaling(b *testing.B, u *upProcess) {
@@ -70,7 +65,7 @@ func measureScaling(b *testing.B, u *upProcess) {
 		b.Fatal(err)
 	}
 	b.ReportMetric(float64(time.Since(began).Microseconds())/1e3, "nudge_ms")
-	u.pool(b, "machines asked for", func(s poolStatus) error {
+	u.pool(b, "machines asked for", func(s view.Status) error {
 		if len(s.LastTick.Actions) == 0 {
 			return errors.New("nothing was asked")
 		}
@@ -86,7 +81,7 @@ func measureScaling(b *testing.B, u *upProcess) {
 	b.ReportMetric(time.Since(began).Seconds(), "back_to_2_s")
 }
 
-// measureSignalKill asks from the kill on until an answer comes.
+// measureSignalKill sends requests from the kill on until an answer comes.
 func measureSignalKill(b *testing.B, u *upProcess) {
 	b.Helper()
 	before := u.runningSignal(b, "apps")

@@ -77,7 +77,7 @@ func TestCompletion(t *testing.T) {
 		{[]string{"--data", data, "--timeout", "1m"}, []string{"status", "--color", ""}, "auto always never :4"},
 		{[]string{"--data", data, "--timeout", "1m"}, []string{"decide", ""}, ":0"},
 		{[]string{"--data", data, "--timeout", "1m"}, []string{"signal", "restart", ""}, ":4"},
-		{[]string{"--data", data, "--timeout", "1m"}, []string{"node", "check", ""}, ":4"},
+		{[]string{"--data", data, "--timeout", "1m"}, []string{"node", "check", ""}, "default :4"},
 		{[]string{"--data", away}, []string{"app", "get", ""}, ":4"},
 		{[]string{"--data", away}, []string{"release", "show", ""}, ":4"},
 		{[]string{"--data", away, "--nats", mute, "--timeout", "500ms"}, []string{"app", "get", ""}, ":4"},

@@ -32,6 +32,7 @@ func (cli *completion) completeNames(root *cobra.Command) {
 	kinds := map[string]lister{
 		"POOL": cli.poolNames, "NODE": cli.overBus(cli.nodeNames), "GROUP": cli.overBus(cli.groupNames),
 		"APP": cli.overBus(cli.signalNames), "NAMESPACE/NAME@VERSION": cli.releaseNames,
+		"CONTEXT": contextNames,
 	}
 	var walk func(*cobra.Command)
 	walk = func(cmd *cobra.Command) {
@@ -53,6 +54,7 @@ func (cli *completion) completeNames(root *cobra.Command) {
 	for flag, values := range map[string][]string{"color": {"auto", "always", "never"}, "log-level": {"debug", "info", "warn", "error"}, "log-format": {"text", "json"}} {
 		_ = root.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 	}
+	_ = root.RegisterFlagCompletionFunc("context", cli.complete(kinds, []string{"CONTEXT..."}))
 	_ = root.RegisterFlagCompletionFunc("pool", cli.complete(kinds, []string{"POOL..."}))
 }
 
@@ -85,7 +87,7 @@ func (cli *completion) complete(kinds map[string]lister, words []string) cobra.C
 		if err := cmd.Root().PersistentPreRunE(cmd, nil); err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		if word == "NODE..." && len(args) > 0 && words[0] == "POOL" {
+		if (word == "NODE..." || word == "NODE" || word == "GROUP...") && len(args) > 0 && words[0] == "POOL" {
 			cli.Pool = args[0]
 		}
 		timeout := completeTimeout
@@ -95,6 +97,12 @@ func (cli *completion) complete(kinds map[string]lister, words []string) cobra.C
 		ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 		defer cancel()
 		names, err := list(ctx)
+		if word == "POOL" && len(words) > 1 { // the pool may be left out
+			if second := kinds[strings.TrimSuffix(words[1], "...")]; second != nil {
+				more, _ := second(ctx)
+				names = append(names, more...)
+			}
+		}
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
@@ -140,6 +148,11 @@ func (cli *completion) poolNames(ctx context.Context) ([]string, error) {
 	return slices.Compact(names), nil
 }
 
+func contextNames(context.Context) ([]string, error) {
+	contexts, err := command.LoadContexts()
+	return sortedKeys(contexts.All), err
+}
+
 func (cli *completion) appNames(ctx context.Context, b *bus.Bus) (names []string, err error) {
 	found, err := integrity.Read(ctx, b.JetStream(), message.AppsBucket(cli.Cluster))
 	for _, k := range found.Keys {
@@ -152,7 +165,7 @@ func (cli *completion) appNames(ctx context.Context, b *bus.Bus) (names []string
 
 // signalNames returns the apps whose signals run.
 func (cli *completion) signalNames(ctx context.Context, b *bus.Bus) (names []string, err error) {
-	s, err := cli.askBootstrap(ctx, b)
+	s, err := cli.requestBootstrap(ctx, b)
 	for _, p := range s.Signals {
 		names = append(names, p.App)
 	}

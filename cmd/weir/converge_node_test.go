@@ -17,7 +17,7 @@ import (
 type convergeNode struct {
 	world *convergeWorld
 	id    string
-	kick  chan struct{} // the harmonizer asks for a heartbeat
+	kick  chan struct{} // the harmonizer requests a heartbeat
 	stop  context.CancelFunc
 
 	// Guarded by the world.

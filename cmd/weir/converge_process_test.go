@@ -197,7 +197,7 @@ func (p *convergeProcess) log() string {
 	return strings.Join(lines[max(0, len(lines)-100):], "\n")
 }
 
-// status asks the harmonizer for its sums.
+// status requests the sums of the harmonizer.
 func (w *convergeWorld) status() (s harmonizer.Status, err error) {
 	m, err := w.nc.Request(message.StatusSubject(convergeCluster), []byte(`{"totals":true}`), 5*time.Second)
 	if err == nil {
@@ -223,7 +223,7 @@ func (w *convergeWorld) agrees(served, standIns int) error {
 	return nil
 }
 
-// mended ends the fault of the API; it requires other credentials from now on.
+// repaired ends the fault of the API; it requires other credentials from now on.
 func (w *convergeWorld) mended() {
 	w.mu.Lock()
 	w.password += "x"

@@ -63,7 +63,7 @@ type convergeCopy struct {
 	text    []byte         // its beat
 }
 
-// convergeTally is what the harmonizer asked for, in all.
+// convergeTally is what the harmonizer requested, in all.
 type convergeTally struct {
 	starts, stops int // indices, and instances
 	lastNudge     time.Time
@@ -159,7 +159,7 @@ func (w *convergeWorld) forget(c *convergeCopy) {
 	delete(w.byID, c.id)
 }
 
-// start does what a start asks for, without a question: an index that runs gets a
+// start does what a start requests, without a question: an index that runs gets a
 // second copy.
 func (w *convergeWorld) start(m *nats.Msg) {
 	s, err := message.DecodeStart(m.Data)
@@ -203,7 +203,7 @@ func (w *convergeWorld) room() *convergeNode {
 	return best
 }
 
-// stop does what a stop asks for, and judges it.
+// stop does what a stop requests, and judges it.
 func (w *convergeWorld) stop(m *nats.Msg) {
 	s, err := message.DecodeStop(m.Data)
 	if err != nil {

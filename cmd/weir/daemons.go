@@ -5,25 +5,32 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/spf13/cobra"
 
+	"github.com/weirkeeper/weirkeeper/agent"
+	"github.com/weirkeeper/weirkeeper/agent/measure"
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/bus/roles"
 	"github.com/weirkeeper/weirkeeper/internal/command"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
+	"github.com/weirkeeper/weirkeeper/internal/daemon/admin"
+	"github.com/weirkeeper/weirkeeper/internal/daemon/agentd"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/authd"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/autoscalerd"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/bootstrapd"
+	"github.com/weirkeeper/weirkeeper/internal/daemon/notifyd"
+	"github.com/weirkeeper/weirkeeper/internal/daemon/placerd"
+	"github.com/weirkeeper/weirkeeper/internal/daemon/sdnotify"
+	"github.com/weirkeeper/weirkeeper/internal/daemon/webd"
 	"github.com/weirkeeper/weirkeeper/internal/identity"
-	"github.com/weirkeeper/weirkeeper/pools/local/agent"
+	"github.com/weirkeeper/weirkeeper/internal/names"
+	"github.com/weirkeeper/weirkeeper/resource"
 )
 
 // daemonCommands are those that run one process of a pool.
@@ -31,6 +38,7 @@ type daemonCommands struct{ *shared }
 
 func (cli *daemonCommands) bootstrapCommand() *cobra.Command {
 	var printPlan bool
+	var adminAddr string
 	cmd := &cobra.Command{
 		Use:   "bootstrap",
 		Short: "Run one pool: fetch its signals, supervise them, and start its autoscaler",
@@ -51,7 +59,7 @@ CMAN_VERSIONS_TO_FETCH. Signals are started with all of them.`,
   weir bootstrap --pool default --print-plan`,
 		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			p := bootstrapd.Process{CheckArgs: cli.autoscalerCommand().ParseFlags}
+			p := bootstrapd.Process{CheckArgs: cli.autoscalerCommand().ParseFlags, AdminAddr: adminAddr, Out: cli.Stdout}
 			var err error
 			if p.Settings, p.Log, err = cli.Daemon(); err != nil {
 				return err
@@ -64,6 +72,9 @@ CMAN_VERSIONS_TO_FETCH. Signals are started with all of them.`,
 			if printPlan {
 				return cli.printJSON(wanted.Plan)
 			}
+			if p.Notify, err = sdnotify.Take(); err != nil {
+				return err
+			}
 			bars := newBars(cli.Stderr)
 			defer bars.close()
 			if bars.writer != nil {
@@ -73,6 +84,7 @@ CMAN_VERSIONS_TO_FETCH. Signals are started with all of them.`,
 		},
 	}
 	cmd.Flags().BoolVar(&printPlan, "print-plan", false, "print the plan of processes as JSON, and start none of them")
+	command.AdminFlag(cmd, &adminAddr, "127.0.0.1:9463")
 	return cmd
 }
 
@@ -108,81 +120,124 @@ hand, it connects to the documented addresses.`,
 	cmd.Flags().IntVar(&directoryFD, "directory-fd", 0, "inherited descriptor of bootstrap's directory")
 	cmd.Flags().MarkHidden("directory-fd")
 	cmd.Flags().BoolVar(&p.DryRun, "dry-run", false, "decide, plan and record, but send no request to the provider")
-	cmd.Flags().StringVar(&p.MetricsAddr, "metrics-addr", "", "address that serves /metrics of node health to Prometheus, such as 127.0.0.1:9465; default: none")
+	command.AdminFlag(cmd, &p.AdminAddr, "off")
+	command.OldAdminFlag(cmd, &p.AdminAddr)
 	return cmd
 }
 
 func (cli *daemonCommands) agentCommand() *cobra.Command {
-	c := agent.Config{}.WithDefaults()
+	c := agent.Config{Keep: true}.WithDefaults()
+	var adminAddr string
 	cmd := &cobra.Command{
 		Use:   "agent",
-		Short: "Run one machine of a local pool (started by weir up)",
-		Long: `Run one machine of a local pool: start and stop application instances on this host
-within the resources that the flags declare, and report them in heartbeats over the bus.
+		Short: "Run one machine of a pool: its application instances and its heartbeats",
+		Long: `Run one machine of a pool: start and stop application instances on this host within
+its resources, and report them in heartbeats over the bus.
+
+On EC2 the agent needs no flag. It takes cluster, pool, group and id from the first
+place that has them: the flags, the section "agent" of weir.yaml, and the instance
+metadata (IMDSv2, with tags). It measures its resources, if neither place has them:
+processors and memory with the limits of its cgroups, and the disk of --dir.
+
+Application instances run on when the agent ends or is killed, and the next agent on
+this machine adopts them. Its systemd unit needs KillMode=process and Delegate=yes. An
+agent with --self-fence-after stops them instead.
 
 With a section "identity" in weir.yaml the agent proves its name to NATS at each
 connection, and needs no other credentials. See "weir auth --help".`,
-		Example: `  weir agent --help    # the flags that "weir up" sets`,
-		Args:    command.NoArgs,
+		Example: `  weir agent
+  weir agent --cluster prod --pool web --group rack-7 --id host-12 --dir /var/lib/weir-agent/instances`,
+		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := c.Validate(); err != nil {
+			if c.SelfFenceAfter > 0 && !cmd.Flags().Changed("keep-instances") {
+				c.Keep = false
+			}
+			chosen, err := cli.chooseMachine(cmd, c)
+			if err == nil {
+				err = chosen.Validate()
+			}
+			if err != nil {
 				return command.Usage(err)
 			}
-			return cli.agent(cmd.Context(), c)
+			return cli.agent(cmd.Context(), chosen, adminAddr)
 		},
 	}
+	command.AdminFlag(cmd, &adminAddr, "127.0.0.1:9467")
 	flags := flag.NewFlagSet("agent", flag.ContinueOnError)
 	c.Bind(flags)
 	cmd.Flags().AddGoFlagSet(flags)
 	return cmd
 }
 
+// chooseMachine completes the configuration of the flags.
+func (cli *daemonCommands) chooseMachine(cmd *cobra.Command, c agent.Config) (agent.Config, error) {
+	settings, log, err := cli.Daemon()
+	if err != nil {
+		return c, err
+	}
+	service, err := config.LoadService(settings.Configs)
+	if err != nil {
+		return c, err
+	}
+	return agentd.Place{
+		Given: cmd.Flags().Changed, Block: service.Agent, File: filepath.Join(settings.Configs, "weir.yaml"), Dir: filepath.Join(settings.Data, "instances"),
+		Measure: func(dir string) (resource.Vector, error) { return measure.Resources(os.DirFS("/"), dir) }, Log: log,
+	}.Choose(cmd.Context(), c)
+}
+
 // agentReconnectWait spreads the connection attempts of thousands of agents after the loss of a server.
 const agentReconnectWait = 5 * time.Second
 
-func (cli *daemonCommands) agent(ctx context.Context, c agent.Config) error {
+func (cli *daemonCommands) agent(ctx context.Context, c agent.Config, adminAddr string) error {
+	notify, err := sdnotify.Take()
+	if err != nil {
+		return err
+	}
 	connection, err := cli.connection("agent " + c.ID)
 	if err != nil {
 		return err
 	}
 	log := connection.Log
-	if len(connection.NATS.List()) > 0 { // the server of a data folder has a token
+	service, err := config.LoadService(cli.ConfigDir())
+	if err != nil {
+		return command.Usage(err)
+	}
+	connection.User = roles.User{Role: roles.Agent, Cluster: c.Cluster, Pool: c.Pool, Node: c.ID}
+	if len(connection.NATS.List()) > 0 { // the server of a data folder verifies users itself
 		connection.ReconnectWait = agentReconnectWait
-		connection.InboxPrefix = roles.User{Role: roles.Agent, Cluster: c.Cluster, Pool: c.Pool, Node: c.ID}.InboxPrefix()
-		if connection.Login, err = cli.login(ctx, c, connection.Data, log); err != nil {
+		claim := identity.Claim{Cluster: c.Cluster, Pool: c.Pool, Node: c.ID}
+		if err := authd.Identify(ctx, &connection, service.Identity, claim); err != nil {
 			return err
 		}
 	}
+	connection.Wait = true
+	server := admin.Config{Daemon: config.DaemonAgent, Settings: service.Admin, Flag: adminAddr, Out: cli.Stdout, Log: log}
+	if server.Opened, err = admin.Open(server, &connection); err != nil {
+		return err
+	}
+	defer server.Opened.Close()
 	b, err := bus.Find(ctx, connection)
 	if err != nil {
 		return err
 	}
 	defer b.Close()
+	c.Releases = &agentd.Releases{Configs: cli.ConfigDir(), Data: connection.Data, Owner: "agent." + c.Cluster + "." + c.ID, Log: log}
 	return daemon.WithLauncher(ctx, cli.Program, log, func(ctx context.Context, launcher *supervise.Launcher) error {
 		one, err := agent.New(c, b.Conn(), launcher, log)
 		if err != nil {
 			return err
 		}
-		return one.Run(ctx)
+		parts := daemon.NewServices(ctx)
+		parts.Run("service manager", func(ctx context.Context) error { return notify.Run(ctx, one.Alive) })
+		if err := admin.Start(parts, server, admin.Content{Checks: []admin.Check{admin.Bus(b), admin.Loop(one.Alive), admin.Disk(connection.Data)}}); err != nil {
+			return parts.Stop(err)
+		}
+		return parts.Stop(one.Run(parts.Context()))
 	})
 }
 
-// login returns how the agent proves its identity; nil without a section "identity".
-func (cli *daemonCommands) login(ctx context.Context, c agent.Config, dir string, log *slog.Logger) (func(*nats.Options) error, error) {
-	service, err := config.LoadService(cli.ConfigDir())
-	if err != nil {
-		return nil, command.Usage(err)
-	}
-	claim := identity.Claim{Cluster: c.Cluster, Pool: c.Pool, Node: c.ID}
-	login, err := authd.Login(ctx, service.Identity, claim, dir, log)
-	if login == nil || err != nil {
-		return nil, err
-	}
-	return login.Apply, nil
-}
-
 func (cli *daemonCommands) authCommand() *cobra.Command {
-	var metricsAddr string
+	var adminAddr string
 	cmd := &cobra.Command{
 		Use:   "auth",
 		Short: "Verify the identity of agents for the NATS servers",
@@ -195,15 +250,20 @@ The section "auth" of weir.yaml has the keys and the accepted proofs. Its connec
 (section "nats", or --nats) is a user of the account of auth_callout. Run two of them:
 they share the requests. docs/identity.md has the configuration of the servers.`,
 		Example: `  weir auth --cluster prod
-  weir auth --cluster prod --config-dir /etc/weir-auth --metrics-addr 127.0.0.1:9466`,
+  weir auth --cluster prod --config-dir /etc/weir-auth --admin-addr 127.0.0.1:9466`,
 		Args: command.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cli.auth(cmd.Context(), metricsAddr) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return cli.auth(cmd.Context(), adminAddr) },
 	}
-	cmd.Flags().StringVar(&metricsAddr, "metrics-addr", "", "address that serves /metrics to Prometheus, /healthz and /varz, such as 127.0.0.1:9466; default: none")
+	command.AdminFlag(cmd, &adminAddr, "127.0.0.1:9466")
+	command.OldAdminFlag(cmd, &adminAddr)
 	return cmd
 }
 
-func (cli *daemonCommands) auth(ctx context.Context, metricsAddr string) error {
+func (cli *daemonCommands) auth(ctx context.Context, adminAddr string) error {
+	notify, err := sdnotify.Take()
+	if err != nil {
+		return err
+	}
 	settings, log, err := cli.Daemon()
 	if err != nil {
 		return err
@@ -219,21 +279,163 @@ func (cli *daemonCommands) auth(ctx context.Context, metricsAddr string) error {
 	if len(connection.NATS.List()) == 0 {
 		return command.Usage(errors.New("verify agents: no NATS server is named: set nats.servers in weir.yaml, or --nats"))
 	}
+	connection.Wait = true
+	server := admin.Config{Daemon: config.DaemonAuth, Settings: service.Admin, Flag: adminAddr, Out: cli.Stdout, Log: log}
+	if server.Opened, err = admin.Open(server, &connection); err != nil {
+		return err
+	}
+	defer server.Opened.Close()
 	b, err := bus.Find(ctx, connection)
 	if err != nil {
 		return err
 	}
 	defer b.Close()
-	p := authd.Process{Conn: b.Conn(), Streams: b.JetStream(), Config: service.Auth, Configs: settings.Configs, Cluster: settings.Cluster, Log: log}
-	return p.Run(ctx, metricsAddr, cli.Stdout)
+	p := authd.Process{Bus: b, Config: service.Auth, Configs: settings.Configs, Cluster: settings.Cluster, Notify: notify, Log: log}
+	return p.Run(ctx, server)
+}
+
+func (cli *daemonCommands) placerCommand() *cobra.Command {
+	var adminAddr string
+	cmd := &cobra.Command{
+		Use:   "placer [POOL]...",
+		Short: "Place the application instances of pools on their machines",
+		Long: `Place the application instances of pools on their machines. The placer receives the
+requests of the harmonizer, and requests starts and stops from the agents. Without an
+argument it places those of --pool. "weir up" runs one already.
+
+If a pool has several placers, one works and the others stand by. When its lease ends,
+a standby takes over with the stored assignments: no instance stops or starts for it.
+
+Each pool has a connection of its own. In the block nats of weir.yaml, {pool} stands for
+the pool: nkey_file: /etc/weir/prod.placer.{pool}.nk.`,
+		Example: `  weir placer web --cluster prod
+  weir placer web batch --cluster prod --config-dir /etc/weir`,
+		Args: cli.poolArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				args = []string{cli.Pool}
+			}
+			return cli.placer(cmd.Context(), args, adminAddr)
+		},
+	}
+	command.AdminFlag(cmd, &adminAddr, "127.0.0.1:9469")
+	return cmd
+}
+
+// poolArgs accepts the names of pools in place of --pool.
+func (cli *daemonCommands) poolArgs(cmd *cobra.Command, args []string) error {
+	for _, pool := range args {
+		if !names.Valid(pool) {
+			return command.Usage(fmt.Errorf("pool %q: %s\nSee %q", pool, names.Rule, cmd.CommandPath()+" --help"))
+		}
+	}
+	if len(args) > 0 && cmd.Flags().Changed("pool") {
+		return command.Usage(fmt.Errorf("%s has pools as arguments, and %q of --pool; give one of them\nSee %q", cmd.CommandPath(), cli.Pool, cmd.CommandPath()+" --help"))
+	}
+	return nil
+}
+
+func (cli *daemonCommands) placer(ctx context.Context, pools []string, adminAddr string) error {
+	p := placerd.Process{Pools: pools, AdminAddr: adminAddr, Out: cli.Stdout}
+	var err error
+	if p.Notify, err = sdnotify.Take(); err != nil {
+		return err
+	}
+	if p.Settings, p.Log, err = cli.Daemon(); err != nil {
+		return err
+	}
+	service, err := config.LoadService(p.Configs)
+	if err != nil {
+		return command.Usage(err)
+	}
+	harmonizer, _, err := config.LoadHarmonizer(p.Configs) // the harmonizer logs the warnings
+	if err != nil {
+		return command.Usage(err)
+	}
+	return p.Run(ctx, service, harmonizer)
+}
+
+func (cli *daemonCommands) notifyCommand() *cobra.Command {
+	p := notifyd.Process{}
+	cmd := &cobra.Command{
+		Use:   "notify",
+		Short: "Send the events of all pools to webhooks",
+		Long: `Send the events of all pools of the cluster to webhooks: decisions that changed
+something, orders, and findings of node health and of the harmonizer. The section
+"notify" of weir.yaml has the targets, each with a filter by event, pool and severity.
+
+A target receives its events in order, each at least once. Events wait in the data
+folder while a target fails, for a day at most. Run one process for a cluster: two send
+each event twice, with the same id. docs/events.md has the form of a request.`,
+		Example: `  weir notify --cluster prod
+  weir notify --cluster prod --config-dir /etc/weir --data /var/lib/weir`,
+		Args: command.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if p.Notify, err = sdnotify.Take(); err != nil {
+				return err
+			}
+			if p.Settings, p.Log, err = cli.Daemon(); err != nil {
+				return err
+			}
+			service, err := config.LoadService(p.Configs)
+			if err != nil {
+				return command.Usage(err)
+			}
+			if len(service.Notify) == 0 {
+				return command.Usage(fmt.Errorf("section notify is missing in %s: add targets, as docs/events.md shows", filepath.Join(p.Configs, "weir.yaml")))
+			}
+			p.Out = cli.Stdout
+			return p.Run(cmd.Context(), service)
+		},
+	}
+	command.AdminFlag(cmd, &p.AdminAddr, "127.0.0.1:9470")
+	return cmd
+}
+
+func (cli *daemonCommands) webCommand() *cobra.Command {
+	p := webd.Process{}
+	cmd := &cobra.Command{
+		Use:   "web",
+		Short: "Serve the dashboard and the HTTP API of the cluster",
+		Long: `Serve the dashboard and the HTTP API of the cluster. The pages show all pools, the past
+of a pool, and why a tick decided what it did. The API is below /api/v1, and
+/api/v1/openapi.yaml documents it.
+
+On 127.0.0.1 everybody on this machine can read. An address that other hosts reach needs
+tokens and a certificate: the keys token_file and tls of the section "web" of weir.yaml. A browser
+sends a token as the password, with any name. Orders over the API always need the token
+of an operator.`,
+		Example: `  weir web --cluster prod
+  weir web --cluster prod --addr 127.0.0.1:8080`,
+		Args: command.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if p.Notify, err = sdnotify.Take(); err != nil {
+				return err
+			}
+			if p.Settings, p.Log, err = cli.Daemon(); err != nil {
+				return err
+			}
+			service, err := config.LoadService(p.Configs)
+			if err != nil {
+				return command.Usage(err)
+			}
+			p.Out = cli.Stdout
+			return p.Run(cmd.Context(), service)
+		},
+	}
+	cmd.Flags().StringVar(&p.Addr, "addr", "", "address of the dashboard and the API, HOST:PORT (default 127.0.0.1:9480, or web.addr of weir.yaml)")
+	command.AdminFlag(cmd, &p.AdminAddr, "127.0.0.1:9471")
+	return cmd
 }
 
 func (cli *daemonCommands) keepCommand() *cobra.Command {
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use:    "keep",
 		Short:  "Kill the processes that a dead supervisor left behind (started by weir itself)",
 		Hidden: true,
 		Args:   command.NoArgs,
 		RunE:   func(*cobra.Command, []string) error { return supervise.Keep(cli.Stdin, cli.Stdout) },
 	}
+	command.IgnoreContext(cmd)
+	return cmd
 }

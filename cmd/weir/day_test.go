@@ -33,7 +33,7 @@ var dayStart = time.Date(2024, 1, 2, 0, 0, 0, 0, time.UTC)
 const (
 	zoneA, zoneB, zoneC = "us-west-2a", "us-west-2b", "us-west-2c"
 
-	// reaction is how many ticks the pool has for what is asked of it.
+	// reaction is how many ticks the pool has for what receives a request of it.
 	reaction = 5
 	// excused is for how long a group that failed may be left aside: the longest
 	// quarantine, and what it takes to see the failure and the end of it.
@@ -379,7 +379,7 @@ func (d *day) committed() map[string]float64 {
 // book is what the checks remember from tick to tick.
 type dayBook struct {
 	ended             int             // endings that were checked
-	terminated        map[string]bool // asked for, and done
+	terminated        map[string]bool // requested, and done
 	raises            map[string][]time.Time
 	targets           map[string]int       // before the tick
 	short             map[string]int       // ticks in a row that a group has less than its target
@@ -410,7 +410,7 @@ func newBook() dayBook {
 //     order, the rule about orphans or a notice has chosen it;
 //   - the groups are within their bounds;
 //   - a tick reads everything once, and each batch of notices does;
-//   - a group that cannot give is asked once for each quarantine;
+//   - a group that cannot give receives a request once for each quarantine;
 //   - what may be let go in a period and in a budget's window is not exceeded;
 //   - every record comes out of its case again, byte for byte;
 //   - the target does not fall while the metrics are stale;
@@ -473,7 +473,7 @@ func (d *day) dry(g dayGroup) bool {
 	return d.denied == g.Name || d.out && len(zones) == 1 && zones[zoneA]
 }
 
-// checkRaise checks the quarantines of a group that is dry, by when it is asked for
+// checkRaise checks the quarantines of a group that is dry, by when it is requested
 // more than it has.
 func (d *day) checkRaise(at time.Time, had map[string]float64, group, target string) {
 	n, err := strconv.Atoi(target)

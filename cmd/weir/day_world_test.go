@@ -481,7 +481,7 @@ func (d *day) intended(data []byte) {
 	}
 }
 
-// load is what an application asks for at a time, in weight: two waves and, as the
+// load is what an application requests at a time, in weight: two waves and, as the
 // seed has it, sudden spikes.
 func (d *day) load(at time.Time) float64 {
 	if d.flat > 0 {
@@ -500,7 +500,7 @@ func (d *day) load(at time.Time) float64 {
 // spike is a sudden demand, in hours and weight.
 type spike struct{ from, to, more float64 }
 
-// measure writes what the applications ask for, in cpus.
+// measure writes what the applications request, in cpus.
 func (d *day) measure() {
 	now := d.server.Now()
 	cpus := d.load(now) * daySetpoint * cpusPerWeight

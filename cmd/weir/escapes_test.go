@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -30,6 +31,9 @@ import (
 // hostile is a text that clears a terminal, sets its title, and changes the writing direction.
 const hostile = "a\x1b[2J\x1b]0;t\x07\x7f\u009b31m\u202e\U000e0001\rb"
 
+// hostileDuration is a duration whose nanoseconds are found in an output.
+const hostileDuration = 86461*time.Second + 123
+
 // hostileValue returns a value of that type in which every text is hostile, and every list has
 // one element.
 func hostileValue(t reflect.Type, depth int) reflect.Value {
@@ -39,6 +43,9 @@ func hostileValue(t reflect.Type, depth int) reflect.Value {
 		return v
 	case t == reflect.TypeFor[time.Time]():
 		v.Set(reflect.ValueOf(time.Now().UTC()))
+		return v
+	case t == reflect.TypeFor[time.Duration]():
+		v.SetInt(int64(hostileDuration))
 		return v
 	case t == reflect.TypeFor[json.RawMessage]():
 		v.SetBytes([]byte("1"))
@@ -154,7 +161,7 @@ func hostileWorld(t *testing.T) (data string) {
 }
 
 // TestNoControlCharactersReachATerminal runs each command that reads the bus, for people and as
-// JSON, and each that reads a file, in a world of hostile texts.
+// JSON, and each that reads a file, in a world of hostile texts. JSON and YAML have durations in seconds.
 func TestNoControlCharactersReachATerminal(t *testing.T) {
 	t.Parallel()
 	data, configs := hostileWorld(t), muteConfig(t)
@@ -176,7 +183,7 @@ func TestNoControlCharactersReachATerminal(t *testing.T) {
 		}
 		lines = append(lines, []string{"config", "validate", "--config-dir", dir})
 	}
-	escaped := 0
+	escaped, inSeconds := 0, 0
 	for _, line := range lines {
 		r := runInTime(t, append([]string{"--data", data, "--config-dir", configs, "--timeout", "5s"}, line...)...)
 		out := r.stdout + r.stderr
@@ -189,9 +196,18 @@ func TestNoControlCharactersReachATerminal(t *testing.T) {
 		if strings.Contains(out, `[2J`) {
 			escaped++
 		}
+		if slices.Contains(line, "--output") && strings.Contains(r.stdout, strconv.FormatInt(int64(hostileDuration), 10)) {
+			t.Errorf("weir %q prints a duration in nanoseconds:\n%.4000s", line, r.stdout)
+		}
+		if strings.Contains(r.stdout, "86461.000000123") {
+			inSeconds++
+		}
 		if slices.Contains(line, "json") && r.stdout != "" && !isJSON(r.stdout) {
 			t.Errorf("weir %q prints what is not JSON:\n%.2000s", line, r.stdout)
 		}
+	}
+	if inSeconds < 10 {
+		t.Errorf("%d commands print a duration in seconds, want at least 10: which commands of the table have one?", inSeconds)
 	}
 	const least = 40
 	if escaped < least {

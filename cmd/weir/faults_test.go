@@ -17,6 +17,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer"
 	"github.com/weirkeeper/weirkeeper/internal/explain"
 	"github.com/weirkeeper/weirkeeper/internal/smalldisk"
+	"github.com/weirkeeper/weirkeeper/internal/view"
 )
 
 const (
@@ -25,6 +26,7 @@ const (
 	faultShown     = 5 * time.Second  // of a fault that is taken back, after status has shown it
 	faultSilence   = 30 * time.Second // with a wrong state that status does not show, at most
 	faultStays     = 20 * time.Second // damage that status shows and that needs an operator
+	faultRecovers  = 8 * time.Minute  // at most: a breaker stays open for 5 minutes after the nodes are healthy
 	settledTicks   = 3                // after which a state counts as wanted
 )
 
@@ -72,7 +74,7 @@ func faultsFor(t *testing.T) (length time.Duration, all bool) {
 }
 
 // TestFaults does faults to a running "weir up". After each one its state is as wanted again, or
-// the first line of "weir status" shows what is wrong. FAULT, a regular expression, selects some.
+// the first line of "weir status" shows the problem. FAULT, a regular expression, selects some.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	length, all := faultsFor(t)
@@ -209,7 +211,7 @@ func (w *faultWorld) copies() (ids []string, tick *autoscaler.Record, err error)
 			}
 		}
 	}
-	s, err := runJSON[poolStatus](w.u, "status", "--timeout", "3s")
+	s, err := runJSON[view.Status](w.u, "status", "--timeout", "3s")
 	if err == nil && s.LastTick == nil {
 		err = errors.New("no tick yet")
 	}
@@ -225,7 +227,7 @@ func (w *faultWorld) do(f fault) measured {
 	began := time.Now()
 	w.pids = nil
 	f.begin(w)
-	stop := time.NewTimer(patience)
+	stop := time.NewTimer(faultRecovers)
 	defer stop.Stop()
 	var good, silent time.Time // since when the state is as wanted; wrong without a warning
 	var tick time.Time         // the last one
@@ -253,7 +255,7 @@ func (w *faultWorld) do(f fault) measured {
 		if !over && (since > faultHold || m.shown > 0 && since-m.shown > faultShown) {
 			f.end(w)
 			over, good, ticks = true, time.Time{}, 0
-			continue // what was read is of the time before
+			continue // the read data is of the time before
 		}
 		if problem != nil {
 			good, ticks, m.last = time.Time{}, 0, line
@@ -276,7 +278,7 @@ func (w *faultWorld) do(f fault) measured {
 		}
 		select {
 		case <-stop.C:
-			w.Errorf("%s: the state is not as wanted after %v: %v; first line of status %q", f.name, patience, problem, line)
+			w.Errorf("%s: the state is not as wanted after %v: %v; first line of status %q", f.name, faultRecovers, problem, line)
 			m.lost = "everything"
 			return m
 		case <-time.After(250 * time.Millisecond):

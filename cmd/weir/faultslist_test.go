@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,7 +15,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/internal/bus/natsserver"
+	"github.com/weirkeeper/weirkeeper/internal/bus/roles"
 	"github.com/weirkeeper/weirkeeper/internal/smalldisk"
+	"github.com/weirkeeper/weirkeeper/internal/state"
 )
 
 // faultRoles are the processes that are killed and halted.
@@ -163,6 +168,9 @@ func durable() []string {
 		`bus/jetstream/.*KV_weir-state_local/msgs/\d+\.blk`, `bus/jetstream/.*KV_weir-state_local/msgs/index\.db`, `bus/jetstream/.*KV_weir-state_local/meta\.inf`,
 		`bus/jetstream/.*KV_weir-state_local/meta\.sum`,
 		`bus/jetstream/.*KV_weir-apps_local/msgs/\d+\.blk`, `bus/jetstream/.*KV_weir-apps_local/msgs/index\.db`, `bus/jetstream/.*KV_weir-apps_local/meta\.inf`,
+		`bus/jetstream/.*KV_weir-orders_local/msgs/\d+\.blk`, `bus/jetstream/.*KV_weir-orders_local/msgs/index\.db`, `bus/jetstream/.*KV_weir-orders_local/meta\.inf`,
+		`bus/jetstream/.*weir-summaries:local:default/msgs/\d+\.blk`, `bus/jetstream/.*weir-summaries:local:default/msgs/index\.db`, `bus/jetstream/.*weir-summaries:local:default/meta\.inf`,
+		`bus/jetstream/.*weir-evidence:local:default/msgs/\d+\.blk`, `bus/jetstream/.*weir-evidence:local:default/meta\.inf`,
 		`bus/jetstream/.*weir-ledger:local:default/msgs/\d+\.blk`, `bus/jetstream/.*weir-ledger:local:default/msgs/index\.db`, `bus/jetstream/.*weir-ledger:local:default/meta\.inf`,
 		`metrics/.*wal/\d+`, `metrics\.token`,
 		`releases/sha256-[^/]*/instance_count`, `releases/refs/.*`, `releases/seen/.*`,
@@ -185,6 +193,13 @@ func damages(w *faultWorld) (all []fault) {
 			})
 		}})
 	}
+	all = append(all, fault{name: "bytes flipped: bus/address.json", stays: true, begin: func(w *faultWorld) {
+		w.betweenRuns(keep, func() { // only a killed run leaves one
+			if err := os.WriteFile(filepath.Join(w.data, "bus", "address.json"), []byte("{\"url\":\"nats://127.0.0.1:4\xb322\""), 0o600); err != nil {
+				w.Fatal(err)
+			}
+		})
+	}})
 	all = append(all, fault{name: "bus empty", stays: true, begin: func(w *faultWorld) {
 		w.betweenRuns(keep, func() {
 			if err := os.RemoveAll(filepath.Join(w.data, "bus")); err != nil {
@@ -199,8 +214,13 @@ func damages(w *faultWorld) (all []fault) {
 // them, and starts it again.
 func (w *faultWorld) betweenRuns(keep string, damage func()) {
 	w.Helper()
+	_, err := os.Stat(keep)
+	first := errors.Is(err, fs.ErrNotExist)
+	if first {
+		w.saveEvidence()
+	}
 	w.u.end(w.T)
-	if _, err := os.Stat(keep); errors.Is(err, fs.ErrNotExist) {
+	if first {
 		w.copyTree(w.data, keep)
 	} else {
 		if err := os.RemoveAll(w.data); err != nil {
@@ -211,6 +231,26 @@ func (w *faultWorld) betweenRuns(keep string, damage func()) {
 	damage()
 	w.launch()
 	w.startedOrEnded()
+}
+
+// saveEvidence makes the stream of evidence, which the first repair of a node creates.
+func (w *faultWorld) saveEvidence() {
+	w.Helper()
+	b, err := bus.Open(w.Context(), bus.Config{
+		Data: w.data, Name: "test", Log: slog.New(slog.DiscardHandler), Serve: natsserver.Serve,
+		User: roles.User{Role: roles.Pool, Cluster: "local", Pool: "default"},
+	})
+	if err != nil {
+		w.Fatal(err)
+	}
+	defer b.Close()
+	evidence, err := state.NewEvidence(b.JetStream(), "local", "default", 1)
+	if err == nil {
+		_, err = evidence.Save(w.Context(), "i-0", []byte(`{"pool":"default","node":"i-0","attempt":"1"}`))
+	}
+	if err != nil {
+		w.Fatal(err)
+	}
 }
 
 // startedOrEnded waits until "weir up" is ready, warns that there is no tick, or ends with an

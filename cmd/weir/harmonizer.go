@@ -21,7 +21,9 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/command"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
+	"github.com/weirkeeper/weirkeeper/internal/daemon/admin"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/harmonizerd"
+	"github.com/weirkeeper/weirkeeper/internal/daemon/sdnotify"
 	"github.com/weirkeeper/weirkeeper/internal/inputfile"
 	"github.com/weirkeeper/weirkeeper/internal/jsonlines"
 )
@@ -30,7 +32,7 @@ import (
 type harmonizerCommands struct{ *shared }
 
 func (cli *harmonizerCommands) harmonizerCommand() *cobra.Command {
-	var file, metricsAddr string
+	var file, adminAddr string
 	cmd := &cobra.Command{
 		Use:   "harmonizer",
 		Short: "Keep the applications of a cluster at their expected count",
@@ -43,18 +45,32 @@ lease of the leader ends, a standby takes over. The harmonizer reads harmonizer.
 in the configuration folder, or else health_manager.yml. Without a file, the defaults
 apply.`,
 		Example: `  weir harmonizer --nats nats://127.0.0.1:4222 --cluster prod
-  weir harmonizer --config health_manager.yml --metrics-addr 127.0.0.1:9464
+  weir harmonizer --config health_manager.yml --admin-addr 127.0.0.1:9464
   weir harmonizer record events.jsonl
   weir harmonizer replay events.jsonl --events`,
 		Args: command.Group,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return cli.withFile(cmd.Context(), file, func(ctx context.Context, b *bus.Bus, file config.Harmonizer) error {
-				return cli.harmonize(ctx, b, file, metricsAddr)
+			var server admin.Config
+			defer func() { server.Opened.Close() }()
+			open := func(c *bus.Config, file config.Harmonizer) error {
+				service, err := config.LoadService(cli.ConfigDir())
+				if err != nil {
+					return command.Usage(err)
+				}
+				server = admin.Config{
+					Daemon: config.DaemonHarmonizer, Settings: service.Admin, Flag: adminAddr, Trusted: file.Status.Address(), Out: cli.Stdout, Log: c.Log,
+				}
+				server.Opened, err = admin.Open(server, c)
+				return err
+			}
+			return cli.withFile(cmd.Context(), file, open, func(ctx context.Context, b *bus.Bus, file config.Harmonizer) error {
+				return cli.harmonize(ctx, b, file, server)
 			})
 		},
 	}
 	configFlag(cmd, &file)
-	cmd.Flags().StringVar(&metricsAddr, "metrics-addr", "", "address that serves /metrics to Prometheus, and /varz, /healthz and /readyz to collectors, such as 127.0.0.1:9464; default: none")
+	command.AdminFlag(cmd, &adminAddr, "127.0.0.1:9464")
+	command.OldAdminFlag(cmd, &adminAddr)
 	cmd.AddCommand(cli.replayCommand(), cli.recordCommand(), cli.releaseCommand())
 	return cmd
 }
@@ -81,8 +97,8 @@ func (cli *harmonizerCommands) harmonizerFile(path string, log *slog.Logger) (co
 }
 
 // withFile runs f with the file at path, as harmonizerFile, and with a connection to the bus. The servers of the file
-// replace those of weir.yaml.
-func (cli *harmonizerCommands) withFile(ctx context.Context, path string, f func(context.Context, *bus.Bus, config.Harmonizer) error) error {
+// replace those of weir.yaml. open, if set, is called before the connection is made.
+func (cli *harmonizerCommands) withFile(ctx context.Context, path string, open func(*bus.Config, config.Harmonizer) error, f func(context.Context, *bus.Bus, config.Harmonizer) error) error {
 	log, err := cli.Logger()
 	if err != nil {
 		return err
@@ -95,11 +111,16 @@ func (cli *harmonizerCommands) withFile(ctx context.Context, path string, f func
 	if err != nil {
 		return err
 	}
-	c.InboxPrefix = roles.User{Role: roles.Harmonizer, Cluster: cli.Cluster}.InboxPrefix()
+	c.User, c.Wait = roles.User{Role: roles.Harmonizer, Cluster: cli.Cluster}, true
+	if open != nil {
+		if err := open(&c, file); err != nil {
+			return err
+		}
+	}
 	return cli.on(ctx, c, func(ctx context.Context, b *bus.Bus) error { return f(ctx, b, file) })
 }
 
-func (cli *harmonizerCommands) harmonize(ctx context.Context, b *bus.Bus, file config.Harmonizer, metricsAddr string) error {
+func (cli *harmonizerCommands) harmonize(ctx context.Context, b *bus.Bus, file config.Harmonizer, server admin.Config) error {
 	log, err := cli.Logger()
 	if err != nil {
 		return err
@@ -118,10 +139,13 @@ func (cli *harmonizerCommands) harmonize(ctx context.Context, b *bus.Bus, file c
 		return err
 	}
 	parts := harmonizerd.Parts{Bus: b, File: file, Loop: file.Loop(cli.Cluster, []string{cli.Pool}), Data: dir, Store: store, Log: log}
+	if parts.Notify, err = sdnotify.Take(); err != nil {
+		return err
+	}
 	if parts.Holder, err = daemon.HolderName(dir, cli.Cluster, "harmonizer", ""); err != nil {
 		return err
 	}
-	return parts.Run(ctx, metricsAddr, cli.Stdout)
+	return parts.Run(ctx, server)
 }
 
 func (cli *harmonizerCommands) releaseCommand() *cobra.Command {
@@ -137,7 +161,7 @@ shows whether a limit is active, and why.`,
 		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
-				answer, err := askOrder(ctx, b, cli.Cluster, harmonizer.Order{Op: harmonizer.OpRelease})
+				answer, err := requestOrder(ctx, b, cli.Cluster, harmonizer.Order{Op: harmonizer.OpRelease})
 				if err != nil {
 					return err
 				}
@@ -233,7 +257,7 @@ harmonizer. "-" is standard output.`,
 		Example: `  weir harmonizer record events.jsonl`,
 		Args:    command.OneArg("file, or - for standard output"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return cli.withFile(cmd.Context(), file, func(ctx context.Context, b *bus.Bus, file config.Harmonizer) error {
+			return cli.withFile(cmd.Context(), file, nil, func(ctx context.Context, b *bus.Bus, file config.Harmonizer) error {
 				return cli.record(ctx, b, file, args[0], force)
 			})
 		},

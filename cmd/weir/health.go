@@ -13,6 +13,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/command"
 	"github.com/weirkeeper/weirkeeper/internal/explain"
+	"github.com/weirkeeper/weirkeeper/internal/seconds"
+	"github.com/weirkeeper/weirkeeper/internal/view"
 	"github.com/weirkeeper/weirkeeper/nodehealth"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )
@@ -20,7 +22,7 @@ import (
 // machinesHint is the hint that names the command that lists all machines.
 const machinesHint = `"weir node status --all" shows all`
 
-// healthCommands are the commands of "weir health".
+// healthCommands are the commands of "weir node".
 type healthCommands struct{ *shared }
 
 func (cli *healthCommands) nodeCommand() *cobra.Command {
@@ -31,12 +33,13 @@ func (cli *healthCommands) nodeCommand() *cobra.Command {
 		Long: `List the machines of a pool, and control the repair of unhealthy ones. The policy is the
 "health" block of the pool file, and the autoscaler of the pool carries it out. With
 "mode: observe", the default, it decides and reports, but repairs nothing. The arguments
-of these commands are nodes; --pool names their pool. "weir health" is an earlier form.`,
+of these commands are nodes, after the name of their pool or with --pool. "weir health"
+is an earlier form.`,
 		Example: `  weir node list web
   weir node status
   weir node history i-0123
   weir node check i-0123
-  weir node pause i-0123 --for 2h --why "disk is being looked at"
+  weir node pause i-0123 --for 2h --why "disk is being checked"
   weir node policy check pool.yaml
   weir node replay incident.jsonl`,
 		Args: command.Group,
@@ -53,17 +56,18 @@ of these commands are nodes; --pool names their pool. "weir health" is an earlie
 func (cli *healthCommands) healthStatusCommand() *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
-		Use:   "status [NODE...]",
+		Use:   "status [POOL] [NODE...]",
 		Short: "Show the unhealthy machines of a pool, and their repairs",
 		Long: `Show the unhealthy machines of a pool, and their repairs. For a machine that is named,
 the command also shows the last result of each detection mode. "waits for" is the gate
 that holds a repair: docs/node-health.md lists the gates. Lines with "!" need an
-operator.`,
-		Example: `  weir node status
+operator.` + fmt.Sprintf(poolFirst, "nodes"),
+		Example: `  weir node status web
   weir node status --all
   weir node status i-0123`,
-		RunE: func(cmd *cobra.Command, nodes []string) error {
-			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return unreached(cli.withNodes(cmd, args, func(ctx context.Context, b *bus.Bus, nodes []string) error {
+				cli.printBusWarnings(ctx, b)
 				s, err := cli.healthStatus(ctx, b, nodehealth.StatusQuery{Nodes: nodes, All: all})
 				if err != nil {
 					return err
@@ -73,7 +77,7 @@ operator.`,
 				}
 				cli.printHealth(s, len(nodes) > 0)
 				return nil
-			})
+			}))
 		},
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "also the healthy machines")
@@ -90,20 +94,21 @@ operator.`,
 
 func (cli *healthCommands) healthHistoryCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "history [NODE...]",
+		Use:   "history [POOL] [NODE...]",
 		Short: "Show the past repairs of the machines of a pool, oldest first",
 		Long: `Show the past repairs of the machines of a pool, or of those named, oldest first: repairs
 and fences with the finding that led to them and their result, quarantines, releases,
 requests of operators and breakers. The pool stores the last 32 entries of each machine
-and the last 512 entries in all, also of machines that are gone.`,
+and the last 512 entries in all, also of machines that are gone.` + fmt.Sprintf(poolFirst, "nodes"),
 		Example: `  weir node history
   weir node history i-0123 -o json`,
-		RunE: func(cmd *cobra.Command, nodes []string) error {
-			q := nodehealth.StatusQuery{Nodes: nodes, History: true}
+		RunE: func(cmd *cobra.Command, args []string) error {
+			q := nodehealth.StatusQuery{Nodes: args, History: true}
 			if err := q.Validate(); err != nil {
 				return wrongOrder(err)
 			}
-			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
+			return cli.withNodes(cmd, args, func(ctx context.Context, b *bus.Bus, nodes []string) error {
+				q.Nodes = nodes
 				s, err := cli.nodeHealth(b).Status(ctx, q)
 				if err != nil {
 					return err
@@ -127,9 +132,9 @@ func (cli *healthCommands) printHistory(entries []nodehealth.HistoryEntry) {
 	}
 	var rows [][]string
 	for _, e := range entries {
-		rows = append(rows, []string{e.At.Local().Format(time.DateTime), cmp.Or(e.Node, "the pool"), cmp.Or(string(e.Action), string(e.Event)), orDash(e.Why), orDash(e.By), outcome(e)})
+		rows = append(rows, []string{timeCell(e.At), cmp.Or(e.Node, "the pool"), cmp.Or(string(e.Action), string(e.Event)), orDash(e.Why), orDash(e.By), outcome(e)})
 	}
-	cli.printTable([]string{"time", "node", "action", "finding", "asked by", "result"}, rows)
+	cli.printTable([]string{"time", "node", "action", "finding", "requested by", "result"}, rows)
 }
 
 // outcome returns the result of an entry, and how long the action took.
@@ -153,18 +158,9 @@ func (cli *healthCommands) healthStatus(ctx context.Context, b *bus.Bus, q nodeh
 	if err := q.Validate(); err != nil {
 		return nodehealth.Status{}, wrongOrder(err)
 	}
-	var whole nodehealth.Status
-	for {
-		page, err := cli.nodeHealth(b).Status(ctx, q)
-		if err != nil {
-			return whole, err
-		}
-		page.Nodes = append(whole.Nodes, page.Nodes...)
-		whole = page
-		if page.Next == "" || page.Next <= q.After {
-			break
-		}
-		q.After, whole.Next = page.Next, ""
+	whole, err := cli.reader(b).Health(ctx, q)
+	if err != nil {
+		return whole, err
 	}
 	for _, id := range q.Nodes {
 		if !slices.ContainsFunc(whole.Nodes, func(n nodehealth.NodeStatus) bool { return n.Node == id }) {
@@ -174,8 +170,8 @@ func (cli *healthCommands) healthStatus(ctx context.Context, b *bus.Bus, q nodeh
 	return whole, nil
 }
 
-// noMachine returns the error for a machine that node health does not know, with the names
-// of those that it knows.
+// noMachine returns the error for a machine that node health has no record of, with the names
+// of those that it has.
 func (cli *healthCommands) noMachine(ctx context.Context, b *bus.Bus, id string) error {
 	known, err := cli.machines(ctx, b)
 	if err != nil {
@@ -184,7 +180,7 @@ func (cli *healthCommands) noMachine(ctx context.Context, b *bus.Bus, id string)
 	return command.Usage(fmt.Errorf("pool %s has no machine %q%s; %s", cli.Pool, id, command.Suggest(id, known), machinesHint))
 }
 
-// machines returns the names of the machines that node health knows: the first page of them.
+// machines returns the names of the machines that node health has: the first page of them.
 func (cli *healthCommands) machines(ctx context.Context, b *bus.Bus) (ids []string, err error) {
 	all, err := cli.nodeHealth(b).Status(ctx, nodehealth.StatusQuery{All: true})
 	for _, n := range all.Nodes {
@@ -271,7 +267,7 @@ func doing(now time.Time, mode judge.Mode, n nodehealth.NodeStatus) string {
 }
 
 func (cli *healthCommands) printHealthHead(now time.Time, s nodehealth.Status) {
-	fmt.Fprintf(cli.Stdout, "pool %s/%s, mode %s, owner %s: %s\n", cli.Cluster, s.Pool, s.Mode, s.Owner, orDash(states(s.Census)))
+	fmt.Fprintf(cli.Stdout, "pool %s/%s, mode %s, owner %s: %s\n", cli.Cluster, s.Pool, s.Mode, s.Owner, orDash(view.Census(s.Census)))
 	switch {
 	case s.RepairOwner == "":
 	case s.Mode != judge.Act:
@@ -317,58 +313,6 @@ func shownElsewhere(s nodehealth.Status, alarm string) bool {
 	return len(s.Open) > 0 && (alarm == "breaker" || strings.HasPrefix(alarm, "zone:")) || s.RepairOwner != "" && alarm == "owner"
 }
 
-// states returns the number of machines in each state, healthy ones last.
-func states(c judge.Census) string {
-	names := sortedKeys(c.States)
-	slices.SortStableFunc(names, func(a, b judge.NodeState) int { return cmp.Compare(fitness(a), fitness(b)) })
-	var texts []string
-	for _, state := range names {
-		texts = append(texts, fmt.Sprintf("%d %s", c.States[state], state))
-	}
-	if c.Unknown > 0 {
-		texts = append(texts, fmt.Sprintf("%d without data", c.Unknown))
-	}
-	return strings.Join(texts, ", ")
-}
-
-// fitness orders states: a higher number is a healthier machine.
-func fitness(s judge.NodeState) int {
-	switch s {
-	case judge.Healthy:
-		return 2
-	case judge.Fresh, judge.Requested:
-		return 1
-	}
-	return 0
-}
-
-// healthTrouble returns one line with the problems of node health; empty if there is no problem.
-func healthTrouble(s nodehealth.Status) string {
-	var parts []string
-	sick := 0
-	for state, n := range s.Census.States {
-		if fitness(state) == 0 {
-			sick += n
-		}
-	}
-	if sick > 0 {
-		parts = append(parts, states(s.Census))
-	}
-	for _, b := range s.Open {
-		parts = append(parts, explain.Breaker(time.Now(), b))
-	}
-	if s.Mode == judge.Act && s.RepairOwner != "" {
-		parts = append(parts, "nothing is repaired: "+s.RepairOwner)
-	}
-	if len(s.Alarms) > 0 && len(parts) == 0 {
-		parts = append(parts, strings.TrimSpace(s.Alarms[0].Node+" "+s.Alarms[0].Why))
-	}
-	if len(parts) == 0 {
-		return ""
-	}
-	return fmt.Sprintf("node health, mode %s: %s; \"weir node status\" shows more", s.Mode, strings.Join(parts, "; "))
-}
-
 // several returns "1 repair" or "2 repairs".
 func several(n int, what string) string {
 	if n != 1 {
@@ -389,7 +333,7 @@ func holding(now time.Time, s judge.Status) string {
 }
 
 // ahead returns the duration from now to a time.
-func ahead(now, at time.Time) string { return at.Sub(now).Round(time.Second).String() }
+func ahead(now, at time.Time) string { return seconds.Short(at.Sub(now).Round(time.Second)) }
 
 func after(sign, text string) string {
 	if text == "" {

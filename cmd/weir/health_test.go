@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/internal/view"
 	"github.com/weirkeeper/weirkeeper/nodehealth"
 	"github.com/weirkeeper/weirkeeper/nodehealth/events"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
@@ -374,7 +375,7 @@ func healthUnderUp(t *testing.T) {
 	}
 	u := startUp(t, t.TempDir(), "--pool-file", file)
 	var victim string
-	u.pool(t, "a pool of 4", func(s poolStatus) error {
+	u.pool(t, "a pool of 4", func(s view.Status) error {
 		if s.LastTick.Case != nil && len(s.LastTick.Case.Nodes) > 0 {
 			victim = s.LastTick.Case.Nodes[0].ID
 		}
@@ -390,7 +391,7 @@ func healthUnderUp(t *testing.T) {
 	if err := syscall.Kill(agentPID(t, victim), syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	u.pool(t, "another machine", func(s poolStatus) error {
+	u.pool(t, "another machine", func(s view.Status) error {
 		for _, n := range s.LastTick.Case.Nodes {
 			if n.ID == victim {
 				return fmt.Errorf("%s is still there", victim)

@@ -344,7 +344,7 @@ func (w *ward) signalTo(s syscall.Signal, nodes ...string) {
 	}
 }
 
-// health is the state of node health, as "weir node status --all" asks for it.
+// health is the state of node health, as "weir node status --all" requests it.
 func (w *ward) health() (nodehealth.Status, error) {
 	ctx, cancel := context.WithTimeout(w.Context(), time.Second)
 	defer cancel()

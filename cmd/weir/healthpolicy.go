@@ -263,17 +263,24 @@ type savedEvidence struct {
 
 func (cli *healthCommands) healthEvidenceCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "evidence NODE",
-		Short: "Print what was saved of a machine before it was replaced or rebuilt",
-		Long: `Print what was saved of a machine before it was replaced or rebuilt: what each mode
+		Use:   "evidence [POOL] NODE",
+		Short: "Print the saved evidence of a machine from before it was replaced or rebuilt",
+		Long: `Print the saved evidence of a machine from before it was replaced or rebuilt: what each mode
 reported, the conditions that its agent reported last, and the end of its console
-output. The machine may be gone. The last 4 are kept, for 14 days.`,
-		Example: `  weir node evidence i-0123
+output. The machine may be gone. The last 4 are kept, for 14 days.
+
+` + fmt.Sprintf(poolRule, "machine"),
+		Example: `  weir node evidence web i-0123
   weir node evidence i-0123 -o json`,
-		Args: command.OneArg("machine"),
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return command.OneArg("machine")(cmd, args)
+			}
+			return cli.poolThen("machine")(cmd, args)
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
-				all, err := cli.loadEvidence(ctx, b, args[0])
+				all, err := cli.loadEvidence(ctx, b, lastOf(args)[0])
 				if err != nil {
 					return err
 				}
@@ -309,7 +316,12 @@ func (cli *healthCommands) loadEvidence(ctx context.Context, b *bus.Bus, node st
 		return nil
 	})
 	if err == nil && len(all) == 0 {
-		err = fmt.Errorf("pool %s has no evidence of machine %s: it was neither replaced nor rebuilt in the last 14 days; %s", cli.Pool, node, machinesHint)
+		others, errNodes := store.Nodes(ctx)
+		err = fmt.Errorf("pool %s has no evidence of machine %s%s: it was neither replaced nor rebuilt in the last 14 days; %s",
+			cli.Pool, node, command.Suggest(node, others), machinesHint)
+		if errNodes == nil && len(others) > 0 {
+			err = command.Usage(err)
+		}
 	}
 	return all, err
 }

@@ -362,7 +362,7 @@ type process struct {
 }
 
 // processesWith returns the processes that know a data folder, but this one, and what they
-// started: a keeper does not know it.
+// started: a keeper has no record of it.
 func processesWith(data string) (found []process) {
 	dirs, _ := filepath.Glob("/proc/[0-9]*")
 	belongs := map[string]bool{}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/bootstrapd"
+	"github.com/weirkeeper/weirkeeper/internal/view"
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
@@ -39,7 +40,7 @@ func TestUpIsolatesSignals(t *testing.T) {
 	apps := u.runningSignal(t, "apps")
 	u.runningSignal(t, sigproto.DefaultApp)
 	var processes bootstrapd.Status
-	u.pool(t, "all processes", func(s poolStatus) error {
+	u.pool(t, "all processes", func(s view.Status) error {
 		if s.Processes == nil || s.Processes.Autoscaler.PID == 0 {
 			return errors.New("no autoscaler")
 		}

@@ -13,7 +13,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/internal/bus/bustest"
 	"github.com/weirkeeper/weirkeeper/internal/localworld"
+	"github.com/weirkeeper/weirkeeper/internal/s3gateway/s3test"
 	"github.com/weirkeeper/weirkeeper/internal/smalldisk"
 )
 
@@ -22,6 +24,10 @@ import (
 const asWeir = "WEIR_TEST_AS_WEIR"
 
 func TestMain(m *testing.M) {
+	if bustest.RunServer() {
+		return
+	}
+	s3test.RunIfChild()
 	switch name := filepath.Base(executable()); {
 	case name == "weir-local":
 		os.Exit(localworld.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))

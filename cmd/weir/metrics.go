@@ -19,6 +19,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/command"
 	"github.com/weirkeeper/weirkeeper/internal/explain"
 	"github.com/weirkeeper/weirkeeper/internal/names"
+	"github.com/weirkeeper/weirkeeper/internal/seconds"
+	"github.com/weirkeeper/weirkeeper/internal/view"
 	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/metrics/backfill"
 	"github.com/weirkeeper/weirkeeper/metrics/embedded"
@@ -63,7 +65,7 @@ func (cli *metricsCommands) metricsPutCommand() *cobra.Command {
 				return command.Usage(err)
 			}
 			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
-				ctx, cancel := context.WithTimeout(ctx, askTimeout)
+				ctx, cancel := context.WithTimeout(ctx, view.Timeout)
 				defer cancel()
 				store, err := cli.metricsStore(b)
 				if err != nil {
@@ -74,7 +76,7 @@ func (cli *metricsCommands) metricsPutCommand() *cobra.Command {
 					return err
 				}
 				if dropped > 0 {
-					return fmt.Errorf("%d of %d values are not kept: they are older than the store keeps values, or it has another value for that time", dropped, len(samples))
+					return fmt.Errorf("%d of %d values are not kept: they are older than the store keeps values, or their time was rewritten too often", dropped, len(samples))
 				}
 				fmt.Fprintf(cli.Stdout, "%d values written for app %s\n", len(samples), app)
 				return nil
@@ -94,9 +96,9 @@ func parseSamples(app, at string, args []string, now time.Time) ([]metrics.Sampl
 		return nil, fmt.Errorf("--app %q: %s", app, names.Rule)
 	}
 	if at != "" {
-		t, err := time.Parse(time.RFC3339, at)
+		t, err := command.ParseTime(at)
 		if err != nil {
-			return nil, fmt.Errorf("--at %q: want a time such as 2026-01-02T15:04:05Z", at)
+			return nil, fmt.Errorf("--at %w", err)
 		}
 		now = t
 	}
@@ -112,7 +114,7 @@ func parseSamples(app, at string, args []string, now time.Time) ([]metrics.Sampl
 	return out, nil
 }
 
-// wantedMetrics are what "weir metrics get" asks for.
+// wantedMetrics are what "weir metrics get" requests.
 type wantedMetrics struct {
 	names  []string
 	app    string
@@ -165,7 +167,7 @@ func (w wantedMetrics) queries(cluster, pool string, now time.Time) ([]metrics.Q
 	case kind == metrics.App && metrics.CheckApp(w.app) != nil:
 		return nil, fmt.Errorf("--app: %w", metrics.CheckApp(w.app))
 	case w.window <= 0:
-		return nil, fmt.Errorf("--range %v: want more than 0", w.window)
+		return nil, fmt.Errorf("--range %s: want more than 0", seconds.Short(w.window))
 	}
 	var queries []metrics.Query
 	for _, name := range w.names {
@@ -290,7 +292,7 @@ func (c counting) Put(ctx context.Context, samples []metrics.Sample) (dropped in
 	return put(ctx, c.Store, samples)
 }
 
-// windowTimeout bounds the reading of all windows that a command asks for.
+// windowTimeout bounds the reading of all windows that a command requests.
 const windowTimeout = 10 * time.Second
 
 func (cli *metricsCommands) getMetrics(ctx context.Context, b *bus.Bus, queries []metrics.Query) error {

@@ -80,7 +80,9 @@ func pingOnly(c net.Conn) {
 }
 
 // shortForms are the commands of "weir pool" that have a short form.
-func shortForms() []string { return []string{"status", "explain", "plan", "pause", "resume", "offset"} }
+func shortForms() []string {
+	return []string{"status", "explain", "plan", "diff", "pause", "resume", "offset"}
+}
 
 // releaseVerbs are the commands of "weir release", which "weir signal" has too.
 func releaseVerbs() []string {
@@ -90,13 +92,15 @@ func releaseVerbs() []string {
 // busCommands are the commands that read the bus, with what they need to come to that.
 func busCommands() map[string][]string {
 	all := map[string][]string{
-		"status": nil, "explain": nil, "plan": nil, "pause": {"--why", "x", "--for", "1h"}, "resume": nil, "offset": {"2"},
-		"pool target": {"3"}, "pool remove": {"n1"}, "pool mark-stale": {"g"}, "pool groups": nil,
-		"app set": {"web", "--command", "true"}, "app get": {"web"}, "app list": nil, "app delete": {"web"}, "app status": nil,
+		"status": nil, "explain": nil, "plan": nil, "diff": {"last", "last"}, "events": {"--since", "1h"}, "pause": {"--why", "x", "--for", "1h"}, "resume": nil, "offset": {"2"},
+		"pool target": {"3"}, "pool remove": {"n1"}, "pool mark-stale": {"g"}, "pool groups": nil, "pool list": nil, "pool roll": {"--dry-run"}, "signal where": {"shop/none"},
+		"pool decide": {"--set", "scaling_limits.max_capacity=40", "--since", "1h"},
+		"app set":     {"web", "--command", "true"}, "app get": {"web"}, "app list": nil, "app delete": {"web"}, "app status": nil,
 		"app explain": {"web"}, "app crashes": {"web"}, "app retry": {"web"}, "app logs": {"web"},
-		"doctor": nil, "state check": nil, "state accept": {"apps", "--reason", "x"},
+		"doctor": nil, "state check": nil, "state accept": {"apps", "--reason", "x"}, "state aside": {"pool.default", "--reason", "x"},
 		"state migrate": {"--cluster", "other"},
-		"signal ps":     nil, "signal restart": {"web"}, "signal logs": {"web"}, "signal shadow": nil, "signal forget": {"shop/rps@v1"},
+		"state backup":  {"none.tar", "--cluster", "none"}, "state restore": {"testdata/backup.tar", "--cluster", "other"},
+		"signal ps": nil, "signal restart": {"web"}, "signal logs": {"web"}, "signal shadow": nil, "signal forget": {"shop/rps@v1"},
 		"metrics put": {"--app", "web", "a=1"}, "metrics get": {"--app", "web", "a"},
 		"metrics import":     {"testdata/metrics.lp"},
 		"harmonizer release": nil,
@@ -114,8 +118,8 @@ func busCommands() map[string][]string {
 // takes.
 func otherCommands() []string {
 	all := []string{
-		"up", "decide", "bootstrap", "autoscaler", "agent", "auth", "keep", "version", "config validate", "metrics serve", "harmonizer replay", "harmonizer record",
-		"nats init",
+		"up", "decide", "bootstrap", "autoscaler", "agent", "auth", "placer", "notify", "web", "keep", "version", "config validate", "config show", "config schema", "metrics serve", "harmonizer replay", "harmonizer record", "man",
+		"nats init", "context list", "context use", "context show",
 		"node replay", "node policy check", "signal init", "signal test", "signal bench", "signal run", "signal keygen",
 		"signal publish", "signal list", "signal show", "signal verify", "signal fetch", "signal yank",
 	}

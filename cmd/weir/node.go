@@ -5,73 +5,26 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
+	"strings"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/spf13/cobra"
 
 	"github.com/weirkeeper/weirkeeper/autoscaler"
-	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
-	"github.com/weirkeeper/weirkeeper/internal/daemon/autoscalerd"
+	"github.com/weirkeeper/weirkeeper/internal/command"
 	"github.com/weirkeeper/weirkeeper/internal/explain"
+	"github.com/weirkeeper/weirkeeper/internal/seconds"
+	"github.com/weirkeeper/weirkeeper/internal/view"
 	"github.com/weirkeeper/weirkeeper/nodehealth"
-	"github.com/weirkeeper/weirkeeper/nodehealth/events"
-	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
-// nodeRow is a node in a listing.
-type nodeRow struct {
-	Node   string  `json:"node"`
-	Group  string  `json:"group"`
-	State  string  `json:"state"`
-	Tasks  int     `json:"tasks"`
-	Uptime float64 `json:"uptime,omitempty"` // in seconds; 0 of a node that leaves
-	// Health is the state of the node in the pool's node health; empty without a policy.
-	Health string `json:"health,omitempty"`
-	// Facts are those of the latest heartbeat, if the node answers now.
-	Facts *pools.NodeFacts `json:"facts,omitempty"`
-}
-
-// nodeRows returns the nodes of a tick with their current facts, the leaving ones last.
-func nodeRows(r autoscaler.Record, facts []pools.NodeFacts, silent []apps.SilentNode) (rows []nodeRow) {
-	known := make(map[string]*pools.NodeFacts, len(facts))
-	for _, f := range facts {
-		known[f.ID] = &f
-	}
-	leaving := map[string]bool{}
-	for _, d := range r.Drains {
-		leaving[d.Node] = true
-	}
-	for _, n := range r.Case.Nodes {
-		if leaving[n.ID] {
-			continue
-		}
-		state := string(n.Node)
-		switch {
-		case n.Instance != pools.InstanceRunning:
-			state = string(n.Instance)
-		case n.Node == pools.NodeUnknown || slices.ContainsFunc(silent, func(one apps.SilentNode) bool { return one.Node == n.ID }):
-			state = "silent"
-		case n.Draining:
-			state += ", cordoned"
-		}
-		rows = append(rows, nodeRow{Node: n.ID, Group: n.Group, State: state, Tasks: n.Tasks, Uptime: n.Uptime.Seconds(), Facts: known[n.ID]})
-	}
-	for _, d := range r.Drains {
-		row := nodeRow{Node: d.Node, Group: d.Group, State: "leaving: " + string(d.State), Facts: known[d.Node]}
-		if row.Facts != nil {
-			row.Tasks = row.Facts.Tasks
-		}
-		rows = append(rows, row)
-	}
-	return rows
-}
-
-// cells are the columns node, group, state, tasks, cpus, mem MB and up.
-func (n nodeRow) cells() []string {
+// nodeCells are the columns node, group, state, tasks, cpus, mem MB and up.
+func nodeCells(n view.Node) []string {
 	usage := func(k resource.Kind) string {
 		if n.Facts == nil {
 			return "-"
@@ -89,11 +42,11 @@ func (n nodeRow) cells() []string {
 const shownNodes = 100
 
 // printNodes prints the nodes of the last tick with their current usage.
-func (cli *statusCommands) printNodes(s poolStatus, r autoscaler.Record) {
-	nodes := nodeRows(r, s.Nodes, s.Silent)
+func (cli *statusCommands) printNodes(s view.Status, r autoscaler.Record) {
+	nodes := view.Nodes(r, s.Nodes, s.Silent)
 	var rows [][]string
 	for _, n := range nodes[:min(len(nodes), shownNodes)] {
-		rows = append(rows, n.cells())
+		rows = append(rows, nodeCells(n))
 	}
 	cli.printTable([]string{"node", "group", "state", "tasks", "cpus", "mem MB", "up"}, rows)
 	if more := len(nodes) - len(rows); more > 0 {
@@ -114,37 +67,319 @@ now. The column "health" is "-" in a pool without a health policy.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cli.withBus(cmd.Context(), cli.listNodes) },
 	}
 	cli.watchFlag(cmd)
-	cli.namesFlag(cmd, eachName(func(n nodeRow) string { return n.Node }))
+	cli.namesFlag(cmd, eachName(func(n view.Node) string { return n.Node }))
 	return cmd
 }
 
 func (cli *healthCommands) listNodes(ctx context.Context, b *bus.Bus) error {
-	r, err := (&poolCommands{cli.shared}).newestReading(ctx, b)
+	rows, err := cli.reader(b).Nodes(ctx)
 	if err != nil {
 		return err
-	}
-	facts, err := autoscalerd.RequestNodes(ctx, b, cli.Cluster, cli.Pool)
-	if err != nil && !errors.Is(err, nats.ErrNoResponders) { // without an autoscaler, usage is unknown
-		return err
-	}
-	silent, _ := (&statusCommands{cli.shared}).silentNodes(ctx, b, r)
-	rows := append([]nodeRow{}, nodeRows(r, facts, silent)...)
-	health, err := cli.healthStatus(ctx, b, nodehealth.StatusQuery{All: true})
-	if err != nil && !errors.Is(err, events.ErrNoResponse) {
-		return err
-	}
-	for _, n := range health.Nodes {
-		if i := slices.IndexFunc(rows, func(row nodeRow) bool { return row.Node == n.Node }); i >= 0 {
-			rows[i].Health = string(n.State)
-		}
 	}
 	if cli.output == "json" {
 		return cli.printJSON(rows)
 	}
 	var table [][]string
 	for _, n := range rows {
-		table = append(table, append(n.cells(), cmp.Or(n.Health, "-")))
+		table = append(table, append(nodeCells(n), cmp.Or(n.Health, "-")))
 	}
 	cli.printTable([]string{"node", "group", "state", "tasks", "cpus", "mem MB", "up", "health"}, table)
 	return nil
+}
+
+const (
+	// healthTimeout bounds an order to the node-health loop. A check probes the machines.
+	healthTimeout = time.Minute
+	// healthSlow is the delay after which a command reports that it still waits.
+	healthSlow = 2 * time.Second
+)
+
+// errOrdered is the error of an order that node health rejects, as a whole or in part.
+var errOrdered = errors.New("node health refuses")
+
+func (cli *healthCommands) healthCheckCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "check [POOL] [NODE...]",
+		Short: "Probe machines now, with each detection mode of the policy",
+		Long: `Probe machines now, with each detection mode of the policy, and print the results. Each
+probe counts as one observation: a machine is unhealthy after failure_threshold failed
+observations in a row. For heartbeats, the command shows the last one.` + fmt.Sprintf(poolFirst, "nodes"),
+		Example: `  weir node check
+  weir node check i-0123 -o json`,
+		RunE: func(cmd *cobra.Command, nodes []string) error {
+			return cli.orderHealth(cmd, nodes, nodehealth.Order{Op: nodehealth.OpCheck})
+		},
+	}
+	cli.outputFlag(cmd)
+	return cmd
+}
+
+func (cli *healthCommands) healthRecoverCommand() *cobra.Command {
+	order := nodehealth.Order{Op: nodehealth.OpRecover}
+	cmd := &cobra.Command{
+		Use:   "recover [POOL] (NODE... | --all)",
+		Short: "Repair machines, healthy or not, with the actions and gates of the policy",
+		Long: `Repair machines, healthy or not, with the actions and gates of the policy. The command
+ends when the repair has started. If a gate refuses, the request is dropped: the
+machine is not repaired later. With --wait the request waits for the gates for that
+time. "weir node status" shows it, and "weir node release NODE" withdraws it. With
+"mode: observe" the findings show the repair, but it is not carried out.
+
+--all repairs each machine of the pool, one after the other, as the disruption budget
+and the other gates allow. A machine stays in service until its turn. --wait is the
+end of the request. "weir node release --all" withdraws it.` + fmt.Sprintf(poolFirst, "nodes"),
+		Example: `  weir node recover i-0123 --why "fan is loud"
+  weir node recover web i-0123 --wait 2h
+  weir node recover web --all --wait 8h --why "new kernel"
+  weir node status i-0123`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if order.All && len(args) == 1 && !cmd.Flags().Changed("pool") {
+				args = nil // may be the pool
+			}
+			return nodesOrAll(cmd, args, order)
+		},
+		RunE: func(cmd *cobra.Command, nodes []string) error {
+			return cli.orderHealth(cmd, nodes, order)
+		},
+	}
+	cmd.Flags().BoolVar(&order.All, "all", false, "each machine of the pool, one after the other; requires --wait")
+	cmd.Flags().DurationVar(&order.For, "wait", 0, "how long the request may wait for the gates, such as 90m")
+	cmd.Flags().StringVar(&order.Why, "why", "", "the reason, shown in the log")
+	cli.outputFlag(cmd)
+	return cmd
+}
+
+// nodesOrAll returns an error if the arguments of a recovery are wrong.
+func nodesOrAll(cmd *cobra.Command, nodes []string, o nodehealth.Order) error {
+	problem := ""
+	switch {
+	case len(nodes) == 0 && !o.All:
+		problem = "requires at least one machine; " + machinesHint
+	case len(nodes) > 0 && o.All:
+		problem = "takes machines or --all, not both"
+	case o.All && o.For == 0:
+		problem = "--all repairs one machine after the other: set the time limit with --wait, such as --wait 8h"
+	}
+	if problem == "" {
+		return nil
+	}
+	return command.Usage(fmt.Errorf("%s %s\nSee %q", cmd.CommandPath(), problem, cmd.CommandPath()+" --help"))
+}
+
+func (cli *healthCommands) healthPauseCommand() *cobra.Command {
+	order := nodehealth.Order{Op: nodehealth.OpPause}
+	cmd := &cobra.Command{
+		Use:   "pause [POOL] [NODE...]",
+		Short: "Pause the repair of machines, or of the whole pool",
+		Long: `Pause the repair of machines, or of the whole pool. Each operator has one pause: a
+second one replaces the first. A machine is repaired after all its pauses have ended.
+A repair that has not reached its machine is withdrawn. The output names the repairs
+that continue to their end.` + fmt.Sprintf(poolFirst, "nodes"),
+		Example: `  weir node pause i-0123 --for 2h --why "disk is being checked"
+  weir node pause web --for 30m --why "network maintenance"`,
+		RunE: func(cmd *cobra.Command, nodes []string) error {
+			if order.For <= 0 || order.For > nodehealth.MaxPause {
+				return command.Usage(fmt.Errorf("--for %s: want more than 0 and at most %s\nSee %q", seconds.Short(order.For), seconds.Short(nodehealth.MaxPause), cmd.CommandPath()+" --help"))
+			}
+			return cli.orderHealth(cmd, nodes, order)
+		},
+	}
+	cmd.Flags().DurationVar(&order.For, "for", judge.DefaultPause, "duration of the pause, such as 90m")
+	cmd.Flags().StringVar(&order.Why, "why", "", "reason, shown in status")
+	cli.outputFlag(cmd)
+	return cmd
+}
+
+func (cli *healthCommands) healthResumeCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "resume [POOL] [NODE...]",
+		Short: "End your pause of machines, or of the whole pool",
+		Long:  `End your pause of machines, or of the whole pool.` + fmt.Sprintf(poolFirst, "nodes"),
+		Example: `  weir node resume i-0123
+  weir node resume web`,
+		RunE: func(cmd *cobra.Command, nodes []string) error {
+			return cli.orderHealth(cmd, nodes, nodehealth.Order{Op: nodehealth.OpResume})
+		},
+	}
+	cli.outputFlag(cmd)
+	return cmd
+}
+
+func (cli *healthCommands) healthReleaseCommand() *cobra.Command {
+	order := nodehealth.Order{Op: nodehealth.OpRelease}
+	cmd := &cobra.Command{
+		Use:   "release [POOL] [NODE...]",
+		Short: "End the quarantine of machines; without an argument, close the breaker of the pool",
+		Long: `End the quarantine of machines, or the hold of machines that could not be fenced.
+Release an unfenced machine only after you know that it runs nothing. The command also
+withdraws a waiting request to repair the machine. Without an argument it closes the
+breaker of the pool. --all withdraws all waiting requests; started repairs continue.` + fmt.Sprintf(poolFirst, "nodes"),
+		Example: `  weir node release i-0123
+  weir node release
+  weir node release --all`,
+		RunE: func(cmd *cobra.Command, nodes []string) error {
+			return cli.orderHealth(cmd, nodes, order)
+		},
+	}
+	cmd.Flags().BoolVar(&order.All, "all", false, "withdraw all requests to repair machines that wait")
+	cli.outputFlag(cmd)
+	return cmd
+}
+
+// orderHealth sends an order to the node-health loop of the pool and prints the result.
+func (cli *healthCommands) orderHealth(cmd *cobra.Command, args []string, o nodehealth.Order) error {
+	o.By = operator()
+	if o.Nodes = args; !o.All { // the only argument beside --all may be the pool
+		if err := o.Validate(); err != nil {
+			return wrongOrder(err)
+		}
+	}
+	return cli.withNodes(cmd, args, func(ctx context.Context, b *bus.Bus, nodes []string) error {
+		if o.Op == nodehealth.OpRecover {
+			if err := nodesOrAll(cmd, nodes, o); err != nil {
+				return err
+			}
+		}
+		o.Nodes = nodes
+		if err := o.Validate(); err != nil {
+			return wrongOrder(err)
+		}
+		ctx, cancel := context.WithTimeout(ctx, healthTimeout)
+		defer cancel()
+		defer reportSlow(cli.Stderr, fmt.Sprintf("weir: waiting for a response of pool %s; a check takes up to 30s ...", cli.Pool))()
+		a, err := cli.nodeHealth(b).Order(ctx, o)
+		if err != nil {
+			return err
+		}
+		if cli.output == "json" {
+			if err := cli.printJSON(a); err != nil {
+				return err
+			}
+		} else {
+			cli.printAnswer(o, a)
+		}
+		if slices.ContainsFunc(a.Nodes, unknownMachine) {
+			known, err := cli.machines(ctx, b)
+			return command.Usage(errors.Join(refused(o, a, known), err))
+		}
+		return refused(o, a, nil)
+	})
+}
+
+// wrongOrder returns the error of an invalid order as a usage error.
+func wrongOrder(err error) error {
+	return command.Usage(errors.New(strings.TrimPrefix(err.Error(), nodehealth.ErrOrder.Error()+": ")))
+}
+
+// reportSlow prints text unless stop is called within healthSlow. stop waits for the output.
+func reportSlow(w io.Writer, text string) (stop func()) {
+	ended, said := make(chan struct{}), make(chan struct{})
+	go func() { // ends with stop
+		defer close(said)
+		slow := time.NewTimer(healthSlow)
+		defer slow.Stop()
+		select {
+		case <-ended:
+		case <-slow.C:
+			fmt.Fprintln(w, text)
+		}
+	}()
+	return func() {
+		close(ended)
+		<-said
+	}
+}
+
+// unknownMachine reports whether the pool has no machine of that name.
+func unknownMachine(n nodehealth.NodeResponse) bool { return !n.OK && n.Why == nodehealth.WhyNoNode }
+
+// refused returns an error with the rejected part of an order; nil if all of it was accepted.
+// known are the machines of the pool, to suggest a name.
+func refused(o nodehealth.Order, a nodehealth.OrderResponse, known []string) error {
+	if a.OK {
+		return nil
+	}
+	var not []nodehealth.NodeResponse
+	for _, n := range a.Nodes {
+		if !n.OK && (o.Op != nodehealth.OpCheck || n.Status == nil) {
+			not = append(not, n)
+		}
+	}
+	switch {
+	case a.Error != "":
+		return fmt.Errorf("%w: %s", errOrdered, a.Error)
+	case len(not) == 1 && not[0].Status == nil:
+		return fmt.Errorf("%w: %s: %s%s; %s", errOrdered, not[0].Node, not[0].Why, command.Suggest(not[0].Node, known), machinesHint)
+	case len(not) == 1:
+		return fmt.Errorf("%w: %s: %s", errOrdered, not[0].Node, not[0].Why)
+	}
+	return fmt.Errorf("%w: %d of %d machines, see above", errOrdered, len(not), len(a.Nodes))
+}
+
+func (cli *healthCommands) printAnswer(o nodehealth.Order, a nodehealth.OrderResponse) {
+	switch {
+	case o.Op == nodehealth.OpCheck:
+		cli.printChecked(o, a)
+		return
+	case len(a.Nodes) > 0:
+		cli.printDone(a)
+	}
+	switch {
+	case len(o.Nodes) > 0 || !a.OK:
+	case o.Op == nodehealth.OpRecover && a.Pool != nil:
+		fmt.Fprintf(cli.Stdout, "pool %s/%s: %s begun, %s until %s; \"weir node status\" shows how far it is\n", cli.Cluster, cli.Pool,
+			several(a.Pool.Begun, "repair"), machinesWait(a.Pool.Waiting), a.Pool.Until.Format(time.DateTime))
+	case o.Op == nodehealth.OpRelease && o.All:
+		fmt.Fprintf(cli.Stdout, "all requests of pool %s/%s that waited are withdrawn\n", cli.Cluster, cli.Pool)
+	case o.Op == nodehealth.OpPause:
+		fmt.Fprintf(cli.Stdout, "repairs of pool %s/%s are paused until %s; \"weir node resume\" ends that\n", cli.Cluster, cli.Pool, time.Now().Add(o.For).Format(time.DateTime))
+	case o.Op == nodehealth.OpResume:
+		fmt.Fprintf(cli.Stdout, "your pause of pool %s/%s has ended\n", cli.Cluster, cli.Pool)
+	case o.Op == nodehealth.OpRelease:
+		fmt.Fprintf(cli.Stdout, "the breaker of pool %s/%s is closed; it opens again if more machines become unhealthy\n", cli.Cluster, cli.Pool)
+	}
+}
+
+// machinesWait returns "1 machine waits" or "2 machines wait".
+func machinesWait(n int) string {
+	if n == 1 {
+		return "1 machine waits"
+	}
+	return fmt.Sprintf("%d machines wait", n)
+}
+
+// printChecked prints the result of each detection mode for each machine.
+func (cli *healthCommands) printChecked(o nodehealth.Order, a nodehealth.OrderResponse) {
+	now := time.Now()
+	var rows [][]string
+	for _, n := range a.Nodes {
+		if n.Status == nil {
+			continue
+		}
+		for _, w := range n.Status.Modes {
+			rows = append(rows, []string{n.Node, string(n.Status.State), string(w.Mode), string(w.Verdict), explain.Ago(now, w.At), reasonOf(w)})
+		}
+	}
+	if len(rows) > 0 {
+		cli.printTable([]string{"node", "state", "mode", "verdict", "age", "reason"}, rows)
+	}
+	if len(o.Nodes) == 0 && len(a.Nodes) == nodehealth.MaxRows {
+		fmt.Fprintf(cli.Stdout, "these are the first %d of the probed machines; \"weir node status\" lists the unhealthy ones\n", nodehealth.MaxRows)
+	}
+}
+
+// printDone prints the result of an order for each machine.
+func (cli *healthCommands) printDone(a nodehealth.OrderResponse) {
+	var rows [][]string
+	for _, n := range a.Nodes {
+		done, state := "no", "-"
+		if n.OK {
+			done = "yes"
+		}
+		if n.Status != nil {
+			state = string(n.Status.State)
+		}
+		rows = append(rows, []string{n.Node, done, state, cmp.Or(n.Why, "-")})
+	}
+	cli.printTable([]string{"node", "done", "state", "what"}, rows)
 }

@@ -13,25 +13,15 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/command"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/autoscalerd"
-	"github.com/weirkeeper/weirkeeper/internal/daemon/bootstrapd"
 	"github.com/weirkeeper/weirkeeper/internal/explain"
+	"github.com/weirkeeper/weirkeeper/internal/seconds"
 	"github.com/weirkeeper/weirkeeper/internal/state"
+	"github.com/weirkeeper/weirkeeper/internal/view"
 	"github.com/weirkeeper/weirkeeper/nodehealth/events"
 	"github.com/weirkeeper/weirkeeper/pools"
-)
-
-// Default lengths of orders. An order ends by itself, so an operator can forget it safely.
-const (
-	pauseFor  = 30 * time.Minute
-	offsetFor = time.Hour
-	pinFor    = 30 * time.Minute
-	longest   = 365 * 24 * time.Hour
-
-	longestWhy = 200 // bytes: the reason is stored in the record of each tick
 )
 
 // noteFlags are the flags of every order with an end.
@@ -57,18 +47,13 @@ func (n *noteFlags) addWhy(cmd *cobra.Command) {
 
 // note returns the author, reason, time and end of an order that is given now.
 func (n *noteFlags) note() (pools.Note, error) {
-	if n.length < 0 || n.length > longest {
-		return pools.Note{}, command.Usage(fmt.Errorf("--for %v: want 0 to %v", n.length, longest))
+	if n.length < 0 || n.length > view.LongestOrder {
+		return pools.Note{}, command.Usage(fmt.Errorf("--for %s: want 0 to %s", seconds.Short(n.length), seconds.Short(view.LongestOrder)))
 	}
-	if len(n.why) > longestWhy {
-		return pools.Note{}, command.Usage(fmt.Errorf("--why has %d bytes: want at most %d", len(n.why), longestWhy))
+	if len(n.why) > view.LongestWhy {
+		return pools.Note{}, command.Usage(fmt.Errorf("--why has %d bytes: want at most %d", len(n.why), view.LongestWhy))
 	}
-	now := time.Now().UTC()
-	note := pools.Note{By: operator(), Why: decide.OneLine(n.why), At: now}
-	if n.length > 0 {
-		note.Until = now.Add(n.length)
-	}
-	return note, nil
+	return view.NewNote(time.Now(), operator(), n.why, n.length)
 }
 
 // operator returns USER@HOST of the person who runs the command.
@@ -90,10 +75,10 @@ type poolCommands struct{ *shared }
 // has no tick and no order: its name is probably mistyped.
 func (cli *poolCommands) withOrders(ctx context.Context, force bool, f func(context.Context, *state.Orders) error) error {
 	return cli.withBus(ctx, func(ctx context.Context, b *bus.Bus) error {
-		ctx, cancel := context.WithTimeout(ctx, askTimeout)
+		ctx, cancel := context.WithTimeout(ctx, view.Timeout)
 		defer cancel()
 		if !force {
-			if err := known(ctx, b, cli.Cluster, cli.Pool); err != nil {
+			if err := view.Known(ctx, b, cli.Cluster, cli.Pool); err != nil {
 				return err
 			}
 		}
@@ -104,76 +89,28 @@ func (cli *poolCommands) withOrders(ctx context.Context, force bool, f func(cont
 		if err := f(ctx, orders); err != nil {
 			return err
 		}
-		if _, err := cli.askBootstrap(ctx, b); err != nil {
+		if _, err := cli.requestBootstrap(ctx, b); err != nil {
 			fmt.Fprintf(cli.Stderr, "weir: warning: no tick reads the orders of the pool now: %v\n", err)
 		}
 		return nil
 	})
 }
 
-// known returns an error if the pool has neither a recorded tick nor an order.
-func known(ctx context.Context, b *bus.Bus, cluster, pool string) error {
-	ledger, err := state.OpenLedger(ctx, b.JetStream(), cluster, pool)
-	if err == nil {
-		_, err = ledger.Last(ctx)
-	}
-	if !errors.Is(err, state.ErrNoRecord) {
-		return err
-	}
-	orders, err := state.OpenOrders(ctx, b.JetStream(), cluster, pool, state.CreateNothing)
-	if err != nil {
-		return err
-	}
-	if has, err := orders.List(ctx); err != nil || !has.Empty() {
-		return err
-	}
-	return noTick(ctx, b, cluster, pool)
-}
-
-// noTickError is a state.ErrNoRecord with what is known of the pool.
-type noTickError struct{ text string }
-
-func (e *noTickError) Error() string { return e.text }
-func (e *noTickError) Unwrap() error { return state.ErrNoRecord }
-
-// noTick returns the error for a pool that has no recorded tick. If its bootstrap does not
-// run, and other pools of the cluster have ticked, it is a mistake in the name.
-func noTick(ctx context.Context, b *bus.Bus, cluster, pool string) error {
-	var s bootstrapd.Status
-	err := askJSON(ctx, b.Conn(), bootstrapd.Subject(cluster, pool, "status"), "bootstrap", nil, &s)
-	if err == nil {
-		return &noTickError{fmt.Sprintf("pool %s/%s has not ticked yet: its autoscaler is %s; wait for the first tick, or see \"weir status\"",
-			cluster, pool, s.Autoscaler.State)}
-	}
-	if _, absent := errors.AsType[*absentError](err); !absent {
-		return &noTickError{fmt.Sprintf("pool %s/%s has not ticked yet, and its bootstrap does not answer: %v; see its log", cluster, pool, err)}
-	}
-	others, err := state.Pools(ctx, b.JetStream(), cluster)
-	if err != nil {
-		return err
-	}
-	if len(others) > 0 {
-		return command.Usage(&noTickError{fmt.Sprintf("cluster %s has no tick of pool %q, and no bootstrap of it runs%s; a new pool needs \"weir bootstrap --pool %s\"",
-			cluster, pool, command.Suggest(pool, others), pool)})
-	}
-	return &noTickError{fmt.Sprintf("pool %s/%s has not ticked yet: start it with \"weir up\" or \"weir bootstrap\"", cluster, pool)}
-}
-
 // poolMistake returns the error of a command about a part of the pool that does not run. If the cluster has other
 // pools, and this one has never ticked, it is a mistake in the name.
 func poolMistake(ctx context.Context, b *bus.Bus, cluster, pool string, err error) error {
-	absent, isAbsent := errors.AsType[*absentError](err)
-	isAbsent = isAbsent && strings.HasPrefix(absent.part, "bootstrap")
+	absent, isAbsent := errors.AsType[*view.AbsentError](err)
+	isAbsent = isAbsent && strings.HasPrefix(absent.Part, "bootstrap")
 	if !isAbsent && !errors.Is(err, events.ErrNoResponse) && !errors.Is(err, autoscalerd.ErrNoAutoscaler) {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	ctx, cancel := context.WithTimeout(ctx, view.Timeout)
 	defer cancel()
 	ticked, errPools := state.Pools(ctx, b.JetStream(), cluster)
 	if errPools != nil || len(ticked) == 0 || slices.Contains(ticked, pool) {
 		return err
 	}
-	if mistake, ok := errors.AsType[*command.UsageError](noTick(ctx, b, cluster, pool)); ok {
+	if mistake, ok := errors.AsType[*command.UsageError](view.NoTick(ctx, b, cluster, pool)); ok {
 		return mistake
 	}
 	return err
@@ -205,7 +142,7 @@ its time, or with "weir resume".`,
 			})
 		},
 	}
-	n.add(cmd, pauseFor)
+	n.add(cmd, view.PauseFor)
 	return cmd
 }
 
@@ -283,12 +220,12 @@ WEIGHT the command shows it.
 				if cli.output == "json" {
 					return cli.showOffset(ctx, o)
 				}
-				fmt.Fprintf(cli.Stdout, "pool %s/%s has an offset of %s from its next tick on, %s\n", cli.Cluster, cli.Pool, signed(weight), explain.Note(note))
+				fmt.Fprintf(cli.Stdout, "pool %s/%s has an offset of %s from its next tick on, %s\n", cli.Cluster, cli.Pool, view.Signed(weight), explain.Note(note))
 				return nil
 			})
 		},
 	}
-	n.add(cmd, offsetFor)
+	n.add(cmd, view.OffsetFor)
 	cli.outputFlag(cmd)
 	return cmd
 }
@@ -306,42 +243,6 @@ func (cli *poolCommands) showOffset(ctx context.Context, o *state.Orders) error 
 		fmt.Fprintf(cli.Stdout, "pool %s/%s has no offset\n", cli.Cluster, cli.Pool)
 		return nil
 	}
-	fmt.Fprintf(cli.Stdout, "pool %s/%s has an offset of %s, %s\n", cli.Cluster, cli.Pool, signed(current.Offset.Weight), explain.Note(current.Offset.Note))
+	fmt.Fprintf(cli.Stdout, "pool %s/%s has an offset of %s, %s\n", cli.Cluster, cli.Pool, view.Signed(current.Offset.Weight), explain.Note(current.Offset.Note))
 	return nil
-}
-
-// signed formats a weight with its sign.
-func signed(x float64) string {
-	if x > 0 {
-		return "+" + explain.Number(x)
-	}
-	return explain.Number(x)
-}
-
-// warnOfOrders adds the current orders of operators to the status. The last tick may be
-// older than they are.
-func (cli *statusCommands) warnOfOrders(ctx context.Context, b *bus.Bus, s *poolStatus) {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
-	defer cancel()
-	orders, err := state.OpenOrders(ctx, b.JetStream(), cli.Cluster, cli.Pool, state.CreateNothing)
-	if err != nil {
-		s.warn("%v", err)
-		return
-	}
-	current, err := orders.List(ctx)
-	if err != nil {
-		s.warn("%v", err)
-		return
-	}
-	current = current.InForce(time.Now())
-	if current.Pause != nil {
-		s.warn("the pool is paused %s; \"weir resume\" ends it", explain.Note(*current.Pause))
-	}
-	s.Orders = &current
-	if current.Offset != nil {
-		s.warn("an offset of %s applies, %s", signed(current.Offset.Weight), explain.Note(current.Offset.Note))
-	}
-	if current.Pin != nil {
-		s.warn("the target is pinned at %s, %s", pinned(*current.Pin), explain.Note(current.Pin.Note))
-	}
 }

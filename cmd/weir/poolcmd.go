@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -15,9 +13,9 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/command"
-	"github.com/weirkeeper/weirkeeper/internal/daemon/autoscalerd"
 	"github.com/weirkeeper/weirkeeper/internal/explain"
 	"github.com/weirkeeper/weirkeeper/internal/state"
+	"github.com/weirkeeper/weirkeeper/internal/view"
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
@@ -26,21 +24,22 @@ func (cli *poolCommands) poolCommand() *cobra.Command {
 		Use:   "pool",
 		Short: "Show a pool, explain its decisions, and change it by hand",
 		Long: `Show a pool, explain its decisions, and change it by hand. "weir status", "explain",
-"plan", "pause", "resume" and "offset" are short forms of the commands here.`,
-		Example: `  weir pool status web
+"plan", "diff", "pause", "resume" and "offset" are short forms of the commands here.`,
+		Example: `  weir pool list
+  weir pool status web
   weir pool target web 40 --for 2h --why "load test"
   weir pool groups web`,
 		Args: command.Group,
 		RunE: command.Help,
 	}
 	for _, short := range []*cobra.Command{
-		(&statusCommands{cli.shared}).statusCommand(), cli.explainCommand(), cli.planCommand(), cli.pauseCommand(), cli.resumeCommand(), cli.offsetCommand(),
+		(&statusCommands{cli.shared}).statusCommand(), cli.explainCommand(), cli.planCommand(), cli.diffCommand(), cli.pauseCommand(), cli.resumeCommand(), cli.offsetCommand(),
 	} {
 		short.Example = strings.ReplaceAll(short.Example, "weir "+short.Name(), "weir pool "+short.Name())
 		cmd.AddCommand(short)
 	}
-	cmd.AddCommand(cli.poolTargetCommand(), cli.poolDrainCommand(), command.Alias(cli.poolRemoveCommand(), "weir pool drain"),
-		cli.poolMarkStaleCommand(), cli.poolGroupsCommand())
+	cmd.AddCommand((&fleetCommands{cli.shared}).poolListCommand(), cli.poolTargetCommand(), cli.poolDrainCommand(), command.Alias(cli.poolRemoveCommand(), "weir pool drain"),
+		cli.poolMarkStaleCommand(), cli.poolRollCommand(), cli.poolGroupsCommand(), cli.redecideCommand())
 	return cmd
 }
 
@@ -92,10 +91,8 @@ target the command shows the pin.
 			if !isTarget(args[0]) {
 				return command.Usage(fmt.Errorf("target %q: want a number of at least 0, min or max; \"%s --pool POOL\" shows the pin of a pool", args[0], cmd.CommandPath()))
 			}
-			pin := pools.Pin{Note: note}
-			if pin.Target, err = strconv.ParseFloat(args[0], 64); err != nil {
-				pin.Bound = args[0]
-			}
+			pin, _ := view.ParsePin(args[0])
+			pin.Note = note
 			return cli.withOrders(cmd.Context(), n.force, func(ctx context.Context, o *state.Orders) error {
 				if err := o.SetPin(ctx, pin); err != nil {
 					return err
@@ -108,7 +105,7 @@ target the command shows the pin.
 			})
 		},
 	}
-	n.add(cmd, pinFor)
+	n.add(cmd, view.PinFor)
 	cli.outputFlag(cmd)
 	cmd.Flags().BoolVar(&clear, "clear", false, "remove the pin")
 	return cmd
@@ -116,8 +113,8 @@ target the command shows the pin.
 
 // isTarget reports whether a text is min, max or a target.
 func isTarget(text string) bool {
-	x, err := strconv.ParseFloat(text, 64)
-	return text == "min" || text == "max" || err == nil && x >= 0 && x < 1e12
+	_, ok := view.ParsePin(text)
+	return ok
 }
 
 func (cli *poolCommands) showPin(ctx context.Context, o *state.Orders) error {
@@ -133,15 +130,8 @@ func (cli *poolCommands) showPin(ctx context.Context, o *state.Orders) error {
 		fmt.Fprintf(cli.Stdout, "pool %s/%s is not pinned: its signals decide\n", cli.Cluster, cli.Pool)
 		return nil
 	}
-	fmt.Fprintf(cli.Stdout, "pool %s/%s is pinned at %s, %s\n", cli.Cluster, cli.Pool, pinned(*current.Pin), explain.Note(current.Pin.Note))
+	fmt.Fprintf(cli.Stdout, "pool %s/%s is pinned at %s, %s\n", cli.Cluster, cli.Pool, view.Pinned(*current.Pin), explain.Note(current.Pin.Note))
 	return nil
-}
-
-func pinned(p pools.Pin) string {
-	if p.Bound != "" {
-		return p.Bound
-	}
-	return explain.Number(p.Target)
 }
 
 func (cli *poolCommands) poolDrainCommand() *cobra.Command {
@@ -197,24 +187,9 @@ whether new nodes replace them. The order is stored until it is carried out.`,
 	return cmd
 }
 
-// newestReading returns the newest record that has the pool's groups and nodes. If the last
-// tick did not read them, as on a paused pool, the pool's autoscaler reads them now.
+// newestReading returns the newest record that has the pool's groups and nodes.
 func (cli *poolCommands) newestReading(ctx context.Context, b *bus.Bus) (autoscaler.Record, error) {
-	r, err := lastRecord(ctx, b, cli.Cluster, cli.Pool)
-	if err != nil && !errors.Is(err, state.ErrNoRecord) || err == nil && r.Case != nil {
-		return r, err
-	}
-	read, errRead := autoscalerd.RequestPlan(ctx, b, cli.Cluster, cli.Pool)
-	if errRead == nil && read.Case != nil {
-		return read, nil
-	}
-	if errors.Is(err, state.ErrNoRecord) {
-		return autoscaler.Record{}, err
-	}
-	if err == nil {
-		err = fmt.Errorf("read the groups and nodes of pool %s/%s: its last tick did not", cli.Cluster, cli.Pool)
-	}
-	return autoscaler.Record{}, errors.Join(err, errRead)
+	return view.Reading(ctx, b, cli.Cluster, cli.Pool)
 }
 
 // waits prints, for a paused pool, that an order waits for the end of the pause.
@@ -238,7 +213,7 @@ func (cli *poolCommands) removeNodes(ctx context.Context, b *bus.Bus, note pools
 			return command.Usage(fmt.Errorf("pool %s/%s has no node %q, or it leaves already%s", cli.Cluster, cli.Pool, node, command.Suggest(node, sortedKeys(known))))
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	ctx, cancel := context.WithTimeout(ctx, view.Timeout)
 	defer cancel()
 	orders, err := state.OpenOrders(ctx, b.JetStream(), cli.Cluster, cli.Pool, b.Replicas())
 	if err != nil {
@@ -260,15 +235,15 @@ func (cli *poolCommands) poolMarkStaleCommand() *cobra.Command {
 	var n noteFlags
 	var all bool
 	cmd := &cobra.Command{
-		Use:   "mark-stale GROUP... | --all",
+		Use:   "mark-stale [POOL] (GROUP... | --all)",
 		Short: "Replace all present machines of groups",
 		Long: `Replace all present machines of groups, for example after a change of the image. New
 machines start beside the old ones. As they join, the old ones are drained and
-terminated, within the step limits of the pool. Machines that start later stay.`,
-		Example: `  weir pool mark-stale blue --why "kernel 6.18"
-  weir pool mark-stale --all`,
+terminated, within the step limits of the pool. Machines that start later stay.` + fmt.Sprintf(poolFirst, "groups"),
+		Example: `  weir pool mark-stale web blue --why "kernel 6.18"
+  weir pool mark-stale web --all`,
 		Args: func(cmd *cobra.Command, args []string) error {
-			if all != (len(args) == 0) {
+			if len(args) == 0 && !all {
 				return command.Usage(fmt.Errorf("%s requires groups, which \"weir pool groups\" shows, or --all\nSee %q", cmd.CommandPath(), cmd.CommandPath()+" --help"))
 			}
 			return nil
@@ -278,7 +253,16 @@ terminated, within the step limits of the pool. Machines that start later stay.`
 			if err != nil {
 				return err
 			}
-			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error { return cli.markStale(ctx, b, note, args) })
+			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
+				groups, err := cli.takeGroups(ctx, b, cmd, args, all)
+				if err == nil && all && len(groups) > 0 {
+					err = command.Usage(fmt.Errorf("%s requires groups, which \"weir pool groups\" shows, or --all, not both\nSee %q", cmd.CommandPath(), cmd.CommandPath()+" --help"))
+				}
+				if err != nil {
+					return err
+				}
+				return cli.markStale(ctx, b, note, groups)
+			})
 		},
 	}
 	n.addWhy(cmd)
@@ -291,19 +275,10 @@ func (cli *poolCommands) markStale(ctx context.Context, b *bus.Bus, note pools.N
 	if err != nil {
 		return err
 	}
-	var known []string
-	for _, g := range r.Snapshot.Groups {
-		known = append(known, g.ID)
+	if groups, err = cli.groupsOf(r, groups); err != nil {
+		return err
 	}
-	if len(groups) == 0 {
-		groups = known
-	}
-	for _, g := range groups {
-		if !slices.Contains(known, g) {
-			return command.Usage(fmt.Errorf("pool %s/%s has no group %q%s", cli.Cluster, cli.Pool, g, command.Suggest(g, known)))
-		}
-	}
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	ctx, cancel := context.WithTimeout(ctx, view.Timeout)
 	defer cancel()
 	orders, err := state.OpenOrders(ctx, b.JetStream(), cli.Cluster, cli.Pool, b.Replicas())
 	if err != nil {
@@ -347,7 +322,7 @@ func (cli *poolCommands) listGroups(ctx context.Context, b *bus.Bus) error {
 	if err != nil {
 		return err
 	}
-	within, cancel := context.WithTimeout(ctx, askTimeout)
+	within, cancel := context.WithTimeout(ctx, view.Timeout)
 	defer cancel()
 	orders, err := state.OpenOrders(within, b.JetStream(), cli.Cluster, cli.Pool, state.CreateNothing)
 	if err != nil {
@@ -360,7 +335,7 @@ func (cli *poolCommands) listGroups(ctx context.Context, b *bus.Bus) error {
 	groups := make([]groupState, len(r.Snapshot.Groups))
 	for i, g := range r.Snapshot.Groups {
 		groups[i].GroupRecord = g
-		for _, q := range r.State.Quarantines {
+		for _, q := range r.State.Backoffs {
 			if q.Group == g.ID {
 				groups[i].Quarantined, groups[i].Until = q.Why, q.Until
 			}

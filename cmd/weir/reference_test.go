@@ -5,7 +5,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -13,12 +12,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 
-	"github.com/weirkeeper/weirkeeper/harmonizer"
 	"github.com/weirkeeper/weirkeeper/internal/command"
-	"github.com/weirkeeper/weirkeeper/nodehealth"
+	"github.com/weirkeeper/weirkeeper/internal/metric"
 )
 
 var update = flag.Bool("update", false, "write docs/commands.md and the table of docs/metrics.md anew")
@@ -46,7 +43,7 @@ func commandTree() *cobra.Command {
 	return (&shared{Root: command.Root{Stdout: io.Discard, Stderr: io.Discard}}).root()
 }
 
-// TestCommandsPage compares docs/commands.md with the help of each command.
+// TestCommandsPage compares docs/commands.md with the help of each command. Each command has an example.
 func TestCommandsPage(t *testing.T) {
 	for _, name := range []string{"WEIR_DATA", "WEIR_CONFIG_DIR", "WEIR_LOG_LEVEL", "WEIR_LOG_FORMAT", "CMAN_CLUSTER", "CMAN_POOL"} {
 		t.Setenv(name, "") // defaults of flags
@@ -55,7 +52,7 @@ func TestCommandsPage(t *testing.T) {
 	var b bytes.Buffer
 	b.WriteString("# Commands\n\nThis page has the help of each command. A test generates it from the code " +
 		"(`go test ./cmd/weir -run TestCommandsPage -update`). `weir help COMMAND` prints the same.\n\n" +
-		"Listings take `--output json`. Exit codes: 0 done, 1 could not be done, 2 wrong command line or file, or a pool, an application, " +
+		"Listings take `--output json`; durations in it are seconds. Exit codes: 0 done, 1 could not be done, 2 wrong command line or file, or a pool, an application, " +
 		"a node or a group that does not exist. Codes 10 to 22 are the reasons [why a release is rejected](signals.md#when-a-release-is-rejected).\n\n" +
 		"On a terminal that is narrower than a table, each row is a block of lines. If the locale is not one of UTF-8 (`LANG=C`), " +
 		"a terminal gets ASCII. Control characters are always escaped.\n\n")
@@ -80,6 +77,9 @@ func TestCommandsPage(t *testing.T) {
 	b.WriteString("| `weir help`, `weir completion` | Print help; print the completion of a shell |\n")
 	fmt.Fprintf(&b, "\n## Flags of all commands\n\n```\n%s```\n", root.PersistentFlags().FlagUsages())
 	for _, c := range leaves {
+		if !strings.Contains(c.Example, "weir ") {
+			t.Errorf("%s has no example: give its cobra.Command an Example", c.CommandPath())
+		}
 		fmt.Fprintf(&b, "\n## %s\n\n", c.CommandPath())
 		text := c.Long
 		if text == "" {
@@ -99,55 +99,40 @@ func isGroup(c *cobra.Command) bool {
 	return c.HasSubCommands() && c.Flags().NFlag() == 0 && !c.NonInheritedFlags().HasAvailableFlags()
 }
 
-// TestMetricsPage compares the table of docs/metrics.md with the metrics that the daemons describe.
+// TestMetricsPage compares the tables of docs/metrics.md with those of package metric.
 func TestMetricsPage(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "metrics.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := harmonizer.New(harmonizer.Config{Cluster: "local"}, harmonizer.Ports{}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
 	page := string(text)
-	for name, c := range map[string]prometheus.Collector{"harmonizer": h.Collector(), "health": (&nodehealth.Loop{}).Collector()} {
+	for name, table := range metricTables() {
 		begin, end := "<!-- metrics of "+name+" -->\n", "<!-- end of "+name+" -->\n"
 		before, rest, ok := strings.Cut(page, begin)
 		_, after, ok2 := strings.Cut(rest, end)
 		if !ok || !ok2 {
 			t.Fatalf("docs/metrics.md has no part between %q and %q", begin, end)
 		}
-		page = before + begin + metricsTable(t, c) + end + after
+		page = before + begin + metricRows(table) + end + after
 	}
 	compareReference(t, "metrics.md", page)
 }
 
-var description = regexp.MustCompile(`^Desc\{fqName: "(\w+)", help: "(.*?)"(?:, unit: "\w*")?, constLabels: \{\}, variableLabels: \{(.*)\}\}$`)
+// metricTables returns the tables of docs/metrics.md.
+func metricTables() map[string][]metric.Metric {
+	return map[string][]metric.Metric{
+		"autoscaler": metric.Autoscaler(), "health": metric.Health(), "harmonizer": metric.Harmonizer(), "placer": metric.Placer(), "bootstrap": metric.Bootstrap(), "notify": metric.Notify(),
+	}
+}
 
-// metricsTable has a row for each metric that a collector describes, sorted by name.
-func metricsTable(t *testing.T, c prometheus.Collector) string {
-	t.Helper()
-	descs := make(chan *prometheus.Desc, 1000)
-	c.Describe(descs)
-	close(descs)
+// metricRows has a row for each metric, sorted by name.
+func metricRows(table []metric.Metric) string {
 	var rows []string
-	for d := range descs {
-		m := description.FindStringSubmatch(d.String())
-		if m == nil {
-			t.Fatalf("a description of another form: %s", d)
-		}
-		kind := "gauge"
-		switch {
-		case strings.HasSuffix(m[1], "_total"):
-			kind = "counter"
-		case m[1] == "weir_harmonizer_step_seconds":
-			kind = "histogram"
-		}
-		labels := strings.ReplaceAll(m[3], ",", ", ")
-		rows = append(rows, fmt.Sprintf("| `%s` | %s | %s | %s |\n", m[1], kind, labels, m[2]))
+	for _, m := range table {
+		rows = append(rows, fmt.Sprintf("| `%s` | %s | %s | %s | %s |\n", m.Name, m.Type, m.Unit, strings.Join(m.Labels, ", "), m.Help))
 	}
 	slices.Sort(rows)
-	return "| metric | type | labels | meaning |\n|---|---|---|---|\n" + strings.Join(rows, "")
+	return "| metric | type | unit | labels | meaning |\n|---|---|---|---|---|\n" + strings.Join(rows, "")
 }
 
 // TestDocumentedCommands requires that each command line of the documents names an existing command with existing

@@ -68,15 +68,11 @@ func TestLineProtocol(t *testing.T) {
 	}
 }
 
-// TestPublishOnTag runs the recipe of deploy/ci on what "signal init" writes into
-// an empty folder, which fetches the SDK in its version from a module proxy.
+// TestPublishOnTag runs the recipe that "signal init" writes into an empty folder,
+// which fetches the SDK in its version from a module proxy.
 func TestPublishOnTag(t *testing.T) {
 	t.Parallel()
 	u := startUp(t, t.TempDir())
-	recipe, err := filepath.Abs(filepath.Join("..", "..", "deploy", "ci", "publish-signal.sh"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	dir := filepath.Join(t.TempDir(), "rps")
 	const version = "v0.9.0"
 	u.weir(t, "signal", "init", "rps", "--dir", dir, "--sdk-version", version)
@@ -86,10 +82,10 @@ func TestPublishOnTag(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	for range 2 { // a job that is run again publishes the same bytes
-		cmd := exec.CommandContext(ctx, recipe)
+		cmd := exec.CommandContext(ctx, "./publish.sh")
 		cmd.Dir = dir
 		cmd.Env = append(append(os.Environ(), proxy...), "PATH="+os.Getenv("WEIR_TEST_BIN")+":"+os.Getenv("PATH"), asWeir+"=1", "WEIR_DATA="+u.data,
-			"NAMESPACE=shop", "NAME=rps", "TAG=v1.0.0", "SIGN_KEY="+key, "PLATFORMS="+runtime.GOOS+"-"+runtime.GOARCH)
+			"NAMESPACE=shop", "TAG=v1.0.0", "SIGN_KEY="+key, "PLATFORMS="+runtime.GOOS+"-"+runtime.GOARCH)
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
@@ -157,4 +153,24 @@ func openTerminal(t *testing.T) (main, terminal *os.File) {
 		t.Fatal(err)
 	}
 	return main, terminal
+}
+
+// TestProgressOnATerminal publishes and fetches a release: a terminal gets bytes and rate, and another output nothing.
+func TestProgressOnATerminal(t *testing.T) {
+	t.Parallel()
+	u := startUp(t, t.TempDir())
+	signal := filepath.Join(t.TempDir(), "signal")
+	if err := os.WriteFile(signal, []byte("#!/bin/sh\nexec cat\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for i, args := range [][]string{{"release", "publish", "shop/rps@v1", signal}, {"release", "fetch", "shop/rps@v1"}} {
+		text := withoutColors(onTerminal(t, 120, nil, append(args, "--data", u.data)...))
+		if rate := regexp.MustCompile(`shop/rps@v1 .*\[[0-9.]+K?B in .*/s\]`); !rate.MatchString(text) {
+			t.Errorf("weir %q prints %q, want the bytes and the rate", args, text)
+		}
+		args = slices.Clone([][]string{{"release", "publish", "shop/rps@v2", signal}, {"release", "fetch", "shop/rps@v2"}}[i])
+		if r := inData(u.data)(args...); r.code != 0 || r.stderr != "" {
+			t.Errorf("weir %q without a terminal: %+v, want no progress", args, r)
+		}
+	}
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,9 +14,10 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler"
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/bootstrap"
-	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/internal/bus/roles"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/internal/state"
+	"github.com/weirkeeper/weirkeeper/internal/view"
 )
 
 // livePool is a pool file for a test that edits it: the version and more keys of
@@ -80,11 +80,7 @@ func (l *live) runs(t *testing.T, version string) bootstrap.Process {
 // ticks returns all records of the ledger.
 func (l *live) ticks(t *testing.T) (records []autoscaler.Record) {
 	t.Helper()
-	b, err := bus.Find(t.Context(), bus.Config{Data: l.data, Name: t.Name(), Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer b.Close()
+	b := joinAs(t, l.data, roles.User{Role: roles.Viewer})
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	ledger, err := state.OpenLedger(ctx, b.JetStream(), "local", "default")
@@ -111,7 +107,7 @@ func TestSwapLosesNoTick(t *testing.T) {
 	l.publish(t, "v1", "v2", "v3")
 	l.pin(t, "v1", "")
 	autoscalerOf := func() int {
-		s, err := runJSON[poolStatus](l.upProcess, "status")
+		s, err := runJSON[view.Status](l.upProcess, "status")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,13 +1,23 @@
 // Command weir scales pools of machines, keeps the configured number of application
 // instances running, and repairs unhealthy machines. "weir help" lists its commands.
+//
+// The daemons run by "weir bootstrap", "weir harmonizer", "weir placer" and "weir agent".
+// All other commands print data or send an order, and end. Each file has one group of
+// commands, as a struct with the shared flags. The package has flags and printing only. A
+// process runs one command.
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -64,11 +74,11 @@ To try all of it on this machine, run "weir up", and in another terminal:
 	daemons, about := &daemonCommands{cli}, &aboutCommands{cli}
 	root.AddCommand(
 		command.Up(func(context.Context, command.UpOptions) error { return command.ReplaceWithLocal("weir up", cli.args) }),
-		(&statusCommands{cli}).statusCommand(), pool.explainCommand(), pool.planCommand(), (&decideCommands{cli}).decideCommand(),
+		(&statusCommands{cli}).statusCommand(), pool.explainCommand(), pool.planCommand(), pool.diffCommand(), pool.eventsCommand(), (&decideCommands{cli}).decideCommand(),
 		pool.pauseCommand(), pool.resumeCommand(), pool.offsetCommand(), pool.poolCommand(), node.nodeCommand(), (&appCommands{cli}).appCommand(),
 		(&stateCommands{cli}).stateCommand(), (&natsCommands{cli}).natsCommand(), signals.signalCommand(), signals.releaseCommand(),
-		(&metricsCommands{cli}).metricsCommand(), daemons.bootstrapCommand(), daemons.autoscalerCommand(), daemons.agentCommand(), daemons.authCommand(),
-		(&harmonizerCommands{cli}).harmonizerCommand(), about.configCommand(), about.doctorCommand(), about.versionCommand(), daemons.keepCommand(),
+		(&metricsCommands{cli}).metricsCommand(), daemons.bootstrapCommand(), daemons.autoscalerCommand(), daemons.agentCommand(), daemons.authCommand(), daemons.placerCommand(), daemons.notifyCommand(), daemons.webCommand(),
+		(&harmonizerCommands{cli}).harmonizerCommand(), about.configCommand(), about.doctorCommand(), about.versionCommand(), daemons.keepCommand(), about.manCommand(), (&contextCommands{cli}).contextCommand(),
 	)
 	(&completion{cli}).completeNames(root)
 	return root
@@ -90,7 +100,7 @@ func (cli *shared) usePool(cmd *cobra.Command, name string) error {
 	if cmd.Flags().Changed("pool") && cli.Pool != name {
 		return command.Usage(fmt.Errorf("%s has two pools: %q, and %q of --pool; give one of them\nSee %q", cmd.CommandPath(), name, cli.Pool, cmd.CommandPath()+" --help"))
 	}
-	cli.Pool = name
+	cli.Pool, cli.PoolNamed = name, true
 	return nil
 }
 
@@ -114,3 +124,100 @@ func (cli *shared) poolThen(what string) cobra.PositionalArgs {
 
 // lastOf returns the last argument alone, if there is one.
 func lastOf(args []string) []string { return args[max(0, len(args)-1):] }
+
+// outputFlag gives a command --output: table, json or yaml.
+func (cli *shared) outputFlag(cmd *cobra.Command) {
+	cli.formFlag(cmd, command.FormTable, command.FormJSON, command.FormYAML)
+}
+
+// namesFlag is outputFlag with the form "name". names returns the names of the things in a value that the command
+// passes to printJSON.
+func (cli *shared) namesFlag(cmd *cobra.Command, names func(value any) []string) {
+	cli.formFlag(cmd, command.FormTable, command.FormJSON, command.FormYAML, command.FormName)
+	inner := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		cli.names = names
+		return inner(cmd, args)
+	}
+}
+
+// formFlag gives a command --output with these forms, of which the first is the default. The command prints tables if
+// cli.output is "table". In any other form it passes its data to printJSON; cli.output is "json" then.
+func (cli *shared) formFlag(cmd *cobra.Command, forms ...string) {
+	last := len(forms) - 1
+	want := strings.Join(forms[:last], ", ") + " or " + forms[last]
+	cmd.Flags().StringVarP(&cli.form, "output", "o", forms[0], want)
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(forms, cobra.ShellCompDirectiveNoFileComp)) // fails only without the flag
+	inner := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if !cmd.Flags().Changed("output") { // all commands share cli.form
+			cli.form = forms[0]
+		}
+		if !slices.Contains(forms, cli.form) {
+			return command.Usage(fmt.Errorf("--output %q: want %s%s", cli.form, want, command.DidYouMean(cli.form, forms)))
+		}
+		cli.output = command.FormTable
+		if cli.form != command.FormTable {
+			cli.output = command.FormJSON
+		}
+		return inner(cmd, args)
+	}
+}
+
+// printJSON prints a value in the form of --output: as JSON, as YAML, or the names in it.
+func (cli *shared) printJSON(v any) error {
+	if cli.form != command.FormName {
+		return command.Encode(cli.Stdout, cli.form, v)
+	}
+	for _, name := range cli.names(v) {
+		if _, err := fmt.Fprintln(cli.Stdout, command.OneLine(name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// printNext prints one value of a stream: a line of JSON, or a YAML document.
+func (cli *shared) printNext(v any) error { return command.EncodeNext(cli.Stdout, cli.form, v) }
+
+// eachName returns a function for namesFlag: the name of each element of a list of T.
+func eachName[T any](name func(T) string) func(any) []string {
+	return func(value any) (names []string) {
+		list, _ := value.([]T)
+		for _, one := range list {
+			names = append(names, name(one))
+		}
+		return names
+	}
+}
+
+// watchFlag gives a command --watch. Call it before outputFlag or namesFlag.
+func (cli *shared) watchFlag(cmd *cobra.Command) {
+	watch := cmd.Flags().BoolP("watch", "w", false, "repeat every 2s until Ctrl-C; without a terminal, print only changes")
+	inner := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if !*watch {
+			return inner(cmd, args)
+		}
+		return cli.Watch(cmd.Context(), func(context.Context) error { return inner(cmd, args) })
+	}
+}
+
+func (cli *shared) printTable(header []string, rows [][]string) {
+	command.Table(cli.Stdout, header, rows)
+}
+
+func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
+
+func (cli *shared) printProcesses(list []bootstrap.Process) {
+	now := time.Now()
+	var rows [][]string
+	for _, p := range list {
+		name := cmp.Or(p.App, p.Signal)
+		rows = append(rows, processRow(p, name, now))
+		if c := p.Candidate; c != nil {
+			rows = append(rows, processRow(*c, name+"(candidate)", now))
+		}
+	}
+	cli.printTable([]string{"process", "signal", "version", "state", "pid", "since", "restarts", "why"}, rows)
+}

@@ -2,14 +2,53 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weirkeeper/weirkeeper/autoscaler"
+	"github.com/weirkeeper/weirkeeper/internal/command"
 	"github.com/weirkeeper/weirkeeper/internal/explain"
 	"github.com/weirkeeper/weirkeeper/internal/recompute"
 )
+
+// A record that a command printed, with durations in seconds, is read as the record of the ledger.
+func TestPrintedRecordIsRead(t *testing.T) {
+	t.Parallel()
+	r := hostileValue(reflect.TypeFor[autoscaler.Record](), 0).Interface().(autoscaler.Record)
+	stored, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var printed bytes.Buffer
+	if err := command.EncodeNext(&printed, command.FormJSON, r); err != nil {
+		t.Fatal(err)
+	}
+	if bytes.Contains(printed.Bytes(), []byte("_ns\"")) {
+		t.Errorf("a printed record has nanoseconds: %s", printed.Bytes())
+	}
+	back, err := explain.Read(printed.Bytes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := explain.Read(stored)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, err := json.Marshal(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := json.Marshal(back)
+	if diff := cmp.Diff(string(first), string(second)); err != nil || diff != "" || back.Every != hostileDuration {
+		t.Errorf("the printed record differs: %v (-stored +printed):\n%s\nevery %v", err, diff, back.Every)
+	}
+}
 
 // A record of the schema before is still shown, and refused by "weir decide" in one
 // line that names both schemas.

@@ -356,7 +356,7 @@ the limit of this machine, and the ratio compares the signal with it.`,
 			if cli.output == "json" {
 				return cli.printJSON(all)
 			}
-			cli.printTable([]string{"series x points", "body", "p50 ms", "p99 ms", "bare p50 ms", "ratio"}, rows)
+			cli.printTable([]string{"windows", "body", "p50 ms", "p99 ms", "bare p50 ms", "ratio"}, rows)
 			return nil
 		},
 	}
@@ -389,11 +389,12 @@ prints its response, and ends it.`,
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if local != "" {
-				return cli.askOnce(cmd.Context(), a, append([]string{local}, args...))
+				return cli.requestOnce(cmd.Context(), a, append([]string{local}, args...))
 			}
 			return cli.runShipped(cmd.Context(), args)
 		},
 	}
+	command.IgnoreContext(cmd) // bootstrap starts it
 	a.flags(cmd)
 	cmd.Flags().StringVar(&local, "local", "", "program of a signal that receives one request")
 	cli.outputFlag(cmd)
@@ -424,7 +425,7 @@ type answered struct {
 	Unknown     []string           `json:"unknown_keys,omitempty"`
 }
 
-func (cli *signalCommands) askOnce(ctx context.Context, a requestFlags, args []string) error {
+func (cli *signalCommands) requestOnce(ctx context.Context, a requestFlags, args []string) error {
 	if a.metrics == "" {
 		return command.Usage(errors.New(`--metrics is missing: name a file of recorded windows; "weir metrics get --output json" writes one`))
 	}

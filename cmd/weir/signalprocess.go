@@ -18,7 +18,10 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/command"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/bootstrapd"
+	"github.com/weirkeeper/weirkeeper/internal/history"
 	"github.com/weirkeeper/weirkeeper/internal/names"
+	"github.com/weirkeeper/weirkeeper/internal/seconds"
+	"github.com/weirkeeper/weirkeeper/internal/view"
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
@@ -31,7 +34,7 @@ func (cli *signalCommands) signalPsCommand() *cobra.Command {
 		Args: cli.poolArg,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
-				s, err := cli.askBootstrap(ctx, b)
+				s, err := cli.requestBootstrap(ctx, b)
 				if err != nil {
 					return err
 				}
@@ -72,7 +75,7 @@ func (cli *signalCommands) signalRestartCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
 				var a bootstrapd.RestartAnswer
-				err := askJSON(ctx, b.Conn(), bootstrapd.Subject(cli.Cluster, cli.Pool, "restart"), cli.bootstrapName(), bootstrapd.RestartRequest{App: args[0]}, &a)
+				err := view.Request(ctx, b.Conn(), bootstrapd.Subject(cli.Cluster, cli.Pool, "restart"), cli.bootstrapName(), bootstrapd.RestartRequest{App: args[0]}, &a)
 				if err != nil {
 					return err
 				}
@@ -109,7 +112,7 @@ func (cli *signalCommands) signalLogsCommand() *cobra.Command {
 	return cmd
 }
 
-// followEvery is how often "logs --follow" asks for more.
+// followEvery is how often "logs --follow" requests more.
 const followEvery = 250 * time.Millisecond
 
 func (cli *signalCommands) signalLogs(ctx context.Context, b *bus.Bus, request bootstrapd.LogsRequest, follow bool) error {
@@ -117,7 +120,7 @@ func (cli *signalCommands) signalLogs(ctx context.Context, b *bus.Bus, request b
 	defer ticker.Stop()
 	for {
 		var a bootstrapd.LogsAnswer
-		if err := askJSON(ctx, b.Conn(), bootstrapd.Subject(cli.Cluster, cli.Pool, "logs"), cli.bootstrapName(), request, &a); err != nil {
+		if err := view.Request(ctx, b.Conn(), bootstrapd.Subject(cli.Cluster, cli.Pool, "logs"), cli.bootstrapName(), request, &a); err != nil {
 			return err
 		}
 		if a.Error != "" {
@@ -144,7 +147,7 @@ func (cli *signalCommands) signalLogs(ctx context.Context, b *bus.Bus, request b
 // noSignal returns the reason why bootstrap refused an order for the signal of an app: if the
 // pool has no such signal, a mistake with the names of those that it has.
 func (cli *signalCommands) noSignal(ctx context.Context, b *bus.Bus, app, refused string) error {
-	s, err := cli.askBootstrap(ctx, b)
+	s, err := cli.requestBootstrap(ctx, b)
 	if err != nil || slices.ContainsFunc(s.Signals, func(p bootstrap.Process) bool { return p.App == app }) {
 		return errors.New(refused)
 	}
@@ -172,7 +175,7 @@ and each recent tick in the ledger with a response of both.`,
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if since <= 0 {
-				return command.Usage(fmt.Errorf("--since %v: want more than 0", since))
+				return command.Usage(fmt.Errorf("--since %s: want more than 0", seconds.Short(since)))
 			}
 			app := strings.Join(args, "")
 			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
@@ -191,7 +194,7 @@ type shadowReport struct {
 	Ticks  []shadowTick            `json:"ticks"`  // oldest first
 }
 
-// shadowTick is one tick in which a shadow was asked.
+// shadowTick is one tick in which a shadow received a request.
 type shadowTick struct {
 	At time.Time `json:"at"`
 	ask.ShadowRecord
@@ -200,7 +203,7 @@ type shadowTick struct {
 
 func (cli *signalCommands) shadow(ctx context.Context, b *bus.Bus, app string, since time.Duration) error {
 	report := shadowReport{Trials: []bootstrap.TrialStatus{}, Ticks: []shadowTick{}}
-	s, err := cli.askBootstrap(ctx, b)
+	s, err := cli.requestBootstrap(ctx, b)
 	if err != nil {
 		fmt.Fprintf(cli.Stderr, "weir: %v: only the ledger is read\n", err)
 	}
@@ -210,13 +213,20 @@ func (cli *signalCommands) shadow(ctx context.Context, b *bus.Bus, app string, s
 		}
 	}
 	unreadable, known := 0, app == ""
-	err = recordsSince(ctx, b, cli.Cluster, cli.Pool, time.Now().Add(-since), func(data []byte) error {
+	named := map[string]bool{}
+	for _, p := range s.Signals {
+		named[p.App] = true
+	}
+	err = history.Pool{JS: b.JetStream(), Cluster: cli.Cluster, Pool: cli.Pool}.Records(ctx, time.Now().Add(-since), func(data []byte) error {
 		var r autoscaler.Record
 		if err := json.Unmarshal(data, &r); err != nil {
 			unreadable++
 			return nil
 		}
-		known = known || slices.ContainsFunc(appsOf(r), func(a decide.App) bool { return a.Name == app })
+		for _, a := range appsOf(r) {
+			named[a.Name] = true
+			known = known || a.Name == app
+		}
 		report.Ticks = append(report.Ticks, shadowTicks(r, app)...)
 		return nil
 	})
@@ -227,7 +237,11 @@ func (cli *signalCommands) shadow(ctx context.Context, b *bus.Bus, app string, s
 		fmt.Fprintf(cli.Stderr, "weir: %d records of the ledger cannot be read\n", unreadable)
 	}
 	if !known && len(report.Trials) == 0 {
-		return fmt.Errorf("no tick of pool %s/%s in the last %v has an app %q", cli.Cluster, cli.Pool, since, app)
+		err := fmt.Errorf("no tick of pool %s/%s in the last %v has an app %q%s", cli.Cluster, cli.Pool, since, app, command.Suggest(app, sortedKeys(named)))
+		if len(named) > 0 && !named[app] {
+			err = command.Usage(err)
+		}
+		return err
 	}
 	if cli.output == "json" {
 		return cli.printJSON(report)
@@ -277,7 +291,7 @@ func (cli *signalCommands) printShadow(r shadowReport) {
 		fmt.Fprintf(cli.Stdout, "%s: %s %s beside %s: %s\n", t.App, t.Signal, t.Shadow, t.Pinned, trialText(t))
 	}
 	if len(r.Trials) == 0 && len(r.Ticks) == 0 {
-		fmt.Fprintln(cli.Stdout, `no shadow has been asked: give a signal of the pool file "shadow: {version: VERSION}"`)
+		fmt.Fprintln(cli.Stdout, `no shadow has received a request: give a signal of the pool file "shadow: {version: VERSION}"`)
 		return
 	}
 	var rows [][]string
@@ -289,7 +303,7 @@ func (cli *signalCommands) printShadow(r shadowReport) {
 		case difference == "":
 			difference = "agrees"
 		}
-		rows = append(rows, []string{t.At.Local().Format(time.DateTime), t.App, t.Version, t.Pinned,
+		rows = append(rows, []string{timeCell(t.At), t.App, t.Version, t.Pinned,
 			answerText(string(t.Verdict), t.Request.String(), t.Why), difference})
 	}
 	if rows != nil {
@@ -326,6 +340,7 @@ published signal.`,
 	cmd.AddCommand(
 		cli.signalInitCommand(), cli.signalTestCommand(), cli.signalBenchCommand(), cli.signalRunCommand(),
 		cli.signalPsCommand(), cli.signalRestartCommand(), cli.signalLogsCommand(), cli.signalShadowCommand(),
+		(&fleetCommands{cli.shared}).signalWhereCommand(),
 	)
 	for _, verb := range cli.releaseVerbs() {
 		cmd.AddCommand(command.Alias(verb, "weir release "+verb.Name()))

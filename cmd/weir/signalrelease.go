@@ -68,7 +68,12 @@ The command detects whether a Go program is a plugin. For other programs, set --
 				return err
 			}
 			source.Path, source.Created = args[1], time.Now()
+			bars := newBars(cli.Stderr)
+			if bars.writer != nil {
+				source.Progress = func(done, total int64) { bars.show(ref, done, total) }
+			}
 			m, err := release.Publish(cmd.Context(), bucket, ref, p, source)
+			bars.close()
 			if err != nil {
 				return err
 			}
@@ -388,7 +393,7 @@ func (cli *signalCommands) signalYankCommand() *cobra.Command {
 after it has read the yank does not run it. Running processes continue, and are
 restarted if they fail: pin another version to end them.
 A yank is permanent: publish a new version instead.`,
-		Example: `  weir signal yank shop/rps@v1.4.0 --why "asks for twice the memory"`,
+		Example: `  weir signal yank shop/rps@v1.4.0 --why "requests twice the memory"`,
 		Args:    command.OneArg("NAMESPACE/NAME@VERSION"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ref, err := release.ParseRef(args[0])

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/weirkeeper/weirkeeper/harmonizer"
+	"github.com/weirkeeper/weirkeeper/internal/view"
 )
 
 // suspend stops a process without ending it, until the test ends.
@@ -42,7 +43,14 @@ func TestHaltedAgentIsShownAsSilent(t *testing.T) {
 		}
 		return errors.New(text)
 	}
-	eventually(t, "a silent node in status", shown)
+	eventually(t, "a silent node in status", func() error {
+		moved := runsElsewhere(u, victim, 4) == nil
+		err := shown()
+		if moved && err != nil {
+			t.Fatalf("the instances run elsewhere before status shows the silent node:\n%v", err)
+		}
+		return err
+	})
 	eventually(t, "web elsewhere", func() error { return runsElsewhere(u, victim, 4) })
 	eventually(t, "a silent node in status, while its instances run elsewhere", shown)
 }
@@ -52,7 +60,7 @@ func TestHaltedAgentIsShownAsSilent(t *testing.T) {
 func TestHaltedAutoscalerIsShownAndRestarted(t *testing.T) {
 	t.Parallel()
 	u := startUp(t, t.TempDir())
-	s, err := runJSON[poolStatus](u, "status")
+	s, err := runJSON[view.Status](u, "status")
 	if err != nil || s.Processes == nil || s.Processes.Autoscaler.PID <= 0 {
 		t.Fatalf("status: %+v, %v", s.Processes, err)
 	}
@@ -66,7 +74,7 @@ func TestHaltedAutoscalerIsShownAndRestarted(t *testing.T) {
 		}
 		return nil
 	})
-	u.pool(t, "a tick of another autoscaler", func(s poolStatus) error {
+	u.pool(t, "a tick of another autoscaler", func(s view.Status) error {
 		if s.Processes == nil || s.Processes.Autoscaler.PID == halted.PID || s.LastTick.At.Before(s.Processes.Autoscaler.Since) {
 			return fmt.Errorf("%+v, last tick at %v", s.Processes, s.LastTick.At)
 		}

@@ -7,16 +7,20 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/internal/bus/roles"
 	"github.com/weirkeeper/weirkeeper/internal/command"
 	"github.com/weirkeeper/weirkeeper/internal/integrity"
 	"github.com/weirkeeper/weirkeeper/internal/kvbucket"
 	"github.com/weirkeeper/weirkeeper/internal/names"
+	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/internal/state/migrate"
+	"github.com/weirkeeper/weirkeeper/internal/view"
 )
 
 // stateCommands are the commands of "weir state".
@@ -25,14 +29,16 @@ type stateCommands struct{ *shared }
 func (cli *stateCommands) stateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "state",
-		Short: "Check stored data for damage and loss, accept a loss, and migrate old data",
+		Short: "Check stored data for damage and loss, accept a loss, back up, restore, and migrate old data",
 		Example: `  weir state check
+  weir state backup prod.tar
   weir state accept apps --reason "restored the copy of 03:00"
+  weir state aside drain.default.i-1 --reason "bytes flipped on nats-1"
   weir state migrate --dry-run`,
 		Args: command.Group,
 		RunE: command.Help,
 	}
-	cmd.AddCommand(cli.checkCommand(), cli.acceptCommand(), cli.migrateCommand())
+	cmd.AddCommand(cli.checkCommand(), cli.acceptCommand(), cli.asideCommand(), cli.backupCommand(), cli.restoreCommand(), cli.migrateCommand())
 	return cmd
 }
 
@@ -46,8 +52,9 @@ func (cli *stateCommands) checkCommand() *cobra.Command {
 		Long: `List damaged, lost and outdated keys in the buckets of the cluster. The harmonizer
 (reader "apps") and each autoscaler (reader "pool.NAME") compare each key with the
 revision that they read before. Such a key is treated as unknown: no instance is
-stopped and no pool shrinks because of it. Values that the store cannot read are found
-without the readers. The exit code is 1 if the command finds a problem.`,
+stopped and no pool shrinks because of it. Values that the store cannot read, and those
+of pools that an autoscaler cannot decode, are found without the readers. The exit code
+is 1 if the command finds a problem.`,
 		Example: `  weir state check
   weir state check --output json`,
 		Args: command.NoArgs,
@@ -82,7 +89,7 @@ func (cli *stateCommands) check(ctx context.Context, b *bus.Bus) error {
 	return nil
 }
 
-// unreadable returns the keys with values that the store cannot read and that no alarm
+// unreadable returns the keys with values that the store cannot read, or an autoscaler cannot decode, and that no alarm
 // lists. Such a value can prevent the start of its reader.
 func (cli *stateCommands) unreadable(ctx context.Context, b *bus.Bus, alarms []integrity.Alarm) (all []integrity.Problem, err error) {
 	for _, bucket := range []string{names.StateBucket(cli.Cluster), names.OrdersBucket(cli.Cluster), names.AppsBucket(cli.Cluster)} {
@@ -93,7 +100,7 @@ func (cli *stateCommands) unreadable(ctx context.Context, b *bus.Bus, alarms []i
 		if err != nil {
 			return nil, err
 		}
-		for _, p := range c.Unreadable(bucket) {
+		for _, p := range append(c.Unreadable(bucket), undecodable(bucket, c)...) {
 			known := slices.ContainsFunc(alarms, func(a integrity.Alarm) bool {
 				return slices.ContainsFunc(a.Problems, func(q integrity.Problem) bool { return q.Bucket == p.Bucket && q.Key == p.Key })
 			})
@@ -103,6 +110,19 @@ func (cli *stateCommands) unreadable(ctx context.Context, b *bus.Bus, alarms []i
 		}
 	}
 	return all, nil
+}
+
+// undecodable returns the values of a bucket that the store returns, but an autoscaler cannot decode.
+func undecodable(bucket string, c integrity.Contents) (all []integrity.Problem) {
+	for _, k := range c.Keys {
+		if k.Deleted || k.Damaged {
+			continue
+		}
+		if err := state.Undecodable(k.Name, k.Value); err != nil && !errors.Is(err, state.ErrNotAside) {
+			all = append(all, integrity.Undecodable(bucket, k.Name, state.OfPool, err))
+		}
+	}
+	return all
 }
 
 func (cli *stateCommands) printAlarms(alarms []integrity.Alarm) {
@@ -120,6 +140,11 @@ func (cli *stateCommands) printAlarms(alarms []integrity.Alarm) {
 	for _, a := range alarms {
 		if more := a.Count - len(a.Problems); more > 0 {
 			fmt.Fprintf(cli.Stdout, "reader %s reports %d more\n", a.Reader, more)
+		}
+		for _, p := range a.Problems {
+			if view.CanSetAside(p) {
+				fmt.Fprintf(cli.Stdout, "Restore the value, or set it aside: weir state aside %s --reason TEXT\n", p.Key)
+			}
 		}
 		if a.Digest != "" {
 			fmt.Fprintf(cli.Stdout, "Write what is lost again, or accept the loss: weir state accept %s --reason TEXT\n", a.Reader)
@@ -143,6 +168,9 @@ delete".`,
   weir state accept pool.default --reason "disk of nats-1 was replaced"`,
 		Args: command.OneArg(`reader, as "weir state check" lists it`),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkReader(args[0]); err != nil {
+				return err
+			}
 			if reason == "" {
 				return command.Usage(errors.New("--reason is missing: state why the loss is accepted"))
 			}
@@ -151,6 +179,19 @@ delete".`,
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "reason, logged with your user name")
 	return cmd
+}
+
+// appsReader is the reader of the harmonizer. view.PoolReader begins those of the autoscalers.
+const appsReader = "apps"
+
+// checkReader returns an error if no process reads the stored data under that name.
+func checkReader(reader string) error {
+	pool, ofPool := strings.CutPrefix(reader, view.PoolReader)
+	if reader == appsReader || ofPool && names.Valid(pool) {
+		return nil
+	}
+	return command.Usage(fmt.Errorf("reader %q: want %s, or %sNAME with the name of a pool%s; \"weir state check\" lists the readers that report damage",
+		reader, appsReader, view.PoolReader, command.DidYouMean(reader, []string{appsReader})))
 }
 
 // acceptLook is the interval at which the command checks whether the reader applied the acceptance.
@@ -188,6 +229,55 @@ func (cli *stateCommands) accept(ctx context.Context, b *bus.Bus, reader, reason
 	}
 }
 
+func (cli *stateCommands) asideCommand() *cobra.Command {
+	var reason string
+	cmd := &cobra.Command{
+		Use:   "aside KEY",
+		Short: "Set an undecodable value of a pool aside, so that its autoscaler starts without it",
+		Long: `Set an undecodable value of a pool aside, so that its autoscaler starts without it. While
+a drain record, the state or the node health of a pool cannot be decoded, its autoscaler
+changes nothing, and the first lines of "weir status" name the key. The command copies
+the value to another key, which it prints, and deletes it. It refuses values that can be
+decoded. It needs credentials of role admin.
+
+Without a drain record its drain or repair is forgotten: the node runs on, and stays
+cordoned until you uncordon it at the scheduler or end it with "weir pool remove".
+Without the state the pool starts like a new one, with the targets that the provider
+has. Without the health all repairs and quarantines of the pool are forgotten.`,
+		Example: `  weir state aside drain.default.i-1 --reason "bytes flipped on nats-1"
+  weir state aside pool.default --reason "bytes flipped on nats-1"`,
+		Args: command.OneArg(`key, as "weir state check" lists it`),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if reason == "" {
+				return command.Usage(errors.New("--reason is missing: state why the value is set aside"))
+			}
+			if errors.Is(state.Undecodable(args[0], nil), state.ErrNotAside) {
+				return command.Usage(fmt.Errorf("key %.300q: %w; \"weir state check\" lists the keys", args[0], state.ErrNotAside))
+			}
+			connection, err := cli.connection("weir command")
+			if err != nil {
+				return err
+			}
+			connection.User.Role = roles.Admin
+			return cli.on(cmd.Context(), connection, func(ctx context.Context, b *bus.Bus) error { return cli.aside(ctx, b, args[0], reason) })
+		},
+	}
+	cmd.Flags().StringVar(&reason, "reason", "", "reason, stored with the value and your user name")
+	return cmd
+}
+
+func (cli *stateCommands) aside(ctx context.Context, b *bus.Bus, key, reason string) error {
+	aside, err := state.SetAside(ctx, b.JetStream(), cli.Cluster, key, state.Aside{By: operator(), Reason: reason, At: time.Now().UTC()})
+	if errors.Is(err, state.ErrReadable) || errors.Is(err, state.ErrNoValue) || errors.Is(err, kvbucket.ErrMissing) {
+		return fmt.Errorf("%w: nothing to set aside; \"weir state check\" lists damaged values", err)
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(cli.Stdout, "%s: set aside as %s; its autoscaler continues without it\n", key, aside)
+	return nil
+}
+
 func (cli *stateCommands) alarmOf(ctx context.Context, b *bus.Bus, reader string) (*integrity.Alarm, error) {
 	alarms, err := integrity.Alarms(ctx, b.JetStream(), cli.Cluster)
 	if i := slices.IndexFunc(alarms, func(a integrity.Alarm) bool { return a.Reader == reader }); i >= 0 {
@@ -215,7 +305,12 @@ docs/operating.md.`,
 			if c.Replicas < 0 || c.Replicas > maxReplicas {
 				return command.Usage(fmt.Errorf("--replicas is %d: want 1 to %d, or 0 for the default", c.Replicas, maxReplicas))
 			}
-			return cli.onBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error { return cli.migrate(ctx, b, c) })
+			connection, err := cli.connection("weir command")
+			if err != nil {
+				return err
+			}
+			connection.User.Role = roles.Admin
+			return cli.on(cmd.Context(), connection, func(ctx context.Context, b *bus.Bus) error { return cli.migrate(ctx, b, c) })
 		},
 	}
 	cmd.Flags().BoolVar(&c.DryRun, "dry-run", false, "print what would be moved, and write nothing")
@@ -246,22 +341,21 @@ func (cli *stateCommands) migrate(ctx context.Context, b *bus.Bus, c migrate.Con
 	return nil
 }
 
-// shownDamage is how many problems of a reader a status names.
-const shownDamage = 3
+// printBusWarnings prints busWarnings as the first lines of a table.
+func (cli *shared) printBusWarnings(ctx context.Context, b *bus.Bus) {
+	if cli.output != command.FormTable {
+		return
+	}
+	lines, _ := view.BusWarnings(ctx, b, cli.Cluster)
+	for _, line := range lines {
+		fmt.Fprintf(cli.Stdout, "! %s\n", line)
+	}
+}
 
-// damageWarnings returns the problems that the readers report, for the first lines of a status.
-func (cli *shared) damageWarnings(ctx context.Context, b *bus.Bus) []string {
-	alarms, err := integrity.Alarms(ctx, b.JetStream(), cli.Cluster)
-	if err != nil {
-		return []string{err.Error()}
+// unreached adds to the error of a status without a connection what that means.
+func unreached(err error) error {
+	if _, ok := errors.AsType[*bus.ConnectError](err); ok {
+		return fmt.Errorf("%w; while the daemons do not reach NATS either, nothing is scaled, repaired or placed, and machines and instances run on", err)
 	}
-	var all []string
-	for _, a := range alarms {
-		for _, p := range a.Problems[:min(len(a.Problems), shownDamage)] {
-			all = append(all, fmt.Sprintf("stored data is damaged, lost or old: %v; it counts as unknown: restore it, write it again, or run \"weir state accept %s\"", p, a.Reader))
-		}
-		all = append(all, fmt.Sprintf("reader %s reports %d such problems since %s; \"weir state check\" lists them, \"weir state accept %s\" accepts them",
-			a.Reader, a.Count, a.At.Format(time.RFC3339), a.Reader))
-	}
-	return all
+	return err
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/bus/natsserver"
 	"github.com/weirkeeper/weirkeeper/internal/explain"
 	"github.com/weirkeeper/weirkeeper/internal/kvbucket"
+	"github.com/weirkeeper/weirkeeper/internal/view"
 )
 
 // storedApps runs a bus in a data folder, with the buckets of cluster "local" and these rows of
@@ -93,7 +94,7 @@ func TestRowThatTheStoreCannotReadIsDeleted(t *testing.T) {
 	data := t.TempDir()
 	run := inData(data)
 	storedApps(t, data, map[string]string{"web": webRow, "api": apiRow}).Close()
-	path := filepath.Join(data, "bus", "jetstream", "$G", "streams", "KV_"+message.AppsBucket("local"), "msgs", "1.blk")
+	path := filepath.Join(data, "bus", "jetstream", "WEIR", "streams", "KV_"+message.AppsBucket("local"), "msgs", "1.blk")
 	block, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -133,7 +134,7 @@ func TestStateIsCheckedAndAccepted(t *testing.T) {
 		t.Errorf("weir state check: %+v", r)
 	}
 	b.Close()
-	if err := os.RemoveAll(filepath.Join(data, "bus", "jetstream", "$G", "streams", "KV_"+message.AppsBucket("local"))); err != nil {
+	if err := os.RemoveAll(filepath.Join(data, "bus", "jetstream", "WEIR", "streams", "KV_"+message.AppsBucket("local"))); err != nil {
 		t.Fatal(err)
 	}
 	b = storedApps(t, data, map[string]string{"api": apiRow})
@@ -181,7 +182,7 @@ func TestDamagedStoreShrinksNoPool(t *testing.T) {
 	u.waitRunning(t, "web", 20)
 	u.pool(t, "a pool of 5", sized(5))
 	u.end(t)
-	blocks := filepath.Join(data, "bus", "jetstream", "$G", "streams", "KV_"+message.AppsBucket("local"), "msgs")
+	blocks := filepath.Join(data, "bus", "jetstream", "WEIR", "streams", "KV_"+message.AppsBucket("local"), "msgs")
 	block, err := os.ReadFile(filepath.Join(blocks, "1.blk"))
 	if err != nil {
 		t.Fatal(err)
@@ -193,7 +194,7 @@ func TestDamagedStoreShrinksNoPool(t *testing.T) {
 
 	began := time.Now()
 	u = startUp(t, data)
-	u.pool(t, "an alarm that names the row", func(s poolStatus) error {
+	u.pool(t, "an alarm that names the row", func(s view.Status) error {
 		if len(s.Warnings) == 0 || !strings.HasPrefix(s.Warnings[0], "stored data is damaged, lost or old: bucket weir-apps_local") {
 			return fmt.Errorf("warnings %q", s.Warnings)
 		}

@@ -1,44 +1,15 @@
 package main
 
 import (
-	"context"
-	"encoding/json"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/autoscaler"
-	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 	"github.com/weirkeeper/weirkeeper/harmonizer"
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/command"
 )
-
-// A ledger that is not read up to its end has no last decision: the last record that was
-// read is an old one.
-func TestLastDecisionOfALedgerReadInPart(t *testing.T) {
-	t.Parallel()
-	decided, err := json.Marshal(autoscaler.Record{Schema: resolve.Schema, Case: &resolve.Case{}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, tc := range []struct {
-		name string
-		err  error
-		want bool
-	}{{"read to its end", nil, true}, {"read in part", context.DeadlineExceeded, false}} {
-		got := newestDecided(time.Now(), func(_ time.Time, visit func([]byte) error) error {
-			if err := visit(decided); err != nil {
-				return err
-			}
-			return tc.err
-		})
-		if (got != nil) != tc.want {
-			t.Errorf("%s: last decision %v, want one: %t", tc.name, got, tc.want)
-		}
-	}
-}
 
 // The warnings about the harmonizer name what it still does.
 func TestWarnOfHarmonizer(t *testing.T) {
@@ -81,22 +52,6 @@ func TestAppStatusOfASilentNode(t *testing.T) {
 	}
 	if strings.Contains(out.String(), "node empty") {
 		t.Errorf("printed\n%s\nwant nothing of a node without instances", out.String())
-	}
-}
-
-// What holds starts and stops after a mass loss is shown with what an operator can do.
-func TestHeldLines(t *testing.T) {
-	if lines := heldLines(apps.LimitStatus{}); lines != nil {
-		t.Errorf("without a disruption limit: %q", lines)
-	}
-	lines := heldLines(apps.LimitStatus{State: apps.LimitThrottled, Indices: 50, Nodes: 7, Share: 1, RowsGone: 3, RowsOf: 4, RowsStopped: 2, RowsStoppedOf: 3, NeedsRelease: true, WithoutRow: 1, WithoutRowOf: 9})
-	if len(lines) != 4 {
-		t.Fatalf("lines %q, want one for each of four reasons", lines)
-	}
-	for i, want := range []string{"50 instances on 7 nodes were lost at once (100 %)", "3 of 4 rows", "2 of 3 apps", "1 of 9 instances"} {
-		if !strings.Contains(lines[i], want) {
-			t.Errorf("line %q, want %q", lines[i], want)
-		}
 	}
 }
 

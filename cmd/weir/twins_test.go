@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/autoscaler"
+	"github.com/weirkeeper/weirkeeper/internal/explain"
 	"github.com/weirkeeper/weirkeeper/internal/testsize"
 )
 
@@ -257,7 +258,7 @@ func twinKill(t *testing.T, bus string) {
 	w.endBoth()
 }
 
-// twinEnd asks the holder to end while a request of its is on its way: it keeps the
+// twinEnd requests the holder to end while a request of its is on its way: it keeps the
 // pool until the answer has come, and then the other one need not wait.
 func twinEnd(t *testing.T, bus string) {
 	const ttl = twinLease
@@ -426,12 +427,12 @@ func twinOrders(t *testing.T, bus string) {
 	w.endBoth()
 }
 
-// expectPlan asks for the plan: it is the holder's, and changes nothing.
+// expectPlan requests the plan: it is the holder's, and changes nothing.
 func (w *twins) expectPlan(holder *twin, target float64) {
 	w.Helper()
 	_, before := holder.cloud.log()
-	var r autoscaler.Record
-	if err := json.Unmarshal([]byte(w.weir("plan", "--output", "json")), &r); err != nil {
+	r, err := explain.Read([]byte(w.weir("plan", "--output", "json")))
+	if err != nil {
 		w.Fatal(err)
 	}
 	_, after := holder.cloud.log()
@@ -442,7 +443,7 @@ func (w *twins) expectPlan(holder *twin, target float64) {
 }
 
 // expectRemoved removes a node by name: it alone is ended, once, and replaced, as
-// the signal asks for as many as before.
+// the signal requests as many as before.
 func (w *twins) expectRemoved(holder *twin) {
 	w.Helper()
 	_, before := holder.cloud.log()
@@ -470,7 +471,7 @@ func (w *twins) expectRemoved(holder *twin) {
 }
 
 // expectRolled marks the group: each of its machines is ended once, and never are
-// there fewer in service than asked for.
+// there fewer in service than requested.
 func (w *twins) expectRolled() {
 	w.Helper()
 	old := w.cloud.Instances(twinGroup)

@@ -28,7 +28,7 @@ import (
 // passage is a place between two processes of a twin's talk with the world: a
 // request that arrives, or its answer on its way back.
 type passage struct {
-	at     string // what is asked, as in the doors' names
+	at     string // what receives a request, as in the doors' names
 	after  string // only after this one, if it is not empty
 	answer bool   // the answer, not the request
 }

@@ -30,6 +30,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/bus/bustest"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
+	"github.com/weirkeeper/weirkeeper/internal/explain"
 	"github.com/weirkeeper/weirkeeper/internal/kvbucket"
 	"github.com/weirkeeper/weirkeeper/internal/names"
 	"github.com/weirkeeper/weirkeeper/metrics"
@@ -66,13 +67,13 @@ type twins struct {
 	nc      *nats.Conn
 	kv      jetstream.KeyValue
 	cloud   *awstest.Server
-	demand  atomic.Int64 // machines that the signal asks for
+	demand  atomic.Int64 // machines that the signal requests
 	all     [2]*twin
 
 	mu    sync.Mutex
 	nodes map[string]*twinNode
-	terms []twinTerm // what was written to the lease's key, in order
-	kept  []uint64   // epochs of what was written to the pool's key, in order
+	terms []twinTerm // values written to the lease's key, in order
+	kept  []uint64   // epochs of the values written to the pool's key, in order
 }
 
 // twinNode is the report of a node.
@@ -96,7 +97,7 @@ func startTwinBus(t *testing.T) string {
 }
 
 // newTwins makes the world of two autoscalers, and none of these yet. The pool has
-// as many machines as the signal asks for.
+// as many machines as the signal requests.
 func newTwins(t *testing.T, bus, name string, ttl time.Duration, size int) *twins {
 	t.Helper()
 	w := &twins{
@@ -456,7 +457,7 @@ func (a *twin) ended() bool {
 	}
 }
 
-// end asks it to end, and waits for that.
+// end requests it to end, and waits for that.
 func (a *twin) end() {
 	a.world.Helper()
 	a.signal(syscall.SIGTERM)
@@ -554,12 +555,11 @@ func (w *twins) weir(args ...string) string {
 
 // record is the last tick.
 func (w *twins) record() (autoscaler.Record, error) {
-	var record autoscaler.Record
 	r := weir("--nats", w.bus, "--cluster", w.cluster, "explain", "--output", "json")
 	if r.code != 0 {
-		return record, errors.New(r.stderr)
+		return autoscaler.Record{}, errors.New(r.stderr)
 	}
-	return record, json.Unmarshal([]byte(r.stdout), &record)
+	return explain.Read([]byte(r.stdout))
 }
 
 // tick waits for a record of a tick that began after now.

@@ -15,12 +15,13 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/bootstrap"
 	"github.com/weirkeeper/weirkeeper/harmonizer"
+	"github.com/weirkeeper/weirkeeper/internal/view"
 )
 
 const webCommand = "while :; do echo hello; sleep 1; done"
 
-func sized(n float64) func(poolStatus) error {
-	return func(s poolStatus) error {
+func sized(n float64) func(view.Status) error {
+	return func(s view.Status) error {
 		now := s.LastTick.Snapshot
 		if now.Target != n || now.Fulfilled != n || now.Joined != n || len(s.LastTick.Drains) > 0 {
 			return fmt.Errorf("target %v, fulfilled %v, joined %v, %d drains: want %v of each", now.Target, now.Fulfilled, now.Joined, len(s.LastTick.Drains), n)
@@ -74,7 +75,7 @@ func TestManyUpsOnOneHost(t *testing.T) {
 	for i, pool := range pools {
 		u := startUp(t, t.TempDir(), "--pool", pool)
 		eventually(t, "an answer of the signal", func() error {
-			s, err := runJSON[poolStatus](u, "status", "--pool", pool)
+			s, err := runJSON[view.Status](u, "status", "--pool", pool)
 			if err != nil || s.LastTick == nil || s.Processes == nil {
 				return errors.Join(err, errors.New("not yet known"))
 			}
@@ -127,7 +128,7 @@ func TestSignalIsKilled(t *testing.T) {
 		}
 		return nil
 	})
-	u.pool(t, "an answer of the signal, after its death", func(s poolStatus) error {
+	u.pool(t, "an answer of the signal, after its death", func(s view.Status) error {
 		if err := answeredIn(*s.LastTick); err != nil {
 			return err
 		}
@@ -152,7 +153,7 @@ func TestMachineIsKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "web elsewhere", func() error { return runsElsewhere(u, victim, 4) })
-	u.pool(t, "another machine", func(s poolStatus) error {
+	u.pool(t, "another machine", func(s view.Status) error {
 		for _, n := range s.LastTick.Case.Nodes {
 			if n.ID == victim {
 				return fmt.Errorf("%s is still there", victim)
@@ -228,7 +229,7 @@ func TestUpWithoutBucket(t *testing.T) {
 	// A tick on a busy machine may have warnings of its own.
 	const process = "apps (weir/instance_count) is running since "
 	const reason = " ago: from the cache, because the bucket was unavailable at the fetch: "
-	u.pool(t, "an answer of the cached release, and a warning", func(s poolStatus) error {
+	u.pool(t, "an answer of the cached release, and a warning", func(s view.Status) error {
 		if !slices.ContainsFunc(s.Warnings, func(w string) bool { return strings.HasPrefix(w, process) && strings.Contains(w, reason) }) {
 			return fmt.Errorf("warnings: %q", s.Warnings)
 		}
@@ -259,7 +260,7 @@ func TestCorruptRelease(t *testing.T) {
 		t.Fatal(err)
 	}
 	u := startUp(t, data)
-	u.pool(t, "a tick served by the default signal", func(s poolStatus) error {
+	u.pool(t, "a tick served by the default signal", func(s view.Status) error {
 		if s.LastTick.Detail == nil {
 			return errors.New("the tick ended early: " + s.LastTick.Failed)
 		}
@@ -306,7 +307,7 @@ func TestDamagedManifest(t *testing.T) {
 	if out := u.output(); !strings.Contains(out, "! release: ") || !strings.Contains(out, "remove the folder "+damaged+",") {
 		t.Errorf("weir up does not name the damaged release:\n%s", out)
 	}
-	u.pool(t, "a warning about the release", func(s poolStatus) error {
+	u.pool(t, "a warning about the release", func(s view.Status) error {
 		if !slices.ContainsFunc(s.Warnings, func(w string) bool {
 			return strings.HasPrefix(w, "apps (weir/instance_count) is ") && strings.Contains(w, "corrupt release")
 		}) {
@@ -319,7 +320,7 @@ func TestDamagedManifest(t *testing.T) {
 		t.Fatal(err)
 	}
 	u = startUp(t, data)
-	u.pool(t, "an answer of the signal", func(s poolStatus) error { return answeredIn(*s.LastTick) })
+	u.pool(t, "an answer of the signal", func(s view.Status) error { return answeredIn(*s.LastTick) })
 }
 
 // "weir up" does not start where its children could not: the error has the limit and the remedy.

@@ -17,6 +17,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/bootstrap"
 	"github.com/weirkeeper/weirkeeper/harmonizer"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/internal/seconds"
+	"github.com/weirkeeper/weirkeeper/internal/view"
 )
 
 // upProcess is a "weir up" of a test.
@@ -170,7 +172,11 @@ func runJSON[T any](u *upProcess, args ...string) (T, error) {
 	if r.code != 0 {
 		return out, errors.New(r.stderr)
 	}
-	return out, json.Unmarshal([]byte(r.stdout), &out)
+	data, err := seconds.Back[T]([]byte(r.stdout))
+	if err != nil {
+		return out, err
+	}
+	return out, json.Unmarshal(data, &out)
 }
 
 // waitRunning waits until n instances of an app run, and n are expected.
@@ -197,10 +203,10 @@ func (u *upProcess) count(app string) (message.AppCount, error) {
 }
 
 // pool waits until the last tick's view of the pool satisfies want.
-func (u *upProcess) pool(tb testing.TB, what string, want func(poolStatus) error) {
+func (u *upProcess) pool(tb testing.TB, what string, want func(view.Status) error) {
 	tb.Helper()
 	eventually(tb, what, func() error {
-		s, err := runJSON[poolStatus](u, "status")
+		s, err := runJSON[view.Status](u, "status")
 		if err != nil {
 			return err
 		}

@@ -11,6 +11,14 @@ const goodPoolFile = `resource_groups: [{local: {name: red, min: 1, max: 2, mach
 scaling_limits: {min_capacity: 1, max_capacity: 2, max_weight_to_add: 2, max_weight_to_remove: 2, max_tasks_to_kill: inf}
 `
 
+// wrongWorkflow is a health policy with a mistake that only the code of workflows finds.
+const wrongWorkflow = `health:
+  detection: {detection_modes: [{type: AGENT_HEARTBEAT}]}
+  recovery:
+    actions:
+      - {name: WORKFLOW, params: {kind: nats, subject: heal.it, input: {a: '{{ node.color }}'}}}
+`
+
 // kindOfFile is a file that nothing can be read from, or the wrong thing.
 type kindOfFile struct{ name, content, what, fix string }
 

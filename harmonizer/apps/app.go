@@ -32,12 +32,12 @@ type app struct {
 	pass      uint32  // pass in which the row was last read
 	outdated  uint32  // pass in which Updated came
 	stale     bool    // Updated came, and no row of a later pass
-	seen      instant // first seen; without a row: when the row vanished
+	seen      instant // first seen; without a row: when the row disappeared
 	rowlessAt instant // the same on the clock of source.trust: for rule extra_app
 	grace     instant // rule reset_grace: the controller starts the app until then
 	renewed   uint32  // how often all indices were reset
 
-	stopped     instant // since then its row wants no instance, and rowStops may hold that; 0: not
+	stopped     instant // since then its row requests no instance, and rowStops may hold that; 0: not
 	stoppedPass uint32  // pass in which it turned
 
 	// Result of the last search of rule last_copy.

@@ -8,7 +8,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/queue"
 )
 
-// dispatch queues what verdicts request, sends it by rule queue, and records what was sent.
+// dispatch queues what verdicts request, sends it by rule queue, and records the sent nudges.
 type dispatch struct {
 	cfg     *Config
 	clock   *clock

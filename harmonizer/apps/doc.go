@@ -35,7 +35,7 @@
 //     until the source confirms them; above half of the apps, an operator must.
 //   - gate: holds all nudges while a state is incomplete (freshness), while another
 //     machine leads (follow) or while the limit holds.
-//   - dispatch: the queues, their rate, and what was sent. A queued nudge is
+//   - dispatch: the queues, their rate, and the sent nudges. A queued nudge is
 //     evaluated again before it is sent.
 //   - memory: what survives a restart.
 //   - inventory: the apps, the slots of their indices, and the sums.

@@ -31,6 +31,13 @@ type Updated struct{ App string }
 // Nudged is a nudge of another harmonizer. It counts as our own.
 type Nudged struct{ Nudge }
 
+// Confirmed: the scheduler of a pool has these nudges. It changes no decision; the harmonizer reports nudges that are
+// never confirmed.
+type Confirmed struct {
+	Pool   string
+	Nudges []string // ids
+}
+
 // ExpectedBegin: a polled source begins to read all rows now.
 type ExpectedBegin struct{}
 
@@ -102,6 +109,7 @@ func (Heartbeat) event()          {}
 func (Exit) event()               {}
 func (Updated) event()            {}
 func (Nudged) event()             {}
+func (Confirmed) event()          {}
 func (ExpectedBegin) event()      {}
 func (ExpectedRows) event()       {}
 func (ExpectedUnreadable) event() {}

@@ -104,6 +104,14 @@ func (v View) Repairing() bool {
 	return known && v.m.rows.source.wasComplete()
 }
 
+// PoolOf returns the pool of an app; empty without a row.
+func (v View) PoolOf(name string) string {
+	if a := v.m.apps.lookup(name); a != nil && a.has() {
+		return a.want.Pool
+	}
+	return ""
+}
+
 // SilentNode is a node that missed two heartbeats, by the rule of package liveness.
 type SilentNode struct {
 	Node   string    `json:"node"`

@@ -152,7 +152,7 @@ func (m *Machine) take(ev Event) {
 	}
 }
 
-// tick processes what is due. While the bus is down nothing is due, because silence then means
+// tick processes the due work. While the bus is down nothing is due, because silence then means
 // nothing.
 func (m *Machine) tick() {
 	if !m.bus.up {

@@ -16,8 +16,10 @@ const (
 	perRunning = 100  // versions in Running
 )
 
-// Nudge requests a start or a stop. Exactly one of the two is set.
+// Nudge requests a start or a stop. Exactly one of the two is set. The sender gives it an id, by which a scheduler
+// confirms it; a nudge without an id needs no confirmation.
 type Nudge struct {
+	ID    string         `json:"-"`
 	Start *message.Start `json:"start,omitempty"`
 	Stop  *message.Stop  `json:"stop,omitempty"`
 }

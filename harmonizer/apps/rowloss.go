@@ -184,7 +184,7 @@ type rowStops struct {
 	apps    *inventory
 
 	recent     []*app  // turned within the window, or since the hold began; oldest first
-	wanted     int     // apps whose row wants instances
+	wanted     int     // apps whose row requests instances
 	since      instant // the stops of recent are held since then; 0: not held
 	of         int     // apps whose row wanted instances before
 	pass       uint32  // pass of the latest one
@@ -203,7 +203,7 @@ func (r *rowStops) change(a *app, before int) {
 	}
 }
 
-// turned records an app whose row no longer wants an instance.
+// turned records an app whose row no longer requests an instance.
 func (r *rowStops) turned(a *app) {
 	r.forget()
 	a.stopped, a.stoppedPass = r.clock.now, r.source.pass
@@ -225,7 +225,7 @@ func (r *rowStops) turned(a *app) {
 	}
 }
 
-// regain records an app that wants instances again, or has no row.
+// regain records an app that requests instances again, or has no row.
 func (r *rowStops) regain(a *app) {
 	if a.stopped == 0 {
 		return
@@ -268,7 +268,7 @@ func (r *rowStops) settle() {
 	}
 }
 
-// holds returns the hold of stops of an app whose row wants no instance.
+// holds returns the hold of stops of an app whose row requests no instance.
 func (r *rowStops) holds(a *app) (hold, bool) {
 	switch {
 	case a.stopped == 0:

@@ -126,7 +126,7 @@ type evaluation struct {
 	// Input of the hold rules.
 	when  phase
 	stop  surplus
-	sent  extra // what was sent for stop before
+	sent  extra // earlier nudges for a stop
 	alone bool  // set by lastCopy: the stop waits, or waited, only for another index
 	lists int   // number of copies that the stop lists; 1 until it is known
 
@@ -209,7 +209,7 @@ func (l *evaluation) count() {
 func (l *evaluation) holdStart(when phase) (hold, bool) { return l.hold(startRules[:], when) }
 
 // holdStop returns the first rule that holds the stop of a copy. It is the only decision on
-// whether a copy may be stopped. x is what was sent for it before, or nil.
+// whether a copy may be stopped. x has the earlier nudges for it, or is nil.
 func (l *evaluation) holdStop(c *surplus, x *extra, when phase) (hold, bool) {
 	return l.holdStopOf(1, c, x, when)
 }

@@ -133,7 +133,7 @@ func (d *dispatch) stopsNotSent(stop *message.Stop, confirmed bool) {
 	}
 }
 
-// stopOf returns the slot of a copy and what was sent for its stop, or nil.
+// stopOf returns the slot of a copy and the nudge for its stop, or nil.
 func (d *dispatch) stopOf(id string) (*slot, *extra) {
 	if c, ok := d.known.Find(id); ok {
 		if s := d.apps.slots[at(c.App(), c.Index())]; s != nil {

@@ -13,7 +13,7 @@ func (s *Store) Connected(now time.Time) {
 }
 
 // Tick loses nodes that are silent, and copies that are absent, for longer than DropletLost.
-// Its work is what is due, and one check of each node in each DropletLost.
+// Its work is the due work, and one check of each node in each DropletLost.
 func (s *Store) Tick(now time.Time) {
 	s.begin()
 	s.clock.set(now)

@@ -1,6 +1,8 @@
 package message
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
@@ -41,6 +43,9 @@ func (a App) Validate() error {
 	if a.Instances < 0 || a.Instances > MaxInstances {
 		bad("instances", "is %d, outside 0 to %d", a.Instances, MaxInstances)
 	}
+	if a.Release != "" && !names.ValidRef(a.Release) {
+		bad("release", "is %.100q; use NAMESPACE/NAME@VERSION", a.Release)
+	}
 	if len(a.Version) > MaxID {
 		bad("version", "is longer than %d bytes", MaxID)
 	}
@@ -80,6 +85,17 @@ func (a App) validateLabels(bad func(field, format string, args ...any)) {
 			bad("labels."+key, "is longer than %d bytes", MaxLabel)
 		}
 	}
+}
+
+// VersionOf returns a version for the row: a hash of its command, its release and the resources of an instance. It does
+// not change with the number of instances.
+func VersionOf(a App) string {
+	text := fmt.Appendf(nil, "%q %v", a.Command, a.Footprint())
+	if a.Release != "" { // without one, the version is that of weir without releases
+		text = fmt.Appendf(text, " %q", a.Release)
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:4])
 }
 
 // StatusSubject is the subject for requests of the harmonizer's status.

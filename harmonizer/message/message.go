@@ -149,11 +149,12 @@ type App struct {
 	Name      string    `json:"name"`
 	Pool      string    `json:"pool"`
 	Instances int       `json:"instances"`
-	Version   string    `json:"version"` // changes with the command and the resources, not with Instances
-	Command   string    `json:"command"` // for /bin/sh -c; empty in rows of a bulk API
-	CPUs      float64   `json:"cpus"`    // of one copy
-	Mem       float64   `json:"mem"`     // MB, of one copy
-	Disk      float64   `json:"disk"`    // MB, of one copy
+	Version   string    `json:"version"`           // changes with the command and the resources, not with Instances
+	Command   string    `json:"command"`           // for /bin/sh -c; empty in rows of a bulk API
+	Release   string    `json:"release,omitempty"` // NAMESPACE/NAME@VERSION of the files for the command; empty: none
+	CPUs      float64   `json:"cpus"`              // of one copy
+	Mem       float64   `json:"mem"`               // MB, of one copy
+	Disk      float64   `json:"disk"`              // MB, of one copy
 	GPUs      float64   `json:"gpus"`
 	Updated   time.Time `json:"updated"`
 
@@ -165,7 +166,7 @@ type App struct {
 // Equal reports whether two rows are equal, with defaults filled in.
 func (a App) Equal(b App) bool {
 	return a.Name == b.Name && a.Pool == b.Pool && a.Instances == b.Instances && a.Version == b.Version &&
-		a.Command == b.Command && a.Footprint() == b.Footprint() && a.Updated.Equal(b.Updated) &&
+		a.Command == b.Command && a.Release == b.Release && a.Footprint() == b.Footprint() && a.Updated.Equal(b.Updated) &&
 		cmp.Or(a.State, AppStarted) == cmp.Or(b.State, AppStarted) &&
 		cmp.Or(a.Package, PackageStaged) == cmp.Or(b.Package, PackageStaged) && maps.Equal(a.Labels, b.Labels)
 }

@@ -35,6 +35,8 @@ type Config struct {
 	// Component is what collectors need to find our metrics. If Host is empty, it is not
 	// announced.
 	Component Component
+	// KeepAlive is how long a nudge holds, which its headers report; 0: unknown.
+	KeepAlive time.Duration
 	// RequestTimeout bounds Credentials (nats_request_timeout); default 5 s.
 	RequestTimeout time.Duration
 }

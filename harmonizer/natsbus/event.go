@@ -1,6 +1,9 @@
 package natsbus
 
 import (
+	"fmt"
+	"strings"
+
 	"github.com/nats-io/nats.go"
 
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
@@ -30,7 +33,12 @@ func (b *Bus) event(m *nats.Msg) apps.Event {
 	case message.SubjectUpdated:
 		ev, err = b.updated(m.Data)
 	default:
-		ev, err = b.nudged(m)
+		if pool := confirmedBy(m.Subject); pool != "" {
+			subject = "placer.confirmed"
+			ev, err = confirmed(pool, m.Data)
+		} else {
+			ev, err = b.nudged(m)
+		}
 	}
 	if err != nil {
 		b.tally.bad(subject, err)
@@ -65,6 +73,27 @@ func (b *Bus) nudged(m *nats.Msg) (apps.Event, error) {
 		return nil, err
 	}
 	return apps.Nudged{Nudge: apps.Nudge{Start: start, Stop: stop}}, nil
+}
+
+// confirmedBy returns the pool of a subject of confirmations; empty for another subject.
+func confirmedBy(subject string) string {
+	tokens := strings.Split(subject, ".")
+	if len(tokens) == 5 && tokens[0] == "weir" && tokens[2] == "placer" {
+		return tokens[3]
+	}
+	return ""
+}
+
+// confirmed returns the confirmation of a pool's scheduler, which speaks for its own pool only.
+func confirmed(pool string, data []byte) (apps.Event, error) {
+	c, err := message.DecodeConfirmation(data)
+	if err == nil && c.Pool != pool {
+		err = fmt.Errorf("subject of pool %.80q: the confirmation is of pool %.80q", pool, c.Pool)
+	}
+	if err != nil {
+		return nil, &message.FieldError{Field: "confirmation", Problem: err.Error()}
+	}
+	return apps.Confirmed{Pool: c.Pool, Nudges: c.Nudges}, nil
 }
 
 // skips reports whether a message of that partition belongs to another controller.

@@ -65,7 +65,7 @@ func (b *Bus) eventSubjects() []string {
 	subjects := []string{
 		message.HeartbeatSubject(b.cfg.Cluster, "*"), message.ExitedSubject(b.cfg.Cluster, "*"), message.SubjectUpdated,
 		message.SubjectStart, message.SubjectStop, message.RequestsSubject(b.cfg.Partition), bareRequests,
-		message.LoopbackProbeSubject(b.cfg.Cluster),
+		message.LoopbackProbeSubject(b.cfg.Cluster), message.ConfirmedSubject(b.cfg.Cluster, "*"),
 	}
 	if b.cfg.LegacyDEAs {
 		subjects = append(subjects, message.SubjectHeartbeat, message.SubjectExited)
@@ -163,7 +163,7 @@ func (c *connection) announce(ctx context.Context, request bool) error {
 		return nil
 	}
 	if component := c.bus.cfg.Component; component.Host != "" && !c.announced {
-		if err := c.bus.publish(subjectAnnounce, component.Descriptor(time.Now()), false); err != nil {
+		if err := c.bus.publish(subjectAnnounce, component.Descriptor(time.Now()), nil); err != nil {
 			return err
 		}
 		c.announced = true

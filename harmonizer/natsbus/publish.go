@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 
 	"github.com/nats-io/nats.go"
 
@@ -53,27 +54,39 @@ func (b *Bus) Nudge(n apps.Nudge) error {
 	}
 	switch b.cfg.Dialect {
 	case DialectHealth:
-		return b.publish(subject, health, true)
+		return b.publish(subject, health, b.headers(n))
 	case DialectCloudController:
-		return b.publish(message.RequestsSubject(b.cfg.Partition), classic, true)
+		return b.publish(message.RequestsSubject(b.cfg.Partition), classic, b.headers(n))
 	}
-	return b.both(subject, health, classic)
+	return b.both(n, subject, health, classic)
+}
+
+// headers returns the headers of a nudge. A nudge with an id requests a confirmation.
+func (b *Bus) headers(n apps.Nudge) nats.Header {
+	h := nats.Header{HeaderFrom: {b.id}}
+	if n.ID != "" {
+		h[message.HeaderNudge] = []string{n.ID}
+		if b.cfg.KeepAlive > 0 {
+			h[message.HeaderKeepAlive] = []string{strconv.FormatFloat(b.cfg.KeepAlive.Seconds(), 'f', -1, 64)}
+		}
+	}
+	return h
 }
 
 // both sends a nudge in both forms. If the second form cannot be sent and the nudge is sent
 // again, both does not repeat the first form.
-func (b *Bus) both(subject string, health any, classic message.Request) error {
+func (b *Bus) both(n apps.Nudge, subject string, health any, classic message.Request) error {
 	second, err := json.Marshal(classic)
 	if err != nil {
 		return fmt.Errorf("publish %s: %w", message.RequestsSubject(b.cfg.Partition), err)
 	}
 	key := string(second)
 	if !b.half.has(key) {
-		if err := b.publish(subject, health, true); err != nil {
+		if err := b.publish(subject, health, b.headers(n)); err != nil {
 			return err
 		}
 	}
-	err = b.send(message.RequestsSubject(b.cfg.Partition), second, true)
+	err = b.send(message.RequestsSubject(b.cfg.Partition), second, b.headers(n))
 	b.half.set(key, err != nil)
 	return err
 }
@@ -81,12 +94,12 @@ func (b *Bus) both(subject string, health any, classic message.Request) error {
 // PublishCounts sends one part of a pool's counts. It returns ErrDisconnected if it cannot
 // send at once, and nats.ErrMaxPayload if the part is too long.
 func (b *Bus) PublishCounts(c message.Counts) error {
-	return b.publish(message.CountsSubject(b.cfg.Cluster, c.Pool), c, false)
+	return b.publish(message.CountsSubject(b.cfg.Cluster, c.Pool), c, nil)
 }
 
 // PublishFindings sends a batch as lists, on message.EventsSubject.
 func (b *Bus) PublishFindings(batch []apps.Finding) error {
-	return bus.Lists(batch, eventsBytes, func(list []byte) error { return b.send(message.EventsSubject(b.cfg.Cluster), list, false) })
+	return bus.Lists(batch, eventsBytes, func(list []byte) error { return b.send(message.EventsSubject(b.cfg.Cluster), list, nil) })
 }
 
 // Probe sends a random token on message.LoopbackProbeSubject.
@@ -95,25 +108,25 @@ func (b *Bus) Probe() error {
 	b.mu.Lock()
 	b.probeToken = token
 	b.mu.Unlock()
-	return b.send(message.LoopbackProbeSubject(b.cfg.Cluster), []byte(token), false)
+	return b.send(message.LoopbackProbeSubject(b.cfg.Cluster), []byte(token), nil)
 }
 
-func (b *Bus) publish(subject string, v any, signed bool) error {
+func (b *Bus) publish(subject string, v any, headers nats.Header) error {
 	data, err := json.Marshal(v)
 	if err != nil {
 		return fmt.Errorf("publish %s: %w", subject, err)
 	}
-	return b.send(subject, data, signed)
+	return b.send(subject, data, headers)
 }
 
-// send publishes at once or not at all. If signed is set, it adds HeaderFrom.
-func (b *Bus) send(subject string, data []byte, signed bool) error {
+// send publishes at once or not at all. headers may be nil.
+func (b *Bus) send(subject string, data []byte, headers nats.Header) error {
 	if !b.nc.IsConnected() {
 		return fmt.Errorf("publish %s: %w", subject, ErrDisconnected)
 	}
 	m := &nats.Msg{Subject: subject, Data: data}
-	if signed && b.nc.HeadersSupported() { // with an old server we receive our own nudges, which is harmless
-		m.Header = nats.Header{HeaderFrom: {b.id}}
+	if headers != nil && b.nc.HeadersSupported() { // with an old server we receive our own nudges, which is harmless
+		m.Header = headers
 	}
 	if err := b.nc.PublishMsg(m); err != nil {
 		return fmt.Errorf("publish %s: %w", subject, err)

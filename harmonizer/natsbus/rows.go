@@ -42,11 +42,11 @@ type Rows struct {
 // RowsConfig configures Rows.
 type RowsConfig struct {
 	Cluster  string
-	Replicas int // of a bucket that is created; 0: 1
+	Replicas int // of a missing bucket, which Watch creates; 0: 1; unused with Forget
 	// Folder stores the known revisions of the rows. It is required without Forget, and empty with it.
 	Folder string
 	// Forget drops the known revisions when the process ends, so damage before the next
-	// start is not detected. It is for a harmonizer that stops nothing.
+	// start is not detected. It is for a harmonizer that stops nothing. It creates no bucket.
 	Forget bool
 	By     string // this process, in alarms; empty: alarms are in the log only
 }
@@ -73,7 +73,11 @@ func NewRows(nc *nats.Conn, c RowsConfig, log *slog.Logger) (*Rows, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reach JetStream: %w", err)
 	}
-	bucket := kvbucket.Apps(c.Cluster, max(c.Replicas, 1))
+	replicas := max(c.Replicas, 1)
+	if c.Forget {
+		replicas = 0 // a missing bucket is not created
+	}
+	bucket := kvbucket.Apps(c.Cluster, replicas)
 	guard, err := integrity.Open(integrity.Config{
 		JS: js, Cluster: c.Cluster, Bucket: bucket.Name, Reader: "apps", Folder: c.Folder, By: c.By, Log: log,
 	})
@@ -84,7 +88,7 @@ func NewRows(nc *nats.Conn, c RowsConfig, log *slog.Logger) (*Rows, error) {
 }
 
 // Watch sends the rows, and then each change, until ctx ends. When it may have missed a
-// change, it sends ExpectedLost and starts again. It creates a missing bucket.
+// change, it sends ExpectedLost and starts again. It creates a missing bucket, but not with RowsConfig.Forget.
 func (r *Rows) Watch(ctx context.Context, report harmonizer.Enqueue) error {
 	defer r.guard.Close()
 	for {

@@ -3,6 +3,7 @@ package natsbus
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -45,7 +46,13 @@ func set(t *testing.T, kv jetstream.KeyValue, app string, instances int) {
 // watchRows collects what the source reports.
 func watchRows(t *testing.T, nc *nats.Conn) <-chan apps.Event {
 	t.Helper()
-	rows, err := NewRows(nc, RowsConfig{Cluster: cluster, Folder: t.TempDir()}, logger(t))
+	return watchRowsAs(t, nc, RowsConfig{Cluster: cluster, Folder: t.TempDir()})
+}
+
+// watchRowsAs is watchRows with that configuration.
+func watchRowsAs(t *testing.T, nc *nats.Conn, c RowsConfig) <-chan apps.Event {
+	t.Helper()
+	rows, err := NewRows(nc, c, logger(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,6 +169,28 @@ func TestRowsConfig(t *testing.T) {
 		err := c.config.Validate()
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: %v, want %q", c.config, err, c.want)
+		}
+	}
+}
+
+// A shadow only reads: it waits for the bucket of the harmonizer that leads.
+func TestRowsOfAShadowCreateNoBucket(t *testing.T) {
+	nc := connect(t, startServer(t, t.TempDir(), -1).ClientURL())
+	events := watchRowsAs(t, nc, RowsConfig{Cluster: cluster, Replicas: 1, Forget: true})
+	if got := next(t, events); got != "lost" {
+		t.Errorf("reported %q without a bucket, want lost", got)
+	}
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := js.KeyValue(t.Context(), message.AppsBucket(cluster)); !errors.Is(err, jetstream.ErrBucketNotFound) {
+		t.Errorf("the bucket: %v, want that it is missing", err)
+	}
+	bucket(t, nc)
+	for got := next(t, events); got != "Complete {0s}"; got = next(t, events) {
+		if got != "lost" {
+			t.Fatalf("reported %q, want Complete after the bucket is created", got)
 		}
 	}
 }

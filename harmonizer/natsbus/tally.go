@@ -40,8 +40,8 @@ func (t *tally) bad(subject string, err error) {
 	t.warn("bad_"+subject+"_"+message.Cause(err), "message dropped", err)
 }
 
-// warn counts a failure, and logs it at most once a minute for each name.
-func (t *tally) warn(name, what string, err error) {
+// warn counts a failure, and logs its problem at most once a minute for each name.
+func (t *tally) warn(name, problem string, err error) {
 	t.mu.Lock()
 	t.counters[name]++
 	n, s := t.counters[name], t.logLimits[name]
@@ -50,5 +50,7 @@ func (t *tally) warn(name, what string, err error) {
 		t.logLimits[name] = s
 	}
 	t.mu.Unlock()
-	s.Do(func() { t.log.Warn(what, "counter", name, "so_far", n, "err", err) })
+	s.Do(func() {
+		t.log.Warn("message not handled", "problem", problem, "counter", name, "so_far", n, "err", err)
+	})
 }

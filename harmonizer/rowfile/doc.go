@@ -6,7 +6,7 @@
 //
 // The file is YAML, or the same in JSON, which may have more entries. A row has the fields of
 // message.App under their names; instances and pool are required. The default version is a
-// hash of the command and the resources of one copy.
+// hash of the command, the release and the resources of one copy.
 //
 // The package watches the file. The file may be replaced by a rename, by a changed link (as
 // Kubernetes does), or written in place. It is read only when it has not changed for a moment

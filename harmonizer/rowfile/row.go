@@ -1,8 +1,6 @@
 package rowfile
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"strconv"
@@ -101,7 +99,7 @@ func rowOf(row strictyaml.Entry) (message.App, *strictyaml.Problem) {
 		}
 	}
 	if app.Version == "" {
-		app.Version = versionOf(app)
+		app.Version = message.VersionOf(app)
 	}
 	if err := app.Validate(); err != nil {
 		line := row.Line
@@ -111,13 +109,6 @@ func rowOf(row strictyaml.Entry) (message.App, *strictyaml.Problem) {
 		return app, wrong(line, "app %s: %v", row.Key, err)
 	}
 	return app, nil
-}
-
-// versionOf returns the version as "weir app set" makes it: the same command and resources
-// give the same version.
-func versionOf(a message.App) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%q %v", a.Command, a.Footprint()))
-	return hex.EncodeToString(sum[:4])
 }
 
 // set sets a field of the row.
@@ -131,6 +122,8 @@ func set(app *message.App, f strictyaml.Entry) (err error) {
 		app.Version, err = word(f.Value)
 	case "command":
 		app.Command, err = word(f.Value)
+	case "release":
+		app.Release, err = word(f.Value)
 	case "cpus":
 		app.CPUs, err = number(f.Value)
 	case "mem":
@@ -152,7 +145,7 @@ func set(app *message.App, f strictyaml.Entry) (err error) {
 	case "labels":
 		app.Labels, err = words(f.Value)
 	default:
-		err = errors.New("is unknown; use instances, pool, version, command, cpus, mem, disk, gpus, state, package_state, labels, updated")
+		err = errors.New("is unknown; use instances, pool, version, command, release, cpus, mem, disk, gpus, state, package_state, labels, updated")
 	}
 	return err
 }

@@ -17,7 +17,7 @@ func TestDecodeYAMLAndJSON(t *testing.T) {
 		Disk: 1, GPUs: 2, State: message.AppStopped, Package: message.PackagePending,
 		Labels: map[string]string{"runtime": "1.9"}, Updated: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
 	seven := message.App{Name: "7", Pool: "default"}
-	seven.Version = versionOf(seven)
+	seven.Version = message.VersionOf(seven)
 	tests := map[string]string{
 		"block": `# comment
 apps:
@@ -76,6 +76,9 @@ func TestVersionIsHashOfCommandAndResources(t *testing.T) {
 	}
 	if version("instances: 1, command: walk, cpus: 1") == base || version("instances: 1, command: run, cpus: 2") == base {
 		t.Error("another command, or other resources, are the same version")
+	}
+	if one := version("instances: 1, command: run, cpus: 1, release: shop/web@v1"); one == base || one == version("instances: 1, command: run, cpus: 1, release: shop/web@v2") {
+		t.Error("another release is the same version")
 	}
 }
 

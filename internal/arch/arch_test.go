@@ -36,7 +36,7 @@ func TestRules(t *testing.T) {
 		{"loop takes infrastructure", "autoscaler/a.go", "// Package autoscaler is.\npackage autoscaler\nimport _ " + ours + `internal/bus"`, "infrastructure is not below loop"},
 		{"adapters", "pools/aws/a.go", "// Package aws is.\npackage aws\nimport _ " + ours + `metrics/influx"`, "adapters never import each other"},
 		{"adapter takes infrastructure", "pools/aws/a.go", "// Package aws is.\npackage aws\nimport _ " + ours + `internal/bus"`, ""},
-		{"one family", "pools/local/placer/a.go", "// Package placer is.\npackage placer\nimport _ " + ours + `pools/local/agent"`, ""},
+		{"one family", "pools/local/placerbus/a.go", "// Package placerbus is.\npackage placerbus\nimport _ " + ours + `agent"`, ""},
 		{"program", "internal/web/a_test.go", "package web\nimport _ " + ours + `cmd/weir"`, "no package may import a program"},
 		{"test support", "autoscaler/a.go", "// Package autoscaler is.\npackage autoscaler\nimport _ " + ours + `pools/pooltest"`, "for tests and programs"},
 		{"test support in a test", "pools/aws/a_test.go", "package aws\nimport _ " + ours + `pools/pooltest"`, ""},

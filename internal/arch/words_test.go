@@ -6,6 +6,7 @@ import (
 	"go/token"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -20,12 +21,67 @@ const (
 	maxSentence = 35  // words in a sentence of a comment or a document
 )
 
-// dialect are words that describe a program as if it were a person, and pronouns in
-// place of the noun. A program reports, returns, receives, rejects.
-var dialect = regexp.MustCompile(`(?i)\b(tells?|told|telling|nobody|somebody|anybody|who|whoever|whom|hears?|heard|unheard|says?|said|` +
-	`heeds?|doubts?|doubted|sickens?|(is|are|was|has|have) none|comes? to nothing|came to nothing|came of it)\b`)
+// dialectWords describe a program as if it were a person, or stand in place of a noun. A program reports, returns,
+// receives, rejects.
+const dialectWords = "tell tells told telling nobody somebody anybody who whoever whom hear hears heard unheard say says said " +
+	"heed heeds doubt doubts doubted sicken sickens " +
+	"ask asks asked asking look looks looked looking see sees saw seeing listen listens listened listening " +
+	"observe observes observing wish wishes wished seat seats mend mends mended mending heal heals healed healing " +
+	"canary canaries brake brakes braked braking blind blindly vanish vanishes vanished lie lies lied lying shed sheds shedding " +
+	"know knows knew knowing want wants wanting forget forgets forgot forgotten forgetting"
+
+// dialectPhrases are phrases of two or three words, separated by commas.
+const dialectPhrases = "is none,are none,was none,has none,have none,come to nothing,comes to nothing,came to nothing,came of it," +
+	"what is,what are,what was,of which,the former"
+
+// dialect has all words and phrases.
+var dialect = setOf(append(strings.Fields(dialectWords), strings.Split(dialectPhrases, ",")...))
+
+func setOf(words []string) map[string]bool {
+	set := map[string]bool{}
+	for _, w := range words {
+		set[w] = true
+	}
+	return set
+}
+
+// inDialect returns the words and phrases of the dialect in a text.
+func inDialect(text string) (found []string) {
+	at := letters.FindAllStringIndex(text, -1)
+	for i, first := range at {
+		phrase := ""
+		for _, next := range at[i:min(i+3, len(at))] {
+			phrase = strings.TrimPrefix(phrase+" "+strings.ToLower(text[next[0]:next[1]]), " ")
+			if dialect[phrase] && !isUsual(text, first[0], next[1]) {
+				found = append(found, phrase)
+				break
+			}
+		}
+	}
+	return found
+}
+
+// isUsual reports whether a part of a text is a usual phrase, or is within one.
+func isUsual(text string, from, to int) bool {
+	const around = 50
+	start := max(0, from-around)
+	for _, phrase := range usual.FindAllStringIndex(text[start:min(len(text), to+around)], -1) {
+		if start+phrase[0] < to && from < start+phrase[1] {
+			return true
+		}
+	}
+	return false
+}
+
+// usual are phrases of the field with a word of the dialect: a reference to another place, a server that listens, the
+// mode observe of a policy, the commands "forget", the valid values in an error, and Go's own names.
+var usual = regexp.MustCompile(`(?im)(^|\\n|[.:;(,"\x60]\s*|\b(and|or) |\|\s*)see\b|\blisten(s|ing)? (on|at|for|address)\b|\blisten address|` +
+	`\b(that|it|server|servers|socket|process|which|one|if|when|never|and|group|child|may|to|signal|states|is|are|not|keeps|after|the) listen(s|ing)?\b|` +
+	`(\bmode|\bmode:|\bmode is|"|\x60|,) ?observe\b|^observe$|[:;,(]\s+want\b|\bgot .{0,40}want\b|-want [+]got|\b(signal|release) forget\b|\bask\.[A-Z]|/ask\b|` +
+	`\bpackage ask\b|\A["\x60 ]*(forget|listens?|observe|ask|asks|look|wants?|heard|says|hear|knows?)\b|(?-i:\b(Forget|Listen|Observe|Mend)\b)`)
 
 var (
+	letters  = regexp.MustCompile(`[A-Za-z]+`)
 	word     = regexp.MustCompile(`[A-Za-z][A-Za-z'-]*`)
 	sentence = regexp.MustCompile(`[.:;!?|]\s+|\n\s*\n|\n\s*[-*#|]\s*`)
 	fence    = regexp.MustCompile("(?s)```.*?```")
@@ -49,6 +105,9 @@ func TestPlainEnglish(t *testing.T) {
 	for _, p := range slices.Concat(dense(prose), lengthy(prose)) {
 		t.Error(p)
 	}
+	for _, s := range longest(prose, 60) {
+		t.Log(s)
+	}
 }
 
 func TestPlainEnglishRules(t *testing.T) {
@@ -70,6 +129,12 @@ func TestPlainEnglishRules(t *testing.T) {
 		{"code", "a.md", strings.Repeat("`a b`, ", maxSentence), ""},
 		{"cells", "a.md", "| " + long[:90] + " | " + long[:90] + " |", ""},
 		{"example in a comment", "a.go", "// Package a is:\n//\n//\t" + long + "\npackage a", ""},
+		{"usual phrases", "a.go", "// Package a listens on a port; see docs/a.md.\npackage a\nconst x = `is 5: want 1 to 3`", ""},
+		{"want without a value", "a.go", "// Package a wants an address.\npackage a", `a.go:1: "wants"`},
+		{"comment of YAML", "a.yaml", "key: value # nobody reads it", `a.yaml:1: "nobody"`},
+		{"comment of a script", "a.sh", "#!/bin/who\n# It\n# tells.\n", `a.sh:2: "tells"`},
+		{"text of YAML", "a.yaml", "key: nobody#x", ""},
+		{"comment of a protocol", "a.proto", "// The server says no.\n", `a.proto:1: "says"`},
 		{"directive", "a.go", "// Package a is.\npackage a\n\n//go:generate who", ""},
 	}
 	for _, test := range tests {
@@ -100,7 +165,7 @@ func dense(prose []passage) (problems []string) {
 				continue
 			}
 			words += len(word.FindAllString(p.text, -1))
-			for _, x := range dialect.FindAllString(p.text, -1) {
+			for _, x := range inDialect(p.text) {
 				found++
 				places = append(places, fmt.Sprintf("%s: %q", p.at, x))
 			}
@@ -111,6 +176,29 @@ func dense(prose []passage) (problems []string) {
 		}
 	}
 	return problems
+}
+
+// longest returns the longest sentences of comments and documents, longest first.
+func longest(prose []passage, most int) (list []string) {
+	type found struct {
+		words int
+		text  string
+	}
+	var all []found
+	for _, p := range prose {
+		if p.kind == "text" {
+			continue
+		}
+		for _, s := range sentence.Split(p.text, -1) {
+			n := len(word.FindAllString(s, -1))
+			all = append(all, found{n, fmt.Sprintf("%d words, %s: %s", n, p.at, strings.Join(strings.Fields(s), " "))})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b found) int { return b.words - a.words })
+	for _, f := range all[:min(most, len(all))] {
+		list = append(list, f.text)
+	}
+	return list
 }
 
 // lengthy reports the sentences of comments and documents that are too long.
@@ -153,7 +241,15 @@ func passages(tree fs.FS) ([]passage, error) {
 			return err
 		case d.IsDir() && p != "." && ignored(d.Name()):
 			return fs.SkipDir
-		case d.IsDir() || !strings.HasSuffix(p, ".md"):
+		case d.IsDir():
+			return nil
+		}
+		if mark := commentMark(p); mark != "" {
+			text, err := fs.ReadFile(tree, p)
+			prose = append(prose, remarks(p, string(text), mark)...)
+			return err
+		}
+		if !strings.HasSuffix(p, ".md") {
 			return nil
 		}
 		text, err := fs.ReadFile(tree, p)
@@ -163,6 +259,41 @@ func passages(tree fs.FS) ([]passage, error) {
 		return err
 	})
 	return prose, err
+}
+
+// commentMark returns what begins a comment of a file that is not Go; empty for other files.
+func commentMark(p string) string {
+	switch name := path.Base(p); {
+	case name == "Makefile", name == "Dockerfile":
+		return "#"
+	case slices.Contains([]string{".yaml", ".yml", ".sh", ".service", ".conf"}, path.Ext(name)):
+		return "#"
+	case path.Ext(name) == ".proto":
+		return "//"
+	}
+	return ""
+}
+
+// remarks returns the comments of such a file: each run of whole lines, and each comment after other text.
+func remarks(p, text, mark string) (prose []passage) {
+	inRun := false
+	number := 0
+	for line := range strings.Lines(text) {
+		number++
+		before, remark, ok := strings.Cut(line, mark)
+		whole := strings.TrimSpace(before) == ""
+		if !ok || !whole && !strings.HasSuffix(before, " ") || strings.HasPrefix(remark, "!") {
+			inRun = false
+			continue
+		}
+		if whole && inRun {
+			prose[len(prose)-1].text += remark
+		} else {
+			prose = append(prose, passage{"comment", fmt.Sprintf("%s:%d", p, number), remark})
+		}
+		inRun = whole
+	}
+	return prose
 }
 
 // texts returns the string literals of a file, without import paths and field tags.

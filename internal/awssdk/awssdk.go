@@ -5,6 +5,8 @@
 //	loaded, err := awssdk.Load(ctx, awssdk.Config{Region: "eu-central-1"}, awssdk.HTTPClient(), retryer)
 //
 // Everything is safe for concurrent use.
+//
+// The provider of AWS, the bucket of releases and the metadata client use it.
 package awssdk
 
 import (

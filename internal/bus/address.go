@@ -1,6 +1,9 @@
 package bus
 
 import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +12,7 @@ import (
 	"net/url"
 	"os"
 
+	"github.com/weirkeeper/weirkeeper/internal/bus/roles"
 	"github.com/weirkeeper/weirkeeper/internal/strictjson"
 	"github.com/weirkeeper/weirkeeper/internal/wholefile"
 )
@@ -19,8 +23,31 @@ const maxAddress = 4096
 // address is the content of address.json.
 type address struct {
 	URL   string `json:"url"`
-	Token string `json:"token"`
+	Token string `json:"token"` // the secret of the server
 	PID   int    `json:"pid"`
+	Roles bool   `json:"roles,omitempty"` // Server.Roles; earlier versions do not have it
+}
+
+// Password returns the password of a user on the bus of a data folder. It proves that the user has the secret of the
+// folder, and it is of no use for another user.
+func Password(u roles.User, secret string) string {
+	mac := hmac.New(sha256.New, []byte(secret))
+	mac.Write([]byte(u.Name())) // never fails
+	return hex.EncodeToString(mac.Sum(nil))
+}
+
+// secret is how a client of a folder authenticates. The zero value is no way.
+type secret struct{ token, user, password string }
+
+// secret returns how a client with that role authenticates.
+func (a address) secret(u roles.User) (secret, error) {
+	switch {
+	case !a.Roles:
+		return secret{token: a.Token}, nil
+	case u.Role == "":
+		return secret{}, errors.New("the bus of a data folder needs a role, and this process has none: set bus.Config.User")
+	}
+	return secret{user: u.Name(), password: Password(u, a.Token)}, u.Validate()
 }
 
 // readAddress reads a file of address.write.

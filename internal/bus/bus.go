@@ -15,6 +15,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/weirkeeper/weirkeeper/internal/bus/roles"
 )
 
 // ErrNoBus is the error of Open if no process runs the bus of the folder, and the
@@ -55,30 +57,44 @@ const (
 // Config selects a bus.
 type Config struct {
 	Data string // the data folder; made if it is not there
-	NATS NATS   // servers that run elsewhere; the folder is then not touched
+	NATS NATS   // servers that run elsewhere; the folder is then not touched. The pool of User replaces {pool} in it.
 	Name string // of this client, as the server shows it
 	// Places are the places that may name servers, in the order of their use, each with its content, without secrets.
 	// Errors of Open list them.
 	Places []string
-	// InboxPrefix begins the subjects on which this client receives responses; default _INBOX.
+	// User is the role of this client. The bus of a folder needs it: the server has the permissions from it. For other
+	// servers it has the inbox prefix only, because their credentials are in NATS.
+	User roles.User
+	// InboxPrefix begins the subjects on which this client receives responses; default: that of User.
 	InboxPrefix string
 	// ReconnectWait is the pause between two rounds of connection attempts, plus up to a half of it; default 500 ms.
 	// A large fleet of agents needs a longer one.
 	ReconnectWait time.Duration
 	FilesEvery    time.Duration // interval of reading the files of NATS; default 2 s
-	Log           *slog.Logger  // connection changes, and the server's own lines
+	// Wait: while no server of NATS is reached, Open waits and logs it, until ctx ends. For daemons, which may start
+	// before the servers.
+	Wait bool
+	// Waiting receives the error of each failed attempt of Wait; it may be nil.
+	Waiting func(error)
+	Log     *slog.Logger // connection changes, and the server's own lines
 
-	// Login changes the options of the connection last: the identity of an agent. It may be nil.
+	// Login changes the options of the connection last: the identity of an agent. It may be nil. Without Wait, a first
+	// attempt that fails is an error all the same.
 	Login func(*nats.Options) error
+	// Identity is the key in weir.yaml of what Login proves, such as identity.sharedsecret. Errors name it.
+	Identity string
 
-	// Serve runs the server of the folder if no process does; clients need the token.
-	// Without Serve, Open only connects.
-	Serve func(folder, token string, log *slog.Logger) (Server, error)
+	// Serve runs the server of the folder if no process does. The secret is new for each server, and readable for this
+	// user only. Without Serve, Open only connects.
+	Serve func(folder, secret string, log *slog.Logger) (Server, error)
 }
 
 // Server is the server of a folder, in this process.
 type Server interface {
 	URL() string
+	// Roles reports whether a client authenticates as its Config.User, with a password that it derives from the secret.
+	// Otherwise the secret is a token, and each client may do everything.
+	Roles() bool
 	Stop() // returns after the server has ended
 }
 
@@ -103,7 +119,7 @@ type Bus struct {
 	js     jetstream.JetStream
 	client *client
 	server *held  // nil if it runs elsewhere
-	stop   func() // ends the renewal; nil without one
+	stop   func() // ends client.follow
 	wg     sync.WaitGroup
 	once   sync.Once
 }
@@ -115,8 +131,9 @@ func Open(ctx context.Context, c Config) (*Bus, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
+	c.NATS = c.NATS.Of(c.User.Pool)
 	if len(c.NATS.List()) > 0 {
-		return c.dial(ctx)
+		return c.reach(ctx)
 	}
 	if c.Serve == nil {
 		f := folder(filepath.Join(c.Data, folderName))
@@ -158,6 +175,18 @@ func (b *Bus) Problem() error {
 	return b.client.login.trouble()
 }
 
+// Why returns why the connection is lost, in the server's words and with what to do; nil while it is connected.
+func (b *Bus) Why() error {
+	if b.conn.IsConnected() {
+		return nil
+	}
+	return b.client.why(b.conn)
+}
+
+// Denied returns the subscriptions that the servers reject since the last connect, at most 16. Their messages do not
+// arrive.
+func (b *Bus) Denied() []*Violation { return b.client.denied.refused() }
+
 // JetStream returns the streams and buckets of the bus. A call that permissions reject returns a *Violation at once.
 func (b *Bus) JetStream() jetstream.JetStream { return b.js }
 
@@ -168,10 +197,8 @@ func (b *Bus) Embedded() bool { return b.server != nil }
 // returns, the folder is free. Repeated calls do nothing.
 func (b *Bus) Close() {
 	b.once.Do(func() {
-		if b.stop != nil {
-			b.stop()
-			b.wg.Wait()
-		}
+		b.stop()
+		b.wg.Wait()
 		if b.conn.IsConnected() {
 			// Unsent messages are lost with the connection either way.
 			_ = b.conn.FlushTimeout(flushTimeout)
@@ -188,18 +215,19 @@ func (c Config) dial(ctx context.Context) (*Bus, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("connect to NATS at %s: %w", c.NATS.Show(), err)
 	}
-	b, err := c.connect(ctx, c.NATS.List(), "")
+	b, err := c.connect(ctx, c.NATS.List(), secret{})
 	if err != nil {
-		if _, ours := errors.AsType[*fileError](err); ours {
-			return nil, fmt.Errorf("connect to NATS at %s: %w%s", c.NATS.Show(), err, list(c.Places))
+		failed := &ConnectError{Servers: c.NATS.Show(), Err: err, Places: c.Places}
+		if _, ours := errors.AsType[*fileError](err); !ours {
+			failed.Remedy = c.remedy(err)
 		}
-		return nil, fmt.Errorf("connect to NATS at %s: %w; %s%s", c.NATS.Show(), err, c.remedy(err), list(c.Places))
+		return nil, failed
 	}
 	return b, nil
 }
 
 // connect makes one attempt at each server.
-func (c Config) connect(ctx context.Context, servers []string, token string) (*Bus, error) {
+func (c Config) connect(ctx context.Context, servers []string, s secret) (*Bus, error) {
 	cl, err := c.newClient()
 	if err != nil {
 		return nil, err
@@ -208,15 +236,16 @@ func (c Config) connect(ctx context.Context, servers []string, token string) (*B
 	if deadline, ok := ctx.Deadline(); ok {
 		timeout = max(min(timeout, time.Until(deadline)), time.Millisecond)
 	}
-	options := cl.options(servers, token, timeout)
+	options := cl.options(servers, s, timeout)
 	if c.Login != nil {
 		if err := c.Login(&options); err != nil {
 			return nil, err
 		}
+		options.RetryOnFailedConnect = options.RetryOnFailedConnect && c.Wait
 	}
 	conn, err := options.Connect()
 	if err != nil {
-		return nil, err
+		return nil, cl.unreached(err)
 	}
 	cl.conn.Store(conn)
 	cl.up(conn)
@@ -226,11 +255,9 @@ func (c Config) connect(ctx context.Context, servers []string, token string) (*B
 		return nil, err
 	}
 	b := &Bus{conn: conn, js: js, client: cl}
-	if cl.login != nil {
-		following, stop := context.WithCancel(context.WithoutCancel(ctx))
-		b.stop = stop
-		b.wg.Go(func() { cl.follow(following) })
-	}
+	following, stop := context.WithCancel(context.WithoutCancel(ctx))
+	b.stop = stop
+	b.wg.Go(func() { cl.follow(following) })
 	return b, nil
 }
 

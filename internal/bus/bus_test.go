@@ -52,6 +52,7 @@ func child(data string) error {
 	if err != nil {
 		return err
 	}
+	defer b.Close() // an unused bus would lose its lock to the garbage collector
 	kv, err := b.JetStream().CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: "kept"})
 	if err != nil {
 		return err

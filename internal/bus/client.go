@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"net"
 	"strings"
 	"sync/atomic"
@@ -17,7 +18,7 @@ import (
 const (
 	connectTimeout = 2 * time.Second        // for each address of a server
 	reconnectWait  = 500 * time.Millisecond // between two rounds of connection attempts; see Config.ReconnectWait
-	pingInterval   = 5 * time.Second        // two unanswered ones end a connection
+	pingInterval   = 2 * time.Second        // two unanswered ones end a connection, after 6 s at most
 	pingsOut       = 2
 	retryLogged    = 30 * time.Second // between two log lines about failed attempts
 )
@@ -32,6 +33,7 @@ type client struct {
 	clustered atomic.Bool
 	retried   rate.Sometimes
 	dialer    net.Dialer
+	undialed  atomic.Pointer[error] // why the last server was not reached; nil after a connect
 }
 
 // newClient reads the files of the block for the first time.
@@ -55,13 +57,25 @@ func (c *client) Dial(network, address string) (net.Conn, error) {
 			conn.Opts.Nkey = m.nkey // the caller holds the connection's lock, and has not read this option yet
 		}
 	}
-	return c.dialer.Dial(network, address)
+	conn, err := c.dialer.Dial(network, address)
+	if err != nil {
+		c.undialed.Store(&err)
+	}
+	return conn, err
+}
+
+// unreached adds to the error of a first attempt why the last server was not reached. The client library drops that.
+func (c *client) unreached(err error) error {
+	if why := c.undialed.Load(); why != nil && errors.Is(err, nats.ErrNoServers) {
+		return fmt.Errorf("%w: %w", err, *why)
+	}
+	return err
 }
 
 // options returns the options of the connection.
-func (c *client) options(servers []string, token string, timeout time.Duration) nats.Options {
+func (c *client) options(servers []string, s secret, timeout time.Duration) nats.Options {
 	o := nats.GetDefaultOptions()
-	o.Servers, o.Token = servers, token
+	o.Servers, o.Token, o.User, o.Password = servers, s.token, s.user, s.password
 	o.Name = c.config.Name
 	o.Timeout = timeout
 	c.dialer.Timeout = timeout
@@ -73,16 +87,17 @@ func (c *client) options(servers []string, token string, timeout time.Duration) 
 	o.PingInterval, o.MaxPingsOut = pingInterval, pingsOut
 	o.IgnoreAuthErrorAbort = true     // rejected credentials may be accepted later
 	o.PermissionErrOnSubscribe = true // NextMsg returns it
-	o.InboxPrefix = c.config.InboxPrefix
+	if o.InboxPrefix = c.config.InboxPrefix; o.InboxPrefix == "" && c.config.User.Role != "" {
+		o.InboxPrefix = c.config.User.InboxPrefix()
+	}
 	o.DisconnectedErrCB = func(_ *nats.Conn, err error) {
 		if err != nil { // nil: closed by us
 			c.config.Log.Warn("bus lost", "err", err)
 		}
 	}
+	o.ConnectedCB = c.up // also after a first attempt that failed
 	o.ReconnectedCB = func(nc *nats.Conn) { c.up(nc); c.config.Log.Info("bus reconnected") }
-	o.ReconnectErrCB = func(_ *nats.Conn, err error) {
-		c.retried.Do(func() { c.config.Log.Warn("bus not reached", "err", c.config.explain(err)) })
-	}
+	o.ReconnectErrCB = func(_ *nats.Conn, err error) { c.unreachable(err) }
 	o.AsyncErrorCB = c.asyncError
 	c.authenticate(&o)
 	return o
@@ -131,16 +146,54 @@ func (c *client) up(nc *nats.Conn) {
 		c.login.connected()
 	}
 	c.clustered.Store(nc.ConnectedClusterName() != "")
+	c.undialed.Store(nil)
 	c.denied.forget()
+}
+
+// unreachable logs a failed attempt to connect, at a bounded rate.
+func (c *client) unreachable(err error) {
+	c.retried.Do(func() { c.config.Log.Warn("bus not reached", "err", c.config.explain(err)) })
+}
+
+// why returns the error of the last failed attempt of a lost connection, and what to do. The client library drops the
+// error of an attempt that reached no server.
+func (c *client) why(nc *nats.Conn) error {
+	err := nc.LastError()
+	if dialed := c.undialed.Load(); err == nil && dialed != nil {
+		err = *dialed
+	}
+	if err == nil {
+		return errConnecting
+	}
+	return fmt.Errorf("%w; %s", err, c.config.remedy(err))
+}
+
+// errConnecting is why a connection is lost whose first attempt has not ended.
+var errConnecting = errors.New("connecting")
+
+// logLost logs why a lost connection does not return. Nothing else reports an attempt that fails in its TLS handshake, or
+// whose first login failed.
+func (c *client) logLost() {
+	nc := c.conn.Load()
+	if nc == nil || nc.IsConnected() || nc.IsClosed() {
+		return
+	}
+	if err := nc.LastError(); err != nil {
+		c.unreachable(err)
+	}
 }
 
 func (c *client) asyncError(nc *nats.Conn, sub *nats.Subscription, err error) {
 	if errors.Is(err, nats.ErrPermissionViolation) {
-		if v, ok := parseViolation(err, c.config.NATS.who()); ok {
-			c.config.Log.Warn("bus permission denied", "subject", v.Subject, "op", v.Op, "user", v.User)
+		if v, ok := parseViolation(err, c.config.who()); ok {
+			c.config.Log.Warn("bus permission denied", "err", v)
 			c.denied.report(v, inboxOf(nc))
 			return
 		}
+	}
+	if rejects(err) {
+		c.unreachable(err)
+		return
 	}
 	subject := ""
 	if sub != nil {

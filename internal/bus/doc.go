@@ -1,13 +1,14 @@
 // Package bus connects processes to NATS. The processes of a data folder share one bus.
 //
 // [Open] connects to a configured server. Without servers it connects to the server of the
-// data folder, which "weir up" runs with natsserver.Serve. The first process that locks
+// data folder, which "weir up" runs with natsserver.ServeRoles. The first process that locks
 // the folder runs the server until it closes its [Bus] or ends. All other processes of
-// the folder connect to that server. [Find] never starts a server.
+// the folder connect to that server. [Find] never starts a server. A process has the permissions
+// of its [Config.User]; see ADR 40.
 //
 //	DATA/bus/             mode 0700
 //	DATA/bus/lock         locked while the server runs; the id of its process
-//	DATA/bus/address.json mode 0600: {"url", "token", "pid"} of the server
+//	DATA/bus/address.json mode 0600: {"url", "token", "pid", "roles"} of the server
 //	DATA/bus/jetstream/   streams and buckets
 //
 // The lock decides whether a server runs. After kill -9 an old address.json is left: it

@@ -50,7 +50,7 @@ func TestOpenErrors(t *testing.T) {
 		}, "remove the old address"},
 		"no listener": {t.Context(), func(t *testing.T, c *bus.Config) {
 			c.NATS.URL = "nats://user:hush@" + closedPort(t)
-		}, "nats: no servers available for connection; start NATS there, or name another with --nats"},
+		}, "connect: connection refused; start NATS there, or name another with --nats"},
 		"user is missing": {t.Context(), func(t *testing.T, c *bus.Config) {
 			c.NATS.Servers = []string{bustest.Serve(t, server.Options{Username: "weir", Password: "hush"}).ClientURL()}
 		}, "Authorization Violation; set nats.credentials_file"},

@@ -72,7 +72,7 @@ func (f folder) start(ctx context.Context, c Config) (*Bus, error) {
 	if err != nil {
 		return nil, errors.Join(err, lock.Unlock())
 	}
-	b, err := c.connect(ctx, []string{server.address.URL}, server.address.Token)
+	b, err := c.connectTo(ctx, server.address)
 	if err != nil {
 		server.stop()
 		return nil, fmt.Errorf("connect to the NATS of %s: %w", f, err)
@@ -102,7 +102,7 @@ func serve(f folder, lock *flock.File, c Config) (*held, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &held{Server: server, folder: f, lock: lock, log: c.Log, address: address{URL: server.URL(), Token: token, PID: os.Getpid()}}
+	h := &held{Server: server, folder: f, lock: lock, log: c.Log, address: address{URL: server.URL(), Token: token, PID: os.Getpid(), Roles: server.Roles()}}
 	if err := h.address.write(f.addressPath()); err != nil {
 		server.Stop()
 		return nil, fmt.Errorf("write the address of the bus: %w", err)
@@ -143,9 +143,21 @@ func (f folder) connect(ctx context.Context, c Config, pid int) (*Bus, error) {
 	if err != nil {
 		return nil, &notReadyError{folder: f, pid: pid, err: err}
 	}
-	b, err := c.connect(ctx, []string{a.URL}, a.Token)
+	if _, err := a.secret(c.User); err != nil {
+		return nil, fmt.Errorf("join the bus of %s: %w", f, err)
+	}
+	b, err := c.connectTo(ctx, a)
 	if err != nil {
 		return nil, &notReadyError{folder: f, pid: pid, err: err}
 	}
 	return b, nil
+}
+
+// connectTo connects to the server of a folder.
+func (c Config) connectTo(ctx context.Context, a address) (*Bus, error) {
+	s, err := a.secret(c.User)
+	if err != nil {
+		return nil, err
+	}
+	return c.connect(ctx, []string{a.URL}, s)
 }

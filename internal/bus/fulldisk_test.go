@@ -7,6 +7,8 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/weirkeeper/weirkeeper/internal/bus/natsserver"
+	"github.com/weirkeeper/weirkeeper/internal/bus/roles"
 	"github.com/weirkeeper/weirkeeper/internal/smalldisk"
 )
 
@@ -17,7 +19,9 @@ func TestBusAcceptsWritesAfterAFullDisk(t *testing.T) {
 	if !inside {
 		return
 	}
-	b := open(t, config(t, dir))
+	c := config(t, dir)
+	c.Serve, c.User = natsserver.ServeRoles, roles.User{Role: roles.Admin, Cluster: "here"}
+	b := open(t, c)
 	kv, err := b.JetStream().CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "kept"})
 	if err != nil {
 		t.Fatal(err)

@@ -41,10 +41,18 @@ func Genuine(m *nats.Msg) error {
 	return nil
 }
 
-// ofServer reports whether the server sets this header. Publishers to a stream set some that begin with Nats- too.
+// requestInfo is the header that the server adds to each message from a user of another account, such as an operator.
+// A stored message does not have it: a stream removes it.
+const requestInfo = "nats-request-info"
+
+// ofServer reports whether the server sets this header on what it sends itself. Publishers to a stream set some that
+// begin with Nats- too.
 func ofServer(header string) bool {
 	name := strings.ToLower(header)
-	return name == "status" || strings.HasPrefix(name, "nats-") && name != "nats-msg-id" && !strings.HasPrefix(name, "nats-expected-")
+	if name == "nats-msg-id" || name == requestInfo || strings.HasPrefix(name, "nats-expected-") {
+		return false
+	}
+	return name == "status" || strings.HasPrefix(name, "nats-")
 }
 
 // matches reports whether a subscription to the pattern receives messages with that subject.

@@ -38,7 +38,7 @@ func TestGenuineByHeader(t *testing.T) {
 	for header, genuine := range map[string]bool{
 		"Nats-Stream": false, "nats-stream": false, "Nats-Subject": false, "Nats-Sequence": false, "Nats-Time-Stamp": false,
 		"Nats-Pending-Messages": false, "Nats-TTL": false, "Status": false,
-		"Nats-Msg-Id": true, "Nats-Expected-Last-Subject-Sequence": true, "Weir-Harmonizer": true,
+		"Nats-Msg-Id": true, "Nats-Request-Info": true, "Nats-Expected-Last-Subject-Sequence": true, "Weir-Harmonizer": true,
 	} {
 		m := &nats.Msg{Subject: "a", Sub: &nats.Subscription{Subject: "a"}, Header: nats.Header{header: {"x"}}}
 		if err := Genuine(m); (err == nil) != genuine {

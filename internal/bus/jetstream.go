@@ -97,6 +97,9 @@ func (s *streams) PublishMsg(ctx context.Context, m *nats.Msg, opts ...jetstream
 // stream runs a call that returns a stream.
 func (s *streams) stream(ctx context.Context, name string, do func(context.Context) (jetstream.Stream, error)) (jetstream.Stream, error) {
 	out, err := call(ctx, s.denied, ofStream(name, ""), do)
+	if errors.Is(err, nats.ErrNoResponders) { // a missing stream is an answer of JetStream
+		return nil, fmt.Errorf("%w: no NATS server offers JetStream: enable JetStream on the NATS servers (\"jetstream {}\") and start them", err)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -92,7 +92,7 @@ func readFile(path string, secret bool) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if mode := info.Mode().Perm(); secret && mode&0o077 != 0 {
+	if mode := info.Mode().Perm(); secret && inputfile.ReadableByOthers(path, mode) {
 		return nil, fmt.Errorf("has mode %04o, so other users can read it: run \"chmod 600 %s\"", mode, path)
 	}
 	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))

@@ -1,10 +1,12 @@
 package bus
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 
 	"github.com/nats-io/nats.go"
@@ -12,6 +14,24 @@ import (
 
 // errControlLine matches the server's error for a CONNECT that is too long.
 var errControlLine = errors.New("nats: maximum control line exceeded")
+
+// ConnectError is the error of Open for servers that no client of this configuration can use.
+type ConnectError struct {
+	Servers string // without secrets
+	Err     error  // of a server, of this host or of a file
+	Remedy  string // empty: Err has it
+	Places  []string
+}
+
+func (e *ConnectError) Error() string {
+	text := fmt.Sprintf("connect to NATS at %s: %v", e.Servers, e.Err)
+	if e.Remedy != "" {
+		text += "; " + e.Remedy
+	}
+	return text + list(e.Places)
+}
+
+func (e *ConnectError) Unwrap() error { return e.Err }
 
 // who names how this process authenticates, without secrets.
 func (n NATS) who() string {
@@ -36,6 +56,17 @@ func (n NATS) who() string {
 	return "a client without credentials"
 }
 
+// who names how this process authenticates, without secrets.
+func (c Config) who() string {
+	if c.Identity != "" {
+		return "the identity of " + c.Identity
+	}
+	if len(c.NATS.List()) == 0 && c.User.Role != "" {
+		return "user " + c.User.Name() + " of the data folder"
+	}
+	return c.NATS.who()
+}
+
 // explain returns the error of a connection attempt and what to do, in one line.
 func (c Config) explain(err error) string {
 	return fmt.Sprintf("%v; %s", err, c.remedy(err))
@@ -47,7 +78,9 @@ func (c Config) remedy(err error) string {
 	switch {
 	case wrongCertificate:
 		return c.NATS.certificateRemedy(certificate)
-	case errors.Is(err, nats.ErrTLS), strings.Contains(err.Error(), "remote error: tls:"):
+	case c.Identity != "" && identityRemedy(c.Identity, err) != "":
+		return identityRemedy(c.Identity, err)
+	case errors.Is(err, nats.ErrTLS), alerted(err):
 		return "the TLS handshake failed: compare nats.tls.cert_file, which the servers may require, with the authorities that they accept"
 	case errors.Is(err, nats.ErrSecureConnWanted):
 		return "the server has no TLS: enable it there, or remove tls:// and nats.tls here"
@@ -63,8 +96,30 @@ func (c Config) remedy(err error) string {
 		return fmt.Sprintf("the server rejects %s: replace it, or add the user to the servers", c.NATS.who())
 	case strings.Contains(err.Error(), "expected 'PONG', got 'PING'"):
 		return "the server waits for the service that verifies users: check that it runs"
+	case errors.Is(err, nats.ErrTimeout), errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded):
+		return "the server does not answer: check its process, its log and the network, or name another in nats.servers of weir.yaml"
 	}
 	return "start NATS there, or name another with --nats, WEIR_NATS or nats.servers of weir.yaml"
+}
+
+// identityRemedy returns what to do about the refused identity of an agent; empty for another error. A server does not
+// pass on why "weir auth" refuses.
+func identityRemedy(key string, err error) string {
+	switch text := strings.ToLower(err.Error()); {
+	case strings.Contains(text, "prove identity"):
+		return "correct " + key + " of weir.yaml or what the error names"
+	case strings.Contains(text, "nkeys not supported"):
+		return "the server sends no nonce: add a user with an nkey to its configuration"
+	case errors.Is(err, nats.ErrAuthExpired):
+		return fmt.Sprintf("the user for %s has expired: weir connects again by itself", key)
+	case errors.Is(err, nats.ErrAuthorization), strings.Contains(text, "authorization violation"):
+		return fmt.Sprintf(`"weir auth" refuses the identity of %s: its log has the reason`, key)
+	case strings.Contains(text, "authentication timeout"), strings.Contains(text, "expected 'pong'"):
+		return `the server has no answer from "weir auth": check that it runs`
+	case strings.Contains(text, "maximum control line"):
+		return fmt.Sprintf("the identity token of %s is too long for the server: raise its max_control_line", key)
+	}
+	return ""
 }
 
 // certificateRemedy returns what to do about the certificate of a server.

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -13,11 +14,11 @@ import (
 const (
 	filesEvery = 2 * time.Second // see Config.FilesEvery
 	spread     = 10              // a renewal waits a random time of at most this many reconnect waits
-	firstProbe = 5 * time.Second // after a rejected content; doubled up to lastProbe
+	firstProbe = 5 * time.Second // mean wait before the second probe of a content; doubled up to lastProbe
 	lastProbe  = time.Minute
 )
 
-// follow renews the connection after each change of the files, until ctx ends.
+// follow renews the connection after each change of the files, and logs why a lost one does not return, until ctx ends.
 func (c *client) follow(ctx context.Context) {
 	every := c.config.FilesEvery
 	if every == 0 {
@@ -31,7 +32,10 @@ func (c *client) follow(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case now := <-ticker.C:
-			r.step(ctx, now)
+			if c.login != nil {
+				r.step(ctx, now)
+			}
+			c.logLost()
 		}
 	}
 }
@@ -64,9 +68,11 @@ func (r *renewal) step(ctx context.Context, now time.Time) {
 	if now.Before(r.due) {
 		return
 	}
-	if err := r.probe(ctx, fresh); err != nil {
-		r.due = now.Add(r.wait/2 + rand.N(r.wait))
-		r.wait = min(2*r.wait, lastProbe)
+	err = r.probe(ctx, fresh)
+	// Also after a success: the content is in use only when the renewed connection reports it.
+	r.due = now.Add(r.wait/2 + rand.N(r.wait))
+	r.wait = min(2*r.wait, lastProbe)
+	if err != nil {
 		if rejects(err) {
 			r.reject(fresh, errors.New(r.config.explain(err)))
 		}
@@ -92,10 +98,16 @@ func (r *renewal) probe(ctx context.Context, m material) error {
 		config: r.config, denied: &denials{watches: map[*watch]struct{}{}},
 		login: &login{fixed: true, accepted: m, current: m},
 	}
-	o := trial.options(r.config.NATS.List(), "", connectTimeout)
+	o := trial.options(r.config.NATS.List(), secret{}, connectTimeout)
+	if r.config.Login != nil {
+		if err := r.config.Login(&o); err != nil {
+			return err
+		}
+	}
 	o.Name += " (probe)"
-	o.AllowReconnect = false
-	o.DisconnectedErrCB, o.ReconnectedCB = nil, nil
+	o.AllowReconnect, o.RetryOnFailedConnect = false, false
+	o.ConnectedCB, o.DisconnectedErrCB, o.ReconnectedCB, o.ReconnectErrCB = nil, nil, nil, nil
+	o.AsyncErrorCB = func(*nats.Conn, *nats.Subscription, error) {} // Connect returns the error
 	conn, err := o.Connect()
 	if err != nil {
 		return err
@@ -108,5 +120,8 @@ func (r *renewal) probe(ctx context.Context, m material) error {
 func rejects(err error) bool {
 	_, wrongCertificate := errors.AsType[*tls.CertificateVerificationError](err)
 	return wrongCertificate || errors.Is(err, nats.ErrAuthorization) || errors.Is(err, nats.ErrAuthExpired) || errors.Is(err, nats.ErrAuthRevoked) ||
-		errors.Is(err, nats.ErrTLS) || errors.Is(err, errControlLine)
+		errors.Is(err, nats.ErrTLS) || errors.Is(err, errControlLine) || alerted(err)
 }
+
+// alerted reports whether a server ended the TLS handshake with an alert: it rejects the client's certificate.
+func alerted(err error) bool { return strings.Contains(err.Error(), "remote error: tls:") }

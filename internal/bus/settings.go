@@ -79,6 +79,20 @@ func (n NATS) Below(dir string) NATS {
 	return n
 }
 
+// poolPlaceholder stands for the pool of a user in the settings of credentials.
+const poolPlaceholder = "{pool}"
+
+// Of returns n with the credentials of a pool's user: the pool replaces {pool} in the names of files and of the user.
+func (n NATS) Of(pool string) NATS {
+	if pool == "" {
+		return n
+	}
+	for _, text := range []*string{&n.CredentialsFile, &n.NKeyFile, &n.TokenFile, &n.User, &n.PasswordFile, &n.TLS.CertFile, &n.TLS.KeyFile} {
+		*text = strings.ReplaceAll(*text, poolPlaceholder, pool)
+	}
+	return n
+}
+
 // Equal reports whether both blocks are the same.
 func (n NATS) Equal(other NATS) bool { return reflect.DeepEqual(n, other) }
 

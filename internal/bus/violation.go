@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 
@@ -48,7 +50,12 @@ type denials struct {
 	mu      sync.Mutex
 	watches map[*watch]struct{}
 	inbox   *Violation // the subscription for responses was rejected since the last connect; nil: it was not
+	// subscriptions are those that were rejected since the last connect, by subject.
+	subscriptions map[string]*Violation
 }
+
+// maxDenied bounds the stored subscriptions of a connection.
+const maxDenied = 16
 
 // watch is one call under way.
 type watch struct {
@@ -79,6 +86,12 @@ func (d *denials) watch(ctx context.Context, concerns func(subject string) bool)
 func (d *denials) report(v *Violation, inbox string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if v.Op == "subscribe" && len(d.subscriptions) < maxDenied {
+		if d.subscriptions == nil {
+			d.subscriptions = map[string]*Violation{}
+		}
+		d.subscriptions[v.Subject] = v
+	}
 	all := v.Op == "subscribe" && strings.HasPrefix(v.Subject, inbox)
 	if all {
 		d.inbox = v
@@ -94,7 +107,18 @@ func (d *denials) report(v *Violation, inbox string) {
 func (d *denials) forget() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.inbox = nil
+	d.inbox, d.subscriptions = nil, nil
+}
+
+// refused returns the rejected subscriptions, by subject.
+func (d *denials) refused() []*Violation {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var list []*Violation
+	for _, subject := range slices.Sorted(maps.Keys(d.subscriptions)) {
+		list = append(list, d.subscriptions[subject])
+	}
+	return list
 }
 
 // Watch returns a context that ends when a server rejects a publish or a subscription of nc to one of the subjects,

@@ -15,7 +15,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/bus/bustest"
 )
 
-// limited runs a server where user "all" may do everything, and user "some" only what is allowed.
+// limited runs a server where user "all" may do everything, and user "some" only the permitted acts.
 func limited(t *testing.T, allowed server.Permissions) (all, some *bus.Bus) {
 	t.Helper()
 	s := bustest.Serve(t, server.Options{JetStream: true, StoreDir: t.TempDir(), Users: []*server.User{

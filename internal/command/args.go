@@ -73,7 +73,7 @@ func topic(cmd *cobra.Command, args []string) error {
 func wrongFlag(cmd *cobra.Command, err error) error {
 	text, number, isNumber := strings.Cut(err.Error(), ": strconv.")
 	if isNumber {
-		text += ": " + wantedNumber(number)
+		text += ": " + wantedNumber(number, inMB(cmd, text))
 	}
 	if strings.Contains(text, "invalid argument") && strings.Contains(text, "time:") {
 		text += "; want a duration such as 90s, 5m or 2h"
@@ -106,39 +106,6 @@ func suggestFlag(cmd *cobra.Command, name string, own []string) (text string) {
 		text += "\nIts flags: --" + strings.Join(own, ", --")
 	}
 	return text
-}
-
-// wantedNumber returns what a flag of a number takes. problem is the text of package
-// strconv, without its own name.
-func wantedNumber(problem string) string {
-	want := "want a number"
-	if strings.HasPrefix(problem, "ParseInt") || strings.HasPrefix(problem, "ParseUint") || strings.HasPrefix(problem, "Atoi") {
-		want = "want a whole number"
-	}
-	if strings.HasSuffix(problem, "value out of range") {
-		return want + " that is nearer to 0"
-	}
-	_, given, _ := strings.Cut(problem, ": parsing ")
-	if given, err := strconv.QuotedPrefix(given); err == nil {
-		given, _ = strconv.Unquote(given)
-		unit := strings.TrimLeft(given, "0123456789.")
-		if _, err := strconv.ParseFloat(strings.TrimSuffix(given, unit), 64); err == nil && unit != "" {
-			want += fmt.Sprintf(" without a unit; did you mean %s?", strings.TrimSuffix(given, unit))
-		}
-	}
-	return want
-}
-
-// nearDuration returns the hours for a number of days in the text of a mistake.
-func nearDuration(text string) string {
-	_, given, _ := strings.Cut(text, `in duration "`)
-	given, _, _ = strings.Cut(given, `"`)
-	count, inDays := strings.CutSuffix(given, "d")
-	days, err := strconv.Atoi(count)
-	if !inDays || err != nil || days < 1 || days > 1000 {
-		return ""
-	}
-	return fmt.Sprintf("%dh", 24*days)
 }
 
 // DidYouMean returns the end of an error about a wrong word: the nearest of the right ones, if one is near.

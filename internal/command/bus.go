@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/internal/bus/roles"
 )
 
 // Names of the places that may name the servers of the bus.
@@ -18,8 +19,8 @@ const (
 )
 
 // Bus returns how a process connects to the bus. The first place that names servers is used: the flag, the environment,
-// weir.yaml, the data folder. n is the block of weir.yaml. Its credentials and TLS also apply to the servers of the flag
-// and of the environment, unless their URLs have a user.
+// the context of a command, weir.yaml, the data folder. n is the block of weir.yaml. Its credentials and TLS also apply to the servers of the flag,
+// of the environment and of the context, unless their URLs have a user. The role is operator: a process with another role sets User.
 func (s Settings) Bus(n bus.NATS, name string, log *slog.Logger) bus.Config {
 	return s.BusOf("", "", n, name, log)
 }
@@ -27,10 +28,11 @@ func (s Settings) Bus(n bus.NATS, name string, log *slog.Logger) bus.Config {
 // BusOf is Bus of a process with a file of its own that may name servers. That file comes before weir.yaml. place names
 // the key of the file. list has its servers with commas.
 func (s Settings) BusOf(place, list string, n bus.NATS, name string, log *slog.Logger) bus.Config {
-	c := bus.Config{Data: s.Data, NATS: n, Name: name, Log: log}
+	c := bus.Config{Data: s.Data, NATS: n, Name: name, User: roles.User{Role: roles.Operator, Cluster: s.Cluster}, Log: log}
 	for _, one := range []struct{ place, list, missing string }{
 		{flagNATS, s.given(flagNATS), "not given"},
 		{variableNATS, s.given(variableNATS), "not set"},
+		{s.ContextPlace, s.given(s.ContextPlace), "no nats"},
 		{place, list, "not given"},
 	} {
 		switch {
@@ -66,9 +68,11 @@ func (s Settings) given(place string) string {
 // takeNATS completes the flag by the environment, and checks the servers. The environment is not the flag's default,
 // because help would print a password in it.
 func (r *Root) takeNATS() error {
-	r.NATSFrom = flagNATS
-	if r.NATS == "" {
+	switch {
+	case r.NATS == "":
 		r.NATS, r.NATSFrom = os.Getenv(variableNATS), variableNATS
+	case r.NATSFrom == "":
+		r.NATSFrom = flagNATS
 	}
 	for i, server := range bus.Split(r.NATS) {
 		if err := bus.CheckServer(server); err != nil {

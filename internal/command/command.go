@@ -1,6 +1,9 @@
 // Package command has the shared parts of the command lines of weir and weir-local: streams, root flags, usage errors
 // and exit codes. Both binaries define the flags of "weir up" and "weir metrics serve". weir prints their help and
 // replaces itself with weir-local to run them.
+//
+// A program makes a [Root], adds its commands to Root.Command, and returns the [ExitCode] of Root.Run. [Table] and
+// [Encode] print results. One goroutine uses a Root. Its writers may be used concurrently.
 package command
 
 import (
@@ -31,6 +34,10 @@ type Root struct {
 	Color string
 	// Timeout bounds how long a command waits for the bus; above 0.
 	Timeout time.Duration
+	// Context is the value of --context: the name of a context of the user's config.yaml.
+	Context string
+	// PoolNamed: an argument of the command names the pool, so the context does not.
+	PoolNamed bool
 }
 
 // DefaultTimeout is the default of --timeout.
@@ -43,8 +50,11 @@ func (r *Root) Command() *cobra.Command {
 		Short: "Scale pools of machines and keep applications running",
 		Args:  Group,
 		RunE:  Help,
-		PersistentPreRunE: func(*cobra.Command, []string) error {
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			if err := r.setColor(); err != nil {
+				return err
+			}
+			if err := r.takeContext(cmd); err != nil {
 				return err
 			}
 			if err := r.takeNATS(); err != nil {
@@ -70,6 +80,7 @@ func (r *Root) Command() *cobra.Command {
 	f.StringVar(&r.Configs, "config-dir", envOr("WEIR_CONFIG_DIR", ""), `folder of weir.yaml and <cluster>/<pool>.yaml (WEIR_CONFIG_DIR; default /etc/weir)`)
 	f.StringVar(&r.Cluster, "cluster", envOr("CMAN_CLUSTER", "local"), "cluster (CMAN_CLUSTER)")
 	f.StringVar(&r.Pool, "pool", envOr("CMAN_POOL", "default"), "pool (CMAN_POOL)")
+	f.StringVar(&r.Context, "context", "", "context of the user's config.yaml (WEIR_CONTEXT; default: its current one); daemons ignore it")
 	f.DurationVar(&r.Timeout, "timeout", DefaultTimeout, "how long a command waits for the bus; daemons ignore it")
 	f.StringVar(&r.Color, "color", colorAuto, "auto, always or never; auto: on a terminal, unless NO_COLOR is set or TERM is dumb")
 	f.StringVar(&r.LogLevel, "log-level", envOr("WEIR_LOG_LEVEL", "info"), "debug, info, warn or error (WEIR_LOG_LEVEL)")
@@ -182,26 +193,27 @@ func (r *Root) ConfigDir() string {
 	return "/etc/weir"
 }
 
-// seconds replaces a duration by its seconds, which a program can read without knowing the unit of Go.
-func seconds(_ []string, a slog.Attr) slog.Attr {
+// inSeconds replaces a duration by its seconds, which a program can read without knowing the unit of Go.
+func inSeconds(_ []string, a slog.Attr) slog.Attr {
 	if a.Value.Kind() == slog.KindDuration {
 		a.Value = slog.Float64Value(a.Value.Duration().Seconds())
 	}
 	return a
 }
 
-// Logger returns a daemon's logger, which writes to standard error.
+// Logger returns a daemon's logger, which writes to standard error. SIGUSR1 changes its level between the configured one
+// and debug.
 func (r *Root) Logger() (*slog.Logger, error) {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(r.LogLevel)); err != nil {
 		return nil, Usage(fmt.Errorf("--log-level %q: want debug, info, warn or error", r.LogLevel))
 	}
-	options := &slog.HandlerOptions{Level: level}
+	options := &slog.HandlerOptions{Level: newLiveLevel(level)}
 	switch r.LogFormat {
 	case "text":
 		return slog.New(slog.NewTextHandler(r.Stderr, options)), nil
 	case "json":
-		options.ReplaceAttr = seconds
+		options.ReplaceAttr = inSeconds
 		return slog.New(slog.NewJSONHandler(r.Stderr, options)), nil
 	}
 	return nil, Usage(fmt.Errorf("--log-format %q: want text or json", r.LogFormat))

@@ -46,7 +46,7 @@ func releaseCodes() []releaseCode {
 		{15, release.ErrUnsafe, "the archive has entries that must not be unpacked"},
 		{16, release.ErrChanged, "the content differs from the first-seen content of this version"},
 		{17, release.ErrNoSpace, "the disk is full"},
-		{18, release.ErrNotFound, "release not found"},
+		{18, release.ErrNotFound, "a file of the release is missing in the bucket"},
 		{20, release.ErrDenied, "the bucket refuses these credentials"},
 		{21, release.ErrUnavailable, "the bucket cannot be reached"},
 		{22, release.ErrNoBucket, "bucket not found"},
@@ -64,6 +64,9 @@ func ExitCode(err error) int {
 	if _, ok := errors.AsType[*inputfile.Error](err); ok {
 		return ExitUsage
 	}
+	if errors.Is(err, release.ErrNotPublished) {
+		return ExitUsage
+	}
 	for _, c := range releaseCodes() {
 		if errors.Is(err, c.is) {
 			return c.code
@@ -75,6 +78,7 @@ func ExitCode(err error) int {
 // ReleaseCodesHelp lists the codes for a command's help.
 func ReleaseCodesHelp() string {
 	var b strings.Builder
+	fmt.Fprintf(&b, "  %d   the command line is wrong, or the release is not published\n", ExitUsage)
 	codes := releaseCodes()
 	slices.SortFunc(codes, func(a, b releaseCode) int { return a.code - b.code })
 	for _, c := range codes {

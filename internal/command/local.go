@@ -38,8 +38,10 @@ autoscaler. A tick prints one line if it changed something. Ctrl-C stops everyth
 			return run(cmd.Context(), o)
 		},
 	}
+	IgnoreContext(cmd)
 	cmd.Flags().StringVar(&o.PoolFile, "pool-file", "", "pool file that replaces the built-in one; changes apply at once")
-	cmd.Flags().StringVar(&o.BucketAddr, "bucket-addr", "127.0.0.1:0", "address of the bucket; port 0 means a free port")
+	o.BucketAddr = "127.0.0.1:0"
+	cmd.Flags().Var(address{&o.BucketAddr, "127.0.0.1:0", false}, "bucket-addr", "address of the bucket; port 0 means a free port")
 	cmd.Flags().StringVar(&o.MetricsAddr, "metrics-addr", "127.0.0.1:0", "address for writes in line protocol; port 0 means a free port")
 	cmd.Flags().BoolVar(&o.NoBucket, "no-bucket", false, "do not start the bucket")
 	return cmd
@@ -48,8 +50,9 @@ autoscaler. A tick prints one line if it changed something. Ctrl-C stops everyth
 // MetricsOptions are the flags of "weir metrics serve".
 type MetricsOptions struct {
 	Addr      string
-	TokenFile string // empty: MetricsToken
-	Retention time.Duration
+	TokenFile string        // empty: MetricsToken
+	Retention time.Duration // 0: that of weir.yaml
+	AdminAddr string        // empty: that of weir.yaml
 }
 
 // MetricsServe returns the command "weir metrics serve", implemented by run. It runs the embedded store without "weir
@@ -73,7 +76,8 @@ can read. An address that other hosts reach needs --token-file. "weir metrics pu
 		RunE: func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), o) },
 	}
 	cmd.Flags().StringVar(&o.TokenFile, "token-file", "", "file with the token that writers send (default: metrics.token in the data folder, created if missing)")
-	cmd.Flags().DurationVar(&o.Retention, "retention", 31*24*time.Hour, "how long values are stored, at least 2h; late values are accepted")
+	AdminFlag(cmd, &o.AdminAddr, "127.0.0.1:9468")
+	cmd.Flags().DurationVar(&o.Retention, "retention", 0, "how long values are stored, at least 2h (default: metrics.embedded.retention of weir.yaml, else 744h)")
 	cmd.Flags().StringVar(&o.Addr, "addr", "127.0.0.1:0", "address for writes in line protocol; port 0 means a free port")
 	return cmd
 }

@@ -9,14 +9,16 @@ import (
 
 // Settings are the flags of a daemon, with defaults.
 type Settings struct {
-	Data      string // absolute path of the data folder
-	NATS      string // servers of the bus, with commas; empty: from the files, or the data folder's bus
-	NATSFrom  string // "--nats" or "WEIR_NATS"; empty: --nats
-	Configs   string // folder of weir.yaml and CLUSTER/POOL.yaml
-	Cluster   string
-	Pool      string
-	LogLevel  string
-	LogFormat string
+	Data     string // absolute path of the data folder
+	NATS     string // servers of the bus, with commas; empty: from the files, or the data folder's bus
+	NATSFrom string // "--nats", "WEIR_NATS" or ContextPlace; empty: --nats
+	Configs  string // folder of weir.yaml and CLUSTER/POOL.yaml
+	// ContextPlace names the context of a command, or the file without a current one, in errors; empty: of a daemon.
+	ContextPlace string
+	Cluster      string
+	Pool         string
+	LogLevel     string
+	LogFormat    string
 	// Program is the absolute path of weir's executable, with which daemons start each other.
 	Program string
 }
@@ -51,9 +53,10 @@ func (s Settings) Env() []string {
 	return env
 }
 
-// WithoutKeys returns env without credentials of the bus and of AWS.
+// WithoutKeys returns env without credentials of the bus and of AWS, and without the variables of systemd for this
+// process alone.
 func WithoutKeys(env []string) []string {
 	return slices.DeleteFunc(slices.Clone(env), func(entry string) bool {
-		return strings.HasPrefix(entry, "AWS_") || strings.HasPrefix(entry, "WEIR_NATS=") || strings.HasPrefix(entry, SignPassword+"=")
+		return strings.HasPrefix(entry, "NOTIFY_SOCKET=") || strings.HasPrefix(entry, "WATCHDOG_") || strings.HasPrefix(entry, "AWS_") || strings.HasPrefix(entry, "WEIR_NATS=") || strings.HasPrefix(entry, SignPassword+"=")
 	})
 }

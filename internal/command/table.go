@@ -13,7 +13,8 @@ import (
 const NoResources = "No resources found"
 
 // Table prints rows for people, without lines around them. If the table is wider than the terminal, each row is a block
-// of lines. The first cell of a row is never blank. Without rows it prints NoResources.
+// of lines. Without rows it prints NoResources. The first cell of a row is one word, so that "awk" and "cut" find the
+// columns: "-" stands for an empty cell, and "_" for each blank.
 func Table(w io.Writer, header []string, rows [][]string) {
 	if len(rows) == 0 {
 		fmt.Fprintln(w, NoResources)
@@ -28,9 +29,7 @@ func Table(w io.Writer, header []string, rows [][]string) {
 	t.AppendHeader(rowOf(header))
 	for _, r := range rows {
 		row := rowOf(r)
-		if row[0] == "" {
-			row[0] = "-"
-		}
+		row[0] = firstCell(r[0])
 		t.AppendRow(row)
 	}
 	var lines []string
@@ -61,11 +60,7 @@ func blocks(w io.Writer, header []string, rows [][]string) {
 		widest = max(widest, len(name))
 	}
 	for _, row := range rows {
-		first := OneLine(row[0])
-		if first == "" {
-			first = "-"
-		}
-		Paint(w, Bold, strings.ToUpper(header[0])+" "+first)
+		Paint(w, Bold, strings.ToUpper(header[0])+" "+firstCell(row[0]))
 		fmt.Fprintln(w)
 		for i, cell := range row[1:] {
 			if cell != "" {
@@ -73,6 +68,15 @@ func blocks(w io.Writer, header []string, rows [][]string) {
 			}
 		}
 	}
+}
+
+// firstCell returns the first cell of a row as one word.
+func firstCell(text string) string {
+	text = strings.Join(strings.Fields(OneLine(text)), "_")
+	if text == "" {
+		return "-"
+	}
+	return text
 }
 
 func rowOf(cells []string) table.Row {

@@ -7,6 +7,8 @@ import (
 	"io"
 	"strconv"
 	"strings"
+
+	"github.com/weirkeeper/weirkeeper/internal/seconds"
 )
 
 // Forms of --output.
@@ -17,20 +19,33 @@ const (
 	FormName  = "name" // the names of the listed things, one on each line
 )
 
-// Encode writes a value as indented JSON or as one YAML document. Both have the keys of the value's JSON.
+// Encode writes a value as indented JSON or as one YAML document. Both have the keys of the value's JSON, but durations
+// are in seconds: see package seconds.
 func Encode(w io.Writer, form string, v any) error {
 	if form == FormYAML {
 		return encodeYAML(w, v)
 	}
-	enc := json.NewEncoder(w)
-	enc.SetIndent("", "  ")
-	return enc.Encode(v)
+	data, err := seconds.Of(v)
+	if err != nil {
+		return err
+	}
+	var text bytes.Buffer
+	if err := json.Indent(&text, data, "", "  "); err != nil {
+		return err
+	}
+	text.WriteByte('\n')
+	_, err = text.WriteTo(w)
+	return err
 }
 
 // EncodeNext writes one value of a stream: one line of JSON, or a YAML document after "---".
 func EncodeNext(w io.Writer, form string, v any) error {
 	if form != FormYAML {
-		return json.NewEncoder(w).Encode(v)
+		data, err := seconds.Of(v)
+		if err == nil {
+			_, err = w.Write(append(data, '\n'))
+		}
+		return err
 	}
 	if _, err := io.WriteString(w, "---\n"); err != nil {
 		return err
@@ -39,7 +54,7 @@ func EncodeNext(w io.Writer, form string, v any) error {
 }
 
 func encodeYAML(w io.Writer, v any) error {
-	data, err := json.Marshal(v)
+	data, err := seconds.Of(v)
 	if err != nil {
 		return err
 	}

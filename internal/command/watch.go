@@ -108,7 +108,7 @@ func rows(screen *os.File) int {
 	return int(size.Row)
 }
 
-// withoutAges returns a text without durations such as 5s, 1m05s, 2h07m and 3d, and without repeated spaces: these
+// withoutAges returns a text without durations such as 5s, 1m5s, 2h7m and 3d, and without repeated spaces: these
 // change while nothing happens.
 func withoutAges(text string) string {
 	text = regexp.MustCompile(`\b(\d+(\.\d+)?(ms|s|m|h|d))+\b`).ReplaceAllString(text, "AGE")

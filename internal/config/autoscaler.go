@@ -67,7 +67,7 @@ func Autoscaler(s Service, p Pool) autoscaler.Config {
 			MaxRequest: signal.MaxRequest.request(), Windows: windows(signal.Metrics), Parameters: signal.Parameters,
 		})
 	}
-	c.Tick = firstOf(p.Autoscaling.Tick, s.Autoscaling.Tick, c.Policy.Period)
+	c.Tick = tickOf(s, p)
 	if lease := Lease(s, p); lease != 0 && lease < callsInLease*longestCall {
 		c.CallTimeout = lease / callsInLease
 	}
@@ -75,7 +75,7 @@ func Autoscaler(s Service, p Pool) autoscaler.Config {
 }
 
 // Lease returns the lifetime of the pool's lease after a renewal. No other process takes over from a silent holder
-// before it ends. 0: the files have none, so the default of the lease applies, which is at least 15 s.
+// before it ends. 0: the files lack it, so the default of the lease applies, which is at least 15 s.
 func Lease(s Service, p Pool) time.Duration {
 	return firstOf(p.Autoscaling.Lease, s.Autoscaling.Lease)
 }
@@ -94,6 +94,11 @@ func shortestPeriodOf(s Service, p Pool) time.Duration {
 		}
 	}
 	return shortest
+}
+
+// tickOf returns the tick of a pool. The files may have mistakes in other values.
+func tickOf(s Service, p Pool) time.Duration {
+	return firstOf(p.Autoscaling.Tick, s.Autoscaling.Tick, shortestPeriodOf(s, p))
 }
 
 // either returns the value from the pool's file or, if it is missing, from the service file.

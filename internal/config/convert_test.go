@@ -219,7 +219,7 @@ func TestSignalForWholePool(t *testing.T) {
 		t.Errorf("signals, with %v beside them (-want +got):\n%s", p.Signal, diff)
 	}
 	for _, c := range []struct{ name, text, want string }{
-		{"a mistake in it", goodPool + one + "  hold_for: -1s\n", "FILE:9: autoscale_signal.hold_for: is -1s: want 100ms to 8760h0m0s"},
+		{"a mistake in it", goodPool + one + "  hold_for: -1s\n", "FILE:9: autoscale_signal.hold_for: is -1s: want 100ms to 8760h"},
 		{"beside the list", goodPool + one + signals(""), "FILE:4: autoscale_signal: conflicts with autoscale_signals: keep one"},
 		{"beside an empty list", goodPool + one + "autoscale_signals: []\n", "FILE:4: autoscale_signal: conflicts with autoscale_signals: keep one"},
 		{"without content", goodPool + "autoscale_signal:\n", ""},

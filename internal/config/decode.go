@@ -95,6 +95,16 @@ func (d document) complete(err error) error {
 	return all.OrNil()
 }
 
+// unknown reports whether the value of a path is not known to be valid: err is the error of the document.
+func (d document) unknown(path string, err error) bool {
+	if err == nil {
+		return false
+	}
+	found, ok := errors.AsType[Problems](err)
+	return !ok || slices.ContainsFunc(found, func(p *Problem) bool { return p.Key == "" || concerns(p.Key, path) }) ||
+		slices.ContainsFunc(d.skipped, func(skipped string) bool { return concerns(skipped, path) })
+}
+
 // concerns reports whether one of two paths equals the other or is a section above it.
 func concerns(a, b string) bool {
 	if len(a) > len(b) {

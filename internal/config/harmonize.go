@@ -49,6 +49,7 @@ func (h Harmonizer) Loop(cluster string, pools []string) harmonizer.Config {
 		Cluster: cluster, Pools: pools, Apps: h.Rules(), Shadow: h.Shadows(),
 		MaxShadowingDelay: value(h.Intervals.ShadowDelay, 0),
 		CheckShadowing:    value(h.Intervals.CheckShadow, 0),
+		Unconfirmed:       h.Dialect == DialectCloudController,
 	}
 }
 

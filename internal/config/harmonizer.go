@@ -13,6 +13,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/names"
+	"github.com/weirkeeper/weirkeeper/internal/seconds"
 	"github.com/weirkeeper/weirkeeper/pools/liveness"
 )
 
@@ -49,9 +50,9 @@ type Harmonizer struct {
 
 // CollectorKeys are the address and the credentials of /varz and /healthz.
 type CollectorKeys struct {
-	Port     Number `yaml:"port"`     // on all addresses unless --metrics-addr is given; 0: only --metrics-addr
-	User     string `yaml:"user"`     // together with password; default: both random
-	Password string `yaml:"password"` // announced on the bus, as collectors expect
+	Port     Number `yaml:"port"`                   // on all addresses unless --metrics-addr is given; 0: only --metrics-addr
+	User     string `yaml:"user"`                   // together with password; default: both random
+	Password string `yaml:"password" secret:"true"` // announced on the bus, as collectors expect
 }
 
 // Address returns the listen address; empty without a port.
@@ -324,7 +325,7 @@ func (h Harmonizer) Validate() error {
 		at("cc_partition", "is %q: %s", h.Partition, names.Rule)
 	}
 	if h.Lease != 0 && (h.Lease < shortestLease || h.Lease > longestLease) || h.Lease == 0 && h.document.given("lease") {
-		at("lease", "is %v: want %v to %v", h.Lease, shortestLease, longestLease)
+		at("lease", "is %s: want %s to %s", seconds.Short(h.Lease), seconds.Short(shortestLease), seconds.Short(longestLease))
 	}
 	if h.Index < 0 {
 		at("index", "is %d: want a number of this harmonizer, at least 0", h.Index)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/internal/bus/roles"
 	"github.com/weirkeeper/weirkeeper/internal/identity"
+	"github.com/weirkeeper/weirkeeper/internal/seconds"
 	"github.com/weirkeeper/weirkeeper/internal/verifiers"
 )
 
@@ -129,10 +130,10 @@ func (a Auth) problems(d document) Problems {
 		at("xkey_file", "is %q: want the absolute path of the seed of the servers' auth_callout.xkey", a.XKeyFile)
 	}
 	if a.Timeout != 0 && (a.Timeout < shortestAuth || a.Timeout > longestAuth) {
-		at("timeout", "is %v: want %v to %v, and less than authorization.timeout of the servers", a.Timeout, shortestAuth, longestAuth)
+		at("timeout", "is %s: want %s to %s, and less than authorization.timeout of the servers", seconds.Short(a.Timeout), seconds.Short(shortestAuth), seconds.Short(longestAuth))
 	}
 	if a.Lifetime != 0 && (a.Lifetime < shortestLifetime || a.Lifetime > longestLifetime) {
-		at("user_lifetime", "is %v: want %v to %v", a.Lifetime, shortestLifetime, longestLifetime)
+		at("user_lifetime", "is %s: want %s to %s", seconds.Short(a.Lifetime), seconds.Short(shortestLifetime), seconds.Short(longestLifetime))
 	}
 	if len(a.Verifiers.Values) == 0 {
 		at("verifiers", "is missing: want %s", strings.Join(keysOfOptions(Verifiers{}.options()), ", "))

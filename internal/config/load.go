@@ -1,14 +1,27 @@
+// Package config reads the files of an operator: the service file weir.yaml, the harmonizer's file, and one file for
+// each pool, <cluster>/<pool>.yaml. They are below one folder. [Load] returns the decoded files with defaults, and
+// functions such as [Autoscaler] and [Bootstrap] convert them to the configuration of a daemon. [Show] prints decoded
+// files without secrets, and [Schema] returns a JSON Schema of the files.
+//
+// Decoding is strict. An unknown key, a value of the wrong type or a value out of bounds is a [Problem]: file, line,
+// key and valid values. All problems of a file are reported at once. A file is one YAML document of at most 1 MiB.
+// Anchors, aliases, merge keys and tags are refused.
+//
+// Values are plain data and safe for concurrent reads.
 package config
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/weirkeeper/weirkeeper/internal/inputfile"
 	"github.com/weirkeeper/weirkeeper/internal/names"
 	"github.com/weirkeeper/weirkeeper/pools/provider"
 )
@@ -20,9 +33,9 @@ type Files struct {
 	Service File   `json:"service"`
 	PoolIn  File   `json:"pool_file"`
 	// Pins are the releases of apps without a release in the pool's file. The pin of sigproto.DefaultApp is the
-	// default signal, if the service file has none.
+	// default signal, if the service file lacks it.
 	Pins []Pin `json:"pins,omitempty"`
-	// Bucket is the bucket of the releases if the service file has none.
+	// Bucket is the bucket of the releases if the service file lacks it.
 	Bucket string `json:"bucket,omitempty"`
 }
 
@@ -56,14 +69,18 @@ func Read(dir, cluster, pool string) (Files, error) {
 	return Files{Cluster: cluster, Pool: pool, Service: service, PoolIn: file}, errors.Join(errService, errPool)
 }
 
-// Decode decodes both files. It returns all problems of both at once.
-func (f Files) Decode() (Service, Pool, error) {
+// Decode decodes both files. It returns all problems of both at once. Each of the health checks is another check of a
+// valid health policy. It runs whether or not the rest of the files is valid.
+func (f Files) Decode(healthChecks ...func(Pool) error) (Service, Pool, error) {
 	service, errService := f.Service.service(f.Pins)
 	pool, errPool := f.PoolIn.pool(f.Cluster, f.Pool, f.Pins)
-	if err := errors.Join(errService, errPool); err != nil {
-		return Service{}, Pool{}, err
+	errs := []error{errService, errPool, shortTimeLimits(service, pool, errService, errPool).OrNil()}
+	if !pool.document.unknown("health", errPool) {
+		for _, check := range healthChecks {
+			errs = append(errs, check(pool))
+		}
 	}
-	if err := shortTimeLimits(service, pool).OrNil(); err != nil {
+	if err := errors.Join(errs...); err != nil {
 		return Service{}, Pool{}, err
 	}
 	if service.AWS.SignalsBucket == "" {
@@ -77,14 +94,14 @@ func Warnings(s Service, p Pool) Problems {
 	return slices.Concat(s.document.warnings, p.document.warnings, p.healthWarnings())
 }
 
-// Load reads and decodes both files below dir.
-func Load(dir, cluster, pool string) (Service, Pool, error) {
+// Load reads and decodes both files below dir. The health checks are those of Decode.
+func Load(dir, cluster, pool string, healthChecks ...func(Pool) error) (Service, Pool, error) {
 	files, err := Read(dir, cluster, pool)
 	if err != nil {
 		_, errService := files.Service.service(nil) // report its problems too
 		return Service{}, Pool{}, errors.Join(errService, err)
 	}
-	return files.Decode()
+	return files.Decode(healthChecks...)
 }
 
 // LoadService reads the service file below dir. A missing file means defaults only.
@@ -107,6 +124,9 @@ func ReadPool(path, cluster, pool string) (Pool, error) {
 
 func readFile(path string) (File, error) {
 	text, err := read(path)
+	if err == nil {
+		text, err = withCredentials(path, text, os.Getenv(inputfile.CredentialsVariable))
+	}
 	return File{Path: path, Text: text}, err
 }
 
@@ -126,7 +146,7 @@ func (f File) service(pins []Pin) (s Service, err error) {
 		}
 	}
 	s = s.pinned(pins).withDefaults()
-	s.NATS = below(s.NATS, f.Path)
+	s.NATS, s.Admin, s.Web = below(s.NATS, f.Path), adminBelow(s.Admin, f.Path), webBelow(s.Web, f.Path)
 	return s, s.document.complete(s.Validate())
 }
 
@@ -216,4 +236,30 @@ func Claims(dir, cluster, except string) (map[string][]provider.Group, error) {
 		claims[name] = pool.Selected()
 	}
 	return claims, errors.Join(errs...)
+}
+
+// credentialsText stands in a configuration for the folder of the credentials that systemd gives a unit. So several
+// units of a host share a weir.yaml, each with a key of its own.
+const credentialsText = "${" + inputfile.CredentialsVariable + "}"
+
+// noCredentials replaces credentialsText outside of such a unit. The error of a missing file then has the reason.
+const noCredentials = "/run/credentials/" + inputfile.CredentialsVariable + "-is-not-set"
+
+// withCredentials replaces credentialsText in the content of a file by dir. The lines of the file stay the same.
+func withCredentials(file string, content []byte, dir string) ([]byte, error) {
+	if !bytes.Contains(content, []byte(credentialsText)) {
+		return content, nil
+	}
+	if dir == "" {
+		dir = noCredentials
+	}
+	if !path.IsAbs(dir) || strings.ContainsFunc(dir, special) {
+		return nil, fmt.Errorf("replace %s in %s: the variable is %.200q: want an absolute path of letters, digits and \"/._@:-\"; name the instance of the unit with these characters", credentialsText, file, dir)
+	}
+	return bytes.ReplaceAll(content, []byte(credentialsText), []byte(dir)), nil
+}
+
+// special reports whether a character may have a meaning in YAML, inside of quotes or outside.
+func special(r rune) bool {
+	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("/._@:-", r)
 }

@@ -79,15 +79,17 @@ func TestLoadServiceAlone(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
 		{"no file", "", ""},
 		{"default signal of another name", "autoscale_signal:\n  name: rps\n", `DIR/weir.yaml:2: autoscale_signal.name: is "rps": weir ships default, instance_count, pending; of a release, the version is missing`},
-		{"its period", "autoscale_signal:\n  period: 1ms\n", "DIR/weir.yaml:2: autoscale_signal.period: is 1ms: want 100ms to 8760h0m0s"},
-		{"its time limit", "autoscale_signal:\n  period: 1m\n  time_limit: 2m\n", "DIR/weir.yaml:3: autoscale_signal.time_limit: is 2m0s: want 500ms to the period of the signal, 1m0s"},
+		{"its period", "autoscale_signal:\n  period: 1ms\n", "DIR/weir.yaml:2: autoscale_signal.period: is 1ms: want 100ms to 8760h"},
+		{"its time limit", "autoscale_signal:\n  period: 1m\n  time_limit: 2m\n", "DIR/weir.yaml:3: autoscale_signal.time_limit: is 2m: want 500ms to the period of the signal, 1m"},
 		{"its windows", "autoscale_signal:\n  required_metrics:\n  - {name: m, type: x, range: 1m}\n",
 			`DIR/weir.yaml:3: autoscale_signal.required_metrics[0].type: is "x": want one of system_metrics, app_metrics, metadata, instance_counts`},
 		{"store", "metrics: {influx: {url: 'http://127.0.0.1:8086', bucket: b}}\n", ""},
 		{"no store", "metrics:\n", ""},
+		{"the embedded store", "metrics: {embedded: {retention: 2160h}}\n", ""},
+		{"short retention", "metrics:\n  embedded: {retention: 1h}\n", "DIR/weir.yaml:2: metrics.embedded.retention: is 1h0m0s: want at least 2h0m0s"},
 		{"store that is incomplete", "metrics:\n  influx: {url: 'http://me:secret@host'}\n", "DIR/weir.yaml:2: metrics.influx.url: contains a password: put the token in token_file\n" +
 			"DIR/weir.yaml:2: metrics.influx.bucket: is missing: want the bucket, of InfluxDB 1.8 database/retention policy"},
-		{"unknown store", "metrics:\n  graphite: {}\n", "DIR/weir.yaml:2: metrics.graphite: no such key (allowed: influx)\n  influx: a bucket of InfluxDB 1.8 or 2"},
+		{"unknown store", "metrics:\n  graphite: {}\n", "DIR/weir.yaml:2: metrics.graphite: no such key (allowed: embedded, influx)\n  embedded: the embedded store of the data folder\n  influx: a bucket of InfluxDB 1.8 or 2"},
 		{"unknown key of a store", "metrics:\n  influx: {uri: x}\n", "DIR/weir.yaml:2: metrics.influx.uri: no such key; did you mean url? (allowed: bucket, org, token_file, url)\n" +
 			"DIR/weir.yaml:2: metrics.influx.bucket: is missing: want the bucket, of InfluxDB 1.8 database/retention policy"},
 		{"margins", "autoscaling: {margin_down: 1, margin_up: 1, target_capacity_margin: 1}\n",

@@ -11,7 +11,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/metrics/store"
 )
 
-// Metrics selects the metrics store. Its only key is that of a store. Without a key the store has no settings.
+// Metrics selects the metrics store. Its only key is that of a store. Without a key it is the default store, without
+// settings.
 type Metrics struct {
 	Value store.Settings // of the first key; nil without a key
 	Keys  []string       // in the file's order; a valid section has at most one
@@ -21,9 +22,7 @@ type Metrics struct {
 func (Metrics) options() []option {
 	var all []option
 	for _, k := range stores.All() {
-		if k.Key != "" {
-			all = append(all, option{key: k.Key, about: k.Key + ": " + k.About, value: reflect.TypeOf(k.New())})
-		}
+		all = append(all, option{key: k.Key, about: k.Key + ": " + k.About, value: reflect.TypeOf(k.New())})
 	}
 	return all
 }
@@ -42,7 +41,7 @@ func (m *Metrics) UnmarshalYAML(node ast.Node) (err error) {
 // Store returns the store and its settings.
 func (m Metrics) Store() (store.Kind, store.Settings) {
 	key := strings.Join(m.Keys, "")
-	i := slices.IndexFunc(stores.All(), func(k store.Kind) bool { return k.Key == key })
+	i := slices.IndexFunc(stores.All(), func(k store.Kind) bool { return k.Key == key || key == "" && k.Default })
 	return stores.All()[i], m.Value
 }
 

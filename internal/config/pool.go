@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/internal/names"
+	"github.com/weirkeeper/weirkeeper/internal/seconds"
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
@@ -270,6 +271,14 @@ func FileOf(cluster, pool string) string {
 type Ledger struct {
 	MaxAge   time.Duration `yaml:"max_age"`   // 0: 14 days
 	MaxBytes Size          `yaml:"max_bytes"` // of the packed records; 0: 512 MiB
+	// Summaries bound the summaries of the ticks; 0: 90 days and 2560 MiB.
+	Summaries Kept `yaml:"summaries"`
+}
+
+// Kept bounds what a stream stores.
+type Kept struct {
+	MaxAge   time.Duration `yaml:"max_age"`
+	MaxBytes Size          `yaml:"max_bytes"`
 }
 
 const (
@@ -279,12 +288,16 @@ const (
 )
 
 func (l Ledger) problems(d document) Problems {
-	var ps Problems
-	if (l.MaxAge != 0 || d.given("ledger.max_age")) && (l.MaxAge < leastLedgerAge || l.MaxAge > longestSpan) {
-		ps = append(ps, d.problem("ledger.max_age", fmt.Sprintf("is %v: want %v to %v", l.MaxAge, leastLedgerAge, longestSpan)))
+	return append(Kept{l.MaxAge, l.MaxBytes}.problems(d, "ledger"), l.Summaries.problems(d, "ledger.summaries")...)
+}
+
+// problems returns the mistakes of the block with that key.
+func (k Kept) problems(d document, block string) (ps Problems) {
+	if key := block + ".max_age"; (k.MaxAge != 0 || d.given(key)) && (k.MaxAge < leastLedgerAge || k.MaxAge > longestSpan) {
+		ps = append(ps, d.problem(key, fmt.Sprintf("is %s: want %s to %s", seconds.Short(k.MaxAge), seconds.Short(leastLedgerAge), seconds.Short(longestSpan))))
 	}
-	if (l.MaxBytes != 0 || d.given("ledger.max_bytes")) && (l.MaxBytes < leastLedgerBytes || l.MaxBytes > mostLedgerBytes) {
-		ps = append(ps, d.problem("ledger.max_bytes", fmt.Sprintf("is %d bytes: want 64MiB to 1024GiB", l.MaxBytes)))
+	if key := block + ".max_bytes"; (k.MaxBytes != 0 || d.given(key)) && (k.MaxBytes < leastLedgerBytes || k.MaxBytes > mostLedgerBytes) {
+		ps = append(ps, d.problem(key, fmt.Sprintf("is %d bytes: want 64MiB to 1024GiB", k.MaxBytes)))
 	}
 	return ps
 }

@@ -30,7 +30,7 @@ func secondRevision() []string {
 
 // chooseDialect chooses the dialect for a file of Cloud Foundry's health manager without the key dialect. It returns
 // the dialect and a warning with the file's keys that determine it. If the keys do not show the revision, the dialect
-// is empty and the warning asks for it. For our own files and in shadow mode, which publishes nothing, both are
+// is empty and the warning requests it. For our own files and in shadow mode, which publishes nothing, both are
 // empty.
 func (h Harmonizer) chooseDialect(path string) (string, *Problem) {
 	d := h.document

@@ -8,7 +8,7 @@ import (
 )
 
 // TestDialectOfTheFile loads files of both protocol revisions of Cloud Foundry's health manager, and files of our
-// own. The dialect is the one that the controller obeys, or a warning asks for it.
+// own. The dialect is the one that the controller obeys, or a warning requests it.
 func TestDialectOfTheFile(t *testing.T) {
 	const (
 		controller = "mbus: nats://127.0.0.1:4222/\nbulk_api: {host: api.example.org}\n"

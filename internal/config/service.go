@@ -3,16 +3,20 @@ package config
 import (
 	"fmt"
 	"math"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/agent"
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
 	"github.com/weirkeeper/weirkeeper/bootstrap/release/keyfile"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/names"
+	"github.com/weirkeeper/weirkeeper/internal/notify"
+	"github.com/weirkeeper/weirkeeper/internal/seconds"
 	"github.com/weirkeeper/weirkeeper/resource"
 	"github.com/weirkeeper/weirkeeper/signals/builtin"
 	"github.com/weirkeeper/weirkeeper/sigproto"
@@ -32,6 +36,12 @@ type Service struct {
 	SignalUsers string   `yaml:"signal_users"`
 	Auth        Auth     `yaml:"auth"`     // of "weir auth"
 	Identity    Identity `yaml:"identity"` // of "weir agent"
+	Admin       Admin    `yaml:"admin"`    // HTTP servers of the daemons
+	// Notify has the targets of "weir notify".
+	Notify []notify.Settings `yaml:"notify"`
+	Web    Web               `yaml:"web"` // of "weir web"
+	// Agent has what the machine of "weir agent" is and offers.
+	Agent agent.Settings `yaml:"agent"`
 
 	document document
 }
@@ -229,6 +239,14 @@ func (s Service) Validate() error {
 	ps = append(ps, s.Identity.problems(d)...)
 	ps = append(ps, s.Metrics.problems(d)...)
 	ps = append(ps, natsProblems(d, s.NATS)...)
+	ps = append(ps, s.Admin.problems(d)...)
+	ps = append(ps, s.Web.problems(d)...)
+	for _, p := range notify.CheckAll(s.Notify) {
+		ps = append(ps, d.problem("notify"+p.Key, p.What))
+	}
+	for _, p := range s.Agent.Check() {
+		ps = append(ps, d.problem("agent."+p.Key, p.What))
+	}
 	return ps.OrNil()
 }
 
@@ -338,7 +356,7 @@ func (a Autoscaling) problems(d document) Problems {
 	ps = append(ps, span{key: "down", value: a.Cooldown.Down}.problems(d, "autoscaling.cooldown")...)
 	ps = append(ps, span{key: "ignorance_max", value: a.IgnoranceMax}.problems(d, "autoscaling")...)
 	if a.Lease != 0 && (a.Lease < shortestLease || a.Lease > longestLease) || a.Lease == 0 && d.given("autoscaling.lease") {
-		at("lease", "is %v: want %v to %v", a.Lease, shortestLease, longestLease)
+		at("lease", "is %s: want %s to %s", seconds.Short(a.Lease), seconds.Short(shortestLease), seconds.Short(longestLease))
 	}
 	return append(ps, span{key: "tick", value: a.Tick, least: shortestPeriod}.problems(d, "autoscaling")...)
 }
@@ -362,4 +380,81 @@ func (b Budget) problems(d document, path string) Problems {
 		ps = append(ps, d.problem(path+".at_most", "is missing: want "+amounts))
 	}
 	return append(ps, span{key: "within", value: b.Within, least: time.Second}.problems(d, path)...)
+}
+
+// Default range of the signals' user ids. systemd's table of ids lists them as unused. They are below 65536, so
+// containers have them too.
+const (
+	firstUser = 60706
+	lastUser  = 61183
+)
+
+// noUsers is the value of signal_users that runs signals as bootstrap's user.
+const noUsers = "none"
+
+// Users returns the range of the signals' user ids. Both are 0 if signals run as bootstrap's own user.
+func (s Service) Users() (first, last int) {
+	first, last, _ = parseUsers(s.SignalUsers) // Validate returns the error
+	return first, last
+}
+
+func parseUsers(text string) (first, last int, err error) {
+	switch text {
+	case "":
+		return firstUser, lastUser, nil
+	case noUsers:
+		return 0, 0, nil
+	}
+	low, high, isRange := strings.Cut(text, "-")
+	first, errFirst := strconv.Atoi(low)
+	last, errLast := strconv.Atoi(high)
+	const leastUser = 1000 // smaller ids belong to the system
+	if !isRange || errFirst != nil || errLast != nil || first < leastUser || last < first || last > math.MaxInt32 {
+		return 0, 0, fmt.Errorf("is %q: want a range of user ids from %d on that no account has, such as %d-%d, or %s",
+			text, leastUser, firstUser, lastUser, noUsers)
+	}
+	return first, last, nil
+}
+
+// natsProblems returns the problems of the block "nats".
+func natsProblems(d document, n bus.NATS) Problems {
+	var ps Problems
+	for _, p := range n.Check() {
+		ps = append(ps, d.problem("nats."+p.Key, p.What))
+	}
+	if n.Replicas == 0 && d.given("nats.replicas") {
+		ps = append(ps, d.problem("nats.replicas", "is 0: want 1 to 5"))
+	}
+	return ps
+}
+
+// LoadNATS returns the block "nats" of the service file below dir, which may be missing. Mistakes in other blocks are no error, so that commands reach a daemon that reports them.
+func LoadNATS(dir string) (bus.NATS, error) {
+	file, err := readService(dir)
+	if err != nil || file.Missing {
+		return bus.NATS{}, err
+	}
+	s, err := file.service(nil)
+	if found, ok := err.(Problems); ok {
+		var ours Problems
+		for _, p := range found {
+			if p.Key == "" || p.Key == "nats" || strings.HasPrefix(p.Key, "nats.") {
+				ours = append(ours, p)
+			}
+		}
+		err = ours.OrNil()
+	}
+	if err != nil {
+		return bus.NATS{}, err
+	}
+	return s.NATS, nil
+}
+
+// below resolves the paths of the block relative to the folder of its file.
+func below(n bus.NATS, file string) bus.NATS {
+	dir, err := filepath.Abs(filepath.Dir(file))
+	if err != nil { // the working directory is gone
+		return n
+	}
+	return n.Below(dir)
 }

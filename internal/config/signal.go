@@ -12,6 +12,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
+	"github.com/weirkeeper/weirkeeper/internal/seconds"
 	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/resource"
 	"github.com/weirkeeper/weirkeeper/sigproto"
@@ -290,25 +291,29 @@ func timeLimitProblems(d document, path string, limit, period time.Duration) Pro
 	}
 	least := ask.Config{}.Timeout() // of the shortest tick
 	if limit < least || limit > period {
-		return Problems{d.problem(path+".time_limit", fmt.Sprintf("is %v: want %v to the period of the signal, %v", limit, least, period))}
+		return Problems{d.problem(path+".time_limit", fmt.Sprintf("is %s: want %s to the period of the signal, %s", seconds.Short(limit), seconds.Short(least), seconds.Short(period)))}
 	}
 	return nil
 }
 
 // shortTimeLimits returns the time limits below the default. The default depends on the tick, and so on both files.
-func shortTimeLimits(s Service, p Pool) Problems {
-	tick := Autoscaler(s, p).Tick
+// The errors are those of the files: a wrong tick or time limit is not compared.
+func shortTimeLimits(s Service, p Pool, errService, errPool error) Problems {
+	if s.document.unknown("autoscaling.tick", errService) || p.document.unknown("autoscaling.tick", errPool) {
+		return nil
+	}
+	tick := tickOf(s, p)
 	least := ask.Config{Tick: tick}.Timeout()
 	var ps Problems
-	check := func(d document, path string, limit time.Duration) {
-		if limit != 0 && limit < least {
+	check := func(d document, path string, limit time.Duration, err error) {
+		if limit != 0 && limit < least && !d.unknown(path+".time_limit", err) {
 			ps = append(ps, d.problem(path+".time_limit", fmt.Sprintf(
 				"is %v: want at least %v, the default at a tick of %v; remove it, or choose a shorter autoscaling.tick", limit, least, tick)))
 		}
 	}
-	check(s.document, "autoscale_signal", s.AutoscaleSig.TimeLimit)
+	check(s.document, "autoscale_signal", s.AutoscaleSig.TimeLimit, errService)
 	for i, signal := range p.Signals {
-		check(p.document, p.signalPath(i), signal.TimeLimit)
+		check(p.document, p.signalPath(i), signal.TimeLimit, errPool)
 	}
 	return ps
 }

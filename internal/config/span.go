@@ -3,6 +3,8 @@ package config
 import (
 	"fmt"
 	"time"
+
+	"github.com/weirkeeper/weirkeeper/internal/seconds"
 )
 
 const (
@@ -37,7 +39,7 @@ func (s span) inMinutes(d document, path string) bool {
 func (s span) problems(d document, path string) Problems {
 	var ps Problems
 	if s.inTime(d, path) && (s.value < s.least || s.value > longestSpan) {
-		ps = append(ps, d.problem(path+"."+s.key, fmt.Sprintf("is %v: want %v to %v", s.value, s.least, longestSpan)))
+		ps = append(ps, d.problem(path+"."+s.key, fmt.Sprintf("is %s: want %s to %s", seconds.Short(s.value), seconds.Short(s.least), seconds.Short(longestSpan))))
 	}
 	if most := int(longestSpan / time.Minute); s.inMinutes(d, path) && (s.minutes < 1 || s.minutes > most) {
 		ps = append(ps, d.problem(path+"."+s.minutesKey, fmt.Sprintf("is %d: want 1 to %d", s.minutes, most)))

@@ -1,4 +1,8 @@
 // Package diskspace detects full file systems.
+//
+// [Check] returns a [Full] if the disk of a path is full. [Watched]
+// checks the parts of a data folder. Commands print the result as a warning. The functions
+// have no state, so they may be called concurrently.
 package diskspace
 
 import (

@@ -1,8 +1,14 @@
-// Package doctor checks the requirements of a pool, in order, and returns a remedy for each failure. [Examine] runs
-// the checks: it reads files and changes nothing. The caller supplies the facts about the running pool.
+// Package doctor checks the requirements of a pool, in order, and reports a remedy for each failure. [Examine] runs the
+// checks. It changes nothing without [Bus.Fix]. The caller supplies how to reach the bus and the facts about the running
+// pool.
+//
+// Each check has a deadline of its own. The servers of the bus are checked at the same time, so a server that hangs
+// delays only its own finding.
 package doctor
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -10,11 +16,18 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
 
 	"github.com/weirkeeper/weirkeeper/bootstrap"
 	"github.com/weirkeeper/weirkeeper/internal/awssdk"
+	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/bootstrapd"
+	"github.com/weirkeeper/weirkeeper/internal/installation"
+	"github.com/weirkeeper/weirkeeper/internal/signalbucket"
 )
 
 // Result is the result of a check.
@@ -24,6 +37,8 @@ type Result string
 const (
 	OK      Result = "ok"
 	Failed  Result = "failed"
+	Warned  Result = "warning" // works now, and needs an operator soon
+	Fixed   Result = "fixed"   // failed, and Bus.Fix has repaired it
 	Unknown Result = "unknown" // the check has no data
 )
 
@@ -37,38 +52,108 @@ type Finding struct {
 
 // Site has the facts about a pool.
 type Site struct {
+	Program string // path of weir; empty: the installed package is not checked
 	Configs string // folder of the files
 	Service config.Service
-	Files   error // why the files are not valid; nil if they are
+	Pool    config.Pool
+	Keys    signalbucket.Keys // of the bucket of "weir up"; zero: those of the service file
+	Files   error             // why the files are not valid; nil if they are
+	Timeout time.Duration     // of each check; 0: 10 s
+	Bus     *Bus              // nil: the bus is not checked
+	// Ask requests Status after the checks of the bus. If it is nil, Status or Silent is set.
+	Ask func(ctx context.Context) (*bootstrapd.Status, error)
 	// Status is bootstrap's response; nil without one, then Silent is the error.
 	Status *bootstrapd.Status
 	Silent error
 }
 
-// Examine runs all checks, in order.
-func Examine(s Site) []Finding {
-	var all []Finding
-	for _, check := range []struct {
-		name string
-		make func(Site) []Finding
-	}{
-		{"configuration", configuration},
-		{"bootstrap", running},
-		{"signal users", signalUsers},
-		{"signal limits", signalLimits},
-		{"secret files", secretFiles},
-	} {
-		for _, f := range check.make(s) {
-			f.Check = check.name
-			all = append(all, f)
+// Examine runs all checks in order, and calls report with each finding as soon as it is known. Before a check it calls
+// progress with its name; progress may be nil.
+func Examine(ctx context.Context, s Site, report func(Finding), progress func(check string)) {
+	if progress == nil {
+		progress = func(string) {}
+	}
+	run := func(name string, check func(Site) []Finding) {
+		progress(name)
+		for _, f := range check(s) {
+			f.Check = name
+			report(f)
 		}
 	}
-	return all
+	if s.Program != "" {
+		run("package", installed)
+	}
+	run("configuration", configuration)
+	var x *busExam
+	if s.Bus != nil {
+		x = s.Bus.examine(ctx, report, progress)
+	}
+	bounded := func(name string, check func(context.Context) []Finding) {
+		run(name, func(Site) []Finding { return check(ctx) })
+	}
+	bounded("bucket", s.bucket)
+	bounded("keys", s.keys)
+	if s.Files == nil && x.connects() {
+		s.overBus(ctx, x, report, progress)
+	}
+	progress("bootstrap")
+	if s.Ask != nil {
+		s.Status, s.Silent = s.Ask(ctx)
+	}
+	run("bootstrap", running)
+	run("signal users", signalUsers)
+	run("signal limits", signalLimits)
+	run("secret files", secretFiles)
+}
+
+// overBus runs the checks that send requests over the bus. They run at the same time, so a bus that does not answer
+// delays them by the deadline of one.
+func (s Site) overBus(ctx context.Context, x *busExam, report func(Finding), progress func(check string)) {
+	parts := []struct {
+		name  string
+		check func(context.Context, *bus.Bus) []Finding
+		found []Finding
+	}{{"metrics store", s.metrics, nil}, {"provider", s.rights, nil}, {"agents", s.agents, nil}, {"scheduler", s.scheduler, nil}}
+	progress("metrics store, provider, agents and scheduler")
+	x.withBus(ctx, func(ctx context.Context, b *bus.Bus) {
+		ctx, cancel := x.bounded(ctx)
+		defer cancel()
+		var wg sync.WaitGroup
+		for i := range parts {
+			wg.Go(func() { parts[i].found = parts[i].check(ctx, b) })
+		}
+		wg.Wait()
+	})
+	for _, part := range parts {
+		for _, f := range part.found {
+			f.Check = part.name
+			report(f)
+		}
+	}
 }
 
 // Healthy reports whether no check failed.
 func Healthy(all []Finding) bool {
 	return !slices.ContainsFunc(all, func(f Finding) bool { return f.Result == Failed })
+}
+
+// installed reports a package that was unpacked in part, or whose users and folders are missing.
+func installed(s Site) (all []Finding) {
+	report, err := installation.Check(s.Program)
+	if errors.Is(err, installation.ErrNone) {
+		return []Finding{{Result: OK, Detail: s.Program + " is not part of a package"}}
+	}
+	const fix = `install the package again: "apt-get install --reinstall weir" or "dnf reinstall weir"`
+	if err != nil {
+		return []Finding{{Result: Failed, Detail: err.Error(), Fix: fix}}
+	}
+	for _, problem := range report.Problems {
+		all = append(all, Finding{Result: Failed, Detail: problem + ": the package is installed in part", Fix: fix})
+	}
+	if all == nil {
+		return []Finding{{Result: OK, Detail: fmt.Sprintf("%d files are those of the package, and its users and folders exist", report.Files)}}
+	}
+	return all
 }
 
 func configuration(s Site) []Finding {
@@ -80,6 +165,8 @@ func configuration(s Site) []Finding {
 
 func running(s Site) []Finding {
 	switch {
+	case s.Status == nil && errors.Is(s.Silent, nats.ErrPermissionViolation):
+		return []Finding{{Result: Unknown, Detail: s.Silent.Error(), Fix: "run doctor with credentials of role operator or viewer too"}}
 	case s.Status == nil:
 		return []Finding{{Result: Failed, Detail: s.Silent.Error(), Fix: `start "weir bootstrap", or give its data folder or bus with --data or --nats`}}
 	case s.Status.Refused != "":

@@ -23,6 +23,13 @@ func found(all []Finding, check string) (of []Finding) {
 	return of
 }
 
+// examine returns all findings.
+func examine(t *testing.T, s Site) (all []Finding) {
+	t.Helper()
+	Examine(t.Context(), s, func(f Finding) { all = append(all, f) }, nil)
+	return all
+}
+
 func statusOf(signals ...bootstrap.Process) *bootstrapd.Status {
 	return &bootstrapd.Status{Status: bootstrap.Status{PID: 7, Signals: signals}}
 }
@@ -56,7 +63,7 @@ func TestExamine(t *testing.T) {
 		{"limits unknown", "signal limits", Site{Silent: silent}, Unknown, "bootstrap does not answer", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			of := found(Examine(c.site), c.check)
+			of := found(examine(t, c.site), c.check)
 			if len(of) != 1 || of[0].Result != c.want || !strings.Contains(of[0].Detail, c.detail) || !strings.Contains(of[0].Fix, c.fix) {
 				t.Errorf("found %+v, want one %s with %q and the fix %q", of, c.want, c.detail, c.fix)
 			}
@@ -92,7 +99,7 @@ func TestSecretFiles(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		of := found(Examine(site), "secret files")
+		of := found(examine(t, site), "secret files")
 		if healthy := Healthy(of); healthy != (c.failed == 0) || c.failed > 0 && len(of) != c.failed {
 			t.Errorf("folder %04o, files %04o: %+v, want %d to fail", c.folder, c.file, of, c.failed)
 		}

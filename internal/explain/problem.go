@@ -2,10 +2,16 @@ package explain
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/autoscaler/apply"
+	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 	"github.com/weirkeeper/weirkeeper/bootstrap"
+	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/internal/seconds"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 	"github.com/weirkeeper/weirkeeper/pools/plan"
 )
@@ -50,10 +56,51 @@ func Group(now time.Time, q plan.Backoff) string {
 		q.Group, since(now, q.Since), count(q.Failures, "failure"), q.Why, clock(q.Until), Ago(q.Until, now), follows)
 }
 
-// Crashes describes an application with instances that crash repeatedly.
-func Crashes(app string, n message.AppCount) string {
-	return fmt.Sprintf("application %s: %d of %d instances crash repeatedly; each restart waits longer; "+
-		"\"weir app crashes %s\" lists the crashes, \"weir app logs %s\" shows the last output", app, n.Flapping, n.Expected, app, app)
+// Crashes describes an application with instances that crash repeatedly. crashes are its known crashes, in any order:
+// the first gives the time, the last the cause.
+func Crashes(now time.Time, app string, n message.AppCount, crashes []apps.Crash) string {
+	text := fmt.Sprintf("application %s: %d of %d instances crash repeatedly", app, n.Flapping, n.Expected)
+	if len(crashes) > 0 {
+		byTime := func(a, b apps.Crash) int { return a.At.Compare(b.At) }
+		text += since(now, slices.MinFunc(crashes, byTime).At)
+		if last := slices.MaxFunc(crashes, byTime); last.Description != "" {
+			text += fmt.Sprintf(": %.200s", last.Description)
+		} else if last.Status != nil {
+			text += fmt.Sprintf(": exit status %d", *last.Status)
+		}
+	}
+	return text + fmt.Sprintf("; each restart waits longer; "+
+		"\"weir app crashes %s\" lists the crashes, \"weir app logs %s\" shows the last output", app, app)
+}
+
+// Fallback describes an app whose own signal gave no request at a tick.
+func Fallback(now, tick time.Time, app decide.Resolved) string {
+	return fmt.Sprintf("app %s is served by %s since the tick of %s, %s ago, or before: %s; the pool does not shrink until its own signal responds; \"weir signal logs %s\" shows the output of the signal",
+		app.App, Source(app.Source), clock(tick), Ago(now, tick), app.Why, app.App)
+}
+
+// TickFailed describes a tick that ended early.
+func TickFailed(now, tick time.Time, why string) string {
+	return fmt.Sprintf("the last tick ended early at %s, %s ago: %s; targets stay as they are, and the next tick tries again; \"weir explain\" shows the tick",
+		clock(tick), Ago(now, tick), why)
+}
+
+// Drift describes a group whose target another program set.
+func Drift(now, tick time.Time, d resolve.Drifted) string {
+	return fmt.Sprintf("another program set the target of %s to %d, after weir set %d, found at %s, %s ago; autoscaling.drift decides what follows: weir accepts it (obey) or sets its own target again (correct); stop the other program, or exclude the group from that program",
+		d.Group, d.Found, d.LastTarget, clock(tick), Ago(now, tick))
+}
+
+// Action describes a call of a tick that failed.
+func Action(now, tick time.Time, a apply.Action) string {
+	return fmt.Sprintf("%s %s%s failed at %s, %s ago: %s; a later tick tries again if it still needs the change; \"weir explain\" shows the tick",
+		a.Op, a.Group, a.Node, clock(tick), Ago(now, tick), a.Error)
+}
+
+// Waiting describes app instances that wait for room.
+func Waiting(now time.Time, total int, app string, index int, first time.Time) string {
+	return fmt.Sprintf("%s for room%s, first %s/%d; the pool grows for them unless a limit or an order holds it; \"weir app status\" lists them, \"weir explain --why-not up\" shows what holds the pool",
+		plural(total, "instance waits", "instances wait"), since(now, first), app, index)
 }
 
 // Breaker describes an open breaker.
@@ -69,8 +116,8 @@ func Breaker(now time.Time, b judge.Breaker) string {
 	if b.Manual {
 		return text + "repairs resume only after \"weir node release\""
 	}
-	return text + fmt.Sprintf("repairs resume %v after at most %s unhealthy; \"weir node release\" resumes them now",
-		b.CloseAfter, plural(b.CloseAt, "node is", "nodes are"))
+	return text + fmt.Sprintf("repairs resume %s after at most %s unhealthy; \"weir node release\" resumes them now",
+		seconds.Short(time.Duration(b.CloseAfter)), plural(b.CloseAt, "node is", "nodes are"))
 }
 
 // since returns " since 15:04:05, 3m10s ago"; empty for an unknown time.

@@ -4,7 +4,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/autoscaler/apply"
+	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 	"github.com/weirkeeper/weirkeeper/bootstrap"
+	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 	"github.com/weirkeeper/weirkeeper/pools/plan"
@@ -25,19 +29,34 @@ func TestProblems(t *testing.T) {
 		"runs with a problem": {Process(now, bootstrap.Process{App: "web", Signal: "shop/rps", State: "running", Since: at, Why: "release is from the cache"}),
 			"web (shop/rps) is running since 12:04:00, 1m30s ago: release is from the cache"},
 		"group": {Group(now, plan.Backoff{Group: "blue", Why: "InsufficientInstanceCapacity", Since: at, Until: now.Add(5 * time.Minute), Failures: 2}),
-			"group blue is in backoff since 12:04:00, 1m30s ago, after 2 failures in a row: InsufficientInstanceCapacity; it is tried again at 12:10:30, in 5m00s, and other groups take its share until then"},
+			"group blue is in backoff since 12:04:00, 1m30s ago, after 2 failures in a row: InsufficientInstanceCapacity; it is tried again at 12:10:30, in 5m, and other groups take its share until then"},
 		"group that keeps its target": {Group(now, plan.Backoff{Group: "blue", Why: "AccessDenied", Since: at, Until: now.Add(5 * time.Minute), Failures: 1, KeepsTarget: true}),
-			"group blue is in backoff since 12:04:00, 1m30s ago, after 1 failure in a row: AccessDenied; it is tried again at 12:10:30, in 5m00s, and its target stays as it is until then"},
-		"crashes": {Crashes("web", message.AppCount{Expected: 4, Flapping: 1}),
+			"group blue is in backoff since 12:04:00, 1m30s ago, after 1 failure in a row: AccessDenied; it is tried again at 12:10:30, in 5m, and its target stays as it is until then"},
+		"crashes with a cause": {Crashes(now, "web", message.AppCount{Expected: 4, Flapping: 1},
+			[]apps.Crash{{At: now, Description: "sh: run-web: not found"}, {At: at, Description: "killed"}}),
+			`application web: 1 of 4 instances crash repeatedly since 12:04:00, 1m30s ago: sh: run-web: not found; each restart waits longer; "weir app crashes web" lists the crashes, "weir app logs web" shows the last output`},
+		"crashes with a status": {Crashes(now, "web", message.AppCount{Expected: 1, Flapping: 1}, []apps.Crash{{At: at, Status: new(127)}}),
+			`application web: 1 of 1 instances crash repeatedly since 12:04:00, 1m30s ago: exit status 127; each restart waits longer; "weir app crashes web" lists the crashes, "weir app logs web" shows the last output`},
+		"fallback": {Fallback(now, at, decide.Resolved{App: "web", Source: decide.FromDefault, Why: "no response"}),
+			`app web is served by the default signal since the tick of 12:04:00, 1m30s ago, or before: no response; the pool does not shrink until its own signal responds; "weir signal logs web" shows the output of the signal`},
+		"tick": {TickFailed(now, at, "read the groups: no answer"),
+			`the last tick ended early at 12:04:00, 1m30s ago: read the groups: no answer; targets stay as they are, and the next tick tries again; "weir explain" shows the tick`},
+		"drift": {Drift(now, at, resolve.Drifted{Group: "blue", Found: 5, LastTarget: 3}),
+			`another program set the target of blue to 5, after weir set 3, found at 12:04:00, 1m30s ago; autoscaling.drift decides what follows: weir accepts it (obey) or sets its own target again (correct); stop the other program, or exclude the group from that program`},
+		"action": {Action(now, at, apply.Action{Op: "raise", Group: "blue", Error: "AccessDenied"}),
+			`raise blue failed at 12:04:00, 1m30s ago: AccessDenied; a later tick tries again if it still needs the change; "weir explain" shows the tick`},
+		"no room": {Waiting(now, 3, "web", 0, at),
+			`3 instances wait for room since 12:04:00, 1m30s ago, first web/0; the pool grows for them unless a limit or an order holds it; "weir app status" lists them, "weir explain --why-not up" shows what holds the pool`},
+		"crashes": {Crashes(now, "web", message.AppCount{Expected: 4, Flapping: 1}, nil),
 			`application web: 1 of 4 instances crash repeatedly; each restart waits longer; "weir app crashes web" lists the crashes, "weir app logs web" shows the last output`},
 		"breaker": {Breaker(now, judge.Breaker{Pool: true, Since: at, Why: "6 of 6 nodes", CloseAt: 1, CloseAfter: 5 * time.Minute}),
-			`breaker of the pool is open since 12:04:00, 1m30s ago: 6 of 6 nodes; repairs resume 5m0s after at most 1 node is unhealthy; "weir node release" resumes them now`},
+			`breaker of the pool is open since 12:04:00, 1m30s ago: 6 of 6 nodes; repairs resume 5m after at most 1 node is unhealthy; "weir node release" resumes them now`},
 		"breaker until a release": {Breaker(now, judge.Breaker{Pool: true, Since: at, Why: "6 of 6 nodes", Manual: true}),
 			`breaker of the pool is open since 12:04:00, 1m30s ago: 6 of 6 nodes; repairs resume only after "weir node release"`},
 		"zone": {Breaker(now, judge.Breaker{Zone: "a", Since: at, Why: "3 of 3 nodes", CloseAt: 2, CloseAfter: time.Minute}),
-			`zone a is frozen since 12:04:00, 1m30s ago: 3 of 3 nodes; repairs resume 1m0s after at most 2 nodes are unhealthy; "weir node release" resumes them now`},
+			`zone a is frozen since 12:04:00, 1m30s ago: 3 of 3 nodes; repairs resume 1m after at most 2 nodes are unhealthy; "weir node release" resumes them now`},
 		"zone without a name": {Breaker(now, judge.Breaker{Why: "3 of 3 nodes", CloseAfter: time.Minute}),
-			`the zone without a name is frozen: 3 of 3 nodes; repairs resume 1m0s after at most 0 nodes are unhealthy; "weir node release" resumes them now`},
+			`the zone without a name is frozen: 3 of 3 nodes; repairs resume 1m after at most 0 nodes are unhealthy; "weir node release" resumes them now`},
 	}
 	for name, test := range tests {
 		if test.got != test.want {

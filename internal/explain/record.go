@@ -1,5 +1,9 @@
 // Package explain formats a tick's record: in full for "weir explain", or as one line for "weir up". It also has
 // formats that commands share.
+//
+// [Record] writes the full text, and [Line] returns the line. The functions for problems return the lines of "weir
+// status": the state, since when, what follows and what to do. Inputs are values, and times are parameters. All
+// functions may be called concurrently.
 package explain
 
 import (
@@ -16,13 +20,24 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/apply"
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
+	"github.com/weirkeeper/weirkeeper/internal/seconds"
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
-// Read decodes a tick of the ledger.
+// Read decodes a tick of the ledger, or one that a command printed with its durations in seconds.
 func Read(data []byte) (autoscaler.Record, error) {
 	var r autoscaler.Record
-	if err := json.Unmarshal(data, &r); err != nil {
+	var printed struct {
+		Every json.RawMessage `json:"every_seconds"`
+	}
+	err := json.Unmarshal(data, &printed)
+	if err == nil && printed.Every != nil {
+		data, err = seconds.Back[autoscaler.Record](data)
+	}
+	if err == nil {
+		err = json.Unmarshal(data, &r)
+	}
+	if err != nil {
 		return r, fmt.Errorf("read a record of the ledger: %w; another version of weir wrote it", err)
 	}
 	return r, nil
@@ -30,8 +45,8 @@ func Read(data []byte) (autoscaler.Record, error) {
 
 // Record prints one tick.
 func Record(w io.Writer, r autoscaler.Record, now time.Time) {
-	fmt.Fprintf(w, "pool %s/%s, tick of %s (%s ago), took %v\n",
-		r.Cluster, r.Pool, r.At.Format(time.TimeOnly), Ago(now, r.At), r.Took.Round(time.Millisecond))
+	fmt.Fprintf(w, "pool %s/%s, tick of %s (%s ago), took %s\n",
+		r.Cluster, r.Pool, r.At.Format(time.TimeOnly), Ago(now, r.At), seconds.Short(r.Took.Round(time.Millisecond)))
 	if r.DryRun {
 		fmt.Fprintln(w, "dry run: no request to the provider")
 	}
@@ -75,7 +90,7 @@ func writeSignals(w io.Writer, r autoscaler.Record, now time.Time) {
 		}
 		fmt.Fprintf(w, "  %-14s %s %s: %s", app, o.Signal, version, cmp.Or(string(o.Verdict), "no answer yet"))
 		if o.Verdict == decide.Value {
-			fmt.Fprintf(w, " %s, in %v, %s ago", o.Request, o.Latency.Round(10*time.Microsecond), Ago(r.At, o.At))
+			fmt.Fprintf(w, " %s, in %s, %s ago", o.Request, seconds.Short(o.Latency.Round(10*time.Microsecond)), Ago(r.At, o.At))
 		}
 		if o.Why != "" {
 			fmt.Fprintf(w, " (%s)", o.Why)
@@ -92,7 +107,7 @@ func writeSignals(w io.Writer, r autoscaler.Record, now time.Time) {
 	}
 	signal(sigproto.DefaultApp, r.Case.Input.Default)
 	for _, u := range r.InProgress {
-		fmt.Fprintf(w, "  %-14s evaluation under way for %s, time limit %v\n", u.App, Ago(r.At, u.Since), u.Limit)
+		fmt.Fprintf(w, "  %-14s evaluation under way for %s, time limit %s\n", u.App, Ago(r.At, u.Since), seconds.Short(u.Limit))
 	}
 	for _, app := range r.Detail.Apps {
 		if app.Source == decide.FromSignal && len(app.Held) == 0 {
@@ -121,7 +136,7 @@ func writeGroups(w io.Writer, r autoscaler.Record) {
 		fmt.Fprintf(w, "  ! %s\n", r.Detail.Refused)
 	}
 	held := map[string]bool{}
-	for _, q := range r.State.Quarantines {
+	for _, q := range r.State.Backoffs {
 		held[q.Group] = true
 	}
 	for _, share := range r.Detail.Distribution.Shares {
@@ -135,7 +150,7 @@ func writeGroups(w io.Writer, r autoscaler.Record) {
 		}
 		fmt.Fprintln(w)
 	}
-	for _, q := range r.State.Quarantines {
+	for _, q := range r.State.Backoffs {
 		fmt.Fprintf(w, "  ! %s is in backoff until %s: %s\n", q.Group, q.Until.Format(time.TimeOnly), q.Why)
 	}
 	for group, who := range r.Case.Busy {
@@ -196,7 +211,7 @@ func writeActions(w io.Writer, r autoscaler.Record) {
 			text += " (" + a.What + ")"
 		}
 		if a.Latency > 0 {
-			text += fmt.Sprintf(", in %v", a.Latency.Round(10*time.Microsecond))
+			text += fmt.Sprintf(", in %s", seconds.Short(a.Latency.Round(10*time.Microsecond)))
 		}
 		if a.Error != "" {
 			text += ": " + a.Error

@@ -43,7 +43,7 @@ func TestEvaluationUnderWayIsShown(t *testing.T) {
 	Record(&out, r, noon)
 	for _, want := range []string{
 		"  web            shop/rps v1: no answer yet (its first evaluation is in progress)\n",
-		"  web            evaluation under way for 40s, time limit 1m0s\n",
+		"  web            evaluation under way for 40s, time limit 1m\n",
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the explanation misses %q:\n%s", want, out.String())

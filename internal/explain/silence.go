@@ -8,6 +8,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler"
 	"github.com/weirkeeper/weirkeeper/bootstrap"
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
+	"github.com/weirkeeper/weirkeeper/internal/seconds"
 	"github.com/weirkeeper/weirkeeper/pools/liveness"
 )
 
@@ -19,7 +20,7 @@ func Overdue(now time.Time, r autoscaler.Record, p *bootstrap.Process) string {
 	}
 	text := fmt.Sprintf("no tick since %s, %s ago", clock(r.At), Ago(now, r.At))
 	if r.Every > 0 {
-		text += fmt.Sprintf(" (a tick is %v)", r.Every)
+		text += fmt.Sprintf(" (a tick is %s)", seconds.Short(r.Every))
 	}
 	return text + ": " + nextTick(now, p)
 }

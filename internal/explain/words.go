@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/internal/seconds"
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
@@ -17,9 +18,9 @@ func Ago(now, t time.Time) string {
 	case d < time.Minute:
 		return fmt.Sprintf("%ds", int(d.Seconds()))
 	case d < time.Hour:
-		return fmt.Sprintf("%dm%02ds", int(d.Minutes()), int(d.Seconds())%60)
+		return seconds.Short(d.Truncate(time.Second))
 	case d < 48*time.Hour:
-		return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
+		return seconds.Short(d.Truncate(time.Minute))
 	}
 	return fmt.Sprintf("%dd", int(d.Hours()/24))
 }

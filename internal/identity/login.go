@@ -7,11 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"os"
 	"path/filepath"
-	"strings"
-	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -34,12 +31,16 @@ type Login struct {
 	Verifier string // key of the Kind of Prover
 	Prover   Prover
 	Key      nkeys.KeyPair
-	Log      *slog.Logger
-
-	mu       sync.Mutex
-	token    string // for the connection attempt under way
-	attempts int    // since the last connection
 }
+
+// attempt makes the proofs of one connection. It has one caller at a time.
+type attempt struct {
+	*Login
+	token string // of the newest attempt
+}
+
+// Setting returns the key in weir.yaml of the proof.
+func (l *Login) Setting() string { return "identity." + l.Verifier }
 
 // Apply adds the login to the options of a connection. The connection is tried without end, also
 // after a refusal: at most once at each server in 5 to 7 seconds.
@@ -48,48 +49,17 @@ func (l *Login) Apply(o *nats.Options) error {
 	if err != nil {
 		return fmt.Errorf("use the agent's nkey: %w", err)
 	}
-	o.Nkey, o.SignatureCB, o.TokenHandler = public, l.sign, l.made
+	a := &attempt{Login: l}
+	o.Nkey, o.SignatureCB, o.TokenHandler = public, a.sign, a.made
 	o.IgnoreAuthErrorAbort, o.RetryOnFailedConnect = true, true
 	o.MaxReconnect = -1
 	o.ReconnectWait, o.ReconnectJitter, o.ReconnectJitterTLS = reconnectWait, reconnectJitter, reconnectJitter
 	o.Timeout = max(o.Timeout, connectTimeout)
-	o.ConnectedCB, o.ReconnectedCB = l.connected(o.ConnectedCB), l.connected(o.ReconnectedCB)
-	if report := o.AsyncErrorCB; report != nil {
-		o.AsyncErrorCB = func(nc *nats.Conn, sub *nats.Subscription, err error) { report(nc, sub, Explain(err)) }
-	}
 	return nil
 }
 
-// connected returns a handler that ends the count of attempts.
-func (l *Login) connected(then nats.ConnHandler) nats.ConnHandler {
-	return func(nc *nats.Conn) {
-		l.mu.Lock()
-		l.attempts = 0
-		l.mu.Unlock()
-		if then != nil {
-			then(nc)
-		}
-	}
-}
-
-// Explain adds the remedy to the error of a refused connection. A server does not pass on why
-// "weir auth" refuses.
-func Explain(err error) error {
-	switch text := strings.ToLower(err.Error()); {
-	case strings.Contains(text, "nkeys not supported"):
-		return fmt.Errorf("%w: the server sends no nonce: add a user with an nkey to its configuration", err)
-	case errors.Is(err, nats.ErrAuthorization), strings.Contains(text, "authorization violation"):
-		return fmt.Errorf(`%w: the identity is refused: the log of "weir auth" has the reason`, err)
-	case errors.Is(err, nats.ErrAuthExpired), strings.Contains(text, "authentication timeout"), strings.Contains(text, "expected 'pong'"):
-		return fmt.Errorf(`%w: the server has no answer from "weir auth": check that it runs`, err)
-	case strings.Contains(text, "maximum control line"):
-		return fmt.Errorf("%w: the identity token is too long for the server: raise its max_control_line", err)
-	}
-	return err
-}
-
 // sign signs the server's nonce and makes the token of the same attempt.
-func (l *Login) sign(nonce []byte) ([]byte, error) {
+func (l *attempt) sign(nonce []byte) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), proveTimeout)
 	defer cancel()
 	public, err := l.Key.PublicKey()
@@ -111,35 +81,20 @@ func (l *Login) sign(nonce []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	l.begin(token)
+	l.token = token
 	return l.Key.Sign(nonce)
 }
 
-// begin stores the token of an attempt. The client library reports only some of the failed attempts, so begin logs
-// those before this one.
-func (l *Login) begin(token string) {
-	l.mu.Lock()
-	l.token = token
-	failed := l.attempts
-	l.attempts++
-	l.mu.Unlock()
-	if failed > 0 {
-		l.Log.Warn("identity not accepted", "node", l.Node, "pool", l.Pool, "verifier", l.Verifier, "attempts", failed,
-			"help", `the log of "weir auth" has the reason`)
-	}
-}
-
 // made returns the token of the attempt. nats.go calls it after sign, on the same goroutine.
-func (l *Login) made() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.token
-}
+func (l *attempt) made() string { return l.token }
+
+// KeyFile returns the path of a node's nkey in the data folder.
+func KeyFile(data, node string) string { return filepath.Join(data, "identity", node+".nk") }
 
 // OpenKey returns the nkey of a node. At the first start it creates the key in the data folder, in
 // a file that only its owner may read.
 func OpenKey(data, node string) (nkeys.KeyPair, error) {
-	path := filepath.Join(data, "identity", node+".nk")
+	path := KeyFile(data, node)
 	seed, err := ReadSecret(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return createKey(path)

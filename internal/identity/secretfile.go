@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 
 	"github.com/weirkeeper/weirkeeper/internal/inputfile"
 )
@@ -22,13 +21,12 @@ func ReadSecret(path string) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close() // only read
-	const readByOthers fs.FileMode = 0o077
 	switch info, err := f.Stat(); {
 	case err != nil:
 		return nil, err
 	case !info.Mode().IsRegular():
 		return nil, fmt.Errorf("read %s: it is not a regular file: name a file", path)
-	case info.Mode().Perm()&readByOthers != 0:
+	case inputfile.ReadableByOthers(path, info.Mode()):
 		return nil, fmt.Errorf("read %s: mode %04o lets other users read a secret: run \"chmod 600 %s\"", path, info.Mode().Perm(), path)
 	}
 	data, err := io.ReadAll(io.LimitReader(f, maxSecret+1))

@@ -105,7 +105,7 @@ func Reasons() []Reason {
 // Refusal is the error of a refused connection.
 type Refusal struct {
 	Reason Reason
-	What   string // what is wrong; one line
+	What   string // the problem; one line
 }
 
 func (r *Refusal) Error() string { return string(r.Reason) + ": " + r.What }

@@ -84,7 +84,7 @@ func (f *File) WriteTo(w io.Writer) (int64, error) {
 }
 
 // Read returns the content of a file. Of a file of more than most bytes it returns the
-// first most+1: the caller sees that the file is too long.
+// first most+1: the caller finds that the file is too long.
 func Read(path string, most int) ([]byte, error) {
 	f, err := Open(path)
 	if err != nil {

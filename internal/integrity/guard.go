@@ -50,6 +50,7 @@ type Guard struct {
 	latest   Contents
 	readAt   time.Time // when the last Read of all filters began
 	problems map[string]Problem
+	written  map[string]line // by the reader itself, since the last Read of all filters
 	// published is the digest of the alarm; known is false before the first one.
 	published        string
 	known            bool
@@ -71,7 +72,7 @@ func Open(c Config) (*Guard, error) {
 	if s.bad > 0 {
 		c.Log.Warn("seen-revisions file damaged, fewer keys are checked", "file", path, "lines", s.bad)
 	}
-	return &Guard{config: c, seen: s, readAt: s.at, problems: map[string]Problem{}, logLimit: rate.Sometimes{Interval: time.Minute}}, nil
+	return &Guard{config: c, seen: s, readAt: s.at, problems: map[string]Problem{}, written: map[string]line{}, logLimit: rate.Sometimes{Interval: time.Minute}}, nil
 }
 
 // Close closes the file.
@@ -116,6 +117,7 @@ func (g *Guard) Read(ctx context.Context, filters ...string) (Contents, error) {
 	lost := g.erased(began)
 	if whole {
 		g.readAt = began
+		clear(g.written)
 	}
 	for _, p := range sorted(g.problems) {
 		if before[p.Key] != p {
@@ -202,11 +204,32 @@ func (g *Guard) Note(key string, revision uint64, deleted bool) {
 	g.note(line{Key: key, Revision: revision, Deleted: deleted})
 }
 
+// Wrote stores a write of the reader itself, which is the only writer of its keys. A deletion has at least that revision.
+// A problem of the key stays.
+func (g *Guard) Wrote(key string, revision uint64, deleted bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	l := line{Key: key, Revision: revision, Deleted: deleted}
+	g.written[key], g.readAt = l, time.Now()
+	if _, wrong := g.problems[key]; !wrong {
+		g.note(l)
+	}
+}
+
+// Readable ends the problem of a value that could not be decoded.
+func (g *Guard) Readable(key string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.problems[key].Unreadable {
+		delete(g.problems, key)
+	}
+}
+
 // Unreadable reports a value that the reader cannot decode.
 func (g *Guard) Unreadable(key, expected string, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	p := Problem{Bucket: g.config.Bucket, Key: key, Expected: expected, Found: fmt.Sprintf("an unreadable value: %.200s", err.Error()), Unreadable: true}
+	p := Undecodable(g.config.Bucket, key, expected, err)
 	if g.problems[key] != p {
 		g.problems[key] = p
 		g.alarm(p)
@@ -247,6 +270,13 @@ func (g *Guard) allLocked() []Problem {
 		all = append(all, g.config.Beside.Problems()...)
 	}
 	return all
+}
+
+// Created returns when the bucket was created that the last Read read; zero before the first one.
+func (g *Guard) Created() time.Time {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.latest.Created
 }
 
 // Beside returns the guard of the other bucket of the same reader; nil without one.
@@ -318,7 +348,7 @@ func (g *Guard) accept() {
 	g.acceptLocked()
 }
 
-// acceptLocked makes the last Read the valid state.
+// acceptLocked makes the last Read, and the reader's writes since then, the valid state.
 func (g *Guard) acceptLocked() {
 	lines := []line{{Created: &g.latest.Created, Last: g.latest.Last}}
 	for key, was := range g.seen.keys {
@@ -330,6 +360,9 @@ func (g *Guard) acceptLocked() {
 		if !k.Damaged {
 			lines = append(lines, line{Key: k.Name, Revision: k.Revision, Deleted: k.Deleted})
 		}
+	}
+	for _, l := range g.written {
+		lines = append(lines, l)
 	}
 	g.note(lines...)
 	g.problems = map[string]Problem{}

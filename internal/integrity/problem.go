@@ -30,8 +30,19 @@ func (p Problem) String() string {
 	return fmt.Sprintf("%s: expected %s, found %s", where, p.Expected, p.Found)
 }
 
+// Undecodable returns the problem of a value that the store returns, but its reader cannot decode.
+func Undecodable(bucket, key, expected string, err error) Problem {
+	return Problem{Bucket: bucket, Key: key, Expected: expected, Found: fmt.Sprintf("an unreadable value: %.200s", err.Error()), Unreadable: true}
+}
+
+// Undecodable reports whether the store returns the value, but its reader cannot decode it.
+func (p Problem) Undecodable() bool { return p.Unreadable && p.Found != damagedValue }
+
+// damagedValue is what a reader finds if the store cannot return a value.
+const damagedValue = "a value that the store cannot read"
+
 func damaged(bucket, key, expected string) Problem {
-	return Problem{Bucket: bucket, Key: key, Expected: expected, Found: "a value that the store cannot read", Unreadable: true}
+	return Problem{Bucket: bucket, Key: key, Expected: expected, Found: damagedValue, Unreadable: true}
 }
 
 func revision(n uint64) string { return fmt.Sprintf("revision %d", n) }

@@ -26,7 +26,7 @@ func note(t *testing.T, s *seen, lines ...line) {
 }
 
 // TestDamagedLinesAreIgnored truncates the file at each length and inverts each of its bytes. The result of
-// reading is what was written, or less.
+// reading is the written data, or less.
 func TestDamagedLinesAreIgnored(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "seen", "apps.jsonl")
 	created := time.Date(2031, 2, 3, 4, 5, 6, 0, time.UTC)

@@ -5,6 +5,9 @@
 //	data, err := lines.Next() // io.EOF after the last
 //
 // A Reader is not safe for concurrent use.
+//
+// An [Error] names the file and the line. Recordings of the harmonizer, of node health and of metrics have this
+// form.
 package jsonlines
 
 import (

@@ -13,7 +13,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/kvbucket"
 )
 
-// Check tells apart what a cluster answers in its states. The answers are those of real servers.
+// Check distinguishes what a cluster answers in its states. The answers are those of real servers.
 func TestAnswersOfACluster(t *testing.T) {
 	info := func(cluster string) string {
 		return `{"type":"io.nats.jetstream.api.v1.stream_info_response","config":{"name":"KV_b","max_msgs_per_subject":1},` +

@@ -96,6 +96,9 @@ func TestWithoutQuorum(t *testing.T) {
 		}
 		return errors.Is(err, kvbucket.ErrNoQuorum)
 	})
+	if c := kvbucket.Observe(within(t), js, "here"); !errors.Is(c.Err, kvbucket.ErrNoQuorum) || c.Since.IsZero() {
+		t.Errorf("Observe = %+v, want no quorum and the time of the last write", c)
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()
 	if created, err := kvbucket.Ensure(ctx, js, kvbucket.State("here", 3)); created || !errors.Is(err, kvbucket.ErrNoQuorum) {

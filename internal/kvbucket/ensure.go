@@ -107,12 +107,12 @@ func create(ctx context.Context, js jetstream.JetStream, c Config) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*checkTimeout)
 	defer cancel()
-	_, err := js.CreateStream(ctx, c.stream())
+	_, err := js.CreateStream(ctx, c.Settings())
 	return explain(js.Conn(), "$JS.API.STREAM.CREATE."+Stream(c.Name), err)
 }
 
-// stream returns the settings of a new bucket. The client library reads and writes it as one of its own.
-func (c Config) stream() jetstream.StreamConfig {
+// Settings returns the stream of a new bucket. The client library reads and writes it as one of its own.
+func (c Config) Settings() jetstream.StreamConfig {
 	return jetstream.StreamConfig{
 		Name:              Stream(c.Name),
 		Description:       c.Description,

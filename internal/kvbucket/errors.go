@@ -21,6 +21,8 @@ var (
 	ErrNoAnswer = errors.New("NATS does not answer")
 	// ErrNoPeers: too few servers of the NATS cluster can store a new bucket.
 	ErrNoPeers = errors.New("the NATS cluster has too few servers for the replicas: start its other servers, or lower nats.replicas")
+	// ErrSingle: a single NATS server cannot store several replicas.
+	ErrSingle = errors.New("a single NATS server has one replica: configure a cluster, or lower nats.replicas")
 	// ErrOldLayout: the cluster's state is stored in the buckets of an earlier version. Nothing was created.
 	ErrOldLayout = errors.New("stop its daemons and run \"weir state migrate\"")
 	// ErrUnknown: a write has no answer. It may be applied, now or later: read the key again.
@@ -32,6 +34,7 @@ var (
 // Error codes of JetStream without a name in the client library.
 const (
 	codeNoPeers       jetstream.ErrorCode = 10005 // no suitable peers for placement
+	codeSingle        jetstream.ErrorCode = 10074 // replicas > 1 not supported in non-clustered mode
 	codeNotAvailable  jetstream.ErrorCode = 10008 // JetStream system temporarily unavailable
 	codeStreamOffline jetstream.ErrorCode = 10118
 	unavailable                           = 503
@@ -62,6 +65,8 @@ func explain(conn *nats.Conn, subject string, err error) error {
 		return fmt.Errorf("%w (%s)", ErrNoQuorum, api.Description)
 	case isAPI && api.ErrorCode == codeNoPeers:
 		return fmt.Errorf("%w (%s)", ErrNoPeers, api.Description)
+	case isAPI && api.ErrorCode == codeSingle:
+		return fmt.Errorf("%w (%s)", ErrSingle, api.Description)
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, nats.ErrTimeout):
 		if violation := violationOf(conn, subject); violation != nil {
 			return fmt.Errorf("%w (%w)", ErrNoPermission, violation)

@@ -29,6 +29,7 @@ autoscale_signal:
     - {name: cpus_allocated, type: system_metrics, range: 1m}
     - {name: mem_allocated, type: system_metrics, range: 1m}
     - {name: disk_allocated, type: system_metrics, range: 1m}
+admin: {agent: "off", bootstrap: "off", metrics: "off"}   # several "weir up" may run on a host
 autoscaling: {default_signal_role: weir, setpoint: 0.8, target_capacity_margin: 0.1}
 `
 

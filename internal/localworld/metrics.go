@@ -21,6 +21,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/command"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
+	"github.com/weirkeeper/weirkeeper/internal/daemon/admin"
+	"github.com/weirkeeper/weirkeeper/internal/daemon/sdnotify"
 	"github.com/weirkeeper/weirkeeper/internal/diskspace"
 	"github.com/weirkeeper/weirkeeper/internal/inputfile"
 	"github.com/weirkeeper/weirkeeper/internal/wholefile"
@@ -31,6 +33,10 @@ import (
 
 // ServeMetrics runs the embedded metrics store of a cluster until ctx ends. Applications write to it at o.Addr.
 func ServeMetrics(ctx context.Context, root *command.Root, o command.MetricsOptions) error {
+	notify, err := sdnotify.Take()
+	if err != nil {
+		return err
+	}
 	intake, err := intakeOf(o)
 	if err != nil {
 		return command.Usage(err)
@@ -39,6 +45,7 @@ func ServeMetrics(ctx context.Context, root *command.Root, o command.MetricsOpti
 	if err != nil {
 		return command.Usage(err)
 	}
+	intake.retention = retentionOf(o, service)
 	settings, log, err := root.Daemon()
 	if err != nil {
 		return err
@@ -54,8 +61,8 @@ func ServeMetrics(ctx context.Context, root *command.Root, o command.MetricsOpti
 		}
 	}
 	connection := settings.Bus(service.NATS, "metrics store", log)
-	connection.InboxPrefix = roles.User{Role: roles.Metrics, Cluster: settings.Cluster}.InboxPrefix()
-	connection.Serve = natsserver.Serve
+	connection.User = roles.User{Role: roles.Metrics, Cluster: settings.Cluster}
+	connection.Serve, connection.Wait = natsserver.ServeRoles, true
 	b, err := bus.Open(ctx, connection)
 	if err != nil {
 		return err
@@ -66,8 +73,13 @@ func ServeMetrics(ctx context.Context, root *command.Root, o command.MetricsOpti
 	if err != nil {
 		return parts.Stop(err)
 	}
+	server := admin.Config{Daemon: config.DaemonMetrics, Settings: service.Admin, Flag: o.AdminAddr, Out: root.Stdout, Log: log}
+	if err := admin.Start(parts, server, admin.Content{Checks: []admin.Check{admin.Bus(b), admin.Disk(settings.Data, "metrics")}}); err != nil {
+		return parts.Stop(err)
+	}
 	parts.Run("free space", func(ctx context.Context) error { return untilFull(ctx, metricsFolder(settings.Data)) })
 	fmt.Fprintf(root.Stdout, "metrics of cluster %s: %s?bucket=APP, in line protocol; its token is in %s\n", settings.Cluster, at, cmp.Or(o.TokenFile, command.MetricsToken(settings.Data)))
+	parts.Run("service manager", func(ctx context.Context) error { return notify.Run(ctx, func(context.Context) error { return nil }) })
 	<-parts.Context().Done()
 	return parts.Stop(nil)
 }
@@ -94,9 +106,6 @@ func untilFull(ctx context.Context, folder string) error {
 	}
 }
 
-// leastRetention is the shortest time for which the store keeps values.
-const leastRetention = 2 * time.Hour
-
 // maxToken bounds the file of a token, in bytes.
 const maxToken = 64 << 10
 
@@ -110,9 +119,9 @@ type intake struct {
 // intakeOf returns the intake that the flags describe. On an address that other hosts reach it
 // is refused without a token file: their writers cannot read that of the data folder.
 func intakeOf(o command.MetricsOptions) (intake, error) {
-	in := intake{addr: o.Addr, retention: o.Retention}
-	if o.Retention != 0 && o.Retention < leastRetention {
-		return in, fmt.Errorf("--retention %v: want at least %v", o.Retention, leastRetention)
+	in := intake{addr: o.Addr}
+	if o.Retention != 0 && o.Retention < embedded.LeastRetention {
+		return in, fmt.Errorf("--retention %v: want at least %v", o.Retention, embedded.LeastRetention)
 	}
 	if o.TokenFile != "" {
 		text, err := inputfile.Read(o.TokenFile, maxToken)
@@ -137,6 +146,14 @@ func intakeOf(o command.MetricsOptions) (intake, error) {
 	return in, nil
 }
 
+// retentionOf returns the retention of the flag, else that of the service file; 0 without either.
+func retentionOf(o command.MetricsOptions, s config.Service) time.Duration {
+	if e, ok := s.Metrics.Value.(*embedded.Settings); ok && o.Retention == 0 {
+		return e.Retention
+	}
+	return o.Retention
+}
+
 // ownToken returns the token of the data folder, and creates a missing one. It renames a file that is empty or has
 // characters that are invalid in an HTTP header.
 func ownToken(data string, log *slog.Logger) (lineprotocol.Token, error) {
@@ -157,7 +174,7 @@ func ownToken(data string, log *slog.Logger) (lineprotocol.Token, error) {
 	}
 	token := rand.Text()
 	if err := wholefile.Write(path, []byte(token+"\n")); err != nil {
-		return "", fmt.Errorf("token of those who write metrics: %w", err)
+		return "", fmt.Errorf("token of the writers of metrics: %w", err)
 	}
 	return lineprotocol.Token(token), nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise/output"
 	"github.com/weirkeeper/weirkeeper/internal/command"
+	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/metrics/embedded"
 	"github.com/weirkeeper/weirkeeper/metrics/lineprotocol"
@@ -31,7 +32,7 @@ func (u *up) startMetrics() (wait func(context.Context), err error) {
 	}
 	settings := u.Settings
 	settings.Data, settings.Configs = u.data, command.UpConfigs(u.data)
-	argv := settings.Argv("metrics", "--addr", addr)
+	argv := settings.Argv("metrics", "--addr", addr, "--admin-addr", config.AdminOff)
 	// Use this process's program even if its file was replaced.
 	argv[0] = fmt.Sprintf("/proc/%d/exe", os.Getpid())
 	argv = slices.Insert(argv, 2, "serve")
@@ -47,7 +48,7 @@ func (u *up) startMetrics() (wait func(context.Context), err error) {
 		NewSpec: func(context.Context) (supervise.Spec, error) {
 			return supervise.Spec{
 				Name: "metrics", Title: "weir: metrics " + u.Cluster, Argv: argv, Env: settings.Env(),
-				StopGrace: storeGrace, Lines: output.WriteLines(u.logFile),
+				StopGrace: storeGrace, Lines: output.WriteLines(u.logFile, u.log.With("process", "metrics")),
 			}, nil
 		},
 	})

@@ -15,17 +15,18 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/natsbus"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/bus/natsserver"
+	"github.com/weirkeeper/weirkeeper/internal/bus/roles"
 	"github.com/weirkeeper/weirkeeper/internal/command"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/harmonizerd"
+	"github.com/weirkeeper/weirkeeper/internal/daemon/placerd"
 	"github.com/weirkeeper/weirkeeper/internal/diskspace"
 	"github.com/weirkeeper/weirkeeper/internal/flock"
 	"github.com/weirkeeper/weirkeeper/internal/inputfile"
 	"github.com/weirkeeper/weirkeeper/internal/signalbucket"
 	"github.com/weirkeeper/weirkeeper/metrics/embedded"
 	"github.com/weirkeeper/weirkeeper/pools/local"
-	"github.com/weirkeeper/weirkeeper/pools/local/placer"
 )
 
 // Intervals of "weir up" are short, for interactive use.
@@ -54,7 +55,8 @@ type up struct {
 	poolFile []byte // nil: the built-in one
 	keys     signalbucket.Keys
 	logFile  *os.File
-	bus      *bus.Bus
+	bus      *bus.Bus   // as viewer
+	own      []*bus.Bus // connections of other roles
 	launcher *supervise.Launcher
 	front    *daemon.Services // active parts; end first
 	back     *daemon.Services // services of the front parts
@@ -96,6 +98,11 @@ func Up(ctx context.Context, root *command.Root, o command.UpOptions) error {
 		return err
 	}
 	defer harmonizer.Unlock()
+	placer, err := daemon.LockPool(data, config.DaemonPlacer, root.Cluster, root.Pool)
+	if err != nil {
+		return err
+	}
+	defer placer.Unlock()
 	if err := u.openLog(); err != nil {
 		return err
 	}
@@ -148,11 +155,12 @@ func (u *up) openLog() error {
 
 func (u *up) run(ctx context.Context) (err error) {
 	fmt.Fprintf(u.Stdout, "weir %s, data folder %s\n", daemon.BuildVersion(), u.data)
-	u.bus, err = bus.Open(ctx, bus.Config{Data: u.data, NATS: bus.NATS{Servers: bus.Split(u.NATS)}, Name: "weir up", Log: u.log, Serve: natsserver.Serve})
-	if err != nil {
+	connection := u.connection(roles.User{Role: roles.Viewer})
+	connection.Serve = natsserver.ServeRoles
+	if u.bus, err = bus.Open(ctx, connection); err != nil {
 		return err
 	}
-	defer u.bus.Close()
+	defer u.closeBus()
 	u.print("bus", "%s", u.bus.Conn().ConnectedUrlRedacted())
 	if err := u.migrate(ctx); err != nil {
 		return err
@@ -176,6 +184,29 @@ func (u *up) run(ctx context.Context) (err error) {
 	case <-u.back.Context().Done():
 	}
 	return nil
+}
+
+// connection returns how a part of this process connects to the bus, with a role in the cluster.
+func (u *up) connection(user roles.User) bus.Config {
+	user.Cluster = u.Cluster
+	return bus.Config{Data: u.data, NATS: bus.NATS{Servers: bus.Split(u.NATS)}, Name: "weir up", User: user, Log: u.log}
+}
+
+// as returns a connection of a part, which is open until the end of the process.
+func (u *up) as(ctx context.Context, user roles.User) (*bus.Bus, error) {
+	b, err := bus.Find(ctx, u.connection(user))
+	if err == nil {
+		u.own = append(u.own, b)
+	}
+	return b, err
+}
+
+// closeBus ends the connections, and then the server.
+func (u *up) closeBus() {
+	for _, b := range u.own {
+		b.Close()
+	}
+	u.bus.Close()
 }
 
 // startBack starts metrics and bucket, publishes the signal, and writes the configuration.
@@ -213,17 +244,22 @@ func (u *up) startFront(ctx context.Context, pool config.Pool) error {
 	if err != nil {
 		return err
 	}
-	if _, err := natsbus.OpenBucket(ctx, u.bus.JetStream(), u.Cluster, u.bus.Replicas()); err != nil {
+	harmonizerBus, err := u.as(ctx, roles.User{Role: roles.Harmonizer})
+	if err != nil {
+		return err
+	}
+	if _, err := natsbus.OpenBucket(ctx, harmonizerBus.JetStream(), u.Cluster, harmonizerBus.Replicas()); err != nil {
 		return err
 	}
 	if err := u.startMachines(ctx, pool); err != nil {
 		return err
 	}
-	h, err := u.harmonizer(ctx)
+	h, err := u.harmonizer(ctx, harmonizerBus)
 	if err != nil {
 		return err
 	}
-	u.front.Run("harmonizer", u.keep("harmonizer", restartable(h, func(ctx context.Context) (runner, error) { return u.harmonizer(ctx) })))
+	another := func(ctx context.Context) (runner, error) { return u.harmonizer(ctx, harmonizerBus) }
+	u.front.Run("harmonizer", u.keep("harmonizer", restartable(h, another)))
 	u.print("harmonizer", "applications of cluster %s", u.Cluster)
 	if err := u.startBootstrap(); err != nil {
 		return err
@@ -261,8 +297,8 @@ func (u *up) copyPoolFile(ctx context.Context, changes <-chan struct{}) error {
 
 // harmonizer returns the harmonizer of this data folder. It takes over at once, because the folder's lock proves that
 // the previous one is dead.
-func (u *up) harmonizer(ctx context.Context) (*harmonizer.Harmonizer, error) {
-	parts := harmonizerd.Parts{Bus: u.bus, Data: u.data, Store: embedded.NewClient(u.bus.Conn(), u.Cluster), Log: u.log}
+func (u *up) harmonizer(ctx context.Context, b *bus.Bus) (*harmonizer.Harmonizer, error) {
+	parts := harmonizerd.Parts{Bus: b, Data: u.data, Store: embedded.NewClient(b.Conn(), u.Cluster), Log: u.log}
 	var err error
 	if parts.File, _, err = config.LoadHarmonizer(command.UpConfigs(u.data)); err != nil {
 		return nil, err
@@ -276,24 +312,41 @@ func (u *up) harmonizer(ctx context.Context) (*harmonizer.Harmonizer, error) {
 
 // startMachines starts the provider of the machines, and the placer.
 func (u *up) startMachines(ctx context.Context, pool config.Pool) error {
+	owner, err := u.as(ctx, roles.User{Role: roles.Machines, Pool: u.Pool})
+	if err != nil {
+		return err
+	}
+	scheduler, err := u.as(ctx, roles.User{Role: roles.Placer, Pool: u.Pool})
+	if err != nil {
+		return err
+	}
 	open := func(context.Context) (runner, error) {
-		return local.NewProvider(u.providerConfig(pool), u.bus.Conn(), u.launcher, u.log)
+		return local.NewProvider(u.providerConfig(pool), owner.Conn(), u.launcher, u.log)
 	}
 	provider, err := open(ctx)
 	if err != nil {
 		return err
 	}
-	u.front.Run("placer", u.keep("placer", func(ctx context.Context) error {
-		place, err := placer.New(placer.Config{Cluster: u.Cluster, Pool: u.Pool, Heartbeat: upHeartbeat},
-			u.bus.Conn(), embedded.NewClient(u.bus.Conn(), u.Cluster), u.log)
-		if err != nil {
-			return err
-		}
-		return place.Run(ctx)
-	}))
+	place, err := u.placer(ctx, scheduler)
+	if err != nil {
+		return err
+	}
+	u.front.Run("placer", u.keep("placer", place.Run))
 	u.front.Run("machines", u.keep("machines", restartable(provider, open)))
 	u.print("machines", "%d groups in pool %s/%s", len(pool.Groups), u.Cluster, u.Pool)
 	return nil
+}
+
+// placer returns the placer of this data folder. It takes over at once, as the harmonizer does.
+func (u *up) placer(ctx context.Context, b *bus.Bus) (*placerd.Placer, error) {
+	holder, err := daemon.HolderName(u.data, u.Cluster, u.Pool, config.DaemonPlacer)
+	if err != nil {
+		return nil, err
+	}
+	return placerd.Parts{
+		Bus: b, Cluster: u.Cluster, Pool: u.Pool, Holder: holder, Heartbeat: upHeartbeat,
+		Sink: embedded.NewClient(b.Conn(), u.Cluster), Log: u.log,
+	}.Wire(ctx)
 }
 
 func (u *up) providerConfig(pool config.Pool) local.Config {
@@ -325,7 +378,7 @@ func (u *up) startBootstrap() error {
 		NewSpec: func(context.Context) (supervise.Spec, error) {
 			return supervise.Spec{
 				Name: "bootstrap", Title: "weir: bootstrap " + u.Pool, Argv: child.Argv("bootstrap"),
-				Env: append(child.Env(), u.keys.Env()...), StopGrace: bootstrapGrace, Lines: output.WriteLines(u.logFile),
+				Env: append(child.Env(), u.keys.Env()...), StopGrace: bootstrapGrace, Lines: output.WriteLines(u.logFile, u.log.With("process", "bootstrap")),
 			}, nil
 		},
 	})

@@ -84,7 +84,7 @@ func (u *up) watch(ctx context.Context) (func(context.Context) error, error) {
 					}
 					continue
 				}
-				data, err := ledger.Heard(ctx, m)
+				data, err := ledger.Published(ctx, m)
 				if err != nil {
 					u.log.Warn("unreadable ledger record", "err", err)
 					continue

@@ -9,6 +9,8 @@
 //	ValidPlatform _                     64 bytes   operating system or processor, in Go's names
 //
 // A name of a wider set is escaped or rejected before its use as a name of a narrower set.
+//
+// All functions are pure and may be called concurrently.
 package names
 
 import (
@@ -68,6 +70,13 @@ func ValidVersion(s string) bool {
 		}
 	}
 	return len(s) <= MaxVersion
+}
+
+// ValidRef reports whether s is NAMESPACE/NAME@VERSION of a release.
+func ValidRef(s string) bool {
+	owner, version, _ := strings.Cut(s, "@")
+	namespace, name, _ := strings.Cut(owner, "/")
+	return ValidRelease(namespace) && ValidRelease(name) && ValidVersion(version)
 }
 
 // ValidPlatform reports whether s may be one half of a platform.

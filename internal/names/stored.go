@@ -16,5 +16,8 @@ func AppsBucket(cluster string) string { return "weir-apps_" + cluster }
 // LedgerStream returns the stream of one pool's recorded ticks.
 func LedgerStream(cluster, pool string) string { return "weir-ledger:" + cluster + ":" + pool }
 
-// EvidenceStream returns the stream of what was recorded about one pool's sick nodes.
+// SummaryStream returns the stream with a summary of each of one pool's ticks.
+func SummaryStream(cluster, pool string) string { return "weir-summaries:" + cluster + ":" + pool }
+
+// EvidenceStream returns the stream of the records about one pool's sick nodes.
 func EvidenceStream(cluster, pool string) string { return "weir-evidence:" + cluster + ":" + pool }

@@ -23,6 +23,7 @@ func TestStoredNamesDiffer(t *testing.T) {
 		add(names.AppsBucket(c), "the applications of "+c)
 		for _, p := range []string{"web", "web_a", "a_web", "prod"} {
 			add(names.LedgerStream(c, p), "the ledger of "+c+" "+p)
+			add(names.SummaryStream(c, p), "the summaries of "+c+" "+p)
 			add(names.EvidenceStream(c, p), "the evidence of "+c+" "+p)
 		}
 	}

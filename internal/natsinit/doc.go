@@ -13,7 +13,7 @@
 //	roles/USER.nk.old         former key, which the servers accept too
 //	servers/NAME/...          files of a server: nats.conf, accounts.conf, ca.crt, server.crt, server.key
 //
-// A later run reads the folder, adds what is missing, and keeps each key. It replaces keys only
+// A later run reads the folder, adds the missing parts, and keeps each key. It replaces keys only
 // if Options.Force is set. All files are readable for their owner only.
 //
 // A process may die at any instruction. site.json is written first and the configuration last,

@@ -166,7 +166,7 @@ func TestKeysAreReplacedOnlyByForce(t *testing.T) {
 	}
 }
 
-// During a rotation the servers accept the former key too.
+// During a rotation the servers accept the old key too.
 func TestRotation(t *testing.T) {
 	o := options(t.TempDir())
 	run(t, o)
@@ -296,6 +296,18 @@ func TestGivenCertificates(t *testing.T) {
 	}
 }
 
+// The key of a pool may publish to the subjects of its workflows, and keeps that in a later run.
+func TestPoolPublishesToItsWorkflows(t *testing.T) {
+	o := options(filepath.Join(t.TempDir(), "nats"))
+	o.Publish = []string{"web/repairs.web", "web/repairs.web"}
+	run(t, o)
+	o.Publish = nil
+	run(t, o)
+	if text := contents(t, o.Folder)["servers/n1/accounts.conf"]; strings.Count(text, `"repairs.web"`) != 1 {
+		t.Errorf("accounts.conf has %d users with the subject, want that of the pool:\n%s", strings.Count(text, `"repairs.web"`), text)
+	}
+}
+
 // Each mistake is refused before a file is written.
 func TestMistakesChangeNothing(t *testing.T) {
 	o := options(t.TempDir())
@@ -313,6 +325,9 @@ func TestMistakesChangeNothing(t *testing.T) {
 		"name of a server":  {func(o *natsinit.Options) { o.Servers = []string{"../n1"} }, `server "../n1"`},
 		"host of a server":  {func(o *natsinit.Options) { o.Servers = []string{"n1=a\"b"} }, "without quotes"},
 		"agent":             {func(o *natsinit.Options) { o.Agents = []string{"i-01"} }, "want POOL/NODE"},
+		"publish":           {func(o *natsinit.Options) { o.Publish = []string{"repairs"} }, "want POOL/SUBJECT"},
+		"wildcard":          {func(o *natsinit.Options) { o.Publish = []string{"web/repairs.>"} }, `subject "repairs.>" of role pool`},
+		"own subjects":      {func(o *natsinit.Options) { o.Publish = []string{"web/$KV.weir-apps_prod.x"} }, "begins with a letter"},
 		"name of an agent":  {func(o *natsinit.Options) { o.Agents = []string{"web/a/b"} }, `node "a/b"`},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -149,7 +149,7 @@ func (p *Plan) keys(verified, force bool) (err error) {
 	return err
 }
 
-// userKeys returns the public keys of a user: its own, and the former one.
+// userKeys returns the public keys of a user: its own, and the old one.
 func (p *Plan) userKeys(name string, force bool) ([]string, error) {
 	path := filepath.Join("roles", name+".nk")
 	public, err := p.key(path, nkeys.PrefixByteUser, force)

@@ -25,6 +25,7 @@ type Options struct {
 	Servers    []string // NAME or NAME=HOST; none: those of the folder
 	Cluster    string
 	Pools      []string
+	Publish    []string // POOL/SUBJECT: subjects to which the pool's workflows publish
 	Agents     []string // POOL/NODE: nodes with a key. The service for agents verifies the nodes of the other pools.
 	LegacyDEAs []string // nodes of the classic protocol
 	CAFile     string   // certificate of another authority, with CertFolder
@@ -46,7 +47,7 @@ type host struct {
 
 const siteFile = "site.json"
 
-// load reads site.json. The result is empty if the folder has none.
+// load reads site.json. The result is empty if the folder lacks it.
 func load(folder string) (layout, error) {
 	var l layout
 	path := filepath.Join(folder, siteFile)
@@ -93,7 +94,7 @@ func (l *layout) add(o Options) error {
 	if len(l.Servers) == 0 {
 		return errors.New("the folder has no servers yet: name them, for example --servers n1,n2,n3")
 	}
-	if o.Cluster == "" && (len(o.Pools) > 0 || len(o.Agents) > 0 || len(o.LegacyDEAs) > 0 || len(l.Clusters) == 0) {
+	if o.Cluster == "" && (len(o.Pools) > 0 || len(o.Publish) > 0 || len(o.Agents) > 0 || len(o.LegacyDEAs) > 0 || len(l.Clusters) == 0) {
 		return errors.New("the cluster is missing: name it with --cluster")
 	}
 	if o.Cluster == "" {
@@ -102,6 +103,17 @@ func (l *layout) add(o Options) error {
 	c := l.cluster(o.Cluster)
 	for _, pool := range o.Pools {
 		c.add(pool)
+	}
+	for _, text := range o.Publish {
+		pool, subject, ok := strings.Cut(text, "/")
+		if !ok {
+			return fmt.Errorf("--publish %.200q: want POOL/SUBJECT, for example web/repairs.web", text)
+		}
+		p := c.add(pool)
+		if !slices.Contains(p.Publish, subject) {
+			p.Publish = append(p.Publish, subject)
+			slices.Sort(p.Publish)
+		}
 	}
 	for _, text := range o.Agents {
 		pool, node, ok := strings.Cut(text, "/")

@@ -7,6 +7,9 @@
 //	req, err := http.NewRequestWithContext(netguard.Pin(ctx, addrs[0]), ...)
 //
 // Everything is safe for concurrent use.
+//
+// Checks of nodes by URL and webhooks of repairs use it. Without it a file of a pool could reach services inside
+// of the network.
 package netguard
 
 import (

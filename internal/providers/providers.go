@@ -1,4 +1,7 @@
 // Package providers lists the providers of machines. A new provider is a folder below pools and an entry here.
+//
+// [All] returns a [provider.Kind] for each. The configuration and the daemons use the list, and name no provider.
+// The list does not change, so it may be read concurrently.
 package providers
 
 import (

@@ -13,6 +13,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 	"github.com/weirkeeper/weirkeeper/internal/config"
+	"github.com/weirkeeper/weirkeeper/internal/seconds"
 	"github.com/weirkeeper/weirkeeper/internal/strictjson"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/plan"
@@ -92,7 +93,9 @@ func (r *Reader) read(line []byte) (resolve.Case, error) {
 		Failed string          `json:"failed"`
 		Paused json.RawMessage `json:"paused"`
 		Every  json.RawMessage `json:"every_ns"`
-		Schema int             `json:"schema"`
+		// EverySeconds is in place of Every if the durations of the record are in seconds, as commands print them.
+		EverySeconds json.RawMessage `json:"every_seconds"`
+		Schema       int             `json:"schema"`
 	}
 	if err := json.Unmarshal(line, &record); err != nil {
 		if _, syntax := errors.AsType[*json.SyntaxError](err); syntax {
@@ -100,15 +103,23 @@ func (r *Reader) read(line []byte) (resolve.Case, error) {
 		}
 		return resolve.Case{}, strictjson.Plain(err)
 	}
+	inSeconds := record.EverySeconds != nil
 	switch {
-	case record.Every != nil && (record.Failed != "" || record.Paused != nil || record.Case == nil):
+	case (record.Every != nil || inSeconds) && (record.Failed != "" || record.Paused != nil || record.Case == nil):
 		return resolve.Case{}, errors.New("the record is of a tick without a decision")
 	case record.Case != nil && max(record.Schema, 1) != resolve.Schema:
 		return resolve.Case{}, fmt.Errorf("the record has schema %d, and this weir decides records of schema %d; weir explain shows it",
 			max(record.Schema, 1), resolve.Schema)
 	case record.Case != nil:
 		var c resolve.Case
-		if err := json.Unmarshal(record.Case, &c); err != nil {
+		var err error
+		if inSeconds {
+			record.Case, err = seconds.Back[resolve.Case](record.Case)
+		}
+		if err == nil {
+			err = json.Unmarshal(record.Case, &c)
+		}
+		if err != nil {
 			return resolve.Case{}, fmt.Errorf("read the record's case: %w", err)
 		}
 		return c, nil

@@ -1,5 +1,8 @@
 // Package retry repeats an attempt after a temporary error, with growing pauses. A [Policy] is a value and safe for
 // concurrent use.
+//
+// The caller states which errors pass, how many attempts follow, and how long all may take. A response may request
+// a longer pause. Policy.Do returns when its context ends.
 package retry
 
 import (

@@ -13,7 +13,7 @@ import (
 // startTimeout bounds versitygw's first response.
 const startTimeout = 10 * time.Second
 
-// front is the listener for clients. It adds two features to versitygw: it knows its port after listening on a free
+// front is the listener for clients. It adds two features to versitygw: it has its port after listening on a free
 // one, and it stops within a second. versitygw waits 10 s for its connections.
 type front struct {
 	listener net.Listener

@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// templates has a folder for each language. A file's name is that of the result plus ".tmpl", without a leading dot.
+// templates has a folder for each language. A file's name is that of the result plus ".tmpl", without a leading dot or folder.
 // "{{.Name}}" in a file is replaced by the signal's name. text/template is not used: it calls methods by name, so the
 // linker would keep every method of the program.
 //
@@ -42,9 +42,6 @@ func Write(dir string, c Config) ([]string, error) {
 			return nil, fmt.Errorf("%w: %s: choose another folder", ErrExists, filepath.Join(dir, name))
 		}
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, fmt.Errorf("make the folder: %w", err)
-	}
 	for i, name := range names {
 		if err := create(filepath.Join(dir, name), texts[name]); err != nil {
 			for _, written := range names[:i] {
@@ -56,8 +53,11 @@ func Write(dir string, c Config) ([]string, error) {
 	return names, nil
 }
 
-// create writes a new file. A script is executable.
+// create writes a new file, in a new folder if needed. A script is executable.
 func create(path string, text []byte) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return fmt.Errorf("make the folder: %w", err)
+	}
 	mode := fs.FileMode(0o644)
 	if bytes.HasPrefix(text, []byte("#!")) {
 		mode = 0o755
@@ -97,8 +97,11 @@ func render(c Config) (map[string][]byte, error) {
 			return nil, fmt.Errorf("read the templates: %w", err)
 		}
 		name := strings.TrimSuffix(entry.Name(), ".tmpl")
-		if name == "gitignore" {
-			name = "." + name
+		switch name {
+		case "gitignore":
+			name = ".gitignore"
+		case "publish.yml":
+			name = filepath.Join(".github", "workflows", name)
 		}
 		texts[name] = bytes.ReplaceAll(text, []byte("{{.Name}}"), []byte(c.Name))
 	}

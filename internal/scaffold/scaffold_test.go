@@ -47,7 +47,7 @@ func TestGo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{".gitignore", "README.md", "go.mod", "go.sum", "main.go", "main_test.go", "pool.yaml"}
+	want := []string{".github/workflows/publish.yml", ".gitignore", "README.md", "go.mod", "go.sum", "main.go", "main_test.go", "pool.yaml", "publish.sh"}
 	if diff := cmp.Diff(want, names); diff != "" {
 		t.Errorf("files (-want +got):\n%s", diff)
 	}
@@ -174,7 +174,7 @@ func TestSourceTreeOfAnotherModule(t *testing.T) {
 	}
 }
 
-// With a version, go.mod requires that version and has no replace line. A test in cmd/weir builds it with deploy/ci.
+// With a version, go.mod requires that version and has no replace line. A test in cmd/weir builds it with its publish.sh.
 func TestSDKVersion(t *testing.T) {
 	dir := t.TempDir()
 	names, err := Write(dir, Config{Name: "requests", SDKVersion: "v1.2.3"})

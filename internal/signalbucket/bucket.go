@@ -1,5 +1,9 @@
 // Package signalbucket opens the service file's bucket of signal releases with its access keys, and reads the trusted
 // signers.
+//
+// Commands and bootstrap call [Open], and get the same bucket, keys and trust. [Fetch] downloads and verifies one
+// release. [MakeLocalKeys] makes the access keys of the bucket of "weir up". All functions may be called
+// concurrently.
 package signalbucket
 
 import (

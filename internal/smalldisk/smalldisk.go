@@ -9,6 +9,8 @@
 //	if !inside {
 //		return
 //	}
+//
+// Tests of full disks use it. One process has one such file system.
 package smalldisk
 
 import (

@@ -1,4 +1,8 @@
 // Package spelling suggests the correct name for a misspelled one. It has no state.
+//
+// [Unknown] makes the error of a wrong key or name, and [Nearest] returns the suggestion
+// alone. Commands, files and requests use the same rule. All functions may be called
+// concurrently.
 package spelling
 
 import (

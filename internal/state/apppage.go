@@ -30,6 +30,8 @@ type page struct {
 	asideKey string // key for an unreadable value
 	// take decodes one value and adds it to r.
 	take func(r *harmonizer.SavedState, name string, value []byte) error
+	// check validates one value, if take is nil. The entries are the result then.
+	check func(name string, value []byte) error
 	// thin keeps less than that share of the content of entries. It returns how many items it dropped, at least 1 if
 	// there is any.
 	thin     func(entries map[string]json.RawMessage, share float64) (int, error)
@@ -80,7 +82,13 @@ func (p *page) read(body []byte) error {
 	}
 	loaded := harmonizer.SavedState{Nodes: map[string]int{}}
 	for name, value := range entries {
-		if err := p.take(&loaded, name, value); err != nil {
+		var err error
+		if p.take == nil {
+			err = p.check(name, value)
+		} else {
+			err = p.take(&loaded, name, value)
+		}
+		if err != nil {
 			return err
 		}
 	}

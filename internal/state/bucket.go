@@ -210,7 +210,7 @@ func visitAll(keys []integrity.Key, visit func(integrity.Key) error) error {
 			err = visit(k)
 		}
 		if err != nil {
-			unreadable = append(unreadable, fmt.Errorf("read %s: %w", k.Name, err))
+			unreadable = append(unreadable, &UnreadableError{k.Name, err})
 		}
 	}
 	return errors.Join(unreadable...)

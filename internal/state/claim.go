@@ -46,7 +46,11 @@ func (c claim) is(holder string, epoch uint64) bool {
 type revisionAge struct {
 	revision uint64
 	since    time.Time
+	until    time.Time // until then the holder that was last seen may act, if the key is lost
 }
+
+// heldAt reports whether a holder that was seen may still act, although the key is lost.
+func (s *revisionAge) heldAt(now time.Time) bool { return now.Before(s.until) }
 
 // unchangedFor reports whether the revision is unchanged for at least patience.
 func (s *revisionAge) unchangedFor(revision uint64, now time.Time, patience time.Duration) bool {

@@ -13,6 +13,10 @@
 //
 //	m, err := state.OpenAppMemory(ctx, js, lease, c) // a harmonizer.Memory
 //
+// The lease of a pool's placer has the name PlacerLease(POOL), and its state works like the harmonizer's:
+//
+//	m, err := state.OpenPlacements(ctx, js, lease, c, "web") // a placer.Memory
+//
 // # The buckets
 //
 // Daemons write the bucket weir-state_CLUSTER:
@@ -25,8 +29,12 @@
 //	trial.POOL.APP              a bootstrap.Trial
 //	seen.SOURCE.DIGEST          a release.Seen, of one release.SeenKey
 //	harmonizer.apps.XX          sealed: {"APP": an apps.Memory, ...} of one shard
+//	placer.POOL.apps.XX         sealed: {"APP": a placer.Assignments, ...} of one of 32 shards
+//	placer.POOL.aside.XX        an unreadable value of these keys, unchanged
 //	harmonizer.nodes            sealed: {"NODE": number of copies, ...}
 //	harmonizer.aside.XX, .nodes an unreadable value of these keys, unchanged
+//	aside.REVISION.KEY          an undecodable value of pool.*, health.* or drain.* that an operator has set
+//	                            aside: an Aside in one line of JSON, then the value, unchanged
 //	alarm.READER                an integrity.Alarm: the damaged and lost keys that the reader found
 //
 // Operators write the bucket weir-orders_CLUSTER, and pools delete what has ended:
@@ -63,7 +71,10 @@
 // standby waits until the lease's revision is unchanged for its TTL, by the standby's
 // clock. The holder counts its TTL from before it sent the last acknowledged renewal.
 // So no other process holds the lease while [Lease.Left] is above zero, if two
-// clocks differ in speed by less than 1 %. An epoch is never used twice. After
+// clocks differ in speed by less than 1 %. That holds for a standby that has seen the
+// holder also if the key or the bucket is lost. A process that starts after the loss does not
+// know the holder: the holder's next save fails, because its revisions are gone. An epoch is
+// never used twice while the bucket exists. After
 // a deletion of the lease, epochs continue from the bucket's last sequence number,
 // which no epoch exceeds.
 //
@@ -81,8 +92,8 @@
 //
 // The first takeover creates all keys of the harmonizer, so a former holder cannot
 // create one: it finds a higher epoch in each. An unreadable harmonizer value moves to
-// its aside key; an unreadable drain record is an error. The crashes of one app in 256
-// are worth less than a running harmonizer.
+// its aside key: the crashes of one app in 256 are worth less than a running harmonizer. An
+// unreadable value of a pool is an error until an operator sets it aside by [SetAside].
 //
 // # The stream weir-ledger:CLUSTER:POOL
 //
@@ -109,12 +120,12 @@
 //
 // # Lost data
 //
-// [OpenGuard] compares the orders, state, health and lease of a pool with the revisions
-// that this host has seen (see package integrity). A pause, an offset or a pin that
+// [OpenGuard] compares the orders, state, health, drain records and lease of a pool with the revisions
+// that this host has seen (see package integrity). The holder adds those of its own writes, see
+// [OpenGuardedHolder]. A pause, an offset or a pin that
 // ends leaves a delete marker that stays: if the key is missing without a marker, the order
-// is lost. The markers of removals and marks end after an hour: such an order is lost if
-// the key is missing without a marker, and was there within the last hour. Drain records
-// leave such markers too; no guard reads them.
+// is lost. The markers of removals, marks and drain records end after an hour: such a key is lost if
+// it is missing without a marker, and was there within the last hour.
 //
 // A value that the store cannot read is an error that names its key, in each listing and each get.
 // The server does not acknowledge a write over such a value, nor any later write to the bucket.

@@ -13,9 +13,7 @@ func TestHarmonizerAfterAnEmptyStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	saveApps(t, m, nil, crashed("web", 1))
-	if err := js.DeleteKeyValue(t.Context(), stateBucket); err != nil {
-		t.Fatal(err)
-	}
+	lose(t, js, stateBucket)
 	wantNotHolder(t, "the term ends", result(t, "the term ends", ended))
 	stop()
 	second := harmonizerLease(t, js, "second", short, testLog(t))

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -94,6 +95,28 @@ func (e *Evidence) Load(ctx context.Context, node string, visit func(name string
 	return fmt.Errorf("read evidence of node %s: %w", node, err)
 }
 
+// Nodes returns the nodes with evidence, sorted. A character of a name that no NATS subject has is an underscore.
+func (e *Evidence) Nodes(ctx context.Context) (nodes []string, err error) {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	stream, err := e.js.Stream(ctx, e.config.Name)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return nil, nil
+	}
+	var info *jetstream.StreamInfo
+	if err == nil {
+		info, err = stream.Info(ctx, jetstream.WithSubjectFilter(e.subject+".*"))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list the nodes with evidence: %w", err)
+	}
+	for subject := range info.State.Subjects {
+		nodes = append(nodes, strings.TrimPrefix(subject, e.subject+"."))
+	}
+	slices.Sort(nodes)
+	return nodes, nil
+}
+
 // of returns the subject of a node.
 func (e *Evidence) of(node string) (string, error) {
 	if node == "" || len(node) > maxEvidenceNode || strings.ContainsAny(node, " \t\r\n") {
@@ -104,7 +127,7 @@ func (e *Evidence) of(node string) (string, error) {
 
 // EvidenceStream returns the configuration of a new stream of a pool's evidence.
 func EvidenceStream(cluster, pool string, replicas int) jetstream.StreamConfig {
-	c := lockedStream(names.EvidenceStream(cluster, pool), "what is known of machines of pool "+pool+" before they are replaced or rebuilt",
+	c := lockedStream(names.EvidenceStream(cluster, pool), "evidence about machines of pool "+pool+" before they are replaced or rebuilt",
 		replicas, names.Subject(cluster, "evidence", pool, "*"))
 	c.MaxAge, c.MaxBytes, c.MaxMsgs, c.MaxMsgsPerSubject = evidenceMaxAge, evidenceBytes, evidenceMax, evidenceOfNode
 	c.MaxMsgSize = maxEvidence + evidenceHeaders

@@ -56,6 +56,10 @@ func TestEvidence(t *testing.T) {
 	if diff := cmp.Diff([]string{"host.of/web/7 x"}, load("host.of/web")); diff != "" {
 		t.Errorf("of another (-want +got):\n%s", diff)
 	}
+	nodes, err := web.Nodes(t.Context())
+	if diff := cmp.Diff([]string{"host_of_web", "i-1"}, nodes); err != nil || diff != "" {
+		t.Errorf("Nodes: %v (-want +got):\n%s", err, diff)
+	}
 	for _, node := range []string{"", "a b", strings.Repeat("x", 300)} {
 		if _, err := web.Save(t.Context(), node, nil); err == nil {
 			t.Errorf("Save of node %.20q is no error", node)
@@ -66,7 +70,7 @@ func TestEvidence(t *testing.T) {
 	}
 }
 
-// Evidence is not stored in the stream of the layout before, where no reader looks for it.
+// Evidence is not stored in the stream of the layout before, where no reader searches for it.
 func TestEvidenceBesideTheOldStream(t *testing.T) {
 	js := js(t)
 	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "WEIR_EVIDENCE", Subjects: []string{"weir.*.evidence.*.*"}}); err != nil {

@@ -26,7 +26,7 @@ func newDisk(t *testing.T) disk {
 }
 
 func (d disk) stream(bucket string) string {
-	return filepath.Join(d.data, "bus", "jetstream", "$G", "streams", "KV_"+bucket)
+	return filepath.Join(d.data, "bus", "jetstream", "WEIR", "streams", "KV_"+bucket)
 }
 
 // restore replaces one folder by another.
@@ -265,4 +265,53 @@ func TestDamagedOrderIsNamed(t *testing.T) {
 			t.Errorf("another order: %v", err)
 		}
 	})
+}
+
+// TestLostDrainRecordIsReported loses the block with a drain record, and then writes go on, so that only the record
+// shows the loss. The holder's own writes are what the next takeover compares with.
+func TestLostDrainRecordIsReported(t *testing.T) {
+	for name, tt := range map[string]struct {
+		ended bool // the drain ends before the loss
+		want  []string
+	}{
+		"a running drain": {false, []string{"drain.web.i-1"}},
+		"an ended drain":  {true, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := newDisk(t)
+			d.run(t, func(js jetstream.JetStream) {
+				openOrders(t, js, "web") // creates the bucket
+				opened(t, js, kvbucket.State("here", 1))
+				_, g := d.guarded(t, js)
+				h, err := state.OpenGuardedHolder(t.Context(), js, leased(t, js, "holder"), g, "here", "web")
+				if err != nil {
+					t.Fatal(err)
+				}
+				put(t, h, recordOf("i-1"))
+				if tt.ended {
+					if err := h.Records().Delete(t.Context(), "i-1"); err != nil {
+						t.Fatal(err)
+					}
+				}
+			})
+			if !tt.ended {
+				cutShort(t, d.stream(stateBucket), "$KV."+stateBucket+".drain.web.i-1")
+			}
+			d.run(t, func(js jetstream.JetStream) {
+				for range 20 { // another pool's writes hide the lower sequence of the bucket
+					if _, err := kvbucket.New(js, stateBucket).Put(t.Context(), "trial.batch.app", []byte("{}")); err != nil {
+						t.Fatal(err)
+					}
+				}
+				got, err := d.read(t, js)
+				if err != nil || (got.LossSuspected != "") != (len(tt.want) > 0) {
+					t.Errorf("Read = %+v, %v, want suspected loss of %q", got, err, tt.want)
+				}
+				if _, keys := alarmOf(t, js); !slices.Equal(keys, tt.want) {
+					t.Errorf("the alarm names %q, want %q", keys, tt.want)
+				}
+			})
+		})
+	}
 }

@@ -4,8 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/weirkeeper/weirkeeper/autoscaler/apply"
+	"github.com/weirkeeper/weirkeeper/internal/integrity"
 )
 
 // Holder gives the holder of a pool's lease access to the pool's state. It is valid for one term of the lease. Its
@@ -19,6 +23,7 @@ type Holder struct {
 	savedValues map[string]savedValues // by key; owned by the caller that has the turn
 	// unsure are keys with a failed first write, which may still have taken effect.
 	unsure map[string]bool
+	guard  *integrity.Guard // nil: no process compares revisions
 }
 
 // savedValues is a value that was written with our epoch.
@@ -60,7 +65,15 @@ func (h *Holder) put(ctx context.Context, key string, body []byte) error {
 	}
 	h.savedValues[key] = savedValues{revision: revision, body: body}
 	delete(h.unsure, key)
+	h.wrote(key, revision, false)
 	return nil
+}
+
+// wrote lets the guard store a write.
+func (h *Holder) wrote(key string, revision uint64, deleted bool) {
+	if h.guard != nil {
+		h.guard.Wrote(key, revision, deleted)
+	}
 }
 
 // remove erases a key over the last known revision. It writes the marker also if the only write of the key has no
@@ -84,12 +97,58 @@ func (h *Holder) remove(ctx context.Context, key string) error {
 		if !e.found {
 			delete(h.savedValues, key)
 			delete(h.unsure, key)
+			h.wrote(key, revision+1, true) // the marker's revision is at least that
 			return nil
 		}
 		revision = e.revision
 	}
 	return fmt.Errorf("delete %s: %w", key, errChanged)
 }
+
+// Memory is one value that a pool's loop leaves for the pool's next holder. It implements apply.Memory, and the same
+// for the pool's health.
+type Memory struct {
+	holder *Holder
+	key    string
+	what   string // "state" or "health", for errors
+}
+
+var _ apply.Memory = (*Memory)(nil)
+
+// Load returns the last saved value, of this term or an earlier one. ok is false if nothing was saved yet.
+func (m *Memory) Load(ctx context.Context) (data []byte, ok bool, err error) {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	h := m.holder
+	end, err := h.begin(ctx)
+	if err != nil {
+		return nil, false, fmt.Errorf("load %s of pool %s: %w", m.what, h.pool, err)
+	}
+	defer end()
+	body := h.savedValues[m.key].body
+	return slices.Clone(body), len(body) > 0, nil
+}
+
+// Save stores data, 1 byte to 8 MiB, in place of the earlier value.
+func (m *Memory) Save(ctx context.Context, data []byte) error {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	h := m.holder
+	end, err := h.begin(ctx)
+	if err != nil {
+		return fmt.Errorf("save %s of pool %s: %w", m.what, h.pool, err)
+	}
+	defer end()
+	if len(data) == 0 {
+		return fmt.Errorf("save %s of pool %s: %w", m.what, h.pool, errNothing)
+	}
+	if err := h.put(ctx, m.key, slices.Clone(data)); err != nil {
+		return fmt.Errorf("save %s of pool %s: %w", m.what, h.pool, err)
+	}
+	return nil
+}
+
+var errNothing = errors.New("the value is empty")
 
 func stateKey(pool string) string    { return "pool." + pool }
 func healthKey(pool string) string   { return "health." + pool }

@@ -27,7 +27,7 @@ func (u *unanswered) update(ctx context.Context, key string, value []byte, revis
 }
 
 // TestDeleteOfARecordWhoseWriteWasNotAnswered deletes a drain record whose only write failed, as the
-// caller sees it: it is gone from the bucket, too, and no later holder follows it.
+// caller finds it: it is gone from the bucket, too, and no later holder follows it.
 func TestDeleteOfARecordWhoseWriteWasNotAnswered(t *testing.T) {
 	s := &unanswered{near: near{newModel()}}
 	lease, err := newLease(LeaseConfig{Cluster: "here", Name: "pool.web", Holder: "a", TTL: time.Minute, Log: slog.New(slog.DiscardHandler)},
@@ -38,7 +38,7 @@ func TestDeleteOfARecordWhoseWriteWasNotAnswered(t *testing.T) {
 	if err := lease.Acquire(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	h, err := openHolder(t.Context(), s, lease, "web")
+	h, err := openHolder(t.Context(), s, lease, nil, "web")
 	if err != nil {
 		t.Fatal(err)
 	}

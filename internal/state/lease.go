@@ -92,6 +92,9 @@ func (l *Lease) Left() time.Duration {
 	return max(0, l.config.TTL-gone)
 }
 
+// TTL returns how long the lease lasts after its last renewal.
+func (l *Lease) TTL() time.Duration { return l.config.TTL }
+
 // Epoch implements pools.Lease. It grows with every takeover of any process. It is 0 before our first Acquire.
 func (l *Lease) Epoch() uint64 {
 	l.mu.Lock()
@@ -181,6 +184,10 @@ func (l *Lease) look(ctx context.Context, seen *revisionAge) (bool, error) {
 	}
 	now := time.Now() // the value read is at least that old
 	if !e.found {
+		if seen.heldAt(now) {
+			l.setStandby("", true) // the bucket or the key was lost, and its holder may not know yet
+			return false, fmt.Errorf("read %s: the lease was held and is lost: waiting as long as its holder may act", l.key)
+		}
 		last, err := r.sequence(ctx)
 		if err != nil {
 			return false, err
@@ -198,6 +205,7 @@ func (l *Lease) look(ctx context.Context, seen *revisionAge) (bool, error) {
 	if still || c.Released || c.Holder == l.config.Holder {
 		return l.takeOver(ctx, r, e.revision, c.Epoch+1)
 	}
+	seen.until = now.Add(patience + patience/slack)
 	l.setStandby(c.Holder, true)
 	return false, err
 }

@@ -63,7 +63,7 @@ func (c LeaseConfig) Validate() error {
 type problemLog struct{ last string }
 
 // report logs err unless the last call had the same one. After nil, it logs the end of the problem.
-func (c *problemLog) report(log *slog.Logger, what, lease string, err error) {
+func (c *problemLog) report(log *slog.Logger, problem, lease string, err error) {
 	text := ""
 	if err != nil {
 		text = err.Error()
@@ -71,7 +71,7 @@ func (c *problemLog) report(log *slog.Logger, what, lease string, err error) {
 	switch {
 	case text == c.last:
 	case err != nil:
-		log.Warn(what, "lease", lease, "err", err)
+		log.Warn("lease unavailable", "problem", problem, "lease", lease, "err", err)
 	default:
 		log.Info("lease recovered", "lease", lease)
 	}

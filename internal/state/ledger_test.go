@@ -253,8 +253,8 @@ func TestHostileRecords(t *testing.T) {
 			if got, err := l.Last(t.Context()); err == nil {
 				t.Errorf("Last = %q, want an error", got)
 			}
-			if got, err := l.Heard(t.Context(), m); err == nil {
-				t.Errorf("Heard = %q, want an error", got)
+			if got, err := l.Published(t.Context(), m); err == nil {
+				t.Errorf("Published = %q, want an error", got)
 			}
 			appendRecords(t, l, "one")
 			wantLast(t, l, "one")
@@ -289,7 +289,7 @@ func TestLedgerIsPublishedLive(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := l.Heard(ctx, m); err != nil || !bytes.Equal(got, []byte(w)) {
+		if got, err := l.Published(ctx, m); err != nil || !bytes.Equal(got, []byte(w)) {
 			t.Errorf("received %d bytes, %v, want %d", len(got), err, len(w))
 		}
 	}
@@ -307,6 +307,7 @@ func deletable(t *testing.T, js jetstream.JetStream, old jetstream.Stream) jetst
 		kept = append(kept, &nats.Msg{Subject: m.Subject, Header: m.Header, Data: m.Data})
 	}
 	c := old.CachedInfo().Config
+	beside(t, js)
 	if err := js.DeleteStream(t.Context(), c.Name); err != nil {
 		t.Fatal(err)
 	}
@@ -427,6 +428,7 @@ func TestPoolsHaveALedger(t *testing.T) {
 // A writer goes on after the loss of the stream, with whole records.
 func TestLostLedgerIsCreatedAgain(t *testing.T) {
 	js := js(t)
+	beside(t, js)
 	l := openLedger(t, js, "web")
 	appendRecords(t, l, "one")
 	lost := false
@@ -446,7 +448,7 @@ func TestLostLedgerIsCreatedAgain(t *testing.T) {
 	wantRecorded(t, l, big)
 }
 
-// The error says what to do if the streams of the layout before are still there.
+// The error reports what to do if the streams of the layout before are still there.
 func TestLedgerBesideTheOldOne(t *testing.T) {
 	js := js(t)
 	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "WEIR_DECISIONS", Subjects: []string{"weir.*.decision.*"}}); err != nil {

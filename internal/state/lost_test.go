@@ -38,11 +38,7 @@ func TestRunningProcessAfterAnEmptyStore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, bucket := range []string{stateBucket, ordersBucket} {
-		if err := js.DeleteKeyValue(t.Context(), bucket); err != nil {
-			t.Fatal(err)
-		}
-	}
+	lose(t, js, stateBucket, ordersBucket)
 	if _, err := orders.List(t.Context()); !errors.Is(err, state.ErrLost) {
 		t.Errorf("the first List = %v, want %v", err, state.ErrLost)
 	}
@@ -72,6 +68,55 @@ func TestRunningProcessAfterAnEmptyStore(t *testing.T) {
 		if err != nil || stream.CachedInfo().Config.AllowRollup || !stream.CachedInfo().Config.DenyPurge {
 			t.Errorf("bucket %s = %v, want one without roll-up and purge", c.Name, err)
 		}
+	}
+}
+
+// A standby that has seen a holder waits for the holder's TTL, also if the whole bucket is lost: the holder has no record of
+// it before its next renewal.
+func TestStandbyWaitsForAHolderWhoseLeaseIsLost(t *testing.T) {
+	t.Parallel()
+	js := js(t)
+	a, b := newLease(t, js, "a", 2*time.Second), newLease(t, js, "b", 2*time.Second)
+	acquired(t, a)
+	taken := acquire(t, b)
+	eventually(t, "b has seen a", func() bool { holder, _ := b.Standby(); return holder == "a" })
+	lose(t, js, stateBucket)
+	if err := result(t, "b has the lease", taken); err != nil {
+		t.Fatal(err)
+	}
+	if left := a.Left(); left != 0 {
+		t.Errorf("b took over while a had %v left", left)
+	}
+}
+
+// Without records of seen revisions, the orders still tell when the bucket of state was created.
+func TestNewStateShowsWithoutSeenRevisions(t *testing.T) {
+	js := js(t)
+	before := hold(t, js, "a")
+	save(t, before, "before")
+	stream, err := kvbucket.Check(t.Context(), js, stateBucket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	was := stream.CachedInfo().Created
+	lose(t, js, stateBucket)
+	hold(t, js, "a")
+	orders := openOrders(t, js, "web")
+	lose(t, js, ordersBucket)
+	if err := orders.Reopen(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	g, err := state.OpenGuard(js, "here", "web", t.TempDir(), "test", testLog(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(g.Close)
+	if _, err := g.Read(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	got, err := orders.Guarded(g).Read(t.Context(), noon)
+	if err != nil || !got.StateCreated.After(was) || got.LossSuspected != "" {
+		t.Errorf("orders %+v, %v, want a bucket of state that was created after %v", got, err, was)
 	}
 }
 

@@ -77,6 +77,26 @@ func js(t *testing.T) jetstream.JetStream {
 	return open(t, t.TempDir()).JetStream()
 }
 
+// beside creates a stream that stays. With the last stream of an account, the server removes the account's folder, while
+// the next stream may be created.
+func beside(t *testing.T, js jetstream.JetStream) {
+	t.Helper()
+	if _, err := js.CreateOrUpdateStream(t.Context(), jetstream.StreamConfig{Name: "beside"}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// lose deletes buckets, as if the server came back with an empty disk.
+func lose(t *testing.T, js jetstream.JetStream, buckets ...string) {
+	t.Helper()
+	beside(t, js)
+	for _, bucket := range buckets {
+		if err := js.DeleteKeyValue(t.Context(), bucket); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // proxy forwards between clients and the server of a data folder. A test can cut it without closing the connections,
 // like a failed network.
 type proxy struct {

@@ -40,7 +40,9 @@ func OpenGuard(js jetstream.JetStream, cluster, pool, folder, by string, log *sl
 	if err != nil {
 		return nil, err
 	}
-	of.Bucket, of.Filters, of.Beside = names.StateBucket(cluster), []string{stateKey(pool), healthKey(pool), "lease.pool." + pool}, beside
+	of.Bucket, of.Beside = names.StateBucket(cluster), beside
+	of.Filters = []string{stateKey(pool), healthKey(pool), "lease.pool." + pool, drainPrefix(pool) + ">"}
+	of.Erased = []string{drainPrefix(pool)}
 	return integrity.Open(of)
 }
 
@@ -72,6 +74,9 @@ func OpenOrders(ctx context.Context, js jetstream.JetStream, cluster, pool strin
 	return &Orders{bucket: b, prefix: "order." + pool + "."}, nil
 }
 
+// Reopen creates the bucket again if it is missing: a guard cannot read a missing bucket.
+func (o *Orders) Reopen(ctx context.Context) error { return o.bucket.ensure(ctx) }
+
 // Guarded returns the orders for the pool's loop. Read then compares them with the revisions that the guard has seen,
 // and publishes the guard's alarm. If a pause may be lost or older than before, Read returns an error. If another
 // value may be, the orders have a Doubt.
@@ -87,6 +92,9 @@ func (o *Orders) Read(ctx context.Context, now time.Time) (pools.Orders, error) 
 		return pools.Orders{}, err
 	}
 	var orders pools.Orders
+	if o.guard != nil {
+		orders.StateCreated = o.guard.Created()
+	}
 	if orders.LossSuspected, err = o.shrinkBlocked(); err != nil {
 		return pools.Orders{}, err
 	}

@@ -42,7 +42,8 @@ type pair struct {
 	config    autoscaler.Config
 	ttl       time.Duration
 	groups    []*memory.Group
-	shortages bool    // groups may be short, or refuse
+	shortages bool // groups may be short, or refuse
+	others    others
 	heaviest  float64 // weight of a machine
 	lag       int     // reads that show the group as it was before a write of another
 	processes []*process
@@ -51,22 +52,24 @@ type pair struct {
 	steps     int
 	logs      bool
 
-	mu        sync.Mutex
-	apps      map[string]*app // without the default signal
-	standIn   app             // the default signal
-	tasks     map[string]int
-	cordoned  map[string]bool
-	needs     []need
-	broken    string
-	log       []string
-	takeovers int
-	chosen    int
-	acts      int
-	raises    int
-	lowered   int
-	lowest    int     // of the sums of all targets so far
-	lost      float64 // weight of the machines that the provider lost
-	lostAt    time.Time
+	mu       sync.Mutex
+	apps     map[string]*app // without the default signal
+	standIn  app             // the default signal
+	tasks    map[string]int
+	cordoned map[string]bool
+	// cordonedBy has the last accepted request of each node.
+	cordonedBy map[string]pools.Sequence
+	needs      []need
+	broken     string
+	log        []string
+	takeovers  int
+	chosen     int
+	acts       int
+	raises     int
+	lowered    int
+	lowest     int     // of the sums of all targets so far
+	lost       float64 // weight of the machines that the provider lost
+	lostAt     time.Time
 }
 
 // app is what one application needs, and what its signal makes of it.
@@ -82,7 +85,7 @@ type mode int
 
 const (
 	value     mode = iota
-	noOpinion      // it has none
+	noOpinion      // it has no opinion
 	stale
 	failing
 	hanging
@@ -92,8 +95,8 @@ const (
 func newPair(ctx context.Context, seed uint64) *pair {
 	r := rand.New(rand.NewPCG(seed, 1))
 	w := &pair{
-		ctx: ctx, r: r, began: time.Now(), model: newModel(), ttl: DefaultTTL, shortages: r.IntN(2) == 0,
-		tasks: map[string]int{}, cordoned: map[string]bool{}, uncut: map[*process]time.Time{}, standIn: app{demand: 1}, lowest: math.MaxInt,
+		ctx: ctx, r: r, began: time.Now(), model: newModel(), ttl: DefaultTTL, shortages: r.IntN(2) == 0, others: newOthers(seed),
+		tasks: map[string]int{}, cordoned: map[string]bool{}, cordonedBy: map[string]pools.Sequence{}, uncut: map[*process]time.Time{}, standIn: app{demand: 1}, lowest: math.MaxInt,
 		apps: map[string]*app{"mail": {demand: 1 + r.IntN(mostOfApp)}, "web": {demand: 1 + r.IntN(mostOfApp)}},
 	}
 	offers := [][]float64{{1}, {1}, {2}, {0.5}, {1, 2}, {2.5, 1}}[r.IntN(6)]
@@ -158,10 +161,15 @@ func (w *pair) evaluate(ctx context.Context, name string) (sigproto.Response, er
 	return sigproto.Response{Resources: sigproto.Resources{CPUs: new(float64(demand * cpusOfNode))}, Verdict: sigproto.VerdictValue}, nil
 }
 
-func (w *pair) cordon(node string, on bool) {
+// cordon cordons a node as its agent does: a late request is rejected.
+func (w *pair) cordon(node string, on bool, at pools.Sequence) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.cordoned[node] = on
+	if at.Before(w.cordonedBy[node]) {
+		return errors.New("a later request was accepted")
+	}
+	w.cordonedBy[node], w.cordoned[node] = at, on
+	return nil
 }
 
 // report is what all nodes report.
@@ -272,6 +280,10 @@ func (w *pair) change() {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.others.act && w.others.r.IntN(3) == 0 {
+		w.byOthers(g)
+		return
+	}
 	switch what := w.r.IntN(10); {
 	case what <= 2:
 		w.apps[name].demand = 1 + w.r.IntN(mostOfApp)
@@ -310,6 +322,8 @@ func (w *pair) rest() {
 	}
 	w.mu.Lock()
 	clear(w.tasks)
+	clear(w.others.hidden)
+	clear(w.others.stale)
 	for _, a := range w.apps {
 		a.mode = value
 	}
@@ -415,8 +429,8 @@ func fromEnv(t *testing.T, name string, otherwise uint64) uint64 {
 
 // TestTwoAutoscalers plays days of a pool with two autoscalers. The bus is cut for one or both.
 // Processes are stopped between reading and acting, killed and started. The bucket is read late.
-// Requests and answers are lost or arrive late. Signals fail, and groups are short of capacity. No
-// rule in pairoracle_internal_test.go may be broken, and the pool must settle. SOAK is the number of
+// Requests and answers are lost or arrive late. Signals fail, and groups are short of capacity. A
+// human changes targets, and groups are hidden or stale. No rule in pairoracle_internal_test.go may be broken, and the pool must settle. SOAK is the number of
 // days, FROM the first seed. SEED=n plays one day and prints its events.
 func TestTwoAutoscalers(t *testing.T) {
 	if os.Getenv("SEED") != "" {

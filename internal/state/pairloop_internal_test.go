@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/autoscaler"
@@ -73,12 +74,12 @@ func (p *process) hold(ctx context.Context, lease *Lease) {
 	defer p.set(func(p *process) { p.holds = false })
 	opening, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	holder, err := openHolder(opening, storeOf{p}, lease, "web")
+	holder, err := openHolder(opening, storeOf{p}, lease, nil, "web")
 	if err != nil {
 		return // the next term may do it
 	}
 	l := autoscaler.NewLoop(p.pair.config, autoscaler.World{
-		Provider: p, Scheduler: p, Cordon: p, Directory: fixed{p.pair.config}, Dial: p.dial, Metrics: &metricstest.Memory{}, Ledger: ledger{p},
+		Provider: p, Scheduler: p, Cordon: &cordons{process: p, epoch: lease.Epoch()}, Directory: fixed{p.pair.config}, Dial: p.dial, Metrics: &metricstest.Memory{}, Ledger: ledger{p},
 		Memory: holder.Memory(), Records: holder.Records(), Orders: noOrders{p}, Lease: lease,
 	}, slog.New(slog.DiscardHandler))
 	p.pair.note("%s holds the pool, epoch %d", p.name, lease.Epoch())
@@ -92,7 +93,9 @@ func (p *process) Groups(ctx context.Context) (all []pools.Group, err error) {
 	groups := p.groups
 	p.mu.Unlock()
 	for _, g := range groups {
-		all = append(all, reached{g, p})
+		if hidden, _ := p.pair.listed(g.ID()); !hidden {
+			all = append(all, reached{g, p})
+		}
 	}
 	return all, p.call(ctx, func() error { return nil })
 }
@@ -112,6 +115,7 @@ func (g reached) Snapshot(ctx context.Context) (s pools.GroupSnapshot, err error
 	})
 	if err == nil {
 		s = <-got
+		_, s.Stale = g.process.pair.listed(g.ID())
 	}
 	return s, err
 }
@@ -129,9 +133,17 @@ func (g reached) act(ctx context.Context, do func() error) error {
 	return g.process.call(ctx, func() error { return g.process.pair.act(g.process, ignorance, g.Group, do) })
 }
 
-// Cordon implements drain.Scheduler, over the bus.
-func (p *process) Cordon(ctx context.Context, node string, on bool) error {
-	return p.request(ctx, func() error { p.pair.cordon(node, on); return nil })
+// cordons sends the cordons of one term over the bus.
+type cordons struct {
+	*process
+	epoch  uint64
+	number atomic.Uint64
+}
+
+// Cordon implements drain.Scheduler.
+func (c *cordons) Cordon(ctx context.Context, node string, on bool) error {
+	at := pools.Sequence{Epoch: c.epoch, Number: c.number.Add(1)}
+	return c.request(ctx, func() error { return c.pair.cordon(node, on, at) })
 }
 
 // factsLast is how long the facts of a silent node count.

@@ -17,15 +17,15 @@ import (
 )
 
 // What a day of a pair is checked for. The checks read what the signals answered, what the bucket
-// has and what the provider was asked for, and use no rule of the autoscaler:
+// has and what the provider was requested, and use no rule of the autoscaler:
 //
 //   - a call changes the provider only while the newest claim in the bucket is the caller's, and
 //     is not older than the lease lasts
 //   - its intent is in the bucket before, with the epoch of the claim
 //   - while the last evaluation of an app's signal was lost before the decision, or the last value
 //     is older than it may stand in, no target is lowered, and a node is chosen to go only if its group has its
-//     target without it, or the pool what was needed when that was known last: the rest of a
-//     scale-in that was decided then
+//     target without it, or the pool what was needed at the last decision with a known need: the
+//     rest of a scale-in that was decided then
 //   - no node is let go as one that never joined: all nodes report until they end
 //   - no target leaves the bounds of its group, and the pool stays within its limits
 //   - the targets do not fall below the least need that was answered lately, unless they were as
@@ -43,6 +43,9 @@ type need struct {
 	at    time.Time
 	nodes int
 	known bool // the last evaluation of each signal returned a value
+	// decided is set if a tick decided with it. A tick that fails before its decision uses no
+	// answers: the next one may carry out what was decided before.
+	decided bool
 }
 
 // needCounts is for how long a need that is over still excuses what is done: a drain that
@@ -77,10 +80,22 @@ func (w *pair) answered(p *process, app string, began time.Time, r sigproto.Resp
 		sum += a.value
 		known = known && p.answers[name].known
 	}
-	w.needs = append(w.needs, need{time.Now(), sum, known})
+	w.needs = append(w.needs, need{at: time.Now(), nodes: sum, known: known})
 }
 
-// ignorance returns why a process does not know the need; empty: it does.
+// decidedNeed notes that a tick decided with the last known need.
+func (w *pair) decidedNeed() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i, n := range slices.Backward(w.needs) {
+		if n.known {
+			w.needs[i].decided = true
+			return
+		}
+	}
+}
+
+// ignorance returns why a process has no value of the need; empty: it has one.
 func (w *pair) ignorance(p *process) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -163,15 +178,15 @@ func (w *pair) above(r drain.Record) bool {
 		slack = 1
 	}
 	for _, n := range slices.Backward(w.needs) {
-		if n.known {
+		if n.known && n.decided {
 			if w.staying() >= max(float64(n.nodes), w.config.Policy.Limits.Min)-slack {
 				return true
 			}
 			break
 		}
 	}
-	if w.shortages { // a group that is short has given its share to others
-		return w.staying() >= float64(w.lowest)-slack
+	if w.loose() { // a group that is short has given its share to others
+		return w.staying() >= float64(w.lowest)-w.others.lowered-slack
 	}
 	for _, g := range w.groups {
 		if g.ID() != r.Group {
@@ -320,7 +335,7 @@ func (w *pair) checkTargets(p *process, ignorance string, g *memory.Group, did m
 	if did.After > did.Before {
 		w.raises++
 		// A target is raised to what is there before a machine of its group leaves.
-		if most := max(limits.Max, w.staying()) + w.leaving() + w.heaviest; float64(sum) > most {
+		if most := max(limits.Max, w.staying()) + w.leaving() + w.heaviest + w.others.added; float64(sum) > most {
 			w.breach("%s raises the targets to %d, more than %v", p.name, sum, most)
 		}
 		return
@@ -333,13 +348,21 @@ func (w *pair) checkTargets(p *process, ignorance string, g *memory.Group, did m
 	if w.heaviest != math.Trunc(w.heaviest) { // a target is whole: the end of a machine may lower it by more than its weight
 		have = max(have, w.staying()+w.lost)
 	}
-	if have < min(float64(before), limits.Min) {
+	least := limits.Min
+	if w.lag > 0 { // late readings do not show yet what others have lowered
+		least -= w.others.lowered
+	}
+	if have < min(float64(before), least) {
 		w.breach("%s lowers the targets to %d, the minimum is %v", p.name, sum, limits.Min)
 	}
-	if w.shortages {
+	from, raised := w.others.from[g.ID()]
+	if ignorance == "" && raised {
+		w.others.from[g.ID()] = min(from, did.After)
+	}
+	if w.loose() {
 		// A group that is short is lowered to what it has, and others get its share.
 		launched := slices.ContainsFunc(s.Instances, func(i pools.Instance) bool { return time.Since(i.Launched) < time.Minute })
-		if did.Op == memory.SetTarget && ignorance != "" && !launched && float64(did.After) < s.Fulfilled()-w.leaving()-w.heaviest {
+		if did.Op == memory.SetTarget && ignorance != "" && !launched && (!raised || did.After < from) && float64(did.After) < s.Fulfilled()-w.leaving()-w.heaviest {
 			w.breach("%s lowers %s to %d, and it has %v", p.name, g.ID(), did.After, s.Fulfilled())
 		}
 		return

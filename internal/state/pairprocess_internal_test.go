@@ -39,6 +39,9 @@ type process struct {
 
 // decided notes why the need is unknown at a decision. A tick saves its intent right after it.
 func (p *process) decided(ignorance string) {
+	if ignorance == "" {
+		p.pair.decidedNeed()
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.unknown = ignorance
@@ -69,7 +72,7 @@ func wait(ctx context.Context, d time.Duration) {
 	}
 }
 
-// gate returns when the process is not stopped. A stopped process sees no deadline pass. A dead
+// gate returns when the process is not stopped. A stopped process does not notice the end of a deadline. A dead
 // one goes no further.
 func (p *process) gate() error {
 	for p.ctx.Err() == nil {

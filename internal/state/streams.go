@@ -19,8 +19,10 @@ const (
 	// Error codes of JetStream.
 	codeNoPeers   jetstream.ErrorCode = 10005 // no server has space for a replica, or the cluster has just started
 	codeStorage   jetstream.ErrorCode = 10047
+	codeSingle    jetstream.ErrorCode = 10074 // a single server has one replica
 	codeOther     jetstream.ErrorCode = 10060 // another stream than the expected one has the subject
 	codeOverlap   jetstream.ErrorCode = 10065
+	codeInProcess jetstream.ErrorCode = 10158  // the server stores a message with the same id at this time
 	maxListedName                     = 10_000 // streams of one listing
 )
 
@@ -48,7 +50,7 @@ func EnsureStream(ctx context.Context, js jetstream.JetStream, c jetstream.Strea
 			return nil, explainCreate(err)
 		}
 		if !pause(ctx, placementWait) {
-			return nil, err
+			return nil, explainCreate(err)
 		}
 	}
 }
@@ -59,6 +61,8 @@ func explainCreate(err error) error {
 	case hasCode(err, codeOverlap):
 		return fmt.Errorf(`%w: another stream has its subjects; if it is %s or %s of the old layout, run "weir state migrate"`,
 			err, OldLedgerStream, OldEvidenceStream)
+	case hasCode(err, codeNoPeers), hasCode(err, codeSingle):
+		return fmt.Errorf("%w: start the other servers of the NATS cluster, or lower nats.replicas", err)
 	case hasCode(err, codeStorage):
 		return fmt.Errorf("%w: its max_bytes are reserved; lower max_bytes, or raise max_file_store of the NATS servers", err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/weirkeeper/weirkeeper/internal/integrity"
 	"github.com/weirkeeper/weirkeeper/internal/kvbucket"
 )
 
@@ -18,8 +19,14 @@ import (
 // lease's Run must run meanwhile. OpenHolder may be repeated, in the same term or another.
 //
 // If one record is unreadable, nothing is taken over: without that record the pool would count a leaving node as one
-// that stays. The error names every unreadable key.
+// that stays. The error has an UnreadableError for every unreadable key; an operator can set the value aside, see SetAside.
 func OpenHolder(ctx context.Context, js jetstream.JetStream, lease *Lease, cluster, pool string) (*Holder, error) {
+	return OpenGuardedHolder(ctx, js, lease, nil, cluster, pool)
+}
+
+// OpenGuardedHolder is OpenHolder for a process with a guard of the pool's stored data. The guard, which has read the
+// data before, stores the revision of each write of the holder.
+func OpenGuardedHolder(ctx context.Context, js jetstream.JetStream, lease *Lease, g *integrity.Guard, cluster, pool string) (*Holder, error) {
 	ctx, cancel := context.WithTimeout(ctx, takeoverTimeout)
 	defer cancel()
 	if err := checkNames(cluster, pool); err != nil {
@@ -29,12 +36,15 @@ func OpenHolder(ctx context.Context, js jetstream.JetStream, lease *Lease, clust
 	if err != nil {
 		return nil, fmt.Errorf("take over pool %s: %w", pool, err)
 	}
-	return openHolder(ctx, b, lease, pool)
+	return openHolder(ctx, b, lease, g, pool)
 }
 
-// openHolder is OpenHolder of an open bucket.
-func openHolder(ctx context.Context, b store, lease *Lease, pool string) (*Holder, error) {
-	h := &Holder{term: term{b, lease, lease.Epoch()}, pool: pool, turn: newTurn(), savedValues: map[string]savedValues{}, unsure: map[string]bool{}}
+// openHolder is OpenGuardedHolder of an open bucket.
+func openHolder(ctx context.Context, b store, lease *Lease, g *integrity.Guard, pool string) (*Holder, error) {
+	h := &Holder{
+		term: term{b, lease, lease.Epoch()}, pool: pool, turn: newTurn(),
+		savedValues: map[string]savedValues{}, unsure: map[string]bool{}, guard: g,
+	}
 	if err := h.takeOver(ctx); err != nil {
 		return nil, fmt.Errorf("take over pool %s: %w", pool, err)
 	}
@@ -85,7 +95,7 @@ func (h *Holder) survey(ctx context.Context) (map[string]found, error) {
 	var unreadable []error
 	for key, e := range entries {
 		if all[key], err = h.decode(key, e); err != nil {
-			unreadable = append(unreadable, fmt.Errorf("read %s: %w", key, err))
+			unreadable = append(unreadable, &UnreadableError{key, err})
 		}
 	}
 	return all, errors.Join(unreadable...)
@@ -99,16 +109,23 @@ func (h *Holder) decode(key string, e entry) (found, error) {
 	case !e.found:
 		return found{revision: e.revision}, nil
 	}
-	s, err := decodeSealed(e.value)
+	if !drains {
+		node = ""
+	}
+	s, err := decodeValue(node, e.value)
+	return found{sealed: s, revision: e.revision}, err
+}
+
+// decodeValue decodes a value of the pool: the drain record of a node, or without a node the state or the health.
+func decodeValue(node string, value []byte) (sealed, error) {
+	s, err := decodeSealed(value)
+	if err == nil && node != "" {
+		_, err = decodeDrain(node, s.body)
+	}
 	if err != nil {
-		return found{}, err
+		return sealed{}, err
 	}
-	if drains {
-		if _, err := decodeDrain(node, s.body); err != nil {
-			return found{}, err
-		}
-	}
-	return found{sealed: s, revision: e.revision}, nil
+	return s, nil
 }
 
 // adopt rewrites a value with our epoch, unless it was removed meanwhile.
@@ -121,6 +138,7 @@ func (h *Holder) adopt(ctx context.Context, key string, f found) error {
 		return err
 	}
 	h.savedValues[key] = savedValues{revision: f.revision, body: f.body}
+	h.wrote(key, f.revision, false)
 	return nil
 }
 
@@ -134,6 +152,7 @@ func (h *Holder) discard(ctx context.Context, key string, f found, completed uin
 		err := h.bucket.erase(ctx, key, f.revision)
 		if err == nil {
 			h.discarded(key, f, completed)
+			h.wrote(key, f.revision+1, true)
 			return nil
 		}
 		if !errors.Is(err, jetstream.ErrKeyRevisionMismatch) {

@@ -1,4 +1,7 @@
 // Package stores lists the metrics stores. A new store is a folder below metrics and an entry here.
+//
+// [All] returns a [store.Kind] for each. The configuration and the daemons use the list, and name
+// no store. The list does not change, so it may be read concurrently.
 package stores
 
 import (

@@ -5,19 +5,22 @@ import (
 	"testing"
 )
 
-// Each kind is complete, no key belongs to two kinds, and one kind needs no key.
+// Each kind is complete, no key belongs to two kinds, and one kind is the default.
 func TestKindsAreComplete(t *testing.T) {
-	keys := map[string]bool{}
+	keys, defaults := map[string]bool{}, 0
 	for _, k := range All() {
-		if keys[k.Key] || k.About == "" || k.Open == nil || (k.Key == "") != (k.New == nil) {
-			t.Errorf("store %q: want a key of its own, About, Open, and New if it has a key", k.Key)
+		if keys[k.Key] || k.Key == "" || k.About == "" || k.Open == nil || k.New == nil {
+			t.Errorf("store %q: want a key of its own, About, Open and New", k.Key)
 		}
 		keys[k.Key] = true
+		if k.Default {
+			defaults++
+		}
 		if k.New != nil && reflect.TypeOf(k.New()).Elem().Kind() != reflect.Struct {
 			t.Errorf("store %q: New returns %T, want a pointer to a struct", k.Key, k.New())
 		}
 	}
-	if !keys[""] {
-		t.Error("no store is the default")
+	if defaults != 1 {
+		t.Errorf("%d stores are the default, want 1", defaults)
 	}
 }

@@ -3,6 +3,9 @@
 //	err := strictjson.Within(data, 1<<10, &request)
 //
 // Its functions have no state.
+//
+// Errors name the wrong key and list the valid keys. [Within] bounds the bytes too. All functions may be called
+// concurrently.
 package strictjson
 
 import (

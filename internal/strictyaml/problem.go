@@ -12,7 +12,7 @@ type Problem struct {
 	File string // may be empty
 	Line int    // from 1; 0 for the whole file
 	Key  string // path of the key, "scaling_limits.min_capacity"
-	What string // what is wrong, and what is valid
+	What string // the problem, and what is valid
 }
 
 func (p *Problem) Error() string {

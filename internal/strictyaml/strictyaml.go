@@ -1,5 +1,8 @@
 // Package strictyaml parses untrusted YAML with bounds and line numbers. It requires UTF-8 and refuses anchors,
 // aliases, merge keys and tags.
+//
+// Packages that read files of an operator use it. [Values] returns the values with their lines, and
+// [Problems] collects all mistakes of a file. All functions may be called concurrently.
 package strictyaml
 
 import (

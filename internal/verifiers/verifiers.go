@@ -1,5 +1,8 @@
 // Package verifiers lists the ways in which a machine proves its identity. A new one is a folder
 // below internal/identity and an entry here. The list never changes.
+//
+// The configuration and "weir auth" use the list, and name no verifier. It may be read
+// concurrently.
 package verifiers
 
 import (

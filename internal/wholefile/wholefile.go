@@ -1,4 +1,8 @@
 // Package wholefile replaces files atomically, also after a crash or on a full disk, and moves damaged files aside.
+//
+// [Write] writes a temporary file, syncs it and renames it. So a reader finds the old content or the new content.
+// [SetAside] renames a damaged file, so that its process can start without it. Different files may be written
+// concurrently.
 package wholefile
 
 import (

@@ -1,7 +1,7 @@
 // Package backfill writes the metrics of a file to a store, line by line: line protocol, or the
 // record that "weir metrics get --output json" writes. Either may be gzip.
 //
-// What is wrong with a line costs that line. [Run] returns how much was written, and which lines
+// A mistake in a line costs that line. [Run] returns how much was written, and which lines
 // were refused, with the reason. To write a file again does no harm: a store takes a value that
 // it has already.
 package backfill
@@ -53,14 +53,14 @@ type Result struct {
 	Problems []Problem  `json:"problems,omitempty"` // the first MaxProblems
 }
 
-// Problem is a line of which something was refused.
+// Problem is a line with a refused part.
 type Problem struct {
 	Line   int    `json:"line"` // from 1
 	Reason string `json:"reason"`
 }
 
 // Run writes everything of in to the store. It ends early with the store's error, or that of the
-// input, or when ctx ends; the Result then states what was written until then.
+// input, or when ctx ends; the Result then states the written data until then.
 func Run(ctx context.Context, store Store, in io.Reader, c Config) (Result, error) {
 	lines, err := lineprotocol.NewLines(c.App, c.Precision, c.Now)
 	if err != nil {
@@ -201,7 +201,7 @@ func (r *run) write(ctx context.Context, samples []metrics.Sample, lines []int) 
 		r.refuse(lines[0], 1, err)
 	case r.probes <= 0 && err == nil:
 		r.result.Written += n - dropped
-		r.result.Refused += dropped // their lines are not looked for any more
+		r.result.Refused += dropped // their lines are not searched for any more
 	case r.probes <= 0:
 		r.refuse(lines[0], n, fmt.Errorf("this and the lines up to %d are not written: %w", lines[n-1], err))
 	default:
@@ -216,7 +216,7 @@ func (r *run) write(ctx context.Context, samples []metrics.Sample, lines []int) 
 	return nil
 }
 
-var errDropped = errors.New("the store does not keep it: it is older than the store keeps values, or the store has another value for its time")
+var errDropped = errors.New("the store does not keep it: it is older than the store keeps values, or its time was rewritten too often")
 
 func (r *run) put(ctx context.Context, samples []metrics.Sample) (dropped int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, r.config.Timeout)

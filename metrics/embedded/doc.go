@@ -10,7 +10,9 @@
 // A series has the labels __name__ (the metric's name) and weir_type, and a label "d."
 // plus NAME for each dimension. A dimension with an empty value is ignored in writes
 // and queries. Times are stored to the millisecond. Of several values of one series in
-// one millisecond one is stored. Late samples are inserted. Samples older than the
+// one millisecond the last one counts. The store keeps the first one and up to four
+// rewrites, as samples of series with the label weir_rewrite, which count against the
+// bounds of an application. Late samples are inserted. Samples older than the
 // retention are dropped. A sample more than [metrics.FutureWindow] ahead of the
 // clock is refused, because it would make all later samples too old.
 //

@@ -28,8 +28,8 @@ var ErrClosed = errors.New("metrics store is closed")
 
 // Store is the database behind Serve. It must be safe for concurrent use.
 type Store interface {
-	// Put stores the samples and returns how many it dropped. It drops samples older than the retention, and second
-	// values of a series for one millisecond.
+	// Put stores the samples and returns how many it dropped. It drops samples older than the retention, and those
+	// of a millisecond that was rewritten too often.
 	Put(ctx context.Context, samples []metrics.Sample) (dropped int, err error)
 	// Page returns the window from the cursor on, or from its start without a cursor, up to room bytes.
 	Page(ctx context.Context, q metrics.Query, after *Cursor, room int) (Page, error)

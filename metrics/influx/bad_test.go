@@ -48,7 +48,7 @@ func TestRefusals(t *testing.T) {
 	t.Parallel()
 	good := config(t)
 	database, _, _ := strings.Cut(good.Bucket, "/")
-	shared.do(t, fmt.Sprintf("CREATE USER nobody%s WITH PASSWORD 'pw'", database))
+	shared.Do(t, fmt.Sprintf("CREATE USER nobody%s WITH PASSWORD 'pw'", database))
 	tests := map[string]struct {
 		change func(*influx.Config)
 		want   error

@@ -37,7 +37,7 @@ func isType(measurement string) bool {
 	return slices.Contains(metrics.Types(), metrics.Type(measurement))
 }
 
-// nameAt returns the name of a metric of that type at a place. ok is false if the place has none.
+// nameAt returns the name of a metric of that type at a place. ok is false if the place lacks it.
 func nameAt(t metrics.Type, p place) (name string, ok bool) {
 	if t != metrics.App || p.measurement == string(metrics.App) {
 		return unescape(p.field), p.measurement == string(t)
@@ -72,9 +72,10 @@ func spellings(ours, plain string) []string {
 	return []string{ours, plain}
 }
 
-// key returns our spelling of the name of a measurement, tag or field.
+// key returns our spelling of the name of a measurement, tag or field. InfluxDB 1.8 calls the value
+// of a point "$", so a filter by a tag of that name finds nothing.
 func key(name string) string {
-	if name == "time" || strings.HasPrefix(name, "_") || strings.HasPrefix(name, "#") {
+	if name == "time" || name == "$" || strings.HasPrefix(name, "_") || strings.HasPrefix(name, "#") {
 		return hexed(name[:1]) + escaped(name[1:])
 	}
 	return escaped(name)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -14,6 +15,7 @@ import (
 // proxy forwards between a store and influxd, and simulates network failures.
 type proxy struct {
 	listener net.Listener
+	target   string                                            // host and port of influxd
 	plain    bool                                              // removes the request for gzip
 	spoil    func(connection int, from io.Reader, to net.Conn) // copies the responses of a connection, counted from 0
 	answered atomic.Int64                                      // bytes from influxd
@@ -41,7 +43,7 @@ func start(t testing.TB, c *influx.Config, p *proxy) *proxy {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.listener = l
+	p.listener, p.target = l, strings.TrimPrefix(c.URL, "http://")
 	c.URL = "http://" + l.Addr().String()
 	p.wg.Go(p.accept)
 	t.Cleanup(p.close)
@@ -57,7 +59,7 @@ func (p *proxy) accept() {
 		if err != nil {
 			return
 		}
-		server, err := net.Dial("tcp", shared.address)
+		server, err := net.Dial("tcp", p.target)
 		if err != nil {
 			_ = conn.Close()
 			return

@@ -152,7 +152,7 @@ func TestEveryMetricIsFound(t *testing.T) {
 	t.Parallel()
 	store, at := open(t, config(t)), now()
 	name := rapid.Custom(func(t *rapid.T) string {
-		return rapid.SampledFrom([]string{"", "_", "#", "time", "web,", "metadata,", `\`, "=", " ", ","}).Draw(t, "begin") + rapid.StringN(1, 12, -1).Draw(t, "rest")
+		return rapid.SampledFrom([]string{"", "_", "#", "time", "web,", "metadata,", `\`, "$", "=", " ", ","}).Draw(t, "begin") + rapid.StringN(1, 12, -1).Draw(t, "rest")
 	})
 	rapid.Check(t, func(t *rapid.T) {
 		sample := metrics.Sample{
@@ -225,7 +225,7 @@ func TestTooOld(t *testing.T) {
 	t.Parallel()
 	c := config(t)
 	database, _, _ := strings.Cut(c.Bucket, "/")
-	shared.do(t, "CREATE RETENTION POLICY short ON "+database+" DURATION 1h REPLICATION 1")
+	shared.Do(t, "CREATE RETENTION POLICY short ON "+database+" DURATION 1h REPLICATION 1")
 	c.Bucket = database + "/short"
 	store, at := open(t, c), now()
 	write(t, store, metrics.Sample{Type: metrics.System, Name: "m", Time: at.Add(-time.Minute), Value: 1},

@@ -63,7 +63,7 @@ func NewLines(app, precision string, now time.Time) (Lines, error) {
 	return Lines{d}, nil
 }
 
-// Decode returns the samples of a line; an empty line and a comment have none. ErrNoApp if no
+// Decode returns the samples of a line; an empty line and a comment have no samples. ErrNoApp if no
 // application is named.
 func (l Lines) Decode(text []byte) ([]metrics.Sample, error) { return l.decoder.line(text) }
 
@@ -82,7 +82,7 @@ func precisionOf(name string) (influx.Precision, bool) {
 	return 0, false
 }
 
-// decoder says what the lines of a body leave out.
+// decoder reports what the lines of a body leave out.
 type decoder struct {
 	app       string // for lines without the tag; may be empty
 	precision influx.Precision

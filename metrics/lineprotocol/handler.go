@@ -60,7 +60,7 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Writer stores samples and returns how many it dropped as too old or as second values for their time. The embedded
+// Writer stores samples and returns how many it dropped as too old or as rewritten too often. The embedded
 // store is one.
 type Writer interface {
 	Put(ctx context.Context, samples []metrics.Sample) (dropped int, err error)
@@ -137,7 +137,7 @@ func (h *Handler) write(w http.ResponseWriter, r *http.Request) error {
 	}
 	if err == nil && dropped > 0 {
 		return refuse(http.StatusUnprocessableEntity, CodePartial,
-			"partial write: dropped %d of %d points: older than the retention, or another value for a time that has one", dropped, len(b.samples))
+			"partial write: dropped %d of %d points: older than the retention, or rewritten too often", dropped, len(b.samples))
 	}
 	return err
 }

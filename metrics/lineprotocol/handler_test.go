@@ -92,7 +92,7 @@ func (s *sink) Put(_ context.Context, samples []metrics.Sample) (dropped int, er
 // Dropped samples are not acknowledged. The response has InfluxDB's status and text.
 func TestPartialWrite(t *testing.T) {
 	status, why := post(t, serve(t, &sink{dropped: 1}, lineprotocol.Config{})+"?bucket=web", "m value=1\nn value=2\n")
-	want := "partial write: dropped 1 of 2 points: older than the retention, or another value for a time that has one"
+	want := "partial write: dropped 1 of 2 points: older than the retention, or rewritten too often"
 	if status != http.StatusUnprocessableEntity || why.Code != string(lineprotocol.CodePartial) || why.Message != want {
 		t.Errorf("answer %d %+v, want 422 with %q", status, why, want)
 	}
@@ -163,7 +163,8 @@ func TestBadLines(t *testing.T) {
 		"tag without value":   {"m,zone= value=1", 1, "tag value"},
 		"tag twice":           {"m,zone=a,zone=b value=1", 1, `duplicate tag "zone"`},
 		"app twice":           {"m,app=a,app=b value=1", 1, `duplicate tag "app"`},
-		"app with a comma":    {`m,app=a\,b value=1`, 1, "without a comma"},
+		"app with a comma":    {`m,app=a\,b value=1`, 1, "want letters, digits"},
+		"app with a path":     {"m,app=../x value=1", 1, `app "../x": want letters, digits`},
 		"time is no number":   {"m value=1 soon", 1, "timestamp"},
 		"time overflows":      {"m value=1 9223372036854775807", 1, "out of range"},
 		"two on a line":       {"m value=1 1700000000 m value=2", 1, "unexpected text"},
@@ -213,6 +214,7 @@ func TestRefusedRequests(t *testing.T) {
 		"precision":         {"?bucket=web&precision=h", "m value=1", nil, 400, "invalid", "precision"},
 		"no app":            {"", "m value=1", nil, 400, "invalid", "app is missing"},
 		"bucket with comma": {"?bucket=a,b", "m value=1", nil, 400, "invalid", "bucket"},
+		"bucket of a path":  {"?bucket=../x", "m value=1", nil, 400, "invalid", `bucket`},
 		"too long":          {"?bucket=web", strings.Repeat("\n", limit+1), nil, 413, "request too large", "4000 bytes"},
 		"unpacks too long":  {"?bucket=web", gzipped(1 << 24), []string{"Content-Encoding", "gzip"}, 413, "request too large", "4000 bytes"},
 		"not gzip":          {"?bucket=web", "requests value=1", []string{"Content-Encoding", "gzip"}, 400, "invalid", "gzip: invalid header"},

@@ -1,5 +1,8 @@
 // Package store describes a metrics store by one value, a [Kind]: its key in the service file and how to open it.
 // internal/stores lists the kinds.
+//
+// The package of a store returns its Kind. The configuration decodes and checks the settings, and the daemons open
+// the store. A Kind does not change, so it may be read concurrently.
 package store
 
 import (
@@ -11,10 +14,9 @@ import (
 
 // Kind describes one metrics store.
 type Kind struct {
-	// Key is the key below "metrics" in the service file. The kind with an empty key is used without a key in the
-	// file; its New is nil.
-	Key   string
-	About string // description in a few words
+	Key     string // below "metrics" in the service file
+	Default bool   // used without a key in the file; one kind
+	About   string // description in a few words
 	// New returns a pointer to an empty struct with yaml tags. The configuration decodes
 	// the key's value into it and rejects unknown keys and values of another type.
 	New func() Settings
@@ -32,7 +34,7 @@ type Settings interface {
 
 // Site has the parameters of opening a store.
 type Site struct {
-	Settings Settings // from New; nil for the store without a key
+	Settings Settings // from New; nil without a key in the file
 	Conn     *nats.Conn
 	Cluster  string
 }

@@ -20,7 +20,7 @@
 // further behind their series than the overlap, and new series that are later than the
 // others. Apart from such points, an answer equals the store's own answer.
 //
-// An error of the store is an error of the window. The next query reads what is missing.
+// An error of the store is an error of the window. The next query reads the missing parts.
 //
 // # Lineage
 //

@@ -153,7 +153,7 @@ func (c *column) known(to int64) int64 {
 	return newest
 }
 
-// watch looks for gaps longer than the overlap between the second before and the new points after it. After an outage
+// watch searches for gaps longer than the overlap between the second before and the new points after it. After an outage
 // a writer may write the newest points first and the missed points later.
 func (c *column) watch(before int64, times []int64, r reading) {
 	for _, t := range times {

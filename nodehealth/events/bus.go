@@ -111,8 +111,8 @@ func (b *Bus) Counters() map[string]uint64 {
 	return maps.Clone(b.counters)
 }
 
-// warn counts an error, and logs it at most once a minute for each name.
-func (b *Bus) warn(name, what string, err error) {
+// warn counts a message without effect, and logs its problem at most once a minute for each name.
+func (b *Bus) warn(name, problem string, err error) {
 	b.mu.Lock()
 	b.counters[name]++
 	n := b.counters[name]
@@ -122,7 +122,9 @@ func (b *Bus) warn(name, what string, err error) {
 		b.complain[name] = s
 	}
 	b.mu.Unlock()
-	s.Do(func() { b.log.Warn(what, "pool", b.cfg.Pool, "counter", name, "so_far", n, "err", err) })
+	s.Do(func() {
+		b.log.Warn("message of node health not handled", "problem", problem, "pool", b.cfg.Pool, "counter", name, "so_far", n, "err", err)
+	})
 }
 
 // eventsBytes is the maximum size of one message of findings.

@@ -30,7 +30,7 @@ func (c *Client) Order(ctx context.Context, o nodehealth.Order) (nodehealth.Orde
 	if err := o.Validate(); err != nil {
 		return a, err
 	}
-	err := c.ask(ctx, OrderSubject(c.cluster, c.pool), o, &a)
+	err := c.request(ctx, OrderSubject(c.cluster, c.pool), o, &a)
 	return a, err
 }
 
@@ -40,12 +40,12 @@ func (c *Client) Status(ctx context.Context, q nodehealth.StatusQuery) (nodeheal
 	if err := q.Validate(); err != nil {
 		return s, err
 	}
-	err := c.ask(ctx, StatusSubject(c.cluster, c.pool), q, &s)
+	err := c.request(ctx, StatusSubject(c.cluster, c.pool), q, &s)
 	return s, err
 }
 
-// ask waits for a response until ctx ends, for at most answerTimeout.
-func (c *Client) ask(ctx context.Context, subject string, query, into any) error {
+// request waits for a response until ctx ends, for at most answerTimeout.
+func (c *Client) request(ctx context.Context, subject string, query, into any) error {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
 	data, err := json.Marshal(query)

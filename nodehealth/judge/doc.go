@@ -50,7 +50,7 @@
 //	                                                 (gates again)  │     ▼        │
 //	                                                                │ fence_failed─┘ fenced, gone or released
 //
-// A node that does not fail, but that an operator asks to repair, is requested. It is in service,
+// A node that does not fail, but that an operator requests to repair, is requested. It is in service,
 // and its repair waits for the gates. A request never quarantines such a node.
 //
 // If a node is repaired in place and stays unknown long after its deadline, it gives its repair

@@ -8,7 +8,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/disruption"
 )
 
-// polled returns a policy of one mode, which observes some nodes only.
+// polled returns a policy of one mode, which checks some nodes only.
 func polled(actions ...Action) Policy {
 	p := plain(actions...)
 	p.Detection.Modes = []DetectionMode{{Type: PollURL, Options: Options{PollURL: "http://x"}}}

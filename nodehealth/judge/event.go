@@ -119,7 +119,7 @@ type Drains struct {
 	Out map[string]disruption.Kind `json:"out"` // reason, by node
 }
 
-// Hint reports that a node may have changed. Each mode observes it now.
+// Hint reports that a node may have changed. Each mode checks it now.
 type Hint struct {
 	Node string `json:"node"`
 	Why  string `json:"why,omitempty"`

@@ -64,7 +64,7 @@ func TestSoak(t *testing.T) {
 	}
 }
 
-// model drives a Judge with random events, and checks what is allowed.
+// model drives a Judge with random events, and checks the permitted acts.
 type model struct {
 	*rand.Rand
 	policy Policy
@@ -247,7 +247,7 @@ func (m *model) event() {
 
 func (m *model) mode() ModeType { return m.policy.Detection.Modes[m.IntN(3)].Type }
 
-// round observes some nodes in some modes.
+// round checks some nodes in some modes.
 func (m *model) round() {
 	for _, id := range m.ids() {
 		if m.IntN(8) == 0 {
@@ -350,7 +350,7 @@ func (m *model) restart() {
 		m.fail("%v", err)
 		return
 	}
-	m.list(false) // a loop drops what it observes before its first snapshot
+	m.list(false) // a loop drops what it checks before its first snapshot
 }
 
 func (m *model) note(format string, args ...any) {

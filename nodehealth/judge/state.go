@@ -14,7 +14,7 @@ import (
 const stateVersion = 1
 
 // State is what a Judge must preserve over a restart. It is stored as JSON. Nodes whose modes are
-// all ok are not part of it: a new holder observes them again.
+// all ok are not part of it: a new holder checks them again.
 type State struct {
 	Version  int           `json:"version"`
 	Mode     Mode          `json:"mode"`

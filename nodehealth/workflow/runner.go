@@ -16,6 +16,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/weirkeeper/weirkeeper/internal/netguard"
+	"github.com/weirkeeper/weirkeeper/internal/webhook"
 	"github.com/weirkeeper/weirkeeper/nodehealth"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )
@@ -116,7 +117,7 @@ func kinds() []kind {
 			func(r *Runner, q judge.Params, wrong func(string, error)) {
 				wrong("url", r.checkURL(q.URL))
 				if q.SecretFile != "" {
-					_, err := readSecret(q.SecretFile)
+					_, err := webhook.ReadSecret(q.SecretFile)
 					wrong("secret_file", err)
 				}
 			},

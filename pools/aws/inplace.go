@@ -88,7 +88,7 @@ func final(err error) error {
 	return err
 }
 
-// machine reads an instance of the group. If EC2 does not know it, exists is false. If the id is
+// machine reads an instance of the group. If EC2 has no record of it, exists is false. If the id is
 // invalid, or the instance belongs to another group, the error is pools.ErrNotOwned.
 func (g *group) machine(ctx context.Context, id string) (i ec2types.Instance, exists bool, err error) {
 	if !validID(id) {

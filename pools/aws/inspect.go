@@ -85,7 +85,7 @@ func (i *inspector) statuses(ctx context.Context, found map[string]*inspected) e
 	return nil
 }
 
-// statusesOf sends one request. If EC2 does not know one id, the whole request fails. Then
+// statusesOf sends one request. If EC2 has no record of one id, the whole request fails. Then
 // statusesOf returns the unknown ids, and the caller repeats the request without them.
 func (i *inspector) statusesOf(ctx context.Context, ids []string, found map[string]*inspected) (unknown []string, err error) {
 	err = i.aws.pages(ctx, "ec2:DescribeInstanceStatus", "instances of pool "+i.aws.pool, func(token *string) (*string, error) {

@@ -118,7 +118,7 @@ func TestInspectMembership(t *testing.T) {
 	}
 }
 
-// An id that EC2 does not know does not affect the other instances.
+// An id that EC2 has no record of does not affect the other instances.
 func TestInspectUnknownInstance(t *testing.T) {
 	r, id := releasedGroup(t, false)
 	r.server.Lose(id)

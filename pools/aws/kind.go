@@ -65,7 +65,7 @@ func ProviderKind() provider.Kind {
 			if err != nil {
 				return provider.Opened{}, err
 			}
-			opened := provider.Opened{Provider: p, Console: p.Console}
+			opened := provider.Opened{Provider: p, Console: p.Console, Rights: p.Rights}
 			if c.Queue != "" {
 				opened.ReceiveNotices = p.ReceiveNotices
 			}

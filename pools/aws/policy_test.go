@@ -144,7 +144,7 @@ func TestPolicyOfFleetInstances(t *testing.T) {
 	}
 }
 
-// Reading is one statement, and changing machines is in others. An operator that only observes
+// Reading is one statement, and changing machines is in others. An operator that only checks
 // health leaves those out.
 func TestPolicyOfRepairs(t *testing.T) {
 	p := policy(t)

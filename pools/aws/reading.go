@@ -176,7 +176,7 @@ func filter(name string, values ...string) ec2types.Filter {
 }
 
 // instances calls found for each instance that passes the filters. A filter ignores an id that EC2
-// does not know. In a list of ids it would fail the whole request.
+// has no record of. In a list of ids it would fail the whole request.
 func (c *clients) instances(ctx context.Context, found func(ec2types.Instance), by ...ec2types.Filter) error {
 	return c.pages(ctx, "ec2:DescribeInstances", "instances of pool "+c.pool, func(token *string) (*string, error) {
 		out, err := c.ec2.DescribeInstances(ctx, &ec2.DescribeInstancesInput{
@@ -234,7 +234,7 @@ func (c *clients) marks(ctx context.Context, readings map[string]*reading) error
 
 // absent checks ids that the group does not list. It returns nil if all of them no longer exist. If
 // one exists elsewhere, or is invalid, the error is pools.ErrNotOwned. EC2 lists a terminated
-// instance for an hour, so an id that EC2 does not know counts as gone.
+// instance for an hour, so an id that EC2 has no record of counts as gone.
 func (c *clients) absent(ctx context.Context, ids []string) error {
 	for _, id := range ids {
 		if !validID(id) {

@@ -44,8 +44,8 @@ type troubles struct {
 	refreshed map[string]refreshed // by group
 }
 
-// ask reads changes in progress of all groups, and the shortage of groups below their target.
-func (t *troubles) ask(ctx context.Context, readings map[string]*reading) error {
+// request reads changes in progress of all groups, and the shortage of groups below their target.
+func (t *troubles) request(ctx context.Context, readings map[string]*reading) error {
 	work, ctx := errgroup.WithContext(ctx)
 	work.SetLimit(atOnce)
 	for _, r := range readings {

@@ -2,6 +2,8 @@
 // out of service at a time. Drains, repairs and quarantines all use the same budget.
 //
 // The package is pure. Its values may be used concurrently.
+//
+// The autoscaler and node health check it before they take a node out of service.
 package disruption
 
 import (

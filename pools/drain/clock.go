@@ -27,11 +27,11 @@ func (c *clock) back(now time.Time) time.Duration {
 	return step
 }
 
-// tell moves the records back with the clock, so that each remaining wait stays the same. A record
+// followClock moves the records back with the clock, so that each remaining wait stays the same. A record
 // may still be ahead of the clock: an earlier process wrote it before the step back. Such a record
 // is moved to now. If it cannot be written, it applies in memory and is written with the next step
 // of the node.
-func (m *Machine) tell(ctx context.Context, now time.Time) error {
+func (m *Machine) followClock(ctx context.Context, now time.Time) error {
 	back := m.clock.back(now)
 	now = now.Round(0)
 	var behind []Record

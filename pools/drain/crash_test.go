@@ -164,7 +164,7 @@ func (p path) run(t testing.TB, lag int, faults map[int]fault) *world {
 			p.during(w, tick)
 		}
 		if p.takeBack && tick >= 3 {
-			_, _ = m.TakeBack(context.Background(), w.clock(), 1) // the next tick retries it
+			_, _ = m.TakeBack(context.Background(), w.clock(), victim) // the next tick retries it
 		}
 		if !chosen { // a choice that was not stored is repeated too
 			c := drain.Choice{Node: victim, Group: "a", Weight: 1, Reason: p.reason}
@@ -318,7 +318,7 @@ func disturb(r *rapid.T, w *world, m *drain.Machine) {
 		}
 		_ = m.Add(context.Background(), w.clock(), c)
 	case 3:
-		_, _ = m.TakeBack(context.Background(), w.clock(), 2)
+		_, _ = m.TakeBack(context.Background(), w.clock(), node, "a-1")
 	case 4:
 		w.silent[node] = !w.silent[node]
 	case 5:

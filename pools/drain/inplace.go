@@ -15,7 +15,7 @@ func repairInPlace(now time.Time, r Record, v NodeSnapshot) (Record, Action) {
 		return duringRepair(now, r, v)
 	}
 	next, action := beforeRepair(now, r, v)
-	if next.State != r.State && v.heard() && len(v.BootID) <= maxName {
+	if next.State != r.State && v.reporting() && len(v.BootID) <= maxName {
 		next.Boot = v.BootID
 	}
 	return next, action
@@ -52,7 +52,7 @@ func duringRepair(now time.Time, r Record, v NodeSnapshot) (Record, Action) {
 		return r, None
 	case r.RepairedAt.IsZero():
 		return r, RepairInPlace
-	case restarts && r.Boot != "" && !(v.heard() && v.BootID != "" && v.BootID != r.Boot):
+	case restarts && r.Boot != "" && !(v.reporting() && v.BootID != "" && v.BootID != r.Boot):
 		return r, None
 	}
 	return r.inService(now, "repaired in place"), None

@@ -75,7 +75,7 @@ func (m *Machine) Committed(there func(node string) bool) map[string]float64 {
 // be stored, or whose node has an invalid record, is an error and does not stop the others. After a
 // nil error all choices are durably stored.
 func (m *Machine) Add(ctx context.Context, now time.Time, choices ...Choice) error {
-	errs := []error{m.tell(ctx, now)}
+	errs := []error{m.followClock(ctx, now)}
 	now = now.Round(0)
 	for _, c := range choices {
 		if ctx.Err() != nil {
@@ -112,15 +112,15 @@ func (m *Machine) add(ctx context.Context, r Record) error {
 	return err
 }
 
-// TakeBack cancels scale-in drains, in the order of Returnable, until the nodes have the needed
-// weight or none is left. It returns the weight that stays. The next Advance uncordons the nodes.
-func (m *Machine) TakeBack(ctx context.Context, now time.Time, weight float64) (float64, error) {
-	errs := []error{m.tell(ctx, now)}
+// TakeBack cancels the scale-in drains of these nodes. It skips nodes that Returnable does not
+// return. It returns the weight that stays. The next Advance uncordons the nodes.
+func (m *Machine) TakeBack(ctx context.Context, now time.Time, nodes ...string) (float64, error) {
+	errs := []error{m.followClock(ctx, now)}
 	now = now.Round(0)
 	kept := 0.0
 	for _, r := range Returnable(m.Records()) {
-		if kept >= weight {
-			break
+		if !slices.Contains(nodes, r.Node) {
+			continue
 		}
 		if ctx.Err() != nil {
 			errs = append(errs, context.Cause(ctx))
@@ -139,7 +139,7 @@ func (m *Machine) TakeBack(ctx context.Context, now time.Time, weight float64) (
 // uncordons it. The result is nil once that is stored, or if no record has the attempt. If the
 // repair has reached the machine, it is pools.ErrBegun.
 func (m *Machine) Withdraw(ctx context.Context, now time.Time, attempt, why string) error {
-	err := m.tell(ctx, now)
+	err := m.followClock(ctx, now)
 	for _, r := range m.Records() {
 		switch {
 		case r.Attempt != attempt || r.InService() || r.State == Gone || r.Validate() != nil:
@@ -158,7 +158,7 @@ func (m *Machine) Withdraw(ctx context.Context, now time.Time, attempt, why stri
 // An invalid record is such an error, and its node is not changed. After the end of ctx nothing new
 // begins.
 func (m *Machine) Advance(ctx context.Context, now time.Time, snapshots map[string]NodeSnapshot) ([]Event, error) {
-	errs := []error{m.tell(ctx, now)}
+	errs := []error{m.followClock(ctx, now)}
 	now = now.Round(0)
 	records := m.Records()
 	happened, failed := make([][]Event, len(records)), make([]error, len(records))

@@ -193,9 +193,16 @@ func TestTakeBack(t *testing.T) {
 	if diff := cmp.Diff(map[string]float64{"a": 5}, m.Committed(everywhere)); diff != "" {
 		t.Errorf("Committed, -want +got:\n%s", diff)
 	}
-	kept, err := m.TakeBack(t.Context(), w.now, 1.5)
+	var ids []string
+	for _, r := range drain.Returnable(m.Records()) {
+		ids = append(ids, r.Node)
+	}
+	if diff := cmp.Diff([]string{"a-4", "a-2", "a-3", "a-1"}, ids); diff != "" {
+		t.Errorf("Returnable, those that drain the shortest time first, -want +got:\n%s", diff)
+	}
+	kept, err := m.TakeBack(t.Context(), w.now, "a-2", "a-4")
 	if kept != 2 || err != nil {
-		t.Fatalf("TakeBack(1.5) = %v, %v, want 2: whole nodes", kept, err)
+		t.Fatalf("TakeBack of two nodes = %v, %v, want 2", kept, err)
 	}
 	var back []string
 	for _, r := range m.Records() {
@@ -204,11 +211,11 @@ func TestTakeBack(t *testing.T) {
 		}
 	}
 	if diff := cmp.Diff([]string{"a-2 returning", "a-4 returned"}, back); diff != "" {
-		t.Errorf("those least on their way, -want +got:\n%s", diff)
+		t.Errorf("these nodes, -want +got:\n%s", diff)
 	}
-	kept, err = w.open(config).TakeBack(t.Context(), w.now, 100)
+	kept, err = w.open(config).TakeBack(t.Context(), w.now, "a-1", "a-3", "a-5", "a-9")
 	if kept != 2 || err != nil {
-		t.Errorf("TakeBack(100) = %v, %v, want 2: not what an operator named", kept, err)
+		t.Errorf("TakeBack of every node = %v, %v, want 2: not what an operator named", kept, err)
 	}
 	m = w.open(config)
 	ticks(t, w, m, 10)
@@ -227,7 +234,7 @@ func TestChosenAgainWhileReturning(t *testing.T) {
 	m := w.open(config)
 	add(t, w, m, choice("a-1"))
 	ticks(t, w, m, 1)
-	if _, err := m.TakeBack(t.Context(), w.now, 1); err != nil {
+	if _, err := m.TakeBack(t.Context(), w.now, "a-1"); err != nil {
 		t.Fatal(err)
 	}
 	add(t, w, m, choice("a-1"))

@@ -45,8 +45,8 @@ func (v NodeSnapshot) unresponsive() bool {
 	return v.Instance == Present && (v.Node == pools.NodeUnknown || v.Node == pools.NodeOrphaned)
 }
 
-// heard reports whether the instance exists and its node sends facts.
-func (v NodeSnapshot) heard() bool {
+// reporting reports whether the instance exists and its node sends facts.
+func (v NodeSnapshot) reporting() bool {
 	return v.Instance == Present && v.Node.Joined()
 }
 

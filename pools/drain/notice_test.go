@@ -104,7 +104,7 @@ func TestStrongerReasonReplaces(t *testing.T) {
 			if got.ProviderEnds != before.ProviderEnds {
 				t.Errorf("taken by the provider: %t, before %t: want no change", got.ProviderEnds, before.ProviderEnds)
 			}
-			kept, err := m.TakeBack(t.Context(), w.now, 1)
+			kept, err := m.TakeBack(t.Context(), w.now, "a-1")
 			if want := test.want == drain.ScaleIn; (kept == 1) != want || err != nil {
 				t.Errorf("TakeBack = %v, %v, want that it stays: %t", kept, err, want)
 			}
@@ -169,7 +169,7 @@ func TestChosenAgainWhileReturningAndProtected(t *testing.T) {
 	m := w.open(config)
 	add(t, w, m, choice("a-1"))
 	ticks(t, w, m, 1)
-	if kept, err := m.TakeBack(t.Context(), w.now, 1); kept != 1 || err != nil {
+	if kept, err := m.TakeBack(t.Context(), w.now, "a-1"); kept != 1 || err != nil {
 		t.Fatalf("TakeBack = %v, %v", kept, err)
 	}
 	add(t, w, m, choice("a-1"))

@@ -70,7 +70,7 @@ type Choice struct {
 	// RepairInPlace is the repair in place. nil: the node is replaced. Its Instance and Attempt, if set,
 	// must be the choice's.
 	RepairInPlace *pools.InPlaceRepair
-	// Evidence names what was saved of the node before its repair. Empty: nothing was saved.
+	// Evidence names the saved data of the node before its repair. Empty: nothing was saved.
 	Evidence string
 }
 

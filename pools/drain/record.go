@@ -141,7 +141,7 @@ type Record struct {
 	RepairedAt time.Time `json:"mended,omitzero"`
 	// Failed is why the repair failed or was abandoned. Empty: it has not failed.
 	Failed string `json:"failed,omitempty"`
-	// Evidence names what was saved of the node before its repair. Empty: nothing was saved.
+	// Evidence names the saved data of the node before its repair. Empty: nothing was saved.
 	Evidence string `json:"evidence,omitempty"`
 }
 

@@ -116,7 +116,7 @@ func TestLaunchFirst(t *testing.T) {
 	if events := ticks(t, w, m, 5); len(events) > 0 {
 		t.Errorf("events %+v before its replacement is there", events)
 	}
-	if kept, err := m.TakeBack(t.Context(), w.now, 1); kept != 0 || err != nil {
+	if kept, err := m.TakeBack(t.Context(), w.now, "a-2"); kept != 0 || err != nil {
 		t.Errorf("TakeBack = %v, %v, want 0: it is sick", kept, err)
 	}
 	w.order()

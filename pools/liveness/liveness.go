@@ -7,7 +7,7 @@
 //	beyond                  silent: two are missing, and what it runs is unknown
 //	beyond 3 periods        lost, unless a setting is longer: its work moves to other nodes
 //
-// The autoscaler and the drains use the last facts of a silent node for a while. The half period
+// No part uses the facts of a silent node. The half period
 // allows for heartbeats in transit. A node publishes its period with its facts. A reader that
 // receives only heartbeats has the period as a setting.
 //

@@ -11,10 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/agent"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/local"
-	"github.com/weirkeeper/weirkeeper/pools/local/agent"
-	"github.com/weirkeeper/weirkeeper/pools/local/internal/localtest"
+	"github.com/weirkeeper/weirkeeper/pools/local/localtest"
 	"github.com/weirkeeper/weirkeeper/pools/pooltest"
 )
 

@@ -8,8 +8,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/weirkeeper/weirkeeper/agent"
 	"github.com/weirkeeper/weirkeeper/pools"
-	"github.com/weirkeeper/weirkeeper/pools/local/agent"
 )
 
 // Operations of an owner: the last token of the subject.
@@ -128,7 +128,7 @@ func (g *Group) ID() string { return g.id }
 // Snapshot implements pools.Group.
 func (g *Group) Snapshot(ctx context.Context) (pools.GroupSnapshot, error) {
 	var s pools.GroupSnapshot
-	if err := g.ask(ctx, opSnapshot, groupRequest{g.id}, &s); err != nil {
+	if err := g.request(ctx, opSnapshot, groupRequest{g.id}, &s); err != nil {
 		return pools.GroupSnapshot{}, fmt.Errorf("read group %s: %w", g.id, err)
 	}
 	return s, nil
@@ -136,7 +136,7 @@ func (g *Group) Snapshot(ctx context.Context) (pools.GroupSnapshot, error) {
 
 // SetTarget implements pools.Group.
 func (g *Group) SetTarget(ctx context.Context, target int) error {
-	if err := g.ask(ctx, opSetTarget, targetRequest{g.id, target}, nil); err != nil {
+	if err := g.request(ctx, opSetTarget, targetRequest{g.id, target}, nil); err != nil {
 		return fmt.Errorf("set target of group %s to %d: %w", g.id, target, err)
 	}
 	return nil
@@ -145,7 +145,7 @@ func (g *Group) SetTarget(ctx context.Context, target int) error {
 // Terminate implements pools.Group. The target is not lowered below the group's minimum, so
 // machines below it are replaced.
 func (g *Group) Terminate(ctx context.Context, ids []string) error {
-	if err := g.ask(ctx, opTerminate, terminateRequest{g.id, ids}, nil); err != nil {
+	if err := g.request(ctx, opTerminate, terminateRequest{g.id, ids}, nil); err != nil {
 		return fmt.Errorf("terminate instances of group %s: %w", g.id, err)
 	}
 	return nil
@@ -160,7 +160,7 @@ func (g *Group) RepairKinds() []pools.RepairKind { return repairKinds() }
 // An image, or a machine that no longer exists, is pools.ErrRepairFailed.
 func (g *Group) RepairInPlace(ctx context.Context, m pools.InPlaceRepair) (done bool, err error) {
 	var reply repairReply
-	if err := g.ask(ctx, opRepair, repairRequest{g.id, m.Instance, m.Kind, m.Attempt, m.Image}, &reply); err != nil {
+	if err := g.request(ctx, opRepair, repairRequest{g.id, m.Instance, m.Kind, m.Attempt, m.Image}, &reply); err != nil {
 		return false, fmt.Errorf("%s of instance %s of group %s: %w", m.Kind, m.Instance, g.id, err)
 	}
 	return reply.Done, nil
@@ -175,7 +175,7 @@ func (g *Group) Fences() []pools.Fence { return fences() }
 // dies.
 func (g *Group) Isolate(ctx context.Context, instance string, way pools.Fence) (confirmed bool, err error) {
 	var reply isolateReply
-	err = g.ask(ctx, opIsolate, isolateRequest{g.id, instance, way}, &reply)
+	err = g.request(ctx, opIsolate, isolateRequest{g.id, instance, way}, &reply)
 	confirmed = reply.Confirmed
 	if err == nil && !confirmed && way == pools.FenceService {
 		confirmed, err = g.fenceService(ctx, instance)
@@ -202,7 +202,7 @@ func (g *Group) fenceService(ctx context.Context, instance string) (confirmed bo
 // repeated. If the agent does not respond, the error is returned, and a restart of the machine
 // removes the fence.
 func (g *Group) Lift(ctx context.Context, instance string) error {
-	err := g.ask(ctx, opLift, liftRequest{g.id, instance}, nil)
+	err := g.request(ctx, opLift, liftRequest{g.id, instance}, nil)
 	if err == nil {
 		_, err = agent.NewClient(g.nc, g.cluster, g.pool).Fence(ctx, instance, false)
 	}

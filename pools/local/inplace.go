@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/weirkeeper/weirkeeper/internal/call"
 	"github.com/weirkeeper/weirkeeper/pools"
-	"github.com/weirkeeper/weirkeeper/pools/local/internal/call"
 )
 
 // attempt is a repair in place: in progress, done or failed.

@@ -40,6 +40,7 @@ func ProviderKind() provider.Kind {
 			},
 		}},
 		Networks: []string{"127.0.0.0/8", "::1/128"},
+		Owner:    "\"weir up\" owns local machines and runs them as processes of its host; start \"weir up --pool-file FILE\", which also runs bootstrap, placer and harmonizer",
 		Open:     open,
 	}
 }

@@ -3,7 +3,7 @@ package local_test
 import (
 	"testing"
 
-	"github.com/weirkeeper/weirkeeper/pools/local/internal/localtest"
+	"github.com/weirkeeper/weirkeeper/pools/local/localtest"
 )
 
 func TestMain(m *testing.M) { localtest.Main(m) }

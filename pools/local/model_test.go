@@ -10,8 +10,8 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/weirkeeper/weirkeeper/internal/call"
 	"github.com/weirkeeper/weirkeeper/pools"
-	"github.com/weirkeeper/weirkeeper/pools/local/internal/call"
 )
 
 // groupModel is the state of one group, whose owner may crash after each step. A process starts when the

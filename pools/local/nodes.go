@@ -8,16 +8,17 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"golang.org/x/time/rate"
 
+	"github.com/weirkeeper/weirkeeper/agent"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/liveness"
-	"github.com/weirkeeper/weirkeeper/pools/local/agent"
 )
 
 const (
@@ -33,6 +34,8 @@ type Nodes struct {
 	pool    string
 	maxAge  time.Duration
 	agents  *agent.Client
+	epoch   atomic.Uint64 // of the term
+	number  atomic.Uint64 // of the latest request to a node
 	log     *slog.Logger
 
 	dropped uint64 // unusable messages; used only by Run's goroutine
@@ -45,11 +48,25 @@ type Nodes struct {
 type received struct {
 	facts pools.NodeFacts
 	at    time.Time // by the local clock
+	// before is the boot id before the present one; twins is when it came back. A machine never has an earlier boot id
+	// again, so then two machines use one id.
+	before string
+	twins  time.Time // zero: never
 }
 
-// NewNodes returns the nodes of a pool. A node disappears when it is silent (see package liveness)
-// and was silent for longer than maxAge. Until then the autoscaler uses its last facts, so it may
-// drain or repair a node that has just become silent.
+// Receipt is what the receipt of a node's latest facts shows.
+type Receipt struct {
+	Node string        `json:"node"`
+	Age  time.Duration `json:"age"` // since the receipt
+	// Ahead is the node's clock minus that of the receiver; the time in transit makes it smaller.
+	Ahead  time.Duration `json:"ahead"`
+	Silent bool          `json:"silent,omitempty"`
+	Twins  time.Time     `json:"twins,omitzero"` // when two machines last used this id; zero: never
+}
+
+// NewNodes returns the nodes of a pool. The facts of a node end when it is silent (see package
+// liveness), for all parts by the same rule. Its receipt is known for at least maxAge, so that status
+// and node health know since when it is silent.
 func NewNodes(nc *nats.Conn, cluster, pool string, maxAge time.Duration, log *slog.Logger) *Nodes {
 	return &Nodes{
 		nc: nc, cluster: cluster, pool: pool, maxAge: maxAge, agents: agent.NewClient(nc, cluster, pool),
@@ -101,28 +118,65 @@ func (n *Nodes) take(now time.Time, m *nats.Msg) error {
 	if f.Pool != n.pool {
 		return nil
 	}
+	if ahead := f.At.Sub(now).Round(time.Second); !f.At.IsZero() && ahead.Abs() >= pools.ClockTolerance {
+		f.ClockAhead = ahead
+	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if _, ok := n.received[f.ID]; !ok && len(n.received) >= maxNodes {
 		return fmt.Errorf("more than %d nodes", maxNodes)
 	}
-	n.received[f.ID] = received{f, now}
+	n.received[f.ID] = n.received[f.ID].next(f, now)
 	return nil
 }
 
-// Facts returns the latest facts of the nodes, in order of id. It omits nodes that are silent for
-// too long.
-func (n *Nodes) Facts(now time.Time) []pools.NodeFacts {
-	var out []pools.NodeFacts
-	for _, h := range n.fresh(now) {
-		out = append(out, h.facts)
+// next returns the stored data after the receipt of facts.
+func (r received) next(f pools.NodeFacts, now time.Time) received {
+	next := received{facts: f, at: now, before: r.before, twins: r.twins}
+	if r.facts.BootID != "" && f.BootID != r.facts.BootID {
+		next.before = r.facts.BootID
+		if f.BootID == r.before && f.BootID != "" {
+			next.twins = now
+		}
+	}
+	return next
+}
+
+// Receipts returns what the receipts of the latest facts show, in order of id.
+func (n *Nodes) Receipts(now time.Time) []Receipt {
+	var out []Receipt
+	for _, r := range n.fresh(now) {
+		one := Receipt{
+			Node: r.facts.ID, Age: now.Sub(r.at), Twins: r.twins,
+			Silent: r.silent(now),
+		}
+		if !r.facts.At.IsZero() {
+			one.Ahead = r.facts.At.Sub(r.at.Round(0))
+		}
+		out = append(out, one)
 	}
 	return out
 }
 
-// Heard returns the same as Facts, but At is the local time of receipt. Silence is measured from
-// it.
-func (n *Nodes) Heard(now time.Time) []pools.NodeFacts {
+// Facts returns the latest facts of the nodes that are not silent, in order of id.
+func (n *Nodes) Facts(now time.Time) []pools.NodeFacts {
+	var out []pools.NodeFacts
+	for _, h := range n.fresh(now) {
+		if !h.silent(now) {
+			out = append(out, h.facts)
+		}
+	}
+	return out
+}
+
+// silent reports whether the node is silent.
+func (r received) silent(now time.Time) bool {
+	return liveness.Silent(now, r.at, liveness.Period(r.facts.Heartbeat))
+}
+
+// Received returns the latest facts of the nodes with a receipt, silent or not, in order of id. At is
+// the local time of receipt. Silence is measured from it.
+func (n *Nodes) Received(now time.Time) []pools.NodeFacts {
 	var out []pools.NodeFacts
 	for _, h := range n.fresh(now) {
 		h.facts.At = h.at
@@ -141,8 +195,12 @@ func (n *Nodes) fresh(now time.Time) []received {
 	return slices.SortedFunc(maps.Values(n.received), func(a, b received) int { return strings.Compare(a.facts.ID, b.facts.ID) })
 }
 
+// BeginTerm sets the epoch of the lease under which the following requests are sent. No request of
+// an earlier term may be under way.
+func (n *Nodes) BeginTerm(epoch uint64) { n.epoch.Store(epoch) }
+
 // Cordon sets or removes the cordon of a node. A cordoned node accepts no new app instances, and
 // the placer moves its instances away. If the node does not respond, the error is agent.ErrNoAgent.
 func (n *Nodes) Cordon(ctx context.Context, node string, on bool) error {
-	return n.agents.Cordon(ctx, node, on)
+	return n.agents.Cordon(ctx, node, on, pools.Sequence{Epoch: n.epoch.Load(), Number: n.number.Add(1)})
 }

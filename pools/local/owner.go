@@ -6,9 +6,9 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/weirkeeper/weirkeeper/internal/call"
 	"github.com/weirkeeper/weirkeeper/internal/names"
 	"github.com/weirkeeper/weirkeeper/pools"
-	"github.com/weirkeeper/weirkeeper/pools/local/internal/call"
 )
 
 // owner sends requests to the owner of a pool's machines.
@@ -17,7 +17,7 @@ type owner struct {
 	cluster, pool string
 }
 
-func (o owner) ask(ctx context.Context, op string, request, reply any) error {
+func (o owner) request(ctx context.Context, op string, request, reply any) error {
 	err := call.Request(ctx, o.nc, subject(o.cluster, o.pool, op), request, reply)
 	if errors.Is(err, nats.ErrNoResponders) {
 		return ErrNoOwner

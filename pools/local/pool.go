@@ -67,7 +67,7 @@ func (p *Pool) Inspect(ctx context.Context, _ pools.Inspecting) ([]pools.Inspect
 // the machine is not of this pool, or no longer exists, the error is pools.ErrNotOwned.
 func (p *Pool) Console(ctx context.Context, instance string) ([]byte, error) {
 	var reply consoleReply
-	if err := p.ask(ctx, opConsole, consoleRequest{instance}, &reply); err != nil {
+	if err := p.request(ctx, opConsole, consoleRequest{instance}, &reply); err != nil {
 		return nil, fmt.Errorf("read the agent's log of instance %s of pool %s: %w", instance, p.pool, err)
 	}
 	return reply.Output, nil
@@ -75,7 +75,7 @@ func (p *Pool) Console(ctx context.Context, instance string) ([]byte, error) {
 
 func (p *Pool) inspect(ctx context.Context) (inspectReply, error) {
 	var reply inspectReply
-	if err := p.ask(ctx, opInspect, struct{}{}, &reply); err != nil {
+	if err := p.request(ctx, opInspect, struct{}{}, &reply); err != nil {
 		return inspectReply{}, fmt.Errorf("inspect the machines of pool %s: %w", p.pool, err)
 	}
 	return reply, nil
@@ -100,7 +100,7 @@ func (p *Pool) ReleaseRepair(ctx context.Context) error { return p.setRepairOwne
 func (p *Pool) ResumeRepair(ctx context.Context) error { return p.setRepairOwner(ctx, true) }
 
 func (p *Pool) setRepairOwner(ctx context.Context, on bool) error {
-	if err := p.ask(ctx, opRepairOwner, repairOwnerRequest{on}, nil); err != nil {
+	if err := p.request(ctx, opRepairOwner, repairOwnerRequest{on}, nil); err != nil {
 		return fmt.Errorf("set the repair owner of pool %s: %w", p.pool, err)
 	}
 	return nil
@@ -110,7 +110,7 @@ func (p *Pool) setRepairOwner(ctx context.Context, on bool) error {
 // inspections report it as unfit until it is repaired. If it never was of this pool, the error is
 // pools.ErrNotOwned.
 func (p *Pool) MarkUnhealthy(ctx context.Context, instance, why string) error {
-	if err := p.ask(ctx, opMarkUnhealthy, markRequest{instance, why}, nil); err != nil {
+	if err := p.request(ctx, opMarkUnhealthy, markRequest{instance, why}, nil); err != nil {
 		return fmt.Errorf("mark instance %s of pool %s as unhealthy: %w", instance, p.pool, err)
 	}
 	return nil

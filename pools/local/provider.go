@@ -13,11 +13,11 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/weirkeeper/weirkeeper/agent"
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise/output"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/pools"
-	"github.com/weirkeeper/weirkeeper/pools/local/agent"
 	"github.com/weirkeeper/weirkeeper/pools/provider"
 )
 
@@ -172,7 +172,7 @@ func (p *Provider) start(ctx context.Context, m *machines, id string) error {
 		if err := clearCopies(cfg.DataDir); err != nil {
 			p.log.Warn("folders of app instances not removed", "node", id, "err", err)
 		}
-		p.gone <- end{m.cfg.ID, id, child.Stop(context.Background())} // the process has ended: Stop returns what is left of it
+		p.gone <- end{m.cfg.ID, id, child.Stop(context.Background())} // the process has ended: Stop returns the rest of it
 	})
 	return nil
 }

@@ -14,10 +14,10 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/weirkeeper/weirkeeper/agent"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/local"
-	"github.com/weirkeeper/weirkeeper/pools/local/agent"
-	"github.com/weirkeeper/weirkeeper/pools/local/internal/localtest"
+	"github.com/weirkeeper/weirkeeper/pools/local/localtest"
 	"github.com/weirkeeper/weirkeeper/pools/pooltest"
 	"github.com/weirkeeper/weirkeeper/resource"
 )
@@ -147,7 +147,9 @@ func TestNodesJoin(t *testing.T) {
 	if err := nodes.Cordon(t.Context(), ids[0], true); err != nil {
 		t.Fatal(err)
 	}
-	localtest.Until(t, "cordoned", func() bool { return nodes.Facts(time.Now())[0].Draining })
+	localtest.Until(t, "cordoned", func() bool {
+		return slices.ContainsFunc(nodes.Facts(time.Now()), func(f pools.NodeFacts) bool { return f.ID == ids[0] && f.Draining })
+	})
 	if err := nodes.Cordon(t.Context(), "nobody", true); !errors.Is(err, agent.ErrNoAgent) {
 		t.Errorf("cordon of a node that is not there: %v", err)
 	}

@@ -12,11 +12,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/agent"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/local"
-	"github.com/weirkeeper/weirkeeper/pools/local/agent"
-	"github.com/weirkeeper/weirkeeper/pools/local/internal/localtest"
+	"github.com/weirkeeper/weirkeeper/pools/local/localtest"
 	"github.com/weirkeeper/weirkeeper/pools/pooltest"
 	"github.com/weirkeeper/weirkeeper/resource"
 )
@@ -124,7 +124,7 @@ func TestReleaseRepair(t *testing.T) {
 	if got := c.inspection(t, dead); got.Machine.Why != "killed by SIGKILL" {
 		t.Errorf("inspection = %+v", got)
 	}
-	for _, f := range c.nodes.Heard(time.Now()) {
+	for _, f := range c.nodes.Received(time.Now()) {
 		if f.BootID == "" || time.Since(f.At) > localtest.WaitLimit {
 			t.Errorf("received %+v", f)
 		}

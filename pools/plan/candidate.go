@@ -65,6 +65,9 @@ func (c *Candidate) joined() bool { return c.Node.Joined() }
 // unfit reports whether the node is unhealthy or under repair. It may have joined.
 func (c *Candidate) unfit() bool { return c.Unhealthy || c.Repairing }
 
+// replaces reports whether the machine can replace a stale one, now or when its node joins.
+func (c *Candidate) replaces() bool { return !c.Stale && !c.Draining && !c.unfit() }
+
 // exclusion returns why the machine cannot be chosen for any target, or "".
 func (c *Candidate) exclusion(limits Limits) Cause {
 	switch {

@@ -16,6 +16,9 @@ type PruneInput struct {
 	Nodes   []Candidate    `json:"nodes"`
 	Targets map[string]int `json:"targets"` // by group; a node of another group is never chosen
 	Target  float64        `json:"target"`  // of the pool
+	// Surge is the weight of each group, beyond Targets, that replaces stale instances. It goes with
+	// them: a replacement that is not stale is kept, also before its node joins.
+	Surge map[string]int `json:"surge,omitempty"`
 	// Joined is the weight of running instances whose node has joined, unhealthy and repaired ones
 	// included.
 	Joined float64 `json:"joined"`
@@ -62,6 +65,7 @@ const (
 	OverBudget    Cause = "over the disruption budget"
 	UnderTarget   Cause = "joined nodes would be under the target capacity"
 	NoScaleIn     Cause = "scale-in is barred"
+	Replacement   Cause = "replaces a stale instance"
 )
 
 // Choice is an instance to terminate.
@@ -104,7 +108,7 @@ func (p Pruned) ByGroup() map[string][]string {
 // Prune chooses instances to terminate, in the order of [Order], until the existing weight is at
 // most the target. It keeps an instance whose loss would exceed a limit or bring its group under
 // its target. It also keeps one whose loss would bring the joined nodes under the pool's target;
-// for a fit node, unfit ones do not count. Comparisons allow resource.Slack, as the distribution
+// for a fit node, unfit ones do not count. It keeps the replacements of stale instances that exist. Comparisons allow resource.Slack, as the distribution
 // does.
 func Prune(in PruneInput) Pruned {
 	p := newPruning(in)
@@ -147,13 +151,13 @@ type pruning struct {
 	out       Pruned
 }
 
-// room is the existing weight of a group, and its target.
-type room struct{ fulfilled, target float64 }
+// room is the existing weight of a group, its target, and its surge.
+type room struct{ fulfilled, target, surge float64 }
 
 func newPruning(in PruneInput) *pruning {
 	p := &pruning{in: in, left: in.allowance(), joined: in.Joined, fit: in.Joined, groups: make(map[string]*room, len(in.Targets))}
 	for id, target := range in.Targets {
-		p.groups[id] = &room{target: float64(target)}
+		p.groups[id] = &room{target: float64(target), surge: float64(max(0, in.Surge[id]))}
 	}
 	for i := range in.Nodes {
 		if c := &in.Nodes[i]; c.exists() {
@@ -191,6 +195,8 @@ func (p *pruning) obstacle(c *Candidate) Cause {
 		return GroupAtTarget
 	case over != "":
 		return over
+	case c.replaces() && !(g.fulfilled-c.Weight >= g.target+g.surge-resource.Slack):
+		return Replacement
 	case c.Node != pools.NodeOrphaned && !(rest >= p.in.Target-resource.Slack):
 		return UnderTarget
 	}
@@ -199,7 +205,11 @@ func (p *pruning) obstacle(c *Candidate) Cause {
 
 func (p *pruning) take(c *Candidate) {
 	p.fulfilled -= c.Weight
-	p.groups[c.Group].fulfilled -= c.Weight
+	g := p.groups[c.Group]
+	g.fulfilled -= c.Weight
+	if c.Stale {
+		g.surge = max(0, g.surge-c.Weight)
+	}
 	if c.Node != pools.NodeOrphaned {
 		p.joined -= c.Weight
 		if !c.unfit() {

@@ -60,3 +60,27 @@ func TestOnlyStale(t *testing.T) {
 		t.Errorf("kept %+v, want scale-in to be barred", got.Kept)
 	}
 }
+
+// The surge of a group is for the replacements of its stale instances: one that has not joined is
+// kept until the stale instance has gone. An unhealthy one replaces nothing.
+func TestReplacementsAreKept(t *testing.T) {
+	t.Parallel()
+	booting, sick := aStale("new-1", "a", 0), aStale("new-2", "a", 0)
+	booting.Stale, booting.Node = false, pools.NodeOrphaned
+	sick.Stale, sick.Unhealthy = false, true
+	in := plan.PruneInput{
+		Nodes: []plan.Candidate{aStale("old-1", "a", 3), aStale("old-2", "a", 3), booting, sick}, Targets: map[string]int{"a": 2}, Target: 2, Joined: 3,
+		Limits: plan.Limits{MaxWeight: 9, MaxTasks: pools.Unlimited}, Surge: map[string]int{"a": 2},
+	}
+	got := plan.Prune(in)
+	if len(got.Choices) != 1 || got.Choices[0].ID != "new-2" {
+		t.Errorf("chosen %+v, want the unhealthy one", got.Choices)
+	}
+	if len(got.Kept) == 0 || got.Kept[0].Why != plan.Replacement || got.Kept[0].First != "new-1" {
+		t.Errorf("kept %+v, want new-1 first, a replacement", got.Kept)
+	}
+	in.Surge = nil
+	if got := plan.Prune(in); len(got.Choices) != 2 || got.Choices[1].ID != "new-1" {
+		t.Errorf("chosen %+v without a surge, want new-1 too", got.Choices)
+	}
+}

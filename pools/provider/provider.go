@@ -2,6 +2,8 @@
 // its groups in a pool file, its abilities for node health, and how to open it. internal/providers
 // lists the kinds. The configuration, the check of a node-health policy and the daemons read that
 // list. None of them names a provider.
+//
+// A Kind does not change, so it may be read concurrently.
 package provider
 
 import (
@@ -31,6 +33,9 @@ type Kind struct {
 	// Environment is the prefix of the variables that Open reads, such as "AWS_". The process of a
 	// pool receives them. Empty: Open reads none.
 	Environment string
+	// Owner names the process of Weirkeeper runs the machines, and how to start it. Bootstrap logs it when it loads a
+	// pool. Empty: the machines need no process of Weirkeeper.
+	Owner string
 	// Open connects to the provider. The context bounds this call, not the lifetime of the
 	// provider.
 	Open func(ctx context.Context, s Site) (Opened, error)
@@ -103,7 +108,27 @@ type Opened struct {
 	// Console returns the last output of a machine of the pool, at most MaxConsole bytes. It
 	// changes nothing. A nil Console means that the provider stores no output.
 	Console func(ctx context.Context, instance string) ([]byte, error)
+	// Rights tests the rights that the pool needs, without effect. repairs adds those of repairs in
+	// place. A nil Rights means that the provider has no rights of its own.
+	Rights func(ctx context.Context, repairs bool) ([]Right, error)
 }
+
+// Right is the result of the test of one right.
+type Right struct {
+	Action string // as in a policy
+	Repair bool   // only repairs in place need it
+	Result RightResult
+	Why    string // why it is denied or untested
+}
+
+// RightResult is whether a right is granted. The zero value is untested.
+type RightResult int
+
+const (
+	Untested RightResult = iota // it cannot be tested without effect, or the test failed
+	Granted
+	Denied
+)
 
 // MaxConsole bounds what Opened.Console returns, in bytes.
 const MaxConsole = 64 << 10

@@ -2,7 +2,6 @@ package plugin
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -51,7 +50,7 @@ func run(ctx context.Context, s signals.Signal, args []string, stderr io.Writer)
 	log := newLog(stderr)
 	slog.SetDefault(log)
 	if len(args) != 4 {
-		log.Error(fmt.Sprintf("usage: %s NAMESPACE NAME APP", filepath.Base(args[0])))
+		log.Error("wrong number of arguments", "usage", filepath.Base(args[0])+" NAMESPACE NAME APP")
 		return 2
 	}
 	config := signals.ServeConfig{Namespace: args[1], Name: args[2], App: args[3], Log: log}

@@ -15,7 +15,7 @@ const (
 	// repeats is how often the same request is sent on one connection, if the time limit of an answer allows it.
 	repeats = 100
 	// writes is the number of answers that are checked for being one write. Two writes in quick succession may
-	// sometimes look like one.
+	// sometimes resemble one.
 	writes = 30
 	// afterLimit is how long no byte may follow a response.
 	afterLimit = 50 * time.Millisecond

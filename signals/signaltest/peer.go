@@ -21,7 +21,7 @@ const (
 	maxResponse         = 1 << 20
 )
 
-// restLimit bounds how long the kit waits until the signal has read what was sent. A signal may leave it unread.
+// restLimit bounds how long the kit waits until the signal has read the sent data. A signal may leave it unread.
 const restLimit = 200 * time.Millisecond
 
 // spinLimit is how long a read polls for the first byte without yielding.
@@ -190,7 +190,7 @@ func (p *peer) count(response json.RawMessage) {
 	p.answers.None++
 }
 
-// unexpectedByte returns a byte that no request asked for and that has already arrived.
+// unexpectedByte returns a byte that no request requested and that has already arrived.
 func (p *peer) unexpectedByte() (byte, bool) {
 	waiting, _ := p.reader.Peek(p.reader.Buffered()) // from memory
 	if len(waiting) == 0 {
@@ -204,7 +204,7 @@ func (p *peer) unexpectedByte() (byte, bool) {
 	return 0, false
 }
 
-// first returns the result of one read. It polls for a short time, so that it sees a write before the next one.
+// first returns the result of one read. It polls for a short time, so that it finds a write before the next one.
 func (p *peer) first() ([]byte, error) {
 	if n := p.reader.Buffered(); n > 0 {
 		return p.reader.Peek(n)

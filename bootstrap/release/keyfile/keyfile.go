@@ -2,6 +2,9 @@
 // encrypted or not.
 //
 // All functions may be called concurrently.
+//
+// [LoadPublic] reads the key of a signer for verification. [LoadPrivate] reads the key for publishing. Files have
+// a bounded size.
 package keyfile
 
 import (

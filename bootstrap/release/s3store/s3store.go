@@ -8,8 +8,10 @@ import (
 	"iter"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 
@@ -120,6 +122,19 @@ func (b *Bucket) Stat(ctx context.Context, key string) (release.Stat, error) {
 		return release.Stat{}, b.failure("head", key, errors.New("the store returned no ETag"))
 	}
 	return stat, nil
+}
+
+// Time returns the server's time, in whole seconds. It lists one key of the bucket.
+func (b *Bucket) Time(ctx context.Context) (time.Time, error) {
+	out, err := b.client.ListObjectsV2(ctx, &s3.ListObjectsV2Input{Bucket: &b.name, Prefix: &b.prefix, MaxKeys: new(int32(1))})
+	if err != nil {
+		return time.Time{}, b.failure("list", "", err)
+	}
+	at, ok := awsmiddleware.GetServerTime(out.ResultMetadata)
+	if !ok || at.IsZero() {
+		return time.Time{}, b.failure("list", "", errors.New("the store returned no time"))
+	}
+	return at, nil
 }
 
 // body classifies the errors of a transfer.

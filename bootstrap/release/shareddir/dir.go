@@ -7,6 +7,8 @@
 //	err = d.WithTemp(ctx, func(temp string) error { ... })
 //
 // All methods may be called concurrently.
+//
+// The cache of releases is such a folder. Processes of several pools on a host share it.
 package shareddir
 
 import (

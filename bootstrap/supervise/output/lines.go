@@ -7,12 +7,15 @@
 //	pipes.Read()
 //
 // A [Tail] may be used concurrently. The methods of [Pipes] must be called one after another.
+//
+// The supervisor uses it for signals and for instances of applications.
 package output
 
 import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"log/slog"
@@ -35,16 +38,27 @@ const (
 
 // LogLines returns a listener that logs each line at level info.
 func LogLines(log *slog.Logger) func(stream string, line []byte) {
+	return logLines(log, slog.LevelInfo)
+}
+
+func logLines(log *slog.Logger, level slog.Level) func(stream string, line []byte) {
 	return func(stream string, line []byte) {
-		log.LogAttrs(context.Background(), slog.LevelInfo, "output",
+		log.LogAttrs(context.Background(), level, "output",
 			slog.String("stream", stream), slog.String("line", string(line)))
 	}
 }
 
-// WriteLines returns a listener that writes each line to w, for a child with the log format of this process. A line is
-// lost if w returns an error.
-func WriteLines(w io.Writer) func(stream string, line []byte) {
-	return func(_ string, line []byte) {
+// WriteLines returns a listener that writes each line to w, for a child with the log format of this process. If that
+// is JSON, it logs a line that is not a JSON object at level error: a crash writes text. A line is lost if w returns an
+// error.
+func WriteLines(w io.Writer, log *slog.Logger) func(stream string, line []byte) {
+	_, inJSON := log.Handler().(*slog.JSONHandler)
+	text := logLines(log, slog.LevelError)
+	return func(stream string, line []byte) {
+		if inJSON && !(bytes.HasPrefix(line, []byte("{")) && json.Valid(line)) {
+			text(stream, line)
+			return
+		}
 		_, _ = w.Write(append(line[:len(line):len(line)], '\n'))
 	}
 }

@@ -2,6 +2,7 @@ package output
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -114,5 +115,36 @@ func TestLogLines(t *testing.T) {
 	LogLines(log)(Stderr, []byte("it \x1b[31mburns"))
 	if got, want := buffer.String(), `level=INFO msg=output signal=web stream=stderr line="it \x1b[31mburns"`; !strings.Contains(got, want) {
 		t.Errorf("logged %q, want %q in it", got, want)
+	}
+}
+
+// In JSON each line is an object, also the text of a crash, and a line that was cut.
+func TestWriteLinesInJSON(t *testing.T) {
+	lines := []string{
+		`{"level":"INFO","msg":"tick"}`, "panic: index out of range", "goroutine 1 [running]:", "", "null", "\xff\x1b[31m",
+		`{"msg":"` + strings.Repeat("x", MaxLine),
+	}
+	var buffer bytes.Buffer
+	write := WriteLines(&buffer, slog.New(slog.NewJSONHandler(&buffer, &slog.HandlerOptions{Level: slog.LevelError})).With("process", "autoscaler"))
+	for _, line := range lines {
+		write(Stderr, []byte(line))
+	}
+	got := strings.Split(strings.TrimSuffix(buffer.String(), "\n"), "\n")
+	if len(got) != len(lines) || got[0] != lines[0] {
+		t.Fatalf("%d lines, want %d:\n%s", len(got), len(lines), buffer.String())
+	}
+	for i, line := range got {
+		var one struct{ Msg, Line, Process string }
+		if err := json.Unmarshal([]byte(line), &one); err != nil {
+			t.Errorf("%q: %v", line, err)
+		}
+		if i == 1 && (one.Line != lines[1] || one.Process != "autoscaler" || one.Msg != "output") {
+			t.Errorf("the crash is logged as %q", line)
+		}
+	}
+	buffer.Reset()
+	WriteLines(&buffer, slog.New(slog.NewTextHandler(&buffer, nil)))(Stderr, []byte("panic: x"))
+	if got := buffer.String(); got != "panic: x\n" {
+		t.Errorf("as text: %q", got)
 	}
 }

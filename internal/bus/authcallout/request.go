@@ -19,7 +19,7 @@ const (
 	maxHostText = 100                          // bytes of a client's address that are logged
 )
 
-// attempt is one connection that a server asks about.
+// attempt is one connection, which a server describes in a request.
 type attempt struct {
 	userKey  string // public key that the server wants as the user's name
 	serverID string // public key of the server

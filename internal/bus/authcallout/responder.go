@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"maps"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"time"
 
@@ -137,6 +138,10 @@ func (r *Responder) Run(ctx context.Context, nc *nats.Conn) error {
 	if err == nil {
 		defer func() { _ = sub.Unsubscribe() }() // fails only on a closed connection
 		err = nc.FlushTimeout(flushTimeout)
+	}
+	// A rejection arrives before the answer to the flush.
+	if last := nc.LastError(); err == nil && errors.Is(last, nats.ErrPermissionViolation) && strings.Contains(last.Error(), Subject) {
+		err = fmt.Errorf("%w: give the user of this connection the role auth, or permission to subscribe to %s", last, Subject)
 	}
 	if err != nil {
 		return fmt.Errorf("receive requests of the servers on %s: %w", Subject, err)

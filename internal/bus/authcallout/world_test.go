@@ -199,7 +199,7 @@ func (w *world) login(node, secret string) *identity.Login {
 	}
 	return &identity.Login{
 		Claim: identity.Claim{Cluster: "prod", Pool: "web", Node: node}, Verifier: verifier, Prover: p,
-		Key: pair(w, nkeys.CreateUser), Log: slog.New(slog.DiscardHandler),
+		Key: pair(w, nkeys.CreateUser),
 	}
 }
 

@@ -1,4 +1,7 @@
 // Package bustest starts NATS servers for tests and connects to them. It is safe for concurrent use.
+//
+// [Serve] starts one server and [ServeCluster] a cluster with users and TLS. They listen on loopback addresses.
+// The cleanup of the test stops them.
 package bustest
 
 import (

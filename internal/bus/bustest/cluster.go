@@ -52,6 +52,13 @@ func ServeCluster(tb testing.TB, callout bool, clusters ...natsconf.Cluster) *Cl
 		}
 		running = append(running, s)
 	}
+	runServers(tb, running)
+	return c
+}
+
+// runServers runs the servers of a cluster until the test ends, and waits until all take part in JetStream.
+func runServers(tb testing.TB, running []*server.Server) {
+	tb.Helper()
 	tb.Cleanup(func() {
 		for _, s := range running {
 			s.Shutdown()
@@ -76,10 +83,9 @@ func ServeCluster(tb testing.TB, callout bool, clusters ...natsconf.Cluster) *Cl
 		}
 		return true
 	})
-	return c
 }
 
-// ready reports whether the server takes part in JetStream. If it is the leader, it also knows that many servers.
+// ready reports whether the server takes part in JetStream. If it is the leader, it also counts that many servers.
 func ready(s *server.Server, known int) bool {
 	return s.JetStreamIsCurrent() && (!s.JetStreamIsLeader() || len(s.JetStreamClusterPeers()) >= known)
 }

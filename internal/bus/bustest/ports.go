@@ -17,7 +17,7 @@ const (
 )
 
 // Ports returns free ports of 127.0.0.1 that no other test gets until this one ends. A port is reserved by a name in
-// the kernel, which vanishes with the process. So a server may stop and listen on its port again.
+// the kernel, which disappears with the process. So a server may stop and listen on its port again.
 func Ports(tb testing.TB, n int) (ports []int) {
 	tb.Helper()
 	last := systemPorts

@@ -202,6 +202,15 @@ func (p *Processes) gone(i int) {
 	p.running[i] = nil
 }
 
+// PID returns the process of a running server.
+func (p *Processes) PID(tb testing.TB, i int) int {
+	tb.Helper()
+	if p.running[i] == nil {
+		tb.Fatalf("server %d does not run", i)
+	}
+	return p.running[i].cmd.Process.Pid
+}
+
 // Suspend makes a server hang. Its connections stay open.
 func (p *Processes) Suspend(tb testing.TB, i int) { tb.Helper(); p.signal(tb, i, syscall.SIGSTOP) }
 

@@ -188,9 +188,16 @@ func bucketConfig(bucket string) jetstream.StreamConfig {
 	}
 }
 
+// create creates a stream. The servers of a new cluster can lose the answer, and then the stream is read, as
+// kvbucket.Ensure does.
 func create(c jetstream.StreamConfig) func(context.Context, jetstream.JetStream) error {
 	return func(ctx context.Context, js jetstream.JetStream) error {
-		_, err := js.CreateStream(ctx, c)
+		bounded, cancel := context.WithTimeout(ctx, deadline/4)
+		defer cancel()
+		_, err := js.CreateStream(bounded, c)
+		if errors.Is(err, context.DeadlineExceeded) {
+			_, err = js.Stream(ctx, c.Name)
+		}
 		return err
 	}
 }

@@ -90,6 +90,23 @@ func (s Site) Accounts() string {
 	return b.String()
 }
 
+// Folder returns the accounts of the server of a data folder. They have no users: the server has the permissions of
+// each user from its name, so clusters and pools need no configuration. The imports have wildcards for their names.
+func Folder() string {
+	people := []roles.User{{Role: roles.Operator, Cluster: "*", Local: true}, {Role: roles.Viewer, Cluster: "*", Local: true}}
+	var b strings.Builder
+	fmt.Fprintf(&b, "accounts {\n  %s {\n    jetstream: enabled\n", roles.AccountWeir)
+	writeExports(&b, people)
+	b.WriteString("  }\n")
+	for i, u := range people {
+		fmt.Fprintf(&b, "  %s {\n", u.Role.Account())
+		writeImports(&b, people[i:i+1])
+		b.WriteString("  }\n")
+	}
+	b.WriteString("}\n")
+	return b.String()
+}
+
 // writeCallout has the servers verify all users that are not in the file by the authentication service.
 func (s Site) writeCallout(b *strings.Builder) {
 	if s.Issuer == "" {

@@ -2,6 +2,7 @@ package natsconf
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/weirkeeper/weirkeeper/internal/bus/roles"
@@ -13,8 +14,11 @@ func Document() string {
 	line := func(cells ...string) { b.WriteString("| " + strings.Join(cells, " | ") + " |\n") }
 	line("subject", "publish", "subscribe", "content")
 	line("---", "---", "---", "---")
-	for _, row := range roles.Rows() {
+	for _, row := range slices.Concat(roles.Rows(), roles.LocalRows()) {
 		content := row.Content
+		if slices.Contains(row.Subscribe, roles.Machines) {
+			content += "; only on the bus of a data folder"
+		}
 		switch {
 		case row.Legacy:
 			content += "; only with legacy DEAs"

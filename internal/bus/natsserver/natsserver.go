@@ -1,8 +1,8 @@
 // Package natsserver runs a NATS server with JetStream in this process. It is the bus
-// of "weir up" and of tests: pass [Serve] as bus.Config.Serve. The production program
-// does not contain it.
+// of a data folder: pass [ServeRoles] as bus.Config.Serve. Tests that need no roles pass
+// [Serve]. The production program does not contain the package.
 //
-// A server listens on a free port of 127.0.0.1, accepts only clients with its token,
+// A server listens on a free port of 127.0.0.1, accepts only clients that know its secret,
 // and stores its streams in one folder. If the disk of the folder is full, the server
 // stops accepting writes to a stream. It accepts them again after there is free space.
 //
@@ -23,12 +23,14 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/internal/bus/natsconf"
 	"github.com/weirkeeper/weirkeeper/internal/diskspace"
 )
 
 // Server is a running server.
 type Server struct {
 	folder string
+	roles  bool
 	server *server.Server
 	lines  *serverLog
 	log    *slog.Logger
@@ -37,17 +39,32 @@ type Server struct {
 	restorer sync.WaitGroup
 }
 
-// Serve starts a server in a folder. Clients authenticate with token. It returns after
-// the server listens.
+// Serve starts a server in a folder, for tests. It has the streams of ServeRoles, but a client
+// authenticates with the token and may do everything. It returns after the server listens.
 func Serve(folder, token string, log *slog.Logger) (bus.Server, error) {
-	s := &Server{folder: folder, log: log, lines: &serverLog{log: log}, ended: make(chan struct{})}
+	return serve(folder, log, &authenticator{secret: token})
+}
+
+func serve(folder string, log *slog.Logger, users *authenticator) (bus.Server, error) {
+	if err := adoptStreams(folder); err != nil {
+		return nil, err
+	}
+	o := options(folder)
+	if err := o.ProcessConfigString(natsconf.Folder()); err != nil {
+		return nil, fmt.Errorf("configure the accounts of NATS in %s: %w", folder, err)
+	}
+	o.CustomClientAuthentication = users
+	s := &Server{folder: folder, roles: users.roles, log: log, lines: &serverLog{log: log}, ended: make(chan struct{})}
 	var err error
-	if s.server, err = start(options(folder, token), s.lines); err != nil {
+	if s.server, err = start(o, s.lines, users); err != nil {
 		return nil, fmt.Errorf("run NATS in %s: %w", folder, err)
 	}
 	s.restorer.Go(s.restore)
 	return s, nil
 }
+
+// Roles reports whether each client has the permissions of its role.
+func (s *Server) Roles() bool { return s.roles }
 
 // URL returns the address of the server, without the token.
 func (s *Server) URL() string { return "nats://" + s.server.Addr().String() }
@@ -81,7 +98,7 @@ func (s *Server) restore() {
 		s.lines.full.Store(false)
 		err := s.server.ShutdownJetStream()
 		if err == nil {
-			err = s.server.EnableJetStream(jetStreamConfig(options(s.folder, "")))
+			err = s.server.EnableJetStream(jetStreamConfig(options(s.folder)))
 		}
 		if err != nil {
 			s.lines.full.Store(true) // the next check tries again
@@ -100,16 +117,15 @@ func jetStreamConfig(o *server.Options) *server.JetStreamConfig {
 // maxStore bounds the streams, in bytes. It is no real limit: the disk is.
 const maxStore = 1 << 50
 
-// options allow clients on this machine with the token, and files in the folder only.
-func options(folder, token string) *server.Options {
+// options allow clients on this machine, and files in the folder only.
+func options(folder string) *server.Options {
 	return &server.Options{
-		ServerName:    "weir",
-		Host:          "127.0.0.1",
-		Port:          server.RANDOM_PORT,
-		Authorization: token,
-		MaxPayload:    bus.MaxPayload,
-		JetStream:     true,
-		StoreDir:      folder, // the server appends "jetstream"
+		ServerName: "weir",
+		Host:       "127.0.0.1",
+		Port:       server.RANDOM_PORT,
+		MaxPayload: bus.MaxPayload,
+		JetStream:  true,
+		StoreDir:   folder, // the server appends "jetstream"
 		// The default of the server is three quarters of the space that is free at its start.
 		JetStreamMaxStore: maxStore,
 		NoSigs:            true,
@@ -118,11 +134,12 @@ func options(folder, token string) *server.Options {
 }
 
 // start returns a server that listens.
-func start(options *server.Options, lines *serverLog) (*server.Server, error) {
+func start(options *server.Options, lines *serverLog, users *authenticator) (*server.Server, error) {
 	s, err := server.NewServer(options)
 	if err != nil {
 		return nil, err
 	}
+	users.server = s // before it accepts clients
 	s.SetLoggerV2(lines, false, false, false)
 	s.Start() // returns after the server listens, or after it has logged its error
 	err = lines.fatalError()

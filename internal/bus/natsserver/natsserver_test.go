@@ -13,9 +13,9 @@ func TestPortInUse(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	o := options(t.TempDir(), "token")
+	o := options(t.TempDir())
 	o.Port = l.Addr().(*net.TCPAddr).Port
-	if _, err := start(o, &serverLog{log: slog.New(slog.DiscardHandler)}); err == nil || !strings.Contains(err.Error(), "address already in use") {
+	if _, err := start(o, &serverLog{log: slog.New(slog.DiscardHandler)}, &authenticator{}); err == nil || !strings.Contains(err.Error(), "address already in use") {
 		t.Errorf("err = %v, want address already in use", err)
 	}
 }

@@ -34,7 +34,11 @@ type Act struct {
 // Acts returns all permissions of the user, without duplicates, in order of direction and subject.
 func (u User) Acts() []Act {
 	var all []Act
-	for _, row := range Rows() {
+	rows := Rows()
+	if u.Local || u.Role == Machines {
+		rows = append(rows, LocalRows()...)
+	}
+	for _, row := range rows {
 		all = append(all, u.ofRow(row)...)
 	}
 	all = append(all, u.ofBuckets()...)
@@ -47,6 +51,9 @@ func (u User) Acts() []Act {
 	}
 	if slices.ContainsFunc(all, func(a Act) bool { return strings.HasPrefix(a.Subject, "$JS.API.") }) {
 		all = append(all, read("$JS.API.INFO"))
+	}
+	for i := range all {
+		all[i].Subject = whole(all[i].Subject)
 	}
 	slices.SortFunc(all, func(a, b Act) int {
 		return cmp.Or(cmp.Compare(a.Direction, b.Direction), cmp.Compare(a.Subject, b.Subject), cmp.Compare(b.Answers, a.Answers))
@@ -107,7 +114,7 @@ func (u User) ofBuckets() (acts []Act) {
 }
 
 // ofOpenBucket returns the acts that do not depend on keys. A request for a message of the leader is none of them: it
-// names the key in its body, so it would read all keys of the bucket. A role that creates a bucket first looks for state
+// names the key in its body, so it would read all keys of the bucket. A role that creates a bucket first searches for state
 // of the old layout.
 func (u User) ofOpenBucket(bucket string) []Act {
 	stream := "KV_" + bucket
@@ -138,6 +145,8 @@ func (u User) ofStreams() (acts []Act) {
 	pools := u.Pools
 	if u.Role.hasPool() {
 		pools = []string{u.Pool}
+	} else if u.Local {
+		pools = []string{"*"}
 	}
 	for _, s := range Streams() {
 		if !slices.Contains(s.Read, u.Role) {

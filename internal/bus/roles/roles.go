@@ -18,6 +18,7 @@ const (
 	Harmonizer Role = "harmonizer" // harmonizer of a cluster
 	Placer     Role = "placer"     // placer of a pool
 	Metrics    Role = "metrics"    // embedded metrics store of a cluster
+	Machines   Role = "machines"   // owner of a pool's local machines; only on the bus of a data folder
 	LegacyDEA  Role = "legacydea"  // node of the classic protocol, which has no subject of its own
 	Operator   Role = "operator"   // person who gives orders
 	Viewer     Role = "viewer"     // person or program that only reads
@@ -27,7 +28,7 @@ const (
 
 // All returns the roles in the order of the documents.
 func All() []Role {
-	return []Role{Agent, Pool, Harmonizer, Placer, Metrics, LegacyDEA, Operator, Viewer, Auth, Admin}
+	return []Role{Agent, Pool, Harmonizer, Placer, Metrics, Machines, LegacyDEA, Operator, Viewer, Auth, Admin}
 }
 
 // The accounts of the servers. Daemons and agents are users of AccountWeir.
@@ -53,7 +54,10 @@ func (r Role) Account() string {
 }
 
 // hasPool reports whether a user of the role belongs to one pool.
-func (r Role) hasPool() bool { return r == Agent || r == Pool || r == Placer }
+func (r Role) hasPool() bool { return r == Agent || r == Pool || r == Placer || r == Machines }
+
+// hasNode reports whether a user of the role belongs to one node.
+func (r Role) hasNode() bool { return r == Agent || r == LegacyDEA }
 
 // readsPools reports whether a user of the role reads the streams of all pools of its cluster.
 func (r Role) readsPools() bool { return r == Operator || r == Viewer }
@@ -62,12 +66,15 @@ func (r Role) readsPools() bool { return r == Operator || r == Viewer }
 type User struct {
 	Role    Role
 	Cluster string
-	Pool    string // of an agent, a pool and a placer
+	Pool    string // of an agent, a pool, a placer and an owner of machines
 	Node    string // of an agent and a legacy DEA
 	// Pools are the pools of the cluster. An operator and a viewer read the streams of these pools only.
 	Pools []string
 	// LegacyDEAs: nodes of the classic protocol exist. They share one subject, so each of them can claim any name.
 	LegacyDEAs bool
+	// Local: the bus is that of a data folder. It has groups "local:", and operators and viewers read the streams of all
+	// pools.
+	Local bool
 	// Publish are subjects of the user's own, for example those of a pool's workflows.
 	Publish []string
 }
@@ -89,7 +96,7 @@ func (u User) Validate() error {
 			return fmt.Errorf("pool %.80q of role %s: %s", pool, u.Role, names.Rule)
 		}
 	}
-	if u.Role == Agent || u.Role == LegacyDEA {
+	if u.Role.hasNode() {
 		if err := names.CheckToken("node", u.Node); err != nil {
 			return fmt.Errorf("role %s: %w", u.Role, err)
 		}
@@ -108,7 +115,7 @@ func (u User) Name() string {
 	if u.Role.hasPool() {
 		parts = append(parts, u.Pool)
 	}
-	if u.Role == Agent || u.Role == LegacyDEA {
+	if u.Role.hasNode() {
 		parts = append(parts, u.Node)
 	}
 	return strings.Join(parts, ".")
@@ -128,7 +135,7 @@ func inboxes(r Role) string {
 	switch r {
 	case Agent, LegacyDEA:
 		return "_INBOX_weir.{cluster}." + string(r) + ".{node}"
-	case Pool, Placer:
+	case Pool, Placer, Machines:
 		return "_INBOX_weir.{cluster}." + string(r) + ".{pool}"
 	}
 	return "_INBOX_weir.{cluster}." + string(r)

@@ -147,7 +147,7 @@ func TestPoolsAreApart(t *testing.T) {
 	web, batch := of(t, roles.Pool), of(t, roles.Pool)
 	batch.Pool = "batch"
 	shared := []string{
-		"$JS.API.INFO", "$JS.FC.", "weir.prod.announce", "weir.prod.metrics.", "$JS.API.STREAM.", "KV_weir-", "_R_.>",
+		"$JS.API.INFO", "$JS.FC.", "$SYS.REQ.USER.INFO", "weir.prod.announce", "weir.prod.metrics.", "$JS.API.STREAM.", "KV_weir-", "_R_.>",
 		"$KV.weir-state_prod.schema", "$KV.weir-orders_prod.schema", "$KV.weir-state_prod.seen.>", "$KV.weir_prod.schema",
 	}
 	ofBatch := batch.Permissions().Publish
@@ -169,13 +169,14 @@ func TestPoolsAreApart(t *testing.T) {
 func TestAgentSpeaksForItsOwnNode(t *testing.T) {
 	p := of(t, roles.Agent).Permissions()
 	want := []string{
-		"_INBOX_weir.prod.placer.web.>", "_INBOX_weir.prod.pool.web.>", "_R_.>",
-		"weir.prod.exited.i-01", "weir.prod.heartbeat.i-01", "weir.prod.lifecycle.i-01", "weir.prod.node.i-01",
+		"_INBOX_weir.prod.agent.i-01.>", "_INBOX_weir.prod.placer.web.>", "_INBOX_weir.prod.pool.web.>", "_R_.>",
+		"weir.prod.agent.web.i-01.claim", "weir.prod.exited.i-01", "weir.prod.heartbeat.i-01", "weir.prod.lifecycle.i-01", "weir.prod.node.i-01",
 	}
 	if !slices.Equal(p.Publish, want) {
 		t.Errorf("an agent publishes %q, want %q", p.Publish, want)
 	}
 	want = []string{
+		"_INBOX_weir.prod.agent.i-01.>", "weir.prod.agent.web.i-01.claim",
 		"weir.prod.agent.web.i-01.cordon", "weir.prod.agent.web.i-01.fence", "weir.prod.agent.web.i-01.logs",
 		"weir.prod.agent.web.i-01.start", "weir.prod.agent.web.i-01.stop", "weir.prod.announce",
 	}

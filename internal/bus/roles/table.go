@@ -16,7 +16,7 @@ const (
 )
 
 // Row is one subject and its roles. In the subject, {cluster}, {pool} and {node} stand for a user's own names, or for
-// any name if the user has none.
+// any name if the user lacks it.
 type Row struct {
 	Subject   string
 	Publish   []Role
@@ -43,13 +43,14 @@ func Rows() []Row {
 		{c + "agent.{pool}.{node}.stop", []Role{Placer}, []Role{Agent}, OneAnswer, false, "stop of an app instance"},
 		{c + "agent.{pool}.{node}.logs", []Role{Operator}, []Role{Agent}, OneAnswer, false, "output of an app instance"},
 		{c + "agent.{pool}.{node}.cordon", []Role{Pool}, []Role{Agent}, OneAnswer, false, "no new app instances"},
+		{c + "agent.{pool}.{node}.claim", []Role{Agent}, []Role{Agent}, OneAnswer, false, "agent that starts, to another agent of its node"},
 		{c + "agent.{pool}.{node}.fence", []Role{Pool}, []Role{Agent}, OneAnswer, false, "end of all app instances"},
 
 		{"health.start", []Role{Harmonizer}, []Role{Harmonizer, Placer}, NoAnswer, false, "nudge: start"},
 		{"health.stop", []Role{Harmonizer}, []Role{Harmonizer, Placer}, NoAnswer, false, "nudge: stop"},
 		{"cloudcontrollers.hm.requests", nil, []Role{Harmonizer}, NoAnswer, false, "nudge in the classic form, without a partition"},
 		{"cloudcontrollers.hm.requests.*", []Role{Harmonizer}, []Role{Harmonizer, Placer}, NoAnswer, false, "nudge in the classic form"},
-		{"droplet.updated", []Role{Operator}, []Role{Harmonizer}, NoAnswer, false, "an app has changed"},
+		{"droplet.updated", []Role{Admin, Operator}, []Role{Harmonizer}, NoAnswer, false, "an app has changed"},
 		{"healthmanager.status", people, []Role{Harmonizer}, Several, false, "classic request"},
 		{"healthmanager.health", people, []Role{Harmonizer}, Several, false, "classic request"},
 		{"healthmanager.droplet", people, []Role{Harmonizer}, Several, false, "classic request"},
@@ -63,6 +64,7 @@ func Rows() []Row {
 		{c + "harmonizer.order", []Role{Operator}, []Role{Harmonizer}, OneAnswer, false, "order"},
 		{c + "harmonizer.events", []Role{Harmonizer}, people, NoAnswer, false, "findings"},
 		{c + "harmonizer.canary", []Role{Harmonizer}, []Role{Harmonizer}, NoAnswer, false, "loopback probe"},
+		{c + "placer.{pool}.confirmed", []Role{Placer}, []Role{Harmonizer}, NoAnswer, false, "nudges that the placer has"},
 		{c + "placer.{pool}.pending", people, []Role{Placer}, OneAnswer, false, "waiting app instances"},
 		{c + "health.{pool}.events", []Role{Pool}, people, NoAnswer, false, "findings"},
 		{c + "health.{pool}.canary", []Role{Pool}, []Role{Pool}, NoAnswer, false, "loopback probe"},
@@ -77,6 +79,7 @@ func Rows() []Row {
 		{c + "metrics.window", []Role{Operator, Pool, Viewer}, []Role{Metrics}, OneAnswer, false, "request for values"},
 		{c + "decision.{pool}", []Role{Admin, Pool}, []Role{Operator, Pool, Viewer}, NoAnswer, false, "record of a tick, stored in the ledger"},
 		{c + "decision.{pool}.part", []Role{Admin, Pool}, nil, NoAnswer, false, "part of a long record, stored in the ledger"},
+		{c + "summary.{pool}", []Role{Pool}, people, NoAnswer, false, "summary of a tick, stored"},
 		{c + "evidence.{pool}.*", []Role{Admin, Pool}, nil, NoAnswer, false, "evidence about a node, stored"},
 
 		{"dea.heartbeat", []Role{LegacyDEA}, nodes, NoAnswer, true, "heartbeat of any legacy DEA"},
@@ -86,7 +89,10 @@ func Rows() []Row {
 
 		{"$JS.API.>", []Role{Admin}, nil, Several, false, "all of JetStream"},
 		{"$JS.FC.>", []Role{Admin}, nil, NoAnswer, false, "flow control of consumers"},
+		{"$JS.SNAPSHOT.>", []Role{Admin}, nil, OneAnswer, false, "chunks of a backup and of a restore"},
 		{"$KV.>", []Role{Admin}, nil, OneAnswer, false, "all keys"},
+		{"$SYS.REQ.USER.INFO", []Role{Admin, Auth, Harmonizer, Operator, Placer, Pool, Viewer}, nil, OneAnswer, false,
+			"what a server holds about its own client, and the server's time"},
 		{"$SYS.REQ.USER.AUTH", nil, []Role{Auth}, NoAnswer, false, "request of a server to verify an agent"},
 		{"$SYS._INBOX.*.*", []Role{Auth}, nil, NoAnswer, false, "answer to a server"},
 	}
@@ -151,6 +157,7 @@ func Streams() []Stream {
 	readers := []Role{Operator, Pool, Viewer}
 	return []Stream{
 		{names.LedgerStream, []string{"weir.{cluster}.decision.{pool}", "weir.{cluster}.decision.{pool}.part"}, readers, "ledger of ticks"},
+		{names.SummaryStream, []string{"weir.{cluster}.summary.{pool}"}, readers, "summaries of ticks"},
 		{names.EvidenceStream, []string{"weir.{cluster}.evidence.{pool}.*"}, readers, "evidence about nodes"},
 	}
 }

@@ -1,62 +1,61 @@
 // Package authd composes "weir auth": it opens the verifiers of the configuration and runs the
-// responder of internal/bus/authcallout. It serves its sums to Prometheus, and its health to
-// collectors. A [Process] runs once. [Login] composes the agent's side.
+// responder of internal/bus/authcallout. Its admin server has its sums
+// and its health. A [Process] runs once. [Login] composes the agent's side.
+//
+// Reloads of key files need no restart.
 package authd
 
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"io"
 	"log/slog"
-	"net"
 	"net/http"
 
 	"github.com/nats-io/jwt/v2"
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nkeys"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/bus/authcallout"
 	"github.com/weirkeeper/weirkeeper/internal/bus/roles"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
+	"github.com/weirkeeper/weirkeeper/internal/daemon/admin"
+	"github.com/weirkeeper/weirkeeper/internal/daemon/sdnotify"
 	"github.com/weirkeeper/weirkeeper/internal/identity"
 	"github.com/weirkeeper/weirkeeper/internal/verifiers"
 )
 
 // Process is one "weir auth".
 type Process struct {
-	Conn    *nats.Conn // in the account of the callout
-	Streams jetstream.JetStream
+	Bus     *bus.Bus // in the account of the callout
 	Config  config.Auth
 	Configs string // folder of the pool files
 	Cluster string
+	Notify  *sdnotify.Notifier // nil: systemd waits for nothing
 	Log     *slog.Logger
 }
 
-// Run answers the servers until ctx ends. With metricsAddr it serves /metrics, /healthz and /varz there.
-func (p Process) Run(ctx context.Context, metricsAddr string, out io.Writer) error {
-	found := newInstances(pools{p.Configs, p.Cluster, p.Conn, p.Log}.machines)
+// Run answers the servers until ctx ends. The admin server also has /varz.
+func (p Process) Run(ctx context.Context, c admin.Config) error {
+	found := newInstances(pools{p.Configs, p.Cluster, p.Bus, p.Log}.machines)
 	responder, err := p.responder(ctx, found)
 	if err != nil {
 		return err
 	}
 	services := daemon.NewServices(ctx)
-	if metricsAddr != "" {
-		listener, err := net.Listen("tcp", metricsAddr)
-		if err != nil {
-			return fmt.Errorf("metrics for Prometheus: %w; choose another address", err)
-		}
-		defer listener.Close()
-		metrics := daemon.Metrics{Collector: collector{responder}, More: func(mux *http.ServeMux) { p.health(mux, responder) }}
-		if err := daemon.ServeProm(out, services, listener, metrics, p.Log); err != nil {
-			return services.Stop(err)
-		}
+	content := admin.Content{
+		Checks:     []admin.Check{admin.Bus(p.Bus), admin.Clock(p.Bus.Conn(), p.Log), responding(responder)},
+		Collectors: []prometheus.Collector{collector{responder}}, More: func(mux *http.ServeMux) { varz(mux, responder) },
+	}
+	if err := admin.Start(services, c, content); err != nil {
+		return services.Stop(err)
 	}
 	services.Run("instances", found.Run)
-	services.Run("responder", func(ctx context.Context) error { return responder.Run(ctx, p.Conn) })
+	services.Run("responder", func(ctx context.Context) error { return responder.Run(ctx, p.Bus.Conn()) })
+	services.Run("service manager", func(ctx context.Context) error { return p.Notify.Run(ctx, advancing(responder.Status)) })
 	<-services.Context().Done()
 	return services.Stop(nil)
 }
@@ -82,13 +81,36 @@ func (p Process) responder(ctx context.Context, found *instances) (*authcallout.
 			continue
 		}
 		c.Verifiers[kind.Key], err = kind.Open(ctx, identity.Site{
-			Settings: settings, Instances: found, Bindings: bindings{p.Streams, p.Cluster}, Log: p.Log,
+			Settings: settings, Instances: found, Bindings: bindings{p.Bus.JetStream(), p.Cluster}, Log: p.Log,
 		})
 		if err != nil {
 			return nil, fmt.Errorf("auth.verifiers.%s: %w", kind.Key, err)
 		}
 	}
 	return authcallout.New(c)
+}
+
+// advancing returns a check that fails before the responder is ready, and if requests wait but none was answered since
+// the last check. It has one caller at a time.
+func advancing(status func() authcallout.Status) func(context.Context) error {
+	var before uint64
+	waited := false
+	return func(context.Context) error {
+		s := status()
+		sum := s.Accepted
+		for _, n := range s.Refused {
+			sum += n
+		}
+		stuck := waited && s.Waiting > 0 && sum == before
+		before, waited = sum, s.Waiting > 0
+		switch {
+		case !s.Ready:
+			return errors.New("does not receive requests of NATS servers yet")
+		case stuck:
+			return fmt.Errorf("%d requests wait, and none was answered since the last check", s.Waiting)
+		}
+		return nil
+	}
 }
 
 // user returns the user of an agent, from the table of roles.
@@ -101,15 +123,18 @@ func user(c identity.Claim) (string, jwt.Permissions) {
 	return u.Name(), p
 }
 
-// health serves the state of the responder: ready while it receives requests on an open connection.
-func (p Process) health(mux *http.ServeMux, r *authcallout.Responder) {
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
-		if !r.Status().Ready || !p.Conn.IsConnected() {
-			http.Error(w, "not connected to NATS", http.StatusServiceUnavailable)
-			return
+// responding returns the check of the responder: ready while it receives requests.
+func responding(r *authcallout.Responder) admin.Check {
+	return admin.Check{Name: "responder", Read: func(context.Context) admin.Result {
+		if s := r.Status(); !s.Ready {
+			return admin.Result{State: admin.Failed, Detail: "receives no requests of the servers", Remedy: "check auth_callout in the configuration of the NATS servers"}
 		}
-		fmt.Fprintln(w, "ok")
-	})
+		return admin.Result{State: admin.OK, Detail: "receives the requests of the servers"}
+	}}
+}
+
+// varz serves the sums of the responder.
+func varz(mux *http.ServeMux, r *authcallout.Responder) {
 	mux.HandleFunc("GET /varz", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(r.Status()) // fails only if the client is gone
@@ -135,9 +160,20 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	ch <- prometheus.MustNewConstMetric(queued, prometheus.GaugeValue, float64(s.Waiting))
 }
 
+// Identify sets the login of an agent in a connection, if the configuration has a section "identity". It creates the
+// agent's nkey in the data folder.
+func Identify(ctx context.Context, connection *bus.Config, c config.Identity, claim identity.Claim) error {
+	login, err := Login(ctx, c, claim, connection.Data)
+	if login == nil || err != nil {
+		return err
+	}
+	connection.Login, connection.Identity = login.Apply, login.Setting()
+	return nil
+}
+
 // Login returns the login of an agent; nil if the configuration has no section "identity". It creates the agent's nkey
 // in the data folder.
-func Login(ctx context.Context, c config.Identity, claim identity.Claim, data string, log *slog.Logger) (*identity.Login, error) {
+func Login(ctx context.Context, c config.Identity, claim identity.Claim, data string) (*identity.Login, error) {
 	kind, ok := c.Kind()
 	if !ok {
 		return nil, nil
@@ -153,5 +189,5 @@ func Login(ctx context.Context, c config.Identity, claim identity.Claim, data st
 	if err != nil {
 		return nil, err
 	}
-	return &identity.Login{Claim: claim, Verifier: kind.Key, Prover: prover, Key: key, Log: log}, nil
+	return &identity.Login{Claim: claim, Verifier: kind.Key, Prover: prover, Key: key}, nil
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/bus/bustest"
 	"github.com/weirkeeper/weirkeeper/internal/config"
+	"github.com/weirkeeper/weirkeeper/internal/daemon/admin"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/authd"
 	"github.com/weirkeeper/weirkeeper/internal/identity"
 )
@@ -92,7 +93,7 @@ func wait(t *testing.T, what string, holds func() bool) {
 func TestConfiguredAgentConnectsThroughAuth(t *testing.T) {
 	_, issuer, issuerFile := pair(t, nkeys.CreateAccount)
 	_, xkey, xkeyFile := pair(t, nkeys.CreateCurveKeys)
-	user, userKey, _ := pair(t, nkeys.CreateUser)
+	_, userKey, userFile := pair(t, nkeys.CreateUser)
 	accounts := []*server.Account{server.NewAccount("AUTH"), server.NewAccount("WEIR")}
 	s := bustest.Serve(t, server.Options{
 		Accounts: accounts, AuthTimeout: 3, Nkeys: []*server.NkeyUser{{Nkey: userKey, Account: accounts[0]}},
@@ -106,24 +107,19 @@ func TestConfiguredAgentConnectsThroughAuth(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	var wg sync.WaitGroup
-	defer wg.Wait()
-	defer cancel()
 	out, log := new(output), slog.New(slog.DiscardHandler)
-	conn := bustest.Connect(t, s.ClientURL(), nats.Nkey(userKey, user.Sign))
-	wg.Go(func() {
-		err := authd.Process{Conn: conn, Config: service.Auth, Cluster: "prod", Log: log}.Run(ctx, "127.0.0.1:0", out)
-		if err != nil {
-			t.Error(err)
-		}
-	})
+	own, err := bus.Find(t.Context(), bus.Config{NATS: bus.NATS{URL: s.ClientURL(), NKeyFile: userFile}, Log: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(own.Close)
+	runAuth(t, authd.Process{Bus: own, Config: service.Auth, Cluster: "prod", Log: log}, admin.Config{Daemon: config.DaemonAuth, Flag: "127.0.0.1:0", Out: out, Log: log})
 	wait(t, "the address of the metrics", func() bool { return strings.Contains(out.String(), "/metrics\n") })
 	_, address, _ := strings.Cut(strings.TrimSuffix(strings.TrimSpace(out.String()), "/metrics"), "http://")
-	wait(t, "health", func() bool { code, _ := get(t, address, "/healthz"); return code == http.StatusOK })
+	wait(t, "health", func() bool { code, _ := get(t, address, "/readyz"); return code == http.StatusOK })
 
 	agentOf := func(pool, node string) (*bus.Bus, error) {
-		login, err := authd.Login(t.Context(), service.Identity, identity.Claim{Cluster: "prod", Pool: pool, Node: node}, data, log)
+		login, err := authd.Login(t.Context(), service.Identity, identity.Claim{Cluster: "prod", Pool: pool, Node: node}, data)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -148,8 +144,9 @@ func TestConfiguredAgentConnectsThroughAuth(t *testing.T) {
 		b.Close()
 		t.Error("an agent of another pool connects")
 	}
+	refused(t, s.ClientURL(), service.Identity, data)
 	_, metrics := get(t, address, "/metrics")
-	for _, want := range []string{"weir_auth_accepted_total 1\n", `weir_auth_refused_total{reason="wrong_name"} 1` + "\n", `weir_auth_refused_total{reason="stolen"} 0` + "\n"} {
+	for _, want := range []string{"weir_auth_accepted_total 1\n", `weir_auth_refused_total{reason="wrong_name"} `, `weir_auth_refused_total{reason="stolen"} 0` + "\n"} {
 		if !strings.Contains(metrics, want) {
 			t.Errorf("metrics lack %q", want)
 		}
@@ -157,10 +154,55 @@ func TestConfiguredAgentConnectsThroughAuth(t *testing.T) {
 	if _, varz := get(t, address, "/varz"); !strings.Contains(varz, `"accepted":1`) {
 		t.Errorf("/varz = %s", varz)
 	}
-	conn.Close()
-	if code, _ := get(t, address, "/healthz"); code != http.StatusServiceUnavailable {
-		t.Errorf("/healthz without NATS = %d", code)
+	own.Close()
+	wait(t, "/readyz without NATS", func() bool { code, _ := get(t, address, "/readyz"); return code == http.StatusServiceUnavailable })
+	if code, _ := get(t, address, "/healthz"); code != http.StatusOK {
+		t.Errorf("/healthz without NATS = %d, want that of a process that lives", code)
 	}
+}
+
+// refused requires that a refused agent names the server's word, the key in weir.yaml and what to do: in its log and in
+// its readiness.
+func refused(t *testing.T, url string, settings config.Identity, data string) {
+	t.Helper()
+	text := new(output)
+	c := bus.Config{NATS: bus.NATS{URL: url}, Data: data, Wait: true, Log: slog.New(slog.NewTextHandler(text, nil)), FilesEvery: 10 * time.Millisecond}
+	if err := authd.Identify(t.Context(), &c, settings, identity.Claim{Cluster: "prod", Pool: "db", Node: "i-03"}); err != nil {
+		t.Fatal(err)
+	}
+	apply := c.Login
+	c.Login = func(o *nats.Options) error {
+		err := apply(o)
+		o.ReconnectWait, o.ReconnectJitter = 50*time.Millisecond, 0
+		return err
+	}
+	b, err := bus.Find(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	const word, key, remedy = "Authorization Violation", "identity.sharedsecret", "its log has the reason"
+	names := func(text string) bool {
+		return strings.Contains(text, word) && strings.Contains(text, key) && strings.Contains(text, remedy)
+	}
+	wait(t, "the log names why", func() bool { return names(text.String()) })
+	wait(t, "readiness names why", func() bool {
+		r := admin.Bus(b).Read(t.Context())
+		return r.State == admin.Failed && names(r.Detail)
+	})
+}
+
+// runAuth runs the process until the test ends.
+func runAuth(t *testing.T, p authd.Process, c admin.Config) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if err := p.Run(ctx, c); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(func() { cancel(); wg.Wait() })
 }
 
 func get(t *testing.T, address, path string) (code int, body string) {
@@ -197,7 +239,7 @@ func TestWrongKeysOfAuthAreNamed(t *testing.T) {
 		"xkey of an account": {config.Auth{IssuerKeyFile: accountFile, XKeyFile: accountFile}, "auth.xkey_file"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := authd.Process{Config: tc.config, Cluster: "prod", Log: slog.New(slog.DiscardHandler)}.Run(t.Context(), "", io.Discard)
+			err := authd.Process{Config: tc.config, Cluster: "prod", Log: slog.New(slog.DiscardHandler)}.Run(t.Context(), admin.Config{})
 			if err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("Run = %v, want %q", err, tc.want)
 			}

@@ -2,7 +2,7 @@ package authd
 
 import (
 	"context"
-	"io"
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -13,10 +13,12 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/bus/bustest"
 	"github.com/weirkeeper/weirkeeper/internal/bus/natsconf"
 	"github.com/weirkeeper/weirkeeper/internal/bus/roles"
 	"github.com/weirkeeper/weirkeeper/internal/config"
+	"github.com/weirkeeper/weirkeeper/internal/daemon/admin"
 	"github.com/weirkeeper/weirkeeper/internal/identity"
 	"github.com/weirkeeper/weirkeeper/internal/identity/sharedsecret"
 	"github.com/weirkeeper/weirkeeper/internal/names"
@@ -37,43 +39,50 @@ func TestAuthOnTheGeneratedConfiguration(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	conn := c.Connect(t, roles.User{Role: roles.Auth, Cluster: "prod"})
-	js, err := jetstream.New(conn)
+	auth := roles.User{Role: roles.Auth, Cluster: "prod"}
+	key, err := c.Seed(t, auth.Name()).Seed()
 	if err != nil {
 		t.Fatal(err)
-	}
-	for _, key := range []string{"UABC", "UDEF"} {
-		if bound, err := (bindings{js, "prod"}).Bind(t.Context(), "i-1", key); bound != "UABC" || err != nil {
-			t.Errorf("Bind(%s) = %q, %v, want UABC", key, bound, err)
-		}
 	}
 	seed, err := c.Issuer().Seed()
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir()
-	issuer, secret := filepath.Join(dir, "issuer.nk"), filepath.Join(dir, "secrets")
-	for path, text := range map[string]string{issuer: string(seed), secret: strings.Repeat("a", 40)} {
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+	dir, files := t.TempDir(), map[string]string{}
+	for name, text := range map[string]string{"issuer.nk": string(seed), "auth.nk": string(key), "secrets": strings.Repeat("a", 40)} {
+		files[name] = filepath.Join(dir, name)
+		if err := os.WriteFile(files[name], []byte(text), 0o600); err != nil {
 			t.Fatal(err)
+		}
+	}
+	log := slog.New(slog.DiscardHandler)
+	own, err := bus.Open(t.Context(), bus.Config{
+		Name: "auth", Log: log, User: auth, NATS: bus.NATS{URL: c.URLs(), NKeyFile: files["auth.nk"], TLS: bus.TLS{CAFile: c.CAFile()}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(own.Close)
+	for _, key := range []string{"UABC", "UDEF"} {
+		if bound, err := (bindings{own.JetStream(), "prod"}).Bind(t.Context(), "i-1", key); bound != "UABC" || err != nil {
+			t.Errorf("Bind(%s) = %q, %v, want UABC", key, bound, err)
 		}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer cancel()
-	log := slog.New(slog.DiscardHandler)
-	p := Process{Conn: conn, Streams: js, Configs: dir, Cluster: "prod", Log: log, Config: config.Auth{
-		Account: roles.AccountWeir, IssuerKeyFile: issuer,
-		Verifiers: config.Verifiers{Values: map[string]identity.Settings{"sharedsecret": &sharedsecret.Settings{KeyFile: secret, Pools: []string{"web"}}}},
+	p := Process{Bus: own, Configs: dir, Cluster: "prod", Log: log, Config: config.Auth{
+		Account: roles.AccountWeir, IssuerKeyFile: files["issuer.nk"],
+		Verifiers: config.Verifiers{Values: map[string]identity.Settings{"sharedsecret": &sharedsecret.Settings{KeyFile: files["secrets"], Pools: []string{"web"}}}},
 	}}
 	wg.Go(func() {
-		if err := p.Run(ctx, "", io.Discard); err != nil {
+		if err := p.Run(ctx, admin.Config{Daemon: config.DaemonAuth, Flag: config.AdminOff, Log: log}); err != nil {
 			t.Error(err)
 		}
 	})
-	settings := config.Identity{Value: &sharedsecret.ProverSettings{KeyFile: secret}, Keys: []string{"sharedsecret"}}
-	login, err := Login(t.Context(), settings, identity.Claim{Cluster: "prod", Pool: "web", Node: "i-1"}, dir, log)
+	settings := config.Identity{Value: &sharedsecret.ProverSettings{KeyFile: files["secrets"]}, Keys: []string{"sharedsecret"}}
+	login, err := Login(t.Context(), settings, identity.Claim{Cluster: "prod", Pool: "web", Node: "i-1"}, dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,11 +91,13 @@ func TestAuthOnTheGeneratedConfiguration(t *testing.T) {
 		o.ConnectedCB = func(*nats.Conn) { connected <- struct{}{} }
 		return login.Apply(o)
 	}
-	heartbeats, err := c.Connect(t, roles.User{Role: roles.Harmonizer, Cluster: "prod"}).SubscribeSync("weir.prod.heartbeat.*")
-	if err != nil {
+	harmonizer := c.Connect(t, roles.User{Role: roles.Harmonizer, Cluster: "prod"})
+	heartbeats, err := harmonizer.SubscribeSync("weir.prod.heartbeat.*")
+	if err = errors.Join(err, harmonizer.Flush()); err != nil {
 		t.Fatal(err)
 	}
-	agent := bustest.Connect(t, c.URLs(), nats.Secure(c.TLS()), apply)
+	// The agent has the same server, because the others learn of a subscription later.
+	agent := bustest.Connect(t, harmonizer.ConnectedUrl(), nats.Secure(c.TLS()), apply)
 	<-connected
 	forbidden := make(chan error, 1)
 	agent.SetErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { forbidden <- err })

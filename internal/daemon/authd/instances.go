@@ -8,8 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/nats-io/nats.go"
-
+	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/identity"
 	"github.com/weirkeeper/weirkeeper/internal/signalbucket"
@@ -106,7 +105,7 @@ func (i *instances) Known(ctx context.Context, instance string) (pool string, la
 type pools struct {
 	configs string // folder of the files
 	cluster string
-	conn    *nats.Conn
+	bus     *bus.Bus
 	log     *slog.Logger
 }
 
@@ -137,7 +136,7 @@ func (p pools) add(ctx context.Context, name string, found map[string]machine) e
 		return nil
 	}
 	opened, err := kind.Open(ctx, provider.Site{
-		Cluster: p.cluster, Pool: name, Groups: pool.Selected(), Conn: p.conn, Log: p.log,
+		Cluster: p.cluster, Pool: name, Groups: pool.Selected(), Conn: p.bus.Conn(), Log: p.log,
 		Others: func() map[string][]provider.Group {
 			claims, _ := config.Claims(p.configs, p.cluster, name) // machines reports the error of each pool
 			return claims

@@ -1,5 +1,8 @@
 // Package autoscalerd is the autoscaler process of one pool. It waits for the pool's lease. While it holds the lease,
 // it runs the autoscaler's loop and node health, and applies the configuration that bootstrap sends.
+//
+// [Process] has its parameters, and Process.Run returns after all its parts have ended. [RequestPlan] and
+// [RequestNodes] send requests to a running process. They may be called concurrently.
 package autoscalerd
 
 import (
@@ -7,9 +10,10 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"path/filepath"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weirkeeper/weirkeeper/autoscaler"
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
@@ -19,13 +23,16 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/command"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
+	"github.com/weirkeeper/weirkeeper/internal/daemon/admin"
 	"github.com/weirkeeper/weirkeeper/internal/integrity"
 	"github.com/weirkeeper/weirkeeper/internal/state"
+	"github.com/weirkeeper/weirkeeper/internal/telemetry"
+	"github.com/weirkeeper/weirkeeper/internal/trace"
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
 const (
-	nodeMaxAge   = 30 * time.Second // minimum age at which a node's facts expire
+	receiptAge   = 30 * time.Second // for which the receipt of a silent node's facts is known
 	firstTimeout = 3 * time.Second  // for the first message of bootstrap
 	openTimeout  = 10 * time.Second // to open durable state on the bus
 	// providerTimeout bounds opening the provider, and a request for its repair service.
@@ -39,6 +46,7 @@ type autoscaling struct {
 	configs   string // folder of the files of all pools
 	dryRun    bool
 	directory ask.Directory
+	waits     func(error) // receives why the start waits
 	// follow, if set, runs beside a loop and applies changed files to it.
 	follow func(ctx context.Context, l *autoscaler.Loop) error
 	// refresh, if set, reads the current files.
@@ -54,10 +62,10 @@ func (a autoscaling) config() autoscaler.Config {
 // Process is an autoscaler with its flags.
 type Process struct {
 	command.Settings
-	DryRun      bool
-	MetricsAddr string    // Prometheus endpoint of node health; empty: no endpoint
-	Out         io.Writer // receives the endpoint's address
-	Log         *slog.Logger
+	DryRun    bool
+	AdminAddr string    // address of the admin server; empty: that of weir.yaml
+	Out       io.Writer // receives the address
+	Log       *slog.Logger
 }
 
 // Run runs the pool of these files until ctx ends. It uses signals at their documented addresses.
@@ -85,32 +93,43 @@ func (p Process) run(ctx context.Context, a autoscaling) error {
 		return err
 	}
 	connection := p.Bus(a.service.NATS, "autoscaler "+a.pool.Name, p.Log)
-	connection.InboxPrefix = roles.User{Role: roles.Pool, Cluster: a.pool.Cluster, Pool: a.pool.Name}.InboxPrefix()
+	connection.User = roles.User{Role: roles.Pool, Cluster: a.pool.Cluster, Pool: a.pool.Name}
+	connection.Wait = true
+	server := admin.Config{Daemon: config.DaemonAutoscaler, Settings: a.service.Admin, Flag: p.AdminAddr, Out: p.Out, Log: p.Log}
+	if server.Opened, err = admin.Open(server, &connection); err != nil {
+		return err
+	}
+	defer server.Opened.Close()
+	a.waits = server.Opened.Waits
 	b, err := bus.Find(ctx, connection)
 	if err != nil {
 		return err
 	}
 	defer b.Close()
+	var pulse admin.Pulse
 	parts := daemon.NewServices(ctx)
 	pool, err := openDependencies(parts, b, a, p.Log)
 	if err != nil {
 		return parts.Stop(err)
 	}
-	t := &terms{bus: b, holder: holder, log: p.Log, settings: a, parts: pool, keeper: daemon.KeeperArgv(p.Program)}
+	a.directory = pulsing{a.directory, &pulse}
+	t := &terms{bus: b, holder: holder, log: p.Log, settings: a, parts: pool, keeper: daemon.KeeperArgv(p.Program), pulse: &pulse}
+	t.scaling = newPoolMetrics(t.currentLease, a.dryRun)
+	traces, endTraces, err := telemetry.Open(ctx, "weir-autoscaler", p.Log, "weir.cluster", a.pool.Cluster, "weir.pool", a.pool.Name)
+	if err != nil {
+		return parts.Stop(err)
+	}
+	defer endTraces()
+	t.trace = trace.Join(t.scaling.trace, traces)
 	t.guard, err = state.OpenGuard(b.JetStream(), a.pool.Cluster, a.pool.Name, filepath.Join(p.Data, integrity.FolderName), holder, p.Log)
 	if err != nil {
 		return parts.Stop(err)
 	}
 	defer t.guard.Close()
-	if p.MetricsAddr != "" {
-		listener, err := net.Listen("tcp", p.MetricsAddr)
-		if err != nil {
-			return parts.Stop(fmt.Errorf("metrics for Prometheus: %w; choose another address", err))
-		}
-		defer listener.Close()
-		if err := daemon.ServeProm(p.Out, parts, listener, daemon.Metrics{Collector: &t.metrics}, p.Log); err != nil {
-			return parts.Stop(err)
-		}
+	content := admin.Content{Checks: append(t.checks(), admin.Disk(p.Data)), Collectors: []prometheus.Collector{t.scaling, &t.health},
+		Labels: prometheus.Labels{"cluster": a.pool.Cluster, "pool": a.pool.Name}}
+	if err := admin.Start(parts, server, content); err != nil {
+		return parts.Stop(err)
 	}
 	return parts.Stop(t.run(parts.Context()))
 }

@@ -3,13 +3,17 @@ package autoscalerd
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
+
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/weirkeeper/weirkeeper/autoscaler"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
+	"github.com/weirkeeper/weirkeeper/internal/past"
 	"github.com/weirkeeper/weirkeeper/internal/signalbucket"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/metrics"
@@ -27,26 +31,24 @@ type poolDependencies struct {
 	// hear is nil if the provider sends neither.
 	receive func(ctx context.Context, warnings, hints chan<- pools.Notice) error
 	// console returns an instance's console output; nil if the provider stores none.
-	console  func(ctx context.Context, instance string) ([]byte, error)
-	store    metrics.Store
-	ledger   *state.Ledger
-	orders   *state.Orders
-	evidence *state.Evidence
+	console func(ctx context.Context, instance string) ([]byte, error)
+	store   metrics.Store
+	ledger  *state.Ledger
+	// summaries has the summaries of the ledger's records.
+	summaries *state.Ledger
+	orders    *state.Orders
+	evidence  *state.Evidence
 }
 
 // openDependencies opens the dependencies and starts those that run.
 func openDependencies(parts *daemon.Services, b *bus.Bus, a autoscaling, log *slog.Logger) (*poolDependencies, error) {
 	cluster, pool := a.pool.Cluster, a.pool.Name
-	p := &poolDependencies{nodes: local.NewNodes(b.Conn(), cluster, pool, nodeMaxAge, log)}
+	p := &poolDependencies{nodes: local.NewNodes(b.Conn(), cluster, pool, receiptAge, log)}
 	parts.Run("nodes", p.nodes.Run)
-	ctx, cancel := context.WithTimeout(parts.Context(), openTimeout)
-	defer cancel()
-	var err error
-	if p.ledger, err = state.CreateLedger(ctx, b.JetStream(), ledgerConfig(a.pool, b.Replicas())); err != nil {
-		return nil, err
-	}
-	reportLedger(ctx, p.ledger, ledgerConfig(a.pool, b.Replicas()), log)
-	if p.orders, err = state.OpenOrders(ctx, b.JetStream(), cluster, pool, b.Replicas()); err != nil {
+	opening := daemon.NewServices(parts.Context())
+	opening.Run("signs of life", func(ctx context.Context) error { return standBy(ctx, a.directory) })
+	err := opening.Stop(daemon.WaitForState(opening.Context(), log, a.waits, func(ctx context.Context) error { return p.openState(ctx, b, a, log) }))
+	if err != nil {
 		return nil, err
 	}
 	if p.evidence, err = state.NewEvidence(b.JetStream(), cluster, pool, b.Replicas()); err != nil {
@@ -70,22 +72,43 @@ func openDependencies(parts *daemon.Services, b *bus.Bus, a autoscaling, log *sl
 	return p, nil
 }
 
-// ledgerConfig returns the settings of a new ledger.
-func ledgerConfig(pool config.Pool, replicas int) state.LedgerConfig {
+// openState opens the ledger and the orders.
+func (p *poolDependencies) openState(ctx context.Context, b *bus.Bus, a autoscaling, log *slog.Logger) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, openTimeout)
+	defer cancel()
+	c := LedgerConfig(a.pool, b.Replicas())
+	if p.ledger, err = state.CreateLedger(ctx, b.JetStream(), c); err != nil {
+		return err
+	}
+	if p.summaries, err = state.NewSummaries(b.JetStream(), c); err != nil {
+		return err
+	}
+	// The pool runs without summaries: each tick tries again.
+	if err := p.summaries.Create(ctx); err != nil {
+		log.Warn("ticks have no summaries", "err", err)
+	}
+	reportLedger(ctx, p.ledger, c.Stream(), log)
+	reportLedger(ctx, p.summaries, c.Summaries(), log)
+	p.orders, err = state.OpenOrders(ctx, b.JetStream(), a.pool.Cluster, a.pool.Name, b.Replicas())
+	return err
+}
+
+// LedgerConfig returns the settings of a new ledger and its summaries.
+func LedgerConfig(pool config.Pool, replicas int) state.LedgerConfig {
 	return state.LedgerConfig{
 		Cluster: pool.Cluster, Pool: pool.Name, Replicas: replicas, MaxAge: pool.Ledger.MaxAge, MaxBytes: int64(pool.Ledger.MaxBytes),
+		SummaryAge: pool.Ledger.Summaries.MaxAge, SummaryBytes: int64(pool.Ledger.Summaries.MaxBytes),
 	}
 }
 
 // reportLedger logs how the existing ledger differs from the pool file, and the command that changes it. Processes
 // change no stream.
-func reportLedger(ctx context.Context, ledger *state.Ledger, c state.LedgerConfig, log *slog.Logger) {
-	want := c.Stream()
+func reportLedger(ctx context.Context, ledger *state.Ledger, want jetstream.StreamConfig, log *slog.Logger) {
 	age, bytes, err := ledger.Kept(ctx)
 	if err != nil || age == want.MaxAge && bytes == want.MaxBytes {
 		return // an error shows at the first record
 	}
-	log.Warn("ledger keeps other bounds than the pool file", "pool", c.Pool, "max_age", age.String(), "max_bytes", bytes,
+	log.Warn("ledger keeps other bounds than the pool file", "stream", want.Name, "max_age", age.String(), "max_bytes", bytes,
 		"change", fmt.Sprintf("nats stream edit %s --max-age=%v --max-bytes=%d", want.Name, want.MaxAge, want.MaxBytes))
 }
 
@@ -119,11 +142,20 @@ func openProvider(ctx context.Context, a autoscaling, b *bus.Bus, log *slog.Logg
 	return kind.Open(ctx, site)
 }
 
+// summarize stores the summary of a tick.
+func (p *poolDependencies) summarize(ctx context.Context, r autoscaler.Record) error {
+	data, err := json.Marshal(past.Of(r))
+	if err != nil {
+		return fmt.Errorf("encode the summary: %w", err)
+	}
+	return p.summaries.Append(ctx, data)
+}
+
 // world returns a loop's dependencies, except those of its term.
 func (p *poolDependencies) world(a autoscaling) autoscaler.World {
 	return autoscaler.World{
 		Provider: p.provider, Scheduler: p.nodes, Cordon: p.nodes, Directory: a.directory,
-		Dial: dialSignal(a.pool.Cluster, a.pool.Name), Metrics: p.store, Ledger: p.ledger, Orders: p.orders,
+		Dial: dialSignal(a.pool.Cluster, a.pool.Name), Metrics: p.store, Ledger: p.ledger, Summarize: p.summarize, Orders: p.orders,
 		Version: daemon.BuildVersion(),
 	}
 }

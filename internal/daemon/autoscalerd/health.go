@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/weirkeeper/weirkeeper/agent"
 	"github.com/weirkeeper/weirkeeper/autoscaler"
 	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
 	"github.com/weirkeeper/weirkeeper/internal/netguard"
@@ -19,7 +20,6 @@ import (
 	"github.com/weirkeeper/weirkeeper/nodehealth/probes"
 	"github.com/weirkeeper/weirkeeper/nodehealth/workflow"
 	"github.com/weirkeeper/weirkeeper/pools"
-	"github.com/weirkeeper/weirkeeper/pools/local/agent"
 )
 
 // healthLoop is the autoscaler loop's view of node health. The two loops refer to each other, so Loop is set after
@@ -28,7 +28,7 @@ type healthLoop struct{ *nodehealth.Loop }
 
 // Condition implements autoscaler.Health.
 func (h *healthLoop) Condition() snapshot.Condition {
-	return snapshot.Condition{Unhealthy: h.Sick(), Barred: h.Barred(), Budget: h.Budget(), Unknown: h.Unknown()}
+	return snapshot.Condition{Unhealthy: h.Unhealthy(), Barred: h.Barred(), Budget: h.Budget(), Unknown: h.Unknown()}
 }
 
 // nodeHealth creates node health for the pool's policy. hints may be nil.
@@ -47,7 +47,7 @@ func (t *terms) nodeHealth(a autoscaling, loop *autoscaler.Loop, memory nodeheal
 	p := t.parts
 	world := nodehealth.World{
 		Pool: p.provider, Writer: loop.Writer(), Drains: loop.Writer(), Agents: agent.NewClient(conn, c.Cluster, c.Pool), Cordon: p.nodes,
-		Facts: p.nodes.Heard, Bus: nats, Memory: memory, Hints: hints,
+		Facts: p.nodes.Received, Bus: nats, Memory: memory, Hints: hints,
 		Workflow: workflow.New(workflow.Config{Allowed: networks, Conn: conn, Keeper: t.keeper, Log: t.log}), Paused: pause.state,
 		Console: p.console, Evidence: p.evidence,
 	}

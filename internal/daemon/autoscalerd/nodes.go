@@ -12,6 +12,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/names"
 	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/local"
 )
 
 const nodesTimeout = 3 * time.Second
@@ -21,15 +22,28 @@ func nodesSubject(cluster, pool string) string {
 	return names.Subject(cluster, "autoscaler", pool, "nodes")
 }
 
+// NodesReport is what the autoscaler has received from the pool's nodes.
+type NodesReport struct {
+	Nodes []pools.NodeFacts `json:"nodes"`
+	// Receipts are about each node, in order of id. An autoscaler of an earlier version sends none.
+	Receipts []local.Receipt `json:"receipts,omitempty"`
+}
+
 // nodesAnswer is the response, compressed by gzip.
 type nodesAnswer struct {
-	Nodes []pools.NodeFacts `json:"nodes"`
-	Error string            `json:"error,omitempty"`
+	NodesReport
+	Error string `json:"error,omitempty"`
 }
 
 // RequestNodes requests the latest facts of the pool's nodes from the autoscaler that holds the pool. The nodes
 // themselves receive no request. Without an autoscaler the error is nats.ErrNoResponders.
 func RequestNodes(ctx context.Context, b *bus.Bus, cluster, pool string) ([]pools.NodeFacts, error) {
+	report, err := RequestNodesReport(ctx, b, cluster, pool)
+	return report.Nodes, err
+}
+
+// RequestNodesReport is RequestNodes with what the autoscaler found about the messages.
+func RequestNodesReport(ctx context.Context, b *bus.Bus, cluster, pool string) (NodesReport, error) {
 	ctx, cancel := context.WithTimeout(ctx, nodesTimeout)
 	defer cancel()
 	answer, err := request[nodesAnswer](ctx, b.Conn(), nodesSubject(cluster, pool))
@@ -37,13 +51,13 @@ func RequestNodes(ctx context.Context, b *bus.Bus, cluster, pool string) ([]pool
 		err = errors.New(answer.Error)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("request the facts of the nodes of pool %s/%s: %w", cluster, pool, err)
+		return NodesReport{}, fmt.Errorf("request the facts of the nodes of pool %s/%s: %w", cluster, pool, err)
 	}
-	return answer.Nodes, nil
+	return answer.NodesReport, nil
 }
 
 // serveNodes answers requests for the facts of the nodes until ctx ends.
-func serveNodes(ctx context.Context, nc *nats.Conn, cluster, pool string, facts func(now time.Time) []pools.NodeFacts, log *slog.Logger) error {
+func serveNodes(ctx context.Context, nc *nats.Conn, cluster, pool string, report func(now time.Time) NodesReport, log *slog.Logger) error {
 	in, err := bus.Receive(nc, bus.InboxConfig{Requests: []string{nodesSubject(cluster, pool)}, Messages: waitingRequests, Log: log})
 	if err != nil {
 		return fmt.Errorf("receive requests for the nodes: %w", err)
@@ -54,7 +68,7 @@ func serveNodes(ctx context.Context, nc *nats.Conn, cluster, pool string, facts 
 		case <-ctx.Done():
 			return nil
 		case m := <-in.Messages():
-			data, err := packed(nodesAnswer{Nodes: facts(time.Now())}, nc.MaxPayload())
+			data, err := packed(nodesAnswer{NodesReport: report(time.Now())}, nc.MaxPayload())
 			if err != nil {
 				data, err = packed(nodesAnswer{Error: err.Error()}, nc.MaxPayload())
 			}

@@ -34,7 +34,7 @@ func TestRequestNodes(t *testing.T) {
 	done := make(chan error, 1)
 	nc := bustest.Connect(t, s.ClientURL())
 	go func() {
-		done <- serveNodes(ctx, nc, "c", "p", func(time.Time) []pools.NodeFacts { return <-facts }, log)
+		done <- serveNodes(ctx, nc, "c", "p", func(time.Time) NodesReport { return NodesReport{Nodes: <-facts} }, log)
 	}()
 	defer func() {
 		cancel()

@@ -39,7 +39,7 @@ type planAnswer struct {
 // ErrNoAutoscaler is the error of a request to a pool without an autoscaler.
 var ErrNoAutoscaler = errors.New("no autoscaler runs for it: start one with \"weir bootstrap\", or \"weir up\"")
 
-// RequestPlan asks the autoscaler that holds the pool.
+// RequestPlan requests the autoscaler that holds the pool.
 func RequestPlan(ctx context.Context, b *bus.Bus, cluster, pool string) (autoscaler.Record, error) {
 	ctx, cancel := context.WithTimeout(ctx, planTimeout)
 	defer cancel()

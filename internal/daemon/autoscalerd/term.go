@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/autoscaler"
@@ -12,10 +14,12 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
+	"github.com/weirkeeper/weirkeeper/internal/daemon/admin"
 	"github.com/weirkeeper/weirkeeper/internal/explain"
 	"github.com/weirkeeper/weirkeeper/internal/integrity"
 	"github.com/weirkeeper/weirkeeper/internal/kvbucket"
 	"github.com/weirkeeper/weirkeeper/internal/state"
+	"github.com/weirkeeper/weirkeeper/internal/trace"
 	"github.com/weirkeeper/weirkeeper/nodehealth"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 	"github.com/weirkeeper/weirkeeper/pools"
@@ -37,8 +41,14 @@ type terms struct {
 	parts    *poolDependencies
 	keeper   []string         // command line of a process keeper
 	guard    *integrity.Guard // of the pool's stored data
-	// metrics has the metrics of the current term's node health.
-	metrics lateCollector
+	// health has the metrics of the current term's node health, and scaling those of the ticks.
+	health  lateCollector
+	scaling *poolMetrics
+	trace   trace.Tracer // of the loop
+	// What the admin server reports: signs of life of the loop, the lease of the current term, and its last tick.
+	pulse *admin.Pulse
+	lease atomic.Pointer[state.Lease]
+	tick  atomic.Pointer[tickReport]
 }
 
 // run runs until ctx ends, or until an error that another term would not fix.
@@ -54,6 +64,7 @@ func (t *terms) run(ctx context.Context) error {
 		if err != nil && !errors.Is(err, pools.ErrNotHolder) && !errors.Is(err, nodehealth.ErrClock) {
 			return err
 		}
+		t.scaling.leaseLost()
 		t.log.Warn("pool lease lost, standing by", "pool", t.settings.pool.Name, "err", err)
 	}
 	return nil
@@ -68,6 +79,9 @@ func (t *terms) term(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	t.lease.Store(lease)
+	t.tick.Store(nil)
+	t.scaling.begin()
 	waiting := daemon.NewServices(ctx)
 	waiting.Run("signs of life", func(ctx context.Context) error { return standBy(ctx, t.settings.directory) })
 	waiting.Run("standby", func(ctx context.Context) error { return t.report(ctx, lease) })
@@ -96,24 +110,15 @@ func (t *terms) hold(holding *daemon.Services, lease *state.Lease) error {
 
 // open creates the loop of a term and starts what runs beside it. done undoes open's registrations.
 func (t *terms) open(holding *daemon.Services, lease *state.Lease) (loop *autoscaler.Loop, a autoscaling, done func(), err error) {
-	cluster, pool := t.settings.pool.Cluster, t.settings.pool.Name
-	open, cancel := context.WithTimeout(holding.Context(), openTimeout)
-	defer cancel()
-	_, err = t.guard.Read(open) // before the takeover rewrites each key
-	var holder *state.Holder
-	if err == nil {
-		holder, err = state.OpenHolder(open, t.bus.JetStream(), lease, cluster, pool)
-	}
-	if err == nil {
-		t.compareEpochs(open, lease.Epoch())
-		t.guard.Publish(open)
-	}
+	pool := t.settings.pool.Name
+	holder, err := t.takeOver(holding.Context(), lease)
 	if err != nil && t.busUnavailable(err) {
 		err = fmt.Errorf("%w: %w", pools.ErrNotHolder, err) // the next term may succeed
 	}
 	if err != nil {
 		return nil, a, nil, err
 	}
+	t.parts.nodes.BeginTerm(lease.Epoch())
 	t.log.Info("pool lease acquired", "pool", pool, "epoch", lease.Epoch())
 	if a, err = t.latest(); err != nil {
 		return nil, a, nil, err
@@ -121,6 +126,7 @@ func (t *terms) open(holding *daemon.Services, lease *state.Lease) (loop *autosc
 	world := t.parts.world(a)
 	world.Memory, world.Records, world.Lease = holder.Memory(), holder.Records(), lease
 	world.Orders = t.parts.orders.Guarded(t.guard)
+	world.Ticked, world.Trace = t.ticked, t.trace
 	t.giveBack(holding.Context(), a)
 	warnings, hints := t.receive(holding, a)
 	world.Notices = warnings
@@ -136,7 +142,79 @@ func (t *terms) open(holding *daemon.Services, lease *state.Lease) (loop *autosc
 	}
 	holding.Run("node health", health.Run)
 	holding.Run("pause of the pool", pause.run)
-	return loop, a, t.metrics.serve(health.Collector()), nil
+	return loop, a, t.health.serve(health.Collector()), nil
+}
+
+// takeOver takes over the pool's stored state. While a value cannot be read, it reports the value and waits for an
+// operator, who restores it or sets it aside.
+func (t *terms) takeOver(ctx context.Context, lease *state.Lease) (*state.Holder, error) {
+	read := func(ctx context.Context) error {
+		if err := t.parts.orders.Reopen(ctx); err != nil {
+			return err
+		}
+		_, err := t.guard.Read(ctx) // before the takeover rewrites each key
+		return err
+	}
+	if err := within(ctx, openTimeout, read); err != nil {
+		return nil, err
+	}
+	reported := map[string]bool{}
+	for {
+		var holder *state.Holder
+		err := within(ctx, openTimeout, func(ctx context.Context) (err error) {
+			holder, err = state.OpenGuardedHolder(ctx, t.bus.JetStream(), lease, t.guard, t.settings.pool.Cluster, t.settings.pool.Name)
+			t.reportUnreadable(reported, state.UnreadableKeys(err))
+			if err == nil {
+				t.compareEpochs(ctx, lease.Epoch())
+			}
+			t.guard.Publish(ctx)
+			return err
+		})
+		if len(reported) == 0 || err == nil {
+			return holder, err
+		}
+		if !waitFor(ctx, unreadableRetry) {
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// unreadableRetry is the interval at which an autoscaler with unreadable state tries to take it over.
+const unreadableRetry = time.Second
+
+// reportUnreadable reports the unreadable values to the guard, and ends the reports of those that are readable now.
+func (t *terms) reportUnreadable(reported map[string]bool, found []*state.UnreadableError) {
+	for key := range reported {
+		if !slices.ContainsFunc(found, func(e *state.UnreadableError) bool { return e.Key == key }) {
+			t.guard.Readable(key)
+			delete(reported, key)
+		}
+	}
+	for _, e := range found {
+		if !errors.Is(e.Err, kvbucket.ErrDamaged) { // the guard has found those
+			t.guard.Unreadable(e.Key, state.OfPool, e.Err)
+		}
+		reported[e.Key] = true
+	}
+}
+
+// within calls do with a context that ends after d at the latest.
+func within(ctx context.Context, d time.Duration, do func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	return do(ctx)
+}
+
+// waitFor waits. It returns false if ctx ends before.
+func waitFor(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
 
 // compareEpochs reports a bucket that is older than the ledger. Each term has a higher epoch than the terms of all
@@ -220,6 +298,7 @@ func (t *terms) dry(ctx context.Context) error {
 	parts := daemon.NewServices(ctx)
 	world := t.parts.world(t.settings)
 	world.Memory, world.Records, world.Orders = ledgerMemory{t.parts.ledger}, noDrains{}, ordersOnly{t.parts.orders}
+	world.Ticked, world.Trace = t.ticked, t.trace
 	return parts.Stop(t.runLoop(parts, autoscaler.NewLoop(t.settings.config(), world, t.log), t.settings))
 }
 
@@ -259,7 +338,9 @@ func (t *terms) runLoop(parts *daemon.Services, l *autoscaler.Loop, a autoscalin
 			return servePlans(ctx, t.bus.Conn(), a.pool.Cluster, a.pool.Name, l.Preview, t.log)
 		})
 		parts.Run("facts of the nodes", func(ctx context.Context) error {
-			return serveNodes(ctx, t.bus.Conn(), a.pool.Cluster, a.pool.Name, t.parts.nodes.Facts, t.log)
+			return serveNodes(ctx, t.bus.Conn(), a.pool.Cluster, a.pool.Name, func(now time.Time) NodesReport {
+				return NodesReport{t.parts.nodes.Facts(now), t.parts.nodes.Receipts(now)}
+			}, t.log)
 		})
 	}
 	return l.Run(parts.Context())

@@ -1,11 +1,16 @@
 // Package bootstrapd is the bootstrap process of one pool. It fetches the releases that the pool file pins,
 // supervises signals and the autoscaler, follows the files, and answers requests on the bus.
+//
+// [Process] has its parameters. Process.Read returns the desired state from the files, and Process.Run supervises
+// it until its context ends. Commands send requests to [Subject]. Run is called once for each pool. Two processes
+// of one pool on a host exclude each other by a lock.
 package bootstrapd
 
 import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -20,9 +25,12 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/command"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
+	"github.com/weirkeeper/weirkeeper/internal/daemon/admin"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/autoscalerd"
+	"github.com/weirkeeper/weirkeeper/internal/daemon/sdnotify"
 	"github.com/weirkeeper/weirkeeper/internal/signalbucket"
 	"github.com/weirkeeper/weirkeeper/internal/state"
+	"github.com/weirkeeper/weirkeeper/internal/telemetry"
 )
 
 // signalTimeout is how long the autoscaler's start waits for silent signals.
@@ -33,6 +41,9 @@ type Process struct {
 	command.Settings
 	CheckArgs func(args []string) error                // refuses arguments that are not flags of the autoscaler
 	Progress  func(ref release.Ref, done, total int64) // of downloads, in bytes; nil: log lines
+	Notify    *sdnotify.Notifier                       // nil: systemd waits for nothing
+	AdminAddr string                                   // address of the admin server; empty: that of weir.yaml
+	Out       io.Writer                                // receives the address
 	Log       *slog.Logger
 }
 
@@ -67,10 +78,7 @@ func (p Process) Read(getenv func(string) string) (Desired, error) {
 	if err := p.CheckArgs(w.args); err != nil {
 		return Desired{}, fmt.Errorf("%s %q, which are flags of weir autoscaler: %w", bootstrap.VarArgs, w.args, err)
 	}
-	if w.service, w.pool, err = files.Decode(); err != nil {
-		return Desired{}, err
-	}
-	if err := autoscalerd.CheckHealth(w.pool); err != nil {
+	if w.service, w.pool, err = files.Decode(autoscalerd.CheckHealth); err != nil {
 		return Desired{}, err
 	}
 	w.Plan = config.Bootstrap(w.service, w.pool)
@@ -94,7 +102,14 @@ func (p Process) Run(ctx context.Context, desired Desired, watcher *config.Watch
 	}
 	defer lock.Unlock()
 	connection := p.Bus(desired.service.NATS, "bootstrap "+desired.Plan.Pool, p.Log)
-	connection.InboxPrefix = roles.User{Role: roles.Pool, Cluster: desired.Plan.Cluster, Pool: desired.Plan.Pool}.InboxPrefix()
+	connection.User = roles.User{Role: roles.Pool, Cluster: desired.Plan.Cluster, Pool: desired.Plan.Pool}
+	connection.Wait = true
+	p.nameOwner(desired.pool) // before the bus, which the owner may run
+	server := admin.Config{Daemon: config.DaemonBootstrap, Settings: desired.service.Admin, Flag: p.AdminAddr, Out: p.Out, Log: p.Log}
+	if server.Opened, err = admin.Open(server, &connection); err != nil {
+		return err
+	}
+	defer server.Opened.Close()
 	nats, err := bus.Find(ctx, connection)
 	if err != nil {
 		return err
@@ -104,15 +119,19 @@ func (p Process) Run(ctx context.Context, desired Desired, watcher *config.Watch
 	if progress == nil {
 		progress = logProgress(p.Log)
 	}
-	seen, err := state.OpenSeen(ctx, nats.JetStream(), desired.Plan.Cluster, nats.Replicas())
+	var seen state.Seen
+	var trials *state.Trials
+	err = daemon.WaitForState(ctx, p.Log, server.Opened.Waits, func(ctx context.Context) error {
+		if seen, err = state.OpenSeen(ctx, nats.JetStream(), desired.Plan.Cluster, nats.Replicas()); err != nil {
+			return err
+		}
+		trials, err = state.OpenTrials(ctx, nats.JetStream(), desired.Plan.Cluster, desired.Plan.Pool, nats.Replicas())
+		return err
+	})
 	if err != nil {
 		return err
 	}
 	releases, err := openReleases(ctx, desired, filepath.Join(p.Data, "releases"), seen, p.Log, progress)
-	if err != nil {
-		return err
-	}
-	trials, err := state.OpenTrials(ctx, nats.JetStream(), desired.Plan.Cluster, desired.Plan.Pool, nats.Replicas())
 	if err != nil {
 		return err
 	}
@@ -132,9 +151,16 @@ func (p Process) Run(ctx context.Context, desired Desired, watcher *config.Watch
 		if err != nil {
 			return err
 		}
-		r := &reloader{process: p, bootstrap: b, releases: releases, log: p.Log, bus: nats, nats: nats.Conn(), running: desired}
+		r := &reloader{process: p, bootstrap: b, releases: releases, log: p.Log, bus: nats, nats: nats.Conn(), running: desired, admin: server}
 		return r.watchAndRun(ctx, watcher)
 	})
+}
+
+// nameOwner logs which process must run the machines of the pool, if they need one.
+func (p Process) nameOwner(pool config.Pool) {
+	if kind, _ := pool.Provider(); kind.Owner != "" {
+		p.Log.Info("machines of the pool need their owner", "machines", kind.Name, "owner", kind.Owner)
+	}
 }
 
 // users returns the user ids of signals and the folder of their sockets. If signals must run as this process's user,
@@ -155,12 +181,13 @@ func (p Process) users(desired Desired) (own *users, folder, sameUser string) {
 	return nil, socketFolder(p.Data, desired.Plan), sameUser
 }
 
-// autoscalerEnv returns the environment of an autoscaler, with the variables of the pool's provider.
+// autoscalerEnv returns the environment of an autoscaler, with the variables of the pool's provider
+// and of traces.
 func (p Process) autoscalerEnv(pool config.Pool) []string {
 	env := p.Env()
 	kind, _ := pool.Provider()
 	for _, entry := range os.Environ() {
-		if kind.Environment != "" && strings.HasPrefix(entry, kind.Environment) {
+		if kind.Environment != "" && strings.HasPrefix(entry, kind.Environment) || strings.HasPrefix(entry, telemetry.Prefix) {
 			env = append(env, entry)
 		}
 	}

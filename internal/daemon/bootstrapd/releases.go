@@ -20,6 +20,7 @@ type releases struct {
 	log      *slog.Logger
 	progress progress
 	yanks    yanks
+	fetches  fetches
 	shared   release.SeenStore // shared by the cluster's hosts; nil: this host only
 
 	mu      sync.Mutex
@@ -54,6 +55,7 @@ func (r *releases) follow(ctx context.Context, desired Desired, running []releas
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.desired, r.cache, r.bucket = desired, cache, nil
+	r.fetches.keep(append(refsOf(desired.Plan), running...))
 	return nil
 }
 
@@ -86,12 +88,13 @@ func refsOf(p bootstrap.Plan) (refs []release.Ref) {
 }
 
 // Fetch implements bootstrap.Fetcher.
-func (r *releases) Fetch(ctx context.Context, ref release.Ref) (release.Installed, error) {
+func (r *releases) Fetch(ctx context.Context, ref release.Ref) (in release.Installed, err error) {
+	defer func() { r.fetches.add(ctx, ref, err) }()
 	cache, bucket, service, err := r.open(ctx)
 	if err != nil {
 		return release.Installed{}, fmt.Errorf("fetch %s: %w", ref, err)
 	}
-	in, err := signalbucket.Fetch(ctx, cache, bucket, service, ref)
+	in, err = signalbucket.Fetch(ctx, cache, bucket, service, ref)
 	if in.SharedErr != nil {
 		r.log.Warn("shared first-seen record unavailable, using this host's record", "release", ref.String(), "err", in.SharedErr)
 	}

@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"github.com/nats-io/nats.go"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weirkeeper/weirkeeper/bootstrap"
 	"github.com/weirkeeper/weirkeeper/internal/awssdk"
@@ -18,6 +19,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/command"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
+	"github.com/weirkeeper/weirkeeper/internal/daemon/admin"
 	"github.com/weirkeeper/weirkeeper/internal/diskspace"
 )
 
@@ -29,6 +31,7 @@ type reloader struct {
 	log       *slog.Logger
 	bus       *bus.Bus
 	nats      *nats.Conn
+	admin     admin.Config
 	running   Desired // used only by the goroutine of run
 
 	mu      sync.Mutex
@@ -48,7 +51,21 @@ func (r *reloader) watchAndRun(ctx context.Context, watcher *config.Watcher) err
 	parts.Run("release cache", func(ctx context.Context) error { return r.releases.collect(ctx, r.bootstrap.Releases) })
 	parts.Run("yanks", func(ctx context.Context) error { return r.releases.followYanks(ctx, r.bootstrap.Releases) })
 	parts.Run("reload", func(ctx context.Context) error { return r.run(ctx, watcher) })
+	parts.Run("service manager", func(ctx context.Context) error { return r.process.Notify.Run(ctx, r.alive) })
+	content := admin.Content{
+		Checks: r.checks(), Collectors: []prometheus.Collector{newCollector(r.status, &r.releases.fetches)},
+		Labels: prometheus.Labels{"cluster": r.process.Cluster, "pool": r.process.Pool},
+	}
+	if err := admin.Start(parts, r.admin, content); err != nil {
+		return parts.Stop(err)
+	}
 	return parts.Stop(r.bootstrap.Run(parts.Context()))
+}
+
+// alive returns nil when the loop of bootstrap responds and the state of its processes can be read.
+func (r *reloader) alive(ctx context.Context) error {
+	r.bootstrap.Status()
+	return r.bootstrap.Alive(ctx)
 }
 
 // watched returns the files whose changes are followed: the two configuration files, and the AWS key files.
@@ -76,16 +93,24 @@ func (r *reloader) run(ctx context.Context, watcher *config.Watcher) error {
 		case <-ctx.Done():
 			return nil
 		case <-watcher.Changes():
+			r.try(ctx, watcher)
 		case <-hangup:
+			r.process.Notify.Reloading()
+			r.process.Notify.Reloaded(r.try(ctx, watcher))
 		}
-		if err := r.reload(ctx); err != nil {
-			r.log.Error("configuration rejected, previous plan continues", "err", err)
-			r.refuse(err.Error())
-			continue
-		}
-		watcher.Follow(r.process.watched(r.running.service)...)
-		r.refuse("")
 	}
+}
+
+// try applies the files. If they are rejected, the previous plan continues, and try returns the reason.
+func (r *reloader) try(ctx context.Context, watcher *config.Watcher) (refused string) {
+	if err := r.reload(ctx); err != nil {
+		r.log.Error("configuration rejected, previous plan continues", "err", err)
+		r.refuse(err.Error())
+		return "configuration rejected, previous plan continues: " + err.Error()
+	}
+	watcher.Follow(r.process.watched(r.running.service)...)
+	r.refuse("")
+	return ""
 }
 
 // reload applies the files, or changes nothing.
@@ -103,6 +128,7 @@ func (r *reloader) reload(ctx context.Context) error {
 	if err := r.bootstrap.Update(desired.Plan); err != nil {
 		return errors.Join(err, r.releases.follow(ctx, r.running, r.bootstrap.Releases()))
 	}
+	r.process.nameOwner(desired.pool)
 	r.running = desired
 	r.log.Info("configuration applied", "pool", desired.Plan.Pool)
 	return nil

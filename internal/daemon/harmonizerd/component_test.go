@@ -6,7 +6,6 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -20,6 +19,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/bus/natsserver"
 	"github.com/weirkeeper/weirkeeper/internal/config"
+	"github.com/weirkeeper/weirkeeper/internal/daemon/admin"
 )
 
 // announcement is the part of a component's announcement that collectors read.
@@ -47,7 +47,9 @@ func announced(t *testing.T, file config.Harmonizer) (announcement, *nats.Conn) 
 	p := Parts{Bus: b, File: file, Loop: file.Loop("test", []string{"default"}), Holder: "a", Data: t.TempDir(), Log: log}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- p.Run(ctx, "127.0.0.1:0", io.Discard) }()
+	go func() {
+		done <- p.Run(ctx, admin.Config{Daemon: config.DaemonHarmonizer, Flag: "127.0.0.1:0", Out: io.Discard, Log: log})
+	}()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {
@@ -110,7 +112,7 @@ func TestCollectorReadsVarz(t *testing.T) {
 		{"/varz", user, "wrong", http.StatusUnauthorized, "want the user and password"},
 		{"/varz", "wrong", password, http.StatusUnauthorized, "want the user and password"},
 		{"/varz", "", "", http.StatusUnauthorized, "want the user and password"},
-		{"/healthz", "", "", http.StatusUnauthorized, "want the user and password"},
+		{"/healthz", "", "", http.StatusOK, "ok\n"},
 		{"/readyz", "", "", http.StatusOK, "ready\n"},
 		{"/metrics", "", "", http.StatusOK, "# HELP "},
 		{"/other", user, password, http.StatusNotFound, ""},
@@ -167,29 +169,30 @@ func TestCollectorReadsVarz(t *testing.T) {
 	}
 }
 
-// TestReadiness reads /readyz of a harmonizer that cannot work. The response has the reason.
-func TestReadiness(t *testing.T) {
+// A harmonizer that cannot work is not ready, with the reason. Only one that does not answer is dead.
+func TestLeadership(t *testing.T) {
 	since := time.Date(2031, 2, 3, 4, 5, 6, 0, time.UTC)
 	for _, tt := range []struct {
 		name   string
 		status harmonizer.Status
 		err    error
-		code   int
-		body   string
+		state  admin.State
+		dead   bool
+		detail string
 	}{
-		{"it leads", harmonizer.Status{Leading: true, Complete: true}, nil, http.StatusOK, "ready\n"},
-		{"another one leads", harmonizer.Status{Leader: "b"}, nil, http.StatusOK, "ready\n"},
-		{"no leader", harmonizer.Status{NoLeader: since}, nil, http.StatusServiceUnavailable,
-			"no harmonizer leads since 2031-02-03T04:05:06Z: nothing is started or stopped; check NATS and its JetStream\n"},
-		{"full storage", harmonizer.Status{Leading: true, Unwritten: since}, nil, http.StatusServiceUnavailable,
-			"the harmonizer cannot save its state since 2031-02-03T04:05:06Z: starts continue, stops wait; check JetStream's storage\n"},
-		{"no answer", harmonizer.Status{}, context.DeadlineExceeded, http.StatusServiceUnavailable, "the harmonizer does not answer: context deadline exceeded\n"},
+		{"it leads", harmonizer.Status{Leading: true, Complete: true, Epoch: 7}, nil, admin.OK, false, "leads, epoch 7"},
+		{"incomplete", harmonizer.Status{Leading: true, Epoch: 7, Why: "no bulk API"}, nil, admin.Degraded, false, "leads, epoch 7, but stops nothing: no bulk API"},
+		{"another one leads", harmonizer.Status{Leader: "b"}, nil, admin.Standby, false, "another harmonizer leads: b"},
+		{"no leader", harmonizer.Status{NoLeader: since}, nil, admin.Failed, false,
+			"no harmonizer leads since 2031-02-03T04:05:06Z: nothing is started or stopped; check NATS and its JetStream"},
+		{"full storage", harmonizer.Status{Leading: true, Unwritten: since}, nil, admin.Failed, false,
+			"the harmonizer cannot save its state since 2031-02-03T04:05:06Z: starts continue, stops wait; check JetStream's storage"},
+		{"no answer", harmonizer.Status{}, context.DeadlineExceeded, admin.Failed, true, "the harmonizer does not answer: context deadline exceeded"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			w := httptest.NewRecorder()
-			ready(func(context.Context, harmonizer.StatusQuery) (harmonizer.Status, error) { return tt.status, tt.err })(w, httptest.NewRequest("GET", "/readyz", nil))
-			if w.Code != tt.code || w.Body.String() != tt.body {
-				t.Errorf("/readyz: %d %q, want %d %q", w.Code, w.Body, tt.code, tt.body)
+			r := leadership(func(context.Context, harmonizer.StatusQuery) (harmonizer.Status, error) { return tt.status, tt.err }).Read(t.Context())
+			if r.State != tt.state || r.Dead != tt.dead || r.Detail != tt.detail {
+				t.Errorf("leadership = %+v, want %v, dead %t, %q", r, tt.state, tt.dead, tt.detail)
 			}
 		})
 	}

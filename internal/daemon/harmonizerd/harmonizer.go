@@ -1,19 +1,22 @@
 // Package harmonizerd is the harmonizer process, which keeps the applications of a cluster at their expected count.
 // It wires the harmonizer with its bus, lease and memory.
+//
+// [Parts] has the opened connections and files. Parts.Run wires them and returns after all its parts have ended.
+// Several processes of one cluster may run: the lease selects the active one.
 package harmonizerd
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weirkeeper/weirkeeper/harmonizer"
 	"github.com/weirkeeper/weirkeeper/harmonizer/bulkapi"
@@ -22,6 +25,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
+	"github.com/weirkeeper/weirkeeper/internal/daemon/admin"
+	"github.com/weirkeeper/weirkeeper/internal/daemon/sdnotify"
 	"github.com/weirkeeper/weirkeeper/internal/inputfile"
 	"github.com/weirkeeper/weirkeeper/internal/integrity"
 	"github.com/weirkeeper/weirkeeper/internal/state"
@@ -44,6 +49,8 @@ type Parts struct {
 	Record harmonizer.Record // nil: nothing is recorded
 	// Component is the announcement of our metrics to collectors on the bus.
 	Component natsbus.Component
+	Notify    *sdnotify.Notifier // nil: systemd waits for nothing
+	Waits     func(error)        // receives why Wire waits; nil: only the log has it
 	Log       *slog.Logger
 }
 
@@ -52,7 +59,7 @@ func (p Parts) Wire(ctx context.Context) (*harmonizer.Harmonizer, error) {
 	nats, err := natsbus.NewBus(p.Bus.Conn(), natsbus.Config{
 		Cluster: p.Loop.Cluster, Dialect: natsbus.Dialect(p.File.Dialect), Partition: p.File.Partition, LegacyDEAs: p.File.LegacyDEAs,
 		FilterPartition: p.Loop.Apps.Partition != "", Shadow: p.Loop.Shadow, RequestTimeout: p.File.RequestTimeout(),
-		Component: p.Component,
+		Component: p.Component, KeepAlive: p.Loop.WithDefaults().Apps.NudgeKeepAlive,
 	}, p.Log)
 	if err != nil {
 		return nil, err
@@ -72,11 +79,16 @@ func (p Parts) Wire(ctx context.Context) (*harmonizer.Harmonizer, error) {
 		if err != nil {
 			return nil, err
 		}
-		memory, err := state.OpenAppMemory(ctx, p.Bus.JetStream(), lease, p.Loop.Cluster)
+		var memory *state.AppMemory
+		err = daemon.WaitForState(ctx, p.Log, p.Waits, func(ctx context.Context) error {
+			memory, err = state.OpenAppMemory(ctx, p.Bus.JetStream(), lease, p.Loop.Cluster)
+			return err
+		})
 		if err != nil {
 			return nil, err
 		}
 		ports.Lease, ports.Memory = lease, memory
+		p.Loop.LeaseTTL = lease.TTL()
 	}
 	return harmonizer.New(p.Loop, ports, p.Log)
 }
@@ -121,19 +133,20 @@ func (p Parts) source(nats *natsbus.Bus) (harmonizer.Source, error) {
 	return natsbus.NewRows(p.Bus.Conn(), rows, p.Log)
 }
 
-// Run runs the harmonizer until ctx ends. It serves Prometheus metrics, /varz and /healthz at metricsAddr, and prints
-// the address to out. An empty metricsAddr means the file's status.port.
-func (p Parts) Run(ctx context.Context, metricsAddr string, out io.Writer) error {
-	var prom net.Listener
+// Run runs the harmonizer until ctx ends. An address of c.Flag or of the file's status.port also has /varz, and is
+// announced to collectors.
+func (p Parts) Run(ctx context.Context, c admin.Config) error {
 	keys := p.File.Status
-	metricsAddr = cmp.Or(metricsAddr, keys.Address())
-	if metricsAddr != "" {
-		var err error
-		if prom, err = net.Listen("tcp", metricsAddr); err != nil {
-			return fmt.Errorf("metrics for Prometheus: %w; choose another address", err)
-		}
-		defer prom.Close()
-		p.Component = natsbus.NewComponent(int(p.File.Index), reachable(prom.Addr()))
+	c.Trusted = keys.Address()
+	server, err := admin.Listen(c)
+	if err != nil {
+		return err
+	}
+	defer server.Close()
+	p.Waits = server.Waits
+	announced := server.Given()
+	if announced != nil {
+		p.Component = natsbus.NewComponent(int(p.File.Index), reachable(announced))
 		if keys.User != "" {
 			p.Component.User, p.Component.Password = keys.User, keys.Password
 		}
@@ -143,13 +156,22 @@ func (p Parts) Run(ctx context.Context, metricsAddr string, out io.Writer) error
 		return err
 	}
 	services := daemon.NewServices(ctx)
-	if prom != nil {
-		metrics := daemon.Metrics{Collector: h.Collector(), More: func(mux *http.ServeMux) { collected(mux, p.Component, h) }}
-		if err := daemon.ServeProm(out, services, prom, metrics, p.Log); err != nil {
-			return services.Stop(err)
-		}
+	content := admin.Content{
+		Checks: []admin.Check{admin.Bus(p.Bus), admin.Clock(p.Bus.Conn(), p.Log), leadership(h.Status)}, Collectors: []prometheus.Collector{h.Collector()},
+		Labels: prometheus.Labels{"cluster": p.Loop.Cluster},
 	}
+	if !p.Loop.Shadow { // which has no state
+		content.Checks = append(content.Checks, admin.Stored(p.Bus.JetStream(), p.Loop.Cluster))
+	}
+	if p.Data != "" {
+		content.Checks = append(content.Checks, admin.Disk(p.Data))
+	}
+	if announced != nil {
+		content.More = func(mux *http.ServeMux) { collected(mux, p.Component, h) }
+	}
+	server.Serve(services, content)
 	services.Run("harmonizer", h.Run)
+	services.Run("service manager", func(ctx context.Context) error { return p.Notify.Run(ctx, h.Alive) })
 	<-services.Context().Done()
 	return services.Stop(nil)
 }

@@ -1,12 +1,12 @@
 package harmonizerd
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"runtime"
@@ -16,6 +16,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/harmonizer"
 	"github.com/weirkeeper/weirkeeper/harmonizer/natsbus"
+	"github.com/weirkeeper/weirkeeper/internal/daemon/admin"
 )
 
 // varzTimeout is how long /varz waits for the harmonizer.
@@ -39,33 +40,31 @@ type process struct {
 	LogCounts map[string]int `json:"log_counts"`     // always empty
 }
 
-// ready serves /readyz. It reports whether the harmonizer works, or stands by for another one. Otherwise the response
-// has one reason a line.
-func ready(status func(ctx context.Context, q harmonizer.StatusQuery) (harmonizer.Status, error)) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		ctx, cancel := context.WithTimeout(r.Context(), varzTimeout)
-		defer cancel()
+// leadership returns the check of the harmonizer: whether its loop answers, whether it works or stands by for another
+// one, and whether it may stop app instances.
+func leadership(status func(ctx context.Context, q harmonizer.StatusQuery) (harmonizer.Status, error)) admin.Check {
+	return admin.Check{Name: "lease", Read: func(ctx context.Context) admin.Result {
 		s, err := status(ctx, harmonizer.StatusQuery{Totals: true})
 		why := s.Unready()
-		if err != nil {
-			why = []string{"the harmonizer does not answer: " + err.Error()}
+		switch {
+		case err != nil:
+			return admin.Result{State: admin.Failed, Dead: true, Detail: "the harmonizer does not answer: " + err.Error(), Remedy: "see its log, and restart it if this lasts"}
+		case len(why) > 0:
+			return admin.Result{State: admin.Failed, Detail: strings.Join(why, "; ")}
+		case !s.Leading:
+			return admin.Result{State: admin.Standby, Detail: "another harmonizer leads: " + cmp.Or(s.Leader, "unknown")}
+		case !s.Complete:
+			return admin.Result{State: admin.Degraded, Detail: fmt.Sprintf("leads, epoch %d, but stops nothing: %s", s.Epoch, s.Why), Remedy: "see \"weir app status\""}
+		case len(s.Unanswered) > 0:
+			return admin.Result{State: admin.Degraded, Detail: fmt.Sprintf("leads, epoch %d, but no scheduler answers its requests for %d apps, such as %.80q", s.Epoch, s.UnansweredApps, s.Unanswered[0].App),
+				Remedy: "start \"weir placer\" for the pool, or see its log"}
 		}
-		if len(why) > 0 {
-			http.Error(w, strings.Join(why, "\n"), http.StatusServiceUnavailable)
-			return
-		}
-		w.Header().Set("Content-Type", "text/plain")
-		_, _ = io.WriteString(w, "ready\n")
-	}
+		return admin.Result{State: admin.OK, Detail: fmt.Sprintf("leads, epoch %d", s.Epoch)}
+	}}
 }
 
-// collected adds /readyz to mux, and /varz and /healthz with the component's credentials.
+// collected adds /varz to mux, with the component's credentials.
 func collected(mux *http.ServeMux, c natsbus.Component, h *harmonizer.Harmonizer) {
-	mux.HandleFunc("GET /readyz", ready(h.Status))
-	mux.HandleFunc("GET /healthz", authorized(c, func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "text/plain")
-		_, _ = io.WriteString(w, "ok\n")
-	}))
 	mux.HandleFunc("GET /varz", authorized(c, func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), varzTimeout)
 		defer cancel()

@@ -7,6 +7,8 @@
 //	}
 //
 // A Server is safe for concurrent use.
+//
+// Tests start one by [Start], and its cleanup stops the process.
 package s3test
 
 import (

@@ -215,7 +215,7 @@ func (m *migration) copyAll(ctx context.Context, buckets oldBuckets) error {
 	return m.copyKeys(ctx, buckets)
 }
 
-// finish copies what was written until the old buckets were sealed, compares all copies, and makes the new buckets
+// finish copies the written data until the old buckets were sealed, compares all copies, and makes the new buckets
 // valid.
 func (m *migration) finish(ctx context.Context, buckets oldBuckets) error {
 	if err := m.createTarget(ctx, buckets); err != nil {

@@ -63,6 +63,8 @@ type Store struct {
 	bounds *bounds
 	newest *newest
 
+	writing sync.Mutex // of one writer; taken after mu
+
 	mu     sync.RWMutex // only Close locks it for writing
 	db     *tsdb.DB
 	closed bool
@@ -120,8 +122,8 @@ func (s *Store) Write(ctx context.Context, samples []metrics.Sample) error {
 	return err
 }
 
-// Put is Write that also returns the number of dropped samples: those older than the retention, and second values of
-// a series for one millisecond. If samples would start more series than the bounds allow, it stores nothing and
+// Put is Write that also returns the number of dropped samples: those older than the retention, and those of a
+// millisecond that was rewritten too often. If samples would start more series than the bounds allow, it stores nothing and
 // returns metrics.ErrTooManySeries.
 func (s *Store) Put(ctx context.Context, samples []metrics.Sample) (dropped int, err error) {
 	if err := embedded.CheckSamples(time.Now(), samples); err != nil {
@@ -147,23 +149,26 @@ func (s *Store) append(ctx context.Context, samples []metrics.Sample) (dropped i
 	for i, sample := range samples {
 		all[i] = toLabels(sample)
 	}
-	seconds, err := s.newest.seconds(ctx, s.db, samples, all)
+	s.writing.Lock() // two writers must not choose the same rewrite
+	defer s.writing.Unlock()
+	rewrites, err := s.newest.rewrites(ctx, s.db, samples, all)
 	if err != nil {
 		return 0, err
 	}
 	transaction := s.db.Appender(ctx)
 	for i, sample := range samples {
-		switch seconds[i] {
+		switch rewrites[i] {
 		case same:
 			continue
-		case other:
+		case full:
 			dropped++
 			continue
 		}
-		if err := s.bounds.admit(ctx, s.db, transaction, sample, all[i]); err != nil {
+		series := rewrites[i].of(all[i])
+		if err := s.bounds.admit(ctx, s.db, transaction, sample, series); err != nil {
 			return 0, errors.Join(err, transaction.Rollback())
 		}
-		_, err := transaction.Append(0, all[i], sample.Time.UnixMilli(), sample.Value)
+		_, err := transaction.Append(0, series, sample.Time.UnixMilli(), sample.Value)
 		if isLate(err) {
 			dropped++
 			continue
@@ -173,7 +178,7 @@ func (s *Store) append(ctx context.Context, samples []metrics.Sample) (dropped i
 		}
 	}
 	if dropped > 0 {
-		s.log.Debug("metrics dropped, too old or a second value of one millisecond", "samples", dropped)
+		s.log.Debug("metrics dropped, too old or rewritten too often", "samples", dropped)
 	}
 	if err := transaction.Commit(); err != nil {
 		return dropped, err

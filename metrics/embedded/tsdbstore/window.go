@@ -72,12 +72,12 @@ func (s *Store) Page(ctx context.Context, q metrics.Query, after *embedded.Curso
 	return r.page, nil
 }
 
-// match is one series of a query.
+// match is one series of a query, with its rewrites.
 type match struct {
 	metrics.Identity
 	name       string
 	dimensions metrics.Dimensions
-	points     storage.Series
+	points     [maxRewrites + 1]storage.Series // by rewrite; nil: none
 }
 
 // start returns the first time to read of this series in milliseconds, or skips the series.
@@ -96,23 +96,26 @@ func (m match) start(after *embedded.Cursor, from int64) (start int64, skip bool
 
 // find returns the matching series in order.
 func find(ctx context.Context, querier storage.Querier, q metrics.Query, pattern *regexp.Regexp) ([]match, error) {
-	var found []match
+	var found, rewrites []match
 	set := querier.Select(ctx, false, nil, matchers(q)...)
 	for set.Next() {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
 		series := set.At()
-		name, dimensions := fromLabels(series.Labels())
-		m := match{metrics.Identify(name, dimensions), name, dimensions, series}
-		if pattern == nil {
-			found = append(found, m)
+		at, of, ok := rewriteOf(series.Labels())
+		if !ok {
 			continue
 		}
-		if !pattern.MatchString(m.Key()) {
+		name, dimensions := fromLabels(of)
+		m := match{Identity: metrics.Identify(name, dimensions), name: name, dimensions: dimensions}
+		m.points[at] = series
+		if pattern != nil && !pattern.MatchString(m.Key()) {
 			continue
 		}
-		if found = append(found, m); len(found) > metrics.MaxMatches {
+		if at != original {
+			rewrites = append(rewrites, m)
+		} else if found = append(found, m); pattern != nil && len(found) > metrics.MaxMatches {
 			return nil, fmt.Errorf("%w: more than %d", metrics.ErrTooMany, metrics.MaxMatches)
 		}
 	}
@@ -120,7 +123,21 @@ func find(ctx context.Context, querier storage.Querier, q metrics.Query, pattern
 		return nil, err
 	}
 	slices.SortFunc(found, func(a, b match) int { return a.Compare(b.Identity) })
-	return found, nil
+	return withRewrites(found, rewrites), nil
+}
+
+// withRewrites adds the rewrites to their series, which are in order. A rewrite of a moment is stored after the moment's
+// first value, so without its series it has none to replace.
+func withRewrites(found, rewrites []match) []match {
+	for _, r := range rewrites {
+		i, ok := slices.BinarySearchFunc(found, r, func(a, b match) int { return a.Compare(b.Identity) })
+		for at, points := range r.points {
+			if ok && points != nil {
+				found[i].points[at] = points
+			}
+		}
+	}
+	return found
 }
 
 // matchers returns the label matchers of a query, without its pattern, which find applies.
@@ -172,13 +189,10 @@ type reader struct {
 func (r *reader) read(m match, start int64) error {
 	s := metrics.Series{Name: m.name, Dimensions: m.dimensions}
 	r.room -= len(m.Key())
-	it := m.points.Iterator(nil)
-	for kind := it.Seek(start); kind != chunkenc.ValNone; kind = it.Next() {
-		if kind != chunkenc.ValFloat {
-			continue // we never write such chunks
-		}
-		ms, value := it.At()
-		if ms > r.to {
+	points := m.from(start)
+	for {
+		ms, value, ok := points.next()
+		if !ok || ms > r.to {
 			break
 		}
 		second := time.UnixMilli(ms).Unix()
@@ -191,12 +205,66 @@ func (r *reader) read(m match, start int64) error {
 		r.room -= embedded.PointSize
 		s.Times, s.Values = append(s.Times, second), append(s.Values, value)
 	}
-	if err := it.Err(); err != nil {
+	if err := points.err(); err != nil {
 		return err
 	}
 	if len(s.Times) > 0 {
 		orderSeconds(s)
 		r.page.Series = append(r.page.Series, s)
+	}
+	return nil
+}
+
+// merged has the points of a series and its rewrites in order of time.
+type merged []chunkenc.Iterator // in order of the rewrites, each at its next point
+
+// from returns the points from a time in milliseconds on.
+func (m match) from(start int64) *merged {
+	var all merged
+	for _, series := range m.points {
+		if series == nil {
+			continue
+		}
+		it := series.Iterator(nil)
+		if kind := it.Seek(start); kind != chunkenc.ValNone && (kind == chunkenc.ValFloat || toFloat(it)) || it.Err() != nil {
+			all = append(all, it)
+		}
+	}
+	return &all
+}
+
+// toFloat advances to the next value. It skips chunks of histograms, which we never write.
+func toFloat(it chunkenc.Iterator) bool {
+	for {
+		switch it.Next() {
+		case chunkenc.ValFloat:
+			return true
+		case chunkenc.ValNone:
+			return false
+		}
+	}
+}
+
+// next returns the next time in milliseconds with its last value.
+func (m *merged) next() (ms int64, value float64, ok bool) {
+	if m.err() != nil {
+		return 0, 0, false
+	}
+	for _, it := range *m {
+		if t, v := it.At(); !ok || t <= ms {
+			ms, value, ok = t, v, true
+		}
+	}
+	*m = slices.DeleteFunc(*m, func(it chunkenc.Iterator) bool { return it.AtT() == ms && !toFloat(it) && it.Err() == nil })
+	return ms, value, ok
+}
+
+// err returns the error of a damaged chunk.
+func (m *merged) err() error {
+	for _, it := range *m {
+		if err := it.Err(); err != nil {
+			return err
+		}
 	}
 	return nil
 }

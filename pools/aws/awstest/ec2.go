@@ -266,7 +266,7 @@ func terminateInstances(r *request) (any, error) {
 		before := i.state
 		r.compute.endAlone(i, ByTerminate)
 		if f := r.fleet(i.owner); f != nil && before != i.state {
-			r.spot.tell(f, "instanceChange", "terminated", "", id)
+			r.spot.addHistory(f, "instanceChange", "terminated", "", id)
 		}
 		out.Instances = append(out.Instances, terminating{id, stateOf(i.state), stateOf(before)})
 	}

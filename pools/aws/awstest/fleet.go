@@ -55,7 +55,7 @@ func (c *spot) addFleet(s SpotFleet) *fleet {
 	s.Specs, s.Tags = slices.Clone(s.Specs), maps.Clone(s.Tags)
 	f := &fleet{SpotFleet: s, state: fleetSubmitted, created: c.now}
 	c.fleets = append(c.fleets, f)
-	c.tell(f, "fleetRequestChange", fleetSubmitted, "", "")
+	c.addHistory(f, "fleetRequestChange", fleetSubmitted, "", "")
 	if s.Cold {
 		c.after(validateAfter, func() { c.activate(f) })
 		return f
@@ -67,7 +67,7 @@ func (c *spot) addFleet(s SpotFleet) *fleet {
 	return f
 }
 
-func (c *spot) tell(f *fleet, kind, sub, about, instance string) {
+func (c *spot) addHistory(f *fleet, kind, sub, about, instance string) {
 	if len(f.history) == eventsKept {
 		f.history = slices.Clone(f.history[1:])
 	}
@@ -77,7 +77,7 @@ func (c *spot) tell(f *fleet, kind, sub, about, instance string) {
 func (c *spot) activate(f *fleet) {
 	if f.state == fleetSubmitted {
 		f.state = fleetActive
-		c.tell(f, "fleetRequestChange", fleetActive, "", "")
+		c.addHistory(f, "fleetRequestChange", fleetActive, "", "")
 		c.settleFleet(f)
 	}
 }
@@ -85,11 +85,11 @@ func (c *spot) activate(f *fleet) {
 // modify changes the target. keep means that excess instances are not terminated.
 func (c *spot) modify(f *fleet, target int, keep bool) {
 	f.Target, f.keep, f.state = target, keep, fleetModifying
-	c.tell(f, "fleetRequestChange", "modify_in_progress", "", "")
+	c.addHistory(f, "fleetRequestChange", "modify_in_progress", "", "")
 	done := func() {
 		if f.state == fleetModifying {
 			f.state = fleetActive
-			c.tell(f, "fleetRequestChange", "modify_succeeded", "", "")
+			c.addHistory(f, "fleetRequestChange", "modify_succeeded", "", "")
 			c.settleFleet(f)
 		}
 	}
@@ -107,7 +107,7 @@ func (c *spot) cancel(f *fleet, terminate bool) {
 			c.compute.end(i, ByCancel)
 		}
 	}
-	c.tell(f, "fleetRequestChange", f.state, "", "")
+	c.addHistory(f, "fleetRequestChange", f.state, "", "")
 	c.settleFleet(f)
 }
 
@@ -117,7 +117,7 @@ func (c *spot) settleFleet(f *fleet) {
 	case fleetRunning, fleetTerminating:
 		if len(c.members(f.ID, func(i *instance) bool { return i.state != terminated })) == 0 {
 			f.state = fleetCancelled
-			c.tell(f, "fleetRequestChange", fleetCancelled, "", "")
+			c.addHistory(f, "fleetRequestChange", fleetCancelled, "", "")
 		}
 	case fleetActive, fleetModifying:
 		c.fulfil(f)
@@ -151,7 +151,7 @@ func (c *spot) fulfil(f *fleet) {
 		}
 		tags["aws:ec2spot:fleet-request-id"] = f.ID
 		i := c.compute.launch(instance{owner: f.ID, market: m, weight: spec.weight(), spot: true, tags: tags}, func(*instance) {})
-		c.tell(f, "instanceChange", "launched", fmt.Sprintf(`{"instanceType":%q,"availabilityZone":%q}`, m.Type, m.Zone), i.id)
+		c.addHistory(f, "instanceChange", "launched", fmt.Sprintf(`{"instanceType":%q,"availabilityZone":%q}`, m.Type, m.Zone), i.id)
 	}
 }
 
@@ -175,14 +175,14 @@ func (c *spot) nextSpec(f *fleet, out map[int]bool) (best int, ok bool) {
 // recordShortage adds the records of a failed launch to the history.
 func (c *spot) recordShortage(f *fleet, m Market, why shortage, all bool) {
 	if why == noQuota {
-		c.tell(f, "error", "spotInstanceCountLimitExceeded", "Max spot instance count exceeded", "")
+		c.addHistory(f, "error", "spotInstanceCountLimitExceeded", "Max spot instance count exceeded", "")
 		return
 	}
 	about := fmt.Sprintf("%s, ami-0123456789abcdef0, Linux/UNIX, %s: Repeated errors have occurred processing the launch specification. It will not be retried for at least 13 minutes. "+
 		"Error message: There is no Spot capacity available that matches your request. (Service: AmazonEC2; Status Code: 500; Error Code: InsufficientInstanceCapacity)", m.Type, m.Zone)
-	c.tell(f, "information", "launchSpecTemporarilyBlacklisted", about, "")
+	c.addHistory(f, "information", "launchSpecTemporarilyBlacklisted", about, "")
 	if all {
-		c.tell(f, "error", "allLaunchSpecsTemporarilyBlacklisted", "Several attempts to launch instances have failed. Either the request could not be satisfied or the configuration is not valid. We will retry the request again later.", "")
+		c.addHistory(f, "error", "allLaunchSpecsTemporarilyBlacklisted", "Several attempts to launch instances have failed. Either the request could not be satisfied or the configuration is not valid. We will retry the request again later.", "")
 	}
 }
 
@@ -191,7 +191,7 @@ func (c *spot) shrink(f *fleet) {
 	alive := c.members(f.ID, (*instance).alive)
 	for _, i := range slices.Backward(alive) {
 		if c.weight(f.ID, (*instance).alive)-i.weight >= float64(f.Target) {
-			c.tell(f, "instanceChange", "termination_notified", "", i.id)
+			c.addHistory(f, "instanceChange", "termination_notified", "", i.id)
 			c.compute.end(i, ByScaleIn)
 		}
 	}

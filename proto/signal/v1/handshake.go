@@ -1,5 +1,8 @@
 // Package signalv1 is the control connection between bootstrap and a signal: the gRPC service Control, generated from
 // control.proto, and the constants of the preceding go-plugin handshake. Both ends import it. It has no state.
+//
+// The SDK of signals and bootstrap use it, and authors of signals in other languages read the file. Generated code
+// may be used concurrently as gRPC states.
 package signalv1
 
 // The handshake of go-plugin. A signal in another language copies these constants.

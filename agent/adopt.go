@@ -1,0 +1,225 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+)
+
+// parallelAdoptions is how many copies are adopted at the same time.
+const parallelAdoptions = 32
+
+// adoption is the result of an attempt to adopt a copy.
+type adoption struct {
+	record
+	child *supervise.Child // nil: the copy ended
+	err   error
+}
+
+// adopt takes over the copies that an earlier agent left, and publishes the ends of those that ended meanwhile.
+func (a *Agent) adopt(ctx context.Context, now time.Time) error {
+	found, node, err := a.records.load(now)
+	if err != nil && !a.cfg.Keep && !errors.Is(err, errNewer) { // the folder cannot be used: a condition of the node
+		a.log.Warn("records of app instances not read", "err", err)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	a.machine.cordoned, a.machine.fenced = node.Cordoned, a.machine.fenced || node.Fenced
+	slices.SortFunc(found, func(x, y record) int {
+		return cmp.Or(endOf(x).Compare(endOf(y)), cmp.Compare(x.Start.Instance, y.Start.Instance))
+	})
+	boot, err := supervise.BootID()
+	if err != nil {
+		return err
+	}
+	for _, x := range a.adoptAll(found) {
+		if err := a.take(ctx, now, x, boot); err != nil {
+			return err
+		}
+	}
+	if len(a.procs) > 0 {
+		a.log.Info("app instances adopted", "instances", len(a.procs))
+	}
+	if a.machine.fenced {
+		a.evacuate()
+	}
+	return nil
+}
+
+func endOf(r record) time.Time {
+	if r.Ended == nil {
+		return time.Time{}
+	}
+	return *r.Ended
+}
+
+// adoptAll attempts to adopt the running copies, several at the same time, because the search for the rest of an
+// ended copy reads all processes.
+func (a *Agent) adoptAll(found []record) []adoption {
+	out := make([]adoption, len(found))
+	slots := make(chan struct{}, parallelAdoptions)
+	var wg sync.WaitGroup
+	for i, r := range found {
+		out[i].record = r
+		if r.Ended != nil {
+			continue
+		}
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			if r.Process == nil {
+				out[i].err = a.launcher.Clear(r.Tag)
+				return
+			}
+			out[i].child, out[i].err = a.launcher.Adopt(*r.Process, nameOf(r.Start), a.cfg.StopGrace)
+		})
+	}
+	wg.Wait()
+	return out
+}
+
+// nameOf returns the name of a copy in logs and errors.
+func nameOf(r StartRequest) string { return r.App + "/" + strconv.Itoa(r.Index) }
+
+// take adds one found copy to the machine.
+func (a *Agent) take(ctx context.Context, now time.Time, x adoption, boot string) error {
+	c := &copyOf{StartRequest: x.Start, state: message.Running, since: x.Since, asked: x.Asked, evacuated: x.Evacuated, tag: x.Tag, process: x.Process, fetching: x.Fetching}
+	dir, err := filepath.Abs(filepath.Join(a.cfg.DataDir, c.Instance))
+	if err != nil {
+		return err
+	}
+	switch {
+	case x.Ended != nil:
+		a.machine.keep(c)
+		a.removeDropped()
+		return nil
+	case x.Process == nil: // the start was never acknowledged, or its release was being fetched
+		if x.err != nil {
+			a.log.Error("unfinished start of app instance not cleared up", "instance", c.Instance, "err", x.err)
+		}
+		_ = os.RemoveAll(dir) // the next start of this app instance reports the error
+		if x.Fetching {
+			a.resume(ctx, now, c)
+			return nil
+		}
+		a.records.remove(c.Instance)
+		return nil
+	}
+	a.artifacts.use(c.StartRequest, 1)
+	p := &process{x.child, dir, outputPath(a.cfg.DataDir, c.Instance), a.log}
+	a.machine.copies[c.Instance] = c
+	if x.child != nil {
+		a.procs[c.Instance] = p
+		a.wg.Go(func() { a.watch(p, c.Instance) })
+		if c.asked || c.evacuated {
+			a.wg.Go(p.stop)
+		}
+		return nil
+	}
+	if !errors.Is(x.err, supervise.ErrGone) {
+		return x.err
+	}
+	rebooted := x.Process.Boot != boot
+	end := outcome{text: "ended while no agent ran", left: errors.Is(x.err, supervise.ErrSurvivors)}
+	if rebooted {
+		end.text = "ended with the machine"
+	}
+	p.clear(end)
+	a.event(ctx, now, event{instance: c.Instance, end: &end}, rebooted)
+	return nil
+}
+
+// resume fetches the release of an adopted copy again. If the copy has to stop, or cannot be fetched, it ends.
+func (a *Agent) resume(ctx context.Context, now time.Time, c *copyOf) {
+	c.state = message.Starting
+	a.machine.copies[c.Instance] = c
+	err := a.fetch(ctx, c)
+	if err == nil && !c.asked && !c.evacuated {
+		return
+	}
+	if err == nil {
+		a.artifacts.cancel(c.Instance)
+		return
+	}
+	a.artifacts.use(c.StartRequest, 1) // its end removes one
+	a.fetchedRelease(ctx, now, event{instance: c.Instance, fetched: &fetched{err: err}}, false)
+}
+
+// keepRecord stores the record of a copy, if the copy outlives this agent.
+func (a *Agent) keepRecord(c *copyOf, ended *time.Time) error {
+	if c.tag == "" {
+		return nil
+	}
+	return a.records.write(record{
+		Start: c.StartRequest, Since: c.since, Asked: c.asked, Evacuated: c.evacuated, Tag: c.tag, Process: c.process, Ended: ended,
+		Fetching: c.fetching,
+	})
+}
+
+// updateRecord is keepRecord for a change that has effect anyway.
+func (a *Agent) updateRecord(c *copyOf, ended *time.Time) {
+	if err := a.keepRecord(c, ended); err != nil {
+		a.log.Error("record of app instance not updated", "instance", c.Instance, "err", err)
+	}
+}
+
+// keepNode stores the record of the node, if copies outlive this agent.
+func (a *Agent) keepNode() {
+	if !a.cfg.Keep {
+		return
+	}
+	if err := a.records.writeNode(nodeRecord{Cordoned: a.machine.cordoned, Fenced: a.machine.fenced}); err != nil {
+		a.log.Error("record of the node not updated: after a restart of the agent, the node is as before", "err", err)
+	}
+}
+
+// detach prepares the start of a copy that outlives this agent. Its record exists before its process, so a kill of the
+// agent leaves no process without a record.
+func (a *Agent) detach(c *copyOf, spec *supervise.Spec) error {
+	if !a.cfg.Keep {
+		return nil
+	}
+	if err := a.retag(c); err != nil {
+		return err
+	}
+	spec.Detached = c.tag
+	return nil
+}
+
+// retag stores the record of a copy with a new tag for its process.
+func (a *Agent) retag(c *copyOf) error {
+	c.tag = supervise.NewTag()
+	return a.keepRecord(c, nil)
+}
+
+// identify completes the record of a started copy.
+func (a *Agent) identify(c *copyOf, child *supervise.Child) error {
+	if c.tag == "" {
+		c.fetching = false
+		return nil
+	}
+	id, err := child.Identity()
+	fetching := c.fetching
+	if err == nil {
+		c.process, c.fetching = &id, false
+		err = a.keepRecord(c, nil)
+	}
+	if err == nil {
+		return nil
+	}
+	c.process, c.fetching = nil, fetching
+	now, cancel := context.WithCancel(context.Background())
+	cancel()
+	return errors.Join(err, child.Stop(now))
+}

@@ -1,0 +1,214 @@
+package agent
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/internal/call"
+	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/resource"
+)
+
+// maxEnded is how many ended copies keep their output: at most 16 MiB, with endedOutput each.
+const maxEnded = 256
+
+// machine is the state of one node: its copies and its free resources. It does no I/O, and one
+// goroutine uses it.
+type machine struct {
+	cfg        Config
+	boot       string
+	cordoned   bool
+	cordonedBy pools.Sequence // the latest accepted request
+	cordonedAt time.Time
+	fenced     bool               // by the owner
+	selfFenced bool               // no contact with the bus: the node has fenced itself
+	copies     map[string]*copyOf // by instance
+	ended      []*copyOf          // the latest ones, oldest first
+	dropped    []string           // instances of earlier ones, whose output can be removed
+}
+
+// closed reports whether the node accepts no new copies.
+func (m *machine) closed() bool { return m.cordoned || m.fenced || m.selfFenced }
+
+// cordon sets or removes the cordon, and reports whether it changed. It rejects a late request.
+func (m *machine) cordon(now time.Time, on bool, at pools.Sequence) (changed bool, err error) {
+	if at.Before(m.cordonedBy) && now.Sub(m.cordonedAt) < lateFor {
+		return false, &call.Error{Code: codeLate, Message: fmt.Sprintf("node %s has accepted the cordon request %d of epoch %d, this is %d of epoch %d",
+			m.cfg.ID, m.cordonedBy.Number, m.cordonedBy.Epoch, at.Number, at.Epoch)}
+	}
+	if at != (pools.Sequence{}) {
+		m.cordonedBy, m.cordonedAt = at, now
+	}
+	changed = m.cordoned != on
+	m.cordoned = on
+	return changed, nil
+}
+
+// copyOf is one copy of an app.
+//
+//	starting ──► running ──► (ended)
+//	    └───────────────────────▲
+type copyOf struct {
+	StartRequest
+	state     message.State // Starting or Running; Evacuating is only published
+	since     time.Time     // of the state
+	asked     bool          // a request to stop it was received
+	evacuated bool          // it is stopped because the node is fenced
+
+	fetching bool // Starting: its release is being fetched, and no process runs
+	// Of a copy that outlives the agent:
+	tag     string
+	process *supervise.Identity // nil: it is being started
+}
+
+func newMachine(cfg Config, boot string) *machine {
+	return &machine{cfg: cfg, boot: boot, fenced: cfg.Fenced, copies: map[string]*copyOf{}}
+}
+
+// allocated returns the sum of the footprints.
+func (m *machine) allocated() resource.Vector {
+	var sum resource.Vector
+	for _, id := range slices.Sorted(maps.Keys(m.copies)) { // in a fixed order, so that rounding is always the same
+		sum = sum.Add(m.copies[id].Footprint)
+	}
+	return sum
+}
+
+// priority returns the maximum over the copies of 2 x cpus + mem / 1000 MB, as Clusterman.
+func (m *machine) priority() float64 {
+	most := 0.0
+	for _, c := range m.copies {
+		most = max(most, 2*c.Footprint[resource.CPUs]+c.Footprint[resource.Mem]/1000)
+	}
+	return most
+}
+
+// admit adds a new copy. If the copy was already added, it returns nil without an error.
+func (m *machine) admit(now time.Time, r StartRequest) (*copyOf, error) {
+	if err := r.Validate(); err != nil {
+		return nil, call.Invalid("%v", err)
+	}
+	if m.copies[r.Instance] != nil {
+		return nil, nil
+	}
+	for _, e := range m.ended {
+		if e.Instance == r.Instance { // a repeated request must not run the copy twice
+			return nil, nil
+		}
+	}
+	if m.fenced || m.selfFenced {
+		return nil, &call.Error{Code: codeFenced, Message: "node " + m.cfg.ID + " is fenced"}
+	}
+	if m.cordoned {
+		return nil, &call.Error{Code: codeCordoned, Message: "node " + m.cfg.ID + " is cordoned"}
+	}
+	room := m.cfg.Resources.Sub(m.allocated())
+	if !r.Footprint.Fits(room) {
+		return nil, &call.Error{Code: codeNoRoom, Message: "node " + m.cfg.ID + " has " +
+			resource.Of(room).String() + " left: the app instance requires " + resource.Of(r.Footprint).String()}
+	}
+	c := &copyOf{StartRequest: r, state: message.Starting, since: now}
+	m.copies[r.Instance] = c
+	return c, nil
+}
+
+// running records that a copy is up.
+func (m *machine) running(now time.Time, instance string) {
+	if c := m.copies[instance]; c != nil && c.state == message.Starting {
+		c.state, c.since = message.Running, now
+	}
+}
+
+// exited removes a copy and returns the message about its end. It returns false for an unknown
+// copy. leaving means that the node itself is stopping.
+func (m *machine) exited(now time.Time, instance string, end outcome, leaving bool) (message.Exited, bool) {
+	c := m.copies[instance]
+	if c == nil {
+		return message.Exited{}, false
+	}
+	delete(m.copies, instance)
+	m.keep(c)
+	e := message.Exited{
+		Partition: message.Partition, App: c.App, Version: c.Version, Instance: c.Instance, Index: c.Index,
+		Status: end.status, Description: end.text, Reason: m.reason(c, leaving),
+	}
+	if e.Reason == message.ReasonCrashed {
+		e.CrashedAt = now.Unix()
+	}
+	return e, true
+}
+
+// keep stores the output of an ended copy. If there are too many, it drops the oldest copy that is
+// not the last one of its index. So the reason why an index failed for good is not lost to other
+// copies that crash repeatedly.
+func (m *machine) keep(c *copyOf) {
+	m.ended = append(m.ended, c)
+	if len(m.ended) <= maxEnded {
+		return
+	}
+	type index struct {
+		app string
+		n   int
+	}
+	last := map[index]*copyOf{}
+	for _, e := range m.ended {
+		last[index{e.App, e.Index}] = e
+	}
+	oldest := slices.IndexFunc(m.ended, func(e *copyOf) bool { return last[index{e.App, e.Index}] != e })
+	oldest = max(oldest, 0) // if each is the last of its index, drop the oldest
+	m.dropped = append(m.dropped, m.ended[oldest].Instance)
+	m.ended = slices.Delete(m.ended, oldest, oldest+1)
+}
+
+func (m *machine) reason(c *copyOf, leaving bool) message.Reason {
+	switch {
+	case c.asked:
+		return message.ReasonStopped
+	case c.evacuated, leaving && m.cordoned:
+		return message.ReasonEvacuation
+	case leaving:
+		return message.ReasonShutdown
+	}
+	return message.ReasonCrashed
+}
+
+// heartbeat returns all copies, in order of instance.
+func (m *machine) heartbeat() message.Heartbeat {
+	h := message.Heartbeat{Node: m.cfg.ID, Beats: []message.Beat{}}
+	for _, id := range slices.Sorted(maps.Keys(m.copies)) {
+		c := m.copies[id]
+		state := c.state
+		if m.closed() {
+			state = message.Evacuating
+		}
+		h.Beats = append(h.Beats, message.Beat{
+			Partition: message.Partition, App: c.App, Version: c.Version, Instance: id,
+			Index: c.Index, State: state, Since: float64(c.since.UnixMilli()) / 1000,
+		})
+	}
+	return h
+}
+
+// facts returns the facts to publish. The node is always safe to evict, because every copy may run
+// elsewhere.
+func (m *machine) facts(now time.Time, conditions []pools.Condition) pools.NodeFacts {
+	return pools.NodeFacts{
+		ID: m.cfg.ID, Pool: m.cfg.Pool, Group: m.cfg.Group, BootID: m.boot,
+		Resources: m.cfg.Resources, Allocated: m.allocated(), Tasks: len(m.copies),
+		Draining: m.closed(), SafeToEvict: true, Priority: m.priority(),
+		Conditions: m.conditions(conditions), Heartbeat: m.cfg.Heartbeat, At: now,
+	}
+}
+
+// conditions returns found, preceded by the fence of the owner if there is one.
+func (m *machine) conditions(found []pools.Condition) []pools.Condition {
+	if !m.fenced {
+		return found
+	}
+	fence := pools.Condition{Type: conditionFenced, Failed: true, Why: "fenced by its owner"}
+	return append([]pools.Condition{fence}, found...)
+}

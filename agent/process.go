@@ -1,0 +1,102 @@
+package agent
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
+)
+
+// defaultPath is PATH if Config.Env does not set it.
+const defaultPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+// process is a running copy.
+type process struct {
+	child  *supervise.Child
+	dir    string // removed with the process
+	output string // file
+	log    *slog.Logger
+}
+
+// outcome is the result of an ended copy.
+type outcome struct {
+	status *int // nil: ended by a signal
+	text   string
+	left   bool // some of its processes may still run
+}
+
+// environment returns the environment of a copy, with the folder of its release if it has one. Of two entries with one name, the later one
+// applies.
+func environment(cfg Config, r StartRequest, dir, releaseDir string) []string {
+	all := slices.Concat([]string{defaultPath}, cfg.Env, []string{
+		"HOME=" + dir, "TMPDIR=" + dir,
+		"WEIR_APP=" + r.App, "WEIR_VERSION=" + r.Version, "WEIR_INDEX=" + strconv.Itoa(r.Index),
+		"WEIR_INSTANCE=" + r.Instance, "WEIR_CLUSTER=" + cfg.Cluster, "WEIR_POOL=" + cfg.Pool, "WEIR_NODE=" + cfg.ID,
+		"WEIR_GROUP=" + cfg.Group, "WEIR_INSTANCE_TYPE=" + cfg.Type, "WEIR_ZONE=" + cfg.Zone, "WEIR_REGION=" + cfg.Region,
+	})
+	if releaseDir != "" {
+		all = append(all, "WEIR_RELEASE="+r.Release, "WEIR_RELEASE_DIR="+releaseDir)
+	}
+	seen := map[string]bool{}
+	env := make([]string, 0, len(all))
+	for _, entry := range slices.Backward(all) {
+		name, _, _ := strings.Cut(entry, "=")
+		if !seen[name] {
+			seen[name] = true
+			env = append(env, entry)
+		}
+	}
+	return env
+}
+
+func (p *process) done() <-chan struct{} { return p.child.Done() }
+
+// end returns the result of the copy, and removes its directory. Call it only after done.
+func (p *process) end() outcome {
+	left := p.child.Stop(context.Background()) != nil // the process has ended: Stop returns the rest of it
+	exit, _ := p.child.Exit()
+	out := outcome{text: exit.String(), left: left}
+	if exit.Signal == 0 && !exit.Unknown {
+		out.status, out.text = &exit.Code, exit.String()+shellMeaning(exit.Code)
+	}
+	p.clear(out)
+	return out
+}
+
+// clear removes the directory of an ended copy, and adds the result to its output.
+func (p *process) clear(end outcome) {
+	if err := os.RemoveAll(p.dir); err != nil {
+		p.log.Warn("directory of app instance not removed", "dir", p.dir, "err", err)
+	}
+	if err := endOutput(p.output, end.text); err != nil {
+		p.log.Warn("end of app instance not added to its output", "file", p.output, "err", err)
+	}
+}
+
+// shellMeaning returns the meaning of an exit status of /bin/sh, as in POSIX: 126, 127, or more than
+// 128 after a signal.
+func shellMeaning(status int) string {
+	switch name := unix.SignalName(syscall.Signal(status - 128)); {
+	case status == 126:
+		return " (the command cannot be executed)"
+	case status == 127:
+		return " (the command is not found)"
+	case status > 128 && name != "":
+		return " (killed by " + name + ")"
+	}
+	return ""
+}
+
+// stop sends SIGTERM to the process, kills it after the grace, and returns after its end.
+func (p *process) stop() {
+	if err := p.child.Stop(context.Background()); err != nil {
+		p.log.Error("app instance not stopped", "err", err)
+	}
+}

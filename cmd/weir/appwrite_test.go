@@ -1,0 +1,65 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/internal/bus/bustest"
+)
+
+// A leader that hangs takes a write and does not answer. The row is read again: the write is reported as done if the row
+// is stored, and as unknown if another row is.
+func TestUnansweredWriteOfAnAppIsReadAgain(t *testing.T) {
+	t.Parallel()
+	row := message.App{Name: "web", Pool: "default", Instances: 2, Command: "true"}
+	data, err := json.Marshal(row)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		stored []byte
+		want   string // in the error; empty: no error
+	}{
+		"stored":     {data, ""},
+		"not stored": {bytes.ReplaceAll(data, []byte(":2"), []byte(":1")), `read it with "weir app get web" before you try again`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := bustest.Serve(t, server.Options{})
+			b, err := bus.Find(t.Context(), bus.Config{NATS: bus.NATS{URL: s.ClientURL()}, Name: "test", Log: slog.New(slog.DiscardHandler)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(b.Close)
+			// This client takes the place of the bucket's servers.
+			servers := bustest.Connect(t, s.ClientURL())
+			const subject = "$KV.weir-apps_c.web"
+			if _, err := servers.SubscribeSync(subject); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := servers.Subscribe("$JS.API.DIRECT.GET.KV_weir-apps_c."+subject, func(m *nats.Msg) {
+				_ = m.RespondMsg(&nats.Msg{Header: nats.Header{"Nats-Sequence": {"8"}, "Nats-Subject": {subject}}, Data: tc.stored}) // the client waits for it
+			}); err != nil {
+				t.Fatal(err)
+			}
+			if err := servers.Flush(); err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+			defer cancel()
+			err = writeApp(ctx, b, "c", row, 7)
+			if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("writeApp = %v, want %q", err, tc.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,338 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/internal/bus/bustest"
+	"github.com/weirkeeper/weirkeeper/internal/bus/natsconf"
+	"github.com/weirkeeper/weirkeeper/internal/bus/roles"
+	"github.com/weirkeeper/weirkeeper/pools/aws/awstest"
+)
+
+// Names and sizes of the world of a busWorld.
+const (
+	busCluster   = "prod"
+	busPool      = "web"
+	busProbePool = "probes" // a pool without daemons, whose role the probes have
+	busNodes     = 3
+	busInstances = 6 // of the application: half of the cpus of the nodes
+)
+
+// busPoolFile is the pool file. The default signal requests what the instances need, so the pool has busNodes machines.
+const busPoolFile = `resource_groups: [{asg: {tag: "weir:pool"}}]
+scaling_limits: {min_capacity: 1, max_capacity: 6, max_weight_to_add: 10, max_weight_to_remove: 10, max_tasks_to_kill: inf}
+autoscaling: {tick: 1s}
+autoscale_signals: [{app: shop, period: 1s, required_metrics: [{name: cpus_allocated, type: system_metrics, range: 1m}]}]
+`
+
+// busService is the service file without its section nats.
+const busService = `aws: {region: %s, endpoint_url: "%s", access_key_file: %s}
+autoscale_signal:
+  name: default
+  period: 1s
+  required_metrics:
+    - {name: cpus_allocated, type: system_metrics, range: 1m}
+autoscaling: {default_signal_role: weir, setpoint: 0.5, target_capacity_margin: 0}
+`
+
+// busWorld is a cluster of three NATS servers with all daemons of one pool: two hosts with bootstrap and autoscaler, two
+// harmonizers, two placers, a metrics store, and an agent for each machine.
+type busWorld struct {
+	*testing.T
+	servers *bustest.Processes
+	wires   []*bustest.Wire // to each server: the paths of the hosts
+	cloud   *awstest.Server
+	daemons []*busDaemon
+	started string // folder with a file for each instance that has started
+	viewer  string // configuration folder of commands that only read
+}
+
+// busDaemon is one process.
+type busDaemon struct {
+	name string
+	args []string
+	cmd  *exec.Cmd
+	done chan struct{}
+
+	mu    sync.Mutex
+	lines []string
+}
+
+// newBusWorld starts the world and waits until the application runs and the pool matches it.
+func newBusWorld(t *testing.T) *busWorld {
+	t.Helper()
+	w := &busWorld{T: t, started: t.TempDir()}
+	t.Cleanup(func() { endBelow(filepath.Dir(w.started)) }) // instances outlive their agents
+	w.cloud = awstest.New(t, awstest.Config{Start: time.Now(), Boot: time.Second, Leave: time.Second})
+	w.cloud.AddGroup(awstest.ASG{
+		Name: busPool, Tags: map[string]string{"weir:pool": busCluster + "/" + busPool}, Min: 1, Max: 6, Desired: busNodes,
+	})
+	w.every(200*time.Millisecond, func() { w.cloud.Advance(max(0, time.Since(w.cloud.Now()))) })
+	nodes := w.nodes()
+	w.servers = bustest.StartProcesses(t, false, natsconf.Cluster{
+		Name: busCluster, Pools: []natsconf.Pool{{Name: busPool, Nodes: nodes}, {Name: busProbePool}},
+	})
+	for i := range w.servers.Site.Servers {
+		w.wires = append(w.wires, bustest.NewWire(t, strings.TrimPrefix(w.servers.URL(i), "tls://")))
+	}
+	w.viewer = w.folder(roles.User{Role: roles.Viewer, Cluster: busCluster}, w.urls(), "")
+	metrics := w.folder(roles.User{Role: roles.Metrics, Cluster: busCluster}, w.urls(), "")
+	w.start("metrics", metrics, "metrics", "serve", "--addr", "127.0.0.1:0")
+	for i := range 2 {
+		w.startHost(i)
+	}
+	for i := range 2 {
+		dir := w.folder(roles.User{Role: roles.Harmonizer, Cluster: busCluster}, w.urls(), "")
+		w.daemons = append(w.daemons, w.start(fmt.Sprint("harmonizer ", i), dir, "harmonizer"))
+	}
+	for _, node := range nodes {
+		dir := w.folder(roles.User{Role: roles.Agent, Cluster: busCluster, Pool: busPool, Node: node}, w.urls(), "")
+		w.daemons = append(w.daemons, w.start("agent "+node, dir, "agent", "--pool", busPool, "--group", busPool, "--id", node, "--dir", t.TempDir(),
+			"--cpus", "4", "--mem", "8192", "--disk", "10000"))
+	}
+	for i := range 2 {
+		dir := w.folder(roles.User{Role: roles.Placer, Cluster: busCluster, Pool: busPool}, w.urls(), "")
+		w.daemons = append(w.daemons, w.start(fmt.Sprint("placer ", i), dir, "placer", busPool))
+	}
+	w.command(w.operator(), "app", "set", "shop", "--instances", fmt.Sprint(busInstances), "--cpus", "1", "--mem", "16",
+		"--command", fmt.Sprintf("echo $$ >> %s/$$; exec sleep 100000", w.started))
+	eventually(t, "a pool that matches its application", w.settled)
+	return w
+}
+
+// every calls do periodically until the test ends.
+func (w *busWorld) every(d time.Duration, do func()) {
+	var wg sync.WaitGroup
+	w.Cleanup(wg.Wait) // after the end of w.Context()
+	wg.Go(func() {
+		tick := time.NewTicker(d)
+		defer tick.Stop()
+		for {
+			select {
+			case <-w.Context().Done():
+				return
+			case <-tick.C:
+				do()
+			}
+		}
+	})
+}
+
+func (w *busWorld) urls() (all []string) {
+	for i := range w.servers.Site.Servers {
+		all = append(all, w.servers.URL(i))
+	}
+	return all
+}
+
+// wired returns the near ends of the wires.
+func (w *busWorld) wired() (all []string) {
+	for _, one := range w.wires {
+		all = append(all, "tls://"+one.Address())
+	}
+	return all
+}
+
+func (w *busWorld) nodes() (ids []string) {
+	for _, i := range w.cloud.Instances(busPool) {
+		ids = append(ids, i.ID)
+	}
+	return ids
+}
+
+// folder writes the configuration of a process with the credentials of a user.
+func (w *busWorld) folder(u roles.User, servers []string, more string) string {
+	w.Helper()
+	dir := w.TempDir()
+	seed, err := w.servers.Seed(w, u.Name()).Seed()
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "user.nk"), seed, 0o600)
+	}
+	text := fmt.Sprintf("nats:\n  servers: [%s]\n  nkey_file: user.nk\n  tls: {ca_file: %s}\n%s", strings.Join(servers, ", "), w.servers.CAFile(), more)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "weir.yaml"), []byte(text), 0o600)
+	}
+	if err != nil {
+		w.Fatal(err)
+	}
+	return dir
+}
+
+// startHost starts bootstrap with a configuration of its own.
+func (w *busWorld) startHost(i int) {
+	w.Helper()
+	door := httptest.NewServer(w.cloud)
+	w.Cleanup(door.Close)
+	keys := filepath.Join(w.TempDir(), "keys.json")
+	if err := os.WriteFile(keys, fmt.Appendf(nil, `{"accessKeyId": "AKID%d", "secretAccessKey": "SECRET"}`, i), 0o600); err != nil {
+		w.Fatal(err)
+	}
+	dir := w.folder(roles.User{Role: roles.Pool, Cluster: busCluster, Pool: busPool}, w.wired(), fmt.Sprintf(busService, w.cloud.Region(), door.URL, keys))
+	file := filepath.Join(dir, busCluster, busPool+".yaml")
+	err := os.Mkdir(filepath.Dir(file), 0o700)
+	if err == nil {
+		err = os.WriteFile(file, []byte(busPoolFile), 0o600)
+	}
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.daemons = append(w.daemons, w.start(fmt.Sprint("host ", i), dir, "bootstrap", "--pool", busPool))
+}
+
+// start starts a daemon, which ends with the test.
+func (w *busWorld) start(name, config string, args ...string) *busDaemon {
+	w.Helper()
+	return w.startProcess(name, args, append(args, "--cluster", busCluster, "--data", w.TempDir(), "--config-dir", config))
+}
+
+// startProcess starts a daemon with this command line.
+func (w *busWorld) startProcess(name string, args, line []string) *busDaemon {
+	w.Helper()
+	d := &busDaemon{name: name, args: args, done: make(chan struct{})}
+	d.cmd = exec.Command(filepath.Join(os.Getenv("WEIR_TEST_BIN"), "weir"), line...)
+	d.cmd.Env = append(os.Environ(), asWeir+"=1")
+	out, err := d.cmd.StdoutPipe()
+	if err != nil {
+		w.Fatal(err)
+	}
+	d.cmd.Stderr = d.cmd.Stdout
+	if err := d.cmd.Start(); err != nil {
+		w.Fatal(err)
+	}
+	go func() {
+		defer close(d.done)
+		for lines := bufio.NewScanner(out); lines.Scan(); {
+			d.mu.Lock()
+			d.lines = append(d.lines, time.Now().Format("05.000 ")+lines.Text())
+			d.mu.Unlock()
+		}
+		_ = d.cmd.Wait() // its exit code does not count at the end of a test
+	}()
+	w.Cleanup(func() {
+		_ = d.cmd.Process.Signal(os.Interrupt)
+		late := time.AfterFunc(20*time.Second, func() { _ = d.cmd.Process.Kill() })
+		<-d.done
+		late.Stop()
+		if w.Failed() {
+			w.Logf("%s:\n%s", d.name, strings.Join(d.log(), "\n"))
+		}
+	})
+	return d
+}
+
+// log returns the last lines.
+func (d *busDaemon) log() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.lines[max(0, len(d.lines)-120):])
+}
+
+// ended reports whether the process has ended.
+func (d *busDaemon) ended() bool {
+	select {
+	case <-d.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// open connects as a user to these servers, in this order.
+func (w *busWorld) open(u roles.User, servers ...string) *bus.Bus {
+	w.Helper()
+	seed := filepath.Join(w.TempDir(), "user.nk")
+	text, err := w.servers.Seed(w, u.Name()).Seed()
+	if err == nil {
+		err = os.WriteFile(seed, text, 0o600)
+	}
+	if err != nil {
+		w.Fatal(err)
+	}
+	b, err := bus.Open(w.Context(), bus.Config{
+		NATS: bus.NATS{Servers: servers, NKeyFile: seed, TLS: bus.TLS{CAFile: w.servers.CAFile()}},
+		Name: w.Name(), InboxPrefix: u.InboxPrefix(), Log: quiet(),
+		Login: func(o *nats.Options) error { o.NoRandomize = true; return nil },
+	})
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.Cleanup(b.Close)
+	return b
+}
+
+// operator returns the configuration folder of an operator.
+func (w *busWorld) operator() string {
+	return w.folder(roles.User{Role: roles.Operator, Cluster: busCluster}, w.urls(), "")
+}
+
+// command runs a command, which succeeds in the end.
+func (w *busWorld) command(config string, args ...string) (out string) {
+	w.Helper()
+	eventually(w, fmt.Sprintf("weir %q", args), func() error {
+		r := w.run(config, args...)
+		out = r.stdout
+		if r.code != 0 {
+			return errors.New(r.stderr)
+		}
+		return nil
+	})
+	return out
+}
+
+func (w *busWorld) run(config string, args ...string) result {
+	return weir(append([]string{"--config-dir", config, "--cluster", busCluster, "--pool", busPool, "--data", w.viewer}, args...)...)
+}
+
+// settled reports whether the application runs as expected on a pool without a warning.
+func (w *busWorld) settled() error {
+	if n := len(w.instances()); n != busInstances {
+		return fmt.Errorf("%d instances have started, want %d", n, busInstances)
+	}
+	r := w.run(w.viewer, "--timeout", "3s", "status")
+	if line, _, _ := strings.Cut(r.stdout+r.stderr, "\n"); !asWanted(line) {
+		return errors.New(line)
+	}
+	return nil
+}
+
+// instances returns the processes of the instances that have started, and whether each runs.
+func (w *busWorld) instances() map[string]bool {
+	found := map[string]bool{}
+	files, _ := os.ReadDir(w.started)
+	for _, f := range files {
+		line, err := os.ReadFile(filepath.Join("/proc", f.Name(), "cmdline"))
+		found[f.Name()] = err == nil && strings.HasPrefix(string(line), "sleep")
+	}
+	return found
+}
+
+// endBelow kills the processes that work in a folder or below it.
+func endBelow(dir string) {
+	links, _ := filepath.Glob("/proc/[0-9]*/cwd") // the pattern is valid
+	for _, link := range links {
+		var pid int
+		at, err := os.Readlink(link)
+		if n, _ := fmt.Sscanf(link, "/proc/%d/cwd", &pid); err == nil && n == 1 && strings.HasPrefix(at, dir+"/") {
+			_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended
+		}
+	}
+}
+
+// quiet drops log lines.
+func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }

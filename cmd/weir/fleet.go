@@ -1,0 +1,314 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weirkeeper/weirkeeper/autoscaler"
+	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/internal/command"
+	"github.com/weirkeeper/weirkeeper/internal/explain"
+	"github.com/weirkeeper/weirkeeper/internal/names"
+	"github.com/weirkeeper/weirkeeper/internal/state"
+	"github.com/weirkeeper/weirkeeper/internal/view"
+	"github.com/weirkeeper/weirkeeper/pools"
+)
+
+// poolFirst is in the help of commands with nodes or groups after the pool.
+const poolFirst = `
+
+The first argument is the pool if the cluster has a pool of that name and --pool is not
+given. All other arguments are %s.`
+
+// takePool returns the arguments after the pool. If the first one names a pool of the cluster, it becomes the pool of
+// the command. With --pool no argument does.
+func takePool(ctx context.Context, cli *shared, b *bus.Bus, cmd *cobra.Command, args []string) ([]string, error) {
+	if len(args) == 0 || cmd.Flags().Changed("pool") || !names.Valid(args[0]) {
+		return args, nil
+	}
+	within, cancel := context.WithTimeout(ctx, view.Timeout)
+	defer cancel()
+	ticked, err := state.Pools(within, b.JetStream(), cli.Cluster)
+	if err != nil {
+		return nil, fmt.Errorf("find out whether %q is a pool: %w; name the pool with --pool", args[0], err)
+	}
+	if !slices.Contains(ticked, args[0]) {
+		return args, nil
+	}
+	cli.Pool = args[0]
+	return args[1:], nil
+}
+
+// withNodes runs f on the bus with the nodes among the arguments.
+func (cli *healthCommands) withNodes(cmd *cobra.Command, args []string, f func(ctx context.Context, b *bus.Bus, nodes []string) error) error {
+	return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
+		nodes, err := takePool(ctx, cli.shared, b, cmd, args)
+		if err != nil {
+			return err
+		}
+		return f(ctx, b, nodes)
+	})
+}
+
+// takeGroups returns the groups among the arguments, after the pool. Without groups after a name, the name is a group of
+// the pool of --pool, as in earlier versions. A name that is both a pool and such a group is a mistake.
+func (cli *poolCommands) takeGroups(ctx context.Context, b *bus.Bus, cmd *cobra.Command, args []string, all bool) ([]string, error) {
+	before := cli.Pool
+	groups, err := takePool(ctx, cli.shared, b, cmd, args)
+	if err != nil || len(groups) == len(args) {
+		return groups, err
+	}
+	if len(groups) == 0 && !all {
+		cli.Pool = before
+		return args, nil
+	}
+	named := cli.Pool
+	cli.Pool = before
+	r, err := cli.newestReading(ctx, b)
+	cli.Pool = named
+	if err != nil || named == before {
+		return groups, nil // only a pool has that name
+	}
+	for _, g := range r.Snapshot.Groups {
+		if g.ID == named {
+			return nil, command.Usage(fmt.Errorf("%q is a pool, and a group of pool %s: name the pool with --pool\nSee %q", named, before, cmd.CommandPath()+" --help"))
+		}
+	}
+	return groups, nil
+}
+
+// fleetCommands are the commands about all pools of a cluster.
+type fleetCommands struct{ *shared }
+
+func (cli *fleetCommands) poolListCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the pools of the cluster, with their size and problems, worst first",
+		Long: `List the pools of the cluster, with their size and problems, worst first. A pool is listed
+if it has ticked, or if it has a file in the configuration folder. The command reads
+stored data, and asks the harmonizer for its requests without an answer. A pool that cannot be read has the
+state "unreadable", and the others are listed all the same. "-" is an unknown number.`,
+		Example: `  weir pool list
+  weir pool list --watch
+  weir pool list --output name`,
+		Args: command.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cli.withBus(cmd.Context(), cli.listPools) },
+	}
+	cli.watchFlag(cmd)
+	cli.namesFlag(cmd, eachName(func(r view.PoolRow) string { return r.Pool }))
+	return cmd
+}
+
+// fleet reads the pools of the cluster. It reports on standard error what the rows do not have.
+func (cli *fleetCommands) fleet(b *bus.Bus) view.Fleet {
+	return view.Fleet{Bus: b, Cluster: cli.Cluster, Configs: cli.ConfigDir(), Warn: func(format string, args ...any) {
+		fmt.Fprintf(cli.Stderr, "weir: "+format+"\n", args...)
+	}}
+}
+
+func (cli *fleetCommands) listPools(ctx context.Context, b *bus.Bus) error {
+	rows, err := cli.fleet(b).Rows(ctx)
+	if err != nil {
+		return err
+	}
+	now := time.Now()
+	if cli.output == "json" {
+		return cli.printJSON(rows)
+	}
+	var table [][]string
+	for _, r := range rows {
+		table = append(table, poolCells(r, now))
+	}
+	cli.printTable([]string{"pool", "state", "target", "wanted", "joined", "limits", "tick", "problem"}, table)
+	return nil
+}
+
+// poolCells are the columns pool, state, target, wanted, joined, limits, tick and problem.
+func poolCells(r view.PoolRow, now time.Time) []string {
+	number := func(x *float64) string {
+		if x == nil {
+			return "-"
+		}
+		return explain.Number(*x)
+	}
+	limits, tick, problem := "-", "-", ""
+	if r.Limits != nil {
+		limits = explain.Number(r.Limits.Min) + " to inf"
+		if r.Limits.Max < decide.Unlimited {
+			limits = explain.Number(r.Limits.Min) + " to " + explain.Number(r.Limits.Max)
+		}
+	}
+	if !r.LastTick.IsZero() {
+		tick = explain.Ago(now, r.LastTick) + " ago"
+	}
+	if len(r.Problems) > 0 {
+		problem = r.Problems[0]
+		if more := len(r.Problems) - 1; more > 0 {
+			problem += fmt.Sprintf(" (and %d more)", more)
+		}
+	}
+	return []string{r.Pool, r.State, number(r.Target), number(r.Wanted), number(r.Joined), limits, tick, problem}
+}
+
+// rollState is the rolling replacement of a group.
+type rollState struct {
+	Group string    `json:"group"`
+	Total int       `json:"machines"` // present ones
+	Left  int       `json:"left"`     // present ones that are replaced, or would be
+	Since time.Time `json:"since,omitzero"`
+	By    string    `json:"by,omitempty"`
+	Why   string    `json:"why,omitempty"`
+}
+
+// rollFlags are the flags of "weir pool roll".
+type rollFlags struct {
+	noteFlags
+	groups               []string
+	status, stop, dryRun bool
+}
+
+func (cli *poolCommands) poolRollCommand() *cobra.Command {
+	var f rollFlags
+	cmd := &cobra.Command{
+		Use:   "roll [POOL]",
+		Short: "Replace the present machines of a pool, group by group or all",
+		Long: `Replace the present machines of a pool, for example after a change of the image: new
+machines start beside the old ones. As they join, the old ones are drained and
+terminated, within the step limits and the disruption budget of the pool. It is the
+order of "weir pool mark-stale". Machines that start later stay.
+
+--status shows how many machines are left. --stop withdraws the order: machines that
+were not drained yet stay. --dry-run shows how many machines would be replaced.`,
+		Example: `  weir pool roll web --group blue --why "kernel 6.18"
+  weir pool roll web --dry-run
+  weir pool roll web --status
+  weir pool roll web --stop`,
+		Args: cli.poolArg,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if f.status && f.stop || f.status && f.dryRun || f.stop && f.dryRun {
+				return command.Usage(fmt.Errorf("%s has two of --status, --stop and --dry-run: give one of them\nSee %q", cmd.CommandPath(), cmd.CommandPath()+" --help"))
+			}
+			note, err := f.note()
+			if err != nil {
+				return err
+			}
+			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error { return cli.roll(ctx, b, f, note) })
+		},
+	}
+	f.addWhy(cmd)
+	cmd.Flags().StringSliceVar(&f.groups, "group", nil, "this group only; repeatable (default: all groups of the pool)")
+	cmd.Flags().BoolVar(&f.status, "status", false, "show the machines that are left, and change nothing")
+	cmd.Flags().BoolVar(&f.stop, "stop", false, "withdraw the order")
+	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "show what would be replaced, and change nothing")
+	cli.watchFlag(cmd)
+	cli.outputFlag(cmd)
+	return cmd
+}
+
+func (cli *poolCommands) roll(ctx context.Context, b *bus.Bus, f rollFlags, note pools.Note) error {
+	r, err := cli.newestReading(ctx, b)
+	if err != nil {
+		return err
+	}
+	groups, err := cli.groupsOf(r, f.groups)
+	if err != nil {
+		return err
+	}
+	if !f.status && !f.stop && !f.dryRun {
+		return cli.markStale(ctx, b, note, groups)
+	}
+	within, cancel := context.WithTimeout(ctx, view.Timeout)
+	defer cancel()
+	orders, err := state.OpenOrders(within, b.JetStream(), cli.Cluster, cli.Pool, state.CreateNothing)
+	if err != nil {
+		return err
+	}
+	current, err := orders.List(within)
+	if err != nil {
+		return err
+	}
+	states := rollStates(r, groups, current.Stale, f.dryRun)
+	if f.stop {
+		for _, s := range states {
+			if s.Since.IsZero() {
+				continue
+			}
+			if err := orders.Rolled(within, s.Group); err != nil {
+				return fmt.Errorf("stop the roll of group %s: %w", s.Group, err)
+			}
+		}
+	}
+	if cli.output == "json" {
+		return cli.printJSON(states)
+	}
+	cli.printRoll(states, f)
+	return nil
+}
+
+// groupsOf returns the named groups of the pool, or all.
+func (cli *poolCommands) groupsOf(r autoscaler.Record, named []string) ([]string, error) {
+	var known []string
+	for _, g := range r.Snapshot.Groups {
+		known = append(known, g.ID)
+	}
+	for _, g := range named {
+		if !slices.Contains(known, g) {
+			return nil, command.Usage(fmt.Errorf("pool %s/%s has no group %q%s", cli.Cluster, cli.Pool, g, command.Suggest(g, known)))
+		}
+	}
+	if len(named) > 0 {
+		return named, nil
+	}
+	return known, nil
+}
+
+// rollStates returns the groups that roll. all has each group roll as if it was marked at the time of the record.
+func rollStates(r autoscaler.Record, groups []string, marks []pools.StaleMark, all bool) []rollState {
+	states := []rollState{}
+	for _, group := range groups {
+		s := rollState{Group: group}
+		before := r.At
+		i := slices.IndexFunc(marks, func(m pools.StaleMark) bool { return m.Group == group })
+		if i >= 0 && !all {
+			s.Since, s.By, s.Why, before = marks[i].At, marks[i].By, marks[i].Why, marks[i].At
+		}
+		if r.Case != nil {
+			for _, n := range r.Case.Nodes {
+				if n.Group != group {
+					continue
+				}
+				s.Total++
+				if all || i >= 0 && r.Case.Input.Now.Add(-n.Uptime).Before(before) {
+					s.Left++
+				}
+			}
+		}
+		if all || i >= 0 {
+			states = append(states, s)
+		}
+	}
+	return states
+}
+
+func (cli *poolCommands) printRoll(states []rollState, f rollFlags) {
+	if len(states) == 0 {
+		fmt.Fprintf(cli.Stdout, "%s: no group of pool %s/%s is rolled\n", command.NoResources, cli.Cluster, cli.Pool)
+		return
+	}
+	for _, s := range states {
+		switch {
+		case f.dryRun:
+			fmt.Fprintf(cli.Stdout, "would replace %d of %d machines of %s\n", s.Left, s.Total, s.Group)
+		case f.stop:
+			fmt.Fprintf(cli.Stdout, "%s: the roll is stopped; %d of %d machines stay from before %s\n", s.Group, s.Left, s.Total, timeText(s.Since))
+		default:
+			fmt.Fprintf(cli.Stdout, "%s: %d of %d machines are from before %s and left, ordered by %s%s\n",
+				s.Group, s.Left, s.Total, timeText(s.Since), s.By, after(": ", s.Why))
+		}
+	}
+}

@@ -1,0 +1,493 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/internal/command"
+	"github.com/weirkeeper/weirkeeper/internal/explain"
+	"github.com/weirkeeper/weirkeeper/internal/history"
+	"github.com/weirkeeper/weirkeeper/internal/past"
+	"github.com/weirkeeper/weirkeeper/internal/seconds"
+	"github.com/weirkeeper/weirkeeper/internal/view"
+)
+
+func (cli *poolCommands) history(b *bus.Bus) history.Pool {
+	return history.Pool{JS: b.JetStream(), Cluster: cli.Cluster, Pool: cli.Pool}
+}
+
+// pastFlags are the flags of "weir explain" that choose ticks of the past.
+type pastFlags struct {
+	at      string
+	since   time.Duration
+	changed bool
+	summary bool
+	whyNot  string
+}
+
+func (f *pastFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.at, "at", "", "the last tick at that time, such as 03:10 or 2026-01-02T03:10:00Z")
+	cmd.Flags().DurationVar(&f.since, "since", 0, "all ticks since that long ago, oldest first; default: the last tick")
+	cmd.Flags().BoolVar(&f.changed, "changed", false, "with --since: only ticks that changed something")
+	cmd.Flags().BoolVar(&f.summary, "summary", false, "with --output json or yaml: summaries in place of records")
+	cmd.Flags().StringVar(&f.whyNot, "why-not", "", "up or down: what kept the pool from growing or shrinking")
+}
+
+// check returns the mistakes of a combination of flags.
+func (f *pastFlags) check(cmd *cobra.Command) error {
+	_, direction := past.Direction(f.whyNot)
+	given := cmd.Flags().Changed
+	switch {
+	case f.since < 0 || given("since") && f.since == 0:
+		return command.Usage(fmt.Errorf("--since %s: want a positive duration, such as 5m", seconds.Short(f.since)))
+	case given("at") && given("since"):
+		return command.Usage(errors.New("--at names one tick and --since a range: give one of them"))
+	case f.changed && !given("since"):
+		return command.Usage(errors.New("--changed needs a range of ticks: add --since, such as --since 8h"))
+	case given("why-not") && !direction:
+		return command.Usage(fmt.Errorf("--why-not %q: want up or down", f.whyNot))
+	case given("why-not") && given("since"):
+		return command.Usage(errors.New("--why-not explains one tick: use --at in place of --since"))
+	}
+	return nil
+}
+
+// waited returns the error of a call whose context is that of patient. It names the deadline if that ended the call.
+func waited(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); errors.Is(cause, context.DeadlineExceeded) {
+		return fmt.Errorf("%w: %w", cause, err)
+	}
+	return err
+}
+
+// reportSkipped reports summaries that this weir cannot read.
+func (cli *poolCommands) reportSkipped(n int) {
+	if n > 0 {
+		fmt.Fprintf(cli.Stderr, "weir: %d ticks are omitted: another version of weir wrote them\n", n)
+	}
+}
+
+// ticks prints the summaries of a range: a row each, or a line of JSON each.
+func (cli *poolCommands) ticks(ctx context.Context, b *bus.Bus, f pastFlags) error {
+	ctx, handle, cancel := cli.patient(ctx)
+	defer cancel()
+	var before *past.Summary
+	var rows [][]string
+	found, now := false, time.Now()
+	skipped, err := cli.history(b).Since(ctx, now.Add(-f.since), func(s past.Summary) error {
+		found = true
+		return handle(func() error {
+			changes, changed := s.Since(before), s.Changed(before)
+			if !s.DryRun {
+				before = &s
+			}
+			switch {
+			case f.changed && (!changed || s.DryRun):
+				return nil
+			case cli.output == command.FormJSON:
+				return cli.printNext(s)
+			}
+			rows = append(rows, tickRow(s, changes, f.changed))
+			return nil
+		})
+	})
+	cli.reportSkipped(skipped)
+	if err != nil {
+		return waited(ctx, err)
+	}
+	if !found {
+		return cli.noTickSince(ctx, b, f.since)
+	}
+	if cli.output != command.FormJSON {
+		header := []string{"time", "target", "wanted", "joined", "rule", "reason"}
+		if f.changed {
+			header = append(header, "changes")
+		}
+		cli.printTable(header, rows)
+	}
+	return nil
+}
+
+// noTickSince reports the last tick of a pool without ticks in a range.
+func (cli *poolCommands) noTickSince(ctx context.Context, b *bus.Bus, since time.Duration) error {
+	last, err := view.Last(ctx, b, cli.Cluster, cli.Pool)
+	if err == nil {
+		fmt.Fprintf(cli.Stderr, "weir: pool %s/%s has no tick in the last %s: its last tick was at %s\n", cli.Cluster, cli.Pool, seconds.Short(since), timeText(last.At))
+	}
+	return err
+}
+
+// tickRow returns the row of one tick.
+func tickRow(s past.Summary, changes []past.Change, changed bool) []string {
+	target, wanted, reason := "-", "-", s.Why
+	if s.Before != nil && s.Target != nil {
+		if target = explain.Number(*s.Target); *s.Before != *s.Target {
+			target = explain.Number(*s.Before) + " -> " + target
+		}
+	}
+	if s.Wanted != nil {
+		wanted = explain.Number(*s.Wanted)
+	}
+	switch {
+	case s.Paused != nil:
+		reason = "paused " + explain.Note(*s.Paused)
+	case s.Failed != "":
+		reason = "! " + s.Failed
+	case s.DryRun:
+		reason = "dry run: " + reason
+	}
+	row := []string{timeCell(s.At), target, wanted, explain.Number(s.Joined), string(s.Rule), reason}
+	if changed {
+		var texts []string
+		for _, c := range changes {
+			texts = append(texts, c.String())
+		}
+		row = append(row, strings.Join(texts, "; "))
+	}
+	return row
+}
+
+// explainTick prints one tick: the last one, or that of --at. Without a record it prints the summary.
+func (cli *poolCommands) explainTick(ctx context.Context, b *bus.Bus, f pastFlags) error {
+	t, err := cli.tick(ctx, b, f.at)
+	if err != nil {
+		return err
+	}
+	switch {
+	case f.whyNot != "":
+		return cli.printHolds(t, f.whyNot)
+	case f.summary && cli.output == command.FormJSON, t.Record == nil && cli.output == command.FormJSON:
+		return cli.printNext(t.Summary)
+	case cli.output == command.FormJSON:
+		return cli.printNext(t.Record)
+	case t.Record == nil || f.summary:
+		cli.printTable([]string{"time", "target", "wanted", "joined", "rule", "reason"}, [][]string{tickRow(t.Summary, nil, false)})
+		if t.Record == nil {
+			fmt.Fprintln(cli.Stderr, "weir: the ledger no longer has the record of this tick: this is its summary")
+		}
+		return nil
+	}
+	explain.Record(cli.Stdout, *t.Record, time.Now())
+	return nil
+}
+
+// tick reads the tick of a time as a person writes it; empty: the last one.
+func (cli *poolCommands) tick(ctx context.Context, b *bus.Bus, at string) (t history.Tick, err error) {
+	if at == "" || at == "last" {
+		r, err := view.Last(ctx, b, cli.Cluster, cli.Pool)
+		if err == nil {
+			t = history.Tick{Summary: past.Of(r), Record: &r}
+		}
+		return t, err
+	}
+	now := time.Now()
+	when, err := history.ParseTime(at, now)
+	switch {
+	case err != nil:
+		return t, command.Usage(err)
+	case when.After(now):
+		return cli.tick(ctx, b, "last")
+	}
+	ctx, cancel := context.WithTimeout(ctx, cli.Timeout)
+	defer cancel()
+	if t, err = cli.history(b).At(ctx, when); errors.Is(err, history.ErrNoTick) {
+		if _, last := view.Last(ctx, b, cli.Cluster, cli.Pool); last != nil {
+			return t, last // the pool has no tick at all
+		}
+	}
+	return t, err
+}
+
+// printHolds prints what kept the pool from going in one direction.
+func (cli *poolCommands) printHolds(t history.Tick, direction string) error {
+	d, _ := past.Direction(direction)
+	h := view.HeldOf(t.Summary, d)
+	if cli.output == command.FormJSON {
+		return cli.printNext(h)
+	}
+	fmt.Fprintf(cli.Stdout, "pool %s/%s, tick of %s", cli.Cluster, cli.Pool, timeText(t.At))
+	if t.Before != nil && t.Target != nil {
+		fmt.Fprintf(cli.Stdout, ": target %s -> %s by rule %s: %s", explain.Number(*t.Before), explain.Number(*t.Target), t.Rule, t.Why)
+	}
+	fmt.Fprintln(cli.Stdout)
+	if len(h.Holds) == 0 {
+		fmt.Fprintf(cli.Stdout, "nothing kept it from going %s: the requests need no other target\n", direction)
+		return nil
+	}
+	fmt.Fprintf(cli.Stdout, "what kept it from going %s:\n", direction)
+	var rows [][]string
+	for _, one := range h.Holds {
+		rows = append(rows, []string{string(one.Kind), one.Name, one.Why})
+	}
+	cli.printTable([]string{"kind", "name", "reason"}, rows)
+	return nil
+}
+
+func (cli *poolCommands) diffCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "diff [POOL] TICK TICK",
+		Short: "Compare two ticks of a pool",
+		Long: `Compare two ticks of a pool: targets, limits, requests, signals, groups, orders, and
+what held the pool. A tick is a time, which means the last tick that began by then, or
+"last". The pool is the first of three arguments.`,
+		Example: `  weir diff 03:10 last
+  weir diff default 2026-01-02T03:10:00Z 2026-01-02T04:10:00Z --output json`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			switch len(args) {
+			case 2:
+				return nil
+			case 3:
+				return cli.usePool(cmd, args[0])
+			}
+			return command.Usage(fmt.Errorf("%s wants two ticks, and a pool before them, but got %d arguments\nSee %q", cmd.CommandPath(), len(args), cmd.CommandPath()+" --help"))
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return cli.onBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error { return cli.diff(ctx, b, args[len(args)-2:]) })
+		},
+	}
+	cli.outputFlag(cmd)
+	return cmd
+}
+
+func (cli *poolCommands) diff(ctx context.Context, b *bus.Bus, ticks []string) error {
+	var both [2]history.Tick
+	for i, at := range ticks {
+		var err error
+		if both[i], err = cli.tick(ctx, b, at); err != nil {
+			return err
+		}
+	}
+	changes := both[0].Diff(both[1].Summary)
+	if cli.output == command.FormJSON {
+		return cli.printJSON(struct {
+			Pool    string        `json:"pool"`
+			From    time.Time     `json:"from"`
+			To      time.Time     `json:"to"`
+			Changes []past.Change `json:"changes"`
+		}{cli.Pool, both[0].At, both[1].At, append([]past.Change{}, changes...)})
+	}
+	fmt.Fprintf(cli.Stdout, "pool %s/%s, ticks of %s and %s\n", cli.Cluster, cli.Pool, timeText(both[0].At), timeText(both[1].At))
+	var rows [][]string
+	for _, c := range changes {
+		rows = append(rows, []string{c.What, c.From, c.To})
+	}
+	cli.printTable([]string{"what", "from", "to"}, rows)
+	return nil
+}
+
+// redecideFlags are the flags of "weir pool decide", which "weir decide" has too.
+type redecideFlags struct {
+	*poolCommands
+	set       []string
+	since     time.Duration
+	overrides []history.Override
+}
+
+func (f *redecideFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringArrayVar(&f.set, "set", nil, "KEY=VALUE of the policy; may be repeated")
+	cmd.Flags().DurationVar(&f.since, "since", 0, "ticks since that long ago")
+	f.outputFlag(cmd)
+}
+
+// given reports whether the command line has one of the flags.
+func (f *redecideFlags) given(cmd *cobra.Command) bool {
+	return cmd.Flags().Changed("set") || cmd.Flags().Changed("since")
+}
+
+// parse is the Args of the command.
+func (f *redecideFlags) parse(cmd *cobra.Command, args []string) error {
+	if err := f.poolArg(cmd, args); err != nil {
+		return err
+	}
+	if len(f.set) == 0 || f.since <= 0 {
+		return command.Usage(errors.New("give the policy and the range, such as --set scaling_limits.max_capacity=40 --since 24h"))
+	}
+	for _, text := range f.set {
+		o, err := history.ParseOverride(text)
+		if err != nil {
+			return command.Usage(fmt.Errorf("--set: %w", err))
+		}
+		f.overrides = append(f.overrides, o)
+	}
+	return nil
+}
+
+func (f *redecideFlags) run(cmd *cobra.Command) error {
+	return f.onBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error { return f.redecide(ctx, b, f.since, f.overrides) })
+}
+
+func (cli *poolCommands) redecideCommand() *cobra.Command {
+	f := &redecideFlags{poolCommands: cli}
+	cmd := &cobra.Command{
+		Use:   "decide [POOL]",
+		Short: "Decide recorded ticks of a pool again, with another policy",
+		Long: `Decide recorded ticks of a pool again, with another policy, and list the ticks that
+would have decided otherwise. Each tick starts from its record: it does not
+include what earlier ticks would have done. The command changes nothing.
+
+Keys are those of the pool file: ` + strings.Join(history.Keys(), ", ") + `.`,
+		Example: `  weir pool decide --set scaling_limits.max_capacity=40 --since 24h
+  weir pool decide web --set autoscaling.setpoint=0.6 --since 8h --output json`,
+		Args: f.parse,
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
+	}
+	f.add(cmd)
+	return cmd
+}
+
+func (cli *poolCommands) redecide(ctx context.Context, b *bus.Bus, since time.Duration, overrides []history.Override) error {
+	patient, handle, cancel := cli.patient(ctx)
+	defer cancel()
+	var rows [][]string
+	sum, err := cli.history(b).Redecide(patient, time.Now().Add(-since), overrides, func(one history.Redecided) error {
+		return handle(func() error {
+			if cli.output == command.FormJSON {
+				return cli.printNext(one)
+			}
+			rows = append(rows, []string{timeCell(one.At), explain.Number(one.Before), explain.Number(one.Target), explain.Number(one.Would),
+				explain.Number(one.By), string(one.Rule), one.Why})
+			return nil
+		})
+	})
+	if err != nil {
+		return waited(patient, err)
+	}
+	if sum == (history.Comparison{}) {
+		return cli.noTickSince(ctx, b, since)
+	}
+	if cli.output == command.FormJSON {
+		return cli.printNext(sum)
+	}
+	if len(rows) > 0 {
+		cli.printTable([]string{"time", "before", "target", "would be", "difference", "rule", "reason"}, rows)
+	}
+	fmt.Fprintf(cli.Stdout, "%d of %d ticks would have decided otherwise", sum.Otherwise, sum.Ticks)
+	if sum.Otherwise > 0 {
+		fmt.Fprintf(cli.Stdout, ": at most %s more and %s less, %s on average over all ticks", explain.Number(sum.Most), explain.Number(-sum.Least), explain.Number(sum.Mean))
+	}
+	fmt.Fprintln(cli.Stdout)
+	if sum.Skipped > 0 {
+		fmt.Fprintf(cli.Stdout, "%d more ticks have no decision that this weir can repeat\n", sum.Skipped)
+	}
+	return nil
+}
+
+func (cli *poolCommands) eventsCommand() *cobra.Command {
+	var kinds []string
+	var since time.Duration
+	var follow bool
+	cmd := &cobra.Command{
+		Use:   "events [POOL]",
+		Short: "Print the events of a pool",
+		Long: `Print the events of a pool: decisions that changed something, orders, and findings of
+node health and of the harmonizer. --since prints decisions and orders of the past, which
+the summaries of the ticks have. Findings are not stored: only --follow prints them. The
+findings of the harmonizer are those of all pools of the cluster.`,
+		Example: `  weir events --since 8h
+  weir events web --follow --kind health,harmonizer --output json`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if err := cli.poolArg(cmd, args); err != nil {
+				return err
+			}
+			for _, kind := range kinds {
+				if all := history.EventKinds(); !slices.Contains(all, kind) {
+					return command.Usage(fmt.Errorf("--kind %q: want %s%s", kind, strings.Join(all, ", "), command.DidYouMean(kind, all)))
+				}
+			}
+			if since < 0 || since == 0 && !follow {
+				return command.Usage(errors.New("give a range of the past, such as --since 8h, or --follow"))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return cli.onBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error { return cli.events(ctx, b, since, follow, kinds) })
+		},
+	}
+	cmd.Flags().StringSliceVar(&kinds, "kind", nil, "only these kinds: "+strings.Join(history.EventKinds(), ", "))
+	cmd.Flags().DurationVar(&since, "since", 0, "events since that long ago")
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "continue with new events until Ctrl-C")
+	cli.outputFlag(cmd)
+	return cmd
+}
+
+// events prints the events of the past, and then the new ones. It subscribes first, so that none is lost between.
+func (cli *poolCommands) events(ctx context.Context, b *bus.Bus, since time.Duration, follow bool, kinds []string) error {
+	pool := cli.history(b)
+	stream, err := pool.Events(ctx)
+	if err != nil {
+		return err
+	}
+	var in *bus.Inbox
+	if follow {
+		log, err := cli.Logger()
+		if err != nil {
+			return err
+		}
+		if in, err = bus.Receive(b.Conn(), bus.InboxConfig{Events: pool.Subjects(), Messages: 1024, Bytes: 32 << 20, Log: log}); err != nil {
+			return fmt.Errorf("follow the events of pool %s: %w", cli.Pool, err)
+		}
+		defer in.Close()
+	}
+	show := func(events []history.Event) error {
+		for _, e := range events {
+			if len(kinds) > 0 && !slices.Contains(kinds, string(e.Kind)) {
+				continue
+			}
+			if err := cli.printEvent(e); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if since > 0 {
+		found := false
+		patient, handle, cancel := cli.patient(ctx)
+		skipped, err := pool.Since(patient, time.Now().Add(-since), func(s past.Summary) error {
+			found = true
+			return handle(func() error { return show(stream.Add(s)) })
+		})
+		cancel()
+		cli.reportSkipped(skipped)
+		if err != nil {
+			return waited(patient, err)
+		}
+		if !found && !follow {
+			return cli.noTickSince(ctx, b, since)
+		}
+	}
+	for follow {
+		select {
+		case <-ctx.Done():
+			return nil
+		case m, ok := <-in.Messages():
+			if !ok {
+				return nil
+			}
+			events, err := stream.Decode(ctx, time.Now(), m)
+			if err != nil {
+				fmt.Fprintf(cli.Stderr, "weir: an event is omitted: %v\n", err)
+				continue
+			}
+			if err := show(events); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// printEvent prints one event: a line, a line of JSON or a YAML document.
+func (cli *poolCommands) printEvent(e history.Event) error {
+	if cli.output == command.FormJSON {
+		return cli.printNext(e)
+	}
+	_, err := fmt.Fprintf(cli.Stdout, "%s %s %s: %s\n", timeText(e.At), e.Kind, e.Name, command.OneLine(e.Text))
+	return err
+}

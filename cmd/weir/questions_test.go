@@ -1,0 +1,97 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/weirkeeper/weirkeeper/autoscaler"
+	"github.com/weirkeeper/weirkeeper/bootstrap"
+	"github.com/weirkeeper/weirkeeper/harmonizer"
+	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/internal/daemon/bootstrapd"
+	"github.com/weirkeeper/weirkeeper/nodehealth"
+	"github.com/weirkeeper/weirkeeper/nodehealth/events"
+	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
+	"github.com/weirkeeper/weirkeeper/pools/plan"
+)
+
+// respond answers all requests on a subject with a value.
+func respond(t *testing.T, nc *nats.Conn, subject string, value any) {
+	t.Helper()
+	data, err := json.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer(t, nc, subject, data)
+}
+
+// troubledWorld is a pool with a group without capacity, an open breaker, a signal that fails, a paused node, and an
+// application that crashes.
+func troubledWorld(t *testing.T) (data string) {
+	data = t.TempDir()
+	b := storedApps(t, data, map[string]string{"web": webRow})
+	now := time.Now().UTC()
+	ago := func(d time.Duration) time.Time { return now.Add(-d) }
+	r := decidedTick("default", now)
+	r.Detail = &autoscaler.Detail{}
+	r.Snapshot.Groups[1].Short = "InsufficientInstanceCapacity"
+	r.State.Backoffs = []plan.Backoff{{Group: "blue", Why: "InsufficientInstanceCapacity", Since: ago(20 * time.Minute), Until: now.Add(10 * time.Minute), Failures: 3}}
+	storeTick(t, b, "default", r)
+	respond(t, b.Conn(), bootstrapd.Subject("local", "default", "status"), bootstrapd.Status{Status: bootstrap.Status{
+		Signals:    []bootstrap.Process{{App: "web", Signal: "shop/rps", Version: "v1.0.0", State: "backoff", Since: ago(15 * time.Minute), Restarts: 4, Why: "exit status 3"}},
+		Autoscaler: bootstrap.Process{Signal: "autoscaler", State: "running"},
+	}})
+	respond(t, b.Conn(), events.StatusSubject("local", "default"), nodehealth.Status{
+		Pool: "default", At: now, Enabled: true, Mode: judge.Act,
+		Open:   []judge.Breaker{{Pool: true, Open: true, Since: ago(12 * time.Minute), Why: "6 of 6 nodes are unhealthy", CloseAt: 1, CloseAfter: 5 * time.Minute}},
+		Pauses: []judge.PauseRecord{{Node: "i-old", Owner: "me@host", Until: now.Add(time.Hour), Why: "disk is being looked at"}},
+	})
+	respond(t, b.Conn(), message.CountsRequestSubject("local", "default"), message.Counts{
+		Pool: "default", Complete: true, At: now, Apps: map[string]message.AppCount{"web": {Expected: 4, Running: 3, Flapping: 1}},
+	})
+	respond(t, b.Conn(), message.StatusSubject("local"), harmonizer.Status{
+		Complete: true, Leading: true, At: now,
+		Apps: []apps.Summary{{Name: "web", Pool: "default", Expected: true, Version: "v1", Count: message.AppCount{Expected: 4, Running: 3, Flapping: 1}}},
+	})
+	return data
+}
+
+// TestReadersQuestions requires for each trouble of a pool: the problem and since when, and what happens next or what an
+// operator can do. Four commands must answer.
+func TestReadersQuestions(t *testing.T) {
+	t.Parallel()
+	run := inData(troubledWorld(t))
+	screens := map[string]string{}
+	for _, line := range []string{"status", "explain", "health status", "app status", "pool list"} {
+		r := run(strings.Fields(line)...)
+		if r.code != 0 {
+			t.Errorf("weir %s: %+v", line, r)
+		}
+		screens[line] = r.stdout
+	}
+	for _, c := range []struct{ question, screen, want string }{
+		{"which group has no capacity, since when and why", "status", "group blue is in backoff since "},
+		{"why has the group no capacity", "status", "after 3 failures in a row: InsufficientInstanceCapacity"},
+		{"what happens to the group next, and to its share", "status", "other groups take its share until then"},
+		{"which pool of the cluster has the trouble", "pool list", "group blue is in backoff since "},
+		{"is the breaker open, since when and why", "health status", "breaker of the pool is open since "},
+		{"when do repairs resume, and how can I resume them", "health status", `repairs resume 5m after at most 1 node is unhealthy; "weir node release" resumes them now`},
+		{"does the status of the pool name the breaker", "status", "breaker of the pool is open since "},
+		{"which signal fails, since when and why", "status", "web (shop/rps) is backoff since "},
+		{"what happens to the signal next, and what can I read", "status", `bootstrap starts it again after a delay (4 restarts so far); "weir signal logs web" shows its last output`},
+		{"which node is paused, by whom, for how long and why", "health status", "paused: i-old by me@host for "},
+		{"which application crashes, and how much of it", "status", "application web: 1 of 4 instances crash repeatedly"},
+		{"what happens to the application, and what can I read", "status", `each restart waits longer; "weir app crashes web" lists the crashes`},
+		{"how many instances crash", "app status", "FLAPPING"},
+		{"what did the last tick do", "explain", "tick of "},
+	} {
+		if !strings.Contains(screens[c.screen], c.want) {
+			t.Errorf("%s? weir %s prints\n%s\nwant %q", c.question, c.screen, screens[c.screen], c.want)
+		}
+	}
+}

@@ -1,0 +1,321 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/internal/bus/bustest"
+	"github.com/weirkeeper/weirkeeper/internal/bus/roles"
+	"github.com/weirkeeper/weirkeeper/internal/command"
+	"github.com/weirkeeper/weirkeeper/internal/kvbucket"
+	"github.com/weirkeeper/weirkeeper/internal/names"
+	"github.com/weirkeeper/weirkeeper/internal/natsinit"
+	"github.com/weirkeeper/weirkeeper/pools/aws/awstest"
+)
+
+// rolesPool is the pool file of a roleWorld. The signal reads an application metric.
+const rolesPool = `resource_groups: [{asg: {tag: "weir:pool"}}]
+scaling_limits: {min_capacity: 2, max_capacity: 4, max_weight_to_add: 4, max_weight_to_remove: 4, max_tasks_to_kill: inf}
+autoscaling: {tick: 500ms, setpoint: 0.5}
+autoscale_signals:
+  - {app: web, name: default, kind: builtin, period: 500ms, required_metrics: [{name: cpus_allocated, type: system_metrics, range: 5s}]}
+health: {mode: observe, detection: {interval: 5, detection_modes: [{type: AGENT_HEARTBEAT, options: {expected_interval: 1, miss: 5}}, {type: NODE_STATUS_POLLING}]}}
+`
+
+const rolesHarmonizer = "intervals: {heartbeat_period: 1s, droplet_lost: 5s, min_restart_delay: 5s, delay_time_noise: 1s}\n"
+
+// roleWorld is a production cluster: three NATS servers with TLS, which "weir nats init" has configured, and each daemon
+// as a process with the key of its own role.
+type roleWorld struct {
+	*testing.T
+	folder string // of "weir nats init"
+	nats   *bustest.Installed
+	cloud  *awstest.Server
+	nodes  []string
+	aws    string // the block of weir.yaml
+
+	mu   sync.Mutex
+	logs map[string][]string // of the processes, by user
+}
+
+const rolesCluster, rolesPoolName = "prod", "web"
+
+func newRoleWorld(t *testing.T) *roleWorld {
+	t.Helper()
+	w := &roleWorld{T: t, folder: filepath.Join(t.TempDir(), "nats"), logs: map[string][]string{}}
+	w.cloud = awstest.New(t, awstest.Config{Start: time.Now(), Boot: 100 * time.Millisecond, Leave: 100 * time.Millisecond})
+	w.cloud.AddGroup(awstest.ASG{Name: "g", Tags: map[string]string{"weir:pool": rolesCluster + "/" + rolesPoolName}, Min: 1, Max: 4, Desired: 2})
+	w.cloud.Advance(time.Second)
+	var agents strings.Builder
+	for _, i := range w.cloud.Instances("g") {
+		w.nodes = append(w.nodes, i.ID)
+		agents.WriteString("," + rolesPoolName + "/" + i.ID)
+	}
+	r := weir("nats", "init", "--servers", "n1=127.0.0.1,n2=127.0.0.2,n3=127.0.0.3", "--cluster", rolesCluster, "--pool", rolesPoolName,
+		"--agent", strings.TrimPrefix(agents.String(), ","), "--dir", w.folder)
+	if r.code != 0 {
+		t.Fatalf("weir nats init: %+v", r)
+	}
+	w.nats = bustest.ServeInstalled(t, w.folder, natsinit.InstallFolder, natsinit.StoreFolder)
+	keys := filepath.Join(t.TempDir(), "keys.json")
+	if err := os.WriteFile(keys, []byte(`{"accessKeyId": "AKIDWEIR", "secretAccessKey": "SECRET"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.aws = fmt.Sprintf("aws: {region: %s, endpoint_url: %q, access_key_file: %s}\n", w.cloud.Region(), w.cloud.URL(), keys)
+	return w
+}
+
+func (w *roleWorld) user(r roles.Role, more ...string) roles.User {
+	w.Helper()
+	u, err := roles.Parse(strings.Join(append([]string{rolesCluster, string(r)}, more...), "."))
+	if err != nil {
+		w.Fatal(err)
+	}
+	return u
+}
+
+// block returns how a user connects, as the block of weir.yaml.
+func (w *roleWorld) block(u roles.User) bus.NATS {
+	return bus.NATS{
+		Servers: w.nats.URLs, NKeyFile: filepath.Join(w.folder, "roles", u.Name()+".nk"), TLS: bus.TLS{CAFile: filepath.Join(w.folder, "ca.crt")},
+	}
+}
+
+// flags returns the flags with which a process or a command has the role of a user.
+func (w *roleWorld) flags(u roles.User) []string {
+	w.Helper()
+	n, configs := w.block(u), w.TempDir()
+	for path, text := range map[string]string{
+		"weir.yaml":       fmt.Sprintf("nats: {servers: [%s], nkey_file: %s, tls: {ca_file: %s}}\n%s", quoted(n.Servers), n.NKeyFile, n.TLS.CAFile, w.aws),
+		"harmonizer.yaml": rolesHarmonizer,
+		rolesCluster + "/" + rolesPoolName + ".yaml": rolesPool,
+	} {
+		path = filepath.Join(configs, path)
+		err := os.MkdirAll(filepath.Dir(path), 0o700)
+		if err == nil {
+			err = os.WriteFile(path, []byte(text), 0o600)
+		}
+		if err != nil {
+			w.Fatal(err)
+		}
+	}
+	return []string{"--config-dir", configs, "--data", w.TempDir(), "--cluster", rolesCluster, "--pool", rolesPoolName}
+}
+
+// start runs a daemon until the test ends.
+func (w *roleWorld) start(u roles.User, args ...string) {
+	w.Helper()
+	cmd := exec.Command(filepath.Join(os.Getenv("WEIR_TEST_BIN"), "weir"), slices.Concat(args, w.flags(u))...)
+	cmd.Env = append(os.Environ(), asWeir+"=1")
+	out, err := cmd.StderrPipe()
+	if err != nil {
+		w.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		w.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		w.keep(u.Name(), out)
+		_ = cmd.Wait() // a process that fails shows in its log
+	}()
+	w.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		limit := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
+		<-done
+		if !limit.Stop() {
+			w.Errorf("%s does not end", u.Name())
+		}
+		if w.Failed() {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			all := w.logs[u.Name()]
+			w.Logf("%s:\n%s", u.Name(), strings.Join(all[max(0, len(all)-40):], "\n"))
+		}
+	})
+}
+
+// startAll starts each daemon of the cluster.
+func (w *roleWorld) startAll() {
+	w.Helper()
+	w.start(w.user(roles.Metrics), "metrics", "serve", "--addr", "127.0.0.1:0")
+	w.start(w.user(roles.Harmonizer), "harmonizer")
+	u := w.user(roles.Placer, rolesPoolName)
+	log := slog.New(slog.NewTextHandler(w.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
+	b, err := bus.Open(w.Context(), bus.Config{NATS: w.block(u), Name: "placer", User: u, Log: log})
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.Cleanup(b.Close)
+	// A daemon that starts while a new bucket elects its leader ends with an error: a service manager starts it again.
+	for _, bucket := range []string{names.StateBucket(rolesCluster), names.AppsBucket(rolesCluster)} {
+		eventually(w, "the bucket "+bucket, func() error {
+			ctx, cancel := context.WithTimeout(w.Context(), patience)
+			defer cancel()
+			_, err := kvbucket.Check(ctx, b.JetStream(), bucket)
+			return err
+		})
+	}
+	w.start(w.user(roles.Pool, rolesPoolName), "bootstrap")
+	for _, node := range w.nodes {
+		w.start(w.user(roles.Agent, rolesPoolName, node), "agent", "--group", "g", "--id", node, "--dir", w.TempDir(),
+			"--heartbeat", "1s", "--cpus", "2", "--mem", "1024", "--disk", "1024")
+	}
+	w.start(u, "placer")
+}
+
+// roleRow is a command: its line, its exit code, and a part of what it prints.
+type roleRow struct {
+	line string
+	code int
+	want string
+}
+
+// readingRows are commands that a viewer may run.
+func readingRows(node string) []roleRow {
+	return []roleRow{
+		{"status", 0, "joined 2"}, {"pool status", 0, "joined 2"}, {"explain", 0, "tick of"}, {"explain --since 1m --output json", 0, `"at"`},
+		{"plan", 0, "dry run: no request to the provider"}, {"pool groups", 0, "asg"}, {"pool target", 0, ""},
+		{"node list", 0, node}, {"node status", 0, "mode observe"}, {"node history", 0, ""},
+		{"node evidence " + node, 1, "has no evidence"},
+		{"app list", 0, "web"}, {"app get web", 0, "web"}, {"app status", 0, "web"}, {"app explain web", 0, "2 running"}, {"app crashes web", 0, ""},
+		{"state check", 0, "no damage is reported"}, {"signal ps", 0, "running"}, {"signal shadow", 0, ""},
+		{"metrics get --app web load", 0, "web,load"}, {"decide --help", 0, "Recompute"},
+		{"pool list", 0, rolesPoolName}, {"signal where shop/none", 0, "No resources found"}, {"events --since 1h", 0, ""},
+		{"diff last last", 0, "ticks of"}, {"pool decide --set scaling_limits.max_capacity=40 --since 1h", 0, "otherwise"},
+	}
+}
+
+// orderRows are commands that an operator may run too, in this order.
+func orderRows(node string) []roleRow {
+	return []roleRow{
+		{"app set api --instances 1 --command true", 0, "api: 1 instances"}, {"app logs web", 0, "begun"}, {"app retry web", 0, "web"},
+		{"harmonizer release", 0, "nothing is held"}, {"metrics put --app web load=3", 0, "1 values written"},
+		{"metrics import testdata/metrics.lp", 0, "values written"},
+		{"offset 1 --for 1h", 0, "offset of +1"}, {"offset 0", 0, ""},
+		{"pool target 2", 0, "from its next tick on"}, {"pool target --clear", 0, ""}, {"pool mark-stale g", 0, ""},
+		{"node pause " + node, 0, ""}, {"node resume " + node, 0, ""}, {"node release " + node, 1, ""}, {"node recover " + node + " --why test", 0, ""}, {"node check", 0, "AGENT_HEARTBEAT"},
+		{"signal logs web", 0, "started"}, {"signal restart web", 0, "is being restarted"}, {"pool drain " + node, 0, ""},
+		{"state accept apps --reason x", 1, "reports no damage"}, {"app delete api", 0, "api: deleted"},
+		{"pause --for 1h --why test", 0, "is paused"}, {"resume", 0, "continues"}, // last: node health reads the end of a pause later
+	}
+}
+
+// Each daemon runs a pool and an application with the key of its own role, and each command has what it needs: no server
+// refuses anything.
+func TestRolesRunEverything(t *testing.T) {
+	t.Parallel()
+	w := newRoleWorld(t)
+	w.startAll()
+	operator, viewer := w.flags(w.user(roles.Operator)), w.flags(w.user(roles.Viewer))
+	as := func(flags []string, line string) result {
+		return runInTime(t, slices.Concat(strings.Fields(line), flags)...)
+	}
+	set := append([]string{"app", "set", "web", "--instances", "2", "--cpus", "0.1", "--command", "echo begun; sleep 1000"}, operator...)
+	eventually(t, "app web", func() error {
+		if r := weir(set...); r.code != 0 {
+			return errors.New(r.stderr)
+		}
+		return nil
+	})
+	eventually(t, "a pool of two nodes, two instances of web and a value of a metric", func() error {
+		for line, want := range map[string]string{"status": "joined 2", "app explain web": "2 running", "signal ps": "running", "metrics put --app web load=2": "1 value"} {
+			if r := as(operator, line); r.code != 0 || !strings.Contains(r.stdout, want) {
+				return fmt.Errorf("weir %s: %+v, want %q", line, r, want)
+			}
+		}
+		return nil
+	})
+	check := func(who string, flags []string, rows []roleRow) {
+		for _, row := range rows {
+			r := as(flags, row.line)
+			if out := r.stdout + r.stderr; r.code != row.code || !strings.Contains(out, row.want) || strings.Contains(out, "ermission") {
+				t.Errorf("%s: weir %s ended with %d and printed\n%s%s\nwant code %d and %q", who, row.line, r.code, r.stdout, r.stderr, row.code, row.want)
+			}
+		}
+	}
+	w.storeApps(manyApps)
+	if r := as(viewer, "app list --output name"); r.code != 0 || strings.Count(r.stdout, "\n") != manyApps+1 {
+		t.Errorf("a viewer: weir app list ended with %d and printed %d lines, want %d and web: %s", r.code, strings.Count(r.stdout, "\n"), manyApps, r.stderr)
+	}
+	check("viewer", viewer, readingRows(w.nodes[0]))
+	check("operator", operator, append(readingRows(w.nodes[0]), orderRows(w.nodes[0])...))
+	for _, line := range w.nats.Violations() {
+		t.Errorf("a server reports: %s", line)
+	}
+	w.mu.Lock()
+	for user, lines := range w.logs {
+		for _, line := range lines {
+			if rejected(line) {
+				t.Errorf("%s: %s", user, line)
+			}
+		}
+	}
+	w.mu.Unlock()
+
+	for _, row := range []roleRow{
+		{"pause --for 1h", command.ExitFailed, "give its role this permission"}, {"app set api --command true", command.ExitFailed, "give its role this permission"},
+		{"signal restart web", command.ExitFailed, "give its role this permission"},
+	} {
+		if r := as(viewer, row.line); r.code != row.code || !strings.Contains(r.stderr, row.want) {
+			t.Errorf("a viewer: weir %s ended with %d: %s, want code %d and %q", row.line, r.code, r.stderr, row.code, row.want)
+		}
+	}
+	if got := len(w.nats.Violations()); got < 3 {
+		t.Errorf("the servers report %d refusals of the viewer's orders, so the check above may find none", got)
+	}
+}
+
+// manyApps are more applications than a reader with consumers reads one by one.
+const manyApps = 1100
+
+// storeApps writes n applications without instances, as an operator.
+func (w *roleWorld) storeApps(n int) {
+	w.Helper()
+	u := w.user(roles.Operator)
+	b, err := bus.Open(w.Context(), bus.Config{NATS: w.block(u), Name: "operator", User: u, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		w.Fatal(err)
+	}
+	defer b.Close()
+	ctx, cancel := context.WithTimeout(w.Context(), patience)
+	defer cancel()
+	apps := kvbucket.New(b.JetStream(), names.AppsBucket(rolesCluster))
+	const writers = 32
+	var wg sync.WaitGroup
+	for first := range writers {
+		wg.Go(func() {
+			for i := first; i < n; i += writers {
+				name := fmt.Sprintf("app-%d", i)
+				if _, err := apps.Put(ctx, name, fmt.Appendf(nil, `{"name":%q,"pool":%q,"instances":0,"version":"v1","command":"true"}`, name, rolesPoolName)); err != nil {
+					w.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// keep stores the lines of a process until it ends.
+func (w *roleWorld) keep(user string, out io.Reader) {
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		w.mu.Lock()
+		w.logs[user] = append(w.logs[user], lines.Text())
+		w.mu.Unlock()
+	}
+}

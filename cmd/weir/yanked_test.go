@@ -1,0 +1,54 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/weirkeeper/weirkeeper/bootstrap"
+	"github.com/weirkeeper/weirkeeper/internal/daemon/bootstrapd"
+)
+
+// Each command that names a running release prints that it is yanked, also that of a candidate.
+func TestYankedReleaseIsPrinted(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	b := openBus(t, data)
+	storeTick(t, b, "default", decidedTick("default", time.Now().UTC()))
+	running := func(app, version, yanked string) bootstrap.Process {
+		return bootstrap.Process{App: app, Signal: "shop/rps", Version: version, State: "running", PID: 7, Since: time.Now(), Yanked: yanked}
+	}
+	web, api := running("web", "v1.0.0", "counts\x1b[2J twice"), running("api", "v2.0.0", "")
+	candidate := running("api", "v3.0.0", "it leaks")
+	api.Candidate = &candidate
+	status, err := json.Marshal(bootstrapd.Status{Status: bootstrap.Status{Signals: []bootstrap.Process{web, api}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sub, err := b.Conn().Subscribe(bootstrapd.Subject("local", "default", "status"), func(m *nats.Msg) { _ = m.Respond(status) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sub.Unsubscribe()
+	if err := b.Conn().Flush(); err != nil {
+		t.Fatal(err)
+	}
+	for line, want := range map[string][]string{
+		"status":                {`! web (shop/rps) runs v1.0.0, which is yanked: counts`, `! api (shop/rps) runs v3.0.0, which is yanked: it leaks; pin another version`},
+		"signal ps":             {"yanked: counts", "yanked: it leaks"},
+		"signal where shop/rps": {"YANKED: counts", "v2.0.0  running", "YANKED: it leaks"},
+	} {
+		r := weir(append(strings.Fields(line), "--data", data, "--config-dir", muteConfig(t))...)
+		for _, text := range want {
+			if !strings.Contains(r.stdout, text) {
+				t.Errorf("weir %s: %+v, want %q", line, r, text)
+			}
+		}
+		if strings.Contains(r.stdout, "\x1b") {
+			t.Errorf("weir %s prints an escape sequence: %q", line, r.stdout)
+		}
+	}
+}

@@ -1,0 +1,53 @@
+package natsbus
+
+import (
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+)
+
+func TestNudgeRequestsAConfirmation(t *testing.T) {
+	url := startServer(t, t.TempDir(), -1).ClientURL()
+	client := connect(t, url)
+	received, err := client.SubscribeSync("health.>")
+	if err != nil || client.Flush() != nil {
+		t.Fatal(err)
+	}
+	b, err := NewBus(connect(t, url), Config{Cluster: cluster, KeepAlive: 30 * time.Second}, logger(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Nudge(apps.Nudge{ID: "n1", Start: &message.Start{App: "web", Indices: []int{0}}}); err != nil {
+		t.Fatal(err)
+	}
+	m, err := received.NextMsg(deadline)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if id, keep := m.Header.Get(message.HeaderNudge), m.Header.Get(message.HeaderKeepAlive); id != "n1" || keep != "30" {
+		t.Errorf("headers %v, want nudge n1 with a keep-alive of 30", m.Header)
+	}
+}
+
+func TestConfirmationOfAnotherPoolIsRefused(t *testing.T) {
+	b := &Bus{cfg: Config{Cluster: cluster}, tally: newTally(logger(t))}
+	for _, tt := range []struct {
+		name, data string
+		want       apps.Event
+	}{
+		{"own", `{"pool": "p", "epoch": 2, "nudges": ["a", "b"], "later": 1}`, apps.Confirmed{Pool: "p", Nudges: []string{"a", "b"}}},
+		{"another pool", `{"pool": "q", "nudges": ["a"]}`, nil},
+		{"malformed", `{`, nil},
+		{"no id", `{"pool": "p", "nudges": ["a b"]}`, nil},
+	} {
+		got := b.event(&nats.Msg{Subject: message.ConfirmedSubject(cluster, "p"), Data: []byte(tt.data)})
+		if !reflect.DeepEqual(got, tt.want) {
+			t.Errorf("%s: %+v, want %+v", tt.name, got, tt.want)
+		}
+	}
+}

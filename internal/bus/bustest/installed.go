@@ -1,0 +1,104 @@
+package bustest
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/nats-io/nats-server/v2/server"
+)
+
+// Installed is three NATS servers with the files that "weir nats init" has written.
+type Installed struct {
+	URLs []string
+
+	mu    sync.Mutex
+	lines []string
+}
+
+// ServeInstalled runs the servers of a folder of "weir nats init" in this process until the test ends. Their names are
+// n1, n2 and n3, their hosts 127.0.0.1, 127.0.0.2 and 127.0.0.3. It changes their files: each server has free ports, and
+// its keys and streams are below the folder. installFolder and storeFolder are the paths in the files. When it returns, a
+// stream with three replicas can be created.
+func ServeInstalled(tb testing.TB, folder, installFolder, storeFolder string) *Installed {
+	tb.Helper()
+	in := &Installed{}
+	tb.Cleanup(func() {
+		if tb.Failed() {
+			in.mu.Lock()
+			defer in.mu.Unlock()
+			tb.Logf("logs of the servers:\n%s", strings.Join(in.lines, "\n"))
+		}
+	})
+	ports := Ports(tb, 2*servers)
+	var running []*server.Server
+	for i := range servers {
+		name := fmt.Sprintf("n%d", i+1)
+		own := filepath.Join(folder, "servers", name)
+		path := filepath.Join(own, "nats.conf")
+		text, err := os.ReadFile(path)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		changes := []string{
+			installFolder, own, storeFolder, filepath.Join(own, "store"),
+			`"0.0.0.0:4222"`, fmt.Sprintf(`"127.0.0.%d:%d"`, i+1, ports[2*i]),
+			`"0.0.0.0:6222"`, fmt.Sprintf(`"127.0.0.%d:%d"`, i+1, ports[2*i+1]),
+		}
+		for peer := range servers {
+			changes = append(changes, fmt.Sprintf("127.0.0.%d:6222", peer+1), fmt.Sprintf("127.0.0.%d:%d", peer+1, ports[2*peer+1]))
+		}
+		if err := os.WriteFile(path, []byte(strings.NewReplacer(changes...).Replace(string(text))), 0o600); err != nil {
+			tb.Fatal(err)
+		}
+		options, err := server.ProcessConfigFile(path)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		options.NoSigs, options.NoLog = true, true
+		options.HTTPHost, options.HTTPPort = "", 0 // the servers would have one address
+		s, err := server.NewServer(options)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		s.SetLoggerV2(&lineLog{in: in, server: name}, false, false, false)
+		running = append(running, s)
+		in.URLs = append(in.URLs, fmt.Sprintf("tls://127.0.0.%d:%d", i+1, ports[2*i]))
+	}
+	runServers(tb, running)
+	return in
+}
+
+// Violations returns the lines of the servers' logs about permissions and authentication.
+func (in *Installed) Violations() (found []string) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	for _, line := range in.lines {
+		if strings.Contains(line, "Violation") || strings.Contains(line, "authentication error") {
+			found = append(found, line)
+		}
+	}
+	return found
+}
+
+// lineLog keeps the lines of a server that are more than notices.
+type lineLog struct {
+	in     *Installed
+	server string
+}
+
+func (l *lineLog) keep(format string, v []any) {
+	l.in.mu.Lock()
+	defer l.in.mu.Unlock()
+	l.in.lines = append(l.in.lines, l.server+": "+fmt.Sprintf(format, v...))
+}
+
+func (l *lineLog) Noticef(string, ...any)         {}
+func (l *lineLog) Debugf(string, ...any)          {}
+func (l *lineLog) Tracef(string, ...any)          {}
+func (l *lineLog) Warnf(format string, v ...any)  { l.keep(format, v) }
+func (l *lineLog) Errorf(format string, v ...any) { l.keep(format, v) }
+func (l *lineLog) Fatalf(format string, v ...any) { l.keep(format, v) }

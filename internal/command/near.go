@@ -1,0 +1,137 @@
+package command
+
+import (
+	"fmt"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weirkeeper/weirkeeper/internal/seconds"
+)
+
+// inMB reports whether the flag in the text of a mistake takes a number of MB.
+func inMB(cmd *cobra.Command, text string) bool {
+	_, name, _ := strings.Cut(text, ` for "`)
+	_, name, _ = strings.Cut(name, "--")
+	name, _, _ = strings.Cut(name, `"`)
+	flag := cmd.Flags().Lookup(name)
+	return flag != nil && strings.HasPrefix(flag.Usage, "MB ")
+}
+
+// wantedNumber returns what a flag of a number takes. problem is the text of package
+// strconv, without its own name.
+func wantedNumber(problem string, mb bool) string {
+	want := "want a number"
+	if strings.HasPrefix(problem, "ParseInt") || strings.HasPrefix(problem, "ParseUint") || strings.HasPrefix(problem, "Atoi") {
+		want = "want a whole number"
+	}
+	if strings.HasSuffix(problem, "value out of range") {
+		return want + " that is nearer to 0"
+	}
+	_, given, _ := strings.Cut(problem, ": parsing ")
+	given, err := strconv.QuotedPrefix(given)
+	if err != nil {
+		return want
+	}
+	given, _ = strconv.Unquote(given)
+	unit := strings.TrimLeft(given, "0123456789.")
+	if near := nearSize(strings.TrimSuffix(given, unit), strings.TrimSpace(unit), mb); near != "" {
+		want += fmt.Sprintf(" without a unit; did you mean %s?", near)
+	}
+	return want
+}
+
+// nearSize returns a number without its unit: of a size, in MB.
+func nearSize(number, unit string, mb bool) string {
+	value, err := strconv.ParseFloat(number, 64)
+	if err != nil || unit == "" {
+		return ""
+	}
+	if !mb {
+		return number
+	}
+	per, known := map[string]float64{"K": 1.0 / 1024, "M": 1, "G": 1024, "T": 1024 * 1024}[strings.ToUpper(unit[:1])]
+	switch strings.ToUpper(unit[1:]) {
+	case "", "B", "I", "IB":
+	default:
+		known = false
+	}
+	if !known {
+		return ""
+	}
+	return nearNumber(value * per)
+}
+
+// nearNumber formats a number: exact if it is whole and has at most 15 digits, otherwise with six digits.
+func nearNumber(x float64) string {
+	if x == math.Trunc(x) && math.Abs(x) < 1e15 {
+		return strconv.FormatFloat(x, 'f', -1, 64)
+	}
+	return strconv.FormatFloat(x, 'g', 6, 64)
+}
+
+// wordy is a duration as people write it: numbers with units in letters.
+func wordy() *regexp.Regexp { return regexp.MustCompile(`^([0-9]+(?:\.[0-9]+)?) ?([A-Za-z]*) ?`) }
+
+// NearDuration returns the duration that a wrong text probably means; empty if none is near. A number without a unit
+// counts as seconds, or after hours as minutes.
+func NearDuration(given string) string {
+	units := map[string]time.Duration{
+		"": time.Second, "s": time.Second, "sec": time.Second, "secs": time.Second, "second": time.Second, "seconds": time.Second,
+		"m": time.Minute, "min": time.Minute, "mins": time.Minute, "minute": time.Minute, "minutes": time.Minute,
+		"h": time.Hour, "hr": time.Hour, "hrs": time.Hour, "hour": time.Hour, "hours": time.Hour,
+		"d": 24 * time.Hour, "day": 24 * time.Hour, "days": 24 * time.Hour,
+		"w": 7 * 24 * time.Hour, "week": 7 * 24 * time.Hour, "weeks": 7 * 24 * time.Hour,
+	}
+	const most = 10 * 365 * 24 * time.Hour
+	var sum, unit time.Duration
+	for rest := strings.TrimSpace(given); rest != ""; {
+		m := wordy().FindStringSubmatch(rest)
+		if m == nil {
+			return ""
+		}
+		next, known := units[strings.ToLower(m[2])]
+		if m[2] == "" && unit == time.Hour {
+			next = time.Minute
+		}
+		value, err := strconv.ParseFloat(m[1], 64)
+		if !known || err != nil || value > float64(most/next) {
+			return ""
+		}
+		sum, unit, rest = sum+time.Duration(value*float64(next)), next, rest[len(m[0]):]
+	}
+	if sum <= 0 || sum > most {
+		return ""
+	}
+	return seconds.Short(sum)
+}
+
+// nearDuration returns the near duration for the text of a mistake of package time.
+func nearDuration(text string) string {
+	_, given, _ := strings.Cut(text, "duration ")
+	given, err := strconv.QuotedPrefix(strings.TrimSpace(given))
+	if err != nil {
+		return ""
+	}
+	given, _ = strconv.Unquote(given)
+	return NearDuration(given)
+}
+
+// ParseTime reads a time in RFC 3339. The error suggests the time that a date, or a time without a zone, probably means.
+func ParseTime(given string) (time.Time, error) {
+	t, err := time.Parse(time.RFC3339, given)
+	if err == nil {
+		return t, nil
+	}
+	text := fmt.Sprintf("%q: want a time such as 2026-01-02T15:04:05Z", given)
+	for _, layout := range []string{"2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02T15:04", "2006-01-02 15:04", "2006-01-02", "2006-01-02 15:04:05Z07:00"} {
+		if near, err := time.Parse(layout, given); err == nil {
+			return time.Time{}, fmt.Errorf("%s; did you mean %s?", text, near.Format(time.RFC3339))
+		}
+	}
+	return time.Time{}, fmt.Errorf("%s", text)
+}

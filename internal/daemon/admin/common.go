@@ -1,0 +1,87 @@
+package admin
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/internal/diskspace"
+	"github.com/weirkeeper/weirkeeper/internal/kvbucket"
+	"github.com/weirkeeper/weirkeeper/internal/names"
+	"github.com/weirkeeper/weirkeeper/pools"
+)
+
+// Bus returns the check of a connection to NATS, of the files with its credentials, and of the permissions of its
+// subscriptions.
+func Bus(b *bus.Bus) Check {
+	return Check{Name: "bus", Read: func(context.Context) Result {
+		if err := b.Why(); err != nil {
+			return Result{State: Failed, Detail: "not connected to NATS: " + err.Error(), Remedy: "run \"weir doctor\""}
+		}
+		r := Result{State: OK, Detail: "connected to " + b.Conn().ConnectedUrlRedacted()}
+		if denied := b.Denied(); len(denied) > 0 {
+			r.State, r.Detail = Failed, denied[0].Error()
+			if more := len(denied) - 1; more > 0 {
+				r.Detail += fmt.Sprintf("; %d more subscriptions are rejected", more)
+			}
+			return r
+		}
+		if err := b.Problem(); err != nil {
+			return Result{State: Degraded, Detail: r.Detail + "; changed files are not in use: " + err.Error(), Remedy: "correct the files of the block nats"}
+		}
+		return r
+	}}
+}
+
+// Stored returns the check of the cluster's bucket of state: whether this daemon can write what it does.
+func Stored(js jetstream.JetStream, cluster string) Check {
+	return Check{Name: "state", Read: func(ctx context.Context) Result {
+		c := kvbucket.Observe(ctx, js, cluster)
+		name := names.StateBucket(cluster)
+		switch {
+		case c.Err == nil:
+			return Result{State: OK, Detail: fmt.Sprintf("bucket %s can be written", name)}
+		case !js.Conn().IsConnected():
+			return Result{State: Failed, Detail: fmt.Sprintf("bucket %s is out of reach", name), Remedy: "see the check bus"}
+		}
+		return Result{State: Failed, Detail: fmt.Sprintf("bucket %s: %v", name, c), Remedy: "run \"weir doctor\""}
+	}}
+}
+
+// Disk returns the check of the free space below a data folder and its parts.
+func Disk(folder string, parts ...string) Check {
+	return Check{Name: "disk", Read: func(context.Context) Result {
+		if full := diskspace.Watched(folder, parts...); len(full) > 0 {
+			return Result{State: Failed, Detail: full[0].Error(), Remedy: "\"weir status\" lists all full disks"}
+		}
+		return Result{State: OK, Detail: fmt.Sprintf("%s has at least %d MB free", folder, diskspace.Needed>>20)}
+	}}
+}
+
+// StandbyLease is a lease that reports its holder while this process waits for it.
+type StandbyLease interface {
+	pools.Lease
+	Standby() (holder string, waiting bool)
+}
+
+// Lease returns the check of a lease. now returns the lease of the current term; nil before the first one.
+func Lease(now func() StandbyLease) Check {
+	return Check{Name: "lease", Read: func(context.Context) Result {
+		lease := now()
+		if lease == nil {
+			return Result{State: Unknown, Detail: "starting"}
+		}
+		if holder, waiting := lease.Standby(); waiting {
+			if holder == "" {
+				return Result{State: Unknown, Detail: "waits for the lease; its holder is unknown", Remedy: "if this lasts, check the JetStream of NATS"}
+			}
+			return Result{State: Standby, Detail: "held by " + holder}
+		}
+		if left := lease.Left(); left <= 0 {
+			return Result{State: Failed, Detail: "the lease has ended, and NATS does not renew it", Remedy: "check the JetStream of NATS"}
+		}
+		return Result{State: OK, Detail: fmt.Sprintf("held, epoch %d", lease.Epoch())}
+	}}
+}

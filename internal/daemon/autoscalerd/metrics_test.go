@@ -1,0 +1,211 @@
+package autoscalerd
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/weirkeeper/weirkeeper/autoscaler"
+	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
+	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
+	"github.com/weirkeeper/weirkeeper/internal/daemon/admin"
+	"github.com/weirkeeper/weirkeeper/internal/metric"
+	"github.com/weirkeeper/weirkeeper/internal/trace"
+	"github.com/weirkeeper/weirkeeper/pools/drain"
+	"github.com/weirkeeper/weirkeeper/pools/plan"
+	"github.com/weirkeeper/weirkeeper/resource"
+)
+
+// testLease is a lease with a fixed state.
+type testLease struct {
+	waiting bool
+	left    time.Duration
+}
+
+func (l testLease) Left() time.Duration     { return l.left }
+func (l testLease) Epoch() uint64           { return 7 }
+func (l testLease) Standby() (string, bool) { return "other", l.waiting }
+
+// scrape returns the series of a collector: "name{value,value}" and the value.
+func scrape(tb testing.TB, c prometheus.Collector) map[string]float64 {
+	tb.Helper()
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(c)
+	families, err := registry.Gather()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	out := map[string]float64{}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			var labels []string
+			for _, l := range m.GetLabel() {
+				labels = append(labels, l.GetValue())
+			}
+			out[strings.TrimPrefix(f.GetName(), metric.AutoscalerPrefix)+"{"+strings.Join(labels, ",")+"}"] = m.GetGauge().GetValue() + m.GetCounter().GetValue()
+		}
+	}
+	return out
+}
+
+// bigTick returns the record of a tick of a pool with that many nodes and apps.
+func bigTick(nodes, apps int) autoscaler.Record {
+	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	request := resource.Request{}.With(resource.CPUs, 8).With(resource.Mem, 4096)
+	r := autoscaler.Record{
+		At: at, Every: 10 * time.Second, Took: 300 * time.Millisecond,
+		Snapshot: snapshot.Record{
+			Groups: []snapshot.GroupRecord{{ID: "a", Target: nodes, Fulfilled: float64(nodes)}, {ID: "b", Stale: true}},
+			Nodes:  map[string]int{"running": nodes - 1, "pending": 1}, Target: float64(nodes), Fulfilled: float64(nodes), Joined: float64(nodes - 1),
+		},
+		Case: &resolve.Case{Disruption: new(3), Input: decide.Input{
+			Now: at, Policy: decide.Policy{Limits: decide.Limits{Min: 1, Max: decide.Unlimited}},
+			Default: decide.Opinion{Signal: "weir/default", Verdict: decide.Value, Request: request, At: at},
+		}},
+		Result: &resolve.Result{Target: float64(nodes), Steps: []decide.Step{{Rule: decide.RuleLimits, Before: float64(nodes) + 2, After: float64(nodes)}}},
+		Detail: &autoscaler.Detail{Request: request, Refused: "usage is unknown"},
+		Drains: []drain.Record{{State: drain.Draining}, {State: drain.Repairing}},
+		State:  resolve.State{Wanted: new(5.0), State: decide.State{Clock: at}, Backoffs: []plan.Backoff{{Group: "a", Since: at, Until: at.Add(time.Minute)}}},
+	}
+	for i := range apps {
+		name := fmt.Sprintf("app-%03d", i)
+		o := decide.Opinion{Signal: "shop/rps", Verdict: decide.Value, Request: request, At: at.Add(-time.Second), Latency: 20 * time.Millisecond}
+		if i == 0 {
+			o = decide.Opinion{Signal: "shop/rps", Verdict: decide.Failed, Why: "no answer"}
+		}
+		r.Case.Input.Apps = append(r.Case.Input.Apps, decide.App{Name: name, Configured: true, Opinion: o})
+		r.Detail.Apps = append(r.Detail.Apps, decide.Resolved{App: name, Source: decide.FromSignal, Request: request, Fallback: i == 0})
+	}
+	return r
+}
+
+func newMetrics(lease admin.StandbyLease) *poolMetrics {
+	return newPoolMetrics(func() admin.StandbyLease { return lease }, false)
+}
+
+func TestMetricsOfATick(t *testing.T) {
+	m := newMetrics(testLease{left: time.Second})
+	m.ticked(bigTick(10, 2), nil)
+	_, end := m.trace(t.Context(), trace.SetTarget, "a")
+	end(errors.New("throttled"))
+	got := scrape(t, m)
+	for series, want := range map[string]float64{
+		"lease_held{}": 1, "lease_epoch{}": 7, "tick_interval_seconds{}": 10, "tick_seconds{}": 0.3, "ticks_total{decided}": 1, "ticks_total{failed}": 0,
+		"target_capacity{}": 10, "unlimited_capacity{}": 12, "wanted_capacity{}": 5, "groups_capacity{}": 10, "joined_capacity{}": 9,
+		"max_capacity{}": math.Inf(1), "at_limit{max}": 0, "scale_in_blocked{}": 1, "disruption_budget_left{}": 3,
+		"request{app-001,cpus}": 8, "pool_request{mem}": 4096,
+		"signal_verdict{app-000,failed}": 1, "signal_verdict{app-000,value}": 0, "signal_verdict{(default),value}": 1, "fallback{app-000}": 1, "fallback{app-001}": 0,
+		"signal_latency_seconds{app-001}": 0.02, "signal_age_seconds{app-001}": 1,
+		"group_backoff{a}": 1, "group_backoff{b}": 0, "group_target{a}": 10, "nodes{running}": 9, "nodes{silent}": 0,
+		"drains{draining}": 1, "drains{repairing}": 1, "provider_calls_total{set_target,failed}": 1, "provider_calls_total{set_target,ok}": 0,
+	} {
+		if v, ok := got[series]; !ok || v != want {
+			t.Errorf("%s = %v, %t, want %v", series, v, ok, want)
+		}
+	}
+	for _, absent := range []string{"group_target{b}", "signal_latency_seconds{app-000}", "signal_age_seconds{app-000}", "request{app-000,gpus}"} {
+		if v, ok := got[absent]; ok {
+			t.Errorf("%s = %v, want no series for an unknown value", absent, v)
+		}
+	}
+}
+
+// Without a tick in this term, all values of a tick are absent.
+func TestMetricsOfAStandby(t *testing.T) {
+	m := newMetrics(testLease{waiting: true})
+	m.ticked(bigTick(10, 2), nil)
+	m.ticked(autoscaler.Record{Failed: "the provider is away"}, nil)
+	m.ticked(autoscaler.Record{}, errors.New("the ledger is away"))
+	m.leaseLost()
+	got := scrape(t, m)
+	for series, want := range map[string]float64{"lease_held{}": 0, "leases_lost_total{}": 1, "ticks_total{failed}": 1, "ticks_total{lost}": 1, "ticks_total{decided}": 1} {
+		if v, ok := got[series]; !ok || v != want {
+			t.Errorf("%s = %v, %t, want %v", series, v, ok, want)
+		}
+	}
+	for _, series := range slices.Sorted(maps.Keys(got)) {
+		if name, _, _ := strings.Cut(series, "{"); !slices.Contains([]string{"lease_held", "leases_lost_total", "ticks_total", "tick_seconds_total", "dry_run", "provider_calls_total", "provider_seconds_total"}, name) {
+			t.Errorf("a standby exports %s", series)
+		}
+	}
+}
+
+// A tick that could not read the pool has no capacity, and the table describes each metric of a full tick.
+func TestUnknownMetricsAreAbsent(t *testing.T) {
+	m := newMetrics(testLease{left: time.Second})
+	m.ticked(autoscaler.Record{Failed: "the provider is away"}, nil)
+	for series := range scrape(t, m) {
+		if strings.Contains(series, "capacity") || strings.Contains(series, "nodes") || strings.Contains(series, "signal") {
+			t.Errorf("a failed tick exports %s", series)
+		}
+	}
+	m.ticked(bigTick(10, 2), nil)
+	got := map[string]bool{}
+	for series := range scrape(t, m) {
+		name, _, _ := strings.Cut(series, "{")
+		got[name] = true
+	}
+	for _, one := range metric.Autoscaler() {
+		if name := strings.TrimPrefix(one.Name, metric.AutoscalerPrefix); !got[name] {
+			t.Errorf("%s is in the table, and no tick exports it", one.Name)
+		}
+	}
+}
+
+// The bounds of one scrape of a large pool: 5 ms and 2000 series.
+const maxSeries = 2000
+
+func TestScrapeIsBounded(t *testing.T) {
+	for _, apps := range []int{20, 1000} {
+		m := newMetrics(testLease{left: time.Second})
+		r := bigTick(2000, apps)
+		for i := range apps {
+			r.Snapshot.Groups = append(r.Snapshot.Groups, snapshot.GroupRecord{ID: fmt.Sprint("group\n\xff", i), Target: 1})
+		}
+		m.ticked(r, nil)
+		if n := len(scrape(t, m)); n > maxSeries {
+			t.Errorf("%d apps: %d series, want at most %d", apps, n, maxSeries)
+		}
+	}
+}
+
+// cpuTime returns the CPU time of this process, which other processes on the machine do not lengthen.
+func cpuTime(tb testing.TB) time.Duration {
+	tb.Helper()
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		tb.Fatal(err)
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
+
+// BenchmarkMetrics scrapes a pool of 2000 nodes and 20 apps, as text. The limit is 5 ms and 2000 series.
+func BenchmarkMetrics(b *testing.B) {
+	m := newMetrics(testLease{left: time.Second})
+	m.ticked(bigTick(2000, 20), nil)
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(prometheus.WrapCollectorWith(prometheus.Labels{"cluster": "c", "pool": "p"}, m))
+	handler := promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
+	request := httptest.NewRequest(http.MethodGet, "/metrics", nil)
+	b.ReportAllocs()
+	began := cpuTime(b)
+	for b.Loop() {
+		handler.ServeHTTP(httptest.NewRecorder(), request)
+	}
+	b.ReportMetric(float64(cpuTime(b)-began)/float64(b.N), "cpu-ns/op")
+	b.ReportMetric(float64(len(scrape(b, m))), "series")
+	b.ReportMetric(maxSeries, "limit-series")
+	b.ReportMetric(float64(5*time.Millisecond), "limit-ns/op")
+}

@@ -1,0 +1,210 @@
+package autoscalerd
+
+import (
+	"cmp"
+	"math"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/autoscaler"
+	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
+	"github.com/weirkeeper/weirkeeper/internal/metric"
+	"github.com/weirkeeper/weirkeeper/pools/drain"
+	"github.com/weirkeeper/weirkeeper/pools/plan"
+	"github.com/weirkeeper/weirkeeper/resource"
+)
+
+// defaultSignal is the label of the default signal. It is not the name of an app.
+const defaultSignal = "(default)"
+
+// samples collects the values of one tick. Absent values are unknown.
+type samples struct{ all []sample }
+
+func (s *samples) add(name string, value float64, labels ...string) {
+	s.all = append(s.all, sample{name, value, labels})
+}
+
+func (s *samples) flag(name string, on bool, labels ...string) {
+	value := 0.0
+	if on {
+		value = 1
+	}
+	s.add(name, value, labels...)
+}
+
+// tickSamples returns the values of a tick.
+func tickSamples(r autoscaler.Record) []sample {
+	s := &samples{}
+	s.add("tick_interval_seconds", r.Every.Seconds())
+	s.add("tick_seconds", r.Took.Seconds())
+	s.add("problems", float64(len(r.Problems)))
+	s.flag("paused", r.Paused != nil)
+	s.state(r.State)
+	if r.Snapshot.Groups != nil {
+		s.snapshot(r)
+	}
+	if r.Case != nil && r.Result != nil && r.Detail != nil {
+		s.decision(*r.Case, *r.Result, *r.Detail)
+		s.signals(r.Case.Input, r.Detail.Apps)
+		s.add("evaluations_in_progress", float64(len(r.InProgress)))
+		s.drains(r.Drains)
+	}
+	return s.all
+}
+
+func (s *samples) state(state resolve.State) {
+	if state.Wanted != nil {
+		s.add("wanted_capacity", *state.Wanted+state.Offset)
+	}
+	s.add("apps_need_unknown", float64(len(state.UnknownNeed)))
+}
+
+func (s *samples) snapshot(r autoscaler.Record) {
+	view := r.Snapshot
+	s.add("groups_capacity", view.Target)
+	s.add("fulfilled_capacity", view.Fulfilled)
+	for _, kind := range resource.Kinds() {
+		s.add("resources_total", view.Totals[kind], kind.String())
+		if len(view.Silent) == 0 {
+			s.add("resources_allocated", view.Allocated[kind], kind.String())
+		}
+	}
+	if len(view.Silent) == 0 {
+		s.add("joined_capacity", view.Joined)
+	}
+	for _, state := range []string{"pending", "running", "idle", "orphaned", "silent", "terminating"} {
+		s.add("nodes", float64(view.Nodes[state]), state)
+	}
+	waiting := plan.InBackoff(r.State.Backoffs, r.State.Clock)
+	targets, fulfilled, backoff := map[string]float64{}, map[string]float64{}, map[string]float64{}
+	for _, g := range view.Groups {
+		if !g.Stale {
+			targets[g.ID], fulfilled[g.ID] = float64(g.Target), g.Fulfilled
+		}
+		backoff[g.ID] = 0
+		if _, waits := waiting[g.ID]; waits {
+			backoff[g.ID] = 1
+		}
+	}
+	s.each("group_target", targets, sum)
+	s.each("group_fulfilled", fulfilled, sum)
+	s.each("group_backoff", backoff, sum)
+}
+
+// each adds the values of a bounded number of names.
+func (s *samples) each(name string, values map[string]float64, merge func(a, b float64) float64, labels ...string) {
+	for key, value := range metric.Groups(values, func(key string) string { return key }, merge) {
+		s.add(name, value, append([]string{key}, labels...)...)
+	}
+}
+
+func sum(a, b float64) float64 { return a + b }
+
+func larger(a, b float64) float64 { return max(a, b) }
+
+func (s *samples) decision(c resolve.Case, result resolve.Result, d autoscaler.Detail) {
+	limits := c.Input.Policy.Limits
+	s.add("target_capacity", result.Target)
+	s.add("min_capacity", limits.Min)
+	s.add("max_capacity", unlimited(limits.Max))
+	for _, step := range result.Steps {
+		if step.Rule == decide.RuleLimits {
+			s.add("unlimited_capacity", step.Before)
+			s.flag("at_limit", step.Before > limits.Max && step.After >= limits.Max, "max")
+			s.flag("at_limit", step.Before < limits.Min && step.After <= limits.Min, "min")
+		}
+	}
+	s.flag("scale_in_blocked", d.Refused != "")
+	if c.Disruption != nil {
+		s.add("disruption_budget_left", float64(*c.Disruption))
+	}
+	for _, kind := range resource.Kinds() {
+		if amount, requested := d.Request.Get(kind); requested {
+			s.add("pool_request", amount, kind.String())
+		}
+		amounts := map[string]float64{}
+		for _, app := range d.Apps {
+			if amount, requested := app.Request.Get(kind); requested {
+				amounts[app.App] = amount
+			}
+		}
+		s.each("request", amounts, sum, kind.String())
+	}
+}
+
+// unlimited returns a limit for Prometheus.
+func unlimited(limit float64) float64 {
+	if limit >= decide.Unlimited {
+		return math.Inf(1)
+	}
+	return limit
+}
+
+// verdicts returns the values of the label verdict.
+func verdicts() []string {
+	return []string{string(decide.Value), string(decide.NoOpinion), string(decide.Stale), string(decide.Failed), notRequested}
+}
+
+const notRequested = "not_requested"
+
+func (s *samples) signals(in decide.Input, apps []decide.Resolved) {
+	opinions := map[string]decide.Opinion{}
+	if in.Default.Signal != "" || in.Default.Verdict != decide.NotRequested {
+		opinions[defaultSignal] = in.Default
+	}
+	for _, app := range in.Apps {
+		if app.Configured {
+			opinions[app.Name] = app.Opinion
+		}
+	}
+	stale := 0
+	latency, age := map[string]float64{}, map[string]float64{}
+	for app, o := range opinions {
+		if o.Verdict == decide.Stale {
+			stale++
+		}
+		if o.Latency > 0 {
+			latency[app] = o.Latency.Seconds()
+		}
+		if !o.At.IsZero() {
+			age[app] = max(0, in.Now.Sub(o.At).Round(time.Millisecond).Seconds())
+		}
+	}
+	for _, verdict := range verdicts() {
+		current := map[string]float64{}
+		for app, o := range opinions {
+			current[app] = 0
+			if cmp.Or(string(o.Verdict), notRequested) == verdict {
+				current[app] = 1
+			}
+		}
+		s.each("signal_verdict", current, sum, verdict)
+	}
+	s.each("signal_latency_seconds", latency, larger)
+	s.each("signal_age_seconds", age, larger)
+	s.add("signals_stale", float64(stale))
+	fallback := map[string]float64{}
+	for _, app := range apps {
+		fallback[app.App] = 0
+		if app.Fallback {
+			fallback[app.App] = 1
+		}
+	}
+	s.each("fallback", fallback, sum)
+}
+
+func (s *samples) drains(records []drain.Record) {
+	byState := map[drain.State]float64{}
+	for _, r := range records {
+		byState[r.State]++
+	}
+	for _, state := range []drain.State{
+		drain.Chosen, drain.Cordoned, drain.Draining, drain.Drained, drain.Repairing, drain.Terminating, drain.Returning,
+	} {
+		name := string(state)
+		if state == drain.Repairing {
+			name = "repairing" // the ledger keeps an older word
+		}
+		s.add("drains", byState[state], name)
+	}
+}

@@ -1,0 +1,139 @@
+// Package notifyd is the process "weir notify": it sends the events of a cluster's pools to webhooks.
+//
+//	p := notifyd.Process{Settings: settings, Targets: service.Notify, Log: log}
+//	err := p.Run(ctx, service)
+//
+// Events come live from the bus. After a start and after each reconnection, the summaries of the ticks that were missed
+// follow from their streams. Findings of node health and of the harmonizer are not stored on the bus, so those of the
+// gap are lost. The events of a target wait in a folder of the data folder, and a cursor there has the last tick of
+// each pool. One process runs for each data folder.
+package notifyd
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/internal/bus/roles"
+	"github.com/weirkeeper/weirkeeper/internal/command"
+	"github.com/weirkeeper/weirkeeper/internal/config"
+	"github.com/weirkeeper/weirkeeper/internal/daemon"
+	"github.com/weirkeeper/weirkeeper/internal/daemon/admin"
+	"github.com/weirkeeper/weirkeeper/internal/daemon/sdnotify"
+	"github.com/weirkeeper/weirkeeper/internal/metric"
+	"github.com/weirkeeper/weirkeeper/internal/notify"
+)
+
+// Process is "weir notify" with its flags.
+type Process struct {
+	command.Settings
+	AdminAddr string             // address of the admin server; empty: that of weir.yaml
+	Out       io.Writer          // receives the address
+	Notify    *sdnotify.Notifier // nil: systemd waits for nothing
+	Log       *slog.Logger
+}
+
+// Run sends events until ctx ends. It returns an error if the bus rejects it or the data folder cannot be used.
+func (p Process) Run(ctx context.Context, service config.Service) error {
+	lock, err := daemon.Lock(p.Data, "notify."+p.Cluster, "notify of cluster "+p.Cluster)
+	if err != nil {
+		return err
+	}
+	defer lock.Unlock()
+	connection := p.Bus(service.NATS, "weir notify", p.Log)
+	connection.User = roles.User{Role: roles.Viewer, Cluster: p.Cluster}
+	connection.Wait = true
+	b, err := bus.Find(ctx, connection)
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	dir := filepath.Join(p.Data, "notify", p.Cluster)
+	all, err := openSenders(dir, service.Notify, p.Log)
+	if err != nil {
+		return err
+	}
+	f, err := newFeed(b, p.Cluster, filepath.Join(dir, "cursor.json"), all, p.Log)
+	if err != nil {
+		return err
+	}
+	parts := daemon.NewServices(ctx)
+	server := admin.Config{Daemon: config.DaemonNotify, Settings: service.Admin, Flag: p.AdminAddr, Out: p.Out, Log: p.Log}
+	content := admin.Content{
+		Checks:     append([]admin.Check{admin.Bus(b), admin.Disk(p.Data), {Name: "events", Read: f.check}}, all.checks()...),
+		Collectors: []prometheus.Collector{collector{metric.NewSet(metric.NotifyPrefix, metric.Notify()), all}},
+	}
+	if err := admin.Start(parts, server, content); err != nil {
+		return parts.Stop(err)
+	}
+	for _, s := range all {
+		parts.Run("target "+s.Status().Target, s.Run)
+	}
+	parts.Run("events", f.run)
+	parts.Run("service manager", func(ctx context.Context) error { return p.Notify.Run(ctx, f.alive) })
+	<-parts.Context().Done()
+	return parts.Stop(nil)
+}
+
+// senders are the senders of all targets, in the order of the configuration.
+type senders []*notify.Sender
+
+// openSenders opens the queue of each target below a folder.
+func openSenders(dir string, targets []notify.Settings, log *slog.Logger) (all senders, err error) {
+	for _, t := range targets {
+		q, err := notify.OpenQueue(filepath.Join(dir, "queue", t.Name), log)
+		if err != nil {
+			return nil, fmt.Errorf("target %s: %w", t.Name, err)
+		}
+		all = append(all, notify.NewSender(t.Target(), q, log))
+	}
+	return all, nil
+}
+
+// checks returns a check for each target. A target that fails does not make the process unready.
+func (all senders) checks() (list []admin.Check) {
+	for _, s := range all {
+		list = append(list, admin.Check{Name: "target " + s.Status().Target, Read: func(context.Context) admin.Result { return resultOf(s.Status()) }})
+	}
+	return list
+}
+
+func resultOf(s notify.Status) admin.Result {
+	detail := fmt.Sprintf("%d events sent, %d wait, %d dropped", s.Sent, s.Queued, s.Dropped)
+	if s.Err == "" {
+		return admin.Result{State: admin.OK, Detail: detail}
+	}
+	return admin.Result{
+		State: admin.Degraded, Detail: fmt.Sprintf("%s; fails since %s: %s", detail, s.Since.UTC().Format(time.RFC3339), s.Err),
+		Remedy: "check the target, and its section notify in weir.yaml; events older than a day are dropped",
+	}
+}
+
+// collector implements prometheus.Collector.
+type collector struct {
+	*metric.Set
+	all senders
+}
+
+// Collect implements prometheus.Collector.
+func (c collector) Collect(ch chan<- prometheus.Metric) {
+	for _, one := range c.all {
+		s := one.Status()
+		put := func(name string, value float64) { c.Emit(ch, name, value, s.Target) }
+		put("queued_events", float64(s.Queued))
+		put("sent_total", float64(s.Sent))
+		put("failed_attempts_total", float64(s.Failed))
+		put("dropped_total", float64(s.Dropped))
+		failing := time.Duration(0)
+		if !s.Since.IsZero() {
+			failing = time.Since(s.Since)
+		}
+		put("failing_seconds", failing.Seconds())
+	}
+}

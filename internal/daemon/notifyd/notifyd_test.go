@@ -1,0 +1,195 @@
+package notifyd_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/internal/bus/natsserver"
+	"github.com/weirkeeper/weirkeeper/internal/command"
+	"github.com/weirkeeper/weirkeeper/internal/config"
+	"github.com/weirkeeper/weirkeeper/internal/daemon/notifyd"
+	"github.com/weirkeeper/weirkeeper/internal/notify"
+	"github.com/weirkeeper/weirkeeper/internal/past"
+	"github.com/weirkeeper/weirkeeper/internal/state"
+	"github.com/weirkeeper/weirkeeper/nodehealth"
+	"github.com/weirkeeper/weirkeeper/nodehealth/events"
+	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
+	"github.com/weirkeeper/weirkeeper/pools"
+)
+
+const patience = 30 * time.Second
+
+// world is a real NATS server in a data folder, the summaries of a pool, and an endpoint.
+type world struct {
+	t         *testing.T
+	data      string
+	bus       *bus.Bus
+	summaries *state.Ledger
+	url       string
+	received  chan notify.Event
+}
+
+func newWorld(t *testing.T) *world {
+	w := &world{t: t, data: t.TempDir(), received: make(chan notify.Event, 100)}
+	b, err := bus.Open(t.Context(), bus.Config{Data: w.data, Name: "test", Log: slog.New(slog.DiscardHandler), Serve: natsserver.Serve})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.Close)
+	w.bus = b
+	c := state.LedgerConfig{Cluster: "here", Pool: "web"}
+	_, err = state.CreateLedger(t.Context(), b.JetStream(), c)
+	if err == nil {
+		w.summaries, err = state.NewSummaries(b.JetStream(), c)
+	}
+	if err == nil {
+		err = w.summaries.Create(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		var e notify.Event
+		if err := json.NewDecoder(io.LimitReader(r.Body, 1<<20)).Decode(&e); err != nil {
+			t.Errorf("body: %v", err)
+		}
+		w.received <- e
+	}))
+	t.Cleanup(s.Close)
+	w.url = s.URL
+	return w
+}
+
+// run runs "weir notify" until the returned function is called.
+func (w *world) run() (stop func()) {
+	w.t.Helper()
+	ctx, cancel := context.WithCancel(w.t.Context())
+	p := notifyd.Process{
+		Settings: command.Settings{Data: w.data, Cluster: "here"}, AdminAddr: config.AdminOff, Out: io.Discard, Log: slog.New(slog.DiscardHandler),
+	}
+	service := config.Service{Notify: []notify.Settings{{Name: "hook", URL: w.url}}}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if err := p.Run(ctx, service); err != nil {
+			w.t.Errorf("Run = %v", err)
+		}
+	})
+	stop = sync.OnceFunc(func() { cancel(); wg.Wait() })
+	w.t.Cleanup(stop)
+	return stop
+}
+
+// tick stores the summary of a tick that begins now; why pauses the pool, if it is not empty.
+func (w *world) tick(why string) {
+	w.t.Helper()
+	target := 3.0
+	s := past.Summary{Schema: past.Schema, Pool: "web", At: time.Now(), Every: time.Second, Before: &target, Target: &target}
+	if why != "" {
+		s.Paused = &pools.Note{By: "kim@ops", Why: why, At: time.Now()}
+	}
+	data, err := json.Marshal(s)
+	if err == nil {
+		err = w.summaries.Append(w.t.Context(), data)
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// next waits for the next received event.
+func (w *world) next() notify.Event {
+	w.t.Helper()
+	select {
+	case e := <-w.received:
+		return e
+	case <-time.After(patience):
+		w.t.Fatalf("no event within %v", patience)
+		return notify.Event{}
+	}
+}
+
+// ready ticks until the process passes events on, which is not before it has read the pools.
+func (w *world) ready() {
+	w.t.Helper()
+	deadline := time.After(patience)
+	for {
+		w.tick("first")
+		w.tick("")
+		select {
+		case <-w.received:
+			for len(w.received) > 0 {
+				<-w.received
+			}
+			return
+		case <-deadline:
+			w.t.Fatalf("no event within %v", patience)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// wantPause waits for the event of a pause with that reason.
+func (w *world) wantPause(why string) {
+	w.t.Helper()
+	for {
+		e := w.next()
+		if e.Kind == "order" && e.Name == "pause" && json.Valid(e.Data) && e.Cluster == "here" && e.Pool == "web" {
+			if !strings.Contains(e.Text, why) {
+				continue // of an earlier tick
+			}
+			return
+		}
+	}
+}
+
+// Events arrive live. Those of ticks while no process runs follow after the next start.
+func TestEventsFollowAcrossARestart(t *testing.T) {
+	w := newWorld(t)
+	w.tick("")
+	stop := w.run()
+	w.ready()
+	w.tick("network work")
+	w.wantPause("network work")
+	stop()
+	w.tick("")
+	w.tick("in the gap")
+	w.run()
+	w.wantPause("in the gap")
+}
+
+// A finding of node health has its severity, and one below that of the target is not sent.
+func TestFindingsHaveTheirSeverity(t *testing.T) {
+	w := newWorld(t)
+	w.tick("")
+	w.run()
+	w.ready()
+	data, err := json.Marshal([]nodehealth.Notification{
+		{Pool: "web", At: time.Now(), Finding: judge.Finding{Event: judge.Ignored, Why: "nothing"}},
+		{Pool: "web", At: time.Now(), Finding: judge.Finding{Event: judge.BreakerOpened, Why: "6 of 6 nodes are unhealthy"}},
+	})
+	if err == nil {
+		err = w.bus.Conn().Publish(events.EventsSubject("here", "web"), data)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		e := w.next()
+		if e.Kind != "health" {
+			continue // of the ticks before
+		}
+		if e.Name != string(judge.BreakerOpened) || e.Severity != notify.Warning {
+			t.Errorf("event %+v, want the breaker as a warning", e)
+		}
+		return
+	}
+}

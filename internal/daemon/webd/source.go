@@ -1,0 +1,127 @@
+package webd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/autoscaler"
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/internal/history"
+	"github.com/weirkeeper/weirkeeper/internal/past"
+	"github.com/weirkeeper/weirkeeper/internal/state"
+	"github.com/weirkeeper/weirkeeper/internal/view"
+	"github.com/weirkeeper/weirkeeper/internal/web"
+	"github.com/weirkeeper/weirkeeper/internal/web/series"
+)
+
+const (
+	checkEvery = 2 * time.Second // between two checks of the connection
+	maxPending = 4096            // messages that wait
+	maxBytes   = 64 << 20        // of them
+)
+
+// source reads the pools of one cluster over the bus. It implements web.Source.
+type source struct {
+	bus     *bus.Bus
+	cluster string
+	configs string // folder of the pools' files
+	log     *slog.Logger
+}
+
+func (s source) past(pool string) history.Pool {
+	return history.Pool{JS: s.bus.JetStream(), Cluster: s.cluster, Pool: pool}
+}
+
+// Pools implements web.Source. The counts of a pool without a harmonizer, or with incomplete states, are unknown.
+func (s source) Pools(ctx context.Context) ([]web.Pool, error) {
+	fleet := view.Fleet{Bus: s.bus, Cluster: s.cluster, Configs: s.configs, Warn: func(format string, args ...any) {
+		s.log.Warn("list of pools incomplete", "err", fmt.Sprintf(format, args...))
+	}}
+	names, err := fleet.Pools(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return view.ForPools(names, func(pool string) web.Pool {
+		p := web.Pool{Name: web.Name{Cluster: s.cluster, Pool: pool}}
+		counts, err := view.Counts(ctx, s.bus.Conn(), s.cluster, pool)
+		if err == nil && counts.Complete {
+			p.Apps = instancesOf(counts)
+		}
+		return p
+	}), nil
+}
+
+func instancesOf(c message.Counts) []series.Instances {
+	out := make([]series.Instances, 0, len(c.Apps))
+	for app, n := range c.Apps {
+		out = append(out, series.Instances{App: app, Expected: n.Expected, Running: n.Running, Missing: n.Missing, Flapping: n.Flapping})
+	}
+	return out
+}
+
+// Since implements web.Source.
+func (s source) Since(ctx context.Context, pool web.Name, from time.Time, visit func(past.Summary) error) error {
+	skipped, err := s.past(pool.Pool).Since(ctx, from, visit)
+	if skipped > 0 {
+		s.log.Warn("summaries of another version omitted", "pool", pool.Pool, "ticks", skipped)
+	}
+	return err
+}
+
+// Follow implements web.Source. It ends when the connection is lost, because the summaries of that time would be missing.
+func (s source) Follow(ctx context.Context, visit func(web.Name, past.Summary)) error {
+	conn := s.bus.Conn()
+	connects := conn.Stats().Reconnects
+	if !conn.IsConnected() {
+		return errors.New("not connected to NATS")
+	}
+	in, err := bus.Receive(conn, bus.InboxConfig{Events: []string{state.SummarySubject(s.cluster, "*")}, Messages: maxPending, Bytes: maxBytes, Log: s.log})
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	streams := map[string]*history.Stream{}
+	ticker := time.NewTicker(checkEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-ticker.C:
+			if !conn.IsConnected() || conn.Stats().Reconnects != connects {
+				return errors.New("the connection to NATS was lost")
+			}
+		case m, ok := <-in.Messages():
+			if !ok {
+				return errors.New("the subscription ended")
+			}
+			pool := m.Subject[strings.LastIndexByte(m.Subject, '.')+1:]
+			if streams[pool] == nil {
+				if streams[pool], err = s.past(pool).Events(ctx); err != nil {
+					return err
+				}
+			}
+			tick, err := streams[pool].Tick(ctx, m)
+			if err != nil {
+				s.log.Warn("tick omitted", "subject", m.Subject, "err", err)
+				continue
+			}
+			tick.Pool = pool // the content of the message does not name its pool
+			visit(web.Name{Cluster: s.cluster, Pool: pool}, tick)
+		}
+	}
+}
+
+// Tick implements web.Source.
+func (s source) Tick(ctx context.Context, pool web.Name, at time.Time) (past.Summary, *autoscaler.Record, error) {
+	t, err := s.past(pool.Pool).At(ctx, at)
+	if errors.Is(err, history.ErrNoTick) {
+		err = fmt.Errorf("%w: %w", web.ErrNoTick, err)
+	}
+	return t.Summary, t.Record, err
+}

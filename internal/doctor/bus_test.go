@@ -1,0 +1,261 @@
+package doctor
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/internal/bus/bustest"
+	"github.com/weirkeeper/weirkeeper/internal/bus/natsconf"
+	"github.com/weirkeeper/weirkeeper/internal/bus/roles"
+	"github.com/weirkeeper/weirkeeper/internal/kvbucket"
+	"github.com/weirkeeper/weirkeeper/internal/names"
+	"github.com/weirkeeper/weirkeeper/internal/state"
+)
+
+const patience = time.Minute
+
+// world is a cluster of three server processes.
+type world struct{ *bustest.Processes }
+
+func prod() natsconf.Cluster {
+	return natsconf.Cluster{Name: "prod", Pools: []natsconf.Pool{{Name: "batch"}, {Name: "web"}}}
+}
+
+func user(r roles.Role) roles.User {
+	u := roles.User{Role: r, Cluster: "prod", Pools: []string{"batch", "web"}}
+	if r == roles.Pool || r == roles.Placer {
+		u.Pool = "web"
+	}
+	return u
+}
+
+// config returns the configuration of a process with the key of a user, for these servers.
+func (w world) config(t *testing.T, u roles.User, servers ...string) bus.Config {
+	t.Helper()
+	seed, err := w.Seed(t, u.Name()).Seed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bus.Config{Name: "test", Log: slog.New(slog.DiscardHandler), NATS: bus.NATS{
+		Servers: servers, NKeyFile: file(t, "user.nk", string(seed)), TLS: bus.TLS{CAFile: w.CAFile()},
+	}}
+}
+
+func (w world) all() []string { return strings.Split(w.URLs(), ",") }
+
+func file(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// examineBus returns the findings about the bus.
+func examineBus(t *testing.T, c bus.Config, fix bool) (all []Finding) {
+	t.Helper()
+	return examineWithin(t, c, 20*time.Second, fix)
+}
+
+// examineWithin is examineBus with another deadline of each check.
+func examineWithin(t *testing.T, c bus.Config, timeout time.Duration, fix bool) (all []Finding) {
+	t.Helper()
+	b := Bus{Config: c, Cluster: "prod", Pool: "web", Timeout: timeout, Fix: fix}
+	b.examine(t.Context(), func(f Finding) { all = append(all, f) }, func(string) {})
+	return all
+}
+
+// want requires exactly one finding of the check with these texts in it.
+func want(t *testing.T, all []Finding, check string, r Result, texts ...string) {
+	t.Helper()
+	matches := slices.DeleteFunc(found(all, check), func(f Finding) bool {
+		return f.Result != r || slices.ContainsFunc(texts, func(text string) bool { return !strings.Contains(f.Detail+"\n"+f.Fix, text) })
+	})
+	if len(matches) != 1 || strings.Contains(matches[0].Detail, "\n") || (matches[0].Fix == "") != (r == OK || r == Fixed) {
+		t.Errorf("%d findings of check %s with result %s and %q, want one line with a fix for a failure, in\n%s", len(matches), check, r, texts, table(all))
+	}
+}
+
+func table(all []Finding) string {
+	var b strings.Builder
+	for _, f := range all {
+		fmt.Fprintf(&b, "%-7s  %s: %s\n         %s\n", f.Result, f.Check, f.Detail, f.Fix)
+	}
+	return b.String()
+}
+
+// A production cluster goes through the life of its operator.
+func TestProductionCluster(t *testing.T) {
+	w := world{bustest.StartProcesses(t, false, prod())}
+	t.Run("permissions are tested without effect", w.permissionsWithoutEffect)
+	t.Run("nothing is written without fix", w.nothingWritten)
+	t.Run("fix creates and raises", w.fixes)
+	t.Run("one server hangs", w.oneHangs)
+	t.Run("too few servers", w.tooFew)
+}
+
+// Each role is found by its permissions, while no receiver gets a message.
+func (w world) permissionsWithoutEffect(t *testing.T) {
+	var received atomic.Int64
+	for _, u := range w.Site.Users() {
+		if u.Pool == "batch" {
+			continue
+		}
+		nc := w.Connect(t, u)
+		for _, subject := range u.Permissions().Subscribe {
+			if strings.HasPrefix(subject, "_INBOX") {
+				continue // a client subscribes to a random subject below it
+			}
+			if _, err := nc.Subscribe(subject, func(m *nats.Msg) {
+				received.Add(1)
+				t.Errorf("%s received %s %q %v", u.Name(), m.Subject, m.Data, m.Header)
+			}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := nc.FlushTimeout(patience); err != nil {
+			t.Fatal(err)
+		}
+		if err := nc.LastError(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, u := range w.Site.Users() {
+		if u.Pool == "batch" {
+			continue
+		}
+		x := &busExam{Bus: Bus{Config: w.config(t, u, w.all()...), Cluster: "prod", Pool: "web", Timeout: patience}, progress: func(string) {}}
+		var all []Finding
+		x.report = func(f Finding) { all = append(all, f) }
+		x.permissions(t.Context())
+		want(t, all, "role", OK, u.Name()+" (role "+string(u.Role)+")", "permissions of its role")
+	}
+	if n := received.Load(); n != 0 {
+		t.Errorf("%d messages were delivered by the tests of permissions", n)
+	}
+}
+
+func (w world) streams(t *testing.T) (all []string) {
+	t.Helper()
+	js, err := jetstream.New(w.Connect(t, user(roles.Admin)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := js.ListStreams(t.Context())
+	for info := range list.Info() {
+		all = append(all, fmt.Sprintf("%s with %d replicas, sequence %d", info.Config.Name, info.Config.Replicas, info.State.LastSeq))
+	}
+	if list.Err() != nil {
+		t.Fatal(list.Err())
+	}
+	slices.Sort(all)
+	return all
+}
+
+func (w world) nothingWritten(t *testing.T) {
+	for _, u := range w.Site.Users() {
+		if u.Pool == "batch" {
+			continue
+		}
+		all := examineBus(t, w.config(t, u, w.all()...), false)
+		if Healthy(all) && u.Role != roles.Metrics && u.Role != roles.Auth {
+			t.Errorf("%s: the missing buckets are not reported:\n%s", u.Name(), table(all))
+		}
+	}
+	if now := w.streams(t); len(now) != 0 {
+		t.Errorf("doctor without --fix wrote %q", now)
+	}
+	all := examineBus(t, w.config(t, user(roles.Viewer), w.all()...), false)
+	for i := range 3 {
+		want(t, all, "nats server", OK, w.URL(i), fmt.Sprintf("n%d, NATS 2.", i+1), "cluster weir with 3 known servers", "certificate for 127.0.0.1 ends in 730 days", "JetStream")
+		want(t, all, "clock", OK, w.URL(i), "is that of this host")
+	}
+	want(t, all, "nats files", OK, "nats.tls.ca_file "+w.CAFile(), "days")
+	want(t, all, "role", OK, "role viewer")
+	want(t, all, "streams", Failed, "bucket weir-orders_prod: is missing", "weir doctor --fix", "role admin")
+	want(t, all, "streams", OK, names.EvidenceStream("prod", "web"), "its first message creates it")
+}
+
+func (w world) fixes(t *testing.T) {
+	js, err := jetstream.New(w.Connect(t, user(roles.Admin)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	open := kvbucket.Orders("prod", 1).Settings()
+	open.AllowRollup, open.DenyPurge, open.DenyDelete, open.MaxMsgsPerSubject = true, false, false, 5
+	batch := state.LedgerConfig{Cluster: "prod", Pool: "batch", Replicas: 3}.Stream()
+	batch.DenyDelete = false
+	for _, c := range []jetstream.StreamConfig{kvbucket.State("prod", 1).Settings(), open, batch} {
+		if _, err := js.CreateStream(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	viewer := w.config(t, user(roles.Viewer), w.all()...)
+	seen := examineBus(t, viewer, false)
+	want(t, seen, "streams", Failed, "bucket weir-state_prod: has 1 of 3 replicas", "weir doctor --fix")
+	want(t, seen, "streams", Failed, "bucket weir-orders_prod: allow_rollup_hdrs is true, deny_purge is false, deny_delete is false, max_msgs_per_subject is 5, want 1", "weir doctor --fix")
+	want(t, seen, "streams", Failed, "stream "+names.LedgerStream("prod", "batch")+": deny_delete is false", "weir doctor --fix")
+	refused := examineBus(t, viewer, true)
+	want(t, refused, "streams", Failed, "weir-state_prod: has 1 of 3 replicas", "role viewer may not raise the number", "role admin")
+	want(t, refused, "streams", Failed, "weir-apps_prod: is missing", "role viewer may not create it", "role admin")
+	fixed := examineBus(t, w.config(t, user(roles.Admin), w.all()...), true)
+	want(t, fixed, "streams", Fixed, "bucket weir-state_prod: raised from 1 to 3 replicas")
+	want(t, fixed, "streams", Fixed, "bucket weir-orders_prod: corrected: allow_rollup_hdrs is true", "it has 3 replicas")
+	want(t, fixed, "streams", Fixed, "stream "+names.LedgerStream("prod", "batch")+": corrected")
+	want(t, fixed, "streams", Fixed, "bucket weir-apps_prod: was missing; created with 3 replicas")
+	want(t, fixed, "streams", Fixed, "stream "+names.LedgerStream("prod", "web")+": was missing")
+	want(t, fixed, "streams", Fixed, "stream "+names.SummaryStream("prod", "web")+": was missing")
+	if !Healthy(fixed) {
+		t.Errorf("after the fix:\n%s", table(fixed))
+	}
+	before := w.streams(t)
+	again := examineBus(t, w.config(t, user(roles.Operator), w.all()...), true)
+	want(t, again, "streams", OK, "bucket weir-apps_prod: 3 replicas, leader n", "lag 0")
+	want(t, again, "streams", OK, names.LedgerStream("prod", "web"), "of 512.0 MiB, kept for 336 h")
+	want(t, again, "streams", OK, names.SummaryStream("prod", "web"), "of 2.5 GiB, kept for 2160 h")
+	want(t, again, "storage", OK, "3.5 GiB")
+	if now := w.streams(t); !slices.Equal(before, now) {
+		t.Errorf("a second fix changed %q to %q", before, now)
+	}
+}
+
+// A server that hangs costs its own line only, and its share of the time.
+func (w world) oneHangs(t *testing.T) {
+	w.Suspend(t, 1)
+	defer w.Resume(t, 1)
+	all := examineWithin(t, w.config(t, user(roles.Viewer), w.all()...), 2*time.Second, false)
+	want(t, all, "nats server", Failed, w.URL(1), "does not answer")
+	for _, i := range []int{0, 2} {
+		want(t, all, "nats server", OK, w.URL(i))
+		want(t, all, "clock", OK, w.URL(i))
+	}
+	want(t, all, "role", OK, "role viewer")
+	if n := len(found(all, "nats server")); n != 3 {
+		t.Errorf("%d findings about three servers:\n%s", n, table(all))
+	}
+}
+
+// One server of three cannot create a stream with three replicas.
+func (w world) tooFew(t *testing.T) {
+	w.Kill(t, 1)
+	w.Kill(t, 2)
+	all := examineWithin(t, w.config(t, user(roles.Admin), w.all()...), 2*time.Second, false)
+	want(t, all, "nats server", Failed, w.URL(1), "connection refused", "start NATS there")
+	want(t, all, "nats server", Failed, w.URL(2), "connection refused", "nats.servers of weir.yaml")
+	want(t, all, "nats server", OK, w.URL(0))
+	if Healthy(all) {
+		t.Errorf("one server of three is healthy:\n%s", table(all))
+	}
+}

@@ -1,0 +1,16 @@
+package doctor
+
+import (
+	"testing"
+
+	"github.com/weirkeeper/weirkeeper/internal/bus/bustest"
+	"github.com/weirkeeper/weirkeeper/internal/s3gateway/s3test"
+)
+
+func TestMain(m *testing.M) {
+	s3test.RunIfChild()
+	if bustest.RunServer() {
+		return
+	}
+	m.Run()
+}

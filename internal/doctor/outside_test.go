@@ -1,0 +1,134 @@
+package doctor
+
+import (
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"github.com/weirkeeper/weirkeeper/harmonizer"
+	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/internal/bus/bustest"
+	"github.com/weirkeeper/weirkeeper/internal/config"
+	"github.com/weirkeeper/weirkeeper/internal/daemon/autoscalerd"
+	"github.com/weirkeeper/weirkeeper/metrics"
+	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/aws/awstest"
+	"github.com/weirkeeper/weirkeeper/pools/local"
+)
+
+// A pool with a Spot Fleet at the AWS test server: a denied right is a failure with its action.
+func TestRightsAtTheProviderAreChecked(t *testing.T) {
+	cloud := awstest.New(t, awstest.Config{})
+	cloud.AddFleet(awstest.SpotFleet{ID: "sfr-web", Target: 2, Tags: map[string]string{"weir:pool": "prod/web"}, Specs: []awstest.LaunchSpec{{Type: "m5.large", Zone: "us-west-2a"}}})
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"weir.yaml":     "aws: {region: " + cloud.Region() + ", endpoint_url: " + cloud.URL() + ", access_key_file: \"" + filepath.Join(dir, "keys.json") + "\"}\n",
+		"keys.json":     `{"accessKeyId": "AKID", "secretAccessKey": "SECRET"}`,
+		"prod/web.yaml": "resource_groups: [{sfr: {tag: \"weir:pool\"}}]\nscaling_limits: {min_capacity: 1, max_capacity: 9, max_weight_to_add: 9, max_weight_to_remove: 9}\n",
+	} {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := Site{Configs: dir, Timeout: patience, Silent: errors.New("no bootstrap runs here")}
+	if s.Service, s.Pool, s.Files = config.Load(dir, "prod", "web"); s.Files != nil {
+		t.Fatal(s.Files)
+	}
+	c := bus.Config{Name: "test", Log: slog.New(slog.DiscardHandler), NATS: bus.NATS{Servers: []string{
+		bustest.Serve(t, server.Options{JetStream: true, StoreDir: t.TempDir()}).ClientURL()}}}
+	s.Bus = &Bus{Config: c, Cluster: "prod", Pool: "web", Timeout: patience}
+	all := examine(t, s)
+	want(t, all, "provider", OK, "AWS grants reads of a tick, ec2:TerminateInstances")
+	want(t, all, "provider", Unknown, "not tested: ec2:ModifySpotFleetRequest", "iam-policy.json")
+	want(t, all, "metrics store", Failed, "no metrics store answers on this bus", "weir metrics serve")
+	want(t, all, "agents", Unknown, "no responders", "start bootstrap")
+	want(t, all, "scheduler", Warned, "no placer of the pool answers")
+	want(t, all, "scheduler", Warned, "no harmonizer of the cluster answers", "weir harmonizer")
+
+	cloud.Deny("TerminateInstances", "")
+	want(t, examine(t, s), "provider", Failed, "ec2:TerminateInstances on i-", "UnauthorizedOperation", "iam-policy.json")
+	cloud.Allow()
+	cloud.Deny("DescribeSpotFleetRequests", "")
+	want(t, examine(t, s), "provider", Failed, "ec2:DescribeSpotFleetRequests", "iam-policy.json")
+	if n := cloud.Target("sfr-web"); n != 2 {
+		t.Errorf("the target is %v after the checks, want 2", n)
+	}
+}
+
+// The values of the pool show whether the store accepts writes, and keeps values for as long as the signals read.
+func TestStoreIsJudgedByItsValues(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1_000_000, 0)
+	points := func(ages ...time.Duration) []metrics.Series {
+		var s metrics.Series
+		for _, age := range ages {
+			s.Times, s.Values = append(s.Times, now.Add(-age).Unix()), append(s.Values, 1)
+		}
+		return []metrics.Series{s}
+	}
+	for name, tc := range map[string]struct {
+		series []metrics.Series
+		want   Result
+		text   string
+	}{
+		"empty":     {nil, Unknown, "no value of the pool"},
+		"stopped":   {points(2*time.Hour, time.Hour), Failed, "newest value of the pool is 1h0m0s old"},
+		"young":     {points(5*time.Minute, time.Second), Unknown, "oldest value of the pool is 5m0s old, and a signal reads 10m0s"},
+		"good":      {points(time.Hour, time.Second), OK, "has the last ticks"},
+		"no points": {[]metrics.Series{{}}, Unknown, "no value of the pool"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			oneOf(t, []Finding{ofWrites(now, tc.series, 10*time.Second, 10*time.Minute)}, tc.want, tc.text)
+		})
+	}
+}
+
+// Silent nodes, clocks and ids of two machines have a line each.
+func TestAgentsAreJudgedByReceipts(t *testing.T) {
+	t.Parallel()
+	at := time.Unix(1_000_000, 0)
+	good := local.Receipt{Node: "n0", Age: time.Second, Ahead: -20 * time.Millisecond}
+	of := func(more ...local.Receipt) []Finding {
+		return ofNodes(autoscalerd.NodesReport{Nodes: make([]pools.NodeFacts, 1+len(more)), Receipts: append([]local.Receipt{good}, more...)})
+	}
+	oneOf(t, of(), OK, "1 nodes report")
+	all := of(local.Receipt{Node: "n1", Age: time.Minute, Silent: true}, local.Receipt{Node: "n2", Ahead: 5 * time.Minute},
+		local.Receipt{Node: "n3", Ahead: -2 * time.Second}, local.Receipt{Node: "n4", Twins: at})
+	oneOf(t, all, Failed, "silent: n1 for 1m0s")
+	oneOf(t, all, Warned, "ahead of that of the autoscaler's host: n2 by 5m0s", "synchronize")
+	oneOf(t, all, Warned, "behind", "n3 by 2s")
+	oneOf(t, all, Failed, "two machines: n4 at 1970-01-12T13:46:40Z", "an id of its own")
+	if len(all) != 4 {
+		t.Errorf("%d findings:\n%s", len(all), table(all))
+	}
+	rival := ofNodes(autoscalerd.NodesReport{Nodes: []pools.NodeFacts{{ID: "n5", Rival: "process 7 of host b"}}, Receipts: []local.Receipt{good}})
+	oneOf(t, rival, Failed, "second agent, which is refused: n5: process 7 of host b", "another id")
+}
+
+func TestHarmonizerIsJudgedByItsStatus(t *testing.T) {
+	t.Parallel()
+	at := time.Unix(1_000_000, 0)
+	oneOf(t, ofHarmonizer(at, harmonizer.Status{Complete: true, Queue: harmonizer.QueueStatus{Starts: 2}}, "web"), OK, "2 starts and 0 stops wait")
+	oneOf(t, ofHarmonizer(at, harmonizer.Status{Complete: true, NoLeader: at}, "web"), Failed, "no harmonizer leads since")
+	oneOf(t, ofHarmonizer(at, harmonizer.Status{Complete: true, Unwritten: at}, "web"), Failed, "cannot save its state")
+	lost := harmonizer.Status{Complete: true, Unanswered: []harmonizer.Unanswered{{App: "shop", Pool: "web", Since: at}, {App: "gone", Stop: true, Since: at}, {App: "x", Pool: "batch", Since: at}}}
+	oneOf(t, ofHarmonizer(at.Add(time.Minute), lost, "web"), Failed, `requests for starts of "shop" for 1m0s, stops of "gone" for 1m0s`, `start "weir placer web"`)
+	if lost.Unanswered = lost.Unanswered[2:]; strings.Contains(table(ofHarmonizer(at, lost, "web")), "no scheduler") {
+		t.Error("a request of another pool is a finding")
+	}
+	incomplete := ofHarmonizer(at, harmonizer.Status{Why: "the first pass is under way"}, "web")
+	oneOf(t, incomplete, Warned, "stops nothing", "the first pass is under way")
+	if strings.Contains(table(incomplete), "answers") {
+		t.Errorf("an incomplete harmonizer is good:\n%s", table(incomplete))
+	}
+}

@@ -1,0 +1,331 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/internal/kvbucket"
+	"github.com/weirkeeper/weirkeeper/internal/names"
+	"github.com/weirkeeper/weirkeeper/internal/state"
+)
+
+// target is a stream or a bucket that a pool needs.
+type target struct {
+	name   string // of the stream
+	what   string // for people
+	lazy   bool   // the first message creates it
+	want   jetstream.StreamConfig
+	create func(ctx context.Context, js jetstream.JetStream) error // nil: only the daemons of its pool create it
+}
+
+// targets returns the streams and buckets of the cluster, of the pool, and of the other pools.
+func (x *busExam) targets(others []string) (all []target) {
+	for _, c := range []kvbucket.Config{
+		kvbucket.State(x.Cluster, x.replicas), kvbucket.Orders(x.Cluster, x.replicas), kvbucket.Apps(x.Cluster, x.replicas),
+	} {
+		all = append(all, target{kvbucket.Stream(c.Name), "bucket " + c.Name, false, c.Settings(), func(ctx context.Context, js jetstream.JetStream) error {
+			_, err := kvbucket.Ensure(ctx, js, c)
+			return err
+		}})
+	}
+	for _, pool := range append([]string{x.Pool}, others...) {
+		all = append(all, x.targetsOfPool(pool)...)
+	}
+	return all
+}
+
+// targetsOfPool returns the streams of a pool. Another pool may have other bounds, so doctor does not create its streams.
+func (x *busExam) targetsOfPool(pool string) (all []target) {
+	ledger := x.Ledger
+	ledger.Cluster, ledger.Pool, ledger.Replicas = x.Cluster, pool, x.replicas
+	for _, one := range []struct {
+		config jetstream.StreamConfig
+		lazy   bool
+	}{{ledger.Stream(), false}, {ledger.Summaries(), false}, {state.EvidenceStream(x.Cluster, pool, x.replicas), true}} {
+		t := target{name: one.config.Name, what: "stream " + one.config.Name, lazy: one.lazy || pool != x.Pool, want: one.config}
+		if pool == x.Pool {
+			t.create = func(ctx context.Context, js jetstream.JetStream) error {
+				_, err := state.EnsureStream(ctx, js, one.config)
+				return err
+			}
+		}
+		all = append(all, t)
+	}
+	return all
+}
+
+// otherPools returns the other pools of the cluster, as far as the role may list them.
+func (x *busExam) otherPools(ctx context.Context, js jetstream.JetStream) []string {
+	if !x.role.may("$JS.API.STREAM.NAMES") {
+		return nil
+	}
+	ctx, cancel := x.bounded(ctx)
+	defer cancel()
+	all, err := state.Pools(ctx, js, x.Cluster)
+	if err != nil {
+		x.found("streams", Unknown, streamRemedy(err), "%v", err)
+	}
+	others := slices.DeleteFunc(all, func(pool string) bool { return pool == x.Pool })
+	if x.role.user != nil { // a role of several pools has those of its user, which may be fewer
+		u := *x.role.user
+		u.Pools = slices.Concat(u.Pools, others)
+		x.role.user = &u
+	}
+	return slices.DeleteFunc(others, func(pool string) bool {
+		return !x.role.may("$JS.API.STREAM.INFO." + names.LedgerStream(x.Cluster, pool))
+	})
+}
+
+// streams checks the replicas, the leader and the lag of each stream, and then the storage.
+func (x *busExam) streams(ctx context.Context, b *bus.Bus) {
+	x.progress("streams")
+	for _, t := range x.targets(x.otherPools(ctx, b.JetStream())) {
+		f := x.stream(ctx, b.JetStream(), t)
+		f.Check = "streams"
+		x.report(f)
+	}
+	x.schemas(ctx, b.JetStream())
+	x.storage(ctx, b.JetStream())
+}
+
+// schemas reports buckets that another version of weir has written. Other errors have a finding of their own.
+func (x *busExam) schemas(ctx context.Context, js jetstream.JetStream) {
+	ctx, cancel := x.bounded(ctx)
+	defer cancel()
+	_, orders := state.OpenOrders(ctx, js, x.Cluster, x.Pool, state.CreateNothing)
+	_, trials := state.OpenTrials(ctx, js, x.Cluster, x.Pool, state.CreateNothing) // of the bucket of the daemons
+	for _, err := range []error{trials, orders} {
+		if errors.Is(err, state.ErrSchema) {
+			x.report(Finding{Check: "schema", Result: Failed, Detail: err.Error(),
+				Fix: "run the version of weir that wrote the bucket on all hosts; docs/upgrade.md has the order of an upgrade"})
+		}
+	}
+}
+
+// stream returns the finding of one stream, after its fix if that is permitted.
+func (x *busExam) stream(ctx context.Context, js jetstream.JetStream, t target) Finding {
+	if !x.role.may("$JS.API.STREAM.INFO." + t.name) {
+		return x.unreadable(t)
+	}
+	ctx, cancel := x.bounded(ctx)
+	defer cancel()
+	s, err := js.Stream(ctx, t.name)
+	switch {
+	case errors.Is(err, jetstream.ErrStreamNotFound) && t.lazy:
+		return Finding{Result: OK, Detail: t.what + ": is not there yet; its first message creates it"}
+	case errors.Is(err, jetstream.ErrStreamNotFound):
+		return x.missing(ctx, js, t)
+	case errors.Is(err, nats.ErrPermissionViolation):
+		return x.unreadable(t)
+	case err != nil:
+		return Finding{Result: Failed, Detail: fmt.Sprintf("%s: %v", t.what, err), Fix: streamRemedy(err)}
+	}
+	config := s.CachedInfo().Config
+	if wrong := unprotected(t.want, config); wrong != nil {
+		return x.protect(ctx, js, t, config, wrong)
+	}
+	if config.Replicas < x.replicas {
+		return x.fewReplicas(ctx, js, t, config)
+	}
+	return ofStream(t, s.CachedInfo())
+}
+
+func (x *busExam) unreadable(t target) Finding {
+	return Finding{Result: Unknown, Detail: fmt.Sprintf("%s: %v may not read it", t.what, x.role), Fix: "run doctor with credentials of role viewer, operator or admin"}
+}
+
+// missing reports a missing stream, or creates it.
+func (x *busExam) missing(ctx context.Context, js jetstream.JetStream, t target) Finding {
+	if !x.Fix || t.create == nil {
+		return Finding{Result: Failed, Detail: t.what + ": is missing",
+			Fix: `start the daemons of the cluster, which create it, or run "weir doctor --fix" as role admin`}
+	}
+	if !x.role.may("$JS.API.STREAM.CREATE." + t.name) {
+		return x.notPermitted(t, "is missing", "create it")
+	}
+	if err := t.create(ctx, js); err != nil {
+		return Finding{Result: Failed, Detail: fmt.Sprintf("%s: is missing; create it: %v", t.what, err), Fix: streamRemedy(err)}
+	}
+	return Finding{Result: Fixed, Detail: fmt.Sprintf("%s: was missing; created with %d replicas", t.what, x.replicas)}
+}
+
+// unprotected returns the settings of a stream with which a client could remove or replace stored values, or could not
+// read them as weir does.
+func unprotected(want, got jetstream.StreamConfig) (wrong []string) {
+	for _, one := range []struct {
+		differs bool
+		text    string
+	}{
+		{got.AllowRollup && !want.AllowRollup, "allow_rollup_hdrs is true"},
+		{want.DenyPurge && !got.DenyPurge, "deny_purge is false"},
+		{want.DenyDelete && !got.DenyDelete, "deny_delete is false"},
+		{max(got.MaxMsgsPerSubject, 0) != max(want.MaxMsgsPerSubject, 0),
+			fmt.Sprintf("max_msgs_per_subject is %d, want %d", got.MaxMsgsPerSubject, max(want.MaxMsgsPerSubject, 0))},
+		{got.AllowDirect != want.AllowDirect, fmt.Sprintf("allow_direct is %v", got.AllowDirect)},
+	} {
+		if one.differs {
+			wrong = append(wrong, one.text)
+		}
+	}
+	return wrong
+}
+
+// protect reports wrong settings of a stream, or corrects them.
+func (x *busExam) protect(ctx context.Context, js jetstream.JetStream, t target, c jetstream.StreamConfig, wrong []string) Finding {
+	text := strings.Join(wrong, ", ")
+	if !x.Fix {
+		return Finding{Result: Failed, Detail: t.what + ": " + text + ": a client could empty it, or reads of weir fail",
+			Fix: `run "weir doctor --fix" as role admin, and find the program that created or changed it`}
+	}
+	if !x.role.may("$JS.API.STREAM.UPDATE." + t.name) {
+		return x.notPermitted(t, text, "correct it")
+	}
+	c.AllowRollup, c.DenyPurge, c.DenyDelete = t.want.AllowRollup, t.want.DenyPurge, t.want.DenyDelete
+	c.MaxMsgsPerSubject, c.AllowDirect, c.Replicas = t.want.MaxMsgsPerSubject, t.want.AllowDirect, max(c.Replicas, x.replicas)
+	if _, err := js.UpdateStream(ctx, c); err != nil {
+		return Finding{Result: Failed, Detail: fmt.Sprintf("%s: %s; correct it: %v", t.what, text, err), Fix: streamRemedy(err)}
+	}
+	return Finding{Result: Fixed, Detail: fmt.Sprintf("%s: corrected: %s; it has %d replicas", t.what, text, c.Replicas)}
+}
+
+// fewReplicas reports a stream with too few replicas, or raises their number.
+func (x *busExam) fewReplicas(ctx context.Context, js jetstream.JetStream, t target, c jetstream.StreamConfig) Finding {
+	few := fmt.Sprintf("has %d of %d replicas", c.Replicas, x.replicas)
+	if !x.Fix {
+		return Finding{Result: Failed, Detail: t.what + ": " + few, Fix: `run "weir doctor --fix" as role admin, or lower nats.replicas of weir.yaml`}
+	}
+	if !x.role.may("$JS.API.STREAM.UPDATE." + t.name) {
+		return x.notPermitted(t, few, "raise the number")
+	}
+	before := c.Replicas
+	c.Replicas = x.replicas
+	if _, err := js.UpdateStream(ctx, c); err != nil {
+		return Finding{Result: Failed, Detail: fmt.Sprintf("%s: %s; raise the number: %v", t.what, few, err), Fix: streamRemedy(err)}
+	}
+	return Finding{Result: Fixed, Detail: fmt.Sprintf("%s: raised from %d to %d replicas; the new ones copy it now", t.what, before, x.replicas)}
+}
+
+func (x *busExam) notPermitted(t target, problem, do string) Finding {
+	return Finding{Result: Failed, Detail: fmt.Sprintf("%s: %s, and %v may not %s", t.what, problem, x.role, do),
+		Fix: `run "weir doctor --fix" with credentials of role admin (nats.nkey_file)`}
+}
+
+// streamRemedy returns what to do about an error of a request.
+func streamRemedy(err error) string {
+	const noPeers, notClustered, unavailable = 10005, 10074, 503
+	api, isAPI := errors.AsType[*jetstream.APIError](err)
+	switch {
+	case isAPI && (api.ErrorCode == noPeers || api.ErrorCode == notClustered), errors.Is(err, kvbucket.ErrNoPeers):
+		return "start the other servers, or lower nats.replicas of weir.yaml"
+	case errors.Is(err, jetstream.ErrJetStreamNotEnabled), errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount):
+		return `enable JetStream on the servers ("jetstream {}") and in the account of this user`
+	case errors.Is(err, context.DeadlineExceeded), isAPI && api.Code == unavailable:
+		return "check that more than half of the servers run, and their logs"
+	}
+	return "check the logs of the servers"
+}
+
+// ofStream returns the finding of a stream that exists with enough replicas.
+func ofStream(t target, info *jetstream.StreamInfo) Finding {
+	size := bytesText(info.State.Bytes)
+	if info.Config.MaxBytes > 0 {
+		size += " of " + bytesText(uint64(info.Config.MaxBytes))
+	}
+	if age := info.Config.MaxAge; age > 0 {
+		size += fmt.Sprintf(", kept for %v h", age.Hours())
+	}
+	c := info.Cluster
+	if c == nil || c.Name == "" && len(c.Replicas) == 0 {
+		return Finding{Result: OK, Detail: fmt.Sprintf("%s: on a single server, %s", t.what, size)}
+	}
+	const fix = "start the servers that are away, and check their logs"
+	up, lag := 1, uint64(0)
+	var away []string
+	for _, r := range c.Replicas {
+		lag = max(lag, r.Lag)
+		switch {
+		case r.Offline:
+			away = append(away, r.Name+" is offline")
+			continue
+		case !r.Current:
+			away = append(away, fmt.Sprintf("%s is not current (lag %d)", r.Name, r.Lag))
+		}
+		up++
+	}
+	all := len(c.Replicas) + 1
+	switch {
+	case c.Leader == "":
+		return Finding{Result: Failed, Detail: t.what + ": has no leader, so no write works", Fix: fix}
+	case 2*up <= all:
+		return Finding{Result: Failed, Detail: fmt.Sprintf("%s: has no quorum: %s", t.what, strings.Join(away, ", ")), Fix: fix}
+	case away != nil:
+		return Finding{Result: Warned, Detail: fmt.Sprintf("%s: leader %s, %s", t.what, c.Leader, strings.Join(away, ", ")), Fix: fix}
+	}
+	return Finding{Result: OK, Detail: fmt.Sprintf("%s: %d replicas, leader %s, lag %d, %s", t.what, all, c.Leader, lag, size)}
+}
+
+// Shares of the account's storage.
+const (
+	fullWarned = 0.75
+	fullFailed = 0.95
+)
+
+// storage checks the limit of the account.
+func (x *busExam) storage(ctx context.Context, js jetstream.JetStream) {
+	if !x.role.may("$JS.API.INFO") {
+		return // the streams have a finding each
+	}
+	ctx, cancel := x.bounded(ctx)
+	defer cancel()
+	info, err := js.AccountInfo(ctx)
+	if err != nil {
+		x.found("storage", Failed, streamRemedy(err), "%v", err)
+		return
+	}
+	tiers := map[string]jetstream.Tier{"": info.Tier}
+	if len(info.Tiers) > 0 {
+		tiers = info.Tiers
+	}
+	for name, t := range tiers {
+		x.report(ofTier(name, t))
+	}
+}
+
+func ofTier(name string, t jetstream.Tier) Finding {
+	used, limit := max(t.Store, t.ReservedStore), t.Limits.MaxStore
+	f := Finding{Check: "storage", Result: OK, Detail: fmt.Sprintf("%s stored, %s reserved", bytesText(t.Store), bytesText(t.ReservedStore))}
+	if name != "" {
+		f.Detail = "tier " + name + ": " + f.Detail
+	}
+	if limit <= 0 {
+		f.Detail += "; the account has no limit"
+		return f
+	}
+	f.Detail += ", the limit of the account is " + bytesText(uint64(limit))
+	if share := float64(used) / float64(limit); share >= fullWarned {
+		f.Result, f.Fix = Warned, "raise the limit of the account (max_file), or lower ledger.max_bytes of the pool files"
+		if share >= fullFailed {
+			f.Result = Failed
+		}
+	}
+	return f
+}
+
+func bytesText(n uint64) string {
+	for _, unit := range []struct {
+		size uint64
+		name string
+	}{{1 << 30, "GiB"}, {1 << 20, "MiB"}, {1 << 10, "KiB"}} {
+		if n >= unit.size {
+			return fmt.Sprintf("%.1f %s", float64(n)/float64(unit.size), unit.name)
+		}
+	}
+	return fmt.Sprintf("%d B", n)
+}

@@ -1,0 +1,199 @@
+package history
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/weirkeeper/weirkeeper/harmonizer"
+	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/internal/past"
+	"github.com/weirkeeper/weirkeeper/internal/state"
+	"github.com/weirkeeper/weirkeeper/nodehealth"
+	"github.com/weirkeeper/weirkeeper/nodehealth/events"
+)
+
+// EventKind is the source of an Event.
+type EventKind string
+
+const (
+	Decision   EventKind = "decision"   // a tick that changed something
+	Ordered    EventKind = "order"      // a pause, an offset or a pin began, changed or ended
+	NodeHealth EventKind = "health"     // a finding or an alarm of node health
+	Harmonizer EventKind = "harmonizer" // a finding of the harmonizer
+)
+
+// Severity is how urgent an Event is.
+type Severity string
+
+// The severities, the least urgent first.
+const (
+	Debug   Severity = "debug"
+	Info    Severity = "info"
+	Warning Severity = "warning"
+	Error   Severity = "error"
+)
+
+// severityOf returns the severity of a level of the logs.
+func severityOf(l slog.Level) Severity {
+	switch {
+	case l >= slog.LevelError:
+		return Error
+	case l >= slog.LevelWarn:
+		return Warning
+	case l >= slog.LevelInfo:
+		return Info
+	}
+	return Debug
+}
+
+// EventKinds returns the kinds in the order of the documents.
+func EventKinds() []string {
+	return []string{string(Decision), string(Ordered), string(NodeHealth), string(Harmonizer)}
+}
+
+// Event is one thing that happened.
+type Event struct {
+	At   time.Time `json:"at"`
+	Kind EventKind `json:"kind"`
+	Pool string    `json:"pool,omitempty"` // empty: the harmonizer, of all pools
+	Name string    `json:"event"`          // for example "target", "repair.started" or "missing"
+	// Severity is how urgent it is: "debug", "info", "warning" or "error".
+	Severity Severity `json:"severity"`
+	Text     string   `json:"text"` // one line for people
+	// Data is the finding, or the change.
+	Data any `json:"data,omitempty"`
+}
+
+// Stream turns the summaries of one pool, in their order, into events. A zero one has no messages: see Pool.Events.
+type Stream struct {
+	pool   Pool
+	stored *state.Ledger // unpacks live summaries
+	before *past.Summary
+}
+
+// Events returns the events of the pool, from no tick on.
+func (p Pool) Events(ctx context.Context) (*Stream, error) {
+	stored, err := state.OpenSummaries(ctx, p.JS, p.Cluster, p.Pool)
+	if err != nil {
+		return nil, err
+	}
+	return &Stream{pool: p, stored: stored}, nil
+}
+
+// Last returns when the newest tick began; zero: no tick yet.
+func (s *Stream) Last() time.Time {
+	if s.before == nil {
+		return time.Time{}
+	}
+	return s.before.At
+}
+
+// orders are the changes of a summary that an operator orders.
+var orders = [...]string{"pause", "offset", "pin"}
+
+// Add returns the events of the next tick. It ignores a dry run, and a tick that it has had before.
+func (s *Stream) Add(next past.Summary) (out []Event) {
+	if next.DryRun || s.before != nil && !next.At.After(s.before.At) {
+		return nil
+	}
+	changes := next.Since(s.before)
+	moved := next.Changed(nil)
+	s.before = &next
+	var rest []past.Change
+	for _, c := range changes {
+		if slices.Contains(orders[:], c.What) {
+			out = append(out, Event{next.At, Ordered, next.Pool, c.What, Info, c.String(), c})
+		} else {
+			rest = append(rest, c)
+		}
+	}
+	if !moved && len(rest) == 0 {
+		return out
+	}
+	e := Event{At: next.At, Kind: Decision, Pool: next.Pool, Name: "changed", Severity: Info, Data: rest}
+	var texts []string
+	for _, c := range rest {
+		texts = append(texts, c.String())
+	}
+	switch {
+	case next.Failed != "":
+		e.Name, e.Severity = "failed", Error
+	case moved:
+		e.Name = "target"
+		for _, a := range next.Actions {
+			text := fmt.Sprintf("%s %s", a.Op, a.Group)
+			if a.Target != 0 {
+				text += fmt.Sprintf(" to %d", a.Target)
+			}
+			if a.Failed > 0 {
+				e.Severity = Warning
+				text += fmt.Sprintf(" (%d of %d failed: %s)", a.Failed, a.Calls, a.Error)
+			}
+			texts = append(texts, text)
+		}
+	}
+	if next.Why != "" {
+		texts = append(texts, fmt.Sprintf("%s: %s", next.Rule, next.Why))
+	}
+	e.Text = strings.Join(texts, "; ")
+	return append(out, e)
+}
+
+// Subjects returns the subjects on which events of a pool are published live.
+func (p Pool) Subjects() []string {
+	return []string{state.SummarySubject(p.Cluster, p.Pool), events.EventsSubject(p.Cluster, p.Pool), message.EventsSubject(p.Cluster)}
+}
+
+// Tick returns the summary of a message that arrived on the first of Subjects.
+func (s *Stream) Tick(ctx context.Context, m *nats.Msg) (past.Summary, error) {
+	data, err := s.stored.Published(ctx, m)
+	if err != nil {
+		return past.Summary{}, err
+	}
+	return past.Read(data)
+}
+
+// Decode returns the events of a message that arrived on one of Subjects. now is the time of a finding without a time.
+func (s *Stream) Decode(ctx context.Context, now time.Time, m *nats.Msg) ([]Event, error) {
+	p := s.pool
+	switch m.Subject {
+	case state.SummarySubject(p.Cluster, p.Pool):
+		next, err := s.Tick(ctx, m)
+		if err != nil {
+			return nil, err
+		}
+		return s.Add(next), nil
+	case events.EventsSubject(p.Cluster, p.Pool):
+		var list []nodehealth.Notification
+		if err := json.Unmarshal(m.Data, &list); err != nil {
+			return nil, fmt.Errorf("read findings of node health: %w", err)
+		}
+		var out []Event
+		for _, n := range list {
+			out = append(out, Event{n.At, NodeHealth, p.Pool, string(n.Event), severityOf(nodehealth.LevelOf(n.Event)), n.String(), n})
+		}
+		return out, nil
+	}
+	return HarmonizerEvents(now, m.Data)
+}
+
+// HarmonizerEvents returns the events of a message of the harmonizer, which are those of all pools.
+func HarmonizerEvents(now time.Time, data []byte) ([]Event, error) {
+	var list []apps.Finding
+	if err := json.Unmarshal(data, &list); err != nil {
+		return nil, fmt.Errorf("read findings of the harmonizer: %w", err)
+	}
+	var out []Event
+	for _, f := range list {
+		out = append(out, Event{now, Harmonizer, "", string(f.Kind), severityOf(harmonizer.LevelOf(f.Kind)), f.String(), f})
+	}
+	return out, nil
+}

@@ -1,0 +1,399 @@
+package history_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/autoscaler"
+	"github.com/weirkeeper/weirkeeper/autoscaler/apply"
+	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
+	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
+	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/internal/bus/natsserver"
+	"github.com/weirkeeper/weirkeeper/internal/history"
+	"github.com/weirkeeper/weirkeeper/internal/past"
+	"github.com/weirkeeper/weirkeeper/internal/state"
+	"github.com/weirkeeper/weirkeeper/nodehealth"
+	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
+	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/drain"
+	"github.com/weirkeeper/weirkeeper/pools/plan"
+	"github.com/weirkeeper/weirkeeper/resource"
+)
+
+// world is a real NATS server with the ledger and the summaries of a pool.
+type world struct {
+	t                 testing.TB
+	bus               *bus.Bus
+	pool              history.Pool
+	ledger, summaries *state.Ledger
+}
+
+func newWorld(t testing.TB) *world {
+	t.Helper()
+	b, err := bus.Open(t.Context(), bus.Config{Data: t.TempDir(), Name: "test", Log: slog.New(slog.DiscardHandler), Serve: natsserver.Serve})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.Close)
+	w := &world{t: t, bus: b, pool: history.Pool{JS: b.JetStream(), Cluster: "here", Pool: "web"}}
+	c := state.LedgerConfig{Cluster: "here", Pool: "web"}
+	if w.ledger, err = state.CreateLedger(t.Context(), b.JetStream(), c); err == nil {
+		w.summaries, err = state.NewSummaries(b.JetStream(), c)
+	}
+	if err == nil {
+		err = w.summaries.Create(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// tick returns the record of a tick of ten nodes whose app needs that many CPUs.
+func tick(at time.Time, need float64) autoscaler.Record {
+	request := resource.Request{}.With(resource.CPUs, need)
+	opinion := decide.Opinion{Signal: "shop/rps", Verdict: decide.Value, Request: request, At: at}
+	c := resolve.Case{
+		Input: decide.Input{
+			Now: at, Capacity: decide.Capacity{Target: 10, Joined: 10, Totals: resource.Vector{resource.CPUs: 10}},
+			Apps: []decide.App{{Name: "web", Configured: true, Opinion: opinion}}, Default: opinion,
+			Policy: decide.Policy{Setpoint: 0.5, MarginUp: 0.1, MarginDown: 0.1, Period: time.Minute,
+				Limits: decide.Limits{Min: 1, Max: 30, MaxAdd: 100, MaxRemove: 100}},
+		},
+		Groups: []plan.GroupTarget{{ID: "blue", Target: 10, Max: 100}}, Limits: plan.Limits{MaxWeight: 100, MaxTasks: 100},
+		State: resolve.State{Wanted: new(10.0)},
+	}
+	o := c.Resolve()
+	result := o.Result()
+	r := autoscaler.Record{
+		Schema: resolve.Schema, At: at, Every: time.Second, Cluster: "here", Pool: "web", Case: &c, Result: &result, State: o.State,
+		Detail: &autoscaler.Detail{Request: o.Decision.Request, Apps: o.Decision.Apps, Distribution: o.Distribution},
+	}
+	if result.Target != 10 {
+		r.Actions = []apply.Action{{Op: apply.OpSetTarget, Group: "blue", Target: int(result.Target)}}
+	}
+	return r
+}
+
+func (w *world) append(l *state.Ledger, v any) {
+	w.t.Helper()
+	data, err := json.Marshal(v)
+	if err == nil {
+		err = l.Append(w.t.Context(), data)
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// record writes a tick as the autoscaler does.
+func (w *world) record(r autoscaler.Record) {
+	w.t.Helper()
+	w.append(w.ledger, r)
+	w.append(w.summaries, past.Of(r))
+}
+
+// now is in the past by less than the slack of a search, and has no fraction.
+func now() time.Time { return time.Now().UTC().Truncate(time.Second) }
+
+func (w *world) since(from time.Time) (targets []float64, unreadable int) {
+	w.t.Helper()
+	unreadable, err := w.pool.Since(w.t.Context(), from, func(s past.Summary) error {
+		targets = append(targets, *s.Target)
+		return nil
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return targets, unreadable
+}
+
+// A search reads summaries, counts those of another version, and makes summaries from records where they are missing.
+func TestSince(t *testing.T) {
+	w, at := newWorld(t), now()
+	if got, _ := w.since(at.Add(-time.Hour)); got != nil {
+		t.Errorf("an empty pool has the ticks %v", got)
+	}
+	w.append(w.ledger, tick(at, 5))
+	w.append(w.ledger, tick(at.Add(time.Second), 10))
+	if got, _ := w.since(at.Add(-time.Hour)); fmt.Sprint(got) != "[10 20]" {
+		t.Errorf("targets from records are %v, want [10 20]", got)
+	}
+	w.append(w.summaries, past.Of(tick(at.Add(time.Second), 10)))
+	w.append(w.summaries, past.Of(tick(at.Add(2*time.Second), 14)))
+	if got, _ := w.since(at.Add(-time.Hour)); fmt.Sprint(got) != "[10 20 28]" {
+		t.Errorf("targets from a record and summaries are %v, want [10 20 28]", got)
+	}
+	w = newWorld(t)
+	w.append(w.summaries, past.Of(tick(at, 6.5)))
+	w.append(w.summaries, map[string]int{"schema": 99})
+	if got, unreadable := w.since(at.Add(-time.Hour)); fmt.Sprint(got, unreadable) != "[13] 1" {
+		t.Errorf("targets from summaries are %v with %d unreadable, want [13] and 1", got, unreadable)
+	}
+}
+
+// Between visits the ticks from the first time until the second, both included.
+func TestBetween(t *testing.T) {
+	w, at := newWorld(t), now()
+	for i, need := range []float64{5, 10, 14} { // targets 10, 20, 28
+		w.record(tick(at.Add(time.Duration(i)*time.Second), need))
+	}
+	for _, test := range []struct {
+		from, to time.Duration
+		want     string
+	}{{0, 2 * time.Second, "[10 20 28]"}, {time.Second, time.Second, "[20]"}, {-time.Hour, time.Second - 1, "[10]"}, {3 * time.Second, time.Hour, "[]"}, {time.Second, 0, "[]"}} {
+		var got []float64
+		_, err := w.pool.Between(t.Context(), at.Add(test.from), at.Add(test.to), func(s past.Summary) error {
+			got = append(got, *s.Target)
+			return nil
+		})
+		if fmt.Sprint(got) != test.want || err != nil {
+			t.Errorf("Between(%v, %v) = %v, %v, want %s", test.from, test.to, got, err, test.want)
+		}
+	}
+}
+
+// One tick is decided again with all its steps; its record stays, and a tick without a decision cannot be repeated.
+func TestAgain(t *testing.T) {
+	r := tick(now(), 14)
+	o, err := history.ParseOverride("scaling_limits.max_capacity=24")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, result, err := history.Again(r, []history.Override{o})
+	if err != nil || got.Would != 24 || got.Target != 28 || result.Target != 24 || len(result.Steps) != len(r.Result.Steps) || r.Case.Input.Policy.Limits.Max != 30 {
+		t.Errorf("Again = %+v, %+v, %v, want a target of 24 in place of 28", got, result, err)
+	}
+	r.Paused = &pools.Note{By: "ann"}
+	if _, _, err := history.Again(r, nil); !errors.Is(err, history.ErrNotAgain) {
+		t.Errorf("Again of a paused tick = %v, want ErrNotAgain", err)
+	}
+}
+
+// At finds the last tick that began by then, with its record, and without dry runs.
+func TestAt(t *testing.T) {
+	w, at := newWorld(t), now()
+	if _, err := w.pool.At(t.Context(), at); !errors.Is(err, history.ErrNoTick) {
+		t.Errorf("At of an empty pool = %v, want ErrNoTick", err)
+	}
+	w.record(tick(at, 5))
+	w.record(tick(at.Add(10*time.Second), 10))
+	dry := tick(at.Add(12*time.Second), 15)
+	dry.DryRun = true
+	w.record(dry)
+	w.append(w.summaries, past.Of(tick(at.Add(20*time.Second), 14)))
+	for _, test := range []struct {
+		after  time.Duration
+		target float64 // 0: no tick
+		record bool
+	}{{0, 10, true}, {9 * time.Second, 10, true}, {10 * time.Second, 20, true}, {15 * time.Second, 20, true}, {time.Minute, 28, false}, {-time.Second, 0, false}} {
+		got, err := w.pool.At(t.Context(), at.Add(test.after))
+		switch {
+		case test.target == 0:
+			if !errors.Is(err, history.ErrNoTick) {
+				t.Errorf("At(%v) = %v, want ErrNoTick", test.after, err)
+			}
+		case err != nil || *got.Target != test.target || (got.Record != nil) != test.record:
+			t.Errorf("At(%v) = %+v, %v, want target %v, record %v", test.after, got, err, test.target, test.record)
+		case test.record && got.Record.Result.Target != test.target:
+			t.Errorf("At(%v) has the record of another tick: target %v", test.after, got.Record.Result.Target)
+		}
+	}
+}
+
+// Recorded ticks are decided again with another policy; the ticks that would differ are listed, with the difference.
+func TestRedecide(t *testing.T) {
+	w, at := newWorld(t), now()
+	for i, need := range []float64{5, 10, 14} { // targets 10, 20, 28
+		w.record(tick(at.Add(time.Duration(i)*time.Second), need))
+	}
+	w.record(autoscaler.Record{Schema: resolve.Schema, At: at.Add(4 * time.Second), Paused: &pools.Note{By: "ann"}})
+	for _, test := range []struct {
+		set, want string
+	}{
+		{"scaling_limits.max_capacity=24", "3 ticks, 1 skipped, [28 -> 24 limits]"},
+		{"scaling_limits.max_capacity=inf", "3 ticks, 1 skipped, []"},
+		{"scaling_limits.min_capacity=15", "3 ticks, 1 skipped, [10 -> 15 limits]"},
+		{"autoscaling.setpoint=0.4", "3 ticks, 1 skipped, [10 -> 12.5 target 20 -> 25 target 28 -> 30 limits]"},
+		{"scaling_limits.max_weight_to_add=4", "3 ticks, 1 skipped, [20 -> 14 limits 28 -> 14 limits]"},
+		{"autoscaling.cooldown.up=1h", "3 ticks, 1 skipped, []"}, // no change before is recorded
+		{"autoscaling.budgets=[{direction: up, within: 1h, at_most: 3}]", "3 ticks, 1 skipped, [20 -> 13 limits 28 -> 13 limits]"},
+	} {
+		o, err := history.ParseOverride(test.set)
+		if err != nil {
+			t.Errorf("ParseOverride(%s) = %v", test.set, err)
+			continue
+		}
+		var list []string
+		sum, err := w.pool.Redecide(t.Context(), at.Add(-time.Hour), []history.Override{o}, func(one history.Redecided) error {
+			list = append(list, fmt.Sprintf("%v -> %v %s", one.Target, one.Would, one.Rule))
+			return nil
+		})
+		if got := fmt.Sprintf("%d ticks, %d skipped, %v", sum.Ticks, sum.Skipped, list); got != test.want || err != nil || sum.Otherwise != len(list) {
+			t.Errorf("%s: %s, %v, want %s", test.set, got, err, test.want)
+		}
+	}
+}
+
+// Each key can be set, and a wrong key or value is refused with the right ones.
+func TestParseOverride(t *testing.T) {
+	values := map[string]string{
+		"autoscaling.combine": "max", "autoscaling.excluded_resources": "[disk]", "autoscaling.cooldown.up": "5m", "autoscaling.cooldown.down": "5m",
+		"autoscaling.budgets": "[{direction: down, within: 1h, at_most: 10%}]", "autoscaling.ignorance_max": "1h",
+		"autoscaling.prevent_scale_down_after_capacity_loss": "true", "autoscaling.instance_loss_threshold": "2",
+		"autoscaling.setpoint": "0.6", "autoscaling.target_capacity_margin": "0.2", "autoscaling.margin_up": "0.2", "autoscaling.margin_down": "0.2",
+	}
+	for _, key := range history.Keys() {
+		value := values[key]
+		if value == "" {
+			value = "40"
+		}
+		if _, err := history.ParseOverride(key + "=" + value); err != nil {
+			t.Errorf("%s=%s: %v", key, value, err)
+		}
+	}
+	for text, want := range map[string]string{
+		"": "want KEY=VALUE", "autoscaling.setpoint": "want KEY=VALUE", "autoscaling.setpiont=1": "autoscaling.setpoint",
+		"autoscaling.setpoint=3": "setpoint", "scaling_limits.max_capacity=many": "max_capacity", "autoscaling.setpoint=0.5}\nx: {": "one line",
+		"scaling_limits.max_weight_to_add=0": "max_weight_to_add",
+	} {
+		if _, err := history.ParseOverride(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("ParseOverride(%q) = %v, want %q", text, err, want)
+		}
+	}
+}
+
+// Summaries become decisions and orders; live messages of all three subjects become events.
+func TestEvents(t *testing.T) {
+	w, at := newWorld(t), now()
+	in, err := bus.Receive(w.bus.Conn(), bus.InboxConfig{Events: w.pool.Subjects(), Messages: 100, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	s, err := w.pool.Events(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.record(tick(at, 5))
+	w.record(tick(at.Add(time.Second), 5))
+	w.record(tick(at.Add(2*time.Second), 10))
+	w.record(autoscaler.Record{Schema: resolve.Schema, Pool: "web", At: at.Add(3 * time.Second), Paused: &pools.Note{By: "ann"}})
+	w.publish(w.pool.Subjects()[1], []nodehealth.Notification{{Pool: "web", At: at, Finding: judge.Finding{Event: judge.NodeUnhealthy, Node: "i-1", Why: "silent"}}})
+	w.publish(w.pool.Subjects()[2], []apps.Finding{{Kind: "missing", App: "web", Index: 2}})
+	w.publish(w.pool.Subjects()[2], "no list")
+	want := []string{
+		"decision target: ", "order pause: pause none -> by ann",
+		"health node.unhealthy: node.unhealthy i-1: silent", "harmonizer missing: missing web/2", "error: read findings of the harmonizer",
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	for i := 0; i < len(want); {
+		select {
+		case m := <-in.Messages():
+			events, err := s.Decode(ctx, at, m)
+			var got []string
+			for _, e := range events {
+				got = append(got, fmt.Sprintf("%s %s: %s", e.Kind, e.Name, e.Text))
+			}
+			if err != nil {
+				got = append(got, "error: "+err.Error())
+			}
+			for _, text := range got {
+				if i == len(want) || !strings.HasPrefix(text, want[i]) {
+					t.Fatalf("event %d is %q, want %q", i, text, want[min(i, len(want)-1)])
+				}
+				i++
+			}
+		case <-ctx.Done():
+			t.Fatalf("no event %d: want %q", i, want[i])
+		}
+	}
+}
+
+func (w *world) publish(subject string, v any) {
+	w.t.Helper()
+	data, err := json.Marshal(v)
+	if err == nil {
+		err = w.bus.Conn().Publish(subject, data)
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func TestParseTime(t *testing.T) {
+	zone := time.FixedZone("here", 3600)
+	clock := time.Date(2026, 3, 1, 4, 30, 0, 0, zone)
+	for text, want := range map[string]string{
+		"03:10": "2026-03-01T03:10:00+01:00", "05:00": "2026-02-28T05:00:00+01:00", "04:30:00": "2026-03-01T04:30:00+01:00",
+		"2026-01-02T03:10:00Z": "2026-01-02T03:10:00Z", "2026-01-02 03:10": "2026-01-02T03:10:00+01:00", "2026-01-02": "2026-01-02T00:00:00+01:00",
+	} {
+		if got, err := history.ParseTime(text, clock); err != nil || got.Format(time.RFC3339) != want {
+			t.Errorf("ParseTime(%q) = %v, %v, want %s", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"", "noon", "25:00", "-5m", "2026-13-01"} {
+		if got, err := history.ParseTime(text, clock); err == nil {
+			t.Errorf("ParseTime(%q) = %v, want an error", text, got)
+		}
+	}
+}
+
+// BenchmarkDayOfSummaries searches a day of a pool of 2000 nodes in 5 groups, with a tick each 10 s and 20 apps:
+//
+//	search-ms   a search of all 8640 summaries for changes (figure: 1000)
+//	summary-KB  one summary as stored, with its headers
+//	days        how many days the default bytes keep of such ticks (figure: 90)
+func BenchmarkDayOfSummaries(b *testing.B) {
+	const ticks = 8640
+	w, at := newWorld(b), now().Add(-24*time.Hour)
+	r := tick(at, 5)
+	r.Snapshot.Joined, r.Snapshot.Fulfilled = 2000, 2000
+	for i := range 20 {
+		name := fmt.Sprintf("app-%d", i)
+		r.Case.Input.Apps = append(r.Case.Input.Apps, decide.App{Name: name, Configured: true, Opinion: decide.Opinion{Version: "1.14.2", Verdict: decide.Value, Latency: 12345678}})
+		r.Detail.Apps = append(r.Detail.Apps, decide.Resolved{App: name, Source: decide.FromSignal, Request: resource.Of(resource.Vector{12.5, 48000, 100, 0})})
+	}
+	for i := range 4 {
+		r.Detail.Distribution.Shares = append(r.Detail.Distribution.Shares, plan.Share{Group: fmt.Sprintf("us-west-2%c.m5", 'a'+i), Before: 400, After: 400})
+	}
+	r.Snapshot.Nodes = map[string]int{"idle": 10, "running": 1980, "orphaned": 5, "pending": 3, "terminating": 1, "silent": 1}
+	for i := range 10 {
+		r.Drains = append(r.Drains, drain.Record{Node: fmt.Sprintf("i-0123456789abcde%02d", i), Group: "us-west-2a.m5", State: drain.Draining})
+	}
+	for i := range ticks {
+		r.At = at.Add(time.Duration(i) * 10 * time.Second)
+		w.append(w.summaries, past.Of(r))
+	}
+	for b.Loop() {
+		began, n := time.Now(), 0
+		var before *past.Summary
+		_, err := w.pool.Since(b.Context(), time.Now().Add(-time.Hour), func(s past.Summary) error {
+			s.Changed(before)
+			before = &s
+			n++
+			return nil
+		})
+		if err != nil || n != ticks {
+			b.Fatalf("%d ticks, %v, want %d", n, err, ticks)
+		}
+		b.ReportMetric(float64(time.Since(began).Microseconds())/1e3, "search-ms")
+	}
+	stream, err := w.pool.JS.Stream(b.Context(), "weir-summaries:here:web")
+	if err != nil {
+		b.Fatal(err)
+	}
+	stored := stream.CachedInfo().State
+	size := float64(stored.Bytes) / float64(stored.Msgs)
+	b.ReportMetric(size/1e3, "summary-KB")
+	b.ReportMetric(float64(state.DefaultSummaryBytes)/size/ticks, "days")
+}

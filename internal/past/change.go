@@ -1,0 +1,159 @@
+package past
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+)
+
+// Change is one difference of two ticks.
+type Change struct {
+	What string `json:"what"` // "target", "pause", "app web", "group blue"...
+	From string `json:"from"` // empty: it was not there
+	To   string `json:"to"`   // empty: it is not there any more
+}
+
+// String returns the change for people: "target 6 -> 9".
+func (c Change) String() string {
+	or := func(s string) string {
+		if s == "" {
+			return "none"
+		}
+		return s
+	}
+	return fmt.Sprintf("%s %s -> %s", c.What, or(c.From), or(c.To))
+}
+
+// entry is one named value of a summary.
+type entry struct{ what, value string }
+
+// Diff returns the differences from s to a later tick, in the order of the summary. Times, joined nodes and reasons
+// differ in most ticks; Diff returns them too.
+func (s Summary) Diff(later Summary) []Change {
+	return slices.Concat(compare(s.events(), later.events()), s.compareDecisions(later), compare(s.detail(), later.detail()))
+}
+
+// Since returns what changed since the tick before s: targets, orders, failures, sources of requests and backoffs. It
+// omits what differs in most ticks. The first tick of a search has changed nothing.
+func (s Summary) Since(before *Summary) []Change {
+	if before == nil {
+		return nil
+	}
+	return slices.Concat(compare(before.events(), s.events()), before.compareDecisions(s))
+}
+
+// compareDecisions returns the differences of two decisions. A paused or failed tick has no decision to compare.
+func (s Summary) compareDecisions(later Summary) []Change {
+	if s.Target == nil || later.Target == nil {
+		return nil
+	}
+	return compare(s.decided(), later.decided())
+}
+
+// Changed reports whether the tick did something, or changed something since the tick before it.
+func (s Summary) Changed(before *Summary) bool {
+	moved := s.Before != nil && s.Target != nil && *s.Before != *s.Target
+	return moved || len(s.Actions) > 0 || len(s.Since(before)) > 0
+}
+
+// events returns what every tick has.
+func (s Summary) events() []entry {
+	out := []entry{{"pause", ""}, {"failure", s.Failed}}
+	if s.Paused != nil {
+		out[0].value = s.Paused.Text()
+	}
+	return out
+}
+
+// decided returns the parts of a decision that change only with an event.
+func (s Summary) decided() []entry {
+	out := []entry{{"target", number(s.Target)}, {"pin", number(s.Pinned)}}
+	if s.Offset != 0 {
+		out = append(out, entry{"offset", number(&s.Offset)})
+	}
+	if s.Limits != nil {
+		out = append(out, entry{"limits", s.Limits.String()})
+	}
+	for _, a := range s.Apps {
+		text := cmp.Or(string(a.Verdict), string(decide.Value))
+		if a.Source != "" {
+			text += " (" + string(a.Source) + ")"
+		}
+		out = append(out, entry{"signal of app " + a.Name, text})
+	}
+	for _, g := range s.Groups {
+		text := strconv.Itoa(g.Target)
+		if g.Backoff {
+			text += " (backoff)"
+		}
+		out = append(out, entry{"group " + g.ID, text})
+	}
+	return out
+}
+
+// detail returns the rest.
+func (s Summary) detail() []entry {
+	out := []entry{{"joined", number(&s.Joined)}, {"fulfilled", number(&s.Exists)}, {"wanted", number(s.Wanted)}, {"leaving", strconv.Itoa(s.Leaving)}}
+	if s.Request != nil {
+		out = append(out, entry{"request", s.Request.String()}, entry{"rule", string(s.Rule)}, entry{"reason", s.Why})
+	}
+	for _, a := range s.Apps {
+		out = append(out, entry{"request of app " + a.Name, a.Request.String()})
+	}
+	for _, h := range s.Holds {
+		out = append(out, entry{fmt.Sprintf("%s held by %s %s", h.Direction, h.Kind, h.Name), h.Why})
+	}
+	for _, a := range s.Actions {
+		out = append(out, entry{strings.TrimSpace("requests: " + string(a.Op) + " " + a.Group), strconv.Itoa(a.Calls)})
+	}
+	return append(out, entry{"problems", strings.Join(s.Problems, "; ")})
+}
+
+// compare returns the differences of two lists: in order of from, then what only the other list has.
+func compare(from, to []entry) (out []Change) {
+	was, is := values(from), values(to)
+	for _, e := range slices.Concat(from, to) {
+		if was[e.what] != is[e.what] {
+			out = append(out, Change{e.what, was[e.what], is[e.what]})
+			delete(was, e.what)
+			delete(is, e.what)
+		}
+	}
+	return out
+}
+
+// values returns the value of each name. Of two entries with one name the later counts.
+func values(entries []entry) map[string]string {
+	out := make(map[string]string, len(entries))
+	for _, e := range entries {
+		out[e.what] = e.value
+	}
+	return out
+}
+
+// number returns a weight for people; empty for an unknown one.
+func number(x *float64) string {
+	if x == nil {
+		return ""
+	}
+	return strconv.FormatFloat(*x, 'g', 6, 64)
+}
+
+// String returns the limits for people: "3 to 100".
+func (l Limits) String() string {
+	most := "inf"
+	if l.Max != nil {
+		most = number(l.Max)
+	}
+	return number(&l.Min) + " to " + most
+}
+
+// Direction parses "up" or "down".
+func Direction(text string) (decide.Direction, bool) {
+	d := decide.Direction(text)
+	return d, d == Up || d == Down
+}

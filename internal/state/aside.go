@@ -1,0 +1,124 @@
+package state
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/weirkeeper/weirkeeper/internal/kvbucket"
+	"github.com/weirkeeper/weirkeeper/internal/names"
+)
+
+// UnreadableError: the value of a key cannot be read or decoded.
+type UnreadableError struct {
+	Key string
+	Err error
+}
+
+func (e *UnreadableError) Error() string { return fmt.Sprintf("read %s: %v", e.Key, e.Err) }
+func (e *UnreadableError) Unwrap() error { return e.Err }
+
+// UnreadableKeys returns all UnreadableErrors in err.
+func UnreadableKeys(err error) (all []*UnreadableError) {
+	if one, ok := err.(*UnreadableError); ok {
+		return []*UnreadableError{one}
+	}
+	switch e := err.(type) {
+	case interface{ Unwrap() []error }:
+		for _, one := range e.Unwrap() {
+			all = append(all, UnreadableKeys(one)...)
+		}
+	case interface{ Unwrap() error }:
+		return UnreadableKeys(e.Unwrap())
+	}
+	return all
+}
+
+// OfPool describes the values that can be set aside, in a problem.
+const OfPool = "a value of a pool"
+
+// setAsidePrefix begins the keys of values that an operator has set aside: "aside.REVISION.KEY".
+const setAsidePrefix = "aside."
+
+var (
+	// ErrNotAside: an operator cannot set values of that key aside.
+	ErrNotAside = errors.New("want pool.POOL, health.POOL or drain.POOL.NODE")
+	// ErrReadable: the value can be decoded, so nothing waits for an operator.
+	ErrReadable = errors.New("its value can be read")
+	// ErrNoValue: the key has no value.
+	ErrNoValue = errors.New("no such key")
+)
+
+// Aside has the reason and the user of a value that was set aside. It is the first line of the value at the aside key, in JSON. The
+// value itself follows, unchanged.
+type Aside struct {
+	By     string    `json:"by"`
+	Reason string    `json:"reason"`
+	At     time.Time `json:"at"`
+}
+
+// Undecodable returns why an autoscaler cannot decode a value. It returns ErrNotAside for keys that no autoscaler reads.
+func Undecodable(key string, value []byte) error {
+	node, err := nodeOfKey(key)
+	if err == nil {
+		_, err = decodeValue(node, value)
+	}
+	return err
+}
+
+// nodeOfKey returns the node of a drain record's key; empty for the state and the health of a pool.
+func nodeOfKey(key string) (node string, err error) {
+	kind, rest, _ := strings.Cut(key, ".")
+	pool, node, drains := strings.Cut(rest, ".")
+	switch kind {
+	case "pool", "health":
+		if names.Valid(pool) && !drains {
+			return "", nil
+		}
+	case "drain":
+		if names.Valid(pool) && names.ValidKey(node) {
+			return node, nil
+		}
+	}
+	return "", ErrNotAside
+}
+
+// SetAside moves an undecodable value of the cluster's state to an aside key, and returns that key. It deletes the value
+// over the revision that it has read. The delete marker stays, so that no guard reports the key as lost. SetAside may be
+// repeated after an error.
+func SetAside(ctx context.Context, js jetstream.JetStream, cluster, key string, a Aside) (aside string, err error) {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	fail := func(err error) (string, error) { return "", fmt.Errorf("set %s aside: %w", key, err) }
+	if _, err := nodeOfKey(key); err != nil {
+		return fail(err)
+	}
+	b := kvbucket.New(js, names.StateBucket(cluster))
+	e, err := b.Get(ctx, key)
+	switch {
+	case err != nil:
+		return fail(err)
+	case !e.Found:
+		return fail(ErrNoValue)
+	case Undecodable(key, e.Value) == nil:
+		return fail(ErrReadable)
+	}
+	head, err := json.Marshal(a)
+	if err != nil {
+		return fail(err)
+	}
+	aside = fmt.Sprintf("%s%d.%s", setAsidePrefix, e.Revision, key)
+	if _, err := b.Put(ctx, aside, bytes.Join([][]byte{head, e.Value}, []byte("\n"))); err != nil {
+		return fail(err)
+	}
+	if _, err := b.Delete(ctx, key, e.Revision); err != nil {
+		return fail(err)
+	}
+	return aside, nil
+}

@@ -1,0 +1,156 @@
+package backup
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+const (
+	// A daemon that runs creates a missing bucket again, so it may be there before the restore of it.
+	attempts                        = 20
+	pauseBefore                     = 100 * time.Millisecond
+	codeExists  jetstream.ErrorCode = 10130 // restore: the stream exists
+	codeInUse   jetstream.ErrorCode = 10058
+)
+
+// ErrExists: a stream of the backup exists in the cluster, and Config.Replace is not set.
+var ErrExists = errors.New("a stream of the backup exists")
+
+// Restore verifies an archive, and then restores each of its streams. If it fails, some streams may be restored, and one
+// may be missing: call it again.
+func Restore(ctx context.Context, c Config, in io.ReadSeeker) (Manifest, error) {
+	m, err := Verify(in)
+	if err != nil {
+		return m, err
+	}
+	if m.Cluster != c.Cluster {
+		return m, fmt.Errorf("the backup has cluster %s, not %s", m.Cluster, c.Cluster)
+	}
+	if !c.Replace {
+		if err := c.absent(ctx, m); err != nil {
+			return m, err
+		}
+	}
+	if _, err := in.Seek(0, io.SeekStart); err != nil {
+		return m, err
+	}
+	restored := 0
+	err = read(in, func(string, []byte) error { return nil }, func(s settings) (func([]byte) error, error) {
+		if restored == len(m.Streams) {
+			return nil, errors.New("the backup changed while it was read")
+		}
+		of := m.Streams[restored]
+		restored++
+		chunk, err := c.begin(ctx, of.Name, s)
+		if err != nil {
+			return nil, fmt.Errorf("restore stream %s: %w", of.Name, err)
+		}
+		return func(data []byte) error {
+			if err := chunk(data); err != nil {
+				return fmt.Errorf("restore stream %s: %w", of.Name, err)
+			}
+			return nil
+		}, nil
+	})
+	return m, err
+}
+
+// absent returns ErrExists if one of the streams exists.
+func (c Config) absent(ctx context.Context, m Manifest) error {
+	for _, s := range m.Streams {
+		ctx, cancel := c.bound(ctx)
+		_, err := c.JS.Stream(ctx, s.Name)
+		cancel()
+		if err == nil {
+			return fmt.Errorf("%w: %s", ErrExists, s.Name)
+		}
+		if !errors.Is(err, jetstream.ErrStreamNotFound) {
+			return fmt.Errorf("check stream %s: %w", s.Name, err)
+		}
+	}
+	return nil
+}
+
+// begin starts the restore of a stream, and returns the function that sends a chunk, or with nil ends the restore.
+func (c Config) begin(ctx context.Context, name string, s settings) (func([]byte) error, error) {
+	config, err := withReplicas(s.Config, name, c.Replicas)
+	if err != nil {
+		return nil, err
+	}
+	deliver, err := c.deliverTo(ctx, name, settings{config, s.State})
+	if err != nil {
+		return nil, err
+	}
+	return func(data []byte) error {
+		reply, err := c.send(ctx, deliver, data)
+		if err != nil || len(reply) == 0 {
+			return err
+		}
+		var answer struct {
+			Error *jetstream.APIError `json:"error"`
+		}
+		if err := json.Unmarshal(reply, &answer); err != nil {
+			return err
+		}
+		if answer.Error != nil {
+			return answer.Error
+		}
+		return nil
+	}, nil
+}
+
+// deliverTo requests the restore of a stream, and returns the subject of its chunks. With Replace it deletes the stream
+// first.
+func (c Config) deliverTo(ctx context.Context, name string, s settings) (string, error) {
+	for i := 1; ; i++ {
+		if c.Replace {
+			one, cancel := c.bound(ctx)
+			err := c.JS.DeleteStream(one, name)
+			cancel()
+			if err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
+				return "", err
+			}
+		}
+		var answer struct {
+			Deliver string              `json:"deliver_subject"`
+			Error   *jetstream.APIError `json:"error"`
+		}
+		if err := c.ask(ctx, "$JS.API.STREAM.RESTORE."+name, s, &answer); err != nil {
+			return "", err
+		}
+		if answer.Error == nil {
+			return answer.Deliver, nil
+		}
+		code := answer.Error.ErrorCode
+		if exists := code == codeExists || code == codeInUse; !exists || !c.Replace || i == attempts {
+			return "", answer.Error
+		}
+		pause := time.NewTimer(pauseBefore)
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			pause.Stop()
+			return "", ctx.Err()
+		}
+	}
+}
+
+// withReplicas returns the configuration of a stream with another number of replicas.
+func withReplicas(config json.RawMessage, name string, replicas int) (json.RawMessage, error) {
+	var all map[string]json.RawMessage
+	if err := json.Unmarshal(config, &all); err != nil {
+		return nil, fmt.Errorf("read the configuration of the stream: %w", err)
+	}
+	var own string
+	if err := json.Unmarshal(all["name"], &own); err != nil || own != name {
+		return nil, fmt.Errorf("the configuration is that of stream %.80q", own)
+	}
+	all["num_replicas"] = json.RawMessage(fmt.Sprint(max(replicas, 1)))
+	return json.Marshal(all)
+}

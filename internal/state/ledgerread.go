@@ -1,0 +1,213 @@
+package state
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/weirkeeper/weirkeeper/internal/bus"
+)
+
+// Headers of a record's message.
+const (
+	encodingHeader = "Weir-Encoding"
+	encodingGzip   = "gzip"
+	partsHeader    = "Weir-Parts" // sequence numbers, separated by commas
+	// MigratedHeader is the sequence number of a migrated message in its old stream, or the old bucket of a key.
+	MigratedHeader = "Weir-Migrated-From"
+	timeHeader     = "Weir-At" // when a migrated record was first written, RFC 3339
+
+	maxParts = maxRecord/maxPart + 1
+)
+
+func setParts(h nats.Header, parts []uint64) {
+	if len(parts) == 0 {
+		return
+	}
+	texts := make([]string, len(parts))
+	for i, p := range parts {
+		texts[i] = strconv.FormatUint(p, 10)
+	}
+	h.Set(partsHeader, strings.Join(texts, ","))
+}
+
+// partsOf returns the rising sequence numbers of a record's parts. A record of one message has no parts.
+func partsOf(h nats.Header) ([]uint64, error) {
+	text := h.Get(partsHeader)
+	if text == "" {
+		return nil, nil
+	}
+	if strings.Count(text, ",") >= maxParts {
+		return nil, fmt.Errorf("a record has more than %d parts", maxParts)
+	}
+	var parts []uint64
+	for one := range strings.SplitSeq(text, ",") {
+		p, err := strconv.ParseUint(one, 10, 64)
+		if err != nil || p == 0 || len(parts) > 0 && p <= parts[len(parts)-1] {
+			return nil, fmt.Errorf("%s %.80q: want rising sequence numbers", partsHeader, text)
+		}
+		parts = append(parts, p)
+	}
+	return parts, nil
+}
+
+// recordTime returns when a record was first written: stored, unless it was migrated.
+func recordTime(h nats.Header, stored time.Time) time.Time {
+	if at, err := time.Parse(time.RFC3339Nano, h.Get(timeHeader)); err == nil {
+		return at
+	}
+	return stored
+}
+
+// migratedFrom returns the sequence number of a migrated message in its old stream; 0: it was not migrated.
+func migratedFrom(h nats.Header) uint64 {
+	n, err := strconv.ParseUint(h.Get(MigratedHeader), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// Bounds of one batch, which Since holds in memory. The server ends a batch with the first record beyond batchBytes.
+const (
+	batchRecords   = 64
+	batchSummaries = 1024
+	batchBytes     = 4 << 20
+)
+
+// Headers of the messages of a batch.
+const (
+	statusHeader  = "Status" // of a message without a record
+	pendingHeader = "Nats-Num-Pending"
+	statusEnd     = "204" // the batch is complete
+	statusNone    = "404" // no record is left
+)
+
+// batchRequest requests the records from a sequence number or from a time on.
+type batchRequest struct {
+	Sequence uint64     `json:"seq,omitempty"`
+	Since    *time.Time `json:"start_time,omitempty"`
+	Subject  string     `json:"next_by_subj"`
+	Records  int        `json:"batch"`
+	Bytes    int        `json:"max_bytes"`
+}
+
+// Since calls visit with each record written at from or later, oldest first, up to the newest record at the call. An
+// error of visit stops it. It omits incomplete records. Only its context bounds it.
+//
+// Since reads batches by direct gets, because operators and viewers may not create a consumer. Any replica answers, so
+// on a cluster a record of the last moment may be missing.
+func (l *Ledger) Since(ctx context.Context, from time.Time, visit func(record []byte) error) error {
+	last, err := l.lastSequence(ctx)
+	if errors.Is(err, ErrNoRecord) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read ledger %s: %w", l.subject, err)
+	}
+	request := batchRequest{Since: &from, Subject: l.subject, Records: l.batched, Bytes: batchBytes}
+	for more := true; more && request.Sequence <= last; {
+		var records []stored
+		if records, more, err = l.batch(ctx, request); err != nil {
+			return fmt.Errorf("read ledger %s: %w", l.subject, err)
+		}
+		for _, r := range records {
+			if r.sequence > last {
+				return nil
+			}
+			request.Since, request.Sequence = nil, r.sequence+1
+			if recordTime(r.header, r.at).Before(from) {
+				continue
+			}
+			record, err := l.whole(ctx, r.header, r.data)
+			if errors.Is(err, errIncomplete) {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			if err := visit(record); err != nil {
+				return err
+			}
+		}
+		more = more && len(records) > 0
+	}
+	return nil
+}
+
+// lastSequence returns the newest sequence number of the stream, or ErrNoRecord if the stream is missing or empty.
+func (l *Ledger) lastSequence(ctx context.Context) (uint64, error) {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	stream, err := l.opened(ctx)
+	if err != nil {
+		return 0, err
+	}
+	info, err := stream.Info(ctx)
+	switch {
+	case err != nil:
+		l.setStream(nil)
+		if errors.Is(err, jetstream.ErrStreamNotFound) {
+			return 0, ErrNoRecord
+		}
+		return 0, err
+	case info.State.Msgs == 0:
+		return 0, ErrNoRecord
+	}
+	return info.State.LastSeq, nil
+}
+
+// stored is one message of the ledger.
+type stored struct {
+	sequence uint64
+	at       time.Time
+	header   nats.Header
+	data     []byte
+}
+
+// batch returns the records of one request, in order, and whether the stream has more.
+func (l *Ledger) batch(ctx context.Context, r batchRequest) (records []stored, more bool, err error) {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	data, err := json.Marshal(r)
+	if err != nil {
+		return nil, false, err
+	}
+	err = bus.Replies(ctx, l.js.Conn(), "$JS.API.DIRECT.GET."+l.name, data, func(m *nats.Msg) (bool, error) {
+		switch status := m.Header.Get(statusHeader); status {
+		case "":
+		case statusEnd:
+			more = m.Header.Get(pendingHeader) != "0"
+			return false, nil
+		case statusNone:
+			return false, nil
+		default:
+			return false, fmt.Errorf("the server answers with status %.80q %.80q", status, m.Header.Get("Description"))
+		}
+		if len(records) == r.Records {
+			return false, fmt.Errorf("the server answers with more than %d records", r.Records)
+		}
+		one := stored{header: m.Header, data: m.Data}
+		var err error
+		if one.sequence, err = strconv.ParseUint(m.Header.Get(jetstream.SequenceHeader), 10, 64); err != nil || one.sequence < r.Sequence {
+			return false, fmt.Errorf("the server answers with sequence number %.80q", m.Header.Get(jetstream.SequenceHeader))
+		}
+		if one.at, err = time.Parse(time.RFC3339Nano, m.Header.Get(jetstream.TimeStampHeaer)); err != nil {
+			return false, fmt.Errorf("the server answers with time %.80q", m.Header.Get(jetstream.TimeStampHeaer))
+		}
+		r.Sequence = one.sequence + 1
+		records = append(records, one)
+		return true, nil
+	})
+	if errors.Is(err, nats.ErrNoResponders) {
+		err = fmt.Errorf("no server answers direct gets of stream %s: check its leader, and that it allows direct gets: %w", l.name, err)
+	}
+	return records, more, err
+}

@@ -1,0 +1,76 @@
+package state
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/pools/pooltest/memory"
+)
+
+// others are the parties beside the autoscalers that change the groups of a pair: a human who sets targets, and a
+// provider that does not list a group, or reports it as stale.
+type others struct {
+	r      *rand.Rand
+	act    bool // on this day
+	hidden map[string]bool
+	stale  map[string]bool
+	// lowered is the weight by which others lowered targets so far, and that of stale and hidden groups: the pool may
+	// want so much less.
+	lowered float64
+	// added is the weight by which others raised targets, and that of hidden groups, so far.
+	added float64
+	// from has the target of a group before others raised it. Drift correction may lower it to that again.
+	from map[string]int
+}
+
+func newOthers(seed uint64) others {
+	r := rand.New(rand.NewPCG(seed, 2)) // of its own, so that the other events of a day stay the same
+	return others{r: r, act: r.IntN(3) == 0, hidden: map[string]bool{}, stale: map[string]bool{}, from: map[string]int{}}
+}
+
+// byOthers lets another party change a group. The caller holds the lock.
+func (w *pair) byOthers(g *memory.Group) {
+	id, before, o := g.ID(), w.real(g), &w.others
+	w.lowest = min(w.lowest, w.targets())
+	switch o.r.IntN(4) {
+	case 0, 1:
+		target := before.Min + o.r.IntN(before.Max-before.Min+1)
+		err := g.Other().SetTarget(w.ctx, target)
+		after := w.real(g).Target
+		w.noteLocked("a human sets the target of %s to %d: %d -> %d, %v", id, target, before.Target, after, err)
+		if after > before.Target {
+			o.added += float64(after - before.Target)
+			if _, raised := o.from[id]; !raised {
+				o.from[id] = before.Target
+			}
+		} else if after < before.Target {
+			delete(o.from, id)
+			o.lowered += float64(before.Target - after)
+			w.lost, w.lostAt = w.lost+float64(before.Target-after), time.Now()
+		}
+		w.lowest = min(w.lowest, w.targets())
+	case 2:
+		o.hidden[id] = !o.hidden[id]
+		if o.hidden[id] {
+			o.added += float64(before.Target)
+			o.lowered += float64(before.Target)
+		}
+		w.noteLocked("group %s is hidden: %t", id, o.hidden[id])
+	case 3:
+		o.stale[id] = !o.stale[id]
+		if o.stale[id] {
+			o.lowered += float64(before.Target)
+		}
+		w.noteLocked("group %s is stale: %t", id, o.stale[id])
+	}
+}
+
+// listed returns how the provider lists a group.
+func (w *pair) listed(id string) (hidden, stale bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.others.hidden[id], w.others.stale[id]
+}
+
+// loose reports whether the weight of a group may change without a decision about the need.
+func (w *pair) loose() bool { return w.shortages || w.others.act }

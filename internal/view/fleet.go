@@ -1,0 +1,188 @@
+package view
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/harmonizer"
+	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/internal/config"
+	"github.com/weirkeeper/weirkeeper/internal/explain"
+	"github.com/weirkeeper/weirkeeper/internal/integrity"
+	"github.com/weirkeeper/weirkeeper/internal/state"
+)
+
+// PoolReader begins the name of a pool's reader of stored data.
+const PoolReader = "pool."
+
+// States of a pool in a list, worst first.
+const (
+	PoolUnreadable = "unreadable" // its stored data cannot be read
+	PoolSilent     = "silent"     // ticks are overdue
+	PoolFailed     = "failed"     // the last tick ended before a decision
+	PoolProblems   = "problems"   // the last tick has problems
+	PoolNew        = "no tick"    // its file exists, and no tick is recorded
+	PoolPaused     = "paused"
+	PoolOK         = "ok"
+)
+
+// PoolRow is a pool in a list. A missing number is unknown.
+type PoolRow struct {
+	Cluster   string         `json:"cluster"`
+	Pool      string         `json:"pool"`
+	State     string         `json:"state"`
+	Target    *float64       `json:"target,omitempty"`
+	Wanted    *float64       `json:"wanted,omitempty"`
+	Fulfilled *float64       `json:"fulfilled,omitempty"`
+	Joined    *float64       `json:"joined,omitempty"`
+	Limits    *decide.Limits `json:"limits,omitempty"`
+	LastTick  time.Time      `json:"last_tick,omitzero"`
+	Age       time.Duration  `json:"age_ns,omitempty"` // of the last tick
+	Problems  []string       `json:"problems,omitempty"`
+}
+
+// rank orders the states, worst first.
+func (r PoolRow) rank() int {
+	return slices.Index([]string{PoolUnreadable, PoolSilent, PoolFailed, PoolProblems, PoolNew, PoolPaused, PoolOK}, r.State)
+}
+
+// Fleet reads all pools of a cluster. It may be used concurrently.
+type Fleet struct {
+	Bus     *bus.Bus
+	Cluster string
+	Configs string                           // the configuration folder
+	Warn    func(format string, args ...any) // reports what the rows do not have; it may be called concurrently
+}
+
+// Rows returns the pools of the cluster, worst first.
+func (f Fleet) Rows(ctx context.Context) ([]PoolRow, error) {
+	pools, err := f.Pools(ctx)
+	if err != nil {
+		return nil, err
+	}
+	now := time.Now()
+	rows := ForPools(pools, func(pool string) PoolRow { return f.row(ctx, pool, now) })
+	f.addAlarms(ctx, rows)
+	f.addUnanswered(ctx, rows, now)
+	slices.SortStableFunc(rows, func(a, b PoolRow) int { return cmp.Compare(a.rank(), b.rank()) })
+	return rows, nil
+}
+
+// Pools returns the names of the pools that have ticked, and of those with a file, sorted.
+func (f Fleet) Pools(ctx context.Context) ([]string, error) {
+	names, err := state.Pools(ctx, f.Bus.JetStream(), f.Cluster)
+	if err != nil {
+		return nil, err
+	}
+	files, err := config.Pools(f.Configs, f.Cluster)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		f.Warn("list the files of the cluster's pools: %v; only pools that have ticked are listed", err)
+	}
+	names = append(names, files...)
+	slices.Sort(names)
+	return slices.Compact(names), nil
+}
+
+// readersAtOnce bounds how many pools a caller reads at the same time.
+const readersAtOnce = 8
+
+// ForPools calls read for each pool, some at the same time, and returns the results in the order of the pools.
+func ForPools[T any](pools []string, read func(pool string) T) []T {
+	rows := make([]T, len(pools))
+	turns := make(chan struct{}, readersAtOnce)
+	var wg sync.WaitGroup
+	for i, pool := range pools {
+		wg.Go(func() {
+			turns <- struct{}{}
+			defer func() { <-turns }()
+			rows[i] = read(pool)
+		})
+	}
+	wg.Wait()
+	return rows
+}
+
+// row reads the stored data of one pool.
+func (f Fleet) row(ctx context.Context, pool string, now time.Time) PoolRow {
+	row := PoolRow{Cluster: f.Cluster, Pool: pool, State: PoolOK}
+	r, err := StoredTick(ctx, f.Bus, f.Cluster, pool)
+	switch {
+	case errors.Is(err, state.ErrNoRecord):
+		row.State, row.Problems = PoolNew, []string{fmt.Sprintf("has not ticked yet: start it with \"weir bootstrap --pool %s\"", pool)}
+		return row
+	case err != nil:
+		row.State, row.Problems = PoolUnreadable, []string{err.Error()}
+		return row
+	}
+	row.LastTick, row.Age = r.At, max(0, now.Sub(r.At))
+	s := Status{Cluster: f.Cluster, Pool: pool, LastTick: &r}
+	s.warnOfTick(r)
+	s.warnOfNodes(now, r)
+	row.Problems = s.Warnings
+	switch {
+	case explain.Overdue(now, r, nil) != "":
+		late, _, _ := strings.Cut(explain.Overdue(now, r, nil), ": ")
+		row.State = PoolSilent
+		row.Problems = slices.Insert(row.Problems, 0, late+fmt.Sprintf("; \"weir status %s\" shows why", pool))
+	case r.Failed != "":
+		row.State = PoolFailed
+	case len(row.Problems) > 0:
+		row.State = PoolProblems
+	case r.Paused != nil:
+		row.State, row.Problems = PoolPaused, []string{"paused " + explain.Note(*r.Paused)}
+	}
+	decided := &r
+	if r.Case == nil || r.Result == nil {
+		decided = LastDecided(ctx, f.Bus, f.Cluster, pool)
+	}
+	if decided != nil && decided.Case != nil && decided.Result != nil {
+		snapshot := decided.Snapshot
+		row.Target, row.Fulfilled, row.Joined = &snapshot.Target, &snapshot.Fulfilled, &snapshot.Joined
+		row.Wanted, row.Limits = &decided.Result.Target, &decided.Case.Input.Policy.Limits
+	}
+	return row
+}
+
+// add adds problems that the last tick does not have.
+func (r *PoolRow) add(problems ...string) {
+	r.Problems = append(r.Problems, problems...)
+	if len(problems) > 0 && (r.State == PoolOK || r.State == PoolPaused) {
+		r.State = PoolProblems
+	}
+}
+
+// addUnanswered adds the requests of the harmonizer that no scheduler answers. If the harmonizer does not answer, they
+// are unknown, and "weir status" shows that.
+func (f Fleet) addUnanswered(ctx context.Context, rows []PoolRow, now time.Time) {
+	h, err := Harmonizer(ctx, f.Bus, f.Cluster, harmonizer.StatusQuery{Totals: true})
+	if err != nil {
+		return
+	}
+	h.Unanswered = slices.DeleteFunc(h.Unanswered, func(u harmonizer.Unanswered) bool { return u.Pool == "" })
+	for i := range rows {
+		rows[i].add(UnansweredLines(now, h, rows[i].Pool)...)
+	}
+}
+
+// addAlarms adds the alarms about stored data of the pools.
+func (f Fleet) addAlarms(ctx context.Context, rows []PoolRow) {
+	alarms, err := integrity.Alarms(ctx, f.Bus.JetStream(), f.Cluster)
+	if err != nil {
+		f.Warn("read the alarms about stored data: %v", err)
+	}
+	for _, a := range alarms {
+		for i := range rows {
+			if a.Reader == PoolReader+rows[i].Pool {
+				rows[i].add(fmt.Sprintf("stored data is damaged or lost since %s: \"weir state check\" lists it", a.At.Local().Format(time.DateTime)))
+			}
+		}
+	}
+}

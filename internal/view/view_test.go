@@ -1,0 +1,86 @@
+package view
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/autoscaler"
+	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
+	"github.com/weirkeeper/weirkeeper/harmonizer"
+	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
+	"github.com/weirkeeper/weirkeeper/placer"
+)
+
+// A ledger that is not read up to its end has no last decision: the last record that was
+// read is an old one.
+func TestLastDecisionOfALedgerReadInPart(t *testing.T) {
+	t.Parallel()
+	decided, err := json.Marshal(autoscaler.Record{Schema: resolve.Schema, Case: &resolve.Case{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		name string
+		err  error
+		want bool
+	}{{"read to its end", nil, true}, {"read in part", context.DeadlineExceeded, false}} {
+		got := newestDecided(time.Now(), func(_ time.Time, visit func([]byte) error) error {
+			if err := visit(decided); err != nil {
+				return err
+			}
+			return tc.err
+		})
+		if (got != nil) != tc.want {
+			t.Errorf("%s: last decision %v, want one: %t", tc.name, got, tc.want)
+		}
+	}
+}
+
+// What holds starts and stops after a mass loss is shown with what an operator can do.
+func TestHeldLines(t *testing.T) {
+	if lines := HeldLines(apps.LimitStatus{}); lines != nil {
+		t.Errorf("without a disruption limit: %q", lines)
+	}
+	lines := HeldLines(apps.LimitStatus{State: apps.LimitThrottled, Indices: 50, Nodes: 7, Share: 1, RowsGone: 3, RowsOf: 4, RowsStopped: 2, RowsStoppedOf: 3, NeedsRelease: true, WithoutRow: 1, WithoutRowOf: 9})
+	if len(lines) != 4 {
+		t.Fatalf("lines %q, want one for each of four reasons", lines)
+	}
+	for i, want := range []string{"50 instances on 7 nodes were lost at once (100 %)", "3 of 4 rows", "2 of 3 apps", "1 of 9 instances"} {
+		if !strings.Contains(lines[i], want) {
+			t.Errorf("line %q, want %q", lines[i], want)
+		}
+	}
+}
+
+func TestUnansweredLines(t *testing.T) {
+	now := time.Now()
+	s := harmonizer.Status{UnansweredApps: 8}
+	for app := range strings.FieldsSeq("a b c d e f g") {
+		s.Unanswered = append(s.Unanswered, harmonizer.Unanswered{App: app, Pool: "web", Since: now.Add(-time.Minute), Nudges: 2})
+	}
+	s.Unanswered[1].Stop, s.Unanswered[1].Pool = true, ""
+	got := UnansweredLines(now, s, "")
+	want := []string{
+		`no placer of pool web answers requests to start instances of a, since 1m: start "weir placer web", or see its log`,
+		`no placer answers requests to stop instances of b, since 1m: start "weir placer", or see its log`,
+	}
+	if len(got) != MaxReasons+1 || got[0] != want[0] || got[1] != want[1] || got[MaxReasons] != "requests for 3 more applications have no answer" {
+		t.Errorf("lines:\n%s", strings.Join(got, "\n"))
+	}
+	if got := UnansweredLines(now, harmonizer.Status{Unanswered: s.Unanswered[:1]}, "batch"); got != nil {
+		t.Errorf("of another pool: %q", got)
+	}
+}
+
+func TestImpossibleNamesEachAppOnce(t *testing.T) {
+	const why = "no node can hold it: it needs 8 cpus, the largest has 4"
+	got := Impossible(placer.Pending{Copies: []placer.PendingCopy{
+		{App: "web", Index: 2, Why: why}, {App: "web", Index: 3, Why: why}, {App: "api", Why: "no node has so much room now"},
+	}})
+	if len(got) != 1 || !strings.HasPrefix(got[0], "web/2 waits for room: "+why) {
+		t.Errorf("lines %q", got)
+	}
+}

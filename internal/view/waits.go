@@ -1,0 +1,105 @@
+package view
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/harmonizer"
+	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
+	"github.com/weirkeeper/weirkeeper/internal/explain"
+	"github.com/weirkeeper/weirkeeper/placer"
+)
+
+// MaxReasons bounds the lines of one kind before the tables.
+const MaxReasons = 5
+
+// UnansweredLines returns a line for each request that no scheduler confirmed in time: those of a pool, or all for an
+// empty name.
+func UnansweredLines(now time.Time, s harmonizer.Status, pool string) (lines []string) {
+	more := s.UnansweredApps - len(s.Unanswered)
+	for _, u := range s.Unanswered {
+		if pool != "" && u.Pool != "" && u.Pool != pool {
+			continue
+		}
+		if len(lines) == MaxReasons {
+			more++
+			continue
+		}
+		what, where, start := "start", "", "weir placer"
+		if u.Stop {
+			what = "stop"
+		}
+		if u.Pool != "" {
+			where, start = " of pool "+u.Pool, "weir placer "+u.Pool
+		}
+		lines = append(lines, fmt.Sprintf("no placer%s answers requests to %s instances of %s, since %s: start %q, or see its log",
+			where, what, u.App, explain.Ago(now, u.Since), start))
+	}
+	if len(lines) > 0 && more > 0 {
+		lines = append(lines, fmt.Sprintf("requests for %d more applications have no answer", more))
+	}
+	return lines
+}
+
+// HeldLines returns a line for each reason that holds starts and stops after a mass loss.
+func HeldLines(b apps.LimitStatus) (lines []string) {
+	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
+	if b.State != "" {
+		add("disruption limit active: %d instances on %d nodes were lost at once (%.0f %%): %s; \"weir harmonizer release\" ends it",
+			b.Indices, b.Nodes, 100*b.Share, limitEffect(b))
+	}
+	if b.RowsGone > 0 {
+		until := "until the source of the expected state confirms it, or the rows return"
+		if b.RowsNeedRelease {
+			until = `until the rows return; if the apps were deleted, "weir harmonizer release" confirms it`
+		}
+		add("%d of %d rows of the expected state are gone at once: apps without a row are not stopped %s", b.RowsGone, b.RowsOf, until)
+	}
+	if b.RowsStopped > 0 {
+		until := "until the source of the expected state confirms it"
+		if b.NeedsRelease {
+			until = `until "weir harmonizer release"`
+		}
+		add("%d of %d apps are to stop at once: none of them is stopped %s", b.RowsStopped, b.RowsStoppedOf, until)
+	}
+	if b.WithoutRow > 0 {
+		add("%d of %d instances run apps without a row: they are not stopped until the rows exist; if the apps were deleted, \"weir harmonizer release\" confirms it",
+			b.WithoutRow, b.WithoutRowOf)
+	}
+	return lines
+}
+
+func limitEffect(b apps.LimitStatus) string {
+	if b.Holds() {
+		return "nothing is started or stopped"
+	}
+	return "starts continue at a tenth of the rate, stops are held"
+}
+
+// WaitsLine returns the reason why one app instance waits.
+func WaitsLine(c placer.PendingCopy) string {
+	return fmt.Sprintf("%s/%d waits: %s", c.App, c.Index, cmp.Or(c.Why, "no node has room"))
+}
+
+// noNodeCan begins the reason of a placer for an instance that no node can hold, however much room it has.
+const noNodeCan = "no node can hold it"
+
+// Impossible returns a line for each application that no node can hold.
+func Impossible(p placer.Pending) (lines []string) {
+	seen := map[string]bool{}
+	for _, c := range p.Copies {
+		if !strings.HasPrefix(c.Why, noNodeCan) || seen[c.App] {
+			continue
+		}
+		seen[c.App] = true
+		if len(lines) < MaxReasons {
+			lines = append(lines, fmt.Sprintf("%s/%d waits for room: %s; lower its resources with \"weir app set\", or add larger machines", c.App, c.Index, c.Why))
+		}
+	}
+	if more := len(seen) - len(lines); more > 0 {
+		lines = append(lines, fmt.Sprintf("no node can hold instances of %d more applications", more))
+	}
+	return lines
+}

@@ -1,0 +1,318 @@
+// Adds to complete pages: live values, the cursor, zoom by dragging, and the filter. Without it all links and forms work.
+"use strict";
+(() => {
+  document.documentElement.classList.add("script");
+  const $ = (id) => document.getElementById(id);
+  const markup = window.trustedTypes
+    ? window.trustedTypes.createPolicy("weir", { createHTML: (text) => text }) // text is a fragment of our own server
+    : { createHTML: (text) => text };
+  const fill = (element, html) => { element.innerHTML = markup.createHTML(html); };
+  const say = (text) => { $("say").textContent = text; };
+
+  // ---- live pages -----------------------------------------------------------------------------------------------
+  const address = document.body.dataset.events;
+  let source = null;
+  let lost = 0;
+
+  function away(why) {
+    const live = $("live");
+    if (live) {
+      live.textContent = "not live";
+      live.parentElement.classList.add("away");
+    }
+    const notice = document.createElement("p");
+    notice.className = "notice";
+    const strong = document.createElement("strong");
+    strong.textContent = "This page is out of date.";
+    notice.append(strong, " " + why);
+    $("away").replaceChildren(notice);
+  }
+  function back(text) {
+    const live = $("live");
+    if (live) {
+      live.textContent = text;
+      live.parentElement.classList.toggle("away", text.startsWith("last tick"));
+    }
+    $("away").replaceChildren();
+  }
+  function connect() {
+    if (source || !address || document.hidden) return;
+    source = new EventSource(address);
+    source.onopen = () => {
+      if (lost) refresh();
+      lost = 0;
+    };
+    source.onerror = () => {
+      if (!lost) lost = Date.now();
+      away("The server does not answer since " + new Date(lost).toISOString().slice(11, 19) + " UTC. All values are from before.");
+      if (source && source.readyState === EventSource.CLOSED) {
+        source = null;
+        setTimeout(connect, 5000);
+      }
+    };
+    source.addEventListener("tick", () => refresh());
+    source.addEventListener("pools", (e) => fleet(JSON.parse(e.data)));
+  }
+  function disconnect() {
+    if (source) source.close();
+    source = null;
+  }
+  // A hidden page has no stream: a browser has six connections to a host. When it shows again it reads its present state.
+  document.addEventListener("visibilitychange", () => {
+    if (document.hidden) {
+      disconnect();
+    } else if (!source) {
+      connect();
+      refresh();
+    }
+  });
+  function refresh() {
+    return $("pool") ? refreshPool() : $("fleet") ? refreshFleet() : null;
+  }
+
+  // ---- fleet ----------------------------------------------------------------------------------------------------
+  async function refreshFleet() {
+    const response = await fetch("/pools").catch(() => null);
+    if (!response || !response.ok) return;
+    const page = new DOMParser().parseFromString(markup.createHTML(await response.text()), "text/html");
+    $("head").replaceWith(page.getElementById("head"));
+    const old = $("fleet"), now = page.getElementById("fleet");
+    if (old && now && !held(old)) old.replaceWith(now);
+    const live = $("live"), state = page.getElementById("live");
+    live.textContent = state.textContent;
+    live.parentElement.className = state.parentElement.className;
+    $("away").replaceWith(page.getElementById("away"));
+    filter();
+  }
+  const held = (list) => list.matches(":hover") || list.contains(document.activeElement);
+
+  function fleet(data) {
+    if (data.away) {
+      refreshFleet();
+      return;
+    }
+    fill($("head"), data.head);
+    back(data.live);
+    const list = $("fleet");
+    if (!list) {
+      location.reload();
+      return;
+    }
+    for (const row of data.rows || []) {
+      const old = $("p:" + row.id);
+      const holder = document.createElement("tbody");
+      fill(holder, row.html);
+      const fresh = holder.firstElementChild;
+      if (old && !old.contains(document.activeElement)) old.replaceWith(fresh);
+      else if (!old) list.tBodies[list.tBodies.length - 1].append(fresh);
+    }
+    if (held(list)) return; // the order changes only while nobody points at the list
+    const known = new Set();
+    data.order.forEach((ids, i) => {
+      const group = list.tBodies[i];
+      for (const id of ids) {
+        const row = $("p:" + id);
+        if (row) group.append(row);
+        known.add("p:" + id);
+      }
+    });
+    for (const row of list.querySelectorAll(".pool")) if (!known.has(row.id)) row.remove();
+    filter();
+  }
+
+  function filter() {
+    const box = $("q"), list = $("fleet");
+    if (!box || !list) return;
+    const needle = box.value.trim().toLowerCase();
+    let shown = 0;
+    for (const group of list.tBodies) {
+      let n = 0;
+      for (const row of group.querySelectorAll(".pool")) {
+        const on = (row.id.slice(2) + " " + row.querySelector(".state").textContent).toLowerCase().includes(needle);
+        row.classList.toggle("off", !on);
+        if (on) n++;
+      }
+      group.classList.toggle("empty", n === 0);
+      group.querySelector(".count").textContent = n;
+      shown += n;
+    }
+    $("nothing").classList.toggle("hidden", shown > 0);
+    $("needle").textContent = box.value;
+  }
+  if ($("q")) {
+    $("q").addEventListener("input", () => {
+      filter();
+      const url = new URL(location.href);
+      if ($("q").value) url.searchParams.set("q", $("q").value);
+      else url.searchParams.delete("q");
+      history.replaceState(null, "", url);
+    });
+    // A filtered page of the server has the matching rows only. The script filters all rows.
+    if (new URL(location.href).searchParams.get("q")) refreshFleet();
+  }
+
+  // ---- pool -----------------------------------------------------------------------------------------------------
+  let columns = null; // promise of the columns of the plots; it is kept, so that quick keys fetch once
+  let at = -1;        // column of the cursor; -1: none
+
+  async function refreshPool() {
+    const pool = $("pool");
+    if (at >= 0) return; // a reader of a tick is not disturbed
+    const response = await fetch(pool.dataset.href + pool.dataset.query + "&part=plots").catch(() => null);
+    if (!response || !response.ok) {
+      if (response) location.reload();
+      return;
+    }
+    const gone = response.headers.get("Weir-Away");
+    if (gone) away("The source of its data does not answer. All values are from before.");
+    const html = await response.text();
+    if (at >= 0) return;
+    const before = (pool.querySelector('.figures [data-key="target"]') || {}).textContent;
+    const focused = document.activeElement === $("plots");
+    fill(pool, html);
+    columns = null;
+    const after = (pool.querySelector('.figures [data-key="target"]') || {}).textContent;
+    if (before !== after) say("The target changed from " + before + " to " + after);
+    if (focused && $("plots")) $("plots").focus({ preventScroll: true });
+    if (!gone) back("live, tick at " + ($("at") ? $("at").textContent : ""));
+  }
+
+  function load() {
+    if (!columns) {
+      columns = fetch($("plots").dataset.series).then((r) => {
+        if (!r.ok) throw new Error("no columns");
+        return r.json();
+      });
+      columns.catch(() => { columns = null; });
+    }
+    return columns;
+  }
+  const digits = (x) => {
+    if (x === null || x === undefined) return "–";
+    const n = Math.abs(x);
+    return String(n >= 1000 ? Math.round(x) : Number(x.toPrecision(n >= 100 ? 4 : 3)));
+  };
+  const verdicts = ["value", "no opinion", "stale", "failed"];
+
+  // text returns the value of a key at a column.
+  function text(data, key, i) {
+    const value = (k) => (data.values[k] ? data.values[k][i] : null);
+    if (key === "limits" && value("min") === null) return "–";
+    if (key === "limits") return digits(value("min")) + "–" + digits(value("max"));
+    if (key === "setpoint") return value(key) === null ? "–" : Math.round(value(key) * 100) + " %";
+    if (key.startsWith("v:")) {
+      const verdict = value(key), latency = value("l:" + key.slice(2));
+      return (verdict === null ? "–" : verdicts[verdict]) + (latency === null ? "" : " · " + digits(latency) + " ms");
+    }
+    if (key.startsWith("i:") && value("r:" + key.slice(2)) === null) return "–";
+    if (key.startsWith("i:")) return digits(value("r:" + key.slice(2))) + " of " + digits(value("e:" + key.slice(2)));
+    if (key === "q+") return "";
+    return digits(value(key));
+  }
+
+  // moment returns the time of a column: of its last tick, or of its start.
+  const moment = (data, i) => new Date(data.times[i] || data.from + ((data.to - data.from) * i) / data.times.length);
+
+  async function show(i) {
+    at = i;
+    const data = await load().catch(() => null);
+    if (!data || at !== i) return;
+    const line = $("cursor"), x = ((i + 0.5) / data.times.length) * 100 + "%";
+    line.setAttribute("x1", x);
+    line.setAttribute("x2", x);
+    line.setAttribute("class", "cursor");
+    for (const element of $("pool").querySelectorAll("[data-key]")) {
+      if (!element.dataset.was) element.dataset.was = element.textContent;
+      const key = element.dataset.key;
+      if (element.closest(".nodes")) element.textContent = "weight " + text(data, key, i);
+      else element.textContent = text(data, key, i);
+    }
+    const when = moment(data, i).toISOString();
+    $("at").textContent = when.slice(11, 19);
+    $("open").href = $("pool").dataset.href + "/ticks/" + when;
+    say(when.slice(11, 16) + ": target " + text(data, "target", i) + ", joined " + text(data, "joined", i) + ", wanted " + text(data, "wanted", i));
+  }
+  function leave() {
+    if (at < 0) return;
+    at = -1;
+    for (const element of $("pool").querySelectorAll("[data-was]")) {
+      element.textContent = element.dataset.was;
+      delete element.dataset.was;
+    }
+    $("cursor").setAttribute("class", "cursor off");
+    say("");
+    refreshPool();
+  }
+
+  // place returns the column below the pointer; -1 outside the plots.
+  function place(event) {
+    const box = document.querySelector(".under").getBoundingClientRect();
+    const share = (event.clientX - box.left) / box.width;
+    return share < 0 || share >= 1 ? -1 : Math.floor(share * Number($("plots").dataset.columns));
+  }
+  function pointed(event) {
+    const plots = event.target.closest && event.target.closest("#plots");
+    return plots ? place(event) : -1;
+  }
+  let drag = null; // {from, mark} while the pointer is down
+
+  document.addEventListener("pointermove", (event) => {
+    if (!$("plots")) return;
+    const i = pointed(event);
+    if (drag && i >= 0) {
+      const n = Number($("plots").dataset.columns), a = Math.min(drag.from, i), b = Math.max(drag.from, i);
+      drag.mark.setAttribute("x", (a / n) * 100 + "%");
+      drag.mark.setAttribute("width", ((b - a) / n) * 100 + "%");
+      drag.to = i;
+    } else if (i >= 0 && event.pointerType === "mouse") {
+      show(i);
+    } else if (i < 0 && at >= 0 && document.activeElement !== $("plots")) {
+      leave();
+    }
+  });
+  document.addEventListener("pointerdown", (event) => {
+    const i = $("plots") ? pointed(event) : -1;
+    if (i < 0 || event.button !== 0 || event.pointerType !== "mouse") return;
+    const mark = document.createElementNS("http://www.w3.org/2000/svg", "rect");
+    mark.setAttribute("class", "zoom");
+    mark.setAttribute("height", "100%");
+    document.querySelector(".front").append(mark);
+    drag = { from: i, to: i, mark };
+    event.preventDefault();
+    $("plots").focus({ preventScroll: true });
+  });
+  document.addEventListener("pointerup", (event) => {
+    if (!drag) return;
+    const d = drag;
+    drag = null;
+    d.mark.remove();
+    const n = Number($("plots").dataset.columns), from = Number($("plots").dataset.from), to = Number($("plots").dataset.to);
+    if (Math.abs(d.to - d.from) < Math.max(4, n / 100)) {
+      if (d.to === d.from && event.target.closest("#plots")) show(d.from).then(open);
+      return;
+    }
+    const time = (i) => new Date(from + ((to - from) * i) / n).toISOString().slice(0, 19) + "Z";
+    const url = new URL($("pool").dataset.query, location.href);
+    url.searchParams.delete("range");
+    url.searchParams.set("from", time(Math.min(d.from, d.to)));
+    url.searchParams.set("to", time(Math.max(d.from, d.to) + 1));
+    location.href = url;
+  });
+  const open = () => { if (at >= 0) location.href = $("open").href; };
+
+  document.addEventListener("keydown", (event) => {
+    const plots = $("plots");
+    if (!plots || document.activeElement !== plots || event.ctrlKey || event.metaKey || event.altKey) return;
+    const n = Number(plots.dataset.columns), now = at < 0 ? n : at;
+    const to = { ArrowLeft: now - 1, ArrowRight: now + 1, PageUp: now - 30, PageDown: now + 30, Home: 0, End: n - 1 }[event.key];
+    if (to !== undefined) show(Math.min(Math.max(to, 0), n - 1));
+    else if (event.key === "Enter") open();
+    else if (event.key === "Escape") {
+      leave();
+      plots.blur();
+    } else return;
+    event.preventDefault();
+  });
+
+  connect();
+})();

@@ -1,0 +1,133 @@
+package plot
+
+import (
+	"slices"
+	"strconv"
+)
+
+// NodePart is a part of the life of a node.
+type NodePart int
+
+const (
+	Ordered  NodePart = iota // its instance starts
+	InPool                   // it has joined
+	Draining                 // it leaves
+	Repair                   // it is in repair, silent or in quarantine
+)
+
+// Stretch is one part of a node's life, in columns.
+type Stretch struct {
+	Part     NodePart
+	From, To int
+	Text     string // of a repair
+}
+
+// Node is the life of one node in the window. Its stretches do not overlap.
+type Node struct {
+	ID    string
+	Parts []Stretch
+}
+
+// Nodes is the plot of the nodes of one group: a lane for each node with an event, and one bar for the others.
+type Nodes struct {
+	Name    string
+	Columns int
+	Nodes   []Node
+	Others  string // text of the bar for nodes without an event; empty: no such nodes
+	Until   int    // column of the last known tick
+}
+
+// maxNodes is the number of nodes with an event that have a lane.
+const maxNodes = 120
+
+// Draw returns the plot. A lane is used again after its node has ended.
+func (n Nodes) Draw() []byte {
+	lanes, left := n.lanes()
+	height := len(lanes)*nodeHeight + 10
+	if n.Others != "" {
+		height += 20
+	}
+	if left > 0 {
+		height += 14
+	}
+	var d drawing
+	d.open("nodes", n.Name, height)
+	d.shapes(n.Columns, height)
+	for i, lane := range lanes {
+		for _, node := range lane {
+			for _, p := range node.Parts {
+				n.part(&d, p, i*nodeHeight*10+60)
+			}
+		}
+	}
+	y := len(lanes)*nodeHeight + 10
+	if n.Others != "" {
+		d.add(`<path class="node" d="$"/>`, block(0, n.Until, y*10+110, y*10+155))
+	}
+	d.close()
+	for i, lane := range lanes {
+		for _, node := range lane {
+			for _, p := range node.Parts {
+				if p.Part == Repair && p.Text != "" {
+					x, anchor := notePlace(p.From, n.Columns)
+					d.plate("warn-text", x, i*nodeHeight+10, anchor, "▲ "+p.Text)
+				}
+			}
+		}
+	}
+	if n.Others != "" {
+		d.text("note halo", 0.002, y+7, "", n.Others)
+	}
+	if left > 0 {
+		d.text("note halo", 0.006, height-4, "", "+ "+strconv.Itoa(left)+" more nodes with an event")
+	}
+	d.close()
+	return d.Bytes()
+}
+
+// part draws a stretch around y, in tenths of a pixel.
+func (n Nodes) part(d *drawing, p Stretch, y int) {
+	class, half := "node", 22
+	switch p.Part {
+	case Ordered:
+		half = 8
+	case Draining:
+		class, half = "hollow", 18
+	case Repair:
+		class, half = "warn", 30
+	}
+	d.add(`<path class="$" d="$"/>`, class, block(p.From, p.To, y-half, y+half))
+}
+
+// lanes puts each node into the first lane that is free at its start. left counts the nodes without a lane.
+func (n Nodes) lanes() (lanes [][]Node, left int) {
+	nodes := slices.Clone(n.Nodes)
+	slices.SortStableFunc(nodes, func(a, b Node) int { return a.from() - b.from() })
+	for _, node := range nodes {
+		i := slices.IndexFunc(lanes, func(l []Node) bool { return l[len(l)-1].to()+2 < node.from() })
+		switch {
+		case len(node.Parts) == 0:
+		case i >= 0:
+			lanes[i] = append(lanes[i], node)
+		case len(lanes) < maxNodes:
+			lanes = append(lanes, []Node{node})
+		default:
+			left++
+		}
+	}
+	return lanes, left
+}
+
+func (n Node) from() int {
+	if len(n.Parts) == 0 {
+		return 0
+	}
+	return n.Parts[0].From
+}
+
+func (n Node) to() int {
+	if len(n.Parts) == 0 {
+		return 0
+	}
+	return n.Parts[len(n.Parts)-1].To
+}

@@ -1,0 +1,216 @@
+package series
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/internal/past"
+	"github.com/weirkeeper/weirkeeper/resource"
+)
+
+// Facts are known facts of a pool beside its ticks. A nil list is unknown.
+type Facts struct {
+	Holder string // of the pool's lease
+	Apps   []Instances
+}
+
+// Instances counts the instances of one app.
+type Instances struct {
+	App               string
+	Expected, Running int
+	Missing, Flapping int
+	Why               string // of the missing and flapping instances
+}
+
+// Reduce returns the columns of a tick, with the facts that are known at that time.
+func Reduce(s past.Summary, f Facts) Tick {
+	t := Tick{At: s.At, Every: s.Every, Gap: s.Paused != nil || s.Failed != "" || s.Target == nil}
+	t.orders(s)
+	t.instances(f)
+	if !t.Gap {
+		t.capacity(s)
+		t.groups(s)
+		t.signals(s)
+		t.holds(s)
+		t.nodes(s)
+	}
+	return t
+}
+
+// set adds a value.
+func (t *Tick) set(q Quantity, name string, kind resource.Kind, x float64) {
+	t.Values = append(t.Values, Value{Key{q, name, kind}, x})
+}
+
+// known adds a value of the pool that may be unknown.
+func (t *Tick) known(q Quantity, x *float64) {
+	if x != nil {
+		t.set(q, "", 0, *x)
+	}
+}
+
+func (t *Tick) note(kind NoteKind, name, text string) {
+	t.Notes = append(t.Notes, Note{Kind: kind, Name: name, Text: text})
+}
+
+func (t *Tick) orders(s past.Summary) {
+	if s.Paused != nil {
+		t.note(Pause, "", s.Paused.Text())
+	}
+	if s.Failed != "" {
+		t.note(Failure, "", s.Failed)
+	}
+	if s.Offset != 0 {
+		t.note(Offset, "", fmt.Sprintf("offset %+g", s.Offset))
+	}
+	if s.Pinned != nil {
+		t.note(Pin, "", fmt.Sprintf("target pinned to %g", *s.Pinned))
+	}
+}
+
+func (t *Tick) instances(f Facts) {
+	for _, a := range f.Apps {
+		t.set(Expected, a.App, 0, float64(a.Expected))
+		t.set(Running, a.App, 0, float64(a.Running))
+		if a.Missing > 0 {
+			t.note(Missing, a.App, missing(a))
+		}
+		if a.Flapping > 0 {
+			t.note(Flapping, a.App, Count(a.Flapping, "instance")+" flapping")
+		}
+	}
+}
+
+func (t *Tick) capacity(s past.Summary) {
+	t.known(Target, s.Target)
+	t.known(Wanted, cmp.Or(s.Unlimited, s.Wanted))
+	t.set(Joined, "", 0, s.Joined)
+	if s.Setpoint > 0 {
+		t.set(Setpoint, "", 0, s.Setpoint)
+	}
+	if s.Offered != nil {
+		for _, kind := range resource.Kinds() {
+			if x := s.Offered[kind]; x != nil {
+				t.set(Offered, "", kind, *x)
+			}
+		}
+	}
+	if s.Limits != nil {
+		t.set(Minimum, "", 0, s.Limits.Min)
+		t.known(Maximum, s.Limits.Max)
+	}
+	if s.Before != nil && *s.Before != *s.Target {
+		t.Change = &Change{At: s.At, Before: *s.Before, After: *s.Target, Rule: string(s.Rule), Why: s.Why}
+	}
+}
+
+func (t *Tick) groups(s past.Summary) {
+	for _, g := range s.Groups {
+		t.set(Group, g.ID, 0, g.Exists)
+		if g.Backoff {
+			t.note(Backoff, g.ID, "group "+g.ID+" is in backoff")
+		}
+	}
+}
+
+func (t *Tick) signals(s past.Summary) {
+	for _, a := range s.Apps {
+		for _, kind := range resource.Kinds() {
+			if x := a.Request[kind]; x != nil {
+				t.set(Request, a.Name, kind, *x)
+			}
+		}
+		if a.Version != "" {
+			t.note(Version, a.Name, a.Version)
+		}
+		if a.Latency > 0 {
+			t.set(Latency, a.Name, 0, float64(a.Latency)/float64(time.Millisecond))
+		}
+		if a.Shadow != nil {
+			t.note(Shadow, a.Name, a.Shadow.Version)
+			if x, ok := difference(a.Request, a.Shadow.Request); a.Shadow.Compared && ok {
+				t.set(Difference, a.Name, 0, x)
+			}
+		}
+		severity := severityOf(a.Verdict)
+		t.set(Verdict, a.Name, 0, float64(severity))
+		if severity > NoOpinion {
+			t.note(BadSignal, a.Name, badSignal(a))
+		}
+	}
+}
+
+// difference returns how much more the shadow requests, as a fraction of the first kind that both request.
+func difference(own, shadow past.Request) (float64, bool) {
+	for _, kind := range resource.Kinds() {
+		if a, b := own[kind], shadow[kind]; a != nil && b != nil && *a > 0 {
+			return *b / *a - 1, true
+		}
+	}
+	return 0, false
+}
+
+// severityOf returns how bad a verdict is.
+func severityOf(v decide.Verdict) Severity {
+	switch v {
+	case "", decide.Value:
+		return Fine
+	case decide.NoOpinion, past.NotRequested:
+		return NoOpinion
+	case decide.Stale:
+		return Stale
+	}
+	return Failed
+}
+
+// badSignal describes a signal without a value.
+func badSignal(a past.App) string {
+	text := "signal of app " + a.Name + " " + map[bool]string{true: "is stale", false: "failed"}[a.Verdict == decide.Stale]
+	switch a.Source {
+	case decide.FromDefault:
+		text += "; default signal stands in"
+	case decide.FromHeld:
+		text += "; its last value counts"
+	}
+	return text
+}
+
+func (t *Tick) holds(s past.Summary) {
+	for _, h := range s.Holds {
+		switch {
+		case h.Direction == past.Up && h.Kind == past.Limit && h.Name == string(decide.BarMax):
+			t.note(AtMaximum, "", h.Why)
+		case h.Direction == past.Up && h.Kind == past.InGroup:
+			t.reason(Backoff, h.Name, h.Why)
+		case h.Direction == past.Up && h.Kind == past.Ignorance:
+			t.reason(BadSignal, h.Name, h.Why)
+		case h.Direction == past.Down && (h.Kind == past.Breaker || h.Kind == past.Ignorance):
+			t.note(Blocked, h.Name, h.Why)
+		}
+	}
+}
+
+// reason gives a note of that kind and name the text of a hold.
+func (t *Tick) reason(kind NoteKind, name, why string) {
+	for i := range t.Notes {
+		if n := &t.Notes[i]; n.Kind == kind && n.Name == name {
+			n.Text = why
+		}
+	}
+}
+
+// nodes adds the nodes that are not steady.
+func (t *Tick) nodes(s past.Summary) {
+	kinds := map[past.NodeState]NoteKind{
+		past.NodeStarting: NodeStarting, past.NodeDraining: NodeDraining, past.NodeRepair: NodeRepair,
+		past.NodeQuarantined: NodeQuarantined, past.NodeSilent: NodeSilent,
+	}
+	texts := map[past.NodeState]string{past.NodeRepair: "in repair", past.NodeQuarantined: "in quarantine", past.NodeSilent: "silent"}
+	for _, n := range s.Nodes {
+		if kind, ok := kinds[n.State]; ok {
+			t.Notes = append(t.Notes, Note{Kind: kind, Name: n.ID, Group: n.Group, Text: texts[n.State]})
+		}
+	}
+}

@@ -1,0 +1,179 @@
+package placer
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/resource"
+)
+
+// act returns the next requests to agents. It is cheap if nothing changed, and checks everything at
+// least once each heartbeat period.
+func (c *core) act(now time.Time) []action {
+	c.expire(now)
+	if c.complete {
+		c.sweep(now)
+		durable{c}.resume(now)
+		c.release(now)
+		c.drain(now)
+		c.place(now)
+	}
+	out := c.out
+	c.out = nil
+	return out
+}
+
+func (c *core) sweep(now time.Time) {
+	if now.Sub(c.swept) >= c.cfg.Heartbeat {
+		c.swept, c.retry = now, true
+		durable{c}.expireAsked(now)
+	}
+}
+
+func (c *core) place(now time.Time) {
+	todo := c.untried
+	if c.retry {
+		todo = slices.Collect(maps.Values(c.wants))
+	}
+	c.untried, c.retry = nil, false
+	slices.SortFunc(todo, func(a, b *want) int {
+		return cmp.Or(a.since.Compare(b.since), cmp.Compare(a.app, b.app),
+			cmp.Compare(a.index, b.index), cmp.Compare(a.version, b.version))
+	})
+	noRoomFor := map[resource.Vector]bool{} // room only shrinks during place
+	for _, w := range todo {
+		if c.wants[w.slot] == w {
+			c.try(now, w, noRoomFor)
+		}
+	}
+}
+
+func (c *core) try(now time.Time, w *want, noRoomFor map[resource.Vector]bool) {
+	live, certain := c.live(now, w.slot)
+	if certain {
+		c.removeWant(w.slot)
+		return
+	}
+	if live || !c.rows.startable(w.slot) {
+		w.noRoom = false
+		if now.Sub(w.receivedAt) > c.cfg.NudgeTTL {
+			c.removeWant(w.slot)
+		}
+		return
+	}
+	if now.Before(w.after) {
+		return
+	}
+	row := c.rows.apps[w.app]
+	n := c.pick(w.slot, row.Footprint(), noRoomFor)
+	if n == nil {
+		w.noRoom = true
+		noRoomFor[row.Footprint()] = true
+		return
+	}
+	c.removeWant(w.slot)
+	b := &booking{slot: w.slot, instance: c.newInstance(), node: n, footprint: row.Footprint(), until: c.bookedUntil(now)}
+	c.bookings.add(b)
+	c.rows.remember(w.slot, n.facts.ID)
+	c.out = append(c.out, c.startOf(b))
+}
+
+// startOf returns the start of a booking.
+func (c *core) startOf(b *booking) action {
+	row := c.rows.apps[b.app]
+	return action{
+		node: b.node.facts.ID, instance: b.instance, slot: b.slot, command: row.Command, release: row.Release, footprint: b.footprint,
+	}
+}
+
+// pick returns the node that last ran the index, if it has room. Otherwise it returns the node with
+// the most room, or nil.
+func (c *core) pick(s slot, footprint resource.Vector, noRoomFor map[resource.Vector]bool) *node {
+	if noRoomFor[footprint] {
+		return nil
+	}
+	if n := c.nodes[c.rows.ran[s.app][s.index]]; n != nil && n.takes(footprint) {
+		return n
+	}
+	var best *node
+	for _, n := range c.nodes {
+		if n.takes(footprint) && (best == nil || n.before(best, footprint)) {
+			best = n
+		}
+	}
+	return best
+}
+
+func (n *node) takes(footprint resource.Vector) bool {
+	return !n.facts.Draining && !n.blocked && footprint.Fits(n.room())
+}
+
+// before reports whether n comes before m for such a copy: more room first, then fewer copies, then
+// order of id. So the result is always unique.
+func (n *node) before(m *node, footprint resource.Vector) bool {
+	return cmp.Or(
+		cmp.Compare(m.copiesThatFit(footprint), n.copiesThatFit(footprint)),
+		cmp.Compare(len(n.copies)+len(n.booked), len(m.copies)+len(m.booked)),
+		cmp.Compare(n.facts.ID, m.facts.ID),
+	) < 0
+}
+
+// copiesThatFit measures the room by its scarcest resource.
+func (n *node) copiesThatFit(footprint resource.Vector) float64 {
+	fit := math.Inf(1)
+	room := n.room()
+	for k, x := range footprint {
+		if x > 0 {
+			fit = min(fit, room[k]/x)
+		}
+	}
+	return fit
+}
+
+// drain moves the copies of draining nodes. A replacement in the row's present version starts
+// first, and the old copy stops when the replacement runs. A copy that is not desired is only
+// stopped.
+func (c *core) drain(now time.Time) {
+	for _, id := range slices.Sorted(maps.Keys(c.nodes)) {
+		n := c.nodes[id]
+		if !n.facts.Draining {
+			continue
+		}
+		for _, instance := range slices.Sorted(maps.Keys(n.copies)) {
+			c.drainCopy(now, n.copies[instance])
+		}
+	}
+}
+
+func (c *core) drainCopy(now time.Time, cp *copyOf) {
+	current, wanted := c.rows.current(cp.slot)
+	live, _ := c.live(now, current)
+	switch {
+	case c.stopping(now, cp):
+	case !wanted || c.replaced(current):
+		c.stopCopy(now, cp)
+	case c.wants[current] == nil && !live && !now.Before(cp.after):
+		c.want(now, current)
+		cp.after = now.Add(replaceDelay(cp.tries))
+		cp.tries++
+	}
+}
+
+func (c *core) replaced(s slot) bool {
+	for _, cp := range c.bySlot[s] {
+		if cp.running && !cp.node.facts.Draining {
+			return true
+		}
+	}
+	return false
+}
+
+// replaceDelay returns the time between two replacements of a copy. It bounds the retries of a
+// replacement that crashes at once.
+func replaceDelay(tries int) time.Duration {
+	const first, most = time.Second, time.Minute
+	return min(first<<min(tries, 10), most)
+}

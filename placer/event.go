@@ -1,0 +1,111 @@
+package placer
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/pools"
+)
+
+// Event is one thing that the bus reports to the placer: Facts, Heartbeat, Exit, Nudge, Row, RowGone, RowsLoaded, Query
+// or Unusable.
+type Event interface {
+	// apply changes the placer, and reports whether its state may have changed.
+	apply(p *Placer, now time.Time) bool
+}
+
+// Facts are the facts of a node, from its own subject.
+type Facts struct{ pools.NodeFacts }
+
+// Heartbeat is a heartbeat of a node, from its own subject.
+type Heartbeat struct{ message.Heartbeat }
+
+// Exit is the end of a copy, from the subject of Node.
+type Exit struct {
+	Node string
+	message.Exited
+}
+
+// Nudge is a request of the harmonizer. Exactly one of Start and Stop is set.
+type Nudge struct {
+	ID    string // to confirm it; empty: the sender expects no confirmation
+	Start *message.Start
+	Stop  *message.Stop
+}
+
+// Row is the changed row of an app.
+type Row struct{ message.App }
+
+// RowGone is the deletion of an app's row.
+type RowGone struct{ App string }
+
+// RowsLoaded follows all rows that existed when Listen began.
+type RowsLoaded struct{}
+
+// Query requests the copies that wait for room.
+type Query struct{ Answer func(Pending) }
+
+// Unusable is a message that cannot be read.
+type Unusable struct {
+	Subject string
+	Err     error
+}
+
+func (e Facts) apply(p *Placer, now time.Time) bool {
+	p.core.nodeFacts(now, e.NodeFacts)
+	return true
+}
+
+func (e Heartbeat) apply(p *Placer, now time.Time) bool {
+	p.core.heartbeat(now, e.Heartbeat)
+	return true
+}
+
+// apply removes an ended copy. A node reports only the ends of its own copies.
+func (e Exit) apply(p *Placer, now time.Time) bool {
+	if other := p.core.nodeOf(e.Instance); other != "" && other != e.Node {
+		err := fmt.Errorf("subject of node %.130q: app instance %.130q runs on node %.130q", e.Node, e.Instance, other)
+		return Unusable{message.ExitedSubject(p.cfg.Cluster, e.Node), err}.apply(p, now)
+	}
+	p.core.exited(e.Exited)
+	return true
+}
+
+func (e Nudge) apply(p *Placer, now time.Time) bool {
+	p.confirmations.add(now.Add(p.cfg.NudgeTTL), e, p.core)
+	switch {
+	case e.Start != nil:
+		p.core.start(now, *e.Start)
+	case e.Stop != nil:
+		p.refuse(p.core.stop(now, *e.Stop))
+	}
+	return true
+}
+
+func (e Row) apply(p *Placer, _ time.Time) bool {
+	p.core.app(e.App)
+	return true
+}
+
+func (e RowGone) apply(p *Placer, _ time.Time) bool {
+	p.core.appGone(e.App)
+	return true
+}
+
+func (RowsLoaded) apply(p *Placer, _ time.Time) bool {
+	p.core.loaded()
+	return true
+}
+
+func (e Query) apply(p *Placer, _ time.Time) bool {
+	e.Answer(p.core.pending())
+	return false
+}
+
+// apply counts an unusable message, and logs at most one a minute.
+func (e Unusable) apply(p *Placer, _ time.Time) bool {
+	p.dropped++
+	p.dropLog.Do(func() { p.log.Warn("message dropped", "subject", e.Subject, "dropped", p.dropped, "err", e.Err) })
+	return false
+}

@@ -1,0 +1,187 @@
+package placer
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/liveness"
+	"github.com/weirkeeper/weirkeeper/resource"
+)
+
+// node is the placer's state of a machine.
+type node struct {
+	facts      pools.NodeFacts
+	receivedAt time.Time
+	copies     map[string]*copyOf  // of its latest heartbeat, by instance
+	booked     map[string]*booking // assigned since then, by instance
+	reserved   resource.Vector     // the sum of booked
+	blocked    bool                // it rejected a start: no more until its next facts
+	restored   bool                // its facts are unknown yet: it has only bookings of the previous placer
+}
+
+// room returns the free resources. A booking counts until a heartbeat lists it. The agent publishes
+// its facts before its heartbeat, so each copy is counted at all times.
+func (n *node) room() resource.Vector {
+	return n.facts.Resources.Sub(n.facts.Allocated).Sub(n.reserved)
+}
+
+// newNode returns a node without facts, which counts as draining. So its first facts count as new room.
+func newNode(id string, now time.Time) *node {
+	n := &node{copies: map[string]*copyOf{}, booked: map[string]*booking{}, receivedAt: now}
+	n.facts.ID, n.facts.Draining = id, true
+	return n
+}
+
+// copyOf is a copy in a heartbeat.
+type copyOf struct {
+	slot
+	instance string
+	node     *node
+	running  bool      // up, not only starting
+	asked    time.Time // when the latest stop was sent
+	tries    int       // replacements begun while its node drains
+	after    time.Time // the earliest time of the next replacement
+}
+
+// nodeFacts processes the facts of a node. It ignores nodes of other pools.
+func (c *core) nodeFacts(now time.Time, f pools.NodeFacts) {
+	if f.Pool != c.cfg.Pool {
+		return
+	}
+	n := c.nodes[f.ID]
+	if n != nil && !n.restored && n.facts.BootID != f.BootID {
+		c.forget(now, n)
+		n = nil
+	}
+	if n == nil {
+		if len(c.nodes) >= maxNodes {
+			return
+		}
+		n = newNode(f.ID, now)
+		c.nodes[f.ID] = n
+	}
+	c.restoredNodes, n.restored = c.restoredNodes || n.restored, false
+	before, blocked := n.facts, n.blocked
+	n.facts, n.receivedAt, n.blocked = f, now, false
+	gained := blocked || before.Draining && !f.Draining
+	was, is := before.Resources.Sub(before.Allocated), f.Resources.Sub(f.Allocated)
+	for k := range is {
+		gained = gained || is[k] > was[k]
+	}
+	c.retry = c.retry || gained && !f.Draining
+}
+
+// heartbeat replaces the copies of a node. It ignores a node without facts: the node is of another
+// pool, or its facts will arrive soon.
+func (c *core) heartbeat(now time.Time, h message.Heartbeat) {
+	n := c.nodes[h.Node]
+	if n == nil {
+		return
+	}
+	n.receivedAt = now
+	listed := make(map[string]bool, len(h.Beats))
+	for _, beat := range h.Beats {
+		if beat.State != message.Crashed {
+			listed[beat.Instance] = true
+			c.beat(now, n, beat)
+		}
+	}
+	for instance, cp := range n.copies {
+		if !listed[instance] {
+			c.drop(cp)
+		}
+	}
+}
+
+func (c *core) beat(now time.Time, n *node, beat message.Beat) {
+	s := slot{beat.App, beat.Version, beat.Index}
+	cp := c.copies[beat.Instance]
+	if cp != nil && (cp.node != n || cp.slot != s) {
+		c.drop(cp) // one instance id on two nodes: the latest message counts
+		cp = nil
+	}
+	if cp == nil {
+		cp = &copyOf{slot: s, instance: beat.Instance, node: n}
+		c.copies[beat.Instance], n.copies[beat.Instance] = cp, cp
+		if c.bySlot[s] == nil {
+			c.bySlot[s] = map[string]*copyOf{}
+		}
+		c.bySlot[s][beat.Instance] = cp
+		cp.asked = c.asked[s.app][beat.Instance]
+		if c.rows.remember(s, n.facts.ID) {
+			c.changed[s.app] = true
+		}
+	}
+	cp.running = beat.State == message.Running || cp.running && beat.State == message.Evacuating
+	if b := c.bookings.byInstance[beat.Instance]; b != nil {
+		c.unbook(b)
+		if b.stop {
+			c.stopCopy(now, cp)
+		}
+	}
+}
+
+// nodeOf returns the node that runs the copy, or is to run it. It is empty for an unknown copy.
+func (c *core) nodeOf(instance string) string {
+	if cp := c.copies[instance]; cp != nil {
+		return cp.node.facts.ID
+	}
+	if b := c.bookings.byInstance[instance]; b != nil {
+		return b.node.facts.ID
+	}
+	return ""
+}
+
+// exited removes an ended copy. The harmonizer decides whether to start it again.
+func (c *core) exited(e message.Exited) {
+	if b := c.bookings.byInstance[e.Instance]; b != nil {
+		c.unbook(b)
+	}
+	if cp := c.copies[e.Instance]; cp != nil {
+		c.drop(cp)
+	}
+}
+
+func (c *core) drop(cp *copyOf) {
+	delete(c.copies, cp.instance)
+	delete(cp.node.copies, cp.instance)
+	durable{c}.forgetAsked(cp.app, cp.instance)
+	if delete(c.bySlot[cp.slot], cp.instance); len(c.bySlot[cp.slot]) == 0 {
+		delete(c.bySlot, cp.slot)
+	}
+}
+
+// forget removes a lost node. Its booked copies that no heartbeat listed become wanted again. The
+// harmonizer detects the loss of the others.
+func (c *core) forget(now time.Time, n *node) {
+	for _, b := range n.booked {
+		c.unbook(b)
+		if !b.stop {
+			c.want(now, b.slot)
+		}
+	}
+	for _, cp := range n.copies {
+		c.drop(cp)
+	}
+	delete(c.nodes, n.facts.ID)
+	c.retry = true // a nudge may wait for this
+}
+
+// expire removes silent nodes, and bookings that no heartbeat listed in time.
+func (c *core) expire(now time.Time) {
+	for _, n := range c.nodes {
+		if liveness.Silent(now, n.receivedAt, liveness.Period(cmp.Or(n.facts.Heartbeat, c.cfg.Heartbeat))) {
+			c.forget(now, n)
+		}
+	}
+	for _, b := range c.bookings.byInstance {
+		if now.After(b.until) {
+			c.unbook(b)
+			if !b.stop {
+				c.want(now, b.slot)
+			}
+		}
+	}
+}

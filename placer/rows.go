@@ -1,0 +1,67 @@
+package placer
+
+import "github.com/weirkeeper/weirkeeper/harmonizer/message"
+
+const maxApps = 100_000 // rows in memory
+
+// rows is the expected state of a pool, and the last node of each copy.
+type rows struct {
+	pool string
+	apps map[string]message.App
+	ran  map[string]map[int]string // app -> index -> node
+}
+
+// set stores a row. The row of another pool removes the app. It reports whether nodes were forgotten.
+func (r *rows) set(row message.App) (changed bool) {
+	if row.Pool != r.pool || r.apps[row.Name].Name == "" && len(r.apps) >= maxApps {
+		return r.remove(row.Name)
+	}
+	r.apps[row.Name] = row
+	for index := range r.ran[row.Name] {
+		if index >= row.Instances {
+			delete(r.ran[row.Name], index)
+			changed = true
+		}
+	}
+	return changed
+}
+
+// remove removes an app, and reports whether nodes were forgotten.
+func (r *rows) remove(name string) bool {
+	known := len(r.ran[name]) > 0
+	delete(r.apps, name)
+	delete(r.ran, name)
+	return known
+}
+
+func (r *rows) desired(s slot) bool {
+	live, ok := r.current(s)
+	return ok && live == s
+}
+
+// current returns the slot of the same index in the row's version. It returns false if there is no
+// such app or index, or if the app is stopped.
+func (r *rows) current(s slot) (slot, bool) {
+	row, ok := r.apps[s.app]
+	return slot{s.app, row.Version, s.index}, ok && s.index < row.Instances && row.State != message.AppStopped
+}
+
+// startable reports whether a copy may be started in that slot: it is desired, its package is
+// staged, and the row has a command.
+func (r *rows) startable(s slot) bool {
+	row := r.apps[s.app]
+	staged := row.Package == "" || row.Package == message.PackageStaged
+	return r.desired(s) && staged && row.Command != ""
+}
+
+// remember stores the node of a desired slot, and reports whether it is another one.
+func (r *rows) remember(s slot, node string) bool {
+	if !r.desired(s) || r.ran[s.app][s.index] == node {
+		return false
+	}
+	if r.ran[s.app] == nil {
+		r.ran[s.app] = map[int]string{}
+	}
+	r.ran[s.app][s.index] = node
+	return true
+}

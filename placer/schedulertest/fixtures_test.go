@@ -1,0 +1,156 @@
+package schedulertest
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/agent"
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/placer"
+	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/resource"
+)
+
+// folder has the frozen messages. A change of the protocol adds a folder, and changes no file in this one.
+const folder = "testdata/v1"
+
+// withRelease has the messages of an app with a release, an optional key that was added to version 1.
+const withRelease = "testdata/v1-release"
+
+// fixture is one message of version 1, with the value that it stands for.
+type fixture struct {
+	value  any // a pointer, or a value that is not decoded
+	decode func(data []byte) (any, error)
+}
+
+func fixtures() map[string]fixture {
+	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	status := 3
+	row := message.App{
+		Name: "web", Pool: "p", Instances: 3, Version: "v7", Command: "exec ./web", CPUs: 0.5, Mem: 256, Disk: 100, Updated: at,
+		State: message.AppStarted, Package: message.PackageStaged, Labels: map[string]string{"team": "shop"},
+	}
+	start := message.Start{App: "web", LastUpdated: at.Unix(), Version: "v7", Indices: []int{0, 2}, Running: map[string]int{"v7": 1}}
+	stop := message.Stop{App: "web", LastUpdated: at.Unix(), Instances: map[string]string{"a1": "v6"}, Running: map[string]int{"v7": 1}, Version: "v7"}
+	return map[string]fixture{
+		"node_facts": {pools.NodeFacts{
+			ID: "i-01", Pool: "p", Group: "g", BootID: "b1", Resources: resource.Vector{4, 8192, 10000, 0}, Allocated: resource.Vector{0.5, 256, 100, 0},
+			Tasks: 1, BatchTasks: 1, Draining: true, SafeToEvict: true, Priority: 1.256,
+			Conditions: []pools.Condition{{Type: "DiskPressure", Failed: true, Why: "no space"}}, Heartbeat: 10 * time.Second, At: at,
+		}, as(agent.DecodeFacts)},
+		"heartbeat": {message.Heartbeat{Node: "i-01", Beats: []message.Beat{
+			{App: "web", Version: "v7", Instance: "a1", Index: 0, State: message.Running, Since: 1772366400.5},
+		}}, as(message.DecodeHeartbeat)},
+		"exited": {message.Exited{
+			App: "web", Version: "v7", Instance: "a1", Index: 0, Reason: message.ReasonCrashed, Status: &status, Description: "exit status 3", CrashedAt: at.Unix(),
+		}, as(message.DecodeExited)},
+		"app": {row, as(message.DecodeApp)},
+		"start": {start, func(data []byte) (any, error) {
+			s, _, err := message.DecodeNudge(message.SubjectStart, data)
+			return *s, err
+		}},
+		"stop": {stop, func(data []byte) (any, error) {
+			_, s, err := message.DecodeNudge(message.SubjectStop, data)
+			return *s, err
+		}},
+		"classic_start": {start.Request(), nil},
+		"classic_stop":  {stop.Request(), nil},
+		"confirmation":  {message.Confirmation{Pool: "p", Epoch: 4, Nudges: []string{"n1", "n2"}}, as(message.DecodeConfirmation)},
+		"pending": {placer.Pending{
+			Total: 1, Resources: resource.Vector{8, 256, 0, 0},
+			Copies:   []placer.PendingCopy{{App: "large", Version: "v1", Index: 0, Footprint: resource.Vector{8, 256, 0, 0}, Since: at, Why: "no node can hold it: it needs 8 cpus, the largest has 4 cpus"}},
+			Rejected: []placer.PendingCopy{{App: "web", Version: "v7", Index: 1, Footprint: resource.Vector{0.5, 256, 100, 0}, Since: at, Why: "a node rejects its start: no space"}},
+		}, as(plain[placer.Pending])},
+		"node_start": {agent.StartRequest{
+			App: "web", Version: "v7", Index: 2, Instance: "a2", Command: "exec ./web", Footprint: resource.Vector{0.5, 256, 100, 0},
+		}, as(plain[agent.StartRequest])},
+		"node_stop":   {agent.StopRequest{Instance: "a1"}, as(plain[agent.StopRequest])},
+		"node_cordon": {agent.CordonRequest{On: true}, as(plain[agent.CordonRequest])},
+	}
+}
+
+// all returns the fixtures by their files.
+func all() map[string]fixture {
+	row := fixtures()["app"].value.(message.App)
+	row.Command, row.Release = "exec $WEIR_RELEASE_DIR/web", "shop/web@v1.2.0"
+	start := fixtures()["node_start"].value.(agent.StartRequest)
+	start.Command, start.Release = row.Command, row.Release
+	files := map[string]fixture{
+		filepath.Join(withRelease, "app_release.json"):        {row, as(message.DecodeApp)},
+		filepath.Join(withRelease, "node_start_release.json"): {start, as(plain[agent.StartRequest])},
+	}
+	for name, f := range fixtures() {
+		files[filepath.Join(folder, name+".json")] = f
+	}
+	return files
+}
+
+func as[T any](decode func([]byte) (T, error)) func([]byte) (any, error) {
+	return func(data []byte) (any, error) { return decode(data) }
+}
+
+func plain[T any](data []byte) (v T, err error) {
+	err = json.Unmarshal(data, &v)
+	return v, err
+}
+
+// TestVersion1IsFrozen: this code writes the messages of version 1 as they are, and reads them.
+func TestVersion1IsFrozen(t *testing.T) {
+	for path, f := range all() {
+		t.Run(filepath.Base(path), func(t *testing.T) {
+			want, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			wrote, err := json.Marshal(f.value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var compact bytes.Buffer
+			if err := json.Compact(&compact, want); err != nil {
+				t.Fatal(err)
+			}
+			if got := string(wrote); got != compact.String() {
+				t.Errorf("this code writes\n%s\nversion 1 has\n%s", got, compact.String())
+			}
+			if f.decode == nil {
+				return
+			}
+			read, err := f.decode(want)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !reflect.DeepEqual(read, f.value) {
+				t.Errorf("this code reads\n%+v\nwant\n%+v", read, f.value)
+			}
+		})
+	}
+	files, err := filepath.Glob("testdata/*/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		if _, ok := all()[file]; !ok {
+			t.Errorf("%s has no test", file)
+		}
+	}
+}
+
+// TestPageNamesEachFixture: the page of the protocol has each message, as it is in the folder.
+func TestPageNamesEachFixture(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "scheduler-protocol.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path := range all() {
+		if link := "`" + filepath.Base(path) + "`"; !strings.Contains(string(page), link) {
+			t.Errorf("docs/scheduler-protocol.md does not name %s", link)
+		}
+	}
+}

@@ -1,0 +1,220 @@
+package schedulertest
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/placer"
+	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/local/placerbus"
+	"github.com/weirkeeper/weirkeeper/resource"
+)
+
+// Run runs all tests of the protocol. open starts a scheduler with its nodes for one test.
+func Run(t *testing.T, open func(t *testing.T) Site) {
+	for _, test := range []struct {
+		name string
+		run  func(k *kit)
+	}{
+		{"FactsOfEachNode", facts},
+		{"StartIsConfirmedAndRuns", start},
+		{"RepeatedStartChangesNothing", repeatedStart},
+		{"LastCopyIsNotStopped", lastCopy},
+		{"StopOfAnUndesiredCopy", stop},
+		{"NudgesOfAnotherPoolAreIgnored", anotherPool},
+		{"PendingResources", pending},
+		{"DrainMovesCopiesWithoutAGap", drain},
+		{"UnknownFieldsAreIgnored", unknownFields},
+		{"MalformedMessagesChangeNothing", malformed},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			k := newKit(t, open(t))
+			test.run(k)
+			k.mu.Lock()
+			defer k.mu.Unlock()
+			for _, bad := range k.bad {
+				k.Errorf("message breaks the protocol: %s", bad)
+			}
+		})
+	}
+}
+
+// facts: each node publishes its facts and its period, and what its copies use.
+func facts(k *kit) {
+	k.start(k.app("web", 1))
+	nodes, _ := k.running("web", 0)
+	k.until("the facts have the copy", func() bool {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		f := k.facts[nodes[0]]
+		return f.Tasks == 1 && f.Allocated[resource.CPUs] == 1 && f.Allocated[resource.Mem] == 16
+	})
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for id, f := range k.facts {
+		if f.BootID == "" || f.Resources[resource.CPUs] < 2 || f.Heartbeat <= 0 || f.At.IsZero() || f.Draining {
+			k.Errorf("facts of node %s: %+v, want a boot id, at least 2 cpus, a period, a time, and no drain", id, f)
+		}
+	}
+}
+
+// start: the scheduler confirms a start, and a node lists a running copy in the version and index of the nudge.
+func start(k *kit) { k.start(k.app("web", 2)) }
+
+// repeatedStart: an index with a copy gets no second one.
+func repeatedStart(k *kit) {
+	k.start(k.app("web", 1))
+	_, before := k.running("web", 0)
+	for range 3 {
+		k.awaitConfirmation(k.nudge(message.SubjectStart, message.Start{App: "web", Version: "v1", Indices: []int{0}}))
+	}
+	k.awaitConfirmation(k.nudge(message.RequestsSubject(message.Partition), message.Start{App: "web", Version: "v1", Indices: []int{0}}.Request()))
+	k.start(k.app("later", 1)) // what was requested before has begun
+	k.nextHeartbeats()
+	if _, after := k.running("web", 0); fmt.Sprint(after) != fmt.Sprint(before) {
+		k.Errorf("copies %v, want %v", after, before)
+	}
+}
+
+// lastCopy: a stop of the only copy of a desired index is confirmed, and refused.
+func lastCopy(k *kit) {
+	k.start(k.app("web", 1))
+	_, before := k.running("web", 0)
+	k.awaitConfirmation(k.nudge(message.SubjectStop, message.Stop{App: "web", Version: "v1", Instances: map[string]string{before[0]: "v1"}}))
+	k.start(k.app("later", 1))
+	k.nextHeartbeats()
+	if _, after := k.running("web", 0); fmt.Sprint(after) != fmt.Sprint(before) {
+		k.Errorf("copies %v, want %v", after, before)
+	}
+}
+
+// stop: a copy beyond the instances of the row stops, and its node reports the end.
+func stop(k *kit) {
+	k.start(k.app("web", 2))
+	_, gone := k.running("web", 1)
+	k.write(k.app("web", 1))
+	k.awaitConfirmation(k.nudge(message.SubjectStop, message.Stop{App: "web", Version: "v1", Instances: map[string]string{gone[0]: "v1"}}))
+	k.until("the end of web/1 is reported", func() bool {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		return len(k.exits) > 0
+	})
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if e := k.exits[0]; len(k.exits) != 1 || e.Instance != gone[0] || e.Index != 1 || e.Reason != message.ReasonStopped {
+		k.Errorf("ends %+v, want that of %s with reason %s", k.exits, gone[0], message.ReasonStopped)
+	}
+}
+
+// anotherPool: the scheduler neither starts nor confirms what belongs to another pool.
+func anotherPool(k *kit) {
+	row := k.app("other", 1)
+	row.Pool = k.Pool + "-other"
+	k.write(row)
+	id := k.nudge(message.SubjectStart, message.Start{App: "other", Version: "v1", Indices: []int{0}})
+	k.start(k.app("web", 1))
+	k.nextHeartbeats()
+	if nodes, _ := k.running("other", 0); nodes != nil || k.confirmations(id) != 0 {
+		k.Errorf("copies on %v, %d confirmations, want none", nodes, k.confirmations(id))
+	}
+}
+
+// pending: a copy that no node can hold is confirmed, and waits with its resources and a reason.
+func pending(k *kit) {
+	row := k.app("large", 1)
+	row.CPUs = 1e6
+	k.write(row)
+	k.awaitConfirmation(k.nudge(message.SubjectStart, message.Start{App: "large", Version: "v1", Indices: []int{0}}))
+	get := func() placer.Pending {
+		p, err := placerbus.GetPending(k.Context(), k.Conn, k.Cluster, k.Pool)
+		if err != nil {
+			k.Fatal(err)
+		}
+		return p
+	}
+	k.until("large/0 waits", func() bool { return get().Total == 1 })
+	p := get()
+	if len(p.Copies) != 1 || p.Copies[0].App != "large" || p.Copies[0].Why == "" || p.Resources[resource.CPUs] != 1e6 || p.Copies[0].Since.IsZero() {
+		k.Errorf("pending: %+v, want large/0 with 1e6 cpus, a time and a reason", p)
+	}
+	if err := k.apps.Delete(k.Context(), "large"); err != nil {
+		k.Fatal(err)
+	}
+	k.until("nothing waits", func() bool { return get().Total == 0 })
+}
+
+// drain: a cordoned node reports that it drains, and its copies run elsewhere before they stop there.
+func drain(k *kit) {
+	k.start(k.app("web", 1))
+	from, old := k.running("web", 0)
+	k.mu.Lock()
+	k.watched = "web/0"
+	k.mu.Unlock()
+	draining := func(want bool) func() bool {
+		return func() bool {
+			k.mu.Lock()
+			defer k.mu.Unlock()
+			return k.facts[from[0]].Draining == want
+		}
+	}
+	if err := k.agents.Cordon(k.Context(), from[0], true, pools.Sequence{Epoch: 1, Number: 1}); err != nil {
+		k.Fatal(err)
+	}
+	k.until("the node drains", draining(true))
+	k.until("web/0 runs on another node only", func() bool {
+		nodes, _ := k.running("web", 0)
+		return len(nodes) == 1 && nodes[0] != from[0]
+	})
+	k.until("the end of the old copy is reported", func() bool {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		return len(k.exits) == 1 && k.exits[0].Instance == old[0]
+	})
+	if err := k.agents.Cordon(k.Context(), from[0], false, pools.Sequence{Epoch: 1, Number: 2}); err != nil {
+		k.Fatal(err)
+	}
+	k.until("the node accepts copies", draining(false))
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.gaps["web/0"] {
+		k.Error("web/0 had no copy meanwhile")
+	}
+}
+
+// unknownFields: a reader of version 1 ignores fields of later versions.
+func unknownFields(k *kit) {
+	extend := func(v any) []byte {
+		k.Helper()
+		data, err := json.Marshal(v)
+		if err != nil {
+			k.Fatal(err)
+		}
+		return []byte(strings.TrimSuffix(string(data), "}") + `,"later":{"a":[1]}}`)
+	}
+	if _, err := k.apps.Put(k.Context(), "web", extend(k.app("web", 1))); err != nil {
+		k.Fatal(err)
+	}
+	k.awaitConfirmation(k.nudge(message.SubjectStart, extend(message.Start{App: "web", Version: "v1", Indices: []int{0}})))
+	k.until("web/0 runs", func() bool { nodes, _ := k.running("web", 0); return len(nodes) == 1 })
+}
+
+// malformed: unusable messages and rows are dropped, and the next good ones work.
+func malformed(k *kit) {
+	for _, data := range []string{"", "{", "[]", `{"droplet": 1}`, `{"droplet": "web", "indices": [-1]}`, strings.Repeat("x", 100_000)} {
+		for _, subject := range []string{message.SubjectStart, message.SubjectStop, message.RequestsSubject(message.Partition),
+			message.NodeSubject(k.Cluster, "n"), message.HeartbeatSubject(k.Cluster, "n"), message.ExitedSubject(k.Cluster, "n")} {
+			k.publish(subject, nil, []byte(data))
+		}
+		if _, err := k.apps.Put(k.Context(), "bad", []byte(data)); err != nil {
+			k.Fatal(err)
+		}
+	}
+	k.start(k.app("web", 1))
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.bad = nil // they are ours
+}

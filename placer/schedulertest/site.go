@@ -1,0 +1,280 @@
+package schedulertest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/weirkeeper/weirkeeper/agent"
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/internal/kvbucket"
+	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/local/placerbus"
+)
+
+// limit bounds each wait of a test.
+const limit = 30 * time.Second
+
+// Site is a running scheduler with its nodes.
+type Site struct {
+	Conn    *nats.Conn // may publish and receive everything
+	Cluster string
+	Pool    string
+}
+
+// kit is the other side of a scheduler.
+type kit struct {
+	*testing.T
+	Site
+	apps   jetstream.KeyValue
+	agents *agent.Client
+	nudges int // sent ones
+
+	mu        sync.Mutex
+	changed   chan struct{} // closed at the next message
+	facts     map[string]pools.NodeFacts
+	beats     map[string][]message.Beat // by node
+	exits     []message.Exited
+	confirmed map[string]int // nudge -> confirmations
+	bad       []string       // messages that break the protocol
+	gaps      map[string]bool
+	watched   string // an index that must have a copy all the time; empty: none
+}
+
+func newKit(t *testing.T, s Site) *kit {
+	t.Helper()
+	k := &kit{
+		T: t, Site: s, agents: agent.NewClient(s.Conn, s.Cluster, s.Pool), changed: make(chan struct{}),
+		facts: map[string]pools.NodeFacts{}, beats: map[string][]message.Beat{}, confirmed: map[string]int{}, gaps: map[string]bool{},
+	}
+	js, err := bus.JetStream(s.Conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := kvbucket.Ensure(t.Context(), js, kvbucket.Apps(s.Cluster, 1)); err != nil {
+		t.Fatal(err)
+	}
+	if k.apps, err = js.KeyValue(t.Context(), message.AppsBucket(s.Cluster)); err != nil {
+		t.Fatal(err)
+	}
+	in, err := bus.Receive(s.Conn, bus.InboxConfig{
+		Events: []string{
+			message.NodeSubject(s.Cluster, "*"), message.HeartbeatSubject(s.Cluster, "*"), message.ExitedSubject(s.Cluster, "*"),
+			message.ConfirmedSubject(s.Cluster, "*"),
+		},
+		Messages: 100_000, Log: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	var wg sync.WaitGroup
+	t.Cleanup(func() { close(ended); wg.Wait(); in.Close() })
+	wg.Go(func() {
+		for {
+			select {
+			case <-ended:
+				return
+			case m := <-in.Messages():
+				k.receive(m)
+			}
+		}
+	})
+	k.publish(message.AnnounceSubject(s.Cluster), nil, nil)
+	k.until("two nodes report facts and heartbeats", func() bool {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		return len(k.facts) >= 2 && len(k.beats) >= 2
+	})
+	k.until("the scheduler receives messages", func() bool {
+		_, err := placerbus.GetPending(k.Context(), k.Conn, k.Cluster, k.Pool)
+		return err == nil
+	})
+	return k
+}
+
+// receive stores a message of a node or of the scheduler.
+func (k *kit) receive(m *nats.Msg) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	tokens := strings.Split(m.Subject, ".")
+	node := tokens[3]
+	var err error
+	switch {
+	case tokens[2] == "node":
+		var f pools.NodeFacts
+		if f, err = agent.DecodeFacts(m.Data); err == nil && f.ID != node {
+			err = fmt.Errorf("the facts are of node %q", f.ID)
+		}
+		if err == nil && f.Pool == k.Pool {
+			k.facts[node] = f
+		}
+	case tokens[2] == "heartbeat":
+		var h message.Heartbeat
+		if h, err = message.DecodeHeartbeat(m.Data); err == nil && h.Node != node {
+			err = fmt.Errorf("the heartbeat is of node %q", h.Node)
+		}
+		if err == nil {
+			k.beats[node] = h.Beats
+			k.watchLocked()
+		}
+	case tokens[2] == "exited":
+		var e message.Exited
+		if e, err = message.DecodeExited(m.Data); err == nil {
+			k.exits = append(k.exits, e)
+		}
+	default:
+		var c message.Confirmation
+		if c, err = message.DecodeConfirmation(m.Data); err == nil && c.Pool != node {
+			err = fmt.Errorf("the confirmation is of pool %q", c.Pool)
+		}
+		for _, id := range c.Nudges {
+			k.confirmed[id]++
+		}
+	}
+	if err != nil {
+		k.bad = append(k.bad, m.Subject+": "+err.Error())
+	}
+	close(k.changed)
+	k.changed = make(chan struct{})
+}
+
+// watchLocked notes when the watched index has no running copy.
+func (k *kit) watchLocked() {
+	if k.watched == "" {
+		return
+	}
+	for _, beats := range k.beats {
+		if slices.ContainsFunc(beats, func(b message.Beat) bool { return indexOf(b) == k.watched && b.State != message.Starting }) {
+			return
+		}
+	}
+	k.gaps[k.watched] = true
+}
+
+func indexOf(b message.Beat) string { return fmt.Sprintf("%s/%d", b.App, b.Index) }
+
+// until waits until ok returns true. It calls ok again after each message.
+func (k *kit) until(what string, ok func() bool) {
+	k.Helper()
+	ctx, cancel := context.WithTimeout(k.Context(), limit)
+	defer cancel()
+	for {
+		k.mu.Lock()
+		changed := k.changed
+		k.mu.Unlock()
+		if ok() {
+			return
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			k.Fatalf("not within %v: %s", limit, what)
+		}
+	}
+}
+
+// publish sends a message; data is a value, or bytes as they are.
+func (k *kit) publish(subject string, header nats.Header, data any) {
+	k.Helper()
+	raw, isRaw := data.([]byte)
+	if !isRaw && data != nil {
+		var err error
+		if raw, err = json.Marshal(data); err != nil {
+			k.Fatal(err)
+		}
+	}
+	if err := k.Conn.PublishMsg(&nats.Msg{Subject: subject, Header: header, Data: raw}); err != nil {
+		k.Fatal(err)
+	}
+}
+
+// nudge sends a start or a stop with an id, and returns the id.
+func (k *kit) nudge(subject string, data any) (id string) {
+	k.Helper()
+	k.nudges++
+	id = fmt.Sprintf("n%d", k.nudges)
+	k.publish(subject, nats.Header{message.HeaderNudge: {id}, message.HeaderKeepAlive: {"30"}}, data)
+	return id
+}
+
+func (k *kit) awaitConfirmation(id string) {
+	k.Helper()
+	k.until("nudge "+id+" is confirmed", func() bool { return k.confirmations(id) > 0 })
+}
+
+func (k *kit) confirmations(id string) int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.confirmed[id]
+}
+
+// app returns the row of an app whose copies run until they are stopped.
+func (k *kit) app(name string, instances int) message.App {
+	return message.App{Name: name, Pool: k.Pool, Instances: instances, Version: "v1", Command: "exec sleep 100000", CPUs: 1, Mem: 16}
+}
+
+// write writes a row.
+func (k *kit) write(row message.App) {
+	k.Helper()
+	data, err := json.Marshal(row)
+	if err == nil {
+		_, err = k.apps.Put(k.Context(), row.Name, data)
+	}
+	if err != nil {
+		k.Fatal(err)
+	}
+}
+
+// running returns the nodes with a running copy of an index, with the instances.
+func (k *kit) running(app string, index int) (nodes, instances []string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for node, beats := range k.beats {
+		for _, b := range beats {
+			if b.App == app && b.Index == index && b.State == message.Running {
+				nodes, instances = append(nodes, node), append(instances, b.Instance)
+			}
+		}
+	}
+	return nodes, instances
+}
+
+// start writes a row, sends a start of all its indices, and waits until each has one running copy.
+func (k *kit) start(row message.App) {
+	k.Helper()
+	k.write(row)
+	var indices []int
+	for i := range row.Instances {
+		indices = append(indices, i)
+	}
+	k.awaitConfirmation(k.nudge(message.SubjectStart, message.Start{App: row.Name, Version: row.Version, Indices: indices}))
+	for _, i := range indices {
+		k.until(fmt.Sprintf("one copy of %s/%d runs", row.Name, i), func() bool { nodes, _ := k.running(row.Name, i); return len(nodes) == 1 })
+	}
+}
+
+// nextHeartbeats waits for a heartbeat of each node that was requested now.
+func (k *kit) nextHeartbeats() {
+	k.Helper()
+	k.mu.Lock()
+	known := len(k.beats)
+	clear(k.beats)
+	k.mu.Unlock()
+	k.publish(message.AnnounceSubject(k.Cluster), nil, nil)
+	k.until("a heartbeat of each node", func() bool {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		return len(k.beats) == known
+	})
+}

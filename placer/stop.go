@@ -1,0 +1,126 @@
+package placer
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+)
+
+// refusal is a stop that was rejected.
+type refusal struct {
+	slot
+	instance string
+	why      string
+}
+
+// Reasons to reject a stop.
+const (
+	whyIncomplete  = "the expected state is not loaded yet"
+	whyLast        = "no other copy serves the index"
+	whyNotReplaced = "no copy of the app's version runs at the index yet"
+)
+
+// stop processes a nudge and returns the rejected stops. It checks each one against the rows, as a
+// cloud controller does: the sender may have an older row, or may mean both of two copies. The
+// sender may also have a newer row, so a rejected stop is held for a while.
+func (c *core) stop(now time.Time, m message.Stop) []refusal {
+	var refused []refusal
+	for _, instance := range slices.Sorted(maps.Keys(m.Instances)) {
+		cp := c.find(instance)
+		if cp == nil || c.stopping(now, cp) {
+			continue
+		}
+		if why := c.keepReason(now, cp); why != "" {
+			refused = append(refused, refusal{cp.slot, instance, why})
+			c.held[instance] = now.Add(c.cfg.NudgeTTL)
+			continue
+		}
+		c.end(now, cp)
+	}
+	return refused
+}
+
+// release carries out held stops after a new row that does not want the copy. It ignores a new copy
+// in the same slot, because the nudge did not refer to it.
+func (c *core) release(now time.Time) {
+	for _, instance := range slices.Sorted(maps.Keys(c.held)) {
+		cp := c.find(instance)
+		if cp == nil || now.After(c.held[instance]) {
+			delete(c.held, instance)
+		} else if _, wanted := c.rows.current(cp.slot); !wanted {
+			delete(c.held, instance)
+			c.end(now, cp)
+		}
+	}
+}
+
+// find returns a copy that a heartbeat lists or that is booked.
+func (c *core) find(instance string) *copyOf {
+	if b := c.bookings.byInstance[instance]; b != nil {
+		return &copyOf{slot: b.slot, instance: instance, node: b.node}
+	}
+	return c.copies[instance]
+}
+
+// end stops a copy. A booked copy is stopped after the response of its node.
+func (c *core) end(now time.Time, cp *copyOf) {
+	if b := c.bookings.byInstance[cp.instance]; b != nil {
+		b.stop = true
+		c.changed[b.app] = true
+		return
+	}
+	c.stopCopy(now, cp)
+}
+
+// keepReason returns why a copy must not be stopped. It is empty for a copy that is not desired, and for
+// a copy with a substitute.
+func (c *core) keepReason(now time.Time, cp *copyOf) string {
+	live, wanted := c.rows.current(cp.slot)
+	switch {
+	case !c.complete:
+		return whyIncomplete
+	case !wanted:
+		return ""
+	case live != cp.slot:
+		if !c.runs(live) {
+			return whyNotReplaced
+		}
+	case !c.hasSubstitute(now, cp):
+		return whyLast
+	}
+	return ""
+}
+
+func (c *core) runs(s slot) bool {
+	for _, cp := range c.bySlot[s] {
+		if cp.running {
+			return true
+		}
+	}
+	return false
+}
+
+// hasSubstitute reports whether another copy in the slot can replace this one: it runs if this one runs,
+// it stays if this one stays, its node is not late, and no stop of it was requested.
+func (c *core) hasSubstitute(now time.Time, cp *copyOf) bool {
+	for _, other := range c.bySlot[cp.slot] {
+		if other.instance != cp.instance && other.asked.IsZero() && c.fresh(now, other.node) &&
+			(other.running || !cp.running) && (!other.node.facts.Draining || cp.node.facts.Draining) {
+			return true
+		}
+	}
+	return false
+}
+
+// stopping reports whether a stop of the copy was sent recently.
+func (c *core) stopping(now time.Time, cp *copyOf) bool {
+	return !cp.asked.IsZero() && now.Sub(cp.asked) < c.cfg.Heartbeat
+}
+
+func (c *core) stopCopy(now time.Time, cp *copyOf) {
+	cp.asked = now
+	durable{c}.noteAsked(cp.app, cp.instance, now)
+	c.out = append(c.out, action{stop: true, node: cp.node.facts.ID, instance: cp.instance, slot: cp.slot})
+}

@@ -1,9 +1,0 @@
-package placer_test
-
-import (
-	"testing"
-
-	"github.com/weirkeeper/weirkeeper/pools/local/internal/localtest"
-)
-
-func TestMain(m *testing.M) { localtest.Main(m) }

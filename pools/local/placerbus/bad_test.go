@@ -1,0 +1,38 @@
+package placerbus
+
+import (
+	"log/slog"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/placer"
+)
+
+func TestUnusableMessages(t *testing.T) {
+	b := New(Config{Cluster: "c", Pool: "p"}, nil, slog.New(slog.DiscardHandler))
+	const beat = `{"dea":"n1","droplets":[{"droplet":"a","version":"v","instance":"i","index":0,"state":"RUNNING","state_timestamp":1}]}`
+	for _, m := range []struct {
+		subject, data string
+		usable        bool
+	}{
+		{message.HeartbeatSubject("c", "n1"), beat, true},
+		{message.HeartbeatSubject("c", "n2"), beat, false},
+		{message.HeartbeatSubject("c", "n1"), "not json", false},
+		{message.HeartbeatSubject("c", "n"), `{"dea":"n","droplets":[{"droplet":"a","version":"v","instance":"i","index":-1,` +
+			`"state":"RUNNING","state_timestamp":1}]}`, false},
+		{message.NodeSubject("c", "n1"), `{"id":"n1","pool":"p"}`, true},
+		{message.NodeSubject("c", "n2"), `{"id":"n1","pool":"p","draining":true}`, false},
+		{message.NodeSubject("c", "n"), "not json", false},
+		{message.ExitedSubject("c", "n1"), `{"droplet":"a","version":"v","instance":"i","index":0,"reason":"CRASHED"}`, true},
+		{message.ExitedSubject("c", "n"), "{", false},
+		{message.SubjectStart, `{"droplet":"a","version":"v","indices":[0]}`, true},
+		{message.SubjectStop, `[]`, false},
+		{message.RequestsSubject(message.Partition), `{"droplet":"a","op":"PAUSE"}`, false},
+	} {
+		if _, unusable := b.event(&nats.Msg{Subject: m.subject, Data: []byte(m.data)}).(placer.Unusable); unusable == m.usable {
+			t.Errorf("%s %s: usable = %v, want %v", m.subject, m.data, !unusable, m.usable)
+		}
+	}
+}

@@ -1,0 +1,222 @@
+package placerbus
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strconv"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/weirkeeper/weirkeeper/agent"
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/internal/call"
+	"github.com/weirkeeper/weirkeeper/internal/names"
+	"github.com/weirkeeper/weirkeeper/placer"
+)
+
+const inbox = 65_536 // waiting messages
+
+// Config selects the pool.
+type Config struct {
+	Cluster string
+	Pool    string
+	// Partition is the partition of the classic health manager's requests. Default message.Partition.
+	Partition string
+}
+
+// Bus is a placer.Bus over NATS.
+type Bus struct {
+	cfg    Config
+	nc     *nats.Conn
+	agents *agent.Client
+	log    *slog.Logger
+}
+
+var _ placer.Bus = (*Bus)(nil)
+
+// New returns the bus of a pool's placer.
+func New(cfg Config, nc *nats.Conn, log *slog.Logger) *Bus {
+	cfg.Partition = cmp.Or(cfg.Partition, message.Partition)
+	return &Bus{cfg: cfg, nc: nc, agents: agent.NewClient(nc, cfg.Cluster, cfg.Pool), log: log.With("pool", cfg.Pool)}
+}
+
+// Listen implements placer.Bus. It waits until the bucket of apps exists.
+func (b *Bus) Listen(ctx context.Context, epoch uint64, enqueue func(context.Context, placer.Event) error) error {
+	rows, err := b.watchApps(ctx)
+	if ctx.Err() != nil {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { _ = rows.Stop() }() // fails only on a closed connection
+	// One inbox for all subjects preserves their order: an exit is processed before the nudge
+	// that follows it.
+	cluster := b.cfg.Cluster
+	in, err := bus.Receive(b.nc, bus.InboxConfig{
+		Events: []string{
+			message.NodeSubject(cluster, "*"), message.HeartbeatSubject(cluster, "*"), message.ExitedSubject(cluster, "*"),
+			message.SubjectStart, message.SubjectStop, message.RequestsSubject(b.cfg.Partition),
+		},
+		Requests: []string{pendingSubject(cluster, b.cfg.Pool)}, Messages: inbox, Log: b.log,
+	})
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	if err := b.announce(epoch); err != nil {
+		return err
+	}
+	for {
+		var e placer.Event
+		select {
+		case <-ctx.Done():
+			return nil
+		case m := <-in.Messages():
+			e = b.event(m)
+		case entry, ok := <-rows.Updates():
+			if !ok {
+				return fmt.Errorf("watch bucket %s: %w", message.AppsBucket(cluster), nats.ErrConnectionClosed)
+			}
+			e = b.row(entry)
+		}
+		if e != nil && enqueue(ctx, e) != nil {
+			return nil
+		}
+	}
+}
+
+// event returns the event of a message.
+func (b *Bus) event(m *nats.Msg) placer.Event {
+	e, err := b.decode(m)
+	if err != nil {
+		return placer.Unusable{Subject: m.Subject, Err: err}
+	}
+	return e
+}
+
+func (b *Bus) decode(m *nats.Msg) (placer.Event, error) {
+	node, subject := message.OfNode(m.Subject)
+	switch subject {
+	case message.SubjectHeartbeat:
+		return heartbeat(node, m.Data)
+	case message.SubjectExited:
+		e, err := message.DecodeExited(m.Data)
+		return placer.Exit{Node: node, Exited: e}, err
+	case message.SubjectStart, message.SubjectStop, message.RequestsSubject(b.cfg.Partition):
+		start, stop, err := message.DecodeNudge(m.Subject, m.Data)
+		return placer.Nudge{ID: nudgeID(m), Start: start, Stop: stop}, err
+	case pendingSubject(b.cfg.Cluster, b.cfg.Pool):
+		return placer.Query{Answer: func(p placer.Pending) { b.respond(m, p) }}, nil
+	}
+	return b.facts(m)
+}
+
+// heartbeat returns a heartbeat from the subject of a node.
+func heartbeat(node string, data []byte) (placer.Event, error) {
+	h, err := message.DecodeHeartbeat(data)
+	if err != nil {
+		return nil, err
+	}
+	if h.Node != node {
+		return nil, fmt.Errorf("subject of node %.130q: the heartbeat is of node %.130q", node, h.Node)
+	}
+	return placer.Heartbeat{Heartbeat: h}, nil
+}
+
+func (b *Bus) facts(m *nats.Msg) (placer.Event, error) {
+	f, err := agent.DecodeFacts(m.Data)
+	if err != nil {
+		return nil, err
+	}
+	if m.Subject != message.NodeSubject(b.cfg.Cluster, f.ID) {
+		return nil, fmt.Errorf("subject is not that of node %s", f.ID)
+	}
+	return placer.Facts{NodeFacts: f}, nil
+}
+
+func (b *Bus) respond(m *nats.Msg, p placer.Pending) {
+	if err := call.Respond(m, b.nc.MaxPayload(), p, nil); err != nil {
+		b.log.Warn("response not sent", "err", err)
+	}
+}
+
+// Start implements placer.Bus.
+func (b *Bus) Start(ctx context.Context, node string, s placer.Start) (placer.Result, error) {
+	err := b.agents.As(s.Epoch).Start(ctx, node, agent.StartRequest{
+		App: s.App, Version: s.Version, Index: s.Index, Instance: s.Instance, Command: s.Command, Release: s.Release, Footprint: s.Footprint,
+	})
+	return resultOf(err), err
+}
+
+func resultOf(err error) placer.Result {
+	switch {
+	case err == nil:
+		return placer.Accepted
+	case errors.Is(err, agent.ErrNoRoom), errors.Is(err, agent.ErrCordoned), errors.Is(err, agent.ErrFenced),
+		errors.Is(err, agent.ErrNoAgent), errors.Is(err, agent.ErrStale):
+		return placer.Full
+	case errors.Is(err, agent.ErrInvalid), errors.Is(err, agent.ErrLaunch):
+		return placer.Rejected
+	}
+	return placer.Unknown
+}
+
+// Stop implements placer.Bus.
+func (b *Bus) Stop(ctx context.Context, node, instance string, epoch uint64) (ended bool, err error) {
+	err = b.agents.As(epoch).Stop(ctx, node, instance)
+	return errors.Is(err, agent.ErrUnknownInstance), err
+}
+
+// nudgeID returns the id of a nudge; empty if it has no id or an invalid one.
+func nudgeID(m *nats.Msg) string {
+	if id := m.Header.Get(message.HeaderNudge); names.ValidToken(id) {
+		return id
+	}
+	return ""
+}
+
+// Confirm implements placer.Bus.
+func (b *Bus) Confirm(epoch uint64, nudges []string) error {
+	for part := range slices.Chunk(nudges, message.MaxConfirmed) {
+		data, err := json.Marshal(message.Confirmation{Pool: b.cfg.Pool, Epoch: epoch, Nudges: part})
+		if err == nil {
+			err = b.nc.Publish(message.ConfirmedSubject(b.cfg.Cluster, b.cfg.Pool), data)
+		}
+		if err != nil {
+			return fmt.Errorf("confirm nudges: %w", err)
+		}
+	}
+	return nil
+}
+
+// announce requests facts from the nodes. The nodes refuse requests of earlier epochs from then on.
+func (b *Bus) announce(epoch uint64) error {
+	m := &nats.Msg{Subject: message.AnnounceSubject(b.cfg.Cluster)}
+	if epoch > 0 && b.nc.HeadersSupported() {
+		m.Header = nats.Header{agent.HeaderEpoch: {strconv.FormatUint(epoch, 10)}, agent.HeaderPool: {b.cfg.Pool}}
+	}
+	if err := b.nc.PublishMsg(m); err != nil {
+		return fmt.Errorf("request facts from the nodes: %w", err)
+	}
+	return nil
+}
+
+// GetPending requests the pending copies from the placer of the pool.
+func GetPending(ctx context.Context, nc *nats.Conn, cluster, pool string) (placer.Pending, error) {
+	var p placer.Pending
+	if err := call.Request(ctx, nc, pendingSubject(cluster, pool), struct{}{}, &p); err != nil {
+		return placer.Pending{}, fmt.Errorf("get the pending app instances of pool %s: %w", pool, err)
+	}
+	return p, nil
+}
+
+func pendingSubject(cluster, pool string) string {
+	return names.Subject(cluster, "placer", pool, "pending")
+}

@@ -1,0 +1,18 @@
+package placerbus
+
+import (
+	"strings"
+	"testing"
+)
+
+func FuzzDecodeApp(f *testing.F) {
+	f.Add("web", []byte(`{"name":"web","pool":"p","instances":2,"version":"v1","command":"run","cpus":1}`))
+	f.Add("web", []byte(`{"name":"db","pool":"p"}`))
+	f.Add("web", []byte(`{"name":"web","pool":"p","command":"`+strings.Repeat("x", maxRow)+`"}`))
+	f.Fuzz(func(t *testing.T, key string, data []byte) {
+		a, err := decodeApp(key, data)
+		if err == nil && (a.Name != key || len(data) > maxRow || a.Footprint().Validate() != nil) {
+			t.Errorf("decodeApp(%q, %q) = %+v", key, data, a)
+		}
+	})
+}

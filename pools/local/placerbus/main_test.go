@@ -1,0 +1,9 @@
+package placerbus_test
+
+import (
+	"testing"
+
+	"github.com/weirkeeper/weirkeeper/pools/local/localtest"
+)
+
+func TestMain(m *testing.M) { localtest.Main(m) }

@@ -101,7 +101,7 @@ func (p poolState) views(facts []pools.NodeFacts) map[string]drain.NodeSnapshot 
 			one.Replaced = p.full(record.Since)
 			fallthrough
 		case record.Reason == drain.Repair:
-			if silent && (p.Starting || late[record.Node] || len(late) == 0 && p.allSilent(record)) {
+			if silent && (p.StartingFor(record.Node) || late[record.Node] || len(late) == 0 && p.allSilent(record)) {
 				one.Instance = drain.PresenceUnknown // otherwise it would count as a node that does not report
 			}
 		}

@@ -44,7 +44,9 @@ type Reader struct {
 	ports  Ports
 	began  time.Time       // time of the first snapshot
 	joined map[string]bool // instances whose node has joined
-	gone   int             // joined nodes that disappeared since the last Settle
+	// reported are the instances whose node has reported to this Reader.
+	reported map[string]bool
+	gone     int // joined nodes that disappeared since the last Settle
 	// unknown is set if joined was not restored, so that every running instance may have joined.
 	unknown bool
 }
@@ -103,7 +105,7 @@ func (r *Reader) Read(ctx context.Context, now time.Time, released map[string]bo
 		joined = s.up()
 	}
 	s.join(r.ports.Scheduler.Facts(now), func(id string) bool { return s.Starting || joined[id] })
-	s.learn(joined, released)
+	s.learn(joined, r.reported, released)
 	s.Lost += r.gone
 	return s, nil
 }
@@ -122,7 +124,7 @@ func (r *Reader) Adopt(s *Snapshot) {
 	if r.began.IsZero() {
 		r.began = s.At
 	}
-	r.joined, r.gone, r.unknown = s.joined, s.Lost, false
+	r.joined, r.reported, r.gone, r.unknown = s.joined, s.reported, s.Lost, false
 }
 
 // Settle records that a decision considered all losses.

@@ -98,6 +98,34 @@ func TestReader(t *testing.T) {
 }
 
 // A refreshed snapshot has the same groups and newer reports. A node that joined after the snapshot
+
+// Just after the start, the silence of a node has a meaning only if the node reported to this reader.
+func TestStartingFor(t *testing.T) {
+	t.Parallel()
+	w, now := &world{}, noon
+	r := NewReader(Ports{Provider: w, Scheduler: w})
+	r.Restore([]string{"x", "y"}, true)
+	read := func(nodes string, after time.Duration) (x, y bool) {
+		t.Helper()
+		now, w.nodes = now.Add(after), nodes
+		s, err := r.Read(t.Context(), now, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Adopt(s)
+		return s.StartingFor("x"), s.StartingFor("y")
+	}
+	for _, step := range []struct {
+		nodes string
+		after time.Duration
+		x, y  bool
+	}{{"x y", 0, true, true}, {"X y", time.Second, false, true}, {"x y", time.Second, false, true}, {"y", time.Second, true, true}, {"x y", time.Second, true, true}, {"x y", startTime, false, false}} {
+		if x, y := read(step.nodes, step.after); x != step.x || y != step.y {
+			t.Errorf("%v after the start, nodes %q: starting for x %v, for y %v, want %v and %v", now.Sub(noon), step.nodes, x, y, step.x, step.y)
+		}
+	}
+}
+
 // reports. A joined node without a report is silent.
 func TestRefresh(t *testing.T) {
 	t.Parallel()

@@ -29,13 +29,14 @@ type Snapshot struct {
 	// Starting is set if the reader just began, so that a node without a report may have joined.
 	Starting bool
 
-	groups []pools.Group
-	joined map[string]bool // instances whose node has joined
+	groups   []pools.Group
+	joined   map[string]bool // instances whose node has joined
+	reported map[string]bool // those of joined whose node has reported to the Reader
 }
 
 // Refresh returns the same groups, joined with newer reports.
 func (s *Snapshot) Refresh(facts []pools.NodeFacts) *Snapshot {
-	out := &Snapshot{At: s.At, Groups: s.Groups, Condition: s.Condition, Starting: s.Starting, groups: s.groups, joined: s.joined}
+	out := &Snapshot{At: s.At, Groups: s.Groups, Condition: s.Condition, Starting: s.Starting, groups: s.groups, joined: s.joined, reported: s.reported}
 	out.join(facts, func(id string) bool { return s.joined[id] })
 	return out
 }
@@ -69,6 +70,10 @@ func (s *Snapshot) Busy() map[string]string {
 func (s *Snapshot) Quarantined(id string) bool {
 	return s.Condition.Budget.Out[id] == disruption.Quarantine
 }
+
+// StartingFor reports whether the silence of a node has no meaning yet: the reader just began, and
+// the node has not reported to it.
+func (s *Snapshot) StartingFor(id string) bool { return s.Starting && !s.reported[id] }
 
 // Instance returns an existing instance that is not terminating.
 func (s *Snapshot) Instance(id string) (pools.Instance, bool) {
@@ -174,14 +179,20 @@ func (s *Snapshot) count(f pools.NodeFacts, aside bool) bool {
 	return true
 }
 
-// learn sets which instances have joined, and counts joined ones that disappeared without a
-// release.
-func (s *Snapshot) learn(before, released map[string]bool) {
-	s.joined = make(map[string]bool, len(s.Nodes))
+// learn sets which instances have joined and have reported, and counts joined ones that disappeared
+// without a release.
+func (s *Snapshot) learn(before, reported, released map[string]bool) {
+	s.joined, s.reported = make(map[string]bool, len(s.Nodes)), make(map[string]bool, len(s.Nodes))
 	for _, n := range s.Nodes {
 		id := n.Instance.ID
-		if n.Instance.State != pools.InstanceTerminating && (before[id] || n.State.Joined()) {
+		if n.Instance.State == pools.InstanceTerminating {
+			continue
+		}
+		if before[id] || n.State.Joined() {
 			s.joined[id] = true
+		}
+		if reported[id] || n.State.Joined() {
+			s.reported[id] = true
 		}
 	}
 	for id := range before {

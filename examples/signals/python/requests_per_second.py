@@ -205,13 +205,21 @@ def handle(sock: socket.socket) -> None:
             log(f"connection closed: {type(err).__name__}: {err}")
 
 
+def exit_on_sigterm() -> None:
+    """Waits for SIGTERM, which all threads block, and ends the process without waiting for other threads."""
+    signal.sigwait({signal.SIGTERM})
+    os._exit(0)
+
+
 def main(args: list[str]) -> int:
     """Runs the signal until SIGTERM."""
-    signal.signal(signal.SIGTERM, lambda *_: os._exit(0))  # does not wait for threads
     if len(args) != 3 or len(name := os.fsencode("-".join(args) + "-socket")) > 107:
         print("usage: requests_per_second.py NAMESPACE NAME APP\n"
               "The socket's name, NAMESPACE-NAME-APP-socket, has at most 107 bytes.", file=sys.stderr)
         return 2
+    # A handler of SIGTERM would run in this thread, which may wait in accept for ever.
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    threading.Thread(target=exit_on_sigterm, daemon=True).start()
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         listener.bind(b"\0" + name)

@@ -12,7 +12,8 @@ import (
 )
 
 const (
-	// A daemon that runs creates a missing bucket again, so it may be there before the restore of it.
+	// A daemon that runs creates a missing bucket again, so it may be there before the restore of it. A request may
+	// have no receiver for a moment.
 	attempts                        = 20
 	pauseBefore                     = 100 * time.Millisecond
 	codeExists  jetstream.ErrorCode = 10130 // restore: the stream exists
@@ -131,12 +132,8 @@ func (c Config) deliverTo(ctx context.Context, name string, s settings) (string,
 		if exists := code == codeExists || code == codeInUse; !exists || !c.Replace || i == attempts {
 			return "", answer.Error
 		}
-		pause := time.NewTimer(pauseBefore)
-		select {
-		case <-pause.C:
-		case <-ctx.Done():
-			pause.Stop()
-			return "", ctx.Err()
+		if !pause(ctx) {
+			return "", context.Cause(ctx)
 		}
 	}
 }

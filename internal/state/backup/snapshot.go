@@ -13,6 +13,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/weirkeeper/weirkeeper/internal/bus"
@@ -149,12 +150,30 @@ func (c Config) ask(ctx context.Context, subject string, request, answer any) er
 	return json.Unmarshal(reply, answer)
 }
 
+// send sends a request, and returns the response. The subscription of a receiver of chunks reaches the other servers of
+// a cluster a moment later than the response that names it. A request without a receiver has no effect, so send repeats it.
 func (c Config) send(ctx context.Context, subject string, data []byte) ([]byte, error) {
 	ctx, cancel := c.bound(ctx)
 	defer cancel()
-	reply, err := c.JS.Conn().RequestWithContext(ctx, subject, data)
-	if err != nil {
-		return nil, fmt.Errorf("request %.60s: %w", subject, err)
+	for i := 1; ; i++ {
+		reply, err := c.JS.Conn().RequestWithContext(ctx, subject, data)
+		if err == nil {
+			return reply.Data, nil
+		}
+		if !errors.Is(err, nats.ErrNoResponders) || i == attempts || !pause(ctx) {
+			return nil, fmt.Errorf("request %.60s: %w", subject, err)
+		}
 	}
-	return reply.Data, nil
+}
+
+// pause waits for pauseBefore. It returns false if ctx ends before.
+func pause(ctx context.Context) bool {
+	timer := time.NewTimer(pauseBefore)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }

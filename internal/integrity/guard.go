@@ -20,6 +20,8 @@ import (
 const (
 	// acceptEvery is how often a Guard with problems reads the acceptance.
 	acceptEvery = time.Second
+	// verifyEvery is how often a Guard with problems reads its alarm again.
+	verifyEvery = 5 * time.Second
 	// markerSlack is the part of a marker's TTL that two clocks may differ by.
 	markerSlack = 5 * time.Minute
 )
@@ -54,6 +56,7 @@ type Guard struct {
 	// published is the digest of the alarm; known is false before the first one.
 	published        string
 	known            bool
+	verifiedAt       time.Time // when the alarm was last published, or read again
 	acceptanceRead   bool      // the first Read has read the acceptance
 	acceptanceReadAt time.Time // when the acceptance was last read
 	logLimit         rate.Sometimes
@@ -287,14 +290,15 @@ func (g *Guard) alarm(p Problem) {
 		"bucket", p.Bucket, "key", p.Key, "expected", p.Expected, "found", p.Found)
 }
 
-// Publish writes or removes the alarm if it differs from the published one. A failure is logged, and the next call
-// tries again.
+// Publish writes or removes the alarm if it differs from the published one. A restore of the bucket of alarms can remove
+// an alarm, so while there are problems, Publish reads it again every 5 s. A failure is logged, and the next call tries
+// again.
 func (g *Guard) Publish(ctx context.Context) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	all := g.allLocked()
 	now := digest(all)
-	if g.config.By == "" || g.known && now == g.published {
+	if g.config.By == "" || g.known && now == g.published && g.stands(ctx, all) {
 		return
 	}
 	err := g.write(ctx, all)
@@ -302,7 +306,23 @@ func (g *Guard) Publish(ctx context.Context) {
 		g.config.Log.Warn("alarm not published", "reader", g.config.Reader, "err", err)
 		return
 	}
-	g.published, g.known = now, true
+	g.published, g.known, g.verifiedAt = now, true, time.Now()
+}
+
+// stands reports whether the published alarm of these problems is still stored, as far as is known.
+func (g *Guard) stands(ctx context.Context, all []Problem) bool {
+	if len(all) == 0 || time.Since(g.verifiedAt) < verifyEvery {
+		return true
+	}
+	g.verifiedAt = time.Now()
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	e, err := kvbucket.New(g.config.JS, names.StateBucket(g.config.Cluster)).Get(ctx, alarmPrefix+g.config.Reader)
+	if err != nil {
+		return !errors.Is(err, kvbucket.ErrMissing)
+	}
+	var stored Alarm
+	return e.Found && decode(e.Value, &stored) == nil && stored.Digest == digest(acceptable(all))
 }
 
 func (g *Guard) write(ctx context.Context, all []Problem) error {

@@ -315,3 +315,26 @@ func TestLostDrainRecordIsReported(t *testing.T) {
 		})
 	}
 }
+
+// TestAlarmIsPublishedAgain deletes an alarm, as the restore of its bucket does. Its reader publishes it again.
+func TestAlarmIsPublishedAgain(t *testing.T) {
+	t.Parallel()
+	newDisk(t).run(t, func(js jetstream.JetStream) {
+		openOrders(t, js, "web")
+		saveState(t, js, "{}")
+		_, g := newDisk(t).guarded(t, js)
+		g.Report("pool.web", "revision 7", "nothing")
+		g.Publish(t.Context())
+		if a, _ := alarmOf(t, js); a.Reader != "pool.web" {
+			t.Fatalf("the alarm is %+v, want one of pool.web", a)
+		}
+		if err := integrity.Forget(t.Context(), js, "here", "pool.web"); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "the alarm again", func() bool {
+			g.Publish(t.Context())
+			a, _ := alarmOf(t, js)
+			return a.Reader == "pool.web"
+		})
+	})
+}

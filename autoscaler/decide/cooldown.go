@@ -1,6 +1,9 @@
 package decide
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 // applyCooldown keeps the target at t while the pool cools down after a change in either direction. A t
 // outside the limits may move to the limit, but not farther. wanted is within the limits.
@@ -13,9 +16,9 @@ func applyCooldown(in Input, s State, t, wanted float64) (float64, string) {
 	at := min(max(t, l.Min), l.Max)
 	switch {
 	case wanted > at && quiet < wait.Up:
-		return at, fmt.Sprintf("changed %v ago, not raised for %v", quiet, wait.Up)
+		return at, fmt.Sprintf("changed %v ago, not raised for %v", quiet.Round(time.Second), wait.Up)
 	case wanted < at && quiet < wait.Down:
-		return at, fmt.Sprintf("changed %v ago, not lowered for %v", quiet, wait.Down)
+		return at, fmt.Sprintf("changed %v ago, not lowered for %v", quiet.Round(time.Second), wait.Down)
 	}
 	return wanted, ""
 }

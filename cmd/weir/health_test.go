@@ -166,8 +166,8 @@ func healthReplacesTheFrozen(t *testing.T) {
 	})
 	w.isWell("after", 4)
 	w.expectStarted(mark, 1)
-	if least < 4 {
-		t.Errorf("%v machines had joined meanwhile, want 4 at least", least)
+	if least < 3 {
+		t.Errorf("%v machines reported meanwhile, want at least the 3 that work", least)
 	}
 	w.expectLaunchedFirst(mark)
 

@@ -147,7 +147,7 @@ var house = []entry{
 	{path: "internal/s3gateway", row: adapter, by: []string{"internal/localworld", "internal/s3gateway/s3test"}},
 	{path: "internal/state", row: adapter, family: "state"},
 	{path: "internal/state/migrate", row: adapter, family: "state", by: []string{"internal/localworld", "cmd/..."}},
-	{path: "internal/state/backup", row: adapter, only: []string{"internal/bus", "internal/names"}, by: []string{"cmd/..."}},
+	{path: "internal/state/backup", row: adapter, only: []string{"internal/bus", "internal/integrity", "internal/kvbucket", "internal/names"}, by: []string{"cmd/..."}},
 	{path: "internal/web", row: adapter, family: "web"},
 	{path: "internal/web/series", row: adapter, pure: true, family: "web"},
 	{path: "internal/web/plot", row: adapter, pure: true, family: "web", only: []string{"internal/web/series"}},

@@ -114,12 +114,17 @@ func (w *world) backup() []byte {
 	return file.Bytes()
 }
 
-// A restore brings back each stream with its sequence numbers and times, and changes no other cluster.
+// A restore brings back each stream with its sequence numbers and times. It keeps the leases, and changes no other
+// cluster.
 func TestRestoreKeepsSequencesAndTimes(t *testing.T) {
 	w := newWorld(t)
 	apps, ledger := "KV_"+names.AppsBucket(cluster), names.LedgerStream(cluster, "web")
 	before := []string{w.state(apps), w.state(ledger)}
+	w.put(names.StateBucket(cluster), "lease.pool.web", "epoch 1")
+	w.put(names.StateBucket(cluster), "pool.web", "35")
 	file := w.backup()
+	w.put(names.StateBucket(cluster), "lease.pool.web", "epoch 2")
+	w.put(names.StateBucket(cluster), "pool.web", "newer")
 	w.put(names.AppsBucket(cluster), "app-0", "newer")
 	w.put(names.AppsBucket(cluster+"-2"), "other", "newer")
 
@@ -142,8 +147,12 @@ func TestRestoreKeepsSequencesAndTimes(t *testing.T) {
 	if after := []string{w.state(apps), w.state(ledger)}; !slices.Equal(after, before) {
 		t.Errorf("after the restore %v, want %v", after, before)
 	}
-	if got := w.get(names.AppsBucket(cluster), "app-0"); got != "35" {
-		t.Errorf("app-0 is %s after the restore, want 35", got)
+	for _, one := range []struct{ bucket, key, want string }{
+		{names.AppsBucket(cluster), "app-0", "35"}, {names.StateBucket(cluster), "pool.web", "35"}, {names.StateBucket(cluster), "lease.pool.web", "epoch 2"},
+	} {
+		if got := w.get(one.bucket, one.key); got != one.want {
+			t.Errorf("%s is %s after the restore, want %s", one.key, got, one.want)
+		}
 	}
 	if got := w.get(names.AppsBucket(cluster+"-2"), "other"); got != "newer" {
 		t.Errorf("a key of the other cluster is %s after the restore, want newer", got)

@@ -6,9 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/weirkeeper/weirkeeper/internal/integrity"
+	"github.com/weirkeeper/weirkeeper/internal/kvbucket"
+	"github.com/weirkeeper/weirkeeper/internal/names"
 )
 
 const (
@@ -25,6 +30,9 @@ var ErrExists = errors.New("a stream of the backup exists")
 
 // Restore verifies an archive, and then restores each of its streams. If it fails, some streams may be restored, and one
 // may be missing: call it again.
+//
+// With Replace the leases keep their present values. Otherwise the next holder would have an epoch that the nodes have
+// seen before, and they would reject its requests.
 func Restore(ctx context.Context, c Config, in io.ReadSeeker) (Manifest, error) {
 	m, err := Verify(in)
 	if err != nil {
@@ -38,6 +46,7 @@ func Restore(ctx context.Context, c Config, in io.ReadSeeker) (Manifest, error) 
 			return m, err
 		}
 	}
+	leases := c.leases(ctx)
 	if _, err := in.Seek(0, io.SeekStart); err != nil {
 		return m, err
 	}
@@ -59,7 +68,35 @@ func Restore(ctx context.Context, c Config, in io.ReadSeeker) (Manifest, error) 
 			return nil
 		}, nil
 	})
-	return m, err
+	if err != nil {
+		return m, err
+	}
+	return m, c.keep(ctx, leases)
+}
+
+// leases returns the leases of the bucket of state. It returns none if the bucket is missing or cannot be read: the
+// restore may be the repair of that.
+func (c Config) leases(ctx context.Context) []integrity.Key {
+	ctx, cancel := c.bound(ctx)
+	defer cancel()
+	found, err := integrity.Read(ctx, c.JS, names.StateBucket(c.Cluster), "lease.>")
+	if err != nil {
+		return nil
+	}
+	return slices.DeleteFunc(found.Keys, func(k integrity.Key) bool { return k.Deleted || k.Damaged })
+}
+
+// keep writes the leases to the restored bucket of state.
+func (c Config) keep(ctx context.Context, leases []integrity.Key) error {
+	for _, k := range leases {
+		ctx, cancel := c.bound(ctx)
+		_, err := kvbucket.New(c.JS, names.StateBucket(c.Cluster)).Put(ctx, k.Name, k.Value)
+		cancel()
+		if err != nil {
+			return fmt.Errorf("keep %s: %w", k.Name, err)
+		}
+	}
+	return nil
 }
 
 // absent returns ErrExists if one of the streams exists.

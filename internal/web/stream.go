@@ -110,6 +110,8 @@ func (s *Server) publish(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
+		case <-s.alive:
+			continue
 		case <-tick.C:
 		}
 		away, _ := s.store.awayNow()

@@ -8,6 +8,7 @@ import (
 	"embed"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -45,6 +46,7 @@ type Server struct {
 	sparks  sparks
 	mux     *http.ServeMux
 	assets  map[string]asset
+	alive   chan struct{} // receives a value when the loop takes it
 }
 
 //go:embed assets
@@ -58,7 +60,7 @@ type asset struct {
 
 // New returns a Server. Its Run must run for the pages to have data.
 func New(c Config) *Server {
-	s := &Server{source: c.Source, cluster: c.Cluster, now: c.Now, log: c.Log, mux: http.NewServeMux(), assets: map[string]asset{}}
+	s := &Server{source: c.Source, cluster: c.Cluster, now: c.Now, log: c.Log, mux: http.NewServeMux(), assets: map[string]asset{}, alive: make(chan struct{})}
 	keep := c.Keep
 	if keep <= 0 {
 		keep = 25 * time.Hour
@@ -96,6 +98,16 @@ func (s *Server) Run(ctx context.Context) error {
 	wg.Go(func() { s.publish(ctx) })
 	defer wg.Wait()
 	return s.reader.run(ctx)
+}
+
+// Alive returns nil if the loop of Run responds before ctx ends.
+func (s *Server) Alive(ctx context.Context) error {
+	select {
+	case s.alive <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("the loop of the pages does not respond: %w", context.Cause(ctx))
+	}
 }
 
 // asset registers a file of the folder assets.

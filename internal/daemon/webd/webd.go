@@ -101,7 +101,7 @@ func (p Process) serve(ctx context.Context, b *bus.Bus, settings config.Web, tok
 	}
 	server := httpguard.Server(mux, maxConns, p.Log)
 	parts := daemon.NewServices(ctx)
-	if err := admin.Start(parts, adminConfig, admin.Content{Checks: []admin.Check{admin.Bus(b)}}); err != nil {
+	if err := admin.Start(parts, adminConfig, admin.Content{Checks: []admin.Check{admin.Bus(b), admin.Loop(pages.Alive)}}); err != nil {
 		return parts.Stop(err)
 	}
 	parts.Run("pages", pages.Run)
@@ -113,7 +113,7 @@ func (p Process) serve(ctx context.Context, b *bus.Bus, settings config.Web, tok
 		}
 		return nil
 	})
-	parts.Run("service manager", func(ctx context.Context) error { return p.Notify.Run(ctx, func(context.Context) error { return nil }) })
+	parts.Run("service manager", func(ctx context.Context) error { return p.Notify.Run(ctx, pages.Alive) })
 	if p.Out != nil {
 		fmt.Fprintf(p.Out, "dashboard: %s://%s/\n", scheme, listener.Addr())
 	}

@@ -252,12 +252,28 @@ func errAppChanged(name string) error {
 	return fmt.Errorf("application %s was changed by another command at the same time: read it with \"weir app get\" and try again", name)
 }
 
-// settledApp reads a row whose write has no answer. It returns nil if the row is stored. Otherwise the write may still be
-// applied, so the error is not one of a failed write.
+// eraseApp deletes the row if its revision in the bucket is still the given one. If the write of the delete marker has no
+// answer, the row is read again.
+func eraseApp(ctx context.Context, b *bus.Bus, cluster, name string, revision uint64) error {
+	bound, cancel := context.WithTimeout(ctx, appWriteTimeout)
+	defer cancel()
+	apps := kvbucket.New(b.JetStream(), message.AppsBucket(cluster))
+	_, err := apps.Delete(bound, name, revision)
+	switch {
+	case errors.Is(err, kvbucket.ErrUnknown):
+		return settledApp(ctx, apps, name, nil, err)
+	case errors.Is(err, jetstream.ErrKeyRevisionMismatch):
+		return errAppChanged(name)
+	}
+	return err
+}
+
+// settledApp reads a row whose write has no answer. It returns nil if the row is stored; nil data is a deleted row.
+// Otherwise the write may still be applied, so the error is not one of a failed write.
 func settledApp(ctx context.Context, apps *kvbucket.Bucket, name string, data []byte, unknown error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), appSettleTimeout)
 	defer cancel()
-	if now, err := apps.Get(ctx, name); err == nil && now.Found && bytes.Equal(now.Value, data) {
+	if now, err := apps.Get(ctx, name); err == nil && now.Found == (data != nil) && (data == nil || bytes.Equal(now.Value, data)) {
 		return nil
 	}
 	return fmt.Errorf("%w; read it with \"weir app get %s\" before you try again", unknown, name)
@@ -388,15 +404,14 @@ not needed.`,
 				c.User.Role = roles.Admin
 			}
 			return cli.on(ctx, c, func(ctx context.Context, b *bus.Bus) error {
-				kv, err := appsBucket(ctx, b, cli.Cluster)
-				if err != nil {
+				if _, err := appsBucket(ctx, b, cli.Cluster); err != nil {
 					return err
 				}
 				_, revision, err := readApp(ctx, b, cli.Cluster, args[0])
 				if err != nil && !errors.Is(err, errUnreadable) {
 					return err
 				}
-				if err := cli.deleteApp(ctx, b, kv, args[0], revision); err != nil {
+				if err := cli.deleteApp(ctx, b, args[0], revision); err != nil {
 					return fmt.Errorf("delete application %s: %w", args[0], err)
 				}
 				fmt.Fprintf(cli.Stdout, "%s: deleted\n", args[0])
@@ -413,9 +428,9 @@ not needed.`,
 const rewriteTimeout = 2 * time.Minute
 
 // deleteApp deletes a row of that revision; 0 is that of a row that the store cannot read.
-func (cli *appCommands) deleteApp(ctx context.Context, b *bus.Bus, kv jetstream.KeyValue, name string, revision uint64) error {
+func (cli *appCommands) deleteApp(ctx context.Context, b *bus.Bus, name string, revision uint64) error {
 	if revision > 0 {
-		return kv.Delete(ctx, name, jetstream.LastRevision(revision))
+		return eraseApp(ctx, b, cli.Cluster, name, revision)
 	}
 	fmt.Fprintf(cli.Stderr, "weir: the store cannot read the row of %s: the bucket is written again without it\n", name)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rewriteTimeout)

@@ -18,7 +18,7 @@ import (
 )
 
 // A leader that hangs takes a write and does not answer. The row is read again: the write is reported as done if the row
-// is stored, and as unknown if another row is.
+// is stored, or deleted by a deletion, and as unknown otherwise.
 func TestUnansweredWriteOfAnAppIsReadAgain(t *testing.T) {
 	t.Parallel()
 	row := message.App{Name: "web", Pool: "default", Instances: 2, Command: "true"}
@@ -26,12 +26,16 @@ func TestUnansweredWriteOfAnAppIsReadAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	const unknown = `read it with "weir app get web" before you try again`
 	for name, tc := range map[string]struct {
-		stored []byte
-		want   string // in the error; empty: no error
+		deletes bool
+		stored  []byte // nil: a delete marker
+		want    string // in the error; empty: no error
 	}{
-		"stored":     {data, ""},
-		"not stored": {bytes.ReplaceAll(data, []byte(":2"), []byte(":1")), `read it with "weir app get web" before you try again`},
+		"stored":      {false, data, ""},
+		"not stored":  {false, bytes.ReplaceAll(data, []byte(":2"), []byte(":1")), unknown},
+		"deleted":     {true, nil, ""},
+		"not deleted": {true, data, unknown},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := bustest.Serve(t, server.Options{})
@@ -47,7 +51,11 @@ func TestUnansweredWriteOfAnAppIsReadAgain(t *testing.T) {
 				t.Fatal(err)
 			}
 			if _, err := servers.Subscribe("$JS.API.DIRECT.GET.KV_weir-apps_c."+subject, func(m *nats.Msg) {
-				_ = m.RespondMsg(&nats.Msg{Header: nats.Header{"Nats-Sequence": {"8"}, "Nats-Subject": {subject}}, Data: tc.stored}) // the client waits for it
+				answer := &nats.Msg{Header: nats.Header{"Nats-Sequence": {"8"}, "Nats-Subject": {subject}}, Data: tc.stored}
+				if tc.stored == nil {
+					answer.Header.Set("KV-Operation", "DEL")
+				}
+				_ = m.RespondMsg(answer) // the client waits for it
 			}); err != nil {
 				t.Fatal(err)
 			}
@@ -56,9 +64,13 @@ func TestUnansweredWriteOfAnAppIsReadAgain(t *testing.T) {
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 			defer cancel()
-			err = writeApp(ctx, b, "c", row, 7)
+			if tc.deletes {
+				err = eraseApp(ctx, b, "c", "web", 7)
+			} else {
+				err = writeApp(ctx, b, "c", row, 7)
+			}
 			if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
-				t.Errorf("writeApp = %v, want %q", err, tc.want)
+				t.Errorf("the write returns %v, want %q", err, tc.want)
 			}
 		})
 	}

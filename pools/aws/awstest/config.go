@@ -114,6 +114,7 @@ const (
 type Call struct {
 	At      time.Time // by the server's clock
 	Service string    // ec2, autoscaling, elasticloadbalancing, sqs
+	Key     string    // id of the access key that signed the request
 	Action  string
 	Params  map[string]string // the form's fields, or the JSON's as text
 	Write   bool              // the action changes something

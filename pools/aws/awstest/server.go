@@ -175,7 +175,7 @@ type empty struct {
 func (*empty) Error() string { return "nothing yet" }
 
 func (s *Server) logLocked(in incoming, err error) {
-	call := Call{At: s.cloud.now, Service: in.service, Action: in.action, Params: maps.Clone(in.params)}
+	call := Call{At: s.cloud.now, Service: in.service, Key: in.key, Action: in.action, Params: maps.Clone(in.params)}
 	call.Write = s.services[in.service].operations[in.action].write
 	if f, ok := errors.AsType[*fault](err); ok {
 		call.Err = f.code

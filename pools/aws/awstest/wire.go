@@ -18,6 +18,7 @@ const largest = 1 << 20
 // incoming is a decoded request.
 type incoming struct {
 	service, action string
+	key             string // id of the access key of the signature
 	params          params
 }
 
@@ -33,7 +34,8 @@ func (s *Server) read(r *http.Request) (incoming, error) {
 		if err := in.params.json(body); err != nil {
 			return in, refuse("SerializationException", "%v", err)
 		}
-		return in, s.credentials(r, in.service)
+		err := s.credentials(r, &in)
+		return in, err
 	}
 	form, err := url.ParseQuery(string(body))
 	for name, values := range form {
@@ -54,7 +56,8 @@ func (s *Server) read(r *http.Request) (incoming, error) {
 	if err != nil {
 		return in, refuse("MalformedQueryString", "%v", err)
 	}
-	return in, s.credentials(r, in.service)
+	err = s.credentials(r, &in)
+	return in, err
 }
 
 // json adds the members of an object: texts as they are, other values as JSON.
@@ -73,18 +76,19 @@ func (p params) json(body []byte) error {
 	return nil
 }
 
-// credentials returns an error for missing credentials, or for credentials of another region or
-// service.
-func (s *Server) credentials(r *http.Request, service string) error {
+// credentials sets the key of a request. It returns an error for missing credentials, or for
+// credentials of another region or service.
+func (s *Server) credentials(r *http.Request, in *incoming) error {
 	_, rest, ok := strings.Cut(r.Header.Get("Authorization"), "AWS4-HMAC-SHA256 Credential=")
 	scope := strings.Split(strings.SplitN(rest, ",", 2)[0], "/")
+	in.key = scope[0]
 	switch {
 	case !ok || len(scope) != 5 || scope[0] == "" || !strings.Contains(rest, "Signature="):
 		return &fault{http.StatusForbidden, "MissingAuthenticationToken", "Request is missing Authentication Token"}
 	case scope[2] != s.Region():
 		return &fault{http.StatusForbidden, "SignatureDoesNotMatch", fmt.Sprintf("Credential should be scoped to a valid region, not '%s'.", scope[2])}
-	case scope[3] != service:
-		return &fault{http.StatusForbidden, "SignatureDoesNotMatch", fmt.Sprintf("Credential should be scoped to correct service: '%s'.", service)}
+	case scope[3] != in.service:
+		return &fault{http.StatusForbidden, "SignatureDoesNotMatch", fmt.Sprintf("Credential should be scoped to correct service: '%s'.", in.service)}
 	}
 	return nil
 }

@@ -38,7 +38,7 @@ type Cluster struct {
 // replicas can be created. If callout is set, agents have no keys: a user of the role auth must verify them.
 func ServeCluster(tb testing.TB, callout bool, clusters ...natsconf.Cluster) *Cluster {
 	tb.Helper()
-	c := newCluster(tb, callout, clusters)
+	c := newCluster(tb, callout, loopback(), clusters)
 	var running []*server.Server
 	for _, own := range c.Site.Servers {
 		options, err := server.ProcessConfigFile(c.conf(own.Name))
@@ -106,8 +106,18 @@ func until(tb testing.TB, problem string, ok func() bool) {
 	}
 }
 
-// newCluster writes the files of the servers.
-func newCluster(tb testing.TB, callout bool, clusters []natsconf.Cluster) *Cluster {
+// loopback returns the hosts of servers that share one address.
+func loopback() []string { return []string{"127.0.0.1", "127.0.0.1", "127.0.0.1"} }
+
+// Configure writes the files of three servers, each with an address of its own, and starts none. Cluster.Command starts
+// one.
+func Configure(tb testing.TB, hosts []string, clusters ...natsconf.Cluster) *Cluster {
+	tb.Helper()
+	return newCluster(tb, false, hosts, clusters)
+}
+
+// newCluster writes the files of the servers on these hosts.
+func newCluster(tb testing.TB, callout bool, hosts []string, clusters []natsconf.Cluster) *Cluster {
 	tb.Helper()
 	c := &Cluster{folder: tb.TempDir(), ca: x509.NewCertPool(), seeds: map[string]nkeys.KeyPair{}}
 	c.Site = natsconf.Site{Clusters: clusters, Keys: map[string][]string{}}
@@ -140,7 +150,7 @@ func newCluster(tb testing.TB, callout bool, clusters []natsconf.Cluster) *Clust
 		name := fmt.Sprintf("n%d", i+1)
 		folder := filepath.Join(c.folder, name)
 		c.Site.Servers = append(c.Site.Servers, natsconf.Server{
-			Name: name, Host: "127.0.0.1", Listen: "127.0.0.1", ClientPort: ports[2*i], RoutePort: ports[2*i+1],
+			Name: name, Host: hosts[i], Listen: hosts[i], ClientPort: ports[2*i], RoutePort: ports[2*i+1],
 			Folder: folder, Store: filepath.Join(folder, "store"),
 		})
 	}
@@ -181,7 +191,7 @@ func (c *Cluster) Seed(tb testing.TB, user string) nkeys.KeyPair {
 
 // URL returns the address of the i-th server, from 0.
 func (c *Cluster) URL(i int) string {
-	return fmt.Sprintf("tls://127.0.0.1:%d", c.Site.Servers[i].ClientPort)
+	return fmt.Sprintf("tls://%s:%d", c.Site.Servers[i].Host, c.Site.Servers[i].ClientPort)
 }
 
 // URLs returns the addresses of all servers, separated by commas.

@@ -98,7 +98,7 @@ type process struct {
 // StartProcesses starts three servers, each a process. When it returns, a stream with three replicas can be created.
 func StartProcesses(tb testing.TB, callout bool, clusters ...natsconf.Cluster) *Processes {
 	tb.Helper()
-	p := &Processes{Cluster: newCluster(tb, callout, clusters), running: make([]*process, servers)}
+	p := &Processes{Cluster: newCluster(tb, callout, loopback(), clusters), running: make([]*process, servers)}
 	tb.Cleanup(func() {
 		for i := range p.running {
 			p.Kill(tb, i)
@@ -115,7 +115,7 @@ func (p *Processes) start(tb testing.TB, known int, which ...int) {
 		if p.running[i] != nil {
 			tb.Fatalf("server %d runs already", i)
 		}
-		started, err := startProcess(p.conf(p.Site.Servers[i].Name), known)
+		started, err := startProcess(p.Command(tb, i, known))
 		if err != nil {
 			tb.Fatal(err)
 		}
@@ -135,13 +135,21 @@ func (p *Processes) start(tb testing.TB, known int, which ...int) {
 	}
 }
 
-func startProcess(conf string, known int) (*process, error) {
+// Command returns the process of the i-th server. If it becomes the leader, it is ready when it knows that many servers.
+// It ends when its standard input ends.
+func (c *Cluster) Command(tb testing.TB, i, known int) *exec.Cmd {
+	tb.Helper()
 	self, err := os.Executable()
 	if err != nil {
-		return nil, err
+		tb.Fatal(err)
 	}
-	p := &process{cmd: exec.Command(self), ready: make(chan error, 1), ended: make(chan struct{})}
-	p.cmd.Env = append(os.Environ(), confEnv+"="+conf, knownEnv+"="+strconv.Itoa(known))
+	cmd := exec.Command(self)
+	cmd.Env = append(os.Environ(), confEnv+"="+c.conf(c.Site.Servers[i].Name), knownEnv+"="+strconv.Itoa(known))
+	return cmd
+}
+
+func startProcess(cmd *exec.Cmd) (p *process, err error) {
+	p = &process{cmd: cmd, ready: make(chan error, 1), ended: make(chan struct{})}
 	p.cmd.Stderr = os.Stderr
 	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
 		return nil, err

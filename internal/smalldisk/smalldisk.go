@@ -57,19 +57,27 @@ func On(t *testing.T, size int, below string) (folder string, inside bool) {
 		return strings.Fields(value)[1], true
 	}
 	folder = t.TempDir()
+	Repeat(t, fmt.Sprintf("%s=%d %s %s", variable, size, folder, filepath.Join(folder, below)), unix.CLONE_NEWNS)
+	return folder, false
+}
+
+// Repeat repeats the calling test in a process with a user namespace and more namespaces, a variable of its own, and
+// these capabilities besides CAP_SYS_ADMIN. It fails the test if the repeated test fails, or if the system has no user
+// namespaces.
+func Repeat(t *testing.T, setting string, namespaces uintptr, capabilities ...uintptr) {
+	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout="+left(t))
-	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d %s %s", variable, size, folder, filepath.Join(folder, below)))
+	cmd.Env = append(os.Environ(), setting)
 	cmd.SysProcAttr = &syscall.SysProcAttr{
-		Cloneflags:  unix.CLONE_NEWUSER | unix.CLONE_NEWNS,
+		Cloneflags:  unix.CLONE_NEWUSER | namespaces,
 		UidMappings: []syscall.SysProcIDMap{{ContainerID: os.Getuid(), HostID: os.Getuid(), Size: 1}},
 		GidMappings: []syscall.SysProcIDMap{{ContainerID: os.Getgid(), HostID: os.Getgid(), Size: 1}},
-		AmbientCaps: []uintptr{unix.CAP_SYS_ADMIN}, // otherwise exec drops it
+		AmbientCaps: append(capabilities, unix.CAP_SYS_ADMIN), // otherwise exec drops them
 	}
 	cmd.Stdout, cmd.Stderr = t.Output(), t.Output()
 	if err := cmd.Run(); err != nil {
-		t.Errorf("on a small disk, which needs user namespaces: %v", err)
+		t.Errorf("in a process with own namespaces, which needs user namespaces: %v", err)
 	}
-	return folder, false
 }
 
 // left returns the remaining time of the test; "0" means no limit.

@@ -270,20 +270,19 @@ func (w *busWorld) nothingHappened(fault string, before map[string]bool, calls i
 			w.Errorf("%s: %s has ended", fault, d.name)
 		}
 	}
-	w.oneWriter(fault)
+	w.oneWriter(fault, busPool)
 }
 
 // oneWriter checks that the ticks in the ledger never return to an earlier epoch, and that no tick began before the last
-// one of another epoch had ended.
-func (w *busWorld) oneWriter(fault string) {
+// one of another epoch had ended. It returns the ticks.
+func (w *busUsers) oneWriter(fault, pool string) (ticks []autoscaler.Record) {
 	w.Helper()
-	b := w.open(roles.User{Role: roles.Pool, Cluster: busCluster, Pool: busPool}, w.urls()...)
+	b := w.open(roles.User{Role: roles.Pool, Cluster: busCluster, Pool: pool}, w.urls()...)
 	defer b.Close()
-	var ticks []autoscaler.Record
 	eventually(w, "the ledger", func() error {
 		ctx, cancel := context.WithTimeout(w.Context(), patience)
 		defer cancel()
-		ledger, err := state.OpenLedger(ctx, b.JetStream(), busCluster, busPool)
+		ledger, err := state.OpenLedger(ctx, b.JetStream(), busCluster, pool)
 		if err != nil {
 			return err
 		}
@@ -308,6 +307,7 @@ func (w *busWorld) oneWriter(fault string) {
 			w.Errorf("%s: a tick of epoch %d at %v follows one of epoch %d at %v that took %v", fault, r.Epoch, r.At, last.Epoch, last.At, last.Took)
 		}
 	}
+	return ticks
 }
 
 // statusLog has the different first lines of "weir status", in order.

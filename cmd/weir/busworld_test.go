@@ -47,20 +47,26 @@ autoscale_signal:
   name: default
   period: 1s
   required_metrics:
-    - {name: cpus_allocated, type: system_metrics, range: 1m}
+    - {name: cpus_allocated, type: system_metrics, range: %s}
 autoscaling: {default_signal_role: weir, setpoint: 0.5, target_capacity_margin: 0}
 `
 
 // busWorld is a cluster of three NATS servers with all daemons of one pool: two hosts with bootstrap and autoscaler, two
 // harmonizers, two placers, a metrics store, and an agent for each machine.
 type busWorld struct {
-	*testing.T
+	busUsers
 	servers *bustest.Processes
 	wires   []*bustest.Wire // to each server: the paths of the hosts
 	cloud   *awstest.Server
 	daemons []*busDaemon
 	started string // folder with a file for each instance that has started
-	viewer  string // configuration folder of commands that only read
+}
+
+// busUsers are the users of a cluster of NATS servers: daemons, commands and connections of the test.
+type busUsers struct {
+	*testing.T
+	nats   *bustest.Cluster
+	viewer string // configuration folder of commands that only read
 }
 
 // busDaemon is one process.
@@ -77,7 +83,7 @@ type busDaemon struct {
 // newBusWorld starts the world and waits until the application runs and the pool matches it.
 func newBusWorld(t *testing.T) *busWorld {
 	t.Helper()
-	w := &busWorld{T: t, started: t.TempDir()}
+	w := &busWorld{busUsers: busUsers{T: t}, started: t.TempDir()}
 	t.Cleanup(func() { endBelow(filepath.Dir(w.started)) }) // instances outlive their agents
 	w.cloud = awstest.New(t, awstest.Config{Start: time.Now(), Boot: time.Second, Leave: time.Second})
 	w.cloud.AddGroup(awstest.ASG{
@@ -88,6 +94,7 @@ func newBusWorld(t *testing.T) *busWorld {
 	w.servers = bustest.StartProcesses(t, false, natsconf.Cluster{
 		Name: busCluster, Pools: []natsconf.Pool{{Name: busPool, Nodes: nodes}, {Name: busProbePool}},
 	})
+	w.nats = w.servers.Cluster
 	for i := range w.servers.Site.Servers {
 		w.wires = append(w.wires, bustest.NewWire(t, strings.TrimPrefix(w.servers.URL(i), "tls://")))
 	}
@@ -117,7 +124,7 @@ func newBusWorld(t *testing.T) *busWorld {
 }
 
 // every calls do periodically until the test ends.
-func (w *busWorld) every(d time.Duration, do func()) {
+func (w *busUsers) every(d time.Duration, do func()) {
 	var wg sync.WaitGroup
 	w.Cleanup(wg.Wait) // after the end of w.Context()
 	wg.Go(func() {
@@ -134,9 +141,9 @@ func (w *busWorld) every(d time.Duration, do func()) {
 	})
 }
 
-func (w *busWorld) urls() (all []string) {
-	for i := range w.servers.Site.Servers {
-		all = append(all, w.servers.URL(i))
+func (w *busUsers) urls() (all []string) {
+	for i := range w.nats.Site.Servers {
+		all = append(all, w.nats.URL(i))
 	}
 	return all
 }
@@ -157,14 +164,14 @@ func (w *busWorld) nodes() (ids []string) {
 }
 
 // folder writes the configuration of a process with the credentials of a user.
-func (w *busWorld) folder(u roles.User, servers []string, more string) string {
+func (w *busUsers) folder(u roles.User, servers []string, more string) string {
 	w.Helper()
 	dir := w.TempDir()
-	seed, err := w.servers.Seed(w, u.Name()).Seed()
+	seed, err := w.nats.Seed(w, u.Name()).Seed()
 	if err == nil {
 		err = os.WriteFile(filepath.Join(dir, "user.nk"), seed, 0o600)
 	}
-	text := fmt.Sprintf("nats:\n  servers: [%s]\n  nkey_file: user.nk\n  tls: {ca_file: %s}\n%s", strings.Join(servers, ", "), w.servers.CAFile(), more)
+	text := fmt.Sprintf("nats:\n  servers: [%s]\n  nkey_file: user.nk\n  tls: {ca_file: %s}\n%s", strings.Join(servers, ", "), w.nats.CAFile(), more)
 	if err == nil {
 		err = os.WriteFile(filepath.Join(dir, "weir.yaml"), []byte(text), 0o600)
 	}
@@ -179,20 +186,25 @@ func (w *busWorld) startHost(i int) {
 	w.Helper()
 	door := httptest.NewServer(w.cloud)
 	w.Cleanup(door.Close)
-	keys := filepath.Join(w.TempDir(), "keys.json")
-	if err := os.WriteFile(keys, fmt.Appendf(nil, `{"accessKeyId": "AKID%d", "secretAccessKey": "SECRET"}`, i), 0o600); err != nil {
-		w.Fatal(err)
-	}
-	dir := w.folder(roles.User{Role: roles.Pool, Cluster: busCluster, Pool: busPool}, w.wired(), fmt.Sprintf(busService, w.cloud.Region(), door.URL, keys))
-	file := filepath.Join(dir, busCluster, busPool+".yaml")
-	err := os.Mkdir(filepath.Dir(file), 0o700)
-	if err == nil {
-		err = os.WriteFile(file, []byte(busPoolFile), 0o600)
-	}
-	if err != nil {
-		w.Fatal(err)
-	}
+	dir := w.poolFolder(busPool, busPoolFile, "1m", fmt.Sprint("AKID", i), w.cloud.Region(), door.URL, w.wired())
 	w.daemons = append(w.daemons, w.start(fmt.Sprint("host ", i), dir, "bootstrap", "--pool", busPool))
+}
+
+// poolFolder writes the configuration of bootstrap for a pool, with the range of its metrics, and an access key of the
+// provider at that address.
+func (w *busUsers) poolFolder(pool, file, window, key, region, provider string, servers []string) string {
+	w.Helper()
+	keys := filepath.Join(w.TempDir(), "keys.json")
+	dir := w.folder(roles.User{Role: roles.Pool, Cluster: busCluster, Pool: pool}, servers, fmt.Sprintf(busService, region, provider, keys, window))
+	path := filepath.Join(dir, busCluster, pool+".yaml")
+	if err := errors.Join(
+		os.WriteFile(keys, fmt.Appendf(nil, `{"accessKeyId": %q, "secretAccessKey": "SECRET"}`, key), 0o600),
+		os.Mkdir(filepath.Dir(path), 0o700),
+		os.WriteFile(path, []byte(file), 0o600),
+	); err != nil {
+		w.Fatal(err)
+	}
+	return dir
 }
 
 // start starts a daemon, which ends with the test.
@@ -254,10 +266,10 @@ func (d *busDaemon) ended() bool {
 }
 
 // open connects as a user to these servers, in this order.
-func (w *busWorld) open(u roles.User, servers ...string) *bus.Bus {
+func (w *busUsers) open(u roles.User, servers ...string) *bus.Bus {
 	w.Helper()
 	seed := filepath.Join(w.TempDir(), "user.nk")
-	text, err := w.servers.Seed(w, u.Name()).Seed()
+	text, err := w.nats.Seed(w, u.Name()).Seed()
 	if err == nil {
 		err = os.WriteFile(seed, text, 0o600)
 	}
@@ -265,7 +277,7 @@ func (w *busWorld) open(u roles.User, servers ...string) *bus.Bus {
 		w.Fatal(err)
 	}
 	b, err := bus.Open(w.Context(), bus.Config{
-		NATS: bus.NATS{Servers: servers, NKeyFile: seed, TLS: bus.TLS{CAFile: w.servers.CAFile()}},
+		NATS: bus.NATS{Servers: servers, NKeyFile: seed, TLS: bus.TLS{CAFile: w.nats.CAFile()}},
 		Name: w.Name(), InboxPrefix: u.InboxPrefix(), Log: quiet(),
 		Login: func(o *nats.Options) error { o.NoRandomize = true; return nil },
 	})
@@ -277,12 +289,12 @@ func (w *busWorld) open(u roles.User, servers ...string) *bus.Bus {
 }
 
 // operator returns the configuration folder of an operator.
-func (w *busWorld) operator() string {
+func (w *busUsers) operator() string {
 	return w.folder(roles.User{Role: roles.Operator, Cluster: busCluster}, w.urls(), "")
 }
 
 // command runs a command, which succeeds in the end.
-func (w *busWorld) command(config string, args ...string) (out string) {
+func (w *busUsers) command(config string, args ...string) (out string) {
 	w.Helper()
 	eventually(w, fmt.Sprintf("weir %q", args), func() error {
 		r := w.run(config, args...)
@@ -295,7 +307,7 @@ func (w *busWorld) command(config string, args ...string) (out string) {
 	return out
 }
 
-func (w *busWorld) run(config string, args ...string) result {
+func (w *busUsers) run(config string, args ...string) result {
 	return weir(append([]string{"--config-dir", config, "--cluster", busCluster, "--pool", busPool, "--data", w.viewer}, args...)...)
 }
 
@@ -312,9 +324,12 @@ func (w *busWorld) settled() error {
 }
 
 // instances returns the processes of the instances that have started, and whether each runs.
-func (w *busWorld) instances() map[string]bool {
+func (w *busWorld) instances() map[string]bool { return startedInstances(w.started) }
+
+// startedInstances returns the instances of a folder with a file for each one, which has the name of its process.
+func startedInstances(dir string) map[string]bool {
 	found := map[string]bool{}
-	files, _ := os.ReadDir(w.started)
+	files, _ := os.ReadDir(dir)
 	for _, f := range files {
 		line, err := os.ReadFile(filepath.Join("/proc", f.Name(), "cmdline"))
 		found[f.Name()] = err == nil && strings.HasPrefix(string(line), "sleep")
@@ -322,16 +337,18 @@ func (w *busWorld) instances() map[string]bool {
 	return found
 }
 
-// endBelow kills the processes that work in a folder or below it.
-func endBelow(dir string) {
+// endBelow kills the processes that work in a folder or below it, and reports whether it found any.
+func endBelow(dir string) (found bool) {
 	links, _ := filepath.Glob("/proc/[0-9]*/cwd") // the pattern is valid
 	for _, link := range links {
 		var pid int
 		at, err := os.Readlink(link)
 		if n, _ := fmt.Sscanf(link, "/proc/%d/cwd", &pid); err == nil && n == 1 && strings.HasPrefix(at, dir+"/") {
 			_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended
+			found = true
 		}
 	}
+	return found
 }
 
 // quiet drops log lines.

@@ -401,7 +401,7 @@ func (cli *daemonCommands) webCommand() *cobra.Command {
 of a pool, and why a tick decided what it did. The API is below /api/v1, and
 /api/v1/openapi.yaml documents it.
 
-On 127.0.0.1 everybody on this machine can read. An address that other hosts reach needs
+On 127.0.0.1 every user of this machine can read. An address that other hosts reach needs
 tokens and a certificate: the keys token_file and tls of the section "web" of weir.yaml. A browser
 sends a token as the password, with any name. Orders over the API always need the token
 of an operator.`,

@@ -85,7 +85,7 @@ with --replace. The command needs the credentials of role admin.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			file, err := os.Open(args[0])
 			if err != nil {
-				return command.Usage(err)
+				return command.Usage(fmt.Errorf("read the backup: %w; give a file of \"weir state backup\"", err))
 			}
 			defer file.Close() // only read
 			if dryRun {

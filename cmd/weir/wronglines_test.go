@@ -184,7 +184,7 @@ func wrongNames() []wrongInput {
 		{"signal where shop/rps@..", nil, 2, `".."`, "version", "want letters"},
 		{"signal list a/b/c", nil, 2, `"a/b/c"`, "a/b/c", "want NAMESPACE or NAMESPACE/NAME"},
 		{"state backup DIR/x", map[string]string{"x": "text"}, 2, "exists", "DIR/x", "name a new file"},
-		{"state restore DIR/none", nil, 2, "no such file", "DIR/none", "no such file"},
+		{"state restore DIR/none", nil, 2, "no such file", "DIR/none", "give a file of"},
 		{"state restore --dry-run DIR/x", map[string]string{"x": strings.Repeat("text", 300)}, 1, "not a backup of weir", "DIR/x", "not a backup"},
 		{"state migrate --replicas 7", nil, 2, "--replicas is 7", "--replicas", "want 1 to 5"},
 		{"state accept apps --reason x", nil, 1, "reports no damage", "reader apps", `"weir state check"`},

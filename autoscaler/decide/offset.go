@@ -1,6 +1,11 @@
 package decide
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+
+	"github.com/weirkeeper/weirkeeper/resource"
+)
 
 // offset adds an operator's offset to base. t is the pool's target with the offset that it has. A
 // pinned target is the whole target.
@@ -28,11 +33,17 @@ func offset(in Input, s State, t, base float64) Step {
 
 // survived returns the part of the offset that the target has after the limits. It is the
 // difference between the target and the target without any offset. So the target less this part is
-// that of a pool without an offset, and when the offset ends nothing of it stays.
+// that of a pool without an offset, and when the offset ends nothing of it stays. Targets are
+// rounded up: while a part of the offset is missing, the rounding belongs to the offset. Otherwise
+// the pool without an offset would grow by it, and the offset would be added to the larger pool.
 func survived(in Input, s State, base, after float64) float64 {
 	if in.Pinned != nil || s.Offset == 0 && in.Offset == 0 {
 		return 0
 	}
 	bare := limit(in, s, in.Capacity.Target, base).After
-	return min(max(after-bare, min(0, s.Offset, in.Offset)), max(0, s.Offset, in.Offset))
+	part := after - bare
+	if math.Abs(part-in.Offset) > resource.Slack {
+		part = max(0, resource.Ceil(after)) - bare
+	}
+	return min(max(part, min(0, s.Offset, in.Offset)), max(0, s.Offset, in.Offset))
 }

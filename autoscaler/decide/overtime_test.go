@@ -65,13 +65,15 @@ func (s *simulated) restart(t *rapid.T) {
 
 // Except for the part that the limits leave, a pool with an offset has the same target at every
 // tick as a pool that never had one. After the offset both are the same. The pool always has a
-// machine, because an empty pool is sized by another formula.
+// machine, because an empty pool is sized by another formula. A request of a part of a machine has no
+// margin, because it is a share of the target, which only one of the pools may round up.
 func TestOffsetLeavesNoTrace(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		whole := func(least, most int, name string) float64 {
 			return float64(rapid.IntRange(least, most).Draw(t, name))
 		}
-		p := decide.Policy{MarginUp: 0.1234567, MarginDown: 0.1234567, Limits: decide.Limits{
+		margin := rapid.SampledFrom([]float64{0, 0.1234567}).Draw(t, "margin")
+		p := decide.Policy{MarginUp: margin, MarginDown: margin, Limits: decide.Limits{
 			Min: whole(1, 20, "min"), Max: whole(40, 80, "max"), MaxAdd: whole(1, 30, "add"), MaxRemove: whole(1, 30, "remove"),
 		}}
 		began := whole(1, 100, "pool")
@@ -83,7 +85,7 @@ func TestOffsetLeavesNoTrace(t *testing.T) {
 				s.asks(cpus)
 				s.tick(0)
 			}
-			if bare := with.pool - with.in.State.Offset; math.Abs(bare-without.pool) > 1e-6 {
+			if bare := with.pool - with.in.State.Offset; math.Ceil(bare-1e-6) != without.pool {
 				t.Fatalf("at %v, of which %v is offset; without it %v", with.pool, with.in.State.Offset, without.pool)
 			}
 		}
@@ -91,7 +93,11 @@ func TestOffsetLeavesNoTrace(t *testing.T) {
 			if rapid.IntRange(0, 3).Draw(t, "change") == 0 {
 				with.in.Offset = whole(-30, 30, "offset")
 			}
-			step(whole(-20, 100, "asks"), rapid.SampledFrom([]string{"", "", "barred"}).Draw(t, "no_scale_in"))
+			cpus := whole(-20, 100, "asks")
+			if margin == 0 {
+				cpus += whole(0, 3, "quarters") / 4
+			}
+			step(cpus, rapid.SampledFrom([]string{"", "", "barred"}).Draw(t, "no_scale_in"))
 		}
 		with.in.Offset = 0
 		for range 80 {
@@ -101,6 +107,35 @@ func TestOffsetLeavesNoTrace(t *testing.T) {
 			t.Fatalf("at %v, of which %v is offset; without it %v", with.pool, with.in.State.Offset, without.pool)
 		}
 	})
+}
+
+// An offset is added once to a pool that must not shrink to a request of a part of a machine.
+func TestOffsetIsAddedOnce(t *testing.T) {
+	for _, c := range []struct {
+		name           string
+		offset, maxAdd float64
+		barred         string
+		asks           float64
+		ticks          []float64 // targets
+	}{
+		{"scale-in is barred", 1, 10, "barred", 2.75, []float64{4, 4, 4}},
+		{"one step per tick", 1, 0.5, "", 3, []float64{4, 4, 4}},
+		{"in several steps", 2, 1, "", 2.75, []float64{4, 5, 5, 5}},
+		{"fewer machines", -1, 10, "", 2.75, []float64{2, 2, 2}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newSimulated(3, decide.Policy{Limits: decide.Limits{Max: 20, MaxAdd: c.maxAdd, MaxRemove: 10}})
+			s.in.Offset, s.in.NoScaleIn = c.offset, c.barred
+			s.asks(c.asks)
+			for i, want := range c.ticks {
+				s.in.Now = s.in.Now.Add(time.Minute)
+				if s.tick(0); s.pool != want {
+					t.Errorf("tick %d: target %v, want %v", i, s.pool, want)
+				}
+				s.asks(-1) // the need is unknown from the second tick on
+			}
+		})
+	}
 }
 
 // Ten times faster ticks do not change more per hour.

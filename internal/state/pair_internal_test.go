@@ -210,7 +210,7 @@ func (w *pair) step() {
 		}
 		p.hear(facts)
 		if w.steps%4 == 0 {
-			p.read()
+			p.follow()
 		}
 		p.arrive()
 	}

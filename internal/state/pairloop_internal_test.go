@@ -22,15 +22,15 @@ import (
 // start runs a process until the pair ends or kills it.
 func (w *pair) start(name string) *process {
 	p := &process{pair: w, name: name, r: rand.New(rand.NewPCG(w.r.Uint64(), w.r.Uint64())), answers: map[string]answer{}}
-	p.read()
+	p.follow()
 	p.ctx, p.kill = context.WithCancel(w.ctx)
 	p.done.Go(p.run)
 	return p
 }
 
-// read has the process read the groups as they are now: its next reads may be late by what
+// follow has the process read the groups as they are now: its next reads may be late by what
 // is written from now on.
-func (p *process) read() {
+func (p *process) follow() {
 	var groups []*memory.Group
 	for _, g := range p.pair.groups {
 		groups = append(groups, g.Other())
@@ -82,6 +82,7 @@ func (p *process) hold(ctx context.Context, lease *Lease) {
 		Provider: p, Scheduler: p, Cordon: &cordons{process: p, epoch: lease.Epoch()}, Directory: fixed{p.pair.config}, Dial: p.dial, Metrics: &metricstest.Memory{}, Ledger: ledger{p},
 		Memory: holder.Memory(), Records: holder.Records(), Orders: noOrders{p}, Lease: lease,
 	}, slog.New(slog.DiscardHandler))
+	p.set(func(p *process) { p.loop = l })
 	p.pair.note("%s holds the pool, epoch %d", p.name, lease.Epoch())
 	err = l.Run(ctx)
 	p.pair.note("%s ends its term: %v", p.name, err)

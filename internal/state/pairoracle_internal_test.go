@@ -348,9 +348,10 @@ func (w *pair) checkTargets(p *process, ignorance string, g *memory.Group, did m
 	if w.heaviest != math.Trunc(w.heaviest) { // a target is whole: the end of a machine may lower it by more than its weight
 		have = max(have, w.staying()+w.lost)
 	}
-	least := limits.Min
+	// What a human has lowered since the pool was read is not seen yet.
+	least := limits.Min - w.others.cutSince(p.read())
 	if w.lag > 0 { // late readings do not show yet what others have lowered
-		least -= w.others.lowered
+		least = limits.Min - w.others.lowered
 	}
 	if have < min(float64(before), least) {
 		w.breach("%s lowers the targets to %d, the minimum is %v", p.name, sum, limits.Min)

@@ -17,10 +17,28 @@ type others struct {
 	// lowered is the weight by which others lowered targets so far, and that of stale and hidden groups: the pool may
 	// want so much less.
 	lowered float64
+	// cuts are the targets that a human lowered, in order.
+	cuts []cut
 	// added is the weight by which others raised targets, and that of hidden groups, so far.
 	added float64
 	// from has the target of a group before others raised it. Drift correction may lower it to that again.
 	from map[string]int
+}
+
+// cut is a lowering of a target by a human.
+type cut struct {
+	at     time.Time
+	weight float64
+}
+
+// cutSince returns by how much a human has lowered targets since then.
+func (o *others) cutSince(then time.Time) (sum float64) {
+	for _, c := range o.cuts {
+		if !c.at.Before(then) {
+			sum += c.weight
+		}
+	}
+	return sum
 }
 
 func newOthers(seed uint64) others {
@@ -46,6 +64,7 @@ func (w *pair) byOthers(g *memory.Group) {
 		} else if after < before.Target {
 			delete(o.from, id)
 			o.lowered += float64(before.Target - after)
+			o.cuts = append(o.cuts, cut{time.Now(), float64(before.Target - after)})
 			w.lost, w.lostAt = w.lost+float64(before.Target-after), time.Now()
 		}
 		w.lowest = min(w.lowest, w.targets())

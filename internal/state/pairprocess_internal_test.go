@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/autoscaler"
 	"github.com/weirkeeper/weirkeeper/internal/integrity"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/pooltest/memory"
@@ -34,6 +35,7 @@ type process struct {
 	facts   []pools.NodeFacts
 	answers map[string]answer // the last one of each app's signal; the pair's lock guards it
 	groups  []*memory.Group   // as the process reads them: what others write it may see late
+	loop    *autoscaler.Loop  // of its last term; nil before
 	unknown string            // why the need was unknown at the last decision; empty if it was known
 }
 
@@ -57,6 +59,13 @@ func (p *process) ignorance() string {
 		return ""
 	}
 	return now
+}
+
+// read returns when the process last read the groups that it acts on.
+func (p *process) read() time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.loop.Writer().Latest().At
 }
 
 // wait returns when the time is over, or the context has ended.

@@ -71,8 +71,11 @@ func decodeManifestOf(raw []byte, ref Ref, platform Platform) (Manifest, error) 
 	return m, err
 }
 
-// seen returns the first-seen record that the bucket's record implies.
+// seen returns the first-seen record that the bucket's record implies; a zero Seen for a zero record.
 func (w bucketRecord) seen() Seen {
+	if w.Raw == nil {
+		return Seen{}
+	}
 	return Seen{Digest: w.manifest.Object.SHA256, At: time.Now().UTC(), Yanked: w.Yanked}
 }
 

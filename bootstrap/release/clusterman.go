@@ -22,12 +22,12 @@ const (
 	clustermanIndex = "~clusterman"
 )
 
-// tarball is a file of the cache's index: the state of a tarball when it was first seen. A tarball has no manifest to
+// tarball is a file of the cache's index: the state of a tarball when it was unpacked. A tarball has no manifest to
 // compare with.
 type tarball struct {
 	Codename string    `json:"codename"`
 	Version  string    `json:"version"`
-	Seen     time.Time `json:"seen"` // when it was first seen
+	Seen     time.Time `json:"seen"` // when its content was first seen
 	Tag      string    `json:"tag"`  // of the store, at the last comparison
 	Size     int64     `json:"size"` // bytes
 	SHA256   Digest    `json:"sha256"`
@@ -54,13 +54,26 @@ func (t tarball) Validate() error {
 	return errors.Join(m.validateFiles(), t.Links.check(clustermanEntry))
 }
 
+// firstSeen returns the first-seen record that the index implies; a zero Seen for a zero tarball.
+func (t tarball) firstSeen() Seen {
+	if t.Tag == "" {
+		return Seen{}
+	}
+	return Seen{Digest: t.SHA256, At: t.Seen}
+}
+
+// tarballKey returns the key of the first-seen record of a version, which all its signals share.
+func tarballKey(b Bucket, codename, version string, p Platform) SeenKey {
+	return seenKey(b, Ref{Namespace: clustermanIndex, Name: codename, Version: version}, p)
+}
+
 // FetchClusterman is Fetch for Clusterman's layout. All signals of a version are in one object,
 // CODENAME/clusterman_signals_VERSION.tar.gz, which contains a virtual environment. codename is the name of the
 // distribution (jammy). The object is downloaded once for all signals.
 //
-// There is no manifest, so the first content seen of a version is pinned; Installed.Pinned reports it. If the object
-// changes later, the error is ErrChanged, until an operator removes the file that the error names. The layout has no
-// signatures: if they are required, the error is ErrUnsigned.
+// There is no manifest, so the first content seen of a version by any host is pinned; Installed.Pinned reports it. If
+// the object changes later, the error is ErrChanged, until ForgetClusterman. The layout has no signatures: if they are
+// required, the error is ErrUnsigned.
 func (c *Cache) FetchClusterman(ctx context.Context, b Bucket, codename string, ref Ref) (Installed, error) {
 	if err := ref.Validate(); err != nil {
 		return Installed{}, fmt.Errorf("fetch: %w", err)
@@ -82,11 +95,17 @@ func (c *Cache) FetchClusterman(ctx context.Context, b Bucket, codename string, 
 
 func (c *Cache) fetchTarball(ctx context.Context, b Bucket, object string, ref Ref, codename string) (Installed, error) {
 	path := filepath.Join(c.index.sourcePath(b), clustermanIndex, codename, strings.ReplaceAll(ref.Version, "/", "~")+".json")
-	known, err := lookupTarball(path)
+	k := tarballKey(b, codename, ref.Version, c.cfg.Platform)
+	known, errIndex := lookupTarball(path)
+	first, sharedErr, err := c.updateSeen(ctx, k, known.firstSeen(), Seen{})
 	if err != nil {
 		return Installed{}, err
 	}
+	if errIndex != nil && first.Digest == (Digest{}) {
+		return Installed{}, errIndex
+	}
 	in := c.installedTarball(known, ref)
+	in.SharedErr = sharedErr
 	present := false
 	if known.Tag != "" {
 		if present, err = in.intact(ctx); err != nil {
@@ -102,6 +121,7 @@ func (c *Cache) fetchTarball(ctx context.Context, b Bucket, object string, ref R
 		stat, err = b.Stat(ctx, object)
 		return err
 	})
+	same := known.SHA256 == first.Digest || first.Digest == (Digest{})
 	switch {
 	case errors.Is(err, ErrUnavailable) && present && ctx.Err() == nil:
 		in.BucketErr = err
@@ -110,21 +130,42 @@ func (c *Cache) fetchTarball(ctx context.Context, b Bucket, object string, ref R
 		return Installed{}, withAvailableTarballs(ctx, b, codename, ref, err)
 	case err != nil:
 		return Installed{}, err
-	case present && stat.Tag == known.Tag:
+	case present && same && stat.Tag == known.Tag:
 		data, err := json.Marshal(known)
 		if err == nil {
 			err = c.index.remember(ctx, in, indexEntry{path, data})
+		}
+		if err == nil {
+			in.Pinned = first.Digest == (Digest{})
+			_, err = c.pin(ctx, k, known.SHA256)
 		}
 		if !errors.Is(err, errGone) {
 			return in, err
 		}
 	}
-	known.Codename, known.Version = codename, ref.Version
-	return c.downloadTarball(ctx, b, tarballFetch{object, path, known, stat, ref})
+	if in, err = c.downloadTarball(ctx, b, tarballFetch{object, path, codename, k, first, stat, ref}); err == nil {
+		in.SharedErr = sharedErr
+	}
+	return in, err
 }
 
-// lookupTarball returns the index entry of a tarball, or a zero tarball if it is missing. It does not overwrite a
-// damaged entry, because that entry is needed for the comparison.
+// pin records the digest of a version, unless one is recorded. If another host was faster with another digest, the error
+// is ErrChanged.
+func (c *Cache) pin(ctx context.Context, k SeenKey, digest Digest) (Seen, error) {
+	seen, _, err := c.updateSeen(ctx, k, Seen{}, Seen{Digest: digest, At: time.Now().UTC()})
+	if err == nil && seen.Digest != digest {
+		err = changed(k, digest, seen)
+	}
+	return seen, err
+}
+
+// ForgetClusterman is Forget for all signals of a version in Clusterman's layout.
+func (c *Cache) ForgetClusterman(ctx context.Context, b Bucket, codename string, ref Ref) error {
+	return c.forget(ctx, tarballKey(b, codename, ref.Version, c.cfg.Platform), ref)
+}
+
+// lookupTarball returns the index entry of a tarball, or a zero tarball if it is missing. A damaged entry is an error:
+// it may be the only record of the first-seen content.
 func lookupTarball(path string) (tarball, error) {
 	data, err := readIndex(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -142,11 +183,13 @@ func lookupTarball(path string) (tarball, error) {
 
 // tarballFetch is a tarball that is being fetched.
 type tarballFetch struct {
-	object string  // key of the object
-	path   string  // path of its file in the index
-	known  tarball // index entry; if Tag is empty: none
-	stat   Stat
-	ref    Ref // of the first caller
+	object   string // key of the object
+	path     string // path of its file in the index
+	codename string
+	key      SeenKey
+	first    Seen // zero digest: not seen yet
+	stat     Stat
+	ref      Ref // of the first caller
 }
 
 func (c *Cache) downloadTarball(ctx context.Context, b Bucket, p tarballFetch) (in Installed, err error) {
@@ -177,18 +220,20 @@ func (c *Cache) downloadTarball(ctx context.Context, b Bucket, p tarballFetch) (
 
 // settleTarball compares a tarball with its first-seen state, unpacks it, and installs it.
 func (c *Cache) settleTarball(ctx context.Context, object *os.File, p tarballFetch, digest Digest, temp string) (Installed, error) {
-	t, first := p.known, p.known.Tag == ""
-	if !first && digest != t.SHA256 {
-		return Installed{}, fmt.Errorf("%w: it has sha256 %v, and had %v when it was first seen, at %s; to accept it, remove %s",
-			ErrChanged, digest, t.SHA256, t.Seen.Format(time.RFC3339), p.path)
+	if p.first.Digest != (Digest{}) && digest != p.first.Digest {
+		return Installed{}, changed(p.key, digest, p.first)
 	}
-	var err error
-	if t.Files, t.Links, err = unpackVenv(ctx, filepath.Join(temp, filesName), object, clustermanEntry); err != nil {
+	files, links, err := unpackVenv(ctx, filepath.Join(temp, filesName), object, clustermanEntry)
+	if err != nil {
 		return Installed{}, err
 	}
-	t.Tag, t.Size, t.SHA256 = p.stat.Tag, p.stat.Size, digest
-	if first {
-		t.Seen = time.Now().UTC()
+	seen, err := c.pin(ctx, p.key, digest)
+	if err != nil {
+		return Installed{}, err
+	}
+	t := tarball{
+		Codename: p.codename, Version: p.ref.Version, Seen: seen.At, Tag: p.stat.Tag, Size: p.stat.Size, SHA256: digest,
+		Files: files, Links: links,
 	}
 	data, err := json.Marshal(t)
 	if err != nil {
@@ -198,7 +243,7 @@ func (c *Cache) settleTarball(ctx context.Context, object *os.File, p tarballFet
 		return Installed{}, fmt.Errorf("%w: the list of its files is larger than %d bytes", ErrUnsafe, maxRecord)
 	}
 	in := c.installedTarball(t, p.ref)
-	in.Pinned = first
+	in.Pinned = p.first.Digest == (Digest{})
 	return in, c.folder.Locked(ctx, func() error { return c.install(ctx, temp, in, indexEntry{p.path, data}) })
 }
 

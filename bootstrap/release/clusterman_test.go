@@ -128,12 +128,11 @@ func TestFetchClusterman(t *testing.T) {
 		}
 		put(t, b, tarballKey("v1"), tarred(t, venvOf("evil")))
 		_, err := c.FetchClusterman(t.Context(), b, "jammy", web)
-		if !errors.Is(err, release.ErrChanged) || !strings.Contains(err.Error(), "remove "+dir) {
+		if !errors.Is(err, release.ErrChanged) || !strings.Contains(err.Error(), `"weir signal forget NAMESPACE/NAME@v1"`) {
 			t.Fatalf("FetchClusterman = %v, want ErrChanged", err)
 		}
 		diff(t, "cache", tree(t, dir), before)
-		_, path, _ := strings.Cut(err.Error(), "remove ")
-		if err := os.Remove(path); err != nil {
+		if err := c.ForgetClusterman(t.Context(), b, "jammy", cart); err != nil {
 			t.Fatal(err)
 		}
 		if in, err := c.FetchClusterman(t.Context(), b, "jammy", web); err != nil || !in.Pinned {
@@ -147,6 +146,46 @@ func TestFetchClusterman(t *testing.T) {
 			t.Errorf("FetchClusterman = %v, away %v", err, in.BucketErr)
 		}
 	})
+}
+
+// The first content of a tarball that a host of a cluster fetched is the content for all hosts, until it is forgotten.
+func TestTarballIsPinnedForAllHosts(t *testing.T) {
+	server, b := startBucket(t)
+	put(t, b, tarballKey("v1"), tarred(t, venvOf("good")))
+	web := release.Ref{Namespace: "shop", Name: "Web", Version: "v1"}
+	shared := &sharedStore{seen: map[release.SeenKey]release.Seen{}}
+	c, other := openShared(t, shared), openShared(t, shared)
+	first, err := c.FetchClusterman(t.Context(), b, "jammy", web)
+	if err != nil || !first.Pinned {
+		t.Fatalf("FetchClusterman = %v, %v, want it pinned", first.Pinned, err)
+	}
+	replace := func(wantText string) {
+		if err := os.Remove(server.Path(bucketName, "some/prefix/"+tarballKey("v1"))); err != nil {
+			t.Fatal(err)
+		}
+		put(t, b, tarballKey("v1"), tarred(t, venvOf(wantText)))
+	}
+	replace("evil")
+	for name, host := range map[string]*release.Cache{"the host that fetched it": c, "another host": other} {
+		_, err := host.FetchClusterman(t.Context(), b, "jammy", web)
+		if !errors.Is(err, release.ErrChanged) || !strings.Contains(err.Error(), "had "+first.Digest.String()+" when it was first seen") {
+			t.Errorf("%s: %v, want ErrChanged with the first digest", name, err)
+		}
+	}
+	replace("good")
+	if in, err := other.FetchClusterman(t.Context(), b, "jammy", web); err != nil || in.Pinned || in.Digest != first.Digest {
+		t.Errorf("another host: %v, pinned %v, %v, want the first digest", in.Digest, in.Pinned, err)
+	}
+	if err := c.ForgetClusterman(t.Context(), b, "jammy", web); err != nil {
+		t.Fatal(err)
+	}
+	if in, err := other.FetchClusterman(t.Context(), b, "jammy", web); err != nil || !in.Pinned {
+		t.Errorf("the same content after Forget: pinned %v, %v, want it pinned anew", in.Pinned, err)
+	}
+	replace("next")
+	if _, err := c.FetchClusterman(t.Context(), b, "jammy", web); !errors.Is(err, release.ErrChanged) {
+		t.Errorf("other content after that: %v, want ErrChanged", err)
+	}
 }
 
 func TestFetchClustermanRefuses(t *testing.T) {

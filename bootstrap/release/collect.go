@@ -70,7 +70,7 @@ type Collected struct {
 // Collect removes releases that are not in keep, not recorded by Use, and not fetched for olderThan. It also removes
 // partial downloads that were not continued. A release stays as long as one of its versions does. Collect may run at
 // any time, in any number of processes that share the cache. A concurrent Fetch still returns an existing release, and
-// recorded releases stay. If the entry of a Clusterman tarball is removed, its first-seen state is removed too.
+// recorded releases stay.
 //
 // If a plan cannot be read, Collect removes nothing.
 func (c *Cache) Collect(ctx context.Context, keep []Ref, now time.Time, olderThan time.Duration) (Collected, error) {

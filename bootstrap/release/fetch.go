@@ -51,7 +51,7 @@ func (c *Cache) fetch(ctx context.Context, b Bucket, ref Ref) (Installed, error)
 	case uncached != nil:
 		return Installed{}, fmt.Errorf("%w; %w", err, uncached)
 	}
-	seen, sharedErr, errSeen := c.updateSeen(ctx, b, known, ref, Seen{})
+	seen, sharedErr, errSeen := c.updateSeen(ctx, seenKey(b, ref, c.cfg.Platform), known.seen(), Seen{})
 	known.Yanked = seen.Yanked
 	if refusal := cmp.Or(errSeen, known.admit(c.cfg.Trust)); refusal != nil {
 		return Installed{}, fmt.Errorf("%w; %w", refusal, err)
@@ -80,13 +80,14 @@ func (c *Cache) apply(ctx context.Context, b Bucket, latest, known bucketRecord)
 	ref := latest.manifest.Ref
 	url := b.URL(key(ref, c.cfg.Platform, manifestName))
 	refusal := latest.admit(c.cfg.Trust)
-	seen, sharedErr, err := c.updateSeen(ctx, b, known, ref, Seen{Yanked: latest.Yanked})
+	k := seenKey(b, ref, c.cfg.Platform)
+	seen, sharedErr, err := c.updateSeen(ctx, k, known.seen(), Seen{Yanked: latest.Yanked})
 	if latest.Yanked == nil && seen.Yanked != nil {
 		latest.Yanked = seen.Yanked
 		refusal = fmt.Errorf("%w (its %s is now missing from the bucket)", seen.Yanked.err(), yankedName)
 	}
 	if err == nil && seen.Digest != (Digest{}) && seen.Digest != latest.manifest.Object.SHA256 {
-		err = changed(ref, latest.seen(), seen)
+		err = changed(k, latest.manifest.Object.SHA256, seen)
 	}
 	if err := cmp.Or(refusal, err); err != nil {
 		return Installed{}, errors.Join(fmt.Errorf("%s: %w", url, err), c.noteYank(ctx, b, latest, known))
@@ -98,9 +99,9 @@ func (c *Cache) apply(ctx context.Context, b Bucket, latest, known bucketRecord)
 	if in.SharedErr = sharedErr; seen.Digest != (Digest{}) {
 		return in, nil
 	}
-	seen, in.SharedErr, err = c.updateSeen(ctx, b, bucketRecord{}, ref, latest.seen())
+	seen, in.SharedErr, err = c.updateSeen(ctx, k, Seen{}, latest.seen())
 	if err == nil && seen.Digest != in.Digest { // another host was faster
-		err = changed(ref, latest.seen(), seen)
+		err = changed(k, latest.manifest.Object.SHA256, seen)
 	}
 	if err != nil {
 		return Installed{}, fmt.Errorf("%s: %w", url, err)

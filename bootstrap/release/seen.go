@@ -62,7 +62,8 @@ func DecodeSeen(data []byte) (Seen, error) {
 	return s, nil
 }
 
-// SeenKey identifies a version in one bucket for one platform.
+// SeenKey identifies a version in one bucket for one platform. A version in Clusterman's layout, which all its signals
+// share, has the namespace "~clusterman" and its codename as name.
 type SeenKey struct {
 	Source   string // 16 hexadecimal digits of the digest of the bucket's URL
 	Ref      Ref
@@ -70,6 +71,15 @@ type SeenKey struct {
 }
 
 func seenKey(b Bucket, ref Ref, p Platform) SeenKey { return SeenKey{sourceOf(b), ref, p} }
+
+// forgetCommand returns the command that accepts other content of the version.
+func (k SeenKey) forgetCommand() string {
+	name := k.Ref.String()
+	if k.Ref.Namespace == clustermanIndex { // one object has all signals of a version
+		name = "NAMESPACE/NAME@" + k.Ref.Version
+	}
+	return fmt.Sprintf("%q", "weir signal forget "+name)
+}
 
 // sourceOf returns the first 16 hexadecimal digits of the SHA-256 of a bucket's URL.
 func sourceOf(b Bucket) string {
@@ -136,7 +146,7 @@ func (m seenFiles) read(k SeenKey) (Seen, error) {
 	}
 	kept, err := DecodeSeen(data)
 	if err != nil {
-		return Seen{}, fmt.Errorf("read %s: %w; compare the version with what its publisher published, then run \"weir signal forget %s\"", path, err, k.Ref)
+		return Seen{}, fmt.Errorf("read %s: %w; compare the version with what its publisher published, then run %s", path, err, k.forgetCommand())
 	}
 	return kept, nil
 }
@@ -153,11 +163,10 @@ func (m seenFiles) write(k SeenKey, s Seen) error {
 	return m.folder.Write(path, data)
 }
 
-// updateSeen merges update into the cache's own record and the shared one, and returns the result. known is the cache's
-// index entry, for caches that were filled before first-seen records existed. If the shared store does not respond,
-// sharedErr is the reason and only the cache's own record counts.
-func (c *Cache) updateSeen(ctx context.Context, b Bucket, known bucketRecord, ref Ref, update Seen) (kept Seen, sharedErr, err error) {
-	k := seenKey(b, ref, c.cfg.Platform)
+// updateSeen merges update into the cache's own record and the shared one, and returns the result. known is what the
+// cache's index implies, for caches that were filled before first-seen records existed. If the shared store does not
+// respond, sharedErr is the reason and only the cache's own record counts.
+func (c *Cache) updateSeen(ctx context.Context, k SeenKey, known, update Seen) (kept Seen, sharedErr, err error) {
 	if kept, err = c.seen.Update(ctx, k, Seen{}); err != nil {
 		return Seen{}, nil, err
 	}
@@ -167,8 +176,8 @@ func (c *Cache) updateSeen(ctx context.Context, b Bucket, known bucketRecord, re
 			kept = shared
 		}
 	}
-	if kept == (Seen{}) && known.Raw != nil {
-		kept = known.seen()
+	if kept == (Seen{}) {
+		kept = known
 	}
 	if kept, err = c.seen.Update(ctx, k, kept.Merge(update)); err != nil || c.cfg.Shared == nil || sharedErr != nil {
 		return kept, sharedErr, err
@@ -177,16 +186,16 @@ func (c *Cache) updateSeen(ctx context.Context, b Bucket, known bucketRecord, re
 		return kept, sharedErr, nil
 	}
 	if kept.Digest != (Digest{}) && shared.Digest != kept.Digest {
-		return kept, nil, changed(ref, kept, shared)
+		return kept, nil, changed(k, kept.Digest, shared)
 	}
 	kept, err = c.seen.Update(ctx, k, shared)
 	return kept, nil, err
 }
 
 // changed returns the error for a version whose content differs from the first-seen one.
-func changed(ref Ref, now, first Seen) error {
-	return fmt.Errorf("%w: it has sha256 %v, and had %v when it was first seen, at %s; publish a new version, or accept this one with \"weir signal forget %s\"",
-		ErrChanged, now.Digest, first.Digest, first.At.Format(time.RFC3339), ref)
+func changed(k SeenKey, now Digest, first Seen) error {
+	return fmt.Errorf("%w: it has sha256 %v, and had %v when it was first seen, at %s; publish a new version, or accept this one with %s",
+		ErrChanged, now, first.Digest, first.At.Format(time.RFC3339), k.forgetCommand())
 }
 
 // Yanked returns the yank of a version, from the bucket or from the first-seen record; nil if it is not yanked. It
@@ -199,7 +208,7 @@ func (c *Cache) Yanked(ctx context.Context, b Bucket, ref Ref) (*Yanked, error) 
 	if err != nil && !errors.Is(err, ErrUnavailable) {
 		return nil, err
 	}
-	kept, _, errSeen := c.updateSeen(ctx, b, bucketRecord{}, ref, Seen{Yanked: yanked})
+	kept, _, errSeen := c.updateSeen(ctx, seenKey(b, ref, c.cfg.Platform), Seen{}, Seen{Yanked: yanked})
 	if kept.Yanked != nil {
 		return kept.Yanked, nil
 	}
@@ -209,7 +218,10 @@ func (c *Cache) Yanked(ctx context.Context, b Bucket, ref Ref) (*Yanked, error) 
 // Forget removes the first-seen record of a version, here and in the shared store. The next fetch accepts the bucket's
 // content.
 func (c *Cache) Forget(ctx context.Context, b Bucket, ref Ref) error {
-	k := seenKey(b, ref, c.cfg.Platform)
+	return c.forget(ctx, seenKey(b, ref, c.cfg.Platform), ref)
+}
+
+func (c *Cache) forget(ctx context.Context, k SeenKey, ref Ref) error {
 	err := c.seen.Forget(ctx, k)
 	if c.cfg.Shared != nil {
 		err = errors.Join(err, c.cfg.Shared.Forget(ctx, k))

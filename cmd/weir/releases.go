@@ -141,7 +141,8 @@ func (cli *signalCommands) signalForgetCommand() *cobra.Command {
 		Short: "Accept a version whose content or yank changed in the bucket",
 		Long: `Accept a version whose content or yank changed in the bucket. The command deletes the
 digest and the yank that the hosts of the cluster stored for the version. The next
-fetch accepts the content of the bucket. First find out why the version changed: if
+fetch accepts the content of the bucket. In Clusterman's layout that applies to all
+signals of the version. First find out why the version changed: if
 its publisher did not change it, another person replaced it.`,
 		Example: `  weir signal forget shop/rps@v1.4.0`,
 		Args:    command.OneArg("NAMESPACE/NAME@VERSION"),
@@ -156,7 +157,7 @@ its publisher did not change it, another person replaced it.`,
 }
 
 func (cli *signalCommands) forgetRelease(ctx context.Context, b *bus.Bus, ref release.Ref) error {
-	bucket, _, err := cli.bucket(ctx)
+	bucket, service, err := cli.bucket(ctx)
 	if err != nil {
 		return err
 	}
@@ -172,7 +173,7 @@ func (cli *signalCommands) forgetRelease(ctx context.Context, b *bus.Bus, ref re
 	if err != nil {
 		return err
 	}
-	if err := cache.Forget(ctx, bucket, ref); err != nil {
+	if err := signalbucket.Forget(ctx, cache, bucket, service, ref); err != nil {
 		return err
 	}
 	fmt.Fprintf(cli.Stdout, "%s: the next fetch accepts the content of the bucket\n", ref)

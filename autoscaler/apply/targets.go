@@ -87,7 +87,10 @@ func (t *targets) into(s resolve.State) resolve.State {
 		if g == nil {
 			continue
 		}
-		of.LastTarget, of.ResultUnknown = new(g.likely), of.ResultUnknown || g.resultUnknown
+		of.LastTarget = new(g.likely)
+		if g.resultUnknown {
+			of.ResultUnknown, of.UnknownSince = true, time.Time{}
+		}
 		if !g.at.IsZero() {
 			of.At = g.at
 		}

@@ -274,8 +274,8 @@ func (f Found) And(later Found) Found {
 //
 // If the result of a group's last request is unknown, each target up to the requested one is
 // explained. A lower target leaves the difference as a pending increase. A higher target counts as
-// wanted. A provider may show the result late: if the target is unchanged, a lower target is
-// explained for ReadLag after now.
+// wanted. A provider may show the results late, and one by one: a lower target is explained for
+// ReadLag after the first reading.
 func (s State) Reconcile(now time.Time, groups []Group, obey bool) (State, Found) {
 	account, known := s.Account(groups), s.Wanted != nil
 	var found Found
@@ -303,7 +303,7 @@ func (s State) Reconcile(now time.Time, groups []Group, obey bool) (State, Found
 			if first {
 				of.UnknownSince = now
 			}
-			of.ResultUnknown = of.ResultUnknown && of.LastTarget != nil && *of.LastTarget == g.Target && now.Sub(of.UnknownSince) < ReadLag
+			of.ResultUnknown = of.ResultUnknown && now.Sub(of.UnknownSince) < ReadLag
 			if !of.ResultUnknown {
 				of.UnknownSince = time.Time{}
 			}

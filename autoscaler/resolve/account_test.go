@@ -26,7 +26,7 @@ func known(wanted float64, asked map[string]int) State {
 
 func doubtful(s State, group string) State {
 	of := s.Groups[group]
-	of.ResultUnknown = true
+	of.ResultUnknown, of.UnknownSince = true, time.Time{}
 	s.Groups[group] = of
 	return s
 }
@@ -128,6 +128,11 @@ func TestReconcileLateReading(t *testing.T) {
 		if *got.Wanted != test.wanted || len(found.Drift) != test.drift {
 			t.Errorf("%s: wanted %v, found %+v: want %v, %d drifts", test.name, *got.Wanted, found, test.wanted, test.drift)
 		}
+	}
+	// A raise to 6 was lost before the termination. The provider shows each result late.
+	both, _ := doubtful(known(5, map[string]int{"a": 6}), "a").Reconcile(noon, before, true)
+	if got, found := both.Reconcile(noon.Add(time.Minute), lowered, true); *got.Wanted != 5 || len(found.Drift) != 0 {
+		t.Errorf("wanted %v, found %+v after two unknown results: want 5, no drift", *got.Wanted, found)
 	}
 	// A reading after ReadLag that still shows the old target ends the exemption.
 	ended, _ := late.Reconcile(noon.Add(ReadLag), before, true)

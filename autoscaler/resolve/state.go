@@ -32,8 +32,8 @@ type GroupState struct {
 	// ResultUnknown is set if the result of the last request is unknown: its response was lost, or the
 	// process died.
 	ResultUnknown bool `json:"doubt,omitempty"`
-	// UnknownSince is when a reading first showed the target unchanged after a request with an unknown
-	// result. It is not saved: the next process starts with such a reading.
+	// UnknownSince is when the group was first read after a request with an unknown result. It is not
+	// saved: the next process starts with such a reading.
 	UnknownSince time.Time `json:"-"`
 	// Unanswered is the largest requested target that may still take effect; nil: none.
 	Unanswered *Unanswered `json:"unanswered,omitempty"`

@@ -73,6 +73,7 @@ func TestReadersQuestions(t *testing.T) {
 			t.Errorf("weir %s: %+v", line, r)
 		}
 		screens[line] = r.stdout
+		t.Logf("$ weir %s\n%s", line, r.stdout)
 	}
 	for _, c := range []struct{ question, screen, want string }{
 		{"which group has no capacity, since when and why", "status", "group blue is in backoff since "},
@@ -82,7 +83,7 @@ func TestReadersQuestions(t *testing.T) {
 		{"is the breaker open, since when and why", "health status", "breaker of the pool is open since "},
 		{"when do repairs resume, and how can I resume them", "health status", `repairs resume 5m after at most 1 node is unhealthy; "weir node release" resumes them now`},
 		{"does the status of the pool name the breaker", "status", "breaker of the pool is open since "},
-		{"which signal fails, since when and why", "status", "web (shop/rps) is backoff since "},
+		{"which signal fails, since when and why", "status", "signal of app web (shop/rps) is in backoff since "},
 		{"what happens to the signal next, and what can I read", "status", `bootstrap starts it again after a delay (4 restarts so far); "weir signal logs web" shows its last output`},
 		{"which node is paused, by whom, for how long and why", "health status", "paused: i-old by me@host for "},
 		{"which application crashes, and how much of it", "status", "application web: 1 of 4 instances crash repeatedly"},

@@ -227,7 +227,7 @@ func TestUpWithoutBucket(t *testing.T) {
 	first.end(t)
 	u := startUp(t, data, "--no-bucket")
 	// A tick on a busy machine may have warnings of its own.
-	const process = "apps (weir/instance_count) is running since "
+	const process = "signal of app apps (weir/instance_count) is running since "
 	const reason = " ago: from the cache, because the bucket was unavailable at the fetch: "
 	u.pool(t, "an answer of the cached release, and a warning", func(s view.Status) error {
 		if !slices.ContainsFunc(s.Warnings, func(w string) bool { return strings.HasPrefix(w, process) && strings.Contains(w, reason) }) {
@@ -270,7 +270,7 @@ func TestCorruptRelease(t *testing.T) {
 		}
 		return nil
 	})
-	const warning = "! apps (weir/instance_count) is not fetched"
+	const warning = "! signal of app apps (weir/instance_count) is not fetched"
 	text := u.weir(t, "status")
 	_, rest, _ := strings.Cut(text, warning)
 	line, _, _ := strings.Cut(rest, "\n")
@@ -309,7 +309,7 @@ func TestDamagedManifest(t *testing.T) {
 	}
 	u.pool(t, "a warning about the release", func(s view.Status) error {
 		if !slices.ContainsFunc(s.Warnings, func(w string) bool {
-			return strings.HasPrefix(w, "apps (weir/instance_count) is ") && strings.Contains(w, "corrupt release")
+			return strings.HasPrefix(w, "signal of app apps (weir/instance_count) is ") && strings.Contains(w, "corrupt release")
 		}) {
 			return fmt.Errorf("warnings: %q", s.Warnings)
 		}

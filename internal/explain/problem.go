@@ -25,7 +25,14 @@ func Process(now time.Time, p bootstrap.Process) string {
 	if p.State == "running" && p.Why == "" {
 		return ""
 	}
-	text := p.Title() + " is " + p.State + since(now, p.Since)
+	text, state := p.Title(), p.State
+	if p.App != "" {
+		text = "signal of app " + text
+	}
+	if state == "backoff" {
+		state = "in backoff"
+	}
+	text += " is " + state + since(now, p.Since)
 	if p.Why != "" {
 		text += ": " + p.Why
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -158,6 +159,37 @@ func TestRestoreKeepsSequencesAndTimes(t *testing.T) {
 		t.Errorf("a key of the other cluster is %s after the restore, want newer", got)
 	}
 	w.put(names.AppsBucket(cluster), "app-0", "after") // the restored bucket accepts writes
+}
+
+// Daemons that run create a missing bucket again. A restore that deletes it first is complete in spite of that.
+func TestRestoreWhileDaemonsCreateBuckets(t *testing.T) {
+	w := newWorld(t)
+	apps, ledger := "KV_"+names.AppsBucket(cluster), names.LedgerStream(cluster, "web")
+	before := []string{w.state(apps), w.state(ledger)}
+	file := w.backup()
+	ctx, end := context.WithCancel(w.ctx)
+	var daemons sync.WaitGroup
+	for range 4 {
+		for _, c := range []kvbucket.Config{kvbucket.State(cluster, replicas), kvbucket.Orders(cluster, replicas), kvbucket.Apps(cluster, replicas)} {
+			daemons.Go(func() {
+				for ctx.Err() == nil {
+					_, _ = kvbucket.Ensure(ctx, w.js, c)
+				}
+			})
+		}
+	}
+	c := w.config()
+	c.Replace = true
+	for i := range 3 {
+		if _, err := backup.Restore(w.ctx, c, bytes.NewReader(file)); err != nil {
+			t.Errorf("restore %d: %v", i, err)
+		}
+		if after := []string{w.state(apps), w.state(ledger)}; !slices.Equal(after, before) {
+			t.Errorf("after restore %d %v, want %v", i, after, before)
+		}
+	}
+	end()
+	daemons.Wait()
 }
 
 // A backup that is damaged, cut or of another cluster is rejected before a stream is deleted.

@@ -1,6 +1,7 @@
 package backup
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/weirkeeper/weirkeeper/internal/integrity"
@@ -17,12 +19,14 @@ import (
 )
 
 const (
-	// A daemon that runs creates a missing bucket again, so it may be there before the restore of it. A request may
-	// have no receiver for a moment.
+	// A daemon that runs creates a missing bucket again, so it may be there before the restore of it. A server may not
+	// answer while the stream has no leader. A request may have no receiver for a moment.
 	attempts                        = 20
 	pauseBefore                     = 100 * time.Millisecond
-	codeExists  jetstream.ErrorCode = 10130 // restore: the stream exists
+	answerWait                      = 5 * time.Second // before a request for a deletion or a restore is repeated
+	codeExists  jetstream.ErrorCode = 10130           // restore: the stream exists
 	codeInUse   jetstream.ErrorCode = 10058
+	codeNoPeers jetstream.ErrorCode = 10005 // a server is offline for a moment
 )
 
 // ErrExists: a stream of the backup exists in the cluster, and Config.Replace is not set.
@@ -47,31 +51,60 @@ func Restore(ctx context.Context, c Config, in io.ReadSeeker) (Manifest, error) 
 		}
 	}
 	leases := c.leases(ctx)
+	for restored, tries := 0, 1; ; tries++ {
+		n, err := c.restoreFrom(ctx, in, m, restored)
+		if err == nil {
+			return m, c.keep(ctx, leases)
+		}
+		if n > restored {
+			restored, tries = n, 1
+		}
+		if !c.again(ctx, err) || tries >= attempts || !pause(ctx) {
+			return m, err
+		}
+	}
+}
+
+// again reports whether the restore of a stream may succeed if it is repeated: another client created the stream, or no
+// server answered.
+func (c Config) again(ctx context.Context, err error) bool {
+	if !c.Replace || ctx.Err() != nil {
+		return false
+	}
+	if answer, ok := errors.AsType[*jetstream.APIError](err); ok {
+		return slices.Contains([]jetstream.ErrorCode{codeExists, codeInUse, codeNoPeers}, answer.ErrorCode)
+	}
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrNoResponders)
+}
+
+// restoreFrom restores the streams of an archive from the given one on. It returns the number of restored streams.
+func (c Config) restoreFrom(ctx context.Context, in io.ReadSeeker, m Manifest, from int) (int, error) {
 	if _, err := in.Seek(0, io.SeekStart); err != nil {
-		return m, err
+		return from, err
 	}
 	restored := 0
-	err = read(in, func(string, []byte) error { return nil }, func(s settings) (func([]byte) error, error) {
+	err := read(in, func(string, []byte) error { return nil }, func(s settings) (func([]byte) error, error) {
 		if restored == len(m.Streams) {
 			return nil, errors.New("the backup changed while it was read")
 		}
-		of := m.Streams[restored]
-		restored++
-		chunk, err := c.begin(ctx, of.Name, s)
-		if err != nil {
-			return nil, fmt.Errorf("restore stream %s: %w", of.Name, err)
+		name, chunk := m.Streams[restored].Name, func([]byte) error { return nil }
+		if restored >= from {
+			var err error
+			if chunk, err = c.begin(ctx, name, s); err != nil {
+				return nil, fmt.Errorf("restore stream %s: %w", name, err)
+			}
 		}
 		return func(data []byte) error {
 			if err := chunk(data); err != nil {
-				return fmt.Errorf("restore stream %s: %w", of.Name, err)
+				return fmt.Errorf("restore stream %s: %w", name, err)
+			}
+			if data == nil { // the end of this stream
+				restored++
 			}
 			return nil
 		}, nil
 	})
-	if err != nil {
-		return m, err
-	}
-	return m, c.keep(ctx, leases)
+	return max(restored, from), err
 }
 
 // leases returns the leases of the bucket of state. It returns none if the bucket is missing or cannot be read: the
@@ -143,36 +176,27 @@ func (c Config) begin(ctx context.Context, name string, s settings) (func([]byte
 	}, nil
 }
 
-// deliverTo requests the restore of a stream, and returns the subject of its chunks. With Replace it deletes the stream
-// first.
+// deliverTo requests the restore of a stream, and returns the subject of its chunks. With Replace it requests its deletion
+// first. It sends both requests at once: a server processes them in order, and no daemon creates the stream between.
 func (c Config) deliverTo(ctx context.Context, name string, s settings) (string, error) {
-	for i := 1; ; i++ {
-		if c.Replace {
-			one, cancel := c.bound(ctx)
-			err := c.JS.DeleteStream(one, name)
-			cancel()
-			if err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
-				return "", err
-			}
-		}
-		var answer struct {
-			Deliver string              `json:"deliver_subject"`
-			Error   *jetstream.APIError `json:"error"`
-		}
-		if err := c.ask(ctx, "$JS.API.STREAM.RESTORE."+name, s, &answer); err != nil {
-			return "", err
-		}
-		if answer.Error == nil {
-			return answer.Deliver, nil
-		}
-		code := answer.Error.ErrorCode
-		if exists := code == codeExists || code == codeInUse; !exists || !c.Replace || i == attempts {
-			return "", answer.Error
-		}
-		if !pause(ctx) {
-			return "", context.Cause(ctx)
+	ctx, cancel := context.WithTimeout(ctx, min(answerWait, cmp.Or(c.Timeout, defaultTimeout)))
+	defer cancel()
+	if c.Replace {
+		if err := c.JS.Conn().Publish("$JS.API.STREAM.DELETE."+name, nil); err != nil {
+			return "", fmt.Errorf("delete it: %w", err)
 		}
 	}
+	var answer struct {
+		Deliver string              `json:"deliver_subject"`
+		Error   *jetstream.APIError `json:"error"`
+	}
+	if err := c.ask(ctx, "$JS.API.STREAM.RESTORE."+name, s, &answer); err != nil {
+		return "", err
+	}
+	if answer.Error != nil {
+		return "", answer.Error
+	}
+	return answer.Deliver, nil
 }
 
 // withReplicas returns the configuration of a stream with another number of replicas.

@@ -23,7 +23,6 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/daemon/agentd"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/authd"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/autoscalerd"
-	"github.com/weirkeeper/weirkeeper/internal/daemon/bootstrapd"
 	"github.com/weirkeeper/weirkeeper/internal/doctor"
 	"github.com/weirkeeper/weirkeeper/internal/identity"
 	"github.com/weirkeeper/weirkeeper/internal/manual"
@@ -201,17 +200,6 @@ func (cli *aboutCommands) doctorSite(ctx context.Context, fix bool) (doctor.Site
 		Ledger: autoscalerd.LedgerConfig(site.Pool, 0),
 	}
 	cli.asMachine(ctx, site.Service, site.Bus)
-	site.Ask = func(ctx context.Context) (status *bootstrapd.Status, err error) {
-		err = cli.withBus(ctx, func(ctx context.Context, b *bus.Bus) error {
-			s, err := cli.requestBootstrap(ctx, b)
-			status = &s
-			return err
-		})
-		if err != nil {
-			return nil, err
-		}
-		return status, nil
-	}
 	return site, nil
 }
 

@@ -147,7 +147,7 @@ func (s Site) keys(context.Context) []Finding {
 			Fix: "publish releases in layout " + config.LayoutWeir + ", with a key"}}
 	case len(trust.Keys) == 0:
 		return []Finding{{Result: Warned, Detail: "releases need no signature: a writer of the bucket runs code on this host",
-			Fix: "set releases.trusted_keys of weir.yaml, and publish with --key"}}
+			Fix: "set releases.trusted_keys of weir.yaml, and publish with --sign-key"}}
 	}
 	return []Finding{{Result: OK, Detail: fmt.Sprintf("%d keys of signers are trusted", len(trust.Keys))}}
 }

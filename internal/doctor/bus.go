@@ -185,7 +185,8 @@ func (x *busExam) ofServer(v visit, now time.Time) Finding {
 		for _, ip := range own.IPAddresses {
 			names = append(names, ip.String())
 		}
-		certificate = fmt.Sprintf("certificate for %s ends in %.0f days", list(names), days)
+		slices.Sort(names)
+		certificate = fmt.Sprintf("certificate for %s ends in %.0f days", list(slices.Compact(names)), days)
 		about = append(about, certificate)
 	}
 	first := x.visits[slices.IndexFunc(x.visits, visit.usable)]

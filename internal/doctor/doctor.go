@@ -28,6 +28,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/daemon/bootstrapd"
 	"github.com/weirkeeper/weirkeeper/internal/installation"
 	"github.com/weirkeeper/weirkeeper/internal/signalbucket"
+	"github.com/weirkeeper/weirkeeper/internal/view"
 )
 
 // Result is the result of a check.
@@ -60,9 +61,7 @@ type Site struct {
 	Files   error             // why the files are not valid; nil if they are
 	Timeout time.Duration     // of each check; 0: 10 s
 	Bus     *Bus              // nil: the bus is not checked
-	// Ask requests Status after the checks of the bus. If it is nil, Status or Silent is set.
-	Ask func(ctx context.Context) (*bootstrapd.Status, error)
-	// Status is bootstrap's response; nil without one, then Silent is the error.
+	// Status is bootstrap's response; nil without one, then Silent is the error. With Bus, Examine requests it.
 	Status *bootstrapd.Status
 	Silent error
 }
@@ -93,12 +92,11 @@ func Examine(ctx context.Context, s Site, report func(Finding), progress func(ch
 	}
 	bounded("bucket", s.bucket)
 	bounded("keys", s.keys)
-	if s.Files == nil && x.connects() {
+	switch {
+	case x.connects():
 		s.overBus(ctx, x, report, progress)
-	}
-	progress("bootstrap")
-	if s.Ask != nil {
-		s.Status, s.Silent = s.Ask(ctx)
+	case x != nil && s.Silent == nil:
+		s.Silent = errNoServer
 	}
 	run("bootstrap", running)
 	run("signal users", signalUsers)
@@ -106,19 +104,33 @@ func Examine(ctx context.Context, s Site, report func(Finding), progress func(ch
 	run("secret files", secretFiles)
 }
 
-// overBus runs the checks that send requests over the bus. They run at the same time, so a bus that does not answer
-// delays them by the deadline of one.
-func (s Site) overBus(ctx context.Context, x *busExam, report func(Finding), progress func(check string)) {
-	parts := []struct {
+// errNoServer: bootstrap cannot be asked, because no server of the bus accepts this client.
+var errNoServer = errors.New("no server of the bus can be used")
+
+// overBus runs the checks that send requests over the bus, and requests bootstrap's status. They run at the same time, so
+// a bus that does not answer delays them by the deadline of one. Without valid files it requests the status only.
+func (s *Site) overBus(ctx context.Context, x *busExam, report func(Finding), progress func(check string)) {
+	type part struct {
 		name  string
 		check func(context.Context, *bus.Bus) []Finding
 		found []Finding
-	}{{"metrics store", s.metrics, nil}, {"provider", s.rights, nil}, {"agents", s.agents, nil}, {"scheduler", s.scheduler, nil}}
-	progress("metrics store, provider, agents and scheduler")
+	}
+	var parts []part
+	if s.Files == nil {
+		parts = []part{{"metrics store", s.metrics, nil}, {"provider", s.rights, nil}, {"agents", s.agents, nil}, {"scheduler", s.scheduler, nil}}
+	}
+	progress("metrics store, provider, agents, scheduler and bootstrap")
+	s.Silent = errNoServer
 	x.withBus(ctx, func(ctx context.Context, b *bus.Bus) {
 		ctx, cancel := x.bounded(ctx)
 		defer cancel()
 		var wg sync.WaitGroup
+		wg.Go(func() {
+			status, err := view.Bootstrap(ctx, b, x.Cluster, x.Pool)
+			if s.Silent = err; err == nil {
+				s.Status = &status
+			}
+		})
 		for i := range parts {
 			wg.Go(func() { parts[i].found = parts[i].check(ctx, b) })
 		}
@@ -166,7 +178,9 @@ func configuration(s Site) []Finding {
 func running(s Site) []Finding {
 	switch {
 	case s.Status == nil && errors.Is(s.Silent, nats.ErrPermissionViolation):
-		return []Finding{{Result: Unknown, Detail: s.Silent.Error(), Fix: "run doctor with credentials of role operator or viewer too"}}
+		return notPermitted(s.Silent)
+	case s.Status == nil && errors.Is(s.Silent, errNoServer):
+		return []Finding{{Result: Unknown, Detail: s.Silent.Error(), Fix: "correct the findings of the bus"}}
 	case s.Status == nil:
 		return []Finding{{Result: Failed, Detail: s.Silent.Error(), Fix: `start "weir bootstrap", or give its data folder or bus with --data or --nats`}}
 	case s.Status.Refused != "":
@@ -177,6 +191,9 @@ func running(s Site) []Finding {
 
 // signalUsers reports signals that can read bootstrap's files.
 func signalUsers(s Site) []Finding {
+	if s.Status == nil && errors.Is(s.Silent, nats.ErrPermissionViolation) {
+		return notPermitted(s.Silent)
+	}
 	if s.Status == nil {
 		if why := bootstrapd.NoUsers(s.Service.Users()); why != "" {
 			return []Finding{{Result: Unknown, Detail: "bootstrap does not answer. Started as this user, it would run signals as its own user",
@@ -218,6 +235,9 @@ func each(signals []bootstrap.Process, visit func(bootstrap.Process)) {
 }
 
 func signalLimits(s Site) []Finding {
+	if s.Status == nil && errors.Is(s.Silent, nats.ErrPermissionViolation) {
+		return notPermitted(s.Silent)
+	}
 	if s.Status == nil {
 		return []Finding{{Result: Unknown, Detail: "bootstrap does not answer", Fix: "start bootstrap"}}
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/kvbucket"
 	"github.com/weirkeeper/weirkeeper/internal/names"
 	"github.com/weirkeeper/weirkeeper/internal/natsinit"
+	"github.com/weirkeeper/weirkeeper/internal/s3gateway/s3test"
 	"github.com/weirkeeper/weirkeeper/pools/aws/awstest"
 )
 
@@ -57,7 +58,7 @@ const rolesCluster, rolesPoolName = "prod", "web"
 func newRoleWorld(t *testing.T) *roleWorld {
 	t.Helper()
 	w := &roleWorld{T: t, folder: filepath.Join(t.TempDir(), "nats"), logs: map[string][]string{}}
-	w.cloud = awstest.New(t, awstest.Config{Start: time.Now(), Boot: 100 * time.Millisecond, Leave: 100 * time.Millisecond})
+	w.cloud = awstest.New(t, awstest.Config{Region: "us-east-1", Start: time.Now(), Boot: 100 * time.Millisecond, Leave: 100 * time.Millisecond})
 	w.cloud.AddGroup(awstest.ASG{Name: "g", Tags: map[string]string{"weir:pool": rolesCluster + "/" + rolesPoolName}, Min: 1, Max: 4, Desired: 2})
 	w.cloud.Advance(time.Second)
 	var agents strings.Builder
@@ -72,10 +73,12 @@ func newRoleWorld(t *testing.T) *roleWorld {
 	}
 	w.nats = bustest.ServeInstalled(t, w.folder, natsinit.InstallFolder, natsinit.StoreFolder)
 	keys := filepath.Join(t.TempDir(), "keys.json")
-	if err := os.WriteFile(keys, []byte(`{"accessKeyId": "AKIDWEIR", "secretAccessKey": "SECRET"}`), 0o600); err != nil {
+	if err := os.WriteFile(keys, fmt.Appendf(nil, `{"accessKeyId": %q, "secretAccessKey": %q}`, s3test.AccessKey, s3test.SecretKey), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	w.aws = fmt.Sprintf("aws: {region: %s, endpoint_url: %q, access_key_file: %s}\n", w.cloud.Region(), w.cloud.URL(), keys)
+	const bucket = "releases"
+	w.aws = fmt.Sprintf("aws: {region: %s, endpoint_url: %q, path_style: true, access_key_file: %s, signals_bucket: %s}\n",
+		w.cloud.Region(), endpointOfAll(t, s3test.Serve(t, bucket).Endpoint, w.cloud), keys, bucket)
 	return w
 }
 
@@ -196,7 +199,7 @@ func readingRows(node string) []roleRow {
 		{"app list", 0, "web"}, {"app get web", 0, "web"}, {"app status", 0, "web"}, {"app explain web", 0, "2 running"}, {"app crashes web", 0, ""},
 		{"state check", 0, "no damage is reported"}, {"signal ps", 0, "running"}, {"signal shadow", 0, ""},
 		{"metrics get --app web load", 0, "web,load"}, {"decide --help", 0, "Recompute"},
-		{"pool list", 0, rolesPoolName}, {"signal where shop/none", 0, "No resources found"}, {"events --since 1h", 0, ""},
+		{"pool list", 0, rolesPoolName}, {"signal where shop/none", 0, "No resources found"}, {"pool roll --status", 0, ""}, {"events --since 1h", 0, ""},
 		{"diff last last", 0, "ticks of"}, {"pool decide --set scaling_limits.max_capacity=40 --since 1h", 0, "otherwise"},
 	}
 }
@@ -210,9 +213,43 @@ func orderRows(node string) []roleRow {
 		{"offset 1 --for 1h", 0, "offset of +1"}, {"offset 0", 0, ""},
 		{"pool target 2", 0, "from its next tick on"}, {"pool target --clear", 0, ""}, {"pool mark-stale g", 0, ""},
 		{"node pause " + node, 0, ""}, {"node resume " + node, 0, ""}, {"node release " + node, 1, ""}, {"node recover " + node + " --why test", 0, ""}, {"node check", 0, "AGENT_HEARTBEAT"},
-		{"signal logs web", 0, "started"}, {"signal restart web", 0, "is being restarted"}, {"pool drain " + node, 0, ""},
+		{"signal logs web", 0, "started"}, {"signal restart web", 0, "is being restarted"}, {"pool roll --dry-run", 0, ""}, {"pool drain " + node, 0, ""}, {"pool remove " + node, 0, ""},
+		{"signal forget shop/rps@v1", 0, "the next fetch accepts"}, {"release forget shop/rps@v1", 0, "the next fetch accepts"},
 		{"state accept apps --reason x", 1, "reports no damage"}, {"app delete api", 0, "api: deleted"},
 		{"pause --for 1h --why test", 0, "is paused"}, {"resume", 0, "continues"}, // last: node health reads the end of a pause later
+	}
+}
+
+// adminRows are commands that an admin may run, after all others.
+func adminRows(folder string) []roleRow {
+	backup := filepath.Join(folder, "prod.tar")
+	return []roleRow{
+		{"state backup " + backup, 0, "KV_weir-apps_prod"}, {"state restore " + backup, 1, "--replace deletes what exists first"},
+		{"state migrate --dry-run", 0, ""}, {"state aside pool." + rolesPoolName + " --reason x", 1, "nothing to set aside"},
+	}
+}
+
+// doctorRows are what doctor prints for each role. The servers report the permissions that it tests.
+func doctorRows() map[roles.Role][]string {
+	return map[roles.Role][]string{
+		roles.Viewer:   {"(role viewer) has all", "ok       bootstrap: process"},
+		roles.Operator: {"(role operator) has all", "ok       bootstrap: process"},
+		roles.Admin:    {"(role admin) has all", "unknown  bootstrap: ", "weir.prod.bootstrap.web.status", "run doctor with credentials of role operator or viewer too"},
+	}
+}
+
+// Each command that reads the bus is run by each role that may run it.
+func TestEveryBusCommandHasARole(t *testing.T) {
+	rows := slices.Concat(readingRows("n"), orderRows("n"), adminRows("d"), []roleRow{{line: "doctor"}})
+	for path := range busCommands() {
+		for _, short := range shortForms() {
+			if path == "pool "+short {
+				path = short
+			}
+		}
+		if !slices.ContainsFunc(rows, func(row roleRow) bool { return strings.HasPrefix(row.line+" ", path+" ") }) {
+			t.Errorf("no role runs weir %s", path)
+		}
 	}
 }
 
@@ -255,6 +292,7 @@ func TestRolesRunEverything(t *testing.T) {
 	}
 	check("viewer", viewer, readingRows(w.nodes[0]))
 	check("operator", operator, append(readingRows(w.nodes[0]), orderRows(w.nodes[0])...))
+	check("admin", w.flags(w.user(roles.Admin)), adminRows(t.TempDir()))
 	for _, line := range w.nats.Violations() {
 		t.Errorf("a server reports: %s", line)
 	}
@@ -278,6 +316,14 @@ func TestRolesRunEverything(t *testing.T) {
 	}
 	if got := len(w.nats.Violations()); got < 3 {
 		t.Errorf("the servers report %d refusals of the viewer's orders, so the check above may find none", got)
+	}
+	for role, wants := range doctorRows() {
+		r := as(w.flags(w.user(role)), "doctor")
+		for _, want := range wants {
+			if !strings.Contains(r.stdout, want) || strings.Contains(r.stderr, "level=") {
+				t.Errorf("%s: weir doctor printed\n%s%s\nwant %q and no log", role, r.stdout, r.stderr, want)
+			}
+		}
 	}
 }
 

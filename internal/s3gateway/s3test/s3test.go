@@ -8,7 +8,7 @@
 //
 // A Server is safe for concurrent use.
 //
-// Tests start one by [Start], and its cleanup stops the process.
+// Tests start one by [Start] or [Serve], and its cleanup stops the process.
 package s3test
 
 import (
@@ -78,6 +78,12 @@ func Start(t testing.TB, buckets ...string) *Server {
 	t.Helper()
 	t.Setenv("AWS_ACCESS_KEY_ID", AccessKey)
 	t.Setenv("AWS_SECRET_ACCESS_KEY", SecretKey)
+	return Serve(t, buckets...)
+}
+
+// Serve runs a server with these buckets until the test ends. Its caller may be parallel.
+func Serve(t testing.TB, buckets ...string) *Server {
+	t.Helper()
 	s := &Server{dir: t.TempDir(), ended: make(chan struct{})}
 	s.cmd = exec.Command(os.Args[0])
 	s.cmd.Env = append(os.Environ(), childEnv+"="+s.dir+"\n"+strings.Join(buckets, "\n"))

@@ -137,8 +137,12 @@ func (w *twins) serveMetrics(ctx context.Context, wg *sync.WaitGroup, dir string
 	if err != nil {
 		w.Fatal(err)
 	}
+	server, err := embedded.Listen(ctx, w.nc, w.cluster, log)
+	if err != nil {
+		w.Fatal(err)
+	}
 	wg.Go(func() {
-		if err := errors.Join(embedded.Serve(ctx, w.nc, w.cluster, store, log), store.Close()); err != nil {
+		if err := errors.Join(server.Serve(ctx, store), store.Close()); err != nil {
 			w.Error(err)
 		}
 	})

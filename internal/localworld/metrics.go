@@ -26,6 +26,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/diskspace"
 	"github.com/weirkeeper/weirkeeper/internal/inputfile"
 	"github.com/weirkeeper/weirkeeper/internal/wholefile"
+	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/metrics/embedded"
 	"github.com/weirkeeper/weirkeeper/metrics/embedded/tsdbstore"
 	"github.com/weirkeeper/weirkeeper/metrics/lineprotocol"
@@ -74,12 +75,12 @@ func ServeMetrics(ctx context.Context, root *command.Root, o command.MetricsOpti
 		return parts.Stop(err)
 	}
 	server := admin.Config{Daemon: config.DaemonMetrics, Settings: service.Admin, Flag: o.AdminAddr, Out: root.Stdout, Log: log}
-	if err := admin.Start(parts, server, admin.Content{Checks: []admin.Check{admin.Bus(b), admin.Disk(settings.Data, "metrics")}}); err != nil {
+	if err := admin.Start(parts, server, admin.Content{Checks: []admin.Check{admin.Bus(b), at.check(), admin.Disk(settings.Data, "metrics")}}); err != nil {
 		return parts.Stop(err)
 	}
 	parts.Run("free space", func(ctx context.Context) error { return untilFull(ctx, metricsFolder(settings.Data)) })
-	fmt.Fprintf(root.Stdout, "metrics of cluster %s: %s?bucket=APP, in line protocol; its token is in %s\n", settings.Cluster, at, cmp.Or(o.TokenFile, command.MetricsToken(settings.Data)))
-	parts.Run("service manager", func(ctx context.Context) error { return notify.Run(ctx, func(context.Context) error { return nil }) })
+	fmt.Fprintf(root.Stdout, "metrics of cluster %s: %s?bucket=APP, in line protocol; its token is in %s\n", settings.Cluster, at.url, cmp.Or(o.TokenFile, command.MetricsToken(settings.Data)))
+	parts.Run("service manager", func(ctx context.Context) error { return notify.Run(ctx, at.alive) })
 	<-parts.Context().Done()
 	return parts.Stop(nil)
 }
@@ -185,29 +186,55 @@ func sendable(token string) bool {
 	return token != "" && len(token) <= longest && !strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' })
 }
 
-// startMetrics opens the store of a data folder, answers for it on the bus, and lets
-// applications write to it over HTTP. It returns where they do.
-func startMetrics(parts *daemon.Services, b *bus.Bus, cluster, dir string, in intake, log *slog.Logger) (string, error) {
+// running is a metrics store that answers requests.
+type running struct {
+	store *tsdbstore.Store
+	url   string // where applications write
+}
+
+// alive reports whether the database answers.
+func (r running) alive(ctx context.Context) error {
+	_, err := r.store.Window(ctx, metrics.Query{Type: metrics.System, Name: "up"})
+	return err
+}
+
+// check is the condition of the database.
+func (r running) check() admin.Check {
+	return admin.Check{Name: "database", Read: func(ctx context.Context) admin.Result {
+		if err := r.alive(ctx); err != nil {
+			return admin.Result{State: admin.Failed, Detail: err.Error(), Remedy: "check the log of the metrics store and its disk", Dead: errors.Is(err, context.DeadlineExceeded)}
+		}
+		return admin.Result{State: admin.OK, Detail: "it has answered a query"}
+	}}
+}
+
+// startMetrics opens the store of a data folder, receives requests for it on the bus, and lets
+// applications write to it over HTTP.
+func startMetrics(parts *daemon.Services, b *bus.Bus, cluster, dir string, in intake, log *slog.Logger) (r running, err error) {
 	if full, is := errors.AsType[*diskspace.Full](diskspace.Check(metricsFolder(dir))); is {
-		return "", full
+		return r, full
 	}
-	store, err := tsdbstore.Open(metricsFolder(dir), tsdbstore.Config{Retention: in.retention, Log: log})
+	if r.store, err = tsdbstore.Open(metricsFolder(dir), tsdbstore.Config{Retention: in.retention, Log: log}); err != nil {
+		return r, err
+	}
+	server, err := embedded.Listen(parts.Context(), b.Conn(), cluster, log)
 	if err != nil {
-		return "", err
+		return r, errors.Join(err, r.store.Close())
 	}
 	parts.Run("metrics store", func(ctx context.Context) error {
-		return errors.Join(embedded.Serve(ctx, b.Conn(), cluster, store, log), store.Close())
+		return errors.Join(server.Serve(ctx, r.store), r.store.Close())
 	})
-	handler, err := lineprotocol.New(store, lineprotocol.Config{Token: in.token, Log: log})
+	handler, err := lineprotocol.New(r.store, lineprotocol.Config{Token: in.token, Log: log})
 	if err != nil {
-		return "", err
+		return r, err
 	}
 	listener, err := net.Listen("tcp", in.addr)
 	if err != nil {
-		return "", fmt.Errorf("metrics over HTTP: %w; choose another address", err)
+		return r, fmt.Errorf("metrics over HTTP: %w; choose another address", err)
 	}
 	mux := http.NewServeMux()
 	mux.Handle(lineprotocol.Path, handler)
 	daemon.ServeHTTP(parts, "metrics over HTTP", listener, mux, log)
-	return fmt.Sprintf("http://%s%s", listener.Addr(), lineprotocol.Path), nil
+	r.url = fmt.Sprintf("http://%s%s", listener.Addr(), lineprotocol.Path)
+	return r, nil
 }

@@ -1,7 +1,7 @@
 // Package embedded is a metrics store over NATS. One process owns the database. Other
 // processes read and write over the bus.
 //
-// The owner opens the database (package tsdbstore) and calls [Serve]. Every other
+// The owner opens the database (package tsdbstore), and calls [Listen] and [Server.Serve]. Every other
 // process of the cluster uses a [Client], without the code of the database. Both
 // are a metrics.Store and safe for concurrent use.
 //

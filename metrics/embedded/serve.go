@@ -35,35 +35,58 @@ type Store interface {
 	Page(ctx context.Context, q metrics.Query, after *Cursor, room int) (Page, error)
 }
 
-// Serve answers the Clients of the cluster from the store until ctx ends. Then it answers the waiting requests and
-// returns nil. It returns an error if the connection closes. Run it once for a cluster.
-func Serve(ctx context.Context, nc *nats.Conn, cluster string, store Store, log *slog.Logger) error {
-	s := service{store: store, log: log, room: limit(maxPage, nc)}
-	closed := nc.StatusChanged(nats.CLOSED)
-	defer nc.RemoveStatusListener(closed)
+// Server receives the requests of the Clients of a cluster.
+type Server struct {
+	nc              *nats.Conn
+	cluster         string
+	log             *slog.Logger
+	writes, windows *bus.Inbox
+}
+
+// Listen receives requests, which wait for Serve. It returns when the NATS server sends them, or after 10 s: without a
+// connection they are received from its return on. The connection must stay open until Serve returns. Run one Server for
+// a cluster.
+func Listen(ctx context.Context, nc *nats.Conn, cluster string, log *slog.Logger) (*Server, error) {
 	writes, err := receive(nc, writeSubject(cluster), log)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer writes.Close()
 	windows, err := receive(nc, windowSubject(cluster), log)
 	if err != nil {
-		return err
+		writes.Close()
+		return nil, err
 	}
-	defer windows.Close()
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	_ = nc.FlushWithContext(ctx) // after a reconnect the client library subscribes again
+	return &Server{nc, cluster, log, writes, windows}, nil
+}
+
+// Serve answers the requests from the store until ctx ends. Then it answers the waiting ones, stops to receive, and returns
+// nil. It returns an error if the connection closes. Call it once.
+func (s *Server) Serve(ctx context.Context, store Store) (err error) {
+	answers := service{store: store, log: s.log, room: limit(maxPage, s.nc)}
+	closed := s.nc.StatusChanged(nats.CLOSED)
+	defer s.nc.RemoveStatusListener(closed)
+	defer s.writes.Close()
+	defer s.windows.Close()
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	var answering sync.WaitGroup
 	for range workers {
-		answering.Go(func() { s.work(work, writes, s.write) })
-		answering.Go(func() { s.work(work, windows, s.window) })
+		answering.Go(func() { answers.work(work, s.writes, answers.write) })
+		answering.Go(func() { answers.work(work, s.windows, answers.window) })
 	}
-	select {
-	case <-ctx.Done(): // the connection may end at the same time
-	case <-closed:
-		err = fmt.Errorf("serve metrics of cluster %s: %w", cluster, nats.ErrConnectionClosed)
+	if s.nc.IsClosed() { // before closed was registered
+		err = fmt.Errorf("serve metrics of cluster %s: %w", s.cluster, nats.ErrConnectionClosed)
+	} else {
+		select {
+		case <-ctx.Done(): // the connection may end at the same time
+		case <-closed:
+			err = fmt.Errorf("serve metrics of cluster %s: %w", s.cluster, nats.ErrConnectionClosed)
+		}
 	}
-	stop := drain(work, cancel, err == nil, writes, windows)
+	stop := drain(work, cancel, err == nil, s.writes, s.windows)
 	defer stop()
 	answering.Wait()
 	return err

@@ -85,11 +85,11 @@ func BenchmarkWindow(b *testing.B) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer cancel()
+	server := listen(b, shared.Conn())
 	wg.Go(func() {
-		if err := embedded.Serve(ctx, shared.Conn(), "test", store, discard()); err != nil {
+		if err := server.Serve(ctx, store); err != nil {
 			b.Error(err)
 		}
 	})
-	untilHeard(b, shared.Conn())
 	b.Run("client", func(b *testing.B) { readAll(b, embedded.NewClient(shared.Conn(), "test"), q, series) })
 }

@@ -42,8 +42,9 @@ func serve(t *testing.T, nc *nats.Conn, store *tsdbstore.Store) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
+	server := listen(t, nc)
 	wg.Go(func() {
-		if err := embedded.Serve(ctx, nc, "test", store, discard()); err != nil {
+		if err := server.Serve(ctx, store); err != nil {
 			t.Errorf("Serve: %v", err)
 		}
 	})
@@ -51,28 +52,15 @@ func serve(t *testing.T, nc *nats.Conn, store *tsdbstore.Store) {
 		cancel()
 		wg.Wait()
 	})
-	untilHeard(t, nc)
 }
 
-func untilHeard(t testing.TB, nc *nats.Conn) {
+func listen(t testing.TB, nc *nats.Conn) *embedded.Server {
 	t.Helper()
-	q := metrics.Query{Type: metrics.System, Name: "m"}
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for {
-		_, err := embedded.NewClient(nc, "test").Window(t.Context(), q)
-		if err == nil {
-			return
-		}
-		if !errors.Is(err, embedded.ErrNoStore) {
-			t.Fatal(err)
-		}
-		select {
-		case <-tick.C:
-		case <-t.Context().Done():
-			t.Fatal("no store serves")
-		}
+	server, err := embedded.Listen(t.Context(), nc, "test", discard())
+	if err != nil {
+		t.Fatal(err)
 	}
+	return server
 }
 
 func client(t *testing.T) (*embedded.Client, *tsdbstore.Store) {
@@ -185,7 +173,6 @@ func TestServeRefusesBadRequests(t *testing.T) {
 func TestClientPut(t *testing.T) {
 	owner, other := connections(t)
 	serve(t, owner, open(t, t.TempDir()))
-	untilHeard(t, other)
 	testPut(t, embedded.NewClient(other, "test"))
 }
 
@@ -234,9 +221,8 @@ func TestServeAnswersWaitingRequestsAtTheEnd(t *testing.T) {
 	store := open(t, t.TempDir())
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	served := make(chan error, 1)
-	go func() { served <- embedded.Serve(ctx, owner, "test", store, discard()) }()
-	untilHeard(t, other)
+	server, served := listen(t, owner), make(chan error, 1)
+	go func() { served <- server.Serve(ctx, store) }()
 	base := time.Now().Truncate(time.Second).Add(-30 * time.Minute)
 	c := embedded.NewClient(other, "test")
 	kept := 0
@@ -268,11 +254,10 @@ func TestServeAnswersWaitingRequestsAtTheEnd(t *testing.T) {
 }
 
 func TestServeEndsWithItsConnection(t *testing.T) {
-	owner, other := connections(t)
+	owner, _ := connections(t)
 	store := open(t, t.TempDir())
-	served := make(chan error, 1)
-	go func() { served <- embedded.Serve(t.Context(), owner, "test", store, discard()) }()
-	untilHeard(t, other)
+	server, served := listen(t, owner), make(chan error, 1)
+	go func() { served <- server.Serve(t.Context(), store) }()
 	owner.Close()
 	select {
 	case err := <-served:

@@ -376,11 +376,11 @@ func (w *pair) checkTargets(p *process, ignorance string, g *memory.Group, did m
 	}
 }
 
-// staying is the weight of the machines that are there, and have no drain record.
+// staying is the weight of the machines that are there, and have no drain record or are taken back.
 func (w *pair) staying() (sum float64) {
 	left := map[string]bool{}
 	for _, r := range w.followed() {
-		left[r.Node] = true
+		left[r.Node] = r.State != drain.Returned && r.State != drain.Returning
 	}
 	for _, g := range w.groups {
 		for _, i := range w.real(g).Instances {

@@ -401,10 +401,10 @@ func (cli *daemonCommands) webCommand() *cobra.Command {
 of a pool, and why a tick decided what it did. The API is below /api/v1, and
 /api/v1/openapi.yaml documents it.
 
-On 127.0.0.1 every user of this machine can read. An address that other hosts reach needs
-tokens and a certificate: the keys token_file and tls of the section "web" of weir.yaml. A browser
-sends a token as the password, with any name. Orders over the API always need the token
-of an operator.`,
+Without tokens the address must be on this machine, whose users can all read, and orders over
+the API are refused. With tokens (the key token_file of the section "web" of weir.yaml) each
+request needs one: a browser sends it as the password, with any name, or in a link with
+"?token=SECRET". An address that other hosts reach needs tokens and a certificate (the key tls).`,
 		Example: `  weir web --cluster prod
   weir web --cluster prod --addr 127.0.0.1:8080`,
 		Args: command.NoArgs,

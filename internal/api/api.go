@@ -37,11 +37,11 @@ type Config struct {
 	Fleet   Fleet
 	Pool    func(name string) Pool // the ports of a pool of the cluster
 	Live    *Live                  // nil: /events is off
-	// Tokens returns the tokens. It is called for each request, so that a changed file is in use at once. nil: there are
-	// none, and no order is accepted.
+	// Tokens returns the tokens, of which each request needs one. It is called for each request, so that a changed file is
+	// in use at once. nil: there are none, and no order is accepted.
 	Tokens func() ([]Token, error)
-	// Own is the address on which the server listens; nil: each request is refused. If other hosts reach it, each
-	// request needs a token.
+	// Own is the address on which the server listens; nil: each request is refused. Without Tokens only the processes of
+	// this host may read, on a loopback address.
 	Own net.Addr
 	Log *slog.Logger
 }
@@ -138,7 +138,7 @@ func (s *server) guard(next http.Handler) http.Handler {
 			writeError(w, http.StatusServiceUnavailable, errors.New("the tokens of this server cannot be read: see its log"))
 			return
 		}
-		if token.Role == "" && (!httpguard.Loopback(s.Own) || r.Header.Get("Authorization") != "") {
+		if open := s.Tokens == nil && httpguard.Loopback(s.Own); token.Role == "" && (!open || r.Header.Get("Authorization") != "") {
 			h.Set("WWW-Authenticate", "Bearer")
 			writeError(w, http.StatusUnauthorized, errors.New("send \"Authorization: Bearer SECRET\" with a secret of the token file"))
 			return

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -138,7 +139,10 @@ func (w *world) record(list ...autoscaler.Record) {
 	}
 }
 
-// request is one request; an empty method is GET.
+// noSecret is a request without a token.
+const noSecret = "-"
+
+// request is one request; an empty method is GET, and an empty secret is that of a viewer.
 type request struct {
 	method, path, body, secret string
 	headers                    map[string]string
@@ -152,8 +156,8 @@ func (w *world) do(q request) (int, string) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if q.secret != "" {
-		r.Header.Set("Authorization", "Bearer "+q.secret)
+	if q.secret != noSecret {
+		r.Header.Set("Authorization", "Bearer "+cmp.Or(q.secret, viewerSecret))
 	}
 	if q.body != "" {
 		r.Header.Set("Content-Type", "application/json")
@@ -330,7 +334,8 @@ func TestBadInput(t *testing.T) {
 		"foreign origin":        {with(pause, func(q *request) { q.headers = map[string]string{"Origin": "http://evil.example"} }), 403, "another site"},
 		"wrong secret":          {request{path: "/pools", secret: "no-such-secret-0123456789"}, 401, "Bearer"},
 		"empty secret":          {request{path: "/pools", headers: map[string]string{"Authorization": "Bearer "}}, 401, "Bearer"},
-		"order without token":   {with(pause, func(q *request) { q.secret = "" }), 403, "operator"},
+		"order without token":   {with(pause, func(q *request) { q.secret = noSecret }), 401, "Bearer"},
+		"read without token":    {request{path: "/pools", secret: noSecret}, 401, "Bearer"},
 		"order of a viewer":     {with(pause, func(q *request) { q.secret = viewerSecret }), 403, "operator"},
 		"order as a form":       {with(pause, func(q *request) { q.headers = map[string]string{"Content-Type": "text/plain"} }), 415, "application/json"},
 		"no reason":             {with(pause, func(q *request) { q.body = `{"reason":" "}` }), 400, "reason is missing"},
@@ -410,19 +415,39 @@ func TestRecover(t *testing.T) {
 	}
 }
 
-// On an address that other hosts reach, each request needs a token.
-func TestTokenForOtherHosts(t *testing.T) {
-	h := New(Config{
-		Own: &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1), Port: 80}, Log: slog.New(slog.DiscardHandler), Cluster: "here",
-		Tokens: func() ([]Token, error) { return []Token{{Viewer, "vic", viewerSecret}}, nil },
-	})
-	for secret, want := range map[string]int{"": 401, "wrong-secret-0123456789": 401, viewerSecret: 200} {
-		r, out := httptest.NewRequest(http.MethodGet, "http://weir.example"+Prefix+"/openapi.yaml", nil), httptest.NewRecorder()
-		if secret != "" {
-			r.Header.Set("Authorization", "Bearer "+secret)
+// With tokens, and on an address that other hosts reach, each request needs a token. On a loopback address without tokens
+// all processes of the host read, and nothing gives an order.
+func TestWhoNeedsAToken(t *testing.T) {
+	tokens := func() ([]Token, error) { return []Token{{Viewer, "vic", viewerSecret}}, nil }
+	inside, outside := net.IPv4(127, 0, 0, 1), net.IPv4(10, 0, 0, 1)
+	for _, test := range []struct {
+		own    net.IP
+		tokens func() ([]Token, error)
+		method string
+		secret string
+		want   int
+	}{
+		{outside, tokens, "GET", "", 401},
+		{outside, tokens, "GET", "wrong-secret-0123456789", 401},
+		{outside, tokens, "GET", viewerSecret, 200},
+		{inside, tokens, "GET", "", 401},
+		{inside, tokens, "GET", viewerSecret, 200},
+		{inside, nil, "GET", "", 200},
+		{inside, nil, "GET", viewerSecret, 401},
+		{inside, nil, "POST", "", 403},
+	} {
+		h := New(Config{Own: &net.TCPAddr{IP: test.own, Port: 80}, Log: slog.New(slog.DiscardHandler), Cluster: "here", Tokens: test.tokens})
+		path := "/openapi.yaml"
+		if test.method == "POST" {
+			path = "/pools/here/web/pause"
 		}
-		if h.ServeHTTP(out, r); out.Code != want {
-			t.Errorf("secret %q: %d, want %d", secret, out.Code, want)
+		r, out := httptest.NewRequest(test.method, "http://127.0.0.1"+Prefix+path, strings.NewReader("{}")), httptest.NewRecorder()
+		r.Header.Set("Content-Type", "application/json")
+		if test.secret != "" {
+			r.Header.Set("Authorization", "Bearer "+test.secret)
+		}
+		if h.ServeHTTP(out, r); out.Code != test.want {
+			t.Errorf("%s on %v with secret %q, tokens %t: %d, want %d", test.method, test.own, test.secret, test.tokens != nil, out.Code, test.want)
 		}
 	}
 }

@@ -21,6 +21,7 @@ func (w *world) stream(path, lastID string) *bufio.Scanner {
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	r.Header.Set("Authorization", "Bearer "+viewerSecret)
 	if lastID != "" {
 		r.Header.Set("Last-Event-ID", lastID)
 	}

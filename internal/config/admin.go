@@ -118,7 +118,7 @@ func (a Admin) CheckAddress(address string) error {
 // Web is the block "web" of weir.yaml: the dashboard and the HTTP API.
 type Web struct {
 	Addr      string   `yaml:"addr"`       // HOST:PORT; default 127.0.0.1:9480
-	TokenFile string   `yaml:"token_file"` // lines ROLE NAME SECRET; required for an address that is not loopback, and for orders
+	TokenFile string   `yaml:"token_file"` // lines ROLE NAME SECRET: each request needs a token; required for an address that is not loopback, and for orders
 	TLS       AdminTLS `yaml:"tls"`
 }
 

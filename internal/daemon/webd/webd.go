@@ -3,10 +3,10 @@
 //	p := webd.Process{Settings: settings, Log: log}
 //	err := p.Run(ctx, service)
 //
-// One server has the pages of package web and the API of package api. On an address that other hosts reach, both need a
-// token: programs send it as a bearer token, and browsers as the password of basic authentication. The pages only
-// read. The connection has the role operator: with one of role viewer all works but orders. Several processes may serve a
-// cluster.
+// One server has the pages of package web and the API of package api. With a token file both need a token: programs send
+// it as a bearer token, and browsers as the password of basic authentication or in a link. An address that other hosts
+// reach needs a token file. The pages only read. The connection has the role operator: with one of role viewer all works
+// but orders. Several processes may serve a cluster.
 package webd
 
 import (
@@ -119,48 +119,4 @@ func (p Process) serve(ctx context.Context, b *bus.Bus, settings config.Web, tok
 	}
 	<-parts.Context().Done()
 	return parts.Stop(nil)
-}
-
-// guard protects the pages. The API has a guard of its own.
-type guard struct {
-	own    net.Addr
-	tokens func() ([]api.Token, error) // nil: there are none
-	log    *slog.Logger
-}
-
-// wrap refuses requests of pages of other sites, and those without a token if other hosts reach the server.
-func (g guard) wrap(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch {
-		case !httpguard.OfThisHost(g.own, r):
-			http.Error(w, "the Host header is a name of another host: use the IP address, or localhost", http.StatusForbidden)
-			return
-		case !httpguard.Loopback(g.own):
-			ok, err := g.permits(r)
-			if err != nil {
-				g.log.Warn("tokens of the dashboard unreadable", "err", err)
-				http.Error(w, "the tokens of this server cannot be read: see its log", http.StatusServiceUnavailable)
-				return
-			}
-			if !ok {
-				w.Header().Set("WWW-Authenticate", `Basic realm="Weirkeeper: any name, and a secret of the token file as password"`)
-				http.Error(w, "give any name, and a secret of the token file as password", http.StatusUnauthorized)
-				return
-			}
-		}
-		next.ServeHTTP(w, r)
-	})
-}
-
-// permits reports whether a request has the secret of a token.
-func (g guard) permits(r *http.Request) (bool, error) {
-	secret := httpguard.Bearer(r)
-	if _, password, ok := r.BasicAuth(); ok {
-		secret = password
-	}
-	if g.tokens == nil {
-		return false, nil
-	}
-	tokens, err := g.tokens()
-	return api.Find(tokens, secret).Role != "", err
 }

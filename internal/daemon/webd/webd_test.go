@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -119,38 +120,94 @@ func until(t *testing.T, url string, texts ...string) {
 	}
 }
 
-// An address that other hosts reach needs a token, and a loopback one accepts no other host name.
+// With tokens, and on an address that other hosts reach, each page needs a token. A loopback address accepts no name of
+// another host.
 func TestGuardOfThePages(t *testing.T) {
-	tokens := func() ([]api.Token, error) {
-		return []api.Token{{Role: api.Viewer, Name: "kim", Secret: "0123456789abcdef"}}, nil
-	}
+	const secret = "0123456789abcdef"
+	tokens := func() ([]api.Token, error) { return []api.Token{{Role: api.Viewer, Name: "kim", Secret: secret}}, nil }
 	outside := &net.TCPAddr{IP: net.IPv4zero, Port: 9480}
 	local := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 9480}
 	for name, test := range map[string]struct {
 		own    net.Addr
+		tokens func() ([]api.Token, error)
 		host   string
-		secret string
+		edit   func(*http.Request)
 		want   int
 	}{
-		"loopback":                {local, "127.0.0.1:9480", "", http.StatusOK},
-		"another name":            {local, "evil.example:9480", "", http.StatusForbidden},
-		"no token":                {outside, "10.0.0.1:9480", "", http.StatusUnauthorized},
-		"wrong token":             {outside, "10.0.0.1:9480", "0123456789abcdeX", http.StatusUnauthorized},
-		"token as basic password": {outside, "10.0.0.1:9480", "0123456789abcdef", http.StatusOK},
+		"loopback":                    {local, nil, "127.0.0.1:9480", nil, http.StatusOK},
+		"another name":                {local, nil, "evil.example:9480", nil, http.StatusForbidden},
+		"another name with a token":   {local, tokens, "evil.example:9480", password(secret), http.StatusForbidden},
+		"no token":                    {outside, tokens, "10.0.0.1:9480", nil, http.StatusUnauthorized},
+		"no token on loopback":        {local, tokens, "127.0.0.1:9480", nil, http.StatusUnauthorized},
+		"no token file":               {outside, nil, "10.0.0.1:9480", password(""), http.StatusUnauthorized},
+		"wrong token":                 {outside, tokens, "10.0.0.1:9480", password("0123456789abcdeX"), http.StatusUnauthorized},
+		"token as basic password":     {outside, tokens, "10.0.0.1:9480", password(secret), http.StatusOK},
+		"secret as the cookie":        {local, tokens, "127.0.0.1:9480", cookie("weir_pages_9480", secret), http.StatusUnauthorized},
+		"cookie of another port":      {local, tokens, "127.0.0.1:9480", cookie("weir_pages_9481", pass(api.Token{Secret: secret})), http.StatusUnauthorized},
+		"cookie":                      {local, tokens, "127.0.0.1:9480", cookie("weir_pages_9480", pass(api.Token{Secret: secret})), http.StatusOK},
+		"wrong token in a link":       {local, tokens, "127.0.0.1:9480", link("0123456789abcdeX"), http.StatusUnauthorized},
+		"token in a link":             {local, tokens, "127.0.0.1:9480", link(secret), http.StatusSeeOther},
+		"tokens cannot be read now":   {local, func() ([]api.Token, error) { return nil, io.ErrUnexpectedEOF }, "127.0.0.1:9480", password(secret), http.StatusServiceUnavailable},
+		"link of another host's page": {local, tokens, "evil.example:9480", link(secret), http.StatusForbidden},
 	} {
 		r := httptest.NewRequest(http.MethodGet, "/pools", nil)
 		r.Host = test.host
-		if test.secret != "" {
-			r.SetBasicAuth("any", test.secret)
+		if test.edit != nil {
+			test.edit(r)
 		}
-		w := httptest.NewRecorder()
-		ok := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
-		guard{test.own, tokens, slog.New(slog.DiscardHandler)}.wrap(ok).ServeHTTP(w, r)
-		if w.Code != test.want {
-			t.Errorf("%s: status %d, want %d: %s", name, w.Code, test.want, w.Body)
+		if got := answer(guard{test.own, test.tokens, slog.New(slog.DiscardHandler)}, r); got.Code != test.want {
+			t.Errorf("%s: status %d, want %d: %s", name, got.Code, test.want, got.Body)
 		}
 	}
-	if _, err := (guard{outside, nil, nil}).permits(httptest.NewRequest(http.MethodGet, "/", nil)); err != nil {
-		t.Errorf("without a token file: %v", err)
+}
+
+func password(secret string) func(*http.Request) {
+	return func(r *http.Request) { r.SetBasicAuth("any", secret) }
+}
+
+func cookie(name, value string) func(*http.Request) {
+	return func(r *http.Request) { r.AddCookie(&http.Cookie{Name: name, Value: value}) }
+}
+
+func link(secret string) func(*http.Request) {
+	return func(r *http.Request) { r.URL.RawQuery = "token=" + secret }
+}
+
+func answer(g guard, r *http.Request) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	g.wrap(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})).ServeHTTP(w, r)
+	return w
+}
+
+// A link with a token opens the same page without the token in its address. The cookie that it sets is not the secret.
+func TestLinkWithATokenBecomesACookie(t *testing.T) {
+	const secret = "0123456789abcdef"
+	g := guard{&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 9480}, func() ([]api.Token, error) {
+		return []api.Token{{Role: api.Viewer, Name: "kim", Secret: secret}}, nil
+	}, slog.New(slog.DiscardHandler)}
+	for path, want := range map[string]string{
+		"/?token=" + secret: "/", "/pools/here/web?range=6h&token=" + secret: "/pools/here/web?range=6h", "//evil.example/?token=" + secret: "/evil.example",
+	} {
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		var err error
+		if r.URL, err = url.ParseRequestURI("http://127.0.0.1:9480" + path); err != nil {
+			t.Fatal(err)
+		}
+		r.Host = "127.0.0.1:9480"
+		w := answer(g, r)
+		cookies := w.Result().Cookies()
+		if got := w.Header().Get("Location"); got != want || len(cookies) != 1 {
+			t.Fatalf("%s leads to %q with %d cookies, want %q and one", path, got, len(cookies), want)
+		}
+		c := cookies[0]
+		if !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || strings.Contains(w.Header().Get("Set-Cookie"), secret) {
+			t.Errorf("the cookie is %q", w.Header().Get("Set-Cookie"))
+		}
+		again := httptest.NewRequest(http.MethodGet, want, nil)
+		again.Host = r.Host
+		again.AddCookie(c)
+		if w := answer(g, again); w.Code != http.StatusOK {
+			t.Errorf("%s with the cookie: status %d", want, w.Code)
+		}
 	}
 }

@@ -172,7 +172,7 @@ func durable() []string {
 		`bus/jetstream/.*weir-summaries:local:default/msgs/\d+\.blk`, `bus/jetstream/.*weir-summaries:local:default/msgs/index\.db`, `bus/jetstream/.*weir-summaries:local:default/meta\.inf`,
 		`bus/jetstream/.*weir-evidence:local:default/msgs/\d+\.blk`, `bus/jetstream/.*weir-evidence:local:default/meta\.inf`,
 		`bus/jetstream/.*weir-ledger:local:default/msgs/\d+\.blk`, `bus/jetstream/.*weir-ledger:local:default/msgs/index\.db`, `bus/jetstream/.*weir-ledger:local:default/meta\.inf`,
-		`metrics/.*wal/\d+`, `metrics\.token`,
+		`metrics/.*wal/\d+`, `metrics\.token`, `web\.tokens`,
 		`releases/sha256-[^/]*/instance_count`, `releases/refs/.*`, `releases/seen/.*`,
 		`local/groups\.json`, `s3/keys\.json`, `s3/buckets/.*\.tar\.gz`, `s3/buckets/.*\.json`,
 		`config/weir\.yaml`, `config/harmonizer\.yaml`, `config/local/default\.yaml`,

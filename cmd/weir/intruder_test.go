@@ -16,6 +16,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/weirkeeper/weirkeeper/internal/api"
 	"github.com/weirkeeper/weirkeeper/internal/command"
 )
 
@@ -41,6 +42,7 @@ func mayAnswer() []open {
 		{"POST /api/v2/write.*", "tcp of metrics", "401", "a write without the token is refused"},
 		{"[A-Z]+ /api/v2/write.*", "tcp of metrics", "405", "the intake takes writes alone"},
 		{"[A-Z]+ /.*", "tcp of metrics", "404", "there is nothing else"},
+		{"[A-Z]+ /.*", "tcp of web", "40[13]", "the dashboard and the API refuse what has no token, and a request of another site"},
 		{"connect", "socket of signal", "connected, closed without a byte", "an abstract socket has no mode: the listener looks at its peer and closes"},
 		{"connect", "socket of up", "connected, answers 403", "versitygw behind the port of the bucket: it refuses what has no signature, as there"},
 		{"enter", "data(/run(/local.default)?)?", "granted", "where each signal has a user of its own, that user passes here; it cannot list"},
@@ -172,7 +174,7 @@ func reconnoitre(t *testing.T, data string) site {
 			s.unix[f[7]] = role
 		}
 	}
-	if len(s.paths) < 20 || len(s.processes) < 6 || len(s.tcp) != 3 || len(s.unix) < 2 {
+	if len(s.paths) < 20 || len(s.processes) < 6 || len(s.tcp) != 4 || len(s.unix) < 2 {
 		t.Fatalf("%d paths, processes %v, ports %v, sockets %v: want all of weir up", len(s.paths), s.processes, s.tcp, s.unix)
 	}
 	return s
@@ -214,10 +216,11 @@ func procAddress(t *testing.T, text string) string {
 
 // ports returns the attempts over TCP.
 func (s site) ports() (all []attempt) {
-	requests := []string{"POST /api/v2/write?bucket=web"}
+	requests := []string{"POST /api/v2/write?bucket=web", "POST /api/v1/pools/local/default/pause"}
 	for _, path := range []string{
 		"/", "/metrics", "/healthz", "/readyz", "/varz", "/connz", "/jsz", "/health", "/debug/pprof/", "/api/v2/write", "/api/v1/query?query=up",
 		"/weir-signals", "/weir-signals?list-type=2", "/weir-signals/weir/instance_count", "/weir-signals/intruder",
+		"/pools", "/pools/local/default", "/events", "/assets/x", "/pools?token=x", "/api/v1/pools", "/api/v1/events", "/api/v1/openapi.yaml",
 	} {
 		for _, method := range []string{"GET", "PUT", "DELETE", "OPTIONS", "HEAD"} {
 			requests = append(requests, method+" "+path)
@@ -324,7 +327,11 @@ func (s site) expectSecretsHidden(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	secrets := []string{strings.TrimSpace(string(token)), testSecret}
+	tokens, err := api.ReadTokens(command.WebTokens(s.data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	secrets := []string{strings.TrimSpace(string(token)), tokens[0].Secret, testSecret}
 	for file, key := range map[string]string{"bus/address.json": "token", "s3/keys.json": "secret"} {
 		text, err := os.ReadFile(filepath.Join(s.data, file))
 		found := regexp.MustCompile(`"` + key + `": ?"([^"]+)"`).FindSubmatch(text)
@@ -394,7 +401,7 @@ func processesWith(data string) (found []process) {
 // role returns what a process is: up, metrics, bootstrap, autoscaler, agent, keeper, signal or app.
 func (p process) role() string {
 	roles := map[string]string{"keep": "keeper"}
-	for _, name := range []string{"up", "metrics", "bootstrap", "autoscaler", "agent", "signal"} {
+	for _, name := range []string{"up", "metrics", "web", "bootstrap", "autoscaler", "agent", "signal"} {
 		roles[name] = name
 	}
 	if len(p.args) > 1 && roles[p.args[1]] != "" {

@@ -302,6 +302,8 @@ func wrongPlaces() []wrongInput {
 		{"status --nats ://", nil, 2, "is not a URL", "--nats: server 1", "want nats://HOST:PORT"},
 		{"up --config-dir DIR", nil, 2, "writes its own configuration", "weir up", "--pool-file"},
 		{"up --metrics-addr 0.0.0.0:0", nil, 2, "other hosts can reach it", `"0.0.0.0:0"`, "listen on 127.0.0.1"},
+		{"up --web-addr 0.0.0.0:0", nil, 2, "other hosts can reach it", `"0.0.0.0:0"`, "listen on 127.0.0.1"},
+		{"up --web-addr none", nil, 2, `"none"`, "--web-addr", "want HOST:PORT such as 127.0.0.1:9480, or off"},
 		{"bootstrap --admin-addr nonsense", map[string]string{"local/default.yaml": ""}, 2, `"nonsense"`, "--admin-addr", "want HOST:PORT such as 127.0.0.1:9463, or off"},
 		{"agent --admin-addr 9467", nil, 2, `"9467"`, "--admin-addr", "did you mean 127.0.0.1:9467?"},
 		{"autoscaler --admin-addr none", nil, 2, `"none"`, "--admin-addr", "did you mean off?"},

@@ -14,6 +14,7 @@ type UpOptions struct {
 	BucketAddr  string
 	NoBucket    bool
 	MetricsAddr string
+	WebAddr     string // of the dashboard; "off": none
 }
 
 // Up returns the command "weir up", implemented by run.
@@ -25,7 +26,9 @@ func Up(run func(ctx context.Context, o UpOptions) error) *cobra.Command {
 		Long: `Run everything on this machine, below one data folder: a NATS bus, an S3 bucket
 with one published signal release, a metrics store, and the harmonizer. A pool of
 two groups has processes as machines. Its bootstrap runs the signals and the
-autoscaler. A tick prints one line if it changed something. Ctrl-C stops everything.`,
+autoscaler. A tick prints one line if it changed something. Ctrl-C stops everything.
+
+The line "dashboard" has a link for a browser. Its token admits this user only.`,
 		Example: `  weir up
   weir up --data /tmp/weir
   weir up --pool-file pool.yaml   # changes of the file apply at once
@@ -43,6 +46,8 @@ autoscaler. A tick prints one line if it changed something. Ctrl-C stops everyth
 	o.BucketAddr = "127.0.0.1:0"
 	cmd.Flags().Var(address{&o.BucketAddr, "127.0.0.1:0", false}, "bucket-addr", "address of the bucket; port 0 means a free port")
 	cmd.Flags().StringVar(&o.MetricsAddr, "metrics-addr", "127.0.0.1:0", "address for writes in line protocol; port 0 means a free port")
+	o.WebAddr = "127.0.0.1:0"
+	cmd.Flags().Var(address{&o.WebAddr, "127.0.0.1:9480", true}, "web-addr", "address of the dashboard and the HTTP API, or off; port 0 means a free port")
 	cmd.Flags().BoolVar(&o.NoBucket, "no-bucket", false, "do not start the bucket")
 	return cmd
 }

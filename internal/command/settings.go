@@ -32,6 +32,9 @@ func UpConfigs(data string) string { return filepath.Join(data, "config") }
 // MetricsToken returns the default file with the token for writes of metrics over HTTP.
 func MetricsToken(data string) string { return filepath.Join(data, "metrics.token") }
 
+// WebTokens returns the file with the token of the dashboard of "weir up".
+func WebTokens(data string) string { return filepath.Join(data, "web.tokens") }
+
 // SignPassword is the variable with the password of a private key.
 const SignPassword = "WEIR_SIGN_PASSWORD"
 

@@ -19,7 +19,8 @@ const (
 	upSignal    = "instance_count"
 )
 
-// upService is the service file of "weir up". Its parameters are the bucket's endpoint and name.
+// upService is the service file of "weir up". Its parameters are the bucket's endpoint and name, and the file with the
+// token of the dashboard.
 const upService = `# Written by "weir up" at each start; edits are lost.
 aws: {region: us-east-1, endpoint_url: "%s", path_style: true, signals_bucket: %s}
 autoscale_signal:
@@ -29,7 +30,8 @@ autoscale_signal:
     - {name: cpus_allocated, type: system_metrics, range: 1m}
     - {name: mem_allocated, type: system_metrics, range: 1m}
     - {name: disk_allocated, type: system_metrics, range: 1m}
-admin: {agent: "off", bootstrap: "off", metrics: "off"}   # several "weir up" may run on a host
+web: {token_file: "%s"}
+admin: {agent: "off", bootstrap: "off", metrics: "off", web: "off"}   # several "weir up" may run on a host
 autoscaling: {default_signal_role: weir, setpoint: 0.8, target_capacity_margin: 0.1}
 `
 
@@ -71,7 +73,7 @@ intervals: {heartbeat_period: 1s, droplet_lost: 5s, min_restart_delay: 5s, delay
 // writeUpConfigs writes the files below the data folder.
 func writeUpConfigs(data, cluster, pool, endpoint string, poolFile []byte) error {
 	dir := command.UpConfigs(data)
-	if err := daemon.WriteFile(filepath.Join(dir, "weir.yaml"), fmt.Appendf(nil, upService, endpoint, upBucket)); err != nil {
+	if err := daemon.WriteFile(filepath.Join(dir, "weir.yaml"), fmt.Appendf(nil, upService, endpoint, upBucket, command.WebTokens(data))); err != nil {
 		return err
 	}
 	if err := daemon.WriteFile(filepath.Join(dir, "harmonizer.yaml"), []byte(upHarmonizer)); err != nil {

@@ -38,6 +38,7 @@ const (
 
 const (
 	bootstrapGrace  = 3500 * time.Millisecond // to stop signals and autoscaler
+	dashboardGrace  = time.Second             // to end the open pages
 	terminalTimeout = time.Second             // for output to a terminal that does not read
 )
 
@@ -83,6 +84,9 @@ func Up(ctx context.Context, root *command.Root, o command.UpOptions) error {
 		}
 	}
 	if _, err := intakeOf(command.MetricsOptions{Addr: o.MetricsAddr}); err != nil {
+		return command.Usage(err)
+	}
+	if err := checkWebAddress(o.WebAddr); err != nil {
 		return command.Usage(err)
 	}
 	if full, is := errors.AsType[*diskspace.Full](diskspace.Check(data)); is {
@@ -264,6 +268,9 @@ func (u *up) startFront(ctx context.Context, pool config.Pool) error {
 	if err := u.startBootstrap(); err != nil {
 		return err
 	}
+	if err := u.startDashboard(); err != nil {
+		return err
+	}
 	if u.options.PoolFile != "" {
 		watcher := config.NewWatcher(u.log, u.options.PoolFile)
 		u.front.Run("pool file", watcher.Run)
@@ -387,5 +394,40 @@ func (u *up) startBootstrap() error {
 	}
 	u.front.Run("bootstrap", process.Run)
 	u.print("bootstrap", "signals and autoscaler of pool %s/%s", u.Cluster, u.Pool)
+	return nil
+}
+
+// startDashboard runs "weir web" in a separate process, and prints a link to its pages. Only this user can read the
+// token of the link.
+func (u *up) startDashboard() error {
+	if u.options.WebAddr == config.AdminOff {
+		return nil
+	}
+	addr, err := freeAddress("dashboard", u.options.WebAddr)
+	if err != nil {
+		return err
+	}
+	secret, err := webSecret(u.data, u.log)
+	if err != nil {
+		return err
+	}
+	child := u.Settings
+	child.Data, child.Configs = u.data, command.UpConfigs(u.data)
+	policy := supervise.DefaultPolicy()
+	policy.Budget = 1000 // more than fit the window, so restarts never stop
+	process, err := supervise.NewProcess(u.launcher, supervise.ProcessConfig{
+		Name: "dashboard", StartTimeout: upStartTimeout, Policy: policy, Log: u.log,
+		NewSpec: func(context.Context) (supervise.Spec, error) {
+			return supervise.Spec{
+				Name: "dashboard", Title: "weir: web " + u.Cluster, Argv: child.Argv("web", "--addr", addr), Env: child.Env(),
+				StopGrace: dashboardGrace, Lines: output.WriteLines(u.logFile, u.log.With("process", "dashboard")),
+			}, nil
+		},
+	})
+	if err != nil {
+		return err
+	}
+	u.front.Run("dashboard", process.Run)
+	u.print("dashboard", "http://%s/?token=%s", addr, secret)
 	return nil
 }

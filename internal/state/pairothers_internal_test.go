@@ -62,7 +62,9 @@ func (w *pair) byOthers(g *memory.Group) {
 				o.from[id] = before.Target
 			}
 		} else if after < before.Target {
-			delete(o.from, id)
+			if after <= o.from[id] { // otherwise it is still above what it was
+				delete(o.from, id)
+			}
 			o.lowered += float64(before.Target - after)
 			o.cuts = append(o.cuts, cut{time.Now(), float64(before.Target - after)})
 			w.lost, w.lostAt = w.lost+float64(before.Target-after), time.Now()

@@ -2,64 +2,27 @@ package harmonizer
 
 import (
 	"context"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	dto "github.com/prometheus/client_model/go"
-
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/internal/metric"
+	"github.com/weirkeeper/weirkeeper/internal/metric/metrictest"
 )
-
-// gather returns the values of a registry by name and labels: "name{a,b}".
-func gather(t *testing.T, r *prometheus.Registry) map[string]float64 {
-	t.Helper()
-	families, err := r.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out := map[string]float64{}
-	for _, f := range families {
-		for _, m := range f.GetMetric() {
-			var key strings.Builder
-			key.WriteString(f.GetName() + "{")
-			for i, l := range m.GetLabel() {
-				if i > 0 {
-					key.WriteString(",")
-				}
-				key.WriteString(l.GetValue())
-			}
-			out[key.String()+"}"] = value(m)
-		}
-	}
-	return out
-}
-
-func value(m *dto.Metric) float64 {
-	switch {
-	case m.GetGauge() != nil:
-		return m.GetGauge().GetValue()
-	case m.GetCounter() != nil:
-		return m.GetCounter().GetValue()
-	}
-	return float64(m.GetHistogram().GetSampleCount())
-}
 
 func TestCollector(t *testing.T) {
 	alone(t, func(t *testing.T, w *world, r *running) {
-		registry := prometheus.NewRegistry()
-		if err := registry.Register(r.Collector()); err != nil {
-			t.Fatal(err)
-		}
 		a := web(2)
 		a.Labels = map[string]string{"framework": "rack"}
 		r.events <- apps.ExpectedRows{Rows: []message.App{a}}
 		r.events <- apps.ExpectedComplete{}
 		pass(t, 20*time.Second)
-		got := gather(t, registry)
+		got := metrictest.Series(t, r.Collector())
+		// This world has no polled source, no lease and no shadow mode.
+		metrictest.Complete(t, metric.Harmonizer(), got, "weir_harmonizer_total_users", "weir_harmonizer_bulk_update_loop_duration_seconds",
+			"weir_harmonizer_lease_epoch", "weir_harmonizer_lease_left_seconds", "weir_harmonizer_shadow_acts_total")
 		for key, want := range map[string]float64{
 			"weir_harmonizer_leading{}":                               1,
 			"weir_harmonizer_complete{}":                              1,
@@ -110,10 +73,6 @@ func TestCollectorReportsSourceAndCauses(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld()
 			r := w.join("a").start(t, settings(), false, func(p *Ports) { p.Source = countingSource{users} })
-			registry := prometheus.NewRegistry()
-			if err := registry.Register(r.Collector()); err != nil {
-				t.Fatal(err)
-			}
 			for _, bad := range []string{"x", `{"dea":""}`, `{"dea":"n","droplets":[{"droplet":"a","version":"v","instance":"i","index":-1,"state":"RUNNING"}]}`,
 				`{"dea":"n","droplets":[{"droplet":"a","version":"v","instance":"i","index":-2,"state":"RUNNING"}]}`} {
 				if err := r.Enqueue(t.Context(), apps.Heartbeat{Data: []byte(bad)}); err != nil {
@@ -121,7 +80,7 @@ func TestCollectorReportsSourceAndCauses(t *testing.T) {
 				}
 			}
 			pass(t, 5*time.Second)
-			got := gather(t, registry)
+			got := metrictest.Series(t, r.Collector())
 			for key, want := range map[string]float64{
 				"weir_harmonizer_findings_total{refused,bad_not_json}": 1,
 				"weir_harmonizer_findings_total{refused,bad_dea}":      1,

@@ -7,8 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
+	"github.com/weirkeeper/weirkeeper/internal/metric"
+	"github.com/weirkeeper/weirkeeper/internal/metric/metrictest"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )
 
@@ -227,28 +227,13 @@ func TestCollector(t *testing.T) {
 		pass(time.Minute)
 		c.markUnhealthy("n4", "hung")
 		pass(10 * time.Minute)
-		registry := prometheus.NewPedanticRegistry()
-		if err := registry.Register(m.loop.Collector()); err != nil {
-			t.Fatal(err)
-		}
-		families, err := registry.Gather()
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := metrictest.Series(t, m.loop.Collector())
 		m.stop(t)
-		got := map[string]float64{}
-		for _, f := range families {
-			for _, metric := range f.GetMetric() {
-				name := []string{f.GetName()}
-				for _, l := range metric.GetLabel() {
-					name = append(name, l.GetValue())
-				}
-				got[strings.Join(name, " ")] = metric.GetGauge().GetValue() + metric.GetCounter().GetValue()
-			}
-		}
+		// Nothing was refused or lost, and no alarm was raised.
+		metrictest.Complete(t, metric.Health(), got, "weir_health_refusals_total", "weir_health_alarms", "weir_health_lost_total")
 		for name, want := range map[string]float64{
-			"weir_health_nodes ok": 10, "weir_health_nodes_unknown_ratio": 0, "weir_health_repairs_total REBOOT succeeded": 1,
-			"weir_health_breaker_open": 0, "weir_health_findings_total repair.started": 1, "weir_health_rounds_missed_total pool": 0,
+			"weir_health_nodes{ok}": 10, "weir_health_nodes_unknown_ratio{}": 0, "weir_health_repairs_total{REBOOT,succeeded}": 1,
+			"weir_health_breaker_open{}": 0, "weir_health_findings_total{repair.started}": 1, "weir_health_rounds_missed_total{pool}": 0,
 		} {
 			if value, there := got[name]; !there || value != want {
 				t.Errorf("%s is %v, want %v, of %v", name, value, want, got)

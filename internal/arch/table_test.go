@@ -192,6 +192,7 @@ var house = []entry{
 	{path: "internal/arch", row: support, only: none},
 	{path: "internal/bus/bustest", row: support, only: []string{"internal/bus/natscert", "internal/bus/natsconf", "internal/bus/roles"}},
 	{path: "internal/smalldisk", row: support, only: none},
+	{path: "internal/metric/metrictest", row: support, only: []string{"internal/metric"}},
 	{path: "internal/promtest", row: support, only: []string{"internal/metric"}},
 	{path: "internal/web/webtest", row: support},
 	{path: "internal/testsize", row: support, std: true, only: none},

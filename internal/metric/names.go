@@ -15,7 +15,7 @@ const (
 	BootstrapPrefix  = "weir_bootstrap_"
 	HarmonizerPrefix = "weir_harmonizer_"
 	PlacerPrefix     = "weir_placer_"
-	AgentPrefix      = "weir_agent_"
+	AuthPrefix       = "weir_auth_"
 	NotifyPrefix     = "weir_notify_"
 )
 

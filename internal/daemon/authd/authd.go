@@ -25,6 +25,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/daemon/admin"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/sdnotify"
 	"github.com/weirkeeper/weirkeeper/internal/identity"
+	"github.com/weirkeeper/weirkeeper/internal/metric"
 	"github.com/weirkeeper/weirkeeper/internal/verifiers"
 )
 
@@ -48,7 +49,7 @@ func (p Process) Run(ctx context.Context, c admin.Config) error {
 	services := daemon.NewServices(ctx)
 	content := admin.Content{
 		Checks:     []admin.Check{admin.Bus(p.Bus), admin.Clock(p.Bus.Conn(), p.Log), responding(responder)},
-		Collectors: []prometheus.Collector{collector{responder}}, More: func(mux *http.ServeMux) { varz(mux, responder) },
+		Collectors: []prometheus.Collector{newCollector(responder.Status)}, More: func(mux *http.ServeMux) { varz(mux, responder) },
 	}
 	if err := admin.Start(services, c, content); err != nil {
 		return services.Stop(err)
@@ -142,22 +143,23 @@ func varz(mux *http.ServeMux, r *authcallout.Responder) {
 }
 
 // collector exports the sums of a responder.
-type collector struct{ *authcallout.Responder }
+type collector struct {
+	*metric.Set
+	status func() authcallout.Status
+}
 
-// Describe implements prometheus.Collector.
-func (c collector) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeByCollect(c, ch) }
+func newCollector(status func() authcallout.Status) collector {
+	return collector{metric.NewSet(metric.AuthPrefix, metric.Auth()), status}
+}
 
 // Collect implements prometheus.Collector.
 func (c collector) Collect(ch chan<- prometheus.Metric) {
-	s := c.Status()
-	accepted := prometheus.NewDesc("weir_auth_accepted_total", "accepted connections of agents", nil, nil)
-	refused := prometheus.NewDesc("weir_auth_refused_total", "refused connections, by reason", []string{"reason"}, nil)
-	queued := prometheus.NewDesc("weir_auth_waiting", "requests of servers in the queue", nil, nil)
-	ch <- prometheus.MustNewConstMetric(accepted, prometheus.CounterValue, float64(s.Accepted))
+	s := c.status()
+	c.Emit(ch, "accepted_total", float64(s.Accepted))
 	for _, reason := range identity.Reasons() {
-		ch <- prometheus.MustNewConstMetric(refused, prometheus.CounterValue, float64(s.Refused[reason]), string(reason))
+		c.Emit(ch, "refused_total", float64(s.Refused[reason]), string(reason))
 	}
-	ch <- prometheus.MustNewConstMetric(queued, prometheus.GaugeValue, float64(s.Waiting))
+	c.Emit(ch, "waiting", float64(s.Waiting))
 }
 
 // Identify sets the login of an agent in a connection, if the configuration has a section "identity". It creates the

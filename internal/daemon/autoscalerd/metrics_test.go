@@ -22,6 +22,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/admin"
 	"github.com/weirkeeper/weirkeeper/internal/metric"
+	"github.com/weirkeeper/weirkeeper/internal/metric/metrictest"
 	"github.com/weirkeeper/weirkeeper/internal/trace"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 	"github.com/weirkeeper/weirkeeper/pools/plan"
@@ -38,26 +39,10 @@ func (l testLease) Left() time.Duration     { return l.left }
 func (l testLease) Epoch() uint64           { return 7 }
 func (l testLease) Standby() (string, bool) { return "other", l.waiting }
 
-// scrape returns the series of a collector: "name{value,value}" and the value.
+// scrape returns the series of a collector without the prefix of the autoscaler.
 func scrape(tb testing.TB, c prometheus.Collector) map[string]float64 {
 	tb.Helper()
-	registry := prometheus.NewPedanticRegistry()
-	registry.MustRegister(c)
-	families, err := registry.Gather()
-	if err != nil {
-		tb.Fatal(err)
-	}
-	out := map[string]float64{}
-	for _, f := range families {
-		for _, m := range f.GetMetric() {
-			var labels []string
-			for _, l := range m.GetLabel() {
-				labels = append(labels, l.GetValue())
-			}
-			out[strings.TrimPrefix(f.GetName(), metric.AutoscalerPrefix)+"{"+strings.Join(labels, ",")+"}"] = m.GetGauge().GetValue() + m.GetCounter().GetValue()
-		}
-	}
-	return out
+	return metrictest.Trim(metric.AutoscalerPrefix, metrictest.Series(tb, c))
 }
 
 // bigTick returns the record of a tick of a pool with that many nodes and apps.
@@ -152,16 +137,7 @@ func TestUnknownMetricsAreAbsent(t *testing.T) {
 		}
 	}
 	m.ticked(bigTick(10, 2), nil)
-	got := map[string]bool{}
-	for series := range scrape(t, m) {
-		name, _, _ := strings.Cut(series, "{")
-		got[name] = true
-	}
-	for _, one := range metric.Autoscaler() {
-		if name := strings.TrimPrefix(one.Name, metric.AutoscalerPrefix); !got[name] {
-			t.Errorf("%s is in the table, and no tick exports it", one.Name)
-		}
-	}
+	metrictest.Complete(t, metric.Autoscaler(), metrictest.Series(t, m))
 }
 
 // The bounds of one scrape of a large pool: 5 ms and 2000 series.

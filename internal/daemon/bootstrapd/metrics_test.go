@@ -3,7 +3,6 @@ package bootstrapd
 import (
 	"context"
 	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -12,28 +11,13 @@ import (
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
 	"github.com/weirkeeper/weirkeeper/internal/metric"
+	"github.com/weirkeeper/weirkeeper/internal/metric/metrictest"
 )
 
-// scrape returns the series of a collector: "name{value}" and the value.
+// scrape returns the series of a collector without the prefix of bootstrap.
 func scrape(t *testing.T, c prometheus.Collector) map[string]float64 {
 	t.Helper()
-	registry := prometheus.NewPedanticRegistry()
-	registry.MustRegister(c)
-	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out := map[string]float64{}
-	for _, f := range families {
-		for _, m := range f.GetMetric() {
-			var labels []string
-			for _, l := range m.GetLabel() {
-				labels = append(labels, l.GetValue())
-			}
-			out[strings.TrimPrefix(f.GetName(), metric.BootstrapPrefix)+"{"+strings.Join(labels, ",")+"}"] = m.GetGauge().GetValue() + m.GetCounter().GetValue()
-		}
-	}
-	return out
+	return metrictest.Trim(metric.BootstrapPrefix, metrictest.Series(t, c))
 }
 
 func TestMetricsOfBootstrap(t *testing.T) {
@@ -65,16 +49,7 @@ func TestMetricsOfBootstrap(t *testing.T) {
 			t.Errorf("%s = %v, %t, want %v", series, v, ok, want)
 		}
 	}
-	for _, one := range metric.Bootstrap() {
-		name := strings.TrimPrefix(one.Name, metric.BootstrapPrefix) + "{"
-		exported := false
-		for series := range got {
-			exported = exported || strings.HasPrefix(series, name)
-		}
-		if !exported {
-			t.Errorf("%s is in the table and is not exported", one.Name)
-		}
-	}
+	metrictest.Complete(t, metric.Bootstrap(), metrictest.Series(t, c))
 	f.keep([]release.Ref{b})
 	if n := scrape(t, c)["releases_rejected{}"]; n != 0 {
 		t.Errorf("%v releases are rejected that no file pins", n)

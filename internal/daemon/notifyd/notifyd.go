@@ -67,7 +67,7 @@ func (p Process) Run(ctx context.Context, service config.Service) error {
 	server := admin.Config{Daemon: config.DaemonNotify, Settings: service.Admin, Flag: p.AdminAddr, Out: p.Out, Log: p.Log}
 	content := admin.Content{
 		Checks:     append([]admin.Check{admin.Bus(b), admin.Disk(p.Data), {Name: "events", Read: f.check}}, all.checks()...),
-		Collectors: []prometheus.Collector{collector{metric.NewSet(metric.NotifyPrefix, metric.Notify()), all}},
+		Collectors: []prometheus.Collector{newCollector(all)},
 	}
 	if err := admin.Start(parts, server, content); err != nil {
 		return parts.Stop(err)
@@ -119,6 +119,10 @@ func resultOf(s notify.Status) admin.Result {
 type collector struct {
 	*metric.Set
 	all senders
+}
+
+func newCollector(all senders) collector {
+	return collector{metric.NewSet(metric.NotifyPrefix, metric.Notify()), all}
 }
 
 // Collect implements prometheus.Collector.

@@ -1,12 +1,16 @@
 package placerd
 
 import (
+	"context"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/bus/roles"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/admin"
+	"github.com/weirkeeper/weirkeeper/internal/metric"
+	"github.com/weirkeeper/weirkeeper/internal/metric/metrictest"
 	"github.com/weirkeeper/weirkeeper/pools/local/localtest"
 )
 
@@ -39,4 +43,14 @@ func TestPlacerChecksClockAndState(t *testing.T) {
 			t.Errorf("%s: %+v, want ok with %q", name, r, words)
 		}
 	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := one.Run(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	metrictest.Complete(t, metric.Placer(), metrictest.Series(t, (placers{one}).collector()))
+	cancel()
+	running.Wait()
 }

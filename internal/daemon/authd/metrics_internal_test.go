@@ -1,0 +1,13 @@
+package authd
+
+import (
+	"testing"
+
+	"github.com/weirkeeper/weirkeeper/internal/bus/authcallout"
+	"github.com/weirkeeper/weirkeeper/internal/metric"
+	"github.com/weirkeeper/weirkeeper/internal/metric/metrictest"
+)
+
+func TestEachMetricIsExported(t *testing.T) {
+	metrictest.Complete(t, metric.Auth(), metrictest.Series(t, newCollector(func() authcallout.Status { return authcallout.Status{} })))
+}

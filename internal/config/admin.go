@@ -22,6 +22,13 @@ const (
 	DaemonWeb        = "web"
 )
 
+// Daemons returns the daemons with an admin server.
+func Daemons() []string {
+	return []string{
+		DaemonAgent, DaemonAuth, DaemonAutoscaler, DaemonBootstrap, DaemonHarmonizer, DaemonMetrics, DaemonNotify, DaemonPlacer, DaemonWeb,
+	}
+}
+
 // AdminOff is the address of a daemon without an admin server.
 const AdminOff = "off"
 
@@ -88,7 +95,7 @@ func adminBelow(a Admin, file string) Admin {
 
 func (a Admin) problems(d document) Problems {
 	var ps Problems
-	for _, daemon := range []string{DaemonAgent, DaemonAuth, DaemonAutoscaler, DaemonBootstrap, DaemonHarmonizer, DaemonMetrics, DaemonNotify, DaemonPlacer, DaemonWeb} {
+	for _, daemon := range Daemons() {
 		if err := a.CheckAddress(a.of(daemon)); err != nil {
 			ps = append(ps, d.problem("admin."+daemon, err.Error()))
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/prometheus/prometheus/promql/parser"
 
+	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/metric"
 	"github.com/weirkeeper/weirkeeper/internal/promtest"
 )
@@ -51,8 +52,19 @@ func TestAlertsAreListed(t *testing.T) {
 			t.Errorf("no test makes %s fire", name)
 		}
 	}
-	if alerts != 10 {
-		t.Errorf("%d alerts, want 10", alerts)
+	if alerts != 11 {
+		t.Errorf("%d alerts, want 11", alerts)
+	}
+}
+
+// The example scrapes each daemon.
+func TestExampleScrapesEachDaemon(t *testing.T) {
+	example := read(t, "prometheus.yml")
+	for _, daemon := range config.Daemons() {
+		address, _ := config.Admin{}.Address(daemon)
+		if address != config.AdminOff && !strings.Contains(example, "- "+address+" # "+daemon+"\n") {
+			t.Errorf("deploy/prometheus/prometheus.yml does not scrape %s at %s", daemon, address)
+		}
 	}
 }
 
@@ -68,7 +80,7 @@ func read(t *testing.T, name string) string {
 // known returns the labels of each series that the tables of package metric describe.
 func known() map[string][]string {
 	out := map[string][]string{}
-	for _, table := range [][]metric.Metric{metric.Autoscaler(), metric.Health(), metric.Bootstrap(), metric.Harmonizer()} {
+	for _, table := range [][]metric.Metric{metric.Autoscaler(), metric.Health(), metric.Bootstrap(), metric.Harmonizer(), metric.Placer(), metric.Notify(), metric.Auth()} {
 		for _, m := range table {
 			out[m.Name] = append([]string{"cluster", "pool"}, m.Labels...)
 		}

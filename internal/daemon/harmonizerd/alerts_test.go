@@ -89,11 +89,11 @@ func TestHarmonizerAlertsFireAndEnd(t *testing.T) {
 	}
 	watch.Expect("with rows and heartbeats")
 	b.set(19, 4)
-	watch.Expect("with a missing instance", "WeirNudgesUnanswered")
+	watch.Expect("with a missing instance and no placer", "WeirInstancesMissing", "WeirNudgesUnanswered")
 	b.set(20, 4)
 	watch.Expect("with all instances")
 	b.set(20, 1)
-	watch.Expect("after the loss of three nodes", "WeirDisruptionLimitOn", "WeirNudgesUnanswered")
+	watch.Expect("after the loss of three nodes", "WeirDisruptionLimitOn", "WeirInstancesMissing")
 	b.set(20, 4)
 	watch.Expect("after their return")
 }

@@ -272,6 +272,9 @@ func (f Found) And(later Found) Found {
 // increase. If another party set a target and obey is true, the wanted weight changes; otherwise
 // the difference is a pending increase or a surplus.
 //
+// The first reading of a group that appears may be late, and the next one lower: within ReadLag a
+// lower target takes back no more than what the group has added.
+//
 // If the result of a group's last request is unknown, each target up to the requested one is
 // explained. A lower target leaves the difference as a pending increase. A higher target counts as
 // wanted. A provider may show the results late, and one by one: a lower target is explained for
@@ -286,17 +289,25 @@ func (s State) Reconcile(now time.Time, groups []Group, obey bool) (State, Found
 		first := of.ResultUnknown && of.UnknownSince.IsZero()
 		resultUnknown = resultUnknown || first
 		of.Surge = g.Surge
+		if of.Appeared != nil && now.Sub(of.Appeared.At) >= ReadLag {
+			of.Appeared = nil
+		}
 		switch before := of.LastTarget; {
 		case g.Stale:
 		case before == nil:
 			added += float64(g.Share())
+			if known && g.Share() > 0 {
+				of.Appeared = &Appeared{g.Share(), now}
+			}
 		case first || of.ResultUnknown && g.Target < *before:
 		case *before != g.Target:
 			found.Drift = append(found.Drift, Drifted{g.ID, *before, g.Target})
 			if obey {
 				expected := g.Group
 				expected.Target = *before
-				added += float64(g.Share() - s.group(expected).Share())
+				var change int
+				change, of.Appeared = of.Appeared.limit(g.Share() - s.group(expected).Share())
+				added += float64(change)
 			}
 		}
 		if !g.Stale {
@@ -322,6 +333,16 @@ func (s State) Reconcile(now time.Time, groups []Group, obey bool) (State, Found
 		*s.Wanted += found.Unknown
 	}
 	return s, found
+}
+
+// limit returns the part of a change of the group's share that counts in the wanted weight, and what
+// is left of a: a decrease is at most what the group has added.
+func (a *Appeared) limit(change int) (int, *Appeared) {
+	if a == nil || change >= 0 {
+		return change, a
+	}
+	change = max(change, -a.Share)
+	return change, &Appeared{a.Share + change, a.At}
 }
 
 // unanswered returns the requested target that may still take effect after a reading of this

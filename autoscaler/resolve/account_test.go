@@ -104,6 +104,35 @@ func TestReconcile(t *testing.T) {
 	}
 }
 
+// A group appears with the target of before: a human had lowered it while it was not listed. The next reading takes back
+// what the group added, and no more. After ReadLag a lower target is an order.
+func TestReconcileAppearance(t *testing.T) {
+	t.Parallel()
+	group := func(target int) []Group {
+		return []Group{{ID: "a", Target: target, Leaving: leavers(4)}, {ID: "b", Target: 20}}
+	}
+	appeared, _ := known(20, map[string]int{"b": 20}).Reconcile(noon, group(8), true)
+	if *appeared.Wanted != 24 {
+		t.Fatalf("wanted %v after the appearance, want 24", *appeared.Wanted)
+	}
+	returned := []Group{{ID: "a", Target: 2}, {ID: "b", Target: 20}} // the drain of a node has ended: the share was 8
+	for _, test := range []struct {
+		after  time.Duration
+		wanted float64
+	}{{time.Minute, 20}, {ReadLag, 18}} {
+		got, found := appeared.Reconcile(noon.Add(test.after), returned, true)
+		if *got.Wanted != test.wanted || len(found.Drift) != 1 {
+			t.Errorf("%v after the appearance: wanted %v, found %+v, want %v and one drift", test.after, *got.Wanted, found, test.wanted)
+		}
+		if again, _ := got.Reconcile(noon.Add(test.after), returned, true); *again.Wanted != test.wanted {
+			t.Errorf("the same reading changes wanted to %v", *again.Wanted)
+		}
+	}
+	if *appeared.Wanted != 24 || appeared.Groups["a"].Appeared.Share != 4 {
+		t.Errorf("Reconcile changed its receiver: %+v", appeared.Groups["a"])
+	}
+}
+
 // The response of a termination was lost, and the provider shows the lower target late: no other
 // party set it. After ReadLag another party did.
 func TestReconcileLateReading(t *testing.T) {

@@ -37,6 +37,9 @@ type GroupState struct {
 	UnknownSince time.Time `json:"-"`
 	// Unanswered is the largest requested target that may still take effect; nil: none.
 	Unanswered *Unanswered `json:"unanswered,omitempty"`
+	// Appeared is what the group added to the wanted weight when it appeared; nil: that is longer ago
+	// than ReadLag.
+	Appeared *Appeared `json:"appeared,omitempty"`
 	// At is when the target was last raised, or the group was found short.
 	At time.Time `json:"at,omitzero"`
 	// Surge is the part of the target that was ordered beside marked instances.
@@ -48,6 +51,12 @@ type GroupState struct {
 type Unanswered struct {
 	Target int       `json:"target"`
 	Since  time.Time `json:"since"` // the first reading after the request
+}
+
+// Appeared is the share of a group that the pool did not have before.
+type Appeared struct {
+	Share int       `json:"share"` // without what later readings took back
+	At    time.Time `json:"at"`
 }
 
 // NextState returns the state of c with s as the state of the rules.

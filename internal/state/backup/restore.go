@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -26,6 +27,7 @@ const (
 	answerWait                      = 5 * time.Second // before a request for a deletion or a restore is repeated
 	codeExists  jetstream.ErrorCode = 10130           // restore: the stream exists
 	codeInUse   jetstream.ErrorCode = 10058
+	codeFailed  jetstream.ErrorCode = 10062 // restore: the description has the cause
 	codeNoPeers jetstream.ErrorCode = 10005 // a server is offline for a moment
 )
 
@@ -72,7 +74,8 @@ func (c Config) again(ctx context.Context, err error) bool {
 		return false
 	}
 	if answer, ok := errors.AsType[*jetstream.APIError](err); ok {
-		return slices.Contains([]jetstream.ErrorCode{codeExists, codeInUse, codeNoPeers}, answer.ErrorCode)
+		return slices.Contains([]jetstream.ErrorCode{codeExists, codeInUse, codeNoPeers}, answer.ErrorCode) ||
+			answer.ErrorCode == codeFailed && strings.Contains(answer.Description, fmt.Sprint(codeExists))
 	}
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrNoResponders)
 }

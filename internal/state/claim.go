@@ -4,13 +4,86 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
+
+	"github.com/weirkeeper/weirkeeper/internal/names"
 )
 
 const (
 	maxHolder = 512              // bytes
 	maxTTL    = 10 * time.Minute // of a lease
 )
+
+// LeaseConfig configures a lease.
+type LeaseConfig struct {
+	Cluster string
+	Name    string // "pool.web", or another right with one holder
+	// Holder names this process. Two processes may share a name if one starts only after the other is dead. Then the
+	// second does not wait.
+	Holder string
+	TTL    time.Duration // 0: DefaultTTL on a single server, ClusterTTL on a cluster
+	// Replicas of the bucket, if it is created; 0: 1. More than one stand for a cluster.
+	Replicas int
+	Log      *slog.Logger
+}
+
+// defaultTTL returns how long a lease lasts in a bucket with that many replicas.
+func defaultTTL(replicas int) time.Duration {
+	if replicas > 1 {
+		return ClusterTTL
+	}
+	return DefaultTTL
+}
+
+// renewalTimeout bounds one attempt to renew the lease.
+func (c LeaseConfig) renewalTimeout() time.Duration {
+	if c.Replicas > 1 {
+		return min(c.TTL/3, clusterRenewal)
+	}
+	return min(c.TTL/3, callTimeout)
+}
+
+// Validate returns all problems.
+func (c LeaseConfig) Validate() error {
+	var problems []error
+	bad := func(format string, args ...any) { problems = append(problems, fmt.Errorf("lease: "+format, args...)) }
+	if !names.Valid(c.Cluster) {
+		bad("cluster %q: invalid name", c.Cluster)
+	}
+	if !names.ValidKey(c.Name) {
+		bad("name %.80q: want 1 to %d bytes of letters, digits and -_/=. only", c.Name, names.MaxKey)
+	}
+	if c.Holder == "" || len(c.Holder) > maxHolder {
+		bad("holder has %d bytes: want 1 to %d", len(c.Holder), maxHolder)
+	}
+	if c.TTL != 0 && (c.TTL < minTTL || c.TTL > maxTTL) {
+		bad("ttl %v: want %v to %v", c.TTL, minTTL, maxTTL)
+	}
+	if c.Log == nil {
+		bad("no logger")
+	}
+	return errors.Join(problems...)
+}
+
+// problemLog logs a repeated problem once.
+type problemLog struct{ last string }
+
+// report logs err unless the last call had the same one. After nil, it logs the end of the problem.
+func (c *problemLog) report(log *slog.Logger, problem, lease string, err error) {
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	switch {
+	case text == c.last:
+	case err != nil:
+		log.Warn("lease unavailable", "problem", problem, "lease", lease, "err", err)
+	default:
+		log.Info("lease recovered", "lease", lease)
+	}
+	c.last = text
+}
 
 // claim is the value of a lease's key.
 type claim struct {

@@ -387,9 +387,9 @@ func (cli *poolCommands) eventsCommand() *cobra.Command {
 		Use:   "events [POOL]",
 		Short: "Print the events of a pool",
 		Long: `Print the events of a pool: decisions that changed something, orders, and findings of
-node health and of the harmonizer. --since prints decisions and orders of the past, which
-the summaries of the ticks have. Findings are not stored: only --follow prints them. The
-findings of the harmonizer are those of all pools of the cluster.`,
+node health and of the harmonizer. The findings of the harmonizer are those of all pools
+of the cluster. Decisions and orders are stored as long as the summaries of the ticks,
+findings for 90 days.`,
 		Example: `  weir events --since 8h
   weir events web --follow --kind health,harmonizer --output json`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -449,9 +449,10 @@ func (cli *poolCommands) events(ctx context.Context, b *bus.Bus, since time.Dura
 	if since > 0 {
 		found := false
 		patient, handle, cancel := cli.patient(ctx)
-		skipped, err := pool.Since(patient, time.Now().Add(-since), func(s past.Summary) error {
+		now := time.Now()
+		skipped, err := stream.Between(patient, now.Add(-since), now, func(_ time.Time, events []history.Event) error {
 			found = true
-			return handle(func() error { return show(stream.Add(s)) })
+			return handle(func() error { return show(events) })
 		})
 		cancel()
 		cli.reportSkipped(skipped)

@@ -12,6 +12,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/bootstrap"
 	"github.com/weirkeeper/weirkeeper/harmonizer"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/httpguard"
+	"github.com/weirkeeper/weirkeeper/internal/history"
 	"github.com/weirkeeper/weirkeeper/internal/past"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/internal/view"
@@ -71,6 +72,7 @@ type Now interface {
 type Past interface {
 	Between(ctx context.Context, from, to time.Time, visit func(past.Summary) error) (unreadable int, err error)
 	Record(ctx context.Context, at time.Time) (*autoscaler.Record, error)
+	EventsBetween(ctx context.Context, from, to time.Time, visit func(at time.Time, events []history.Event) error) (unreadable int, err error)
 }
 
 // Orders writes the orders of a pool. view.Orders implements it.

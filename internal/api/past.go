@@ -143,22 +143,17 @@ func (c *call) events() (any, error) {
 		}
 	}
 	page := Events{Events: []history.Event{}}
-	var stream history.Stream
-	page.Unreadable, err = c.pool.Past.Between(c.request.Context(), from.Add(-lead), to, func(s past.Summary) error {
-		found := stream.Add(s)
-		if s.At.Before(from) {
-			return nil
-		}
+	page.Unreadable, err = c.pool.Past.EventsBetween(c.request.Context(), from, to, func(at time.Time, found []history.Event) error {
 		if c.late() {
-			page.Next = s.At
+			page.Next = at
 			return errFull
 		}
 		if kinds := c.query["kind"]; len(kinds) > 0 {
 			found = slices.DeleteFunc(found, func(e history.Event) bool { return !slices.Contains(kinds, string(e.Kind)) })
 		}
-		// The events of one tick stay on one page, so that a page can begin at the time of a tick.
+		// The events of one time stay on one page, so that a page can begin at that time.
 		if len(page.Events) > 0 && len(page.Events)+len(found) > limit {
-			page.Next = s.At
+			page.Next = at
 			return errFull
 		}
 		page.Events = append(page.Events, found...)

@@ -20,7 +20,7 @@ import (
 type target struct {
 	name   string // of the stream
 	what   string // for people
-	lazy   bool   // the first message creates it
+	lazy   bool   // a daemon creates it later
 	want   jetstream.StreamConfig
 	create func(ctx context.Context, js jetstream.JetStream) error // nil: only the daemons of its pool create it
 }
@@ -35,6 +35,11 @@ func (x *busExam) targets(others []string) (all []target) {
 			return err
 		}})
 	}
+	findings := state.FindingsStream(x.Cluster, x.replicas)
+	all = append(all, target{findings.Name, "stream " + findings.Name, true, findings, func(ctx context.Context, js jetstream.JetStream) error {
+		_, err := state.EnsureStream(ctx, js, findings)
+		return err
+	}})
 	for _, pool := range append([]string{x.Pool}, others...) {
 		all = append(all, x.targetsOfPool(pool)...)
 	}

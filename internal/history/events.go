@@ -3,7 +3,9 @@ package history
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"slices"
 	"strings"
@@ -145,6 +147,80 @@ func (s *Stream) Add(next past.Summary) (out []Event) {
 	}
 	e.Text = strings.Join(texts, "; ")
 	return append(out, e)
+}
+
+// lead is the time before a range in which ticks are read, to compare the first tick of the range with the one before.
+const lead = 10 * time.Minute
+
+// EventsBetween calls visit with the events of each time from from until to, both included, oldest first: those of a tick,
+// or the findings of one message. It returns how many summaries and messages this weir cannot read. If the findings cannot
+// be read, it visits the other events, and then returns the error.
+func (p Pool) EventsBetween(ctx context.Context, from, to time.Time, visit func(at time.Time, events []Event) error) (unreadable int, err error) {
+	return (&Stream{pool: p}).Between(ctx, from, to, visit)
+}
+
+// Between is Pool.EventsBetween. Add and Decode then return the events of later ticks.
+func (s *Stream) Between(ctx context.Context, from, to time.Time, visit func(at time.Time, events []Event) error) (unreadable int, err error) {
+	p := s.pool
+	var broken int
+	var away error
+	next, stop := iter.Pull2(func(yield func(time.Time, []Event) bool) {
+		broken, away = p.findings(ctx, from, to, yield)
+	})
+	defer stop()
+	at, found, more := next()
+	until := func(t time.Time) error { // visits the findings before t
+		for more && at.Before(t) {
+			if err := visit(at, found); err != nil {
+				return err
+			}
+			at, found, more = next()
+		}
+		return nil
+	}
+	unreadable, err = p.Between(ctx, from.Add(-lead), to, func(tick past.Summary) error {
+		events := s.Add(tick)
+		if tick.At.Before(from) {
+			return nil
+		}
+		if err := until(tick.At); err != nil {
+			return err
+		}
+		return visit(tick.At, events)
+	})
+	if err == nil {
+		err = until(to.Add(time.Nanosecond))
+	}
+	stop()
+	if err == nil {
+		err = away
+	}
+	return unreadable + broken, err
+}
+
+// findings yields the stored findings of the pool and of the harmonizer.
+func (p Pool) findings(ctx context.Context, from, to time.Time, yield func(time.Time, []Event) bool) (unreadable int, err error) {
+	err = state.FindingsSince(ctx, p.JS, p.Cluster, from, func(m state.StoredFinding) error {
+		if m.At.After(to) {
+			return errStop
+		}
+		if !slices.Contains(p.Subjects()[1:], m.Subject) {
+			return nil // of another pool
+		}
+		events, err := (&Stream{pool: p}).Decode(ctx, m.At, &nats.Msg{Subject: m.Subject, Data: m.Data})
+		if err != nil {
+			unreadable++
+			return nil
+		}
+		if len(events) > 0 && !yield(m.At, events) {
+			return errStop
+		}
+		return nil
+	})
+	if errors.Is(err, errStop) {
+		err = nil
+	}
+	return unreadable, err
 }
 
 // Subjects returns the subjects on which events of a pool are published live.

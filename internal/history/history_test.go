@@ -6,7 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -18,6 +21,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/bus/natsserver"
 	"github.com/weirkeeper/weirkeeper/internal/history"
+	"github.com/weirkeeper/weirkeeper/internal/names"
 	"github.com/weirkeeper/weirkeeper/internal/past"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/nodehealth"
@@ -315,6 +319,78 @@ func TestEvents(t *testing.T) {
 			}
 		case <-ctx.Done():
 			t.Fatalf("no event %d: want %q", i, want[i])
+		}
+	}
+}
+
+// The past has the findings of the pool and of the harmonizer between the ticks. Those of other pools and unreadable ones
+// are omitted. Without the stream of findings the ticks follow all the same.
+func TestEventsBetweenHasFindings(t *testing.T) {
+	w := newWorld(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	var keeping sync.WaitGroup
+	keeping.Go(func() {
+		if err := state.KeepFindings(ctx, w.pool.JS, "here", 1, slog.New(slog.DiscardHandler)); err != nil {
+			t.Error(err)
+		}
+	})
+	defer keeping.Wait()
+	defer cancel()
+	for began := time.Now(); ; {
+		if _, err := w.pool.JS.Stream(t.Context(), names.FindingsStream("here")); err == nil {
+			break
+		}
+		if time.Since(began) > 30*time.Second {
+			t.Fatal("the stream of findings is not created")
+		}
+		runtime.Gosched()
+	}
+	begin := time.Now()
+	w.record(tick(time.Now(), 10))
+	w.publish(w.pool.Subjects()[1], []nodehealth.Notification{{Pool: "web", At: begin, Finding: judge.Finding{Event: judge.NodeUnhealthy, Node: "i-1", Why: "silent"}}})
+	w.publish("weir.here.health.api.events", []nodehealth.Notification{{Pool: "api", At: begin, Finding: judge.Finding{Event: judge.NodeUnhealthy, Node: "i-2"}}})
+	w.publish(w.pool.Subjects()[2], "no list")
+	w.publish(w.pool.Subjects()[2], []apps.Finding{{Kind: "missing", App: "web", Index: 2}})
+	w.flush(4)
+	w.record(autoscaler.Record{Schema: resolve.Schema, Pool: "web", At: time.Now(), Paused: &pools.Note{By: "ann"}})
+	read := func() (got []string, unreadable int) {
+		unreadable, err := w.pool.EventsBetween(t.Context(), begin.Add(-time.Minute), time.Now(), func(_ time.Time, events []history.Event) error {
+			for _, e := range events {
+				got = append(got, string(e.Kind)+" "+e.Name)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got, unreadable
+	}
+	if got, unreadable := read(); !slices.Equal(got, []string{"decision target", "health node.unhealthy", "harmonizer missing", "order pause"}) || unreadable != 1 {
+		t.Errorf("events %q, %d unreadable", got, unreadable)
+	}
+	cancel()
+	keeping.Wait()
+	if err := w.pool.JS.DeleteStream(t.Context(), names.FindingsStream("here")); err != nil {
+		t.Fatal(err)
+	}
+	if got, unreadable := read(); !slices.Equal(got, []string{"decision target", "order pause"}) || unreadable != 0 {
+		t.Errorf("events without stored findings: %q, %d unreadable", got, unreadable)
+	}
+}
+
+// flush waits until the stream of findings has that many messages.
+func (w *world) flush(messages uint64) {
+	w.t.Helper()
+	for began := time.Now(); ; runtime.Gosched() {
+		s, err := w.pool.JS.Stream(w.t.Context(), names.FindingsStream("here"))
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		if s.CachedInfo().State.Msgs == messages {
+			return
+		}
+		if time.Since(began) > 30*time.Second {
+			w.t.Fatalf("%d findings are stored, want %d", s.CachedInfo().State.Msgs, messages)
 		}
 	}
 }

@@ -25,6 +25,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/flock"
 	"github.com/weirkeeper/weirkeeper/internal/inputfile"
 	"github.com/weirkeeper/weirkeeper/internal/signalbucket"
+	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/metrics/embedded"
 	"github.com/weirkeeper/weirkeeper/pools/local"
 )
@@ -264,6 +265,9 @@ func (u *up) startFront(ctx context.Context, pool config.Pool) error {
 	}
 	another := func(ctx context.Context) (runner, error) { return u.harmonizer(ctx, harmonizerBus) }
 	u.front.Run("harmonizer", u.keep("harmonizer", restartable(h, another)))
+	u.front.Run("findings", func(ctx context.Context) error {
+		return state.KeepFindings(ctx, harmonizerBus.JetStream(), u.Cluster, harmonizerBus.Replicas(), u.log)
+	})
 	u.print("harmonizer", "applications of cluster %s", u.Cluster)
 	if err := u.startBootstrap(); err != nil {
 		return err

@@ -19,5 +19,8 @@ func LedgerStream(cluster, pool string) string { return "weir-ledger:" + cluster
 // SummaryStream returns the stream with a summary of each of one pool's ticks.
 func SummaryStream(cluster, pool string) string { return "weir-summaries:" + cluster + ":" + pool }
 
+// FindingsStream returns the stream of a cluster's findings: those of node health of each pool, and of the harmonizer.
+func FindingsStream(cluster string) string { return "weir-findings:" + cluster }
+
 // EvidenceStream returns the stream of the records about one pool's sick nodes.
 func EvidenceStream(cluster, pool string) string { return "weir-evidence:" + cluster + ":" + pool }

@@ -105,6 +105,20 @@ type batchRequest struct {
 // Since reads batches by direct gets, because operators and viewers may not create a consumer. Any replica answers, so
 // on a cluster a record of the last moment may be missing.
 func (l *Ledger) Since(ctx context.Context, from time.Time, visit func(record []byte) error) error {
+	return l.messages(ctx, from, func(m stored) error {
+		record, err := l.whole(ctx, m.header, m.data)
+		if errors.Is(err, errIncomplete) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		return visit(record)
+	})
+}
+
+// messages calls visit with each message of the subject written at from or later, as Since does.
+func (l *Ledger) messages(ctx context.Context, from time.Time, visit func(stored) error) error {
 	last, err := l.lastSequence(ctx)
 	if errors.Is(err, ErrNoRecord) {
 		return nil
@@ -126,14 +140,7 @@ func (l *Ledger) Since(ctx context.Context, from time.Time, visit func(record []
 			if recordTime(r.header, r.at).Before(from) {
 				continue
 			}
-			record, err := l.whole(ctx, r.header, r.data)
-			if errors.Is(err, errIncomplete) {
-				continue
-			}
-			if err != nil {
-				return err
-			}
-			if err := visit(record); err != nil {
+			if err := visit(r); err != nil {
 				return err
 			}
 		}
@@ -166,6 +173,7 @@ func (l *Ledger) lastSequence(ctx context.Context) (uint64, error) {
 
 // stored is one message of the ledger.
 type stored struct {
+	subject  string
 	sequence uint64
 	at       time.Time
 	header   nats.Header
@@ -194,7 +202,7 @@ func (l *Ledger) batch(ctx context.Context, r batchRequest) (records []stored, m
 		if len(records) == r.Records {
 			return false, fmt.Errorf("the server answers with more than %d records", r.Records)
 		}
-		one := stored{header: m.Header, data: m.Data}
+		one := stored{subject: m.Header.Get(jetstream.SubjectHeader), header: m.Header, data: m.Data}
 		var err error
 		if one.sequence, err = strconv.ParseUint(m.Header.Get(jetstream.SequenceHeader), 10, 64); err != nil || one.sequence < r.Sequence {
 			return false, fmt.Errorf("the server answers with sequence number %.80q", m.Header.Get(jetstream.SequenceHeader))

@@ -140,7 +140,7 @@ func flow(stream string) []Act {
 	}
 }
 
-// ofStreams returns the acts on the streams of pools.
+// ofStreams returns the acts on the streams of pools and of the cluster.
 func (u User) ofStreams() (acts []Act) {
 	pools := u.Pools
 	if u.Role.hasPool() {
@@ -152,7 +152,11 @@ func (u User) ofStreams() (acts []Act) {
 		if !slices.Contains(s.Read, u.Role) {
 			continue
 		}
-		for _, pool := range pools {
+		of := pools
+		if s.Whole {
+			of = []string{"*"}
+		}
+		for _, pool := range of {
 			acts = append(acts, u.ofStream(s, pool)...)
 		}
 	}
@@ -163,7 +167,7 @@ func (u User) ofStreams() (acts []Act) {
 }
 
 // ofStream returns the acts on one stream. A direct get by sequence reads all subjects of the stream, which are the
-// pool's own.
+// pool's own, or findings.
 func (u User) ofStream(s Stream, pool string) []Act {
 	stream, of := s.Name(u.Cluster, pool), u
 	of.Pool = pool

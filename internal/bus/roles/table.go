@@ -144,23 +144,27 @@ func Keys() []Key {
 	}
 }
 
-// Stream is a stream of each pool and its roles. The pool writes it by the subjects of its rows.
+// Stream is a stream of each pool, or of the cluster, and its roles. Its writers publish on the subjects of its rows.
 type Stream struct {
 	Name     func(cluster, pool string) string
 	Subjects []string // with placeholders
 	Read     []Role
 	Content  string
+	Whole    bool // one stream of the cluster; its name does not depend on the pool
 }
 
 // Streams returns the table of streams.
 func Streams() []Stream {
 	readers := []Role{Operator, Pool, Viewer}
 	return []Stream{
-		{names.LedgerStream, []string{"weir.{cluster}.decision.{pool}", "weir.{cluster}.decision.{pool}.part"}, readers, "ledger of ticks"},
-		{names.SummaryStream, []string{"weir.{cluster}.summary.{pool}"}, readers, "summaries of ticks"},
-		{names.EvidenceStream, []string{"weir.{cluster}.evidence.{pool}.*"}, readers, "evidence about nodes"},
+		{names.LedgerStream, []string{"weir.{cluster}.decision.{pool}", "weir.{cluster}.decision.{pool}.part"}, readers, "ledger of ticks", false},
+		{names.SummaryStream, []string{"weir.{cluster}.summary.{pool}"}, readers, "summaries of ticks", false},
+		{names.EvidenceStream, []string{"weir.{cluster}.evidence.{pool}.*"}, readers, "evidence about nodes", false},
+		{findings, []string{"weir.{cluster}.harmonizer.events", "weir.{cluster}.health.*.events"}, []Role{Harmonizer, Operator, Viewer}, "findings", true},
 	}
 }
+
+func findings(cluster, _ string) string { return names.FindingsStream(cluster) }
 
 // creators are the roles that may create a missing bucket with this name. A role that creates may neither update nor
 // purge nor delete.

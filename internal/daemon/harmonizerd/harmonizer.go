@@ -171,6 +171,11 @@ func (p Parts) Run(ctx context.Context, c admin.Config) error {
 	}
 	server.Serve(services, content)
 	services.Run("harmonizer", h.Run)
+	if !p.Loop.Shadow {
+		services.Run("findings", func(ctx context.Context) error {
+			return state.KeepFindings(ctx, p.Bus.JetStream(), p.Loop.Cluster, p.Bus.Replicas(), p.Log)
+		})
+	}
 	services.Run("service manager", func(ctx context.Context) error { return p.Notify.Run(ctx, h.Alive) })
 	<-services.Context().Done()
 	return services.Stop(nil)

@@ -58,6 +58,9 @@ func belongs(stream, cluster string) bool {
 	if bucket, ok := strings.CutPrefix(stream, "KV_"); ok {
 		return slices.Contains([]string{names.StateBucket(cluster), names.OrdersBucket(cluster), names.AppsBucket(cluster)}, bucket)
 	}
+	if stream == names.FindingsStream(cluster) {
+		return true
+	}
 	for _, name := range []func(cluster, pool string) string{names.LedgerStream, names.SummaryStream, names.EvidenceStream} {
 		if pool, ok := strings.CutPrefix(stream, name(cluster, "")); ok {
 			return names.Valid(pool)

@@ -16,6 +16,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer"
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/internal/names"
 	"github.com/weirkeeper/weirkeeper/internal/past"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/nodehealth"
@@ -207,7 +208,7 @@ func (p Pool) findings(ctx context.Context, from, to time.Time, yield func(time.
 		if !slices.Contains(p.Subjects()[1:], m.Subject) {
 			return nil // of another pool
 		}
-		events, err := (&Stream{pool: p}).Decode(ctx, m.At, &nats.Msg{Subject: m.Subject, Data: m.Data})
+		events, err := FindingEvents(p.Cluster, m.At, &nats.Msg{Subject: m.Subject, Data: m.Data})
 		if err != nil {
 			unreadable++
 			return nil
@@ -240,29 +241,40 @@ func (s *Stream) Tick(ctx context.Context, m *nats.Msg) (past.Summary, error) {
 // Decode returns the events of a message that arrived on one of Subjects. now is the time of a finding without a time.
 func (s *Stream) Decode(ctx context.Context, now time.Time, m *nats.Msg) ([]Event, error) {
 	p := s.pool
-	switch m.Subject {
-	case state.SummarySubject(p.Cluster, p.Pool):
+	if m.Subject == state.SummarySubject(p.Cluster, p.Pool) {
 		next, err := s.Tick(ctx, m)
 		if err != nil {
 			return nil, err
 		}
 		return s.Add(next), nil
-	case events.EventsSubject(p.Cluster, p.Pool):
-		var list []nodehealth.Notification
-		if err := json.Unmarshal(m.Data, &list); err != nil {
-			return nil, fmt.Errorf("read findings of node health: %w", err)
-		}
-		var out []Event
-		for _, n := range list {
-			out = append(out, Event{n.At, NodeHealth, p.Pool, string(n.Event), severityOf(nodehealth.LevelOf(n.Event)), n.String(), n})
-		}
-		return out, nil
 	}
-	return HarmonizerEvents(now, m.Data)
+	return FindingEvents(p.Cluster, now, m)
 }
 
-// HarmonizerEvents returns the events of a message of the harmonizer, which are those of all pools.
-func HarmonizerEvents(now time.Time, data []byte) ([]Event, error) {
+// FindingEvents returns the events of a message with findings: of node health of a pool, or of the harmonizer. now is the
+// time of a finding without a time.
+func FindingEvents(cluster string, now time.Time, m *nats.Msg) ([]Event, error) {
+	if m.Subject == message.EventsSubject(cluster) {
+		return harmonizerEvents(now, m.Data)
+	}
+	before, after, _ := strings.Cut(events.EventsSubject(cluster, "*"), "*")
+	pool, ok := strings.CutPrefix(m.Subject, before)
+	if pool = strings.TrimSuffix(pool, after); !ok || !names.Valid(pool) {
+		return nil, fmt.Errorf("read findings: subject %.100q is none of cluster %s", m.Subject, cluster)
+	}
+	var list []nodehealth.Notification
+	if err := json.Unmarshal(m.Data, &list); err != nil {
+		return nil, fmt.Errorf("read findings of node health: %w", err)
+	}
+	var out []Event
+	for _, n := range list {
+		out = append(out, Event{n.At, NodeHealth, pool, string(n.Event), severityOf(nodehealth.LevelOf(n.Event)), n.String(), n})
+	}
+	return out, nil
+}
+
+// harmonizerEvents returns the events of a message of the harmonizer, which are those of all pools.
+func harmonizerEvents(now time.Time, data []byte) ([]Event, error) {
 	var list []apps.Finding
 	if err := json.Unmarshal(data, &list); err != nil {
 		return nil, fmt.Errorf("read findings of the harmonizer: %w", err)

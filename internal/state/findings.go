@@ -2,6 +2,7 @@ package state
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -55,17 +56,42 @@ func KeepFindings(ctx context.Context, js jetstream.JetStream, cluster string, r
 
 // StoredFinding is one message of the stream of findings: the findings of one publication, as live readers receive it.
 type StoredFinding struct {
-	Subject string
-	At      time.Time // when NATS stored it
-	Data    []byte
+	Sequence uint64
+	Subject  string
+	At       time.Time // when NATS stored it
+	Data     []byte
 }
 
 // FindingsSince calls visit with the messages stored at from or later, oldest first, up to the newest at the call. An
 // error of visit stops it. Without a stream there are none. Only its context bounds it.
 func FindingsSince(ctx context.Context, js jetstream.JetStream, cluster string, from time.Time, visit func(StoredFinding) error) error {
+	return readFindings(ctx, js, cluster, batchRequest{Since: &from}, visit)
+}
+
+// FindingsAfter is FindingsSince for the messages after that sequence number.
+func FindingsAfter(ctx context.Context, js jetstream.JetStream, cluster string, sequence uint64, visit func(StoredFinding) error) error {
+	return readFindings(ctx, js, cluster, batchRequest{Sequence: sequence + 1}, visit)
+}
+
+func readFindings(ctx context.Context, js jetstream.JetStream, cluster string, r batchRequest, visit func(StoredFinding) error) error {
 	if !names.Valid(cluster) {
 		return fmt.Errorf("read findings: cluster %q: invalid name", cluster)
 	}
 	l := &Ledger{js: js, name: names.FindingsStream(cluster), subject: names.Subject(cluster, ">"), batched: batchSummaries, turn: newTurn()}
-	return l.messages(ctx, from, func(m stored) error { return visit(StoredFinding{m.subject, m.at, m.data}) })
+	return l.messages(ctx, r, func(m stored) error { return visit(StoredFinding{m.sequence, m.subject, m.at, m.data}) })
+}
+
+// LastFinding returns the sequence number of the newest message in the stream of findings; 0: it has none yet. Without
+// the stream the error is ErrNoRecord.
+func LastFinding(ctx context.Context, js jetstream.JetStream, cluster string) (uint64, error) {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	stream, err := js.Stream(ctx, names.FindingsStream(cluster))
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return 0, ErrNoRecord
+	}
+	if err != nil {
+		return 0, fmt.Errorf("read findings: %w", err)
+	}
+	return stream.CachedInfo().State.LastSeq, nil
 }

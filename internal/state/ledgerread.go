@@ -105,7 +105,10 @@ type batchRequest struct {
 // Since reads batches by direct gets, because operators and viewers may not create a consumer. Any replica answers, so
 // on a cluster a record of the last moment may be missing.
 func (l *Ledger) Since(ctx context.Context, from time.Time, visit func(record []byte) error) error {
-	return l.messages(ctx, from, func(m stored) error {
+	return l.messages(ctx, batchRequest{Since: &from}, func(m stored) error {
+		if recordTime(m.header, m.at).Before(from) {
+			return nil
+		}
 		record, err := l.whole(ctx, m.header, m.data)
 		if errors.Is(err, errIncomplete) {
 			return nil
@@ -117,8 +120,9 @@ func (l *Ledger) Since(ctx context.Context, from time.Time, visit func(record []
 	})
 }
 
-// messages calls visit with each message of the subject written at from or later, as Since does.
-func (l *Ledger) messages(ctx context.Context, from time.Time, visit func(stored) error) error {
+// messages calls visit with each message of the subject from the sequence number or the time of the request on, as Since
+// does.
+func (l *Ledger) messages(ctx context.Context, request batchRequest, visit func(stored) error) error {
 	last, err := l.lastSequence(ctx)
 	if errors.Is(err, ErrNoRecord) {
 		return nil
@@ -126,7 +130,7 @@ func (l *Ledger) messages(ctx context.Context, from time.Time, visit func(stored
 	if err != nil {
 		return fmt.Errorf("read ledger %s: %w", l.subject, err)
 	}
-	request := batchRequest{Since: &from, Subject: l.subject, Records: l.batched, Bytes: batchBytes}
+	request.Subject, request.Records, request.Bytes = l.subject, l.batched, batchBytes
 	for more := true; more && request.Sequence <= last; {
 		var records []stored
 		if records, more, err = l.batch(ctx, request); err != nil {
@@ -137,9 +141,6 @@ func (l *Ledger) messages(ctx context.Context, from time.Time, visit func(stored
 				return nil
 			}
 			request.Since, request.Sequence = nil, r.sequence+1
-			if recordTime(r.header, r.at).Before(from) {
-				continue
-			}
 			if err := visit(r); err != nil {
 				return err
 			}

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -46,6 +47,7 @@ type feed struct {
 	cursor  map[string]time.Time       // last tick of each pool whose events are stored
 	saved   time.Time                  // of the cursor
 	behind  map[string]bool            // pools whose missed ticks are still to be read
+	found   findings
 
 	mu    sync.Mutex
 	pulse time.Time // of the loop
@@ -56,6 +58,10 @@ func newFeed(b *bus.Bus, cluster, file string, targets senders, log *slog.Logger
 	f := &feed{
 		bus: b, cluster: cluster, file: file, targets: targets, log: log,
 		streams: map[string]*history.Stream{}, cursor: map[string]time.Time{}, behind: map[string]bool{}, pulse: time.Now(),
+		found: findings{file: filepath.Join(filepath.Dir(file), "findings.json")},
+	}
+	if err := f.found.load(log); err != nil {
+		return nil, err
 	}
 	data, err := os.ReadFile(file)
 	if err == nil {
@@ -89,6 +95,13 @@ func (f *feed) run(ctx context.Context) error {
 	connects := f.bus.Conn().Stats().Reconnects
 	missed := true // all pools may have ticked before the start
 	for {
+		if f.found.due {
+			if err := f.readFindings(ctx); err != nil {
+				f.report(fmt.Errorf("findings: %w", err))
+			} else if !missed && len(f.behind) == 0 {
+				f.report(nil)
+			}
+		}
 		if missed {
 			missed = f.list(ctx) != nil
 		}
@@ -104,6 +117,7 @@ func (f *feed) run(ctx context.Context) error {
 			}
 			f.receive(ctx, m)
 		case <-ticker.C:
+			f.found.due = true // a replica may have answered before it had the newest one
 			if now := f.bus.Conn().Stats().Reconnects; now != connects {
 				connects, missed = now, true
 			}
@@ -161,12 +175,16 @@ func (f *feed) read(ctx context.Context, pool string) error {
 
 // receive passes on the events of a message.
 func (f *feed) receive(ctx context.Context, m *nats.Msg) {
-	if m.Subject == message.EventsSubject(f.cluster) {
-		list, err := history.HarmonizerEvents(time.Now(), m.Data)
+	pool, tick := f.poolOf(m.Subject)
+	if !tick {
+		if f.found.stored {
+			f.found.due = true // it is read from the stream, once
+			return
+		}
+		list, err := history.FindingEvents(f.cluster, time.Now(), m)
 		f.drop(m, errors.Join(err, f.deliver("", time.Time{}, list)))
 		return
 	}
-	pool := f.poolOf(m.Subject)
 	stream := f.streams[pool]
 	if stream == nil || f.behind[pool] { // a new pool, whose ticks are read from the stream
 		f.behind[pool] = true
@@ -177,25 +195,16 @@ func (f *feed) receive(ctx context.Context, m *nats.Msg) {
 		f.drop(m, err)
 		return
 	}
-	at := time.Time{}
-	if m.Subject == state.SummarySubject(f.cluster, pool) {
-		at = stream.Last()
-	}
-	if err := f.deliver(pool, at, list); err != nil {
+	if err := f.deliver(pool, stream.Last(), list); err != nil {
 		f.behind[pool] = true
 		f.report(err)
 	}
 }
 
-// poolOf returns the pool of a subject: weir.C.summary.P or weir.C.health.P.events.
-func (f *feed) poolOf(subject string) string {
-	for _, form := range []string{state.SummarySubject(f.cluster, "*"), events.EventsSubject(f.cluster, "*")} {
-		before, after, _ := strings.Cut(form, "*")
-		if pool, ok := strings.CutPrefix(subject, before); ok {
-			return strings.TrimSuffix(pool, after)
-		}
-	}
-	return ""
+// poolOf returns the pool of the subject of a summary; false: the subject is one of findings.
+func (f *feed) poolOf(subject string) (pool string, tick bool) {
+	before, _, _ := strings.Cut(state.SummarySubject(f.cluster, "*"), "*")
+	return strings.CutPrefix(subject, before)
 }
 
 // drop logs a message whose events are lost.

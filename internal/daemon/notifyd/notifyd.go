@@ -3,10 +3,10 @@
 //	p := notifyd.Process{Settings: settings, Targets: service.Notify, Log: log}
 //	err := p.Run(ctx, service)
 //
-// Events come live from the bus. After a start and after each reconnection, the summaries of the ticks that were missed
-// follow from their streams. Findings of node health and of the harmonizer are not stored on the bus, so those of the
-// gap are lost. The events of a target wait in a folder of the data folder, and a cursor there has the last tick of
-// each pool. One process runs for each data folder.
+// Summaries of ticks come live from the bus. After a start and after each reconnection, those that were missed follow from
+// their streams. Findings of node health and of the harmonizer come from their stream, each once; without the stream they
+// come live, and those of a gap are lost. The events of a target wait in a folder of the data folder. Files there have the
+// last tick of each pool and the last finding. One process runs for each data folder.
 package notifyd
 
 import (

@@ -3,6 +3,7 @@ package notifyd_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -17,6 +18,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/command"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/notifyd"
+	"github.com/weirkeeper/weirkeeper/internal/names"
 	"github.com/weirkeeper/weirkeeper/internal/notify"
 	"github.com/weirkeeper/weirkeeper/internal/past"
 	"github.com/weirkeeper/weirkeeper/internal/state"
@@ -36,10 +38,11 @@ type world struct {
 	summaries *state.Ledger
 	url       string
 	received  chan notify.Event
+	ids       map[string]bool // of received findings
 }
 
 func newWorld(t *testing.T) *world {
-	w := &world{t: t, data: t.TempDir(), received: make(chan notify.Event, 100)}
+	w := &world{t: t, data: t.TempDir(), received: make(chan notify.Event, 100), ids: map[string]bool{}}
 	b, err := bus.Open(t.Context(), bus.Config{Data: w.data, Name: "test", Log: slog.New(slog.DiscardHandler), Serve: natsserver.Serve})
 	if err != nil {
 		t.Fatal(err)
@@ -164,6 +167,71 @@ func TestEventsFollowAcrossARestart(t *testing.T) {
 	w.tick("in the gap")
 	w.run()
 	w.wantPause("in the gap")
+}
+
+// Stored findings arrive once and in order, also those of the time in which no process ran.
+func TestFindingsFollowAcrossARestart(t *testing.T) {
+	w := newWorld(t)
+	if _, err := state.EnsureStream(t.Context(), w.bus.JetStream(), state.FindingsStream("here", 1)); err != nil {
+		t.Fatal(err)
+	}
+	w.finding("before the first start")
+	stop := w.run()
+	w.tick("")
+	w.ready()
+	for i := range 3 {
+		w.finding(fmt.Sprint("live ", i))
+	}
+	w.wantFindings("live 0", "live 1", "live 2")
+	stop()
+	w.finding("in the gap")
+	stop = w.run()
+	w.wantFindings("in the gap")
+	w.finding("live again")
+	w.wantFindings("live again")
+	stop()
+
+	// A new, empty stream has lower sequence numbers.
+	if err := w.bus.JetStream().DeleteStream(t.Context(), names.FindingsStream("here")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := state.EnsureStream(t.Context(), w.bus.JetStream(), state.FindingsStream("here", 1)); err != nil {
+		t.Fatal(err)
+	}
+	w.finding("in the new stream")
+	w.run()
+	w.wantFindings("in the new stream")
+}
+
+// finding publishes a finding of node health.
+func (w *world) finding(why string) {
+	w.t.Helper()
+	data, err := json.Marshal([]nodehealth.Notification{{Pool: "web", At: time.Now(), Finding: judge.Finding{Event: judge.BreakerOpened, Why: why}}})
+	if err == nil {
+		err = w.bus.Conn().Publish(events.EventsSubject("here", "web"), data)
+	}
+	if err == nil {
+		err = w.bus.Conn().FlushTimeout(patience)
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// wantFindings waits for these findings, and refuses others. An event whose response was lost arrives again with its id.
+func (w *world) wantFindings(want ...string) {
+	w.t.Helper()
+	for len(want) > 0 {
+		e := w.next()
+		if e.Kind != "health" || w.ids[e.ID] {
+			continue // of the ticks, or received before
+		}
+		w.ids[e.ID] = true
+		if !strings.Contains(e.Text, want[0]) {
+			w.t.Fatalf("received %q, want %q", e.Text, want[0])
+		}
+		want = want[1:]
+	}
 }
 
 // A finding of node health has its severity, and one below that of the target is not sent.

@@ -1,0 +1,99 @@
+package notifyd
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/weirkeeper/weirkeeper/internal/history"
+	"github.com/weirkeeper/weirkeeper/internal/state"
+	"github.com/weirkeeper/weirkeeper/internal/wholefile"
+)
+
+// findings is the position in the stream of findings. Each stored finding is passed on once, in order, also those of the
+// time in which no process ran. Without the stream, live findings are passed on, and those of that time are lost.
+type findings struct {
+	file   string
+	last   *uint64 // sequence number of the newest finding that was passed on; nil: the present is the beginning
+	stored bool    // the stream exists, and this user may read it
+	due    bool    // the stream may have new ones
+}
+
+// load reads the position. A damaged file is set aside, and the present is the beginning.
+func (p *findings) load(log *slog.Logger) error {
+	p.due = true
+	data, err := os.ReadFile(p.file)
+	if err == nil {
+		if err = json.Unmarshal(data, &p.last); err == nil {
+			return nil
+		}
+		aside, failed := wholefile.SetAside(p.file, time.Now())
+		log.Warn("position in the findings is damaged, set aside", "file", aside, "err", errors.Join(err, failed))
+		p.last, err = nil, failed
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("read the position in the findings: %w", err)
+	}
+	return nil
+}
+
+func (p *findings) save(sequence uint64) error {
+	data, err := json.Marshal(sequence)
+	if err == nil {
+		err = wholefile.Write(p.file, data)
+	}
+	if err != nil {
+		return fmt.Errorf("store the position in the findings: %w", err)
+	}
+	p.last = &sequence
+	return nil
+}
+
+// readFindings passes on the stored findings after the position.
+func (f *feed) readFindings(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	p := &f.found
+	newest, err := state.LastFinding(ctx, f.bus.JetStream(), f.cluster)
+	if errors.Is(err, state.ErrNoRecord) || errors.Is(err, nats.ErrPermissionViolation) {
+		p.stored, p.due = false, false
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	switch {
+	case p.last == nil: // the first start, or live ones were passed on until now
+		err = p.save(newest)
+	case *p.last > newest: // the stream is a new one
+		err = p.save(0)
+	}
+	if err != nil {
+		return err
+	}
+	p.stored = true
+	reached := *p.last
+	err = state.FindingsAfter(ctx, f.bus.JetStream(), f.cluster, *p.last, func(m state.StoredFinding) error {
+		list, err := history.FindingEvents(f.cluster, m.At, &nats.Msg{Subject: m.Subject, Data: m.Data})
+		if err != nil {
+			f.log.Warn("events of a message are lost", "subject", m.Subject, "err", err)
+		}
+		if err := f.deliver("", time.Time{}, list); err != nil {
+			return err
+		}
+		reached = m.Sequence
+		return nil
+	})
+	if reached != *p.last { // after a crash before this the same events follow again, with the same ids
+		err = errors.Join(err, p.save(reached))
+	}
+	p.due = err != nil
+	return err
+}

@@ -43,7 +43,7 @@ func newLongDay(t *rapid.T) *longDay {
 	d.config.Drain.EndSpot = rapid.Bool().Draw(t, "end spot")
 	d.groups, d.nodes.groups = nil, nil
 	for _, id := range []string{"a", "b", "c"} {
-		c := memory.Config{ID: id, Max: dayGroupMax, Target: 2, Join: 90 * time.Second, Leave: time.Minute, Boot: 90 * time.Second, Lag: lag}
+		c := memory.Config{ID: id, Max: dayGroupMax, Target: 2, Join: 90 * time.Second, Leave: time.Minute, Boot: 90 * time.Second, Lag: lag, LagFor: resolve.ReadLag}
 		c.Min = rapid.SampledFrom([]int{0, 0, 1}).Draw(t, "min")
 		for _, weight := range offers {
 			c.Offers = append(c.Offers, memory.Offer{Market: pools.Market{InstanceType: "m", Zone: "zone-a"}, Weight: weight})

@@ -177,7 +177,7 @@ func (c *cloud) read() (reading, int) {
 		s.Instances = append(s.Instances, c.instances[i].Instance)
 		health = append(health, c.instances[i].inspection())
 	}
-	return reading{s, health}, c.version
+	return reading{c.now, s, health}, c.version
 }
 
 func (s reading) clone() reading {

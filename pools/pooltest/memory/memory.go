@@ -28,6 +28,8 @@ type Config struct {
 	Join   time.Duration // from launch to running.
 	Leave  time.Duration // from termination to disappearance.
 	Lag    int           // number of reads of a handle that do not show the latest writes of others.
+	// LagFor bounds the age of what such a read shows. 0: no bound.
+	LagFor time.Duration
 	// RepairKinds are the supported kinds of repair in place. nil: all. Boot is how long each takes.
 	RepairKinds []pools.RepairKind
 	Boot        time.Duration
@@ -65,6 +67,7 @@ type Group struct {
 
 // reading is the result of a read.
 type reading struct {
+	at     time.Time
 	group  pools.GroupSnapshot
 	health []pools.Inspection
 }
@@ -103,7 +106,7 @@ func (g *Group) Other() *Group {
 // ID implements [pools.Group].
 func (g *Group) ID() string { return g.cloud.config.ID }
 
-// Snapshot implements [pools.Group]. The first Config.Lag reads do not show a write of others.
+// Snapshot implements [pools.Group]. The first Config.Lag reads do not show a write of others, within Config.LagFor.
 func (g *Group) Snapshot(ctx context.Context) (pools.GroupSnapshot, error) {
 	seen, err := g.look(ctx)
 	return seen.group, err
@@ -117,7 +120,8 @@ func (g *Group) look(ctx context.Context) (reading, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now, version := g.cloud.read()
-	if version != g.version && g.behind < g.cloud.config.Lag {
+	c := g.cloud.config
+	if version != g.version && g.behind < c.Lag && (c.LagFor == 0 || now.at.Sub(g.lastRead.at) < c.LagFor) {
 		g.behind++
 		return g.lastRead.clone(), nil
 	}

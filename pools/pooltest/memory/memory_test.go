@@ -255,6 +255,22 @@ func TestStaleGroupLaunchesNothing(t *testing.T) {
 	}
 }
 
+// A read shows nothing that is older than LagFor.
+func TestLagIsBounded(t *testing.T) {
+	ours := memory.New(memory.Config{ID: "a", Target: 1, Lag: 5, LagFor: time.Minute}, start)
+	if err := ours.Other().SetTarget(t.Context(), 5); err != nil {
+		t.Fatal(err)
+	}
+	ours.Advance(start.Add(time.Minute - time.Second))
+	if s := snapshot(t, ours); s.Target != 1 {
+		t.Errorf("within LagFor: target %d, want 1", s.Target)
+	}
+	ours.Advance(start.Add(time.Minute))
+	if s := snapshot(t, ours); s.Target != 5 {
+		t.Errorf("after LagFor: target %d, want 5", s.Target)
+	}
+}
+
 func TestLagHidesWritesOfOthers(t *testing.T) {
 	ours := memory.New(memory.Config{ID: "a", Target: 1, Lag: 2}, start)
 	others := ours.Other()

@@ -1,17 +1,20 @@
 package web_test
 
 import (
+	"bufio"
 	"compress/gzip"
 	"context"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/internal/past"
 	"github.com/weirkeeper/weirkeeper/internal/web"
 	"github.com/weirkeeper/weirkeeper/internal/web/webtest"
 )
@@ -42,8 +45,9 @@ func request(s http.Handler, path, encoding string) *httptest.ResponseRecorder {
 	return w
 }
 
-// cpu reports the processor time of each run. The time that the benchmark prints includes waiting for a processor.
-func cpu(b *testing.B) func() {
+// cpu reports the processor time of each run, and with the number of runs in a second the part of a core. The time that
+// the benchmark prints includes waiting for a processor.
+func cpu(b *testing.B) func(rate ...float64) {
 	used := func() (d time.Duration) {
 		var u syscall.Rusage
 		if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -52,7 +56,13 @@ func cpu(b *testing.B) func() {
 		return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 	}
 	before := used()
-	return func() { b.ReportMetric(float64((used()-before).Microseconds())/1000/float64(b.N), "cpu-ms/op") }
+	return func(rate ...float64) {
+		ms := float64((used() - before).Microseconds()) / 1000 / float64(b.N)
+		b.ReportMetric(ms, "cpu-ms/op")
+		for _, r := range rate {
+			b.ReportMetric(ms*r/10, "%-of-a-core")
+		}
+	}
 }
 
 // measure reports the size of a page, and of it compressed.
@@ -127,4 +137,76 @@ func BenchmarkDecisionPage(b *testing.B) {
 	}
 	report()
 	measure(b, s, path)
+}
+
+// An event with 100 open tabs, over HTTP: of 100 pools with ticks of 10 s. Tabs of the fleet receive the changed pools each
+// second. A tab of a pool draws its plots again after each tick. The goal is less than 10 % of a core. The clients are in the
+// same process, so their work counts too.
+func BenchmarkHundredTabs(b *testing.B) {
+	const tabs, pools = 100, 100
+	for name, c := range map[string]struct {
+		query, event, plots string
+		changed             int     // pools in one event
+		rate                float64 // events in a second
+	}{
+		"fleet": {"", "event: pools", "", pools / 10, 1},
+		"pool":  {"?pool=prod/checkout-eu1", "event: tick", "/pools/prod/checkout-eu1?range=6h&part=plots", 1, 0.1},
+	} {
+		b.Run(name, func(b *testing.B) {
+			w := &webtest.World{Size: pools, Every: time.Minute, Trouble: true}
+			server := httptest.NewServer(filled(b, w))
+			b.Cleanup(server.Close)
+			var last past.Summary
+			if err := w.Since(b.Context(), webtest.Hero, webtest.Now().Add(-time.Hour), func(s past.Summary) error { last = s; return nil }); err != nil {
+				b.Fatal(err)
+			}
+			names := slices.DeleteFunc(w.Names(), func(name web.Name) bool { return name == webtest.Hero })
+			names = append([]web.Name{webtest.Hero}, names[:c.changed-1]...)
+			done := make(chan error, tabs)
+			for range tabs {
+				response, err := http.Get(server.URL + "/events" + c.query)
+				if err != nil {
+					b.Fatal(err)
+				}
+				b.Cleanup(func() { response.Body.Close() })
+				go func() {
+					for lines := bufio.NewScanner(response.Body); lines.Scan(); {
+						if lines.Text() != c.event {
+							continue
+						}
+						err := error(nil)
+						if c.plots != "" {
+							err = draw(server.URL + c.plots)
+						}
+						done <- err
+					}
+				}()
+			}
+			last.At = webtest.Now().Add(-time.Second)
+			report := cpu(b)
+			for b.Loop() {
+				last.At = last.At.Add(time.Millisecond)
+				for _, name := range names {
+					w.Publish(name, last)
+				}
+				for range tabs {
+					if err := <-done; err != nil {
+						b.Fatal(err)
+					}
+				}
+			}
+			report(c.rate)
+		})
+	}
+}
+
+// draw requests the plots as a browser does.
+func draw(url string) error {
+	response, err := http.Get(url)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	_, err = io.Copy(io.Discard, response.Body)
+	return err
 }

@@ -87,7 +87,7 @@ func awaitText(t testing.TB, url string, good func(string) bool) {
 
 // tab is a tab of a browser. It collects each error of the page, such as a violation of its policy.
 type tab struct {
-	t      *testing.T
+	t      testing.TB
 	width  int64
 	ctx    context.Context
 	mu     sync.Mutex
@@ -95,7 +95,7 @@ type tab struct {
 }
 
 // browse opens a browser. It ends with the test. A page with an error fails the test.
-func browse(t *testing.T, width, height int64, dark bool) *tab {
+func browse(t testing.TB, width, height int64, dark bool) *tab {
 	t.Helper()
 	b := webtest.Chromium(t)
 	options := append(chromedp.DefaultExecAllocatorOptions[:],

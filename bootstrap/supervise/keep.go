@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
 	"time"
 )
@@ -28,6 +29,7 @@ func Keep(in io.Reader, out io.Writer) error {
 	signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGPIPE)
 	// An error means that the launcher has ended already, which a keeper must handle anyway.
 	_, _ = fmt.Fprintln(out, keepReady)
+	debug.FreeOSMemory() // it waits for as long as the launcher runs
 	q, err := readRegister(in)
 	if q.tag == "" {
 		return errors.Join(err, errors.New("the launcher sent no tag"))

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -47,14 +48,17 @@ func request(ctx context.Context, endpoint string, s identity.Statement) (*http.
 	return r, nil
 }
 
-var authorization = regexp.MustCompile(`^AWS4-HMAC-SHA256 Credential=[A-Z0-9]{16,128}/([0-9]{8})/[a-z0-9-]{1,32}/sts/aws4_request, ` +
-	`SignedHeaders=([a-z0-9;-]{1,200}), Signature=[0-9a-f]{64}$`)
+// authorization is compiled at its first use, because each process of weir would have its 500 kB.
+var authorization = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^AWS4-HMAC-SHA256 Credential=[A-Z0-9]{16,128}/([0-9]{8})/[a-z0-9-]{1,32}/sts/aws4_request, ` +
+		`SignedHeaders=([a-z0-9;-]{1,200}), Signature=[0-9a-f]{64}$`)
+})
 
 var plainToken = regexp.MustCompile(`^[A-Za-z0-9+/=_-]*$`)
 
 // check verifies the form of a proof, and that the signature covers the header with the agent's nkey.
 func (p proof) check(now time.Time) error {
-	parts := authorization.FindStringSubmatch(p.Authorization)
+	parts := authorization().FindStringSubmatch(p.Authorization)
 	if parts == nil || !plainToken.MatchString(p.Token) {
 		return identity.Refuse(identity.Malformed, "proof: it is not a request signed with AWS signature version 4 for sts")
 	}

@@ -105,7 +105,11 @@ func browse(t testing.TB, width, height int64, dark bool) *tab {
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewContext(ctx)
 	t.Cleanup(cancel) // chromedp kills the browser and removes its folder
-	ctx, cancel = context.WithTimeout(ctx, 4*time.Minute)
+	limit := 4 * time.Minute
+	if _, long := t.(*testing.B); long {
+		limit = 2 * time.Hour
+	}
+	ctx, cancel = context.WithTimeout(ctx, limit)
 	t.Cleanup(cancel)
 	b2 := &tab{t: t, ctx: ctx, width: width}
 	chromedp.ListenTarget(ctx, b2.listen)

@@ -10,7 +10,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -48,28 +47,27 @@ func request(ctx context.Context, endpoint string, s identity.Statement) (*http.
 	return r, nil
 }
 
-// authorization is compiled at its first use, because each process of weir would have its 500 kB.
-var authorization = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^AWS4-HMAC-SHA256 Credential=[A-Z0-9]{16,128}/([0-9]{8})/[a-z0-9-]{1,32}/sts/aws4_request, ` +
-		`SignedHeaders=([a-z0-9;-]{1,200}), Signature=[0-9a-f]{64}$`)
-})
+// authorization has no bounds of repetition: a regular expression has a copy for each.
+var authorization = regexp.MustCompile(`^AWS4-HMAC-SHA256 Credential=([A-Z0-9]+)/([0-9]{8})/([a-z0-9-]+)/sts/aws4_request, ` +
+	`SignedHeaders=([a-z0-9;-]+), Signature=([0-9a-f]+)$`)
 
 var plainToken = regexp.MustCompile(`^[A-Za-z0-9+/=_-]*$`)
 
 // check verifies the form of a proof, and that the signature covers the header with the agent's nkey.
 func (p proof) check(now time.Time) error {
-	parts := authorization().FindStringSubmatch(p.Authorization)
-	if parts == nil || !plainToken.MatchString(p.Token) {
+	parts := authorization.FindStringSubmatch(p.Authorization)
+	within := func(i, least, most int) bool { return len(parts[i]) >= least && len(parts[i]) <= most }
+	if parts == nil || !within(1, 16, 128) || !within(3, 1, 32) || !within(4, 1, 200) || !within(5, 64, 64) || !plainToken.MatchString(p.Token) {
 		return identity.Refuse(identity.Malformed, "proof: it is not a request signed with AWS signature version 4 for sts")
 	}
-	signed := strings.Split(parts[2], ";")
+	signed := strings.Split(parts[4], ";")
 	for _, header := range []string{"host", "x-amz-date", strings.ToLower(identityHeader)} {
 		if !slices.Contains(signed, header) {
 			return identity.Refuse(identity.Forged, "the signature does not cover the header %s", header)
 		}
 	}
 	at, err := time.Parse(dateLayout, p.Date)
-	if err != nil || parts[1] != p.Date[:len("20060102")] {
+	if err != nil || parts[2] != p.Date[:len("20060102")] {
 		return identity.Refuse(identity.Malformed, "proof: its date is malformed")
 	}
 	if age := now.Sub(at); age.Abs() > maxAge {

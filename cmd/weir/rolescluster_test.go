@@ -116,7 +116,9 @@ func (w *roleWorld) flags(u roles.User) []string {
 			w.Fatal(err)
 		}
 	}
-	return []string{"--config-dir", configs, "--data", w.TempDir(), "--cluster", rolesCluster, "--pool", rolesPoolName}
+	return []string{
+		"--config-dir", configs, "--data", w.TempDir(), "--cluster", rolesCluster, "--pool", rolesPoolName, "--timeout", patience.String(),
+	}
 }
 
 // start runs a daemon until the test ends.
@@ -199,7 +201,7 @@ func readingRows(node string) []roleRow {
 		{"app list", 0, "web"}, {"app get web", 0, "web"}, {"app status", 0, "web"}, {"app explain web", 0, "2 running"}, {"app crashes web", 0, ""},
 		{"state check", 0, "no damage is reported"}, {"signal ps", 0, "running"}, {"signal shadow", 0, ""},
 		{"metrics get --app web load", 0, "web,load"}, {"decide --help", 0, "Recompute"},
-		{"pool list", 0, rolesPoolName}, {"signal where shop/none", 0, "No resources found"}, {"pool roll --status", 0, ""}, {"events --since 1h", 0, ""}, {"events --since 1h --kind harmonizer", 0, "harmonizer complete"},
+		{"pool list", 0, rolesPoolName}, {"signal where shop/none", 0, "No resources found"}, {"pool roll --status", 0, ""}, {"events --since 1h", 0, ""}, {"events --since 1h --kind harmonizer", 0, "harmonizer start: start web/"},
 		{"diff last last", 0, "ticks of"}, {"pool decide --set scaling_limits.max_capacity=40 --since 1h", 0, "otherwise"},
 	}
 }

@@ -106,6 +106,7 @@ func (l *Launcher) launch(spec Spec) (*Child, error) {
 	c := &Child{launcher: l, name: spec.Name, tag: tag, pid: process.Pid, group: groupOf(leader), cgroup: placement.cgroup,
 		process: process, handle: handle, grace: spec.stopGrace(), output: out, tail: spec.Tail,
 		unenforced: placement.describe(), done: make(chan struct{})}
+	c.tail.Mark("started, pid %d", c.pid) // before attend reads the output
 	if handle == nil {
 		l.enter(c)
 		l.helpers.Go(c.attend)
@@ -115,7 +116,6 @@ func (l *Launcher) launch(spec Spec) (*Child, error) {
 	if c.unenforced != "" && l.isNewlyUnenforced(c.name, c.unenforced) {
 		l.log.Warn("limits not enforced", "child", c.name, "pid", c.pid, "unenforced", c.unenforced)
 	}
-	c.tail.Mark("started, pid %d", c.pid)
 	return c, nil
 }
 

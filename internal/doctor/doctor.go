@@ -104,7 +104,7 @@ func Examine(ctx context.Context, s Site, report func(Finding), progress func(ch
 	run("secret files", secretFiles)
 }
 
-// errNoServer: bootstrap cannot be asked, because no server of the bus accepts this client.
+// errNoServer: bootstrap receives no request, because no server of the bus accepts this client.
 var errNoServer = errors.New("no server of the bus can be used")
 
 // overBus runs the checks that send requests over the bus, and requests bootstrap's status. They run at the same time, so
@@ -175,9 +175,14 @@ func configuration(s Site) []Finding {
 	return []Finding{{Result: OK, Detail: "the files of " + s.Configs + " are valid"}}
 }
 
+// refused reports whether the credentials may not request bootstrap's status.
+func (s Site) refused() bool {
+	return s.Status == nil && errors.Is(s.Silent, nats.ErrPermissionViolation)
+}
+
 func running(s Site) []Finding {
 	switch {
-	case s.Status == nil && errors.Is(s.Silent, nats.ErrPermissionViolation):
+	case s.refused():
 		return notPermitted(s.Silent)
 	case s.Status == nil && errors.Is(s.Silent, errNoServer):
 		return []Finding{{Result: Unknown, Detail: s.Silent.Error(), Fix: "correct the findings of the bus"}}
@@ -191,7 +196,7 @@ func running(s Site) []Finding {
 
 // signalUsers reports signals that can read bootstrap's files.
 func signalUsers(s Site) []Finding {
-	if s.Status == nil && errors.Is(s.Silent, nats.ErrPermissionViolation) {
+	if s.refused() {
 		return notPermitted(s.Silent)
 	}
 	if s.Status == nil {
@@ -235,7 +240,7 @@ func each(signals []bootstrap.Process, visit func(bootstrap.Process)) {
 }
 
 func signalLimits(s Site) []Finding {
-	if s.Status == nil && errors.Is(s.Silent, nats.ErrPermissionViolation) {
+	if s.refused() {
 		return notPermitted(s.Silent)
 	}
 	if s.Status == nil {

@@ -23,7 +23,7 @@ const (
 	rowsTimeout   = 5 * time.Second  // of one request to JetStream
 	snapshotLimit = 30 * time.Second // for the first complete read
 	retryPause    = time.Second      // pause after a watch ended
-	verifyEvery   = 5 * time.Second  // interval between checks that the watch misses nothing
+	verifyEvery   = 2 * time.Second  // interval between checks that the watch misses nothing; two end a silent watch
 	slice         = 500              // rows of one event, at most
 )
 

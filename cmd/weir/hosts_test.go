@@ -24,7 +24,7 @@ const hostsVariable = "WEIR_TEST_HOSTS"
 const hostsHoldProcess = 8 * time.Second
 
 // TestThreeHosts kills, pauses and cuts off each of three hosts, and kills and pauses their processes and the agents, while
-// an operator gives orders. No instance ends, no machine ends but those of the orders, each order is obeyed, each pool
+// an operator publishes releases and gives orders. No instance ends, no machine ends but those of the orders, each order is obeyed, each pool
 // has one writer in every epoch, and soon after the last fault everything is as wanted.
 //
 // HOSTS is the length of the long form, such as 20m, with 30 agents and 300 instances. Without it, few faults are done
@@ -60,7 +60,7 @@ func TestThreeHosts(t *testing.T) {
 	if took > size.recovery {
 		t.Errorf("after the last fault everything is as wanted in %v, want at most %v", took, size.recovery)
 	}
-	t.Logf("as wanted %v after the last fault; %d applications", took.Round(100*time.Millisecond), len(w.apps))
+	t.Logf("as wanted %v after the last fault; %d applications, %d of them of a release", took.Round(100*time.Millisecond), len(w.apps), w.releases)
 	for _, e := range w.cloud.Endings() {
 		if slices.Contains(w.first, e.Instance) {
 			t.Errorf("%v: machine %s of pool %s was ended by %s", e.At.Format(time.TimeOnly), e.Instance, e.Owner, e.By)
@@ -208,7 +208,7 @@ func (w *hostsWorld) obeyed() {
 	})
 }
 
-// order pins each pool at one machine more, or at its first size, and sets a new application.
+// order pins each pool at one machine more, or at its first size, and sets a new application of a new release.
 func (w *hostsWorld) order() {
 	w.Helper()
 	w.added, w.ordered = 1-w.added, true
@@ -216,7 +216,7 @@ func (w *hostsWorld) order() {
 		w.command(w.operator(), "pool", "target", fmt.Sprint(w.nodes+w.added), "--pool", pool, "--for", "2h")
 	}
 	pools := hostsPools()
-	w.setApp(fmt.Sprint("order", len(w.apps)), pools[len(w.apps)%len(pools)], 1, 0.001)
+	w.setApp(fmt.Sprint("order", len(w.apps)), pools[len(w.apps)%len(pools)], 1, 0.001, w.publish())
 }
 
 // wait waits for a random time.

@@ -24,6 +24,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/bus/bustest"
 	"github.com/weirkeeper/weirkeeper/internal/bus/natsconf"
 	"github.com/weirkeeper/weirkeeper/internal/bus/roles"
+	"github.com/weirkeeper/weirkeeper/internal/s3gateway/s3test"
 	"github.com/weirkeeper/weirkeeper/pools/aws/awstest"
 )
 
@@ -60,18 +61,20 @@ type hostsSize struct {
 type hostsWorld struct {
 	busUsers
 	hostsSize
-	random  *rand.Rand
-	cloud   *awstest.Server
-	hosts   []*netHost
-	agents  []*unit
-	units   []*unit
-	running sync.WaitGroup // of units
-	started string         // folder with a file for each instance that has started
-	first   []string       // machines at the start
-	added   int            // machines of each pool by the order in force
-	ordered bool           // an order is in force
-	apps    map[string]int // expected instances
-	ran     map[string]bool
+	random   *rand.Rand
+	cloud    *awstest.Server
+	hosts    []*netHost
+	agents   []*unit
+	units    []*unit
+	running  sync.WaitGroup // of units
+	started  string         // folder with a file for each instance that has started
+	bucket   string         // section aws of weir.yaml, for the releases of applications; the bucket is on no host
+	first    []string       // machines at the start
+	added    int            // machines of each pool by the order in force
+	ordered  bool           // an order is in force
+	apps     map[string]int // expected instances
+	releases int            // published
+	ran      map[string]bool
 }
 
 func hostsPools() []string { return []string{"web", "batch"} }
@@ -103,14 +106,26 @@ func newHostsWorld(t *testing.T, size hostsSize, seed uint64) *hostsWorld {
 	}
 	w.nats = bustest.Configure(t, addresses, cluster)
 	w.viewer = w.folder(roles.User{Role: roles.Viewer, Cluster: busCluster}, w.urls(), "")
+	w.startBucket()
 	w.startAll()
 	for _, pool := range hostsPools() {
 		// The instances use half of the machines, and a little less for the small applications of the orders.
-		w.setApp("app-"+pool, pool, size.instances, (2*float64(size.nodes)-0.5)/float64(size.instances))
+		w.setApp("app-"+pool, pool, size.instances, (2*float64(size.nodes)-0.5)/float64(size.instances), "")
 	}
 	eventually(t, "a world as wanted", w.asWanted)
 	w.every(500*time.Millisecond, w.watch)
 	return w
+}
+
+// startBucket starts the bucket of releases.
+func (w *hostsWorld) startBucket() {
+	w.Helper()
+	keys := filepath.Join(w.TempDir(), "keys.json")
+	if err := os.WriteFile(keys, fmt.Appendf(nil, `{"accessKeyId": %q, "secretAccessKey": %q}`, s3test.AccessKey, s3test.SecretKey), 0o600); err != nil {
+		w.Fatal(err)
+	}
+	w.bucket = fmt.Sprintf("aws: {region: us-east-1, endpoint_url: %q, path_style: true, access_key_file: %s, signals_bucket: releases}\n",
+		s3test.Serve(w, "releases").Endpoint, keys)
 }
 
 // startAll starts every process.
@@ -140,7 +155,7 @@ func (w *hostsWorld) startAll() {
 	}
 	for _, pool := range hostsPools() {
 		for _, node := range w.machines(pool) {
-			dir := w.folder(roles.User{Role: roles.Agent, Cluster: busCluster, Pool: pool, Node: node}, w.urls(), "")
+			dir := w.folder(roles.User{Role: roles.Agent, Cluster: busCluster, Pool: pool, Node: node}, w.urls(), w.bucket)
 			w.agents = append(w.agents, w.daemon(nil, "agent "+node, dir, "agent", "--pool", pool, "--group", pool, "--id", node, "--dir", w.TempDir(),
 				"--cpus", "4", "--mem", "8192", "--disk", "10000"))
 		}
@@ -158,12 +173,34 @@ func (w *hostsWorld) machines(pool string) (ids []string) {
 	return ids
 }
 
-// setApp orders an application, whose instances report their start with a file.
-func (w *hostsWorld) setApp(name, pool string, instances int, cpus float64) {
+// setApp orders an application, whose instances report their start with a file. Its program is in a release, if one is named.
+func (w *hostsWorld) setApp(name, pool string, instances int, cpus float64, release string) {
 	w.Helper()
-	w.command(w.operator(), "app", "set", name, "--pool", pool, "--instances", fmt.Sprint(instances), "--cpus", fmt.Sprintf("%.4f", cpus), "--mem", "1",
-		"--command", fmt.Sprintf("echo $$ >> %s/$$; exec sleep 100000", w.started))
+	line := []string{"app", "set", name, "--pool", pool, "--instances", fmt.Sprint(instances), "--cpus", fmt.Sprintf("%.4f", cpus), "--mem", "1"}
+	if release != "" {
+		line = append(line, "--release", release, "--command", "exec $WEIR_RELEASE_DIR/run")
+	} else {
+		line = append(line, "--command", w.program())
+	}
+	w.command(w.operator(), line...)
 	w.apps[name] = instances
+}
+
+// program is a shell program that reports its start and runs.
+func (w *hostsWorld) program() string {
+	return fmt.Sprintf("echo $$ >> %s/$$; exec sleep 100000", w.started)
+}
+
+// publish publishes a release with a program of its own, and returns its name.
+func (w *hostsWorld) publish() string {
+	w.Helper()
+	w.releases++
+	version, file := fmt.Sprintf("shop/run@v1.0.%d", w.releases), filepath.Join(w.TempDir(), "run")
+	if err := os.WriteFile(file, fmt.Appendf(nil, "#!/bin/sh\n# %s\n%s\n", version, w.program()), 0o700); err != nil {
+		w.Fatal(err)
+	}
+	w.command(w.folder(roles.User{Role: roles.Operator, Cluster: busCluster}, w.urls(), w.bucket), "release", "publish", version, file)
+	return version
 }
 
 // unit is a process that a service manager keeps running.

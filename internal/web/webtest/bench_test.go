@@ -22,12 +22,12 @@ func BenchmarkFirstPaint(b *testing.B) {
 		"fleet": "/pools", "pool": "/pools/prod/checkout-eu1?range=24h", "decision": "/pools/prod/checkout-eu1/ticks/2026-11-22T14:55:00Z",
 	} {
 		b.Run(name, func(b *testing.B) {
-			page := browse(b, 1440, 1000, false)
+			page := webtest.Browse(b, 1440, 1000, false)
 			sum, worst := 0.0, 0.0
 			for b.Loop() {
-				page.run(chromedp.Navigate(url + path))
+				page.Run(chromedp.Navigate(url + path))
 				var ms float64
-				page.run(chromedp.Poll(`performance.getEntriesByName("first-contentful-paint")[0]?.startTime`, &ms))
+				page.Run(chromedp.Poll(`performance.getEntriesByName("first-contentful-paint")[0]?.startTime`, &ms))
 				sum, worst = sum+ms, max(worst, ms)
 			}
 			b.ReportMetric(sum/float64(b.N), "ms-to-first-paint")
@@ -48,8 +48,8 @@ func BenchmarkOpenPage(b *testing.B) {
 	last.At = webtest.Now().Add(-time.Second)
 	for name, path := range map[string]string{"fleet": "/pools", "pool": "/pools/prod/checkout-eu1?range=6h"} {
 		b.Run(name, func(b *testing.B) {
-			page := browse(b, 1440, 1000, false)
-			page.run(chromedp.Navigate(url+path), chromedp.WaitReady("body", chromedp.ByQuery), chromedp.Evaluate(`
+			page := webtest.Browse(b, 1440, 1000, false)
+			page.Run(chromedp.Navigate(url+path), chromedp.WaitReady("body", chromedp.ByQuery), chromedp.Evaluate(`
 				window.events = 0;
 				const page = new EventSource(document.body.dataset.events);
 				for (const name of ["tick", "pools"]) page.addEventListener(name, () => window.events++);`, nil))
@@ -58,7 +58,7 @@ func BenchmarkOpenPage(b *testing.B) {
 				last.At = last.At.Add(time.Millisecond)
 				w.Publish(webtest.Hero, last)
 				received++
-				page.run(chromedp.Poll(`window.events >= `+strconv.Itoa(received), nil))
+				page.Run(chromedp.Poll(`window.events >= `+strconv.Itoa(received), nil))
 			}
 			for range 5 { // caches fill
 				event()
@@ -76,10 +76,10 @@ func BenchmarkOpenPage(b *testing.B) {
 }
 
 // heap returns the used bytes of the page's heap after garbage collection.
-func heap(b *testing.B, page *tab) float64 {
+func heap(b *testing.B, page *webtest.Tab) float64 {
 	b.Helper()
 	var used float64
-	page.run(heapprofiler.CollectGarbage(), chromedp.ActionFunc(func(ctx context.Context) (err error) {
+	page.Run(heapprofiler.CollectGarbage(), chromedp.ActionFunc(func(ctx context.Context) (err error) {
 		used, _, _, _, err = runtime.GetHeapUsage().Do(ctx)
 		return err
 	}))

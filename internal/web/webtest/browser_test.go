@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -15,7 +13,6 @@ import (
 	"time"
 
 	"github.com/chromedp/cdproto/emulation"
-	cdplog "github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
@@ -85,147 +82,27 @@ func awaitText(t testing.TB, url string, good func(string) bool) {
 	}
 }
 
-// tab is a tab of a browser. It collects each error of the page, such as a violation of its policy.
-type tab struct {
-	t      testing.TB
-	width  int64
-	ctx    context.Context
-	mu     sync.Mutex
-	errors []string
-}
-
-// browse opens a browser. It ends with the test. A page with an error fails the test.
-func browse(t testing.TB, width, height int64, dark bool) *tab {
-	t.Helper()
-	b := webtest.Chromium(t)
-	options := append(chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.ExecPath(b.Program), chromedp.Env(b.Env...), chromedp.NoSandbox, chromedp.DisableGPU,
-		chromedp.Flag("disable-dev-shm-usage", true), chromedp.WSURLReadTimeout(time.Minute))
-	ctx, cancel := chromedp.NewExecAllocator(context.Background(), options...)
-	t.Cleanup(cancel)
-	ctx, cancel = chromedp.NewContext(ctx)
-	t.Cleanup(cancel) // chromedp kills the browser and removes its folder
-	limit := 4 * time.Minute
-	if _, long := t.(*testing.B); long {
-		limit = 2 * time.Hour
-	}
-	ctx, cancel = context.WithTimeout(ctx, limit)
-	t.Cleanup(cancel)
-	b2 := &tab{t: t, ctx: ctx, width: width}
-	chromedp.ListenTarget(ctx, b2.listen)
-	scheme := "light"
-	if dark {
-		scheme = "dark"
-	}
-	b2.run(chromedp.EmulateViewport(width, height), emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{
-		{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"},
-	}), cdplog.Enable())
-	t.Cleanup(func() {
-		b2.mu.Lock()
-		defer b2.mu.Unlock()
-		for _, e := range b2.errors {
-			t.Errorf("the page has an error: %s", e)
-		}
-	})
-	return b2
-}
-
-// listen collects errors.
-func (b *tab) listen(event any) {
-	text := ""
-	switch e := event.(type) {
-	case *cdplog.EventEntryAdded:
-		if e.Entry.Level == cdplog.LevelError {
-			text = e.Entry.Text + " " + e.Entry.URL
-		}
-	case *runtime.EventExceptionThrown:
-		text = e.ExceptionDetails.Error()
-	}
-	if text != "" {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		b.errors = append(b.errors, text)
-	}
-}
-
-// forgive forgets the errors with a text, of a server that a test stops.
-func (b *tab) forgive(part string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	kept := b.errors[:0]
-	for _, e := range b.errors {
-		if !strings.Contains(e, part) {
-			kept = append(kept, e)
-		}
-	}
-	b.errors = kept
-}
-
-func (b *tab) run(actions ...chromedp.Action) {
-	b.t.Helper()
-	if err := chromedp.Run(b.ctx, actions...); err != nil {
-		b.t.Fatal(err)
-	}
-}
-
-// text returns the text of the first element.
-func (b *tab) text(selector string) (text string) {
-	b.t.Helper()
-	b.run(chromedp.Text(selector, &text, chromedp.ByQuery))
-	return text
-}
-
-// eval returns the value of an expression.
-func eval[T any](b *tab, expression string) (out T) {
-	b.t.Helper()
-	b.run(chromedp.Evaluate(expression, &out))
-	return out
-}
-
-// shot writes a picture of the whole page into the folder of artifacts.
-func (b *tab) shot(name string) {
-	b.t.Helper()
-	// A window as high as the page is drawn anew. A capture beyond the window can wait for a frame that never comes.
-	var picture []byte
-	height := eval[int64](b, `Math.ceil(document.body.getBoundingClientRect().height)`)
-	ctx, cancel := context.WithTimeout(b.ctx, 40*time.Second)
-	defer cancel()
-	err := chromedp.Run(ctx, chromedp.EmulateViewport(b.width, max(height, 600)), chromedp.CaptureScreenshot(&picture))
-	if err != nil {
-		b.t.Fatalf("picture of %s: %v", name, err)
-	}
-	dir := os.Getenv("WEIR_SCREENSHOTS")
-	if dir == "" {
-		dir = b.t.ArtifactDir()
-	}
-	path := filepath.Join(dir, name+".png")
-	if err := os.WriteFile(path, picture, 0o644); err != nil {
-		b.t.Fatal(err)
-	}
-	b.t.Log(path)
-}
-
 // From the fleet to the pool in trouble, to the tick, to the rule: three clicks. Then other limits, and their sentence.
 func TestThreeClicks(t *testing.T) {
 	t.Parallel()
-	url, b := large(t), browse(t, 1440, 1000, false)
-	b.run(chromedp.Navigate(url))
-	if got := b.text("h1"); got != "8 of 100 pools need attention" {
+	url, b := large(t), webtest.Browse(t, 1440, 1000, false)
+	b.Run(chromedp.Navigate(url))
+	if got := b.Text("h1"); got != "8 of 100 pools need attention" {
 		t.Errorf("the headline is %q", got)
 	}
-	b.run(chromedp.Click(`//a[text()="checkout-eu1"]`), chromedp.WaitVisible("#plots", chromedp.ByQuery))
-	if got := b.text(".states"); !strings.Contains(got, "Instances missing") || !strings.Contains(got, "At maximum") {
+	b.Run(chromedp.Click(`//a[text()="checkout-eu1"]`), chromedp.WaitVisible("#plots", chromedp.ByQuery))
+	if got := b.Text(".states"); !strings.Contains(got, "Instances missing") || !strings.Contains(got, "At maximum") {
 		t.Errorf("the states are %q", got)
 	}
-	b.run(chromedp.Click(".changes tbody a", chromedp.ByQuery), chromedp.WaitVisible(".waterfall", chromedp.ByQuery))
-	if got := b.text("h1"); !strings.HasPrefix(got, "Target 3") || !strings.HasSuffix(got, "→ 40") {
+	b.Run(chromedp.Click(".changes tbody a", chromedp.ByQuery), chromedp.WaitVisible(".waterfall", chromedp.ByQuery))
+	if got := b.Text("h1"); !strings.HasPrefix(got, "Target 3") || !strings.HasSuffix(got, "→ 40") {
 		t.Errorf("the headline is %q", got)
 	}
-	if got := b.text(".waterfall .changed:last-child"); !strings.Contains(got, "limits") || !strings.Contains(got, "max_capacity 40") {
+	if got := b.Text(".waterfall .changed:last-child"); !strings.Contains(got, "limits") || !strings.Contains(got, "max_capacity 40") {
 		t.Errorf("the deciding rule is %q", got)
 	}
-	b.run(chromedp.SetValue("#max", "60", chromedp.ByQuery), chromedp.Click("form.again button", chromedp.ByQuery), chromedp.WaitVisible("#outcome", chromedp.ByQuery))
-	if got := b.text("#outcome"); !strings.HasPrefix(got, "With these limits the target would be 4") || !strings.HasSuffix(got, ", not 40.") {
+	b.Run(chromedp.SetValue("#max", "60", chromedp.ByQuery), chromedp.Click("form.again button", chromedp.ByQuery), chromedp.WaitVisible("#outcome", chromedp.ByQuery))
+	if got := b.Text("#outcome"); !strings.HasPrefix(got, "With these limits the target would be 4") || !strings.HasSuffix(got, ", not 40.") {
 		t.Errorf("the outcome is %q", got)
 	}
 }
@@ -233,25 +110,25 @@ func TestThreeClicks(t *testing.T) {
 // The keys move the cursor; each step is announced, and Enter opens the decision.
 func TestKeyboard(t *testing.T) {
 	t.Parallel()
-	url, b := large(t), browse(t, 1440, 1000, false)
-	b.run(chromedp.Navigate(url+"/pools/prod/checkout-eu1?range=6h"), chromedp.Focus("#plots", chromedp.ByQuery))
+	url, b := large(t), webtest.Browse(t, 1440, 1000, false)
+	b.Run(chromedp.Navigate(url+"/pools/prod/checkout-eu1?range=6h"), chromedp.Focus("#plots", chromedp.ByQuery))
 	key := func(key, want string) {
 		t.Helper()
-		b.run(chromedp.KeyEvent(key), chromedp.Poll(`document.getElementById("say").textContent.startsWith("`+want+`")`, nil))
+		b.Run(chromedp.KeyEvent(key), chromedp.Poll(`document.getElementById("say").textContent.startsWith("`+want+`")`, nil))
 	}
 	key("\u0302", "15:39: target 40, joined 40, wanted ") // ArrowLeft
 	key("\u0302", "15:38: ")
 	key("\u0303", "15:39: ") // ArrowRight
 	key("\u0308", "15:09: ") // PageUp
 	key("\u0306", "09:40: ") // Home
-	if x := eval[string](b, `document.getElementById("cursor").getAttribute("x1")`); !strings.HasPrefix(x, "0.1") {
+	if x := webtest.Eval[string](b, `document.getElementById("cursor").getAttribute("x1")`); !strings.HasPrefix(x, "0.1") {
 		t.Errorf("the cursor is at %s", x)
 	}
-	if got := b.text(`.figures [data-key="target"]`); got == "40" || got == "–" {
+	if got := b.Text(`.figures [data-key="target"]`); got == "40" || got == "–" {
 		t.Errorf("the target in the head is %s", got)
 	}
-	b.run(chromedp.KeyEvent("\r"), chromedp.WaitVisible(".waterfall", chromedp.ByQuery))
-	if got := b.text(".state-line"); !strings.Contains(got, "Sun 22 Nov 09:40") {
+	b.Run(chromedp.KeyEvent("\r"), chromedp.WaitVisible(".waterfall", chromedp.ByQuery))
+	if got := b.Text(".state-line"); !strings.Contains(got, "Sun 22 Nov 09:40") {
 		t.Errorf("Enter opens %q", got)
 	}
 }
@@ -259,16 +136,16 @@ func TestKeyboard(t *testing.T) {
 // Each page fits a phone.
 func TestNarrowPagesDoNotScrollSideways(t *testing.T) {
 	t.Parallel()
-	url, b := large(t), browse(t, 390, 844, true)
+	url, b := large(t), webtest.Browse(t, 390, 844, true)
 	for name, path := range paths {
-		b.run(chromedp.Navigate(url + path))
-		if width := eval[int](b, `document.documentElement.scrollWidth`); width != 390 {
-			wide := eval[string](b, `[...document.querySelectorAll("body *")].filter(e => e.getBoundingClientRect().right > 391 && !e.closest(".hidden, .skip, caption, thead")).slice(0, 5).map(e => e.outerHTML.slice(0, 120)).join("\n")`)
+		b.Run(chromedp.Navigate(url + path))
+		if width := webtest.Eval[int](b, `document.documentElement.scrollWidth`); width != 390 {
+			wide := webtest.Eval[string](b, `[...document.querySelectorAll("body *")].filter(e => e.getBoundingClientRect().right > 391 && !e.closest(".hidden, .skip, caption, thead")).slice(0, 5).map(e => e.outerHTML.slice(0, 120)).join("\n")`)
 			t.Errorf("%s is %d px wide:\n%s", path, width, wide)
 		}
-		b.shot(name + "-narrow-dark")
+		b.Shot(name + "-narrow-dark")
 	}
-	b.forgive("404")
+	b.Forgive("404")
 }
 
 // paths are the pages, by name.
@@ -285,18 +162,18 @@ var inDark = []string{"filtered", "pool-cursor", "decision", "pool-no-tick"}
 // The plots are the same without script, and all pages are complete.
 func TestWithoutScript(t *testing.T) {
 	t.Parallel()
-	url, b := large(t), browse(t, 1440, 1000, false)
+	url, b := large(t), webtest.Browse(t, 1440, 1000, false)
 	plots := func(script bool) string {
-		b.run(emulation.SetScriptExecutionDisabled(!script), chromedp.Navigate(url+"/pools/prod/checkout-eu1"))
-		return eval[string](b, `[...document.querySelectorAll("svg.plot")].map(e => e.outerHTML).join("\n")`)
+		b.Run(emulation.SetScriptExecutionDisabled(!script), chromedp.Navigate(url+"/pools/prod/checkout-eu1"))
+		return webtest.Eval[string](b, `[...document.querySelectorAll("svg.plot")].map(e => e.outerHTML).join("\n")`)
 	}
 	with, without := plots(true), plots(false)
 	if with != without || strings.Count(without, "<svg") < 20 {
 		t.Errorf("%d plots without script, %d with", strings.Count(without, "<svg"), strings.Count(with, "<svg"))
 	}
-	b.run(chromedp.Navigate(url+"/pools"), chromedp.SetValue("#q", "ads", chromedp.ByQuery), chromedp.Submit("form.filter", chromedp.ByQuery),
+	b.Run(chromedp.Navigate(url+"/pools"), chromedp.SetValue("#q", "ads", chromedp.ByQuery), chromedp.Submit("form.filter", chromedp.ByQuery),
 		chromedp.WaitVisible(`//a[text()="ads-us1"]`))
-	if n := eval[int](b, `document.querySelectorAll(".pool").length`); n != 4 {
+	if n := webtest.Eval[int](b, `document.querySelectorAll(".pool").length`); n != 4 {
 		t.Errorf("the filter shows %d pools, want 4", n)
 	}
 }
@@ -306,21 +183,21 @@ func TestAccessibility(t *testing.T) {
 	t.Parallel()
 	url, axe := large(t), webtest.Axe(t)
 	for _, dark := range []bool{false, true} {
-		b := browse(t, 1440, 1000, dark)
-		b.run(page.SetBypassCSP(true))
+		b := webtest.Browse(t, 1440, 1000, dark)
+		b.Run(page.SetBypassCSP(true))
 		for name, path := range paths {
 			if slices.Contains([]string{"fleet", "pool", "steady", "paused"}, name) || dark && !slices.Contains(inDark, name) {
 				continue // other pages have the same parts
 			}
-			b.run(chromedp.Navigate(url+path), chromedp.Evaluate(axe, nil))
-			b.forgive("404")
+			b.Run(chromedp.Navigate(url+path), chromedp.Evaluate(axe, nil))
+			b.Forgive("404")
 			var result struct {
 				Violations []struct {
 					ID, Help string
 					Nodes    []struct{ HTML, FailureSummary string }
 				}
 			}
-			b.run(chromedp.Evaluate(`axe.run()`, &result, func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }))
+			b.Run(chromedp.Evaluate(`axe.run()`, &result, func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }))
 			for _, v := range result.Violations {
 				t.Errorf("%s (dark: %v): %s: %s (%d times)\n%.200s\n%.300s", path, dark, v.ID, v.Help, len(v.Nodes), v.Nodes[0].HTML, v.Nodes[0].FailureSummary)
 			}
@@ -333,63 +210,63 @@ func TestScreenshots(t *testing.T) {
 	t.Parallel()
 	url := large(t)
 	for _, dark := range []bool{false, true} {
-		b := browse(t, 1440, 1000, dark)
+		b := webtest.Browse(t, 1440, 1000, dark)
 		suffix := map[bool]string{true: "-dark", false: "-light"}[dark]
 		for name, path := range paths {
 			if dark && !slices.Contains(inDark, name) {
 				continue
 			}
-			b.run(chromedp.Navigate(url + path))
-			b.shot(name + suffix)
+			b.Run(chromedp.Navigate(url + path))
+			b.Shot(name + suffix)
 		}
-		b.forgive("404")
+		b.Forgive("404")
 	}
-	b := browse(t, 1440, 1000, false)
-	b.run(chromedp.Navigate(serve(t, &webtest.World{}) + "/pools"))
-	b.shot("empty-light")
-	b.run(chromedp.Navigate(serve(t, &webtest.World{Size: 8, Every: time.Minute}) + "/pools"))
-	b.shot("well-light")
+	b := webtest.Browse(t, 1440, 1000, false)
+	b.Run(chromedp.Navigate(serve(t, &webtest.World{}) + "/pools"))
+	b.Shot("empty-light")
+	b.Run(chromedp.Navigate(serve(t, &webtest.World{Size: 8, Every: time.Minute}) + "/pools"))
+	b.Shot("well-light")
 	away := &webtest.World{Size: 4, Every: time.Minute, Trouble: true}
 	url = serve(t, away)
-	b.run(chromedp.Navigate(url + "/pools/prod/checkout-eu1"))
+	b.Run(chromedp.Navigate(url + "/pools/prod/checkout-eu1"))
 	away.SetAway(true)
 	awaitText(t, url+"/pools", func(page string) bool { return strings.Contains(page, "out of date") })
-	b.run(chromedp.WaitVisible("#away .notice", chromedp.ByQuery))
-	b.shot("broken-light")
-	b.run(chromedp.Navigate("about:blank")) // before its server ends
+	b.Run(chromedp.WaitVisible("#away .notice", chromedp.ByQuery))
+	b.Shot("broken-light")
+	b.Run(chromedp.Navigate("about:blank")) // before its server ends
 }
 
 // While the source is away the page says so, and it shows new values when the source is back.
 func TestAwayAndBack(t *testing.T) {
 	t.Parallel()
 	w := &webtest.World{Size: 4, Every: time.Minute, Trouble: true}
-	url, b := serve(t, w), browse(t, 1440, 1000, false)
-	b.run(chromedp.Navigate(url+"/pools"), chromedp.WaitVisible("#fleet", chromedp.ByQuery))
+	url, b := serve(t, w), webtest.Browse(t, 1440, 1000, false)
+	b.Run(chromedp.Navigate(url+"/pools"), chromedp.WaitVisible("#fleet", chromedp.ByQuery))
 	w.SetAway(true)
-	b.run(chromedp.WaitVisible("#away .notice", chromedp.ByQuery))
-	if got := b.text("#away"); !strings.Contains(got, "out of date") || !strings.Contains(got, "no servers available") {
+	b.Run(chromedp.WaitVisible("#away .notice", chromedp.ByQuery))
+	if got := b.Text("#away"); !strings.Contains(got, "out of date") || !strings.Contains(got, "no servers available") {
 		t.Errorf("the notice is %q", got)
 	}
-	if got := b.text("#live"); got != "not live" {
+	if got := b.Text("#live"); got != "not live" {
 		t.Errorf("the page claims %q", got)
 	}
 	w.SetAway(false)
-	b.run(chromedp.Poll(`!document.querySelector("#away .notice")`, nil))
+	b.Run(chromedp.Poll(`!document.querySelector("#away .notice")`, nil))
 }
 
 // The page of a pool shows too that the source is away.
 func TestPoolAwayAndBack(t *testing.T) {
 	t.Parallel()
 	w := &webtest.World{Size: 4, Every: time.Minute}
-	url, b := serve(t, w), browse(t, 1440, 1000, false)
-	b.run(chromedp.Navigate(url+"/pools/prod/ads-eu1"), chromedp.WaitVisible("#plots", chromedp.ByQuery))
+	url, b := serve(t, w), webtest.Browse(t, 1440, 1000, false)
+	b.Run(chromedp.Navigate(url+"/pools/prod/ads-eu1"), chromedp.WaitVisible("#plots", chromedp.ByQuery))
 	w.SetAway(true)
-	b.run(chromedp.WaitVisible("#away .notice", chromedp.ByQuery))
-	if got := b.text("#live"); got != "not live" {
+	b.Run(chromedp.WaitVisible("#away .notice", chromedp.ByQuery))
+	if got := b.Text("#live"); got != "not live" {
 		t.Errorf("the page claims %q", got)
 	}
 	w.SetAway(false)
-	b.run(chromedp.Poll(`!document.querySelector("#away .notice")`, nil))
+	b.Run(chromedp.Poll(`!document.querySelector("#away .notice")`, nil))
 }
 
 // A tick changes the row of a pool and its page, without a click.
@@ -397,9 +274,9 @@ func TestLive(t *testing.T) {
 	t.Parallel()
 	w := &webtest.World{Size: 4, Every: time.Minute}
 	url := serve(t, w)
-	fleet, pool := browse(t, 1440, 1000, false), browse(t, 1440, 1000, false)
-	fleet.run(chromedp.Navigate(url+"/pools"), chromedp.WaitVisible("#fleet", chromedp.ByQuery))
-	pool.run(chromedp.Navigate(url+"/pools/prod/ads-eu1"), chromedp.WaitVisible("#plots", chromedp.ByQuery))
+	fleet, pool := webtest.Browse(t, 1440, 1000, false), webtest.Browse(t, 1440, 1000, false)
+	fleet.Run(chromedp.Navigate(url+"/pools"), chromedp.WaitVisible("#fleet", chromedp.ByQuery))
+	pool.Run(chromedp.Navigate(url+"/pools/prod/ads-eu1"), chromedp.WaitVisible("#plots", chromedp.ByQuery))
 	name := web.Name{Cluster: "prod", Pool: "ads-eu1"}
 	last, _, err := w.Tick(t.Context(), name, webtest.Now())
 	if err != nil {
@@ -408,23 +285,23 @@ func TestLive(t *testing.T) {
 	last.At, last.Before, last.Target = webtest.Now().Add(-time.Second), last.Target, new(*last.Target+7)
 	w.Publish(name, last)
 	want := fmt.Sprint(*last.Target)
-	fleet.run(chromedp.Poll(`document.getElementById("p:prod/ads-eu1").cells[4].textContent === "`+want+`"`, nil))
-	fleet.run(chromedp.Poll(`document.getElementById("p:prod/ads-eu1").closest("tbody").id === "group-changing"`, nil))
-	pool.run(chromedp.Poll(`document.querySelector('.figures [data-key="target"]').textContent === "`+want+`"`, nil))
-	pool.run(chromedp.Poll(`document.getElementById("say").textContent.includes("to `+want+`")`, nil))
+	fleet.Run(chromedp.Poll(`document.getElementById("p:prod/ads-eu1").cells[4].textContent === "`+want+`"`, nil))
+	fleet.Run(chromedp.Poll(`document.getElementById("p:prod/ads-eu1").closest("tbody").id === "group-changing"`, nil))
+	pool.Run(chromedp.Poll(`document.querySelector('.figures [data-key="target"]').textContent === "`+want+`"`, nil))
+	pool.Run(chromedp.Poll(`document.getElementById("say").textContent.includes("to `+want+`")`, nil))
 }
 
 // A drag over the plots opens the time below it.
 func TestZoom(t *testing.T) {
 	t.Parallel()
-	url, b := large(t), browse(t, 1440, 1000, false)
-	b.run(chromedp.Navigate(url+"/pools/prod/checkout-eu1"), chromedp.WaitVisible("#plots", chromedp.ByQuery))
-	b.run(chromedp.MouseEvent("mousePressed", 500, 400, chromedp.ButtonLeft), chromedp.MouseEvent("mouseMoved", 600, 400, chromedp.ButtonLeft),
+	url, b := large(t), webtest.Browse(t, 1440, 1000, false)
+	b.Run(chromedp.Navigate(url+"/pools/prod/checkout-eu1"), chromedp.WaitVisible("#plots", chromedp.ByQuery))
+	b.Run(chromedp.MouseEvent("mousePressed", 500, 400, chromedp.ButtonLeft), chromedp.MouseEvent("mouseMoved", 600, 400, chromedp.ButtonLeft),
 		chromedp.MouseEvent("mouseReleased", 700, 400, chromedp.ButtonLeft), chromedp.WaitVisible(`//nav[@aria-label="Time range"]/a[contains(., "earlier")]`))
-	if !eval[bool](b, `location.search.includes("from=2026-11-2")`) {
+	if !webtest.Eval[bool](b, `location.search.includes("from=2026-11-2")`) {
 		t.Error("the address does not have the time")
 	}
-	if n := eval[int](b, `document.querySelectorAll(".ranges a").length`); n != 5 {
+	if n := webtest.Eval[int](b, `document.querySelectorAll(".ranges a").length`); n != 5 {
 		t.Errorf("%d links, want 5 with earlier and later", n)
 	}
 }

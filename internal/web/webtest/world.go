@@ -1,9 +1,8 @@
-// Package webtest has what tests of the pages need: a [World] of generated pools that is the source of a server, and the
-// Chromium of Debian with the accessibility checker axe-core.
+// Package webtest has what tests of the pages need: a [World] of generated pools that is the source of a server, and a
+// [Tab] of Debian's Chromium, with the accessibility checker axe-core.
 //
 // A World is deterministic: equal fields give equal pools. [World] implements the source of the pages, and can be away.
-// The first test of a user downloads Chromium and axe-core, without root. A World may be used concurrently. Only one
-// Chromium runs at a time.
+// The first test of a user downloads Chromium and axe-core, without root. A World may be used concurrently.
 package webtest
 
 import (

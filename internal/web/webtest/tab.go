@@ -1,0 +1,138 @@
+package webtest
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	cdplog "github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+)
+
+// Tab is a tab of a browser. It collects each error of the page, such as a violation of its policy.
+type Tab struct {
+	t      testing.TB
+	width  int64
+	ctx    context.Context
+	mu     sync.Mutex
+	errors []string
+}
+
+// Browse opens a browser of that size in pixels, with the light or the dark scheme. It ends with the test. A page with an
+// error fails the test.
+func Browse(t testing.TB, width, height int64, dark bool) *Tab {
+	t.Helper()
+	chromium := Chromium(t)
+	options := append(chromedp.DefaultExecAllocatorOptions[:],
+		chromedp.ExecPath(chromium.Program), chromedp.Env(chromium.Env...), chromedp.NoSandbox, chromedp.DisableGPU,
+		chromedp.Flag("disable-dev-shm-usage", true), chromedp.WSURLReadTimeout(time.Minute))
+	ctx, cancel := chromedp.NewExecAllocator(context.Background(), options...)
+	t.Cleanup(cancel)
+	ctx, cancel = chromedp.NewContext(ctx)
+	t.Cleanup(cancel) // chromedp kills the browser and removes its folder
+	limit := 4 * time.Minute
+	if _, long := t.(*testing.B); long {
+		limit = 2 * time.Hour
+	}
+	ctx, cancel = context.WithTimeout(ctx, limit)
+	t.Cleanup(cancel)
+	b := &Tab{t: t, ctx: ctx, width: width}
+	chromedp.ListenTarget(ctx, b.listen)
+	scheme := "light"
+	if dark {
+		scheme = "dark"
+	}
+	b.Run(chromedp.EmulateViewport(width, height), emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{
+		{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"},
+	}), cdplog.Enable())
+	t.Cleanup(func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		for _, e := range b.errors {
+			t.Errorf("the page has an error: %s", e)
+		}
+	})
+	return b
+}
+
+// listen collects errors.
+func (b *Tab) listen(event any) {
+	text := ""
+	switch e := event.(type) {
+	case *cdplog.EventEntryAdded:
+		if e.Entry.Level == cdplog.LevelError {
+			text = e.Entry.Text + " " + e.Entry.URL
+		}
+	case *runtime.EventExceptionThrown:
+		text = e.ExceptionDetails.Error()
+	}
+	if text != "" {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.errors = append(b.errors, text)
+	}
+}
+
+// Forgive forgets the errors with a text, of a server that a test stops.
+func (b *Tab) Forgive(part string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	kept := b.errors[:0]
+	for _, e := range b.errors {
+		if !strings.Contains(e, part) {
+			kept = append(kept, e)
+		}
+	}
+	b.errors = kept
+}
+
+// Run runs actions. An error fails the test.
+func (b *Tab) Run(actions ...chromedp.Action) {
+	b.t.Helper()
+	if err := chromedp.Run(b.ctx, actions...); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// Text returns the text of the first element.
+func (b *Tab) Text(selector string) (text string) {
+	b.t.Helper()
+	b.Run(chromedp.Text(selector, &text, chromedp.ByQuery))
+	return text
+}
+
+// Eval returns the value of an expression.
+func Eval[T any](b *Tab, expression string) (out T) {
+	b.t.Helper()
+	b.Run(chromedp.Evaluate(expression, &out))
+	return out
+}
+
+// Shot writes a picture of the whole page into the folder of artifacts.
+func (b *Tab) Shot(name string) {
+	b.t.Helper()
+	// A window as high as the page is drawn anew. A capture beyond the window can wait for a frame that never comes.
+	var picture []byte
+	height := Eval[int64](b, `Math.ceil(document.body.getBoundingClientRect().height)`)
+	ctx, cancel := context.WithTimeout(b.ctx, 40*time.Second)
+	defer cancel()
+	err := chromedp.Run(ctx, chromedp.EmulateViewport(b.width, max(height, 600)), chromedp.CaptureScreenshot(&picture))
+	if err != nil {
+		b.t.Fatalf("picture of %s: %v", name, err)
+	}
+	dir := os.Getenv("WEIR_SCREENSHOTS")
+	if dir == "" {
+		dir = b.t.ArtifactDir()
+	}
+	path := filepath.Join(dir, name+".png")
+	if err := os.WriteFile(path, picture, 0o644); err != nil {
+		b.t.Fatal(err)
+	}
+	b.t.Log(path)
+}

@@ -62,29 +62,36 @@ type followed struct {
 }
 
 func (f *follower) take(ctx context.Context, m *nats.Msg) error {
-	pool := ""
-	if parts := strings.Split(m.Subject, "."); m.Subject != message.EventsSubject(f.cluster) && len(parts) > 3 {
-		pool = parts[3] // weir.CLUSTER.summary.POOL, weir.CLUSTER.health.POOL.events
+	pool, isTick := strings.CutPrefix(m.Subject, state.SummarySubject(f.cluster, ""))
+	if isTick {
+		return f.tick(ctx, pool, m)
 	}
+	list, err := history.FindingEvents(f.cluster, time.Now(), m)
+	if err != nil {
+		return err
+	}
+	return f.publish(list)
+}
+
+// tick publishes the summary of a tick, and its events.
+func (f *follower) tick(ctx context.Context, pool string, m *nats.Msg) error {
 	one, err := f.of(ctx, pool)
 	if err != nil {
 		return err
 	}
-	var list []history.Event
-	if m.Subject == state.SummarySubject(f.cluster, pool) {
-		s, err := one.stream.Tick(ctx, m)
-		if err != nil || s.DryRun {
-			return err
-		}
-		s.Pool = pool // what the message states about itself does not count
-		if err := f.live.Publish("tick", pool, tickOf(s, s.Changed(one.before))); err != nil {
-			return err
-		}
-		one.before = &s
-		list = one.stream.Add(s)
-	} else if list, err = one.stream.Decode(ctx, time.Now(), m); err != nil {
+	s, err := one.stream.Tick(ctx, m)
+	if err != nil || s.DryRun {
 		return err
 	}
+	s.Pool = pool // what the message states about itself does not count
+	if err := f.live.Publish("tick", pool, tickOf(s, s.Changed(one.before))); err != nil {
+		return err
+	}
+	one.before = &s
+	return f.publish(one.stream.Add(s))
+}
+
+func (f *follower) publish(list []history.Event) error {
 	for _, e := range list {
 		if err := f.live.Publish(string(e.Kind), e.Pool, e); err != nil {
 			return err
@@ -93,23 +100,20 @@ func (f *follower) take(ctx context.Context, m *nats.Msg) error {
 	return nil
 }
 
-// of returns the last tick of a pool; of the harmonizer for an empty name.
+// of returns the last tick of a pool.
 func (f *follower) of(ctx context.Context, pool string) (*followed, error) {
 	if one := f.pools[pool]; one != nil {
 		return one, nil
 	}
-	if pool != "" && !names.Valid(pool) {
+	if !names.Valid(pool) {
 		return nil, fmt.Errorf("pool %.64q: %s", pool, names.Rule)
 	}
 	if len(f.pools) >= maxPools {
 		clear(f.pools)
 	}
-	stream := new(history.Stream)
-	if pool != "" {
-		var err error
-		if stream, err = (history.Pool{JS: f.bus.JetStream(), Cluster: f.cluster, Pool: pool}).Events(ctx); err != nil {
-			return nil, err
-		}
+	stream, err := (history.Pool{JS: f.bus.JetStream(), Cluster: f.cluster, Pool: pool}).Events(ctx)
+	if err != nil {
+		return nil, err
 	}
 	one := &followed{stream: stream}
 	f.pools[pool] = one

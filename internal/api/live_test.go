@@ -10,6 +10,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/nodehealth/events"
 )
 
 // stream opens /events and returns its lines. It ends with the test.
@@ -85,11 +88,24 @@ func TestLiveTicks(t *testing.T) {
 	if event, _, data := next(t, all); event != "decision" || !strings.Contains(data, "target 10 -") {
 		t.Errorf("event %s %s, want the decision", event, data)
 	}
-	if err := w.live.Publish("harmonizer", "", map[string]int{"n": 1}); err != nil {
-		t.Fatal(err)
+	for subject, list := range map[string]string{
+		message.EventsSubject("here"):       `[{"kind": "missing", "app": "shop", "index": 2}]`,
+		events.EventsSubject("here", "web"): `[{"pool": "web", "event": "node_unhealthy", "node": "i-1"}]`,
+	} {
+		if err := w.bus.Conn().Publish(subject, []byte(list)); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if event, _, _ := next(t, other); event != "harmonizer" {
-		t.Errorf("the stream of another pool has the event %s", event)
+	found := map[string]bool{}
+	for range 2 {
+		event, _, _ := next(t, all)
+		found[event] = true
+	}
+	if !found["harmonizer"] || !found["health"] {
+		t.Errorf("the events are %v, want a finding of the harmonizer and one of node health", found)
+	}
+	if event, _, data := next(t, other); event != "harmonizer" || !strings.Contains(data, "shop") {
+		t.Errorf("the stream of another pool has the event %s %s", event, data)
 	}
 }
 

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -23,7 +24,7 @@ var ranges = []struct {
 
 // poolQuery is the state of a pool's page, as the URL has it.
 type poolQuery struct {
-	Range    string    // of a live window
+	Range    string    // of a live window; empty: see choose
 	From, To time.Time // of a fixed window; zero: live
 	At       time.Time // of the cursor; zero: none
 	Kind     resource.Kind
@@ -32,7 +33,7 @@ type poolQuery struct {
 
 // parsePool parses and bounds the query of a pool's page.
 func parsePool(q url.Values, keep time.Duration) (p poolQuery, err error) {
-	p.Range, p.Part = "24h", q.Get("part")
+	p.Part = q.Get("part")
 	if p.Part != "" && p.Part != "plots" && p.Part != "series" {
 		return p, fmt.Errorf("part %.20q: want plots or series", p.Part)
 	}
@@ -50,7 +51,6 @@ func parsePool(q url.Values, keep time.Duration) (p poolQuery, err error) {
 		}
 	}
 	if text := q.Get("range"); text != "" {
-		p.Range = ""
 		for _, r := range ranges {
 			if r.Name == text {
 				p.Range = text
@@ -69,6 +69,17 @@ func parsePool(q url.Values, keep time.Duration) (p poolQuery, err error) {
 		}
 	}
 	return p, nil
+}
+
+// choose chooses the range if the query has none: the shortest one with the whole past of the pool, or else the longest.
+func (p poolQuery) choose(r *series.Ring, now time.Time) poolQuery {
+	for _, one := range ranges {
+		if p.Range == "" && r.Len() > 0 && now.Sub(r.First()) <= one.Span {
+			p.Range = one.Name
+		}
+	}
+	p.Range = cmp.Or(p.Range, ranges[len(ranges)-1].Name)
+	return p
 }
 
 // live reports whether the window follows the present.
@@ -240,6 +251,7 @@ func (s *Server) noPool(w http.ResponseWriter, r *http.Request, name Name, err e
 // pool returns the view of a pool on a page.
 func (s *Server) pool(page frame, name Name, q poolQuery, r *series.Ring, f series.Facts) poolView {
 	now := s.now()
+	q = q.choose(r, now)
 	w := q.window(r, now)
 	at := r.Last()
 	if !q.At.IsZero() {
@@ -337,7 +349,7 @@ func (s *Server) serveSeries(w http.ResponseWriter, r *http.Request, name Name, 
 		Values map[string][]*number `json:"values"`
 	}{Values: map[string][]*number{}}
 	found := s.store.read(name, func(ring *series.Ring, _ series.Facts) {
-		window := q.window(ring, s.now())
+		window := q.choose(ring, s.now()).window(ring, s.now())
 		out.From, out.To, out.Times = window.From.UnixMilli(), window.To.UnixMilli(), ring.Times(window)
 		d := drawer{ring: ring, w: window, kind: q.Kind}
 		d.kinds()

@@ -88,7 +88,7 @@ func (n Name) tickHref(at time.Time) string {
 
 // keyNames has the names of the tracks for the script.
 var keyNames = map[series.Quantity]string{
-	series.Target: "target", series.Wanted: "wanted", series.Joined: "joined", series.Minimum: "min", series.Maximum: "max",
+	series.Target: "target", series.Unlimited: "unlimited", series.Joined: "joined", series.Minimum: "min", series.Maximum: "max",
 	series.Offered: "offered", series.Setpoint: "setpoint", series.Group: "g:", series.Request: "q:", series.Verdict: "v:",
 	series.Latency: "l:", series.Expected: "e:", series.Running: "r:",
 }

@@ -11,7 +11,7 @@ type Quantity uint8
 
 const (
 	Target     Quantity = iota + 1 // of the pool, in weight
-	Wanted                         // before the limits
+	Unlimited                      // the target before the limits
 	Joined                         // weight of joined nodes
 	Minimum                        // min_capacity
 	Maximum                        // max_capacity

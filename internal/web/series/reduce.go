@@ -85,7 +85,7 @@ func (t *Tick) instances(f Facts) {
 
 func (t *Tick) capacity(s past.Summary) {
 	t.known(Target, s.Target)
-	t.known(Wanted, cmp.Or(s.Unlimited, s.Wanted))
+	t.known(Unlimited, cmp.Or(s.Unlimited, s.Wanted))
 	t.set(Joined, "", 0, s.Joined)
 	if s.Setpoint > 0 {
 		t.set(Setpoint, "", 0, s.Setpoint)

@@ -116,7 +116,7 @@ func TestKeyboard(t *testing.T) {
 		t.Helper()
 		b.Run(chromedp.KeyEvent(key), chromedp.Poll(`document.getElementById("say").textContent.startsWith("`+want+`")`, nil))
 	}
-	key("\u0302", "15:39: target 40, joined 40, wanted ") // ArrowLeft
+	key("\u0302", "15:39: target 40, joined 40, before limits ") // ArrowLeft
 	key("\u0302", "15:38: ")
 	key("\u0303", "15:39: ") // ArrowRight
 	key("\u0308", "15:09: ") // PageUp

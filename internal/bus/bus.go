@@ -183,9 +183,11 @@ func (b *Bus) Why() error {
 	return b.client.why(b.conn)
 }
 
-// Denied returns the subscriptions that the servers reject since the last connect, at most 16. Their messages do not
-// arrive.
-func (b *Bus) Denied() []*Violation { return b.client.denied.refused() }
+// Denied returns the subscriptions that the servers reject since the last connect: their messages do not arrive. publishes
+// are messages of the last minute that they rejected. Each list has at most 16 subjects.
+func (b *Bus) Denied() (subscriptions, publishes []*Violation) {
+	return b.client.denied.refused(time.Now())
+}
 
 // JetStream returns the streams and buckets of the bus. A call that permissions reject returns a *Violation at once.
 func (b *Bus) JetStream() jetstream.JetStream { return b.js }
@@ -247,6 +249,7 @@ func (c Config) connect(ctx context.Context, servers []string, s secret) (*Bus, 
 	if err != nil {
 		return nil, cl.unreached(err)
 	}
+	cl.servers, cl.secret = servers, s
 	cl.conn.Store(conn)
 	cl.up(conn)
 	js, err := JetStream(conn)

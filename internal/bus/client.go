@@ -29,6 +29,8 @@ type client struct {
 	config    Config
 	login     *login // nil: the block names no files
 	denied    *denials
+	servers   []string // and secret: of the first connect
+	secret    secret
 	conn      atomic.Pointer[nats.Conn] // nil during the first attempt
 	clustered atomic.Bool
 	retried   rate.Sometimes
@@ -186,8 +188,9 @@ func (c *client) logLost() {
 func (c *client) asyncError(nc *nats.Conn, sub *nats.Subscription, err error) {
 	if errors.Is(err, nats.ErrPermissionViolation) {
 		if v, ok := parseViolation(err, c.config.who()); ok {
-			c.config.Log.Warn("bus permission denied", "err", v)
-			c.denied.report(v, inboxOf(nc))
+			if n := c.denied.report(v, inboxOf(nc), time.Now()); n > 0 {
+				c.config.Log.Warn("bus permission denied", "times", n, "err", v)
+			}
 			return
 		}
 	}

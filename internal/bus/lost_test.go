@@ -1,6 +1,7 @@
 package bus_test
 
 import (
+	"fmt"
 	"io"
 	"net"
 	"strconv"
@@ -92,8 +93,8 @@ func TestFailedHandshakeIsLogged(t *testing.T) {
 	}
 }
 
-// Rejected subscriptions are kept, at most 16, until a new connection has the permission.
-func TestRejectedSubscriptionsAreKept(t *testing.T) {
+// Rejected subscriptions are kept, at most 16, and made again when the server permits them.
+func TestRejectedSubscriptionsAreMadeAgain(t *testing.T) {
 	seed, public := user(t)
 	options := func(p *server.Permissions) *server.Options {
 		return &server.Options{Host: "127.0.0.1", NoSigs: true, NoLog: true, Nkeys: []*server.NkeyUser{{Nkey: public, Permissions: p}}}
@@ -101,14 +102,15 @@ func TestRejectedSubscriptionsAreKept(t *testing.T) {
 	s := bustest.Serve(t, *options(&server.Permissions{Subscribe: &server.SubjectPermission{Deny: []string{"secret.>"}}}))
 	file := secret(t, seed)
 	b := connectTo(t, bus.NATS{Servers: []string{s.ClientURL()}, NKeyFile: file}, io.Discard)
+	denials := func() []*bus.Violation { subscriptions, _ := b.Denied(); return subscriptions }
 	for i := range 20 {
 		if _, err := b.Conn().SubscribeSync("secret." + strconv.Itoa(10+i)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	denied := func() string { return "rejected: " + strconv.Itoa(len(b.Denied())) }
-	eventually(t, denied, func() bool { return len(b.Denied()) == 16 })
-	if got := b.Denied()[0].Error(); !strings.Contains(got, "subscribe to secret.10") || !strings.Contains(got, "nats.nkey_file "+file) || !strings.Contains(got, "weir doctor") {
+	denied := func() string { return "rejected: " + strconv.Itoa(len(denials())) }
+	eventually(t, denied, func() bool { return len(denials()) == 16 })
+	if got := denials()[0].Error(); !strings.Contains(got, "subscribe to secret.10") || !strings.Contains(got, "nats.nkey_file "+file) || !strings.Contains(got, "weir doctor") {
 		t.Errorf("rejected: %s, want the subject, the file and what to do", got)
 	}
 	next := options(nil)
@@ -116,8 +118,32 @@ func TestRejectedSubscriptionsAreKept(t *testing.T) {
 	if err := s.ReloadOptions(next); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.Conn().ForceReconnect(); err != nil {
+	eventually(t, denied, func() bool { return b.Conn().IsConnected() && len(denials()) == 0 })
+	received, err := b.Conn().SubscribeSync("secret.30")
+	if err == nil {
+		err = b.Conn().Publish("secret.30", nil)
+	}
+	if err == nil {
+		_, err = received.NextMsg(patience)
+	}
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// A message that a server rejects is kept too.
+func TestRejectedMessagesAreKept(t *testing.T) {
+	seed, public := user(t)
+	s := bustest.Serve(t, server.Options{Host: "127.0.0.1", NoSigs: true, NoLog: true, Nkeys: []*server.NkeyUser{
+		{Nkey: public, Permissions: &server.Permissions{Publish: &server.SubjectPermission{Deny: []string{"secret.>"}}}},
+	}})
+	b := connectTo(t, bus.NATS{Servers: []string{s.ClientURL()}, NKeyFile: secret(t, seed)}, io.Discard)
+	if err := b.Conn().Publish("secret.one", nil); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, denied, func() bool { return b.Conn().IsConnected() && len(b.Denied()) == 0 })
+	var denied []*bus.Violation
+	eventually(t, func() string { return fmt.Sprint("rejected: ", denied) }, func() bool { _, denied = b.Denied(); return len(denied) == 1 })
+	if got := denied[0].Error(); !strings.Contains(got, "publish to secret.one") {
+		t.Errorf("rejected: %s", got)
+	}
 }

@@ -16,6 +16,8 @@ const (
 	spread     = 10              // a renewal waits a random time of at most this many reconnect waits
 	firstProbe = 5 * time.Second // mean wait before the second probe of a content; doubled up to lastProbe
 	lastProbe  = time.Minute
+
+	resubscribeAfter = 15 // mean interval between two attempts to subscribe again, in intervals of the files
 )
 
 // follow renews the connection after each change of the files, and logs why a lost one does not return, until ctx ends.
@@ -35,6 +37,7 @@ func (c *client) follow(ctx context.Context) {
 			if c.login != nil {
 				r.step(ctx, now)
 			}
+			r.resubscribe(now, resubscribeAfter*every)
 			c.logLost()
 		}
 	}
@@ -46,6 +49,8 @@ type renewal struct {
 	content material  // newest content that is not in use
 	due     time.Time // of its next probe
 	wait    time.Duration
+
+	resubscription time.Time // when rejected subscriptions are tried again; zero: none is rejected
 }
 
 // step reads the files. New content first proves itself on a connection of its own; only then the process's connection
@@ -94,26 +99,83 @@ func (r *renewal) reject(m material, why error) {
 
 // probe connects once with that content, and disconnects.
 func (r *renewal) probe(ctx context.Context, m material) error {
-	trial := &client{
-		config: r.config, denied: &denials{watches: map[*watch]struct{}{}},
-		login: &login{fixed: true, accepted: m, current: m},
-	}
-	o := trial.options(r.config.NATS.List(), secret{}, connectTimeout)
-	if r.config.Login != nil {
-		if err := r.config.Login(&o); err != nil {
-			return err
-		}
-	}
-	o.Name += " (probe)"
-	o.AllowReconnect, o.RetryOnFailedConnect = false, false
-	o.ConnectedCB, o.DisconnectedErrCB, o.ReconnectedCB, o.ReconnectErrCB = nil, nil, nil, nil
-	o.AsyncErrorCB = func(*nats.Conn, *nats.Subscription, error) {} // Connect returns the error
-	conn, err := o.Connect()
+	conn, err := r.try(&login{fixed: true, accepted: m, current: m})
 	if err != nil {
 		return err
 	}
 	conn.Close()
 	return ctx.Err()
+}
+
+// resubscribe renews the connection when the servers accept a subscription that they rejected before. They never do so by
+// themselves. It first tries on a connection of its own, since each renewal interrupts the daemon. every is the mean
+// interval between two attempts.
+func (r *renewal) resubscribe(now time.Time, every time.Duration) {
+	denied, _ := r.denied.refused(now)
+	if len(denied) == 0 {
+		r.resubscription = time.Time{}
+		return
+	}
+	due := !r.resubscription.IsZero() && !now.Before(r.resubscription)
+	if due || r.resubscription.IsZero() {
+		r.resubscription = now.Add(every/2 + rand.N(every))
+	}
+	if !due {
+		return
+	}
+	subject := r.granted(denied)
+	if subject == "" {
+		return
+	}
+	r.config.Log.Info("bus permission granted, subscribing again", "subject", subject)
+	if err := r.conn.Load().ForceReconnect(); err != nil {
+		r.config.Log.Warn("bus connection not renewed", "err", err)
+	}
+}
+
+// granted returns the first of these subjects that the servers now accept.
+func (r *renewal) granted(denied []*Violation) (subject string) {
+	var l *login
+	if r.login != nil {
+		m := r.login.now()
+		l = &login{fixed: true, accepted: m, current: m}
+	}
+	conn, err := r.try(l)
+	if err != nil {
+		return "" // the next attempt may succeed
+	}
+	defer conn.Close()
+	subs := make([]*nats.Subscription, len(denied))
+	for i, v := range denied {
+		if subs[i], err = conn.SubscribeSync(v.Subject); err != nil {
+			return ""
+		}
+	}
+	if conn.FlushTimeout(connectTimeout) != nil {
+		return ""
+	}
+	for _, sub := range subs {
+		if _, err := sub.NextMsg(time.Nanosecond); !errors.Is(err, nats.ErrPermissionViolation) {
+			return sub.Subject
+		}
+	}
+	return ""
+}
+
+// try makes one connection beside that of the process. The caller closes it.
+func (r *renewal) try(l *login) (*nats.Conn, error) {
+	trial := &client{config: r.config, denied: &denials{watches: map[*watch]struct{}{}}, login: l}
+	o := trial.options(r.servers, r.secret, connectTimeout)
+	if r.config.Login != nil {
+		if err := r.config.Login(&o); err != nil {
+			return nil, err
+		}
+	}
+	o.Name += " (probe)"
+	o.AllowReconnect, o.RetryOnFailedConnect = false, false
+	o.ConnectedCB, o.DisconnectedErrCB, o.ReconnectedCB, o.ReconnectErrCB = nil, nil, nil, nil
+	o.AsyncErrorCB = func(*nats.Conn, *nats.Subscription, error) {} // Connect and LastError return the errors
+	return o.Connect()
 }
 
 // rejects reports whether a server or this client rejected the material: other errors may have other causes.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/nats-io/nats.go"
 )
@@ -45,17 +46,28 @@ func parseViolation(err error, user string) (*Violation, bool) {
 	return &Violation{Op: op, Subject: found[2], User: user}, true
 }
 
-// denials passes each violation of a connection to the calls under way that it concerns.
+// denials passes each violation of a connection to the calls under way that it concerns, and keeps the last ones.
 type denials struct {
 	mu      sync.Mutex
 	watches map[*watch]struct{}
 	inbox   *Violation // the subscription for responses was rejected since the last connect; nil: it was not
-	// subscriptions are those that were rejected since the last connect, by subject.
-	subscriptions map[string]*Violation
+	// subscriptions are those that were rejected since the last connect, by subject. publishes are rejected messages.
+	subscriptions, publishes map[string]*denial
 }
 
-// maxDenied bounds the stored subscriptions of a connection.
-const maxDenied = 16
+// denial is a violation, which may repeat.
+type denial struct {
+	*Violation
+	last   time.Time
+	logged time.Time
+	times  int
+}
+
+const (
+	maxDenied   = 16               // bounds the stored subscriptions of a connection, and its stored publishes
+	deniedKept  = time.Minute      // since the last time that a publish was rejected
+	deniedEvery = 30 * time.Second // interval between two log lines of one subject
+)
 
 // watch is one call under way.
 type watch struct {
@@ -82,15 +94,29 @@ func (d *denials) watch(ctx context.Context, concerns func(subject string) bool)
 	return watching, done, func() { end(nil) }
 }
 
-// report ends the calls under way that v concerns. Without its inbox, no call receives a response.
-func (d *denials) report(v *Violation, inbox string) {
+// report keeps v, and ends the calls under way that it concerns. Without its inbox, no call receives a response. It
+// returns how often that was rejected, if it is to be logged now, or else 0.
+func (d *denials) report(v *Violation, inbox string, now time.Time) (logged int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if v.Op == "subscribe" && len(d.subscriptions) < maxDenied {
-		if d.subscriptions == nil {
-			d.subscriptions = map[string]*Violation{}
+	kept := &d.publishes
+	if v.Op == "subscribe" {
+		kept = &d.subscriptions
+	}
+	if *kept == nil {
+		*kept = map[string]*denial{}
+	}
+	maps.DeleteFunc(d.publishes, func(_ string, one *denial) bool { return now.Sub(one.last) >= deniedKept })
+	one := (*kept)[v.Subject]
+	if one == nil && len(*kept) < maxDenied {
+		one = &denial{}
+		(*kept)[v.Subject] = one
+	}
+	if one != nil {
+		one.Violation, one.last, one.times = v, now, one.times+1
+		if now.Sub(one.logged) >= deniedEvery {
+			one.logged, logged = now, one.times
 		}
-		d.subscriptions[v.Subject] = v
 	}
 	all := v.Op == "subscribe" && strings.HasPrefix(v.Subject, inbox)
 	if all {
@@ -101,6 +127,7 @@ func (d *denials) report(v *Violation, inbox string) {
 			w.end(v)
 		}
 	}
+	return logged
 }
 
 // forget is called after a connect: the server then has the newest permissions.
@@ -110,15 +137,36 @@ func (d *denials) forget() {
 	d.inbox, d.subscriptions = nil, nil
 }
 
-// refused returns the rejected subscriptions, by subject.
-func (d *denials) refused() []*Violation {
+// refused returns the rejected subscriptions, and the messages that were rejected within the last minute, by subject.
+func (d *denials) refused(now time.Time) (subscriptions, publishes []*Violation) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	var list []*Violation
 	for _, subject := range slices.Sorted(maps.Keys(d.subscriptions)) {
-		list = append(list, d.subscriptions[subject])
+		subscriptions = append(subscriptions, d.subscriptions[subject].Violation)
 	}
-	return list
+	for _, subject := range slices.Sorted(maps.Keys(d.publishes)) {
+		if one := d.publishes[subject]; now.Sub(one.last) < deniedKept {
+			publishes = append(publishes, one.Violation)
+		}
+	}
+	return subscriptions, publishes
+}
+
+// Rejected returns the violation of a subscription to one of these subjects that the servers reject since the last
+// connect, so its messages do not arrive; nil if there is none, or if this package did not open the connection.
+func Rejected(nc *nats.Conn, subjects ...string) *Violation {
+	c, ok := nc.Opts.CustomDialer.(*client)
+	if !ok {
+		return nil
+	}
+	c.denied.mu.Lock()
+	defer c.denied.mu.Unlock()
+	for _, subject := range subjects {
+		if one := c.denied.subscriptions[subject]; one != nil {
+			return one.Violation
+		}
+	}
+	return nil
 }
 
 // Watch returns a context that ends when a server rejects a publish or a subscription of nc to one of the subjects,

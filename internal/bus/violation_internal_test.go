@@ -1,6 +1,27 @@
 package bus
 
-import "testing"
+import (
+	"testing"
+	"time"
+)
+
+// A message that is rejected again and again is in the log every 30 s with its count, and is forgotten after a minute.
+func TestRepeatedDenials(t *testing.T) {
+	d, v, begin := &denials{}, &Violation{Op: "publish", Subject: "a"}, time.Now()
+	for _, tc := range []struct {
+		after  time.Duration
+		logged int
+	}{{0, 1}, {time.Second, 0}, {29 * time.Second, 0}, {30 * time.Second, 4}, {31 * time.Second, 0}, {2 * time.Minute, 1}} {
+		if got := d.report(v, "_INBOX.", begin.Add(tc.after)); got != tc.logged {
+			t.Errorf("after %v the log has %d times, want %d", tc.after, got, tc.logged)
+		}
+	}
+	for after, want := range map[time.Duration]int{179 * time.Second: 1, 3 * time.Minute: 0} {
+		if _, got := d.refused(begin.Add(after)); len(got) != want {
+			t.Errorf("after %v: %v, want %d", after, got, want)
+		}
+	}
+}
 
 func TestOfStream(t *testing.T) {
 	for _, tc := range []struct {

@@ -21,10 +21,14 @@ func Bus(b *bus.Bus) Check {
 			return Result{State: Failed, Detail: "not connected to NATS: " + err.Error(), Remedy: "run \"weir doctor\""}
 		}
 		r := Result{State: OK, Detail: "connected to " + b.Conn().ConnectedUrlRedacted()}
-		if denied := b.Denied(); len(denied) > 0 {
-			r.State, r.Detail = Failed, denied[0].Error()
+		subscriptions, publishes := b.Denied()
+		if denied := append(subscriptions, publishes...); len(denied) > 0 {
+			r.State, r.Detail = Degraded, denied[0].Error()
+			if len(subscriptions) > 0 {
+				r.State = Failed
+			}
 			if more := len(denied) - 1; more > 0 {
-				r.Detail += fmt.Sprintf("; %d more subscriptions are rejected", more)
+				r.Detail += fmt.Sprintf("; %d more subjects are rejected", more)
 			}
 			return r
 		}
@@ -75,7 +79,7 @@ func Lease(now func() StandbyLease) Check {
 		}
 		if holder, waiting := lease.Standby(); waiting {
 			if holder == "" {
-				return Result{State: Unknown, Detail: "waits for the lease; its holder is unknown", Remedy: "if this lasts, check the JetStream of NATS"}
+				return Result{State: Unknown, Detail: "waits for the lease; its holder is unknown", Remedy: "if this lasts, see the check bus, and the JetStream of NATS"}
 			}
 			return Result{State: Standby, Detail: "held by " + holder}
 		}

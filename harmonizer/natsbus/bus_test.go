@@ -6,18 +6,22 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
 	"github.com/weirkeeper/weirkeeper/harmonizer"
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	weirbus "github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/internal/bus/bustest"
 )
 
 // handler is a harmonizer.Handler that records events and answers requests with fixed values.
@@ -235,6 +239,41 @@ func TestOnlyLatestProbeCounts(t *testing.T) {
 	}
 	if ev := came("last"); ev != nil {
 		t.Errorf("the same canary once more tells %v", ev)
+	}
+}
+
+// Without the permission to receive heartbeats, the path to the nodes is down until the server permits them again.
+func TestRejectedHeartbeatsAreBusDown(t *testing.T) {
+	options := func(deny ...string) *server.Options {
+		return &server.Options{Host: "127.0.0.1", Port: -1, NoSigs: true, NoLog: true, Users: []*server.User{
+			{Username: "h", Password: "h", Permissions: &server.Permissions{Subscribe: &server.SubjectPermission{Deny: deny}}},
+		}}
+	}
+	ns := bustest.Serve(t, *options("none"))
+	password := filepath.Join(t.TempDir(), "password")
+	if err := os.WriteFile(password, []byte("h"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b, err := weirbus.Open(t.Context(), weirbus.Config{
+		NATS: weirbus.NATS{Servers: []string{ns.ClientURL()}, User: "h", PasswordFile: password}, Name: "test", Log: logger(t),
+		ReconnectWait: 20 * time.Millisecond, FilesEvery: 10 * time.Millisecond,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.Close)
+	e := newEar()
+	listenAs(t, b.Conn(), Config{}, e)
+	for _, step := range []struct {
+		deny string
+		want apps.Event
+	}{{message.HeartbeatSubject(cluster, "*"), apps.BusDown{}}, {"none", apps.BusUp{}}} {
+		next := options(step.deny)
+		next.Port = portOf(ns)
+		if err := ns.ReloadOptions(next); err != nil {
+			t.Fatal(err)
+		}
+		e.expect(t, step.want)
 	}
 }
 

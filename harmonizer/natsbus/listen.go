@@ -61,16 +61,20 @@ func (b *Bus) lost(m *nats.Msg, err error) {
 	}
 }
 
-func (b *Bus) eventSubjects() []string {
-	subjects := []string{
-		message.HeartbeatSubject(b.cfg.Cluster, "*"), message.ExitedSubject(b.cfg.Cluster, "*"), message.SubjectUpdated,
-		message.SubjectStart, message.SubjectStop, message.RequestsSubject(b.cfg.Partition), bareRequests,
-		message.LoopbackProbeSubject(b.cfg.Cluster), message.ConfirmedSubject(b.cfg.Cluster, "*"),
-	}
+// nodeSubjects are the subjects of what nodes report.
+func (b *Bus) nodeSubjects() []string {
+	subjects := []string{message.HeartbeatSubject(b.cfg.Cluster, "*"), message.ExitedSubject(b.cfg.Cluster, "*")}
 	if b.cfg.LegacyDEAs {
 		subjects = append(subjects, message.SubjectHeartbeat, message.SubjectExited)
 	}
 	return subjects
+}
+
+func (b *Bus) eventSubjects() []string {
+	return append(b.nodeSubjects(),
+		message.SubjectUpdated, message.SubjectStart, message.SubjectStop, message.RequestsSubject(b.cfg.Partition), bareRequests,
+		message.LoopbackProbeSubject(b.cfg.Cluster), message.ConfirmedSubject(b.cfg.Cluster, "*"),
+	)
 }
 
 // receive is the only sender of node events, so that their order is kept.
@@ -115,7 +119,7 @@ type connection struct {
 
 // connectionState is the state of the connection at one check.
 type connectionState struct {
-	up         bool
+	up         bool // connected, and nodes are heard
 	reconnects uint64
 	dropped    uint64
 }
@@ -128,7 +132,9 @@ func (c *connection) check(ctx context.Context) error {
 	if nc.IsClosed() {
 		return fmt.Errorf("receive from nodes: %w", nats.ErrConnectionClosed)
 	}
-	was, now := c.last, connectionState{up: nc.IsConnected(), reconnects: nc.Stats().Reconnects, dropped: c.received.Dropped()}
+	// Without the permission for a node subject, the silence of the nodes proves as little as without a connection.
+	up := nc.IsConnected() && bus.Rejected(nc, c.bus.nodeSubjects()...) == nil
+	was, now := c.last, connectionState{up: up, reconnects: nc.Stats().Reconnects, dropped: c.received.Dropped()}
 	if now == was {
 		return nil
 	}

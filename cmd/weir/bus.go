@@ -160,7 +160,7 @@ func quoted(texts []string) string {
 func nextSteps(plan *natsinit.Plan) []string {
 	dir, first := plan.Folder, plan.Site.Clusters[0]
 	steps := []string{
-		fmt.Sprintf("Copy %s/NAME to %s on each server, and run: nats-server -c %s/nats.conf (if it runs: nats-server --signal reload)",
+		fmt.Sprintf("Copy %s/NAME to %s on each server, and run: nats-server -c %s/nats.conf (if they run: restart them one at a time)",
 			filepath.Join(dir, "servers"), natsinit.InstallFolder, natsinit.InstallFolder),
 		fmt.Sprintf("Copy %s/USER.nk to the host of its process, for example %s.pool.%s.nk to the host of pool %s, and %s to every host",
 			filepath.Join(dir, "roles"), first.Name, first.Pools[0].Name, first.Pools[0].Name, filepath.Join(dir, "ca.crt")),

@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -77,41 +78,70 @@ func changed(before, after map[string]string) (names []string) {
 	return names
 }
 
-// A server with the written files accepts each written key, and the certificate fits.
-func TestServerAcceptsTheKeys(t *testing.T) {
-	o := options(filepath.Join(t.TempDir(), "nats"))
-	o.Agents, o.LegacyDEAs = []string{"web/i-01"}, []string{"dea-1"}
-	p := run(t, o)
-	files := contents(t, o.Folder)
-	installed := filepath.Join(o.Folder, "servers", "n1")
-	conf := strings.ReplaceAll(files["servers/n1/nats.conf"], natsinit.InstallFolder, installed)
-	path := filepath.Join(installed, "test.conf")
-	if err := os.WriteFile(path, []byte(strings.ReplaceAll(conf, natsinit.StoreFolder, t.TempDir())), 0o600); err != nil {
+// serverOptions returns the options of server n1 with the written files, below the folder.
+func serverOptions(t *testing.T, folder string) *server.Options {
+	t.Helper()
+	installed := filepath.Join(folder, "servers", "n1")
+	conf, err := os.ReadFile(filepath.Join(installed, "nats.conf"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := strings.NewReplacer(natsinit.InstallFolder, installed, natsinit.StoreFolder, t.TempDir()).Replace(string(conf))
+	path := filepath.Join(installed, "test.conf") // beside the file that it includes
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	opts, err := server.ProcessConfigFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return opts
+}
+
+// alone returns options of a server without the two others.
+func alone(o *server.Options) server.Options {
+	o.Cluster, o.Routes, o.Host, o.Port, o.HTTPHost, o.HTTPPort = server.ClusterOpts{}, nil, "127.0.0.1", server.RANDOM_PORT, "", 0
+	return *o
+}
+
+// accepts returns the error of a connection with a written key; nil if the server accepts it.
+func accepts(t *testing.T, s *server.Server, folder, file string) error {
+	t.Helper()
+	authority, err := os.ReadFile(filepath.Join(folder, "ca.crt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ca := x509.NewCertPool()
+	ca.AppendCertsFromPEM(authority)
+	key, err := nats.NkeyOptionFromSeed(filepath.Join(folder, file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	nc, err := nats.Connect(s.ClientURL(), key, nats.Timeout(time.Minute), nats.Secure(&tls.Config{RootCAs: ca, ServerName: "n1", MinVersion: tls.VersionTLS12}))
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	return nc.FlushTimeout(time.Minute)
+}
+
+// A server with the written files accepts each written key, and the certificate fits.
+func TestServerAcceptsTheKeys(t *testing.T) {
+	o := options(filepath.Join(t.TempDir(), "nats"))
+	o.Agents, o.LegacyDEAs = []string{"web/i-01"}, []string{"dea-1"}
+	p := run(t, o)
+	opts := serverOptions(t, o.Folder)
 	if len(opts.Routes) != 3 || opts.Routes[1].Host != "10.0.0.2:6222" {
 		t.Errorf("routes %v, want three and the address of n2", opts.Routes)
 	}
-	opts.Cluster, opts.Routes, opts.Port, opts.HTTPHost, opts.HTTPPort = server.ClusterOpts{}, nil, server.RANDOM_PORT, "", 0
-	s := bustest.Serve(t, *opts)
-	ca := x509.NewCertPool()
-	ca.AppendCertsFromPEM([]byte(files["ca.crt"]))
+	s := bustest.Serve(t, alone(opts))
 	keys := 0
 	for _, f := range p.Files {
 		if filepath.Dir(f.Path) != "roles" {
 			continue
 		}
 		keys++
-		key, err := nats.NkeyOptionFromSeed(filepath.Join(o.Folder, f.Path))
-		if err != nil {
-			t.Fatal(err)
-		}
-		nc := bustest.Connect(t, s.ClientURL(), key, nats.Secure(&tls.Config{RootCAs: ca, ServerName: "n1", MinVersion: tls.VersionTLS12}))
-		if err := nc.FlushTimeout(time.Minute); err != nil {
+		if err := accepts(t, s, o.Folder, f.Path); err != nil {
 			t.Errorf("%s: %v", f.Path, err)
 		}
 	}
@@ -163,6 +193,41 @@ func TestKeysAreReplacedOnlyByForce(t *testing.T) {
 		if wantNew := name != "site.json" && !strings.HasSuffix(name, "nats.conf"); isNew != wantNew {
 			t.Errorf("%s: replaced %v, want %v", name, isNew, wantNew)
 		}
+	}
+}
+
+// A running server with a service for agents takes over no changed list of keys: it needs a restart. The documents say so.
+// After the restart a removed key is refused, and a new one accepted.
+func TestServersTakeOverKeysByARestart(t *testing.T) {
+	o := options(t.TempDir())
+	if !run(t, o).Verified() {
+		t.Fatal("the site has no service for agents")
+	}
+	serve := func() *server.Server {
+		return bustest.Serve(t, alone(serverOptions(t, o.Folder)))
+	}
+	s := serve()
+	key := filepath.Join("roles", "prod.viewer.nk")
+	const stolen = "stolen.nk"
+	if err := accepts(t, s, o.Folder, key); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(filepath.Join(o.Folder, key), filepath.Join(o.Folder, stolen)); err != nil {
+		t.Fatal(err)
+	}
+	run(t, natsinit.Options{Folder: o.Folder, Now: o.Now})
+	next := alone(serverOptions(t, o.Folder))
+	next.Port = s.Addr().(*net.TCPAddr).Port
+	if err := s.ReloadOptions(&next); err == nil || !strings.Contains(err.Error(), "not supported for AuthCallout") {
+		t.Errorf("a reload with other keys = %v: correct what the documents say about it", err)
+	}
+	s.Shutdown()
+	s = serve()
+	if err := accepts(t, s, o.Folder, key); err != nil {
+		t.Errorf("the new key after a restart: %v", err)
+	}
+	if err := accepts(t, s, o.Folder, stolen); err == nil {
+		t.Error("the stolen key is accepted after a restart")
 	}
 }
 

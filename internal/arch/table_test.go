@@ -190,8 +190,9 @@ var house = []entry{
 	{path: "internal/daemon", row: wiring, family: "processes of weir"},
 
 	{path: "internal/arch", row: support, only: none},
-	{path: "internal/bus/bustest", row: support, only: []string{"internal/bus/natscert", "internal/bus/natsconf", "internal/bus/roles"}},
+	{path: "internal/bus/bustest", row: support, family: "servers of tests", only: []string{"internal/bus/natscert", "internal/bus/natsconf", "internal/bus/roles"}},
 	{path: "internal/smalldisk", row: support, only: none},
+	{path: "internal/identity/identitytest", row: support, family: "servers of tests"},
 	{path: "internal/metric/metrictest", row: support, only: []string{"internal/metric"}},
 	{path: "internal/promtest", row: support, only: []string{"internal/metric"}},
 	{path: "internal/web/webtest", row: support},

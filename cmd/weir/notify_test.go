@@ -127,7 +127,11 @@ scaling_limits: {min_capacity: 1, max_capacity: 4, max_weight_to_add: 4, max_wei
 			systemd, cmd := startNotified(t, args...)
 			systemd.until("READY=1")
 			systemd.until("WATCHDOG=1")
-			probed(t, address)
+			want := map[string]string{"/healthz": "", "/readyz?verbose": "[+] ", "/metrics": "go_goroutines"}
+			if args[0] == "bootstrap" {
+				want["/metrics"] = `weir_autoscaler_dry_run{cluster="here",pool="web"} 0` // of its autoscaler
+			}
+			probed(t, address, want)
 			if args[0] == "bootstrap" {
 				reload(systemd, cmd, filepath.Join(configs, "here", "web.yaml"), pool)
 			}
@@ -139,8 +143,8 @@ scaling_limits: {min_capacity: 1, max_capacity: 4, max_weight_to_add: 4, max_wei
 	}
 }
 
-// probed requires that the admin server of a daemon reports health, and in the end a ready daemon with its checks.
-func probed(t *testing.T, address string) {
+// probed requires that paths of the admin server of a daemon have these texts in the end.
+func probed(t *testing.T, address string, texts map[string]string) {
 	t.Helper()
 	get := func(path string) (int, string) {
 		answer, err := http.Get("http://" + address + path)
@@ -151,7 +155,7 @@ func probed(t *testing.T, address string) {
 		body, err := io.ReadAll(answer.Body)
 		return answer.StatusCode, fmt.Sprint(string(body), err)
 	}
-	for path, want := range map[string]string{"/healthz": "", "/readyz?verbose": "[+] "} {
+	for path, want := range texts {
 		eventually(t, path, func() error {
 			if code, body := get(path); code != http.StatusOK || !strings.Contains(body, want) {
 				return fmt.Errorf("%s of %s: %d %s", path, address, code, body)

@@ -24,14 +24,13 @@ const maxToken = 4 << 10
 // handler answers the requests to a server.
 type handler struct {
 	*Server
-	checks     *checks
-	collectors []prometheus.Collector
-	labels     prometheus.Labels
+	checks  *checks
+	content Content
 }
 
 // newHandler returns the paths of a server. Metrics and profiles in progress do not keep probes out.
 func newHandler(server *Server, content Content, found *checks) http.Handler {
-	s := &handler{server, found, content.Collectors, content.Labels}
+	s := &handler{server, found, content}
 	mux, probes, slots := http.NewServeMux(), make(chan struct{}, maxAtOnce), make(chan struct{}, maxAtOnce)
 	guard := func(h http.HandlerFunc) http.HandlerFunc { return s.authorized(httpguard.AtMost(slots, h)) }
 	mux.HandleFunc("GET /healthz", httpguard.AtMost(probes, s.healthz))
@@ -196,16 +195,21 @@ func (s Status) line() string {
 func (s *handler) metrics() http.HandlerFunc {
 	registered := sync.OnceValues(func() (http.Handler, error) {
 		registry := prometheus.NewRegistry()
-		all := []prometheus.Collector{collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})}
-		for _, one := range s.collectors {
-			all = append(all, prometheus.WrapCollectorWith(s.labels, one))
+		own := []prometheus.Collector{collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})}
+		for _, one := range s.content.Collectors {
+			own = append(own, prometheus.WrapCollectorWith(s.content.Labels, one))
 		}
-		for _, one := range all {
+		for _, one := range own {
 			if err := registry.Register(one); err != nil {
 				return nil, fmt.Errorf("metrics for Prometheus: %w", err)
 			}
 		}
-		return promhttp.HandlerFor(registry, promhttp.HandlerOpts{Timeout: readTimeout}), nil
+		all := prometheus.Gatherers{registry}
+		if s.content.Child != "" {
+			all = append(all, s.content.Child)
+		}
+		// Without the metrics of a child, those of the daemon remain.
+		return promhttp.HandlerFor(all, promhttp.HandlerOpts{Timeout: readTimeout, ErrorHandling: promhttp.ContinueOnError}), nil
 	})
 	return func(w http.ResponseWriter, r *http.Request) {
 		h, err := registered()

@@ -47,6 +47,7 @@ type Content struct {
 	Checks     []Check
 	Collectors []prometheus.Collector
 	Labels     prometheus.Labels    // of each metric of the Collectors
+	Child      Child                // whose metrics are served too; empty: none
 	More       func(*http.ServeMux) // adds more paths; may be nil
 }
 

@@ -7,9 +7,11 @@ package autoscalerd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -58,6 +60,9 @@ func (a autoscaling) config() autoscaler.Config {
 	c.DryRun = a.dryRun
 	return c
 }
+
+// MetricsSocket is the variable with the path of the Unix socket at which bootstrap reads the metrics; empty: none.
+const MetricsSocket = "WEIR_METRICS_SOCKET"
 
 // Process is an autoscaler with its flags.
 type Process struct {
@@ -128,7 +133,7 @@ func (p Process) run(ctx context.Context, a autoscaling) error {
 	defer t.guard.Close()
 	content := admin.Content{Checks: append(t.checks(), admin.Disk(p.Data)), Collectors: []prometheus.Collector{t.scaling, &t.health},
 		Labels: prometheus.Labels{"cluster": a.pool.Cluster, "pool": a.pool.Name}}
-	if err := admin.Start(parts, server, content); err != nil {
+	if err := errors.Join(admin.Start(parts, server, content), admin.ServeParent(parts, os.Getenv(MetricsSocket), content, p.Log)); err != nil {
 		return parts.Stop(err)
 	}
 	return parts.Stop(t.run(parts.Context()))

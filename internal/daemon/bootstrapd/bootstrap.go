@@ -156,6 +156,17 @@ func (p Process) Run(ctx context.Context, desired Desired, watcher *config.Watch
 	})
 }
 
+// metricsSocket returns the path at which the autoscaler serves its metrics to bootstrap; empty if the data folder has a
+// longer path than a socket can have.
+func (p Process) metricsSocket() string {
+	const maxSocketPath = 107 // bytes; of Linux
+	path := filepath.Join(p.Data, "run", p.Cluster+"."+p.Pool+".metrics")
+	if len(path) > maxSocketPath {
+		return ""
+	}
+	return path
+}
+
 // nameOwner logs which process must run the machines of the pool, if they need one.
 func (p Process) nameOwner(pool config.Pool) {
 	if kind, _ := pool.Provider(); kind.Owner != "" {
@@ -184,7 +195,8 @@ func (p Process) users(desired Desired) (own *users, folder, sameUser string) {
 // autoscalerEnv returns the environment of an autoscaler, with the variables of the pool's provider
 // and of traces.
 func (p Process) autoscalerEnv(pool config.Pool) []string {
-	env := p.Env()
+	// Not a flag, which an autoscaler of an older version would refuse.
+	env := append(p.Env(), autoscalerd.MetricsSocket+"="+p.metricsSocket())
 	kind, _ := pool.Provider()
 	for _, entry := range os.Environ() {
 		if kind.Environment != "" && strings.HasPrefix(entry, kind.Environment) || strings.HasPrefix(entry, telemetry.Prefix) {

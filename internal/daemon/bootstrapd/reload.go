@@ -55,6 +55,7 @@ func (r *reloader) watchAndRun(ctx context.Context, watcher *config.Watcher) err
 	content := admin.Content{
 		Checks: r.checks(), Collectors: []prometheus.Collector{newCollector(r.status, &r.releases.fetches)},
 		Labels: prometheus.Labels{"cluster": r.process.Cluster, "pool": r.process.Pool},
+		Child:  admin.Child(r.process.metricsSocket()),
 	}
 	if err := admin.Start(parts, r.admin, content); err != nil {
 		return parts.Stop(err)

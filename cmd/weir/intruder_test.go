@@ -73,7 +73,7 @@ func TestUpAdmitsNoStranger(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			data := ownedFolder(t, owner)
-			u := launchUpAs(t, owner, data)
+			u := launchUpAs(t, owner, nil, data)
 			u.waitFor(t, "ready in")
 			u.weir(t, "app", "set", "web", "--instances", "2", "--cpus", "0.2", "--mem", "64", "--command", webCommand)
 			u.waitRunning(t, "web", 2)

@@ -42,15 +42,15 @@ func startUp(tb testing.TB, data string, args ...string) *upProcess {
 
 func launchUp(tb testing.TB, data string, args ...string) *upProcess {
 	tb.Helper()
-	return launchUpAs(tb, 0, data, args...)
+	return launchUpAs(tb, 0, nil, data, args...)
 }
 
-// launchUpAs starts "weir up" as a user; 0: as the user of this process.
-func launchUpAs(tb testing.TB, user int, data string, args ...string) *upProcess {
+// launchUpAs starts "weir up" as a user, with more variables in its environment; 0: as the user of this process.
+func launchUpAs(tb testing.TB, user int, more []string, data string, args ...string) *upProcess {
 	tb.Helper()
 	u := &upProcess{data: data, done: make(chan struct{})}
 	u.cmd = exec.Command(filepath.Join(os.Getenv("WEIR_TEST_BIN"), "weir"), append([]string{"up", "--data", data}, args...)...)
-	u.cmd.Env = append(os.Environ(), asWeir+"=1")
+	u.cmd.Env = append(append(os.Environ(), asWeir+"=1"), more...)
 	u.cmd.SysProcAttr = asUser(user)
 	u.cmd.SysProcAttr.Setpgid = true
 	out, err := u.cmd.StdoutPipe()

@@ -194,6 +194,7 @@ var house = []entry{
 	{path: "internal/smalldisk", row: support, only: none},
 	{path: "internal/identity/identitytest", row: support, family: "servers of tests"},
 	{path: "internal/metric/metrictest", row: support, only: []string{"internal/metric"}},
+	{path: "internal/telemetry/otlptest", row: support, only: none},
 	{path: "internal/promtest", row: support, only: []string{"internal/metric"}},
 	{path: "internal/web/webtest", row: support},
 	{path: "internal/testsize", row: support, std: true, only: none},

@@ -2,82 +2,23 @@ package telemetry
 
 import (
 	"bytes"
-	"compress/gzip"
 	"errors"
-	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 	"unicode/utf8"
 
-	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	spans "go.opentelemetry.io/proto/otlp/trace/v1"
-	"google.golang.org/protobuf/proto"
 
+	"github.com/weirkeeper/weirkeeper/internal/telemetry/otlptest"
 	"github.com/weirkeeper/weirkeeper/internal/trace"
 )
 
-// endpoint is a collector of OTLP over HTTP.
-type endpoint struct {
-	mu       sync.Mutex
-	spans    map[string]*spans.Span // by name
-	resource map[string]string
-	token    string // last Authorization
-}
-
-func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	var body io.Reader = r.Body
-	if r.Header.Get("Content-Encoding") == "gzip" {
-		unpacked, err := gzip.NewReader(r.Body)
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
-			return
-		}
-		body = unpacked
-	}
-	data, err := io.ReadAll(body)
-	var request collector.ExportTraceServiceRequest
-	if err == nil {
-		err = proto.Unmarshal(data, &request)
-	}
-	if err != nil || r.URL.Path != "/v1/traces" || r.Header.Get("Content-Type") != "application/x-protobuf" {
-		http.Error(w, "not a request of OTLP", http.StatusBadRequest)
-		return
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.token = r.Header.Get("Authorization")
-	for _, of := range request.GetResourceSpans() {
-		for _, a := range of.GetResource().GetAttributes() {
-			e.resource[a.GetKey()] = a.GetValue().GetStringValue()
-		}
-		for _, scope := range of.GetScopeSpans() {
-			for _, s := range scope.GetSpans() {
-				e.spans[s.GetName()] = s
-			}
-		}
-	}
-	answer, _ := proto.Marshal(&collector.ExportTraceServiceResponse{}) // an empty message
-	w.Header().Set("Content-Type", "application/x-protobuf")
-	_, _ = w.Write(answer)
-}
-
-func attributes(s *spans.Span) map[string]string {
-	out := map[string]string{}
-	for _, a := range s.GetAttributes() {
-		out[a.GetKey()] = a.GetValue().GetStringValue()
-	}
-	return out
-}
-
 func TestStepsAreSpans(t *testing.T) {
-	e := &endpoint{spans: map[string]*spans.Span{}, resource: map[string]string{}}
-	server := httptest.NewServer(e)
-	defer server.Close()
-	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", server.URL)
+	c := otlptest.Start(t)
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", c.URL)
 	t.Setenv("OTEL_EXPORTER_OTLP_HEADERS", "Authorization=Bearer x")
 	t.Setenv("OTEL_EXPORTER_OTLP_COMPRESSION", "gzip")
 	t.Setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment=test")
@@ -94,17 +35,18 @@ func TestStepsAreSpans(t *testing.T) {
 	endCall(nil)
 	endTick(nil)
 	end()
-	if len(e.spans) != 4 || e.token != "Bearer x" {
-		t.Fatalf("the collector received %v with token %q", e.spans, e.token)
+	received := c.Received()
+	if len(received.Spans) != 4 || received.Token != "Bearer x" {
+		t.Fatalf("the collector received %+v", received)
 	}
 	for key, want := range map[string]string{"service.name": "weir-autoscaler", "weir.cluster": "c", "weir.pool": "p", "deployment.environment": "test"} {
-		if e.resource[key] != want {
-			t.Errorf("resource %s = %q, want %q", key, e.resource[key], want)
+		if received.Resource[key] != want {
+			t.Errorf("resource %s = %q, want %q", key, received.Resource[key], want)
 		}
 	}
-	tick := e.spans["tick"]
+	tick := received.Spans["tick"]
 	for _, name := range []string{"signal", "window", "provider set_target"} {
-		s := e.spans[name]
+		s := received.Spans[name]
 		if !bytes.Equal(s.GetParentSpanId(), tick.GetSpanId()) || !bytes.Equal(s.GetTraceId(), tick.GetTraceId()) {
 			t.Errorf("span %s is not a child of the tick", name)
 		}
@@ -112,19 +54,19 @@ func TestStepsAreSpans(t *testing.T) {
 	if len(tick.GetParentSpanId()) > 0 {
 		t.Error("the tick has a parent")
 	}
-	if a := attributes(e.spans["window"])["weir.metric"]; a != "cpus_allocated" {
+	if a := otlptest.Attributes(received.Spans["window"])["weir.metric"]; a != "cpus_allocated" {
 		t.Errorf("weir.metric = %q", a)
 	}
-	if a := attributes(e.spans["provider set_target"])["weir.group"]; a != "group-a" {
+	if a := otlptest.Attributes(received.Spans["provider set_target"])["weir.group"]; a != "group-a" {
 		t.Errorf("weir.group = %q", a)
 	}
-	if a := attributes(e.spans["signal"])["weir.app"]; !strings.HasPrefix(a, "web ") || len(a) > maxText || strings.Contains(a, "\n") || !utf8.ValidString(a) {
+	if a := otlptest.Attributes(received.Spans["signal"])["weir.app"]; !strings.HasPrefix(a, "web ") || len(a) > maxText || strings.Contains(a, "\n") || !utf8.ValidString(a) {
 		t.Errorf("weir.app = %q", a)
 	}
-	if s := e.spans["signal"].GetStatus(); s.GetCode() != spans.Status_STATUS_CODE_ERROR || s.GetMessage() != "no answer [31m" {
+	if s := received.Spans["signal"].GetStatus(); s.GetCode() != spans.Status_STATUS_CODE_ERROR || s.GetMessage() != "no answer [31m" {
 		t.Errorf("status %v", s)
 	}
-	if s := e.spans["window"].GetStatus(); s.GetCode() == spans.Status_STATUS_CODE_ERROR {
+	if s := received.Spans["window"].GetStatus(); s.GetCode() == spans.Status_STATUS_CODE_ERROR {
 		t.Errorf("status %v of a good step", s)
 	}
 }

@@ -70,7 +70,9 @@ type Config struct {
 	// ReconnectWait is the pause between two rounds of connection attempts, plus up to a half of it; default 500 ms.
 	// A large fleet of agents needs a longer one.
 	ReconnectWait time.Duration
-	FilesEvery    time.Duration // interval of reading the files of NATS; default 2 s
+	// ListedOnly: the client connects only to the servers of NATS, and not to others that these report.
+	ListedOnly bool
+	FilesEvery time.Duration // interval of reading the files of NATS; default 2 s
 	// Wait: while no server of NATS is reached, Open waits and logs it, until ctx ends. For daemons, which may start
 	// before the servers.
 	Wait bool

@@ -83,6 +83,7 @@ func (c *client) options(servers []string, s secret, timeout time.Duration) nats
 	c.dialer.Timeout = timeout
 	o.CustomDialer = c
 	o.MaxReconnect = -1
+	o.IgnoreDiscoveredServers = c.config.ListedOnly
 	o.ReconnectWait = c.config.wait()
 	o.ReconnectJitter, o.ReconnectJitterTLS = o.ReconnectWait/2, o.ReconnectWait/2
 	o.ReconnectBufSize = -1 // publishing while disconnected is an error, not a delayed message

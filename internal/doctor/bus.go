@@ -115,7 +115,7 @@ func (v visit) usable() bool { return v.err == nil }
 
 // at returns the configuration of a connection to this server alone.
 func (v visit) at(c bus.Config) bus.Config {
-	c.NATS = c.NATS.At([]string{v.server})
+	c.NATS, c.ListedOnly = c.NATS.At([]string{v.server}), true
 	return c
 }
 

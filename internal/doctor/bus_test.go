@@ -3,6 +3,7 @@ package doctor
 import (
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -102,6 +103,7 @@ func TestProductionCluster(t *testing.T) {
 	t.Run("permissions are tested without effect", w.permissionsWithoutEffect)
 	t.Run("nothing is written without fix", w.nothingWritten)
 	t.Run("fix creates and raises", w.fixes)
+	t.Run("one server lacks the user", w.oneRefuses)
 	t.Run("one server hangs", w.oneHangs)
 	t.Run("too few servers", w.tooFew)
 }
@@ -229,6 +231,23 @@ func (w world) fixes(t *testing.T) {
 	if now := w.streams(t); !slices.Equal(before, now) {
 		t.Errorf("a second fix changed %q to %q", before, now)
 	}
+}
+
+// A server that lacks the user is named, although a client of it would continue at the servers that it reports.
+func (w world) oneRefuses(t *testing.T) {
+	metrics, other := user(roles.Metrics), w.Site
+	other.Keys = maps.Clone(other.Keys)
+	delete(other.Keys, metrics.Name())
+	if err := os.WriteFile(filepath.Join(w.Site.Servers[1].Folder, natsconf.AccountsFile), []byte(other.Accounts()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.Terminate(t, 1)
+	w.Restart(t, 1)
+	c := w.config(t, metrics, w.all()...)
+	all := examineBus(t, c, false)
+	want(t, all, "nats server", OK, w.URL(0))
+	want(t, all, "nats server", Failed, w.URL(1), "Authorization Violation", "nats.nkey_file "+c.NATS.NKeyFile, "add the user to the servers")
+	want(t, all, "nats server", OK, w.URL(2))
 }
 
 // A server that hangs costs its own line only, and its share of the time.

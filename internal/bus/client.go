@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -62,8 +63,25 @@ func (c *client) Dial(network, address string) (net.Conn, error) {
 	conn, err := c.dialer.Dial(network, address)
 	if err != nil {
 		c.undialed.Store(&err)
+		return nil, err
 	}
-	return conn, err
+	return &greeted{Conn: conn}, nil
+}
+
+// greeted is a connection to a server. Only the login has a deadline. If that ends the login after the server's first
+// bytes, its greeting, the error is errAuthTimeout. It has one reader at a time.
+type greeted struct {
+	net.Conn
+	received bool
+}
+
+func (g *greeted) Read(p []byte) (int, error) {
+	n, err := g.Conn.Read(p)
+	if g.received && errors.Is(err, os.ErrDeadlineExceeded) {
+		err = fmt.Errorf("%w: %w", errAuthTimeout, err)
+	}
+	g.received = g.received || n > 0
+	return n, err
 }
 
 // unreached adds to the error of a first attempt why the last server was not reached. The client library drops that.

@@ -285,12 +285,14 @@ func TestWrongInputsAreNamedInOneLine(t *testing.T) {
 	seed, _ := user(t)
 	_, known := user(t)
 	operated, long := credentials(t, strings.Repeat("x", 4096))
-	open := secret(t, seed)
+	file, open := secret(t, seed), secret(t, seed)
 	if err := os.Chmod(open, 0o644); err != nil {
 		t.Fatal(err)
 	}
 	_, oldCert, oldKey := ca.leaf(time.Now().Add(-time.Hour))
 	nkey := server.Options{Nkeys: []*server.NkeyUser{{Nkey: known}}}
+	silent := bustest.Callout(t) // it sends no ping during the login
+	silent.DisableShortFirstPing = true
 	valid, expired := ca.serverTLS(time.Now().Add(time.Hour)), ca.serverTLS(time.Now().Add(-time.Hour))
 	missing := filepath.Join(t.TempDir(), "missing")
 	for name, tc := range map[string]struct {
@@ -300,6 +302,8 @@ func TestWrongInputsAreNamedInOneLine(t *testing.T) {
 	}{
 		"no credentials":      {nkey, bus.NATS{}, []string{"Authorization Violation", "set nats.credentials_file"}},
 		"wrong nkey":          {nkey, bus.NATS{NKeyFile: secret(t, seed)}, []string{"Authorization Violation", "rejects the user of nats.nkey_file", "replace it"}},
+		"no service answers":  {bustest.Callout(t), bus.NATS{NKeyFile: file}, []string{"has not accepted the user of nats.nkey_file " + file, "\"weir auth\" runs", "configuration of the servers"}},
+		"no answer in time":   {silent, bus.NATS{NKeyFile: file}, []string{"has not accepted the user of nats.nkey_file " + file, "\"weir auth\" runs", "configuration of the servers"}},
 		"wrong token":         {server.Options{Authorization: "hush"}, bus.NATS{TokenFile: secret(t, "x")}, []string{"Authorization Violation", "nats.token_file"}},
 		"wrong password":      {server.Options{Username: "u", Password: "hush"}, bus.NATS{User: "u", PasswordFile: secret(t, "x")}, []string{"Authorization Violation", `user "u" of nats.user`}},
 		"wrong authority":     {valid, bus.NATS{TLS: bus.TLS{CAFile: other.file}}, []string{"signed by unknown authority", "nats.tls.ca_file", "replace it"}},

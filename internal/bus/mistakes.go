@@ -12,8 +12,11 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// errControlLine matches the server's error for a CONNECT that is too long.
-var errControlLine = errors.New("nats: maximum control line exceeded")
+// Errors that the client library does not have.
+var (
+	errControlLine = errors.New("nats: maximum control line exceeded") // of a server: the CONNECT is too long
+	errAuthTimeout = errors.New("nats: authentication timeout")        // of a server, or of this client after the greeting
+)
 
 // ConnectError is the error of Open for servers that no client of this configuration can use.
 type ConnectError struct {
@@ -94,12 +97,18 @@ func (c Config) remedy(err error) string {
 		return "set nats.credentials_file, nkey_file, token_file, or user with password_file in weir.yaml, or name the user in the URL: nats://USER:PASSWORD@HOST:PORT"
 	case errors.Is(err, nats.ErrAuthorization):
 		return fmt.Sprintf("the server rejects %s: replace it, or add the user to the servers", c.NATS.who())
-	case strings.Contains(err.Error(), "expected 'PONG', got 'PING'"):
-		return "the server waits for the service that verifies users: check that it runs"
+	case unanswered(err):
+		return fmt.Sprintf(`the server has not accepted %s: check that "weir auth" runs, and that this user is in the configuration of the servers`, c.who())
 	case errors.Is(err, nats.ErrTimeout), errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded):
 		return "the server does not answer: check its process, its log and the network, or name another in nats.servers of weir.yaml"
 	}
 	return "start NATS there, or name another with --nats, WEIR_NATS or nats.servers of weir.yaml"
+}
+
+// unanswered reports whether a server sent its greeting and then neither accepted nor rejected the user: the service that
+// verifies users is away.
+func unanswered(err error) bool {
+	return errors.Is(err, errAuthTimeout) || strings.Contains(err.Error(), "expected 'PONG', got 'PING'")
 }
 
 // identityRemedy returns what to do about the refused identity of an agent; empty for another error. A server does not
@@ -114,7 +123,7 @@ func identityRemedy(key string, err error) string {
 		return fmt.Sprintf("the user for %s has expired: weir connects again by itself", key)
 	case errors.Is(err, nats.ErrAuthorization), strings.Contains(text, "authorization violation"):
 		return fmt.Sprintf(`"weir auth" refuses the identity of %s: its log has the reason`, key)
-	case strings.Contains(text, "authentication timeout"), strings.Contains(text, "expected 'pong'"):
+	case unanswered(err):
 		return `the server has no answer from "weir auth": check that it runs`
 	case strings.Contains(text, "maximum control line"):
 		return fmt.Sprintf("the identity token of %s is too long for the server: raise its max_control_line", key)

@@ -41,6 +41,5 @@ func unreached(err error) bool {
 		return false
 	}
 	_, network := errors.AsType[net.Error](err)
-	return network || errors.Is(err, nats.ErrNoServers) || errors.Is(err, nats.ErrTimeout) || errors.Is(err, io.EOF) ||
-		strings.Contains(err.Error(), "expected 'PONG', got 'PING'") // the service that verifies agents is away
+	return network || errors.Is(err, nats.ErrNoServers) || errors.Is(err, nats.ErrTimeout) || errors.Is(err, io.EOF) || unanswered(err)
 }

@@ -114,6 +114,8 @@ func TestWrongBusIsNamed(t *testing.T) {
 			"nats server", Failed, []string{"connection refused", "nats.servers of weir.yaml"}},
 		"wrong credential": {new(limited(t, public, "")), bus.NATS{NKeyFile: other}, []string{"Authorization Violation", "nats.nkey_file " + other, "replace it"},
 			"nats server", Failed, []string{"Authorization Violation", "nats.nkey_file " + other, "replace it"}},
+		"weir auth is away": {new(bustest.Callout(t)), bus.NATS{NKeyFile: other}, []string{"has not accepted the user of nats.nkey_file " + other, `"weir auth" runs`},
+			"nats server", Failed, []string{"has not accepted the user of nats.nkey_file " + other, `"weir auth" runs`}},
 		"wrong authority": {new(encrypted(t, ca, time.Now())), bus.NATS{TLS: bus.TLS{CAFile: otherCA}}, []string{"signed by unknown authority", "nats.tls.ca_file " + otherCA},
 			"nats server", Failed, []string{"signed by unknown authority", "nats.tls.ca_file " + otherCA}},
 		"expired certificate": {new(encrypted(t, ca, time.Now().Add(-life-left))), withCA, []string{"certificate has expired", "renew the server's certificate"},

@@ -10,6 +10,9 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nkeys"
+
+	"github.com/weirkeeper/weirkeeper/internal/bus/roles"
 )
 
 // patience bounds the start of a server on a busy machine.
@@ -36,6 +39,27 @@ func Serve(tb testing.TB, o server.Options) *server.Server {
 		tb.Fatalf("the NATS server does not accept connections within %v", patience)
 	}
 	return s
+}
+
+// Callout returns the options of a server that sends unknown users to an auth callout without a responder.
+func Callout(tb testing.TB) server.Options {
+	tb.Helper()
+	public := func(create func() (nkeys.KeyPair, error)) string {
+		pair, err := create()
+		if err != nil {
+			tb.Fatal(err)
+		}
+		key, err := pair.PublicKey()
+		if err != nil {
+			tb.Fatal(err)
+		}
+		return key
+	}
+	auth, account := public(nkeys.CreateUser), server.NewAccount(roles.AccountAuth)
+	return server.Options{
+		AuthTimeout: 3, Accounts: []*server.Account{account}, Nkeys: []*server.NkeyUser{{Nkey: auth, Account: account}},
+		AuthCallout: &server.AuthCallout{Issuer: public(nkeys.CreateAccount), Account: account.Name, AuthUsers: []string{auth}},
+	}
 }
 
 // Connect returns a connection that is closed with the test. It reconnects without end. The options are applied last.

@@ -304,6 +304,7 @@ func TestWrongInputsAreNamedInOneLine(t *testing.T) {
 		"wrong nkey":          {nkey, bus.NATS{NKeyFile: secret(t, seed)}, []string{"Authorization Violation", "rejects the user of nats.nkey_file", "replace it"}},
 		"no service answers":  {bustest.Callout(t), bus.NATS{NKeyFile: file}, []string{"has not accepted the user of nats.nkey_file " + file, "\"weir auth\" runs", "configuration of the servers"}},
 		"no answer in time":   {silent, bus.NATS{NKeyFile: file}, []string{"has not accepted the user of nats.nkey_file " + file, "\"weir auth\" runs", "configuration of the servers"}},
+		"no nkey on a server": {server.Options{}, bus.NATS{NKeyFile: file}, []string{"nkeys not supported by the server", "add the user of nats.nkey_file " + file}},
 		"wrong token":         {server.Options{Authorization: "hush"}, bus.NATS{TokenFile: secret(t, "x")}, []string{"Authorization Violation", "nats.token_file"}},
 		"wrong password":      {server.Options{Username: "u", Password: "hush"}, bus.NATS{User: "u", PasswordFile: secret(t, "x")}, []string{"Authorization Violation", `user "u" of nats.user`}},
 		"wrong authority":     {valid, bus.NATS{TLS: bus.TLS{CAFile: other.file}}, []string{"signed by unknown authority", "nats.tls.ca_file", "replace it"}},

@@ -97,6 +97,8 @@ func (c Config) remedy(err error) string {
 		return "set nats.credentials_file, nkey_file, token_file, or user with password_file in weir.yaml, or name the user in the URL: nats://USER:PASSWORD@HOST:PORT"
 	case errors.Is(err, nats.ErrAuthorization):
 		return fmt.Sprintf("the server rejects %s: replace it, or add the user to the servers", c.NATS.who())
+	case errors.Is(err, nats.ErrNkeysNotSupported):
+		return fmt.Sprintf("no user of the server has an nkey: add %s to its configuration, or authenticate in another way", c.who())
 	case unanswered(err):
 		return fmt.Sprintf(`the server has not accepted %s: check that "weir auth" runs, and that this user is in the configuration of the servers`, c.who())
 	case errors.Is(err, nats.ErrTimeout), errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded):

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -40,6 +41,9 @@ func unreached(err error) bool {
 	if text := err.Error(); strings.Contains(text, "tls:") || strings.Contains(text, "x509:") {
 		return false
 	}
-	_, network := errors.AsType[net.Error](err)
+	cause, network := errors.AsType[net.Error](err)
+	if _, file := cause.(syscall.Errno); file { // a connection has a *net.OpError around it
+		return false
+	}
 	return network || errors.Is(err, nats.ErrNoServers) || errors.Is(err, nats.ErrTimeout) || errors.Is(err, io.EOF) || unanswered(err)
 }

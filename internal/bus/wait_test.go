@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -46,5 +48,30 @@ func TestOpenWaitsForNATS(t *testing.T) {
 	if b, err := bus.Open(t.Context(), c); err == nil {
 		b.Close()
 		t.Error("Open without credentials succeeded")
+	}
+}
+
+// A file of a daemon that is missing or wrong ends it at once.
+func TestOpenDoesNotWaitForFiles(t *testing.T) {
+	url := bustest.Serve(t, server.Options{}).ClientURL()
+	missing := filepath.Join(t.TempDir(), "missing")
+	for key, n := range map[string]bus.NATS{
+		"nats.credentials_file " + missing: {CredentialsFile: missing},
+		"nats.nkey_file " + missing:        {NKeyFile: missing},
+		"nats.token_file " + missing:       {TokenFile: missing},
+		"nats.tls.ca_file " + missing:      {TLS: bus.TLS{CAFile: missing}},
+		"nats.nkey_file /dev/null":         {NKeyFile: "/dev/null"},
+		"nats.tls.ca_file /dev/null":       {TLS: bus.TLS{CAFile: "/dev/null"}},
+	} {
+		ctx, end := context.WithCancel(t.Context())
+		n.Servers = []string{url}
+		_, err := bus.Open(ctx, bus.Config{
+			NATS: n, Log: slog.New(slog.DiscardHandler), Wait: true,
+			Waiting: func(err error) { t.Errorf("%s: Open waits after %v", key, err); end() },
+		})
+		end()
+		if err == nil || !strings.Contains(err.Error(), key+": ") {
+			t.Errorf("Open = %v, want an error with %q", err, key)
+		}
 	}
 }

@@ -273,7 +273,7 @@ func (a *Agent) publish(now time.Time) {
 func (a *Agent) send(subject string, v any) {
 	data, err := json.Marshal(v)
 	if err == nil {
-		err = a.nc.Publish(subject, data)
+		err = bus.Publish(a.nc, subject, data)
 	}
 	if err != nil {
 		a.log.Warn("message not published", "subject", subject, "err", err)

@@ -344,6 +344,29 @@ func TestHeartbeatAfterAReconnect(t *testing.T) {
 	localtest.Until(t, "a heartbeat after the reconnect", func() bool { return count() == 2 })
 }
 
+// An agent without a connection logs the loss with what to do.
+func TestUnpublishedMessageNamesTheLoss(t *testing.T) {
+	address := newServer(t)
+	proxy := localtest.NewProxy(t, address)
+	e, own := observe(t, dial(t, "nats://"+address)), dial(t, proxy.URL)
+	var log lines
+	a, err := agent.New(agent.Config{
+		Cluster: "c", Pool: "p", Group: "g", ID: "n1", Heartbeat: 50 * time.Millisecond, DataDir: t.TempDir(),
+	}, own, localtest.NewLauncher(t), slog.New(slog.NewTextHandler(&log, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	localtest.Run(t, a.Run)
+	localtest.Until(t, "joined", func() bool { return e.lastFacts().ID == "n1" })
+	proxy.Cut(true)
+	localtest.Until(t, "a lost message", func() bool { return strings.Contains(log.String(), "message not published") })
+	proxy.Cut(false)
+	localtest.Until(t, "the connection is back", own.IsConnected)
+	if text := log.String(); strings.Contains(text, "outbound buffer") || !strings.Contains(text, "the connection to NATS is lost: check NATS and the network") {
+		t.Errorf("logged %s, want the loss and what to do", text)
+	}
+}
+
 // A client that may not send commands has the server send a stored message to the agent, or sends a command without a
 // reply subject. The agent does nothing, and counts the messages.
 func TestAgentRefusesServerMadeCommands(t *testing.T) {

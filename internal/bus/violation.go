@@ -196,6 +196,11 @@ func Cause(ctx context.Context, err error) error {
 	return err
 }
 
+// Publish is nc.Publish whose error names a lost connection.
+func Publish(nc *nats.Conn, subject string, data []byte) error {
+	return offline(nc.Publish(subject, data))
+}
+
 // Request is nc.RequestWithContext that returns a *Violation at once if the server rejects the request.
 func Request(ctx context.Context, nc *nats.Conn, subject string, data []byte) (*nats.Msg, error) {
 	return RequestMsg(ctx, nc, &nats.Msg{Subject: subject, Data: data})

@@ -187,7 +187,7 @@ func (b *Bus) Confirm(epoch uint64, nudges []string) error {
 	for part := range slices.Chunk(nudges, message.MaxConfirmed) {
 		data, err := json.Marshal(message.Confirmation{Pool: b.cfg.Pool, Epoch: epoch, Nudges: part})
 		if err == nil {
-			err = b.nc.Publish(message.ConfirmedSubject(b.cfg.Cluster, b.cfg.Pool), data)
+			err = bus.Publish(b.nc, message.ConfirmedSubject(b.cfg.Cluster, b.cfg.Pool), data)
 		}
 		if err != nil {
 			return fmt.Errorf("confirm nudges: %w", err)

@@ -35,7 +35,7 @@ type attempt struct {
 // decode reads a request. It verifies that a server signed it, and that it is for this issuer.
 func (r *Responder) decode(now time.Time, data []byte, xkey string) (attempt, error) {
 	if len(data) > maxRequest {
-		return attempt{}, identity.Refuse(identity.Malformed, "a request has %d bytes, at most %d are read", len(data), maxRequest)
+		return attempt{}, identity.Refuse(identity.Malformed, "a request has %d bytes, at most %d are read: give the client a shorter certificate or proof", len(data), maxRequest)
 	}
 	if (xkey != "") != (r.c.XKey != nil) {
 		return attempt{}, identity.Refuse(identity.Malformed, "either only the servers or only this process encrypts: give both the same xkey, or none")
@@ -49,7 +49,7 @@ func (r *Responder) decode(now time.Time, data []byte, xkey string) (attempt, er
 	}
 	c, err := jwt.DecodeAuthorizationRequestClaims(string(data))
 	if err != nil {
-		return attempt{}, identity.Refuse(identity.Malformed, "decode the request of a server: %v", err)
+		return attempt{}, identity.Refuse(identity.Malformed, "decode the request of a server: %v; run NATS 2.12 or later", err)
 	}
 	a := attempt{
 		userKey: c.UserNkey, serverID: c.Server.ID, server: cut(c.Server.Name), xkey: xkey, host: cut(c.ClientInformation.Host),
@@ -57,7 +57,7 @@ func (r *Responder) decode(now time.Time, data []byte, xkey string) (attempt, er
 	}
 	switch {
 	case c.Audience != audience, !nkeys.IsValidPublicUserKey(a.userKey), !nkeys.IsValidPublicServerKey(a.serverID), c.Issuer != a.serverID:
-		return a, identity.Refuse(identity.Malformed, "the request is not of a server")
+		return a, identity.Refuse(identity.Malformed, "the request is not of a server: permit no client to publish to %s", Subject)
 	case c.Subject != r.issuer:
 		return a, identity.Refuse(identity.Malformed, "server %q has another auth_callout.issuer: set it to %s", a.server, r.issuer)
 	case c.Expires != 0 && c.Expires < now.Unix():
@@ -71,21 +71,21 @@ func cut(s string) string { return s[:min(len(s), maxHostText)] }
 // signed verifies that the agent's nkey signed the server's nonce.
 func (a attempt) signed() error {
 	if a.nkey == "" || a.sig == "" || a.nonce == "" {
-		return identity.Refuse(identity.Unsigned, "the client connects without an nkey")
+		return identity.Refuse(identity.Unsigned, "the client connects without an nkey: give an agent the block identity in its weir.yaml, and a daemon nats.nkey_file")
 	}
 	if !nkeys.IsValidPublicUserKey(a.nkey) {
-		return identity.Refuse(identity.Unsigned, "the client's nkey is not one of a user")
+		return identity.Refuse(identity.Unsigned, "the client's nkey is not one of a user: use a seed that begins with SU")
 	}
 	sig, err := base64.RawURLEncoding.DecodeString(a.sig)
 	if err != nil || len(sig) != signatures {
-		return identity.Refuse(identity.Unsigned, "the signature of the server's nonce is malformed")
+		return identity.Refuse(identity.Unsigned, "the signature of the server's nonce is malformed: connect with an agent of weir")
 	}
 	public, err := nkeys.FromPublicKey(a.nkey)
 	if err == nil {
 		err = public.Verify([]byte(a.nonce), sig)
 	}
 	if err != nil {
-		return identity.Refuse(identity.Unsigned, "the client did not sign the server's nonce with its nkey")
+		return identity.Refuse(identity.Unsigned, "the client did not sign the server's nonce with its nkey: it uses the nkey of another process; give it a key of its own")
 	}
 	return nil
 }

@@ -234,29 +234,40 @@ func (r *Responder) verify(ctx context.Context, now time.Time, a attempt) (ident
 	if err := a.signed(); err != nil {
 		return identity.Claim{}, err
 	}
+	if a.token == "" {
+		return identity.Claim{}, identity.Refuse(identity.Malformed, "user %s is not in the configuration of the servers, and has no token: "+
+			"for a daemon, run \"weir nats init\" again, copy accounts.conf to the servers and reload them; "+
+			"for an agent, add the block identity to its weir.yaml", a.nkey)
+	}
 	token, err := identity.Decode(a.token)
 	if err != nil {
-		return identity.Claim{}, identity.Refuse(identity.Malformed, "token: %v", err)
+		return identity.Claim{}, identity.Refuse(identity.Malformed, "token: %v; install one version of weir for the agent and \"weir auth\"", err)
 	}
 	if token.Cluster != r.c.Cluster {
-		return token.Claim, identity.Refuse(identity.WrongName, "the agent is of cluster %s", token.Cluster)
+		return token.Claim, identity.Refuse(identity.WrongName, "the agent is of cluster %s, and not of cluster %s: correct --cluster or nats.servers of the agent", token.Cluster, r.c.Cluster)
 	}
 	verifier, ok := r.c.Verifiers[token.Verifier]
 	if !ok {
-		return token.Claim, identity.Refuse(identity.UnknownVerifier, "auth.verifiers has no %q", token.Verifier)
+		return token.Claim, identity.Refuse(identity.UnknownVerifier, "auth.verifiers has no %q: add it there, or choose another verifier in the block identity of the agent", token.Verifier)
 	}
 	proven, err := verifier.Verify(ctx, identity.Request{
 		Statement: identity.Statement{Claim: token.Claim, Key: a.nkey, Nonce: a.nonce, Now: now}, Proof: token.Proof,
 	})
-	switch _, refused := errors.AsType[*identity.Refusal](err); {
-	case refused:
-		return token.Claim, fmt.Errorf("node %s of pool %s: %w", token.Node, token.Pool, err)
-	case err != nil:
-		return token.Claim, identity.Refuse(identity.Unavailable, "node %s of pool %s: %v", token.Node, token.Pool, err)
+	if err != nil {
+		if _, refused := errors.AsType[*identity.Refusal](err); !refused {
+			err = identity.Refuse(identity.Unavailable, "%v", err)
+		}
+		err = fmt.Errorf("node %s of pool %s: %w", token.Node, token.Pool, err)
+		if reasonOf(err) == identity.Unavailable {
+			err = fmt.Errorf("%w; if this lasts, correct what the error names: the agent connects again by itself", err)
+		}
+		return token.Claim, err
+	}
+	switch {
 	case proven.Node != token.Node:
-		return token.Claim, identity.Refuse(identity.WrongName, "node %s: the proof is of node %s", token.Node, proven.Node)
+		return token.Claim, identity.Refuse(identity.WrongName, "node %s: the proof is of node %s: correct --id of the agent", token.Node, proven.Node)
 	case proven.Pool != token.Pool:
-		return token.Claim, identity.Refuse(identity.WrongName, "node %s is of pool %s, and not of pool %s", token.Node, proven.Pool, token.Pool)
+		return token.Claim, identity.Refuse(identity.WrongName, "node %s is of pool %s, and not of pool %s: correct --pool of the agent", token.Node, proven.Pool, token.Pool)
 	}
 	return token.Claim, nil
 }
@@ -271,7 +282,7 @@ func (r *Responder) user(now time.Time, a attempt, claim identity.Claim) (string
 	u.Expires = now.Add(lifetime(r.c.Lifetime, rand.Float64())).Unix()
 	signed, err := u.Encode(r.c.Issuer)
 	if err != nil {
-		return "", identity.Refuse(identity.Unavailable, "sign the user: %v", err)
+		return "", identity.Refuse(identity.Unavailable, "sign the user: %v; check auth.issuer_key_file", err)
 	}
 	return signed, nil
 }

@@ -80,7 +80,7 @@ func total(s authcallout.Status) (n uint64) {
 	return n
 }
 
-// Each wrong login is refused, counted by its reason, and logged in one line.
+// Each wrong login is refused, counted by its reason, and logged in one line with what to do.
 func TestWrongLoginsAreRefusedAndCounted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1, 0, false)
@@ -89,25 +89,28 @@ func TestWrongLoginsAreRefusedAndCounted(t *testing.T) {
 	r, _ := w.respond(func(c *authcallout.Config) {
 		c.Log = slog.New(slog.NewTextHandler(lockedWriter{&mu, &text}, nil))
 	})
-	foreign := w.login("i-01", w.secret)
+	foreign, unknown := w.login("i-01", w.secret), pair(t, nkeys.CreateUser)
 	for _, tc := range []struct {
 		name   string
 		login  *identity.Login
 		change func(*nats.Options)
 		want   identity.Reason
 		words  string
+		remedy string
 	}{
-		{"another secret", w.login("i-01", w.other), nil, identity.Forged, "no secret of the key file"},
-		{"no token", w.login("i-01", w.secret), func(o *nats.Options) { o.TokenHandler = nil }, identity.Malformed, "has no token"},
-		{"no nkey", w.login("i-01", w.secret), func(o *nats.Options) { o.Nkey, o.SignatureCB = "", nil }, identity.Unsigned, "without an nkey"},
-		{"another key", w.login("i-01", w.secret), func(o *nats.Options) { o.SignatureCB = signBoth(o.SignatureCB, foreign.Key.Sign) }, identity.Unsigned, "did not sign"},
-		{"pool of others", changed(w.login("i-01", w.secret), func(l *identity.Login) { l.Pool = "db" }), nil, identity.WrongName, "not for pool db"},
-		{"another cluster", changed(w.login("i-01", w.secret), func(l *identity.Login) { l.Cluster = "test" }), nil, identity.WrongName, "of cluster test"},
-		{"unknown verifier", changed(w.login("i-01", w.secret), func(l *identity.Login) { l.Verifier = "none" }), nil, identity.UnknownVerifier, `has no \"none\"`},
-		{"node of the claim", w.login("i-01", w.secret), func(o *nats.Options) { o.TokenHandler = swap(o.TokenHandler, "i-01", "i-02") }, identity.Forged, "node i-02"},
-		{"proof of others", changed(w.login("i-01", w.secret), func(l *identity.Login) { l.Prover = fixed{"x"} }), nil, identity.Malformed, "proof"},
-		{"hostile token", w.login("i-01", w.secret), func(o *nats.Options) { o.TokenHandler = func() string { return "{\"verifier\":\"\\n\\u001b[2J\"}" } }, identity.Malformed, "verifier"},
-		{"password", w.login("i-01", w.secret), func(o *nats.Options) { *o = nats.Options{Servers: o.Servers, User: "a", Password: "b"} }, identity.Unsigned, "without an nkey"},
+		{"another secret", w.login("i-01", w.other), nil, identity.Forged, "no secret of the key file", "the same secret"},
+		{"daemon with an unknown key", w.login("i-01", w.secret), func(o *nats.Options) { o.TokenHandler = nil; o.Nkey, o.SignatureCB = public(t, unknown), unknown.Sign },
+			identity.Malformed, "user " + public(t, unknown) + " is not in the configuration of the servers", "copy accounts.conf to the servers and reload them"},
+		{"no token", w.login("i-01", w.secret), func(o *nats.Options) { o.TokenHandler = nil }, identity.Malformed, "has no token", "add the block identity"},
+		{"no nkey", w.login("i-01", w.secret), func(o *nats.Options) { o.Nkey, o.SignatureCB = "", nil }, identity.Unsigned, "without an nkey", "the block identity"},
+		{"another key", w.login("i-01", w.secret), func(o *nats.Options) { o.SignatureCB = signBoth(o.SignatureCB, foreign.Key.Sign) }, identity.Unsigned, "did not sign", "a key of its own"},
+		{"pool of others", changed(w.login("i-01", w.secret), func(l *identity.Login) { l.Pool = "db" }), nil, identity.WrongName, "not for pool db", "correct --pool"},
+		{"another cluster", changed(w.login("i-01", w.secret), func(l *identity.Login) { l.Cluster = "test" }), nil, identity.WrongName, "of cluster test", "correct --cluster"},
+		{"unknown verifier", changed(w.login("i-01", w.secret), func(l *identity.Login) { l.Verifier = "none" }), nil, identity.UnknownVerifier, `has no \"none\"`, "add it there"},
+		{"node of the claim", w.login("i-01", w.secret), func(o *nats.Options) { o.TokenHandler = swap(o.TokenHandler, "i-01", "i-02") }, identity.Forged, "node i-02", "the same secret"},
+		{"proof of others", changed(w.login("i-01", w.secret), func(l *identity.Login) { l.Prover = fixed{"x"} }), nil, identity.Malformed, "proof", "install one version"},
+		{"hostile token", w.login("i-01", w.secret), func(o *nats.Options) { o.TokenHandler = func() string { return "{\"verifier\":\"\\n\\u001b[2J\"}" } }, identity.Malformed, "verifier", "install one version"},
+		{"password", w.login("i-01", w.secret), func(o *nats.Options) { *o = nats.Options{Servers: o.Servers, User: "a", Password: "b"} }, identity.Unsigned, "without an nkey", "the block identity"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			before := r.Status().Refused[tc.want]
@@ -123,7 +126,7 @@ func TestWrongLoginsAreRefusedAndCounted(t *testing.T) {
 				mu.Lock()
 				defer mu.Unlock()
 				line := text.String()
-				return strings.Count(line, "\n") == 1 && strings.Contains(line, tc.words) && strings.Contains(line, "identity refused")
+				return strings.Count(line, "\n") == 1 && strings.Contains(line, tc.words) && strings.Contains(line, tc.remedy) && strings.Contains(line, "identity refused")
 			})
 		})
 	}

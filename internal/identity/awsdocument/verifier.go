@@ -74,20 +74,20 @@ func (v *verifier) Verify(ctx context.Context, r identity.Request) (identity.Ide
 		return identity.Identity{}, err
 	}
 	if !slices.Contains(v.accounts, d.Account) {
-		return identity.Identity{}, identity.Refuse(identity.ForeignAccount, "account %.40q is not in auth.verifiers.awsdocument.accounts", d.Account)
+		return identity.Identity{}, identity.Refuse(identity.ForeignAccount, "account %.40q is not in auth.verifiers.awsdocument.accounts: add it there, if its machines may join", d.Account)
 	}
 	if d.Instance != r.Node || !names.ValidToken(d.Instance) {
-		return identity.Identity{}, identity.Refuse(identity.WrongName, "the document is of instance %.40q", d.Instance)
+		return identity.Identity{}, identity.Refuse(identity.WrongName, "the document is of instance %.40q: correct --id of the agent", d.Instance)
 	}
 	pool, launched, err := v.instances.Known(ctx, d.Instance)
 	if errors.Is(err, identity.ErrUnknownInstance) {
-		return identity.Identity{}, identity.Refuse(identity.UnknownInstance, "no pool of the cluster has instance %s", d.Instance)
+		return identity.Identity{}, identity.Refuse(identity.UnknownInstance, "no pool of the cluster has instance %s: add it to the group of a pool at the provider", d.Instance)
 	}
 	if err != nil {
 		return identity.Identity{}, identity.Refuse(identity.Unavailable, "find instance %s at the provider: %v", d.Instance, err)
 	}
 	if pool != r.Pool { // before a binding
-		return identity.Identity{}, identity.Refuse(identity.WrongName, "instance %s is of pool %s, and not of pool %s", d.Instance, pool, r.Pool)
+		return identity.Identity{}, identity.Refuse(identity.WrongName, "instance %s is of pool %s, and not of pool %s: correct --pool of the agent", d.Instance, pool, r.Pool)
 	}
 	if err := v.bind(ctx, d, launched, r); err != nil {
 		return identity.Identity{}, err
@@ -99,21 +99,21 @@ func (v *verifier) Verify(ctx context.Context, r identity.Request) (identity.Ide
 func (v *verifier) signed(data json.RawMessage) (d document, err error) {
 	var p proof
 	if err := strictjson.Within(data, maxProof, &p); err != nil {
-		return d, identity.Refuse(identity.Malformed, "proof: %v", err)
+		return d, identity.Refuse(identity.Malformed, "proof: %v; install one version of weir for the agent and \"weir auth\"", err)
 	}
 	if len(p.Document) > maxDocument {
-		return d, identity.Refuse(identity.Malformed, "the document has %d bytes, at most %d are read", len(p.Document), maxDocument)
+		return d, identity.Refuse(identity.Malformed, "the document has %d bytes, at most %d are read: connect with an agent of weir", len(p.Document), maxDocument)
 	}
 	if err := json.Unmarshal(p.Document, &d); err != nil { // the region selects the key; no other field counts yet
-		return document{}, identity.Refuse(identity.Malformed, "document: %v", strictjson.Plain(err))
+		return document{}, identity.Refuse(identity.Malformed, "document: %v; connect with an agent of weir", strictjson.Plain(err))
 	}
 	key, ok := v.keys[d.Region]
 	if !ok {
-		return document{}, identity.Refuse(identity.ForeignAccount, "region %.40q is not in auth.verifiers.awsdocument.certificates", d.Region)
+		return document{}, identity.Refuse(identity.ForeignAccount, "region %.40q is not in auth.verifiers.awsdocument.certificates: add the certificate of AWS for it", d.Region)
 	}
 	sum := sha256.Sum256(p.Document)
 	if err := rsa.VerifyPKCS1v15(key, crypto.SHA256, sum[:], p.Signature); err != nil {
-		return document{}, identity.Refuse(identity.Forged, "AWS did not sign this document in region %s", d.Region)
+		return document{}, identity.Refuse(identity.Forged, "AWS did not sign this document in region %s: correct auth.verifiers.awsdocument.certificates, or replace the machine", d.Region)
 	}
 	return d, nil
 }
@@ -140,7 +140,7 @@ func (v *verifier) bind(ctx context.Context, d document, launched time.Time, r i
 func firstUse(d document, launched, now time.Time) error {
 	pending, err := time.Parse(time.RFC3339, d.Pending)
 	if err != nil {
-		return identity.Refuse(identity.Malformed, "document: pendingTime %.40q is not a time", d.Pending)
+		return identity.Refuse(identity.Malformed, "document: pendingTime %.40q is not a time: connect with an agent of weir", d.Pending)
 	}
 	if launched.IsZero() {
 		return identity.Refuse(identity.Unavailable, "the provider does not report when instance %s was launched", d.Instance)

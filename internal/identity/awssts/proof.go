@@ -58,17 +58,17 @@ func (p proof) check(now time.Time) error {
 	parts := authorization.FindStringSubmatch(p.Authorization)
 	within := func(i, least, most int) bool { return len(parts[i]) >= least && len(parts[i]) <= most }
 	if parts == nil || !within(1, 16, 128) || !within(3, 1, 32) || !within(4, 1, 200) || !within(5, 64, 64) || !plainToken.MatchString(p.Token) {
-		return identity.Refuse(identity.Malformed, "proof: it is not a request signed with AWS signature version 4 for sts")
+		return identity.Refuse(identity.Malformed, "proof: it is not a request signed with AWS signature version 4 for sts: connect with an agent of weir")
 	}
 	signed := strings.Split(parts[4], ";")
 	for _, header := range []string{"host", "x-amz-date", strings.ToLower(identityHeader)} {
 		if !slices.Contains(signed, header) {
-			return identity.Refuse(identity.Forged, "the signature does not cover the header %s", header)
+			return identity.Refuse(identity.Forged, "the signature does not cover the header %s: connect with an agent of weir", header)
 		}
 	}
 	at, err := time.Parse(dateLayout, p.Date)
 	if err != nil || parts[2] != p.Date[:len("20060102")] {
-		return identity.Refuse(identity.Malformed, "proof: its date is malformed")
+		return identity.Refuse(identity.Malformed, "proof: its date is malformed: connect with an agent of weir")
 	}
 	if age := now.Sub(at); age.Abs() > maxAge {
 		return identity.Refuse(identity.Stale, "the request was signed %v ago, at most %v are allowed: set the clock of the machine", age.Round(time.Second), maxAge)

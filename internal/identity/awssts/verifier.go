@@ -60,10 +60,10 @@ func newVerifier(s Settings) (*verifier, error) {
 func (v *verifier) Verify(ctx context.Context, r identity.Request) (identity.Identity, error) {
 	var p proof
 	if err := strictjson.Within(r.Proof, maxProof, &p); err != nil {
-		return identity.Identity{}, identity.Refuse(identity.Malformed, "proof: %v", err)
+		return identity.Identity{}, identity.Refuse(identity.Malformed, "proof: %v; install one version of weir for the agent and \"weir auth\"", err)
 	}
 	if !slices.Contains(v.settings.Endpoints, p.Endpoint) {
-		return identity.Identity{}, identity.Refuse(identity.ForeignAccount, "endpoint %.100q is not one of auth.verifiers.awssts.endpoints", p.Endpoint)
+		return identity.Identity{}, identity.Refuse(identity.ForeignAccount, "endpoint %.100q is not in auth.verifiers.awssts.endpoints: add it there, or correct identity.awssts.endpoint of the agent", p.Endpoint)
 	}
 	if err := p.check(r.Now); err != nil {
 		return identity.Identity{}, err
@@ -105,7 +105,7 @@ func (v *verifier) call(ctx context.Context, p proof, s identity.Statement) (a a
 	case err != nil:
 		return answer{}, identity.Refuse(identity.Unavailable, "read the answer of STS: %v", err)
 	case status >= 400 && status < 500 && status != http.StatusTooManyRequests && status != http.StatusRequestTimeout:
-		return answer{}, identity.Refuse(identity.Forged, "STS refuses the signed request with status %d", status)
+		return answer{}, identity.Refuse(identity.Forged, "STS refuses the signed request with status %d: check the instance role and the clock of the machine", status)
 	case status != http.StatusOK:
 		return answer{}, identity.Refuse(identity.Unavailable, "STS answers with status %d", status)
 	case len(data) > maxAnswer:
@@ -125,7 +125,7 @@ var session = regexp.MustCompile(`^arn:aws[a-z-]*:sts::([0-9]{12}):assumed-role/
 func (v *verifier) identify(a answer, claim identity.Claim) (identity.Identity, error) {
 	parts := session.FindStringSubmatch(a.Result.Arn)
 	if parts == nil || parts[1] != a.Result.Account {
-		return identity.Identity{}, identity.Refuse(identity.ForeignAccount, "caller %.200q is not the instance role of an EC2 machine", a.Result.Arn)
+		return identity.Identity{}, identity.Refuse(identity.ForeignAccount, "caller %.200q is not the instance role of an EC2 machine: give the machine an instance role", a.Result.Arn)
 	}
 	account, role, node := parts[1], parts[2], parts[3]
 	known := false
@@ -138,7 +138,7 @@ func (v *verifier) identify(a answer, claim identity.Claim) (identity.Identity, 
 		}
 	}
 	if known {
-		return identity.Identity{}, identity.Refuse(identity.WrongName, "role %s of account %s may not join pool %s", role, account, claim.Pool)
+		return identity.Identity{}, identity.Refuse(identity.WrongName, "role %s of account %s may not join pool %s: add the pool to auth.verifiers.awssts.allow, or correct --pool of the agent", role, account, claim.Pool)
 	}
-	return identity.Identity{}, identity.Refuse(identity.ForeignAccount, "role %s of account %s is not in auth.verifiers.awssts.allow", role, account)
+	return identity.Identity{}, identity.Refuse(identity.ForeignAccount, "role %s of account %s is not in auth.verifiers.awssts.allow: add it there, or give the machine another role", role, account)
 }

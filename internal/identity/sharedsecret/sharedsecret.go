@@ -142,20 +142,20 @@ type verifier struct{ settings Settings }
 func (v *verifier) Verify(_ context.Context, r identity.Request) (identity.Identity, error) {
 	var p proof
 	if err := strictjson.Within(r.Proof, maxProof, &p); err != nil {
-		return identity.Identity{}, identity.Refuse(identity.Malformed, "proof: %v", err)
+		return identity.Identity{}, identity.Refuse(identity.Malformed, "proof: %v; install one version of weir for the agent and \"weir auth\"", err)
 	}
 	all, err := secrets(v.settings.KeyFile)
 	if err != nil {
 		return identity.Identity{}, identity.Refuse(identity.Unavailable, "%v", err)
 	}
 	if !slices.ContainsFunc(all, func(secret []byte) bool { return hmac.Equal(p.MAC, sum(secret, r.Statement, p.At)) }) {
-		return identity.Identity{}, identity.Refuse(identity.Forged, "no secret of the key file made this proof")
+		return identity.Identity{}, identity.Refuse(identity.Forged, "no secret of the key file made this proof: give the agent and \"weir auth\" the same secret")
 	}
 	if age := r.Now.Sub(time.Unix(p.At, 0)).Abs(); age > maxSkew {
 		return identity.Identity{}, identity.Refuse(identity.Stale, "the clocks differ by %v, at most %v are allowed: set the clock of the machine", age.Round(time.Second), maxSkew)
 	}
 	if !slices.Contains(v.settings.Pools, r.Pool) {
-		return identity.Identity{}, identity.Refuse(identity.WrongName, "the secret is not for pool %s", r.Pool)
+		return identity.Identity{}, identity.Refuse(identity.WrongName, "the secret is not for pool %s: add the pool to auth.verifiers.sharedsecret.pools, or correct --pool of the agent", r.Pool)
 	}
 	return identity.Identity{Pool: r.Pool, Node: r.Node}, nil
 }

@@ -21,6 +21,8 @@ type Condition struct {
 	Err     error     // nil: they can read and write their state
 	Since   time.Time // of Err: the last write, by the server's clock; zero: unknown
 	Created time.Time // of the bucket of state, by its server; zero: unknown
+	// Replicas is the configured number of the bucket's replicas; 0: unknown.
+	Replicas int
 }
 
 // Observe requests the info of a cluster's bucket of state, within a few seconds.
@@ -33,7 +35,7 @@ func Observe(ctx context.Context, js jetstream.JetStream, cluster string) Condit
 	if stream == nil {
 		return c
 	}
-	c.Created = stream.CachedInfo().Created
+	c.Created, c.Replicas = stream.CachedInfo().Created, stream.CachedInfo().Config.Replicas
 	if errors.Is(err, ErrNoQuorum) {
 		c.Since = stream.CachedInfo().State.LastTime // a daemon renews its lease each few seconds
 	}

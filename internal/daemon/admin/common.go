@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/nats-io/nats.go/jetstream"
-
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/diskspace"
 	"github.com/weirkeeper/weirkeeper/internal/kvbucket"
@@ -39,15 +37,18 @@ func Bus(b *bus.Bus) Check {
 	}}
 }
 
-// Stored returns the check of the cluster's bucket of state: whether this daemon can write what it does.
-func Stored(js jetstream.JetStream, cluster string) Check {
+// Stored returns the check of the cluster's bucket of state: whether this daemon can write what it does, and whether the
+// bucket has the replicas of nats.replicas.
+func Stored(b *bus.Bus, cluster string) Check {
 	return Check{Name: "state", Read: func(ctx context.Context) Result {
-		c := kvbucket.Observe(ctx, js, cluster)
+		c := kvbucket.Observe(ctx, b.JetStream(), cluster)
 		name := names.StateBucket(cluster)
-		switch {
+		switch want := b.Replicas(); {
+		case c.Err == nil && c.Replicas < want:
+			return Result{State: Degraded, Detail: fmt.Sprintf("bucket %s has %d of %d replicas", name, c.Replicas, want), Remedy: "run \"weir doctor --fix\" with credentials of role admin"}
 		case c.Err == nil:
 			return Result{State: OK, Detail: fmt.Sprintf("bucket %s can be written", name)}
-		case !js.Conn().IsConnected():
+		case !b.Conn().IsConnected():
 			return Result{State: Failed, Detail: fmt.Sprintf("bucket %s is out of reach", name), Remedy: "see the check bus"}
 		}
 		return Result{State: Failed, Detail: fmt.Sprintf("bucket %s: %v", name, c), Remedy: "run \"weir doctor\""}

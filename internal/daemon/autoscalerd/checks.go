@@ -69,7 +69,7 @@ func (t *terms) checks() []admin.Check {
 	began, tick := time.Now(), t.settings.config().Tick
 	return []admin.Check{
 		admin.Bus(t.bus), admin.Clock(t.bus.Conn(), t.log),
-		admin.Stored(t.bus.JetStream(), t.settings.pool.Cluster),
+		admin.Stored(t.bus, t.settings.pool.Cluster),
 		t.pulse.Check("loop", liveness.HungAfter(tick)),
 		lease,
 		{Name: "tick", Read: func(ctx context.Context) admin.Result { return t.tickNow(lease.Read(ctx), began, tick) }},

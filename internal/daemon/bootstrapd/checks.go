@@ -15,7 +15,7 @@ import (
 // checks returns the checks of readiness: bus, clock, state, files, the autoscaler, each signal, and the disks.
 func (r *reloader) checks() []admin.Check {
 	return []admin.Check{
-		admin.Bus(r.bus), admin.Clock(r.bus.Conn(), r.process.Log), admin.Stored(r.bus.JetStream(), r.process.Cluster),
+		admin.Bus(r.bus), admin.Clock(r.bus.Conn(), r.process.Log), admin.Stored(r.bus, r.process.Cluster),
 		{Name: "configuration", Read: func(context.Context) admin.Result {
 			r.mu.Lock()
 			defer r.mu.Unlock()

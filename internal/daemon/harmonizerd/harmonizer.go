@@ -161,7 +161,7 @@ func (p Parts) Run(ctx context.Context, c admin.Config) error {
 		Labels: prometheus.Labels{"cluster": p.Loop.Cluster},
 	}
 	if !p.Loop.Shadow { // which has no state
-		content.Checks = append(content.Checks, admin.Stored(p.Bus.JetStream(), p.Loop.Cluster))
+		content.Checks = append(content.Checks, admin.Stored(p.Bus, p.Loop.Cluster))
 	}
 	if p.Data != "" {
 		content.Checks = append(content.Checks, admin.Disk(p.Data))

@@ -27,7 +27,7 @@ func (all placers) checks() (list []admin.Check) {
 		checks := []admin.Check{
 			admin.Bus(one.bus),
 			admin.Clock(one.bus.Conn(), one.log),
-			admin.Stored(one.bus.JetStream(), one.cluster),
+			admin.Stored(one.bus, one.cluster),
 			admin.Lease(func() admin.StandbyLease { return one.lease }),
 			{Name: "placer", Read: one.check},
 		}

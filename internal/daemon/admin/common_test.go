@@ -1,0 +1,34 @@
+package admin
+
+import (
+	"log/slog"
+	"testing"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/internal/bus/bustest"
+	"github.com/weirkeeper/weirkeeper/internal/kvbucket"
+)
+
+// A bucket of state with fewer replicas than configured is degraded: the daemon works.
+func TestTooFewReplicasAreDegraded(t *testing.T) {
+	t.Parallel()
+	url := bustest.Serve(t, server.Options{JetStream: true, StoreDir: t.TempDir()}).ClientURL()
+	for replicas, want := range map[int]Result{
+		0: {State: OK, Detail: "bucket weir-state_prod can be written"},
+		5: {State: Degraded, Detail: "bucket weir-state_prod has 1 of 5 replicas", Remedy: "run \"weir doctor --fix\" with credentials of role admin"},
+	} {
+		b, err := bus.Find(t.Context(), bus.Config{NATS: bus.NATS{Servers: []string{url}, Replicas: replicas}, Log: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer b.Close()
+		if _, err := kvbucket.Ensure(t.Context(), b.JetStream(), kvbucket.State("prod", 1)); err != nil {
+			t.Fatal(err)
+		}
+		if got := Stored(b, "prod").Read(t.Context()); got != want {
+			t.Errorf("with nats.replicas %d: %+v, want %+v", replicas, got, want)
+		}
+	}
+}

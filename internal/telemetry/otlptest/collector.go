@@ -1,10 +1,13 @@
 // Package otlptest has a collector of traces for tests, with the types of the OTLP module.
 //
+// A [Collector] is a real HTTP server. It accepts OTLP with protobuf, plain or gzip, and refuses all else. A test names it
+// to the exporter by its URL:
+//
 //	c := otlptest.Start(t)
 //	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", c.URL)
 //
-// A [Collector] accepts OTLP over HTTP with protobuf, plain or gzip, and refuses all else. It may be used concurrently, and
-// ends with the test.
+// Then [Collector.Received] returns the spans and the resource that arrived. A Collector may be used concurrently, and ends
+// with the test.
 package otlptest
 
 import (

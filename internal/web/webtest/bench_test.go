@@ -15,8 +15,7 @@ import (
 )
 
 // The time from the start of a navigation to the first content in Chromium, for 100 pools with 2064 nodes, 200 apps and 24 h
-// of ticks of 10 s. The
-// goal is 1 s.
+// of ticks of 10 s. The goal is 1 s.
 func BenchmarkFirstPaint(b *testing.B) {
 	url := serve(b, &webtest.World{Size: 100, Every: 10 * time.Second, Trouble: true})
 	for name, path := range map[string]string{

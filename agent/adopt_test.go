@@ -2,6 +2,7 @@ package agent_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -109,6 +110,8 @@ func TestInstancesOutliveTheirAgent(t *testing.T) {
 			if err := syscall.Kill(pids[3], syscall.SIGKILL); err != nil { // it ends while no agent runs
 				t.Fatal(err)
 			}
+			// Its child lives a little longer, and an agent would adopt the instance with it.
+			localtest.Until(t, "the end of its process group", func() bool { return errors.Is(syscall.Kill(-pids[3], 0), syscall.ESRCH) })
 			for i, pid := range pids[:3] {
 				if !alive(pid) {
 					t.Fatalf("instance %d ended with its agent", i)

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -243,6 +244,17 @@ func (w world) oneRefuses(t *testing.T) {
 	}
 	w.Terminate(t, 1)
 	w.Restart(t, 1)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	again := time.NewTicker(10 * time.Millisecond)
+	defer again.Stop()
+	for known := 0; known < 3; <-again.C { // until it reports the other servers
+		g, err := bus.Greet(ctx, w.URL(1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		known = len(g.Peers)
+	}
 	c := w.config(t, metrics, w.all()...)
 	all := examineBus(t, c, false)
 	want(t, all, "nats server", OK, w.URL(0))

@@ -236,7 +236,7 @@ func (r *Responder) verify(ctx context.Context, now time.Time, a attempt) (ident
 	}
 	if a.token == "" {
 		return identity.Claim{}, identity.Refuse(identity.Malformed, "user %s is not in the configuration of the servers, and has no token: "+
-			"for a daemon, run \"weir nats init\" again, copy accounts.conf to the servers and reload them; "+
+			"for a daemon, run \"weir nats init\" again, copy accounts.conf to the servers and restart them; "+
 			"for an agent, add the block identity to its weir.yaml", a.nkey)
 	}
 	token, err := identity.Decode(a.token)

@@ -100,7 +100,7 @@ func TestWrongLoginsAreRefusedAndCounted(t *testing.T) {
 	}{
 		{"another secret", w.login("i-01", w.other), nil, identity.Forged, "no secret of the key file", "the same secret"},
 		{"daemon with an unknown key", w.login("i-01", w.secret), func(o *nats.Options) { o.TokenHandler = nil; o.Nkey, o.SignatureCB = public(t, unknown), unknown.Sign },
-			identity.Malformed, "user " + public(t, unknown) + " is not in the configuration of the servers", "copy accounts.conf to the servers and reload them"},
+			identity.Malformed, "user " + public(t, unknown) + " is not in the configuration of the servers", "copy accounts.conf to the servers and restart them"},
 		{"no token", w.login("i-01", w.secret), func(o *nats.Options) { o.TokenHandler = nil }, identity.Malformed, "has no token", "add the block identity"},
 		{"no nkey", w.login("i-01", w.secret), func(o *nats.Options) { o.Nkey, o.SignatureCB = "", nil }, identity.Unsigned, "without an nkey", "the block identity"},
 		{"another key", w.login("i-01", w.secret), func(o *nats.Options) { o.SignatureCB = signBoth(o.SignatureCB, foreign.Key.Sign) }, identity.Unsigned, "did not sign", "a key of its own"},

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"strings"
@@ -87,9 +88,7 @@ type dashboardNumbers struct {
 func (d *dashboardNumbers) get(path string, more url.Values) []byte {
 	d.Helper()
 	q := url.Values{"from": {d.from.UTC().Format(time.RFC3339Nano)}, "to": {d.to.UTC().Format(time.RFC3339Nano)}}
-	for key, values := range more {
-		q[key] = values
-	}
+	maps.Copy(q, more)
 	r, err := http.NewRequestWithContext(d.Context(), http.MethodGet, d.address+path+"?"+q.Encode(), nil)
 	if err != nil {
 		d.Fatal(err)

@@ -40,7 +40,7 @@ func (d drawer) nodes() (out []lane) {
 			return append(out, lane{Text: "More groups have no lane here."})
 		}
 		key := series.Key{Quantity: series.Group, Name: group}
-		l := plot.Nodes{Columns: d.w.Columns, Until: d.until()}
+		l := plot.Nodes{Columns: d.w.Columns, From: d.from(), Until: d.until()}
 		for id, spans := range events[group] {
 			l.Nodes = append(l.Nodes, d.node(id, spans))
 		}
@@ -72,6 +72,9 @@ func (d drawer) nodes() (out []lane) {
 func (d drawer) until() int {
 	return min(d.w.Column(d.ring.Last().Add(max(d.ring.Every(), time.Second)))+1, d.w.Columns)
 }
+
+// from returns the column of the first tick.
+func (d drawer) from() int { return max(d.w.Column(d.ring.First()), 0) }
 
 // present counts the nodes that exist at the end of the window.
 func (d drawer) present(nodes []plot.Node) (n int) {

@@ -34,7 +34,8 @@ type Nodes struct {
 	Columns int
 	Nodes   []Node
 	Others  string // text of the bar for nodes without an event; empty: no such nodes
-	Until   int    // column of the last known tick
+	From    int    // column of the first known tick
+	Until   int    // column of the last one
 }
 
 // maxNodes is the number of nodes with an event that have a lane.
@@ -62,7 +63,7 @@ func (n Nodes) Draw() []byte {
 	}
 	y := len(lanes)*nodeHeight + 10
 	if n.Others != "" {
-		d.add(`<path class="node" d="$"/>`, block(0, n.Until, y*10+110, y*10+155))
+		d.add(`<path class="node" d="$"/>`, block(n.From, n.Until, y*10+110, y*10+155))
 	}
 	d.close()
 	for i, lane := range lanes {
@@ -76,7 +77,8 @@ func (n Nodes) Draw() []byte {
 		}
 	}
 	if n.Others != "" {
-		d.text("note halo", 0.002, y+7, "", n.Others)
+		x, anchor := notePlace(n.From, n.Columns)
+		d.text("note halo", max(x-0.004, 0.002), y+7, anchor, n.Others)
 	}
 	if left > 0 {
 		d.text("note halo", 0.006, height-4, "", "+ "+strconv.Itoa(left)+" more nodes with an event")

@@ -29,7 +29,10 @@ type Record struct {
 	// Paused is set if an operator paused the pool. Failed is why the tick ended before a decision.
 	// Then Case, Answer and Detail are nil. The preview of a paused pool is an exception: it has
 	// what the next tick would do without the pause.
-	Paused   *pools.Note     `json:"paused,omitempty"`
+	Paused *pools.Note `json:"paused,omitempty"`
+	// OffsetBy and PinnedBy are who ordered the offset and the pin of the Case, and why; nil: none applies.
+	OffsetBy *pools.Note     `json:"offset_by,omitempty"`
+	PinnedBy *pools.Note     `json:"pinned_by,omitempty"`
 	Failed   string          `json:"failed,omitempty"`
 	Snapshot snapshot.Record `json:"snapshot"`
 	Case     *resolve.Case   `json:"case,omitempty"`

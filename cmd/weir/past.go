@@ -78,16 +78,14 @@ func (cli *poolCommands) reportSkipped(n int) {
 func (cli *poolCommands) ticks(ctx context.Context, b *bus.Bus, f pastFlags) error {
 	ctx, handle, cancel := cli.patient(ctx)
 	defer cancel()
-	var before *past.Summary
+	var all past.Sequence
 	var rows [][]string
 	found, now := false, time.Now()
 	skipped, err := cli.history(b).Since(ctx, now.Add(-f.since), func(s past.Summary) error {
 		found = true
 		return handle(func() error {
-			changes, changed := s.Since(before), s.Changed(before)
-			if !s.DryRun {
-				before = &s
-			}
+			changes := all.Next(s)
+			changed := s.Acted() || len(changes) > 0
 			switch {
 			case f.changed && (!changed || s.DryRun):
 				return nil

@@ -58,7 +58,7 @@ type follower struct {
 // followed is the last tick of a pool.
 type followed struct {
 	stream *history.Stream
-	before *past.Summary
+	ticks  past.Sequence
 }
 
 func (f *follower) take(ctx context.Context, m *nats.Msg) error {
@@ -84,10 +84,10 @@ func (f *follower) tick(ctx context.Context, pool string, m *nats.Msg) error {
 		return err
 	}
 	s.Pool = pool // what the message states about itself does not count
-	if err := f.live.Publish("tick", pool, tickOf(s, s.Changed(one.before))); err != nil {
+	changes := one.ticks.Next(s)
+	if err := f.live.Publish("tick", pool, tickOf(s, s.Acted() || len(changes) > 0)); err != nil {
 		return err
 	}
-	one.before = &s
 	return f.publish(one.stream.Add(s))
 }
 

@@ -62,12 +62,10 @@ func (c *call) ticks() (any, error) {
 		return nil, wrong("parameter changed is %.40q: want true or false", changed)
 	}
 	page := Ticks{Ticks: []past.Summary{}}
-	var before *past.Summary
+	var ticks past.Sequence
 	page.Unreadable, err = c.pool.Past.Between(c.request.Context(), from.Add(-lead), to, func(s past.Summary) error {
-		did := s.Changed(before)
-		if !s.DryRun {
-			before = &s
-		}
+		changes := ticks.Next(s)
+		did := s.Acted() || len(changes) > 0
 		switch {
 		case s.At.Before(from):
 			return nil

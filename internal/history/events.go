@@ -79,7 +79,7 @@ type Event struct {
 type Stream struct {
 	pool   Pool
 	stored *state.Ledger // unpacks live summaries
-	before *past.Summary
+	ticks  past.Sequence
 }
 
 // Events returns the events of the pool, from no tick on.
@@ -92,26 +92,19 @@ func (p Pool) Events(ctx context.Context) (*Stream, error) {
 }
 
 // Last returns when the newest tick began; zero: no tick yet.
-func (s *Stream) Last() time.Time {
-	if s.before == nil {
-		return time.Time{}
-	}
-	return s.before.At
-}
+func (s *Stream) Last() time.Time { return s.ticks.Last() }
 
 // orders are the changes of a summary that an operator orders.
 var orders = [...]string{"pause", "offset", "pin"}
 
 // Add returns the events of the next tick. It ignores a dry run, and a tick that it has had before.
 func (s *Stream) Add(next past.Summary) (out []Event) {
-	if next.DryRun || s.before != nil && !next.At.After(s.before.At) {
+	if next.DryRun || !next.At.After(s.ticks.Last()) {
 		return nil
 	}
-	changes := next.Since(s.before)
-	moved := next.Changed(nil)
-	s.before = &next
-	var rest []past.Change
-	for _, c := range changes {
+	moved := next.Acted()
+	rest := []past.Change{}
+	for _, c := range s.ticks.Next(next) {
 		if slices.Contains(orders[:], c.What) {
 			out = append(out, Event{next.At, Ordered, next.Pool, c.What, Info, c.String(), c})
 		} else {

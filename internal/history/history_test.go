@@ -291,11 +291,15 @@ func TestEvents(t *testing.T) {
 	w.record(tick(at.Add(time.Second), 5))
 	w.record(tick(at.Add(2*time.Second), 10))
 	w.record(autoscaler.Record{Schema: resolve.Schema, Pool: "web", At: at.Add(3 * time.Second), Paused: &pools.Note{By: "ann"}})
+	after := tick(at.Add(4*time.Second), 10) // its decision is compared with that before the pause
+	after.Case.Input.Offset, after.OffsetBy = 2, &pools.Note{By: "bob", Why: "a campaign"}
+	w.record(after)
 	w.publish(w.pool.Subjects()[1], []nodehealth.Notification{{Pool: "web", At: at, Finding: judge.Finding{Event: judge.NodeUnhealthy, Node: "i-1", Why: "silent"}}})
 	w.publish(w.pool.Subjects()[2], []apps.Finding{{Kind: "missing", App: "web", Index: 2}})
 	w.publish(w.pool.Subjects()[2], "no list")
 	want := []string{
 		"decision target: ", "order pause: pause none -> by ann",
+		"order pause: pause by ann -> none", "order offset: offset none -> 2 by bob: a campaign", "decision target: ",
 		"health node.unhealthy: node.unhealthy i-1: silent", "harmonizer missing: missing web/2", "error: read findings of the harmonizer",
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -452,10 +456,9 @@ func BenchmarkDayOfSummaries(b *testing.B) {
 	}
 	for b.Loop() {
 		began, n := time.Now(), 0
-		var before *past.Summary
+		var all past.Sequence
 		_, err := w.pool.Since(b.Context(), time.Now().Add(-time.Hour), func(s past.Summary) error {
-			s.Changed(before)
-			before = &s
+			all.Next(s)
 			n++
 			return nil
 		})

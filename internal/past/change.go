@@ -6,8 +6,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/pools"
 )
 
 // Change is one difference of two ticks.
@@ -37,13 +39,41 @@ func (s Summary) Diff(later Summary) []Change {
 	return slices.Concat(compare(s.events(), later.events()), s.compareDecisions(later), compare(s.detail(), later.detail()))
 }
 
-// Since returns what changed since the tick before s: targets, orders, failures, sources of requests and backoffs. It
-// omits what differs in most ticks. The first tick of a search has changed nothing.
-func (s Summary) Since(before *Summary) []Change {
-	if before == nil {
-		return nil
+// Sequence compares each tick of a pool with those before it. A paused or failed tick has no decision, so a decision is
+// compared with the last one. The zero value has had no tick. It has one owner.
+type Sequence struct {
+	last, decided *Summary
+}
+
+// Next returns what changed since the tick before s: targets, orders, failures, sources of requests and backoffs. It omits
+// what differs in most ticks. The first tick of a search has changed nothing. A dry run is compared, and is not a tick.
+func (q *Sequence) Next(s Summary) (changes []Change) {
+	if q.last != nil {
+		changes = compare(q.last.events(), s.events())
 	}
-	return slices.Concat(compare(before.events(), s.events()), before.compareDecisions(s))
+	if q.decided != nil {
+		changes = append(changes, q.decided.compareDecisions(s)...)
+	}
+	if s.DryRun {
+		return changes
+	}
+	if q.last = &s; s.Target != nil {
+		q.decided = &s
+	}
+	return changes
+}
+
+// Last returns when the last tick began; zero: there was none.
+func (q *Sequence) Last() time.Time {
+	if q.last == nil {
+		return time.Time{}
+	}
+	return q.last.At
+}
+
+// Acted reports whether the tick moved the target or requested something.
+func (s Summary) Acted() bool {
+	return s.Before != nil && s.Target != nil && *s.Before != *s.Target || len(s.Actions) > 0
 }
 
 // compareDecisions returns the differences of two decisions. A paused or failed tick has no decision to compare.
@@ -52,12 +82,6 @@ func (s Summary) compareDecisions(later Summary) []Change {
 		return nil
 	}
 	return compare(s.decided(), later.decided())
-}
-
-// Changed reports whether the tick did something, or changed something since the tick before it.
-func (s Summary) Changed(before *Summary) bool {
-	moved := s.Before != nil && s.Target != nil && *s.Before != *s.Target
-	return moved || len(s.Actions) > 0 || len(s.Since(before)) > 0
 }
 
 // events returns what every tick has.
@@ -71,9 +95,9 @@ func (s Summary) events() []entry {
 
 // decided returns the parts of a decision that change only with an event.
 func (s Summary) decided() []entry {
-	out := []entry{{"target", number(s.Target)}, {"pin", number(s.Pinned)}}
+	out := []entry{{"target", number(s.Target)}, {"pin", ordered(s.Pinned, s.PinnedBy)}}
 	if s.Offset != 0 {
-		out = append(out, entry{"offset", number(&s.Offset)})
+		out = append(out, entry{"offset", ordered(&s.Offset, s.OffsetBy)})
 	}
 	if s.Limits != nil {
 		out = append(out, entry{"limits", s.Limits.String()})
@@ -133,6 +157,14 @@ func values(entries []entry) map[string]string {
 		out[e.what] = e.value
 	}
 	return out
+}
+
+// ordered returns a weight with who ordered it, and why: "5 by ann: a campaign".
+func ordered(x *float64, by *pools.Note) string {
+	if x == nil || by == nil {
+		return number(x)
+	}
+	return number(x) + " " + by.Text()
 }
 
 // number returns a weight for people; empty for an unknown one.

@@ -296,11 +296,18 @@ func TestDifferences(t *testing.T) {
 	calm, grown := past.Of(record(steady(4.2))), past.Of(record(steady(7)))
 	later := calm
 	later.At, later.Took = calm.At.Add(time.Minute), time.Second
-	if got := later.Since(&calm); got != nil || later.Changed(&calm) || len(calm.Diff(later)) > 0 {
+	sequence := func(all ...past.Summary) (last []past.Change) {
+		var q past.Sequence
+		for _, s := range all {
+			last = q.Next(s)
+		}
+		return last
+	}
+	if got := sequence(calm, later); got != nil || len(calm.Diff(later)) > 0 {
 		t.Errorf("equal ticks differ: %v", got)
 	}
-	if later.Changed(nil) || !grown.Changed(nil) {
-		t.Error("the first tick of a search has changed something only if it moved the target")
+	if sequence(grown) != nil || later.Acted() || !grown.Acted() {
+		t.Error("the first tick of a search has acted if it moved the target, and has changed nothing")
 	}
 	text := fmt.Sprint(calm.Diff(grown))
 	for _, want := range []string{"target 6 -> 10", "group blue 3 -> 5", "request of app web cpus=4.2 -> cpus=7", "reason "} {
@@ -309,8 +316,21 @@ func TestDifferences(t *testing.T) {
 		}
 	}
 	paused := past.Of(autoscaler.Record{At: noon, Pool: "web", Paused: &pools.Note{By: "ann"}})
-	if got := fmt.Sprint(paused.Since(&calm)); !strings.Contains(got, "pause none -> by ann") || strings.Contains(got, "target") {
-		t.Errorf("Since = %s", got)
+	if got := fmt.Sprint(sequence(calm, paused)); !strings.Contains(got, "pause none -> by ann") || strings.Contains(got, "target") {
+		t.Errorf("a paused tick after a calm one: %s", got)
+	}
+	offset := calm
+	offset.Offset, offset.OffsetBy = 2, &pools.Note{By: "ann", Why: "a campaign"}
+	got := fmt.Sprint(sequence(calm, paused, offset))
+	for _, want := range []string{"pause by ann -> none", "offset none -> 2 by ann: a campaign"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("after a pause: %s, want %q", got, want)
+		}
+	}
+	dry := grown
+	dry.DryRun = true
+	if got := sequence(calm, dry, later); got != nil {
+		t.Errorf("a tick differs from a dry run before it: %v", got)
 	}
 }
 

@@ -40,9 +40,11 @@ type Summary struct {
 	Exists    float64     `json:"fulfilled"`
 	Limits    *Limits     `json:"limits,omitempty"`
 	Offset    float64     `json:"offset,omitempty"` // of an operator
+	OffsetBy  *pools.Note `json:"offset_by,omitempty"`
 	Pinned    *float64    `json:"pinned,omitempty"` // by an operator
-	Rule      decide.Rule `json:"rule,omitempty"`   // the rule that set the target
-	Why       string      `json:"why,omitempty"`    // its reason
+	PinnedBy  *pools.Note `json:"pinned_by,omitempty"`
+	Rule      decide.Rule `json:"rule,omitempty"` // the rule that set the target
+	Why       string      `json:"why,omitempty"`  // its reason
 	Request   *Request    `json:"request,omitempty"`
 	// Offered are the resources of the joined nodes, in the order of Request; nil: no decision.
 	Offered *Request `json:"offered,omitempty"`
@@ -177,7 +179,7 @@ func noteOf(n *pools.Note) *pools.Note {
 func (s *Summary) decision(r autoscaler.Record) {
 	in := r.Case.Input
 	s.Before, s.Target = new(in.Capacity.Target+r.Case.State.Offset), new(r.Result.Target)
-	s.Offset, s.Pinned = in.Offset, in.Pinned
+	s.Offset, s.OffsetBy, s.Pinned, s.PinnedBy = in.Offset, noteOf(r.OffsetBy), in.Pinned, noteOf(r.PinnedBy)
 	s.Limits = &Limits{Min: in.Policy.Limits.Min}
 	if in.Policy.Limits.Max < decide.Unlimited {
 		s.Limits.Max = new(in.Policy.Limits.Max)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/internal/past"
+	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
@@ -63,10 +64,10 @@ func (t *Tick) orders(s past.Summary) {
 		t.note(Failure, "", s.Failed)
 	}
 	if s.Offset != 0 {
-		t.note(Offset, "", fmt.Sprintf("offset %+g", s.Offset))
+		t.note(Offset, "", byOrder(fmt.Sprintf("offset %+g", s.Offset), s.OffsetBy))
 	}
 	if s.Pinned != nil {
-		t.note(Pin, "", fmt.Sprintf("target pinned to %g", *s.Pinned))
+		t.note(Pin, "", byOrder(fmt.Sprintf("target pinned to %g", *s.Pinned), s.PinnedBy))
 	}
 }
 
@@ -213,4 +214,12 @@ func (t *Tick) nodes(s past.Summary) {
 			t.Notes = append(t.Notes, Note{Kind: kind, Name: n.ID, Group: n.Group, Text: texts[n.State]})
 		}
 	}
+}
+
+// byOrder adds who ordered something, and why.
+func byOrder(text string, by *pools.Note) string {
+	if by == nil {
+		return text
+	}
+	return text + " " + by.Text()
 }

@@ -2,6 +2,7 @@ package web
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,6 +11,8 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/internal/past"
 	"github.com/weirkeeper/weirkeeper/internal/web/plot"
 	"github.com/weirkeeper/weirkeeper/internal/web/series"
 	"github.com/weirkeeper/weirkeeper/resource"
@@ -188,14 +191,20 @@ func (s *Server) servePool(w http.ResponseWriter, r *http.Request) {
 	if away, _ := s.store.awayNow(); away != "" {
 		w.Header().Set(awayHeader, "1")
 	}
+	old, err := s.readPast(r.Context(), name, q)
+	if err != nil {
+		s.log.Warn("the source of the pages is away", "err", err)
+		s.problem(w, r, http.StatusServiceUnavailable, "The ledger does not answer", "This time cannot be read now: "+decide.OneLine(err.Error())+". Try again later, or choose a shorter time.")
+		return
+	}
 	if q.Part == "series" {
-		s.serveSeries(w, r, name, q)
+		s.serveSeries(w, r, name, q, old)
 		return
 	}
 	var v poolView
 	make := func() ([]byte, error) {
 		page := s.frame(name.Pool, []crumb{{name.Pool, ""}})
-		if !s.store.read(name, func(ring *series.Ring, f series.Facts) { v = s.pool(page, name, q, ring, f) }) {
+		if !s.store.read(name, func(ring *series.Ring, f series.Facts) { v = s.pool(page, name, q, ring, cmp.Or(old, ring), f) }) {
 			return nil, errNoPool
 		}
 		if q.Part == "plots" {
@@ -213,6 +222,49 @@ func (s *Server) servePool(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.respond(w, r, http.StatusOK, "text/html; charset=utf-8", body)
+}
+
+// Bounds of the reads of older windows.
+const (
+	pastReads = 2                // at the same time
+	pastLimit = 10 * time.Second // of one
+)
+
+// readPast reads the ticks of a fixed window that begins before those in memory. It returns nil for other windows.
+func (s *Server) readPast(ctx context.Context, name Name, q poolQuery) (*series.Ring, error) {
+	if q.live() {
+		return nil, nil
+	}
+	inMemory := false
+	if !s.store.read(name, func(r *series.Ring, _ series.Facts) { inMemory = r.Len() > 0 && !q.From.Before(r.First()) }) || inMemory {
+		return nil, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, pastLimit)
+	defer cancel()
+	select {
+	case s.pastReads <- struct{}{}:
+		defer func() { <-s.pastReads }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	ring := series.NewRing(1)
+	over := errors.New("the window is over")
+	err := s.source.Since(ctx, name, q.From, func(tick past.Summary) error {
+		switch {
+		case tick.At.After(q.To):
+			return over
+		case tick.DryRun:
+			return nil
+		case ring.Len() == 0:
+			ring = newRing(tick, q.To.Sub(q.From))
+		}
+		addTick(ring, tick, series.Facts{})
+		return ctx.Err()
+	})
+	if errors.Is(err, over) {
+		err = nil
+	}
+	return ring, err
 }
 
 // servePart serves the plots of a live page from the cache: the key has the last tick.
@@ -248,11 +300,11 @@ func (s *Server) noPool(w http.ResponseWriter, r *http.Request, name Name, err e
 		fmt.Sprintf("The cluster has no pool %s. Open the fleet, and choose a pool.", series.Cut(name.String(), 64)))
 }
 
-// pool returns the view of a pool on a page.
-func (s *Server) pool(page frame, name Name, q poolQuery, r *series.Ring, f series.Facts) poolView {
+// pool returns the view of a pool on a page. r has the last ticks of the pool, and shown those of the window.
+func (s *Server) pool(page frame, name Name, q poolQuery, r, shown *series.Ring, f series.Facts) poolView {
 	now := s.now()
 	q = q.choose(r, now)
-	w := q.window(r, now)
+	w := q.window(shown, now)
 	at := r.Last()
 	if !q.At.IsZero() {
 		at = q.At
@@ -277,10 +329,10 @@ func (s *Server) pool(page frame, name Name, q poolQuery, r *series.Ring, f seri
 			}
 		}
 	}
-	d := drawer{name: name, ring: r, w: w, at: at, cursor: !q.At.IsZero(), kind: q.Kind}
+	d := drawer{name: name, ring: shown, w: w, at: at, cursor: !q.At.IsZero(), kind: q.Kind}
 	v.Figures = d.figures()
 	v.links(name, q, d)
-	if r.Len() == 0 || r.First().After(w.To) || r.Last().Before(w.From) {
+	if shown.Len() == 0 || shown.First().After(w.To) || shown.Last().Before(w.From) {
 		v.Empty = "No tick is recorded in this time."
 	} else {
 		v.Sections = d.sections()
@@ -289,7 +341,7 @@ func (s *Server) pool(page frame, name Name, q poolQuery, r *series.Ring, f seri
 	axis := marks(w, live)
 	v.Ruler = plot.Ruler(axis)
 	v.Overlay, v.Cursor = d.overlay(axis), d.line()
-	v.changes(name, r, w)
+	v.changes(name, shown, w)
 	return v
 }
 
@@ -341,7 +393,7 @@ func (v *poolView) changes(name Name, r *series.Ring, w series.Window) {
 }
 
 // serveSeries serves the columns of the window for the cursor.
-func (s *Server) serveSeries(w http.ResponseWriter, r *http.Request, name Name, q poolQuery) {
+func (s *Server) serveSeries(w http.ResponseWriter, r *http.Request, name Name, q poolQuery, old *series.Ring) {
 	out := struct {
 		From   int64                `json:"from"`
 		To     int64                `json:"to"`
@@ -349,7 +401,8 @@ func (s *Server) serveSeries(w http.ResponseWriter, r *http.Request, name Name, 
 		Values map[string][]*number `json:"values"`
 	}{Values: map[string][]*number{}}
 	found := s.store.read(name, func(ring *series.Ring, _ series.Facts) {
-		window := q.choose(ring, s.now()).window(ring, s.now())
+		q, ring := q.choose(ring, s.now()), cmp.Or(old, ring)
+		window := q.window(ring, s.now())
 		out.From, out.To, out.Times = window.From.UnixMilli(), window.To.UnixMilli(), ring.Times(window)
 		d := drawer{ring: ring, w: window, kind: q.Kind}
 		d.kinds()

@@ -31,8 +31,8 @@ func newStore(keep time.Duration) *store {
 	return &store{keep: keep, pools: map[Name]*entry{}, away: "the pages have not read the source yet"}
 }
 
-// maxTicks bounds the ticks of a pool in memory.
-const maxTicks = 20000
+// maxTicks bounds the ticks of a pool in memory: more than a day of ticks of 2 s.
+const maxTicks = 50_000
 
 // set replaces the list of pools. It returns the pools that are new.
 func (s *store) set(pools []Pool) (added []Name) {
@@ -66,18 +66,29 @@ func (s *store) add(name Name, tick past.Summary, facts bool) {
 		return
 	}
 	if e.ring == nil {
-		every := cmp.Or(max(tick.Every, 0), time.Minute)
-		e.ring = series.NewRing(int(min(s.keep/every+1, maxTicks)))
+		e.ring = newRing(tick, s.keep)
 	}
 	f := series.Facts{}
 	if facts {
 		f = e.facts
 	}
-	if e.ring.Add(series.Reduce(tick, f)) {
-		worst := series.States(e.ring, f, tick.At)[0].Rank.Severity()
-		e.ring.Mark(series.Value{Key: series.Key{Quantity: series.Trouble}, X: float64(worst)})
-		e.changed = true
+	e.changed = addTick(e.ring, tick, f) || e.changed
+}
+
+// newRing returns a ring for a time of ticks like the first one.
+func newRing(first past.Summary, keep time.Duration) *series.Ring {
+	every := cmp.Or(max(first.Every, 0), time.Minute)
+	return series.NewRing(int(min(keep/every+1, maxTicks)))
+}
+
+// addTick adds a tick with the facts that hold at it. It reports whether the ring took it.
+func addTick(r *series.Ring, tick past.Summary, f series.Facts) bool {
+	if !r.Add(series.Reduce(tick, f)) {
+		return false
 	}
+	worst := series.States(r, f, tick.At)[0].Rank.Severity()
+	r.Mark(series.Value{Key: series.Key{Quantity: series.Trouble}, X: float64(worst)})
+	return true
 }
 
 // setAway records whether the source answers.

@@ -35,18 +35,20 @@ type Config struct {
 
 // Server serves the pages.
 type Server struct {
-	source  Source
-	cluster string
-	now     func() time.Time
-	log     *slog.Logger
-	store   *store
-	reader  reader
-	hub     hub
-	cache   cache
-	sparks  sparks
-	mux     *http.ServeMux
-	assets  map[string]asset
-	alive   chan struct{} // receives a value when the loop takes it
+	source Source
+	// pastReads has a slot for each read of an older window.
+	pastReads chan struct{}
+	cluster   string
+	now       func() time.Time
+	log       *slog.Logger
+	store     *store
+	reader    reader
+	hub       hub
+	cache     cache
+	sparks    sparks
+	mux       *http.ServeMux
+	assets    map[string]asset
+	alive     chan struct{} // receives a value when the loop takes it
 }
 
 //go:embed assets
@@ -60,7 +62,7 @@ type asset struct {
 
 // New returns a Server. Its Run must run for the pages to have data.
 func New(c Config) *Server {
-	s := &Server{source: c.Source, cluster: c.Cluster, now: c.Now, log: c.Log, mux: http.NewServeMux(), assets: map[string]asset{}, alive: make(chan struct{})}
+	s := &Server{source: c.Source, pastReads: make(chan struct{}, pastReads), cluster: c.Cluster, now: c.Now, log: c.Log, mux: http.NewServeMux(), assets: map[string]asset{}, alive: make(chan struct{})}
 	keep := c.Keep
 	if keep <= 0 {
 		keep = 25 * time.Hour

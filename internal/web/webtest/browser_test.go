@@ -22,9 +22,12 @@ import (
 )
 
 // start starts the pages over a world.
-func start(w *webtest.World) (url string, stop func()) {
+func start(w *webtest.World) (url string, stop func()) { return startKeeping(w, 0) }
+
+// startKeeping starts pages that keep so long a past in memory.
+func startKeeping(w *webtest.World, keep time.Duration) (url string, stop func()) {
 	s := web.New(web.Config{
-		Source: w, Cluster: "prod", Now: webtest.Now, Retry: 50 * time.Millisecond, Log: slog.New(slog.DiscardHandler),
+		Source: w, Cluster: "prod", Now: webtest.Now, Keep: keep, Retry: 50 * time.Millisecond, Log: slog.New(slog.DiscardHandler),
 	})
 	server := httptest.NewServer(s)
 	ctx, cancel := context.WithCancel(context.Background())

@@ -100,6 +100,32 @@ func TestPagesSayThatTheSourceIsAway(t *testing.T) {
 	}
 }
 
+// A window that begins before the ticks in memory has the values of the ledger: those of pages with all ticks in memory.
+// Without the ledger the page says so.
+func TestOlderWindow(t *testing.T) {
+	t.Parallel()
+	w := &webtest.World{Size: 1, Every: time.Minute}
+	all := serve(t, w)
+	url, stop := startKeeping(w, 2*time.Hour)
+	t.Cleanup(stop)
+	for _, one := range []string{url, all} {
+		awaitText(t, one+"/pools/prod/checkout-eu1", func(page string) bool { return strings.Contains(page, "Steady") })
+	}
+	const window = "/pools/prod/checkout-eu1?from=2026-11-22T09:00:00Z&to=2026-11-22T10:00:00Z"
+	_, short := get(t, url+window+"&part=series")
+	if _, long := get(t, all+window+"&part=series"); short != long || len(short) < 1000 {
+		t.Errorf("the older window differs:\n%.600s\nwant\n%.600s", short, long)
+	}
+	_, page := get(t, url+window)
+	if strings.Count(page, `class="plot`) < 5 || !strings.Contains(page, "Steady") || strings.Contains(page, "No tick") {
+		t.Errorf("the page of the past: %.2000s", page)
+	}
+	w.SetAway(true)
+	if response, body := get(t, url+window); response.StatusCode != http.StatusServiceUnavailable || !strings.Contains(body, "The ledger does not answer") {
+		t.Errorf("status %d without the ledger:\n%.600s", response.StatusCode, body)
+	}
+}
+
 // The columns for the cursor are those of the plots.
 func TestSeries(t *testing.T) {
 	t.Parallel()

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"fmt"
 	"io"
 	"net"
@@ -128,10 +129,14 @@ scaling_limits: {min_capacity: 1, max_capacity: 4, max_weight_to_add: 4, max_wei
 			systemd.until("READY=1")
 			systemd.until("WATCHDOG=1")
 			want := map[string]string{"/healthz": "", "/readyz?verbose": "[+] ", "/metrics": "go_goroutines"}
-			if args[0] == "bootstrap" {
+			switch args[0] {
+			case "bootstrap":
 				want["/metrics"] = `weir_autoscaler_dry_run{cluster="here",pool="web"} 0` // of its autoscaler
+			case "harmonizer", "placer", "notify":
+				want["/metrics"] = "# TYPE weir_" + args[0] + "_"
 			}
 			probed(t, address, want)
+			documented(t, address)
 			if args[0] == "bootstrap" {
 				reload(systemd, cmd, filepath.Join(configs, "here", "web.yaml"), pool)
 			}
@@ -140,6 +145,26 @@ scaling_limits: {min_capacity: 1, max_capacity: 4, max_weight_to_add: 4, max_wei
 			}
 			systemd.until("STOPPING=1")
 		})
+	}
+}
+
+// documented requires that docs/metrics.md has each metric of weir that a daemon exports.
+func documented(t *testing.T, address string) {
+	t.Helper()
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "metrics.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := http.Get("http://" + address + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	for lines := bufio.NewScanner(answer.Body); lines.Scan(); {
+		rest, ok := strings.CutPrefix(lines.Text(), "# TYPE weir_")
+		if name, _, _ := strings.Cut(rest, " "); ok && !strings.Contains(string(page), "| `weir_"+name+"` |") {
+			t.Errorf("docs/metrics.md lacks weir_%s", name)
+		}
 	}
 }
 

@@ -19,8 +19,11 @@ type owner struct {
 
 func (o owner) request(ctx context.Context, op string, request, reply any) error {
 	err := call.Request(ctx, o.nc, subject(o.cluster, o.pool, op), request, reply)
-	if errors.Is(err, nats.ErrNoResponders) {
+	switch {
+	case errors.Is(err, nats.ErrNoResponders):
 		return ErrNoOwner
+	case errors.Is(err, nats.ErrPermissionViolation): // the roles of a cluster have no local machines
+		return &refused{nats.ErrPermissionViolation, foreignBus}
 	}
 	refusal, ok := errors.AsType[*call.Error](err)
 	if !ok {
@@ -31,6 +34,10 @@ func (o owner) request(ctx context.Context, op string, request, reply any) error
 	}
 	return refusal
 }
+
+// foreignBus is the error of requests on a bus that "weir up" does not run.
+const foreignBus = `this bus has no local machines, which "weir up" runs on a bus of its own: start "weir up --pool-file FILE", or ` +
+	`replace the groups "local" of the pool`
 
 // refused is an error of the owner that wraps a sentinel.
 type refused struct {

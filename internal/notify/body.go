@@ -11,6 +11,9 @@ import (
 // Slack is the body that Slack's incoming webhooks accept, and the chat programs that are compatible with them.
 const Slack = `{"text": "*{severity}* {cluster}/{pool} {event}: {text}"}`
 
+// slackText makes text of Slack's markup: a reason such as "<!channel>" notifies nobody, and a link shows its address.
+var slackText = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
+
 const maxBody = 16 << 10 // bytes of a template
 
 // Body is the template of a request's body: JSON with placeholders such as {text} inside its strings. An empty one is
@@ -42,7 +45,11 @@ func (b Body) render(e Event, data []byte) ([]byte, error) {
 	}
 	var pairs []string
 	for _, f := range e.fields() {
-		text, err := json.Marshal(f[1])
+		value := f[1]
+		if b == Slack {
+			value = slackText.Replace(value)
+		}
+		text, err := json.Marshal(value)
 		if err != nil {
 			return nil, err
 		}

@@ -336,12 +336,12 @@ func TestFilter(t *testing.T) {
 // Values of placeholders stay inside their strings.
 func TestBodies(t *testing.T) {
 	hostile := event(1)
-	hostile.Text = "x\", \"channel\": \"#all\x1b\n{pool}"
+	hostile.Text = "x\", \"channel\": \"#all\x1b\n{pool} <!channel> & <http://a|b>"
 	for name, test := range map[string]struct {
 		body Body
 		want map[string]any
 	}{
-		"slack":  {Slack, map[string]any{"text": "*info* prod/web target: " + hostile.Text}},
+		"slack":  {Slack, map[string]any{"text": "*info* prod/web target: " + strings.NewReplacer("<", "&lt;", ">", "&gt;", "&", "&amp;").Replace(hostile.Text)}},
 		"nested": {`{"a": "{at}", "b": "{cluster} {kind} {event}"}`, map[string]any{"a": noon.UTC().Format(time.RFC3339), "b": "prod decision target"}},
 	} {
 		if err := test.body.Check(); err != nil {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/nodehealth/events"
 )
 
@@ -71,6 +72,9 @@ func TestLiveTicks(t *testing.T) {
 			t.Error(err)
 		}
 	}()
+	if _, err := state.CreateLedger(t.Context(), w.bus.JetStream(), state.LedgerConfig{Cluster: "here", Pool: "api"}); err != nil {
+		t.Fatal(err)
+	}
 	all, other := w.stream("/events", ""), w.stream("/events?pool=api", "")
 	for began := time.Now(); w.bus.Conn().NumSubscriptions() < subscribed; {
 		if time.Since(began) > patience {

@@ -184,6 +184,15 @@ func (c *call) findPool() error {
 	if cluster != c.Cluster {
 		return &problem{http.StatusNotFound, fmt.Errorf("this server has no cluster %.64q: its cluster is %s", cluster, c.Cluster)}
 	}
+	if err := c.checkPool(pool); err != nil {
+		return err
+	}
+	c.name, c.pool = pool, c.Pool(pool)
+	return nil
+}
+
+// checkPool returns an error unless the cluster has the pool.
+func (c *call) checkPool(pool string) error {
 	known := []string{}
 	if names.Valid(pool) {
 		var err error
@@ -192,9 +201,8 @@ func (c *call) findPool() error {
 		}
 	}
 	if !slices.Contains(known, pool) {
-		return &problem{http.StatusNotFound, fmt.Errorf("cluster %s has no pool %.64q", cluster, pool)}
+		return &problem{http.StatusNotFound, fmt.Errorf("cluster %s has no pool %.64q", c.Cluster, pool)}
 	}
-	c.name, c.pool = pool, c.Pool(pool)
 	return nil
 }
 

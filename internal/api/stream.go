@@ -25,6 +25,12 @@ func (s *server) live(c *call, w http.ResponseWriter) {
 		writeError(w, http.StatusBadRequest, fmt.Errorf("pool %.64q: %s", pool, names.Rule))
 		return
 	}
+	if pool != "" {
+		if err := c.checkPool(pool); err != nil {
+			writeError(w, statusOf(err), err)
+			return
+		}
+	}
 	if c.request.Method == http.MethodHead {
 		return
 	}

@@ -272,6 +272,10 @@ func (cli *poolCommands) diff(ctx context.Context, b *bus.Bus, ticks []string) e
 		}{cli.Pool, both[0].At, both[1].At, append([]past.Change{}, changes...)})
 	}
 	fmt.Fprintf(cli.Stdout, "pool %s/%s, ticks of %s and %s\n", cli.Cluster, cli.Pool, timeText(both[0].At), timeText(both[1].At))
+	if len(changes) == 0 {
+		fmt.Fprintln(cli.Stdout, "no differences")
+		return nil
+	}
 	var rows [][]string
 	for _, c := range changes {
 		rows = append(rows, []string{c.What, c.From, c.To})
@@ -445,11 +449,9 @@ func (cli *poolCommands) events(ctx context.Context, b *bus.Bus, since time.Dura
 		return nil
 	}
 	if since > 0 {
-		found := false
 		patient, handle, cancel := cli.patient(ctx)
 		now := time.Now()
 		skipped, err := stream.Between(patient, now.Add(-since), now, func(_ time.Time, events []history.Event) error {
-			found = true
 			return handle(func() error { return show(events) })
 		})
 		cancel()
@@ -457,7 +459,7 @@ func (cli *poolCommands) events(ctx context.Context, b *bus.Bus, since time.Dura
 		if err != nil {
 			return waited(patient, err)
 		}
-		if !found && !follow {
+		if stream.Last().IsZero() && !follow { // an unknown pool has the events of the harmonizer too
 			return cli.noTickSince(ctx, b, since)
 		}
 	}

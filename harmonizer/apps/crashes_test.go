@@ -36,3 +36,17 @@ func TestExitReasonIsReported(t *testing.T) {
 		t.Errorf("Explain = %+v, the last finding is %v", e.Indices[0], last)
 	}
 }
+
+// TestCrashBeforeFirstHeartbeatHasNode: an instance that its node never listed has the node of
+// its exit in the crash table.
+func TestCrashBeforeFirstHeartbeatHasNode(t *testing.T) {
+	m, now := NewMachine(steady()), start()
+	m.Step(now, BusUp{})
+	m.Step(now, Lead{})
+	m.Step(now, ExpectedRows{[]message.App{{Name: "web", Pool: "p", Version: "v1", Instances: 1}}})
+	m.Step(now, ExpectedComplete{})
+	m.Step(now, Exit{Node: "n1", Exited: message.Exited{App: "web", Version: "v1", Instance: "i0", Reason: message.ReasonCrashed}})
+	if lines := m.View().Crashes("web"); len(lines) != 1 || lines[0].Node != "n1" {
+		t.Errorf("Crashes = %+v, want one on n1", lines)
+	}
+}

@@ -170,7 +170,7 @@ func (m *Machine) exit(ev Exit) {
 		}
 	}
 	why := whyExited(e.Reason)
-	m.enterExit(e, why)
+	m.enterExit(ev, why)
 	_, known := m.known.Exit(m.clock.wall, e)
 	m.collect(why)
 	if known {
@@ -224,13 +224,14 @@ func (m *Machine) enterCopy(a *app, c known.Copy) {
 	m.enter(a, Crash{Instance: c.ID(), Index: c.Index(), Version: c.Version(), Node: c.Node(), Since: c.Since(), Reason: message.ReasonCrashed})
 }
 
-// enterExit adds a crash that a node reported, unless the app is unknown.
-func (m *Machine) enterExit(e message.Exited, why Why) {
+// enterExit adds a crash that a node reported, unless the app is unknown. The node of the exit
+// counts for a copy that no node listed yet.
+func (m *Machine) enterExit(e Exit, why Why) {
 	a := m.apps.lookup(e.App)
 	if a == nil || why != WhyCrashed {
 		return
 	}
-	node := ""
+	node := e.Node
 	if c, ok := m.known.Find(e.Instance); ok {
 		node = c.Node()
 	}

@@ -63,9 +63,9 @@ func Group(now time.Time, q plan.Backoff) string {
 		q.Group, since(now, q.Since), count(q.Failures, "failure"), q.Why, clock(q.Until), Ago(q.Until, now), follows)
 }
 
-// Crashes describes an application with instances that crash repeatedly. crashes are its known crashes, in any order:
-// the first gives the time, the last the cause.
-func Crashes(now time.Time, app string, n message.AppCount, crashes []apps.Crash) string {
+// Crashes describes an application with instances that crash repeatedly; givenUp of them are not started again. crashes
+// are its known crashes, in any order: the first gives the time, the last the cause.
+func Crashes(now time.Time, app string, n message.AppCount, givenUp int, crashes []apps.Crash) string {
 	text := fmt.Sprintf("application %s: %d of %d instances crash repeatedly", app, n.Flapping, n.Expected)
 	if len(crashes) > 0 {
 		byTime := func(a, b apps.Crash) int { return a.At.Compare(b.At) }
@@ -76,8 +76,14 @@ func Crashes(now time.Time, app string, n message.AppCount, crashes []apps.Crash
 			text += fmt.Sprintf(": exit status %d", *last.Status)
 		}
 	}
-	return text + fmt.Sprintf("; each restart waits longer; "+
-		"\"weir app crashes %s\" lists the crashes, \"weir app logs %s\" shows the last output", app, app)
+	if givenUp < n.Flapping {
+		text += "; each restart waits longer"
+	}
+	if givenUp > 0 {
+		text += fmt.Sprintf("; %s given up and not started again: correct the cause, then run \"weir app retry %s\"",
+			plural(givenUp, "instance is", "instances are"), app)
+	}
+	return text + fmt.Sprintf("; \"weir app crashes %s\" lists the crashes, \"weir app logs %s\" shows the last output", app, app)
 }
 
 // Fallback describes an app whose own signal gave no request at a tick.

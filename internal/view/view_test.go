@@ -11,6 +11,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 	"github.com/weirkeeper/weirkeeper/harmonizer"
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/placer"
 )
 
@@ -82,5 +83,15 @@ func TestImpossibleNamesEachAppOnce(t *testing.T) {
 	}})
 	if len(got) != 1 || !strings.HasPrefix(got[0], "web/2 waits for room: "+why) {
 		t.Errorf("lines %q", got)
+	}
+}
+
+// TestWarnOfGivenUpInstances: the warning counts the instances that the harmonizer does not start again.
+func TestWarnOfGivenUpInstances(t *testing.T) {
+	var s Status
+	s.warnOfApps(message.Counts{Complete: true, Apps: map[string]message.AppCount{"web": {Expected: 3, Flapping: 2}}},
+		map[string]harmonizer.Status{"web": {App: &apps.Explanation{Indices: []apps.IndexStatus{{GivenUp: true}, {Flapping: true}, {}}}}})
+	if len(s.Warnings) != 1 || !strings.Contains(s.Warnings[0], "; 1 instance is given up and not started again: ") {
+		t.Errorf("warnings = %q, want one instance that is given up", s.Warnings)
 	}
 }

@@ -55,8 +55,8 @@ const maxCrashing = 10
 
 // crashesOf requests the crashes of the first applications that crash repeatedly. Without a response the warning has no
 // cause.
-func (p Pool) crashesOf(ctx context.Context, c message.Counts) map[string][]apps.Crash {
-	crashes := map[string][]apps.Crash{}
+func (p Pool) crashesOf(ctx context.Context, c message.Counts) map[string]harmonizer.Status {
+	crashes := map[string]harmonizer.Status{}
 	for _, name := range slices.Sorted(maps.Keys(c.Apps)) {
 		if c.Apps[name].Flapping == 0 || len(crashes) == maxCrashing {
 			continue
@@ -65,20 +65,33 @@ func (p Pool) crashesOf(ctx context.Context, c message.Counts) map[string][]apps
 		if err != nil {
 			break
 		}
-		crashes[name] = h.Crashes
+		crashes[name] = h
 	}
 	return crashes
 }
 
-func (s *Status) warnOfApps(c message.Counts, crashes map[string][]apps.Crash) {
+func (s *Status) warnOfApps(c message.Counts, crashes map[string]harmonizer.Status) {
 	if !c.Complete {
 		s.warn("instance counts are not complete, and no signal is given them: %s", c.Why)
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Apps)) {
 		if n := c.Apps[name]; n.Flapping > 0 {
-			s.warn("%s", explain.Crashes(time.Now(), name, n, crashes[name]))
+			s.warn("%s", explain.Crashes(time.Now(), name, n, givenUp(crashes[name].App), crashes[name].Crashes))
 		}
 	}
+}
+
+// givenUp returns the number of instances that the harmonizer does not start again.
+func givenUp(e *apps.Explanation) (n int) {
+	if e == nil {
+		return 0
+	}
+	for _, i := range e.Indices {
+		if i.GivenUp {
+			n++
+		}
+	}
+	return n
 }
 
 // warnOfPending adds a warning for instances that wait for room longer than three ticks.

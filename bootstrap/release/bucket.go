@@ -45,7 +45,7 @@ func read(ctx context.Context, b Bucket, key string, limit int64, wait retryTime
 		return nil, err
 	}
 	if int64(len(data)) > limit {
-		return nil, fmt.Errorf("read %s: %w: it is larger than %d bytes", b.URL(key), ErrCorrupt, limit)
+		return nil, fmt.Errorf("read: %w: it is larger than %d bytes (%s)", ErrCorrupt, limit, b.URL(key))
 	}
 	return data, nil
 }

@@ -44,7 +44,7 @@ func readManifest(ctx context.Context, b Bucket, ref Ref, platform Platform, wai
 	}
 	m, err := decodeManifestOf(raw, ref, platform)
 	if err != nil {
-		return nil, Manifest{}, fmt.Errorf("read %s: %w", b.URL(k), err)
+		return nil, Manifest{}, fmt.Errorf("read: %w (%s)", err, b.URL(k))
 	}
 	return raw, m, nil
 }

@@ -23,7 +23,7 @@ var errGone = errors.New("removed from the cache")
 // Fetch returns a verified release. It reads the bucket and downloads what the cache does not have. If the bucket is
 // unavailable and this release was fetched from it before, Fetch returns the cached copy with the reason in BucketErr.
 // It never returns another version. It rejects what Trust does not accept and yanked releases, also from the cache.
-// Errors name the object's URL and the cause and wrap the sentinels of this package. Concurrent fetches of a release
+// Errors name the cause and then the object's URL, and wrap the sentinels of this package. Concurrent fetches of a release
 // share one download.
 func (c *Cache) Fetch(ctx context.Context, b Bucket, ref Ref) (Installed, error) {
 	if err := ref.Validate(); err != nil {
@@ -90,7 +90,7 @@ func (c *Cache) apply(ctx context.Context, b Bucket, latest, known bucketRecord)
 		err = changed(k, latest.manifest.Object.SHA256, seen)
 	}
 	if err := cmp.Or(refusal, err); err != nil {
-		return Installed{}, errors.Join(fmt.Errorf("%s: %w", url, err), c.noteYank(ctx, b, latest, known))
+		return Installed{}, errors.Join(fmt.Errorf("%w (%s)", err, url), c.noteYank(ctx, b, latest, known))
 	}
 	in, err := c.ensureFiles(ctx, b, latest, known)
 	if err != nil {
@@ -104,7 +104,7 @@ func (c *Cache) apply(ctx context.Context, b Bucket, latest, known bucketRecord)
 		err = changed(k, latest.manifest.Object.SHA256, seen)
 	}
 	if err != nil {
-		return Installed{}, fmt.Errorf("%s: %w", url, err)
+		return Installed{}, fmt.Errorf("%w (%s)", err, url)
 	}
 	return in, nil
 }
@@ -183,7 +183,7 @@ func (c *Cache) download(ctx context.Context, b Bucket, in Installed, n indexEnt
 			os.Remove(object.Name())
 		}
 		if err != nil {
-			return fmt.Errorf("%s: %w", t.bucket.URL(t.key), err)
+			return fmt.Errorf("%w (%s)", err, t.bucket.URL(t.key))
 		}
 		return nil
 	})

@@ -132,6 +132,9 @@ func TestSignatures(t *testing.T) {
 				if err == nil {
 					continue
 				}
+				if cause, _, ok := strings.Cut(err.Error(), " (s3://"); !ok || !strings.Contains(cause, under.want.Error()) {
+					t.Errorf("Fetch, trust %s = %v, want the cause before the URL", under.name, err)
+				}
 				for _, part := range append(tc.wantText, "manifest.json") {
 					if !strings.Contains(err.Error(), part) {
 						t.Errorf("Fetch, trust %s = %v, want it to say %s", under.name, err, part)

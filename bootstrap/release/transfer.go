@@ -132,5 +132,5 @@ func (t *transfer) report() {
 }
 
 func (t *transfer) corrupt(format string, args ...any) error {
-	return fmt.Errorf("%s: %w: "+format, append([]any{t.bucket.URL(t.key), ErrCorrupt}, args...)...)
+	return fmt.Errorf("%w: the archive %s (%s)", ErrCorrupt, fmt.Sprintf(format, args...), t.bucket.URL(t.key))
 }

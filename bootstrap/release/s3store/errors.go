@@ -17,7 +17,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/awssdk"
 )
 
-// failedError is a failed call. Its text contains the operation, the object, and the cause without the SDK's wrapping.
+// failedError is a failed call. Its text contains the operation, the cause without the SDK's wrapping, and the object: the
+// URL is long, and a reader may cut the end of the text.
 type failedError struct {
 	op, url string
 	class   error // a sentinel of package release, or nil
@@ -27,9 +28,9 @@ type failedError struct {
 
 func (e *failedError) Error() string {
 	if e.class == nil {
-		return e.op + " " + e.url + ": " + e.cause
+		return e.op + ": " + e.cause + " (" + e.url + ")"
 	}
-	return e.op + " " + e.url + ": " + e.class.Error() + ": " + e.cause
+	return e.op + ": " + e.class.Error() + ": " + e.cause + " (" + e.url + ")"
 }
 
 // Unwrap returns the class and the SDK's error.

@@ -187,7 +187,7 @@ func TestUnavailable(t *testing.T) {
 			defer cancel()
 			b := open(t, Config{Bucket: "releases", Endpoint: tc.endpoint, PathStyle: true})
 			_, err := get(ctx, b, "k", 0)
-			if !errors.Is(err, release.ErrUnavailable) || !strings.Contains(err.Error(), tc.wantText) || !strings.Contains(err.Error(), "s3://releases/k") {
+			if !errors.Is(err, release.ErrUnavailable) || !strings.Contains(err.Error(), tc.wantText) || !strings.HasSuffix(err.Error(), " (s3://releases/k)") {
 				t.Errorf("Get = %v, want ErrUnavailable with %q", err, tc.wantText)
 			}
 			t.Log(err)

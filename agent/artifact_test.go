@@ -15,6 +15,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/agent"
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/local/localtest"
 	"github.com/weirkeeper/weirkeeper/resource"
 )
@@ -108,15 +109,16 @@ func TestCopyStartsWithItsRelease(t *testing.T) {
 	}
 }
 
-// A release that cannot be fetched is a crash with its reason, in the message and in the output.
+// A release that cannot be fetched is a crash with its reason, in the message and in the output. A long text is cut between
+// words.
 func TestFailedFetchIsACrash(t *testing.T) {
-	s := &source{err: errors.New("fetch shop/web@v1.2.0: the archive has another digest"), open: always()}
+	s := &source{err: errors.New("fetch shop/web@v1.2.0: the archive has another digest (https://" + strings.Repeat("x", pools.MaxConditionWhy) + ")"), open: always()}
 	r, _ := newSourceRig(t, s, false)
 	if err := r.Start(t.Context(), "n1", released("a", "sleep 1000")); err != nil {
 		t.Fatal(err)
 	}
 	got := r.awaitExit(t, "a")
-	if got.Reason != message.ReasonCrashed || got.Status != nil || !strings.HasPrefix(got.Description, "release shop/web@v1.2.0 not started: ") || !strings.Contains(got.Description, "another digest") {
+	if got.Reason != message.ReasonCrashed || got.Status != nil || !strings.HasPrefix(got.Description, "release shop/web@v1.2.0 not started: ") || !strings.HasSuffix(got.Description, "another digest ...") {
 		t.Errorf("exit = %+v, want a crash with the reason", got)
 	}
 	r.until(t, "")

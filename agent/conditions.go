@@ -174,7 +174,10 @@ func printable(s string) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
-// clip turns a text into a valid Why of a condition.
+// cutMark ends a text that was cut.
+const cutMark = " ..."
+
+// clip turns a text into a valid Why of a condition. It cuts a long text at a space.
 func clip(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
@@ -183,7 +186,11 @@ func clip(s string) string {
 		return r
 	}, strings.ToValidUTF8(s, "?"))
 	if len(s) > pools.MaxConditionWhy {
-		s = strings.ToValidUTF8(s[:pools.MaxConditionWhy], "")
+		s = strings.ToValidUTF8(s[:pools.MaxConditionWhy-len(cutMark)], "")
+		if end := strings.LastIndexByte(s, ' '); end > 0 {
+			s = s[:end]
+		}
+		s += cutMark
 	}
 	return s
 }

@@ -201,9 +201,9 @@ func missingCommands(crashes []apps.Crash) (lines []string) {
 			continue
 		}
 		if c.Status == nil {
-			if strings.HasPrefix(c.Description, "release ") {
+			if remedy := explain.ReleaseRemedy(c.Description); remedy != "" {
 				seen[c.Node] = true
-				lines = append(lines, fmt.Sprintf("node %s: %s (index %d)", orDash(c.Node), c.Description, c.Index))
+				lines = append(lines, fmt.Sprintf("node %s: %s (index %d)%s", orDash(c.Node), c.Description, c.Index, remedy))
 			}
 			continue
 		}

@@ -3,6 +3,7 @@ package explain
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/autoscaler/apply"
@@ -63,6 +64,32 @@ func Group(now time.Time, q plan.Backoff) string {
 		q.Group, since(now, q.Since), count(q.Failures, "failure"), q.Why, clock(q.Until), Ago(q.Until, now), follows)
 }
 
+// maxCause bounds the cause of a crash, in bytes.
+const maxCause = 200
+
+// cutAtWord cuts s at the last space before its limit in bytes.
+func cutAtWord(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	s = strings.ToValidUTF8(s[:most], "")
+	if end := strings.LastIndexByte(s, ' '); end > 0 {
+		s = s[:end]
+	}
+	return s + " ..."
+}
+
+// ReleaseRemedy returns the text to append to the description of an exit that reports a release that was not started;
+// otherwise it is empty.
+func ReleaseRemedy(description string) string {
+	release, ok := strings.CutPrefix(description, "release ")
+	ref, _, found := strings.Cut(release, " not started: ")
+	if !ok || !found {
+		return ""
+	}
+	return fmt.Sprintf("; run \"weir release verify %s\", or publish a new version", ref)
+}
+
 // Crashes describes an application with instances that crash repeatedly; givenUp of them are not started again. crashes
 // are its known crashes, in any order: the first gives the time, the last the cause.
 func Crashes(now time.Time, app string, n message.AppCount, givenUp int, crashes []apps.Crash) string {
@@ -71,7 +98,7 @@ func Crashes(now time.Time, app string, n message.AppCount, givenUp int, crashes
 		byTime := func(a, b apps.Crash) int { return a.At.Compare(b.At) }
 		text += since(now, slices.MinFunc(crashes, byTime).At)
 		if last := slices.MaxFunc(crashes, byTime); last.Description != "" {
-			text += fmt.Sprintf(": %.200s", last.Description)
+			text += ": " + cutAtWord(last.Description, maxCause) + ReleaseRemedy(last.Description)
 		} else if last.Status != nil {
 			text += fmt.Sprintf(": exit status %d", *last.Status)
 		}

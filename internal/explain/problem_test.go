@@ -37,6 +37,9 @@ func TestProblems(t *testing.T) {
 			`application web: 1 of 4 instances crash repeatedly since 12:04:00, 1m30s ago: sh: run-web: not found; each restart waits longer; "weir app crashes web" lists the crashes, "weir app logs web" shows the last output`},
 		"crashes with a status": {Crashes(now, "web", message.AppCount{Expected: 1, Flapping: 1}, 0, []apps.Crash{{At: at, Status: new(127)}}),
 			`application web: 1 of 1 instances crash repeatedly since 12:04:00, 1m30s ago: exit status 127; each restart waits longer; "weir app crashes web" lists the crashes, "weir app logs web" shows the last output`},
+		"crashes, release not started": {Crashes(now, "web", message.AppCount{Expected: 1, Flapping: 1}, 0, []apps.Crash{{At: at, Description: "release shop/web@v1 not started: " +
+			"fetch shop/web@v1: release is signed by a key that is not trusted: signed by key 1111111111111111, trusted: 2222222222222222 (https://storage.example.com/releases/signals/shop/web/v1/linux-amd64/manifest.json)"}}),
+			`application web: 1 of 1 instances crash repeatedly since 12:04:00, 1m30s ago: release shop/web@v1 not started: fetch shop/web@v1: release is signed by a key that is not trusted: signed by key 1111111111111111, trusted: 2222222222222222 ...; run "weir release verify shop/web@v1", or publish a new version; each restart waits longer; "weir app crashes web" lists the crashes, "weir app logs web" shows the last output`},
 		"crashes, some given up": {Crashes(now, "web", message.AppCount{Expected: 4, Flapping: 3}, 1, nil),
 			`application web: 3 of 4 instances crash repeatedly; each restart waits longer; 1 instance is given up and not started again: correct the cause, then run "weir app retry web"; "weir app crashes web" lists the crashes, "weir app logs web" shows the last output`},
 		"crashes, all given up": {Crashes(now, "web", message.AppCount{Expected: 4, Flapping: 2}, 2, nil),

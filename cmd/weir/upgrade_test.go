@@ -239,7 +239,7 @@ func TestNewerSchemaIsNamed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	const want = "version 2, this weir supports 1"
+	const want = "version 2, this weir supports 1; install the version of weir that wrote it, or restore a backup"
 	configs := muteConfig(t)
 	for _, line := range []string{"status", "doctor", "pause --why x --for 0", "harmonizer", "autoscaler", "placer"} {
 		r := runInTime(t, append(strings.Fields(line), "--data", data, "--config-dir", configs)...)

@@ -109,7 +109,7 @@ func (x *busExam) schemas(ctx context.Context, js jetstream.JetStream) {
 	for _, err := range []error{trials, orders} {
 		if errors.Is(err, state.ErrSchema) {
 			x.report(Finding{Check: "schema", Result: Failed, Detail: err.Error(),
-				Fix: "run the version of weir that wrote the bucket on all hosts; docs/upgrade.md has the order of an upgrade"})
+				Fix: "docs/upgrade.md has the order of an upgrade, docs/backup.md the steps of a restore"})
 		}
 	}
 }

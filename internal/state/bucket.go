@@ -129,13 +129,16 @@ func (b *bucket) checkSchema(ctx context.Context) error {
 	return fmt.Errorf("read schema: %w", errChanged)
 }
 
+// schemaRemedy ends each ErrSchema.
+const schemaRemedy = "; install the version of weir that wrote it, or restore a backup"
+
 func acceptSchema(value []byte) error {
 	var s schema
 	if err := json.Unmarshal(value, &s); err != nil {
-		return fmt.Errorf("%w: its version cannot be read (%w), this weir supports %d", ErrSchema, err, schemaVersion)
+		return fmt.Errorf("%w: its version cannot be read (%w), this weir supports %d"+schemaRemedy, ErrSchema, err, schemaVersion)
 	}
 	if s.Version != schemaVersion {
-		return fmt.Errorf("%w: version %d, this weir supports %d", ErrSchema, s.Version, schemaVersion)
+		return fmt.Errorf("%w: version %d, this weir supports %d"+schemaRemedy, ErrSchema, s.Version, schemaVersion)
 	}
 	return nil
 }

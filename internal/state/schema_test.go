@@ -32,9 +32,9 @@ func openers(t *testing.T, js jetstream.JetStream) map[string]func() error {
 
 func TestSchemaOfAnotherVersion(t *testing.T) {
 	for name, test := range map[string]struct{ value, want string }{
-		"newer":   {`{"version": 2, "keys": "others"}`, "version 2, this weir supports 1"},
+		"newer":   {`{"version": 2, "keys": "others"}`, "version 2, this weir supports 1; install the version of weir that wrote it, or restore a backup"},
 		"older":   {`{"version": 0}`, "version 0, this weir supports 1"},
-		"garbage": {`}`, "its version cannot be read"},
+		"garbage": {`}`, "install the version of weir that wrote it, or restore a backup"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			js := js(t)

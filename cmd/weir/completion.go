@@ -58,10 +58,12 @@ func (cli *completion) completeNames(root *cobra.Command) {
 	_ = root.RegisterFlagCompletionFunc("pool", cli.complete(kinds, []string{"POOL..."}))
 }
 
-// argumentsOf returns the words for arguments in a usage line: POOL of "pause [POOL]". Each may end in "...".
+// argumentsOf returns the words for arguments in a usage line, without brackets: POOL of "pause [POOL]". Each may end in
+// "...".
 func argumentsOf(use string) (words []string) {
+	brackets := strings.NewReplacer("[", "", "]", "", "(", "", ")", "")
 	for _, field := range strings.Fields(use)[1:] {
-		if word := strings.Trim(field, "[]()"); word != "" && !strings.HasPrefix(word, "-") && word != "|" {
+		if word := brackets.Replace(field); word != "" && !strings.HasPrefix(word, "-") && word != "|" {
 			words = append(words, word)
 		}
 	}

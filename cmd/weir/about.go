@@ -211,7 +211,7 @@ func (cli *aboutCommands) asMachine(ctx context.Context, service config.Service,
 	}
 	ctx, cancel := context.WithTimeout(ctx, cli.Timeout)
 	defer cancel()
-	place := agentd.Place{Block: service.Agent, File: filepath.Join(cli.ConfigDir(), "weir.yaml"), Log: b.Config.Log}
+	place := agentd.Place{Block: service.Agent, File: filepath.Join(cli.ConfigDir(), "weir.yaml"), Getenv: os.Getenv, Log: b.Config.Log}
 	machine, err := place.Name(ctx, agent.Config{})
 	if err == nil {
 		b.Cluster, b.Pool, b.Node = machine.Cluster, machine.Pool, machine.ID

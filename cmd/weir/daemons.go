@@ -135,9 +135,10 @@ func (cli *daemonCommands) agentCommand() *cobra.Command {
 its resources, and report them in heartbeats over the bus.
 
 On EC2 the agent needs no flag. It takes cluster, pool, group and id from the first
-place that has them: the flags, the section "agent" of weir.yaml, and the instance
-metadata (IMDSv2, with tags). It measures its resources, if neither place has them:
-processors and memory with the limits of its cgroups, and the disk of --dir.
+place that has them: the flags, the section "agent" of weir.yaml, CMAN_CLUSTER and
+CMAN_POOL, and the instance metadata (IMDSv2, with tags). It measures its resources if
+neither the flags nor weir.yaml have them: processors and memory with the limits of its
+cgroups, and the disk of --dir.
 
 Application instances run on when the agent ends or is killed, and the next agent on
 this machine adopts them. Its systemd unit needs KillMode=process and Delegate=yes. An
@@ -180,7 +181,7 @@ func (cli *daemonCommands) chooseMachine(cmd *cobra.Command, c agent.Config) (ag
 		return c, err
 	}
 	return agentd.Place{
-		Given: cmd.Flags().Changed, Block: service.Agent, File: filepath.Join(settings.Configs, "weir.yaml"), Dir: filepath.Join(settings.Data, "instances"),
+		Given: cmd.Flags().Changed, Block: service.Agent, File: filepath.Join(settings.Configs, "weir.yaml"), Getenv: os.Getenv, Dir: filepath.Join(settings.Data, "instances"),
 		Measure: func(dir string) (resource.Vector, error) { return measure.Resources(os.DirFS("/"), dir) }, Log: log,
 	}.Choose(cmd.Context(), c)
 }

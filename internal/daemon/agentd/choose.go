@@ -2,8 +2,8 @@
 //
 //	chosen, err := agentd.Place{...}.Choose(ctx, config)
 //
-// For each value the first place that has it is used: the flag, the block "agent" of weir.yaml, and then the metadata
-// of EC2 for names, or a measurement for resources.
+// For each value the first place that has it is used: the flag, the block "agent" of weir.yaml, the variables CMAN_CLUSTER
+// and CMAN_POOL, and then the metadata of EC2 for names, or a measurement for resources.
 //
 // [Place] has the places, and Place.Choose returns the configuration of the agent. A value that no place has is an
 // error with all places. The package sends one request to the metadata service at most for each start. Choose runs
@@ -19,16 +19,18 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/agent"
 	"github.com/weirkeeper/weirkeeper/agent/metadata"
+	"github.com/weirkeeper/weirkeeper/bootstrap"
 	"github.com/weirkeeper/weirkeeper/internal/names"
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
 // Place is where the values of a machine come from.
 type Place struct {
-	Given func(flag string) bool // the command line has the flag
-	Block agent.Settings
-	File  string // path of weir.yaml
-	Dir   string // default folder of the machine
+	Given  func(flag string) bool // the command line has the flag
+	Block  agent.Settings
+	File   string                   // path of weir.yaml
+	Getenv func(name string) string // value of an environment variable; empty: not set
+	Dir    string                   // default folder of the machine
 	// Measure returns what the machine offers, with the disk of a folder.
 	Measure func(dir string) (resource.Vector, error)
 	Log     *slog.Logger
@@ -39,6 +41,7 @@ type name struct {
 	flag         string
 	into         *string
 	block, found string
+	variable     string // name of its environment variable; empty: it has none
 	why          string // why the metadata lack it
 }
 
@@ -60,7 +63,7 @@ func (p Place) Name(ctx context.Context, c agent.Config) (agent.Config, error) {
 	missing := false
 	var wrong []error // a wrong name ends the search: the metadata would hide it
 	for _, n := range namesOf(&c, p.Block, metadata.Machine{}) {
-		if *n.into = cmp.Or(*n.into, n.block); *n.into == "" {
+		if *n.into = cmp.Or(*n.into, n.block, p.variable(n)); *n.into == "" {
 			missing = true
 		} else if err := names.CheckToken(n.flag, *n.into); err != nil {
 			wrong = append(wrong, err)
@@ -85,6 +88,14 @@ func (p Place) Name(ctx context.Context, c agent.Config) (agent.Config, error) {
 	return c, nil
 }
 
+// variable returns the value of the environment variable of a name.
+func (p Place) variable(n name) string {
+	if n.variable == "" {
+		return ""
+	}
+	return p.Getenv(n.variable)
+}
+
 // machine returns what the metadata have.
 func (p Place) machine(ctx context.Context) (metadata.Machine, error) {
 	if p.Block.Metadata == agent.MetadataOff {
@@ -103,8 +114,12 @@ func (p Place) noName(n name, errMachine error) error {
 	if errMachine == nil {
 		errMachine = errors.New(n.why)
 	}
-	return fmt.Errorf("find the %s of this machine: --%s is not given; agent.%s is not set in %s; EC2 metadata: %w; set one of them",
-		n.flag, n.flag, n.flag, p.File, errMachine)
+	variable := ""
+	if n.variable != "" {
+		variable = n.variable + " is not set; "
+	}
+	return fmt.Errorf("find the %s of this machine: --%s is not given; agent.%s is not set in %s; %sEC2 metadata: %w; set one of them",
+		n.flag, n.flag, n.flag, p.File, variable, errMachine)
 }
 
 // namesOf returns the names of a machine with their places.
@@ -115,10 +130,10 @@ func namesOf(c *agent.Config, s agent.Settings, m metadata.Machine) []name {
 	}
 	poolTag := cmp.Or(s.PoolTag, metadata.DefaultPoolTag)
 	return []name{
-		{"cluster", &c.Cluster, s.Cluster, m.Cluster, tags + "its pool, " + poolTag},
-		{"pool", &c.Pool, s.Pool, m.Pool, tags + "its pool, " + poolTag},
-		{"group", &c.Group, s.Group, m.Group, tags + "a group"},
-		{"id", &c.ID, s.ID, m.ID, "no instance id"},
+		{"cluster", &c.Cluster, s.Cluster, m.Cluster, bootstrap.VarCluster, tags + "its pool, " + poolTag},
+		{"pool", &c.Pool, s.Pool, m.Pool, bootstrap.VarPool, tags + "its pool, " + poolTag},
+		{"group", &c.Group, s.Group, m.Group, "", tags + "a group"},
+		{"id", &c.ID, s.ID, m.ID, "", "no instance id"},
 	}
 }
 

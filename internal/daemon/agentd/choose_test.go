@@ -49,6 +49,7 @@ func place(s agent.Settings, flags ...string) agentd.Place {
 	return agentd.Place{
 		Given: func(flag string) bool { return strings.Contains(" "+strings.Join(flags, " ")+" ", " "+flag+" ") },
 		Block: s, File: "/etc/weir/weir.yaml", Dir: "/data/instances", Log: slog.New(slog.DiscardHandler),
+		Getenv:  func(string) string { return "" },
 		Measure: func(string) (resource.Vector, error) { return resource.Vector{8, 16384, 100000, 0}, nil },
 	}
 }
@@ -58,11 +59,12 @@ func TestFirstPlaceWithAValueIsUsed(t *testing.T) {
 	found := agent.Config{Cluster: "prod", Pool: "web", Group: "asg", ID: "i-1", Type: "m7i.large", Zone: "eu-central-1a", Region: "eu-central-1",
 		DataDir: "/data/instances", Resources: resource.Vector{8, 16384, 100000, 0}}
 	for name, c := range map[string]struct {
-		flags agent.Config
-		given []string
-		block agent.Settings
-		tags  bool
-		want  func(*agent.Config)
+		flags     agent.Config
+		given     []string
+		block     agent.Settings
+		variables map[string]string
+		tags      bool
+		want      func(*agent.Config)
 	}{
 		"metadata alone": {tags: true, want: func(*agent.Config) {}},
 		"the block comes before the metadata": {
@@ -72,6 +74,14 @@ func TestFirstPlaceWithAValueIsUsed(t *testing.T) {
 		"flags come before the block": {
 			tags: true, flags: agent.Config{Pool: "flag", DataDir: "/flag"}, given: []string{"pool", "dir"}, block: agent.Settings{Pool: "api", Dir: "/block"},
 			want: func(c *agent.Config) { c.Pool, c.DataDir = "flag", "/flag" },
+		},
+		"variables come before the metadata": {
+			tags: true, variables: map[string]string{"CMAN_CLUSTER": "other", "CMAN_POOL": "batch"},
+			want: func(c *agent.Config) { c.Cluster, c.Pool = "other", "batch" },
+		},
+		"the block comes before the variables": {
+			tags: true, block: agent.Settings{Pool: "api"}, variables: map[string]string{"CMAN_CLUSTER": "other", "CMAN_POOL": "batch"},
+			want: func(c *agent.Config) { c.Cluster, c.Pool = "other", "api" },
 		},
 		"metadata without tags": {
 			block: agent.Settings{Cluster: "prod", Pool: "web", Group: "asg"}, want: func(*agent.Config) {},
@@ -87,7 +97,9 @@ func TestFirstPlaceWithAValueIsUsed(t *testing.T) {
 			c.block.MetadataEndpoint = ec2(t, c.tags)
 			want := found
 			c.want(&want)
-			got, err := place(c.block, c.given...).Choose(t.Context(), c.flags)
+			p := place(c.block, c.given...)
+			p.Getenv = func(name string) string { return c.variables[name] }
+			got, err := p.Choose(t.Context(), c.flags)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -108,7 +120,7 @@ func TestMissingValueNamesAllPlaces(t *testing.T) {
 		block agent.Settings
 		want  []string
 	}{
-		"metadata off": {agent.Settings{Metadata: agent.MetadataOff}, []string{"find the group", "find the id", "find the cluster", "find the pool", "--group is not given", "agent.group is not set in /etc/weir/weir.yaml", `agent.metadata is "off"`}},
+		"metadata off": {agent.Settings{Metadata: agent.MetadataOff}, []string{"find the group", "find the id", "find the cluster", "find the pool", "--group is not given", "CMAN_CLUSTER is not set; ", "CMAN_POOL is not set; ", "agent.group is not set in /etc/weir/weir.yaml", `agent.metadata is "off"`}},
 		"no metadata":  {agent.Settings{MetadataEndpoint: away.URL, Cluster: "c", Pool: "p", Group: "g"}, []string{"find the id", "--id", "agent.id", "EC2 metadata: read the EC2 instance metadata"}},
 		"no tags":      {agent.Settings{MetadataEndpoint: ec2(t, false)}, []string{"find the group", "InstanceMetadataTags", "weir:pool"}},
 		"no pool tag":  {agent.Settings{MetadataEndpoint: ec2(t, true), PoolTag: "other"}, []string{"find the pool", "no tag of its pool, other"}},

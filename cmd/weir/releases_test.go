@@ -68,26 +68,28 @@ func TestLineProtocol(t *testing.T) {
 	}
 }
 
-// TestPublishOnTag runs the recipe that "signal init" writes into an empty folder,
-// which fetches the SDK in its version from a module proxy.
+// TestPublishOnTag runs the recipes that "signal init" writes into an empty folder. That of Go fetches the SDK in its
+// version from a module proxy.
 func TestPublishOnTag(t *testing.T) {
 	t.Parallel()
 	u := startUp(t, t.TempDir())
 	dir := filepath.Join(t.TempDir(), "rps")
 	const version = "v0.9.0"
 	u.weir(t, "signal", "init", "rps", "--dir", dir, "--sdk-version", version)
+	python := filepath.Join(t.TempDir(), "depth")
+	u.weir(t, "signal", "init", "depth", "--dir", python, "--lang", "python")
 	proxy := sdkProxy(t, version)
 	key := filepath.Join(t.TempDir(), "publish.key")
 	u.weir(t, "signal", "keygen", key)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
-	for range 2 { // a job that is run again publishes the same bytes
+	for _, folder := range []string{dir, dir, python, python} { // a job that is run again publishes the same bytes
 		cmd := exec.CommandContext(ctx, "./publish.sh")
-		cmd.Dir = dir
+		cmd.Dir = folder
 		cmd.Env = append(append(os.Environ(), proxy...), "PATH="+os.Getenv("WEIR_TEST_BIN")+":"+os.Getenv("PATH"), asWeir+"=1", "WEIR_DATA="+u.data,
 			"NAMESPACE=shop", "TAG=v1.0.0", "SIGN_KEY="+key, "PLATFORMS="+runtime.GOOS+"-"+runtime.GOARCH)
 		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("%v\n%s", err, out)
+			t.Fatalf("publish.sh in %s: %v\n%s", folder, err, out)
 		}
 	}
 	mod, err := os.ReadFile(filepath.Join(dir, "go.mod"))
@@ -103,8 +105,10 @@ func TestPublishOnTag(t *testing.T) {
 	if !slices.Equal(needs, want) {
 		t.Errorf("the SDK needs %q, want %q", needs, want)
 	}
-	if got := u.weir(t, "signal", "list", "shop"); !regexp.MustCompile(`shop +rps +v1\.0\.0 +\S+ +yes +no`).MatchString(got) {
-		t.Errorf("list:\n%s", got)
+	for _, name := range []string{"rps", "depth"} {
+		if got := u.weir(t, "signal", "list", "shop"); !regexp.MustCompile(`shop +` + name + ` +v1\.0\.0 +\S+ +yes +no`).MatchString(got) {
+			t.Errorf("list:\n%s\nwant %s", got, name)
+		}
 	}
 }
 

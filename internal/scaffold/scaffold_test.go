@@ -51,6 +51,11 @@ func TestGo(t *testing.T) {
 	if diff := cmp.Diff(want, names); diff != "" {
 		t.Errorf("files (-want +got):\n%s", diff)
 	}
+	publish := exec.CommandContext(t.Context(), "./publish.sh")
+	publish.Dir, publish.Env = dir, append(os.Environ(), "GOPROXY=off", "GOFLAGS=", "NAMESPACE=shop", "TAG=v1")
+	if out, err := publish.CombinedOutput(); err == nil || !strings.Contains(string(out), `run "go test -mod=mod ./..."`) {
+		t.Errorf("publish.sh with an incomplete go.mod: %v, want the command that completes it:\n%s", err, out)
+	}
 	run(t, dir, nil, "go", "test", "-mod=mod", "./...")
 	run(t, dir, nil, "go", "vet", "./...")
 	run(t, dir, nil, "go", "build", "-o", "requests", ".")
@@ -61,8 +66,13 @@ func TestGo(t *testing.T) {
 func TestPython(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if _, err := Write(dir, Config{Name: "requests", Lang: Python}); err != nil {
+	names, err := Write(dir, Config{Name: "requests", Lang: Python})
+	if err != nil {
 		t.Fatal(err)
+	}
+	want := []string{".github/workflows/publish.yml", ".gitignore", "README.md", "main.py", "pool.yaml", "publish.sh", "test_main.py"}
+	if diff := cmp.Diff(want, names); diff != "" {
+		t.Errorf("files (-want +got):\n%s", diff)
 	}
 	run(t, dir, nil, "python3", "-m", "unittest")
 	signaltest.RunTarget(t, signaltest.Target{

@@ -375,6 +375,9 @@ func (cli *poolCommands) redecide(ctx context.Context, b *bus.Bus, since time.Du
 		fmt.Fprintf(cli.Stdout, ": at most %s more and %s less, %s on average over all ticks", explain.Number(sum.Most), explain.Number(-sum.Least), explain.Number(sum.Mean))
 	}
 	fmt.Fprintln(cli.Stdout)
+	if sum.Invalid > 0 {
+		fmt.Fprintf(cli.Stdout, "%d more ticks have a policy that these values contradict, the first: %s\n", sum.Invalid, sum.Problem)
+	}
 	if sum.Skipped > 0 {
 		fmt.Fprintf(cli.Stdout, "%d more ticks have no decision that this weir can repeat\n", sum.Skipped)
 	}

@@ -247,6 +247,29 @@ func TestRedecide(t *testing.T) {
 	}
 }
 
+// A tick whose policy the new values contradict is counted, and others are decided. If there is no other, it is an error.
+func TestRedecideWithContradictions(t *testing.T) {
+	w, at := newWorld(t), now()
+	high := tick(at, 10)
+	high.Case.Input.Policy.Limits.Min = 15
+	w.record(high)
+	o, err := history.ParseOverride("scaling_limits.max_capacity=12")
+	if err != nil {
+		t.Fatal(err)
+	}
+	redecide := func() (history.Comparison, error) {
+		return w.pool.Redecide(t.Context(), at.Add(-time.Hour), []history.Override{o}, func(history.Redecided) error { return nil })
+	}
+	if _, err := redecide(); err == nil || !strings.Contains(err.Error(), "min_capacity 15 is above max_capacity 12") {
+		t.Errorf("without another tick: %v", err)
+	}
+	w.record(tick(at.Add(time.Second), 10))
+	sum, err := redecide()
+	if err != nil || sum.Ticks != 1 || sum.Invalid != 1 || sum.Otherwise != 1 || !strings.Contains(sum.Problem, "min_capacity 15") {
+		t.Errorf("Redecide = %+v, %v, want one tick decided and one counted", sum, err)
+	}
+}
+
 // Each key can be set, and a wrong key or value is refused with the right ones.
 func TestParseOverride(t *testing.T) {
 	values := map[string]string{

@@ -1,6 +1,7 @@
 package history
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -106,9 +107,12 @@ type Redecided struct {
 
 // Comparison sums up ticks that were decided again.
 type Comparison struct {
-	Ticks     int `json:"ticks"`     // with a decision of this schema
-	Skipped   int `json:"skipped"`   // without one: paused, failed, or of another version
-	Otherwise int `json:"otherwise"` // would have decided otherwise
+	Ticks   int `json:"ticks"`   // with a decision of this schema
+	Skipped int `json:"skipped"` // without one: paused, failed, or of another version
+	// Invalid ticks have a policy that the overrides contradict. Problem is that of the first one.
+	Invalid   int    `json:"invalid,omitempty"`
+	Problem   string `json:"problem,omitempty"`
+	Otherwise int    `json:"otherwise"` // would have decided otherwise
 	// Most and Least are the largest differences up and down.
 	Most  float64 `json:"most"`
 	Least float64 `json:"least"`
@@ -117,9 +121,11 @@ type Comparison struct {
 }
 
 // Redecide decides the recorded ticks from then on again, with the overrides. It calls visit with each tick that would
-// have decided otherwise. Each tick starts from its recorded state: no tick finds what an earlier one would have done.
+// have decided otherwise. If the overrides contradict the policy of every tick, it returns the error of the first. Each tick
+// starts from its recorded state: no tick finds what an earlier one would have done.
 func (p Pool) Redecide(ctx context.Context, from time.Time, overrides []Override, visit func(Redecided) error) (sum Comparison, err error) {
 	total := 0.0
+	var invalid error // of the first
 	err = p.Records(ctx, from, func(data []byte) error {
 		r, err := explain.Read(data)
 		if err != nil {
@@ -132,7 +138,9 @@ func (p Pool) Redecide(ctx context.Context, from time.Time, overrides []Override
 			return nil
 		}
 		if err != nil {
-			return err
+			invalid = cmp.Or(invalid, err)
+			sum.Invalid++
+			return nil
 		}
 		sum.Ticks++
 		if one.By == 0 {
@@ -145,6 +153,12 @@ func (p Pool) Redecide(ctx context.Context, from time.Time, overrides []Override
 	})
 	if sum.Ticks > 0 {
 		sum.Mean = total / float64(sum.Ticks)
+	}
+	if invalid != nil {
+		sum.Problem = invalid.Error()
+		if err == nil && sum.Ticks == 0 {
+			err = invalid
+		}
 	}
 	return sum, err
 }

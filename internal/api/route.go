@@ -195,8 +195,10 @@ func (c *call) findPool() error {
 func (c *call) checkPool(pool string) error {
 	known := []string{}
 	if names.Valid(pool) {
+		ctx, cancel := context.WithTimeout(c.request.Context(), readWithin) // that of a stream has no deadline
+		defer cancel()
 		var err error
-		if known, err = c.Fleet.Pools(c.request.Context()); err != nil {
+		if known, err = c.Fleet.Pools(ctx); err != nil {
 			return err
 		}
 	}

@@ -110,7 +110,7 @@ func TestInstancesOutliveTheirAgent(t *testing.T) {
 			if err := syscall.Kill(pids[3], syscall.SIGKILL); err != nil { // it ends while no agent runs
 				t.Fatal(err)
 			}
-			// Its child lives a little longer, and an agent would adopt the instance with it.
+			// Its child ends a little later. An agent that starts before would adopt the instance.
 			localtest.Until(t, "the end of its process group", func() bool { return errors.Is(syscall.Kill(-pids[3], 0), syscall.ESRCH) })
 			for i, pid := range pids[:3] {
 				if !alive(pid) {

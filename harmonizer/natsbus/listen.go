@@ -119,7 +119,7 @@ type connection struct {
 
 // connectionState is the state of the connection at one check.
 type connectionState struct {
-	up         bool // connected, and nodes are heard
+	up         bool // connected, with the permission to receive from nodes
 	reconnects uint64
 	dropped    uint64
 }

@@ -196,7 +196,7 @@ func TestKeysAreReplacedOnlyByForce(t *testing.T) {
 	}
 }
 
-// A running server with a service for agents takes over no changed list of keys: it needs a restart. The documents say so.
+// A running server with a service for agents takes over no changed list of keys: it needs a restart, as the documents describe.
 // After the restart a removed key is refused, and a new one accepted.
 func TestServersTakeOverKeysByARestart(t *testing.T) {
 	o := options(t.TempDir())
@@ -219,7 +219,7 @@ func TestServersTakeOverKeysByARestart(t *testing.T) {
 	next := alone(serverOptions(t, o.Folder))
 	next.Port = s.Addr().(*net.TCPAddr).Port
 	if err := s.ReloadOptions(&next); err == nil || !strings.Contains(err.Error(), "not supported for AuthCallout") {
-		t.Errorf("a reload with other keys = %v: correct what the documents say about it", err)
+		t.Errorf("a reload with other keys = %v: correct the documents", err)
 	}
 	s.Shutdown()
 	s = serve()

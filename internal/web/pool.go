@@ -27,7 +27,7 @@ var ranges = []struct {
 
 // poolQuery is the state of a pool's page, as the URL has it.
 type poolQuery struct {
-	Range    string    // of a live window; empty: see choose
+	Range    string    // of a live window; empty: choose sets it
 	From, To time.Time // of a fixed window; zero: live
 	At       time.Time // of the cursor; zero: none
 	Kind     resource.Kind

@@ -16,7 +16,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/local"
 )
 
-// The roles of a cluster permit no request for local machines. The error says where those are, and not to change a role.
+// The roles of a cluster permit no request for local machines. The error names the bus that has them, and no role.
 func TestBusWithoutLocalMachines(t *testing.T) {
 	s := bustest.Serve(t, server.Options{Users: []*server.User{
 		{Username: "pool", Password: "p", Permissions: &server.Permissions{Publish: &server.SubjectPermission{Deny: []string{"weir.c.local.>"}}}},

@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/weirkeeper/weirkeeper/internal/identity"
+	"github.com/weirkeeper/weirkeeper/internal/identity/identitytest"
 )
 
 // agentsAtOnce is the number of connection attempts that run at the same time.
@@ -83,7 +84,7 @@ func BenchmarkFleet(b *testing.B) {
 		first, _ := w.respond(nil)
 		second, _ := w.respond(nil)
 		static := func(i int) (*nats.Conn, error) {
-			return nats.Connect(w.urls(), nats.Nkey(public(b, w.static[i]), w.static[i].Sign), nats.Timeout(30*time.Second))
+			return nats.Connect(w.urls(), nats.Nkey(identitytest.Public(b, w.static[i]), w.static[i].Sign), nats.Timeout(30*time.Second))
 		}
 		logins := make([]*identity.Login, n)
 		for i := range logins {

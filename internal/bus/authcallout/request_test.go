@@ -13,6 +13,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/internal/bus/authcallout"
 	"github.com/weirkeeper/weirkeeper/internal/identity"
+	"github.com/weirkeeper/weirkeeper/internal/identity/identitytest"
 )
 
 // request returns the request of a server, with what the login sends.
@@ -27,8 +28,8 @@ func request(tb testing.TB, w *world, l *identity.Login, now time.Time) *jwt.Aut
 	if err != nil {
 		tb.Fatal(err)
 	}
-	c := jwt.NewAuthorizationRequestClaims(public(tb, w.issuer))
-	c.Audience, c.UserNkey, c.Expires = "nats-authorization-request", public(tb, pair(tb, nkeys.CreateUser)), now.Add(3*time.Second).Unix()
+	c := jwt.NewAuthorizationRequestClaims(identitytest.Public(tb, w.issuer))
+	c.Audience, c.UserNkey, c.Expires = "nats-authorization-request", identitytest.Public(tb, identitytest.Key(tb, nkeys.CreateUser)), now.Add(3*time.Second).Unix()
 	c.Server.Name, c.ClientInformation.Nonce = "n0", nonce
 	c.ConnectOptions.Nkey, c.ConnectOptions.SignedNonce, c.ConnectOptions.Token = o.Nkey, base64.RawURLEncoding.EncodeToString(sig), o.TokenHandler()
 	return c
@@ -37,9 +38,9 @@ func request(tb testing.TB, w *world, l *identity.Login, now time.Time) *jwt.Aut
 // sign signs a request as a server.
 func sign(tb testing.TB, c *jwt.AuthorizationRequestClaims) []byte {
 	tb.Helper()
-	s := pair(tb, nkeys.CreateServer)
+	s := identitytest.Key(tb, nkeys.CreateServer)
 	if c.Server.ID == "" {
-		c.Server.ID = public(tb, s)
+		c.Server.ID = identitytest.Public(tb, s)
 	}
 	text, err := c.Encode(s)
 	if err != nil {
@@ -79,10 +80,14 @@ func TestRequestsOfOthersGetNoAnswer(t *testing.T) {
 		"too long":       {[]byte(strings.Repeat("x", 65<<10)), "", identity.Malformed},
 		"encrypted":      {made(func(*jwt.AuthorizationRequestClaims) {}), "XABC", identity.Malformed},
 		"other audience": {made(func(c *jwt.AuthorizationRequestClaims) { c.Audience = "x" }), "", identity.Malformed},
-		"other issuer":   {made(func(c *jwt.AuthorizationRequestClaims) { c.Subject = public(t, pair(t, nkeys.CreateAccount)) }), "", identity.Malformed},
-		"other server":   {made(func(c *jwt.AuthorizationRequestClaims) { c.Server.ID = public(t, pair(t, nkeys.CreateServer)) }), "", identity.Malformed},
-		"no user":        {made(func(c *jwt.AuthorizationRequestClaims) { c.UserNkey = "U" }), "", identity.Malformed},
-		"late":           {made(func(c *jwt.AuthorizationRequestClaims) { c.Expires = now.Add(-time.Minute).Unix() }), "", identity.Overload},
+		"other issuer": {made(func(c *jwt.AuthorizationRequestClaims) {
+			c.Subject = identitytest.Public(t, identitytest.Key(t, nkeys.CreateAccount))
+		}), "", identity.Malformed},
+		"other server": {made(func(c *jwt.AuthorizationRequestClaims) {
+			c.Server.ID = identitytest.Public(t, identitytest.Key(t, nkeys.CreateServer))
+		}), "", identity.Malformed},
+		"no user": {made(func(c *jwt.AuthorizationRequestClaims) { c.UserNkey = "U" }), "", identity.Malformed},
+		"late":    {made(func(c *jwt.AuthorizationRequestClaims) { c.Expires = now.Add(-time.Minute).Unix() }), "", identity.Overload},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := r.Status().Refused[tc.want]
@@ -105,8 +110,8 @@ func FuzzConnection(f *testing.F) {
 	f.Add(valid.Token, valid.Nkey, valid.SignedNonce, "0123456789abcdef", "127.0.0.1")
 	f.Add(`{"verifier":"sharedsecret","cluster":"prod","pool":"web","node":"i-01","proof":{"at":1,"mac":"eA=="}}`, valid.Nkey, valid.SignedNonce, "x", "")
 	f.Fuzz(func(t *testing.T, token, nkey, sig, nonce, host string) {
-		c := jwt.NewAuthorizationRequestClaims(public(t, w.issuer))
-		c.Audience, c.UserNkey = "nats-authorization-request", public(t, pair(t, nkeys.CreateUser))
+		c := jwt.NewAuthorizationRequestClaims(identitytest.Public(t, w.issuer))
+		c.Audience, c.UserNkey = "nats-authorization-request", identitytest.Public(t, identitytest.Key(t, nkeys.CreateUser))
 		c.ConnectOptions = jwt.ConnectOptions{Token: token, Nkey: nkey, SignedNonce: sig}
 		c.ClientInformation = jwt.ClientInformation{Nonce: nonce, Host: host}
 		answer := r.Answer(t.Context(), now, sign(t, c), "")

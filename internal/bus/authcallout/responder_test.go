@@ -20,6 +20,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/bus/authcallout"
 	"github.com/weirkeeper/weirkeeper/internal/bus/bustest"
 	"github.com/weirkeeper/weirkeeper/internal/identity"
+	"github.com/weirkeeper/weirkeeper/internal/identity/identitytest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -89,7 +90,7 @@ func TestWrongLoginsAreRefusedAndCounted(t *testing.T) {
 	r, _ := w.respond(func(c *authcallout.Config) {
 		c.Log = slog.New(slog.NewTextHandler(lockedWriter{&mu, &text}, nil))
 	})
-	foreign, unknown := w.login("i-01", w.secret), pair(t, nkeys.CreateUser)
+	foreign, unknown := w.login("i-01", w.secret), identitytest.Key(t, nkeys.CreateUser)
 	for _, tc := range []struct {
 		name   string
 		login  *identity.Login
@@ -99,8 +100,11 @@ func TestWrongLoginsAreRefusedAndCounted(t *testing.T) {
 		remedy string
 	}{
 		{"another secret", w.login("i-01", w.other), nil, identity.Forged, "no secret of the key file", "the same secret"},
-		{"daemon with an unknown key", w.login("i-01", w.secret), func(o *nats.Options) { o.TokenHandler = nil; o.Nkey, o.SignatureCB = public(t, unknown), unknown.Sign },
-			identity.Malformed, "user " + public(t, unknown) + " is not in the configuration of the servers", "copy accounts.conf to the servers and restart them"},
+		{"daemon with an unknown key", w.login("i-01", w.secret), func(o *nats.Options) {
+			o.TokenHandler = nil
+			o.Nkey, o.SignatureCB = identitytest.Public(t, unknown), unknown.Sign
+		},
+			identity.Malformed, "user " + identitytest.Public(t, unknown) + " is not in the configuration of the servers", "copy accounts.conf to the servers and restart them"},
 		{"no token", w.login("i-01", w.secret), func(o *nats.Options) { o.TokenHandler = nil }, identity.Malformed, "has no token", "add the block identity"},
 		{"no nkey", w.login("i-01", w.secret), func(o *nats.Options) { o.Nkey, o.SignatureCB = "", nil }, identity.Unsigned, "without an nkey", "the block identity"},
 		{"another key", w.login("i-01", w.secret), func(o *nats.Options) { o.SignatureCB = signBoth(o.SignatureCB, foreign.Key.Sign) }, identity.Unsigned, "did not sign", "a key of its own"},
@@ -371,13 +375,13 @@ func TestResponderWithoutPermissionIsNotReady(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	limited := pair(t, nkeys.CreateUser)
+	limited := identitytest.Key(t, nkeys.CreateUser)
 	s := bustest.Serve(t, server.Options{Nkeys: []*server.NkeyUser{{
-		Nkey: public(t, limited), Permissions: &server.Permissions{Subscribe: &server.SubjectPermission{Deny: []string{authcallout.Subject}}},
+		Nkey: identitytest.Public(t, limited), Permissions: &server.Permissions{Subscribe: &server.SubjectPermission{Deny: []string{authcallout.Subject}}},
 	}}})
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	err = r.Run(ctx, bustest.Connect(t, s.ClientURL(), nats.Nkey(public(t, limited), limited.Sign)))
+	err = r.Run(ctx, bustest.Connect(t, s.ClientURL(), nats.Nkey(identitytest.Public(t, limited), limited.Sign)))
 	if err == nil || !strings.Contains(err.Error(), authcallout.Subject) || !strings.Contains(err.Error(), "role auth") || r.Status().Ready {
 		t.Errorf("Run = %v, ready %v, want the subject and the role", err, r.Status().Ready)
 	}

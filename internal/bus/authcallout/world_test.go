@@ -20,6 +20,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/bus/authcallout"
 	"github.com/weirkeeper/weirkeeper/internal/bus/bustest"
 	"github.com/weirkeeper/weirkeeper/internal/identity"
+	"github.com/weirkeeper/weirkeeper/internal/identity/identitytest"
 	"github.com/weirkeeper/weirkeeper/internal/identity/sharedsecret"
 )
 
@@ -44,12 +45,12 @@ type world struct {
 func newWorld(tb testing.TB, size, static int, encrypt bool) *world {
 	tb.Helper()
 	w := &world{TB: tb, dir: tb.TempDir()}
-	w.issuer, w.auth, w.daemon = pair(tb, nkeys.CreateAccount), pair(tb, nkeys.CreateUser), pair(tb, nkeys.CreateUser)
+	w.issuer, w.auth, w.daemon = identitytest.Key(tb, nkeys.CreateAccount), identitytest.Key(tb, nkeys.CreateUser), identitytest.Key(tb, nkeys.CreateUser)
 	if encrypt {
-		w.xkey = pair(tb, nkeys.CreateCurveKeys)
+		w.xkey = identitytest.Key(tb, nkeys.CreateCurveKeys)
 	}
 	for range static {
-		w.static = append(w.static, pair(tb, nkeys.CreateUser))
+		w.static = append(w.static, identitytest.Key(tb, nkeys.CreateUser))
 	}
 	w.secret, w.other = w.file("secret", strings.Repeat("a", 40)), w.file("other", strings.Repeat("b", 40))
 	for i := range size {
@@ -69,21 +70,21 @@ func newWorld(tb testing.TB, size, static int, encrypt bool) *world {
 func (w *world) options(i, size int) server.Options {
 	accounts := []*server.Account{server.NewAccount("AUTH"), server.NewAccount("WEIR"), server.NewAccount("SYS")}
 	user := func(pair nkeys.KeyPair, account int) *server.NkeyUser {
-		return &server.NkeyUser{Nkey: public(w, pair), Account: accounts[account]}
+		return &server.NkeyUser{Nkey: identitytest.Public(w, pair), Account: accounts[account]}
 	}
 	o := server.Options{
 		ServerName: fmt.Sprintf("n%d", i), Accounts: accounts, SystemAccount: "SYS", AuthTimeout: 3, MaxControlLine: 4096,
 		Nkeys: []*server.NkeyUser{user(w.auth, 0), user(w.daemon, 1)},
 		AuthCallout: &server.AuthCallout{
-			Issuer: public(w, w.issuer), Account: "AUTH", AuthUsers: []string{public(w, w.auth), public(w, w.daemon)},
+			Issuer: identitytest.Public(w, w.issuer), Account: "AUTH", AuthUsers: []string{identitytest.Public(w, w.auth), identitytest.Public(w, w.daemon)},
 		},
 	}
 	for _, p := range w.static {
 		o.Nkeys = append(o.Nkeys, user(p, 1))
-		o.AuthCallout.AuthUsers = append(o.AuthCallout.AuthUsers, public(w, p))
+		o.AuthCallout.AuthUsers = append(o.AuthCallout.AuthUsers, identitytest.Public(w, p))
 	}
 	if w.xkey != nil {
-		o.AuthCallout.XKey = public(w, w.xkey)
+		o.AuthCallout.XKey = identitytest.Public(w, w.xkey)
 	}
 	if size > 1 {
 		o.Cluster = server.ClusterOpts{Name: "c", Host: "127.0.0.1", Port: -1}
@@ -92,24 +93,6 @@ func (w *world) options(i, size int) server.Options {
 		}
 	}
 	return o
-}
-
-func pair(tb testing.TB, create func() (nkeys.KeyPair, error)) nkeys.KeyPair {
-	tb.Helper()
-	p, err := create()
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return p
-}
-
-func public(tb testing.TB, p nkeys.KeyPair) string {
-	tb.Helper()
-	key, err := p.PublicKey()
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return key
 }
 
 // file writes a file that only its owner may read.
@@ -147,7 +130,7 @@ func (w *world) urls() string {
 // connectAs connects a static user.
 func (w *world) connectAs(p nkeys.KeyPair) *nats.Conn {
 	w.Helper()
-	return bustest.Connect(w, w.urls(), nats.Nkey(public(w, p), p.Sign))
+	return bustest.Connect(w, w.urls(), nats.Nkey(identitytest.Public(w, p), p.Sign))
 }
 
 // respond runs a responder until the test ends, or until stop is called.
@@ -199,7 +182,7 @@ func (w *world) login(node, secret string) *identity.Login {
 	}
 	return &identity.Login{
 		Claim: identity.Claim{Cluster: "prod", Pool: "web", Node: node}, Verifier: verifier, Prover: p,
-		Key: pair(w, nkeys.CreateUser),
+		Key: identitytest.Key(w, nkeys.CreateUser),
 	}
 }
 

@@ -80,7 +80,7 @@ func Lease(now func() StandbyLease) Check {
 		}
 		if holder, waiting := lease.Standby(); waiting {
 			if holder == "" {
-				return Result{State: Unknown, Detail: "waits for the lease; its holder is unknown", Remedy: "if this lasts, see the check bus, and the JetStream of NATS"}
+				return Result{State: Unknown, Detail: "waits for the lease; its holder is unknown", Remedy: "if this lasts, read the check bus, and check the JetStream of NATS"}
 			}
 			return Result{State: Standby, Detail: "held by " + holder}
 		}

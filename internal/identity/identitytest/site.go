@@ -39,8 +39,8 @@ func Serve(tb testing.TB, kind string, v identity.Verifier) *Site {
 	issuer, user := Key(tb, nkeys.CreateAccount), Key(tb, nkeys.CreateUser)
 	accounts := []*server.Account{server.NewAccount("AUTH"), server.NewAccount("WEIR")}
 	s := &Site{TB: tb, kind: kind, server: bustest.Serve(tb, server.Options{
-		Accounts: accounts, AuthTimeout: 3, MaxControlLine: 4096, Nkeys: []*server.NkeyUser{{Nkey: public(tb, user), Account: accounts[0]}},
-		AuthCallout: &server.AuthCallout{Issuer: public(tb, issuer), Account: "AUTH", AuthUsers: []string{public(tb, user)}},
+		Accounts: accounts, AuthTimeout: 3, MaxControlLine: 4096, Nkeys: []*server.NkeyUser{{Nkey: Public(tb, user), Account: accounts[0]}},
+		AuthCallout: &server.AuthCallout{Issuer: Public(tb, issuer), Account: "AUTH", AuthUsers: []string{Public(tb, user)}},
 	})}
 	r, err := authcallout.New(authcallout.Config{
 		Cluster: "prod", Account: "WEIR", Issuer: issuer, Verifiers: map[string]identity.Verifier{kind: v}, Log: slog.New(slog.DiscardHandler),
@@ -53,7 +53,7 @@ func Serve(tb testing.TB, kind string, v identity.Verifier) *Site {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	nc := bustest.Connect(tb, s.server.ClientURL(), nats.Nkey(public(tb, user), user.Sign))
+	nc := bustest.Connect(tb, s.server.ClientURL(), nats.Nkey(Public(tb, user), user.Sign))
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -128,7 +128,8 @@ func Key(tb testing.TB, create func() (nkeys.KeyPair, error)) nkeys.KeyPair {
 	return p
 }
 
-func public(tb testing.TB, p nkeys.KeyPair) string {
+// Public returns the public key of a pair.
+func Public(tb testing.TB, p nkeys.KeyPair) string {
 	tb.Helper()
 	key, err := p.PublicKey()
 	if err != nil {

@@ -101,7 +101,7 @@ func TestPagesSayThatTheSourceIsAway(t *testing.T) {
 }
 
 // A window that begins before the ticks in memory has the values of the ledger: those of pages with all ticks in memory.
-// Without the ledger the page says so.
+// Without the ledger the page reports that.
 func TestOlderWindow(t *testing.T) {
 	t.Parallel()
 	w := &webtest.World{Size: 1, Every: time.Minute}

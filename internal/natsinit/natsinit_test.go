@@ -49,8 +49,12 @@ func contents(t *testing.T, folder string) map[string]string {
 		if err != nil {
 			return err
 		}
-		if info.Mode().Perm() != 0o600 {
-			t.Errorf("%s has mode %v, want 0600", path, info.Mode().Perm())
+		want := fs.FileMode(0o644)
+		if strings.HasSuffix(path, ".key") || strings.Contains(path, ".nk") {
+			want = 0o600
+		}
+		if info.Mode().Perm() != want {
+			t.Errorf("%s has mode %v, want %v", path, info.Mode().Perm(), want)
 		}
 		text, err := os.ReadFile(path)
 		all[strings.TrimPrefix(path, folder+"/")] = string(text)

@@ -246,6 +246,11 @@ func (p *Plan) Write() error {
 		if err := wholefile.Write(path, f.text); err != nil {
 			return fmt.Errorf("write %s: %w", path, err)
 		}
+		if !f.Secret { // other users of a host read a copy, which has the same mode
+			if err := os.Chmod(path, 0o644); err != nil {
+				return fmt.Errorf("write %s: %w", path, err)
+			}
+		}
 	}
 	return nil
 }

@@ -3,10 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -131,7 +127,7 @@ grep -rlI "$HOSTS/$HOST/" $HOSTS/$to/etc | xargs -r sed -i "s|$HOSTS/$HOST/|$HOS
 	p.texts = []string{
 		"n1=n1.example.org", "n1=127.0.0.1", "n2=n2.example.org", "n2=127.0.0.2", "n3=n3.example.org", "n3=127.0.0.3",
 		"influx.example.org:8086", p.influx.Address(t),
-		"region: us-east-1,", fmt.Sprintf("region: us-east-1, endpoint_url: %q, path_style: true,", endpointOfAll(t, bucket.Endpoint, p.cloud)),
+		"region: us-east-1,", fmt.Sprintf("region: us-east-1, endpoint_url: %q, path_style: true,", p.cloud.WithS3(t, bucket.Endpoint)),
 	}
 	t.Setenv("INFLUX_PASSWORD", strings.TrimPrefix(string(influxtest.Token), "admin:"))
 	return p
@@ -142,28 +138,6 @@ func writeProgram(path, text string) error {
 		return err
 	}
 	return os.WriteFile(path, []byte("#!/bin/sh\n"+text+"\n"), 0o755)
-}
-
-// endpointOfAll returns one endpoint for S3 and for the other services, as AWS has them.
-func endpointOfAll(t *testing.T, bucket string, cloud http.Handler) string {
-	t.Helper()
-	target, err := url.Parse(bucket)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s3 := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
-		r.SetURL(target)
-		r.Out.Host = r.In.Host // the signature includes it
-	}}
-	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.Contains(r.Header.Get("Authorization"), "/s3/aws4_request") {
-			s3.ServeHTTP(w, r)
-			return
-		}
-		cloud.ServeHTTP(w, r)
-	}))
-	t.Cleanup(front.Close)
-	return front.URL
 }
 
 // root returns the folder of a host.

@@ -6,7 +6,10 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -187,4 +190,26 @@ func (s *Server) logLocked(in incoming, err error) {
 func (s *Server) Calls() (calls []Call) {
 	s.do(func(*cloud) { calls = slices.Clone(s.calls) })
 	return calls
+}
+
+// WithS3 returns the address of one endpoint for an S3 server and for s, as AWS has for all its services, until the test ends.
+func (s *Server) WithS3(t testing.TB, address string) string {
+	t.Helper()
+	target, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bucket := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+		r.SetURL(target)
+		r.Out.Host = r.In.Host // the signature includes it
+	}}
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.Contains(r.Header.Get("Authorization"), "/s3/aws4_request") {
+			bucket.ServeHTTP(w, r)
+			return
+		}
+		s.ServeHTTP(w, r)
+	}))
+	t.Cleanup(front.Close)
+	return front.URL
 }

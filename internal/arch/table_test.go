@@ -54,6 +54,7 @@ var house = []entry{
 	{path: "bootstrap/release/keyfile", row: leaf, family: "files", only: []string{"internal/inputfile"},
 		by: []string{"bootstrap/release", "internal/config", "internal/signalbucket", "cmd/..."}},
 	{path: "internal/daemon/sdnotify", row: leaf, only: none},
+	{path: "internal/atrest", row: leaf, only: none},
 	{path: "internal/diskspace", row: leaf, only: none},
 	{path: "internal/daemon/httpguard", row: leaf, std: true, only: none},
 	{path: "internal/inputfile", row: leaf, std: true, family: "files", only: none},

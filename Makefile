@@ -43,10 +43,11 @@ test: ## run every test (or a part, PKG=./autoscaler/...) with the race detector
 	$(RACE) -timeout 40m $(PKG)
 	$(if $(filter ./...,$(PKG)),cd deploy/check && $(GO) test ./...)
 
-test-root: ## run the tests that need root: cgroups, limits, and users of signals
+test-root: ## run the tests that need root: cgroups, limits, users of signals, and the units under systemd
 	$(RACE) -run 'Cgroup|Limit|Controller|Launcher|Leaves|Survives|KillsItsGroup|User' ./bootstrap/supervise
 	$(RACE) -run 'User' ./bootstrap ./sigproto ./internal/daemon/bootstrapd
 	$(RACE) -run 'UpIsolates|UpAdmits' ./cmd/weir
+	$(RACE) -tags=grpcnotrace,root -run 'UnitsRun' ./deploy/packages
 
 ARCHES  ?= amd64 arm64
 VERSION ?= 0.0.0-dev
@@ -68,6 +69,7 @@ check: lint test ## run lint and test
 lint: ## run gofmt, vet, go fix, staticcheck, buf; check subjects of commits, and that generated code is current
 	@files=$$(gofmt -l .); test -z "$$files" || { echo "gofmt would change: $$files"; exit 1; }
 	$(GO) vet ./...
+	$(GO) vet -tags=grpcnotrace,root ./deploy/packages
 	cd deploy/check && $(GO) vet ./...
 	$(GO) fix -diff ./...
 	$(TOOL) staticcheck ./...

@@ -113,6 +113,11 @@ func Crashes(now time.Time, app string, n message.AppCount, givenUp int, crashes
 	return text + fmt.Sprintf("; \"weir app crashes %s\" lists the crashes, \"weir app logs %s\" shows the last output", app, app)
 }
 
+// MoreCrashes describes further applications with instances that crash repeatedly.
+func MoreCrashes(names []string) string {
+	return fmt.Sprintf("%s crash repeatedly: %s; \"weir app list\" lists them", plural(len(names), "more application has instances that", "more applications have instances that"), List(names))
+}
+
 // Fallback describes an app whose own signal gave no request at a tick.
 func Fallback(now, tick time.Time, app decide.Resolved) string {
 	return fmt.Sprintf("app %s is served by %s since the tick of %s, %s ago, or before: %s; the pool does not shrink until its own signal responds; \"weir signal logs %s\" shows the output of the signal",

@@ -3,6 +3,7 @@ package view
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -83,6 +84,20 @@ func TestImpossibleNamesEachAppOnce(t *testing.T) {
 	}})
 	if len(got) != 1 || !strings.HasPrefix(got[0], "web/2 waits for room: "+why) {
 		t.Errorf("lines %q", got)
+	}
+}
+
+// Ten crashing applications have a warning each, and all others one.
+func TestWarnOfManyCrashingApplications(t *testing.T) {
+	var s Status
+	counts := message.Counts{Complete: true, Apps: map[string]message.AppCount{"well": {Expected: 1}}}
+	for i := range 12 {
+		counts.Apps[fmt.Sprintf("app%02d", i)] = message.AppCount{Expected: 3, Flapping: 2}
+	}
+	s.warnOfApps(counts, nil)
+	const want = `2 more applications have instances that crash repeatedly: app10, app11; "weir app list" lists them`
+	if len(s.Warnings) != 11 || !strings.HasPrefix(s.Warnings[9], "application app09: ") || s.Warnings[10] != want {
+		t.Errorf("warnings = %q, want %q as the last one", s.Warnings, want)
 	}
 }
 

@@ -50,17 +50,26 @@ func (s *Status) warn(format string, args ...any) {
 	s.Warnings = append(s.Warnings, fmt.Sprintf(format, args...))
 }
 
-// maxCrashing bounds the applications whose crashes one status requests.
+// maxCrashing bounds the applications of which one status shows why they crash.
 const maxCrashing = 10
+
+// crashing returns the applications with instances that crash repeatedly, in order: those with a cause, and the rest.
+func crashing(c message.Counts) (first, rest []string) {
+	for _, name := range slices.Sorted(maps.Keys(c.Apps)) {
+		if c.Apps[name].Flapping > 0 {
+			first = append(first, name)
+		}
+	}
+	n := min(len(first), maxCrashing)
+	return first[:n], first[n:]
+}
 
 // crashesOf requests the crashes of the first applications that crash repeatedly. Without a response the warning has no
 // cause.
 func (p Pool) crashesOf(ctx context.Context, c message.Counts) map[string]harmonizer.Status {
 	crashes := map[string]harmonizer.Status{}
-	for _, name := range slices.Sorted(maps.Keys(c.Apps)) {
-		if c.Apps[name].Flapping == 0 || len(crashes) == maxCrashing {
-			continue
-		}
+	first, _ := crashing(c)
+	for _, name := range first {
 		h, err := Harmonizer(ctx, p.Bus, p.Cluster, harmonizer.StatusQuery{App: name, Crashes: true})
 		if err != nil {
 			break
@@ -74,10 +83,12 @@ func (s *Status) warnOfApps(c message.Counts, crashes map[string]harmonizer.Stat
 	if !c.Complete {
 		s.warn("instance counts are not complete, and no signal is given them: %s", c.Why)
 	}
-	for _, name := range slices.Sorted(maps.Keys(c.Apps)) {
-		if n := c.Apps[name]; n.Flapping > 0 {
-			s.warn("%s", explain.Crashes(time.Now(), name, n, givenUp(crashes[name].App), crashes[name].Crashes))
-		}
+	first, rest := crashing(c)
+	for _, name := range first {
+		s.warn("%s", explain.Crashes(time.Now(), name, c.Apps[name], givenUp(crashes[name].App), crashes[name].Crashes))
+	}
+	if len(rest) > 0 {
+		s.warn("%s", explain.MoreCrashes(rest))
 	}
 }
 

@@ -36,7 +36,7 @@ func runningFaults() (all []fault) {
 		all = append(all, fault{name: "halt " + role, begin: haltRole(role), end: (*faultWorld).resume})
 	}
 	for _, by := range []time.Duration{time.Hour, -time.Hour} {
-		all = append(all, fault{name: fmt.Sprintf("clock step %v", by), begin: stepAll(by), end: stepAll(0)})
+		all = append(all, fault{name: fmt.Sprintf("clock step %v", by), begin: stepAll(by), end: stepAll(0)}, clockOfAgent(by))
 	}
 	var free func()
 	return append(all,
@@ -123,6 +123,25 @@ func stepAll(by time.Duration) func(*faultWorld) {
 				w.Fatal(err)
 			}
 		}
+	}
+}
+
+// clockOfAgent steps the clock of one agent alone: that of one machine is wrong.
+func clockOfAgent(by time.Duration) fault {
+	step := func(w *faultWorld, by time.Duration) {
+		for _, pid := range w.pids {
+			if err := stepClock(pid, by); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				w.Fatal(err)
+			}
+		}
+	}
+	return fault{
+		name: fmt.Sprintf("clock step %v of one agent", by),
+		begin: func(w *faultWorld) {
+			w.pids = w.of("agent")[:1]
+			step(w, by)
+		},
+		end: func(w *faultWorld) { step(w, 0) },
 	}
 }
 

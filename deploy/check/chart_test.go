@@ -1,6 +1,7 @@
 package check
 
 import (
+	"fmt"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -62,7 +63,7 @@ func parse(t *testing.T, text string) map[string]runtime.Object {
 			t.Fatalf("%v:\n%s", err, part)
 		}
 		object := map[string]runtime.Object{
-			"Deployment": &apps.Deployment{}, "ConfigMap": &core.ConfigMap{}, "ServiceAccount": &core.ServiceAccount{}, "PodDisruptionBudget": &policy.PodDisruptionBudget{},
+			"Deployment": &apps.Deployment{}, "ConfigMap": &core.ConfigMap{}, "ServiceAccount": &core.ServiceAccount{}, "Service": &core.Service{}, "PodDisruptionBudget": &policy.PodDisruptionBudget{},
 		}[head.Kind]
 		if object == nil {
 			t.Fatalf("kind %q is not expected:\n%s", head.Kind, part)
@@ -76,7 +77,7 @@ func parse(t *testing.T, text string) map[string]runtime.Object {
 }
 
 func TestChartPassesHelmsLinter(t *testing.T) {
-	for name, v := range map[string]values{"defaults": nil, "all": {"placer": values{"enabled": true}, "auth": values{"enabled": true}}} {
+	for name, v := range map[string]values{"defaults": nil, "all": {"placer": values{"enabled": true}, "auth": values{"enabled": true}, "web": values{"enabled": true}}} {
 		for _, m := range lint.All(chartFolder, v, "weir", true).Messages {
 			if m.Severity > support.InfoSev {
 				t.Errorf("%s: %v", name, m)
@@ -88,7 +89,7 @@ func TestChartPassesHelmsLinter(t *testing.T) {
 func TestChart(t *testing.T) {
 	objects := render(t, values{
 		"pools":  values{"batch": values{"secret": "s", "config": values{"min": 1}, "args": []any{"--dry-run"}}},
-		"placer": values{"enabled": true, "args": []any{"--log-level", "debug"}}, "auth": values{"enabled": true}, "harmonizer": values{"replicas": 3}, "image": values{"tag": "1.2.3"},
+		"placer": values{"enabled": true, "args": []any{"--log-level", "debug"}}, "auth": values{"enabled": true}, "web": values{"enabled": true}, "harmonizer": values{"replicas": 3}, "image": values{"tag": "1.2.3"},
 	})
 	var names []string
 	for _, name := range slices.Sorted(maps.Keys(objects)) {
@@ -97,7 +98,7 @@ func TestChart(t *testing.T) {
 			hardened(t, d)
 		}
 	}
-	if want := []string{"w-auth", "w-harmonizer", "w-placer", "w-pool-batch", "w-pool-default"}; !slices.Equal(names, want) {
+	if want := []string{"w-auth", "w-harmonizer", "w-placer", "w-pool-batch", "w-pool-default", "w-web"}; !slices.Equal(names, want) {
 		t.Fatalf("deployments %v, want %v", names, want)
 	}
 	batch := objects["Deployment/w-pool-batch"].(*apps.Deployment).Spec.Template.Spec.Containers[0]
@@ -105,6 +106,7 @@ func TestChart(t *testing.T) {
 		t.Errorf("pool batch runs %q of %s", got, batch.Image)
 	}
 	placerOfAllPools(t, objects)
+	webIsReached(t, objects)
 	if n := *objects["Deployment/w-harmonizer"].(*apps.Deployment).Spec.Replicas; n != 3 {
 		t.Errorf("%d harmonizers, want 3", n)
 	}
@@ -144,6 +146,30 @@ func placerOfAllPools(t *testing.T, objects map[string]runtime.Object) {
 	}
 }
 
+// webIsReached requires that the service of the dashboard leads to a port of its pods, where weir.yaml has it listen with TLS.
+func webIsReached(t *testing.T, objects map[string]runtime.Object) {
+	t.Helper()
+	d, s := objects["Deployment/w-web"].(*apps.Deployment), objects["Service/w-web"].(*core.Service)
+	if !maps.Equal(s.Spec.Selector, d.Spec.Template.Labels) {
+		t.Errorf("the service selects %v, and the pods have %v", s.Spec.Selector, d.Spec.Template.Labels)
+	}
+	ports := d.Spec.Template.Spec.Containers[0].Ports
+	i := slices.IndexFunc(ports, func(p core.ContainerPort) bool { return p.Name == s.Spec.Ports[0].TargetPort.String() })
+	if i < 0 {
+		t.Fatalf("the service leads to port %v, the pods have %v", s.Spec.Ports[0].TargetPort, ports)
+	}
+	var file struct {
+		Web struct {
+			Addr string            `json:"addr"`
+			TLS  map[string]string `json:"tls"`
+		} `json:"web"`
+	}
+	text := objects["ConfigMap/w-weirkeeper"].(*core.ConfigMap).Data["weir.web.yaml"]
+	if err := yaml.Unmarshal([]byte(text), &file); err != nil || file.Web.Addr != fmt.Sprintf(":%d", ports[i].ContainerPort) || len(file.Web.TLS) != 2 {
+		t.Errorf("weir.yaml %v:\n%s\nwant port %d with TLS", err, text, ports[i].ContainerPort)
+	}
+}
+
 // hardened requires that a daemon runs without rights, is probed, and that each mount has its volume.
 func hardened(t *testing.T, d *apps.Deployment) {
 	t.Helper()
@@ -156,7 +182,7 @@ func hardened(t *testing.T, d *apps.Deployment) {
 	if s == nil || *s.AllowPrivilegeEscalation || !*s.ReadOnlyRootFilesystem || !slices.Equal(s.Capabilities.Drop, []core.Capability{"ALL"}) {
 		t.Errorf("%s: security context %+v, want no rights", d.Name, s)
 	}
-	if c.LivenessProbe == nil || c.ReadinessProbe == nil || len(c.Ports) != 1 || c.Ports[0].Name != c.LivenessProbe.HTTPGet.Port.String() {
+	if c.LivenessProbe == nil || c.ReadinessProbe == nil || len(c.Ports) == 0 || c.Ports[0].Name != c.LivenessProbe.HTTPGet.Port.String() {
 		t.Errorf("%s: probes %v %v of ports %v", d.Name, c.LivenessProbe, c.ReadinessProbe, c.Ports)
 	}
 	if len(d.Spec.Selector.MatchLabels) == 0 || !maps.Equal(d.Spec.Selector.MatchLabels, d.Spec.Template.Labels) {

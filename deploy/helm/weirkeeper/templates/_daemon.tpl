@@ -77,6 +77,9 @@ spec:
             - {name: CREDENTIALS_DIRECTORY, value: /run/weir/credentials}
           ports:
             - {name: admin, containerPort: {{ .port }}}
+            {{- if eq .command "web" }}
+            - {name: web, containerPort: 9480}
+            {{- end }}
           livenessProbe: {httpGet: {path: /healthz, port: admin}, periodSeconds: 20, timeoutSeconds: 5, failureThreshold: 3}
           readinessProbe: {httpGet: {path: /readyz, port: admin}, periodSeconds: 10, timeoutSeconds: 5}
           {{- with .values.resources }}

@@ -31,7 +31,7 @@ type lister func(context.Context) ([]string, error)
 func (cli *completion) completeNames(root *cobra.Command) {
 	kinds := map[string]lister{
 		"POOL": cli.poolNames, "NODE": cli.overBus(cli.nodeNames), "GROUP": cli.overBus(cli.groupNames),
-		"APP": cli.overBus(cli.signalNames), "NAMESPACE/NAME@VERSION": cli.releaseNames,
+		"APP": cli.overBus(cli.signalNames), "NAMESPACE/NAME@VERSION": cli.releaseNames, "NAMESPACE/NAME": cli.signalsInBucket,
 		"CONTEXT": contextNames,
 	}
 	var walk func(*cobra.Command)
@@ -190,6 +190,16 @@ func (cli *completion) groupNames(ctx context.Context, b *bus.Bus) (names []stri
 		names = append(names, g.ID)
 	}
 	return names, err
+}
+
+// signalsInBucket returns the names NAMESPACE/NAME of the releases.
+func (cli *completion) signalsInBucket(ctx context.Context) (names []string, err error) {
+	names, err = cli.releaseNames(ctx)
+	for i, name := range names {
+		names[i], _, _ = strings.Cut(name, "@")
+	}
+	slices.Sort(names)
+	return slices.Compact(names), err
 }
 
 func (cli *completion) releaseNames(ctx context.Context) (names []string, err error) {

@@ -110,6 +110,9 @@ func TestPublishOnTag(t *testing.T) {
 			t.Errorf("list:\n%s\nwant %s", got, name)
 		}
 	}
+	if got := u.weir(t, "__complete", "--data", u.data, "--timeout", "1m", "signal", "list", "shop/"); !strings.HasPrefix(got, "shop/depth\nshop/rps\n") {
+		t.Errorf("completion of signal list: %q, want both names", got)
+	}
 }
 
 // TestBars reads the progress of a download on a terminal: one line for each release.

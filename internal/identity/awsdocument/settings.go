@@ -46,7 +46,7 @@ type ProverSettings struct {
 
 var (
 	validAccount = regexp.MustCompile(`^[0-9]{12}$`)
-	validRegion  = regexp.MustCompile(`^[a-z0-9-]{1,32}$`)
+	validRegion  = regexp.MustCompile(`^[a-z0-9-]+$`)
 )
 
 // Check implements identity.Settings.

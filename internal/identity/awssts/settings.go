@@ -49,10 +49,12 @@ type ProverSettings struct {
 	Region   string `yaml:"region"`   // of the endpoint
 }
 
+const maxRole = 64 // bytes of the name of a role, by IAM
+
 var (
 	validAccount = regexp.MustCompile(`^[0-9]{12}$`)
-	validRole    = regexp.MustCompile(`^[A-Za-z0-9+=,.@_-]{1,64}$`)
-	validRegion  = regexp.MustCompile(`^[a-z0-9-]{1,32}$`)
+	validRole    = regexp.MustCompile(`^[A-Za-z0-9+=,.@_-]+$`)
+	validRegion  = regexp.MustCompile(`^[a-z0-9-]+$`)
 )
 
 // Check implements identity.Settings.
@@ -76,7 +78,7 @@ func (s *Settings) Check() strictyaml.Problems {
 		if !validAccount.MatchString(r.Account) {
 			at(fmt.Sprintf("allow[%d].account", i), "is %q: want the 12 digits of an AWS account", r.Account)
 		}
-		if !validRole.MatchString(r.Role) {
+		if !validRole.MatchString(r.Role) || len(r.Role) > maxRole {
 			at(fmt.Sprintf("allow[%d].role", i), "is %q: want the name of a role without its path", r.Role)
 		}
 		if len(r.Pools) == 0 || slices.ContainsFunc(r.Pools, func(p string) bool { return !names.Valid(p) }) {

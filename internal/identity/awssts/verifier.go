@@ -119,12 +119,13 @@ func (v *verifier) call(ctx context.Context, p proof, s identity.Statement) (a a
 	return a, nil
 }
 
-var session = regexp.MustCompile(`^arn:aws[a-z-]*:sts::([0-9]{12}):assumed-role/([A-Za-z0-9+=,.@_-]{1,64})/(i-[0-9a-f]{8,17})$`)
+// session has no bound for the role, which maxRole is: a regular expression has a copy for each repetition.
+var session = regexp.MustCompile(`^arn:aws[a-z-]*:sts::([0-9]{12}):assumed-role/([A-Za-z0-9+=,.@_-]+)/(i-[0-9a-f]{8,17})$`)
 
 // identify returns the node of a caller, in the claimed pool if the caller's role may join it.
 func (v *verifier) identify(a answer, claim identity.Claim) (identity.Identity, error) {
 	parts := session.FindStringSubmatch(a.Result.Arn)
-	if parts == nil || parts[1] != a.Result.Account {
+	if parts == nil || parts[1] != a.Result.Account || len(parts[2]) > maxRole {
 		return identity.Identity{}, identity.Refuse(identity.ForeignAccount, "caller %.200q is not the instance role of an EC2 machine: give the machine an instance role", a.Result.Arn)
 	}
 	account, role, node := parts[1], parts[2], parts[3]

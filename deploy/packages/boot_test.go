@@ -45,8 +45,8 @@ identity: {sharedsecret: {key_file: /etc/weir/agent/identity.secrets}}
 `
 	pool = `resource_groups: [{asg: {tag: "weir:pool"}}]
 scaling_limits: {min_capacity: 1, max_capacity: 3, max_weight_to_add: 2, max_weight_to_remove: 2, max_tasks_to_kill: inf}
-autoscaling: {tick: 1s, setpoint: 0.8}
-autoscale_signals: [{app: web, period: 1s}]
+autoscaling: {tick: 10s, setpoint: 0.8}
+autoscale_signals: [{app: web, period: 10s}]
 `
 	operator = "WEIR_CONFIG_DIR=/etc/weir CREDENTIALS_DIRECTORY=/root/keys CMAN_CLUSTER=prod CMAN_POOL=web"
 )
@@ -247,6 +247,7 @@ func TestUnitsRun(t *testing.T) {
 		}
 		return nil
 	})
+	c.logMemory("weir-bootstrap@prod-web")
 	for _, name := range daemons() {
 		if name == "weir-bootstrap@prod-web" { // the last one: no other daemon shares the program's pages
 			c.logMemory(name)

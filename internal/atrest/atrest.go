@@ -29,7 +29,7 @@ const (
 	after = 10 * time.Second
 
 	// Percent of the live heap that may become garbage before the next collection.
-	smallPercent, largePercent = 40, 100
+	smallPercent, largePercent = 20, 100
 	// Bytes of the live heap. Between both limits the percentage stays what it is.
 	small, large = 6 << 20, 8 << 20
 )

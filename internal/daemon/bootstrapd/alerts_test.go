@@ -21,12 +21,13 @@ func TestReleaseAlertFiresAndEnds(t *testing.T) {
 	defer server.Close()
 	watch := promtest.Start(t, server.URL, filepath.Join("..", "..", "..", "deploy", "prometheus", "weir-alerts.yml"))
 	ref := release.Ref{Namespace: "shop", Name: "rps", Version: "v1"}
+	f.pin([]release.Ref{ref})
 	f.add(t.Context(), ref, release.ErrUnsigned)
 	watch.Expect("with an unsigned release", "WeirReleaseRejected")
 	f.add(t.Context(), ref, nil)
 	watch.Expect("after a good fetch")
 	f.add(t.Context(), ref, release.ErrYanked)
 	watch.Expect("with a yanked release", "WeirReleaseRejected")
-	f.keep(nil)
+	f.pin(nil)
 	watch.Expect("after the file pins another version")
 }

@@ -59,7 +59,7 @@ func resultOf(err error) fetchResult {
 type fetches struct {
 	mu       sync.Mutex
 	results  map[fetchResult]float64
-	rejected map[release.Ref]bool // releases whose last fetch was rejected
+	rejected map[release.Ref]bool // for each pinned release: whether its last fetch was rejected
 }
 
 // add counts a fetch. A fetch that was cancelled does not count.
@@ -71,29 +71,31 @@ func (f *fetches) add(ctx context.Context, ref release.Ref, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.results == nil {
-		f.results, f.rejected = map[fetchResult]float64{}, map[release.Ref]bool{}
+		f.results = map[fetchResult]float64{}
 	}
 	f.results[result]++
-	delete(f.rejected, ref)
-	if result == fetchRejected {
-		f.rejected[ref] = true
+	if _, pinned := f.rejected[ref]; pinned {
+		f.rejected[ref] = result == fetchRejected
 	}
 }
 
-// keep forgets the releases that are not pinned.
-func (f *fetches) keep(pinned []release.Ref) {
+// pin sets the pinned releases. Fetches of other releases are not among the rejected ones.
+func (f *fetches) pin(refs []release.Ref) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	before := f.rejected
-	f.rejected = map[release.Ref]bool{}
-	for _, ref := range pinned {
-		if before[ref] {
-			f.rejected[ref] = true
-		}
+	f.rejected = make(map[release.Ref]bool, len(refs))
+	for _, ref := range refs {
+		f.rejected[ref] = before[ref]
 	}
-	if f.results == nil {
-		f.results = map[fetchResult]float64{}
+}
+
+// rejectionsLocked returns how many pinned releases are rejected.
+func (f *fetches) rejectionsLocked() (n float64) {
+	for _, rejected := range f.rejected {
+		n += flag(rejected)
 	}
+	return n
 }
 
 // collector implements prometheus.Collector with the metrics of a bootstrap.
@@ -130,7 +132,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	for _, result := range []fetchResult{fetchOK, fetchRejected, fetchDenied, fetchUnavailable, fetchNoSpace, fetchFailed} {
 		c.Emit(ch, "release_fetches_total", c.fetches.results[result], string(result))
 	}
-	c.Emit(ch, "releases_rejected", float64(len(c.fetches.rejected)))
+	c.Emit(ch, "releases_rejected", c.fetches.rejectionsLocked())
 }
 
 // restartsOf returns the restarts of a signal, with those of its candidate.

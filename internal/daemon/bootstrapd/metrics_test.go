@@ -3,6 +3,7 @@ package bootstrapd
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -31,6 +32,7 @@ func TestMetricsOfBootstrap(t *testing.T) {
 	var f fetches
 	c := newCollector(func() Status { return s }, &f)
 	a, b := release.Ref{Namespace: "shop", Name: "rps", Version: "v1"}, release.Ref{Namespace: "shop", Name: "rps", Version: "v2"}
+	f.pin([]release.Ref{a, b})
 	f.add(t.Context(), a, fmt.Errorf("fetch: %w", release.ErrUnsigned))
 	f.add(t.Context(), b, release.ErrYanked)
 	f.add(t.Context(), b, release.ErrUnavailable)
@@ -50,12 +52,36 @@ func TestMetricsOfBootstrap(t *testing.T) {
 		}
 	}
 	metrictest.Complete(t, metric.Bootstrap(), metrictest.Series(t, c))
-	f.keep([]release.Ref{b})
-	if n := scrape(t, c)["releases_rejected{}"]; n != 0 {
-		t.Errorf("%v releases are rejected that no file pins", n)
-	}
 	s.Autoscaler.Alive = nil
 	if _, there := scrape(t, c)["autoscaler_overdue{}"]; there {
 		t.Error("whether the autoscaler is overdue is unknown, and is exported")
 	}
+}
+
+// A rejected release counts while the file pins it, also if it was pinned when a file with another pin was applied.
+func TestRejectedReleasesArePinned(t *testing.T) {
+	pins := func(version string) Desired {
+		return Desired{Plan: bootstrap.Plan{Cluster: "c", Pool: "p", Signals: []bootstrap.SignalPlan{{App: "web", Namespace: "shop", Name: "rps", Version: version}}}}
+	}
+	log := slog.New(slog.DiscardHandler)
+	r, err := openReleases(t.Context(), pins("v2"), t.TempDir(), nil, log, logProgress(log))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rejected := func(want float64) {
+		t.Helper()
+		c := newCollector(func() Status { return Status{} }, &r.fetches)
+		if n := scrape(t, c)["releases_rejected{}"]; n != want {
+			t.Errorf("%v releases are rejected, want %v", n, want)
+		}
+	}
+	old := refsOf(pins("v2").Plan)
+	r.fetches.add(t.Context(), old[0], release.ErrNotFound)
+	rejected(1)
+	if err := r.follow(t.Context(), pins("v1"), old); err != nil {
+		t.Fatal(err)
+	}
+	rejected(0)
+	r.fetches.add(t.Context(), old[0], release.ErrNotFound) // this fetch began before
+	rejected(0)
 }

@@ -55,7 +55,7 @@ func (r *releases) follow(ctx context.Context, desired Desired, running []releas
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.desired, r.cache, r.bucket = desired, cache, nil
-	r.fetches.keep(append(refsOf(desired.Plan), running...))
+	r.fetches.pin(refsOf(desired.Plan))
 	return nil
 }
 

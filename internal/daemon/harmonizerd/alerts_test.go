@@ -82,7 +82,7 @@ func TestHarmonizerAlertsFireAndEnd(t *testing.T) {
 			}
 		}
 	})
-	watch := promtest.Start(t, "http://"+a.Host, filepath.Join("..", "..", "..", "deploy", "prometheus", "weir-alerts.yml"))
+	watch := promtest.Start(t, "http://"+a.Host, filepath.Join("..", "..", "..", "deploy", "prometheus", "weir-alerts.yml"), 100*time.Millisecond)
 	watch.Expect("without rows", "WeirHarmonizerCannotAct")
 	if err := os.WriteFile(rows, []byte("apps:\n  web: {instances: 20, pool: default, command: ./serve, cpus: 0.1, mem: 16, version: v1}\n"), 0o600); err != nil {
 		t.Fatal(err)

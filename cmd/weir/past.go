@@ -16,6 +16,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/history"
 	"github.com/weirkeeper/weirkeeper/internal/past"
 	"github.com/weirkeeper/weirkeeper/internal/seconds"
+	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/internal/view"
 )
 
@@ -422,8 +423,27 @@ findings for 90 days.`,
 	return cmd
 }
 
+// checkEvents returns an error unless the pool has ticked. If its new events are printed, a pool file suffices. The
+// events of the harmonizer do not depend on the pool, so without the check an unknown pool has events too.
+func (cli *poolCommands) checkEvents(ctx context.Context, b *bus.Bus, follow bool) error {
+	ctx, cancel := context.WithTimeout(ctx, cli.Timeout)
+	defer cancel()
+	list := func(ctx context.Context) ([]string, error) { return state.Pools(ctx, b.JetStream(), cli.Cluster) }
+	if follow {
+		list = (&fleetCommands{cli.shared}).fleet(b).Pools
+	}
+	known, err := list(ctx)
+	if err != nil || slices.Contains(known, cli.Pool) {
+		return err
+	}
+	return view.NoTick(ctx, b, cli.Cluster, cli.Pool)
+}
+
 // events prints the events of the past, and then the new ones. It subscribes first, so that none is lost between.
 func (cli *poolCommands) events(ctx context.Context, b *bus.Bus, since time.Duration, follow bool, kinds []string) error {
+	if err := cli.checkEvents(ctx, b, follow); err != nil {
+		return err
+	}
 	pool := cli.history(b)
 	stream, err := pool.Events(ctx)
 	if err != nil {
@@ -462,7 +482,7 @@ func (cli *poolCommands) events(ctx context.Context, b *bus.Bus, since time.Dura
 		if err != nil {
 			return waited(patient, err)
 		}
-		if stream.Last().IsZero() && !follow { // an unknown pool has the events of the harmonizer too
+		if stream.Last().IsZero() && !follow {
 			return cli.noTickSince(ctx, b, since)
 		}
 	}

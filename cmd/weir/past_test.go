@@ -1,11 +1,20 @@
 package main
 
 import (
+	"bufio"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/command"
+	"github.com/weirkeeper/weirkeeper/internal/state"
 )
 
 // Two ticks without a difference are not an empty table.
@@ -22,13 +31,74 @@ func TestDiffOfEqualTicks(t *testing.T) {
 	}
 }
 
-// A pool that the cluster does not have is a mistake, though the range may have events of all pools.
+// A pool that the cluster does not have is a mistake, though the range has events of all pools.
 func TestEventsOfUnknownPool(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
-	storeTick(t, openBus(t, data), "web", decidedTick("web", time.Now().UTC()))
+	b := openBus(t, data)
+	storeTick(t, b, "web", decidedTick("web", time.Now().UTC()))
+	storeFinding(t, b)
 	run := inData(data)
-	if r, want := run("events", "wbe", "--since", "1h"), run("explain", "wbe"); r != want || r.code != command.ExitUsage {
-		t.Errorf("weir events wbe: %+v, want %+v", r, want)
+	if r := run("events", "web", "--since", "1h"); r.code != command.ExitOK || !strings.Contains(r.stdout, "harmonizer missing") {
+		t.Errorf("weir events web: %+v, want the stored finding", r)
 	}
+	want := run("explain", "wbe")
+	for _, flags := range [][]string{{"--since", "1h"}, {"--follow"}, {"--since", "1h", "--follow"}} {
+		if r := runInTime(t, append([]string{"events", "wbe", "--data", data}, flags...)...); r != want || r.code != command.ExitUsage {
+			t.Errorf("weir events wbe %q: %+v, want %+v", flags, r, want)
+		}
+	}
+}
+
+// storeFinding publishes a finding of the harmonizer, which is stored.
+func storeFinding(t *testing.T, b *bus.Bus) {
+	t.Helper()
+	_, err := state.EnsureStream(t.Context(), b.JetStream(), state.FindingsStream("local", 1))
+	if err == nil {
+		_, err = b.JetStream().Publish(t.Context(), message.EventsSubject("local"), []byte(`[{"kind":"missing","app":"web"}]`))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The events of a pool with a file can be followed before its first tick.
+func TestFollowEventsOfNewPool(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	b := openBus(t, data)
+	storeTick(t, b, "web", decidedTick("web", time.Now().UTC()))
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, filepath.Join(os.Getenv("WEIR_TEST_BIN"), "weir"), "events", "default", "--follow", "--data", data, "--config-dir", muteConfig(t))
+	cmd.Env = append(os.Environ(), asWeir+"=1")
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var publishing sync.WaitGroup
+	publishing.Go(func() {
+		again := time.NewTicker(100 * time.Millisecond)
+		defer again.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-again.C:
+			}
+			if err := b.Conn().Publish(message.EventsSubject("local"), []byte(`[{"kind":"missing","app":"web"}]`)); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil || !strings.Contains(line, "harmonizer missing") {
+		t.Errorf("weir events --follow prints %q, %v; want the finding", line, err)
+	}
+	cancel()
+	publishing.Wait()
+	_ = cmd.Wait() // it is killed
 }

@@ -82,6 +82,9 @@ func TestRemoval(t *testing.T) {
 			if len(r.Problems) != 1 || !strings.Contains(r.Problems[0], "node x-1, whose removal me requested, is not of this pool") {
 				t.Errorf("problems %q", r.Problems)
 			}
+			if len(r.Orders) != 2 || r.Orders[0].Name() != "removal of a-2" || r.Orders[0].Text() != "by me: disk" {
+				t.Errorf("the record has the orders %+v", r.Orders)
+			}
 			if got := ops(r); len(got) < 1 || got[0] != "let go a-2: by me: disk" {
 				t.Errorf("done %q", got)
 			}

@@ -30,9 +30,8 @@ type Record struct {
 	// Then Case, Answer and Detail are nil. The preview of a paused pool is an exception: it has
 	// what the next tick would do without the pause.
 	Paused *pools.Note `json:"paused,omitempty"`
-	// OffsetBy and PinnedBy are who ordered the offset and the pin of the Case, and why; nil: none applies.
-	OffsetBy *pools.Note     `json:"offset_by,omitempty"`
-	PinnedBy *pools.Note     `json:"pinned_by,omitempty"`
+	// Orders are the operators' orders that apply to the decision.
+	Orders   []pools.Order   `json:"orders,omitempty"`
 	Failed   string          `json:"failed,omitempty"`
 	Snapshot snapshot.Record `json:"snapshot"`
 	Case     *resolve.Case   `json:"case,omitempty"`

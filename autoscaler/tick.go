@@ -116,12 +116,7 @@ func (l *Loop) round(ctx context.Context, now time.Time, r *Record) error {
 
 // plan builds the case of a tick, resolves it, and puts both in the record.
 func (l *Loop) plan(ctx context.Context, now time.Time, reading apply.Reading, orders pools.Orders, r *Record) apply.Plan {
-	if o := orders.Offset; o != nil {
-		r.OffsetBy = &o.Note
-	}
-	if o := orders.Pin; o != nil {
-		r.PinnedBy = &o.Note
-	}
+	r.Orders = orders.List()
 	ctx, end := l.world.Trace.Begin(ctx, trace.Decide, "")
 	defer end(nil)
 	c, account := l.caseOf(now, reading, orders)

@@ -43,6 +43,32 @@ type StaleMark struct {
 	Group string `json:"group"`
 }
 
+// OrderKind is the kind of an Order.
+type OrderKind string
+
+// The kinds of orders about a decision.
+const (
+	OrderOffset  OrderKind = "offset"
+	OrderPin     OrderKind = "pin"
+	OrderRemoval OrderKind = "removal" // of a node
+	OrderRoll    OrderKind = "roll"    // of a group
+)
+
+// Order is one order of any kind, without its amount.
+type Order struct {
+	Kind    OrderKind `json:"kind"`
+	Subject string    `json:"subject,omitempty"` // the node of a removal, the group of a roll
+	Note
+}
+
+// Name returns the kind and the subject: "removal of i-1".
+func (o Order) Name() string {
+	if o.Subject == "" {
+		return string(o.Kind)
+	}
+	return string(o.Kind) + " of " + o.Subject
+}
+
 // Orders are the operators' orders for a pool. All of them are in force.
 type Orders struct {
 	Pause    *Note       `json:"pause,omitempty"`
@@ -61,6 +87,23 @@ type Orders struct {
 // Empty reports whether the pool has no order, in force or not.
 func (o Orders) Empty() bool {
 	return o.Pause == nil && o.Offset == nil && o.Pin == nil && len(o.Removals)+len(o.Stale) == 0
+}
+
+// List returns all orders about a decision: all except the pause. The removals, which may be many, are the last.
+func (o Orders) List() (list []Order) {
+	if o.Offset != nil {
+		list = append(list, Order{OrderOffset, "", o.Offset.Note})
+	}
+	if o.Pin != nil {
+		list = append(list, Order{OrderPin, "", o.Pin.Note})
+	}
+	for _, mark := range o.Stale {
+		list = append(list, Order{OrderRoll, mark.Group, mark.Note})
+	}
+	for _, removal := range o.Removals {
+		list = append(list, Order{OrderRemoval, removal.Node, removal.Note})
+	}
+	return list
 }
 
 // OrderStore stores the orders of a pool. It may be used concurrently.

@@ -21,6 +21,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/nodehealth"
 	"github.com/weirkeeper/weirkeeper/nodehealth/events"
+	"github.com/weirkeeper/weirkeeper/pools"
 )
 
 // EventKind is the source of an Event.
@@ -28,7 +29,7 @@ type EventKind string
 
 const (
 	Decision   EventKind = "decision"   // a tick that changed something
-	Ordered    EventKind = "order"      // a pause, an offset or a pin began, changed or ended
+	Ordered    EventKind = "order"      // an order of an operator began, changed or ended
 	NodeHealth EventKind = "health"     // a finding or an alarm of node health
 	Harmonizer EventKind = "harmonizer" // a finding of the harmonizer
 )
@@ -94,8 +95,15 @@ func (p Pool) Events(ctx context.Context) (*Stream, error) {
 // Last returns when the newest tick began; zero: no tick yet.
 func (s *Stream) Last() time.Time { return s.ticks.Last() }
 
-// orders are the changes of a summary that an operator orders.
-var orders = [...]string{"pause", "offset", "pin"}
+// orderOf returns the kind of an order whose change is c; empty: no operator ordered it.
+func orderOf(c past.Change) string {
+	kind, _, _ := strings.Cut(c.What, " of ")
+	switch pools.OrderKind(kind) {
+	case "pause", pools.OrderOffset, pools.OrderPin, pools.OrderRemoval, pools.OrderRoll:
+		return kind
+	}
+	return ""
+}
 
 // Add returns the events of the next tick. It ignores a dry run, and a tick that it has had before.
 func (s *Stream) Add(next past.Summary) (out []Event) {
@@ -105,8 +113,8 @@ func (s *Stream) Add(next past.Summary) (out []Event) {
 	moved := next.Acted()
 	rest := []past.Change{}
 	for _, c := range s.ticks.Next(next) {
-		if slices.Contains(orders[:], c.What) {
-			out = append(out, Event{next.At, Ordered, next.Pool, c.What, Info, c.String(), c})
+		if kind := orderOf(c); kind != "" {
+			out = append(out, Event{next.At, Ordered, next.Pool, kind, Info, c.String(), c})
 		} else {
 			rest = append(rest, c)
 		}

@@ -315,14 +315,24 @@ func TestEvents(t *testing.T) {
 	w.record(tick(at.Add(2*time.Second), 10))
 	w.record(autoscaler.Record{Schema: resolve.Schema, Pool: "web", At: at.Add(3 * time.Second), Paused: &pools.Note{By: "ann"}})
 	after := tick(at.Add(4*time.Second), 10) // its decision is compared with that before the pause
-	after.Case.Input.Offset, after.OffsetBy = 2, &pools.Note{By: "bob", Why: "a campaign"}
+	after.Case.Input.Offset = 2
+	after.Orders = []pools.Order{
+		{Kind: pools.OrderOffset, Note: pools.Note{By: "bob", Why: "a campaign"}},
+		{Kind: pools.OrderRemoval, Subject: "i-1", Note: pools.Note{By: "ann", Why: "a bad disk"}},
+		{Kind: pools.OrderRoll, Subject: "blue", Note: pools.Note{By: "ann"}},
+	}
 	w.record(after)
+	last := tick(at.Add(5*time.Second), 10)
+	last.Case.Input.Offset, last.Orders = 2, after.Orders[:1]
+	w.record(last)
 	w.publish(w.pool.Subjects()[1], []nodehealth.Notification{{Pool: "web", At: at, Finding: judge.Finding{Event: judge.NodeUnhealthy, Node: "i-1", Why: "silent"}}})
 	w.publish(w.pool.Subjects()[2], []apps.Finding{{Kind: "missing", App: "web", Index: 2}})
 	w.publish(w.pool.Subjects()[2], "no list")
 	want := []string{
 		"decision target: ", "order pause: pause none -> by ann",
-		"order pause: pause by ann -> none", "order offset: offset none -> 2 by bob: a campaign", "decision target: ",
+		"order pause: pause by ann -> none", "order offset: offset none -> 2 by bob: a campaign",
+		"order removal: removal of i-1 none -> by ann: a bad disk", "order roll: roll of blue none -> by ann", "decision target: ",
+		"order removal: removal of i-1 by ann: a bad disk -> none", "order roll: roll of blue by ann -> none", "decision target: ",
 		"health node.unhealthy: node.unhealthy i-1: silent", "harmonizer missing: missing web/2", "error: read findings of the harmonizer",
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)

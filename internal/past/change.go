@@ -95,9 +95,12 @@ func (s Summary) events() []entry {
 
 // decided returns the parts of a decision that change only with an event.
 func (s Summary) decided() []entry {
-	out := []entry{{"target", number(s.Target)}, {"pin", ordered(s.Pinned, s.PinnedBy)}}
+	out := []entry{{"target", number(s.Target)}, {string(pools.OrderPin), number(s.Pinned)}}
 	if s.Offset != 0 {
-		out = append(out, entry{"offset", ordered(&s.Offset, s.OffsetBy)})
+		out = append(out, entry{string(pools.OrderOffset), number(&s.Offset)})
+	}
+	for _, o := range s.Orders {
+		out = append(out, entry{o.Name(), s.ordered(o)})
 	}
 	if s.Limits != nil {
 		out = append(out, entry{"limits", s.Limits.String()})
@@ -159,12 +162,15 @@ func values(entries []entry) map[string]string {
 	return out
 }
 
-// ordered returns a weight with who ordered it, and why: "5 by ann: a campaign".
-func ordered(x *float64, by *pools.Note) string {
-	if x == nil || by == nil {
-		return number(x)
+// ordered returns the amount of an order, its operator and its reason: "5 by ann: a campaign".
+func (s Summary) ordered(o pools.Order) string {
+	switch o.Kind {
+	case pools.OrderOffset:
+		return number(&s.Offset) + " " + o.Text()
+	case pools.OrderPin:
+		return number(s.Pinned) + " " + o.Text()
 	}
-	return number(x) + " " + by.Text()
+	return o.Text()
 }
 
 // number returns a weight for people; empty for an unknown one.

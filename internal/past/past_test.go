@@ -320,9 +320,14 @@ func TestDifferences(t *testing.T) {
 		t.Errorf("a paused tick after a calm one: %s", got)
 	}
 	offset := calm
-	offset.Offset, offset.OffsetBy = 2, &pools.Note{By: "ann", Why: "a campaign"}
+	offset.Offset = 2
+	offset.Orders = pools.Orders{
+		Offset:   &pools.Offset{Note: pools.Note{By: "ann", Why: "a campaign"}},
+		Removals: []pools.Removal{{Note: pools.Note{By: "bob", Why: "a bad disk"}, Node: "i-1"}},
+		Stale:    []pools.StaleMark{{Note: pools.Note{By: "ann"}, Group: "blue"}},
+	}.List()
 	got := fmt.Sprint(sequence(calm, paused, offset))
-	for _, want := range []string{"pause by ann -> none", "offset none -> 2 by ann: a campaign"} {
+	for _, want := range []string{"pause by ann -> none", "offset none -> 2 by ann: a campaign", "removal of i-1 none -> by bob: a bad disk", "roll of blue none -> by ann"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("after a pause: %s, want %q", got, want)
 		}

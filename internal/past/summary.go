@@ -17,7 +17,7 @@ import (
 const Schema = 1
 
 const (
-	maxListed  = 40        // apps, groups, actions, holds and problems of a summary
+	maxListed  = 40        // orders, apps, groups, actions, holds and problems of a summary
 	maxEncoded = 256 << 10 // bytes of a summary that Read accepts
 )
 
@@ -35,17 +35,17 @@ type Summary struct {
 	Target *float64      `json:"target,omitempty"` // after it
 	Wanted *float64      `json:"wanted,omitempty"` // after the actions, without an offset; nil: unknown
 	// Unlimited is the target before the limits; nil: no decision.
-	Unlimited *float64    `json:"unlimited,omitempty"`
-	Joined    float64     `json:"joined"`
-	Exists    float64     `json:"fulfilled"`
-	Limits    *Limits     `json:"limits,omitempty"`
-	Offset    float64     `json:"offset,omitempty"` // of an operator
-	OffsetBy  *pools.Note `json:"offset_by,omitempty"`
-	Pinned    *float64    `json:"pinned,omitempty"` // by an operator
-	PinnedBy  *pools.Note `json:"pinned_by,omitempty"`
-	Rule      decide.Rule `json:"rule,omitempty"` // the rule that set the target
-	Why       string      `json:"why,omitempty"`  // its reason
-	Request   *Request    `json:"request,omitempty"`
+	Unlimited *float64 `json:"unlimited,omitempty"`
+	Joined    float64  `json:"joined"`
+	Exists    float64  `json:"fulfilled"`
+	Limits    *Limits  `json:"limits,omitempty"`
+	Offset    float64  `json:"offset,omitempty"` // of an operator
+	Pinned    *float64 `json:"pinned,omitempty"` // by an operator
+	// Orders are the operators' orders that apply to the decision: the first ones.
+	Orders  []pools.Order `json:"orders,omitempty"`
+	Rule    decide.Rule   `json:"rule,omitempty"` // the rule that set the target
+	Why     string        `json:"why,omitempty"`  // its reason
+	Request *Request      `json:"request,omitempty"`
 	// Offered are the resources of the joined nodes, in the order of Request; nil: no decision.
 	Offered *Request `json:"offered,omitempty"`
 	// Setpoint is the wanted request over Offered, in (0, 1]; 0: no decision.
@@ -143,9 +143,12 @@ type Action struct {
 // Of returns the summary of a tick. It does not change the record. Equal records have equal summaries.
 func Of(r autoscaler.Record) Summary {
 	s := Summary{
-		Schema: Schema, Pool: r.Pool, At: r.At, Took: r.Took, Every: r.Every, DryRun: r.DryRun, Paused: noteOf(r.Paused), Failed: decide.OneLine(r.Failed),
+		Schema: Schema, Pool: r.Pool, At: r.At, Took: r.Took, Every: r.Every, DryRun: r.DryRun, Failed: decide.OneLine(r.Failed),
 		Wanted: r.State.Wanted, Joined: r.Snapshot.Joined, Exists: r.Snapshot.Fulfilled, Actions: actionsOf(r.Actions), Leaving: len(r.Drains),
 		Holds: Holds(r),
+	}
+	if r.Paused != nil {
+		s.Paused = new(noteOf(*r.Paused))
 	}
 	for _, p := range r.Problems {
 		s.Problems = append(s.Problems, decide.OneLine(p))
@@ -154,6 +157,7 @@ func Of(r autoscaler.Record) Summary {
 		s.decision(r)
 	}
 	s.nodes(r)
+	s.Orders = bounded(&s, s.Orders)
 	s.Apps = bounded(&s, s.Apps)
 	s.Groups = bounded(&s, s.Groups)
 	s.Actions = bounded(&s, s.Actions)
@@ -166,20 +170,19 @@ func Of(r autoscaler.Record) Summary {
 func decided(r autoscaler.Record) bool { return r.Case != nil && r.Result != nil && r.Detail != nil }
 
 // noteOf returns the note with bounded texts.
-func noteOf(n *pools.Note) *pools.Note {
-	if n == nil {
-		return nil
-	}
-	out := *n
-	out.By, out.Why = decide.OneLine(n.By), decide.OneLine(n.Why)
-	return &out
+func noteOf(n pools.Note) pools.Note {
+	n.By, n.Why = decide.OneLine(n.By), decide.OneLine(n.Why)
+	return n
 }
 
 // decision adds the decision of a record.
 func (s *Summary) decision(r autoscaler.Record) {
 	in := r.Case.Input
 	s.Before, s.Target = new(in.Capacity.Target+r.Case.State.Offset), new(r.Result.Target)
-	s.Offset, s.OffsetBy, s.Pinned, s.PinnedBy = in.Offset, noteOf(r.OffsetBy), in.Pinned, noteOf(r.PinnedBy)
+	s.Offset, s.Pinned = in.Offset, in.Pinned
+	for _, o := range r.Orders {
+		s.Orders = append(s.Orders, pools.Order{Kind: o.Kind, Subject: decide.OneLine(o.Subject), Note: noteOf(o.Note)})
+	}
 	s.Limits = &Limits{Min: in.Policy.Limits.Min}
 	if in.Policy.Limits.Max < decide.Unlimited {
 		s.Limits.Max = new(in.Policy.Limits.Max)

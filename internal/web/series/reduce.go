@@ -64,10 +64,10 @@ func (t *Tick) orders(s past.Summary) {
 		t.note(Failure, "", s.Failed)
 	}
 	if s.Offset != 0 {
-		t.note(Offset, "", byOrder(fmt.Sprintf("offset %+g", s.Offset), s.OffsetBy))
+		t.note(Offset, "", fmt.Sprintf("offset %+g", s.Offset)+by(s, pools.OrderOffset))
 	}
 	if s.Pinned != nil {
-		t.note(Pin, "", byOrder(fmt.Sprintf("target pinned to %g", *s.Pinned), s.PinnedBy))
+		t.note(Pin, "", fmt.Sprintf("target pinned to %g", *s.Pinned)+by(s, pools.OrderPin))
 	}
 }
 
@@ -216,10 +216,12 @@ func (t *Tick) nodes(s past.Summary) {
 	}
 }
 
-// byOrder adds who ordered something, and why.
-func byOrder(text string, by *pools.Note) string {
-	if by == nil {
-		return text
+// by returns the operator and the reason of an order, after a space; empty: the summary has no order of that kind.
+func by(s past.Summary, kind pools.OrderKind) string {
+	for _, o := range s.Orders {
+		if o.Kind == kind {
+			return " " + o.Text()
+		}
 	}
-	return text + " " + by.Text()
+	return ""
 }

@@ -81,17 +81,18 @@ func readFindings(ctx context.Context, js jetstream.JetStream, cluster string, r
 	return l.messages(ctx, r, func(m stored) error { return visit(StoredFinding{m.sequence, m.subject, m.at, m.data}) })
 }
 
-// LastFinding returns the sequence number of the newest message in the stream of findings; 0: it has none yet. Without
-// the stream the error is ErrNoRecord.
-func LastFinding(ctx context.Context, js jetstream.JetStream, cluster string) (uint64, error) {
+// LastFinding returns the sequence number of the newest message in the stream of findings, 0 if it has none yet, and when
+// the stream was created. Without the stream the error is ErrNoRecord.
+func LastFinding(ctx context.Context, js jetstream.JetStream, cluster string) (sequence uint64, created time.Time, err error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	stream, err := js.Stream(ctx, names.FindingsStream(cluster))
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		return 0, ErrNoRecord
+		return 0, time.Time{}, ErrNoRecord
 	}
 	if err != nil {
-		return 0, fmt.Errorf("read findings: %w", err)
+		return 0, time.Time{}, fmt.Errorf("read findings: %w", err)
 	}
-	return stream.CachedInfo().State.LastSeq, nil
+	info := stream.CachedInfo()
+	return info.State.LastSeq, info.Created, nil
 }

@@ -21,9 +21,17 @@ import (
 // time in which no process ran. Without the stream, live findings are passed on, and those of that time are lost.
 type findings struct {
 	file   string
-	last   *uint64 // sequence number of the newest finding that was passed on; nil: the present is the beginning
-	stored bool    // the stream exists, and this user may read it
-	due    bool    // the stream may have new ones
+	last   *position // of the newest finding that was passed on; nil: the present is the beginning
+	stored bool      // the stream exists, and this user may read it
+	due    bool      // the stream may have new ones
+}
+
+// position is a place in the stream of findings. A stream that was lost and created again has other sequence numbers: there
+// the time is the place.
+type position struct {
+	Created  time.Time `json:"created"` // of the stream
+	Sequence uint64    `json:"sequence"`
+	At       time.Time `json:"at"`
 }
 
 // load reads the position. A damaged file is set aside, and the present is the beginning.
@@ -44,15 +52,15 @@ func (p *findings) load(log *slog.Logger) error {
 	return nil
 }
 
-func (p *findings) save(sequence uint64) error {
-	data, err := json.Marshal(sequence)
+func (p *findings) save(at position) error {
+	data, err := json.Marshal(at)
 	if err == nil {
 		err = wholefile.Write(p.file, data)
 	}
 	if err != nil {
 		return fmt.Errorf("store the position in the findings: %w", err)
 	}
-	p.last = &sequence
+	p.last = &at
 	return nil
 }
 
@@ -61,7 +69,7 @@ func (f *feed) readFindings(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	p := &f.found
-	newest, err := state.LastFinding(ctx, f.bus.JetStream(), f.cluster)
+	newest, created, err := state.LastFinding(ctx, f.bus.JetStream(), f.cluster)
 	if errors.Is(err, state.ErrNoRecord) || errors.Is(err, nats.ErrPermissionViolation) {
 		p.stored, p.due = false, false
 		return nil
@@ -69,18 +77,15 @@ func (f *feed) readFindings(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	switch {
-	case p.last == nil: // the first start, or live ones were passed on until now
-		err = p.save(newest)
-	case *p.last > newest: // the stream is a new one
-		err = p.save(0)
-	}
-	if err != nil {
-		return err
+	if p.last == nil { // the first start, or live ones were passed on until now
+		if err := p.save(position{created, newest, time.Now()}); err != nil {
+			return err
+		}
 	}
 	p.stored = true
-	reached := *p.last
-	err = state.FindingsAfter(ctx, f.bus.JetStream(), f.cluster, *p.last, func(m state.StoredFinding) error {
+	before := *p.last
+	reached := before
+	visit := func(m state.StoredFinding) error {
 		list, err := history.FindingEvents(f.cluster, m.At, &nats.Msg{Subject: m.Subject, Data: m.Data})
 		if err != nil {
 			f.log.Warn("events of a message are lost", "subject", m.Subject, "err", err)
@@ -88,10 +93,15 @@ func (f *feed) readFindings(ctx context.Context) error {
 		if err := f.deliver("", time.Time{}, list); err != nil {
 			return err
 		}
-		reached = m.Sequence
+		reached = position{created, m.Sequence, m.At}
 		return nil
-	})
-	if reached != *p.last { // after a crash before this the same events follow again, with the same ids
+	}
+	if created.Equal(before.Created) {
+		err = state.FindingsAfter(ctx, f.bus.JetStream(), f.cluster, before.Sequence, visit)
+	} else {
+		err = state.FindingsSince(ctx, f.bus.JetStream(), f.cluster, before.At.Add(time.Nanosecond), visit)
+	}
+	if reached != before { // after a crash before this the same events follow again, with the same ids
 		err = errors.Join(err, p.save(reached))
 	}
 	p.due = err != nil

@@ -191,16 +191,20 @@ func TestFindingsFollowAcrossARestart(t *testing.T) {
 	w.wantFindings("live again")
 	stop()
 
-	// A new, empty stream has lower sequence numbers.
+	// A new stream has other sequence numbers, also beyond the position in the lost one.
 	if err := w.bus.JetStream().DeleteStream(t.Context(), names.FindingsStream("here")); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := state.EnsureStream(t.Context(), w.bus.JetStream(), state.FindingsStream("here", 1)); err != nil {
 		t.Fatal(err)
 	}
-	w.finding("in the new stream")
+	var want []string
+	for i := range 8 {
+		want = append(want, fmt.Sprintf("%d in the new stream", i))
+		w.finding(want[i])
+	}
 	w.run()
-	w.wantFindings("in the new stream")
+	w.wantFindings(want...)
 }
 
 // finding publishes a finding of node health.

@@ -31,7 +31,7 @@ const (
 	// Percent of the live heap that may become garbage before the next collection.
 	smallPercent, largePercent = 20, 100
 	// Bytes of the live heap. Between both limits the percentage stays what it is.
-	small, large = 6 << 20, 8 << 20
+	small, large = 5 << 20, 6 << 20
 )
 
 // Start returns memory to the kernel after a while. GOGC in the environment replaces the percentage of the collector.

@@ -69,7 +69,7 @@ func TestPercent(t *testing.T) {
 		live    uint64
 		want    int
 	}{
-		{100, 5 << 20, smallPercent}, {smallPercent, 7 << 20, smallPercent}, {smallPercent, 9 << 20, 100}, {100, 7 << 20, 100},
+		{100, small - 1, smallPercent}, {smallPercent, large, smallPercent}, {smallPercent, large + 1, 100}, {100, small, 100},
 	} {
 		if got := percent(test.current, test.live); got != test.want {
 			t.Errorf("percent(%d, %d) = %d, want %d", test.current, test.live, got, test.want)

@@ -2,7 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -11,6 +14,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/command"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/autoscalerd"
 	"github.com/weirkeeper/weirkeeper/internal/explain"
+	"github.com/weirkeeper/weirkeeper/internal/history"
 	"github.com/weirkeeper/weirkeeper/internal/inputfile"
 	"github.com/weirkeeper/weirkeeper/internal/recompute"
 )
@@ -182,4 +186,104 @@ func (cli *decideCommands) inputOf(args []string) (io.Reader, func(), error) {
 		return nil, nil, command.Usage(err)
 	}
 	return file, func() { file.Close() }, nil
+}
+
+// redecideFlags are the flags of "weir pool decide", which "weir decide" has too.
+type redecideFlags struct {
+	*poolCommands
+	set       []string
+	since     time.Duration
+	overrides []history.Override
+}
+
+func (f *redecideFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringArrayVar(&f.set, "set", nil, "KEY=VALUE of the policy; may be repeated")
+	cmd.Flags().DurationVar(&f.since, "since", 0, "ticks since that long ago")
+	f.outputFlag(cmd)
+}
+
+// given reports whether the command line has one of the flags.
+func (f *redecideFlags) given(cmd *cobra.Command) bool {
+	return cmd.Flags().Changed("set") || cmd.Flags().Changed("since")
+}
+
+// parse is the Args of the command.
+func (f *redecideFlags) parse(cmd *cobra.Command, args []string) error {
+	if err := f.poolArg(cmd, args); err != nil {
+		return err
+	}
+	if len(f.set) == 0 || f.since <= 0 {
+		return command.Usage(errors.New("give the policy and the range, such as --set scaling_limits.max_capacity=40 --since 24h"))
+	}
+	for _, text := range f.set {
+		o, err := history.ParseOverride(text)
+		if err != nil {
+			return command.Usage(fmt.Errorf("--set: %w", err))
+		}
+		f.overrides = append(f.overrides, o)
+	}
+	return nil
+}
+
+func (f *redecideFlags) run(cmd *cobra.Command) error {
+	return f.onBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error { return f.redecide(ctx, b, f.since, f.overrides) })
+}
+
+func (cli *poolCommands) redecideCommand() *cobra.Command {
+	f := &redecideFlags{poolCommands: cli}
+	cmd := &cobra.Command{
+		Use:   "decide [POOL]",
+		Short: "Decide recorded ticks of a pool again, with another policy",
+		Long: `Decide recorded ticks of a pool again, with another policy, and list the ticks that
+would have decided otherwise. Each tick starts from its record: it does not
+include what earlier ticks would have done. The command changes nothing.
+
+Keys are those of the pool file: ` + strings.Join(history.Keys(), ", ") + `.`,
+		Example: `  weir pool decide --set scaling_limits.max_capacity=40 --since 24h
+  weir pool decide web --set autoscaling.setpoint=0.6 --since 8h --output json`,
+		Args: f.parse,
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
+	}
+	f.add(cmd)
+	return cmd
+}
+
+func (cli *poolCommands) redecide(ctx context.Context, b *bus.Bus, since time.Duration, overrides []history.Override) error {
+	patient, handle, cancel := cli.patient(ctx)
+	defer cancel()
+	var rows [][]string
+	sum, err := cli.history(b).Redecide(patient, time.Now().Add(-since), overrides, func(one history.Redecided) error {
+		return handle(func() error {
+			if cli.output == command.FormJSON {
+				return cli.printNext(one)
+			}
+			rows = append(rows, []string{timeCell(one.At), explain.Number(one.Before), explain.Number(one.Target), explain.Number(one.Would),
+				explain.Number(one.By), string(one.Rule), one.Why})
+			return nil
+		})
+	})
+	if err != nil {
+		return waited(patient, err)
+	}
+	if sum == (history.Comparison{}) {
+		return cli.noTickSince(ctx, b, since)
+	}
+	if cli.output == command.FormJSON {
+		return cli.printNext(sum)
+	}
+	if len(rows) > 0 {
+		cli.printTable([]string{"time", "before", "target", "would be", "difference", "rule", "reason"}, rows)
+	}
+	fmt.Fprintf(cli.Stdout, "%d of %d ticks would have decided otherwise", sum.Otherwise, sum.Ticks)
+	if sum.Otherwise > 0 {
+		fmt.Fprintf(cli.Stdout, ": at most %s more and %s less, %s on average over all ticks", explain.Number(sum.Most), explain.Number(-sum.Least), explain.Number(sum.Mean))
+	}
+	fmt.Fprintln(cli.Stdout)
+	if sum.Invalid > 0 {
+		fmt.Fprintf(cli.Stdout, "%d more ticks have a policy that these values contradict, the first: %s\n", sum.Invalid, sum.Problem)
+	}
+	if sum.Skipped > 0 {
+		fmt.Fprintf(cli.Stdout, "%d more ticks have no decision that this weir can repeat\n", sum.Skipped)
+	}
+	return nil
 }

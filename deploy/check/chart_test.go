@@ -146,7 +146,7 @@ func placerOfAllPools(t *testing.T, objects map[string]runtime.Object) {
 	}
 }
 
-// webIsReached requires that the service of the dashboard leads to a port of its pods, where weir.yaml has it listen with TLS.
+// webIsReached requires that the service of the dashboard leads to a port of its pods, which weir.yaml sets, with TLS.
 func webIsReached(t *testing.T, objects map[string]runtime.Object) {
 	t.Helper()
 	d, s := objects["Deployment/w-web"].(*apps.Deployment), objects["Service/w-web"].(*core.Service)

@@ -78,7 +78,7 @@ func newCluster(t *testing.T) *cluster {
 	return c
 }
 
-// configure does what docs/install.md says, and starts what the daemons need.
+// configure follows docs/install.md, and starts what the daemons need.
 func (c *cluster) configure(t *testing.T) {
 	t.Helper()
 	c.run("weir", "nats", "init", "--servers", "n1=127.0.0.1,n2=127.0.0.2,n3=127.0.0.3", "--cluster", "prod", "--pool", "web", "--dir", "/root/nats")
@@ -149,7 +149,7 @@ func (c *cluster) well(name string, also func(unitState) bool) (u unitState) {
 	return u
 }
 
-// instances returns the processes of the application, as the host sees them.
+// instances returns the process ids of the application on the host.
 func (c *cluster) instances() (pids []string) {
 	c.Helper()
 	lines, err := filepath.Glob(filepath.Join(c.root, "proc", "[0-9]*", "cmdline"))

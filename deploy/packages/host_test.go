@@ -25,8 +25,8 @@ const waitLimit = 2 * time.Minute
 // those of this machine, with changes that end with the test. It shares the network.
 type host struct {
 	testing.TB
-	root   string // of its files, as this machine sees them
-	leader int    // the process of systemd, as this machine sees it
+	root   string // path of its files on this machine
+	leader int    // process id of systemd on this machine
 }
 
 // mounts makes the files of a host in the folder $1, with those of the folder $2 if it is not empty, and the cgroup $3 of
@@ -167,10 +167,10 @@ func (h *host) write(path, text string) {
 	}
 }
 
-// unitState is what systemd says about a unit.
+// unitState is the state of a unit by systemd.
 type unitState struct {
 	active, result string
-	pid, restarts  int // pid: of its main process, as the host sees it
+	pid, restarts  int // pid: of its main process, on the host
 }
 
 func (h *host) state(name string) (u unitState, err error) {
@@ -203,14 +203,14 @@ func (h *host) journal(name string) string {
 	return out + fmt.Sprint(err)
 }
 
-// eventually waits until look returns nil.
-func eventually(t testing.TB, what string, look func() error) {
+// eventually waits until check returns nil.
+func eventually(t testing.TB, what string, check func() error) {
 	t.Helper()
 	end := time.After(waitLimit)
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		err := look()
+		err := check()
 		if err == nil {
 			return
 		}

@@ -41,7 +41,7 @@ func Start() {
 			adapt(largePercent)
 		}
 		debug.FreeOSMemory()
-		_ = returnProgram() // without it the process is larger, and no less right
+		_ = returnProgram() // it only saves memory
 	})
 }
 
@@ -68,7 +68,7 @@ func percent(current int, live uint64) int {
 	return current
 }
 
-// returnProgram tells the kernel that the pages of the program's file are not needed now.
+// returnProgram advises the kernel that the pages of the program's file are not needed now.
 func returnProgram() error {
 	self, err := os.Readlink("/proc/self/exe")
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/weirkeeper/weirkeeper/internal/call"
+	"github.com/weirkeeper/weirkeeper/internal/platform/call"
 )
 
 // Two agents of one node would list different instances in turn. So an agent first publishes a claim, and ends if

@@ -9,7 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/weirkeeper/weirkeeper/internal/call"
+	"github.com/weirkeeper/weirkeeper/internal/platform/call"
 )
 
 // Bounds of requests for output.

@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
-	"github.com/weirkeeper/weirkeeper/internal/flock"
-	"github.com/weirkeeper/weirkeeper/internal/strictjson"
-	"github.com/weirkeeper/weirkeeper/internal/wholefile"
+	"github.com/weirkeeper/weirkeeper/internal/platform/flock"
+	"github.com/weirkeeper/weirkeeper/internal/platform/strictjson"
+	"github.com/weirkeeper/weirkeeper/internal/platform/wholefile"
 )
 
 // Files in stateFolder. A name of an app instance has no dot, so the others begin with one.

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/bootstrap"
-	"github.com/weirkeeper/weirkeeper/internal/testsize"
+	"github.com/weirkeeper/weirkeeper/internal/platform/testsize"
 )
 
 // faults is the number of faults of the chaos test: many of each kind.

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
-	"github.com/weirkeeper/weirkeeper/internal/retry"
+	"github.com/weirkeeper/weirkeeper/internal/platform/retry"
 )
 
 // swap replaces the current process by the wanted one. The current one runs until the wanted one has answered.

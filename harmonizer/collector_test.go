@@ -8,8 +8,8 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
-	"github.com/weirkeeper/weirkeeper/internal/metric"
-	"github.com/weirkeeper/weirkeeper/internal/metric/metrictest"
+	"github.com/weirkeeper/weirkeeper/internal/platform/metric"
+	"github.com/weirkeeper/weirkeeper/internal/platform/metric/metrictest"
 )
 
 func TestCollector(t *testing.T) {

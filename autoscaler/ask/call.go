@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/internal/trace"
+	"github.com/weirkeeper/weirkeeper/internal/platform/trace"
 )
 
 // maxDeaths is the maximum number of processes of a signal that may die of its windows in one

@@ -6,7 +6,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
 	"github.com/weirkeeper/weirkeeper/bootstrap/release/s3store"
-	"github.com/weirkeeper/weirkeeper/internal/s3gateway/s3test"
+	"github.com/weirkeeper/weirkeeper/internal/platform/s3gateway/s3test"
 )
 
 // BenchmarkFetch fetches an incompressible binary of 20 MB, into an empty cache and from a cache that has it.

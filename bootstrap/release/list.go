@@ -10,8 +10,8 @@ import (
 
 	"golang.org/x/mod/semver"
 
-	"github.com/weirkeeper/weirkeeper/internal/names"
-	"github.com/weirkeeper/weirkeeper/internal/spelling"
+	"github.com/weirkeeper/weirkeeper/internal/platform/names"
+	"github.com/weirkeeper/weirkeeper/internal/platform/spelling"
 )
 
 // Published is one release of a list.

@@ -4,7 +4,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/weirkeeper/weirkeeper/internal/s3gateway/s3test"
+	"github.com/weirkeeper/weirkeeper/internal/platform/s3gateway/s3test"
 )
 
 func TestMain(m *testing.M) {

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/bootstrap/release/shareddir"
-	"github.com/weirkeeper/weirkeeper/internal/strictjson"
+	"github.com/weirkeeper/weirkeeper/internal/platform/strictjson"
 )
 
 // maxRecord bounds a file of the index in bytes: a manifest in base64 with additions, or the file list of a tarball.

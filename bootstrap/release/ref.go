@@ -5,7 +5,7 @@ import (
 	"runtime"
 	"strings"
 
-	"github.com/weirkeeper/weirkeeper/internal/names"
+	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 )
 
 // Ref identifies a release: namespace, name and version of a signal. A version is a tag or a branch (v1.4.0, master,

@@ -7,7 +7,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/internal/retry"
+	"github.com/weirkeeper/weirkeeper/internal/platform/retry"
 )
 
 // DefaultRetryTimeout bounds how long an unavailable bucket is retried.

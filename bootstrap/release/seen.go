@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/bootstrap/release/shareddir"
-	"github.com/weirkeeper/weirkeeper/internal/strictjson"
+	"github.com/weirkeeper/weirkeeper/internal/platform/strictjson"
 )
 
 const (

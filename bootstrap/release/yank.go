@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/internal/strictjson"
+	"github.com/weirkeeper/weirkeeper/internal/platform/strictjson"
 )
 
 const (

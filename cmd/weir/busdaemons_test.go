@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/weirkeeper/weirkeeper/harmonizer"
-	"github.com/weirkeeper/weirkeeper/internal/bus/roles"
+	"github.com/weirkeeper/weirkeeper/internal/platform/bus/roles"
 )
 
 // TestDaemonsOnThreeServers runs all daemons of a pool, each with the credentials of its role, on three servers with TLS

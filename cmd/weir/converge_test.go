@@ -13,7 +13,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 	"github.com/weirkeeper/weirkeeper/harmonizer/bulkapi/bulktest"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
-	"github.com/weirkeeper/weirkeeper/internal/testsize"
+	"github.com/weirkeeper/weirkeeper/internal/platform/testsize"
 )
 
 // The world of TestConvergence, and the harmonizer's intervals in it.

@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/internal/bus/bustest"
-	"github.com/weirkeeper/weirkeeper/internal/bus/natsconf"
-	"github.com/weirkeeper/weirkeeper/internal/bus/roles"
 	"github.com/weirkeeper/weirkeeper/internal/doctor"
+	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
+	"github.com/weirkeeper/weirkeeper/internal/platform/bus/natsconf"
+	"github.com/weirkeeper/weirkeeper/internal/platform/bus/roles"
 )
 
 // A cluster with TLS and the generated configuration: one server's clock is five minutes ahead.

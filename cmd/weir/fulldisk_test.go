@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/weirkeeper/weirkeeper/internal/smalldisk"
+	"github.com/weirkeeper/weirkeeper/internal/platform/smalldisk"
 	"github.com/weirkeeper/weirkeeper/internal/view"
 )
 

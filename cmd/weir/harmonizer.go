@@ -16,16 +16,16 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer"
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 	"github.com/weirkeeper/weirkeeper/harmonizer/replay"
-	"github.com/weirkeeper/weirkeeper/internal/bus"
-	"github.com/weirkeeper/weirkeeper/internal/bus/roles"
 	"github.com/weirkeeper/weirkeeper/internal/command"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/admin"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/harmonizerd"
-	"github.com/weirkeeper/weirkeeper/internal/daemon/sdnotify"
-	"github.com/weirkeeper/weirkeeper/internal/inputfile"
-	"github.com/weirkeeper/weirkeeper/internal/jsonlines"
+	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
+	"github.com/weirkeeper/weirkeeper/internal/platform/bus/roles"
+	"github.com/weirkeeper/weirkeeper/internal/platform/inputfile"
+	"github.com/weirkeeper/weirkeeper/internal/platform/jsonlines"
+	"github.com/weirkeeper/weirkeeper/internal/platform/sdnotify"
 )
 
 // harmonizerCommands are the commands of "weir harmonizer".

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weirkeeper/weirkeeper/autoscaler"
-	"github.com/weirkeeper/weirkeeper/internal/smalldisk"
+	"github.com/weirkeeper/weirkeeper/internal/platform/smalldisk"
 )
 
 // hostsVariable is set in the process of TestThreeHosts that has its own network namespace.

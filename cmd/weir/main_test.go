@@ -13,10 +13,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/internal/bus/bustest"
 	"github.com/weirkeeper/weirkeeper/internal/localworld"
-	"github.com/weirkeeper/weirkeeper/internal/s3gateway/s3test"
-	"github.com/weirkeeper/weirkeeper/internal/smalldisk"
+	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
+	"github.com/weirkeeper/weirkeeper/internal/platform/s3gateway/s3test"
+	"github.com/weirkeeper/weirkeeper/internal/platform/smalldisk"
 )
 
 // asWeir makes the test binary be weir. It is that program without this variable under the

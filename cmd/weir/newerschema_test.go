@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weirkeeper/weirkeeper/internal/bus/roles"
-	"github.com/weirkeeper/weirkeeper/internal/kvbucket"
-	"github.com/weirkeeper/weirkeeper/internal/names"
+	"github.com/weirkeeper/weirkeeper/internal/platform/bus/roles"
+	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
+	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 )
 
 // TestNewerSchemaUnderRunningDaemons stores a newer schema while a cluster runs, as the first upgraded host does, and starts

@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirkeeper/weirkeeper/internal/command"
-	"github.com/weirkeeper/weirkeeper/internal/metric"
+	"github.com/weirkeeper/weirkeeper/internal/platform/metric"
 )
 
 var update = flag.Bool("update", false, "write docs/commands.md and the table of docs/metrics.md anew")

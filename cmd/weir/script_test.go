@@ -11,7 +11,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/weirkeeper/weirkeeper/internal/testsize"
+	"github.com/weirkeeper/weirkeeper/internal/platform/testsize"
 )
 
 // TestScripts runs the scripts of testdata/script. Beside the commands of testscript,

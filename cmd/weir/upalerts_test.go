@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
-	"github.com/weirkeeper/weirkeeper/internal/promtest"
+	"github.com/weirkeeper/weirkeeper/internal/platform/promtest"
 	"github.com/weirkeeper/weirkeeper/internal/view"
 )
 

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weirkeeper/weirkeeper/internal/telemetry/otlptest"
+	"github.com/weirkeeper/weirkeeper/internal/platform/telemetry/otlptest"
 )
 
 // With --log-format json each line of the log of "weir up" is a JSON object: of each daemon, and of what their children

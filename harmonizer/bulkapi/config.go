@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/internal/names"
+	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 )
 
 // EveryApp is the key in [Config.Apps] for all apps that it does not list.

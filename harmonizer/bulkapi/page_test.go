@@ -15,7 +15,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/harmonizer/bulkapi/bulktest"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
-	"github.com/weirkeeper/weirkeeper/internal/names"
+	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 )
 
 const goodRow = `{"id":"a","instances":2,"state":"STARTED","memory":256,"package_state":"STAGED","updated_at":"2012-11-16 00:00:00 UTC","version":"v1"}`

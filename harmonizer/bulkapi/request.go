@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
-	"github.com/weirkeeper/weirkeeper/internal/retry"
+	"github.com/weirkeeper/weirkeeper/internal/platform/retry"
 )
 
 const (

@@ -9,7 +9,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/weirkeeper/weirkeeper/internal/names"
+	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 )
 
 // maxResource is the largest cpus, mem, disk or gpus of one copy. A sum over MaxInstances copies of

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
-	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 )
 
 // Credentials requests the user and password of the cloud controller's bulk API. It returns

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
-	"github.com/weirkeeper/weirkeeper/internal/jsonlines"
+	"github.com/weirkeeper/weirkeeper/internal/platform/jsonlines"
 )
 
 const oneRow = `{"instances": 1, "state": "STARTED", "version": "v1", "package_state": "STAGED", "updated_at": "2012-11-16 00:00:00 UTC", "memory": 256}`

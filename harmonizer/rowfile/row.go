@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
-	"github.com/weirkeeper/weirkeeper/internal/names"
-	"github.com/weirkeeper/weirkeeper/internal/strictyaml"
+	"github.com/weirkeeper/weirkeeper/internal/platform/names"
+	"github.com/weirkeeper/weirkeeper/internal/platform/strictyaml"
 )
 
 // maxApps bounds the rows of a file.

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/weirkeeper/weirkeeper/internal/strictyaml"
+	"github.com/weirkeeper/weirkeeper/internal/platform/strictyaml"
 )
 
 // maxTokens bounds the words and signs of YAML. JSON has another parser and only the other

@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/internal/names"
+	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 )
 
 const (

@@ -9,9 +9,9 @@ import (
 	"os"
 	"strings"
 
-	"github.com/weirkeeper/weirkeeper/internal/daemon/httpguard"
-	"github.com/weirkeeper/weirkeeper/internal/inputfile"
-	"github.com/weirkeeper/weirkeeper/internal/names"
+	"github.com/weirkeeper/weirkeeper/internal/platform/httpguard"
+	"github.com/weirkeeper/weirkeeper/internal/platform/inputfile"
+	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 )
 
 // Role is what a token permits. The zero value permits nothing.

@@ -34,7 +34,7 @@ func TestCommitSubjects(t *testing.T) {
 func TestSubjectRules(t *testing.T) {
 	for subject, want := range map[string]string{
 		"harmonizer: keep last healthy copy when scaling down":                     "",
-		"cmd/weir, internal/bus: process warnings":                                 "",
+		"cmd/weir, internal/platform/bus: process warnings":                        "",
 		"README: add picture":                                                      "",
 		"keep last healthy copy":                                                   "package: verb",
 		"harmonizer: Keep last healthy copy":                                       "package: verb",

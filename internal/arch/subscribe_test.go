@@ -12,11 +12,11 @@ var subscribers = []string{
 	"Subscribe", "SubscribeSync", "ChanSubscribe", "QueueSubscribe", "QueueSubscribeSync", "QueueSubscribeSyncWithChan", "ChanQueueSubscribe",
 }
 
-// subscriptions requires that only internal/bus subscribes. Its Inbox refuses messages that the server was made to
+// subscriptions requires that only internal/platform/bus subscribes. Its Inbox refuses messages that the server was made to
 // send; a receiver of its own would process them. Packages below it describe permissions, or answer the servers
 // themselves (authcallout).
 func subscriptions(s source) []string {
-	if s.test || s.generated || s.dir == "internal/bus" || strings.HasPrefix(s.dir, "internal/bus/") {
+	if s.test || s.generated || s.dir == "internal/platform/bus" || strings.HasPrefix(s.dir, "internal/platform/bus/") {
 		return nil
 	}
 	var problems []string

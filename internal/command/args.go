@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/weirkeeper/weirkeeper/internal/spelling"
+	"github.com/weirkeeper/weirkeeper/internal/platform/spelling"
 )
 
 // Help prints the help of a command that only has subcommands.

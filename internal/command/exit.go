@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
-	"github.com/weirkeeper/weirkeeper/internal/inputfile"
+	"github.com/weirkeeper/weirkeeper/internal/platform/inputfile"
 )
 
 // Exit codes of every command; releaseCodes has those of releases.

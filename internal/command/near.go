@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/weirkeeper/weirkeeper/internal/seconds"
+	"github.com/weirkeeper/weirkeeper/internal/platform/seconds"
 )
 
 // inMB reports whether the flag in the text of a mistake takes a number of MB.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weirkeeper/weirkeeper/internal/inputfile"
+	"github.com/weirkeeper/weirkeeper/internal/platform/inputfile"
 )
 
 func TestCredentialsOfAUnit(t *testing.T) {

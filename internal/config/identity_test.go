@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/internal/identity/awssts"
-	"github.com/weirkeeper/weirkeeper/internal/identity/sharedsecret"
+	"github.com/weirkeeper/weirkeeper/internal/platform/identity/awssts"
+	"github.com/weirkeeper/weirkeeper/internal/platform/identity/sharedsecret"
 )
 
 func serviceOf(t *testing.T, text string) (Service, error) {

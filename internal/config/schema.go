@@ -5,7 +5,7 @@ import (
 	"reflect"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/internal/spelling"
+	"github.com/weirkeeper/weirkeeper/internal/platform/spelling"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )
 

@@ -10,8 +10,8 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
 	"github.com/weirkeeper/weirkeeper/internal/config"
-	"github.com/weirkeeper/weirkeeper/internal/diskspace"
-	"github.com/weirkeeper/weirkeeper/internal/s3gateway"
+	"github.com/weirkeeper/weirkeeper/internal/platform/diskspace"
+	"github.com/weirkeeper/weirkeeper/internal/platform/s3gateway"
 	"github.com/weirkeeper/weirkeeper/internal/signalbucket"
 )
 

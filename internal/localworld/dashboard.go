@@ -13,7 +13,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/command"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
-	"github.com/weirkeeper/weirkeeper/internal/wholefile"
+	"github.com/weirkeeper/weirkeeper/internal/platform/wholefile"
 )
 
 // checkWebAddress refuses an address that other hosts reach: the token would pass the network without encryption.

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/internal/retry"
+	"github.com/weirkeeper/weirkeeper/internal/platform/retry"
 )
 
 // stableAfter is the run time after which the pauses between restarts start again from the shortest.

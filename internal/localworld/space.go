@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/internal/command"
-	"github.com/weirkeeper/weirkeeper/internal/diskspace"
+	"github.com/weirkeeper/weirkeeper/internal/platform/diskspace"
 )
 
 // watchSpace prints changes of the full disks of the data folder, until ctx ends. "weir status" checks them itself.

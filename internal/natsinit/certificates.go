@@ -7,8 +7,8 @@ import (
 	"io/fs"
 	"path/filepath"
 
-	"github.com/weirkeeper/weirkeeper/internal/bus/natscert"
-	"github.com/weirkeeper/weirkeeper/internal/bus/natsconf"
+	"github.com/weirkeeper/weirkeeper/internal/platform/bus/natscert"
+	"github.com/weirkeeper/weirkeeper/internal/platform/bus/natsconf"
 )
 
 const (

@@ -15,9 +15,9 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
-	"github.com/weirkeeper/weirkeeper/internal/bus/bustest"
-	"github.com/weirkeeper/weirkeeper/internal/bus/natscert"
 	"github.com/weirkeeper/weirkeeper/internal/natsinit"
+	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
+	"github.com/weirkeeper/weirkeeper/internal/platform/bus/natscert"
 )
 
 func options(folder string) natsinit.Options {

@@ -12,10 +12,10 @@ import (
 
 	"github.com/nats-io/nkeys"
 
-	"github.com/weirkeeper/weirkeeper/internal/bus/natsconf"
-	"github.com/weirkeeper/weirkeeper/internal/bus/roles"
-	"github.com/weirkeeper/weirkeeper/internal/flock"
-	"github.com/weirkeeper/weirkeeper/internal/wholefile"
+	"github.com/weirkeeper/weirkeeper/internal/platform/bus/natsconf"
+	"github.com/weirkeeper/weirkeeper/internal/platform/bus/roles"
+	"github.com/weirkeeper/weirkeeper/internal/platform/flock"
+	"github.com/weirkeeper/weirkeeper/internal/platform/wholefile"
 )
 
 // Places of the files on the hosts of the servers.

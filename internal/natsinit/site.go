@@ -12,8 +12,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/internal/bus/natsconf"
-	"github.com/weirkeeper/weirkeeper/internal/strictjson"
+	"github.com/weirkeeper/weirkeeper/internal/platform/bus/natsconf"
+	"github.com/weirkeeper/weirkeeper/internal/platform/strictjson"
 )
 
 // maxFile bounds each file that is read, in bytes.

@@ -6,8 +6,8 @@ import (
 	"reflect"
 	"strings"
 
-	"github.com/weirkeeper/weirkeeper/internal/spelling"
-	"github.com/weirkeeper/weirkeeper/internal/strictjson"
+	"github.com/weirkeeper/weirkeeper/internal/platform/spelling"
+	"github.com/weirkeeper/weirkeeper/internal/platform/strictjson"
 )
 
 // decodeStrictly decodes one JSON object and nothing else. Its errors name keys

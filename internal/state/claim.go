@@ -7,7 +7,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/internal/names"
+	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 )
 
 const (

@@ -4,7 +4,7 @@ import (
 	"encoding/base64"
 	"fmt"
 
-	"github.com/weirkeeper/weirkeeper/internal/names"
+	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 )
 
 // checkNames refuses a name that is not one token of a subject. Such a name would address another pool's data or

@@ -1,15 +1,15 @@
 // Package verifiers lists the ways in which a machine proves its identity. A new one is a folder
-// below internal/identity and an entry here. The list never changes.
+// below internal/platform/identity and an entry here. The list never changes.
 //
 // The configuration and "weir auth" use the list, and name no verifier. It may be read
 // concurrently.
 package verifiers
 
 import (
-	"github.com/weirkeeper/weirkeeper/internal/identity"
-	"github.com/weirkeeper/weirkeeper/internal/identity/awsdocument"
-	"github.com/weirkeeper/weirkeeper/internal/identity/awssts"
-	"github.com/weirkeeper/weirkeeper/internal/identity/sharedsecret"
+	"github.com/weirkeeper/weirkeeper/internal/platform/identity"
+	"github.com/weirkeeper/weirkeeper/internal/platform/identity/awsdocument"
+	"github.com/weirkeeper/weirkeeper/internal/platform/identity/awssts"
+	"github.com/weirkeeper/weirkeeper/internal/platform/identity/sharedsecret"
 )
 
 // All returns the kinds in the order of error texts.

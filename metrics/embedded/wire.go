@@ -9,8 +9,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/internal/names"
-	"github.com/weirkeeper/weirkeeper/internal/strictjson"
+	"github.com/weirkeeper/weirkeeper/internal/platform/names"
+	"github.com/weirkeeper/weirkeeper/internal/platform/strictjson"
 	"github.com/weirkeeper/weirkeeper/metrics"
 )
 

@@ -5,8 +5,8 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/weirkeeper/weirkeeper/internal/inputfile"
-	"github.com/weirkeeper/weirkeeper/internal/strictyaml"
+	"github.com/weirkeeper/weirkeeper/internal/platform/inputfile"
+	"github.com/weirkeeper/weirkeeper/internal/platform/strictyaml"
 	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/metrics/store"
 )

@@ -13,7 +13,7 @@ import (
 
 	client "github.com/influxdata/influxdb-client-go/v2/api/http"
 
-	"github.com/weirkeeper/weirkeeper/internal/retry"
+	"github.com/weirkeeper/weirkeeper/internal/platform/retry"
 	"github.com/weirkeeper/weirkeeper/metrics"
 )
 

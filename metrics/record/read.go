@@ -9,7 +9,7 @@ import (
 	"iter"
 	"strconv"
 
-	"github.com/weirkeeper/weirkeeper/internal/strictjson"
+	"github.com/weirkeeper/weirkeeper/internal/platform/strictjson"
 	"github.com/weirkeeper/weirkeeper/metrics"
 )
 

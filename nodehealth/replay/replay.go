@@ -9,7 +9,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/internal/jsonlines"
+	"github.com/weirkeeper/weirkeeper/internal/platform/jsonlines"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )
 

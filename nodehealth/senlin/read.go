@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/internal/spelling"
-	"github.com/weirkeeper/weirkeeper/internal/strictyaml"
+	"github.com/weirkeeper/weirkeeper/internal/platform/spelling"
+	"github.com/weirkeeper/weirkeeper/internal/platform/strictyaml"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )
 

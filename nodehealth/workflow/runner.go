@@ -15,8 +15,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/weirkeeper/weirkeeper/internal/netguard"
-	"github.com/weirkeeper/weirkeeper/internal/webhook"
+	"github.com/weirkeeper/weirkeeper/internal/platform/netguard"
+	"github.com/weirkeeper/weirkeeper/internal/platform/webhook"
 	"github.com/weirkeeper/weirkeeper/nodehealth"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )

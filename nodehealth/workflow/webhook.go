@@ -12,8 +12,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/internal/netguard"
-	"github.com/weirkeeper/weirkeeper/internal/webhook"
+	"github.com/weirkeeper/weirkeeper/internal/platform/netguard"
+	"github.com/weirkeeper/weirkeeper/internal/platform/webhook"
 	"github.com/weirkeeper/weirkeeper/nodehealth"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )

@@ -12,7 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"golang.org/x/time/rate"
 
-	"github.com/weirkeeper/weirkeeper/internal/awssdk"
+	"github.com/weirkeeper/weirkeeper/internal/platform/awssdk"
 )
 
 // Kind is the type of a group at AWS.

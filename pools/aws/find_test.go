@@ -10,8 +10,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/weirkeeper/weirkeeper/internal/awssdk"
-	"github.com/weirkeeper/weirkeeper/internal/s3gateway/s3test"
+	"github.com/weirkeeper/weirkeeper/internal/platform/awssdk"
+	"github.com/weirkeeper/weirkeeper/internal/platform/s3gateway/s3test"
 	"github.com/weirkeeper/weirkeeper/pools/aws/awstest"
 )
 

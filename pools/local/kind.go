@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/weirkeeper/weirkeeper/internal/strictyaml"
+	"github.com/weirkeeper/weirkeeper/internal/platform/strictyaml"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 	"github.com/weirkeeper/weirkeeper/pools/provider"
 	"github.com/weirkeeper/weirkeeper/resource"

@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/internal/names"
-	"github.com/weirkeeper/weirkeeper/internal/wholefile"
+	"github.com/weirkeeper/weirkeeper/internal/platform/names"
+	"github.com/weirkeeper/weirkeeper/internal/platform/wholefile"
 )
 
 const (

@@ -14,7 +14,7 @@ import (
 
 	"aead.dev/minisign"
 
-	"github.com/weirkeeper/weirkeeper/internal/inputfile"
+	"github.com/weirkeeper/weirkeeper/internal/platform/inputfile"
 )
 
 const maxKey = 4 << 10 // maximum size of a key file in bytes

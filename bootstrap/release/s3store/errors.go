@@ -14,7 +14,7 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
-	"github.com/weirkeeper/weirkeeper/internal/awssdk"
+	"github.com/weirkeeper/weirkeeper/internal/platform/awssdk"
 )
 
 // failedError is a failed call. Its text contains the operation, the cause without the SDK's wrapping, and the object: the

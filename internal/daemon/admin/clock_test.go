@@ -13,7 +13,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
-	"github.com/weirkeeper/weirkeeper/internal/bus/bustest"
+	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
 )
 
 // A difference of the clocks is degraded and logged once. It is compared once a minute, and after an error at once.

@@ -14,8 +14,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/weirkeeper/weirkeeper/internal/command"
-	"github.com/weirkeeper/weirkeeper/internal/daemon/httpguard"
-	"github.com/weirkeeper/weirkeeper/internal/inputfile"
+	"github.com/weirkeeper/weirkeeper/internal/platform/httpguard"
+	"github.com/weirkeeper/weirkeeper/internal/platform/inputfile"
 )
 
 // maxToken bounds the file of a token, in bytes.

@@ -21,7 +21,7 @@ import (
 	"github.com/prometheus/common/model"
 
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
-	"github.com/weirkeeper/weirkeeper/internal/daemon/httpguard"
+	"github.com/weirkeeper/weirkeeper/internal/platform/httpguard"
 )
 
 const (

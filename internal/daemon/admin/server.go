@@ -17,7 +17,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/command"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
-	"github.com/weirkeeper/weirkeeper/internal/daemon/httpguard"
+	"github.com/weirkeeper/weirkeeper/internal/platform/httpguard"
 )
 
 // Bounds of a server.

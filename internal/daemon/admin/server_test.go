@@ -21,9 +21,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/goleak"
 
-	"github.com/weirkeeper/weirkeeper/internal/bus/natscert"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
+	"github.com/weirkeeper/weirkeeper/internal/platform/bus/natscert"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

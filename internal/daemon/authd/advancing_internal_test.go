@@ -3,8 +3,8 @@ package authd
 import (
 	"testing"
 
-	"github.com/weirkeeper/weirkeeper/internal/bus/authcallout"
-	"github.com/weirkeeper/weirkeeper/internal/identity"
+	"github.com/weirkeeper/weirkeeper/internal/platform/bus/authcallout"
+	"github.com/weirkeeper/weirkeeper/internal/platform/identity"
 )
 
 func TestStuckResponderHasNoSignOfLife(t *testing.T) {

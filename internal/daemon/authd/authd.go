@@ -1,5 +1,5 @@
 // Package authd composes "weir auth": it opens the verifiers of the configuration and runs the
-// responder of internal/bus/authcallout. Its admin server has its sums
+// responder of internal/platform/bus/authcallout. Its admin server has its sums
 // and its health. A [Process] runs once. [Login] composes the agent's side.
 //
 // Reloads of key files need no restart.
@@ -17,15 +17,15 @@ import (
 	"github.com/nats-io/nkeys"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/weirkeeper/weirkeeper/internal/bus"
-	"github.com/weirkeeper/weirkeeper/internal/bus/authcallout"
-	"github.com/weirkeeper/weirkeeper/internal/bus/roles"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/admin"
-	"github.com/weirkeeper/weirkeeper/internal/daemon/sdnotify"
-	"github.com/weirkeeper/weirkeeper/internal/identity"
-	"github.com/weirkeeper/weirkeeper/internal/metric"
+	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
+	"github.com/weirkeeper/weirkeeper/internal/platform/bus/authcallout"
+	"github.com/weirkeeper/weirkeeper/internal/platform/bus/roles"
+	"github.com/weirkeeper/weirkeeper/internal/platform/identity"
+	"github.com/weirkeeper/weirkeeper/internal/platform/metric"
+	"github.com/weirkeeper/weirkeeper/internal/platform/sdnotify"
 	"github.com/weirkeeper/weirkeeper/internal/verifiers"
 )
 

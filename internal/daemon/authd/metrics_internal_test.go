@@ -3,9 +3,9 @@ package authd
 import (
 	"testing"
 
-	"github.com/weirkeeper/weirkeeper/internal/bus/authcallout"
-	"github.com/weirkeeper/weirkeeper/internal/metric"
-	"github.com/weirkeeper/weirkeeper/internal/metric/metrictest"
+	"github.com/weirkeeper/weirkeeper/internal/platform/bus/authcallout"
+	"github.com/weirkeeper/weirkeeper/internal/platform/metric"
+	"github.com/weirkeeper/weirkeeper/internal/platform/metric/metrictest"
 )
 
 func TestEachMetricIsExported(t *testing.T) {

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/internal/config"
-	"github.com/weirkeeper/weirkeeper/internal/netguard"
+	"github.com/weirkeeper/weirkeeper/internal/platform/netguard"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 	"github.com/weirkeeper/weirkeeper/nodehealth/probes"
 	"github.com/weirkeeper/weirkeeper/nodehealth/workflow"

@@ -9,8 +9,8 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/autoscaler"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/admin"
-	"github.com/weirkeeper/weirkeeper/internal/metric"
-	"github.com/weirkeeper/weirkeeper/internal/trace"
+	"github.com/weirkeeper/weirkeeper/internal/platform/metric"
+	"github.com/weirkeeper/weirkeeper/internal/platform/trace"
 )
 
 // poolMetrics implements prometheus.Collector with the metrics of how the pool scales. It stores the values of the

@@ -11,8 +11,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/bootstrap"
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
-	"github.com/weirkeeper/weirkeeper/internal/metric"
-	"github.com/weirkeeper/weirkeeper/internal/metric/metrictest"
+	"github.com/weirkeeper/weirkeeper/internal/platform/metric"
+	"github.com/weirkeeper/weirkeeper/internal/platform/metric/metrictest"
 )
 
 // scrape returns the series of a collector without the prefix of bootstrap.

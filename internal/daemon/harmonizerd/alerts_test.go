@@ -11,7 +11,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/config"
-	"github.com/weirkeeper/weirkeeper/internal/promtest"
+	"github.com/weirkeeper/weirkeeper/internal/platform/promtest"
 )
 
 // beats has the heartbeats of four nodes.

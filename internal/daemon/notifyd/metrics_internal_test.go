@@ -4,9 +4,9 @@ import (
 	"log/slog"
 	"testing"
 
-	"github.com/weirkeeper/weirkeeper/internal/metric"
-	"github.com/weirkeeper/weirkeeper/internal/metric/metrictest"
-	"github.com/weirkeeper/weirkeeper/internal/notify"
+	"github.com/weirkeeper/weirkeeper/internal/platform/metric"
+	"github.com/weirkeeper/weirkeeper/internal/platform/metric/metrictest"
+	"github.com/weirkeeper/weirkeeper/internal/platform/notify"
 )
 
 func TestEachMetricIsExported(t *testing.T) {

@@ -3,9 +3,9 @@ package placerd_test
 import (
 	"testing"
 
-	"github.com/weirkeeper/weirkeeper/internal/bus"
-	"github.com/weirkeeper/weirkeeper/internal/bus/roles"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/placerd"
+	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
+	"github.com/weirkeeper/weirkeeper/internal/platform/bus/roles"
 	"github.com/weirkeeper/weirkeeper/placer/schedulertest"
 	"github.com/weirkeeper/weirkeeper/pools/local/localtest"
 )

@@ -13,7 +13,7 @@ import (
 	"slices"
 
 	"github.com/weirkeeper/weirkeeper/internal/api"
-	"github.com/weirkeeper/weirkeeper/internal/daemon/httpguard"
+	"github.com/weirkeeper/weirkeeper/internal/platform/httpguard"
 )
 
 // tokenParam is the parameter of a link that has the secret of a token.

@@ -14,7 +14,7 @@ import (
 
 	"github.com/prometheus/prometheus/tsdb"
 
-	"github.com/weirkeeper/weirkeeper/internal/wholefile"
+	"github.com/weirkeeper/weirkeeper/internal/platform/wholefile"
 )
 
 // lockFile is the name of the lock in a store's folder.

@@ -1,0 +1,300 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/weirkeeper/weirkeeper/internal/platform/bus/roles"
+)
+
+// ErrNoBus is the error of Open if no process runs the bus of the folder, and the
+// caller does not run it either.
+var ErrNoBus = errors.New("no NATS server runs in the data folder")
+
+// noBusError wraps ErrNoBus with what to do, and with all places that may name a bus.
+type noBusError struct {
+	data   string
+	places []string
+}
+
+func (e *noBusError) Error() string {
+	return fmt.Sprintf("nothing runs in data folder %s: start it with \"weir up\", or name another with --data or --nats%s",
+		e.data, list(append(slices.Clip(e.places), "data folder: no NATS server runs in it")))
+}
+
+func (e *noBusError) Unwrap() error { return ErrNoBus }
+
+// list returns the places in parentheses.
+func list(places []string) string {
+	if len(places) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(places, "; ") + ")"
+}
+
+// MaxPayload is the longest message, in bytes, that the server of a folder accepts. A
+// configured NATS has a limit of its own, which its connection returns.
+const MaxPayload = 8 << 20
+
+const (
+	joinTimeout  = 10 * time.Second       // for a server that another process starts or stops
+	pollInterval = 5 * time.Millisecond   // between two reads of the folder
+	flushTimeout = 500 * time.Millisecond // for unsent messages at Close
+)
+
+// Config selects a bus.
+type Config struct {
+	Data string // the data folder; made if it is not there
+	NATS NATS   // servers that run elsewhere; the folder is then not touched. The pool of User replaces {pool} in it.
+	Name string // of this client, as the server shows it
+	// Places are the places that may name servers, in the order of their use, each with its content, without secrets.
+	// Errors of Open list them.
+	Places []string
+	// User is the role of this client. The bus of a folder needs it: the server has the permissions from it. For other
+	// servers it has the inbox prefix only, because their credentials are in NATS.
+	User roles.User
+	// InboxPrefix begins the subjects on which this client receives responses; default: that of User.
+	InboxPrefix string
+	// ReconnectWait is the pause between two rounds of connection attempts, plus up to a half of it; default 500 ms.
+	// A large fleet of agents needs a longer one.
+	ReconnectWait time.Duration
+	// ListedOnly: the client connects only to the servers of NATS, and not to others that these report.
+	ListedOnly bool
+	FilesEvery time.Duration // interval of reading the files of NATS; default 2 s
+	// Wait: while no server of NATS is reached, Open waits and logs it, until ctx ends. For daemons, which may start
+	// before the servers.
+	Wait bool
+	// Waiting receives the error of each failed attempt of Wait; it may be nil.
+	Waiting func(error)
+	Log     *slog.Logger // connection changes, and the server's own lines
+
+	// Login changes the options of the connection last: the identity of an agent. It may be nil. Without Wait, a first
+	// attempt that fails is an error all the same.
+	Login func(*nats.Options) error
+	// Identity is the key in weir.yaml of what Login proves, such as identity.sharedsecret. Errors name it.
+	Identity string
+
+	// Serve runs the server of the folder if no process does. The secret is new for each server, and readable for this
+	// user only. Without Serve, Open only connects.
+	Serve func(folder, secret string, log *slog.Logger) (Server, error)
+}
+
+// Server is the server of a folder, in this process.
+type Server interface {
+	URL() string
+	// Roles reports whether a client authenticates as its Config.User, with a password that it derives from the secret.
+	// Otherwise the secret is a token, and each client may do everything.
+	Roles() bool
+	Stop() // returns after the server has ended
+}
+
+// Validate returns the missing fields.
+func (c Config) Validate() error {
+	var problems []error
+	if c.Data == "" && len(c.NATS.List()) == 0 {
+		problems = append(problems, errors.New("bus: neither a data folder nor a NATS server is given"))
+	}
+	for _, p := range c.NATS.Check() {
+		problems = append(problems, fmt.Errorf("bus: nats.%w", p))
+	}
+	if c.Log == nil {
+		problems = append(problems, errors.New("bus: no logger"))
+	}
+	return errors.Join(problems...)
+}
+
+// Bus is a connection, and the embedded server if this process runs it.
+type Bus struct {
+	conn   *nats.Conn
+	js     jetstream.JetStream
+	client *client
+	server *held  // nil if it runs elsewhere
+	stop   func() // ends client.follow
+	wg     sync.WaitGroup
+	once   sync.Once
+}
+
+// Open connects to a server of c.NATS or, without one, to the bus of the folder. If no process runs
+// that bus, c.Serve runs it in this process; without c.Serve the error is ErrNoBus, at
+// once. Open waits at most ten seconds for a server that starts or stops elsewhere.
+func Open(ctx context.Context, c Config) (*Bus, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	c.NATS = c.NATS.Of(c.User.Pool)
+	if len(c.NATS.List()) > 0 {
+		return c.reach(ctx)
+	}
+	if c.Serve == nil {
+		f := folder(filepath.Join(c.Data, folderName))
+		return f.join(ctx, func(ctx context.Context) (*Bus, error) { return f.find(ctx, c) })
+	}
+	f, err := makeFolder(c.Data)
+	if err != nil {
+		return nil, err
+	}
+	return f.join(ctx, func(ctx context.Context) (*Bus, error) { return f.start(ctx, c) })
+}
+
+// Find is Open without c.Serve: it only connects.
+func Find(ctx context.Context, c Config) (*Bus, error) {
+	c.Serve = nil
+	return Open(ctx, c)
+}
+
+// Conn returns the connection. It reconnects forever.
+func (b *Bus) Conn() *nats.Conn { return b.conn }
+
+// Replicas returns the number of copies of each new stream and bucket: the configured one, or else 3 on a cluster and
+// 1 on a single server.
+func (b *Bus) Replicas() int {
+	switch {
+	case b.client.config.NATS.Replicas > 0:
+		return b.client.config.NATS.Replicas
+	case b.client.clustered.Load():
+		return 3
+	}
+	return 1
+}
+
+// Problem returns why changed files of credentials or TLS are not in use; nil if they are.
+func (b *Bus) Problem() error {
+	if b.client.login == nil {
+		return nil
+	}
+	return b.client.login.trouble()
+}
+
+// Why returns why the connection is lost, in the server's words and with what to do; nil while it is connected.
+func (b *Bus) Why() error {
+	if b.conn.IsConnected() {
+		return nil
+	}
+	return b.client.why(b.conn)
+}
+
+// Denied returns the subscriptions that the servers reject since the last connect: their messages do not arrive. publishes
+// are messages of the last minute that they rejected. Each list has at most 16 subjects.
+func (b *Bus) Denied() (subscriptions, publishes []*Violation) {
+	return b.client.denied.refused(time.Now())
+}
+
+// JetStream returns the streams and buckets of the bus. A call that permissions reject returns a *Violation at once.
+func (b *Bus) JetStream() jetstream.JetStream { return b.js }
+
+// Embedded reports whether this process runs the server.
+func (b *Bus) Embedded() bool { return b.server != nil }
+
+// Close sends pending messages, ends the connection, and stops the server if this process runs it. When Close
+// returns, the folder is free. Repeated calls do nothing.
+func (b *Bus) Close() {
+	b.once.Do(func() {
+		b.stop()
+		b.wg.Wait()
+		if b.conn.IsConnected() {
+			// Unsent messages are lost with the connection either way.
+			_ = b.conn.FlushTimeout(flushTimeout)
+		}
+		b.conn.Close()
+		if b.server != nil {
+			b.server.stop()
+		}
+	})
+}
+
+// dial connects to the configured NATS.
+func (c Config) dial(ctx context.Context) (*Bus, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("connect to NATS at %s: %w", c.NATS.Show(), err)
+	}
+	b, err := c.connect(ctx, c.NATS.List(), secret{})
+	if err != nil {
+		failed := &ConnectError{Servers: c.NATS.Show(), Err: err, Places: c.Places}
+		if _, ours := errors.AsType[*fileError](err); !ours {
+			failed.Remedy = c.remedy(err)
+		}
+		return nil, failed
+	}
+	return b, nil
+}
+
+// connect makes one attempt at each server.
+func (c Config) connect(ctx context.Context, servers []string, s secret) (*Bus, error) {
+	cl, err := c.newClient()
+	if err != nil {
+		return nil, err
+	}
+	timeout := connectTimeout
+	if deadline, ok := ctx.Deadline(); ok {
+		timeout = max(min(timeout, time.Until(deadline)), time.Millisecond)
+	}
+	options := cl.options(servers, s, timeout)
+	if c.Login != nil {
+		if err := c.Login(&options); err != nil {
+			return nil, err
+		}
+		options.RetryOnFailedConnect = options.RetryOnFailedConnect && c.Wait
+	}
+	conn, err := options.Connect()
+	if err != nil {
+		return nil, cl.unreached(err)
+	}
+	cl.servers, cl.secret = servers, s
+	cl.conn.Store(conn)
+	cl.up(conn)
+	js, err := JetStream(conn)
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	b := &Bus{conn: conn, js: js, client: cl}
+	following, stop := context.WithCancel(context.WithoutCancel(ctx))
+	b.stop = stop
+	b.wg.Go(func() { cl.follow(following) })
+	return b, nil
+}
+
+// redact returns a list of server URLs without secrets.
+func redact(list string) string {
+	var shown []string
+	for raw := range strings.SplitSeq(list, ",") {
+		u, err := url.Parse(strings.TrimSpace(raw))
+		switch {
+		case err == nil && u.Host != "":
+			shown = append(shown, u.Scheme+"://"+u.Host)
+		case strings.Contains(raw, "@"):
+			shown = append(shown, raw[strings.LastIndex(raw, "@")+1:])
+		default:
+			shown = append(shown, raw)
+		}
+	}
+	return strings.Join(shown, ",")
+}
+
+// makeFolder creates the bus folder with access for this user only.
+func makeFolder(data string) (folder, error) {
+	abs, err := filepath.Abs(data)
+	if err != nil {
+		return "", fmt.Errorf("data folder %s: %w", data, err)
+	}
+	f := folder(filepath.Join(abs, folderName))
+	if err := os.MkdirAll(string(f), 0o700); err != nil {
+		return "", fmt.Errorf("make the data folder: %w", err)
+	}
+	if err := os.Chmod(string(f), 0o700); err != nil {
+		return "", fmt.Errorf("make the bus private: %w", err)
+	}
+	return f, nil
+}

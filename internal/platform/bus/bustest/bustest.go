@@ -1,0 +1,75 @@
+// Package bustest starts NATS servers for tests and connects to them. It is safe for concurrent use.
+//
+// [Serve] starts one server and [ServeCluster] a cluster with users and TLS. They listen on loopback addresses.
+// The cleanup of the test stops them.
+package bustest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nkeys"
+
+	"github.com/weirkeeper/weirkeeper/internal/platform/bus/roles"
+)
+
+// patience bounds the start of a server on a busy machine.
+const patience = time.Minute
+
+// Serve runs a NATS server on loopback until the test ends, on a free port unless the options have one. When Serve
+// returns, the server accepts connections.
+func Serve(tb testing.TB, o server.Options) *server.Server {
+	tb.Helper()
+	o.Host, o.NoSigs, o.NoLog = "127.0.0.1", true, true
+	if o.Port == 0 {
+		o.Port = server.RANDOM_PORT
+	}
+	s, err := server.NewServer(&o)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	s.Start()
+	tb.Cleanup(func() {
+		s.Shutdown()
+		s.WaitForShutdown()
+	})
+	if !s.ReadyForConnections(patience) {
+		tb.Fatalf("the NATS server does not accept connections within %v", patience)
+	}
+	return s
+}
+
+// Callout returns the options of a server that sends unknown users to an auth callout without a responder.
+func Callout(tb testing.TB) server.Options {
+	tb.Helper()
+	public := func(create func() (nkeys.KeyPair, error)) string {
+		pair, err := create()
+		if err != nil {
+			tb.Fatal(err)
+		}
+		key, err := pair.PublicKey()
+		if err != nil {
+			tb.Fatal(err)
+		}
+		return key
+	}
+	auth, account := public(nkeys.CreateUser), server.NewAccount(roles.AccountAuth)
+	return server.Options{
+		AuthTimeout: 3, Accounts: []*server.Account{account}, Nkeys: []*server.NkeyUser{{Nkey: auth, Account: account}},
+		AuthCallout: &server.AuthCallout{Issuer: public(nkeys.CreateAccount), Account: account.Name, AuthUsers: []string{auth}},
+	}
+}
+
+// Connect returns a connection that is closed with the test. It reconnects without end. The options are applied last.
+func Connect(tb testing.TB, url string, options ...nats.Option) *nats.Conn {
+	tb.Helper()
+	options = append([]nats.Option{nats.MaxReconnects(-1), nats.ReconnectWait(20 * time.Millisecond)}, options...)
+	nc, err := nats.Connect(url, options...)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(nc.Close)
+	return nc
+}

@@ -1,0 +1,86 @@
+package natsserver
+
+import (
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
+	"github.com/weirkeeper/weirkeeper/internal/platform/bus/roles"
+)
+
+// globalAccount is the account of a server without accounts, and the folder of its streams.
+const globalAccount = "$G"
+
+// ServeRoles starts a server in a folder, with the accounts and permissions of a production
+// bus. A client authenticates with the name of its user and the password that
+// bus.Password derives from the secret. It returns after the server listens.
+func ServeRoles(folder, secret string, log *slog.Logger) (bus.Server, error) {
+	return serve(folder, log, &authenticator{secret: secret, roles: true})
+}
+
+// adoptStreams moves the streams that a server without accounts has left in the folder to the account of the daemons.
+func adoptStreams(folder string) error {
+	store := filepath.Join(folder, server.JetStreamStoreDir)
+	from, to := filepath.Join(store, globalAccount), filepath.Join(store, roles.AccountWeir)
+	if _, err := os.Lstat(to); !errors.Is(err, fs.ErrNotExist) {
+		return nil // moved, or an error that the server reports
+	}
+	if err := os.Rename(from, to); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("move the streams of the data folder to account %s: %w; check the owner of the folder", roles.AccountWeir, err)
+	}
+	return nil
+}
+
+// authenticator verifies users by the secret of the folder, and gives each the permissions of its role.
+type authenticator struct {
+	secret string
+	roles  bool           // otherwise the secret is a token, and each client may do everything
+	server *server.Server // set before it accepts clients
+}
+
+// equal compares a secret without revealing by its time how much of it is right.
+func equal(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
+
+// Check implements server.Authentication.
+func (a *authenticator) Check(c server.ClientAuthentication) bool {
+	o := c.GetOpts()
+	if !a.roles {
+		account, err := a.server.LookupAccount(roles.AccountWeir)
+		if err != nil || !equal(o.Token, a.secret) {
+			return false
+		}
+		c.RegisterUser(&server.User{Account: account})
+		return true
+	}
+	u, err := roles.Parse(o.Username)
+	if err != nil || !equal(o.Password, bus.Password(u, a.secret)) {
+		return false
+	}
+	// Which nodes exist is configured for each process, so every receiver of nodes may receive legacy DEAs too.
+	u.Local, u.LegacyDEAs = true, true
+	account, err := a.server.LookupAccount(u.Role.Account())
+	if err != nil {
+		return false // a role that this bus does not have
+	}
+	p := u.Permissions()
+	c.RegisterUser(&server.User{
+		Username: u.Name(), Account: account,
+		Permissions: &server.Permissions{Publish: allow(p.Publish), Subscribe: allow(p.Subscribe)},
+	})
+	return true
+}
+
+// allow permits the subjects and no others. The server reads an empty list as "all".
+func allow(subjects []string) *server.SubjectPermission {
+	if len(subjects) == 0 {
+		return &server.SubjectPermission{Deny: []string{">"}}
+	}
+	return &server.SubjectPermission{Allow: subjects}
+}

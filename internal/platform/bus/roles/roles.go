@@ -1,0 +1,153 @@
+package roles
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/weirkeeper/weirkeeper/internal/platform/names"
+)
+
+// Role is a kind of user of the bus.
+type Role string
+
+// The roles. The zero value is no role.
+const (
+	Agent      Role = "agent"      // one node of a pool
+	Pool       Role = "pool"       // bootstrap and autoscaler of a pool
+	Harmonizer Role = "harmonizer" // harmonizer of a cluster
+	Placer     Role = "placer"     // placer of a pool
+	Metrics    Role = "metrics"    // embedded metrics store of a cluster
+	Machines   Role = "machines"   // owner of a pool's local machines; only on the bus of a data folder
+	LegacyDEA  Role = "legacydea"  // node of the classic protocol, which has no subject of its own
+	Operator   Role = "operator"   // person who gives orders
+	Viewer     Role = "viewer"     // person or program that only reads
+	Auth       Role = "auth"       // service that verifies agents
+	Admin      Role = "admin"      // person who creates, moves and removes streams
+)
+
+// All returns the roles in the order of the documents.
+func All() []Role {
+	return []Role{Agent, Pool, Harmonizer, Placer, Metrics, Machines, LegacyDEA, Operator, Viewer, Auth, Admin}
+}
+
+// The accounts of the servers. Daemons and agents are users of AccountWeir.
+const (
+	AccountWeir     = "WEIR"
+	AccountOperator = "OPERATOR"
+	AccountViewer   = "VIEWER"
+	AccountAuth     = "AUTH"
+	AccountSystem   = "SYS"
+)
+
+// Account returns the account of a role's users.
+func (r Role) Account() string {
+	switch r {
+	case Operator:
+		return AccountOperator
+	case Viewer:
+		return AccountViewer
+	case Auth:
+		return AccountAuth
+	}
+	return AccountWeir
+}
+
+// hasPool reports whether a user of the role belongs to one pool.
+func (r Role) hasPool() bool { return r == Agent || r == Pool || r == Placer || r == Machines }
+
+// hasNode reports whether a user of the role belongs to one node.
+func (r Role) hasNode() bool { return r == Agent || r == LegacyDEA }
+
+// readsPools reports whether a user of the role reads the streams of all pools of its cluster.
+func (r Role) readsPools() bool { return r == Operator || r == Viewer }
+
+// User is one user of the bus.
+type User struct {
+	Role    Role
+	Cluster string
+	Pool    string // of an agent, a pool, a placer and an owner of machines
+	Node    string // of an agent and a legacy DEA
+	// Pools are the pools of the cluster. An operator and a viewer read the streams of these pools only.
+	Pools []string
+	// LegacyDEAs: nodes of the classic protocol exist. They share one subject, so each of them can claim any name.
+	LegacyDEAs bool
+	// Local: the bus is that of a data folder. It has groups "local:", and operators and viewers read the streams of all
+	// pools.
+	Local bool
+	// Publish are subjects of the user's own, for example those of a pool's workflows.
+	Publish []string
+}
+
+// Validate returns an error for a name that would give permissions to more than one user.
+func (u User) Validate() error {
+	if !slices.Contains(All(), u.Role) {
+		return fmt.Errorf("role %.80q is unknown: want one of %v", string(u.Role), All())
+	}
+	if !names.Valid(u.Cluster) {
+		return fmt.Errorf("cluster %.80q of role %s: %s", u.Cluster, u.Role, names.Rule)
+	}
+	pools := u.Pools
+	if u.Role.hasPool() {
+		pools = append(slices.Clone(pools), u.Pool)
+	}
+	for _, pool := range pools {
+		if !names.Valid(pool) {
+			return fmt.Errorf("pool %.80q of role %s: %s", pool, u.Role, names.Rule)
+		}
+	}
+	if u.Role.hasNode() {
+		if err := names.CheckToken("node", u.Node); err != nil {
+			return fmt.Errorf("role %s: %w", u.Role, err)
+		}
+	}
+	for _, subject := range u.Publish {
+		if strings.ContainsAny(subject, " \t\r\n*>\"'\\{}") || strings.HasPrefix(subject, "$") || strings.HasPrefix(subject, "_") || subject == "" {
+			return fmt.Errorf("subject %.80q of role %s: want a subject without wildcards that begins with a letter or digit", subject, u.Role)
+		}
+	}
+	return nil
+}
+
+// Name returns the name of the user: CLUSTER.ROLE, then its pool and its node.
+func (u User) Name() string {
+	parts := []string{u.Cluster, string(u.Role)}
+	if u.Role.hasPool() {
+		parts = append(parts, u.Pool)
+	}
+	if u.Role.hasNode() {
+		parts = append(parts, u.Node)
+	}
+	return strings.Join(parts, ".")
+}
+
+// InboxPrefix returns the prefix of the subjects on which the user receives answers. Users of a role with an account
+// of its own have the default of the client library.
+func (u User) InboxPrefix() string {
+	if u.Role.Account() != AccountWeir {
+		return "_INBOX"
+	}
+	return u.expand(inboxes(u.Role))
+}
+
+// inboxes returns the inbox prefix of the users of a role in the account of the daemons, with placeholders.
+func inboxes(r Role) string {
+	switch r {
+	case Agent, LegacyDEA:
+		return "_INBOX_weir.{cluster}." + string(r) + ".{node}"
+	case Pool, Placer, Machines:
+		return "_INBOX_weir.{cluster}." + string(r) + ".{pool}"
+	}
+	return "_INBOX_weir.{cluster}." + string(r)
+}
+
+// expand replaces the placeholders of a subject. A name that the user does not have becomes a wildcard.
+func (u User) expand(subject string) string {
+	or := func(name string) string {
+		if name == "" {
+			return "*"
+		}
+		return name
+	}
+	return strings.NewReplacer("{cluster}", or(u.Cluster), "{pool}", or(u.Pool), "{node}", or(u.Node)).Replace(subject)
+}

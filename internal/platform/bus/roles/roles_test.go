@@ -1,0 +1,253 @@
+package roles_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/weirkeeper/weirkeeper/internal/platform/bus/roles"
+	"github.com/weirkeeper/weirkeeper/internal/platform/names"
+)
+
+// users are one user of each role, in a cluster with two pools.
+func users(legacy bool) (all []roles.User) {
+	for _, r := range roles.All() {
+		all = append(all, roles.User{Role: r, Cluster: "prod", Pool: "web", Node: "i-01", Pools: []string{"batch", "web"}, LegacyDEAs: legacy})
+		switch r {
+		case roles.Harmonizer, roles.Operator, roles.Viewer, roles.Auth, roles.Admin, roles.Metrics:
+			all[len(all)-1].Pool, all[len(all)-1].Node = "", ""
+		case roles.Pool, roles.Placer:
+			all[len(all)-1].Node = ""
+		}
+	}
+	return all
+}
+
+// of returns the user of a role.
+func of(t *testing.T, r roles.Role) roles.User {
+	t.Helper()
+	i := slices.IndexFunc(users(false), func(u roles.User) bool { return u.Role == r })
+	if i < 0 {
+		t.Fatalf("no user of role %s", r)
+	}
+	return users(false)[i]
+}
+
+// overlap reports whether a subject matches both patterns.
+func overlap(a, b string) bool {
+	x, y := strings.Split(a, "."), strings.Split(b, ".")
+	for i := range min(len(x), len(y)) {
+		switch {
+		case x[i] == ">" || y[i] == ">":
+			return true
+		case x[i] != y[i] && x[i] != "*" && y[i] != "*":
+			return false
+		}
+	}
+	return len(x) == len(y)
+}
+
+func TestUsersAreValidAndHaveDistinctNames(t *testing.T) {
+	seen := map[string]bool{}
+	for _, u := range users(true) {
+		if err := u.Validate(); err != nil {
+			t.Errorf("%s: %v", u.Role, err)
+		}
+		if seen[u.Name()] {
+			t.Errorf("two users have the name %s", u.Name())
+		}
+		seen[u.Name()] = true
+	}
+	for _, name := range []string{"prod.pool.web", "prod.agent.web.i-01", "prod.harmonizer"} {
+		if !seen[name] {
+			t.Errorf("no user has the name %s: %v", name, seen)
+		}
+	}
+}
+
+// A name with a wildcard or a dot would give a user the permissions of others.
+func TestNamesThatAreNoTokenAreRefused(t *testing.T) {
+	for _, u := range []roles.User{
+		{}, {Role: "root", Cluster: "prod"},
+		{Role: roles.Pool, Cluster: "prod"}, {Role: roles.Pool, Cluster: "prod", Pool: "*"}, {Role: roles.Pool, Cluster: ">", Pool: "web"},
+		{Role: roles.Agent, Cluster: "prod", Pool: "web"}, {Role: roles.Agent, Cluster: "prod", Pool: "web", Node: "a.b"},
+		{Role: roles.Agent, Cluster: "prod", Pool: "web", Node: ">"}, {Role: roles.LegacyDEA, Cluster: "prod", Node: "*"},
+		{Role: roles.Viewer, Cluster: "prod", Pools: []string{"web", "*"}},
+		{Role: roles.Pool, Cluster: "prod", Pool: "web", Publish: []string{"$JS.API.>"}},
+		{Role: roles.Pool, Cluster: "prod", Pool: "web", Publish: []string{"a.*"}},
+		{Role: roles.Pool, Cluster: "prod", Pool: "web", Publish: []string{"a\"b"}},
+		{Role: roles.Pool, Cluster: "prod", Pool: "web", Publish: []string{"_INBOX.x"}},
+	} {
+		if err := u.Validate(); err == nil {
+			t.Errorf("%+v is valid", u)
+		}
+	}
+}
+
+// Each answer reaches its request, and no user of the daemons' account reads the answers of another user.
+func TestInboxesArePrivate(t *testing.T) {
+	for _, u := range users(true) {
+		p := u.Permissions()
+		own := u.InboxPrefix() + ".>"
+		asks := slices.ContainsFunc(u.Acts(), func(a roles.Act) bool { return a.Answers != roles.NoAnswer })
+		if asks != p.May(roles.Subscribe, own) {
+			t.Errorf("%s sends requests: %v, but reads its inbox: %v", u.Name(), asks, !asks)
+		}
+		if u.Role.Account() != roles.AccountWeir {
+			continue
+		}
+		for _, subject := range p.Subscribe {
+			if overlap(subject, "_INBOX.>") || strings.HasPrefix(subject, "_") && subject != own || overlap(subject, "_R_.>") {
+				t.Errorf("%s subscribes to %s, an inbox of others", u.Name(), subject)
+			}
+		}
+	}
+	for _, row := range roles.Rows() {
+		for _, r := range row.Subscribe {
+			for _, asker := range row.Publish {
+				if row.Answers == roles.NoAnswer || row.Legacy {
+					continue
+				}
+				inbox := of(t, asker).InboxPrefix() + ".x.y"
+				if of(t, asker).Role.Account() != roles.AccountWeir {
+					inbox = "_R_.x"
+				}
+				if !of(t, r).Permissions().May(roles.Publish, inbox) {
+					t.Errorf("%s: %s cannot answer %s on %s", row.Subject, r, asker, inbox)
+				}
+			}
+		}
+	}
+}
+
+// Only a role of the daemons' account creates consumers, and only an admin updates, purges and deletes.
+func TestJetStreamIsBounded(t *testing.T) {
+	for _, u := range users(true) {
+		for _, subject := range u.Permissions().Publish {
+			jetStream := strings.HasPrefix(subject, "$JS.") || strings.HasPrefix(subject, "$KV.")
+			if (u.Role == roles.Agent || u.Role == roles.LegacyDEA || u.Role == roles.Metrics) && jetStream {
+				t.Errorf("%s publishes %s, but needs no stream", u.Name(), subject)
+			}
+			if strings.HasPrefix(subject, "$JS.API.CONSUMER.") && u.Role.Account() != roles.AccountWeir {
+				t.Errorf("%s publishes %s: a consumer delivers to any subject of account %s", u.Name(), subject, roles.AccountWeir)
+			}
+			for _, api := range []string{"STREAM.UPDATE.x", "STREAM.DELETE.x", "STREAM.PURGE.x", "STREAM.MSG.DELETE.x", "STREAM.MSG.GET.x", "STREAM.CREATE.x", "CONSUMER.CREATE.x", "CONSUMER.DURABLE.CREATE.x.y"} {
+				if u.Role != roles.Admin && roles.Includes(subject, "$JS.API."+api) {
+					t.Errorf("%s publishes %s, which includes %s", u.Name(), subject, api)
+				}
+			}
+		}
+	}
+}
+
+// Two pools share no subject but those of the cluster.
+func TestPoolsAreApart(t *testing.T) {
+	web, batch := of(t, roles.Pool), of(t, roles.Pool)
+	batch.Pool = "batch"
+	shared := []string{
+		"$JS.API.INFO", "$JS.FC.", "$SYS.REQ.USER.INFO", "weir.prod.announce", "weir.prod.metrics.", "$JS.API.STREAM.", "KV_weir-", "_R_.>",
+		"$KV.weir-state_prod.schema", "$KV.weir-orders_prod.schema", "$KV.weir-state_prod.seen.>", "$KV.weir_prod.schema",
+	}
+	ofBatch := batch.Permissions().Publish
+	for _, a := range web.Permissions().Publish {
+		for _, b := range ofBatch {
+			if overlap(a, b) && !slices.ContainsFunc(shared, func(s string) bool { return strings.Contains(a, s) }) {
+				t.Errorf("pool web publishes %s, pool batch %s", a, b)
+			}
+		}
+	}
+	for _, key := range []string{"lease.pool.batch", "pool.batch", "health.batch", "drain.batch.n1", "trial.batch.app", "lease.harmonizer", "lease.placer.web", "identity.n1", "alarm.apps", "harmonizer.nodes"} {
+		if web.Permissions().May(roles.Publish, "$KV."+names.StateBucket("prod")+"."+key) {
+			t.Errorf("pool web writes %s", key)
+		}
+	}
+}
+
+// An agent speaks for its own node only.
+func TestAgentSpeaksForItsOwnNode(t *testing.T) {
+	p := of(t, roles.Agent).Permissions()
+	want := []string{
+		"_INBOX_weir.prod.agent.i-01.>", "_INBOX_weir.prod.placer.web.>", "_INBOX_weir.prod.pool.web.>", "_R_.>",
+		"weir.prod.agent.web.i-01.claim", "weir.prod.exited.i-01", "weir.prod.heartbeat.i-01", "weir.prod.lifecycle.i-01", "weir.prod.node.i-01",
+	}
+	if !slices.Equal(p.Publish, want) {
+		t.Errorf("an agent publishes %q, want %q", p.Publish, want)
+	}
+	want = []string{
+		"_INBOX_weir.prod.agent.i-01.>", "weir.prod.agent.web.i-01.claim",
+		"weir.prod.agent.web.i-01.cordon", "weir.prod.agent.web.i-01.fence", "weir.prod.agent.web.i-01.logs",
+		"weir.prod.agent.web.i-01.start", "weir.prod.agent.web.i-01.stop", "weir.prod.announce",
+	}
+	if !slices.Equal(p.Subscribe, want) {
+		t.Errorf("an agent subscribes to %q, want %q", p.Subscribe, want)
+	}
+}
+
+// Without legacy DEAs no daemon receives what any node can send in the name of another.
+func TestLegacySubjectsNeedTheSwitch(t *testing.T) {
+	for _, legacy := range []bool{false, true} {
+		for _, u := range users(legacy) {
+			for _, d := range []roles.Direction{roles.Publish, roles.Subscribe} {
+				for _, subject := range []string{"dea.heartbeat", "droplet.exited", "healthmanager.start"} {
+					if u.Role != roles.LegacyDEA && !legacy && u.Permissions().May(d, subject) {
+						t.Errorf("%s may %v %s without legacy DEAs", u.Name(), d, subject)
+					}
+				}
+			}
+		}
+	}
+	harmonizer := roles.User{Role: roles.Harmonizer, Cluster: "prod", LegacyDEAs: true}
+	if !harmonizer.Permissions().May(roles.Subscribe, "dea.heartbeat") {
+		t.Error("a harmonizer with legacy DEAs does not receive their heartbeats")
+	}
+}
+
+// A probe is one subject that its permissions include.
+func TestProbesAreWithinThePermissions(t *testing.T) {
+	for _, u := range users(true) {
+		p := u.Permissions()
+		if len(u.Probes()) == 0 {
+			t.Errorf("%s has no probe", u.Name())
+		}
+		for _, x := range u.Probes() {
+			if strings.ContainsAny(x.Subject, "*>") || !p.May(x.Direction, x.Subject) {
+				t.Errorf("%s: probe %v %s is not one of its permissions", u.Name(), x.Direction, x.Subject)
+			}
+			if x.Harmless && x.Direction == roles.Publish && !strings.HasPrefix(x.Subject, "$JS.API.") {
+				t.Errorf("%s: probe %s is a message to a process", u.Name(), x.Subject)
+			}
+		}
+	}
+}
+
+// Includes agrees with overlap: a subject within an included pattern is within the wide one.
+func TestIncludes(t *testing.T) {
+	for _, c := range []struct {
+		wide, pattern string
+		want          bool
+	}{
+		{"a.*", "a.b", true}, {"a.>", "a.b.c", true}, {"a.>", "a", false}, {"a.*", "a.>", false}, {"a.>", "a.>", true}, {"a.*", "a.*", true},
+		{"a.b", "a.*", false}, {"a.*.c", "a.b.c", true}, {"a.*", "a.b.c", false}, {">", "a", true}, {"a.*.>", "a.>", false}, {"a.>", "a.*.>", true},
+	} {
+		if got := roles.Includes(c.wide, c.pattern); got != c.want {
+			t.Errorf("Includes(%s, %s) = %v, want %v", c.wide, c.pattern, got, c.want)
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		token := rapid.SampledFrom([]string{"a", "b", "*"})
+		pattern := rapid.Custom(func(t *rapid.T) string {
+			tokens := rapid.SliceOfN(token, 1, 3).Draw(t, "tokens")
+			if rapid.Bool().Draw(t, "rest") {
+				tokens = append(tokens, ">")
+			}
+			return strings.Join(tokens, ".")
+		})
+		wide, narrow := pattern.Draw(t, "wide"), pattern.Draw(t, "narrow")
+		subject := strings.Join(rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b"}), 1, 5).Draw(t, "subject"), ".")
+		if roles.Includes(wide, narrow) && roles.Includes(narrow, subject) && !roles.Includes(wide, subject) {
+			t.Errorf("%s includes %s, which includes %s, but %s does not", wide, narrow, subject, wide)
+		}
+	})
+}

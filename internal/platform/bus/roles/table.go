@@ -1,0 +1,183 @@
+package roles
+
+import (
+	"slices"
+
+	"github.com/weirkeeper/weirkeeper/internal/platform/names"
+)
+
+// Answers is how many answers the publisher of a message expects.
+type Answers int
+
+const (
+	NoAnswer  Answers = iota // an event
+	OneAnswer                // a request
+	Several                  // a request with several answers
+)
+
+// Row is one subject and its roles. In the subject, {cluster}, {pool} and {node} stand for a user's own names, or for
+// any name if the user lacks it.
+type Row struct {
+	Subject   string
+	Publish   []Role
+	Subscribe []Role
+	Answers   Answers
+	Legacy    bool // only if legacy DEAs exist
+	Content   string
+}
+
+// Rows returns the table of subjects, without those of streams and buckets.
+func Rows() []Row {
+	const c = "weir.{cluster}."
+	daemons, people := []Role{Harmonizer, Placer, Pool}, []Role{Operator, Viewer}
+	nodes := []Role{Harmonizer, Placer, Pool}
+	return []Row{
+		{c + "heartbeat.{node}", []Role{Agent}, nodes, NoAnswer, false, "heartbeat of a node"},
+		{c + "exited.{node}", []Role{Agent}, []Role{Harmonizer, Placer}, NoAnswer, false, "end of an app instance"},
+		{c + "node.{node}", []Role{Agent}, []Role{Placer, Pool}, NoAnswer, false, "facts of a node"},
+		{c + "lifecycle.{node}", []Role{Agent}, []Role{Pool}, NoAnswer, false, "hint of a node about itself"},
+		{c + "lifecycle", []Role{Operator}, []Role{Pool}, NoAnswer, false, "hint about a machine"},
+		{c + "announce", daemons, []Role{Agent}, NoAnswer, false, "each node answers with its heartbeat and facts"},
+
+		{c + "agent.{pool}.{node}.start", []Role{Placer}, []Role{Agent}, OneAnswer, false, "start of an app instance"},
+		{c + "agent.{pool}.{node}.stop", []Role{Placer}, []Role{Agent}, OneAnswer, false, "stop of an app instance"},
+		{c + "agent.{pool}.{node}.logs", []Role{Operator}, []Role{Agent}, OneAnswer, false, "output of an app instance"},
+		{c + "agent.{pool}.{node}.cordon", []Role{Pool}, []Role{Agent}, OneAnswer, false, "no new app instances"},
+		{c + "agent.{pool}.{node}.claim", []Role{Agent}, []Role{Agent}, OneAnswer, false, "agent that starts, to another agent of its node"},
+		{c + "agent.{pool}.{node}.fence", []Role{Pool}, []Role{Agent}, OneAnswer, false, "end of all app instances"},
+
+		{"health.start", []Role{Harmonizer}, []Role{Harmonizer, Placer}, NoAnswer, false, "nudge: start"},
+		{"health.stop", []Role{Harmonizer}, []Role{Harmonizer, Placer}, NoAnswer, false, "nudge: stop"},
+		{"cloudcontrollers.hm.requests", nil, []Role{Harmonizer}, NoAnswer, false, "nudge in the classic form, without a partition"},
+		{"cloudcontrollers.hm.requests.*", []Role{Harmonizer}, []Role{Harmonizer, Placer}, NoAnswer, false, "nudge in the classic form"},
+		{"droplet.updated", []Role{Admin, Operator}, []Role{Harmonizer}, NoAnswer, false, "an app has changed"},
+		{"healthmanager.status", people, []Role{Harmonizer}, Several, false, "classic request"},
+		{"healthmanager.health", people, []Role{Harmonizer}, Several, false, "classic request"},
+		{"healthmanager.droplet", people, []Role{Harmonizer}, Several, false, "classic request"},
+		{"cloudcontroller.bulk.credentials.*", []Role{Harmonizer}, nil, OneAnswer, false, "request to the cloud controller"},
+		{"vcap.component.announce", []Role{Harmonizer}, nil, NoAnswer, false, "announcement to collectors"},
+		{"vcap.component.discover", nil, []Role{Harmonizer}, NoAnswer, false, "request of collectors"},
+
+		{c + "counts.{pool}", []Role{Harmonizer}, []Role{Operator, Pool, Viewer}, NoAnswer, false, "instance counts"},
+		{c + "counts.{pool}.get", []Role{Operator, Pool, Viewer}, []Role{Harmonizer}, Several, false, "request for instance counts"},
+		{c + "harmonizer.status", people, []Role{Harmonizer}, OneAnswer, false, "status"},
+		{c + "harmonizer.order", []Role{Operator}, []Role{Harmonizer}, OneAnswer, false, "order"},
+		{c + "harmonizer.events", []Role{Harmonizer}, people, NoAnswer, false, "findings"},
+		{c + "harmonizer.canary", []Role{Harmonizer}, []Role{Harmonizer}, NoAnswer, false, "loopback probe"},
+		{c + "placer.{pool}.confirmed", []Role{Placer}, []Role{Harmonizer}, NoAnswer, false, "nudges that the placer has"},
+		{c + "placer.{pool}.pending", people, []Role{Placer}, OneAnswer, false, "waiting app instances"},
+		{c + "health.{pool}.events", []Role{Pool}, people, NoAnswer, false, "findings"},
+		{c + "health.{pool}.canary", []Role{Pool}, []Role{Pool}, NoAnswer, false, "loopback probe"},
+		{c + "health.{pool}.status", people, []Role{Pool}, OneAnswer, false, "status of node health"},
+		{c + "health.{pool}.order", []Role{Operator}, []Role{Pool}, OneAnswer, false, "order to node health"},
+		{c + "autoscaler.{pool}.plan", people, []Role{Pool}, OneAnswer, false, "what the next tick would do"},
+		{c + "autoscaler.{pool}.nodes", people, []Role{Pool}, OneAnswer, false, "facts of the nodes"},
+		{c + "bootstrap.{pool}.status", people, []Role{Pool}, OneAnswer, false, "processes"},
+		{c + "bootstrap.{pool}.logs", []Role{Operator}, []Role{Pool}, OneAnswer, false, "output of a signal"},
+		{c + "bootstrap.{pool}.restart", []Role{Operator}, []Role{Pool}, OneAnswer, false, "restart of a signal"},
+		{c + "metrics.write", []Role{Harmonizer, Operator, Placer, Pool}, []Role{Metrics}, OneAnswer, false, "values for the embedded metrics store"},
+		{c + "metrics.window", []Role{Operator, Pool, Viewer}, []Role{Metrics}, OneAnswer, false, "request for values"},
+		{c + "decision.{pool}", []Role{Admin, Pool}, []Role{Operator, Pool, Viewer}, NoAnswer, false, "record of a tick, stored in the ledger"},
+		{c + "decision.{pool}.part", []Role{Admin, Pool}, nil, NoAnswer, false, "part of a long record, stored in the ledger"},
+		{c + "summary.{pool}", []Role{Pool}, people, NoAnswer, false, "summary of a tick, stored"},
+		{c + "evidence.{pool}.*", []Role{Admin, Pool}, nil, NoAnswer, false, "evidence about a node, stored"},
+
+		{"dea.heartbeat", []Role{LegacyDEA}, nodes, NoAnswer, true, "heartbeat of any legacy DEA"},
+		{"droplet.exited", []Role{LegacyDEA}, []Role{Harmonizer, Placer}, NoAnswer, true, "end of an app instance on any legacy DEA"},
+		{"healthmanager.start", daemons, []Role{LegacyDEA}, NoAnswer, true, "each legacy DEA answers with its heartbeat"},
+		{"dea.{node}.>", nil, []Role{LegacyDEA}, NoAnswer, true, "commands of a cloud controller"},
+
+		{"$JS.API.>", []Role{Admin}, nil, Several, false, "all of JetStream"},
+		{"$JS.FC.>", []Role{Admin}, nil, NoAnswer, false, "flow control of consumers"},
+		{"$JS.SNAPSHOT.>", []Role{Admin}, nil, OneAnswer, false, "chunks of a backup and of a restore"},
+		{"$KV.>", []Role{Admin}, nil, OneAnswer, false, "all keys"},
+		{"$SYS.REQ.USER.INFO", []Role{Admin, Auth, Harmonizer, Operator, Placer, Pool, Viewer}, nil, OneAnswer, false,
+			"what a server holds about its own client, and the server's time"},
+		{"$SYS.REQ.USER.AUTH", nil, []Role{Auth}, NoAnswer, false, "request of a server to verify an agent"},
+		{"$SYS._INBOX.*.*", []Role{Auth}, nil, NoAnswer, false, "answer to a server"},
+	}
+}
+
+// Key is a set of keys of one bucket and its roles. Its placeholders are those of a Row.
+type Key struct {
+	Bucket  func(cluster string) string
+	Name    string
+	Read    []Role
+	Write   []Role
+	Content string
+}
+
+// Keys returns the table of keys.
+func Keys() []Key {
+	state, orders, apps := names.StateBucket, names.OrdersBucket, names.AppsBucket
+	people := []Role{Operator, Viewer}
+	own := func(bucket func(string) string, name string, r Role, content string) Key {
+		return Key{bucket, name, []Role{r}, []Role{r}, content}
+	}
+	return []Key{
+		{state, ">", people, nil, "all keys"},
+		{state, "schema", []Role{Auth, Harmonizer, Placer, Pool}, []Role{Harmonizer, Placer, Pool}, "version of the keys"},
+		own(state, "lease.pool.{pool}", Pool, "lease of a pool"),
+		own(state, "pool.{pool}", Pool, "state between two ticks"),
+		own(state, "health.{pool}", Pool, "state of node health"),
+		own(state, "drain.{pool}.>", Pool, "drain records"),
+		own(state, "trial.{pool}.>", Pool, "trials of shadows"),
+		{state, "seen.>", []Role{Pool}, []Role{Operator, Pool}, "first-seen digests of releases"},
+		own(state, "alarm.pool.{pool}", Pool, "damaged keys that a pool has read"),
+		own(state, "lease.harmonizer", Harmonizer, "lease of the harmonizer"),
+		own(state, "harmonizer.>", Harmonizer, "memory of the harmonizer"),
+		own(state, "alarm.apps", Harmonizer, "damaged keys that the harmonizer has read"),
+		own(state, "lease.placer.{pool}", Placer, "lease of a placer"),
+		own(state, "placer.{pool}.>", Placer, "assignments of a placer"),
+		own(state, "identity.>", Auth, "public key of each agent"),
+
+		{orders, ">", people, nil, "all keys"},
+		{orders, "schema", []Role{Harmonizer, Pool}, []Role{Harmonizer, Pool}, "version of the keys"},
+		own(orders, "order.{pool}.>", Pool, "orders of a pool, deleted when they end"),
+		{orders, "order.*.>", nil, []Role{Operator}, "orders of all pools"},
+		{orders, "accept.pool.{pool}", []Role{Pool}, nil, "accepted damage of a pool's keys"},
+		{orders, "accept.apps", []Role{Harmonizer}, nil, "accepted damage of the applications"},
+		{orders, "accept.>", nil, []Role{Operator}, "accepted damage"},
+
+		{apps, ">", []Role{Harmonizer, Operator, Placer, Viewer}, nil, "all applications"},
+		{apps, "*", nil, []Role{Operator}, "expected state of an application"},
+	}
+}
+
+// Stream is a stream of each pool, or of the cluster, and its roles. Its writers publish on the subjects of its rows.
+type Stream struct {
+	Name     func(cluster, pool string) string
+	Subjects []string // with placeholders
+	Read     []Role
+	Content  string
+	Whole    bool // one stream of the cluster; its name does not depend on the pool
+}
+
+// Streams returns the table of streams.
+func Streams() []Stream {
+	readers := []Role{Operator, Pool, Viewer}
+	return []Stream{
+		{names.LedgerStream, []string{"weir.{cluster}.decision.{pool}", "weir.{cluster}.decision.{pool}.part"}, readers, "ledger of ticks", false},
+		{names.SummaryStream, []string{"weir.{cluster}.summary.{pool}"}, readers, "summaries of ticks", false},
+		{names.EvidenceStream, []string{"weir.{cluster}.evidence.{pool}.*"}, readers, "evidence about nodes", false},
+		{findings, []string{"weir.{cluster}.harmonizer.events", "weir.{cluster}.health.*.events"}, []Role{Harmonizer, Operator, Viewer}, "findings", true},
+	}
+}
+
+func findings(cluster, _ string) string { return names.FindingsStream(cluster) }
+
+// creators are the roles that may create a missing bucket with this name. A role that creates may neither update nor
+// purge nor delete.
+func creators(bucket, cluster string) []Role {
+	switch bucket {
+	case names.StateBucket(cluster):
+		return []Role{Harmonizer, Placer, Pool}
+	case names.OrdersBucket(cluster):
+		return []Role{Harmonizer, Pool}
+	}
+	return []Role{Harmonizer}
+}
+
+// consumes reports whether the role may create consumers. A consumer delivers to any subject of the account that has
+// the stream, so only roles of that account may create one.
+func (r Role) consumes() bool { return slices.Contains([]Role{Harmonizer, Placer, Pool}, r) }

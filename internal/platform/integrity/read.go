@@ -1,0 +1,291 @@
+package integrity
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
+)
+
+const (
+	readers          = 32 // concurrent requests
+	callTimeout      = 5 * time.Second
+	many             = 1000        // up to so many keys are read one by one
+	watchIdleTimeout = time.Second // of a watch; then the rest is read one by one
+	// replicaLag is how long a replica or a former leader may be behind. After it, what they return counts.
+	replicaLag = 2 * time.Second
+	relist     = 50 * time.Millisecond // before the same is read again
+)
+
+// Key is the newest entry of one key.
+type Key struct {
+	Name     string
+	Revision uint64 // 0 if Damaged
+	Deleted  bool   // by a delete marker
+	Damaged  bool   // the store lists the key but cannot return its value
+	Value    []byte
+}
+
+// Contents is one reading of a bucket.
+type Contents struct {
+	Created time.Time // of the bucket
+	Last    uint64    // its last sequence before the keys were read
+	Keys    []Key     // in order of revision, damaged keys first
+}
+
+// Next returns the sequence from which a watch receives every change that is not in the contents. It may repeat some,
+// because the replica that was read may lag behind.
+func (c Contents) Next() uint64 {
+	if len(c.Keys) == 0 {
+		return c.Last + 1
+	}
+	return min(c.Last, c.Keys[len(c.Keys)-1].Revision) + 1
+}
+
+// Unreadable returns a problem for each key with an unreadable value.
+func (c Contents) Unreadable(bucket string) (all []Problem) {
+	for _, k := range c.Keys {
+		if k.Damaged {
+			all = append(all, damaged(bucket, k.Name, "a value"))
+		}
+	}
+	return all
+}
+
+// Read returns the entries of a bucket that match a filter, including delete markers; without a filter all entries. A
+// watch would wait forever for an unreadable message; Read returns its key instead.
+//
+// The leader of the stream lists the keys, and any replica returns their values. So no key is missing, and a value may
+// be older than the newest one. Each filter is one request, which permissions can restrict. Without a quorum the error
+// is kvbucket.ErrNoQuorum, because such a reading proves nothing.
+func Read(ctx context.Context, js jetstream.JetStream, bucket string, filters ...string) (Contents, error) {
+	return read(ctx, js, bucket, filters, expected{})
+}
+
+// ReadSince is Read from a leader that has applied the write of that sequence. It waits for one until ctx ends. A
+// leader that was replaced does not have the write. So the listing has every key that was written before it.
+func ReadSince(ctx context.Context, js jetstream.JetStream, bucket string, sequence uint64, filters ...string) (Contents, error) {
+	return read(ctx, js, bucket, filters, expected{last: sequence, required: true})
+}
+
+// expected is what a reader has read before.
+type expected struct {
+	last     uint64                  // sequence of the bucket
+	required bool                    // nothing older than last may be returned
+	revision func(key string) uint64 // nil: no key was read
+}
+
+// read implements Read. What lags behind the expected revisions is read again, for replicaLag at most.
+func read(ctx context.Context, js jetstream.JetStream, bucket string, filters []string, e expected) (Contents, error) {
+	r, err := newReader(ctx, js, bucket, e)
+	if err != nil {
+		return Contents{}, fmt.Errorf("read bucket %s: %w", bucket, err)
+	}
+	c := Contents{Created: r.info.Created, Last: r.info.State.LastSeq}
+	if len(filters) == 0 {
+		filters = []string{">"}
+	}
+	var names []string
+	for _, filter := range filters {
+		listed, err := r.list(ctx, filter)
+		if err != nil {
+			return Contents{}, fmt.Errorf("list keys %s of bucket %s: %w", filter, bucket, err)
+		}
+		names = append(names, listed...)
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	if e.revision != nil && len(names) > many {
+		for _, filter := range filters {
+			keys, err := r.many(ctx, bucket, filter)
+			if err != nil {
+				return Contents{}, fmt.Errorf("read bucket %s: %w", bucket, err)
+			}
+			c.Keys, names = append(c.Keys, keys...), without(names, keys)
+		}
+	}
+	single, err := r.all(ctx, names)
+	if err != nil {
+		return Contents{}, fmt.Errorf("read bucket %s: %w", bucket, err)
+	}
+	c.Keys = append(c.Keys, single...)
+	slices.SortStableFunc(c.Keys, func(a, b Key) int { return cmp.Compare(a.Revision, b.Revision) })
+	return c, nil
+}
+
+// without returns the names that are not among the keys.
+func without(names []string, keys []Key) []string {
+	existing := make(map[string]bool, len(keys))
+	for _, k := range keys {
+		existing[k.Name] = true
+	}
+	return slices.DeleteFunc(names, func(name string) bool { return existing[name] })
+}
+
+type reader struct {
+	js     jetstream.JetStream
+	stream jetstream.Stream
+	info   *jetstream.StreamInfo // before the keys are listed
+	kv     *kvbucket.Bucket
+	prefix string // of the subjects
+	least  func(key string) uint64
+}
+
+// newReader returns a reader of a bucket whose leader has the expected sequence.
+func newReader(ctx context.Context, js jetstream.JetStream, bucket string, e expected) (reader, error) {
+	stream, err := kvbucket.Check(ctx, js, bucket)
+	if err != nil {
+		return reader{}, err
+	}
+	r := reader{js, stream, stream.CachedInfo(), kvbucket.New(js, bucket), "$KV." + bucket + ".", e.revision}
+	if r.least == nil {
+		r.least = func(string) uint64 { return 0 }
+	}
+	for began := time.Now(); r.info.State.LastSeq < e.last && (e.required || r.lagging(began)); {
+		if err := pause(ctx); err != nil {
+			return reader{}, err
+		}
+		if r.info, err = stream.Info(ctx); err != nil {
+			return reader{}, err
+		}
+	}
+	return r, nil
+}
+
+// lagging reports whether a replica may still be behind.
+func (r reader) lagging(began time.Time) bool {
+	return kvbucket.Replicated(r.info) && time.Since(began) < replicaLag
+}
+
+func pause(ctx context.Context) error {
+	timer := time.NewTimer(relist)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// list returns the matching keys from the store's index.
+func (r reader) list(ctx context.Context, filter string) ([]string, error) {
+	info, err := r.stream.Info(ctx, jetstream.WithSubjectFilter(r.prefix+filter))
+	if err != nil {
+		return nil, err
+	}
+	names := make([]string, 0, len(info.State.Subjects))
+	for subject := range info.State.Subjects {
+		names = append(names, strings.TrimPrefix(subject, r.prefix))
+	}
+	return names, nil
+}
+
+// many reads keys by a watch until it is complete or stops at an unreadable message. It omits keys below their least
+// revision.
+func (r reader) many(ctx context.Context, bucket, filter string) ([]Key, error) {
+	kv, err := r.js.KeyValue(ctx, bucket)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	watcher, err := kv.WatchFiltered(ctx, []string{filter})
+	if err != nil {
+		return nil, err
+	}
+	defer drain(watcher)
+	var keys []Key
+	idle := time.NewTimer(watchIdleTimeout)
+	defer idle.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-idle.C:
+			return keys, nil
+		case e, open := <-watcher.Updates():
+			if !open || e == nil {
+				return keys, nil
+			}
+			idle.Reset(watchIdleTimeout)
+			if e.Revision() >= r.least(e.Key()) {
+				keys = append(keys, Key{Name: e.Key(), Revision: e.Revision(), Deleted: e.Operation() != jetstream.KeyValuePut, Value: e.Value()})
+			}
+		}
+	}
+}
+
+// drain ends a watch and empties its channel. Otherwise its sender would block.
+func drain(w jetstream.KeyWatcher) {
+	_ = w.Stop() // fails only if the watch has already ended
+	limit := time.NewTimer(callTimeout)
+	defer limit.Stop()
+	for {
+		select {
+		case _, open := <-w.Updates():
+			if !open {
+				return
+			}
+		case <-limit.C:
+			return
+		}
+	}
+}
+
+// all reads the keys concurrently. It omits keys that have disappeared.
+func (r reader) all(ctx context.Context, names []string) ([]Key, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	keys := make([]*Key, len(names))
+	var wg sync.WaitGroup
+	for worker := range min(readers, len(names)) {
+		wg.Go(func() {
+			for i := worker; i < len(names) && ctx.Err() == nil; i += readers {
+				var err error
+				if keys[i], err = r.key(ctx, names[i]); err != nil {
+					cancel(fmt.Errorf("read key %s: %w", names[i], err))
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if err := context.Cause(ctx); err != nil {
+		return nil, err
+	}
+	var out []Key
+	for _, k := range keys {
+		if k != nil {
+			out = append(out, *k)
+		}
+	}
+	return out, nil
+}
+
+// key reads one key; nil if it no longer exists.
+func (r reader) key(ctx context.Context, name string) (*Key, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	for began := time.Now(); ; {
+		e, err := r.kv.Get(ctx, name)
+		switch {
+		case errors.Is(err, kvbucket.ErrDamaged):
+			return &Key{Name: name, Damaged: true}, nil
+		case err != nil || e.Revision == 0:
+			return nil, err
+		case e.Revision >= r.least(name) || !r.lagging(began):
+			return &Key{Name: name, Revision: e.Revision, Deleted: !e.Found, Value: e.Value}, nil
+		}
+		if err := pause(ctx); err != nil {
+			return nil, err
+		}
+	}
+}

@@ -1,0 +1,350 @@
+package kvbucket_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
+	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
+)
+
+const patience = time.Minute
+
+// single returns the streams of one server.
+func single(t *testing.T) jetstream.JetStream {
+	t.Helper()
+	s := bustest.Serve(t, server.Options{JetStream: true, StoreDir: t.TempDir()})
+	return streams(t, bustest.Connect(t, s.ClientURL()))
+}
+
+func streams(t *testing.T, nc *nats.Conn) jetstream.JetStream {
+	t.Helper()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return js
+}
+
+// within returns a context that bounds one test.
+func within(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func ensure(t *testing.T, js jetstream.JetStream, c kvbucket.Config) *kvbucket.Bucket {
+	t.Helper()
+	if _, err := kvbucket.Ensure(within(t), js, c); err != nil {
+		t.Fatal(err)
+	}
+	return kvbucket.New(js, c.Name)
+}
+
+func put(t *testing.T, b *kvbucket.Bucket, key, value string) uint64 {
+	t.Helper()
+	revision, err := b.Put(within(t), key, []byte(value))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return revision
+}
+
+func wantEntry(t *testing.T, b *kvbucket.Bucket, key string, want kvbucket.Entry) {
+	t.Helper()
+	got, err := b.Get(within(t), key)
+	if err != nil || got.Revision != want.Revision || got.Found != want.Found || string(got.Value) != string(want.Value) {
+		t.Errorf("Get(%s) = %+v, %v, want %+v", key, got, err, want)
+	}
+}
+
+// A client with permission for one key has one way each to remove other keys. The server refuses all three.
+func TestNoRequestEmptiesABucket(t *testing.T) {
+	js := single(t)
+	b := ensure(t, js, kvbucket.State("here", 1))
+	first, second := put(t, b, "lease.a", "1"), put(t, b, "lease.b", "2")
+	stream, err := js.Stream(within(t), kvbucket.Stream(b.Name()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, rollup := range []string{"all", "sub"} {
+		m := nats.NewMsg("$KV." + b.Name() + ".lease.a")
+		m.Header.Set("Nats-Rollup", rollup)
+		if _, err := js.PublishMsg(within(t), m); err == nil || !strings.Contains(err.Error(), "rollup not permitted") {
+			t.Errorf("write with Nats-Rollup: %s = %v, want a refusal", rollup, err)
+		}
+	}
+	for what, err := range map[string]error{
+		"purge":             stream.Purge(within(t)),
+		"purge of a key":    stream.Purge(within(t), jetstream.WithPurgeSubject("$KV."+b.Name()+".lease.b")),
+		"deletion":          stream.DeleteMsg(within(t), first),
+		"erasing deletion":  stream.SecureDeleteMsg(within(t), second),
+		"other client":      purgeByClient(t, js, b.Name()),
+		"purge by revision": stream.Purge(within(t), jetstream.WithPurgeSequence(second)),
+	} {
+		if err == nil {
+			t.Errorf("%s: nil, want a refusal", what)
+		}
+	}
+	wantEntry(t, b, "lease.a", kvbucket.Entry{Revision: first, Value: []byte("1"), Found: true})
+	wantEntry(t, b, "lease.b", kvbucket.Entry{Revision: second, Value: []byte("2"), Found: true})
+}
+
+func purgeByClient(t *testing.T, js jetstream.JetStream, name string) error {
+	t.Helper()
+	kv, err := js.KeyValue(within(t), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kv.Purge(within(t), "lease.b")
+}
+
+func TestCompareAndSet(t *testing.T) {
+	b := ensure(t, single(t), kvbucket.State("here", 1))
+	ctx := within(t)
+	wantEntry(t, b, "k", kvbucket.Entry{})
+	first, err := b.Update(ctx, "k", []byte("1"), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, write := range map[string]func(revision uint64) (uint64, error){
+		"Update": func(r uint64) (uint64, error) { return b.Update(ctx, "k", []byte("x"), r) },
+		"Erase":  func(r uint64) (uint64, error) { return b.Erase(ctx, "k", r) },
+		"Delete": func(r uint64) (uint64, error) { return b.Delete(ctx, "k", r) },
+	} {
+		for _, revision := range []uint64{0, first + 1, first + 100} {
+			if _, err := write(revision); !errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
+				t.Errorf("%s over revision %d = %v, want %v", name, revision, err, jetstream.ErrKeyRevisionMismatch)
+			}
+		}
+	}
+	wantEntry(t, b, "k", kvbucket.Entry{Revision: first, Value: []byte("1"), Found: true})
+	second, err := b.Update(ctx, "k", []byte("2"), first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantEntry(t, b, "k", kvbucket.Entry{Revision: second, Value: []byte("2"), Found: true})
+}
+
+// An erased key has a marker with an end. A deleted key has one without. The key can be created again over both.
+func TestMarkers(t *testing.T) {
+	js := single(t)
+	b := ensure(t, js, kvbucket.State("here", 1))
+	ctx := within(t)
+	kv, err := js.KeyValue(ctx, b.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream, err := js.Stream(ctx, kvbucket.Stream(b.Name()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for key, c := range map[string]struct {
+		remove func(context.Context, string, uint64) (uint64, error)
+		ttl    string
+	}{"erased": {b.Erase, "1h0m0s"}, "deleted": {b.Delete, ""}} {
+		marker, err := c.remove(ctx, key, put(t, b, key, "1"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantEntry(t, b, key, kvbucket.Entry{Revision: marker})
+		m, err := stream.GetLastMsgForSubject(ctx, "$KV."+b.Name()+"."+key)
+		if err != nil || m.Header.Get("Nats-TTL") != c.ttl {
+			t.Errorf("the marker of %s has the TTL %q, %v, want %q", key, m.Header.Get("Nats-TTL"), err, c.ttl)
+		}
+		if _, err := kv.Create(ctx, key, []byte("2")); err != nil {
+			t.Errorf("Create of %s by another client = %v", key, err)
+		}
+	}
+}
+
+// A marker that the server dropped leaves a key that was never written.
+func TestMarkerEnds(t *testing.T) {
+	js := single(t)
+	b := ensure(t, js, kvbucket.State("here", 1))
+	ctx := within(t)
+	m := nats.NewMsg("$KV." + b.Name() + ".k")
+	m.Header.Set("KV-Operation", "DEL")
+	ack, err := js.PublishMsg(ctx, m, jetstream.WithMsgTTL(time.Second))
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the marker ends", func() bool {
+		e, err := b.Get(ctx, "k")
+		return err == nil && e.Revision == 0
+	})
+	if _, err := b.Update(ctx, "k", []byte("1"), ack.Sequence); !errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
+		t.Errorf("Update over the marker = %v, want %v", err, jetstream.ErrKeyRevisionMismatch)
+	}
+	if _, err := b.Update(ctx, "k", []byte("1"), 0); err != nil {
+		t.Errorf("Update of a new key = %v", err)
+	}
+}
+
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	late := time.NewTimer(patience)
+	defer late.Stop()
+	for !holds() {
+		select {
+		case <-tick.C:
+		case <-late.C:
+			t.Fatalf("still not: %s", what)
+		}
+	}
+}
+
+func TestMissingBucket(t *testing.T) {
+	js := single(t)
+	ctx := within(t)
+	b := kvbucket.New(js, "weir-state_here")
+	_, errGet := b.Get(ctx, "k")
+	_, errUpdate := b.Update(ctx, "k", nil, 0)
+	_, errCheck := kvbucket.Check(ctx, js, b.Name())
+	_, errEnsure := kvbucket.Ensure(ctx, js, kvbucket.State("here", 0))
+	for name, err := range map[string]error{"Get": errGet, "Update": errUpdate, "Check": errCheck, "Ensure without replicas": errEnsure} {
+		if !errors.Is(err, kvbucket.ErrMissing) {
+			t.Errorf("%s = %v, want %v", name, err, kvbucket.ErrMissing)
+		}
+	}
+	for i := range 2 {
+		if created, err := kvbucket.Ensure(ctx, js, kvbucket.State("here", 1)); err != nil || created != (i == 0) {
+			t.Errorf("Ensure, call %d = %t, %v", i+1, created, err)
+		}
+	}
+	put(t, b, "k", "the bucket that was opened before it existed")
+}
+
+// Of many processes that open a missing bucket at once, one creates it.
+func TestEnsureConcurrently(t *testing.T) {
+	js := single(t)
+	ctx := within(t)
+	type outcome struct {
+		created bool
+		err     error
+	}
+	all := make(chan outcome)
+	for range 8 {
+		go func() {
+			created, err := kvbucket.Ensure(ctx, js, kvbucket.Apps("here", 1))
+			all <- outcome{created, err}
+		}()
+	}
+	for range 8 {
+		if o := <-all; o.err != nil {
+			t.Error(o.err)
+		}
+	}
+}
+
+// An existing bucket keeps the operator's settings.
+func TestSettingsAreKept(t *testing.T) {
+	js := single(t)
+	if _, err := js.CreateKeyValue(within(t), jetstream.KeyValueConfig{Bucket: "weir-state_here", History: 5}); err != nil {
+		t.Fatal(err)
+	}
+	ensure(t, js, kvbucket.State("here", 3))
+	stream, err := js.Stream(within(t), "KV_weir-state_here")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := stream.CachedInfo().Config; c.MaxMsgsPerSubject != 5 || c.Replicas != 1 {
+		t.Errorf("history %d, %d replicas, want 5 and 1", c.MaxMsgsPerSubject, c.Replicas)
+	}
+}
+
+func TestOldLayout(t *testing.T) {
+	for name, c := range map[string]struct {
+		schema string
+		old    bool
+	}{
+		"with state":   {`{"version": 1}`, true},
+		"empty bucket": {"", true},
+		"moved":        {`{"version": 2, "moved_to": "weir-state_here"}`, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			js := single(t)
+			kv, err := js.CreateKeyValue(within(t), jetstream.KeyValueConfig{Bucket: kvbucket.OldName("here")})
+			if err == nil && c.schema != "" {
+				_, err = kv.PutString(within(t), "schema", c.schema)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, of := range []kvbucket.Config{kvbucket.State("here", 1), kvbucket.Orders("here", 1), kvbucket.Apps("here", 1)} {
+				_, err := kvbucket.Ensure(within(t), js, of)
+				if errors.Is(err, kvbucket.ErrOldLayout) != c.old || c.old && !strings.Contains(err.Error(), `cluster here has state of the old layout in bucket weir_here: stop its daemons and run "weir state migrate"`) {
+					t.Errorf("Ensure of %s = %v", of.Name, err)
+				}
+				if _, err := kvbucket.Check(within(t), js, of.Name); errors.Is(err, kvbucket.ErrMissing) != c.old {
+					t.Errorf("Check of %s = %v", of.Name, err)
+				}
+			}
+			ensure(t, js, kvbucket.State("elsewhere", 1)) // another cluster
+		})
+	}
+}
+
+func TestNoPermission(t *testing.T) {
+	everything := &server.Permissions{Publish: &server.SubjectPermission{Allow: []string{">"}}}
+	little := &server.Permissions{Publish: &server.SubjectPermission{Allow: []string{"$JS.API.STREAM.INFO.KV_weir-apps_here"}}}
+	s := bustest.Serve(t, server.Options{JetStream: true, StoreDir: t.TempDir(), Users: []*server.User{
+		{Username: "all", Password: "all", Permissions: everything}, {Username: "little", Password: "little", Permissions: little},
+	}})
+	ensure(t, streams(t, bustest.Connect(t, s.ClientURL(), nats.UserInfo("all", "all"))), kvbucket.State("here", 1))
+	js := streams(t, bustest.Connect(t, s.ClientURL(), nats.UserInfo("little", "little"), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})))
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	_, err := kvbucket.Check(ctx, js, "weir-state_here")
+	if !errors.Is(err, kvbucket.ErrNoPermission) || !strings.Contains(err.Error(), "STREAM.INFO.KV_weir-state_here") {
+		t.Errorf("Check = %v, want %v that names the request", err, kvbucket.ErrNoPermission)
+	}
+}
+
+// A write whose answer is lost may be applied later.
+func TestWriteWithoutAnAnswer(t *testing.T) {
+	nc := bustest.Connect(t, bustest.Serve(t, server.Options{JetStream: true, StoreDir: t.TempDir()}).ClientURL())
+	js := streams(t, nc)
+	b := ensure(t, js, kvbucket.State("here", 1))
+	silent, err := nc.SubscribeSync("$KV.silent.k") // accepts the write and answers nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Unsubscribe() //nolint:errcheck // the connection ends with the test
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := kvbucket.New(js, "silent").Update(ctx, "k", nil, 0); !errors.Is(err, kvbucket.ErrUnknown) {
+		t.Errorf("Update = %v, want %v", err, kvbucket.ErrUnknown)
+	}
+	_, err = b.Update(within(t), "k", nil, 7)
+	if errors.Is(err, kvbucket.ErrUnknown) {
+		t.Errorf("Update that the server refuses = %v, which is known", err)
+	}
+}
+
+// FuzzOldSchema checks that no value of the old bucket's schema stops the process.
+func FuzzOldSchema(f *testing.F) {
+	for _, s := range []string{"", "{}", `{"version": 2}`, `{"version": 1e999}`, "null", "[", `"x"`} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, value []byte) {
+		moved, err := kvbucket.Moved(value)
+		var v struct{ Version int }
+		if err == nil && json.Unmarshal(value, &v) != nil {
+			t.Errorf("Moved(%q) = %t without an error", value, moved)
+		}
+		if moved && v.Version < 2 {
+			t.Errorf("Moved(%q) of version %d", value, v.Version)
+		}
+	})
+}

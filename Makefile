@@ -78,8 +78,8 @@ lint: ## run gofmt, vet, go fix, staticcheck, buf; check subjects of commits, an
 	@new=$$(mktemp -d); trap 'rm -rf "$$new"' EXIT; $(BUF) -o "$$new" && \
 	  for f in $$(cd "$$new" && find . -name '*.go'); do \
 	    cmp "$$new/$$f" "proto/$$f" || { echo 'generated code is outdated: run "make generate"'; exit 1; }; done
-	@new=$$(mktemp -d); trap 'rm -rf "$$new"' EXIT; cp internal/web/*.templ "$$new" && $(TEMPL) "$$new" >/dev/null 2>&1 && \
-	  for f in internal/web/*_templ.go; do \
+	@new=$$(mktemp -d); trap 'rm -rf "$$new"' EXIT; cp internal/ui/web/*.templ "$$new" && $(TEMPL) "$$new" >/dev/null 2>&1 && \
+	  for f in internal/ui/web/*_templ.go; do \
 	    cmp "$$new/$${f##*/}" "$$f" || { echo 'generated code is outdated: run "make generate"'; exit 1; }; done
 
 packages: build ## build the deb and rpm packages into dist (VERSION=1.2.3 ARCHES="amd64 arm64")
@@ -87,7 +87,7 @@ packages: build ## build the deb and rpm packages into dist (VERSION=1.2.3 ARCHE
 
 generate: ## generate the Go code of proto/ and of the pages
 	$(BUF) -o proto
-	$(TEMPL) internal/web
+	$(TEMPL) internal/ui/web
 
 bench: build ## print the benchmarks (or a part, PKG=./sigproto), each beside a reference value or limit
 	$(GO) test -run '^$$' -bench . -benchtime 1s -timeout 30m $(PKG)

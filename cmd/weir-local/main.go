@@ -8,7 +8,7 @@ package main
 import (
 	"os"
 
-	"github.com/weirkeeper/weirkeeper/internal/localworld"
+	"github.com/weirkeeper/weirkeeper/internal/cli/localworld"
 )
 
 func main() {

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/weirkeeper/weirkeeper/internal/platform/smalldisk"
-	"github.com/weirkeeper/weirkeeper/internal/view"
+	"github.com/weirkeeper/weirkeeper/internal/ui/view"
 )
 
 // firstLine returns the first line of "weir status".

@@ -16,8 +16,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/weirkeeper/weirkeeper/internal/api"
-	"github.com/weirkeeper/weirkeeper/internal/command"
+	"github.com/weirkeeper/weirkeeper/internal/cli/command"
+	"github.com/weirkeeper/weirkeeper/internal/ui/apiserver"
 )
 
 // Users of this test that nothing else has.
@@ -327,7 +327,7 @@ func (s site) expectSecretsHidden(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tokens, err := api.ReadTokens(command.WebTokens(s.data))
+	tokens, err := apiserver.ReadTokens(command.WebTokens(s.data))
 	if err != nil {
 		t.Fatal(err)
 	}

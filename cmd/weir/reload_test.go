@@ -17,7 +17,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/roles"
 	"github.com/weirkeeper/weirkeeper/internal/state"
-	"github.com/weirkeeper/weirkeeper/internal/view"
+	"github.com/weirkeeper/weirkeeper/internal/ui/view"
 )
 
 // livePool is a pool file for a test that edits it: the version and more keys of

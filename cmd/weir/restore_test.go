@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/roles"
-	"github.com/weirkeeper/weirkeeper/internal/view"
+	"github.com/weirkeeper/weirkeeper/internal/ui/view"
 )
 
 // TestRestoreOfAnOlderCopy restores a backup that lacks the newest application, first with the daemons on, then with all

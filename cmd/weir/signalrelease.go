@@ -17,9 +17,9 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
 	"github.com/weirkeeper/weirkeeper/bootstrap/release/keyfile"
-	"github.com/weirkeeper/weirkeeper/internal/command"
+	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/config"
-	"github.com/weirkeeper/weirkeeper/internal/signalbucket"
+	"github.com/weirkeeper/weirkeeper/internal/daemon/signalbucket"
 )
 
 func (cli *signalCommands) signalPublishCommand() *cobra.Command {

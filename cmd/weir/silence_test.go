@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/weirkeeper/weirkeeper/harmonizer"
-	"github.com/weirkeeper/weirkeeper/internal/view"
+	"github.com/weirkeeper/weirkeeper/internal/ui/view"
 )
 
 // suspend stops a process without ending it, until the test ends.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/internal/platform/promtest"
-	"github.com/weirkeeper/weirkeeper/internal/view"
+	"github.com/weirkeeper/weirkeeper/internal/ui/view"
 )
 
 // alertPool is a pool file. Its parameters are the maximum, and the pin of the signal of web.

@@ -20,7 +20,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler"
 	"github.com/weirkeeper/weirkeeper/internal/past"
 	"github.com/weirkeeper/weirkeeper/internal/platform/seconds"
-	"github.com/weirkeeper/weirkeeper/internal/web/webtest"
+	"github.com/weirkeeper/weirkeeper/internal/ui/web/webtest"
 )
 
 // A pool at its maximum whose signals hang: three clicks in Chromium lead from the link of "weir up" to the pool, to a

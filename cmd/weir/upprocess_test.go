@@ -18,7 +18,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/platform/seconds"
-	"github.com/weirkeeper/weirkeeper/internal/view"
+	"github.com/weirkeeper/weirkeeper/internal/ui/view"
 )
 
 // upProcess is a "weir up" of a test.

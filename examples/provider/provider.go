@@ -5,7 +5,7 @@
 // that a script or a configuration management already drives.
 //
 // To use it, copy the folder to pools/folder and add [ProviderKind] to the list in
-// internal/providers.
+// internal/config/providers.
 package folder
 
 import (

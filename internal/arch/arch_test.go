@@ -37,7 +37,7 @@ func TestRules(t *testing.T) {
 		{"adapters", "pools/aws/a.go", "// Package aws is.\npackage aws\nimport _ " + ours + `metrics/influx"`, "adapters never import each other"},
 		{"adapter takes infrastructure", "pools/aws/a.go", "// Package aws is.\npackage aws\nimport _ " + ours + `internal/platform/bus"`, ""},
 		{"one family", "pools/local/placerbus/a.go", "// Package placerbus is.\npackage placerbus\nimport _ " + ours + `agent"`, ""},
-		{"program", "internal/web/a_test.go", "package web\nimport _ " + ours + `cmd/weir"`, "no package may import a program"},
+		{"program", "internal/ui/web/a_test.go", "package web\nimport _ " + ours + `cmd/weir"`, "no package may import a program"},
 		{"test support", "autoscaler/a.go", "// Package autoscaler is.\npackage autoscaler\nimport _ " + ours + `pools/pooltest"`, "for tests and programs"},
 		{"test support in a test", "pools/aws/a_test.go", "package aws\nimport _ " + ours + `pools/pooltest"`, ""},
 		{"only", "examples/signals/go/main.go", "// Command go is.\npackage main\nimport _ " + ours + `metrics"`, "may import only"},

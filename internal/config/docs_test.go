@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/weirkeeper/weirkeeper/internal/verifiers"
+	"github.com/weirkeeper/weirkeeper/internal/config/verifiers"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )
 

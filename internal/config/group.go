@@ -7,7 +7,7 @@ import (
 
 	"github.com/goccy/go-yaml/ast"
 
-	"github.com/weirkeeper/weirkeeper/internal/providers"
+	"github.com/weirkeeper/weirkeeper/internal/config/providers"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 	"github.com/weirkeeper/weirkeeper/pools/provider"
 )

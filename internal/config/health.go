@@ -13,7 +13,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
-	"github.com/weirkeeper/weirkeeper/internal/providers"
+	"github.com/weirkeeper/weirkeeper/internal/config/providers"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )
 

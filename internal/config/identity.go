@@ -10,10 +10,10 @@ import (
 
 	"github.com/goccy/go-yaml/ast"
 
+	"github.com/weirkeeper/weirkeeper/internal/config/verifiers"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/roles"
 	"github.com/weirkeeper/weirkeeper/internal/platform/identity"
 	"github.com/weirkeeper/weirkeeper/internal/platform/seconds"
-	"github.com/weirkeeper/weirkeeper/internal/verifiers"
 )
 
 // Auth configures "weir auth".

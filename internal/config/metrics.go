@@ -7,7 +7,7 @@ import (
 
 	"github.com/goccy/go-yaml/ast"
 
-	"github.com/weirkeeper/weirkeeper/internal/stores"
+	"github.com/weirkeeper/weirkeeper/internal/config/stores"
 	"github.com/weirkeeper/weirkeeper/metrics/store"
 )
 

@@ -1,5 +1,5 @@
 // Package store describes a metrics store by one value, a [Kind]: its key in the service file and how to open it.
-// internal/stores lists the kinds.
+// internal/config/stores lists the kinds.
 //
 // The package of a store returns its Kind. The configuration decodes and checks the settings, and the daemons open
 // the store. A Kind does not change, so it may be read concurrently.

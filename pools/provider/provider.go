@@ -1,5 +1,5 @@
 // Package provider describes a provider of machines by one value, a [Kind]: the keys that select
-// its groups in a pool file, its abilities for node health, and how to open it. internal/providers
+// its groups in a pool file, its abilities for node health, and how to open it. internal/config/providers
 // lists the kinds. The configuration, the check of a node-health policy and the daemons read that
 // list. None of them names a provider.
 //

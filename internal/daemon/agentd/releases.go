@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
-	"github.com/weirkeeper/weirkeeper/internal/command"
+	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/config"
-	"github.com/weirkeeper/weirkeeper/internal/signalbucket"
+	"github.com/weirkeeper/weirkeeper/internal/daemon/signalbucket"
 )
 
 // Releases fetches the releases of app instances to a machine. Each fetch reads weir.yaml again, for the bucket, its

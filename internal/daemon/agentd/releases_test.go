@@ -13,8 +13,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/agentd"
+	"github.com/weirkeeper/weirkeeper/internal/daemon/signalbucket"
 	"github.com/weirkeeper/weirkeeper/internal/platform/s3gateway/s3test"
-	"github.com/weirkeeper/weirkeeper/internal/signalbucket"
 )
 
 func TestMain(m *testing.M) {

@@ -12,10 +12,10 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/bootstrap"
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
-	"github.com/weirkeeper/weirkeeper/internal/command"
+	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/config"
+	"github.com/weirkeeper/weirkeeper/internal/daemon/signalbucket"
 	"github.com/weirkeeper/weirkeeper/internal/platform/s3gateway/s3test"
-	"github.com/weirkeeper/weirkeeper/internal/signalbucket"
 )
 
 // TestKeysChange rotates the keys of a bucket in a file. The next request uses the new keys, and the watcher includes

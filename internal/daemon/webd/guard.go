@@ -12,8 +12,8 @@ import (
 	"path"
 	"slices"
 
-	"github.com/weirkeeper/weirkeeper/internal/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/httpguard"
+	"github.com/weirkeeper/weirkeeper/internal/ui/apiserver"
 )
 
 // tokenParam is the parameter of a link that has the secret of a token.
@@ -22,7 +22,7 @@ const tokenParam = "token"
 // guard protects the pages. The API has a guard of its own.
 type guard struct {
 	own    net.Addr
-	tokens func() ([]api.Token, error) // nil: there are none
+	tokens func() ([]apiserver.Token, error) // nil: there are none
 	log    *slog.Logger
 }
 
@@ -39,7 +39,7 @@ func (g guard) wrap(next http.Handler) http.Handler {
 			return
 		}
 		tokens, err := g.read()
-		switch linked := api.Find(tokens, r.URL.Query().Get(tokenParam)); {
+		switch linked := apiserver.Find(tokens, r.URL.Query().Get(tokenParam)); {
 		case err != nil:
 			g.log.Warn("tokens of the dashboard unreadable", "err", err)
 			http.Error(w, "the tokens of this server cannot be read: see its log", http.StatusServiceUnavailable)
@@ -57,7 +57,7 @@ func (g guard) wrap(next http.Handler) http.Handler {
 	})
 }
 
-func (g guard) read() ([]api.Token, error) {
+func (g guard) read() ([]apiserver.Token, error) {
 	if g.tokens == nil {
 		return nil, nil
 	}
@@ -65,16 +65,16 @@ func (g guard) read() ([]api.Token, error) {
 }
 
 // permits reports whether a request has the secret of a token, or the cookie of one.
-func (g guard) permits(tokens []api.Token, r *http.Request) bool {
+func (g guard) permits(tokens []apiserver.Token, r *http.Request) bool {
 	secret := httpguard.Bearer(r)
 	if _, password, ok := r.BasicAuth(); ok {
 		secret = password
 	}
-	if api.Find(tokens, secret).Role != "" {
+	if apiserver.Find(tokens, secret).Role != "" {
 		return true
 	}
 	cookie, err := r.Cookie(g.cookie())
-	return err == nil && slices.ContainsFunc(tokens, func(t api.Token) bool { return httpguard.Equal(cookie.Value, pass(t)) })
+	return err == nil && slices.ContainsFunc(tokens, func(t apiserver.Token) bool { return httpguard.Equal(cookie.Value, pass(t)) })
 }
 
 // cookie returns the name of the cookie. A browser sends a cookie to all ports of a host, so the name has the port.
@@ -85,7 +85,7 @@ func (g guard) cookie() string {
 
 // pass returns the value of a token's cookie. It opens the pages only: a server on another port of the host, which may
 // receive the cookie, cannot give orders with it.
-func pass(t api.Token) string {
+func pass(t apiserver.Token) string {
 	sum := hmac.New(sha256.New, []byte(t.Secret))
 	sum.Write([]byte("pages of weir web"))
 	return hex.EncodeToString(sum.Sum(nil))

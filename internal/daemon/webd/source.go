@@ -14,9 +14,9 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/past"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/state"
-	"github.com/weirkeeper/weirkeeper/internal/view"
-	"github.com/weirkeeper/weirkeeper/internal/web"
-	"github.com/weirkeeper/weirkeeper/internal/web/series"
+	"github.com/weirkeeper/weirkeeper/internal/ui/view"
+	"github.com/weirkeeper/weirkeeper/internal/ui/web"
+	"github.com/weirkeeper/weirkeeper/internal/ui/web/series"
 )
 
 const (

@@ -20,8 +20,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/internal/api"
-	"github.com/weirkeeper/weirkeeper/internal/command"
+	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/admin"
@@ -29,7 +28,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/roles"
 	"github.com/weirkeeper/weirkeeper/internal/platform/httpguard"
 	"github.com/weirkeeper/weirkeeper/internal/platform/sdnotify"
-	"github.com/weirkeeper/weirkeeper/internal/web"
+	"github.com/weirkeeper/weirkeeper/internal/ui/apiserver"
+	"github.com/weirkeeper/weirkeeper/internal/ui/web"
 )
 
 // maxConns bounds the connections of the server. A stream of events is one of them.
@@ -54,9 +54,9 @@ func (p Process) Run(ctx context.Context, service config.Service) error {
 	if err := settings.CheckAddress(); err != nil {
 		return command.Usage(fmt.Errorf("address of weir web %w", err))
 	}
-	var tokens func() ([]api.Token, error)
+	var tokens func() ([]apiserver.Token, error)
 	if settings.TokenFile != "" {
-		tokens = func() ([]api.Token, error) { return api.ReadTokens(settings.TokenFile) }
+		tokens = func() ([]apiserver.Token, error) { return apiserver.ReadTokens(settings.TokenFile) }
 		if _, err := tokens(); err != nil {
 			return command.Usage(err)
 		}
@@ -83,13 +83,13 @@ func (p Process) Run(ctx context.Context, service config.Service) error {
 }
 
 // serve runs the server and its parts until ctx ends.
-func (p Process) serve(ctx context.Context, b *bus.Bus, settings config.Web, tokens func() ([]api.Token, error), listener net.Listener, adminConfig admin.Config) error {
-	live := api.NewLive(time.Now())
-	fleet, pool := api.Ports(b, p.Cluster, p.Configs, p.Log)
-	handler := api.New(api.Config{Cluster: p.Cluster, Fleet: fleet, Pool: pool, Live: live, Tokens: tokens, Own: listener.Addr(), Log: p.Log})
+func (p Process) serve(ctx context.Context, b *bus.Bus, settings config.Web, tokens func() ([]apiserver.Token, error), listener net.Listener, adminConfig admin.Config) error {
+	live := apiserver.NewLive(time.Now())
+	fleet, pool := apiserver.Ports(b, p.Cluster, p.Configs, p.Log)
+	handler := apiserver.New(apiserver.Config{Cluster: p.Cluster, Fleet: fleet, Pool: pool, Live: live, Tokens: tokens, Own: listener.Addr(), Log: p.Log})
 	pages := web.New(web.Config{Source: source{b, p.Cluster, p.Configs, p.Log}, Cluster: p.Cluster, Log: p.Log})
 	mux := http.NewServeMux()
-	mux.Handle(api.Prefix+"/", handler)
+	mux.Handle(apiserver.Prefix+"/", handler)
 	mux.Handle("/", guard{listener.Addr(), tokens, p.Log}.wrap(pages))
 	scheme, door := "http", listener
 	if settings.TLS.CertFile != "" {

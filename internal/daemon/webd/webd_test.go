@@ -15,13 +15,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/internal/api"
-	"github.com/weirkeeper/weirkeeper/internal/command"
+	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/past"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/natsserver"
 	"github.com/weirkeeper/weirkeeper/internal/state"
+	"github.com/weirkeeper/weirkeeper/internal/ui/apiserver"
 )
 
 const patience = 30 * time.Second
@@ -124,12 +124,14 @@ func until(t *testing.T, url string, texts ...string) {
 // another host.
 func TestGuardOfThePages(t *testing.T) {
 	const secret = "0123456789abcdef"
-	tokens := func() ([]api.Token, error) { return []api.Token{{Role: api.Viewer, Name: "kim", Secret: secret}}, nil }
+	tokens := func() ([]apiserver.Token, error) {
+		return []apiserver.Token{{Role: apiserver.Viewer, Name: "kim", Secret: secret}}, nil
+	}
 	outside := &net.TCPAddr{IP: net.IPv4zero, Port: 9480}
 	local := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 9480}
 	for name, test := range map[string]struct {
 		own    net.Addr
-		tokens func() ([]api.Token, error)
+		tokens func() ([]apiserver.Token, error)
 		host   string
 		edit   func(*http.Request)
 		want   int
@@ -143,11 +145,11 @@ func TestGuardOfThePages(t *testing.T) {
 		"wrong token":                 {outside, tokens, "10.0.0.1:9480", password("0123456789abcdeX"), http.StatusUnauthorized},
 		"token as basic password":     {outside, tokens, "10.0.0.1:9480", password(secret), http.StatusOK},
 		"secret as the cookie":        {local, tokens, "127.0.0.1:9480", cookie("weir_pages_9480", secret), http.StatusUnauthorized},
-		"cookie of another port":      {local, tokens, "127.0.0.1:9480", cookie("weir_pages_9481", pass(api.Token{Secret: secret})), http.StatusUnauthorized},
-		"cookie":                      {local, tokens, "127.0.0.1:9480", cookie("weir_pages_9480", pass(api.Token{Secret: secret})), http.StatusOK},
+		"cookie of another port":      {local, tokens, "127.0.0.1:9480", cookie("weir_pages_9481", pass(apiserver.Token{Secret: secret})), http.StatusUnauthorized},
+		"cookie":                      {local, tokens, "127.0.0.1:9480", cookie("weir_pages_9480", pass(apiserver.Token{Secret: secret})), http.StatusOK},
 		"wrong token in a link":       {local, tokens, "127.0.0.1:9480", link("0123456789abcdeX"), http.StatusUnauthorized},
 		"token in a link":             {local, tokens, "127.0.0.1:9480", link(secret), http.StatusSeeOther},
-		"tokens cannot be read now":   {local, func() ([]api.Token, error) { return nil, io.ErrUnexpectedEOF }, "127.0.0.1:9480", password(secret), http.StatusServiceUnavailable},
+		"tokens cannot be read now":   {local, func() ([]apiserver.Token, error) { return nil, io.ErrUnexpectedEOF }, "127.0.0.1:9480", password(secret), http.StatusServiceUnavailable},
 		"link of another host's page": {local, tokens, "evil.example:9480", link(secret), http.StatusForbidden},
 	} {
 		r := httptest.NewRequest(http.MethodGet, "/pools", nil)
@@ -182,8 +184,8 @@ func answer(g guard, r *http.Request) *httptest.ResponseRecorder {
 // A link with a token opens the same page without the token in its address. The cookie that it sets is not the secret.
 func TestLinkWithATokenBecomesACookie(t *testing.T) {
 	const secret = "0123456789abcdef"
-	g := guard{&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 9480}, func() ([]api.Token, error) {
-		return []api.Token{{Role: api.Viewer, Name: "kim", Secret: secret}}, nil
+	g := guard{&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 9480}, func() ([]apiserver.Token, error) {
+		return []apiserver.Token{{Role: apiserver.Viewer, Name: "kim", Secret: secret}}, nil
 	}, slog.New(slog.DiscardHandler)}
 	for path, want := range map[string]string{
 		"/?token=" + secret: "/", "/pools/here/web?range=6h&token=" + secret: "/pools/here/web?range=6h", "//evil.example/?token=" + secret: "/evil.example",

@@ -6,7 +6,7 @@
 // a proof of it. The server passes all of this to "weir auth", which checks the signature
 // and gives the proof to the [Verifier] that the token names.
 //
-// A verifier is one folder below this package and one line of internal/verifiers. Its
+// A verifier is one folder below this package and one line of internal/config/verifiers. Its
 // [Kind] describes it: the keys of its settings, the [Verifier] for "weir auth", and the
 // [Prover] for the agent. A verifier returns an [Identity]. The responder compares it with
 // the claim, so a verifier cannot forget that comparison.

@@ -1,0 +1,161 @@
+package apiserver
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/autoscaler"
+	"github.com/weirkeeper/weirkeeper/bootstrap"
+	"github.com/weirkeeper/weirkeeper/harmonizer"
+	"github.com/weirkeeper/weirkeeper/internal/history"
+	"github.com/weirkeeper/weirkeeper/internal/past"
+	"github.com/weirkeeper/weirkeeper/internal/platform/httpguard"
+	"github.com/weirkeeper/weirkeeper/internal/state"
+	"github.com/weirkeeper/weirkeeper/internal/ui/view"
+	"github.com/weirkeeper/weirkeeper/nodehealth"
+	"github.com/weirkeeper/weirkeeper/pools"
+)
+
+// Prefix begins the path of each route.
+const Prefix = "/api/v1"
+
+const (
+	maxReads    = 32               // requests in progress
+	maxStreams  = 512              // streams of events
+	maxBody     = 4 << 10          // bytes
+	maxQuery    = 8 << 10          // bytes
+	readWithin  = 30 * time.Second // of one request
+	writeWithin = 20 * time.Second // of one response, and of one event
+)
+
+// Config has what the API reads and writes.
+type Config struct {
+	Cluster string
+	Fleet   Fleet
+	Pool    func(name string) Pool // the ports of a pool of the cluster
+	Live    *Live                  // nil: /events is off
+	// Tokens returns the tokens, of which each request needs one. It is called for each request, so that a changed file is
+	// in use at once. nil: there are none, and no order is accepted.
+	Tokens func() ([]Token, error)
+	// Own is the address on which the server listens; nil: each request is refused. Without Tokens only the processes of
+	// this host may read, on a loopback address.
+	Own net.Addr
+	Log *slog.Logger
+}
+
+// Fleet reads all pools. view.Fleet implements it.
+type Fleet interface {
+	Rows(ctx context.Context) ([]view.PoolRow, error)
+	Pools(ctx context.Context) ([]string, error)
+}
+
+// Pool has the ports of one pool.
+type Pool struct {
+	Now    Now
+	Past   Past
+	Orders Orders
+}
+
+// Now reads the present of a pool. view.Pool implements it.
+type Now interface {
+	Status(ctx context.Context) view.Status
+	Nodes(ctx context.Context) ([]view.Node, error)
+	Apps(ctx context.Context) (harmonizer.Status, error)
+	Signals(ctx context.Context) ([]bootstrap.Process, error)
+}
+
+// Past reads the ticks of a pool. history.Pool implements it.
+type Past interface {
+	Between(ctx context.Context, from, to time.Time, visit func(past.Summary) error) (unreadable int, err error)
+	Record(ctx context.Context, at time.Time) (*autoscaler.Record, error)
+	EventsBetween(ctx context.Context, from, to time.Time, visit func(at time.Time, events []history.Event) error) (unreadable int, err error)
+}
+
+// Orders writes the orders of a pool. view.Orders implements it.
+type Orders interface {
+	Change(ctx context.Context, force bool, f func(context.Context, *state.Orders) error) (pools.Orders, error)
+	Recover(ctx context.Context, o nodehealth.Order) (nodehealth.OrderResponse, error)
+}
+
+// server answers the requests.
+type server struct {
+	Config
+	reads, streams chan struct{}
+}
+
+// New returns the handler of all paths below Prefix.
+func New(c Config) http.Handler {
+	s := &server{c, make(chan struct{}, maxReads), make(chan struct{}, maxStreams)}
+	mux := http.NewServeMux()
+	paths := map[string]bool{}
+	for _, r := range routes() {
+		slots := s.reads
+		if r.stream != nil {
+			slots = s.streams
+		}
+		mux.HandleFunc(r.method+" "+Prefix+r.path, httpguard.AtMost(slots, s.serve(r)))
+		paths[r.path] = true
+	}
+	mux.HandleFunc("GET "+Prefix+"/openapi.yaml", serveOpenAPI)
+	for path := range paths {
+		mux.HandleFunc(Prefix+path, func(w http.ResponseWriter, r *http.Request) {
+			writeError(w, http.StatusMethodNotAllowed, errors.New("this path has no such method: see "+Prefix+"/openapi.yaml"))
+		})
+	}
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		writeError(w, http.StatusNotFound, errors.New("no such path: see "+Prefix+"/openapi.yaml"))
+	})
+	return s.guard(mux)
+}
+
+// authorKey is the key of the token in the context of a request.
+type authorKey struct{}
+
+// guard refuses requests of other sites, and requests without a token where one is needed.
+func (s *server) guard(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Cache-Control", "no-store")
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+		h.Set("Cross-Origin-Resource-Policy", "same-origin")
+		switch {
+		case s.Own == nil || !httpguard.OfThisHost(s.Own, r):
+			writeError(w, http.StatusForbidden, errors.New("the Host header is a name of another host: use the IP address, or localhost"))
+			return
+		case !httpguard.SameSite(r):
+			writeError(w, http.StatusForbidden, errors.New("the request comes from a page of another site"))
+			return
+		case len(r.URL.RawQuery) > maxQuery:
+			writeError(w, http.StatusRequestURITooLong, errors.New("the query is too long"))
+			return
+		}
+		token, err := s.tokenOf(r)
+		if err != nil {
+			s.Log.Warn("tokens of the API unreadable", "err", err)
+			writeError(w, http.StatusServiceUnavailable, errors.New("the tokens of this server cannot be read: see its log"))
+			return
+		}
+		if open := s.Tokens == nil && httpguard.Loopback(s.Own); token.Role == "" && (!open || r.Header.Get("Authorization") != "") {
+			h.Set("WWW-Authenticate", "Bearer")
+			writeError(w, http.StatusUnauthorized, errors.New("send \"Authorization: Bearer SECRET\" with a secret of the token file"))
+			return
+		}
+		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), authorKey{}, token)))
+	})
+}
+
+// tokenOf returns the token of a request; a zero one without a valid secret.
+func (s *server) tokenOf(r *http.Request) (Token, error) {
+	secret := httpguard.Bearer(r)
+	if s.Tokens == nil || secret == "" {
+		return Token{}, nil
+	}
+	tokens, err := s.Tokens()
+	return Find(tokens, secret), err
+}

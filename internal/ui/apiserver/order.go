@@ -1,0 +1,175 @@
+package apiserver
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/internal/state"
+	"github.com/weirkeeper/weirkeeper/internal/ui/view"
+	"github.com/weirkeeper/weirkeeper/nodehealth"
+	"github.com/weirkeeper/weirkeeper/pools"
+)
+
+// EndOrder is the body of an order that ends another one. The reason is logged.
+type EndOrder struct {
+	Reason string `json:"reason"`
+}
+
+// TimedOrder is the body of an order with an end.
+type TimedOrder struct {
+	Reason string `json:"reason"`
+	// For is the length in seconds; missing: the default of the command, 0: until the order is withdrawn.
+	For *float64 `json:"for,omitempty"`
+}
+
+// OffsetOrder is the body of an offset.
+type OffsetOrder struct {
+	TimedOrder
+	Weight float64 `json:"weight"` // a whole number; 0 ends the offset
+}
+
+// TargetOrder is the body of a pin.
+type TargetOrder struct {
+	TimedOrder
+	Target string `json:"target,omitempty"` // a number of at least 0, min or max
+	Clear  bool   `json:"clear,omitempty"`  // remove the pin
+}
+
+// RecoverOrder is the body of an order to repair nodes.
+type RecoverOrder struct {
+	Reason string   `json:"reason"`
+	Nodes  []string `json:"nodes"`
+	Wait   float64  `json:"wait,omitempty"` // how long the request may wait for the gates, in seconds
+}
+
+// duration converts seconds.
+func duration(name string, s float64) (time.Duration, error) {
+	if math.IsNaN(s) || s < 0 || s > view.LongestOrder.Seconds() {
+		return 0, wrong("%s is %v: want 0 to %v seconds", name, s, view.LongestOrder.Seconds())
+	}
+	return time.Duration(s * float64(time.Second)), nil
+}
+
+// note returns the note of an order of the operator.
+func (c *call) note(o TimedOrder, normal time.Duration) (pools.Note, error) {
+	if strings.TrimSpace(o.Reason) == "" {
+		return pools.Note{}, wrong("reason is missing: state why")
+	}
+	length := normal
+	if o.For != nil {
+		var err error
+		if length, err = duration("for", *o.For); err != nil {
+			return pools.Note{}, err
+		}
+	}
+	n, err := view.NewNote(c.now, c.by.Name, o.Reason, length)
+	if err != nil {
+		return n, wrong("%w", err)
+	}
+	return n, nil
+}
+
+// change writes an order, and logs it.
+func (c *call) change(what string, n pools.Note, f func(context.Context, *state.Orders) error) (any, error) {
+	orders, err := c.pool.Orders.Change(c.request.Context(), false, f)
+	if err != nil {
+		return nil, err
+	}
+	c.Log.Info("order received", "pool", c.name, "order", what, "by", n.By, "why", n.Why)
+	return orders, nil
+}
+
+func (c *call) pause() (any, error) {
+	var o TimedOrder
+	if err := c.body(&o); err != nil {
+		return nil, err
+	}
+	n, err := c.note(o, view.PauseFor)
+	if err != nil {
+		return nil, err
+	}
+	return c.change("pause", n, func(ctx context.Context, s *state.Orders) error { return s.Pause(ctx, n) })
+}
+
+func (c *call) resume() (any, error) {
+	var o EndOrder
+	if err := c.body(&o); err != nil {
+		return nil, err
+	}
+	n, err := c.note(TimedOrder{Reason: o.Reason}, 0)
+	if err != nil {
+		return nil, err
+	}
+	return c.change("resume", n, func(ctx context.Context, s *state.Orders) error { return s.Resume(ctx) })
+}
+
+func (c *call) offset() (any, error) {
+	var o OffsetOrder
+	if err := c.body(&o); err != nil {
+		return nil, err
+	}
+	n, err := c.note(o.TimedOrder, view.OffsetFor)
+	if err != nil {
+		return nil, err
+	}
+	if o.Weight != math.Trunc(o.Weight) || math.Abs(o.Weight) >= view.LargestShift {
+		return nil, wrong("weight is %v: want a whole number", o.Weight)
+	}
+	return c.change("offset", n, func(ctx context.Context, s *state.Orders) error {
+		if o.Weight == 0 {
+			return s.ClearOffset(ctx)
+		}
+		return s.SetOffset(ctx, pools.Offset{Note: n, Weight: o.Weight})
+	})
+}
+
+func (c *call) target() (any, error) {
+	var o TargetOrder
+	if err := c.body(&o); err != nil {
+		return nil, err
+	}
+	n, err := c.note(o.TimedOrder, view.PinFor)
+	if err != nil {
+		return nil, err
+	}
+	if o.Clear == (o.Target != "") {
+		return nil, wrong("give target or clear, and not both")
+	}
+	if o.Clear {
+		return c.change("unpin", n, func(ctx context.Context, s *state.Orders) error { return s.ClearPin(ctx) })
+	}
+	pin, ok := view.ParsePin(o.Target)
+	if !ok {
+		return nil, wrong("target is %.40q: want a number of at least 0, min or max", o.Target)
+	}
+	pin.Note = n
+	return c.change("target", n, func(ctx context.Context, s *state.Orders) error { return s.SetPin(ctx, pin) })
+}
+
+func (c *call) recover() (any, error) {
+	var o RecoverOrder
+	if err := c.body(&o); err != nil {
+		return nil, err
+	}
+	n, err := c.note(TimedOrder{Reason: o.Reason}, 0)
+	if err != nil {
+		return nil, err
+	}
+	wait, err := duration("wait", o.Wait)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := c.pool.Orders.Recover(c.request.Context(), nodehealth.Order{Op: nodehealth.OpRecover, Nodes: o.Nodes, By: n.By, Why: n.Why, For: wait})
+	if err != nil {
+		return nil, err
+	}
+	if answer.Error != "" {
+		return nil, &problem{http.StatusConflict, fmt.Errorf("node health rejects the order: %s", answer.Error)}
+	}
+	c.Log.Info("order received", "pool", c.name, "order", "recover", "nodes", o.Nodes, "by", n.By, "why", n.Why)
+	return answer, nil
+}

@@ -1,0 +1,161 @@
+package apiserver
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/autoscaler"
+	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
+	"github.com/weirkeeper/weirkeeper/internal/history"
+	"github.com/weirkeeper/weirkeeper/internal/past"
+)
+
+// Ticks is a page of summaries.
+type Ticks struct {
+	Ticks []past.Summary `json:"ticks"`
+	// Next is the "from" of the next page; missing: this is the last one.
+	Next time.Time `json:"next,omitzero"`
+	// Unreadable counts the ticks of another version of weir.
+	Unreadable int `json:"unreadable,omitempty"`
+}
+
+// Events is a page of events.
+type Events struct {
+	Events     []history.Event `json:"events"`
+	Next       time.Time       `json:"next,omitzero"` // as in Ticks
+	Unreadable int             `json:"unreadable,omitempty"`
+}
+
+// Again is a tick that was decided again.
+type Again struct {
+	history.Redecided
+	Result resolve.Result `json:"result"` // with all steps
+}
+
+// errFull ends a visit.
+var errFull = errors.New("the page is full")
+
+// pageWithin bounds the time of one page. A page that ends early states where the next one begins.
+const pageWithin = 10 * time.Second
+
+const (
+	normalLimit, mostLimit = 100, 1000
+	// lead is read before a range, so that the first tick of a page has a tick before it.
+	lead = 10 * time.Minute
+)
+
+func (c *call) ticks() (any, error) {
+	from, to, err := c.span()
+	if err != nil {
+		return nil, err
+	}
+	limit, err := c.integer("limit", normalLimit, 1, mostLimit)
+	if err != nil {
+		return nil, err
+	}
+	changed := c.value("changed")
+	if changed != "" && changed != "true" && changed != "false" {
+		return nil, wrong("parameter changed is %.40q: want true or false", changed)
+	}
+	page := Ticks{Ticks: []past.Summary{}}
+	var ticks past.Sequence
+	page.Unreadable, err = c.pool.Past.Between(c.request.Context(), from.Add(-lead), to, func(s past.Summary) error {
+		changes := ticks.Next(s)
+		did := s.Acted() || len(changes) > 0
+		switch {
+		case s.At.Before(from):
+			return nil
+		case len(page.Ticks) == limit || c.late():
+			page.Next = s.At
+			return errFull
+		case changed == "true" && (!did || s.DryRun):
+			return nil
+		}
+		page.Ticks = append(page.Ticks, s)
+		return nil
+	})
+	return page, unlessFull(err)
+}
+
+// late reports whether the page takes too long.
+func (c *call) late() bool { return time.Since(c.now) > pageWithin }
+
+func unlessFull(err error) error {
+	if errors.Is(err, errFull) {
+		return nil
+	}
+	return err
+}
+
+// record returns the record of the tick in the path.
+func (c *call) record() (*autoscaler.Record, error) {
+	at, err := parseTime("the tick", c.request.PathValue("at"))
+	if err != nil {
+		return nil, err
+	}
+	r, err := c.pool.Past.Record(c.request.Context(), at)
+	if err == nil && r == nil {
+		err = &problem{http.StatusNotFound, fmt.Errorf("the ledger of pool %s has no tick that began at %s", c.name, at.Format(time.RFC3339Nano))}
+	}
+	return r, err
+}
+
+func (c *call) tick() (any, error) { return c.record() }
+
+func (c *call) again() (any, error) {
+	var overrides []history.Override
+	for _, text := range c.query["set"] {
+		o, err := history.ParseOverride(text)
+		if err != nil {
+			return nil, wrong("set: %w", err)
+		}
+		overrides = append(overrides, o)
+	}
+	r, err := c.record()
+	if err != nil {
+		return nil, err
+	}
+	one, result, err := history.Again(*r, overrides)
+	if err != nil {
+		return nil, &problem{http.StatusConflict, err}
+	}
+	return Again{one, result}, nil
+}
+
+func (c *call) events() (any, error) {
+	from, to, err := c.span()
+	if err != nil {
+		return nil, err
+	}
+	limit, err := c.integer("limit", normalLimit, 1, mostLimit)
+	if err != nil {
+		return nil, err
+	}
+	for _, kind := range c.query["kind"] {
+		if !slices.Contains(history.EventKinds(), kind) {
+			return nil, wrong("kind %.40q: want %s", kind, strings.Join(history.EventKinds(), ", "))
+		}
+	}
+	page := Events{Events: []history.Event{}}
+	page.Unreadable, err = c.pool.Past.EventsBetween(c.request.Context(), from, to, func(at time.Time, found []history.Event) error {
+		if c.late() {
+			page.Next = at
+			return errFull
+		}
+		if kinds := c.query["kind"]; len(kinds) > 0 {
+			found = slices.DeleteFunc(found, func(e history.Event) bool { return !slices.Contains(kinds, string(e.Kind)) })
+		}
+		// The events of one time stay on one page, so that a page can begin at that time.
+		if len(page.Events) > 0 && len(page.Events)+len(found) > limit {
+			page.Next = at
+			return errFull
+		}
+		page.Events = append(page.Events, found...)
+		return nil
+	})
+	return page, unlessFull(err)
+}

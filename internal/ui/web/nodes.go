@@ -1,0 +1,116 @@
+package web
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/internal/ui/web/plot"
+	"github.com/weirkeeper/weirkeeper/internal/ui/web/series"
+)
+
+// parts has the part of a node's life for each kind of note.
+var parts = map[series.NoteKind]plot.NodePart{
+	series.NodeStarting: plot.Ordered, series.NodeDraining: plot.Draining, series.NodeRepair: plot.Repair,
+	series.NodeQuarantined: plot.Repair, series.NodeSilent: plot.Repair,
+}
+
+// nodes returns the lanes of the nodes with an event, by group, and a bar for the other nodes of each group.
+func (d drawer) nodes() (out []lane) {
+	events := map[string]map[string][]series.Span{} // by group and node
+	for kind := range parts {
+		for _, s := range d.ring.Spans(kind, d.w.From, d.w.To) {
+			if events[s.Group] == nil {
+				events[s.Group] = map[string][]series.Span{}
+			}
+			events[s.Group][s.Name] = append(events[s.Group][s.Name], s)
+		}
+	}
+	groups := []string{}
+	for _, k := range d.ring.Keys(series.Group) {
+		groups = append(groups, k.Name)
+	}
+	for name := range events {
+		if !slices.Contains(groups, name) {
+			groups = append(groups, name)
+		}
+	}
+	for i, group := range groups {
+		if len(out) == maxLanes {
+			return append(out, lane{Text: "More groups have no lane here."})
+		}
+		key := series.Key{Quantity: series.Group, Name: group}
+		l := plot.Nodes{Columns: d.w.Columns, From: d.from(), Until: d.until()}
+		for id, spans := range events[group] {
+			l.Nodes = append(l.Nodes, d.node(id, spans))
+		}
+		slices.SortFunc(l.Nodes, func(a, b plot.Node) int {
+			switch {
+			case a.ID < b.ID:
+				return -1
+			case a.ID > b.ID:
+				return 1
+			}
+			return 0
+		})
+		value, known := d.ring.At(key, d.at)
+		if steady := value - float64(d.present(l.Nodes)); known && steady >= 1 {
+			l.Others = "weight " + plot.Number(steady) + " without an event"
+		}
+		text := weight(value, known)
+		l.Name = fmt.Sprintf("Nodes of group %s: weight %s, %s with an event", group, text, series.Count(len(l.Nodes), "node"))
+		name := group
+		if name == "" {
+			name = "group unknown"
+		}
+		out = append(out, lane{Name: name, Swatch: groupClass(i), Plot: l.Draw(), Value: "weight " + text, Key: keyName(key)})
+	}
+	return out
+}
+
+// until returns the column after the last tick: what follows is unknown.
+func (d drawer) until() int {
+	return min(d.w.Column(d.ring.Last().Add(max(d.ring.Every(), time.Second)))+1, d.w.Columns)
+}
+
+// from returns the column of the first tick.
+func (d drawer) from() int { return max(d.w.Column(d.ring.First()), 0) }
+
+// present counts the nodes that exist at the end of the window.
+func (d drawer) present(nodes []plot.Node) (n int) {
+	for _, node := range nodes {
+		if last := node.Parts[len(node.Parts)-1]; last.To >= d.until()-2 && last.Part != plot.Ordered {
+			n++
+		}
+	}
+	return n
+}
+
+// node returns the life of a node from its events: it is in the pool between them. It is there from the start of the
+// window, unless its first event is its start. It is there to the end, unless its last event is a drain that has ended.
+func (d drawer) node(id string, spans []series.Span) plot.Node {
+	slices.SortFunc(spans, func(a, b series.Span) int { return a.From.Compare(b.From) })
+	n := plot.Node{ID: id}
+	at := 0
+	if spans[0].Kind == series.NodeStarting {
+		at = d.band(spans[0]).From
+	}
+	gone := false
+	for _, s := range spans {
+		band := d.band(s)
+		if band.From > at && s.Kind != series.NodeStarting {
+			n.Parts = append(n.Parts, plot.Stretch{Part: plot.InPool, From: at, To: band.From})
+		}
+		text := ""
+		if parts[s.Kind] == plot.Repair {
+			text = series.Cut(id+" "+s.Text, 40)
+		}
+		n.Parts = append(n.Parts, plot.Stretch{Part: parts[s.Kind], From: max(band.From, at), To: band.To, Text: text})
+		at = band.To
+		gone = s.Kind == series.NodeDraining && !s.Open
+	}
+	if end := d.until(); !gone && at < end {
+		n.Parts = append(n.Parts, plot.Stretch{Part: plot.InPool, From: at, To: end})
+	}
+	return n
+}

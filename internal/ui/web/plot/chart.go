@@ -1,0 +1,214 @@
+package plot
+
+import (
+	"slices"
+
+	"github.com/weirkeeper/weirkeeper/internal/ui/web/series"
+)
+
+// Layer is one series of a chart.
+type Layer struct {
+	Class string // of the style sheet
+	Name  string // label
+	Key   string // by which the script finds the value
+	Value string // present value, for the label
+	Bins  []series.Bin
+}
+
+// Band is a time of a plot that has a mark of its own, in columns.
+type Band struct {
+	Class    string
+	From, To int
+	Text     string // may be empty
+}
+
+// Chart is a plot of stacked areas with lines over them.
+type Chart struct {
+	Name    string // a sentence, for screen readers
+	Columns int
+	Height  int // pixels
+	Stack   []Layer
+	Lines   []Layer // the first is drawn last
+	Limits  []Layer // dashed
+	Bands   []Band
+}
+
+// labelGap is the least distance of two labels, in pixels.
+const labelGap = 15
+
+// Draw returns the plot.
+func (c Chart) Draw() []byte {
+	var d drawing
+	top, above := c.top()
+	s := scale{top, c.Height}
+	d.open("chart", c.Name, c.Height)
+	d.shapes(c.Columns, c.Height)
+	step := nice(top, 4)
+	for y := step; y < top*0.97; y += step {
+		d.add(`<path class="grid" d="M0 $h$"/>`, s.y(float32(y)), c.Columns)
+	}
+	c.stack(&d, s)
+	for _, b := range c.Bands {
+		d.add(`<path class="$" d="$"/>`, b.Class, block(b.From, b.To, 0, c.Height*10))
+	}
+	for _, l := range c.Limits {
+		if highest(l.Bins) > top {
+			continue // a text describes it
+		}
+		d.add(`<path class="$" d="$"/>`, l.Class, line(l.Bins, s))
+	}
+	for _, l := range slices.Backward(c.Lines) {
+		shape := line(l.Bins, s)
+		if l.Class != "thin" {
+			d.add(`<path class="halo" d="$"/>`, shape)
+		}
+		d.add(`<path class="$" d="$"/>`, l.Class, shape)
+	}
+	d.close()
+	for y := step; y < top*0.97; y += step {
+		d.add(`<text class="axis" x="-8" y="$" text-anchor="end">$</text>`, s.y(float32(y))/10+4, number(y))
+	}
+	if above != "" {
+		d.text("note halo", 0.5, 12, "middle", above)
+	}
+	d.bands(c.Bands, c.Columns)
+	d.close()
+	return d.Bytes()
+}
+
+// bands writes the texts of bands. A text near the right edge stands to the left of its band.
+func (d *drawing) bands(bands []Band, columns int) {
+	for _, b := range bands {
+		if b.Text == "" {
+			continue
+		}
+		x, anchor := float64(b.From)/float64(columns), ""
+		if x > 0.7 {
+			x, anchor = float64(b.To)/float64(columns), "end"
+		}
+		d.text("note halo "+b.Class+"-text", min(x+0.003, 1), 12, anchor, b.Text)
+	}
+}
+
+// top returns the value at the upper edge: the peak with room above it. A limit is in view if it is at most 1.5 times
+// the peak. Otherwise above describes it.
+func (c Chart) top() (top float64, above string) {
+	peak := 0.0
+	sums := make([]float64, c.Columns)
+	for _, l := range c.Stack {
+		for i, b := range l.Bins {
+			if b.OK {
+				sums[i] += float64(b.Mean)
+			}
+		}
+	}
+	for _, x := range sums {
+		peak = max(peak, x)
+	}
+	for _, l := range c.Lines {
+		peak = max(peak, highest(l.Bins))
+	}
+	top = peak
+	for _, l := range c.Limits {
+		switch x := highest(l.Bins); {
+		case x > 1.5*peak && peak > 0:
+			above = l.Name + " " + number(x) + " is above this plot ↑"
+		default:
+			top = max(top, x)
+		}
+	}
+	if above != "" {
+		return top * 1.14, above
+	}
+	return top * 1.06, above
+}
+
+func highest(bins []series.Bin) (x float64) {
+	for _, b := range bins {
+		if b.OK {
+			x = max(x, float64(b.Max))
+		}
+	}
+	return x
+}
+
+// stack draws the areas on each other, with a seam between them.
+func (c Chart) stack(d *drawing, s scale) {
+	low, ok := make([]float32, c.Columns), make([]bool, c.Columns)
+	for _, l := range c.Stack {
+		for i, b := range l.Bins {
+			ok[i] = ok[i] || b.OK
+		}
+	}
+	for _, l := range c.Stack {
+		high := slices.Clone(low)
+		for i, b := range l.Bins {
+			if b.OK {
+				high[i] += b.Mean
+			}
+		}
+		d.add(`<path class="fill $" d="$"/>`, l.Class, area(low, high, ok, s))
+		low = high
+	}
+}
+
+// label is one direct label beside the right end of a chart.
+type label struct {
+	layer Layer
+	at, y int // of the mark, of the text; pixels
+}
+
+// Labels returns the direct labels of the chart, for the column at its right: sorted by their place, at least 15 px apart,
+// each with a leader to its mark.
+func (c Chart) Labels() []byte {
+	top, _ := c.top()
+	s := scale{top, c.Height}
+	var labels []label
+	add := func(l Layer, y int) { labels = append(labels, label{l, y / 10, 0}) }
+	below := float32(0)
+	for _, l := range c.Stack {
+		if b, ok := end(l.Bins); ok {
+			add(l, s.y(below+b.Mean/2))
+			below += b.Mean
+		}
+	}
+	for _, l := range slices.Concat(c.Lines, c.Limits) {
+		if b, ok := end(l.Bins); ok && float64(b.Last) <= top {
+			add(l, s.y(b.Last))
+		}
+	}
+	spread(labels, c.Height)
+	var d drawing
+	d.add(`<svg class="plot labels" width="168" height="$" aria-hidden="true">`, c.Height+8)
+	for _, l := range labels {
+		d.add(`<path class="leader" d="M0 $L12 $h3"/><text x="19" y="$">`, l.at, l.y, l.y+4)
+		d.add(`<tspan class="name">$</tspan> <tspan class="value" data-key="$">$</tspan></text>`, l.layer.Name, l.layer.Key, l.layer.Value)
+	}
+	d.close()
+	return d.Bytes()
+}
+
+// end returns the last column, if it is near the right edge.
+func end(bins []series.Bin) (series.Bin, bool) {
+	for i := len(bins) - 1; i >= 0 && i >= len(bins)*9/10; i-- {
+		if bins[i].OK {
+			return bins[i], true
+		}
+	}
+	return series.Bin{}, false
+}
+
+// spread sets the places of the texts: in the order of their marks, at least labelGap apart, and within the height.
+func spread(labels []label, height int) {
+	slices.SortStableFunc(labels, func(a, b label) int { return a.at - b.at })
+	next := 4
+	for i := range labels {
+		labels[i].y = max(labels[i].at, next)
+		next = labels[i].y + labelGap
+	}
+	last := height
+	for i := len(labels) - 1; i >= 0; i-- {
+		labels[i].y = min(labels[i].y, last)
+		last = labels[i].y - labelGap
+	}
+}

@@ -1,0 +1,443 @@
+package web
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/internal/past"
+	"github.com/weirkeeper/weirkeeper/internal/ui/web/plot"
+	"github.com/weirkeeper/weirkeeper/internal/ui/web/series"
+	"github.com/weirkeeper/weirkeeper/resource"
+)
+
+// ranges are the live windows of a pool.
+var ranges = []struct {
+	Name string
+	Text string
+	Span time.Duration
+}{{"1h", "1 h", time.Hour}, {"6h", "6 h", 6 * time.Hour}, {"24h", "24 h", 24 * time.Hour}}
+
+// poolQuery is the state of a pool's page, as the URL has it.
+type poolQuery struct {
+	Range    string    // of a live window; empty: choose sets it
+	From, To time.Time // of a fixed window; zero: live
+	At       time.Time // of the cursor; zero: none
+	Kind     resource.Kind
+	Part     string // "plots" or "series"; empty: the whole page
+}
+
+// parsePool parses and bounds the query of a pool's page.
+func parsePool(q url.Values, keep time.Duration) (p poolQuery, err error) {
+	p.Part = q.Get("part")
+	if p.Part != "" && p.Part != "plots" && p.Part != "series" {
+		return p, fmt.Errorf("part %.20q: want plots or series", p.Part)
+	}
+	if text := q.Get("kind"); text != "" {
+		if p.Kind, err = resource.ParseKind(text); err != nil {
+			return p, err
+		}
+	}
+	for name, at := range map[string]*time.Time{"from": &p.From, "to": &p.To, "at": &p.At} {
+		if text := q.Get(name); text != "" {
+			if *at, err = time.Parse(time.RFC3339, text); err != nil {
+				return p, fmt.Errorf("%s %.40q: want a time such as 2026-01-02T03:10:00Z", name, text)
+			}
+			*at = at.UTC()
+		}
+	}
+	if text := q.Get("range"); text != "" {
+		for _, r := range ranges {
+			if r.Name == text {
+				p.Range = text
+			}
+		}
+		if p.Range == "" {
+			return p, fmt.Errorf("range %.20q: want 1h, 6h or 24h", text)
+		}
+	}
+	if p.From.IsZero() != p.To.IsZero() {
+		return p, fmt.Errorf("a fixed window needs both from and to")
+	}
+	if !p.From.IsZero() {
+		if span := p.To.Sub(p.From); span < time.Second || span > keep {
+			return p, fmt.Errorf("from %s to %s: want 1 s to %v", p.From.Format(time.RFC3339), p.To.Format(time.RFC3339), keep)
+		}
+	}
+	return p, nil
+}
+
+// choose chooses the range if the query has none: the shortest one with the whole past of the pool, or else the longest.
+func (p poolQuery) choose(r *series.Ring, now time.Time) poolQuery {
+	for _, one := range ranges {
+		if p.Range == "" && r.Len() > 0 && now.Sub(r.First()) <= one.Span {
+			p.Range = one.Name
+		}
+	}
+	p.Range = cmp.Or(p.Range, ranges[len(ranges)-1].Name)
+	return p
+}
+
+// live reports whether the window follows the present.
+func (p poolQuery) live() bool { return p.From.IsZero() }
+
+// window returns the time that the plots show. A live window ends with the last tick, or now without a tick.
+func (p poolQuery) window(r *series.Ring, now time.Time) series.Window {
+	if !p.live() {
+		return series.NewWindow(p.From, p.To, r.Every())
+	}
+	every := max(r.Every(), time.Second)
+	to := r.Last().Add(every)
+	if now.Sub(to) > 3*every {
+		to = now.Truncate(time.Minute).Add(time.Minute)
+	}
+	for _, x := range ranges {
+		if x.Name == p.Range {
+			return series.NewWindow(to.Add(-x.Span), to, every)
+		}
+	}
+	return series.NewWindow(to.Add(-24*time.Hour), to, every)
+}
+
+// values returns the query of the page with this state.
+func (p poolQuery) values() url.Values {
+	v := url.Values{}
+	if p.live() {
+		v.Set("range", p.Range)
+	} else {
+		v.Set("from", p.From.Format(time.RFC3339))
+		v.Set("to", p.To.Format(time.RFC3339))
+	}
+	if p.Kind != 0 {
+		v.Set("kind", p.Kind.String())
+	}
+	if !p.At.IsZero() {
+		v.Set("at", p.At.Format(stamp))
+	}
+	return v
+}
+
+// link is a choice of a page.
+type link struct {
+	Text, Href string
+	Current    bool
+}
+
+// changeRow is a row of the table "Changes of the target".
+type changeRow struct {
+	Time, Href, Before, After, Rule, Why, Title string
+}
+
+// poolView is the page of one pool.
+type poolView struct {
+	frame
+	Name     string
+	Href     string
+	States   []series.State
+	Figures  []figure
+	Ranges   []link
+	Kinds    []link
+	Sections []section
+	Overlay  []byte
+	Cursor   []byte
+	Ruler    []byte
+	At       string // time of the cursor, or of the last tick
+	AtHref   string // decision at the cursor
+	From, To int64  // ms, for the script
+	Columns  int
+	Empty    string // why there is no plot
+	Changes  []changeRow
+	More     int // changes that the table omits
+	Series   string
+	Query    string // of this page, for the script
+}
+
+// section is a group of plots.
+type section struct {
+	ID, Title string
+	Lanes     []lane
+}
+
+// lane is one plot with its name and value.
+type lane struct {
+	Name, Sub string
+	Swatch    string // class
+	Plot      []byte
+	Labels    []byte       // direct labels; nil: Value stands there
+	Legend    []plot.Layer // for narrow screens
+	Value     string
+	Key       string // by which the script finds the value
+	Text      string // a sentence in place of a plot
+}
+
+// awayHeader is set in responses while the source is away. The script shows it above plots that it has fetched.
+const awayHeader = "Weir-Away"
+
+// servePool serves the page of a pool, or a part of it.
+func (s *Server) servePool(w http.ResponseWriter, r *http.Request) {
+	name := Name{r.PathValue("cluster"), r.PathValue("pool")}
+	q, err := parsePool(r.URL.Query(), s.store.keep)
+	if err != nil {
+		s.problem(w, r, http.StatusBadRequest, "This address is not valid", err.Error())
+		return
+	}
+	if away, _ := s.store.awayNow(); away != "" {
+		w.Header().Set(awayHeader, "1")
+	}
+	old, err := s.readPast(r.Context(), name, q)
+	if err != nil {
+		s.log.Warn("the source of the pages is away", "err", err)
+		s.problem(w, r, http.StatusServiceUnavailable, "The ledger does not answer", "This time cannot be read now: "+decide.OneLine(err.Error())+". Try again later, or choose a shorter time.")
+		return
+	}
+	if q.Part == "series" {
+		s.serveSeries(w, r, name, q, old)
+		return
+	}
+	var v poolView
+	make := func() ([]byte, error) {
+		page := s.frame(name.Pool, []crumb{{name.Pool, ""}})
+		if !s.store.read(name, func(ring *series.Ring, f series.Facts) { v = s.pool(page, name, q, ring, cmp.Or(old, ring), f) }) {
+			return nil, errNoPool
+		}
+		if q.Part == "plots" {
+			return render(r.Context(), poolMain(v))
+		}
+		return render(r.Context(), poolPage(v))
+	}
+	if q.Part == "plots" && q.live() && q.At.IsZero() && acceptsGzip(r) {
+		s.servePart(w, r, name, q, make)
+		return
+	}
+	body, err := make()
+	if err != nil {
+		s.noPool(w, r, name, err)
+		return
+	}
+	s.respond(w, r, http.StatusOK, "text/html; charset=utf-8", body)
+}
+
+// Bounds of the reads of older windows.
+const (
+	pastReads = 2                // at the same time
+	pastLimit = 10 * time.Second // of one
+)
+
+// readPast reads the ticks of a fixed window that begins before those in memory. It returns nil for other windows.
+func (s *Server) readPast(ctx context.Context, name Name, q poolQuery) (*series.Ring, error) {
+	if q.live() {
+		return nil, nil
+	}
+	inMemory := false
+	if !s.store.read(name, func(r *series.Ring, _ series.Facts) { inMemory = r.Len() > 0 && !q.From.Before(r.First()) }) || inMemory {
+		return nil, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, pastLimit)
+	defer cancel()
+	select {
+	case s.pastReads <- struct{}{}:
+		defer func() { <-s.pastReads }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	ring := series.NewRing(1)
+	over := errors.New("the window is over")
+	err := s.source.Since(ctx, name, q.From, func(tick past.Summary) error {
+		switch {
+		case tick.At.After(q.To):
+			return over
+		case tick.DryRun:
+			return nil
+		case ring.Len() == 0:
+			ring = newRing(tick, q.To.Sub(q.From))
+		}
+		addTick(ring, tick, series.Facts{})
+		return ctx.Err()
+	})
+	if errors.Is(err, over) {
+		err = nil
+	}
+	return ring, err
+}
+
+// servePart serves the plots of a live page from the cache: the key has the last tick.
+func (s *Server) servePart(w http.ResponseWriter, r *http.Request, name Name, q poolQuery, make func() ([]byte, error)) {
+	away, _ := s.store.awayNow()
+	key := fmt.Sprint(name, q.values().Encode(), s.store.last(name).UnixMilli(), s.now().Unix()/10, away)
+	body, err := s.cache.get(key, func() ([]byte, error) {
+		body, err := make()
+		if err != nil {
+			return nil, err
+		}
+		return pack(body)
+	})
+	if err != nil {
+		s.noPool(w, r, name, err)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("Vary", "Accept-Encoding")
+	s.packed(w, http.StatusOK, body)
+}
+
+// errNoPool: no pool has this name.
+var errNoPool = errors.New("this pool does not exist")
+
+func (s *Server) noPool(w http.ResponseWriter, r *http.Request, name Name, err error) {
+	if !errors.Is(err, errNoPool) {
+		s.log.Error("cannot render a page", "pool", name.String(), "err", err)
+		http.Error(w, "this page cannot be rendered; the log of the server has the cause", http.StatusInternalServerError)
+		return
+	}
+	s.problem(w, r, http.StatusNotFound, "This pool does not exist",
+		fmt.Sprintf("The cluster has no pool %s. Open the fleet, and choose a pool.", series.Cut(name.String(), 64)))
+}
+
+// pool returns the view of a pool on a page. r has the last ticks of the pool, and shown those of the window.
+func (s *Server) pool(page frame, name Name, q poolQuery, r, shown *series.Ring, f series.Facts) poolView {
+	now := s.now()
+	q = q.choose(r, now)
+	w := q.window(shown, now)
+	at := r.Last()
+	if !q.At.IsZero() {
+		at = q.At
+	} else if !q.live() && w.To.Before(at) {
+		at = w.To
+	}
+	v := poolView{
+		frame: page, Name: name.Pool, Href: name.href(), States: series.States(r, f, now),
+		From: w.From.UnixMilli(), To: w.To.UnixMilli(), Columns: w.Columns, At: at.UTC().Format(time.TimeOnly), AtHref: name.tickHref(at),
+		Query: "?" + q.values().Encode(),
+	}
+	columns := q.values()
+	columns.Set("part", "series")
+	v.Series = name.href() + "?" + columns.Encode()
+	if q.live() {
+		v.Events = "/events?pool=" + url.QueryEscape(name.String())
+		v.Live = "live"
+		if r.Len() > 0 {
+			v.Live = "live, tick " + ago(now, r.Last())
+			if v.Old = v.States[0].Rank == series.NoTick && now.Sub(r.Last()) > r.Every(); v.Old {
+				v.Live = "last tick " + ago(now, r.Last())
+			}
+		}
+	}
+	d := drawer{name: name, ring: shown, w: w, at: at, cursor: !q.At.IsZero(), kind: q.Kind}
+	v.Figures = d.figures()
+	v.links(name, q, d)
+	if shown.Len() == 0 || shown.First().After(w.To) || shown.Last().Before(w.From) {
+		v.Empty = "No tick is recorded in this time."
+	} else {
+		v.Sections = d.sections()
+	}
+	live := q.live()
+	axis := marks(w, live)
+	v.Ruler = plot.Ruler(axis)
+	v.Overlay, v.Cursor = d.overlay(axis), d.line()
+	v.changes(name, shown, w)
+	return v
+}
+
+// ago returns "39 s ago".
+func ago(now, at time.Time) string { return series.Duration(now.Sub(at)) + " ago" }
+
+// links sets the links to other windows and kinds of resources.
+func (v *poolView) links(name Name, q poolQuery, d drawer) {
+	for _, r := range ranges {
+		to := poolQuery{Range: r.Name, Kind: q.Kind}
+		v.Ranges = append(v.Ranges, link{r.Text, name.href() + "?" + to.values().Encode(), q.live() && q.Range == r.Name})
+	}
+	if !q.live() {
+		span := q.To.Sub(q.From)
+		for _, one := range []struct {
+			text     string
+			from, to time.Time
+		}{{"← earlier", q.From.Add(-span / 2), q.To.Add(-span / 2)}, {"later →", q.From.Add(span / 2), q.To.Add(span / 2)}} {
+			to := poolQuery{From: one.from, To: one.to, Kind: q.Kind}
+			v.Ranges = append(v.Ranges, link{one.text, name.href() + "?" + to.values().Encode(), false})
+		}
+	}
+	for _, k := range d.kinds() {
+		to := q
+		to.Kind = k
+		v.Kinds = append(v.Kinds, link{k.String(), name.href() + "?" + to.values().Encode(), k == d.kind})
+	}
+	if len(v.Kinds) < 2 {
+		v.Kinds = nil
+	}
+}
+
+// maxChangeRows is the length of the table of changes.
+const maxChangeRows = 40
+
+// changes sets the table of changes, newest first.
+func (v *poolView) changes(name Name, r *series.Ring, w series.Window) {
+	layout := "15:04"
+	if w.To.Sub(w.From) <= time.Hour {
+		layout = time.TimeOnly
+	}
+	list := r.Changes(w.From, w.To)
+	for _, c := range list[:min(len(list), maxChangeRows)] {
+		v.Changes = append(v.Changes, changeRow{
+			c.At.UTC().Format(layout), name.tickHref(c.At), plot.Number(c.Before), plot.Number(c.After), c.Rule, series.Cut(c.Why, 110), c.Why,
+		})
+	}
+	v.More = len(list) - len(v.Changes)
+}
+
+// serveSeries serves the columns of the window for the cursor.
+func (s *Server) serveSeries(w http.ResponseWriter, r *http.Request, name Name, q poolQuery, old *series.Ring) {
+	out := struct {
+		From   int64                `json:"from"`
+		To     int64                `json:"to"`
+		Times  []int64              `json:"times"` // ms; 0: no tick in the column
+		Values map[string][]*number `json:"values"`
+	}{Values: map[string][]*number{}}
+	found := s.store.read(name, func(ring *series.Ring, _ series.Facts) {
+		q, ring := q.choose(ring, s.now()), cmp.Or(old, ring)
+		window := q.window(ring, s.now())
+		out.From, out.To, out.Times = window.From.UnixMilli(), window.To.UnixMilli(), ring.Times(window)
+		d := drawer{ring: ring, w: window, kind: q.Kind}
+		d.kinds()
+		for quantity := range keyNames {
+			for _, key := range ring.Keys(quantity) {
+				if (quantity == series.Request || quantity == series.Offered) && key.Kind != d.kind {
+					continue
+				}
+				column := make([]*number, window.Columns)
+				for i, b := range ring.Bins(key, window) {
+					if b.OK {
+						column[i] = new(number(b.Last))
+					}
+				}
+				out.Values[keyName(key)] = column
+			}
+		}
+	})
+	if !found {
+		http.Error(w, errNoPool.Error(), http.StatusNotFound)
+		return
+	}
+	body, err := json.Marshal(out)
+	if err != nil {
+		s.log.Error("cannot encode columns", "pool", name.String(), "err", err)
+		http.Error(w, "these columns cannot be encoded", http.StatusInternalServerError)
+		return
+	}
+	s.respond(w, r, http.StatusOK, "application/json", body)
+}
+
+// number is a value with at most 3 digits after the point.
+type number float32
+
+// MarshalJSON returns the value without what float32 adds.
+func (n number) MarshalJSON() ([]byte, error) {
+	return json.Marshal(math.Round(float64(n)*1000) / 1000)
+}

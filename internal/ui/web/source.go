@@ -1,0 +1,40 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/autoscaler"
+	"github.com/weirkeeper/weirkeeper/internal/past"
+	"github.com/weirkeeper/weirkeeper/internal/ui/web/series"
+)
+
+// Name names a pool.
+type Name struct{ Cluster, Pool string }
+
+// String returns "CLUSTER/POOL".
+func (n Name) String() string { return n.Cluster + "/" + n.Pool }
+
+// Pool is a pool with its known facts beside its ticks.
+type Pool struct {
+	Name
+	series.Facts
+}
+
+// ErrNoTick: the pool has no tick at that time. Any other error of a Source means that it is away.
+var ErrNoTick = errors.New("no tick is recorded")
+
+// Source is where the pages read. It is safe for concurrent use.
+type Source interface {
+	// Pools returns all pools, in any order.
+	Pools(ctx context.Context) ([]Pool, error)
+	// Since calls visit with the summary of each tick of a pool from then on, oldest first.
+	Since(ctx context.Context, pool Name, from time.Time, visit func(past.Summary) error) error
+	// Follow calls visit with the summary of each new tick of all pools, until ctx ends or the source is away. visit
+	// returns at once.
+	Follow(ctx context.Context, visit func(Name, past.Summary)) error
+	// Tick returns the last tick of a pool that began at that time or earlier. The record is nil if the ledger no longer
+	// has it. The error wraps ErrNoTick if there is no such tick.
+	Tick(ctx context.Context, pool Name, at time.Time) (past.Summary, *autoscaler.Record, error)
+}

@@ -1,0 +1,150 @@
+package webtest_test
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/internal/ui/web/webtest"
+)
+
+func get(t testing.TB, url string) (*http.Response, string) {
+	t.Helper()
+	client := http.Client{Timeout: 30 * time.Second, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	response, err := client.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response, string(body)
+}
+
+// Requests that are wrong get a page with the reason and the right status.
+func TestHostileRequests(t *testing.T) {
+	t.Parallel()
+	url := serve(t, &webtest.World{Size: 4, Every: time.Minute})
+	const pool = "/pools/prod/checkout-eu1"
+	tests := []struct {
+		name, path string
+		status     int
+		want       string
+	}{
+		{"unknown pool", "/pools/prod/none", 404, "This pool does not exist"},
+		{"name with a script", "/pools/prod/%3Cscript%3Ealert(1)%3C%2Fscript%3E", 404, "&lt;script&gt;"},
+		{"ten years", pool + "?from=2016-01-01T00:00:00Z&to=2026-01-01T00:00:00Z", 400, "want 1 s to 25h"},
+		{"backwards", pool + "?from=2026-01-02T00:00:00Z&to=2026-01-01T00:00:00Z", 400, "want 1 s to"},
+		{"half a window", pool + "?from=2026-01-02T00:00:00Z", 400, "both from and to"},
+		{"no time", pool + "?at=yesterday", 400, "want a time"},
+		{"unknown range", pool + "?range=2h", 400, "want 1h, 6h or 24h"},
+		{"unknown kind", pool + "?kind=love", 400, "love"},
+		{"unknown part", pool + "?part=all", 400, "want plots or series"},
+		{"empty past", pool + "?from=2020-01-02T00:00:00Z&to=2020-01-02T01:00:00Z", 200, "No tick is recorded in this time"},
+		{"long query", pool + "?q=" + strings.Repeat("x", 3000), 414, "too long"},
+		{"tick without a time", pool + "/ticks/now", 400, "The time of a tick"},
+		{"tick before all", pool + "/ticks/2001-01-01T00:00:00Z", 404, "No tick is recorded there"},
+		{"path out", "/assets/../../etc/passwd", 307, ""},
+		{"unknown path", "/api", 404, "This page does not exist"},
+		{"query with a script", "/pools?q=%22%3E%3Cscript%3E", 200, `value="&#34;&gt;&lt;script&gt;"`},
+		{"stream of an unknown pool", "/events?pool=a/b", 404, "does not exist"},
+		{"limit that is no number", pool + "/ticks/2026-11-22T15:00:00Z?max_capacity=inf&setpoint=2", 200, "must be a number"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			response, body := get(t, url+test.path)
+			if response.StatusCode != test.status || !strings.Contains(body, test.want) {
+				t.Errorf("status %d, want %d with %q:\n%.600s", response.StatusCode, test.status, test.want, body)
+			}
+			policy := response.Header.Get("Content-Security-Policy")
+			if !strings.Contains(policy, "default-src 'none'") || strings.Contains(policy, "unsafe") {
+				t.Errorf("the policy is %q", policy)
+			}
+			if strings.Contains(body, "<script>") || strings.Contains(body, " style=") {
+				t.Errorf("the page has an inline script or style:\n%.600s", body)
+			}
+		})
+	}
+}
+
+// The pages only read.
+func TestNothingIsWritten(t *testing.T) {
+	t.Parallel()
+	url := serve(t, &webtest.World{Size: 1, Every: time.Minute})
+	response, err := http.Post(url+"/pools", "application/json", strings.NewReader("{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusMethodNotAllowed {
+		t.Errorf("status %d", response.StatusCode)
+	}
+}
+
+// While the source is away a page has its old values under a notice, and a decision cannot be read.
+func TestPagesSayThatTheSourceIsAway(t *testing.T) {
+	t.Parallel()
+	w := &webtest.World{Size: 4, Every: time.Minute}
+	url := serve(t, w)
+	w.SetAway(true)
+	awaitText(t, url+"/pools/prod/checkout-eu1", func(page string) bool {
+		return strings.Contains(page, "out of date") && strings.Contains(page, "not live") && strings.Contains(page, "no servers available")
+	})
+	response, body := get(t, url+"/pools/prod/checkout-eu1/ticks/2026-11-22T13:15:00Z")
+	if response.StatusCode != http.StatusServiceUnavailable || !strings.Contains(body, "The ledger does not answer") {
+		t.Errorf("status %d:\n%.600s", response.StatusCode, body)
+	}
+}
+
+// A window that begins before the ticks in memory has the values of the ledger: those of pages with all ticks in memory.
+// Without the ledger the page reports that.
+func TestOlderWindow(t *testing.T) {
+	t.Parallel()
+	w := &webtest.World{Size: 1, Every: time.Minute}
+	all := serve(t, w)
+	url, stop := startKeeping(w, 2*time.Hour)
+	t.Cleanup(stop)
+	for _, one := range []string{url, all} {
+		awaitText(t, one+"/pools/prod/checkout-eu1", func(page string) bool { return strings.Contains(page, "Steady") })
+	}
+	const window = "/pools/prod/checkout-eu1?from=2026-11-22T09:00:00Z&to=2026-11-22T10:00:00Z"
+	_, short := get(t, url+window+"&part=series")
+	if _, long := get(t, all+window+"&part=series"); short != long || len(short) < 1000 {
+		t.Errorf("the older window differs:\n%.600s\nwant\n%.600s", short, long)
+	}
+	_, page := get(t, url+window)
+	if strings.Count(page, `class="plot`) < 5 || !strings.Contains(page, "Steady") || strings.Contains(page, "No tick") {
+		t.Errorf("the page of the past: %.2000s", page)
+	}
+	w.SetAway(true)
+	if response, body := get(t, url+window); response.StatusCode != http.StatusServiceUnavailable || !strings.Contains(body, "The ledger does not answer") {
+		t.Errorf("status %d without the ledger:\n%.600s", response.StatusCode, body)
+	}
+}
+
+// The columns for the cursor are those of the plots.
+func TestSeries(t *testing.T) {
+	t.Parallel()
+	url := serve(t, &webtest.World{Size: 1, Every: time.Minute, Trouble: true})
+	_, body := get(t, url+"/pools/prod/checkout-eu1?range=24h&part=series")
+	got := decode[struct {
+		Times  []int64
+		Values map[string][]*float64
+	}](t, body)
+	if len(got.Times) != 720 || len(got.Values["target"]) != 720 || *got.Values["target"][719] != 40 {
+		t.Fatalf("%d columns", len(got.Times))
+	}
+	paused := 0
+	for _, x := range got.Values["target"] {
+		if x == nil {
+			paused++
+		}
+	}
+	if paused < 40 || paused > 45 {
+		t.Errorf("%d columns are gaps, want those of 85 min", paused)
+	}
+}

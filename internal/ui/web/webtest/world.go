@@ -1,0 +1,456 @@
+// Package webtest has what tests of the pages need: a [World] of generated pools that is the source of a server, and a
+// [Tab] of Debian's Chromium, with the accessibility checker axe-core.
+//
+// A World is deterministic: equal fields give equal pools. [World] implements the source of the pages, and can be away.
+// The first test of a user downloads Chromium and axe-core, without root. A World may be used concurrently.
+package webtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/autoscaler"
+	"github.com/weirkeeper/weirkeeper/autoscaler/apply"
+	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
+	"github.com/weirkeeper/weirkeeper/internal/past"
+	"github.com/weirkeeper/weirkeeper/internal/ui/web"
+	"github.com/weirkeeper/weirkeeper/internal/ui/web/series"
+	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/plan"
+	"github.com/weirkeeper/weirkeeper/resource"
+)
+
+// Now returns the present of a World.
+func Now() time.Time { return time.Date(2026, 11, 22, 15, 40, 0, 0, time.UTC) }
+
+// Hero is the pool with most of the trouble.
+var Hero = web.Name{Cluster: "prod", Pool: "checkout-eu1"}
+
+// ErrAway is the error of a World that is away.
+var ErrAway = errors.New("nats: no servers available for connection")
+
+// World is a source of generated pools: the same for the same fields. Some of them are in trouble if Trouble is set.
+type World struct {
+	Size    int // number of pools
+	Every   time.Duration
+	Trouble bool
+	// Live is the time before Now whose ticks are published to a follower, so that they have the facts of the pools.
+	Live time.Duration
+
+	mu     sync.Mutex
+	away   bool
+	follow []func(web.Name, past.Summary)
+	end    []context.CancelCauseFunc
+}
+
+// SetAway makes the source stop or start to answer.
+func (w *World) SetAway(away bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.away = away
+	if away {
+		for _, end := range w.end {
+			end(ErrAway)
+		}
+		w.end, w.follow = nil, nil
+	}
+}
+
+func (w *World) answers() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.away {
+		return ErrAway
+	}
+	return nil
+}
+
+var (
+	services = []string{
+		"checkout", "ads", "audit", "batch", "catalog", "chat", "export", "feed", "fraud", "images", "ledger", "mail", "media",
+		"orders", "pay", "render", "reviews", "search", "stream", "users", "video", "web", "zone", "geo", "jobs",
+	}
+	regions = []string{"eu1", "us1", "ap1", "eu2"}
+)
+
+// Names returns the names of the pools.
+func (w *World) Names() (out []web.Name) {
+	for i := range w.Size {
+		out = append(out, web.Name{Cluster: "prod", Pool: services[i%len(services)] + "-" + regions[i/len(services)%len(regions)]})
+	}
+	return out
+}
+
+// trouble is what happens to a pool.
+type trouble string
+
+// troubles are the pools in trouble.
+var troubles = map[string]trouble{
+	"checkout-eu1": "hero", "mail-eu1": "no tick", "ads-us1": "missing", "render-eu2": "backoff", "feed-eu2": "failed", "ads-ap1": "stale",
+	"catalog-ap1": "repair", "media-us1": "paused", "batch-us1": "tick failed", "chat-eu1": "starting", "audit-ap1": "draining",
+}
+
+func (w *World) trouble(name web.Name) trouble {
+	if !w.Trouble {
+		return ""
+	}
+	return troubles[name.Pool]
+}
+
+// facts returns the facts of a pool.
+func (w *World) facts(name web.Name) series.Facts {
+	p := w.pool(name)
+	f := series.Facts{Holder: "bootstrap-2"}
+	for i, app := range p.apps {
+		n := int(p.need(Now())[i]*2) + 1
+		one := series.Instances{App: app, Expected: n, Running: n}
+		if k := w.trouble(name); i == 1 && (k == "hero" || k == "missing") {
+			one.Missing, one.Running = 5, n-5
+		}
+		if w.trouble(name) == "hero" && i == 3 {
+			one.Flapping = 2
+		}
+		f.Apps = append(f.Apps, one)
+	}
+	return f
+}
+
+// Pools implements web.Source.
+func (w *World) Pools(context.Context) (out []web.Pool, err error) {
+	if err := w.answers(); err != nil {
+		return nil, err
+	}
+	for _, name := range w.Names() {
+		out = append(out, web.Pool{Name: name, Facts: w.facts(name)})
+	}
+	return out, nil
+}
+
+// Since implements web.Source.
+func (w *World) Since(_ context.Context, name web.Name, from time.Time, visit func(past.Summary) error) error {
+	if err := w.answers(); err != nil {
+		return err
+	}
+	return w.pool(name).run(func(s past.Summary) error {
+		if s.At.Before(from) || s.At.After(Now().Add(-w.Live)) {
+			return nil
+		}
+		return visit(s)
+	})
+}
+
+// Follow implements web.Source.
+func (w *World) Follow(ctx context.Context, visit func(web.Name, past.Summary)) error {
+	if err := w.answers(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	w.mu.Lock()
+	w.follow, w.end = append(w.follow, visit), append(w.end, cancel)
+	w.mu.Unlock()
+	for _, name := range w.Names() {
+		err := w.pool(name).run(func(s past.Summary) error {
+			if s.At.After(Now().Add(-w.Live)) {
+				visit(name, s)
+			}
+			return ctx.Err()
+		})
+		if err != nil {
+			return context.Cause(ctx)
+		}
+	}
+	<-ctx.Done()
+	return context.Cause(ctx)
+}
+
+// Publish publishes a tick to all followers.
+func (w *World) Publish(name web.Name, s past.Summary) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, visit := range w.follow {
+		visit(name, s)
+	}
+}
+
+// Tick implements web.Source.
+func (w *World) Tick(_ context.Context, name web.Name, at time.Time) (found past.Summary, _ *autoscaler.Record, err error) {
+	if err := w.answers(); err != nil {
+		return found, nil, err
+	}
+	err = w.pool(name).run(func(s past.Summary) error {
+		if !s.At.After(at) {
+			found = s
+		}
+		return nil
+	})
+	switch {
+	case err != nil:
+		return found, nil, err
+	case found.At.IsZero():
+		return found, nil, fmt.Errorf("%w at %v", web.ErrNoTick, at)
+	case found.Target == nil:
+		return found, nil, nil
+	}
+	r := record(name, found)
+	return past.Of(r), &r, nil
+}
+
+// record returns a record with the inputs of a summary. The rules of the product decide it.
+func record(name web.Name, s past.Summary) autoscaler.Record {
+	limits := decide.Limits{Min: s.Limits.Min, Max: *s.Limits.Max, MaxAdd: 100, MaxRemove: 100}
+	c := resolve.Case{
+		Input: decide.Input{
+			Now: s.At, Capacity: decide.Capacity{Target: *s.Before, Joined: s.Joined, Totals: resource.Vector{resource.CPUs: *s.Offered[0]}},
+			Policy: decide.Policy{Setpoint: s.Setpoint, MarginUp: 0.05, MarginDown: 0.1, Period: time.Minute, Limits: limits},
+		},
+		Limits: plan.Limits{MaxWeight: 100, MaxTasks: 100}, State: resolve.State{Wanted: new(*s.Before)},
+	}
+	for _, a := range s.Apps {
+		o := decide.Opinion{Signal: "shop/requests", Version: a.Version, Verdict: decide.Value, At: s.At, Latency: a.Latency,
+			Request: resource.Request{}.With(resource.CPUs, *a.Request[0])}
+		if a.Verdict != "" {
+			o.Verdict, o.Request, o.Why = a.Verdict, resource.Request{}, "no answer within 1s"
+		}
+		c.Input.Apps = append(c.Input.Apps, decide.App{Name: a.Name, Configured: true, Opinion: o})
+	}
+	for _, g := range s.Groups {
+		before := g.Before
+		if before == 0 {
+			before = g.Target
+		}
+		c.Groups = append(c.Groups, plan.GroupTarget{ID: g.ID, Target: before, Max: 1000})
+	}
+	o := c.Resolve()
+	result := o.Result()
+	r := autoscaler.Record{
+		Schema: resolve.Schema, At: s.At, Took: 12700 * time.Microsecond, Every: s.Every, Cluster: name.Cluster, Pool: name.Pool, Epoch: 259,
+		Case: &c, Result: &result, State: o.State,
+		Detail: &autoscaler.Detail{Request: o.Decision.Request, Apps: o.Decision.Apps, Distribution: o.Distribution},
+	}
+	r.Snapshot.Joined, r.Snapshot.Fulfilled = s.Joined, s.Exists
+	for _, share := range o.Distribution.Shares {
+		if share.Before != share.After {
+			r.Actions = append(r.Actions, apply.Action{Op: apply.OpSetTarget, Group: share.Group, Target: share.After, Latency: 28 * time.Millisecond})
+		}
+	}
+	return r
+}
+
+// pool is the generator of one pool.
+type pool struct {
+	name    web.Name
+	every   time.Duration
+	kind    trouble
+	seed    float64 // 0 to 1
+	base    float64 // mean capacity
+	maximum float64
+	groups  []string
+	apps    []string
+}
+
+func (w *World) pool(name web.Name) pool {
+	h := fnv.New32a()
+	h.Write([]byte(name.String()))
+	seed := float64(h.Sum32()%1000) / 1000
+	p := pool{name: name, every: w.Every, kind: w.trouble(name), seed: seed, base: 6 + math.Round(seed*seed*40), groups: []string{"on-demand", "spot-a"}}
+	p.maximum = math.Round(p.base*1.8) + 4
+	p.apps = []string{name.Pool + "-api", name.Pool + "-worker"}
+	if p.kind == "hero" {
+		p.base, p.maximum = 27, 40
+		p.groups, p.apps = []string{"on-demand", "spot-a", "spot-b"}, []string{"checkout-api", "cart", "payments", "receipts"}
+	}
+	return p
+}
+
+// weights are the parts of the apps.
+var weights = []float64{0.45, 0.29, 0.16, 0.1}
+
+// need returns the CPUs that each app needs at that time: a day with its night, and noise.
+func (p pool) need(at time.Time) (out []float64) {
+	hour := float64(at.Sub(Now()))/float64(time.Hour) + 15.67
+	day := 0.72 + 0.34*math.Sin((hour-10+p.seed*2)/24*2*math.Pi)
+	if p.kind == "hero" {
+		if day = 0.62 + 0.38*math.Sin((hour-9.5)/24*2*math.Pi); at.After(Now().Add(-150 * time.Minute)) {
+			day *= 1 + 0.75*at.Sub(Now().Add(-150*time.Minute)).Hours()/2.5
+		}
+	}
+	sum := 0.0
+	for i := range p.apps {
+		sum += weights[i]
+	}
+	for i := range p.apps {
+		noise := 1 + 0.012*math.Sin(hour*97+float64(i)*3+p.seed*9)
+		out = append(out, p.base*4*0.8*day*noise*weights[i]/sum)
+	}
+	return out
+}
+
+// run calls visit with the ticks of the last 25 h.
+func (p pool) run(visit func(past.Summary) error) error {
+	target := math.Round(p.base * 0.8)
+	joined := target
+	end := Now()
+	if p.kind == "no tick" {
+		end = Now().Add(-21 * time.Minute)
+	}
+	offset := time.Duration(p.seed*float64(min(p.every, time.Minute))) / 2
+	for at := Now().Add(-25 * time.Hour).Add(offset); at.Before(end); at = at.Add(p.every) {
+		s := p.tick(at, &target, joined)
+		if err := visit(s); err != nil {
+			return err
+		}
+		joined += math.Max(-1, math.Min(target-joined, 2))
+	}
+	return nil
+}
+
+// ago returns the time before Now.
+func ago(at time.Time) time.Duration { return Now().Sub(at) }
+
+func within(at time.Time, from, to time.Duration) bool { return ago(at) <= from && ago(at) > to }
+
+func (p pool) tick(at time.Time, target *float64, joined float64) past.Summary {
+	s := past.Summary{Schema: past.Schema, Pool: p.name.Pool, At: at.Add(123456 * time.Nanosecond), Took: 12700 * time.Microsecond, Every: p.every}
+	switch {
+	case p.kind == "hero" && within(at, 20*time.Hour, 18*time.Hour+35*time.Minute):
+		s.Paused = &pools.Note{By: "ana@ops", Why: "moving the database"}
+		return s
+	case p.kind == "paused" && within(at, time.Hour, -time.Hour):
+		s.Paused = &pools.Note{By: "kim@ops", Why: "network work"}
+		return s
+	case p.kind == "tick failed" && within(at, 9*time.Minute, -time.Hour):
+		s.Failed = "list the instances of group spot-a: RequestLimitExceeded"
+		return s
+	}
+	if p.kind == "draining" && within(at, 12*time.Minute, -time.Hour) {
+		joined = *target
+	}
+	if p.kind == "starting" && within(at, 8*time.Minute, -time.Hour) {
+		joined = *target - 2
+	}
+	p.decide(&s, target, joined)
+	p.parts(&s)
+	p.events(&s, at)
+	return s
+}
+
+// decide sets the target as the rules do, in short.
+func (p pool) decide(s *past.Summary, target *float64, joined float64) {
+	total, needs := 0.0, p.need(s.At)
+	for i, x := range needs {
+		s.Apps = append(s.Apps, past.App{Name: p.apps[i], Request: past.Request{new(math.Round(x*10) / 10)}, Version: "v1.4.3",
+			Latency: time.Duration(2000+400*math.Sin(x*50)) * time.Microsecond})
+		total += x
+	}
+	before, wanted := *target, total/4/0.8
+	if wanted < before*1.05 && wanted > before*0.88 {
+		wanted = before
+	}
+	if s.Rule, s.Why = decide.RuleTarget, fmt.Sprintf("apps request %.1f cpus of %.0f that the pool offers: %.0f %% used, setpoint 80 %% -> %.2f",
+		total, joined*4, total/joined/4*100, wanted); wanted > p.maximum {
+		s.Rule, s.Why = decide.RuleLimits, fmt.Sprintf("%.1f is over max_capacity %.0f", wanted, p.maximum)
+		s.Holds = append(s.Holds, past.Hold{Direction: past.Up, Kind: past.Limit, Name: "max_capacity", Why: s.Why})
+	}
+	*target = math.Ceil(math.Min(wanted, p.maximum))
+	s.Before, s.Target, s.Unlimited, s.Wanted = new(before), new(*target), new(math.Round(wanted*10)/10), new(*target)
+	s.Joined, s.Exists, s.Setpoint = joined, joined, 0.8
+	s.Limits, s.Offered = &past.Limits{Min: math.Round(p.base * 0.3), Max: new(p.maximum)}, &past.Request{new(joined * 4)}
+	s.Request = &past.Request{new(math.Round(total*10) / 10)}
+}
+
+// parts divides the capacity between the groups.
+func (p pool) parts(s *past.Summary) {
+	k := float64(len(p.groups))
+	for i, id := range p.groups {
+		part := func(x float64) int { return int(math.Floor((x + k - 1 - float64(i)) / k)) }
+		g := past.Group{ID: id, Target: part(*s.Target), Exists: float64(part(s.Joined))}
+		if b := part(*s.Before); b != g.Target {
+			g.Before = b
+			s.Actions = append(s.Actions, past.Action{Op: apply.OpSetTarget, Group: id, Target: g.Target, Calls: 1})
+		}
+		s.Groups = append(s.Groups, g)
+		if missing := g.Target - part(s.Joined); missing > 0 {
+			for m := range missing {
+				s.Nodes = append(s.Nodes, past.Node{ID: fmt.Sprintf("i-%s-%d", id, part(s.Joined)+m), Group: id, State: past.NodeStarting})
+			}
+		} else if missing < 0 {
+			for m := range -missing {
+				s.Nodes = append(s.Nodes, past.Node{ID: fmt.Sprintf("i-%s-%d", id, g.Target+m), Group: id, State: past.NodeDraining})
+			}
+		}
+	}
+}
+
+// events adds the trouble of the pool.
+func (p pool) events(s *past.Summary, at time.Time) {
+	bad := func(i int, v decide.Verdict, why string) {
+		s.Apps[i].Verdict, s.Apps[i].Source, s.Apps[i].Latency = v, decide.FromDefault, time.Second
+		s.Holds = append(s.Holds, past.Hold{Direction: past.Up, Kind: past.Ignorance, Name: s.Apps[i].Name, Why: why})
+	}
+	backoff := func(i int) {
+		s.Groups[i].Backoff = true
+		s.Holds = append(s.Holds, past.Hold{Direction: past.Up, Kind: past.InGroup, Name: s.Groups[i].ID, Why: "group " + s.Groups[i].ID + ": InsufficientInstanceCapacity"})
+	}
+	repair := past.Node{ID: "i-2e9203", Group: "spot-a", State: past.NodeRepair}
+	switch p.kind {
+	case "backoff":
+		if within(at, 90*time.Minute, -time.Hour) {
+			backoff(1)
+		}
+	case "failed":
+		if within(at, 36*time.Minute, -time.Hour) {
+			bad(0, decide.Failed, "app "+s.Apps[0].Name+": no answer within 1s")
+		}
+	case "stale":
+		if within(at, 15*time.Minute, -time.Hour) {
+			bad(1, decide.Stale, "app "+s.Apps[1].Name+": newest point is 6m old")
+		}
+	case "repair":
+		if within(at, 24*time.Minute, -time.Hour) {
+			s.Nodes = append(s.Nodes, repair)
+		}
+	case "draining":
+		if within(at, 12*time.Minute, -time.Hour) {
+			s.Nodes = append(s.Nodes, past.Node{ID: "i-77", Group: "spot-a", State: past.NodeDraining})
+		}
+	case "hero":
+		p.hero(s, at, bad, backoff, repair)
+	}
+}
+
+// hero adds what happened to the pool of the pictures.
+func (p pool) hero(s *past.Summary, at time.Time, bad func(int, decide.Verdict, string), backoff func(int), repair past.Node) {
+	if within(at, 15*time.Hour+10*time.Minute, 14*time.Hour+5*time.Minute) {
+		backoff(1)
+	}
+	if ago(at) > 16*time.Hour+30*time.Minute {
+		s.Apps[0].Version = "v1.4.2"
+	}
+	if ago(at) <= 2*time.Hour+40*time.Minute {
+		s.Apps[0].Version = "v1.5.0"
+	} else if ago(at) <= 6*time.Hour {
+		more := *s.Apps[0].Request[0] * 1.12
+		s.Apps[0].Shadow = &past.Shadow{Version: "v1.5.0", Request: past.Request{&more}, Compared: true}
+	}
+	switch {
+	case within(at, 12*time.Hour+20*time.Minute, 11*time.Hour+50*time.Minute):
+		bad(1, decide.Failed, "app cart: exit status 1")
+	case within(at, 9*time.Hour+35*time.Minute, 9*time.Hour+20*time.Minute):
+		bad(2, decide.Stale, "app payments: newest point is 6m old")
+	case within(at, 13*time.Hour, 8*time.Hour):
+		s.Apps[3].Verdict = decide.NoOpinion
+	}
+	if within(at, 8*time.Hour+25*time.Minute, 7*time.Hour+40*time.Minute) {
+		s.Nodes = append(s.Nodes, repair)
+	}
+	if within(at, 5*time.Hour, 3*time.Hour+25*time.Minute) {
+		s.Offset = 6
+	}
+}

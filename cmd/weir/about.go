@@ -27,6 +27,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/manual"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/identity"
+	"github.com/weirkeeper/weirkeeper/internal/platform/terminal"
 )
 
 // aboutCommands are "weir config", "weir doctor" and "weir version".
@@ -84,7 +85,7 @@ Files with secrets are not read. Ignored keys are left out.`,
 				return cli.printJSON(files)
 			}
 			for _, f := range files {
-				fmt.Fprintf(cli.Stdout, "---\n# %s\n", command.OneLine(f.Title()))
+				fmt.Fprintf(cli.Stdout, "---\n# %s\n", terminal.OneLine(f.Title()))
 				if err := cli.printJSON(f.Content); err != nil {
 					return err
 				}
@@ -158,7 +159,7 @@ func (cli *aboutCommands) doctor(ctx context.Context, fix bool) error {
 	if err != nil {
 		return err
 	}
-	printing := doctorPrinter{out: cli.Stdout, screen: command.TerminalOf(cli.Stderr)}
+	printing := doctorPrinter{out: cli.Stdout, screen: terminal.Of(cli.Stderr)}
 	if cli.output == "json" {
 		printing.out = io.Discard
 	}
@@ -247,7 +248,7 @@ type doctorPrinter struct {
 func (p *doctorPrinter) found(f doctor.Finding) {
 	p.clear()
 	p.all = append(p.all, f)
-	command.Paint(p.out, styleOfResult(f.Result), fmt.Sprintf("%-7s", f.Result))
+	terminal.Paint(p.out, styleOfResult(f.Result), fmt.Sprintf("%-7s", f.Result))
 	fmt.Fprintf(p.out, "  %s: %s\n", f.Check, strings.ReplaceAll(f.Detail, "\n", "; "))
 	if f.Fix != "" {
 		fmt.Fprintf(p.out, "         %s\n", f.Fix)
@@ -268,14 +269,14 @@ func (p *doctorPrinter) clear() {
 }
 
 // styleOfResult returns the colour of the result of a check.
-func styleOfResult(r doctor.Result) command.Style {
+func styleOfResult(r doctor.Result) terminal.Style {
 	switch r {
 	case doctor.OK, doctor.Fixed:
-		return command.Good
+		return terminal.Good
 	case doctor.Failed:
-		return command.Bad
+		return terminal.Bad
 	}
-	return command.Warn
+	return terminal.Warn
 }
 
 func isFolder(path string) bool {

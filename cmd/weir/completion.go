@@ -15,6 +15,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/integrity"
+	"github.com/weirkeeper/weirkeeper/internal/platform/terminal"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 )
 
@@ -109,7 +110,7 @@ func (cli *completion) complete(kinds map[string]lister, words []string) cobra.C
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		names = slices.DeleteFunc(names, func(name string) bool {
-			return !strings.HasPrefix(name, start) || command.OneLine(name) != name || slices.Contains(args, name)
+			return !strings.HasPrefix(name, start) || terminal.OneLine(name) != name || slices.Contains(args, name)
 		})
 		slices.Sort(names)
 		return names, cobra.ShellCompDirectiveNoFileComp

@@ -16,6 +16,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/past"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/seconds"
+	"github.com/weirkeeper/weirkeeper/internal/platform/terminal"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/internal/ui/view"
 )
@@ -412,6 +413,6 @@ func (cli *poolCommands) printEvent(e history.Event) error {
 	if cli.output == command.FormJSON {
 		return cli.printNext(e)
 	}
-	_, err := fmt.Fprintf(cli.Stdout, "%s %s %s: %s\n", timeText(e.At), e.Kind, e.Name, command.OneLine(e.Text))
+	_, err := fmt.Fprintf(cli.Stdout, "%s %s %s: %s\n", timeText(e.At), e.Kind, e.Name, terminal.OneLine(e.Text))
 	return err
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/daemon/signalbucket"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/flock"
+	"github.com/weirkeeper/weirkeeper/internal/platform/terminal"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/internal/ui/view"
 	"github.com/weirkeeper/weirkeeper/sigproto"
@@ -69,7 +70,7 @@ type bars struct {
 
 func newBars(w io.Writer) *bars {
 	b := &bars{trackers: map[release.Ref]*bar.Tracker{}, done: make(chan struct{})}
-	f := command.TerminalOf(w)
+	f := terminal.Of(w)
 	if f == nil {
 		return b
 	}

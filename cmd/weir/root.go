@@ -25,6 +25,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/autoscalerd"
 	"github.com/weirkeeper/weirkeeper/internal/platform/atrest"
+	"github.com/weirkeeper/weirkeeper/internal/platform/terminal"
 )
 
 func main() {
@@ -172,7 +173,7 @@ func (cli *shared) printJSON(v any) error {
 		return command.Encode(cli.Stdout, cli.form, v)
 	}
 	for _, name := range cli.names(v) {
-		if _, err := fmt.Fprintln(cli.Stdout, command.OneLine(name)); err != nil {
+		if _, err := fmt.Fprintln(cli.Stdout, terminal.OneLine(name)); err != nil {
 			return err
 		}
 	}

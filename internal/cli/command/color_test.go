@@ -2,9 +2,10 @@ package command
 
 import (
 	"fmt"
-	"io"
 	"strings"
 	"testing"
+
+	"github.com/weirkeeper/weirkeeper/internal/platform/terminal"
 )
 
 // TestColors paints warnings, errors and table heads. What a text has of escape sequences stays escaped.
@@ -15,29 +16,19 @@ func TestColors(t *testing.T) {
 		false: "! a \\x1b[2J b\nweir: no\nweir: warning: x\nweb: ok\nNAME  AT\na     \\x1b[31m\nok",
 	} {
 		var out strings.Builder
-		p := &printable{to: &out, screen: &out, color: color}
+		p := terminal.New(&out)
+		if err := terminal.SetColor(p, map[bool]string{true: terminal.ColorAlways, false: terminal.ColorNever}[color]); err != nil {
+			t.Fatal(err)
+		}
 		fmt.Fprintf(p, "! %s\n", "a \x1b[2J b")
 		fmt.Fprintln(p, "weir: no")
 		fmt.Fprintln(p, "weir: warning: x")
 		fmt.Fprintln(p, "web: ok")
 		Table(p, []string{"name", "at"}, [][]string{{"a", "\x1b[31m"}})
-		Paint(p, Good, "ok")
+		terminal.Paint(p, terminal.Good, "ok")
 		if out.String() != want {
 			t.Errorf("with color %v:\n%q\nwant\n%q", color, out.String(), want)
 		}
-	}
-}
-
-// TestColorFlag applies each value of --color to a stream that is no terminal.
-func TestColorFlag(t *testing.T) {
-	for value, want := range map[string]bool{"auto": false, "always": true, "never": false} {
-		p := newPrintable(io.Discard)
-		if err := (&Root{Stdout: p, Stderr: io.Discard, Color: value}).setColor(); err != nil || p.color != want {
-			t.Errorf("--color %s: color %v, %v, want %v", value, p.color, err, want)
-		}
-	}
-	if err := (&Root{Stdout: newPrintable(io.Discard), Color: "blue"}).setColor(); ExitCode(err) != ExitUsage {
-		t.Errorf("--color blue: %v, want a usage error", err)
 	}
 }
 

@@ -22,6 +22,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
+	"github.com/weirkeeper/weirkeeper/internal/platform/terminal"
 )
 
 // Root has the streams and flags of all commands.
@@ -51,8 +52,10 @@ func (r *Root) Command() *cobra.Command {
 		Args:  Group,
 		RunE:  Help,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
-			if err := r.setColor(); err != nil {
-				return err
+			for _, w := range []io.Writer{r.Stdout, r.Stderr} {
+				if err := terminal.SetColor(w, r.Color); err != nil {
+					return Usage(err)
+				}
 			}
 			if err := r.takeContext(cmd); err != nil {
 				return err
@@ -82,7 +85,7 @@ func (r *Root) Command() *cobra.Command {
 	f.StringVar(&r.Pool, "pool", envOr("CMAN_POOL", "default"), "pool (CMAN_POOL)")
 	f.StringVar(&r.Context, "context", "", "context of the user's config.yaml (WEIR_CONTEXT; default: its current one); daemons ignore it")
 	f.DurationVar(&r.Timeout, "timeout", DefaultTimeout, "how long a command waits for the bus; daemons ignore it")
-	f.StringVar(&r.Color, "color", colorAuto, "auto, always or never; auto: on a terminal, unless NO_COLOR is set or TERM is dumb")
+	f.StringVar(&r.Color, "color", terminal.ColorAuto, "auto, always or never; auto: on a terminal, unless NO_COLOR is set or TERM is dumb")
 	f.StringVar(&r.LogLevel, "log-level", envOr("WEIR_LOG_LEVEL", "info"), "debug, info, warn or error (WEIR_LOG_LEVEL)")
 	f.StringVar(&r.LogFormat, "log-format", envOr("WEIR_LOG_FORMAT", "text"), "text or json (WEIR_LOG_FORMAT)")
 	return root
@@ -94,7 +97,7 @@ func (r *Root) Run(root *cobra.Command, args []string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	defer context.AfterFunc(ctx, stop)() // a second Ctrl-C ends the process at once
-	r.Stdout, r.Stderr = newPrintable(r.Stdout), newPrintable(r.Stderr)
+	r.Stdout, r.Stderr = terminal.New(r.Stdout), terminal.New(r.Stderr)
 	root.SetArgs(args)
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd(args...)

@@ -7,6 +7,8 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
+
+	"github.com/weirkeeper/weirkeeper/internal/platform/terminal"
 )
 
 // NoResources is the line in place of a table without rows.
@@ -38,13 +40,13 @@ func Table(w io.Writer, header []string, rows [][]string) {
 		line = strings.TrimRight(line, " \n")
 		lines, widest = append(lines, line), max(widest, text.RuneWidthWithoutEscSequences(line))
 	}
-	if width := Width(w); width > 0 && widest > width {
+	if width := terminal.Width(w); width > 0 && widest > width {
 		blocks(w, header, rows)
 		return
 	}
 	for i, line := range lines {
 		if i == 0 {
-			Paint(w, Bold, line)
+			terminal.Paint(w, terminal.Bold, line)
 			fmt.Fprintln(w)
 			continue
 		}
@@ -60,11 +62,11 @@ func blocks(w io.Writer, header []string, rows [][]string) {
 		widest = max(widest, len(name))
 	}
 	for _, row := range rows {
-		Paint(w, Bold, strings.ToUpper(header[0])+" "+firstCell(row[0]))
+		terminal.Paint(w, terminal.Bold, strings.ToUpper(header[0])+" "+firstCell(row[0]))
 		fmt.Fprintln(w)
 		for i, cell := range row[1:] {
 			if cell != "" {
-				fmt.Fprintf(w, "  %-*s  %s\n", widest, strings.ToUpper(header[i+1]), OneLine(cell))
+				fmt.Fprintf(w, "  %-*s  %s\n", widest, strings.ToUpper(header[i+1]), terminal.OneLine(cell))
 			}
 		}
 	}
@@ -72,7 +74,7 @@ func blocks(w io.Writer, header []string, rows [][]string) {
 
 // firstCell returns the first cell of a row as one word.
 func firstCell(text string) string {
-	text = strings.Join(strings.Fields(OneLine(text)), "_")
+	text = strings.Join(strings.Fields(terminal.OneLine(text)), "_")
 	if text == "" {
 		return "-"
 	}
@@ -82,7 +84,7 @@ func firstCell(text string) string {
 func rowOf(cells []string) table.Row {
 	row := make(table.Row, len(cells))
 	for i, c := range cells {
-		row[i] = OneLine(c)
+		row[i] = terminal.OneLine(c)
 	}
 	return row
 }

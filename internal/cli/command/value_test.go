@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/goccy/go-yaml"
+
+	"github.com/weirkeeper/weirkeeper/internal/platform/terminal"
 )
 
 // YAML of a value has the keys and values of its JSON, in the same order, also through the stream of a terminal.
@@ -28,7 +30,7 @@ func TestYAMLIsTheJSON(t *testing.T) {
 		}{{1}, {2}}},
 	} {
 		var out strings.Builder
-		if err := Encode(&printable{to: &out}, FormYAML, v); err != nil {
+		if err := Encode(terminal.New(&out), FormYAML, v); err != nil {
 			t.Fatalf("%v: %v", v, err)
 		}
 		if i := strings.IndexAny(out.String(), "\x1b\x00\x7f\r\u009b\u202e"); i >= 0 {

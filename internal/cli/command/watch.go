@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/weirkeeper/weirkeeper/internal/platform/terminal"
 )
 
 // watchEvery is the period of Watch.
@@ -28,13 +30,13 @@ func (r *Root) Watch(ctx context.Context, show func(context.Context) error) erro
 	last := ""
 	for first := true; ; first = false {
 		text := new(bytes.Buffer)
-		r.Stdout = frameOf(out, text)
+		r.Stdout = terminal.Frame(out, text)
 		err := show(ctx)
 		if ctx.Err() != nil {
 			return nil
 		}
 		if _, wrong := errors.AsType[*UsageError](err); err != nil && (first || wrong) {
-			_, _ = raw(out).Write(text.Bytes())
+			_, _ = terminal.Below(out).Write(text.Bytes())
 			return err
 		}
 		if err != nil {
@@ -51,33 +53,16 @@ func (r *Root) Watch(ctx context.Context, show func(context.Context) error) erro
 	}
 }
 
-// frameOf returns a stream that writes to text as the stream out would: with its width and its colours.
-func frameOf(out io.Writer, text *bytes.Buffer) io.Writer {
-	p, ok := out.(*printable)
-	if !ok {
-		return text
-	}
-	return &printable{to: text, screen: p.screen, ascii: p.ascii, color: p.color}
-}
-
-// raw returns the stream below a command's stream, for texts that are escaped already.
-func raw(out io.Writer) io.Writer {
-	if p, ok := out.(*printable); ok {
-		return p.to
-	}
-	return out
-}
-
 // draw prints an output of Watch after the last one, if it differs.
 func draw(out io.Writer, text string, last *string) error {
-	screen := TerminalOf(out)
+	screen := terminal.Of(out)
 	if screen == nil {
 		now := withoutAges(text)
 		if now == *last {
 			return nil
 		}
 		*last = now
-		_, err := io.WriteString(raw(out), text)
+		_, err := io.WriteString(terminal.Below(out), text)
 		return err
 	}
 	const home, clearLine, clearBelow = "\x1b[H", "\x1b[K\n", "\x1b[J"
@@ -86,7 +71,7 @@ func draw(out io.Writer, text string, last *string) error {
 		start = "\x1b[2J" + home
 	}
 	*last = text + " "
-	_, err := io.WriteString(raw(out), start+strings.ReplaceAll(fit(text, rows(screen)), "\n", clearLine)+clearBelow)
+	_, err := io.WriteString(terminal.Below(out), start+strings.ReplaceAll(fit(text, rows(screen)), "\n", clearLine)+clearBelow)
 	return err
 }
 

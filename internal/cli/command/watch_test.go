@@ -7,13 +7,15 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+
+	"github.com/weirkeeper/weirkeeper/internal/platform/terminal"
 )
 
 // TestWatch prints an output only if more than its ages changed, continues after an error, and ends with its context.
 func TestWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out strings.Builder
-		r := &Root{Stdout: newPrintable(&out)}
+		r := &Root{Stdout: terminal.New(&out)}
 		ctx, cancel := context.WithCancel(t.Context())
 		frames := []string{"node a  5s\n", "node a    1m07s\n", "node b\x1b[2J  1h02m\n", "error", "node b  2d\n", "end"}
 		err := r.Watch(ctx, func(context.Context) error {

@@ -112,11 +112,11 @@ func Up(ctx context.Context, root *command.Root, o command.UpOptions) error {
 		return err
 	}
 	defer u.logFile.Close()
-	terminal := newTerminal(root.Stdout)
-	defer terminal.close(terminalTimeout)
+	screen := newScreen(root.Stdout)
+	defer screen.close(terminalTimeout)
 	own := *root
-	own.Stdout = terminal
-	u.Root, u.reporter.out, u.live = &own, terminal, terminal.Live
+	own.Stdout = screen
+	u.Root, u.reporter.out, u.live = &own, screen, screen.Live
 	err = daemon.WithLauncher(ctx, u.Program, u.log, func(ctx context.Context, launcher *supervise.Launcher) error {
 		u.launcher = launcher
 		return u.run(ctx)

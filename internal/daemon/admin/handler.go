@@ -13,9 +13,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/platform/httpguard"
 	"github.com/weirkeeper/weirkeeper/internal/platform/inputfile"
+	"github.com/weirkeeper/weirkeeper/internal/platform/terminal"
 )
 
 // maxToken bounds the file of a token, in bytes.
@@ -188,7 +188,7 @@ func (s Status) line() string {
 	if s.Remedy != "" {
 		text += "; " + s.Remedy
 	}
-	return command.OneLine(text)
+	return terminal.OneLine(text)
 }
 
 // metrics returns the handler of /metrics. The first request makes the registry.

@@ -24,6 +24,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 	"github.com/weirkeeper/weirkeeper/internal/platform/seconds"
 	"github.com/weirkeeper/weirkeeper/internal/platform/strictjson"
+	"github.com/weirkeeper/weirkeeper/internal/platform/terminal"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/internal/ui/view"
 	"github.com/weirkeeper/weirkeeper/nodehealth"
@@ -321,7 +322,7 @@ func writeError(w http.ResponseWriter, status int, err error) {
 	w.WriteHeader(status)
 	_ = json.NewEncoder(w).Encode(struct { // fails only if the client is gone
 		Error string `json:"error"`
-	}{command.OneLine(err.Error())})
+	}{terminal.OneLine(err.Error())})
 }
 
 //go:embed openapi.yaml

@@ -1,4 +1,4 @@
-package command
+package terminal
 
 import (
 	"bytes"
@@ -21,9 +21,9 @@ const (
 
 // The values of --color.
 const (
-	colorAuto   = "auto" // on a terminal that is not dumb, unless NO_COLOR is set
-	colorAlways = "always"
-	colorNever  = "never"
+	ColorAuto   = "auto" // on a terminal that is not dumb, unless NO_COLOR is set
+	ColorAlways = "always"
+	ColorNever  = "never"
 )
 
 // showsColor reports whether --color auto means colours for a stream.
@@ -32,30 +32,28 @@ func showsColor(w io.Writer, getenv func(string) string) bool {
 	return getenv("NO_COLOR") == "" && term != "" && term != "dumb" && isTerminal(w)
 }
 
-// setColor applies --color to the streams of the command.
-func (r *Root) setColor() error {
-	for _, w := range []io.Writer{r.Stdout, r.Stderr} {
-		p, ok := w.(*printable)
-		if !ok {
-			continue
-		}
-		switch r.Color {
-		case colorAuto:
-			p.color = showsColor(p.screen, os.Getenv)
-		case colorAlways:
-			p.color = true
-		case colorNever:
-			p.color = false
-		default:
-			return Usage(fmt.Errorf("--color %q: want auto, always or never", r.Color))
-		}
+// SetColor applies a value of --color to a stream. A writer that is no Stream stays without colours.
+func SetColor(w io.Writer, value string) error {
+	p, ok := w.(*Stream)
+	if !ok {
+		return nil
+	}
+	switch value {
+	case ColorAuto:
+		p.color = showsColor(p.screen, os.Getenv)
+	case ColorAlways:
+		p.color = true
+	case ColorNever:
+		p.color = false
+	default:
+		return fmt.Errorf("--color %q: want auto, always or never", value)
 	}
 	return nil
 }
 
 // Paint writes a text to a command's stream in a style. A stream without colours gets the text alone.
 func Paint(w io.Writer, style Style, text string) {
-	p, ok := w.(*printable)
+	p, ok := w.(*Stream)
 	if !ok {
 		_, _ = io.WriteString(w, text)
 		return
@@ -70,7 +68,7 @@ func Paint(w io.Writer, style Style, text string) {
 }
 
 // paintLocked writes a text in a style.
-func (p *printable) paintLocked(style Style, text []byte) error {
+func (p *Stream) paintLocked(style Style, text []byte) error {
 	if _, err := fmt.Fprintf(p.to, "\x1b[%sm", style); err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package command
+package terminal
 
 import (
 	"encoding/json"
@@ -8,7 +8,7 @@ import (
 	"testing/iotest"
 )
 
-func TestPrintable(t *testing.T) {
+func TestStream(t *testing.T) {
 	for in, want := range map[string]string{
 		"plain text\twith a tab\nand größe 数\n": "plain text\twith a tab\nand größe 数\n",
 		"\x1b[2J\x1b]0;title\x07":               `\x1b[2J\x1b]0;title\a`,
@@ -20,21 +20,21 @@ func TestPrintable(t *testing.T) {
 		"\x7f \U000e0001 \ufffd":                `\u007f \udb40\udc01 \ufffd`,
 	} {
 		var whole, pieces strings.Builder
-		if _, err := io.WriteString(&printable{to: &whole}, in); err != nil || whole.String() != want {
+		if _, err := io.WriteString(&Stream{to: &whole}, in); err != nil || whole.String() != want {
 			t.Errorf("%q is printed as %q, %v, want %q", in, whole.String(), err, want)
 		}
-		if _, err := io.Copy(&printable{to: &pieces}, iotest.OneByteReader(strings.NewReader(in))); err != nil || pieces.String() != want {
+		if _, err := io.Copy(&Stream{to: &pieces}, iotest.OneByteReader(strings.NewReader(in))); err != nil || pieces.String() != want {
 			t.Errorf("%q, byte by byte, is printed as %q, %v, want %q", in, pieces.String(), err, want)
 		}
 	}
 }
 
 // What is JSON is JSON after the escapes, and has the same value.
-func TestPrintableJSON(t *testing.T) {
+func TestStreamJSON(t *testing.T) {
 	const text = "\x00\x1b[2J\x7f\u0085\u202e\U000e0001\U0001f600 größe"
 	for _, ascii := range []bool{false, true} {
 		var out strings.Builder
-		if err := json.NewEncoder(&printable{to: &out, ascii: ascii}).Encode(text); err != nil {
+		if err := json.NewEncoder(&Stream{to: &out, ascii: ascii}).Encode(text); err != nil {
 			t.Fatal(err)
 		}
 		var back string

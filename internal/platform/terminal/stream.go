@@ -1,4 +1,4 @@
-package command
+package terminal
 
 import (
 	"bytes"
@@ -16,13 +16,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// printable is an output stream for terminals. It escapes characters that affect the
+// Stream is an output stream for terminals. It escapes characters that affect the
 // display, in Go's string syntax: ESC as \x1b, the bidirectional override as \u202e, a byte
 // that is not UTF-8 as \xff. JSON stays JSON. Line feeds and tabs stay. It is safe for
 // concurrent use. Its own colours are the only escape sequences that it writes.
-type printable struct {
+type Stream struct {
 	to     io.Writer
-	screen io.Writer // what the user looks at: to, or the stream that a Frame will be written to
+	screen io.Writer // shown to the user: to, or the stream that a Frame will be written to
 	ascii  bool      // the terminal shows ASCII only
 	color  bool      // the screen shows colours; set before the first write
 
@@ -30,10 +30,10 @@ type printable struct {
 	rest []byte // an incomplete character at the end of the last write
 }
 
-// newPrintable returns a stream to w. If w is a terminal whose locale is not one of UTF-8, the
+// New returns a stream to w. If w is a terminal whose locale is not one of UTF-8, the
 // other characters are escaped too.
-func newPrintable(w io.Writer) *printable {
-	return &printable{to: w, screen: w, ascii: isTerminal(w) && asciiOnly(os.Getenv), color: showsColor(w, os.Getenv)}
+func New(w io.Writer) *Stream {
+	return &Stream{to: w, screen: w, ascii: isTerminal(w) && asciiOnly(os.Getenv), color: showsColor(w, os.Getenv)}
 }
 
 // asciiOnly reports whether the locale of an environment is one without UTF-8. An environment
@@ -44,7 +44,7 @@ func asciiOnly(getenv func(string) string) bool {
 }
 
 // Write implements io.Writer.
-func (p *printable) Write(b []byte) (int, error) {
+func (p *Stream) Write(b []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	line, rest, ends := bytes.Cut(b, []byte("\n"))
@@ -61,7 +61,7 @@ func (p *printable) Write(b []byte) (int, error) {
 }
 
 // writeLocked escapes b and writes it.
-func (p *printable) writeLocked(b []byte) (int, error) {
+func (p *Stream) writeLocked(b []byte) (int, error) {
 	if len(p.rest) == 0 && !bytes.ContainsFunc(b, func(r rune) bool { return !p.shows(r) }) {
 		return p.to.Write(b)
 	}
@@ -87,11 +87,28 @@ func (p *printable) writeLocked(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// TerminalOf returns the terminal behind a command's stream, for output that moves the
+// Below returns the stream below a command's stream, for texts that are escaped already.
+func Below(w io.Writer) io.Writer {
+	if p, ok := w.(*Stream); ok {
+		return p.to
+	}
+	return w
+}
+
+// Frame returns a stream that writes to text as the stream w would: with its width and its colours.
+func Frame(w io.Writer, text io.Writer) io.Writer {
+	p, ok := w.(*Stream)
+	if !ok {
+		return text
+	}
+	return &Stream{to: text, screen: p.screen, ascii: p.ascii, color: p.color}
+}
+
+// Of returns the terminal behind a command's stream, for output that moves the
 // cursor. It returns nil without a terminal, and for a terminal that cannot move the cursor
 // (TERM=dumb). Output to it is not escaped.
-func TerminalOf(w io.Writer) *os.File {
-	if p, ok := w.(*printable); ok {
+func Of(w io.Writer) *os.File {
+	if p, ok := w.(*Stream); ok {
 		w = p.screen
 	}
 	if !isTerminal(w) || os.Getenv("TERM") == "dumb" {
@@ -103,7 +120,7 @@ func TerminalOf(w io.Writer) *os.File {
 // Width returns the columns of the terminal that a command's stream leads to; 0 if it leads to
 // something else.
 func Width(w io.Writer) int {
-	if p, ok := w.(*printable); ok {
+	if p, ok := w.(*Stream); ok {
 		w = p.screen
 	}
 	f, ok := w.(*os.File)
@@ -121,7 +138,7 @@ func Width(w io.Writer) int {
 // escaped too.
 func OneLine(text string) string {
 	var out strings.Builder
-	p := printable{to: &out}
+	p := Stream{to: &out}
 	_, _ = io.WriteString(&p, strings.NewReplacer("\n", `\n`, "\t", `\t`, "\r", `\r`).Replace(text)) // a Builder takes all
 	return out.String()
 }
@@ -138,7 +155,7 @@ func isTerminal(w io.Writer) bool {
 // whole reports whether text begins with a complete character.
 func whole(text []byte) bool { return utf8.FullRune(text) && !bytes.Equal(text, []byte{'\r'}) }
 
-func (p *printable) shows(r rune) bool {
+func (p *Stream) shows(r rune) bool {
 	if p.ascii && r >= utf8.RuneSelf {
 		return false
 	}

@@ -12,7 +12,7 @@ import (
 func TestTerminalThatIsNotRead(t *testing.T) {
 	r, w := io.Pipe() // no reader
 	defer r.Close()
-	term := newTerminal(w)
+	term := newScreen(w)
 	for range 1000 {
 		if n, err := term.Write([]byte("tick\n")); n != 5 || err != nil {
 			t.Fatalf("Write = %d, %v", n, err)
@@ -23,7 +23,7 @@ func TestTerminalThatIsNotRead(t *testing.T) {
 
 func TestTerminalThatIsRead(t *testing.T) {
 	var out bytes.Buffer
-	term := newTerminal(&out)
+	term := newScreen(&out)
 	for _, line := range []string{"one\n", "two\n"} {
 		if _, err := term.Write([]byte(line)); err != nil {
 			t.Fatal(err)
@@ -38,7 +38,7 @@ func TestTerminalThatIsRead(t *testing.T) {
 // The live line is redrawn in place, and erased before other lines.
 func TestLiveLine(t *testing.T) {
 	var screen bytes.Buffer // the goroutine of the terminal alone writes to it until close returns
-	term := startTerminal(&screen, &screen, func() int { return 10 })
+	term := startScreen(&screen, &screen, func() int { return 10 })
 	io.WriteString(term, "one\n")
 	term.Live("2 ticks")
 	term.Live("a text of more than 10 columns")
@@ -54,7 +54,7 @@ func TestLiveLine(t *testing.T) {
 // An output without a terminal gets no live line.
 func TestNoLiveLine(t *testing.T) {
 	var out bytes.Buffer
-	term := newTerminal(&out)
+	term := newScreen(&out)
 	io.WriteString(term, "one\n")
 	term.Live("2 ticks")
 	term.close(time.Minute)

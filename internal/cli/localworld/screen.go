@@ -5,15 +5,15 @@ import (
 	"io"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/internal/cli/command"
+	"github.com/weirkeeper/weirkeeper/internal/platform/terminal"
 )
 
-// terminal writes to an output that may block: a pager, or a halted terminal. Callers never wait; when the buffer is
+// screen writes to an output that may block: a pager, or a halted terminal. Callers never wait; when the buffer is
 // full, lines are dropped. It is safe for concurrent use.
 //
 // On a terminal that can move the cursor, the last row may be a live line: Live redraws it in place, and Write removes
 // it before it prints.
-type terminal struct {
+type screen struct {
 	lines chan line
 	done  chan struct{}
 	out   io.Writer
@@ -27,17 +27,17 @@ type line struct {
 	live bool
 }
 
-// newTerminal returns the terminal of a command's output. Call close to end it.
-func newTerminal(w io.Writer) *terminal {
+// newScreen returns the terminal of a command's output. Call close to end it.
+func newScreen(w io.Writer) *screen {
 	var raw io.Writer
-	if screen := command.TerminalOf(w); screen != nil {
-		raw = screen
+	if device := terminal.Of(w); device != nil {
+		raw = device
 	}
-	return startTerminal(w, raw, func() int { return command.Width(w) })
+	return startScreen(w, raw, func() int { return terminal.Width(w) })
 }
 
-func startTerminal(out, raw io.Writer, width func() int) *terminal {
-	t := &terminal{lines: make(chan line, 256), done: make(chan struct{}), out: out, raw: raw, width: width}
+func startScreen(out, raw io.Writer, width func() int) *screen {
+	t := &screen{lines: make(chan line, 256), done: make(chan struct{}), out: out, raw: raw, width: width}
 	go func() { // ends with close, or never if the output blocks forever
 		defer close(t.done)
 		t.run()
@@ -48,7 +48,7 @@ func startTerminal(out, raw io.Writer, width func() int) *terminal {
 // Codes of a terminal: to the first column, and erase to the end of the line.
 const clearLine = "\r\x1b[K"
 
-func (t *terminal) run() {
+func (t *screen) run() {
 	shown := false // a live line is in the last row
 	for l := range t.lines {
 		if l.live {
@@ -81,20 +81,20 @@ func fit(text string, width int) string {
 }
 
 // Write never waits.
-func (t *terminal) Write(p []byte) (int, error) {
+func (t *screen) Write(p []byte) (int, error) {
 	t.add(line{text: append([]byte(nil), p...)})
 	return len(p), nil
 }
 
 // Live sets the live line to a text without control characters. Without a terminal that can move the cursor, it does
 // nothing. It never waits.
-func (t *terminal) Live(text string) {
+func (t *screen) Live(text string) {
 	if t.raw != nil {
 		t.add(line{text: []byte(text), live: true})
 	}
 }
 
-func (t *terminal) add(l line) {
+func (t *screen) add(l line) {
 	select {
 	case t.lines <- l:
 	default:
@@ -102,7 +102,7 @@ func (t *terminal) add(l line) {
 }
 
 // close waits for written lines, at most limit. Do not write afterwards.
-func (t *terminal) close(limit time.Duration) {
+func (t *screen) close(limit time.Duration) {
 	close(t.lines)
 	select {
 	case <-t.done:

@@ -28,6 +28,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/identity"
 	"github.com/weirkeeper/weirkeeper/internal/platform/terminal"
+	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
 )
 
 // aboutCommands are "weir config", "weir doctor" and "weir version".
@@ -51,7 +52,7 @@ func (cli *aboutCommands) configCommand() *cobra.Command {
 			service, pool, err := config.Load(cli.ConfigDir(), cli.Cluster, cli.Pool, autoscalerd.CheckHealth)
 			_, warnings, errHarmonizer := config.LoadHarmonizer(cli.ConfigDir())
 			if err := errors.Join(err, errHarmonizer); err != nil {
-				return command.Usage(err)
+				return usage.New(err)
 			}
 			for _, w := range append(config.Warnings(service, pool), warnings...) {
 				fmt.Fprintf(cli.Stderr, "weir: warning: %v\n", w)
@@ -78,7 +79,7 @@ Files with secrets are not read. Ignored keys are left out.`,
 			service, pool, err := config.Load(cli.ConfigDir(), cli.Cluster, cli.Pool)
 			harmonizer, _, errHarmonizer := config.LoadHarmonizer(cli.ConfigDir())
 			if err := errors.Join(err, errHarmonizer); err != nil {
-				return command.Usage(err)
+				return usage.New(err)
 			}
 			files := config.Show(service, pool, harmonizer)
 			if cli.form == command.FormJSON {
@@ -117,7 +118,7 @@ on other keys.`,
 		RunE: func(_ *cobra.Command, args []string) error {
 			schema, err := config.Schema(strings.Join(args, ""))
 			if err != nil {
-				return command.Usage(err)
+				return usage.New(err)
 			}
 			return cli.printJSON(schema)
 		},
@@ -181,7 +182,7 @@ func (cli *aboutCommands) doctorSite(ctx context.Context, fix bool) (doctor.Site
 	site := doctor.Site{Configs: cli.ConfigDir(), Timeout: cli.Timeout}
 	site.Program, _ = os.Executable() // without a path the package is not checked
 	if dir, err := cli.DataDir(); err == nil && cli.Configs == "" {
-		if up := command.UpConfigs(dir); isFolder(up) {
+		if up := daemon.UpConfigs(dir); isFolder(up) {
 			site.Configs = up                          // "weir up" reads no other files
 			site.Keys, _ = signalbucket.LocalKeys(dir) // without them, the bucket refuses
 		}

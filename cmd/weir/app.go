@@ -23,6 +23,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/integrity"
 	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
+	"github.com/weirkeeper/weirkeeper/internal/platform/spelling"
+	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/internal/ui/view"
 )
@@ -90,7 +92,7 @@ func (cli *appCommands) setApp(ctx context.Context, b *bus.Bus, want message.App
 	old, revision, err := readApp(ctx, b, cli.Cluster, want.Name)
 	switch {
 	case errors.Is(err, errNoApp) && want.Command == "":
-		return command.Usage(fmt.Errorf("application %s is new: set its command with --command", want.Name))
+		return usage.New(fmt.Errorf("application %s is new: set its command with --command", want.Name))
 	case errors.Is(err, errNoApp):
 		want.Pool = cli.Pool
 	case err != nil:
@@ -104,7 +106,7 @@ func (cli *appCommands) setApp(ctx context.Context, b *bus.Bus, want message.App
 	want.Version = message.VersionOf(want)
 	want.Updated = time.Now().UTC()
 	if err := want.Validate(); err != nil {
-		return command.Usage(fmt.Errorf("app %s: %w", want.Name, err))
+		return usage.New(fmt.Errorf("app %s: %w", want.Name, err))
 	}
 	if err := writeApp(ctx, b, cli.Cluster, want, revision); err != nil {
 		return err
@@ -138,7 +140,7 @@ func merge(old, want message.App, changed func(string) bool) message.App {
 var errUnreadable = errors.New("application cannot be read")
 
 func badAppName(name string) error {
-	return command.Usage(fmt.Errorf("application name %q: %s", name, names.Rule))
+	return usage.New(fmt.Errorf("application name %q: %s", name, names.Rule))
 }
 
 // errNoApp is the error of a name without a row in the bucket.
@@ -189,9 +191,9 @@ func noApp(ctx context.Context, b *bus.Bus, cluster, name string) error {
 // missingApp returns the error for an application that is not among those.
 func missingApp(name string, others []string) error {
 	if len(others) == 0 {
-		return command.Usage(fmt.Errorf("%w: %s; there are no applications: set one with \"weir app set\"", errNoApp, name))
+		return usage.New(fmt.Errorf("%w: %s; there are no applications: set one with \"weir app set\"", errNoApp, name))
 	}
-	return command.Usage(fmt.Errorf("%w: %s%s; \"weir app list\" shows all", errNoApp, name, command.Suggest(name, others)))
+	return usage.New(fmt.Errorf("%w: %s%s; \"weir app list\" shows all", errNoApp, name, spelling.Suggest(name, others)))
 }
 
 // rowOfApp decodes a row; errUnreadable if that is impossible.

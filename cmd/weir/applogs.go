@@ -14,9 +14,9 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/agent"
 	"github.com/weirkeeper/weirkeeper/harmonizer"
-	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/autoscalerd"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
+	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
 	"github.com/weirkeeper/weirkeeper/internal/ui/view"
 )
 
@@ -43,12 +43,12 @@ an agent, and after a connection to the bus was lost.`,
 		Args: requireApp,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if lines < 0 {
-				return command.Usage(fmt.Errorf("--lines %d: want at least 0", lines))
+				return usage.New(fmt.Errorf("--lines %d: want at least 0", lines))
 			}
 			request := agent.LogsRequest{App: args[0], Lines: lines}
 			if cmd.Flags().Changed("index") {
 				if index < 0 {
-					return command.Usage(fmt.Errorf("--index %d: want at least 0", index))
+					return usage.New(fmt.Errorf("--index %d: want at least 0", index))
 				}
 				request.Index = &index
 			}

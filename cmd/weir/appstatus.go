@@ -17,6 +17,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/explain"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
+	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
 	"github.com/weirkeeper/weirkeeper/internal/ui/view"
 )
 
@@ -327,7 +328,7 @@ func (cli *appCommands) appRetryCommand() *cobra.Command {
 			o := harmonizer.Order{Op: harmonizer.OpRetry, App: args[0]}
 			if cmd.Flags().Changed("index") {
 				if index < 0 {
-					return command.Usage(fmt.Errorf("--index %d: want at least 0", index))
+					return usage.New(fmt.Errorf("--index %d: want at least 0", index))
 				}
 				o.Index = &index
 			}

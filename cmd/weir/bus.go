@@ -21,6 +21,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/natsconf"
 	"github.com/weirkeeper/weirkeeper/internal/platform/diskspace"
+	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
 	"github.com/weirkeeper/weirkeeper/internal/ui/view"
 	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/nodehealth/events"
@@ -63,7 +64,7 @@ accept that key and a new one.`,
 			o.Now = time.Now()
 			plan, err := natsinit.Prepare(o)
 			if err != nil {
-				return command.Usage(err)
+				return usage.New(err)
 			}
 			if !dryRun {
 				if err := plan.Write(); err != nil {
@@ -185,7 +186,7 @@ func (cli *shared) connectionOf(place, list, name string) (bus.Config, error) {
 	}
 	n, err := config.LoadNATS(settings.Configs)
 	if err != nil {
-		return bus.Config{}, command.Usage(err)
+		return bus.Config{}, usage.New(err)
 	}
 	return settings.BusOf(place, list, n, name, log), nil
 }
@@ -261,7 +262,7 @@ func (cli *shared) nodeHealth(b *bus.Bus) *events.Client {
 func (cli *shared) metricsStore(b *bus.Bus) (metrics.Store, error) {
 	service, err := config.LoadService(cli.ConfigDir())
 	if err != nil {
-		return nil, command.Usage(err)
+		return nil, usage.New(err)
 	}
 	return daemon.OpenMetrics(service, b, cli.Cluster)
 }
@@ -274,7 +275,7 @@ func (cli *shared) fullDisks(p *bootstrapd.Status) (lines []string) {
 		full = p.Full
 	}
 	if c, err := cli.connection(""); err == nil && len(c.NATS.List()) == 0 {
-		full = append(full, diskspace.Watched(c.Data, command.DataParts()...)...)
+		full = append(full, diskspace.Watched(c.Data, daemon.DataParts()...)...)
 	}
 	for _, one := range full {
 		if line := one.Error(); !slices.Contains(lines, line) {

@@ -30,6 +30,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/identity"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 	"github.com/weirkeeper/weirkeeper/internal/platform/sdnotify"
+	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
@@ -67,7 +68,7 @@ CMAN_VERSIONS_TO_FETCH. Signals are started with all of them.`,
 			watcher := p.Watcher()
 			wanted, err := p.Read(os.Getenv)
 			if err != nil {
-				return command.Usage(err)
+				return usage.New(err)
 			}
 			if printPlan {
 				return cli.printJSON(wanted.Plan)
@@ -112,7 +113,7 @@ hand, it connects to the documented addresses.`,
 			}
 			service, pool, err := config.Load(p.Configs, p.Cluster, p.Pool)
 			if err != nil {
-				return command.Usage(err)
+				return usage.New(err)
 			}
 			return p.Run(cmd.Context(), service, pool)
 		},
@@ -158,7 +159,7 @@ connection, and needs no other credentials. See "weir auth --help".`,
 				err = chosen.Validate()
 			}
 			if err != nil {
-				return command.Usage(err)
+				return usage.New(err)
 			}
 			return cli.agent(cmd.Context(), chosen, adminAddr)
 		},
@@ -201,7 +202,7 @@ func (cli *daemonCommands) agent(ctx context.Context, c agent.Config, adminAddr 
 	log := connection.Log
 	service, err := config.LoadService(cli.ConfigDir())
 	if err != nil {
-		return command.Usage(err)
+		return usage.New(err)
 	}
 	connection.User = roles.User{Role: roles.Agent, Cluster: c.Cluster, Pool: c.Pool, Node: c.ID}
 	if len(connection.NATS.List()) > 0 { // the server of a data folder verifies users itself
@@ -271,14 +272,14 @@ func (cli *daemonCommands) auth(ctx context.Context, adminAddr string) error {
 	}
 	service, err := config.LoadService(settings.Configs)
 	if err != nil {
-		return command.Usage(err)
+		return usage.New(err)
 	}
 	if !service.Auth.Given() {
-		return command.Usage(fmt.Errorf("section auth is missing in %s: add issuer_key_file and verifiers, as docs/identity.md shows", filepath.Join(settings.Configs, "weir.yaml")))
+		return usage.New(fmt.Errorf("section auth is missing in %s: add issuer_key_file and verifiers, as docs/identity.md shows", filepath.Join(settings.Configs, "weir.yaml")))
 	}
 	connection := settings.Bus(service.NATS, "weir auth", log)
 	if len(connection.NATS.List()) == 0 {
-		return command.Usage(errors.New("verify agents: no NATS server is named: set nats.servers in weir.yaml, or --nats"))
+		return usage.New(errors.New("verify agents: no NATS server is named: set nats.servers in weir.yaml, or --nats"))
 	}
 	connection.Wait = true
 	server := admin.Config{Daemon: config.DaemonAuth, Settings: service.Admin, Flag: adminAddr, Out: cli.Stdout, Log: log}
@@ -327,11 +328,11 @@ the pool: nkey_file: /etc/weir/prod.placer.{pool}.nk.`,
 func (cli *daemonCommands) poolArgs(cmd *cobra.Command, args []string) error {
 	for _, pool := range args {
 		if !names.Valid(pool) {
-			return command.Usage(fmt.Errorf("pool %q: %s\nSee %q", pool, names.Rule, cmd.CommandPath()+" --help"))
+			return usage.New(fmt.Errorf("pool %q: %s\nSee %q", pool, names.Rule, cmd.CommandPath()+" --help"))
 		}
 	}
 	if len(args) > 0 && cmd.Flags().Changed("pool") {
-		return command.Usage(fmt.Errorf("%s has pools as arguments, and %q of --pool; give one of them\nSee %q", cmd.CommandPath(), cli.Pool, cmd.CommandPath()+" --help"))
+		return usage.New(fmt.Errorf("%s has pools as arguments, and %q of --pool; give one of them\nSee %q", cmd.CommandPath(), cli.Pool, cmd.CommandPath()+" --help"))
 	}
 	return nil
 }
@@ -347,11 +348,11 @@ func (cli *daemonCommands) placer(ctx context.Context, pools []string, adminAddr
 	}
 	service, err := config.LoadService(p.Configs)
 	if err != nil {
-		return command.Usage(err)
+		return usage.New(err)
 	}
 	harmonizer, _, err := config.LoadHarmonizer(p.Configs) // the harmonizer logs the warnings
 	if err != nil {
-		return command.Usage(err)
+		return usage.New(err)
 	}
 	return p.Run(ctx, service, harmonizer)
 }
@@ -380,10 +381,10 @@ each event twice, with the same id. docs/events.md has the form of a request.`,
 			}
 			service, err := config.LoadService(p.Configs)
 			if err != nil {
-				return command.Usage(err)
+				return usage.New(err)
 			}
 			if len(service.Notify) == 0 {
-				return command.Usage(fmt.Errorf("section notify is missing in %s: add targets, as docs/events.md shows", filepath.Join(p.Configs, "weir.yaml")))
+				return usage.New(fmt.Errorf("section notify is missing in %s: add targets, as docs/events.md shows", filepath.Join(p.Configs, "weir.yaml")))
 			}
 			p.Out = cli.Stdout
 			return p.Run(cmd.Context(), service)
@@ -418,7 +419,7 @@ request needs one: a browser sends it as the password, with any name, or in a li
 			}
 			service, err := config.LoadService(p.Configs)
 			if err != nil {
-				return command.Usage(err)
+				return usage.New(err)
 			}
 			p.Out = cli.Stdout
 			return p.Run(cmd.Context(), service)

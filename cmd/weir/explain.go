@@ -16,6 +16,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/history"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/inputfile"
+	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
 	"github.com/weirkeeper/weirkeeper/internal/recompute"
 )
 
@@ -183,7 +184,7 @@ func (cli *decideCommands) inputOf(args []string) (io.Reader, func(), error) {
 	}
 	file, err := inputfile.Open(args[0])
 	if err != nil {
-		return nil, nil, command.Usage(err)
+		return nil, nil, usage.New(err)
 	}
 	return file, func() { file.Close() }, nil
 }
@@ -213,12 +214,12 @@ func (f *redecideFlags) parse(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	if len(f.set) == 0 || f.since <= 0 {
-		return command.Usage(errors.New("give the policy and the range, such as --set scaling_limits.max_capacity=40 --since 24h"))
+		return usage.New(errors.New("give the policy and the range, such as --set scaling_limits.max_capacity=40 --since 24h"))
 	}
 	for _, text := range f.set {
 		o, err := history.ParseOverride(text)
 		if err != nil {
-			return command.Usage(fmt.Errorf("--set: %w", err))
+			return usage.New(fmt.Errorf("--set: %w", err))
 		}
 		f.overrides = append(f.overrides, o)
 	}

@@ -14,6 +14,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/explain"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
+	"github.com/weirkeeper/weirkeeper/internal/platform/spelling"
+	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/internal/ui/view"
 	"github.com/weirkeeper/weirkeeper/pools"
@@ -76,7 +78,7 @@ func (cli *poolCommands) takeGroups(ctx context.Context, b *bus.Bus, cmd *cobra.
 	}
 	for _, g := range r.Snapshot.Groups {
 		if g.ID == named {
-			return nil, command.Usage(fmt.Errorf("%q is a pool, and a group of pool %s: name the pool with --pool\nSee %q", named, before, cmd.CommandPath()+" --help"))
+			return nil, usage.New(fmt.Errorf("%q is a pool, and a group of pool %s: name the pool with --pool\nSee %q", named, before, cmd.CommandPath()+" --help"))
 		}
 	}
 	return groups, nil
@@ -191,7 +193,7 @@ were not drained yet stay. --dry-run shows how many machines would be replaced.`
 		Args: cli.poolArg,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if f.status && f.stop || f.status && f.dryRun || f.stop && f.dryRun {
-				return command.Usage(fmt.Errorf("%s has two of --status, --stop and --dry-run: give one of them\nSee %q", cmd.CommandPath(), cmd.CommandPath()+" --help"))
+				return usage.New(fmt.Errorf("%s has two of --status, --stop and --dry-run: give one of them\nSee %q", cmd.CommandPath(), cmd.CommandPath()+" --help"))
 			}
 			note, err := f.note()
 			if err != nil {
@@ -258,7 +260,7 @@ func (cli *poolCommands) groupsOf(r autoscaler.Record, named []string) ([]string
 	}
 	for _, g := range named {
 		if !slices.Contains(known, g) {
-			return nil, command.Usage(fmt.Errorf("pool %s/%s has no group %q%s", cli.Cluster, cli.Pool, g, command.Suggest(g, known)))
+			return nil, usage.New(fmt.Errorf("pool %s/%s has no group %q%s", cli.Cluster, cli.Pool, g, spelling.Suggest(g, known)))
 		}
 	}
 	if len(named) > 0 {

@@ -26,6 +26,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/inputfile"
 	"github.com/weirkeeper/weirkeeper/internal/platform/jsonlines"
 	"github.com/weirkeeper/weirkeeper/internal/platform/sdnotify"
+	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
 )
 
 // harmonizerCommands are the commands of "weir harmonizer".
@@ -55,7 +56,7 @@ apply.`,
 			open := func(c *bus.Config, file config.Harmonizer) error {
 				service, err := config.LoadService(cli.ConfigDir())
 				if err != nil {
-					return command.Usage(err)
+					return usage.New(err)
 				}
 				server = admin.Config{
 					Daemon: config.DaemonHarmonizer, Settings: service.Admin, Flag: adminAddr, Trusted: file.Status.Address(), Out: cli.Stdout, Log: c.Log,
@@ -88,7 +89,7 @@ func (cli *harmonizerCommands) harmonizerFile(path string, log *slog.Logger) (co
 	}
 	file, warnings, err := read()
 	if err != nil {
-		return file, command.Usage(err)
+		return file, usage.New(err)
 	}
 	for _, w := range warnings {
 		log.Warn("configuration", "of", w.Error())
@@ -208,7 +209,7 @@ use their default numbers, and delays have no jitter.`,
 			} else {
 				h, warnings, err := config.ReadHarmonizer(file)
 				if err != nil {
-					return command.Usage(err)
+					return usage.New(err)
 				}
 				for _, w := range warnings {
 					fmt.Fprintf(cli.Stderr, "weir: warning: %v\n", w)
@@ -232,7 +233,7 @@ func (cli *harmonizerCommands) replay(ctx context.Context, path string, c replay
 	if path != "-" {
 		f, err := inputfile.Open(path)
 		if err != nil {
-			return command.Usage(err)
+			return usage.New(err)
 		}
 		defer f.Close()
 		in = f
@@ -240,7 +241,7 @@ func (cli *harmonizerCommands) replay(ctx context.Context, path string, c replay
 	out := bufio.NewWriter(cli.Stdout)
 	err := replay.Run(ctx, in, out, c)
 	if line, ok := errors.AsType[*jsonlines.Error](err); ok {
-		err = command.Usage(fmt.Errorf("%s: %w", path, line))
+		err = usage.New(fmt.Errorf("%s: %w", path, line))
 	}
 	return errors.Join(err, out.Flush())
 }
@@ -300,7 +301,7 @@ func (cli *harmonizerCommands) create(path string, force bool) (io.WriteCloser, 
 	}
 	f, err := os.OpenFile(path, how, 0o600)
 	if errors.Is(err, fs.ErrExist) {
-		return nil, command.Usage(fmt.Errorf("%s is there already: give another name, or --force", path))
+		return nil, usage.New(fmt.Errorf("%s is there already: give another name, or --force", path))
 	}
 	return f, err
 }

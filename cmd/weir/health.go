@@ -14,6 +14,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/explain"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/seconds"
+	"github.com/weirkeeper/weirkeeper/internal/platform/spelling"
+	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
 	"github.com/weirkeeper/weirkeeper/internal/ui/view"
 	"github.com/weirkeeper/weirkeeper/nodehealth"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
@@ -177,7 +179,7 @@ func (cli *healthCommands) noMachine(ctx context.Context, b *bus.Bus, id string)
 	if err != nil {
 		return err
 	}
-	return command.Usage(fmt.Errorf("pool %s has no machine %q%s; %s", cli.Pool, id, command.Suggest(id, known), machinesHint))
+	return usage.New(fmt.Errorf("pool %s has no machine %q%s; %s", cli.Pool, id, spelling.Suggest(id, known), machinesHint))
 }
 
 // machines returns the names of the machines that node health has: the first page of them.

@@ -18,11 +18,14 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/config"
+	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/autoscalerd"
 	"github.com/weirkeeper/weirkeeper/internal/explain"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/inputfile"
 	"github.com/weirkeeper/weirkeeper/internal/platform/jsonlines"
+	"github.com/weirkeeper/weirkeeper/internal/platform/spelling"
+	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/nodehealth"
 	"github.com/weirkeeper/weirkeeper/nodehealth/replay"
@@ -85,8 +88,8 @@ func (cli *healthCommands) poolFile() (string, error) {
 		if err != nil {
 			return "", err
 		}
-		if _, err := os.Stat(command.UpConfigs(data)); err == nil {
-			dir = command.UpConfigs(data)
+		if _, err := os.Stat(daemon.UpConfigs(data)); err == nil {
+			dir = daemon.UpConfigs(data)
 		}
 	}
 	return filepath.Join(dir, filepath.FromSlash(config.PoolFile(dir, cli.Cluster, cli.Pool))), nil
@@ -100,15 +103,15 @@ func (cli *healthCommands) checkPolicy(file, from string) error {
 	case "senlin":
 		read = cli.senlinPolicy
 	default:
-		return command.Usage(fmt.Errorf("--from %q: want weir or senlin", from))
+		return usage.New(fmt.Errorf("--from %q: want weir or senlin", from))
 	}
 	text, err := cli.readPolicy(file)
 	if err != nil {
-		return command.Usage(err)
+		return usage.New(err)
 	}
 	policy, err := read(nameOf(file), text)
 	if err != nil {
-		return command.Usage(err)
+		return usage.New(err)
 	}
 	policy.Policy = policy.WithDefaults()
 	return cli.printPolicy(policy)
@@ -214,7 +217,7 @@ The output is {"t", "event", "node", "action", "gate", "why"}, a line for each f
 			if file != "" {
 				p, err := cli.policyOf(file)
 				if err != nil {
-					return command.Usage(err)
+					return usage.New(err)
 				}
 				o.Policy = &p.Policy
 			}
@@ -242,7 +245,7 @@ func (cli *healthCommands) replayHealth(ctx context.Context, path string, o repl
 	if path != "-" {
 		f, err := inputfile.Open(path)
 		if err != nil {
-			return command.Usage(err)
+			return usage.New(err)
 		}
 		defer f.Close()
 		in = f
@@ -250,7 +253,7 @@ func (cli *healthCommands) replayHealth(ctx context.Context, path string, o repl
 	out := bufio.NewWriter(cli.Stdout)
 	err := errors.Join(replay.Run(ctx, in, out, o), out.Flush())
 	if line, ok := errors.AsType[*jsonlines.Error](err); ok {
-		return command.Usage(fmt.Errorf("%s:%d: %s\n%s", nameOf(path), line.Line, line.Problem, lineHelp))
+		return usage.New(fmt.Errorf("%s:%d: %s\n%s", nameOf(path), line.Line, line.Problem, lineHelp))
 	}
 	return err
 }
@@ -318,9 +321,9 @@ func (cli *healthCommands) loadEvidence(ctx context.Context, b *bus.Bus, node st
 	if err == nil && len(all) == 0 {
 		others, errNodes := store.Nodes(ctx)
 		err = fmt.Errorf("pool %s has no evidence of machine %s%s: it was neither replaced nor rebuilt in the last 14 days; %s",
-			cli.Pool, node, command.Suggest(node, others), machinesHint)
+			cli.Pool, node, spelling.Suggest(node, others), machinesHint)
 		if errNodes == nil && len(others) > 0 {
-			err = command.Usage(err)
+			err = usage.New(err)
 		}
 	}
 	return all, err

@@ -16,7 +16,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/weirkeeper/weirkeeper/internal/cli/command"
+	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/internal/ui/apiserver"
 )
 
@@ -323,11 +323,11 @@ func whole(pattern, text string) bool {
 // expectSecretsHidden compares the command lines, which all users can read, with the secrets.
 func (s site) expectSecretsHidden(t *testing.T) {
 	t.Helper()
-	token, err := os.ReadFile(command.MetricsToken(s.data))
+	token, err := os.ReadFile(daemon.MetricsToken(s.data))
 	if err != nil {
 		t.Fatal(err)
 	}
-	tokens, err := apiserver.ReadTokens(command.WebTokens(s.data))
+	tokens, err := apiserver.ReadTokens(daemon.WebTokens(s.data))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 	"github.com/weirkeeper/weirkeeper/internal/platform/seconds"
+	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
 	"github.com/weirkeeper/weirkeeper/internal/ui/view"
 	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/metrics/backfill"
@@ -55,14 +56,14 @@ func (cli *metricsCommands) metricsPutCommand() *cobra.Command {
   weir metrics put --app web --at 2026-01-02T15:04:05Z requests_per_second=90`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return command.Usage(fmt.Errorf("%s requires NAME=VALUE\nSee %q", cmd.CommandPath(), cmd.CommandPath()+" --help"))
+				return usage.New(fmt.Errorf("%s requires NAME=VALUE\nSee %q", cmd.CommandPath(), cmd.CommandPath()+" --help"))
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			samples, err := parseSamples(app, at, args, time.Now())
 			if err != nil {
-				return command.Usage(err)
+				return usage.New(err)
 			}
 			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
 				ctx, cancel := context.WithTimeout(ctx, view.Timeout)
@@ -135,7 +136,7 @@ a line. "weir signal run --local", "test" and "bench" read these lines with --me
   weir metrics get --type system_metrics cpus_allocated mem_allocated`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return command.Usage(fmt.Errorf("%s requires the name of a metric\nSee %q", cmd.CommandPath(), cmd.CommandPath()+" --help"))
+				return usage.New(fmt.Errorf("%s requires the name of a metric\nSee %q", cmd.CommandPath(), cmd.CommandPath()+" --help"))
 			}
 			return nil
 		},
@@ -143,7 +144,7 @@ a line. "weir signal run --local", "test" and "bench" read these lines with --me
 			w.names = args
 			queries, err := w.queries(cli.Cluster, cli.Pool, time.Now())
 			if err != nil {
-				return command.Usage(err)
+				return usage.New(err)
 			}
 			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error { return cli.getMetrics(ctx, b, queries) })
 		},
@@ -218,20 +219,20 @@ To import a file again does no harm. The exit code is 0 if all was written, and 
   influx query --raw "$QUERY" | to-line-protocol | weir metrics import --output json -`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
-				return command.Usage(fmt.Errorf("%s requires one FILE, not %d\nSee %q", cmd.CommandPath(), len(args), cmd.CommandPath()+" --help"))
+				return usage.New(fmt.Errorf("%s requires one FILE, not %d\nSee %q", cmd.CommandPath(), len(args), cmd.CommandPath()+" --help"))
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c.Now, c.Timeout = time.Now(), cli.Timeout
 			if _, err := lineprotocol.NewLines(c.App, c.Precision, c.Now); err != nil {
-				return command.Usage(fmt.Errorf("--app %q, --precision %q: %w", c.App, c.Precision, err))
+				return usage.New(fmt.Errorf("--app %q, --precision %q: %w", c.App, c.Precision, err))
 			}
 			in := cli.Stdin
 			if len(args) > 0 && args[0] != "-" {
 				f, err := os.OpenFile(args[0], os.O_RDONLY|unix.O_NONBLOCK, 0) // does not wait for the writer of a pipe
 				if err != nil {
-					return command.Usage(err)
+					return usage.New(err)
 				}
 				defer f.Close()
 				in = f

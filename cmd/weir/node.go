@@ -13,10 +13,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirkeeper/weirkeeper/autoscaler"
-	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/explain"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/seconds"
+	"github.com/weirkeeper/weirkeeper/internal/platform/spelling"
+	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
 	"github.com/weirkeeper/weirkeeper/internal/ui/view"
 	"github.com/weirkeeper/weirkeeper/nodehealth"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
@@ -163,7 +164,7 @@ func nodesOrAll(cmd *cobra.Command, nodes []string, o nodehealth.Order) error {
 	if problem == "" {
 		return nil
 	}
-	return command.Usage(fmt.Errorf("%s %s\nSee %q", cmd.CommandPath(), problem, cmd.CommandPath()+" --help"))
+	return usage.New(fmt.Errorf("%s %s\nSee %q", cmd.CommandPath(), problem, cmd.CommandPath()+" --help"))
 }
 
 func (cli *healthCommands) healthPauseCommand() *cobra.Command {
@@ -179,7 +180,7 @@ that continue to their end.` + fmt.Sprintf(poolFirst, "nodes"),
   weir node pause web --for 30m --why "network maintenance"`,
 		RunE: func(cmd *cobra.Command, nodes []string) error {
 			if order.For <= 0 || order.For > nodehealth.MaxPause {
-				return command.Usage(fmt.Errorf("--for %s: want more than 0 and at most %s\nSee %q", seconds.Short(order.For), seconds.Short(nodehealth.MaxPause), cmd.CommandPath()+" --help"))
+				return usage.New(fmt.Errorf("--for %s: want more than 0 and at most %s\nSee %q", seconds.Short(order.For), seconds.Short(nodehealth.MaxPause), cmd.CommandPath()+" --help"))
 			}
 			return cli.orderHealth(cmd, nodes, order)
 		},
@@ -260,7 +261,7 @@ func (cli *healthCommands) orderHealth(cmd *cobra.Command, args []string, o node
 		}
 		if slices.ContainsFunc(a.Nodes, unknownMachine) {
 			known, err := cli.machines(ctx, b)
-			return command.Usage(errors.Join(refused(o, a, known), err))
+			return usage.New(errors.Join(refused(o, a, known), err))
 		}
 		return refused(o, a, nil)
 	})
@@ -268,7 +269,7 @@ func (cli *healthCommands) orderHealth(cmd *cobra.Command, args []string, o node
 
 // wrongOrder returns the error of an invalid order as a usage error.
 func wrongOrder(err error) error {
-	return command.Usage(errors.New(strings.TrimPrefix(err.Error(), nodehealth.ErrOrder.Error()+": ")))
+	return usage.New(errors.New(strings.TrimPrefix(err.Error(), nodehealth.ErrOrder.Error()+": ")))
 }
 
 // reportSlow prints text unless stop is called within healthSlow. stop waits for the output.
@@ -309,7 +310,7 @@ func refused(o nodehealth.Order, a nodehealth.OrderResponse, known []string) err
 	case a.Error != "":
 		return fmt.Errorf("%w: %s", errOrdered, a.Error)
 	case len(not) == 1 && not[0].Status == nil:
-		return fmt.Errorf("%w: %s: %s%s; %s", errOrdered, not[0].Node, not[0].Why, command.Suggest(not[0].Node, known), machinesHint)
+		return fmt.Errorf("%w: %s: %s%s; %s", errOrdered, not[0].Node, not[0].Why, spelling.Suggest(not[0].Node, known), machinesHint)
 	case len(not) == 1:
 		return fmt.Errorf("%w: %s: %s", errOrdered, not[0].Node, not[0].Why)
 	}

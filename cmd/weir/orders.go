@@ -13,11 +13,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/autoscalerd"
 	"github.com/weirkeeper/weirkeeper/internal/explain"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/seconds"
+	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/internal/ui/view"
 	"github.com/weirkeeper/weirkeeper/nodehealth/events"
@@ -48,10 +48,10 @@ func (n *noteFlags) addWhy(cmd *cobra.Command) {
 // note returns the author, reason, time and end of an order that is given now.
 func (n *noteFlags) note() (pools.Note, error) {
 	if n.length < 0 || n.length > view.LongestOrder {
-		return pools.Note{}, command.Usage(fmt.Errorf("--for %s: want 0 to %s", seconds.Short(n.length), seconds.Short(view.LongestOrder)))
+		return pools.Note{}, usage.New(fmt.Errorf("--for %s: want 0 to %s", seconds.Short(n.length), seconds.Short(view.LongestOrder)))
 	}
 	if len(n.why) > view.LongestWhy {
-		return pools.Note{}, command.Usage(fmt.Errorf("--why has %d bytes: want at most %d", len(n.why), view.LongestWhy))
+		return pools.Note{}, usage.New(fmt.Errorf("--why has %d bytes: want at most %d", len(n.why), view.LongestWhy))
 	}
 	return view.NewNote(time.Now(), operator(), n.why, n.length)
 }
@@ -110,7 +110,7 @@ func poolMistake(ctx context.Context, b *bus.Bus, cluster, pool string, err erro
 	if errPools != nil || len(ticked) == 0 || slices.Contains(ticked, pool) {
 		return err
 	}
-	if mistake, ok := errors.AsType[*command.UsageError](view.NoTick(ctx, b, cluster, pool)); ok {
+	if mistake, ok := errors.AsType[*usage.Error](view.NoTick(ctx, b, cluster, pool)); ok {
 		return mistake
 	}
 	return err
@@ -200,7 +200,7 @@ WEIGHT the command shows it.
 			}
 			whole, err := strconv.ParseInt(args[0], 10, 32)
 			if err != nil {
-				return command.Usage(fmt.Errorf("weight %q: want a whole number; \"%s --pool POOL\" shows the offset of a pool", args[0], cmd.CommandPath()))
+				return usage.New(fmt.Errorf("weight %q: want a whole number; \"%s --pool POOL\" shows the offset of a pool", args[0], cmd.CommandPath()))
 			}
 			weight := float64(whole)
 			return cli.withOrders(cmd.Context(), n.force, func(ctx context.Context, o *state.Orders) error {

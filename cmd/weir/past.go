@@ -16,7 +16,9 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/past"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/seconds"
+	"github.com/weirkeeper/weirkeeper/internal/platform/spelling"
 	"github.com/weirkeeper/weirkeeper/internal/platform/terminal"
+	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/internal/ui/view"
 )
@@ -48,15 +50,15 @@ func (f *pastFlags) check(cmd *cobra.Command) error {
 	given := cmd.Flags().Changed
 	switch {
 	case f.since < 0 || given("since") && f.since == 0:
-		return command.Usage(fmt.Errorf("--since %s: want a positive duration, such as 5m", seconds.Short(f.since)))
+		return usage.New(fmt.Errorf("--since %s: want a positive duration, such as 5m", seconds.Short(f.since)))
 	case given("at") && given("since"):
-		return command.Usage(errors.New("--at names one tick and --since a range: give one of them"))
+		return usage.New(errors.New("--at names one tick and --since a range: give one of them"))
 	case f.changed && !given("since"):
-		return command.Usage(errors.New("--changed needs a range of ticks: add --since, such as --since 8h"))
+		return usage.New(errors.New("--changed needs a range of ticks: add --since, such as --since 8h"))
 	case given("why-not") && !direction:
-		return command.Usage(fmt.Errorf("--why-not %q: want up or down", f.whyNot))
+		return usage.New(fmt.Errorf("--why-not %q: want up or down", f.whyNot))
 	case given("why-not") && given("since"):
-		return command.Usage(errors.New("--why-not explains one tick: use --at in place of --since"))
+		return usage.New(errors.New("--why-not explains one tick: use --at in place of --since"))
 	}
 	return nil
 }
@@ -191,7 +193,7 @@ func (cli *poolCommands) tick(ctx context.Context, b *bus.Bus, at string) (t his
 	when, err := history.ParseTime(at, now)
 	switch {
 	case err != nil:
-		return t, command.Usage(err)
+		return t, usage.New(err)
 	case when.After(now):
 		return cli.tick(ctx, b, "last")
 	}
@@ -246,7 +248,7 @@ what held the pool. A tick is a time, which means the last tick that began by th
 			case 3:
 				return cli.usePool(cmd, args[0])
 			}
-			return command.Usage(fmt.Errorf("%s wants two ticks, and a pool before them, but got %d arguments\nSee %q", cmd.CommandPath(), len(args), cmd.CommandPath()+" --help"))
+			return usage.New(fmt.Errorf("%s wants two ticks, and a pool before them, but got %d arguments\nSee %q", cmd.CommandPath(), len(args), cmd.CommandPath()+" --help"))
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return cli.onBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error { return cli.diff(ctx, b, args[len(args)-2:]) })
@@ -305,11 +307,11 @@ findings for 90 days.`,
 			}
 			for _, kind := range kinds {
 				if all := history.EventKinds(); !slices.Contains(all, kind) {
-					return command.Usage(fmt.Errorf("--kind %q: want %s%s", kind, strings.Join(all, ", "), command.DidYouMean(kind, all)))
+					return usage.New(fmt.Errorf("--kind %q: want %s%s", kind, strings.Join(all, ", "), spelling.DidYouMean(kind, all)))
 				}
 			}
 			if since < 0 || since == 0 && !follow {
-				return command.Usage(errors.New("give a range of the past, such as --since 8h, or --follow"))
+				return usage.New(errors.New("give a range of the past, such as --since 8h, or --follow"))
 			}
 			return nil
 		},

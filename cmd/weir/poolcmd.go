@@ -14,6 +14,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/explain"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
+	"github.com/weirkeeper/weirkeeper/internal/platform/spelling"
+	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/internal/ui/view"
 	"github.com/weirkeeper/weirkeeper/pools"
@@ -63,7 +65,7 @@ target the command shows the pin.
 			case clear && len(args) == 1 && !isTarget(args[0]):
 				return cli.usePool(cmd, args[0])
 			case clear && len(args) > 0:
-				return command.Usage(fmt.Errorf("%s: give a target, or --clear", cmd.CommandPath()))
+				return usage.New(fmt.Errorf("%s: give a target, or --clear", cmd.CommandPath()))
 			}
 			return cli.poolThen("weight, min or max")(cmd, args)
 		},
@@ -89,7 +91,7 @@ target the command shows the pin.
 				return cli.withOrders(cmd.Context(), n.force, cli.showPin)
 			}
 			if !isTarget(args[0]) {
-				return command.Usage(fmt.Errorf("target %q: want a number of at least 0, min or max; \"%s --pool POOL\" shows the pin of a pool", args[0], cmd.CommandPath()))
+				return usage.New(fmt.Errorf("target %q: want a number of at least 0, min or max; \"%s --pool POOL\" shows the pin of a pool", args[0], cmd.CommandPath()))
 			}
 			pin, _ := view.ParsePin(args[0])
 			pin.Note = note
@@ -171,7 +173,7 @@ whether new nodes replace them. The order is stored until it is carried out.`,
 		Example: `  weir pool remove i-0123456789abcdef0 --why "its disk is slow"`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return command.Usage(fmt.Errorf("%s requires the ids of nodes, which \"weir node list\" shows\nSee %q", cmd.CommandPath(), cmd.CommandPath()+" --help"))
+				return usage.New(fmt.Errorf("%s requires the ids of nodes, which \"weir node list\" shows\nSee %q", cmd.CommandPath(), cmd.CommandPath()+" --help"))
 			}
 			return nil
 		},
@@ -210,7 +212,7 @@ func (cli *poolCommands) removeNodes(ctx context.Context, b *bus.Bus, note pools
 	}
 	for _, node := range nodes {
 		if !known[node] {
-			return command.Usage(fmt.Errorf("pool %s/%s has no node %q, or it leaves already%s", cli.Cluster, cli.Pool, node, command.Suggest(node, sortedKeys(known))))
+			return usage.New(fmt.Errorf("pool %s/%s has no node %q, or it leaves already%s", cli.Cluster, cli.Pool, node, spelling.Suggest(node, sortedKeys(known))))
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, view.Timeout)
@@ -244,7 +246,7 @@ terminated, within the step limits of the pool. Machines that start later stay.`
   weir pool mark-stale web --all`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 && !all {
-				return command.Usage(fmt.Errorf("%s requires groups, which \"weir pool groups\" shows, or --all\nSee %q", cmd.CommandPath(), cmd.CommandPath()+" --help"))
+				return usage.New(fmt.Errorf("%s requires groups, which \"weir pool groups\" shows, or --all\nSee %q", cmd.CommandPath(), cmd.CommandPath()+" --help"))
 			}
 			return nil
 		},
@@ -256,7 +258,7 @@ terminated, within the step limits of the pool. Machines that start later stay.`
 			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
 				groups, err := cli.takeGroups(ctx, b, cmd, args, all)
 				if err == nil && all && len(groups) > 0 {
-					err = command.Usage(fmt.Errorf("%s requires groups, which \"weir pool groups\" shows, or --all, not both\nSee %q", cmd.CommandPath(), cmd.CommandPath()+" --help"))
+					err = usage.New(fmt.Errorf("%s requires groups, which \"weir pool groups\" shows, or --all, not both\nSee %q", cmd.CommandPath(), cmd.CommandPath()+" --help"))
 				}
 				if err != nil {
 					return err

@@ -18,11 +18,13 @@ import (
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/config"
+	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/bootstrapd"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/signalbucket"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/flock"
 	"github.com/weirkeeper/weirkeeper/internal/platform/terminal"
+	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/internal/ui/view"
 	"github.com/weirkeeper/weirkeeper/sigproto"
@@ -37,21 +39,21 @@ func (cli *shared) bucket(ctx context.Context) (release.Bucket, config.Service, 
 		if err != nil {
 			return nil, config.Service{}, err
 		}
-		if _, err := os.Stat(command.UpConfigs(data)); err == nil {
+		if _, err := os.Stat(daemon.UpConfigs(data)); err == nil {
 			if _, held, err := flock.Holder(filepath.Join(data, "up.lock")); err == nil && !held {
 				return nil, config.Service{}, nothingRuns(data)
 			}
 			if keys, err = signalbucket.LocalKeys(data); err != nil {
 				return nil, config.Service{}, err
 			}
-			dir = command.UpConfigs(data)
+			dir = daemon.UpConfigs(data)
 		} else if !errors.Is(err, os.ErrNotExist) {
 			return nil, config.Service{}, err
 		}
 	}
 	service, err := config.LoadService(dir)
 	if err != nil {
-		return nil, service, command.Usage(err)
+		return nil, service, usage.New(err)
 	}
 	bucket, err := signalbucket.Open(ctx, service, keys)
 	return bucket, service, err
@@ -150,7 +152,7 @@ its publisher did not change it, another person replaced it.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ref, err := release.ParseRef(args[0])
 			if err != nil {
-				return command.Usage(err)
+				return usage.New(err)
 			}
 			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error { return cli.forgetRelease(ctx, b, ref) })
 		},
@@ -226,14 +228,14 @@ func releasePattern(text string) (release.Ref, error) {
 		namespace, name, ok := strings.Cut(text, "/")
 		ref := release.Ref{Namespace: namespace, Name: name, Version: "x"}
 		if !ok || ref.Validate() != nil {
-			return release.Ref{}, command.Usage(fmt.Errorf("release %q: want NAMESPACE/NAME or NAMESPACE/NAME@VERSION", text))
+			return release.Ref{}, usage.New(fmt.Errorf("release %q: want NAMESPACE/NAME or NAMESPACE/NAME@VERSION", text))
 		}
 		ref.Version = ""
 		return ref, nil
 	}
 	ref, err := release.ParseRef(text)
 	if err != nil {
-		return ref, command.Usage(err)
+		return ref, usage.New(err)
 	}
 	return ref, nil
 }

@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
-	"github.com/weirkeeper/weirkeeper/internal/cli/command"
+	"github.com/weirkeeper/weirkeeper/internal/daemon"
 )
 
 // TestLineProtocol writes metrics as an application does, and reads them as a
@@ -27,7 +27,7 @@ func TestLineProtocol(t *testing.T) {
 	t.Parallel()
 	u := startUp(t, t.TempDir())
 	at := regexp.MustCompile(`http://\S+/api/v2/write\?bucket=`).FindString(u.output())
-	token, err := os.ReadFile(command.MetricsToken(u.data))
+	token, err := os.ReadFile(daemon.MetricsToken(u.data))
 	if err != nil {
 		t.Fatal(err)
 	}

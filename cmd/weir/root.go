@@ -23,9 +23,12 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/bootstrap"
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
+	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/autoscalerd"
 	"github.com/weirkeeper/weirkeeper/internal/platform/atrest"
+	"github.com/weirkeeper/weirkeeper/internal/platform/spelling"
 	"github.com/weirkeeper/weirkeeper/internal/platform/terminal"
+	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
 )
 
 func main() {
@@ -45,7 +48,7 @@ type shared struct {
 
 // run executes the command line and returns the exit code of the process.
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	cli := &shared{Root: command.Root{Stdin: stdin, Stdout: stdout, Stderr: stderr, Settings: command.Settings{Program: command.Self}}}
+	cli := &shared{Root: command.Root{Stdin: stdin, Stdout: stdout, Stderr: stderr, Settings: daemon.Settings{Program: command.Self}}}
 	cli.args = args
 	err := cli.Run(cli.root(), args)
 	if errors.Is(err, autoscalerd.ErrRestartNeeded) {
@@ -101,7 +104,7 @@ func (cli *shared) poolArg(cmd *cobra.Command, args []string) error {
 // usePool makes the pool that an argument names the pool of the command. Two different names are a mistake.
 func (cli *shared) usePool(cmd *cobra.Command, name string) error {
 	if cmd.Flags().Changed("pool") && cli.Pool != name {
-		return command.Usage(fmt.Errorf("%s has two pools: %q, and %q of --pool; give one of them\nSee %q", cmd.CommandPath(), name, cli.Pool, cmd.CommandPath()+" --help"))
+		return usage.New(fmt.Errorf("%s has two pools: %q, and %q of --pool; give one of them\nSee %q", cmd.CommandPath(), name, cli.Pool, cmd.CommandPath()+" --help"))
 	}
 	cli.Pool, cli.PoolNamed = name, true
 	return nil
@@ -117,7 +120,7 @@ func (cli *shared) poolThen(what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
 		case len(args) > 2:
-			return command.Usage(fmt.Errorf("%s wants one %s, and a pool before it, but got %d arguments\nSee %q", cmd.CommandPath(), what, len(args), cmd.CommandPath()+" --help"))
+			return usage.New(fmt.Errorf("%s wants one %s, and a pool before it, but got %d arguments\nSee %q", cmd.CommandPath(), what, len(args), cmd.CommandPath()+" --help"))
 		case len(args) == 2:
 			return cli.usePool(cmd, args[0])
 		}
@@ -157,7 +160,7 @@ func (cli *shared) formFlag(cmd *cobra.Command, forms ...string) {
 			cli.form = forms[0]
 		}
 		if !slices.Contains(forms, cli.form) {
-			return command.Usage(fmt.Errorf("--output %q: want %s%s", cli.form, want, command.DidYouMean(cli.form, forms)))
+			return usage.New(fmt.Errorf("--output %q: want %s%s", cli.form, want, spelling.DidYouMean(cli.form, forms)))
 		}
 		cli.output = command.FormTable
 		if cli.form != command.FormTable {

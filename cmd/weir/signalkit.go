@@ -20,6 +20,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/explain"
 	"github.com/weirkeeper/weirkeeper/internal/platform/inputfile"
 	"github.com/weirkeeper/weirkeeper/internal/platform/strictyaml"
+	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
 	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/metrics/record"
 	"github.com/weirkeeper/weirkeeper/signals"
@@ -56,23 +57,23 @@ A signal in Go requires the SDK in the version of this weir, or in that of
 			if c.Lang == scaffold.Go && c.SDK == "" && c.SDKVersion == "" {
 				version, ok := releasedVersion()
 				if !ok {
-					return command.Usage(fmt.Errorf("write signal %s: this weir was built without a version (%s), so the version of the SDK is unknown: "+
+					return usage.New(fmt.Errorf("write signal %s: this weir was built without a version (%s), so the version of the SDK is unknown: "+
 						"name a released version with --sdk-version, or a source tree of weir with --sdk", c.Name, version))
 				}
 				c.SDKVersion = version
 			}
 			if err := c.Validate(); err != nil {
-				return command.Usage(err)
+				return usage.New(err)
 			}
 			if dir == "" {
 				dir = c.Name
 			}
 			files, err := scaffold.Write(dir, c)
 			if errors.Is(err, scaffold.ErrNoSource) {
-				return command.Usage(fmt.Errorf("--sdk: %w", err))
+				return usage.New(fmt.Errorf("--sdk: %w", err))
 			}
 			if errors.Is(err, scaffold.ErrExists) {
-				return command.Usage(err)
+				return usage.New(err)
 			}
 			if err != nil {
 				return err
@@ -114,20 +115,20 @@ func (a *requestFlags) target(cli *signalCommands, args []string) (signaltest.Ta
 	}
 	switch info, err := os.Stat(path); {
 	case err != nil:
-		return signaltest.Target{}, command.Usage(fmt.Errorf("the signal's program: %w: build it, or name another program", err))
+		return signaltest.Target{}, usage.New(fmt.Errorf("the signal's program: %w: build it, or name another program", err))
 	case !info.Mode().IsRegular() || info.Mode().Perm()&0o111 == 0:
-		return signaltest.Target{}, command.Usage(fmt.Errorf("the signal's program: %s is not an executable file: build it, chmod +x it, or name its interpreter first", path))
+		return signaltest.Target{}, usage.New(fmt.Errorf("the signal's program: %s is not an executable file: build it, chmod +x it, or name its interpreter first", path))
 	}
 	t := signaltest.Target{Path: path, Args: args[1:], FixedApp: a.fixedApp}
 	t.Hello = sigproto.Hello{Cluster: cli.Cluster, Pool: cli.Pool, Parameters: map[string]any{}}
 	for _, p := range a.parameters {
 		name, text, ok := strings.Cut(p, "=")
 		if !ok || name == "" {
-			return t, command.Usage(fmt.Errorf("--param %q: want NAME=VALUE", p))
+			return t, usage.New(fmt.Errorf("--param %q: want NAME=VALUE", p))
 		}
 		value, err := decodeParameter(text)
 		if err != nil {
-			return t, command.Usage(fmt.Errorf("--param %s: read the value as YAML: %w", name, err))
+			return t, usage.New(fmt.Errorf("--param %s: read the value as YAML: %w", name, err))
 		}
 		t.Hello.Parameters[name] = value
 	}
@@ -165,7 +166,7 @@ func (a *requestFlags) evaluation(cli *signalCommands) (e sigproto.Evaluation, e
 	if a.metrics != "-" {
 		f, err := inputfile.Open(a.metrics)
 		if err != nil {
-			return e, command.Usage(err)
+			return e, usage.New(err)
 		}
 		defer f.Close()
 		in = f
@@ -175,11 +176,11 @@ func (a *requestFlags) evaluation(cli *signalCommands) (e sigproto.Evaluation, e
 			return e, err
 		}
 		if err != nil {
-			return e, command.Usage(fmt.Errorf("%s: %w; want a line of \"weir metrics get --output json\"", a.metrics, err))
+			return e, usage.New(fmt.Errorf("%s: %w; want a line of \"weir metrics get --output json\"", a.metrics, err))
 		}
 		name, err := a.shownName(w)
 		if err != nil {
-			return e, command.Usage(fmt.Errorf("%s: %w", a.metrics, err))
+			return e, usage.New(fmt.Errorf("%s: %w", a.metrics, err))
 		}
 		e.Series = append(e.Series, sigproto.Series{Name: name, Times: w.Times, Values: w.Values})
 		if t, ok := w.Newest(); ok {
@@ -211,7 +212,7 @@ func (a *requestFlags) shownName(w record.Series) (string, error) {
 
 func program(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
-		return command.Usage(fmt.Errorf("%s requires the signal's program\nSee %q", cmd.CommandPath(), cmd.CommandPath()+" --help"))
+		return usage.New(fmt.Errorf("%s requires the signal's program\nSee %q", cmd.CommandPath(), cmd.CommandPath()+" --help"))
 	}
 	return nil
 }
@@ -255,7 +256,7 @@ func findProgram(args []string) []string {
 func (cli *signalCommands) testSignal(ctx context.Context, target signaltest.Target) error {
 	reports, err := signaltest.Test(ctx, target)
 	if err != nil {
-		return command.Usage(err)
+		return usage.New(err)
 	}
 	var all []signaltest.Report
 	for r := range reports {
@@ -383,7 +384,7 @@ prints its response, and ends it.`,
   weir signal run --local ./bin/rps --metrics windows.jsonl --param headroom=1.2`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if local == "" && len(args) != 1 && len(args) != 3 {
-				return command.Usage(fmt.Errorf("%s requires SIGNAL, or SIGNAL NAMESPACE APP\nSee %q", cmd.CommandPath(), cmd.CommandPath()+" --help"))
+				return usage.New(fmt.Errorf("%s requires SIGNAL, or SIGNAL NAMESPACE APP\nSee %q", cmd.CommandPath(), cmd.CommandPath()+" --help"))
 			}
 			return nil
 		},
@@ -404,7 +405,7 @@ prints its response, and ends it.`,
 func (cli *signalCommands) runShipped(ctx context.Context, args []string) error {
 	s, err := builtin.Named(args[0])
 	if err != nil {
-		return command.Usage(err)
+		return usage.New(err)
 	}
 	log, err := cli.Logger()
 	if err != nil {
@@ -427,7 +428,7 @@ type answered struct {
 
 func (cli *signalCommands) requestOnce(ctx context.Context, a requestFlags, args []string) error {
 	if a.metrics == "" {
-		return command.Usage(errors.New(`--metrics is missing: name a file of recorded windows; "weir metrics get --output json" writes one`))
+		return usage.New(errors.New(`--metrics is missing: name a file of recorded windows; "weir metrics get --output json" writes one`))
 	}
 	target, err := a.target(cli, findProgram(args))
 	if err != nil {

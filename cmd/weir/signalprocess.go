@@ -21,6 +21,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 	"github.com/weirkeeper/weirkeeper/internal/platform/seconds"
+	"github.com/weirkeeper/weirkeeper/internal/platform/spelling"
+	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
 	"github.com/weirkeeper/weirkeeper/internal/ui/view"
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
@@ -60,7 +62,7 @@ func signalArg(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	if args[0] != sigproto.DefaultApp && !names.Valid(args[0]) {
-		return command.Usage(fmt.Errorf("app %q: %s, or %s", args[0], names.Rule, sigproto.DefaultApp))
+		return usage.New(fmt.Errorf("app %q: %s, or %s", args[0], names.Rule, sigproto.DefaultApp))
 	}
 	return nil
 }
@@ -100,7 +102,7 @@ func (cli *signalCommands) signalLogsCommand() *cobra.Command {
 		Args: signalArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if lines < 0 {
-				return command.Usage(fmt.Errorf("--lines %d: want at least 0", lines))
+				return usage.New(fmt.Errorf("--lines %d: want at least 0", lines))
 			}
 			return cli.onBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
 				return cli.signalLogs(ctx, b, bootstrapd.LogsRequest{App: args[0], Last: lines}, follow)
@@ -155,7 +157,7 @@ func (cli *signalCommands) noSignal(ctx context.Context, b *bus.Bus, app, refuse
 	for _, p := range s.Signals {
 		apps = append(apps, p.App)
 	}
-	return command.Usage(fmt.Errorf("pool %s/%s has no signal for app %q%s", cli.Cluster, cli.Pool, app, command.Suggest(app, apps)))
+	return usage.New(fmt.Errorf("pool %s/%s has no signal for app %q%s", cli.Cluster, cli.Pool, app, spelling.Suggest(app, apps)))
 }
 
 func (cli *signalCommands) signalShadowCommand() *cobra.Command {
@@ -175,7 +177,7 @@ and each recent tick in the ledger with a response of both.`,
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if since <= 0 {
-				return command.Usage(fmt.Errorf("--since %s: want more than 0", seconds.Short(since)))
+				return usage.New(fmt.Errorf("--since %s: want more than 0", seconds.Short(since)))
 			}
 			app := strings.Join(args, "")
 			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
@@ -237,9 +239,9 @@ func (cli *signalCommands) shadow(ctx context.Context, b *bus.Bus, app string, s
 		fmt.Fprintf(cli.Stderr, "weir: %d records of the ledger cannot be read\n", unreadable)
 	}
 	if !known && len(report.Trials) == 0 {
-		err := fmt.Errorf("no tick of pool %s/%s in the last %v has an app %q%s", cli.Cluster, cli.Pool, since, app, command.Suggest(app, sortedKeys(named)))
+		err := fmt.Errorf("no tick of pool %s/%s in the last %v has an app %q%s", cli.Cluster, cli.Pool, since, app, spelling.Suggest(app, sortedKeys(named)))
 		if len(named) > 0 && !named[app] {
-			err = command.Usage(err)
+			err = usage.New(err)
 		}
 		return err
 	}

@@ -19,7 +19,9 @@ import (
 	"github.com/weirkeeper/weirkeeper/bootstrap/release/keyfile"
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/config"
+	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/signalbucket"
+	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
 )
 
 func (cli *signalCommands) signalPublishCommand() *cobra.Command {
@@ -51,17 +53,17 @@ The command detects whether a Go program is a plugin. For other programs, set --
 			case "plugin":
 				source.Protocol = 1
 			default:
-				return command.Usage(fmt.Errorf("--kind %q: want plugin; omit it for any other program", kind))
+				return usage.New(fmt.Errorf("--kind %q: want plugin; omit it for any other program", kind))
 			}
 			if signKey != "" {
 				key, err := keyfile.LoadPrivate(signKey, passwordOfEnv)
 				if err != nil {
-					return command.Usage(err)
+					return usage.New(err)
 				}
 				source.Key = &key
 			}
 			if _, err := os.Stat(args[1]); err != nil {
-				return command.Usage(fmt.Errorf("%w: name a file or a folder", err))
+				return usage.New(fmt.Errorf("%w: name a file or a folder", err))
 			}
 			bucket, _, err := cli.bucket(cmd.Context())
 			if err != nil {
@@ -96,10 +98,10 @@ The command detects whether a Go program is a plugin. For other programs, set --
 // passwordOfEnv reads the password of a private key from the environment, because other
 // users can read command lines.
 func passwordOfEnv() (string, error) {
-	if password, ok := os.LookupEnv(command.SignPassword); ok {
+	if password, ok := os.LookupEnv(daemon.SignPassword); ok {
 		return password, nil
 	}
-	return "", fmt.Errorf("%s is not set", command.SignPassword)
+	return "", fmt.Errorf("%s is not set", daemon.SignPassword)
 }
 
 func (cli *signalCommands) signalKeygenCommand() *cobra.Command {
@@ -119,9 +121,9 @@ goes into weir.yaml, releases.trusted_keys.`,
 			if err != nil {
 				return fmt.Errorf("make keys: %w", err)
 			}
-			how := ", not encrypted: " + command.SignPassword + " is not set"
+			how := ", not encrypted: " + daemon.SignPassword + " is not set"
 			secret, err := private.MarshalText()
-			if password := os.Getenv(command.SignPassword); err == nil && password != "" {
+			if password := os.Getenv(daemon.SignPassword); err == nil && password != "" {
 				how = ", encrypted"
 				secret, err = minisign.EncryptKey(password, private)
 			}
@@ -147,7 +149,7 @@ goes into weir.yaml, releases.trusted_keys.`,
 
 // keyThere returns the error of a key that exists.
 func keyThere(path string) error {
-	return command.Usage(fmt.Errorf("%s: %w: give another name", path, os.ErrExist))
+	return usage.New(fmt.Errorf("%s: %w: give another name", path, os.ErrExist))
 }
 
 // writeNew writes a file, and fails if the file exists.
@@ -183,7 +185,7 @@ func (cli *signalCommands) signalListCommand() *cobra.Command {
 			if len(args) == 1 {
 				namespace, name, _ = strings.Cut(args[0], "/")
 				if err := (release.Ref{Namespace: namespace, Name: cmp.Or(name, "x"), Version: "x"}).Validate(); err != nil {
-					return command.Usage(fmt.Errorf("%q: want NAMESPACE or NAMESPACE/NAME", args[0]))
+					return usage.New(fmt.Errorf("%q: want NAMESPACE or NAMESPACE/NAME", args[0]))
 				}
 			}
 			bucket, _, err := cli.bucket(cmd.Context())
@@ -333,7 +335,7 @@ problem:
 		Example: `  weir signal fetch shop/rps@v1.4.0 shop/queue@v2.0.1`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return command.Usage(fmt.Errorf("%s requires NAMESPACE/NAME@VERSION\nSee %q", cmd.CommandPath(), cmd.CommandPath()+" --help"))
+				return usage.New(fmt.Errorf("%s requires NAMESPACE/NAME@VERSION\nSee %q", cmd.CommandPath(), cmd.CommandPath()+" --help"))
 			}
 			return nil
 		},
@@ -347,7 +349,7 @@ func (cli *signalCommands) fetchReleases(ctx context.Context, names []string) er
 	for _, name := range names {
 		ref, err := release.ParseRef(name)
 		if err != nil {
-			return command.Usage(err)
+			return usage.New(err)
 		}
 		refs = append(refs, ref)
 	}
@@ -398,16 +400,16 @@ A yank is permanent: publish a new version instead.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ref, err := release.ParseRef(args[0])
 			if err != nil {
-				return command.Usage(err)
+				return usage.New(err)
 			}
 			var p release.Platform
 			if platform != "" {
 				if p, err = release.ParsePlatform(platform); err != nil {
-					return command.Usage(err)
+					return usage.New(err)
 				}
 			}
 			if why == "" {
-				return command.Usage(errors.New("--why is missing: state the reason for its users"))
+				return usage.New(errors.New("--why is missing: state the reason for its users"))
 			}
 			bucket, _, err := cli.bucket(cmd.Context())
 			if err != nil {
@@ -444,7 +446,7 @@ func (cli *signalCommands) withRelease(ctx context.Context, name, platform strin
 		return err
 	}
 	if service.Releases.Layout == config.LayoutClusterman {
-		return command.Usage(errors.New("weir.yaml: releases.layout is clusterman, which has no manifests to show or verify"))
+		return usage.New(errors.New("weir.yaml: releases.layout is clusterman, which has no manifests to show or verify"))
 	}
 	trust, err := signalbucket.TrustOf(service)
 	if err != nil {
@@ -453,7 +455,7 @@ func (cli *signalCommands) withRelease(ctx context.Context, name, platform strin
 	for _, file := range keys {
 		key, err := keyfile.LoadPublic(file)
 		if err != nil {
-			return command.Usage(err)
+			return usage.New(err)
 		}
 		trust.Keys, trust.Required = append(trust.Keys, key), true
 	}
@@ -463,11 +465,11 @@ func (cli *signalCommands) withRelease(ctx context.Context, name, platform strin
 func parseRelease(name, platform string) (release.Ref, release.Platform, error) {
 	ref, err := release.ParseRef(name)
 	if err != nil {
-		return release.Ref{}, release.Platform{}, command.Usage(err)
+		return release.Ref{}, release.Platform{}, usage.New(err)
 	}
 	p, err := release.ParsePlatform(platform)
 	if err != nil {
-		return release.Ref{}, release.Platform{}, command.Usage(err)
+		return release.Ref{}, release.Platform{}, usage.New(err)
 	}
 	return ref, p, nil
 }

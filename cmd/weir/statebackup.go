@@ -12,6 +12,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/roles"
+	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
 	"github.com/weirkeeper/weirkeeper/internal/state/backup"
 )
 
@@ -52,10 +53,10 @@ func (cli *stateCommands) backup(ctx context.Context, b *bus.Bus, path string) e
 	}
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
-		return command.Usage(fmt.Errorf("%s exists: name a new file", path))
+		return usage.New(fmt.Errorf("%s exists: name a new file", path))
 	}
 	if err != nil {
-		return command.Usage(err)
+		return usage.New(err)
 	}
 	m, err := backup.Write(ctx, c, streams, file)
 	if err == nil {
@@ -85,7 +86,7 @@ with --replace. The command needs the credentials of role admin.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			file, err := os.Open(args[0])
 			if err != nil {
-				return command.Usage(fmt.Errorf("read the backup: %w; give a file of \"weir state backup\"", err))
+				return usage.New(fmt.Errorf("read the backup: %w; give a file of \"weir state backup\"", err))
 			}
 			defer file.Close() // only read
 			if dryRun {

@@ -18,6 +18,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/integrity"
 	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
+	"github.com/weirkeeper/weirkeeper/internal/platform/spelling"
+	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/internal/state/migrate"
 	"github.com/weirkeeper/weirkeeper/internal/ui/view"
@@ -172,7 +174,7 @@ delete".`,
 				return err
 			}
 			if reason == "" {
-				return command.Usage(errors.New("--reason is missing: state why the loss is accepted"))
+				return usage.New(errors.New("--reason is missing: state why the loss is accepted"))
 			}
 			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error { return cli.accept(ctx, b, args[0], reason) })
 		},
@@ -190,8 +192,8 @@ func checkReader(reader string) error {
 	if reader == appsReader || ofPool && names.Valid(pool) {
 		return nil
 	}
-	return command.Usage(fmt.Errorf("reader %q: want %s, or %sNAME with the name of a pool%s; \"weir state check\" lists the readers that report damage",
-		reader, appsReader, view.PoolReader, command.DidYouMean(reader, []string{appsReader})))
+	return usage.New(fmt.Errorf("reader %q: want %s, or %sNAME with the name of a pool%s; \"weir state check\" lists the readers that report damage",
+		reader, appsReader, view.PoolReader, spelling.DidYouMean(reader, []string{appsReader})))
 }
 
 // acceptLook is the interval at which the command checks whether the reader applied the acceptance.
@@ -249,10 +251,10 @@ has. Without the health all repairs and quarantines of the pool are forgotten.`,
 		Args: command.OneArg(`key, as "weir state check" lists it`),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if reason == "" {
-				return command.Usage(errors.New("--reason is missing: state why the value is set aside"))
+				return usage.New(errors.New("--reason is missing: state why the value is set aside"))
 			}
 			if errors.Is(state.Undecodable(args[0], nil), state.ErrNotAside) {
-				return command.Usage(fmt.Errorf("key %.300q: %w; \"weir state check\" lists the keys", args[0], state.ErrNotAside))
+				return usage.New(fmt.Errorf("key %.300q: %w; \"weir state check\" lists the keys", args[0], state.ErrNotAside))
 			}
 			connection, err := cli.connection("weir command")
 			if err != nil {
@@ -303,7 +305,7 @@ docs/operating.md.`,
 		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if c.Replicas < 0 || c.Replicas > maxReplicas {
-				return command.Usage(fmt.Errorf("--replicas is %d: want 1 to %d, or 0 for the default", c.Replicas, maxReplicas))
+				return usage.New(fmt.Errorf("--replicas is %d: want 1 to %d, or 0 for the default", c.Replicas, maxReplicas))
 			}
 			connection, err := cli.connection("weir command")
 			if err != nil {

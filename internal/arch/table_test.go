@@ -68,6 +68,8 @@ var house = []entry{
 	{path: "internal/platform/retry", row: leaf, only: none},
 	{path: "internal/platform/strictjson", row: leaf, std: true, only: none},
 	{path: "internal/platform/trace", row: leaf, std: true, only: none},
+	{path: "internal/platform/terminal", row: leaf, only: none},
+	{path: "internal/platform/usage", row: leaf, std: true, only: none},
 	{path: "internal/platform/wholefile", row: leaf, std: true, only: none},
 
 	{path: "metrics", row: vocabulary},

@@ -13,9 +13,9 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler"
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
-	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/explain"
+	"github.com/weirkeeper/weirkeeper/internal/platform/spelling"
 )
 
 // Override changes the policy of a recorded case.
@@ -71,7 +71,7 @@ func ParseOverride(text string) (Override, error) {
 	case !ok || value == "":
 		return o, fmt.Errorf("%.80q: want KEY=VALUE, such as scaling_limits.max_capacity=40", text)
 	case transfer == nil:
-		return o, fmt.Errorf("key %.80q changes no recorded decision%s; want one of %s", key, command.DidYouMean(key, Keys()), strings.Join(Keys(), ", "))
+		return o, fmt.Errorf("key %.80q changes no recorded decision%s; want one of %s", key, spelling.DidYouMean(key, Keys()), strings.Join(Keys(), ", "))
 	case strings.ContainsAny(value, "\r\n#"):
 		return o, fmt.Errorf("value of %s: want it on one line, without #", key)
 	}

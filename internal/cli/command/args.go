@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/weirkeeper/weirkeeper/internal/platform/spelling"
+	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
 )
 
 // Help prints the help of a command that only has subcommands.
@@ -42,7 +43,7 @@ func Group(cmd *cobra.Command, args []string) error {
 	if len(begin) > 0 {
 		text += fmt.Sprintf("; did you mean %s?", strings.Join(begin, " or "))
 	}
-	return Usage(fmt.Errorf("%s\nIts commands: %s\nSee %q", text, strings.Join(listed, ", "), cmd.CommandPath()+" --help"))
+	return usage.New(fmt.Errorf("%s\nIts commands: %s\nSee %q", text, strings.Join(listed, ", "), cmd.CommandPath()+" --help"))
 }
 
 // aliasOf is the annotation of a command that Alias made.
@@ -61,7 +62,7 @@ func topic(cmd *cobra.Command, args []string) error {
 	of, rest, err := cmd.Root().Find(args)
 	switch {
 	case err != nil:
-		return Usage(err)
+		return usage.New(err)
 	case of.HasSubCommands():
 		return Group(of, rest)
 	}
@@ -92,7 +93,7 @@ func wrongFlag(cmd *cobra.Command, err error) error {
 		})
 		text += suggestFlag(cmd, name, all)
 	}
-	return Usage(fmt.Errorf("%s\nSee %q", text, cmd.CommandPath()+" --help"))
+	return usage.New(fmt.Errorf("%s\nSee %q", text, cmd.CommandPath()+" --help"))
 }
 
 // suggestFlag returns the flag that was meant, if it is near, and the flags of the command.
@@ -108,34 +109,10 @@ func suggestFlag(cmd *cobra.Command, name string, own []string) (text string) {
 	return text
 }
 
-// DidYouMean returns the end of an error about a wrong word: the nearest of the right ones, if one is near.
-func DidYouMean(word string, right []string) string {
-	if near := spelling.Nearest(word, right); near != "" {
-		return fmt.Sprintf("; did you mean %s?", near)
-	}
-	return ""
-}
-
-// shownNames bounds the names that Suggest lists.
-const shownNames = 12
-
-// Suggest returns the end of an error about a name that does not exist: the nearest of the
-// names that do, and the first of these; empty if there is no name.
-func Suggest(name string, names []string) (text string) {
-	if len(names) == 0 {
-		return ""
-	}
-	text = DidYouMean(name, names) + " (it has " + strings.Join(names[:min(len(names), shownNames)], ", ")
-	if more := len(names) - shownNames; more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	return text + ")"
-}
-
 // NoArgs refuses arguments with a usage error and a hint.
 func NoArgs(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return Usage(fmt.Errorf("%s takes no argument, but got %q\nSee %q", cmd.CommandPath(), args[0], cmd.CommandPath()+" --help"))
+		return usage.New(fmt.Errorf("%s takes no argument, but got %q\nSee %q", cmd.CommandPath(), args[0], cmd.CommandPath()+" --help"))
 	}
 	return nil
 }
@@ -144,7 +121,7 @@ func NoArgs(cmd *cobra.Command, args []string) error {
 func TwoArgs(what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) != 2 {
-			return Usage(fmt.Errorf("%s wants %s\nSee %q", cmd.CommandPath(), what, cmd.CommandPath()+" --help"))
+			return usage.New(fmt.Errorf("%s wants %s\nSee %q", cmd.CommandPath(), what, cmd.CommandPath()+" --help"))
 		}
 		return nil
 	}
@@ -154,7 +131,7 @@ func TwoArgs(what string) cobra.PositionalArgs {
 func OneArg(what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) != 1 {
-			return Usage(fmt.Errorf("%s wants one %s, but got %d arguments\nSee %q", cmd.CommandPath(), what, len(args), cmd.CommandPath()+" --help"))
+			return usage.New(fmt.Errorf("%s wants one %s, but got %d arguments\nSee %q", cmd.CommandPath(), what, len(args), cmd.CommandPath()+" --help"))
 		}
 		return nil
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 )
 
@@ -20,23 +21,23 @@ func TestBusIsFoundInOneOrder(t *testing.T) {
 	path := filepath.Join(configs, "weir.yaml")
 	file := bus.NATS{URL: "nats://file", NKeyFile: "/k"}
 	for name, tc := range map[string]struct {
-		settings Settings
+		settings daemon.Settings
 		own      string // of the harmonizer's file
 		n        bus.NATS
 		exists   bool
 		want     bus.NATS
 		places   []string
 	}{
-		"flag": {Settings{NATS: "nats://u:hush@a, nats://b", NATSFrom: flagNATS}, "nats://own", file, true,
+		"flag": {daemon.Settings{NATS: "nats://u:hush@a, nats://b", NATSFrom: daemon.FlagNATS}, "nats://own", file, true,
 			bus.NATS{Servers: []string{"nats://u:hush@a", "nats://b"}}, []string{"--nats: nats://a,nats://b"}},
-		"environment": {Settings{NATS: "nats://a", NATSFrom: variableNATS}, "nats://own", file, true,
+		"environment": {daemon.Settings{NATS: "nats://a", NATSFrom: daemon.VariableNATS}, "nats://own", file, true,
 			bus.NATS{Servers: []string{"nats://a"}, NKeyFile: "/k"}, []string{"--nats: not given", "WEIR_NATS: nats://a"}},
-		"the harmonizer's file": {Settings{}, "nats://own", file, true,
+		"the harmonizer's file": {daemon.Settings{}, "nats://own", file, true,
 			bus.NATS{Servers: []string{"nats://own"}, NKeyFile: "/k"}, []string{"--nats: not given", "WEIR_NATS: not set", "mbus: nats://own"}},
-		"weir.yaml": {Settings{}, "", file, true, file, []string{"--nats: not given", "WEIR_NATS: not set", "mbus: not given", path + ": nats://file"}},
-		"data folder": {Settings{}, "", bus.NATS{}, true, bus.NATS{},
+		"weir.yaml": {daemon.Settings{}, "", file, true, file, []string{"--nats: not given", "WEIR_NATS: not set", "mbus: not given", path + ": nats://file"}},
+		"data folder": {daemon.Settings{}, "", bus.NATS{}, true, bus.NATS{},
 			[]string{"--nats: not given", "WEIR_NATS: not set", "mbus: not given", path + ": no nats.servers"}},
-		"no file": {Settings{}, "", bus.NATS{}, false, bus.NATS{},
+		"no file": {daemon.Settings{}, "", bus.NATS{}, false, bus.NATS{},
 			[]string{"--nats: not given", "WEIR_NATS: not set", "mbus: not given", path + ": no such file"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -58,14 +59,14 @@ func TestBusIsFoundInOneOrder(t *testing.T) {
 }
 
 func TestErrorNamesEachPlaceOfTheBus(t *testing.T) {
-	s := Settings{Data: t.TempDir(), Configs: t.TempDir()}
+	s := daemon.Settings{Data: t.TempDir(), Configs: t.TempDir()}
 	_, err := bus.Find(t.Context(), s.Bus(bus.NATS{}, "test", slog.New(slog.DiscardHandler)))
 	want := "nothing runs in data folder " + s.Data + `: start it with "weir up", or name another with --data or --nats (--nats: not given; WEIR_NATS: not set; ` +
 		s.Configs + "/weir.yaml: no such file; data folder: no NATS server runs in it)"
 	if !errors.Is(err, bus.ErrNoBus) || err.Error() != want {
 		t.Errorf("err = %v, want %s", err, want)
 	}
-	s.NATS, s.NATSFrom = "nats://u:hush@127.0.0.1:1", variableNATS
+	s.NATS, s.NATSFrom = "nats://u:hush@127.0.0.1:1", daemon.VariableNATS
 	_, err = bus.Find(t.Context(), s.Bus(bus.NATS{}, "test", slog.New(slog.DiscardHandler)))
 	if err == nil || !strings.HasSuffix(err.Error(), "(--nats: not given; WEIR_NATS: nats://127.0.0.1:1)") || strings.Contains(err.Error(), "hush") {
 		t.Errorf("err = %v, want the place that names the server, and no secret", err)
@@ -74,8 +75,8 @@ func TestErrorNamesEachPlaceOfTheBus(t *testing.T) {
 
 func TestWrongServersAreAUsageError(t *testing.T) {
 	for from, set := range map[string]func(*Root){
-		flagNATS:     func(r *Root) { r.NATS = "nats://a, http://u:hush@b" },
-		variableNATS: func(*Root) { t.Setenv(variableNATS, "nats://a,http://u:hush@b") },
+		daemon.FlagNATS:     func(r *Root) { r.NATS = "nats://a, http://u:hush@b" },
+		daemon.VariableNATS: func(*Root) { t.Setenv(daemon.VariableNATS, "nats://a,http://u:hush@b") },
 	} {
 		r := &Root{Stdout: io.Discard, Stderr: io.Discard}
 		set(r)

@@ -21,16 +21,18 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 	"github.com/weirkeeper/weirkeeper/internal/platform/terminal"
+	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
 )
 
 // Root has the streams and flags of all commands.
 type Root struct {
-	Stdin    io.Reader
-	Stdout   io.Writer
-	Stderr   io.Writer
-	Settings // flag values; without defaults for Data and Configs
+	Stdin           io.Reader
+	Stdout          io.Writer
+	Stderr          io.Writer
+	daemon.Settings // flag values; without defaults for Data and Configs
 	// Color is the value of --color: auto, always or never.
 	Color string
 	// Timeout bounds how long a command waits for the bus; above 0.
@@ -54,7 +56,7 @@ func (r *Root) Command() *cobra.Command {
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			for _, w := range []io.Writer{r.Stdout, r.Stderr} {
 				if err := terminal.SetColor(w, r.Color); err != nil {
-					return Usage(err)
+					return usage.New(err)
 				}
 			}
 			if err := r.takeContext(cmd); err != nil {
@@ -64,11 +66,11 @@ func (r *Root) Command() *cobra.Command {
 				return err
 			}
 			if r.Timeout <= 0 {
-				return Usage(fmt.Errorf("--timeout %v: want more than 0, such as 10s", r.Timeout))
+				return usage.New(fmt.Errorf("--timeout %v: want more than 0, such as 10s", r.Timeout))
 			}
 			for flag, name := range map[string]string{"--cluster": r.Cluster, "--pool": r.Pool} {
 				if !names.Valid(name) {
-					return Usage(fmt.Errorf("%s %q: %s", flag, name, names.Rule))
+					return usage.New(fmt.Errorf("%s %q: %s", flag, name, names.Rule))
 				}
 			}
 			return nil
@@ -141,7 +143,7 @@ func (r *Root) DataDir() (string, error) {
 		return "", fmt.Errorf("data folder: %w", err)
 	}
 	if !info.IsDir() {
-		return "", Usage(fmt.Errorf("data folder %s is not a folder: name another with --data", dir))
+		return "", usage.New(fmt.Errorf("data folder %s is not a folder: name another with --data", dir))
 	}
 	const writtenByAll = 0o002
 	if info.Mode().Perm()&writtenByAll != 0 {
@@ -161,7 +163,7 @@ func (r *Root) dataDir() (string, error) {
 		if base == "" {
 			home, err := os.UserHomeDir()
 			if err != nil {
-				return "", Usage(fmt.Errorf("no data folder: %w; give --data", err))
+				return "", usage.New(fmt.Errorf("no data folder: %w; give --data", err))
 			}
 			base = filepath.Join(home, ".local", "state")
 		}
@@ -171,7 +173,7 @@ func (r *Root) dataDir() (string, error) {
 }
 
 // settings returns the settings with defaults.
-func (r *Root) settings() (Settings, error) {
+func (r *Root) settings() (daemon.Settings, error) {
 	dir, err := r.DataDir()
 	s := r.Settings
 	s.Data, s.Configs = dir, r.ConfigDir()
@@ -179,10 +181,10 @@ func (r *Root) settings() (Settings, error) {
 }
 
 // Daemon returns the settings and the logger of a daemon.
-func (r *Root) Daemon() (Settings, *slog.Logger, error) {
+func (r *Root) Daemon() (daemon.Settings, *slog.Logger, error) {
 	log, err := r.Logger()
 	if err != nil {
-		return Settings{}, nil, err
+		return daemon.Settings{}, nil, err
 	}
 	settings, err := r.settings()
 	return settings, log, err
@@ -209,7 +211,7 @@ func inSeconds(_ []string, a slog.Attr) slog.Attr {
 func (r *Root) Logger() (*slog.Logger, error) {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(r.LogLevel)); err != nil {
-		return nil, Usage(fmt.Errorf("--log-level %q: want debug, info, warn or error", r.LogLevel))
+		return nil, usage.New(fmt.Errorf("--log-level %q: want debug, info, warn or error", r.LogLevel))
 	}
 	options := &slog.HandlerOptions{Level: newLiveLevel(level)}
 	switch r.LogFormat {
@@ -219,5 +221,5 @@ func (r *Root) Logger() (*slog.Logger, error) {
 		options.ReplaceAttr = inSeconds
 		return slog.New(slog.NewJSONHandler(r.Stderr, options)), nil
 	}
-	return nil, Usage(fmt.Errorf("--log-format %q: want text or json", r.LogFormat))
+	return nil, usage.New(fmt.Errorf("--log-format %q: want text or json", r.LogFormat))
 }

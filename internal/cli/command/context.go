@@ -12,10 +12,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/inputfile"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
+	"github.com/weirkeeper/weirkeeper/internal/platform/spelling"
 	"github.com/weirkeeper/weirkeeper/internal/platform/strictyaml"
+	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
 	"github.com/weirkeeper/weirkeeper/internal/platform/wholefile"
 )
 
@@ -43,7 +46,7 @@ type field struct {
 // fields returns the values of c, in the order of the file's documentation.
 func (c *Context) fields() []field {
 	return []field{
-		{"config_dir", "config-dir", "WEIR_CONFIG_DIR", &c.ConfigDir}, {"data", "data", "WEIR_DATA", &c.Data}, {"nats", "nats", variableNATS, &c.NATS},
+		{"config_dir", "config-dir", "WEIR_CONFIG_DIR", &c.ConfigDir}, {"data", "data", "WEIR_DATA", &c.Data}, {"nats", "nats", daemon.VariableNATS, &c.NATS},
 		{"cluster", "cluster", "CMAN_CLUSTER", &c.Cluster}, {"pool", "pool", "CMAN_POOL", &c.Pool},
 	}
 }
@@ -97,10 +100,10 @@ func LoadContexts() (Contexts, error) {
 		return c, nil
 	}
 	if err != nil {
-		return c, Usage(fmt.Errorf("read the contexts: %w", err))
+		return c, usage.New(fmt.Errorf("read the contexts: %w", err))
 	}
 	if err := c.decode(data); err != nil {
-		return c, Usage(err)
+		return c, usage.New(err)
 	}
 	return c, nil
 }
@@ -149,7 +152,7 @@ func (d *decoder) add(line int, key, what string) {
 }
 
 func (d *decoder) unknown(e strictyaml.Entry, path string, known []string) {
-	d.add(e.Line, path, "unknown key: want "+strings.Join(known, ", ")+DidYouMean(e.Key, known))
+	d.add(e.Line, path, "unknown key: want "+strings.Join(known, ", ")+spelling.DidYouMean(e.Key, known))
 }
 
 // entries calls each for the entries of a map. Two entries with one key are a mistake.
@@ -228,9 +231,9 @@ func (c Contexts) Choose(flag string) (name, place string, err error) {
 func (c Contexts) Missing(name string) error {
 	known := slices.Sorted(maps.Keys(c.All))
 	if len(known) == 0 {
-		return Usage(fmt.Errorf("no context %.100q: %s has no contexts; add it there, as \"weir context --help\" shows", name, c.where()))
+		return usage.New(fmt.Errorf("no context %.100q: %s has no contexts; add it there, as \"weir context --help\" shows", name, c.where()))
 	}
-	return Usage(fmt.Errorf("no context %.100q in %s%s; \"weir context list\" shows all", name, c.File, Suggest(name, known)))
+	return usage.New(fmt.Errorf("no context %.100q in %s%s; \"weir context list\" shows all", name, c.File, spelling.Suggest(name, known)))
 }
 
 // where names the file.

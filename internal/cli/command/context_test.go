@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
+
+	"github.com/weirkeeper/weirkeeper/internal/daemon"
 )
 
 // userFile writes a user's config.yaml.
@@ -35,7 +37,7 @@ contexts:
 `
 
 // settingsOf runs a command line and returns its settings.
-func settingsOf(t *testing.T, daemon bool, args ...string) (Settings, error) {
+func settingsOf(t *testing.T, daemon bool, args ...string) (daemon.Settings, error) {
 	t.Helper()
 	r := &Root{Stdout: &strings.Builder{}, Stderr: &strings.Builder{}}
 	root := r.Command()
@@ -54,13 +56,13 @@ func TestContextFillsWhatIsNotGiven(t *testing.T) {
 	for _, name := range []string{"WEIR_DATA", "WEIR_CONFIG_DIR", "WEIR_NATS", "CMAN_CLUSTER", "CMAN_POOL", variableContext} {
 		t.Setenv(name, "")
 	}
-	plain := Settings{LogLevel: "info", LogFormat: "text"}
-	with := func(change func(*Settings)) Settings {
+	plain := daemon.Settings{LogLevel: "info", LogFormat: "text"}
+	with := func(change func(*daemon.Settings)) daemon.Settings {
 		s := plain
 		change(&s)
 		return s
 	}
-	prod := with(func(s *Settings) {
+	prod := with(func(s *daemon.Settings) {
 		s.Configs, s.Cluster, s.Pool, s.NATS = "/p", "prod", "web", "nats://a,nats://b"
 		s.ContextPlace = "context prod of " + file
 		s.NATSFrom = s.ContextPlace
@@ -69,26 +71,26 @@ func TestContextFillsWhatIsNotGiven(t *testing.T) {
 		env    map[string]string
 		args   []string
 		daemon bool
-		want   Settings
+		want   daemon.Settings
 	}{
 		"current": {nil, nil, false, prod},
-		"flag": {nil, []string{"--pool", "batch", "--nats", "nats://c"}, false, func() Settings {
+		"flag": {nil, []string{"--pool", "batch", "--nats", "nats://c"}, false, func() daemon.Settings {
 			s := prod
-			s.Pool, s.NATS, s.NATSFrom = "batch", "nats://c", flagNATS
+			s.Pool, s.NATS, s.NATSFrom = "batch", "nats://c", daemon.FlagNATS
 			return s
 		}()},
-		"environment": {map[string]string{"CMAN_CLUSTER": "other", "WEIR_NATS": "nats://d"}, nil, false, func() Settings {
+		"environment": {map[string]string{"CMAN_CLUSTER": "other", "WEIR_NATS": "nats://d"}, nil, false, func() daemon.Settings {
 			s := prod
-			s.Cluster, s.NATS, s.NATSFrom = "other", "nats://d", variableNATS
+			s.Cluster, s.NATS, s.NATSFrom = "other", "nats://d", daemon.VariableNATS
 			return s
 		}()},
-		"chosen by the flag": {map[string]string{variableContext: "prod"}, []string{"--context", "lab"}, false, with(func(s *Settings) {
-			s.Data, s.Cluster, s.Pool, s.NATSFrom, s.ContextPlace = "/lab", "lab", "default", variableNATS, "context lab of "+file
+		"chosen by the flag": {map[string]string{variableContext: "prod"}, []string{"--context", "lab"}, false, with(func(s *daemon.Settings) {
+			s.Data, s.Cluster, s.Pool, s.NATSFrom, s.ContextPlace = "/lab", "lab", "default", daemon.VariableNATS, "context lab of "+file
 		})},
-		"chosen by the environment": {map[string]string{variableContext: "lab"}, nil, false, with(func(s *Settings) {
-			s.Data, s.Cluster, s.Pool, s.NATSFrom, s.ContextPlace = "/lab", "lab", "default", variableNATS, "context lab of "+file
+		"chosen by the environment": {map[string]string{variableContext: "lab"}, nil, false, with(func(s *daemon.Settings) {
+			s.Data, s.Cluster, s.Pool, s.NATSFrom, s.ContextPlace = "/lab", "lab", "default", daemon.VariableNATS, "context lab of "+file
 		})},
-		"daemon": {nil, []string{"--context", "lab"}, true, with(func(s *Settings) { s.Cluster, s.Pool, s.NATSFrom = "local", "default", variableNATS })},
+		"daemon": {nil, []string{"--context", "lab"}, true, with(func(s *daemon.Settings) { s.Cluster, s.Pool, s.NATSFrom = "local", "default", daemon.VariableNATS })},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for key, value := range tc.env {

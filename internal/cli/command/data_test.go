@@ -4,11 +4,13 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/weirkeeper/weirkeeper/internal/daemon"
 )
 
 // A data folder that all users can change is refused.
 func TestDataFolderOfAllUsers(t *testing.T) {
-	r := Root{Settings: Settings{Data: t.TempDir()}}
+	r := Root{Settings: daemon.Settings{Data: t.TempDir()}}
 	if _, err := r.DataDir(); err != nil {
 		t.Errorf("folder of this user: %v", err)
 	}

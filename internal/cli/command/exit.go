@@ -8,6 +8,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
 	"github.com/weirkeeper/weirkeeper/internal/platform/inputfile"
+	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
 )
 
 // Exit codes of every command; releaseCodes has those of releases.
@@ -16,15 +17,6 @@ const (
 	ExitFailed = 1 // the command failed; standard error has the reason
 	ExitUsage  = 2 // the command line or a file is wrong
 )
-
-// UsageError is a mistake in a command line or a file. The exit code is 2.
-type UsageError struct{ Err error }
-
-func (e *UsageError) Error() string { return e.Err.Error() }
-func (e *UsageError) Unwrap() error { return e.Err }
-
-// Usage marks err as a UsageError.
-func Usage(err error) error { return &UsageError{err} }
 
 // releaseCode is the exit code for a refused release.
 type releaseCode struct {
@@ -58,7 +50,7 @@ func ExitCode(err error) int {
 	if err == nil {
 		return ExitOK
 	}
-	if _, ok := errors.AsType[*UsageError](err); ok {
+	if _, ok := errors.AsType[*usage.Error](err); ok {
 		return ExitUsage
 	}
 	if _, ok := errors.AsType[*inputfile.Error](err); ok {

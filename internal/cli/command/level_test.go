@@ -7,12 +7,14 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/weirkeeper/weirkeeper/internal/daemon"
 )
 
 // A first SIGUSR1 adds debug lines, and a second one removes them.
 func TestSignalChangesTheLevel(t *testing.T) {
 	var out strings.Builder
-	r := &Root{Stderr: &out, Settings: Settings{LogLevel: "warn", LogFormat: "json"}}
+	r := &Root{Stderr: &out, Settings: daemon.Settings{LogLevel: "warn", LogFormat: "json"}}
 	log, err := r.Logger()
 	if err != nil {
 		t.Fatal(err)

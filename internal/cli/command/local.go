@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
 )
 
 // UpOptions are the flags of "weir up".
@@ -36,7 +38,7 @@ The line "dashboard" has a link for a browser. Its token admits this user only.`
 		Args: NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Changed("config-dir") {
-				return Usage(errors.New("weir up writes its own configuration below the data folder: give a pool file with --pool-file, or run weir bootstrap with --config-dir"))
+				return usage.New(errors.New("weir up writes its own configuration below the data folder: give a pool file with --pool-file, or run weir bootstrap with --config-dir"))
 			}
 			return run(cmd.Context(), o)
 		},

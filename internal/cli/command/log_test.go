@@ -4,13 +4,15 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/weirkeeper/weirkeeper/internal/daemon"
 )
 
 // TestDurationsInLogs writes a duration as text, and in JSON as seconds.
 func TestDurationsInLogs(t *testing.T) {
 	for format, want := range map[string]string{"text": " took=1m30.5s\n", "json": `"took":90.5}` + "\n"} {
 		var out strings.Builder
-		r := &Root{Stderr: &out, Settings: Settings{LogLevel: "info", LogFormat: format}}
+		r := &Root{Stderr: &out, Settings: daemon.Settings{LogLevel: "info", LogFormat: format}}
 		log, err := r.Logger()
 		if err != nil {
 			t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weirkeeper/weirkeeper/internal/platform/terminal"
+	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
 )
 
 // watchEvery is the period of Watch.
@@ -35,7 +36,7 @@ func (r *Root) Watch(ctx context.Context, show func(context.Context) error) erro
 		if ctx.Err() != nil {
 			return nil
 		}
-		if _, wrong := errors.AsType[*UsageError](err); err != nil && (first || wrong) {
+		if _, wrong := errors.AsType[*usage.Error](err); err != nil && (first || wrong) {
 			_, _ = terminal.Below(out).Write(text.Bytes())
 			return err
 		}

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 
 	"github.com/weirkeeper/weirkeeper/internal/platform/terminal"
+	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
 )
 
 // TestWatch prints an output only if more than its ages changed, continues after an error, and ends with its context.
@@ -41,7 +42,7 @@ func TestWatch(t *testing.T) {
 // TestWatchEndsAtAMistake returns the error of the first call, and that of a wrong name at any time.
 func TestWatchEndsAtAMistake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		for calls, problem := range map[int]error{1: errors.New("no bus"), 2: Usage(errors.New("no such pool"))} {
+		for calls, problem := range map[int]error{1: errors.New("no bus"), 2: usage.New(errors.New("no such pool"))} {
 			r, n := &Root{Stdout: new(strings.Builder)}, 0
 			err := r.Watch(t.Context(), func(context.Context) error {
 				if n++; n == calls {

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
 )
@@ -72,8 +71,8 @@ intervals: {heartbeat_period: 1s, droplet_lost: 5s, min_restart_delay: 5s, delay
 
 // writeUpConfigs writes the files below the data folder.
 func writeUpConfigs(data, cluster, pool, endpoint string, poolFile []byte) error {
-	dir := command.UpConfigs(data)
-	if err := daemon.WriteFile(filepath.Join(dir, "weir.yaml"), fmt.Appendf(nil, upService, endpoint, upBucket, command.WebTokens(data))); err != nil {
+	dir := daemon.UpConfigs(data)
+	if err := daemon.WriteFile(filepath.Join(dir, "weir.yaml"), fmt.Appendf(nil, upService, endpoint, upBucket, daemon.WebTokens(data))); err != nil {
 		return err
 	}
 	if err := daemon.WriteFile(filepath.Join(dir, "harmonizer.yaml"), []byte(upHarmonizer)); err != nil {

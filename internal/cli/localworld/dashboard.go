@@ -9,7 +9,6 @@ import (
 	"net"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/internal/platform/wholefile"
@@ -34,7 +33,7 @@ func checkWebAddress(addr string) error {
 // webSecret returns the secret of the file of tokens, and creates a missing one. So a page that is open stays valid after
 // a restart. It renames a damaged file.
 func webSecret(data string, log *slog.Logger) (string, error) {
-	path := command.WebTokens(data)
+	path := daemon.WebTokens(data)
 	tokens, err := apiserver.ReadTokens(path)
 	if err == nil {
 		return tokens[0].Secret, nil

@@ -25,6 +25,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/diskspace"
 	"github.com/weirkeeper/weirkeeper/internal/platform/inputfile"
 	"github.com/weirkeeper/weirkeeper/internal/platform/sdnotify"
+	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
 	"github.com/weirkeeper/weirkeeper/internal/platform/wholefile"
 	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/metrics/embedded"
@@ -40,11 +41,11 @@ func ServeMetrics(ctx context.Context, root *command.Root, o command.MetricsOpti
 	}
 	intake, err := intakeOf(o)
 	if err != nil {
-		return command.Usage(err)
+		return usage.New(err)
 	}
 	service, err := config.LoadService(root.ConfigDir())
 	if err != nil {
-		return command.Usage(err)
+		return usage.New(err)
 	}
 	intake.retention = retentionOf(o, service)
 	settings, log, err := root.Daemon()
@@ -79,7 +80,7 @@ func ServeMetrics(ctx context.Context, root *command.Root, o command.MetricsOpti
 		return parts.Stop(err)
 	}
 	parts.Run("free space", func(ctx context.Context) error { return untilFull(ctx, metricsFolder(settings.Data)) })
-	fmt.Fprintf(root.Stdout, "metrics of cluster %s: %s?bucket=APP, in line protocol; its token is in %s\n", settings.Cluster, at.url, cmp.Or(o.TokenFile, command.MetricsToken(settings.Data)))
+	fmt.Fprintf(root.Stdout, "metrics of cluster %s: %s?bucket=APP, in line protocol; its token is in %s\n", settings.Cluster, at.url, cmp.Or(o.TokenFile, daemon.MetricsToken(settings.Data)))
 	parts.Run("service manager", func(ctx context.Context) error { return notify.Run(ctx, at.alive) })
 	<-parts.Context().Done()
 	return parts.Stop(nil)
@@ -158,7 +159,7 @@ func retentionOf(o command.MetricsOptions, s config.Service) time.Duration {
 // ownToken returns the token of the data folder, and creates a missing one. It renames a file that is empty or has
 // characters that are invalid in an HTTP header.
 func ownToken(data string, log *slog.Logger) (lineprotocol.Token, error) {
-	path := command.MetricsToken(data)
+	path := daemon.MetricsToken(data)
 	text, err := os.ReadFile(path)
 	if err == nil {
 		if token := strings.TrimSpace(string(text)); sendable(token) {

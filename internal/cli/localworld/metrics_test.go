@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
+	"github.com/weirkeeper/weirkeeper/internal/daemon"
 )
 
 // Without a token, the store accepts writes on addresses of this host only.
@@ -44,7 +45,7 @@ func TestIntake(t *testing.T) {
 // The token of a data folder is made once, for this user only. A damaged one is replaced.
 func TestOwnToken(t *testing.T) {
 	data := t.TempDir()
-	path := command.MetricsToken(data)
+	path := daemon.MetricsToken(data)
 	log := slog.New(slog.DiscardHandler)
 	token := func() string {
 		t.Helper()

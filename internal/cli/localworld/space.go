@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/internal/cli/command"
+	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/internal/platform/diskspace"
 )
 
@@ -15,7 +15,7 @@ func (r reporter) watchSpace(ctx context.Context, data string) error {
 	full := map[string]bool{}
 	for {
 		now := map[string]bool{}
-		for _, one := range diskspace.Watched(data, command.DataParts()...) {
+		for _, one := range diskspace.Watched(data, daemon.DataParts()...) {
 			now[one.Path] = true
 			if !full[one.Path] {
 				r.warn("disk", one.Error())

@@ -10,8 +10,8 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise/output"
-	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/config"
+	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/metrics/embedded"
 	"github.com/weirkeeper/weirkeeper/metrics/lineprotocol"
@@ -31,7 +31,7 @@ func (u *up) startMetrics() (wait func(context.Context), err error) {
 		return nil, err
 	}
 	settings := u.Settings
-	settings.Data, settings.Configs = u.data, command.UpConfigs(u.data)
+	settings.Data, settings.Configs = u.data, daemon.UpConfigs(u.data)
 	argv := settings.Argv("metrics", "--addr", addr, "--admin-addr", config.AdminOff)
 	// Use this process's program even if its file was replaced.
 	argv[0] = fmt.Sprintf("/proc/%d/exe", os.Getpid())
@@ -60,9 +60,9 @@ func (u *up) startMetrics() (wait func(context.Context), err error) {
 		ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 		defer cancel()
 		if process.Ready(ctx) == nil {
-			u.print("metrics", "http://%s%s?bucket=APP, in line protocol; its token is in %s", addr, lineprotocol.Path, command.MetricsToken(u.data))
+			u.print("metrics", "http://%s%s?bucket=APP, in line protocol; its token is in %s", addr, lineprotocol.Path, daemon.MetricsToken(u.data))
 			u.print("", "printf 'Authorization: Token %%s' \"$(cat '%s')\" | curl -H @- --data-binary 'NAME value=1' 'http://%s%s?bucket=APP'",
-				command.MetricsToken(u.data), addr, lineprotocol.Path)
+				daemon.MetricsToken(u.data), addr, lineprotocol.Path)
 		}
 	}, nil
 }

@@ -25,6 +25,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/diskspace"
 	"github.com/weirkeeper/weirkeeper/internal/platform/flock"
 	"github.com/weirkeeper/weirkeeper/internal/platform/inputfile"
+	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/metrics/embedded"
 	"github.com/weirkeeper/weirkeeper/pools/local"
@@ -78,17 +79,17 @@ func Up(ctx context.Context, root *command.Root, o command.UpOptions) error {
 		}
 		// Report a mistake in the file before anything starts.
 		if _, err := config.ReadPool(o.PoolFile, root.Cluster, root.Pool); err != nil {
-			return command.Usage(err)
+			return usage.New(err)
 		}
 		if u.poolFile, err = inputfile.Read(o.PoolFile, maxPoolFile); err != nil {
 			return err
 		}
 	}
 	if _, err := intakeOf(command.MetricsOptions{Addr: o.MetricsAddr}); err != nil {
-		return command.Usage(err)
+		return usage.New(err)
 	}
 	if err := checkWebAddress(o.WebAddr); err != nil {
-		return command.Usage(err)
+		return usage.New(err)
 	}
 	if full, is := errors.AsType[*diskspace.Full](diskspace.Check(data)); is {
 		return fmt.Errorf("start in data folder %s: %w; or give another folder with --data", data, full)
@@ -237,9 +238,9 @@ func (u *up) startBack(ctx context.Context) (config.Pool, error) {
 	if err := writeUpConfigs(u.data, u.Cluster, u.Pool, endpoint, u.poolFile); err != nil {
 		return config.Pool{}, fmt.Errorf("write the configuration: %w", err)
 	}
-	u.print("config", "%s", command.UpConfigs(u.data))
+	u.print("config", "%s", daemon.UpConfigs(u.data))
 	metrics(ctx)
-	_, pool, err := config.Load(command.UpConfigs(u.data), u.Cluster, u.Pool)
+	_, pool, err := config.Load(daemon.UpConfigs(u.data), u.Cluster, u.Pool)
 	return pool, err
 }
 
@@ -296,7 +297,7 @@ func (u *up) copyPoolFile(ctx context.Context, changes <-chan struct{}) error {
 		_, refused := config.ReadPool(u.options.PoolFile, u.Cluster, u.Pool)
 		text, err := inputfile.Read(u.options.PoolFile, maxPoolFile)
 		if err == nil {
-			err = daemon.WriteFile(filepath.Join(command.UpConfigs(u.data), filepath.FromSlash(config.FileOf(u.Cluster, u.Pool))), text)
+			err = daemon.WriteFile(filepath.Join(daemon.UpConfigs(u.data), filepath.FromSlash(config.FileOf(u.Cluster, u.Pool))), text)
 		}
 		if err := errors.Join(refused, err); err != nil {
 			fmt.Fprintf(u.Stdout, "! pool file rejected, the previous one continues: %v\n", err)
@@ -311,7 +312,7 @@ func (u *up) copyPoolFile(ctx context.Context, changes <-chan struct{}) error {
 func (u *up) harmonizer(ctx context.Context, b *bus.Bus) (*harmonizer.Harmonizer, error) {
 	parts := harmonizerd.Parts{Bus: b, Data: u.data, Store: embedded.NewClient(b.Conn(), u.Cluster), Log: u.log}
 	var err error
-	if parts.File, _, err = config.LoadHarmonizer(command.UpConfigs(u.data)); err != nil {
+	if parts.File, _, err = config.LoadHarmonizer(daemon.UpConfigs(u.data)); err != nil {
 		return nil, err
 	}
 	if parts.Holder, err = daemon.HolderName(u.data, u.Cluster, "harmonizer", ""); err != nil {
@@ -363,7 +364,7 @@ func (u *up) placer(ctx context.Context, b *bus.Bus) (*placerd.Placer, error) {
 func (u *up) providerConfig(pool config.Pool) local.Config {
 	c := local.Config{
 		Cluster: u.Cluster, Pool: u.Pool, Heartbeat: upHeartbeat, StopGrace: upStopGrace,
-		Argv:    []string{u.Program, "agent", "--data", u.data, "--config-dir", command.UpConfigs(u.data), "--log-level", "warn"},
+		Argv:    []string{u.Program, "agent", "--data", u.data, "--config-dir", daemon.UpConfigs(u.data), "--log-level", "warn"},
 		Env:     u.Env(),
 		DataDir: filepath.Join(u.data, "local"), SelfFenceAfter: pool.SelfFence(),
 	}
@@ -383,7 +384,7 @@ func (u *up) reportBootstrap(s supervise.Status) {
 // startBootstrap starts the pool's bootstrap as a separate process.
 func (u *up) startBootstrap() error {
 	child := u.Settings
-	child.Data, child.Configs = u.data, command.UpConfigs(u.data)
+	child.Data, child.Configs = u.data, daemon.UpConfigs(u.data)
 	process, err := supervise.NewProcess(u.launcher, supervise.ProcessConfig{
 		Name: "bootstrap", StartTimeout: upStartTimeout, Policy: supervise.DefaultPolicy(), Log: u.log, Watch: u.reportBootstrap,
 		NewSpec: func(context.Context) (supervise.Spec, error) {
@@ -416,7 +417,7 @@ func (u *up) startDashboard() error {
 		return err
 	}
 	child := u.Settings
-	child.Data, child.Configs = u.data, command.UpConfigs(u.data)
+	child.Data, child.Configs = u.data, daemon.UpConfigs(u.data)
 	policy := supervise.DefaultPolicy()
 	policy.Budget = 1000 // more than fit the window, so restarts never stop
 	process, err := supervise.NewProcess(u.launcher, supervise.ProcessConfig{

@@ -14,10 +14,10 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/internal/platform/httpguard"
+	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
 )
 
 // Bounds of a server.
@@ -78,7 +78,7 @@ func Listen(c Config) (*Server, error) {
 		return nil, nil
 	}
 	if err := c.Settings.CheckAddress(address); err != nil && !s.trusted {
-		return nil, command.Usage(fmt.Errorf("address of the admin server %w", err))
+		return nil, usage.New(fmt.Errorf("address of the admin server %w", err))
 	}
 	if _, err := c.token(); err != nil {
 		return nil, err

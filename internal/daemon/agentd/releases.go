@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
-	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/config"
+	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/signalbucket"
 )
 
@@ -36,7 +36,7 @@ func (r *Releases) Fetch(ctx context.Context, ref release.Ref, inUse func() []re
 		return "", err
 	}
 	var keys signalbucket.Keys
-	if r.Configs == command.UpConfigs(r.Data) { // of "weir up"
+	if r.Configs == daemon.UpConfigs(r.Data) { // of "weir up"
 		if keys, err = signalbucket.LocalKeys(r.Data); err != nil {
 			return "", err
 		}

@@ -20,7 +20,6 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler"
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
-	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/admin"
@@ -66,7 +65,7 @@ const MetricsSocket = "WEIR_METRICS_SOCKET"
 
 // Process is an autoscaler with its flags.
 type Process struct {
-	command.Settings
+	daemon.Settings
 	DryRun    bool
 	AdminAddr string    // address of the admin server; empty: that of weir.yaml
 	Out       io.Writer // receives the address

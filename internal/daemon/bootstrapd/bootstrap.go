@@ -20,7 +20,6 @@ import (
 	"github.com/weirkeeper/weirkeeper/bootstrap"
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
-	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/admin"
@@ -38,7 +37,7 @@ const signalTimeout = 5 * time.Second
 
 // Process is a bootstrap with its flags.
 type Process struct {
-	command.Settings
+	daemon.Settings
 	CheckArgs func(args []string) error                // refuses arguments that are not flags of the autoscaler
 	Progress  func(ref release.Ref, done, total int64) // of downloads, in bytes; nil: log lines
 	Notify    *sdnotify.Notifier                       // nil: systemd waits for nothing

@@ -7,7 +7,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/bootstrap"
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
-	"github.com/weirkeeper/weirkeeper/internal/cli/command"
+	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/admin"
 	"github.com/weirkeeper/weirkeeper/internal/explain"
 )
@@ -28,7 +28,7 @@ func (r *reloader) checks() []admin.Check {
 			return autoscalerResult(time.Now(), r.bootstrap.Status().Autoscaler)
 		}},
 		{Name: "signals", Read: func(context.Context) admin.Result { return signalsResult(time.Now(), r.status().Signals) }},
-		admin.Disk(r.process.Data, command.DataParts()...),
+		admin.Disk(r.process.Data, daemon.DataParts()...),
 	}
 }
 

@@ -12,8 +12,8 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/bootstrap"
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
-	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/config"
+	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/signalbucket"
 	"github.com/weirkeeper/weirkeeper/internal/platform/s3gateway/s3test"
 )
@@ -95,7 +95,7 @@ func TestKeysChange(t *testing.T) {
 			t.Errorf("with secret %q it is yanked: %q, its candidate: %q", secret, why, running.Candidate.Yanked)
 		}
 	}
-	watched := Process{Settings: command.Settings{Configs: "x", Cluster: "local", Pool: "default"}}.watched(service)
+	watched := Process{Settings: daemon.Settings{Configs: "x", Cluster: "local", Pool: "default"}}.watched(service)
 	if !strings.Contains(strings.Join(watched, " "), file) {
 		t.Errorf("watched are %q: want %s among them", watched, file)
 	}

@@ -14,7 +14,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weirkeeper/weirkeeper/bootstrap"
-	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/admin"
@@ -153,7 +152,7 @@ type Status struct {
 func (r *reloader) status() Status {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	s := Status{r.bootstrap.Status(), r.refused, diskspace.Watched(r.process.Data, command.DataParts()...)}
+	s := Status{r.bootstrap.Status(), r.refused, diskspace.Watched(r.process.Data, daemon.DataParts()...)}
 	if err := r.bus.Problem(); err != nil && s.Refused == "" {
 		s.Refused = err.Error()
 	}

@@ -19,7 +19,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/admin"
@@ -32,7 +31,7 @@ import (
 
 // Process is "weir notify" with its flags.
 type Process struct {
-	command.Settings
+	daemon.Settings
 	AdminAddr string             // address of the admin server; empty: that of weir.yaml
 	Out       io.Writer          // receives the address
 	Notify    *sdnotify.Notifier // nil: systemd waits for nothing

@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/config"
+	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/notifyd"
 	"github.com/weirkeeper/weirkeeper/internal/past"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
@@ -77,7 +77,7 @@ func (w *world) run() (stop func()) {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(w.t.Context())
 	p := notifyd.Process{
-		Settings: command.Settings{Data: w.data, Cluster: "here"}, AdminAddr: config.AdminOff, Out: io.Discard, Log: slog.New(slog.DiscardHandler),
+		Settings: daemon.Settings{Data: w.data, Cluster: "here"}, AdminAddr: config.AdminOff, Out: io.Discard, Log: slog.New(slog.DiscardHandler),
 	}
 	service := config.Service{Notify: []notify.Settings{{Name: "hook", URL: w.url}}}
 	var wg sync.WaitGroup

@@ -21,7 +21,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/admin"
@@ -129,7 +128,7 @@ func (p *Placer) keep(ctx context.Context) error {
 
 // Process is "weir placer" with its flags.
 type Process struct {
-	command.Settings
+	daemon.Settings
 	Pools     []string           // at least one
 	AdminAddr string             // address of the admin server; empty: that of weir.yaml
 	Out       io.Writer          // receives the address

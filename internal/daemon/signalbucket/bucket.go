@@ -20,12 +20,12 @@ import (
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
 	"github.com/weirkeeper/weirkeeper/bootstrap/release/keyfile"
 	"github.com/weirkeeper/weirkeeper/bootstrap/release/s3store"
-	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/internal/platform/awssdk"
 	"github.com/weirkeeper/weirkeeper/internal/platform/inputfile"
 	"github.com/weirkeeper/weirkeeper/internal/platform/strictjson"
+	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
 	"github.com/weirkeeper/weirkeeper/internal/platform/wholefile"
 )
 
@@ -47,7 +47,7 @@ func TrustOf(s config.Service) (release.Trust, error) {
 // unavailable, so the cache is used.
 func Open(ctx context.Context, service config.Service, keys Keys) (release.Bucket, error) {
 	if service.AWS.SignalsBucket == "" {
-		return nil, command.Usage(ErrNoBucket)
+		return nil, usage.New(ErrNoBucket)
 	}
 	source := awssdk.Fixed(keys.Access, keys.Secret)
 	if keys == (Keys{}) {

@@ -20,7 +20,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/admin"
@@ -28,6 +27,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/roles"
 	"github.com/weirkeeper/weirkeeper/internal/platform/httpguard"
 	"github.com/weirkeeper/weirkeeper/internal/platform/sdnotify"
+	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
 	"github.com/weirkeeper/weirkeeper/internal/ui/apiserver"
 	"github.com/weirkeeper/weirkeeper/internal/ui/web"
 )
@@ -37,7 +37,7 @@ const maxConns = 1024
 
 // Process is "weir web" with its flags.
 type Process struct {
-	command.Settings
+	daemon.Settings
 	Addr      string             // of the pages and the API; empty: that of weir.yaml
 	AdminAddr string             // address of the admin server; empty: that of weir.yaml
 	Out       io.Writer          // receives the address
@@ -52,13 +52,13 @@ func (p Process) Run(ctx context.Context, service config.Service) error {
 		settings.Addr = p.Addr
 	}
 	if err := settings.CheckAddress(); err != nil {
-		return command.Usage(fmt.Errorf("address of weir web %w", err))
+		return usage.New(fmt.Errorf("address of weir web %w", err))
 	}
 	var tokens func() ([]apiserver.Token, error)
 	if settings.TokenFile != "" {
 		tokens = func() ([]apiserver.Token, error) { return apiserver.ReadTokens(settings.TokenFile) }
 		if _, err := tokens(); err != nil {
-			return command.Usage(err)
+			return usage.New(err)
 		}
 	}
 	listener, err := net.Listen("tcp", settings.Addr)

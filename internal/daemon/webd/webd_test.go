@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/config"
+	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/internal/past"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/natsserver"
@@ -74,7 +74,7 @@ func start(t *testing.T, data string) string {
 	ctx, cancel := context.WithCancel(t.Context())
 	read, write := io.Pipe()
 	p := Process{
-		Settings: command.Settings{Data: data, Configs: t.TempDir(), Cluster: "here"}, Addr: "127.0.0.1:0", AdminAddr: config.AdminOff, Out: write,
+		Settings: daemon.Settings{Data: data, Configs: t.TempDir(), Cluster: "here"}, Addr: "127.0.0.1:0", AdminAddr: config.AdminOff, Out: write,
 		Log: slog.New(slog.DiscardHandler),
 	}
 	var wg sync.WaitGroup

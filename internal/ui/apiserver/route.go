@@ -19,12 +19,12 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler"
 	"github.com/weirkeeper/weirkeeper/bootstrap"
 	"github.com/weirkeeper/weirkeeper/harmonizer"
-	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/autoscalerd"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 	"github.com/weirkeeper/weirkeeper/internal/platform/seconds"
 	"github.com/weirkeeper/weirkeeper/internal/platform/strictjson"
 	"github.com/weirkeeper/weirkeeper/internal/platform/terminal"
+	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/internal/ui/view"
 	"github.com/weirkeeper/weirkeeper/nodehealth"
@@ -285,7 +285,7 @@ func statusOf(err error) int {
 	if _, ok := errors.AsType[*view.AbsentError](err); ok {
 		return http.StatusServiceUnavailable
 	}
-	if _, ok := errors.AsType[*command.UsageError](err); ok {
+	if _, ok := errors.AsType[*usage.Error](err); ok {
 		return http.StatusNotFound
 	}
 	switch {

@@ -11,11 +11,11 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler"
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
-	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/autoscalerd"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/bootstrapd"
 	"github.com/weirkeeper/weirkeeper/internal/explain"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
+	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
 	"github.com/weirkeeper/weirkeeper/nodehealth"
 	"github.com/weirkeeper/weirkeeper/nodehealth/events"
 	"github.com/weirkeeper/weirkeeper/pools"
@@ -82,7 +82,7 @@ func (p Pool) Status(ctx context.Context) Status {
 		}
 	}
 	if r, err := Last(ctx, b, p.Cluster, p.Name); err != nil {
-		if mistake, ok := errors.AsType[*command.UsageError](err); ok {
+		if mistake, ok := errors.AsType[*usage.Error](err); ok {
 			s.Unknown = mistake
 			return s
 		}

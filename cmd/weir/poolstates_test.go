@@ -40,8 +40,6 @@ const (
 
 const noData = "1 the cluster has no bucket and no stream"
 
-const noOldData = "0 cluster other has no data of the old layout"
-
 // stateRows has a row for each of busCommands.
 func stateRows() map[string]stateRow {
 	harmonizer := func(paused string) stateRow { return stateRow{paused, noHarmonizer, noHarmonizer, noHarmonizer} }
@@ -82,7 +80,6 @@ func stateRows() map[string]stateRow {
 		// The cluster "other" has no data until a restore.
 		"state backup":  {noData, noData, noData, noData},
 		"state restore": {"? KV_weir-apps_other", "? KV_weir-apps_other", "? KV_weir-apps_other", "? KV_weir-apps_other"},
-		"state migrate": {noOldData, noOldData, noOldData, noOldData},
 
 		"signal ps":      bootstrap("0 default/default"),
 		"signal logs":    bootstrap("0 started, pid"),

@@ -227,7 +227,7 @@ func adminRows(folder string) []roleRow {
 	backup := filepath.Join(folder, "prod.tar")
 	return []roleRow{
 		{"state backup " + backup, 0, "KV_weir-apps_prod"}, {"state restore " + backup, 1, "--replace deletes what exists first"},
-		{"state migrate --dry-run", 0, ""}, {"state aside pool." + rolesPoolName + " --reason x", 1, "nothing to set aside"},
+		{"state aside pool." + rolesPoolName + " --reason x", 1, "nothing to set aside"},
 	}
 }
 

@@ -1,11 +1,9 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -21,7 +19,6 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/spelling"
 	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
 	"github.com/weirkeeper/weirkeeper/internal/state"
-	"github.com/weirkeeper/weirkeeper/internal/state/migrate"
 	"github.com/weirkeeper/weirkeeper/internal/ui/view"
 )
 
@@ -31,16 +28,15 @@ type stateCommands struct{ *shared }
 func (cli *stateCommands) stateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "state",
-		Short: "Check stored data for damage and loss, accept a loss, back up, restore, and migrate old data",
+		Short: "Check stored data for damage and loss, accept a loss, back up, and restore",
 		Example: `  weir state check
   weir state backup prod.tar
   weir state accept apps --reason "restored the copy of 03:00"
-  weir state aside drain.default.i-1 --reason "bytes flipped on nats-1"
-  weir state migrate --dry-run`,
+  weir state aside drain.default.i-1 --reason "bytes flipped on nats-1"`,
 		Args: command.Group,
 		RunE: command.Help,
 	}
-	cmd.AddCommand(cli.checkCommand(), cli.acceptCommand(), cli.asideCommand(), cli.backupCommand(), cli.restoreCommand(), cli.migrateCommand())
+	cmd.AddCommand(cli.checkCommand(), cli.acceptCommand(), cli.asideCommand(), cli.backupCommand(), cli.restoreCommand())
 	return cmd
 }
 
@@ -286,61 +282,6 @@ func (cli *stateCommands) alarmOf(ctx context.Context, b *bus.Bus, reader string
 		return &alarms[i], err
 	}
 	return nil, err
-}
-
-func (cli *stateCommands) migrateCommand() *cobra.Command {
-	var c migrate.Config
-	cmd := &cobra.Command{
-		Use:   "migrate",
-		Short: "Move the data of a cluster from the old buckets and streams to the new ones",
-		Long: `Move the data of a cluster from the old buckets and streams to the new ones: leases, state,
-orders, applications, recorded ticks and evidence. Stop all daemons of the cluster
-first. The command takes their leases, copies the data, compares the copies, and seals
-the old buckets: no old program can write them any more. If it is interrupted, run it
-again: it continues. Without old data it does nothing. See "Upgrade of stored data" in
-docs/operating.md.`,
-		Example: `  weir state migrate --dry-run
-  weir state migrate
-  weir state migrate --replicas 3 --output json`,
-		Args: command.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if c.Replicas < 0 || c.Replicas > maxReplicas {
-				return usage.New(fmt.Errorf("--replicas is %d: want 1 to %d, or 0 for the default", c.Replicas, maxReplicas))
-			}
-			connection, err := cli.connection("weir command")
-			if err != nil {
-				return err
-			}
-			connection.User.Role = roles.Admin
-			return cli.on(cmd.Context(), connection, func(ctx context.Context, b *bus.Bus) error { return cli.migrate(ctx, b, c) })
-		},
-	}
-	cmd.Flags().BoolVar(&c.DryRun, "dry-run", false, "print what would be moved, and write nothing")
-	cmd.Flags().BoolVar(&c.IgnoreAlarms, "ignore-alarms", false, "move data that a reader reports as damaged or lost")
-	cmd.Flags().IntVar(&c.Replicas, "replicas", 0, "copies of each new bucket and stream; default: as in weir.yaml, else 3 on a NATS cluster, else 1")
-	cli.outputFlag(cmd)
-	return cmd
-}
-
-// maxReplicas is the largest number of replicas that NATS allows.
-const maxReplicas = 5
-
-func (cli *stateCommands) migrate(ctx context.Context, b *bus.Bus, c migrate.Config) error {
-	c.JS, c.Cluster, c.Holder, c.Timeout = b.JetStream(), cli.Cluster, fmt.Sprintf("weir state migrate of %s, pid %d", operator(), os.Getpid()), cli.Timeout
-	c.Replicas = cmp.Or(c.Replicas, b.Replicas())
-	c.Progress = func(line string) { fmt.Fprintf(cli.Stderr, "weir: %s\n", line) }
-	r, err := migrate.Run(ctx, c)
-	if err != nil && ctx.Err() != nil {
-		return fmt.Errorf("%w: run the command again to continue", err)
-	}
-	if err != nil {
-		return err
-	}
-	if cli.output == "json" {
-		return cli.printJSON(r)
-	}
-	fmt.Fprintln(cli.Stdout, r)
-	return nil
 }
 
 // printBusWarnings prints busWarnings as the first lines of a table.

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -12,8 +11,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
@@ -258,104 +255,5 @@ func watchApps(t *testing.T, b *bus.Bus, data string) (end func()) {
 		if err := <-done; err != nil {
 			t.Errorf("Watch = %v\n%s", err, log.String())
 		}
-	}
-}
-
-// TestStateMigrate moves a cluster's data of the old layout: a dry run writes nothing, and a second run has nothing to
-// move.
-func TestStateMigrate(t *testing.T) {
-	t.Parallel()
-	data := t.TempDir()
-	b, err := bus.Open(t.Context(), bus.Config{Data: data, Name: "test", Log: slog.New(slog.DiscardHandler), Serve: natsserver.Serve})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(b.Close)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	old, err := b.JetStream().CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: "weir_local"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, pair := range [][2]string{
-		{"schema", `{"version":1}`}, {"pool.web", "{}"}, {"order.web.pause", `{"by":"ann","at":"2026-03-01T12:00:00Z"}`},
-		{"lease.pool.web", `{"holder":"a","epoch":1,"ttl_ns":15000000000,"at":"2026-03-01T12:00:00Z","released":true}`},
-	} {
-		if _, err := old.PutString(ctx, pair[0], pair[1]); err != nil {
-			t.Fatal(err)
-		}
-	}
-	run := inData(data)
-	const counts = "2 keys of state, 1 orders, 0 applications, 0 records and 0 objects of evidence of 0 pools\n"
-	for _, step := range []struct {
-		args           []string
-		stdout, stderr string
-	}{
-		{[]string{"--dry-run"}, "cluster local: would move " + counts, ""},
-		{[]string{"--dry-run", "--output", "json"}, `"order_keys":1`, ""},
-		{nil, "cluster local: moved " + counts, "weir: bucket weir-orders_local: 1 keys\n"},
-		{nil, "cluster local has no data of the old layout\n", ""},
-	} {
-		r := run(append([]string{"state", "migrate"}, step.args...)...)
-		stdout := r.stdout
-		if len(step.args) == 3 {
-			stdout = strings.ReplaceAll(stdout, " ", "")
-		}
-		if r.code != 0 || !strings.Contains(stdout, step.stdout) || !strings.Contains(r.stderr, step.stderr) {
-			t.Errorf("weir state migrate %v: %+v, want %q", step.args, r, step.stdout)
-		}
-	}
-	for bucket, key := range map[string]string{"weir-state_local": "pool.web", "weir-orders_local": "order.web.pause"} {
-		kv, err := b.JetStream().KeyValue(ctx, bucket)
-		if err == nil {
-			_, err = kv.Get(ctx, key)
-		}
-		if err != nil {
-			t.Errorf("%s of bucket %s: %v", key, bucket, err)
-		}
-	}
-	if _, err := old.PutString(ctx, "pool.web", "x"); err == nil {
-		t.Error("an old daemon can still write the old bucket")
-	}
-}
-
-// TestUpMovesOldData starts "weir up" on a data folder of the old layout, of which the last holder died. The pause of the
-// pool stays, and the epochs of its lease continue.
-func TestUpMovesOldData(t *testing.T) {
-	t.Parallel()
-	data := t.TempDir()
-	b, err := bus.Open(t.Context(), bus.Config{Data: data, Name: "test", Log: slog.New(slog.DiscardHandler), Serve: natsserver.Serve})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(b.Close)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	old, err := b.JetStream().CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: "weir_local"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, pair := range [][2]string{
-		{"schema", `{"version":1}`}, {"order.default.pause", `{"by":"ann","why":"old order","at":"2026-03-01T12:00:00Z"}`},
-		{"lease.pool.default", `{"holder":"dead","epoch":7,"ttl_ns":600000000000,"at":"2026-03-01T12:00:00Z"}`},
-	} {
-		if _, err := old.PutString(ctx, pair[0], pair[1]); err != nil {
-			t.Fatal(err)
-		}
-	}
-	b.Close()
-	u := startUp(t, data)
-	eventually(t, "a tick that is paused by the old order", func() error {
-		if r := weir("--data", data, "status"); !strings.Contains(r.stdout, "old order") {
-			return errors.New(r.stdout + r.stderr)
-		}
-		return nil
-	})
-	if out := u.output(); !strings.Contains(out, "cluster local: moved 1 keys of state, 1 orders") {
-		t.Errorf("weir up prints\n%s\nwant one line about the moved data", out)
-	}
-	var last struct{ Epoch uint64 }
-	if err := json.Unmarshal([]byte(u.weir(t, "explain", "--output", "json")), &last); err != nil || last.Epoch != 9 {
-		t.Errorf("the epoch of the last tick is %d, %v, want 9: the holder of the migration had 8", last.Epoch, err)
 	}
 }

@@ -117,7 +117,7 @@ func wrongArguments() (rows []wrongInput) {
 		rows = append(rows, wrongInput{line, nil, 2, "See \"weir " + commandOf(line), "weir " + commandOf(line), fix})
 	}
 	for _, path := range []string{
-		"app list", "pool list", "state check", "state migrate", "version", "bootstrap", "autoscaler", "agent",
+		"app list", "pool list", "state check", "version", "bootstrap", "autoscaler", "agent",
 		"keep", "up", "metrics serve", "harmonizer release", "nats init", "context list",
 	} {
 		rows = append(rows, wrongInput{path + " extra", nil, 2, `takes no argument, but got "extra"`, "weir " + path, `See "weir ` + path + ` --help"`})
@@ -186,7 +186,6 @@ func wrongNames() []wrongInput {
 		{"state backup DIR/x", map[string]string{"x": "text"}, 2, "exists", "DIR/x", "name a new file"},
 		{"state restore DIR/none", nil, 2, "no such file", "DIR/none", "give a file of"},
 		{"state restore --dry-run DIR/x", map[string]string{"x": strings.Repeat("text", 300)}, 1, "not a backup of weir", "DIR/x", "not a backup"},
-		{"state migrate --replicas 7", nil, 2, "--replicas is 7", "--replicas", "want 1 to 5"},
 		{"state accept apps --reason x", nil, 1, "reports no damage", "reader apps", `"weir state check"`},
 		{"state aside lease.pool.default --reason x", nil, 2, "want pool.POOL, health.POOL or drain.POOL.NODE", `"lease.pool.default"`, `"weir state check"`},
 		{"state aside drain.default. --reason x", nil, 2, "want pool.POOL, health.POOL or drain.POOL.NODE", `"drain.default."`, `"weir state check"`},

@@ -149,7 +149,6 @@ var house = []entry{
 	{path: "internal/platform/identity/...", row: adapter},
 	{path: "internal/platform/s3gateway", row: adapter, by: []string{"internal/cli/localworld", "internal/platform/s3gateway/s3test"}},
 	{path: "internal/state", row: adapter, family: "state"},
-	{path: "internal/state/migrate", row: adapter, family: "state", by: []string{"internal/cli/localworld", "cmd/..."}},
 	{path: "internal/state/backup", row: adapter, only: []string{"internal/platform/bus", "internal/platform/integrity", "internal/platform/kvbucket", "internal/platform/names"}, by: []string{"cmd/..."}},
 	{path: "internal/ui/web", row: adapter, family: "web"},
 	{path: "internal/ui/web/series", row: adapter, pure: true, family: "web"},

@@ -168,9 +168,6 @@ func (u *up) run(ctx context.Context) (err error) {
 	}
 	defer u.closeBus()
 	u.print("bus", "%s", u.bus.Conn().ConnectedUrlRedacted())
-	if err := u.migrate(ctx); err != nil {
-		return err
-	}
 	u.back = daemon.NewServices(context.WithoutCancel(ctx))
 	defer func() { err = u.back.Stop(err) }()
 	u.front = daemon.NewServices(ctx)

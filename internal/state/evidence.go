@@ -1,7 +1,6 @@
 package state
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,9 +22,6 @@ const (
 	maxEvidence     = 192 << 10
 	evidenceHeaders = 4 << 10
 	maxEvidenceNode = 256 // bytes of the name of a node
-
-	// OldEvidenceStream is the stream of all pools' evidence in the layout before ADR 34.
-	OldEvidenceStream = "WEIR_EVIDENCE"
 )
 
 // Evidence stores facts about the machines of one pool before they are replaced or rebuilt. It is safe for concurrent
@@ -89,7 +85,7 @@ func (e *Evidence) Load(ctx context.Context, node string, visit func(name string
 		}
 		if err == nil {
 			sequence = m.Sequence
-			err = visit(fmt.Sprintf("%s/%d", node, cmp.Or(migratedFrom(m.Header), m.Sequence)), m.Data)
+			err = visit(fmt.Sprintf("%s/%d", node, m.Sequence), m.Data)
 		}
 	}
 	return fmt.Errorf("read evidence of node %s: %w", node, err)

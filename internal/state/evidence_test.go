@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/weirkeeper/weirkeeper/internal/state"
 )
@@ -67,20 +66,5 @@ func TestEvidence(t *testing.T) {
 	}
 	if _, err := web.Save(t.Context(), "i-1", make([]byte, 193<<10)); err == nil {
 		t.Error("Save of 193 KiB is no error")
-	}
-}
-
-// Evidence is not stored in the stream of the layout before, where no reader searches for it.
-func TestEvidenceBesideTheOldStream(t *testing.T) {
-	js := js(t)
-	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "WEIR_EVIDENCE", Subjects: []string{"weir.*.evidence.*.*"}}); err != nil {
-		t.Fatal(err)
-	}
-	e, err := state.NewEvidence(js, "c", "web", 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := e.Save(t.Context(), "i-1", []byte("x")); err == nil || !strings.Contains(err.Error(), `run "weir state migrate"`) {
-		t.Errorf("Save = %v, want an error with the command that migrates", err)
 	}
 }

@@ -109,8 +109,7 @@ func (l *Lease) Standby() (holder string, waiting bool) {
 	return l.standby, l.waiting
 }
 
-// Acquire waits until the lease is held or ctx ends. It logs errors of the bus and retries, except ErrSchema and kvbucket.ErrOldLayout. Each
-// Acquire is a takeover with a new epoch. Call Run at once afterwards.
+// Acquire waits until the lease is held or ctx ends. It logs errors of the bus and retries, except ErrSchema. Each Acquire is a takeover with a new epoch. Call Run at once afterwards.
 func (l *Lease) Acquire(ctx context.Context) error {
 	l.setStandby("", true)
 	defer l.setStandby("", false)
@@ -125,7 +124,7 @@ func (l *Lease) Acquire(ctx context.Context) error {
 			return nil
 		case ctx.Err() != nil:
 			return fmt.Errorf("acquire lease %s: %w", l.config.Name, context.Cause(ctx))
-		case errors.Is(err, ErrSchema), errors.Is(err, kvbucket.ErrOldLayout):
+		case errors.Is(err, ErrSchema):
 			return fmt.Errorf("acquire lease %s: %w", l.config.Name, err)
 		}
 		problems.report(l.config.Log, "lease cannot be read", l.config.Name, err)

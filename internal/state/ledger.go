@@ -33,9 +33,6 @@ const (
 	maxPart    = 512 << 10 // bytes
 	maxRecord  = 32 << 20  // bytes
 	maxMessage = 1 << 20   // bytes of one message with its headers
-
-	// OldLedgerStream is the stream of all pools' records in the layout before ADR 34.
-	OldLedgerStream = "WEIR_DECISIONS"
 )
 
 var (

@@ -448,18 +448,6 @@ func TestLostLedgerIsCreatedAgain(t *testing.T) {
 	wantRecorded(t, l, big)
 }
 
-// The error reports what to do if the streams of the layout before are still there.
-func TestLedgerBesideTheOldOne(t *testing.T) {
-	js := js(t)
-	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "WEIR_DECISIONS", Subjects: []string{"weir.*.decision.*"}}); err != nil {
-		t.Fatal(err)
-	}
-	_, err := state.CreateLedger(t.Context(), js, state.LedgerConfig{Cluster: "here", Pool: "web"})
-	if err == nil || !strings.Contains(err.Error(), `run "weir state migrate"`) {
-		t.Errorf("CreateLedger = %v, want an error with the command that migrates", err)
-	}
-}
-
 func BenchmarkAppend(b *testing.B) {
 	server := openBench(b)
 	l, err := state.CreateLedger(b.Context(), server, state.LedgerConfig{Cluster: "here", Pool: "web"})

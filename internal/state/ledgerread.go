@@ -20,9 +20,6 @@ const (
 	encodingHeader = "Weir-Encoding"
 	encodingGzip   = "gzip"
 	partsHeader    = "Weir-Parts" // sequence numbers, separated by commas
-	// MigratedHeader is the sequence number of a migrated message in its old stream, or the old bucket of a key.
-	MigratedHeader = "Weir-Migrated-From"
-	timeHeader     = "Weir-At" // when a migrated record was first written, RFC 3339
 
 	maxParts = maxRecord/maxPart + 1
 )
@@ -58,23 +55,6 @@ func partsOf(h nats.Header) ([]uint64, error) {
 	return parts, nil
 }
 
-// recordTime returns when a record was first written: stored, unless it was migrated.
-func recordTime(h nats.Header, stored time.Time) time.Time {
-	if at, err := time.Parse(time.RFC3339Nano, h.Get(timeHeader)); err == nil {
-		return at
-	}
-	return stored
-}
-
-// migratedFrom returns the sequence number of a migrated message in its old stream; 0: it was not migrated.
-func migratedFrom(h nats.Header) uint64 {
-	n, err := strconv.ParseUint(h.Get(MigratedHeader), 10, 64)
-	if err != nil {
-		return 0
-	}
-	return n
-}
-
 // Bounds of one batch, which Since holds in memory. The server ends a batch with the first record beyond batchBytes.
 const (
 	batchRecords   = 64
@@ -106,9 +86,6 @@ type batchRequest struct {
 // on a cluster a record of the last moment may be missing.
 func (l *Ledger) Since(ctx context.Context, from time.Time, visit func(record []byte) error) error {
 	return l.messages(ctx, batchRequest{Since: &from}, func(m stored) error {
-		if recordTime(m.header, m.at).Before(from) {
-			return nil
-		}
 		record, err := l.whole(ctx, m.header, m.data)
 		if errors.Is(err, errIncomplete) {
 			return nil

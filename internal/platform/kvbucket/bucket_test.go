@@ -2,7 +2,6 @@ package kvbucket_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -263,38 +262,6 @@ func TestSettingsAreKept(t *testing.T) {
 	}
 }
 
-func TestOldLayout(t *testing.T) {
-	for name, c := range map[string]struct {
-		schema string
-		old    bool
-	}{
-		"with state":   {`{"version": 1}`, true},
-		"empty bucket": {"", true},
-		"moved":        {`{"version": 2, "moved_to": "weir-state_here"}`, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			js := single(t)
-			kv, err := js.CreateKeyValue(within(t), jetstream.KeyValueConfig{Bucket: kvbucket.OldName("here")})
-			if err == nil && c.schema != "" {
-				_, err = kv.PutString(within(t), "schema", c.schema)
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, of := range []kvbucket.Config{kvbucket.State("here", 1), kvbucket.Orders("here", 1), kvbucket.Apps("here", 1)} {
-				_, err := kvbucket.Ensure(within(t), js, of)
-				if errors.Is(err, kvbucket.ErrOldLayout) != c.old || c.old && !strings.Contains(err.Error(), `cluster here has state of the old layout in bucket weir_here: stop its daemons and run "weir state migrate"`) {
-					t.Errorf("Ensure of %s = %v", of.Name, err)
-				}
-				if _, err := kvbucket.Check(within(t), js, of.Name); errors.Is(err, kvbucket.ErrMissing) != c.old {
-					t.Errorf("Check of %s = %v", of.Name, err)
-				}
-			}
-			ensure(t, js, kvbucket.State("elsewhere", 1)) // another cluster
-		})
-	}
-}
-
 func TestNoPermission(t *testing.T) {
 	everything := &server.Permissions{Publish: &server.SubjectPermission{Allow: []string{">"}}}
 	little := &server.Permissions{Publish: &server.SubjectPermission{Allow: []string{"$JS.API.STREAM.INFO.KV_weir-apps_here"}}}
@@ -330,21 +297,4 @@ func TestWriteWithoutAnAnswer(t *testing.T) {
 	if errors.Is(err, kvbucket.ErrUnknown) {
 		t.Errorf("Update that the server refuses = %v, which is known", err)
 	}
-}
-
-// FuzzOldSchema checks that no value of the old bucket's schema stops the process.
-func FuzzOldSchema(f *testing.F) {
-	for _, s := range []string{"", "{}", `{"version": 2}`, `{"version": 1e999}`, "null", "[", `"x"`} {
-		f.Add([]byte(s))
-	}
-	f.Fuzz(func(t *testing.T, value []byte) {
-		moved, err := kvbucket.Moved(value)
-		var v struct{ Version int }
-		if err == nil && json.Unmarshal(value, &v) != nil {
-			t.Errorf("Moved(%q) = %t without an error", value, moved)
-		}
-		if moved && v.Version < 2 {
-			t.Errorf("Moved(%q) of version %d", value, v.Version)
-		}
-	})
 }

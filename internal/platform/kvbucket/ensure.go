@@ -2,7 +2,6 @@ package kvbucket
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -15,8 +14,6 @@ import (
 const (
 	checkTimeout = 2 * time.Second        // of one request for a stream's info
 	retryPause   = 250 * time.Millisecond // before a bucket is created again, or checked again
-	// oldSchema is the newest schema version of the buckets of the old layout. A migrated bucket has a higher one.
-	oldSchema = 1
 )
 
 // Config describes a bucket.
@@ -78,8 +75,7 @@ func quorum(c *jetstream.ClusterInfo) error {
 }
 
 // Ensure creates a missing bucket, and reports whether it did. An existing bucket keeps its settings. Without replicas a
-// missing bucket is the error ErrMissing. If the cluster has state of the old layout, the error is ErrOldLayout. Ensure
-// repeats what a new NATS cluster refuses or does not answer, until ctx ends.
+// missing bucket is the error ErrMissing. Ensure repeats what a new NATS cluster refuses or does not answer, until ctx ends.
 func Ensure(ctx context.Context, js jetstream.JetStream, c Config) (created bool, err error) {
 	for {
 		if _, err = Check(ctx, js, c.Name); errors.Is(err, ErrMissing) && c.Replicas > 0 {
@@ -102,9 +98,6 @@ func again(err error) bool {
 }
 
 func create(ctx context.Context, js jetstream.JetStream, c Config) error {
-	if err := checkOldLayout(ctx, js, c.Cluster); err != nil {
-		return err
-	}
 	ctx, cancel := context.WithTimeout(ctx, 2*checkTimeout)
 	defer cancel()
 	_, err := js.CreateStream(ctx, c.Settings())
@@ -125,47 +118,6 @@ func (c Config) Settings() jetstream.StreamConfig {
 		DenyDelete:        true,
 		DenyPurge:         true,
 	}
-}
-
-// OldName returns the bucket of a cluster's state and orders in the old layout.
-func OldName(cluster string) string { return "weir_" + cluster }
-
-// checkOldLayout returns ErrOldLayout if a bucket of the old layout has state that was not moved.
-func checkOldLayout(ctx context.Context, js jetstream.JetStream, cluster string) error {
-	if cluster == "" {
-		return nil
-	}
-	name := OldName(cluster)
-	_, err := Check(ctx, js, name)
-	if errors.Is(err, ErrMissing) {
-		return nil
-	}
-	var e Entry
-	if err == nil {
-		e, err = New(js, name).Get(ctx, "schema")
-	}
-	moved := false
-	if err == nil && e.Found {
-		moved, err = Moved(e.Value)
-	}
-	switch {
-	case err != nil:
-		return fmt.Errorf("check bucket %s of the old layout: %w", name, err)
-	case !moved:
-		return fmt.Errorf("cluster %s has state of the old layout in bucket %s: %w", cluster, name, ErrOldLayout)
-	}
-	return nil
-}
-
-// Moved reports whether a schema is one of a bucket of the old layout that was migrated.
-func Moved(schema []byte) (bool, error) {
-	var s struct {
-		Version int `json:"version"`
-	}
-	if err := json.Unmarshal(schema, &s); err != nil {
-		return false, fmt.Errorf("read its schema: %w", err)
-	}
-	return s.Version > oldSchema, nil
 }
 
 // pause waits. It returns false if ctx ended.

@@ -23,8 +23,6 @@ var (
 	ErrNoPeers = errors.New("the NATS cluster has too few servers for the replicas: start its other servers, or lower nats.replicas")
 	// ErrSingle: a single NATS server cannot store several replicas.
 	ErrSingle = errors.New("a single NATS server has one replica: configure a cluster, or lower nats.replicas")
-	// ErrOldLayout: the cluster's state is stored in the buckets of an earlier version. Nothing was created.
-	ErrOldLayout = errors.New("stop its daemons and run \"weir state migrate\"")
 	// ErrUnknown: a write has no answer. It may be applied, now or later: read the key again.
 	ErrUnknown = errors.New("the write has no answer, so its result is unknown")
 	// ErrDamaged: the store lists the key and cannot read its value.

@@ -46,9 +46,6 @@ func Serve(folder, token string, log *slog.Logger) (bus.Server, error) {
 }
 
 func serve(folder string, log *slog.Logger, users *authenticator) (bus.Server, error) {
-	if err := adoptStreams(folder); err != nil {
-		return nil, err
-	}
 	o := options(folder)
 	if err := o.ProcessConfigString(natsconf.Folder()); err != nil {
 		return nil, fmt.Errorf("configure the accounts of NATS in %s: %w", folder, err)

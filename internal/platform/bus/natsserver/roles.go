@@ -2,12 +2,7 @@ package natsserver
 
 import (
 	"crypto/subtle"
-	"errors"
-	"fmt"
-	"io/fs"
 	"log/slog"
-	"os"
-	"path/filepath"
 
 	"github.com/nats-io/nats-server/v2/server"
 
@@ -15,27 +10,11 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/roles"
 )
 
-// globalAccount is the account of a server without accounts, and the folder of its streams.
-const globalAccount = "$G"
-
 // ServeRoles starts a server in a folder, with the accounts and permissions of a production
 // bus. A client authenticates with the name of its user and the password that
 // bus.Password derives from the secret. It returns after the server listens.
 func ServeRoles(folder, secret string, log *slog.Logger) (bus.Server, error) {
 	return serve(folder, log, &authenticator{secret: secret, roles: true})
-}
-
-// adoptStreams moves the streams that a server without accounts has left in the folder to the account of the daemons.
-func adoptStreams(folder string) error {
-	store := filepath.Join(folder, server.JetStreamStoreDir)
-	from, to := filepath.Join(store, globalAccount), filepath.Join(store, roles.AccountWeir)
-	if _, err := os.Lstat(to); !errors.Is(err, fs.ErrNotExist) {
-		return nil // moved, or an error that the server reports
-	}
-	if err := os.Rename(from, to); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("move the streams of the data folder to account %s: %w; check the owner of the folder", roles.AccountWeir, err)
-	}
-	return nil
 }
 
 // authenticator verifies users by the secret of the folder, and gives each the permissions of its role.

@@ -4,18 +4,15 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
-	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/natsserver"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/roles"
 	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
@@ -185,37 +182,6 @@ func TestFolderNeedsARole(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("connect as %+v = %v, want an error with %q", u, err, name)
 		}
-	}
-}
-
-// A folder of an earlier version, whose server had no accounts, keeps its buckets.
-func TestOlderFolderKeepsItsStreams(t *testing.T) {
-	data := t.TempDir()
-	old := bustest.Serve(t, server.Options{JetStream: true, StoreDir: filepath.Join(data, "bus")})
-	js, err := jetstream.New(bustest.Connect(t, old.ClientURL()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := kvbucket.Ensure(t.Context(), js, kvbucket.State("here", 1)); err != nil {
-		t.Fatal(err)
-	}
-	revision, err := kvbucket.New(js, kvbucket.State("here", 1).Name).Put(t.Context(), "pool.web", []byte("kept"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	old.Shutdown()
-	old.WaitForShutdown()
-	for range 2 {
-		b := open(t, data, roles.User{Role: roles.Pool, Cluster: "here", Pool: "web"})
-		e, err := kvbucket.New(b.JetStream(), kvbucket.State("here", 1).Name).Get(t.Context(), "pool.web")
-		if err != nil || string(e.Value) != "kept" || e.Revision != revision {
-			t.Errorf("after the update the key is %q of revision %d, %v", e.Value, e.Revision, err)
-		}
-		info, err := b.JetStream().Stream(t.Context(), "KV_"+kvbucket.State("here", 1).Name)
-		if err != nil || info.CachedInfo().Config.AllowDirect != true {
-			t.Errorf("stream %+v, %v", info, err)
-		}
-		b.Close()
 	}
 }
 

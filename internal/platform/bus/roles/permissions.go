@@ -114,15 +114,12 @@ func (u User) ofBuckets() (acts []Act) {
 }
 
 // ofOpenBucket returns the acts that do not depend on keys. A request for a message of the leader is none of them: it
-// names the key in its body, so it would read all keys of the bucket. A role that creates a bucket first searches for state
-// of the old layout.
+// names the key in its body, so it would read all keys of the bucket.
 func (u User) ofOpenBucket(bucket string) []Act {
 	stream := "KV_" + bucket
 	acts := []Act{read("$JS.API.STREAM.INFO." + stream)}
 	if slices.Contains(creators(bucket, u.Cluster), u.Role) {
-		old := "weir_" + u.Cluster
-		acts = append(acts, Act{Publish, "$JS.API.STREAM.CREATE." + stream, OneAnswer, false},
-			read("$JS.API.STREAM.INFO.KV_"+old), read("$JS.API.DIRECT.GET.KV_"+old+".$KV."+old+".schema"))
+		acts = append(acts, Act{Publish, "$JS.API.STREAM.CREATE." + stream, OneAnswer, false})
 	}
 	if u.Role.consumes() {
 		acts = append(acts, flow(stream)...)

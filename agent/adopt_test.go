@@ -237,7 +237,7 @@ func TestSecondAgentOfAFolderIsRefused(t *testing.T) {
 	}
 	end(syscall.SIGTERM)
 	newer := filepath.Join(w.dir, ".instances", "i7.json")
-	if err := os.WriteFile(newer, []byte(`{"schema":3,"what":"ever"}`), 0o600); err != nil {
+	if err := os.WriteFile(newer, []byte(`{"schema":2,"what":"ever"}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := second(); err == nil || !strings.Contains(err.Error(), "install the newer weir") {

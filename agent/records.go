@@ -23,7 +23,7 @@ const (
 	recordSuffix = ".json"
 	nodeFile     = ".node.json"
 	lockFile     = ".lock"
-	recordSchema = 2                  // of a copy with a release; others have 1
+	recordSchema = 1
 	maxRecord    = maxRequest + 8<<10 // bytes
 	maxRecords   = 10_000
 )
@@ -189,15 +189,12 @@ func (r records) removeStrays(entries []os.DirEntry, known map[string]bool) {
 // write stores the record of a copy durably.
 func (r records) write(c record) error {
 	c.Schema, c.Node = recordSchema, r.node
-	if c.Start.Release == "" { // an older agent can adopt it
-		c.Schema = 1
-	}
 	return r.store(c.Start.Instance+recordSuffix, c)
 }
 
 // writeNode stores the record of the node durably.
 func (r records) writeNode(n nodeRecord) error {
-	n.Schema, n.Node = 1, r.node
+	n.Schema, n.Node = recordSchema, r.node
 	return r.store(nodeFile, n)
 }
 

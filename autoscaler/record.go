@@ -17,7 +17,7 @@ import (
 // Record is one tick in the ledger: the whole input and output of the decision and the plan, and
 // the provider calls with their results. `weir explain` uses only this.
 type Record struct {
-	// Schema is the version of the Case and the States, resolve.Schema; 0: version 1.
+	// Schema is the version of the Case and the States, resolve.Schema.
 	Schema  int           `json:"schema"`
 	At      time.Time     `json:"at"`
 	Took    time.Duration `json:"took_ns"`

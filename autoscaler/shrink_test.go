@@ -401,7 +401,7 @@ func TestOrphanThatJoinsMeanwhile(t *testing.T) {
 		w.nodes.change(func(n *nodes) { n.mute, n.tasks = nil, map[string]int{"a-1": 5} })
 		return cpus(cpusPerNode), nil
 	}))
-	w.memory.data = []byte(`{"schema":2,"state":{}}`) // it has not joined
+	w.memory.data = []byte(`{"schema":1,"state":{}}`) // it has not joined
 	w.clock = func() time.Time { return w.now }
 	w.start()
 	if err := w.loop.handleNotice(t.Context(), pools.Notice{Instance: "nobody"}); err != nil { // it reads the pool

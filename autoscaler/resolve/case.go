@@ -12,9 +12,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
-// Schema is the version of a Case and a State, in the ledger and in the saved state. Version 1 has
-// no number.
-const Schema = 2
+// Schema is the version of a Case and a State, in the ledger and in the saved state.
+const Schema = 1
 
 // Case is the whole input of a tick's decision and plan. It is in the ledger unchanged, and
 // [Case.Resolve] of the same Case returns the same Outcome.

@@ -15,7 +15,6 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/autoscaler"
 	"github.com/weirkeeper/weirkeeper/harmonizer"
-	"github.com/weirkeeper/weirkeeper/internal/explain"
 	"github.com/weirkeeper/weirkeeper/internal/platform/smalldisk"
 	"github.com/weirkeeper/weirkeeper/internal/ui/view"
 )
@@ -328,7 +327,7 @@ func (w *faultWorld) lost(before []string, target float64, began time.Time) stri
 	}
 	r := w.u.run("explain", "--since", "10m", "--output", "json")
 	for line := range strings.Lines(r.stdout) {
-		if r, err := explain.Read([]byte(line)); err == nil && r.At.After(began) && r.Case != nil && r.Snapshot.Target < target {
+		if r, err := printedRecord([]byte(line)); err == nil && r.At.After(began) && r.Case != nil && r.Snapshot.Target < target {
 			w.Errorf("the pool was lowered from %v to %v at %v", target, r.Snapshot.Target, r.At)
 			lost = append(lost, "capacity")
 			break

@@ -15,7 +15,6 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/harmonizer/natsbus"
-	"github.com/weirkeeper/weirkeeper/internal/explain"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/natsserver"
 	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
@@ -201,7 +200,7 @@ func TestDamagedStoreShrinksNoPool(t *testing.T) {
 	eventually(t, "ticks after the damage", func() error {
 		n := 0
 		for line := range strings.Lines(u.weir(t, "explain", "--since", "1h", "--output", "json")) {
-			r, err := explain.Read([]byte(line))
+			r, err := printedRecord([]byte(line))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/autoscaler"
-	"github.com/weirkeeper/weirkeeper/internal/explain"
 	"github.com/weirkeeper/weirkeeper/internal/platform/testsize"
 )
 
@@ -431,7 +430,7 @@ func twinOrders(t *testing.T, bus string) {
 func (w *twins) expectPlan(holder *twin, target float64) {
 	w.Helper()
 	_, before := holder.cloud.log()
-	r, err := explain.Read([]byte(w.weir("plan", "--output", "json")))
+	r, err := printedRecord([]byte(w.weir("plan", "--output", "json")))
 	if err != nil {
 		w.Fatal(err)
 	}

@@ -29,7 +29,6 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
-	"github.com/weirkeeper/weirkeeper/internal/explain"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
 	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
@@ -563,7 +562,7 @@ func (w *twins) record() (autoscaler.Record, error) {
 	if r.code != 0 {
 		return autoscaler.Record{}, errors.New(r.stderr)
 	}
-	return explain.Read([]byte(r.stdout))
+	return printedRecord([]byte(r.stdout))
 }
 
 // tick waits for a record of a tick that began after now.

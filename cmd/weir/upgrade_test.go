@@ -12,7 +12,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weirkeeper/weirkeeper/internal/explain"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
@@ -112,12 +111,12 @@ func hasAllKeys(t *testing.T, b *bus.Bus) {
 // wantRecord fails unless a line of the output is that record. Its durations may have other units.
 func wantRecord(t *testing.T, r result, record string) {
 	t.Helper()
-	want, err := explain.Read([]byte(record))
+	want, err := printedRecord([]byte(record))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for line := range strings.Lines(r.stdout) {
-		got, err := explain.Read([]byte(line))
+		got, err := printedRecord([]byte(line))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -24,20 +24,10 @@ import (
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
-// Read decodes a tick of the ledger, or one that a command printed with its durations in seconds.
+// Read decodes a tick of the ledger.
 func Read(data []byte) (autoscaler.Record, error) {
 	var r autoscaler.Record
-	var printed struct {
-		Every json.RawMessage `json:"every_seconds"`
-	}
-	err := json.Unmarshal(data, &printed)
-	if err == nil && printed.Every != nil {
-		data, err = seconds.Back[autoscaler.Record](data)
-	}
-	if err == nil {
-		err = json.Unmarshal(data, &r)
-	}
-	if err != nil {
+	if err := json.Unmarshal(data, &r); err != nil {
 		return r, fmt.Errorf("read a record of the ledger: %w; another version of weir wrote it", err)
 	}
 	return r, nil
@@ -167,7 +157,7 @@ func writeGroups(w io.Writer, r autoscaler.Record) {
 // writeAccount prints the parts of the groups' targets.
 func writeAccount(w io.Writer, account resolve.Entries) {
 	if account == nil {
-		return // the record is of schema 1
+		return
 	}
 	fmt.Fprintln(w, "\naccount of the targets, after the actions")
 	var groups []string

@@ -107,9 +107,9 @@ func (r *Reader) read(line []byte) (resolve.Case, error) {
 	switch {
 	case (record.Every != nil || inSeconds) && (record.Failed != "" || record.Paused != nil || record.Case == nil):
 		return resolve.Case{}, errors.New("the record is of a tick without a decision")
-	case record.Case != nil && max(record.Schema, 1) != resolve.Schema:
+	case record.Case != nil && record.Schema != resolve.Schema:
 		return resolve.Case{}, fmt.Errorf("the record has schema %d, and this weir decides records of schema %d; weir explain shows it",
-			max(record.Schema, 1), resolve.Schema)
+			record.Schema, resolve.Schema)
 	case record.Case != nil:
 		var c resolve.Case
 		var err error

@@ -56,8 +56,8 @@
 // It selects one of 256 shards. Save writes only the changed shards.
 //
 // A sealed value is one line of JSON, {"epoch": E} or {"epoch": E, "gzip": true},
-// then the body, plain or compressed by gzip. A value without a line break is a body
-// of epoch 0. An empty body means that nothing was saved yet.
+// then the body, plain or compressed by gzip. A value without a line break is
+// unreadable. An empty body means that nothing was saved yet.
 //
 // The first process that opens a bucket writes the schema. A bucket of another
 // schema is refused with [ErrSchema] and not changed. An existing bucket or stream

@@ -3,6 +3,7 @@ package state
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/weirkeeper/weirkeeper/internal/platform/strictjson"
@@ -39,12 +40,11 @@ func (s sealed) encode() ([]byte, error) {
 	return append(append(head, '\n'), body...), nil
 }
 
-// decodeSealed reverses encode. A value of one line is from a version without epochs.
+// decodeSealed reverses encode.
 func decodeSealed(value []byte) (sealed, error) {
 	connection, rest, found := bytes.Cut(value, []byte("\n"))
 	if !found {
-		body, err := unpack(value, false, maxBody)
-		return sealed{body: body}, err
+		return sealed{}, errors.New("its first line with the epoch is missing")
 	}
 	var head sealedHead
 	if err := strictjson.Within(connection, maxHead, &head); err != nil {

@@ -330,8 +330,8 @@ func wantAllRefused(t *testing.T, h *state.Holder) {
 
 func TestUnreadableRecordsAreNamed(t *testing.T) {
 	tests := []struct{ name, value, want string }{
-		{"no JSON", "\x00garbage", "drain.web.i-2: invalid character"},
-		{"nothing", "", "drain.web.i-2: unexpected end"},
+		{"no JSON", "\x00garbage", "drain.web.i-2: its first line with the epoch is missing"},
+		{"nothing", "", "drain.web.i-2: its first line with the epoch is missing"},
 		{"no head", "{}}\n{}", "drain.web.i-2: its first line: want one JSON value"},
 		{"an empty head", "{}\n{}", "drain.web.i-2: it belongs to node"},
 		{"another head", `{"epoch":1,"zstd":true}` + "\n{}", "drain.web.i-2: its first line: json: unknown field"},
@@ -357,16 +357,6 @@ func TestUnreadableRecordsAreNamed(t *testing.T) {
 			}
 		})
 	}
-}
-
-// Records of a version without epochs are taken over.
-func TestRecordsWithoutAnEpoch(t *testing.T) {
-	js := js(t)
-	putRaw(t, js, "drain.web.i-1",
-		`{"node":"i-1","group":"blue","weight":1.5,"state":"draining","reason":"scaling down","since":"2026-03-01T12:00:00Z","deadline":"2026-03-01T13:00:00Z","why":"waiting for its tasks"}`)
-	h := hold(t, js, "a")
-	wantRecords(t, h, recordOf("i-1"))
-	put(t, h, recordOf("i-1"))
 }
 
 // A record in a state of a later version is loaded; its machine is left alone.

@@ -61,32 +61,6 @@ type Status struct {
 	Omitted int `json:"omitted,omitempty"` // number of apps, or of indices of the app, that are left out
 }
 
-// UnmarshalJSON decodes a status of this version, or of the previous version, which has other
-// keys for the disruption limit. The next version drops the old keys.
-func (s *Status) UnmarshalJSON(data []byte) error {
-	type plain Status
-	answer := struct {
-		*plain
-		Limit *apps.LimitStatus `json:"disruption_limit"`
-		Old   *struct {
-			apps.LimitStatus
-			WithoutRow   int `json:"rowless"`
-			WithoutRowOf int `json:"rowless_of"`
-		} `json:"brake"`
-	}{plain: (*plain)(s)}
-	if err := json.Unmarshal(data, &answer); err != nil {
-		return err
-	}
-	switch old := answer.Old; {
-	case answer.Limit != nil:
-		s.DisruptionLimit = *answer.Limit
-	case old != nil:
-		s.DisruptionLimit = old.LimitStatus
-		s.DisruptionLimit.WithoutRow, s.DisruptionLimit.WithoutRowOf = old.WithoutRow, old.WithoutRowOf
-	}
-	return nil
-}
-
 // Unready returns why the harmonizer is not ready, one sentence per cause. It returns nil if
 // the harmonizer is ready, or a standby while another harmonizer leads.
 func (s Status) Unready() []string {

@@ -54,32 +54,3 @@ func TestAppStatusOfASilentNode(t *testing.T) {
 		t.Errorf("printed\n%s\nwant nothing of a node without instances", out.String())
 	}
 }
-
-// A harmonizer of the previous version answers with old names. Commands print the same as for
-// the new ones.
-func TestHeldByPreviousHarmonizer(t *testing.T) {
-	t.Parallel()
-	data, configs := t.TempDir(), muteConfig(t)
-	b := storedApps(t, data, nil)
-	answer(t, b.Conn(), message.StatusSubject("local"), []byte(`{"complete":true,"at":"2026-01-02T15:04:05Z","counters":{"canary_published":2},"leading":true,
-"brake":{"state":"eased","since":"2026-01-02T15:04:05Z","nodes":7,"indices":50,"share":1,"release_at":6,"rowless":1,"rowless_of":9},
-"queue":{"starts":0,"stops":0,"send":0,"save":0},"app":{"name":"web","indices":[{"index":3,"desired":false,
-"instances":[{"instance":"i3","node":"n1","version":"v1","state":"RUNNING","since":1,"extra":"extra_index","rule":"last_copy","why":"stands_in"}],
-"last":{"kind":"not_nudged","why":"rowless","index":3,"rule":"brake"},"last_at":"2026-01-02T15:04:05Z"}]}}`))
-	for command, wants := range map[string][]string{
-		"status":  {"50 instances on 7 nodes were lost at once (100 %): starts continue at a tenth of the rate", "1 of 9 instances run apps without a row"},
-		"explain": {"not nudged: without row", "disruption limit", "last copy: an instance on the index that this one replaces"},
-	} {
-		r := runInTime(t, "--data", data, "--config-dir", configs, "--timeout", "5s", "app", command, "web")
-		for _, want := range wants {
-			if r.code != 0 || !strings.Contains(r.stdout, want) {
-				t.Errorf("weir app %s: code %d, %s%s\nwant %q", command, r.code, r.stdout, r.stderr, want)
-			}
-		}
-		for _, old := range []string{"brake", "eased", "stands in", "rowless"} {
-			if strings.Contains(r.stdout, old) {
-				t.Errorf("weir app %s prints the old name %q:\n%s", command, old, r.stdout)
-			}
-		}
-	}
-}

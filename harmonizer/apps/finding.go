@@ -146,39 +146,6 @@ const (
 	RuleQueue           Rule = "queue"            // it waits in the queue: dispatch.go
 )
 
-// renamed returns the name of a value that the previous version published under another name.
-// It returns other values unchanged. Decoding uses it, because a harmonizer of the previous
-// version may answer while versions are mixed. The next version drops it.
-func renamed[T Kind | Why | Rule | LimitState](value T) T {
-	switch any(value) {
-	case Kind("braked"):
-		return T(KindLimitHeld)
-	case Kind("eased"):
-		return T(KindLimitThrottled)
-	case Why("stands_in"):
-		return T(WhyReplacesMissing)
-	case Why("rowless"):
-		return T(WhyWithoutRow)
-	case Rule("brake"):
-		return T(RuleDisruptionLimit)
-	case LimitState("eased"):
-		return T(LimitThrottled)
-	}
-	return value
-}
-
-// UnmarshalText decodes a kind; see renamed.
-func (k *Kind) UnmarshalText(text []byte) error { *k = renamed(Kind(text)); return nil }
-
-// UnmarshalText decodes a reason; see renamed.
-func (w *Why) UnmarshalText(text []byte) error { *w = renamed(Why(text)); return nil }
-
-// UnmarshalText decodes a rule; see renamed.
-func (r *Rule) UnmarshalText(text []byte) error { *r = renamed(Rule(text)); return nil }
-
-// UnmarshalText decodes a state; see renamed.
-func (s *LimitState) UnmarshalText(text []byte) error { *s = renamed(LimitState(text)); return nil }
-
 // Finding is one thing that a Machine found or decided.
 type Finding struct {
 	Kind     Kind      `json:"kind"`

@@ -26,8 +26,6 @@ func (s Site) agents(ctx context.Context, b *bus.Bus) []Finding {
 		return []Finding{{Result: Unknown, Detail: err.Error(), Fix: "start bootstrap; its autoscaler has the facts of the nodes"}}
 	case len(report.Nodes) == 0:
 		return []Finding{{Result: Warned, Detail: "no node of the pool reports", Fix: `start "weir agent" on the machines of the pool, or see "weir status"`}}
-	case len(report.Receipts) == 0:
-		return []Finding{{Result: Unknown, Detail: "the autoscaler has an earlier version, without the clocks of the nodes", Fix: "upgrade bootstrap"}}
 	}
 	return ofNodes(report)
 }

@@ -25,7 +25,7 @@ func nodesSubject(cluster, pool string) string {
 // NodesReport is what the autoscaler has received from the pool's nodes.
 type NodesReport struct {
 	Nodes []pools.NodeFacts `json:"nodes"`
-	// Receipts are about each node, in order of id. An autoscaler of an earlier version sends none.
+	// Receipts are about each node, in order of id.
 	Receipts []local.Receipt `json:"receipts,omitempty"`
 }
 

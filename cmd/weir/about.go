@@ -68,10 +68,10 @@ func (cli *aboutCommands) configShowCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show [POOL]",
 		Short: "Print the files of a pool with the values that apply",
-		Long: `Print weir.yaml, the pool's file and harmonizer.yaml as they are decoded: with defaults
-and without old names of keys. The block autoscaling of the pool has the values that apply
-to the pool, also those of weir.yaml. Passwords are hidden, also in URLs and in parameters.
-Files with secrets are not read. Ignored keys are left out.`,
+		Long: `Print weir.yaml, the pool's file and harmonizer.yaml as they are decoded: with defaults.
+The block autoscaling of the pool has the values that apply to the pool, also those of
+weir.yaml. Passwords are hidden, also in URLs and in parameters. Files with secrets are
+not read. Ignored keys are left out.`,
 		Example: `  weir config show default --cluster everywhere-prod
   weir config show --output json`,
 		Args: cli.poolArg,
@@ -208,7 +208,7 @@ func (cli *aboutCommands) doctorSite(ctx context.Context, fix bool) (doctor.Site
 // asMachine makes doctor connect as the agent of this machine does, if weir.yaml has a section "identity" or "agent".
 func (cli *aboutCommands) asMachine(ctx context.Context, service config.Service, b *doctor.Bus) {
 	kind, proves := service.Identity.Kind()
-	if len(b.Config.NATS.List()) == 0 || !proves && service.Agent == (agent.Settings{}) {
+	if len(b.Config.NATS.Servers) == 0 || !proves && service.Agent == (agent.Settings{}) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, cli.Timeout)

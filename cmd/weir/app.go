@@ -441,7 +441,7 @@ func (cli *appCommands) deleteApp(ctx context.Context, b *bus.Bus, name string, 
 		return natsbus.DropDamaged(ctx, b.JetStream(), cli.Cluster, b.Replicas(), name)
 	}
 	c, err := cli.connection("weir command")
-	if err == nil && len(c.NATS.List()) == 0 {
+	if err == nil && len(c.NATS.Servers) == 0 {
 		c.User.Role = roles.Admin
 		return cli.on(ctx, c, drop)
 	}

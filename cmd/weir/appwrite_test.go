@@ -39,7 +39,7 @@ func TestUnansweredWriteOfAnAppIsReadAgain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := bustest.Serve(t, server.Options{})
-			b, err := bus.Find(t.Context(), bus.Config{NATS: bus.NATS{URL: s.ClientURL()}, Name: "test", Log: slog.New(slog.DiscardHandler)})
+			b, err := bus.Find(t.Context(), bus.Config{NATS: bus.NATS{Servers: []string{s.ClientURL()}}, Name: "test", Log: slog.New(slog.DiscardHandler)})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -178,7 +178,7 @@ func nextSteps(plan *natsinit.Plan) []string {
 // connection returns how a process of that name connects to the bus.
 func (cli *shared) connection(name string) (bus.Config, error) { return cli.connectionOf("", "", name) }
 
-// connectionOf is connection of a process whose own file names servers; see command.Settings.
+// connectionOf is connection of a process whose own file names servers; see daemon.Settings.
 func (cli *shared) connectionOf(place, list, name string) (bus.Config, error) {
 	settings, log, err := cli.Daemon()
 	if err != nil {
@@ -274,7 +274,7 @@ func (cli *shared) fullDisks(p *bootstrapd.Status) (lines []string) {
 	if p != nil {
 		full = p.Full
 	}
-	if c, err := cli.connection(""); err == nil && len(c.NATS.List()) == 0 {
+	if c, err := cli.connection(""); err == nil && len(c.NATS.Servers) == 0 {
 		full = append(full, diskspace.Watched(c.Data, daemon.DataParts()...)...)
 	}
 	for _, one := range full {

@@ -122,7 +122,6 @@ hand, it connects to the documented addresses.`,
 	cmd.Flags().MarkHidden("directory-fd")
 	cmd.Flags().BoolVar(&p.DryRun, "dry-run", false, "decide, plan and record, but send no request to the provider")
 	command.AdminFlag(cmd, &p.AdminAddr, "off")
-	command.OldAdminFlag(cmd, &p.AdminAddr)
 	return cmd
 }
 
@@ -205,7 +204,7 @@ func (cli *daemonCommands) agent(ctx context.Context, c agent.Config, adminAddr 
 		return usage.New(err)
 	}
 	connection.User = roles.User{Role: roles.Agent, Cluster: c.Cluster, Pool: c.Pool, Node: c.ID}
-	if len(connection.NATS.List()) > 0 { // the server of a data folder verifies users itself
+	if len(connection.NATS.Servers) > 0 { // the server of a data folder verifies users itself
 		connection.ReconnectWait = agentReconnectWait
 		claim := identity.Claim{Cluster: c.Cluster, Pool: c.Pool, Node: c.ID}
 		if err := authd.Identify(ctx, &connection, service.Identity, claim); err != nil {
@@ -257,7 +256,6 @@ they share the requests. docs/identity.md has the configuration of the servers.`
 		RunE: func(cmd *cobra.Command, _ []string) error { return cli.auth(cmd.Context(), adminAddr) },
 	}
 	command.AdminFlag(cmd, &adminAddr, "127.0.0.1:9466")
-	command.OldAdminFlag(cmd, &adminAddr)
 	return cmd
 }
 
@@ -278,7 +276,7 @@ func (cli *daemonCommands) auth(ctx context.Context, adminAddr string) error {
 		return usage.New(fmt.Errorf("section auth is missing in %s: add issuer_key_file and verifiers, as docs/identity.md shows", filepath.Join(settings.Configs, "weir.yaml")))
 	}
 	connection := settings.Bus(service.NATS, "weir auth", log)
-	if len(connection.NATS.List()) == 0 {
+	if len(connection.NATS.Servers) == 0 {
 		return usage.New(errors.New("verify agents: no NATS server is named: set nats.servers in weir.yaml, or --nats"))
 	}
 	connection.Wait = true

@@ -63,7 +63,7 @@ func calloutServer(t *testing.T, secret string) (url string) {
 		t.Fatal(err)
 	}
 	log := slog.New(slog.DiscardHandler)
-	b, err := bus.Find(t.Context(), bus.Config{NATS: bus.NATS{URL: s.ClientURL(), NKeyFile: userFile}, Name: "auth", Log: log})
+	b, err := bus.Find(t.Context(), bus.Config{NATS: bus.NATS{Servers: []string{s.ClientURL()}, NKeyFile: userFile}, Name: "auth", Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}

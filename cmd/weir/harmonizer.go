@@ -71,7 +71,6 @@ apply.`,
 	}
 	configFlag(cmd, &file)
 	command.AdminFlag(cmd, &adminAddr, "127.0.0.1:9464")
-	command.OldAdminFlag(cmd, &adminAddr)
 	cmd.AddCommand(cli.replayCommand(), cli.recordCommand(), cli.releaseCommand())
 	return cmd
 }

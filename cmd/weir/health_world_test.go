@@ -282,7 +282,7 @@ func (w *ward) newAutoscaler(name, bus string, o wardOptions) *twin {
 		text = changed
 	}
 	for path, text := range map[string]string{
-		filepath.Join(a.config, "weir.yaml"):               fmt.Sprintf("nats: {url: \"nats://%s\"}\n", bus),
+		filepath.Join(a.config, "weir.yaml"):               fmt.Sprintf("nats: {servers: [\"nats://%s\"]}\n", bus),
 		filepath.Join(a.config, w.cluster, "default.yaml"): text,
 	} {
 		if err := daemon.WriteFile(path, []byte(text)); err != nil {

@@ -382,7 +382,7 @@ func (w *twins) newTwin(name, bus string) *twin {
 	keys := filepath.Join(a.config, "keys.json")
 	for path, text := range map[string]string{
 		keys: fmt.Sprintf(`{"accessKeyId": "AKID%s", "secretAccessKey": "SECRET"}`, name),
-		filepath.Join(a.config, "weir.yaml"): fmt.Sprintf("nats: {url: \"nats://%s\"}\naws: {region: %s, endpoint_url: \"%s\", access_key_file: %s}\n",
+		filepath.Join(a.config, "weir.yaml"): fmt.Sprintf("nats: {servers: [\"nats://%s\"]}\naws: {region: %s, endpoint_url: \"%s\", access_key_file: %s}\n",
 			a.bus.listen.Addr(), w.cloud.Region(), a.cloud.http.URL, keys),
 		filepath.Join(a.config, w.cluster, "default.yaml"): fmt.Sprintf(twinFile, w.ttl, w.cluster),
 	} {

@@ -326,11 +326,11 @@ func fieldOf(t reflect.Type, key string) (reflect.StructField, bool) {
 	return reflect.StructField{}, false
 }
 
-// keysOf returns the keys of a section, without old names.
+// keysOf returns the keys of a section.
 func keysOf(t reflect.Type) []string {
 	var keys []string
 	for f := range t.Fields() {
-		if name := tagOf(f); name != "" && f.Tag.Get("replaced") == "" {
+		if name := tagOf(f); name != "" {
 			keys = append(keys, name)
 		}
 		if isInline(f) {

@@ -43,7 +43,7 @@ func FuzzPool(f *testing.F) {
 }
 
 func FuzzService(f *testing.F) {
-	for _, seed := range []string{"", "nats: {url: x}\naws: {path_style: true}\n", "autoscale_signal: {required_metrics: [{}]}\n", "autoscaling:\n  tick: 1h\n"} {
+	for _, seed := range []string{"", "nats: {servers: [x]}\naws: {path_style: true}\n", "autoscale_signal: {required_metrics: [{}]}\n", "autoscaling:\n  tick: 1h\n"} {
 		f.Add([]byte(seed))
 	}
 	dir := f.TempDir()

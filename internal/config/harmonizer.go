@@ -41,16 +41,12 @@ type Harmonizer struct {
 	Intervals Intervals `yaml:"intervals"`
 	AtTop     Intervals `yaml:",inline"`
 
-	// Old names of two keys, read for one version. takeOldKeys moves their values.
-	OldLimit *float64 `yaml:"brake" replaced:"disruption_limit"`
-	OldFloor *int     `yaml:"brake_floor" replaced:"disruption_limit_floor"`
-
 	document document
 }
 
 // CollectorKeys are the address and the credentials of /varz and /healthz.
 type CollectorKeys struct {
-	Port     Number `yaml:"port"`                   // on all addresses unless --metrics-addr is given; 0: only --metrics-addr
+	Port     Number `yaml:"port"`                   // of Cloud Foundry's health manager: on all addresses unless --admin-addr is given; 0: none
 	User     string `yaml:"user"`                   // together with password; default: both random
 	Password string `yaml:"password" secret:"true"` // announced on the bus, as collectors expect
 }
@@ -182,9 +178,7 @@ func ReadHarmonizer(path string) (Harmonizer, Problems, error) {
 		return Harmonizer{}, nil, err
 	}
 	h.document = doc
-	old, ps := h.takeOldKeys()
-	doc.warnings = append(doc.warnings, old...)
-	if ps = append(ps, h.merge()...); ps != nil {
+	if ps := h.merge(); ps != nil {
 		return Harmonizer{}, doc.warnings, doc.complete(ps.OrNil())
 	}
 	if h.Expected.File != "" && !filepath.IsAbs(h.Expected.File) {
@@ -200,30 +194,6 @@ func ReadHarmonizer(path string) (Harmonizer, Problems, error) {
 	}
 	h = h.withDefaults()
 	return h, doc.warnings, doc.complete(h.Validate())
-}
-
-// takeOldKeys moves the values of keys with an old name to the new names. It returns a warning for each old name, and a
-// problem if the file has both names.
-func (h *Harmonizer) takeOldKeys() (warnings, problems Problems) {
-	for _, k := range []struct {
-		old, key string
-		move     func()
-	}{
-		{"brake", "disruption_limit", func() { h.DisruptionLimit, h.OldLimit = h.OldLimit, nil }},
-		{"brake_floor", "disruption_limit_floor", func() { h.DisruptionFloor, h.OldFloor = h.OldFloor, nil }},
-	} {
-		line, given := h.document.lines[k.old]
-		switch {
-		case !given:
-		case h.document.given(k.key):
-			problems = append(problems, h.document.problem(k.old, "is the old name of "+k.key+", which the file has too: remove "+k.old))
-		default:
-			warnings = append(warnings, h.document.problem(k.old, "is an old name, which the next version rejects: rename it to "+k.key))
-			h.document.lines[k.key] = line // of later problems
-			k.move()
-		}
-	}
-	return warnings, problems
 }
 
 // merge moves each interval to one name, in Intervals.
@@ -356,7 +326,7 @@ func (h Harmonizer) sourceProblems() Problems {
 		ps = append(ps, h.document.problem(key, fmt.Sprintf(format, args...)))
 	}
 	if h.MBus != "" {
-		for _, p := range (bus.NATS{URL: h.MBus}).Check() {
+		for _, p := range (bus.NATS{Servers: bus.Split(h.MBus)}).Check() {
 			at("mbus", "%s", p.What)
 		}
 	}

@@ -111,11 +111,6 @@ func TestHarmonizerFile(t *testing.T) {
 		"dialect":            {"dialect: classic\n", `FILE:1: dialect: is "classic": want health or cloudcontroller or both`},
 		"index":              {"index: -1\n", "FILE:1: index: is -1: want a number of this harmonizer, at least 0"},
 		"disruption limit":   {"disruption_limit: 30\n", "FILE:1: disruption_limit: is 30: want above 0 and at most 1, a share of the instances; 1 is off"},
-		"old name":           {"lease: 15s\nbrake: 30\n", "FILE:2: disruption_limit: is 30: want above 0 and at most 1, a share of the instances; 1 is off"},
-		"old name, floor":    {"brake_floor: -1\n", "FILE:1: disruption_limit_floor: is -1: want a number of instances, at least 0"},
-		"old name, type":     {"brake: much\n", `FILE:1: brake: is "much": want a number`},
-		"both names":         {"disruption_limit: 0.3\nbrake: 0.3\n", "FILE:2: brake: is the old name of disruption_limit, which the file has too: remove brake"},
-		"both names, floor":  {"brake_floor: 1\ndisruption_limit_floor: 2\n", "FILE:1: brake_floor: is the old name of disruption_limit_floor, which the file has too: remove brake_floor"},
 		"two sources":        {"bulk_api: {host: h}\nexpected_state: {file: apps.yaml}\n", "FILE:2: expected_state.file: conflicts with bulk_api: keep one source of rows"},
 		"no host":            {"bulk_api: {batch_size: 5}\n", "FILE:1: bulk_api.host: is missing: want the cloud controller's address"},
 		"batch":              {"bulk_api: {host: h, batch_size: many}\n", `FILE:1: bulk_api.batch_size: is "many": want a whole number`},
@@ -161,36 +156,5 @@ func TestExplicitZerosOfTheHarmonizer(t *testing.T) {
 	c = Harmonizer{}.Rules().WithDefaults()
 	if *c.DisruptionFloor != 10 || *c.FlappingDeath != 1 || *c.DropletGCGracePeriod != 240*time.Second || *c.GiveupCrashNumber != 4 {
 		t.Errorf("defaults: %+v", c)
-	}
-}
-
-// Old names of keys are read with a warning that has the new name. New names are read without one.
-func TestOldHarmonizerKeys(t *testing.T) {
-	for name, tc := range map[string]struct {
-		text string
-		want []string
-	}{
-		"old names": {"brake: 0.5\nbrake_floor: 0\n", []string{
-			"FILE:1: brake: is an old name, which the next version rejects: rename it to disruption_limit",
-			"FILE:2: brake_floor: is an old name, which the next version rejects: rename it to disruption_limit_floor"}},
-		"new names": {"disruption_limit: 0.5\ndisruption_limit_floor: 0\n", nil},
-	} {
-		t.Run(name, func(t *testing.T) {
-			file := writeFile(t, filepath.Join(t.TempDir(), "h.yaml"), tc.text)
-			h, warnings, err := ReadHarmonizer(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if c := h.Rules(); c.DisruptionLimit != 0.5 || c.DisruptionFloor == nil || *c.DisruptionFloor != 0 {
-				t.Errorf("rules: %+v", c)
-			}
-			var got []string
-			for _, w := range warnings {
-				got = append(got, strings.ReplaceAll(w.Error(), file, "FILE"))
-			}
-			if !slices.Equal(got, tc.want) {
-				t.Errorf("warnings %q, want %q", got, tc.want)
-			}
-		})
 	}
 }

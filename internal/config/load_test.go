@@ -31,10 +31,10 @@ func TestLoad(t *testing.T) {
 		{"pool that climbs", both, "prod", "../prod/default", `pool name "../prod/default": ` + nameHint},
 		{"cluster that climbs, and pool", both, "..", "..", `cluster name "..": ` + nameHint},
 		{"both files are wrong", map[string]string{
-			"weir.yaml":         "nats: {url: 5}\naws: {bucket: x}\n",
+			"weir.yaml":         "nats: {user: 5}\naws: {bucket: x}\n",
 			"prod/default.yaml": goodPool + "autoscaling: {setpoint: 2}\n",
 		}, "prod", "default",
-			"DIR/weir.yaml:1: nats.url: is 5: want a text: write \"5\"\n" +
+			"DIR/weir.yaml:1: nats.user: is 5: want a text: write \"5\"\n" +
 				"DIR/weir.yaml:2: aws.bucket: no such key (allowed: access_key_file, endpoint_url, path_style, region, signals_bucket, signals_prefix, warning_queue_url)\n" +
 				"DIR/prod/default.yaml:4: autoscaling.setpoint: is 2: want above 0 and at most 1"},
 		{"a folder for a file", map[string]string{"weir.yaml": "", "prod/default.yaml/x": ""}, "prod", "default",
@@ -113,11 +113,11 @@ func TestErrorsAreDistinct(t *testing.T) {
 	if _, err := ReadPool(filepath.Join(dir, "none.yaml"), "prod", "default"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("error of a missing file: %v, want fs.ErrNotExist", err)
 	}
-	writeFile(t, filepath.Join(dir, "weir.yaml"), "nats: {url: 5}\n")
+	writeFile(t, filepath.Join(dir, "weir.yaml"), "nats: {user: 5}\n")
 	_, _, err := Load(dir, "prod", "default")
 	p, ok := errors.AsType[*Problem](err)
-	if !ok || p.Line != 1 || p.Key != "nats.url" || p.File != filepath.Join(dir, "weir.yaml") {
-		t.Errorf("problem %+v of error %v, want that of nats.url on line 1", p, err)
+	if !ok || p.Line != 1 || p.Key != "nats.user" || p.File != filepath.Join(dir, "weir.yaml") {
+		t.Errorf("problem %+v of error %v, want that of nats.user on line 1", p, err)
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("error %v, want fs.ErrNotExist of the pool's file too", err)

@@ -93,9 +93,6 @@ func fieldSchemas(t reflect.Type) (keys Section) {
 		case isInline(f):
 			keys = append(keys, fieldSchemas(f.Type)...)
 		case name == "":
-		case f.Tag.Get("replaced") != "":
-			keys = append(keys, Key{name, append(Section{{"deprecated", true},
-				{"description", "old name of " + f.Tag.Get("replaced")}}, schemaOf(f.Type)...)})
 		default:
 			keys = append(keys, Key{name, schemaOf(f.Type)})
 		}

@@ -18,15 +18,10 @@ func AdminFlag(cmd *cobra.Command, to *string, byDefault string) {
 	cmd.Flags().Var(address{to, byDefault, true}, "admin-addr", "address of /healthz, /readyz and /metrics: HOST:PORT, or off (default: the key in block admin of weir.yaml, else "+byDefault+")")
 }
 
-// OldAdminFlag adds --metrics-addr, the spelling of earlier versions.
-func OldAdminFlag(cmd *cobra.Command, to *string) {
-	cmd.Flags().Var(address{to, adminOff, true}, "metrics-addr", "old spelling of --admin-addr")
-}
-
 // address is a flag with the address of a server. It is checked as the command line is read.
 type address struct {
 	to        *string
-	byDefault string // example of an address in errors, or "off"
+	byDefault string // example of an address in errors
 	mayBeOff  bool
 }
 
@@ -48,7 +43,7 @@ func (a address) Set(text string) error {
 		*a.to = text
 		return nil
 	}
-	want := "want HOST:PORT such as " + a.example()
+	want := "want HOST:PORT such as " + a.byDefault
 	if a.mayBeOff {
 		want += ", or " + adminOff
 	}
@@ -68,13 +63,6 @@ func addressProblem(text string) string {
 		return fmt.Sprintf("port %q is not a number up to 65535", port)
 	}
 	return ""
-}
-
-func (a address) example() string {
-	if a.byDefault == adminOff {
-		return "127.0.0.1:9463"
-	}
-	return a.byDefault
 }
 
 // near returns the address or the word that was probably meant: 127.0.0.1 for a port alone.

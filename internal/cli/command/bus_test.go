@@ -19,7 +19,7 @@ import (
 func TestBusIsFoundInOneOrder(t *testing.T) {
 	configs := t.TempDir()
 	path := filepath.Join(configs, "weir.yaml")
-	file := bus.NATS{URL: "nats://file", NKeyFile: "/k"}
+	file := bus.NATS{Servers: []string{"nats://file"}, NKeyFile: "/k"}
 	for name, tc := range map[string]struct {
 		settings daemon.Settings
 		own      string // of the harmonizer's file

@@ -40,7 +40,7 @@ type busExam struct {
 // examine runs the checks of the bus, in order. It returns the examination with the role that it has found.
 func (b Bus) examine(ctx context.Context, report func(Finding), progress func(string)) *busExam {
 	x := &busExam{Bus: b, report: report, progress: progress}
-	if len(b.Config.NATS.List()) == 0 {
+	if len(b.Config.NATS.Servers) == 0 {
 		x.folder(ctx)
 		return x
 	}
@@ -125,7 +125,7 @@ const maxDays = 14 // a certificate or a user with fewer days left is reported
 func (x *busExam) servers(ctx context.Context) {
 	const check = "nats server"
 	x.progress(check)
-	list := x.Config.NATS.List()
+	list := x.Config.NATS.Servers
 	x.visits = make([]visit, len(list))
 	var wg sync.WaitGroup
 	for i, server := range list {

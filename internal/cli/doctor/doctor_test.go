@@ -88,7 +88,7 @@ func TestSecretFiles(t *testing.T) {
 		}
 	}
 	site := Site{Configs: folder, Status: statusOf(), Service: config.Service{
-		AWS: config.AWS{AccessKeyFile: keys}, NATS: bus.NATS{URL: "nats://weir:password@127.0.0.1:4222"},
+		AWS: config.AWS{AccessKeyFile: keys}, NATS: bus.NATS{Servers: []string{"nats://weir:password@127.0.0.1:4222"}},
 	}}
 	for _, c := range []struct {
 		folder, file os.FileMode

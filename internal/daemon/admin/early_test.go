@@ -40,7 +40,7 @@ func reads(t *testing.T, address, path string, code int, text string) {
 func TestWaitingDaemonReportsWhy(t *testing.T) {
 	c := Config{Daemon: config.DaemonAgent, Flag: "127.0.0.1:0", Log: slog.New(slog.DiscardHandler)}
 	connection := bus.Config{
-		NATS: bus.NATS{URL: "nats://127.0.0.1:1"}, Name: "test", Wait: true, ReconnectWait: 10 * time.Millisecond, Log: c.Log,
+		NATS: bus.NATS{Servers: []string{"nats://127.0.0.1:1"}}, Name: "test", Wait: true, ReconnectWait: 10 * time.Millisecond, Log: c.Log,
 	}
 	s, err := Open(c, &connection)
 	if err != nil {
@@ -94,7 +94,7 @@ func TestRejectedSubscriptionIsNotReady(t *testing.T) {
 	if err := os.WriteFile(file, []byte("p"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	b, err := bus.Find(t.Context(), bus.Config{NATS: bus.NATS{URL: s.ClientURL(), User: "u", PasswordFile: file}, Name: "test", Log: slog.New(slog.DiscardHandler)})
+	b, err := bus.Find(t.Context(), bus.Config{NATS: bus.NATS{Servers: []string{s.ClientURL()}, User: "u", PasswordFile: file}, Name: "test", Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

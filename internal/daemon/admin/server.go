@@ -34,7 +34,7 @@ type Config struct {
 	Settings config.Admin
 	// Flag is the address of the command line; empty: not given. It replaces that of Settings.
 	Flag string
-	// Trusted is an address of an older key, which may be not loopback without a token; empty: not given.
+	// Trusted is an address of harmonizer.yaml, which may be not loopback without a token; empty: not given.
 	Trusted string
 	Out     io.Writer // receives the address of Flag and Trusted; nil: the log has it
 	Log     *slog.Logger
@@ -55,8 +55,8 @@ type Content struct {
 type Server struct {
 	config   Config
 	listener net.Listener
-	given    bool // by a flag or an older key
-	trusted  bool // the older key allows all hosts
+	given    bool // by Flag or Trusted
+	trusted  bool // the address is Trusted
 	early    *early
 }
 
@@ -110,7 +110,7 @@ func Start(parts *daemon.Services, c Config, content Content) error {
 	return nil
 }
 
-// Given returns the address of a flag or of an older key; nil without one.
+// Given returns the address of Flag or of Trusted; nil without one.
 func (s *Server) Given() net.Addr {
 	if s == nil || !s.given {
 		return nil

@@ -108,7 +108,7 @@ func TestConfiguredAgentConnectsThroughAuth(t *testing.T) {
 		t.Fatal(err)
 	}
 	out, log := new(output), slog.New(slog.DiscardHandler)
-	own, err := bus.Find(t.Context(), bus.Config{NATS: bus.NATS{URL: s.ClientURL(), NKeyFile: userFile}, Log: log})
+	own, err := bus.Find(t.Context(), bus.Config{NATS: bus.NATS{Servers: []string{s.ClientURL()}, NKeyFile: userFile}, Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +123,7 @@ func TestConfiguredAgentConnectsThroughAuth(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return bus.Find(t.Context(), bus.Config{NATS: bus.NATS{URL: s.ClientURL()}, Log: log, Login: func(o *nats.Options) error {
+		return bus.Find(t.Context(), bus.Config{NATS: bus.NATS{Servers: []string{s.ClientURL()}}, Log: log, Login: func(o *nats.Options) error {
 			err := login.Apply(o)
 			o.RetryOnFailedConnect = false
 			return err
@@ -166,7 +166,7 @@ func TestConfiguredAgentConnectsThroughAuth(t *testing.T) {
 func refused(t *testing.T, url string, settings config.Identity, data string) {
 	t.Helper()
 	text := new(output)
-	c := bus.Config{NATS: bus.NATS{URL: url}, Data: data, Wait: true, Log: slog.New(slog.NewTextHandler(text, nil)), FilesEvery: 10 * time.Millisecond}
+	c := bus.Config{NATS: bus.NATS{Servers: []string{url}}, Data: data, Wait: true, Log: slog.New(slog.NewTextHandler(text, nil)), FilesEvery: 10 * time.Millisecond}
 	if err := authd.Identify(t.Context(), &c, settings, identity.Claim{Cluster: "prod", Pool: "db", Node: "i-03"}); err != nil {
 		t.Fatal(err)
 	}

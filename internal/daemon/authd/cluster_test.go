@@ -57,7 +57,7 @@ func TestAuthOnTheGeneratedConfiguration(t *testing.T) {
 	}
 	log := slog.New(slog.DiscardHandler)
 	own, err := bus.Open(t.Context(), bus.Config{
-		Name: "auth", Log: log, User: auth, NATS: bus.NATS{URL: c.URLs(), NKeyFile: files["auth.nk"], TLS: bus.TLS{CAFile: c.CAFile()}},
+		Name: "auth", Log: log, User: auth, NATS: bus.NATS{Servers: bus.Split(c.URLs()), NKeyFile: files["auth.nk"], TLS: bus.TLS{CAFile: c.CAFile()}},
 	})
 	if err != nil {
 		t.Fatal(err)

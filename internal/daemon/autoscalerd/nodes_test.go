@@ -21,7 +21,7 @@ import (
 func TestRequestNodes(t *testing.T) {
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
 	s := bustest.Serve(t, server.Options{MaxPayload: 4096})
-	b, err := bus.Open(t.Context(), bus.Config{NATS: bus.NATS{URL: s.ClientURL()}, Name: "test", Log: log})
+	b, err := bus.Open(t.Context(), bus.Config{NATS: bus.NATS{Servers: []string{s.ClientURL()}}, Name: "test", Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}

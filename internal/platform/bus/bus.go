@@ -103,7 +103,7 @@ type Server interface {
 // Validate returns the missing fields.
 func (c Config) Validate() error {
 	var problems []error
-	if c.Data == "" && len(c.NATS.List()) == 0 {
+	if c.Data == "" && len(c.NATS.Servers) == 0 {
 		problems = append(problems, errors.New("bus: neither a data folder nor a NATS server is given"))
 	}
 	for _, p := range c.NATS.Check() {
@@ -134,7 +134,7 @@ func Open(ctx context.Context, c Config) (*Bus, error) {
 		return nil, err
 	}
 	c.NATS = c.NATS.Of(c.User.Pool)
-	if len(c.NATS.List()) > 0 {
+	if len(c.NATS.Servers) > 0 {
 		return c.reach(ctx)
 	}
 	if c.Serve == nil {
@@ -219,7 +219,7 @@ func (c Config) dial(ctx context.Context) (*Bus, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("connect to NATS at %s: %w", c.NATS.Show(), err)
 	}
-	b, err := c.connect(ctx, c.NATS.List(), secret{})
+	b, err := c.connect(ctx, c.NATS.Servers, secret{})
 	if err != nil {
 		failed := &ConnectError{Servers: c.NATS.Show(), Err: err, Places: c.Places}
 		if _, ours := errors.AsType[*fileError](err); !ours {

@@ -280,7 +280,7 @@ func TestConfiguredServerUsesNoFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := config(t, filepath.Join(t.TempDir(), "absent"))
-	c.NATS.URL = strings.Replace(address.URL, "nats://", "nats://"+address.Token+"@", 1)
+	c.NATS.Servers = []string{strings.Replace(address.URL, "nats://", "nats://"+address.Token+"@", 1)}
 	for name, connect := range map[string]func(context.Context, bus.Config) (*bus.Bus, error){"open": bus.Open, "find": bus.Find} {
 		t.Run(name, func(t *testing.T) {
 			b, err := connect(t.Context(), c)

@@ -49,13 +49,13 @@ func TestOpenErrors(t *testing.T) {
 			c.Data = filepath.Dir(filepath.Dir(filepath.Dir(blocked(t, "bus", "address.json", "x"))))
 		}, "remove the old address"},
 		"no listener": {t.Context(), func(t *testing.T, c *bus.Config) {
-			c.NATS.URL = "nats://user:hush@" + closedPort(t)
+			c.NATS.Servers = []string{"nats://user:hush@" + closedPort(t)}
 		}, "connect: connection refused; start NATS there, or name another with --nats"},
 		"user is missing": {t.Context(), func(t *testing.T, c *bus.Config) {
 			c.NATS.Servers = []string{bustest.Serve(t, server.Options{Username: "weir", Password: "hush"}).ClientURL()}
 		}, "Authorization Violation; set nats.credentials_file"},
 		"cancelled before a url": {ended, func(t *testing.T, c *bus.Config) {
-			c.NATS.URL = "nats://hush@" + closedPort(t)
+			c.NATS.Servers = []string{"nats://hush@" + closedPort(t)}
 		}, "context canceled"},
 	}
 	for name, tt := range tests {

@@ -48,7 +48,7 @@ func (n NATS) who() string {
 	case n.User != "":
 		return fmt.Sprintf("user %q of nats.user", n.User)
 	}
-	for _, server := range n.List() {
+	for _, server := range n.Servers {
 		if u, err := parseServer(server); err == nil && u.User != nil {
 			if _, both := u.User.Password(); both {
 				return fmt.Sprintf("user %q of the URL", u.User.Username())
@@ -64,7 +64,7 @@ func (c Config) who() string {
 	if c.Identity != "" {
 		return "the identity of " + c.Identity
 	}
-	if len(c.NATS.List()) == 0 && c.User.Role != "" {
+	if len(c.NATS.Servers) == 0 && c.User.Role != "" {
 		return "user " + c.User.Name() + " of the data folder"
 	}
 	return c.NATS.who()

@@ -17,7 +17,6 @@ import (
 // selects the bus of the data folder. Paths are absolute after Below.
 type NATS struct {
 	Servers []string `yaml:"servers"` // URLs of one cluster
-	URL     string   `yaml:"url"`     // old spelling of servers: one URL, or a list with commas
 	// At most one of the four ways is given. Each connection attempt reads the file again.
 	CredentialsFile string `yaml:"credentials_file"` // user JWT and its seed, as nsc writes them
 	NKeyFile        string `yaml:"nkey_file"`        // seed of a user nkey
@@ -41,14 +40,6 @@ const (
 	maxReplicas = 5 // the limit of JetStream
 )
 
-// List returns the URLs of both spellings, in order.
-func (n NATS) List() []string {
-	if len(n.Servers) > 0 || n.URL == "" {
-		return n.Servers
-	}
-	return Split(n.URL)
-}
-
 // Split returns the URLs of a list with commas.
 func Split(list string) []string {
 	var all []string
@@ -62,7 +53,7 @@ func Split(list string) []string {
 
 // At returns n with other servers. Credentials in their URLs replace those of n.
 func (n NATS) At(servers []string) NATS {
-	n.Servers, n.URL = servers, ""
+	n.Servers = servers
 	if slices.ContainsFunc(servers, hasUser) {
 		n.CredentialsFile, n.NKeyFile, n.TokenFile, n.User, n.PasswordFile = "", "", "", "", ""
 	}
@@ -102,21 +93,15 @@ func (n NATS) Check() strictyaml.Problems {
 	at := func(key, format string, args ...any) {
 		ps = append(ps, &strictyaml.Problem{Key: key, What: fmt.Sprintf(format, args...)})
 	}
-	switch {
-	case len(n.Servers) > 0 && n.URL != "":
-		at("url", "conflicts with servers: keep servers")
-	case len(n.List()) > maxServers:
-		at("servers", "has %d servers: want at most %d", len(n.List()), maxServers)
+	if len(n.Servers) > maxServers {
+		at("servers", "has %d servers: want at most %d", len(n.Servers), maxServers)
 	}
-	for i, server := range n.List() {
+	for i, server := range n.Servers {
 		key := "servers[" + strconv.Itoa(i) + "]"
-		if len(n.Servers) == 0 {
-			key = "url"
-		}
 		if err := CheckServer(server); err != nil {
 			at(key, "%v", err)
 		}
-		if slices.Contains(n.List()[:i], server) {
+		if slices.Contains(n.Servers[:i], server) {
 			at(key, "is in the list twice: remove one")
 		}
 	}
@@ -146,10 +131,10 @@ func (n NATS) checkUser() (ps strictyaml.Problems) {
 	if (n.User == "") != (n.PasswordFile == "") {
 		ps = append(ps, &strictyaml.Problem{Key: "user", What: "needs password_file, and password_file needs user: give both, or neither"})
 	}
-	if len(ways) > 0 && slices.ContainsFunc(n.List(), hasUser) {
+	if len(ways) > 0 && slices.ContainsFunc(n.Servers, hasUser) {
 		ps = append(ps, &strictyaml.Problem{Key: ways[0], What: "conflicts with the user in a server's URL: remove the user from the URL"})
 	}
-	if len(n.List()) == 0 && (len(ways) > 0 || n.PasswordFile != "" || n.TLS != (TLS{}) || n.Replicas != 0) {
+	if len(n.Servers) == 0 && (len(ways) > 0 || n.PasswordFile != "" || n.TLS != (TLS{}) || n.Replicas != 0) {
 		ps = append(ps, &strictyaml.Problem{Key: "servers", What: "is missing: the other keys need it"})
 	}
 	return ps
@@ -186,7 +171,7 @@ func hasUser(server string) bool {
 }
 
 // Show returns the URLs without secrets.
-func (n NATS) Show() string { return redact(strings.Join(n.List(), ",")) }
+func (n NATS) Show() string { return redact(strings.Join(n.Servers, ",")) }
 
 // Secret reports whether a server's URL has a password or a token.
-func (n NATS) Secret() bool { return slices.ContainsFunc(n.List(), hasUser) }
+func (n NATS) Secret() bool { return slices.ContainsFunc(n.Servers, hasUser) }

@@ -20,12 +20,11 @@ func TestCheckReportsEveryMistakeOfTheBlock(t *testing.T) {
 		in   bus.NATS
 		want []string
 	}{
-		"zero":         {bus.NATS{}, nil},
-		"a cluster":    {bus.NATS{Servers: servers, CredentialsFile: "c", TLS: bus.TLS{CAFile: "ca", CertFile: "c", KeyFile: "k"}, Replicas: 3}, nil},
-		"old spelling": {bus.NATS{URL: "nats://u:p@n1:4222/, nats://n2"}, nil},
-		"password":     {bus.NATS{Servers: servers, User: "u", PasswordFile: "p"}, nil},
-		"both":         {bus.NATS{Servers: servers, URL: "nats://n1"}, []string{"url: conflicts with servers: keep servers"}},
-		"too many":     {bus.NATS{Servers: many}, []string{"servers: has 33 servers: want at most 32"}},
+		"zero":      {bus.NATS{}, nil},
+		"a cluster": {bus.NATS{Servers: servers, CredentialsFile: "c", TLS: bus.TLS{CAFile: "ca", CertFile: "c", KeyFile: "k"}, Replicas: 3}, nil},
+		"a user":    {bus.NATS{Servers: []string{"nats://u:p@n1:4222/", "nats://n2"}}, nil},
+		"password":  {bus.NATS{Servers: servers, User: "u", PasswordFile: "p"}, nil},
+		"too many":  {bus.NATS{Servers: many}, []string{"servers: has 33 servers: want at most 32"}},
 		"servers": {bus.NATS{Servers: []string{"http://n1", "nats://", "nats://n1/x", "nats://u:hu%zzsh@n1", "n2", "n2"}}, []string{
 			`servers[0]: has the scheme "http": want nats://HOST:PORT or tls://HOST:PORT`,
 			"servers[1]: has no host: want nats://HOST:PORT or tls://HOST:PORT",
@@ -33,7 +32,6 @@ func TestCheckReportsEveryMistakeOfTheBlock(t *testing.T) {
 			"servers[3]: is not a URL: want nats://HOST:PORT or tls://HOST:PORT",
 			"servers[5]: is in the list twice: remove one",
 		}},
-		"a wrong url": {bus.NATS{URL: "x://n1"}, []string{`url: has the scheme "x": want nats://HOST:PORT or tls://HOST:PORT`}},
 		"two ways":    {bus.NATS{Servers: servers, NKeyFile: "n", TokenFile: "t"}, []string{"token_file: conflicts with nkey_file: keep one way to authenticate"}},
 		"half a user": {bus.NATS{Servers: servers, User: "u"}, []string{"user: needs password_file, and password_file needs user: give both, or neither"}},
 		"two users":   {bus.NATS{Servers: []string{"nats://u:p@n1"}, TokenFile: "t"}, []string{"token_file: conflicts with the user in a server's URL: remove the user from the URL"}},
@@ -54,7 +52,7 @@ func TestCheckReportsEveryMistakeOfTheBlock(t *testing.T) {
 }
 
 func TestServersOfAFlagKeepCredentialsOfTheFile(t *testing.T) {
-	file := bus.NATS{URL: "nats://n1", CredentialsFile: "c", TLS: bus.TLS{CAFile: "ca"}, Replicas: 3}
+	file := bus.NATS{Servers: []string{"nats://n1"}, CredentialsFile: "c", TLS: bus.TLS{CAFile: "ca"}, Replicas: 3}
 	want := bus.NATS{Servers: []string{"nats://n9"}, CredentialsFile: "c", TLS: bus.TLS{CAFile: "ca"}, Replicas: 3}
 	if diff := cmp.Diff(want, file.At([]string{"nats://n9"})); diff != "" {
 		t.Errorf("other servers (-want +got):\n%s", diff)

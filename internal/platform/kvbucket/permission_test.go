@@ -22,7 +22,7 @@ func TestNoPermissionFailsAtOnce(t *testing.T) {
 		Permissions: &server.Permissions{Publish: &server.SubjectPermission{Allow: []string{"other"}}},
 	}}})
 	b, err := bus.Open(t.Context(), bus.Config{
-		NATS: bus.NATS{URL: fmt.Sprintf("nats://little:little@%s", s.Addr())}, Name: t.Name(), Log: slog.New(slog.DiscardHandler),
+		NATS: bus.NATS{Servers: []string{fmt.Sprintf("nats://little:little@%s", s.Addr())}}, Name: t.Name(), Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -128,7 +128,7 @@ func TestFetchClusterman(t *testing.T) {
 		}
 		put(t, b, tarballKey("v1"), tarred(t, venvOf("evil")))
 		_, err := c.FetchClusterman(t.Context(), b, "jammy", web)
-		if !errors.Is(err, release.ErrChanged) || !strings.Contains(err.Error(), `"weir signal forget NAMESPACE/NAME@v1"`) {
+		if !errors.Is(err, release.ErrChanged) || !strings.Contains(err.Error(), `"weir release forget NAMESPACE/NAME@v1"`) {
 			t.Fatalf("FetchClusterman = %v, want ErrChanged", err)
 		}
 		diff(t, "cache", tree(t, dir), before)

@@ -78,7 +78,7 @@ func (k SeenKey) forgetCommand() string {
 	if k.Ref.Namespace == clustermanIndex { // one object has all signals of a version
 		name = "NAMESPACE/NAME@" + k.Ref.Version
 	}
-	return fmt.Sprintf("%q", "weir signal forget "+name)
+	return fmt.Sprintf("%q", "weir release forget "+name)
 }
 
 // sourceOf returns the first 16 hexadecimal digits of the SHA-256 of a bucket's URL.

@@ -127,7 +127,7 @@ func TestDamagedSeenRecordRejected(t *testing.T) {
 	if err := os.WriteFile(files[0], []byte(`{"sha256":"0`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := refusal(t, c, b, v1); !errors.Is(err, release.ErrCorrupt) || !strings.Contains(err.Error(), `"weir signal forget shop/RequestsPerSecond@v1.4.0"`) {
+	if err := refusal(t, c, b, v1); !errors.Is(err, release.ErrCorrupt) || !strings.Contains(err.Error(), `"weir release forget shop/RequestsPerSecond@v1.4.0"`) {
 		t.Errorf("damaged: %v, want ErrCorrupt, and what to do", err)
 	}
 }

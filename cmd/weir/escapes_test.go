@@ -174,7 +174,7 @@ func TestNoControlCharactersReachATerminal(t *testing.T) {
 	}
 	lines = append(lines, []string{"explain", "--since", "1h"}, []string{"explain", "--since", "1h", "-o", "json"}, []string{"node", "status", "n1"},
 		[]string{"status", "--pool", hostile}, []string{hostile}, []string{"app", hostile}, []string{"status", "--" + hostile}, []string{"status", "--timeout", hostile},
-		[]string{"decide", hostile}, []string{"signal", "show", hostile}, []string{"config", "validate", "--cluster", hostile}, []string{"signal", "run", hostile},
+		[]string{"decide", hostile}, []string{"release", "show", hostile}, []string{"config", "validate", "--cluster", hostile}, []string{"signal", "run", hostile},
 		[]string{"harmonizer", "replay", hostile}, []string{"node", "policy", "check", hostile}, []string{"signal", "test", hostile}, []string{"metrics", "get", "--app", "web", hostile})
 	for _, file := range []string{"weir.yaml", "harmonizer.yaml", "local/default.yaml"} {
 		dir := muteConfig(t)

@@ -58,7 +58,7 @@ func (cli *healthCommands) withNodes(cmd *cobra.Command, args []string, f func(c
 }
 
 // takeGroups returns the groups among the arguments, after the pool. Without groups after a name, the name is a group of
-// the pool of --pool, as in earlier versions. A name that is both a pool and such a group is a mistake.
+// the pool of --pool. A name that is both a pool and such a group is a mistake.
 func (cli *poolCommands) takeGroups(ctx context.Context, b *bus.Bus, cmd *cobra.Command, args []string, all bool) ([]string, error) {
 	before := cli.Pool
 	groups, err := takePool(ctx, cli.shared, b, cmd, args)

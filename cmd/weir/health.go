@@ -29,14 +29,12 @@ type healthCommands struct{ *shared }
 
 func (cli *healthCommands) nodeCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:     "node",
-		Aliases: []string{"health"},
-		Short:   "List the machines of a pool, and control the repair of unhealthy ones",
+		Use:   "node",
+		Short: "List the machines of a pool, and control the repair of unhealthy ones",
 		Long: `List the machines of a pool, and control the repair of unhealthy ones. The policy is the
 "health" block of the pool file, and the autoscaler of the pool carries it out. With
 "mode: observe", the default, it decides and reports, but repairs nothing. The arguments
-of these commands are nodes, after the name of their pool or with --pool. "weir health"
-is an earlier form.`,
+of these commands are nodes, after the name of their pool or with --pool.`,
 		Example: `  weir node list web
   weir node status
   weir node history i-0123

@@ -285,7 +285,7 @@ func healthIsTakenOver(t *testing.T) {
 	said := other.says(0, logsStandby)
 	victim, mark := w.oldest(), w.now()
 	dead := g.arm(victim, step{"terminate", 0}, false)
-	w.weir("health", "recover", victim)
+	w.weir("node", "recover", victim)
 	<-dead
 	from := time.Now()
 	w.holder = other
@@ -314,7 +314,7 @@ func healthIsKilledInAWorkflow(t *testing.T) {
 		each:    1,
 	})
 	victim, mark := w.oldest(), w.now()
-	w.weir("health", "recover", victim)
+	w.weir("node", "recover", victim)
 	var pid int
 	eventually(w, "a child of the workflow in a session of its own", func() error {
 		text, err := os.ReadFile(child)

@@ -125,7 +125,7 @@ func healthResetsTheFrozen(t *testing.T) {
 	w := newWard(t, wardOptions{actions: "{name: REBOOT, params: {type: hard}, timeout: 50}, " + recreate, each: 2})
 	victim, mark := w.oldest(), w.now()
 	boot := w.boot(victim)
-	w.weir("health", "pause", victim, "--for", "10m", "--why", "it is looked at")
+	w.weir("node", "pause", victim, "--for", "10m", "--why", "it is looked at")
 	w.signalTo(syscall.SIGSTOP, victim)
 	blocked := w.comes(mark, string(judge.RepairBlocked), victim)
 	if blocked.shownElsewhere.Gate != judge.GatePause {
@@ -135,7 +135,7 @@ func healthResetsTheFrozen(t *testing.T) {
 	w.expectUntouched(mark)
 
 	mark = w.now()
-	w.weir("health", "resume", victim)
+	w.weir("node", "resume", victim)
 	w.comes(mark, succeeded, victim)
 	w.isWell("after", 4)
 	w.expectStarted(mark, 1)
@@ -173,7 +173,7 @@ func healthReplacesTheFrozen(t *testing.T) {
 
 	mark = w.now()
 	victim = w.oldest()
-	w.weir("health", "recover", victim) // which reports, and is empty
+	w.weir("node", "recover", victim) // which reports, and is empty
 	w.comes(mark, succeeded, "")
 	w.isWell("after a wish", 4)
 	w.expectStarted(mark, 1)
@@ -244,7 +244,7 @@ func healthOfAll(t *testing.T) {
 	if alarms := w.of(mark, "alarm"); len(alarms) != 1 || !strings.Contains(alarm.shownElsewhere.Why, "nodes are unhealthy, limit 1: no repairs") {
 		t.Errorf("alarms: %+v", alarms)
 	}
-	if shown := w.weir("health", "status"); !strings.Contains(shown, "! breaker of the pool is open since") {
+	if shown := w.weir("node", "status"); !strings.Contains(shown, "! breaker of the pool is open since") {
 		t.Errorf("health status says:\n%s", shown)
 	}
 	w.signalTo(syscall.SIGCONT, all...)
@@ -281,7 +281,7 @@ func healthBesideScaleIn(t *testing.T) {
 	victim, mark := w.oldest(), w.now()
 	w.signalTo(syscall.SIGSTOP, victim)
 	w.comes(mark, string(judge.NodeSuspect), victim)
-	w.weir("pool", "remove", victim)
+	w.weir("pool", "drain", victim)
 	w.comes(mark, string(judge.PauseTaken), victim)
 	if b := w.comes(mark, string(judge.RepairBlocked), victim); b.shownElsewhere.Gate != judge.GatePause {
 		t.Errorf("%v", b.shownElsewhere.Finding)
@@ -380,7 +380,7 @@ func healthUnderUp(t *testing.T) {
 		return sized(4)(s)
 	})
 	eventually(t, "a heartbeat of "+victim, func() error {
-		s, err := runJSON[nodehealth.Status](u, "health", "status", victim)
+		s, err := runJSON[nodehealth.Status](u, "node", "status", victim)
 		if err != nil || len(s.Nodes) != 1 || unsure(s.Nodes[0]) {
 			return fmt.Errorf("%+v, %w", s.Nodes, err)
 		}

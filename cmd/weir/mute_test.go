@@ -84,22 +84,17 @@ func shortForms() []string {
 	return []string{"status", "explain", "plan", "diff", "pause", "resume", "offset"}
 }
 
-// releaseVerbs are the commands of "weir release", which "weir signal" has too.
-func releaseVerbs() []string {
-	return []string{"keygen", "publish", "list", "show", "verify", "fetch", "yank", "forget"}
-}
-
 // busCommands are the commands that read the bus, with what they need to come to that.
 func busCommands() map[string][]string {
 	all := map[string][]string{
 		"status": nil, "explain": nil, "plan": nil, "diff": {"last", "last"}, "events": {"--since", "1h"}, "pause": {"--why", "x", "--for", "1h"}, "resume": nil, "offset": {"2"},
-		"pool target": {"3"}, "pool remove": {"n1"}, "pool mark-stale": {"g"}, "pool groups": nil, "pool list": nil, "pool roll": {"--dry-run"}, "signal where": {"shop/none"},
+		"pool target": {"3"}, "pool mark-stale": {"g"}, "pool groups": nil, "pool list": nil, "pool roll": {"--dry-run"}, "signal where": {"shop/none"},
 		"pool decide": {"--set", "scaling_limits.max_capacity=40", "--since", "1h"},
 		"app set":     {"web", "--command", "true"}, "app get": {"web"}, "app list": nil, "app delete": {"web"}, "app status": nil,
 		"app explain": {"web"}, "app crashes": {"web"}, "app retry": {"web"}, "app logs": {"web"},
 		"doctor": nil, "state check": nil, "state accept": {"apps", "--reason", "x"}, "state aside": {"pool.default", "--reason", "x"},
 		"state backup": {"none.tar", "--cluster", "none"}, "state restore": {"testdata/backup.tar", "--cluster", "other"},
-		"signal ps": nil, "signal restart": {"web"}, "signal logs": {"web"}, "signal shadow": nil, "signal forget": {"shop/rps@v1"},
+		"signal ps": nil, "signal restart": {"web"}, "signal logs": {"web"}, "signal shadow": nil,
 		"metrics put": {"--app", "web", "a=1"}, "metrics get": {"--app", "web", "a"},
 		"metrics import":     {"testdata/metrics.lp"},
 		"harmonizer release": nil,
@@ -116,18 +111,12 @@ func busCommands() map[string][]string {
 // otherCommands read no bus, or go on until they are ended: those wait for the bus as long as it
 // takes.
 func otherCommands() []string {
-	all := []string{
+	return []string{
 		"up", "decide", "bootstrap", "autoscaler", "agent", "auth", "placer", "notify", "web", "keep", "version", "config validate", "config show", "config schema", "metrics serve", "harmonizer replay", "harmonizer record", "man",
 		"nats init", "context list", "context use", "context show",
-		"node replay", "node policy check", "signal init", "signal test", "signal bench", "signal run", "signal keygen",
-		"signal publish", "signal list", "signal show", "signal verify", "signal fetch", "signal yank",
+		"node replay", "node policy check", "signal init", "signal test", "signal bench", "signal run", "release keygen",
+		"release publish", "release list", "release show", "release verify", "release fetch", "release yank",
 	}
-	for _, verb := range releaseVerbs() {
-		if slices.Contains(all, "signal "+verb) {
-			all = append(all, "release "+verb)
-		}
-	}
-	return all
 }
 
 // muteConfig returns the folder of a configuration, for commands that read it before the bus.

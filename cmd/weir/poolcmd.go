@@ -40,7 +40,7 @@ func (cli *poolCommands) poolCommand() *cobra.Command {
 		short.Example = strings.ReplaceAll(short.Example, "weir "+short.Name(), "weir pool "+short.Name())
 		cmd.AddCommand(short)
 	}
-	cmd.AddCommand((&fleetCommands{cli.shared}).poolListCommand(), cli.poolTargetCommand(), cli.poolDrainCommand(), command.Alias(cli.poolRemoveCommand(), "weir pool drain"),
+	cmd.AddCommand((&fleetCommands{cli.shared}).poolListCommand(), cli.poolTargetCommand(), cli.poolDrainCommand(),
 		cli.poolMarkStaleCommand(), cli.poolRollCommand(), cli.poolGroupsCommand(), cli.redecideCommand())
 	return cmd
 }
@@ -137,15 +137,19 @@ func (cli *poolCommands) showPin(ctx context.Context, o *state.Orders) error {
 }
 
 func (cli *poolCommands) poolDrainCommand() *cobra.Command {
-	cmd := cli.poolRemoveCommand()
-	cmd.Use = "drain [POOL] NODE..."
-	cmd.Long += `
+	var n noteFlags
+	cmd := &cobra.Command{
+		Use:   "drain [POOL] NODE...",
+		Short: "Drain and terminate nodes by name",
+		Long: `Drain and terminate nodes by name, as a scale-in does: each node is cordoned, drained
+and terminated, and the target of the pool decreases by its weight. The signals decide
+whether new nodes replace them. The order is stored until it is carried out.
 
 The pool is the first of two or more arguments. With --pool, and if there is one
-argument, all arguments are nodes.`
-	cmd.Example = `  weir pool drain web i-0123456789abcdef0 --why "its disk is slow"
-  weir pool drain --pool web i-0123456789abcdef0 i-0fedcba9876543210`
-	atLeastOne, drain := cmd.Args, cmd.RunE
+argument, all arguments are nodes.`,
+		Example: `  weir pool drain web i-0123456789abcdef0 --why "its disk is slow"
+  weir pool drain --pool web i-0123456789abcdef0 i-0fedcba9876543210`,
+	}
 	first := func(args []string) int { // index of the first node
 		if len(args) > 1 && !cmd.Flags().Changed("pool") {
 			return 1
@@ -153,37 +157,22 @@ argument, all arguments are nodes.`
 		return 0
 	}
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
-		if first(args) == 1 {
+		switch {
+		case len(args) == 0:
+			return usage.New(fmt.Errorf("%s requires the ids of nodes, which \"weir node list\" shows\nSee %q", cmd.CommandPath(), cmd.CommandPath()+" --help"))
+		case first(args) == 1:
 			return cli.usePool(cmd, args[0])
 		}
-		return atLeastOne(cmd, args)
+		return nil
 	}
-	cmd.RunE = func(cmd *cobra.Command, args []string) error { return drain(cmd, args[first(args):]) }
-	return cmd
-}
-
-func (cli *poolCommands) poolRemoveCommand() *cobra.Command {
-	var n noteFlags
-	cmd := &cobra.Command{
-		Use:   "remove NODE...",
-		Short: "Drain and terminate nodes by name",
-		Long: `Drain and terminate nodes by name, as a scale-in does: each node is cordoned, drained
-and terminated, and the target of the pool decreases by its weight. The signals decide
-whether new nodes replace them. The order is stored until it is carried out.`,
-		Example: `  weir pool remove i-0123456789abcdef0 --why "its disk is slow"`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return usage.New(fmt.Errorf("%s requires the ids of nodes, which \"weir node list\" shows\nSee %q", cmd.CommandPath(), cmd.CommandPath()+" --help"))
-			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			note, err := n.note()
-			if err != nil {
-				return err
-			}
-			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error { return cli.removeNodes(ctx, b, note, args) })
-		},
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		note, err := n.note()
+		if err != nil {
+			return err
+		}
+		return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
+			return cli.removeNodes(ctx, b, note, args[first(args):])
+		})
 	}
 	n.addWhy(cmd)
 	return cmd

@@ -69,7 +69,7 @@ func stateRows() map[string]stateRow {
 		"pool list":       {"0 default  paused", "0 default  no tick", "0 default  no tick", "0 default  "},
 		"pool roll":       {"0 would replace", noTickYet, noTickYet, noHolder},
 		"signal where":    {"0 No resources found", "0 No resources found", "0 No resources found", "0 No resources found"},
-		"pool remove":     {`2 pool local/default has no node "n1", or it leaves already (it has i-`, noTickYet, noTickYet, noHolder},
+		"pool drain":      {`2 pool local/default has no node "n1", or it leaves already (it has i-`, noTickYet, noTickYet, noHolder},
 		"pool mark-stale": {`2 pool local/default has no group "g" (it has red)`, noTickYet, noTickYet, noHolder},
 
 		"doctor":       {"? ok       bootstrap: process", "1 failed   bootstrap: " + noBootstrap[2:], "1 failed   bootstrap: " + noBootstrap[2:], "1 failed   bootstrap: " + noBootstrap[2:]},
@@ -87,7 +87,7 @@ func stateRows() map[string]stateRow {
 		"signal shadow": {"0 no shadow has received a request", "0 runs here: start \"weir bootstrap\", or \"weir up\": only the ledger is read",
 			"0 no shadow has received a request", "0 no shadow has received a request"},
 		// Without "weir up" its bucket is away. The other worlds have a bucket of AWS, which is not asked.
-		"signal forget": {"0 shop/rps@v1: the next fetch accepts", "0 shop/rps@v1: the next fetch accepts", "0 shop/rps@v1: the next fetch accepts", `1 start it with "weir up"`},
+		"release forget": {"0 shop/rps@v1: the next fetch accepts", "0 shop/rps@v1: the next fetch accepts", "0 shop/rps@v1: the next fetch accepts", `1 start it with "weir up"`},
 
 		"metrics put":    {"0 1 values written for app web", noStore, noStore, noStore},
 		"metrics get":    {"0 web,a", noStore, noStore, noStore},
@@ -102,7 +102,6 @@ func stateRows() map[string]stateRow {
 		rows["pool "+path] = rows[path]
 	}
 	rows["pool resume"] = stateRow{"0 was not paused", noTickYet, noTickYet, "0 was not paused"} // it comes after "resume"
-	rows["pool drain"], rows["release forget"] = rows["pool remove"], rows["signal forget"]
 	return rows
 }
 
@@ -234,10 +233,10 @@ func expectTick(t *testing.T, run func(...string) result, paused bool) {
 // expectOrdersWait orders about a node and a group that exist, on a paused pool.
 func expectOrdersWait(t *testing.T, run func(...string) result) {
 	t.Helper()
-	r := run("health", "status", "--all", "-o", "json")
+	r := run("node", "status", "--all", "-o", "json")
 	_, rest, _ := strings.Cut(r.stdout, `"node": "`)
 	node, _, _ := strings.Cut(rest, `"`)
-	for _, args := range [][]string{{"pool", "remove", node}, {"pool", "mark-stale", "red"}} {
+	for _, args := range [][]string{{"pool", "drain", node}, {"pool", "mark-stale", "red"}} {
 		if r := run(args...); r.code != 0 || !strings.Contains(r.stdout, "the order waits for the end of the pause") {
 			t.Errorf("weir %q on a paused pool: %+v", args, r)
 		}
@@ -286,7 +285,7 @@ func expectSuggestions(t *testing.T, run func(...string) result) {
 		{"node status defualt --pool default", `has no machine "defualt"`, "(it has i-"},
 		{"node pause default --pool default", "the pool has no such node", "(it has i-"},
 		{"pool mark-stale rde", "did you mean red?", "(it has red)"},
-		{"pool remove i-0", `has no node "i-0"`, "(it has i-"},
+		{"pool drain i-0", `has no node "i-0"`, "(it has i-"},
 		{"app logs wbe", "did you mean web?", "(it has web)"},
 		{"signal shadow wbe", "did you mean web?", "(it has __default__, web)"},
 		{"node status i-0", `has no machine "i-0"`, "(it has i-"},

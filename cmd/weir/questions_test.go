@@ -67,7 +67,7 @@ func TestReadersQuestions(t *testing.T) {
 	t.Parallel()
 	run := inData(troubledWorld(t))
 	screens := map[string]string{}
-	for _, line := range []string{"status", "explain", "health status", "app status", "pool list"} {
+	for _, line := range []string{"status", "explain", "node status", "app status", "pool list"} {
 		r := run(strings.Fields(line)...)
 		if r.code != 0 {
 			t.Errorf("weir %s: %+v", line, r)
@@ -80,12 +80,12 @@ func TestReadersQuestions(t *testing.T) {
 		{"why has the group no capacity", "status", "after 3 failures in a row: InsufficientInstanceCapacity"},
 		{"what happens to the group next, and to its share", "status", "other groups take its share until then"},
 		{"which pool of the cluster has the trouble", "pool list", "group blue is in backoff since "},
-		{"is the breaker open, since when and why", "health status", "breaker of the pool is open since "},
-		{"when do repairs resume, and how can I resume them", "health status", `repairs resume 5m after at most 1 node is unhealthy; "weir node release" resumes them now`},
+		{"is the breaker open, since when and why", "node status", "breaker of the pool is open since "},
+		{"when do repairs resume, and how can I resume them", "node status", `repairs resume 5m after at most 1 node is unhealthy; "weir node release" resumes them now`},
 		{"does the status of the pool name the breaker", "status", "breaker of the pool is open since "},
 		{"which signal fails, since when and why", "status", "signal of app web (shop/rps) is in backoff since "},
 		{"what happens to the signal next, and what can I read", "status", `bootstrap starts it again after a delay (4 restarts so far); "weir signal logs web" shows its last output`},
-		{"which node is paused, by whom, for how long and why", "health status", "paused: i-old by me@host for "},
+		{"which node is paused, by whom, for how long and why", "node status", "paused: i-old by me@host for "},
 		{"which application crashes, and how much of it", "status", "application web: 1 of 4 instances crash repeatedly"},
 		{"what happens to the application, and what can I read", "status", `each restart waits longer; "weir app crashes web" lists the crashes`},
 		{"how many instances crash", "app status", "FLAPPING"},

@@ -23,7 +23,7 @@ func TestReadingCommandsCreateNothing(t *testing.T) {
 	for _, path := range []string{
 		"status", "explain", "explain --since 1h", "plan", "pool target", "pool groups", "app get web", "app list", "app status",
 		"app explain web", "app crashes web", "doctor", "state check", "signal ps", "signal logs web", "signal shadow",
-		"health status", "health history", "health evidence n1", "pool list", "signal where shop/rps", "events --since 1h", "diff last last",
+		"node status", "node history", "node evidence n1", "pool list", "signal where shop/rps", "events --since 1h", "diff last last",
 		"app logs web", "node list", "pool decide --set scaling_limits.max_capacity=40 --since 1h", "metrics get --app web load",
 	} {
 		weir(slices.Concat(strings.Fields(path), []string{"--nats", s.ClientURL(), "--data", t.TempDir(), "--config-dir", muteConfig(t)})...)

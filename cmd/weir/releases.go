@@ -138,7 +138,7 @@ func timeText(t time.Time) string { return t.Local().Format(time.DateTime) }
 // timeCell returns a time for the first column of a table, without a blank. "--at" reads it.
 func timeCell(t time.Time) string { return t.Local().Format(time.RFC3339) }
 
-func (cli *signalCommands) signalForgetCommand() *cobra.Command {
+func (cli *signalCommands) releaseForgetCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "forget NAMESPACE/NAME@VERSION",
 		Short: "Accept a version whose content or yank changed in the bucket",
@@ -147,7 +147,7 @@ digest and the yank that the hosts of the cluster stored for the version. The ne
 fetch accepts the content of the bucket. In Clusterman's layout that applies to all
 signals of the version. First find out why the version changed: if
 its publisher did not change it, another person replaced it.`,
-		Example: `  weir signal forget shop/rps@v1.4.0`,
+		Example: `  weir release forget shop/rps@v1.4.0`,
 		Args:    command.OneArg("NAMESPACE/NAME@VERSION"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ref, err := release.ParseRef(args[0])

@@ -80,7 +80,7 @@ func TestPublishOnTag(t *testing.T) {
 	u.weir(t, "signal", "init", "depth", "--dir", python, "--lang", "python")
 	proxy := sdkProxy(t, version)
 	key := filepath.Join(t.TempDir(), "publish.key")
-	u.weir(t, "signal", "keygen", key)
+	u.weir(t, "release", "keygen", key)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	for _, folder := range []string{dir, dir, python, python} { // a job that is run again publishes the same bytes
@@ -106,12 +106,12 @@ func TestPublishOnTag(t *testing.T) {
 		t.Errorf("the SDK needs %q, want %q", needs, want)
 	}
 	for _, name := range []string{"rps", "depth"} {
-		if got := u.weir(t, "signal", "list", "shop"); !regexp.MustCompile(`shop +` + name + ` +v1\.0\.0 +\S+ +yes +no`).MatchString(got) {
+		if got := u.weir(t, "release", "list", "shop"); !regexp.MustCompile(`shop +` + name + ` +v1\.0\.0 +\S+ +yes +no`).MatchString(got) {
 			t.Errorf("list:\n%s\nwant %s", got, name)
 		}
 	}
-	if got := u.weir(t, "__complete", "--data", u.data, "--timeout", "1m", "signal", "list", "shop/"); !strings.HasPrefix(got, "shop/depth\nshop/rps\n") {
-		t.Errorf("completion of signal list: %q, want both names", got)
+	if got := u.weir(t, "__complete", "--data", u.data, "--timeout", "1m", "release", "list", "shop/"); !strings.HasPrefix(got, "shop/depth\nshop/rps\n") {
+		t.Errorf("completion of release list: %q, want both names", got)
 	}
 }
 

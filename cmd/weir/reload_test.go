@@ -51,7 +51,7 @@ func startLive(t *testing.T) *live {
 func (l *live) publish(t *testing.T, versions ...string) {
 	t.Helper()
 	for _, v := range versions {
-		l.weir(t, "signal", "publish", "shop/counts@"+v, filepath.Join(os.Getenv("WEIR_SIGNALS_DIR"), "instance_count"))
+		l.weir(t, "release", "publish", "shop/counts@"+v, filepath.Join(os.Getenv("WEIR_SIGNALS_DIR"), "instance_count"))
 	}
 }
 

@@ -215,8 +215,8 @@ func orderRows(node string) []roleRow {
 		{"offset 1 --for 1h", 0, "offset of +1"}, {"offset 0", 0, ""},
 		{"pool target 2", 0, "from its next tick on"}, {"pool target --clear", 0, ""}, {"pool mark-stale g", 0, ""},
 		{"node pause " + node, 0, ""}, {"node resume " + node, 0, ""}, {"node release " + node, 1, ""}, {"node recover " + node + " --why test", 0, ""}, {"node check", 0, "AGENT_HEARTBEAT"},
-		{"signal logs web", 0, "started"}, {"signal restart web", 0, "is being restarted"}, {"pool roll --dry-run", 0, ""}, {"pool drain " + node, 0, ""}, {"pool remove " + node, 0, ""},
-		{"signal forget shop/rps@v1", 0, "the next fetch accepts"}, {"release forget shop/rps@v1", 0, "the next fetch accepts"},
+		{"signal logs web", 0, "started"}, {"signal restart web", 0, "is being restarted"}, {"pool roll --dry-run", 0, ""}, {"pool drain " + node, 0, ""},
+		{"release forget shop/rps@v1", 0, "the next fetch accepts"},
 		{"state accept apps --reason x", 1, "reports no damage"}, {"app delete api", 0, "api: deleted"},
 		{"pause --for 1h --why test", 0, "is paused"}, {"resume", 0, "continues"}, // last: node health reads the end of a pause later
 	}

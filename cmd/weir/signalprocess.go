@@ -344,9 +344,6 @@ published signal.`,
 		cli.signalPsCommand(), cli.signalRestartCommand(), cli.signalLogsCommand(), cli.signalShadowCommand(),
 		(&fleetCommands{cli.shared}).signalWhereCommand(),
 	)
-	for _, verb := range cli.releaseVerbs() {
-		cmd.AddCommand(command.Alias(verb, "weir release "+verb.Name()))
-	}
 	return cmd
 }
 
@@ -361,18 +358,9 @@ of weir.yaml.`,
 		Args: command.Group,
 		RunE: command.Help,
 	}
-	for _, verb := range cli.releaseVerbs() {
-		verb.Long = strings.ReplaceAll(verb.Long, "weir signal ", "weir release ")
-		verb.Example = strings.ReplaceAll(verb.Example, "weir signal ", "weir release ")
-		cmd.AddCommand(verb)
-	}
+	cmd.AddCommand(
+		cli.releaseKeygenCommand(), cli.releasePublishCommand(), cli.releaseListCommand(), cli.releaseShowCommand(),
+		cli.releaseVerifyCommand(), cli.releaseFetchCommand(), cli.releaseYankCommand(), cli.releaseForgetCommand(),
+	)
 	return cmd
-}
-
-// releaseVerbs are the commands of "weir release", which were commands of "weir signal" before.
-func (cli *signalCommands) releaseVerbs() []*cobra.Command {
-	return []*cobra.Command{
-		cli.signalKeygenCommand(), cli.signalPublishCommand(), cli.signalListCommand(), cli.signalShowCommand(),
-		cli.signalVerifyCommand(), cli.signalFetchCommand(), cli.signalYankCommand(), cli.signalForgetCommand(),
-	}
 }

@@ -24,7 +24,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
 )
 
-func (cli *signalCommands) signalPublishCommand() *cobra.Command {
+func (cli *signalCommands) releasePublishCommand() *cobra.Command {
 	var source release.Source
 	var signKey, kind string
 	platform := release.Host().String()
@@ -36,12 +36,12 @@ weir.yaml. The same files may be published again; other files under the same
 version are refused.
 
 With --sign-key the release is signed (minisign). The password of an encrypted
-key is that of WEIR_SIGN_PASSWORD. "weir signal keygen" makes a pair of keys.
+key is that of WEIR_SIGN_PASSWORD. "weir release keygen" makes a pair of keys.
 
 The command detects whether a Go program is a plugin. For other programs, set --kind.`,
-		Example: `  weir signal publish shop/rps@v1.4.0 ./bin/rps
-  weir signal publish shop/rps@v1.4.0 ./bin/rps-arm64 --platform linux-arm64
-  weir signal publish shop/rps@v1.5.0 ./dist --entry bin/rps --sign-key ~/.weir/publish.key`,
+		Example: `  weir release publish shop/rps@v1.4.0 ./bin/rps
+  weir release publish shop/rps@v1.4.0 ./bin/rps-arm64 --platform linux-arm64
+  weir release publish shop/rps@v1.5.0 ./dist --entry bin/rps --sign-key ~/.weir/publish.key`,
 		Args: command.TwoArgs("NAMESPACE/NAME@VERSION and PATH"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ref, p, err := parseRelease(args[0], platform)
@@ -104,14 +104,14 @@ func passwordOfEnv() (string, error) {
 	return "", fmt.Errorf("%s is not set", daemon.SignPassword)
 }
 
-func (cli *signalCommands) signalKeygenCommand() *cobra.Command {
+func (cli *signalCommands) releaseKeygenCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "keygen FILE",
 		Short: "Make a key pair: FILE signs releases, FILE.pub is trusted",
-		Long: `Make a pair of minisign keys. FILE is the private one, for "weir signal publish
+		Long: `Make a pair of minisign keys. FILE is the private one, for "weir release publish
 --sign-key"; it is encrypted if WEIR_SIGN_PASSWORD is set. The line of FILE.pub
 goes into weir.yaml, releases.trusted_keys.`,
-		Example: `  WEIR_SIGN_PASSWORD=... weir signal keygen ~/.weir/publish.key`,
+		Example: `  WEIR_SIGN_PASSWORD=... weir release keygen ~/.weir/publish.key`,
 		Args:    command.OneArg("file"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if _, err := os.Stat(args[0] + ".pub"); err == nil {
@@ -168,12 +168,12 @@ func writeNew(path string, data []byte, mode os.FileMode) error {
 	return errors.Join(err, f.Close())
 }
 
-func (cli *signalCommands) signalListCommand() *cobra.Command {
+func (cli *signalCommands) releaseListCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list [NAMESPACE[/NAME]]",
 		Short: "List the signal releases in the bucket",
-		Example: `  weir signal list
-  weir signal list shop/rps --output json`,
+		Example: `  weir release list
+  weir release list shop/rps --output json`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return command.OneArg("namespace or namespace/name")(cmd, args)
@@ -221,12 +221,12 @@ func yesNo(b bool) string {
 	return "no"
 }
 
-func (cli *signalCommands) signalShowCommand() *cobra.Command {
+func (cli *signalCommands) releaseShowCommand() *cobra.Command {
 	platform, keys := release.Host().String(), []string(nil)
 	cmd := &cobra.Command{
 		Use:     "show NAMESPACE/NAME@VERSION",
 		Short:   "Show the files, the signature and the yank of a release",
-		Example: `  weir signal show shop/rps@v1.4.0`,
+		Example: `  weir release show shop/rps@v1.4.0`,
 		Args:    command.OneArg("NAMESPACE/NAME@VERSION"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return cli.withRelease(cmd.Context(), args[0], platform, keys, func(r chosen) error {
@@ -281,7 +281,7 @@ func (cli *signalCommands) printShown(s release.Shown) {
 	cli.printTable([]string{"file", "mode", "size", "sha256"}, rows)
 }
 
-func (cli *signalCommands) signalVerifyCommand() *cobra.Command {
+func (cli *signalCommands) releaseVerifyCommand() *cobra.Command {
 	platform, keys := release.Host().String(), []string(nil)
 	cmd := &cobra.Command{
 		Use:   "verify NAMESPACE/NAME@VERSION",
@@ -290,8 +290,8 @@ func (cli *signalCommands) signalVerifyCommand() *cobra.Command {
 signature, archive, each file. Nothing is stored. The exit code names the problem:
 
 ` + command.ReleaseCodesHelp(),
-		Example: `  weir signal verify shop/rps@v1.4.0 --key publish.key.pub
-  weir signal verify shop/rps@v1.4.0 --output json`,
+		Example: `  weir release verify shop/rps@v1.4.0 --key publish.key.pub
+  weir release verify shop/rps@v1.4.0 --output json`,
 		Args: command.OneArg("NAMESPACE/NAME@VERSION"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return cli.withRelease(cmd.Context(), args[0], platform, keys, func(r chosen) error {
@@ -323,7 +323,7 @@ signature, archive, each file. Nothing is stored. The exit code names the proble
 	return cmd
 }
 
-func (cli *signalCommands) signalFetchCommand() *cobra.Command {
+func (cli *signalCommands) releaseFetchCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "fetch NAMESPACE/NAME@VERSION...",
 		Short: "Fetch releases into the cache of this machine, without running them",
@@ -332,7 +332,7 @@ all at the same time. An interrupted download is resumed. The exit code names th
 problem:
 
 ` + command.ReleaseCodesHelp(),
-		Example: `  weir signal fetch shop/rps@v1.4.0 shop/queue@v2.0.1`,
+		Example: `  weir release fetch shop/rps@v1.4.0 shop/queue@v2.0.1`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return usage.New(fmt.Errorf("%s requires NAMESPACE/NAME@VERSION\nSee %q", cmd.CommandPath(), cmd.CommandPath()+" --help"))
@@ -386,7 +386,7 @@ func (cli *signalCommands) fetchReleases(ctx context.Context, names []string) er
 	return errors.Join(errs...)
 }
 
-func (cli *signalCommands) signalYankCommand() *cobra.Command {
+func (cli *signalCommands) releaseYankCommand() *cobra.Command {
 	var why, platform string
 	cmd := &cobra.Command{
 		Use:   "yank NAMESPACE/NAME@VERSION --why REASON",
@@ -395,7 +395,7 @@ func (cli *signalCommands) signalYankCommand() *cobra.Command {
 after it has read the yank does not run it. Running processes continue, and are
 restarted if they fail: pin another version to end them.
 A yank is permanent: publish a new version instead.`,
-		Example: `  weir signal yank shop/rps@v1.4.0 --why "requests twice the memory"`,
+		Example: `  weir release yank shop/rps@v1.4.0 --why "requests twice the memory"`,
 		Args:    command.OneArg("NAMESPACE/NAME@VERSION"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ref, err := release.ParseRef(args[0])

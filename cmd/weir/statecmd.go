@@ -239,7 +239,7 @@ the value to another key, which it prints, and deletes it. It refuses values tha
 decoded. It needs credentials of role admin.
 
 Without a drain record its drain or repair is forgotten: the node runs on, and stays
-cordoned until you uncordon it at the scheduler or end it with "weir pool remove".
+cordoned until you uncordon it at the scheduler or end it with "weir pool drain".
 Without the state the pool starts like a new one, with the targets that the provider
 has. Without the health all repairs and quarantines of the pool are forgotten.`,
 		Example: `  weir state aside drain.default.i-1 --reason "bytes flipped on nats-1"

@@ -449,7 +449,7 @@ func (w *twins) expectRemoved(holder *twin) {
 	ended := len(w.cloud.Endings())
 	node := w.cloud.Instances(twinGroup)[0].ID
 	w.tick("a tick that knows it", func(r autoscaler.Record) error { return nil })
-	w.weir("pool", "remove", node, "--why", "a test")
+	w.weir("pool", "drain", node, "--why", "a test")
 	eventually(w, "the end of "+node, func() error {
 		if len(w.cloud.Endings()) == ended {
 			return errors.New("it lives")

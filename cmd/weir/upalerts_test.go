@@ -84,7 +84,7 @@ func (w *alertWorld) serveMetrics() (url string) {
 // publish publishes a release of the signal of web.
 func (w *alertWorld) publish(version string) {
 	w.Helper()
-	w.u.weir(w.T, "signal", "publish", "shop/instance_count@"+version, filepath.Join(os.Getenv("WEIR_SIGNALS_DIR"), "instance_count"))
+	w.u.weir(w.T, "release", "publish", "shop/instance_count@"+version, filepath.Join(os.Getenv("WEIR_SIGNALS_DIR"), "instance_count"))
 }
 
 // edit returns a fault that writes the pool file. Its end writes the usual one.
@@ -115,7 +115,7 @@ func TestPoolAlertsFireAndEnd(t *testing.T) {
 	for _, version := range []string{"v1", "yanked"} {
 		w.publish(version)
 	}
-	w.u.weir(t, "signal", "yank", "shop/instance_count@yanked", "--why", "counts twice")
+	w.u.weir(t, "release", "yank", "shop/instance_count@yanked", "--why", "counts twice")
 	w.configure(alertMaximum, "v1")
 	w.u.weir(t, "app", "set", "web", "--instances", "4", "--cpus", "0.5", "--mem", "16", "--command", "exec sleep 100000")
 	w.u.pool(t, "a response of v1", func(s view.Status) error { return answeredIn(*s.LastTick) })

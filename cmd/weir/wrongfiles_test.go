@@ -86,19 +86,19 @@ func wrongFiles() (rows []wrongInput) {
 	yaml("config validate", "weir.yaml", "aws", pool)
 	yaml("config validate", "local/default.yaml", "scaling_limits", nil, empty)
 	yaml("config validate", "harmonizer.yaml", "intervals", pool)
-	yaml("health policy check DIR/policy.yaml", "policy.yaml", "health", nil, kindOfFile{"empty", "", "detection.detection_modes: is missing", "want at least one of"})
-	yaml("health replay --config DIR/policy.yaml DIR/events", "policy.yaml", "health", map[string]string{"events": ""})
+	yaml("node policy check DIR/policy.yaml", "policy.yaml", "health", nil, kindOfFile{"empty", "", "detection.detection_modes: is missing", "want at least one of"})
+	yaml("node replay --config DIR/policy.yaml DIR/events", "policy.yaml", "health", map[string]string{"events": ""})
 	yaml("harmonizer replay --config DIR/h.yaml DIR/events", "h.yaml", "intervals", map[string]string{"events": ""})
 	yaml("up --pool-file DIR/pool.yaml", "pool.yaml", "scaling_limits", nil, empty)
 	yaml("bootstrap", "local/default.yaml", "scaling_limits", nil, empty)
 	yaml("autoscaler", "weir.yaml", "aws", pool)
-	yaml("signal list", "weir.yaml", "aws", nil)
+	yaml("release list", "weir.yaml", "aws", nil)
 	for _, k := range append(notFiles(), []kindOfFile{
 		{"empty", "", "has 0 documents", "want one"},
 		{"binary", elfBytes, "is not text in UTF-8", "save it as UTF-8"},
 		{"huge", strings.Repeat("x", 1<<20+1), "is longer than 262144 bytes", "want a shorter file"},
 	}...) {
-		rows = append(rows, wrongInput{"health policy check --from senlin DIR/s.yaml", map[string]string{"s.yaml": k.content}, 2, k.what, "DIR/s.yaml", k.fix})
+		rows = append(rows, wrongInput{"node policy check --from senlin DIR/s.yaml", map[string]string{"s.yaml": k.content}, 2, k.what, "DIR/s.yaml", k.fix})
 	}
 
 	lines := func(line, file string, beside map[string]string, fix string, extra ...kindOfFile) {
@@ -122,7 +122,7 @@ func wrongFiles() (rows []wrongInput) {
 		}
 	}
 	lines("harmonizer replay DIR/events", "events", nil, "a line is one of", json("is not a JSON object")...)
-	lines("health replay DIR/events", "events", nil, "weir node replay --help", json("is not a JSON object")...)
+	lines("node replay DIR/events", "events", nil, "weir node replay --help", json("is not a JSON object")...)
 	lines("signal test /bin/true --metrics DIR/w", "w", nil, `want a line of "weir metrics get --output json"`, json("want an object, not an array")...)
 	lines("signal bench /bin/true --metrics DIR/w", "w", nil, `want a line of "weir metrics get --output json"`)
 	lines("decide DIR/case", "case", nil, "")
@@ -139,8 +139,8 @@ func wrongFiles() (rows []wrongInput) {
 		{"none", "!none", "no such file", "name a file that exists"},
 	}
 	bucket := map[string]string{"weir.yaml": "aws: {signals_bucket: b, endpoint_url: 'http://127.0.0.1:1'}\n"}
-	lines("signal publish shop/rps@v1 /bin/true --sign-key DIR/key", "key", bucket, "", keys...)
-	lines("signal verify shop/rps@v1 --key DIR/key", "key", map[string]string{"weir.yaml": "aws: {signals_bucket: b}\n"}, "", keys...)
+	lines("release publish shop/rps@v1 /bin/true --sign-key DIR/key", "key", bucket, "", keys...)
+	lines("release verify shop/rps@v1 --key DIR/key", "key", map[string]string{"weir.yaml": "aws: {signals_bucket: b}\n"}, "", keys...)
 	lines("metrics serve --token-file DIR/token", "token", nil, "",
 		kindOfFile{"empty", "", "is empty", "write a secret into it"}, kindOfFile{"huge", strings.Repeat("x", 65<<10), "has more than 65536 bytes", "name the file of a token"},
 		kindOfFile{"none", "!none", "no such file", "name a file that exists"})

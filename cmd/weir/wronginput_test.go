@@ -143,7 +143,6 @@ func TestWrongInputs(t *testing.T) {
 	world := t.TempDir()
 	storedApps(t, world, map[string]string{"web": webRow, "api": apiRow})
 	rows := slices.Concat(wrongCommands(), wrongFlags(), wrongArguments(), wrongNames(), wrongValues(), wrongPlaces(), wrongFiles())
-	rows = append(rows, wrongReleases(rows)...)
 	if len(rows) < 100 {
 		t.Errorf("%d rows, want at least 100", len(rows))
 	}

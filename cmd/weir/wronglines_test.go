@@ -1,7 +1,6 @@
 package main
 
 import (
-	"slices"
 	"strings"
 )
 
@@ -20,12 +19,10 @@ func wrongCommands() []wrongInput {
 		group("app lst", "weir app", `did you mean "list"?`),
 		group("pool grups", "weir pool", `did you mean "groups"?`),
 		group("node statsu", "weir node", `did you mean "status"?`),
-		group("health statsu", "weir node", `did you mean "status"?`),
 		group("release lits", "weir release", `did you mean "list"?`),
 		group("pool pauze", "weir pool", `did you mean "pause"?`),
 		group("delete", "weir", "\nIts commands: agent"),
 		group("node policy chek", "weir node policy", `did you mean "check"?`),
-		group("signal lits", "weir signal", `did you mean "list"?`),
 		group("metrics gte", "weir metrics", "Its commands: "),
 		group("harmonizer rply", "weir harmonizer", `did you mean "replay"?`),
 		group("config validat", "weir config", `did you mean "validate"?`),
@@ -62,7 +59,7 @@ func wrongFlags() []wrongInput {
 		{"node recover --all", nil, 2, "one machine after the other", "--all", "such as --wait 8h"},
 		{"state aside pool.default", nil, 2, "--reason is missing", "--reason", "state why"},
 		{"state accept apps", nil, 2, "--reason is missing", "--reason", "state why"},
-		{"signal yank shop/rps@v1", nil, 2, "--why is missing", "--why", "state the reason"},
+		{"release yank shop/rps@v1", nil, 2, "--why is missing", "--why", "state the reason"},
 		{"metrics put a=1", nil, 2, "--app is missing", "--app", "name the application"},
 		{"metrics get a", nil, 2, "--app is missing", "--app", "name the application"},
 		{"signal run --local /bin/true", nil, 2, "--metrics is missing", "--metrics", `"weir metrics get --output json" writes one`},
@@ -95,17 +92,17 @@ func wrongArguments() (rows []wrongInput) {
 		"app set": "one application name", "app get web api": "one application name", "app delete": "one application name",
 		"app explain": "one application name", "app crashes web api": "one application name", "app retry": "one application name",
 		"app logs": "one application name", "app status web api": "one application name",
-		"pool remove": "the ids of nodes", "pool drain": "the ids of nodes", "pool drain --pool web": "the ids of nodes", "pool mark-stale": "groups",
+		"pool drain": "the ids of nodes", "pool drain --pool web": "the ids of nodes", "pool mark-stale": "groups",
 		"pool target a 1 2": "one weight, min or max, and a pool before it", "pool groups a b": "one pool", "pool roll a b": "one pool", "signal where": "one release",
 		"pause a b": "one pool", "resume a b": "one pool", "explain a b": "one pool", "events a b": "one pool", "diff": "two ticks", "diff a b c d": "two ticks", "pool diff a": "two ticks",
 		"pool decide a b": "one pool", "plan a b": "one pool", "offset a 1 2": "one weight, and a pool before it",
 		"pool status a b": "one pool", "pool pause a b": "one pool", "pool resume a b": "one pool", "pool explain a b": "one pool", "pool plan a b": "one pool",
 		"pool offset a 1 2": "one weight", "status a b": "one pool", "signal ps a b": "one pool", "doctor a b": "one pool", "config validate a b": "one pool", "config show a b": "one pool", "config schema pool b": "one file",
 		"node list a b":  "one pool",
-		"signal restart": "one app", "signal logs": "one app", "signal shadow a b": "one app", "signal forget": "one NAMESPACE/NAME@VERSION",
-		"signal publish shop/rps@v1": "NAMESPACE/NAME@VERSION and PATH", "signal show": "one NAMESPACE/NAME@VERSION",
-		"signal verify a b": "one NAMESPACE/NAME@VERSION", "signal fetch": "NAMESPACE/NAME@VERSION", "signal yank": "one NAMESPACE/NAME@VERSION",
-		"signal list a b": "one namespace or namespace/name", "signal keygen": "one file", "signal test": "the signal's program",
+		"signal restart": "one app", "signal logs": "one app", "signal shadow a b": "one app", "release forget": "one NAMESPACE/NAME@VERSION",
+		"release publish shop/rps@v1": "NAMESPACE/NAME@VERSION and PATH", "release show": "one NAMESPACE/NAME@VERSION",
+		"release verify a b": "one NAMESPACE/NAME@VERSION", "release fetch": "NAMESPACE/NAME@VERSION", "release yank": "one NAMESPACE/NAME@VERSION",
+		"release list a b": "one namespace or namespace/name", "release keygen": "one file", "signal test": "the signal's program",
 		"signal bench": "the signal's program", "signal run": "SIGNAL", "signal init": "one name",
 		"metrics put --app web": "NAME=VALUE", "metrics get --app web": "the name of a metric",
 		"harmonizer record": "one file", "harmonizer replay a b": "one file", "state accept": "one reader", "state aside": "one key",
@@ -171,18 +168,18 @@ func wrongNames() []wrongInput {
 		{"signal init rps --sdk-version latest", nil, 2, `"latest"`, "version", "want one like v1.2.3"},
 		{"signal test DIR/none", nil, 2, "no such file", "DIR/none", "build it"},
 		{"signal test DIR/text", map[string]string{"text": "x"}, 2, "is not an executable file", "DIR/text", "chmod +x"},
-		{"signal publish shop/rps DIR/x", nil, 2, `"shop/rps"`, "release", "want namespace/name@version"},
-		{"signal publish shop/rps@v1 DIR/none", nil, 2, "no such file", "DIR/none", "name a file or a folder"},
-		{"signal publish shop/rps@v1 /bin/true --platform linux", nil, 2, `"linux-"`, "platform", "want os-arch"},
-		{"signal publish shop/rps@v1 /bin/true --kind exe", nil, 2, `"exe"`, "--kind", "want plugin"},
-		{"signal show shop@v1", nil, 2, `"shop@v1"`, "release", "want namespace/name@version"},
-		{"signal verify shop/rps@v1..%/", nil, 2, "version", "release", "want letters"},
-		{"signal fetch ../rps@v1", nil, 2, `".."`, "namespace", "want up to 64 letters"},
-		{"signal forget shop/rps", nil, 2, `"shop/rps"`, "release", "want namespace/name@version"},
-		{"signal yank shop/r·ps@v1 --why x", nil, 2, `"r ps"`, "name", "want up to 64 letters"},
+		{"release publish shop/rps DIR/x", nil, 2, `"shop/rps"`, "release", "want namespace/name@version"},
+		{"release publish shop/rps@v1 DIR/none", nil, 2, "no such file", "DIR/none", "name a file or a folder"},
+		{"release publish shop/rps@v1 /bin/true --platform linux", nil, 2, `"linux-"`, "platform", "want os-arch"},
+		{"release publish shop/rps@v1 /bin/true --kind exe", nil, 2, `"exe"`, "--kind", "want plugin"},
+		{"release show shop@v1", nil, 2, `"shop@v1"`, "release", "want namespace/name@version"},
+		{"release verify shop/rps@v1..%/", nil, 2, "version", "release", "want letters"},
+		{"release fetch ../rps@v1", nil, 2, `".."`, "namespace", "want up to 64 letters"},
+		{"release forget shop/rps", nil, 2, `"shop/rps"`, "release", "want namespace/name@version"},
+		{"release yank shop/r·ps@v1 --why x", nil, 2, `"r ps"`, "name", "want up to 64 letters"},
 		{"signal where shop", nil, 2, `"shop"`, "release", "want NAMESPACE/NAME or NAMESPACE/NAME@VERSION"},
 		{"signal where shop/rps@..", nil, 2, `".."`, "version", "want letters"},
-		{"signal list a/b/c", nil, 2, `"a/b/c"`, "a/b/c", "want NAMESPACE or NAMESPACE/NAME"},
+		{"release list a/b/c", nil, 2, `"a/b/c"`, "a/b/c", "want NAMESPACE or NAMESPACE/NAME"},
 		{"state backup DIR/x", map[string]string{"x": "text"}, 2, "exists", "DIR/x", "name a new file"},
 		{"state restore DIR/none", nil, 2, "no such file", "DIR/none", "give a file of"},
 		{"state restore --dry-run DIR/x", map[string]string{"x": strings.Repeat("text", 300)}, 1, "not a backup of weir", "DIR/x", "not a backup"},
@@ -275,22 +272,6 @@ func wrongValues() []wrongInput {
 	}
 }
 
-// wrongReleases are the rows of the commands that "weir signal" had before, as those of "weir release".
-func wrongReleases(rows []wrongInput) (again []wrongInput) {
-	for _, row := range rows {
-		_, verb, ok := strings.Cut(row.line, "signal ")
-		verb, _, _ = strings.Cut(verb, " ")
-		if !ok || !slices.Contains(releaseVerbs(), verb) {
-			continue
-		}
-		for _, text := range []*string{&row.line, &row.what, &row.where, &row.fix} {
-			*text = strings.ReplaceAll(*text, "signal "+verb, "release "+verb)
-		}
-		again = append(again, row)
-	}
-	return again
-}
-
 // wrongPlaces are folders and addresses.
 func wrongPlaces() []wrongInput {
 	return []wrongInput{
@@ -322,10 +303,10 @@ func wrongPlaces() []wrongInput {
 		{"bootstrap --pool defualt", map[string]string{"local/default.yaml": ""}, 2, "no such file", "DIR/local/defualt.yaml", "pools of cluster local: default"},
 		{"autoscaler --pool defualt", map[string]string{"local/default.yaml": ""}, 2, "no such file", "DIR/local/defualt.yaml", "pools of cluster local: default"},
 		{"auth --config-dir DIR", map[string]string{"weir.yaml": "nats: {servers: [\"nats://127.0.0.1:1\"]}\n"}, 2, "section auth is missing", "DIR/weir.yaml", "add issuer_key_file and verifiers"},
-		{"signal list", nil, 2, "aws.signals_bucket is missing", "weir.yaml", "name the bucket"},
+		{"release list", nil, 2, "aws.signals_bucket is missing", "weir.yaml", "name the bucket"},
 		{"node policy check", nil, 2, "no such file", "DIR/local/default.yaml", "name a file that exists"},
 		{"harmonizer record DIR/there", map[string]string{"there": "x"}, 2, "is there already", "DIR/there", "--force"},
-		{"signal keygen DIR/key", map[string]string{"key": "x"}, 2, "file already exists", "DIR/key", "give another name"},
+		{"release keygen DIR/key", map[string]string{"key": "x"}, 2, "file already exists", "DIR/key", "give another name"},
 		{"signal init rps --sdk-version v1.0.0 --dir DIR/full", map[string]string{"full/signal.go": "x", "full/go.mod": "x"}, 2, "file already exists", "DIR/full", "choose another folder"},
 	}
 }

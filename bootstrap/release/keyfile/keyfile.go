@@ -66,7 +66,7 @@ func parsePrivate(data []byte, password func() (string, error)) (key minisign.Pr
 	data = bytes.TrimSpace(data)
 	if !minisign.IsEncrypted(data) {
 		if err := key.UnmarshalText(data); err != nil {
-			return key, fmt.Errorf("want a minisign private key, as \"weir signal keygen\" writes it: %w", err)
+			return key, fmt.Errorf("want a minisign private key, as \"weir release keygen\" writes it: %w", err)
 		}
 		return key, nil
 	}

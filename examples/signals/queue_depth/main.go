@@ -12,7 +12,7 @@
 //
 //	go build ./examples/signals/queue_depth
 //	weir signal test ./queue_depth
-//	weir signal publish shop/queue_depth@v1.0.0 ./queue_depth
+//	weir release publish shop/queue_depth@v1.0.0 ./queue_depth
 //
 // An entry in a pool file:
 //

@@ -13,7 +13,7 @@
 //
 //	go build ./examples/signals/requests_per_second
 //	weir signal test ./requests_per_second
-//	weir signal publish shop/requests_per_second@v1.0.0 ./requests_per_second
+//	weir release publish shop/requests_per_second@v1.0.0 ./requests_per_second
 //
 // An entry in a pool file:
 //

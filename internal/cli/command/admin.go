@@ -21,7 +21,7 @@ func AdminFlag(cmd *cobra.Command, to *string, byDefault string) {
 // address is a flag with the address of a server. It is checked as the command line is read.
 type address struct {
 	to        *string
-	byDefault string // example of an address in errors
+	byDefault string // example of an address in errors, or "off"
 	mayBeOff  bool
 }
 
@@ -43,7 +43,7 @@ func (a address) Set(text string) error {
 		*a.to = text
 		return nil
 	}
-	want := "want HOST:PORT such as " + a.byDefault
+	want := "want HOST:PORT such as " + a.example()
 	if a.mayBeOff {
 		want += ", or " + adminOff
 	}
@@ -63,6 +63,13 @@ func addressProblem(text string) string {
 		return fmt.Sprintf("port %q is not a number up to 65535", port)
 	}
 	return ""
+}
+
+func (a address) example() string {
+	if a.byDefault == adminOff {
+		return "127.0.0.1:9463"
+	}
+	return a.byDefault
 }
 
 // near returns the address or the word that was probably meant: 127.0.0.1 for a port alone.

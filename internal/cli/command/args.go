@@ -1,7 +1,6 @@
 package command
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -23,12 +22,8 @@ func Group(cmd *cobra.Command, args []string) error {
 		return nil
 	}
 	var all, begin []string
-	var listed []string
 	for _, c := range cmd.Commands() {
-		switch {
-		case c.IsAvailableCommand():
-			listed = append(listed, c.Name())
-		case c.Annotations[aliasOf] == "":
+		if !c.IsAvailableCommand() {
 			continue
 		}
 		all = append(all, c.Name())
@@ -43,18 +38,7 @@ func Group(cmd *cobra.Command, args []string) error {
 	if len(begin) > 0 {
 		text += fmt.Sprintf("; did you mean %s?", strings.Join(begin, " or "))
 	}
-	return usage.New(fmt.Errorf("%s\nIts commands: %s\nSee %q", text, strings.Join(listed, ", "), cmd.CommandPath()+" --help"))
-}
-
-// aliasOf is the annotation of a command that Alias made.
-const aliasOf = "alias of"
-
-// Alias makes a command one of today's forms of another: it works as before, and is not listed.
-func Alias(cmd *cobra.Command, of string) *cobra.Command {
-	cmd.Hidden = true
-	cmd.Annotations = map[string]string{aliasOf: of}
-	cmd.Long = fmt.Sprintf("%s\n\nThis is the earlier form of %q.", cmp.Or(cmd.Long, cmd.Short+"."), of)
-	return cmd
+	return usage.New(fmt.Errorf("%s\nIts commands: %s\nSee %q", text, strings.Join(all, ", "), cmd.CommandPath()+" --help"))
 }
 
 // topic refuses what is not a command after "help".

@@ -78,7 +78,7 @@ func firstKeys(ctx context.Context, b release.Bucket) (first string, n int, err 
 func (s Site) readable(ctx context.Context, b release.Bucket, key string, n int) Finding {
 	if n == 0 {
 		return Finding{Result: Warned, Detail: b.URL("") + ": may be listed, and is empty",
-			Fix: `publish a release ("weir signal publish"), or correct aws.signals_bucket and aws.signals_prefix of weir.yaml`}
+			Fix: `publish a release ("weir release publish"), or correct aws.signals_bucket and aws.signals_prefix of weir.yaml`}
 	}
 	body, err := b.Get(ctx, key, 0)
 	if err == nil {
@@ -136,7 +136,7 @@ func (s Site) keys(context.Context) []Finding {
 	switch {
 	case err != nil:
 		return []Finding{{Result: Failed, Detail: fmt.Sprintf("releases.trusted_keys of weir.yaml: %v", err),
-			Fix: `replace the key with the line that "weir signal keygen" prints`}}
+			Fix: `replace the key with the line that "weir release keygen" prints`}}
 	case trust.Required && len(trust.Keys) == 0:
 		return []Finding{{Result: Failed, Detail: "weir.yaml requires signatures and trusts no key, so no release starts",
 			Fix: "add the signers to releases.trusted_keys of weir.yaml"}}

@@ -63,7 +63,7 @@ func TestBucketIsChecked(t *testing.T) {
 	oneOf(t, fine, OK, "s3://signals/", "clock is that of this host")
 	ahead := site("signals", skewed(t, server.Endpoint, 5*time.Minute), good).bucket(t.Context())
 	oneOf(t, ahead, Failed, "s3://signals/: its clock is", "ahead of", "synchronize")
-	oneOf(t, site("empty", server.Endpoint, good).bucket(t.Context()), Warned, "is empty", "weir signal publish")
+	oneOf(t, site("empty", server.Endpoint, good).bucket(t.Context()), Warned, "is empty", "weir release publish")
 	oneOf(t, site("missing", server.Endpoint, good).bucket(t.Context()), Failed, "NoSuchBucket", "create the bucket")
 	wrong := signalbucket.Keys{Access: s3test.AccessKey, Secret: "wrong"}
 	oneOf(t, site("signals", server.Endpoint, wrong).bucket(t.Context()), Failed, "s3:ListBucket", "aws.access_key_file")

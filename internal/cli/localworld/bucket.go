@@ -111,7 +111,7 @@ func (u *up) startRelease(ctx context.Context, endpoint string) (version string,
 	return version, nil
 }
 
-// publish publishes a signal like "weir signal publish".
+// publish publishes a signal like "weir release publish".
 func (u *up) publish(ctx context.Context, endpoint string, ref release.Ref, file string) error {
 	bucket, err := signalbucket.Open(ctx, config.Service{AWS: config.AWS{
 		Region: "us-east-1", EndpointURL: endpoint, PathStyle: true, SignalsBucket: upBucket,

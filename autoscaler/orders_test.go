@@ -85,7 +85,7 @@ func TestRemoval(t *testing.T) {
 			if len(r.Orders) != 2 || r.Orders[0].Name() != "removal of a-2" || r.Orders[0].Text() != "by me: disk" {
 				t.Errorf("the record has the orders %+v", r.Orders)
 			}
-			if got := ops(r); len(got) < 1 || got[0] != "let go a-2: by me: disk" {
+			if got := ops(r); len(got) < 1 || got[0] != "remove a-2: by me: disk" {
 				t.Errorf("done %q", got)
 			}
 			if !slices.Equal(w.book.struck, []string{"a-2", "x-1"}) {
@@ -275,7 +275,7 @@ func TestOrphans(t *testing.T) {
 		wantOps(t, w.tick())
 	}
 	r := w.tick()
-	if got := ops(r); len(got) == 0 || got[0] != "let go a-4: orphaned" {
+	if got := ops(r); len(got) == 0 || got[0] != "remove a-4: orphaned" {
 		t.Errorf("done %q, want a-4 to go", got)
 	}
 	if len(r.Drains) != 1 || r.Drains[0].Reason != drain.Orphan {

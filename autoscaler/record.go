@@ -27,7 +27,7 @@ type Record struct {
 	Epoch   uint64        `json:"epoch,omitempty"` // of the lease
 	DryRun  bool          `json:"dry_run,omitempty"`
 	// Paused is set if an operator paused the pool. Failed is why the tick ended before a decision.
-	// Then Case, Answer and Detail are nil. The preview of a paused pool is an exception: it has
+	// Then Case, Result and Detail are nil. The preview of a paused pool is an exception: it has
 	// what the next tick would do without the pause.
 	Paused *pools.Note `json:"paused,omitempty"`
 	// Orders are the operators' orders that apply to the decision.
@@ -36,7 +36,7 @@ type Record struct {
 	Snapshot snapshot.Record `json:"snapshot"`
 	Case     *resolve.Case   `json:"case,omitempty"`
 	// Result is exactly the result of Case.Resolve. State has the actual outcome.
-	Result  *resolve.Result    `json:"answer,omitempty"`
+	Result  *resolve.Result    `json:"result,omitempty"`
 	Detail  *Detail            `json:"detail,omitempty"`
 	Drift   []resolve.Drifted  `json:"drift,omitempty"` // groups that another party changed
 	Actions []apply.Action     `json:"actions"`
@@ -44,7 +44,7 @@ type Record struct {
 	Shadows []ask.ShadowRecord `json:"shadows,omitempty"`
 	// InProgress are the evaluations that the decision did not wait for. A later tick has their
 	// responses. No rule reads them.
-	InProgress []ask.InProgress `json:"under_way,omitempty"`
+	InProgress []ask.InProgress `json:"in_progress,omitempty"`
 	Problems   []string         `json:"problems,omitempty"`
 	// Account states the parts of the groups' targets after the actions.
 	Account resolve.Entries `json:"account,omitempty"`
@@ -58,7 +58,7 @@ func (r *Record) problem(err error) {
 	}
 }
 
-// Detail has the parts of an Outcome that are not in the Answer. The Actions have the removed nodes
+// Detail has the parts of an Outcome that are not in the Result. The Actions have the removed nodes
 // with the reasons, and Case.Resolve returns them again.
 type Detail struct {
 	Request      resource.Request  `json:"request"`
@@ -75,7 +75,7 @@ type Detail struct {
 	Refused string `json:"refused,omitempty"`
 }
 
-// detail returns the parts of o that are not in its Answer.
+// detail returns the parts of o that are not in its Result.
 func detail(o resolve.Outcome, leaving map[string]float64) *Detail {
 	d := &Detail{
 		Request: o.Decision.Request, Apps: o.Decision.Apps, Distribution: o.Distribution, Committed: leaving,

@@ -146,10 +146,10 @@ func TestRunAfterTheEnd(t *testing.T) {
 }
 
 func FuzzRecall(f *testing.F) {
-	f.Add([]byte(`{"state":{"held":[{"app":"web","kind":"cpus","value":4,"at":"2026-03-01T12:00:00Z"}],"joined":["i-1"],"quarantines":[{}]}}`))
+	f.Add([]byte(`{"state":{"held":[{"app":"web","kind":"cpus","value":4,"at":"2026-03-01T12:00:00Z"}],"joined":["i-1"],"backoffs":[{}]}}`))
 	f.Add([]byte(`{"state":{"held":[{"kind":"cpus","value":-1},{"kind":"gold"}],"joined":[null,""]}}`))
-	f.Add([]byte(`{"schema":1,"state":{"wanted":4,"groups":{"a":{"asked":9,"surge":2,"doubt":true}}},"intent":{}}`))
-	f.Add([]byte(`{"schema":1,"state":{"wanted":-4e300,"groups":{"a":{"asked":9223372036854775807,"surge":-9223372036854775807}}}}`))
+	f.Add([]byte(`{"schema":1,"state":{"wanted":4,"groups":{"a":{"last_target":9,"surge":2,"result_unknown":true}}},"intent":{}}`))
+	f.Add([]byte(`{"schema":1,"state":{"wanted":-4e300,"groups":{"a":{"last_target":9223372036854775807,"surge":-9223372036854775807}}}}`))
 	f.Add([]byte(`{"intent":{}}`))
 	f.Add([]byte("garbage"))
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -28,7 +28,7 @@ func TestScaleInDrainsThenTerminates(t *testing.T) {
 	w.nodes.tasks = map[string]int{"a-1": 9, "a-2": 0, "a-3": 2, "a-4": 9}
 
 	wantOps(t, w.tick(),
-		"let go a-2: idle", "let go a-3: fewest tasks",
+		"remove a-2: idle", "remove a-3: fewest tasks",
 		"drain a-2: chosen -> cordoned: waiting for the node to confirm its cordon",
 		"drain a-3: chosen -> cordoned: waiting for the node to confirm its cordon")
 	r := w.tick()
@@ -75,7 +75,7 @@ func TestNoScaleInWhileStoredDataMayBeLost(t *testing.T) {
 	w.wantCalls()
 	w.book.orders.LossSuspected = ""
 	wantOps(t, w.tick(),
-		"let go a-1: idle", "let go a-2: idle",
+		"remove a-1: idle", "remove a-2: idle",
 		"drain a-1: chosen -> cordoned: waiting for the node to confirm its cordon",
 		"drain a-2: chosen -> cordoned: waiting for the node to confirm its cordon")
 }
@@ -322,7 +322,7 @@ func TestDrainThatCannotBeRecorded(t *testing.T) {
 	w.start()
 	w.records.fail = errors.New("no bus")
 	r := w.tick()
-	if got := ops(r); got[0] != "let go a-1: idle FAILED" || len(w.nodes.log) > 0 || len(w.records.stored) > 0 {
+	if got := ops(r); got[0] != "remove a-1: idle FAILED" || len(w.nodes.log) > 0 || len(w.records.stored) > 0 {
 		t.Errorf("done %q, cordons %q: want none without a record", got, w.nodes.log)
 	}
 	w.records.fail = nil

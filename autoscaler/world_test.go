@@ -377,7 +377,7 @@ func wantOpinion(t *testing.T, o decide.Opinion, verdict decide.Verdict, words .
 	}
 }
 
-// ops returns the actions of a tick, as "let go a-1: idle".
+// ops returns the actions of a tick, as "remove a-1: idle".
 func ops(r Record) []string {
 	var out []string
 	for _, a := range r.Actions {

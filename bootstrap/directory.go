@@ -39,7 +39,7 @@ type Endpoint struct {
 	Down     string `json:"down,omitempty"`     // why it does not respond; empty if it runs
 	// RequestConfig is SignalPlan.RequestConfig of the plan with which the process was started. A new plan's value is sent with
 	// the new plan's process.
-	RequestConfig string `json:"question,omitempty"`
+	RequestConfig string `json:"request_config,omitempty"`
 }
 
 // Entry is one signal of the directory.

@@ -138,7 +138,7 @@ func TestRecoverOfThePool(t *testing.T) {
 		if !a.OK || a.Pool.Nodes != 10 || a.Pool.Begun != 1 || a.Pool.Waiting != 9 || len(a.Nodes) != 0 {
 			t.Errorf("recover of the pool: %+v, %+v", a, a.Pool)
 		}
-		if !strings.Contains(string(c.memory), "asked_pool") {
+		if !strings.Contains(string(c.memory), "requested_for_pool") {
 			t.Errorf("answered, and durable is %s", c.memory)
 		}
 		if a := order(Order{Op: OpRecover, All: true, For: time.Hour}); a.OK || len(a.Nodes) != 10 {

@@ -77,7 +77,7 @@ func (w *watcher) beats(m judge.DetectionMode) []round {
 		out = append(out, round{name: string(m.Type), modes: []judge.ModeType{m.Type}, every: max(expected/2, time.Second), run: w.heartbeats(expected)})
 	}
 	if w.world.Bus != nil {
-		out = append(out, round{name: "canary", every: max(expected/2, time.Second), run: func(context.Context) error { return w.world.Bus.LoopbackProbe() }})
+		out = append(out, round{name: "loopback", every: max(expected/2, time.Second), run: func(context.Context) error { return w.world.Bus.LoopbackProbe() }})
 	}
 	return out
 }

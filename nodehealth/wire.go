@@ -141,7 +141,7 @@ type Status struct {
 	Mode    judge.Mode  `json:"mode"`
 	Owner   judge.Owner `json:"owner"`
 	// RepairOwner is the actual repair owner if it differs from the policy; empty: as in the policy.
-	RepairOwner string       `json:"healer,omitempty"`
+	RepairOwner string       `json:"repair_owner,omitempty"`
 	Census      judge.Census `json:"census"`
 	Nodes       []NodeStatus `json:"nodes,omitempty"` // sorted by id, at most MaxRows
 	Next        string       `json:"next,omitempty"`  // if there are more nodes: After of the next page

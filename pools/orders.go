@@ -78,7 +78,7 @@ type Orders struct {
 	Stale    []StaleMark `json:"stale,omitempty"`    // in order of group.
 	// LossSuspected, if not empty, is the reason why stored orders or stored state of the pool may be lost
 	// or out of date. The pool must not shrink then.
-	LossSuspected string `json:"doubt,omitempty"`
+	LossSuspected string `json:"loss_suspected,omitempty"`
 	// StateCreated is when the bucket of the pool's state was created; zero: unknown. If it is newer than the pool's
 	// machines, earlier state is lost, and the pool does not shrink for a while.
 	StateCreated time.Time `json:"-"`

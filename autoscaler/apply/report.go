@@ -23,11 +23,11 @@ func (r *Report) problem(err error) {
 type Op string
 
 const (
-	OpSetTarget     Op = "set target" // of a group, absolute
-	OpTakeBack      Op = "take back"  // a node that was draining
-	OpRemove        Op = "let go"     // begin the drain of a node
-	OpRepairInPlace Op = "mend"       // begin the in-place repair of a node
-	OpDrain         Op = "drain"      // a step of a drain in progress
+	OpSetTarget     Op = "set target"      // of a group, absolute
+	OpTakeBack      Op = "take back"       // a node that was draining
+	OpRemove        Op = "remove"          // begin the drain of a node
+	OpRepairInPlace Op = "repair in place" // begin the in-place repair of a node
+	OpDrain         Op = "drain"           // a step of a drain in progress
 )
 
 // Action is one request with its result.

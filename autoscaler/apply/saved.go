@@ -25,7 +25,7 @@ type Memory interface {
 type Intent struct {
 	At      time.Time      `json:"at"`
 	Targets map[string]int `json:"targets,omitempty"` // absolute, by group
-	Remove  []string       `json:"let_go,omitempty"`  // nodes
+	Remove  []string       `json:"remove,omitempty"`  // nodes
 }
 
 // Saved is the saved state for the next tick and the next process.

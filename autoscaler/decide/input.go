@@ -116,7 +116,7 @@ type Policy struct {
 	Budgets  []Budget `json:"budgets,omitempty"`
 	Cooldown Cooldown `json:"cooldown,omitzero"`
 	// UnknownNeedMax is how long an app with unknown need blocks scale-in; 0: no limit.
-	UnknownNeedMax time.Duration `json:"ignorance_max_ns,omitempty"`
+	UnknownNeedMax time.Duration `json:"unknown_need_max_ns,omitempty"`
 	// LossLimit blocks scale-in when more than LossThreshold nodes were lost within a Period
 	// without our action.
 	LossLimit     bool `json:"prevent_scale_down_after_capacity_loss,omitempty"`
@@ -155,8 +155,8 @@ type State struct {
 	// it should.
 	Clock       time.Time     `json:"clock,omitzero"`
 	Wall        time.Time     `json:"wall,omitzero"`
-	Held        []Held        `json:"held,omitempty"`  // last good responses, for HoldFor
-	UnknownNeed []UnknownNeed `json:"blind,omitempty"` // apps with unknown need
+	Held        []Held        `json:"held,omitempty"`         // last good responses, for HoldFor
+	UnknownNeed []UnknownNeed `json:"unknown_need,omitempty"` // apps with unknown need
 	// Offset is the part of an operator's offset that the target has after the limits.
 	Offset  float64   `json:"offset,omitempty"`
 	Changes []Change  `json:"changes,omitempty"` // within the longest window, oldest first
@@ -212,7 +212,7 @@ type Decision struct {
 type Source string
 
 const (
-	FromNone    Source = "nobody"  // no opinion left
+	FromNone    Source = "none"    // no opinion left
 	FromSignal  Source = "signal"  // its own signal
 	FromDefault Source = "default" // the default signal
 	FromHeld    Source = "held"    // its last good response
@@ -224,7 +224,7 @@ type Resolved struct {
 	Source   Source           `json:"source"`
 	Request  resource.Request `json:"request"`
 	Held     []resource.Kind  `json:"held,omitempty"` // kinds filled from an earlier response
-	Fallback bool             `json:"stand_in"`       // another source replaces its own signal, or no source does
+	Fallback bool             `json:"fallback"`       // another source replaces its own signal, or no source does
 	Why      string           `json:"why,omitempty"`
 }
 

@@ -251,7 +251,7 @@ func (a Account) Entries() Entries {
 // Drifted is a group whose target another party set.
 type Drifted struct {
 	Group      string `json:"group"`
-	LastTarget int    `json:"asked"` // last target that this autoscaler set
+	LastTarget int    `json:"last_target"` // last target that this autoscaler set
 	Found      int    `json:"found"`
 }
 

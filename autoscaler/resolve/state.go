@@ -18,7 +18,7 @@ type State struct {
 	Wanted *float64 `json:"wanted,omitempty"`
 	// Groups are the groups that count in Wanted, by id.
 	Groups   map[string]GroupState `json:"groups,omitempty"`
-	Backoffs []plan.Backoff        `json:"quarantines,omitempty"` // backoffs of groups, by the rules' monotonic clock
+	Backoffs []plan.Backoff        `json:"backoffs,omitempty"` // backoffs of groups, by the rules' monotonic clock
 	// Joined are the instances whose node has joined, sorted. It is saved for the next process. A
 	// Case of the loop does not have it, as the nodes report it there.
 	Joined []string `json:"joined,omitempty"`
@@ -28,10 +28,10 @@ type State struct {
 type GroupState struct {
 	// LastTarget is the target after the last request, or when the group was found; nil: not read yet.
 	// Another party set each later difference.
-	LastTarget *int `json:"asked,omitempty"`
+	LastTarget *int `json:"last_target,omitempty"`
 	// ResultUnknown is set if the result of the last request is unknown: its response was lost, or the
 	// process died.
-	ResultUnknown bool `json:"doubt,omitempty"`
+	ResultUnknown bool `json:"result_unknown,omitempty"`
 	// UnknownSince is when the group was first read after a request with an unknown result. It is not
 	// saved: the next process starts with such a reading.
 	UnknownSince time.Time `json:"-"`

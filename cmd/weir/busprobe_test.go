@@ -108,7 +108,7 @@ func (w *busWorld) probe(ctx context.Context, wg *sync.WaitGroup, place string, 
 	})
 	counter := &casCounter{kv: kv, key: key + "-cas", probes: p, unsure: true}
 	w.repeat(ctx, wg, p.cas, counter.next)
-	subject := names.Subject(busCluster, "health", busProbePool, "canary")
+	subject := names.Subject(busCluster, "health", busProbePool, "loopback")
 	heard, err := b.Conn().Subscribe(subject, func(m *nats.Msg) {
 		if string(m.Data) == place {
 			p.core.succeeded(nil)

@@ -554,7 +554,7 @@ func (d *day) checkRecord() *autoscaler.Record {
 		return nil
 	}
 	var raw struct {
-		Answer json.RawMessage `json:"answer"`
+		Answer json.RawMessage `json:"result"`
 	}
 	var r autoscaler.Record
 	if err := json.Unmarshal(d.appended, &raw); err != nil {

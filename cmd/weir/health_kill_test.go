@@ -190,7 +190,7 @@ func lastMoments() (all []lastMoment) {
 	names := []string{
 		"keep health", "keep intent", "keep record chosen", "keep state", "keep intent", "set_target", "keep state", "keep intent",
 		"keep record cordoned", "cordon", "keep state", "keep intent", "keep record draining", "keep record drained",
-		"keep record terminating", "terminate", "keep record terminating asked", "keep state", "keep record gone asked",
+		"keep record terminating", "terminate", "keep record terminating accepted", "keep state", "keep record gone accepted",
 		"forget record", "keep health", "keep health", "keep health",
 	}
 	answers := []string{"set_target", "cordon", "terminate", "forget record"}
@@ -353,7 +353,7 @@ func (w *ward) expectListed(g *guillotine) {
 	w.Helper()
 	// A write that is lost on a busy machine is made up for by the next one: what was
 	// asked may not be in it.
-	kind := func(s step) string { return strings.TrimSuffix(s.name, " asked") }
+	kind := func(s step) string { return strings.TrimSuffix(s.name, " accepted") }
 	for _, s := range g.steps() {
 		if !slices.ContainsFunc(lastMoments(), func(m lastMoment) bool { return kind(m.step) == kind(s) }) {
 			w.Errorf("%v is none of the moments", s)

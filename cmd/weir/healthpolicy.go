@@ -202,7 +202,7 @@ from standard input for "-", evaluated under virtual time. No repair is carried 
   {"observe": {"node": "i-1", "mode": "NODE_STATUS_POLLING", "verdict": "fail", "reason": "impaired"}}
   {"outcome": {"node": "i-1", "action": "RECREATE", "ok": true}}
   {"pause": {"node": "i-1", "owner": "drain", "ttl": 60}}   {"resume": {...}}
-  {"path": {"down": true}}   {"healer": {"other": true}}
+  {"path": {"down": true}}   {"repair_owner": {"other": true}}
   {"recover": {"node": "i-1"}}   {"release": {"node": "i-1"}}   {"hint": {"node": "i-1"}}
   {"advance": SECONDS}
 

@@ -105,8 +105,8 @@ func halts() []halt {
 		{passage: requested(terminate, ""), fate: fateLate, lower: true},
 		{passage: answered(terminate, ""), lower: true},
 		{passage: answered(terminate, ""), fate: fateLost, lower: true},
-		{passage: requested(ending+" asked", ""), fate: fateLate, lower: true},
-		{passage: answered(ending+" asked", ""), lower: true},
+		{passage: requested(ending+" accepted", ""), fate: fateLate, lower: true},
+		{passage: answered(ending+" accepted", ""), lower: true},
 		{passage: requested("forget record", ""), fate: fateLate, lower: true},
 	}
 }
@@ -515,7 +515,7 @@ func (w *twins) expectRecomputed() {
 	var records, want strings.Builder
 	for line := range strings.Lines(w.weir("explain", "--since", "1h", "--output", "json")) {
 		var r struct {
-			Answer json.RawMessage `json:"answer"`
+			Answer json.RawMessage `json:"result"`
 		}
 		if err := json.Unmarshal([]byte(line), &r); err != nil {
 			w.Fatal(err)

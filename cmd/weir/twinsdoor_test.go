@@ -310,7 +310,7 @@ func (d *busDoor) pump(from, to net.Conn, requested *askedFor, answers bool) {
 
 var (
 	stateOfRecord = regexp.MustCompile(`"state":"(\w+)"`)
-	assigned      = regexp.MustCompile(`"asked":`)
+	endAccepted   = regexp.MustCompile(`"end_accepted":`)
 )
 
 // name is what a message of the twin is called in the moments; empty if it is not counted.
@@ -331,8 +331,8 @@ func (d *busDoor) name(f frame) string {
 		if m := stateOfRecord.FindSubmatch(text); m != nil {
 			name += " " + string(m[1])
 		}
-		if assigned.Match(text) {
-			name += " asked"
+		if endAccepted.Match(text) {
+			name += " accepted"
 		}
 		return name
 	case strings.HasPrefix(f.subject, "$JS.API.STREAM.INFO.KV_"+names.OrdersBucket(d.cluster)) && bytes.Contains(f.bytes, []byte(".order.")):

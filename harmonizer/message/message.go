@@ -40,7 +40,7 @@ func EventsSubject(cluster string) string { return names.Subject(cluster, "harmo
 
 // LoopbackProbeSubject is the subject on which the harmonizer sends messages to itself.
 func LoopbackProbeSubject(cluster string) string {
-	return names.Subject(cluster, "harmonizer", "canary")
+	return names.Subject(cluster, "harmonizer", "loopback")
 }
 
 // OrderSubject is the subject for an operator's orders to the harmonizer.

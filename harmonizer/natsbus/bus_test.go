@@ -291,7 +291,7 @@ func TestReconnectSendsBusUpAgain(t *testing.T) {
 		"nudge":    bus.Nudge(apps.Nudge{Stop: &message.Stop{App: "a"}}),
 		"counts":   bus.PublishCounts(message.Counts{Pool: "p"}),
 		"findings": bus.PublishFindings([]apps.Finding{{Kind: apps.KindMissing}}),
-		"canary":   bus.Probe(),
+		"loopback": bus.Probe(),
 	} {
 		if !errors.Is(err, ErrDisconnected) {
 			t.Errorf("%s without a bus = %v, want ErrDisconnected", what, err)

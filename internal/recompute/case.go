@@ -68,7 +68,7 @@ type writtenNode struct {
 	Protected bool    `json:"protected"`
 	Priority  float64 `json:"priority"`
 	Unhealthy bool    `json:"unhealthy"`
-	Repairing bool    `json:"mending"`
+	Repairing bool    `json:"repairing"`
 }
 
 type writtenSignal struct {

@@ -40,7 +40,7 @@ func OrderSubject(cluster, pool string) string { return poolSubject(cluster, poo
 func StatusSubject(cluster, pool string) string { return poolSubject(cluster, pool, "status") }
 
 // LoopbackSubject is the subject of the loopback probe.
-func LoopbackSubject(cluster, pool string) string { return poolSubject(cluster, pool, "canary") }
+func LoopbackSubject(cluster, pool string) string { return poolSubject(cluster, pool, "loopback") }
 
 func poolSubject(cluster, pool, what string) string {
 	return names.Subject(cluster, "health", pool, what)
@@ -102,8 +102,8 @@ func New(nc *nats.Conn, cfg Config, log *slog.Logger) (*Bus, error) {
 
 // Counters returns the number of messages without effect, by reason. "bad_hint" and "bad_request"
 // could not be decoded. "old_hint" arrived too late. "dropped_hint", "dropped_request" and
-// "dropped_canary" exceeded the queue or the rate. "refused_hint", "refused_request" and
-// "refused_canary" were made by the server for another client, are requests without a reply subject,
+// "dropped_loopback" exceeded the queue or the rate. "refused_hint", "refused_request" and
+// "refused_loopback" were made by the server for another client, are requests without a reply subject,
 // or are about another node than that of their subject. "unanswered" are requests without a response.
 func (b *Bus) Counters() map[string]uint64 {
 	b.mu.Lock()

@@ -15,7 +15,7 @@
 //	weir.CLUSTER.health.POOL.events    [nodehealth.Notification, ...]
 //	weir.CLUSTER.health.POOL.order     nodehealth.Order -> nodehealth.OrderResponse
 //	weir.CLUSTER.health.POOL.status    nodehealth.StatusQuery -> nodehealth.Status
-//	weir.CLUSTER.health.POOL.canary    the loopback probe
+//	weir.CLUSTER.health.POOL.loopback  the loopback probe
 //
 // A hint is one JSON object of at most 8 KiB with Senlin's fields: event, state, instance_id,
 // timestamp and publisher. Only instance_id is required. A timestamp is a number of seconds since

@@ -63,7 +63,7 @@ func (b *Bus) routes(handler nodehealth.Handler) []route {
 		{NodeLifecycleSubject(cluster, "*"), "hint", false, 1, func(_ context.Context, m *nats.Msg) {
 			b.takeHint(m, m.Subject[strings.LastIndexByte(m.Subject, '.')+1:], hints, handler)
 		}},
-		{LoopbackSubject(cluster, pool), "canary", false, 1, func(_ context.Context, m *nats.Msg) { b.takeProbe(m, handler) }},
+		{LoopbackSubject(cluster, pool), "loopback", false, 1, func(_ context.Context, m *nats.Msg) { b.takeProbe(m, handler) }},
 		{StatusSubject(cluster, pool), "request", true, 4, func(ctx context.Context, m *nats.Msg) { b.answerStatus(ctx, m, handler) }},
 		{OrderSubject(cluster, pool), "request", true, 8, func(ctx context.Context, m *nats.Msg) { b.answerOrder(ctx, m, handler) }},
 	}

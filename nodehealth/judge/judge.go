@@ -272,9 +272,9 @@ type Explanation struct {
 	Modes   []ModeVerdict `json:"modes,omitempty"`  // in the policy's order
 	Action  ActionName    `json:"action,omitempty"` // the current action, or the next one
 	// Requester is the operator whose repair request waits, until RequestedUntil.
-	Requester        string    `json:"asked,omitempty"`
-	RequestedUntil   time.Time `json:"asked_until,omitzero"`
-	RequestedForPool bool      `json:"asked_pool,omitempty"` // the request is for the whole pool
+	Requester        string    `json:"requester,omitempty"`
+	RequestedUntil   time.Time `json:"requested_until,omitzero"`
+	RequestedForPool bool      `json:"requested_for_pool,omitempty"` // the request is for the whole pool
 	Lineage          string    `json:"lineage,omitempty"`
 	Repairs          int       `json:"repairs,omitempty"` // of the lineage, within the window
 }

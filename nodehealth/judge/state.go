@@ -28,7 +28,7 @@ type State struct {
 	Alarms   []AlarmRecord `json:"alarms,omitempty"`
 	// Drained holds the nodes of the last Drains.
 	Drained     map[string]disruption.Kind `json:"drained,omitempty"`
-	RepairOwner string                     `json:"healer,omitempty"`
+	RepairOwner string                     `json:"repair_owner,omitempty"`
 }
 
 // NodeRecord is a node that is not healthy, or has other state to preserve.
@@ -37,14 +37,14 @@ type NodeRecord struct {
 	State        NodeState `json:"state"`
 	Since        time.Time `json:"since"`
 	Failing      time.Time `json:"failing,omitzero"`
-	Why          string    `json:"why,omitempty"`     // why it was found unhealthy
-	UnknownSince time.Time `json:"ignorant,omitzero"` // the verdict is unknown since then
+	Why          string    `json:"why,omitempty"`          // why it was found unhealthy
+	UnknownSince time.Time `json:"unknown_since,omitzero"` // the verdict is unknown since then
 	// Modes holds the modes with more state than ok.
 	Modes            []ModeRecord `json:"modes,omitempty"`
 	Until            time.Time    `json:"until,omitzero"`
-	Requester        string       `json:"asked,omitempty"`
-	RequestedUntil   time.Time    `json:"asked_until,omitzero"`
-	RequestedForPool bool         `json:"asked_pool,omitempty"`
+	Requester        string       `json:"requester,omitempty"`
+	RequestedUntil   time.Time    `json:"requested_until,omitzero"`
+	RequestedForPool bool         `json:"requested_for_pool,omitempty"`
 	Blocked          Gate         `json:"blocked,omitempty"`
 	Spent            string       `json:"spent,omitempty"` // the repairs that led to the quarantine or the hold
 	NotBefore        time.Time    `json:"not_before,omitzero"`
@@ -105,7 +105,7 @@ type Breaker struct {
 type AlarmRecord struct {
 	Key   string    `json:"key"`
 	Since time.Time `json:"since"`
-	Sent  bool      `json:"told,omitempty"`
+	Sent  bool      `json:"sent,omitempty"`
 }
 
 // State returns what Restore needs, in a fixed order. Make it durable before you carry out the
@@ -114,14 +114,7 @@ func (j *Judge) State() State {
 	s := State{Version: stateVersion, Mode: j.rules.mode, Attempts: j.repairs.seq, Spent: j.safety.rate.spent, SpentAt: j.safety.rate.at, RepairOwner: j.safety.repairOwner,
 		Lineages: j.safety.lineages.records(), Pauses: slices.Clone(j.safety.pauses), Breakers: j.safety.breakers.records(), Alarms: slices.Clone(j.alarms.all), Drained: maps.Clone(j.safety.budget.drained)}
 	for _, n := range byID(j.kept()) {
-		state, modes := n.state, n.records(&j.detection)
-		if state == Requested { // earlier versions have no Requested
-			state = Unhealthy
-			if !n.failed() && !n.lately(1) {
-				modes = nil
-			}
-		}
-		r := NodeRecord{Node: n.Node, State: state, Since: n.since, Failing: n.failing, Why: n.cause, UnknownSince: n.unknownSince, Modes: modes, Until: n.until, Requester: n.requester, RequestedUntil: n.requestedUntil, RequestedForPool: n.pool,
+		r := NodeRecord{Node: n.Node, State: n.state, Since: n.since, Failing: n.failing, Why: n.cause, UnknownSince: n.unknownSince, Modes: n.records(&j.detection), Until: n.until, Requester: n.requester, RequestedUntil: n.requestedUntil, RequestedForPool: n.pool,
 			Blocked: n.blocked, Spent: n.spent, NotBefore: n.notBefore, Replaced: n.replaced, Unlisted: n.unlisted, Vetoed: n.vetoed, Born: j.safety.lineages.born[n.ID]}
 		if n.repair != nil {
 			r.Repair = new(*n.repair)
@@ -196,7 +189,7 @@ func (j *Judge) restoreNode(now time.Time, r NodeRecord, same bool) {
 	case !same && state.unfit(), state == Claimed:
 		// The repair changed nothing yet.
 		state, n.repair, n.until = n.candidate(), nil, time.Time{}
-	case state == Unhealthy:
+	case state == Unhealthy, state == Requested:
 		state = n.candidate()
 	case n.repair != nil:
 		// The new holder needs time to resume the repair, and heartbeats need time to arrive again.

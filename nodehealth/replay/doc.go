@@ -25,7 +25,7 @@
 //	{"release": {"node": N, "by": B}}
 //	{"path": {"down": true|false, "why": W}}
 //	                        the path of the heartbeats fails, or works again
-//	{"healer": {"other": true|false, "why": W}}
+//	{"repair_owner": {"other": true|false, "why": W}}
 //	{"advance": SECONDS}    time passes, second by second
 //
 // Time begins at t = 0, and only "advance" moves it. In each second the path of the heartbeats is

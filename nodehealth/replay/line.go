@@ -26,7 +26,7 @@ const allowed = `a line is one of {"policy": {...}}, {"nodes": [{"id": ..., "zon
 	`{"observe": {"node": ..., "mode": ..., "verdict": "ok"|"fail"|"unknown", "reason": ...}}, ` +
 	`{"outcome": {"node": ..., "action": ..., "ok": true|false}}, {"pause": {"node": ..., "owner": ..., "ttl": SECONDS}}, ` +
 	`{"resume": {"node": ..., "owner": ...}}, {"hint": {"node": ...}}, {"recover": {"node": ...}}, {"release": {"node": ...}}, ` +
-	`{"path": {"down": true|false}}, {"healer": {"other": true|false}}, {"advance": SECONDS}`
+	`{"path": {"down": true|false}}, {"repair_owner": {"other": true|false}}, {"advance": SECONDS}`
 
 // line is one line of the input: a judge.Event, or one of the types below.
 type line any
@@ -98,7 +98,7 @@ func parserOf(key string) (parser func(json.RawMessage) (line, error), known boo
 		return parseEvent[judge.Release], true
 	case "path":
 		return parseEvent[judge.PathProof], true
-	case "healer":
+	case "repair_owner":
 		return parseEvent[judge.RepairOwner], true
 	case "advance":
 		return parseAdvance, true

@@ -123,7 +123,7 @@ func TestActions(t *testing.T) {
 		"fencing_unconfirmed":  {"RECREATE n4"},
 		"observe":              {"REBOOT n1"},
 		"quarantine_release":   {"REBOOT n1"},
-		"other_healer":         {"REBOOT n1"},
+		"other_repair_owner":   {"REBOOT n1"},
 		"veto":                 nil,
 	} {
 		if got := begun(t, name); !slices.Equal(got, want) {
@@ -232,7 +232,7 @@ func (full) Write([]byte) (int, error) { return 0, io.ErrShortWrite }
 
 func FuzzRun(f *testing.F) {
 	f.Add(policy + `{"nodes": [{"id": "a", "since": -5}]}` + "\n" + `{"observe": {"node": "a", "mode": "NODE_STATUS_POLLING", "verdict": "fail"}}` + "\n" + `{"advance": 9}`)
-	f.Add(policy + `{"pause": {"owner": "a", "ttl": "5m"}}` + "\n" + `{"path": {"down": true}}` + "\n" + `{"healer": {}}` + "\n" + `{"release": {}}`)
+	f.Add(policy + `{"pause": {"owner": "a", "ttl": "5m"}}` + "\n" + `{"path": {"down": true}}` + "\n" + `{"repair_owner": {}}` + "\n" + `{"release": {}}`)
 	f.Fuzz(func(t *testing.T, in string) {
 		if strings.Contains(in, "advance") && len(in) > 400 {
 			return

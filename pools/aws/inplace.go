@@ -20,7 +20,7 @@ import (
 
 // repairTag is the tag that records a repair at AWS, so that it survives a crash. A reboot or a
 // restart is recorded at the instance, a new root volume at its task.
-const repairTag = "weir:mending"
+const repairTag = "weir:repairing"
 
 // begun is a repair in progress.
 type begun struct {

@@ -65,12 +65,12 @@ func (v NodeSnapshot) refuses() string {
 type Action string
 
 const (
-	None          Action = ""          // wait
-	Cordon        Action = "cordon"    // set the scheduler's mark: no new tasks
-	Uncordon      Action = "uncordon"  // remove that mark
-	Terminate     Action = "terminate" // terminate the instance, and lower the target by its weight
-	RepairInPlace Action = "mend"      // begin the repair in place, or read its state
-	DeleteRecord  Action = "forget"    // delete the record
+	None          Action = ""                // wait
+	Cordon        Action = "cordon"          // set the scheduler's mark: no new tasks
+	Uncordon      Action = "uncordon"        // remove that mark
+	Terminate     Action = "terminate"       // terminate the instance, and lower the target by its weight
+	RepairInPlace Action = "repair in place" // begin the repair in place, or read its state
+	DeleteRecord  Action = "forget"          // delete the record
 )
 
 // overdue is how long an instance that the provider ends by itself may exist after the announced

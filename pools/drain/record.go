@@ -31,7 +31,7 @@ import (
 //
 // A node that is repaired in place has another path after its drain:
 //
-//	chosen ──► cordoned ──► draining ──► drained ──► mending ──► returning ──► returned
+//	chosen ──► cordoned ──► draining ──► drained ──► repairing ─► returning ──► returned
 //	  └───────────┴────────────┴───────────────────────►│           ▲
 //	     (it is stopped or does not respond; the        │   (repaired, or failed)
 //	      deadline of the drain)                        └───────────┘
@@ -42,7 +42,7 @@ const (
 	Cordoned    State = "cordoned"    // the cordon was sent; the node has not confirmed it
 	Draining    State = "draining"    // the node accepts no new tasks, and still has some
 	Drained     State = "drained"     // its tasks have ended
-	Repairing   State = "mending"     // being repaired in place
+	Repairing   State = "repairing"   // being repaired in place
 	Terminating State = "terminating" // being terminated: it cannot be taken back
 	Gone        State = "gone"        // its instance does not exist
 	Returning   State = "returning"   // to be uncordoned: it stays
@@ -116,13 +116,13 @@ type Record struct {
 	Deadline time.Time `json:"deadline"`
 	// CordonSent is when the last cordon was sent, zero if never. Facts of the node from before do not
 	// count.
-	CordonSent time.Time `json:"told,omitzero"`
+	CordonSent time.Time `json:"cordon_sent,omitzero"`
 	// EndAccepted is when the provider accepted the termination: from then on the group's target does not
 	// include the node.
-	EndAccepted time.Time `json:"asked,omitzero"`
+	EndAccepted time.Time `json:"end_accepted,omitzero"`
 	// ProviderEnds: the provider ends the instance by itself and its group replaces it. Weirkeeper never
 	// terminates it.
-	ProviderEnds bool   `json:"taken,omitempty"`
+	ProviderEnds bool   `json:"provider_ends,omitempty"`
 	Why          string `json:"why,omitempty"` // of the state, for people
 
 	// Attempt is the idempotency key of the repair with which the record began.
@@ -130,15 +130,15 @@ type Record struct {
 	// Hold keeps the node chosen, and in service, until its replacement has joined.
 	Hold bool `json:"hold,omitempty"`
 	// RepairInPlace is the repair in place. Empty: the node leaves. Image is that of a rebuild.
-	RepairInPlace pools.RepairKind `json:"mend,omitempty"`
+	RepairInPlace pools.RepairKind `json:"repair_in_place,omitempty"`
 	Image         string           `json:"image,omitempty"`
 	// RepairBy is when a repair in place is abandoned. Deadline, the end of its drain, is not after
 	// it.
-	RepairBy time.Time `json:"mend_by,omitzero"`
+	RepairBy time.Time `json:"repair_by,omitzero"`
 	// Boot is the node's boot id before its repair. Empty: unknown.
 	Boot string `json:"boot,omitempty"`
 	// RepairedAt is when the provider had finished the repair, zero before.
-	RepairedAt time.Time `json:"mended,omitzero"`
+	RepairedAt time.Time `json:"repaired_at,omitzero"`
 	// Failed is why the repair failed or was abandoned. Empty: it has not failed.
 	Failed string `json:"failed,omitempty"`
 	// Evidence names the saved data of the node before its repair. Empty: nothing was saved.
@@ -184,7 +184,7 @@ func (r Record) Validate() error {
 func (r Record) validateRepair() error {
 	switch {
 	case r.Hold && (r.Reason != Repair || r.RepairInPlace != ""):
-		return fmt.Errorf("hold is only for a replacement by a repair: reason %q, mend %q", r.Reason, r.RepairInPlace)
+		return fmt.Errorf("hold is only for a replacement by a repair: reason %q, repair in place %q", r.Reason, r.RepairInPlace)
 	case r.RepairInPlace == "" && (r.Image != "" || r.Boot != "" || !r.RepairBy.IsZero() || !r.RepairedAt.IsZero() || r.State == Repairing):
 		return fmt.Errorf("%s has fields of a repair in place, but no kind of repair", r.State)
 	case r.RepairInPlace == "":

@@ -52,9 +52,9 @@ func TestReboot(t *testing.T) {
 		"chosen cordoned cordon",
 		"cordoned draining",
 		"draining drained",
-		"drained mending mend",
-		"mending mending mend", // the provider has finished
-		"mending returning",
+		"drained repairing repair in place",
+		"repairing repairing repair in place", // the provider has finished
+		"repairing returning",
 		"returning returned uncordon",
 		"returned returned forget",
 	}
@@ -76,7 +76,7 @@ func TestWorkflowIsResumed(t *testing.T) {
 	ticks(t, w, m, 1)
 	w.repairFunc = func(pools.InPlaceRepair) (bool, error) { return false, nil }
 	m = w.open(config)
-	if got, want := steps(ticks(t, w, m, 6)), "drained mending mend"; len(got) == 0 || got[len(got)-1] != want {
+	if got, want := steps(ticks(t, w, m, 6)), "drained repairing repair in place"; len(got) == 0 || got[len(got)-1] != want {
 		t.Errorf("steps %q, want the last one %q", got, want)
 	}
 	if len(w.repairedAt) == 0 || slices.ContainsFunc(w.repairedAt, func(m pools.InPlaceRepair) bool { return m.Resumed }) {
@@ -97,7 +97,7 @@ func TestFailedReboot(t *testing.T) {
 	m := w.open(config)
 	add(t, w, m, repair("a-2", "attempt-1", pools.RepairReset, false))
 	got := steps(ticks(t, w, m, 6))
-	if len(got) != 3 || got[0] != "chosen mending mend" || !strings.HasPrefix(got[1], "mending returned mend failed: ") ||
+	if len(got) != 3 || got[0] != "chosen repairing repair in place" || !strings.HasPrefix(got[1], "repairing returned repair in place failed: ") ||
 		!strings.Contains(got[1], pools.ErrRepairFailed.Error()) || !strings.HasPrefix(got[2], "returned returned forget failed: ") {
 		t.Errorf("steps %q, want it to fail, and that it was never cordoned", got)
 	}
@@ -266,7 +266,7 @@ func TestInvalidRepairChoicesRejected(t *testing.T) {
 // that invalid records of repairs are rejected.
 func TestDurableForm(t *testing.T) {
 	const old = `{"node":"i-1","group":"a","weight":2,"state":"draining","reason":"scaling down",` +
-		`"since":"2023-11-14T22:13:20Z","deadline":"2023-11-14T22:43:20Z","told":"2023-11-14T22:13:20Z"}`
+		`"since":"2023-11-14T22:13:20Z","deadline":"2023-11-14T22:43:20Z","cordon_sent":"2023-11-14T22:13:20Z"}`
 	data, err := json.Marshal(record(drain.Draining))
 	if err != nil || string(data) != old {
 		t.Errorf("a record without a repair is written as\n%s (%v), want\n%s", data, err, old)

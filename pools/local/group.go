@@ -19,9 +19,9 @@ const (
 	opTerminate = "terminate"
 
 	opInspect       = "inspect"
-	opRepairOwner   = "heal"
+	opRepairOwner   = "repair_owner"
 	opMarkUnhealthy = "mark_unhealthy"
-	opRepair        = "mend"
+	opRepair        = "repair"
 	opIsolate       = "isolate"
 	opLift          = "lift"
 	opConsole       = "console"
@@ -32,7 +32,7 @@ const (
 	codeBounds       = "target_bounds"
 	codeNotOwned     = "not_owned"
 	codeUnknownGroup = "unknown_group"
-	codeRepairFailed = "mend_failed"
+	codeRepairFailed = "repair_failed"
 	codeRefused      = "refused"
 )
 

@@ -12,7 +12,7 @@ import (
 
 type inspectReply struct {
 	Instances   []pools.Inspection `json:"instances"`
-	KeepStopped bool               `json:"stay"` // dead machines are not replaced
+	KeepStopped bool               `json:"keep_stopped"` // dead machines are not replaced
 }
 
 type repairOwnerRequest struct {

@@ -21,7 +21,7 @@ const (
 // kept is the durable state of an owner. Bounds are not part of it, because they are configuration.
 type kept struct {
 	// RepairReleased: machines that die are not replaced, and outlive the owner.
-	RepairReleased bool                  `json:"leaves_healing,omitempty"`
+	RepairReleased bool                  `json:"repair_released,omitempty"`
 	Groups         map[string]savedGroup `json:"groups"`
 }
 

@@ -24,7 +24,7 @@ type Backoff struct {
 	Until    time.Time `json:"until"`
 	Failures int       `json:"failures"` // consecutive
 	// KeepsTarget: the group rejected a change and is not short. It keeps its target.
-	KeepsTarget bool `json:"keeps,omitempty"`
+	KeepsTarget bool `json:"keeps_target,omitempty"`
 }
 
 // AddFailure returns qs with one more failure of a group. The first backoff is five minutes, each

@@ -23,7 +23,7 @@ type Candidate struct {
 	Stale      bool                `json:"stale,omitempty"`
 	Draining   bool                `json:"draining,omitempty"`  // accepts no more tasks
 	Unhealthy  bool                `json:"unhealthy,omitempty"` // preferred
-	Repairing  bool                `json:"mending,omitempty"`   // repaired in place: never chosen
+	Repairing  bool                `json:"repairing,omitempty"` // repaired in place: never chosen
 }
 
 // CandidateOf returns the node as a candidate at that time. A node that has not joined has no

@@ -201,10 +201,6 @@ func (s *samples) drains(records []drain.Record) {
 	for _, state := range []drain.State{
 		drain.Chosen, drain.Cordoned, drain.Draining, drain.Drained, drain.Repairing, drain.Terminating, drain.Returning,
 	} {
-		name := string(state)
-		if state == drain.Repairing {
-			name = "repairing" // the ledger keeps an older word
-		}
-		s.add("drains", byState[state], name)
+		s.add("drains", byState[state], string(state))
 	}
 }

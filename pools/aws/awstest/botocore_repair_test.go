@@ -47,7 +47,7 @@ func repair(t *testing.T, w *world) {
 func repairInstances(t *testing.T, w *world, all []awstest.Instance) {
 	t.Helper()
 	ctx := t.Context()
-	_, err := w.compute.CreateTags(ctx, &ec2.CreateTagsInput{Resources: []string{all[0].ID}, Tags: []compute.Tag{{Key: new("weir:mending"), Value: new("x")}}})
+	_, err := w.compute.CreateTags(ctx, &ec2.CreateTagsInput{Resources: []string{all[0].ID}, Tags: []compute.Tag{{Key: new("weir:repairing"), Value: new("x")}}})
 	answered(t, err, "")
 	_, err = w.compute.StopInstances(ctx, &ec2.StopInstancesInput{InstanceIds: []string{all[0].ID}, Force: new(true)})
 	answered(t, err, "")

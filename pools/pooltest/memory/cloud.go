@@ -17,7 +17,7 @@ const (
 	Snapshot      Operation = "snapshot"
 	SetTarget     Operation = "set target"
 	Terminate     Operation = "terminate"
-	RepairInPlace Operation = "mend"
+	RepairInPlace Operation = "repair in place"
 	Isolate       Operation = "isolate"
 	ResumeRepair  Operation = "heal" // the writes of a Provider as pools.RepairOwner
 )

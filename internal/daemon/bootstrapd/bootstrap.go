@@ -194,7 +194,6 @@ func (p Process) users(desired Desired) (own *users, folder, sameUser string) {
 // autoscalerEnv returns the environment of an autoscaler, with the variables of the pool's provider
 // and of traces.
 func (p Process) autoscalerEnv(pool config.Pool) []string {
-	// Not a flag, which an autoscaler of an older version would refuse.
 	env := append(p.Env(), autoscalerd.MetricsSocket+"="+p.metricsSocket())
 	kind, _ := pool.Provider()
 	for _, entry := range os.Environ() {

@@ -193,5 +193,5 @@ func (l Limits) String() string {
 // Direction parses "up" or "down".
 func Direction(text string) (decide.Direction, bool) {
 	d := decide.Direction(text)
-	return d, d == Up || d == Down
+	return d, d == decide.Up || d == decide.Down
 }

@@ -29,12 +29,6 @@ const (
 	InRule    Kind = "rule"      // any other rule
 )
 
-// The directions of a Hold.
-const (
-	Up   = decide.Up
-	Down = decide.Down
-)
-
 // Hold is one cause that kept a pool from growing or shrinking as far as it would without it.
 type Hold struct {
 	Direction decide.Direction `json:"direction"`
@@ -83,8 +77,8 @@ func (h *holds) add(d decide.Direction, kind Kind, name, why string) {
 }
 
 func (h *holds) both(kind Kind, name, why string) {
-	h.add(Up, kind, name, why)
-	h.add(Down, kind, name, why)
+	h.add(decide.Up, kind, name, why)
+	h.add(decide.Down, kind, name, why)
 }
 
 // opinions adds the apps without a request of their own signal: they may need more.
@@ -93,11 +87,11 @@ func (h *holds) opinions() {
 	for _, app := range in.Apps {
 		v := app.Opinion.Verdict
 		if app.Configured && v != decide.Value && v != decide.NoOpinion {
-			h.add(Up, Ignorance, app.Name, fmt.Sprintf("the need of %s is unknown: its signal %s: %s", app.Name, verdict(v), app.Opinion.Why))
+			h.add(decide.Up, Ignorance, app.Name, fmt.Sprintf("the need of %s is unknown: its signal %s: %s", app.Name, verdict(v), app.Opinion.Why))
 		}
 	}
 	if len(in.Apps) == 0 && in.Default.Verdict != decide.Value {
-		h.add(Up, Ignorance, "default signal", fmt.Sprintf("the default signal %s: %s", verdict(in.Default.Verdict), in.Default.Why))
+		h.add(decide.Up, Ignorance, "default signal", fmt.Sprintf("the default signal %s: %s", verdict(in.Default.Verdict), in.Default.Why))
 	}
 }
 
@@ -120,11 +114,11 @@ func (h *holds) steps() {
 		switch s.Rule {
 		case decide.RuleUnknownNeed:
 			if s.After > s.Before {
-				h.add(Down, Ignorance, string(s.Rule), s.Why)
+				h.add(decide.Down, Ignorance, string(s.Rule), s.Why)
 			}
 		case decide.RuleHealth:
 			if s.After > s.Before {
-				h.add(Down, Breaker, string(s.Rule), s.Why)
+				h.add(decide.Down, Breaker, string(s.Rule), s.Why)
 			}
 		case decide.RulePinned:
 			if h.r.Case.Input.Pinned != nil {
@@ -143,9 +137,9 @@ func (h *holds) steps() {
 // against returns the direction that a change hinders.
 func against(change float64) decide.Direction {
 	if change > 0 {
-		return Down
+		return decide.Down
 	}
-	return Up
+	return decide.Up
 }
 
 // bars adds the limits.
@@ -159,28 +153,28 @@ func (h *holds) bars() {
 			wanted = s.Before
 		}
 	}
-	d := Up
+	d := decide.Up
 	if wanted < before {
-		d = Down
+		d = decide.Down
 	}
 	for _, b := range decide.Bars(in, h.r.Result.Steps) {
 		switch b.Kind {
 		case decide.BarMax:
-			h.add(Up, Limit, string(b.Kind), b.Why)
+			h.add(decide.Up, Limit, string(b.Kind), b.Why)
 		case decide.BarMin:
-			h.add(Down, Limit, string(b.Kind), b.Why)
+			h.add(decide.Down, Limit, string(b.Kind), b.Why)
 		case decide.BarCooldown:
 			h.add(d, Cooldown, string(d), b.Why)
 		case decide.BarBudget:
 			h.add(d, Budget, "budgets", b.Why)
 		case decide.BarStep:
-			h.add(d, Limit, map[decide.Direction]string{Up: "max_weight_to_add", Down: "max_weight_to_remove"}[d], b.Why)
+			h.add(d, Limit, map[decide.Direction]string{decide.Up: "max_weight_to_add", decide.Down: "max_weight_to_remove"}[d], b.Why)
 		case decide.BarLosses:
-			h.add(Down, Ignorance, "prevent_scale_down_after_capacity_loss", b.Why)
+			h.add(decide.Down, Ignorance, "prevent_scale_down_after_capacity_loss", b.Why)
 		case decide.BarHealth:
-			h.add(Down, Breaker, string(decide.RuleHealth), b.Why)
+			h.add(decide.Down, Breaker, string(decide.RuleHealth), b.Why)
 		default:
-			h.add(Down, Ignorance, "pool", b.Why)
+			h.add(decide.Down, Ignorance, "pool", b.Why)
 		}
 	}
 }
@@ -190,17 +184,17 @@ func (h *holds) blocked() {
 	c := h.r.Case
 	refused := cmp.Or(c.Refuse, h.r.Detail.Refused)
 	if barred := c.Input.Barred; barred != "" {
-		h.add(Down, Breaker, string(decide.RuleHealth), barred)
+		h.add(decide.Down, Breaker, string(decide.RuleHealth), barred)
 	}
 	if why := c.Input.NoScaleIn; why != "" {
-		h.add(Down, Ignorance, "pool", why)
+		h.add(decide.Down, Ignorance, "pool", why)
 	}
 	switch {
 	case refused == "" || refused == decide.OneLine(c.Input.Barred) || refused == decide.OneLine(c.Input.NoScaleIn):
 	case h.r.Detail.Distribution.Shares == nil:
 		h.both(InGroup, "groups", refused)
 	default:
-		h.add(Down, Ignorance, "nodes", refused)
+		h.add(decide.Down, Ignorance, "nodes", refused)
 	}
 }
 
@@ -211,14 +205,14 @@ func (h *holds) groups() {
 		h.both(InGroup, group, fmt.Sprintf("group %s is not changed: %s", group, c.Busy[group]))
 	}
 	for _, q := range h.r.State.Backoffs {
-		h.add(Up, InGroup, q.Group, fmt.Sprintf("group %s is in backoff until %s: %s", q.Group, q.Until.UTC().Format(time.RFC3339), q.Why))
+		h.add(decide.Up, InGroup, q.Group, fmt.Sprintf("group %s is in backoff until %s: %s", q.Group, q.Until.UTC().Format(time.RFC3339), q.Why))
 	}
 	if d.Shortfall == 0 {
 		return
 	}
-	direction, bound := Up, plan.AtMax
+	direction, bound := decide.Up, plan.AtMax
 	if d.Shortfall < 0 {
-		direction, bound = Down, plan.AtMin
+		direction, bound = decide.Down, plan.AtMin
 	}
 	for _, share := range d.Shares {
 		if share.Bound == bound {
@@ -243,7 +237,7 @@ func (h *holds) kept() {
 		case plan.GroupAtTarget, plan.NoScaleIn: // the group and the rule have their own holds
 			continue
 		}
-		h.add(Down, kind, name, fmt.Sprintf("%d nodes stay: %s (%s first)", k.Nodes, k.Why, k.First))
+		h.add(decide.Down, kind, name, fmt.Sprintf("%d nodes stay: %s (%s first)", k.Nodes, k.Why, k.First))
 	}
 }
 

@@ -209,9 +209,9 @@ func TestSummary(t *testing.T) {
 			{Op: apply.OpSetTarget, Group: "blue", Target: 4, Calls: 1}, {Op: apply.OpDrain, Group: "blue", Calls: 2, Failed: 1, Error: "throttled [2J"},
 		},
 		Holds: []past.Hold{
-			{Direction: past.Up, Kind: past.Limit, Name: "max_capacity", Why: "10 is over max_capacity 8"},
-			{Direction: past.Up, Kind: past.Provider, Name: "blue", Why: "drain blue i-2: throttled [2J"},
-			{Direction: past.Down, Kind: past.Provider, Name: "blue", Why: "drain blue i-2: throttled [2J"},
+			{Direction: decide.Up, Kind: past.Limit, Name: "max_capacity", Why: "10 is over max_capacity 8"},
+			{Direction: decide.Up, Kind: past.Provider, Name: "blue", Why: "drain blue i-2: throttled [2J"},
+			{Direction: decide.Down, Kind: past.Provider, Name: "blue", Why: "drain blue i-2: throttled [2J"},
 		},
 	}
 	want.Limits.Max = new(8.0)

@@ -181,13 +181,13 @@ func badSignal(a past.App) string {
 func (t *Tick) holds(s past.Summary) {
 	for _, h := range s.Holds {
 		switch {
-		case h.Direction == past.Up && h.Kind == past.Limit && h.Name == string(decide.BarMax):
+		case h.Direction == decide.Up && h.Kind == past.Limit && h.Name == string(decide.BarMax):
 			t.note(AtMaximum, "", h.Why)
-		case h.Direction == past.Up && h.Kind == past.InGroup:
+		case h.Direction == decide.Up && h.Kind == past.InGroup:
 			t.reason(Backoff, h.Name, h.Why)
-		case h.Direction == past.Up && h.Kind == past.Ignorance:
+		case h.Direction == decide.Up && h.Kind == past.Ignorance:
 			t.reason(BadSignal, h.Name, h.Why)
-		case h.Direction == past.Down && (h.Kind == past.Breaker || h.Kind == past.Ignorance):
+		case h.Direction == decide.Down && (h.Kind == past.Breaker || h.Kind == past.Ignorance):
 			t.note(Blocked, h.Name, h.Why)
 		}
 	}

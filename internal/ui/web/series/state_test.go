@@ -34,8 +34,8 @@ func TestStates(t *testing.T) {
 			}
 		}
 	}
-	atMax := hold(past.Up, past.Limit, "max_capacity", "60.8 is over max_capacity 10")
-	failed := all(hold(past.Up, past.Ignorance, "cart", "the need of cart is unknown: its signal failed: no answer within 1s"),
+	atMax := hold(decide.Up, past.Limit, "max_capacity", "60.8 is over max_capacity 10")
+	failed := all(hold(decide.Up, past.Ignorance, "cart", "the need of cart is unknown: its signal failed: no answer within 1s"),
 		func(s *past.Summary) { s.Apps[0].Verdict, s.Apps[0].Source = decide.Failed, decide.FromDefault })
 	missing := series.Facts{Holder: "b-2", Apps: []series.Instances{{App: "cart", Expected: 113, Running: 108, Missing: 5}}}
 	tests := []struct {
@@ -58,7 +58,7 @@ func TestStates(t *testing.T) {
 			"Signal stale: signal of app cart is stale for 33 min"},
 		{"group backoff", func(s *past.Summary) { s.Groups[0].Backoff = true }, series.Facts{}, 0,
 			"Group backoff: group spot-a is in backoff for 33 min"},
-		{"scale-in blocked", hold(past.Down, past.Breaker, "node health", "3 nodes are unhealthy"), series.Facts{}, 0,
+		{"scale-in blocked", hold(decide.Down, past.Breaker, "node health", "3 nodes are unhealthy"), series.Facts{}, 0,
 			"Scale-in blocked: 3 nodes are unhealthy for 33 min"},
 		{"paused", func(s *past.Summary) { s.Paused = &pools.Note{By: "kim@ops", Why: "network work", At: start} }, series.Facts{}, 0,
 			"Paused: by kim@ops"},

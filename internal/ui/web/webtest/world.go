@@ -356,7 +356,7 @@ func (p pool) decide(s *past.Summary, target *float64, joined float64) {
 	if s.Rule, s.Why = decide.RuleTarget, fmt.Sprintf("apps request %.1f cpus of %.0f that the pool offers: %.0f %% used, setpoint 80 %% -> %.2f",
 		total, joined*4, total/joined/4*100, wanted); wanted > p.maximum {
 		s.Rule, s.Why = decide.RuleLimits, fmt.Sprintf("%.1f is over max_capacity %.0f", wanted, p.maximum)
-		s.Holds = append(s.Holds, past.Hold{Direction: past.Up, Kind: past.Limit, Name: "max_capacity", Why: s.Why})
+		s.Holds = append(s.Holds, past.Hold{Direction: decide.Up, Kind: past.Limit, Name: "max_capacity", Why: s.Why})
 	}
 	*target = math.Ceil(math.Min(wanted, p.maximum))
 	s.Before, s.Target, s.Unlimited, s.Wanted = new(before), new(*target), new(math.Round(wanted*10)/10), new(*target)
@@ -392,11 +392,11 @@ func (p pool) parts(s *past.Summary) {
 func (p pool) events(s *past.Summary, at time.Time) {
 	bad := func(i int, v decide.Verdict, why string) {
 		s.Apps[i].Verdict, s.Apps[i].Source, s.Apps[i].Latency = v, decide.FromDefault, time.Second
-		s.Holds = append(s.Holds, past.Hold{Direction: past.Up, Kind: past.Ignorance, Name: s.Apps[i].Name, Why: why})
+		s.Holds = append(s.Holds, past.Hold{Direction: decide.Up, Kind: past.Ignorance, Name: s.Apps[i].Name, Why: why})
 	}
 	backoff := func(i int) {
 		s.Groups[i].Backoff = true
-		s.Holds = append(s.Holds, past.Hold{Direction: past.Up, Kind: past.InGroup, Name: s.Groups[i].ID, Why: "group " + s.Groups[i].ID + ": InsufficientInstanceCapacity"})
+		s.Holds = append(s.Holds, past.Hold{Direction: decide.Up, Kind: past.InGroup, Name: s.Groups[i].ID, Why: "group " + s.Groups[i].ID + ": InsufficientInstanceCapacity"})
 	}
 	repair := past.Node{ID: "i-2e9203", Group: "spot-a", State: past.NodeRepair}
 	switch p.kind {

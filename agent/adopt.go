@@ -11,8 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
-	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
 // parallelAdoptions is how many copies are adopted at the same time.
@@ -94,7 +94,7 @@ func nameOf(r StartRequest) string { return r.App + "/" + strconv.Itoa(r.Index) 
 
 // take adds one found copy to the machine.
 func (a *Agent) take(ctx context.Context, now time.Time, x adoption, boot string) error {
-	c := &copyOf{StartRequest: x.Start, state: message.Running, since: x.Since, asked: x.Asked, evacuated: x.Evacuated, tag: x.Tag, process: x.Process, fetching: x.Fetching}
+	c := &copyOf{StartRequest: x.Start, state: api.CopyRunning, since: x.Since, asked: x.Asked, evacuated: x.Evacuated, tag: x.Tag, process: x.Process, fetching: x.Fetching}
 	dir, err := filepath.Abs(filepath.Join(a.cfg.DataDir, c.Instance))
 	if err != nil {
 		return err
@@ -142,7 +142,7 @@ func (a *Agent) take(ctx context.Context, now time.Time, x adoption, boot string
 
 // resume fetches the release of an adopted copy again. If the copy has to stop, or cannot be fetched, it ends.
 func (a *Agent) resume(ctx context.Context, now time.Time, c *copyOf) {
-	c.state = message.Starting
+	c.state = api.CopyStarting
 	a.machine.copies[c.Instance] = c
 	err := a.fetch(ctx, c)
 	if err == nil && !c.asked && !c.evacuated {

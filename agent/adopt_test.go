@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/agent"
-	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/local/localtest"
 	"github.com/weirkeeper/weirkeeper/resource"
@@ -126,7 +126,7 @@ func TestInstancesOutliveTheirAgent(t *testing.T) {
 			if beat.Index != 1 || beat.Version != "v1" || beat.App != "web" {
 				t.Errorf("adopted: %+v, want index 1, version v1", beat)
 			}
-			if e := w.awaitExit(t, "i3"); e.Reason != message.ReasonCrashed || e.Description != "ended while no agent ran" || e.Index != 3 {
+			if e := w.awaitExit(t, "i3"); e.Reason != api.ExitCrashed || e.Description != "ended while no agent ran" || e.Index != 3 {
 				t.Errorf("exit of i3: %+v", e)
 			}
 			if got := w.pid(t, 0); got != pids[0] {
@@ -144,7 +144,7 @@ func TestInstancesOutliveTheirAgent(t *testing.T) {
 			if err := w.Stop(t.Context(), "n1", "i1"); err != nil {
 				t.Fatal(err)
 			}
-			if e := w.awaitExit(t, "i1"); e.Reason != message.ReasonStopped {
+			if e := w.awaitExit(t, "i1"); e.Reason != api.ExitStopped {
 				t.Errorf("exit of i1: %+v", e)
 			}
 			if err := syscall.Kill(pids[2], syscall.SIGUSR1); err != nil {
@@ -152,7 +152,7 @@ func TestInstancesOutliveTheirAgent(t *testing.T) {
 			}
 			// Linux 6.15 and later report the exit status of an adopted process.
 			e := w.awaitExit(t, "i2")
-			if e.Reason != message.ReasonCrashed || !strings.HasPrefix(e.Description, "exit status 5") && e.Description != "exit status unknown" {
+			if e.Reason != api.ExitCrashed || !strings.HasPrefix(e.Description, "exit status 5") && e.Description != "exit status unknown" {
 				t.Errorf("exit of i2: %+v", e)
 			}
 			w.until(t, "i0=RUNNING")

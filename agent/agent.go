@@ -84,7 +84,7 @@ func New(cfg Config, nc *nats.Conn, launcher *supervise.Launcher, log *slog.Logg
 
 // Run serves until ctx ends. If another agent of the node runs, it returns ErrRival and does nothing. If the
 // credentials are those of another node, the error is nats.ErrPermissionViolation. At its end it stops all copies, publishes their ends as
-// message.ReasonShutdown (message.ReasonEvacuation if cordoned), and returns nil within StopGrace
+// api.ExitShutdown (api.ExitEvacuation if cordoned), and returns nil within StopGrace
 // and a few seconds. If the connection closes for good, it also stops the copies, and returns an
 // error. With Config.Keep the copies run on in both cases.
 func (a *Agent) Run(ctx context.Context) error {

@@ -19,6 +19,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/weirkeeper/weirkeeper/agent"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
 	"github.com/weirkeeper/weirkeeper/pools"
@@ -30,9 +31,9 @@ import (
 // observer receives what a node publishes.
 type observer struct {
 	mu    sync.Mutex
-	facts []pools.NodeFacts
-	beats []message.Heartbeat
-	exits []message.Exited
+	facts []api.NodeFacts
+	beats []api.Heartbeat
+	exits []api.Exited
 }
 
 func observe(t *testing.T, nc *nats.Conn) *observer {
@@ -42,13 +43,13 @@ func observe(t *testing.T, nc *nats.Conn) *observer {
 		defer e.mu.Unlock()
 		switch subject {
 		case message.HeartbeatSubject("c", "n1"):
-			e.beats = append(e.beats, message.Heartbeat{})
+			e.beats = append(e.beats, api.Heartbeat{})
 			return json.Unmarshal(data, &e.beats[len(e.beats)-1])
 		case message.ExitedSubject("c", "n1"):
-			e.exits = append(e.exits, message.Exited{})
+			e.exits = append(e.exits, api.Exited{})
 			return json.Unmarshal(data, &e.exits[len(e.exits)-1])
 		}
-		e.facts = append(e.facts, pools.NodeFacts{})
+		e.facts = append(e.facts, api.NodeFacts{})
 		return json.Unmarshal(data, &e.facts[len(e.facts)-1])
 	}
 	for _, s := range []string{message.NodeSubject("c", "*"), message.HeartbeatSubject("c", "*"), message.ExitedSubject("c", "*")} {
@@ -78,28 +79,28 @@ func (e *observer) states() string {
 	return strings.Join(out, " ")
 }
 
-func (e *observer) lastFacts() pools.NodeFacts {
+func (e *observer) lastFacts() api.NodeFacts {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if len(e.facts) == 0 {
-		return pools.NodeFacts{}
+		return api.NodeFacts{}
 	}
 	return e.facts[len(e.facts)-1]
 }
 
-func (e *observer) exit(instance string) (message.Exited, bool) {
+func (e *observer) exit(instance string) (api.Exited, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	i := slices.IndexFunc(e.exits, func(x message.Exited) bool { return x.Instance == instance })
+	i := slices.IndexFunc(e.exits, func(x api.Exited) bool { return x.Instance == instance })
 	if i < 0 {
-		return message.Exited{}, false
+		return api.Exited{}, false
 	}
 	return e.exits[i], true
 }
 
-func (e *observer) awaitExit(t *testing.T, instance string) message.Exited {
+func (e *observer) awaitExit(t *testing.T, instance string) api.Exited {
 	t.Helper()
-	var got message.Exited
+	var got api.Exited
 	localtest.Until(t, "exit of "+instance, func() (ok bool) { got, ok = e.exit(instance); return ok })
 	return got
 }
@@ -183,7 +184,7 @@ func TestLife(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := r.awaitExit(t, "a")
-	if e.Reason != message.ReasonStopped || e.App != "web" || e.Version != "v1" || e.Description != "killed by SIGTERM" {
+	if e.Reason != api.ExitStopped || e.App != "web" || e.Version != "v1" || e.Description != "killed by SIGTERM" {
 		t.Errorf("exit = %+v", e)
 	}
 	r.until(t, "")
@@ -202,7 +203,7 @@ func TestCrash(t *testing.T) {
 	r.start(t, "a", "exit 3")
 	e := r.awaitExit(t, "a")
 	lived := time.Since(began) // an upper bound: a shell is slow on a busy machine
-	if e.Reason != message.ReasonCrashed || e.Status == nil || *e.Status != 3 || e.CrashedAt == 0 || e.Description != "exit status 3" {
+	if e.Reason != api.ExitCrashed || e.Status == nil || *e.Status != 3 || e.CrashedAt == 0 || e.Description != "exit status 3" {
 		t.Errorf("exit = %+v", e)
 	}
 	r.until(t, "")
@@ -210,7 +211,7 @@ func TestCrash(t *testing.T) {
 	beats := slices.Clone(r.beats)
 	r.mu.Unlock()
 	for _, b := range beats {
-		if lived < 100*time.Millisecond && len(b.Beats) > 0 && b.Beats[0].State == message.Running {
+		if lived < 100*time.Millisecond && len(b.Beats) > 0 && b.Beats[0].State == api.CopyRunning {
 			t.Errorf("a copy that crashed within %v was reported as running", lived)
 		}
 	}
@@ -220,7 +221,7 @@ func TestCrash(t *testing.T) {
 		"unknown": {"no-such-command", "exit status 127 (the command is not found)"},
 	} {
 		r.start(t, instance, test.command)
-		if e := r.awaitExit(t, instance); e.Description != test.want || e.Reason != message.ReasonCrashed {
+		if e := r.awaitExit(t, instance); e.Description != test.want || e.Reason != api.ExitCrashed {
 			t.Errorf("exit of %q = %+v, want %s", test.command, e, test.want)
 		}
 	}
@@ -270,10 +271,10 @@ func TestLeave(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		cordon bool
-		want   message.Reason
+		want   api.ExitReason
 	}{
-		{"shutdown", false, message.ReasonShutdown},
-		{"evacuation", true, message.ReasonEvacuation},
+		{"shutdown", false, api.ExitShutdown},
+		{"evacuation", true, api.ExitEvacuation},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			r := newRig(t)

@@ -13,8 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weirkeeper/weirkeeper/agent"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
-	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/local/localtest"
 	"github.com/weirkeeper/weirkeeper/resource"
@@ -118,7 +118,7 @@ func TestFailedFetchIsACrash(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := r.awaitExit(t, "a")
-	if got.Reason != message.ReasonCrashed || got.Status != nil || !strings.HasPrefix(got.Description, "release shop/web@v1.2.0 not started: ") || !strings.HasSuffix(got.Description, "another digest ...") {
+	if got.Reason != api.ExitCrashed || got.Status != nil || !strings.HasPrefix(got.Description, "release shop/web@v1.2.0 not started: ") || !strings.HasSuffix(got.Description, "another digest ...") {
 		t.Errorf("exit = %+v, want a crash with the reason", got)
 	}
 	r.until(t, "")
@@ -154,11 +154,11 @@ func TestStopEndsAFetch(t *testing.T) {
 	if err := r.Stop(t.Context(), "n1", "a"); err != nil {
 		t.Fatal(err)
 	}
-	if got := r.awaitExit(t, "a"); got.Reason != message.ReasonStopped {
+	if got := r.awaitExit(t, "a"); got.Reason != api.ExitStopped {
 		t.Errorf("exit = %+v, want a stop", got)
 	}
 	r.stop()
-	if got := r.awaitExit(t, "b"); got.Reason != message.ReasonShutdown {
+	if got := r.awaitExit(t, "b"); got.Reason != api.ExitShutdown {
 		t.Errorf("exit = %+v, want the end of the agent", got)
 	}
 }
@@ -179,7 +179,7 @@ func TestNextAgentResumesAFetch(t *testing.T) {
 	if err := r.Stop(t.Context(), "n1", "a"); err != nil {
 		t.Fatal(err)
 	}
-	if got := r.awaitExit(t, "a"); got.Reason != message.ReasonStopped {
+	if got := r.awaitExit(t, "a"); got.Reason != api.ExitStopped {
 		t.Errorf("exit = %+v, want a stop", got)
 	}
 }

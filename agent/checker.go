@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/api"
 )
 
 const (
@@ -26,11 +26,11 @@ type checker struct {
 	disk   time.Duration // between two writes
 
 	mu       sync.Mutex
-	began    time.Time         // guarded by mu: start of the check in progress; zero: none
-	own      []pools.Condition // guarded by mu: of the disk
-	detected []pools.Condition // guarded by mu: of the detectors, as last read
-	unread   error             // guarded by mu: error of the latest read
-	again    bool              // guarded by mu: the read before failed too
+	began    time.Time           // guarded by mu: start of the check in progress; zero: none
+	own      []api.NodeCondition // guarded by mu: of the disk
+	detected []api.NodeCondition // guarded by mu: of the detectors, as last read
+	unread   error               // guarded by mu: error of the latest read
+	again    bool                // guarded by mu: the read before failed too
 }
 
 func newChecker(cfg Config) *checker {
@@ -81,7 +81,7 @@ func (c *checker) look(now time.Time, write bool) {
 
 // conditions returns the current conditions. An unreadable file counts after the second failed
 // read, because a detector may just be writing it.
-func (c *checker) conditions(now time.Time) []pools.Condition {
+func (c *checker) conditions(now time.Time) []api.NodeCondition {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	out := slices.Clone(c.own)
@@ -91,9 +91,9 @@ func (c *checker) conditions(now time.Time) []pools.Condition {
 	if out == nil {
 		return nil
 	}
-	file := pools.Condition{Type: conditionFile}
+	file := api.NodeCondition{Type: conditionFile}
 	if c.again {
 		file.Failed, file.Why = true, clip(c.unread.Error())
 	}
-	return slices.Concat(out, []pools.Condition{file}, c.detected)
+	return slices.Concat(out, []api.NodeCondition{file}, c.detected)
 }

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/strictjson"
 	"github.com/weirkeeper/weirkeeper/pools"
 )
@@ -45,7 +46,7 @@ func ownConditions() []string {
 func maxDetected() int { return pools.MaxConditions - len(ownConditions()) }
 
 // diskConditions returns all conditions of the disk after a write that ended with err.
-func diskConditions(err error) []pools.Condition {
+func diskConditions(err error) []api.NodeCondition {
 	failed := ""
 	switch {
 	case err == nil:
@@ -56,9 +57,9 @@ func diskConditions(err error) []pools.Condition {
 	default:
 		failed = conditionDisk
 	}
-	var out []pools.Condition
+	var out []api.NodeCondition
 	for _, name := range []string{conditionReadonly, conditionFull, conditionDisk} {
-		c := pools.Condition{Type: name}
+		c := api.NodeCondition{Type: name}
 		if name == failed {
 			c.Failed, c.Why = true, clip(err.Error())
 		}
@@ -108,7 +109,7 @@ func probe(path string) error {
 }
 
 // readConditions reads the conditions of problem detectors. The file may be missing.
-func readConditions(folder string) ([]pools.Condition, error) {
+func readConditions(folder string) ([]api.NodeCondition, error) {
 	path := filepath.Join(folder, conditionsFile)
 	// Do not open a pipe or follow a link: the read must end.
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
@@ -134,8 +135,8 @@ func readConditions(folder string) ([]pools.Condition, error) {
 }
 
 // decodeConditions reads a list of conditions.
-func decodeConditions(data []byte) ([]pools.Condition, error) {
-	var out []pools.Condition
+func decodeConditions(data []byte) ([]api.NodeCondition, error) {
+	var out []api.NodeCondition
 	if err := strictjson.Within(data, maxConditionsFile, &out); err != nil {
 		return nil, err
 	}
@@ -151,7 +152,7 @@ func decodeConditions(data []byte) ([]pools.Condition, error) {
 }
 
 // checkConditions returns the first mistake of a list, which may have at most limit conditions.
-func checkConditions(list []pools.Condition, limit int) error {
+func checkConditions(list []api.NodeCondition, limit int) error {
 	if len(list) > limit {
 		return fmt.Errorf("%d conditions: at most %d are allowed", len(list), limit)
 	}

@@ -13,11 +13,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/api"
 )
 
 // failed returns the types of the conditions that have failed.
-func failed(list []pools.Condition) string {
+func failed(list []api.NodeCondition) string {
 	var out []string
 	for _, c := range list {
 		if c.Failed {
@@ -83,11 +83,11 @@ func TestCheckSpace(t *testing.T) {
 }
 
 func TestDecodeConditions(t *testing.T) {
-	many := make([]pools.Condition, maxDetected()+1)
+	many := make([]api.NodeCondition, maxDetected()+1)
 	for i := range many {
 		many[i].Type = fmt.Sprint("T", i)
 	}
-	encode := func(list []pools.Condition) string {
+	encode := func(list []api.NodeCondition) string {
 		data, err := json.Marshal(list)
 		if err != nil {
 			t.Fatal(err)
@@ -183,7 +183,7 @@ func FuzzDecodeConditions(f *testing.F) {
 			return
 		}
 		m := newMachine(Config{ID: "n", Fenced: true}, "boot")
-		full := append(diskConditions(nil), pools.Condition{Type: conditionFile})
+		full := append(diskConditions(nil), api.NodeCondition{Type: conditionFile})
 		facts := m.facts(time.Unix(1, 0), append(full, list...))
 		out, err := json.Marshal(facts)
 		if err != nil {

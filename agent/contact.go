@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
@@ -17,10 +18,10 @@ const (
 // contact is the state of the connection to the bus, for an agent that fences itself. Only the
 // agent's loop uses it.
 type contact struct {
-	answers    chan time.Time   // of probes: the start time of each successful probe
-	lost       *time.Timer      // fires when the last success is too old
-	last       time.Time        // start time of the latest successful probe
-	unreported []message.Exited // copies that ended without contact
+	answers    chan time.Time // of probes: the start time of each successful probe
+	lost       *time.Timer    // fires when the last success is too old
+	last       time.Time      // start time of the latest successful probe
+	unreported []api.Exited   // copies that ended without contact
 }
 
 func newContact(now time.Time, limit time.Duration) *contact {

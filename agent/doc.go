@@ -4,7 +4,7 @@
 //	a, err := agent.New(cfg, nc, launcher, log)
 //	err = a.Run(ctx) // until ctx ends; leaves no process behind
 //
-// It publishes pools.NodeFacts and then message.Heartbeat, always both and in this order: each
+// It publishes api.NodeFacts and then api.Heartbeat, always both and in this order: each
 // heartbeat period, within a hundredth of a second after a change, when a lost connection is back,
 // and on a request on message.AnnounceSubject. Its subjects end with the node's id, and receivers refuse the messages of
 // another node there. A copy is STARTING until its process has run for a tenth of a second,
@@ -17,10 +17,10 @@
 //
 // The facts contain conditions of the agent's own machine. Each half minute the agent writes
 // durably to its folder (ReadonlyFilesystem, DiskFull, DiskError). At each heartbeat it reads the
-// file conditions.json in that folder, a list of at most 11 pools.Condition of problem detectors. A
+// file conditions.json in that folder, a list of at most 11 api.NodeCondition of problem detectors. A
 // file that is unreadable twice in a row is a condition too (ConditionsFile).
 //
-// A fenced node stops its copies with message.ReasonEvacuation and accepts none. Its owner fences
+// A fenced node stops its copies with api.ExitEvacuation and accepts none. Its owner fences
 // it ([Client.Fence]). The node fences itself if the bus has not responded for
 // Config.SelfFenceAfter, even on an open connection. That fence ends with the next response, and
 // the agent then publishes the ends of its copies.

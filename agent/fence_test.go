@@ -12,19 +12,18 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/weirkeeper/weirkeeper/agent"
-	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
-	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/local/localtest"
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
 // condition returns the latest condition of that type.
-func (e *observer) condition(name string) (pools.Condition, bool) {
+func (e *observer) condition(name string) (api.NodeCondition, bool) {
 	list := e.lastFacts().Conditions
-	i := slices.IndexFunc(list, func(c pools.Condition) bool { return c.Type == name })
+	i := slices.IndexFunc(list, func(c api.NodeCondition) bool { return c.Type == name })
 	if i < 0 {
-		return pools.Condition{}, false
+		return api.NodeCondition{}, false
 	}
 	return list[i], true
 }
@@ -41,8 +40,8 @@ func TestFence(t *testing.T) {
 		t.Errorf("start on a fenced node: %v", err)
 	}
 	for _, instance := range []string{"polite", "deaf"} {
-		if e := r.awaitExit(t, instance); e.Reason != message.ReasonEvacuation {
-			t.Errorf("%s: reason %s, want %s", instance, e.Reason, message.ReasonEvacuation)
+		if e := r.awaitExit(t, instance); e.Reason != api.ExitEvacuation {
+			t.Errorf("%s: reason %s, want %s", instance, e.Reason, api.ExitEvacuation)
 		}
 	}
 	localtest.Until(t, "nothing is left", func() bool {
@@ -192,8 +191,8 @@ func TestSelfFence(t *testing.T) {
 				t.Error("the exit was received without a connection")
 			}
 			test.lose(proxy, false)
-			if e := r.awaitExit(t, "a"); e.Reason != message.ReasonEvacuation {
-				t.Errorf("reason %s, want %s", e.Reason, message.ReasonEvacuation)
+			if e := r.awaitExit(t, "a"); e.Reason != api.ExitEvacuation {
+				t.Errorf("reason %s, want %s", e.Reason, api.ExitEvacuation)
 			}
 			localtest.Until(t, "the node takes app instances again", func() bool {
 				return r.Start(t.Context(), "n1", request("b", "exec sleep 60")) == nil

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/platform/call"
@@ -54,7 +55,7 @@ func (m *machine) cordon(now time.Time, on bool, at pools.Sequence) (changed boo
 //	    └───────────────────────▲
 type copyOf struct {
 	StartRequest
-	state     message.State // Starting or Running; Evacuating is only published
+	state     api.CopyState // Starting or Running; Evacuating is only published
 	since     time.Time     // of the state
 	asked     bool          // a request to stop it was received
 	evacuated bool          // it is stopped because the node is fenced
@@ -111,32 +112,32 @@ func (m *machine) admit(now time.Time, r StartRequest) (*copyOf, error) {
 		return nil, &call.Error{Code: codeNoRoom, Message: "node " + m.cfg.ID + " has " +
 			resource.Of(room).String() + " left: the app instance requires " + resource.Of(r.Footprint).String()}
 	}
-	c := &copyOf{StartRequest: r, state: message.Starting, since: now}
+	c := &copyOf{StartRequest: r, state: api.CopyStarting, since: now}
 	m.copies[r.Instance] = c
 	return c, nil
 }
 
 // running records that a copy is up.
 func (m *machine) running(now time.Time, instance string) {
-	if c := m.copies[instance]; c != nil && c.state == message.Starting {
-		c.state, c.since = message.Running, now
+	if c := m.copies[instance]; c != nil && c.state == api.CopyStarting {
+		c.state, c.since = api.CopyRunning, now
 	}
 }
 
 // exited removes a copy and returns the message about its end. It returns false for an unknown
 // copy. leaving means that the node itself is stopping.
-func (m *machine) exited(now time.Time, instance string, end outcome, leaving bool) (message.Exited, bool) {
+func (m *machine) exited(now time.Time, instance string, end outcome, leaving bool) (api.Exited, bool) {
 	c := m.copies[instance]
 	if c == nil {
-		return message.Exited{}, false
+		return api.Exited{}, false
 	}
 	delete(m.copies, instance)
 	m.keep(c)
-	e := message.Exited{
+	e := api.Exited{
 		Partition: message.Partition, App: c.App, Version: c.Version, Instance: c.Instance, Index: c.Index,
 		Status: end.status, Description: end.text, Reason: m.reason(c, leaving),
 	}
-	if e.Reason == message.ReasonCrashed {
+	if e.Reason == api.ExitCrashed {
 		e.CrashedAt = now.Unix()
 	}
 	return e, true
@@ -164,28 +165,28 @@ func (m *machine) keep(c *copyOf) {
 	m.ended = slices.Delete(m.ended, oldest, oldest+1)
 }
 
-func (m *machine) reason(c *copyOf, leaving bool) message.Reason {
+func (m *machine) reason(c *copyOf, leaving bool) api.ExitReason {
 	switch {
 	case c.asked:
-		return message.ReasonStopped
+		return api.ExitStopped
 	case c.evacuated, leaving && m.cordoned:
-		return message.ReasonEvacuation
+		return api.ExitEvacuation
 	case leaving:
-		return message.ReasonShutdown
+		return api.ExitShutdown
 	}
-	return message.ReasonCrashed
+	return api.ExitCrashed
 }
 
 // heartbeat returns all copies, in order of instance.
-func (m *machine) heartbeat() message.Heartbeat {
-	h := message.Heartbeat{Node: m.cfg.ID, Beats: []message.Beat{}}
+func (m *machine) heartbeat() api.Heartbeat {
+	h := api.Heartbeat{Node: m.cfg.ID, Beats: []api.Beat{}}
 	for _, id := range slices.Sorted(maps.Keys(m.copies)) {
 		c := m.copies[id]
 		state := c.state
 		if m.closed() {
-			state = message.Evacuating
+			state = api.CopyEvacuating
 		}
-		h.Beats = append(h.Beats, message.Beat{
+		h.Beats = append(h.Beats, api.Beat{
 			Partition: message.Partition, App: c.App, Version: c.Version, Instance: id,
 			Index: c.Index, State: state, Since: float64(c.since.UnixMilli()) / 1000,
 		})
@@ -195,8 +196,8 @@ func (m *machine) heartbeat() message.Heartbeat {
 
 // facts returns the facts to publish. The node is always safe to evict, because every copy may run
 // elsewhere.
-func (m *machine) facts(now time.Time, conditions []pools.Condition) pools.NodeFacts {
-	return pools.NodeFacts{
+func (m *machine) facts(now time.Time, conditions []api.NodeCondition) api.NodeFacts {
+	return api.NodeFacts{
 		ID: m.cfg.ID, Pool: m.cfg.Pool, Group: m.cfg.Group, BootID: m.boot,
 		Resources: m.cfg.Resources, Allocated: m.allocated(), Tasks: len(m.copies),
 		Draining: m.closed(), SafeToEvict: true, Priority: m.priority(),
@@ -205,10 +206,10 @@ func (m *machine) facts(now time.Time, conditions []pools.Condition) pools.NodeF
 }
 
 // conditions returns found, preceded by the fence of the owner if there is one.
-func (m *machine) conditions(found []pools.Condition) []pools.Condition {
+func (m *machine) conditions(found []api.NodeCondition) []api.NodeCondition {
 	if !m.fenced {
 		return found
 	}
-	fence := pools.Condition{Type: conditionFenced, Failed: true, Why: "fenced by its owner"}
-	return append([]pools.Condition{fence}, found...)
+	fence := api.NodeCondition{Type: conditionFenced, Failed: true, Why: "fenced by its owner"}
+	return append([]api.NodeCondition{fence}, found...)
 }

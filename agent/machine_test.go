@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/platform/call"
 	"github.com/weirkeeper/weirkeeper/pools"
@@ -127,7 +128,7 @@ func TestArgsRoundTrip(t *testing.T) {
 }
 
 func FuzzDecodeFacts(f *testing.F) {
-	data, err := json.Marshal(pools.NodeFacts{ID: "n", Pool: "p", Resources: resource.Vector{1, 2, 3, 4}})
+	data, err := json.Marshal(api.NodeFacts{ID: "n", Pool: "p", Resources: resource.Vector{1, 2, 3, 4}})
 	if err != nil {
 		f.Fatal(err)
 	}

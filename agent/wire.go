@@ -9,6 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
 	"github.com/weirkeeper/weirkeeper/internal/platform/call"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
@@ -268,26 +269,26 @@ func subject(cluster, pool, node, op string) string {
 // DecodeFacts decodes the facts that a node published. It returns an error if they are too large,
 // or if the id is invalid. Negative and infinite quantities, and conditions beyond their bounds,
 // are errors too.
-func DecodeFacts(data []byte) (pools.NodeFacts, error) {
+func DecodeFacts(data []byte) (api.NodeFacts, error) {
 	if len(data) > maxFacts {
-		return pools.NodeFacts{}, fmt.Errorf("node facts have %d bytes: at most %d are allowed", len(data), maxFacts)
+		return api.NodeFacts{}, fmt.Errorf("node facts have %d bytes: at most %d are allowed", len(data), maxFacts)
 	}
-	var f pools.NodeFacts
+	var f api.NodeFacts
 	if err := json.Unmarshal(data, &f); err != nil {
-		return pools.NodeFacts{}, fmt.Errorf("node facts: %w", err)
+		return api.NodeFacts{}, fmt.Errorf("node facts: %w", err)
 	}
 	if err := errors.Join(names.CheckToken("node", f.ID), f.Resources.Validate(), f.Allocated.Validate()); err != nil {
-		return pools.NodeFacts{}, fmt.Errorf("node facts: %w", err)
+		return api.NodeFacts{}, fmt.Errorf("node facts: %w", err)
 	}
 	if len(f.Rival) > pools.MaxConditionWhy || !printable(f.Rival) {
-		return pools.NodeFacts{}, fmt.Errorf("node facts: rival: want at most %d printable bytes", pools.MaxConditionWhy)
+		return api.NodeFacts{}, fmt.Errorf("node facts: rival: want at most %d printable bytes", pools.MaxConditionWhy)
 	}
 	f.ClockAhead = 0 // only a receiver has it
 	if f.Tasks < 0 || f.BatchTasks < 0 || f.Heartbeat < 0 {
-		return pools.NodeFacts{}, errors.New("node facts: tasks, heartbeat: want at least 0")
+		return api.NodeFacts{}, errors.New("node facts: tasks, heartbeat: want at least 0")
 	}
 	if err := checkConditions(f.Conditions, pools.MaxConditions); err != nil {
-		return pools.NodeFacts{}, fmt.Errorf("node facts: %w", err)
+		return api.NodeFacts{}, fmt.Errorf("node facts: %w", err)
 	}
 	return f, nil
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/pooltest/memory"
 )
@@ -146,7 +146,7 @@ func TestWhatIsFoundWithoutACauseIsWanted(t *testing.T) {
 	w.start()
 	silence(w, def, web)
 	r := w.tick()
-	if got := r.Account.Sum(resolve.EntryUnknown); got != 2 || r.Result.Target != 7 || r.Drift != nil {
+	if got := r.Account.Sum(api.EntryUnknown); got != 2 || r.Result.Target != 7 || r.Drift != nil {
 		t.Errorf("unknown %v, target %v, drift %v: want 2 of 7, no drift", got, r.Result.Target, r.Drift)
 	}
 	for range 3 {

@@ -10,8 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
-	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/metrics/metricstest"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
@@ -79,7 +79,7 @@ func TestLoopGivesSignsOfLife(t *testing.T) {
 		scheduler := &nodes{}
 		loop := NewLoop(Config{
 			Cluster: "here", Pool: "default", Tick: 70 * time.Second,
-			Policy:  decide.Policy{Setpoint: 1, Combine: decide.Sum},
+			Policy:  api.DecisionPolicy{Setpoint: 1, Combine: api.CombineSum},
 			Drain:   drain.Config{Threshold: time.Hour},
 			Default: ask.Signal{App: sigproto.DefaultApp, Name: "Default", Period: time.Minute},
 		}, World{

@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
-	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/resource"
 	"github.com/weirkeeper/weirkeeper/signals"
@@ -63,8 +63,8 @@ func TestBadAnswers(t *testing.T) {
 
 			r := w.tick()
 			app, resolved := appOf(t, r, "web")
-			wantOpinion(t, app.Opinion, decide.Failed, append(test.why, w.signals.Endpoint("web").Address)...)
-			if !app.Opinion.Request.IsEmpty() || resolved.Source != decide.FromDefault || !resolved.Fallback {
+			wantOpinion(t, app.Opinion, api.VerdictFailed, append(test.why, w.signals.Endpoint("web").Address)...)
+			if !app.Opinion.Request.IsEmpty() || resolved.Source != api.FromDefault || !resolved.Fallback {
 				t.Errorf("%+v: want the default signal to stand in", resolved)
 			}
 			if r.Result.Target != 5 {
@@ -74,8 +74,8 @@ func TestBadAnswers(t *testing.T) {
 
 			r = w.tick()
 			app, resolved = appOf(t, r, "web")
-			wantOpinion(t, app.Opinion, decide.Value)
-			if resolved.Source != decide.FromSignal || r.Result.Target != 6 {
+			wantOpinion(t, app.Opinion, api.VerdictValue)
+			if resolved.Source != api.FromSignal || r.Result.Target != 6 {
 				t.Errorf("%+v, target %v: want its own answer, 6", resolved, r.Result.Target)
 			}
 			if n := connections.Load(); n != 2 {
@@ -91,16 +91,16 @@ func TestVerdictsOfASignal(t *testing.T) {
 	tests := []struct {
 		name    string
 		answer  string
-		want    decide.Opinion
-		source  decide.Source
+		want    api.Opinion
+		source  api.RequestSource
 		shrinks bool
 	}{
 		{"value", `{"Resources":{"cpus":8},"Verdict":"value","Explanation":"32 rps / 4"}`,
-			decide.Opinion{Verdict: decide.Value, Explanation: "32 rps / 4"}, decide.FromSignal, true},
+			api.Opinion{Verdict: api.VerdictValue, Explanation: "32 rps / 4"}, api.FromSignal, true},
 		{"no opinion", `{"Resources":{},"Verdict":"no_opinion","Explanation":"it is night"}`,
-			decide.Opinion{Verdict: decide.NoOpinion, Why: "it is night", Explanation: "it is night"}, decide.FromNone, false},
+			api.Opinion{Verdict: api.VerdictNoOpinion, Why: "it is night", Explanation: "it is night"}, api.FromNone, false},
 		{"stale", `{"Resources":{},"Verdict":"stale","Explanation":"orders end at 12:00"}`,
-			decide.Opinion{Verdict: decide.Stale, Why: "orders end at 12:00", Explanation: "orders end at 12:00"}, decide.FromDefault, false},
+			api.Opinion{Verdict: api.VerdictStale, Why: "orders end at 12:00", Explanation: "orders end at 12:00"}, api.FromDefault, false},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -128,11 +128,11 @@ func TestSignalThatDoesNotRun(t *testing.T) {
 	w.asks(sigproto.DefaultApp, 4)
 	r := w.tick()
 	app, _ := appOf(t, r, "web")
-	wantOpinion(t, app.Opinion, decide.Failed, ": connect: ")
+	wantOpinion(t, app.Opinion, api.VerdictFailed, ": connect: ")
 	wantOps(t, r)
 	w.asks("web", 24)
 	app, _ = appOf(t, w.tick(), "web")
-	wantOpinion(t, app.Opinion, decide.Value)
+	wantOpinion(t, app.Opinion, api.VerdictValue)
 	w.wantCalls("set target a 6")
 }
 
@@ -144,15 +144,15 @@ func TestSignalThatIsDown(t *testing.T) {
 	w.signals.set("web", ask.Endpoint{Down: "release v2 could not be fetched"})
 	r := w.tick()
 	app, resolved := appOf(t, r, "web")
-	wantOpinion(t, app.Opinion, decide.Failed, "release v2 could not be fetched")
-	if resolved.Source != decide.FromDefault {
+	wantOpinion(t, app.Opinion, api.VerdictFailed, "release v2 could not be fetched")
+	if resolved.Source != api.FromDefault {
 		t.Errorf("served by %s, want the default signal", resolved.Source)
 	}
 	wantOps(t, r)
 	w.asks("web", 24)
 	w.signals.set("web", up)
 	app, _ = appOf(t, w.tick(), "web")
-	wantOpinion(t, app.Opinion, decide.Value)
+	wantOpinion(t, app.Opinion, api.VerdictValue)
 }
 
 func TestSignalMoves(t *testing.T) {
@@ -188,7 +188,7 @@ func TestSignalMoves(t *testing.T) {
 			want := int64(2)
 			if test.moved {
 				want = 1
-				wantOpinion(t, app.Opinion, decide.NoOpinion, "every resource is null")
+				wantOpinion(t, app.Opinion, api.VerdictNoOpinion, "every resource is null")
 			}
 			if n := connections.Load(); n != want {
 				t.Errorf("%d connections there, want %d", n, want)
@@ -203,14 +203,14 @@ func TestStaleWindows(t *testing.T) {
 	tests := []struct {
 		name string
 		age  time.Duration // of the newest point
-		want decide.Verdict
+		want api.Verdict
 		why  string
 	}{
-		{"no point", none, decide.Stale, "requests has no point in the last 5m0s"},
-		{"no point in the window", 6 * time.Minute, decide.Stale, "requests has no point in the last 5m0s"},
-		{"too old", 4 * time.Minute, decide.Stale, "newest point of requests is 4m0s old, at most 3m0s is allowed"},
-		{"just good", 3 * time.Minute, decide.Value, ""},
-		{"new", 0, decide.Value, ""},
+		{"no point", none, api.VerdictStale, "requests has no point in the last 5m0s"},
+		{"no point in the window", 6 * time.Minute, api.VerdictStale, "requests has no point in the last 5m0s"},
+		{"too old", 4 * time.Minute, api.VerdictStale, "newest point of requests is 4m0s old, at most 3m0s is allowed"},
+		{"just good", 3 * time.Minute, api.VerdictValue, ""},
+		{"new", 0, api.VerdictValue, ""},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -226,13 +226,13 @@ func TestStaleWindows(t *testing.T) {
 			r := w.tickAgain()
 			app, resolved := appOf(t, r, "web")
 			wantOpinion(t, app.Opinion, test.want, test.why)
-			if test.want == decide.Value {
+			if test.want == api.VerdictValue {
 				if r.Result.Target != 2 || web.count() != 1 {
 					t.Errorf("target %v, asked %d times: want 2, once", r.Result.Target, web.count())
 				}
 				return
 			}
-			if web.count() != 0 || resolved.Source != decide.FromDefault {
+			if web.count() != 0 || resolved.Source != api.FromDefault {
 				t.Errorf("asked %d times, served by %s: want never, the default signal", web.count(), resolved.Source)
 			}
 			wantOps(t, r)
@@ -240,7 +240,7 @@ func TestStaleWindows(t *testing.T) {
 
 			w.write(metrics.Sample{Type: metrics.App, Name: "web,requests", Value: 7}, -time.Minute)
 			app, _ = appOf(t, w.tick(), "web")
-			wantOpinion(t, app.Opinion, decide.Value)
+			wantOpinion(t, app.Opinion, api.VerdictValue)
 		})
 	}
 }
@@ -255,8 +255,8 @@ func TestWindowThatCannotBeRead(t *testing.T) {
 	w.store.fail["web,requests"] = errors.New("no metrics store answers")
 	r := w.tick()
 	app, resolved := appOf(t, r, "web")
-	wantOpinion(t, app.Opinion, decide.Failed, "window of requests is unknown: no metrics store answers")
-	if web.count() != 0 || resolved.Source != decide.FromDefault {
+	wantOpinion(t, app.Opinion, api.VerdictFailed, "window of requests is unknown: no metrics store answers")
+	if web.count() != 0 || resolved.Source != api.FromDefault {
 		t.Errorf("asked %d times, served by %s: want never, the default signal", web.count(), resolved.Source)
 	}
 	wantOps(t, r)
@@ -312,7 +312,7 @@ func TestSharedWindowIsReadOnce(t *testing.T) {
 	w.config.Apps[2].Windows[0].Range = 2 * window
 	r := w.tick()
 	for _, app := range r.Case.Input.Apps {
-		wantOpinion(t, app.Opinion, decide.Value)
+		wantOpinion(t, app.Opinion, api.VerdictValue)
 	}
 	if n := w.store.count("cpus_allocated"); n != 2 {
 		t.Errorf("cpus_allocated was read %d times, want once for each of 2 ranges", n)
@@ -340,12 +340,12 @@ func TestPeriod(t *testing.T) {
 
 	web.set(resource.Request{}, errors.New("cannot say"))
 	app, _ := appOf(t, w.tick(), "web")
-	wantOpinion(t, app.Opinion, decide.Failed, "data ack")
+	wantOpinion(t, app.Opinion, api.VerdictFailed, "data ack")
 	app, _ = appOf(t, w.tick(), "web")
-	wantOpinion(t, app.Opinion, decide.Failed, "data ack")
+	wantOpinion(t, app.Opinion, api.VerdictFailed, "data ack")
 	web.set(cpus(16), nil)
 	app, _ = appOf(t, w.tick(), "web")
-	wantOpinion(t, app.Opinion, decide.Value)
+	wantOpinion(t, app.Opinion, api.VerdictValue)
 	if web.count() != 4 {
 		t.Errorf("web was asked %d times, want 4: again at each tick until it answers", web.count())
 	}
@@ -362,7 +362,7 @@ func TestAppWithoutASignal(t *testing.T) {
 	w.asks(sigproto.DefaultApp, 8)
 	r := w.tick()
 	app, resolved := appOf(t, r, "web")
-	if app.Configured || app.Opinion.Verdict != decide.NotRequested || resolved.Fallback || resolved.Source != decide.FromDefault {
+	if app.Configured || app.Opinion.Verdict != api.VerdictNotRequested || resolved.Fallback || resolved.Source != api.FromDefault {
 		t.Errorf("%+v %+v: want the default signal to speak for it, and not as a stand-in", app, resolved)
 	}
 	if r.Result.Target != 2 {
@@ -410,11 +410,11 @@ func TestSignalsGetRequestsConcurrently(t *testing.T) {
 	r := w.tick()
 	for _, name := range names {
 		app, _ := appOf(t, r, name)
-		wantOpinion(t, app.Opinion, decide.Value)
+		wantOpinion(t, app.Opinion, api.VerdictValue)
 	}
 	for _, name := range silent {
 		app, _ := appOf(t, r, name)
-		wantOpinion(t, app.Opinion, decide.Failed, "data ack: context deadline exceeded")
+		wantOpinion(t, app.Opinion, api.VerdictFailed, "data ack: context deadline exceeded")
 	}
 	wantOps(t, r)
 }
@@ -428,7 +428,7 @@ func TestPatternThatFindsNothing(t *testing.T) {
 	w.config.Apps[0].Windows = []ask.Window{{Name: "^web,req", Type: metrics.App, Regex: true, Range: window, MaxAge: window}}
 	r := w.tick()
 	app, _ := appOf(t, r, "web")
-	wantOpinion(t, app.Opinion, decide.Stale, "^web,req has no point")
+	wantOpinion(t, app.Opinion, api.VerdictStale, "^web,req has no point")
 	wantOps(t, r)
 	w.wantTarget(5)
 }

@@ -9,8 +9,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
-	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/resource"
 	"github.com/weirkeeper/weirkeeper/signals"
@@ -36,15 +37,15 @@ func TestShadow(t *testing.T) {
 		name       string
 		own        resource.Request
 		beside     resource.Request
-		want       decide.Verdict
+		want       api.Verdict
 		compared   bool
 		difference string
 	}{
-		{"agrees", cpus(8), cpus(8.8), decide.Value, true, ""},
-		{"differs", cpus(8), cpus(10), decide.Value, true, "cpus 8 -> 10 (+25 %, tolerance 10 %)"},
-		{"has no opinion", cpus(8), resource.Request{}, decide.NoOpinion, true, "verdict value -> no_opinion"},
-		{"alone has one", resource.Request{}, cpus(8), decide.Value, true, "verdict no_opinion -> value"},
-		{"neither has one", resource.Request{}, resource.Request{}, decide.NoOpinion, false, ""},
+		{"agrees", cpus(8), cpus(8.8), api.VerdictValue, true, ""},
+		{"differs", cpus(8), cpus(10), api.VerdictValue, true, "cpus 8 -> 10 (+25 %, tolerance 10 %)"},
+		{"has no opinion", cpus(8), resource.Request{}, api.VerdictNoOpinion, true, "verdict value -> no_opinion"},
+		{"alone has one", resource.Request{}, cpus(8), api.VerdictValue, true, "verdict no_opinion -> value"},
+		{"neither has one", resource.Request{}, resource.Request{}, api.VerdictNoOpinion, false, ""},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -53,13 +54,13 @@ func TestShadow(t *testing.T) {
 			w, own, p := shadowed(t, beside, 0.1)
 			own.set(test.own, nil)
 			r := w.tick()
-			want := []ask.ShadowRecord{{
+			want := []api.ShadowRecord{{
 				App: "web", Tolerance: 0.1, Compared: test.compared, Difference: test.difference,
-				Opinion: decide.Opinion{
+				Opinion: api.Opinion{
 					Signal: namespace(t) + "/Need", Version: "v2", Verdict: test.want, Request: test.beside, At: w.now,
 				},
 			}}
-			if diff := cmp.Diff(want, r.Shadows, cmpopts.IgnoreFields(decide.Opinion{}, "Latency", "Why"),
+			if diff := cmp.Diff(want, r.Shadows, cmpopts.IgnoreFields(api.Opinion{}, "Latency", "Why"),
 				cmpopts.EquateComparable(resource.Request{})); diff != "" {
 				t.Errorf("shadows (-want +got):\n%s", diff)
 			}
@@ -94,7 +95,7 @@ func TestShadowHasNoEffect(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			decision := func(beside bool) ([]byte, Record) {
+			decision := func(beside bool) ([]byte, api.TickRecord) {
 				w := newWorld(t, []int{3}, "web")
 				w.now = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 				w.config.Tick = 2 * time.Second
@@ -121,7 +122,7 @@ func TestShadowHasNoEffect(t *testing.T) {
 				if took := time.Since(began); took > w.config.panel().Timeout()+patience/2 {
 					t.Errorf("the tick took %v", took)
 				}
-				data, err := json.Marshal(r.Case.Resolve().Decision)
+				data, err := json.Marshal(resolve.Resolve(*r.Case).Decision)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -136,8 +137,8 @@ func TestShadowHasNoEffect(t *testing.T) {
 				t.Fatalf("shadows %+v, want one", r.Shadows)
 			}
 			app, _ := appOf(t, r, "web")
-			wantOpinion(t, app.Opinion, decide.Value)
-			if test.silent && r.Shadows[0].Verdict != decide.Failed {
+			wantOpinion(t, app.Opinion, api.VerdictValue)
+			if test.silent && r.Shadows[0].Verdict != api.VerdictFailed {
 				t.Errorf("shadow %+v, want it failed", r.Shadows[0])
 			}
 		})
@@ -187,7 +188,7 @@ func TestShadowAndSignalGetRequestsConcurrently(t *testing.T) {
 	w.signals.set("web", p.Endpoint)
 	r := w.tick()
 	app, _ := appOf(t, r, "web")
-	wantOpinion(t, app.Opinion, decide.Value)
+	wantOpinion(t, app.Opinion, api.VerdictValue)
 	if len(r.Shadows) != 1 || !r.Shadows[0].Compared {
 		t.Errorf("shadows %+v, want one that was compared", r.Shadows)
 	}
@@ -221,10 +222,10 @@ func TestShadowOfASignalThatFails(t *testing.T) {
 	w, own, _ := shadowed(t, &need{request: cpus(8)}, 0)
 	own.set(resource.Request{}, context.Canceled)
 	r := w.tick()
-	if s := r.Shadows; len(s) != 1 || s[0].Compared || s[0].Verdict != decide.Value || s[0].Difference != "" {
+	if s := r.Shadows; len(s) != 1 || s[0].Compared || s[0].Verdict != api.VerdictValue || s[0].Difference != "" {
 		t.Errorf("shadows %+v, want one that answers and is not compared", s)
 	}
-	if _, resolved := appOf(t, r, "web"); resolved.Source != decide.FromDefault {
+	if _, resolved := appOf(t, r, "web"); resolved.Source != api.FromDefault {
 		t.Errorf("served by %s, want the default signal", resolved.Source)
 	}
 }

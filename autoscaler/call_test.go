@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
-	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/sigproto"
@@ -86,7 +86,7 @@ func TestNoTickIsLost(t *testing.T) {
 					r := w.tick()
 					m.wg.Wait()
 					app, _ := appOf(t, r, "web")
-					wantOpinion(t, app.Opinion, decide.Value)
+					wantOpinion(t, app.Opinion, api.VerdictValue)
 					if want != "" && app.Opinion.Version != want {
 						t.Errorf("tick %d: version %s, want %s", i, app.Opinion.Version, want)
 					}
@@ -183,14 +183,14 @@ func TestPatience(t *testing.T) {
 		treat    func(peer)
 		frozen   bool
 		waits    bool
-		verdict  decide.Verdict
+		verdict  api.Verdict
 		expected string
 	}{
-		{"never heard of", false, func(p peer) { p.body() }, false, false, decide.Failed, "EOF"},
-		{"answered before", true, func(p peer) { p.body() }, false, true, decide.Failed, "EOF"},
-		{"nobody tells", true, func(p peer) { p.body() }, true, false, decide.Failed, "EOF"},
-		{"refuses", true, func(p peer) { p.body(); p.send("\x02"); p.hangUp() }, false, false, decide.Failed, "refused"},
-		{"garbage", true, answering("garbage"), false, false, decide.Failed, "protocol error"},
+		{"never heard of", false, func(p peer) { p.body() }, false, false, api.VerdictFailed, "EOF"},
+		{"answered before", true, func(p peer) { p.body() }, false, true, api.VerdictFailed, "EOF"},
+		{"nobody tells", true, func(p peer) { p.body() }, true, false, api.VerdictFailed, "EOF"},
+		{"refuses", true, func(p peer) { p.body(); p.send("\x02"); p.hangUp() }, false, false, api.VerdictFailed, "refused"},
+		{"garbage", true, answering("garbage"), false, false, api.VerdictFailed, "protocol error"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -233,7 +233,7 @@ func TestSignalThatStaysDown(t *testing.T) {
 	for i, waits := range []bool{true, false} {
 		began := time.Now()
 		app, _ := appOf(t, w.tick(), "web")
-		wantOpinion(t, app.Opinion, decide.Failed, "the signal is fatal")
+		wantOpinion(t, app.Opinion, api.VerdictFailed, "the signal is fatal")
 		if took := time.Since(began); (took >= w.config.panel().Timeout()) != waits {
 			t.Errorf("tick %d took %v; waited: want %t", i, took, waits)
 		}
@@ -261,7 +261,7 @@ func TestSignalThatDiesOfItsWindows(t *testing.T) {
 	w.signals.set("web", old)
 	connections := w.misbehave("web", deadly)
 	app, _ := appOf(t, w.tick(), "web")
-	wantOpinion(t, app.Opinion, decide.Failed, "EOF")
+	wantOpinion(t, app.Opinion, api.VerdictFailed, "EOF")
 	// Some may be listed before the death of earlier ones is known. If all got requests, there
 	// would be thousands.
 	if n := connections.Load(); n < 3 || n > 15 {

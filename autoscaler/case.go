@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/apply"
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
@@ -17,8 +18,8 @@ import (
 
 // caseOf returns the case of a reading, the opinions and the orders, with the account of the
 // groups. It changes nothing.
-func (l *Loop) caseOf(now time.Time, r apply.Reading, orders pools.Orders) (resolve.Case, resolve.Account) {
-	c := resolve.Case{Busy: r.Busy(), Limits: l.config.Prune, OrphansAfter: l.config.OrphansAfter, Leaving: r.Records.Returnable(r.Snapshot)}
+func (l *Loop) caseOf(now time.Time, r apply.Reading, orders api.Orders) (api.Case, resolve.Account) {
+	c := api.Case{Busy: r.Busy(), Limits: l.config.Prune, OrphansAfter: l.config.OrphansAfter, Leaving: r.Records.Returnable(r.Snapshot)}
 	leaving := r.Records.Leaving()
 	marked := mark(&c, r.Snapshot, orders.Stale, leaving)
 	state := r.State
@@ -27,7 +28,7 @@ func (l *Loop) caseOf(now time.Time, r apply.Reading, orders pools.Orders) (reso
 		of.Surge = min(of.Surge, c.Stale[group])
 		state.Groups[group] = of
 	}
-	c.State = quarantines(now, r.Groups, state, ruleClock(state.State, now), l.writer.Raised)
+	c.State = quarantines(now, r.Groups, state, ruleClock(state.DecisionState, now), l.writer.Raised)
 	account := r.Account(c.State)
 	fillGroups(&c, r.Groups, account)
 	fillNodes(&c, now, r, leaving, marked)
@@ -47,7 +48,7 @@ func (l *Loop) caseOf(now time.Time, r apply.Reading, orders pools.Orders) (reso
 
 // mark sets the weight of the instances that an operator marked as stale, and returns these
 // instances. The rolling does not replace an instance that is leaving already.
-func mark(c *resolve.Case, s *snapshot.Snapshot, marks []pools.StaleMark, leaving map[string]bool) map[string]bool {
+func mark(c *api.Case, s *snapshot.Snapshot, marks []api.StaleMark, leaving map[string]bool) map[string]bool {
 	ids, weight := map[string]bool{}, map[string]float64{}
 	for _, mark := range marks {
 		for _, i := range s.LaunchedBefore(mark.Group, mark.At) {
@@ -68,7 +69,7 @@ func mark(c *resolve.Case, s *snapshot.Snapshot, marks []pools.StaleMark, leavin
 
 // ruleClock returns the monotonic clock of the rules at now: its value at the last tick, plus the
 // time since, which is 0 if the clock went back.
-func ruleClock(s decide.State, now time.Time) time.Time {
+func ruleClock(s api.DecisionState, now time.Time) time.Time {
 	if s.Clock.IsZero() || s.Wall.IsZero() {
 		return now
 	}
@@ -76,7 +77,7 @@ func ruleClock(s decide.State, now time.Time) time.Time {
 }
 
 // ordered returns the operators' orders about the target.
-func ordered(orders pools.Orders, limits decide.Limits) (offset float64, pinned *float64) {
+func ordered(orders api.Orders, limits api.TargetLimits) (offset float64, pinned *float64) {
 	if o := orders.Offset; o != nil {
 		offset = o.Weight
 	}
@@ -95,20 +96,20 @@ func ordered(orders pools.Orders, limits decide.Limits) (offset float64, pinned 
 
 // fillGroups sets the shares of the groups. The share of a group is at most its maximum less the
 // rest of its target.
-func fillGroups(c *resolve.Case, groups []pools.GroupSnapshot, account resolve.Account) {
-	c.Groups, c.Has = make([]plan.GroupTarget, len(groups)), make(map[string]int, len(groups))
+func fillGroups(c *api.Case, groups []pools.GroupSnapshot, account resolve.Account) {
+	c.Groups, c.Has = make([]api.GroupTarget, len(groups)), make(map[string]int, len(groups))
 	for i, g := range groups {
 		of := account.Groups[i]
-		c.Groups[i] = plan.GroupTarget{ID: g.ID, Target: of.Share(), Min: g.Min, Max: g.Max, Stale: g.Stale}
-		if g.Max != pools.Unlimited {
+		c.Groups[i] = api.GroupTarget{ID: g.ID, Target: of.Share(), Min: g.Min, Max: g.Max, Stale: g.Stale}
+		if g.Max != api.Unbounded {
 			c.Groups[i].Max = max(0, g.Max-of.Beside())
 		}
 	}
 }
 
 // fillNodes sets the nodes that stay, and their part of each group.
-func fillNodes(c *resolve.Case, now time.Time, r apply.Reading, leaving, marked map[string]bool) {
-	c.Nodes, c.Joined = make([]plan.Candidate, 0, len(r.Nodes)), r.Joined
+func fillNodes(c *api.Case, now time.Time, r apply.Reading, leaving, marked map[string]bool) {
+	c.Nodes, c.Joined = make([]api.Candidate, 0, len(r.Nodes)), r.Joined
 	inPlace, has := r.Records.InPlace(), make(map[string]float64, len(r.Groups))
 	for _, n := range r.Nodes {
 		aside := r.Quarantined(n.Instance.ID) // r.Joined excludes it
@@ -122,7 +123,7 @@ func fillNodes(c *resolve.Case, now time.Time, r apply.Reading, leaving, marked 
 		candidate := plan.CandidateOf(now, n)
 		candidate.Repairing = inPlace[n.Instance.ID]
 		c.Nodes = append(c.Nodes, candidate)
-		if n.Instance.State != pools.InstanceTerminating {
+		if n.Instance.State != api.InstanceTerminating {
 			has[n.Instance.Group] += n.Instance.Weight
 		}
 	}
@@ -134,7 +135,7 @@ func fillNodes(c *resolve.Case, now time.Time, r apply.Reading, leaving, marked 
 // quarantines returns the state with the backoffs of these groups. If the provider reports a group
 // short after its last raise or shortage, the group is in backoff. If a raised group has filled up,
 // its backoff ends.
-func quarantines(now time.Time, groups []pools.GroupSnapshot, s resolve.State, clock time.Time, raised func(group string) bool) resolve.State {
+func quarantines(now time.Time, groups []pools.GroupSnapshot, s api.PoolState, clock time.Time, raised func(group string) bool) api.PoolState {
 	out := slices.Clone(s.Backoffs)
 	for group, of := range s.Groups {
 		if of.At.After(now) { // the clock went back
@@ -160,16 +161,16 @@ func quarantines(now time.Time, groups []pools.GroupSnapshot, s resolve.State, c
 			out = plan.ClearBackoff(out, g.ID)
 		}
 	}
-	s.Backoffs = slices.DeleteFunc(out, func(q plan.Backoff) bool { return !there[q.Group] })
+	s.Backoffs = slices.DeleteFunc(out, func(q api.GroupBackoff) bool { return !there[q.Group] })
 	return s
 }
 
 // input returns the input of the rules, except history and orders.
-func (l *Loop) input(now time.Time, c resolve.Case, v *snapshot.Snapshot) decide.Input {
+func (l *Loop) input(now time.Time, c api.Case, v *snapshot.Snapshot) api.DecisionInput {
 	opinions := l.signals.Opinions()
-	return decide.Input{
+	return api.DecisionInput{
 		Now: now, Policy: l.config.Policy, Default: opinions.Default, Apps: opinions.Apps, Lost: v.Lost, Barred: v.Condition.Barred,
-		Capacity: decide.Capacity{
+		Capacity: api.PoolCapacity{
 			Target: *c.State.Wanted, Joined: v.Joined, Totals: v.Totals,
 		},
 		NoScaleIn: l.noScaleIn(v, opinions.Short),

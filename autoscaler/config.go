@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/apply"
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
-	"github.com/weirkeeper/weirkeeper/pools/plan"
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
@@ -19,8 +19,8 @@ type Config struct {
 	Pool    string
 	Tick    time.Duration
 	DryRun  bool // decide, plan and record, but change nothing
-	Policy  decide.Policy
-	Prune   plan.Limits
+	Policy  api.DecisionPolicy
+	Prune   api.PruneLimits
 	Drain   drain.Config
 	Drift   Drift // empty: Obey
 	// OrphansAfter is how long an instance may run before its node joins; then it is removed. 0: no
@@ -35,7 +35,7 @@ type Config struct {
 
 // Validate returns all mistakes that make c unusable, joined, or nil.
 func (c Config) Validate() error {
-	errs := []error{c.Policy.Validate(), c.Drain.Validate()}
+	errs := []error{decide.ValidatePolicy(c.Policy), c.Drain.Validate()}
 	if c.Tick <= 0 {
 		errs = append(errs, fmt.Errorf("tick is %v: want more than 0", c.Tick))
 	}

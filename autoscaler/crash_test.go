@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/api"
 )
 
 // dieBeforeTheCalls runs a tick of a process that dies after its intent is saved, before the
@@ -30,23 +30,23 @@ func TestKilledBetweenIntentAndCall(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name  string
-		order func(w *world, o *pools.Orders)
-		after func(o *pools.Orders)
+		order func(w *world, o *api.Orders)
+		after func(o *api.Orders)
 	}{
-		{"with an offset", func(_ *world, o *pools.Orders) { o.Offset = &pools.Offset{Note: pools.Note{By: "me"}, Weight: 4} }, func(o *pools.Orders) { o.Offset = nil }},
-		{"in a rolling", func(w *world, o *pools.Orders) {
-			o.Stale = []pools.StaleMark{{Note: pools.Note{By: "me", At: w.now}, Group: "a"}}
-		}, func(*pools.Orders) {}},
-		{"with a removal", func(_ *world, o *pools.Orders) {
-			o.Removals = []pools.Removal{{Note: pools.Note{By: "me"}, Node: "a-2"}}
-		}, func(*pools.Orders) {}},
+		{"with an offset", func(_ *world, o *api.Orders) { o.Offset = &api.Offset{Note: api.Note{By: "me"}, Weight: 4} }, func(o *api.Orders) { o.Offset = nil }},
+		{"in a rolling", func(w *world, o *api.Orders) {
+			o.Stale = []api.StaleMark{{Note: api.Note{By: "me", At: w.now}, Group: "a"}}
+		}, func(*api.Orders) {}},
+		{"with a removal", func(_ *world, o *api.Orders) {
+			o.Removals = []api.Removal{{Note: api.Note{By: "me"}, Node: "a-2"}}
+		}, func(*api.Orders) {}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			w, def, web := steady(t, 6)
 			w.now = w.now.Add(time.Minute)
-			w.book.change(func(o *pools.Orders) { test.order(w, o) })
+			w.book.change(func(o *api.Orders) { test.order(w, o) })
 			w.dieBeforeTheCalls()
 			w.wantTarget(6)
 			w.start()

@@ -13,9 +13,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/weirkeeper/weirkeeper/autoscaler/apply"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
-	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
 	"github.com/weirkeeper/weirkeeper/metrics/metricstest"
@@ -100,7 +99,7 @@ func (g mortalGroup) Terminate(ctx context.Context, ids []string) error {
 	return errors.Join(g.Group.Terminate(ctx, ids), g.life.spend())
 }
 
-func (g mortalGroup) RepairKinds() []pools.RepairKind { return g.Group.(pools.Repairer).RepairKinds() }
+func (g mortalGroup) RepairKinds() []api.RepairKind { return g.Group.(pools.Repairer).RepairKinds() }
 
 func (g mortalGroup) RepairInPlace(ctx context.Context, m pools.InPlaceRepair) (bool, error) {
 	if err := g.life.spend(); err != nil {
@@ -127,7 +126,7 @@ func (m mortal) Cordon(ctx context.Context, node string, on bool) error {
 	return m.nodes.Cordon(ctx, node, on)
 }
 
-func (m mortal) Put(ctx context.Context, r drain.Record) error {
+func (m mortal) Put(ctx context.Context, r api.Drain) error {
 	if err := m.spend(); err != nil {
 		return err
 	}
@@ -150,7 +149,7 @@ func (m mortal) Append(ctx context.Context, record []byte) error {
 
 type mortalRecords struct{ mortal }
 
-func (m mortalRecords) Load(ctx context.Context) ([]drain.Record, error) { return m.records.Load(ctx) }
+func (m mortalRecords) Load(ctx context.Context) ([]api.Drain, error) { return m.records.Load(ctx) }
 
 type mortalMemory struct{ mortal }
 
@@ -179,7 +178,7 @@ func (m mortalMemory) Save(ctx context.Context, data []byte) error {
 
 type mortalBook struct{ mortal }
 
-func (m mortalBook) Read(ctx context.Context, now time.Time) (pools.Orders, error) {
+func (m mortalBook) Read(ctx context.Context, now time.Time) (api.Orders, error) {
 	return m.book.Read(ctx, now)
 }
 func (m mortalBook) Removed(ctx context.Context, node string) error {
@@ -247,10 +246,10 @@ func newDay(t rapid.TB) *day {
 	}
 	d.config = Config{
 		Cluster: "here", Pool: "default", Tick: time.Minute, Drain: drain.Config{Threshold: 5 * time.Minute, Force: true}, OrphansAfter: 10 * time.Minute,
-		Policy: decide.Policy{
-			Setpoint: 1, Combine: decide.Sum, Period: time.Minute, Limits: decide.Limits{Max: 100, MaxAdd: decide.Unlimited, MaxRemove: 3},
+		Policy: api.DecisionPolicy{
+			Setpoint: 1, Combine: api.CombineSum, Period: time.Minute, Limits: api.TargetLimits{Max: 100, MaxAdd: api.Unlimited, MaxRemove: 3},
 		},
-		Prune:   plan.Limits{MaxWeight: 3, MaxTasks: pools.Unlimited},
+		Prune:   api.PruneLimits{MaxWeight: 3, MaxTasks: api.Unbounded},
 		Default: ask.Signal{App: sigproto.DefaultApp, Name: "Default", Period: time.Minute},
 	}
 	d.born(-1)
@@ -274,7 +273,7 @@ func (d *day) born(fuse int) {
 }
 
 // tick runs one tick, and returns its record if the process survived.
-func (d *day) tick() *Record {
+func (d *day) tick() *api.TickRecord {
 	d.now = d.now.Add(time.Minute)
 	for _, g := range d.groups {
 		g.Advance(d.now)
@@ -303,7 +302,7 @@ func (d *day) tick() *Record {
 	if d.ledger.len() != before+1 {
 		d.t.Fatal("the tick is not recorded")
 	}
-	var r Record
+	var r api.TickRecord
 	if err := json.Unmarshal(d.ledger.records[before], &r); err != nil {
 		d.t.Fatal(err)
 	}
@@ -328,7 +327,7 @@ func (d *day) anyRepair(t *rapid.T, node string) {
 	case 1:
 		r.Hold = true
 	default:
-		r.RepairInPlace = &pools.InPlaceRepair{Kind: rapid.SampledFrom([]pools.RepairKind{pools.RepairReboot, pools.RepairReset, pools.RepairRebuild}).Draw(t, "kind")}
+		r.RepairInPlace = &pools.InPlaceRepair{Kind: rapid.SampledFrom([]api.RepairKind{api.RepairReboot, api.RepairReset, api.RepairRebuild}).Draw(t, "kind")}
 	}
 	silent := rapid.Bool().Draw(t, "silent")
 	d.nodes.change(func(n *nodes) { n.mute[node] = silent })
@@ -358,8 +357,8 @@ func (d *day) events(t *rapid.T) {
 	case what == 6 && len(ids) > 0:
 		id := rapid.SampledFrom(ids).Draw(t, "removed")
 		d.allowed[id] = true
-		d.book.change(func(o *pools.Orders) {
-			o.Removals = append(slices.Clone(o.Removals), pools.Removal{Note: pools.Note{By: "me"}, Node: id})
+		d.book.change(func(o *api.Orders) {
+			o.Removals = append(slices.Clone(o.Removals), api.Removal{Note: api.Note{By: "me"}, Node: id})
 		})
 	case what == 7 && len(ids) > 0:
 		id := rapid.SampledFrom(ids).Draw(t, "rebalanced")
@@ -389,7 +388,7 @@ func (d *day) running(g *memory.Group) (ids []string) {
 		d.t.Fatal(err)
 	}
 	for _, i := range s.Instances {
-		if i.State == pools.InstanceRunning {
+		if i.State == api.InstanceRunning {
 			ids = append(ids, i.ID)
 		}
 	}
@@ -414,11 +413,11 @@ func (d *day) check() {
 }
 
 // checkTick checks a tick that was not interrupted.
-func (d *day) checkTick(r *Record) {
+func (d *day) checkTick(r *api.TickRecord) {
 	if r.Case == nil {
 		d.t.Fatalf("the tick failed: %s", r.Failed)
 	}
-	got, err := json.Marshal(r.Case.Resolve().Result())
+	got, err := json.Marshal(resolve.Resolve(*r.Case).Result())
 	want, errWant := json.Marshal(r.Result)
 	if err := errors.Join(err, errWant); err != nil || string(got) != string(want) {
 		d.t.Fatalf("the answer does not come out again (%v):\n%s\n%s", err, got, want)
@@ -429,7 +428,7 @@ func (d *day) checkTick(r *Record) {
 		}
 		return
 	}
-	failed := slices.ContainsFunc(r.Actions, func(a apply.Action) bool { return a.Error != "" })
+	failed := slices.ContainsFunc(r.Actions, func(a api.Action) bool { return a.Error != "" })
 	d.healthy = 0
 	have, can := resolve.Whole(d.loop.account().PendingIncrease()), 0 // the next tick orders the pending increase
 	held := plan.InBackoff(r.State.Backoffs, r.State.Clock)
@@ -440,17 +439,17 @@ func (d *day) checkTick(r *Record) {
 		}
 		committed, leaving := 0, map[string]bool{}
 		for _, one := range r.Drains {
-			leaving[one.Node] = !one.Stays()
+			leaving[one.Node] = !drain.Stays(one)
 			there := slices.ContainsFunc(g.Instances, func(i pools.Instance) bool {
-				return i.ID == one.Node && i.State != pools.InstanceTerminating
+				return i.ID == one.Node && i.State != api.InstanceTerminating
 			})
-			if one.Group == g.ID && one.Committed() && there {
+			if one.Group == g.ID && drain.IsCommitted(one) && there {
 				committed++
 			}
 		}
 		for _, i := range g.Instances { // a quarantined node is not capacity
 			out := d.health.Condition().Budget.Out[i.ID] == disruption.Quarantine
-			if out && !leaving[i.ID] && i.State != pools.InstanceTerminating {
+			if out && !leaving[i.ID] && i.State != api.InstanceTerminating {
 				committed++
 			}
 		}
@@ -534,15 +533,15 @@ func BenchmarkTick(b *testing.B) {
 		}
 		groups = append(groups, fixedGroup{g, s})
 		for _, in := range s.Instances {
-			scheduler.facts = append(scheduler.facts, pools.NodeFacts{
+			scheduler.facts = append(scheduler.facts, api.NodeFacts{
 				ID: in.ID, Group: in.Group, Resources: resource.Vector{resource.CPUs: cpusPerNode}, Tasks: 3, SafeToEvict: true, At: noon,
 			})
 		}
 	}
 	c := Config{
 		Cluster: "here", Pool: "default", Tick: time.Minute, Drain: drain.Config{Threshold: time.Hour}, OrphansAfter: time.Hour,
-		Policy:  decide.Policy{Setpoint: 1, Combine: decide.Max, Period: time.Minute, Limits: decide.Limits{Max: 1e6, MaxAdd: 1e6, MaxRemove: 1e6}},
-		Prune:   plan.Limits{MaxWeight: 10, MaxTasks: pools.Unlimited},
+		Policy:  api.DecisionPolicy{Setpoint: 1, Combine: api.CombineMax, Period: time.Minute, Limits: api.TargetLimits{Max: 1e6, MaxAdd: 1e6, MaxRemove: 1e6}},
+		Prune:   api.PruneLimits{MaxWeight: 10, MaxTasks: api.Unbounded},
 		Default: ask.Signal{App: sigproto.DefaultApp, Name: "Default", Period: time.Second},
 	}
 	where := &directory{}
@@ -571,9 +570,9 @@ type sizes struct{ size *int }
 
 func (s sizes) Append(_ context.Context, record []byte) error { *s.size = len(record); return nil }
 
-type fixedFacts struct{ facts []pools.NodeFacts }
+type fixedFacts struct{ facts []api.NodeFacts }
 
-func (f *fixedFacts) Facts(time.Time) []pools.NodeFacts { return f.facts }
+func (f *fixedFacts) Facts(time.Time) []api.NodeFacts { return f.facts }
 
 type fixedGroup struct {
 	*memory.Group

@@ -14,7 +14,7 @@
 // [pools.Writer]. A simulation calls [Loop.Tick], and no Run.
 // Every change requires that the pool's [pools.Lease] outlasts the call, and that the intent is
 // saved first: absolute targets and the ids of nodes. So a process may die at any point, and the
-// next process continues. While the operators' [pools.Orders] or the saved state cannot be read, or
+// next process continues. While the operators' [api.Orders] or the saved state cannot be read, or
 // while the pool is paused, nothing changes. A dry run changes nothing.
 //
 // A group that refuses is in backoff for a while, and its share goes to the others in the same

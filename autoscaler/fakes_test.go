@@ -12,11 +12,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
 	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/metrics/embedded/tsdbstore"
 	"github.com/weirkeeper/weirkeeper/pools"
-	"github.com/weirkeeper/weirkeeper/pools/drain"
 	"github.com/weirkeeper/weirkeeper/pools/pooltest/memory"
 	"github.com/weirkeeper/weirkeeper/resource"
 )
@@ -71,14 +71,14 @@ type nodes struct {
 	mute     map[string]bool
 	// perWeight makes a node offer cpusPerNode for each unit of its weight.
 	perWeight bool
-	tamper    func(*pools.NodeFacts)
+	tamper    func(*api.NodeFacts)
 	log       []string // of Cordon
 }
 
-func (n *nodes) Facts(now time.Time) []pools.NodeFacts {
+func (n *nodes) Facts(now time.Time) []api.NodeFacts {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	var out []pools.NodeFacts
+	var out []api.NodeFacts
 	for _, g := range n.groups {
 		s, err := g.Other().Snapshot(context.Background())
 		if err != nil {
@@ -95,8 +95,8 @@ func (n *nodes) Facts(now time.Time) []pools.NodeFacts {
 	return out
 }
 
-func (n *nodes) factsLocked(now time.Time, i pools.Instance) pools.NodeFacts {
-	f := pools.NodeFacts{
+func (n *nodes) factsLocked(now time.Time, i pools.Instance) api.NodeFacts {
+	f := api.NodeFacts{
 		ID: i.ID, Pool: "default", Group: i.Group, At: now,
 		Resources: resource.Vector{resource.CPUs: cpusPerNode, resource.Mem: 1000},
 		Allocated: resource.Vector{resource.CPUs: float64(n.tasks[i.ID])},
@@ -335,7 +335,7 @@ func (l *ledger) len() int {
 }
 
 // last returns the newest record, decoded strictly.
-func (l *ledger) last(t *testing.T) Record {
+func (l *ledger) last(t *testing.T) api.TickRecord {
 	t.Helper()
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -346,22 +346,22 @@ func (l *ledger) last(t *testing.T) Record {
 }
 
 // all returns all records.
-func (l *ledger) all(t *testing.T) []Record {
+func (l *ledger) all(t *testing.T) []api.TickRecord {
 	t.Helper()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	out := make([]Record, len(l.records))
+	out := make([]api.TickRecord, len(l.records))
 	for i, data := range l.records {
 		out[i] = readRecord(t, data)
 	}
 	return out
 }
 
-func readRecord(t *testing.T, data []byte) Record {
+func readRecord(t *testing.T, data []byte) api.TickRecord {
 	t.Helper()
 	d := json.NewDecoder(strings.NewReader(string(data)))
 	d.DisallowUnknownFields()
-	var r Record
+	var r api.TickRecord
 	if err := d.Decode(&r); err != nil {
 		t.Fatalf("the record cannot be read: %v\n%s", err, data)
 	}
@@ -375,15 +375,15 @@ type records struct {
 	fail   error // of each write
 }
 
-func (r *records) Load(context.Context) ([]drain.Record, error) {
+func (r *records) Load(context.Context) ([]api.Drain, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.fail != nil {
 		return nil, r.fail
 	}
-	var out []drain.Record
+	var out []api.Drain
 	for _, node := range slices.Sorted(maps.Keys(r.stored)) {
-		var one drain.Record
+		var one api.Drain
 		if err := json.Unmarshal(r.stored[node], &one); err != nil {
 			return nil, err
 		}
@@ -392,7 +392,7 @@ func (r *records) Load(context.Context) ([]drain.Record, error) {
 	return out, nil
 }
 
-func (r *records) Put(_ context.Context, one drain.Record) error {
+func (r *records) Put(_ context.Context, one api.Drain) error {
 	data, err := json.Marshal(one)
 	if err != nil {
 		return err

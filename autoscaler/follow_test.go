@@ -10,8 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
-	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
@@ -41,7 +41,7 @@ func TestRunFollowsBetweenTicks(t *testing.T) {
 		t.Errorf("answers %+v, want none: nobody was asked yet", r.Results)
 	}
 	r, next = w.signals.awaitReport(t, next, "the candidate", func(r ask.Report) bool { return r.Results != nil })
-	want := []ask.Result{{App: "web", Version: "v2", Address: at.Address, Candidate: true, Verdict: decide.Value}}
+	want := []ask.Result{{App: "web", Version: "v2", Address: at.Address, Candidate: true, Verdict: api.VerdictValue}}
 	if diff := cmp.Diff(want, r.Results); diff != "" {
 		t.Errorf("answers (-want +got):\n%s", diff)
 	}
@@ -73,12 +73,12 @@ func TestProbe(t *testing.T) {
 		want  ask.Result
 		why   string
 	}{
-		{"answers", answering(goodAnswer), ask.Result{Verdict: decide.Value}, ""},
-		{"has no opinion", answering(`{"Resources":{}}`), ask.Result{Verdict: decide.NoOpinion}, "every resource is null"},
-		{"garbage", answering("garbage"), ask.Result{Verdict: decide.Failed}, "protocol error"},
-		{"hangs up", func(p peer) { p.body() }, ask.Result{Verdict: decide.Failed}, "EOF"},
-		{"is silent", func(p peer) { p.body(); p.hangUp() }, ask.Result{Verdict: decide.Failed, Silent: true}, "no answer within 1s"},
-		{"does not listen", nil, ask.Result{Verdict: decide.Failed}, "connect: "},
+		{"answers", answering(goodAnswer), ask.Result{Verdict: api.VerdictValue}, ""},
+		{"has no opinion", answering(`{"Resources":{}}`), ask.Result{Verdict: api.VerdictNoOpinion}, "every resource is null"},
+		{"garbage", answering("garbage"), ask.Result{Verdict: api.VerdictFailed}, "protocol error"},
+		{"hangs up", func(p peer) { p.body() }, ask.Result{Verdict: api.VerdictFailed}, "EOF"},
+		{"is silent", func(p peer) { p.body(); p.hangUp() }, ask.Result{Verdict: api.VerdictFailed, Silent: true}, "no answer within 1s"},
+		{"does not listen", nil, ask.Result{Verdict: api.VerdictFailed}, "connect: "},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -101,7 +101,7 @@ func TestProbe(t *testing.T) {
 			if len(r.Results) != 1 {
 				t.Fatalf("answers %+v, want one", r.Results)
 			}
-			wantOpinion(t, decide.Opinion{Verdict: r.Results[0].Verdict, Why: r.Results[0].Why}, test.want.Verdict, test.why)
+			wantOpinion(t, api.Opinion{Verdict: r.Results[0].Verdict, Why: r.Results[0].Why}, test.want.Verdict, test.why)
 			test.want.App, test.want.Version, test.want.Address, test.want.Candidate = "web", "v1", at.Address, true
 			test.want.Why = r.Results[0].Why
 			if diff := cmp.Diff(test.want, r.Results[0]); diff != "" {
@@ -112,7 +112,7 @@ func TestProbe(t *testing.T) {
 			}
 			// It gets one request, and none at the ticks.
 			app, _ := appOf(t, w.tick(), "web")
-			wantOpinion(t, app.Opinion, decide.Value)
+			wantOpinion(t, app.Opinion, api.VerdictValue)
 			if again := w.signals.lastReport(t).Results; slices.ContainsFunc(again, func(a ask.Result) bool { return a.Candidate }) {
 				t.Errorf("asked again: %+v", again)
 			}
@@ -155,7 +155,7 @@ func TestProbeThatWaits(t *testing.T) {
 	delete(w.store.fail, "web,requests")
 	w.write(metrics.Sample{Type: metrics.App, Name: "web,requests", Value: 7}, 0)
 	w.tick()
-	if got := candidate(); len(got) != 1 || got[0].Verdict != decide.Value {
+	if got := candidate(); len(got) != 1 || got[0].Verdict != api.VerdictValue {
 		t.Errorf("answers %+v, want a value", got)
 	}
 }
@@ -176,8 +176,8 @@ func TestTickReports(t *testing.T) {
 		t.Fatalf("report %+v, want 3 answers", r)
 	}
 	for i, want := range []ask.Result{
-		{App: sigproto.DefaultApp, Verdict: decide.Value}, {App: "web", Verdict: decide.Value},
-		{App: "quiet", Verdict: decide.Failed, Silent: true},
+		{App: sigproto.DefaultApp, Verdict: api.VerdictValue}, {App: "web", Verdict: api.VerdictValue},
+		{App: "quiet", Verdict: api.VerdictFailed, Silent: true},
 	} {
 		want.Version, want.Address, want.Why = "v1", w.signals.Endpoint(want.App).Address, r.Results[i].Why
 		if diff := cmp.Diff(want, r.Results[i]); diff != "" {

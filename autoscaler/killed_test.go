@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
@@ -30,7 +31,7 @@ func TestRepairKilledAnywhere(t *testing.T) {
 	t.Parallel()
 	for _, silent := range []bool{false, true} {
 		for _, hold := range []bool{false, true} {
-			for _, kind := range []pools.RepairKind{"", pools.RepairReboot} {
+			for _, kind := range []api.RepairKind{"", api.RepairReboot} {
 				if hold && kind != "" {
 					continue
 				}
@@ -58,7 +59,7 @@ func TestRepairKilledAnywhere(t *testing.T) {
 
 // run runs the day, and reports whether the process died before everything was done, or in the tick
 // after that.
-func (d *repairedDay) run(fuse int, silent, hold bool, kind pools.RepairKind) (died bool) {
+func (d *repairedDay) run(fuse int, silent, hold bool, kind api.RepairKind) (died bool) {
 	for range 4 {
 		d.tick()
 	}
@@ -93,7 +94,7 @@ func (d *repairedDay) run(fuse int, silent, hold bool, kind pools.RepairKind) (d
 }
 
 // wantRepaired checks the pool at the end, and the provider's calls.
-func (d *repairedDay) wantRepaired(fuse int, kind pools.RepairKind) {
+func (d *repairedDay) wantRepaired(fuse int, kind api.RepairKind) {
 	t := d.t
 	t.Helper()
 	fail := func(format string, args ...any) {
@@ -135,7 +136,7 @@ func (d *repairedDay) wantRepaired(fuse int, kind pools.RepairKind) {
 	if a := d.loop.account(); a.PendingIncrease() != 0 || a.Surplus() != 0 {
 		fail("owed %v, surplus %v: want none", a.PendingIncrease(), a.Surplus())
 	}
-	if e := d.health.last("attempt-1"); e.Action != drain.DeleteRecord && e.To != drain.Gone && e.To != drain.Returned || e.Failed != "" {
+	if e := d.health.last("attempt-1"); e.Action != drain.DeleteRecord && e.To != api.DrainGone && e.To != api.DrainReturned || e.Failed != "" {
 		fail("the last that was told is %+v", e)
 	}
 }

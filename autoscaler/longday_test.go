@@ -9,7 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/weirkeeper/weirkeeper/autoscaler/apply"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
 	"github.com/weirkeeper/weirkeeper/pools"
@@ -75,15 +75,15 @@ func (d *longDay) another(t *rapid.T) {
 	case 0:
 		g.Drop(memory.SetTarget, 1)
 	case 1:
-		d.book.change(func(o *pools.Orders) {
-			marks := slices.DeleteFunc(slices.Clone(o.Stale), func(m pools.StaleMark) bool { return m.Group == id })
-			o.Stale = append(marks, pools.StaleMark{Note: pools.Note{By: "me", At: d.now}, Group: id})
+		d.book.change(func(o *api.Orders) {
+			marks := slices.DeleteFunc(slices.Clone(o.Stale), func(m api.StaleMark) bool { return m.Group == id })
+			o.Stale = append(marks, api.StaleMark{Note: api.Note{By: "me", At: d.now}, Group: id})
 		})
 	case 2:
 		weight := float64(rapid.IntRange(-3, 4).Draw(t, "offset"))
-		d.book.change(func(o *pools.Orders) {
+		d.book.change(func(o *api.Orders) {
 			if o.Offset = nil; weight != 0 {
-				o.Offset = &pools.Offset{Note: pools.Note{By: "me"}, Weight: weight}
+				o.Offset = &api.Offset{Note: api.Note{By: "me"}, Weight: weight}
 			}
 		})
 	case 3:
@@ -112,7 +112,7 @@ func (d *longDay) another(t *rapid.T) {
 }
 
 // trace prints a tick of a day that fails.
-func (d *longDay) trace(r *Record) {
+func (d *longDay) trace(r *api.TickRecord) {
 	if r == nil {
 		d.t.Logf("%s: the process died", d.now.Format(time.TimeOnly))
 		return
@@ -130,16 +130,16 @@ func (d *longDay) trace(r *Record) {
 }
 
 // checkAccount checks the account of a tick against the provider's own numbers.
-func (d *longDay) checkAccount(r *Record) {
+func (d *longDay) checkAccount(r *api.TickRecord) {
 	t := d.t
 	sums := map[string]float64{}
 	for _, e := range r.Account {
 		sums[e.Group] += e.Weight
-		if e.Weight < 0 && e.Kind != resolve.EntryOffset && e.Kind != resolve.EntryWanted {
+		if e.Weight < 0 && e.Kind != api.EntryOffset && e.Kind != api.EntryWanted {
 			t.Fatalf("the account has %+v", e)
 		}
 	}
-	sum := func(kind resolve.EntryKind) float64 { return r.Account.Sum(kind) }
+	sum := func(kind api.EntryKind) float64 { return r.Account.Sum(kind) }
 	share := 0.0
 	for _, g := range d.groups {
 		if d.hidden[g.ID()] {
@@ -150,20 +150,20 @@ func (d *longDay) checkAccount(r *Record) {
 			t.Fatalf("group %s has the target %d, and its account sums up to %v: %v", g.ID(), real.Target, sums[g.ID()], r.Account)
 		}
 		for _, e := range r.Account {
-			if e.Group == g.ID() && e.Kind == resolve.EntryShare && !d.stale[e.Group] {
+			if e.Group == g.ID() && e.Kind == api.EntryShare && !d.stale[e.Group] {
 				share += e.Weight
 			}
 		}
 	}
-	left := sum(resolve.EntryWanted) + sum(resolve.EntryOffset) - share - sum(resolve.EntryPendingIncrease) + sum(resolve.EntrySurplus)
-	if math.Abs(left) > resource.Slack || sum(resolve.EntryPendingIncrease)*sum(resolve.EntrySurplus) != 0 {
+	left := sum(api.EntryWanted) + sum(api.EntryOffset) - share - sum(api.EntryPendingIncrease) + sum(api.EntrySurplus)
+	if math.Abs(left) > resource.Slack || sum(api.EntryPendingIncrease)*sum(api.EntrySurplus) != 0 {
 		t.Fatalf("the account misses %v: %v", left, r.Account)
 	}
 }
 
 // checkWanted checks that the wanted weight falls only by a decision with a known need, or when
 // another party lowers a target.
-func (d *longDay) checkWanted(r *Record) {
+func (d *longDay) checkWanted(r *api.TickRecord) {
 	wanted := *r.State.Wanted
 	lowered := 0.0
 	if d.config.Drift != Correct {
@@ -178,7 +178,7 @@ func (d *longDay) checkWanted(r *Record) {
 }
 
 // checkFloor updates the minimum of the pool, and checks the decision.
-func (d *longDay) checkFloor(r *Record) {
+func (d *longDay) checkFloor(r *api.TickRecord) {
 	base := *r.State.Wanted
 	if d.unknownNeed {
 		if base < d.lowest()-resource.Slack {
@@ -186,10 +186,10 @@ func (d *longDay) checkFloor(r *Record) {
 		}
 		return
 	}
-	have := r.Account.Sum(resolve.EntryShare) + r.Account.Sum(resolve.EntryPendingIncrease) - max(0, r.State.Offset)
+	have := r.Account.Sum(api.EntryShare) + r.Account.Sum(api.EntryPendingIncrease) - max(0, r.State.Offset)
 	one := floor{lowered: d.lowered()}
 	clear(d.human)
-	failed := slices.ContainsFunc(r.Actions, func(a apply.Action) bool { return a.Error != "" })
+	failed := slices.ContainsFunc(r.Actions, func(a api.Action) bool { return a.Error != "" })
 	if len(r.State.Backoffs) == 0 && !failed {
 		one.weight = min(base, have, float64(d.demand))
 	}
@@ -233,7 +233,7 @@ func (d *longDay) wait() {
 	weight := 0.0
 	for _, g := range d.groups {
 		for _, i := range d.real(g).Instances {
-			if i.State == pools.InstanceRunning {
+			if i.State == api.InstanceRunning {
 				weight += i.Weight
 			}
 		}
@@ -255,7 +255,7 @@ func (d *longDay) pass(ticks int) {
 func (d *longDay) well() {
 	clear(d.stale)
 	clear(d.hidden)
-	d.book.change(func(o *pools.Orders) { o.Offset, o.Stale = nil, nil })
+	d.book.change(func(o *api.Orders) { o.Offset, o.Stale = nil, nil })
 	d.nodes.change(func(n *nodes) { clear(n.mute); clear(n.tasks) })
 	d.health.set(snapshot.Condition{})
 	for _, g := range d.groups {

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/apply"
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
 	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
@@ -24,8 +25,8 @@ type Loop struct {
 	writer  *apply.Writer // any goroutine may use it as a pools.Writer
 	metrics *poolMetrics
 
-	lost    error          // why the last tick is not in the ledger; nil if it is
-	between []apply.Action // actions since the last record
+	lost    error        // why the last tick is not in the ledger; nil if it is
+	between []api.Action // actions since the last record
 }
 
 // NewLoop returns a loop that is not running.

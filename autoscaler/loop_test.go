@@ -6,8 +6,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
-	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/pooltest/memory"
@@ -29,11 +29,11 @@ func TestTickScalesUp(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	app, resolved := appOf(t, r, "web")
-	wantOpinion(t, app.Opinion, decide.Value)
+	wantOpinion(t, app.Opinion, api.VerdictValue)
 	if o := app.Opinion; o.Signal != namespace(t)+"/Need" || o.Version != "v1" || o.Request != cpus(15) || !o.At.Equal(w.now) || o.Latency <= 0 {
 		t.Errorf("opinion of web = %+v", o)
 	}
-	if resolved.Source != decide.FromSignal {
+	if resolved.Source != api.FromSignal {
 		t.Errorf("web is served by %s", resolved.Source)
 	}
 	if s := r.Snapshot; len(r.Case.Nodes) != 3 || s.Joined != 3 || s.Target != 3 || s.Totals[0] != 12 || s.Allocated[0] != 2 || s.Silent != nil {
@@ -205,9 +205,9 @@ func TestMetricsStoreIsDown(t *testing.T) {
 	}
 	r := w.tick()
 	app, resolved := appOf(t, r, "web")
-	wantOpinion(t, app.Opinion, decide.Failed, "window of cpus_allocated is unknown", "closed")
-	wantOpinion(t, r.Case.Input.Default, decide.Failed, "window of cpus_allocated is unknown", "closed")
-	if resolved.Source != decide.FromNone || web.count()+def.count() > 0 {
+	wantOpinion(t, app.Opinion, api.VerdictFailed, "window of cpus_allocated is unknown", "closed")
+	wantOpinion(t, r.Case.Input.Default, api.VerdictFailed, "window of cpus_allocated is unknown", "closed")
+	if resolved.Source != api.FromNone || web.count()+def.count() > 0 {
 		t.Errorf("served by %s, asked %d times: want nobody, never", resolved.Source, web.count()+def.count())
 	}
 	if len(r.Problems) != 1 {

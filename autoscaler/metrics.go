@@ -6,7 +6,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
 	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/resource"
@@ -16,8 +16,8 @@ import (
 type poolMetrics struct {
 	store         metrics.Store
 	cluster, pool string
-	timeout       time.Duration   // of a write, and of reading the history
-	past          *decide.History // read for an empty pool; nil: to be read
+	timeout       time.Duration    // of a write, and of reading the history
+	past          *api.PoolHistory // read for an empty pool; nil: to be read
 }
 
 // write writes the metrics of the pool. It writes usage only if every joined node reports: a
@@ -72,10 +72,10 @@ const (
 // The formula is Clusterman's. It is the mean of a resource's total over the mean of the joined
 // capacity. Each mean is over the last five points above zero. Points of the resource count only
 // between the first and the last of the capacity's points.
-func (m *poolMetrics) history(ctx context.Context, now time.Time, target float64) (decide.History, error) {
+func (m *poolMetrics) history(ctx context.Context, now time.Time, target float64) (api.PoolHistory, error) {
 	if target > 0 {
 		m.past = nil
-		return decide.History{}, nil
+		return api.PoolHistory{}, nil
 	}
 	if m.past != nil {
 		return *m.past, nil
@@ -84,14 +84,14 @@ func (m *poolMetrics) history(ctx context.Context, now time.Time, target float64
 	defer cancel()
 	capacity, err := m.pastPoints(ctx, now, "non_orphan_fulfilled_capacity")
 	if err != nil {
-		return decide.History{}, err
+		return api.PoolHistory{}, err
 	}
-	var h decide.History
+	var h api.PoolHistory
 	capacity = lastAboveZero(capacity)
 	for _, k := range resource.Kinds() {
 		totals, err := m.pastPoints(ctx, now, k.String()+"_total")
 		if err != nil {
-			return decide.History{}, err
+			return api.PoolHistory{}, err
 		}
 		if perWeight, ok := perUnit(capacity, totals); ok {
 			h.PerWeight = h.PerWeight.With(k, perWeight)

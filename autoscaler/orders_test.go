@@ -8,10 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
-	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/pools"
-	"github.com/weirkeeper/weirkeeper/pools/drain"
 	"github.com/weirkeeper/weirkeeper/pools/pooltest/memory"
 	"github.com/weirkeeper/weirkeeper/resource"
 	"github.com/weirkeeper/weirkeeper/sigproto"
@@ -50,7 +48,7 @@ func (w *world) instances() []string {
 			w.t.Fatal(err)
 		}
 		for _, i := range s.Instances {
-			if i.State != pools.InstanceTerminating {
+			if i.State != api.InstanceTerminating {
 				out = append(out, i.ID)
 			}
 		}
@@ -75,8 +73,8 @@ func TestRemoval(t *testing.T) {
 			if unknownNeed {
 				silence(w, def, web)
 			}
-			w.book.change(func(o *pools.Orders) {
-				o.Removals = []pools.Removal{{Note: pools.Note{By: "me", Why: "disk"}, Node: "a-2"}, {Note: pools.Note{By: "me"}, Node: "x-1"}}
+			w.book.change(func(o *api.Orders) {
+				o.Removals = []api.Removal{{Note: api.Note{By: "me", Why: "disk"}, Node: "a-2"}, {Note: api.Note{By: "me"}, Node: "x-1"}}
 			})
 			r := w.tick()
 			if len(r.Problems) != 1 || !strings.Contains(r.Problems[0], "node x-1, whose removal me requested, is not of this pool") {
@@ -105,7 +103,7 @@ func TestRemovalOfAProtectedNode(t *testing.T) {
 	t.Parallel()
 	w, _, _ := steady(t, 2)
 	w.groups[0].Protect("a-1", true)
-	w.book.change(func(o *pools.Orders) { o.Removals = []pools.Removal{{Note: pools.Note{By: "me"}, Node: "a-1"}} })
+	w.book.change(func(o *api.Orders) { o.Removals = []api.Removal{{Note: api.Note{By: "me"}, Node: "a-1"}} })
 	r := w.tick()
 	if len(r.Problems) != 1 || !strings.Contains(r.Problems[0], "protected") || len(w.book.struck) != 1 {
 		t.Errorf("problems %q, struck %q", r.Problems, w.book.struck)
@@ -135,8 +133,8 @@ func TestRolling(t *testing.T) {
 				silence(w, def, web)
 			}
 			w.now = w.now.Add(time.Minute)
-			w.book.change(func(o *pools.Orders) {
-				o.Stale = []pools.StaleMark{{Note: pools.Note{By: "me", At: w.now}, Group: "a"}}
+			w.book.change(func(o *api.Orders) {
+				o.Stale = []api.StaleMark{{Note: api.Note{By: "me", At: w.now}, Group: "a"}}
 			})
 			for i := range 40 {
 				r := w.tick()
@@ -180,7 +178,7 @@ func TestDrift(t *testing.T) {
 				t.Fatal(err)
 			}
 			r := w.tick()
-			if want := []resolve.Drifted{{Group: "a", LastTarget: 4, Found: test.found}}; !slices.Equal(r.Drift, want) {
+			if want := []api.Drift{{Group: "a", LastTarget: 4, Found: test.found}}; !slices.Equal(r.Drift, want) {
 				t.Errorf("drift %+v, want %+v", r.Drift, want)
 			}
 			w.wantCalls(test.calls...)
@@ -200,7 +198,7 @@ func TestCorrectedDriftThatIsNeeded(t *testing.T) {
 	t.Parallel()
 	w, _, web := steady(t, 4)
 	w.config.Drift = Correct
-	w.config.Policy.Cooldown = decide.Cooldown{Up: 10 * time.Minute}
+	w.config.Policy.Cooldown = api.Cooldown{Up: 10 * time.Minute}
 	w.reconfigure()
 	w.tick()
 	if err := w.groups[0].Group.SetTarget(t.Context(), 8); err != nil {
@@ -278,7 +276,7 @@ func TestOrphans(t *testing.T) {
 	if got := ops(r); len(got) == 0 || got[0] != "remove a-4: orphaned" {
 		t.Errorf("done %q, want a-4 to go", got)
 	}
-	if len(r.Drains) != 1 || r.Drains[0].Reason != drain.Orphan {
+	if len(r.Drains) != 1 || r.Drains[0].Reason != api.DrainOrphan {
 		t.Errorf("drains %+v, want an orphan", r.Drains)
 	}
 	for range 3 {
@@ -339,7 +337,7 @@ func TestNotices(t *testing.T) {
 	if err != nil || len(records) != 2 {
 		t.Fatalf("records %+v, %v: want two", records, err)
 	}
-	if records[0].Reason != drain.Spot || records[1].Reason != drain.Rebalance || !records[0].State.Leaving() {
+	if records[0].Reason != api.DrainSpot || records[1].Reason != api.DrainRebalance || !records[0].State.Leaving() {
 		t.Errorf("records %+v, want a spot interruption and a rebalance, under way", records)
 	}
 	if got := *w.memory.memo(t).State.Wanted; got != 3 {
@@ -360,7 +358,7 @@ func TestNoticeThatCannotBeSaved(t *testing.T) {
 		{"memory", func(w *world) { w.memory.fail = errors.New("no bus") }},
 		{"orders", func(w *world) { w.book.fail = errors.New("no bus") }},
 		{"groups", func(w *world) { w.groups[0].Refuse(memory.Snapshot, errors.New("no api")) }},
-		{"paused", func(w *world) { w.book.orders.Pause = &pools.Note{By: "me"} }},
+		{"paused", func(w *world) { w.book.orders.Pause = &api.Note{By: "me"} }},
 		{"lease", func(w *world) { w.lease.set(time.Second) }},
 	}
 	for _, test := range tests {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/apply"
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
 	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
@@ -37,10 +38,10 @@ type World struct {
 	Health  Health // nil: no policy
 	// Summarize stores the summary of a tick after its record was written. It may wait until its context ends. A failure
 	// is logged and changes no decision. It may be nil.
-	Summarize func(ctx context.Context, r Record) error
+	Summarize func(ctx context.Context, r api.TickRecord) error
 	// Ticked receives each tick after its record was written, or after lost, why it was not. It must not wait, and
 	// must not change the record. It may be nil.
-	Ticked  func(r Record, lost error)
+	Ticked  func(r api.TickRecord, lost error)
 	Trace   trace.Tracer     // nil: steps are not traced
 	Now     func() time.Time // nil: time.Now
 	Version string           // of this build, stored with the state

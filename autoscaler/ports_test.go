@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
@@ -55,12 +56,12 @@ func (k *kept) memo(t *testing.T) memo {
 // book is an OrderBook.
 type book struct {
 	mu     sync.Mutex
-	orders pools.Orders
+	orders api.Orders
 	fail   error
 	struck []string
 }
 
-func (b *book) Read(context.Context, time.Time) (pools.Orders, error) {
+func (b *book) Read(context.Context, time.Time) (api.Orders, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.orders, b.fail
@@ -69,7 +70,7 @@ func (b *book) Read(context.Context, time.Time) (pools.Orders, error) {
 func (b *book) Removed(_ context.Context, node string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.orders.Removals = slices.DeleteFunc(slices.Clone(b.orders.Removals), func(r pools.Removal) bool { return r.Node == node })
+	b.orders.Removals = slices.DeleteFunc(slices.Clone(b.orders.Removals), func(r api.Removal) bool { return r.Node == node })
 	b.struck = append(b.struck, node)
 	return b.fail
 }
@@ -77,13 +78,13 @@ func (b *book) Removed(_ context.Context, node string) error {
 func (b *book) Rolled(_ context.Context, group string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.orders.Stale = slices.DeleteFunc(slices.Clone(b.orders.Stale), func(m pools.StaleMark) bool { return m.Group == group })
+	b.orders.Stale = slices.DeleteFunc(slices.Clone(b.orders.Stale), func(m api.StaleMark) bool { return m.Group == group })
 	b.struck = append(b.struck, group)
 	return b.fail
 }
 
 // change changes the orders.
-func (b *book) change(do func(*pools.Orders)) {
+func (b *book) change(do func(*api.Orders)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	do(&b.orders)

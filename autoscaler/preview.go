@@ -3,26 +3,29 @@ package autoscaler
 import (
 	"context"
 	"fmt"
+
+	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 )
 
 // Preview returns what a tick would decide and plan now, from the last responses of the signals. It
 // reads the pool and changes nothing. Any goroutine may call it. It waits while a tick is in
 // progress.
-func (l *Loop) Preview(ctx context.Context) (Record, error) {
+func (l *Loop) Preview(ctx context.Context) (api.TickRecord, error) {
 	if err := l.take(ctx); err != nil {
-		return Record{}, fmt.Errorf("preview of pool %s: %w", l.pool, err)
+		return api.TickRecord{}, fmt.Errorf("preview of pool %s: %w", l.pool, err)
 	}
 	defer l.give()
 	now := l.now()
 	r := l.newRecord(now)
 	r.DryRun, r.State = true, l.writer.State()
 	if err := l.preview(ctx, &r); err != nil {
-		return Record{}, fmt.Errorf("preview of pool %s: %w", l.pool, err)
+		return api.TickRecord{}, fmt.Errorf("preview of pool %s: %w", l.pool, err)
 	}
 	return r, nil
 }
 
-func (l *Loop) preview(ctx context.Context, r *Record) error {
+func (l *Loop) preview(ctx context.Context, r *api.TickRecord) error {
 	orders, err := l.writer.Begin(ctx, r.At)
 	if err != nil {
 		return err
@@ -34,6 +37,6 @@ func (l *Loop) preview(ctx context.Context, r *Record) error {
 	}
 	r.Snapshot, r.Drains = reading.Record(), reading.Records
 	p := l.plan(ctx, r.At, reading, orders, r)
-	r.Account, r.State = entries(p.Account, reading.Found), p.Untouched(p.Outcome)
+	r.Account, r.State = entries(p.Account, reading.Found), resolve.Untouched(p.Case, p.Outcome)
 	return nil
 }

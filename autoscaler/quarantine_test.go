@@ -4,10 +4,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
 	"github.com/weirkeeper/weirkeeper/pools/disruption"
-	"github.com/weirkeeper/weirkeeper/pools/drain"
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
@@ -31,7 +30,7 @@ func TestQuarantinedNodeIsReplacedWhileItStays(t *testing.T) {
 	}
 	wantOps(t, r, "set target a: 4")
 	wantExplained(t, r)
-	if got := r.Account.Sum(resolve.EntryQuarantined); got != 1 {
+	if got := r.Account.Sum(api.EntryQuarantined); got != 1 {
 		t.Errorf("set aside: %v, want 1: %+v", got, r.Account)
 	}
 	for range 5 {
@@ -110,7 +109,7 @@ func TestRepairKeepsTheDisruptionBudget(t *testing.T) {
 	if err := w.beginRepair(w.repair("a-3", "attempt-2", "", true)); err != nil {
 		t.Errorf("a repair that launches first: %v", err)
 	}
-	if got := w.loop.drains(); len(got) != 1 || got[0].State != drain.Chosen {
+	if got := w.loop.drains(); len(got) != 1 || got[0].State != api.DrainChosen {
 		t.Errorf("drains %+v, want that of attempt-2", got)
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
-	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/signals"
 	"github.com/weirkeeper/weirkeeper/sigproto"
@@ -66,7 +66,7 @@ func TestReconfigure(t *testing.T) {
 			test.change(&w.config)
 			w.reconfigure()
 			app, _ := appOf(t, w.tick(), "web")
-			wantOpinion(t, app.Opinion, decide.Value)
+			wantOpinion(t, app.Opinion, api.VerdictValue)
 			w.loop.Close() // ends the connection
 			if asked.Load() != test.asked || connections.Load() != test.connections {
 				t.Errorf("asked %d times over %d connections, want %d over %d", asked.Load(), connections.Load(), test.asked, test.connections)
@@ -101,12 +101,12 @@ func TestReconfigureApps(t *testing.T) {
 	}
 	for _, name := range []string{"web", "batch"} {
 		app, _ := appOf(t, r, name)
-		wantOpinion(t, app.Opinion, decide.Value)
+		wantOpinion(t, app.Opinion, api.VerdictValue)
 	}
 	w.config.Apps = []ask.Signal{{App: "web", Period: time.Minute}} // without a signal of its own
 	w.reconfigure()
 	app, resolved := appOf(t, w.tick(), "web")
-	if app.Opinion.Verdict != decide.NotRequested || resolved.Source != decide.FromDefault {
+	if app.Opinion.Verdict != api.VerdictNotRequested || resolved.Source != api.FromDefault {
 		t.Errorf("%+v %+v: want it to be the default signal's", app, resolved)
 	}
 }

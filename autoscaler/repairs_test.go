@@ -10,13 +10,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/apply"
-	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/disruption"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
-	"github.com/weirkeeper/weirkeeper/pools/plan"
 	"github.com/weirkeeper/weirkeeper/pools/pooltest/memory"
 )
 
@@ -78,7 +77,7 @@ func guarded(t *testing.T, targets ...int) (*world, *health, *need) {
 	return w, h, web
 }
 
-func (w *world) repair(node, attempt string, kind pools.RepairKind, hold bool) pools.RepairRequest {
+func (w *world) repair(node, attempt string, kind api.RepairKind, hold bool) pools.RepairRequest {
 	r := pools.RepairRequest{Node: node, Attempt: attempt, Hold: hold, Deadline: w.now.Add(15 * time.Minute), Why: "it is sick"}
 	if kind != "" {
 		r.RepairInPlace = &pools.InPlaceRepair{Kind: kind}
@@ -127,7 +126,7 @@ func TestRepair(t *testing.T) {
 				if hold && least < 3 {
 					t.Errorf("there were %d instances meanwhile, want 3 at least", least)
 				}
-				if e := h.last("attempt-1"); e.To != drain.Gone || e.Reason != drain.Repair || e.Failed != "" {
+				if e := h.last("attempt-1"); e.To != api.DrainGone || e.Reason != api.DrainRepair || e.Failed != "" {
 					t.Errorf("the last that was told is %+v", e)
 				}
 			})
@@ -284,7 +283,7 @@ func TestRepairWithoutReplacement(t *testing.T) {
 	}
 	w.wantInstances("a-1", "a-2", "a-3")
 	w.wantTarget(3)
-	if e := h.last("attempt-1"); e.To != drain.Returned || e.Failed != "its replacement did not come" {
+	if e := h.last("attempt-1"); e.To != api.DrainReturned || e.Failed != "its replacement did not come" {
 		t.Errorf("the last that was told is %+v", e)
 	}
 	w.wantBalanced()
@@ -332,7 +331,7 @@ func TestRepairsGoOnBetweenTicks(t *testing.T) {
 	w.config.Tick = 10 * time.Minute
 	w.reconfigure()
 	w.tick()
-	if err := w.beginRepair(w.repair("a-2", "attempt-1", pools.RepairReboot, false)); err != nil {
+	if err := w.beginRepair(w.repair("a-2", "attempt-1", api.RepairReboot, false)); err != nil {
 		t.Fatal(err)
 	}
 	if w.loop.writer.Tending() == nil {
@@ -345,7 +344,7 @@ func TestRepairsGoOnBetweenTicks(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if e := h.last("attempt-1"); e.To != drain.Returned || e.Failed != "" || w.loop.writer.Tending() != nil {
+	if e := h.last("attempt-1"); e.To != api.DrainReturned || e.Failed != "" || w.loop.writer.Tending() != nil {
 		t.Errorf("the last that was told is %+v", e)
 	}
 }
@@ -377,11 +376,11 @@ func TestRepairWaitsForTheFirstReport(t *testing.T) {
 func TestRepairInPlace(t *testing.T) {
 	t.Parallel()
 	w, h, _ := guarded(t, 3)
-	if err := w.beginRepair(w.repair("a-2", "attempt-1", pools.RepairReboot, false)); err != nil {
+	if err := w.beginRepair(w.repair("a-2", "attempt-1", api.RepairReboot, false)); err != nil {
 		t.Fatal(err)
 	}
 	r := w.tick()
-	i := slices.IndexFunc(r.Case.Nodes, func(c plan.Candidate) bool { return c.ID == "a-2" })
+	i := slices.IndexFunc(r.Case.Nodes, func(c api.Candidate) bool { return c.ID == "a-2" })
 	if i < 0 || !r.Case.Nodes[i].Repairing || r.Case.Input.Capacity.Target != 3 {
 		t.Errorf("the case has %+v, target %v: want it there, and mended", r.Case.Nodes, r.Case.Input.Capacity.Target)
 	}
@@ -394,7 +393,7 @@ func TestRepairInPlace(t *testing.T) {
 	if w.nodes.cordoned["a-2"] || w.groups[0].Boot("a-2") != "a-2-boot-2" || len(w.records.stored) > 0 {
 		t.Errorf("cordoned %t, boot %q, records %s", w.nodes.cordoned["a-2"], w.groups[0].Boot("a-2"), w.records.stored)
 	}
-	if e := h.last("attempt-1"); e.To != drain.Returned || e.Failed != "" {
+	if e := h.last("attempt-1"); e.To != api.DrainReturned || e.Failed != "" {
 		t.Errorf("the last that was told is %+v", e)
 	}
 	w.wantBalanced()
@@ -411,7 +410,7 @@ func TestWorkflowIsARepairInPlace(t *testing.T) {
 			w.nodes.change(func(n *nodes) { n.tasks["a-2"] = 1 })
 			ends := false
 			h.workflow = func(m pools.InPlaceRepair) (bool, error) {
-				if m.Kind != pools.RepairWorkflow || m.Instance != "a-2" || m.Attempt != "attempt-1" {
+				if m.Kind != api.RepairWorkflow || m.Instance != "a-2" || m.Attempt != "attempt-1" {
 					t.Errorf("Mend(%+v)", m)
 				}
 				if !ends {
@@ -419,7 +418,7 @@ func TestWorkflowIsARepairInPlace(t *testing.T) {
 				}
 				return failure == nil, failure
 			}
-			if err := w.beginRepair(w.repair("a-2", "attempt-1", pools.RepairWorkflow, false)); err != nil {
+			if err := w.beginRepair(w.repair("a-2", "attempt-1", api.RepairWorkflow, false)); err != nil {
 				t.Fatal(err)
 			}
 			w.tick()
@@ -435,7 +434,7 @@ func TestWorkflowIsARepairInPlace(t *testing.T) {
 			}
 			h.set(snapshot.Condition{Budget: disruption.Budget{Limit: 1}})
 			w.tick()
-			if err := w.beginRepair(w.repair("a-3", "attempt-2", pools.RepairReboot, false)); !errors.Is(err, pools.ErrRefused) {
+			if err := w.beginRepair(w.repair("a-3", "attempt-2", api.RepairReboot, false)); !errors.Is(err, pools.ErrRefused) {
 				t.Errorf("a second repair: %v, want %v: one node may be out of service", err, pools.ErrRefused)
 			}
 			ends = true
@@ -446,7 +445,7 @@ func TestWorkflowIsARepairInPlace(t *testing.T) {
 			w.wantTarget(3)
 			w.wantCalls()
 			e := h.last("attempt-1")
-			if w.nodes.cordoned["a-2"] || len(w.records.stored) > 0 || e.To != drain.Returned || (e.Failed == "") != (failure == nil) {
+			if w.nodes.cordoned["a-2"] || len(w.records.stored) > 0 || e.To != api.DrainReturned || (e.Failed == "") != (failure == nil) {
 				t.Errorf("cordoned %t, records %s, the last event %+v", w.nodes.cordoned["a-2"], w.records.stored, e)
 			}
 		})
@@ -458,7 +457,7 @@ func TestRemovalOfANodeThatIsRepaired(t *testing.T) {
 	t.Parallel()
 	w, _, _ := guarded(t, 3)
 	w.nodes.change(func(n *nodes) { n.tasks["a-2"] = 1 })
-	if err := w.beginRepair(w.repair("a-2", "attempt-1", pools.RepairReboot, false)); err != nil {
+	if err := w.beginRepair(w.repair("a-2", "attempt-1", api.RepairReboot, false)); err != nil {
 		t.Fatal(err)
 	}
 	w.tick()
@@ -477,7 +476,7 @@ func TestRemovalOfANodeThatIsRepaired(t *testing.T) {
 
 func TestRepairIsRefused(t *testing.T) {
 	t.Parallel()
-	paused := &pools.Note{By: "me", Why: "an audit"}
+	paused := &api.Note{By: "me", Why: "an audit"}
 	tests := []struct {
 		name   string
 		change func(w *world, r *pools.RepairRequest)
@@ -495,7 +494,7 @@ func TestRepairIsRefused(t *testing.T) {
 				w.t.Fatal(err)
 			}
 		}, pools.ErrLeaving, "repair"},
-		{"paused", func(w *world, _ *pools.RepairRequest) { w.book.change(func(o *pools.Orders) { o.Pause = paused }) }, pools.ErrPaused, "by me: an audit"},
+		{"paused", func(w *world, _ *pools.RepairRequest) { w.book.change(func(o *api.Orders) { o.Pause = paused }) }, pools.ErrPaused, "by me: an audit"},
 		{"dry run", func(w *world, _ *pools.RepairRequest) { w.config.DryRun = true; w.reconfigure() }, apply.ErrDryRun, "dry run"},
 		{"the lease is lost", func(w *world, _ *pools.RepairRequest) { w.lease.set(0) }, pools.ErrNotHolder, ""},
 		{"the lease ends", func(w *world, _ *pools.RepairRequest) { w.lease.set(time.Second) }, apply.ErrLeaseEnds, ""},
@@ -506,7 +505,7 @@ func TestRepairIsRefused(t *testing.T) {
 		{"busy", func(w *world, _ *pools.RepairRequest) { w.groups[0].Busy("a refresh") }, pools.ErrRefused, "a refresh"},
 		{"too late", func(w *world, r *pools.RepairRequest) { r.Deadline = w.now }, nil, "deadline"},
 		{"in place, and held", func(_ *world, r *pools.RepairRequest) {
-			r.RepairInPlace, r.Hold = &pools.InPlaceRepair{Kind: pools.RepairReboot}, true
+			r.RepairInPlace, r.Hold = &pools.InPlaceRepair{Kind: api.RepairReboot}, true
 		}, nil, "in place"},
 		{"in place, as the group cannot", func(_ *world, r *pools.RepairRequest) { r.RepairInPlace = &pools.InPlaceRepair{Kind: "hammer"} }, pools.ErrRefused, "hammer"},
 	}
@@ -621,7 +620,7 @@ func TestWrite(t *testing.T) {
 		want   error
 	}{
 		{"well", func(*world) {}, nil},
-		{"paused", func(w *world) { w.book.change(func(o *pools.Orders) { o.Pause = &pools.Note{By: "me"} }) }, pools.ErrPaused},
+		{"paused", func(w *world) { w.book.change(func(o *api.Orders) { o.Pause = &api.Note{By: "me"} }) }, pools.ErrPaused},
 		{"the lease is lost", func(w *world) { w.lease.set(0) }, pools.ErrNotHolder},
 		{"the lease ends", func(w *world) { w.lease.set(time.Second) }, apply.ErrLeaseEnds},
 		{"dry run", func(w *world) { w.config.DryRun = true; w.reconfigure() }, apply.ErrDryRun},
@@ -652,7 +651,7 @@ func TestCondition(t *testing.T) {
 	h.set(snapshot.Condition{Unhealthy: map[string]string{"a-3": "its disk is full"}, Barred: "the breaker is open: 1 of 4 nodes"})
 	web.set(cpus(3*cpusPerNode), nil)
 	r := w.tick()
-	i := slices.IndexFunc(r.Result.Steps, func(s decide.Step) bool { return s.Rule == decide.RuleHealth })
+	i := slices.IndexFunc(r.Result.Steps, func(s api.Step) bool { return s.Rule == api.RuleHealth })
 	if r.Case.Input.Barred == "" || i < 0 || r.Result.Steps[i].After != 4 || !strings.Contains(r.Result.Steps[i].Why, "the breaker is open") {
 		t.Errorf("barred %q, steps %+v", r.Case.Input.Barred, r.Result.Steps)
 	}
@@ -676,7 +675,7 @@ func TestWithdraw(t *testing.T) {
 	t.Parallel()
 	w, _, _ := guarded(t, 3)
 	w.nodes.change(func(n *nodes) { n.tasks["a-2"] = 1 })
-	if err := w.beginRepair(w.repair("a-2", "attempt-1", pools.RepairReboot, false)); err != nil {
+	if err := w.beginRepair(w.repair("a-2", "attempt-1", api.RepairReboot, false)); err != nil {
 		t.Fatal(err)
 	}
 	w.tick()

@@ -7,8 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
-	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/sigproto"
@@ -169,7 +169,7 @@ func TestRequestOfAProcessThatIsDown(t *testing.T) {
 	w.now = w.now.Add(10 * time.Minute)
 	w.groups[0].tamper = func(*pools.GroupSnapshot) { w.list(p, requesting("old", 1)) }
 	app, _ := appOf(t, w.tick(), "web")
-	wantOpinion(t, app.Opinion, decide.Value)
+	wantOpinion(t, app.Opinion, api.VerdictValue)
 	wantRequests(t, s, 2, "old", 1)
 }
 
@@ -179,8 +179,8 @@ func TestRequestOfAProcessListedInTheTick(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		metric  string
-		verdict decide.Verdict
-	}{{"new", decide.Value}, {"of nobody", decide.Stale}}
+		verdict api.Verdict
+	}{{"new", api.VerdictValue}, {"of nobody", api.VerdictStale}}
 	for _, test := range tests {
 		t.Run(test.metric, func(t *testing.T) {
 			t.Parallel()
@@ -207,7 +207,7 @@ func TestRequestOfAProcessListedInTheTick(t *testing.T) {
 			if app.Opinion.Version != "v2" {
 				t.Errorf("version %s, want v2", app.Opinion.Version)
 			}
-			if test.verdict == decide.Value {
+			if test.verdict == api.VerdictValue {
 				wantRequests(t, v2, 1, "new", 2)
 			}
 			wantRequests(t, beside, 1, "old", 1)
@@ -215,7 +215,7 @@ func TestRequestOfAProcessListedInTheTick(t *testing.T) {
 				t.Errorf("shadows %+v, want one that is not compared", r.Shadows)
 			}
 			want := []string{"v2 value", "v3 value"}
-			if test.verdict == decide.Stale {
+			if test.verdict == api.VerdictStale {
 				want = []string{"v3 value"} // no process got these windows
 			}
 			// The end of v1 may be known before v2 has responded, or not.

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
-	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
@@ -47,7 +47,7 @@ func TestRandomRevisions(t *testing.T) {
 	version := 0
 	for _, r := range w.ledger.all(t) {
 		app, _ := appOf(t, r, "web")
-		wantOpinion(t, app.Opinion, decide.Value)
+		wantOpinion(t, app.Opinion, api.VerdictValue)
 		n, _ := strconv.Atoi(strings.TrimPrefix(app.Opinion.Version, "v"))
 		if n < version {
 			t.Errorf("v%d answers after v%d", n, version)
@@ -80,7 +80,7 @@ func (c *changes) one(t *testing.T) {
 		d.setCandidate("web", ask.Candidate{Endpoint: fresh.Endpoint})
 		d.awaitReport(t, 0, "the candidate", func(r ask.Report) bool {
 			return slices.ContainsFunc(r.Results, func(a ask.Result) bool {
-				return a.Candidate && a.Address == fresh.Address && a.Verdict == decide.Value
+				return a.Candidate && a.Address == fresh.Address && a.Verdict == api.VerdictValue
 			})
 		})
 		d.followed(t, d.promote("web"))

@@ -6,16 +6,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
-	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/pools/pooltest/memory"
 )
 
 // mark marks the current instances of a group as stale.
 func (w *world) mark(group string) {
 	w.now = w.now.Add(time.Minute)
-	w.book.change(func(o *pools.Orders) {
-		o.Stale = []pools.StaleMark{{Note: pools.Note{By: "me", At: w.now}, Group: group}}
+	w.book.change(func(o *api.Orders) {
+		o.Stale = []api.StaleMark{{Note: api.Note{By: "me", At: w.now}, Group: group}}
 	})
 }
 
@@ -64,7 +63,7 @@ func TestRollingLeavesRoomForTheNeed(t *testing.T) {
 	t.Parallel()
 	w, _, web := steady(t, 8)
 	w.config.Policy.Period = 5 * time.Minute
-	w.config.Policy.Budgets = []decide.Budget{{Direction: decide.Up, Within: time.Hour, Weight: 4}}
+	w.config.Policy.Budgets = []api.ChangeBudget{{Direction: api.DirectionUp, Within: time.Hour, Weight: 4}}
 	w.reconfigure()
 	w.mark("a")
 	wantOps(t, w.tick(), "set target a: 10")

@@ -12,10 +12,10 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/apply"
-	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
-	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 	"github.com/weirkeeper/weirkeeper/resource"
 	"github.com/weirkeeper/weirkeeper/signals"
@@ -103,7 +103,7 @@ func TestRunFinishesTheTickInFlight(t *testing.T) {
 	}
 	r := w.ledger.last(t)
 	app, _ := appOf(t, r, "web")
-	wantOpinion(t, app.Opinion, decide.Value)
+	wantOpinion(t, app.Opinion, api.VerdictValue)
 	wantOps(t, r, "set target a: 2")
 	w.wantTarget(2)
 	if n := w.ledger.len(); n != 1 {
@@ -163,9 +163,9 @@ func FuzzRecall(f *testing.F) {
 			t.Fatal(err)
 		}
 		// Every saved state leads to a decision that can be recorded.
-		known, _ := l.state().Reconcile(time.Unix(0, 0), nil, true)
-		c, _ := l.caseOf(time.Unix(0, 0), apply.Reading{Snapshot: &snapshot.Snapshot{}, State: known}, pools.Orders{})
-		if _, err := json.Marshal(c.Resolve().Result()); err != nil {
+		known, _ := resolve.Reconcile(l.state(), time.Unix(0, 0), nil, true)
+		c, _ := l.caseOf(time.Unix(0, 0), apply.Reading{Snapshot: &snapshot.Snapshot{}, State: known}, api.Orders{})
+		if _, err := json.Marshal(resolve.Resolve(c).Result()); err != nil {
 			t.Error(err)
 		}
 	})

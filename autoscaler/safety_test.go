@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/pools"
-	"github.com/weirkeeper/weirkeeper/pools/drain"
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
@@ -30,7 +30,7 @@ func (u untouchable) fail(what string) error {
 func (u untouchable) SetTarget(context.Context, int) error       { return u.fail("target") }
 func (u untouchable) Terminate(context.Context, []string) error  { return u.fail("termination") }
 func (u untouchable) Cordon(context.Context, string, bool) error { return u.fail("cordon") }
-func (u untouchable) Put(context.Context, drain.Record) error    { return u.fail("drain record") }
+func (u untouchable) Put(context.Context, api.Drain) error       { return u.fail("drain record") }
 func (u untouchable) Delete(context.Context, string) error       { return u.fail("drain record deleted") }
 func (u untouchable) Save(context.Context, []byte) error         { return u.fail("memory") }
 func (u untouchable) Removed(context.Context, string) error      { return u.fail("removal struck") }
@@ -67,11 +67,11 @@ func (g guardedGroup) Terminate(ctx context.Context, ids []string) error {
 
 type guardedRecords struct{ u untouchable }
 
-func (r guardedRecords) Load(ctx context.Context) ([]drain.Record, error) {
+func (r guardedRecords) Load(ctx context.Context) ([]api.Drain, error) {
 	return r.u.records.Load(ctx)
 }
-func (r guardedRecords) Put(ctx context.Context, one drain.Record) error { return r.u.Put(ctx, one) }
-func (r guardedRecords) Delete(ctx context.Context, node string) error   { return r.u.Delete(ctx, node) }
+func (r guardedRecords) Put(ctx context.Context, one api.Drain) error  { return r.u.Put(ctx, one) }
+func (r guardedRecords) Delete(ctx context.Context, node string) error { return r.u.Delete(ctx, node) }
 
 type guardedMemory struct{ u untouchable }
 
@@ -80,7 +80,7 @@ func (m guardedMemory) Save(ctx context.Context, data []byte) error    { return 
 
 type guardedBook struct{ u untouchable }
 
-func (b guardedBook) Read(ctx context.Context, now time.Time) (pools.Orders, error) {
+func (b guardedBook) Read(ctx context.Context, now time.Time) (api.Orders, error) {
 	return b.u.book.Read(ctx, now)
 }
 func (b guardedBook) Removed(ctx context.Context, node string) error { return b.u.Removed(ctx, node) }
@@ -97,9 +97,9 @@ func busyWorld(t *testing.T) *world {
 	w.tick()
 	w.tick()
 	web.set(cpus(9*cpusPerNode), nil)
-	w.book.change(func(o *pools.Orders) {
-		o.Removals = []pools.Removal{{Note: pools.Note{By: "me"}, Node: "b-1"}, {Note: pools.Note{By: "me"}, Node: "nobody"}}
-		o.Stale = []pools.StaleMark{{Note: pools.Note{By: "me", At: w.now}, Group: "a"}, {Note: pools.Note{By: "me"}, Group: "z"}}
+	w.book.change(func(o *api.Orders) {
+		o.Removals = []api.Removal{{Note: api.Note{By: "me"}, Node: "b-1"}, {Note: api.Note{By: "me"}, Node: "nobody"}}
+		o.Stale = []api.StaleMark{{Note: api.Note{By: "me", At: w.now}, Group: "a"}, {Note: api.Note{By: "me"}, Group: "z"}}
 	})
 	w.calls()
 	return w
@@ -116,7 +116,7 @@ func TestNothingIsWritten(t *testing.T) {
 	}{
 		{"in a dry run", func(w *world) { w.config.DryRun = true }, false, false},
 		{"in a dry run without a lease", func(w *world) { w.config.DryRun = true; w.lease.set(0) }, false, false},
-		{"while paused", func(w *world) { w.book.orders.Pause = &pools.Note{By: "me"} }, false, false},
+		{"while paused", func(w *world) { w.book.orders.Pause = &api.Note{By: "me"} }, false, false},
 		{"orders are not known", func(w *world) { w.book.fail = errors.New("no bus") }, true, false},
 		{"memory cannot be read", func(w *world) { w.memory.fail = errors.New("no bus") }, true, false},
 		{"drains cannot be read", func(w *world) { w.records.fail = errors.New("no bus") }, true, false},
@@ -293,7 +293,7 @@ func TestPauseEnds(t *testing.T) {
 	w := newWorld(t, []int{2}, "web")
 	w.asks(sigproto.DefaultApp, 1)
 	w.asks("web", 4*cpusPerNode)
-	w.book.orders.Pause = &pools.Note{By: "me", Why: "migration", Until: w.now.Add(2 * time.Minute)}
+	w.book.orders.Pause = &api.Note{By: "me", Why: "migration", Until: w.now.Add(2 * time.Minute)}
 	r := w.tick()
 	if r.Paused == nil || r.Paused.By != "me" || r.Case != nil || len(w.store.values(t, "metadata", "target_capacity", w)) > 0 {
 		t.Errorf("record %+v, want it paused", r)

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/pooltest/memory"
 )
@@ -35,7 +36,7 @@ func TestShortageThenNoMetrics(t *testing.T) {
 func TestShortageUnderAnOffset(t *testing.T) {
 	t.Parallel()
 	w, def, web := steady(t, 4)
-	w.book.change(func(o *pools.Orders) { o.Offset = &pools.Offset{Note: pools.Note{By: "me"}, Weight: 4} })
+	w.book.change(func(o *api.Orders) { o.Offset = &api.Offset{Note: api.Note{By: "me"}, Weight: 4} })
 	w.groups[0].Quota(5)
 	w.tick()
 	w.now = w.now.Add(time.Second)
@@ -44,7 +45,7 @@ func TestShortageUnderAnOffset(t *testing.T) {
 	silence(w, def, web)
 	for i := range 10 {
 		if i == 2 {
-			w.book.change(func(o *pools.Orders) { o.Offset = nil })
+			w.book.change(func(o *api.Orders) { o.Offset = nil })
 		}
 		if r := w.tick(); r.Result.Target < 4 {
 			t.Errorf("tick %d: target %v, want at least 4: nobody knows the need", i, r.Result.Target)
@@ -82,12 +83,12 @@ func TestRefusalKeepsTheTarget(t *testing.T) {
 func TestTickWithoutADistribution(t *testing.T) {
 	t.Parallel()
 	w, def, web := steady(t, 4)
-	w.book.change(func(o *pools.Orders) { o.Offset = &pools.Offset{Note: pools.Note{By: "me"}, Weight: 3} })
+	w.book.change(func(o *api.Orders) { o.Offset = &api.Offset{Note: api.Note{By: "me"}, Weight: 3} })
 	w.tick()
 	w.wantTarget(7)
 	silence(w, def, web)
 	*w.loop.state().Wanted += 1 // owed
-	w.book.change(func(o *pools.Orders) { o.Offset = nil })
+	w.book.change(func(o *api.Orders) { o.Offset = nil })
 	w.groups[0].tamper = func(s *pools.GroupSnapshot) { s.Stale = true }
 	if r := w.tick(); r.Detail.Refused == "" || *r.State.Wanted != 5 || r.State.Offset != 3 {
 		t.Errorf("refused %q, wanted %v, offset %v: want a reason, 5, 3", r.Detail.Refused, *r.State.Wanted, r.State.Offset)

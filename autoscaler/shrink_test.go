@@ -7,13 +7,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
-	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
-	"github.com/weirkeeper/weirkeeper/pools/plan"
 	"github.com/weirkeeper/weirkeeper/pools/pooltest/memory"
 	"github.com/weirkeeper/weirkeeper/resource"
 	"github.com/weirkeeper/weirkeeper/signals"
@@ -191,7 +190,7 @@ func TestInstanceOfUnknownState(t *testing.T) {
 	w := newWorld(t, []int{2}, "web")
 	w.asks(sigproto.DefaultApp, 0)
 	w.asks("web", 0)
-	w.groups[0].tamper = func(s *pools.GroupSnapshot) { s.Instances[1].State = pools.InstanceUnknown }
+	w.groups[0].tamper = func(s *pools.GroupSnapshot) { s.Instances[1].State = api.InstanceUnknown }
 	r := w.tick()
 	if !slices.Equal(r.Snapshot.Silent, []string{"a-2"}) || r.Snapshot.Joined != 1 {
 		t.Errorf("silent %q, joined %v: want a-2, 1", r.Snapshot.Silent, r.Snapshot.Joined)
@@ -204,7 +203,7 @@ func TestNodeWhoseFactsOverflow(t *testing.T) {
 	w := newWorld(t, []int{3}, "web")
 	w.asks(sigproto.DefaultApp, 0)
 	w.asks("web", 0)
-	w.nodes.tamper = func(f *pools.NodeFacts) {
+	w.nodes.tamper = func(f *api.NodeFacts) {
 		if f.ID != "a-2" {
 			f.Resources[resource.Mem], f.Allocated[resource.Mem] = 1e308, 1.7e308
 		}
@@ -248,7 +247,7 @@ func TestOrphanGoesFirst(t *testing.T) {
 	w.nodes.change(func(n *nodes) { n.mute["a-4"] = true })
 	web.set(cpus(3*cpusPerNode), nil)
 	r := w.tick()
-	if i := slices.IndexFunc(r.Case.Nodes, func(n plan.Candidate) bool { return n.ID == "a-4" }); i < 0 || r.Case.Nodes[i].Node != pools.NodeOrphaned {
+	if i := slices.IndexFunc(r.Case.Nodes, func(n api.Candidate) bool { return n.ID == "a-4" }); i < 0 || r.Case.Nodes[i].Node != api.NodeOrphaned {
 		t.Errorf("nodes %+v, want a-4 to be an orphan", r.Case.Nodes)
 	}
 	w.wantCalls("set target a 4", "terminate [a-4]")
@@ -290,7 +289,7 @@ func TestNextProcessRestoresState(t *testing.T) {
 			for range 3 { // longer than the start time of a reader
 				r := w.tick()
 				_, resolved := appOf(t, r, "web")
-				if resolved.Source != decide.FromHeld || resolved.Request != cpus(2*cpusPerNode) {
+				if resolved.Source != api.FromHeld || resolved.Request != cpus(2*cpusPerNode) {
 					t.Errorf("web: %+v, want its last answer to be held", resolved)
 				}
 				if !slices.Equal(r.Snapshot.Silent, []string{"a-2"}) {
@@ -327,7 +326,7 @@ func TestDrainThatCannotBeRecorded(t *testing.T) {
 	}
 	w.records.fail = nil
 	w.tick()
-	if r := w.tick(); len(r.Drains) != 1 || r.Drains[0].State == drain.Returned {
+	if r := w.tick(); len(r.Drains) != 1 || r.Drains[0].State == api.DrainReturned {
 		t.Errorf("drains = %v, want one", r.Drains)
 	}
 }
@@ -408,7 +407,7 @@ func TestOrphanThatJoinsMeanwhile(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := w.tick()
-	if r.Case.Nodes[0].Node != pools.NodeOrphaned {
+	if r.Case.Nodes[0].Node != api.NodeOrphaned {
 		t.Fatalf("node %+v: want an orphan when the tick begins", r.Case.Nodes[0])
 	}
 	w.wantCalls()
@@ -444,9 +443,9 @@ func TestCapacity(t *testing.T) {
 		target    float64
 		limits    []int // maxima for the distribution
 	}{
-		{"nothing leaves", []pools.GroupSnapshot{group("a", 3, 10, false), group("b", 2, pools.Unlimited, false)}, nil, 5, []int{10, pools.Unlimited}},
-		{"two leave", []pools.GroupSnapshot{group("a", 3, 10, false), group("b", 2, pools.Unlimited, false)},
-			map[string]float64{"a": 1, "b": 1}, 3, []int{9, pools.Unlimited}},
+		{"nothing leaves", []pools.GroupSnapshot{group("a", 3, 10, false), group("b", 2, api.Unbounded, false)}, nil, 5, []int{10, api.Unbounded}},
+		{"two leave", []pools.GroupSnapshot{group("a", 3, 10, false), group("b", 2, api.Unbounded, false)},
+			map[string]float64{"a": 1, "b": 1}, 3, []int{9, api.Unbounded}},
 		{"of a stale group", []pools.GroupSnapshot{group("a", 3, 10, false), group("b", 4, 9, true)}, map[string]float64{"b": 2}, 3, []int{10, 7}},
 		{"of a group that is not there any more", []pools.GroupSnapshot{group("a", 3, 10, false)}, map[string]float64{"z": 2}, 3, []int{10}},
 		{"more than the target", []pools.GroupSnapshot{group("a", 1, 2, false), group("b", 4, 9, false)}, map[string]float64{"a": 3}, 4, []int{1, 9}},
@@ -457,13 +456,13 @@ func TestCapacity(t *testing.T) {
 			for _, g := range test.groups {
 				one := resolve.Group{ID: g.ID, Target: g.Target, Stale: g.Stale}
 				if weight := test.committed[g.ID]; weight > 0 {
-					one.Leaving = []resolve.Leaver{{ID: g.ID + "-1", Group: g.ID, Weight: weight}}
+					one.Leaving = []api.Leaver{{ID: g.ID + "-1", Group: g.ID, Weight: weight}}
 				}
 				groups = append(groups, one)
 			}
-			var c resolve.Case
-			fillGroups(&c, test.groups, resolve.State{}.Account(groups))
-			if got := c.Have(); got != test.target {
+			var c api.Case
+			fillGroups(&c, test.groups, resolve.AccountOf(api.PoolState{}, groups))
+			if got := resolve.SumOfTargets(c); got != test.target {
 				t.Errorf("target = %v, want %v", got, test.target)
 			}
 			var limits []int
@@ -490,7 +489,7 @@ func TestGroupGrowsWhileANodeLeaves(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := m.Add(t.Context(), w.now, drain.Choice{Node: "a-2", Group: "a", Weight: 1, Reason: drain.Removal}); err != nil {
+	if err := m.Add(t.Context(), w.now, drain.Choice{Node: "a-2", Group: "a", Weight: 1, Reason: api.DrainRemoval}); err != nil {
 		t.Fatal(err)
 	}
 	r := w.tick()

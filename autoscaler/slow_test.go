@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
-	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/metrics/metricstest"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
@@ -57,7 +57,7 @@ func TestTargetFollowsASlowSignal(t *testing.T) {
 			began = r.At
 		}
 		app, _ := appOf(t, r, "web")
-		wantOpinion(t, app.Opinion, decide.Value)
+		wantOpinion(t, app.Opinion, api.VerdictValue)
 		if app.Opinion.Version != "v1" || app.Opinion.Request != cpus(8) {
 			t.Errorf("tick %d: opinion %+v, want the one before", i, app.Opinion)
 		}
@@ -79,7 +79,7 @@ func TestTargetFollowsASlowSignal(t *testing.T) {
 		r := w.tick()
 		app, _ := appOf(t, r, "web")
 		if app.Opinion.Version == "v2" {
-			wantOpinion(t, app.Opinion, decide.Value)
+			wantOpinion(t, app.Opinion, api.VerdictValue)
 			if !app.Opinion.At.Equal(began) || r.InProgress != nil {
 				t.Errorf("opinion %+v, under way %+v: want it to be of %v, and nothing", app.Opinion, r.InProgress, began)
 			}
@@ -137,7 +137,7 @@ func TestRunReportsASlowCandidate(t *testing.T) {
 		scheduler := &nodes{}
 		loop := NewLoop(Config{
 			Cluster: "here", Pool: "default", Tick: time.Hour,
-			Policy:  decide.Policy{Setpoint: 1, Combine: decide.Sum},
+			Policy:  api.DecisionPolicy{Setpoint: 1, Combine: api.CombineSum},
 			Drain:   drain.Config{Threshold: time.Hour},
 			Default: ask.Signal{App: sigproto.DefaultApp, Name: "Default", Period: time.Hour, TimeLimit: time.Minute},
 		}, World{

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/pooltest/memory"
 	"github.com/weirkeeper/weirkeeper/sigproto"
@@ -107,12 +108,12 @@ func TestOffsetThatIsNotGiven(t *testing.T) {
 	def := w.asks(sigproto.DefaultApp, 1)
 	web := w.asks("web", 4*cpusPerNode)
 	w.config.Apps[0].HoldFor = 0
-	w.book.orders.Offset = &pools.Offset{Note: pools.Note{By: "me"}, Weight: 3}
+	w.book.orders.Offset = &api.Offset{Note: api.Note{By: "me"}, Weight: 3}
 	w.groups[0].Stock(4)
 	if r := w.tick(); r.Result.Target != 7 || r.State.Offset != 0 {
 		t.Errorf("target %v, offset held %v: want 7, 0", r.Result.Target, r.State.Offset)
 	}
-	w.book.change(func(o *pools.Orders) { o.Offset = nil })
+	w.book.change(func(o *api.Orders) { o.Offset = nil })
 	def.set(cpus(0), errors.New("broken"))
 	web.set(cpus(0), errors.New("broken"))
 	for range 3 {
@@ -131,12 +132,12 @@ func TestOffsetLeavesNoTrace(t *testing.T) {
 			w := newWorld(t, []int{4}, "web")
 			w.asks(sigproto.DefaultApp, 1)
 			w.asks("web", 4*cpusPerNode)
-			w.book.orders.Offset = &pools.Offset{Note: pools.Note{By: "me"}, Weight: weight}
+			w.book.orders.Offset = &api.Offset{Note: api.Note{By: "me"}, Weight: weight}
 			for range 4 {
 				w.tick()
 			}
 			w.wantTarget(4 + int(weight))
-			w.book.change(func(o *pools.Orders) { o.Offset = nil })
+			w.book.change(func(o *api.Orders) { o.Offset = nil })
 			for range 4 {
 				w.tick()
 			}
@@ -151,9 +152,9 @@ func TestOffsetLeavesNoTrace(t *testing.T) {
 func TestPin(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
-		pin  pools.Pin
+		pin  api.Pin
 		want int
-	}{{pools.Pin{Target: 6}, 6}, {pools.Pin{Bound: "max"}, 9}, {pools.Pin{Bound: "min"}, 2}}
+	}{{api.Pin{Target: 6}, 6}, {api.Pin{Bound: "max"}, 9}, {api.Pin{Bound: "min"}, 2}}
 	for _, test := range tests {
 		t.Run(fmt.Sprint(test.want), func(t *testing.T) {
 			t.Parallel()

@@ -7,10 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 	"github.com/weirkeeper/weirkeeper/pools"
-	"github.com/weirkeeper/weirkeeper/pools/plan"
 )
 
 // atMost makes a group report that maximum.
@@ -19,11 +18,11 @@ func atMost(limit int) func(*pools.GroupSnapshot) {
 }
 
 // remove orders that node to be drained, in one tick.
-func (w *world) remove(node string) Record {
+func (w *world) remove(node string) api.TickRecord {
 	w.t.Helper()
-	w.book.change(func(o *pools.Orders) { o.Removals = []pools.Removal{{Note: pools.Note{By: "me"}, Node: node}} })
+	w.book.change(func(o *api.Orders) { o.Removals = []api.Removal{{Note: api.Note{By: "me"}, Node: node}} })
 	r := w.tick()
-	w.book.change(func(o *pools.Orders) { o.Removals = nil })
+	w.book.change(func(o *api.Orders) { o.Removals = nil })
 	return r
 }
 
@@ -155,7 +154,7 @@ func TestNoNodeIsRemovedWhileScaleInIsBlocked(t *testing.T) {
 			again := *r.Case
 			again.Nodes = slices.Clone(again.Nodes)
 			again.Nodes[0].Stale = true
-			if got := again.Resolve().Result().Terminate["a"]; !slices.Equal(got, []string{again.Nodes[0].ID}) {
+			if got := resolve.Resolve(again).Result().Terminate["a"]; !slices.Equal(got, []string{again.Nodes[0].ID}) {
 				t.Errorf("let go %q, want the marked one", got)
 			}
 		})
@@ -168,35 +167,35 @@ func TestSurplus(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name           string
-		change         func(*resolve.Case)
+		change         func(*api.Case)
 		target         float64
 		gone           int
 		wanted, offset float64
 	}{
-		{"let go", func(*resolve.Case) {}, 4, 1, 4, 0},
-		{"scale-in is barred", func(c *resolve.Case) { c.Input.NoScaleIn = "no ledger" }, 4, 0, 4, 0},
-		{"needed", func(c *resolve.Case) { c.Input.Pinned = new(5.0) }, 5, 0, 5, 0},
-		{"an offset ends, too, and not all may go", func(c *resolve.Case) { c.State.Offset, c.Limits.MaxWeight = 2, 1 }, 2, 1, 2, 2},
-		{"an offset ends, too", func(c *resolve.Case) { c.State.Offset = 2 }, 2, 3, 2, 0},
+		{"let go", func(*api.Case) {}, 4, 1, 4, 0},
+		{"scale-in is barred", func(c *api.Case) { c.Input.NoScaleIn = "no ledger" }, 4, 0, 4, 0},
+		{"needed", func(c *api.Case) { c.Input.Pinned = new(5.0) }, 5, 0, 5, 0},
+		{"an offset ends, too, and not all may go", func(c *api.Case) { c.State.Offset, c.Limits.MaxWeight = 2, 1 }, 2, 1, 2, 2},
+		{"an offset ends, too", func(c *api.Case) { c.State.Offset = 2 }, 2, 3, 2, 0},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			c := resolve.Case{
-				Input: decide.Input{
-					Now: noon, Apps: []decide.App{{Name: "web", Configured: true}},
-					Policy: decide.Policy{
-						Setpoint: 1, Combine: decide.Sum, Limits: decide.Limits{Max: 100, MaxAdd: 100, MaxRemove: 100},
+			c := api.Case{
+				Input: api.DecisionInput{
+					Now: noon, Apps: []api.AppInput{{Name: "web", Configured: true}},
+					Policy: api.DecisionPolicy{
+						Setpoint: 1, Combine: api.CombineSum, Limits: api.TargetLimits{Max: 100, MaxAdd: 100, MaxRemove: 100},
 					},
 				},
-				Groups: []plan.GroupTarget{{ID: "a", Target: 5, Max: 9}}, Joined: 5,
-				Limits: plan.Limits{MaxWeight: 9, MaxTasks: pools.Unlimited},
+				Groups: []api.GroupTarget{{ID: "a", Target: 5, Max: 9}}, Joined: 5,
+				Limits: api.PruneLimits{MaxWeight: 9, MaxTasks: api.Unbounded},
 			}
 			for _, id := range []string{"a-1", "a-2", "a-3", "a-4", "a-5"} {
-				c.Nodes = append(c.Nodes, plan.Candidate{ID: id, Group: "a", Weight: 1, Instance: pools.InstanceRunning, Node: pools.NodeIdle, Safe: true})
+				c.Nodes = append(c.Nodes, api.Candidate{ID: id, Group: "a", Weight: 1, Instance: api.InstanceRunning, Node: api.NodeIdle, Safe: true})
 			}
 			test.change(&c)
-			c.Input.Capacity = decide.Capacity{Target: 4 - c.State.Offset, Joined: 5}
-			o := c.Resolve()
+			c.Input.Capacity = api.PoolCapacity{Target: 4 - c.State.Offset, Joined: 5}
+			o := resolve.Resolve(c)
 			gone := len(o.Pruned.Choices)
 			if o.Decision.Target != test.target || gone != test.gone || *o.State.Wanted != test.wanted || o.State.Offset != test.offset {
 				t.Errorf("target %v, %d let go, wanted %v, offset %v: want %v, %d, %v, %v",

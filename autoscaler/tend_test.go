@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/apply"
-	"github.com/weirkeeper/weirkeeper/pools"
 )
 
 // Between two ticks that are far apart a drain continues to its end, without another reading of the
@@ -18,12 +18,12 @@ func TestDrainsGoOnBetweenTicks(t *testing.T) {
 	w.clock = func() time.Time { return w.now }
 	w.config.Tick = 10 * time.Minute
 	w.reconfigure()
-	w.book.change(func(o *pools.Orders) { o.Removals = []pools.Removal{{Note: pools.Note{By: "me"}, Node: "a-2"}} })
+	w.book.change(func(o *api.Orders) { o.Removals = []api.Removal{{Note: api.Note{By: "me"}, Node: "a-2"}} })
 	w.tick()
 	if w.loop.writer.Tending() == nil {
 		t.Fatal("a drain is under way, and nobody tends it")
 	}
-	w.book.change(func(o *pools.Orders) { o.Removals = nil })
+	w.book.change(func(o *api.Orders) { o.Removals = nil })
 	read := w.loop.writer.Latest().At
 	for range 4 {
 		w.now = w.now.Add(apply.TendEvery)
@@ -63,10 +63,10 @@ func TestPausedDrainsAreNotTended(t *testing.T) {
 	w, _, _ := steady(t, 3)
 	w.config.Tick = 10 * time.Minute
 	w.reconfigure()
-	w.book.change(func(o *pools.Orders) { o.Removals = []pools.Removal{{Note: pools.Note{By: "me"}, Node: "a-2"}} })
+	w.book.change(func(o *api.Orders) { o.Removals = []api.Removal{{Note: api.Note{By: "me"}, Node: "a-2"}} })
 	w.tick()
 	before := w.loop.drains()
-	w.book.change(func(o *pools.Orders) { o.Pause = &pools.Note{By: "me", At: w.now} })
+	w.book.change(func(o *api.Orders) { o.Pause = &api.Note{By: "me", At: w.now} })
 	if err := w.loop.tend(t.Context()); err != nil {
 		t.Fatal(err)
 	}

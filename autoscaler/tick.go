@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/apply"
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 	"github.com/weirkeeper/weirkeeper/internal/platform/trace"
@@ -37,7 +38,7 @@ func (l *Loop) Tick(ctx context.Context, now time.Time) error {
 		if r.Case == nil {
 			r.Failed = err.Error()
 		} else {
-			r.problem(err)
+			addProblem(&r, err)
 		}
 	}
 	l.world.Directory.Alive()
@@ -61,7 +62,7 @@ func (l *Loop) Tick(ctx context.Context, now time.Time) error {
 const summaryTimeout = 2 * time.Second
 
 // summarize stores the summary of a tick that was recorded.
-func (l *Loop) summarize(ctx context.Context, r Record) {
+func (l *Loop) summarize(ctx context.Context, r api.TickRecord) {
 	if l.world.Summarize == nil || l.lost != nil {
 		return
 	}
@@ -72,8 +73,8 @@ func (l *Loop) summarize(ctx context.Context, r Record) {
 	}
 }
 
-func (l *Loop) newRecord(now time.Time) Record {
-	r := Record{Schema: resolve.Schema, At: now, Every: l.config.Tick, Cluster: l.cluster, Pool: l.pool, DryRun: l.config.DryRun}
+func (l *Loop) newRecord(now time.Time) api.TickRecord {
+	r := api.TickRecord{Schema: resolve.Schema, At: now, Every: l.config.Tick, Cluster: l.cluster, Pool: l.pool, DryRun: l.config.DryRun}
 	if l.world.Lease != nil {
 		r.Epoch = l.world.Lease.Epoch()
 	}
@@ -81,7 +82,7 @@ func (l *Loop) newRecord(now time.Time) Record {
 }
 
 // round runs the steps of a tick, in order.
-func (l *Loop) round(ctx context.Context, now time.Time, r *Record) error {
+func (l *Loop) round(ctx context.Context, now time.Time, r *api.TickRecord) error {
 	alive := l.world.Directory.Alive
 	alive()
 	orders, err := l.writer.Begin(ctx, now)
@@ -102,7 +103,7 @@ func (l *Loop) round(ctx context.Context, now time.Time, r *Record) error {
 	l.writer.Adopt(reading)
 	r.Snapshot = reading.Record()
 	alive()
-	r.problem(l.metrics.write(ctx, now, reading.Snapshot))
+	addProblem(r, l.metrics.write(ctx, now, reading.Snapshot))
 	alive()
 	evaluation := l.signals.Evaluate(ctx, now)
 	alive()
@@ -115,20 +116,20 @@ func (l *Loop) round(ctx context.Context, now time.Time, r *Record) error {
 }
 
 // plan builds the case of a tick, resolves it, and puts both in the record.
-func (l *Loop) plan(ctx context.Context, now time.Time, reading apply.Reading, orders pools.Orders, r *Record) apply.Plan {
+func (l *Loop) plan(ctx context.Context, now time.Time, reading apply.Reading, orders api.Orders, r *api.TickRecord) apply.Plan {
 	r.Orders = orders.List()
 	ctx, end := l.world.Trace.Begin(ctx, trace.Decide, "")
 	defer end(nil)
 	c, account := l.caseOf(now, reading, orders)
 	if why := newState(now, orders.StateCreated, reading.Snapshot); why != "" {
-		r.problem(errors.New(why))
+		addProblem(r, errors.New(why))
 	}
 	history, err := l.metrics.history(ctx, now, c.Input.Capacity.Target)
-	r.problem(err)
+	addProblem(r, err)
 	c.Input.History = history
-	o := c.Resolve()
+	o := resolve.Resolve(c)
 	for _, group := range slices.Sorted(maps.Keys(o.Stuck)) {
-		r.problem(fmt.Errorf("group %s is at its maximum, so its marked instances are replaced one by one, and now no instance can be removed: %s", group, o.Stuck[group]))
+		addProblem(r, fmt.Errorf("group %s is at its maximum, so its marked instances are replaced one by one, and now no instance can be removed: %s", group, o.Stuck[group]))
 	}
 	answer := o.Result()
 	r.InProgress = l.signals.InProgress()
@@ -137,7 +138,7 @@ func (l *Loop) plan(ctx context.Context, now time.Time, reading apply.Reading, o
 }
 
 // apply lets the writer carry out the plan, and records the actions.
-func (l *Loop) apply(ctx context.Context, now time.Time, p apply.Plan, r *Record) error {
+func (l *Loop) apply(ctx context.Context, now time.Time, p apply.Plan, r *api.TickRecord) error {
 	var did apply.Report
 	ctx, end := l.world.Trace.Begin(ctx, trace.Apply, "")
 	err := l.writer.Apply(ctx, now, p, &did)
@@ -151,7 +152,7 @@ func (l *Loop) apply(ctx context.Context, now time.Time, p apply.Plan, r *Record
 // notHolder reports whether the loop must end because of err.
 func notHolder(err error) bool { return errors.Is(err, pools.ErrNotHolder) }
 
-func (l *Loop) record(ctx context.Context, r Record) error {
+func (l *Loop) record(ctx context.Context, r api.TickRecord) error {
 	ctx, cancel := context.WithTimeout(ctx, l.config.stepTimeout())
 	defer cancel()
 	data, err := json.Marshal(r)

@@ -16,9 +16,9 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/apply"
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
-	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
 	"github.com/weirkeeper/weirkeeper/internal/platform/trace"
@@ -26,7 +26,6 @@ import (
 	"github.com/weirkeeper/weirkeeper/metrics/embedded/tsdbstore"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
-	"github.com/weirkeeper/weirkeeper/pools/plan"
 	"github.com/weirkeeper/weirkeeper/pools/pooltest/memory"
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
@@ -84,10 +83,10 @@ func newWorld(t *testing.T, targets []int, apps ...string) *world {
 	w.nodes.groups = w.groups
 	w.config = Config{
 		Cluster: "here", Pool: "default", Tick: 20 * time.Second,
-		Policy: decide.Policy{
-			Setpoint: 1, Combine: decide.Sum, Limits: decide.Limits{Max: 100, MaxAdd: 100, MaxRemove: 100},
+		Policy: api.DecisionPolicy{
+			Setpoint: 1, Combine: api.CombineSum, Limits: api.TargetLimits{Max: 100, MaxAdd: 100, MaxRemove: 100},
 		},
-		Prune:   plan.Limits{MaxWeight: 100, MaxTasks: pools.Unlimited},
+		Prune:   api.PruneLimits{MaxWeight: 100, MaxTasks: api.Unbounded},
 		Drain:   drain.Config{Threshold: 10 * time.Minute},
 		Default: ask.Signal{App: sigproto.DefaultApp, Namespace: namespace(t), Name: "Default", Period: time.Minute},
 	}
@@ -111,9 +110,9 @@ func newWorld(t *testing.T, targets []int, apps ...string) *world {
 }
 
 // state, account and drains return the current values of the loop's writer.
-func (l *Loop) state() resolve.State     { return l.writer.State() }
+func (l *Loop) state() api.PoolState     { return l.writer.State() }
 func (l *Loop) account() resolve.Account { return l.writer.Account() }
-func (l *Loop) drains() []drain.Record   { records, _ := l.writer.Records(); return records }
+func (l *Loop) drains() []api.Drain      { records, _ := l.writer.Records(); return records }
 
 // memo is the saved state for the next process.
 type memo = apply.Saved
@@ -231,14 +230,14 @@ func (p policy) RepairInPlace(m pools.InPlaceRepair) (done bool, err error) {
 
 // tick advances the time by a minute, runs one round, and returns its record. It checks that the
 // record explains the round.
-func (w *world) tick() Record {
+func (w *world) tick() api.TickRecord {
 	w.t.Helper()
 	w.now = w.now.Add(time.Minute)
 	return w.tickAgain()
 }
 
 // tickAgain runs one round without advancing the time.
-func (w *world) tickAgain() Record {
+func (w *world) tickAgain() api.TickRecord {
 	w.t.Helper()
 	if w.loop == nil {
 		w.start()
@@ -312,7 +311,7 @@ func (w *world) wantBalanced() {
 }
 
 // wantExplained checks that a record's case resolves to its answer again, byte for byte.
-func wantExplained(t *testing.T, r Record) {
+func wantExplained(t *testing.T, r api.TickRecord) {
 	t.Helper()
 	if (r.Case == nil) != (r.Failed != "" || r.Paused != nil) {
 		t.Errorf("failed %q, paused %+v, case %+v", r.Failed, r.Paused, r.Case)
@@ -320,15 +319,15 @@ func wantExplained(t *testing.T, r Record) {
 	if r.Case == nil {
 		return
 	}
-	o := r.Case.Resolve()
+	o := resolve.Resolve(*r.Case)
 	wantJSON(t, "answer", o.Result(), r.Result)
 	wantJSON(t, "detail", detail(o, r.Detail.Committed), r.Detail)
 	wantOnlyStale(t, *r.Case, o)
 }
 
 // wantOnlyStale checks that only stale nodes are removed while the pool must not shrink.
-func wantOnlyStale(t interface{ Errorf(string, ...any) }, c resolve.Case, o resolve.Outcome) {
-	stale := c.StaleNodes()
+func wantOnlyStale(t interface{ Errorf(string, ...any) }, c api.Case, o resolve.Outcome) {
+	stale := resolve.StaleNodes(c)
 	for group, ids := range o.Result().Terminate {
 		for _, id := range ids {
 			if c.Refuse != "" || o.Refused != "" && !stale[id] {
@@ -351,13 +350,13 @@ func wantJSON(t *testing.T, what string, again, recorded any) {
 }
 
 // appOf returns an app in a record.
-func appOf(t *testing.T, r Record, name string) (decide.App, decide.Resolved) {
+func appOf(t *testing.T, r api.TickRecord, name string) (api.AppInput, api.ResolvedRequest) {
 	t.Helper()
 	if r.Case == nil {
 		t.Fatalf("the tick failed: %s", r.Failed)
 	}
-	i := slices.IndexFunc(r.Case.Input.Apps, func(a decide.App) bool { return a.Name == name })
-	j := slices.IndexFunc(r.Detail.Apps, func(a decide.Resolved) bool { return a.App == name })
+	i := slices.IndexFunc(r.Case.Input.Apps, func(a api.AppInput) bool { return a.Name == name })
+	j := slices.IndexFunc(r.Detail.Apps, func(a api.ResolvedRequest) bool { return a.App == name })
 	if i < 0 || j < 0 {
 		t.Fatalf("app %s is not in the record: %s %+v", name, r.Failed, r.Case.Input.Apps)
 	}
@@ -365,7 +364,7 @@ func appOf(t *testing.T, r Record, name string) (decide.App, decide.Resolved) {
 }
 
 // wantOpinion checks an opinion's verdict, and that its Why has each word.
-func wantOpinion(t *testing.T, o decide.Opinion, verdict decide.Verdict, words ...string) {
+func wantOpinion(t *testing.T, o api.Opinion, verdict api.Verdict, words ...string) {
 	t.Helper()
 	if o.Verdict != verdict {
 		t.Errorf("verdict %q (%s), want %q", o.Verdict, o.Why, verdict)
@@ -378,11 +377,11 @@ func wantOpinion(t *testing.T, o decide.Opinion, verdict decide.Verdict, words .
 }
 
 // ops returns the actions of a tick, as "remove a-1: idle".
-func ops(r Record) []string {
+func ops(r api.TickRecord) []string {
 	var out []string
 	for _, a := range r.Actions {
 		text := fmt.Sprintf("%s %s%s: %s", a.Op, a.Group, strings.TrimPrefix(a.Node, a.Group), a.What)
-		if a.Op == apply.OpSetTarget {
+		if a.Op == api.OpSetTarget {
 			text = fmt.Sprintf("%s %s: %d", a.Op, a.Group, a.Target)
 		}
 		if a.Error != "" {
@@ -393,7 +392,7 @@ func ops(r Record) []string {
 	return out
 }
 
-func wantOps(t *testing.T, r Record, want ...string) {
+func wantOps(t *testing.T, r api.TickRecord, want ...string) {
 	t.Helper()
 	if got := ops(r); !slices.Equal(got, want) {
 		t.Errorf("done:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))

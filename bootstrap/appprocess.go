@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise/output"
@@ -41,7 +42,7 @@ type appProcess struct {
 
 	mu        sync.Mutex
 	plan      SignalPlan
-	trial     Trial // of the plan's shadow
+	trial     api.Trial // of the plan's shadow
 	current   *signal
 	candidate *signal
 	shadow    bool               // the candidate is a shadow
@@ -56,7 +57,7 @@ type appProcess struct {
 	left      []error            // errors of ended processes
 }
 
-func newAppProcess(m dependencies, p SignalPlan, trial Trial) (*appProcess, error) {
+func newAppProcess(m dependencies, p SignalPlan, trial api.Trial) (*appProcess, error) {
 	s := &appProcess{
 		dependencies: m, app: p.App, tail: output.NewTail(tailLines, tailBytes), wake: make(chan struct{}, 1),
 		ended: make(chan struct{}), plan: p, reserved: map[string]*signal{}, leaving: map[string]int{}, interrupt: func() {},
@@ -65,7 +66,7 @@ func newAppProcess(m dependencies, p SignalPlan, trial Trial) (*appProcess, erro
 }
 
 // adopt sets the saved trial of the shadow. Call it before run.
-func (s *appProcess) adopt(t Trial) error {
+func (s *appProcess) adopt(t api.Trial) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.trial = t
@@ -82,7 +83,9 @@ func (s *appProcess) wantedLocked() SignalPlan {
 	return s.plan.process()
 }
 
-func (s *appProcess) promotedLocked() bool { return s.trial.of(s.plan) && s.trial.Outcome == Promoted }
+func (s *appProcess) promotedLocked() bool {
+	return trialOf(s.trial, s.plan) && s.trial.Outcome == api.TrialPromoted
+}
 
 // policyLocked returns the restart policy of the wanted version: unlimited, unless there is a version to return to.
 func (s *appProcess) policyLocked() supervise.Policy {
@@ -108,8 +111,8 @@ func (s *appProcess) replan(p SignalPlan) {
 	}
 	s.plan, s.trouble = p, ""
 	if p.Shadow == nil {
-		s.trial = Trial{}
-	} else if !s.trial.of(p) {
+		s.trial = api.Trial{}
+	} else if !trialOf(s.trial, p) {
 		s.trial = newTrial(p, time.Now())
 	}
 	s.setRequestsLocked()
@@ -231,7 +234,7 @@ const (
 func (s *appProcess) next() task {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	trying := s.plan.Shadow != nil && s.trial.Outcome == Undecided
+	trying := s.plan.Shadow != nil && s.trial.Outcome == api.TrialUndecided
 	switch {
 	case !s.current.plan.runsAs(s.wantedLocked()):
 		return taskSwap

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
 )
 
@@ -26,7 +27,7 @@ func (f *away) Fetch(context.Context, release.Ref) (release.Installed, error) {
 func appProcessOf(t testing.TB, p SignalPlan, f Fetcher) *appProcess {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
-	var trial Trial
+	var trial api.Trial
 	if p.Shadow != nil {
 		trial = newTrial(p, time.Now())
 	}
@@ -99,16 +100,16 @@ func TestAnswerOfOtherProcessIsIgnored(t *testing.T) {
 		plan          SignalPlan // of the app
 		currentShadow SignalPlan // the shadow beside it
 		answer        Answer
-		want          Outcome
+		want          api.TrialOutcome
 	}{
-		{"the shadow agrees", v2, v2, agrees, Promoted},
-		{"the shadow fails", v2, v2, failed, Diverged},
-		{"an old shadow agrees, that is still seated", v3, v2, agrees, Undecided},
-		{"an old shadow fails, that is still seated", v3, v2, failed, Undecided},
-		{"an old shadow failed, whose address the new one has", v3, v3, failed, Undecided},
-		{"another address", v2, v2, changed(failed, func(a *Answer) { a.Address += "x" }), Undecided},
-		{"the signal itself", v2, v2, changed(failed, func(a *Answer) { a.Candidate = false }), Undecided},
-		{"a group, while none runs", v2, v2, changed(agrees, func(a *Answer) { a.Group = 7 }), Promoted},
+		{"the shadow agrees", v2, v2, agrees, api.TrialPromoted},
+		{"the shadow fails", v2, v2, failed, api.TrialDiverged},
+		{"an old shadow agrees, that is still seated", v3, v2, agrees, api.TrialUndecided},
+		{"an old shadow fails, that is still seated", v3, v2, failed, api.TrialUndecided},
+		{"an old shadow failed, whose address the new one has", v3, v3, failed, api.TrialUndecided},
+		{"another address", v2, v2, changed(failed, func(a *Answer) { a.Address += "x" }), api.TrialUndecided},
+		{"the signal itself", v2, v2, changed(failed, func(a *Answer) { a.Candidate = false }), api.TrialUndecided},
+		{"a group, while none runs", v2, v2, changed(agrees, func(a *Answer) { a.Group = 7 }), api.TrialPromoted},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := appProcessOf(t, c.plan, nil)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/bootstrap"
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
@@ -15,7 +16,7 @@ import (
 // releasedPlugin returns a plan whose second signal is a release of our SDK.
 func releasedPlugin(namespace string) bootstrap.Plan {
 	plan := planOf(namespace, bootstrap.SignalPlan{App: "web", Name: plugged, Version: version})
-	plan.Signals[1].Kind = bootstrap.KindPlugin
+	plan.Signals[1].Kind = api.KindPlugin
 	return plan
 }
 
@@ -112,13 +113,13 @@ func BenchmarkKillAll(b *testing.B) {
 	}
 	plan := planOf("benchall", more...)
 	for i := range signals {
-		plan.Signals[1+i].Kind = bootstrap.KindPlugin
+		plan.Signals[1+i].Kind = api.KindPlugin
 	}
 	signal := buildExample(b)
 	p := startWith(b, plan, noReleases{}, func(c *bootstrap.Config) {
 		test := c.Shipped
 		c.Shipped = func(p bootstrap.SignalPlan, app string) []string {
-			if p.Kind == bootstrap.KindPlugin {
+			if p.Kind == api.KindPlugin {
 				return []string{signal, p.Namespace, p.Name, app}
 			}
 			return test(p, app)
@@ -132,7 +133,7 @@ func BenchmarkKillAll(b *testing.B) {
 		for _, s := range before[1:] {
 			kill(b, -s.PID)
 		}
-		awaitAll(b, p, before, func(now bootstrap.Process) bool { return now.PID != 0 })
+		awaitAll(b, p, before, func(now api.Process) bool { return now.PID != 0 })
 		started = append(started, time.Since(killed))
 		awaitAll(b, p, before, running)
 		answering = append(answering, time.Since(killed))
@@ -162,10 +163,10 @@ func buildExample(b *testing.B) string {
 
 func appNumber(i int) string { return string([]rune{'a' + rune(i/10), '0' + rune(i%10)}) }
 
-func groups(p *pool) []bootstrap.Process { return p.Status().Signals }
+func groups(p *pool) []api.Process { return p.Status().Signals }
 
 // awaitAll waits until each signal except the default one has a new process for which good returns true.
-func awaitAll(b *testing.B, p *pool, before []bootstrap.Process, good func(bootstrap.Process) bool) {
+func awaitAll(b *testing.B, p *pool, before []api.Process, good func(api.Process) bool) {
 	b.Helper()
 	pause := time.NewTicker(time.Millisecond)
 	defer pause.Stop()

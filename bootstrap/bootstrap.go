@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise/output"
@@ -28,7 +29,7 @@ type Bootstrap struct {
 	plan         Plan
 	appProcesses []*appProcess // in the plan's order
 	started      map[*appProcess]bool
-	kept         []Trial // trials loaded at the start
+	kept         []api.Trial // trials loaded at the start
 	// ending holds the last app process of each removed app. It runs until the autoscaler sends it no more requests.
 	ending map[string]*appProcess
 }
@@ -247,16 +248,16 @@ func (b *Bootstrap) Logs(app string) (*output.Tail, error) {
 }
 
 // Status returns the current state of all processes.
-func (b *Bootstrap) Status() Status {
+func (b *Bootstrap) Status() api.PoolProcesses {
 	alive := b.stream.alive() // first: the stream locks its mutex before b's
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	s := Status{Cluster: b.plan.Cluster, Pool: b.plan.Pool, PID: os.Getpid()}
+	s := api.PoolProcesses{Cluster: b.plan.Cluster, Pool: b.plan.Pool, PID: os.Getpid()}
 	for _, one := range b.appProcesses {
 		s.Signals = append(s.Signals, one.status())
 	}
 	a := b.autoscaler.Status()
-	s.Autoscaler = Process{Signal: "autoscaler", State: a.State.String(), PID: a.PID, Since: a.Since, Restarts: a.Restarts, Why: a.Why}
+	s.Autoscaler = api.Process{Signal: "autoscaler", State: a.State.String(), PID: a.PID, Since: a.Since, Restarts: a.Restarts, Why: a.Why}
 	if a.State == supervise.Running {
 		s.Autoscaler.Alive = alive
 	}

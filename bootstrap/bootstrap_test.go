@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/bootstrap"
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
 	"github.com/weirkeeper/weirkeeper/sigproto"
@@ -40,7 +41,7 @@ func TestAutoscalerStartsWhenAllSignalsAnswer(t *testing.T) {
 	p := start(t, planOf("order", shipped("web", gated), shipped("api", "rps")), noReleases{}, long)
 	p.awaitProcess(t, sigproto.DefaultApp, "running", running)
 	p.awaitProcess(t, "api", "running", running)
-	p.awaitProcess(t, "web", "started", func(p bootstrap.Process) bool { return p.PID != 0 })
+	p.awaitProcess(t, "web", "started", func(p api.Process) bool { return p.PID != 0 })
 	if a := p.Status().Autoscaler; a.State != "stopped" || a.PID != 0 {
 		t.Fatalf("while a signal is silent the autoscaler is %+v, want it not started", a)
 	}
@@ -142,7 +143,7 @@ func TestEndOfBootstrapEndsTheStream(t *testing.T) {
 
 func TestEndBeforeTheAutoscalerWasStarted(t *testing.T) {
 	p := start(t, planOf("early", shipped("web", neverListens)), noReleases{}, long)
-	p.awaitProcess(t, "web", "started", func(p bootstrap.Process) bool { return p.PID != 0 })
+	p.awaitProcess(t, "web", "started", func(p api.Process) bool { return p.PID != 0 })
 	if err := p.end(); err != nil {
 		t.Errorf("bootstrap ended with %v, want nil", err)
 	}
@@ -180,7 +181,7 @@ func TestSocketHeldByForeignProcess(t *testing.T) {
 	a := p.arrivals.next(t)
 	another := sigproto.Address(plan.Signals[1].Namespace, "rps", "web~1")
 	a.awaitEntry(t, "web", "up at another address", func(e bootstrap.Entry) bool { return up(e) && e.Address == another })
-	p.awaitProcess(t, "web", "listed at the other address", func(p bootstrap.Process) bool { return p.Address == another })
+	p.awaitProcess(t, "web", "listed at the other address", func(p api.Process) bool { return p.Address == another })
 }
 
 func TestEveryAddressHeld(t *testing.T) {
@@ -199,7 +200,7 @@ func TestEveryAddressHeld(t *testing.T) {
 	}
 	p := start(t, plan, noReleases{}, time.Millisecond)
 	want := fmt.Sprintf("prepare start: socket @%s is held by process %d, and 9 alternative sockets are in use too", web.Address, os.Getpid())
-	p.awaitProcess(t, "web", "held up", func(p bootstrap.Process) bool { return p.State == "backoff" && p.PID == 0 && p.Why == want })
+	p.awaitProcess(t, "web", "held up", func(p api.Process) bool { return p.State == "backoff" && p.PID == 0 && p.Why == want })
 	a := p.arrivals.next(t)
 	a.awaitEntry(t, sigproto.DefaultApp, "up", up)
 	a.awaitEntry(t, "web", "down, and why", func(e bootstrap.Entry) bool { return e.Down == "the signal is backoff: "+want })

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/bootstrap"
 	"github.com/weirkeeper/weirkeeper/internal/platform/testsize"
 )
@@ -31,7 +32,7 @@ func TestChaos(t *testing.T) {
 		more = append(more, shipped(app, changeable))
 	}
 	plan := planOf("chaos", more...)
-	plan.Signals[2].Kind = bootstrap.KindPlugin
+	plan.Signals[2].Kind = api.KindPlugin
 	before := descriptors(t)
 	p := start(t, plan, noReleases{}, long)
 	a := p.arrivals.next(t)
@@ -97,7 +98,7 @@ func newVictims(p *pool, e *evaluator, apps []string) *victims {
 func (v *victims) harm(t testing.TB, most int) (made int) {
 	t.Helper()
 	status := v.pool.Status().Signals
-	slices.SortStableFunc(status, func(a, b bootstrap.Process) int { return v.faults[a.App] - v.faults[b.App] })
+	slices.SortStableFunc(status, func(a, b api.Process) int { return v.faults[a.App] - v.faults[b.App] })
 	for _, now := range status {
 		if !slices.Contains(v.apps, now.App) || made == most {
 			continue
@@ -131,7 +132,7 @@ func (v *victims) restoreAll(t testing.TB) {
 }
 
 // harm makes a fault of one of nine kinds. Two work on any process; seven need a changeable one.
-func harm(t testing.TB, p *pool, now bootstrap.Process, kind int) {
+func harm(t testing.TB, p *pool, now api.Process, kind int) {
 	t.Helper()
 	kind %= int(behaviours) + 1
 	var err error

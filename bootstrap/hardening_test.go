@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/bootstrap"
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
@@ -56,7 +57,7 @@ func TestShadowKeepsTrialWithoutFreeSocket(t *testing.T) {
 	}
 	p := start(t, shadowed(plan, 0), s, long)
 	// More often than the restart budget of a shadow allows.
-	held := p.awaitProcess(t, "web", "beside a shadow that fails to start", func(p bootstrap.Process) bool {
+	held := p.awaitProcess(t, "web", "beside a shadow that fails to start", func(p api.Process) bool {
 		return p.Candidate != nil && p.Candidate.Restarts > 6 && p.Candidate.State == "backoff"
 	})
 	for _, part := range []string{"belongs to the app's other process, " + version, "9 alternative sockets are in use too"} {
@@ -70,7 +71,7 @@ func TestShadowKeepsTrialWithoutFreeSocket(t *testing.T) {
 	for _, free := range release {
 		free()
 	}
-	p.awaitProcess(t, "web", "beside a shadow that runs", func(p bootstrap.Process) bool {
+	p.awaitProcess(t, "web", "beside a shadow that runs", func(p api.Process) bool {
 		return p.Candidate != nil && running(*p.Candidate)
 	})
 }
@@ -78,7 +79,7 @@ func TestShadowKeepsTrialWithoutFreeSocket(t *testing.T) {
 // damagedNotebook is a notebook with an unreadable part.
 type damagedNotebook struct{ notebook }
 
-func (n *damagedNotebook) Load(ctx context.Context) ([]bootstrap.Trial, error) {
+func (n *damagedNotebook) Load(ctx context.Context) ([]api.Trial, error) {
 	kept, _ := n.notebook.Load(ctx)
 	return kept, errors.New("a page is torn")
 }
@@ -87,13 +88,13 @@ func TestTrialsPartlyUnreadable(t *testing.T) {
 	plan := shadowed(released("torn"), 3)
 	w := plan.Signals[1]
 	book := &damagedNotebook{}
-	book.Save(t.Context(), bootstrap.Trial{
+	book.Save(t.Context(), api.Trial{
 		App: w.App, Signal: w.Namespace + "/" + w.Name, Pinned: version, Shadow: next,
-		Outcome: bootstrap.Crashed, Why: "long ago", Since: time.Unix(1_700_000_000, 0),
+		Outcome: api.TrialCrashed, Why: "long ago", Since: time.Unix(1_700_000_000, 0),
 	})
 	p := startWith(t, plan, newStore(t, plan), func(c *bootstrap.Config) { c.Trials = book })
 	now := p.awaitProcess(t, "web", "running", running)
-	if now.Trial.Outcome != bootstrap.Crashed || now.Candidate != nil {
+	if now.Trial.Outcome != api.TrialCrashed || now.Candidate != nil {
 		t.Errorf("the trial is %+v, want the one that could be read", now.Trial)
 	}
 }
@@ -149,7 +150,7 @@ func TestReaddedAppKeepsItsAddress(t *testing.T) {
 				update(t, p, without)
 				update(t, p, plan)
 			}
-			p.awaitProcess(t, "web", "waiting for its former process", func(p bootstrap.Process) bool {
+			p.awaitProcess(t, "web", "waiting for its former process", func(p api.Process) bool {
 				return p.Why == "waiting for the end of the app's previous process"
 			})
 			a.evaluate(t, patient)
@@ -262,7 +263,7 @@ func TestRequestConfigOfRunningSignal(t *testing.T) {
 		t.Errorf("listed as %+v after %+v, want the same process", now, first)
 	}
 	update(t, p, requesting(pinned(plan, "v9"), "nine"))
-	p.awaitProcess(t, "web", "beside one that is not here", func(p bootstrap.Process) bool {
+	p.awaitProcess(t, "web", "beside one that is not here", func(p api.Process) bool {
 		return p.Candidate != nil && p.Candidate.State == "not fetched"
 	})
 	update(t, p, requesting(pinned(plan, next), "three"))
@@ -310,7 +311,7 @@ func TestSignalsRecoverFromFaults(t *testing.T) {
 		for _, app := range harmed {
 			now := p.awaitProcess(t, app, "running", running)
 			kill(t, -now.PID)
-			p.awaitProcess(t, app, "seen to end", func(p bootstrap.Process) bool { return p.PID != now.PID })
+			p.awaitProcess(t, app, "seen to end", func(p api.Process) bool { return p.PID != now.PID })
 		}
 	}
 	for _, app := range harmed {

@@ -20,6 +20,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/bootstrap"
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
@@ -127,17 +128,17 @@ func startWith(t testing.TB, plan bootstrap.Plan, f bootstrap.Fetcher, change fu
 }
 
 // process returns the signal process of an app.
-func (p *pool) process(app string) bootstrap.Process {
+func (p *pool) process(app string) api.Process {
 	for _, s := range p.Status().Signals {
 		if s.App == app {
 			return s
 		}
 	}
-	return bootstrap.Process{}
+	return api.Process{}
 }
 
 // awaitProcess waits until good returns true for the signal process of an app.
-func (p *pool) awaitProcess(t testing.TB, app, what string, good func(bootstrap.Process) bool) bootstrap.Process {
+func (p *pool) awaitProcess(t testing.TB, app, what string, good func(api.Process) bool) api.Process {
 	t.Helper()
 	eventually(t, fmt.Sprintf("signal of app %s is %s", app, what), func() error {
 		if now := p.process(app); !good(now) {
@@ -148,7 +149,7 @@ func (p *pool) awaitProcess(t testing.TB, app, what string, good func(bootstrap.
 	return p.process(app)
 }
 
-func running(p bootstrap.Process) bool { return p.State == "running" }
+func running(p api.Process) bool { return p.State == "running" }
 
 // request makes an evaluation at a signal's address.
 func request(t testing.TB, address string) error {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/bootstrap"
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
@@ -128,11 +129,11 @@ func TestSignalsOfTheirOwnUsers(t *testing.T) {
 		t.Fatal(err)
 	}
 	plan := planOf("users", shipped("web", "rps"), shipped("api", plugged))
-	plan.Signals[2].Kind = bootstrap.KindPlugin
+	plan.Signals[2].Kind = api.KindPlugin
 	folder := openFolder(t)
 	p := startWith(t, plan, noReleases{}, func(c *bootstrap.Config) { c.Users, c.Folder = newUsers(), folder })
 	if len(missing) > 0 {
-		now := p.awaitProcess(t, "web", "refused", func(p bootstrap.Process) bool { return p.Why != "" })
+		now := p.awaitProcess(t, "web", "refused", func(p api.Process) bool { return p.Why != "" })
 		if !strings.Contains(now.Why, "operation not permitted") {
 			t.Errorf("the signal does not start because %q, want it not permitted", now.Why)
 		}
@@ -164,7 +165,7 @@ func TestSignalsOfTheirOwnUsers(t *testing.T) {
 	// It keeps its user.
 	before := p.process("web")
 	kill(t, -before.PID)
-	again := p.awaitProcess(t, "web", "running again", func(p bootstrap.Process) bool { return running(p) && p.PID != before.PID })
+	again := p.awaitProcess(t, "web", "running again", func(p api.Process) bool { return running(p) && p.PID != before.PID })
 	if again.User != before.User {
 		t.Errorf("started again, the signal runs as user %d, before as %d", again.User, before.User)
 	}
@@ -184,7 +185,7 @@ func TestReleaseOfItsOwnUser(t *testing.T) {
 	plan = pinned(plan, "v7")
 	s.publish(t, plan.Signals[1].Ref(), "#!/bin/sh\nexec sleep 1000\n")
 	p := startWith(t, plan, s, func(c *bootstrap.Config) { c.Users = newUsers() })
-	now := p.awaitProcess(t, "web", "executed", func(p bootstrap.Process) bool {
+	now := p.awaitProcess(t, "web", "executed", func(p api.Process) bool {
 		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.PID)) // empty: not yet executed
 		return strings.HasPrefix(string(line), "sleep\x00")
 	})
@@ -264,7 +265,7 @@ func TestVirtualEnvironmentOfItsOwnUser(t *testing.T) {
 			}
 			p := startWith(t, plan, s, func(c *bootstrap.Config) { c.Users = newUsers() })
 			if open && len(missing) > 0 {
-				p.awaitProcess(t, "web", "refused", func(p bootstrap.Process) bool { return strings.Contains(p.Why, "operation not permitted") })
+				p.awaitProcess(t, "web", "refused", func(p api.Process) bool { return strings.Contains(p.Why, "operation not permitted") })
 				return
 			}
 			now := p.awaitProcess(t, "web", "running", running)
@@ -301,7 +302,7 @@ func (refusing) Of(string) (int, error) { return 0, errors.New("all user ids are
 // If no user is available, the signal does not run as bootstrap's user.
 func TestSignalWithoutAUserDoesNotRun(t *testing.T) {
 	p := startWith(t, planOf("nouser", shipped("web", "rps")), noReleases{}, func(c *bootstrap.Config) { c.Users = refusing{} })
-	now := p.awaitProcess(t, "web", "without a user", func(p bootstrap.Process) bool { return p.Why != "" })
+	now := p.awaitProcess(t, "web", "without a user", func(p api.Process) bool { return p.Why != "" })
 	if !strings.Contains(now.Why, "all user ids are taken") || now.PID != 0 {
 		t.Errorf("the signal is %+v", now)
 	}

@@ -3,6 +3,8 @@ package bootstrap
 import (
 	"cmp"
 	"time"
+
+	"github.com/weirkeeper/weirkeeper/api"
 )
 
 // receive processes an answer of one of the app's processes. It ignores answers of earlier processes.
@@ -18,7 +20,7 @@ func (s *appProcess) receive(a Answer) {
 		if a.Difference != "" {
 			s.log.Warn("shadow differs", "app", s.app, "release", candidate.plan.Ref().String(), "difference", a.Difference)
 		}
-		s.trial = s.trial.Answered(now, a, s.plan.Shadow.PromoteAfter)
+		s.trial = Answered(s.trial, now, a, s.plan.Shadow.PromoteAfter)
 	}
 	if ours {
 		s.verdict, s.refusal = a.Verdict, a.Why
@@ -57,7 +59,7 @@ func (s *appProcess) entry() Entry {
 	return e
 }
 
-func (s *appProcess) status() Process {
+func (s *appProcess) status() api.Process {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := s.current.status()
@@ -76,7 +78,7 @@ func (s *appProcess) status() Process {
 	}
 	p.Why += trouble
 	if s.plan.Shadow != nil {
-		p.Trial = &TrialStatus{Trial: s.trial, PromoteAfter: s.plan.Shadow.PromoteAfter}
+		p.Trial = &api.TrialStatus{Trial: s.trial, PromoteAfter: s.plan.Shadow.PromoteAfter}
 	}
 	return p
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
@@ -18,15 +19,6 @@ type Plan struct {
 	// Config is the autoscaler's configuration of the pool. Bootstrap forwards it unchanged.
 	Config []byte `json:"-"`
 }
-
-// Kind defines how bootstrap communicates with a signal's process, in addition to its socket.
-type Kind string
-
-const (
-	KindRelease Kind = ""       // by the release's manifest: a plugin if it names a protocol
-	KindPlugin  Kind = "plugin" // a go-plugin with the control service
-	KindExec    Kind = "exec"   // any executable, without a control connection
-)
 
 // Limits bound what a signal's process may use. Zero means no limit.
 type Limits struct {
@@ -54,8 +46,8 @@ type SignalPlan struct {
 	// Version is the release to fetch; empty for a signal that weir ships.
 	Version string `json:"version,omitempty"`
 	// Address is the documented socket. The signal listens there unless another process holds it.
-	Address string `json:"address"`
-	Kind    Kind   `json:"kind,omitempty"`
+	Address string          `json:"address"`
+	Kind    api.ProcessKind `json:"kind,omitempty"`
 	// FixedApp: the signal uses its third argument for more than its socket. It never gets APP~1, so a swap stops it
 	// first.
 	FixedApp bool   `json:"fixed_app,omitempty"`

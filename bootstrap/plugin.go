@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/bootstrap/control"
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
 )
@@ -17,21 +18,21 @@ const (
 )
 
 // kind returns how bootstrap communicates with the process.
-func (sig *signal) kind() Kind {
+func (sig *signal) kind() api.ProcessKind {
 	switch {
-	case sig.plan.Kind != KindRelease:
+	case sig.plan.Kind != api.KindRelease:
 		return sig.plan.Kind
 	case !sig.plan.Shipped() && sig.release.installed.Manifest.Protocol > 0:
-		return KindPlugin
+		return api.KindPlugin
 	}
-	return KindExec
+	return api.KindExec
 }
 
 // beginSession adds a control session to the spec of a plugin.
 func (sig *signal) beginSession(spec supervise.Spec) (supervise.Spec, error) {
 	kind := sig.kind()
 	var session *control.Session
-	if kind == KindPlugin {
+	if kind == api.KindPlugin {
 		var err error
 		if session, err = control.NewSession(control.Config{Folder: sig.appProcess.config.Folder, Owner: spec.User, Log: sig.log}); err != nil {
 			closeFile(spec.Executable)

@@ -8,17 +8,18 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/bootstrap"
 )
 
 func TestPlugin(t *testing.T) {
 	plan := planOf("plugin", shipped("web", plugged))
-	plan.Signals[1].Kind = bootstrap.KindPlugin
+	plan.Signals[1].Kind = api.KindPlugin
 	folder := t.TempDir()
 	p := startWith(t, plan, noReleases{}, func(c *bootstrap.Config) { c.Folder = folder })
 	a := p.arrivals.next(t)
 	e := a.awaitEntry(t, "web", "up", up)
-	if now := p.process("web"); !e.Columnar || !now.Columnar || now.Kind != bootstrap.KindPlugin {
+	if now := p.process("web"); !e.Columnar || !now.Columnar || now.Kind != api.KindPlugin {
 		t.Errorf("the signal is %+v, listed as %+v: want a plugin that offered the columnar body", now, e)
 	}
 	if err := request(t, e.Address); err != nil {
@@ -63,10 +64,10 @@ func TestPluginWithInvalidHandshake(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			plan := planOf("noplugin", shipped("web", name))
-			plan.Signals[1].Kind = bootstrap.KindPlugin
+			plan.Signals[1].Kind = api.KindPlugin
 			began := time.Now()
 			p := start(t, plan, noReleases{}, time.Millisecond)
-			p.awaitProcess(t, "web", "down, and why", func(p bootstrap.Process) bool {
+			p.awaitProcess(t, "web", "down, and why", func(p api.Process) bool {
 				return p.State == "backoff" && p.Restarts > 1 && strings.Contains(p.Why, why)
 			})
 			if took := time.Since(began); took > 8*time.Second {
@@ -80,7 +81,7 @@ func TestPluginWithInvalidHandshake(t *testing.T) {
 // A plugin without a handshake does not count as running, even if it listens.
 func TestPluginWithoutHandshake(t *testing.T) {
 	plan := planOf("nogreeting", shipped("web", "rps"))
-	plan.Signals[1].Kind = bootstrap.KindPlugin
+	plan.Signals[1].Kind = api.KindPlugin
 	p := start(t, plan, noReleases{}, time.Millisecond)
 	eventually(t, "a process listens", func() error {
 		conn, err := net.Dial("unix", "@"+plan.Signals[1].Address)

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/bootstrap"
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
 	"github.com/weirkeeper/weirkeeper/bootstrap/release/s3store"
@@ -155,7 +156,7 @@ func TestReleaseThatDiffersFromManifest(t *testing.T) {
 			p := start(t, plan, s, 500*time.Millisecond)
 			a := p.arrivals.next(t)
 			a.awaitEntry(t, sigproto.DefaultApp, "up", up)
-			now := p.awaitProcess(t, "web", "not fetched", func(p bootstrap.Process) bool { return p.State == "not fetched" })
+			now := p.awaitProcess(t, "web", "not fetched", func(p api.Process) bool { return p.State == "not fetched" })
 			for _, part := range []string{"fetch " + plan.Signals[1].Ref().String(), s.bucket.URL(""), "corrupt release", c.why} {
 				if !strings.Contains(now.Why, part) {
 					t.Errorf("why %q does not name %q", now.Why, part)

@@ -10,22 +10,23 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/bootstrap"
 )
 
 // notebook is an in-memory Trials.
 type notebook struct {
 	mu     sync.Mutex
-	trials []bootstrap.Trial
+	trials []api.Trial
 }
 
-func (n *notebook) Load(context.Context) ([]bootstrap.Trial, error) {
+func (n *notebook) Load(context.Context) ([]api.Trial, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return slices.Clone(n.trials), nil
 }
 
-func (n *notebook) Save(_ context.Context, t bootstrap.Trial) error {
+func (n *notebook) Save(_ context.Context, t api.Trial) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.trials = append(n.trials, t)
@@ -39,8 +40,8 @@ func shadowed(plan bootstrap.Plan, promoteAfter int) bootstrap.Plan {
 	return plan
 }
 
-func decided(p bootstrap.Process) bool {
-	return p.Trial != nil && p.Trial.Outcome != bootstrap.Undecided
+func decided(p api.Process) bool {
+	return p.Trial != nil && p.Trial.Outcome != api.TrialUndecided
 }
 
 func TestShadowIsPromoted(t *testing.T) {
@@ -54,7 +55,7 @@ func TestShadowIsPromoted(t *testing.T) {
 	e := a.evaluate(t, patient)
 	now := a.awaitEntry(t, "web", "the shadow's version", runs(next))
 	status := p.awaitProcess(t, "web", "promoted", decided)
-	if status.Trial.Outcome != bootstrap.Promoted || status.Trial.Agreeing != 20 || status.Wanted != next || status.Version != next {
+	if status.Trial.Outcome != api.TrialPromoted || status.Trial.Agreeing != 20 || status.Wanted != next || status.Version != next {
 		t.Errorf("the signal is %+v, trial %+v, want it promoted after 20 ticks", status, status.Trial)
 	}
 	if h := e.ofApp("web"); h.failed > 0 {
@@ -72,10 +73,10 @@ func TestShadowIsPromoted(t *testing.T) {
 	flag()
 	kill(t, -now.Group)
 	a.awaitEntry(t, "web", "the pinned version again", runs(version))
-	if status := p.process("web"); status.Trial.Outcome != bootstrap.RolledBack || status.Wanted != version {
+	if status := p.process("web"); status.Trial.Outcome != api.TrialRolledBack || status.Wanted != version {
 		t.Errorf("the signal is %+v, trial %+v, want it rolled back", status, status.Trial)
 	}
-	if kept, _ := book.Load(t.Context()); kept[len(kept)-1].Outcome != bootstrap.RolledBack {
+	if kept, _ := book.Load(t.Context()); kept[len(kept)-1].Outcome != api.TrialRolledBack {
 		t.Errorf("kept %+v, want the last rolled back", kept)
 	}
 }
@@ -83,13 +84,13 @@ func TestShadowIsPromoted(t *testing.T) {
 func TestFailingShadowEndsTrial(t *testing.T) {
 	for _, c := range []struct {
 		how     string
-		outcome bootstrap.Outcome
+		outcome api.TrialOutcome
 		why     string
 	}{
-		{four, bootstrap.Diverged, "cpus 4, not 3"},
-		{crashing, bootstrap.Crashed, "exit status 1"},
-		{invalidAnswers, bootstrap.Diverged, "it failed"},
-		{silent, bootstrap.Diverged, "it accepted the connection and sent no response"},
+		{four, api.TrialDiverged, "cpus 4, not 3"},
+		{crashing, api.TrialCrashed, "exit status 1"},
+		{invalidAnswers, api.TrialDiverged, "it failed"},
+		{silent, api.TrialDiverged, "it accepted the connection and sent no response"},
 	} {
 		t.Run(c.how, func(t *testing.T) {
 			plan := released("shadow" + c.how)
@@ -99,7 +100,7 @@ func TestFailingShadowEndsTrial(t *testing.T) {
 			p := startWith(t, shadowed(plan, 3), s, func(c *bootstrap.Config) { c.Trials = book })
 			a := p.arrivals.next(t)
 			e := a.evaluate(t, time.Second)
-			status := p.awaitProcess(t, "web", "decided", func(p bootstrap.Process) bool { return decided(p) && p.Candidate == nil })
+			status := p.awaitProcess(t, "web", "decided", func(p api.Process) bool { return decided(p) && p.Candidate == nil })
 			if status.Trial.Outcome != c.outcome || !strings.Contains(status.Trial.Why, c.why) || status.Version != version || status.Wanted != version {
 				t.Errorf("the signal is %+v, trial %+v, want it %s: %s", status, status.Trial, c.outcome, c.why)
 			}
@@ -112,7 +113,7 @@ func TestFailingShadowEndsTrial(t *testing.T) {
 			}
 			update(t, p, plan)
 			update(t, p, shadowed(plan, 3))
-			if status := p.process("web"); status.Trial.Outcome != bootstrap.Undecided {
+			if status := p.process("web"); status.Trial.Outcome != api.TrialUndecided {
 				t.Errorf("after another plan in between the trial is %+v, want a new one", status.Trial)
 			}
 		})
@@ -127,8 +128,8 @@ func TestShadowWithoutPromotion(t *testing.T) {
 	p := start(t, shadowed(plan, 0), s, long)
 	a := p.arrivals.next(t)
 	a.evaluate(t, patient)
-	status := p.awaitProcess(t, "web", "compared again and again", func(p bootstrap.Process) bool { return p.Trial != nil && p.Trial.Compared >= 20 })
-	if status.Trial.Outcome != bootstrap.Undecided || status.Trial.Agreeing != 0 || status.Trial.Difference != "cpus 4, not 3" {
+	status := p.awaitProcess(t, "web", "compared again and again", func(p api.Process) bool { return p.Trial != nil && p.Trial.Compared >= 20 })
+	if status.Trial.Outcome != api.TrialUndecided || status.Trial.Agreeing != 0 || status.Trial.Difference != "cpus 4, not 3" {
 		t.Errorf("the trial is %+v, want it to go on, with the difference", status.Trial)
 	}
 	if status.Version != version || status.Candidate == nil || status.Candidate.Restarts != 0 || !running(*status.Candidate) {

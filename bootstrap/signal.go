@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/bootstrap/control"
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
@@ -41,7 +42,7 @@ type signal struct {
 	release  *cachedRelease   // nil until fetched, and for a shipped signal
 	fetchErr error            // of the last attempt; nil if it succeeded
 	session  *control.Session // of a plugin's last start
-	kindNow  Kind             // of the last start
+	kindNow  api.ProcessKind  // of the last start
 	columnar bool             // it supports the columnar body
 	user     int              // of the last start; 0: bootstrap's user
 	sameUser string           // why it runs as bootstrap's user
@@ -235,9 +236,9 @@ func (sig *signal) endpoint(requestConfig string) Endpoint {
 	return e
 }
 
-func (sig *signal) status() Process {
+func (sig *signal) status() api.Process {
 	now := sig.process.Status()
-	p := Process{
+	p := api.Process{
 		App: sig.plan.App, Signal: sig.plan.Namespace + "/" + sig.plan.Name, Wanted: sig.plan.Version,
 		State: now.State.String(), PID: now.PID, Since: now.Since, Restarts: now.Restarts, Why: now.Why,
 		Unenforced: now.Unenforced,

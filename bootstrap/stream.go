@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/pools/liveness"
 )
 
@@ -162,13 +163,13 @@ func (s *stream) expect(tick time.Duration) {
 }
 
 // alive returns the current autoscaler's last sign of life; nil before the first.
-func (s *stream) alive() *Alive {
+func (s *stream) alive() *api.Alive {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.lastSign.IsZero() {
 		return nil
 	}
-	pace, a := signsEvery, Alive{At: s.lastSign}
+	pace, a := signsEvery, api.Alive{At: s.lastSign}
 	if s.tick > 0 {
 		pace, a.RestartAt = min(pace, s.tick), s.lastSign.Add(s.timeouts.hung(s.tick))
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
 	"github.com/weirkeeper/weirkeeper/internal/platform/retry"
 )
@@ -200,13 +201,13 @@ func (s *appProcess) try(ctx context.Context) {
 	s.mu.Lock()
 	plan, trial := s.plan, s.trial
 	s.mu.Unlock()
-	if plan.Shadow == nil || trial.Outcome != Undecided {
+	if plan.Shadow == nil || trial.Outcome != api.TrialUndecided {
 		s.dropCandidate()
 		return
 	}
 	c, err := s.startCandidate(plan.promoted(), true)
 	if err != nil {
-		s.decide(func(t Trial) Trial { return t.Crashed(time.Now(), err.Error()) })
+		s.decide(func(t api.Trial) api.Trial { return TrialCrashed(t, time.Now(), err.Error()) })
 		return
 	}
 	s.saveTrial(trial)
@@ -215,10 +216,10 @@ func (s *appProcess) try(ctx context.Context) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if failed && s.onTrialLocked() {
-			s.trial = s.trial.Crashed(time.Now(), why)
+			s.trial = TrialCrashed(s.trial, time.Now(), why)
 		}
 		trial = s.trial
-		return trial.Outcome != Undecided, nil
+		return trial.Outcome != api.TrialUndecided, nil
 	})
 	if err != nil {
 		return // the plan has changed: the next round decides about the candidate
@@ -228,7 +229,7 @@ func (s *appProcess) try(ctx context.Context) {
 	s.saveTrial(trial)
 	switch {
 	case ctx.Err() != nil: // the plan has changed: as above
-	case trial.Outcome == Promoted:
+	case trial.Outcome == api.TrialPromoted:
 		s.promote()
 	default:
 		s.dropCandidate()
@@ -236,7 +237,7 @@ func (s *appProcess) try(ctx context.Context) {
 }
 
 // decide applies step to the trial and returns the result.
-func (s *appProcess) decide(step func(Trial) Trial) Trial {
+func (s *appProcess) decide(step func(api.Trial) api.Trial) api.Trial {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.trial = step(s.trial)
@@ -251,7 +252,7 @@ func (s *appProcess) revive(ctx context.Context) {
 	s.mu.Unlock()
 	why := current.process.Status().Why
 	if promoted {
-		trial := s.decide(func(t Trial) Trial { return t.GivenUp(time.Now(), why) })
+		trial := s.decide(func(t api.Trial) api.Trial { return TrialGivenUp(t, time.Now(), why) })
 		s.log.Error("promoted version failed, rolling back to the pinned version", "app", s.app,
 			"pinned", trial.Pinned, "shadow", trial.Shadow, "err", why)
 		s.saveTrial(trial)

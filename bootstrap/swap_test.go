@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/bootstrap"
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
@@ -101,7 +102,7 @@ func TestSwapToVersionWithoutAnswer(t *testing.T) {
 	} {
 		t.Run(c.how, func(t *testing.T) {
 			p, a, e := swapped(t, "bad"+c.how, c.how)
-			status := p.awaitProcess(t, "web", "reporting that the next version failed", func(p bootstrap.Process) bool { return strings.Contains(p.Why, "cannot replace it yet") })
+			status := p.awaitProcess(t, "web", "reporting that the next version failed", func(p api.Process) bool { return strings.Contains(p.Why, "cannot replace it yet") })
 			if !strings.HasPrefix(status.Why, next+" cannot replace it yet: ") || !strings.Contains(status.Why, c.why) {
 				t.Errorf("why %q, want that %s", status.Why, c.why)
 			}
@@ -109,7 +110,7 @@ func TestSwapToVersionWithoutAnswer(t *testing.T) {
 				t.Errorf("the signal is %+v, want %s to go on and %s wanted", status, version, next)
 			}
 			update(t, p, p.plan)
-			p.awaitProcess(t, "web", "as before", func(p bootstrap.Process) bool { return p.Why == "" && p.Candidate == nil })
+			p.awaitProcess(t, "web", "as before", func(p api.Process) bool { return p.Why == "" && p.Candidate == nil })
 			a.awaitEntry(t, "web", "the version before", runs(version))
 			if h := e.ofApp("web"); c.how != silent && h.failed > 0 {
 				t.Errorf("%d evaluations failed, the last with %v: want no tick lost", h.failed, h.lastErr)
@@ -129,7 +130,7 @@ func TestSwapWaitsForTheTimeLimit(t *testing.T) {
 	a.awaitEntry(t, "web", "up", up)
 	a.evaluate(t, patient)
 	update(t, p, pinned(plan, next))
-	status := p.awaitProcess(t, "web", "reporting that the next version failed", func(p bootstrap.Process) bool { return strings.Contains(p.Why, "cannot replace it yet") })
+	status := p.awaitProcess(t, "web", "reporting that the next version failed", func(p api.Process) bool { return strings.Contains(p.Why, "cannot replace it yet") })
 	if want := "no response to live windows within 3s"; !strings.Contains(status.Why, want) {
 		t.Errorf("why %q, want that %s", status.Why, want)
 	}
@@ -142,7 +143,7 @@ func TestSwapToVersionThatCannotBeFetched(t *testing.T) {
 	a := p.arrivals.next(t)
 	a.awaitEntry(t, "web", "up", up)
 	update(t, p, pinned(plan, next))
-	status := p.awaitProcess(t, "web", "reporting that the next version is not available", func(p bootstrap.Process) bool {
+	status := p.awaitProcess(t, "web", "reporting that the next version is not available", func(p api.Process) bool {
 		return p.Candidate != nil && p.Candidate.State == "not fetched"
 	})
 	if want := next + " is not fetched: fetch "; status.State != "running" || status.Version != version || !strings.HasPrefix(status.Why, want) {
@@ -162,7 +163,7 @@ func TestSwapWithoutAnAutoscaler(t *testing.T) {
 	p := start(t, plan, s, long)
 	p.awaitProcess(t, "web", "running", running)
 	update(t, p, pinned(plan, next))
-	p.awaitProcess(t, "web", "the next version", func(p bootstrap.Process) bool { return running(p) && p.Version == next })
+	p.awaitProcess(t, "web", "the next version", func(p api.Process) bool { return running(p) && p.Version == next })
 	g.open(t)
 	p.arrivals.next(t).awaitEntry(t, "web", "the next version", runs(next))
 }
@@ -176,7 +177,7 @@ func TestSwapOfAFixedApp(t *testing.T) {
 	a := p.arrivals.next(t)
 	before := a.awaitEntry(t, "web", "up", up)
 	update(t, p, pinned(plan, "v9"))
-	p.awaitProcess(t, "web", "reporting that v9 is not available", func(p bootstrap.Process) bool { return strings.Contains(p.Why, "v9 cannot replace it yet: fetch ") })
+	p.awaitProcess(t, "web", "reporting that v9 is not available", func(p api.Process) bool { return strings.Contains(p.Why, "v9 cannot replace it yet: fetch ") })
 	if now := a.reader.Entry("web"); now != before {
 		t.Errorf("the entry is %+v, want %+v untouched", now, before)
 	}

@@ -3,6 +3,8 @@ package bootstrap
 import (
 	"context"
 	"time"
+
+	"github.com/weirkeeper/weirkeeper/api"
 )
 
 // trialTimeout bounds one call of Trials.
@@ -11,14 +13,14 @@ const trialTimeout = 5 * time.Second
 // Trials stores trials across restarts of bootstrap.
 type Trials interface {
 	// Load returns the saved trials, unsorted. With an error it returns those that could be read.
-	Load(ctx context.Context) ([]Trial, error)
+	Load(ctx context.Context) ([]api.Trial, error)
 	// Save stores a trial. It replaces the one with the same app, signal, pinned and shadow version. It may delete the
 	// app's other trials.
-	Save(ctx context.Context, t Trial) error
+	Save(ctx context.Context, t api.Trial) error
 }
 
 // saveTrial saves a trial. A trial that cannot be saved remains valid until bootstrap ends.
-func (s *appProcess) saveTrial(t Trial) {
+func (s *appProcess) saveTrial(t api.Trial) {
 	if s.config.Trials == nil {
 		return
 	}

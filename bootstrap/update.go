@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/weirkeeper/weirkeeper/api"
 )
 
 // ErrOtherPool: a plan belongs to another cluster or pool.
@@ -47,7 +49,7 @@ func (b *Bootstrap) replan(p Plan) (removed []*appProcess, err error) {
 		if appProcesses[i] = b.appProcessLocked(signal.App); appProcesses[i] != nil {
 			continue
 		}
-		var trial Trial
+		var trial api.Trial
 		if signal.Shadow != nil {
 			trial = selectTrial(b.kept, signal, time.Now())
 		}

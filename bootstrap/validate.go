@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
@@ -96,9 +97,9 @@ func (s SignalPlan) Validate() error {
 		errs = append(errs, s.Ref().Validate())
 	}
 	switch s.Kind {
-	case KindRelease, KindPlugin, KindExec:
+	case api.KindRelease, api.KindPlugin, api.KindExec:
 	default:
-		errs = append(errs, fmt.Errorf("kind %q: want %s, %s or nothing", s.Kind, KindPlugin, KindExec))
+		errs = append(errs, fmt.Errorf("kind %q: want %s, %s or nothing", s.Kind, api.KindPlugin, api.KindExec))
 	}
 	for name := range strings.FieldsSeq(s.Environment) {
 		if !IsVariable(name) {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/metric"
 )
 
@@ -30,7 +30,7 @@ func (h *Harmonizer) Collector() prometheus.Collector {
 }
 
 // numbers returns the values of a total, in the order of metric.HarmonizerNumbers.
-func numbers(t apps.Totals) []float64 {
+func numbers(t api.PoolTotals) []float64 {
 	return []float64{
 		float64(t.Apps), float64(t.StartedApps), float64(t.Instances), float64(t.StartedInstances), float64(t.Running),
 		float64(t.Missing), float64(t.Crashed), float64(t.Flapping), float64(t.Extra), float64(t.Rowless), float64(t.Crashes),
@@ -40,14 +40,14 @@ func numbers(t apps.Totals) []float64 {
 
 // scrape is the loop's part of the metrics.
 type scrape struct {
-	Status
+	api.HarmonizerStatus
 	nodes int
 	found map[cause]uint64
 	read  time.Duration
 }
 
 func (h *Harmonizer) scrape(now time.Time) scrape {
-	s := h.status(now, StatusQuery{Totals: true})
+	s := h.status(now, api.HarmonizerQuery{Totals: true})
 	return scrape{s, len(h.machine.View().Nodes()), maps.Clone(h.found), h.read}
 }
 
@@ -137,7 +137,7 @@ func (out sink) collect(s scrape) {
 const maxLabels = 10
 
 // bounded returns the values of totals for a bounded number of label values.
-func bounded(totals map[string]apps.Totals) map[string][]float64 {
+func bounded(totals map[string]api.PoolTotals) map[string][]float64 {
 	values := make(map[string][]float64, len(totals))
 	for name, t := range totals {
 		values[name] = numbers(t)

@@ -6,8 +6,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
-	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/platform/metric"
 	"github.com/weirkeeper/weirkeeper/internal/platform/metric/metrictest"
 )
@@ -16,7 +16,7 @@ func TestCollector(t *testing.T) {
 	alone(t, func(t *testing.T, w *world, r *running) {
 		a := web(2)
 		a.Labels = map[string]string{"framework": "rack"}
-		r.events <- apps.ExpectedRows{Rows: []message.App{a}}
+		r.events <- apps.ExpectedRows{Rows: []api.App{a}}
 		r.events <- apps.ExpectedComplete{}
 		pass(t, 20*time.Second)
 		got := metrictest.Series(t, r.Collector())

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 	"github.com/weirkeeper/weirkeeper/harmonizer/shadow"
 )
@@ -21,13 +22,7 @@ type comparer struct {
 	log     *slog.Logger
 
 	checked time.Time
-	last    []shadow.Mismatch // the newest that were logged
-}
-
-// ShadowStatus is the part of a Status about shadow mode.
-type ShadowStatus struct {
-	shadow.Stats
-	Last []shadow.Mismatch `json:"last,omitempty"` // the newest, in order of time
+	last    []api.ShadowMismatch // the newest that were logged
 }
 
 func newComparer(cfg Config, log *slog.Logger) *comparer {
@@ -60,12 +55,12 @@ func (m *comparer) tick(now time.Time) {
 	stats := m.matcher.Stats()
 	m.log.Warn("shadow check: mismatches", "now", len(alone), "own_alone", stats.Own, "other_alone", stats.Other)
 	for _, a := range alone[:min(len(alone), comparerLogged)] {
-		m.log.Warn("shadow mismatch", "by", string(a.By), "act", a.Act.String(), "at", a.At)
+		m.log.Warn("shadow mismatch", "by", string(a.By), "act", a.ShadowAct.String(), "at", a.At)
 	}
 	m.last = append(m.last, alone...)
 	m.last = slices.Clone(m.last[max(0, len(m.last)-comparerStored):])
 }
 
-func (m *comparer) status() *ShadowStatus {
-	return &ShadowStatus{Stats: m.matcher.Stats(), Last: slices.Clone(m.last)}
+func (m *comparer) status() *api.HarmonizerShadow {
+	return &api.HarmonizerShadow{ShadowStats: m.matcher.Stats(), Last: slices.Clone(m.last)}
 }

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/metrics"
 )
 
@@ -51,7 +51,7 @@ type countWriter struct {
 }
 
 type pendingCounts struct {
-	message.Counts
+	api.InstanceCounts
 	whole bool // write all lines, changed or not
 }
 
@@ -65,7 +65,7 @@ type poolLines struct {
 // line is one app, or the sum of a pool.
 type line struct {
 	dimensions metrics.Dimensions
-	count      message.AppCount
+	count      api.AppCount
 	written    bool // the store has this count
 }
 
@@ -80,7 +80,7 @@ func newCountWriter(cluster string, store Metrics, log *slog.Logger) *countWrite
 
 // keep queues counts to be written. It ignores incomplete counts: the store then has old
 // values instead of false zeros.
-func (r *countWriter) keep(c message.Counts, whole bool) {
+func (r *countWriter) keep(c api.InstanceCounts, whole bool) {
 	if r.store == nil || !c.Complete {
 		return
 	}
@@ -129,7 +129,7 @@ func (r *countWriter) run(ctx context.Context) error {
 func (r *countWriter) write(ctx context.Context, c pendingCounts) error {
 	l := r.poolLines(c.Pool)
 	all := c.whole && (len(c.Apps) <= manyLines || c.At.Sub(l.whole) >= manyLinesEvery)
-	var sum message.AppCount
+	var sum api.AppCount
 	r.names = slices.AppendSeq(r.names[:0], maps.Keys(c.Apps))
 	slices.Sort(r.names)
 	for _, name := range r.names {
@@ -147,7 +147,7 @@ func (r *countWriter) write(ctx context.Context, c pendingCounts) error {
 	}
 	slices.Sort(r.names)
 	for _, name := range r.names {
-		if err := r.line(ctx, c.At, l.apps[name], message.AppCount{}, all); err != nil {
+		if err := r.line(ctx, c.At, l.apps[name], api.AppCount{}, all); err != nil {
 			return err
 		}
 	}
@@ -186,7 +186,7 @@ func (l *poolLines) app(cluster, pool, name string) *line {
 
 // line adds the samples of a line to the chunk, and writes a full chunk. It skips a line that
 // the store has, unless again is set.
-func (r *countWriter) line(ctx context.Context, at time.Time, l *line, n message.AppCount, again bool) error {
+func (r *countWriter) line(ctx context.Context, at time.Time, l *line, n api.AppCount, again bool) error {
 	if l.written && l.count == n && !again {
 		return nil
 	}

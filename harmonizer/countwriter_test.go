@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
-	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
 func TestWritesCounts(t *testing.T) {
@@ -45,11 +45,11 @@ func TestWritesCounts(t *testing.T) {
 }
 
 func countsOf(apps int, at time.Time) pendingCounts {
-	c := message.Counts{Pool: "p", Complete: true, At: at, Apps: map[string]message.AppCount{}}
+	c := api.InstanceCounts{Pool: "p", Complete: true, At: at, Apps: map[string]api.AppCount{}}
 	for i := range apps {
-		c.Apps[fmt.Sprintf("app%d", i)] = message.AppCount{Expected: i}
+		c.Apps[fmt.Sprintf("app%d", i)] = api.AppCount{Expected: i}
 	}
-	return pendingCounts{Counts: c}
+	return pendingCounts{InstanceCounts: c}
 }
 
 // TestWritesOnlyChangedLines: in a large pool only changed lines are written, and all lines
@@ -76,7 +76,7 @@ func TestWritesOnlyChangedLines(t *testing.T) {
 			first.whole = true
 			next := countsOf(tt.apps, at.Add(tt.after))
 			next.whole = tt.whole
-			next.Apps["app3"] = message.AppCount{Expected: 77}
+			next.Apps["app3"] = api.AppCount{Expected: 77}
 			if err := r.write(t.Context(), first); err != nil {
 				t.Fatal(err)
 			}

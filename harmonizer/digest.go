@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
+	"github.com/weirkeeper/weirkeeper/api"
 )
 
 const (
@@ -16,22 +16,22 @@ const (
 // of one app with the same kind, reason and rule become one summary. Later findings are
 // summarised too, until all single findings are taken. The zero digest is empty.
 type digest struct {
-	waiting   []apps.Finding
-	summaries []apps.Finding // in the order of their first findings
+	waiting   []api.AppFinding
+	summaries []api.AppFinding // in the order of their first findings
 	at        map[subject]int
 }
 
 // subject is what the findings of a summary have in common. App and node are empty in the
 // summaries beyond the limit. Node is set only in findings without an app.
 type subject struct {
-	kind      apps.Kind
-	why       apps.Why
-	rule      apps.Rule
+	kind      api.AppFindingKind
+	why       api.AppReason
+	rule      api.AppRule
 	app, node string
 }
 
 // put adds a finding and reports whether it was merged into a summary.
-func (d *digest) put(f *apps.Finding) bool {
+func (d *digest) put(f *api.AppFinding) bool {
 	if len(d.summaries) == 0 && len(d.waiting) < findingsLimit {
 		d.waiting = append(d.waiting, *f)
 		return false
@@ -58,7 +58,7 @@ func (d *digest) put(f *apps.Finding) bool {
 }
 
 // take removes up to n findings and returns them.
-func (d *digest) take(n int) []apps.Finding {
+func (d *digest) take(n int) []api.AppFinding {
 	if len(d.waiting) == 0 {
 		d.waiting, d.summaries, d.at = d.summaries, nil, nil
 	}
@@ -72,7 +72,7 @@ func (d *digest) take(n int) []apps.Finding {
 
 // merge adds a finding to a summary, or to the first finding of a new one. Fields that differ
 // become empty.
-func merge(into, f *apps.Finding) {
+func merge(into, f *api.AppFinding) {
 	into.Count = max(into.Count, 1) + max(f.Count, 1)
 	into.Index = 0
 	for _, field := range [...]struct{ of, in *string }{

@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
+	"github.com/weirkeeper/weirkeeper/api"
 )
 
 // TestMassLossFindings publishes the 150,000 findings of a mass loss: once of 500 apps, once
@@ -34,18 +34,18 @@ func TestMassLossFindings(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				done := make(chan error, 1)
 				go func() { done <- h.run(ctx) }()
-				batch := make([]apps.Finding, 0, 1000)
+				batch := make([]api.AppFinding, 0, 1000)
 				for i := range lost {
-					batch = append(batch, apps.Finding{Kind: apps.KindMissing, Why: apps.WhyNodeLost, Rule: apps.RuleMissing,
+					batch = append(batch, api.AppFinding{Kind: api.AppFindingMissing, Why: api.WhyNodeLost, Rule: api.AppRuleMissing,
 						App: fmt.Sprintf("app%d", i%tt.of), Index: i / tt.of, Version: "v1"})
 					if len(batch) == cap(batch) {
 						h.reportFindings(batch)
 						batch = batch[:0]
 					}
 				}
-				h.reportFindings([]apps.Finding{{Kind: apps.KindNodeLost, Node: "n1"}, {Kind: apps.KindNodeLost, Node: "n2"}, {Kind: apps.KindLimitHeld}})
+				h.reportFindings([]api.AppFinding{{Kind: api.AppFindingNodeLost, Node: "n1"}, {Kind: api.AppFindingNodeLost, Node: "n2"}, {Kind: api.AppFindingLimitHeld}})
 				<-time.After(tt.published)
-				h.reportFindings([]apps.Finding{{Kind: apps.KindReleased}}) // a single finding again
+				h.reportFindings([]api.AppFinding{{Kind: api.AppFindingReleased}}) // a single finding again
 				<-time.After(time.Second)
 				cancel()
 				if err := <-done; err != nil {
@@ -65,7 +65,7 @@ func TestMassLossFindings(t *testing.T) {
 				if !named["node_lostn1"] || !named["node_lostn2"] || !named["limit_held"] {
 					t.Errorf("nodes or the disruption limit are not named: %v", named)
 				}
-				if last := w.findings[len(w.findings)-1]; last.Kind != apps.KindReleased {
+				if last := w.findings[len(w.findings)-1]; last.Kind != api.AppFindingReleased {
 					t.Errorf("the last finding is %v, want released", last)
 				}
 				if n := c.snapshot()["findings_summarised"]; int(n) != all-len(w.findings) {
@@ -77,13 +77,13 @@ func TestMassLossFindings(t *testing.T) {
 }
 
 func TestSummary(t *testing.T) {
-	d := digest{waiting: make([]apps.Finding, findingsLimit)}
+	d := digest{waiting: make([]api.AppFinding, findingsLimit)}
 	at := time.Unix(1000, 0)
-	for _, f := range []apps.Finding{
-		{Kind: apps.KindMissing, App: "web", Index: 3, Version: "v1", Why: apps.WhyNodeLost, Rule: apps.RuleMissing},
-		{Kind: apps.KindExtra, App: "web", Index: 9, Version: "v1", Instance: "i9", Node: "n1"},
-		{Kind: apps.KindMissing, App: "web", Index: 4, Version: "v1", Why: apps.WhyNodeLost, Rule: apps.RuleMissing, Until: at},
-		{Kind: apps.KindMissing, App: "web", Index: 5, Version: "v1", Why: apps.WhyNodeLost, Rule: apps.RuleMissing, Detail: "x"},
+	for _, f := range []api.AppFinding{
+		{Kind: api.AppFindingMissing, App: "web", Index: 3, Version: "v1", Why: api.WhyNodeLost, Rule: api.AppRuleMissing},
+		{Kind: api.AppFindingExtra, App: "web", Index: 9, Version: "v1", Instance: "i9", Node: "n1"},
+		{Kind: api.AppFindingMissing, App: "web", Index: 4, Version: "v1", Why: api.WhyNodeLost, Rule: api.AppRuleMissing, Until: at},
+		{Kind: api.AppFindingMissing, App: "web", Index: 5, Version: "v1", Why: api.WhyNodeLost, Rule: api.AppRuleMissing, Detail: "x"},
 	} {
 		d.put(&f)
 	}

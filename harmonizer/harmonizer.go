@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/time/rate"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
@@ -64,8 +65,8 @@ type Harmonizer struct {
 
 // cause is the key that findings are counted by.
 type cause struct {
-	kind apps.Kind
-	why  apps.Why
+	kind api.AppFindingKind
+	why  api.AppReason
 }
 
 // New returns a harmonizer, or an error if the configuration is invalid. Zero values in cfg

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
@@ -30,7 +31,7 @@ func TestStartsMissingInstances(t *testing.T) {
 		if c := w.last("default"); c.Apps["web"].Running != 20 {
 			t.Errorf("published %+v, want 20 running", c)
 		}
-		st, err := r.Status(t.Context(), StatusQuery{App: "web"})
+		st, err := r.Status(t.Context(), api.HarmonizerQuery{App: "web"})
 		if err != nil || st.App == nil || len(st.App.Indices) != 20 || !st.Leading {
 			t.Errorf("Status = %+v, %v", st, err)
 		}
@@ -79,7 +80,7 @@ func TestStalledLoopMarksStateIncomplete(t *testing.T) {
 			t.Fatal(err)
 		}
 		pass(t, time.Second)
-		st, err := r.Status(t.Context(), StatusQuery{})
+		st, err := r.Status(t.Context(), api.HarmonizerQuery{})
 		if err != nil || st.Complete || st.Counters["held_up"] != 1 {
 			t.Errorf("after a halt: %+v, %v, want it incomplete and held_up 1", st, err)
 		}
@@ -206,7 +207,7 @@ func TestRunEndsWithItsPorts(t *testing.T) {
 		if err := h.Run(t.Context()); !errors.Is(err, errAway) {
 			t.Errorf("Run = %v, want %v", err, errAway)
 		}
-		if _, err := h.Status(t.Context(), StatusQuery{}); !errors.Is(err, ErrNotRunning) {
+		if _, err := h.Status(t.Context(), api.HarmonizerQuery{}); !errors.Is(err, ErrNotRunning) {
 			t.Errorf("Status after Run = %v, want %v", err, ErrNotRunning)
 		}
 	})
@@ -251,15 +252,15 @@ func TestOrders(t *testing.T) {
 		pass(t, 15*time.Second)
 		for _, tt := range []struct {
 			name  string
-			order Order
+			order api.HarmonizerOrder
 			want  string // part of the error
 		}{
-			{"release what is not held", Order{Op: OpRelease}, ErrNothing.Error()},
-			{"retry what did not crash", Order{Op: OpRetry, App: "web"}, ErrNothing.Error()},
-			{"retry an index that did not", Order{Op: OpRetry, App: "web", Index: new(0)}, ErrNothing.Error()},
-			{"retry a strange index", Order{Op: OpRetry, App: "web", Index: new(99)}, "no index 99"},
-			{"retry a strange app", Order{Op: OpRetry, App: "api"}, "the app is unknown"},
-			{"nonsense", Order{Op: "dance"}, "is unknown; use release or retry"},
+			{"release what is not held", api.HarmonizerOrder{Op: OpRelease}, ErrNothing.Error()},
+			{"retry what did not crash", api.HarmonizerOrder{Op: OpRetry, App: "web"}, ErrNothing.Error()},
+			{"retry an index that did not", api.HarmonizerOrder{Op: OpRetry, App: "web", Index: new(0)}, ErrNothing.Error()},
+			{"retry a strange index", api.HarmonizerOrder{Op: OpRetry, App: "web", Index: new(99)}, "no index 99"},
+			{"retry a strange app", api.HarmonizerOrder{Op: OpRetry, App: "api"}, "the app is unknown"},
+			{"nonsense", api.HarmonizerOrder{Op: "dance"}, "is unknown; use release or retry"},
 		} {
 			err := r.Order(t.Context(), tt.order)
 			if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
@@ -269,7 +270,7 @@ func TestOrders(t *testing.T) {
 		w.crash()
 		pass(t, time.Second)
 		for _, want := range []error{nil, ErrNothing} {
-			if err := r.Order(t.Context(), Order{Op: OpRetry, App: "web", Index: new(0)}); !errors.Is(err, want) {
+			if err := r.Order(t.Context(), api.HarmonizerOrder{Op: OpRetry, App: "web", Index: new(0)}); !errors.Is(err, want) {
 				t.Errorf("retry what crashed: Order = %v, want %v", err, want)
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
@@ -57,7 +58,7 @@ func TestStandbyTakesOver(t *testing.T) {
 		if !a.Leading() || b.Leading() {
 			t.Errorf("a leads: %v, b leads: %v", a.Leading(), b.Leading())
 		}
-		st, err := b.Status(t.Context(), StatusQuery{App: "web"})
+		st, err := b.Status(t.Context(), api.HarmonizerQuery{App: "web"})
 		if err != nil || st.Leading || st.Leader != "a" || st.App == nil || st.App.Count.Running != 2 {
 			t.Errorf("standby's Status = %+v, %v", st, err)
 		}
@@ -213,7 +214,7 @@ func TestRestartDoesNotRepeatStop(t *testing.T) {
 		w.rows["web"] = web(1)
 		for i := range 2 {
 			id := fmt.Sprintf("web-%d", i)
-			w.runs[id] = message.Beat{App: "web", Version: "v1", Instance: id, Index: i, State: message.Running}
+			w.runs[id] = api.Beat{App: "web", Version: "v1", Instance: id, Index: i, State: api.CopyRunning}
 		}
 		a := w.join("a").start(t, settings(), true)
 		pass(t, 15*time.Second)
@@ -224,7 +225,7 @@ func TestRestartDoesNotRepeatStop(t *testing.T) {
 		a.stop(t)
 		b := w.join("b").start(t, settings(), true)
 		pass(t, 20*time.Second)
-		if st, err := b.Status(t.Context(), StatusQuery{}); err != nil || !st.Complete || w.stopped() != 1 {
+		if st, err := b.Status(t.Context(), api.HarmonizerQuery{}); err != nil || !st.Complete || w.stopped() != 1 {
 			t.Errorf("%d stops within the keep-alive, want 1; complete %v, %v", w.stopped(), st.Complete, err)
 		}
 		pass(t, 15*time.Second)
@@ -243,7 +244,7 @@ func TestStartsSentWhileSaveFails(t *testing.T) {
 		w.rows["web"] = web(2)
 		for _, index := range []int{0, 7} { // 7 is extra, 1 is missing
 			id := fmt.Sprintf("web-%d", index)
-			w.runs[id] = message.Beat{App: "web", Version: "v1", Instance: id, Index: index, State: message.Running}
+			w.runs[id] = api.Beat{App: "web", Version: "v1", Instance: id, Index: index, State: api.CopyRunning}
 		}
 		m := w.join("a")
 		m.saveFail = 1 << 30
@@ -252,7 +253,7 @@ func TestStartsSentWhileSaveFails(t *testing.T) {
 		if w.started() != 1 || w.stopped() != 0 {
 			t.Fatalf("%d starts and %d stops with a memory that cannot be saved, want 1 and 0", w.started(), w.stopped())
 		}
-		st, err := a.Status(t.Context(), StatusQuery{})
+		st, err := a.Status(t.Context(), api.HarmonizerQuery{})
 		if err != nil || st.Counters["saves_failed"] == 0 || st.Counters["nudges_not_sent"] == 0 || st.Unwritten.IsZero() {
 			t.Errorf("Status = %+v, %v, want failures to be counted, and an alarm", st, err)
 		}
@@ -260,7 +261,7 @@ func TestStartsSentWhileSaveFails(t *testing.T) {
 		m.saveFail = 0
 		w.mu.Unlock()
 		pass(t, 10*time.Second)
-		if st, err = a.Status(t.Context(), StatusQuery{}); err != nil || !st.Unwritten.IsZero() || w.stopped() != 1 {
+		if st, err = a.Status(t.Context(), api.HarmonizerQuery{}); err != nil || !st.Unwritten.IsZero() || w.stopped() != 1 {
 			t.Errorf("Status = %+v, %v, and %d stops, want no alarm and 1 stop once it can", st, err, w.stopped())
 		}
 		a.stop(t)
@@ -280,15 +281,15 @@ func TestNoLeaderIsAnAlarm(t *testing.T) {
 			cfg.LeaseTTL = c.lease
 			a := w.join("a").start(t, cfg, true)
 			pass(t, c.quiet)
-			if st, err := a.Status(t.Context(), StatusQuery{}); err != nil || !st.NoLeader.IsZero() {
+			if st, err := a.Status(t.Context(), api.HarmonizerQuery{}); err != nil || !st.NoLeader.IsZero() {
 				t.Errorf("lease %v: no leader since %v after %v, %v, want no alarm yet", c.lease, st.NoLeader, c.quiet, err)
 			}
 			pass(t, 20*time.Second)
-			if st, err := a.Status(t.Context(), StatusQuery{}); err != nil || st.NoLeader.Sub(began) > time.Second || st.NoLeader.IsZero() {
+			if st, err := a.Status(t.Context(), api.HarmonizerQuery{}); err != nil || st.NoLeader.Sub(began) > time.Second || st.NoLeader.IsZero() {
 				t.Errorf("lease %v: no leader since %v 20 s later, %v, want since the start", c.lease, st.NoLeader, err)
 			}
 			pass(t, 2*time.Minute)
-			if st, err := a.Status(t.Context(), StatusQuery{}); err != nil || !st.NoLeader.IsZero() || !st.Leading {
+			if st, err := a.Status(t.Context(), api.HarmonizerQuery{}); err != nil || !st.NoLeader.IsZero() || !st.Leading {
 				t.Errorf("lease %v: no leader since %v, leading %v, %v, want no alarm while it leads", c.lease, st.NoLeader, st.Leading, err)
 			}
 			a.stop(t)

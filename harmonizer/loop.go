@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 )
 
@@ -174,13 +175,13 @@ func (h *Harmonizer) noteEvent(now time.Time, ev apps.Event) {
 }
 
 // reportFindings counts and logs the findings. The leader also publishes them.
-func (h *Harmonizer) reportFindings(findings []apps.Finding) {
+func (h *Harmonizer) reportFindings(findings []api.AppFinding) {
 	if len(findings) == 0 {
 		return
 	}
 	for _, f := range findings {
 		h.found[cause{f.Kind, f.Why}]++
-		if f.Kind == apps.KindRefused {
+		if f.Kind == api.AppFindingRefused {
 			h.logLimit.Do(func() { h.log.Warn("malformed message dropped", "finding", f.String()) })
 		}
 		if l := LevelOf(f.Kind); h.log.Enabled(context.Background(), l) {
@@ -193,11 +194,11 @@ func (h *Harmonizer) reportFindings(findings []apps.Finding) {
 }
 
 // LevelOf returns how urgent a finding is.
-func LevelOf(k apps.Kind) slog.Level {
+func LevelOf(k api.AppFindingKind) slog.Level {
 	switch k {
-	case apps.KindComplete, apps.KindReleased, apps.KindRetried:
+	case api.AppFindingComplete, api.AppFindingReleased, api.AppFindingRetried:
 		return slog.LevelInfo
-	case apps.KindIncomplete, apps.KindNodeLost, apps.KindFlapping, apps.KindGaveUp, apps.KindLimitHeld, apps.KindLimitThrottled:
+	case api.AppFindingIncomplete, api.AppFindingNodeLost, api.AppFindingFlapping, api.AppFindingGaveUp, api.AppFindingLimitHeld, api.AppFindingLimitThrottled:
 		return slog.LevelWarn
 	}
 	return slog.LevelDebug

@@ -7,8 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
-	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
 // slowMemory is a Memory whose Save takes a while, as on a slow disk.
@@ -56,8 +56,8 @@ func TestAStaleNudgeIsNotSent(t *testing.T) {
 			r.events <- rows(1)
 			r.events <- apps.ExpectedComplete{}
 			receive := func(node string) {
-				data, err := json.Marshal(message.Heartbeat{Node: node, Beats: []message.Beat{
-					{App: "web", Version: "v1", Instance: "on-" + node, State: message.Running, Since: 1}}})
+				data, err := json.Marshal(api.Heartbeat{Node: node, Beats: []api.Beat{
+					{App: "web", Version: "v1", Instance: "on-" + node, State: api.CopyRunning, Since: 1}}})
 				if err != nil || r.Enqueue(t.Context(), apps.Heartbeat{Data: data}) != nil {
 					t.Fatal(err)
 				}
@@ -70,8 +70,8 @@ func TestAStaleNudgeIsNotSent(t *testing.T) {
 				victim = r.stoppedOf(t)
 			}
 			survivor := map[string]string{"on-x": "on-y", "on-y": "on-x"}[victim]
-			if err := r.Enqueue(t.Context(), apps.Exit{Exited: message.Exited{App: "web", Version: "v1", Instance: survivor,
-				Reason: message.ReasonCrashed}}); err != nil {
+			if err := r.Enqueue(t.Context(), apps.Exit{Exited: api.Exited{App: "web", Version: "v1", Instance: survivor,
+				Reason: api.ExitCrashed}}); err != nil {
 				t.Fatal(err)
 			}
 			pass(t, 10*time.Second)
@@ -82,9 +82,9 @@ func TestAStaleNudgeIsNotSent(t *testing.T) {
 	})
 }
 
-func (r *running) status(t *testing.T) Status {
+func (r *running) status(t *testing.T) api.HarmonizerStatus {
 	t.Helper()
-	s, err := r.Status(t.Context(), StatusQuery{App: "web"})
+	s, err := r.Status(t.Context(), api.HarmonizerQuery{App: "web"})
 	if err != nil {
 		t.Fatal(err)
 	}

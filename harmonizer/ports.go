@@ -5,8 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
-	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
 var (
@@ -34,10 +34,10 @@ type Bus interface {
 	// sent.
 	Nudge(n apps.Nudge) error
 	// PublishCounts sends one part without waiting for an answer.
-	PublishCounts(c message.Counts) error
+	PublishCounts(c api.InstanceCounts) error
 	// PublishFindings sends a batch without waiting for an answer. After it returns, the
 	// caller may reuse the batch.
-	PublishFindings(batch []apps.Finding) error
+	PublishFindings(batch []api.AppFinding) error
 	// Probe sends a message to ourselves. Its return shows that the bus delivers.
 	Probe() error
 }
@@ -52,16 +52,16 @@ type Handler interface {
 	// request first.
 	Leading() bool
 	// Counts returns all counts of a pool. In shadow mode it returns ErrShadow.
-	Counts(ctx context.Context, pool string) (message.Counts, error)
+	Counts(ctx context.Context, pool string) (api.InstanceCounts, error)
 	// Status returns the state, for people.
-	Status(ctx context.Context, q StatusQuery) (Status, error)
+	Status(ctx context.Context, q api.HarmonizerQuery) (api.HarmonizerStatus, error)
 	// Report returns the answers, one message each, to a request on message.SubjectStatus,
 	// SubjectHealth or SubjectDroplet. It returns no answers while another harmonizer leads,
 	// or in shadow mode. It returns an error if the message is malformed.
 	Report(ctx context.Context, subject string, data []byte) ([][]byte, error)
 	// Order executes an operator's order from message.OrderSubject. It returns ErrNotLeading
 	// while another harmonizer leads, and ErrNothing if the order has no effect.
-	Order(ctx context.Context, o Order) error
+	Order(ctx context.Context, o api.HarmonizerOrder) error
 }
 
 // Source provides the expected state.
@@ -118,7 +118,7 @@ type Record interface {
 	// Message records one bus message as it came. It does not keep data.
 	Message(subject, reply string, data []byte)
 	// Bulk records the whole expected state, in order of name.
-	Bulk(rows []message.App)
+	Bulk(rows []api.App)
 	// BulkDown records that the source of the expected state failed, or is back.
 	BulkDown(down bool)
 	// BusDown records that the bus disconnected, or is back.
@@ -135,33 +135,10 @@ type Ports struct {
 	Record  Record  // nil: nothing is recorded
 }
 
-// StatusQuery is the request on message.StatusSubject. The answer is a Status. An empty
-// message requests a summary of all apps.
-type StatusQuery struct {
-	App     string `json:"app,omitempty"`     // only this app, index by index
-	Crashes bool   `json:"crashes,omitempty"` // with its crashes
-	Totals  bool   `json:"totals,omitempty"`  // the sums of each pool and label, without apps
-}
-
-// Order is the request on message.OrderSubject.
-type Order struct {
-	Op  string `json:"op"` // OpRelease or OpRetry
-	App string `json:"app,omitempty"`
-	// Index of App that OpRetry applies to; nil: all.
-	Index *int `json:"index,omitempty"`
-}
-
 // Operations of an Order.
 const (
 	OpRelease = "release" // ends the hold of the disruption limit
 	OpRetry   = "retry"   // ends the restart delays of an app, also after giving up
 )
-
-// OrderAnswer answers an Order.
-type OrderAnswer struct {
-	OK      bool   `json:"ok"`
-	Nothing bool   `json:"nothing,omitempty"` // if OK: the order had no effect
-	Error   string `json:"error,omitempty"`   // if not OK: the reason
-}
 
 var _ Handler = (*Harmonizer)(nil)

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
@@ -31,18 +31,18 @@ type publisher struct {
 
 	mu       sync.Mutex
 	probe    bool
-	counts   map[string]message.Counts // by pool
+	counts   map[string]api.InstanceCounts // by pool
 	findings digest
 }
 
 func newPublisher(bus Bus, c *counters, log *slog.Logger) *publisher {
 	return &publisher{
 		bus: bus, counters: c, log: log, logLimit: oncePerMinute(),
-		wake: make(alarm, 1), counts: map[string]message.Counts{},
+		wake: make(alarm, 1), counts: map[string]api.InstanceCounts{},
 	}
 }
 
-func (h *publisher) queueCounts(c message.Counts) {
+func (h *publisher) queueCounts(c api.InstanceCounts) {
 	h.mu.Lock()
 	h.counts[c.Pool] = c
 	h.mu.Unlock()
@@ -56,7 +56,7 @@ func (h *publisher) queueProbe() {
 	h.wake.ring()
 }
 
-func (h *publisher) reportFindings(findings []apps.Finding) {
+func (h *publisher) reportFindings(findings []api.AppFinding) {
 	h.mu.Lock()
 	summarised := 0
 	for i := range findings {
@@ -90,13 +90,13 @@ func (h *publisher) run(ctx context.Context) error {
 func (h *publisher) publish() {
 	h.mu.Lock()
 	probe, counts := h.probe, h.counts
-	h.probe, h.counts = false, map[string]message.Counts{}
+	h.probe, h.counts = false, map[string]api.InstanceCounts{}
 	h.mu.Unlock()
 	if probe {
 		h.sent("probes", h.bus.Probe())
 	}
 	for _, pool := range slices.Sorted(maps.Keys(counts)) {
-		for _, part := range counts[pool].Split(countsPart) {
+		for _, part := range message.SplitCounts(counts[pool], countsPart) {
 			h.sent("counts", h.bus.PublishCounts(part))
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
@@ -16,14 +17,14 @@ type recording struct {
 	record    *startBuffer
 	cluster   string
 	partition string
-	world     map[string]message.App
-	pass      map[string]message.App // rows of the current pass; nil: no pass
-	changed   bool                   // single rows changed the world
-	down      bool                   // the source is down
+	world     map[string]api.App
+	pass      map[string]api.App // rows of the current pass; nil: no pass
+	changed   bool               // single rows changed the world
+	down      bool               // the source is down
 }
 
 func newRecording(r Record, cluster, partition string) *recording {
-	return &recording{record: &startBuffer{Record: r}, cluster: cluster, partition: partition, world: map[string]message.App{}, pass: map[string]message.App{}}
+	return &recording{record: &startBuffer{Record: r}, cluster: cluster, partition: partition, world: map[string]api.App{}, pass: map[string]api.App{}}
 }
 
 func (t *recording) receive(ev apps.Event) {
@@ -78,7 +79,7 @@ func (t *recording) addRequest(subject string, data []byte) {
 func (t *recording) source(ev apps.Event) {
 	switch ev := ev.(type) {
 	case apps.ExpectedBegin:
-		t.pass = map[string]message.App{}
+		t.pass = map[string]api.App{}
 	case apps.ExpectedRows:
 		for _, row := range ev.Rows {
 			t.row(row)
@@ -101,12 +102,12 @@ func (t *recording) source(ev apps.Event) {
 		t.pass = nil
 		t.sourceDown(true)
 	case apps.ExpectedLost:
-		t.pass = map[string]message.App{}
+		t.pass = map[string]api.App{}
 		t.sourceDown(true)
 	}
 }
 
-func (t *recording) row(row message.App) {
+func (t *recording) row(row api.App) {
 	if t.pass != nil {
 		t.pass[row.Name] = row
 		return
@@ -123,7 +124,7 @@ func (t *recording) sourceDown(down bool) {
 
 func (t *recording) bulk() {
 	t.changed = false
-	t.record.Bulk(slices.SortedFunc(maps.Values(t.world), func(a, b message.App) int { return strings.Compare(a.Name, b.Name) }))
+	t.record.Bulk(slices.SortedFunc(maps.Values(t.world), func(a, b api.App) int { return strings.Compare(a.Name, b.Name) }))
 }
 
 func (t *recording) flush() {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/harmonizer/replay"
@@ -34,7 +35,7 @@ func (r *memoryRecord) write(format string, args ...any) {
 func (r *memoryRecord) Message(subject, _ string, data []byte) { r.write("%s %s", subject, data) }
 func (r *memoryRecord) BulkDown(down bool)                     { r.write("bulk_down %v", down) }
 func (r *memoryRecord) BusDown(down bool)                      { r.write("bus_down %v", down) }
-func (r *memoryRecord) Bulk(rows []message.App) {
+func (r *memoryRecord) Bulk(rows []api.App) {
 	var line strings.Builder
 	line.WriteString("bulk")
 	for _, a := range rows {
@@ -43,7 +44,7 @@ func (r *memoryRecord) Bulk(rows []message.App) {
 	r.write("%s", line.String())
 }
 
-func app(name string, n int) message.App {
+func app(name string, n int) api.App {
 	a := web(n)
 	a.Name = name
 	return a
@@ -52,7 +53,7 @@ func app(name string, n int) message.App {
 func TestRecordingWritesWholeExpectedState(t *testing.T) {
 	begin := apps.ExpectedBegin{}
 	row := func(name string, n int) apps.ExpectedRows {
-		return apps.ExpectedRows{Rows: []message.App{app(name, n)}}
+		return apps.ExpectedRows{Rows: []api.App{app(name, n)}}
 	}
 	for _, tt := range []struct {
 		name   string
@@ -72,7 +73,7 @@ func TestRecordingWritesWholeExpectedState(t *testing.T) {
 		{"messages before the first pass", []apps.Event{apps.BusUp{}, begin, apps.Heartbeat{Data: []byte(`{"dea":"n1"}`)}, row("a", 1), apps.BusDown{}, apps.ExpectedComplete{}},
 			[]string{"bulk a=1", "bus_down false", `dea.heartbeat {"dea":"n1"}`, "bus_down true"}},
 		{"messages of agents", []apps.Event{apps.BusUp{}, apps.Heartbeat{Node: "n1", Data: []byte(`{"dea":"n1"}`)},
-			apps.Exit{Node: "n1", Exited: message.Exited{App: "a", Instance: "i", Reason: message.ReasonCrashed}}},
+			apps.Exit{Node: "n1", Exited: api.Exited{App: "a", Instance: "i", Reason: api.ExitCrashed}}},
 			[]string{"bus_down false", `weir.c.heartbeat.n1 {"dea":"n1"}`, `weir.c.exited.n1 {"cc_partition":"","droplet":"a","version":"","instance":"i","index":0,"reason":"CRASHED","exit_status":null,"exit_description":""}`}},
 		{"messages before a pass that fails", []apps.Event{apps.BusUp{}, begin, apps.Updated{App: "a"}, apps.ExpectedFailed{}, apps.BusDown{}},
 			[]string{"bus_down false", `droplet.updated {"cc_partition":"east","droplet":"a"}`, "bulk_down true", "bus_down true"}},
@@ -155,8 +156,8 @@ func replayed(t *testing.T, out io.Reader) []string {
 	var all []string
 	for lines := json.NewDecoder(out); ; {
 		var line struct {
-			Subject string        `json:"subj"`
-			Message message.Start `json:"msg"`
+			Subject string    `json:"subj"`
+			Message api.Start `json:"msg"`
 		}
 		if err := lines.Decode(&line); errors.Is(err, io.EOF) {
 			return all

@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
@@ -25,7 +26,7 @@ func TestShadowModePublishesNothing(t *testing.T) {
 		pass(t, 15*time.Second)
 		w.crash()
 		pass(t, 50*time.Second)
-		st, err := s.Status(t.Context(), StatusQuery{})
+		st, err := s.Status(t.Context(), api.HarmonizerQuery{})
 		if err != nil || st.Shadow == nil || st.Leading || st.Shadow.Matched == 0 || st.Shadow.Own != 0 || st.Shadow.Other != 0 {
 			t.Fatalf("Status = %+v, shadow %+v, %v, want matches only", st, st.Shadow, err)
 		}
@@ -34,13 +35,13 @@ func TestShadowModePublishesNothing(t *testing.T) {
 		}
 		leader.stop(t)
 		w.mu.Lock()
-		w.runs = map[string]message.Beat{} // the node runs nothing; only the shadow harmonizer reacts
+		w.runs = map[string]api.Beat{} // the node runs nothing; only the shadow harmonizer reacts
 		w.mu.Unlock()
-		if err := s.Enqueue(t.Context(), apps.Nudged{Nudge: apps.Nudge{Start: &message.Start{App: "api", Version: "v9", Indices: []int{4}}}}); err != nil {
+		if err := s.Enqueue(t.Context(), apps.Nudged{Nudge: apps.Nudge{Start: &api.Start{App: "api", Version: "v9", Indices: []int{4}}}}); err != nil {
 			t.Fatal(err)
 		}
 		pass(t, 90*time.Second)
-		st, err = s.Status(t.Context(), StatusQuery{})
+		st, err = s.Status(t.Context(), api.HarmonizerQuery{})
 		if err != nil || st.Shadow.Own == 0 || st.Shadow.Other != 1 || len(st.Shadow.Last) < 2 {
 			t.Errorf("shadow %+v, %v, want mismatches of both", st.Shadow, err)
 		}
@@ -67,17 +68,17 @@ func TestShadowOfAFasterOne(t *testing.T) {
 		w := newWorld()
 		w.rows["web"] = web(2)
 		w.mu.Lock()
-		w.runs = map[string]message.Beat{}
+		w.runs = map[string]api.Beat{}
 		w.mu.Unlock()
 		cfg := settings()
 		cfg.Shadow = true
 		s := w.join("shadow").start(t, cfg, true)
 		pass(t, 5*time.Second)
-		if err := s.Enqueue(t.Context(), apps.Nudged{Nudge: apps.Nudge{Start: &message.Start{App: "web", Version: web(2).Version, Indices: []int{0, 1}}}}); err != nil {
+		if err := s.Enqueue(t.Context(), apps.Nudged{Nudge: apps.Nudge{Start: &api.Start{App: "web", Version: web(2).Version, Indices: []int{0, 1}}}}); err != nil {
 			t.Fatal(err)
 		}
 		pass(t, 25*time.Second)
-		st, err := s.Status(t.Context(), StatusQuery{})
+		st, err := s.Status(t.Context(), api.HarmonizerQuery{})
 		if err != nil || st.Shadow.Matched != 4 || st.Shadow.Own != 0 || st.Shadow.Other != 0 {
 			t.Errorf("shadow %+v, %v, want two acts of each that match", st.Shadow, err)
 		}

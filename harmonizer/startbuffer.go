@@ -3,7 +3,7 @@ package harmonizer
 import (
 	"bytes"
 
-	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/api"
 )
 
 // Limits of what a startBuffer holds.
@@ -34,7 +34,7 @@ func (p *startBuffer) Message(subject, reply string, data []byte) {
 func (p *startBuffer) BusDown(down bool) { p.keep(0, func() { p.Record.BusDown(down) }) }
 
 // Bulk implements Record.
-func (p *startBuffer) Bulk(rows []message.App) {
+func (p *startBuffer) Bulk(rows []api.App) {
 	p.Record.Bulk(rows)
 	p.end()
 }

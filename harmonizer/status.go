@@ -9,8 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
-	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/harmonizer/report"
 )
 
@@ -22,97 +22,28 @@ const (
 	loopTimeout = 5 * time.Second
 )
 
-// Status is the state of the harmonizer, for people.
-type Status struct {
-	Complete bool   `json:"complete"`
-	Why      string `json:"why,omitempty"` // why it is incomplete; nothing is stopped then
-	// Repairing: the state is incomplete, but lost instances are started again by the last
-	// complete read of the expected state.
-	Repairing bool              `json:"repairing,omitempty"`
-	At        time.Time         `json:"at"`
-	Counters  map[string]uint64 `json:"counters"`
-
-	Leading bool   `json:"leading"`
-	Leader  string `json:"leader,omitempty"` // the leader, if this harmonizer follows and knows it
-	Epoch   uint64 `json:"epoch,omitempty"`  // of the lease
-
-	// Alarms; zero: off.
-	NoLeader  time.Time `json:"no_leader_since,omitzero"` // since when this harmonizer has seen no leader
-	Unwritten time.Time `json:"unwritten_since,omitzero"` // since when saves of sent nudges fail
-
-	// Silent has the first silent nodes; SilentNodes is their number.
-	Silent      []apps.SilentNode `json:"silent,omitempty"`
-	SilentNodes int               `json:"silent_nodes,omitempty"`
-
-	// Unanswered has the first unanswered requests to schedulers; UnansweredApps is their number.
-	Unanswered     []Unanswered `json:"unanswered,omitempty"`
-	UnansweredApps int          `json:"unanswered_apps,omitempty"`
-
-	DisruptionLimit apps.LimitStatus `json:"disruption_limit"`
-	Queue           QueueStatus      `json:"queue"`
-	Shadow          *ShadowStatus    `json:"shadow,omitempty"` // in shadow mode
-
-	Apps []apps.Summary    `json:"apps,omitempty"` // all apps in order of name, if no app and no totals were requested
-	App  *apps.Explanation `json:"app,omitempty"`  // the requested app, if it is known
-
-	Crashes []apps.Crash `json:"crashes,omitempty"` // of the requested app, if requested
-	Totals  *Totals      `json:"totals,omitempty"`  // if requested
-
-	Omitted int `json:"omitted,omitempty"` // number of apps, or of indices of the app, that are left out
-}
-
-// Unready returns why the harmonizer is not ready, one sentence per cause. It returns nil if
-// the harmonizer is ready, or a standby while another harmonizer leads.
-func (s Status) Unready() []string {
-	var why []string
-	if !s.NoLeader.IsZero() {
-		why = append(why, fmt.Sprintf("no harmonizer leads since %s: nothing is started or stopped; check NATS and its JetStream",
-			s.NoLeader.Format(time.RFC3339)))
-	}
-	if !s.Unwritten.IsZero() {
-		why = append(why, fmt.Sprintf("the harmonizer cannot save its state since %s: starts continue, stops wait; check JetStream's storage",
-			s.Unwritten.Format(time.RFC3339)))
-	}
-	return why
-}
-
-// QueueStatus is the length of each queue.
-type QueueStatus struct {
-	Starts int `json:"starts"` // indices to start
-	Stops  int `json:"stops"`  // copies to stop
-	Send   int `json:"send"`   // nudges whose memory is not saved yet
-	Save   int `json:"save"`   // memories to save
-}
-
 // labelValues bounds the values of one label that have sums: the first in order.
 const labelValues = 100
 
-// Totals are sums over apps.
-type Totals struct {
-	Pools  map[string]apps.Totals            `json:"pools"`
-	All    apps.Totals                       `json:"all"`
-	Labels map[string]map[string]apps.Totals `json:"labels"` // label -> value -> sums
-}
-
 // Counts implements Handler.
-func (h *Harmonizer) Counts(ctx context.Context, pool string) (message.Counts, error) {
+func (h *Harmonizer) Counts(ctx context.Context, pool string) (api.InstanceCounts, error) {
 	if h.cfg.Shadow {
-		return message.Counts{}, ErrShadow
+		return api.InstanceCounts{}, ErrShadow
 	}
-	var c message.Counts
+	var c api.InstanceCounts
 	err := h.call(ctx, func(now time.Time) { c = h.machine.View().Counts(now, pool) })
 	return c, err
 }
 
 // Status implements Handler.
-func (h *Harmonizer) Status(ctx context.Context, q StatusQuery) (Status, error) {
-	var s Status
+func (h *Harmonizer) Status(ctx context.Context, q api.HarmonizerQuery) (api.HarmonizerStatus, error) {
+	var s api.HarmonizerStatus
 	err := h.call(ctx, func(now time.Time) { s = h.status(now, q) })
 	return s, err
 }
 
-func (h *Harmonizer) status(now time.Time, q StatusQuery) Status {
-	s := Status{
+func (h *Harmonizer) status(now time.Time, q api.HarmonizerQuery) api.HarmonizerStatus {
+	s := api.HarmonizerStatus{
 		At:              now,
 		Counters:        h.allCounters(),
 		Leading:         h.Leading(),
@@ -164,15 +95,15 @@ func (h *Harmonizer) allCounters() map[string]uint64 {
 	return out
 }
 
-func (h *Harmonizer) queue() QueueStatus {
-	var q QueueStatus
+func (h *Harmonizer) queue() api.NudgeQueue {
+	var q api.NudgeQueue
 	q.Starts, q.Stops = h.machine.View().Queued()
 	q.Send, q.Save = h.outbox.waiting()
 	return q
 }
 
-func (h *Harmonizer) totals() *Totals {
-	t := &Totals{Labels: map[string]map[string]apps.Totals{}}
+func (h *Harmonizer) totals() *api.HarmonizerTotals {
+	t := &api.HarmonizerTotals{Labels: map[string]map[string]api.PoolTotals{}}
 	t.Pools, t.All = h.machine.View().Totals()
 	for _, label := range h.cfg.Labels {
 		sums := h.machine.View().Sums(label)
@@ -221,7 +152,7 @@ func (h *Harmonizer) Report(ctx context.Context, subject string, data []byte) ([
 }
 
 // Order implements Handler.
-func (h *Harmonizer) Order(ctx context.Context, o Order) error {
+func (h *Harmonizer) Order(ctx context.Context, o api.HarmonizerOrder) error {
 	switch o.Op {
 	case OpRelease:
 		return h.Release(ctx)

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 )
 
@@ -16,15 +17,6 @@ const (
 	// request is needed, the next nudge follows after about one keep-alive.
 	unansweredFor = 3
 )
-
-// Unanswered are the nudges of one app that no scheduler has confirmed within their keep-alive.
-type Unanswered struct {
-	App    string    `json:"app"`
-	Pool   string    `json:"pool,omitempty"` // empty: the app has no row
-	Stop   bool      `json:"stop,omitempty"` // stops, otherwise starts
-	Since  time.Time `json:"since"`          // when the first of them was sent
-	Nudges int       `json:"nudges"`         // number of nudges since then
-}
 
 // request identifies the nudges of one kind of an app.
 type request struct {
@@ -155,13 +147,13 @@ func (c *confirmations) clear() {
 }
 
 // unanswered returns the unanswered requests, the oldest first.
-func (c *confirmations) unanswered(pool func(app string) string) []Unanswered {
+func (c *confirmations) unanswered(pool func(app string) string) []api.UnansweredNudge {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var all []Unanswered
+	var all []api.UnansweredNudge
 	for r, u := range c.without {
-		all = append(all, Unanswered{App: r.app, Pool: pool(r.app), Stop: r.stop, Since: u.since, Nudges: u.nudges})
+		all = append(all, api.UnansweredNudge{App: r.app, Pool: pool(r.app), Stop: r.stop, Since: u.since, Nudges: u.nudges})
 	}
-	slices.SortFunc(all, func(a, b Unanswered) int { return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.App, b.App)) })
+	slices.SortFunc(all, func(a, b api.UnansweredNudge) int { return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.App, b.App)) })
 	return all
 }

@@ -6,8 +6,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
-	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
 // watched runs a harmonizer beside a node that ignores nudges, until the first start of web was sent.
@@ -91,7 +91,7 @@ func TestUnconfirmedNudgesAreBounded(t *testing.T) {
 	c := newConfirmations(time.Second, &counters{n: map[string]uint64{}})
 	now := time.Now()
 	for i := range maxUnconfirmed + 10 {
-		c.add(now, apps.Nudge{ID: fmt.Sprint(i), Stop: &message.Stop{App: "web"}})
+		c.add(now, apps.Nudge{ID: fmt.Sprint(i), Stop: &api.Stop{App: "web"}})
 	}
 	if len(c.waiting) != maxUnconfirmed {
 		t.Errorf("%d nudges are watched, want %d", len(c.waiting), maxUnconfirmed)

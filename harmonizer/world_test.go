@@ -15,8 +15,8 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
-	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/metrics"
 )
 
@@ -31,14 +31,14 @@ type world struct {
 	alive         bool
 	ignoresNudges bool   // the node ignores nudges
 	scheduler     string // the pool whose scheduler confirms each nudge; empty: no scheduler
-	runs          map[string]message.Beat
-	rows          map[string]message.App
+	runs          map[string]api.Beat
+	rows          map[string]api.App
 	members       map[*member]bool
 
 	starts   []sentStart
 	stops    int
-	counts   []message.Counts
-	findings []apps.Finding
+	counts   []api.InstanceCounts
+	findings []api.AppFinding
 
 	holder string
 	until  time.Time // end of the lease
@@ -61,7 +61,7 @@ const leaseTTL = 3 * time.Second
 
 func newWorld() *world {
 	return &world{
-		alive: true, runs: map[string]message.Beat{}, rows: map[string]message.App{},
+		alive: true, runs: map[string]api.Beat{}, rows: map[string]api.App{},
 		members: map[*member]bool{}, apps: map[string]apps.Memory{}, nodes: map[string]int{},
 	}
 }
@@ -171,8 +171,8 @@ func (m *member) Listen(ctx context.Context, handler Handler) error {
 }
 
 func (w *world) heartbeatLocked() (apps.Heartbeat, bool) {
-	beats := slices.SortedFunc(maps.Values(w.runs), func(a, b message.Beat) int { return a.Index - b.Index })
-	data, err := json.Marshal(message.Heartbeat{Node: "n1", Beats: append([]message.Beat{}, beats...)})
+	beats := slices.SortedFunc(maps.Values(w.runs), func(a, b api.Beat) int { return a.Index - b.Index })
+	data, err := json.Marshal(api.Heartbeat{Node: "n1", Beats: append([]api.Beat{}, beats...)})
 	if err != nil {
 		panic(err)
 	}
@@ -206,8 +206,8 @@ func (m *member) Nudge(n apps.Nudge) error {
 				w.starts = append(w.starts, sentStart{time.Now(), m.name, n.Start.App, i})
 				if !w.ignoresNudges {
 					id := fmt.Sprintf("%s-%d-%d", n.Start.App, i, len(w.starts))
-					w.runs[id] = message.Beat{App: n.Start.App, Version: n.Start.Version, Instance: id, Index: i,
-						State: message.Running, Since: float64(time.Now().Unix())}
+					w.runs[id] = api.Beat{App: n.Start.App, Version: n.Start.Version, Instance: id, Index: i,
+						State: api.CopyRunning, Since: float64(time.Now().Unix())}
 				}
 			}
 		} else {
@@ -226,7 +226,7 @@ func (m *member) Nudge(n apps.Nudge) error {
 }
 
 // PublishCounts implements Bus.
-func (m *member) PublishCounts(c message.Counts) error {
+func (m *member) PublishCounts(c api.InstanceCounts) error {
 	if m.silent != nil {
 		m.silent.Errorf("%s published counts", m.name)
 	}
@@ -237,7 +237,7 @@ func (m *member) PublishCounts(c message.Counts) error {
 }
 
 // PublishFindings implements Bus.
-func (m *member) PublishFindings(batch []apps.Finding) error {
+func (m *member) PublishFindings(batch []api.AppFinding) error {
 	if m.silent != nil {
 		m.silent.Errorf("%s published findings", m.name)
 	}
@@ -269,7 +269,7 @@ type rowSource struct {
 // Watch implements Source.
 func (s *rowSource) Watch(ctx context.Context, enqueue Enqueue) error {
 	s.m.w.mu.Lock()
-	rows := slices.SortedFunc(maps.Values(s.m.w.rows), func(a, b message.App) int { return len(a.Name) - len(b.Name) })
+	rows := slices.SortedFunc(maps.Values(s.m.w.rows), func(a, b api.App) int { return len(a.Name) - len(b.Name) })
 	s.m.w.mu.Unlock()
 	var err error
 	if len(rows) > 0 {
@@ -442,11 +442,11 @@ func (s *store) values(name, app string) []float64 {
 	return out
 }
 
-func web(n int) message.App {
-	return message.App{Name: "web", Pool: "default", Version: "v1", Instances: n, Command: "run", CPUs: 0.5, Mem: 10}
+func web(n int) api.App {
+	return api.App{Name: "web", Pool: "default", Version: "v1", Instances: n, Command: "run", CPUs: 0.5, Mem: 10}
 }
 
-func rows(n int) apps.ExpectedRows { return apps.ExpectedRows{Rows: []message.App{web(n)}} }
+func rows(n int) apps.ExpectedRows { return apps.ExpectedRows{Rows: []api.App{web(n)}} }
 
 // pass advances virtual time by d.
 func pass(t *testing.T, d time.Duration) {
@@ -523,7 +523,7 @@ func (w *world) stopped() int {
 }
 
 // last returns the newest published counts of the pool.
-func (w *world) last(pool string) message.Counts {
+func (w *world) last(pool string) api.InstanceCounts {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, c := range slices.Backward(w.counts) {
@@ -531,7 +531,7 @@ func (w *world) last(pool string) message.Counts {
 			return c
 		}
 	}
-	return message.Counts{}
+	return api.InstanceCounts{}
 }
 
 // crash ends every copy of web as crashed.
@@ -540,8 +540,8 @@ func (w *world) crash() {
 	defer w.mu.Unlock()
 	for id, b := range w.runs {
 		delete(w.runs, id)
-		w.broadcastLocked(apps.Exit{Exited: message.Exited{App: b.App, Version: b.Version, Instance: id, Index: b.Index,
-			Reason: message.ReasonCrashed, CrashedAt: time.Now().Unix()}}, nil)
+		w.broadcastLocked(apps.Exit{Exited: api.Exited{App: b.App, Version: b.Version, Instance: id, Index: b.Index,
+			Reason: api.ExitCrashed, CrashedAt: time.Now().Unix()}}, nil)
 	}
 	if hb, ok := w.heartbeatLocked(); ok {
 		w.broadcastLocked(hb, nil)

@@ -9,9 +9,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 	"github.com/weirkeeper/weirkeeper/pools"
-	"github.com/weirkeeper/weirkeeper/pools/drain"
 )
 
 const (
@@ -86,10 +86,10 @@ func (a *actor) begin(ctx context.Context, now time.Time, j *judge.Judge, e *exe
 	case o.Kind == judge.OrderFence:
 		e.stage = "is being fenced"
 		do(a.fence)
-	case a.policy.Owner == judge.OwnerProvider:
+	case a.policy.Owner == api.OwnerProvider:
 		e.stage = "the provider is notified"
 		do(a.mark)
-	case o.Action.Name == judge.Workflow && a.world.Workflow == nil:
+	case o.Action.Name == api.ActionWorkflow && a.world.Workflow == nil:
 		do(func(context.Context, *execution) judge.Outcome {
 			return undone(errors.New("this pool has no workflow runner"))
 		})
@@ -156,7 +156,7 @@ func (a *actor) mayGoFirst(ctx context.Context, e *execution) bool {
 
 func (a *actor) isSaved(attempt string) bool {
 	records, _ := a.world.Drains.Records()
-	return slices.ContainsFunc(records, func(r drain.Record) bool { return r.Attempt == attempt })
+	return slices.ContainsFunc(records, func(r api.Drain) bool { return r.Attempt == attempt })
 }
 
 // repairOf returns the repair request of an order. Its deadline leaves time for the end of the
@@ -165,7 +165,7 @@ func (a *actor) repairOf(e *execution) pools.RepairRequest {
 	o := e.order
 	r := pools.RepairRequest{Node: o.Node, Attempt: o.Attempt, Why: o.Why}
 	rest := time.Duration(*a.policy.Recovery.NodeDeleteTimeout)
-	if o.Action.Name == judge.Recreate {
+	if o.Action.Name == api.ActionRecreate {
 		r.Hold = *o.Action.Params.LaunchFirst
 	} else {
 		rest = time.Duration(*a.policy.Detection.Interval)
@@ -175,18 +175,18 @@ func (a *actor) repairOf(e *execution) pools.RepairRequest {
 	return r
 }
 
-func repairKind(a judge.Action) pools.RepairKind {
+func repairKind(a judge.Action) api.RepairKind {
 	switch {
-	case a.Name == judge.Workflow:
-		return pools.RepairWorkflow
-	case a.Name == judge.Start:
-		return pools.RepairStart
-	case a.Name == judge.Rebuild:
-		return pools.RepairRebuild
+	case a.Name == api.ActionWorkflow:
+		return api.RepairWorkflow
+	case a.Name == api.ActionStart:
+		return api.RepairStart
+	case a.Name == api.ActionRebuild:
+		return api.RepairRebuild
 	case a.Params.Type == "hard":
-		return pools.RepairReset
+		return api.RepairReset
 	}
-	return pools.RepairReboot
+	return api.RepairReboot
 }
 
 // mark marks a node as unhealthy at the provider, which replaces it.

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )
 
@@ -17,12 +18,12 @@ import (
 // goroutine owns it.
 type announcer struct {
 	*publisher
-	alarms map[string]Alarm // the active alarms, by key
+	alarms map[string]api.HealthAlarm // the active alarms, by key
 
 	// Since the start:
-	events     map[judge.FindingEvent]uint64
+	events     map[api.HealthEvent]uint64
 	repairs    map[[2]string]uint64 // action, result
-	gates      map[judge.Gate]uint64
+	gates      map[api.Gate]uint64
 	alarmKinds map[string]uint64
 	refusals   map[string]string // node -> latest reason of a gate that refused its repair
 	requests   map[string]string // node -> why the latest request ended without a repair
@@ -30,35 +31,35 @@ type announcer struct {
 
 func newAnnouncer(k *shared) *announcer {
 	return &announcer{
-		publisher: &publisher{shared: k, wake: make(chan struct{}, 1)}, alarms: map[string]Alarm{},
-		events: map[judge.FindingEvent]uint64{}, repairs: map[[2]string]uint64{}, gates: map[judge.Gate]uint64{},
+		publisher: &publisher{shared: k, wake: make(chan struct{}, 1)}, alarms: map[string]api.HealthAlarm{},
+		events: map[api.HealthEvent]uint64{}, repairs: map[[2]string]uint64{}, gates: map[api.Gate]uint64{},
 		alarmKinds: map[string]uint64{}, refusals: map[string]string{}, requests: map[string]string{},
 	}
 }
 
 // LevelOf returns how urgent a finding is.
-func LevelOf(e judge.FindingEvent) slog.Level {
+func LevelOf(e api.HealthEvent) slog.Level {
 	switch e {
-	case EventAlarm:
+	case api.HealthAlarmEvent:
 		return slog.LevelError
-	case judge.NodeUnhealthy, judge.NodeQuarantined, judge.NodeHeld, judge.RepairFailed, judge.FenceUnconfirmed, judge.BreakerOpened, judge.ZoneFrozen, judge.PathLost, judge.CheckUnknown:
+	case api.HealthNodeUnhealthy, api.HealthNodeQuarantined, api.HealthNodeHeld, api.HealthRepairFailed, api.HealthFenceUnconfirmed, api.HealthBreakerOpened, api.HealthZoneFrozen, api.HealthPathLost, api.HealthCheckUnknown:
 		return slog.LevelWarn
-	case judge.Ignored:
+	case api.HealthIgnored:
 		return slog.LevelDebug
 	}
 	return slog.LevelInfo
 }
 
-func (a *announcer) found(now time.Time, f judge.Finding) {
+func (a *announcer) found(now time.Time, f api.HealthFinding) {
 	a.count(f)
 	a.log.Log(context.Background(), LevelOf(f.Event), "node health", "event", f.Event, "node", f.Node, "zone", f.Zone, "action", f.Action,
 		"gate", f.Gate, "attempt", f.Attempt, "observe", f.Observe, "why", f.Why)
 	f.Why = truncate(f.Why)
-	a.add(Notification{At: now, Finding: f})
+	a.add(api.HealthNotification{At: now, HealthFinding: f})
 }
 
 // alarm reports an alarm once, until it ends.
-func (a *announcer) alarm(now time.Time, one Alarm) {
+func (a *announcer) alarm(now time.Time, one api.HealthAlarm) {
 	old, active := a.alarms[one.Key]
 	one.Since, one.Why = now, truncate(one.Why)
 	if active {
@@ -70,7 +71,7 @@ func (a *announcer) alarm(now time.Time, one Alarm) {
 	}
 	a.alarmKinds[kindOf(one.Key)]++
 	a.log.Error("node health alarm", "alarm", one.Key, "node", one.Node, "why", one.Why)
-	a.add(Notification{At: now, Finding: judge.Finding{Event: EventAlarm, Node: one.Node, Why: one.Why}, Alarm: one.Key})
+	a.add(api.HealthNotification{At: now, HealthFinding: api.HealthFinding{Event: api.HealthAlarmEvent, Node: one.Node, Why: one.Why}, Alarm: one.Key})
 }
 
 // restore activates the alarm of the record's node again.
@@ -78,21 +79,21 @@ func (a *announcer) restore(n judge.NodeRecord) {
 	for _, kind := range [...]string{"fence", "quarantine", "held"} {
 		if alarmed(kind) == n.State && a.acts() {
 			key := kind + ":" + n.Node.ID
-			a.alarms[key] = Alarm{Key: key, Node: n.Node.ID, Since: n.Since, Why: truncate(cmp.Or(n.Spent, n.Why))}
+			a.alarms[key] = api.HealthAlarm{Key: key, Node: n.Node.ID, Since: n.Since, Why: truncate(cmp.Or(n.Spent, n.Why))}
 			a.alarmKinds[kind]++
 		}
 	}
 }
 
 // alarmed returns the state of a node that has an active alarm of that kind.
-func alarmed(kind string) judge.NodeState {
+func alarmed(kind string) api.HealthState {
 	switch kind {
 	case "fence":
-		return judge.FenceFailed
+		return api.StateFenceFailed
 	case "quarantine":
-		return judge.Quarantined
+		return api.StateQuarantined
 	}
-	return judge.Held
+	return api.StateHeld
 }
 
 // forget ends the alarms that the judge no longer has.
@@ -125,8 +126,8 @@ func kindOf(key string) string {
 }
 
 // activeAlarms returns the active alarms, sorted by key, at most MaxRows.
-func (a *announcer) activeAlarms() []Alarm {
-	all := slices.SortedFunc(maps.Values(a.alarms), func(a, b Alarm) int { return cmp.Compare(a.Key, b.Key) })
+func (a *announcer) activeAlarms() []api.HealthAlarm {
+	all := slices.SortedFunc(maps.Values(a.alarms), func(a, b api.HealthAlarm) int { return cmp.Compare(a.Key, b.Key) })
 	return all[:min(len(all), MaxRows)]
 }
 
@@ -138,29 +139,29 @@ func truncate(s string) string {
 	return strings.ToValidUTF8(s, "?")
 }
 
-func (a *announcer) count(f judge.Finding) {
+func (a *announcer) count(f api.HealthFinding) {
 	a.events[f.Event]++
 	result := ""
 	switch f.Event {
-	case judge.RepairBlocked:
+	case api.HealthRepairBlocked:
 		a.gates[f.Gate]++
 		a.refusals[f.Node] = truncate(f.Why)
 		return
-	case judge.RequestEnded:
+	case api.HealthRequestEnded:
 		a.requests[f.Node] = truncate(f.Why)
-	case judge.RepairStarted, judge.RepairAttempt:
+	case api.HealthRepairStarted, api.HealthRepairAttempt:
 		result = "begun"
-	case judge.RepairSucceeded:
+	case api.HealthRepairSucceeded:
 		result = "succeeded"
-	case judge.RepairFailed:
+	case api.HealthRepairFailed:
 		result = "failed"
-	case judge.RepairEnded:
+	case api.HealthRepairEnded:
 		result = "ended"
 	}
 	if result != "" {
 		a.repairs[[2]string{string(f.Action), result}]++
 	}
-	if f.Node != "" && f.Event != judge.Ignored {
+	if f.Node != "" && f.Event != api.HealthIgnored {
 		delete(a.refusals, f.Node)
 	}
 }
@@ -174,10 +175,10 @@ type publisher struct {
 	wake chan struct{} // holds one token if something waits
 
 	mu      sync.Mutex
-	waiting []Notification
+	waiting []api.HealthNotification
 }
 
-func (p *publisher) add(n Notification) {
+func (p *publisher) add(n api.HealthNotification) {
 	if p.world.Bus == nil {
 		return
 	}
@@ -195,7 +196,7 @@ func (p *publisher) add(n Notification) {
 	}
 }
 
-func (p *publisher) take() []Notification {
+func (p *publisher) take() []api.HealthNotification {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	batch := slices.Clone(p.waiting[:min(len(p.waiting), MaxNotifications)])
@@ -226,7 +227,7 @@ func (p *publisher) run(ctx context.Context) {
 }
 
 // send retries until the bus accepts the batch. It returns false if ctx ends first.
-func (p *publisher) send(ctx context.Context, batch []Notification) bool {
+func (p *publisher) send(ctx context.Context, batch []api.HealthNotification) bool {
 	for pause := retryFirst; ; pause = min(2*pause, retryLast) {
 		err := p.world.Bus.Publish(batch)
 		if err == nil {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 	"github.com/weirkeeper/weirkeeper/pools"
 )
@@ -24,9 +25,9 @@ func crowd(b *testing.B, p judge.Policy) (*Loop, snapshot, []judge.Observation) 
 		id := fmt.Sprintf("i-%08d", i)
 		zone := string(rune('a' + i%3))
 		c.boxes[id] = &box{group: "g", zone: zone, launched: now.Add(-24 * time.Hour)}
-		s.groups[0].Instances = append(s.groups[0].Instances, pools.Instance{ID: id, Market: pools.Market{Zone: zone}, State: pools.InstanceRunning, Launched: now.Add(-24 * time.Hour)})
+		s.groups[0].Instances = append(s.groups[0].Instances, pools.Instance{ID: id, Market: pools.Market{Zone: zone}, State: api.InstanceRunning, Launched: now.Add(-24 * time.Hour)})
 		s.inspections[id] = pools.Inspection{ID: id, Machine: pools.HealthCheck{Fitness: pools.Fit}}
-		beats = append(beats, beat(pools.NodeFacts{ID: id, At: now}))
+		beats = append(beats, beat(api.NodeFacts{ID: id, At: now}))
 	}
 	m := &term{c: c, policy: p, ctx: b.Context()}
 	l := New(Config{Cluster: "c", Pool: "p", Policy: p}, World{Pool: m, Writer: m, Drains: m, Memory: m}, quiet())
@@ -39,9 +40,9 @@ func crowd(b *testing.B, p judge.Policy) (*Loop, snapshot, []judge.Observation) 
 // BenchmarkRoundUnchanged measures a round without a change: the list, the provider's checks, the
 // heartbeats, and the tick after them.
 func BenchmarkRoundUnchanged(b *testing.B) {
-	l, s, beats := crowd(b, plain(judge.Action{Name: judge.Reboot}))
+	l, s, beats := crowd(b, plain(judge.Action{Name: api.ActionReboot}))
 	now := l.now()
-	modes := []judge.ModeType{judge.NodeStatus}
+	modes := []api.DetectionType{api.DetectNodeStatus}
 	round := func() {
 		now = now.Add(5 * time.Second)
 		l.step(now, l.inventory.list(s, nil))
@@ -62,7 +63,7 @@ func BenchmarkRoundUnchanged(b *testing.B) {
 
 // BenchmarkTickIdle measures a second without an event.
 func BenchmarkTickIdle(b *testing.B) {
-	l, s, beats := crowd(b, plain(judge.Action{Name: judge.Reboot}))
+	l, s, beats := crowd(b, plain(judge.Action{Name: api.ActionReboot}))
 	now := l.now()
 	l.step(now, l.inventory.list(s, nil))
 	l.take(now, batch{observed: l.inventory.known(beats)})
@@ -76,14 +77,14 @@ func BenchmarkTickIdle(b *testing.B) {
 // BenchmarkTakeover measures a takeover of a pool in which a tenth of the nodes was repaired or
 // quarantined: from the saved state until each node is evaluated.
 func BenchmarkTakeover(b *testing.B) {
-	p := plain(judge.Action{Name: judge.Reboot})
+	p := plain(judge.Action{Name: api.ActionReboot})
 	l, s, beats := crowd(b, p)
 	now := l.now()
 	l.step(now, l.inventory.list(s, nil))
 	k := savedState{Judge: l.judge.State()}
 	for i := range many / 10 {
 		n := judge.Node{ID: s.groups[0].Instances[i].ID, Since: now.Add(-24 * time.Hour)}
-		k.Judge.Nodes = append(k.Judge.Nodes, judge.NodeRecord{Node: n, State: judge.Quarantined, Since: now, Until: now.Add(time.Hour)})
+		k.Judge.Nodes = append(k.Judge.Nodes, judge.NodeRecord{Node: n, State: api.StateQuarantined, Since: now, Until: now.Add(time.Hour)})
 		k.Judge.Lineages = append(k.Judge.Lineages, judge.Lineage{Name: n.ID, Begun: slices.Repeat([]time.Time{now.Add(-time.Hour)}, 3), Ended: now})
 	}
 	data, err := json.Marshal(k)
@@ -96,7 +97,7 @@ func BenchmarkTakeover(b *testing.B) {
 			b.Fatal(err)
 		}
 		l.step(now, l.inventory.list(s, nil))
-		l.take(now, batch{observed: l.inventory.known(s.observations([]judge.ModeType{judge.NodeStatus}, nil))})
+		l.take(now, batch{observed: l.inventory.known(s.observations([]api.DetectionType{api.DetectNodeStatus}, nil))})
 		l.take(now, batch{observed: l.inventory.known(beats)})
 		l.tick(b.Context(), now)
 	}

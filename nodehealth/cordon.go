@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 	"github.com/weirkeeper/weirkeeper/pools"
 )
@@ -49,7 +50,7 @@ func (c *cordons) saving(gen uint64) {
 func (c *cordons) sync(ctx context.Context, now time.Time, j *judge.Judge, listed bool) {
 	for node, one := range c.nodes {
 		known, there := j.Explain(now, node)
-		wanted := known.State == judge.Quarantined && c.acts() && c.world.Cordon != nil
+		wanted := known.State == api.StateQuarantined && c.acts() && c.world.Cordon != nil
 		switch {
 		case one.busy || now.Before(one.after):
 		case !there && listed, !wanted && !one.may:

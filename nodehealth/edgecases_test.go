@@ -11,13 +11,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/testsize"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
 func workflow() judge.Action {
-	return judge.Action{Name: judge.Workflow, Params: judge.Params{Kind: "nats", Subject: "heal"}}
+	return judge.Action{Name: api.ActionWorkflow, Params: judge.Params{Kind: "nats", Subject: "heal"}}
 }
 
 // An order to fence without levels confirms nothing, and ends.
@@ -47,7 +48,7 @@ func TestFencingIsDropped(t *testing.T) {
 		if !m.saw("fence.started n4") {
 			t.Fatalf("nothing is fenced:\n%s", m.dump())
 		}
-		m = c.begin(t, plain(judge.Action{Name: judge.Recreate}))
+		m = c.begin(t, plain(judge.Action{Name: api.ActionRecreate}))
 		pass(5 * time.Minute)
 		m.stop(t)
 		if c.acted["ended n4"] != 1 || c.n != 1 {
@@ -87,7 +88,7 @@ func TestClockGoesBack(t *testing.T) {
 		clock := func(w *World) {
 			w.Now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
 		}
-		m := c.begin(t, plain(judge.Action{Name: judge.Recreate}), clock)
+		m := c.begin(t, plain(judge.Action{Name: api.ActionRecreate}), clock)
 		ahead.Store(int64(30 * time.Second))
 		pass(10 * time.Minute)
 		ahead.Store(0)
@@ -103,7 +104,7 @@ func TestClockGoesBack(t *testing.T) {
 			t.Fatalf("Run: %v, want %v", m.err, ErrClock)
 		}
 		c.markUnhealthy("n4", "impaired")
-		m = c.begin(t, plain(judge.Action{Name: judge.Recreate}), clock)
+		m = c.begin(t, plain(judge.Action{Name: api.ActionRecreate}), clock)
 		pass(10 * time.Minute)
 		m.stop(t)
 		if c.acted["ended n4"] != 1 {
@@ -118,7 +119,7 @@ func TestHintFlood(t *testing.T) {
 		c := newCloud(ten()...)
 		var reads atomic.Int64
 		c.inspects = func(context.Context) error { reads.Add(1); return nil }
-		m := c.begin(t, plain(judge.Action{Name: judge.Recreate}))
+		m := c.begin(t, plain(judge.Action{Name: api.ActionRecreate}))
 		pass(time.Minute)
 		before := reads.Load()
 		for range 3000 {
@@ -136,11 +137,11 @@ func TestHintFlood(t *testing.T) {
 func TestPausesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCloud(ten()...)
-		m := c.begin(t, plain(judge.Action{Name: judge.Recreate}))
+		m := c.begin(t, plain(judge.Action{Name: api.ActionRecreate}))
 		pass(time.Minute)
 		refused := 0
 		for i := range MaxPauses + 10 {
-			o := Order{Op: OpPause, Nodes: []string{"n9"}, By: fmt.Sprintf("%0100d", i), Why: strings.Repeat("\x00", MaxWhy), For: MaxPause}
+			o := api.RepairOrder{Op: OpPause, Nodes: []string{"n9"}, By: fmt.Sprintf("%0100d", i), Why: strings.Repeat("\x00", MaxWhy), For: MaxPause}
 			a, err := m.loop.Order(t.Context(), o)
 			if err != nil {
 				t.Fatal(err)
@@ -149,7 +150,7 @@ func TestPausesAreBounded(t *testing.T) {
 				refused++
 			}
 		}
-		a, err := m.loop.Order(t.Context(), Order{Op: OpPause, Nodes: []string{"n9"}, By: fmt.Sprintf("%0100d", 0)})
+		a, err := m.loop.Order(t.Context(), api.RepairOrder{Op: OpPause, Nodes: []string{"n9"}, By: fmt.Sprintf("%0100d", 0)})
 		if refused != 10 || err != nil || !a.OK {
 			t.Errorf("%d were refused, want 10; renewed: %+v, %v", refused, a, err)
 		}
@@ -164,13 +165,13 @@ func TestPausesAreBounded(t *testing.T) {
 func TestObserveKeepsFences(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCloud(ten()...)
-		p := plain(judge.Action{Name: judge.Reboot})
-		p.Mode, p.Safety.MaxAttempts = judge.Observe, new(1)
+		p := plain(judge.Action{Name: api.ActionReboot})
+		p.Mode, p.Safety.MaxAttempts = api.ModeObserve, new(1)
 		m := c.begin(t, p)
 		pass(time.Minute)
 		c.markUnhealthy("n4", "impaired")
 		pass(20 * time.Minute)
-		a, err := m.loop.Order(t.Context(), Order{Op: OpRelease, Nodes: []string{"n4"}, By: "ann"})
+		a, err := m.loop.Order(t.Context(), api.RepairOrder{Op: OpRelease, Nodes: []string{"n4"}, By: "ann"})
 		pass(time.Minute)
 		m.stop(t)
 		if err != nil || !a.OK || slices.ContainsFunc(c.log, func(call string) bool { return call != "save" }) {
@@ -183,17 +184,17 @@ func TestObserveKeepsFences(t *testing.T) {
 func TestReleaseOfAZone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCloud(ten()...)
-		m := c.begin(t, plain(judge.Action{Name: judge.Reboot}))
+		m := c.begin(t, plain(judge.Action{Name: api.ActionReboot}))
 		pass(time.Minute)
 		for _, id := range []string{"n3", "n4", "n5"} {
 			c.markUnhealthy(id, "impaired")
 		}
 		pass(3 * time.Minute)
-		s, _ := m.loop.Status(t.Context(), StatusQuery{})
+		s, _ := m.loop.Status(t.Context(), api.HealthQuery{})
 		if len(s.Open) != 1 || s.Open[0].Pool {
 			t.Fatalf("open are %+v, want one zone", s.Open)
 		}
-		a, err := m.loop.Order(t.Context(), Order{Op: OpRelease, By: "ann"})
+		a, err := m.loop.Order(t.Context(), api.RepairOrder{Op: OpRelease, By: "ann"})
 		pass(time.Hour)
 		m.stop(t)
 		if err != nil || !a.OK || c.acted["reboot n3"]+c.acted["reboot n4"]+c.acted["reboot n5"] != 3 {
@@ -206,9 +207,9 @@ func TestReleaseOfAZone(t *testing.T) {
 func TestRepairRequestIsWithdrawn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCloud(ten()...)
-		m := c.begin(t, plain(judge.Action{Name: judge.Reboot}))
+		m := c.begin(t, plain(judge.Action{Name: api.ActionReboot}))
 		pass(time.Minute)
-		for _, o := range []Order{{Op: OpPause, By: "ann", For: time.Minute}, {Op: OpRecover, Nodes: []string{"n4"}, By: "ann", For: time.Hour}, {Op: OpRelease, Nodes: []string{"n4"}, By: "bob"}} {
+		for _, o := range []api.RepairOrder{{Op: OpPause, By: "ann", For: time.Minute}, {Op: OpRecover, Nodes: []string{"n4"}, By: "ann", For: time.Hour}, {Op: OpRelease, Nodes: []string{"n4"}, By: "bob"}} {
 			a, err := m.loop.Order(t.Context(), o)
 			if err != nil || !a.OK {
 				t.Errorf("%s: %+v, %v", o.Op, a, err)
@@ -234,7 +235,7 @@ func (pausedWriter) Write(context.Context, func(context.Context) error) error { 
 // the pool is repaired. A workflow needs permission too.
 func TestPausedPool(t *testing.T) {
 	for name, p := range map[string]judge.Policy{
-		"workflow": plain(workflow()), "exclusive": exclusive(), "reboot": plain(judge.Action{Name: judge.Reboot}),
+		"workflow": plain(workflow()), "exclusive": exclusive(), "reboot": plain(judge.Action{Name: api.ActionReboot}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -245,7 +246,7 @@ func TestPausedPool(t *testing.T) {
 				pass(time.Minute)
 				c.markUnhealthy("n4", "impaired")
 				pass(testsize.Pick(3*time.Hour, time.Hour))
-				s, _ := m.loop.Status(t.Context(), StatusQuery{})
+				s, _ := m.loop.Status(t.Context(), api.HealthQuery{})
 				if len(c.runs)+len(c.acted)+len(s.Alarms) > 0 || m.saw("fence.started n4") || m.saw("repair.started n4") {
 					t.Errorf("did %v, alarms %+v:\n%s", c.acted, s.Alarms, m.dump())
 				}
@@ -292,8 +293,8 @@ func TestNoRoom(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := newCloud(ten()...)
-				p := plain(judge.Action{Name: judge.Recreate})
-				p.Detection.Modes = append(p.Detection.Modes, judge.DetectionMode{Type: judge.HypervisorStatus})
+				p := plain(judge.Action{Name: api.ActionRecreate})
+				p.Detection.Modes = append(p.Detection.Modes, judge.DetectionMode{Type: api.DetectHypervisorStatus})
 				p.Safety.MinAvailable = &judge.Limit{Value: 100, Percent: true}
 				m := c.begin(t, p, func(w *World) { w.Writer = fullWriter{w.Writer.(*term)} })
 				pass(time.Minute)
@@ -301,7 +302,7 @@ func TestNoRoom(t *testing.T) {
 					b := c.boxes["n4"]
 					b.silent, b.sick = !serves, "impaired"
 					if serves { // otherwise its heartbeat would be a veto
-						b.conditions = append(b.conditions, pools.Condition{Type: "disk", Failed: true})
+						b.conditions = append(b.conditions, api.NodeCondition{Type: "disk", Failed: true})
 					}
 				})
 				pass(10 * time.Minute)

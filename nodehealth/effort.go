@@ -5,8 +5,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
-	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 )
 
@@ -49,7 +49,7 @@ type executions map[string]*execution
 func (es executions) repairing() map[string]bool {
 	out := map[string]bool{}
 	for _, e := range es {
-		if e.order.Kind == judge.OrderAct && e.order.Action.Name != judge.Recreate {
+		if e.order.Kind == judge.OrderAct && e.order.Action.Name != api.ActionRecreate {
 			out[e.order.Node] = true
 		}
 	}
@@ -87,11 +87,11 @@ func (a *actor) drained(now time.Time, events []drain.Event) []judge.Event {
 
 // recordMoved returns the outcome of a repair if the event ends its record.
 func (a *actor) recordMoved(now time.Time, e *execution, ev drain.Event) []judge.Event {
-	replaced := e.order.Action.Name == judge.Recreate
+	replaced := e.order.Action.Name == api.ActionRecreate
 	out := judge.Outcome{Step: judge.StepDone, Reason: cmp.Or(ev.Failed, ev.Why)}
 	ran, _ := a.exchange.runOf(ev.Attempt)
 	switch {
-	case ev.To == drain.Gone && replaced:
+	case ev.To == api.DrainGone && replaced:
 		if e.gone.IsZero() {
 			e.gone, e.stage = now, "waits for its replacement"
 		}
@@ -99,11 +99,11 @@ func (a *actor) recordMoved(now time.Time, e *execution, ev drain.Event) []judge
 	case ev.Failed != "" && ran.out != nil && !ran.out.OK:
 		out = *ran.out
 	case ev.Failed != "":
-	case ev.To == drain.Gone:
+	case ev.To == api.DrainGone:
 		out.Reason = "the machine is gone"
-	case ev.To == drain.Returned && ran.out != nil:
+	case ev.To == api.DrainReturned && ran.out != nil:
 		out = *ran.out
-	case ev.To == drain.Returned:
+	case ev.To == api.DrainReturned:
 		out.OK = !replaced
 	default:
 		return nil
@@ -117,7 +117,7 @@ func (a *actor) reconcile(now time.Time, j *judge.Judge) []judge.Event {
 	if len(a.executions) == 0 {
 		return nil
 	}
-	recorded := map[string]drain.Record{}
+	recorded := map[string]api.Drain{}
 	records, known := a.world.Drains.Records()
 	for _, r := range records {
 		if r.Attempt != "" {
@@ -138,8 +138,8 @@ func (a *actor) reconcile(now time.Time, j *judge.Judge) []judge.Event {
 			if e.absent = (time.Time{}); e.halt == nil {
 				e.stage = string(r.State)
 			}
-			forced := a.policy.Recovery.NodeForceRecreate && e.order.Action.Name == judge.Recreate
-			if forced && r.State == drain.Terminating && e.order.Deadline.Sub(now) <= 2*tickEvery {
+			forced := a.policy.Recovery.NodeForceRecreate && e.order.Action.Name == api.ActionRecreate
+			if forced && r.State == api.DrainTerminating && e.order.Deadline.Sub(now) <= 2*tickEvery {
 				e.gone = now // although the old machine still terminates
 				out = append(out, a.replaced(now, e)...)
 			}
@@ -156,14 +156,14 @@ func (a *actor) reconcile(now time.Time, j *judge.Judge) []judge.Event {
 func (a *actor) withoutRecord(now time.Time, e *execution) []judge.Event {
 	m, there := a.inventory.machines[e.order.Node]
 	switch {
-	case e.order.Action.Name == judge.Workflow:
+	case e.order.Action.Name == api.ActionWorkflow:
 		return a.workflowWithoutRecord(e)
-	case e.order.Action.Name != judge.Recreate:
+	case e.order.Action.Name != api.ActionRecreate:
 		return a.finishOrder(e, judge.Outcome{Step: judge.StepDone, OK: true, Reason: "it was in progress when the autoscaler restarted: the state of the node decides"})
 	case !there:
 		e.gone = now
 		return a.replaced(now, e)
-	case m.state != pools.InstanceTerminating:
+	case m.state != api.InstanceTerminating:
 		return a.finishOrder(e, judge.Outcome{Step: judge.StepUndone, Lost: true, Reason: "the autoscaler has no record of it, and the machine exists"})
 	}
 	return nil

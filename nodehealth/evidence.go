@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 	"github.com/weirkeeper/weirkeeper/pools"
 )
@@ -25,12 +26,12 @@ type Evidence struct {
 	Group   string           `json:"group,omitempty"`
 	Zone    string           `json:"zone,omitempty"`
 	Attempt string           `json:"attempt"`
-	Action  judge.ActionName `json:"action"`
+	Action  api.RepairAction `json:"action"`
 	Reason  string           `json:"reason,omitempty"`
 	Modes   []string         `json:"modes,omitempty"` // one line for each mode
 	// Conditions are the agent's last report, from ConditionsAt.
-	Conditions   []pools.Condition `json:"conditions,omitempty"`
-	ConditionsAt time.Time         `json:"conditions_at,omitzero"`
+	Conditions   []api.NodeCondition `json:"conditions,omitempty"`
+	ConditionsAt time.Time           `json:"conditions_at,omitzero"`
 	// Console is the end of the machine's last output, from its serial console or its agent's log.
 	// ConsoleError is the reason if it is missing.
 	Console      string `json:"console,omitempty"`
@@ -46,7 +47,7 @@ type EvidenceStore interface {
 // conditions are the conditions that a node reported, and when.
 type conditions struct {
 	at  time.Time
-	all []pools.Condition
+	all []api.NodeCondition
 }
 
 // evidenceCollector saves evidence about machines before they are replaced or rebuilt.
@@ -59,7 +60,7 @@ type evidenceCollector struct {
 // saved.
 func (w *evidenceCollector) collect(ctx context.Context, e *execution) string {
 	o := e.order
-	if w.world.Evidence == nil || o.Action.Name != judge.Recreate && o.Action.Name != judge.Rebuild {
+	if w.world.Evidence == nil || o.Action.Name != api.ActionRecreate && o.Action.Name != api.ActionRebuild {
 		return ""
 	}
 	var known Evidence
@@ -99,7 +100,7 @@ func (w *evidenceCollector) evidence(now time.Time, j *judge.Judge, e *execution
 }
 
 // report stores the conditions that nodes reported.
-func (v *inventory) report(facts []pools.NodeFacts) {
+func (v *inventory) report(facts []api.NodeFacts) {
 	for _, f := range facts {
 		if len(f.Conditions) > 0 && v.has(f.ID) {
 			v.conditions[f.ID] = conditions{f.At, f.Conditions[:min(len(f.Conditions), pools.MaxConditions)]}

@@ -12,8 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
-	"github.com/weirkeeper/weirkeeper/pools"
 )
 
 // memoryStore stores evidence in memory, or fails.
@@ -37,17 +37,17 @@ func TestEvidence(t *testing.T) {
 	full := errors.New("the stream is full")
 	for _, test := range []struct {
 		name       string
-		action     judge.ActionName
+		action     api.RepairAction
 		console    string
 		consoleErr error // error of the console
 		storeErr   error // error of the store
 		saved      int
 	}{
-		{"of a machine that is replaced", judge.Recreate, "kernel panic", nil, nil, 1},
-		{"of a machine that is rebuilt", judge.Rebuild, "kernel panic\xff", nil, nil, 1},
-		{"not of a machine that is rebooted", judge.Reboot, "kernel panic", nil, nil, 0},
-		{"without its console", judge.Recreate, "", errors.New("no right"), nil, 1},
-		{"in vain", judge.Recreate, "kernel panic", nil, full, 0},
+		{"of a machine that is replaced", api.ActionRecreate, "kernel panic", nil, nil, 1},
+		{"of a machine that is rebuilt", api.ActionRebuild, "kernel panic\xff", nil, nil, 1},
+		{"not of a machine that is rebooted", api.ActionReboot, "kernel panic", nil, nil, 0},
+		{"without its console", api.ActionRecreate, "", errors.New("no right"), nil, 1},
+		{"in vain", api.ActionRecreate, "kernel panic", nil, full, 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -60,7 +60,7 @@ func TestEvidence(t *testing.T) {
 					}
 				})
 				pass(time.Minute)
-				disk := []pools.Condition{{Type: "disk", Failed: true, Why: "full"}}
+				disk := []api.NodeCondition{{Type: "disk", Failed: true, Why: "full"}}
 				c.with(func() { c.boxes["n4"].conditions = disk })
 				pass(10 * time.Second)
 				c.markUnhealthy("n4", "hung") // silent from now on

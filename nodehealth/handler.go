@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )
 
@@ -61,7 +62,7 @@ func (l *Loop) Hint(h judge.Hint) {
 
 // Proof implements Handler.
 func (l *Loop) Proof(p judge.PathProof) {
-	if _, heartbeats := l.policy.Detection.Mode(judge.AgentHeartbeat); !heartbeats {
+	if _, heartbeats := l.policy.Detection.Mode(api.DetectAgentHeartbeat); !heartbeats {
 		return
 	}
 	p.Why = truncate(p.Why)
@@ -69,18 +70,18 @@ func (l *Loop) Proof(p judge.PathProof) {
 }
 
 // Order implements Handler. When it returns, the order is durable.
-func (l *Loop) Order(ctx context.Context, o Order) (OrderResponse, error) {
-	if err := o.Validate(); err != nil {
-		return OrderResponse{}, err
+func (l *Loop) Order(ctx context.Context, o api.RepairOrder) (api.RepairOrderResponse, error) {
+	if err := ValidateOrder(o); err != nil {
+		return api.RepairOrderResponse{}, err
 	}
 	if !*l.policy.Enabled {
-		return OrderResponse{Error: "node health is not enabled for this pool: set health.enabled"}, nil
+		return api.RepairOrderResponse{Error: "node health is not enabled for this pool: set health.enabled"}, nil
 	}
 	o.By, o.Why = truncate(o.By), truncate(o.Why)
 	if o.Op == OpCheck {
 		return l.check(ctx, o)
 	}
-	var a OrderResponse
+	var a api.RepairOrderResponse
 	var gen uint64
 	err := l.mail.do(ctx, func(now time.Time, _ *judge.Judge) {
 		l.log.Info("ordered", "op", o.Op, "nodes", o.Nodes, "by", o.By, "why", o.Why)
@@ -89,7 +90,7 @@ func (l *Loop) Order(ctx context.Context, o Order) (OrderResponse, error) {
 		l.publishCondition()
 	})
 	if err != nil {
-		return OrderResponse{}, err
+		return api.RepairOrderResponse{}, err
 	}
 	if err := l.memory.awaitDurable(ctx, gen); err != nil {
 		a.OK, a.Error = false, truncate(err.Error())
@@ -100,8 +101,8 @@ func (l *Loop) Order(ctx context.Context, o Order) (OrderResponse, error) {
 	return a, nil
 }
 
-func (l *Loop) carryOut(now time.Time, o Order) OrderResponse {
-	a := OrderResponse{OK: true}
+func (l *Loop) carryOut(now time.Time, o api.RepairOrder) api.RepairOrderResponse {
+	a := api.RepairOrderResponse{OK: true}
 	if o.Op == OpRecover && o.All {
 		return l.recoverAll(now, o)
 	}
@@ -119,7 +120,7 @@ func (l *Loop) carryOut(now time.Time, o Order) OrderResponse {
 			d = decide(now, l.judge, o, id)
 			l.step(now, d.events...)
 		}
-		a.Nodes = append(a.Nodes, NodeResponse{Node: id, OK: d.ok, Why: d.why})
+		a.Nodes = append(a.Nodes, api.RepairNodeResponse{Node: id, OK: d.ok, Why: d.why})
 	}
 	if o.Op == OpRecover {
 		clear(l.announcer.requests)
@@ -136,11 +137,11 @@ func (l *Loop) carryOut(now time.Time, o Order) OrderResponse {
 
 // recoverAll requests the repair of each node of the pool, and returns how many repairs began and
 // how many wait.
-func (l *Loop) recoverAll(now time.Time, o Order) OrderResponse {
-	a := OrderResponse{OK: true, Pool: &PoolResponse{Until: now.Add(o.For)}}
+func (l *Loop) recoverAll(now time.Time, o api.RepairOrder) api.RepairOrderResponse {
+	a := api.RepairOrderResponse{OK: true, Pool: &api.RepairPoolResponse{Until: now.Add(o.For)}}
 	leave := func(id, why string) {
 		if len(a.Nodes) < MaxRows {
-			a.Nodes = append(a.Nodes, NodeResponse{Node: id, Why: why})
+			a.Nodes = append(a.Nodes, api.RepairNodeResponse{Node: id, Why: why})
 		}
 	}
 	var asked []string
@@ -162,7 +163,7 @@ func (l *Loop) recoverAll(now time.Time, o Order) OrderResponse {
 		switch e, _ := l.judge.Explain(now, id); {
 		case e.RequestedForPool:
 			a.Pool.Waiting++
-		case e.Attempt != "" || e.State == judge.Claimed:
+		case e.Attempt != "" || e.State == api.StateClaimed:
 			a.Pool.Begun++
 		case !l.acts():
 			a.Pool.Begun++
@@ -177,16 +178,16 @@ func (l *Loop) recoverAll(now time.Time, o Order) OrderResponse {
 }
 
 // check runs the checks of nodes now and returns their status.
-func (l *Loop) check(ctx context.Context, o Order) (OrderResponse, error) {
+func (l *Loop) check(ctx context.Context, o api.RepairOrder) (api.RepairOrderResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	select {
 	case l.checking <- struct{}{}:
 		defer func() { <-l.checking }()
 	case <-l.mail.ended:
-		return OrderResponse{}, ErrNotRunning
+		return api.RepairOrderResponse{}, ErrNotRunning
 	case <-ctx.Done():
-		return OrderResponse{}, errors.Join(errors.New("other checks are in progress"), context.Cause(ctx))
+		return api.RepairOrderResponse{}, errors.Join(errors.New("other checks are in progress"), context.Cause(ctx))
 	}
 	var nodes map[string]bool
 	if len(o.Nodes) > 0 {
@@ -196,7 +197,7 @@ func (l *Loop) check(ctx context.Context, o Order) (OrderResponse, error) {
 		}
 	}
 	seen := l.watcher.observeNow(ctx, nodes)
-	a := OrderResponse{OK: seen == nil}
+	a := api.RepairOrderResponse{OK: seen == nil}
 	if seen != nil {
 		a.Error = truncate(seen.Error())
 	}
@@ -210,21 +211,21 @@ func (l *Loop) check(ctx context.Context, o Order) (OrderResponse, error) {
 			s, known := l.nodeStatus(now, id)
 			if !known {
 				a.OK = false
-				a.Nodes = append(a.Nodes, NodeResponse{Node: id, Why: WhyNoNode})
+				a.Nodes = append(a.Nodes, api.RepairNodeResponse{Node: id, Why: WhyNoNode})
 				continue
 			}
-			a.Nodes = append(a.Nodes, NodeResponse{Node: id, OK: s.Verdict == judge.OK, Why: s.Why, Status: &s})
+			a.Nodes = append(a.Nodes, api.RepairNodeResponse{Node: id, OK: s.Verdict == api.CheckOK, Why: s.Why, Status: &s})
 		}
 	})
 	return a, err
 }
 
 // Status implements Handler.
-func (l *Loop) Status(ctx context.Context, q StatusQuery) (Status, error) {
-	if err := q.Validate(); err != nil {
-		return Status{}, err
+func (l *Loop) Status(ctx context.Context, q api.HealthQuery) (api.HealthStatus, error) {
+	if err := ValidateQuery(q); err != nil {
+		return api.HealthStatus{}, err
 	}
-	var s Status
+	var s api.HealthStatus
 	err := l.mail.do(ctx, func(now time.Time, _ *judge.Judge) { s = l.status(now, q) })
 	return s, err
 }
@@ -246,7 +247,7 @@ func refused(why string, events ...judge.Event) decision {
 
 // decide returns the decision on an order for a node of the pool, or for the pool if id is empty.
 // It only reads the judge.
-func decide(now time.Time, j *judge.Judge, o Order, id string) decision {
+func decide(now time.Time, j *judge.Judge, o api.RepairOrder, id string) decision {
 	switch o.Op {
 	case OpPause:
 		return pauseOrder(now, j, o, id)
@@ -267,7 +268,7 @@ func ownerOf(by string) string {
 	return "operator " + by
 }
 
-func pauseOrder(now time.Time, j *judge.Judge, o Order, id string) decision {
+func pauseOrder(now time.Time, j *judge.Judge, o api.RepairOrder, id string) decision {
 	owner := ownerOf(o.By)
 	if _, renewed := j.Paused(id, owner); !renewed && operatorPauses(j) >= MaxPauses {
 		return refused(fmt.Sprintf("operators have %d pauses already, the maximum: end some, or pause the pool", MaxPauses))
@@ -276,7 +277,7 @@ func pauseOrder(now time.Time, j *judge.Judge, o Order, id string) decision {
 	return done("paused until "+now.Add(ttl).UTC().Format(time.RFC3339), judge.Pause{Node: id, Owner: owner, TTL: ttl, Why: o.Why})
 }
 
-func resumeOrder(j *judge.Judge, o Order, id string) decision {
+func resumeOrder(j *judge.Judge, o api.RepairOrder, id string) decision {
 	owner := ownerOf(o.By)
 	if _, paused := j.Paused(id, owner); !paused {
 		return refused("no pause of " + owner + otherPauses(j, id, owner))
@@ -303,27 +304,27 @@ func otherPauses(j *judge.Judge, node, owner string) string {
 	return truncate(text.String())
 }
 
-func recoverOrder(now time.Time, j *judge.Judge, o Order, id string) decision {
+func recoverOrder(now time.Time, j *judge.Judge, o api.RepairOrder, id string) decision {
 	switch known, _ := j.Explain(now, id); {
-	case known.State == judge.Quarantined:
+	case known.State == api.StateQuarantined:
 		return refused("it is quarantined: release it first")
-	case known.State == judge.Held:
+	case known.State == api.StateHeld:
 		return refused("it is held because its repairs are used up: release it first")
-	case known.State == judge.FenceFailed:
+	case known.State == api.StateFenceFailed:
 		return refused("its fencing failed: check the machine, then release it")
-	case known.Attempt != "" || known.State == judge.Claimed:
+	case known.Attempt != "" || known.State == api.StateClaimed:
 		return done("its repair is already in progress")
 	}
 	return done("", judge.Recover{Node: id, By: cmp.Or(o.By, "an operator"), For: o.For})
 }
 
-func releaseOrder(now time.Time, j *judge.Judge, o Order, id string) decision {
+func releaseOrder(now time.Time, j *judge.Judge, o api.RepairOrder, id string) decision {
 	if id == "" {
 		if o.All {
 			return withdrawOrder(j, o)
 		}
 		all := judge.Release{By: o.By}
-		if !slices.ContainsFunc(j.State().Breakers, func(b judge.Breaker) bool { return b.Open }) {
+		if !slices.ContainsFunc(j.State().Breakers, func(b api.Breaker) bool { return b.Open }) {
 			return refused("the breaker is closed", all)
 		}
 		return done("", all, judge.Tick{})
@@ -333,13 +334,13 @@ func releaseOrder(now time.Time, j *judge.Judge, o Order, id string) decision {
 	if known.Requester != "" {
 		return done("the request of "+known.Requester+" is withdrawn", one)
 	}
-	if known.State != judge.Quarantined && known.State != judge.Held && known.State != judge.FenceFailed {
+	if known.State != api.StateQuarantined && known.State != api.StateHeld && known.State != api.StateFenceFailed {
 		return refused("it is not held: it is " + string(known.State))
 	}
 	return done("released", one)
 }
 
-func withdrawOrder(j *judge.Judge, o Order) decision {
+func withdrawOrder(j *judge.Judge, o api.RepairOrder) decision {
 	if !slices.ContainsFunc(j.State().Nodes, func(n judge.NodeRecord) bool { return n.Requester != "" && n.Repair == nil }) {
 		return refused("no request to repair a node waits")
 	}
@@ -348,7 +349,7 @@ func withdrawOrder(j *judge.Judge, o Order) decision {
 
 // complete adds the node's status to an answer and, for a recovery, the result. refusal is the
 // latest reason of a gate, and ended is why the request has ended already.
-func complete(a *NodeResponse, acts bool, op string, s NodeStatus, refusal, ended string) {
+func complete(a *api.RepairNodeResponse, acts bool, op string, s api.NodeHealth, refusal, ended string) {
 	a.Status = &s
 	if op != OpRecover || !a.OK || a.Why != "" {
 		return
@@ -357,7 +358,7 @@ func complete(a *NodeResponse, acts bool, op string, s NodeStatus, refusal, ende
 		refusal = ": " + refusal
 	}
 	switch {
-	case s.Attempt != "" || s.State == judge.Claimed:
+	case s.Attempt != "" || s.State == api.StateClaimed:
 		a.Why = "repair began: " + string(s.Action)
 	case s.Requester != "":
 		a.Why = truncate(fmt.Sprintf("the request waits until %s: gate %s refuses%s", s.RequestedUntil.UTC().Format(time.RFC3339), s.Gate, refusal))

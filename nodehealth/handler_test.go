@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )
 
@@ -13,26 +14,26 @@ func TestOrdersAreDecided(t *testing.T) {
 	tests := []struct {
 		name   string
 		before []judge.Event
-		order  Order
+		order  api.RepairOrder
 		node   string
 		ok     bool
 		why    string // part of it
 		events int
 	}{
-		{"pause a node", nil, Order{Op: OpPause, By: "ann", For: time.Hour}, "n1", true, "paused until 1970-01-12T14:46:40Z", 1},
-		{"pause the pool", nil, Order{Op: OpPause}, "", true, "paused until", 1},
-		{"resume without a pause", nil, Order{Op: OpResume, By: "ann"}, "n1", false, "no pause of operator ann", 0},
+		{"pause a node", nil, api.RepairOrder{Op: OpPause, By: "ann", For: time.Hour}, "n1", true, "paused until 1970-01-12T14:46:40Z", 1},
+		{"pause the pool", nil, api.RepairOrder{Op: OpPause}, "", true, "paused until", 1},
+		{"resume without a pause", nil, api.RepairOrder{Op: OpResume, By: "ann"}, "n1", false, "no pause of operator ann", 0},
 		{"resume one of two", []judge.Event{judge.Pause{Node: "n1", Owner: "operator ann"}, judge.Pause{Node: "n1", Owner: "operator bob"}},
-			Order{Op: OpResume, By: "ann"}, "n1", true, "resumed; operator bob pauses it until", 1},
-		{"release a healthy node", nil, Order{Op: OpRelease}, "n1", false, "it is not held", 0},
-		{"release a requested repair", []judge.Event{judge.Recover{Node: "n1", By: "ann"}}, Order{Op: OpRelease}, "n1", true, "the request of ann", 1},
-		{"release a closed breaker", nil, Order{Op: OpRelease}, "", false, "the breaker is closed", 1},
-		{"recover", nil, Order{Op: OpRecover, By: "ann"}, "n1", true, "", 1},
-		{"recover twice", []judge.Event{judge.Recover{Node: "n1", By: "ann"}, judge.Tick{}}, Order{Op: OpRecover}, "n1", true, "its repair is already in progress", 0},
+			api.RepairOrder{Op: OpResume, By: "ann"}, "n1", true, "resumed; operator bob pauses it until", 1},
+		{"release a healthy node", nil, api.RepairOrder{Op: OpRelease}, "n1", false, "it is not held", 0},
+		{"release a requested repair", []judge.Event{judge.Recover{Node: "n1", By: "ann"}}, api.RepairOrder{Op: OpRelease}, "n1", true, "the request of ann", 1},
+		{"release a closed breaker", nil, api.RepairOrder{Op: OpRelease}, "", false, "the breaker is closed", 1},
+		{"recover", nil, api.RepairOrder{Op: OpRecover, By: "ann"}, "n1", true, "", 1},
+		{"recover twice", []judge.Event{judge.Recover{Node: "n1", By: "ann"}, judge.Tick{}}, api.RepairOrder{Op: OpRecover}, "n1", true, "its repair is already in progress", 0},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			j := judge.New(plain(judge.Action{Name: judge.Reboot}).WithDefaults())
+			j := judge.New(plain(judge.Action{Name: api.ActionReboot}).WithDefaults())
 			j.Step(now, judge.Nodes{List: []judge.Node{{ID: "n1", Since: now.Add(-24 * time.Hour)}}})
 			for _, ev := range test.before {
 				j.Step(now, ev)

@@ -7,13 +7,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )
 
 // historyOf returns the history as lines: node, event, action, finding, operator, result.
 func (m *term) historyOf(t *testing.T, nodes ...string) (lines []string) {
 	t.Helper()
-	s, err := m.loop.Status(t.Context(), StatusQuery{Nodes: nodes, History: true})
+	s, err := m.loop.Status(t.Context(), api.HealthQuery{Nodes: nodes, History: true})
 	if err != nil || len(s.Nodes) > 0 {
 		t.Fatalf("history: %v, nodes %v", err, s.Nodes)
 	}
@@ -31,13 +32,13 @@ func (m *term) historyOf(t *testing.T, nodes ...string) (lines []string) {
 func TestHistory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCloud(ten()...)
-		p := plain(judge.Action{Name: judge.Recreate})
+		p := plain(judge.Action{Name: api.ActionRecreate})
 		m := c.begin(t, p)
 		pass(time.Minute)
 		if got := m.historyOf(t); len(got) != 0 {
 			t.Errorf("before anything was done: %q", got)
 		}
-		if _, err := m.loop.Order(t.Context(), Order{Op: OpRecover, Nodes: []string{"n2"}, By: "ann"}); err != nil {
+		if _, err := m.loop.Order(t.Context(), api.RepairOrder{Op: OpRecover, Nodes: []string{"n2"}, By: "ann"}); err != nil {
 			t.Fatal(err)
 		}
 		pass(10 * time.Minute)
@@ -65,20 +66,20 @@ func TestHistoryIsBounded(t *testing.T) {
 	now := time.Unix(0, 0)
 	long := strings.Repeat("x", 10_000)
 	for i := range 2 * HistoryNode {
-		h.found(now, judge.Finding{Event: judge.RepairStarted, Node: "n", Attempt: fmt.Sprint("n.", i), Why: long, By: long})
+		h.found(now, api.HealthFinding{Event: api.HealthRepairStarted, Node: "n", Attempt: fmt.Sprint("n.", i), Why: long, By: long})
 	}
 	first := h.of([]string{"n"})
 	if len(first) != HistoryNode || first[0].Attempt != fmt.Sprint("n.", HistoryNode) || len(first[0].Why)+len(first[0].By) > 2*historyText {
 		t.Errorf("%d entries, the first of %s", len(first), first[0].Attempt)
 	}
 	for i := range 2 * HistoryPool {
-		h.found(now, judge.Finding{Event: judge.NodeQuarantined, Node: fmt.Sprint("m", i)})
+		h.found(now, api.HealthFinding{Event: api.HealthNodeQuarantined, Node: fmt.Sprint("m", i)})
 	}
 	if all := h.of(nil); len(all) != HistoryPool || all[0].Node != fmt.Sprint("m", HistoryPool) {
 		t.Errorf("%d entries, the first of %s", len(all), all[0].Node)
 	}
 	var again history
-	again.restore(now, append(h.of(nil), make([]HistoryEntry, 3*HistoryPool)...))
+	again.restore(now, append(h.of(nil), make([]api.HealthHistory, 3*HistoryPool)...))
 	if len(again.of(nil)) > HistoryPool {
 		t.Errorf("restored %d entries", len(again.of(nil)))
 	}

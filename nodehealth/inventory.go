@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
@@ -17,7 +18,7 @@ import (
 type machine struct {
 	group, zone string
 	launched    time.Time
-	state       pools.InstanceState
+	state       api.InstanceState
 	provided    judge.Provided // the state that the judge has
 }
 
@@ -65,7 +66,7 @@ func (v *inventory) list(s snapshot, repairing map[string]bool) judge.Nodes {
 func (v *inventory) left(events []drain.Event) []judge.Event {
 	marked := false
 	for _, ev := range events {
-		if m, there := v.machines[ev.Node]; there && ev.To == drain.Gone && ev.Reason != drain.Repair {
+		if m, there := v.machines[ev.Node]; there && ev.To == api.DrainGone && ev.Reason != api.DrainRepair {
 			m.provided, marked = judge.Leaving, true
 			v.machines[ev.Node] = m
 		}
@@ -112,7 +113,7 @@ func (v *inventory) whole(s snapshot) bool {
 func (v *inventory) places(nodes map[string]bool) []Machine {
 	var out []Machine
 	for _, id := range slices.Sorted(maps.Keys(v.machines)) {
-		if m := v.machines[id]; (nodes == nil || nodes[id]) && m.state != pools.InstanceTerminating {
+		if m := v.machines[id]; (nodes == nil || nodes[id]) && m.state != api.InstanceTerminating {
 			out = append(out, Machine{Node: id, Group: m.group, Zone: m.zone})
 		}
 	}
@@ -124,7 +125,7 @@ func (v *inventory) places(nodes map[string]bool) []Machine {
 func (v *inventory) replacement(old string, since time.Time) string {
 	id, launched := "", time.Time{}
 	for node, m := range v.machines {
-		if node == old || v.named[node] || m.state == pools.InstanceTerminating || m.launched.Before(since) {
+		if node == old || v.named[node] || m.state == api.InstanceTerminating || m.launched.Before(since) {
 			continue
 		}
 		if id == "" || cmp.Or(m.launched.Compare(launched), cmp.Compare(node, id)) < 0 {
@@ -144,7 +145,7 @@ type snapshot struct {
 
 // read returns a snapshot of the pool for these modes. If groups is false, it reads the groups only
 // for load balancer modes.
-func (w *watcher) read(ctx context.Context, modes []judge.ModeType, groups bool) (snapshot, error) {
+func (w *watcher) read(ctx context.Context, modes []api.DetectionType, groups bool) (snapshot, error) {
 	var s snapshot
 	if groups || slices.ContainsFunc(modes, balanced) {
 		var err error
@@ -156,7 +157,7 @@ func (w *watcher) read(ctx context.Context, modes []judge.ModeType, groups bool)
 	if !ok {
 		return s, nil
 	}
-	lb, _ := w.policy.Detection.Mode(judge.LBStatus)
+	lb, _ := w.policy.Detection.Mode(api.DetectLBStatus)
 	what := pools.Inspecting{Traffic: slices.ContainsFunc(modes, balanced), TargetGroups: lb.Options.TargetGroups}
 	inspected, err := inspector.Inspect(ctx, what)
 	if err != nil {
@@ -196,7 +197,7 @@ func (w *watcher) groups(ctx context.Context) ([]pools.GroupSnapshot, error) {
 // Leaving, whatever else it reports.
 func provided(i pools.Instance, in pools.Inspection) judge.Provided {
 	switch {
-	case i.State == pools.InstanceTerminating || in.Leaving:
+	case i.State == api.InstanceTerminating || in.Leaving:
 		return judge.Leaving
 	case in.Ended:
 		return judge.Terminated
@@ -209,7 +210,7 @@ func provided(i pools.Instance, in pools.Inspection) judge.Provided {
 }
 
 // observations returns the observations of the provider's modes, of all nodes if nodes is nil.
-func (s snapshot) observations(modes []judge.ModeType, nodes map[string]bool) []judge.Observation {
+func (s snapshot) observations(modes []api.DetectionType, nodes map[string]bool) []judge.Observation {
 	count := len(s.inspections)
 	if nodes != nil {
 		count = len(nodes)
@@ -221,7 +222,7 @@ func (s snapshot) observations(modes []judge.ModeType, nodes map[string]bool) []
 	}
 	var kinds []judge.ModeKind
 	for _, mode := range modes {
-		kinds = append(kinds, mode.Kind())
+		kinds = append(kinds, judge.KindOfMode(mode))
 	}
 	for id, in := range s.inspections {
 		if nodes != nil && !nodes[id] {
@@ -230,7 +231,7 @@ func (s snapshot) observations(modes []judge.ModeType, nodes map[string]bool) []
 		for _, kind := range kinds {
 			o := kind.Observe(in)
 			if o.Node, o.Mode = id, kind.Type; kind.Traffic && blamed[id] {
-				o.Verdict, o.Reason = judge.Unknown, "all targets of the load balancer fail: the balancer is suspect"
+				o.Verdict, o.Reason = api.CheckUnknown, "all targets of the load balancer fail: the balancer is suspect"
 			}
 			out = append(out, o)
 		}
@@ -239,7 +240,7 @@ func (s snapshot) observations(modes []judge.ModeType, nodes map[string]bool) []
 }
 
 // balanced reports whether a mode reads load balancer health.
-func balanced(t judge.ModeType) bool { return t.Kind().Traffic }
+func balanced(t api.DetectionType) bool { return judge.KindOfMode(t).Traffic }
 
 // blamed returns the machines of groups in which the load balancer reports all machines as failed,
 // and at least two. Then the balancer is suspect.

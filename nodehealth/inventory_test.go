@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
@@ -17,7 +18,7 @@ func snapshotOf(instances ...pools.Instance) snapshot {
 func TestListBoundsAndMasks(t *testing.T) {
 	mail := newMailbox()
 	v := newInventory(mail)
-	terminating := pools.Instance{ID: "n2", State: pools.InstanceTerminating}
+	terminating := pools.Instance{ID: "n2", State: api.InstanceTerminating}
 	list := v.list(snapshotOf(pools.Instance{ID: "n1"}, pools.Instance{ID: "n1"}, pools.Instance{}, terminating), nil)
 	if len(list.List) != 2 || list.List[1].State != judge.Leaving || mail.losses()["machines without a unique id"] != 2 {
 		t.Errorf("list() = %+v, lost %v", list, mail.losses())
@@ -28,11 +29,11 @@ func TestListBoundsAndMasks(t *testing.T) {
 	if v.whole(snapshotOf()) || !v.whole(snapshotOf(terminating, pools.Instance{ID: "n3"})) {
 		t.Error("whole() does not compare with the latest snapshot")
 	}
-	events := v.left([]drain.Event{{Node: "n2", To: drain.Gone, Reason: drain.ScaleIn}})
+	events := v.left([]drain.Event{{Node: "n2", To: api.DrainGone, Reason: api.DrainScaleIn}})
 	if again, is := events[0].(judge.Nodes); !is || !again.Again || again.List[0].State != judge.Leaving {
 		t.Errorf("left() = %+v", events)
 	}
-	for _, ev := range []drain.Event{{Node: "n9", To: drain.Gone}, {Node: "n2", To: drain.Gone, Reason: drain.Repair}, {Node: "n2", To: drain.Terminating}} {
+	for _, ev := range []drain.Event{{Node: "n9", To: api.DrainGone}, {Node: "n2", To: api.DrainGone, Reason: api.DrainRepair}, {Node: "n2", To: api.DrainTerminating}} {
 		if events := v.left([]drain.Event{ev}); events != nil {
 			t.Errorf("left(%+v) = %v, want nil", ev, events)
 		}
@@ -53,7 +54,7 @@ func TestReplacementIsTheFirstLaunchedSince(t *testing.T) {
 		{"none", nil, "", ""},
 		{"the old one", []pools.Instance{{ID: "old", Launched: at(20)}}, "", ""},
 		{"launched before", []pools.Instance{{ID: "a", Launched: at(9)}}, "", ""},
-		{"terminating", []pools.Instance{{ID: "a", Launched: at(20), State: pools.InstanceTerminating}}, "", ""},
+		{"terminating", []pools.Instance{{ID: "a", Launched: at(20), State: api.InstanceTerminating}}, "", ""},
 		{"the first", []pools.Instance{{ID: "a", Launched: at(20)}, {ID: "b", Launched: at(10)}}, "", "b"},
 		{"by name", []pools.Instance{{ID: "b", Launched: at(10)}, {ID: "a", Launched: at(10)}}, "", "a"},
 		{"of another node", []pools.Instance{{ID: "a", Launched: at(10)}, {ID: "b", Launched: at(20)}}, "a", "b"},

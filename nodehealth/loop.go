@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )
 
@@ -50,7 +51,7 @@ type shared struct {
 }
 
 // acts reports whether the policy carries out orders.
-func (k *shared) acts() bool { return k.policy.Mode == judge.Act }
+func (k *shared) acts() bool { return k.policy.Mode == api.ModeAct }
 
 // call makes a provider call in a separate goroutine. The Loop's goroutine runs ended.
 func (k *shared) call(ctx context.Context, timeout time.Duration, f func(context.Context) error, ended func(now time.Time, err error)) {
@@ -140,7 +141,7 @@ func (l *Loop) recall(ctx context.Context) error {
 	}
 	l.judge = withoutHistory(l.now(), l.policy)
 	if err != nil {
-		l.announcer.alarm(l.now(), Alarm{Key: "forgotten", Why: "the saved state cannot be read and is dropped: " + err.Error()})
+		l.announcer.alarm(l.now(), api.HealthAlarm{Key: "forgotten", Why: "the saved state cannot be read and is dropped: " + err.Error()})
 	}
 	return nil
 }
@@ -161,7 +162,7 @@ func (l *Loop) restore(data []byte) error {
 		if n.Born != "" {
 			l.inventory.named[n.Node.ID] = true
 		}
-		if n.State == judge.Quarantined {
+		if n.State == api.StateQuarantined {
 			l.cordons.add(n.Node.ID, false)
 		}
 		l.announcer.restore(n)
@@ -222,7 +223,7 @@ func (l *Loop) step(now time.Time, events ...judge.Event) {
 		for _, f := range found {
 			l.announcer.found(now, f)
 			l.memory.history.found(now, f)
-			if f.Event == judge.NodeReleased && !f.Observe {
+			if f.Event == api.HealthNodeReleased && !f.Observe {
 				l.lifts.nodes[f.Node] = &lift{}
 			}
 		}
@@ -241,7 +242,7 @@ func (l *Loop) order(now time.Time, o judge.Order) {
 	case o.Kind == judge.OrderRecheck:
 		l.watcher.add(o.Node)
 	case o.Kind == judge.OrderAlarm:
-		l.announcer.alarm(now, Alarm{Key: o.Alarm, Node: o.Node, Why: o.Why})
+		l.announcer.alarm(now, api.HealthAlarm{Key: o.Alarm, Node: o.Node, Why: o.Why})
 	case o.Observe:
 	case o.Kind == judge.OrderQuarantine:
 		l.cordons.add(o.Node, false)

@@ -13,9 +13,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 	"github.com/weirkeeper/weirkeeper/pools"
-	"github.com/weirkeeper/weirkeeper/pools/drain"
 )
 
 // A failing machine is fenced and replaced once, and its replacement is verified.
@@ -85,14 +85,14 @@ func TestSavesOnlyChanges(t *testing.T) {
 func TestObserveAgreesWithAct(t *testing.T) {
 	for name, p := range map[string]judge.Policy{
 		"fencing": exclusive(),
-		"START":   plain(judge.Action{Name: judge.Start}), "REBOOT": plain(judge.Action{Name: judge.Reboot}),
-		"REBUILD": plain(judge.Action{Name: judge.Rebuild}), "RECREATE": plain(judge.Action{Name: judge.Recreate}),
+		"START":   plain(judge.Action{Name: api.ActionStart}), "REBOOT": plain(judge.Action{Name: api.ActionReboot}),
+		"REBUILD": plain(judge.Action{Name: api.ActionRebuild}), "RECREATE": plain(judge.Action{Name: api.ActionRecreate}),
 		"WORKFLOW": plain(workflow()),
 	} {
 		t.Run(name, func(t *testing.T) {
-			act, observe := streamOf(t, p, judge.Act), streamOf(t, p, judge.Observe)
+			act, observe := streamOf(t, p, api.ModeAct), streamOf(t, p, api.ModeObserve)
 			first := slices.IndexFunc(act, func(line string) bool {
-				return strings.HasPrefix(line, string(judge.FenceStarted)) || strings.HasPrefix(line, string(judge.RepairStarted))
+				return strings.HasPrefix(line, string(api.HealthFenceStarted)) || strings.HasPrefix(line, string(api.HealthRepairStarted))
 			})
 			if first < 4 || len(observe) <= first {
 				t.Fatalf("act found %q, observe %q", act, observe)
@@ -106,35 +106,35 @@ func TestObserveAgreesWithAct(t *testing.T) {
 
 // streamOf returns the findings of a policy about a pool in which one machine fails for a moment,
 // and another one permanently.
-func streamOf(t *testing.T, p judge.Policy, mode judge.Mode) (found []string) {
+func streamOf(t *testing.T, p judge.Policy, mode api.PolicyMode) (found []string) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCloud(ten()...)
 		c.heals = "the group replaces by itself"
 		p.Mode = mode
 		m := c.begin(t, p)
 		pass(time.Minute)
-		c.with(func() { c.boxes["n2"].conditions = []pools.Condition{{Type: "disk", Failed: true, Why: "full"}} })
+		c.with(func() { c.boxes["n2"].conditions = []api.NodeCondition{{Type: "disk", Failed: true, Why: "full"}} })
 		pass(20 * time.Second)
 		c.with(func() { c.boxes["n2"].conditions = nil })
 		pass(2 * time.Minute)
 		c.markUnhealthy("n4", "disk")
-		if p.Recovery.Actions[0].Name == judge.Start {
+		if p.Recovery.Actions[0].Name == api.ActionStart {
 			c.with(func() { c.boxes["n4"].stopped = true })
 		}
 		pass(5 * time.Minute)
 		m.stop(t)
-		if mode == judge.Observe && (c.n > 0 || c.left > 0 || len(c.records) > 0 || len(c.acted) > 0 || len(c.runs) > 0) {
+		if mode == api.ModeObserve && (c.n > 0 || c.left > 0 || len(c.records) > 0 || len(c.acted) > 0 || len(c.runs) > 0) {
 			t.Errorf("observing did %v, and left %d", c.acted, c.left)
 		}
-		if got := m.loop.Unhealthy(); mode == judge.Observe && len(got) > 0 {
+		if got := m.loop.Unhealthy(); mode == api.ModeObserve && len(got) > 0 {
 			t.Errorf("observing has %v sick for the autoscaler", got)
 		}
 		for _, f := range m.published {
-			if f.Event == judge.OwnerChanged { // acting changes the repair owner
+			if f.Event == api.HealthOwnerChanged { // acting changes the repair owner
 				continue
 			}
 			f.Observe = false
-			found = append(found, f.Finding.String())
+			found = append(found, f.HealthFinding.String())
 		}
 	})
 	return found
@@ -145,7 +145,7 @@ func TestEscalates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCloud(ten()...)
 		c.repair = func(pools.InPlaceRepair) error { return errors.New("failed-detached") }
-		m := c.begin(t, plain(judge.Action{Name: judge.Rebuild}, judge.Action{Name: judge.Recreate}))
+		m := c.begin(t, plain(judge.Action{Name: api.ActionRebuild}, judge.Action{Name: api.ActionRecreate}))
 		pass(time.Minute)
 		c.markUnhealthy("n4", "root volume")
 		pass(3 * time.Minute)
@@ -171,12 +171,12 @@ func fenceInVain(t *testing.T, confirms map[pools.Fence]bool) {
 		pass(time.Minute)
 		c.markUnhealthy("n4", "disk")
 		pass(time.Hour)
-		s, err := m.loop.Status(t.Context(), StatusQuery{})
+		s, err := m.loop.Status(t.Context(), api.HealthQuery{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		m.stop(t)
-		if c.n != 0 || len(s.Nodes) != 1 || s.Nodes[0].State != judge.FenceFailed || len(s.Alarms) != 1 || s.Alarms[0].Key != "fence:n4" {
+		if c.n != 0 || len(s.Nodes) != 1 || s.Nodes[0].State != api.StateFenceFailed || len(s.Alarms) != 1 || s.Alarms[0].Key != "fence:n4" {
 			t.Errorf("launched %d, status %+v", c.n, s)
 		}
 		if c.acted["isolate TRAFFIC"] < 100 || c.acted["isolate COMPUTE"] < 50 {
@@ -186,7 +186,7 @@ func fenceInVain(t *testing.T, confirms map[pools.Fence]bool) {
 }
 
 func TestWorkflow(t *testing.T) {
-	command := judge.Action{Name: judge.Workflow, Params: judge.Params{Kind: "command", Argv: []string{"/bin/heal"}}, MaxAttempts: new(2)}
+	command := judge.Action{Name: api.ActionWorkflow, Params: judge.Params{Kind: "command", Argv: []string{"/bin/heal"}}, MaxAttempts: new(2)}
 	tests := []struct {
 		decision Decision
 		err      error
@@ -235,15 +235,15 @@ func TestOwnerProvider(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCloud(ten()...)
 		c.heals = "the group replaces by itself"
-		p := plain(judge.Action{Name: judge.Recreate})
-		p.Owner = judge.OwnerProvider
+		p := plain(judge.Action{Name: api.ActionRecreate})
+		p.Owner = api.OwnerProvider
 		m := c.begin(t, p)
 		pass(time.Minute)
 		c.markUnhealthy("n4", "disk")
 		pass(10 * time.Minute)
 		c.with(func() { c.heals = "" })
 		pass(time.Minute)
-		s, _ := m.loop.Status(t.Context(), StatusQuery{})
+		s, _ := m.loop.Status(t.Context(), api.HealthQuery{})
 		m.stop(t)
 		if !slices.Equal(c.marked, []string{"n4"}) || c.left != 0 || !m.saw("repair.succeeded n4") {
 			t.Errorf("marked %q, left %d:\n%s", c.marked, c.left, m.dump())
@@ -260,14 +260,14 @@ func TestRepairOwnerDrift(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCloud(ten()...)
 		c.heals = "the group replaces by itself"
-		m := c.begin(t, plain(judge.Action{Name: judge.Recreate}))
+		m := c.begin(t, plain(judge.Action{Name: api.ActionRecreate}))
 		pass(time.Minute)
 		c.with(func() { c.heals = "somebody resumed ReplaceUnhealthy" })
 		pass(2 * time.Minute)
 		c.markUnhealthy("n4", "disk")
 		pass(10 * time.Minute)
-		s, _ := m.loop.Status(t.Context(), StatusQuery{})
-		if c.left != 1 || c.n != 0 || s.RepairOwner == "" || len(s.Alarms) != 1 || s.Alarms[0].Key != "owner" || s.Nodes[0].Gate != judge.GateOwner {
+		s, _ := m.loop.Status(t.Context(), api.HealthQuery{})
+		if c.left != 1 || c.n != 0 || s.RepairOwner == "" || len(s.Alarms) != 1 || s.Alarms[0].Key != "owner" || s.Nodes[0].Gate != api.GateOwner {
 			t.Errorf("left %d, launched %d, status %+v", c.left, c.n, s)
 		}
 		c.with(func() { c.heals = "" })
@@ -281,23 +281,23 @@ func TestRepairOwnerDrift(t *testing.T) {
 
 // A node that leaves for another reason is not repaired meanwhile.
 func TestPausesOfDrains(t *testing.T) {
-	for _, reason := range []drain.Reason{drain.ScaleIn, drain.Orphan, drain.Rolling, drain.Rebalance, drain.Removal, drain.Spot} {
+	for _, reason := range []api.DrainReason{api.DrainScaleIn, api.DrainOrphan, api.DrainRolling, api.DrainRebalance, api.DrainRemoval, api.DrainSpot} {
 		t.Run(string(reason), func(t *testing.T) { pausedBy(t, reason) })
 	}
 }
 
-func pausedBy(t *testing.T, reason drain.Reason) {
+func pausedBy(t *testing.T, reason api.DrainReason) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCloud(ten()...)
-		m := c.begin(t, plain(judge.Action{Name: judge.Reboot}))
+		m := c.begin(t, plain(judge.Action{Name: api.ActionReboot}))
 		pass(time.Minute)
 		deadline := time.Now().Add(10 * time.Minute)
 		c.with(func() {
-			c.records["n4"] = &drain.Record{Node: "n4", Group: "g", Weight: 1, State: drain.Draining, Reason: reason, Since: time.Now(), Deadline: deadline}
+			c.records["n4"] = &api.Drain{Node: "n4", Group: "g", Weight: 1, State: api.DrainDraining, Reason: reason, Since: time.Now(), Deadline: deadline}
 		})
 		pass(2 * time.Second)
 		until := func() time.Time {
-			s, _ := m.loop.Status(t.Context(), StatusQuery{})
+			s, _ := m.loop.Status(t.Context(), api.HealthQuery{})
 			if len(s.Pauses) != 1 || s.Pauses[0].Owner != "drain" || s.Pauses[0].Node != "n4" {
 				t.Fatalf("pauses %+v", s.Pauses)
 			}
@@ -316,7 +316,7 @@ func pausedBy(t *testing.T, reason drain.Reason) {
 			t.Errorf("did %v", c.acted)
 		}
 		c.with(func() { delete(c.records, "n4") }) // taken back by a process that died
-		m = c.begin(t, plain(judge.Action{Name: judge.Reboot}))
+		m = c.begin(t, plain(judge.Action{Name: api.ActionReboot}))
 		pass(5 * time.Minute)
 		m.stop(t)
 		if !m.saw("pause.ended n4") || c.acted["attempt n4"] != 1 {
@@ -340,13 +340,13 @@ func TestSaveFails(t *testing.T) {
 		pass(time.Minute)
 		c.markUnhealthy("n4", "disk")
 		pass(2 * time.Minute)
-		s, _ := m.loop.Status(t.Context(), StatusQuery{})
+		s, _ := m.loop.Status(t.Context(), api.HealthQuery{})
 		if c.n != 0 || len(c.acted) != 0 || s.Memory.Err == "" || s.Memory.Held != 1 || len(s.Alarms) != 1 || s.Alarms[0].Key != "memory" {
 			t.Errorf("did %v, status %+v", c.acted, s)
 		}
 		c.with(func() { broken = false })
 		pass(10 * time.Minute)
-		s, _ = m.loop.Status(t.Context(), StatusQuery{})
+		s, _ = m.loop.Status(t.Context(), api.HealthQuery{})
 		m.stop(t)
 		if c.n != 1 || len(s.Alarms) != 0 || s.Memory.Err != "" {
 			t.Errorf("launched %d, status %+v", c.n, s)
@@ -359,17 +359,17 @@ func TestSlowProbe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCloud(ten()...)
 		var quick atomic.Bool
-		c.probes = func(ctx context.Context, targets []Target, notify func(string, judge.Verdict, string)) error {
+		c.probes = func(ctx context.Context, targets []Target, notify func(string, api.HealthVerdict, string)) error {
 			if !quick.Load() {
 				<-time.After(100 * time.Second)
 			}
 			for _, target := range targets {
-				notify(target.Node, judge.OK, "")
+				notify(target.Node, api.CheckOK, "")
 			}
 			return nil
 		}
-		p := plain(judge.Action{Name: judge.Reboot})
-		p.Detection.Modes = append(p.Detection.Modes, judge.DetectionMode{Type: judge.PollURL, Options: judge.Options{PollURL: "http://{node}/"}})
+		p := plain(judge.Action{Name: api.ActionReboot})
+		p.Detection.Modes = append(p.Detection.Modes, judge.DetectionMode{Type: api.DetectPollURL, Options: judge.Options{PollURL: "http://{node}/"}})
 		m := c.begin(t, p)
 		pass(time.Minute)
 		c.markUnhealthy("n4", "hung")
@@ -380,13 +380,13 @@ func TestSlowProbe(t *testing.T) {
 		pass(10 * time.Minute)
 		quick.Store(true)
 		pass(3 * time.Minute)
-		s, _ := m.loop.Status(t.Context(), StatusQuery{All: true})
+		s, _ := m.loop.Status(t.Context(), api.HealthQuery{All: true})
 		m.stop(t)
-		i := slices.IndexFunc(s.Rounds, func(r RoundStatus) bool { return r.Round == string(judge.PollURL) })
-		if i < 0 || s.Rounds[i].Missed < 9 || !m.saw(string(EventMissed)) {
+		i := slices.IndexFunc(s.Rounds, func(r api.HealthRounds) bool { return r.Round == string(api.DetectPollURL) })
+		if i < 0 || s.Rounds[i].Missed < 9 || !m.saw(string(api.HealthMissedEvent)) {
 			t.Errorf("rounds %+v:\n%s", s.Rounds, m.dump())
 		}
-		if w := s.Nodes[0].Modes[2]; w.Mode != judge.PollURL || w.Verdict != judge.OK {
+		if w := s.Nodes[0].Modes[2]; w.Mode != api.DetectPollURL || w.Verdict != api.CheckOK {
 			t.Errorf("n0 by its URL: %+v", w)
 		}
 	})
@@ -396,13 +396,13 @@ func TestSlowProbe(t *testing.T) {
 func TestProviderDoesNotRespond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCloud(ten()...)
-		p := plain(judge.Action{Name: judge.Reboot})
+		p := plain(judge.Action{Name: api.ActionReboot})
 		p.Detection.Modes = p.Detection.Modes[:1]
 		m := c.begin(t, p)
 		pass(time.Minute)
 		c.with(func() { c.inspects = func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() } })
 		pass(20 * time.Minute)
-		s, _ := m.loop.Status(t.Context(), StatusQuery{})
+		s, _ := m.loop.Status(t.Context(), api.HealthQuery{})
 		m.stop(t)
 		if s.Census.Unknown != 10 || len(c.acted) != 0 || len(s.Alarms) != 1 || s.Alarms[0].Key != "unknown" || s.Rounds[0].Err == "" {
 			t.Errorf("status %+v", s)
@@ -415,7 +415,7 @@ func TestQuarantine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCloud(ten()...)
 		c.repair = func(pools.InPlaceRepair) error { return errors.New("in vain") }
-		m := c.begin(t, plain(judge.Action{Name: judge.Reboot}))
+		m := c.begin(t, plain(judge.Action{Name: api.ActionReboot}))
 		pass(time.Minute)
 		c.markUnhealthy("n4", "hung")
 		pass(5 * time.Minute)
@@ -424,13 +424,13 @@ func TestQuarantine(t *testing.T) {
 		}
 		m.stop(t)
 		c.with(func() { c.boxes["n4"].cordoned = false }) // an operator uncordons it
-		m = c.begin(t, plain(judge.Action{Name: judge.Reboot}))
+		m = c.begin(t, plain(judge.Action{Name: api.ActionReboot}))
 		pass(time.Minute)
 		if !c.boxes["n4"].cordoned {
 			t.Error("not cordoned after a takeover")
 		}
 		c.with(func() { c.boxes["n4"].sick, c.boxes["n4"].silent = "", false })
-		a, err := m.loop.Order(t.Context(), Order{Op: OpRelease, Nodes: []string{"n4"}, By: "ann"})
+		a, err := m.loop.Order(t.Context(), api.RepairOrder{Op: OpRelease, Nodes: []string{"n4"}, By: "ann"})
 		pass(time.Minute)
 		m.stop(t)
 		if err != nil || !a.OK || c.boxes["n4"].cordoned || strings.Contains(string(c.memory), "cordoned") {
@@ -447,14 +447,14 @@ func TestQuarantine(t *testing.T) {
 func TestAllFailAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCloud(ten()...)
-		m := c.begin(t, plain(judge.Action{Name: judge.Recreate}))
+		m := c.begin(t, plain(judge.Action{Name: api.ActionRecreate}))
 		pass(time.Minute)
 		for id := range c.boxes {
 			c.with(func() { c.boxes[id].sick = "disk" })
-			c.with(func() { c.boxes[id].conditions = []pools.Condition{{Type: "disk", Failed: true}} })
+			c.with(func() { c.boxes[id].conditions = []api.NodeCondition{{Type: "disk", Failed: true}} })
 		}
 		pass(10 * time.Minute)
-		s, _ := m.loop.Status(t.Context(), StatusQuery{})
+		s, _ := m.loop.Status(t.Context(), api.HealthQuery{})
 		barred, sick := m.loop.Barred(), m.loop.Unhealthy()
 		m.stop(t)
 		if c.n != 0 || len(c.acted) != 0 || len(s.Alarms) != 1 || s.Alarms[0].Key != "breaker" || len(s.Open) == 0 {
@@ -470,7 +470,7 @@ func TestAllFailAtOnce(t *testing.T) {
 func TestBusIsDisconnected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCloud(ten()...)
-		m := c.begin(t, plain(judge.Action{Name: judge.Recreate}))
+		m := c.begin(t, plain(judge.Action{Name: api.ActionRecreate}))
 		pass(time.Minute)
 		m.mu.Lock()
 		m.lapse = true
@@ -498,9 +498,9 @@ func TestInvalidSavedState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCloud(ten()...)
 		c.memory = []byte(`{"judge": {"version": 77}}`)
-		m := c.begin(t, plain(judge.Action{Name: judge.Reboot}))
+		m := c.begin(t, plain(judge.Action{Name: api.ActionReboot}))
 		pass(time.Minute)
-		s, _ := m.loop.Status(t.Context(), StatusQuery{})
+		s, _ := m.loop.Status(t.Context(), api.HealthQuery{})
 		c.markUnhealthy("n4", "hung")
 		pass(5 * time.Minute)
 		m.stop(t)
@@ -521,7 +521,7 @@ func TestEndNotConfirmed(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			c := newCloud(ten()...)
 			c.stuck = true
-			p := plain(judge.Action{Name: judge.Recreate})
+			p := plain(judge.Action{Name: api.ActionRecreate})
 			p.Recovery.NodeForceRecreate = force
 			m := c.begin(t, p)
 			pass(time.Minute)
@@ -539,8 +539,8 @@ func TestEndNotConfirmed(t *testing.T) {
 func TestSmallWorld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCloud(ten()...)
-		p := plain(judge.Action{Name: judge.Reboot}, judge.Action{Name: judge.Workflow, Params: judge.Params{Kind: "command", Argv: []string{"/bin/heal"}}})
-		p.Detection.Modes = append(p.Detection.Modes, judge.DetectionMode{Type: judge.PollURL, Options: judge.Options{PollURL: "http://{node}/"}})
+		p := plain(judge.Action{Name: api.ActionReboot}, judge.Action{Name: api.ActionWorkflow, Params: judge.Params{Kind: "command", Argv: []string{"/bin/heal"}}})
+		p.Detection.Modes = append(p.Detection.Modes, judge.DetectionMode{Type: api.DetectPollURL, Options: judge.Options{PollURL: "http://{node}/"}})
 		c.repair = func(pools.InPlaceRepair) error { return errors.New("in vain") }
 		m := c.begin(t, p, func(w *World) {
 			w.Cordon, w.Facts, w.Bus, w.Probe, w.Workflow, w.Address = nil, nil, nil, nil, nil, nil
@@ -548,7 +548,7 @@ func TestSmallWorld(t *testing.T) {
 		pass(time.Minute)
 		c.markUnhealthy("n4", "hung")
 		pass(5 * time.Minute)
-		s, err := m.loop.Status(t.Context(), StatusQuery{})
+		s, err := m.loop.Status(t.Context(), api.HealthQuery{})
 		m.stop(t)
 		if err != nil || c.acted["reboot n4"] == 0 || !strings.Contains(s.Rounds[0].Err, "cannot poll") {
 			t.Errorf("%v, did %v, rounds %+v", err, c.acted, s.Rounds)

@@ -12,6 +12,7 @@ import (
 
 	diff "github.com/google/go-cmp/cmp"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 	"github.com/weirkeeper/weirkeeper/pools"
 )
@@ -21,17 +22,17 @@ func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 func TestProvided(t *testing.T) {
 	tests := []struct {
 		name     string
-		instance pools.InstanceState
+		instance api.InstanceState
 		in       pools.Inspection
 		want     judge.Provided
 	}{
-		{"runs", pools.InstanceRunning, pools.Inspection{}, judge.Running},
-		{"comes up", pools.InstancePending, pools.Inspection{}, judge.Running},
-		{"ends on purpose", pools.InstanceTerminating, pools.Inspection{Ended: true}, judge.Leaving},
-		{"is out of service", pools.InstanceRunning, pools.Inspection{Leaving: true, Stopped: true}, judge.Leaving},
-		{"has ended", pools.InstanceRunning, pools.Inspection{Ended: true, Spot: true}, judge.Terminated},
-		{"stopped", pools.InstanceRunning, pools.Inspection{Stopped: true, Spot: true}, judge.Stopped},
-		{"is taken back", pools.InstanceRunning, pools.Inspection{Spot: true}, judge.Spot},
+		{"runs", api.InstanceRunning, pools.Inspection{}, judge.Running},
+		{"comes up", api.InstancePending, pools.Inspection{}, judge.Running},
+		{"ends on purpose", api.InstanceTerminating, pools.Inspection{Ended: true}, judge.Leaving},
+		{"is out of service", api.InstanceRunning, pools.Inspection{Leaving: true, Stopped: true}, judge.Leaving},
+		{"has ended", api.InstanceRunning, pools.Inspection{Ended: true, Spot: true}, judge.Terminated},
+		{"stopped", api.InstanceRunning, pools.Inspection{Stopped: true, Spot: true}, judge.Stopped},
+		{"is taken back", api.InstanceRunning, pools.Inspection{Spot: true}, judge.Spot},
 	}
 	for _, test := range tests {
 		if got := provided(pools.Instance{State: test.instance}, test.in); got != test.want {
@@ -49,7 +50,7 @@ func TestObservations(t *testing.T) {
 		}
 		return s
 	}
-	modes := []judge.ModeType{judge.NodeStatus, judge.HypervisorStatus, judge.LBStatus}
+	modes := []api.DetectionType{api.DetectNodeStatus, api.DetectHypervisorStatus, api.DetectLBStatus}
 	tests := []struct {
 		name   string
 		groups []pools.GroupSnapshot
@@ -94,18 +95,18 @@ func TestObservations(t *testing.T) {
 func TestBeat(t *testing.T) {
 	tests := []struct {
 		name       string
-		conditions []pools.Condition
+		conditions []api.NodeCondition
 		want       judge.Observation
 	}{
-		{"nothing to tell", nil, judge.Observation{Verdict: judge.OK}},
-		{"looked at, and well", []pools.Condition{{Type: "disk"}}, judge.Observation{Verdict: judge.OK}},
-		{"two that failed", []pools.Condition{{Type: "disk", Failed: true, Why: "full"}, {Type: "kernel", Failed: true}},
-			judge.Observation{Verdict: judge.Fail, Reason: "disk: full; kernel"}},
+		{"nothing to tell", nil, judge.Observation{Verdict: api.CheckOK}},
+		{"looked at, and well", []api.NodeCondition{{Type: "disk"}}, judge.Observation{Verdict: api.CheckOK}},
+		{"two that failed", []api.NodeCondition{{Type: "disk", Failed: true, Why: "full"}, {Type: "kernel", Failed: true}},
+			judge.Observation{Verdict: api.CheckFail, Reason: "disk: full; kernel"}},
 	}
 	for _, test := range tests {
-		test.want.Mode, test.want.Node = judge.AgentHeartbeat, "a"
+		test.want.Mode, test.want.Node = api.DetectAgentHeartbeat, "a"
 		// A reboot and a drain are not failures.
-		got := beat(pools.NodeFacts{ID: "a", BootID: "other", Draining: true, Conditions: test.conditions})
+		got := beat(api.NodeFacts{ID: "a", BootID: "other", Draining: true, Conditions: test.conditions})
 		if got != test.want {
 			t.Errorf("%s: beat() = %+v, want %+v", test.name, got, test.want)
 		}
@@ -135,18 +136,18 @@ func TestHostileFacts(t *testing.T) {
 		huge := strings.Repeat("\xff", 64<<10)
 		for id := range c.boxes {
 			for range 100 {
-				c.boxes[id].conditions = append(c.boxes[id].conditions, pools.Condition{Type: huge, Failed: true, Why: huge})
+				c.boxes[id].conditions = append(c.boxes[id].conditions, api.NodeCondition{Type: huge, Failed: true, Why: huge})
 			}
 			c.boxes[id].sick = huge
 		}
-		m := c.begin(t, plain(judge.Action{Name: judge.Reboot}), func(w *World) {
+		m := c.begin(t, plain(judge.Action{Name: api.ActionReboot}), func(w *World) {
 			facts := w.Facts
-			w.Facts = func(now time.Time) []pools.NodeFacts {
-				return append(facts(now), pools.NodeFacts{ID: "stranger", At: now}, pools.NodeFacts{At: now}, pools.NodeFacts{ID: "n1", At: now.Add(time.Hour)})
+			w.Facts = func(now time.Time) []api.NodeFacts {
+				return append(facts(now), api.NodeFacts{ID: "stranger", At: now}, api.NodeFacts{At: now}, api.NodeFacts{ID: "n1", At: now.Add(time.Hour)})
 			}
 		})
 		pass(time.Minute)
-		s, _ := m.loop.Status(t.Context(), StatusQuery{})
+		s, _ := m.loop.Status(t.Context(), api.HealthQuery{})
 		m.stop(t)
 		for _, f := range m.published {
 			if len(f.Why) > MaxWhy || !strings.Contains(f.Pool, "p") {

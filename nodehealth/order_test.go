@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/metric"
 	"github.com/weirkeeper/weirkeeper/internal/platform/metric/metrictest"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
@@ -19,31 +20,31 @@ func TestOrderValidate(t *testing.T) {
 	}
 	tests := []struct {
 		name  string
-		order Order
+		order api.RepairOrder
 		valid bool
 	}{
-		{"pause of the pool", Order{Op: OpPause, By: "ann", For: time.Hour}, true},
-		{"check of all", Order{Op: OpCheck}, true},
-		{"unknown", Order{Op: "explode"}, false},
-		{"nothing", Order{}, false},
-		{"recover of nothing", Order{Op: OpRecover}, false},
-		{"recover of the pool", Order{Op: OpRecover, All: true, For: time.Hour}, true},
-		{"recover of the pool without an end", Order{Op: OpRecover, All: true}, false},
-		{"recover of the pool and of a node", Order{Op: OpRecover, All: true, Nodes: []string{"a"}, For: time.Hour}, false},
-		{"withdrawal of all requests", Order{Op: OpRelease, All: true}, true},
-		{"check of all by another key", Order{Op: OpCheck, All: true}, false},
-		{"a duration that nobody takes", Order{Op: OpCheck, For: time.Hour}, false},
-		{"a pause that began", Order{Op: OpPause, For: -1}, false},
-		{"a pause for ever", Order{Op: OpPause, For: 1 << 62}, false},
-		{"a long name", Order{Op: OpPause, By: strings.Repeat("x", MaxBy+1)}, false},
-		{"a long reason", Order{Op: OpPause, Why: strings.Repeat("x", MaxWhy+1)}, false},
-		{"a node without a name", Order{Op: OpCheck, Nodes: []string{""}}, false},
-		{"a node twice", Order{Op: OpCheck, Nodes: []string{"a", "a"}}, false},
-		{"a long node", Order{Op: OpCheck, Nodes: []string{strings.Repeat("n", MaxNodeID+1)}}, false},
-		{"many nodes", Order{Op: OpCheck, Nodes: many}, false},
+		{"pause of the pool", api.RepairOrder{Op: OpPause, By: "ann", For: time.Hour}, true},
+		{"check of all", api.RepairOrder{Op: OpCheck}, true},
+		{"unknown", api.RepairOrder{Op: "explode"}, false},
+		{"nothing", api.RepairOrder{}, false},
+		{"recover of nothing", api.RepairOrder{Op: OpRecover}, false},
+		{"recover of the pool", api.RepairOrder{Op: OpRecover, All: true, For: time.Hour}, true},
+		{"recover of the pool without an end", api.RepairOrder{Op: OpRecover, All: true}, false},
+		{"recover of the pool and of a node", api.RepairOrder{Op: OpRecover, All: true, Nodes: []string{"a"}, For: time.Hour}, false},
+		{"withdrawal of all requests", api.RepairOrder{Op: OpRelease, All: true}, true},
+		{"check of all by another key", api.RepairOrder{Op: OpCheck, All: true}, false},
+		{"a duration that nobody takes", api.RepairOrder{Op: OpCheck, For: time.Hour}, false},
+		{"a pause that began", api.RepairOrder{Op: OpPause, For: -1}, false},
+		{"a pause for ever", api.RepairOrder{Op: OpPause, For: 1 << 62}, false},
+		{"a long name", api.RepairOrder{Op: OpPause, By: strings.Repeat("x", MaxBy+1)}, false},
+		{"a long reason", api.RepairOrder{Op: OpPause, Why: strings.Repeat("x", MaxWhy+1)}, false},
+		{"a node without a name", api.RepairOrder{Op: OpCheck, Nodes: []string{""}}, false},
+		{"a node twice", api.RepairOrder{Op: OpCheck, Nodes: []string{"a", "a"}}, false},
+		{"a long node", api.RepairOrder{Op: OpCheck, Nodes: []string{strings.Repeat("n", MaxNodeID+1)}}, false},
+		{"many nodes", api.RepairOrder{Op: OpCheck, Nodes: many}, false},
 	}
 	for _, test := range tests {
-		if err := test.order.Validate(); (err == nil) != test.valid || err != nil && !errors.Is(err, ErrOrder) {
+		if err := ValidateOrder(test.order); (err == nil) != test.valid || err != nil && !errors.Is(err, ErrOrder) {
 			t.Errorf("%s: Validate() = %v, want valid: %v", test.name, err, test.valid)
 		}
 	}
@@ -52,9 +53,9 @@ func TestOrderValidate(t *testing.T) {
 func TestOrders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCloud(ten()...)
-		m := c.begin(t, plain(judge.Action{Name: judge.Reboot}))
+		m := c.begin(t, plain(judge.Action{Name: api.ActionReboot}))
 		pass(time.Minute)
-		order := func(o Order) OrderResponse {
+		order := func(o api.RepairOrder) api.RepairOrderResponse {
 			t.Helper()
 			a, err := m.loop.Order(t.Context(), o)
 			if err != nil {
@@ -64,49 +65,49 @@ func TestOrders(t *testing.T) {
 		}
 		nodes := []string{"n4"}
 
-		a := order(Order{Op: OpCheck, Nodes: []string{"n4", "n99"}})
+		a := order(api.RepairOrder{Op: OpCheck, Nodes: []string{"n4", "n99"}})
 		if len(a.Nodes) != 2 || !a.Nodes[0].OK || len(a.Nodes[0].Status.Modes) != 2 || a.Nodes[1].OK || a.OK {
 			t.Errorf("check: %+v", a)
 		}
-		if a := order(Order{Op: OpCheck}); !a.OK || len(a.Nodes) != 10 {
+		if a := order(api.RepairOrder{Op: OpCheck}); !a.OK || len(a.Nodes) != 10 {
 			t.Errorf("check of all: %+v", a)
 		}
-		if a := order(Order{Op: OpPause, Nodes: nodes, By: "ann", For: time.Hour, Why: "I look into it"}); !a.OK {
+		if a := order(api.RepairOrder{Op: OpPause, Nodes: nodes, By: "ann", For: time.Hour, Why: "I look into it"}); !a.OK {
 			t.Errorf("pause: %+v", a)
 		}
 		if !strings.Contains(string(c.memory), "operator ann") {
 			t.Errorf("answered, and durable is %s", c.memory)
 		}
-		a = order(Order{Op: OpRecover, Nodes: nodes, By: "bob"})
+		a = order(api.RepairOrder{Op: OpRecover, Nodes: nodes, By: "bob"})
 		if a.OK || a.Nodes[0].Status.Requester != "" || !strings.Contains(a.Nodes[0].Why, "refused by pause: paused by operator ann") {
 			t.Errorf("recover of what is paused: %+v", a)
 		}
-		if a := order(Order{Op: OpResume, Nodes: nodes, By: "bob"}); a.OK || !strings.Contains(a.Nodes[0].Why, "operator ann") {
+		if a := order(api.RepairOrder{Op: OpResume, Nodes: nodes, By: "bob"}); a.OK || !strings.Contains(a.Nodes[0].Why, "operator ann") {
 			t.Errorf("resume of another's pause: %+v", a)
 		}
-		if a := order(Order{Op: OpResume, Nodes: nodes, By: "ann"}); !a.OK {
+		if a := order(api.RepairOrder{Op: OpResume, Nodes: nodes, By: "ann"}); !a.OK {
 			t.Errorf("resume: %+v", a)
 		}
 		pass(3 * time.Second)
-		a = order(Order{Op: OpRecover, Nodes: nodes, By: "bob"})
+		a = order(api.RepairOrder{Op: OpRecover, Nodes: nodes, By: "bob"})
 		if !a.OK || a.Nodes[0].Status.Attempt == "" {
 			t.Errorf("recover: %+v", a)
 		}
-		if a := order(Order{Op: OpRelease, Nodes: []string{"n5"}, By: "bob"}); a.OK {
+		if a := order(api.RepairOrder{Op: OpRelease, Nodes: []string{"n5"}, By: "bob"}); a.OK {
 			t.Errorf("release of what is not held: %+v", a)
 		}
 		pass(10 * time.Minute)
 		if c.acted["reboot n4"] != 1 || !m.saw("repair.succeeded n4") {
 			t.Errorf("did %v:\n%s", c.acted, m.dump())
 		}
-		if a := order(Order{Op: OpPause, By: "ann"}); !a.OK || m.loop.Barred() != "" {
+		if a := order(api.RepairOrder{Op: OpPause, By: "ann"}); !a.OK || m.loop.Barred() != "" {
 			t.Errorf("pause of the pool: %+v", a)
 		}
 		m.stop(t)
-		if _, err := m.loop.Order(t.Context(), Order{Op: OpPause}); !errors.Is(err, ErrNotRunning) {
+		if _, err := m.loop.Order(t.Context(), api.RepairOrder{Op: OpPause}); !errors.Is(err, ErrNotRunning) {
 			t.Errorf("asked of what does not run: %v", err)
 		}
-		if _, err := m.loop.Status(t.Context(), StatusQuery{}); !errors.Is(err, ErrNotRunning) {
+		if _, err := m.loop.Status(t.Context(), api.HealthQuery{}); !errors.Is(err, ErrNotRunning) {
 			t.Errorf("status of what does not run: %v", err)
 		}
 	})
@@ -117,9 +118,9 @@ func TestOrders(t *testing.T) {
 func TestRecoverOfThePool(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCloud(ten()...)
-		m := c.begin(t, plain(judge.Action{Name: judge.Reboot}))
+		m := c.begin(t, plain(judge.Action{Name: api.ActionReboot}))
 		pass(time.Minute)
-		order := func(o Order) OrderResponse {
+		order := func(o api.RepairOrder) api.RepairOrderResponse {
 			t.Helper()
 			o.By = "ann"
 			a, err := m.loop.Order(t.Context(), o)
@@ -128,23 +129,23 @@ func TestRecoverOfThePool(t *testing.T) {
 			}
 			return a
 		}
-		if a := order(Order{Op: OpPause, Nodes: []string{"n9"}, For: 2 * time.Hour}); !a.OK {
+		if a := order(api.RepairOrder{Op: OpPause, Nodes: []string{"n9"}, For: 2 * time.Hour}); !a.OK {
 			t.Fatalf("pause: %+v", a)
 		}
-		if a := order(Order{Op: OpRelease, All: true}); a.OK || a.Error != "no request to repair a node waits" {
+		if a := order(api.RepairOrder{Op: OpRelease, All: true}); a.OK || a.Error != "no request to repair a node waits" {
 			t.Errorf("withdrawn before there are any: %+v", a)
 		}
-		a := order(Order{Op: OpRecover, All: true, For: 90 * time.Minute})
+		a := order(api.RepairOrder{Op: OpRecover, All: true, For: 90 * time.Minute})
 		if !a.OK || a.Pool.Nodes != 10 || a.Pool.Begun != 1 || a.Pool.Waiting != 9 || len(a.Nodes) != 0 {
 			t.Errorf("recover of the pool: %+v, %+v", a, a.Pool)
 		}
 		if !strings.Contains(string(c.memory), "requested_for_pool") {
 			t.Errorf("answered, and durable is %s", c.memory)
 		}
-		if a := order(Order{Op: OpRecover, All: true, For: time.Hour}); a.OK || len(a.Nodes) != 10 {
+		if a := order(api.RepairOrder{Op: OpRecover, All: true, For: time.Hour}); a.OK || len(a.Nodes) != 10 {
 			t.Errorf("once more: %+v", a)
 		}
-		s, _ := m.loop.Status(t.Context(), StatusQuery{})
+		s, _ := m.loop.Status(t.Context(), api.HealthQuery{})
 		if len(s.Nodes) != 1 || len(s.Requests) != 1 || s.Requests[0].Waiting != 9 || s.Requests[0].By != "ann" || len(m.loop.Unhealthy()) != 1 {
 			t.Errorf("not fit %+v, requests %+v, sick %v", s.Nodes, s.Requests, m.loop.Unhealthy())
 		}
@@ -152,7 +153,7 @@ func TestRecoverOfThePool(t *testing.T) {
 		if reboots := len(c.acted) / 2; reboots != 9 || c.acted["reboot n9"] != 0 {
 			t.Errorf("did %v, want all but n9, which is paused", c.acted)
 		}
-		if s, _ := m.loop.Status(t.Context(), StatusQuery{}); len(s.Nodes)+len(s.Requests) != 0 {
+		if s, _ := m.loop.Status(t.Context(), api.HealthQuery{}); len(s.Nodes)+len(s.Requests) != 0 {
 			t.Errorf("not fit %+v, requests %+v", s.Nodes, s.Requests)
 		}
 		m.stop(t)
@@ -165,7 +166,7 @@ func TestHints(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCloud(ten()...)
 		hints := make(chan judge.Hint)
-		p := plain(judge.Action{Name: judge.Reboot})
+		p := plain(judge.Action{Name: api.ActionReboot})
 		p.Detection.Interval = new(judge.Duration(10 * time.Minute))
 		m := c.begin(t, p, func(w *World) { w.Hints = hints })
 		pass(time.Minute)
@@ -177,9 +178,9 @@ func TestHints(t *testing.T) {
 		}
 		hints <- judge.Hint{Node: "n4", Why: "stopped"}
 		pass(5 * time.Second)
-		s, _ := m.loop.Status(t.Context(), StatusQuery{Nodes: []string{"n4"}})
+		s, _ := m.loop.Status(t.Context(), api.HealthQuery{Nodes: []string{"n4"}})
 		m.stop(t)
-		if len(s.Nodes) != 1 || s.Nodes[0].Verdict != judge.Fail || s.Lost["hints"] == 0 {
+		if len(s.Nodes) != 1 || s.Nodes[0].Verdict != api.CheckFail || s.Lost["hints"] == 0 {
 			t.Errorf("5 s after the hint: %+v, lost %v", s.Nodes, s.Lost)
 		}
 	})
@@ -195,10 +196,10 @@ func TestStatusPages(t *testing.T) {
 				}
 			}
 		}
-		m := c.begin(t, plain(judge.Action{Name: judge.Reboot}))
+		m := c.begin(t, plain(judge.Action{Name: api.ActionReboot}))
 		pass(time.Minute)
 		seen, pages, last := 0, 0, ""
-		for q := (StatusQuery{All: true}); pages == 0 || q.After != ""; pages++ {
+		for q := (api.HealthQuery{All: true}); pages == 0 || q.After != ""; pages++ {
 			s, err := m.loop.Status(t.Context(), q)
 			if err != nil {
 				t.Fatal(err)
@@ -212,7 +213,7 @@ func TestStatusPages(t *testing.T) {
 			seen += len(s.Nodes)
 			q.After = s.Next
 		}
-		s, _ := m.loop.Status(t.Context(), StatusQuery{})
+		s, _ := m.loop.Status(t.Context(), api.HealthQuery{})
 		m.stop(t)
 		if seen != len(c.boxes) || pages != 6 || len(s.Nodes) != 0 {
 			t.Errorf("%d nodes in %d pages, %d are not fit", seen, pages, len(s.Nodes))
@@ -223,7 +224,7 @@ func TestStatusPages(t *testing.T) {
 func TestCollector(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCloud(ten()...)
-		m := c.begin(t, plain(judge.Action{Name: judge.Reboot}))
+		m := c.begin(t, plain(judge.Action{Name: api.ActionReboot}))
 		pass(time.Minute)
 		c.markUnhealthy("n4", "hung")
 		pass(10 * time.Minute)
@@ -245,13 +246,13 @@ func TestCollector(t *testing.T) {
 func TestDisabled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCloud(ten()...)
-		p := plain(judge.Action{Name: judge.Reboot})
+		p := plain(judge.Action{Name: api.ActionReboot})
 		p.Enabled = new(false)
 		m := c.begin(t, p)
 		c.markUnhealthy("n4", "hung")
 		pass(10 * time.Minute)
-		s, err := m.loop.Status(t.Context(), StatusQuery{All: true})
-		a, _ := m.loop.Order(t.Context(), Order{Op: OpPause})
+		s, err := m.loop.Status(t.Context(), api.HealthQuery{All: true})
+		a, _ := m.loop.Order(t.Context(), api.RepairOrder{Op: OpPause})
 		m.stop(t)
 		if err != nil || s.Enabled || len(s.Nodes) > 0 || len(c.acted) > 0 || a.OK {
 			t.Errorf("%v, %+v, %+v, did %v", err, s, a, c.acted)
@@ -263,14 +264,14 @@ func TestDisabled(t *testing.T) {
 func TestRecoverObserves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCloud(ten()...)
-		p := plain(judge.Action{Name: judge.Reboot})
-		p.Mode = judge.Observe
+		p := plain(judge.Action{Name: api.ActionReboot})
+		p.Mode = api.ModeObserve
 		m := c.begin(t, p)
 		pass(time.Minute)
-		a, err := m.loop.Order(t.Context(), Order{Op: OpRecover, Nodes: []string{"n4"}, By: "ann"})
+		a, err := m.loop.Order(t.Context(), api.RepairOrder{Op: OpRecover, Nodes: []string{"n4"}, By: "ann"})
 		pass(time.Minute)
 		m.stop(t)
-		if err != nil || !a.OK || !strings.Contains(a.Nodes[0].Why, "mode is observe") || a.Nodes[0].Status.State != judge.Healthy || len(c.acted) != 0 || !m.saw("repair.started n4") {
+		if err != nil || !a.OK || !strings.Contains(a.Nodes[0].Why, "mode is observe") || a.Nodes[0].Status.State != api.StateHealthy || len(c.acted) != 0 || !m.saw("repair.started n4") {
 			t.Errorf("%v, %+v, did %v:\n%s", err, a, c.acted, m.dump())
 		}
 	})

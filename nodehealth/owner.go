@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 	"github.com/weirkeeper/weirkeeper/pools"
 )
@@ -24,7 +25,7 @@ type ownership struct {
 }
 
 // self reports whether the policy assigns repairs to Weirkeeper.
-func (o *ownership) self() bool { return o.policy.Owner == judge.OwnerSelf }
+func (o *ownership) self() bool { return o.policy.Owner == api.OwnerSelf }
 
 // read reports the repair owner of the pool. If the policy assigns repairs to Weirkeeper, it requests once
 // that the provider stops its own. Until the provider does, Weirkeeper repairs nothing.
@@ -66,7 +67,7 @@ func (o *ownership) found(now time.Time, why string, drift bool) judge.RepairOwn
 		o.repairOwner = "no owner: the policy assigns repairs to the provider, but the provider does not repair"
 	}
 	if o.acts() && (drift || !o.self() && why == "") {
-		o.announcer.alarm(now, Alarm{Key: "owner", Why: "the pool's actual repair owner differs from the policy: " + o.repairOwner})
+		o.announcer.alarm(now, api.HealthAlarm{Key: "owner", Why: "the pool's actual repair owner differs from the policy: " + o.repairOwner})
 	} else {
 		delete(o.announcer.alarms, "owner")
 	}

@@ -9,9 +9,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 	"github.com/weirkeeper/weirkeeper/pools/disruption"
-	"github.com/weirkeeper/weirkeeper/pools/drain"
 )
 
 // kitOf returns the shared parts of a pool.
@@ -21,7 +21,7 @@ func kitOf(w World) *shared {
 
 // judgeOf returns a judge with one healthy node after these events.
 func judgeOf(now time.Time, events ...judge.Event) *judge.Judge {
-	j := judge.New(plain(judge.Action{Name: judge.Reboot}).WithDefaults())
+	j := judge.New(plain(judge.Action{Name: api.ActionReboot}).WithDefaults())
 	j.Step(now, judge.Nodes{List: []judge.Node{{ID: "n1", Since: now.Add(-24 * time.Hour)}}})
 	for _, ev := range events {
 		j.Step(now, ev)
@@ -30,18 +30,18 @@ func judgeOf(now time.Time, events ...judge.Event) *judge.Judge {
 }
 
 // recordsOf are the drain records of an autoscaler; nil: it has not read them.
-type recordsOf []drain.Record
+type recordsOf []api.Drain
 
-func (r recordsOf) Records() ([]drain.Record, bool) { return r, r != nil }
+func (r recordsOf) Records() ([]api.Drain, bool) { return r, r != nil }
 
 func TestPausesFollowDrainsAndOperators(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	deadline := now.Add(10 * time.Minute)
-	leaves := drain.Record{Node: "n1", Group: "g", Weight: 1, State: drain.Terminating, Reason: drain.ScaleIn, Since: now, Deadline: deadline}
+	leaves := api.Drain{Node: "n1", Group: "g", Weight: 1, State: api.DrainTerminating, Reason: api.DrainScaleIn, Since: now, Deadline: deadline}
 	repaired, late := leaves, leaves
-	repaired.Reason, repaired.Attempt = drain.Repair, "n1.1"
+	repaired.Reason, repaired.Attempt = api.DrainRepair, "n1.1"
 	late.Deadline = now.Add(-time.Hour)
-	ofDrain := judge.Pause{Node: "n1", Owner: drainOwner, TTL: 11 * time.Minute, Why: string(drain.ScaleIn)}
+	ofDrain := judge.Pause{Node: "n1", Owner: drainOwner, TTL: 11 * time.Minute, Why: string(api.DrainScaleIn)}
 	ofPool := judge.Pause{Owner: poolOwner, TTL: poolPause, Why: "audit"}
 	tests := []struct {
 		name    string
@@ -54,7 +54,7 @@ func TestPausesFollowDrainsAndOperators(t *testing.T) {
 		{"a node leaves", recordsOf{leaves}, time.Time{}, "", nil, []judge.Event{ofDrain}},
 		{"it still leaves", recordsOf{leaves}, deadline.Add(drainGrace), "", []judge.Event{ofDrain}, nil},
 		{"beyond its deadline", recordsOf{late}, time.Time{}, "", nil,
-			[]judge.Event{judge.Pause{Node: "n1", Owner: drainOwner, TTL: 2 * drainGrace, Why: string(drain.ScaleIn)}}},
+			[]judge.Event{judge.Pause{Node: "n1", Owner: drainOwner, TTL: 2 * drainGrace, Why: string(api.DrainScaleIn)}}},
 		{"a repair", recordsOf{repaired}, time.Time{}, "", nil, nil},
 		{"it stays", recordsOf{}, deadline.Add(drainGrace), "", []judge.Event{ofDrain}, []judge.Event{judge.Resume{Node: "n1", Owner: drainOwner}}},
 		{"unknown records", nil, deadline.Add(drainGrace), "", []judge.Event{ofDrain}, nil},
@@ -96,11 +96,11 @@ func TestOwnershipComparesWithThePolicy(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			k := kitOf(World{})
-			if k.policy.Owner = judge.OwnerProvider; test.self {
-				k.policy.Owner = judge.OwnerSelf
+			if k.policy.Owner = api.OwnerProvider; test.self {
+				k.policy.Owner = api.OwnerSelf
 			}
-			if k.policy.Mode = judge.Observe; test.act {
-				k.policy.Mode = judge.Act
+			if k.policy.Mode = api.ModeObserve; test.act {
+				k.policy.Mode = api.ModeAct
 			}
 			a := newAnnouncer(k)
 			o := ownership{shared: k, announcer: a}
@@ -117,13 +117,13 @@ func TestCordonWaitsUntilItIsDurable(t *testing.T) {
 		c := newCloud(ten()...)
 		m := &term{c: c, ctx: t.Context()}
 		k, keeper := kitOf(World{Cordon: m, Writer: m}), newKeeper()
-		k.policy.Mode = judge.Act
+		k.policy.Mode = api.ModeAct
 		all := cordons{shared: k, keeper: keeper, nodes: map[string]*cordon{}}
 		now := time.Now()
-		j := judge.New(plain(judge.Action{Name: judge.Reboot}).WithDefaults())
+		j := judge.New(plain(judge.Action{Name: api.ActionReboot}).WithDefaults())
 		s := j.State()
-		s.Nodes = []judge.NodeRecord{{Node: judge.Node{ID: "n1", Since: now}, State: judge.Quarantined, Since: now, Until: now.Add(time.Hour)}}
-		j, err := judge.Restore(now, plain(judge.Action{Name: judge.Reboot}).WithDefaults(), s)
+		s.Nodes = []judge.NodeRecord{{Node: judge.Node{ID: "n1", Since: now}, State: api.StateQuarantined, Since: now, Until: now.Add(time.Hour)}}
+		j, err := judge.Restore(now, plain(judge.Action{Name: api.ActionReboot}).WithDefaults(), s)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -175,8 +175,8 @@ func TestMailboxRequestIsDoneOrNot(t *testing.T) {
 // judge counts them itself.
 func TestDrainsReachTheJudge(t *testing.T) {
 	now := time.Unix(1000, 0)
-	record := func(node string, reason drain.Reason, state drain.State) drain.Record {
-		return drain.Record{Node: node, Group: "g", Weight: 1, State: state, Reason: reason, Since: now, Deadline: now}
+	record := func(node string, reason api.DrainReason, state api.DrainState) api.Drain {
+		return api.Drain{Node: node, Group: "g", Weight: 1, State: state, Reason: reason, Since: now, Deadline: now}
 	}
 	p := pauses{shared: kitOf(World{})}
 	for _, s := range []struct {
@@ -187,8 +187,8 @@ func TestDrainsReachTheJudge(t *testing.T) {
 		{"unknown records", nil, nil},
 		{"no records", recordsOf{}, map[string]disruption.Kind{}},
 		{"the same", recordsOf{}, nil},
-		{"some leave", recordsOf{record("n1", drain.ScaleIn, drain.Chosen), record("n2", drain.Rolling, drain.Terminating),
-			record("n3", drain.Repair, drain.Draining), record("n4", drain.ScaleIn, drain.Returned)},
+		{"some leave", recordsOf{record("n1", api.DrainScaleIn, api.DrainChosen), record("n2", api.DrainRolling, api.DrainTerminating),
+			record("n3", api.DrainRepair, api.DrainDraining), record("n4", api.DrainScaleIn, api.DrainReturned)},
 			map[string]disruption.Kind{"n1": "scaling down", "n2": "rolling away"}},
 		{"unknown again", nil, nil},
 		{"they are gone", recordsOf{}, map[string]disruption.Kind{}},

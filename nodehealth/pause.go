@@ -4,6 +4,7 @@ import (
 	"maps"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 	"github.com/weirkeeper/weirkeeper/pools/disruption"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
@@ -74,8 +75,8 @@ func (p *pauses) nodes(now time.Time, j *judge.Judge) []judge.Event {
 }
 
 // drained reports whether the node of the record is drained for a reason other than a repair.
-func drained(r drain.Record) bool {
-	return r.Reason != drain.Repair && r.Validate() == nil && (r.State.Leaving() || r.State == drain.Terminating)
+func drained(r api.Drain) bool {
+	return r.Reason != api.DrainRepair && drain.ValidateRecord(r) == nil && (r.State.Leaving() || r.State == api.DrainTerminating)
 }
 
 // drains returns the draining nodes if they changed.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
@@ -31,7 +32,7 @@ type World struct {
 	Cordon drain.Scheduler
 	// Facts returns the fresh reports of nodes; At is when they were received. It does not wait.
 	// nil: no heartbeats.
-	Facts    func(now time.Time) []pools.NodeFacts
+	Facts    func(now time.Time) []api.NodeFacts
 	Bus      Bus      // nil: no bus
 	Probe    Probe    // nil: NODE_STATUS_POLL_URL is not available
 	Workflow Workflow // nil: WORKFLOW is not available
@@ -56,7 +57,7 @@ type Machine struct{ Node, Group, Zone string }
 type Drains interface {
 	// Records returns the records of all nodes, for any reason. known is false until the autoscaler
 	// has read them. It does not wait. [Loop.Drained] receives their events.
-	Records() (records []drain.Record, known bool)
+	Records() (records []api.Drain, known bool)
 }
 
 // Agents reaches the agent of each machine. It may be used concurrently.
@@ -74,7 +75,7 @@ type Probe interface {
 	// Probe sends a request to each target, some concurrently, and reports each verdict at once. It
 	// may call report concurrently; report may block. Probe returns after all verdicts or when ctx
 	// ends. An error means that the round failed.
-	Probe(ctx context.Context, targets []Target, report func(node string, v judge.Verdict, why string)) error
+	Probe(ctx context.Context, targets []Target, report func(node string, v api.HealthVerdict, why string)) error
 }
 
 // Decision is the result that a workflow returns for a node.
@@ -127,7 +128,7 @@ type Bus interface {
 	Listen(ctx context.Context, handler Handler) error
 	// Publish sends at most MaxNotifications and does not wait for a response. It does not retain
 	// the slice.
-	Publish(all []Notification) error
+	Publish(all []api.HealthNotification) error
 	// LoopbackProbe sends a message to this process, the loopback probe. When the message arrives, the
 	// handler receives a Proof.
 	LoopbackProbe() error
@@ -140,8 +141,8 @@ type Handler interface {
 	Proof(judge.PathProof)
 	// Order carries out an operator's order and waits for it, for a bounded time. The error is a
 	// loop error or an ErrOrder. Refusals are in the Answer.
-	Order(ctx context.Context, o Order) (OrderResponse, error)
-	Status(ctx context.Context, q StatusQuery) (Status, error)
+	Order(ctx context.Context, o api.RepairOrder) (api.RepairOrderResponse, error)
+	Status(ctx context.Context, q api.HealthQuery) (api.HealthStatus, error)
 }
 
 // Config is the pool and its policy.

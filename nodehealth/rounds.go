@@ -7,16 +7,13 @@ import (
 	"math"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
+	"github.com/weirkeeper/weirkeeper/api"
 )
-
-// EventMissed is the event of a Notification about skipped rounds.
-const EventMissed judge.FindingEvent = "round.missed"
 
 // round is a periodic observation.
 type round struct {
 	name  string
-	modes []judge.ModeType
+	modes []api.DetectionType
 	every time.Duration
 	run   func(ctx context.Context) error
 }
@@ -42,14 +39,14 @@ type rounds struct {
 
 // roundCount is the status of a round, with its totals.
 type roundCount struct {
-	RoundStatus
+	api.HealthRounds
 	took   time.Duration
 	ended  uint64
 	failed uint64
 }
 
 func (t *rounds) start(ctx context.Context, r round) {
-	t.table[r.name] = &roundCount{RoundStatus: RoundStatus{Round: r.name, Modes: r.modes, Interval: r.every}}
+	t.table[r.name] = &roundCount{HealthRounds: api.HealthRounds{Round: r.name, Modes: r.modes, Interval: r.every}}
 	t.mail.Go(func() { t.repeat(ctx, r) })
 }
 
@@ -60,7 +57,7 @@ func (t *rounds) repeat(ctx context.Context, r round) {
 	since := func() time.Duration { return t.world.Now().Sub(began) }
 	for k := uint64(0); wait(ctx, r.due(t.config.Pool, k)-since()); {
 		at := since()
-		last := RoundStatus{Lag: max(0, at-r.due(t.config.Pool, k))}
+		last := api.HealthRounds{Lag: max(0, at-r.due(t.config.Pool, k))}
 		try, cancel := context.WithTimeout(ctx, r.due(t.config.Pool, k+1)-at)
 		err := r.run(try)
 		cancel()
@@ -74,7 +71,7 @@ func (t *rounds) repeat(ctx context.Context, r round) {
 	}
 }
 
-func (t *rounds) ended(now time.Time, name string, last RoundStatus, err error) {
+func (t *rounds) ended(now time.Time, name string, last api.HealthRounds, err error) {
 	s := t.table[name]
 	s.At, s.Took, s.Lag = now, last.Took, last.Lag
 	s.Missed += last.Missed
@@ -83,7 +80,7 @@ func (t *rounds) ended(now time.Time, name string, last RoundStatus, err error) 
 	if last.Missed > 0 {
 		why := fmt.Sprintf("%s: %d rounds skipped because one took %v", name, last.Missed, last.Took.Round(time.Millisecond))
 		t.log.Warn("rounds skipped", "round", name, "missed", last.Missed, "took", last.Took)
-		t.announcer.add(Notification{At: now, Finding: judge.Finding{Event: EventMissed, Why: why}})
+		t.announcer.add(api.HealthNotification{At: now, HealthFinding: api.HealthFinding{Event: api.HealthMissedEvent, Why: why}})
 	}
 	text := ""
 	if err != nil {

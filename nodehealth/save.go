@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )
 
@@ -28,7 +29,7 @@ type savedState struct {
 	// Cordoned are the nodes that may have our cordon.
 	Cordoned []string `json:"cordoned,omitempty"`
 	// History holds the actions on the nodes, oldest first.
-	History []HistoryEntry `json:"history,omitempty"`
+	History []api.HealthHistory `json:"history,omitempty"`
 }
 
 // keeper passes the newest state to the goroutine that saves. It numbers the states.
@@ -87,8 +88,8 @@ type memory struct {
 	executions executions
 	announcer  *announcer
 	history    *history
-	status     MemoryStatus // without Held
-	failed     uint64       // number of failed saves
+	status     api.HealthMemory // without Held
+	failed     uint64           // number of failed saves
 }
 
 // load retries until it succeeds or ctx ends.
@@ -124,7 +125,7 @@ func withoutHistory(now time.Time, p judge.Policy) *judge.Judge {
 func (m *memory) queueSave(now time.Time, j *judge.Judge) uint64 {
 	data, err := json.Marshal(savedState{Judge: j.State(), Cordoned: slices.Sorted(maps.Keys(m.cordons.nodes)), History: m.history.entries})
 	if err != nil {
-		m.announcer.alarm(now, Alarm{Key: "memory", Why: fmt.Sprintf("encode the state: %v", err)})
+		m.announcer.alarm(now, api.HealthAlarm{Key: "memory", Why: fmt.Sprintf("encode the state: %v", err)})
 		return 0
 	}
 	gen := m.keeper.put(data)
@@ -172,7 +173,7 @@ func (m *memory) saved(now time.Time, err error) {
 	}
 	m.status.Err = truncate(err.Error())
 	m.failed++
-	m.announcer.alarm(now, Alarm{Key: "memory", Why: "save the state failed, so no order is carried out: " + m.status.Err})
+	m.announcer.alarm(now, api.HealthAlarm{Key: "memory", Why: "save the state failed, so no order is carried out: " + m.status.Err})
 }
 
 // awaitDurable waits until a state is durable, for at most durableTimeout.

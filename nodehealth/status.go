@@ -6,14 +6,14 @@ import (
 	"sync"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/pools/disruption"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 )
 
-func (l *Loop) status(now time.Time, q StatusQuery) Status {
+func (l *Loop) status(now time.Time, q api.HealthQuery) api.HealthStatus {
 	state := l.judge.State()
-	s := Status{
+	s := api.HealthStatus{
 		Pool: l.config.Pool, At: now, Enabled: *l.policy.Enabled, Mode: l.policy.Mode, Owner: l.policy.Owner,
 		RepairOwner: l.ownership.repairOwner, Census: l.judge.Census(), Alarms: l.announcer.activeAlarms(), Memory: l.memory.status,
 		Pauses: state.Pauses[:min(len(state.Pauses), MaxRows)], Requests: l.judge.Requests(),
@@ -25,7 +25,7 @@ func (l *Loop) status(now time.Time, q StatusQuery) Status {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(l.rounds.table)) {
-		s.Rounds = append(s.Rounds, l.rounds.table[name].RoundStatus)
+		s.Rounds = append(s.Rounds, l.rounds.table[name].HealthRounds)
 	}
 	s.Memory.Held = l.actor.held
 	s.Lost = l.mail.losses()
@@ -37,13 +37,13 @@ func (l *Loop) status(now time.Time, q StatusQuery) Status {
 	return s
 }
 
-func (l *Loop) nodesOf(now time.Time, q StatusQuery, s *Status) {
+func (l *Loop) nodesOf(now time.Time, q api.HealthQuery, s *api.HealthStatus) {
 	list := q.Nodes
 	if len(list) == 0 {
 		fit := map[string]bool{}
 		if !q.All {
 			for _, n := range l.judge.Status() {
-				fit[n.Node] = n.State == judge.Fresh || n.State == judge.Healthy || l.queued(now, n)
+				fit[n.Node] = n.State == api.StateFresh || n.State == api.StateHealthy || l.queued(now, n)
 			}
 		}
 		list = l.page(q.After, func(id string) bool { return !fit[id] })
@@ -61,8 +61,8 @@ func (l *Loop) nodesOf(now time.Time, q StatusQuery, s *Status) {
 
 // queued reports whether the node does not fail and waits for a pool request. One line of the
 // status covers all such nodes.
-func (l *Loop) queued(now time.Time, n judge.Status) bool {
-	if n.State != judge.Requested {
+func (l *Loop) queued(now time.Time, n api.NodeHealthState) bool {
+	if n.State != api.StateRequested {
 		return false
 	}
 	e, _ := l.judge.Explain(now, n.Node)
@@ -81,9 +81,9 @@ func (l *Loop) page(after string, wanted func(id string) bool) []string {
 	return out
 }
 
-func (l *Loop) nodeStatus(now time.Time, id string) (NodeStatus, bool) {
+func (l *Loop) nodeStatus(now time.Time, id string) (api.NodeHealth, bool) {
 	e, known := l.judge.Explain(now, id)
-	s := NodeStatus{Explanation: e, Group: l.inventory.machines[id].group}
+	s := api.NodeHealth{NodeExplanation: e, Group: l.inventory.machines[id].group}
 	if execution := l.actor.executions[e.Attempt]; execution != nil {
 		s.Stage, s.Evidence = execution.stage, execution.evidence
 	}

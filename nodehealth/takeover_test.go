@@ -8,10 +8,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/testsize"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 	"github.com/weirkeeper/weirkeeper/pools"
-	"github.com/weirkeeper/weirkeeper/pools/drain"
 )
 
 // story is a failure of n4 and the required result, however often the process is killed.
@@ -24,8 +24,8 @@ type story struct {
 
 func stories() []story {
 	in := []judge.Action{
-		{Name: judge.Reboot},
-		{Name: judge.Workflow, Params: judge.Params{Kind: "command", Argv: []string{"/bin/heal"}}},
+		{Name: api.ActionReboot},
+		{Name: api.ActionWorkflow, Params: judge.Params{Kind: "command", Argv: []string{"/bin/heal"}}},
 	}
 	fenced := exclusive()
 	fenced.Recovery.Fencing = fenced.Recovery.Fencing[1:]
@@ -113,14 +113,14 @@ func TestTakeoverAtEachCall(t *testing.T) {
 func TestTakeoverIsFast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCloud(ten()...)
-		m := c.begin(t, plain(judge.Action{Name: judge.Reboot}))
+		m := c.begin(t, plain(judge.Action{Name: api.ActionReboot}))
 		pass(time.Minute)
 		m.stop(t)
-		m = c.begin(t, plain(judge.Action{Name: judge.Reboot}))
+		m = c.begin(t, plain(judge.Action{Name: api.ActionReboot}))
 		pass(7 * time.Second)
-		s, err := m.loop.Status(t.Context(), StatusQuery{})
+		s, err := m.loop.Status(t.Context(), api.HealthQuery{})
 		m.stop(t)
-		if err != nil || s.Census.Unknown != 0 || s.Census.States[judge.Healthy] != 10 {
+		if err != nil || s.Census.Unknown != 0 || s.Census.States[api.StateHealthy] != 10 {
 			t.Errorf("%v, after 7 s: %+v", err, s.Census)
 		}
 	})
@@ -130,7 +130,7 @@ func TestTakeoverIsFast(t *testing.T) {
 func TestWorkflowOverATakeover(t *testing.T) {
 	for kind, runs := range map[string]int{"command": 1, "webhook": 2, "nats": 2} {
 		synctest.Test(t, func(t *testing.T) {
-			a := judge.Action{Name: judge.Workflow, Params: judge.Params{Kind: kind}}
+			a := judge.Action{Name: api.ActionWorkflow, Params: judge.Params{Kind: kind}}
 			switch kind {
 			case "command":
 				a.Params.Argv = []string{"/bin/heal"}
@@ -167,7 +167,7 @@ func TestWorkflowOverATakeover(t *testing.T) {
 // once.
 func TestWorkflowThatDrainsOverATakeover(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := plain(judge.Action{Name: judge.Workflow, Params: judge.Params{Kind: "command", Argv: []string{"/bin/heal"}}})
+		p := plain(judge.Action{Name: api.ActionWorkflow, Params: judge.Params{Kind: "command", Argv: []string{"/bin/heal"}}})
 		c := newCloud(ten()...)
 		m := c.begin(t, p)
 		pass(time.Minute)
@@ -176,7 +176,7 @@ func TestWorkflowThatDrainsOverATakeover(t *testing.T) {
 			pass(time.Second)
 		}
 		m.stop(t)
-		if r := c.recorded(); r[0].State != drain.Chosen || r[0].RepairInPlace != pools.RepairWorkflow || len(c.runs) > 0 {
+		if r := c.recorded(); r[0].State != api.DrainChosen || r[0].RepairInPlace != api.RepairWorkflow || len(c.runs) > 0 {
 			t.Fatalf("record %+v, %d runs: want a workflow that has not begun", r[0], len(c.runs))
 		}
 		m = c.begin(t, p)
@@ -197,14 +197,14 @@ func TestResumedWithoutRecord(t *testing.T) {
 		want   string
 		acted  int // number of repairs that were passed to the writer
 	}{
-		{"replaced meanwhile", judge.Action{Name: judge.Recreate}, func(c *cloud) {
+		{"replaced meanwhile", judge.Action{Name: api.ActionRecreate}, func(c *cloud) {
 			delete(c.boxes, "n4")
 			c.boxes["late"] = &box{group: "g", zone: "b", launched: time.Now()}
 		}, "repair.succeeded late", 1},
-		{"ended meanwhile, and replaced by nobody that is known", judge.Action{Name: judge.Recreate}, func(c *cloud) { delete(c.boxes, "n4") },
+		{"ended meanwhile, and replaced by nobody that is known", judge.Action{Name: api.ActionRecreate}, func(c *cloud) { delete(c.boxes, "n4") },
 			"repair.succeeded n4", 1},
-		{"never begun", judge.Action{Name: judge.Recreate}, func(*cloud) {}, "repair.succeeded new2", 2},
-		{"mended meanwhile", judge.Action{Name: judge.Reboot}, func(c *cloud) { c.boxes["n4"].sick, c.boxes["n4"].silent = "", false },
+		{"never begun", judge.Action{Name: api.ActionRecreate}, func(*cloud) {}, "repair.succeeded new2", 2},
+		{"mended meanwhile", judge.Action{Name: api.ActionReboot}, func(c *cloud) { c.boxes["n4"].sick, c.boxes["n4"].silent = "", false },
 			"repair.succeeded n4", 1},
 	}
 	for _, test := range tests {
@@ -220,7 +220,7 @@ func TestResumedWithoutRecord(t *testing.T) {
 				}
 				m.stop(t)
 				c.with(func() {
-					c.records, c.owed, c.n = map[string]*drain.Record{}, 0, 1
+					c.records, c.owed, c.n = map[string]*api.Drain{}, 0, 1
 					delete(c.boxes, "new1") // it may have come in the second of the stop
 					test.while(c)
 				})
@@ -240,7 +240,7 @@ func TestResumedWithoutRecord(t *testing.T) {
 func TestTwoAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCloud(ten()...)
-		p := plain(judge.Action{Name: judge.Recreate})
+		p := plain(judge.Action{Name: api.ActionRecreate})
 		p.Safety.MaxInProgress = &judge.Limit{Value: 2}
 		m := c.begin(t, p)
 		pass(time.Minute)
@@ -258,7 +258,7 @@ func TestTwoAtATime(t *testing.T) {
 // work.
 func TestTakeoverOfTwoPools(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := plain(judge.Action{Name: judge.Recreate})
+		p := plain(judge.Action{Name: api.ActionRecreate})
 		clouds := []*cloud{newCloud(ten()...), newCloud(ten()...)}
 		sick := []string{"n4", "n7"}
 		var terms []*term

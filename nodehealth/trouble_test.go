@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 	"github.com/weirkeeper/weirkeeper/pools"
 )
@@ -26,7 +27,7 @@ func (x *troubled) Load(ctx context.Context) ([]byte, bool, error) {
 	return x.term.Load(ctx)
 }
 
-func (x *troubled) Publish(published []Notification) error {
+func (x *troubled) Publish(published []api.HealthNotification) error {
 	if x.publishes--; x.publishes >= 0 {
 		return errors.New("not connected")
 	}
@@ -59,7 +60,7 @@ func (c *cloud) trouble(t *testing.T, p judge.Policy, x *troubled) *term {
 func TestPortsFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCloud(ten()...)
-		m := c.trouble(t, plain(judge.Action{Name: judge.Reboot}), &troubled{loads: 3, publishes: 20, listens: 3})
+		m := c.trouble(t, plain(judge.Action{Name: api.ActionReboot}), &troubled{loads: 3, publishes: 20, listens: 3})
 		pass(time.Minute)
 		c.markUnhealthy("n4", "hung")
 		pass(20 * time.Minute)
@@ -94,7 +95,7 @@ func TestWriterRefuses(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := newCloud(ten()...)
-				m := c.trouble(t, plain(judge.Action{Name: judge.Reboot}), &troubled{repairs: test.times, refusal: test.refusal})
+				m := c.trouble(t, plain(judge.Action{Name: api.ActionReboot}), &troubled{repairs: test.times, refusal: test.refusal})
 				pass(time.Minute)
 				c.markUnhealthy("n4", "hung")
 				pass(10 * time.Minute)
@@ -111,7 +112,7 @@ func TestWriterRefuses(t *testing.T) {
 func TestOutbox(t *testing.T) {
 	o := newAnnouncer(kitOf(World{Bus: silentBus{}}))
 	for i := range outboxRoom + 10 {
-		o.add(Notification{Alarm: fmt.Sprint(i)})
+		o.add(api.HealthNotification{Alarm: fmt.Sprint(i)})
 	}
 	first := o.take()
 	if lost := o.mail.losses()["findings"]; lost != 10 || len(first) != MaxNotifications || first[0].Alarm != "10" {

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/time/rate"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 	"github.com/weirkeeper/weirkeeper/pools"
 )
@@ -43,18 +44,18 @@ func (w *watcher) plan() []round {
 	pool := round{name: "pool", every: interval}
 	var others []round
 	for _, m := range d.Modes {
-		switch m.Type.Kind().Source {
+		switch judge.KindOfMode(m.Type).Source {
 		case judge.FromProvider:
 			if every(m) == interval {
 				pool.modes = append(pool.modes, m.Type)
 				continue
 			}
-			modes := []judge.ModeType{m.Type}
+			modes := []api.DetectionType{m.Type}
 			others = append(others, round{name: string(m.Type), modes: modes, every: every(m), run: func(ctx context.Context) error {
 				return w.inspect(ctx, modes)
 			}})
 		case judge.FromProbe:
-			others = append(others, round{name: string(m.Type), modes: []judge.ModeType{m.Type}, every: every(m), run: func(ctx context.Context) error {
+			others = append(others, round{name: string(m.Type), modes: []api.DetectionType{m.Type}, every: every(m), run: func(ctx context.Context) error {
 				return w.probe(ctx, nil)
 			}})
 		case judge.FromAgent:
@@ -74,7 +75,7 @@ func (w *watcher) beats(m judge.DetectionMode) []round {
 	expected := time.Duration(*m.Options.ExpectedInterval)
 	var out []round
 	if w.world.Facts != nil {
-		out = append(out, round{name: string(m.Type), modes: []judge.ModeType{m.Type}, every: max(expected/2, time.Second), run: w.heartbeats(expected)})
+		out = append(out, round{name: string(m.Type), modes: []api.DetectionType{m.Type}, every: max(expected/2, time.Second), run: w.heartbeats(expected)})
 	}
 	if w.world.Bus != nil {
 		out = append(out, round{name: "loopback", every: max(expected/2, time.Second), run: func(context.Context) error { return w.world.Bus.LoopbackProbe() }})
@@ -85,7 +86,7 @@ func (w *watcher) beats(m judge.DetectionMode) []round {
 // readPool reads the pool and reports its list and the observations of these modes, of all nodes if
 // nodes is nil. If turn is false, it reports the list only if every earlier machine is in it: two
 // lists in a row without a node prove its end.
-func (w *watcher) readPool(ctx context.Context, modes []judge.ModeType, nodes map[string]bool, turn bool) error {
+func (w *watcher) readPool(ctx context.Context, modes []api.DetectionType, nodes map[string]bool, turn bool) error {
 	s, err := w.read(ctx, modes, true)
 	if err != nil {
 		return err
@@ -100,7 +101,7 @@ func (w *watcher) readPool(ctx context.Context, modes []judge.ModeType, nodes ma
 	})
 }
 
-func (w *watcher) inspect(ctx context.Context, modes []judge.ModeType) error {
+func (w *watcher) inspect(ctx context.Context, modes []api.DetectionType) error {
 	s, err := w.read(ctx, modes, false)
 	if err != nil {
 		return err
@@ -140,10 +141,10 @@ func (w *watcher) recheck(ctx context.Context) {
 // observeNow checks nodes in each mode that can be polled, all nodes if nodes is nil. Heartbeats
 // arrive without polling.
 func (w *watcher) observeNow(ctx context.Context, nodes map[string]bool) error {
-	var modes []judge.ModeType
+	var modes []api.DetectionType
 	url := false
 	for _, m := range w.policy.Detection.Modes {
-		switch m.Type.Kind().Source {
+		switch judge.KindOfMode(m.Type).Source {
 		case judge.FromProvider:
 			modes = append(modes, m.Type)
 		case judge.FromProbe:
@@ -168,8 +169,8 @@ func (w *watcher) probe(ctx context.Context, nodes map[string]bool) error {
 	if err := w.mail.do(ctx, func(time.Time, *judge.Judge) { machines = w.inventory.places(nodes) }); err != nil {
 		return err
 	}
-	reportVerdict := func(node string, v judge.Verdict, why string) {
-		if w.report(ctx, []judge.Observation{{Node: node, Mode: judge.PollURL, Verdict: v, Reason: why}}) != nil {
+	reportVerdict := func(node string, v api.HealthVerdict, why string) {
+		if w.report(ctx, []judge.Observation{{Node: node, Mode: api.DetectPollURL, Verdict: v, Reason: why}}) != nil {
 			w.mail.lose("probes", 1)
 		}
 	}
@@ -177,7 +178,7 @@ func (w *watcher) probe(ctx context.Context, nodes map[string]bool) error {
 	for _, m := range machines {
 		url, err := w.world.Address(ctx, m)
 		if err != nil {
-			reportVerdict(m.Node, judge.Unknown, err.Error())
+			reportVerdict(m.Node, api.CheckUnknown, err.Error())
 			continue
 		}
 		targets = append(targets, Target{Node: m.Node, Zone: m.Zone, URL: url})
@@ -213,8 +214,8 @@ func (w *watcher) heartbeats(expected time.Duration) func(context.Context) error
 
 // beat returns the observation of a heartbeat. The node is up, and a failed condition is a failure.
 // A reboot or a drain is not a failure.
-func beat(f pools.NodeFacts) judge.Observation {
-	o := judge.Observation{Node: f.ID, Mode: judge.AgentHeartbeat, Verdict: judge.OK}
+func beat(f api.NodeFacts) judge.Observation {
+	o := judge.Observation{Node: f.ID, Mode: api.DetectAgentHeartbeat, Verdict: api.CheckOK}
 	failed, why := 0, ""
 	for _, c := range f.Conditions[:min(len(f.Conditions), pools.MaxConditions)] {
 		if !c.Failed {
@@ -228,7 +229,7 @@ func beat(f pools.NodeFacts) judge.Observation {
 		}
 	}
 	if failed > 0 {
-		o.Verdict, o.Reason = judge.Fail, why
+		o.Verdict, o.Reason = api.CheckFail, why
 	}
 	return o
 }

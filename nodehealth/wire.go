@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
+	"github.com/weirkeeper/weirkeeper/api"
 )
 
 // Operations of an Order.
@@ -34,22 +34,8 @@ const (
 // ErrOrder wraps the reason why an order or query is invalid.
 var ErrOrder = errors.New("invalid order")
 
-// Order is an operator's order.
-type Order struct {
-	Op    string   `json:"op"`
-	Nodes []string `json:"nodes,omitempty"`
-	By    string   `json:"by,omitempty"` // the operator
-	Why   string   `json:"why,omitempty"`
-	// All selects, for OpRecover, each node of the pool, and for OpRelease, all waiting requests.
-	// Such an order has no Nodes.
-	All bool `json:"all,omitempty"`
-	// For is in nanoseconds. For OpPause it is the length; 0 is judge.DefaultPause. For OpRecover
-	// it is how long the request may wait for the gates; 0: a refusal ends it.
-	For time.Duration `json:"for,omitempty"`
-}
-
-// Validate returns an ErrOrder with the reason, or nil.
-func (o Order) Validate() error {
+// ValidateOrder returns an ErrOrder with the reason, or nil.
+func ValidateOrder(o api.RepairOrder) error {
 	ops := []string{OpPause, OpResume, OpRecover, OpRelease, OpCheck}
 	switch {
 	case !slices.Contains(ops, o.Op):
@@ -87,120 +73,13 @@ func checkNodes(nodes []string) error {
 	return nil
 }
 
-// OrderResponse is the response to an Order.
-type OrderResponse struct {
-	OK    bool   `json:"ok"`              // everything was done, or has begun
-	Error string `json:"error,omitempty"` // error of the whole order
-	// Nodes are the requested nodes, in their order. For a recovery of the whole pool they are the
-	// nodes that it skips, at most MaxRows.
-	Nodes []NodeResponse `json:"nodes,omitempty"`
-	Pool  *PoolResponse  `json:"pool,omitempty"` // for a recovery of the whole pool
-}
-
-// PoolResponse is the result of a request to repair the whole pool.
-type PoolResponse struct {
-	Nodes   int       `json:"nodes"`   // in the pool
-	Begun   int       `json:"begun"`   // nodes whose repair has begun
-	Waiting int       `json:"waiting"` // nodes that wait for the gates
-	Until   time.Time `json:"until"`   // nodes that still wait then are not repaired
-}
-
 // WhyNoNode is the reason in the response for a node that the pool does not have.
 const WhyNoNode = "the pool has no such node"
 
-// NodeResponse is the result of an Order for one node.
-type NodeResponse struct {
-	Node   string      `json:"node"`
-	OK     bool        `json:"ok"`
-	Why    string      `json:"why,omitempty"` // what was done, or which gate refuses and why
-	Status *NodeStatus `json:"status,omitempty"`
-}
-
-// StatusQuery requests a Status. An empty query selects the unhealthy nodes.
-type StatusQuery struct {
-	Nodes []string `json:"nodes,omitempty"` // only these nodes
-	All   bool     `json:"all,omitempty"`   // healthy nodes too
-	After string   `json:"after,omitempty"` // the page after this node
-	// History requests the history of the nodes, or of all without Nodes, instead of their state.
-	History bool `json:"history,omitempty"`
-}
-
-// Validate returns an ErrOrder with the reason, or nil.
-func (q StatusQuery) Validate() error {
+// ValidateQuery returns an ErrOrder with the reason, or nil.
+func ValidateQuery(q api.HealthQuery) error {
 	if len(q.After) > MaxNodeID {
 		return fmt.Errorf("%w: after is longer than %d bytes", ErrOrder, MaxNodeID)
 	}
 	return checkNodes(q.Nodes)
-}
-
-// Status is the state of a pool.
-type Status struct {
-	Pool    string      `json:"pool"`
-	At      time.Time   `json:"at"`
-	Enabled bool        `json:"enabled"`
-	Mode    judge.Mode  `json:"mode"`
-	Owner   judge.Owner `json:"owner"`
-	// RepairOwner is the actual repair owner if it differs from the policy; empty: as in the policy.
-	RepairOwner string       `json:"repair_owner,omitempty"`
-	Census      judge.Census `json:"census"`
-	Nodes       []NodeStatus `json:"nodes,omitempty"` // sorted by id, at most MaxRows
-	Next        string       `json:"next,omitempty"`  // if there are more nodes: After of the next page
-	// History holds the actions on the nodes, oldest first, at most HistoryPool.
-	History []HistoryEntry  `json:"history,omitempty"`
-	Open    []judge.Breaker `json:"open,omitempty"` // open breakers
-	// Pauses, at most MaxRows, those of the pool first.
-	Pauses []judge.PauseRecord `json:"pauses,omitempty"`
-	// Requests are the pool requests with waiting nodes, at most MaxRows.
-	Requests []judge.PoolRequest `json:"requests,omitempty"`
-	Alarms   []Alarm             `json:"alarms,omitempty"` // active alarms
-	Rounds   []RoundStatus       `json:"rounds,omitempty"`
-	Memory   MemoryStatus        `json:"memory"`
-	Lost     map[string]uint64   `json:"lost,omitempty"` // number of dropped items, by kind
-}
-
-// NodeStatus is the state of a node.
-type NodeStatus struct {
-	judge.Explanation
-	Group string `json:"group,omitempty"`
-	Stage string `json:"stage,omitempty"` // progress of its repair
-	// Evidence is the name of the evidence that was saved before the repair.
-	Evidence string `json:"evidence,omitempty"`
-}
-
-// Alarm is a problem that an operator must check.
-type Alarm struct {
-	Key   string    `json:"key"` // the subject, a stable key
-	Node  string    `json:"node,omitempty"`
-	Since time.Time `json:"since"`
-	Why   string    `json:"why"`
-}
-
-// RoundStatus is the status of a periodic observation.
-type RoundStatus struct {
-	Round    string           `json:"round"` // name of the round
-	Modes    []judge.ModeType `json:"modes,omitempty"`
-	Interval time.Duration    `json:"interval"`
-	At       time.Time        `json:"at,omitzero"`    // end of the last round
-	Took     time.Duration    `json:"took,omitempty"` // duration of the last round
-	Lag      time.Duration    `json:"lag,omitempty"`  // delay of the start of the last round
-	Missed   uint64           `json:"missed"`         // rounds skipped because one took too long
-	Err      string           `json:"err,omitempty"`  // error of the last round
-}
-
-// MemoryStatus is the status of saving.
-type MemoryStatus struct {
-	Saved time.Time `json:"saved,omitzero"` // time of the last save
-	Err   string    `json:"err,omitempty"`  // why saving fails now; meanwhile no order is carried out
-	Held  int       `json:"held"`           // orders that wait for a save, or for the first snapshot
-}
-
-// EventAlarm is the event of a Notification that is an alarm.
-const EventAlarm judge.FindingEvent = "alarm"
-
-// Notification is one published finding or alarm.
-type Notification struct {
-	Pool string    `json:"pool"`
-	At   time.Time `json:"at"`
-	judge.Finding
-	Alarm string `json:"alarm,omitempty"` // of EventAlarm: the subject, a stable key
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 	"github.com/weirkeeper/weirkeeper/pools"
 )
@@ -31,7 +32,7 @@ func (a *actor) underWay(nodes []string) []*execution {
 // whether only the autoscaler may still have the order.
 func (a *actor) cancel(e *execution) bool {
 	e.withdrawn = e.cancel == nil
-	if e.order.Kind != judge.OrderAct || a.policy.Owner == judge.OwnerProvider {
+	if e.order.Kind != judge.OrderAct || a.policy.Owner == api.OwnerProvider {
 		return e.withdrawn
 	}
 	if e.cancel != nil && !e.handed {
@@ -42,7 +43,7 @@ func (a *actor) cancel(e *execution) bool {
 
 // withdraw ends the orders of a paused node that have not reached the machine, and adds to the
 // answer the orders that continue. It waits for the autoscaler.
-func (l *Loop) withdraw(ctx context.Context, o Order, answer *OrderResponse) {
+func (l *Loop) withdraw(ctx context.Context, o api.RepairOrder, answer *api.RepairOrderResponse) {
 	var may, goesOn []*execution
 	if l.mail.do(ctx, func(time.Time, *judge.Judge) {
 		for _, e := range l.actor.underWay(o.Nodes) {
@@ -64,20 +65,20 @@ func (l *Loop) withdraw(ctx context.Context, o Order, answer *OrderResponse) {
 			_ = l.mail.send(ctx, func(time.Time, *judge.Judge) batch {
 				return of(l.actor.finishOrder(e, undone(errors.New("withdrawn by a pause")))...)
 			})
-			answer.add(e, "is withdrawn: it did not reach the machine")
+			addResult(answer, e, "is withdrawn: it did not reach the machine")
 		case errors.Is(err, pools.ErrBegun):
 			goesOn = append(goesOn, e)
 		default:
-			answer.add(e, "may continue: "+truncate(err.Error()))
+			addResult(answer, e, "may continue: "+truncate(err.Error()))
 		}
 	}
 	for _, e := range goesOn {
-		answer.add(e, "continues: it has reached the machine")
+		addResult(answer, e, "continues: it has reached the machine")
 	}
 }
 
-// add adds the result for an order that was in progress.
-func (a *OrderResponse) add(e *execution, what string) {
+// addResult adds the result for an order that was in progress.
+func addResult(a *api.RepairOrderResponse, e *execution, what string) {
 	why := fmt.Sprintf("%s %s", e.order.Kind, what)
 	if e.order.Kind == judge.OrderAct {
 		why = fmt.Sprintf("%s %s", e.order.Action.Name, what)
@@ -88,5 +89,5 @@ func (a *OrderResponse) add(e *execution, what string) {
 			return
 		}
 	}
-	a.Nodes = append(a.Nodes, NodeResponse{Node: e.order.Node, OK: true, Why: why})
+	a.Nodes = append(a.Nodes, api.RepairNodeResponse{Node: e.order.Node, OK: true, Why: why})
 }

@@ -7,27 +7,27 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
-	"github.com/weirkeeper/weirkeeper/pools/drain"
 )
 
 // A pause withdraws a repair that has not reached the machine, and reports one that continues.
 // No repair begins after the answer.
 func TestPauseWithdrawsRepairsThatDidNotReachTheMachine(t *testing.T) {
-	reboot := judge.Action{Name: judge.Reboot}
+	reboot := judge.Action{Name: api.ActionReboot}
 	for _, test := range []struct {
 		name  string
 		does  judge.Action
-		state drain.State // of the record when the pause begins
+		state api.DrainState // of the record when the pause begins
 		nodes []string
 		acts  int
 		why   string
 	}{
-		{"it drains", reboot, drain.Chosen, []string{"n4"}, 0, "REBOOT is withdrawn"},
-		{"it drains, and the pool is paused", reboot, drain.Chosen, nil, 0, "REBOOT is withdrawn"},
-		{"it is being rebooted", reboot, drain.Repairing, []string{"n4"}, 1, "REBOOT continues"},
-		{"it drains for a workflow", workflow(), drain.Chosen, []string{"n4"}, 0, "WORKFLOW is withdrawn"},
-		{"its workflow runs", workflow(), drain.Repairing, []string{"n4"}, 1, "WORKFLOW continues"},
+		{"it drains", reboot, api.DrainChosen, []string{"n4"}, 0, "REBOOT is withdrawn"},
+		{"it drains, and the pool is paused", reboot, api.DrainChosen, nil, 0, "REBOOT is withdrawn"},
+		{"it is being rebooted", reboot, api.DrainRepairing, []string{"n4"}, 1, "REBOOT continues"},
+		{"it drains for a workflow", workflow(), api.DrainChosen, []string{"n4"}, 0, "WORKFLOW is withdrawn"},
+		{"its workflow runs", workflow(), api.DrainRepairing, []string{"n4"}, 1, "WORKFLOW continues"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -36,11 +36,11 @@ func TestPauseWithdrawsRepairsThatDidNotReachTheMachine(t *testing.T) {
 				pass(time.Minute)
 				c.markUnhealthy("n4", "disk")
 				for range 600 {
-					if pass(time.Second); slices.ContainsFunc(c.recorded(), func(r drain.Record) bool { return r.State == test.state }) {
+					if pass(time.Second); slices.ContainsFunc(c.recorded(), func(r api.Drain) bool { return r.State == test.state }) {
 						break
 					}
 				}
-				a, err := m.loop.Order(t.Context(), Order{Op: OpPause, Nodes: test.nodes, By: "ann", For: time.Hour})
+				a, err := m.loop.Order(t.Context(), api.RepairOrder{Op: OpPause, Nodes: test.nodes, By: "ann", For: time.Hour})
 				if err != nil || !a.OK || len(a.Nodes) != 1 || !strings.Contains(a.Nodes[0].Why, test.why) {
 					t.Errorf("answer %+v, %v, want one node and %q", a, err, test.why)
 				}
@@ -48,7 +48,7 @@ func TestPauseWithdrawsRepairsThatDidNotReachTheMachine(t *testing.T) {
 				if got := c.acted["reboot n4"] + len(c.runs); got != test.acts {
 					t.Errorf("%d reboots, want %d:\n%s", got, test.acts, m.dump())
 				}
-				if a, err = m.loop.Order(t.Context(), Order{Op: OpResume, Nodes: test.nodes, By: "ann"}); err != nil || !a.OK {
+				if a, err = m.loop.Order(t.Context(), api.RepairOrder{Op: OpResume, Nodes: test.nodes, By: "ann"}); err != nil || !a.OK {
 					t.Errorf("resume: %+v, %v", a, err)
 				}
 				pass(30 * time.Minute)
@@ -62,7 +62,7 @@ func TestPauseWithdrawsRepairsThatDidNotReachTheMachine(t *testing.T) {
 }
 
 // recorded returns the drain records.
-func (c *cloud) recorded() (out []drain.Record) {
+func (c *cloud) recorded() (out []api.Drain) {
 	c.with(func() {
 		for _, r := range c.records {
 			out = append(out, *r)

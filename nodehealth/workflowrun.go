@@ -9,9 +9,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 	"github.com/weirkeeper/weirkeeper/pools"
-	"github.com/weirkeeper/weirkeeper/pools/drain"
 )
 
 // workflowRun is a workflow whose drain record has reached its turn: the node is cordoned and empty.
@@ -78,11 +78,11 @@ func (x *exchange) runOf(attempt string) (m workflowRun, ok bool) {
 }
 
 // forget drops the ended workflows without a record.
-func (x *exchange) forget(records []drain.Record) {
+func (x *exchange) forget(records []api.Drain) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	maps.DeleteFunc(x.runs, func(attempt string, m workflowRun) bool {
-		return m.out != nil && !slices.ContainsFunc(records, func(r drain.Record) bool { return r.Attempt == attempt })
+		return m.out != nil && !slices.ContainsFunc(records, func(r api.Drain) bool { return r.Attempt == attempt })
 	})
 }
 

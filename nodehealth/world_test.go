@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
@@ -29,7 +30,7 @@ type box struct {
 	leaving     bool
 	traffic     pools.HealthCheck
 	cordoned    bool
-	conditions  []pools.Condition
+	conditions  []api.NodeCondition
 }
 
 // cloud is the state that outlives every process: machines, the saved data, the drain records. It
@@ -38,7 +39,7 @@ type cloud struct {
 	mu      sync.Mutex
 	boxes   map[string]*box
 	n       int // number of launched machines
-	records map[string]*drain.Record
+	records map[string]*api.Drain
 	owed    int
 	memory  []byte
 	heals   string // why the provider repairs
@@ -51,7 +52,7 @@ type cloud struct {
 	repair   func(m pools.InPlaceRepair) error // nil: the repair succeeds
 	confirms map[pools.Fence]bool              // which fences work
 	workflow func(context.Context, judge.Action, Input) (Result, error)
-	probes   func(context.Context, []Target, func(string, judge.Verdict, string)) error
+	probes   func(context.Context, []Target, func(string, api.HealthVerdict, string)) error
 	saves    func([]byte) error
 	inspects func(context.Context) error
 	stuck    bool // terminations never complete
@@ -64,7 +65,7 @@ type cloud struct {
 
 func newCloud(names ...string) *cloud {
 	c := &cloud{
-		boxes: map[string]*box{}, records: map[string]*drain.Record{}, acted: map[string]int{}, at: map[string]time.Time{},
+		boxes: map[string]*box{}, records: map[string]*api.Drain{}, acted: map[string]int{}, at: map[string]time.Time{},
 		confirms: map[pools.Fence]bool{pools.FenceCompute: true},
 	}
 	for _, name := range names {
@@ -101,7 +102,7 @@ type term struct {
 	err    error
 
 	mu        sync.Mutex
-	published []Notification
+	published []api.HealthNotification
 	handler   Handler
 	loaded    map[string]bool // attempts that were being repaired when the process began
 	lapse     bool            // the bus loses the loopback probes
@@ -115,7 +116,7 @@ func (c *cloud) begin(t testing.TB, p judge.Policy, change ...func(*World)) *ter
 	ctx, cancel := context.WithCancel(t.Context())
 	m := &term{c: c, policy: p, ctx: ctx, cancel: cancel, done: make(chan struct{}), loaded: map[string]bool{}}
 	for _, r := range c.recorded() {
-		m.loaded[r.Attempt] = r.State == drain.Repairing
+		m.loaded[r.Attempt] = r.State == api.DrainRepairing
 	}
 	w := World{
 		Pool: m, Writer: m, Drains: m, Cordon: m, Facts: m.facts, Bus: m, Probe: m, Workflow: m, Memory: m,
@@ -190,28 +191,28 @@ func (m *term) advance(now time.Time) []drain.Event {
 	var events []drain.Event
 	for _, node := range slices.Sorted(maps.Keys(c.records)) {
 		r := c.records[node]
-		if r.Reason != drain.Repair {
+		if r.Reason != api.DrainRepair {
 			continue
 		}
 		from := r.State
 		switch {
-		case r.State == drain.Gone || r.State == drain.Returned:
+		case r.State == api.DrainGone || r.State == api.DrainReturned:
 			delete(c.records, node)
 		case now.Sub(r.Since) < 3*time.Second:
 			continue
-		case r.RepairInPlace == "" && r.State == drain.Chosen:
-			r.State, r.Since = drain.Terminating, now
+		case r.RepairInPlace == "" && r.State == api.DrainChosen:
+			r.State, r.Since = api.DrainTerminating, now
 			c.boxes[node].leaving = true
 		case r.RepairInPlace == "" && c.stuck:
 			continue
 		case r.RepairInPlace == "":
-			r.State, r.Since = drain.Gone, now
+			r.State, r.Since = api.DrainGone, now
 			c.acted["ended "+node]++
 			delete(c.boxes, node)
-		case r.State == drain.Chosen:
-			r.State, r.Since = drain.Repairing, now
-		case r.RepairInPlace == pools.RepairWorkflow:
-			repairing := r.Repairing()
+		case r.State == api.DrainChosen:
+			r.State, r.Since = api.DrainRepairing, now
+		case r.RepairInPlace == api.RepairWorkflow:
+			repairing := drain.RepairOf(*r)
 			repairing.Resumed = m.loaded[r.Attempt]
 			done, err := m.loop.RepairInPlace(repairing)
 			if !done && err == nil && now.Before(r.RepairBy) {
@@ -223,14 +224,14 @@ func (m *term) advance(now time.Time) []drain.Event {
 			if err != nil {
 				r.Failed = err.Error()
 			}
-			r.State, r.Since = drain.Returned, now
+			r.State, r.Since = api.DrainReturned, now
 		default:
 			c.acted[string(r.RepairInPlace)+" "+node]++
 			c.at[r.Attempt] = now
 			if err := c.mendLocked(*r); err != nil {
 				r.Failed = err.Error()
 			}
-			r.State, r.Since = drain.Returned, now
+			r.State, r.Since = api.DrainReturned, now
 		}
 		e := drain.Event{At: now, Node: node, Group: r.Group, From: from, To: r.State, Reason: r.Reason, Attempt: r.Attempt, Failed: r.Failed}
 		events = append(events, e)
@@ -238,9 +239,9 @@ func (m *term) advance(now time.Time) []drain.Event {
 	return events
 }
 
-func (c *cloud) mendLocked(r drain.Record) error {
+func (c *cloud) mendLocked(r api.Drain) error {
 	if c.repair != nil {
-		return c.repair(r.Repairing())
+		return c.repair(drain.RepairOf(r))
 	}
 	b := c.boxes[r.Node]
 	b.sick, b.silent, b.stopped = "", false, false
@@ -254,13 +255,13 @@ func (m *term) Repair(ctx context.Context, r pools.RepairRequest) error {
 		switch {
 		case under && old.Attempt == r.Attempt:
 			return nil
-		case under && old.State != drain.Returned:
+		case under && old.State != api.DrainReturned:
 			return pools.ErrLeaving
 		case m.c.boxes[r.Node] == nil:
 			return pools.ErrUnknownNode
 		}
 		now := time.Now()
-		savedState := &drain.Record{Node: r.Node, Group: "g", Weight: 1, State: drain.Chosen, Reason: drain.Repair, Since: now, Deadline: r.Deadline, Attempt: r.Attempt, Hold: r.Hold, Evidence: r.Evidence}
+		savedState := &api.Drain{Node: r.Node, Group: "g", Weight: 1, State: api.DrainChosen, Reason: api.DrainRepair, Since: now, Deadline: r.Deadline, Attempt: r.Attempt, Hold: r.Hold, Evidence: r.Evidence}
 		if r.RepairInPlace != nil {
 			savedState.RepairInPlace, savedState.RepairBy, savedState.Image = r.RepairInPlace.Kind, r.Deadline, r.RepairInPlace.Image
 		} else {
@@ -289,10 +290,10 @@ func (m *term) Withdraw(ctx context.Context, attempt string) error {
 }
 
 // Records implements Drains.
-func (m *term) Records() ([]drain.Record, bool) {
+func (m *term) Records() ([]api.Drain, bool) {
 	m.c.mu.Lock()
 	defer m.c.mu.Unlock()
-	var out []drain.Record
+	var out []api.Drain
 	for _, node := range slices.Sorted(maps.Keys(m.c.records)) {
 		out = append(out, *m.c.records[node])
 	}
@@ -330,12 +331,12 @@ func (g group) Snapshot(context.Context) (pools.GroupSnapshot, error) {
 	c := g.m.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s := pools.GroupSnapshot{ID: "g", Target: len(c.boxes), Max: pools.Unlimited}
+	s := pools.GroupSnapshot{ID: "g", Target: len(c.boxes), Max: api.Unbounded}
 	for _, id := range slices.Sorted(maps.Keys(c.boxes)) {
 		b := c.boxes[id]
-		i := pools.Instance{ID: id, Group: "g", Market: pools.Market{Zone: b.zone}, Weight: 1, State: pools.InstanceRunning, Launched: b.launched.Truncate(time.Second)}
+		i := pools.Instance{ID: id, Group: "g", Market: pools.Market{Zone: b.zone}, Weight: 1, State: api.InstanceRunning, Launched: b.launched.Truncate(time.Second)}
 		if b.leaving {
-			i.State = pools.InstanceTerminating
+			i.State = api.InstanceTerminating
 		}
 		s.Instances = append(s.Instances, i)
 	}
@@ -413,25 +414,25 @@ func (m *term) Cordon(ctx context.Context, id string, on bool) error {
 	})
 }
 
-func (m *term) facts(now time.Time) []pools.NodeFacts {
+func (m *term) facts(now time.Time) []api.NodeFacts {
 	m.c.mu.Lock()
 	defer m.c.mu.Unlock()
-	var out []pools.NodeFacts
+	var out []api.NodeFacts
 	for _, id := range slices.Sorted(maps.Keys(m.c.boxes)) {
 		if b := m.c.boxes[id]; !b.silent && !b.stopped {
-			out = append(out, pools.NodeFacts{ID: id, At: now.Truncate(5 * time.Second), Conditions: b.conditions})
+			out = append(out, api.NodeFacts{ID: id, At: now.Truncate(5 * time.Second), Conditions: b.conditions})
 		}
 	}
 	return out
 }
 
 // Probe implements Probe: all nodes are healthy, unless the cloud has another verdict.
-func (m *term) Probe(ctx context.Context, targets []Target, notify func(string, judge.Verdict, string)) error {
+func (m *term) Probe(ctx context.Context, targets []Target, notify func(string, api.HealthVerdict, string)) error {
 	if m.c.probes != nil {
 		return m.c.probes(ctx, targets, notify)
 	}
 	for _, target := range targets {
-		notify(target.Node, judge.OK, "")
+		notify(target.Node, api.CheckOK, "")
 	}
 	return nil
 }
@@ -478,7 +479,7 @@ func (m *term) Listen(ctx context.Context, handler Handler) error {
 }
 
 // Publish implements Bus.
-func (m *term) Publish(published []Notification) error {
+func (m *term) Publish(published []api.HealthNotification) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.published = append(m.published, published...)
@@ -502,7 +503,7 @@ func (m *term) events() []string {
 	defer m.mu.Unlock()
 	var out []string
 	for _, f := range m.published {
-		if f.Event != judge.Ignored {
+		if f.Event != api.HealthIgnored {
 			out = append(out, strings.TrimSpace(string(f.Event)+" "+f.Node))
 		}
 	}
@@ -516,7 +517,7 @@ func (m *term) dump() string {
 	defer m.mu.Unlock()
 	var s strings.Builder
 	for _, f := range m.published {
-		fmt.Fprintf(&s, "  %s %s %s\n", f.At.Format("15:04:05"), f.Finding, f.Alarm)
+		fmt.Fprintf(&s, "  %s %s %s\n", f.At.Format("15:04:05"), f.HealthFinding, f.Alarm)
 	}
 	return s.String()
 }
@@ -530,17 +531,17 @@ func pass(d time.Duration) {
 // plain returns a policy with the provider's status and heartbeats, and a threshold of one failure.
 func plain(actions ...judge.Action) judge.Policy {
 	return judge.Policy{
-		Mode: judge.Act,
+		Mode: api.ModeAct,
 		Detection: judge.Detection{Modes: []judge.DetectionMode{
-			{Type: judge.NodeStatus, Options: judge.Options{FailureThreshold: new(1), SuccessThreshold: new(1)}},
-			{Type: judge.AgentHeartbeat},
+			{Type: api.DetectNodeStatus, Options: judge.Options{FailureThreshold: new(1), SuccessThreshold: new(1)}},
+			{Type: api.DetectAgentHeartbeat},
 		}},
 		Recovery: judge.Recovery{Actions: actions},
 	}
 }
 
 func exclusive() judge.Policy {
-	p := plain(judge.Action{Name: judge.Recreate})
+	p := plain(judge.Action{Name: api.ActionRecreate})
 	p.Exclusive = true
 	p.Recovery.Fencing = []judge.Level{judge.FenceTraffic, judge.FenceCompute}
 	return p

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/resource"
 )
@@ -122,7 +123,7 @@ func TestOldStopsAreForgotten(t *testing.T) {
 func TestOnlyChangedAppsAreSaved(t *testing.T) {
 	w := newWorld(t)
 	w.app(1, "v1")
-	w.c.app(message.App{Name: "db", Pool: "p", Instances: 1, Version: "v1", Command: "run", CPUs: 1})
+	w.c.app(api.App{Name: "db", Pool: "p", Instances: 1, Version: "v1", Command: "run", CPUs: 1})
 	w.node("a", false)
 	w.start("v1", 0)
 	w.expect("placed", "start web/0 on a")

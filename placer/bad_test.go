@@ -9,8 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/harmonizer/message"
-	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/api"
 )
 
 func TestBadMessagesAreCountedAndLoggedOnceAMinute(t *testing.T) {
@@ -46,10 +45,10 @@ func TestExitOfAnotherNodesCopyIsRefused(t *testing.T) {
 	}
 	now := time.Now()
 	for _, node := range []string{"n1", "n2"} {
-		Facts{pools.NodeFacts{ID: node, Pool: "p"}}.apply(p, now)
+		Facts{api.NodeFacts{ID: node, Pool: "p"}}.apply(p, now)
 	}
-	Heartbeat{message.Heartbeat{Node: "n1", Beats: []message.Beat{{App: "a", Version: "v", Instance: "i", State: message.Running}}}}.apply(p, now)
-	end := message.Exited{App: "a", Version: "v", Instance: "i", Reason: message.ReasonCrashed}
+	Heartbeat{api.Heartbeat{Node: "n1", Beats: []api.Beat{{App: "a", Version: "v", Instance: "i", State: api.CopyRunning}}}}.apply(p, now)
+	end := api.Exited{App: "a", Version: "v", Instance: "i", Reason: api.ExitCrashed}
 	if (Exit{"n2", end}).apply(p, now) || len(p.core.copies) != 1 || p.dropped != 1 {
 		t.Errorf("exit from another node: %d copies, %d dropped; want 1, 1", len(p.core.copies), p.dropped)
 	}

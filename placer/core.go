@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
@@ -62,7 +62,7 @@ type core struct {
 func newCore(cfg Config, seed string) *core {
 	return &core{
 		cfg: cfg, seed: seed,
-		rows:  rows{pool: cfg.Pool, apps: map[string]message.App{}, ran: map[string]map[int]string{}},
+		rows:  rows{pool: cfg.Pool, apps: map[string]api.App{}, ran: map[string]map[int]string{}},
 		nodes: map[string]*node{}, bookings: newBookings(),
 		copies: map[string]*copyOf{}, bySlot: map[slot]map[string]*copyOf{},
 		wants: map[slot]*want{}, wantsOf: map[string]map[slot]*want{}, held: map[string]time.Time{},
@@ -86,7 +86,7 @@ func (c *core) loaded() {
 	durable{c}.prune()
 }
 
-func (c *core) app(row message.App) {
+func (c *core) app(row api.App) {
 	if c.rows.set(row) {
 		c.changed[row.Name] = true
 	}
@@ -102,7 +102,7 @@ func (c *core) appGone(name string) {
 
 // start processes a nudge. An index that cannot be confirmed yet is held for a while: its row may
 // still arrive, or the loss of its node may not be certain.
-func (c *core) start(now time.Time, m message.Start) {
+func (c *core) start(now time.Time, m api.Start) {
 	for _, index := range m.Indices {
 		c.want(now, slot{m.App, m.Version, index})
 	}

@@ -9,8 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/weirkeeper/weirkeeper/harmonizer/message"
-	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
@@ -29,12 +28,12 @@ func newWorld(t *testing.T) *world {
 }
 
 func (w *world) app(instances int, version string) {
-	w.c.app(message.App{Name: "web", Pool: "p", Instances: instances, Version: version, Command: "run", CPUs: 1})
+	w.c.app(api.App{Name: "web", Pool: "p", Instances: instances, Version: version, Command: "run", CPUs: 1})
 }
 
 // row sets the row of one instance of v1, after change.
-func (w *world) row(change func(*message.App)) {
-	row := message.App{Name: "web", Pool: "p", Instances: 1, Version: "v1", Command: "run", CPUs: 1}
+func (w *world) row(change func(*api.App)) {
+	row := api.App{Name: "web", Pool: "p", Instances: 1, Version: "v1", Command: "run", CPUs: 1}
 	change(&row)
 	w.c.app(row)
 }
@@ -42,7 +41,7 @@ func (w *world) row(change func(*message.App)) {
 // node publishes facts and a heartbeat. Copies are "INDEX/INSTANCE=STATE" of version v1, or
 // "INDEX/INSTANCE@VERSION=STATE".
 func (w *world) node(id string, draining bool, copies ...string) {
-	h := message.Heartbeat{Node: id}
+	h := api.Heartbeat{Node: id}
 	for _, s := range copies {
 		what, state, _ := strings.Cut(s, "=")
 		index, who, _ := strings.Cut(what, "/")
@@ -54,9 +53,9 @@ func (w *world) node(id string, draining bool, copies ...string) {
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		h.Beats = append(h.Beats, message.Beat{App: "web", Version: version, Index: n, Instance: instance, State: message.State(state)})
+		h.Beats = append(h.Beats, api.Beat{App: "web", Version: version, Index: n, Instance: instance, State: api.CopyState(state)})
 	}
-	w.c.nodeFacts(w.now, pools.NodeFacts{
+	w.c.nodeFacts(w.now, api.NodeFacts{
 		ID: id, Pool: "p", BootID: "boot", Resources: resource.Vector{4}, Draining: draining,
 		Allocated: resource.Vector{float64(len(copies))}, Tasks: len(copies),
 	})
@@ -64,7 +63,7 @@ func (w *world) node(id string, draining bool, copies ...string) {
 }
 
 func (w *world) start(version string, indices ...int) {
-	w.c.start(w.now, message.Start{App: "web", Version: version, Indices: indices})
+	w.c.start(w.now, api.Start{App: "web", Version: version, Indices: indices})
 }
 
 // expect calls act, and compares the actions: "start web/0 on a", "stop INSTANCE on a".
@@ -109,7 +108,7 @@ func TestPlace(t *testing.T) {
 			w.app(1, "v1")
 			w.node("a", false, "0/x=RUNNING", "7/y=RUNNING")
 			w.node("b", false)
-			w.c.exited(message.Exited{Instance: "x"})
+			w.c.exited(api.Exited{Instance: "x"})
 			w.start("v1", 0)
 			w.expect("placed", "start web/0 on a")
 		}},
@@ -139,7 +138,7 @@ func TestPlace(t *testing.T) {
 			w.node("a", false, "0/x=RUNNING")
 			w.now = w.now.Add(10 * time.Second)
 			w.expect("it is there")
-			w.c.exited(message.Exited{Instance: "x"})
+			w.c.exited(api.Exited{Instance: "x"})
 			w.expect("the nudge is dropped")
 		}},
 		{"already on its way", func(w *world) {
@@ -180,31 +179,31 @@ func TestPlace(t *testing.T) {
 		}},
 		{"the row of another pool", func(w *world) {
 			w.node("a", false)
-			w.c.app(message.App{Name: "web", Pool: "q", Instances: 1, Version: "v1", Command: "run"})
+			w.c.app(api.App{Name: "web", Pool: "q", Instances: 1, Version: "v1", Command: "run"})
 			w.start("v1", 0)
 			w.expect("nothing")
 		}},
 		{"a stopped app", func(w *world) {
-			w.row(func(row *message.App) { row.State = message.AppStopped })
+			w.row(func(row *api.App) { row.State = api.AppStopped })
 			w.node("a", false)
 			w.start("v1", 0)
 			w.expect("nothing")
 			w.pending("it is no lack of room", 0)
-			w.row(func(row *message.App) { row.State = message.AppStarted })
+			w.row(func(row *api.App) { row.State = api.AppStarted })
 			w.expect("started within the nudge's time", "start web/0 on a")
 		}},
 		{"a package that is not staged", func(w *world) {
 			w.node("a", false)
-			for _, p := range []message.PackageState{message.PackagePending, message.PackageFailed} {
-				w.row(func(row *message.App) { row.Package = p })
+			for _, p := range []api.PackageState{api.PackagePending, api.PackageFailed} {
+				w.row(func(row *api.App) { row.Package = p })
 				w.start("v1", 0)
 				w.expect("nothing: " + string(p))
 			}
-			w.row(func(row *message.App) { row.Package = message.PackageStaged })
+			w.row(func(row *api.App) { row.Package = api.PackageStaged })
 			w.expect("staged", "start web/0 on a")
 		}},
 		{"a row without a command", func(w *world) {
-			w.row(func(row *message.App) { row.Command = "" })
+			w.row(func(row *api.App) { row.Command = "" })
 			w.node("a", false)
 			w.start("v1", 0)
 			w.expect("nothing")
@@ -323,7 +322,7 @@ func TestDrain(t *testing.T) {
 	w.node("a", true, "0/x=EVACUATING", "1/y=EVACUATING")
 	w.expect("already requested")
 
-	w.c.exited(message.Exited{Instance: x2})
+	w.c.exited(api.Exited{Instance: x2})
 	w.expect("the replacement died: not again at once")
 	w.now = w.now.Add(2 * time.Second)
 	w.expect("after a while", "start web/0 on b")
@@ -384,7 +383,7 @@ func TestNodeRestarted(t *testing.T) {
 	w := newWorld(t)
 	w.app(1, "v1")
 	w.node("a", false, "0/x=RUNNING")
-	w.c.nodeFacts(w.now, pools.NodeFacts{ID: "a", Pool: "p", BootID: "other", Resources: resource.Vector{4}})
+	w.c.nodeFacts(w.now, api.NodeFacts{ID: "a", Pool: "p", BootID: "other", Resources: resource.Vector{4}})
 	w.start("v1", 0)
 	w.expect("what ran before is gone", "start web/0 on a")
 }

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
-	"github.com/weirkeeper/weirkeeper/pools"
 )
 
 // Event is one thing that the bus reports to the placer: Facts, Heartbeat, Exit, Nudge, Row, RowGone, RowsLoaded, Query
@@ -16,26 +16,26 @@ type Event interface {
 }
 
 // Facts are the facts of a node, from its own subject.
-type Facts struct{ pools.NodeFacts }
+type Facts struct{ api.NodeFacts }
 
 // Heartbeat is a heartbeat of a node, from its own subject.
-type Heartbeat struct{ message.Heartbeat }
+type Heartbeat struct{ api.Heartbeat }
 
 // Exit is the end of a copy, from the subject of Node.
 type Exit struct {
 	Node string
-	message.Exited
+	api.Exited
 }
 
 // Nudge is a request of the harmonizer. Exactly one of Start and Stop is set.
 type Nudge struct {
 	ID    string // to confirm it; empty: the sender expects no confirmation
-	Start *message.Start
-	Stop  *message.Stop
+	Start *api.Start
+	Stop  *api.Stop
 }
 
 // Row is the changed row of an app.
-type Row struct{ message.App }
+type Row struct{ api.App }
 
 // RowGone is the deletion of an app's row.
 type RowGone struct{ App string }
@@ -44,7 +44,7 @@ type RowGone struct{ App string }
 type RowsLoaded struct{}
 
 // Query requests the copies that wait for room.
-type Query struct{ Answer func(Pending) }
+type Query struct{ Answer func(api.Pending) }
 
 // Unusable is a message that cannot be read.
 type Unusable struct {

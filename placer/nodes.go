@@ -4,15 +4,14 @@ import (
 	"cmp"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/harmonizer/message"
-	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/pools/liveness"
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
 // node is the placer's state of a machine.
 type node struct {
-	facts      pools.NodeFacts
+	facts      api.NodeFacts
 	receivedAt time.Time
 	copies     map[string]*copyOf  // of its latest heartbeat, by instance
 	booked     map[string]*booking // assigned since then, by instance
@@ -46,7 +45,7 @@ type copyOf struct {
 }
 
 // nodeFacts processes the facts of a node. It ignores nodes of other pools.
-func (c *core) nodeFacts(now time.Time, f pools.NodeFacts) {
+func (c *core) nodeFacts(now time.Time, f api.NodeFacts) {
 	if f.Pool != c.cfg.Pool {
 		return
 	}
@@ -75,7 +74,7 @@ func (c *core) nodeFacts(now time.Time, f pools.NodeFacts) {
 
 // heartbeat replaces the copies of a node. It ignores a node without facts: the node is of another
 // pool, or its facts will arrive soon.
-func (c *core) heartbeat(now time.Time, h message.Heartbeat) {
+func (c *core) heartbeat(now time.Time, h api.Heartbeat) {
 	n := c.nodes[h.Node]
 	if n == nil {
 		return
@@ -83,7 +82,7 @@ func (c *core) heartbeat(now time.Time, h message.Heartbeat) {
 	n.receivedAt = now
 	listed := make(map[string]bool, len(h.Beats))
 	for _, beat := range h.Beats {
-		if beat.State != message.Crashed {
+		if beat.State != api.CopyCrashed {
 			listed[beat.Instance] = true
 			c.beat(now, n, beat)
 		}
@@ -95,7 +94,7 @@ func (c *core) heartbeat(now time.Time, h message.Heartbeat) {
 	}
 }
 
-func (c *core) beat(now time.Time, n *node, beat message.Beat) {
+func (c *core) beat(now time.Time, n *node, beat api.Beat) {
 	s := slot{beat.App, beat.Version, beat.Index}
 	cp := c.copies[beat.Instance]
 	if cp != nil && (cp.node != n || cp.slot != s) {
@@ -114,7 +113,7 @@ func (c *core) beat(now time.Time, n *node, beat message.Beat) {
 			c.changed[s.app] = true
 		}
 	}
-	cp.running = beat.State == message.Running || cp.running && beat.State == message.Evacuating
+	cp.running = beat.State == api.CopyRunning || cp.running && beat.State == api.CopyEvacuating
 	if b := c.bookings.byInstance[beat.Instance]; b != nil {
 		c.unbook(b)
 		if b.stop {
@@ -135,7 +134,7 @@ func (c *core) nodeOf(instance string) string {
 }
 
 // exited removes an ended copy. The harmonizer decides whether to start it again.
-func (c *core) exited(e message.Exited) {
+func (c *core) exited(e api.Exited) {
 	if b := c.bookings.byInstance[e.Instance]; b != nil {
 		c.unbook(b)
 	}

@@ -8,32 +8,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
 // maxListed bounds the copies in a Pending.
 const maxListed = 1000
-
-// Pending has the copies for which no node has room.
-type Pending struct {
-	Total     int             `json:"total"`
-	Resources resource.Vector `json:"resources"` // the sum of their footprints
-	Copies    []PendingCopy   `json:"copies"`    // oldest first, at most 1000
-	// Rejected are copies whose last start was rejected as invalid by a node, oldest first, at most 1000. They are tried
-	// again after a heartbeat period, and are not part of Total.
-	Rejected []PendingCopy `json:"rejected,omitempty"`
-}
-
-// PendingCopy is one copy that waits for room.
-type PendingCopy struct {
-	App       string          `json:"app"`
-	Version   string          `json:"version"`
-	Index     int             `json:"index"`
-	Footprint resource.Vector `json:"footprint"`
-	Since     time.Time       `json:"since"`
-	Why       string          `json:"why,omitempty"` // what it waits for, for people
-}
 
 // capacity is the total room of the nodes of a pool.
 type capacity struct {
@@ -83,8 +64,8 @@ func amount(k resource.Kind, x float64) string {
 }
 
 // pending returns the copies that wait for room, and those that nodes rejected.
-func (c *core) pending() Pending {
-	p := Pending{Copies: []PendingCopy{}}
+func (c *core) pending() api.Pending {
+	p := api.Pending{Copies: []api.PendingCopy{}}
 	all, why := capacityOf(c.nodes), map[resource.Vector]string{}
 	for _, w := range c.wants {
 		row, ok := c.rows.apps[w.app]
@@ -92,7 +73,7 @@ func (c *core) pending() Pending {
 			continue
 		}
 		footprint := row.Footprint()
-		one := PendingCopy{w.app, w.version, w.index, footprint, w.since, ""}
+		one := api.PendingCopy{App: w.app, Version: w.version, Index: w.index, Footprint: footprint, Since: w.since, Why: ""}
 		switch {
 		case w.noRoom:
 			if why[footprint] == "" {
@@ -112,14 +93,14 @@ func (c *core) pending() Pending {
 }
 
 // listed returns the oldest copies.
-func listed(all []PendingCopy) []PendingCopy {
-	slices.SortFunc(all, func(a, b PendingCopy) int {
+func listed(all []api.PendingCopy) []api.PendingCopy {
+	slices.SortFunc(all, func(a, b api.PendingCopy) int {
 		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.App, b.App), cmp.Compare(a.Index, b.Index))
 	})
 	return all[:min(len(all), maxListed)]
 }
 
-func (p Pending) samples(now time.Time, cluster, pool string) []metrics.Sample {
+func pendingSamples(p api.Pending, now time.Time, cluster, pool string) []metrics.Sample {
 	var out []metrics.Sample
 	for _, k := range []resource.Kind{resource.CPUs, resource.Mem, resource.Disk} {
 		out = append(out, metrics.Sample{

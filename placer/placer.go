@@ -196,7 +196,7 @@ func (p *Placer) serve(ctx context.Context, wg *sync.WaitGroup, failed <-chan er
 		case a := <-p.answers:
 			p.answered(time.Now(), a)
 		case now := <-tick.C:
-			p.offer(p.core.pending().samples(now, p.cfg.Cluster, p.cfg.Pool))
+			p.offer(pendingSamples(p.core.pending(), now, p.cfg.Cluster, p.cfg.Pool))
 		case err := <-p.saved:
 			p.saving, changed, p.again = false, p.again, false
 			if p.noteSave(err); err != nil {

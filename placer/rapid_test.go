@@ -10,8 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/weirkeeper/weirkeeper/harmonizer/message"
-	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
@@ -40,7 +39,7 @@ type sim struct {
 	t     *rapid.T
 	c     *core
 	now   time.Time
-	rows  map[string]message.App
+	rows  map[string]api.App
 	nodes map[string]*simNode
 	queue []action
 	saved map[string]Assignments // durable
@@ -49,8 +48,8 @@ type sim struct {
 	born  int
 }
 
-func startable(row message.App) bool {
-	return row.State != message.AppStopped && (row.Package == "" || row.Package == message.PackageStaged)
+func startable(row api.App) bool {
+	return row.State != api.AppStopped && (row.Package == "" || row.Package == api.PackageStaged)
 }
 
 func offer() resource.Vector { return resource.Vector{4, 400, 40, 0} }
@@ -105,7 +104,7 @@ func (s *sim) deliver(silent bool) {
 	case a.stop:
 		if n != nil && n.copies[a.instance] != nil {
 			delete(n.copies, a.instance)
-			s.c.exited(message.Exited{Instance: a.instance})
+			s.c.exited(api.Exited{Instance: a.instance})
 		}
 	case n == nil:
 		s.c.started(s.now, a.instance, Full, "")
@@ -159,19 +158,19 @@ func (s *sim) deliverAll() {
 
 func (s *sim) publish(id string) {
 	n := s.nodes[id]
-	s.c.nodeFacts(s.now, pools.NodeFacts{
+	s.c.nodeFacts(s.now, api.NodeFacts{
 		ID: id, Pool: "p", BootID: "b", Resources: offer(), Allocated: n.used(), Tasks: len(n.copies), Draining: n.draining,
 	})
-	h := message.Heartbeat{Node: id}
+	h := api.Heartbeat{Node: id}
 	for instance, c := range n.copies {
-		state := message.Starting
+		state := api.CopyStarting
 		if c.running {
-			state = message.Running
+			state = api.CopyRunning
 		}
 		if n.draining {
-			state = message.Evacuating
+			state = api.CopyEvacuating
 		}
-		h.Beats = append(h.Beats, message.Beat{App: c.app, Version: c.version, Index: c.index, Instance: instance, State: state})
+		h.Beats = append(h.Beats, api.Beat{App: c.app, Version: c.version, Index: c.index, Instance: instance, State: state})
 	}
 	s.c.heartbeat(s.now, h)
 }
@@ -211,12 +210,12 @@ func (s *sim) actions() map[string]func(*rapid.T) {
 		"act": func(*rapid.T) { s.act() },
 		"set app": func(t *rapid.T) {
 			version := rapid.SampledFrom([]string{"v1", "v2"}).Draw(t, "version")
-			row := message.App{
+			row := api.App{
 				Name: anyApp(t), Pool: "p", Version: version, Command: "run",
 				Instances: rapid.IntRange(0, 6).Draw(t, "instances"),
 				CPUs:      map[string]float64{"v1": 1, "v2": 1.5}[version], Mem: 100,
-				State:   rapid.SampledFrom([]message.AppState{"", message.AppStarted, message.AppStopped}).Draw(t, "state"),
-				Package: rapid.SampledFrom([]message.PackageState{"", message.PackageStaged, message.PackageFailed}).Draw(t, "package"),
+				State:   rapid.SampledFrom([]api.AppState{"", api.AppStarted, api.AppStopped}).Draw(t, "state"),
+				Package: rapid.SampledFrom([]api.PackageState{"", api.PackageStaged, api.PackageFailed}).Draw(t, "package"),
 			}
 			s.rows[row.Name] = row
 			s.c.app(row)
@@ -227,7 +226,7 @@ func (s *sim) actions() map[string]func(*rapid.T) {
 			s.c.appGone(name)
 		},
 		"nudge": func(t *rapid.T) {
-			s.c.start(s.now, message.Start{
+			s.c.start(s.now, api.Start{
 				App: anyApp(t), Version: rapid.SampledFrom([]string{"v1", "v2"}).Draw(t, "version"),
 				Indices: rapid.SliceOfN(rapid.IntRange(0, 6), 1, 6).Draw(t, "indices"),
 			})
@@ -244,7 +243,7 @@ func (s *sim) actions() map[string]func(*rapid.T) {
 		"up":      s.onCopy(func(_ *simNode, c *simCopy) { c.running = true }),
 		"crash": s.onCopy(func(n *simNode, c *simCopy) {
 			delete(n.copies, c.instance)
-			s.c.exited(message.Exited{Instance: c.instance})
+			s.c.exited(api.Exited{Instance: c.instance})
 		}),
 		"cordon": s.onNode(func(id string, n *simNode) {
 			n.draining = !n.draining
@@ -264,7 +263,7 @@ func (s *sim) actions() map[string]func(*rapid.T) {
 			if rapid.Bool().Draw(t, "harmonizer") { // it repeats its nudges
 				for name, row := range s.rows {
 					for index := range row.Instances {
-						s.c.start(s.now, message.Start{App: name, Version: row.Version, Indices: []int{index}})
+						s.c.start(s.now, api.Start{App: name, Version: row.Version, Indices: []int{index}})
 					}
 				}
 				s.publishAll()
@@ -316,8 +315,8 @@ func (s *sim) stop(c *simCopy) {
 	for _, cp := range s.c.bySlot[c.slot] {
 		served = served || cp.asked.IsZero()
 	}
-	s.c.stop(s.now, message.Stop{App: c.app, Instances: map[string]string{c.instance: c.version}})
-	if row := s.rows[c.app]; !served || row.State == message.AppStopped || row.Version != c.version || c.index >= row.Instances {
+	s.c.stop(s.now, api.Stop{App: c.app, Instances: map[string]string{c.instance: c.version}})
+	if row := s.rows[c.app]; !served || row.State == api.AppStopped || row.Version != c.version || c.index >= row.Instances {
 		return
 	}
 	for _, cp := range s.c.bySlot[c.slot] {
@@ -334,7 +333,7 @@ func (s *sim) settle() {
 		s.now = s.now.Add(9 * time.Second)
 		for name, row := range s.rows {
 			for index := range row.Instances {
-				s.c.start(s.now, message.Start{App: name, Version: row.Version, Indices: []int{index}})
+				s.c.start(s.now, api.Start{App: name, Version: row.Version, Indices: []int{index}})
 			}
 		}
 		s.publishAll()
@@ -362,7 +361,7 @@ func TestProperties(t *testing.T) {
 func checkPool(t *rapid.T) {
 	s := &sim{
 		t: t, c: newCore(Config{Cluster: "c", Pool: "p"}.WithDefaults(), "seed"), now: time.Unix(1_000_000, 0),
-		rows: map[string]message.App{}, nodes: map[string]*simNode{}, saved: map[string]Assignments{}, began: map[string]bool{},
+		rows: map[string]api.App{}, nodes: map[string]*simNode{}, saved: map[string]Assignments{}, began: map[string]bool{},
 	}
 	s.c.loaded()
 	t.Repeat(s.actions())
@@ -382,7 +381,7 @@ func checkPool(t *rapid.T) {
 		for _, c := range n.copies {
 			runs[c.slot] = true
 			row := s.rows[c.app]
-			unable := row.State != message.AppStopped && !startable(row) && c.index < row.Instances
+			unable := row.State != api.AppStopped && !startable(row) && c.index < row.Instances
 			if n.draining && !unable && !waits[slot{c.app, row.Version, c.index}] {
 				t.Fatalf("%v is left on draining node %s", c.slot, id)
 			}
@@ -451,11 +450,11 @@ func newEvacuation(t *rapid.T) *evacuation {
 	e := &evacuation{
 		sim: &sim{
 			t: t, c: newCore(Config{Cluster: "c", Pool: "p"}.WithDefaults(), "seed"), now: time.Unix(1_000_000, 0),
-			rows: map[string]message.App{}, nodes: map[string]*simNode{}, saved: map[string]Assignments{}, began: map[string]bool{},
+			rows: map[string]api.App{}, nodes: map[string]*simNode{}, saved: map[string]Assignments{}, began: map[string]bool{},
 		},
 		wanted: rapid.IntRange(1, 4).Draw(t, "wanted"), began: map[int]int{}, ended: map[int]int{},
 	}
-	row := message.App{Name: "web", Pool: "p", Version: "v1", Command: "run", Instances: e.wanted, CPUs: 1, Mem: 100}
+	row := api.App{Name: "web", Pool: "p", Version: "v1", Command: "run", Instances: e.wanted, CPUs: 1, Mem: 100}
 	e.rows["web"] = row
 	e.c.app(row)
 	e.c.loaded()
@@ -502,10 +501,10 @@ func (e *evacuation) nudge() {
 			}
 		}
 		if stay == 0 {
-			e.c.start(e.now, message.Start{App: "web", Version: "v1", Indices: []int{index}})
+			e.c.start(e.now, api.Start{App: "web", Version: "v1", Indices: []int{index}})
 		}
 		if up {
-			e.c.stop(e.now, message.Stop{App: "web", Instances: stops})
+			e.c.stop(e.now, api.Stop{App: "web", Instances: stops})
 		}
 	}
 	e.act() // soon after, as in Run
@@ -533,14 +532,14 @@ func BenchmarkPlace(b *testing.B) {
 		c := newCore(Config{Cluster: "c", Pool: "p"}.WithDefaults(), "seed")
 		c.loaded()
 		for i := range 300 {
-			c.nodeFacts(now, pools.NodeFacts{ID: fmt.Sprint("n", i), Pool: "p", BootID: "b", Resources: offer()})
+			c.nodeFacts(now, api.NodeFacts{ID: fmt.Sprint("n", i), Pool: "p", BootID: "b", Resources: offer()})
 		}
-		c.app(message.App{Name: "web", Pool: "p", Instances: 1000, Version: "v1", Command: "run", CPUs: 1})
+		c.app(api.App{Name: "web", Pool: "p", Instances: 1000, Version: "v1", Command: "run", CPUs: 1})
 		var all []int
 		for i := range 1000 {
 			all = append(all, i)
 		}
-		c.start(now, message.Start{App: "web", Version: "v1", Indices: all})
+		c.start(now, api.Start{App: "web", Version: "v1", Indices: all})
 		if n := len(c.act(now)); n != 1000 {
 			b.Fatalf("%d placed", n)
 		}

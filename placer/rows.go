@@ -1,18 +1,20 @@
 package placer
 
-import "github.com/weirkeeper/weirkeeper/harmonizer/message"
+import (
+	"github.com/weirkeeper/weirkeeper/api"
+)
 
 const maxApps = 100_000 // rows in memory
 
 // rows is the expected state of a pool, and the last node of each copy.
 type rows struct {
 	pool string
-	apps map[string]message.App
+	apps map[string]api.App
 	ran  map[string]map[int]string // app -> index -> node
 }
 
 // set stores a row. The row of another pool removes the app. It reports whether nodes were forgotten.
-func (r *rows) set(row message.App) (changed bool) {
+func (r *rows) set(row api.App) (changed bool) {
 	if row.Pool != r.pool || r.apps[row.Name].Name == "" && len(r.apps) >= maxApps {
 		return r.remove(row.Name)
 	}
@@ -43,14 +45,14 @@ func (r *rows) desired(s slot) bool {
 // such app or index, or if the app is stopped.
 func (r *rows) current(s slot) (slot, bool) {
 	row, ok := r.apps[s.app]
-	return slot{s.app, row.Version, s.index}, ok && s.index < row.Instances && row.State != message.AppStopped
+	return slot{s.app, row.Version, s.index}, ok && s.index < row.Instances && row.State != api.AppStopped
 }
 
 // startable reports whether a copy may be started in that slot: it is desired, its package is
 // staged, and the row has a command.
 func (r *rows) startable(s slot) bool {
 	row := r.apps[s.app]
-	staged := row.Package == "" || row.Package == message.PackageStaged
+	staged := row.Package == "" || row.Package == api.PackageStaged
 	return r.desired(s) && staged && row.Command != ""
 }
 

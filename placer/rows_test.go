@@ -3,16 +3,16 @@ package placer
 import (
 	"testing"
 
-	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
 func TestRowsDecideWhatIsDesiredAndStartable(t *testing.T) {
-	web := message.App{Name: "web", Pool: "p", Instances: 2, Version: "v1", Command: "run"}
-	edit := func(f func(*message.App)) message.App { row := web; f(&row); return row }
+	web := api.App{Name: "web", Pool: "p", Instances: 2, Version: "v1", Command: "run"}
+	edit := func(f func(*api.App)) api.App { row := web; f(&row); return row }
 	for _, tt := range []struct {
 		name               string
-		row                message.App
+		row                api.App
 		slot               slot
 		desired, startable bool
 	}{
@@ -20,10 +20,10 @@ func TestRowsDecideWhatIsDesiredAndStartable(t *testing.T) {
 		{"index beyond", web, slot{"web", "v1", 2}, false, false},
 		{"another version", web, slot{"web", "v0", 0}, false, false},
 		{"unknown app", web, slot{"api", "v1", 0}, false, false},
-		{"row of another pool", edit(func(r *message.App) { r.Pool = "q" }), slot{"web", "v1", 0}, false, false},
-		{"stopped", edit(func(r *message.App) { r.State = message.AppStopped }), slot{"web", "v1", 0}, false, false},
-		{"package is not staged", edit(func(r *message.App) { r.Package = "pending" }), slot{"web", "v1", 0}, true, false},
-		{"no command", edit(func(r *message.App) { r.Command = "" }), slot{"web", "v1", 0}, true, false},
+		{"row of another pool", edit(func(r *api.App) { r.Pool = "q" }), slot{"web", "v1", 0}, false, false},
+		{"stopped", edit(func(r *api.App) { r.State = api.AppStopped }), slot{"web", "v1", 0}, false, false},
+		{"package is not staged", edit(func(r *api.App) { r.Package = "pending" }), slot{"web", "v1", 0}, true, false},
+		{"no command", edit(func(r *api.App) { r.Command = "" }), slot{"web", "v1", 0}, true, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := newCore(Config{Pool: "p"}, "").rows
@@ -40,7 +40,7 @@ func TestRowsDecideWhatIsDesiredAndStartable(t *testing.T) {
 
 func TestRowsDropNodesOfRemovedIndices(t *testing.T) {
 	r := newCore(Config{Pool: "p"}, "").rows
-	row := message.App{Name: "web", Pool: "p", Instances: 2, Version: "v1"}
+	row := api.App{Name: "web", Pool: "p", Instances: 2, Version: "v1"}
 	r.set(row)
 	r.remember(slot{"web", "v1", 1}, "a")
 	r.remember(slot{"web", "v1", 7}, "a")

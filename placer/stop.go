@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/api"
 )
 
 // refusal is a stop that was rejected.
@@ -25,7 +25,7 @@ const (
 // stop processes a nudge and returns the rejected stops. It checks each one against the rows, as a
 // cloud controller does: the sender may have an older row, or may mean both of two copies. The
 // sender may also have a newer row, so a rejected stop is held for a while.
-func (c *core) stop(now time.Time, m message.Stop) []refusal {
+func (c *core) stop(now time.Time, m api.Stop) []refusal {
 	var refused []refusal
 	for _, instance := range slices.Sorted(maps.Keys(m.Instances)) {
 		cp := c.find(instance)

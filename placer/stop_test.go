@@ -6,13 +6,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/api"
 )
 
 // stop sends a nudge, and compares the rejected stops as "INSTANCE: why".
 func (w *world) stop(what string, instances []string, refused ...string) {
 	w.t.Helper()
-	m := message.Stop{App: "web", Instances: map[string]string{}}
+	m := api.Stop{App: "web", Instances: map[string]string{}}
 	for _, instance := range instances {
 		m.Instances[instance] = "v1"
 	}
@@ -28,7 +28,7 @@ func (w *world) stop(what string, instances []string, refused ...string) {
 func TestStop(t *testing.T) {
 	for _, test := range []struct {
 		name    string
-		row     func(*message.App) // nil: no row
+		row     func(*api.App) // nil: no row
 		nodes   map[string][]string
 		drained string // a draining node
 		stop    []string
@@ -40,61 +40,61 @@ func TestStop(t *testing.T) {
 			stop: []string{"x", "nobody"}, want: []string{"stop x on a"},
 		},
 		{
-			name: "of a stopped app", row: func(r *message.App) { r.State = message.AppStopped },
+			name: "of a stopped app", row: func(r *api.App) { r.State = api.AppStopped },
 			nodes: map[string][]string{"a": {"0/x=RUNNING"}}, stop: []string{"x"}, want: []string{"stop x on a"},
 		},
 		{
-			name: "beyond the instances", row: func(*message.App) {},
+			name: "beyond the instances", row: func(*api.App) {},
 			nodes: map[string][]string{"a": {"0/x=RUNNING", "1/y=RUNNING"}}, stop: []string{"y"}, want: []string{"stop y on a"},
 		},
 		{
-			name: "of the last copy", row: func(*message.App) {},
+			name: "of the last copy", row: func(*api.App) {},
 			nodes: map[string][]string{"a": {"0/x=RUNNING"}}, stop: []string{"x"}, refused: []string{"x: " + whyLast},
 		},
 		{
-			name: "of the last copy, which starts", row: func(*message.App) {},
+			name: "of the last copy, which starts", row: func(*api.App) {},
 			nodes: map[string][]string{"a": {"0/x=STARTING"}}, stop: []string{"x"}, refused: []string{"x: " + whyLast},
 		},
 		{
-			name: "of the last copy, of an app that cannot be started", row: func(r *message.App) { r.Package = message.PackageFailed },
+			name: "of the last copy, of an app that cannot be started", row: func(r *api.App) { r.Package = api.PackageFailed },
 			nodes: map[string][]string{"a": {"0/x=RUNNING"}}, stop: []string{"x"}, refused: []string{"x: " + whyLast},
 		},
 		{
-			name: "of one of two", row: func(*message.App) {},
+			name: "of one of two", row: func(*api.App) {},
 			nodes: map[string][]string{"a": {"0/x=RUNNING"}, "b": {"0/y=RUNNING"}}, stop: []string{"y"}, want: []string{"stop y on b"},
 		},
 		{
-			name: "of both of two", row: func(*message.App) {},
+			name: "of both of two", row: func(*api.App) {},
 			nodes: map[string][]string{"a": {"0/x=RUNNING"}, "b": {"0/y=RUNNING"}}, stop: []string{"x", "y"},
 			refused: []string{"y: " + whyLast}, want: []string{"stop x on a"},
 		},
 		{
-			name: "of the one that is up, of two", row: func(*message.App) {},
+			name: "of the one that is up, of two", row: func(*api.App) {},
 			nodes: map[string][]string{"a": {"0/x=RUNNING", "0/y=STARTING"}}, stop: []string{"x"}, refused: []string{"x: " + whyLast},
 		},
 		{
-			name: "of the one that starts, of two", row: func(*message.App) {},
+			name: "of the one that starts, of two", row: func(*api.App) {},
 			nodes: map[string][]string{"a": {"0/x=RUNNING", "0/y=STARTING"}}, stop: []string{"y"}, want: []string{"stop y on a"},
 		},
 		{
-			name: "of the one that stays", row: func(*message.App) {}, drained: "b",
+			name: "of the one that stays", row: func(*api.App) {}, drained: "b",
 			nodes: map[string][]string{"a": {"0/x=RUNNING"}, "b": {"0/y=EVACUATING"}}, stop: []string{"x"}, refused: []string{"x: " + whyLast},
 			want: []string{"stop y on b"}, // the stop of the drain
 		},
 		{
-			name: "of an evacuating one, another starts", row: func(*message.App) {}, drained: "b",
+			name: "of an evacuating one, another starts", row: func(*api.App) {}, drained: "b",
 			nodes: map[string][]string{"a": {"0/x=STARTING"}, "b": {"0/y=EVACUATING"}}, stop: []string{"y"}, refused: []string{"y: " + whyLast},
 		},
 		{
-			name: "of an evacuating one, another runs", row: func(*message.App) {}, drained: "b",
+			name: "of an evacuating one, another runs", row: func(*api.App) {}, drained: "b",
 			nodes: map[string][]string{"a": {"0/x=RUNNING"}, "b": {"0/y=EVACUATING"}}, stop: []string{"y"}, want: []string{"stop y on b"},
 		},
 		{
-			name: "of an earlier version, which serves", row: func(r *message.App) { r.Version = "v2" },
+			name: "of an earlier version, which serves", row: func(r *api.App) { r.Version = "v2" },
 			nodes: map[string][]string{"a": {"0/x=RUNNING", "0/y@v2=STARTING"}}, stop: []string{"x"}, refused: []string{"x: " + whyNotReplaced},
 		},
 		{
-			name: "of an earlier version, which is replaced", row: func(r *message.App) { r.Version = "v2" },
+			name: "of an earlier version, which is replaced", row: func(r *api.App) { r.Version = "v2" },
 			nodes: map[string][]string{"a": {"0/x=RUNNING", "0/y@v2=RUNNING"}}, stop: []string{"x"}, want: []string{"stop x on a"},
 		},
 	} {
@@ -197,7 +197,7 @@ func TestEvacuationIsNudgedAsWell(t *testing.T) {
 			w.stop("nudged as well", []string{"x"})
 			w.start("v1", 0)
 			w.expect("nothing more")
-			w.c.exited(message.Exited{Instance: "x"})
+			w.c.exited(api.Exited{Instance: "x"})
 			w.node("a", true)
 			w.expect("done")
 			if n := len(w.c.bySlot[slot{"web", "v1", 0}]); n != 1 {

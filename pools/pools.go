@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/resource"
+	"github.com/weirkeeper/weirkeeper/api"
 )
 
 // Market is what a provider sells: an instance type in a zone.
@@ -14,28 +14,15 @@ type Market struct {
 	Zone         string `json:"zone"`
 }
 
-// InstanceState is the state of a machine as the provider reports it.
-//
-//	pending ──► running ──► terminating ──► (gone)
-//	   └───────────────────────▲
-type InstanceState string
-
-const (
-	InstanceUnknown     InstanceState = ""            // the provider reports no state
-	InstancePending     InstanceState = "pending"     // requested, not running yet
-	InstanceRunning     InstanceState = "running"     // running
-	InstanceTerminating InstanceState = "terminating" // shutting down
-)
-
 // Instance is a machine as the provider reports it.
 type Instance struct {
-	ID       string        `json:"id"`
-	Group    string        `json:"group"`
-	Market   Market        `json:"market"`
-	Weight   float64       `json:"weight"`
-	State    InstanceState `json:"state"`
-	Launched time.Time     `json:"launched"`
-	Stale    bool          `json:"stale,omitempty"` // a roll replaces it
+	ID       string            `json:"id"`
+	Group    string            `json:"group"`
+	Market   Market            `json:"market"`
+	Weight   float64           `json:"weight"`
+	State    api.InstanceState `json:"state"`
+	Launched time.Time         `json:"launched"`
+	Stale    bool              `json:"stale,omitempty"` // a roll replaces it
 	// Protected: the provider rejects its termination.
 	Protected bool `json:"protected,omitempty"`
 	// Cordoned: an operator marked it at the provider. A prune never chooses it.
@@ -60,14 +47,11 @@ type GroupSnapshot struct {
 	Instances []Instance `json:"instances"`
 }
 
-// Unlimited is the Max of a group without an upper bound.
-const Unlimited = int(^uint(0) >> 1)
-
 // Fulfilled returns the weight of all instances that are not terminating.
 func (g GroupSnapshot) Fulfilled() float64 {
 	var sum float64
 	for _, i := range g.Instances {
-		if i.State != InstanceTerminating {
+		if i.State != api.InstanceTerminating {
 			sum += i.Weight
 		}
 	}
@@ -140,45 +124,6 @@ type Notice struct {
 	Done func()
 }
 
-// NodeState is the state of a machine as the scheduler reports it.
-type NodeState string
-
-const (
-	NodeUnknown  NodeState = ""         // unknown: never changed
-	NodeOrphaned NodeState = "orphaned" // the instance runs, its node has not joined
-	NodeIdle     NodeState = "idle"     // joined, no tasks
-	NodeRunning  NodeState = "running"  // joined, has tasks
-)
-
-// NodeFacts is the report of a node. Its agent publishes it on "weir.<cluster>.node.<id>".
-type NodeFacts struct {
-	ID          string          `json:"id"` // the instance's id
-	Pool        string          `json:"pool"`
-	Group       string          `json:"group"`
-	BootID      string          `json:"boot_id"`
-	Resources   resource.Vector `json:"resources"`
-	Allocated   resource.Vector `json:"allocated"`
-	Tasks       int             `json:"tasks"`
-	BatchTasks  int             `json:"batch_tasks,omitempty"`
-	Draining    bool            `json:"draining,omitempty"` // cordoned: accepts no new tasks
-	SafeToEvict bool            `json:"safe_to_evict"`
-	// Priority is that of a Node: the maximum over its tasks of 2 x cpus + mem / 1000 MB, as in
-	// Clusterman.
-	Priority float64 `json:"priority,omitempty"`
-	// Conditions are what the agent found on its own machine. Each type occurs once, and there are
-	// at most MaxConditions. A condition that is not Failed was checked and is good.
-	Conditions []Condition `json:"conditions,omitempty"`
-	// Heartbeat is the period of the node's heartbeats. Package liveness uses it to detect a silent
-	// node. 0: not published.
-	Heartbeat time.Duration `json:"heartbeat,omitempty"`
-	// Rival is another agent that has claimed this node in the last minutes, for people.
-	Rival string    `json:"rival,omitempty"`
-	At    time.Time `json:"at"` // by the node's clock: silence is measured from the receipt
-	// ClockAhead is how far the node's clock was ahead of the receiver's, negative: behind. The receiver sets it if the
-	// difference is at least ClockTolerance.
-	ClockAhead time.Duration `json:"clock_ahead,omitempty"`
-}
-
 // ClockTolerance is the difference of two clocks that is normal, with the time that a message takes.
 const ClockTolerance = 30 * time.Second
 
@@ -189,22 +134,11 @@ const (
 	MaxConditionWhy  = 256 // bytes of a Why
 )
 
-// Condition is the result of one check of a machine by its own agent or by a problem detector
-// beside the agent: disk, file system, kernel.
-type Condition struct {
-	Type   string `json:"type"`
-	Failed bool   `json:"failed"`
-	Why    string `json:"why,omitempty"` // for people
-}
-
-// Joined reports whether the node has joined the pool and reports facts.
-func (s NodeState) Joined() bool { return s == NodeIdle || s == NodeRunning }
-
 // Node is an instance with the facts that its node reports.
 type Node struct {
-	Instance Instance  `json:"instance"`
-	State    NodeState `json:"state"`
-	Facts    NodeFacts `json:"facts"`
+	Instance Instance      `json:"instance"`
+	State    api.NodeState `json:"state"`
+	Facts    api.NodeFacts `json:"facts"`
 	// Cordoned: an operator marked it. A prune never chooses it.
 	Cordoned bool `json:"cordoned,omitempty"`
 	// Priority orders the candidates of a prune. The lowest goes first.

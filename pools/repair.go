@@ -3,27 +3,17 @@ package pools
 import (
 	"context"
 	"errors"
+
+	"github.com/weirkeeper/weirkeeper/api"
 )
 
 // ErrRepairFailed: the repair in place ended without success.
 var ErrRepairFailed = errors.New("the repair failed")
 
-// RepairKind is the kind of a repair in place. The instance keeps its id.
-type RepairKind string
-
-const (
-	RepairStart   RepairKind = "start"   // start a stopped machine.
-	RepairReboot  RepairKind = "reboot"  // request a restart of the operating system.
-	RepairReset   RepairKind = "reset"   // stop the machine by force, and start it.
-	RepairRebuild RepairKind = "rebuild" // replace the root volume, and restart the machine.
-	// RepairWorkflow is a workflow of the operator. Node health runs it, not a Repairer.
-	RepairWorkflow RepairKind = "workflow"
-)
-
 // InPlaceRepair is one repair in place.
 type InPlaceRepair struct {
 	Instance string
-	Kind     RepairKind
+	Kind     api.RepairKind
 	// Attempt is the idempotency key: a repair that was begun under it is not begun again.
 	Attempt string
 	Image   string // of RepairRebuild; empty: the machine's own
@@ -34,7 +24,7 @@ type InPlaceRepair struct {
 // Repairer is a [Group] that can repair its instances in place. It may be used concurrently.
 type Repairer interface {
 	// RepairKinds returns the kinds of repair that the group supports.
-	RepairKinds() []RepairKind
+	RepairKinds() []api.RepairKind
 	// RepairInPlace begins the repair, or returns the state of a repair that was begun. It does not wait for
 	// the end. The caller repeats it until done is true or the error is ErrRepairFailed. Any other
 	// error means that only this call failed. done means that the provider has finished, not that

@@ -150,7 +150,7 @@ func (w *Writer) prepare(ctx context.Context, now time.Time) (*snapshot.Snapshot
 		return nil, err
 	}
 	if w.paused = orders.Pause != nil; w.paused {
-		return nil, orders.Allow(now)
+		return nil, pools.AllowOrders(orders, now)
 	}
 	reading, err := w.Read(ctx, now)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 	"github.com/weirkeeper/weirkeeper/pools/plan"
@@ -63,11 +63,11 @@ func (d *drains) choose(ctx context.Context, now time.Time, c drain.Choice, r *R
 	if err == nil {
 		err = d.machine.Load().Add(ctx, now, c)
 	}
-	a := Action{Op: OpRemove, Group: c.Group, Node: c.Node, What: c.Why}
+	a := api.Action{Op: api.OpRemove, Group: c.Group, Node: c.Node, What: c.Why}
 	if c.RepairInPlace != nil {
-		a.Op = OpRepairInPlace
+		a.Op = api.OpRepairInPlace
 	}
-	r.Actions = append(r.Actions, a.ended(err))
+	r.Actions = append(r.Actions, endedAction(a, err))
 	return err
 }
 
@@ -87,12 +87,12 @@ func (d *drains) beginDrain(ctx context.Context, now time.Time, c drain.Choice, 
 
 // release begins the drains of the chosen nodes, and returns those whose drain is saved. A stale
 // node is drained for a rolling.
-func (d *drains) release(ctx context.Context, now time.Time, choices []plan.Choice, reason drain.Reason, stale map[string]bool, r *Report) ([]plan.Choice, error) {
+func (d *drains) release(ctx context.Context, now time.Time, choices []plan.Choice, reason api.DrainReason, stale map[string]bool, r *Report) ([]plan.Choice, error) {
 	var released []plan.Choice
 	for _, c := range choices {
 		why := reason
-		if reason == drain.ScaleIn && stale[c.ID] {
-			why = drain.Rolling
+		if reason == api.DrainScaleIn && stale[c.ID] {
+			why = api.DrainRolling
 		}
 		saved, err := d.beginDrain(ctx, now, drain.Choice{Node: c.ID, Group: c.Group, Weight: c.Weight, Reason: why, Why: string(c.Why)}, r)
 		if saved {
@@ -106,7 +106,7 @@ func (d *drains) release(ctx context.Context, now time.Time, choices []plan.Choi
 }
 
 // takeBack keeps these leaving nodes, because they are needed again.
-func (d *drains) takeBack(ctx context.Context, now time.Time, nodes []resolve.Leaver, timeout time.Duration, r *Report) error {
+func (d *drains) takeBack(ctx context.Context, now time.Time, nodes []api.Leaver, timeout time.Duration, r *Report) error {
 	if len(nodes) == 0 {
 		return nil
 	}
@@ -118,8 +118,8 @@ func (d *drains) takeBack(ctx context.Context, now time.Time, nodes []resolve.Le
 	defer cancel()
 	kept, err := d.machine.Load().TakeBack(ctx, now, ids...)
 	if kept > 0 || err != nil {
-		a := Action{Op: OpTakeBack, What: fmt.Sprintf("%g that were on their way out are needed again", kept)}
-		r.Actions = append(r.Actions, a.ended(err))
+		a := api.Action{Op: api.OpTakeBack, What: fmt.Sprintf("%g that were on their way out are needed again", kept)}
+		r.Actions = append(r.Actions, endedAction(a, err))
 	}
 	return fatal(err)
 }
@@ -135,7 +135,7 @@ func (d *drains) advance(ctx context.Context, now time.Time, views map[string]dr
 		if e.Why != "" {
 			what += ": " + e.Why
 		}
-		r.Actions = append(r.Actions, Action{Op: OpDrain, Group: e.Group, Node: e.Node, What: what, Error: e.Err})
+		r.Actions = append(r.Actions, api.Action{Op: api.OpDrain, Group: e.Group, Node: e.Node, What: what, Error: e.Err})
 	}
 	if err != nil && !errors.Is(err, context.Canceled) {
 		r.problem(err)
@@ -150,7 +150,7 @@ func (d *drains) reportSilent(s *snapshot.Snapshot, r *Report) {
 		return
 	}
 	for _, one := range d.records() {
-		if _, silent := slices.BinarySearch(s.Silent, one.Node); silent && one.Reason == drain.Removal && one.State.Leaving() {
+		if _, silent := slices.BinarySearch(s.Silent, one.Node); silent && one.Reason == api.DrainRemoval && one.State.Leaving() {
 			r.problem(fmt.Errorf("node %s, which an operator removes, is silent: its tasks are unknown, so it will not be drained, "+
 				"and stays after %s: set force_terminate in the pool's draining, or end it at the provider", one.Node, one.Deadline.Format(time.RFC3339)))
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
@@ -19,10 +20,10 @@ type orders struct {
 
 // read returns the orders in force. After an error nothing may be done, because unknown orders may
 // forbid anything.
-func (o orders) read(ctx context.Context, now time.Time) (pools.Orders, error) {
+func (o orders) read(ctx context.Context, now time.Time) (api.Orders, error) {
 	all, err := o.book.Read(ctx, now)
 	if err != nil {
-		return pools.Orders{}, fmt.Errorf("read the operators' orders: %w", err)
+		return api.Orders{}, fmt.Errorf("read the operators' orders: %w", err)
 	}
 	if all.Pause != nil && !all.Pause.InForce(now) {
 		all.Pause = nil
@@ -32,7 +33,7 @@ func (o orders) read(ctx context.Context, now time.Time) (pools.Orders, error) {
 
 // remove begins the drains of the nodes that an operator named. It removes an order after the drain
 // is saved, or if the order has no effect.
-func (o orders) remove(ctx context.Context, now time.Time, s *snapshot.Snapshot, removals []pools.Removal, drains *drains, r *Report) error {
+func (o orders) remove(ctx context.Context, now time.Time, s *snapshot.Snapshot, removals []api.Removal, drains *drains, r *Report) error {
 	busy := s.Busy()
 	for _, order := range removals {
 		node, refused := removable(s, order)
@@ -44,7 +45,7 @@ func (o orders) remove(ctx context.Context, now time.Time, s *snapshot.Snapshot,
 			continue // the order stays
 		default:
 			saved, err := drains.beginDrain(ctx, now, drain.Choice{
-				Node: node.ID, Group: node.Group, Weight: node.Weight, Reason: drain.Removal, Why: order.Text(),
+				Node: node.ID, Group: node.Group, Weight: node.Weight, Reason: api.DrainRemoval, Why: order.Text(),
 			}, r)
 			if err != nil {
 				return err
@@ -65,7 +66,7 @@ func (o orders) remove(ctx context.Context, now time.Time, s *snapshot.Snapshot,
 }
 
 // removable returns the instance of an order, or why it cannot be removed.
-func removable(s *snapshot.Snapshot, order pools.Removal) (pools.Instance, error) {
+func removable(s *snapshot.Snapshot, order api.Removal) (pools.Instance, error) {
 	i, there := s.Instance(order.Node)
 	by := cmp.Or(order.By, "an operator")
 	switch {
@@ -79,7 +80,7 @@ func removable(s *snapshot.Snapshot, order pools.Removal) (pools.Instance, error
 
 // unmark removes the marks of groups that are completely rolled, and reports those of unknown
 // groups.
-func (o orders) unmark(ctx context.Context, s *snapshot.Snapshot, marks []pools.StaleMark, r *Report) error {
+func (o orders) unmark(ctx context.Context, s *snapshot.Snapshot, marks []api.StaleMark, r *Report) error {
 	for _, mark := range marks {
 		if len(s.LaunchedBefore(mark.Group, mark.At)) > 0 {
 			continue

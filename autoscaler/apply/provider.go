@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
 	"github.com/weirkeeper/weirkeeper/internal/platform/trace"
@@ -71,7 +72,7 @@ func (p *provider) raise(ctx context.Context, now time.Time, round *resolve.Roun
 
 // change makes the changes of one step concurrently, and reports their results to the round.
 func (p *provider) change(ctx context.Context, now time.Time, round *resolve.Round, changes []resolve.TargetChange, r *Report) (err error) {
-	actions, errs := make([]Action, len(changes)), make([]error, len(changes))
+	actions, errs := make([]api.Action, len(changes)), make([]error, len(changes))
 	var wg sync.WaitGroup
 	for i, c := range changes {
 		wg.Go(func() { actions[i], errs[i] = p.setTarget(ctx, now, c) })
@@ -92,7 +93,7 @@ func (p *provider) change(ctx context.Context, now time.Time, round *resolve.Rou
 	return err
 }
 
-func (p *provider) setTarget(ctx context.Context, now time.Time, c resolve.TargetChange) (Action, error) {
+func (p *provider) setTarget(ctx context.Context, now time.Time, c resolve.TargetChange) (api.Action, error) {
 	began := time.Now()
 	group, _ := p.find(c.Group) // the changes are of these groups
 	called := false
@@ -103,8 +104,8 @@ func (p *provider) setTarget(ctx context.Context, now time.Time, c resolve.Targe
 	if called {
 		p.targets.set(c.Group, c.Target, now, err)
 	}
-	action := Action{Op: OpSetTarget, Group: c.Group, Target: c.Target, What: c.Why, Latency: time.Since(began)}
-	return action.ended(err), err
+	action := api.Action{Op: api.OpSetTarget, Group: c.Group, Target: c.Target, What: c.Why, Latency: time.Since(began)}
+	return endedAction(action, err), err
 }
 
 // Terminate implements drain.Groups.
@@ -130,11 +131,11 @@ func (p *provider) RepairInPlace(ctx context.Context, group string, m pools.InPl
 	if err != nil {
 		return false, err
 	}
-	if !supportsRepair(g, m.Kind) || m.Kind == pools.RepairWorkflow && p.workflow == nil {
+	if !supportsRepair(g, m.Kind) || m.Kind == api.RepairWorkflow && p.workflow == nil {
 		return false, fmt.Errorf("%w: group %s does not support %s", pools.ErrRepairFailed, group, m.Kind)
 	}
 	err = p.guard.call(ctx, func(ctx context.Context) error {
-		if m.Kind == pools.RepairWorkflow {
+		if m.Kind == api.RepairWorkflow {
 			done, err = p.workflow(m)
 		} else {
 			ctx, end := p.trace.Begin(ctx, trace.Repair, group)
@@ -147,8 +148,8 @@ func (p *provider) RepairInPlace(ctx context.Context, group string, m pools.InPl
 }
 
 // supportsRepair reports whether the instances of the group support that in-place repair.
-func supportsRepair(g pools.Group, kind pools.RepairKind) bool {
-	if kind == pools.RepairWorkflow {
+func supportsRepair(g pools.Group, kind api.RepairKind) bool {
+	if kind == api.RepairWorkflow {
 		return true // the group does not run it
 	}
 	repairer, can := g.(pools.Repairer)

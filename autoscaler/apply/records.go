@@ -3,6 +3,7 @@ package apply
 import (
 	"maps"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
 	"github.com/weirkeeper/weirkeeper/pools"
@@ -11,9 +12,9 @@ import (
 )
 
 // Records are the drain records of a pool.
-type Records []drain.Record
+type Records []api.Drain
 
-func (rs Records) nodes(are func(drain.Record) bool) map[string]bool {
+func (rs Records) nodes(are func(api.Drain) bool) map[string]bool {
 	var out map[string]bool
 	for _, r := range rs {
 		if are(r) {
@@ -28,42 +29,42 @@ func (rs Records) nodes(are func(drain.Record) bool) map[string]bool {
 
 // Leaving returns the leaving nodes.
 func (rs Records) Leaving() map[string]bool {
-	return rs.nodes(func(r drain.Record) bool { return !r.Stays() })
+	return rs.nodes(func(r api.Drain) bool { return !drain.Stays(r) })
 }
 
 // InPlace returns the nodes with an in-place repair, begun or waiting.
-func (rs Records) InPlace() map[string]bool { return rs.nodes(drain.Record.InPlace) }
+func (rs Records) InPlace() map[string]bool { return rs.nodes(drain.IsInPlace) }
 
 // released returns the nodes whose end is no loss: those that the writer removes.
 func (rs Records) released() map[string]bool {
-	return rs.nodes(func(r drain.Record) bool { return !r.Stays() && !r.ProviderEnds })
+	return rs.nodes(func(r api.Drain) bool { return !drain.Stays(r) && !r.ProviderEnds })
 }
 
 // Returnable returns the nodes that can be taken back, in the order of drain.Returnable. A
 // quarantined node would offer no capacity, so it keeps leaving.
-func (rs Records) Returnable(s *snapshot.Snapshot) []resolve.Leaver {
-	var out []resolve.Leaver
+func (rs Records) Returnable(s *snapshot.Snapshot) []api.Leaver {
+	var out []api.Leaver
 	for _, r := range drain.Returnable(rs) {
 		if s.Quarantined(r.Node) {
 			continue
 		}
-		out = append(out, resolve.Leaver{ID: r.Node, Group: r.Group, Weight: r.Weight})
+		out = append(out, api.Leaver{ID: r.Node, Group: r.Group, Weight: r.Weight})
 	}
 	return out
 }
 
 // groups returns the groups for the account of the pool, with these targets.
 func (rs Records) groups(s *snapshot.Snapshot, target func(pools.GroupSnapshot) int) []resolve.Group {
-	leaving, aside := map[string][]resolve.Leaver{}, rs.aside(s)
+	leaving, aside := map[string][]api.Leaver{}, rs.aside(s)
 	if len(rs) > 0 {
 		there := make(map[string]bool, len(s.Nodes))
 		for _, n := range s.Nodes {
-			there[n.Instance.ID] = there[n.Instance.ID] || n.Instance.State != pools.InstanceTerminating
+			there[n.Instance.ID] = there[n.Instance.ID] || n.Instance.State != api.InstanceTerminating
 		}
 		for _, r := range rs {
-			if r.Committed() && r.Validate() == nil && there[r.Node] {
-				leaving[r.Group] = append(leaving[r.Group], resolve.Leaver{
-					ID: r.Node, Group: r.Group, Weight: r.Weight, Waits: r.Hold && r.State == drain.Chosen,
+			if drain.IsCommitted(r) && drain.ValidateRecord(r) == nil && there[r.Node] {
+				leaving[r.Group] = append(leaving[r.Group], api.Leaver{
+					ID: r.Node, Group: r.Group, Weight: r.Weight, Waits: r.Hold && r.State == api.DrainChosen,
 				})
 			}
 		}
@@ -79,19 +80,19 @@ func (rs Records) groups(s *snapshot.Snapshot, target func(pools.GroupSnapshot) 
 }
 
 // aside returns the quarantined nodes that do not leave, by group.
-func (rs Records) aside(s *snapshot.Snapshot) map[string][]resolve.Leaver {
-	var out map[string][]resolve.Leaver
+func (rs Records) aside(s *snapshot.Snapshot) map[string][]api.Leaver {
+	var out map[string][]api.Leaver
 	leaving := map[string]bool(nil)
 	for _, n := range s.Nodes {
 		i := n.Instance
-		if !s.Quarantined(i.ID) || i.State == pools.InstanceTerminating {
+		if !s.Quarantined(i.ID) || i.State == api.InstanceTerminating {
 			continue
 		}
 		if out == nil {
-			out, leaving = map[string][]resolve.Leaver{}, rs.Leaving()
+			out, leaving = map[string][]api.Leaver{}, rs.Leaving()
 		}
 		if !leaving[i.ID] {
-			out[i.Group] = append(out[i.Group], resolve.Leaver{ID: i.ID, Group: i.Group, Weight: i.Weight})
+			out[i.Group] = append(out[i.Group], api.Leaver{ID: i.ID, Group: i.Group, Weight: i.Weight})
 		}
 	}
 	return out
@@ -110,11 +111,11 @@ func (rs Records) Disruption(s *snapshot.Snapshot) disruption.Budget {
 	}
 	there := make(map[string]bool, len(s.Nodes))
 	for _, n := range s.Nodes {
-		there[n.Instance.ID] = n.Instance.State != pools.InstanceTerminating
+		there[n.Instance.ID] = n.Instance.State != api.InstanceTerminating
 	}
 	for _, r := range rs {
-		serves := r.InService() || r.Hold && r.State == drain.Chosen
-		if _, counted := b.Out[r.Node]; !counted && !serves && there[r.Node] && r.Validate() == nil {
+		serves := r.InService() || r.Hold && r.State == api.DrainChosen
+		if _, counted := b.Out[r.Node]; !counted && !serves && there[r.Node] && drain.ValidateRecord(r) == nil {
 			b.Out[r.Node] = disruption.Kind(r.Reason)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 )
 
@@ -32,7 +33,7 @@ type Intent struct {
 type Saved struct {
 	Schema int           `json:"schema"`
 	Weir   string        `json:"weir,omitempty"` // the version that wrote it
-	State  resolve.State `json:"state"`
+	State  api.PoolState `json:"state"`
 	Intent *Intent       `json:"intent,omitempty"` // nil after it was carried out
 }
 
@@ -42,7 +43,7 @@ type journal struct {
 	version string // of this build
 	guard   *guard
 	loaded  bool          // state is that of the last process, or no state exists
-	state   resolve.State // without Joined
+	state   api.PoolState // without Joined
 }
 
 // load restores the state of the last process, and returns the nodes that had joined; without them
@@ -60,7 +61,7 @@ func (j *journal) load(ctx context.Context, now time.Time, pool string, log *slo
 	}
 	m, err := Decode(data)
 	if err == nil {
-		err = m.State.Validate()
+		err = resolve.ValidateState(m.State)
 	}
 	if errors.Is(err, ErrLaterSchema) {
 		return nil, false, fmt.Errorf("load the state of pool %s: %w", pool, err)
@@ -83,7 +84,7 @@ func (j *journal) load(ctx context.Context, now time.Time, pool string, log *slo
 }
 
 // save saves a state and the intent; nil: the intent was carried out.
-func (j *journal) save(ctx context.Context, s resolve.State, joined []string, i *Intent) error {
+func (j *journal) save(ctx context.Context, s api.PoolState, joined []string, i *Intent) error {
 	s.Joined = joined
 	data, err := json.Marshal(Saved{resolve.Schema, j.version, s, i})
 	if err != nil {

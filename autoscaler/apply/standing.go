@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
 	"github.com/weirkeeper/weirkeeper/pools"
@@ -17,13 +18,13 @@ import (
 // poolState is the pool after the changes since a snapshot.
 type poolState struct {
 	*snapshot.Snapshot
-	state   resolve.State
+	state   api.PoolState
 	account resolve.Account
 	records Records
 }
 
 // aside returns the groups in backoff.
-func (p poolState) aside() map[string]plan.Backoff {
+func (p poolState) aside() map[string]api.GroupBackoff {
 	return plan.InBackoff(p.state.Backoffs, p.state.Clock)
 }
 
@@ -56,7 +57,7 @@ func (p poolState) full(since time.Time) bool {
 	for _, n := range p.Nodes {
 		i, unfit := n.Instance, n.Unhealthy || inPlace[n.Instance.ID]
 		switch {
-		case !counts[i.Group] || leaving[i.ID] || p.Quarantined(i.ID) || i.State == pools.InstanceTerminating:
+		case !counts[i.Group] || leaving[i.ID] || p.Quarantined(i.ID) || i.State == api.InstanceTerminating:
 		case !unfit:
 			have += n.JoinedWeight()
 		case !i.Launched.After(since):
@@ -71,7 +72,7 @@ func (p poolState) full(since time.Time) bool {
 const unlistedGroup = time.Hour
 
 // views returns the nodes in the form for their drains. facts are newer than the snapshot.
-func (p poolState) views(facts []pools.NodeFacts) map[string]drain.NodeSnapshot {
+func (p poolState) views(facts []api.NodeFacts) map[string]drain.NodeSnapshot {
 	views := make(map[string]drain.NodeSnapshot, len(p.Nodes))
 	busy := p.Busy()
 	for _, n := range p.Nodes {
@@ -80,8 +81,8 @@ func (p poolState) views(facts []pools.NodeFacts) map[string]drain.NodeSnapshot 
 	// A node that joined after the snapshot is not an orphan.
 	late := map[string]bool{}
 	for _, f := range facts {
-		if one, there := views[f.ID]; there && one.Node == pools.NodeOrphaned {
-			one.Node = pools.NodeUnknown
+		if one, there := views[f.ID]; there && one.Node == api.NodeOrphaned {
+			one.Node = api.NodeUnknown
 			views[f.ID] = one
 		}
 		late[f.ID] = true
@@ -92,7 +93,7 @@ func (p poolState) views(facts []pools.NodeFacts) map[string]drain.NodeSnapshot 
 	}
 	for _, record := range p.records {
 		one, there := views[record.Node]
-		switch silent := one.Instance == drain.Present && one.Node == pools.NodeUnknown; {
+		switch silent := one.Instance == drain.Present && one.Node == api.NodeUnknown; {
 		case !there && !listed[record.Group] && p.At.Sub(record.Since) < unlistedGroup:
 			one = drain.NodeSnapshot{Instance: drain.PresenceUnknown, At: p.At}
 		case !there:
@@ -100,7 +101,7 @@ func (p poolState) views(facts []pools.NodeFacts) map[string]drain.NodeSnapshot 
 		case record.Hold:
 			one.Replaced = p.full(record.Since)
 			fallthrough
-		case record.Reason == drain.Repair:
+		case record.Reason == api.DrainRepair:
 			if silent && (p.StartingFor(record.Node) || late[record.Node] || len(late) == 0 && p.allSilent(record)) {
 				one.Instance = drain.PresenceUnknown // otherwise it would count as a node that does not report
 			}
@@ -113,9 +114,9 @@ func (p poolState) views(facts []pools.NodeFacts) map[string]drain.NodeSnapshot 
 // allSilent reports, for a pool in which no node reports, whether the silence of the record's node has
 // no meaning. That is so if other nodes should report too, or if the node reported since its repair
 // began.
-func (p poolState) allSilent(r drain.Record) bool {
+func (p poolState) allSilent(r api.Drain) bool {
 	others := slices.ContainsFunc(p.Silent, func(id string) bool { return id != r.Node })
-	return others || r.State.Leaving() && r.State != drain.Chosen
+	return others || r.State.Leaving() && r.State != api.DrainChosen
 }
 
 // viewOf returns a node in the form for its drain. The listed groups were read completely, so a node
@@ -126,7 +127,7 @@ func viewOf(at time.Time, n pools.Node, busy string) drain.NodeSnapshot {
 		FactsAt: n.Facts.At, Cordoned: n.Facts.Draining, Tasks: n.Facts.Tasks,
 		BootID: n.Facts.BootID,
 	}
-	if n.Instance.State == pools.InstanceTerminating {
+	if n.Instance.State == api.InstanceTerminating {
 		v.Instance = drain.Ending
 	}
 	return v
@@ -139,9 +140,9 @@ func (p poolState) warnings(notices []pools.Notice) (handled []pools.Notice, dra
 	busy, inPlace := p.Busy(), p.records.InPlace()
 	for _, n := range notices {
 		i, ours := p.Instance(n.Instance)
-		reason := drain.Spot
+		reason := api.DrainSpot
 		if n.Kind == pools.Rebalance {
-			reason = drain.Rebalance
+			reason = api.DrainRebalance
 		}
 		if n.Kind == pools.Rebalance && (busy[i.Group] != "" || inPlace[n.Instance]) {
 			continue
@@ -158,7 +159,7 @@ func (p poolState) warnings(notices []pools.Notice) (handled []pools.Notice, dra
 // repairs returns the choice for each request. If there is nothing to begin, the choice has no
 // node, and the error is the reason.
 func (p poolState) repairs(now time.Time, requests []Request) ([]drain.Choice, []error) {
-	records := map[string]drain.Record{}
+	records := map[string]api.Drain{}
 	for _, r := range p.records {
 		records[r.Node] = r
 	}
@@ -209,7 +210,7 @@ func (p poolState) repair(now time.Time, r pools.RepairRequest) (drain.Choice, e
 		return drain.Choice{}, fmt.Errorf("%w: group %s does not support %s", pools.ErrRefused, n.Group, r.RepairInPlace.Kind)
 	}
 	return drain.Choice{
-		Node: n.ID, Group: n.Group, Weight: n.Weight, Reason: drain.Repair,
+		Node: n.ID, Group: n.Group, Weight: n.Weight, Reason: api.DrainRepair,
 		Attempt: r.Attempt, Hold: r.Hold, RepairInPlace: r.RepairInPlace, Deadline: r.Deadline, Why: r.Why, Evidence: r.Evidence,
 	}, nil
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
 	"github.com/weirkeeper/weirkeeper/pools"
@@ -17,15 +18,15 @@ import (
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 // newPoolState returns a pool of one group of target 3 whose nodes have these states.
-func newPoolState(states ...pools.NodeState) poolState {
+func newPoolState(states ...api.NodeState) poolState {
 	s := &snapshot.Snapshot{At: noon, Groups: []pools.GroupSnapshot{{ID: "a", Target: 3, Max: 4}}}
 	for i, state := range states {
 		id := "a-" + string(rune('1'+i))
 		s.Nodes = append(s.Nodes, pools.Node{
 			State:    state,
-			Instance: pools.Instance{ID: id, Group: "a", Weight: 1, State: pools.InstanceRunning, Launched: noon.Add(-time.Hour)},
+			Instance: pools.Instance{ID: id, Group: "a", Weight: 1, State: api.InstanceRunning, Launched: noon.Add(-time.Hour)},
 		})
-		if state == pools.NodeUnknown {
+		if state == api.NodeUnknown {
 			s.Silent = append(s.Silent, id)
 		}
 	}
@@ -36,21 +37,21 @@ func newPoolState(states ...pools.NodeState) poolState {
 func (p poolState) with(records Records) poolState {
 	wanted := 3.0
 	p.records = records
-	p.account = resolve.State{Wanted: &wanted}.Account(records.groups(p.Snapshot, found))
+	p.account = resolve.AccountOf(api.PoolState{Wanted: &wanted}, records.groups(p.Snapshot, found))
 	return p
 }
 
-func repairing(node string, hold bool) drain.Record {
-	return drain.Record{
-		Node: node, Group: "a", Weight: 1, Reason: drain.Repair, State: drain.Chosen, Hold: hold, Attempt: "attempt-1",
+func repairing(node string, hold bool) api.Drain {
+	return api.Drain{
+		Node: node, Group: "a", Weight: 1, Reason: api.DrainRepair, State: api.DrainChosen, Hold: hold, Attempt: "attempt-1",
 		Since: noon, Deadline: noon.Add(time.Hour),
 	}
 }
 
 const (
-	running = pools.NodeRunning
-	unknown = pools.NodeUnknown
-	orphan  = pools.NodeOrphaned
+	running = api.NodeRunning
+	unknown = api.NodeUnknown
+	orphan  = api.NodeOrphaned
 )
 
 // A drain gets its node from the snapshot, with newer reports: a node that reports since is not an
@@ -66,7 +67,7 @@ func TestViews(t *testing.T) {
 	}{
 		{"as it was", newPoolState(running, running), nil, "", drain.NodeSnapshot{Instance: drain.Present, At: noon, Node: running}},
 		{"busy", newPoolState(running, running), func(p *poolState) { p.Groups[0].Busy = "a refresh" }, "", drain.NodeSnapshot{Instance: drain.Present, At: noon, Node: running, Busy: "a refresh"}},
-		{"it ends", newPoolState(running, running), func(p *poolState) { p.Nodes[1].Instance.State = pools.InstanceTerminating }, "", drain.NodeSnapshot{Instance: drain.Ending, At: noon, Node: running}},
+		{"it ends", newPoolState(running, running), func(p *poolState) { p.Nodes[1].Instance.State = api.InstanceTerminating }, "", drain.NodeSnapshot{Instance: drain.Ending, At: noon, Node: running}},
 		{"an orphan reports", newPoolState(running, orphan), nil, "a-2", drain.NodeSnapshot{Instance: drain.Present, At: noon, Node: unknown}},
 		{"it is gone", newPoolState(running).with(Records{repairing("a-2", false)}), nil, "", drain.NodeSnapshot{Instance: drain.Absent, At: noon}},
 		{"its group is not listed", newPoolState(running).with(Records{repairing("a-2", false)}), func(p *poolState) { p.Groups = nil }, "", drain.NodeSnapshot{Instance: drain.PresenceUnknown, At: noon}},
@@ -88,9 +89,9 @@ func TestViews(t *testing.T) {
 			if test.change != nil {
 				test.change(&test.pool)
 			}
-			var facts []pools.NodeFacts
+			var facts []api.NodeFacts
 			if test.facts != "" {
-				facts = append(facts, pools.NodeFacts{ID: test.facts})
+				facts = append(facts, api.NodeFacts{ID: test.facts})
 			}
 			if got := test.pool.views(facts)["a-2"]; got != test.want {
 				t.Errorf("view %+v, want %+v", got, test.want)
@@ -136,7 +137,7 @@ func TestRepairs(t *testing.T) {
 		return Request{RepairRequest: pools.RepairRequest{Node: node, Attempt: attempt, Hold: hold, Deadline: noon.Add(time.Hour)}}
 	}
 	reboot := request("a-1", "1", false)
-	reboot.RepairInPlace = &pools.InPlaceRepair{Kind: pools.RepairReboot}
+	reboot.RepairInPlace = &pools.InPlaceRepair{Kind: api.RepairReboot}
 	late := request("a-1", "1", false)
 	late.Deadline = noon
 	leaving := repairing("a-1", false)
@@ -231,7 +232,7 @@ func TestTargets(t *testing.T) {
 			a := pools.GroupSnapshot{ID: "a", Target: 3, Min: 1}
 			one := newTargets([]pools.GroupSnapshot{a})
 			test.change(one)
-			s := one.into(resolve.State{Groups: map[string]resolve.GroupState{"a": {}, "gone": {}}})
+			s := one.into(api.PoolState{Groups: map[string]api.GroupState{"a": {}, "gone": {}}})
 			if of := s.Groups["a"]; one.target(a) != test.now || one.likely(a) != test.likely || *of.LastTarget != test.likely || of.ResultUnknown != test.resultUnknown {
 				t.Errorf("target %d, likely %d, state %+v: want %d, %d, doubt %t", one.target(a), one.likely(a), of, test.now, test.likely, test.resultUnknown)
 			}
@@ -244,7 +245,7 @@ func TestTargets(t *testing.T) {
 func TestWarnings(t *testing.T) {
 	t.Parallel()
 	inPlace := repairing("a-1", false)
-	inPlace.RepairInPlace, inPlace.RepairBy = pools.RepairReboot, inPlace.Deadline.Add(time.Hour)
+	inPlace.RepairInPlace, inPlace.RepairBy = api.RepairReboot, inPlace.Deadline.Add(time.Hour)
 	busy := newPoolState(running)
 	busy.Groups[0].Busy = "a refresh"
 	tests := []struct {
@@ -254,8 +255,8 @@ func TestWarnings(t *testing.T) {
 		handled bool
 		want    drain.Choice
 	}{
-		{"interruption", busy, pools.Notice{Instance: "a-1", Why: "spot"}, true, drain.Choice{Node: "a-1", Group: "a", Weight: 1, Reason: drain.Spot, Why: "spot"}},
-		{"rebalance", newPoolState(running), pools.Notice{Instance: "a-1", Kind: pools.Rebalance}, true, drain.Choice{Node: "a-1", Group: "a", Weight: 1, Reason: drain.Rebalance}},
+		{"interruption", busy, pools.Notice{Instance: "a-1", Why: "spot"}, true, drain.Choice{Node: "a-1", Group: "a", Weight: 1, Reason: api.DrainSpot, Why: "spot"}},
+		{"rebalance", newPoolState(running), pools.Notice{Instance: "a-1", Kind: pools.Rebalance}, true, drain.Choice{Node: "a-1", Group: "a", Weight: 1, Reason: api.DrainRebalance}},
 		{"rebalance of a busy group", busy, pools.Notice{Instance: "a-1", Kind: pools.Rebalance}, false, drain.Choice{}},
 		{"rebalance of a repaired node", newPoolState(running).with(Records{inPlace}), pools.Notice{Instance: "a-1", Kind: pools.Rebalance}, false, drain.Choice{}},
 		{"not there", newPoolState(running), pools.Notice{Instance: "b-1"}, true, drain.Choice{}},

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 	"github.com/weirkeeper/weirkeeper/pools"
 )
@@ -78,7 +79,7 @@ func (t *targets) lower(group string, weights []float64, err error) {
 }
 
 // into returns s with these targets.
-func (t *targets) into(s resolve.State) resolve.State {
+func (t *targets) into(s api.PoolState) api.PoolState {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s.Groups = maps.Clone(s.Groups)

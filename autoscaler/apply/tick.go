@@ -6,19 +6,18 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
-	"github.com/weirkeeper/weirkeeper/pools"
-	"github.com/weirkeeper/weirkeeper/pools/drain"
 	"github.com/weirkeeper/weirkeeper/pools/plan"
 )
 
 // Plan is the decision of a tick.
 type Plan struct {
-	resolve.Case
+	api.Case
 	resolve.Outcome
 	Account resolve.Account // of the groups as they were read
-	Orders  pools.Orders
+	Orders  api.Orders
 }
 
 // intent returns the targets of the round's first step and the nodes to remove.
@@ -42,20 +41,20 @@ func (w *Writer) Apply(ctx context.Context, now time.Time, p Plan, r *Report) er
 	w.reader.Settle()
 	w.found = resolve.Found{} // the tick records it
 	if w.config.DryRun {
-		w.journal.state = p.Untouched(p.Outcome)
+		w.journal.state = resolve.Untouched(p.Case, p.Outcome)
 		return nil
 	}
 	round := resolve.NewRound(p.Case, p.Outcome, p.Account)
 	intent := p.intent(now, round)
 	if !p.idle(intent) || len(w.drains.records()) > 0 {
-		planned := w.provider.targets.into(p.Case.State.Larger(p.Outcome.State))
+		planned := w.provider.targets.into(resolve.LargerState(p.Case.State, p.Outcome.State))
 		if err := w.save(ctx, planned, &intent); err != nil {
-			w.journal.state = p.Untouched(p.Outcome)
+			w.journal.state = resolve.Untouched(p.Case, p.Outcome)
 			return fmt.Errorf("nothing is done: %w", err)
 		}
 	}
 	did, err := w.change(ctx, now, p, round, r)
-	w.journal.state = p.Conclude(p.Outcome, did)
+	w.journal.state = resolve.Conclude(p.Case, p.Outcome, did)
 	w.journal.state.Backoffs = round.Backoffs()
 	latest := w.Latest()
 	if err == nil {
@@ -80,23 +79,23 @@ func (w *Writer) conclude(ctx context.Context, err error) error {
 // change makes the changes of a tick, one after the other, and returns what was done. It ends early
 // only if the process must end.
 func (w *Writer) change(ctx context.Context, now time.Time, p Plan, round *resolve.Round, r *Report) (resolve.Done, error) {
-	stale := p.StaleNodes()
+	stale := resolve.StaleNodes(p.Case)
 	err := w.drains.takeBack(ctx, now, p.TakeBack, w.config.StepTimeout, r)
 	if err == nil {
 		err = w.provider.raise(ctx, now, round, w.config.StepTimeout, r)
 	}
 	did := resolve.Done{Ordered: round.Ordered()}
 	if err == nil {
-		did.Pruned, err = w.drains.release(ctx, now, p.Pruned.Choices, drain.ScaleIn, stale, r)
+		did.Pruned, err = w.drains.release(ctx, now, p.Pruned.Choices, api.DrainScaleIn, stale, r)
 	}
-	did.Surge = p.SurgeLeft(round.Surged(), did.Pruned)
+	did.Surge = resolve.SurgeLeft(p.Case, round.Surged(), did.Pruned)
 	// Nodes that are replaced below stay wanted. A request with an unknown result counts as
 	// granted.
 	did.Shares = resolve.Shares(w.drains.records().groups(w.Latest(), w.provider.targets.likely), did.Surge)
 	for _, some := range []struct {
 		choices []plan.Choice
-		reason  drain.Reason
-	}{{p.Orphans, drain.Orphan}, {p.Rolled, drain.Rolling}} {
+		reason  api.DrainReason
+	}{{p.Orphans, api.DrainOrphan}, {p.Rolled, api.DrainRolling}} {
 		if err == nil {
 			var saved []plan.Choice
 			saved, err = w.drains.release(ctx, now, some.choices, some.reason, stale, r)

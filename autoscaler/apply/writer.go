@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
 	"github.com/weirkeeper/weirkeeper/pools"
@@ -90,7 +90,7 @@ func (w *Writer) Reconfigure(c Config) {
 		c.Drain.CallTimeout = c.CallTimeout
 	}
 	w.drains.adopt(c.Drain)
-	w.journal.state.Held = slices.DeleteFunc(slices.Clone(w.journal.state.Held), func(h decide.Held) bool {
+	w.journal.state.Held = slices.DeleteFunc(slices.Clone(w.journal.state.Held), func(h api.HeldRequest) bool {
 		return !slices.Contains(c.Apps, h.App)
 	})
 }
@@ -116,9 +116,9 @@ func (w *Writer) Close() { w.requests.close() }
 func (w *Writer) Check() error { return w.guard.check() }
 
 // Begin opens w, and returns the operators' orders in force.
-func (w *Writer) Begin(ctx context.Context, now time.Time) (pools.Orders, error) {
+func (w *Writer) Begin(ctx context.Context, now time.Time) (api.Orders, error) {
 	if err := w.Open(ctx); err != nil {
-		return pools.Orders{}, err
+		return api.Orders{}, err
 	}
 	ctx, cancel := w.step(ctx)
 	defer cancel()
@@ -131,14 +131,14 @@ func (w *Writer) Pause(on bool) { w.paused = on }
 // Reading is one reading of the pool.
 type Reading struct {
 	*snapshot.Snapshot
-	State   resolve.State // after the snapshot
+	State   api.PoolState // after the snapshot
 	Found   resolve.Found // in the targets of the groups, since the last Apply
 	Records Records
 }
 
 // Account returns the account of the groups as they were read, by that state.
-func (r Reading) Account(s resolve.State) resolve.Account {
-	return s.Account(r.Records.groups(r.Snapshot, found))
+func (r Reading) Account(s api.PoolState) resolve.Account {
+	return resolve.AccountOf(s, r.Records.groups(r.Snapshot, found))
 }
 
 // Read reads the pool, and changes nothing of w.
@@ -150,7 +150,7 @@ func (w *Writer) Read(ctx context.Context, now time.Time) (Reading, error) {
 	if r.Snapshot, err = w.reader.Read(ctx, now, r.Records.released()); err != nil {
 		return r, err
 	}
-	r.State, r.Found = w.journal.state.Reconcile(now, r.Records.groups(r.Snapshot, found), w.config.Obey)
+	r.State, r.Found = resolve.Reconcile(w.journal.state, now, r.Records.groups(r.Snapshot, found), w.config.Obey)
 	r.Found = w.found.And(r.Found)
 	return r, nil
 }
@@ -163,7 +163,7 @@ func (w *Writer) Adopt(r Reading) {
 }
 
 // State returns the state for the next tick.
-func (w *Writer) State() resolve.State { return w.journal.state }
+func (w *Writer) State() api.PoolState { return w.journal.state }
 
 // Latest returns the snapshot that is the basis of all changes; nil before the first.
 func (w *Writer) Latest() *snapshot.Snapshot { return w.provider.latest.Load() }
@@ -176,7 +176,7 @@ func (w *Writer) Raised(group string) bool { return w.provider.raised[group] }
 
 // Records returns the drain records, sorted by node. Before they are read, known is false. Any
 // goroutine may call it.
-func (w *Writer) Records() (records []drain.Record, known bool) {
+func (w *Writer) Records() (records []api.Drain, known bool) {
 	return w.drains.records(), w.drains.machine.Load() != nil
 }
 
@@ -193,7 +193,7 @@ func (w *Writer) Write(ctx context.Context, call func(context.Context) error) er
 	defer cancel()
 	orders, err := w.orders.read(ctx, w.ports.Now().UTC())
 	if err == nil {
-		err = orders.Allow(w.ports.Now())
+		err = pools.AllowOrders(orders, w.ports.Now())
 	}
 	if err != nil {
 		return err
@@ -204,7 +204,7 @@ func (w *Writer) Write(ctx context.Context, call func(context.Context) error) er
 // poolState returns the current pool of a snapshot.
 func (w *Writer) poolState(s *snapshot.Snapshot) poolState {
 	state, records := w.journal.state, w.drains.records()
-	return poolState{Snapshot: s, state: state, account: state.Account(records.groups(s, w.provider.targets.target)), records: records}
+	return poolState{Snapshot: s, state: state, account: resolve.AccountOf(state, records.groups(s, w.provider.targets.target)), records: records}
 }
 
 // step returns a context with the timeout of a step.
@@ -213,6 +213,6 @@ func (w *Writer) step(ctx context.Context) (context.Context, context.CancelFunc)
 }
 
 // save saves a state and the intent before any change; nil: the intent was carried out.
-func (w *Writer) save(ctx context.Context, s resolve.State, i *Intent) error {
+func (w *Writer) save(ctx context.Context, s api.PoolState, i *Intent) error {
 	return w.journal.save(ctx, s, w.reader.Joined(), i)
 }

@@ -35,7 +35,7 @@ type Signal struct {
 	Period     time.Duration
 	TimeLimit  time.Duration    // at most the Period; if shorter than the Timeout, the Timeout counts
 	HoldFor    time.Duration    // how long its last good opinion counts after it
-	MaxRequest resource.Request // as in decide.App
+	MaxRequest resource.Request // as in api.AppInput
 	Windows    []Window         // for processes whose Endpoint has no Request
 	Parameters map[string]any
 }

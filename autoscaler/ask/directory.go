@@ -1,6 +1,8 @@
 package ask
 
-import "github.com/weirkeeper/weirkeeper/autoscaler/decide"
+import (
+	"github.com/weirkeeper/weirkeeper/api"
+)
 
 // Directory lists the processes of the signals. It may be used concurrently.
 type Directory interface {
@@ -73,9 +75,9 @@ type Result struct {
 	Address   string
 	Group     int // of the Endpoint: distinguishes two processes at one address
 	Candidate bool
-	// Verdict is decide.NotRequested for a candidate that is to replace the signal's process while its
+	// Verdict is api.VerdictNotRequested for a candidate that is to replace the signal's process while its
 	// windows are not good. The panel then sends no request, and retries after each tick.
-	Verdict decide.Verdict
+	Verdict api.Verdict
 	Why     string // for verdicts other than value
 	Silent  bool   // the process accepted the connection, but did not respond in time
 	// Compared is set if the process is a shadow, and it and the signal both responded to the same

@@ -10,7 +10,7 @@
 //	request.go     series -> request
 //	call.go        request -> the processes of the signal, until one responds
 //	response.go    request -> response of one process
-//	opinion.go     response -> decide.Opinion
+//	opinion.go     response -> api.Opinion
 //	shadow.go      responses of candidates, compared after the tick has acted
 //
 // If the TimeLimit of a signal is longer than the wait of a tick, the signal is evaluated beside

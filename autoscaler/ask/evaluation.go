@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
@@ -111,15 +111,15 @@ func (p *Panel) adopt(now time.Time) []Result {
 
 // standing returns the opinion of s while its next evaluation is in progress. The last opinion
 // counts for the longest possible time between two responses.
-func (c Config) standing(s *signalState, now time.Time) decide.Opinion {
+func (c Config) standing(s *signalState, now time.Time) api.Opinion {
 	o := s.opinion
 	age, longest := now.Sub(o.At), s.Period+2*c.limit(s.Signal)+2*c.Tick
 	switch {
-	case o.Verdict == decide.NotRequested:
+	case o.Verdict == api.VerdictNotRequested:
 		o = failed(s.Signal, s.own.endpoint, "its first evaluation is in progress", time.Time{})
-		o.Verdict = decide.NotRequested
-	case (o.Verdict == decide.Value || o.Verdict == decide.NoOpinion) && age > longest:
-		o.Verdict, o.Request, o.Explanation = decide.Stale, resource.Request{}, ""
+		o.Verdict = api.VerdictNotRequested
+	case (o.Verdict == api.VerdictValue || o.Verdict == api.VerdictNoOpinion) && age > longest:
+		o.Verdict, o.Request, o.Explanation = api.VerdictStale, resource.Request{}, ""
 		o.Why = fmt.Sprintf("its last response is %v old, and the next evaluation is in progress", age.Round(time.Second))
 	}
 	return o
@@ -151,22 +151,15 @@ func isClosed(done <-chan struct{}) bool {
 	}
 }
 
-// InProgress is an evaluation that a tick did not wait for.
-type InProgress struct {
-	App   string        `json:"app"`
-	Since time.Time     `json:"since"` // time of the tick that began it
-	Limit time.Duration `json:"limit_ns"`
-}
-
 // InProgress returns the evaluations that the last Evaluate did not wait for, in the order of the
 // configuration.
-func (p *Panel) InProgress() []InProgress { return p.inProgress }
+func (p *Panel) InProgress() []api.InProgress { return p.inProgress }
 
-func (p *Panel) listInProgress() []InProgress {
-	var all []InProgress
+func (p *Panel) listInProgress() []api.InProgress {
+	var all []api.InProgress
 	for _, s := range p.signals {
 		if e := s.inProgress; e != nil {
-			all = append(all, InProgress{s.App, e.round.now, p.config.limit(s.Signal)})
+			all = append(all, api.InProgress{App: s.App, Since: e.round.now, Limit: p.config.limit(s.Signal)})
 		}
 	}
 	return all

@@ -7,27 +7,28 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/resource"
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
 // failed returns the opinion of a signal that did not respond, with the reason.
-func failed(s Signal, at Endpoint, why string, now time.Time) decide.Opinion {
-	return decide.Opinion{
+func failed(s Signal, at Endpoint, why string, now time.Time) api.Opinion {
+	return api.Opinion{
 		Signal: s.Namespace + "/" + s.Name, Version: cmp.Or(at.Version, s.Version), // the running version, otherwise the pinned one
-		Verdict: decide.Failed, Why: why, At: now,
+		Verdict: api.VerdictFailed, Why: why, At: now,
 	}
 }
 
 // opinion converts a response to an opinion.
-func (r *round) opinion(s Signal, x response) decide.Opinion {
+func (r *round) opinion(s Signal, x response) api.Opinion {
 	o := failed(s, x.endpoint, "", r.now)
 	o.Latency = x.latency
 	if x.err != nil {
 		o.Why = x.err.Error()
 		if _, ok := errors.AsType[*staleError](x.err); ok {
-			o.Verdict = decide.Stale
+			o.Verdict = api.VerdictStale
 		}
 		if errors.Is(x.err, context.DeadlineExceeded) && !x.unsent {
 			o.Why = fmt.Sprintf("no answer within %v: %v", r.config.limit(s), x.err)
@@ -40,13 +41,13 @@ func (r *round) opinion(s Signal, x response) decide.Opinion {
 	o.Explanation = decide.OneLine(x.body.Explanation)
 	switch x.body.Verdict {
 	case sigproto.VerdictNoOpinion:
-		o.Verdict, o.Why = decide.NoOpinion, cmp.Or(o.Explanation, "no reason given")
+		o.Verdict, o.Why = api.VerdictNoOpinion, cmp.Or(o.Explanation, "no reason given")
 	case sigproto.VerdictStale:
-		o.Verdict, o.Why = decide.Stale, cmp.Or(o.Explanation, "no reason given")
+		o.Verdict, o.Why = api.VerdictStale, cmp.Or(o.Explanation, "no reason given")
 	case sigproto.VerdictValue:
-		o.Verdict, o.Request = decide.Value, resources(x.body)
+		o.Verdict, o.Request = api.VerdictValue, resources(x.body)
 		if o.Request.IsEmpty() {
-			o.Verdict, o.Why = decide.NoOpinion, "every resource is null"
+			o.Verdict, o.Why = api.VerdictNoOpinion, "every resource is null"
 		}
 	default:
 		o.Why = fmt.Sprintf("returned unknown verdict %q", decide.OneLine(string(x.body.Verdict)))
@@ -69,7 +70,7 @@ func resources(r sigproto.Response) resource.Request {
 }
 
 // resultOf returns the result of a response, for the directory.
-func resultOf(s Signal, x response, o decide.Opinion) Result {
+func resultOf(s Signal, x response, o api.Opinion) Result {
 	return Result{
 		App: s.App, Version: x.endpoint.Version, Address: x.endpoint.Address, Group: x.endpoint.Group,
 		Verdict: o.Verdict, Why: o.Why, Silent: x.silent(),

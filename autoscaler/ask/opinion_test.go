@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/resource"
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
@@ -19,21 +19,21 @@ func TestOpinion(t *testing.T) {
 	tests := []struct {
 		name     string
 		response sigproto.Response
-		want     decide.Opinion
+		want     api.Opinion
 	}{
-		{"a value", sigproto.Response{Resources: value(4)}, decide.Opinion{Verdict: decide.Value, Request: cpus}},
+		{"a value", sigproto.Response{Resources: value(4)}, api.Opinion{Verdict: api.VerdictValue, Request: cpus}},
 		{"and how it came about", sigproto.Response{Resources: value(4), Explanation: "12 rps\n/ 3"},
-			decide.Opinion{Verdict: decide.Value, Request: cpus, Explanation: "12 rps / 3"}},
-		{"every resource is null", sigproto.Response{}, decide.Opinion{Verdict: decide.NoOpinion, Why: "every resource is null"}},
-		{"no opinion", sigproto.Response{Verdict: sigproto.VerdictNoOpinion}, decide.Opinion{Verdict: decide.NoOpinion, Why: "no reason given"}},
+			api.Opinion{Verdict: api.VerdictValue, Request: cpus, Explanation: "12 rps / 3"}},
+		{"every resource is null", sigproto.Response{}, api.Opinion{Verdict: api.VerdictNoOpinion, Why: "every resource is null"}},
+		{"no opinion", sigproto.Response{Verdict: sigproto.VerdictNoOpinion}, api.Opinion{Verdict: api.VerdictNoOpinion, Why: "no reason given"}},
 		{"no opinion, with a reason", sigproto.Response{Verdict: sigproto.VerdictNoOpinion, Explanation: "night"},
-			decide.Opinion{Verdict: decide.NoOpinion, Why: "night", Explanation: "night"}},
+			api.Opinion{Verdict: api.VerdictNoOpinion, Why: "night", Explanation: "night"}},
 		{"stale", sigproto.Response{Verdict: sigproto.VerdictStale, Explanation: "orders end at 12:00"},
-			decide.Opinion{Verdict: decide.Stale, Why: "orders end at 12:00", Explanation: "orders end at 12:00"}},
+			api.Opinion{Verdict: api.VerdictStale, Why: "orders end at 12:00", Explanation: "orders end at 12:00"}},
 		{"a verdict of the future", sigproto.Response{Resources: value(4), Verdict: "sure"},
-			decide.Opinion{Verdict: decide.Failed, Why: `returned unknown verdict "sure"`}},
+			api.Opinion{Verdict: api.VerdictFailed, Why: `returned unknown verdict "sure"`}},
 		{"resources that do not count", sigproto.Response{Resources: value(4), Verdict: sigproto.VerdictStale},
-			decide.Opinion{Verdict: decide.Stale, Why: "no reason given"}},
+			api.Opinion{Verdict: api.VerdictStale, Why: "no reason given"}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

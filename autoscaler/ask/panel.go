@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/trace"
 	"github.com/weirkeeper/weirkeeper/metrics"
 )
@@ -34,7 +34,7 @@ type Panel struct {
 	results []Result       // not yet reported
 	// inProgress is the result of listInProgress at the last Evaluate. It does not change between two
 	// ticks, so that a preview may read it.
-	inProgress []InProgress
+	inProgress []api.InProgress
 	running    sync.WaitGroup // the requests in progress
 	probed     chan struct{}  // has room for one: a probe ended
 }
@@ -74,7 +74,7 @@ func (p *Panel) Evaluate(ctx context.Context, now time.Time) *Shadows {
 
 // Compare waits for the shadows of the tick, for as long as Evaluate does for signals. It compares
 // the finished opinions with those of their signals.
-func (p *Panel) Compare(ctx context.Context, tick *Shadows) []ShadowRecord {
+func (p *Panel) Compare(ctx context.Context, tick *Shadows) []api.ShadowRecord {
 	for _, s := range p.signals {
 		if x := s.candidate.request; x != nil && x.moment == tick.moment {
 			x.moment.await(x.signal, x.done)
@@ -90,8 +90,8 @@ func (p *Panel) Compare(ctx context.Context, tick *Shadows) []ShadowRecord {
 
 // Opinions are the newest opinions of all signals.
 type Opinions struct {
-	Default decide.Opinion
-	Apps    []decide.App // in the order of the configuration
+	Default api.Opinion
+	Apps    []api.AppInput // in the order of the configuration
 	// Short describes a window of usage without its beginning, in a request whose response counts;
 	// empty: all windows are complete.
 	Short string
@@ -104,7 +104,7 @@ func (p *Panel) Opinions() Opinions {
 	o := Opinions{Default: standby.opinion}
 	counts := len(apps) == 0
 	for _, s := range apps {
-		o.Apps = append(o.Apps, decide.App{
+		o.Apps = append(o.Apps, api.AppInput{
 			Name: s.App, Configured: s.configured(), Opinion: s.opinion, HoldFor: s.HoldFor, MaxRequest: s.MaxRequest,
 		})
 		if s.configured() {

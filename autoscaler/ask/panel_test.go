@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/metrics/metricstest"
 	"github.com/weirkeeper/weirkeeper/resource"
@@ -88,11 +88,11 @@ func TestMetricPointBecomesOpinion(t *testing.T) {
 		t.Errorf("request (-want +got):\n%s", diff)
 	}
 	opinions := p.Opinions()
-	if o := opinions.Default; o.Verdict != decide.Failed || o.Why != "not fetched" {
+	if o := opinions.Default; o.Verdict != api.VerdictFailed || o.Why != "not fetched" {
 		t.Errorf("opinion of the default signal %+v, want it failed", o)
 	}
 	request := resource.Request{}.With(resource.CPUs, 8)
-	if o := opinions.Apps[0].Opinion; o.Verdict != decide.Value || o.Request != request || o.Version != "v1" || !o.At.Equal(now) {
+	if o := opinions.Apps[0].Opinion; o.Verdict != api.VerdictValue || o.Request != request || o.Version != "v1" || !o.At.Equal(now) {
 		t.Errorf("opinion %+v, want 8 cpus of v1", o)
 	}
 	const difference = "cpus 8 -> 10 (+25 %, tolerance 0 %)"
@@ -100,8 +100,8 @@ func TestMetricPointBecomesOpinion(t *testing.T) {
 		t.Errorf("shadows %+v, want one that differs", shadows)
 	}
 	report := []Report{{Revision: 7, Results: []Result{
-		{App: "web", Version: "v1", Address: "a", Verdict: decide.Value},
-		{App: "web", Version: "v2", Address: "b", Verdict: decide.Value, Candidate: true, Compared: true, Difference: difference},
+		{App: "web", Version: "v1", Address: "a", Verdict: api.VerdictValue},
+		{App: "web", Version: "v2", Address: "b", Verdict: api.VerdictValue, Candidate: true, Compared: true, Difference: difference},
 	}}}
 	if diff := cmp.Diff(report, d.reports); diff != "" {
 		t.Errorf("reports (-want +got):\n%s", diff)
@@ -147,7 +147,7 @@ func TestDue(t *testing.T) {
 	evaluated := func(change func(*signalState)) *signalState {
 		s := &signalState{Signal: Signal{Name: "Need", Period: time.Minute}}
 		s.own.endpoint.Version = "v1"
-		s.opinion.Verdict = decide.Value
+		s.opinion.Verdict = api.VerdictValue
 		s.evaluated = s.own
 		s.schedule(now)
 		change(s)
@@ -163,7 +163,7 @@ func TestDue(t *testing.T) {
 		{"an app without a signal", &signalState{}, 0, false},
 		{"within its period", evaluated(func(*signalState) {}), 50 * time.Second, false},
 		{"a little before its period ends", evaluated(func(*signalState) {}), 58 * time.Second, true},
-		{"its opinion is not a value", evaluated(func(s *signalState) { s.opinion.Verdict = decide.Stale; s.schedule(now) }), time.Second, true},
+		{"its opinion is not a value", evaluated(func(s *signalState) { s.opinion.Verdict = api.VerdictStale; s.schedule(now) }), time.Second, true},
 		{"another version", evaluated(func(s *signalState) { s.own.endpoint.Version = "v2" }), time.Second, true},
 		{"another version that is down", evaluated(func(s *signalState) { s.own.endpoint = Endpoint{Version: "v2", Down: "starting"} }), time.Second, false},
 		{"another spec", evaluated(func(s *signalState) { s.own.spec.Windows = []Window{{Name: "requests"}} }), time.Second, true},
@@ -197,11 +197,11 @@ func TestProbeIsSentOnce(t *testing.T) {
 	for range 2 {
 		p.Follow(t.Context(), now)
 	}
-	var verdicts []decide.Verdict
+	var verdicts []api.Verdict
 	for _, r := range d.reports {
 		verdicts = append(verdicts, r.Results[0].Verdict)
 	}
-	if want := []decide.Verdict{decide.NotRequested, decide.NotRequested, decide.Failed}; requests != 1 || !cmp.Equal(want, verdicts) {
+	if want := []api.Verdict{api.VerdictNotRequested, api.VerdictNotRequested, api.VerdictFailed}; requests != 1 || !cmp.Equal(want, verdicts) {
 		t.Errorf("%d requests, reported %q: want 1, %q", requests, verdicts, want)
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/api"
 )
 
 // probe sends one request to each candidate that is to replace a signal's process and has not had
@@ -51,7 +51,7 @@ func (p *Panel) startProbes(m *moment) {
 // follows later.
 func (c *candidateState) probe(x *candidateRequest) Result {
 	c.takeBack()
-	o := decide.Opinion{Verdict: decide.NotRequested}
+	o := api.Opinion{Verdict: api.VerdictNotRequested}
 	if x.response.unsent {
 		o.Why = x.response.err.Error()
 	} else {

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/shadow"
 )
 
@@ -79,7 +79,7 @@ func (p *Panel) announce(x *candidateRequest) {
 }
 
 // compare compares the finished responses of the shadows whose signal has its opinion.
-func (p *Panel) compare() (results []Result, records []ShadowRecord) {
+func (p *Panel) compare() (results []Result, records []api.ShadowRecord) {
 	for _, s := range p.signals {
 		x := s.candidate.request
 		if !x.over() || x.own == nil || s.inProgress == x.own {
@@ -94,30 +94,18 @@ func (p *Panel) compare() (results []Result, records []ShadowRecord) {
 	return results, records
 }
 
-// ShadowRecord is the opinion of a shadow candidate, with its difference to the opinion of the
-// app's signal on the same request. It is in the record of the first tick that has both. No rule
-// reads it.
-type ShadowRecord struct {
-	App string `json:"app"`
-	decide.Opinion
-	Tolerance float64 `json:"tolerance"` // as a fraction of the signal's own response
-	// Compared is as in Result.
-	Compared   bool   `json:"compared,omitempty"`
-	Difference string `json:"difference,omitempty"` // as in shadow.Compare; empty: they agree
-}
-
-func (x *candidateRequest) compare(tolerance float64) (Result, ShadowRecord) {
+func (x *candidateRequest) compare(tolerance float64) (Result, api.ShadowRecord) {
 	o, own := x.round.opinion(x.signal, x.response), x.own.opinion
 	result := resultOf(x.signal, x.response, o)
 	result.Candidate = true
-	responded := o.Verdict != decide.Failed && own.Verdict != decide.Failed
-	valued := o.Verdict == decide.Value || own.Verdict == decide.Value
+	responded := o.Verdict != api.VerdictFailed && own.Verdict != api.VerdictFailed
+	valued := o.Verdict == api.VerdictValue || own.Verdict == api.VerdictValue
 	if result.Compared = responded && valued && x.response.spec.equal(x.own.own.spec); result.Compared {
 		result.Difference = shadow.Compare(
 			shadow.Response{Verdict: string(own.Verdict), Request: own.Request},
 			shadow.Response{Verdict: string(o.Verdict), Request: o.Request}, tolerance)
 	}
-	return result, ShadowRecord{
+	return result, api.ShadowRecord{
 		App: x.signal.App, Opinion: o, Tolerance: tolerance, Compared: result.Compared, Difference: result.Difference,
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/api"
 )
 
 // signalState is the state of one signal between two ticks.
@@ -12,7 +12,7 @@ type signalState struct {
 	Signal
 	own        connection
 	candidate  candidateState
-	opinion    decide.Opinion
+	opinion    api.Opinion
 	evaluated  connection  // connection of the opinion, without its client
 	short      string      // as in the request of the opinion
 	next       time.Time   // when the signal is due
@@ -64,7 +64,7 @@ func (s *signalState) due(now time.Time) bool {
 // schedule sets when the signal is due after an evaluation at now: after its period, or at the next
 // tick if its opinion is not a value.
 func (s *signalState) schedule(now time.Time) {
-	if s.opinion.Verdict != decide.Value {
+	if s.opinion.Verdict != api.VerdictValue {
 		s.next = now
 		return
 	}
@@ -76,7 +76,7 @@ func (s *signalState) schedule(now time.Time) {
 // process makes sense.
 func (s *signalState) responds() bool {
 	v := s.opinion.Verdict
-	return v == decide.Value || v == decide.NoOpinion || v == decide.Stale
+	return v == api.VerdictValue || v == api.VerdictNoOpinion || v == api.VerdictStale
 }
 
 // end ends the evaluation in progress, and that of its shadow, without effect.

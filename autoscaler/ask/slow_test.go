@@ -12,7 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/metrics/metricstest"
 	"github.com/weirkeeper/weirkeeper/resource"
 	"github.com/weirkeeper/weirkeeper/sigproto"
@@ -168,7 +168,7 @@ func (w *pool) until(after time.Duration) {
 }
 
 // tick makes a tick that long after the beginning, and checks how long it takes.
-func (w *pool) tick(after, takes time.Duration) []ShadowRecord {
+func (w *pool) tick(after, takes time.Duration) []api.ShadowRecord {
 	w.t.Helper()
 	w.until(after)
 	now := time.Now()
@@ -179,23 +179,23 @@ func (w *pool) tick(after, takes time.Duration) []ShadowRecord {
 	if took := time.Since(now); took != takes {
 		w.t.Errorf("the tick after %v took %v, want %v", after, took, takes)
 	}
-	if mail := w.opinion("mail"); mail.Verdict != decide.Value || !mail.At.Equal(now) {
+	if mail := w.opinion("mail"); mail.Verdict != api.VerdictValue || !mail.At.Equal(now) {
 		w.t.Errorf("opinion of mail after %v: %+v, want one of this tick", after, mail)
 	}
 	return records
 }
 
-func (w *pool) opinion(app string) decide.Opinion {
+func (w *pool) opinion(app string) api.Opinion {
 	apps := w.Opinions().Apps
-	return apps[slices.IndexFunc(apps, func(a decide.App) bool { return a.Name == app })].Opinion
+	return apps[slices.IndexFunc(apps, func(a api.AppInput) bool { return a.Name == app })].Opinion
 }
 
 // want checks the opinion of web: cpus, or why there is no value.
-func (w *pool) want(verdict decide.Verdict, cpus float64, why string) decide.Opinion {
+func (w *pool) want(verdict api.Verdict, cpus float64, why string) api.Opinion {
 	w.t.Helper()
 	o := w.opinion("web")
 	want := resource.Request{}
-	if verdict == decide.Value {
+	if verdict == api.VerdictValue {
 		want = want.With(resource.CPUs, cpus)
 	}
 	if o.Verdict != verdict || o.Request != want || !strings.HasPrefix(o.Why, why) {
@@ -216,21 +216,21 @@ func TestSlowSignalIsAdoptedByALaterTick(t *testing.T) {
 	t.Parallel()
 	underVirtualTime(t, map[string]time.Duration{"web": 45 * time.Second, "mail": time.Second, "default": 0}, func(w *pool) {
 		w.tick(0, 10*time.Second)
-		w.want(decide.NotRequested, 0, firstUnderWay)
+		w.want(api.VerdictNotRequested, 0, firstUnderWay)
 		if got := w.InProgress(); len(got) != 1 || got[0].App != "web" || !got[0].Since.Equal(w.began) || got[0].Limit != time.Minute {
 			t.Errorf("under way: %+v, want web since the beginning", got)
 		}
 		w.tick(20*time.Second, time.Second)
 		w.tick(40*time.Second, time.Second)
-		w.want(decide.NotRequested, 0, firstUnderWay)
+		w.want(api.VerdictNotRequested, 0, firstUnderWay)
 		if got := w.results(); len(got) != 0 {
 			t.Errorf("results %+v, want none yet", got)
 		}
 		w.tick(60*time.Second, time.Second)
-		if o := w.want(decide.Value, 45, ""); !o.At.Equal(w.began) || o.Latency != 45*time.Second {
+		if o := w.want(api.VerdictValue, 45, ""); !o.At.Equal(w.began) || o.Latency != 45*time.Second {
 			t.Errorf("opinion %+v, want it to be of the tick that began it", o)
 		}
-		if got := w.results(); len(got) != 1 || got[0].Verdict != decide.Value || w.InProgress() != nil {
+		if got := w.results(); len(got) != 1 || got[0].Verdict != api.VerdictValue || w.InProgress() != nil {
 			t.Errorf("results %+v, under way %+v: want one value, and nothing", got, w.InProgress())
 		}
 		w.tick(280*time.Second, time.Second)
@@ -241,9 +241,9 @@ func TestSlowSignalIsAdoptedByALaterTick(t *testing.T) {
 		w.clients.takes["web"] = 30 * time.Second
 		w.clients.mu.Unlock()
 		w.tick(300*time.Second, 10*time.Second) // its period begins with its request
-		w.want(decide.Value, 45, "")
+		w.want(api.VerdictValue, 45, "")
 		w.tick(340*time.Second, time.Second)
-		w.want(decide.Value, 30, "")
+		w.want(api.VerdictValue, 30, "")
 		if requests, open := w.clients.count("web"); requests != 2 || open != 1 {
 			t.Errorf("%d requests over %d connections, want 2 over 1", requests, open)
 		}
@@ -255,7 +255,7 @@ func TestLongTimeLimitOfAQuickSignal(t *testing.T) {
 	t.Parallel()
 	underVirtualTime(t, map[string]time.Duration{"web": 2 * time.Second, "mail": time.Second, "default": 0}, func(w *pool) {
 		w.tick(0, 2*time.Second)
-		w.want(decide.Value, 2, "")
+		w.want(api.VerdictValue, 2, "")
 	})
 }
 
@@ -266,16 +266,16 @@ func TestTimeLimitPasses(t *testing.T) {
 	underVirtualTime(t, map[string]time.Duration{"web": time.Hour, "mail": time.Second, "default": 0}, func(w *pool) {
 		w.tick(0, 10*time.Second)
 		w.tick(40*time.Second, time.Second)
-		w.want(decide.NotRequested, 0, firstUnderWay)
+		w.want(api.VerdictNotRequested, 0, firstUnderWay)
 		w.tick(60*time.Second, 10*time.Second)
-		w.want(decide.Failed, 0, "no answer within 1m0s")
-		if got := w.results(); len(got) != 1 || !got[0].Silent || got[0].Verdict != decide.Failed {
+		w.want(api.VerdictFailed, 0, "no answer within 1m0s")
+		if got := w.results(); len(got) != 1 || !got[0].Silent || got[0].Verdict != api.VerdictFailed {
 			t.Errorf("results %+v, want one that is silent", got)
 		}
 		if requests, _ := w.clients.count("web"); requests != 2 {
 			t.Errorf("%d requests, want 2", requests)
 		}
 		w.tick(80*time.Second, time.Second)
-		w.want(decide.Failed, 0, "no answer within 1m0s") // until the next response
+		w.want(api.VerdictFailed, 0, "no answer within 1m0s") // until the next response
 	})
 }

@@ -5,7 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/api"
 )
 
 func beside(shadow bool) map[string]Candidate {
@@ -24,15 +24,15 @@ func TestShadowOfASlowSignal(t *testing.T) {
 		adopted    time.Duration // the tick that adopts the signal's own response
 		compared   time.Duration // the tick that compares
 		difference string
-		verdict    decide.Verdict
+		verdict    api.Verdict
 	}{
 		{"the shadow is slower", 25 * time.Second, 50 * time.Second, 10 * time.Second, 40 * time.Second, 60 * time.Second,
-			"cpus 25 -> 50 (+100 %, tolerance 0 %)", decide.Value},
+			"cpus 25 -> 50 (+100 %, tolerance 0 %)", api.VerdictValue},
 		{"the signal is slower", 50 * time.Second, 25 * time.Second, 10 * time.Second, 60 * time.Second, 60 * time.Second,
-			"cpus 50 -> 25 (-50 %, tolerance 0 %)", decide.Value},
+			"cpus 50 -> 25 (-50 %, tolerance 0 %)", api.VerdictValue},
 		{"the signal is quick", 5 * time.Second, 25 * time.Second, 10 * time.Second, 0, 40 * time.Second,
-			"cpus 5 -> 25 (+400 %, tolerance 0 %)", decide.Value},
-		{"the shadow is silent", 25 * time.Second, time.Hour, 10 * time.Second, 40 * time.Second, 60 * time.Second, "", decide.Failed},
+			"cpus 5 -> 25 (+400 %, tolerance 0 %)", api.VerdictValue},
+		{"the shadow is silent", 25 * time.Second, time.Hour, 10 * time.Second, 40 * time.Second, 60 * time.Second, "", api.VerdictFailed},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -47,9 +47,9 @@ func TestShadowOfASlowSignal(t *testing.T) {
 					}
 					records := w.tick(after, takes)
 					if after < test.adopted {
-						w.want(decide.NotRequested, 0, firstUnderWay)
+						w.want(api.VerdictNotRequested, 0, firstUnderWay)
 					} else {
-						w.want(decide.Value, test.own.Seconds(), "")
+						w.want(api.VerdictValue, test.own.Seconds(), "")
 					}
 					if after != test.compared {
 						if len(records) != 0 {
@@ -67,7 +67,7 @@ func TestShadowOfASlowSignal(t *testing.T) {
 						got = append(got, r)
 					}
 				}
-				if len(got) != 1 || got[0].Difference != test.difference || got[0].Silent != (test.verdict == decide.Failed) {
+				if len(got) != 1 || got[0].Difference != test.difference || got[0].Silent != (test.verdict == api.VerdictFailed) {
 					t.Errorf("results of the shadow %+v, want one, %q", got, test.difference)
 				}
 				if requests, open := w.clients.count("beside"); requests != 1 || open != 1 {
@@ -92,7 +92,7 @@ func TestShadowIsUnlistedDuringItsRequest(t *testing.T) {
 		if records := w.tick(60*time.Second, 0); len(records) != 0 {
 			t.Errorf("%+v, want no comparison", records)
 		}
-		w.want(decide.Value, 25, "")
+		w.want(api.VerdictValue, 25, "")
 	})
 }
 
@@ -104,10 +104,10 @@ func TestProbeOfASlowSignal(t *testing.T) {
 		name    string
 		takes   time.Duration
 		ends    time.Duration
-		verdict decide.Verdict
+		verdict api.Verdict
 	}{
-		{"it answers", 45 * time.Second, 45 * time.Second, decide.Value},
-		{"it is silent", time.Hour, time.Minute, decide.Failed},
+		{"it answers", 45 * time.Second, 45 * time.Second, api.VerdictValue},
+		{"it is silent", time.Hour, time.Minute, api.VerdictFailed},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -134,7 +134,7 @@ func TestProbeOfASlowSignal(t *testing.T) {
 				}
 				w.Follow(w.t.Context(), time.Now())
 				got := w.results()
-				if len(got) != 1 || !got[0].Candidate || got[0].Verdict != test.verdict || got[0].Silent != (test.verdict == decide.Failed) {
+				if len(got) != 1 || !got[0].Candidate || got[0].Verdict != test.verdict || got[0].Silent != (test.verdict == api.VerdictFailed) {
 					t.Errorf("results %+v, want one of the candidate, %s", got, test.verdict)
 				}
 				w.Follow(w.t.Context(), time.Now())

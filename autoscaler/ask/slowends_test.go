@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/api"
 )
 
 // A process that replaces another in the middle of an evaluation has the whole time limit.
@@ -48,9 +48,9 @@ func TestProcessIsReplacedDuringItsEvaluation(t *testing.T) {
 				w.until(330 * time.Second)
 				test.replace(w)
 				w.tick(360*time.Second, 0)
-				w.want(decide.Value, 5, "")
+				w.want(api.VerdictValue, 5, "")
 				w.tick(380*time.Second, 0)
-				if o := w.want(decide.Value, 45, ""); o.Version != "v2" {
+				if o := w.want(api.VerdictValue, 45, ""); o.Version != "v2" {
 					t.Errorf("opinion %+v, want it of v2", o)
 				}
 				var got []string
@@ -169,11 +169,11 @@ func TestOldOpinionDoesNotCountWhileTheNextIsUnderWay(t *testing.T) {
 				w.clients.takes["web"] = 50 * time.Second
 				w.clients.mu.Unlock()
 				w.tick(3*time.Hour, 10*time.Second)
-				if o := w.want(decide.Stale, 0, "its last response is 3h0m0s old, and the next evaluation is in progress"); !o.At.Equal(w.began) {
+				if o := w.want(api.VerdictStale, 0, "its last response is 3h0m0s old, and the next evaluation is in progress"); !o.At.Equal(w.began) {
 					t.Errorf("opinion %+v, want the time of the last answer", o)
 				}
 				w.tick(3*time.Hour+time.Minute, 0)
-				w.want(decide.Value, 50, "")
+				w.want(api.VerdictValue, 50, "")
 			})
 		})
 	}
@@ -192,10 +192,10 @@ func TestOpinionCountsUntilTheNextAnswer(t *testing.T) {
 		w.directory.set(Endpoint{Address: "next", Version: "v2"}, nil)
 		for after := 360 * time.Second; after < 419*time.Second; after += 20 * time.Second {
 			w.tick(after, 0)
-			w.want(decide.Value, 0, "")
+			w.want(api.VerdictValue, 0, "")
 		}
 		w.tick(420*time.Second, 10*time.Second)
-		w.want(decide.Failed, 0, "no answer within 1m0s")
+		w.want(api.VerdictFailed, 0, "no answer within 1m0s")
 	})
 }
 
@@ -219,7 +219,7 @@ func TestCandidateIsPromotedDuringAnEvaluation(t *testing.T) {
 			t.Errorf("%d requests, %d connections open: want that of the probe and of the evaluation, over 1", requests, open)
 		}
 		w.tick(60*time.Second, 0)
-		if o := w.want(decide.Value, 25, ""); o.Version != "v2" {
+		if o := w.want(api.VerdictValue, 25, ""); o.Version != "v2" {
 			t.Errorf("opinion %+v, want it of v2", o)
 		}
 		w.tick(80*time.Second, 0)

@@ -1,5 +1,7 @@
 package decide
 
+import "github.com/weirkeeper/weirkeeper/api"
+
 // BarKind is the kind of a Bar.
 type BarKind string
 
@@ -22,12 +24,12 @@ type Bar struct {
 
 // Bars returns what the rule RuleLimits applied in a decision of in with these steps, in order. It returns nothing for
 // steps without that rule.
-func Bars(in Input, steps []Step) []Bar {
+func Bars(in api.DecisionInput, steps []api.Step) []Bar {
 	for _, step := range steps {
-		if step.Rule != RuleLimits {
+		if step.Rule != api.RuleLimits {
 			continue
 		}
-		s := in.State.recalled(in.State.at(in.Now.Round(0)), in.Now.Round(0), in.Policy)
+		s := recalledState(in.State, clockAt(in.State, in.Now.Round(0)), in.Now.Round(0), in.Policy)
 		_, bars := barred(in, s, clip(in.Capacity.Target+s.Offset), step.Before)
 		return bars
 	}
@@ -35,7 +37,7 @@ func Bars(in Input, steps []Step) []Bar {
 }
 
 // blockedBy returns the kind of why scale-in is blocked, as scaleInBlocked orders the reasons.
-func blockedBy(in Input, s State) BarKind {
+func blockedBy(in api.DecisionInput, s api.DecisionState) BarKind {
 	switch {
 	case lossLimit(in, s) != "":
 		return BarLosses

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+
+	"github.com/weirkeeper/weirkeeper/api"
 )
 
 // room is how far the target may go in one direction, and what limits it.
@@ -21,20 +23,20 @@ func (r *room) narrow(by float64, kind BarKind, why string) {
 }
 
 // rooms returns how far the target may go up and down from t at this tick.
-func rooms(in Input, s State, t float64) (up, down room) {
+func rooms(in api.DecisionInput, s api.DecisionState, t float64) (up, down room) {
 	p := in.Policy
-	used := s.used(p.Period)
+	used := usedWithin(s, p.Period)
 	up = room{max(0, p.Limits.MaxAdd-used.Up), BarStep,
-		fmt.Sprintf("at most %s to add to %s", num(p.Limits.MaxAdd), num(t)) + p.usedUp(used.Up)}
+		fmt.Sprintf("at most %s to add to %s", num(p.Limits.MaxAdd), num(t)) + usedUp(p, used.Up)}
 	down = room{max(0, p.Limits.MaxRemove-used.Down), BarStep,
-		fmt.Sprintf("at most %s to remove from %s", num(p.Limits.MaxRemove), num(t)) + p.usedUp(used.Down)}
+		fmt.Sprintf("at most %s to remove from %s", num(p.Limits.MaxRemove), num(t)) + usedUp(p, used.Down)}
 	for _, b := range p.Budgets {
-		r, change, used := &up, "raised", s.used(b.Within)
+		r, change, used := &up, "raised", usedWithin(s, b.Within)
 		gone := used.Up
-		if b.Direction == Down {
+		if b.Direction == api.DirectionDown {
 			r, change, gone = &down, "lowered", used.Down
 		}
-		most, kind := b.most(t - (used.Up - used.Down))
+		most, kind := mostChange(b, t-(used.Up-used.Down))
 		r.narrow(max(0, most-gone), BarBudget, fmt.Sprintf("%s by at most %s within %v%s, %s of it used", change, num(most), b.Within, kind, num(gone)))
 	}
 	if why := scaleInBlocked(in, s); why != "" {
@@ -44,21 +46,21 @@ func rooms(in Input, s State, t float64) (up, down room) {
 }
 
 // scaleInBlocked returns why the pool must not shrink at this tick, or an empty string if it may.
-func scaleInBlocked(in Input, s State) string {
+func scaleInBlocked(in api.DecisionInput, s api.DecisionState) string {
 	return cmp.Or(lossLimit(in, s), OneLine(in.Barred), OneLine(in.NoScaleIn))
 }
 
 // Beside returns how much weight may be added at s.Clock to a pool with target t that needs no
 // more. The smaller half of each limit over time is reserved for a need that arises within its
 // window. For a limit of 1 nothing is reserved.
-func (s State) Beside(p Policy, t float64) float64 {
-	left := half(p.Limits.MaxAdd) - s.used(p.Period).Up
+func Beside(s api.DecisionState, p api.DecisionPolicy, t float64) float64 {
+	left := half(p.Limits.MaxAdd) - usedWithin(s, p.Period).Up
 	for _, b := range p.Budgets {
-		if b.Direction == Down {
+		if b.Direction == api.DirectionDown {
 			continue
 		}
-		used := s.used(b.Within)
-		most, _ := b.most(t - (used.Up - used.Down))
+		used := usedWithin(s, b.Within)
+		most, _ := mostChange(b, t-(used.Up-used.Down))
 		left = min(left, half(most)-used.Up)
 	}
 	return max(0, left)
@@ -68,15 +70,15 @@ func (s State) Beside(p Policy, t float64) float64 {
 func half(x float64) float64 { return x - math.Floor(x/2) }
 
 // usedUp returns the text about the part of a step that earlier changes of the period used.
-func (p Policy) usedUp(used float64) string {
+func usedUp(p api.DecisionPolicy, used float64) string {
 	if used == 0 {
 		return ""
 	}
 	return fmt.Sprintf(" within %v, %s of it used", p.Period, num(used))
 }
 
-// most returns the limit of the budget in a window that began with that target.
-func (b Budget) most(began float64) (most float64, kind string) {
+// mostChange returns the limit of the budget in a window that began with that target.
+func mostChange(b api.ChangeBudget, began float64) (most float64, kind string) {
 	if b.Weight > 0 {
 		return b.Weight, ""
 	}

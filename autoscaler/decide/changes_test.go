@@ -8,34 +8,35 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 )
 
 func TestChanged(t *testing.T) {
 	at := func(ago time.Duration) time.Time { return noon.Add(-ago) }
-	before := decide.State{
+	before := api.DecisionState{
 		Clock: noon, Raised: at(time.Hour), Lowered: at(2 * time.Hour),
-		Changes: []decide.Change{{At: at(10 * time.Minute), Up: 1}, {At: at(9 * time.Minute), Down: 2, Tasks: 3}},
+		Changes: []api.TargetChange{{At: at(10 * time.Minute), Up: 1}, {At: at(9 * time.Minute), Down: 2, Tasks: 3}},
 	}
-	kept := decide.Change{At: at(9 * time.Minute), Down: 2, Tasks: 3}
+	kept := api.TargetChange{At: at(9 * time.Minute), Down: 2, Tasks: 3}
 	tests := []struct {
 		name            string
-		change          decide.Change
+		change          api.TargetChange
 		raised, lowered time.Time
-		want            []decide.Change
+		want            []api.TargetChange
 	}{
-		{"nothing", decide.Change{}, before.Raised, before.Lowered, []decide.Change{kept}},
-		{"up", decide.Change{Up: 4}, noon, before.Lowered, []decide.Change{kept, {At: noon, Up: 4}}},
-		{"down", decide.Change{Down: 4, Tasks: 2}, before.Raised, noon, []decide.Change{kept, {At: noon, Down: 4, Tasks: 2}}},
-		{"both", decide.Change{Up: 1, Down: 1}, noon, noon, []decide.Change{kept, {At: noon, Up: 1, Down: 1}}},
-		{"its time does not count", decide.Change{At: at(time.Hour), Up: 4}, noon, before.Lowered, []decide.Change{kept, {At: noon, Up: 4}}},
-		{"no numbers", decide.Change{Up: math.NaN(), Down: -4, Tasks: -1}, before.Raised, before.Lowered, []decide.Change{kept}},
-		{"too large a number", decide.Change{Up: math.Inf(1)}, noon, before.Lowered, []decide.Change{kept, {At: noon, Up: math.MaxFloat64}}},
+		{"nothing", api.TargetChange{}, before.Raised, before.Lowered, []api.TargetChange{kept}},
+		{"up", api.TargetChange{Up: 4}, noon, before.Lowered, []api.TargetChange{kept, {At: noon, Up: 4}}},
+		{"down", api.TargetChange{Down: 4, Tasks: 2}, before.Raised, noon, []api.TargetChange{kept, {At: noon, Down: 4, Tasks: 2}}},
+		{"both", api.TargetChange{Up: 1, Down: 1}, noon, noon, []api.TargetChange{kept, {At: noon, Up: 1, Down: 1}}},
+		{"its time does not count", api.TargetChange{At: at(time.Hour), Up: 4}, noon, before.Lowered, []api.TargetChange{kept, {At: noon, Up: 4}}},
+		{"no numbers", api.TargetChange{Up: math.NaN(), Down: -4, Tasks: -1}, before.Raised, before.Lowered, []api.TargetChange{kept}},
+		{"too large a number", api.TargetChange{Up: math.Inf(1)}, noon, before.Lowered, []api.TargetChange{kept, {At: noon, Up: math.MaxFloat64}}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			given := encode(t, before)
-			got := before.Changed(test.change, 10*time.Minute)
+			got := decide.AfterChange(before, test.change, 10*time.Minute)
 			want := before
 			want.Raised, want.Lowered, want.Changes = test.raised, test.lowered, test.want
 			if diff := cmp.Diff(want, got); diff != "" {
@@ -49,14 +50,14 @@ func TestChanged(t *testing.T) {
 }
 
 func TestSpent(t *testing.T) {
-	s := decide.State{Clock: noon, Changes: []decide.Change{
+	s := api.DecisionState{Clock: noon, Changes: []api.TargetChange{
 		{At: noon.Add(-time.Hour), Down: 100, Tasks: 100},
 		{At: noon.Add(-10 * time.Minute), Down: 10, Tasks: 10},
 		{At: noon.Add(-9 * time.Minute), Up: 5, Down: 2, Tasks: 3},
 		{At: noon, Down: 1, Tasks: 1},
 	}}
 	for period, want := range map[time.Duration][2]float64{0: {0, 0}, 10 * time.Minute: {3, 4}, 24 * time.Hour: {113, 114}} {
-		if weight, tasks := s.Spent(decide.Policy{Period: period}); weight != want[0] || float64(tasks) != want[1] {
+		if weight, tasks := decide.Spent(s, api.DecisionPolicy{Period: period}); weight != want[0] || float64(tasks) != want[1] {
 			t.Errorf("within %v %v and %d tasks are spent, want %v", period, weight, tasks, want)
 		}
 	}
@@ -66,20 +67,20 @@ func TestSpent(t *testing.T) {
 // no weight within the windows, and delays none for long.
 func TestChangesAreBounded(t *testing.T) {
 	const day, every = 24 * time.Hour, 20 * time.Second
-	s := decide.State{Clock: noon}
+	s := api.DecisionState{Clock: noon}
 	for range 2 * day / every {
 		s.Clock = s.Clock.Add(every)
-		s = s.Changed(decide.Change{Up: 1, Down: 2, Tasks: 3}, day)
+		s = decide.AfterChange(s, api.TargetChange{Up: 1, Down: 2, Tasks: 3}, day)
 		if len(s.Changes) > 1000 {
 			t.Fatalf("remembers %d changes", len(s.Changes))
 		}
 	}
-	if !slices.IsSortedFunc(s.Changes, func(a, b decide.Change) int { return a.At.Compare(b.At) }) {
+	if !slices.IsSortedFunc(s.Changes, func(a, b api.TargetChange) int { return a.At.Compare(b.At) }) {
 		t.Fatal("the changes are out of order")
 	}
 	for window, late := range map[time.Duration]time.Duration{time.Minute: 0, 2 * time.Hour: 0, 12 * time.Hour: day / 500, day: day / 500} {
 		least, most := math.Ceil(float64(window-window/1000)/float64(every)), math.Ceil(float64(window+late)/float64(every))
-		weight, tasks := s.Spent(decide.Policy{Period: window})
+		weight, tasks := decide.Spent(s, api.DecisionPolicy{Period: window})
 		if n := weight / 2; n < least || n > most || float64(tasks) != 3*n {
 			t.Errorf("within %v %v changes count, want %v to %v", window, n, least, most)
 		}

@@ -3,6 +3,7 @@ package decide
 import (
 	"fmt"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
@@ -13,32 +14,32 @@ type combined struct {
 	names   []string         // apps whose own requests count, in order
 	// byDefault is set if the default signal's request counts too.
 	byDefault bool
-	how       Combine
+	how       api.Combine
 }
 
 // combine joins the requests of the apps, which are sorted by name, into one. The default signal's
 // request is for the whole pool. If it counts, the larger of it and the others counts, kind by
 // kind, never the sum.
-func combine(apps []Resolved, standby Opinion, how Combine) combined {
-	c := combined{how: how, byDefault: len(apps) == 0 && standby.Verdict == Value}
+func combine(apps []api.ResolvedRequest, standby api.Opinion, how api.Combine) combined {
+	c := combined{how: how, byDefault: len(apps) == 0 && standby.Verdict == api.VerdictValue}
 	for _, r := range apps {
 		switch r.Source {
-		case FromSignal, FromHeld:
+		case api.FromSignal, api.FromHeld:
 			c.names = append(c.names, r.App)
 			c.own = merge(c.own, r.Request, how)
-		case FromDefault:
+		case api.FromDefault:
 			c.byDefault = true
 		}
 	}
 	c.request = c.own
 	if c.byDefault {
-		c.request = merge(c.own, standby.Request, Max)
+		c.request = merge(c.own, standby.Request, api.CombineMax)
 	}
 	return c
 }
 
 // merge joins two requests kind by kind. If only one of them has a kind, its amount counts.
-func merge(a, b resource.Request, how Combine) resource.Request {
+func merge(a, b resource.Request, how api.Combine) resource.Request {
 	for _, k := range resource.Kinds() {
 		y, ok := b.Get(k)
 		if !ok {
@@ -48,7 +49,7 @@ func merge(a, b resource.Request, how Combine) resource.Request {
 		switch {
 		case !named:
 			a = a.With(k, y)
-		case how == Max:
+		case how == api.CombineMax:
 			a = a.With(k, max(x, y))
 		default:
 			a = a.With(k, bounded(x+y))
@@ -70,7 +71,7 @@ func (c combined) why() string {
 		text = c.names[0] + " alone: " + amounts(c.own)
 	default:
 		word := "sum"
-		if c.how == Max {
+		if c.how == api.CombineMax {
 			word = "maximum"
 		}
 		text = fmt.Sprintf("%s of %s: %s", word, list(c.names), amounts(c.own))

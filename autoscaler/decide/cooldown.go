@@ -3,11 +3,13 @@ package decide
 import (
 	"fmt"
 	"time"
+
+	"github.com/weirkeeper/weirkeeper/api"
 )
 
 // applyCooldown keeps the target at t while the pool cools down after a change in either direction. A t
 // outside the limits may move to the limit, but not farther. wanted is within the limits.
-func applyCooldown(in Input, s State, t, wanted float64) (float64, string) {
+func applyCooldown(in api.DecisionInput, s api.DecisionState, t, wanted float64) (float64, string) {
 	last := later(s.Raised, s.Lowered)
 	if last.IsZero() {
 		return wanted, ""

@@ -5,14 +5,16 @@ import (
 	"fmt"
 	"math"
 	"strings"
+
+	"github.com/weirkeeper/weirkeeper/api"
 )
 
 // Decide returns the target of this tick. It never panics. If the Policy is invalid, or a number of
 // the pool or of an operator is not finite, it keeps the target. The last step then has the reason.
-func Decide(in Input) Decision {
+func Decide(in api.DecisionInput) Decision {
 	t, wall := in.Capacity.Target, in.Now.Round(0) // a monotonic reading would not survive the ledger
-	now := in.State.at(wall)
-	s := in.State.recalled(now, wall, in.Policy)
+	now := clockAt(in.State, wall)
+	s := recalledState(in.State, now, wall, in.Policy)
 	whole := t // the pool's target, with the offset
 	if finite(t) {
 		whole = clip(t + s.Offset)
@@ -25,16 +27,16 @@ func Decide(in Input) Decision {
 		Target:  t,
 		Request: requested.request,
 		Apps:    apps,
-		Steps: []Step{
-			{RuleOpinions, t, t, opinionsWhy(apps, standby)},
-			{RuleCombine, t, t, requested.why()},
+		Steps: []api.Step{
+			{Rule: api.RuleOpinions, Before: t, After: t, Why: opinionsWhy(apps, standby)},
+			{Rule: api.RuleCombine, Before: t, After: t, Why: requested.why()},
 		},
 		NoScaleIn: scaleInBlocked(in, s),
-		State:     s.lost(in.Lost, in.Policy.Period),
+		State:     withLosses(s, in.Lost, in.Policy.Period),
 	}
 	if err := usable(in); err != nil {
 		why := strings.ReplaceAll(err.Error(), "\n", "; ") + ": kept"
-		d.apply(Step{RuleInput, t, whole, why})
+		d.apply(api.Step{Rule: api.RuleInput, Before: t, After: whole, Why: why})
 		return d
 	}
 	d.apply(target(in, requested))
@@ -51,13 +53,13 @@ func Decide(in Input) Decision {
 }
 
 // apply adds a step and adopts its target.
-func (d *Decision) apply(s Step) {
+func (d *Decision) apply(s api.Step) {
 	d.Steps = append(d.Steps, s)
 	d.Target = s.After
 }
 
 // usable returns an error if the rules cannot compute with the Input.
-func usable(in Input) error {
+func usable(in api.DecisionInput) error {
 	var problems []error
 	if !finite(in.Capacity.Target) {
 		problems = append(problems, fmt.Errorf("the target of the pool is %v", in.Capacity.Target))
@@ -71,7 +73,7 @@ func usable(in Input) error {
 	if in.Pinned != nil && !finite(*in.Pinned) {
 		problems = append(problems, fmt.Errorf("the pinned target is %v", *in.Pinned))
 	}
-	return errors.Join(append(problems, in.Policy.Validate())...)
+	return errors.Join(append(problems, ValidatePolicy(in.Policy))...)
 }
 
 func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }

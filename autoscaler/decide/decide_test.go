@@ -7,16 +7,17 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
 // asks returns a pool of six whose app web requests that much cpu.
-func asks(t *testing.T, cpus float64) decide.Input {
+func asks(t *testing.T, cpus float64) api.DecisionInput {
 	in := usualPool(t)
-	in.Apps = []decide.App{{
+	in.Apps = []api.AppInput{{
 		Name: "web", Configured: true,
-		Opinion: decide.Opinion{Verdict: decide.Value, Request: resource.Request{}.With(resource.CPUs, cpus)},
+		Opinion: api.Opinion{Verdict: api.VerdictValue, Request: resource.Request{}.With(resource.CPUs, cpus)},
 	}}
 	return in
 }
@@ -26,7 +27,7 @@ func TestHostileRequestHasFailed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := decide.Decide(asks(t, cpus))
 			app := d.Apps[0]
-			if app.Source != decide.FromNone || !app.Fallback || !app.Request.IsEmpty() || !strings.Contains(app.Why, "cpus is "+name) {
+			if app.Source != api.FromNone || !app.Fallback || !app.Request.IsEmpty() || !strings.Contains(app.Why, "cpus is "+name) {
 				t.Errorf("web = %+v, want nobody, because cpus is %s", app, name)
 			}
 			if d.Target != 6 || d.State.Held != nil {
@@ -43,27 +44,27 @@ func TestMaxRequest(t *testing.T) {
 	in.Apps[0].MaxRequest = resource.Request{}.With(resource.CPUs, 40).With(resource.Mem, 1)
 	want := resource.Request{}.With(resource.CPUs, 40)
 	d := decide.Decide(in)
-	if app := d.Apps[0]; app.Request != want || app.Source != decide.FromSignal || !strings.Contains(app.Why, "above max_request, 40 cpus counts") {
+	if app := d.Apps[0]; app.Request != want || app.Source != api.FromSignal || !strings.Contains(app.Why, "above max_request, 40 cpus counts") {
 		t.Errorf("web = %+v, want %v, and why", app, want)
 	}
 	in.State, in.Now = d.State, in.Now.Add(time.Minute)
-	in.Apps[0].Opinion = decide.Opinion{Verdict: decide.Failed, Why: "gone"}
-	in.Default = decide.Opinion{Verdict: decide.Failed}
-	if app := decide.Decide(in).Apps[0]; app.Request != want || app.Source != decide.FromHeld {
+	in.Apps[0].Opinion = api.Opinion{Verdict: api.VerdictFailed, Why: "gone"}
+	in.Default = api.Opinion{Verdict: api.VerdictFailed}
+	if app := decide.Decide(in).Apps[0]; app.Request != want || app.Source != api.FromHeld {
 		t.Errorf("web = %+v, want %v of an earlier answer", app, want)
 	}
 }
 
 func TestHostileDefaultIsNoFallback(t *testing.T) {
 	in := asks(t, math.NaN())
-	in.Default = decide.Opinion{Verdict: decide.Value, Request: resource.Request{}.With(resource.Mem, -1)}
-	if app := decide.Decide(in).Apps[0]; app.Source != decide.FromNone || !strings.Contains(app.Why, "mem is -1") {
+	in.Default = api.Opinion{Verdict: api.VerdictValue, Request: resource.Request{}.With(resource.Mem, -1)}
+	if app := decide.Decide(in).Apps[0]; app.Source != api.FromNone || !strings.Contains(app.Why, "mem is -1") {
 		t.Errorf("web = %+v, want nobody, because mem is -1", app)
 	}
 }
 
 func TestUnusableCapacityKeepsTheTarget(t *testing.T) {
-	for name, c := range map[string]decide.Capacity{
+	for name, c := range map[string]api.PoolCapacity{
 		"joined NaN": {Target: 6, Joined: math.NaN()},
 		"joined Inf": {Target: 6, Joined: math.Inf(1)},
 		"target Inf": {Target: math.Inf(1), Joined: 6},
@@ -72,7 +73,7 @@ func TestUnusableCapacityKeepsTheTarget(t *testing.T) {
 			in := asks(t, 60)
 			in.Capacity = c
 			d := decide.Decide(in)
-			if last := d.Steps[len(d.Steps)-1]; d.Target != c.Target || last.Rule != decide.RuleInput {
+			if last := d.Steps[len(d.Steps)-1]; d.Target != c.Target || last.Rule != api.RuleInput {
 				t.Errorf("target %v by %+v, want it kept", d.Target, last)
 			}
 		})
@@ -80,16 +81,16 @@ func TestUnusableCapacityKeepsTheTarget(t *testing.T) {
 }
 
 func TestInvalidOperatorsNumberKeepsTheTarget(t *testing.T) {
-	for name, change := range map[string]func(*decide.Input){
-		"the offset is +Inf":       func(in *decide.Input) { in.Offset = math.Inf(1) },
-		"the pinned target is NaN": func(in *decide.Input) { in.Pinned = new(math.NaN()) },
+	for name, change := range map[string]func(*api.DecisionInput){
+		"the offset is +Inf":       func(in *api.DecisionInput) { in.Offset = math.Inf(1) },
+		"the pinned target is NaN": func(in *api.DecisionInput) { in.Pinned = new(math.NaN()) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := asks(t, 60)
 			in.State.Offset = 3
 			change(&in)
 			d := decide.Decide(in)
-			if last := d.Steps[len(d.Steps)-1]; d.Target != 9 || last.Rule != decide.RuleInput || !strings.Contains(last.Why, name) || d.State.Offset != 3 {
+			if last := d.Steps[len(d.Steps)-1]; d.Target != 9 || last.Rule != api.RuleInput || !strings.Contains(last.Why, name) || d.State.Offset != 3 {
 				t.Errorf("target %v by %+v, offset %v; want 9, of which 3 is offset", d.Target, last, d.State.Offset)
 			}
 		})
@@ -123,48 +124,48 @@ func TestPolicyValidate(t *testing.T) {
 	good := usualPool(t).Policy
 	tests := []struct {
 		name   string
-		change func(*decide.Policy)
+		change func(*api.DecisionPolicy)
 		want   []string // parts of the error; empty: no error
 	}{
-		{"usual", func(*decide.Policy) {}, nil},
-		{"no combine is sum", func(p *decide.Policy) { p.Combine = "" }, nil},
-		{"setpoint 1", func(p *decide.Policy) { p.Setpoint = 1 }, nil},
-		{"margins 0", func(p *decide.Policy) { p.MarginUp, p.MarginDown = 0, 0 }, nil},
-		{"nothing to remove", func(p *decide.Policy) { p.Limits.MaxRemove = 0 }, nil},
-		{"fixed size", func(p *decide.Policy) { p.Limits.Min = p.Limits.Max }, nil},
-		{"setpoint 0", func(p *decide.Policy) { p.Setpoint = 0 }, []string{"setpoint"}},
-		{"setpoint over 1", func(p *decide.Policy) { p.Setpoint = 70 }, []string{"setpoint is 70"}},
-		{"setpoint NaN", func(p *decide.Policy) { p.Setpoint = math.NaN() }, []string{"setpoint"}},
-		{"margins", func(p *decide.Policy) { p.MarginUp, p.MarginDown = -1, math.Inf(1) }, []string{"margin_up", "margin_down"}},
-		{"excluded", func(p *decide.Policy) { p.Excluded = []resource.Kind{9} }, []string{"excluded"}},
-		{"combine", func(p *decide.Policy) { p.Combine = "mean" }, []string{`"mean"`}},
-		{"min over max", func(p *decide.Policy) { p.Limits.Min = 200 }, []string{"min_capacity 200 is above max_capacity 100"}},
-		{"negative limits", func(p *decide.Policy) { p.Limits = decide.Limits{Min: -1, Max: -1, MaxAdd: -1, MaxRemove: -1} },
+		{"usual", func(*api.DecisionPolicy) {}, nil},
+		{"no combine is sum", func(p *api.DecisionPolicy) { p.Combine = "" }, nil},
+		{"setpoint 1", func(p *api.DecisionPolicy) { p.Setpoint = 1 }, nil},
+		{"margins 0", func(p *api.DecisionPolicy) { p.MarginUp, p.MarginDown = 0, 0 }, nil},
+		{"nothing to remove", func(p *api.DecisionPolicy) { p.Limits.MaxRemove = 0 }, nil},
+		{"fixed size", func(p *api.DecisionPolicy) { p.Limits.Min = p.Limits.Max }, nil},
+		{"setpoint 0", func(p *api.DecisionPolicy) { p.Setpoint = 0 }, []string{"setpoint"}},
+		{"setpoint over 1", func(p *api.DecisionPolicy) { p.Setpoint = 70 }, []string{"setpoint is 70"}},
+		{"setpoint NaN", func(p *api.DecisionPolicy) { p.Setpoint = math.NaN() }, []string{"setpoint"}},
+		{"margins", func(p *api.DecisionPolicy) { p.MarginUp, p.MarginDown = -1, math.Inf(1) }, []string{"margin_up", "margin_down"}},
+		{"excluded", func(p *api.DecisionPolicy) { p.Excluded = []resource.Kind{9} }, []string{"excluded"}},
+		{"combine", func(p *api.DecisionPolicy) { p.Combine = "mean" }, []string{`"mean"`}},
+		{"min over max", func(p *api.DecisionPolicy) { p.Limits.Min = 200 }, []string{"min_capacity 200 is above max_capacity 100"}},
+		{"negative limits", func(p *api.DecisionPolicy) { p.Limits = api.TargetLimits{Min: -1, Max: -1, MaxAdd: -1, MaxRemove: -1} },
 			[]string{"min_capacity", "max_capacity", "max_weight_to_add", "max_weight_to_remove"}},
-		{"nothing to add", func(p *decide.Policy) { p.Limits.MaxAdd = 0 }, []string{"max_weight_to_add"}},
-		{"all over time", func(p *decide.Policy) {
+		{"nothing to add", func(p *api.DecisionPolicy) { p.Limits.MaxAdd = 0 }, []string{"max_weight_to_add"}},
+		{"all over time", func(p *api.DecisionPolicy) {
 			p.Period, p.UnknownNeedMax, p.LossThreshold = time.Minute, time.Hour, 3
-			p.Cooldown = decide.Cooldown{Up: time.Minute, Down: time.Hour}
-			p.Budgets = []decide.Budget{{Direction: decide.Up, Within: 1, Weight: 1}, {Direction: decide.Down, Within: 1, Share: 1}}
+			p.Cooldown = api.Cooldown{Up: time.Minute, Down: time.Hour}
+			p.Budgets = []api.ChangeBudget{{Direction: api.DirectionUp, Within: 1, Weight: 1}, {Direction: api.DirectionDown, Within: 1, Share: 1}}
 		}, nil},
-		{"no limits", func(p *decide.Policy) { p.Limits.Max, p.Limits.MaxAdd = decide.Unlimited, decide.Unlimited }, nil},
-		{"less than no time", func(p *decide.Policy) {
+		{"no limits", func(p *api.DecisionPolicy) { p.Limits.Max, p.Limits.MaxAdd = api.Unlimited, api.Unlimited }, nil},
+		{"less than no time", func(p *api.DecisionPolicy) {
 			p.Period, p.UnknownNeedMax, p.LossThreshold = -1, -1, -1
-			p.Cooldown = decide.Cooldown{Up: -1, Down: -1}
+			p.Cooldown = api.Cooldown{Up: -1, Down: -1}
 		}, []string{"period is -1ns", "ignorance_max", "instance_loss_threshold", "cooldown up", "cooldown down"}},
-		{"budgets", func(p *decide.Policy) {
-			p.Budgets = []decide.Budget{
-				{Within: 1, Weight: 1}, {Direction: decide.Up, Weight: 1}, {Direction: decide.Up, Within: 1},
-				{Direction: decide.Up, Within: 1, Share: 10}, {Direction: decide.Up, Within: 1, Weight: math.NaN()},
+		{"budgets", func(p *api.DecisionPolicy) {
+			p.Budgets = []api.ChangeBudget{
+				{Within: 1, Weight: 1}, {Direction: api.DirectionUp, Weight: 1}, {Direction: api.DirectionUp, Within: 1},
+				{Direction: api.DirectionUp, Within: 1, Share: 10}, {Direction: api.DirectionUp, Within: 1, Weight: math.NaN()},
 			}
 		}, []string{`budgets[0]: direction is ""`, "budgets[1]: within", "budgets[2]: share is 0", "budgets[3]: share is 10", "budgets[4]: weight"}},
-		{"NaN limits", func(p *decide.Policy) { p.Limits.Min, p.Limits.Max = math.NaN(), math.NaN() }, []string{"min_capacity", "max_capacity"}},
+		{"NaN limits", func(p *api.DecisionPolicy) { p.Limits.Min, p.Limits.Max = math.NaN(), math.NaN() }, []string{"min_capacity", "max_capacity"}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			p := good
 			test.change(&p)
-			err := p.Validate()
+			err := decide.ValidatePolicy(p)
 			if test.want == nil && err != nil {
 				t.Fatalf("Validate() = %v, want nil", err)
 			}

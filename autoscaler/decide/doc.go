@@ -24,7 +24,7 @@
 //
 //	d := decide.Decide(in)
 //	... // d.Target is distributed over groups, some weight is added or removed
-//	in.State = d.State.Changed(decide.Change{Up: 3}, longestWindow)
+//	in.State = d.State.Changed(api.TargetChange{Up: 3}, longestWindow)
 //
 // The limits apply to the pool's whole target: Capacity.Target and State.Offset together. The rules
 // before the offset use only the first.

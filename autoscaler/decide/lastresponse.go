@@ -3,6 +3,7 @@ package decide
 import (
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
@@ -14,7 +15,7 @@ type memory struct {
 
 // recall groups the entries by app. Of two entries for one kind the newer counts, and of two with
 // one time the larger. Invalid values are dropped, and later times count as now.
-func recall(entries []Held, now time.Time) map[string]memory {
+func recall(entries []api.HeldRequest, now time.Time) map[string]memory {
 	lastResponses := make(map[string]memory)
 	for _, h := range entries {
 		if int(h.Kind) >= resource.Count || (resource.Request{}).With(h.Kind, h.Value).Validate() != nil {
@@ -44,7 +45,7 @@ func (m memory) since(oldest time.Time) memory {
 }
 
 // learn adds the values of a good response of that time.
-func (m *memory) learn(o Opinion, at time.Time) {
+func (m *memory) learn(o api.Opinion, at time.Time) {
 	for _, k := range resource.Kinds() {
 		if x, ok := o.Request.Get(k); ok {
 			m.request, m.at[k] = m.request.With(k, x), at
@@ -69,11 +70,11 @@ func (m memory) fill(r resource.Request) (resource.Request, []resource.Kind) {
 }
 
 // held returns m as entries, sorted by kind.
-func (m memory) held(app string) []Held {
-	var entries []Held
+func (m memory) held(app string) []api.HeldRequest {
+	var entries []api.HeldRequest
 	for _, k := range resource.Kinds() {
 		if x, ok := m.request.Get(k); ok {
-			entries = append(entries, Held{App: app, Kind: k, Value: x, At: m.at[k]})
+			entries = append(entries, api.HeldRequest{App: app, Kind: k, Value: x, At: m.at[k]})
 		}
 	}
 	return entries

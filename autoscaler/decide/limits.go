@@ -3,11 +3,13 @@ package decide
 import (
 	"fmt"
 	"strings"
+
+	"github.com/weirkeeper/weirkeeper/api"
 )
 
 // limit moves the wanted target into [min, max], and its distance from t into the room of the
 // limits over time and the cooldowns. A t outside its limits returns in such steps.
-func limit(in Input, s State, t, wanted float64) Step {
+func limit(in api.DecisionInput, s api.DecisionState, t, wanted float64) api.Step {
 	after, bars := barred(in, s, t, wanted)
 	var why []string
 	for _, bar := range bars {
@@ -21,11 +23,11 @@ func limit(in Input, s State, t, wanted float64) Step {
 	default:
 		why = append(why, "-> "+num(after))
 	}
-	return Step{RuleLimits, wanted, after, strings.Join(why, ", ")}
+	return api.Step{Rule: api.RuleLimits, Before: wanted, After: after, Why: strings.Join(why, ", ")}
 }
 
 // barred returns the target of limit, and what kept it from the wanted one.
-func barred(in Input, s State, t, wanted float64) (after float64, bars []Bar) {
+func barred(in api.DecisionInput, s api.DecisionState, t, wanted float64) (after float64, bars []Bar) {
 	l := in.Policy.Limits
 	note := func(kind BarKind, why string) { bars = append(bars, Bar{kind, why}) }
 	inside := min(max(wanted, l.Min), l.Max)

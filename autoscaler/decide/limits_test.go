@@ -1,27 +1,31 @@
 package decide
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/weirkeeper/weirkeeper/api"
+)
 
 // limited is the step of a pool without a history.
-func limited(t, wanted float64, l Limits, scaleInBlocked string) Step {
-	return limit(Input{Policy: Policy{Limits: l}, NoScaleIn: scaleInBlocked}, State{}, t, wanted)
+func limited(t, wanted float64, l api.TargetLimits, scaleInBlocked string) api.Step {
+	return limit(api.DecisionInput{Policy: api.DecisionPolicy{Limits: l}, NoScaleIn: scaleInBlocked}, api.DecisionState{}, t, wanted)
 }
 
 // The limits of Clusterman's own tests: by default min 3, max 345, add 200, remove 10.
 func TestLimit(t *testing.T) {
-	usual := Limits{Min: 3, Max: 345, MaxAdd: 200, MaxRemove: 10}
-	with := func(change func(*Limits)) Limits { l := usual; change(&l); return l }
-	min300 := with(func(l *Limits) { l.Min = 300 })
-	older := Limits{Min: 24, Max: 5000, MaxAdd: 200, MaxRemove: 10}
+	usual := api.TargetLimits{Min: 3, Max: 345, MaxAdd: 200, MaxRemove: 10}
+	with := func(change func(*api.TargetLimits)) api.TargetLimits { l := usual; change(&l); return l }
+	min300 := with(func(l *api.TargetLimits) { l.Min = 300 })
+	older := api.TargetLimits{Min: 24, Max: 5000, MaxAdd: 200, MaxRemove: 10}
 	tests := []struct {
 		name      string
 		t, wanted float64
-		limits    Limits
+		limits    api.TargetLimits
 		want      float64
 	}{
 		{"up", 49, 100, usual, 100},
 		{"a step up", 49, 1000, usual, 249},
-		{"to max", 49, 1000, with(func(l *Limits) { l.Max = 97 }), 97},
+		{"to max", 49, 1000, with(func(l *api.TargetLimits) { l.Max = 97 }), 97},
 		{"from over max", 490, 1000, usual, 480},
 		{"from over max, little less", 490, 485, usual, 480}, // Clusterman: 485
 		{"from over max, far less", 490, 100, usual, 480},
@@ -29,7 +33,7 @@ func TestLimit(t *testing.T) {
 		{"from under min, far more", 1, 1000, min300, 201},
 		{"down", 49, 40, usual, 40},
 		{"a step down", 49, 20, usual, 39},
-		{"to min", 49, 20, with(func(l *Limits) { l.Min = 45 }), 45},
+		{"to min", 49, 20, with(func(l *api.TargetLimits) { l.Min = 45 }), 45},
 		{"less, from under min", 49, 30, min300, 249},
 		{"unchanged", 49, 49, usual, 49},
 		{"unchanged, from under min", 49, 49, min300, 249}, // Clusterman: 49

@@ -4,13 +4,14 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
 // offset adds an operator's offset to base. t is the pool's target with the offset that it has. A
 // pinned target is the whole target.
-func offset(in Input, s State, t, base float64) Step {
-	step := Step{RuleOffset, base, base, "no offset"}
+func offset(in api.DecisionInput, s api.DecisionState, t, base float64) api.Step {
+	step := api.Step{Rule: api.RuleOffset, Before: base, After: base, Why: "no offset"}
 	switch {
 	case in.Pinned != nil:
 		if in.Offset != 0 {
@@ -36,7 +37,7 @@ func offset(in Input, s State, t, base float64) Step {
 // that of a pool without an offset, and when the offset ends nothing of it stays. Targets are
 // rounded up: while a part of the offset is missing, the rounding belongs to the offset. Otherwise
 // the pool without an offset would grow by it, and the offset would be added to the larger pool.
-func survived(in Input, s State, base, after float64) float64 {
+func survived(in api.DecisionInput, s api.DecisionState, base, after float64) float64 {
 	if in.Pinned != nil || s.Offset == 0 && in.Offset == 0 {
 		return 0
 	}

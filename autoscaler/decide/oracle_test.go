@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
@@ -27,7 +28,7 @@ type computeRow struct {
 	Want     float64                  `json:"want"`
 }
 
-func (row computeRow) input() Input {
+func (row computeRow) input() api.DecisionInput {
 	var request, history resource.Request
 	for k, x := range row.Request {
 		if x != nil {
@@ -39,13 +40,13 @@ func (row computeRow) input() Input {
 			history = history.With(resource.Kind(k), x)
 		}
 	}
-	return Input{
-		Capacity: Capacity{Target: row.Target, Joined: row.Joined, Totals: row.Totals},
-		History:  History{PerWeight: history},
-		Apps:     []App{{Name: "web", Configured: true, Opinion: Opinion{Verdict: Value, Request: request}}},
-		Policy: Policy{
+	return api.DecisionInput{
+		Capacity: api.PoolCapacity{Target: row.Target, Joined: row.Joined, Totals: row.Totals},
+		History:  api.PoolHistory{PerWeight: history},
+		Apps:     []api.AppInput{{Name: "web", Configured: true, Opinion: api.Opinion{Verdict: api.VerdictValue, Request: request}}},
+		Policy: api.DecisionPolicy{
 			Setpoint: row.Setpoint, MarginUp: row.Margin, MarginDown: row.Margin, Excluded: row.Excluded,
-			Limits: Limits{Max: 1e9, MaxAdd: 1e9, MaxRemove: 1e9},
+			Limits: api.TargetLimits{Max: 1e9, MaxAdd: 1e9, MaxRemove: 1e9},
 		},
 	}
 }
@@ -54,7 +55,7 @@ func TestOracleCompute(t *testing.T) {
 	for n, row := range oracle[computeRow](t, "compute.jsonl") {
 		d := Decide(row.input())
 		step := d.Steps[2]
-		if step.Rule != RuleTarget || step.After != row.Want {
+		if step.Rule != api.RuleTarget || step.After != row.Want {
 			t.Errorf("row %d: Decide(%+v) = %v, want %v: %s", n+1, row, step.After, row.Want, step.Why)
 		}
 	}
@@ -82,7 +83,7 @@ func TestOracleConstrain(t *testing.T) {
 		if row.NoScaleDown {
 			scaleInBlocked = "capacity was lost"
 		}
-		l := Limits{Min: row.Min, Max: row.Max, MaxAdd: row.Add, MaxRemove: row.Remove}
+		l := api.TargetLimits{Min: row.Min, Max: row.Max, MaxAdd: row.Add, MaxRemove: row.Remove}
 		if step := limited(row.Target, row.Requested, l, scaleInBlocked); step.After != row.Want {
 			t.Errorf("row %d: limit(%+v) = %v, want %v: %s", n+1, row, step.After, row.Want, step.Why)
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/resource"
 )
@@ -16,44 +17,44 @@ import (
 // simulated is a pool that reaches each decided target at once. Each unit of weight is a machine
 // with one cpu.
 type simulated struct {
-	in   decide.Input // of the next tick
-	pool float64      // its target and its machines
+	in   api.DecisionInput // of the next tick
+	pool float64           // its target and its machines
 }
 
-func newSimulated(pool float64, p decide.Policy) *simulated {
+func newSimulated(pool float64, p api.DecisionPolicy) *simulated {
 	if p.Setpoint == 0 {
 		p.Setpoint = 1
 	}
-	return &simulated{pool: pool, in: decide.Input{Now: noon, Policy: p}}
+	return &simulated{pool: pool, in: api.DecisionInput{Now: noon, Policy: p}}
 }
 
 // asks sets the request of the app web; a negative number is a failure.
 func (s *simulated) asks(cpus float64) {
-	o := decide.Opinion{Verdict: decide.Failed}
+	o := api.Opinion{Verdict: api.VerdictFailed}
 	if cpus >= 0 {
-		o = decide.Opinion{Verdict: decide.Value, Request: resource.Request{}.With(resource.CPUs, cpus), At: s.in.Now}
+		o = api.Opinion{Verdict: api.VerdictValue, Request: resource.Request{}.With(resource.CPUs, cpus), At: s.in.Now}
 	}
-	s.in.Apps = []decide.App{{Name: "web", Configured: true, Opinion: o}}
+	s.in.Apps = []api.AppInput{{Name: "web", Configured: true, Opinion: o}}
 }
 
 // tick decides and acts. The target is rounded up and reached, except stays, the part of a lowering
 // that cannot be removed. It returns the decision.
 func (s *simulated) tick(stays float64) decide.Decision {
 	in := s.in
-	in.Capacity = decide.Capacity{
+	in.Capacity = api.PoolCapacity{
 		Target: s.pool - in.State.Offset, Joined: s.pool, Totals: resource.Vector{resource.CPUs: s.pool},
 	}
 	d := decide.Decide(in)
 	want := max(0, math.Ceil(d.Target-1e-9))
-	c := decide.Change{Up: max(0, want-s.pool), Down: max(0, s.pool-want-stays)}
+	c := api.TargetChange{Up: max(0, want-s.pool), Down: max(0, s.pool-want-stays)}
 	s.pool += c.Up - c.Down
-	s.in.State = d.State.Changed(c, 24*time.Hour)
+	s.in.State = decide.AfterChange(d.State, c, 24*time.Hour)
 	return d
 }
 
 // restart passes the state to another process.
 func (s *simulated) restart(t *rapid.T) {
-	var again decide.State
+	var again api.DecisionState
 	if err := json.Unmarshal([]byte(encode(t, s.in.State)), &again); err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +74,7 @@ func TestOffsetLeavesNoTrace(t *testing.T) {
 			return float64(rapid.IntRange(least, most).Draw(t, name))
 		}
 		margin := rapid.SampledFrom([]float64{0, 0.1234567}).Draw(t, "margin")
-		p := decide.Policy{MarginUp: margin, MarginDown: margin, Limits: decide.Limits{
+		p := api.DecisionPolicy{MarginUp: margin, MarginDown: margin, Limits: api.TargetLimits{
 			Min: whole(1, 20, "min"), Max: whole(40, 80, "max"), MaxAdd: whole(1, 30, "add"), MaxRemove: whole(1, 30, "remove"),
 		}}
 		began := whole(1, 100, "pool")
@@ -124,7 +125,7 @@ func TestOffsetIsAddedOnce(t *testing.T) {
 		{"fewer machines", -1, 10, "", 2.75, []float64{2, 2, 2}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := newSimulated(3, decide.Policy{Limits: decide.Limits{Max: 20, MaxAdd: c.maxAdd, MaxRemove: 10}})
+			s := newSimulated(3, api.DecisionPolicy{Limits: api.TargetLimits{Max: 20, MaxAdd: c.maxAdd, MaxRemove: 10}})
 			s.in.Offset, s.in.NoScaleIn = c.offset, c.barred
 			s.asks(c.asks)
 			for i, want := range c.ticks {
@@ -142,20 +143,20 @@ func TestOffsetIsAddedOnce(t *testing.T) {
 func TestFasterTicksDoNotChangeFaster(t *testing.T) {
 	const period, hour = 10 * time.Minute, time.Hour
 	rapid.Check(t, func(t *rapid.T) {
-		limits := decide.Limits{
+		limits := api.TargetLimits{
 			Max: 1e6, MaxAdd: float64(rapid.IntRange(1, 50).Draw(t, "add")), MaxRemove: float64(rapid.IntRange(0, 50).Draw(t, "remove")),
 		}
 		share := float64(rapid.IntRange(1, 20).Draw(t, "budget"))
 		demand := rapid.SliceOfN(rapid.SampledFrom([]float64{0, 900, 1000, 1100, 1e5}), 60, 60).Draw(t, "demand")
-		most := func(direction decide.Direction, n float64) float64 { // per hour
-			if direction == decide.Up {
+		most := func(direction api.Direction, n float64) float64 { // per hour
+			if direction == api.DirectionUp {
 				return min(n*limits.MaxAdd, 2*share)
 			}
 			return n * limits.MaxRemove
 		}
 		for _, every := range []time.Duration{period, period / 10} {
-			s := newSimulated(1000, decide.Policy{Limits: limits, Period: period, Budgets: []decide.Budget{
-				{Direction: decide.Up, Within: hour / 2, Weight: share},
+			s := newSimulated(1000, api.DecisionPolicy{Limits: limits, Period: period, Budgets: []api.ChangeBudget{
+				{Direction: api.DirectionUp, Within: hour / 2, Weight: share},
 			}})
 			var up, down float64
 			for at := time.Duration(0); at < hour; at += every {
@@ -165,7 +166,7 @@ func TestFasterTicksDoNotChangeFaster(t *testing.T) {
 				s.tick(0)
 				up, down = up+max(0, s.pool-was), down+max(0, was-s.pool)
 			}
-			if n := float64(hour / period); up > most(decide.Up, n) || down > most(decide.Down, n) {
+			if n := float64(hour / period); up > most(api.DirectionUp, n) || down > most(api.DirectionDown, n) {
 				t.Fatalf("every %v: %v up and %v down in an hour, limits %+v, budget %v", every, up, down, limits, share)
 			}
 		}
@@ -233,13 +234,13 @@ func TestInterleaved(t *testing.T) {
 		span := func(name string) time.Duration {
 			return time.Duration(rapid.IntRange(0, 20).Draw(t, name)) * time.Minute
 		}
-		p := &interleaved{unknownNeed: -1, simulated: *newSimulated(float64(rapid.IntRange(1, 120).Draw(t, "pool")), decide.Policy{
-			Limits: decide.Limits{Min: 10, Max: 80, MaxAdd: 20, MaxRemove: 10},
+		p := &interleaved{unknownNeed: -1, simulated: *newSimulated(float64(rapid.IntRange(1, 120).Draw(t, "pool")), api.DecisionPolicy{
+			Limits: api.TargetLimits{Min: 10, Max: 80, MaxAdd: 20, MaxRemove: 10},
 			Period: span("period"), UnknownNeedMax: span("ignorance_max"),
-			Cooldown: decide.Cooldown{Up: span("cooldown up"), Down: span("cooldown down")},
-			Budgets: []decide.Budget{
-				{Direction: decide.Up, Within: span("up within") + 1, Weight: 30},
-				{Direction: decide.Down, Within: span("down within") + 1, Weight: 15},
+			Cooldown: api.Cooldown{Up: span("cooldown up"), Down: span("cooldown down")},
+			Budgets: []api.ChangeBudget{
+				{Direction: api.DirectionUp, Within: span("up within") + 1, Weight: 30},
+				{Direction: api.DirectionDown, Within: span("down within") + 1, Weight: 15},
 			},
 			LossLimit: true, LossThreshold: 3,
 		})}
@@ -272,7 +273,7 @@ func (p *interleaved) check(t *rapid.T, before simulated, d decide.Decision) {
 		fail("the clock is at %v, want %v", d.State.Clock, noon.Add(p.clock))
 	}
 
-	heard := in.Apps[0].Opinion.Verdict == decide.Value
+	heard := in.Apps[0].Opinion.Verdict == api.VerdictValue
 	if heard {
 		p.unknownNeed = -1
 	} else if p.unknownNeed < 0 {
@@ -309,13 +310,13 @@ func (p *interleaved) checkPace(fail func(string, ...any), before simulated, up,
 	if up > 0 || down > 0 {
 		p.changes = append(p.changes, change{p.clock, up, down})
 	}
-	windows := append([]decide.Budget{
-		{Direction: decide.Up, Within: policy.Period, Weight: l.MaxAdd},
-		{Direction: decide.Down, Within: policy.Period, Weight: l.MaxRemove},
+	windows := append([]api.ChangeBudget{
+		{Direction: api.DirectionUp, Within: policy.Period, Weight: l.MaxAdd},
+		{Direction: api.DirectionDown, Within: policy.Period, Weight: l.MaxRemove},
 	}, policy.Budgets...)
 	for _, w := range windows {
 		ups, downs := p.sum(p.changes, w.Within)
-		used := map[decide.Direction]float64{decide.Up: max(ups, up), decide.Down: max(downs, down)}[w.Direction]
+		used := map[api.Direction]float64{api.DirectionUp: max(ups, up), api.DirectionDown: max(downs, down)}[w.Direction]
 		if used > w.Weight {
 			fail("%v %s within %v, at most %v may be", used, w.Direction, w.Within, w.Weight)
 		}

@@ -4,11 +4,12 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
-// Validate returns all mistakes of p, joined, or nil. An empty Combine is Sum.
-func (p Policy) Validate() error {
+// ValidatePolicy returns all mistakes of p, joined, or nil. An empty Combine is Sum.
+func ValidatePolicy(p api.DecisionPolicy) error {
 	var problems []error
 	report := func(ok bool, format string, args ...any) {
 		if !ok {
@@ -21,10 +22,10 @@ func (p Policy) Validate() error {
 	for _, k := range p.Excluded {
 		report(int(k) < resource.Count, "excluded: %v is not a resource", k)
 	}
-	report(p.Combine == "" || p.Combine == Sum || p.Combine == Max, "combine is %q: want sum or max", p.Combine)
+	report(p.Combine == "" || p.Combine == api.CombineSum || p.Combine == api.CombineMax, "combine is %q: want sum or max", p.Combine)
 	report(p.Period >= 0, "period is %v: want at least 0", p.Period)
 	for i, b := range p.Budgets {
-		if err := b.Validate(); err != nil {
+		if err := ValidateBudget(b); err != nil {
 			problems = append(problems, fmt.Errorf("budgets[%d]: %w", i, err))
 		}
 	}
@@ -32,13 +33,13 @@ func (p Policy) Validate() error {
 	report(p.Cooldown.Down >= 0, "cooldown down is %v: want at least 0", p.Cooldown.Down)
 	report(p.UnknownNeedMax >= 0, "ignorance_max is %v: want at least 0", p.UnknownNeedMax)
 	report(p.LossThreshold >= 0, "instance_loss_threshold is %d: want at least 0", p.LossThreshold)
-	return errors.Join(append(problems, p.Limits.Validate())...)
+	return errors.Join(append(problems, ValidateLimits(p.Limits))...)
 }
 
-// Validate returns the first mistake of b, or nil.
-func (b Budget) Validate() error {
+// ValidateBudget returns the first mistake of b, or nil.
+func ValidateBudget(b api.ChangeBudget) error {
 	switch {
-	case b.Direction != Up && b.Direction != Down:
+	case b.Direction != api.DirectionUp && b.Direction != api.DirectionDown:
 		return fmt.Errorf("direction is %q: want up or down", b.Direction)
 	case b.Within <= 0:
 		return fmt.Errorf("within is %v: want more than 0", b.Within)
@@ -50,8 +51,8 @@ func (b Budget) Validate() error {
 	return nil
 }
 
-// Validate returns all mistakes of l, joined, or nil.
-func (l Limits) Validate() error {
+// ValidateLimits returns all mistakes of l, joined, or nil.
+func ValidateLimits(l api.TargetLimits) error {
 	var problems []error
 	report := func(ok bool, format string, args ...any) {
 		if !ok {

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/resource"
 )
@@ -31,10 +32,10 @@ func request(amounts *rapid.Generator[float64]) *rapid.Generator[resource.Reques
 	})
 }
 
-func opinion(amounts *rapid.Generator[float64]) *rapid.Generator[decide.Opinion] {
-	verdicts := []decide.Verdict{decide.Value, decide.Value, decide.NoOpinion, decide.Stale, decide.Failed, decide.NotRequested, "odd"}
-	return rapid.Custom(func(t *rapid.T) decide.Opinion {
-		return decide.Opinion{
+func opinion(amounts *rapid.Generator[float64]) *rapid.Generator[api.Opinion] {
+	verdicts := []api.Verdict{api.VerdictValue, api.VerdictValue, api.VerdictNoOpinion, api.VerdictStale, api.VerdictFailed, api.VerdictNotRequested, "odd"}
+	return rapid.Custom(func(t *rapid.T) api.Opinion {
+		return api.Opinion{
 			Verdict: rapid.SampledFrom(verdicts).Draw(t, "verdict"),
 			Request: request(amounts).Draw(t, "request"),
 			Why:     rapid.StringN(0, 8, 300).Draw(t, "why"),
@@ -44,20 +45,20 @@ func opinion(amounts *rapid.Generator[float64]) *rapid.Generator[decide.Opinion]
 }
 
 // input draws a pool whose every number comes from amounts.
-func input(amounts *rapid.Generator[float64]) *rapid.Generator[decide.Input] {
-	return rapid.Custom(func(t *rapid.T) decide.Input {
+func input(amounts *rapid.Generator[float64]) *rapid.Generator[api.DecisionInput] {
+	return rapid.Custom(func(t *rapid.T) api.DecisionInput {
 		number := func(name string) float64 { return amounts.Draw(t, name) }
-		in := decide.Input{
+		in := api.DecisionInput{
 			Now:      noon,
-			Capacity: decide.Capacity{Target: number("target"), Joined: number("joined")},
-			History:  decide.History{PerWeight: request(amounts).Draw(t, "history")},
+			Capacity: api.PoolCapacity{Target: number("target"), Joined: number("joined")},
+			History:  api.PoolHistory{PerWeight: request(amounts).Draw(t, "history")},
 			Default:  opinion(amounts).Draw(t, "default"),
-			Policy: decide.Policy{
+			Policy: api.DecisionPolicy{
 				MarginUp: number("margin_up") / 100, MarginDown: number("margin_down") / 100,
 				Setpoint: rapid.Float64Range(0.01, 1).Draw(t, "setpoint"),
 				Excluded: rapid.SliceOfN(rapid.SampledFrom(allKinds()), 0, 3).Draw(t, "excluded"),
-				Combine:  rapid.SampledFrom([]decide.Combine{"", decide.Sum, decide.Max}).Draw(t, "combine"),
-				Limits: decide.Limits{
+				Combine:  rapid.SampledFrom([]api.Combine{"", api.CombineSum, api.CombineMax}).Draw(t, "combine"),
+				Limits: api.TargetLimits{
 					Min: number("min"), Max: number("max"), MaxAdd: number("add"), MaxRemove: number("remove"),
 				},
 			},
@@ -71,13 +72,13 @@ func input(amounts *rapid.Generator[float64]) *rapid.Generator[decide.Input] {
 		}
 		names := rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "b", "c", "d", "e"}), 0, 5, rapid.ID).Draw(t, "names")
 		for _, name := range names {
-			in.Apps = append(in.Apps, decide.App{
+			in.Apps = append(in.Apps, api.AppInput{
 				Name:       name,
 				Configured: rapid.Bool().Draw(t, "configured"),
 				Opinion:    opinion(amounts).Draw(t, "opinion"),
 				HoldFor:    time.Duration(rapid.Int64Range(0, int64(time.Hour)).Draw(t, "hold_for")),
 			})
-			in.State.Held = append(in.State.Held, decide.Held{
+			in.State.Held = append(in.State.Held, api.HeldRequest{
 				App: name, Kind: rapid.SampledFrom(allKinds()).Draw(t, "kind"), Value: number("held"),
 				At: noon.Add(-time.Duration(rapid.Int64Range(0, int64(time.Hour)).Draw(t, "held_age"))),
 			})
@@ -88,7 +89,7 @@ func input(amounts *rapid.Generator[float64]) *rapid.Generator[decide.Input] {
 
 // overTime draws operators' orders, the rules over time, and their state. Half of the pools have
 // none of these.
-func overTime(t *rapid.T, in *decide.Input, number func(string) float64) {
+func overTime(t *rapid.T, in *api.DecisionInput, number func(string) float64) {
 	if rapid.Bool().Draw(t, "no past") {
 		return
 	}
@@ -102,20 +103,20 @@ func overTime(t *rapid.T, in *decide.Input, number func(string) float64) {
 	in.Offset = number("offset") - number("less")
 	p, s := &in.Policy, &in.State
 	p.Period, p.UnknownNeedMax = span("period"), span("ignorance_max")
-	p.Cooldown = decide.Cooldown{Up: span("cooldown up"), Down: span("cooldown down")}
+	p.Cooldown = api.Cooldown{Up: span("cooldown up"), Down: span("cooldown down")}
 	p.LossLimit, p.LossThreshold = rapid.Bool().Draw(t, "brake"), rapid.IntRange(0, 3).Draw(t, "threshold")
 	for range rapid.IntRange(0, 2).Draw(t, "budgets") {
-		p.Budgets = append(p.Budgets, decide.Budget{
-			Direction: rapid.SampledFrom([]decide.Direction{decide.Up, decide.Down}).Draw(t, "direction"),
+		p.Budgets = append(p.Budgets, api.ChangeBudget{
+			Direction: rapid.SampledFrom([]api.Direction{api.DirectionUp, api.DirectionDown}).Draw(t, "direction"),
 			Within:    span("within") + 1, Weight: number("budget"), Share: rapid.Float64Range(0.01, 1).Draw(t, "share"),
 		})
 	}
 	s.Clock, s.Wall = ago("clock"), ago("wall")
 	s.Offset, s.Raised, s.Lowered = number("applied"), ago("raised"), ago("lowered")
 	for range rapid.IntRange(0, 3).Draw(t, "changes") {
-		s.Changes = append(s.Changes, decide.Change{At: ago("changed"), Up: number("up"), Down: number("down"), Tasks: rapid.Int().Draw(t, "tasks")})
-		s.Losses = append(s.Losses, decide.Loss{At: ago("lost at"), Nodes: rapid.Int().Draw(t, "nodes")})
-		s.UnknownNeed = append(s.UnknownNeed, decide.UnknownNeed{App: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "blind"), Since: ago("since")})
+		s.Changes = append(s.Changes, api.TargetChange{At: ago("changed"), Up: number("up"), Down: number("down"), Tasks: rapid.Int().Draw(t, "tasks")})
+		s.Losses = append(s.Losses, api.NodeLoss{At: ago("lost at"), Nodes: rapid.Int().Draw(t, "nodes")})
+		s.UnknownNeed = append(s.UnknownNeed, api.UnknownNeed{App: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "blind"), Since: ago("since")})
 	}
 }
 
@@ -130,8 +131,8 @@ func plain() *rapid.Generator[float64] {
 }
 
 // legal draws an input whose policy validates.
-func legal() *rapid.Generator[decide.Input] {
-	return rapid.Map(input(plain()), func(in decide.Input) decide.Input {
+func legal() *rapid.Generator[api.DecisionInput] {
+	return rapid.Map(input(plain()), func(in api.DecisionInput) api.DecisionInput {
 		l := &in.Policy.Limits
 		l.Min, l.Max = min(l.Min, l.Max), max(l.Min, l.Max)
 		l.MaxAdd++
@@ -171,15 +172,15 @@ func TestNeverShrinksOnUnknownNeed(t *testing.T) {
 		in := legal().Draw(t, "in")
 		in.Pinned, in.Policy.UnknownNeedMax = nil, 0 // the two intended exceptions
 		d := decide.Decide(in)
-		unknownNeed := slices.ContainsFunc(in.Apps, func(a decide.App) bool {
+		unknownNeed := slices.ContainsFunc(in.Apps, func(a api.AppInput) bool {
 			v := a.Opinion.Verdict
-			return a.Configured && v != decide.Value && v != decide.NoOpinion
-		}) || slices.ContainsFunc(d.Apps, func(r decide.Resolved) bool { return r.Source == decide.FromNone })
+			return a.Configured && v != api.VerdictValue && v != api.VerdictNoOpinion
+		}) || slices.ContainsFunc(d.Apps, func(r api.ResolvedRequest) bool { return r.Source == api.FromNone })
 		floor := min(in.Capacity.Target+min(in.State.Offset, in.Offset), in.Policy.Limits.Max)
 		if unknownNeed && d.Target < floor-noise {
 			t.Fatalf("target %v is below %v: %+v", d.Target, floor, d.Steps)
 		}
-		if len(in.Apps) == 0 && in.Default.Verdict != decide.Value && d.Steps[2].After != in.Capacity.Target {
+		if len(in.Apps) == 0 && in.Default.Verdict != api.VerdictValue && d.Steps[2].After != in.Capacity.Target {
 			t.Fatalf("nobody spoke, and the target step is %+v", d.Steps[2])
 		}
 	})
@@ -189,7 +190,7 @@ func TestUnchangedTargetHasAReason(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := legal().Draw(t, "in")
 		d := decide.Decide(in)
-		lastResponses := slices.ContainsFunc(d.Steps, func(s decide.Step) bool { return strings.Contains(s.Why, "kept") })
+		lastResponses := slices.ContainsFunc(d.Steps, func(s api.Step) bool { return strings.Contains(s.Why, "kept") })
 		if d.Target == in.Capacity.Target+in.State.Offset && !lastResponses {
 			t.Fatalf("kept at %v, and no step says so: %+v", d.Target, d.Steps)
 		}
@@ -244,7 +245,7 @@ func TestLedgerRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := input(numbers).Draw(t, "in")
 		in.Now = in.Now.In(time.FixedZone("", 3600))
-		var again decide.Input
+		var again api.DecisionInput
 		if err := json.Unmarshal([]byte(encode(t, in)), &again); err != nil {
 			t.Fatal(err)
 		}
@@ -255,14 +256,14 @@ func TestLedgerRoundTrip(t *testing.T) {
 }
 
 func TestMonotonicClockDoesNotCount(t *testing.T) {
-	in := decide.Input{
+	in := api.DecisionInput{
 		Now: time.Now(),
-		Apps: []decide.App{{
+		Apps: []api.AppInput{{
 			Name: "web", Configured: true, HoldFor: time.Hour,
-			Opinion: decide.Opinion{Verdict: decide.Value, Request: resource.Request{}.With(resource.CPUs, 1), At: time.Now()},
+			Opinion: api.Opinion{Verdict: api.VerdictValue, Request: resource.Request{}.With(resource.CPUs, 1), At: time.Now()},
 		}},
 	}
-	var again decide.Input
+	var again api.DecisionInput
 	if err := json.Unmarshal([]byte(encode(t, in)), &again); err != nil {
 		t.Fatal(err)
 	}
@@ -278,9 +279,9 @@ func TestNoPanicOnAnyNumber(t *testing.T) {
 		in := input(numbers).Draw(t, "in")
 		in.Policy.Setpoint = numbers.Draw(t, "setpoint")
 		in.Policy.Excluded = append(in.Policy.Excluded, resource.Kind(rapid.Uint8().Draw(t, "excluded")))
-		in.State.Held = append(in.State.Held, decide.Held{App: "a", Kind: resource.Kind(rapid.Uint8().Draw(t, "kind")), Value: 1, At: noon})
+		in.State.Held = append(in.State.Held, api.HeldRequest{App: "a", Kind: resource.Kind(rapid.Uint8().Draw(t, "kind")), Value: 1, At: noon})
 		d := decide.Decide(in)
-		if last := d.Steps[len(d.Steps)-1]; last.Rule != decide.RuleInput && math.IsNaN(d.Target) {
+		if last := d.Steps[len(d.Steps)-1]; last.Rule != api.RuleInput && math.IsNaN(d.Target) {
 			t.Fatalf("the target became NaN: %+v", d.Steps)
 		}
 		if err := d.Request.Validate(); err != nil {

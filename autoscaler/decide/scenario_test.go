@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/resource"
 )
@@ -75,17 +76,17 @@ func runScenario(t *testing.T, archive *txtar.Archive) {
 
 // usualPool returns a healthy pool of six machines, with the texts laid over it. By default an app
 // holds its responses for half an hour.
-func usualPool(t *testing.T, texts ...string) decide.Input {
+func usualPool(t *testing.T, texts ...string) api.DecisionInput {
 	t.Helper()
-	in := decide.Input{
+	in := api.DecisionInput{
 		Now: time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC),
-		Capacity: decide.Capacity{
+		Capacity: api.PoolCapacity{
 			Target: 6, Joined: 6,
 			Totals: resource.Vector{resource.CPUs: 6, resource.Mem: 12000, resource.Disk: 60000},
 		},
-		Policy: decide.Policy{
-			Setpoint: 0.7, MarginUp: 0.1, MarginDown: 0.1, Combine: decide.Sum,
-			Limits: decide.Limits{Min: 3, Max: 100, MaxAdd: 200, MaxRemove: 10},
+		Policy: api.DecisionPolicy{
+			Setpoint: 0.7, MarginUp: 0.1, MarginDown: 0.1, Combine: api.CombineSum,
+			Limits: api.TargetLimits{Min: 3, Max: 100, MaxAdd: 200, MaxRemove: 10},
 		},
 	}
 	for _, text := range texts {
@@ -134,11 +135,11 @@ func render(d decide.Decision) string {
 	return b.String()
 }
 
-func shortRule(r decide.Rule) string {
+func shortRule(r api.Rule) string {
 	switch r {
-	case decide.RuleUnknownNeed:
+	case api.RuleUnknownNeed:
 		return "ignorance"
-	case decide.RuleHealth:
+	case api.RuleHealth:
 		return "health"
 	}
 	return string(r)

@@ -5,17 +5,20 @@ import (
 	"math"
 	"slices"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
 // target turns the request into a target capacity, by Clusterman's formulas; the order of
 // evaluation decides the last bit. All numbers of in are finite.
-func target(in Input, c combined) Step {
+func target(in api.DecisionInput, c combined) api.Step {
 	t := in.Capacity.Target
 	counted := slices.DeleteFunc(named(c.request), func(k resource.Kind) bool {
 		return slices.Contains(in.Policy.Excluded, k)
 	})
-	keep := func(why string) Step { return Step{RuleTarget, t, t, why + ": kept"} }
+	keep := func(why string) api.Step {
+		return api.Step{Rule: api.RuleTarget, Before: t, After: t, Why: why + ": kept"}
+	}
 	switch {
 	case c.request.IsEmpty():
 		return keep("no signal requests anything")
@@ -32,17 +35,17 @@ func target(in Input, c combined) Step {
 }
 
 // nothing returns the step for a request of 0 of each kind that counts.
-func nothing(t float64, c combined, counted []resource.Kind) Step {
+func nothing(t float64, c combined, counted []resource.Kind) api.Step {
 	why := fmt.Sprintf("%s requested 0 of %s -> 0", c.appNames(), list(kindNames(counted)))
 	if t == 0 {
 		why += ": kept"
 	}
-	return Step{RuleTarget, t, 0, why}
+	return api.Step{Rule: api.RuleTarget, Before: t, After: 0, Why: why}
 }
 
 // fromZero sizes an empty pool by the past resources per unit of weight. A kind without past data
 // cannot be sized.
-func fromZero(in Input, c combined, counted []resource.Kind) Step {
+func fromZero(in api.DecisionInput, c combined, counted []resource.Kind) api.Step {
 	t := in.Capacity.Target
 	if !positive(c.request, counted) {
 		return nothing(t, c, counted)
@@ -60,20 +63,20 @@ func fromZero(in Input, c combined, counted []resource.Kind) Step {
 		}
 	}
 	if weight == 0 {
-		return Step{RuleTarget, t, 1, fmt.Sprintf("the pool is empty and has no history of what %s requested (%s) -> 1",
+		return api.Step{Rule: api.RuleTarget, Before: t, After: 1, Why: fmt.Sprintf("the pool is empty and has no history of what %s requested (%s) -> 1",
 			c.appNames(), amounts(c.request))}
 	}
 	requested, _ := c.request.Get(largest)
 	per, _ := in.History.PerWeight.Get(largest)
 	n := bounded(weight / in.Policy.Setpoint)
-	return Step{RuleTarget, t, n, fmt.Sprintf("the pool is empty; %s requested %s, a unit of weight had %s: %s, setpoint %s -> %s",
+	return api.Step{Rule: api.RuleTarget, Before: t, After: n, Why: fmt.Sprintf("the pool is empty; %s requested %s, a unit of weight had %s: %s, setpoint %s -> %s",
 		c.appNames(), amount(largest, requested), num(per), num(weight), percent(in.Policy.Setpoint), num(n))}
 }
 
 // fromUsage sizes a pool by the resource that would be used most: N = F * (u / setpoint). A
 // requested resource that the pool does not have is unknown: it holds the target, and others may
 // raise it.
-func fromUsage(in Input, c combined, counted []resource.Kind) Step {
+func fromUsage(in api.DecisionInput, c combined, counted []resource.Kind) api.Step {
 	t, policy := in.Capacity.Target, in.Policy
 	usage, largest := math.Inf(-1), resource.Kind(0)
 	var unknown []resource.Kind
@@ -93,7 +96,7 @@ func fromUsage(in Input, c combined, counted []resource.Kind) Step {
 	if unknown != nil {
 		missing = fmt.Sprintf("the pool has no %s, which %s requested", list(kindNames(unknown)), c.appNames())
 		if math.IsInf(usage, -1) {
-			return Step{RuleTarget, t, t, missing + ": unknown, kept"}
+			return api.Step{Rule: api.RuleTarget, Before: t, After: t, Why: missing + ": unknown, kept"}
 		}
 	}
 	n := bounded(in.Capacity.Joined * (usage / policy.Setpoint))
@@ -101,26 +104,26 @@ func fromUsage(in Input, c combined, counted []resource.Kind) Step {
 	why := fmt.Sprintf("%s requested %s of %s that the pool offers: %s used, setpoint %s -> %s", c.appNames(),
 		amount(largest, requested), num(in.Capacity.Totals[largest]), percent(usage), percent(policy.Setpoint), num(n))
 	if unknown != nil && n < t {
-		return Step{RuleTarget, t, t, why + "; but " + missing + ": kept"}
+		return api.Step{Rule: api.RuleTarget, Before: t, After: t, Why: why + "; but " + missing + ": kept"}
 	}
 	return margin(t, n, policy, why)
 }
 
 // margin keeps the target if the change is too small.
-func margin(t, n float64, p Policy, why string) Step {
+func margin(t, n float64, p api.DecisionPolicy, why string) api.Step {
 	wanted := p.MarginUp
 	if n < t {
 		wanted = p.MarginDown
 	}
 	if n == t {
-		return Step{RuleTarget, t, t, why + ": that is the target, kept"}
+		return api.Step{Rule: api.RuleTarget, Before: t, After: t, Why: why + ": that is the target, kept"}
 	}
 	change := math.Abs(n-t) / t
 	if change >= wanted {
-		return Step{RuleTarget, t, n, why}
+		return api.Step{Rule: api.RuleTarget, Before: t, After: n, Why: why}
 	}
 	shown, limit := distinct(change, wanted)
-	return Step{RuleTarget, t, t, fmt.Sprintf("%s; |%s - %s| / %s = %s is under the margin of %s: kept",
+	return api.Step{Rule: api.RuleTarget, Before: t, After: t, Why: fmt.Sprintf("%s; |%s - %s| / %s = %s is under the margin of %s: kept",
 		why, num(n), num(t), num(t), shown, limit)}
 }
 

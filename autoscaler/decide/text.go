@@ -6,12 +6,13 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
 // num formats a quantity: at most two decimals, small and huge ones by their leading digits.
 func num(x float64) string {
-	if x == Unlimited {
+	if x == api.Unlimited {
 		return "inf"
 	}
 	if a := math.Abs(x); a != 0 && a < 0.005 || a >= 1e15 || !finite(x) {

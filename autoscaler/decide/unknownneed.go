@@ -4,18 +4,20 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/weirkeeper/weirkeeper/api"
 )
 
 // unknownNeeds returns the apps whose own signal has no usable response, and since when. Both lists are
 // sorted by app.
-func unknownNeeds(apps []Resolved, before []UnknownNeed, now time.Time) []UnknownNeed {
+func unknownNeeds(apps []api.ResolvedRequest, before []api.UnknownNeed, now time.Time) []api.UnknownNeed {
 	since := make(map[string]time.Time, len(before))
 	for _, b := range before {
 		if _, ok := since[b.App]; !ok { // of two entries for one app the first is the earlier
 			since[b.App] = b.Since
 		}
 	}
-	var unknownNeed []UnknownNeed
+	var unknownNeed []api.UnknownNeed
 	for _, r := range apps {
 		if !r.Fallback {
 			continue
@@ -24,14 +26,14 @@ func unknownNeeds(apps []Resolved, before []UnknownNeed, now time.Time) []Unknow
 		if !ok {
 			at = now
 		}
-		unknownNeed = append(unknownNeed, UnknownNeed{App: r.App, Since: at})
+		unknownNeed = append(unknownNeed, api.UnknownNeed{App: r.App, Since: at})
 	}
 	return unknownNeed
 }
 
 // keepWhileUnknown keeps the target from shrinking below t while the need of any app is unknown, for at most
 // longest for each app.
-func keepWhileUnknown(t, wanted float64, unknownNeed []UnknownNeed, now time.Time, longest time.Duration) Step {
+func keepWhileUnknown(t, wanted float64, unknownNeed []api.UnknownNeed, now time.Time, longest time.Duration) api.Step {
 	var barring, tired []string
 	for _, b := range unknownNeed {
 		if longest > 0 && now.Sub(b.Since) >= longest {
@@ -40,7 +42,7 @@ func keepWhileUnknown(t, wanted float64, unknownNeed []UnknownNeed, now time.Tim
 			barring = append(barring, b.App)
 		}
 	}
-	step := Step{RuleUnknownNeed, wanted, wanted, ""}
+	step := api.Step{Rule: api.RuleUnknownNeed, Before: wanted, After: wanted, Why: ""}
 	appNames := strings.Join(barring, ", ")
 	switch {
 	case unknownNeed == nil:

@@ -7,6 +7,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"github.com/weirkeeper/weirkeeper/api"
 )
 
 // Group is one group, from the provider and the drain records.
@@ -14,14 +16,14 @@ type Group struct {
 	ID     string
 	Target int // at the provider
 	Min    int // the provider does not lower Target below it
-	Max    int // of Target; pools.Unlimited if there is no upper bound
+	Max    int // of Target; api.Unbounded if there is no upper bound
 	Stale  bool
 	// Fulfilled is the weight of the existing instances.
 	Fulfilled float64
 	// Leaving are the leaving nodes that Target still includes. Their termination lowers Target.
-	Leaving []Leaver
+	Leaving []api.Leaver
 	// Quarantined are the nodes out of service that stay in Target. Other nodes replace them.
-	Quarantined []Leaver
+	Quarantined []api.Leaver
 }
 
 // Account states the parts of the targets of a pool's groups. Weights are whole numbers, as targets
@@ -47,11 +49,11 @@ type GroupAccount struct {
 	Surge int
 }
 
-// Account returns the account of these groups.
-func (s State) Account(groups []Group) Account {
+// AccountOf returns the account of these groups.
+func AccountOf(s api.PoolState, groups []Group) Account {
 	a := Account{Offset: s.Offset, Groups: make([]GroupAccount, len(groups))}
 	for i, g := range groups {
-		a.Groups[i] = s.group(g)
+		a.Groups[i] = groupAccount(s, g)
 	}
 	if s.Wanted != nil {
 		a.Wanted = *s.Wanted
@@ -59,7 +61,7 @@ func (s State) Account(groups []Group) Account {
 	return a
 }
 
-func (s State) group(g Group) GroupAccount {
+func groupAccount(s api.PoolState, g Group) GroupAccount {
 	one := GroupAccount{Group: g}
 	one.Surge = max(0, min(s.Groups[g.ID].Surge, g.Target-one.leaving()-one.aside()))
 	return one
@@ -141,11 +143,11 @@ func (a Account) Shares() int {
 
 // Shares returns the sum of the shares of groups with that remaining surge.
 func Shares(groups []Group, surge map[string]int) int {
-	s := State{Groups: make(map[string]GroupState, len(surge))}
+	s := api.PoolState{Groups: make(map[string]api.GroupState, len(surge))}
 	for group, n := range surge {
-		s.Groups[group] = GroupState{Surge: n}
+		s.Groups[group] = api.GroupState{Surge: n}
 	}
-	return s.Account(groups).Shares()
+	return AccountOf(s, groups).Shares()
 }
 
 // PendingIncrease returns the wanted weight that no group's target holds. It is ordered as soon as a group has
@@ -161,26 +163,11 @@ func (a Account) residual() float64 { return a.Wanted + a.Offset - float64(a.Sha
 // ReadLag is the time for which a provider may show a group as it was before a request.
 const ReadLag = 3 * time.Minute
 
-// EntryKind is the kind of one part of the targets.
-type EntryKind string
-
-const (
-	EntryShare           EntryKind = "share"   // of a group: serves the need
-	EntrySurge           EntryKind = "surge"   // of a group: replaces marked instances that still exist
-	EntryLeaving         EntryKind = "leaving" // of a node: the target falls when the node is terminated
-	EntryQuarantined     EntryKind = "aside"   // of a node: quarantined, and replaced by another node
-	EntryPendingIncrease EntryKind = "owed"    // of the pool: wanted, and not in a target yet
-	EntrySurplus         EntryKind = "surplus" // of the pool: in a target, and not wanted
-	EntryWanted          EntryKind = "wanted"  // of the pool
-	EntryOffset          EntryKind = "offset"  // of the pool: an operator's offset
-	EntryUnknown         EntryKind = "unknown" // of the pool: found without a cause, and counted as wanted
-)
-
 // maxWeight is the maximum weight in a State, so that no sum overflows.
 const maxWeight = 1 << 40
 
-// Validate returns an error for an invalid part of the account.
-func (s State) Validate() error {
+// ValidateState returns an error for an invalid part of the account.
+func ValidateState(s api.PoolState) error {
 	if s.Wanted != nil && !(math.Abs(*s.Wanted) <= maxWeight) {
 		return fmt.Errorf("wanted %v: want at most %d", *s.Wanted, maxWeight)
 	}
@@ -188,7 +175,7 @@ func (s State) Validate() error {
 		return fmt.Errorf("offset %v: want at most %d", s.Offset, maxWeight)
 	}
 	for id, g := range s.Groups {
-		if u := g.Unanswered.target(); u < 0 || u > maxWeight {
+		if u := unansweredTarget(g.Unanswered); u < 0 || u > maxWeight {
 			return fmt.Errorf("group %q: the unanswered target %d is not within 0 to %d", id, u, maxWeight)
 		}
 		if g.Surge < 0 || g.Surge > maxWeight || g.LastTarget != nil && (*g.LastTarget < 0 || *g.LastTarget > maxWeight) {
@@ -198,66 +185,37 @@ func (s State) Validate() error {
 	return nil
 }
 
-// Entry is one line of an account, for operators and for the ledger. Weight is in the unit of the
-// groups' targets.
-type Entry struct {
-	Kind   EntryKind `json:"kind"`
-	Group  string    `json:"group,omitempty"`
-	Node   string    `json:"node,omitempty"`
-	Weight float64   `json:"weight"`
-}
-
-// Entries are the lines of an account.
-type Entries []Entry
-
-// Sum returns the weight of all entries of that kind.
-func (es Entries) Sum(kind EntryKind) (weight float64) {
-	for _, e := range es {
-		if e.Kind == kind {
-			weight += e.Weight
-		}
-	}
-	return weight
-}
-
 // Entries returns the lines of the account, sorted by group, with those of the pool last. Lines
 // with weight 0 are left out, except a group's share and the wanted weight.
-func (a Account) Entries() Entries {
-	out := make(Entries, 0, 2*len(a.Groups)+4)
-	add := func(kind EntryKind, group, node string, weight float64) {
-		if weight != 0 || kind == EntryShare || kind == EntryWanted {
-			out = append(out, Entry{kind, group, node, weight})
+func (a Account) Entries() api.Account {
+	out := make(api.Account, 0, 2*len(a.Groups)+4)
+	add := func(kind api.EntryKind, group, node string, weight float64) {
+		if weight != 0 || kind == api.EntryShare || kind == api.EntryWanted {
+			out = append(out, api.AccountEntry{Kind: kind, Group: group, Node: node, Weight: weight})
 		}
 	}
 	groups := slices.Clone(a.Groups)
 	slices.SortFunc(groups, func(a, b GroupAccount) int { return cmp.Compare(a.ID, b.ID) })
 	for _, g := range groups {
-		add(EntryShare, g.ID, "", float64(g.Share()))
-		add(EntrySurge, g.ID, "", float64(g.Surge))
+		add(api.EntryShare, g.ID, "", float64(g.Share()))
+		add(api.EntrySurge, g.ID, "", float64(g.Surge))
 		for i, n := range g.leavers() {
-			add(EntryLeaving, g.ID, g.Leaving[i].ID, float64(n))
+			add(api.EntryLeaving, g.ID, g.Leaving[i].ID, float64(n))
 		}
 		for i, n := range g.quarantinedParts() {
-			add(EntryQuarantined, g.ID, g.Quarantined[i].ID, float64(n))
+			add(api.EntryQuarantined, g.ID, g.Quarantined[i].ID, float64(n))
 		}
 	}
-	add(EntryWanted, "", "", a.Wanted)
-	add(EntryOffset, "", "", a.Offset)
-	add(EntryPendingIncrease, "", "", a.PendingIncrease())
-	add(EntrySurplus, "", "", a.Surplus())
+	add(api.EntryWanted, "", "", a.Wanted)
+	add(api.EntryOffset, "", "", a.Offset)
+	add(api.EntryPendingIncrease, "", "", a.PendingIncrease())
+	add(api.EntrySurplus, "", "", a.Surplus())
 	return out
-}
-
-// Drifted is a group whose target another party set.
-type Drifted struct {
-	Group      string `json:"group"`
-	LastTarget int    `json:"last_target"` // last target that this autoscaler set
-	Found      int    `json:"found"`
 }
 
 // Found is what a reading of the groups shows in addition to their targets.
 type Found struct {
-	Drift []Drifted
+	Drift []api.Drift
 	// Unknown is the weight that an unfinished request does not explain. It counts as wanted.
 	Unknown float64
 }
@@ -279,11 +237,11 @@ func (f Found) And(later Found) Found {
 // explained. A lower target leaves the difference as a pending increase. A higher target counts as
 // wanted. A provider may show the results late, and one by one: a lower target is explained for
 // ReadLag after the first reading.
-func (s State) Reconcile(now time.Time, groups []Group, obey bool) (State, Found) {
-	account, known := s.Account(groups), s.Wanted != nil
+func Reconcile(s api.PoolState, now time.Time, groups []Group, obey bool) (api.PoolState, Found) {
+	account, known := AccountOf(s, groups), s.Wanted != nil
 	var found Found
 	added, resultUnknown := 0.0, false
-	out := make(map[string]GroupState, len(groups))
+	out := make(map[string]api.GroupState, len(groups))
 	for _, g := range account.Groups {
 		of := s.Groups[g.ID]
 		first := of.ResultUnknown && of.UnknownSince.IsZero()
@@ -297,16 +255,16 @@ func (s State) Reconcile(now time.Time, groups []Group, obey bool) (State, Found
 		case before == nil:
 			added += float64(g.Share())
 			if known && g.Share() > 0 {
-				of.Appeared = &Appeared{g.Share(), now}
+				of.Appeared = &api.AppearedGroup{Share: g.Share(), At: now}
 			}
 		case first || of.ResultUnknown && g.Target < *before:
 		case *before != g.Target:
-			found.Drift = append(found.Drift, Drifted{g.ID, *before, g.Target})
+			found.Drift = append(found.Drift, api.Drift{Group: g.ID, LastTarget: *before, Found: g.Target})
 			if obey {
 				expected := g.Group
 				expected.Target = *before
 				var change int
-				change, of.Appeared = of.Appeared.limit(g.Share() - s.group(expected).Share())
+				change, of.Appeared = limitAppeared(of.Appeared, g.Share()-groupAccount(s, expected).Share())
 				added += float64(change)
 			}
 		}
@@ -318,7 +276,7 @@ func (s State) Reconcile(now time.Time, groups []Group, obey bool) (State, Found
 			if !of.ResultUnknown {
 				of.UnknownSince = time.Time{}
 			}
-			of.Unanswered = of.unanswered(now, g.Target, first)
+			of.Unanswered = unansweredAfter(of, now, g.Target, first)
 			of.LastTarget = new(g.Target)
 		}
 		out[g.ID] = of
@@ -329,49 +287,49 @@ func (s State) Reconcile(now time.Time, groups []Group, obey bool) (State, Found
 	s.Groups = out
 	s.Wanted = new(account.Wanted + added)
 	if resultUnknown && known {
-		found.Unknown = s.Account(groups).Surplus()
+		found.Unknown = AccountOf(s, groups).Surplus()
 		*s.Wanted += found.Unknown
 	}
 	return s, found
 }
 
-// limit returns the part of a change of the group's share that counts in the wanted weight, and what
+// limitAppeared returns the part of a change of the group's share that counts in the wanted weight, and what
 // is left of a: a decrease is at most what the group has added.
-func (a *Appeared) limit(change int) (int, *Appeared) {
+func limitAppeared(a *api.AppearedGroup, change int) (int, *api.AppearedGroup) {
 	if a == nil || change >= 0 {
 		return change, a
 	}
 	change = max(change, -a.Share)
-	return change, &Appeared{a.Share + change, a.At}
+	return change, &api.AppearedGroup{Share: a.Share + change, At: a.At}
 }
 
-// unanswered returns the requested target that may still take effect after a reading of this
+// unansweredAfter returns the requested target that may still take effect after a reading of this
 // target. It is the first reading after a request whose result is unknown if first is true.
-func (g GroupState) unanswered(now time.Time, target int, first bool) *Unanswered {
+func unansweredAfter(g api.GroupState, now time.Time, target int, first bool) *api.UnansweredTarget {
 	u := g.Unanswered
 	if u != nil && now.Sub(u.Since) >= ReadLag {
 		u = nil
 	}
 	if first && g.LastTarget != nil {
-		u = &Unanswered{max(*g.LastTarget, u.target()), now}
+		u = &api.UnansweredTarget{Target: max(*g.LastTarget, unansweredTarget(u)), Since: now}
 	}
-	if u.target() <= target {
+	if unansweredTarget(u) <= target {
 		return nil
 	}
 	return u
 }
 
-// target returns the requested target, or 0 if it is missing.
-func (u *Unanswered) target() int {
+// unansweredTarget returns the requested target, or 0 if it is missing.
+func unansweredTarget(u *api.UnansweredTarget) int {
 	if u == nil {
 		return 0
 	}
 	return u.Target
 }
 
-// Larger returns the state to save before the requests that lead from s to after. Whatever the
+// LargerState returns the state to save before the requests that lead from s to after. Whatever the
 // results, its wanted weight and its surge are not less than the groups' targets hold for them.
-func (s State) Larger(after State) State {
+func LargerState(s api.PoolState, after api.PoolState) api.PoolState {
 	if s.Wanted != nil && after.Wanted != nil && *s.Wanted+s.Offset > *after.Wanted+after.Offset {
 		after.Wanted, after.Offset = s.Wanted, s.Offset
 	}

@@ -10,38 +10,37 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
-	"github.com/weirkeeper/weirkeeper/pools/plan"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
 // known returns a state with that wanted weight and these last targets.
-func known(wanted float64, asked map[string]int) State {
-	s := State{Wanted: &wanted, Groups: map[string]GroupState{}}
+func known(wanted float64, asked map[string]int) api.PoolState {
+	s := api.PoolState{Wanted: &wanted, Groups: map[string]api.GroupState{}}
 	for group, target := range asked {
-		s.Groups[group] = GroupState{LastTarget: &target}
+		s.Groups[group] = api.GroupState{LastTarget: &target}
 	}
 	return s
 }
 
-func doubtful(s State, group string) State {
+func doubtful(s api.PoolState, group string) api.PoolState {
 	of := s.Groups[group]
 	of.ResultUnknown, of.UnknownSince = true, time.Time{}
 	s.Groups[group] = of
 	return s
 }
 
-func surging(s State, group string, surge int) State {
+func surging(s api.PoolState, group string, surge int) api.PoolState {
 	of := s.Groups[group]
 	of.Surge = surge
 	s.Groups[group] = of
 	return s
 }
 
-func leavers(weights ...float64) []Leaver {
-	var out []Leaver
+func leavers(weights ...float64) []api.Leaver {
+	var out []api.Leaver
 	for i, weight := range weights {
-		out = append(out, Leaver{ID: fmt.Sprint("n", i), Group: "a", Weight: weight})
+		out = append(out, api.Leaver{ID: fmt.Sprint("n", i), Group: "a", Weight: weight})
 	}
 	return out
 }
@@ -50,7 +49,7 @@ func TestReconcile(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name            string
-		state           State
+		state           api.PoolState
 		groups          []Group
 		correct         bool
 		wanted          float64
@@ -58,18 +57,18 @@ func TestReconcile(t *testing.T) {
 		pendingIncrease float64
 		surplus         float64
 	}{
-		{name: "the first reading", state: State{}, groups: []Group{{ID: "a", Target: 3}, {ID: "b", Target: 2}}, wanted: 5},
+		{name: "the first reading", state: api.PoolState{}, groups: []Group{{ID: "a", Target: 3}, {ID: "b", Target: 2}}, wanted: 5},
 		{name: "nothing has changed", state: known(5, map[string]int{"a": 5}), groups: []Group{{ID: "a", Target: 5}}, wanted: 5},
 		{name: "lowered by another, obeyed", state: known(5, map[string]int{"a": 5}), groups: []Group{{ID: "a", Target: 3}},
-			wanted: 3, found: Found{Drift: []Drifted{{"a", 5, 3}}}},
+			wanted: 3, found: Found{Drift: []api.Drift{{Group: "a", LastTarget: 5, Found: 3}}}},
 		{name: "raised by another, obeyed", state: known(5, map[string]int{"a": 5}), groups: []Group{{ID: "a", Target: 9}},
-			wanted: 9, found: Found{Drift: []Drifted{{"a", 5, 9}}}},
+			wanted: 9, found: Found{Drift: []api.Drift{{Group: "a", LastTarget: 5, Found: 9}}}},
 		{name: "lowered by another, corrected", state: known(5, map[string]int{"a": 5}), groups: []Group{{ID: "a", Target: 3}}, correct: true,
-			wanted: 5, found: Found{Drift: []Drifted{{"a", 5, 3}}}, pendingIncrease: 2},
+			wanted: 5, found: Found{Drift: []api.Drift{{Group: "a", LastTarget: 5, Found: 3}}}, pendingIncrease: 2},
 		{name: "raised by another, corrected", state: known(5, map[string]int{"a": 5}), groups: []Group{{ID: "a", Target: 9}}, correct: true,
-			wanted: 5, found: Found{Drift: []Drifted{{"a", 5, 9}}}, surplus: 4},
+			wanted: 5, found: Found{Drift: []api.Drift{{Group: "a", LastTarget: 5, Found: 9}}}, surplus: 4},
 		{name: "lowered below what leaves", state: known(3, map[string]int{"a": 5}), groups: []Group{{ID: "a", Target: 1, Leaving: leavers(1, 1)}},
-			wanted: 0, found: Found{Drift: []Drifted{{"a", 5, 1}}}},
+			wanted: 0, found: Found{Drift: []api.Drift{{Group: "a", LastTarget: 5, Found: 1}}}},
 		{name: "a new group", state: known(5, map[string]int{"a": 5}), groups: []Group{{ID: "a", Target: 5}, {ID: "b", Target: 2}}, wanted: 7},
 		{name: "a group is gone", state: known(5, map[string]int{"a": 3, "b": 2}), groups: []Group{{ID: "a", Target: 3}}, wanted: 5, pendingIncrease: 2},
 		{name: "a group is stale", state: known(5, map[string]int{"a": 3, "b": 2}), groups: []Group{{ID: "a", Target: 3}, {ID: "b", Target: 2, Stale: true}},
@@ -88,15 +87,15 @@ func TestReconcile(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			got, found := test.state.Reconcile(noon, test.groups, !test.correct)
-			a := got.Account(test.groups)
+			got, found := Reconcile(test.state, noon, test.groups, !test.correct)
+			a := AccountOf(got, test.groups)
 			if *got.Wanted != test.wanted || a.PendingIncrease() != test.pendingIncrease || a.Surplus() != test.surplus {
 				t.Errorf("wanted %v, owed %v, surplus %v: want %v, %v, %v", *got.Wanted, a.PendingIncrease(), a.Surplus(), test.wanted, test.pendingIncrease, test.surplus)
 			}
 			if diff := cmp.Diff(test.found, found); diff != "" {
 				t.Errorf("found, -want +got:\n%s", diff)
 			}
-			again, nothing := got.Reconcile(noon, test.groups, !test.correct)
+			again, nothing := Reconcile(got, noon, test.groups, !test.correct)
 			if diff := cmp.Diff(got, again); diff != "" || len(nothing.Drift) > 0 || nothing.Unknown != 0 {
 				t.Errorf("the same reading changes it again, found %+v:\n%s", nothing, diff)
 			}
@@ -111,7 +110,7 @@ func TestReconcileAppearance(t *testing.T) {
 	group := func(target int) []Group {
 		return []Group{{ID: "a", Target: target, Leaving: leavers(4)}, {ID: "b", Target: 20}}
 	}
-	appeared, _ := known(20, map[string]int{"b": 20}).Reconcile(noon, group(8), true)
+	appeared, _ := Reconcile(known(20, map[string]int{"b": 20}), noon, group(8), true)
 	if *appeared.Wanted != 24 {
 		t.Fatalf("wanted %v after the appearance, want 24", *appeared.Wanted)
 	}
@@ -120,11 +119,11 @@ func TestReconcileAppearance(t *testing.T) {
 		after  time.Duration
 		wanted float64
 	}{{time.Minute, 20}, {ReadLag, 18}} {
-		got, found := appeared.Reconcile(noon.Add(test.after), returned, true)
+		got, found := Reconcile(appeared, noon.Add(test.after), returned, true)
 		if *got.Wanted != test.wanted || len(found.Drift) != 1 {
 			t.Errorf("%v after the appearance: wanted %v, found %+v, want %v and one drift", test.after, *got.Wanted, found, test.wanted)
 		}
-		if again, _ := got.Reconcile(noon.Add(test.after), returned, true); *again.Wanted != test.wanted {
+		if again, _ := Reconcile(got, noon.Add(test.after), returned, true); *again.Wanted != test.wanted {
 			t.Errorf("the same reading changes wanted to %v", *again.Wanted)
 		}
 	}
@@ -138,7 +137,7 @@ func TestReconcileAppearance(t *testing.T) {
 func TestReconcileLateReading(t *testing.T) {
 	t.Parallel()
 	before, lowered := []Group{{ID: "a", Target: 5, Leaving: leavers(1)}}, []Group{{ID: "a", Target: 4}}
-	late, found := doubtful(known(4, map[string]int{"a": 5}), "a").Reconcile(noon, before, true)
+	late, found := Reconcile(doubtful(known(4, map[string]int{"a": 5}), "a"), noon, before, true)
 	if *late.Wanted != 4 || !late.Groups["a"].ResultUnknown || found.Unknown != 0 {
 		t.Fatalf("wanted %v, group %+v, found %+v after the late reading", *late.Wanted, late.Groups["a"], found)
 	}
@@ -153,19 +152,19 @@ func TestReconcileLateReading(t *testing.T) {
 		{"after ReadLag", ReadLag, lowered, 4, 0},
 		{"raised within ReadLag", time.Second, []Group{{ID: "a", Target: 6, Leaving: leavers(1)}}, 5, 1},
 	} {
-		got, found := late.Reconcile(noon.Add(test.after), test.groups, true)
+		got, found := Reconcile(late, noon.Add(test.after), test.groups, true)
 		if *got.Wanted != test.wanted || len(found.Drift) != test.drift {
 			t.Errorf("%s: wanted %v, found %+v: want %v, %d drifts", test.name, *got.Wanted, found, test.wanted, test.drift)
 		}
 	}
 	// A raise to 6 was lost before the termination. The provider shows each result late.
-	both, _ := doubtful(known(5, map[string]int{"a": 6}), "a").Reconcile(noon, before, true)
-	if got, found := both.Reconcile(noon.Add(time.Minute), lowered, true); *got.Wanted != 5 || len(found.Drift) != 0 {
+	both, _ := Reconcile(doubtful(known(5, map[string]int{"a": 6}), "a"), noon, before, true)
+	if got, found := Reconcile(both, noon.Add(time.Minute), lowered, true); *got.Wanted != 5 || len(found.Drift) != 0 {
 		t.Errorf("wanted %v, found %+v after two unknown results: want 5, no drift", *got.Wanted, found)
 	}
 	// A reading after ReadLag that still shows the old target ends the exemption.
-	ended, _ := late.Reconcile(noon.Add(ReadLag), before, true)
-	if got, found := ended.Reconcile(noon.Add(ReadLag), lowered, true); *got.Wanted != 3 || len(found.Drift) != 1 {
+	ended, _ := Reconcile(late, noon.Add(ReadLag), before, true)
+	if got, found := Reconcile(ended, noon.Add(ReadLag), lowered, true); *got.Wanted != 3 || len(found.Drift) != 1 {
 		t.Errorf("wanted %v, found %+v after the end of ReadLag: want 3, a drift", *got.Wanted, found)
 	}
 }
@@ -175,7 +174,7 @@ func TestReconcileLateReading(t *testing.T) {
 func TestReconcileUnansweredRaise(t *testing.T) {
 	t.Parallel()
 	reading := func(target int) []Group { return []Group{{ID: "a", Target: target}} }
-	late, _ := doubtful(known(2, map[string]int{"a": 3}), "a").Reconcile(noon, reading(1), true)
+	late, _ := Reconcile(doubtful(known(2, map[string]int{"a": 3}), "a"), noon, reading(1), true)
 	if got := late.Groups["a"].Unanswered; got == nil || got.Target != 3 || !got.Since.Equal(noon) {
 		t.Fatalf("unanswered %+v after the late reading: want target 3 since noon", got)
 	}
@@ -191,13 +190,13 @@ func TestReconcileUnansweredRaise(t *testing.T) {
 		{"raised by another party", time.Second, 4, 0},
 		{"after ReadLag", ReadLag, 1, 0},
 	} {
-		got, _ := late.Reconcile(noon.Add(test.after), reading(test.target), true)
-		if got := got.Groups["a"].Unanswered.target(); got != test.want {
+		got, _ := Reconcile(late, noon.Add(test.after), reading(test.target), true)
+		if got := unansweredTarget(got.Groups["a"].Unanswered); got != test.want {
 			t.Errorf("%s: unanswered target %d, want %d", test.name, got, test.want)
 		}
 	}
 	// A second unanswered request keeps the larger target.
-	second, _ := doubtful(late, "a").Reconcile(noon.Add(time.Minute), reading(1), true)
+	second, _ := Reconcile(doubtful(late, "a"), noon.Add(time.Minute), reading(1), true)
 	if got := second.Groups["a"].Unanswered; got == nil || got.Target != 3 {
 		t.Errorf("unanswered %+v after a second request: want target 3", got)
 	}
@@ -211,7 +210,7 @@ func TestTargetIsTheSumOfItsEntries(t *testing.T) {
 		s.Offset = rapid.Float64Range(-5, 5).Draw(t, "offset")
 		g := Group{ID: "a", Target: rapid.IntRange(0, 30).Draw(t, "target"), Min: rapid.IntRange(-1, 9).Draw(t, "min")}
 		g.Leaving = leavers(rapid.SliceOfN(rapid.SampledFrom([]float64{0.5, 1, 2, 2.5, 0}), 0, 20).Draw(t, "leaving")...)
-		a := s.Account([]Group{g})
+		a := AccountOf(s, []Group{g})
 		sum := 0.0
 		for _, e := range a.Entries() {
 			if e.Group == "a" {
@@ -257,9 +256,9 @@ func TestConclude(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			c := Case{Input: decide.Input{Capacity: decide.Capacity{Target: test.before}}}
-			o := Outcome{Distribution: plan.Distribution{Want: test.want, Shares: []plan.Share{{Group: "a"}}}}
-			if got := *c.Conclude(o, Done{Shares: test.shares}).Wanted; got != test.after {
+			c := api.Case{Input: api.DecisionInput{Capacity: api.PoolCapacity{Target: test.before}}}
+			o := Outcome{Distribution: api.Distribution{Want: test.want, Shares: []api.GroupShare{{Group: "a"}}}}
+			if got := *Conclude(c, o, Done{Shares: test.shares}).Wanted; got != test.after {
 				t.Errorf("wanted %v, want %v", got, test.after)
 			}
 		})
@@ -272,7 +271,7 @@ func TestLarger(t *testing.T) {
 	t.Parallel()
 	small, large := surging(known(4, map[string]int{"a": 6}), "a", 2), surging(known(6, map[string]int{"a": 6}), "a", 1)
 	large.Offset = 1
-	for _, got := range []State{small.Larger(large), large.Larger(small)} {
+	for _, got := range []api.PoolState{LargerState(small, large), LargerState(large, small)} {
 		if *got.Wanted != 6 || got.Offset != 1 || got.Groups["a"].Surge != 2 {
 			t.Errorf("wanted %v, offset %v, surge %d: want 6, 1, 2", *got.Wanted, got.Offset, got.Groups["a"].Surge)
 		}
@@ -285,14 +284,14 @@ func TestLarger(t *testing.T) {
 func TestStateValidate(t *testing.T) {
 	t.Parallel()
 	huge, negative := math.MaxInt, -1
-	bad := []State{
-		known(math.NaN(), nil), known(-math.MaxFloat64, nil), {State: decide.State{Offset: math.Inf(1)}},
-		{Groups: map[string]GroupState{"a": {LastTarget: &huge}}}, {Groups: map[string]GroupState{"a": {LastTarget: &negative}}},
-		{Groups: map[string]GroupState{"a": {Surge: -1}}},
+	bad := []api.PoolState{
+		known(math.NaN(), nil), known(-math.MaxFloat64, nil), {DecisionState: api.DecisionState{Offset: math.Inf(1)}},
+		{Groups: map[string]api.GroupState{"a": {LastTarget: &huge}}}, {Groups: map[string]api.GroupState{"a": {LastTarget: &negative}}},
+		{Groups: map[string]api.GroupState{"a": {Surge: -1}}},
 	}
-	for _, s := range append(slices.Clone(bad), State{}, known(4, map[string]int{"a": 4})) {
-		isBad := slices.ContainsFunc(bad, func(b State) bool { return fmt.Sprint(b) == fmt.Sprint(s) })
-		if err := s.Validate(); (err != nil) != isBad {
+	for _, s := range append(slices.Clone(bad), api.PoolState{}, known(4, map[string]int{"a": 4})) {
+		isBad := slices.ContainsFunc(bad, func(b api.PoolState) bool { return fmt.Sprint(b) == fmt.Sprint(s) })
+		if err := ValidateState(s); (err != nil) != isBad {
 			t.Errorf("Validate(%+v) = %v", s, err)
 		}
 	}

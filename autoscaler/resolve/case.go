@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
-	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/plan"
 	"github.com/weirkeeper/weirkeeper/resource"
 )
@@ -15,48 +15,12 @@ import (
 // Schema is the version of a Case and a State, in the ledger and in the saved state.
 const Schema = 1
 
-// Case is the whole input of a tick's decision and plan. It is in the ledger unchanged, and
-// [Case.Resolve] of the same Case returns the same Outcome.
-type Case struct {
-	// Input has no State of its own: State below has it.
-	Input decide.Input `json:"input"`
-	// Groups are without the weight of leaving nodes and the surge of a rolling. Groups in backoff
-	// have their own targets.
-	Groups []plan.GroupTarget `json:"groups"`
-	Has    map[string]int     `json:"has,omitempty"`  // existing weight of a group that counts towards its target in Groups
-	Busy   map[string]string  `json:"busy,omitempty"` // groups that another party is changing, with the reason
-	Nodes  []plan.Candidate   `json:"nodes"`          // the nodes that stay
-	Joined float64            `json:"joined"`         // weight of the joined ones, healthy or not
-	// Leaving are the nodes that can be taken back; the first in the list is taken back first.
-	Leaving []Leaver `json:"leaving,omitempty"`
-	// Stale is the weight of marked instances that stay until they are replaced, by group.
-	Stale  map[string]int `json:"stale,omitempty"`
-	Limits plan.Limits    `json:"limits"` // of prunes
-	// OrphansAfter is how long an instance may run before its node joins; 0: no limit.
-	OrphansAfter time.Duration `json:"orphans_after_ns,omitempty"`
-	State        State         `json:"state,omitzero"`
-	// Disruption is how many more nodes may be out of service; nil: any number.
-	Disruption *int `json:"disruption,omitempty"`
-	// Refuse, if not empty, is why no node may be removed.
-	Refuse string `json:"refuse,omitempty"`
-}
-
-// Leaver is a leaving node.
-type Leaver struct {
-	ID     string  `json:"id"`
-	Group  string  `json:"group"`
-	Weight float64 `json:"weight"`
-	// Waits is set if the node ends only after its replacement joined, so that its group has both
-	// meanwhile.
-	Waits bool `json:"waits,omitempty"`
-}
-
 // Outcome is the result of a Case, if every request is granted.
 type Outcome struct {
 	Decision decide.Decision
 	// TakeBack are the nodes of Case.Leaving that are needed again.
-	TakeBack     []Leaver
-	Distribution plan.Distribution
+	TakeBack     []api.Leaver
+	Distribution api.Distribution
 	// Surge is how far a group is raised beyond its share, for instances that are rolled.
 	Surge      map[string]int
 	PruneInput plan.PruneInput
@@ -69,45 +33,36 @@ type Outcome struct {
 	// Refused is why no node is removed, except marked instances whose replacements joined. If the
 	// distribution is missing too, it is also why no target changes.
 	Refused string
-	State   State // for the next tick
-}
-
-// Result is the short form of an Outcome, in the ledger and in "weir decide".
-type Result struct {
-	Target    float64             `json:"target_capacity"` // not rounded, not distributed
-	Steps     []decide.Step       `json:"steps"`
-	Groups    map[string]int      `json:"groups"`    // target by group, for the groups in Case.Groups
-	Terminate map[string][]string `json:"terminate"` // ids by group, in the order of removal
-	State     State               `json:"state"`
+	State   api.PoolState // for the next tick
 }
 
 // Resolve decides, distributes the target over the groups that are not in backoff, and chooses the
 // nodes to remove. It does not panic, and does not change c.
-func (c Case) Resolve() Outcome {
+func Resolve(c api.Case) Outcome {
 	in := c.Input
-	in.State = c.State.State
+	in.State = c.State.DecisionState
 	o := Outcome{Decision: decide.Decide(in)}
-	groups, has := c.TakenBack(&o)
-	held := c.Held(c.State.Backoffs, o.Decision.State.Clock)
-	bound := c.Bound(groups, held, has)
+	groups, has := TakenBack(c, &o)
+	held := InBackoff(c, c.State.Backoffs, o.Decision.State.Clock)
+	bound := Bound(c, groups, held, has)
 	distribution, err := plan.Distribute(bound, o.Decision.Target)
 	if err != nil {
 		o.Refused = err.Error()
-		o.State = c.Conclude(o, Done{Surge: c.State.surge()})
+		o.State = Conclude(c, o, Done{Surge: surgeByGroup(c.State)})
 		return o
 	}
 	o.Distribution = distribution
 	targets := reached(bound, distribution)
-	o.Surge = c.surge(o.Decision.State, distribution, targets, held)
-	c.choose(&o)
-	c.rollFull(&o, held)
-	o.State = c.Conclude(o, c.planned(o, bound, targets, c.lost(bound, held, has)))
+	o.Surge = surgeOf(c, o.Decision.State, distribution, targets, held)
+	chooseNodes(c, &o)
+	rollFullGroups(c, &o, held)
+	o.State = Conclude(c, o, plannedChanges(c, o, bound, targets, lostSurge(c, bound, held, has)))
 	return o
 }
 
 // reached returns the shares of the groups that are not stale if no group refuses its raise. Only
 // removed nodes lower a group.
-func reached(groups []plan.GroupTarget, d plan.Distribution) map[string]int {
+func reached(groups []api.GroupTarget, d api.Distribution) map[string]int {
 	shares := d.Targets()
 	out := make(map[string]int, len(groups))
 	for _, g := range groups {
@@ -118,13 +73,13 @@ func reached(groups []plan.GroupTarget, d plan.Distribution) map[string]int {
 	return out
 }
 
-// planned returns what will be done if every request of the outcome is granted.
-func (c Case) planned(o Outcome, groups []plan.GroupTarget, reached, lost map[string]int) Done {
-	d := Done{Surge: c.SurgeLeft(o.Surge, o.Pruned.Choices), Pruned: o.Pruned.Choices, Replaced: o.Replaced()}
+// plannedChanges returns what will be done if every request of the outcome is granted.
+func plannedChanges(c api.Case, o Outcome, groups []api.GroupTarget, reached, lost map[string]int) Done {
+	d := Done{Surge: SurgeLeft(c, o.Surge, o.Pruned.Choices), Pruned: o.Pruned.Choices, Replaced: o.Replaced()}
 	for _, more := range o.Surge {
 		d.Ordered += more
 	}
-	shares, prunedWeight := o.Distribution.Targets(), c.PrunedWeight(o.Pruned.Choices)
+	shares, prunedWeight := o.Distribution.Targets(), PrunedWeight(c, o.Pruned.Choices)
 	for _, g := range groups {
 		if g.Stale {
 			continue
@@ -138,8 +93,8 @@ func (c Case) planned(o Outcome, groups []plan.GroupTarget, reached, lost map[st
 	return d
 }
 
-// lost returns by how much the surge of each group falls when the group is lowered to what it has.
-func (c Case) lost(groups []plan.GroupTarget, held map[string]plan.Backoff, has map[string]int) map[string]int {
+// lostSurge returns by how much the surge of each group falls when the group is lowered to what it has.
+func lostSurge(c api.Case, groups []api.GroupTarget, held map[string]api.GroupBackoff, has map[string]int) map[string]int {
 	out := map[string]int{}
 	for _, g := range groups {
 		n, known := has[g.ID]
@@ -152,12 +107,12 @@ func (c Case) lost(groups []plan.GroupTarget, held map[string]plan.Backoff, has 
 
 // PrunedWeight returns by how much the target of each group falls, beyond its surge, when the chosen nodes
 // have left.
-func (c Case) PrunedWeight(choices []plan.Choice) map[string]int {
+func PrunedWeight(c api.Case, choices []plan.Choice) map[string]int {
 	weights, out := map[string]float64{}, map[string]int{}
 	for _, one := range choices {
 		weights[one.Group] += one.Weight
 	}
-	released := c.released(choices)
+	released := releasedSurge(c, choices)
 	for group, weight := range weights {
 		out[group] = max(0, int(resource.Ceil(min(weight, maxWeight)))-released[group])
 	}
@@ -168,12 +123,12 @@ func (c Case) PrunedWeight(choices []plan.Choice) map[string]int {
 func (o Outcome) Replaced() []plan.Choice { return slices.Concat(o.Orphans, o.Rolled) }
 
 // Result returns the short form of o.
-func (o Outcome) Result() Result {
+func (o Outcome) Result() api.CaseResult {
 	terminate := o.Pruned.ByGroup()
 	for _, c := range slices.Backward(o.Replaced()) {
 		terminate[c.Group] = slices.Insert(terminate[c.Group], 0, c.ID)
 	}
-	return Result{
+	return api.CaseResult{
 		Target: o.Decision.Target, Steps: o.Decision.Steps, Groups: o.Distribution.Targets(),
 		Terminate: terminate, State: o.State,
 	}
@@ -181,8 +136,8 @@ func (o Outcome) Result() Result {
 
 // TakenBack chooses the leaving nodes that are needed again. It returns the groups, and the weight
 // that they have, with these nodes.
-func (c Case) TakenBack(o *Outcome) ([]plan.GroupTarget, map[string]int) {
-	need, kept := o.Decision.Target-c.Have(), map[string]float64{}
+func TakenBack(c api.Case, o *Outcome) ([]api.GroupTarget, map[string]int) {
+	need, kept := o.Decision.Target-SumOfTargets(c), map[string]float64{}
 	for _, l := range c.Leaving {
 		if !(need > resource.Slack) {
 			break
@@ -199,7 +154,7 @@ func (c Case) TakenBack(o *Outcome) ([]plan.GroupTarget, map[string]int) {
 			continue
 		}
 		g.Target += back
-		if g.Max < pools.Unlimited-back {
+		if g.Max < api.Unbounded-back {
 			g.Max += back
 		}
 		if n, known := has[g.ID]; known {
@@ -209,8 +164,8 @@ func (c Case) TakenBack(o *Outcome) ([]plan.GroupTarget, map[string]int) {
 	return groups, has
 }
 
-// Have returns the sum of the targets of all groups that are not stale.
-func (c Case) Have() float64 {
+// SumOfTargets returns the sum of the targets of all groups that are not stale.
+func SumOfTargets(c api.Case) float64 {
 	sum := 0.0
 	for _, g := range c.Groups {
 		if !g.Stale {
@@ -220,41 +175,41 @@ func (c Case) Have() float64 {
 	return sum
 }
 
-// Held returns the groups in backoff at that time, without the busy ones.
-func (c Case) Held(backoffs []plan.Backoff, now time.Time) map[string]plan.Backoff {
+// InBackoff returns the groups in backoff at that time, without the busy ones.
+func InBackoff(c api.Case, backoffs []api.GroupBackoff, now time.Time) map[string]api.GroupBackoff {
 	held := plan.InBackoff(backoffs, now)
-	maps.DeleteFunc(held, func(group string, _ plan.Backoff) bool { _, busy := c.Busy[group]; return busy })
+	maps.DeleteFunc(held, func(group string, _ api.GroupBackoff) bool { _, busy := c.Busy[group]; return busy })
 	return held
 }
 
 // Bound returns the groups with the limits for the distribution. A group in backoff stays at the
 // weight that it has, and a busy group at its target.
-func (c Case) Bound(groups []plan.GroupTarget, held map[string]plan.Backoff, has map[string]int) []plan.GroupTarget {
+func Bound(c api.Case, groups []api.GroupTarget, held map[string]api.GroupBackoff, has map[string]int) []api.GroupTarget {
 	return plan.FixTargets(plan.FixTargets(groups, held, Short(held, has)), c.Busy, nil)
 }
 
 // Short returns the weight of those groups that do not keep their targets.
-func Short(held map[string]plan.Backoff, has map[string]int) map[string]int {
+func Short(held map[string]api.GroupBackoff, has map[string]int) map[string]int {
 	has = maps.Clone(has)
 	maps.DeleteFunc(has, func(group string, _ int) bool { return held[group].KeepsTarget })
 	return has
 }
 
-// choose chooses the orphans, then the nodes of the prune. A busy group has no target for the
+// chooseNodes chooses the orphans, then the nodes of the prune. A busy group has no target for the
 // prune, so that none of its nodes is chosen.
-func (c Case) choose(o *Outcome) {
+func chooseNodes(c api.Case, o *Outcome) {
 	targets := o.Distribution.Targets()
 	for group := range c.Busy {
 		delete(targets, group)
 	}
-	weight, tasks := o.Decision.State.Spent(c.Input.Policy)
+	weight, tasks := decide.Spent(o.Decision.State, c.Input.Policy)
 	o.PruneInput = plan.PruneInput{
 		Nodes: c.Nodes, Targets: targets, Target: o.Decision.Target, Joined: c.Joined, Limits: c.Limits,
 		Spent: plan.Spent{Weight: weight, Tasks: tasks}, OnlyStale: o.Decision.NoScaleIn != "", Disruption: c.Disruption,
-		Surge: c.SurgeLeft(o.Surge, nil),
+		Surge: SurgeLeft(c, o.Surge, nil),
 	}
 	if o.Refused = cmp.Or(c.Refuse, o.Decision.NoScaleIn); o.Refused == "" {
-		c.chooseOrphans(o)
+		chooseOrphans(c, o)
 	}
 	if c.Refuse == "" {
 		o.Pruned = plan.Prune(o.PruneInput)
@@ -262,10 +217,10 @@ func (c Case) choose(o *Outcome) {
 }
 
 // chooseOrphans chooses the orphans, and takes them out of the prune's input.
-func (c Case) chooseOrphans(o *Outcome) {
+func chooseOrphans(c api.Case, o *Outcome) {
 	in := o.PruneInput
 	if len(c.Busy) > 0 {
-		busy := func(n plan.Candidate) bool { _, is := c.Busy[n.Group]; return is }
+		busy := func(n api.Candidate) bool { _, is := c.Busy[n.Group]; return is }
 		in.Nodes = slices.DeleteFunc(slices.Clone(in.Nodes), busy)
 	}
 	o.Orphans = plan.Orphans(in, c.OrphansAfter)
@@ -279,7 +234,7 @@ func (c Case) chooseOrphans(o *Outcome) {
 		o.PruneInput.Spent.Tasks += orphan.Tasks
 		o.PruneInput.Spent.Nodes++
 	}
-	o.PruneInput.Nodes = slices.DeleteFunc(slices.Clone(c.Nodes), func(n plan.Candidate) bool { return gone[n.ID] })
+	o.PruneInput.Nodes = slices.DeleteFunc(slices.Clone(c.Nodes), func(n api.Candidate) bool { return gone[n.ID] })
 }
 
 // Whole returns the part of a weight that a whole target holds.

@@ -10,9 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
-	"github.com/weirkeeper/weirkeeper/pools"
-	"github.com/weirkeeper/weirkeeper/pools/plan"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
@@ -50,26 +48,26 @@ func (a anyCase) request(t *rapid.T) resource.Request {
 	return r
 }
 
-func (a anyCase) opinion(t *rapid.T) decide.Opinion {
-	return decide.Opinion{
-		Verdict: rapid.SampledFrom([]decide.Verdict{decide.Value, decide.Value, decide.NoOpinion, decide.Stale, decide.Failed, ""}).Draw(t, "verdict"),
+func (a anyCase) opinion(t *rapid.T) api.Opinion {
+	return api.Opinion{
+		Verdict: rapid.SampledFrom([]api.Verdict{api.VerdictValue, api.VerdictValue, api.VerdictNoOpinion, api.VerdictStale, api.VerdictFailed, ""}).Draw(t, "verdict"),
 		Request: a.request(t), Why: rapid.SampledFrom([]string{"", "why", "a\x00b"}).Draw(t, "why"), At: aTime(t, "given"),
 	}
 }
 
-func (a anyCase) policy(t *rapid.T) decide.Policy {
+func (a anyCase) policy(t *rapid.T) api.DecisionPolicy {
 	lo := rapid.Float64Range(0, 20).Draw(t, "min")
-	p := decide.Policy{
-		Setpoint: rapid.SampledFrom([]float64{0.7, 1, 0.5}).Draw(t, "setpoint"), MarginUp: 0.1, MarginDown: 0.1, Combine: decide.Sum,
-		Limits: decide.Limits{
+	p := api.DecisionPolicy{
+		Setpoint: rapid.SampledFrom([]float64{0.7, 1, 0.5}).Draw(t, "setpoint"), MarginUp: 0.1, MarginDown: 0.1, Combine: api.CombineSum,
+		Limits: api.TargetLimits{
 			Min: lo, Max: lo + rapid.Float64Range(0, 200).Draw(t, "max"),
-			MaxAdd: rapid.SampledFrom([]float64{1, 20, decide.Unlimited}).Draw(t, "add"), MaxRemove: rapid.SampledFrom([]float64{0, 5, decide.Unlimited}).Draw(t, "remove"),
+			MaxAdd: rapid.SampledFrom([]float64{1, 20, api.Unlimited}).Draw(t, "add"), MaxRemove: rapid.SampledFrom([]float64{0, 5, api.Unlimited}).Draw(t, "remove"),
 		},
 		Period: 10 * time.Minute, UnknownNeedMax: rapid.SampledFrom([]time.Duration{0, time.Hour}).Draw(t, "ignorance"),
-		Cooldown: decide.Cooldown{Up: time.Minute, Down: 10 * time.Minute}, LossLimit: rapid.Bool().Draw(t, "brake"), LossThreshold: 1,
+		Cooldown: api.Cooldown{Up: time.Minute, Down: 10 * time.Minute}, LossLimit: rapid.Bool().Draw(t, "brake"), LossThreshold: 1,
 	}
 	if rapid.Bool().Draw(t, "budgeted") {
-		p.Budgets = []decide.Budget{{Direction: decide.Down, Within: time.Hour, Share: 0.2}, {Direction: decide.Up, Within: time.Hour, Weight: 30}}
+		p.Budgets = []api.ChangeBudget{{Direction: api.DirectionDown, Within: time.Hour, Share: 0.2}, {Direction: api.DirectionUp, Within: time.Hour, Weight: 30}}
 	}
 	if a.hostile {
 		p.Setpoint = a.number(t, "setpoint")
@@ -78,24 +76,24 @@ func (a anyCase) policy(t *rapid.T) decide.Policy {
 	return p
 }
 
-func (a anyCase) state(t *rapid.T) State {
-	s := State{
-		State: decide.State{
+func (a anyCase) state(t *rapid.T) api.PoolState {
+	s := api.PoolState{
+		DecisionState: api.DecisionState{
 			Clock: aTime(t, "clock"), Wall: aTime(t, "wall"), Offset: rapid.Float64Range(-10, 10).Draw(t, "offset"),
 			Raised: aTime(t, "raised"), Lowered: aTime(t, "lowered"),
 		},
 	}
 	for range rapid.IntRange(0, 3).Draw(t, "held") {
-		s.Held = append(s.Held, decide.Held{App: "web", Kind: resource.CPUs, Value: math.Abs(a.number(t, "held")), At: aTime(t, "held at")})
+		s.Held = append(s.Held, api.HeldRequest{App: "web", Kind: resource.CPUs, Value: math.Abs(a.number(t, "held")), At: aTime(t, "held at")})
 	}
 	for range rapid.IntRange(0, 4).Draw(t, "changes") {
-		s.Changes = append(s.Changes, decide.Change{At: aTime(t, "changed"), Up: a.number(t, "up"), Down: a.number(t, "down"), Tasks: rapid.IntRange(-1, 9).Draw(t, "tasks")})
+		s.Changes = append(s.Changes, api.TargetChange{At: aTime(t, "changed"), Up: a.number(t, "up"), Down: a.number(t, "down"), Tasks: rapid.IntRange(-1, 9).Draw(t, "tasks")})
 	}
 	for _, group := range rapid.SliceOfDistinct(rapid.SampledFrom([]string{"a", "b", "z"}), rapid.ID[string]).Draw(t, "aside") {
-		s.Backoffs = append(s.Backoffs, plan.Backoff{Group: group, Why: "short", Since: aTime(t, "since"), Until: aTime(t, "until"), Failures: rapid.IntRange(-1, 9).Draw(t, "failures")})
+		s.Backoffs = append(s.Backoffs, api.GroupBackoff{Group: group, Why: "short", Since: aTime(t, "since"), Until: aTime(t, "until"), Failures: rapid.IntRange(-1, 9).Draw(t, "failures")})
 	}
 	if rapid.Bool().Draw(t, "asked") {
-		s.Groups = map[string]GroupState{"a": {LastTarget: new(3), ResultUnknown: rapid.Bool().Draw(t, "doubt")}, "b": {Surge: rapid.IntRange(-2, 5).Draw(t, "surge"), At: aTime(t, "at")}}
+		s.Groups = map[string]api.GroupState{"a": {LastTarget: new(3), ResultUnknown: rapid.Bool().Draw(t, "doubt")}, "b": {Surge: rapid.IntRange(-2, 5).Draw(t, "surge"), At: aTime(t, "at")}}
 	}
 	if rapid.Bool().Draw(t, "tells joined") {
 		s.Joined = []string{"n0", "n1", "x"}
@@ -103,50 +101,50 @@ func (a anyCase) state(t *rapid.T) State {
 	return s
 }
 
-func (a anyCase) node(t *rapid.T, i int) plan.Candidate {
-	return plan.Candidate{
+func (a anyCase) node(t *rapid.T, i int) api.Candidate {
+	return api.Candidate{
 		ID: fmt.Sprint("n", i), Group: rapid.SampledFrom([]string{"a", "b", "c", "z"}).Draw(t, "group"), Weight: a.number(t, "weight"),
-		Instance: rapid.SampledFrom([]pools.InstanceState{pools.InstanceRunning, pools.InstanceRunning, pools.InstancePending, pools.InstanceTerminating, ""}).Draw(t, "instance"),
-		Node:     rapid.SampledFrom([]pools.NodeState{pools.NodeIdle, pools.NodeRunning, pools.NodeOrphaned, pools.NodeUnknown}).Draw(t, "node"),
+		Instance: rapid.SampledFrom([]api.InstanceState{api.InstanceRunning, api.InstanceRunning, api.InstancePending, api.InstanceTerminating, ""}).Draw(t, "instance"),
+		Node:     rapid.SampledFrom([]api.NodeState{api.NodeIdle, api.NodeRunning, api.NodeOrphaned, api.NodeUnknown}).Draw(t, "node"),
 		Tasks:    rapid.IntRange(-1, 9).Draw(t, "tasks"), Uptime: time.Duration(rapid.Int64Range(-5, 7200).Draw(t, "uptime")) * time.Second,
 		Priority: a.number(t, "priority"), Safe: rapid.Bool().Draw(t, "safe"), Stale: rapid.Bool().Draw(t, "stale"), Draining: rapid.Bool().Draw(t, "draining"),
 		Unhealthy: rapid.Bool().Draw(t, "unhealthy"), Repairing: rapid.Bool().Draw(t, "mending"),
 	}
 }
 
-func (a anyCase) draw(t *rapid.T) Case {
-	c := Case{
-		Input: decide.Input{
+func (a anyCase) draw(t *rapid.T) api.Case {
+	c := api.Case{
+		Input: api.DecisionInput{
 			Now: noon, Default: a.opinion(t), Policy: a.policy(t), Offset: a.number(t, "offset"), Lost: rapid.IntRange(-1, 5).Draw(t, "lost"),
 			NoScaleIn: rapid.SampledFrom([]string{"", "", "silent"}).Draw(t, "no scale-in"),
 			Barred:    rapid.SampledFrom([]string{"", "", "breaker"}).Draw(t, "barred"),
-			Capacity:  decide.Capacity{Target: a.number(t, "target"), Joined: a.number(t, "joined"), Totals: resource.Vector{math.Abs(a.number(t, "total"))}},
-			History:   decide.History{PerWeight: a.request(t)},
+			Capacity:  api.PoolCapacity{Target: a.number(t, "target"), Joined: a.number(t, "joined"), Totals: resource.Vector{math.Abs(a.number(t, "total"))}},
+			History:   api.PoolHistory{PerWeight: a.request(t)},
 		},
 		Joined: a.number(t, "joined"), State: a.state(t),
-		Limits: plan.Limits{
-			MaxWeight: rapid.SampledFrom([]float64{0, 5, decide.Unlimited}).Draw(t, "max weight"),
-			MaxTasks:  rapid.SampledFrom([]int{0, 5, pools.Unlimited}).Draw(t, "max tasks"), MinUptime: time.Minute,
+		Limits: api.PruneLimits{
+			MaxWeight: rapid.SampledFrom([]float64{0, 5, api.Unlimited}).Draw(t, "max weight"),
+			MaxTasks:  rapid.SampledFrom([]int{0, 5, api.Unbounded}).Draw(t, "max tasks"), MinUptime: time.Minute,
 		},
 		OrphansAfter: rapid.SampledFrom([]time.Duration{0, time.Minute, time.Hour}).Draw(t, "orphans"),
 		Refuse:       rapid.SampledFrom([]string{"", "", "silent"}).Draw(t, "refuse"),
 	}
 	for i := range rapid.IntRange(0, 3).Draw(t, "apps") {
-		c.Input.Apps = append(c.Input.Apps, decide.App{Name: fmt.Sprint("app", i), Configured: rapid.Bool().Draw(t, "configured"), Opinion: a.opinion(t), HoldFor: time.Hour})
+		c.Input.Apps = append(c.Input.Apps, api.AppInput{Name: fmt.Sprint("app", i), Configured: rapid.Bool().Draw(t, "configured"), Opinion: a.opinion(t), HoldFor: time.Hour})
 	}
 	if rapid.Bool().Draw(t, "pinned") {
 		c.Input.Pinned = new(a.number(t, "pin"))
 	}
 	for _, id := range rapid.SliceOfDistinct(rapid.SampledFrom([]string{"a", "b", "c"}), rapid.ID[string]).Draw(t, "groups") {
-		g := plan.GroupTarget{ID: id, Target: rapid.IntRange(-1, 40).Draw(t, "target"), Min: rapid.IntRange(-1, 5).Draw(t, "min"), Stale: rapid.IntRange(0, 9).Draw(t, "stale") == 0}
-		g.Max = rapid.OneOf(rapid.IntRange(0, 60), rapid.Just(pools.Unlimited)).Draw(t, "max")
+		g := api.GroupTarget{ID: id, Target: rapid.IntRange(-1, 40).Draw(t, "target"), Min: rapid.IntRange(-1, 5).Draw(t, "min"), Stale: rapid.IntRange(0, 9).Draw(t, "stale") == 0}
+		g.Max = rapid.OneOf(rapid.IntRange(0, 60), rapid.Just(api.Unbounded)).Draw(t, "max")
 		c.Groups = append(c.Groups, g)
 	}
 	for i := range rapid.IntRange(0, 12).Draw(t, "nodes") {
 		c.Nodes = append(c.Nodes, a.node(t, i))
 	}
 	for i := range rapid.IntRange(0, 3).Draw(t, "leaving") {
-		c.Leaving = append(c.Leaving, Leaver{ID: fmt.Sprint("l", i), Group: rapid.SampledFrom([]string{"a", "b", "z"}).Draw(t, "from"), Weight: a.number(t, "leaves")})
+		c.Leaving = append(c.Leaving, api.Leaver{ID: fmt.Sprint("l", i), Group: rapid.SampledFrom([]string{"a", "b", "z"}).Draw(t, "from"), Weight: a.number(t, "leaves")})
 	}
 	if rapid.Bool().Draw(t, "has") {
 		c.Has, c.Stale = map[string]int{"a": rapid.IntRange(-1, 30).Draw(t, "a has")}, map[string]int{"b": rapid.IntRange(-1, 30).Draw(t, "stale")}
@@ -167,7 +165,7 @@ func TestCaseComesOutAgain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want, err := json.Marshal(c.Resolve().Result())
+		want, err := json.Marshal(Resolve(c).Result())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -178,11 +176,11 @@ func TestCaseComesOutAgain(t *testing.T) {
 		if diff := cmp.Diff(string(before), string(after)); diff != "" {
 			t.Errorf("the case was changed (-before +after):\n%s", diff)
 		}
-		var again Case
+		var again api.Case
 		if err := json.Unmarshal(before, &again); err != nil {
 			t.Fatal(err)
 		}
-		got, err := json.Marshal(again.Resolve().Result())
+		got, err := json.Marshal(Resolve(again).Result())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -197,7 +195,7 @@ func TestResolveIsTotal(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		c := anyCase{hostile: true}.draw(t)
-		o := c.Resolve()
+		o := Resolve(c)
 		a := o.Result()
 		for group := range c.Busy {
 			if len(a.Terminate[group]) > 0 {
@@ -239,8 +237,8 @@ func TestSurvived(t *testing.T) {
 }
 
 // wantOnlyStale checks that only stale nodes are removed while the pool must not shrink.
-func wantOnlyStale(t interface{ Errorf(string, ...any) }, c Case, o Outcome) {
-	stale := c.StaleNodes()
+func wantOnlyStale(t interface{ Errorf(string, ...any) }, c api.Case, o Outcome) {
+	stale := StaleNodes(c)
 	for group, ids := range o.Result().Terminate {
 		for _, id := range ids {
 			if c.Refuse != "" || o.Refused != "" && !stale[id] {

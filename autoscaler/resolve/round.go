@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/plan"
@@ -21,13 +22,13 @@ import (
 //		}
 //	}
 type Round struct {
-	c            Case
+	c            api.Case
 	o            Outcome
-	distribution plan.Distribution // the newest
-	shares       []plan.GroupTarget
+	distribution api.Distribution // the newest
+	shares       []api.GroupTarget
 	has          map[string]int
 	groups       []roundGroup
-	backoffs     []plan.Backoff
+	backoffs     []api.GroupBackoff
 	refused      bool // a raise was refused since the newest distribution
 	lowered      bool // the last step was returned
 	err          error
@@ -60,15 +61,15 @@ type TargetChange struct {
 func (c TargetChange) Raises() bool { return c.Why == "" }
 
 // NewRound returns a Round without changes. a is the account of the groups as they were read.
-func NewRound(c Case, o Outcome, a Account) *Round {
+func NewRound(c api.Case, o Outcome, a Account) *Round {
 	r := &Round{c: c, o: o, distribution: o.Distribution, backoffs: c.State.Backoffs}
-	r.shares, r.has = c.TakenBack(&Outcome{Decision: o.Decision})
-	prunedWeight := c.PrunedWeight(o.Pruned.Choices)
+	r.shares, r.has = TakenBack(c, &Outcome{Decision: o.Decision})
+	prunedWeight := PrunedWeight(c, o.Pruned.Choices)
 	r.groups = make([]roundGroup, len(a.Groups))
 	for i, g := range a.Groups {
-		g.Leaving = slices.DeleteFunc(slices.Clone(g.Leaving), func(l Leaver) bool { return slices.Contains(o.TakeBack, l) })
+		g.Leaving = slices.DeleteFunc(slices.Clone(g.Leaving), func(l api.Leaver) bool { return slices.Contains(o.TakeBack, l) })
 		r.groups[i] = roundGroup{Group: g.Group, beside: g.Beside(), prunedWeight: prunedWeight[g.ID],
-			unanswered: c.State.Groups[g.ID].Unanswered.target()}
+			unanswered: unansweredTarget(c.State.Groups[g.ID].Unanswered)}
 	}
 	return r
 }
@@ -87,7 +88,7 @@ func (r *Round) Planned() map[string]int {
 func (r *Round) Next() []TargetChange {
 	if r.refused {
 		r.refused = false
-		r.distribution, r.err = plan.Distribute(r.c.Bound(r.shares, r.held(), r.has), r.o.Decision.Target)
+		r.distribution, r.err = plan.Distribute(Bound(r.c, r.shares, r.held(), r.has), r.o.Decision.Target)
 	}
 	if r.lowered {
 		return nil
@@ -123,7 +124,7 @@ func Refused(err error) bool {
 }
 
 // Backoffs returns the backoffs of Case.State and of the groups that refused.
-func (r *Round) Backoffs() []plan.Backoff { return r.backoffs }
+func (r *Round) Backoffs() []api.GroupBackoff { return r.backoffs }
 
 // Surged returns by how much the surge of each group changed.
 func (r *Round) Surged() map[string]int {
@@ -169,8 +170,8 @@ func (r *Round) backOff(group string, err error) {
 }
 
 // held returns the groups in backoff, including those of this Round.
-func (r *Round) held() map[string]plan.Backoff {
-	return r.c.Held(r.backoffs, r.o.Decision.State.Clock)
+func (r *Round) held() map[string]api.GroupBackoff {
+	return InBackoff(r.c, r.backoffs, r.o.Decision.State.Clock)
 }
 
 // raises returns the targets of the groups that grow, that get a surge, or that keep their share
@@ -221,6 +222,6 @@ func (r *Round) group(id string) *roundGroup {
 	return &r.groups[slices.IndexFunc(r.groups, func(g roundGroup) bool { return g.ID == id })]
 }
 
-func (r *Round) share(id string) *plan.GroupTarget {
-	return &r.shares[slices.IndexFunc(r.shares, func(g plan.GroupTarget) bool { return g.ID == id })]
+func (r *Round) share(id string) *api.GroupTarget {
+	return &r.shares[slices.IndexFunc(r.shares, func(g api.GroupTarget) bool { return g.ID == id })]
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/plan"
@@ -24,7 +25,7 @@ func TestRound(t *testing.T) {
 	tests := []struct {
 		name    string
 		groups  []Group
-		change  func(c *Case, o *Outcome)
+		change  func(c *api.Case, o *Outcome)
 		target  float64
 		answers map[string]error // of each change: "a 3"
 		steps   []string         // the changes of each step
@@ -43,43 +44,43 @@ func TestRound(t *testing.T) {
 			map[string]error{"a 4": pools.ErrShort}, []string{"a 4, b 4", "b 7", "a 1 set aside"}, []string{"a"}, nil},
 		{"one that is set aside is throttled", []Group{group("a", 3, 10, 1), group("b", 1, 10, 1)}, nil, 8,
 			map[string]error{"a 4": pools.ErrThrottled}, []string{"a 4, b 4", "b 5"}, []string{"a keeps"}, nil},
-		{"one was set aside before", []Group{group("a", 3, 10, 1), group("b", 3, 10, 3)}, func(c *Case, _ *Outcome) {
+		{"one was set aside before", []Group{group("a", 3, 10, 1), group("b", 3, 10, 3)}, func(c *api.Case, _ *Outcome) {
 			c.State.Backoffs = plan.AddFailure(nil, "a", "no spot", noon)
 		}, 6, nil, []string{"b 5", "a 1 set aside"}, []string{"a"}, nil},
-		{"never below the minimum", []Group{{ID: "a", Target: 3, Min: 2, Max: 10, Fulfilled: 1}}, func(c *Case, _ *Outcome) {
+		{"never below the minimum", []Group{{ID: "a", Target: 3, Min: 2, Max: 10, Fulfilled: 1}}, func(c *api.Case, _ *Outcome) {
 			c.State.Backoffs = plan.AddFailure(nil, "a", "no spot", noon)
 		}, 3, nil, []string{"a 2 set aside"}, []string{"a"}, nil},
-		{"a lowering takes the surge first", []Group{group("a", 5, 10, 2)}, func(c *Case, _ *Outcome) {
-			c.State.Groups = map[string]GroupState{"a": {Surge: 2}}
+		{"a lowering takes the surge first", []Group{group("a", 5, 10, 2)}, func(c *api.Case, _ *Outcome) {
+			c.State.Groups = map[string]api.GroupState{"a": {Surge: 2}}
 			c.State.Backoffs = plan.AddFailure(nil, "a", "no spot", noon)
 		}, 3, nil, []string{"a 2 set aside"}, []string{"a"}, map[string]int{"a": -2}},
-		{"a surge is ordered once", three[:2], func(_ *Case, o *Outcome) { o.Surge = map[string]int{"a": 1} }, 4,
+		{"a surge is ordered once", three[:2], func(_ *api.Case, o *Outcome) { o.Surge = map[string]int{"a": 1} }, 4,
 			map[string]error{"b 2": pools.ErrRefused}, []string{"a 3, b 2", "a 4"}, []string{"b keeps"}, map[string]int{"a": 1}},
-		{"what leaves is held beside", []Group{{ID: "a", Target: 3, Max: 10, Leaving: []Leaver{{ID: "a-1", Group: "a", Weight: 1}}}}, nil, 4, nil, []string{"a 5"}, nil, nil},
-		{"an unanswered request may be in effect", []Group{group("a", 1, 10, 1), group("b", 1, 10, 1)}, func(c *Case, _ *Outcome) {
-			c.State.Groups = map[string]GroupState{"a": {Unanswered: &Unanswered{Target: 4}}, "b": {Unanswered: &Unanswered{Target: 2}}}
+		{"what leaves is held beside", []Group{{ID: "a", Target: 3, Max: 10, Leaving: []api.Leaver{{ID: "a-1", Group: "a", Weight: 1}}}}, nil, 4, nil, []string{"a 5"}, nil, nil},
+		{"an unanswered request may be in effect", []Group{group("a", 1, 10, 1), group("b", 1, 10, 1)}, func(c *api.Case, _ *Outcome) {
+			c.State.Groups = map[string]api.GroupState{"a": {Unanswered: &api.UnansweredTarget{Target: 4}}, "b": {Unanswered: &api.UnansweredTarget{Target: 2}}}
 		}, 6, nil, []string{"a 4, b 3"}, nil, nil},
-		{"no raise, although a request is unanswered", three[:2], func(c *Case, _ *Outcome) {
-			c.State.Groups = map[string]GroupState{"a": {Unanswered: &Unanswered{Target: 4}}}
+		{"no raise, although a request is unanswered", three[:2], func(c *api.Case, _ *Outcome) {
+			c.State.Groups = map[string]api.GroupState{"a": {Unanswered: &api.UnansweredTarget{Target: 4}}}
 		}, 2, nil, nil, nil, nil},
-		{"never above the maximum", []Group{{ID: "a", Target: 3, Max: 4, Leaving: []Leaver{{ID: "a-1", Group: "a", Weight: 1}}}}, nil, 4, nil, []string{"a 4"}, nil, nil},
-		{"a busy group is left alone", three[:2], func(c *Case, _ *Outcome) { c.Busy = map[string]string{"a": "a refresh"} }, 4, nil, []string{"b 3"}, nil, nil},
+		{"never above the maximum", []Group{{ID: "a", Target: 3, Max: 4, Leaving: []api.Leaver{{ID: "a-1", Group: "a", Weight: 1}}}}, nil, 4, nil, []string{"a 4"}, nil, nil},
+		{"a busy group is left alone", three[:2], func(c *api.Case, _ *Outcome) { c.Busy = map[string]string{"a": "a refresh"} }, 4, nil, []string{"b 3"}, nil, nil},
 		{"a stale group is left alone", []Group{{ID: "a", Target: 1, Max: 10, Stale: true}, group("b", 1, 10, 1)}, nil, 4, nil, []string{"b 4"}, nil, nil},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			c, o := Case{Has: map[string]int{}}, Outcome{}
+			c, o := api.Case{Has: map[string]int{}}, Outcome{}
 			if test.change != nil {
 				test.change(&c, &o)
 			}
-			account := c.State.Account(test.groups)
+			account := AccountOf(c.State, test.groups)
 			for _, g := range account.Groups {
-				c.Groups = append(c.Groups, plan.GroupTarget{ID: g.ID, Target: g.Share(), Max: g.Max, Stale: g.Stale})
+				c.Groups = append(c.Groups, api.GroupTarget{ID: g.ID, Target: g.Share(), Max: g.Max, Stale: g.Stale})
 				c.Has[g.ID] = min(g.Share(), Whole(g.Fulfilled))
 			}
-			o.Decision = decide.Decision{Target: test.target, State: decide.State{Clock: noon}}
-			distribution, err := plan.Distribute(c.Bound(c.Groups, c.Held(c.State.Backoffs, noon), c.Has), test.target)
+			o.Decision = decide.Decision{Target: test.target, State: api.DecisionState{Clock: noon}}
+			distribution, err := plan.Distribute(Bound(c, c.Groups, InBackoff(c, c.State.Backoffs, noon), c.Has), test.target)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -4,20 +4,21 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/pools/plan"
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
-// surge returns by how much each group is raised beyond its share, so that its marked instances can
+// surgeOf returns by how much each group is raised beyond its share, so that its marked instances can
 // be removed after their replacements joined. The sum is at most the wanted weight that is neither
 // fresh nor ordered. It is also at most what the limits of one period leave after the need.
-func (c Case) surge(s decide.State, d plan.Distribution, targets map[string]int, held map[string]plan.Backoff) map[string]int {
-	room := Whole(s.Beside(c.Input.Policy, c.target()) - max(0, float64(d.Sum)-c.target()))
-	room = min(room, c.missing(d.Want, targets))
+func surgeOf(c api.Case, s api.DecisionState, d api.Distribution, targets map[string]int, held map[string]api.GroupBackoff) map[string]int {
+	room := Whole(decide.Beside(s, c.Input.Policy, poolTarget(c)) - max(0, float64(d.Sum)-poolTarget(c)))
+	room = min(room, missingCapacity(c, d.Want, targets))
 	shares := d.Targets()
 	var surge map[string]int
-	for _, g := range c.toRoll(held) {
+	for _, g := range groupsToRoll(c, held) {
 		more := min(c.Stale[g.ID]-c.State.Groups[g.ID].Surge, g.Max-max(g.Target, shares[g.ID]), room)
 		if more <= 0 {
 			continue
@@ -31,9 +32,9 @@ func (c Case) surge(s decide.State, d plan.Distribution, targets map[string]int,
 	return surge
 }
 
-// toRoll returns the groups, sorted, whose marked instances can be replaced now.
-func (c Case) toRoll(held map[string]plan.Backoff) []plan.GroupTarget {
-	var out []plan.GroupTarget
+// groupsToRoll returns the groups, sorted, whose marked instances can be replaced now.
+func groupsToRoll(c api.Case, held map[string]api.GroupBackoff) []api.GroupTarget {
+	var out []api.GroupTarget
 	for _, g := range c.Groups {
 		_, inBackoff := held[g.ID]
 		_, busy := c.Busy[g.ID]
@@ -41,23 +42,23 @@ func (c Case) toRoll(held map[string]plan.Backoff) []plan.GroupTarget {
 			out = append(out, g)
 		}
 	}
-	slices.SortFunc(out, func(a, b plan.GroupTarget) int { return cmp.Compare(a.ID, b.ID) })
+	slices.SortFunc(out, func(a, b api.GroupTarget) int { return cmp.Compare(a.ID, b.ID) })
 	return out
 }
 
-// missing returns the part of want that only marked instances serve, when the groups have these
+// missingCapacity returns the part of want that only marked instances serve, when the groups have these
 // targets.
-func (c Case) missing(want int, targets map[string]int) int {
+func missingCapacity(c api.Case, want int, targets map[string]int) int {
 	for group, target := range targets {
 		want -= target + c.State.Groups[group].Surge - c.Stale[group]
 	}
 	return want
 }
 
-// rollFull chooses a marked instance that ends before its replacement is ordered, because its group
+// rollFullGroups chooses a marked instance that ends before its replacement is ordered, because its group
 // is at its maximum. It chooses one only if no other node goes and no weight is missing, so that
 // the next one waits for the replacement. The need of the pool must be known.
-func (c Case) rollFull(o *Outcome, held map[string]plan.Backoff) {
+func rollFullGroups(c api.Case, o *Outcome, held map[string]api.GroupBackoff) {
 	shares, waits := o.Distribution.Targets(), ""
 	switch {
 	case o.Refused != "":
@@ -65,8 +66,8 @@ func (c Case) rollFull(o *Outcome, held map[string]plan.Backoff) {
 	case len(o.Decision.State.UnknownNeed) > 0:
 		waits = "the need of app " + o.Decision.State.UnknownNeed[0].App + " is not known"
 	}
-	calm := len(o.Orphans)+len(o.Pruned.Choices) == 0 && !(c.pendingIncrease() > resource.Slack) && c.fit() >= o.Decision.Target-resource.Slack
-	for _, g := range c.toRoll(held) {
+	calm := len(o.Orphans)+len(o.Pruned.Choices) == 0 && !(pendingIncrease(c) > resource.Slack) && fitWeight(c) >= o.Decision.Target-resource.Slack
+	for _, g := range groupsToRoll(c, held) {
 		if c.State.Groups[g.ID].Surge > 0 || g.Max > max(g.Target, shares[g.ID]) {
 			continue // its replacements come first
 		}
@@ -88,9 +89,9 @@ func (c Case) rollFull(o *Outcome, held map[string]plan.Backoff) {
 	}
 }
 
-// fit returns the weight of the joined nodes, without unhealthy nodes and nodes under in-place
+// fitWeight returns the weight of the joined nodes, without unhealthy nodes and nodes under in-place
 // repair.
-func (c Case) fit() float64 {
+func fitWeight(c api.Case) float64 {
 	sum := c.Joined
 	for i := range c.Nodes {
 		n := &c.Nodes[i]
@@ -101,10 +102,10 @@ func (c Case) fit() float64 {
 	return sum
 }
 
-// released returns by how much the removal of marked instances lowers the surge of their groups, as
+// releasedSurge returns by how much the removal of marked instances lowers the surge of their groups, as
 // their replacements exist.
-func (c Case) released(choices []plan.Choice) map[string]int {
-	stale, weights := c.StaleNodes(), map[string]float64{}
+func releasedSurge(c api.Case, choices []plan.Choice) map[string]int {
+	stale, weights := StaleNodes(c), map[string]float64{}
 	for _, one := range choices {
 		if stale[one.ID] {
 			weights[one.Group] += one.Weight
@@ -118,18 +119,18 @@ func (c Case) released(choices []plan.Choice) map[string]int {
 }
 
 // SurgeLeft returns the surge of each group after more was ordered and the choices began to leave.
-func (c Case) SurgeLeft(more map[string]int, choices []plan.Choice) map[string]int {
-	out := c.State.surge()
+func SurgeLeft(c api.Case, more map[string]int, choices []plan.Choice) map[string]int {
+	out := surgeByGroup(c.State)
 	for group, n := range more {
 		out[group] += n
 	}
-	for group, n := range c.released(choices) {
+	for group, n := range releasedSurge(c, choices) {
 		out[group] -= n
 	}
 	return out
 }
 
-func (s State) surge() map[string]int {
+func surgeByGroup(s api.PoolState) map[string]int {
 	out := make(map[string]int, len(s.Groups))
 	for group, of := range s.Groups {
 		out[group] = of.Surge
@@ -138,7 +139,7 @@ func (s State) surge() map[string]int {
 }
 
 // StaleNodes returns the marked instances.
-func (c Case) StaleNodes() map[string]bool {
+func StaleNodes(c api.Case) map[string]bool {
 	ids := map[string]bool{}
 	for i := range c.Nodes {
 		if c.Nodes[i].Stale {

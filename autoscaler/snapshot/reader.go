@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/trace"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/disruption"
@@ -17,7 +18,7 @@ import (
 // Scheduler returns the reports of the nodes.
 type Scheduler interface {
 	// Facts returns the fresh reports. A silent node is absent.
-	Facts(now time.Time) []pools.NodeFacts
+	Facts(now time.Time) []api.NodeFacts
 }
 
 // Condition is the report of the node-health policy about the pool.

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/resource"
 )
@@ -29,16 +30,16 @@ type world struct{ nodes string }
 func (w *world) Groups(context.Context) ([]pools.Group, error) {
 	s := pools.GroupSnapshot{ID: "a"}
 	for id := range strings.FieldsSeq(strings.ToLower(w.nodes)) {
-		s.Instances = append(s.Instances, pools.Instance{ID: id, Group: "a", Weight: 1, State: pools.InstanceRunning})
+		s.Instances = append(s.Instances, pools.Instance{ID: id, Group: "a", Weight: 1, State: api.InstanceRunning})
 	}
 	return []pools.Group{fixed{snapshot: s}}, nil
 }
 
-func (w *world) Facts(time.Time) []pools.NodeFacts {
-	var out []pools.NodeFacts
+func (w *world) Facts(time.Time) []api.NodeFacts {
+	var out []api.NodeFacts
 	for id := range strings.FieldsSeq(w.nodes) {
 		if id == strings.ToUpper(id) {
-			out = append(out, pools.NodeFacts{ID: strings.ToLower(id), Resources: resource.Vector{resource.CPUs: 4}})
+			out = append(out, api.NodeFacts{ID: strings.ToLower(id), Resources: resource.Vector{resource.CPUs: 4}})
 		}
 	}
 	return out
@@ -81,7 +82,7 @@ func TestReader(t *testing.T) {
 				}
 				var orphaned []string
 				for _, n := range s.Nodes {
-					if n.State == pools.NodeOrphaned {
+					if n.State == api.NodeOrphaned {
 						orphaned = append(orphaned, n.Instance.ID)
 					}
 				}

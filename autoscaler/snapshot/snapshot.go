@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/disruption"
 	"github.com/weirkeeper/weirkeeper/resource"
@@ -35,7 +36,7 @@ type Snapshot struct {
 }
 
 // Refresh returns the same groups, joined with newer reports.
-func (s *Snapshot) Refresh(facts []pools.NodeFacts) *Snapshot {
+func (s *Snapshot) Refresh(facts []api.NodeFacts) *Snapshot {
 	out := &Snapshot{At: s.At, Groups: s.Groups, Condition: s.Condition, Starting: s.Starting, groups: s.groups, joined: s.joined, reported: s.reported}
 	out.join(facts, func(id string) bool { return s.joined[id] })
 	return out
@@ -78,7 +79,7 @@ func (s *Snapshot) StartingFor(id string) bool { return s.Starting && !s.reporte
 // Instance returns an existing instance that is not terminating.
 func (s *Snapshot) Instance(id string) (pools.Instance, bool) {
 	i := slices.IndexFunc(s.Nodes, func(n pools.Node) bool { return n.Instance.ID == id })
-	if i < 0 || s.Nodes[i].Instance.State == pools.InstanceTerminating {
+	if i < 0 || s.Nodes[i].Instance.State == api.InstanceTerminating {
 		return pools.Instance{}, false
 	}
 	return s.Nodes[i].Instance, true
@@ -88,7 +89,7 @@ func (s *Snapshot) Instance(id string) (pools.Instance, bool) {
 func (s *Snapshot) Weights(ids []string) []float64 {
 	var out []float64
 	for _, n := range s.Nodes {
-		if n.Instance.State != pools.InstanceTerminating && slices.Contains(ids, n.Instance.ID) {
+		if n.Instance.State != api.InstanceTerminating && slices.Contains(ids, n.Instance.ID) {
 			out = append(out, n.Instance.Weight)
 		}
 	}
@@ -100,7 +101,7 @@ func (s *Snapshot) Weights(ids []string) []float64 {
 func (s *Snapshot) LaunchedBefore(group string, at time.Time) []pools.Instance {
 	var out []pools.Instance
 	for _, n := range s.Nodes {
-		if i := n.Instance; i.Group == group && i.State != pools.InstanceTerminating && i.Launched.Before(at) {
+		if i := n.Instance; i.Group == group && i.State != api.InstanceTerminating && i.Launched.Before(at) {
 			out = append(out, i)
 		}
 	}
@@ -112,7 +113,7 @@ func (s *Snapshot) up() map[string]bool {
 	ids := map[string]bool{}
 	for _, g := range s.Groups {
 		for _, i := range g.Instances {
-			if i.State != pools.InstancePending {
+			if i.State != api.InstancePending {
 				ids[i.ID] = true
 			}
 		}
@@ -122,8 +123,8 @@ func (s *Snapshot) up() map[string]bool {
 
 // join adds the instances of all groups, with the reports of their nodes. expected reports whether
 // the node of an instance should report.
-func (s *Snapshot) join(facts []pools.NodeFacts, expected func(id string) bool) {
-	byID := make(map[string]*pools.NodeFacts, len(facts))
+func (s *Snapshot) join(facts []api.NodeFacts, expected func(id string) bool) {
+	byID := make(map[string]*api.NodeFacts, len(facts))
 	for i := range facts {
 		byID[facts[i].ID] = &facts[i]
 	}
@@ -141,18 +142,18 @@ func (s *Snapshot) join(facts []pools.NodeFacts, expected func(id string) bool) 
 }
 
 // add adds one instance. If facts is not nil, its node reports.
-func (s *Snapshot) add(instance pools.Instance, facts *pools.NodeFacts, expected func(id string) bool) {
-	node := pools.Node{Instance: instance, Cordoned: instance.Cordoned, State: pools.NodeUnknown}
+func (s *Snapshot) add(instance pools.Instance, facts *api.NodeFacts, expected func(id string) bool) {
+	node := pools.Node{Instance: instance, Cordoned: instance.Cordoned, State: api.NodeUnknown}
 	_, node.Unhealthy = s.Condition.Unhealthy[instance.ID]
 	switch {
-	case instance.State == pools.InstancePending || instance.State == pools.InstanceTerminating:
-	case facts != nil && instance.State == pools.InstanceRunning && s.count(*facts, s.Quarantined(instance.ID)):
-		node.Facts, node.State = *facts, pools.NodeRunning
+	case instance.State == api.InstancePending || instance.State == api.InstanceTerminating:
+	case facts != nil && instance.State == api.InstanceRunning && s.count(*facts, s.Quarantined(instance.ID)):
+		node.Facts, node.State = *facts, api.NodeRunning
 		if p := facts.Priority; !math.IsNaN(p) && !math.IsInf(p, 0) {
 			node.Priority = p
 		}
 		if facts.Tasks == 0 {
-			node.State = pools.NodeIdle
+			node.State = api.NodeIdle
 		}
 		if !s.Quarantined(instance.ID) {
 			s.Joined += instance.Weight
@@ -160,14 +161,14 @@ func (s *Snapshot) add(instance pools.Instance, facts *pools.NodeFacts, expected
 	case facts != nil || expected(instance.ID):
 		s.Silent = append(s.Silent, instance.ID)
 	default:
-		node.State = pools.NodeOrphaned
+		node.State = api.NodeOrphaned
 	}
 	s.Nodes = append(s.Nodes, node)
 }
 
 // count adds the resources and the usage of a node. If the sum is invalid, it adds nothing and
 // returns false. A quarantined node offers nothing, but may still run tasks.
-func (s *Snapshot) count(f pools.NodeFacts, aside bool) bool {
+func (s *Snapshot) count(f api.NodeFacts, aside bool) bool {
 	totals, allocated := s.Totals.Add(f.Resources), s.Allocated.Add(f.Allocated)
 	if aside {
 		totals = s.Totals
@@ -185,7 +186,7 @@ func (s *Snapshot) learn(before, reported, released map[string]bool) {
 	s.joined, s.reported = make(map[string]bool, len(s.Nodes)), make(map[string]bool, len(s.Nodes))
 	for _, n := range s.Nodes {
 		id := n.Instance.ID
-		if n.Instance.State == pools.InstanceTerminating {
+		if n.Instance.State == api.InstanceTerminating {
 			continue
 		}
 		if before[id] || n.State.Joined() {

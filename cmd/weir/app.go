@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/spf13/cobra"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/harmonizer/natsbus"
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
@@ -47,7 +48,7 @@ func (cli *appCommands) appCommand() *cobra.Command {
 }
 
 func (cli *appCommands) appSetCommand() *cobra.Command {
-	var want message.App
+	var want api.App
 	cmd := &cobra.Command{
 		Use:   "set NAME",
 		Short: "Create or change an application: its instances, resources and command",
@@ -85,7 +86,7 @@ runs the command, which finds the files in the folder $WEIR_RELEASE_DIR.`,
 }
 
 // setApp writes a row; flags that are not changed keep an old row's value.
-func (cli *appCommands) setApp(ctx context.Context, b *bus.Bus, want message.App, changed func(string) bool) error {
+func (cli *appCommands) setApp(ctx context.Context, b *bus.Bus, want api.App, changed func(string) bool) error {
 	if _, err := appsBucket(ctx, b, cli.Cluster); err != nil {
 		return err
 	}
@@ -105,7 +106,7 @@ func (cli *appCommands) setApp(ctx context.Context, b *bus.Bus, want message.App
 	}
 	want.Version = message.VersionOf(want)
 	want.Updated = time.Now().UTC()
-	if err := want.Validate(); err != nil {
+	if err := message.ValidateApp(want); err != nil {
 		return usage.New(fmt.Errorf("app %s: %w", want.Name, err))
 	}
 	if err := writeApp(ctx, b, cli.Cluster, want, revision); err != nil {
@@ -118,7 +119,7 @@ func (cli *appCommands) setApp(ctx context.Context, b *bus.Bus, want message.App
 	return nil
 }
 
-func merge(old, want message.App, changed func(string) bool) message.App {
+func merge(old, want api.App, changed func(string) bool) api.App {
 	out := old
 	for flag, set := range map[string]func(){
 		"instances": func() { out.Instances = want.Instances },
@@ -157,16 +158,16 @@ func appsBucket(ctx context.Context, b *bus.Bus, cluster string) (jetstream.KeyV
 }
 
 // readApp returns a row and its revision, which is 0 if the store cannot read it.
-func readApp(ctx context.Context, b *bus.Bus, cluster, name string) (message.App, uint64, error) {
+func readApp(ctx context.Context, b *bus.Bus, cluster, name string) (api.App, uint64, error) {
 	if !names.Valid(name) {
-		return message.App{}, 0, badAppName(name)
+		return api.App{}, 0, badAppName(name)
 	}
 	found, err := integrity.Read(ctx, b.JetStream(), message.AppsBucket(cluster), name)
 	if err != nil {
-		return message.App{}, 0, fmt.Errorf("read application %s: %w", name, err)
+		return api.App{}, 0, fmt.Errorf("read application %s: %w", name, err)
 	}
 	if len(found.Keys) == 0 || found.Keys[0].Deleted {
-		return message.App{}, 0, noApp(ctx, b, cluster, name)
+		return api.App{}, 0, noApp(ctx, b, cluster, name)
 	}
 	row, err := rowOfApp(found.Keys[0])
 	return row, found.Keys[0].Revision, err
@@ -197,10 +198,10 @@ func missingApp(name string, others []string) error {
 }
 
 // rowOfApp decodes a row; errUnreadable if that is impossible.
-func rowOfApp(k integrity.Key) (message.App, error) {
+func rowOfApp(k integrity.Key) (api.App, error) {
 	err := errors.New("the store cannot read its row")
 	if !k.Damaged {
-		var row message.App
+		var row api.App
 		if row, err = message.DecodeApp(k.Value); err == nil && row.Name != k.Name {
 			err = fmt.Errorf("its row has the name %q", row.Name)
 		}
@@ -208,7 +209,7 @@ func rowOfApp(k integrity.Key) (message.App, error) {
 			return row, nil
 		}
 	}
-	return message.App{}, fmt.Errorf("%w: %s: %w; \"weir app delete %s\" removes it", errUnreadable, k.Name, err, k.Name)
+	return api.App{}, fmt.Errorf("%w: %s: %w; \"weir app delete %s\" removes it", errUnreadable, k.Name, err, k.Name)
 }
 
 // Bounds of a write, which outlasts the election of a leader, and of reading it again.
@@ -219,7 +220,7 @@ const (
 
 // writeApp stores the row if its revision in the bucket is still the given one. A new
 // row has revision 0. If the write has no answer, the row is read again.
-func writeApp(ctx context.Context, b *bus.Bus, cluster string, row message.App, revision uint64) error {
+func writeApp(ctx context.Context, b *bus.Bus, cluster string, row api.App, revision uint64) error {
 	data, err := json.Marshal(row)
 	if err != nil {
 		return err
@@ -311,12 +312,12 @@ func (cli *appCommands) appGetCommand() *cobra.Command {
 				if cli.output == "json" {
 					return cli.printJSON(row)
 				}
-				cli.printApps([]message.App{row})
+				cli.printApps([]api.App{row})
 				return nil
 			})
 		},
 	}
-	cli.namesFlag(cmd, func(v any) []string { return []string{v.(message.App).Name} })
+	cli.namesFlag(cmd, func(v any) []string { return []string{v.(api.App).Name} })
 	return cmd
 }
 
@@ -346,12 +347,12 @@ func (cli *appCommands) appListCommand() *cobra.Command {
 		},
 	}
 	cli.watchFlag(cmd)
-	cli.namesFlag(cmd, eachName(func(a message.App) string { return a.Name }))
+	cli.namesFlag(cmd, eachName(func(a api.App) string { return a.Name }))
 	return cmd
 }
 
 // listApps returns the rows in order of name, and an error for each row that cannot be read.
-func listApps(ctx context.Context, b *bus.Bus, cluster string) (rows []message.App, bad []error, err error) {
+func listApps(ctx context.Context, b *bus.Bus, cluster string) (rows []api.App, bad []error, err error) {
 	if _, err := appsBucket(ctx, b, cluster); err != nil {
 		return nil, nil, err
 	}
@@ -359,7 +360,7 @@ func listApps(ctx context.Context, b *bus.Bus, cluster string) (rows []message.A
 	if err != nil {
 		return nil, nil, fmt.Errorf("list applications: %w", err)
 	}
-	rows = []message.App{}
+	rows = []api.App{}
 	for _, k := range found.Keys {
 		if k.Deleted {
 			continue
@@ -370,11 +371,11 @@ func listApps(ctx context.Context, b *bus.Bus, cluster string) (rows []message.A
 			rows = append(rows, row)
 		}
 	}
-	slices.SortFunc(rows, func(x, y message.App) int { return strings.Compare(x.Name, y.Name) })
+	slices.SortFunc(rows, func(x, y api.App) int { return strings.Compare(x.Name, y.Name) })
 	return rows, bad, nil
 }
 
-func (cli *appCommands) printApps(rows []message.App) {
+func (cli *appCommands) printApps(rows []api.App) {
 	var out [][]string
 	for _, r := range rows {
 		out = append(out, []string{r.Name, r.Pool, fmt.Sprint(r.Instances), explain.Quantity(r.CPUs),

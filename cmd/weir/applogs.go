@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirkeeper/weirkeeper/agent"
-	"github.com/weirkeeper/weirkeeper/harmonizer"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/autoscalerd"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
@@ -208,7 +208,7 @@ func (cli *appCommands) printTroubles(printed map[string]string, failed map[stri
 // nodesWith returns the nodes on which the harmonizer has an instance or a crash of the app. If it does not answer,
 // or if its answer is not whole, they are all nodes of the pool, or those of before.
 func (cli *appCommands) nodesWith(ctx context.Context, b *bus.Bus, app string, before []string) (nodes []string) {
-	s, err := requestHarmonizer(ctx, b, cli.Cluster, harmonizer.StatusQuery{App: app, Crashes: true})
+	s, err := requestHarmonizer(ctx, b, cli.Cluster, api.HarmonizerQuery{App: app, Crashes: true})
 	if errors.Is(err, errNoApp) { // deleted: what still runs is followed
 		return nil
 	}

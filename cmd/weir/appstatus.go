@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer"
-	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/explain"
@@ -51,7 +51,7 @@ func (cli *appCommands) appStatusCommand() *cobra.Command {
 
 // appNames returns the names of the applications in the harmonizer's status.
 func appNames(v any) (names []string) {
-	s, _ := v.(harmonizer.Status)
+	s, _ := v.(api.HarmonizerStatus)
 	if s.App != nil {
 		return []string{s.App.Name}
 	}
@@ -72,10 +72,10 @@ func requireApp(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-func requestHarmonizer(ctx context.Context, b *bus.Bus, cluster string, q harmonizer.StatusQuery) (harmonizer.Status, error) {
+func requestHarmonizer(ctx context.Context, b *bus.Bus, cluster string, q api.HarmonizerQuery) (api.HarmonizerStatus, error) {
 	s, err := view.Harmonizer(ctx, b, cluster, q)
 	if err == nil && q.App != "" && s.App == nil {
-		all, errAll := requestHarmonizer(ctx, b, cluster, harmonizer.StatusQuery{})
+		all, errAll := requestHarmonizer(ctx, b, cluster, api.HarmonizerQuery{})
 		if errAll != nil {
 			return s, errAll
 		}
@@ -90,7 +90,7 @@ func requestHarmonizer(ctx context.Context, b *bus.Bus, cluster string, q harmon
 
 func (cli *appCommands) appStatus(ctx context.Context, b *bus.Bus, name string) error {
 	cli.printBusWarnings(ctx, b)
-	s, err := requestHarmonizer(ctx, b, cli.Cluster, harmonizer.StatusQuery{App: name, Crashes: name != "" && cli.output != "json"})
+	s, err := requestHarmonizer(ctx, b, cli.Cluster, api.HarmonizerQuery{App: name, Crashes: name != "" && cli.output != "json"})
 	if err != nil {
 		return err
 	}
@@ -122,7 +122,7 @@ func (cli *appCommands) appStatus(ctx context.Context, b *bus.Bus, name string) 
 }
 
 // warnOfHarmonizer prints what limits the harmonizer now.
-func (cli *appCommands) warnOfHarmonizer(s harmonizer.Status) {
+func (cli *appCommands) warnOfHarmonizer(s api.HarmonizerStatus) {
 	switch {
 	case s.Complete:
 	case s.Repairing:
@@ -135,7 +135,7 @@ func (cli *appCommands) warnOfHarmonizer(s harmonizer.Status) {
 	} else if !s.Leading {
 		fmt.Fprintf(cli.Stdout, "! this harmonizer is a standby; the leader is %s\n", cmp.Or(s.Leader, "unknown"))
 	}
-	silent := slices.DeleteFunc(slices.Clone(s.Silent), func(n apps.SilentNode) bool { return n.Copies == 0 })
+	silent := slices.DeleteFunc(slices.Clone(s.Silent), func(n api.SilentNode) bool { return n.Copies == 0 })
 	if len(silent) > 0 {
 		fmt.Fprintf(cli.Stdout, "! %s\n", explain.SilentNodes(time.Now(), silent))
 	}
@@ -150,8 +150,8 @@ func (cli *appCommands) warnOfHarmonizer(s harmonizer.Status) {
 	}
 }
 
-func (cli *appCommands) printIndices(e apps.Explanation) {
-	cli.printHead(e.Summary)
+func (cli *appCommands) printIndices(e api.AppExplanation) {
+	cli.printHead(e.AppSummary)
 	now := time.Now()
 	var rows [][]string
 	for _, i := range e.Indices {
@@ -174,7 +174,7 @@ func (cli *appCommands) printIndices(e apps.Explanation) {
 	}
 }
 
-func (cli *appCommands) printHead(s apps.Summary) {
+func (cli *appCommands) printHead(s api.AppSummary) {
 	n := s.Count
 	fmt.Fprintf(cli.Stdout, "%s: %d expected, %d running, %d missing, %d crashed, %d flapping, %d extra\n",
 		s.Name, n.Expected, n.Running, n.Missing, n.Crashed, n.Flapping, n.Extra)
@@ -184,7 +184,7 @@ func (cli *appCommands) printHead(s apps.Summary) {
 }
 
 // stateOf returns the state of an index without an instance.
-func stateOf(i apps.IndexStatus) string {
+func stateOf(i api.IndexStatus) string {
 	switch {
 	case i.GivenUp:
 		return "given up"
@@ -197,7 +197,7 @@ func stateOf(i apps.IndexStatus) string {
 }
 
 // waiting returns the text of a cell: the rule that waits, its reason, and its remaining time.
-func waiting(now time.Time, rule apps.Rule, why apps.Why, until time.Time) string {
+func waiting(now time.Time, rule api.AppRule, why api.AppReason, until time.Time) string {
 	if rule == "" {
 		return ""
 	}
@@ -212,17 +212,17 @@ func waiting(now time.Time, rule apps.Rule, why apps.Why, until time.Time) strin
 }
 
 // waitsFor describes what ends the wait. Reasons without an entry are described by their names.
-var waitsFor = map[apps.Why]string{
-	apps.WhyUnconfirmed:     "another confirmed instance (listed by its node, no recent crash of its index)",
-	apps.WhyOtherMissing:    "an instance on another index of the app",
-	apps.WhyReplacesMissing: "an instance on the index that this one replaces",
-	apps.WhyJustChanged:     "the controller, which acts first after a change",
-	apps.WhyNudged:          "an answer to the last request",
-	apps.WhyInTurn:          "its turn",
-	apps.WhyIncomplete:      "a complete read of expected and known state",
-	apps.WhyFollowing:       "the leading harmonizer",
-	apps.WhyStopsAll:        "fewer copies in one stop (the controller would stop the whole app)",
-	apps.WhyNotStaged:       "a staged package",
+var waitsFor = map[api.AppReason]string{
+	api.WhyUnconfirmed:     "another confirmed instance (listed by its node, no recent crash of its index)",
+	api.WhyOtherMissing:    "an instance on another index of the app",
+	api.WhyReplacesMissing: "an instance on the index that this one replaces",
+	api.WhyJustChanged:     "the controller, which acts first after a change",
+	api.WhyNudged:          "an answer to the last request",
+	api.WhyInTurn:          "its turn",
+	api.WhyIncomplete:      "a complete read of expected and known state",
+	api.WhyFollowing:       "the leading harmonizer",
+	api.WhyStopsAll:        "fewer copies in one stop (the controller would stop the whole app)",
+	api.WhyNotStaged:       "a staged package",
 }
 
 func words(name string) string { return strings.ReplaceAll(name, "_", " ") }
@@ -238,7 +238,7 @@ for recorded events.`,
 		Args:    requireApp,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
-				s, err := requestHarmonizer(ctx, b, cli.Cluster, harmonizer.StatusQuery{App: args[0]})
+				s, err := requestHarmonizer(ctx, b, cli.Cluster, api.HarmonizerQuery{App: args[0]})
 				if err != nil {
 					return err
 				}
@@ -255,8 +255,8 @@ for recorded events.`,
 	return cmd
 }
 
-func (cli *appCommands) printReasons(e apps.Explanation) {
-	cli.printHead(e.Summary)
+func (cli *appCommands) printReasons(e api.AppExplanation) {
+	cli.printHead(e.AppSummary)
 	now := time.Now()
 	var rows [][]string
 	for _, i := range e.Indices {
@@ -277,7 +277,7 @@ func (cli *appCommands) printReasons(e apps.Explanation) {
 	cli.printTable([]string{"index", "state", "last", "when", "rule", "not sent, because of"}, rows)
 }
 
-func stateOfAny(i apps.IndexStatus) string {
+func stateOfAny(i api.IndexStatus) string {
 	if len(i.Instances) == 0 {
 		return stateOf(i)
 	}
@@ -296,12 +296,12 @@ func (cli *appCommands) appCrashesCommand() *cobra.Command {
 		Args:    requireApp,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
-				s, err := requestHarmonizer(ctx, b, cli.Cluster, harmonizer.StatusQuery{App: args[0], Crashes: true})
+				s, err := requestHarmonizer(ctx, b, cli.Cluster, api.HarmonizerQuery{App: args[0], Crashes: true})
 				if err != nil {
 					return err
 				}
 				if cli.output == "json" {
-					return cli.printJSON(append([]apps.Crash{}, s.Crashes...))
+					return cli.printJSON(append([]api.AppCrash{}, s.Crashes...))
 				}
 				var rows [][]string
 				for _, c := range s.Crashes {
@@ -325,7 +325,7 @@ func (cli *appCommands) appRetryCommand() *cobra.Command {
   weir app retry web --index 3`,
 		Args: requireApp,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o := harmonizer.Order{Op: harmonizer.OpRetry, App: args[0]}
+			o := api.HarmonizerOrder{Op: harmonizer.OpRetry, App: args[0]}
 			if cmd.Flags().Changed("index") {
 				if index < 0 {
 					return usage.New(fmt.Errorf("--index %d: want at least 0", index))
@@ -341,9 +341,9 @@ func (cli *appCommands) appRetryCommand() *cobra.Command {
 	return cmd
 }
 
-func (cli *appCommands) appRetry(ctx context.Context, b *bus.Bus, o harmonizer.Order) error {
+func (cli *appCommands) appRetry(ctx context.Context, b *bus.Bus, o api.HarmonizerOrder) error {
 	// The status query fails for an unknown application, with the usual hint.
-	if _, err := requestHarmonizer(ctx, b, cli.Cluster, harmonizer.StatusQuery{App: o.App}); err != nil {
+	if _, err := requestHarmonizer(ctx, b, cli.Cluster, api.HarmonizerQuery{App: o.App}); err != nil {
 		return err
 	}
 	answer, err := requestOrder(ctx, b, cli.Cluster, o)
@@ -359,8 +359,8 @@ func (cli *appCommands) appRetry(ctx context.Context, b *bus.Bus, o harmonizer.O
 }
 
 // requestOrder sends an order to the harmonizer. It returns errRefused if the harmonizer rejects it.
-func requestOrder(ctx context.Context, b *bus.Bus, cluster string, o harmonizer.Order) (harmonizer.OrderAnswer, error) {
-	var answer harmonizer.OrderAnswer
+func requestOrder(ctx context.Context, b *bus.Bus, cluster string, o api.HarmonizerOrder) (api.HarmonizerOrderAnswer, error) {
+	var answer api.HarmonizerOrderAnswer
 	err := view.Request(ctx, b.Conn(), message.OrderSubject(cluster), "harmonizer", o, &answer)
 	if err == nil && !answer.OK {
 		err = fmt.Errorf("%w: %s", errRefused, answer.Error)

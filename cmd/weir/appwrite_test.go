@@ -12,7 +12,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
-	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
 )
@@ -21,7 +21,7 @@ import (
 // is stored, or deleted by a deletion, and as unknown otherwise.
 func TestUnansweredWriteOfAnAppIsReadAgain(t *testing.T) {
 	t.Parallel()
-	row := message.App{Name: "web", Pool: "default", Instances: 2, Command: "true"}
+	row := api.App{Name: "web", Pool: "default", Instances: 2, Command: "true"}
 	data, err := json.Marshal(row)
 	if err != nil {
 		t.Fatal(err)

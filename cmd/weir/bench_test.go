@@ -10,10 +10,9 @@ import (
 	"github.com/nats-io/nats.go"
 	"golang.org/x/sys/unix"
 
-	"github.com/weirkeeper/weirkeeper/harmonizer"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/roles"
-	"github.com/weirkeeper/weirkeeper/internal/ui/view"
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
@@ -65,7 +64,7 @@ func measureScaling(b *testing.B, u *upProcess) {
 		b.Fatal(err)
 	}
 	b.ReportMetric(float64(time.Since(began).Microseconds())/1e3, "nudge_ms")
-	u.pool(b, "machines asked for", func(s view.Status) error {
+	u.pool(b, "machines asked for", func(s api.PoolStatus) error {
 		if len(s.LastTick.Actions) == 0 {
 			return errors.New("nothing was asked")
 		}
@@ -116,7 +115,7 @@ func measureSignalKill(b *testing.B, u *upProcess) {
 func measureMachineKill(b *testing.B, u *upProcess) {
 	b.Helper()
 	u.waitRunning(b, "web", 2)
-	s, err := runJSON[harmonizer.Status](u, "app", "status", "web")
+	s, err := runJSON[api.HarmonizerStatus](u, "app", "status", "web")
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -13,11 +13,11 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/spf13/cobra"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/cli/natsinit"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
-	"github.com/weirkeeper/weirkeeper/internal/daemon/bootstrapd"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/natsconf"
 	"github.com/weirkeeper/weirkeeper/internal/platform/diskspace"
@@ -243,7 +243,7 @@ func (cli *shared) patient(ctx context.Context) (waiting context.Context, handle
 
 func (cli *shared) bootstrapName() string { return "bootstrap of pool " + cli.Cluster + "/" + cli.Pool }
 
-func (cli *shared) requestBootstrap(ctx context.Context, b *bus.Bus) (bootstrapd.Status, error) {
+func (cli *shared) requestBootstrap(ctx context.Context, b *bus.Bus) (api.BootstrapStatus, error) {
 	return view.Bootstrap(ctx, b, cli.Cluster, cli.Pool)
 }
 
@@ -269,8 +269,8 @@ func (cli *shared) metricsStore(b *bus.Bus) (metrics.Store, error) {
 
 // fullDisks returns the full disks of bootstrap's data folder, and of the folder of this
 // command if its bus is there: bootstrap may not answer because of them.
-func (cli *shared) fullDisks(p *bootstrapd.Status) (lines []string) {
-	var full []*diskspace.Full
+func (cli *shared) fullDisks(p *api.BootstrapStatus) (lines []string) {
+	var full []*api.FullDisk
 	if p != nil {
 		full = p.Full
 	}

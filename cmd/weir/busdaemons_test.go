@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weirkeeper/weirkeeper/harmonizer"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/roles"
 )
 
@@ -22,7 +22,7 @@ func TestDaemonsOnThreeServers(t *testing.T) {
 			t.Errorf("the instance with process %s has ended", pid)
 		}
 	}
-	var status harmonizer.Status
+	var status api.HarmonizerStatus
 	if err := json.Unmarshal([]byte(w.command(w.viewer, "app", "status", "--output", "json")), &status); err != nil {
 		t.Fatal(err)
 	}

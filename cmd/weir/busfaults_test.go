@@ -15,7 +15,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/autoscaler"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/roles"
 	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
@@ -276,7 +276,7 @@ func (w *busWorld) nothingHappened(fault string, before map[string]bool, calls i
 // oneWriter checks that in the order of their times the ticks in the ledger never return to an earlier epoch, and that no
 // tick began before the last one of another epoch had ended. It returns the ticks. A host that was cut off sends the record
 // of its last tick late, so their order in the ledger may differ.
-func (w *busUsers) oneWriter(fault, pool string) (ticks []autoscaler.Record) {
+func (w *busUsers) oneWriter(fault, pool string) (ticks []api.TickRecord) {
 	w.Helper()
 	b := w.open(roles.User{Role: roles.Pool, Cluster: busCluster, Pool: pool}, w.urls()...)
 	defer b.Close()
@@ -289,7 +289,7 @@ func (w *busUsers) oneWriter(fault, pool string) (ticks []autoscaler.Record) {
 		}
 		ticks = nil
 		return ledger.Since(ctx, time.Now().Add(-time.Hour), func(data []byte) error {
-			var r autoscaler.Record
+			var r api.TickRecord
 			err := json.Unmarshal(data, &r)
 			ticks = append(ticks, r)
 			return err
@@ -298,7 +298,7 @@ func (w *busUsers) oneWriter(fault, pool string) (ticks []autoscaler.Record) {
 	if len(ticks) == 0 {
 		w.Errorf("%s: no tick is in the ledger", fault)
 	}
-	slices.SortStableFunc(ticks, func(a, b autoscaler.Record) int { return a.At.Compare(b.At) })
+	slices.SortStableFunc(ticks, func(a, b api.TickRecord) int { return a.At.Compare(b.At) })
 	ended := map[uint64]bool{}
 	for i := 1; i < len(ticks); i++ {
 		last, r := ticks[i-1], ticks[i]

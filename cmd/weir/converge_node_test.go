@@ -9,6 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
@@ -116,8 +117,8 @@ func (n *convergeNode) turn(now time.Time) (nc *nats.Conn, exits [][]byte, beat 
 				exits = append(exits, c.exited())
 				w.forget(c)
 				return true
-			case c.state == message.Starting:
-				c.become(message.Running, now)
+			case c.state == api.CopyStarting:
+				c.become(api.CopyRunning, now)
 			}
 			return false
 		})
@@ -140,11 +141,11 @@ func (n *convergeNode) encode() []byte {
 }
 
 func (c *convergeCopy) exited() []byte {
-	e := message.Exited{
+	e := api.Exited{
 		Partition: message.Partition, App: c.app.row.ID, Version: c.version, Instance: c.id, Index: c.index,
 		Reason: c.leaving, Description: "it was told to",
 	}
-	if c.leaving == message.ReasonCrashed {
+	if c.leaving == api.ExitCrashed {
 		e.Status, e.Description, e.CrashedAt = new(1), "it crashed", time.Now().Unix()
 	}
 	data, err := json.Marshal(e)

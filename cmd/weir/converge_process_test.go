@@ -19,7 +19,7 @@ import (
 	natsserver "github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
-	"github.com/weirkeeper/weirkeeper/harmonizer"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/bulkapi/bulktest"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
@@ -198,7 +198,7 @@ func (p *convergeProcess) log() string {
 }
 
 // status requests the sums of the harmonizer.
-func (w *convergeWorld) status() (s harmonizer.Status, err error) {
+func (w *convergeWorld) status() (s api.HarmonizerStatus, err error) {
 	m, err := w.nc.Request(message.StatusSubject(convergeCluster), []byte(`{"totals":true}`), 5*time.Second)
 	if err == nil {
 		err = json.Unmarshal(m.Data, &s)

@@ -10,9 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/bulkapi/bulktest"
-	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/platform/testsize"
 )
 
@@ -112,9 +111,9 @@ func newConvergeWorld(t *testing.T) *convergeWorld {
 		a := w.newApp(1 + min(w.rng.IntN(5), w.rng.IntN(5)))
 		switch {
 		case i%20 == 0:
-			a.row.State = string(message.AppStopped)
+			a.row.State = string(api.AppStopped)
 		case i%20 == 1: // its new version is on its way, the old one runs
-			a.row.Package = string(message.PackagePending)
+			a.row.Package = string(api.PackagePending)
 		}
 		rows = append(rows, a.row)
 		w.populate(a)
@@ -233,7 +232,7 @@ func convergeSilence(w *convergeWorld, p *convergeProcess) {
 func convergePartition(w *convergeWorld, _ *convergeProcess) {
 	all := w.some(len(w.nodes))
 	w.pause(all, true)
-	w.awaitDisruptionLimit(apps.LimitHeld)
+	w.awaitDisruptionLimit(api.LimitHeld)
 	before := w.books()
 	w.passes(convergeBeat)
 	if now := w.books(); now.starts != before.starts || now.stops != before.stops {
@@ -241,7 +240,7 @@ func convergePartition(w *convergeWorld, _ *convergeProcess) {
 	}
 	w.resume(all[len(all)/2:])
 	back := time.Now()
-	w.awaitDisruptionLimit(apps.LimitThrottled)
+	w.awaitDisruptionLimit(api.LimitThrottled)
 	w.passes(convergeBeat)
 	now, took := w.books(), time.Since(back)
 	if n, most := now.starts-before.starts, convergeRate/10*(1+took.Seconds()); float64(n) > most {
@@ -254,7 +253,7 @@ func convergePartition(w *convergeWorld, _ *convergeProcess) {
 }
 
 // awaitDisruptionLimit waits until the disruption limit is in that state.
-func (w *convergeWorld) awaitDisruptionLimit(state apps.LimitState) {
+func (w *convergeWorld) awaitDisruptionLimit(state api.LimitState) {
 	w.Helper()
 	w.await("the disruption limit "+string(state), func() error {
 		s, err := w.status()
@@ -315,15 +314,15 @@ func (w *convergeWorld) change() {
 	change(convergeFew, well, func(r *bulktest.Row) { r.Instances += 2 })
 	change(convergeFew, well, func(r *bulktest.Row) { r.Instances-- })
 	change(convergeFew, well, func(r *bulktest.Row) { r.Version += "n" })
-	change(convergeFew, well, func(r *bulktest.Row) { r.State = string(message.AppStopped) })
-	change(convergeFew, func(a *convergeApp) bool { return !a.started() }, func(r *bulktest.Row) { r.State = string(message.AppStarted) })
-	change(convergeFew, func(a *convergeApp) bool { return a.started() && !a.staged() }, func(r *bulktest.Row) { r.Package = string(message.PackageStaged) })
+	change(convergeFew, well, func(r *bulktest.Row) { r.State = string(api.AppStopped) })
+	change(convergeFew, func(a *convergeApp) bool { return !a.started() }, func(r *bulktest.Row) { r.State = string(api.AppStarted) })
+	change(convergeFew, func(a *convergeApp) bool { return a.started() && !a.staged() }, func(r *bulktest.Row) { r.Package = string(api.PackageStaged) })
 	for _, a := range w.pick(convergeFew, taken, well) {
 		a.absent = true
 		w.api.Delete(a.row.ID)
 	}
 	for _, a := range w.pick(convergeFew, taken, well) {
-		a.copies[0].end(message.ReasonCrashed, 0)
+		a.copies[0].end(api.ExitCrashed, 0)
 	}
 	for i, a := range w.pick(convergeFew, taken, well) {
 		for range 1 + i%2 {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/bulkapi/bulktest"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
@@ -55,10 +56,10 @@ type convergeCopy struct {
 	id      string
 	version string
 	index   int
-	state   message.State
+	state   api.CopyState
 	since   time.Time      // of the state
 	until   time.Time      // the state or, if it is leaving, the copy ends then
-	leaving message.Reason // why; "": it is not
+	leaving api.ExitReason // why; "": it is not
 	head    string         // of its beat, up to the state
 	text    []byte         // its beat
 }
@@ -102,7 +103,7 @@ func (a *convergeApp) wants(index int, version string) bool {
 // it can be reached, and that is not leaving; nil if there is no other than except.
 func (a *convergeApp) running(index int, except *convergeCopy) *convergeCopy {
 	for _, c := range a.copies {
-		if c != except && c.index == index && c.version == a.row.Version && c.state == message.Running &&
+		if c != except && c.index == index && c.version == a.row.Version && c.state == api.CopyRunning &&
 			c.leaving == "" && c.node.reachable {
 			return c
 		}
@@ -133,9 +134,9 @@ func (w *convergeWorld) run(n *convergeNode, a *convergeApp, index int, version 
 	}
 	c.head = fmt.Sprintf(`{"cc_partition":"default","droplet":%q,"version":%q,"instance":%q,"index":%d,"state":"`, a.row.ID, version, c.id, index)
 	if after == 0 {
-		c.become(message.Running, time.Now())
+		c.become(api.CopyRunning, time.Now())
 	} else {
-		c.become(message.Starting, time.Now())
+		c.become(api.CopyStarting, time.Now())
 	}
 	a.copies = append(a.copies, c)
 	n.copies = append(n.copies, c)
@@ -146,7 +147,7 @@ func (w *convergeWorld) run(n *convergeNode, a *convergeApp, index int, version 
 }
 
 // end has a copy leave its node.
-func (c *convergeCopy) end(why message.Reason, after time.Duration) {
+func (c *convergeCopy) end(why api.ExitReason, after time.Duration) {
 	if c.leaving == "" {
 		c.leaving, c.until = why, time.Now().Add(after)
 		c.node.restless = true
@@ -228,7 +229,7 @@ func (w *convergeWorld) stop(m *nats.Msg) {
 			w.tally.mistake(&w.tally.earlyStops, "stop of %s/%d %s of version %s before one of %s runs", a.row.ID, c.index, id, c.version, a.row.Version)
 		}
 		if c.node.reachable {
-			c.end(message.ReasonStopped, time.Duration(w.rng.Int64N(int64(convergeDelay))))
+			c.end(api.ExitStopped, time.Duration(w.rng.Int64N(int64(convergeDelay))))
 		}
 	}
 }
@@ -253,7 +254,7 @@ func (w *convergeWorld) census() (served, standIns int, err error) {
 				continue // the one is unknown; the other is untouched
 			}
 			reachable++
-			if c.state == message.Running && c.leaving == "" && c.index < want && a.running(c.index, c) == nil && c.version == a.row.Version {
+			if c.state == api.CopyRunning && c.leaving == "" && c.index < want && a.running(c.index, c) == nil && c.version == a.row.Version {
 				running++
 			}
 		}
@@ -318,7 +319,7 @@ func (w *convergeWorld) announce(a *convergeApp) {
 }
 
 // become is a new state.
-func (c *convergeCopy) become(s message.State, now time.Time) {
+func (c *convergeCopy) become(s api.CopyState, now time.Time) {
 	c.state, c.since = s, now
 	to := append(append(make([]byte, 0, 256), c.head...), s...)
 	to = append(to, `","state_timestamp":`...)

@@ -14,16 +14,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/autoscaler"
-	"github.com/weirkeeper/weirkeeper/autoscaler/apply"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
-	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/natsserver"
 	"github.com/weirkeeper/weirkeeper/internal/platform/testsize"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/metrics/metricstest"
-	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/aws/awstest"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 )
@@ -87,7 +84,7 @@ func newDay(t testing.TB, seed uint64, scale int) *day {
 		t: t, log: log, seed: seed, random: rand.New(rand.NewPCG(seed, 4)), js: b.JetStream(), store: &metricstest.Memory{}, groups: dayGroups(), config: dayConfig(),
 		server: awstest.New(t, awstest.Config{Start: dayStart, Modify: modifying}), spikes: []spike{{3, 6.5, 170}, {14.5, 18, 220}},
 		intent: map[string]bool{}, warned: map[string]bool{}, taken: map[string]bool{}, removed: map[string]bool{},
-		chosen: map[string]bool{}, drains: map[string]drain.Record{}, reads: map[string]int{}, book: newBook(),
+		chosen: map[string]bool{}, drains: map[string]api.Drain{}, reads: map[string]int{}, book: newBook(),
 	}
 	d.config.Policy.Limits.Max *= float64(scale)
 	d.nodes = &dayNodes{server: d.server, seed: seed, cordoned: map[string]bool{}, tasks: map[string]int{}}
@@ -301,8 +298,8 @@ func (d *day) rebalance(id string) { d.warned[id] = true; d.server.Rebalance(id)
 
 func (d *day) remove(id string) {
 	d.removed[id] = true
-	note := pools.Note{By: "operator", At: d.server.Now()}
-	if err := d.orders.Remove(d.t.Context(), pools.Removal{Note: note, Node: id}); err != nil {
+	note := api.Note{By: "operator", At: d.server.Now()}
+	if err := d.orders.Remove(d.t.Context(), api.Removal{Note: note, Node: id}); err != nil {
 		d.t.Fatal(err)
 	}
 }
@@ -312,28 +309,28 @@ type letGo struct {
 	at     time.Time
 	weight float64
 	tasks  int
-	reason drain.Reason
+	reason api.DrainReason
 }
 
 // put checks a drain record that was kept.
-func (d *day) put(r drain.Record) {
+func (d *day) put(r api.Drain) {
 	now, tasks := d.server.Now(), d.nodes.tasksOf(r.Node)
 	d.mu.Lock()
 	old, known := d.drains[r.Node]
 	d.drains[r.Node] = r
-	begins := r.State == drain.Chosen && (!known || old.State == drain.Returning || old.State == drain.Returned)
-	why := map[drain.Reason]bool{
-		drain.ScaleIn: d.intent[r.Node], drain.Orphan: d.intent[r.Node], drain.Rebalance: d.warned[r.Node],
-		drain.Spot: d.taken[r.Node], drain.Removal: d.removed[r.Node],
+	begins := r.State == api.DrainChosen && (!known || old.State == api.DrainReturning || old.State == api.DrainReturned)
+	why := map[api.DrainReason]bool{
+		api.DrainScaleIn: d.intent[r.Node], api.DrainOrphan: d.intent[r.Node], api.DrainRebalance: d.warned[r.Node],
+		api.DrainSpot: d.taken[r.Node], api.DrainRemoval: d.removed[r.Node],
 	}[r.Reason]
 	if begins {
-		d.chosen[r.Node] = d.chosen[r.Node] || r.Reason != drain.Spot
-		if r.Reason == drain.ScaleIn || r.Reason == drain.Orphan {
+		d.chosen[r.Node] = d.chosen[r.Node] || r.Reason != api.DrainSpot
+		if r.Reason == api.DrainScaleIn || r.Reason == api.DrainOrphan {
 			d.released = append(d.released, letGo{now, r.Weight, tasks, r.Reason})
 		} else {
 			d.book.leaves += r.Weight
 		}
-		if r.Reason == drain.Orphan {
+		if r.Reason == api.DrainOrphan {
 			d.book.leaves += r.Weight
 		}
 	}
@@ -341,7 +338,7 @@ func (d *day) put(r drain.Record) {
 	if begins && !why {
 		d.problem("%s is drained for %q, which nobody has chosen it for", r.Node, r.Reason)
 	}
-	if r.State == drain.Terminating && !r.ProviderEnds && tasks > 0 && now.Before(r.Deadline) && old.State != drain.Terminating {
+	if r.State == api.DrainTerminating && !r.ProviderEnds && tasks > 0 && now.Before(r.Deadline) && old.State != api.DrainTerminating {
 		d.problem("%s is ended with %d tasks before its deadline: %+v", r.Node, tasks, r)
 	}
 }
@@ -369,7 +366,7 @@ func (d *day) committed() map[string]float64 {
 	defer d.mu.Unlock()
 	out := map[string]float64{}
 	for _, i := range d.server.Instances("") {
-		if r, ok := d.drains[i.ID]; ok && r.Committed() && i.State != "shutting-down" {
+		if r, ok := d.drains[i.ID]; ok && drain.IsCommitted(r) && i.State != "shutting-down" {
 			out[i.Owner] += i.Weight
 		}
 	}
@@ -536,7 +533,7 @@ func (d *day) checkReleases() {
 			weight += r.weight
 			tasks += r.tasks
 		}
-		if age < c.Policy.Budgets[0].Within-dayTick/2 && r.reason == drain.ScaleIn {
+		if age < c.Policy.Budgets[0].Within-dayTick/2 && r.reason == api.DrainScaleIn {
 			scaled += r.weight
 		}
 	}
@@ -546,7 +543,7 @@ func (d *day) checkReleases() {
 }
 
 // checkRecord returns the tick's record; nil without a record or a decision.
-func (d *day) checkRecord() *autoscaler.Record {
+func (d *day) checkRecord() *api.TickRecord {
 	if d.appended == nil {
 		if !d.life.dead() {
 			d.problem("the tick is not recorded")
@@ -556,7 +553,7 @@ func (d *day) checkRecord() *autoscaler.Record {
 	var raw struct {
 		Answer json.RawMessage `json:"result"`
 	}
-	var r autoscaler.Record
+	var r api.TickRecord
 	if err := json.Unmarshal(d.appended, &raw); err != nil {
 		d.problem("record: %v", err)
 	}
@@ -570,7 +567,7 @@ func (d *day) checkRecord() *autoscaler.Record {
 		d.count("failed: " + r.Failed)
 		return nil
 	}
-	again, err := json.Marshal(r.Case.Resolve().Result())
+	again, err := json.Marshal(resolve.Resolve(*r.Case).Result())
 	if err != nil || !bytes.Equal(again, raw.Answer) {
 		d.problem("the answer does not come out again (%v):\n%s\n%s", err, again, raw.Answer)
 	}
@@ -581,7 +578,7 @@ func (d *day) checkRecord() *autoscaler.Record {
 		}
 	}
 	for _, a := range r.Actions {
-		if a.Op == apply.OpRemove && a.Error == "" && !planned[a.Node] && !d.removed[a.Node] && !d.warned[a.Node] && !d.taken[a.Node] {
+		if a.Op == api.OpRemove && a.Error == "" && !planned[a.Node] && !d.removed[a.Node] && !d.warned[a.Node] && !d.taken[a.Node] {
 			d.problem("%s was let go (%+v), and is not in the plan %v", a.Node, a, r.Result.Terminate)
 		}
 	}
@@ -589,7 +586,7 @@ func (d *day) checkRecord() *autoscaler.Record {
 }
 
 // checkIgnorance compares with the last target of when the need was known.
-func (d *day) checkIgnorance(r *autoscaler.Record) {
+func (d *day) checkIgnorance(r *api.TickRecord) {
 	if r == nil {
 		return
 	}
@@ -600,7 +597,7 @@ func (d *day) checkIgnorance(r *autoscaler.Record) {
 		}
 	}
 	if opinions == len(dayApps) {
-		have, leaving := r.Account.Sum(resolve.EntryPendingIncrease), d.committed()
+		have, leaving := r.Account.Sum(api.EntryPendingIncrease), d.committed()
 		for _, g := range d.groups {
 			have += float64(d.server.Target(g.Name)) - leaving[g.Name]
 		}
@@ -615,7 +612,7 @@ func (d *day) checkIgnorance(r *autoscaler.Record) {
 
 // checkDemand compares what is there and stays with what was needed and could be had
 // in all of the last ticks.
-func (d *day) checkDemand(r *autoscaler.Record, lost float64) {
+func (d *day) checkDemand(r *api.TickRecord, lost float64) {
 	alive, leaving, now := d.alive(), d.committed(), d.server.Now()
 	var stays, can float64
 	for _, g := range d.groups {
@@ -623,7 +620,7 @@ func (d *day) checkDemand(r *autoscaler.Record, lost float64) {
 		if d.book.short[g.Name]++; alive[g.Name]+granularity > float64(d.server.Target(g.Name)) {
 			d.book.short[g.Name] = 0
 		}
-		busy := r != nil && slices.ContainsFunc(r.Snapshot.Groups, func(s snapshot.GroupRecord) bool { return s.ID == g.Name && s.Busy != "" })
+		busy := r != nil && slices.ContainsFunc(r.Snapshot.Groups, func(s api.GroupSnapshot) bool { return s.ID == g.Name && s.Busy != "" })
 		if d.book.short[g.Name] > 1 || d.dry(g) || busy {
 			d.book.trouble[g.Name] = now
 		}

@@ -23,10 +23,10 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler"
 	"github.com/weirkeeper/weirkeeper/autoscaler/apply"
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
-	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/internal/platform/awssdk"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/metrics"
@@ -35,7 +35,6 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/aws"
 	"github.com/weirkeeper/weirkeeper/pools/aws/awstest"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
-	"github.com/weirkeeper/weirkeeper/pools/plan"
 	"github.com/weirkeeper/weirkeeper/resource"
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
@@ -59,14 +58,14 @@ func dayConfig() autoscaler.Config {
 	c := autoscaler.Config{
 		Cluster: dayCluster, Pool: dayPool, Tick: dayTick, OrphansAfter: 50 * time.Minute, CallTimeout: time.Minute,
 		Drain: drain.Config{Threshold: 70 * time.Minute, Force: true},
-		Policy: decide.Policy{
-			Setpoint: daySetpoint, MarginUp: dayMargin, MarginDown: dayMargin, Combine: decide.Sum, Period: 2 * dayTick,
-			Limits:    decide.Limits{Min: 200, Max: 1200, MaxAdd: 250, MaxRemove: 50},
-			Budgets:   []decide.Budget{{Direction: decide.Down, Weight: 160, Within: 6 * dayTick}},
-			Cooldown:  decide.Cooldown{Down: 2 * dayTick},
+		Policy: api.DecisionPolicy{
+			Setpoint: daySetpoint, MarginUp: dayMargin, MarginDown: dayMargin, Combine: api.CombineSum, Period: 2 * dayTick,
+			Limits:    api.TargetLimits{Min: 200, Max: 1200, MaxAdd: 250, MaxRemove: 50},
+			Budgets:   []api.ChangeBudget{{Direction: api.DirectionDown, Weight: 160, Within: 6 * dayTick}},
+			Cooldown:  api.Cooldown{Down: 2 * dayTick},
 			LossLimit: true, LossThreshold: 8,
 		},
-		Prune:   plan.Limits{MaxWeight: 50, MaxTasks: 30},
+		Prune:   api.PruneLimits{MaxWeight: 50, MaxTasks: 30},
 		Default: ask.Signal{App: sigproto.DefaultApp, Name: "Default", Period: dayTick, Windows: dayWindow},
 	}
 	for _, app := range dayApps {
@@ -138,10 +137,10 @@ func (n *dayNodes) joined(i awstest.Instance, now time.Time) bool {
 }
 
 // Facts implements snapshot.Scheduler.
-func (n *dayNodes) Facts(now time.Time) []pools.NodeFacts {
+func (n *dayNodes) Facts(now time.Time) []api.NodeFacts {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	var out []pools.NodeFacts
+	var out []api.NodeFacts
 	for _, i := range n.server.Instances("") {
 		if !n.joined(i, now) {
 			continue
@@ -150,7 +149,7 @@ func (n *dayNodes) Facts(now time.Time) []pools.NodeFacts {
 			n.tasks[i.ID] = int(n.luck(i.ID, "tasks", 5))
 		}
 		cpus := i.Weight * cpusPerWeight
-		out = append(out, pools.NodeFacts{
+		out = append(out, api.NodeFacts{
 			ID: i.ID, Pool: dayPool, Group: i.Owner, BootID: "boot", At: now, SafeToEvict: true,
 			Resources: resource.Vector{resource.CPUs: cpus}, Allocated: resource.Vector{resource.CPUs: cpus * 0.7},
 			Tasks: n.tasks[i.ID], Draining: n.cordoned[i.ID],
@@ -342,7 +341,7 @@ func (m lifeMemory) Save(ctx context.Context, data []byte) error {
 	})
 }
 
-func (r lifeRecords) Put(ctx context.Context, one drain.Record) error {
+func (r lifeRecords) Put(ctx context.Context, one api.Drain) error {
 	return r.call(func() error {
 		err := r.Records.Put(ctx, one)
 		if err == nil {
@@ -552,12 +551,12 @@ type day struct {
 
 	mu       sync.Mutex
 	problems []string
-	intent   map[string]bool         // instances to terminate, as stored last
-	warned   map[string]bool         // at risk, by a notice
-	taken    map[string]bool         // to be taken, by a notice
-	removed  map[string]bool         // by an operator
-	drains   map[string]drain.Record // as kept
-	reads    map[string]int          // sequences of reading that were begun in this tick
+	intent   map[string]bool      // instances to terminate, as stored last
+	warned   map[string]bool      // at risk, by a notice
+	taken    map[string]bool      // to be taken, by a notice
+	removed  map[string]bool      // by an operator
+	drains   map[string]api.Drain // as kept
+	reads    map[string]int       // sequences of reading that were begun in this tick
 	released []letGo
 	book     dayBook
 }

@@ -15,8 +15,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/weirkeeper/weirkeeper/autoscaler"
-	"github.com/weirkeeper/weirkeeper/harmonizer"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/bootstrapd"
 	"github.com/weirkeeper/weirkeeper/internal/platform/integrity"
@@ -25,7 +24,6 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/nodehealth"
 	"github.com/weirkeeper/weirkeeper/nodehealth/events"
-	"github.com/weirkeeper/weirkeeper/pools"
 )
 
 // hostile is a text that clears a terminal, sets its title, and changes the writing direction.
@@ -109,13 +107,13 @@ func answer(t *testing.T, nc *nats.Conn, subject string, data []byte) {
 // stored value has them.
 func hostileWorld(t *testing.T) (data string) {
 	data = t.TempDir()
-	row := hostileJSON(t, func(a *message.App) {
-		*a = message.App{Name: "web", Pool: "default", Instances: 1, Version: hostile, Command: hostile}
+	row := hostileJSON(t, func(a *api.App) {
+		*a = api.App{Name: "web", Pool: "default", Instances: 1, Version: hostile, Command: hostile}
 	})
 	b := storedApps(t, data, map[string]string{"web": string(row), "bad": hostile})
 	nc, js, ctx := b.Conn(), b.JetStream(), t.Context()
 	const cluster, pool = "local", "default"
-	record := hostileJSON(t, func(r *autoscaler.Record) {
+	record := hostileJSON(t, func(r *api.TickRecord) {
 		r.Cluster, r.Pool, r.Paused, r.Failed, r.DryRun = cluster, pool, nil, "", false
 	})
 	ledger, err := state.CreateLedger(ctx, js, state.LedgerConfig{Cluster: cluster, Pool: pool})
@@ -125,7 +123,7 @@ func hostileWorld(t *testing.T) (data string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	facts := hostileJSON(t, func(*[]pools.NodeFacts) {})
+	facts := hostileJSON(t, func(*[]api.NodeFacts) {})
 	for what, content := range map[string][]byte{
 		"plan":  slices.Concat([]byte(`{"record":`), record, []byte("}")),
 		"nodes": slices.Concat([]byte(`{"nodes":`), facts, []byte("}")),
@@ -140,16 +138,16 @@ func hostileWorld(t *testing.T) (data string) {
 		}
 		answer(t, nc, names.Subject(cluster, "autoscaler", pool, what), packed.Bytes())
 	}
-	answer(t, nc, bootstrapd.Subject(cluster, pool, "status"), hostileJSON(t, func(*bootstrapd.Status) {}))
+	answer(t, nc, bootstrapd.Subject(cluster, pool, "status"), hostileJSON(t, func(*api.BootstrapStatus) {}))
 	answer(t, nc, bootstrapd.Subject(cluster, pool, "restart"), hostileJSON(t, func(*bootstrapd.RestartAnswer) {}))
 	answer(t, nc, bootstrapd.Subject(cluster, pool, "logs"), hostileJSON(t, func(a *bootstrapd.LogsAnswer) { a.Error, a.More = "", false }))
-	answer(t, nc, message.StatusSubject(cluster), hostileJSON(t, func(*harmonizer.Status) {}))
-	answer(t, nc, message.OrderSubject(cluster), hostileJSON(t, func(a *harmonizer.OrderAnswer) { a.OK = false }))
-	answer(t, nc, message.CountsRequestSubject(cluster, pool), hostileJSON(t, func(*message.Counts) {}))
-	answer(t, nc, events.StatusSubject(cluster, pool), hostileJSON(t, func(s *nodehealth.Status) { s.Next, s.Nodes[0].Node = "", "n1" }))
-	answer(t, nc, events.OrderSubject(cluster, pool), hostileJSON(t, func(a *nodehealth.OrderResponse) { a.OK = false }))
+	answer(t, nc, message.StatusSubject(cluster), hostileJSON(t, func(*api.HarmonizerStatus) {}))
+	answer(t, nc, message.OrderSubject(cluster), hostileJSON(t, func(a *api.HarmonizerOrderAnswer) { a.OK = false }))
+	answer(t, nc, message.CountsRequestSubject(cluster, pool), hostileJSON(t, func(*api.InstanceCounts) {}))
+	answer(t, nc, events.StatusSubject(cluster, pool), hostileJSON(t, func(s *api.HealthStatus) { s.Next, s.Nodes[0].Node = "", "n1" }))
+	answer(t, nc, events.OrderSubject(cluster, pool), hostileJSON(t, func(a *api.RepairOrderResponse) { a.OK = false }))
 	putKey(t, js, kvbucket.State(cluster, 1), "alarm.apps", hostileJSON(t, func(a *integrity.Alarm) { a.Reader = "apps" }))
-	putKey(t, js, kvbucket.Orders(cluster, 1), "order."+pool+".pause", hostileJSON(t, func(n *pools.Note) { n.Until = time.Now().Add(time.Hour) }))
+	putKey(t, js, kvbucket.Orders(cluster, 1), "order."+pool+".pause", hostileJSON(t, func(n *api.Note) { n.Until = time.Now().Add(time.Hour) }))
 	evidence, err := state.NewEvidence(js, cluster, pool, 0)
 	if err == nil {
 		_, err = evidence.Save(ctx, "n1", hostileJSON(t, func(e *nodehealth.Evidence) { e.Node = "n1" }))

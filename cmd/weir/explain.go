@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/autoscalerd"
 	"github.com/weirkeeper/weirkeeper/internal/explain"
@@ -253,7 +254,7 @@ func (cli *poolCommands) redecide(ctx context.Context, b *bus.Bus, since time.Du
 	patient, handle, cancel := cli.patient(ctx)
 	defer cancel()
 	var rows [][]string
-	sum, err := cli.history(b).Redecide(patient, time.Now().Add(-since), overrides, func(one history.Redecided) error {
+	sum, err := cli.history(b).Redecide(patient, time.Now().Add(-since), overrides, func(one api.Redecided) error {
 		return handle(func() error {
 			if cli.output == command.FormJSON {
 				return cli.printNext(one)
@@ -266,7 +267,7 @@ func (cli *poolCommands) redecide(ctx context.Context, b *bus.Bus, since time.Du
 	if err != nil {
 		return waited(patient, err)
 	}
-	if sum == (history.Comparison{}) {
+	if sum == (api.Comparison{}) {
 		return cli.noTickSince(ctx, b, since)
 	}
 	if cli.output == command.FormJSON {

@@ -13,10 +13,8 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/autoscaler"
-	"github.com/weirkeeper/weirkeeper/harmonizer"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/smalldisk"
-	"github.com/weirkeeper/weirkeeper/internal/ui/view"
 )
 
 const (
@@ -182,7 +180,7 @@ func (w *faultWorld) look() (line string, problem error) {
 	if !asWanted(line) {
 		return line, errors.New(line)
 	}
-	s, err := runJSON[harmonizer.Status](w.u, "app", "status", "web", "--timeout", "3s")
+	s, err := runJSON[api.HarmonizerStatus](w.u, "app", "status", "web", "--timeout", "3s")
 	if err != nil {
 		return line, err
 	}
@@ -199,8 +197,8 @@ func (w *faultWorld) look() (line string, problem error) {
 func asWanted(line string) bool { return strings.HasPrefix(line, "pool ") }
 
 // copies returns the instances that are listed, and the last tick.
-func (w *faultWorld) copies() (ids []string, tick *autoscaler.Record, err error) {
-	web, err := runJSON[harmonizer.Status](w.u, "app", "status", "web", "--timeout", "3s")
+func (w *faultWorld) copies() (ids []string, tick *api.TickRecord, err error) {
+	web, err := runJSON[api.HarmonizerStatus](w.u, "app", "status", "web", "--timeout", "3s")
 	if err != nil {
 		return nil, nil, err
 	}
@@ -211,7 +209,7 @@ func (w *faultWorld) copies() (ids []string, tick *autoscaler.Record, err error)
 			}
 		}
 	}
-	s, err := runJSON[view.Status](w.u, "status", "--timeout", "3s")
+	s, err := runJSON[api.PoolStatus](w.u, "status", "--timeout", "3s")
 	if err == nil && s.LastTick == nil {
 		err = errors.New("no tick yet")
 	}

@@ -8,8 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/weirkeeper/weirkeeper/autoscaler"
-	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/explain"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
@@ -18,7 +17,6 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/internal/ui/view"
-	"github.com/weirkeeper/weirkeeper/pools"
 )
 
 // poolFirst is in the help of commands with nodes or groups after the pool.
@@ -102,7 +100,7 @@ state "unreadable", and the others are listed all the same. "-" is an unknown nu
 		RunE: func(cmd *cobra.Command, _ []string) error { return cli.withBus(cmd.Context(), cli.listPools) },
 	}
 	cli.watchFlag(cmd)
-	cli.namesFlag(cmd, eachName(func(r view.PoolRow) string { return r.Pool }))
+	cli.namesFlag(cmd, eachName(func(r api.Pool) string { return r.Pool }))
 	return cmd
 }
 
@@ -131,7 +129,7 @@ func (cli *fleetCommands) listPools(ctx context.Context, b *bus.Bus) error {
 }
 
 // poolCells are the columns pool, state, target, wanted, joined, limits, tick and problem.
-func poolCells(r view.PoolRow, now time.Time) []string {
+func poolCells(r api.Pool, now time.Time) []string {
 	number := func(x *float64) string {
 		if x == nil {
 			return "-"
@@ -141,7 +139,7 @@ func poolCells(r view.PoolRow, now time.Time) []string {
 	limits, tick, problem := "-", "-", ""
 	if r.Limits != nil {
 		limits = explain.Number(r.Limits.Min) + " to inf"
-		if r.Limits.Max < decide.Unlimited {
+		if r.Limits.Max < api.Unlimited {
 			limits = explain.Number(r.Limits.Min) + " to " + explain.Number(r.Limits.Max)
 		}
 	}
@@ -212,7 +210,7 @@ were not drained yet stay. --dry-run shows how many machines would be replaced.`
 	return cmd
 }
 
-func (cli *poolCommands) roll(ctx context.Context, b *bus.Bus, f rollFlags, note pools.Note) error {
+func (cli *poolCommands) roll(ctx context.Context, b *bus.Bus, f rollFlags, note api.Note) error {
 	r, err := cli.newestReading(ctx, b)
 	if err != nil {
 		return err
@@ -253,7 +251,7 @@ func (cli *poolCommands) roll(ctx context.Context, b *bus.Bus, f rollFlags, note
 }
 
 // groupsOf returns the named groups of the pool, or all.
-func (cli *poolCommands) groupsOf(r autoscaler.Record, named []string) ([]string, error) {
+func (cli *poolCommands) groupsOf(r api.TickRecord, named []string) ([]string, error) {
 	var known []string
 	for _, g := range r.Snapshot.Groups {
 		known = append(known, g.ID)
@@ -270,12 +268,12 @@ func (cli *poolCommands) groupsOf(r autoscaler.Record, named []string) ([]string
 }
 
 // rollStates returns the groups that roll. all has each group roll as if it was marked at the time of the record.
-func rollStates(r autoscaler.Record, groups []string, marks []pools.StaleMark, all bool) []rollState {
+func rollStates(r api.TickRecord, groups []string, marks []api.StaleMark, all bool) []rollState {
 	states := []rollState{}
 	for _, group := range groups {
 		s := rollState{Group: group}
 		before := r.At
-		i := slices.IndexFunc(marks, func(m pools.StaleMark) bool { return m.Group == group })
+		i := slices.IndexFunc(marks, func(m api.StaleMark) bool { return m.Group == group })
 		if i >= 0 && !all {
 			s.Since, s.By, s.Why, before = marks[i].At, marks[i].By, marks[i].Why, marks[i].At
 		}

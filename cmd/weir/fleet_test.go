@@ -8,26 +8,22 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/weirkeeper/weirkeeper/autoscaler"
-	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
-	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/internal/ui/view"
-	"github.com/weirkeeper/weirkeeper/pools"
-	"github.com/weirkeeper/weirkeeper/pools/plan"
 )
 
 // decidedTick is the record of a tick that decided.
-func decidedTick(pool string, at time.Time) autoscaler.Record {
-	c := resolve.Case{Nodes: []plan.Candidate{{ID: "i-old", Group: "red", Uptime: time.Hour}, {ID: "i-new", Group: "red", Uptime: time.Minute}, {ID: "i-blue", Group: "blue", Uptime: time.Hour}}}
+func decidedTick(pool string, at time.Time) api.TickRecord {
+	c := api.Case{Nodes: []api.Candidate{{ID: "i-old", Group: "red", Uptime: time.Hour}, {ID: "i-new", Group: "red", Uptime: time.Minute}, {ID: "i-blue", Group: "blue", Uptime: time.Hour}}}
 	c.Input.Now = at
-	c.Input.Policy.Limits = decide.Limits{Min: 1, Max: 9}
-	c.Input.Apps = []decide.App{{Name: "web", Opinion: decide.Opinion{Signal: "shop/rps", Version: "v1.0.0", Verdict: decide.Value}}}
-	return autoscaler.Record{
-		Schema: resolve.Schema, At: at, Every: time.Hour, Cluster: "local", Pool: pool, Case: &c, Result: &resolve.Result{Target: 3},
-		Snapshot: snapshot.Record{Target: 3, Joined: 2, Fulfilled: 2, Groups: []snapshot.GroupRecord{{ID: "red"}, {ID: "blue"}}},
+	c.Input.Policy.Limits = api.TargetLimits{Min: 1, Max: 9}
+	c.Input.Apps = []api.AppInput{{Name: "web", Opinion: api.Opinion{Signal: "shop/rps", Version: "v1.0.0", Verdict: api.VerdictValue}}}
+	return api.TickRecord{
+		Schema: resolve.Schema, At: at, Every: time.Hour, Cluster: "local", Pool: pool, Case: &c, Result: &api.CaseResult{Target: 3},
+		Snapshot: api.Snapshot{Target: 3, Joined: 2, Fulfilled: 2, Groups: []api.GroupSnapshot{{ID: "red"}, {ID: "blue"}}},
 	}
 }
 
@@ -53,12 +49,12 @@ func TestDecideWithAnotherPolicy(t *testing.T) {
 	data := t.TempDir()
 	b := openBus(t, data)
 	r := decidedTick("web", time.Now().UTC())
-	r.Case.Nodes, r.Case.Input.Default.Verdict = nil, decide.NoOpinion
+	r.Case.Nodes, r.Case.Input.Default.Verdict = nil, api.VerdictNoOpinion
 	r.Case.Input.Apps, r.Case.Input.Pinned = nil, new(8.0)
-	r.Case.Input.Capacity = decide.Capacity{Target: 8, Joined: 8}
-	r.Case.Groups = []plan.GroupTarget{{ID: "blue", Target: 8, Max: 100}}
-	r.Case.Input.Policy = decide.Policy{Setpoint: 0.5, Period: time.Minute, Limits: decide.Limits{Min: 1, Max: 9, MaxAdd: 100, MaxRemove: 100}}
-	r.Result = new(r.Case.Resolve().Result())
+	r.Case.Input.Capacity = api.PoolCapacity{Target: 8, Joined: 8}
+	r.Case.Groups = []api.GroupTarget{{ID: "blue", Target: 8, Max: 100}}
+	r.Case.Input.Policy = api.DecisionPolicy{Setpoint: 0.5, Period: time.Minute, Limits: api.TargetLimits{Min: 1, Max: 9, MaxAdd: 100, MaxRemove: 100}}
+	r.Result = new(resolve.Resolve(*r.Case).Result())
 	storeTick(t, b, "web", r)
 	run := inData(data)
 	for _, command := range []string{"decide web", "pool decide web"} {
@@ -82,7 +78,7 @@ func TestPoolList(t *testing.T) {
 	failed.Case, failed.Result, failed.Failed = nil, nil, "read group red: access denied"
 	storeTick(t, b, "failed", failed)
 	paused := decidedTick("paused", now)
-	paused.Case, paused.Result, paused.Paused = nil, nil, &pools.Note{By: "me@host", Why: "network", At: now}
+	paused.Case, paused.Result, paused.Paused = nil, nil, &api.Note{By: "me@host", Why: "network", At: now}
 	storeTick(t, b, "paused", decidedTick("paused", now.Add(-30*time.Second)))
 	storeTick(t, b, "paused", paused)
 	flags := []string{"--data", data, "--config-dir", muteConfig(t)} // has a file of pool "default"

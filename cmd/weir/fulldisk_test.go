@@ -9,8 +9,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/smalldisk"
-	"github.com/weirkeeper/weirkeeper/internal/ui/view"
 )
 
 // firstLine returns the first line of "weir status".
@@ -31,7 +31,7 @@ func TestDiskFillsUpAndIsFreed(t *testing.T) {
 	u := startUp(t, data)
 	u.weir(t, "app", "set", "web", "--instances", "2", "--cpus", "0.2", "--mem", "64", "--command", webCommand)
 	u.waitRunning(t, "web", 2)
-	u.pool(t, "an answer of the signal", func(s view.Status) error { return answeredIn(*s.LastTick) })
+	u.pool(t, "an answer of the signal", func(s api.PoolStatus) error { return answeredIn(*s.LastTick) })
 	pid := u.cmd.Process.Pid
 	free := smalldisk.Fill(t, data)
 	eventually(t, "a status that begins with the full disk", func() error {
@@ -60,7 +60,7 @@ func TestDiskFillsUpAndIsFreed(t *testing.T) {
 		return nil
 	})
 	u.waitRunning(t, "web", 4)
-	u.pool(t, "an answer of the signal, from the windows of the store that is back", func(s view.Status) error {
+	u.pool(t, "an answer of the signal, from the windows of the store that is back", func(s api.PoolStatus) error {
 		if s.LastTick.Problems != nil {
 			return fmt.Errorf("problems %q", s.LastTick.Problems)
 		}
@@ -133,15 +133,15 @@ func TestFullDiskOfTheBucket(t *testing.T) {
 	u.waitRunning(t, "web", 2)
 	free()
 	u.waitFor(t, "  release    weir/instance_count@")
-	u.pool(t, "an answer of the signal", func(s view.Status) error { return answeredIn(*s.LastTick) })
+	u.pool(t, "an answer of the signal", func(s api.PoolStatus) error { return answeredIn(*s.LastTick) })
 }
 
 // The death of the metrics store, as by a panic of its database, takes nothing along.
 func TestMetricsStoreIsKilled(t *testing.T) {
 	t.Parallel()
 	u := startUp(t, t.TempDir())
-	u.pool(t, "an answer of the signal", func(s view.Status) error { return answeredIn(*s.LastTick) })
-	before, err := runJSON[view.Status](u, "status")
+	u.pool(t, "an answer of the signal", func(s api.PoolStatus) error { return answeredIn(*s.LastTick) })
+	before, err := runJSON[api.PoolStatus](u, "status")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,13 +150,13 @@ func TestMetricsStoreIsKilled(t *testing.T) {
 	}
 	u.waitFor(t, "! metrics: the store is away (")
 	u.waitFor(t, "  metrics    the store is back")
-	u.pool(t, "an answer of the signal, after the death of the store", func(s view.Status) error {
+	u.pool(t, "an answer of the signal, after the death of the store", func(s api.PoolStatus) error {
 		if len(s.LastTick.Problems) > 0 || !s.LastTick.At.After(before.LastTick.At) {
 			return fmt.Errorf("problems %q at %v", s.LastTick.Problems, s.LastTick.At)
 		}
 		return answeredIn(*s.LastTick)
 	})
-	after, err := runJSON[view.Status](u, "status")
+	after, err := runJSON[api.PoolStatus](u, "status")
 	if err != nil || after.Processes.PID != before.Processes.PID || after.Processes.Autoscaler.PID != before.Processes.Autoscaler.PID {
 		t.Errorf("processes before and after: %+v, %+v, %v, want the same", before.Processes, after.Processes, err)
 	}

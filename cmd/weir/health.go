@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/explain"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
@@ -18,7 +19,6 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
 	"github.com/weirkeeper/weirkeeper/internal/ui/view"
 	"github.com/weirkeeper/weirkeeper/nodehealth"
-	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )
 
 // machinesHint is the hint that names the command that lists all machines.
@@ -68,7 +68,7 @@ operator.` + fmt.Sprintf(poolFirst, "nodes"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return unreached(cli.withNodes(cmd, args, func(ctx context.Context, b *bus.Bus, nodes []string) error {
 				cli.printBusWarnings(ctx, b)
-				s, err := cli.healthStatus(ctx, b, nodehealth.StatusQuery{Nodes: nodes, All: all})
+				s, err := cli.healthStatus(ctx, b, api.HealthQuery{Nodes: nodes, All: all})
 				if err != nil {
 					return err
 				}
@@ -83,7 +83,7 @@ operator.` + fmt.Sprintf(poolFirst, "nodes"),
 	cmd.Flags().BoolVar(&all, "all", false, "also the healthy machines")
 	cli.watchFlag(cmd)
 	cli.namesFlag(cmd, func(v any) (names []string) {
-		s, _ := v.(nodehealth.Status)
+		s, _ := v.(api.HealthStatus)
 		for _, n := range s.Nodes {
 			names = append(names, n.Node)
 		}
@@ -103,8 +103,8 @@ and the last 512 entries in all, also of machines that are gone.` + fmt.Sprintf(
 		Example: `  weir node history
   weir node history i-0123 -o json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			q := nodehealth.StatusQuery{Nodes: args, History: true}
-			if err := q.Validate(); err != nil {
+			q := api.HealthQuery{Nodes: args, History: true}
+			if err := nodehealth.ValidateQuery(q); err != nil {
 				return wrongOrder(err)
 			}
 			return cli.withNodes(cmd, args, func(ctx context.Context, b *bus.Bus, nodes []string) error {
@@ -114,7 +114,7 @@ and the last 512 entries in all, also of machines that are gone.` + fmt.Sprintf(
 					return err
 				}
 				if cli.output == "json" {
-					return cli.printJSON(append([]nodehealth.HistoryEntry{}, s.History...))
+					return cli.printJSON(append([]api.HealthHistory{}, s.History...))
 				}
 				cli.printHistory(s.History)
 				return nil
@@ -125,7 +125,7 @@ and the last 512 entries in all, also of machines that are gone.` + fmt.Sprintf(
 	return cmd
 }
 
-func (cli *healthCommands) printHistory(entries []nodehealth.HistoryEntry) {
+func (cli *healthCommands) printHistory(entries []api.HealthHistory) {
 	if len(entries) == 0 {
 		fmt.Fprintln(cli.Stdout, command.NoResources+": nothing was done to these machines")
 		return
@@ -138,7 +138,7 @@ func (cli *healthCommands) printHistory(entries []nodehealth.HistoryEntry) {
 }
 
 // outcome returns the result of an entry, and how long the action took.
-func outcome(e nodehealth.HistoryEntry) string {
+func outcome(e api.HealthHistory) string {
 	_, result, _ := strings.Cut(string(e.Result), ".")
 	switch {
 	case e.Observe:
@@ -154,16 +154,16 @@ func outcome(e nodehealth.HistoryEntry) string {
 }
 
 // healthStatus reads all pages of the status.
-func (cli *healthCommands) healthStatus(ctx context.Context, b *bus.Bus, q nodehealth.StatusQuery) (nodehealth.Status, error) {
-	if err := q.Validate(); err != nil {
-		return nodehealth.Status{}, wrongOrder(err)
+func (cli *healthCommands) healthStatus(ctx context.Context, b *bus.Bus, q api.HealthQuery) (api.HealthStatus, error) {
+	if err := nodehealth.ValidateQuery(q); err != nil {
+		return api.HealthStatus{}, wrongOrder(err)
 	}
 	whole, err := cli.reader(b).Health(ctx, q)
 	if err != nil {
 		return whole, err
 	}
 	for _, id := range q.Nodes {
-		if !slices.ContainsFunc(whole.Nodes, func(n nodehealth.NodeStatus) bool { return n.Node == id }) {
+		if !slices.ContainsFunc(whole.Nodes, func(n api.NodeHealth) bool { return n.Node == id }) {
 			return whole, cli.noMachine(ctx, b, id)
 		}
 	}
@@ -182,19 +182,19 @@ func (cli *healthCommands) noMachine(ctx context.Context, b *bus.Bus, id string)
 
 // machines returns the names of the machines that node health has: the first page of them.
 func (cli *healthCommands) machines(ctx context.Context, b *bus.Bus) (ids []string, err error) {
-	all, err := cli.nodeHealth(b).Status(ctx, nodehealth.StatusQuery{All: true})
+	all, err := cli.nodeHealth(b).Status(ctx, api.HealthQuery{All: true})
 	for _, n := range all.Nodes {
 		ids = append(ids, n.Node)
 	}
 	return ids, err
 }
 
-func (cli *healthCommands) printHealth(s nodehealth.Status, whole bool) {
+func (cli *healthCommands) printHealth(s api.HealthStatus, whole bool) {
 	now := time.Now()
 	cli.printHealthHead(now, s)
 	var rows [][]string
 	for _, n := range s.Nodes {
-		rows = append(rows, []string{n.Node, orDash(n.Zone), string(n.State), explain.Ago(now, n.Since), orDash(doing(now, s.Mode, n)), orDash(holding(now, n.Status)), orDash(n.Why)})
+		rows = append(rows, []string{n.Node, orDash(n.Zone), string(n.State), explain.Ago(now, n.Since), orDash(doing(now, s.Mode, n)), orDash(holding(now, n.NodeHealthState)), orDash(n.Why)})
 	}
 	if len(rows) > 0 {
 		cli.printTable([]string{"node", "zone", "state", "for", "doing", "waits for", "why"}, rows)
@@ -208,9 +208,9 @@ func (cli *healthCommands) printHealth(s nodehealth.Status, whole bool) {
 }
 
 // printMachine prints the details of one machine.
-func (cli *healthCommands) printMachine(now time.Time, mode judge.Mode, n nodehealth.NodeStatus) {
+func (cli *healthCommands) printMachine(now time.Time, mode api.PolicyMode, n api.NodeHealth) {
 	begun := "started"
-	if mode != judge.Act {
+	if mode != api.ModeAct {
 		begun = "reported, not started"
 	}
 	fmt.Fprintf(cli.Stdout, "\n%s%s: %s %s within the window%s\n", n.Node, after(", group ", n.Group), several(n.Repairs, "repair"), begun, descent(n))
@@ -229,15 +229,15 @@ func (cli *healthCommands) printMachine(now time.Time, mode judge.Mode, n nodehe
 }
 
 // reasonOf returns the reason of the verdict of a mode.
-func reasonOf(w judge.ModeVerdict) string {
-	if w.Reason == "" && w.Verdict == judge.Unknown && w.At.IsZero() {
+func reasonOf(w api.ModeVerdict) string {
+	if w.Reason == "" && w.Verdict == api.CheckUnknown && w.At.IsZero() {
 		return "no result yet"
 	}
 	return orDash(w.Reason)
 }
 
 // descent returns the text that names the machine which a machine replaced.
-func descent(n nodehealth.NodeStatus) string {
+func descent(n api.NodeHealth) string {
 	if n.Lineage == n.Node || n.Lineage == "" {
 		return ""
 	}
@@ -246,13 +246,13 @@ func descent(n nodehealth.NodeStatus) string {
 
 // doing returns the repair of a machine and its remaining time. In mode observe it returns
 // the repairs that were only reported.
-func doing(now time.Time, mode judge.Mode, n nodehealth.NodeStatus) string {
+func doing(now time.Time, mode api.PolicyMode, n api.NodeHealth) string {
 	text := string(n.Action)
 	if n.Action != "" && n.Stage != "" {
 		text = fmt.Sprintf("%s: %s", n.Action, n.Stage)
 	}
 	switch {
-	case n.State == judge.Quarantined && !n.FitSince.IsZero():
+	case n.State == api.StateQuarantined && !n.FitSince.IsZero():
 		return fmt.Sprintf("healthy for %s: it returns to service after healthy_for", explain.Ago(now, n.FitSince))
 	case n.Spent != "":
 		return n.Spent
@@ -260,17 +260,17 @@ func doing(now time.Time, mode judge.Mode, n nodehealth.NodeStatus) string {
 		return fmt.Sprintf("repair requested by %s, %s left", n.Requester, ahead(now, n.RequestedUntil))
 	case n.Attempt != "" && n.Until.After(now):
 		return fmt.Sprintf("%s, %s left", text, ahead(now, n.Until))
-	case text == "" && mode != judge.Act && n.Repairs > 0:
+	case text == "" && mode != api.ModeAct && n.Repairs > 0:
 		return several(n.Repairs, "repair") + " reported"
 	}
 	return text
 }
 
-func (cli *healthCommands) printHealthHead(now time.Time, s nodehealth.Status) {
+func (cli *healthCommands) printHealthHead(now time.Time, s api.HealthStatus) {
 	fmt.Fprintf(cli.Stdout, "pool %s/%s, mode %s, owner %s: %s\n", cli.Cluster, s.Pool, s.Mode, s.Owner, orDash(view.Census(s.Census)))
 	switch {
 	case s.RepairOwner == "":
-	case s.Mode != judge.Act:
+	case s.Mode != api.ModeAct:
 		fmt.Fprintf(cli.Stdout, "mode is observe: Weirkeeper reports and repairs nothing: %s\n", s.RepairOwner)
 	default:
 		fmt.Fprintf(cli.Stdout, "! nothing is repaired: %s\n", s.RepairOwner)
@@ -300,7 +300,7 @@ func (cli *healthCommands) printHealthHead(now time.Time, s nodehealth.Status) {
 }
 
 // gates names the gates at which the machines of a request wait, with their counts.
-func gates(r judge.PoolRequest) string {
+func gates(r api.PoolRepairRequest) string {
 	var texts []string
 	for _, gate := range sortedKeys(r.Gates) {
 		texts = append(texts, fmt.Sprintf("%s (%d)", gate, r.Gates[gate]))
@@ -309,7 +309,7 @@ func gates(r judge.PoolRequest) string {
 }
 
 // shownElsewhere reports whether another line already shows the subject of an alarm.
-func shownElsewhere(s nodehealth.Status, alarm string) bool {
+func shownElsewhere(s api.HealthStatus, alarm string) bool {
 	return len(s.Open) > 0 && (alarm == "breaker" || strings.HasPrefix(alarm, "zone:")) || s.RepairOwner != "" && alarm == "owner"
 }
 
@@ -322,7 +322,7 @@ func several(n int, what string) string {
 }
 
 // holding returns the gate that holds the repair of a node, or the rest of its quarantine.
-func holding(now time.Time, s judge.Status) string {
+func holding(now time.Time, s api.NodeHealthState) string {
 	switch {
 	case s.Gate == "" && s.Attempt == "" && s.Until.After(now):
 		return ahead(now, s.Until)

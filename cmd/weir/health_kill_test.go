@@ -17,10 +17,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/testsize"
 	"github.com/weirkeeper/weirkeeper/nodehealth"
 	"github.com/weirkeeper/weirkeeper/nodehealth/events"
-	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )
 
 // step is a write of the autoscaler: the n-th one of that name since the repair was
@@ -333,14 +333,14 @@ func healthIsKilledInAWorkflow(t *testing.T) {
 		}
 		return nil
 	})
-	w.comes(mark, string(judge.NodeReplaced), victim)
+	w.comes(mark, string(api.HealthNodeReplaced), victim)
 	w.isWell("after "+victim, 2)
 	w.expectStarted(mark, 1)
-	var actions []judge.ActionName
+	var actions []api.RepairAction
 	for _, h := range w.of(mark, started, attempted) {
 		actions = append(actions, h.shownElsewhere.Action)
 	}
-	if !slices.Equal(actions, []judge.ActionName{judge.Workflow, judge.Recreate}) {
+	if !slices.Equal(actions, []api.RepairAction{api.ActionWorkflow, api.ActionRecreate}) {
 		t.Errorf("actions: %v", actions)
 	}
 	if ran, err := os.ReadFile(runs); err != nil || strings.Count(string(ran), "\n") != 1 {
@@ -389,7 +389,7 @@ func (w *ward) recreated(g *guillotine, at *lastMoment) (gap time.Duration, came
 	ctx, cancel := context.WithCancel(w.Context())
 	ordered := make(chan error, 1)
 	go func() {
-		_, err := events.NewClient(w.nc, w.cluster, "default").Order(ctx, nodehealth.Order{Op: nodehealth.OpRecover, Nodes: []string{victim}, By: "test"})
+		_, err := events.NewClient(w.nc, w.cluster, "default").Order(ctx, api.RepairOrder{Op: nodehealth.OpRecover, Nodes: []string{victim}, By: "test"})
 		ordered <- err // it may have been killed before it answered
 	}()
 	if at != nil {

@@ -14,18 +14,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/internal/ui/view"
-	"github.com/weirkeeper/weirkeeper/nodehealth"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/nodehealth/events"
-	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
 const (
 	recreate  = "{name: RECREATE, timeout: 40}"
-	succeeded = string(judge.RepairSucceeded)
-	started   = string(judge.RepairStarted)
-	attempted = string(judge.RepairAttempt)
+	succeeded = string(api.HealthRepairSucceeded)
+	started   = string(api.HealthRepairStarted)
+	attempted = string(api.HealthRepairAttempt)
 )
 
 // TestHealth makes local machines die, freeze and disappear, and their surroundings fail, as
@@ -91,16 +89,16 @@ func healthStartsTheDead(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.signalTo(syscall.SIGKILL, victim)
-	w.comes(mark, string(judge.NodeReplaced), victim)
+	w.comes(mark, string(api.HealthNodeReplaced), victim)
 	w.isWell("after a replacement", 4)
 	if w.has(victim) {
 		t.Errorf("%s is there", victim)
 	}
-	var actions []judge.ActionName
+	var actions []api.RepairAction
 	for _, h := range w.of(mark, started, attempted) {
 		actions = append(actions, h.shownElsewhere.Action)
 	}
-	if !slices.Equal(actions, []judge.ActionName{judge.Start, judge.Recreate}) {
+	if !slices.Equal(actions, []api.RepairAction{api.ActionStart, api.ActionRecreate}) {
 		t.Errorf("actions: %v", actions)
 	}
 	if got := w.others(mark, victim); got != 1 {
@@ -127,9 +125,9 @@ func healthResetsTheFrozen(t *testing.T) {
 	boot := w.boot(victim)
 	w.weir("node", "pause", victim, "--for", "10m", "--why", "it is looked at")
 	w.signalTo(syscall.SIGSTOP, victim)
-	blocked := w.comes(mark, string(judge.RepairBlocked), victim)
-	if blocked.shownElsewhere.Gate != judge.GatePause {
-		t.Errorf("%v", blocked.shownElsewhere.Finding)
+	blocked := w.comes(mark, string(api.HealthRepairBlocked), victim)
+	if blocked.shownElsewhere.Gate != api.GatePause {
+		t.Errorf("%v", blocked.shownElsewhere.HealthFinding)
 	}
 	w.passes(2 * time.Second)
 	w.expectUntouched(mark)
@@ -142,7 +140,7 @@ func healthResetsTheFrozen(t *testing.T) {
 	if now := w.boot(victim); now == boot || !w.has(victim) {
 		t.Errorf("%s is there: %v, its boot was %s and is %s", victim, w.has(victim), boot, now)
 	}
-	if a := w.of(mark, started, attempted); len(a) != 1 || a[0].shownElsewhere.Action != judge.Reboot {
+	if a := w.of(mark, started, attempted); len(a) != 1 || a[0].shownElsewhere.Action != api.ActionReboot {
 		t.Errorf("attempts: %+v", a)
 	}
 }
@@ -209,12 +207,12 @@ func healthPollsURLs(t *testing.T) {
 		"      - {type: NODE_STATUS_POLL_URL, options: {poll_url: \"http://{private_ip}%s/{node}\", poll_url_retry_limit: 2, poll_url_retry_interval: 0, poll_url_timeout: 1, poll_url_healthy_response: ^ok, failure_threshold: 1, success_threshold: 1}}\n", port))})
 	victim, mark := w.oldest(), w.now()
 	hole.Store(victim)
-	w.comes(mark, string(judge.NodeReplaced), victim)
+	w.comes(mark, string(api.HealthNodeReplaced), victim)
 	w.isWell("after", 4)
 	w.expectStarted(mark, 1)
-	for _, h := range w.of(mark, string(judge.NodeSuspect), string(judge.NodeUnhealthy)) {
-		if h.node != victim || !strings.Contains(h.shownElsewhere.Why, string(judge.PollURL)) {
-			t.Errorf("%v", h.shownElsewhere.Finding)
+	for _, h := range w.of(mark, string(api.HealthNodeSuspect), string(api.HealthNodeUnhealthy)) {
+		if h.node != victim || !strings.Contains(h.shownElsewhere.Why, string(api.DetectPollURL)) {
+			t.Errorf("%v", h.shownElsewhere.HealthFinding)
 		}
 	}
 }
@@ -238,7 +236,7 @@ func healthOfAll(t *testing.T) {
 		all = append(all, i.ID)
 	}
 	w.signalTo(syscall.SIGSTOP, all...)
-	w.comes(mark, string(judge.BreakerOpened), "")
+	w.comes(mark, string(api.HealthBreakerOpened), "")
 	alarm := w.comes(mark, "alarm", "")
 	w.passes(3 * time.Second)
 	if alarms := w.of(mark, "alarm"); len(alarms) != 1 || !strings.Contains(alarm.shownElsewhere.Why, "nodes are unhealthy, limit 1: no repairs") {
@@ -248,7 +246,7 @@ func healthOfAll(t *testing.T) {
 		t.Errorf("health status says:\n%s", shown)
 	}
 	w.signalTo(syscall.SIGCONT, all...)
-	w.comes(mark, string(judge.BreakerClosed), "")
+	w.comes(mark, string(api.HealthBreakerClosed), "")
 	w.isWell("after the freeze", 4)
 	w.expectUntouched(mark)
 }
@@ -258,14 +256,14 @@ func healthOfAZone(t *testing.T) {
 	w := newWard(t, wardOptions{actions: recreate, each: 3})
 	mark, zone := w.now(), w.zone("blue")
 	w.signalTo(syscall.SIGSTOP, zone...)
-	if f := w.comes(mark, string(judge.ZoneFrozen), ""); f.shownElsewhere.Zone != "blue" {
-		t.Errorf("%v", f.shownElsewhere.Finding)
+	if f := w.comes(mark, string(api.HealthZoneFrozen), ""); f.shownElsewhere.Zone != "blue" {
+		t.Errorf("%v", f.shownElsewhere.HealthFinding)
 	}
 	victim := w.zone("green")[0]
 	w.signalTo(syscall.SIGSTOP, victim)
 	w.comes(mark, succeeded, "")
 	w.signalTo(syscall.SIGCONT, zone...)
-	w.comes(mark, string(judge.ZoneThawed), "")
+	w.comes(mark, string(api.HealthZoneThawed), "")
 	w.isWell("after", 6)
 	w.expectStarted(mark, 1)
 	for _, h := range w.of(mark, "machine ended", started, attempted) {
@@ -280,24 +278,24 @@ func healthBesideScaleIn(t *testing.T) {
 	w := newWard(t, wardOptions{actions: recreate, each: 2, policy: replacing("min_capacity: 4", "min_capacity: 1")})
 	victim, mark := w.oldest(), w.now()
 	w.signalTo(syscall.SIGSTOP, victim)
-	w.comes(mark, string(judge.NodeSuspect), victim)
+	w.comes(mark, string(api.HealthNodeSuspect), victim)
 	w.weir("pool", "drain", victim)
-	w.comes(mark, string(judge.PauseTaken), victim)
-	if b := w.comes(mark, string(judge.RepairBlocked), victim); b.shownElsewhere.Gate != judge.GatePause {
-		t.Errorf("%v", b.shownElsewhere.Finding)
+	w.comes(mark, string(api.HealthPauseTaken), victim)
+	if b := w.comes(mark, string(api.HealthRepairBlocked), victim); b.shownElsewhere.Gate != api.GatePause {
+		t.Errorf("%v", b.shownElsewhere.HealthFinding)
 	}
 	w.signalTo(syscall.SIGCONT, victim)
 	w.comes(mark, "machine ended", victim)
 	w.isWell("after", 4)
 	w.expectStarted(mark, 1)
-	if a := w.of(mark, started, attempted, string(judge.BreakerOpened)); len(a) > 0 || w.has(victim) {
+	if a := w.of(mark, started, attempted, string(api.HealthBreakerOpened)); len(a) > 0 || w.has(victim) {
 		t.Errorf("%s is there: %v; repairs: %+v", victim, w.has(victim), a)
 	}
 
 	mark = w.now()
 	w.weir("pool", "target", "1")
 	w.isWell("after more have gone", 1)
-	if a := w.of(mark, string(judge.NodeSuspect), string(judge.BreakerOpened)); len(a) > 0 {
+	if a := w.of(mark, string(api.HealthNodeSuspect), string(api.HealthBreakerOpened)); len(a) > 0 {
 		t.Errorf("who was let go is taken for sick: %+v", a)
 	}
 }
@@ -307,8 +305,8 @@ func healthObserves(t *testing.T) {
 	w := newWard(t, wardOptions{actions: recreate, each: 2, policy: replacing("mode: act", "mode: observe")})
 	victim, mark := w.oldest(), w.now()
 	w.signalTo(syscall.SIGSTOP, victim)
-	if f := w.comes(mark, started, victim); !f.shownElsewhere.Observe || f.shownElsewhere.Action != judge.Recreate {
-		t.Errorf("%v", f.shownElsewhere.Finding)
+	if f := w.comes(mark, started, victim); !f.shownElsewhere.Observe || f.shownElsewhere.Action != api.ActionRecreate {
+		t.Errorf("%v", f.shownElsewhere.HealthFinding)
 	}
 	w.passes(3 * time.Second)
 	if got := w.of(mark, "machine started", "machine ended", "target set"); len(got) > 0 {
@@ -336,7 +334,7 @@ func healthFences(t *testing.T) {
 	w.comes(mark, succeeded, "")
 	w.isWell("after", 4)
 	w.expectStarted(mark, 1)
-	off, known := w.comes(mark, "machine ended", victim), w.comes(mark, string(judge.FenceConfirmed), victim)
+	off, known := w.comes(mark, "machine ended", victim), w.comes(mark, string(api.HealthFenceConfirmed), victim)
 	next := w.comes(mark, "machine started", "")
 	if !off.at.Before(next.at) || !known.at.Before(next.at) {
 		t.Errorf("off at %v, confirmed at %v: %s; the next one started at %v", off.at, known.at, known.shownElsewhere.Why, next.at)
@@ -373,14 +371,14 @@ func healthUnderUp(t *testing.T) {
 	}
 	u := startUp(t, t.TempDir(), "--pool-file", file)
 	var victim string
-	u.pool(t, "a pool of 4", func(s view.Status) error {
+	u.pool(t, "a pool of 4", func(s api.PoolStatus) error {
 		if s.LastTick.Case != nil && len(s.LastTick.Case.Nodes) > 0 {
 			victim = s.LastTick.Case.Nodes[0].ID
 		}
 		return sized(4)(s)
 	})
 	eventually(t, "a heartbeat of "+victim, func() error {
-		s, err := runJSON[nodehealth.Status](u, "node", "status", victim)
+		s, err := runJSON[api.HealthStatus](u, "node", "status", victim)
 		if err != nil || len(s.Nodes) != 1 || unsure(s.Nodes[0]) {
 			return fmt.Errorf("%+v, %w", s.Nodes, err)
 		}
@@ -389,7 +387,7 @@ func healthUnderUp(t *testing.T) {
 	if err := syscall.Kill(agentPID(t, victim), syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	u.pool(t, "another machine", func(s view.Status) error {
+	u.pool(t, "another machine", func(s api.PoolStatus) error {
 		for _, n := range s.LastTick.Case.Nodes {
 			if n.ID == victim {
 				return fmt.Errorf("%s is still there", victim)

@@ -20,14 +20,12 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
-	"github.com/weirkeeper/weirkeeper/nodehealth"
 	"github.com/weirkeeper/weirkeeper/nodehealth/events"
-	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/local"
 	"github.com/weirkeeper/weirkeeper/resource"
@@ -73,7 +71,7 @@ type happening struct {
 	at             time.Time
 	what           string // of the owner's log, "first heard", or the name of a finding
 	node           string
-	shownElsewhere nodehealth.Notification // of a finding
+	shownElsewhere api.HealthNotification // of a finding
 }
 
 // wardOptions are what wards differ in.
@@ -112,7 +110,7 @@ func (w *ward) listen() {
 	w.Helper()
 	for subject, handle := range map[string]nats.MsgHandler{
 		message.NodeSubject(w.cluster, "*"): func(m *nats.Msg) {
-			var f pools.NodeFacts
+			var f api.NodeFacts
 			if err := json.Unmarshal(m.Data, &f); err != nil {
 				w.Errorf("facts: %v", err)
 			}
@@ -124,7 +122,7 @@ func (w *ward) listen() {
 			w.boots[f.ID] = f.BootID
 		},
 		events.EventsSubject(w.cluster, "default"): func(m *nats.Msg) {
-			var shownElsewhere []nodehealth.Notification
+			var shownElsewhere []api.HealthNotification
 			if err := json.Unmarshal(m.Data, &shownElsewhere); err != nil {
 				w.Errorf("findings: %v", err)
 			}
@@ -216,7 +214,7 @@ func (b bookkeeper) Write(line []byte) (int, error) {
 func (w *ward) story() string {
 	var s strings.Builder
 	for _, h := range w.since(0) {
-		fmt.Fprintf(&s, "%s %s %s %s\n", h.at.Format("05.000"), h.what, h.node, h.shownElsewhere.Finding)
+		fmt.Fprintf(&s, "%s %s %s %s\n", h.at.Format("05.000"), h.what, h.node, h.shownElsewhere.HealthFinding)
 	}
 	return s.String()
 }
@@ -345,10 +343,10 @@ func (w *ward) signalTo(s syscall.Signal, nodes ...string) {
 }
 
 // health is the state of node health, as "weir node status --all" requests it.
-func (w *ward) health() (nodehealth.Status, error) {
+func (w *ward) health() (api.HealthStatus, error) {
 	ctx, cancel := context.WithTimeout(w.Context(), time.Second)
 	defer cancel()
-	return events.NewClient(w.nc, w.cluster, "default").Status(ctx, nodehealth.StatusQuery{All: true})
+	return events.NewClient(w.nc, w.cluster, "default").Status(ctx, api.HealthQuery{All: true})
 }
 
 // isWell waits until n machines are there, known to be well, and nothing is under way.
@@ -363,7 +361,7 @@ func (w *ward) isWell(when string, n int) {
 			return err
 		}
 		there := w.machines()
-		s.Nodes = slices.DeleteFunc(s.Nodes, func(s nodehealth.NodeStatus) bool { // it is dropped when two lists miss it
+		s.Nodes = slices.DeleteFunc(s.Nodes, func(s api.NodeHealth) bool { // it is dropped when two lists miss it
 			return s.Attempt == "" && !slices.ContainsFunc(there, func(i pools.Instance) bool { return i.ID == s.Node })
 		})
 		if len(there) != n || len(s.Nodes) != n || len(s.Open) > 0 || slices.ContainsFunc(s.Nodes, unsure) {
@@ -374,7 +372,7 @@ func (w *ward) isWell(when string, n int) {
 			return err
 		}
 		now := r.Snapshot
-		if now.Target != float64(n) || now.Fulfilled != now.Target || now.Joined != now.Target || len(r.Drains) > 0 || r.Account.Sum(resolve.EntryPendingIncrease) != 0 || r.Account.Sum(resolve.EntrySurplus) != 0 {
+		if now.Target != float64(n) || now.Fulfilled != now.Target || now.Joined != now.Target || len(r.Drains) > 0 || r.Account.Sum(api.EntryPendingIncrease) != 0 || r.Account.Sum(api.EntrySurplus) != 0 {
 			return fmt.Errorf("%+v, drains %+v, account %v", now, r.Drains, r.Account)
 		}
 		return nil
@@ -383,8 +381,8 @@ func (w *ward) isWell(when string, n int) {
 
 // unsure reports whether something is done for a node, or a mode that votes does not
 // know it to be well.
-func unsure(n nodehealth.NodeStatus) bool {
-	return n.State != judge.Healthy || slices.ContainsFunc(n.Modes, func(m judge.ModeVerdict) bool { return m.Mode != judge.LifecycleEvents && m.Verdict != judge.OK })
+func unsure(n api.NodeHealth) bool {
+	return n.State != api.StateHealthy || slices.ContainsFunc(n.Modes, func(m api.ModeVerdict) bool { return m.Mode != api.DetectLifecycleEvents && m.Verdict != api.CheckOK })
 }
 
 // expectStarted checks how many machines were started, and how many are gone, since a mark.
@@ -400,8 +398,8 @@ func (w *ward) expectUntouched(mark int) {
 	w.Helper()
 	for _, h := range w.since(mark) {
 		switch h.what {
-		case "machine started", "machine ended", "target set", "repair begun", "machine fenced", string(judge.RepairStarted), string(judge.RepairAttempt), string(judge.FenceStarted):
-			w.Errorf("%s %s %s: want nothing done", h.what, h.node, h.shownElsewhere.Finding)
+		case "machine started", "machine ended", "target set", "repair begun", "machine fenced", string(api.HealthRepairStarted), string(api.HealthRepairAttempt), string(api.HealthFenceStarted):
+			w.Errorf("%s %s %s: want nothing done", h.what, h.node, h.shownElsewhere.HealthFinding)
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/weirkeeper/weirkeeper/autoscaler"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/smalldisk"
 )
 
@@ -228,7 +228,7 @@ func (w *hostsWorld) wait(longest time.Duration) {
 
 // oneKey checks the log of the provider: if two calls that change a pool have different keys, the epoch has changed
 // between them. A tick that was killed is in no ledger, so the ticks before and after the calls give the bounds.
-func (w *hostsWorld) oneKey(pool string, ticks []autoscaler.Record) {
+func (w *hostsWorld) oneKey(pool string, ticks []api.TickRecord) {
 	w.Helper()
 	last, lastEpoch := "", uint64(0)
 	calls, changes := 0, 0
@@ -237,7 +237,7 @@ func (w *hostsWorld) oneKey(pool string, ticks []autoscaler.Record) {
 			continue
 		}
 		calls++
-		after := slices.IndexFunc(ticks, func(r autoscaler.Record) bool { return !r.At.Add(r.Took).Before(call.At) })
+		after := slices.IndexFunc(ticks, func(r api.TickRecord) bool { return !r.At.Add(r.Took).Before(call.At) })
 		if last != "" && call.Key != last {
 			changes++
 			if after >= 0 && ticks[after].Epoch <= lastEpoch {

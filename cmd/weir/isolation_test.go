@@ -11,9 +11,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
-	"github.com/weirkeeper/weirkeeper/internal/daemon/bootstrapd"
-	"github.com/weirkeeper/weirkeeper/internal/ui/view"
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
@@ -39,8 +38,8 @@ func TestUpIsolatesSignals(t *testing.T) {
 	u := startUp(t, t.TempDir())
 	apps := u.runningSignal(t, "apps")
 	u.runningSignal(t, sigproto.DefaultApp)
-	var processes bootstrapd.Status
-	u.pool(t, "all processes", func(s view.Status) error {
+	var processes api.BootstrapStatus
+	u.pool(t, "all processes", func(s api.PoolStatus) error {
 		if s.Processes == nil || s.Processes.Autoscaler.PID == 0 {
 			return errors.New("no autoscaler")
 		}

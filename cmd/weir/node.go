@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/weirkeeper/weirkeeper/autoscaler"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/explain"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/seconds"
@@ -25,7 +25,7 @@ import (
 )
 
 // nodeCells are the columns node, group, state, tasks, cpus, mem MB and up.
-func nodeCells(n view.Node) []string {
+func nodeCells(n api.Node) []string {
 	usage := func(k resource.Kind) string {
 		if n.Facts == nil {
 			return "-"
@@ -43,7 +43,7 @@ func nodeCells(n view.Node) []string {
 const shownNodes = 100
 
 // printNodes prints the nodes of the last tick with their current usage.
-func (cli *statusCommands) printNodes(s view.Status, r autoscaler.Record) {
+func (cli *statusCommands) printNodes(s api.PoolStatus, r api.TickRecord) {
 	nodes := view.Nodes(r, s.Nodes, s.Silent)
 	var rows [][]string
 	for _, n := range nodes[:min(len(nodes), shownNodes)] {
@@ -68,7 +68,7 @@ now. The column "health" is "-" in a pool without a health policy.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cli.withBus(cmd.Context(), cli.listNodes) },
 	}
 	cli.watchFlag(cmd)
-	cli.namesFlag(cmd, eachName(func(n view.Node) string { return n.Node }))
+	cli.namesFlag(cmd, eachName(func(n api.Node) string { return n.Node }))
 	return cmd
 }
 
@@ -108,7 +108,7 @@ observations in a row. For heartbeats, the command shows the last one.` + fmt.Sp
 		Example: `  weir node check
   weir node check i-0123 -o json`,
 		RunE: func(cmd *cobra.Command, nodes []string) error {
-			return cli.orderHealth(cmd, nodes, nodehealth.Order{Op: nodehealth.OpCheck})
+			return cli.orderHealth(cmd, nodes, api.RepairOrder{Op: nodehealth.OpCheck})
 		},
 	}
 	cli.outputFlag(cmd)
@@ -116,7 +116,7 @@ observations in a row. For heartbeats, the command shows the last one.` + fmt.Sp
 }
 
 func (cli *healthCommands) healthRecoverCommand() *cobra.Command {
-	order := nodehealth.Order{Op: nodehealth.OpRecover}
+	order := api.RepairOrder{Op: nodehealth.OpRecover}
 	cmd := &cobra.Command{
 		Use:   "recover [POOL] (NODE... | --all)",
 		Short: "Repair machines, healthy or not, with the actions and gates of the policy",
@@ -151,7 +151,7 @@ end of the request. "weir node release --all" withdraws it.` + fmt.Sprintf(poolF
 }
 
 // nodesOrAll returns an error if the arguments of a recovery are wrong.
-func nodesOrAll(cmd *cobra.Command, nodes []string, o nodehealth.Order) error {
+func nodesOrAll(cmd *cobra.Command, nodes []string, o api.RepairOrder) error {
 	problem := ""
 	switch {
 	case len(nodes) == 0 && !o.All:
@@ -168,7 +168,7 @@ func nodesOrAll(cmd *cobra.Command, nodes []string, o nodehealth.Order) error {
 }
 
 func (cli *healthCommands) healthPauseCommand() *cobra.Command {
-	order := nodehealth.Order{Op: nodehealth.OpPause}
+	order := api.RepairOrder{Op: nodehealth.OpPause}
 	cmd := &cobra.Command{
 		Use:   "pause [POOL] [NODE...]",
 		Short: "Pause the repair of machines, or of the whole pool",
@@ -199,7 +199,7 @@ func (cli *healthCommands) healthResumeCommand() *cobra.Command {
 		Example: `  weir node resume i-0123
   weir node resume web`,
 		RunE: func(cmd *cobra.Command, nodes []string) error {
-			return cli.orderHealth(cmd, nodes, nodehealth.Order{Op: nodehealth.OpResume})
+			return cli.orderHealth(cmd, nodes, api.RepairOrder{Op: nodehealth.OpResume})
 		},
 	}
 	cli.outputFlag(cmd)
@@ -207,7 +207,7 @@ func (cli *healthCommands) healthResumeCommand() *cobra.Command {
 }
 
 func (cli *healthCommands) healthReleaseCommand() *cobra.Command {
-	order := nodehealth.Order{Op: nodehealth.OpRelease}
+	order := api.RepairOrder{Op: nodehealth.OpRelease}
 	cmd := &cobra.Command{
 		Use:   "release [POOL] [NODE...]",
 		Short: "End the quarantine of machines; without an argument, close the breaker of the pool",
@@ -228,10 +228,10 @@ breaker of the pool. --all withdraws all waiting requests; started repairs conti
 }
 
 // orderHealth sends an order to the node-health loop of the pool and prints the result.
-func (cli *healthCommands) orderHealth(cmd *cobra.Command, args []string, o nodehealth.Order) error {
+func (cli *healthCommands) orderHealth(cmd *cobra.Command, args []string, o api.RepairOrder) error {
 	o.By = operator()
 	if o.Nodes = args; !o.All { // the only argument beside --all may be the pool
-		if err := o.Validate(); err != nil {
+		if err := nodehealth.ValidateOrder(o); err != nil {
 			return wrongOrder(err)
 		}
 	}
@@ -242,7 +242,7 @@ func (cli *healthCommands) orderHealth(cmd *cobra.Command, args []string, o node
 			}
 		}
 		o.Nodes = nodes
-		if err := o.Validate(); err != nil {
+		if err := nodehealth.ValidateOrder(o); err != nil {
 			return wrongOrder(err)
 		}
 		ctx, cancel := context.WithTimeout(ctx, healthTimeout)
@@ -292,15 +292,15 @@ func reportSlow(w io.Writer, text string) (stop func()) {
 }
 
 // unknownMachine reports whether the pool has no machine of that name.
-func unknownMachine(n nodehealth.NodeResponse) bool { return !n.OK && n.Why == nodehealth.WhyNoNode }
+func unknownMachine(n api.RepairNodeResponse) bool { return !n.OK && n.Why == nodehealth.WhyNoNode }
 
 // refused returns an error with the rejected part of an order; nil if all of it was accepted.
 // known are the machines of the pool, to suggest a name.
-func refused(o nodehealth.Order, a nodehealth.OrderResponse, known []string) error {
+func refused(o api.RepairOrder, a api.RepairOrderResponse, known []string) error {
 	if a.OK {
 		return nil
 	}
-	var not []nodehealth.NodeResponse
+	var not []api.RepairNodeResponse
 	for _, n := range a.Nodes {
 		if !n.OK && (o.Op != nodehealth.OpCheck || n.Status == nil) {
 			not = append(not, n)
@@ -317,7 +317,7 @@ func refused(o nodehealth.Order, a nodehealth.OrderResponse, known []string) err
 	return fmt.Errorf("%w: %d of %d machines, see above", errOrdered, len(not), len(a.Nodes))
 }
 
-func (cli *healthCommands) printAnswer(o nodehealth.Order, a nodehealth.OrderResponse) {
+func (cli *healthCommands) printAnswer(o api.RepairOrder, a api.RepairOrderResponse) {
 	switch {
 	case o.Op == nodehealth.OpCheck:
 		cli.printChecked(o, a)
@@ -350,7 +350,7 @@ func machinesWait(n int) string {
 }
 
 // printChecked prints the result of each detection mode for each machine.
-func (cli *healthCommands) printChecked(o nodehealth.Order, a nodehealth.OrderResponse) {
+func (cli *healthCommands) printChecked(o api.RepairOrder, a api.RepairOrderResponse) {
 	now := time.Now()
 	var rows [][]string
 	for _, n := range a.Nodes {
@@ -370,7 +370,7 @@ func (cli *healthCommands) printChecked(o nodehealth.Order, a nodehealth.OrderRe
 }
 
 // printDone prints the result of an order for each machine.
-func (cli *healthCommands) printDone(a nodehealth.OrderResponse) {
+func (cli *healthCommands) printDone(a api.RepairOrderResponse) {
 	var rows [][]string
 	for _, n := range a.Nodes {
 		done, state := "no", "-"

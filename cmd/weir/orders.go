@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/autoscalerd"
 	"github.com/weirkeeper/weirkeeper/internal/explain"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
@@ -21,7 +22,6 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/internal/ui/view"
 	"github.com/weirkeeper/weirkeeper/nodehealth/events"
-	"github.com/weirkeeper/weirkeeper/pools"
 )
 
 // noteFlags are the flags of every order with an end.
@@ -46,12 +46,12 @@ func (n *noteFlags) addWhy(cmd *cobra.Command) {
 }
 
 // note returns the author, reason, time and end of an order that is given now.
-func (n *noteFlags) note() (pools.Note, error) {
+func (n *noteFlags) note() (api.Note, error) {
 	if n.length < 0 || n.length > view.LongestOrder {
-		return pools.Note{}, usage.New(fmt.Errorf("--for %s: want 0 to %s", seconds.Short(n.length), seconds.Short(view.LongestOrder)))
+		return api.Note{}, usage.New(fmt.Errorf("--for %s: want 0 to %s", seconds.Short(n.length), seconds.Short(view.LongestOrder)))
 	}
 	if len(n.why) > view.LongestWhy {
-		return pools.Note{}, usage.New(fmt.Errorf("--why has %d bytes: want at most %d", len(n.why), view.LongestWhy))
+		return api.Note{}, usage.New(fmt.Errorf("--why has %d bytes: want at most %d", len(n.why), view.LongestWhy))
 	}
 	return view.NewNote(time.Now(), operator(), n.why, n.length)
 }
@@ -214,7 +214,7 @@ WEIGHT the command shows it.
 					fmt.Fprintf(cli.Stdout, "pool %s/%s has no offset from its next tick on\n", cli.Cluster, cli.Pool)
 					return nil
 				}
-				if err := o.SetOffset(ctx, pools.Offset{Note: note, Weight: weight}); err != nil {
+				if err := o.SetOffset(ctx, api.Offset{Note: note, Weight: weight}); err != nil {
 					return err
 				}
 				if cli.output == "json" {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/explain"
 	"github.com/weirkeeper/weirkeeper/internal/history"
@@ -85,7 +86,7 @@ func (cli *poolCommands) ticks(ctx context.Context, b *bus.Bus, f pastFlags) err
 	var all past.Sequence
 	var rows [][]string
 	found, now := false, time.Now()
-	skipped, err := cli.history(b).Since(ctx, now.Add(-f.since), func(s past.Summary) error {
+	skipped, err := cli.history(b).Since(ctx, now.Add(-f.since), func(s api.Summary) error {
 		found = true
 		return handle(func() error {
 			changes := all.Next(s)
@@ -127,7 +128,7 @@ func (cli *poolCommands) noTickSince(ctx context.Context, b *bus.Bus, since time
 }
 
 // tickRow returns the row of one tick.
-func tickRow(s past.Summary, changes []past.Change, changed bool) []string {
+func tickRow(s api.Summary, changes []api.Change, changed bool) []string {
 	target, wanted, reason := "-", "-", s.Why
 	if s.Before != nil && s.Target != nil {
 		if target = explain.Number(*s.Target); *s.Before != *s.Target {
@@ -266,14 +267,14 @@ func (cli *poolCommands) diff(ctx context.Context, b *bus.Bus, ticks []string) e
 			return err
 		}
 	}
-	changes := both[0].Diff(both[1].Summary)
+	changes := past.Diff(both[0].Summary, both[1].Summary)
 	if cli.output == command.FormJSON {
 		return cli.printJSON(struct {
-			Pool    string        `json:"pool"`
-			From    time.Time     `json:"from"`
-			To      time.Time     `json:"to"`
-			Changes []past.Change `json:"changes"`
-		}{cli.Pool, both[0].At, both[1].At, append([]past.Change{}, changes...)})
+			Pool    string       `json:"pool"`
+			From    time.Time    `json:"from"`
+			To      time.Time    `json:"to"`
+			Changes []api.Change `json:"changes"`
+		}{cli.Pool, both[0].At, both[1].At, append([]api.Change{}, changes...)})
 	}
 	fmt.Fprintf(cli.Stdout, "pool %s/%s, ticks of %s and %s\n", cli.Cluster, cli.Pool, timeText(both[0].At), timeText(both[1].At))
 	if len(changes) == 0 {
@@ -363,7 +364,7 @@ func (cli *poolCommands) events(ctx context.Context, b *bus.Bus, since time.Dura
 		}
 		defer in.Close()
 	}
-	show := func(events []history.Event) error {
+	show := func(events []api.Event) error {
 		for _, e := range events {
 			if len(kinds) > 0 && !slices.Contains(kinds, string(e.Kind)) {
 				continue
@@ -377,7 +378,7 @@ func (cli *poolCommands) events(ctx context.Context, b *bus.Bus, since time.Dura
 	if since > 0 {
 		patient, handle, cancel := cli.patient(ctx)
 		now := time.Now()
-		skipped, err := stream.Between(patient, now.Add(-since), now, func(_ time.Time, events []history.Event) error {
+		skipped, err := stream.Between(patient, now.Add(-since), now, func(_ time.Time, events []api.Event) error {
 			return handle(func() error { return show(events) })
 		})
 		cancel()
@@ -411,7 +412,7 @@ func (cli *poolCommands) events(ctx context.Context, b *bus.Bus, since time.Dura
 }
 
 // printEvent prints one event: a line, a line of JSON or a YAML document.
-func (cli *poolCommands) printEvent(e history.Event) error {
+func (cli *poolCommands) printEvent(e api.Event) error {
 	if cli.output == command.FormJSON {
 		return cli.printNext(e)
 	}

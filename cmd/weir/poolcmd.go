@@ -9,8 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/weirkeeper/weirkeeper/autoscaler"
-	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/explain"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
@@ -18,7 +17,6 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/internal/ui/view"
-	"github.com/weirkeeper/weirkeeper/pools"
 )
 
 func (cli *poolCommands) poolCommand() *cobra.Command {
@@ -179,18 +177,18 @@ argument, all arguments are nodes.`,
 }
 
 // newestReading returns the newest record that has the pool's groups and nodes.
-func (cli *poolCommands) newestReading(ctx context.Context, b *bus.Bus) (autoscaler.Record, error) {
+func (cli *poolCommands) newestReading(ctx context.Context, b *bus.Bus) (api.TickRecord, error) {
 	return view.Reading(ctx, b, cli.Cluster, cli.Pool)
 }
 
 // waits prints, for a paused pool, that an order waits for the end of the pause.
-func (cli *poolCommands) waits(r autoscaler.Record) {
+func (cli *poolCommands) waits(r api.TickRecord) {
 	if r.Paused != nil {
 		fmt.Fprintf(cli.Stdout, "the pool is paused %s: the order waits for the end of the pause\n", explain.Note(*r.Paused))
 	}
 }
 
-func (cli *poolCommands) removeNodes(ctx context.Context, b *bus.Bus, note pools.Note, nodes []string) error {
+func (cli *poolCommands) removeNodes(ctx context.Context, b *bus.Bus, note api.Note, nodes []string) error {
 	r, err := cli.newestReading(ctx, b)
 	if err != nil {
 		return err
@@ -212,7 +210,7 @@ func (cli *poolCommands) removeNodes(ctx context.Context, b *bus.Bus, note pools
 	}
 	var errs []error
 	for _, node := range nodes {
-		if err := orders.Remove(ctx, pools.Removal{Note: note, Node: node}); err != nil {
+		if err := orders.Remove(ctx, api.Removal{Note: note, Node: node}); err != nil {
 			errs = append(errs, err)
 			continue
 		}
@@ -261,7 +259,7 @@ terminated, within the step limits of the pool. Machines that start later stay.`
 	return cmd
 }
 
-func (cli *poolCommands) markStale(ctx context.Context, b *bus.Bus, note pools.Note, groups []string) error {
+func (cli *poolCommands) markStale(ctx context.Context, b *bus.Bus, note api.Note, groups []string) error {
 	r, err := cli.newestReading(ctx, b)
 	if err != nil {
 		return err
@@ -276,7 +274,7 @@ func (cli *poolCommands) markStale(ctx context.Context, b *bus.Bus, note pools.N
 		return err
 	}
 	for _, g := range groups {
-		if err := orders.MarkStale(ctx, pools.StaleMark{Note: note, Group: g}); err != nil {
+		if err := orders.MarkStale(ctx, api.StaleMark{Note: note, Group: g}); err != nil {
 			return err
 		}
 		fmt.Fprintf(cli.Stdout, "the machines that %s has now are replaced from the next tick on\n", g)
@@ -302,7 +300,7 @@ func (cli *poolCommands) poolGroupsCommand() *cobra.Command {
 
 // groupState is a group in the listing.
 type groupState struct {
-	snapshot.GroupRecord
+	api.GroupSnapshot
 	Quarantined string    `json:"quarantined,omitempty"` // why
 	Until       time.Time `json:"until,omitzero"`
 	StaleBefore time.Time `json:"stale_before,omitzero"` // instances launched before are rolled away
@@ -325,7 +323,7 @@ func (cli *poolCommands) listGroups(ctx context.Context, b *bus.Bus) error {
 	}
 	groups := make([]groupState, len(r.Snapshot.Groups))
 	for i, g := range r.Snapshot.Groups {
-		groups[i].GroupRecord = g
+		groups[i].GroupSnapshot = g
 		for _, q := range r.State.Backoffs {
 			if q.Group == g.ID {
 				groups[i].Quarantined, groups[i].Until = q.Why, q.Until

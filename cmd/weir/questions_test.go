@@ -8,16 +8,10 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/weirkeeper/weirkeeper/autoscaler"
-	"github.com/weirkeeper/weirkeeper/bootstrap"
-	"github.com/weirkeeper/weirkeeper/harmonizer"
-	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/bootstrapd"
-	"github.com/weirkeeper/weirkeeper/nodehealth"
 	"github.com/weirkeeper/weirkeeper/nodehealth/events"
-	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
-	"github.com/weirkeeper/weirkeeper/pools/plan"
 )
 
 // respond answers all requests on a subject with a value.
@@ -38,25 +32,25 @@ func troubledWorld(t *testing.T) (data string) {
 	now := time.Now().UTC()
 	ago := func(d time.Duration) time.Time { return now.Add(-d) }
 	r := decidedTick("default", now)
-	r.Detail = &autoscaler.Detail{}
+	r.Detail = &api.TickDetail{}
 	r.Snapshot.Groups[1].Short = "InsufficientInstanceCapacity"
-	r.State.Backoffs = []plan.Backoff{{Group: "blue", Why: "InsufficientInstanceCapacity", Since: ago(20 * time.Minute), Until: now.Add(10 * time.Minute), Failures: 3}}
+	r.State.Backoffs = []api.GroupBackoff{{Group: "blue", Why: "InsufficientInstanceCapacity", Since: ago(20 * time.Minute), Until: now.Add(10 * time.Minute), Failures: 3}}
 	storeTick(t, b, "default", r)
-	respond(t, b.Conn(), bootstrapd.Subject("local", "default", "status"), bootstrapd.Status{Status: bootstrap.Status{
-		Signals:    []bootstrap.Process{{App: "web", Signal: "shop/rps", Version: "v1.0.0", State: "backoff", Since: ago(15 * time.Minute), Restarts: 4, Why: "exit status 3"}},
-		Autoscaler: bootstrap.Process{Signal: "autoscaler", State: "running"},
+	respond(t, b.Conn(), bootstrapd.Subject("local", "default", "status"), api.BootstrapStatus{PoolProcesses: api.PoolProcesses{
+		Signals:    []api.Process{{App: "web", Signal: "shop/rps", Version: "v1.0.0", State: "backoff", Since: ago(15 * time.Minute), Restarts: 4, Why: "exit status 3"}},
+		Autoscaler: api.Process{Signal: "autoscaler", State: "running"},
 	}})
-	respond(t, b.Conn(), events.StatusSubject("local", "default"), nodehealth.Status{
-		Pool: "default", At: now, Enabled: true, Mode: judge.Act,
-		Open:   []judge.Breaker{{Pool: true, Open: true, Since: ago(12 * time.Minute), Why: "6 of 6 nodes are unhealthy", CloseAt: 1, CloseAfter: 5 * time.Minute}},
-		Pauses: []judge.PauseRecord{{Node: "i-old", Owner: "me@host", Until: now.Add(time.Hour), Why: "disk is being looked at"}},
+	respond(t, b.Conn(), events.StatusSubject("local", "default"), api.HealthStatus{
+		Pool: "default", At: now, Enabled: true, Mode: api.ModeAct,
+		Open:   []api.Breaker{{Pool: true, Open: true, Since: ago(12 * time.Minute), Why: "6 of 6 nodes are unhealthy", CloseAt: 1, CloseAfter: 5 * time.Minute}},
+		Pauses: []api.RepairPause{{Node: "i-old", Owner: "me@host", Until: now.Add(time.Hour), Why: "disk is being looked at"}},
 	})
-	respond(t, b.Conn(), message.CountsRequestSubject("local", "default"), message.Counts{
-		Pool: "default", Complete: true, At: now, Apps: map[string]message.AppCount{"web": {Expected: 4, Running: 3, Flapping: 1}},
+	respond(t, b.Conn(), message.CountsRequestSubject("local", "default"), api.InstanceCounts{
+		Pool: "default", Complete: true, At: now, Apps: map[string]api.AppCount{"web": {Expected: 4, Running: 3, Flapping: 1}},
 	})
-	respond(t, b.Conn(), message.StatusSubject("local"), harmonizer.Status{
+	respond(t, b.Conn(), message.StatusSubject("local"), api.HarmonizerStatus{
 		Complete: true, Leading: true, At: now,
-		Apps: []apps.Summary{{Name: "web", Pool: "default", Expected: true, Version: "v1", Count: message.AppCount{Expected: 4, Running: 3, Flapping: 1}}},
+		Apps: []api.AppSummary{{Name: "web", Pool: "default", Expected: true, Version: "v1", Count: api.AppCount{Expected: 4, Running: 3, Flapping: 1}}},
 	})
 	return data
 }

@@ -15,6 +15,7 @@ import (
 	bar "github.com/jedib0t/go-pretty/v6/progress"
 	"github.com/spf13/cobra"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/config"
@@ -277,7 +278,7 @@ func (cli *fleetCommands) usesIn(ctx context.Context, b *bus.Bus, pool string) (
 			uses = append(uses, releaseUse{cli.Cluster, pool, app, signal + "@" + version, state, at, yanked})
 		}
 	}
-	var s bootstrapd.Status
+	var s api.BootstrapStatus
 	err := view.Request(ctx, b.Conn(), bootstrapd.Subject(cli.Cluster, pool, "status"), "bootstrap of pool "+pool, nil, &s)
 	if err == nil {
 		for _, p := range s.Signals {

@@ -11,13 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/autoscaler"
-	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
-	"github.com/weirkeeper/weirkeeper/bootstrap"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/roles"
 	"github.com/weirkeeper/weirkeeper/internal/state"
-	"github.com/weirkeeper/weirkeeper/internal/ui/view"
 )
 
 // livePool is a pool file for a test that edits it: the version and more keys of
@@ -64,9 +61,9 @@ func (l *live) pin(t *testing.T, version, more string) {
 }
 
 // runs waits until the app's signal is of that version, and nothing is beside it.
-func (l *live) runs(t *testing.T, version string) bootstrap.Process {
+func (l *live) runs(t *testing.T, version string) api.Process {
 	t.Helper()
-	var now bootstrap.Process
+	var now api.Process
 	eventually(t, "version "+version+" of web", func() (err error) {
 		now, err = l.signal("web")
 		if err == nil && (now.Version != version || now.State != "running" || now.Candidate != nil) {
@@ -78,7 +75,7 @@ func (l *live) runs(t *testing.T, version string) bootstrap.Process {
 }
 
 // ticks returns all records of the ledger.
-func (l *live) ticks(t *testing.T) (records []autoscaler.Record) {
+func (l *live) ticks(t *testing.T) (records []api.TickRecord) {
 	t.Helper()
 	b := joinAs(t, l.data, roles.User{Role: roles.Viewer})
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -88,7 +85,7 @@ func (l *live) ticks(t *testing.T) (records []autoscaler.Record) {
 		t.Fatal(err)
 	}
 	err = ledger.Since(ctx, time.Time{}.AddDate(2000, 0, 0), func(data []byte) error {
-		var r autoscaler.Record
+		var r api.TickRecord
 		err := json.Unmarshal(data, &r)
 		records = append(records, r)
 		return err
@@ -107,7 +104,7 @@ func TestSwapLosesNoTick(t *testing.T) {
 	l.publish(t, "v1", "v2", "v3")
 	l.pin(t, "v1", "")
 	autoscalerOf := func() int {
-		s, err := runJSON[view.Status](l.upProcess, "status")
+		s, err := runJSON[api.PoolStatus](l.upProcess, "status")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -136,8 +133,8 @@ func TestSwapLosesNoTick(t *testing.T) {
 	began, seen := false, map[string]bool{}
 	for _, r := range l.ticks(t) {
 		for _, a := range appsOf(r) {
-			began = began || a.Opinion.Verdict == decide.Value && a.Opinion.Version == "v1"
-			if began && a.Opinion.Verdict != decide.Value {
+			began = began || a.Opinion.Verdict == api.VerdictValue && a.Opinion.Version == "v1"
+			if began && a.Opinion.Verdict != api.VerdictValue {
 				t.Errorf("tick of %s has no answer of web: %s, %s", r.At, a.Opinion.Verdict, a.Opinion.Why)
 			}
 			seen[a.Opinion.Version] = true
@@ -149,20 +146,20 @@ func TestSwapLosesNoTick(t *testing.T) {
 }
 
 // answered returns the last tick if the version answered in it.
-func (l *live) answered(version string) (autoscaler.Record, error) {
-	r, err := runJSON[autoscaler.Record](l.upProcess, "explain")
+func (l *live) answered(version string) (api.TickRecord, error) {
+	r, err := runJSON[api.TickRecord](l.upProcess, "explain")
 	if err != nil || len(appsOf(r)) == 0 {
 		return r, errors.Join(err, errors.New("no app"))
 	}
-	if o := appsOf(r)[0].Opinion; o.Version != version || o.Verdict != decide.Value {
+	if o := appsOf(r)[0].Opinion; o.Version != version || o.Verdict != api.VerdictValue {
 		return r, fmt.Errorf("%s %s: %s", o.Version, o.Verdict, o.Why)
 	}
 	return r, nil
 }
 
 // nextTick waits for another tick than the last one.
-func (l *live) nextTick() (autoscaler.Record, error) {
-	last, err := runJSON[autoscaler.Record](l.upProcess, "explain")
+func (l *live) nextTick() (api.TickRecord, error) {
+	last, err := runJSON[api.TickRecord](l.upProcess, "explain")
 	if err != nil {
 		return last, err
 	}
@@ -171,7 +168,7 @@ func (l *live) nextTick() (autoscaler.Record, error) {
 	pause := time.NewTicker(20 * time.Millisecond)
 	defer pause.Stop()
 	for {
-		r, err := runJSON[autoscaler.Record](l.upProcess, "explain")
+		r, err := runJSON[api.TickRecord](l.upProcess, "explain")
 		if err != nil || !r.At.Equal(last.At) {
 			return r, err
 		}
@@ -220,7 +217,7 @@ func TestReloadRefuses(t *testing.T) {
 		if o.Version != "v1" {
 			t.Fatalf("while v9 is not there: an answer of %s, want v1", o.Version)
 		}
-		if o.Verdict != decide.Value {
+		if o.Verdict != api.VerdictValue {
 			continue // a busy machine: it took longer than half a tick
 		}
 		if answers++; !strings.Contains(o.Explanation, "1 *") {

@@ -21,6 +21,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/bootstrap"
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
@@ -215,7 +216,7 @@ func (cli *shared) printTable(header []string, rows [][]string) {
 
 func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
 
-func (cli *shared) printProcesses(list []bootstrap.Process) {
+func (cli *shared) printProcesses(list []api.Process) {
 	now := time.Now()
 	var rows [][]string
 	for _, p := range list {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/weirkeeper/weirkeeper/autoscaler"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/explain"
 	"github.com/weirkeeper/weirkeeper/internal/platform/seconds"
@@ -18,7 +18,7 @@ import (
 // A record that a command printed, with durations in seconds, is read as the record of the ledger.
 func TestPrintedRecordIsRead(t *testing.T) {
 	t.Parallel()
-	r := hostileValue(reflect.TypeFor[autoscaler.Record](), 0).Interface().(autoscaler.Record)
+	r := hostileValue(reflect.TypeFor[api.TickRecord](), 0).Interface().(api.TickRecord)
 	stored, err := json.Marshal(r)
 	if err != nil {
 		t.Fatal(err)
@@ -49,10 +49,10 @@ func TestPrintedRecordIsRead(t *testing.T) {
 }
 
 // printedRecord decodes a record that a command printed, with its durations in seconds.
-func printedRecord(data []byte) (autoscaler.Record, error) {
-	data, err := seconds.Back[autoscaler.Record](data)
+func printedRecord(data []byte) (api.TickRecord, error) {
+	data, err := seconds.Back[api.TickRecord](data)
 	if err != nil {
-		return autoscaler.Record{}, err
+		return api.TickRecord{}, err
 	}
 	return explain.Read(data)
 }

@@ -11,10 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/weirkeeper/weirkeeper/autoscaler"
-	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
-	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
-	"github.com/weirkeeper/weirkeeper/bootstrap"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/bootstrapd"
 	"github.com/weirkeeper/weirkeeper/internal/history"
@@ -52,7 +49,7 @@ func (cli *signalCommands) signalPsCommand() *cobra.Command {
 		},
 	}
 	cli.watchFlag(cmd)
-	cli.namesFlag(cmd, eachName(func(p bootstrap.Process) string { return p.App }))
+	cli.namesFlag(cmd, eachName(func(p api.Process) string { return p.App }))
 	return cmd
 }
 
@@ -150,7 +147,7 @@ func (cli *signalCommands) signalLogs(ctx context.Context, b *bus.Bus, request b
 // pool has no such signal, a mistake with the names of those that it has.
 func (cli *signalCommands) noSignal(ctx context.Context, b *bus.Bus, app, refused string) error {
 	s, err := cli.requestBootstrap(ctx, b)
-	if err != nil || slices.ContainsFunc(s.Signals, func(p bootstrap.Process) bool { return p.App == app }) {
+	if err != nil || slices.ContainsFunc(s.Signals, func(p api.Process) bool { return p.App == app }) {
 		return errors.New(refused)
 	}
 	var apps []string
@@ -192,19 +189,19 @@ and each recent tick in the ledger with a response of both.`,
 
 // shadowReport is what "weir signal shadow" prints.
 type shadowReport struct {
-	Trials []bootstrap.TrialStatus `json:"trials"` // as bootstrap has them now
-	Ticks  []shadowTick            `json:"ticks"`  // oldest first
+	Trials []api.TrialStatus `json:"trials"` // as bootstrap has them now
+	Ticks  []shadowTick      `json:"ticks"`  // oldest first
 }
 
 // shadowTick is one tick in which a shadow received a request.
 type shadowTick struct {
 	At time.Time `json:"at"`
-	ask.ShadowRecord
+	api.ShadowRecord
 	Pinned string `json:"pinned"` // what the pinned version answered
 }
 
 func (cli *signalCommands) shadow(ctx context.Context, b *bus.Bus, app string, since time.Duration) error {
-	report := shadowReport{Trials: []bootstrap.TrialStatus{}, Ticks: []shadowTick{}}
+	report := shadowReport{Trials: []api.TrialStatus{}, Ticks: []shadowTick{}}
 	s, err := cli.requestBootstrap(ctx, b)
 	if err != nil {
 		fmt.Fprintf(cli.Stderr, "weir: %v: only the ledger is read\n", err)
@@ -220,7 +217,7 @@ func (cli *signalCommands) shadow(ctx context.Context, b *bus.Bus, app string, s
 		named[p.App] = true
 	}
 	err = history.Pool{JS: b.JetStream(), Cluster: cli.Cluster, Pool: cli.Pool}.Records(ctx, time.Now().Add(-since), func(data []byte) error {
-		var r autoscaler.Record
+		var r api.TickRecord
 		if err := json.Unmarshal(data, &r); err != nil {
 			unreadable++
 			return nil
@@ -253,7 +250,7 @@ func (cli *signalCommands) shadow(ctx context.Context, b *bus.Bus, app string, s
 }
 
 // shadowTicks returns the shadows in the record of a tick.
-func shadowTicks(r autoscaler.Record, app string) (ticks []shadowTick) {
+func shadowTicks(r api.TickRecord, app string) (ticks []shadowTick) {
 	for _, s := range r.Shadows {
 		if app != "" && app != s.App {
 			continue
@@ -270,7 +267,7 @@ func shadowTicks(r autoscaler.Record, app string) (ticks []shadowTick) {
 }
 
 // appsOf returns the apps of a tick; nil if the tick ended before its decision.
-func appsOf(r autoscaler.Record) []decide.App {
+func appsOf(r api.TickRecord) []api.AppInput {
 	if r.Case == nil {
 		return nil
 	}
@@ -315,11 +312,11 @@ func (cli *signalCommands) printShadow(r shadowReport) {
 }
 
 // trialText describes the state of a trial.
-func trialText(t bootstrap.TrialStatus) string {
+func trialText(t api.TrialStatus) string {
 	switch {
-	case t.Outcome == bootstrap.Undecided && t.PromoteAfter > 0:
+	case t.Outcome == api.TrialUndecided && t.PromoteAfter > 0:
 		return fmt.Sprintf("agrees for %d of %d ticks", t.Agreeing, t.PromoteAfter)
-	case t.Outcome == bootstrap.Undecided:
+	case t.Outcome == api.TrialUndecided:
 		return fmt.Sprintf("agrees for %d ticks, of %d that were compared; never promoted", t.Agreeing, t.Compared)
 	case t.Why != "":
 		return fmt.Sprintf("%s at %s: %s", strings.ReplaceAll(string(t.Outcome), "_", " "), t.Since.Local().Format(time.DateTime), t.Why)

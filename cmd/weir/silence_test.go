@@ -7,8 +7,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/weirkeeper/weirkeeper/harmonizer"
-	"github.com/weirkeeper/weirkeeper/internal/ui/view"
+	"github.com/weirkeeper/weirkeeper/api"
 )
 
 // suspend stops a process without ending it, until the test ends.
@@ -27,7 +26,7 @@ func TestHaltedAgentIsShownAsSilent(t *testing.T) {
 	u := startUp(t, t.TempDir())
 	u.weir(t, "app", "set", "web", "--instances", "4", "--cpus", "0.2", "--command", "sleep 1000")
 	u.waitRunning(t, "web", 4)
-	s, err := runJSON[harmonizer.Status](u, "app", "status", "web")
+	s, err := runJSON[api.HarmonizerStatus](u, "app", "status", "web")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +59,7 @@ func TestHaltedAgentIsShownAsSilent(t *testing.T) {
 func TestHaltedAutoscalerIsShownAndRestarted(t *testing.T) {
 	t.Parallel()
 	u := startUp(t, t.TempDir())
-	s, err := runJSON[view.Status](u, "status")
+	s, err := runJSON[api.PoolStatus](u, "status")
 	if err != nil || s.Processes == nil || s.Processes.Autoscaler.PID <= 0 {
 		t.Fatalf("status: %+v, %v", s.Processes, err)
 	}
@@ -74,7 +73,7 @@ func TestHaltedAutoscalerIsShownAndRestarted(t *testing.T) {
 		}
 		return nil
 	})
-	u.pool(t, "a tick of another autoscaler", func(s view.Status) error {
+	u.pool(t, "a tick of another autoscaler", func(s api.PoolStatus) error {
 		if s.Processes == nil || s.Processes.Autoscaler.PID == halted.PID || s.LastTick.At.Before(s.Processes.Autoscaler.Since) {
 			return fmt.Errorf("%+v, last tick at %v", s.Processes, s.LastTick.At)
 		}

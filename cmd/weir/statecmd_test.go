@@ -12,13 +12,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/harmonizer/natsbus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/natsserver"
 	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
-	"github.com/weirkeeper/weirkeeper/internal/ui/view"
 )
 
 // storedApps runs a bus in a data folder, with the buckets of cluster "local" and these rows of
@@ -190,7 +190,7 @@ func TestDamagedStoreShrinksNoPool(t *testing.T) {
 
 	began := time.Now()
 	u = startUp(t, data)
-	u.pool(t, "an alarm that names the row", func(s view.Status) error {
+	u.pool(t, "an alarm that names the row", func(s api.PoolStatus) error {
 		if len(s.Warnings) == 0 || !strings.HasPrefix(s.Warnings[0], "stored data is damaged, lost or old: bucket weir-apps_local") {
 			return fmt.Errorf("warnings %q", s.Warnings)
 		}

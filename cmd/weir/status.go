@@ -9,17 +9,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/weirkeeper/weirkeeper/autoscaler"
-	"github.com/weirkeeper/weirkeeper/bootstrap"
-	"github.com/weirkeeper/weirkeeper/harmonizer"
-	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
-	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/cli/doctor"
 	"github.com/weirkeeper/weirkeeper/internal/explain"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/ui/view"
-	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/local/placerbus"
 )
 
@@ -74,7 +69,7 @@ func (cli *statusCommands) status(ctx context.Context, b *bus.Bus) error {
 	return nil
 }
 
-func (cli *statusCommands) printPool(s view.Status, now time.Time) {
+func (cli *statusCommands) printPool(s api.PoolStatus, now time.Time) {
 	fmt.Fprintf(cli.Stdout, "pool %s/%s", s.Cluster, s.Pool)
 	r := s.Newest()
 	if r == nil {
@@ -93,7 +88,7 @@ func (cli *statusCommands) printPool(s view.Status, now time.Time) {
 	cli.printNodes(s, *r)
 }
 
-func (cli *statusCommands) printGroups(r autoscaler.Record) {
+func (cli *statusCommands) printGroups(r api.TickRecord) {
 	var rows [][]string
 	for _, g := range r.Snapshot.Groups {
 		rows = append(rows, []string{g.ID, fmt.Sprint(g.Target), explain.Number(g.Fulfilled), fmt.Sprint(g.Min), bound(g.Max)})
@@ -103,13 +98,13 @@ func (cli *statusCommands) printGroups(r autoscaler.Record) {
 
 // bound prints the maximum of a group.
 func bound(n int) string {
-	if n == pools.Unlimited {
+	if n == api.Unbounded {
 		return "inf"
 	}
 	return fmt.Sprint(n)
 }
 
-func processRow(p bootstrap.Process, title string, now time.Time) []string {
+func processRow(p api.Process, title string, now time.Time) []string {
 	why := p.Why
 	if why == "" && p.Trial != nil {
 		why = "shadow " + p.Trial.Shadow + " " + trialText(*p.Trial)
@@ -142,7 +137,7 @@ func orDash(s string) string {
 	return s
 }
 
-func (cli *statusCommands) printCounts(c message.Counts) {
+func (cli *statusCommands) printCounts(c api.InstanceCounts) {
 	var rows [][]string
 	for _, name := range sortedKeys(c.Apps) {
 		n := c.Apps[name]
@@ -159,10 +154,10 @@ const maxPoolsWaited = 20 // pools whose placers receive a request of "weir app 
 
 // pendingOf requests what the instances of the applications wait for, from the placers of their pools. A pool without a
 // placer has no lines.
-func (cli *appCommands) pendingOf(ctx context.Context, b *bus.Bus, s harmonizer.Status) map[string][]string {
+func (cli *appCommands) pendingOf(ctx context.Context, b *bus.Bus, s api.HarmonizerStatus) map[string][]string {
 	all := slices.Clone(s.Apps)
 	if s.App != nil {
-		all = append(all, s.App.Summary)
+		all = append(all, s.App.AppSummary)
 	}
 	var pools []string
 	for _, one := range all {
@@ -194,7 +189,7 @@ const (
 )
 
 // missingCommands returns a line for each node on which the command of the application does not exist.
-func missingCommands(crashes []apps.Crash) (lines []string) {
+func missingCommands(crashes []api.AppCrash) (lines []string) {
 	seen := map[string]bool{}
 	for _, c := range slices.Backward(crashes) {
 		if seen[c.Node] || len(lines) == view.MaxReasons {

@@ -5,9 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/harmonizer"
-	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
-	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 )
 
@@ -15,13 +13,13 @@ import (
 func TestWarnOfHarmonizer(t *testing.T) {
 	for _, tt := range []struct {
 		name string
-		s    harmonizer.Status
+		s    api.HarmonizerStatus
 		want string
 	}{
-		{"well", harmonizer.Status{Leading: true, Complete: true}, ""},
-		{"no state", harmonizer.Status{Leading: true, Why: "known state: the bus is down"},
+		{"well", api.HarmonizerStatus{Leading: true, Complete: true}, ""},
+		{"no state", api.HarmonizerStatus{Leading: true, Why: "known state: the bus is down"},
 			"! nothing is started or stopped now: known state: the bus is down\n"},
-		{"an outage of the source", harmonizer.Status{Leading: true, Repairing: true, Why: "expected state: the last complete pass is too old"},
+		{"an outage of the source", api.HarmonizerStatus{Leading: true, Repairing: true, Why: "expected state: the last complete pass is too old"},
 			"! nothing is stopped now, and only what ran before is started: expected state: the last complete pass is too old\n"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -39,11 +37,11 @@ func TestAppStatusOfASilentNode(t *testing.T) {
 	var out strings.Builder
 	cli := &appCommands{&shared{Root: command.Root{Stdout: &out}}}
 	since := time.Now().Add(-3 * time.Second)
-	cli.warnOfHarmonizer(harmonizer.Status{Leading: true, Complete: true, Silent: []apps.SilentNode{
+	cli.warnOfHarmonizer(api.HarmonizerStatus{Leading: true, Complete: true, Silent: []api.SilentNode{
 		{Node: "n1", Copies: 2, Since: since, LostAt: since.Add(5 * time.Second)}, {Node: "empty", Since: since},
 	}})
-	cli.printIndices(apps.Explanation{Indices: []apps.IndexStatus{{Instances: []apps.Instance{
-		{ID: "i1", Node: "n1", State: message.Running, Silent: since}, {ID: "i2", Node: "n2", State: message.Running},
+	cli.printIndices(api.AppExplanation{Indices: []api.IndexStatus{{Instances: []api.AppInstance{
+		{ID: "i1", Node: "n1", State: api.CopyRunning, Silent: since}, {ID: "i2", Node: "n2", State: api.CopyRunning},
 	}}}})
 	for _, want := range []string{"! node n1 is silent since ", "; the 2 instances that it listed start elsewhere at ", "RUNNING, node silent  n1 ", "RUNNING               n2 "} {
 		if !strings.Contains(out.String(), want) {

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/autoscaler"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/testsize"
 )
 
@@ -214,7 +214,7 @@ func twinKill(t *testing.T, bus string) {
 	}
 	holder, other := w.startBoth()
 	w.demand.Add(-2)
-	w.tick("two drains under way", func(r autoscaler.Record) error {
+	w.tick("two drains under way", func(r api.TickRecord) error {
 		for _, d := range r.Drains {
 			if d.State != "draining" {
 				return fmt.Errorf("%+v", r.Drains)
@@ -309,7 +309,7 @@ func twinEnd(t *testing.T, bus string) {
 func twinCutOne(t *testing.T, bus string) {
 	w := newTwins(t, bus, "cutone", twinLease, 3)
 	holder, other := w.startBoth()
-	w.tick("a tick", func(autoscaler.Record) error { return nil })
+	w.tick("a tick", func(api.TickRecord) error { return nil })
 	mark, theirs := holder.mark(), other.mark()
 	holder.bus.setCut(true)
 	_, before := holder.cloud.log()
@@ -333,7 +333,7 @@ func twinCutOne(t *testing.T, bus string) {
 func twinCutBoth(t *testing.T, bus string) {
 	w := newTwins(t, bus, "cutboth", twinLease, 3)
 	holder, other := w.startBoth()
-	w.tick("a tick", func(autoscaler.Record) error { return nil })
+	w.tick("a tick", func(api.TickRecord) error { return nil })
 	mark, theirs := holder.mark(), other.mark()
 	holder.bus.setCut(true)
 	other.bus.setCut(true)
@@ -361,7 +361,7 @@ func twinCutBoth(t *testing.T, bus string) {
 func twinCutTakeover(t *testing.T, bus string) {
 	w := newTwins(t, bus, "takeover", twinLease, 3)
 	holder, other := w.startBoth()
-	w.tick("a tick", func(autoscaler.Record) error { return nil })
+	w.tick("a tick", func(api.TickRecord) error { return nil })
 	mark := other.mark()
 	other.gate.halt = func() {} // it is not halted
 	trap := other.gate.arm(passage{at: "keep state"}, fateLost, func() { go other.bus.setCut(true) })
@@ -384,9 +384,9 @@ func twinOrders(t *testing.T, bus string) {
 	}
 	standby, _ := other.cloud.log()
 
-	w.tick("a tick", func(autoscaler.Record) error { return nil })
+	w.tick("a tick", func(api.TickRecord) error { return nil })
 	w.weir("pause", "--why", "a test")
-	paused := w.tick("a paused tick", func(r autoscaler.Record) error {
+	paused := w.tick("a paused tick", func(r api.TickRecord) error {
 		if r.Paused == nil {
 			return errors.New("it is not paused")
 		}
@@ -398,7 +398,7 @@ func twinOrders(t *testing.T, bus string) {
 	calls, _ := holder.cloud.log()
 	w.demand.Add(1)
 	for range 3 {
-		w.tick("a paused tick", func(autoscaler.Record) error { return nil })
+		w.tick("a paused tick", func(api.TickRecord) error { return nil })
 	}
 	if now, _ := holder.cloud.log(); now != calls {
 		t.Errorf("%d calls of the provider in a pause", now-calls)
@@ -448,7 +448,7 @@ func (w *twins) expectRemoved(holder *twin) {
 	_, before := holder.cloud.log()
 	ended := len(w.cloud.Endings())
 	node := w.cloud.Instances(twinGroup)[0].ID
-	w.tick("a tick that knows it", func(r autoscaler.Record) error { return nil })
+	w.tick("a tick that knows it", func(r api.TickRecord) error { return nil })
 	w.weir("pool", "drain", node, "--why", "a test")
 	eventually(w, "the end of "+node, func() error {
 		if len(w.cloud.Endings()) == ended {
@@ -475,7 +475,7 @@ func (w *twins) expectRolled() {
 	w.Helper()
 	old := w.cloud.Instances(twinGroup)
 	ended := len(w.cloud.Endings())
-	w.tick("a tick that knows them", func(r autoscaler.Record) error { return nil })
+	w.tick("a tick that knows them", func(r api.TickRecord) error { return nil })
 	w.weir("pool", "mark-stale", twinGroup, "--why", "a test")
 	eventually(w, "the end of all old machines", func() error {
 		all := w.cloud.Instances(twinGroup)

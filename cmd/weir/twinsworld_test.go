@@ -26,7 +26,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"golang.org/x/sys/unix"
 
-	"github.com/weirkeeper/weirkeeper/autoscaler"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
@@ -35,7 +35,6 @@ import (
 	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/metrics/embedded"
 	"github.com/weirkeeper/weirkeeper/metrics/embedded/tsdbstore"
-	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/aws/awstest"
 	"github.com/weirkeeper/weirkeeper/resource"
 	"github.com/weirkeeper/weirkeeper/sigproto"
@@ -252,7 +251,7 @@ func (w *twins) speak() {
 		if i.Lifecycle != "InService" || i.State != "running" {
 			continue
 		}
-		f := pools.NodeFacts{
+		f := api.NodeFacts{
 			ID: i.ID, Pool: "default", Group: twinGroup, BootID: i.ID, Resources: resource.Vector{resource.CPUs: 10}, SafeToEvict: true, At: time.Now(),
 		}
 		w.node(i.ID, func(n *twinNode) { f.Tasks, f.Draining = n.tasks, n.draining })
@@ -557,16 +556,16 @@ func (w *twins) weir(args ...string) string {
 }
 
 // record is the last tick.
-func (w *twins) record() (autoscaler.Record, error) {
+func (w *twins) record() (api.TickRecord, error) {
 	r := weir("--nats", w.bus, "--cluster", w.cluster, "explain", "--output", "json")
 	if r.code != 0 {
-		return autoscaler.Record{}, errors.New(r.stderr)
+		return api.TickRecord{}, errors.New(r.stderr)
 	}
 	return printedRecord([]byte(r.stdout))
 }
 
 // tick waits for a record of a tick that began after now.
-func (w *twins) tick(what string, want func(autoscaler.Record) error) (found autoscaler.Record) {
+func (w *twins) tick(what string, want func(api.TickRecord) error) (found api.TickRecord) {
 	w.Helper()
 	now := time.Now()
 	eventually(w, what, func() error {
@@ -612,7 +611,7 @@ func (w *twins) settledAt(n int) {
 func (w *twins) stays(n int) {
 	w.Helper()
 	for range n {
-		w.tick("a tick", func(autoscaler.Record) error { return nil })
+		w.tick("a tick", func(api.TickRecord) error { return nil })
 	}
 	w.settled()
 }

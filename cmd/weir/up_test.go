@@ -11,17 +11,13 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/weirkeeper/weirkeeper/autoscaler"
-	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
-	"github.com/weirkeeper/weirkeeper/bootstrap"
-	"github.com/weirkeeper/weirkeeper/harmonizer"
-	"github.com/weirkeeper/weirkeeper/internal/ui/view"
+	"github.com/weirkeeper/weirkeeper/api"
 )
 
 const webCommand = "while :; do echo hello; sleep 1; done"
 
-func sized(n float64) func(view.Status) error {
-	return func(s view.Status) error {
+func sized(n float64) func(api.PoolStatus) error {
+	return func(s api.PoolStatus) error {
 		now := s.LastTick.Snapshot
 		if now.Target != n || now.Fulfilled != n || now.Joined != n || len(s.LastTick.Drains) > 0 {
 			return fmt.Errorf("target %v, fulfilled %v, joined %v, %d drains: want %v of each", now.Target, now.Fulfilled, now.Joined, len(s.LastTick.Drains), n)
@@ -75,13 +71,13 @@ func TestManyUpsOnOneHost(t *testing.T) {
 	for i, pool := range pools {
 		u := startUp(t, t.TempDir(), "--pool", pool)
 		eventually(t, "an answer of the signal", func() error {
-			s, err := runJSON[view.Status](u, "status", "--pool", pool)
+			s, err := runJSON[api.PoolStatus](u, "status", "--pool", pool)
 			if err != nil || s.LastTick == nil || s.Processes == nil {
 				return errors.Join(err, errors.New("not yet known"))
 			}
 			return answeredIn(*s.LastTick)
 		})
-		processes, err := runJSON[[]bootstrap.Process](u, "signal", "ps", "--pool", pool)
+		processes, err := runJSON[[]api.Process](u, "signal", "ps", "--pool", pool)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -100,12 +96,12 @@ func TestManyUpsOnOneHost(t *testing.T) {
 
 // answeredIn returns an error unless the signal of the first app has a value in the
 // tick.
-func answeredIn(r autoscaler.Record) error {
+func answeredIn(r api.TickRecord) error {
 	apps := appsOf(r)
 	if len(apps) == 0 {
 		return errors.New("the tick ended early: " + r.Failed)
 	}
-	if o := apps[0].Opinion; o.Verdict != decide.Value {
+	if o := apps[0].Opinion; o.Verdict != api.VerdictValue {
 		return fmt.Errorf("%+v", o)
 	}
 	return nil
@@ -128,7 +124,7 @@ func TestSignalIsKilled(t *testing.T) {
 		}
 		return nil
 	})
-	u.pool(t, "an answer of the signal, after its death", func(s view.Status) error {
+	u.pool(t, "an answer of the signal, after its death", func(s api.PoolStatus) error {
 		if err := answeredIn(*s.LastTick); err != nil {
 			return err
 		}
@@ -144,7 +140,7 @@ func TestMachineIsKilled(t *testing.T) {
 	u := startUp(t, t.TempDir())
 	u.weir(t, "app", "set", "web", "--instances", "4", "--cpus", "0.2", "--command", "sleep 1000 & sleep 1000")
 	u.waitRunning(t, "web", 4)
-	s, err := runJSON[harmonizer.Status](u, "app", "status", "web")
+	s, err := runJSON[api.HarmonizerStatus](u, "app", "status", "web")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +149,7 @@ func TestMachineIsKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "web elsewhere", func() error { return runsElsewhere(u, victim, 4) })
-	u.pool(t, "another machine", func(s view.Status) error {
+	u.pool(t, "another machine", func(s api.PoolStatus) error {
 		for _, n := range s.LastTick.Case.Nodes {
 			if n.ID == victim {
 				return fmt.Errorf("%s is still there", victim)
@@ -168,7 +164,7 @@ func TestMachineIsKilled(t *testing.T) {
 
 // runsElsewhere returns an error unless n instances of web run, none on the node.
 func runsElsewhere(u *upProcess, node string, n int) error {
-	s, err := runJSON[harmonizer.Status](u, "app", "status", "web")
+	s, err := runJSON[api.HarmonizerStatus](u, "app", "status", "web")
 	if err != nil {
 		return err
 	}
@@ -229,7 +225,7 @@ func TestUpWithoutBucket(t *testing.T) {
 	// A tick on a busy machine may have warnings of its own.
 	const process = "signal of app apps (weir/instance_count) is running since "
 	const reason = " ago: from the cache, because the bucket was unavailable at the fetch: "
-	u.pool(t, "an answer of the cached release, and a warning", func(s view.Status) error {
+	u.pool(t, "an answer of the cached release, and a warning", func(s api.PoolStatus) error {
 		if !slices.ContainsFunc(s.Warnings, func(w string) bool { return strings.HasPrefix(w, process) && strings.Contains(w, reason) }) {
 			return fmt.Errorf("warnings: %q", s.Warnings)
 		}
@@ -260,12 +256,12 @@ func TestCorruptRelease(t *testing.T) {
 		t.Fatal(err)
 	}
 	u := startUp(t, data)
-	u.pool(t, "a tick served by the default signal", func(s view.Status) error {
+	u.pool(t, "a tick served by the default signal", func(s api.PoolStatus) error {
 		if s.LastTick.Detail == nil {
 			return errors.New("the tick ended early: " + s.LastTick.Failed)
 		}
 		app := s.LastTick.Detail.Apps[0]
-		if app.Source != decide.FromDefault || !app.Fallback {
+		if app.Source != api.FromDefault || !app.Fallback {
 			return fmt.Errorf("%+v", app)
 		}
 		return nil
@@ -307,7 +303,7 @@ func TestDamagedManifest(t *testing.T) {
 	if out := u.output(); !strings.Contains(out, "! release: ") || !strings.Contains(out, "remove the folder "+damaged+",") {
 		t.Errorf("weir up does not name the damaged release:\n%s", out)
 	}
-	u.pool(t, "a warning about the release", func(s view.Status) error {
+	u.pool(t, "a warning about the release", func(s api.PoolStatus) error {
 		if !slices.ContainsFunc(s.Warnings, func(w string) bool {
 			return strings.HasPrefix(w, "signal of app apps (weir/instance_count) is ") && strings.Contains(w, "corrupt release")
 		}) {
@@ -320,7 +316,7 @@ func TestDamagedManifest(t *testing.T) {
 		t.Fatal(err)
 	}
 	u = startUp(t, data)
-	u.pool(t, "an answer of the signal", func(s view.Status) error { return answeredIn(*s.LastTick) })
+	u.pool(t, "an answer of the signal", func(s api.PoolStatus) error { return answeredIn(*s.LastTick) })
 }
 
 // "weir up" does not start where its children could not: the error has the limit and the remedy.

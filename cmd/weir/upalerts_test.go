@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/internal/platform/promtest"
-	"github.com/weirkeeper/weirkeeper/internal/ui/view"
 )
 
 // alertPool is a pool file. Its parameters are the maximum, and the pin of the signal of web.
@@ -118,7 +118,7 @@ func TestPoolAlertsFireAndEnd(t *testing.T) {
 	w.u.weir(t, "release", "yank", "shop/instance_count@yanked", "--why", "counts twice")
 	w.configure(alertMaximum, "v1")
 	w.u.weir(t, "app", "set", "web", "--instances", "4", "--cpus", "0.5", "--mem", "16", "--command", "exec sleep 100000")
-	w.u.pool(t, "a response of v1", func(s view.Status) error { return answeredIn(*s.LastTick) })
+	w.u.pool(t, "a response of v1", func(s api.PoolStatus) error { return answeredIn(*s.LastTick) })
 	w.u.pool(t, "a pool of 3", sized(3))
 
 	fired := map[string]bool{}

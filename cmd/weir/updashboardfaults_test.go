@@ -17,7 +17,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"github.com/weirkeeper/weirkeeper/autoscaler"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/past"
 	"github.com/weirkeeper/weirkeeper/internal/platform/seconds"
 	"github.com/weirkeeper/weirkeeper/internal/ui/web/webtest"
@@ -125,9 +125,9 @@ func (d *dashboardNumbers) get(path string, more url.Values) []byte {
 }
 
 // ledger returns the summary of each record.
-func (d *dashboardNumbers) ledger() map[int64]past.Summary {
+func (d *dashboardNumbers) ledger() map[int64]api.Summary {
 	d.Helper()
-	out := map[int64]past.Summary{}
+	out := map[int64]api.Summary{}
 	text := d.u.weir(d.T, "explain", "--since", time.Since(d.from).Truncate(time.Second).String(), "--output", "json")
 	for lines := json.NewDecoder(strings.NewReader(text)); ; {
 		var line json.RawMessage
@@ -136,7 +136,7 @@ func (d *dashboardNumbers) ledger() map[int64]past.Summary {
 		} else if err != nil {
 			d.Fatal(err)
 		}
-		r := decodeSeconds[autoscaler.Record](d.T, line)
+		r := decodeSeconds[api.TickRecord](d.T, line)
 		out[r.At.UnixMilli()] = past.Of(r)
 	}
 }
@@ -165,7 +165,7 @@ func (d *dashboardNumbers) compare() {
 		d.Fatal(err)
 	}
 	ticks := decodeSeconds[struct {
-		Ticks []past.Summary `json:"ticks"`
+		Ticks []api.Summary `json:"ticks"`
 	}](d.T, d.get("/api/v1/pools/local/default/ticks", url.Values{"limit": {"1000"}})).Ticks
 	ledger, columns := d.ledger(), map[int64]int{}
 	for column, at := range plots.Times {

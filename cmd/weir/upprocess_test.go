@@ -14,11 +14,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/weirkeeper/weirkeeper/bootstrap"
-	"github.com/weirkeeper/weirkeeper/harmonizer"
-	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/seconds"
-	"github.com/weirkeeper/weirkeeper/internal/ui/view"
 )
 
 // upProcess is a "weir up" of a test.
@@ -194,19 +191,19 @@ func (u *upProcess) waitRunning(tb testing.TB, app string, n int) {
 	})
 }
 
-func (u *upProcess) count(app string) (message.AppCount, error) {
-	s, err := runJSON[harmonizer.Status](u, "app", "status", app)
+func (u *upProcess) count(app string) (api.AppCount, error) {
+	s, err := runJSON[api.HarmonizerStatus](u, "app", "status", app)
 	if err != nil {
-		return message.AppCount{}, err
+		return api.AppCount{}, err
 	}
 	return s.App.Count, nil
 }
 
 // pool waits until the last tick's view of the pool satisfies want.
-func (u *upProcess) pool(tb testing.TB, what string, want func(view.Status) error) {
+func (u *upProcess) pool(tb testing.TB, what string, want func(api.PoolStatus) error) {
 	tb.Helper()
 	eventually(tb, what, func() error {
-		s, err := runJSON[view.Status](u, "status")
+		s, err := runJSON[api.PoolStatus](u, "status")
 		if err != nil {
 			return err
 		}
@@ -218,21 +215,21 @@ func (u *upProcess) pool(tb testing.TB, what string, want func(view.Status) erro
 }
 
 // signal returns the process of an app's signal.
-func (u *upProcess) signal(app string) (bootstrap.Process, error) {
-	processes, err := runJSON[[]bootstrap.Process](u, "signal", "ps")
+func (u *upProcess) signal(app string) (api.Process, error) {
+	processes, err := runJSON[[]api.Process](u, "signal", "ps")
 	if err != nil {
-		return bootstrap.Process{}, err
+		return api.Process{}, err
 	}
-	i := slices.IndexFunc(processes, func(p bootstrap.Process) bool { return p.App == app })
+	i := slices.IndexFunc(processes, func(p api.Process) bool { return p.App == app })
 	if i < 0 {
-		return bootstrap.Process{}, fmt.Errorf("no signal of app %s in %+v", app, processes)
+		return api.Process{}, fmt.Errorf("no signal of app %s in %+v", app, processes)
 	}
 	return processes[i], nil
 }
 
 // runningSignal waits until the signal of an app runs: weir up may be ready before. A
 // signal that does not run has the PID 0, which Kill takes for the group of this process.
-func (u *upProcess) runningSignal(tb testing.TB, app string) (found bootstrap.Process) {
+func (u *upProcess) runningSignal(tb testing.TB, app string) (found api.Process) {
 	tb.Helper()
 	eventually(tb, "the signal of "+app, func() (err error) {
 		found, err = u.signal(app)

@@ -4,12 +4,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
+	"github.com/weirkeeper/weirkeeper/api"
 )
 
 func TestMissingCommandNamesTheNode(t *testing.T) {
 	status := func(n int) *int { return &n }
-	got := missingCommands([]apps.Crash{
+	got := missingCommands([]api.AppCrash{
 		{Node: "n1", Status: status(127), Index: 4}, {Node: "n2", Status: status(1)}, {Node: "n3", Status: nil}, {Node: "n4", Status: status(126)},
 		{Node: "n5", Description: "release shop/web@v1 not started: access denied", Index: 2},
 	})

@@ -8,7 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/weirkeeper/weirkeeper/bootstrap"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/bootstrapd"
 )
 
@@ -18,13 +18,13 @@ func TestYankedReleaseIsPrinted(t *testing.T) {
 	data := t.TempDir()
 	b := openBus(t, data)
 	storeTick(t, b, "default", decidedTick("default", time.Now().UTC()))
-	running := func(app, version, yanked string) bootstrap.Process {
-		return bootstrap.Process{App: app, Signal: "shop/rps", Version: version, State: "running", PID: 7, Since: time.Now(), Yanked: yanked}
+	running := func(app, version, yanked string) api.Process {
+		return api.Process{App: app, Signal: "shop/rps", Version: version, State: "running", PID: 7, Since: time.Now(), Yanked: yanked}
 	}
-	web, api := running("web", "v1.0.0", "counts\x1b[2J twice"), running("api", "v2.0.0", "")
+	web, backend := running("web", "v1.0.0", "counts\x1b[2J twice"), running("api", "v2.0.0", "")
 	candidate := running("api", "v3.0.0", "it leaks")
-	api.Candidate = &candidate
-	status, err := json.Marshal(bootstrapd.Status{Status: bootstrap.Status{Signals: []bootstrap.Process{web, api}}})
+	backend.Candidate = &candidate
+	status, err := json.Marshal(api.BootstrapStatus{PoolProcesses: api.PoolProcesses{Signals: []api.Process{web, backend}}})
 	if err != nil {
 		t.Fatal(err)
 	}

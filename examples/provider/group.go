@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
@@ -60,7 +61,7 @@ func (g *Group) Snapshot(ctx context.Context) (pools.GroupSnapshot, error) {
 	for _, m := range f.Machines {
 		s.Instances = append(s.Instances, pools.Instance{
 			ID: m.ID, Group: g.of.Name, Market: pools.Market{InstanceType: "record", Zone: g.of.Path},
-			Weight: 1, State: pools.InstanceRunning, Launched: m.Launched,
+			Weight: 1, State: api.InstanceRunning, Launched: m.Launched,
 		})
 	}
 	return s, nil

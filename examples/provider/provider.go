@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/strictyaml"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 	"github.com/weirkeeper/weirkeeper/pools"
@@ -36,8 +37,8 @@ func ProviderKind() provider.Kind {
 		Selectors: []provider.Selector{{
 			Key: "folder", About: "machines that are records in a file", New: func() provider.Group { return new(Selector) },
 			Can: judge.Abilities{
-				Actions: []judge.ActionName{judge.Recreate, judge.Workflow},
-				Modes:   []judge.ModeType{judge.AgentHeartbeat},
+				Actions: []api.RepairAction{api.ActionRecreate, api.ActionWorkflow},
+				Modes:   []api.DetectionType{api.DetectAgentHeartbeat},
 			},
 		}},
 		Open: open,

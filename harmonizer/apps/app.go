@@ -1,8 +1,8 @@
 package apps
 
 import (
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/known"
-	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
 // rowState is the state of an app's row.
@@ -27,7 +27,7 @@ const (
 type app struct {
 	id   known.AppID
 	row  rowState
-	want message.App // the last readable row; its Name is always set
+	want api.App // the last readable row; its Name is always set
 
 	pass      uint32  // pass in which the row was last read
 	outdated  uint32  // pass in which Updated came
@@ -55,7 +55,7 @@ type app struct {
 // pool has the apps of one pool.
 type pool struct {
 	apps     []*app
-	total    Totals
+	total    api.PoolTotals
 	revision uint64
 }
 
@@ -65,7 +65,7 @@ func (a *app) rowless() bool { return a.row == rowUnknown || a.row == rowVanishe
 func (a *app) name() string { return a.want.Name }
 
 func (a *app) expected() int {
-	if a.row != rowPresent || a.want.State == message.AppStopped {
+	if a.row != rowPresent || a.want.State == api.AppStopped {
 		return 0
 	}
 	return a.want.Instances
@@ -96,15 +96,15 @@ type slot struct {
 	category category // as counted in the sums
 	extra    int      // as counted in the sums: copies that should not run
 
-	cause   Why     // of its last loss
-	start   Rule    // rule that requests a start
-	why     Why     // reason of the start
-	missing instant // missing since; 0: not missing
-	pending instant // a start was sent: no further start before this time
-	sent    instant // the same for a confirmed start; 0: none, or it was answered
-	grace   instant // it was stopped: no start before this time
-	hold    Rule    // the latest reported rule that it waits for
-	silent  instant // when it was lost with a silent node; 0: not. Owned by disruptionLimit
+	cause   api.AppReason // of its last loss
+	start   api.AppRule   // rule that requests a start
+	why     api.AppReason // reason of the start
+	missing instant       // missing since; 0: not missing
+	pending instant       // a start was sent: no further start before this time
+	sent    instant       // the same for a confirmed start; 0: none, or it was answered
+	grace   instant       // it was stopped: no start before this time
+	hold    api.AppRule   // the latest reported rule that it waits for
+	silent  instant       // when it was lost with a silent node; 0: not. Owned by disruptionLimit
 
 	backoff
 	exited []string // instances of the latest exits, newest last
@@ -113,7 +113,7 @@ type slot struct {
 	liveCopies liveCopies
 
 	wake   instant // its next deadline
-	note   *Finding
+	note   *api.AppFinding
 	noteAt instant
 
 	prev, next    *slot // of the app's list
@@ -124,12 +124,12 @@ type slot struct {
 // one that should run again, or one that another harmonizer stopped.
 type extra struct {
 	id    string
-	rule  Rule // empty: it should run, by the state of this machine
-	why   Why
-	hold  Rule    // the latest reported rule that it waits for
-	until instant // a stop was sent: no further stop before this time
-	sent  instant // the same for a confirmed stop
-	alone instant // since then its stop waits only for another index; 0: not
+	rule  api.AppRule // empty: it should run, by the state of this machine
+	why   api.AppReason
+	hold  api.AppRule // the latest reported rule that it waits for
+	until instant     // a stop was sent: no further stop before this time
+	sent  instant     // the same for a confirmed stop
+	alone instant     // since then its stop waits only for another index; 0: not
 }
 
 // stopKey is a copy with a queued stop.
@@ -158,7 +158,7 @@ func (s *slot) find(id string) *extra {
 }
 
 func (s *slot) renew() {
-	s.cause, s.crashes, s.givenUp = WhyNew, 0, false
+	s.cause, s.crashes, s.givenUp = api.WhyNew, 0, false
 	s.pending, s.sent, s.restart, s.grace, s.healthy = 0, 0, 0, 0, 0
 	s.hold = ""
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
@@ -35,9 +36,9 @@ func full(tb testing.TB, n int) (*Machine, []Heartbeat, time.Time) {
 
 func addRows(m *Machine, now time.Time, n int) (longest time.Duration) {
 	for i := 0; i < n; i += 500 {
-		var rows []message.App
+		var rows []api.App
 		for j := i; j < min(i+500, n); j++ {
-			rows = append(rows, message.App{Name: fmt.Sprintf("app%d", j), Pool: "p", Version: "v1", Instances: 1})
+			rows = append(rows, api.App{Name: fmt.Sprintf("app%d", j), Pool: "p", Version: "v1", Instances: 1})
 		}
 		longest = max(longest, took(m, now, ExpectedRows{rows}))
 	}
@@ -46,10 +47,10 @@ func addRows(m *Machine, now time.Time, n int) (longest time.Duration) {
 
 func nodes(n int) (beats []Heartbeat) {
 	for i := 0; i < n; i += 100 {
-		var list []message.Beat
+		var list []api.Beat
 		for j := i; j < min(i+100, n); j++ {
-			list = append(list, message.Beat{Partition: "default", App: fmt.Sprintf("app%d", j), Version: "v1",
-				Instance: fmt.Sprintf("%032x", j), State: message.Running, Since: 1})
+			list = append(list, api.Beat{Partition: "default", App: fmt.Sprintf("app%d", j), Version: "v1",
+				Instance: fmt.Sprintf("%032x", j), State: api.CopyRunning, Since: 1})
 		}
 		beats = append(beats, beat(fmt.Sprintf("node%d", i/100), list...))
 	}
@@ -177,13 +178,13 @@ func BenchmarkExplain(b *testing.B) {
 			m, now := NewMachine(Config{DisruptionLimit: 1}.WithDefaults()), start()
 			m.Step(now, BusUp{})
 			m.Step(now, Lead{})
-			m.Step(now, ExpectedRows{[]message.App{{Name: "web", Pool: "p", Version: "v1", Instances: message.MaxInstances}}})
+			m.Step(now, ExpectedRows{[]api.App{{Name: "web", Pool: "p", Version: "v1", Instances: message.MaxInstances}}})
 			m.Step(now, ExpectedComplete{})
 			for i := 0; running && i < message.MaxInstances; i += 100 {
-				var list []message.Beat
+				var list []api.Beat
 				for j := range 100 {
-					list = append(list, message.Beat{App: "web", Version: "v1", Instance: fmt.Sprintf("%032x", i+j), Index: i + j,
-						State: message.Running, Since: 1})
+					list = append(list, api.Beat{App: "web", Version: "v1", Instance: fmt.Sprintf("%032x", i+j), Index: i + j,
+						State: api.CopyRunning, Since: 1})
 				}
 				m.Step(now, beat(fmt.Sprintf("node%d", i/100), list...))
 			}
@@ -193,7 +194,7 @@ func BenchmarkExplain(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				if e, ok := m.View().Explain(now, "web"); !ok || e.Count.Expected != message.MaxInstances {
-					b.Fatalf("%+v", e.Summary)
+					b.Fatalf("%+v", e.AppSummary)
 				}
 			}
 		})

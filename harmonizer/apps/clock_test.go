@@ -6,7 +6,7 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/api"
 )
 
 // stepped returns now as time.Now would return it after the wall clock was set by by. The
@@ -33,7 +33,7 @@ func TestClocksMayBeSet(t *testing.T) {
 				apply := func(ev Event) []Nudge { return settle(m, now, ev) }
 				apply(BusUp{})
 				apply(Lead{})
-				apply(ExpectedRows{[]message.App{{Name: "web", Pool: "p", Version: "v1", Instances: 8}}})
+				apply(ExpectedRows{[]api.App{{Name: "web", Pool: "p", Version: "v1", Instances: 8}}})
 				apply(ExpectedComplete{ValidFor: 3 * time.Minute})
 				run := func(d time.Duration, beats bool) (started []time.Duration) {
 					for at := time.Duration(0); at < d; at += time.Second {
@@ -60,7 +60,7 @@ func TestClocksMayBeSet(t *testing.T) {
 				if got := run(25*time.Second, false); len(got) != 1 || got[0] != 21*time.Second {
 					t.Errorf("nudged %v after the last beat but 10 s, want it once, at 21 s", got)
 				}
-				apply(Exit{Exited: message.Exited{App: "web", Version: "v1", Instance: "i7", Index: 7, Reason: message.ReasonCrashed, CrashedAt: node.Unix()}})
+				apply(Exit{Exited: api.Exited{App: "web", Version: "v1", Instance: "i7", Index: 7, Reason: api.ExitCrashed, CrashedAt: node.Unix()}})
 				if c := m.View().Crashes("web"); len(c) != 1 || !c[0].At.Equal(now) {
 					t.Errorf("Crashes = %+v, want one, now", c)
 				}
@@ -70,9 +70,9 @@ func TestClocksMayBeSet(t *testing.T) {
 }
 
 func nodeBeat(now time.Time, n int) Heartbeat {
-	beats := make([]message.Beat, n)
+	beats := make([]api.Beat, n)
 	for i := range beats {
-		beats[i] = message.Beat{App: "web", Version: "v1", Instance: fmt.Sprint("i", i), Index: i, State: message.Running,
+		beats[i] = api.Beat{App: "web", Version: "v1", Instance: fmt.Sprint("i", i), Index: i, State: api.CopyRunning,
 			Since: float64(now.Unix())}
 	}
 	return beat("n1", beats...)
@@ -86,7 +86,7 @@ func TestMemoryOfAnotherClock(t *testing.T) {
 			now := start()
 			boot := func(m *Machine, lead Lead) {
 				settle(m, now, BusUp{})
-				settle(m, now, ExpectedRows{[]message.App{{Name: "web", Pool: "p", Version: "v1", Instances: 1}}})
+				settle(m, now, ExpectedRows{[]api.App{{Name: "web", Pool: "p", Version: "v1", Instances: 1}}})
 				settle(m, now, ExpectedComplete{})
 				settle(m, now, lead)
 			}

@@ -6,28 +6,11 @@ import (
 	"slices"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/api"
 )
 
-// Totals are sums over apps, with the names of the health manager's varz.
-type Totals struct {
-	Apps             int     `json:"apps"`              // with a row
-	StartedApps      int     `json:"started_apps"`      // apps that should run
-	Instances        int     `json:"instances"`         // of apps with a row
-	StartedInstances int     `json:"started_instances"` // instances that should run: the sum of the next four
-	Running          int     `json:"running_instances"`
-	Missing          int     `json:"missing_instances"`
-	Crashed          int     `json:"crashed_instances"`
-	Flapping         int     `json:"flapping_instances"`
-	Extra            int     `json:"extra_instances"`   // copies that should not run
-	Rowless          int     `json:"rowless_instances"` // part of Extra: the app has no row and was not deleted
-	Crashes          int     `json:"crashes"`           // lines of the crash tables
-	Memory           float64 `json:"memory"`            // MB, of Instances
-	StartedMemory    float64 `json:"started_memory"`    // MB, of StartedInstances
-}
-
-// add adds o sign times.
-func (t *Totals) add(o Totals, sign int) {
+// addTotals adds o sign times.
+func addTotals(t *api.PoolTotals, o api.PoolTotals, sign int) {
 	t.Apps += sign * o.Apps
 	t.StartedApps += sign * o.StartedApps
 	t.Instances += sign * o.Instances
@@ -48,8 +31,8 @@ func (t *Totals) add(o Totals, sign int) {
 
 // totals returns the app's part of the sums. Each desired index is in one of Running, Missing,
 // Crashed and Flapping.
-func (a *app) totals() Totals {
-	t := Totals{
+func (a *app) totals() api.PoolTotals {
+	t := api.PoolTotals{
 		Missing:  int(a.tally[missing]),
 		Crashed:  int(a.tally[crashed]),
 		Flapping: int(a.tally[flapping]),
@@ -65,17 +48,17 @@ func (a *app) totals() Totals {
 	t.Apps, t.Instances, t.Memory = 1, a.want.Instances, float64(a.want.Instances)*a.want.Mem
 	t.StartedInstances = a.expected()
 	t.Running = t.StartedInstances - t.Missing - t.Crashed - t.Flapping
-	if a.want.State != message.AppStopped {
+	if a.want.State != api.AppStopped {
 		t.StartedApps, t.StartedMemory = 1, t.Memory
 	}
 	return t
 }
 
 // counts returns the app's line. Extra counts copies.
-func (a *app) counts() message.AppCount {
+func (a *app) counts() api.AppCount {
 	t := a.totals()
 	n := float64(t.StartedInstances)
-	return message.AppCount{
+	return api.AppCount{
 		Expected: t.StartedInstances,
 		Running:  t.Running,
 		Missing:  t.Missing,
@@ -92,8 +75,8 @@ func (a *app) counts() message.AppCount {
 // ever named has no counts. A deleted app stays until its last copy is gone. If an app's row
 // is unreadable and no earlier row is known, its count is unknown, not zero. Then the counts
 // of its pool are incomplete; if its pool is unknown too, those of every pool are.
-func (v View) Counts(now time.Time, name string) message.Counts {
-	c := message.Counts{Pool: name, At: now, Apps: map[string]message.AppCount{}}
+func (v View) Counts(now time.Time, name string) api.InstanceCounts {
+	c := api.InstanceCounts{Pool: name, At: now, Apps: map[string]api.AppCount{}}
 	if c.Complete, c.Why = v.Complete(); c.Complete {
 		c.Complete, c.Why = v.countable(name)
 	}
@@ -132,8 +115,8 @@ func (v View) Pools() []string { return slices.Sorted(maps.Keys(v.m.apps.pools))
 
 // Totals returns the sums of each pool and of all apps, including apps with an unknown pool.
 // Its cost does not depend on the number of apps.
-func (v View) Totals() (pools map[string]Totals, all Totals) {
-	pools = make(map[string]Totals, len(v.m.apps.pools))
+func (v View) Totals() (pools map[string]api.PoolTotals, all api.PoolTotals) {
+	pools = make(map[string]api.PoolTotals, len(v.m.apps.pools))
 	for name, p := range v.m.apps.pools {
 		pools[name] = p.total
 	}
@@ -142,15 +125,15 @@ func (v View) Totals() (pools map[string]Totals, all Totals) {
 
 // Sums returns, for each value of a label, the sums of the apps with that value. Its work is
 // proportional to all apps.
-func (v View) Sums(label string) map[string]Totals {
-	out := map[string]Totals{}
+func (v View) Sums(label string) map[string]api.PoolTotals {
+	out := map[string]api.PoolTotals{}
 	for _, a := range v.m.apps.list {
 		if a == nil {
 			continue
 		}
 		if value, ok := a.want.Labels[label]; ok {
 			t := out[value]
-			t.add(a.totals(), 1)
+			addTotals(&t, a.totals(), 1)
 			out[value] = t
 		}
 	}

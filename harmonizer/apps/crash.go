@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/api"
 )
 
 // backoff implements the rules exit_crashed, flapping, give_up and decay for one index. The
@@ -21,7 +21,7 @@ type backoff struct {
 }
 
 // crashed counts a crash of an app's index and returns the rule that answers it.
-func (b *backoff) crashed(cfg *Config, now instant, app string, index int) Rule {
+func (b *backoff) crashed(cfg *Config, now instant, app string, index int) api.AppRule {
 	if now > b.calmSince().add(cfg.FlappingTimeout) {
 		b.crashes = 0
 	}
@@ -30,12 +30,12 @@ func (b *backoff) crashed(cfg *Config, now instant, app string, index int) Rule 
 	switch most := *cfg.GiveupCrashNumber; {
 	case most > 0 && b.crashes > most:
 		b.givenUp = true
-		return RuleGiveUp
+		return api.AppRuleGiveUp
 	case b.crashes > *cfg.FlappingDeath:
 		b.restart = now.add(b.delay(cfg, app, index))
-		return RuleFlapping
+		return api.AppRuleFlapping
 	}
-	return RuleExitCrashed
+	return api.AppRuleExitCrashed
 }
 
 // calmSince returns since when the index could run without a crash. A restart delay does not
@@ -119,22 +119,9 @@ func noise(most time.Duration, app string, index, crashes int) time.Duration {
 // perTable bounds the crash table of an app. It keeps the newest.
 const perTable = 100
 
-// Crash is a line of an app's crash table.
-type Crash struct {
-	Instance    string         `json:"instance"`
-	Index       int            `json:"index"`
-	Version     string         `json:"version"`
-	Node        string         `json:"node,omitempty"`
-	At          time.Time      `json:"at"`    // time of receipt
-	Since       float64        `json:"since"` // unix seconds, as reported by the node; 0: not reported
-	Reason      message.Reason `json:"reason"`
-	Status      *int           `json:"exit_status,omitempty"` // nil: unknown
-	Description string         `json:"exit_description,omitempty"`
-}
-
 // crash is a Crash with its instant.
 type crash struct {
-	Crash
+	api.AppCrash
 	at instant
 }
 
@@ -142,7 +129,7 @@ type crash struct {
 type crashTable []crash
 
 // add appends a line, or completes the existing line of the same copy.
-func (t *crashTable) add(c Crash, now instant) {
+func (t *crashTable) add(c api.AppCrash, now instant) {
 	i := slices.IndexFunc(*t, func(o crash) bool { return o.Instance == c.Instance })
 	if i >= 0 {
 		o := &(*t)[i]

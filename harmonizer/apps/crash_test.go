@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/weirkeeper/weirkeeper/api"
 )
 
 // TestBackoff: by default the first crash is answered at once, later ones with growing delays,
@@ -12,7 +14,7 @@ func TestBackoff(t *testing.T) {
 	cfg := steady()
 	type step struct {
 		after time.Duration
-		rule  Rule
+		rule  api.AppRule
 		delay time.Duration
 	}
 	for _, tt := range []struct {
@@ -20,11 +22,11 @@ func TestBackoff(t *testing.T) {
 		steps []step
 	}{
 		{"one after the other", []step{
-			{0, RuleExitCrashed, 0}, {time.Second, RuleFlapping, 60 * time.Second}, {61 * time.Second, RuleFlapping, 120 * time.Second},
-			{121 * time.Second, RuleFlapping, 240 * time.Second}, {241 * time.Second, RuleGiveUp, 0}}},
-		{"calm in between", []step{{0, RuleExitCrashed, 0}, {501 * time.Second, RuleExitCrashed, 0}}},
-		{"a restart delay is no calm", []step{{0, RuleExitCrashed, 0}, {time.Second, RuleFlapping, 60 * time.Second},
-			{559 * time.Second, RuleFlapping, 120 * time.Second}}},
+			{0, api.AppRuleExitCrashed, 0}, {time.Second, api.AppRuleFlapping, 60 * time.Second}, {61 * time.Second, api.AppRuleFlapping, 120 * time.Second},
+			{121 * time.Second, api.AppRuleFlapping, 240 * time.Second}, {241 * time.Second, api.AppRuleGiveUp, 0}}},
+		{"calm in between", []step{{0, api.AppRuleExitCrashed, 0}, {501 * time.Second, api.AppRuleExitCrashed, 0}}},
+		{"a restart delay is no calm", []step{{0, api.AppRuleExitCrashed, 0}, {time.Second, api.AppRuleFlapping, 60 * time.Second},
+			{559 * time.Second, api.AppRuleFlapping, 120 * time.Second}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var b backoff
@@ -36,7 +38,7 @@ func TestBackoff(t *testing.T) {
 				if b.restart != 0 {
 					delay = time.Duration(b.restart - now)
 				}
-				if rule != s.rule || delay != s.delay || b.givenUp != (s.rule == RuleGiveUp) {
+				if rule != s.rule || delay != s.delay || b.givenUp != (s.rule == api.AppRuleGiveUp) {
 					t.Errorf("crash %d: %s after %v, given up %v, want %s after %v", i+1, rule, delay, b.givenUp, s.rule, s.delay)
 				}
 			}
@@ -79,12 +81,12 @@ func TestBackoffMerges(t *testing.T) {
 func TestCrashTable(t *testing.T) {
 	var table crashTable
 	for i := range perTable + 2 {
-		table.add(Crash{Instance: fmt.Sprint("i", i)}, instant(i+1))
+		table.add(api.AppCrash{Instance: fmt.Sprint("i", i)}, instant(i+1))
 	}
 	if len(table) != perTable || table[0].Instance != "i2" {
 		t.Fatalf("%d lines from %s, want %d from i2", len(table), table[0].Instance, perTable)
 	}
-	table.add(Crash{Instance: "i2", Description: "out of memory", Status: new(137)}, 500)
+	table.add(api.AppCrash{Instance: "i2", Description: "out of memory", Status: new(137)}, 500)
 	if len(table) != perTable || table.description("i2") != "out of memory" || table[0].at != 3 {
 		t.Errorf("a second report of i2 made %+v of %d lines", table[0], len(table))
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/known"
 	"github.com/weirkeeper/weirkeeper/harmonizer/queue"
 )
@@ -44,7 +45,7 @@ func (d *dispatch) start(l *evaluation) {
 	s.start, s.why = l.start, l.why
 	if s.missing == 0 {
 		s.missing = d.clock.now
-		d.journal.note(s, Finding{Kind: KindMissing, Why: l.why, Version: s.app.want.Version, Rule: l.start})
+		d.journal.note(s, api.AppFinding{Kind: api.AppFindingMissing, Why: l.why, Version: s.app.want.Version, Rule: l.start})
 	}
 	if h, held := l.holdStart(judging); held {
 		d.starts.Remove(s.indexKey())
@@ -60,12 +61,12 @@ func (d *dispatch) start(l *evaluation) {
 // waits reports once what a start waits for, and sets a deadline for the index.
 func (d *dispatch) waits(s *slot, h hold) {
 	d.wakes.slot(s, h.until)
-	if s.hold == h.rule || h.rule == RuleKeepAlive { // the start itself was reported
+	if s.hold == h.rule || h.rule == api.AppRuleKeepAlive { // the start itself was reported
 		return
 	}
 	s.hold = h.rule
-	f := Finding{Kind: KindNotNudged, Why: h.why, Version: s.app.want.Version, Rule: h.rule, Until: d.clock.time(h.until)}
-	if h.rule == RuleFlapping || h.rule == RuleGiveUp {
+	f := api.AppFinding{Kind: api.AppFindingNotNudged, Why: h.why, Version: s.app.want.Version, Rule: h.rule, Until: d.clock.time(h.until)}
+	if h.rule == api.AppRuleFlapping || h.rule == api.AppRuleGiveUp {
 		f.Detail = s.app.crashes.description(s.lastExit())
 	}
 	d.journal.note(s, f)
@@ -89,7 +90,7 @@ func (d *dispatch) stopExtras(l *evaluation) {
 		x := left[id]
 		delete(left, id)
 		if x.id = id; x.rule == "" { // new, or named only by another harmonizer
-			d.journal.note(s, Finding{Kind: KindExtra, Why: c.why, Version: c.copy.Version(), Instance: id, Node: c.copy.Node(), Rule: c.rule})
+			d.journal.note(s, api.AppFinding{Kind: api.AppFindingExtra, Why: c.why, Version: c.copy.Version(), Instance: id, Node: c.copy.Node(), Rule: c.rule})
 		}
 		x.rule, x.why = c.rule, c.why
 		d.stop(l, c, &x)
@@ -125,11 +126,11 @@ func (d *dispatch) stop(l *evaluation, c *surplus, x *extra) {
 		d.stops.Remove(key)
 		d.wakes.slot(s, h.until)
 	}
-	if h.rule == "" || x.hold == h.rule || h.rule == RuleQueue || h.rule == RuleKeepAlive {
+	if h.rule == "" || x.hold == h.rule || h.rule == api.AppRuleQueue || h.rule == api.AppRuleKeepAlive {
 		return
 	}
 	x.hold = h.rule
-	d.journal.note(s, Finding{Kind: KindNotNudged, Why: h.why, Version: c.copy.Version(), Instance: x.id, Node: c.copy.Node(),
+	d.journal.note(s, api.AppFinding{Kind: api.AppFindingNotNudged, Why: h.why, Version: c.copy.Version(), Instance: x.id, Node: c.copy.Node(),
 		Rule: h.rule, Until: d.clock.time(h.until)})
 }
 
@@ -215,11 +216,11 @@ func (d *dispatch) sendStart(p indexKey) bool {
 	}
 	s.pending, s.hold = d.clock.in(d.cfg.startKeepAlive()), ""
 	d.wakes.slot(s, s.pending)
-	if s.start == RuleFlapping { // if there is no answer, the next start waits for the same delay
+	if s.start == api.AppRuleFlapping { // if there is no answer, the next start waits for the same delay
 		s.restart = d.clock.in(s.delay(d.cfg, s.app.name(), s.index))
 	}
 	d.memory.markChanged(s.app)
-	if p := d.appNudges(s.app); s.start == RuleFlapping {
+	if p := d.appNudges(s.app); s.start == api.AppRuleFlapping {
 		p.restarts = append(p.restarts, s)
 	} else {
 		p.starts = append(p.starts, s)
@@ -250,7 +251,7 @@ func (d *dispatch) sendStop(k stopKey) bool {
 	}
 	x.until, x.hold = d.clock.in(d.cfg.NudgeKeepAlive), ""
 	d.rules.evaluation.standInCount = standInCount{}
-	if x.rule == RuleDuplicate {
+	if x.rule == api.AppRuleDuplicate {
 		s.liveCopies.toStop = x.id
 	}
 	d.wakes.slot(s, x.until)

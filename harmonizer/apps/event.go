@@ -3,13 +3,13 @@ package apps
 import (
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/api"
 )
 
 // Event is an input of a Machine: one of the types below.
 type Event interface{ event() }
 
-// Heartbeat is a node's list of its copies: a message.Heartbeat as it came from the bus. A
+// Heartbeat is a node's list of its copies: a api.Heartbeat as it came from the bus. A
 // malformed one changes nothing, nor does one of another node than its subject. It becomes a
 // finding of KindRefused, with the reason "bad_" and the message.Cause.
 type Heartbeat struct {
@@ -20,7 +20,7 @@ type Heartbeat struct {
 // Exit reports that a copy ended. An exit from a node that does not run the copy is refused like
 // a heartbeat of another node.
 type Exit struct {
-	message.Exited
+	api.Exited
 	Node string // in the subject; empty: the legacy subject
 }
 
@@ -42,7 +42,7 @@ type Confirmed struct {
 type ExpectedBegin struct{}
 
 // ExpectedRows has rows of the expected state: new, changed or unchanged.
-type ExpectedRows struct{ Rows []message.App }
+type ExpectedRows struct{ Rows []api.App }
 
 // ExpectedUnreadable: the row exists but is unreadable. The row that was known before stays.
 // Without one the app is neither started nor stopped.

@@ -6,81 +6,16 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/known"
-	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/pools/liveness"
 )
-
-// Summary is the short state of one app.
-type Summary struct {
-	Name     string               `json:"name"`
-	Pool     string               `json:"pool,omitempty"`
-	Expected bool                 `json:"expected"`          // it has a row
-	Problem  string               `json:"problem,omitempty"` // why it is neither started nor stopped
-	Version  string               `json:"version,omitempty"` // the live version
-	State    message.AppState     `json:"state,omitempty"`
-	Package  message.PackageState `json:"package_state,omitempty"`
-	Labels   map[string]string    `json:"labels,omitempty"`
-	Updated  time.Time            `json:"updated,omitzero"`
-	Count    message.AppCount     `json:"count"`
-}
 
 const (
 	perExplanation = 1000 // indices; bounds the size of a bus message
 	perIndex       = 100  // instances of one index
 	perApp         = 2000 // instances of all indices
 )
-
-// Explanation is the state of one app, with at most 1000 indices and 2000 instances. If there
-// are more, it has the indices in trouble first, then the lowest.
-type Explanation struct {
-	Summary
-	Indices []IndexStatus `json:"indices"` // in order: the desired ones, and those with a copy
-	Omitted int           `json:"omitted,omitempty"`
-}
-
-// IndexStatus is one index of an app.
-type IndexStatus struct {
-	Index     int        `json:"index"`
-	Desired   bool       `json:"desired"`
-	Instances []Instance `json:"instances,omitempty"` // at most 100 in order of id; copies that should not run are chosen first
-	Omitted   int        `json:"omitted,omitempty"`   // number of further instances
-	Missing   time.Time  `json:"missing_since,omitzero"`
-	NotBefore time.Time  `json:"not_before,omitzero"` // if missing: no start is sent earlier
-	Crashes   int        `json:"crashes,omitempty"`   // in a row
-	CrashedAt time.Time  `json:"crashed_at,omitzero"` // the last crash
-	GivenUp   bool       `json:"given_up,omitempty"`
-	Flapping  bool       `json:"flapping,omitempty"` // it counts as flapping
-
-	// If a start is due but not sent: the rule that holds it, the reason, and its deadline.
-	// Empty if no start is due.
-	Rule  Rule      `json:"rule,omitempty"`
-	Why   Why       `json:"why,omitempty"`
-	Until time.Time `json:"until,omitzero"`
-
-	Last   *Finding  `json:"last,omitempty"` // the newest finding
-	LastAt time.Time `json:"last_at,omitzero"`
-}
-
-// Instance is one copy of an app.
-type Instance struct {
-	ID      string        `json:"instance"`
-	Node    string        `json:"node"`
-	Version string        `json:"version"`
-	State   message.State `json:"state"`
-	Since   float64       `json:"since"`           // unix seconds, as reported by the node
-	Absent  time.Time     `json:"absent,omitzero"` // since then its node omits it
-	// Silent is the time of the node's latest heartbeat, if the node is silent. Whether the
-	// copy runs is then unknown.
-	Silent  time.Time `json:"silent_since,omitzero"`
-	Extra   Rule      `json:"extra,omitempty"`   // the rule that found that it should not run
-	Stopped bool      `json:"stopped,omitempty"` // its stop was sent
-
-	// Why its stop is not sent now, as in IndexStatus.
-	Rule  Rule      `json:"rule,omitempty"`
-	Why   Why       `json:"why,omitempty"`
-	Until time.Time `json:"until,omitzero"`
-}
 
 // View reads a Machine without changing its decisions. Like the methods of the Machine, its
 // methods must not run concurrently.
@@ -112,36 +47,28 @@ func (v View) PoolOf(name string) string {
 	return ""
 }
 
-// SilentNode is a node that missed two heartbeats, by the rule of package liveness.
-type SilentNode struct {
-	Node   string    `json:"node"`
-	Copies int       `json:"copies"`  // that it listed
-	Since  time.Time `json:"since"`   // time of its latest heartbeat
-	LostAt time.Time `json:"lost_at"` // then its copies are lost, and are started elsewhere
-}
-
 // Silent returns the silent nodes, including those lost in the last 10 minutes, in order of
 // name. While the bus is down it returns nil, because silence then means nothing.
-func (v View) Silent() (nodes []SilentNode) {
+func (v View) Silent() (nodes []api.SilentNode) {
 	if !v.m.bus.up {
 		return nil
 	}
 	for n := range v.m.known.Overdue(liveness.SilentAfter(v.m.cfg.HeartbeatPeriod)) {
-		nodes = append(nodes, SilentNode{n.Node, n.Copies, n.Since, n.Since.Add(v.m.cfg.DropletLost)})
+		nodes = append(nodes, api.SilentNode{Node: n.Node, Copies: n.Copies, Since: n.Since, LostAt: n.Since.Add(v.m.cfg.DropletLost)})
 	}
 	for node, at := range v.m.lost {
 		if v.m.clock.wall.Sub(at) > lostFor {
 			delete(v.m.lost, node)
 			continue
 		}
-		nodes = append(nodes, SilentNode{Node: node, Since: at.Add(-v.m.cfg.DropletLost), LostAt: at})
+		nodes = append(nodes, api.SilentNode{Node: node, Since: at.Add(-v.m.cfg.DropletLost), LostAt: at})
 	}
-	slices.SortFunc(nodes, func(a, b SilentNode) int { return cmp.Compare(a.Node, b.Node) })
+	slices.SortFunc(nodes, func(a, b api.SilentNode) int { return cmp.Compare(a.Node, b.Node) })
 	return nodes
 }
 
 // DisruptionLimit returns the state of the disruption limits.
-func (v View) DisruptionLimit() LimitStatus {
+func (v View) DisruptionLimit() api.LimitStatus {
 	s := v.m.limit.status()
 	v.m.rowLoss.report(&s)
 	v.m.rowStops.report(&s)
@@ -149,25 +76,25 @@ func (v View) DisruptionLimit() LimitStatus {
 }
 
 // Apps returns every app that is desired or reported by a node, in order of name.
-func (v View) Apps() []Summary {
-	out := make([]Summary, 0, len(v.m.apps.list))
+func (v View) Apps() []api.AppSummary {
+	out := make([]api.AppSummary, 0, len(v.m.apps.list))
 	for _, a := range v.m.apps.list {
 		if a != nil {
 			out = append(out, a.summary())
 		}
 	}
-	slices.SortFunc(out, func(a, b Summary) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(out, func(a, b api.AppSummary) int { return cmp.Compare(a.Name, b.Name) })
 	return out
 }
 
 // Explain returns the state of an app, and whether the app is known.
-func (v View) Explain(now time.Time, name string) (Explanation, bool) {
+func (v View) Explain(now time.Time, name string) (api.AppExplanation, bool) {
 	a := v.m.apps.lookup(name)
 	if a == nil {
-		return Explanation{}, false
+		return api.AppExplanation{}, false
 	}
 	v.m.clock.set(now)
-	e := Explanation{Summary: a.summary()}
+	e := api.AppExplanation{AppSummary: a.summary()}
 	var indices []int
 	indices, e.Omitted = v.explained(a)
 	room := perApp
@@ -227,7 +154,7 @@ func (v View) Flapping(name, version string) map[int]time.Time {
 	}
 	out := map[int]time.Time{}
 	for s := a.slots; s != nil; s = s.next {
-		if s.cause == WhyCrashed && v.m.rules.judge(a, s.index, s).category == flapping {
+		if s.cause == api.WhyCrashed && v.m.rules.judge(a, s.index, s).category == flapping {
 			out[s.index] = v.m.clock.time(s.crashedAt)
 		}
 	}
@@ -242,7 +169,7 @@ func (v View) Healthy(name, version string) (n int) {
 	}
 	for index := range v.m.known.Indices(a.id) {
 		for c := range v.m.known.Copies(a.id, index) {
-			if a.desires(index) && c.State() == message.Running && c.OfVersion(version) {
+			if a.desires(index) && c.State() == api.CopyRunning && c.OfVersion(version) {
 				n++
 				break
 			}
@@ -251,8 +178,8 @@ func (v View) Healthy(name, version string) (n int) {
 	return n
 }
 
-func (a *app) summary() Summary {
-	s := Summary{
+func (a *app) summary() api.AppSummary {
+	s := api.AppSummary{
 		Name:     a.name(),
 		Expected: a.has(),
 		Version:  a.want.Version,
@@ -284,9 +211,9 @@ func (v View) Size(name string) int {
 }
 
 // status explains an index, with at most room instances. It changes nothing.
-func (v View) status(a *app, index, room int) IndexStatus {
-	st := IndexStatus{Index: index, Desired: a.desires(index)}
-	s := slot{app: a, index: index, cause: WhyNew}
+func (v View) status(a *app, index, room int) api.IndexStatus {
+	st := api.IndexStatus{Index: index, Desired: a.desires(index)}
+	s := slot{app: a, index: index, cause: api.WhyNew}
 	if is := v.m.apps.slots[at(a.id, index)]; is != nil {
 		s = *is
 		s.liveCopies.listed = maps.Clone(is.liveCopies.listed) // rule duplicate changes them
@@ -298,7 +225,7 @@ func (v View) status(a *app, index, room int) IndexStatus {
 		st.Instances = append(st.Instances, v.instance(l, c))
 	}
 	st.Omitted = omitted
-	slices.SortFunc(st.Instances, func(a, b Instance) int { return cmp.Compare(a.ID, b.ID) })
+	slices.SortFunc(st.Instances, func(a, b api.AppInstance) int { return cmp.Compare(a.ID, b.ID) })
 	return st
 }
 
@@ -318,7 +245,7 @@ func (v View) listed(a *app, index int, surplus []surplus, room int) (copies []k
 	return copies, all - len(copies)
 }
 
-func (v View) explainStart(st *IndexStatus, l *evaluation) {
+func (v View) explainStart(st *api.IndexStatus, l *evaluation) {
 	s := l.slot
 	st.Missing, st.LastAt, st.CrashedAt = v.m.clock.time(s.missing), v.m.clock.time(s.noteAt), v.m.clock.time(s.crashedAt)
 	st.Crashes, st.GivenUp, st.Flapping = s.crashes, s.givenUp, l.category == flapping
@@ -338,8 +265,8 @@ func (v View) explainStart(st *IndexStatus, l *evaluation) {
 	st.Rule, st.Why, st.Until = h.rule, h.why, v.m.clock.time(h.until)
 }
 
-func (v View) instance(l *evaluation, c known.Copy) Instance {
-	in := Instance{ID: c.ID(), Node: c.Node(), Version: c.Version(), State: c.State(), Since: c.Since()}
+func (v View) instance(l *evaluation, c known.Copy) api.AppInstance {
+	in := api.AppInstance{ID: c.ID(), Node: c.Node(), Version: c.Version(), State: c.State(), Since: c.Since()}
 	in.Absent, _ = c.Absent()
 	if age := c.Silence(v.m.clock.wall); c.Received() && age > liveness.SilentAfter(v.m.cfg.HeartbeatPeriod) {
 		in.Silent = v.m.clock.wall.Add(-age)
@@ -375,16 +302,16 @@ func (v View) Crashed(name string, index int) (known, crashed bool) {
 
 // Crashes returns the crash table of an app, oldest first. It has at most 100 lines, all
 // within FlappingTimeout.
-func (v View) Crashes(name string) []Crash {
+func (v View) Crashes(name string) []api.AppCrash {
 	a := v.m.apps.lookup(name)
 	if a == nil {
 		return nil
 	}
-	var out []Crash
+	var out []api.AppCrash
 	for _, c := range a.crashes {
 		if c.at.add(v.m.cfg.FlappingTimeout) >= v.m.clock.now {
 			c.At = v.m.clock.time(c.at)
-			out = append(out, c.Crash)
+			out = append(out, c.AppCrash)
 		}
 	}
 	return out

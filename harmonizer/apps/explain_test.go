@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/api"
 )
 
 // TestExplainIsBounded: for an app with very many indices, Explain returns those in trouble,
@@ -26,12 +26,12 @@ func TestExplainIsBounded(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			m, now := NewMachine(steady()), start()
 			m.Step(now, BusUp{})
-			m.Step(now, ExpectedRows{[]message.App{{Name: "web", Pool: "p", Version: "v1", Instances: n}}})
+			m.Step(now, ExpectedRows{[]api.App{{Name: "web", Pool: "p", Version: "v1", Instances: n}}})
 			m.Step(now, ExpectedComplete{})
-			var beats []message.Beat
+			var beats []api.Beat
 			for i := range n + test.beyond {
 				if i < n-test.missing || i >= n {
-					beats = append(beats, message.Beat{App: "web", Version: "v1", Instance: fmt.Sprint("i", i), Index: i, State: message.Running})
+					beats = append(beats, api.Beat{App: "web", Version: "v1", Instance: fmt.Sprint("i", i), Index: i, State: api.CopyRunning})
 				}
 			}
 			m.Step(now, beat("n1", beats...))
@@ -74,7 +74,7 @@ func TestRepairingWhileIncomplete(t *testing.T) {
 	now = now.Add(12 * time.Second)
 	m.Step(now, Tick{})
 	check("no rows yet", false, false)
-	m.Step(now, ExpectedRows{[]message.App{{Name: "web", Pool: "p", Version: "v1", Instances: 1}}})
+	m.Step(now, ExpectedRows{[]api.App{{Name: "web", Pool: "p", Version: "v1", Instances: 1}}})
 	m.Step(now, ExpectedComplete{})
 	check("both are complete", true, true)
 	m.Step(now, ExpectedLost{"the source is down"})
@@ -89,10 +89,10 @@ func TestSilentNodeIsReported(t *testing.T) {
 	c := steady()
 	m, now := NewMachine(c), start()
 	m.Step(now, BusUp{})
-	m.Step(now, ExpectedRows{[]message.App{{Name: "web", Pool: "p", Version: "v1", Instances: 1}}})
+	m.Step(now, ExpectedRows{[]api.App{{Name: "web", Pool: "p", Version: "v1", Instances: 1}}})
 	m.Step(now, ExpectedComplete{})
-	m.Step(now, beat("n1", message.Beat{App: "web", Version: "v1", Instance: "i0", State: message.Running}))
-	after := func(d time.Duration) ([]SilentNode, Instance) {
+	m.Step(now, beat("n1", api.Beat{App: "web", Version: "v1", Instance: "i0", State: api.CopyRunning}))
+	after := func(d time.Duration) ([]api.SilentNode, api.AppInstance) {
 		t.Helper()
 		at := now.Add(d)
 		m.Step(at, Tick{})
@@ -106,13 +106,13 @@ func TestSilentNodeIsReported(t *testing.T) {
 		t.Errorf("after 2.5 periods: %+v, its copy %+v, want it not silent", silent, in)
 	}
 	silent, in := after(c.HeartbeatPeriod*5/2 + time.Millisecond)
-	want := SilentNode{Node: "n1", Copies: 1, Since: now, LostAt: now.Add(c.DropletLost)}
+	want := api.SilentNode{Node: "n1", Copies: 1, Since: now, LostAt: now.Add(c.DropletLost)}
 	if len(silent) != 1 || silent[0] != want || !in.Silent.Equal(now) {
 		t.Errorf("beyond 2.5 periods: %+v, its copy silent since %v, want %+v", silent, in.Silent, want)
 	}
 	lostAt := now.Add(c.DropletLost + time.Second)
 	m.Step(lostAt, Tick{})
-	if silent, want := m.View().Silent(), (SilentNode{Node: "n1", Since: lostAt.Add(-c.DropletLost), LostAt: lostAt}); len(silent) != 1 || silent[0] != want {
+	if silent, want := m.View().Silent(), (api.SilentNode{Node: "n1", Since: lostAt.Add(-c.DropletLost), LostAt: lostAt}); len(silent) != 1 || silent[0] != want {
 		t.Errorf("a lost node: %+v, want %+v", silent, want)
 	}
 	m.Step(lostAt, beat("n1"))

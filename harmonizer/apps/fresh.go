@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/known"
 )
 
@@ -55,13 +56,13 @@ type gate struct {
 func (g *gate) closed() (hold, bool) {
 	switch {
 	case !g.acting && !g.repairing:
-		return hold{RuleFreshness, WhyIncomplete, 0}, true
+		return hold{api.AppRuleFreshness, api.WhyIncomplete, 0}, true
 	case !g.leading:
-		return hold{RuleFollow, WhyFollowing, 0}, true
-	case g.limit.state == LimitHeld:
-		return hold{RuleDisruptionLimit, WhyMassLoss, 0}, true
+		return hold{api.AppRuleFollow, api.WhyFollowing, 0}, true
+	case g.limit.state == api.LimitHeld:
+		return hold{api.AppRuleDisruptionLimit, api.WhyMassLoss, 0}, true
 	case g.limit.returning():
-		return hold{RuleDisruptionLimit, WhyReturning, 0}, true
+		return hold{api.AppRuleDisruptionLimit, api.WhyReturning, 0}, true
 	}
 	return hold{}, false
 }
@@ -72,7 +73,7 @@ func (g *gate) starts() (hold, bool) {
 	if h, closed := g.closed(); closed {
 		return h, true
 	}
-	return hold{RuleQueue, WhyInTurn, 0}, g.backlog.pending()
+	return hold{api.AppRuleQueue, api.WhyInTurn, 0}, g.backlog.pending()
 }
 
 // stops returns what stops wait for now. An incomplete expected state and a throttled limit
@@ -80,15 +81,15 @@ func (g *gate) starts() (hold, bool) {
 func (g *gate) stops() hold {
 	h, held := g.starts()
 	if !g.acting {
-		return hold{RuleFreshness, WhyIncomplete, 0}
+		return hold{api.AppRuleFreshness, api.WhyIncomplete, 0}
 	}
-	if !held && g.limit.state != LimitOff {
-		return hold{RuleDisruptionLimit, WhyMassLoss, 0}
+	if !held && g.limit.state != api.LimitOff {
+		return hold{api.AppRuleDisruptionLimit, api.WhyMassLoss, 0}
 	}
 	return h
 }
 
 // passesStops reports whether stops may leave now.
 func (g *gate) passesStops() bool {
-	return g.stops().rule == RuleQueue && !g.backlog.pending() && !g.rowLoss.copiesUncounted
+	return g.stops().rule == api.AppRuleQueue && !g.backlog.pending() && !g.rowLoss.copiesUncounted
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
@@ -50,11 +51,11 @@ func TestManyCopiesOnOneIndex(t *testing.T) {
 			m, now := NewMachine(Config{DisruptionLimit: 1}.WithDefaults()), start()
 			settle(m, now, BusUp{})
 			settle(m, now, Lead{})
-			settle(m, now, ExpectedRows{[]message.App{{Name: "web", Pool: "p", Version: "v1", Instances: tt.desired}}})
+			settle(m, now, ExpectedRows{[]api.App{{Name: "web", Pool: "p", Version: "v1", Instances: tt.desired}}})
 			settle(m, now, ExpectedComplete{})
-			beats := make([]message.Beat, n)
+			beats := make([]api.Beat, n)
 			for i := range beats {
-				beats[i] = message.Beat{App: "web", Version: "v1", Instance: fmt.Sprint("i", i), State: message.Running, Since: float64(1 + i)}
+				beats[i] = api.Beat{App: "web", Version: "v1", Instance: fmt.Sprint("i", i), State: api.CopyRunning, Since: float64(1 + i)}
 			}
 			hb, stopped := beat("n1", beats...), map[string]bool{}
 			began := processorTime(t)
@@ -95,13 +96,13 @@ func TestNudgesFitTheBus(t *testing.T) {
 	m, now := NewMachine(cfg), start()
 	settle(m, now, BusUp{})
 	settle(m, now, Lead{})
-	row := message.App{Name: name("a", 0), Pool: "p", Version: name("v", 0), Instances: 2 * n}
-	stopped := message.App{Name: name("b", 0), Pool: "p", Version: name("v", 0), Instances: 1, State: message.AppStopped}
-	settle(m, now, ExpectedRows{[]message.App{row, stopped}})
+	row := api.App{Name: name("a", 0), Pool: "p", Version: name("v", 0), Instances: 2 * n}
+	stopped := api.App{Name: name("b", 0), Pool: "p", Version: name("v", 0), Instances: 1, State: api.AppStopped}
+	settle(m, now, ExpectedRows{[]api.App{row, stopped}})
 	settle(m, now, ExpectedComplete{})
-	beats := make([]message.Beat, n)
+	beats := make([]api.Beat, n)
 	for i := range beats { // each of another version
-		beats[i] = message.Beat{App: stopped.Name, Version: name("w", i), Instance: name("i", i), Index: 2*n + i, State: message.Running}
+		beats[i] = api.Beat{App: stopped.Name, Version: name("w", i), Instance: name("i", i), Index: 2*n + i, State: api.CopyRunning}
 	}
 	settle(m, now, beat("n1", beats...))
 	var nudges []Nudge
@@ -137,8 +138,8 @@ func TestFollowerDropsMemoryOfRemovedApp(t *testing.T) {
 	settle(m, now, ExpectedComplete{})
 	for i := range 500 {
 		name := fmt.Sprint("app", i)
-		settle(m, now, ExpectedRows{[]message.App{{Name: name, Pool: "p", Version: "v1", Instances: 1}}})
-		settle(m, now, Exit{Exited: message.Exited{App: name, Version: "v1", Instance: "i", Reason: message.ReasonCrashed}})
+		settle(m, now, ExpectedRows{[]api.App{{Name: name, Pool: "p", Version: "v1", Instances: 1}}})
+		settle(m, now, Exit{Exited: api.Exited{App: name, Version: "v1", Instance: "i", Reason: api.ExitCrashed}})
 		settle(m, now, ExpectedGone{name})
 		now = now.Add(time.Second)
 		settle(m, now, Tick{})
@@ -155,9 +156,9 @@ func TestFollowerDropsMemoryOfRemovedApp(t *testing.T) {
 func TestNewLeaderReportsEarlierCrash(t *testing.T) {
 	m, now := NewMachine(steady()), start()
 	settle(m, now, BusUp{})
-	settle(m, now, ExpectedRows{[]message.App{{Name: "web", Pool: "p", Version: "v1", Instances: 1}}})
+	settle(m, now, ExpectedRows{[]api.App{{Name: "web", Pool: "p", Version: "v1", Instances: 1}}})
 	settle(m, now, ExpectedComplete{})
-	settle(m, now, Exit{Exited: message.Exited{App: "web", Version: "v1", Instance: "i", Reason: message.ReasonCrashed}})
+	settle(m, now, Exit{Exited: api.Exited{App: "web", Version: "v1", Instance: "i", Reason: api.ExitCrashed}})
 	settle(m, now, Lead{})
 	if mem := m.Memories(); len(mem) != 1 || len(mem[0].Indices) != 1 || mem[0].Indices[0].Crashes != 1 {
 		t.Errorf("Memories = %+v, want the crash", mem)

@@ -1,8 +1,8 @@
 package apps
 
 import (
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/known"
-	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
 // inventory has all apps that are desired or reported, the slots of their indices, and the
@@ -18,7 +18,7 @@ type inventory struct {
 	first    *slot // of all, in order of creation
 	last     *slot
 	pools    map[string]*pool
-	total    Totals          // of all apps
+	total    api.PoolTotals  // of all apps
 	unread   map[string]bool // apps in rowUnreadable
 	revision uint64          // of changes to the counts of all pools
 }
@@ -65,7 +65,7 @@ func (in *inventory) ensure(id known.AppID, name string) *app {
 	for int(id) >= len(in.list) {
 		in.list = append(in.list, nil)
 	}
-	a := &app{id: id, want: message.App{Name: name}, seen: in.clock.now, rowlessAt: in.source.trust(in.clock.now)}
+	a := &app{id: id, want: api.App{Name: name}, seen: in.clock.now, rowlessAt: in.source.trust(in.clock.now)}
 	in.list[id] = a
 	in.known.Hold(id)
 	return a
@@ -85,7 +85,7 @@ func (in *inventory) slot(a *app, index int) *slot {
 	if s := in.slots[key]; s != nil {
 		return s
 	}
-	s := &slot{app: a, index: index, cause: WhyNew}
+	s := &slot{app: a, index: index, cause: api.WhyNew}
 	if a.desires(index) {
 		s.category = running
 	}
@@ -138,7 +138,7 @@ func (in *inventory) join(a *app, name string) {
 	in.leave(a)
 	a.pool, a.at = p, len(p.apps)
 	p.apps = append(p.apps, a)
-	p.total.add(a.totals(), 1)
+	addTotals(&p.total, a.totals(), 1)
 	p.revision++
 }
 
@@ -151,7 +151,7 @@ func (in *inventory) leave(a *app) {
 	p.apps[a.at], last.at = last, a.at
 	p.apps[len(p.apps)-1] = nil
 	p.apps = p.apps[:len(p.apps)-1]
-	p.total.add(a.totals(), -1)
+	addTotals(&p.total, a.totals(), -1)
 	p.revision++
 	a.pool = nil
 }
@@ -164,11 +164,11 @@ func (in *inventory) recount(a *app, change func()) {
 	if before == after {
 		return
 	}
-	in.total.add(before, -1)
-	in.total.add(after, 1)
+	addTotals(&in.total, before, -1)
+	addTotals(&in.total, after, 1)
 	if a.pool != nil {
-		a.pool.total.add(before, -1)
-		a.pool.total.add(after, 1)
+		addTotals(&a.pool.total, before, -1)
+		addTotals(&a.pool.total, after, 1)
 		a.pool.revision++
 	}
 }

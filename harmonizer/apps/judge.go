@@ -3,6 +3,8 @@ package apps
 import (
 	"cmp"
 	"slices"
+
+	"github.com/weirkeeper/weirkeeper/api"
 )
 
 // processBacklog processes a bounded part of the backlog. Ended copies come before indices,
@@ -84,7 +86,7 @@ func (m *Machine) needsSlot(l *evaluation) bool {
 // stays.
 func (m *Machine) recover(s *slot, served bool) {
 	if s.missing != 0 && served {
-		m.journal.note(s, Finding{Kind: KindRecovered, Version: s.app.want.Version, Rule: s.start})
+		m.journal.note(s, api.AppFinding{Kind: api.AppFindingRecovered, Version: s.app.want.Version, Rule: s.start})
 	}
 	if s.missing != 0 || s.restart != 0 || s.givenUp || s.silent != 0 {
 		m.dispatch.starts.Remove(s.indexKey())
@@ -92,7 +94,7 @@ func (m *Machine) recover(s *slot, served bool) {
 		s.missing, s.pending, s.sent, s.restart, s.grace, s.hold, s.givenUp = 0, 0, 0, 0, 0, "", false
 		m.memory.markChanged(s.app)
 	}
-	s.start, s.cause = "", WhyNew
+	s.start, s.cause = "", api.WhyNew
 	if served && s.crashes > 0 {
 		m.decay(s)
 	}
@@ -107,7 +109,7 @@ func (m *Machine) decay(s *slot) {
 		return
 	}
 	m.memory.markChanged(s.app)
-	m.journal.note(s, Finding{Kind: KindDecayed, Version: s.app.want.Version, Rule: RuleDecay})
+	m.journal.note(s, api.AppFinding{Kind: api.AppFindingDecayed, Version: s.app.want.Version, Rule: api.AppRuleDecay})
 }
 
 // retry ends giving up and restart delays of one index, or of all indices of an app.
@@ -123,7 +125,7 @@ func (m *Machine) retry(ev Retry) {
 		s.backoff.retry()
 		s.hold = ""
 		m.memory.markChanged(a)
-		m.journal.note(s, Finding{Kind: KindRetried, Why: WhyOrdered, Version: a.want.Version, Rule: RuleGiveUp})
+		m.journal.note(s, api.AppFinding{Kind: api.AppFindingRetried, Why: api.WhyOrdered, Version: a.want.Version, Rule: api.AppRuleGiveUp})
 		m.backlog.mark(s.indexKey())
 	}
 }
@@ -147,7 +149,7 @@ type backlog struct {
 type ending struct {
 	app       *app
 	endedCopy *endedCopy // nil for a copy lost by silence
-	why       Why
+	why       api.AppReason
 	index     int32
 	renewed   uint32
 	serving   bool // it was of the live version, on a desired index

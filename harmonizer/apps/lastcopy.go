@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/known"
-	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/pools/liveness"
 )
 
@@ -27,12 +27,12 @@ import (
 // A stop is under way until its keep-alive ends, even if the copy should run again by then.
 func (l *evaluation) lastCopy() (hold, bool) {
 	state := l.stop.copy.State()
-	if l.app.expected() == 0 || state != message.Running && state != message.Evacuating {
+	if l.app.expected() == 0 || state != api.CopyRunning && state != api.CopyEvacuating {
 		return hold{}, false
 	}
 	if !l.anotherConfirmed() {
 		l.evaluateWithin(l.cfg.HeartbeatPeriod / 4) // no event follows when a node lists the copy again
-		return hold{RuleLastCopy, WhyUnconfirmed, 0}, true
+		return hold{api.AppRuleLastCopy, api.WhyUnconfirmed, 0}, true
 	}
 	without := l.known.Uncovered(l.app.id)
 	if without == 0 {
@@ -41,10 +41,10 @@ func (l *evaluation) lastCopy() (hold, bool) {
 	l.alone = true
 	switch until := cmp.Or(l.sent.alone, l.clock.now).add(l.cfg.stopPatience()); {
 	case until > l.clock.now:
-		return hold{RuleLastCopy, WhyOtherMissing, until}, true
+		return hold{api.AppRuleLastCopy, api.WhyOtherMissing, until}, true
 	case !l.app.desires(l.index) && l.standIns() < without:
 		l.evaluateWithin(l.cfg.DropletLost)
-		return hold{RuleLastCopy, WhyReplacesMissing, 0}, true
+		return hold{api.AppRuleLastCopy, api.WhyReplacesMissing, 0}, true
 	}
 	return hold{}, false
 }
@@ -114,7 +114,7 @@ type standInCount struct {
 
 // confirms reports whether a copy is confirmed, as rule last_copy defines it.
 func (l *evaluation) confirms(c known.Copy) bool {
-	if c.State() != message.Running || !listed(c) || c.Silence(l.clock.wall) > liveness.ConfirmedFor(l.cfg.HeartbeatPeriod) {
+	if c.State() != api.CopyRunning || !listed(c) || c.Silence(l.clock.wall) > liveness.ConfirmedFor(l.cfg.HeartbeatPeriod) {
 		return false
 	}
 	s := l.apps.slots[at(c.App(), c.Index())]

@@ -3,6 +3,7 @@ package apps
 import (
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/known"
 	"github.com/weirkeeper/weirkeeper/harmonizer/queue"
 	"github.com/weirkeeper/weirkeeper/harmonizer/wheel"
@@ -81,7 +82,7 @@ func NewMachine(cfg Config) *Machine {
 //
 // A Step processes a bounded part of an event, and sends no nudge before all of it is
 // processed. While Busy, the next Step continues.
-func (m *Machine) Step(now time.Time, ev Event) ([]Nudge, []Finding) {
+func (m *Machine) Step(now time.Time, ev Event) ([]Nudge, []api.AppFinding) {
 	m.clock.set(now)
 	m.journal.found = nil
 	busy := m.Busy()
@@ -209,11 +210,11 @@ func (m *Machine) freshness() {
 	m.apps.revision++
 	switch {
 	case complete:
-		m.journal.find(Finding{Kind: KindComplete, Rule: RuleFreshness})
+		m.journal.find(api.AppFinding{Kind: api.AppFindingComplete, Rule: api.AppRuleFreshness})
 	case repairing:
-		m.journal.find(Finding{Kind: KindIncomplete, Rule: RuleFreshness, Detail: why + "; only instances that ran before are started"})
+		m.journal.find(api.AppFinding{Kind: api.AppFindingIncomplete, Rule: api.AppRuleFreshness, Detail: why + "; only instances that ran before are started"})
 	default:
-		m.journal.find(Finding{Kind: KindIncomplete, Rule: RuleFreshness, Detail: why})
+		m.journal.find(api.AppFinding{Kind: api.AppFindingIncomplete, Rule: api.AppRuleFreshness, Detail: why})
 	}
 	if repairing {
 		m.apps.markTrouble()

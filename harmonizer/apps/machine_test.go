@@ -10,16 +10,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/known"
-	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
 // world is the state according to the test's events, stored in a simple way.
 type world struct {
 	m        *Machine
 	now      time.Time
-	rows     map[string]message.App
-	next     map[string]message.App // rows reported in this pass
+	rows     map[string]api.App
+	next     map[string]api.App // rows reported in this pass
 	complete bool
 	whole    bool            // was complete once
 	ran      map[string]bool // "app/index" that a node listed, or that ended
@@ -34,7 +34,7 @@ type world struct {
 func newWorld(cfg Config) *world {
 	return &world{
 		m: NewMachine(cfg), now: start(),
-		rows: map[string]message.App{}, next: map[string]message.App{},
+		rows: map[string]api.App{}, next: map[string]api.App{},
 		ran: map[string]bool{}, started: map[string]time.Time{}, stopped: map[string]time.Time{},
 	}
 }
@@ -73,9 +73,9 @@ func (w *world) keep(ev Event) {
 		w.gone(ev.Name)
 		delete(w.next, ev.Name)
 	case ExpectedBegin:
-		w.next = map[string]message.App{}
+		w.next = map[string]api.App{}
 	case ExpectedLost:
-		w.complete, w.next = false, map[string]message.App{}
+		w.complete, w.next = false, map[string]api.App{}
 	case ExpectedComplete:
 		for name := range w.rows {
 			if _, ok := w.next[name]; !ok {
@@ -110,7 +110,7 @@ func (w *world) keep(ev Event) {
 	}
 }
 
-func (w *world) keepRow(row message.App) {
+func (w *world) keepRow(row api.App) {
 	old, ok := w.rows[row.Name]
 	for i := range 10 {
 		if !ok || old.Version != row.Version || old.State != row.State || i >= row.Instances {
@@ -127,12 +127,12 @@ func (w *world) gone(name string) {
 	}
 }
 
-func (w *world) checkStart(t *rapid.T, s message.Start) {
+func (w *world) checkStart(t *rapid.T, s api.Start) {
 	row, ok := w.rows[s.App]
 	e, _ := w.m.View().Explain(w.now, s.App)
 	for _, i := range s.Indices {
 		k := key(s.App, i)
-		if !ok || i >= row.Instances || s.Version != row.Version || row.State == message.AppStopped || row.Package == message.PackagePending {
+		if !ok || i >= row.Instances || s.Version != row.Version || row.State == api.AppStopped || row.Package == api.PackagePending {
 			t.Fatalf("started %s of %s, want %+v", k, s.Version, row)
 		}
 		if last, ok := w.started[k]; ok && w.now.Sub(last) < w.m.cfg.NudgeKeepAlive {
@@ -141,7 +141,7 @@ func (w *world) checkStart(t *rapid.T, s message.Start) {
 		w.started[k] = w.now
 		for _, st := range e.Indices {
 			for _, in := range st.Instances {
-				if st.Index == i && in.Version == s.Version && in.State != message.Crashed && in.State != message.Evacuating {
+				if st.Index == i && in.Version == s.Version && in.State != api.CopyCrashed && in.State != api.CopyEvacuating {
 					t.Fatalf("started %s beside %+v", k, in)
 				}
 			}
@@ -149,7 +149,7 @@ func (w *world) checkStart(t *rapid.T, s message.Start) {
 	}
 }
 
-func (w *world) checkStop(t *rapid.T, s message.Stop) {
+func (w *world) checkStop(t *rapid.T, s api.Stop) {
 	row, ok := w.rows[s.App]
 	if a := w.m.apps.lookup(s.App); a != nil && a.rowless() {
 		if _, held := w.m.rowLoss.holds(); held {
@@ -165,7 +165,7 @@ func (w *world) checkStop(t *rapid.T, s message.Stop) {
 			t.Logf("stopped %s again after %v", id, w.now.Sub(last))
 		}
 		w.stopped[id] = w.now
-		if ok && in.Index() < row.Instances && row.State != message.AppStopped && w.survivors(s, in.App(), in.Index(), row.Version) == 0 {
+		if ok && in.Index() < row.Instances && row.State != api.AppStopped && w.survivors(s, in.App(), in.Index(), row.Version) == 0 {
 			t.Fatalf("stopped %s, the last one on %s", id, key(s.App, in.Index()))
 		}
 	}
@@ -173,9 +173,9 @@ func (w *world) checkStop(t *rapid.T, s message.Stop) {
 
 // survivors counts the RUNNING or STARTING copies of the live version on an index that this
 // stop does not list.
-func (w *world) survivors(s message.Stop, app known.AppID, index int, live string) (n int) {
+func (w *world) survivors(s api.Stop, app known.AppID, index int, live string) (n int) {
 	for c := range w.m.known.Copies(app, index) {
-		if s.Instances[c.ID()] == "" && c.Version() == live && (c.State() == message.Running || c.State() == message.Starting) {
+		if s.Instances[c.ID()] == "" && c.Version() == live && (c.State() == api.CopyRunning || c.State() == api.CopyStarting) {
 			n++
 		}
 	}
@@ -184,7 +184,7 @@ func (w *world) survivors(s message.Stop, app known.AppID, index int, live strin
 
 // checkCounts compares the incremental counts with a full count.
 func (w *world) checkCounts(t *rapid.T) {
-	var total Totals
+	var total api.PoolTotals
 	for _, a := range w.m.apps.list {
 		if a == nil {
 			continue
@@ -193,7 +193,7 @@ func (w *world) checkCounts(t *rapid.T) {
 		if c.Running+c.Missing+c.Crashed+c.Flapping != c.Expected || min(c.Running, c.Missing, c.Crashed, c.Flapping, c.Extra) < 0 {
 			t.Fatalf("%s counts %+v: the parts are not the whole", a.name(), c)
 		}
-		total.add(a.totals(), 1)
+		addTotals(&total, a.totals(), 1)
 		if !w.m.Busy() {
 			w.recount(t, a, c)
 		}
@@ -203,7 +203,7 @@ func (w *world) checkCounts(t *rapid.T) {
 	}
 }
 
-func (w *world) recount(t *rapid.T, a *app, c message.AppCount) {
+func (w *world) recount(t *rapid.T, a *app, c api.AppCount) {
 	var tally [categories]int
 	extra := 0
 	indices := map[int]bool{}
@@ -233,7 +233,7 @@ func (w *world) recount(t *rapid.T, a *app, c message.AppCount) {
 // heartbeat is an event of the world. The machine receives its bytes.
 type heartbeat struct {
 	Node  string
-	Beats []message.Beat
+	Beats []api.Beat
 }
 
 func (heartbeat) event() {}
@@ -255,25 +255,25 @@ func (w *world) draw(t *rapid.T) Event {
 	case 7:
 		return ExpectedGone{app.Draw(t, "app")}
 	case 8, 9, 10:
-		return ExpectedRows{[]message.App{{Name: app.Draw(t, "app"), Pool: rapid.SampledFrom([]string{"p", "q"}).Draw(t, "pool"),
+		return ExpectedRows{[]api.App{{Name: app.Draw(t, "app"), Pool: rapid.SampledFrom([]string{"p", "q"}).Draw(t, "pool"),
 			Version: version.Draw(t, "version"), Instances: rapid.IntRange(0, 4).Draw(t, "instances"), Mem: 8,
-			State:   rapid.SampledFrom([]message.AppState{"STARTED", "STARTED", "STARTED", "STOPPED"}).Draw(t, "state"),
-			Package: rapid.SampledFrom([]message.PackageState{"STAGED", "STAGED", "STAGED", "PENDING"}).Draw(t, "package")}}}
+			State:   rapid.SampledFrom([]api.AppState{"STARTED", "STARTED", "STARTED", "STOPPED"}).Draw(t, "state"),
+			Package: rapid.SampledFrom([]api.PackageState{"STAGED", "STAGED", "STAGED", "PENDING"}).Draw(t, "package")}}}
 	case 11, 12:
-		return Exit{Exited: message.Exited{App: app.Draw(t, "app"), Index: index.Draw(t, "index"), Version: version.Draw(t, "version"),
-			Instance: instance.Draw(t, "instance"), Reason: rapid.SampledFrom([]message.Reason{message.ReasonCrashed, message.ReasonStopped, message.ReasonShutdown}).Draw(t, "reason")}}
+		return Exit{Exited: api.Exited{App: app.Draw(t, "app"), Index: index.Draw(t, "index"), Version: version.Draw(t, "version"),
+			Instance: instance.Draw(t, "instance"), Reason: rapid.SampledFrom([]api.ExitReason{api.ExitCrashed, api.ExitStopped, api.ExitShutdown}).Draw(t, "reason")}}
 	case 13, 14, 15, 16, 17:
 		hb := heartbeat{Node: rapid.SampledFrom([]string{"n1", "n2"}).Draw(t, "node")}
 		for range rapid.IntRange(0, 3).Draw(t, "beats") {
-			hb.Beats = append(hb.Beats, message.Beat{App: app.Draw(t, "app"), Index: index.Draw(t, "index"), Version: version.Draw(t, "version"),
+			hb.Beats = append(hb.Beats, api.Beat{App: app.Draw(t, "app"), Index: index.Draw(t, "index"), Version: version.Draw(t, "version"),
 				Instance: instance.Draw(t, "instance"),
-				State:    rapid.SampledFrom([]message.State{message.Running, message.Running, message.Starting, message.Crashed, message.Evacuating, "ODD"}).Draw(t, "state")})
+				State:    rapid.SampledFrom([]api.CopyState{api.CopyRunning, api.CopyRunning, api.CopyStarting, api.CopyCrashed, api.CopyEvacuating, "ODD"}).Draw(t, "state")})
 		}
 		return hb
 	case 18:
-		return Nudged{Nudge{Start: &message.Start{App: app.Draw(t, "app"), Version: version.Draw(t, "version"), Indices: []int{index.Draw(t, "index")}}}}
+		return Nudged{Nudge{Start: &api.Start{App: app.Draw(t, "app"), Version: version.Draw(t, "version"), Indices: []int{index.Draw(t, "index")}}}}
 	case 19:
-		return Nudged{Nudge{Stop: &message.Stop{App: app.Draw(t, "app"), Instances: map[string]string{instance.Draw(t, "instance"): "v1"}}}}
+		return Nudged{Nudge{Stop: &api.Stop{App: app.Draw(t, "app"), Instances: map[string]string{instance.Draw(t, "instance"): "v1"}}}}
 	case 20:
 		return w.drawOrder(t, app.Draw(t, "app"), index.Draw(t, "index"))
 	case 21:
@@ -393,10 +393,10 @@ func TestTakeoverRepeatsNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		now := start()
 		n := rapid.IntRange(1, 30).Draw(t, "instances")
-		row := message.App{Name: "web", Pool: "p", Version: "v1", Instances: n}
+		row := api.App{Name: "web", Pool: "p", Version: "v1", Instances: n}
 		boot := func(m *Machine) {
 			m.Step(now, BusUp{})
-			m.Step(now, ExpectedRows{[]message.App{row}})
+			m.Step(now, ExpectedRows{[]api.App{row}})
 			m.Step(now, ExpectedComplete{})
 		}
 		first, second := NewMachine(steady()), NewMachine(steady())
@@ -408,7 +408,7 @@ func TestTakeoverRepeatsNothing(t *testing.T) {
 			first.Step(now, beat("n1"))
 			maps.Copy(started, startsOf(first, now, Tick{}))
 			if rapid.IntRange(0, 9).Draw(t, "crash") == 0 {
-				first.Step(now, Exit{Exited: message.Exited{App: "web", Version: "v1", Instance: now.String(), Index: 0, Reason: message.ReasonCrashed}})
+				first.Step(now, Exit{Exited: api.Exited{App: "web", Version: "v1", Instance: now.String(), Index: 0, Reason: api.ExitCrashed}})
 			}
 		}
 		boot(second)
@@ -443,7 +443,7 @@ func TestNudgesAreBounded(t *testing.T) {
 	now := start()
 	m.Step(now, BusUp{})
 	m.Step(now, Lead{})
-	m.Step(now, ExpectedRows{[]message.App{{Name: "web", Pool: "p", Version: "v1", Instances: 2500}}})
+	m.Step(now, ExpectedRows{[]api.App{{Name: "web", Pool: "p", Version: "v1", Instances: 2500}}})
 	m.Step(now, ExpectedComplete{})
 	now = now.Add(time.Minute)
 	seen := map[int]bool{}
@@ -467,7 +467,7 @@ func TestNotSent(t *testing.T) {
 	m, now := NewMachine(steady()), start()
 	m.Step(now, BusUp{})
 	m.Step(now, Lead{})
-	m.Step(now, ExpectedRows{[]message.App{{Name: "web", Pool: "p", Version: "v1", Instances: 2}}})
+	m.Step(now, ExpectedRows{[]api.App{{Name: "web", Pool: "p", Version: "v1", Instances: 2}}})
 	m.Step(now, ExpectedComplete{})
 	now = now.Add(12 * time.Second)
 	nudges, _ := m.Step(now, Tick{})
@@ -501,12 +501,12 @@ func TestConfirm(t *testing.T) {
 			m, now := NewMachine(steady()), start()
 			m.Step(now, BusUp{})
 			m.Step(now, Lead{})
-			m.Step(now, ExpectedRows{[]message.App{{Name: "web", Pool: "p", Version: "v1", Instances: tt.instances}}})
+			m.Step(now, ExpectedRows{[]api.App{{Name: "web", Pool: "p", Version: "v1", Instances: tt.instances}}})
 			m.Step(now, ExpectedComplete{})
 			after := func(d time.Duration) []Nudge {
 				now = now.Add(d)
 				if tt.instances == 0 {
-					m.Step(now, beat("n1", message.Beat{App: "web", Version: "v1", Instance: "i0", State: message.Running}))
+					m.Step(now, beat("n1", api.Beat{App: "web", Version: "v1", Instance: "i0", State: api.CopyRunning}))
 				}
 				nudges, _ := m.Step(now, Tick{})
 				return nudges
@@ -550,13 +550,13 @@ func TestNotSentKeepsItsPlace(t *testing.T) {
 			m, now := NewMachine(cfg), start()
 			m.Step(now, BusUp{})
 			m.Step(now, Lead{})
-			m.Step(now, ExpectedRows{[]message.App{{Name: "web", Pool: "p", Version: "v1", Instances: tt.instances}}})
+			m.Step(now, ExpectedRows{[]api.App{{Name: "web", Pool: "p", Version: "v1", Instances: tt.instances}}})
 			m.Step(now, ExpectedComplete{})
 			now = now.Add(12 * time.Second)
 			if tt.running {
-				var beats []message.Beat
+				var beats []api.Beat
 				for i := range 6 {
-					beats = append(beats, message.Beat{App: "web", Version: "v1", Instance: fmt.Sprint("i", i), Index: i, State: message.Running})
+					beats = append(beats, api.Beat{App: "web", Version: "v1", Instance: fmt.Sprint("i", i), Index: i, State: api.CopyRunning})
 				}
 				m.Step(now, beat("n1", beats...))
 			}
@@ -594,11 +594,11 @@ func TestStopMemory(t *testing.T) {
 	m, now := NewMachine(cfg), start()
 	m.Step(now, BusUp{})
 	m.Step(now, Lead{})
-	m.Step(now, ExpectedRows{[]message.App{{Name: "web", Pool: "p", Version: "v1"}}})
+	m.Step(now, ExpectedRows{[]api.App{{Name: "web", Pool: "p", Version: "v1"}}})
 	m.Step(now, ExpectedComplete{})
-	var beats []message.Beat
+	var beats []api.Beat
 	for i := range n {
-		beats = append(beats, message.Beat{App: "web", Version: "v1", Instance: fmt.Sprint("i", i), Index: i, State: message.Running})
+		beats = append(beats, api.Beat{App: "web", Version: "v1", Instance: fmt.Sprint("i", i), Index: i, State: api.CopyRunning})
 	}
 	now = now.Add(12 * time.Second)
 	m.Step(now, beat("n1", beats...))
@@ -668,17 +668,17 @@ func TestConfigValidate(t *testing.T) {
 
 func TestTotals(t *testing.T) {
 	m, now := NewMachine(steady()), start()
-	m.Step(now, ExpectedRows{[]message.App{
+	m.Step(now, ExpectedRows{[]api.App{
 		{Name: "a", Pool: "p", Version: "v1", Instances: 2, Mem: 10, Labels: map[string]string{"runtime": "go"}},
-		{Name: "b", Pool: "q", Version: "v1", Instances: 3, Mem: 10, State: message.AppStopped},
+		{Name: "b", Pool: "q", Version: "v1", Instances: 3, Mem: 10, State: api.AppStopped},
 	}})
-	m.Step(now, beat("n1", message.Beat{App: "a", Version: "v1", Instance: "i", State: message.Running}))
-	want := Totals{Apps: 1, StartedApps: 1, Instances: 2, StartedInstances: 2, Running: 1, Missing: 1, Memory: 20, StartedMemory: 20}
+	m.Step(now, beat("n1", api.Beat{App: "a", Version: "v1", Instance: "i", State: api.CopyRunning}))
+	want := api.PoolTotals{Apps: 1, StartedApps: 1, Instances: 2, StartedInstances: 2, Running: 1, Missing: 1, Memory: 20, StartedMemory: 20}
 	pools, all := m.View().Totals()
 	if pools["p"] != want || m.View().Sums("runtime")["go"] != want {
 		t.Errorf("p is %+v, go %+v, want %+v", pools["p"], m.View().Sums("runtime")["go"], want)
 	}
-	if want := (Totals{Apps: 2, StartedApps: 1, Instances: 5, StartedInstances: 2, Running: 1, Missing: 1, Memory: 50, StartedMemory: 20}); all != want {
+	if want := (api.PoolTotals{Apps: 2, StartedApps: 1, Instances: 5, StartedInstances: 2, Running: 1, Missing: 1, Memory: 50, StartedMemory: 20}); all != want {
 		t.Errorf("all is %+v, want %+v", all, want)
 	}
 	if got := slices.Sorted(maps.Keys(m.View().Nodes())); len(got) != 1 || got[0] != "n1" {
@@ -688,25 +688,25 @@ func TestTotals(t *testing.T) {
 
 func TestRevisions(t *testing.T) {
 	m, now := NewMachine(steady()), start()
-	row := message.App{Name: "a", Pool: "p", Version: "v1", Instances: 1}
-	m.Step(now, ExpectedRows{[]message.App{row, {Name: "b", Pool: "q", Version: "v1"}}})
+	row := api.App{Name: "a", Pool: "p", Version: "v1", Instances: 1}
+	m.Step(now, ExpectedRows{[]api.App{row, {Name: "b", Pool: "q", Version: "v1"}}})
 	if got := m.View().Pools(); !slices.Equal(got, []string{"p", "q"}) {
 		t.Errorf("Pools = %v", got)
 	}
 	p, q := m.View().Revision("p"), m.View().Revision("q")
-	hb := beat("n1", message.Beat{App: "a", Version: "v1", Instance: "i", State: message.Running})
+	hb := beat("n1", api.Beat{App: "a", Version: "v1", Instance: "i", State: api.CopyRunning})
 	m.Step(now, hb)
 	if m.View().Revision("p") == p || m.View().Revision("q") != q {
 		t.Errorf("a change of p: revisions %d, %d became %d, %d", p, q, m.View().Revision("p"), m.View().Revision("q"))
 	}
 	p = m.View().Revision("p")
 	m.Step(now, hb)
-	m.Step(now, ExpectedRows{[]message.App{row}})
+	m.Step(now, ExpectedRows{[]api.App{row}})
 	if m.View().Revision("p") != p {
 		t.Error("what changes nothing changed the revision")
 	}
 	row.Mem = 5
-	m.Step(now, ExpectedRows{[]message.App{row}})
+	m.Step(now, ExpectedRows{[]api.App{row}})
 	if m.View().Revision("p") == p {
 		t.Error("another footprint did not change the revision")
 	}

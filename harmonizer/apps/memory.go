@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
@@ -196,7 +197,7 @@ func (m *memory) mergeCrashes(s *slot, i IndexMemory) {
 	down := !serves(m.apps.known, s.app, s.index)
 	s.backoff.merge(b, down)
 	if down {
-		s.cause = WhyCrashed
+		s.cause = api.WhyCrashed
 	}
 }
 

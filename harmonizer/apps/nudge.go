@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/api"
 )
 
 // Bounds of one nudge, so that it fits in a bus message of 1 MB, however long the instance ids
@@ -19,9 +19,9 @@ const (
 // Nudge requests a start or a stop. Exactly one of the two is set. The sender gives it an id, by which a scheduler
 // confirms it; a nudge without an id needs no confirmation.
 type Nudge struct {
-	ID    string         `json:"-"`
-	Start *message.Start `json:"start,omitempty"`
-	Stop  *message.Stop  `json:"stop,omitempty"`
+	ID    string     `json:"-"`
+	Start *api.Start `json:"start,omitempty"`
+	Stop  *api.Stop  `json:"stop,omitempty"`
 }
 
 // appNudges collects the contents of one app's nudges.
@@ -89,15 +89,15 @@ func (d *dispatch) flushStarts(nudges []Nudge, a *app, slots []*slot, running ma
 		indices := make([]int, len(part))
 		for i, s := range part {
 			indices[i] = s.index
-			d.journal.note(s, Finding{Kind: KindStart, Why: s.why, Version: a.want.Version, Rule: s.start, Until: d.clock.time(s.pending)})
+			d.journal.note(s, api.AppFinding{Kind: api.AppFindingStart, Why: s.why, Version: a.want.Version, Rule: s.start, Until: d.clock.time(s.pending)})
 		}
-		nudges = append(nudges, Nudge{Start: &message.Start{
+		nudges = append(nudges, Nudge{Start: &api.Start{
 			App:         a.name(),
 			LastUpdated: a.updated(),
 			Version:     a.want.Version,
 			Indices:     indices,
 			Running:     running,
-			Flapping:    part[0].start == RuleFlapping,
+			Flapping:    part[0].start == api.AppRuleFlapping,
 		}})
 	}
 	return nudges
@@ -111,10 +111,10 @@ func (d *dispatch) flushStops(nudges []Nudge, a *app, stops []stopped, running m
 		instances := make(map[string]string, len(part))
 		for _, c := range part {
 			instances[c.id] = c.version
-			d.journal.note(c.slot, Finding{Kind: KindStop, Why: c.why, Version: c.version, Instance: c.id, Node: c.node,
+			d.journal.note(c.slot, api.AppFinding{Kind: api.AppFindingStop, Why: c.why, Version: c.version, Instance: c.id, Node: c.node,
 				Rule: c.rule, Until: d.clock.time(c.until)})
 		}
-		nudges = append(nudges, Nudge{Stop: &message.Stop{
+		nudges = append(nudges, Nudge{Stop: &api.Stop{
 			App:         a.name(),
 			LastUpdated: a.updated(),
 			Instances:   instances,

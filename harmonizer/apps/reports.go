@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/known"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
@@ -19,7 +20,7 @@ func (m *Machine) heartbeat(ev Heartbeat) {
 
 // collect processes the changes of the known state and returns their number. reason is that of
 // an exit, "" without an exit.
-func (m *Machine) collect(reason Why) int {
+func (m *Machine) collect(reason api.AppReason) int {
 	changes := m.known.Changes()
 	if len(changes) > perStep { // grows once instead of by doubling
 		m.backlog.endings = slices.Grow(m.backlog.endings, len(changes))
@@ -30,7 +31,7 @@ func (m *Machine) collect(reason Why) int {
 	return len(changes)
 }
 
-func (m *Machine) takeChange(c *known.Change, reason Why) {
+func (m *Machine) takeChange(c *known.Change, reason api.AppReason) {
 	switch c.Kind {
 	case known.NodeAppeared:
 		delete(m.bus.awaited, c.Node)
@@ -42,7 +43,7 @@ func (m *Machine) takeChange(c *known.Change, reason Why) {
 		if len(m.lost) < maxLost {
 			m.lost[c.Node] = m.clock.wall
 		}
-		m.journal.find(Finding{Kind: KindNodeLost, Node: c.Node})
+		m.journal.find(api.AppFinding{Kind: api.AppFindingNodeLost, Node: c.Node})
 		m.limit.loseNode(c.Node)
 	case known.Covered:
 		m.apps.markExtras(c.App)
@@ -56,7 +57,7 @@ func (m *Machine) takeChange(c *known.Change, reason Why) {
 	case known.BecameState:
 		a := m.apps.app(c.App)
 		m.enterCopy(a, c.Copy)
-		if !runs(c.Was) || runs(c.Copy.State()) || !m.ends(a, c, WhyCrashed) {
+		if !runs(c.Was) || runs(c.Copy.State()) || !m.ends(a, c, api.WhyCrashed) {
 			m.backlog.mark(at(c.App, c.Index))
 		}
 	case known.Lost:
@@ -75,27 +76,27 @@ const (
 	maxLost = 1000
 )
 
-func whyLost(w known.Why, reason Why) Why {
+func whyLost(w known.Why, reason api.AppReason) api.AppReason {
 	switch w {
 	case known.Silent:
-		return WhyNodeLost
+		return api.WhyNodeLost
 	case known.NotListed:
-		return WhyNotListed
+		return api.WhyNotListed
 	case known.Moved:
-		return WhyMoved
+		return api.WhyMoved
 	}
 	return reason
 }
 
 // ends adds an ending to the backlog. It returns false if no ending is needed; the caller then
 // only marks the index.
-func (m *Machine) ends(a *app, c *known.Change, why Why) bool {
+func (m *Machine) ends(a *app, c *known.Change, why api.AppReason) bool {
 	e := ending{app: a, renewed: a.renewed, index: int32(c.Index), why: why}
 	e.serving = a.desires(c.Index) && c.Copy.OfVersion(a.want.Version)
-	if !e.serving && why != WhyNotListed {
+	if !e.serving && why != api.WhyNotListed {
 		return false
 	}
-	if why != WhyNodeLost && why != WhyMoved {
+	if why != api.WhyNodeLost && why != api.WhyMoved {
 		e.endedCopy = &endedCopy{c.Copy.ID(), c.Copy.Version(), c.Node}
 	}
 	m.backlog.end(e)
@@ -109,17 +110,17 @@ func (m *Machine) ended(e ending) {
 		return
 	}
 	m.backlog.mark(at(a.id, index))
-	if e.why == WhyNotListed {
-		m.journal.find(Finding{Kind: KindInstanceLost, App: a.name(), Index: index, Version: e.endedCopy.version, Instance: e.endedCopy.id, Node: e.endedCopy.node})
+	if e.why == api.WhyNotListed {
+		m.journal.find(api.AppFinding{Kind: api.AppFindingInstanceLost, App: a.name(), Index: index, Version: e.endedCopy.version, Instance: e.endedCopy.id, Node: e.endedCopy.node})
 	}
 	if !e.serving || e.renewed != a.renewed || !a.desires(index) || serves(m.known, a, index) {
 		return
 	}
 	s := m.apps.slot(a, index)
 	switch s.cause = e.why; e.why {
-	case WhyNodeLost, WhyNotListed:
+	case api.WhyNodeLost, api.WhyNotListed:
 		m.limit.lose(s)
-	case WhyMoved:
+	case api.WhyMoved:
 	default:
 		m.answered(s, e)
 	}
@@ -130,13 +131,13 @@ func (m *Machine) ended(e ending) {
 func (m *Machine) answered(s *slot, e ending) {
 	s.exited = append(s.exited, e.endedCopy.id)
 	s.exited = s.exited[max(0, len(s.exited)-perExits):]
-	if e.unlisted && e.why != WhyStopped {
+	if e.unlisted && e.why != api.WhyStopped {
 		s.pending, s.sent = 0, 0
 	}
 	switch e.why {
-	case WhyCrashed:
+	case api.WhyCrashed:
 		m.crashed(s, e.endedCopy.id)
-	case WhyStopped: // rule exit_stopped: under a controller, the controller starts it first
+	case api.WhyStopped: // rule exit_stopped: under a controller, the controller starts it first
 		if m.cfg.controlled() {
 			s.grace = m.clock.in(*m.cfg.ResetGrace)
 		}
@@ -144,12 +145,12 @@ func (m *Machine) answered(s *slot, e ending) {
 }
 
 func (m *Machine) crashed(s *slot, id string) {
-	f := Finding{Kind: KindCrashed, Why: WhyCrashed, Version: s.app.want.Version, Instance: id, Detail: s.app.crashes.description(id)}
+	f := api.AppFinding{Kind: api.AppFindingCrashed, Why: api.WhyCrashed, Version: s.app.want.Version, Instance: id, Detail: s.app.crashes.description(id)}
 	switch f.Rule = s.backoff.crashed(&m.cfg, m.clock.now, s.app.name(), s.index); f.Rule {
-	case RuleGiveUp:
-		f.Kind = KindGaveUp
-	case RuleFlapping:
-		f.Kind, f.Until = KindFlapping, m.clock.time(s.restart)
+	case api.AppRuleGiveUp:
+		f.Kind = api.AppFindingGaveUp
+	case api.AppRuleFlapping:
+		f.Kind, f.Until = api.AppFindingFlapping, m.clock.time(s.restart)
 	}
 	s.hold = ""
 	m.memory.markChanged(s.app)
@@ -160,7 +161,7 @@ func (m *Machine) crashed(s *slot, id string) {
 func (m *Machine) exit(ev Exit) {
 	e := ev.Exited
 	if m.cfg.Partition != "" && e.Partition != m.cfg.Partition {
-		m.journal.find(ignored(e, WhyOtherPartition))
+		m.journal.find(ignored(e, api.WhyOtherPartition))
 		return
 	}
 	if c, ok := m.known.Find(e.Instance); ok { // every node may report the end of an unknown copy
@@ -178,15 +179,15 @@ func (m *Machine) exit(ev Exit) {
 	}
 	a := m.apps.lookup(e.App)
 	if a == nil || !a.desires(e.Index) || e.Version != a.want.Version {
-		m.journal.find(ignored(e, WhyNotExpected))
+		m.journal.find(ignored(e, api.WhyNotExpected))
 		return
 	}
 	s := m.apps.slots[at(a.id, e.Index)]
 	switch {
 	case s != nil && slices.Contains(s.exited, e.Instance):
-		m.journal.find(ignored(e, WhyRepeated))
+		m.journal.find(ignored(e, api.WhyRepeated))
 	case serves(m.known, a, e.Index):
-		m.journal.find(ignored(e, WhyStillRuns))
+		m.journal.find(ignored(e, api.WhyStillRuns))
 	default: // it ended before its node could list it
 		m.backlog.end(ending{app: a, renewed: a.renewed, index: int32(e.Index),
 			serving: true, unlisted: true, why: why, endedCopy: &endedCopy{id: e.Instance}})
@@ -194,52 +195,52 @@ func (m *Machine) exit(ev Exit) {
 }
 
 // refused returns the finding of a message that changes nothing.
-func refused(node string, err error) Finding {
-	return Finding{Kind: KindRefused, Why: Why("bad_" + message.Cause(err)), Node: node, Detail: err.Error()}
+func refused(node string, err error) api.AppFinding {
+	return api.AppFinding{Kind: api.AppFindingRefused, Why: api.AppReason("bad_" + message.Cause(err)), Node: node, Detail: err.Error()}
 }
 
-func ignored(e message.Exited, why Why) Finding {
-	return Finding{Kind: KindIgnored, Why: why, App: e.App, Index: e.Index, Version: e.Version, Instance: e.Instance}
+func ignored(e api.Exited, why api.AppReason) api.AppFinding {
+	return api.AppFinding{Kind: api.AppFindingIgnored, Why: why, App: e.App, Index: e.Index, Version: e.Version, Instance: e.Instance}
 }
 
-func whyExited(r message.Reason) Why {
+func whyExited(r api.ExitReason) api.AppReason {
 	switch r {
-	case message.ReasonCrashed:
-		return WhyCrashed
-	case message.ReasonStopped:
-		return WhyStopped
-	case message.ReasonShutdown:
-		return WhyShutdown
-	case message.ReasonEvacuation:
-		return WhyEvacuated
+	case api.ExitCrashed:
+		return api.WhyCrashed
+	case api.ExitStopped:
+		return api.WhyStopped
+	case api.ExitShutdown:
+		return api.WhyShutdown
+	case api.ExitEvacuation:
+		return api.WhyEvacuated
 	}
-	return WhyExited
+	return api.WhyExited
 }
 
 // enterCopy adds a CRASHED copy to the crash table.
 func (m *Machine) enterCopy(a *app, c known.Copy) {
-	if c.State() != message.Crashed {
+	if c.State() != api.CopyCrashed {
 		return
 	}
-	m.enter(a, Crash{Instance: c.ID(), Index: c.Index(), Version: c.Version(), Node: c.Node(), Since: c.Since(), Reason: message.ReasonCrashed})
+	m.enter(a, api.AppCrash{Instance: c.ID(), Index: c.Index(), Version: c.Version(), Node: c.Node(), Since: c.Since(), Reason: api.ExitCrashed})
 }
 
 // enterExit adds a crash that a node reported, unless the app is unknown. The node of the exit
 // counts for a copy that no node listed yet.
-func (m *Machine) enterExit(e Exit, why Why) {
+func (m *Machine) enterExit(e Exit, why api.AppReason) {
 	a := m.apps.lookup(e.App)
-	if a == nil || why != WhyCrashed {
+	if a == nil || why != api.WhyCrashed {
 		return
 	}
 	node := e.Node
 	if c, ok := m.known.Find(e.Instance); ok {
 		node = c.Node()
 	}
-	m.enter(a, Crash{Instance: e.Instance, Index: e.Index, Version: e.Version, Node: node, Since: float64(e.CrashedAt),
+	m.enter(a, api.AppCrash{Instance: e.Instance, Index: e.Index, Version: e.Version, Node: node, Since: float64(e.CrashedAt),
 		Reason: e.Reason, Status: e.Status, Description: e.Description})
 }
 
-func (m *Machine) enter(a *app, c Crash) {
+func (m *Machine) enter(a *app, c api.AppCrash) {
 	first := len(a.crashes) == 0
 	m.apps.recount(a, func() { a.crashes.add(c, m.clock.now) })
 	if first {
@@ -273,12 +274,12 @@ func (m *Machine) loseAwaited() {
 	copies := 0
 	for _, node := range slices.Sorted(maps.Keys(m.bus.awaited)) {
 		copies += m.bus.awaited[node]
-		m.journal.find(Finding{Kind: KindNodeLost, Node: node, Rule: RuleFreshness})
+		m.journal.find(api.AppFinding{Kind: api.AppFindingNodeLost, Node: node, Rule: api.AppRuleFreshness})
 		m.limit.loseNode(node)
 	}
 	m.bus.awaited = nil
 	for s := m.apps.first; s != nil && copies > 0; s = s.after {
-		if s.category == missing && s.cause == WhyNew {
+		if s.category == missing && s.cause == api.WhyNew {
 			m.limit.lose(s)
 			copies--
 		}

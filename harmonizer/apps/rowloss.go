@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+
+	"github.com/weirkeeper/weirkeeper/api"
 )
 
 // rowLoss is rule disruption_limit for missing rows. If very many apps have no row, a fault of
@@ -59,7 +61,7 @@ func (l *rowLoss) watchRows() {
 		l.noteRows()
 	case float64(gone) > limit:
 		l.rows = shortage{since: l.clock.now, gone: gone, of: of, limit: limit}
-		l.journal.find(Finding{Kind: KindLimitHeld, Why: WhyRowsGone, Rule: RuleDisruptionLimit,
+		l.journal.find(api.AppFinding{Kind: api.AppFindingLimitHeld, Why: api.WhyRowsGone, Rule: api.AppRuleDisruptionLimit,
 			Detail: fmt.Sprintf("%d of %d rows are gone at once", gone, of)})
 		l.noteRows()
 	}
@@ -71,7 +73,7 @@ func (l *rowLoss) noteRows() {
 	l.pass, l.latest = l.source.pass, l.clock.now
 	if !l.needsOrder && 2*(l.rows.gone-l.rows.back) > l.rows.of {
 		l.needsOrder = true
-		l.journal.find(Finding{Kind: KindLimitHeld, Why: WhyRowsGone, Rule: RuleDisruptionLimit,
+		l.journal.find(api.AppFinding{Kind: api.AppFindingLimitHeld, Why: api.WhyRowsGone, Rule: api.AppRuleDisruptionLimit,
 			Detail: fmt.Sprintf("more than half of %d rows are gone; run weir harmonizer release if they are gone for good", l.rows.of)})
 	}
 }
@@ -79,7 +81,7 @@ func (l *rowLoss) noteRows() {
 // confirm ends the hold of rows if the source confirmed that they are gone.
 func (l *rowLoss) confirm(confirmed bool) {
 	if confirmed && l.rows.since != 0 && l.copies.since == 0 && !l.needsOrder {
-		l.end(WhyConfirmed, 0)
+		l.end(api.WhyConfirmed, 0)
 	}
 }
 
@@ -100,7 +102,7 @@ func (l *rowLoss) watchCopies(of int) {
 		return
 	}
 	l.copies = shortage{since: l.clock.now, gone: gone, of: of, limit: limit}
-	l.journal.find(Finding{Kind: KindLimitHeld, Why: WhyWithoutRow, Rule: RuleDisruptionLimit,
+	l.journal.find(api.AppFinding{Kind: api.AppFindingLimitHeld, Why: api.WhyWithoutRow, Rule: api.AppRuleDisruptionLimit,
 		Detail: fmt.Sprintf("%d of %d copies run apps that have no row", gone, of)})
 	l.apps.markTrouble()
 }
@@ -129,26 +131,26 @@ func (l *rowLoss) rowGone(a *app) bool {
 // holds returns the hold of stops of apps without a row.
 func (l *rowLoss) holds() (hold, bool) {
 	if l.copies.since != 0 {
-		return hold{RuleDisruptionLimit, WhyWithoutRow, 0}, true
+		return hold{api.AppRuleDisruptionLimit, api.WhyWithoutRow, 0}, true
 	}
-	return hold{RuleDisruptionLimit, WhyRowsGone, 0}, l.rows.since != 0
+	return hold{api.AppRuleDisruptionLimit, api.WhyRowsGone, 0}, l.rows.since != 0
 }
 
 func (l *rowLoss) endIfBack() {
 	if _, held := l.holds(); held && l.rows.over() && l.copies.over() {
-		l.end(WhyRecovered, l.source.trust(l.clock.now))
+		l.end(api.WhyRecovered, l.source.trust(l.clock.now))
 	}
 }
 
 func (l *rowLoss) release() {
 	if _, held := l.holds(); held {
-		l.end(WhyOrdered, 0)
+		l.end(api.WhyOrdered, 0)
 	}
 }
 
-func (l *rowLoss) end(why Why, ended instant) {
+func (l *rowLoss) end(why api.AppReason, ended instant) {
 	l.rows, l.copies, l.ended, l.needsOrder = shortage{}, shortage{}, ended, false
-	l.journal.find(Finding{Kind: KindReleased, Why: why, Rule: RuleDisruptionLimit})
+	l.journal.find(api.AppFinding{Kind: api.AppFindingReleased, Why: why, Rule: api.AppRuleDisruptionLimit})
 	l.apps.markTrouble()
 	for _, a := range l.apps.list {
 		if a != nil && a.row == rowVanished {
@@ -157,7 +159,7 @@ func (l *rowLoss) end(why Why, ended instant) {
 	}
 }
 
-func (l *rowLoss) report(s *LimitStatus) {
+func (l *rowLoss) report(s *api.LimitStatus) {
 	s.RowsGone, s.RowsOf, s.WithoutRow, s.WithoutRowOf = l.rows.gone, l.rows.of, l.copies.gone, l.copies.of
 	s.RowsNeedRelease = l.rows.since != 0 && l.needsOrder
 	since := cmp.Or(l.rows.since, l.copies.since)
@@ -214,13 +216,13 @@ func (r *rowStops) turned(a *app) {
 	n := len(r.recent)
 	if r.since == 0 && float64(n) > r.cfg.rowLossLimit(r.of) {
 		r.since = r.clock.now
-		r.journal.find(Finding{Kind: KindLimitHeld, Why: WhyRowsStopped, Rule: RuleDisruptionLimit,
+		r.journal.find(api.AppFinding{Kind: api.AppFindingLimitHeld, Why: api.WhyRowsStopped, Rule: api.AppRuleDisruptionLimit,
 			Detail: fmt.Sprintf("%d of %d started apps would stop at once", n, r.of)})
 		r.markRecent()
 	}
 	if r.since != 0 && !r.needsOrder && 2*n > r.of {
 		r.needsOrder = true
-		r.journal.find(Finding{Kind: KindLimitHeld, Why: WhyRowsStopped, Rule: RuleDisruptionLimit,
+		r.journal.find(api.AppFinding{Kind: api.AppFindingLimitHeld, Why: api.WhyRowsStopped, Rule: api.AppRuleDisruptionLimit,
 			Detail: fmt.Sprintf("more than half of %d started apps would stop; run weir harmonizer release if they should", r.of)})
 	}
 }
@@ -233,7 +235,7 @@ func (r *rowStops) regain(a *app) {
 	a.stopped = 0
 	r.recent = slices.DeleteFunc(r.recent, func(o *app) bool { return o == a })
 	if r.since != 0 && float64(len(r.recent)) <= r.cfg.rowLossLimit(r.of) {
-		r.end(WhyRecovered)
+		r.end(api.WhyRecovered)
 	}
 }
 
@@ -253,7 +255,7 @@ func (r *rowStops) forget() {
 // whole is called at the end of a complete pass, before the source records it.
 func (r *rowStops) whole() {
 	if r.since != 0 && r.source.pass > r.pass && !r.needsOrder {
-		r.end(WhyConfirmed)
+		r.end(api.WhyConfirmed)
 	}
 	r.markRecent() // those that waited for the end of this pass
 }
@@ -264,7 +266,7 @@ func (r *rowStops) settle() {
 		return
 	}
 	if r.clock.now >= r.recent[len(r.recent)-1].stopped.add(r.cfg.DropletLost) {
-		r.end(WhyConfirmed)
+		r.end(api.WhyConfirmed)
 	}
 }
 
@@ -274,9 +276,9 @@ func (r *rowStops) holds(a *app) (hold, bool) {
 	case a.stopped == 0:
 		return hold{}, false
 	case r.since != 0:
-		return hold{RuleDisruptionLimit, WhyRowsStopped, 0}, true
+		return hold{api.AppRuleDisruptionLimit, api.WhyRowsStopped, 0}, true
 	}
-	return hold{RuleFreshness, WhyIncomplete, 0}, r.unfinished(a)
+	return hold{api.AppRuleFreshness, api.WhyIncomplete, 0}, r.unfinished(a)
 }
 
 // unfinished reports whether the app turned in a pass that is not complete yet.
@@ -284,18 +286,18 @@ func (r *rowStops) unfinished(a *app) bool { return r.source.polled && a.stopped
 
 func (r *rowStops) release() {
 	if r.since != 0 {
-		r.end(WhyOrdered)
+		r.end(api.WhyOrdered)
 	}
 }
 
-func (r *rowStops) end(why Why) {
+func (r *rowStops) end(why api.AppReason) {
 	r.since, r.needsOrder = 0, false
 	r.markRecent()
 	for _, a := range r.recent {
 		a.stopped = 0
 	}
 	r.recent = nil
-	r.journal.find(Finding{Kind: KindReleased, Why: why, Rule: RuleDisruptionLimit})
+	r.journal.find(api.AppFinding{Kind: api.AppFindingReleased, Why: why, Rule: api.AppRuleDisruptionLimit})
 }
 
 func (r *rowStops) markRecent() {
@@ -304,7 +306,7 @@ func (r *rowStops) markRecent() {
 	}
 }
 
-func (r *rowStops) report(s *LimitStatus) {
+func (r *rowStops) report(s *api.LimitStatus) {
 	if r.since != 0 {
 		s.RowsStopped, s.RowsStoppedOf, s.NeedsRelease = len(r.recent), r.of, r.needsOrder
 		s.RowsStoppedSince = r.clock.time(r.since)

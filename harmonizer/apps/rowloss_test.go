@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/known"
-	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
 // newRowLoss returns a rowLoss over the given number of apps with a row, without a Machine. Up
@@ -21,7 +21,7 @@ func newRowLoss(rows int) *rowLoss {
 	for i := range rows {
 		name := fmt.Sprint("app", i)
 		a := apps.ensure(apps.known.App(name), name)
-		a.row, a.want = rowPresent, message.App{Name: name, Instances: 1}
+		a.row, a.want = rowPresent, api.App{Name: name, Instances: 1}
 	}
 	return &rowLoss{cfg: &cfg, clock: c, source: src, journal: &journal{clock: c}, apps: &apps}
 }
@@ -50,7 +50,7 @@ func (l *rowLoss) restore(first, last int) {
 	l.watchRows()
 }
 
-func (l *rowLoss) check(t *testing.T, step string, want Why) {
+func (l *rowLoss) check(t *testing.T, step string, want api.AppReason) {
 	t.Helper()
 	if h, held := l.holds(); held != (want != "") || held && h.why != want {
 		t.Fatalf("%s: held %v (%s), want %q", step, held, h.why, want)
@@ -60,13 +60,13 @@ func (l *rowLoss) check(t *testing.T, step string, want Why) {
 func TestRowLossHoldsAboveItsShare(t *testing.T) {
 	for _, tt := range []struct {
 		rows, gone int
-		want       Why
+		want       api.AppReason
 	}{
 		{100, 0, ""},
 		{100, 30, ""},
-		{100, 31, WhyRowsGone},
+		{100, 31, api.WhyRowsGone},
 		{5, 3, ""}, // the floor
-		{5, 4, WhyRowsGone},
+		{5, 4, api.WhyRowsGone},
 	} {
 		t.Run(fmt.Sprintf("%d of %d", tt.gone, tt.rows), func(t *testing.T) {
 			l := newRowLoss(tt.rows)
@@ -80,13 +80,13 @@ func TestRowLossEndsWhenEnoughIsBack(t *testing.T) {
 	l := newRowLoss(100)
 	l.lack(0, 49)
 	l.lack(50, 54)
-	l.check(t, "two passes", WhyRowsGone)
+	l.check(t, "two passes", api.WhyRowsGone)
 	if !l.rowGone(l.apps.list[0]) || l.rowGone(l.apps.list[60]) {
 		t.Error("doubts the rows that are there, or not those gone")
 	}
 	l.clock.set(start().Add(time.Second))
 	l.restore(0, 23)
-	l.check(t, "31 are gone still", WhyRowsGone)
+	l.check(t, "31 are gone still", api.WhyRowsGone)
 	l.restore(24, 24)
 	l.check(t, "30 are", "")
 	if l.ended == 0 {
@@ -102,27 +102,27 @@ func TestRowLossEndsWhenEnoughIsBack(t *testing.T) {
 func TestRowLossIsConfirmed(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
-		passes [][2]int // rows that each pass lacks in addition, from first to last
-		want   Why      // of the hold after these passes and one more
+		passes [][2]int      // rows that each pass lacks in addition, from first to last
+		want   api.AppReason // of the hold after these passes and one more
 	}{
 		{"half of the rows", [][2]int{{0, 49}}, ""},
-		{"more than half", [][2]int{{0, 50}}, WhyRowsGone},
-		{"more than half, one pass after the other", [][2]int{{0, 39}, {40, 59}}, WhyRowsGone},
+		{"more than half", [][2]int{{0, 50}}, api.WhyRowsGone},
+		{"more than half, one pass after the other", [][2]int{{0, 39}, {40, 59}}, api.WhyRowsGone},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			l := newRowLoss(100)
 			for _, rows := range tt.passes {
 				l.source.pass++
 				l.lack(rows[0], rows[1])
-				l.check(t, "gone", WhyRowsGone)
+				l.check(t, "gone", api.WhyRowsGone)
 			}
 			l.watchRows()
-			l.check(t, "the same pass", WhyRowsGone)
+			l.check(t, "the same pass", api.WhyRowsGone)
 			l.source.pass++
 			l.source.before, l.source.read = l.source.rows, l.source.rows
 			l.watchRows()
 			l.check(t, "a later pass", tt.want)
-			var s LimitStatus
+			var s api.LimitStatus
 			if l.report(&s); s.RowsNeedRelease != (tt.want != "") {
 				t.Errorf("reported %+v", s)
 			}
@@ -137,7 +137,7 @@ func TestRowLossSettles(t *testing.T) {
 	l.lack(0, 39)
 	l.clock.set(start().Add(l.cfg.DropletLost - time.Millisecond))
 	l.settle()
-	l.check(t, "before droplet_lost", WhyRowsGone)
+	l.check(t, "before droplet_lost", api.WhyRowsGone)
 	l.clock.set(start().Add(l.cfg.DropletLost))
 	l.settle()
 	l.check(t, "after droplet_lost", "")
@@ -168,9 +168,9 @@ func TestRowLossCountsCopiesOncePerTerm(t *testing.T) {
 	l.check(t, "counted before", "")
 	l.copiesUncounted = true
 	l.watchCopies(100)
-	l.check(t, "too many", WhyWithoutRow)
+	l.check(t, "too many", api.WhyWithoutRow)
 
-	var s LimitStatus
+	var s api.LimitStatus
 	l.report(&s)
 	if !s.On() || s.WithoutRow != 40 || s.WithoutRowOf != 100 || !s.RowsSince.Equal(start()) {
 		t.Errorf("reported %+v", s)

@@ -3,7 +3,7 @@ package apps
 import (
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/queue"
 )
 
@@ -137,12 +137,12 @@ func (r *rows) take(ev Event) {
 	}
 }
 
-func (r *rows) row(want message.App) {
+func (r *rows) row(want api.App) {
 	if want.State == "" {
-		want.State = message.AppStarted
+		want.State = api.AppStarted
 	}
 	if want.Package == "" {
-		want.Package = message.PackageStaged
+		want.Package = api.PackageStaged
 	}
 	a := r.find(want.Name)
 	if a.stale && r.source.pass > a.outdated {
@@ -164,13 +164,13 @@ func (r *rows) find(name string) *app {
 }
 
 // change replaces the row of an app and marks each affected index.
-func (r *rows) change(a *app, want message.App) {
+func (r *rows) change(a *app, want api.App) {
 	had, old, was := a.row == rowPresent, a.want, a.expected()
 	r.set(a, rowPresent, want)
 	r.apps.join(a, want.Pool)
 	a.pool.revision++ // resources per instance may differ
 	r.apps.recountUndesired(a)
-	begins := !had || old.State != want.State && want.State == message.AppStarted
+	begins := !had || old.State != want.State && want.State == api.AppStarted
 	switch {
 	case begins || old.Version != want.Version:
 		r.renew(a)
@@ -190,7 +190,7 @@ func (r *rows) change(a *app, want message.App) {
 }
 
 // set changes the state of an app's row, and the row itself.
-func (r *rows) set(a *app, row rowState, want message.App) {
+func (r *rows) set(a *app, row rowState, want api.App) {
 	if a.rowless() && row != rowUnknown && row != rowVanished {
 		r.loss.regain(a)
 	}

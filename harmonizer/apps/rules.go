@@ -3,8 +3,8 @@ package apps
 import (
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/known"
-	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
 // verdictRules decide what a desired index should be. All of them run each time.
@@ -68,8 +68,8 @@ const (
 // hold is why a nudge waits: the rule, and when to evaluate again. Until 0: when something
 // changes. If rule is empty, there is nothing to report.
 type hold struct {
-	rule  Rule
-	why   Why
+	rule  api.AppRule
+	why   api.AppReason
 	until instant
 }
 
@@ -89,8 +89,8 @@ const (
 // copies that should not run.
 type verdict struct {
 	category   category
-	start      Rule // "": no start
-	why        Why
+	start      api.AppRule // "": no start
+	why        api.AppReason
 	surplus    []surplus
 	liveCopies []known.Copy  // duplicates, the survivor first
 	redundant  int           // copies that should not run
@@ -100,8 +100,8 @@ type verdict struct {
 // surplus is a copy that should not run.
 type surplus struct {
 	copy known.Copy
-	rule Rule
-	why  Why
+	rule api.AppRule
+	why  api.AppReason
 }
 
 func (v *verdict) troubled() bool { return v.start != "" || len(v.surplus) > 0 || v.again > 0 }
@@ -193,15 +193,15 @@ func (l *evaluation) count() {
 	for _, c := range l.copies {
 		state, live := c.State(), c.OfVersion(l.app.want.Version)
 		switch {
-		case state == message.Evacuating:
+		case state == api.CopyEvacuating:
 			n.evacuating++
 			n.leaving += count(live)
 		case !live:
 			n.others++
 		default:
 			n.serving++
-			n.liveCopies += count(state == message.Running || state == message.Starting)
-			n.running += count(state == message.Running)
+			n.liveCopies += count(state == api.CopyRunning || state == api.CopyStarting)
+			n.running += count(state == api.CopyRunning)
 		}
 	}
 }
@@ -247,12 +247,12 @@ func (l *evaluation) surplusOf(c known.Copy) *surplus {
 
 // updateRequired implements rule update_required: the row is older than the app.
 func (l *evaluation) updateRequired() (hold, bool) {
-	return hold{RuleUpdateRequired, WhyUpdated, 0}, l.app.stale
+	return hold{api.AppRuleUpdateRequired, api.WhyUpdated, 0}, l.app.stale
 }
 
 // runs reports whether a copy in that state occupies its index. A copy in an unknown state
 // does, because its node lists it.
-func runs(s message.State) bool { return s != message.Crashed }
+func runs(s api.CopyState) bool { return s != api.CopyCrashed }
 
 // listed reports whether the copy's node still lists it. A node without a heartbeat since the
 // bus came back may be lost.
@@ -264,7 +264,7 @@ func listed(c known.Copy) bool {
 // serves reports whether a copy of the live version runs on an index and is not EVACUATING.
 func serves(k *known.Store, a *app, index int) bool {
 	for c := range k.Copies(a.id, index) {
-		if s := c.State(); runs(s) && s != message.Evacuating && c.OfVersion(a.want.Version) {
+		if s := c.State(); runs(s) && s != api.CopyEvacuating && c.OfVersion(a.want.Version) {
 			return true
 		}
 	}

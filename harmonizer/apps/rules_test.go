@@ -5,13 +5,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/known"
-	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
 // evaluationOf returns an evaluation of index 0 of an app that should run one instance of v1,
 // with these copies, all listed by one node.
-func evaluationOf(t *testing.T, beats ...message.Beat) *evaluation {
+func evaluationOf(t *testing.T, beats ...api.Beat) *evaluation {
 	t.Helper()
 	cfg, c := steady(), &clock{}
 	c.set(start())
@@ -20,12 +20,12 @@ func evaluationOf(t *testing.T, beats ...message.Beat) *evaluation {
 	if err := k.Heartbeat(c.wall, "", beat("n1", beats...).Data); err != nil {
 		t.Fatal(err)
 	}
-	a := &app{id: k.App("web"), row: rowPresent, want: message.App{
-		Name: "web", Version: "v1", Instances: 1, State: message.AppStarted, Package: message.PackageStaged}}
+	a := &app{id: k.App("web"), row: rowPresent, want: api.App{
+		Name: "web", Version: "v1", Instances: 1, State: api.AppStarted, Package: api.PackageStaged}}
 	l := &evaluation{
 		cfg: &cfg, clock: c, known: k, source: &source{isComplete: true, since: c.now}, rowLoss: &rowLoss{}, rowStops: &rowStops{},
 		apps: &inventory{slots: map[indexKey]*slot{}},
-		app:  a, slot: &slot{app: a, cause: WhyNew}, confirmed: unknown,
+		app:  a, slot: &slot{app: a, cause: api.WhyNew}, confirmed: unknown,
 	}
 	k.Hold(a.id)
 	k.Want(a.id, 1)
@@ -40,58 +40,58 @@ func evaluationOf(t *testing.T, beats ...message.Beat) *evaluation {
 }
 
 // copyOf returns a copy of the app of evaluationOf. since orders copies by age.
-func copyOf(id, version string, state message.State, since float64) message.Beat {
-	return message.Beat{App: "web", Instance: id, Version: version, State: state, Since: since}
+func copyOf(id, version string, state api.CopyState, since float64) api.Beat {
+	return api.Beat{App: "web", Instance: id, Version: version, State: state, Since: since}
 }
 
 func TestVerdictRules(t *testing.T) {
 	var (
-		runs    = copyOf("runs", "v1", message.Running, 1)
-		younger = copyOf("younger", "v1", message.Running, 2)
-		starts  = copyOf("starts", "v1", message.Starting, 0)
-		leaves  = copyOf("leaves", "v1", message.Evacuating, 1)
-		old     = copyOf("old", "v0", message.Running, 1)
+		runs    = copyOf("runs", "v1", api.CopyRunning, 1)
+		younger = copyOf("younger", "v1", api.CopyRunning, 2)
+		starts  = copyOf("starts", "v1", api.CopyStarting, 0)
+		leaves  = copyOf("leaves", "v1", api.CopyEvacuating, 1)
+		old     = copyOf("old", "v0", api.CopyRunning, 1)
 		odd     = copyOf("odd", "v1", "ODD", 1)
 	)
 	none := func(*evaluation) {}
 	for _, tt := range []struct {
 		name   string
 		rule   func(*evaluation)
-		copies []message.Beat
+		copies []api.Beat
 		set    func(*evaluation)
-		start  Rule
-		why    Why
+		start  api.AppRule
+		why    api.AppReason
 		stops  []string
 		again  bool
 	}{
-		{"missing: no copy", (*evaluation).missing, nil, none, RuleMissing, WhyNew, nil, false},
-		{"missing: no slot", (*evaluation).missing, nil, func(l *evaluation) { l.slot = nil }, RuleMissing, WhyNew, nil, false},
-		{"missing: only another version", (*evaluation).missing, []message.Beat{old}, none, RuleMissing, WhyNew, nil, false},
-		{"missing: node lost", (*evaluation).missing, nil, func(l *evaluation) { l.slot.cause = WhyNodeLost }, RuleMissing, WhyNodeLost, nil, false},
-		{"missing: crashed", (*evaluation).missing, nil, func(l *evaluation) { l.slot.cause, l.slot.crashes = WhyCrashed, 1 }, RuleExitCrashed, WhyCrashed, nil, false},
-		{"missing: crashed again", (*evaluation).missing, nil, func(l *evaluation) { l.slot.cause, l.slot.crashes = WhyCrashed, 2 }, RuleFlapping, WhyCrashed, nil, false},
-		{"missing: stopped", (*evaluation).missing, nil, func(l *evaluation) { l.slot.cause = WhyStopped }, RuleExitStopped, WhyStopped, nil, false},
-		{"missing: node shuts down", (*evaluation).missing, nil, func(l *evaluation) { l.slot.cause = WhyShutdown }, RuleExitShutdown, WhyShutdown, nil, false},
-		{"missing: a copy starts", (*evaluation).missing, []message.Beat{starts}, none, "", "", nil, false},
-		{"missing: an unknown state runs", (*evaluation).missing, []message.Beat{odd}, none, "", "", nil, false},
-		{"missing: a copy evacuates", (*evaluation).missing, []message.Beat{leaves}, none, "", "", nil, false},
+		{"missing: no copy", (*evaluation).missing, nil, none, api.AppRuleMissing, api.WhyNew, nil, false},
+		{"missing: no slot", (*evaluation).missing, nil, func(l *evaluation) { l.slot = nil }, api.AppRuleMissing, api.WhyNew, nil, false},
+		{"missing: only another version", (*evaluation).missing, []api.Beat{old}, none, api.AppRuleMissing, api.WhyNew, nil, false},
+		{"missing: node lost", (*evaluation).missing, nil, func(l *evaluation) { l.slot.cause = api.WhyNodeLost }, api.AppRuleMissing, api.WhyNodeLost, nil, false},
+		{"missing: crashed", (*evaluation).missing, nil, func(l *evaluation) { l.slot.cause, l.slot.crashes = api.WhyCrashed, 1 }, api.AppRuleExitCrashed, api.WhyCrashed, nil, false},
+		{"missing: crashed again", (*evaluation).missing, nil, func(l *evaluation) { l.slot.cause, l.slot.crashes = api.WhyCrashed, 2 }, api.AppRuleFlapping, api.WhyCrashed, nil, false},
+		{"missing: stopped", (*evaluation).missing, nil, func(l *evaluation) { l.slot.cause = api.WhyStopped }, api.AppRuleExitStopped, api.WhyStopped, nil, false},
+		{"missing: node shuts down", (*evaluation).missing, nil, func(l *evaluation) { l.slot.cause = api.WhyShutdown }, api.AppRuleExitShutdown, api.WhyShutdown, nil, false},
+		{"missing: a copy starts", (*evaluation).missing, []api.Beat{starts}, none, "", "", nil, false},
+		{"missing: an unknown state runs", (*evaluation).missing, []api.Beat{odd}, none, "", "", nil, false},
+		{"missing: a copy evacuates", (*evaluation).missing, []api.Beat{leaves}, none, "", "", nil, false},
 
-		{"evacuation: alone", (*evaluation).evacuation, []message.Beat{leaves}, none, RuleEvacuation, WhyEvacuating, nil, false},
-		{"evacuation: another one starts", (*evaluation).evacuation, []message.Beat{leaves, starts}, none, "", "", nil, false},
-		{"evacuation: another one runs", (*evaluation).evacuation, []message.Beat{leaves, runs}, none, "", "", []string{"leaves"}, false},
+		{"evacuation: alone", (*evaluation).evacuation, []api.Beat{leaves}, none, api.AppRuleEvacuation, api.WhyEvacuating, nil, false},
+		{"evacuation: another one starts", (*evaluation).evacuation, []api.Beat{leaves, starts}, none, "", "", nil, false},
+		{"evacuation: another one runs", (*evaluation).evacuation, []api.Beat{leaves, runs}, none, "", "", []string{"leaves"}, false},
 
-		{"extra version: the live one runs", (*evaluation).extraVersion, []message.Beat{old, runs}, none, "", "", []string{"old"}, false},
-		{"extra version: the live one starts", (*evaluation).extraVersion, []message.Beat{old, starts}, none, "", "", nil, false},
-		{"extra version: not staged", (*evaluation).extraVersion, []message.Beat{old, runs}, func(l *evaluation) { l.app.want.Package = message.PackagePending }, "", "", nil, false},
+		{"extra version: the live one runs", (*evaluation).extraVersion, []api.Beat{old, runs}, none, "", "", []string{"old"}, false},
+		{"extra version: the live one starts", (*evaluation).extraVersion, []api.Beat{old, starts}, none, "", "", nil, false},
+		{"extra version: not staged", (*evaluation).extraVersion, []api.Beat{old, runs}, func(l *evaluation) { l.app.want.Package = api.PackagePending }, "", "", nil, false},
 
-		{"duplicates: one copy", (*evaluation).duplicates, []message.Beat{runs}, none, "", "", nil, false},
-		{"duplicates: the oldest stays", (*evaluation).duplicates, []message.Beat{runs, younger}, none, "", "", []string{"younger"}, true},
-		{"duplicates: the running one stays", (*evaluation).duplicates, []message.Beat{starts, younger}, none, "", "", []string{"starts"}, true},
-		{"duplicates: one by one", (*evaluation).duplicates, []message.Beat{runs, younger, starts}, none, "", "", []string{"starts"}, true},
-		{"duplicates: the same victim", (*evaluation).duplicates, []message.Beat{runs, younger}, func(l *evaluation) { l.slot.liveCopies.toStop = "runs" }, "", "", []string{"runs"}, true},
-		{"duplicates: beside an evacuation", (*evaluation).duplicates, []message.Beat{runs, younger, leaves}, none, "", "", nil, false},
+		{"duplicates: one copy", (*evaluation).duplicates, []api.Beat{runs}, none, "", "", nil, false},
+		{"duplicates: the oldest stays", (*evaluation).duplicates, []api.Beat{runs, younger}, none, "", "", []string{"younger"}, true},
+		{"duplicates: the running one stays", (*evaluation).duplicates, []api.Beat{starts, younger}, none, "", "", []string{"starts"}, true},
+		{"duplicates: one by one", (*evaluation).duplicates, []api.Beat{runs, younger, starts}, none, "", "", []string{"starts"}, true},
+		{"duplicates: the same victim", (*evaluation).duplicates, []api.Beat{runs, younger}, func(l *evaluation) { l.slot.liveCopies.toStop = "runs" }, "", "", []string{"runs"}, true},
+		{"duplicates: beside an evacuation", (*evaluation).duplicates, []api.Beat{runs, younger, leaves}, none, "", "", nil, false},
 
-		{"undesired: every copy", (*evaluation).undesired, []message.Beat{old, runs}, func(l *evaluation) { l.app.row = rowDeleted }, "", "", []string{"old", "runs"}, false},
+		{"undesired: every copy", (*evaluation).undesired, []api.Beat{old, runs}, func(l *evaluation) { l.app.row = rowDeleted }, "", "", []string{"old", "runs"}, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			l := evaluationOf(t, tt.copies...)
@@ -112,17 +112,17 @@ func TestVerdictRules(t *testing.T) {
 func TestUndesired(t *testing.T) {
 	for _, tt := range []struct {
 		row   rowState
-		state message.AppState
-		rule  Rule
-		why   Why
+		state api.AppState
+		rule  api.AppRule
+		why   api.AppReason
 	}{
-		{rowDeleted, message.AppStarted, RuleExtraApp, WhyAppDeleted},
-		{rowVanished, message.AppStarted, RuleExtraApp, WhyAppVanished},
-		{rowUnknown, message.AppStarted, RuleExtraApp, WhyAppUnknown},
-		{rowPresent, message.AppStopped, RuleExtraState, WhyAppStopped},
-		{rowPresent, message.AppStarted, RuleExtraIndex, WhyBeyond},
+		{rowDeleted, api.AppStarted, api.AppRuleExtraApp, api.WhyAppDeleted},
+		{rowVanished, api.AppStarted, api.AppRuleExtraApp, api.WhyAppVanished},
+		{rowUnknown, api.AppStarted, api.AppRuleExtraApp, api.WhyAppUnknown},
+		{rowPresent, api.AppStopped, api.AppRuleExtraState, api.WhyAppStopped},
+		{rowPresent, api.AppStarted, api.AppRuleExtraIndex, api.WhyBeyond},
 	} {
-		a := &app{row: tt.row, want: message.App{State: tt.state}}
+		a := &app{row: tt.row, want: api.App{State: tt.state}}
 		if rule, why := a.undesired(); rule != tt.rule || why != tt.why {
 			t.Errorf("row %d, %s: %s (%s), want %s (%s)", tt.row, tt.state, rule, why, tt.rule, tt.why)
 		}
@@ -131,7 +131,7 @@ func TestUndesired(t *testing.T) {
 
 // TestUnreadableRowHasNoVerdict: with an unreadable row, an index has no verdict.
 func TestUnreadableRowHasNoVerdict(t *testing.T) {
-	l := evaluationOf(t, copyOf("a", "v1", message.Running, 1), copyOf("b", "v1", message.Running, 2))
+	l := evaluationOf(t, copyOf("a", "v1", api.CopyRunning, 1), copyOf("b", "v1", api.CopyRunning, 2))
 	l.app.row = rowUnreadable
 	if l.judge(); l.troubled() || l.redundant != 0 {
 		t.Errorf("verdict %+v, want none", l.verdict)
@@ -148,23 +148,23 @@ func TestStartRules(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		set  func(*evaluation)
-		want [len(phases)]Rule // of each phase
+		want [len(phases)]api.AppRule // of each phase
 	}{
-		{"nothing holds", func(*evaluation) {}, [...]Rule{"", "", "", ""}},
+		{"nothing holds", func(*evaluation) {}, [...]api.AppRule{"", "", "", ""}},
 		{"row older than the app", func(l *evaluation) { l.app.stale = true },
-			[...]Rule{RuleUpdateRequired, RuleUpdateRequired, RuleUpdateRequired, RuleUpdateRequired}},
-		{"package not staged", func(l *evaluation) { l.app.want.Package = message.PackagePending },
-			[...]Rule{RulePackageState, RulePackageState, RulePackageState, ""}},
-		{"given up", func(l *evaluation) { l.slot.givenUp = true }, [...]Rule{RuleGiveUp, RuleGiveUp, RuleGiveUp, ""}},
-		{"restart delay", func(l *evaluation) { l.slot.restart = future(l) }, [...]Rule{RuleFlapping, RuleFlapping, RuleFlapping, ""}},
-		{"sent, not confirmed", func(l *evaluation) { l.slot.pending = future(l) }, [...]Rule{RuleKeepAlive, RuleKeepAlive, RuleKeepAlive, ""}},
+			[...]api.AppRule{api.AppRuleUpdateRequired, api.AppRuleUpdateRequired, api.AppRuleUpdateRequired, api.AppRuleUpdateRequired}},
+		{"package not staged", func(l *evaluation) { l.app.want.Package = api.PackagePending },
+			[...]api.AppRule{api.AppRulePackageState, api.AppRulePackageState, api.AppRulePackageState, ""}},
+		{"given up", func(l *evaluation) { l.slot.givenUp = true }, [...]api.AppRule{api.AppRuleGiveUp, api.AppRuleGiveUp, api.AppRuleGiveUp, ""}},
+		{"restart delay", func(l *evaluation) { l.slot.restart = future(l) }, [...]api.AppRule{api.AppRuleFlapping, api.AppRuleFlapping, api.AppRuleFlapping, ""}},
+		{"sent, not confirmed", func(l *evaluation) { l.slot.pending = future(l) }, [...]api.AppRule{api.AppRuleKeepAlive, api.AppRuleKeepAlive, api.AppRuleKeepAlive, ""}},
 		{"sent and confirmed", func(l *evaluation) { l.slot.pending, l.slot.sent = future(l), future(l) },
-			[...]Rule{RuleKeepAlive, RuleKeepAlive, RuleKeepAlive, RuleKeepAlive}},
-		{"app just changed", func(l *evaluation) { l.app.grace = future(l) }, [...]Rule{RuleResetGrace, RuleResetGrace, RuleResetGrace, ""}},
-		{"index just stopped", func(l *evaluation) { l.slot.grace = future(l) }, [...]Rule{RuleResetGrace, RuleResetGrace, RuleResetGrace, ""}},
-		{"a crash waits for no grace", func(l *evaluation) { l.app.grace, l.start = future(l), RuleExitCrashed }, [...]Rule{"", "", "", ""}},
+			[...]api.AppRule{api.AppRuleKeepAlive, api.AppRuleKeepAlive, api.AppRuleKeepAlive, api.AppRuleKeepAlive}},
+		{"app just changed", func(l *evaluation) { l.app.grace = future(l) }, [...]api.AppRule{api.AppRuleResetGrace, api.AppRuleResetGrace, api.AppRuleResetGrace, ""}},
+		{"index just stopped", func(l *evaluation) { l.slot.grace = future(l) }, [...]api.AppRule{api.AppRuleResetGrace, api.AppRuleResetGrace, api.AppRuleResetGrace, ""}},
+		{"a crash waits for no grace", func(l *evaluation) { l.app.grace, l.start = future(l), api.AppRuleExitCrashed }, [...]api.AppRule{"", "", "", ""}},
 		{"the first rule is the reason", func(l *evaluation) { l.slot.givenUp, l.slot.pending = true, future(l) },
-			[...]Rule{RuleGiveUp, RuleGiveUp, RuleGiveUp, ""}},
+			[...]api.AppRule{api.AppRuleGiveUp, api.AppRuleGiveUp, api.AppRuleGiveUp, ""}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			l := evaluationOf(t)
@@ -196,31 +196,31 @@ func TestStopRules(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		set  func(*evaluation, *extra)
-		want [len(phases)]Rule
+		want [len(phases)]api.AppRule
 	}{
-		{"nothing holds", func(*evaluation, *extra) {}, [...]Rule{"", "", "", ""}},
+		{"nothing holds", func(*evaluation, *extra) {}, [...]api.AppRule{"", "", "", ""}},
 		{"row older than the app", func(l *evaluation, _ *extra) { l.app.stale = true },
-			[...]Rule{RuleUpdateRequired, RuleUpdateRequired, RuleUpdateRequired, RuleUpdateRequired}},
-		{"sent, not confirmed", func(l *evaluation, x *extra) { x.until = future(l) }, [...]Rule{RuleKeepAlive, RuleKeepAlive, RuleKeepAlive, ""}},
+			[...]api.AppRule{api.AppRuleUpdateRequired, api.AppRuleUpdateRequired, api.AppRuleUpdateRequired, api.AppRuleUpdateRequired}},
+		{"sent, not confirmed", func(l *evaluation, x *extra) { x.until = future(l) }, [...]api.AppRule{api.AppRuleKeepAlive, api.AppRuleKeepAlive, api.AppRuleKeepAlive, ""}},
 		{"sent and confirmed", func(l *evaluation, x *extra) { x.until, x.sent = future(l), future(l) },
-			[...]Rule{RuleKeepAlive, RuleKeepAlive, RuleKeepAlive, RuleKeepAlive}},
-		{"row gone, in its grace", func(l *evaluation, _ *extra) { rowless(l) }, [...]Rule{RuleExtraApp, RuleExtraApp, RuleExtraApp, ""}},
-		{"row gone, after its grace", func(l *evaluation, _ *extra) { rowless(l); l.source.trusted += future(l) }, [...]Rule{"", "", "", ""}},
+			[...]api.AppRule{api.AppRuleKeepAlive, api.AppRuleKeepAlive, api.AppRuleKeepAlive, api.AppRuleKeepAlive}},
+		{"row gone, in its grace", func(l *evaluation, _ *extra) { rowless(l) }, [...]api.AppRule{api.AppRuleExtraApp, api.AppRuleExtraApp, api.AppRuleExtraApp, ""}},
+		{"row gone, after its grace", func(l *evaluation, _ *extra) { rowless(l); l.source.trusted += future(l) }, [...]api.AppRule{"", "", "", ""}},
 		{"row gone, source incomplete", func(l *evaluation, _ *extra) { rowless(l); l.source.isComplete = false },
-			[...]Rule{RuleFreshness, RuleFreshness, RuleFreshness, ""}},
+			[...]api.AppRule{api.AppRuleFreshness, api.AppRuleFreshness, api.AppRuleFreshness, ""}},
 		{"row gone with many others", func(l *evaluation, _ *extra) { rowless(l); l.rowLoss.rows.since = 1 },
-			[...]Rule{RuleDisruptionLimit, RuleDisruptionLimit, RuleDisruptionLimit, RuleDisruptionLimit}},
-		{"many rows gone, not this one", func(l *evaluation, _ *extra) { l.rowLoss.rows.since = 1 }, [...]Rule{"", "", "", ""}},
-		{"row deleted, many others gone", func(l *evaluation, _ *extra) { l.app.row, l.rowLoss.rows.since = rowDeleted, 1; l.judge() }, [...]Rule{"", "", "", ""}},
-		{"duplicate, unconfirmed", func(l *evaluation, _ *extra) { l.surplus[0].rule = RuleDuplicate; l.liveCopies = l.copies },
-			[...]Rule{RuleDuplicate, RuleDuplicate, RuleDuplicate, ""}},
+			[...]api.AppRule{api.AppRuleDisruptionLimit, api.AppRuleDisruptionLimit, api.AppRuleDisruptionLimit, api.AppRuleDisruptionLimit}},
+		{"many rows gone, not this one", func(l *evaluation, _ *extra) { l.rowLoss.rows.since = 1 }, [...]api.AppRule{"", "", "", ""}},
+		{"row deleted, many others gone", func(l *evaluation, _ *extra) { l.app.row, l.rowLoss.rows.since = rowDeleted, 1; l.judge() }, [...]api.AppRule{"", "", "", ""}},
+		{"duplicate, unconfirmed", func(l *evaluation, _ *extra) { l.surplus[0].rule = api.AppRuleDuplicate; l.liveCopies = l.copies },
+			[...]api.AppRule{api.AppRuleDuplicate, api.AppRuleDuplicate, api.AppRuleDuplicate, ""}},
 		{"the controller would stop the whole app", func(l *evaluation, _ *extra) { l.cfg.StopsWholeApps, l.app.want.Instances = true, 1 },
-			[...]Rule{RuleWholeApp, RuleWholeApp, RuleWholeApp, RuleWholeApp}},
-		{"the whole app is meant", func(l *evaluation, _ *extra) { l.cfg.StopsWholeApps = true }, [...]Rule{"", "", "", ""}},
-		{"not listed", func(l *evaluation, _ *extra) { l.surplus[0].copy = unlistedCopy(t) }, [...]Rule{unlisted, unlisted, "", ""}},
+			[...]api.AppRule{api.AppRuleWholeApp, api.AppRuleWholeApp, api.AppRuleWholeApp, api.AppRuleWholeApp}},
+		{"the whole app is meant", func(l *evaluation, _ *extra) { l.cfg.StopsWholeApps = true }, [...]api.AppRule{"", "", "", ""}},
+		{"not listed", func(l *evaluation, _ *extra) { l.surplus[0].copy = unlistedCopy(t) }, [...]api.AppRule{unlisted, unlisted, "", ""}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			l := evaluationOf(t, copyOf("a", "v1", message.Running, 1))
+			l := evaluationOf(t, copyOf("a", "v1", api.CopyRunning, 1))
 			l.app.want.Instances = 0
 			l.judge()
 			var x extra
@@ -244,7 +244,7 @@ func unlistedCopy(t *testing.T) known.Copy {
 	t.Helper()
 	k := known.New(known.Config{DropletLost: 30 * time.Second, HeartbeatPeriod: 10 * time.Second})
 	k.Connected(start())
-	for _, hb := range []Heartbeat{beat("n1", copyOf("b", "v1", message.Running, 1)), beat("n1")} {
+	for _, hb := range []Heartbeat{beat("n1", copyOf("b", "v1", api.CopyRunning, 1)), beat("n1")} {
 		if err := k.Heartbeat(start(), "", hb.Data); err != nil {
 			t.Fatal(err)
 		}
@@ -264,9 +264,9 @@ func TestDuplicatesConfirmed(t *testing.T) {
 	var state liveCopies
 	now := start()
 	for i, want := range []bool{false, true, false, false, true} {
-		beats := []message.Beat{copyOf("a", "v1", message.Running, 1), copyOf("b", "v1", message.Running, 2)}
+		beats := []api.Beat{copyOf("a", "v1", api.CopyRunning, 1), copyOf("b", "v1", api.CopyRunning, 2)}
 		if i >= 2 { // a third one appears
-			beats = append(beats, copyOf("c", "v1", message.Running, 3))
+			beats = append(beats, copyOf("c", "v1", api.CopyRunning, 3))
 		}
 		if err := k.Heartbeat(now, "", beat("n1", beats...).Data); err != nil {
 			t.Fatal(err)
@@ -282,17 +282,17 @@ func TestGate(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		set    func(*gate)
-		start  Rule // rule that holds starts; "": none
-		stop   Rule // rule that holds stops; queue: they wait only for their turn
+		start  api.AppRule // rule that holds starts; "": none
+		stop   api.AppRule // rule that holds stops; queue: they wait only for their turn
 		closed bool
 	}{
-		{"open", func(*gate) {}, "", RuleQueue, false},
-		{"a state is incomplete", func(g *gate) { g.acting = false }, RuleFreshness, RuleFreshness, true},
-		{"following", func(g *gate) { g.leading = false }, RuleFollow, RuleFollow, true},
-		{"limit holds", func(g *gate) { g.limit.state = LimitHeld }, RuleDisruptionLimit, RuleDisruptionLimit, true},
-		{"limit throttled", func(g *gate) { g.limit.state = LimitThrottled }, "", RuleDisruptionLimit, false},
-		{"limit throttled, nodes return", func(g *gate) { g.limit.state, g.limit.returned = LimitThrottled, 1 }, RuleDisruptionLimit, RuleDisruptionLimit, true},
-		{"backlog", func(g *gate) { g.backlog.mark(at(0, 0)) }, RuleQueue, RuleQueue, false},
+		{"open", func(*gate) {}, "", api.AppRuleQueue, false},
+		{"a state is incomplete", func(g *gate) { g.acting = false }, api.AppRuleFreshness, api.AppRuleFreshness, true},
+		{"following", func(g *gate) { g.leading = false }, api.AppRuleFollow, api.AppRuleFollow, true},
+		{"limit holds", func(g *gate) { g.limit.state = api.LimitHeld }, api.AppRuleDisruptionLimit, api.AppRuleDisruptionLimit, true},
+		{"limit throttled", func(g *gate) { g.limit.state = api.LimitThrottled }, "", api.AppRuleDisruptionLimit, false},
+		{"limit throttled, nodes return", func(g *gate) { g.limit.state, g.limit.returned = api.LimitThrottled, 1 }, api.AppRuleDisruptionLimit, api.AppRuleDisruptionLimit, true},
+		{"backlog", func(g *gate) { g.backlog.mark(at(0, 0)) }, api.AppRuleQueue, api.AppRuleQueue, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			cfg := steady()

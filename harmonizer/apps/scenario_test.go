@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
 
-	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/api"
 )
 
 var update = flag.Bool("update", false, "rewrite the answers of the scenarios")
@@ -76,12 +76,12 @@ type scenario struct {
 	m     *Machine
 	now   time.Time
 	nodes map[string]*scenarioNode
-	rows  map[string]message.App
+	rows  map[string]api.App
 	out   strings.Builder
 }
 
 type scenarioNode struct {
-	beats []message.Beat
+	beats []api.Beat
 	next  time.Time
 }
 
@@ -91,7 +91,7 @@ func start() time.Time { return time.Unix(1000, 0) }
 func steady() Config { return Config{DelayTimeNoise: new(time.Duration(0))}.WithDefaults() }
 
 func newScenario() *scenario {
-	return &scenario{cfg: steady(), now: start(), nodes: map[string]*scenarioNode{}, rows: map[string]message.App{}}
+	return &scenario{cfg: steady(), now: start(), nodes: map[string]*scenarioNode{}, rows: map[string]api.App{}}
 }
 
 func (s *scenario) run(t *testing.T, script string) string {
@@ -130,15 +130,15 @@ func (s *scenario) command(verb string, args []string, line string) error {
 		if err != nil {
 			return err
 		}
-		s.step(Exit{Exited: message.Exited{App: b.App, Index: b.Index, Version: b.Version, Instance: args[0], Reason: message.Reason(args[2])}})
+		s.step(Exit{Exited: api.Exited{App: b.App, Index: b.Index, Version: b.Version, Instance: args[0], Reason: api.ExitReason(args[2])}})
 	case "nudged":
 		index, err := strconv.Atoi(args[1])
 		if err != nil {
 			return err
 		}
-		s.step(Nudged{Nudge{Start: &message.Start{App: args[0], Version: s.rows[args[0]].Version, Indices: []int{index}}}})
+		s.step(Nudged{Nudge{Start: &api.Start{App: args[0], Version: s.rows[args[0]].Version, Indices: []int{index}}}})
 	case "nudgedstop":
-		s.step(Nudged{Nudge{Stop: &message.Stop{App: args[0], Instances: map[string]string{args[1]: "v1"}}}})
+		s.step(Nudged{Nudge{Stop: &api.Stop{App: args[0], Instances: map[string]string{args[1]: "v1"}}}})
 	case "retry":
 		index, err := strconv.Atoi(args[1])
 		if err != nil {
@@ -243,19 +243,19 @@ func (s *scenario) app(args []string) error {
 	if err != nil {
 		return err
 	}
-	row := message.App{Name: args[0], Instances: n, Version: args[2], Pool: "default", Command: "run", CPUs: 0.5, Mem: 64}
+	row := api.App{Name: args[0], Instances: n, Version: args[2], Pool: "default", Command: "run", CPUs: 0.5, Mem: 64}
 	for _, arg := range args[3:] {
 		switch name, value, ok := strings.Cut(arg, "="); {
 		case !ok:
 			row.Pool = arg
 		case name == "state":
-			row.State = message.AppState(value)
+			row.State = api.AppState(value)
 		case name == "package":
-			row.Package = message.PackageState(value)
+			row.Package = api.PackageState(value)
 		}
 	}
 	s.rows[row.Name] = row
-	s.step(ExpectedRows{[]message.App{row}})
+	s.step(ExpectedRows{[]api.App{row}})
 	return nil
 }
 
@@ -313,9 +313,9 @@ func (s *scenario) node(args []string) error {
 }
 
 // parseBeat parses APP/INDEX[@VERSION]=INSTANCE[@VERSION][:STATE][~SINCE].
-func parseBeat(arg string) (message.Beat, error) {
+func parseBeat(arg string) (api.Beat, error) {
 	where, id, _ := strings.Cut(arg, "=")
-	b := message.Beat{Partition: "default", Version: "v1", State: message.Running}
+	b := api.Beat{Partition: "default", Version: "v1", State: api.CopyRunning}
 	if head, since, ok := strings.Cut(id, "~"); ok {
 		id = head
 		b.Since, _ = strconv.ParseFloat(since, 64)
@@ -324,7 +324,7 @@ func parseBeat(arg string) (message.Beat, error) {
 		where, b.Version = head, version
 	}
 	if head, state, ok := strings.Cut(id, ":"); ok {
-		id, b.State = head, message.State(state)
+		id, b.State = head, api.CopyState(state)
 	}
 	if head, version, ok := strings.Cut(id, "@"); ok {
 		id, b.Version = head, version
@@ -335,11 +335,11 @@ func parseBeat(arg string) (message.Beat, error) {
 	return b, err
 }
 
-func beat(node string, beats ...message.Beat) Heartbeat {
+func beat(node string, beats ...api.Beat) Heartbeat {
 	if beats == nil {
-		beats = []message.Beat{}
+		beats = []api.Beat{}
 	}
-	data, err := json.Marshal(message.Heartbeat{Node: node, Beats: beats})
+	data, err := json.Marshal(api.Heartbeat{Node: node, Beats: beats})
 	if err != nil {
 		panic(err)
 	}
@@ -378,7 +378,7 @@ func (s *scenario) takeover(nodes []string) error {
 	s.m = NewMachine(s.cfg)
 	s.step(BusUp{})
 	for _, name := range slices.Sorted(maps.Keys(s.rows)) {
-		s.step(ExpectedRows{[]message.App{s.rows[name]}})
+		s.step(ExpectedRows{[]api.App{s.rows[name]}})
 	}
 	s.step(ExpectedComplete{})
 	s.step(lead)
@@ -389,7 +389,7 @@ func (s *scenario) step(ev Event) {
 	nudges, findings := s.m.Step(s.now, ev)
 	at := s.now.Sub(start()).Seconds()
 	for _, f := range findings {
-		if f.Kind != KindStart && f.Kind != KindStop { // the nudges show these
+		if f.Kind != api.AppFindingStart && f.Kind != api.AppFindingStop { // the nudges show these
 			fmt.Fprintf(&s.out, "  %3.0fs  %s\n", at, plainly(f))
 		}
 	}
@@ -399,7 +399,7 @@ func (s *scenario) step(ev Event) {
 }
 
 // plainly returns a finding with its deadline in seconds of the scenario.
-func plainly(f Finding) string {
+func plainly(f api.AppFinding) string {
 	until := f.Until
 	f.Until = time.Time{}
 	line := f.String()

@@ -4,18 +4,18 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/api"
 )
 
 // A node that reports the end of another node's copy, or a heartbeat of another node, changes nothing and makes a
 // finding.
 func TestNodeSpeaksForItselfOnly(t *testing.T) {
 	m, now := NewMachine(steady()), start()
-	web := message.Beat{App: "web", Version: "v1", Instance: "i0", State: message.Running}
+	web := api.Beat{App: "web", Version: "v1", Instance: "i0", State: api.CopyRunning}
 	of := func(node string, ev Heartbeat) Heartbeat { ev.Node = node; return ev }
-	exit := message.Exited{App: "web", Version: "v1", Instance: "i0", Reason: message.ReasonCrashed}
+	exit := api.Exited{App: "web", Version: "v1", Instance: "i0", Reason: api.ExitCrashed}
 	for _, ev := range []Event{
-		BusUp{}, Lead{}, ExpectedRows{[]message.App{{Name: "web", Pool: "p", Version: "v1", Instances: 1}}}, ExpectedComplete{},
+		BusUp{}, Lead{}, ExpectedRows{[]api.App{{Name: "web", Pool: "p", Version: "v1", Instances: 1}}}, ExpectedComplete{},
 		of("n1", beat("n1", web)), of("n2", beat("n2")),
 	} {
 		m.Step(now, ev)
@@ -25,7 +25,7 @@ func TestNodeSpeaksForItselfOnly(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		ev   Event
-		why  Why
+		why  api.AppReason
 		node string
 	}{
 		{"end of another node's copy", Exit{Exited: exit, Node: "n2"}, "bad_instance", "n2"},
@@ -34,14 +34,14 @@ func TestNodeSpeaksForItselfOnly(t *testing.T) {
 		{"heartbeat from the legacy subject", beat("n1"), "bad_dea", ""},
 	} {
 		nudges, found := m.Step(now, tt.ev)
-		if len(nudges) > 0 || len(found) != 1 || found[0].Kind != KindRefused || found[0].Why != tt.why || found[0].Node != tt.node {
+		if len(nudges) > 0 || len(found) != 1 || found[0].Kind != api.AppFindingRefused || found[0].Why != tt.why || found[0].Node != tt.node {
 			t.Errorf("%s: nudges %v, findings %+v; want refused %s of node %q", tt.name, nudges, found, tt.why, tt.node)
 		}
 	}
 	if lines := m.View().Crashes("web"); len(lines) > 0 {
 		t.Errorf("refused ends are crashes: %+v", lines)
 	}
-	if _, found := m.Step(now, Exit{Exited: exit, Node: "n1"}); len(found) == 0 || found[0].Kind != KindCrashed {
+	if _, found := m.Step(now, Exit{Exited: exit, Node: "n1"}); len(found) == 0 || found[0].Kind != api.AppFindingCrashed {
 		t.Errorf("findings %+v, want the crash that the copy's own node reports", found)
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/api"
 )
 
 // confirm reports whether all of a nudge is still right, and does not repeat one sent
@@ -16,14 +16,14 @@ func (d *dispatch) confirm(n Nudge) bool {
 	case n.Start != nil && d.startStands(n.Start):
 		d.startSent(n.Start)
 		return true
-	case n.Stop != nil && d.gate.acting && d.gate.limit.state == LimitOff && d.stopStands(n.Stop):
+	case n.Stop != nil && d.gate.acting && d.gate.limit.state == api.LimitOff && d.stopStands(n.Stop):
 		d.stopSent(n.Stop)
 		return true
 	}
 	return false
 }
 
-func (d *dispatch) startStands(n *message.Start) bool {
+func (d *dispatch) startStands(n *api.Start) bool {
 	a := d.apps.lookup(n.App)
 	if a == nil || a.pass < d.rows.source.whole || a.want.Version != n.Version {
 		return false
@@ -38,7 +38,7 @@ func (d *dispatch) startStands(n *message.Start) bool {
 }
 
 // stopStands ignores copies that are gone: their stop is harmless.
-func (d *dispatch) stopStands(n *message.Stop) bool {
+func (d *dispatch) stopStands(n *api.Stop) bool {
 	a := d.apps.lookup(n.App)
 	for id := range n.Instances {
 		c, there := d.known.Find(id)
@@ -61,7 +61,7 @@ func (d *dispatch) stopStands(n *message.Stop) bool {
 	return true
 }
 
-func (d *dispatch) startSent(start *message.Start) {
+func (d *dispatch) startSent(start *api.Start) {
 	a := d.apps.lookup(start.App)
 	for _, index := range start.Indices {
 		if s := d.apps.slots[at(a.id, index)]; s != nil {
@@ -71,7 +71,7 @@ func (d *dispatch) startSent(start *message.Start) {
 	}
 }
 
-func (d *dispatch) stopSent(stop *message.Stop) {
+func (d *dispatch) stopSent(stop *api.Stop) {
 	for id := range stop.Instances {
 		if _, x := d.stopOf(id); x != nil {
 			x.sent = d.clock.in(d.cfg.NudgeKeepAlive)
@@ -94,7 +94,7 @@ func (d *dispatch) notSent(ev NotSent) {
 	}
 }
 
-func (d *dispatch) startsNotSent(start *message.Start, confirmed bool) {
+func (d *dispatch) startsNotSent(start *api.Start, confirmed bool) {
 	a := d.apps.lookup(start.App)
 	if a == nil || start.Version != a.want.Version {
 		return
@@ -117,7 +117,7 @@ func (d *dispatch) startsNotSent(start *message.Start, confirmed bool) {
 	}
 }
 
-func (d *dispatch) stopsNotSent(stop *message.Stop, confirmed bool) {
+func (d *dispatch) stopsNotSent(stop *api.Stop, confirmed bool) {
 	for _, id := range slices.Backward(slices.Sorted(maps.Keys(stop.Instances))) {
 		s, x := d.stopOf(id)
 		if x == nil || x.rule == "" {
@@ -167,7 +167,7 @@ func (d *dispatch) startedByOther(a *app, indices []int) {
 		}
 		s := d.apps.slot(a, index)
 		s.pending = max(s.pending, d.clock.in(d.cfg.startKeepAlive()))
-		if s.cause == WhyCrashed && s.crashes > *d.cfg.FlappingDeath && !s.givenUp {
+		if s.cause == api.WhyCrashed && s.crashes > *d.cfg.FlappingDeath && !s.givenUp {
 			s.restart = max(s.restart, d.clock.in(s.delay(d.cfg, s.app.name(), s.index)))
 		}
 		d.memory.markChanged(a)

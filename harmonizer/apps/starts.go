@@ -1,7 +1,7 @@
 package apps
 
 import (
-	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/queue"
 )
 
@@ -13,21 +13,21 @@ func (l *evaluation) missing() {
 	if l.copyCounts.serving+l.copyCounts.leaving > 0 {
 		return
 	}
-	l.category, l.start, l.why = missing, RuleMissing, WhyNew
+	l.category, l.start, l.why = missing, api.AppRuleMissing, api.WhyNew
 	s := l.slot
 	if s == nil {
 		return
 	}
 	l.why = s.cause
 	switch {
-	case s.cause == WhyCrashed && s.crashes > *l.cfg.FlappingDeath:
-		l.category, l.start = flapping, RuleFlapping
-	case s.cause == WhyCrashed:
-		l.category, l.start = crashed, RuleExitCrashed
-	case s.cause == WhyStopped:
-		l.start = RuleExitStopped
-	case s.cause == WhyShutdown, s.cause == WhyEvacuated:
-		l.start = RuleExitShutdown
+	case s.cause == api.WhyCrashed && s.crashes > *l.cfg.FlappingDeath:
+		l.category, l.start = flapping, api.AppRuleFlapping
+	case s.cause == api.WhyCrashed:
+		l.category, l.start = crashed, api.AppRuleExitCrashed
+	case s.cause == api.WhyStopped:
+		l.start = api.AppRuleExitStopped
+	case s.cause == api.WhyShutdown, s.cause == api.WhyEvacuated:
+		l.start = api.AppRuleExitShutdown
 	}
 }
 
@@ -41,11 +41,11 @@ func (l *evaluation) evacuation() {
 	}
 	switch {
 	case n.serving == 0 && n.leaving > 0:
-		l.start, l.why = RuleEvacuation, WhyEvacuating
+		l.start, l.why = api.AppRuleEvacuation, api.WhyEvacuating
 	case n.running > 0:
 		for _, c := range l.copies {
-			if c.State() == message.Evacuating {
-				l.surplus = append(l.surplus, surplus{c, RuleEvacuation, WhyReplaced})
+			if c.State() == api.CopyEvacuating {
+				l.surplus = append(l.surplus, surplus{c, api.AppRuleEvacuation, api.WhyReplaced})
 			}
 		}
 	}
@@ -58,48 +58,48 @@ func (l *evaluation) evacuation() {
 // only an index that ran is started, by the last complete state. A row that is new or changed
 // since then waits.
 func (l *evaluation) incomplete() (hold, bool) {
-	ran := l.start == RuleEvacuation || l.slot != nil && l.slot.cause != WhyNew
-	return hold{RuleFreshness, WhyIncomplete, 0}, !l.source.isComplete && !ran
+	ran := l.start == api.AppRuleEvacuation || l.slot != nil && l.slot.cause != api.WhyNew
+	return hold{api.AppRuleFreshness, api.WhyIncomplete, 0}, !l.source.isComplete && !ran
 }
 
 // packageState implements rule package_state: only a staged package can be started.
 func (l *evaluation) packageState() (hold, bool) {
-	return hold{RulePackageState, WhyNotStaged, 0}, l.app.want.Package != message.PackageStaged
+	return hold{api.AppRulePackageState, api.WhyNotStaged, 0}, l.app.want.Package != api.PackageStaged
 }
 
 // giveUp implements rule give_up; see backoff.
 func (l *evaluation) giveUp() (hold, bool) {
-	return hold{RuleGiveUp, WhyGivenUp, 0}, l.slot.givenUp
+	return hold{api.AppRuleGiveUp, api.WhyGivenUp, 0}, l.slot.givenUp
 }
 
 // flapping implements rule flapping; see backoff.
 func (l *evaluation) flapping() (hold, bool) {
-	return hold{RuleFlapping, WhyRestartDelay, l.slot.restart}, l.slot.restart > l.clock.now
+	return hold{api.AppRuleFlapping, api.WhyRestartDelay, l.slot.restart}, l.slot.restart > l.clock.now
 }
 
 // keepAlive implements rule keep_alive: a start is not repeated before its keep-alive ends. In
 // phase confirming the start itself is not sent yet, so only earlier starts count.
 func (l *evaluation) keepAlive() (hold, bool) {
 	if l.when == confirming {
-		return hold{RuleKeepAlive, WhyNudged, 0}, l.slot != nil && l.slot.sent > l.clock.now
+		return hold{api.AppRuleKeepAlive, api.WhyNudged, 0}, l.slot != nil && l.slot.sent > l.clock.now
 	}
-	return hold{RuleKeepAlive, WhyNudged, l.slot.pending}, l.slot.pending > l.clock.now
+	return hold{api.AppRuleKeepAlive, api.WhyNudged, l.slot.pending}, l.slot.pending > l.clock.now
 }
 
 // grace implements rule reset_grace: under a controller, the controller first starts the
 // indices of an app that just changed. Crashed indices and those of lost nodes do not wait.
 func (l *evaluation) grace() (hold, bool) {
 	until := max(l.app.grace, l.slot.grace)
-	applies := l.start == RuleMissing || l.start == RuleExitStopped
-	return hold{RuleResetGrace, WhyJustChanged, until}, applies && until > l.clock.now
+	applies := l.start == api.AppRuleMissing || l.start == api.AppRuleExitStopped
+	return hold{api.AppRuleResetGrace, api.WhyJustChanged, until}, applies && until > l.clock.now
 }
 
 // priority returns the priority of a nudge: first shutdown and evacuation, last crashes.
-func priority(r Rule) queue.Priority {
+func priority(r api.AppRule) queue.Priority {
 	switch r {
-	case RuleExitShutdown, RuleEvacuation:
+	case api.AppRuleExitShutdown, api.AppRuleEvacuation:
 		return queue.High
-	case RuleExitCrashed, RuleFlapping:
+	case api.AppRuleExitCrashed, api.AppRuleFlapping:
 		return queue.Low
 	}
 	return queue.Normal

@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/known"
-	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
 // undesired implements rules extra_state, extra_index and extra_app: on an undesired index
@@ -18,31 +18,31 @@ func (l *evaluation) undesired() {
 	l.redundant += len(l.copies)
 }
 
-func (a *app) undesired() (Rule, Why) {
+func (a *app) undesired() (api.AppRule, api.AppReason) {
 	switch {
 	case a.row == rowDeleted:
-		return RuleExtraApp, WhyAppDeleted
+		return api.AppRuleExtraApp, api.WhyAppDeleted
 	case a.row == rowVanished:
-		return RuleExtraApp, WhyAppVanished
+		return api.AppRuleExtraApp, api.WhyAppVanished
 	case a.row != rowPresent:
-		return RuleExtraApp, WhyAppUnknown
-	case a.want.State == message.AppStopped:
-		return RuleExtraState, WhyAppStopped
+		return api.AppRuleExtraApp, api.WhyAppUnknown
+	case a.want.State == api.AppStopped:
+		return api.AppRuleExtraState, api.WhyAppStopped
 	}
-	return RuleExtraIndex, WhyBeyond
+	return api.AppRuleExtraIndex, api.WhyBeyond
 }
 
 // extraVersion implements rule extra_version: copies of other versions are extra once a copy
 // of the live version is RUNNING on the index.
 func (l *evaluation) extraVersion() {
 	n := l.copyCounts
-	if n.others == 0 || n.running == 0 || l.app.want.Package != message.PackageStaged {
+	if n.others == 0 || n.running == 0 || l.app.want.Package != api.PackageStaged {
 		return
 	}
 	l.redundant += n.others
 	for _, c := range l.copies {
-		if c.State() != message.Evacuating && !c.OfVersion(l.app.want.Version) {
-			l.surplus = append(l.surplus, surplus{c, RuleExtraVersion, WhyWrongVersion})
+		if c.State() != api.CopyEvacuating && !c.OfVersion(l.app.want.Version) {
+			l.surplus = append(l.surplus, surplus{c, api.AppRuleExtraVersion, api.WhyWrongVersion})
 		}
 	}
 }
@@ -55,7 +55,7 @@ func (l *evaluation) duplicates() {
 		return
 	}
 	for _, c := range l.copies {
-		if s := c.State(); c.OfVersion(l.app.want.Version) && (s == message.Running || s == message.Starting) {
+		if s := c.State(); c.OfVersion(l.app.want.Version) && (s == api.CopyRunning || s == api.CopyStarting) {
 			l.liveCopies = append(l.liveCopies, c)
 		}
 	}
@@ -68,14 +68,14 @@ func (l *evaluation) duplicates() {
 			}
 		}
 	}
-	l.surplus = append(l.surplus, surplus{toStop, RuleDuplicate, WhyDuplicate})
+	l.surplus = append(l.surplus, surplus{toStop, api.AppRuleDuplicate, api.WhyDuplicate})
 	l.redundant += len(l.liveCopies) - 1
 	l.evaluateWithin(l.cfg.HeartbeatPeriod / 4)
 }
 
 func bySurvival(a, b known.Copy) int {
 	return cmp.Or(
-		cmp.Compare(count(a.State() != message.Running), count(b.State() != message.Running)),
+		cmp.Compare(count(a.State() != api.CopyRunning), count(b.State() != api.CopyRunning)),
 		cmp.Compare(a.Since(), b.Since()),
 		cmp.Compare(a.ID(), b.ID()),
 	)
@@ -89,7 +89,7 @@ func (l *evaluation) unlisted() (hold, bool) {
 
 // rowsGone holds the stops of apps without a row while rowLoss does.
 func (l *evaluation) rowsGone() (hold, bool) {
-	if l.stop.rule != RuleExtraApp || !l.app.rowless() {
+	if l.stop.rule != api.AppRuleExtraApp || !l.app.rowless() {
 		return hold{}, false
 	}
 	return l.rowLoss.holds()
@@ -107,27 +107,27 @@ func (l *evaluation) rowsStopped() (hold, bool) {
 // controller then stops the whole app, with its serving copies. Stops of an app that wants no
 // instance pass.
 func (l *evaluation) wholeApp() (hold, bool) {
-	return hold{RuleWholeApp, WhyStopsAll, 0}, l.lists > l.cfg.stopsAtOnce(l.app)
+	return hold{api.AppRuleWholeApp, api.WhyStopsAll, 0}, l.lists > l.cfg.stopsAtOnce(l.app)
 }
 
 // extraApp holds the stops of rule extra_app. A row that was never read may still come, and a
 // row that is gone may come back. Only the total time in which the source is complete counts.
 // So an interrupted source delays a stop only by its interruptions.
 func (l *evaluation) extraApp() (hold, bool) {
-	if l.stop.rule != RuleExtraApp || !l.app.rowless() {
+	if l.stop.rule != api.AppRuleExtraApp || !l.app.rowless() {
 		return hold{}, false
 	}
 	if !l.source.isComplete {
-		return hold{RuleFreshness, WhyIncomplete, 0}, true
+		return hold{api.AppRuleFreshness, api.WhyIncomplete, 0}, true
 	}
 	waited := l.source.trust(l.clock.now) - max(l.app.rowlessAt, l.rowLoss.ended)
 	until := l.clock.in(l.cfg.rowlessGrace()) - waited
-	return hold{RuleExtraApp, WhyGrace, until + 1}, l.clock.now <= until
+	return hold{api.AppRuleExtraApp, api.WhyGrace, until + 1}, l.clock.now <= until
 }
 
 // duplicate holds the stop of a duplicate until all duplicates are proven to run.
 func (l *evaluation) duplicate() (hold, bool) {
-	return hold{RuleDuplicate, WhyUnconfirmed, 0}, l.stop.rule == RuleDuplicate && !l.slot.liveCopies.confirmed(l.liveCopies)
+	return hold{api.AppRuleDuplicate, api.WhyUnconfirmed, 0}, l.stop.rule == api.AppRuleDuplicate && !l.slot.liveCopies.confirmed(l.liveCopies)
 }
 
 // keepAliveOfStop implements rule keep_alive for a stop, as keepAlive does for a start.
@@ -136,7 +136,7 @@ func (l *evaluation) keepAliveOfStop() (hold, bool) {
 	if l.when == confirming {
 		until = l.sent.sent
 	}
-	return hold{RuleKeepAlive, WhyNudged, until}, until > l.clock.now
+	return hold{api.AppRuleKeepAlive, api.WhyNudged, until}, until > l.clock.now
 }
 
 // confirmations is how often each node must list its copy before a duplicate is stopped.

@@ -3,7 +3,7 @@ package apps
 import (
 	"testing"
 
-	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/api"
 )
 
 // TestConfirmOfTooManyCopies scales an app down while a stop of two of its copies waits. The
@@ -19,8 +19,8 @@ node n1 web/0=i0 web/1=i1 web/2=i2
 pass 11s
 `)
 	row := s.rows["web"]
-	beats := append(s.nodes["n1"].beats, message.Beat{App: "web", Index: 3, Instance: "i3", Version: "v1", State: message.Running},
-		message.Beat{App: "web", Index: 4, Instance: "i4", Version: "v1", State: message.Running})
+	beats := append(s.nodes["n1"].beats, api.Beat{App: "web", Index: 3, Instance: "i3", Version: "v1", State: api.CopyRunning},
+		api.Beat{App: "web", Index: 4, Instance: "i4", Version: "v1", State: api.CopyRunning})
 	nudges, _ := s.m.Step(s.now, beat("n1", beats...))
 	if len(nudges) != 1 || nudges[0].Stop == nil || len(nudges[0].Stop.Instances) != 2 {
 		t.Fatalf("nudges %+v, want one stop of two copies", nudges)
@@ -28,7 +28,7 @@ pass 11s
 	if row.Instances = 2; !s.m.Confirm(s.now, nudges[0]) {
 		t.Fatal("a stop of 2 copies of an app of 3 is not confirmed")
 	}
-	again, _ := s.m.Step(s.now, ExpectedRows{[]message.App{row}}) // i2
+	again, _ := s.m.Step(s.now, ExpectedRows{[]api.App{row}}) // i2
 	if s.m.Confirm(s.now, nudges[0]) {
 		t.Fatal("a stop of 2 copies of an app of 2 is confirmed")
 	}

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/api"
 )
 
 // FuzzWorlds runs random worlds. Nodes crash, fall silent, drain and omit copies. Apps are
@@ -40,14 +40,14 @@ func TestWorldsStopCopies(t *testing.T) {
 
 // listing is a copy in the latest heartbeat of its node.
 type listing struct {
-	message.Beat
+	api.Beat
 	node string
 	at   time.Time // of the heartbeat
 }
 
 // stopModel decides when a copy may be stopped, from messages alone.
 type stopModel struct {
-	rows        map[string]message.App
+	rows        map[string]api.App
 	listed      map[string]listing // by copy
 	last        map[string]listing // each copy that is not lost yet, as last listed
 	absent      map[string]time.Time
@@ -69,16 +69,16 @@ type crashSite struct {
 }
 
 // found records a crash that the harmonizer counted.
-func (o *stopModel) found(now time.Time, f Finding) {
+func (o *stopModel) found(now time.Time, f api.AppFinding) {
 	switch at := (crashSite{f.App, f.Version, f.Index}); f.Kind {
-	case KindCrashed:
+	case api.AppFindingCrashed:
 		o.crashes[at] = now.Add(30 * time.Second)
-	case KindFlapping, KindGaveUp:
+	case api.AppFindingFlapping, api.AppFindingGaveUp:
 		o.crashes[at] = now.Add(500 * time.Second)
 	}
 }
 
-func (o *stopModel) heartbeat(now time.Time, hb message.Heartbeat) {
+func (o *stopModel) heartbeat(now time.Time, hb api.Heartbeat) {
 	o.beats[hb.Node] = now
 	maps.DeleteFunc(o.listed, func(_ string, l listing) bool { return l.node == hb.Node })
 	for _, b := range hb.Beats {
@@ -128,7 +128,7 @@ func (o *stopModel) tick(now time.Time) {
 
 // wants returns how many instances of an app should run.
 func (o *stopModel) wants(app string) int {
-	if row := o.rows[app]; row.State != message.AppStopped {
+	if row := o.rows[app]; row.State != api.AppStopped {
 		return row.Instances
 	}
 	return 0
@@ -138,7 +138,7 @@ func (o *stopModel) wants(app string) int {
 func (o *stopModel) without(app string) int {
 	with := map[int]bool{}
 	for _, l := range o.listed {
-		if l.App == app && l.Index < o.wants(app) && l.State != message.Crashed {
+		if l.App == app && l.Index < o.wants(app) && l.State != api.CopyCrashed {
 			with[l.Index] = true
 		}
 	}
@@ -151,7 +151,7 @@ func (o *stopModel) sure(now time.Time, l listing) bool {
 	if now.Before(o.crashes[crashSite{l.App, o.rows[l.App].Version, l.Index}]) {
 		return false
 	}
-	return l.State == message.Running && !l.at.Before(o.connectedAt) && now.Sub(l.at) <= 15*time.Second && !o.until[l.Instance].After(now)
+	return l.State == api.CopyRunning && !l.at.Before(o.connectedAt) && now.Sub(l.at) <= 15*time.Second && !o.until[l.Instance].After(now)
 }
 
 // watch records since when each extra copy waits for another index.
@@ -162,7 +162,7 @@ func (o *stopModel) watch(now time.Time) {
 		}
 	}
 	for id, l := range o.last {
-		if o.without(l.App) == 0 || l.Index < o.wants(l.App) && l.Version == o.rows[l.App].Version && l.State == message.Running && o.alone(l) {
+		if o.without(l.App) == 0 || l.Index < o.wants(l.App) && l.Version == o.rows[l.App].Version && l.State == api.CopyRunning && o.alone(l) {
 			delete(o.waits, id)
 		} else if _, ok := o.waits[id]; !ok {
 			o.waits[id] = now
@@ -184,7 +184,7 @@ func (o *stopModel) alone(l listing) bool {
 func (o *stopModel) rejects(now time.Time, id string) string {
 	c, known := o.last[id]
 	want := o.wants(c.App)
-	if !known || want == 0 || c.State != message.Running && c.State != message.Evacuating {
+	if !known || want == 0 || c.State != api.CopyRunning && c.State != api.CopyEvacuating {
 		return ""
 	}
 	o.protected++
@@ -239,7 +239,7 @@ type fleet struct {
 
 type host struct {
 	name   string
-	copies map[string]*message.Beat
+	copies map[string]*api.Beat
 	mute   map[string]int // copies -> number of next heartbeats that omit them
 	next   time.Time
 	silent time.Time // until then
@@ -260,19 +260,19 @@ func newFleet(t *testing.T, seed uint64) *fleet {
 		t: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 1)), now: start(),
 		cfg: Config{DisruptionLimit: 1, StopsWholeApps: seed%4 == 3}.WithDefaults(), memories: map[string]Memory{}, full: map[string]time.Time{},
 		model: &stopModel{
-			rows: map[string]message.App{}, listed: map[string]listing{}, last: map[string]listing{},
+			rows: map[string]api.App{}, listed: map[string]listing{}, last: map[string]listing{},
 			absent: map[string]time.Time{}, beats: map[string]time.Time{},
 			until: map[string]time.Time{}, sent: map[string]time.Time{}, waits: map[string]time.Time{}, crashes: map[crashSite]time.Time{},
 		},
 	}
 	for i := range 4 {
-		w.hosts = append(w.hosts, &host{name: fmt.Sprintf("n%d", i), copies: map[string]*message.Beat{}, mute: map[string]int{}})
+		w.hosts = append(w.hosts, &host{name: fmt.Sprintf("n%d", i), copies: map[string]*api.Beat{}, mute: map[string]int{}})
 	}
 	w.m = NewMachine(w.cfg)
 	w.step(Lead{})
 	w.bus(true)
-	w.row(message.App{Name: "web", Version: "v1", Instances: 2 + w.rng.IntN(3)})
-	w.row(message.App{Name: "api", Version: "v1", Instances: 1 + w.rng.IntN(2)})
+	w.row(api.App{Name: "web", Version: "v1", Instances: 2 + w.rng.IntN(3)})
+	w.row(api.App{Name: "api", Version: "v1", Instances: 1 + w.rng.IntN(2)})
 	w.source(true)
 	return w
 }
@@ -339,7 +339,7 @@ func (w *fleet) step(ev Event) {
 	}
 }
 
-func (w *fleet) check(stop *message.Stop, does string) {
+func (w *fleet) check(stop *api.Stop, does string) {
 	if !w.whole {
 		w.t.Fatalf("seed %d, %v: %s the stop of %v without a complete source", w.seed, w.now.Sub(start()), does, stop.Instances)
 	}
@@ -395,7 +395,7 @@ func (w *fleet) confirmed(n Nudge) {
 		}
 	default:
 		for _, id := range slices.Sorted(maps.Keys(n.Stop.Instances)) {
-			w.after(2, func() { w.end(id, message.ReasonStopped) })
+			w.after(2, func() { w.end(id, api.ExitStopped) })
 		}
 	}
 }
@@ -413,25 +413,25 @@ func (w *fleet) unsent(n Nudge, confirmed bool) {
 func (w *fleet) spawn(app string, index int, version string) {
 	w.ids++
 	h := w.hosts[w.rng.IntN(len(w.hosts))]
-	b := &message.Beat{App: app, Index: index, Version: version, Instance: fmt.Sprintf("i%d", w.ids), State: message.Starting, Since: float64(w.ids)}
+	b := &api.Beat{App: app, Index: index, Version: version, Instance: fmt.Sprintf("i%d", w.ids), State: api.CopyStarting, Since: float64(w.ids)}
 	h.copies[b.Instance] = b
-	w.after(8, func() { b.State = message.Running })
+	w.after(8, func() { b.State = api.CopyRunning })
 	if w.chance(0.15) {
 		w.after(60, func() { w.crash(h, b) })
 	}
 }
 
-func (w *fleet) crash(h *host, b *message.Beat) {
+func (w *fleet) crash(h *host, b *api.Beat) {
 	if w.chance(0.5) {
-		b.State = message.Crashed
+		b.State = api.CopyCrashed
 		w.after(40, func() { delete(h.copies, b.Instance) })
 		return
 	}
-	w.end(b.Instance, message.ReasonCrashed)
+	w.end(b.Instance, api.ExitCrashed)
 }
 
 // end ends a copy. Its node may be unable to report it.
-func (w *fleet) end(id string, reason message.Reason) {
+func (w *fleet) end(id string, reason api.ExitReason) {
 	for _, h := range w.hosts {
 		b := h.copies[id]
 		if b == nil {
@@ -440,7 +440,7 @@ func (w *fleet) end(id string, reason message.Reason) {
 		delete(h.copies, id)
 		if w.up && !h.silent.After(w.now) && w.chance(0.9) {
 			w.model.exit(id)
-			w.step(Exit{Exited: message.Exited{App: b.App, Index: b.Index, Version: b.Version, Instance: id, Reason: reason}})
+			w.step(Exit{Exited: api.Exited{App: b.App, Index: b.Index, Version: b.Version, Instance: id, Reason: reason}})
 		}
 	}
 }
@@ -450,7 +450,7 @@ func (w *fleet) beat(h *host) {
 	if !w.up || h.silent.After(w.now) {
 		return
 	}
-	hb := message.Heartbeat{Node: h.name}
+	hb := api.Heartbeat{Node: h.name}
 	for _, id := range slices.Sorted(maps.Keys(h.copies)) {
 		if h.mute[id]--; h.mute[id] < 0 {
 			delete(h.mute, id)
@@ -462,13 +462,13 @@ func (w *fleet) beat(h *host) {
 }
 
 // row changes the row of an app.
-func (w *fleet) row(row message.App) {
+func (w *fleet) row(row api.App) {
 	before := w.model.rows[row.Name].Version
 	w.model.rows[row.Name] = row
 	maps.DeleteFunc(w.model.crashes, func(at crashSite, _ time.Time) bool { // crashes count while the version is wanted on the index
 		return at.app == row.Name && (before != row.Version || at.index >= w.model.wants(row.Name))
 	})
-	w.step(ExpectedRows{[]message.App{row}})
+	w.step(ExpectedRows{[]api.App{row}})
 }
 
 func (w *fleet) bus(up bool) {
@@ -487,7 +487,7 @@ func (w *fleet) source(whole bool) {
 		return
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.model.rows)) {
-		w.step(ExpectedRows{[]message.App{w.model.rows[name]}})
+		w.step(ExpectedRows{[]api.App{w.model.rows[name]}})
 	}
 	w.step(ExpectedComplete{})
 }
@@ -526,13 +526,13 @@ func (w *fleet) accident() {
 		}
 		row.Version = fmt.Sprintf("v%d", 1+w.rng.IntN(3))
 	case n < 16:
-		row.State = message.AppStopped
+		row.State = api.AppStopped
 	case n < 20:
-		row.State = message.AppStarted
+		row.State = api.AppStarted
 	case n < 22:
-		row.Package = message.PackagePending
+		row.Package = api.PackagePending
 	case n < 26:
-		row.Package = message.PackageStaged
+		row.Package = api.PackageStaged
 	case n == 26 && there:
 		delete(w.model.rows, name)
 		maps.DeleteFunc(w.model.crashes, func(at crashSite, _ time.Time) bool { return at.app == name })
@@ -585,7 +585,7 @@ func (w *fleet) accident() {
 		return
 	}
 	if !there {
-		row = message.App{Name: name, Version: "v1", Instances: 2}
+		row = api.App{Name: name, Version: "v1", Instances: 2}
 	}
 	w.row(row)
 }
@@ -597,7 +597,7 @@ func (w *fleet) fill(app string, index int) {
 	for _, h := range w.hosts {
 		for _, id := range slices.Sorted(maps.Keys(h.copies)) {
 			if b := h.copies[id]; b.App == app && b.Index == index {
-				w.end(id, message.ReasonCrashed)
+				w.end(id, api.ExitCrashed)
 			}
 		}
 	}
@@ -606,12 +606,12 @@ func (w *fleet) fill(app string, index int) {
 // drain makes the copies on a node end soon.
 func (w *fleet) drain(h *host) {
 	for _, b := range h.copies {
-		b.State = message.Evacuating
+		b.State = api.CopyEvacuating
 	}
 	w.after(90, func() {
 		for _, id := range slices.Sorted(maps.Keys(h.copies)) {
-			if h.copies[id].State == message.Evacuating {
-				w.end(id, message.ReasonEvacuation)
+			if h.copies[id].State == api.CopyEvacuating {
+				w.end(id, api.ExitEvacuation)
 			}
 		}
 	})
@@ -625,8 +625,8 @@ func (w *fleet) stopByOther(h *host) {
 		}
 		b := h.copies[id]
 		w.model.until[id] = w.now.Add(w.cfg.NudgeKeepAlive)
-		w.step(Nudged{Nudge{Stop: &message.Stop{App: b.App, Instances: map[string]string{id: b.Version}}}})
-		w.after(20, func() { w.end(id, message.ReasonStopped) })
+		w.step(Nudged{Nudge{Stop: &api.Stop{App: b.App, Instances: map[string]string{id: b.Version}}}})
+		w.after(20, func() { w.end(id, api.ExitStopped) })
 		return
 	}
 }

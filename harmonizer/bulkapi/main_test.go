@@ -18,6 +18,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 	"github.com/weirkeeper/weirkeeper/harmonizer/bulkapi/bulktest"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
@@ -144,7 +145,7 @@ func (d direct) RoundTrip(r *http.Request) (answer *http.Response, err error) {
 // passResult is what a pass reported.
 type passResult struct {
 	began, ended time.Time
-	rows         []message.App
+	rows         []api.App
 	slices       []int // rows of each
 	unreadable   []string
 	complete     bool

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
@@ -21,7 +22,7 @@ const (
 type collected struct {
 	footprints footprints
 
-	rows           []message.App
+	rows           []api.App
 	unreadable     []string // names of apps with unreadable rows
 	unreadableRows int      // number of unreadable rows
 	problem        error    // of the first unreadable row

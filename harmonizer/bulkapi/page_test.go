@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/bulkapi/bulktest"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
@@ -106,38 +107,38 @@ func with(field, value string) string {
 }
 
 func TestRows(t *testing.T) {
-	good := message.App{
+	good := api.App{
 		Name: "a", Pool: "default", Instances: 2, Version: "v1", CPUs: 1, Mem: 256, Disk: 100,
-		State: message.AppStarted, Package: message.PackageStaged, Updated: time.Date(2012, 11, 16, 0, 0, 0, 0, time.UTC),
+		State: api.AppStarted, Package: api.PackageStaged, Updated: time.Date(2012, 11, 16, 0, 0, 0, 0, time.UTC),
 	}
-	but := func(change func(a *message.App)) *message.App {
+	but := func(change func(a *api.App)) *api.App {
 		a := good
 		change(&a)
 		return &a
 	}
 	for _, tt := range []struct {
 		name, row string
-		want      *message.App // nil: unreadable
+		want      *api.App // nil: unreadable
 	}{
 		{"good", goodRow, &good},
 		{"no id", with("id", ""), &good},
 		{"null id", with("id", "null"), &good},
 		{"other id", with("id", `"b"`), nil},
 		{"id is a list", with("id", `["a"]`), nil},
-		{"version is a number", with("version", "7"), but(func(a *message.App) { a.Version = "7" })},
+		{"version is a number", with("version", "7"), but(func(a *api.App) { a.Version = "7" })},
 		{"version is escaped", with("version", `"v\u0031"`), &good},
-		{"no memory", with("memory", ""), but(func(a *message.App) { a.Mem = 64 })},
-		{"null memory", with("memory", "null"), but(func(a *message.App) { a.Mem = 64 })},
-		{"memory is zero", with("memory", "0"), but(func(a *message.App) { a.Mem = 0 })},
-		{"memory is a float", with("memory", "256.5"), but(func(a *message.App) { a.Mem = 256.5 })},
-		{"stopped", with("state", `"STOPPED"`), but(func(a *message.App) { a.State = message.AppStopped })},
-		{"pending", with("package_state", `"PENDING"`), but(func(a *message.App) { a.Package = message.PackagePending })},
-		{"failed", with("package_state", `"FAILED"`), but(func(a *message.App) { a.Package = message.PackageFailed })},
-		{"framework", with("framework", `"rails"`), but(func(a *message.App) { a.Labels = map[string]string{"framework": "rails"} })},
+		{"no memory", with("memory", ""), but(func(a *api.App) { a.Mem = 64 })},
+		{"null memory", with("memory", "null"), but(func(a *api.App) { a.Mem = 64 })},
+		{"memory is zero", with("memory", "0"), but(func(a *api.App) { a.Mem = 0 })},
+		{"memory is a float", with("memory", "256.5"), but(func(a *api.App) { a.Mem = 256.5 })},
+		{"stopped", with("state", `"STOPPED"`), but(func(a *api.App) { a.State = api.AppStopped })},
+		{"pending", with("package_state", `"PENDING"`), but(func(a *api.App) { a.Package = api.PackagePending })},
+		{"failed", with("package_state", `"FAILED"`), but(func(a *api.App) { a.Package = api.PackageFailed })},
+		{"framework", with("framework", `"rails"`), but(func(a *api.App) { a.Labels = map[string]string{"framework": "rails"} })},
 		{"runtime is null", with("runtime", `null`), &good},
 		{"runtime is empty", with("runtime", `""`), &good},
 		{"more keys", with("more", `{"a":[1,2,{}]}`), &good},
-		{"no copies", with("instances", "0"), but(func(a *message.App) { a.Instances = 0 })},
+		{"no copies", with("instances", "0"), but(func(a *api.App) { a.Instances = 0 })},
 		{"null", "null", nil}, {"a list", "[]", nil}, {"a text", `"a"`, nil}, {"a number", "1e999", nil}, {"true", "true", nil},
 		{"null instances", with("instances", "null"), nil},
 		{"negative instances", with("instances", "-1"), nil},
@@ -171,7 +172,7 @@ func TestRows(t *testing.T) {
 				}
 				return
 			}
-			if diff := cmp.Diff([]message.App{*tt.want}, h.rows); diff != "" {
+			if diff := cmp.Diff([]api.App{*tt.want}, h.rows); diff != "" {
 				t.Errorf("rows (-want +got):\n%s\n%v", diff, h.problem)
 			}
 		})
@@ -278,7 +279,7 @@ func FuzzPage(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		h, err := collectedFrom(text)
 		for _, a := range h.rows {
-			if problem := a.Validate(); problem != nil || a.Updated.Unix() < 0 || a.Version == "" {
+			if problem := message.ValidateApp(a); problem != nil || a.Updated.Unix() < 0 || a.Version == "" {
 				t.Errorf("reported %+v: %v", a, problem)
 			}
 		}

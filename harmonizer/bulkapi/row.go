@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
@@ -45,24 +46,24 @@ func (w *wireRow) reset() {
 }
 
 // app decodes the row of the app with this name. Its error names a field.
-func (w *wireRow) app(name string, f Footprint) (message.App, error) {
+func (w *wireRow) app(name string, f Footprint) (api.App, error) {
 	var r reader
-	a := message.App{
+	a := api.App{
 		Name: name, Pool: f.Pool, CPUs: f.CPUs, Disk: f.Disk,
 		Instances: r.instances(w.Instances),
-		State:     message.AppState(r.oneOf("state", w.State, string(message.AppStarted), string(message.AppStopped))),
-		Package: message.PackageState(r.oneOf("package_state", w.Package,
-			string(message.PackageStaged), string(message.PackagePending), string(message.PackageFailed))),
+		State:     api.AppState(r.oneOf("state", w.State, string(api.AppStarted), string(api.AppStopped))),
+		Package: api.PackageState(r.oneOf("package_state", w.Package,
+			string(api.PackageStaged), string(api.PackagePending), string(api.PackageFailed))),
 		Version: r.id("version", w.Version),
 		Updated: r.time("updated_at", w.Updated),
 		Mem:     r.memory(w.Memory, f.Mem),
 		Labels:  r.labels(w),
 	}
 	if r.err == nil {
-		r.err = a.Validate()
+		r.err = message.ValidateApp(a)
 	}
 	if r.err != nil {
-		return message.App{}, fmt.Errorf("app %.64q: %w", name, r.err)
+		return api.App{}, fmt.Errorf("app %.64q: %w", name, r.err)
 	}
 	return a, nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/bulkapi/bulktest"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
@@ -27,13 +28,13 @@ func TestPass(t *testing.T) {
 	passes, _ := w.watch(t)
 	p := next(t, passes)
 
-	row := func(name, pool string, instances int, cpus float64) message.App {
-		return message.App{
+	row := func(name, pool string, instances int, cpus float64) api.App {
+		return api.App{
 			Name: name, Pool: pool, Instances: instances, Version: "v1", CPUs: cpus, Mem: 256, Disk: 100,
-			State: message.AppStarted, Package: message.PackageStaged, Updated: time.Date(2012, 11, 16, 0, 0, 0, 0, time.UTC),
+			State: api.AppStarted, Package: api.PackageStaged, Updated: time.Date(2012, 11, 16, 0, 0, 0, 0, time.UTC),
 		}
 	}
-	want := []message.App{row("app-0", "default", 1, 1), row("app-1", "batch", 2, 4), row("app-2", "default", 3, 1)}
+	want := []api.App{row("app-0", "default", 1, 1), row("app-1", "batch", 2, 4), row("app-2", "default", 3, 1)}
 	if diff := cmp.Diff(want, p.rows); diff != "" {
 		t.Errorf("rows (-want +got):\n%s", diff)
 	}

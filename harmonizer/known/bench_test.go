@@ -9,28 +9,29 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
 const perNode = 100
 
 // beatOf returns the instance of the measurements: 233 bytes, one app each.
-func beatOf(i int) message.Beat {
-	return message.Beat{
+func beatOf(i int) api.Beat {
+	return api.Beat{
 		Partition: "default",
 		App:       fmt.Sprintf("0f8fad5b-d9cb-469f-a165-%012x", i),
 		Version:   fmt.Sprintf("7c9e6679-7425-40de-944b-%012x", i),
 		Instance:  fmt.Sprintf("%032x", uint64(i)*0x9e3779b97f4a7c15),
-		State:     message.Running,
+		State:     api.CopyRunning,
 		Since:     1369251231.125,
 	}
 }
 
 // heartbeats returns one message of each node.
-func heartbeats(t testing.TB, nodes int, edit func(i int, b *message.Beat)) [][]byte {
+func heartbeats(t testing.TB, nodes int, edit func(i int, b *api.Beat)) [][]byte {
 	out := make([][]byte, nodes)
 	for n := range out {
-		hb := message.Heartbeat{Node: fmt.Sprintf("a1b2c3d4-0000-4000-8000-%012x", n)}
+		hb := api.Heartbeat{Node: fmt.Sprintf("a1b2c3d4-0000-4000-8000-%012x", n)}
 		for i := range perNode {
 			b := beatOf(n*perNode + i)
 			if edit != nil {
@@ -85,9 +86,9 @@ func floor(messages [][]byte) float64 {
 func BenchmarkHeartbeat(b *testing.B) {
 	const nodes = 100
 	plain := heartbeats(b, nodes, nil)
-	later := heartbeats(b, nodes, func(_ int, beat *message.Beat) { beat.Since += 10 })
-	other := heartbeats(b, nodes, func(_ int, beat *message.Beat) { beat.State = message.Starting })
-	one := heartbeats(b, nodes, func(i int, beat *message.Beat) {
+	later := heartbeats(b, nodes, func(_ int, beat *api.Beat) { beat.Since += 10 })
+	other := heartbeats(b, nodes, func(_ int, beat *api.Beat) { beat.State = api.CopyStarting })
+	one := heartbeats(b, nodes, func(i int, beat *api.Beat) {
 		if i == perNode/2 {
 			beat.Since += 10
 		}

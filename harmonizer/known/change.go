@@ -1,6 +1,8 @@
 package known
 
-import "github.com/weirkeeper/weirkeeper/harmonizer/message"
+import (
+	"github.com/weirkeeper/weirkeeper/api"
+)
 
 // ChangeKind is the kind of a Change.
 type ChangeKind uint8
@@ -42,5 +44,5 @@ type Change struct {
 	Index int
 	Copy  Copy
 	Node  string        // the node's name; of a lost copy: its last node
-	Was   message.State // BecameState: the state before; Lost: the last one
+	Was   api.CopyState // BecameState: the state before; Lost: the last one
 }

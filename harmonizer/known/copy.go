@@ -3,6 +3,7 @@ package known
 import (
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
@@ -62,7 +63,7 @@ func (c Copy) OfVersion(version string) bool {
 }
 
 // State returns the state that its node last reported.
-func (c Copy) State() message.State { return c.s.texts.stateOf(c.record().state) }
+func (c Copy) State() api.CopyState { return c.s.texts.stateOf(c.record().state) }
 
 // Since returns its state_timestamp, in unix seconds of the node's clock.
 func (c Copy) Since() float64 { return c.record().since }

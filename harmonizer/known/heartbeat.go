@@ -7,7 +7,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
-// Heartbeat processes a message.Heartbeat as it came from the subject of a node. An empty node
+// Heartbeat processes a api.Heartbeat as it came from the subject of a node. An empty node
 // is the legacy subject. A malformed heartbeat changes nothing, nor does one of another node, nor
 // one from the legacy subject of a node that is known by its own subject. The error is a
 // *message.FieldError if a field is invalid.

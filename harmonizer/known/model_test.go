@@ -9,8 +9,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"pgregory.net/rapid"
+
+	"github.com/weirkeeper/weirkeeper/api"
 )
 
 // model is a store without any shortcut.
@@ -27,7 +28,7 @@ type model struct {
 func (m *model) uncovered(app string) int {
 	covered := map[int]bool{}
 	for _, c := range m.copies {
-		if c.App == app && c.Index < m.want[app] && c.absent.IsZero() && c.State != message.Crashed {
+		if c.App == app && c.Index < m.want[app] && c.absent.IsZero() && c.State != api.CopyCrashed {
 			covered[c.Index] = true
 		}
 	}
@@ -40,13 +41,13 @@ type modelNode struct {
 }
 
 type modelCopy struct {
-	message.Beat
+	api.Beat
 	node       string
 	absent     time.Time
 	seen, born uint32
 }
 
-func (m *model) heartbeat(now time.Time, hb message.Heartbeat) {
+func (m *model) heartbeat(now time.Time, hb api.Heartbeat) {
 	n := m.nodes[hb.Node]
 	if n == nil {
 		n = &modelNode{}
@@ -71,7 +72,7 @@ func (m *model) heartbeat(now time.Time, hb message.Heartbeat) {
 	}
 }
 
-func (m *model) beat(node string, n *modelNode, b message.Beat) {
+func (m *model) beat(node string, n *modelNode, b api.Beat) {
 	c := m.copies[b.Instance]
 	if c != nil && c.node == node && c.seen == n.beats {
 		return
@@ -85,7 +86,7 @@ func (m *model) beat(node string, n *modelNode, b message.Beat) {
 		m.copies[b.Instance] = c
 		m.changes = append(m.changes, c.line("appeared"))
 	}
-	if c.node != node || !c.absent.IsZero() || c.State != message.Running && c.State != message.Starting {
+	if c.node != node || !c.absent.IsZero() || c.State != api.CopyRunning && c.State != api.CopyStarting {
 		c.born = n.beats - 1
 	}
 	if c.State != b.State {
@@ -105,7 +106,7 @@ func (m *model) lose(c *modelCopy, why string) {
 	delete(m.copies, c.Instance)
 }
 
-func (m *model) exit(e message.Exited) bool {
+func (m *model) exit(e api.Exited) bool {
 	c := m.copies[e.Instance]
 	if c == nil || c.App != e.App {
 		return false
@@ -156,7 +157,7 @@ func (m *model) world() []string {
 	running := map[string]map[string]int{}
 	for _, c := range m.copies {
 		beats := uint32(0)
-		if c.absent.IsZero() && (c.State == message.Running || c.State == message.Starting) {
+		if c.absent.IsZero() && (c.State == api.CopyRunning || c.State == api.CopyStarting) {
 			beats = m.nodes[c.node].beats - c.born
 		}
 		lines = append(lines, fmt.Sprintf("%s %s on %s since %v absent %v beats %d",
@@ -164,7 +165,7 @@ func (m *model) world() []string {
 		if running[c.App] == nil {
 			running[c.App] = map[string]int{}
 		}
-		if c.State == message.Running {
+		if c.State == api.CopyRunning {
 			running[c.App][c.Version]++
 		}
 	}
@@ -269,7 +270,7 @@ func TestStoreIsTheModel(t *testing.T) {
 		cfg := Config{DropletLost: 30 * time.Second, Partial: func(node string) bool { return node == "node2" }}
 		cfg.Partition = rapid.SampledFrom([]string{"", "default"}).Draw(t, "partition")
 		s, m := New(cfg), &model{cfg: cfg, nodes: map[string]*modelNode{}, copies: map[string]*modelCopy{}, want: map[string]int{}}
-		w := &comparison{t: t, now: start, s: s, m: m, withSum: map[string][]message.Beat{}}
+		w := &comparison{t: t, now: start, s: s, m: m, withSum: map[string][]api.Beat{}}
 		t.Repeat(map[string]func(*rapid.T){
 			"heartbeat": w.heartbeat,
 			"again":     w.heartbeat,
@@ -296,7 +297,7 @@ type comparison struct {
 	now     time.Time
 	s       *Store
 	m       *model
-	withSum map[string][]message.Beat // by node
+	withSum map[string][]api.Beat // by node
 }
 
 func (w *comparison) pass(t *rapid.T) {
@@ -322,7 +323,7 @@ func (w *comparison) heartbeat(t *rapid.T) {
 		}
 	}
 	w.withSum[node] = beats
-	hb := message.Heartbeat{Node: node, Beats: beats}
+	hb := api.Heartbeat{Node: node, Beats: beats}
 	data, err := json.Marshal(hb)
 	if err != nil {
 		t.Fatal(err)
@@ -339,8 +340,8 @@ func (w *comparison) heartbeat(t *rapid.T) {
 	w.m.heartbeat(w.now, hb)
 }
 
-func drawBeat(t *rapid.T) message.Beat {
-	return message.Beat{
+func drawBeat(t *rapid.T) api.Beat {
+	return api.Beat{
 		Partition: rapid.SampledFrom([]string{"default", "default", "default", "other"}).Draw(t, "partition"),
 		App:       rapid.SampledFrom(names("app", 5)[3:]).Draw(t, "app"),
 		Version:   rapid.SampledFrom(names("version", 5)[2:4]).Draw(t, "version"),
@@ -363,15 +364,15 @@ func (w *comparison) want(t *rapid.T) {
 	w.m.want[app] = n
 }
 
-func drawState(t *rapid.T) message.State {
-	return rapid.SampledFrom([]message.State{message.Running, message.Running, message.Starting, message.Crashed,
-		message.Evacuating, "RESUMING", "PAUSED-FOR-LONGER-THAN-USUAL"}).Draw(t, "state")
+func drawState(t *rapid.T) api.CopyState {
+	return rapid.SampledFrom([]api.CopyState{api.CopyRunning, api.CopyRunning, api.CopyStarting, api.CopyCrashed,
+		api.CopyEvacuating, "RESUMING", "PAUSED-FOR-LONGER-THAN-USUAL"}).Draw(t, "state")
 }
 
 func (w *comparison) exit(t *rapid.T) {
 	w.pass(t)
 	b := drawBeat(t)
-	e := message.Exited{App: b.App, Instance: b.Instance}
+	e := api.Exited{App: b.App, Instance: b.Instance}
 	c, ok := w.s.Exit(w.now, e)
 	if want := w.m.exit(e); ok != want || ok && c.ID() != e.Instance {
 		t.Fatalf("Exit(%v) = %v, want %v", e, ok, want)

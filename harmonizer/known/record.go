@@ -1,6 +1,9 @@
 package known
 
-import "github.com/weirkeeper/weirkeeper/harmonizer/message"
+import (
+	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+)
 
 // record is the state of one copy. It has no pointer, so that a million of them cost the
 // garbage collector nothing.
@@ -136,14 +139,14 @@ func (t *texts) string(id message.ID) string {
 
 // state returns the number to store for a state. It may add a text.
 func (t *texts) state(s []byte) uint32 {
-	switch message.State(s) {
-	case message.Running:
+	switch api.CopyState(s) {
+	case api.CopyRunning:
 		return stateRunning
-	case message.Starting:
+	case api.CopyStarting:
 		return stateStarting
-	case message.Crashed:
+	case api.CopyCrashed:
 		return stateCrashed
-	case message.Evacuating:
+	case api.CopyEvacuating:
 		return stateEvacuating
 	}
 	return firstText + t.hold(s)
@@ -155,16 +158,16 @@ func (t *texts) dropState(n uint32) {
 	}
 }
 
-func (t *texts) stateOf(n uint32) message.State {
+func (t *texts) stateOf(n uint32) api.CopyState {
 	switch n {
 	case stateRunning:
-		return message.Running
+		return api.CopyRunning
 	case stateStarting:
-		return message.Starting
+		return api.CopyStarting
 	case stateCrashed:
-		return message.Crashed
+		return api.CopyCrashed
 	case stateEvacuating:
-		return message.Evacuating
+		return api.CopyEvacuating
 	}
-	return message.State(t.items[n-firstText].text)
+	return api.CopyState(t.items[n-firstText].text)
 }

@@ -4,6 +4,7 @@ import (
 	"iter"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/harmonizer/wheel"
 )
@@ -103,7 +104,7 @@ func (s *Store) report(kind ChangeKind, slot uint32, r *record) *Change {
 
 // Exit removes the copy that ended, if it is known under that app, and returns it with its
 // last values. It also adds a Change. It does not check the partition.
-func (s *Store) Exit(now time.Time, e message.Exited) (Copy, bool) {
+func (s *Store) Exit(now time.Time, e api.Exited) (Copy, bool) {
 	s.clock.set(now)
 	s.begin()
 	slot := s.copies.find(message.PackText([]byte(e.Instance)))

@@ -10,8 +10,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"pgregory.net/rapid"
+
+	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
 func config() Config { return Config{DropletLost: 30 * time.Second} }
@@ -19,9 +21,9 @@ func config() Config { return Config{DropletLost: 30 * time.Second} }
 // sendHeartbeat passes a heartbeat to the store: "web/0 i0 v1 RUNNING" is a beat.
 func sendHeartbeat(t testing.TB, s *Store, now time.Time, node string, beats ...string) {
 	t.Helper()
-	hb := message.Heartbeat{Node: node}
+	hb := api.Heartbeat{Node: node}
 	for _, line := range beats {
-		var b message.Beat
+		var b api.Beat
 		app, rest, _ := strings.Cut(line, "/")
 		b.App = app
 		if _, err := fmt.Sscan(rest, &b.Index, &b.Instance, &b.Version, &b.State); err != nil {
@@ -92,14 +94,14 @@ func TestChanges(t *testing.T) {
 			s.Tick(at(31))
 		}, []string{"node_heard m", "node_lost n", "lost web/1 i1 v1 was STARTING silent on n"}},
 		{"exit, then the same words bring it back", func(s *Store) {
-			s.Exit(at(1), message.Exited{App: "web", Instance: "i0"})
+			s.Exit(at(1), api.Exited{App: "web", Instance: "i0"})
 			sendHeartbeat(t, s, at(2), "n", "web/0 i0 v1 RUNNING", "web/1 i1 v1 STARTING")
 		}, []string{"lost web/0 i0 v1 was RUNNING exited on n", "appeared web/0 i0 v1"}},
 		{"exit of another app", func(s *Store) {
-			s.Exit(at(1), message.Exited{App: "api", Instance: "i0"})
+			s.Exit(at(1), api.Exited{App: "api", Instance: "i0"})
 		}, nil},
 		{"exit of another id", func(s *Store) {
-			s.Exit(at(1), message.Exited{App: "web", Instance: strings.Repeat("never-heard", 9)})
+			s.Exit(at(1), api.Exited{App: "web", Instance: strings.Repeat("never-heard", 9)})
 		}, nil},
 		{"the first place of a repeated id counts", func(s *Store) {
 			for range 2 {
@@ -142,7 +144,7 @@ func TestLostCopyIsReadableUntilItsChangeWasTaken(t *testing.T) {
 	}
 	s.Tick(at(31))
 	sendHeartbeat(t, s, at(32), "m", "web/1 "+long+" v1 RUNNING") // before the change is taken
-	if c.ID() != long || c.Node() != "n" || c.Index() != 0 || c.State() != message.Running {
+	if c.ID() != long || c.Node() != "n" || c.Index() != 0 || c.State() != api.CopyRunning {
 		t.Errorf("the lost copy answers %s on %q", c.line("lost"), c.Node())
 	}
 	s.Changes()
@@ -172,7 +174,7 @@ func TestBadHeartbeatChangesNothing(t *testing.T) {
 
 func TestRepeatedContentUsesFastPaths(t *testing.T) {
 	s := New(Config{DropletLost: 30 * time.Second, Partition: "default"})
-	plain, later := heartbeats(t, 2, nil), heartbeats(t, 2, func(_ int, b *message.Beat) { b.Since += 10 })
+	plain, later := heartbeats(t, 2, nil), heartbeats(t, 2, func(_ int, b *api.Beat) { b.Since += 10 })
 	for i, messages := range [][][]byte{plain, plain, later, later, plain} {
 		sendAll(t, s, at(float64(i)), messages)
 	}
@@ -188,9 +190,9 @@ func TestRepeatedContentUsesFastPaths(t *testing.T) {
 func TestSteadyStateDoesNotAllocate(t *testing.T) {
 	const nodes = 4
 	plain := heartbeats(t, nodes, nil)
-	other := heartbeats(t, nodes, func(i int, b *message.Beat) {
+	other := heartbeats(t, nodes, func(i int, b *api.Beat) {
 		if i%2 == 0 {
-			b.State = message.Starting
+			b.State = api.CopyStarting
 		}
 	})
 	s, now, i := New(benchConfig()), start, 0
@@ -208,7 +210,7 @@ func TestSteadyStateDoesNotAllocate(t *testing.T) {
 	}{
 		{"same", step(plain)},
 		{"changed", step(plain, other)},
-		{"an instance comes and goes", step(plain, heartbeats(t, nodes, func(i int, b *message.Beat) {
+		{"an instance comes and goes", step(plain, heartbeats(t, nodes, func(i int, b *api.Beat) {
 			if i == 0 {
 				*b = beatOf(1e6)
 			}
@@ -233,7 +235,7 @@ func TestReadingDoesNotAllocate(t *testing.T) {
 	a, _ := s.Lookup(beatOf(7).App)
 	n := testing.AllocsPerRun(100, func() {
 		for c := range s.Copies(a, 0) {
-			if c.Beats() != 1 || c.State() != message.Running || c.Node() == "" || !c.OfVersion(version) || c.OfVersion("v1") {
+			if c.Beats() != 1 || c.State() != api.CopyRunning || c.Node() == "" || !c.OfVersion(version) || c.OfVersion("v1") {
 				t.Errorf("the copy answers %s", c.line("copy"))
 			}
 		}
@@ -315,7 +317,7 @@ func TestRemovesUnusedApps(t *testing.T) {
 		t.Errorf("Lookup(held) = %v, %v", a, ok)
 	}
 	s.Drop(held)
-	s.Exit(start, message.Exited{App: "web", Instance: "i0"})
+	s.Exit(start, api.Exited{App: "web", Instance: "i0"})
 	web, ok := s.Lookup("web")
 	if !ok {
 		t.Error("an app is forgotten before its change was taken")

@@ -9,6 +9,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 )
 
@@ -17,19 +18,19 @@ import (
 const maxResource = 1e15
 
 // DecodeApp decodes and validates a row of AppsBucket.
-func DecodeApp(data []byte) (App, error) {
-	var a App
+func DecodeApp(data []byte) (api.App, error) {
+	var a api.App
 	if err := unmarshal(data, &a); err != nil {
-		return App{}, fmt.Errorf("decode app: %w", err)
+		return api.App{}, fmt.Errorf("decode app: %w", err)
 	}
-	if err := a.Validate(); err != nil {
-		return App{}, fmt.Errorf("decode app: %w", err)
+	if err := ValidateApp(a); err != nil {
+		return api.App{}, fmt.Errorf("decode app: %w", err)
 	}
 	return a, nil
 }
 
-// Validate joins all problems of the row; each is a *FieldError.
-func (a App) Validate() error {
+// ValidateApp joins all problems of the row; each is a *FieldError.
+func ValidateApp(a api.App) error {
 	var errs []error
 	bad := func(field, format string, args ...any) {
 		errs = append(errs, &FieldError{Field: field, Problem: fmt.Sprintf(format, args...)})
@@ -50,17 +51,17 @@ func (a App) Validate() error {
 		bad("version", "is longer than %d bytes", MaxID)
 	}
 	switch a.State {
-	case "", AppStarted, AppStopped:
+	case "", api.AppStarted, api.AppStopped:
 	default:
-		bad("state", "is %q; use %s or %s", a.State, AppStarted, AppStopped)
+		bad("state", "is %q; use %s or %s", a.State, api.AppStarted, api.AppStopped)
 	}
 	switch a.Package {
-	case "", PackageStaged, PackagePending, PackageFailed:
+	case "", api.PackageStaged, api.PackagePending, api.PackageFailed:
 	default:
-		bad("package_state", "is %q; use %s, %s or %s", a.Package, PackageStaged, PackagePending, PackageFailed)
+		bad("package_state", "is %q; use %s, %s or %s", a.Package, api.PackageStaged, api.PackagePending, api.PackageFailed)
 	}
 	if len(a.Labels) > 0 {
-		a.validateLabels(bad)
+		validateLabels(a, bad)
 	}
 	for _, r := range []struct {
 		field string
@@ -73,7 +74,7 @@ func (a App) Validate() error {
 	return errors.Join(errs...)
 }
 
-func (a App) validateLabels(bad func(field, format string, args ...any)) {
+func validateLabels(a api.App, bad func(field, format string, args ...any)) {
 	if len(a.Labels) > MaxLabels {
 		bad("labels", "has %d entries; at most %d are allowed", len(a.Labels), MaxLabels)
 	}
@@ -89,7 +90,7 @@ func (a App) validateLabels(bad func(field, format string, args ...any)) {
 
 // VersionOf returns a version for the row: a hash of its command, its release and the resources of an instance. It does
 // not change with the number of instances.
-func VersionOf(a App) string {
+func VersionOf(a api.App) string {
 	text := fmt.Appendf(nil, "%q %v", a.Command, a.Footprint())
 	if a.Release != "" { // without one, the version is that of weir without releases
 		text = fmt.Appendf(text, " %q", a.Release)

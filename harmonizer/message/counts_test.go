@@ -10,12 +10,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/weirkeeper/weirkeeper/api"
 )
 
-func counts(apps int) Counts {
-	c := Counts{Pool: "default", Complete: true, At: time.Unix(9, 0).UTC(), Apps: map[string]AppCount{}}
+func counts(apps int) api.InstanceCounts {
+	c := api.InstanceCounts{Pool: "default", Complete: true, At: time.Unix(9, 0).UTC(), Apps: map[string]api.AppCount{}}
 	for i := range apps {
-		c.Apps[fmt.Sprintf("app-%d", i)] = AppCount{Expected: i}
+		c.Apps[fmt.Sprintf("app-%d", i)] = api.AppCount{Expected: i}
 	}
 	return c
 }
@@ -24,7 +26,7 @@ func TestSplitAndGather(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := counts(rapid.IntRange(0, 40).Draw(t, "apps"))
 		maxResource := rapid.IntRange(0, 10).Draw(t, "most")
-		parts := want.Split(maxResource)
+		parts := SplitCounts(want, maxResource)
 		want.Parts = 1
 		var g Gather
 		for i, part := range rapid.Permutation(parts).Draw(t, "order") {
@@ -51,14 +53,14 @@ func TestSplitAndGather(t *testing.T) {
 }
 
 func TestGatherRestartsWithAnotherPublication(t *testing.T) {
-	old, anew := counts(4).Split(2), counts(6)
+	old, anew := SplitCounts(counts(4), 2), counts(6)
 	anew.At = anew.At.Add(time.Second)
 	anew.Complete = false
 	var g Gather
 	if _, ok := g.Add(old[0]); ok {
 		t.Error("half is whole")
 	}
-	parts := anew.Split(3)
+	parts := SplitCounts(anew, 3)
 	if _, ok := g.Add(parts[1]); ok {
 		t.Error("old and new make a whole")
 	}
@@ -68,22 +70,22 @@ func TestGatherRestartsWithAnotherPublication(t *testing.T) {
 	if got, ok := g.Add(counts(1)); !ok || len(got.Apps) != 1 {
 		t.Errorf("a telling without parts is %v, %v", got, ok)
 	}
-	if _, ok := g.Add(Counts{Part: 2, Parts: 2}); ok {
+	if _, ok := g.Add(api.InstanceCounts{Part: 2, Parts: 2}); ok {
 		t.Error("took part 2 of 0 to 1")
 	}
 }
 
 func TestLargestPartFits(t *testing.T) {
-	c := Counts{Pool: strings.Repeat("p", 63), Why: strings.Repeat("w", 1000), Apps: map[string]AppCount{}}
+	c := api.InstanceCounts{Pool: strings.Repeat("p", 63), Why: strings.Repeat("w", 1000), Apps: map[string]api.AppCount{}}
 	for i := range MaxCountApps {
-		c.Apps[fmt.Sprintf("%s%05d", strings.Repeat("a", 58), i)] = AppCount{MaxInstances, MaxInstances, MaxInstances,
-			MaxInstances, MaxInstances, MaxInstances, math.Pi * 1e20, math.E * 1e20, math.Sqrt2 * 1e20}
+		c.Apps[fmt.Sprintf("%s%05d", strings.Repeat("a", 58), i)] = api.AppCount{Expected: MaxInstances, Running: MaxInstances, Missing: MaxInstances,
+			Flapping: MaxInstances, Crashed: MaxInstances, Extra: MaxInstances, CPUs: math.Pi * 1e20, Mem: math.E * 1e20, Disk: math.Sqrt2 * 1e20}
 	}
 	data, err := json.Marshal(c)
 	if err != nil || len(data) > 1<<20 {
 		t.Errorf("a part has %d bytes, %v", len(data), err)
 	}
-	if n := len(counts(3 * MaxCountParts).Split(1)); n != MaxCountParts {
+	if n := len(SplitCounts(counts(3*MaxCountParts), 1)); n != MaxCountParts {
 		t.Errorf("%d parts", n)
 	}
 }

@@ -3,6 +3,8 @@ package message
 import (
 	"encoding/json"
 	"fmt"
+
+	"github.com/weirkeeper/weirkeeper/api"
 )
 
 // Limits of the decoders.
@@ -41,35 +43,35 @@ type wireBeat struct {
 
 // DecodeHeartbeat decodes a Heartbeat. One invalid beat makes the whole message invalid, so
 // that a node's list is never partial. An unknown state is kept.
-func DecodeHeartbeat(data []byte) (Heartbeat, error) {
+func DecodeHeartbeat(data []byte) (api.Heartbeat, error) {
 	var w wireHeartbeat
 	if err := unmarshal(data, &w); err != nil {
-		return Heartbeat{}, fmt.Errorf("decode heartbeat: %w", err)
+		return api.Heartbeat{}, fmt.Errorf("decode heartbeat: %w", err)
 	}
 	var f fields
-	hb := Heartbeat{Node: f.id("dea", w.Node)}
+	hb := api.Heartbeat{Node: f.id("dea", w.Node)}
 	f.list("droplets", w.Beats, MaxBeats, func(element *fields, raw json.RawMessage) {
 		hb.Beats = append(hb.Beats, element.beat(raw))
 	})
 	if f.err != nil {
-		return Heartbeat{}, fmt.Errorf("decode heartbeat: %w", f.err)
+		return api.Heartbeat{}, fmt.Errorf("decode heartbeat: %w", f.err)
 	}
 	return hb, nil
 }
 
-func (f *fields) beat(raw json.RawMessage) Beat {
+func (f *fields) beat(raw json.RawMessage) api.Beat {
 	var w wireBeat
 	if kind(raw) != '{' || json.Unmarshal(raw, &w) != nil {
 		f.fail("", "is not an object")
-		return Beat{}
+		return api.Beat{}
 	}
-	return Beat{
+	return api.Beat{
 		Partition: f.text("cc_partition", w.Partition),
 		App:       f.id("droplet", w.App),
 		Version:   f.optionalID("version", w.Version),
 		Instance:  f.id("instance", w.Instance),
 		Index:     f.index("index", w.Index),
-		State:     State(f.id("state", w.State)),
+		State:     api.CopyState(f.id("state", w.State)),
 		Since:     f.seconds("state_timestamp", w.Since),
 	}
 }
@@ -83,25 +85,25 @@ type wireExited struct {
 }
 
 // DecodeExited decodes an Exited. An unknown reason is kept.
-func DecodeExited(data []byte) (Exited, error) {
+func DecodeExited(data []byte) (api.Exited, error) {
 	var w wireExited
 	if err := unmarshal(data, &w); err != nil {
-		return Exited{}, fmt.Errorf("decode exit: %w", err)
+		return api.Exited{}, fmt.Errorf("decode exit: %w", err)
 	}
 	var f fields
-	e := Exited{
+	e := api.Exited{
 		Partition:   f.text("cc_partition", w.Partition),
 		App:         f.id("droplet", w.App),
 		Version:     f.optionalID("version", w.Version),
 		Instance:    f.id("instance", w.Instance),
 		Index:       f.index("index", w.Index),
-		Reason:      Reason(f.id("reason", w.Reason)),
+		Reason:      api.ExitReason(f.id("reason", w.Reason)),
 		Status:      f.status("exit_status", w.Status),
 		Description: f.text("exit_description", w.Description),
 		CrashedAt:   int64(f.seconds("crash_timestamp", w.CrashedAt)),
 	}
 	if f.err != nil {
-		return Exited{}, fmt.Errorf("decode exit: %w", f.err)
+		return api.Exited{}, fmt.Errorf("decode exit: %w", f.err)
 	}
 	return e, nil
 }

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/weirkeeper/weirkeeper/api"
 )
 
 func TestDecodeHeartbeat(t *testing.T) {
@@ -16,8 +18,8 @@ func TestDecodeHeartbeat(t *testing.T) {
 		{"cc_partition":"default","droplet":7,"version":3,"instance":"i0","index":0,"state":"RUNNING","state_timestamp":12},
 		{"droplet":"web","version":"v1","instance":"i1","index":1,"state":"RESUMING","state_timestamp":12.5,"new":null}]}`
 	got, err := DecodeHeartbeat([]byte(in))
-	want := Heartbeat{Node: "17", Beats: []Beat{
-		{Partition: "default", App: "7", Version: "3", Instance: "i0", State: Running, Since: 12},
+	want := api.Heartbeat{Node: "17", Beats: []api.Beat{
+		{Partition: "default", App: "7", Version: "3", Instance: "i0", State: api.CopyRunning, Since: 12},
 		{App: "web", Version: "v1", Instance: "i1", Index: 1, State: "RESUMING", Since: 12.5},
 	}}
 	if err != nil || !cmp.Equal(got, want) {
@@ -86,7 +88,7 @@ func TestDecodeRejectsNonObjects(t *testing.T) {
 func TestDecodeExited(t *testing.T) {
 	in := `{"droplet":"web","version":"v1","instance":"i1","index":2,"reason":"CRASHED","exit_status":-1,"exit_description":"oom","crash_timestamp":99.7}`
 	got, err := DecodeExited([]byte(in))
-	want := Exited{App: "web", Version: "v1", Instance: "i1", Index: 2, Reason: ReasonCrashed, Status: new(-1), Description: "oom", CrashedAt: 99}
+	want := api.Exited{App: "web", Version: "v1", Instance: "i1", Index: 2, Reason: api.ExitCrashed, Status: new(-1), Description: "oom", CrashedAt: 99}
 	if err != nil || !cmp.Equal(got, want) {
 		t.Errorf("DecodeExited: %v\n%s", err, cmp.Diff(want, got))
 	}
@@ -105,7 +107,7 @@ func TestDecodeUpdated(t *testing.T) {
 }
 
 func TestNudgesRoundTrip(t *testing.T) {
-	start := Start{App: "web", LastUpdated: 5, Version: "v1", Indices: []int{0, 3}, Running: map[string]int{"v1": 2}, Flapping: true}
+	start := api.Start{App: "web", LastUpdated: 5, Version: "v1", Indices: []int{0, 3}, Running: map[string]int{"v1": 2}, Flapping: true}
 	data, err := json.Marshal(start)
 	if err != nil {
 		t.Fatal(err)
@@ -113,7 +115,7 @@ func TestNudgesRoundTrip(t *testing.T) {
 	if got, err := DecodeStart(data); err != nil || !cmp.Equal(got, start) {
 		t.Errorf("DecodeStart: %v\n%s", err, cmp.Diff(start, got))
 	}
-	stop := Stop{App: "web", LastUpdated: 5, Version: "v1", Instances: map[string]string{"i": "v0"}, Running: map[string]int{}}
+	stop := api.Stop{App: "web", LastUpdated: 5, Version: "v1", Instances: map[string]string{"i": "v0"}, Running: map[string]int{}}
 	if data, err = json.Marshal(stop); err != nil {
 		t.Fatal(err)
 	}
@@ -121,44 +123,44 @@ func TestNudgesRoundTrip(t *testing.T) {
 		t.Errorf("DecodeStop: %v\n%s", err, cmp.Diff(stop, got))
 	}
 	classic, err := DecodeStop([]byte(`{"droplet":7,"op":"STOP","last_updated":null,"instances":["i",null]}`))
-	want := Stop{App: "7", Instances: map[string]string{"i": ""}, Running: map[string]int{}}
+	want := api.Stop{App: "7", Instances: map[string]string{"i": ""}, Running: map[string]int{}}
 	if err != nil || !cmp.Equal(classic, want) {
 		t.Errorf("DecodeStop of the classic dialect: %v\n%s", err, cmp.Diff(want, classic))
 	}
 }
 
 func TestAppValidate(t *testing.T) {
-	good := App{Name: "web", Pool: "default", Instances: 2, Version: "v1", Command: "sleep 1", CPUs: 0.5, Mem: 64}
+	good := api.App{Name: "web", Pool: "default", Instances: 2, Version: "v1", Command: "sleep 1", CPUs: 0.5, Mem: 64}
 	tests := []struct {
 		name   string
-		change func(*App)
+		change func(*api.App)
 		field  string // "" if valid
 	}{
-		{"good", func(*App) {}, ""},
+		{"good", func(*api.App) {}, ""},
 
-		{"no command", func(a *App) { a.Command = "" }, ""},
-		{"bad state", func(a *App) { a.State = "RUNNING" }, "state"},
-		{"bad package", func(a *App) { a.Package = "STARTED" }, "package_state"},
-		{"labels", func(a *App) { a.Labels = map[string]string{"runtime": strings.Repeat("x", MaxLabel)} }, ""},
-		{"long label", func(a *App) { a.Labels = map[string]string{"runtime": strings.Repeat("x", MaxLabel+1)} }, "labels.runtime"},
-		{"bad key of a label", func(a *App) { a.Labels = map[string]string{"a.b": ""} }, "labels"},
-		{"dot in the name", func(a *App) { a.Name = "a.b" }, "name"},
-		{"name starts with -", func(a *App) { a.Name = "-a" }, "name"},
-		{"name of 63", func(a *App) { a.Name = strings.Repeat("a", 63) }, ""},
-		{"name of 64", func(a *App) { a.Name = strings.Repeat("a", 64) }, "name"},
-		{"no pool", func(a *App) { a.Pool = "" }, "pool"},
-		{"negative instances", func(a *App) { a.Instances = -1 }, "instances"},
-		{"most instances", func(a *App) { a.Instances = MaxInstances }, ""},
-		{"too many instances", func(a *App) { a.Instances = MaxInstances + 1 }, "instances"},
-		{"NaN cpus", func(a *App) { a.CPUs = math.NaN() }, "cpus"},
-		{"infinite mem", func(a *App) { a.Mem = math.Inf(1) }, "mem"},
-		{"negative disk", func(a *App) { a.Disk = -1 }, "disk"},
+		{"no command", func(a *api.App) { a.Command = "" }, ""},
+		{"bad state", func(a *api.App) { a.State = "RUNNING" }, "state"},
+		{"bad package", func(a *api.App) { a.Package = "STARTED" }, "package_state"},
+		{"labels", func(a *api.App) { a.Labels = map[string]string{"runtime": strings.Repeat("x", MaxLabel)} }, ""},
+		{"long label", func(a *api.App) { a.Labels = map[string]string{"runtime": strings.Repeat("x", MaxLabel+1)} }, "labels.runtime"},
+		{"bad key of a label", func(a *api.App) { a.Labels = map[string]string{"a.b": ""} }, "labels"},
+		{"dot in the name", func(a *api.App) { a.Name = "a.b" }, "name"},
+		{"name starts with -", func(a *api.App) { a.Name = "-a" }, "name"},
+		{"name of 63", func(a *api.App) { a.Name = strings.Repeat("a", 63) }, ""},
+		{"name of 64", func(a *api.App) { a.Name = strings.Repeat("a", 64) }, "name"},
+		{"no pool", func(a *api.App) { a.Pool = "" }, "pool"},
+		{"negative instances", func(a *api.App) { a.Instances = -1 }, "instances"},
+		{"most instances", func(a *api.App) { a.Instances = MaxInstances }, ""},
+		{"too many instances", func(a *api.App) { a.Instances = MaxInstances + 1 }, "instances"},
+		{"NaN cpus", func(a *api.App) { a.CPUs = math.NaN() }, "cpus"},
+		{"infinite mem", func(a *api.App) { a.Mem = math.Inf(1) }, "mem"},
+		{"negative disk", func(a *api.App) { a.Disk = -1 }, "disk"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			a := good
 			tt.change(&a)
-			err := a.Validate()
+			err := ValidateApp(a)
 			fe, _ := errors.AsType[*FieldError](err)
 			if (err == nil) != (tt.field == "") || (fe != nil && fe.Field != tt.field) {
 				t.Errorf("Validate = %v, want a problem with %q", err, tt.field)
@@ -168,7 +170,7 @@ func TestAppValidate(t *testing.T) {
 }
 
 func TestAppAndCountsRoundTrip(t *testing.T) {
-	app := App{Name: "web", Pool: "p", Instances: 1, Version: "v", Command: "c", Updated: time.Unix(5, 0).UTC()}
+	app := api.App{Name: "web", Pool: "p", Instances: 1, Version: "v", Command: "c", Updated: time.Unix(5, 0).UTC()}
 	data, err := json.Marshal(app)
 	if err != nil {
 		t.Fatal(err)
@@ -176,7 +178,7 @@ func TestAppAndCountsRoundTrip(t *testing.T) {
 	if got, err := DecodeApp(data); err != nil || !cmp.Equal(got, app) {
 		t.Errorf("DecodeApp: %v\n%s", err, cmp.Diff(app, got))
 	}
-	counts := Counts{Pool: "p", Complete: true, At: time.Unix(9, 0).UTC(), Apps: map[string]AppCount{"web": {Expected: 1, Missing: 1, CPUs: 2}}}
+	counts := api.InstanceCounts{Pool: "p", Complete: true, At: time.Unix(9, 0).UTC(), Apps: map[string]api.AppCount{"web": {Expected: 1, Missing: 1, CPUs: 2}}}
 	if data, err = json.Marshal(counts); err != nil {
 		t.Fatal(err)
 	}
@@ -219,7 +221,7 @@ func FuzzDecode(f *testing.F) {
 				}
 			}
 		}
-		if a, err := DecodeApp(data); err == nil && a.Validate() != nil {
+		if a, err := DecodeApp(data); err == nil && ValidateApp(a) != nil {
 			t.Errorf("DecodeApp(%q) took %+v", data, a)
 		}
 		if start, stop, err := DecodeRequest(data); err == nil && (start == nil) == (stop == nil) {

@@ -3,9 +3,9 @@ package message
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
+
+	"github.com/weirkeeper/weirkeeper/api"
 )
 
 type wireNudge struct {
@@ -18,49 +18,9 @@ type wireNudge struct {
 	Flapping    json.RawMessage `json:"flapping"`
 }
 
-// Request is a start or stop request in the classic health manager's form, for
-// RequestsSubject.
-type Request struct {
-	App         string   `json:"droplet"`
-	Op          Op       `json:"op"`
-	LastUpdated *int64   `json:"last_updated"` // unix seconds, null if unknown
-	Version     string   `json:"version,omitempty"`
-	Indices     []int    `json:"indices,omitempty"`
-	Instances   []string `json:"instances,omitempty"`
-	Flapping    bool     `json:"flapping,omitempty"`
-}
-
-// Op is the operation of a Request.
-type Op string
-
-// Operations of a Request.
-const (
-	OpStart Op = "START"
-	OpStop  Op = "STOP"
-)
-
-// Request returns the start in the classic dialect.
-func (s Start) Request() Request {
-	return Request{App: s.App, Op: OpStart, LastUpdated: orNull(s.LastUpdated),
-		Version: s.Version, Indices: s.Indices, Flapping: s.Flapping}
-}
-
-// Request returns the stop in the classic dialect, which has no versions.
-func (s Stop) Request() Request {
-	return Request{App: s.App, Op: OpStop, LastUpdated: orNull(s.LastUpdated),
-		Instances: slices.Sorted(maps.Keys(s.Instances))}
-}
-
-func orNull(seconds int64) *int64 {
-	if seconds == 0 {
-		return nil
-	}
-	return &seconds
-}
-
 // DecodeNudge decodes a Start or a Stop from SubjectStart, SubjectStop or a RequestsSubject,
 // with or without a partition.
-func DecodeNudge(subject string, data []byte) (*Start, *Stop, error) {
+func DecodeNudge(subject string, data []byte) (*api.Start, *api.Stop, error) {
 	switch {
 	case subject == SubjectStart:
 		s, err := DecodeStart(data)
@@ -75,7 +35,7 @@ func DecodeNudge(subject string, data []byte) (*Start, *Stop, error) {
 }
 
 // DecodeRequest decodes a Request: a Start or a Stop.
-func DecodeRequest(data []byte) (*Start, *Stop, error) {
+func DecodeRequest(data []byte) (*api.Start, *api.Stop, error) {
 	var w struct {
 		Op json.RawMessage `json:"op"`
 	}
@@ -83,13 +43,13 @@ func DecodeRequest(data []byte) (*Start, *Stop, error) {
 		return nil, nil, fmt.Errorf("decode request: %w", err)
 	}
 	var f fields
-	op := Op(f.text("op", w.Op))
+	op := api.NudgeOp(f.text("op", w.Op))
 	switch {
 	case f.err != nil:
-	case op == OpStart:
+	case op == api.NudgeStart:
 		s, err := DecodeStart(data)
 		return orNil(s, err), nil, err
-	case op == OpStop:
+	case op == api.NudgeStop:
 		s, err := DecodeStop(data)
 		return nil, orNil(s, err), err
 	default:
@@ -106,13 +66,13 @@ func orNil[T any](v T, err error) *T {
 }
 
 // DecodeStart decodes a Start of either dialect.
-func DecodeStart(data []byte) (Start, error) {
+func DecodeStart(data []byte) (api.Start, error) {
 	var w wireNudge
 	if err := unmarshal(data, &w); err != nil {
-		return Start{}, fmt.Errorf("decode start: %w", err)
+		return api.Start{}, fmt.Errorf("decode start: %w", err)
 	}
 	var f fields
-	s := Start{
+	s := api.Start{
 		App:         f.id("droplet", w.App),
 		LastUpdated: int64(f.seconds("last_updated", w.LastUpdated)),
 		Version:     f.optionalID("version", w.Version),
@@ -123,20 +83,20 @@ func DecodeStart(data []byte) (Start, error) {
 		s.Indices = append(s.Indices, element.index("", raw))
 	})
 	if f.err != nil {
-		return Start{}, fmt.Errorf("decode start: %w", f.err)
+		return api.Start{}, fmt.Errorf("decode start: %w", f.err)
 	}
 	return s, nil
 }
 
 // DecodeStop decodes a Stop of either dialect. instances is an object (instance -> version),
 // or a list of instances whose versions stay empty.
-func DecodeStop(data []byte) (Stop, error) {
+func DecodeStop(data []byte) (api.Stop, error) {
 	var w wireNudge
 	if err := unmarshal(data, &w); err != nil {
-		return Stop{}, fmt.Errorf("decode stop: %w", err)
+		return api.Stop{}, fmt.Errorf("decode stop: %w", err)
 	}
 	var f fields
-	s := Stop{
+	s := api.Stop{
 		App:         f.id("droplet", w.App),
 		LastUpdated: int64(f.seconds("last_updated", w.LastUpdated)),
 		Version:     f.optionalID("version", w.Version),
@@ -144,7 +104,7 @@ func DecodeStop(data []byte) (Stop, error) {
 		Instances:   f.instances(w.Instances),
 	}
 	if f.err != nil {
-		return Stop{}, fmt.Errorf("decode stop: %w", f.err)
+		return api.Stop{}, fmt.Errorf("decode stop: %w", f.err)
 	}
 	return s, nil
 }

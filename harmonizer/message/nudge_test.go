@@ -6,15 +6,17 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/weirkeeper/weirkeeper/api"
 )
 
 func TestRequests(t *testing.T) {
-	start := Start{App: "web", LastUpdated: 5, Version: "v1", Indices: []int{0}, Running: map[string]int{"v1": 2}}
-	late := Start{App: "web", Version: "v1", Indices: []int{3}, Flapping: true}
-	stop := Stop{App: "web", LastUpdated: 5, Version: "v1", Instances: map[string]string{"i2": "v0", "i1": "v1"}, Running: map[string]int{"v1": 1}}
+	start := api.Start{App: "web", LastUpdated: 5, Version: "v1", Indices: []int{0}, Running: map[string]int{"v1": 2}}
+	late := api.Start{App: "web", Version: "v1", Indices: []int{3}, Flapping: true}
+	stop := api.Stop{App: "web", LastUpdated: 5, Version: "v1", Instances: map[string]string{"i2": "v0", "i1": "v1"}, Running: map[string]int{"v1": 1}}
 	tests := []struct {
 		name string
-		in   Request
+		in   api.Nudge
 		wire string
 	}{
 		{"start", start.Request(), `{"droplet":"web","op":"START","last_updated":5,"version":"v1","indices":[0]}`},
@@ -32,13 +34,13 @@ func TestRequests(t *testing.T) {
 }
 
 func TestDecodeNudge(t *testing.T) {
-	start := &Start{App: "web", LastUpdated: 5, Version: "v1", Indices: []int{0}, Running: map[string]int{}}
-	stop := &Stop{App: "web", Instances: map[string]string{"i1": ""}, Running: map[string]int{}}
+	start := &api.Start{App: "web", LastUpdated: 5, Version: "v1", Indices: []int{0}, Running: map[string]int{}}
+	stop := &api.Stop{App: "web", Instances: map[string]string{"i1": ""}, Running: map[string]int{}}
 	const in = `"droplet":"web","last_updated":5,"version":"v1","indices":[0]}`
 	tests := []struct {
 		name, subject, data string
-		start               *Start
-		stop                *Stop
+		start               *api.Start
+		stop                *api.Stop
 	}{
 		{"health start", SubjectStart, `{` + in, start, nil},
 		{"health stop", SubjectStop, `{"droplet":"web","instances":{"i1":""}}`, nil, stop},

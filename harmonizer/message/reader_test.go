@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/weirkeeper/weirkeeper/api"
 )
 
 const (
@@ -26,22 +28,22 @@ func heartbeat(objects ...string) string {
 
 // beats converts a reading back to the result of DecodeHeartbeat. marked is the message that
 // the marks come from.
-func beats(r Reading) Heartbeat {
+func beats(r Reading) api.Heartbeat {
 	plain := func(t Text) string {
 		if t.ID.Form == FormOther {
 			return string(t.Raw)
 		}
 		return t.ID.String()
 	}
-	hb := Heartbeat{Node: string(r.Node)}
+	hb := api.Heartbeat{Node: string(r.Node)}
 	for _, l := range r.Listings {
-		hb.Beats = append(hb.Beats, Beat{App: plain(l.App), Version: plain(l.Version), Instance: plain(l.Instance),
-			Index: int(l.Index), State: State(l.State), Since: l.Since})
+		hb.Beats = append(hb.Beats, api.Beat{App: plain(l.App), Version: plain(l.Version), Instance: plain(l.Instance),
+			Index: int(l.Index), State: api.CopyState(l.State), Since: l.Since})
 	}
 	return hb
 }
 
-func withoutPartition(hb Heartbeat) Heartbeat {
+func withoutPartition(hb api.Heartbeat) api.Heartbeat {
 	for i := range hb.Beats {
 		hb.Beats[i].Partition = ""
 	}
@@ -227,7 +229,7 @@ func FuzzRead(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data, before []byte) {
 		h := NewHeartbeats("")
 		var marks []Mark
-		var marked []Beat
+		var marked []api.Beat
 		if r, err := h.Read(before, nil); err == nil {
 			marked = beats(r).Beats
 			for _, l := range r.Listings {
@@ -255,10 +257,10 @@ func FuzzRead(f *testing.F) {
 }
 
 func BenchmarkRead(b *testing.B) {
-	hb := Heartbeat{Node: aUUID}
+	hb := api.Heartbeat{Node: aUUID}
 	for i := range 100 {
-		hb.Beats = append(hb.Beats, Beat{Partition: "default", App: aUUID, Version: aUUID, Instance: fmt.Sprintf("%032x", i),
-			State: Running, Since: 1369251231.125})
+		hb.Beats = append(hb.Beats, api.Beat{Partition: "default", App: aUUID, Version: aUUID, Instance: fmt.Sprintf("%032x", i),
+			State: api.CopyRunning, Since: 1369251231.125})
 	}
 	data, err := json.Marshal(hb)
 	if err != nil {

@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"hash/maphash"
 	"strconv"
+
+	"github.com/weirkeeper/weirkeeper/api"
 )
 
 // template decodes the usual form of a heartbeat. It returns false at anything unexpected, and
@@ -146,7 +148,7 @@ func (t *template) partition(l *Listing) bool {
 func (t *template) state(l *Listing) bool {
 	start := t.at
 	if t.skip(`RUNNING","state_timestamp":`) {
-		l.State = t.data[start : start+len(Running)]
+		l.State = t.data[start : start+len(api.CopyRunning)]
 		return true
 	}
 	var ok bool

@@ -12,6 +12,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
@@ -121,7 +122,7 @@ func (r *responder) counts(ctx context.Context, pool string) ([][]byte, error) {
 		return nil, err
 	}
 	var out [][]byte
-	for _, part := range whole.Split(message.MaxCountApps) {
+	for _, part := range message.SplitCounts(whole, message.MaxCountApps) {
 		data, err := encoded(part, nil)
 		if err != nil {
 			return nil, err
@@ -131,10 +132,10 @@ func (r *responder) counts(ctx context.Context, pool string) ([][]byte, error) {
 	return out, nil
 }
 
-func (r *responder) status(ctx context.Context, query []byte) (harmonizer.Status, error) {
-	var q harmonizer.StatusQuery
+func (r *responder) status(ctx context.Context, query []byte) (api.HarmonizerStatus, error) {
+	var q api.HarmonizerQuery
 	if err := decodeQuery(query, &q); err != nil {
-		return harmonizer.Status{}, err
+		return api.HarmonizerStatus{}, err
 	}
 	s, err := r.handler.Status(ctx, q)
 	if err == nil {
@@ -145,16 +146,16 @@ func (r *responder) status(ctx context.Context, query []byte) (harmonizer.Status
 }
 
 // order always returns an answer, because an operator waits for it.
-func (r *responder) order(ctx context.Context, query []byte) harmonizer.OrderAnswer {
-	var o harmonizer.Order
+func (r *responder) order(ctx context.Context, query []byte) api.HarmonizerOrderAnswer {
+	var o api.HarmonizerOrder
 	err := decodeQuery(query, &o)
 	if err == nil {
 		err = r.handler.Order(ctx, o)
 	}
 	if nothing := errors.Is(err, harmonizer.ErrNothing); err == nil || nothing {
-		return harmonizer.OrderAnswer{OK: true, Nothing: nothing}
+		return api.HarmonizerOrderAnswer{OK: true, Nothing: nothing}
 	}
-	return harmonizer.OrderAnswer{Error: err.Error()}
+	return api.HarmonizerOrderAnswer{Error: err.Error()}
 }
 
 // decodeQuery decodes a request of our own commands. An empty request is the zero query.

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/nats-io/nats.go"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
@@ -54,7 +55,7 @@ func TestAnswers(t *testing.T) {
 	}
 
 	var g message.Gather
-	var whole message.Counts
+	var whole api.InstanceCounts
 	for i, data := range request(t, client, message.CountsRequestSubject(cluster, "p"), "", 2) {
 		part, err := message.DecodeCounts([]byte(data))
 		if err != nil {
@@ -70,7 +71,7 @@ func TestAnswers(t *testing.T) {
 		t.Errorf("%d apps of pool %q", len(whole.Apps), whole.Pool)
 	}
 
-	s := answerTo[harmonizer.Status](t, client, message.StatusSubject(cluster), `{"app":"web"}`)
+	s := answerTo[api.HarmonizerStatus](t, client, message.StatusSubject(cluster), `{"app":"web"}`)
 	if s.Why != "web" || s.Counters["own"] != 1 || s.Counters["connected"] != 1 {
 		t.Errorf("status = %+v", s)
 	}
@@ -87,14 +88,14 @@ func TestOrders(t *testing.T) {
 	e := newEar()
 	listen(t, connect(t, url), Config{}, e)
 	subject := message.OrderSubject(cluster)
-	if a := answerTo[harmonizer.OrderAnswer](t, client, subject, `{"op":"retry","app":"web","index":0}`); !a.OK || a.Error != "" {
+	if a := answerTo[api.HarmonizerOrderAnswer](t, client, subject, `{"op":"retry","app":"web","index":0}`); !a.OK || a.Error != "" {
 		t.Errorf("answer %+v", a)
 	}
 	if o := <-e.ordered; o.Op != harmonizer.OpRetry || o.App != "web" || o.Index == nil || *o.Index != 0 {
 		t.Errorf("order %+v", o)
 	}
 	for _, bad := range []string{"{", `{"op":"retry","pool":"p"}`, strings.Repeat(" ", maxQuery+1)} {
-		if a := answerTo[harmonizer.OrderAnswer](t, client, subject, bad); a.OK || a.Error == "" {
+		if a := answerTo[api.HarmonizerOrderAnswer](t, client, subject, bad); a.OK || a.Error == "" {
 			t.Errorf("answer to %.20q: %+v", bad, a)
 		}
 	}
@@ -102,12 +103,12 @@ func TestOrders(t *testing.T) {
 		t.Errorf("a bad order is carried out: %+v", <-e.ordered)
 	}
 	e.refusing = fmt.Errorf("order: %w", harmonizer.ErrNothing)
-	if a := answerTo[harmonizer.OrderAnswer](t, client, subject, `{"op":"release"}`); !a.OK || !a.Nothing || a.Error != "" {
+	if a := answerTo[api.HarmonizerOrderAnswer](t, client, subject, `{"op":"release"}`); !a.OK || !a.Nothing || a.Error != "" {
 		t.Errorf("answer %+v", a)
 	}
 	e.refusing = fmt.Errorf("order: %w", harmonizer.ErrNotLeading)
 	e.standby.Store(true)
-	if a := answerTo[harmonizer.OrderAnswer](t, client, subject, `{"op":"release"}`); a.OK || a.Error != e.refusing.Error() {
+	if a := answerTo[api.HarmonizerOrderAnswer](t, client, subject, `{"op":"release"}`); a.OK || a.Error != e.refusing.Error() {
 		t.Errorf("answer %+v", a)
 	}
 }
@@ -122,7 +123,7 @@ func TestTheLeaderAnswersFirst(t *testing.T) {
 	listen(t, connect(t, url), Config{}, leader)
 	var order []bool
 	for _, data := range request(t, client, message.StatusSubject(cluster), "", 2) {
-		var s harmonizer.Status
+		var s api.HarmonizerStatus
 		if err := json.Unmarshal([]byte(data), &s); err != nil {
 			t.Fatal(err)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer"
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
@@ -22,9 +23,9 @@ const benchMessages = 40_000
 type benchRows struct{}
 
 func (benchRows) Watch(ctx context.Context, report harmonizer.Enqueue) error {
-	rows := make([]message.App, benchNodes*benchCopies)
+	rows := make([]api.App, benchNodes*benchCopies)
 	for i := range rows {
-		rows[i] = message.App{Name: benchApp(i), Pool: "default", Instances: 1, Version: benchVersion(i)}
+		rows[i] = api.App{Name: benchApp(i), Pool: "default", Instances: 1, Version: benchVersion(i)}
 	}
 	for some := range slices.Chunk(rows, slice) {
 		if report(ctx, apps.ExpectedRows{Rows: some}) != nil {
@@ -120,7 +121,7 @@ func throughHarmonizer(b *testing.B, url, kind string) (rate, dropped float64) {
 			b.Fatal(err)
 		}
 		return h.Run, func() uint64 {
-			s, err := h.Status(b.Context(), harmonizer.StatusQuery{App: "none"})
+			s, err := h.Status(b.Context(), api.HarmonizerQuery{App: "none"})
 			if err != nil {
 				b.Fatal(err)
 			}

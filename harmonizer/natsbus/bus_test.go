@@ -17,6 +17,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer"
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
@@ -29,12 +30,12 @@ type handler struct {
 	events   chan apps.Event
 	standby  atomic.Bool
 	shadow   bool
-	ordered  chan harmonizer.Order
+	ordered  chan api.HarmonizerOrder
 	refusing error
 }
 
 func newEar() *handler {
-	return &handler{events: make(chan apps.Event, 1000), ordered: make(chan harmonizer.Order, 10)}
+	return &handler{events: make(chan apps.Event, 1000), ordered: make(chan api.HarmonizerOrder, 10)}
 }
 
 func (e *handler) Enqueue(ctx context.Context, ev apps.Event) error {
@@ -48,19 +49,19 @@ func (e *handler) Enqueue(ctx context.Context, ev apps.Event) error {
 
 func (e *handler) Leading() bool { return !e.standby.Load() }
 
-func (e *handler) Counts(_ context.Context, pool string) (message.Counts, error) {
+func (e *handler) Counts(_ context.Context, pool string) (api.InstanceCounts, error) {
 	if e.shadow {
-		return message.Counts{}, harmonizer.ErrShadow
+		return api.InstanceCounts{}, harmonizer.ErrShadow
 	}
-	c := message.Counts{Pool: pool, Complete: true, At: time.Unix(9, 0).UTC(), Apps: map[string]message.AppCount{}}
+	c := api.InstanceCounts{Pool: pool, Complete: true, At: time.Unix(9, 0).UTC(), Apps: map[string]api.AppCount{}}
 	for i := range message.MaxCountApps + 1 {
-		c.Apps[fmt.Sprintf("app-%05d", i)] = message.AppCount{Expected: i}
+		c.Apps[fmt.Sprintf("app-%05d", i)] = api.AppCount{Expected: i}
 	}
 	return c, nil
 }
 
-func (e *handler) Status(_ context.Context, q harmonizer.StatusQuery) (harmonizer.Status, error) {
-	return harmonizer.Status{Complete: true, Why: q.App, Leading: e.Leading(), Counters: map[string]uint64{"own": 1}}, nil
+func (e *handler) Status(_ context.Context, q api.HarmonizerQuery) (api.HarmonizerStatus, error) {
+	return api.HarmonizerStatus{Complete: true, Why: q.App, Leading: e.Leading(), Counters: map[string]uint64{"own": 1}}, nil
 }
 
 func (e *handler) Report(_ context.Context, subject string, data []byte) ([][]byte, error) {
@@ -70,7 +71,7 @@ func (e *handler) Report(_ context.Context, subject string, data []byte) ([][]by
 	return [][]byte{[]byte(subject), data}, nil
 }
 
-func (e *handler) Order(_ context.Context, o harmonizer.Order) error {
+func (e *handler) Order(_ context.Context, o api.HarmonizerOrder) error {
 	e.ordered <- o
 	return e.refusing
 }
@@ -129,7 +130,7 @@ const (
 )
 
 func exited(partition string) apps.Exit {
-	return apps.Exit{Exited: message.Exited{Partition: partition, App: "7", Version: "v", Instance: "i", Reason: message.ReasonCrashed}}
+	return apps.Exit{Exited: api.Exited{Partition: partition, App: "7", Version: "v", Instance: "i", Reason: api.ExitCrashed}}
 }
 
 func TestReceivesEvents(t *testing.T) {
@@ -164,8 +165,8 @@ func TestReceivesEvents(t *testing.T) {
 	publish(t, node, message.SubjectUpdated, fmt.Sprintf(updateOf, "default"))
 	e.expect(t, apps.Updated{App: "7"})
 	publish(t, node, message.SubjectStart, `{"droplet":"web","version":"v","indices":[2],"running":{"v":1}}`)
-	e.expect(t, apps.Nudged{Nudge: apps.Nudge{Start: &message.Start{App: "web", Version: "v", Indices: []int{2}, Running: map[string]int{"v": 1}}}})
-	stop := apps.Nudged{Nudge: apps.Nudge{Stop: &message.Stop{App: "web", LastUpdated: 3, Instances: map[string]string{"i": ""}, Running: map[string]int{}}}}
+	e.expect(t, apps.Nudged{Nudge: apps.Nudge{Start: &api.Start{App: "web", Version: "v", Indices: []int{2}, Running: map[string]int{"v": 1}}}})
+	stop := apps.Nudged{Nudge: apps.Nudge{Stop: &api.Stop{App: "web", LastUpdated: 3, Instances: map[string]string{"i": ""}, Running: map[string]int{}}}}
 	for _, subject := range []string{"cloudcontrollers.hm.requests.default", "cloudcontrollers.hm.requests", message.SubjectStop} {
 		publish(t, node, subject, requestOf)
 		e.expect(t, stop)
@@ -204,7 +205,7 @@ func TestReceivesOnlyNudgesOfOthers(t *testing.T) {
 			one, other := newEar(), newEar()
 			bus := listen(t, connect(t, url), Config{Dialect: dialect}, one)
 			listen(t, connect(t, url), Config{}, other)
-			stop := message.Stop{App: "web", Instances: map[string]string{"i": ""}, Running: map[string]int{}}
+			stop := api.Stop{App: "web", Instances: map[string]string{"i": ""}, Running: map[string]int{}}
 			if err := bus.Nudge(apps.Nudge{Stop: &stop}); err != nil {
 				t.Fatal(err)
 			}
@@ -288,9 +289,9 @@ func TestReconnectSendsBusUpAgain(t *testing.T) {
 	ns.WaitForShutdown()
 	e.expect(t, apps.BusDown{})
 	for what, err := range map[string]error{
-		"nudge":    bus.Nudge(apps.Nudge{Stop: &message.Stop{App: "a"}}),
-		"counts":   bus.PublishCounts(message.Counts{Pool: "p"}),
-		"findings": bus.PublishFindings([]apps.Finding{{Kind: apps.KindMissing}}),
+		"nudge":    bus.Nudge(apps.Nudge{Stop: &api.Stop{App: "a"}}),
+		"counts":   bus.PublishCounts(api.InstanceCounts{Pool: "p"}),
+		"findings": bus.PublishFindings([]api.AppFinding{{Kind: api.AppFindingMissing}}),
 		"loopback": bus.Probe(),
 	} {
 		if !errors.Is(err, ErrDisconnected) {
@@ -362,7 +363,7 @@ func TestShadowPublishesNothing(t *testing.T) {
 	publish(t, client, subjectDiscover, "")
 	publish(t, client, message.SubjectHeartbeat, "x")
 	e.expect(t, apps.Heartbeat{Data: []byte("x")})
-	s := answerTo[harmonizer.Status](t, client, message.StatusSubject(cluster), `{"app":"web"}`) // an operator may request it
+	s := answerTo[api.HarmonizerStatus](t, client, message.StatusSubject(cluster), `{"app":"web"}`) // an operator may request it
 	if s.Why != "web" {
 		t.Errorf("status = %+v", s)
 	}
@@ -378,8 +379,8 @@ func TestShadowPublishesNothing(t *testing.T) {
 }
 
 func TestDialects(t *testing.T) {
-	start := apps.Nudge{Start: &message.Start{App: "web", LastUpdated: 9, Version: "v1", Indices: []int{3}, Running: map[string]int{"v1": 1}, Flapping: true}}
-	stop := apps.Nudge{Stop: &message.Stop{App: "web", Version: "v1", Instances: map[string]string{"b": "v1", "a": "v0"}, Running: map[string]int{}}}
+	start := apps.Nudge{Start: &api.Start{App: "web", LastUpdated: 9, Version: "v1", Indices: []int{3}, Running: map[string]int{"v1": 1}, Flapping: true}}
+	stop := apps.Nudge{Stop: &api.Stop{App: "web", Version: "v1", Instances: map[string]string{"b": "v1", "a": "v0"}, Running: map[string]int{}}}
 	const (
 		healthStart  = `health.start {"droplet":"web","last_updated":9,"version":"v1","indices":[3],"running":{"v1":1},"flapping":true}`
 		healthStop   = `health.stop {"droplet":"web","last_updated":0,"instances":{"a":"v0","b":"v1"},"running":{},"version":"v1"}`
@@ -444,7 +445,7 @@ func TestPublishesCountsAndFindings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := message.Counts{Pool: "p", Part: 1, Parts: 2, Apps: map[string]message.AppCount{"a": {Expected: 1}}}
+	want := api.InstanceCounts{Pool: "p", Part: 1, Parts: 2, Apps: map[string]api.AppCount{"a": {Expected: 1}}}
 	if err := bus.PublishCounts(want); err != nil {
 		t.Fatal(err)
 	}
@@ -455,9 +456,9 @@ func TestPublishesCountsAndFindings(t *testing.T) {
 	if got, err := message.DecodeCounts(m.Data); err != nil || !cmp.Equal(got, want) {
 		t.Errorf("counts = %+v, %v", got, err)
 	}
-	batch := make([]apps.Finding, 5000)
+	batch := make([]api.AppFinding, 5000)
 	for i := range batch {
-		batch[i] = apps.Finding{Kind: apps.KindMissing, App: fmt.Sprintf("app-%d", i), Version: strings.Repeat("v", 100)}
+		batch[i] = api.AppFinding{Kind: api.AppFindingMissing, App: fmt.Sprintf("app-%d", i), Version: strings.Repeat("v", 100)}
 	}
 	if err := bus.PublishFindings(nil); err != nil {
 		t.Errorf("no findings: %v", err)
@@ -465,13 +466,13 @@ func TestPublishesCountsAndFindings(t *testing.T) {
 	if err := bus.PublishFindings(batch); err != nil {
 		t.Fatal(err)
 	}
-	var got []apps.Finding
+	var got []api.AppFinding
 	for len(got) < len(batch) {
 		m, err := findings.NextMsg(deadline)
 		if err != nil {
 			t.Fatal(err)
 		}
-		var some []apps.Finding
+		var some []api.AppFinding
 		if err := json.Unmarshal(m.Data, &some); err != nil || len(m.Data) > eventsBytes {
 			t.Fatalf("message of %d bytes: %v", len(m.Data), err)
 		}
@@ -590,8 +591,8 @@ func FuzzQuery(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		var q harmonizer.StatusQuery
-		var o harmonizer.Order
+		var q api.HarmonizerQuery
+		var o api.HarmonizerOrder
 		if decodeQuery(data, &q) == nil && decodeQuery(data, &o) == nil && len(data) > maxQuery {
 			t.Errorf("took %d bytes", len(data))
 		}

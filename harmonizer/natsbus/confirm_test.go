@@ -7,6 +7,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
@@ -22,7 +23,7 @@ func TestNudgeRequestsAConfirmation(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := b.Nudge(apps.Nudge{ID: "n1", Start: &message.Start{App: "web", Indices: []int{0}}}); err != nil {
+	if err := b.Nudge(apps.Nudge{ID: "n1", Start: &api.Start{App: "web", Indices: []int{0}}}); err != nil {
 		t.Fatal(err)
 	}
 	m, err := received.NextMsg(deadline)

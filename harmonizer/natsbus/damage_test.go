@@ -17,7 +17,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/weirkeeper/weirkeeper/harmonizer"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/platform/integrity"
@@ -393,7 +393,7 @@ func TestDamagedRowAffectsOnlyItsApp(t *testing.T) {
 	eventually(t, "web runs", runs(h, t, "web", 3))
 	eventually(t, "api runs", runs(h, t, "api", 2))
 	stop()
-	a.run(message.Beat{App: "stray", Version: "v1", Instance: "stray", State: message.Running})
+	a.run(api.Beat{App: "stray", Version: "v1", Instance: "stray", State: api.CopyRunning})
 	stopServer(t, ns, nc)
 	edit(t, s.block(), flip(t, `"name":"web","pool":"default","instances":`))
 	startServer(t, s.dir, port)
@@ -401,7 +401,7 @@ func TestDamagedRowAffectsOnlyItsApp(t *testing.T) {
 
 	h = startHarmonizer(t, connect(t, url)) // a new harmonizer without earlier state
 	eventually(t, "web has no readable row", func() bool {
-		status, err := h.Status(t.Context(), harmonizer.StatusQuery{App: "web"})
+		status, err := h.Status(t.Context(), api.HarmonizerQuery{App: "web"})
 		return err == nil && status.App != nil && status.App.Problem != ""
 	})
 	set(t, kv, "api", 4)
@@ -436,7 +436,7 @@ func TestDamagedRowAffectsOnlyItsApp(t *testing.T) {
 	eventually(t, "api runs with five instances", runs(h, t, "api", 5))
 }
 
-func (a *agent) run(b message.Beat) {
+func (a *agent) run(b api.Beat) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.runs[b.Instance] = b

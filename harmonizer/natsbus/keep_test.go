@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/nats-io/nats.go"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer"
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
@@ -21,14 +22,14 @@ import (
 type agent struct {
 	nc     *nats.Conn
 	mu     sync.Mutex
-	runs   map[string]message.Beat
+	runs   map[string]api.Beat
 	starts [][]int
 	stops  []string
 }
 
 func startAgent(t *testing.T, nc *nats.Conn, period time.Duration) *agent {
 	t.Helper()
-	a := &agent{nc: nc, runs: map[string]message.Beat{}}
+	a := &agent{nc: nc, runs: map[string]api.Beat{}}
 	ctx, cancel := context.WithCancel(t.Context())
 	nudges := make(chan *nats.Msg, 100)
 	for _, subject := range []string{message.SubjectStart, message.SubjectStop, message.AnnounceSubject(cluster)} {
@@ -70,7 +71,7 @@ func (a *agent) obey(t *testing.T, m *nats.Msg) {
 		a.starts = append(a.starts, s.Indices)
 		for _, i := range s.Indices {
 			id := fmt.Sprintf("%s-%d-%d", s.App, i, len(a.starts))
-			a.runs[id] = message.Beat{App: s.App, Version: s.Version, Instance: id, Index: i, State: message.Running}
+			a.runs[id] = api.Beat{App: s.App, Version: s.Version, Instance: id, Index: i, State: api.CopyRunning}
 		}
 	case message.SubjectStop:
 		s, err := message.DecodeStop(m.Data)
@@ -81,7 +82,7 @@ func (a *agent) obey(t *testing.T, m *nats.Msg) {
 			b := a.runs[id]
 			delete(a.runs, id)
 			a.stops = append(a.stops, id)
-			a.publish(t, message.ExitedSubject(cluster, "n1"), message.Exited{App: b.App, Version: b.Version, Instance: id, Index: b.Index, Reason: message.ReasonStopped})
+			a.publish(t, message.ExitedSubject(cluster, "n1"), api.Exited{App: b.App, Version: b.Version, Instance: id, Index: b.Index, Reason: api.ExitStopped})
 		}
 	}
 }
@@ -89,7 +90,7 @@ func (a *agent) obey(t *testing.T, m *nats.Msg) {
 func (a *agent) beat(t *testing.T) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	hb := message.Heartbeat{Node: "n1", Beats: []message.Beat{}}
+	hb := api.Heartbeat{Node: "n1", Beats: []api.Beat{}}
 	for _, b := range a.runs {
 		hb.Beats = append(hb.Beats, b)
 	}
@@ -185,24 +186,24 @@ func TestKeepsAppsRunning(t *testing.T) {
 		}
 	}
 	eventually(t, "bad heartbeats are counted", func() bool {
-		return answerTo[harmonizer.Status](t, client, message.StatusSubject(cluster), "").Counters["found_refused"] == 3
+		return answerTo[api.HarmonizerStatus](t, client, message.StatusSubject(cluster), "").Counters["found_refused"] == 3
 	})
 
 	// If the loop stalls for a heartbeat period on a busy machine, the counts are incomplete
 	// for a while. They are never wrong.
-	want := map[string]message.AppCount{"web": {Expected: 20, Running: 20, CPUs: 10, Mem: 1280}}
+	want := map[string]api.AppCount{"web": {Expected: 20, Running: 20, CPUs: 10, Mem: 1280}}
 	eventually(t, "complete counts are answered", func() bool {
-		counts := answerTo[message.Counts](t, client, message.CountsRequestSubject(cluster, "default"), "")
+		counts := answerTo[api.InstanceCounts](t, client, message.CountsRequestSubject(cluster, "default"), "")
 		if !cmp.Equal(counts.Apps, want) {
 			t.Fatalf("counts = %+v, want %+v", counts, want)
 		}
 		return counts.Complete
 	})
-	all := answerTo[harmonizer.Status](t, client, message.StatusSubject(cluster), "")
+	all := answerTo[api.HarmonizerStatus](t, client, message.StatusSubject(cluster), "")
 	if len(all.Apps) != 1 || all.Counters["heartbeats"] == 0 {
 		t.Errorf("status = %+v", all)
 	}
-	one := answerTo[harmonizer.Status](t, client, message.StatusSubject(cluster), `{"app":"web"}`)
+	one := answerTo[api.HarmonizerStatus](t, client, message.StatusSubject(cluster), `{"app":"web"}`)
 	if one.App == nil || len(one.App.Indices) != 20 || one.App.Indices[19].Instances[0].Node != "n1" {
 		t.Errorf("status of web = %+v", one)
 	}
@@ -240,10 +241,10 @@ func TestAnswersNameAnUnreadableRow(t *testing.T) {
 	})
 	// On a busy machine the counts can be incomplete for another reason for a while.
 	eventually(t, "the counts name api", func() bool {
-		c := answerTo[message.Counts](t, client, message.CountsRequestSubject(cluster, "default"), "")
+		c := answerTo[api.InstanceCounts](t, client, message.CountsRequestSubject(cluster, "default"), "")
 		return !c.Complete && strings.Contains(c.Why, "the row of app api is unreadable")
 	})
-	s := answerTo[harmonizer.Status](t, client, message.StatusSubject(cluster), `{"app":"api"}`)
+	s := answerTo[api.HarmonizerStatus](t, client, message.StatusSubject(cluster), `{"app":"api"}`)
 	if s.App == nil || s.App.Problem == "" {
 		t.Errorf("status of api = %+v, want its problem", s)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
@@ -18,7 +19,7 @@ import (
 type Dialect string
 
 const (
-	// DialectHealth is message.Start on health.start, message.Stop on health.stop.
+	// DialectHealth is api.Start on health.start, api.Stop on health.stop.
 	DialectHealth Dialect = "health"
 	// DialectCloudController sends START and STOP objects on
 	// cloudcontrollers.hm.requests.PARTITION, like the classic health manager.
@@ -43,7 +44,7 @@ const eventsBytes = 256 << 10
 // Nudge sends a start or stop in the configured dialect or dialects. It returns
 // ErrDisconnected if it cannot send at once.
 func (b *Bus) Nudge(n apps.Nudge) error {
-	subject, health, classic := message.SubjectStop, any(n.Stop), message.Request{}
+	subject, health, classic := message.SubjectStop, any(n.Stop), api.Nudge{}
 	switch {
 	case n.Start != nil:
 		subject, health, classic = message.SubjectStart, n.Start, n.Start.Request()
@@ -75,7 +76,7 @@ func (b *Bus) headers(n apps.Nudge) nats.Header {
 
 // both sends a nudge in both forms. If the second form cannot be sent and the nudge is sent
 // again, both does not repeat the first form.
-func (b *Bus) both(n apps.Nudge, subject string, health any, classic message.Request) error {
+func (b *Bus) both(n apps.Nudge, subject string, health any, classic api.Nudge) error {
 	second, err := json.Marshal(classic)
 	if err != nil {
 		return fmt.Errorf("publish %s: %w", message.RequestsSubject(b.cfg.Partition), err)
@@ -93,12 +94,12 @@ func (b *Bus) both(n apps.Nudge, subject string, health any, classic message.Req
 
 // PublishCounts sends one part of a pool's counts. It returns ErrDisconnected if it cannot
 // send at once, and nats.ErrMaxPayload if the part is too long.
-func (b *Bus) PublishCounts(c message.Counts) error {
+func (b *Bus) PublishCounts(c api.InstanceCounts) error {
 	return b.publish(message.CountsSubject(b.cfg.Cluster, c.Pool), c, nil)
 }
 
 // PublishFindings sends a batch as lists, on message.EventsSubject.
-func (b *Bus) PublishFindings(batch []apps.Finding) error {
+func (b *Bus) PublishFindings(batch []api.AppFinding) error {
 	return bus.Lists(batch, eventsBytes, func(list []byte) error { return b.send(message.EventsSubject(b.cfg.Cluster), list, nil) })
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"testing"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
@@ -22,7 +23,7 @@ func TestHalfSentNudgeIsRepeatedInOtherForm(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	start := message.Start{App: "web", Version: "v1", Indices: []int{0, 2}, Running: map[string]int{"v1": 1}}
+	start := api.Start{App: "web", Version: "v1", Indices: []int{0, 2}, Running: map[string]int{"v1": 1}}
 	second, err := json.Marshal(start.Request())
 	if err != nil {
 		t.Fatal(err)

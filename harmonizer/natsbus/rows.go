@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"golang.org/x/time/rate"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer"
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
@@ -219,7 +220,7 @@ type progress struct {
 	next    uint64    // first revision to watch
 	seen    uint64    // every change up to this revision was reported, or replaced by a later one
 	behind  bool      // at the last check the bucket was ahead
-	slice   []message.App
+	slice   []api.App
 }
 
 // begin sends all rows, in order of revision.
@@ -325,12 +326,12 @@ func (p *progress) flush(ctx context.Context, report harmonizer.Enqueue) error {
 }
 
 // read returns the row of a key, or else the event for the key.
-func (r *Rows) read(k integrity.Key) (message.App, apps.Event) {
+func (r *Rows) read(k integrity.Key) (api.App, apps.Event) {
 	switch {
 	case r.guard.IsUnknown(k.Name):
-		return message.App{}, apps.ExpectedUnreadable{Name: k.Name}
+		return api.App{}, apps.ExpectedUnreadable{Name: k.Name}
 	case k.Deleted:
-		return message.App{}, apps.ExpectedGone{Name: k.Name}
+		return api.App{}, apps.ExpectedGone{Name: k.Name}
 	}
 	row, err := message.DecodeApp(k.Value)
 	if err == nil && row.Name != k.Name {
@@ -338,7 +339,7 @@ func (r *Rows) read(k integrity.Key) (message.App, apps.Event) {
 	}
 	if err != nil {
 		r.guard.Unreadable(k.Name, "an application", err)
-		return message.App{}, apps.ExpectedUnreadable{Name: k.Name}
+		return api.App{}, apps.ExpectedUnreadable{Name: k.Name}
 	}
 	return row, nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
@@ -34,7 +35,7 @@ func bucket(t *testing.T, nc *nats.Conn) jetstream.KeyValue {
 
 func set(t *testing.T, kv jetstream.KeyValue, app string, instances int) {
 	t.Helper()
-	data, err := json.Marshal(message.App{Name: app, Pool: "default", Instances: instances, Version: "v1", Command: "run", CPUs: 0.5, Mem: 64})
+	data, err := json.Marshal(api.App{Name: app, Pool: "default", Instances: instances, Version: "v1", Command: "run", CPUs: 0.5, Mem: 64})
 	if err != nil {
 		t.Fatal(err)
 	}

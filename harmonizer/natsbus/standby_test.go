@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer"
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
@@ -127,7 +128,7 @@ func TestStandbyTakesOver(t *testing.T) {
 	eventually(t, "the first leads", first.Leading)
 	second := startMember(t, url, "second")
 	eventually(t, "the second stands by", func() bool {
-		s, err := second.Status(t.Context(), harmonizer.StatusQuery{})
+		s, err := second.Status(t.Context(), api.HarmonizerQuery{})
 		return err == nil && s.Complete && s.Leader == "first"
 	})
 	startEmptyNode(t, connect(t, url))

@@ -19,7 +19,7 @@ type Config struct {
 	// seconds; default 60 s.
 	ExpectedStateUpdate time.Duration
 	Pool                string // of apps whose row has no pool; default "default"
-	Classic             bool   // nudges are written as message.Request instead of on health.start and health.stop
+	Classic             bool   // nudges are written as api.Nudge instead of on health.start and health.stop
 	Events              bool   // print findings too
 }
 

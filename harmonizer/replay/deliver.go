@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/harmonizer/report"
@@ -30,8 +31,8 @@ func (p *player) deliver(ctx context.Context, l messageLine) {
 		err = p.otherNudge(ctx, l)
 	}
 	if err != nil && p.cfg.Events {
-		p.out.print(eventOut{T: p.second, Event: apps.Finding{
-			Kind: apps.KindRefused, Detail: l.subject + ": " + err.Error(),
+		p.out.print(eventOut{T: p.second, Event: api.AppFinding{
+			Kind: api.AppFindingRefused, Detail: l.subject + ": " + err.Error(),
 		}})
 	}
 }

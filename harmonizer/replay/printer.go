@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
+	"github.com/weirkeeper/weirkeeper/api"
 )
 
 // The lines of the output. T is the virtual second.
@@ -17,13 +17,13 @@ type (
 		Message any    `json:"msg"`
 	}
 	eventOut struct {
-		T     int64        `json:"t"`
-		Event apps.Finding `json:"event"`
+		T     int64          `json:"t"`
+		Event api.AppFinding `json:"event"`
 	}
 	dumpOut struct {
-		T     int64             `json:"t"`
-		Dump  string            `json:"dump"`
-		State *apps.Explanation `json:"state"` // null: the app is unknown
+		T     int64               `json:"t"`
+		Dump  string              `json:"dump"`
+		State *api.AppExplanation `json:"state"` // null: the app is unknown
 	}
 )
 

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/api"
 )
 
 // Recorder writes the events of a harmonizer as the input of a replay. Its first second begins
@@ -54,7 +54,7 @@ func (r *Recorder) Message(subject, reply string, data []byte) {
 }
 
 // Bulk records the whole expected state.
-func (r *Recorder) Bulk(rows []message.App) {
+func (r *Recorder) Bulk(rows []api.App) {
 	expectedRows := make(map[string]row, len(rows))
 	for _, a := range rows {
 		expectedRows[a.Name] = rowOf(a)

@@ -8,18 +8,19 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
 // row is a row of the expected state in a file of the Recorder. It has the fields of the bulk
 // API and of all other sources. Unknown keys are ignored, as on the bus.
 type row struct {
-	Instances *int                  `json:"instances"`
-	State     *message.AppState     `json:"state"`
-	Version   *version              `json:"version"`
-	Package   *message.PackageState `json:"package_state"`
-	UpdatedAt *instant              `json:"updated_at"`
-	Memory    float64               `json:"memory"` // MB
+	Instances *int              `json:"instances"`
+	State     *api.AppState     `json:"state"`
+	Version   *version          `json:"version"`
+	Package   *api.PackageState `json:"package_state"`
+	UpdatedAt *instant          `json:"updated_at"`
+	Memory    float64           `json:"memory"` // MB
 
 	Pool    string            `json:"pool,omitempty"`
 	Command string            `json:"command,omitempty"`
@@ -30,28 +31,28 @@ type row struct {
 }
 
 // app decodes a row. pool is the default pool.
-func (r rawRow) app(pool string) (message.App, error) {
+func (r rawRow) app(pool string) (api.App, error) {
 	var w row
 	if err := json.Unmarshal(r.data, &w); err != nil {
-		return message.App{}, fmt.Errorf("read row: %w", err)
+		return api.App{}, fmt.Errorf("read row: %w", err)
 	}
 	if w.Instances == nil || w.State == nil || w.Package == nil || w.Version == nil || w.UpdatedAt == nil {
-		return message.App{}, errors.New("read row: instances, state, version, package_state or updated_at is missing")
+		return api.App{}, errors.New("read row: instances, state, version, package_state or updated_at is missing")
 	}
-	a := message.App{
+	a := api.App{
 		Name: r.name, Pool: cmp.Or(w.Pool, pool), Instances: *w.Instances, Version: string(*w.Version), Command: w.Command,
 		CPUs: w.CPUs, Mem: w.Memory, Disk: w.Disk, GPUs: w.GPUs, Updated: time.Time(*w.UpdatedAt),
 		State: *w.State, Package: *w.Package, Labels: w.Labels,
 	}
-	if err := a.Validate(); err != nil {
-		return message.App{}, fmt.Errorf("read row: %w", err)
+	if err := message.ValidateApp(a); err != nil {
+		return api.App{}, fmt.Errorf("read row: %w", err)
 	}
 	return a, nil
 }
 
 // rowOf is the inverse of app.
-func rowOf(a message.App) row {
-	state, pack := cmp.Or(a.State, message.AppStarted), cmp.Or(a.Package, message.PackageStaged)
+func rowOf(a api.App) row {
+	state, pack := cmp.Or(a.State, api.AppStarted), cmp.Or(a.Package, api.PackageStaged)
 	return row{
 		Instances: &a.Instances, State: &state, Package: &pack,
 		Version: new(version(a.Version)), UpdatedAt: new(instant(a.Updated)),

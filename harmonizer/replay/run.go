@@ -7,6 +7,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
@@ -100,7 +101,7 @@ func (p *player) refresh(ctx context.Context) {
 		p.step(ctx, apps.ExpectedFailed{Why: "the bulk API is down"})
 		return
 	}
-	rows := make([]message.App, 0, len(p.expectedRows))
+	rows := make([]api.App, 0, len(p.expectedRows))
 	for _, raw := range p.expectedRows {
 		row, err := raw.app(p.cfg.Pool)
 		if err != nil {

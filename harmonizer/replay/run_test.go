@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/jsonlines"
 )
 
@@ -145,8 +145,8 @@ func TestClassicDialectAndEvents(t *testing.T) {
 }
 
 func TestRows(t *testing.T) {
-	good := message.App{Name: "A", Pool: "p", Instances: 2, Version: "7", Mem: 256, State: message.AppStarted,
-		Package: message.PackageStaged, Updated: time.Date(2012, 11, 16, 0, 0, 0, 0, time.UTC)}
+	good := api.App{Name: "A", Pool: "p", Instances: 2, Version: "7", Mem: 256, State: api.AppStarted,
+		Package: api.PackageStaged, Updated: time.Date(2012, 11, 16, 0, 0, 0, 0, time.UTC)}
 	tests := []struct {
 		name, updated string
 		ok            bool
@@ -191,9 +191,9 @@ func TestRecorderRoundTrip(t *testing.T) {
 	now := time.Unix(5000, 0)
 	var file bytes.Buffer
 	r := NewRecorder(&file, func() time.Time { return now })
-	app := message.App{Name: "web", Pool: "blue", Instances: 3, Version: "v2", Command: "sleep 1", CPUs: 0.5, Mem: 64, Disk: 10,
+	app := api.App{Name: "web", Pool: "blue", Instances: 3, Version: "v2", Command: "sleep 1", CPUs: 0.5, Mem: 64, Disk: 10,
 		GPUs: 1, Updated: time.Unix(1353024000, 0).UTC(), Labels: map[string]string{"runtime": "go"}}
-	r.Bulk([]message.App{app, {Name: "7", Pool: "default", State: message.AppStopped, Package: message.PackageFailed}})
+	r.Bulk([]api.App{app, {Name: "7", Pool: "default", State: api.AppStopped, Package: api.PackageFailed}})
 	now = now.Add(2500 * time.Millisecond)
 	r.Message("dea.heartbeat", "", []byte("{\"dea\": \"n\",\n \"droplets\": []}"))
 	now = now.Add(500 * time.Millisecond)
@@ -219,7 +219,7 @@ func TestRecorderRoundTrip(t *testing.T) {
 	if !ok || len(bulk.rows) != 2 {
 		t.Fatalf("first line is %+v", got[0])
 	}
-	app.State, app.Package = message.AppStarted, message.PackageStaged
+	app.State, app.Package = api.AppStarted, api.PackageStaged
 	if a, err := bulk.rows[1].app("default"); err != nil || !a.Equal(app) {
 		t.Errorf("row came back as %+v, %v", a, err)
 	}
@@ -279,7 +279,7 @@ func record(t *testing.T, r *Recorder, l line, now *time.Time) {
 	t.Helper()
 	switch l := l.(type) {
 	case bulkLine:
-		var rows []message.App
+		var rows []api.App
 		for _, raw := range l.rows {
 			a, err := raw.app("default")
 			if err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
@@ -65,7 +66,7 @@ func (h *hostile) heartbeat(t *rapid.T) {
 	spread := rapid.SampledFrom([]int{1, 7, message.MaxInstances}).Draw(t, "indices")
 	versions := rapid.SampledFrom([]int{1, 300}).Draw(t, "versions")
 	app, node, id := name(t, "app", 3), name(t, "node", 2), name(t, "copy", 2)
-	state := rapid.SampledFrom([]message.State{message.Running, message.Starting, message.Crashed, message.Evacuating, "ODD"}).Draw(t, "state")
+	state := rapid.SampledFrom([]api.CopyState{api.CopyRunning, api.CopyStarting, api.CopyCrashed, api.CopyEvacuating, "ODD"}).Draw(t, "state")
 	var b strings.Builder
 	fmt.Fprintf(&b, `{"dea":%q,"droplets":[`, node)
 	for i := range copies {
@@ -102,24 +103,24 @@ func (h *hostile) request(t *rapid.T) {
 }
 
 func (h *hostile) row(t *rapid.T) {
-	row := message.App{Name: name(t, "app", 3), Pool: "p", Version: "v0",
+	row := api.App{Name: name(t, "app", 3), Pool: "p", Version: "v0",
 		Instances: rapid.SampledFrom([]int{0, 1, 5, 2000, 10_000}).Draw(t, "instances")}
-	h.step(t, apps.ExpectedRows{Rows: []message.App{row}}, 200*row.Instances) // a missing desired index costs as much as a line of a message
+	h.step(t, apps.ExpectedRows{Rows: []api.App{row}}, 200*row.Instances) // a missing desired index costs as much as a line of a message
 }
 
 func (h *hostile) exit(t *rapid.T) {
-	h.step(t, apps.Exit{Exited: message.Exited{App: name(t, "app", 3), Version: "v0", Instance: name(t, "copy", 20),
+	h.step(t, apps.Exit{Exited: api.Exited{App: name(t, "app", 3), Version: "v0", Instance: name(t, "copy", 20),
 		Index:  rapid.SampledFrom([]int{0, 1, message.MaxInstances - 1}).Draw(t, "index"),
-		Reason: message.ReasonCrashed, Description: strings.Repeat("x", 1000)}}, 1200)
+		Reason: api.ExitCrashed, Description: strings.Repeat("x", 1000)}}, 1200)
 }
 
 // nudged sends a nudge that seems to be of another harmonizer.
 func (h *hostile) nudged(t *rapid.T) {
-	start := message.Start{App: name(t, "app", 3), Version: "v0"}
+	start := api.Start{App: name(t, "app", 3), Version: "v0"}
 	for i := range 1000 {
 		start.Indices = append(start.Indices, i)
 	}
-	stop := message.Stop{App: start.App, Instances: map[string]string{}}
+	stop := api.Stop{App: start.App, Instances: map[string]string{}}
 	for i := range 1000 {
 		stop.Instances[fmt.Sprintf("%dcopy0", i)] = ""
 	}

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
@@ -21,7 +22,7 @@ import (
 type Droplet struct {
 	App   string `json:"droplet"`
 	Error string `json:"error,omitempty"` // "unknown", or why the answer may be incomplete
-	*apps.Explanation
+	*api.AppExplanation
 }
 
 // maxWork bounds the indices and copies processed for one request, and so its time to some
@@ -134,7 +135,7 @@ func droplets(v apps.View, now time.Time, q message.DropletQuery) []any {
 		if spent.affords(v, name) {
 			d.Error = why
 			if e, ok := v.Explain(now, name); ok {
-				d.Explanation = &e
+				d.AppExplanation = &e
 			} else if why == "" {
 				d.Error = "unknown"
 			}

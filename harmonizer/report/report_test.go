@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
@@ -18,29 +19,29 @@ func running(t *testing.T) *apps.Machine {
 	t.Helper()
 	cfg := apps.Config{DelayTimeNoise: new(time.Duration(0))}.WithDefaults()
 	m := apps.NewMachine(cfg)
-	row := message.App{Name: "web", Pool: "default", Instances: 3, Version: "v1", Command: "x",
-		State: message.AppStarted, Package: message.PackageStaged}
-	beat := func(id string, index int, state message.State) message.Beat {
-		return message.Beat{App: "web", Version: "v1", Instance: id, Index: index, State: state, Since: 50}
+	row := api.App{Name: "web", Pool: "default", Instances: 3, Version: "v1", Command: "x",
+		State: api.AppStarted, Package: api.PackageStaged}
+	beat := func(id string, index int, state api.CopyState) api.Beat {
+		return api.Beat{App: "web", Version: "v1", Instance: id, Index: index, State: state, Since: 50}
 	}
 	exit := func(id string, at int64) apps.Exit {
-		return apps.Exit{Exited: message.Exited{App: "web", Version: "v1", Instance: id, Index: 1, Reason: message.ReasonCrashed, CrashedAt: at}}
+		return apps.Exit{Exited: api.Exited{App: "web", Version: "v1", Instance: id, Index: 1, Reason: api.ExitCrashed, CrashedAt: at}}
 	}
-	heartbeat := func(beats ...message.Beat) apps.Heartbeat {
-		data, err := json.Marshal(message.Heartbeat{Node: "n", Beats: beats})
+	heartbeat := func(beats ...api.Beat) apps.Heartbeat {
+		data, err := json.Marshal(api.Heartbeat{Node: "n", Beats: beats})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return apps.Heartbeat{Data: data}
 	}
-	zero, two := beat("i0", 0, message.Running), beat("i2", 2, message.Starting)
+	zero, two := beat("i0", 0, api.CopyRunning), beat("i2", 2, api.CopyStarting)
 	for _, step := range []struct {
 		at int64
 		ev apps.Event
 	}{
-		{90, apps.BusUp{}}, {90, apps.Lead{}}, {90, apps.ExpectedRows{Rows: []message.App{row}}}, {90, apps.ExpectedComplete{}},
-		{90, heartbeat(zero, two, beat("i1", 1, message.Running))}, {102, apps.Tick{}},
-		{103, exit("i1", 103)}, {104, heartbeat(zero, two, beat("j1", 1, message.Running))}, {110, exit("j1", 109)},
+		{90, apps.BusUp{}}, {90, apps.Lead{}}, {90, apps.ExpectedRows{Rows: []api.App{row}}}, {90, apps.ExpectedComplete{}},
+		{90, heartbeat(zero, two, beat("i1", 1, api.CopyRunning))}, {102, apps.Tick{}},
+		{103, exit("i1", 103)}, {104, heartbeat(zero, two, beat("j1", 1, api.CopyRunning))}, {110, exit("j1", 109)},
 		{112, heartbeat(zero, two)},
 	} {
 		m.Step(second(step.at), step.ev)
@@ -130,7 +131,7 @@ func TestAnswerRejectsInvalidRequests(t *testing.T) {
 // one request, apps are only named, but the first one always gets an answer.
 func TestAnswerIsBounded(t *testing.T) {
 	m := apps.NewMachine(apps.Config{}.WithDefaults())
-	rows := []message.App{
+	rows := []api.App{
 		{Name: "small", Pool: "p", Version: "v", Instances: 1},
 		{Name: "large", Pool: "p", Version: "v", Instances: maxWork},
 		{Name: "half", Pool: "p", Version: "v", Instances: maxWork/2 + 1},

@@ -5,7 +5,7 @@
 //	  job: {instances: 0, pool: default, command: ./work, state: STOPPED}
 //
 // The file is YAML, or the same in JSON, which may have more entries. A row has the fields of
-// message.App under their names; instances and pool are required. The default version is a
+// api.App under their names; instances and pool are required. The default version is a
 // hash of the command, the release and the resources of one copy.
 //
 // The package watches the file. The file may be replaced by a rename, by a changed link (as

@@ -11,9 +11,9 @@ import (
 
 	"github.com/fsnotify/fsnotify"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer"
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
-	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/platform/strictyaml"
 )
 
@@ -267,7 +267,7 @@ func (w *watch) follow() {
 // rows is the content of the file.
 type rows struct {
 	digest     [32]byte // of the file's bytes
-	apps       []message.App
+	apps       []api.App
 	unreadable []unreadable
 }
 

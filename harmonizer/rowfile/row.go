@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 	"github.com/weirkeeper/weirkeeper/internal/platform/strictyaml"
@@ -28,7 +29,7 @@ func decode(file string, data []byte) (rows, error) {
 	if problem != nil {
 		return rows{}, in(problem)
 	}
-	out := rows{apps: make([]message.App, 0, len(list))}
+	out := rows{apps: make([]api.App, 0, len(list))}
 	for _, p := range list {
 		app, problem := rowOf(p)
 		if problem != nil {
@@ -78,11 +79,11 @@ func appsOf(tree strictyaml.Value) ([]strictyaml.Entry, *strictyaml.Problem) {
 }
 
 // rowOf decodes one row.
-func rowOf(row strictyaml.Entry) (message.App, *strictyaml.Problem) {
+func rowOf(row strictyaml.Entry) (api.App, *strictyaml.Problem) {
 	if row.Kind != strictyaml.Map {
-		return message.App{}, wrong(row.Line, "app %s is %s; it must be a map with instances, pool and more", row.Key, row.Kind)
+		return api.App{}, wrong(row.Line, "app %s is %s; it must be a map with instances, pool and more", row.Key, row.Kind)
 	}
-	app := message.App{Name: row.Key}
+	app := api.App{Name: row.Key}
 	lines := make(map[string]int, len(row.Entries))
 	for _, field := range row.Entries {
 		if line, twice := lines[field.Key]; twice {
@@ -101,7 +102,7 @@ func rowOf(row strictyaml.Entry) (message.App, *strictyaml.Problem) {
 	if app.Version == "" {
 		app.Version = message.VersionOf(app)
 	}
-	if err := app.Validate(); err != nil {
+	if err := message.ValidateApp(app); err != nil {
 		line := row.Line
 		if e, ok := errors.AsType[*message.FieldError](err); ok && lines[e.Field] != 0 {
 			line = lines[e.Field]
@@ -112,7 +113,7 @@ func rowOf(row strictyaml.Entry) (message.App, *strictyaml.Problem) {
 }
 
 // set sets a field of the row.
-func set(app *message.App, f strictyaml.Entry) (err error) {
+func set(app *api.App, f strictyaml.Entry) (err error) {
 	switch f.Key {
 	case "instances":
 		app.Instances, err = whole(f.Value)
@@ -137,11 +138,11 @@ func set(app *message.App, f strictyaml.Entry) (err error) {
 	case "state":
 		var s string
 		s, err = word(f.Value)
-		app.State = message.AppState(s)
+		app.State = api.AppState(s)
 	case "package_state":
 		var s string
 		s, err = word(f.Value)
-		app.Package = message.PackageState(s)
+		app.Package = api.PackageState(s)
 	case "labels":
 		app.Labels, err = words(f.Value)
 	default:

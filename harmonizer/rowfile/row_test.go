@@ -9,14 +9,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
 func TestDecodeYAMLAndJSON(t *testing.T) {
-	web := message.App{Name: "web", Pool: "default", Instances: 5, Version: "1.10", Command: "sleep 100", CPUs: 0.5, Mem: 64,
-		Disk: 1, GPUs: 2, State: message.AppStopped, Package: message.PackagePending,
+	web := api.App{Name: "web", Pool: "default", Instances: 5, Version: "1.10", Command: "sleep 100", CPUs: 0.5, Mem: 64,
+		Disk: 1, GPUs: 2, State: api.AppStopped, Package: api.PackagePending,
 		Labels: map[string]string{"runtime": "1.9"}, Updated: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
-	seven := message.App{Name: "7", Pool: "default"}
+	seven := api.App{Name: "7", Pool: "default"}
 	seven.Version = message.VersionOf(seven)
 	tests := map[string]string{
 		"block": `# comment
@@ -51,7 +52,7 @@ apps:
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff([]message.App{web, seven}, got.apps); diff != "" || len(got.unreadable) > 0 {
+			if diff := cmp.Diff([]api.App{web, seven}, got.apps); diff != "" || len(got.unreadable) > 0 {
 				t.Errorf("decode: unreadable %v\n%s", got.unreadable, diff)
 			}
 		})
@@ -192,7 +193,7 @@ func FuzzDecode(f *testing.F) {
 			t.Errorf("error without a line: %v", err)
 		}
 		for _, a := range got.apps {
-			if err := a.Validate(); err != nil {
+			if err := message.ValidateApp(a); err != nil {
 				t.Errorf("row %+v: %v", a, err)
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 )
 
@@ -14,18 +15,18 @@ func (m *Matcher) take(now time.Time, by side, n apps.Nudge) {
 	m.expire(now)
 	if s := n.Start; s != nil {
 		for _, index := range s.Indices {
-			m.match(now, by, Act{Op: Start, App: s.App, Version: s.Version, Index: index})
+			m.match(now, by, api.ShadowAct{Op: api.ShadowStart, App: s.App, Version: s.Version, Index: index})
 		}
 	}
 	if s := n.Stop; s != nil {
 		for _, id := range slices.Sorted(maps.Keys(s.Instances)) {
-			m.match(now, by, Act{Op: Stop, App: s.App, Instance: id})
+			m.match(now, by, api.ShadowAct{Op: api.ShadowStop, App: s.App, Instance: id})
 		}
 	}
 }
 
 // match pairs an act with all equal acts of the other side within the window.
-func (m *Matcher) match(now time.Time, by side, act Act) {
+func (m *Matcher) match(now time.Time, by side, act api.ShadowAct) {
 	if m.held[by] >= m.cfg.Limit {
 		m.stats.Dropped++
 		return
@@ -82,6 +83,6 @@ func (m *Matcher) report(d *done) {
 		m.stats.Other++
 	}
 	if len(m.alone) < 2*m.cfg.Limit {
-		m.alone = append(m.alone, Mismatch{By: d.by.name(), Act: d.act, At: d.at})
+		m.alone = append(m.alone, api.ShadowMismatch{By: d.by.name(), ShadowAct: d.act, At: d.at})
 	}
 }

@@ -8,16 +8,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
-	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
 func start(app, version string, indices ...int) apps.Nudge {
-	return apps.Nudge{Start: &message.Start{App: app, Version: version, Indices: indices}}
+	return apps.Nudge{Start: &api.Start{App: app, Version: version, Indices: indices}}
 }
 
 func stop(app string, ids ...string) apps.Nudge {
-	s := &message.Stop{App: app, Instances: map[string]string{}}
+	s := &api.Stop{App: app, Instances: map[string]string{}}
 	for _, id := range ids {
 		s.Instances[id] = ""
 	}
@@ -27,7 +27,7 @@ func stop(app string, ids ...string) apps.Nudge {
 // did is a nudge of one side at a second.
 type did struct {
 	at int
-	by Side
+	by api.ShadowSide
 	n  apps.Nudge
 }
 
@@ -37,7 +37,7 @@ func play(m *Matcher, acts []did, end int) (alone []string) {
 	next := 0
 	for t := 0; t <= end; t++ {
 		for ; next < len(acts) && acts[next].at == t; next++ {
-			if acts[next].by == Own {
+			if acts[next].by == api.ShadowOwn {
 				m.Own(second(t), acts[next].n)
 			} else {
 				m.Received(second(t), acts[next].n)
@@ -56,27 +56,27 @@ func TestMatch(t *testing.T) {
 		acts []did
 		want []string
 	}{
-		{"both at once", []did{{1, Own, start("a", "v", 0)}, {1, Other, start("a", "v", 0)}}, nil},
+		{"both at once", []did{{1, api.ShadowOwn, start("a", "v", 0)}, {1, api.ShadowOther, start("a", "v", 0)}}, nil},
 		{"the other first, at the edge of the window",
-			[]did{{1, Other, stop("a", "i")}, {11, Own, stop("a", "i")}}, nil},
-		{"too late", []did{{1, Own, start("a", "v", 0)}, {12, Other, start("a", "v", 0)}},
+			[]did{{1, api.ShadowOther, stop("a", "i")}, {11, api.ShadowOwn, stop("a", "i")}}, nil},
+		{"too late", []did{{1, api.ShadowOwn, start("a", "v", 0)}, {12, api.ShadowOther, start("a", "v", 0)}},
 			[]string{"12: at 1 own alone: start a/0 version v", "23: at 12 other alone: start a/0 version v"}},
-		{"one by one", []did{{1, Own, start("a", "v", 0, 1, 2)}, {2, Other, start("a", "v", 2)}, {3, Other, start("a", "v", 0)}},
+		{"one by one", []did{{1, api.ShadowOwn, start("a", "v", 0, 1, 2)}, {2, api.ShadowOther, start("a", "v", 2)}, {3, api.ShadowOther, start("a", "v", 0)}},
 			[]string{"12: at 1 own alone: start a/1 version v"}},
 		{"another version, another app, another op",
-			[]did{{1, Own, start("a", "v", 0)}, {1, Other, start("a", "w", 0)}, {1, Own, stop("b", "i")}, {1, Other, stop("c", "i")}},
+			[]did{{1, api.ShadowOwn, start("a", "v", 0)}, {1, api.ShadowOther, start("a", "w", 0)}, {1, api.ShadowOwn, stop("b", "i")}, {1, api.ShadowOther, stop("c", "i")}},
 			[]string{"12: at 1 own alone: start a/0 version v", "12: at 1 other alone: start a/0 version w",
 				"12: at 1 own alone: stop b instance i", "12: at 1 other alone: stop c instance i"}},
 		{"repeats inside the window",
-			[]did{{1, Own, start("a", "v", 0)}, {2, Other, start("a", "v", 0)}, {5, Other, start("a", "v", 0)}, {9, Other, start("a", "v", 0)}}, nil},
+			[]did{{1, api.ShadowOwn, start("a", "v", 0)}, {2, api.ShadowOther, start("a", "v", 0)}, {5, api.ShadowOther, start("a", "v", 0)}, {9, api.ShadowOther, start("a", "v", 0)}}, nil},
 		{"a repeat after the window",
-			[]did{{1, Own, start("a", "v", 0)}, {2, Other, start("a", "v", 0)}, {13, Other, start("a", "v", 0)}},
+			[]did{{1, api.ShadowOwn, start("a", "v", 0)}, {2, api.ShadowOther, start("a", "v", 0)}, {13, api.ShadowOther, start("a", "v", 0)}},
 			[]string{"24: at 13 other alone: start a/0 version v"}},
 		{"only the later of two has a match",
-			[]did{{1, Own, stop("a", "i")}, {5, Own, stop("a", "i")}, {12, Other, stop("a", "i")}},
+			[]did{{1, api.ShadowOwn, stop("a", "i")}, {5, api.ShadowOwn, stop("a", "i")}, {12, api.ShadowOther, stop("a", "i")}},
 			[]string{"12: at 1 own alone: stop a instance i"}},
 		{"versions of stopped instances do not matter",
-			[]did{{1, Own, apps.Nudge{Stop: &message.Stop{App: "a", Version: "v", Instances: map[string]string{"i": "v"}}}}, {2, Other, stop("a", "i")}}, nil},
+			[]did{{1, api.ShadowOwn, apps.Nudge{Stop: &api.Stop{App: "a", Version: "v", Instances: map[string]string{"i": "v"}}}}, {2, api.ShadowOther, stop("a", "i")}}, nil},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -103,7 +103,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	if n := len(m.Due(second(100))); n != 11 {
 		t.Errorf("Due returned %d, want 11", n)
 	}
-	if got, want := m.Stats(), (Stats{Own: 1, Other: 10, Dropped: 1990}); got != want {
+	if got, want := m.Stats(), (api.ShadowStats{Own: 1, Other: 10, Dropped: 1990}); got != want {
 		t.Errorf("Stats = %+v, want %+v", got, want)
 	}
 	for i := range 1000 { // Due is not called
@@ -133,7 +133,7 @@ func TestEveryActIsMatchedOrReported(t *testing.T) {
 		at := 0
 		for range rapid.IntRange(0, 40).Draw(t, "acts") {
 			at += rapid.IntRange(0, 6).Draw(t, "later")
-			acts = append(acts, did{at, rapid.SampledFrom([]Side{Own, Other}).Draw(t, "by"),
+			acts = append(acts, did{at, rapid.SampledFrom([]api.ShadowSide{api.ShadowOwn, api.ShadowOther}).Draw(t, "by"),
 				start("a", "v", rapid.IntRange(0, 2).Draw(t, "index"))})
 		}
 		var want []string

@@ -46,7 +46,8 @@ type entry struct {
 var none = []string{}
 
 var house = []entry{
-	{path: "resource", row: leaf, std: true},
+	{path: "resource", row: leaf, std: true, family: "ground"},
+	{path: "api", row: leaf, family: "ground", pure: true, std: true, only: []string{"resource"}},
 	{path: "proto/...", row: leaf, only: none},
 	{path: "internal/platform/spelling", row: leaf, std: true, only: none},
 	{path: "internal/platform/seconds", row: leaf, std: true, only: none},
@@ -55,7 +56,7 @@ var house = []entry{
 		by: []string{"bootstrap/release", "internal/config", "internal/daemon/signalbucket", "cmd/..."}},
 	{path: "internal/platform/sdnotify", row: leaf, only: none},
 	{path: "internal/platform/atrest", row: leaf, only: none},
-	{path: "internal/platform/diskspace", row: leaf, only: none},
+	{path: "internal/platform/diskspace", row: leaf, family: "ground", only: []string{"api"}},
 	{path: "internal/platform/httpguard", row: leaf, std: true, only: none},
 	{path: "internal/platform/inputfile", row: leaf, std: true, family: "files", only: none},
 	{path: "internal/cli/installation", row: leaf, std: true, only: none, by: []string{"internal/cli/doctor"}},
@@ -78,7 +79,7 @@ var house = []entry{
 	{path: "pools/liveness", row: vocabulary, pure: true, std: true, only: none},
 	{path: "bootstrap/release", row: vocabulary},
 	{path: "internal/platform/bus/roles", row: vocabulary, pure: true, std: true, only: []string{"internal/platform/names"}},
-	{path: "harmonizer/message", row: vocabulary, only: []string{"resource", "internal/platform/names"}},
+	{path: "harmonizer/message", row: vocabulary, only: []string{"api", "resource", "internal/platform/names"}},
 
 	{path: "internal/platform/bus/natsconf", row: core, pure: true, std: true, only: []string{"internal/platform/bus/roles", "internal/platform/names"}},
 	{path: "autoscaler/decide", row: core, pure: true},
@@ -95,13 +96,13 @@ var house = []entry{
 	{path: "metrics/record", row: core, std: true, only: []string{"metrics", "internal/platform/strictjson"}},
 
 	{path: "autoscaler/resolve", row: machinery, pure: true},
-	{path: "autoscaler/snapshot", row: machinery, only: []string{"resource", "pools", "pools/disruption", "internal/platform/trace"}},
-	{path: "autoscaler/ask", row: machinery, only: []string{"resource", "sigproto", "metrics", "autoscaler/decide", "autoscaler/shadow", "internal/platform/trace"}},
+	{path: "autoscaler/snapshot", row: machinery, only: []string{"api", "resource", "pools", "pools/disruption", "internal/platform/trace"}},
+	{path: "autoscaler/ask", row: machinery, only: []string{"api", "resource", "sigproto", "metrics", "autoscaler/decide", "autoscaler/shadow", "internal/platform/trace"}},
 	{path: "metrics/windows", row: machinery, std: true, only: []string{"metrics"}},
 	{path: "harmonizer/replay", row: machinery},
 	{path: "nodehealth/replay", row: machinery},
 	{path: "nodehealth/senlin", row: machinery},
-	{path: "pools/drain", row: machinery, only: []string{"resource", "pools"}},
+	{path: "pools/drain", row: machinery, only: []string{"api", "resource", "pools"}},
 	{path: "bootstrap/supervise/output", row: machinery, family: "processes", only: none,
 		by: []string{"bootstrap", "bootstrap/supervise", "bootstrap/control", "agent", "pools/local/...", "internal/daemon/...", "internal/cli/localworld", "cmd/..."}},
 	{path: "bootstrap/supervise", row: machinery, family: "processes", only: []string{"bootstrap/supervise/output"},
@@ -110,9 +111,7 @@ var house = []entry{
 		by: []string{"bootstrap", "internal/daemon/...", "internal/cli/localworld", "cmd/..."}},
 
 	{path: "autoscaler", row: loop, family: "autoscaler"},
-	{path: "autoscaler/apply", row: loop, family: "autoscaler", only: []string{
-		"resource", "pools", "pools/disruption", "pools/drain", "pools/plan", "autoscaler/decide", "autoscaler/resolve", "autoscaler/snapshot", "internal/platform/trace",
-	}},
+	{path: "autoscaler/apply", row: loop, family: "autoscaler", only: []string{"api", "resource", "pools", "pools/disruption", "pools/drain", "pools/plan", "autoscaler/decide", "autoscaler/resolve", "autoscaler/snapshot", "internal/platform/trace"}},
 	{path: "bootstrap", row: loop},
 	{path: "harmonizer", row: loop},
 	{path: "nodehealth", row: loop},
@@ -131,7 +130,7 @@ var house = []entry{
 	{path: "internal/past", row: infrastructure, family: "ledger"},
 	{path: "internal/platform/awssdk", row: infrastructure, only: none},
 	{path: "metrics/store", row: infrastructure, only: []string{"metrics", "internal/platform/strictyaml"}},
-	{path: "pools/provider", row: infrastructure, only: []string{"pools", "nodehealth/judge", "internal/platform/strictyaml"}},
+	{path: "pools/provider", row: infrastructure, only: []string{"api", "pools", "nodehealth/judge", "internal/platform/strictyaml"}},
 	{path: "internal/platform/identity", row: infrastructure, only: []string{"internal/platform/inputfile", "internal/platform/names", "internal/platform/strictjson", "internal/platform/strictyaml", "internal/platform/wholefile"}},
 	{path: "internal/platform/telemetry", row: infrastructure, only: []string{"internal/platform/trace"}},
 	{path: "internal/platform/netguard", row: infrastructure, std: true, only: none},
@@ -214,7 +213,7 @@ var house = []entry{
 	{path: "deploy/packages", row: program, std: true, by: none, only: none},
 	{path: "docs/record", row: program, std: true, by: none, only: none},
 	{path: "examples/...", row: program, by: none, only: []string{"resource", "signals/..."}},
-	{path: "examples/provider", row: program, by: none, only: []string{"pools", "pools/provider", "nodehealth/judge", "internal/platform/strictyaml"}},
+	{path: "examples/provider", row: program, by: none, only: []string{"api", "pools", "pools/provider", "nodehealth/judge", "internal/platform/strictyaml"}},
 }
 
 // sdk lists the packages that the repository of a signal imports. They import no other package of this module, and

@@ -5,14 +5,12 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler"
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
-	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/bootstrap"
 	"github.com/weirkeeper/weirkeeper/metrics"
-	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
-	"github.com/weirkeeper/weirkeeper/pools/plan"
 	"github.com/weirkeeper/weirkeeper/resource"
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
@@ -109,13 +107,13 @@ func either[T any](s Service, p Pool, choose func(Autoscaling) *T) *T {
 	return choose(s.Autoscaling)
 }
 
-func pruneLimits(s Service, p Pool) plan.Limits {
-	l := plan.Limits{
+func pruneLimits(s Service, p Pool) api.PruneLimits {
+	l := api.PruneLimits{
 		MaxWeight: float64(*p.Limits.MaxRemove), MaxTasks: p.Limits.MaxTasks.N,
 		MinUptime: time.Duration(min(p.Limits.MinUptimeS, longestScaleInUptime)) * time.Second,
 	}
 	if p.Limits.MaxTasks.Unlimited {
-		l.MaxTasks = pools.Unlimited
+		l.MaxTasks = api.Unbounded
 	}
 	if x := either(s, p, func(a Autoscaling) *bool { return a.ByPriority }); x != nil {
 		l.ByPriority = *x
@@ -128,19 +126,19 @@ func defaultRole(s Service, p Pool) string {
 	return firstOf(p.Autoscaling.DefaultSignalRole, s.Autoscaling.DefaultSignalRole)
 }
 
-func policy(s Service, p Pool) decide.Policy {
+func policy(s Service, p Pool) api.DecisionPolicy {
 	margin := *either(s, p, func(a Autoscaling) *float64 { return a.Margin })
-	d := decide.Policy{
+	d := api.DecisionPolicy{
 		Setpoint:   *either(s, p, func(a Autoscaling) *float64 { return a.Setpoint }),
 		MarginUp:   margin,
 		MarginDown: margin,
-		Combine:    decide.Sum,
-		Limits: decide.Limits{
+		Combine:    api.CombineSum,
+		Limits: api.TargetLimits{
 			Min: float64(*p.Limits.Min), Max: float64(*p.Limits.Max),
 			MaxAdd: float64(*p.Limits.MaxAdd), MaxRemove: float64(*p.Limits.MaxRemove),
 		},
 		Period: shortestPeriodOf(s, p),
-		Cooldown: decide.Cooldown{
+		Cooldown: api.Cooldown{
 			Up:   firstOf(p.Autoscaling.Cooldown.Up, s.Autoscaling.Cooldown.Up),
 			Down: firstOf(p.Autoscaling.Cooldown.Down, s.Autoscaling.Cooldown.Down),
 		},
@@ -157,15 +155,15 @@ func policy(s Service, p Pool) decide.Policy {
 		d.MarginDown = *x
 	}
 	if c := firstOf(p.Autoscaling.Combine, s.Autoscaling.Combine); c != "" {
-		d.Combine = decide.Combine(c)
+		d.Combine = api.Combine(c)
 	}
 	budgets, excluded := p.Autoscaling.Budgets, p.Autoscaling.Excluded
 	if budgets == nil {
 		budgets = s.Autoscaling.Budgets
 	}
 	for _, b := range budgets {
-		d.Budgets = append(d.Budgets, decide.Budget{
-			Direction: decide.Direction(b.Direction), Within: b.Within, Weight: b.AtMost.Weight, Share: b.AtMost.Share,
+		d.Budgets = append(d.Budgets, api.ChangeBudget{
+			Direction: api.Direction(b.Direction), Within: b.Within, Weight: b.AtMost.Weight, Share: b.AtMost.Share,
 		})
 	}
 	if excluded == nil {
@@ -206,7 +204,7 @@ func Bootstrap(s Service, p Pool) bootstrap.Plan {
 	plan := bootstrap.Plan{Cluster: p.Cluster, Pool: p.Name, Tick: loop.Tick}
 	fallbackSignal := bootstrap.NewSignalPlan(sigproto.DefaultApp, loop.Default.Namespace, loop.Default.Name, loop.Default.Version)
 	if fallbackSignal.Shipped() {
-		fallbackSignal.Kind = bootstrap.KindPlugin
+		fallbackSignal.Kind = api.KindPlugin
 	}
 	fallbackSignal.RequestConfig, fallbackSignal.TimeLimit = encodeRequestSpec(loop.Default), loop.Default.TimeLimit
 	fallbackSignal.Limits, fallbackSignal.Environment = s.AutoscaleSig.Limits.limits(), variables(s.AutoscaleSig.Environment)

@@ -9,14 +9,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler"
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/bootstrap"
 	"github.com/weirkeeper/weirkeeper/metrics"
-	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
-	"github.com/weirkeeper/weirkeeper/pools/plan"
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
@@ -42,11 +41,11 @@ func TestAutoscalerOfTheShortestFiles(t *testing.T) {
 	}
 	want := autoscaler.Config{
 		Cluster: "prod", Pool: "default", Tick: 10 * time.Minute,
-		Policy: decide.Policy{
-			Setpoint: 0.7, MarginUp: 0.1, MarginDown: 0.1, Combine: decide.Sum,
-			Limits: decide.Limits{Min: 1, Max: 3, MaxAdd: 2, MaxRemove: 1}, Period: 10 * time.Minute,
+		Policy: api.DecisionPolicy{
+			Setpoint: 0.7, MarginUp: 0.1, MarginDown: 0.1, Combine: api.CombineSum,
+			Limits: api.TargetLimits{Min: 1, Max: 3, MaxAdd: 2, MaxRemove: 1}, Period: 10 * time.Minute,
 		},
-		Prune: plan.Limits{MaxWeight: 1},
+		Prune: api.PruneLimits{MaxWeight: 1},
 		Drain: drain.Config{Threshold: 30 * time.Minute}, Drift: autoscaler.Obey, OrphansAfter: 30 * time.Minute,
 		Default: ask.Signal{
 			App: "__default__", Namespace: "weir", Name: "default", Period: 10 * time.Minute,
@@ -57,7 +56,7 @@ func TestAutoscalerOfTheShortestFiles(t *testing.T) {
 	if diff := cmp.Diff(want, got, byEquality); diff != "" {
 		t.Errorf("autoscaler (-want +got):\n%s", diff)
 	}
-	if err := got.Policy.Validate(); err != nil {
+	if err := decide.ValidatePolicy(got.Policy); err != nil {
 		t.Errorf("policy of valid files: %v", err)
 	}
 }
@@ -90,14 +89,14 @@ autoscale_signals:
 `))
 	want := autoscaler.Config{
 		Cluster: "prod", Pool: "default", Tick: 20 * time.Second,
-		Policy: decide.Policy{
-			Setpoint: 0.5, MarginUp: 0.2, MarginDown: 0.2, Combine: decide.Max, Excluded: []resource.Kind{resource.Disk},
-			Limits: decide.Limits{Min: 1, Max: 3, MaxAdd: 2, MaxRemove: 1}, Period: 20 * time.Second,
-			Cooldown: decide.Cooldown{Down: 10 * time.Minute}, UnknownNeedMax: time.Hour,
-			Budgets:   []decide.Budget{{Direction: decide.Up, Within: time.Hour, Weight: 50}},
+		Policy: api.DecisionPolicy{
+			Setpoint: 0.5, MarginUp: 0.2, MarginDown: 0.2, Combine: api.CombineMax, Excluded: []resource.Kind{resource.Disk},
+			Limits: api.TargetLimits{Min: 1, Max: 3, MaxAdd: 2, MaxRemove: 1}, Period: 20 * time.Second,
+			Cooldown: api.Cooldown{Down: 10 * time.Minute}, UnknownNeedMax: time.Hour,
+			Budgets:   []api.ChangeBudget{{Direction: api.DirectionUp, Within: time.Hour, Weight: 50}},
 			LossLimit: true, LossThreshold: 2,
 		},
-		Prune: plan.Limits{MaxWeight: 1, MaxTasks: pools.Unlimited, MinUptime: 90 * time.Second},
+		Prune: api.PruneLimits{MaxWeight: 1, MaxTasks: api.Unbounded, MinUptime: 90 * time.Second},
 		Drain: drain.Config{Threshold: 30 * time.Minute}, Drift: autoscaler.Correct,
 		Default: ask.Signal{
 			App: "__default__", Namespace: "house", Name: "default", Period: 30 * time.Second, TimeLimit: 25 * time.Second,
@@ -128,32 +127,32 @@ autoscale_signals:
 
 func TestPoolFileWinsOverServiceFile(t *testing.T) {
 	const service = "autoscaling: {default_signal_role: house, tick: 1m, setpoint: 0.5, target_capacity_margin: 0.2, margin_up: 0.3, margin_down: 0.4, excluded_resources: [disk], combine: max}\n"
-	ofService := decide.Policy{Setpoint: 0.5, MarginUp: 0.3, MarginDown: 0.4, Excluded: []resource.Kind{resource.Disk}, Combine: decide.Max}
-	with := func(change func(*decide.Policy)) decide.Policy {
+	ofService := api.DecisionPolicy{Setpoint: 0.5, MarginUp: 0.3, MarginDown: 0.4, Excluded: []resource.Kind{resource.Disk}, Combine: api.CombineMax}
+	with := func(change func(*api.DecisionPolicy)) api.DecisionPolicy {
 		p := ofService
 		change(&p)
 		return p
 	}
 	for _, c := range []struct {
 		name, keys string
-		want       decide.Policy
+		want       api.DecisionPolicy
 		tick       time.Duration
 		role       string
 	}{
 		{"nothing", "", ofService, time.Minute, "house"},
-		{"setpoint", "setpoint: 0.9", with(func(p *decide.Policy) { p.Setpoint = 0.9 }), time.Minute, "house"},
-		{"one margin", "margin_up: 0", with(func(p *decide.Policy) { p.MarginUp = 0 }), time.Minute, "house"},
+		{"setpoint", "setpoint: 0.9", with(func(p *api.DecisionPolicy) { p.Setpoint = 0.9 }), time.Minute, "house"},
+		{"one margin", "margin_up: 0", with(func(p *api.DecisionPolicy) { p.MarginUp = 0 }), time.Minute, "house"},
 		{"both margins stay", "target_capacity_margin: 0.9", ofService, time.Minute, "house"},
-		{"excluded", "excluded_resources: [gpus, mem]", with(func(p *decide.Policy) { p.Excluded = []resource.Kind{resource.GPUs, resource.Mem} }), time.Minute, "house"},
-		{"nothing excluded", "excluded_resources: []", with(func(p *decide.Policy) { p.Excluded = nil }), time.Minute, "house"},
-		{"combine", "combine: sum", with(func(p *decide.Policy) { p.Combine = decide.Sum }), time.Minute, "house"},
+		{"excluded", "excluded_resources: [gpus, mem]", with(func(p *api.DecisionPolicy) { p.Excluded = []resource.Kind{resource.GPUs, resource.Mem} }), time.Minute, "house"},
+		{"nothing excluded", "excluded_resources: []", with(func(p *api.DecisionPolicy) { p.Excluded = nil }), time.Minute, "house"},
+		{"combine", "combine: sum", with(func(p *api.DecisionPolicy) { p.Combine = api.CombineSum }), time.Minute, "house"},
 		{"tick", "tick: 3s", ofService, 3 * time.Second, "house"},
 		{"role", "default_signal_role: mine", ofService, time.Minute, "mine"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s, p := load(t, service, goodPool+fmt.Sprintf("autoscaling: {%s}\n", c.keys))
 			got := Autoscaler(s, p)
-			got.Policy.Limits, got.Policy.Period = decide.Limits{}, 0
+			got.Policy.Limits, got.Policy.Period = api.TargetLimits{}, 0
 			if diff := cmp.Diff(c.want, got.Policy); diff != "" {
 				t.Errorf("policy (-want +got):\n%s", diff)
 			}
@@ -185,7 +184,7 @@ func TestBootstrap(t *testing.T) {
 	}
 	usual := Process{}.limits()
 	want := bootstrap.Plan{Cluster: "prod", Pool: "default", Tick: 10 * time.Minute, Signals: []bootstrap.SignalPlan{
-		{App: "__default__", Namespace: "weir", Name: "default", Address: "weir-default-__default__-socket", Kind: bootstrap.KindPlugin, Limits: usual},
+		{App: "__default__", Namespace: "weir", Name: "default", Address: "weir-default-__default__-socket", Kind: api.KindPlugin, Limits: usual},
 		{App: "web", Namespace: "shop", Name: "rps", Version: "v1.4.0", Address: "shop-rps-web-socket", Limits: usual},
 	}}
 	if diff := cmp.Diff(want, got); diff != "" {

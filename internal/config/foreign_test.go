@@ -8,9 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
-	"github.com/weirkeeper/weirkeeper/pools"
-	"github.com/weirkeeper/weirkeeper/pools/plan"
+	"github.com/weirkeeper/weirkeeper/api"
 )
 
 // Files as in Clusterman's documentation and schemas.
@@ -91,7 +89,7 @@ func TestFilesOfClusterman(t *testing.T) {
 			if len(c.Apps) != 1 || c.Apps[0].App != "bar" || c.Apps[0].Version != "v42" || c.Apps[0].Period != 7*time.Minute || c.Apps[0].Parameters["paramB"] != "xyz" {
 				t.Errorf("apps are %+v", c.Apps)
 			}
-			want := plan.Limits{MaxWeight: 10, MaxTasks: pools.Unlimited, MinUptime: 900 * time.Second, ByPriority: true}
+			want := api.PruneLimits{MaxWeight: 10, MaxTasks: api.Unbounded, MinUptime: 900 * time.Second, ByPriority: true}
 			if diff := cmp.Diff(want, c.Prune); diff != "" {
 				t.Errorf("limits of a prune (-want +got):\n%s", diff)
 			}
@@ -148,10 +146,10 @@ func TestPolicy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Input.Policy.Setpoint != 0.8 || c.Input.Policy.Limits.Max != decide.Unlimited || c.Input.Apps[0].HoldFor != 21*time.Minute || c.Input.Policy.Period != 7*time.Minute {
+	if c.Input.Policy.Setpoint != 0.8 || c.Input.Policy.Limits.Max != api.Unlimited || c.Input.Apps[0].HoldFor != 21*time.Minute || c.Input.Policy.Period != 7*time.Minute {
 		t.Errorf("policy is %+v, apps %+v", c.Input.Policy, c.Input.Apps)
 	}
-	if diff := cmp.Diff([]decide.Budget{{Direction: decide.Down, Within: 10 * time.Minute, Share: 0.1}}, c.Input.Policy.Budgets); diff != "" {
+	if diff := cmp.Diff([]api.ChangeBudget{{Direction: api.DirectionDown, Within: 10 * time.Minute, Share: 0.1}}, c.Input.Policy.Budgets); diff != "" {
 		t.Errorf("budgets (-want +got):\n%s", diff)
 	}
 	for _, text := range []string{`{}`, `[]`, `{` + limits + `, "autoscaling": {"setpiont": 1}}`, `{` + limits + `, "autoscaling": {"setpoint": 7}}`} {

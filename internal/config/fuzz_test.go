@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 )
 
 // A decoded file is valid for every caller. An error names a place. Nothing panics.
@@ -32,8 +34,8 @@ func FuzzPool(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if c := Autoscaler(s, p); c.Policy.Validate() != nil || c.Tick < shortestPeriod {
-			t.Fatalf("a pool file that is valid makes %+v: %v", c, c.Policy.Validate())
+		if c := Autoscaler(s, p); decide.ValidatePolicy(c.Policy) != nil || c.Tick < shortestPeriod {
+			t.Fatalf("a pool file that is valid makes %+v: %v", c, decide.ValidatePolicy(c.Policy))
 		}
 		if got := Bootstrap(s, p); len(got.Signals) < 1 || len(got.Signals) > 1+len(p.Signals) {
 			t.Fatalf("a pool file with %d signals makes %d processes", len(p.Signals), len(got.Signals))

@@ -13,6 +13,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/config/providers"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )
@@ -63,7 +64,7 @@ func (p Pool) OwnsRepair() bool {
 		return false
 	}
 	policy := p.Health.WithDefaults()
-	return policy.Mode == judge.Act && policy.Owner == judge.OwnerSelf
+	return policy.Mode == api.ModeAct && policy.Owner == api.OwnerSelf
 }
 
 // EventQueue returns the SQS queue of the pool's lifecycle events if the policy names one. It replaces the service
@@ -72,16 +73,16 @@ func (p Pool) EventQueue() string {
 	if !p.HealthEnabled() {
 		return ""
 	}
-	mode, _ := p.Health.Detection.Mode(judge.LifecycleEvents)
+	mode, _ := p.Health.Detection.Mode(api.DetectLifecycleEvents)
 	return mode.Options.Queue
 }
 
 // SelfFence returns how long an agent of the pool continues without contact; 0: forever.
 func (p Pool) SelfFence() time.Duration {
-	if !p.HealthEnabled() || p.Health.WithDefaults().Mode != judge.Act {
+	if !p.HealthEnabled() || p.Health.WithDefaults().Mode != api.ModeAct {
 		return 0 // mode observe changes nothing
 	}
-	if mode, beats := p.Health.Detection.Mode(judge.AgentHeartbeat); beats && mode.Options.SelfFenceAfter != nil {
+	if mode, beats := p.Health.Detection.Mode(api.DetectAgentHeartbeat); beats && mode.Options.SelfFenceAfter != nil {
 		return time.Duration(*mode.Options.SelfFenceAfter)
 	}
 	return 0

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )
 
@@ -51,7 +52,7 @@ func TestHealthPolicy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p, _, err := HealthPolicy("FILE", []byte(tc.text))
 			expectError(t, err, tc.want)
-			if err == nil && p.Health.WithDefaults().Mode != judge.Observe {
+			if err == nil && p.Health.WithDefaults().Mode != api.ModeObserve {
 				t.Errorf("mode: %q", p.Health.WithDefaults().Mode)
 			}
 		})

@@ -3,8 +3,7 @@ package config
 import (
 	"fmt"
 
-	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
-	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
+	"github.com/weirkeeper/weirkeeper/api"
 )
 
 // fragment is the part of a pool file that a decision depends on.
@@ -18,11 +17,11 @@ type fragment struct {
 // Policy decodes the keys scaling_limits, autoscaling and autoscale_signals. It returns a case with this policy, its
 // limits and its apps. The signals need no releases and no windows, because none is evaluated. Problems name the file
 // "policy".
-func Policy(text []byte) (resolve.Case, error) {
+func Policy(text []byte) (api.Case, error) {
 	var f fragment
 	doc, err := decode("policy", text, &f)
 	if err != nil {
-		return resolve.Case{}, err
+		return api.Case{}, err
 	}
 	p := Pool{Name: "pool", Limits: f.Limits, Autoscaling: f.Autoscaling, Signals: f.Signals, Signal: f.Signal, document: doc}.withDefaults()
 	ps := append(p.Limits.problems(doc), p.Autoscaling.problems(doc)...)
@@ -34,12 +33,12 @@ func Policy(text []byte) (resolve.Case, error) {
 		ps = append(ps, s.MaxRequest.problems(doc, path+".max_request")...)
 	}
 	if err := ps.OrNil(); err != nil {
-		return resolve.Case{}, err
+		return api.Case{}, err
 	}
 	loop := Autoscaler(Service{}.withDefaults(), p)
-	c := resolve.Case{Limits: loop.Prune, OrphansAfter: loop.OrphansAfter, Input: decide.Input{Policy: loop.Policy}}
+	c := api.Case{Limits: loop.Prune, OrphansAfter: loop.OrphansAfter, Input: api.DecisionInput{Policy: loop.Policy}}
 	for _, s := range loop.Apps {
-		c.Input.Apps = append(c.Input.Apps, decide.App{Name: s.App, Configured: s.Name != "", HoldFor: s.HoldFor, MaxRequest: s.MaxRequest})
+		c.Input.Apps = append(c.Input.Apps, api.AppInput{Name: s.App, Configured: s.Name != "", HoldFor: s.HoldFor, MaxRequest: s.MaxRequest})
 	}
 	return c, nil
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 	"github.com/weirkeeper/weirkeeper/internal/platform/seconds"
 	"github.com/weirkeeper/weirkeeper/sigproto"
@@ -43,7 +43,7 @@ type Limits struct {
 	MinUptimeS int       `yaml:"min_node_scalein_uptime_seconds"`
 }
 
-// Weight is a number of at least 0, or "inf", which is decide.Unlimited.
+// Weight is a number of at least 0, or "inf", which is api.Unlimited.
 type Weight float64
 
 const weights = `a number of at least 0, or "inf"`
@@ -62,13 +62,13 @@ func (w *Weight) UnmarshalYAML(unmarshal func(any) error) error {
 	case float64:
 		*w = Weight(x)
 		if math.IsInf(x, 1) {
-			*w = decide.Unlimited
+			*w = api.Unlimited
 		}
 	case string:
 		if x != "inf" {
 			return &wantError{weights}
 		}
-		*w = decide.Unlimited
+		*w = api.Unlimited
 	default:
 		return &wantError{weights}
 	}
@@ -245,7 +245,7 @@ func (l Limits) problems(d document) Problems {
 			at(e.key, "is missing: want "+weights)
 		case *e.value < 0:
 			at(e.key, fmt.Sprintf("is %v: want at least 0", float64(*e.value)))
-		case e.value == l.Min && *e.value == decide.Unlimited:
+		case e.value == l.Min && *e.value == api.Unlimited:
 			at(e.key, "is inf: want a number")
 		case *e.value == 0 && e.value == l.MaxAdd:
 			at(e.key, "is 0: want above 0, or the pool never grows")

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/bootstrap"
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
 	"github.com/weirkeeper/weirkeeper/signals/builtin"
@@ -151,7 +152,7 @@ func (s Signal) builtinProblems(d document, path string) Problems {
 // processProblems checks kind and shadow.
 func (s Signal) processProblems(d document, path string) Problems {
 	var ps Problems
-	if kinds := []string{"", string(bootstrap.KindPlugin), string(bootstrap.KindExec)}; !slices.Contains(kinds, s.Kind) {
+	if kinds := []string{"", string(api.KindPlugin), string(api.KindExec)}; !slices.Contains(kinds, s.Kind) {
 		ps = append(ps, d.problem(path+".kind", fmt.Sprintf("is %q: want plugin, exec or builtin", s.Kind)))
 	}
 	if s.Shadow != nil {
@@ -183,9 +184,9 @@ func (x Shadow) problems(s Signal, d document, path string) Problems {
 // plan returns the plan of the signal's process.
 func (s Signal) plan() bootstrap.SignalPlan {
 	p := bootstrap.NewSignalPlan(s.App, s.Namespace, s.Name, s.Pin())
-	p.Kind = bootstrap.Kind(s.Kind)
+	p.Kind = api.ProcessKind(s.Kind)
 	if s.Kind == kindBuiltin {
-		p.Kind = bootstrap.KindPlugin
+		p.Kind = api.KindPlugin
 	}
 	p.FixedApp = s.DistinctApp != nil && !*s.DistinctApp
 	p.Limits, p.Environment = s.Limits.limits(), variables(s.Environment)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/bootstrap"
 )
 
@@ -54,7 +55,7 @@ func TestBuiltinSignals(t *testing.T) {
 func TestSignalPlans(t *testing.T) {
 	p := mustReadPool(t, goodPool+signals(", kind: exec, distinct_app: false, limits: {memory: 512MiB, cpus: 0.5, address_space: 2GiB}, shadow: {version: v2, promote_after: 10}"))
 	want := bootstrap.NewSignalPlan("web", "shop", "rps", "v1.4.0")
-	want.Kind, want.FixedApp = bootstrap.KindExec, true
+	want.Kind, want.FixedApp = api.KindExec, true
 	want.Limits = bootstrap.Limits{Memory: 512 << 20, CPUs: 0.5, Processes: 256, OpenFiles: 1024, AddressMB: 2048}
 	want.Shadow = &bootstrap.ShadowPlan{Version: "v2", PromoteAfter: 10, Tolerance: 0.05}
 	if diff := cmp.Diff(want, p.Signals[0].plan()); diff != "" {

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/agent"
-	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
 	"github.com/weirkeeper/weirkeeper/bootstrap/release/keyfile"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
@@ -370,7 +370,7 @@ const (
 
 func (b Budget) problems(d document, path string) Problems {
 	var ps Problems
-	if b.Direction != string(decide.Up) && b.Direction != string(decide.Down) {
+	if b.Direction != string(api.DirectionUp) && b.Direction != string(api.DirectionDown) {
 		ps = append(ps, d.problem(path+".direction", fmt.Sprintf("is %q: want up or down", b.Direction)))
 	}
 	if b.Within == 0 {

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/seconds"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
@@ -257,7 +257,7 @@ func shownLeaf(v any) (shown any, ok bool) {
 		}
 		return x.String(), true
 	case Weight:
-		if x == decide.Unlimited {
+		if x == api.Unlimited {
 			return "inf", true
 		}
 		return float64(x), true

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/api"
 )
 
 // maxAgents bounds the lines of Agents.
@@ -12,7 +12,7 @@ const maxAgents = 10
 
 // Agents returns a line for each node whose agent has a problem of its own: a second agent with the same id, or a wrong
 // clock.
-func Agents(facts []pools.NodeFacts) (lines []string) {
+func Agents(facts []api.NodeFacts) (lines []string) {
 	for _, f := range facts {
 		if f.Rival != "" {
 			lines = append(lines, fmt.Sprintf("two agents have the id %s: the first one keeps it, and the other is refused: %s; stop that one, or give its machine another id", f.ID, f.Rival))

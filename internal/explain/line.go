@@ -7,12 +7,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/autoscaler"
-	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/api"
 )
 
 // Line formats one tick as one line: request, pool, applications, problems.
-func Line(r autoscaler.Record, c message.Counts) string {
+func Line(r api.TickRecord, c api.InstanceCounts) string {
 	at := r.At.Local().Format(time.TimeOnly)
 	if r.Failed != "" {
 		return fmt.Sprintf("%s tick ended early: %s", at, r.Failed)

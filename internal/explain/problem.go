@@ -6,15 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/autoscaler/apply"
-	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
-	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
-	"github.com/weirkeeper/weirkeeper/bootstrap"
-	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
-	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/seconds"
-	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
-	"github.com/weirkeeper/weirkeeper/pools/plan"
 )
 
 // Each function of this file returns one problem as one line: the state, since when, why,
@@ -22,7 +15,7 @@ import (
 
 // Process describes a process that does not run, or runs with a problem; empty if
 // neither is the case.
-func Process(now time.Time, p bootstrap.Process) string {
+func Process(now time.Time, p api.Process) string {
 	if p.State == "running" && p.Why == "" {
 		return ""
 	}
@@ -55,7 +48,7 @@ func Process(now time.Time, p bootstrap.Process) string {
 }
 
 // Group describes a group in backoff.
-func Group(now time.Time, q plan.Backoff) string {
+func Group(now time.Time, q api.GroupBackoff) string {
 	follows := "other groups take its share until then"
 	if q.KeepsTarget {
 		follows = "its target stays as it is until then"
@@ -92,10 +85,10 @@ func ReleaseRemedy(description string) string {
 
 // Crashes describes an application with instances that crash repeatedly; givenUp of them are not started again. crashes
 // are its known crashes, in any order: the first gives the time, the last the cause.
-func Crashes(now time.Time, app string, n message.AppCount, givenUp int, crashes []apps.Crash) string {
+func Crashes(now time.Time, app string, n api.AppCount, givenUp int, crashes []api.AppCrash) string {
 	text := fmt.Sprintf("application %s: %d of %d instances crash repeatedly", app, n.Flapping, n.Expected)
 	if len(crashes) > 0 {
-		byTime := func(a, b apps.Crash) int { return a.At.Compare(b.At) }
+		byTime := func(a, b api.AppCrash) int { return a.At.Compare(b.At) }
 		text += since(now, slices.MinFunc(crashes, byTime).At)
 		if last := slices.MaxFunc(crashes, byTime); last.Description != "" {
 			text += ": " + cutAtWord(last.Description, maxCause) + ReleaseRemedy(last.Description)
@@ -119,7 +112,7 @@ func MoreCrashes(names []string) string {
 }
 
 // Fallback describes an app whose own signal gave no request at a tick.
-func Fallback(now, tick time.Time, app decide.Resolved) string {
+func Fallback(now, tick time.Time, app api.ResolvedRequest) string {
 	return fmt.Sprintf("app %s is served by %s since the tick of %s, %s ago, or before: %s; the pool does not shrink until its own signal responds; \"weir signal logs %s\" shows the output of the signal",
 		app.App, Source(app.Source), clock(tick), Ago(now, tick), app.Why, app.App)
 }
@@ -131,13 +124,13 @@ func TickFailed(now, tick time.Time, why string) string {
 }
 
 // Drift describes a group whose target another program set.
-func Drift(now, tick time.Time, d resolve.Drifted) string {
+func Drift(now, tick time.Time, d api.Drift) string {
 	return fmt.Sprintf("another program set the target of %s to %d, after weir set %d, found at %s, %s ago; autoscaling.drift decides what follows: weir accepts it (obey) or sets its own target again (correct); stop the other program, or exclude the group from that program",
 		d.Group, d.Found, d.LastTarget, clock(tick), Ago(now, tick))
 }
 
 // Action describes a call of a tick that failed.
-func Action(now, tick time.Time, a apply.Action) string {
+func Action(now, tick time.Time, a api.Action) string {
 	return fmt.Sprintf("%s %s%s failed at %s, %s ago: %s; a later tick tries again if it still needs the change; \"weir explain\" shows the tick",
 		a.Op, a.Group, a.Node, clock(tick), Ago(now, tick), a.Error)
 }
@@ -149,7 +142,7 @@ func Waiting(now time.Time, total int, app string, index int, first time.Time) s
 }
 
 // Breaker describes an open breaker.
-func Breaker(now time.Time, b judge.Breaker) string {
+func Breaker(now time.Time, b api.Breaker) string {
 	what := "breaker of the pool is open"
 	if !b.Pool {
 		what = "zone " + b.Zone + " is frozen"

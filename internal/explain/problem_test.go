@@ -4,65 +4,58 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/autoscaler/apply"
-	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
-	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
-	"github.com/weirkeeper/weirkeeper/bootstrap"
-	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
-	"github.com/weirkeeper/weirkeeper/harmonizer/message"
-	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
-	"github.com/weirkeeper/weirkeeper/pools/plan"
+	"github.com/weirkeeper/weirkeeper/api"
 )
 
 func TestProblems(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 5, 30, 0, time.Local)
 	at := now.Add(-90 * time.Second)
 	tests := map[string]struct{ got, want string }{
-		"running": {Process(now, bootstrap.Process{State: "running"}), ""},
-		"backoff": {Process(now, bootstrap.Process{App: "web", Signal: "shop/rps", State: "backoff", Since: at, Restarts: 1, Why: "exit status 3"}),
+		"running": {Process(now, api.Process{State: "running"}), ""},
+		"backoff": {Process(now, api.Process{App: "web", Signal: "shop/rps", State: "backoff", Since: at, Restarts: 1, Why: "exit status 3"}),
 			`signal of app web (shop/rps) is in backoff since 12:04:00, 1m30s ago: exit status 3; bootstrap starts it again after a delay (1 restart so far); "weir signal logs web" shows its last output`},
-		"fatal": {Process(now, bootstrap.Process{App: "web", Signal: "shop/rps", State: "fatal", Since: at, Why: "exit status 3"}),
+		"fatal": {Process(now, api.Process{App: "web", Signal: "shop/rps", State: "fatal", Since: at, Why: "exit status 3"}),
 			`signal of app web (shop/rps) is fatal since 12:04:00, 1m30s ago: exit status 3; bootstrap does not start it again by itself: "weir signal restart web" does; "weir signal logs web" shows its last output`},
-		"autoscaler, never started": {Process(now, bootstrap.Process{Signal: "autoscaler", State: "starting"}), "autoscaler is starting"},
-		"not fetched": {Process(now, bootstrap.Process{App: "web", Signal: "shop/rps", State: "not fetched", Why: "no such release"}),
+		"autoscaler, never started": {Process(now, api.Process{Signal: "autoscaler", State: "starting"}), "autoscaler is starting"},
+		"not fetched": {Process(now, api.Process{App: "web", Signal: "shop/rps", State: "not fetched", Why: "no such release"}),
 			`signal of app web (shop/rps) is not fetched: no such release; bootstrap repeats the download until it succeeds; "weir signal logs web" shows its last output`},
-		"runs with a problem": {Process(now, bootstrap.Process{App: "web", Signal: "shop/rps", State: "running", Since: at, Why: "release is from the cache"}),
+		"runs with a problem": {Process(now, api.Process{App: "web", Signal: "shop/rps", State: "running", Since: at, Why: "release is from the cache"}),
 			"signal of app web (shop/rps) is running since 12:04:00, 1m30s ago: release is from the cache"},
-		"group": {Group(now, plan.Backoff{Group: "blue", Why: "InsufficientInstanceCapacity", Since: at, Until: now.Add(5 * time.Minute), Failures: 2}),
+		"group": {Group(now, api.GroupBackoff{Group: "blue", Why: "InsufficientInstanceCapacity", Since: at, Until: now.Add(5 * time.Minute), Failures: 2}),
 			"group blue is in backoff since 12:04:00, 1m30s ago, after 2 failures in a row: InsufficientInstanceCapacity; it is tried again at 12:10:30, in 5m, and other groups take its share until then"},
-		"group that keeps its target": {Group(now, plan.Backoff{Group: "blue", Why: "AccessDenied", Since: at, Until: now.Add(5 * time.Minute), Failures: 1, KeepsTarget: true}),
+		"group that keeps its target": {Group(now, api.GroupBackoff{Group: "blue", Why: "AccessDenied", Since: at, Until: now.Add(5 * time.Minute), Failures: 1, KeepsTarget: true}),
 			"group blue is in backoff since 12:04:00, 1m30s ago, after 1 failure in a row: AccessDenied; it is tried again at 12:10:30, in 5m, and its target stays as it is until then"},
-		"crashes with a cause": {Crashes(now, "web", message.AppCount{Expected: 4, Flapping: 1}, 0,
-			[]apps.Crash{{At: now, Description: "sh: run-web: not found"}, {At: at, Description: "killed"}}),
+		"crashes with a cause": {Crashes(now, "web", api.AppCount{Expected: 4, Flapping: 1}, 0,
+			[]api.AppCrash{{At: now, Description: "sh: run-web: not found"}, {At: at, Description: "killed"}}),
 			`application web: 1 of 4 instances crash repeatedly since 12:04:00, 1m30s ago: sh: run-web: not found; each restart waits longer; "weir app crashes web" lists the crashes, "weir app logs web" shows the last output`},
-		"crashes with a status": {Crashes(now, "web", message.AppCount{Expected: 1, Flapping: 1}, 0, []apps.Crash{{At: at, Status: new(127)}}),
+		"crashes with a status": {Crashes(now, "web", api.AppCount{Expected: 1, Flapping: 1}, 0, []api.AppCrash{{At: at, Status: new(127)}}),
 			`application web: 1 of 1 instances crash repeatedly since 12:04:00, 1m30s ago: exit status 127; each restart waits longer; "weir app crashes web" lists the crashes, "weir app logs web" shows the last output`},
-		"crashes, release not started": {Crashes(now, "web", message.AppCount{Expected: 1, Flapping: 1}, 0, []apps.Crash{{At: at, Description: "release shop/web@v1 not started: " +
+		"crashes, release not started": {Crashes(now, "web", api.AppCount{Expected: 1, Flapping: 1}, 0, []api.AppCrash{{At: at, Description: "release shop/web@v1 not started: " +
 			"fetch shop/web@v1: release is signed by a key that is not trusted: signed by key 1111111111111111, trusted: 2222222222222222 (https://storage.example.com/releases/signals/shop/web/v1/linux-amd64/manifest.json)"}}),
 			`application web: 1 of 1 instances crash repeatedly since 12:04:00, 1m30s ago: release shop/web@v1 not started: fetch shop/web@v1: release is signed by a key that is not trusted: signed by key 1111111111111111, trusted: 2222222222222222 ...; run "weir release verify shop/web@v1", or publish a new version; each restart waits longer; "weir app crashes web" lists the crashes, "weir app logs web" shows the last output`},
-		"crashes, some given up": {Crashes(now, "web", message.AppCount{Expected: 4, Flapping: 3}, 1, nil),
+		"crashes, some given up": {Crashes(now, "web", api.AppCount{Expected: 4, Flapping: 3}, 1, nil),
 			`application web: 3 of 4 instances crash repeatedly; each restart waits longer; 1 instance is given up and not started again: correct the cause, then run "weir app retry web"; "weir app crashes web" lists the crashes, "weir app logs web" shows the last output`},
-		"crashes, all given up": {Crashes(now, "web", message.AppCount{Expected: 4, Flapping: 2}, 2, nil),
+		"crashes, all given up": {Crashes(now, "web", api.AppCount{Expected: 4, Flapping: 2}, 2, nil),
 			`application web: 2 of 4 instances crash repeatedly; 2 instances are given up and not started again: correct the cause, then run "weir app retry web"; "weir app crashes web" lists the crashes, "weir app logs web" shows the last output`},
-		"fallback": {Fallback(now, at, decide.Resolved{App: "web", Source: decide.FromDefault, Why: "no response"}),
+		"fallback": {Fallback(now, at, api.ResolvedRequest{App: "web", Source: api.FromDefault, Why: "no response"}),
 			`app web is served by the default signal since the tick of 12:04:00, 1m30s ago, or before: no response; the pool does not shrink until its own signal responds; "weir signal logs web" shows the output of the signal`},
 		"tick": {TickFailed(now, at, "read the groups: no answer"),
 			`the last tick ended early at 12:04:00, 1m30s ago: read the groups: no answer; targets stay as they are, and the next tick tries again; "weir explain" shows the tick`},
-		"drift": {Drift(now, at, resolve.Drifted{Group: "blue", Found: 5, LastTarget: 3}),
+		"drift": {Drift(now, at, api.Drift{Group: "blue", Found: 5, LastTarget: 3}),
 			`another program set the target of blue to 5, after weir set 3, found at 12:04:00, 1m30s ago; autoscaling.drift decides what follows: weir accepts it (obey) or sets its own target again (correct); stop the other program, or exclude the group from that program`},
-		"action": {Action(now, at, apply.Action{Op: "raise", Group: "blue", Error: "AccessDenied"}),
+		"action": {Action(now, at, api.Action{Op: "raise", Group: "blue", Error: "AccessDenied"}),
 			`raise blue failed at 12:04:00, 1m30s ago: AccessDenied; a later tick tries again if it still needs the change; "weir explain" shows the tick`},
 		"no room": {Waiting(now, 3, "web", 0, at),
 			`3 instances wait for room since 12:04:00, 1m30s ago, first web/0; the pool grows for them unless a limit or an order holds it; "weir app status" lists them, "weir explain --why-not up" shows what holds the pool`},
-		"crashes": {Crashes(now, "web", message.AppCount{Expected: 4, Flapping: 1}, 0, nil),
+		"crashes": {Crashes(now, "web", api.AppCount{Expected: 4, Flapping: 1}, 0, nil),
 			`application web: 1 of 4 instances crash repeatedly; each restart waits longer; "weir app crashes web" lists the crashes, "weir app logs web" shows the last output`},
-		"breaker": {Breaker(now, judge.Breaker{Pool: true, Since: at, Why: "6 of 6 nodes", CloseAt: 1, CloseAfter: 5 * time.Minute}),
+		"breaker": {Breaker(now, api.Breaker{Pool: true, Since: at, Why: "6 of 6 nodes", CloseAt: 1, CloseAfter: 5 * time.Minute}),
 			`breaker of the pool is open since 12:04:00, 1m30s ago: 6 of 6 nodes; repairs resume 5m after at most 1 node is unhealthy; "weir node release" resumes them now`},
-		"breaker until a release": {Breaker(now, judge.Breaker{Pool: true, Since: at, Why: "6 of 6 nodes", Manual: true}),
+		"breaker until a release": {Breaker(now, api.Breaker{Pool: true, Since: at, Why: "6 of 6 nodes", Manual: true}),
 			`breaker of the pool is open since 12:04:00, 1m30s ago: 6 of 6 nodes; repairs resume only after "weir node release"`},
-		"zone": {Breaker(now, judge.Breaker{Zone: "a", Since: at, Why: "3 of 3 nodes", CloseAt: 2, CloseAfter: time.Minute}),
+		"zone": {Breaker(now, api.Breaker{Zone: "a", Since: at, Why: "3 of 3 nodes", CloseAt: 2, CloseAfter: time.Minute}),
 			`zone a is frozen since 12:04:00, 1m30s ago: 3 of 3 nodes; repairs resume 1m after at most 2 nodes are unhealthy; "weir node release" resumes them now`},
-		"zone without a name": {Breaker(now, judge.Breaker{Why: "3 of 3 nodes", CloseAfter: time.Minute}),
+		"zone without a name": {Breaker(now, api.Breaker{Why: "3 of 3 nodes", CloseAfter: time.Minute}),
 			`the zone without a name is frozen: 3 of 3 nodes; repairs resume 1m after at most 0 nodes are unhealthy; "weir node release" resumes them now`},
 	}
 	for name, test := range tests {

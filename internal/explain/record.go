@@ -16,17 +16,14 @@ import (
 	"strings"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/autoscaler"
-	"github.com/weirkeeper/weirkeeper/autoscaler/apply"
-	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
-	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/seconds"
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
 // Read decodes a tick of the ledger.
-func Read(data []byte) (autoscaler.Record, error) {
-	var r autoscaler.Record
+func Read(data []byte) (api.TickRecord, error) {
+	var r api.TickRecord
 	if err := json.Unmarshal(data, &r); err != nil {
 		return r, fmt.Errorf("read a record of the ledger: %w; another version of weir wrote it", err)
 	}
@@ -34,7 +31,7 @@ func Read(data []byte) (autoscaler.Record, error) {
 }
 
 // Record prints one tick.
-func Record(w io.Writer, r autoscaler.Record, now time.Time) {
+func Record(w io.Writer, r api.TickRecord, now time.Time) {
 	fmt.Fprintf(w, "pool %s/%s, tick of %s (%s ago), took %s\n",
 		r.Cluster, r.Pool, r.At.Format(time.TimeOnly), Ago(now, r.At), seconds.Short(r.Took.Round(time.Millisecond)))
 	if r.DryRun {
@@ -71,15 +68,15 @@ func Record(w io.Writer, r autoscaler.Record, now time.Time) {
 	writeActions(w, r)
 }
 
-func writeSignals(w io.Writer, r autoscaler.Record, now time.Time) {
+func writeSignals(w io.Writer, r api.TickRecord, now time.Time) {
 	fmt.Fprintln(w, "\nsignals")
-	signal := func(app string, o decide.Opinion) {
+	signal := func(app string, o api.Opinion) {
 		version := o.Version
 		if version == "" {
 			version = "shipped"
 		}
 		fmt.Fprintf(w, "  %-14s %s %s: %s", app, o.Signal, version, cmp.Or(string(o.Verdict), "no answer yet"))
-		if o.Verdict == decide.Value {
+		if o.Verdict == api.VerdictValue {
 			fmt.Fprintf(w, " %s, in %s, %s ago", o.Request, seconds.Short(o.Latency.Round(10*time.Microsecond)), Ago(r.At, o.At))
 		}
 		if o.Why != "" {
@@ -100,7 +97,7 @@ func writeSignals(w io.Writer, r autoscaler.Record, now time.Time) {
 		fmt.Fprintf(w, "  %-14s evaluation under way for %s, time limit %s\n", u.App, Ago(r.At, u.Since), seconds.Short(u.Limit))
 	}
 	for _, app := range r.Detail.Apps {
-		if app.Source == decide.FromSignal && len(app.Held) == 0 {
+		if app.Source == api.FromSignal && len(app.Held) == 0 {
 			continue
 		}
 		fmt.Fprintf(w, "  %-14s is served by %s: %s (%s)\n", app.App, Source(app.Source), app.Request, app.Why)
@@ -108,19 +105,19 @@ func writeSignals(w io.Writer, r autoscaler.Record, now time.Time) {
 }
 
 // Source returns a readable name for the source of an app's request.
-func Source(s decide.Source) string {
+func Source(s api.RequestSource) string {
 	switch s {
-	case decide.FromSignal:
+	case api.FromSignal:
 		return "its signal"
-	case decide.FromDefault:
+	case api.FromDefault:
 		return "the default signal"
-	case decide.FromHeld:
+	case api.FromHeld:
 		return "its last value"
 	}
 	return "no signal"
 }
 
-func writeGroups(w io.Writer, r autoscaler.Record) {
+func writeGroups(w io.Writer, r api.TickRecord) {
 	fmt.Fprintf(w, "\ngroups (joined %s of %s, target %s)\n", Number(r.Snapshot.Joined), Number(r.Snapshot.Fulfilled), Number(r.Snapshot.Target))
 	if r.Detail.Refused != "" {
 		fmt.Fprintf(w, "  ! %s\n", r.Detail.Refused)
@@ -155,7 +152,7 @@ func writeGroups(w io.Writer, r autoscaler.Record) {
 }
 
 // writeAccount prints the parts of the groups' targets.
-func writeAccount(w io.Writer, account resolve.Entries) {
+func writeAccount(w io.Writer, account api.Account) {
 	if account == nil {
 		return
 	}
@@ -181,7 +178,7 @@ func writeAccount(w io.Writer, account resolve.Entries) {
 	}
 }
 
-func writeActions(w io.Writer, r autoscaler.Record) {
+func writeActions(w io.Writer, r api.TickRecord) {
 	fmt.Fprintln(w, "\nrequests to the provider")
 	if len(r.Actions) == 0 {
 		fmt.Fprintln(w, "  nothing")
@@ -193,7 +190,7 @@ func writeActions(w io.Writer, r autoscaler.Record) {
 				line = append(line, part)
 			}
 		}
-		if a.Op == apply.OpSetTarget {
+		if a.Op == api.OpSetTarget {
 			line = append(line, fmt.Sprint(a.Target))
 		}
 		text := strings.Join(line, " ")

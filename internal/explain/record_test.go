@@ -6,10 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/autoscaler"
-	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
-	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
-	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
+	"github.com/weirkeeper/weirkeeper/api"
 )
 
 // Numbers have at most six digits.
@@ -31,13 +28,13 @@ func TestNumber(t *testing.T) {
 func TestEvaluationUnderWayIsShown(t *testing.T) {
 	t.Parallel()
 	noon := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
-	r := autoscaler.Record{
-		At: noon, Result: &resolve.Result{}, Detail: &autoscaler.Detail{},
-		Case: &resolve.Case{Input: decide.Input{Apps: []decide.App{{
+	r := api.TickRecord{
+		At: noon, Result: &api.CaseResult{}, Detail: &api.TickDetail{},
+		Case: &api.Case{Input: api.DecisionInput{Apps: []api.AppInput{{
 			Name: "web", Configured: true,
-			Opinion: decide.Opinion{Signal: "shop/rps", Version: "v1", Why: "its first evaluation is in progress"},
+			Opinion: api.Opinion{Signal: "shop/rps", Version: "v1", Why: "its first evaluation is in progress"},
 		}}}},
-		InProgress: []ask.InProgress{{App: "web", Since: noon.Add(-40 * time.Second), Limit: time.Minute}},
+		InProgress: []api.InProgress{{App: "web", Since: noon.Add(-40 * time.Second), Limit: time.Minute}},
 	}
 	var out strings.Builder
 	Record(&out, r, noon)

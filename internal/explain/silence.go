@@ -5,16 +5,14 @@ import (
 	"strings"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/autoscaler"
-	"github.com/weirkeeper/weirkeeper/bootstrap"
-	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/seconds"
 	"github.com/weirkeeper/weirkeeper/pools/liveness"
 )
 
 // Overdue returns since when the pool has no tick, and what happens next; empty if its next tick is not overdue. r is
 // its last tick. p is the autoscaler's process; nil: bootstrap does not answer.
-func Overdue(now time.Time, r autoscaler.Record, p *bootstrap.Process) string {
+func Overdue(now time.Time, r api.TickRecord, p *api.Process) string {
 	if now.Sub(r.At) <= liveness.OverdueAfter(max(r.Every, r.Took)) {
 		return ""
 	}
@@ -26,7 +24,7 @@ func Overdue(now time.Time, r autoscaler.Record, p *bootstrap.Process) string {
 }
 
 // nextTick returns what happens until the next tick.
-func nextTick(now time.Time, p *bootstrap.Process) string {
+func nextTick(now time.Time, p *api.Process) string {
 	switch {
 	case p == nil:
 		return "the pool's bootstrap does not answer, so the autoscaler is not restarted; start it with \"weir up\" or \"weir bootstrap\""
@@ -41,7 +39,7 @@ func nextTick(now time.Time, p *bootstrap.Process) string {
 }
 
 // Silence returns since when an overdue autoscaler has not reported, and what happens next.
-func Silence(now time.Time, a bootstrap.Alive) string {
+func Silence(now time.Time, a api.Alive) string {
 	text := fmt.Sprintf("the autoscaler has not reported since %s, %s ago", clock(a.At), Ago(now, a.At))
 	switch {
 	case a.RestartAt.IsZero():
@@ -54,7 +52,7 @@ func Silence(now time.Time, a bootstrap.Alive) string {
 }
 
 // SilentNode returns since when a node is silent, and what happens next.
-func SilentNode(now time.Time, n apps.SilentNode) string {
+func SilentNode(now time.Time, n api.SilentNode) string {
 	text := fmt.Sprintf("node %s is silent since %s, %s ago: what it runs is unknown", n.Node, clock(n.Since), Ago(now, n.Since))
 	if n.Copies == 0 {
 		return text
@@ -70,7 +68,7 @@ func SilentNode(now time.Time, n apps.SilentNode) string {
 const shownNodes = 10
 
 // SilentNodes describes silent nodes in one line; empty without nodes.
-func SilentNodes(now time.Time, nodes []apps.SilentNode) string {
+func SilentNodes(now time.Time, nodes []api.SilentNode) string {
 	if len(nodes) == 0 {
 		return ""
 	}

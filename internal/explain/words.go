@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/seconds"
-	"github.com/weirkeeper/weirkeeper/pools"
 )
 
 // Ago returns the time since t in its largest suitable unit.
@@ -26,7 +26,7 @@ func Ago(now, t time.Time) string {
 }
 
 // Note formats the author, the reason and the end of an order.
-func Note(n pools.Note) string {
+func Note(n api.Note) string {
 	text := "by " + n.By
 	if n.Why != "" {
 		text += ": " + n.Why

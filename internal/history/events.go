@@ -13,67 +13,32 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer"
-	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/past"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/nodehealth"
 	"github.com/weirkeeper/weirkeeper/nodehealth/events"
-	"github.com/weirkeeper/weirkeeper/pools"
-)
-
-// EventKind is the source of an Event.
-type EventKind string
-
-const (
-	Decision   EventKind = "decision"   // a tick that changed something
-	Ordered    EventKind = "order"      // an order of an operator began, changed or ended
-	NodeHealth EventKind = "health"     // a finding or an alarm of node health
-	Harmonizer EventKind = "harmonizer" // a finding of the harmonizer
-)
-
-// Severity is how urgent an Event is.
-type Severity string
-
-// The severities, the least urgent first.
-const (
-	Debug   Severity = "debug"
-	Info    Severity = "info"
-	Warning Severity = "warning"
-	Error   Severity = "error"
 )
 
 // severityOf returns the severity of a level of the logs.
-func severityOf(l slog.Level) Severity {
+func severityOf(l slog.Level) api.Severity {
 	switch {
 	case l >= slog.LevelError:
-		return Error
+		return api.SeverityError
 	case l >= slog.LevelWarn:
-		return Warning
+		return api.SeverityWarning
 	case l >= slog.LevelInfo:
-		return Info
+		return api.SeverityInfo
 	}
-	return Debug
+	return api.SeverityDebug
 }
 
 // EventKinds returns the kinds in the order of the documents.
 func EventKinds() []string {
-	return []string{string(Decision), string(Ordered), string(NodeHealth), string(Harmonizer)}
-}
-
-// Event is one thing that happened.
-type Event struct {
-	At   time.Time `json:"at"`
-	Kind EventKind `json:"kind"`
-	Pool string    `json:"pool,omitempty"` // empty: the harmonizer, of all pools
-	Name string    `json:"event"`          // for example "target", "repair.started" or "missing"
-	// Severity is how urgent it is: "debug", "info", "warning" or "error".
-	Severity Severity `json:"severity"`
-	Text     string   `json:"text"` // one line for people
-	// Data is the finding, or the change.
-	Data any `json:"data,omitempty"`
+	return []string{string(api.EventDecision), string(api.EventOrdered), string(api.EventNodeHealth), string(api.EventHarmonizer)}
 }
 
 // Stream turns the summaries of one pool, in their order, into events. A zero one has no messages: see Pool.Events.
@@ -96,25 +61,25 @@ func (p Pool) Events(ctx context.Context) (*Stream, error) {
 func (s *Stream) Last() time.Time { return s.ticks.Last() }
 
 // orderOf returns the kind of an order whose change is c; empty: no operator ordered it.
-func orderOf(c past.Change) string {
+func orderOf(c api.Change) string {
 	kind, _, _ := strings.Cut(c.What, " of ")
-	switch pools.OrderKind(kind) {
-	case "pause", pools.OrderOffset, pools.OrderPin, pools.OrderRemoval, pools.OrderRoll:
+	switch api.OrderKind(kind) {
+	case "pause", api.OrderOffset, api.OrderPin, api.OrderRemoval, api.OrderRoll:
 		return kind
 	}
 	return ""
 }
 
 // Add returns the events of the next tick. It ignores a dry run, and a tick that it has had before.
-func (s *Stream) Add(next past.Summary) (out []Event) {
+func (s *Stream) Add(next api.Summary) (out []api.Event) {
 	if next.DryRun || !next.At.After(s.ticks.Last()) {
 		return nil
 	}
 	moved := next.Acted()
-	rest := []past.Change{}
+	rest := []api.Change{}
 	for _, c := range s.ticks.Next(next) {
 		if kind := orderOf(c); kind != "" {
-			out = append(out, Event{next.At, Ordered, next.Pool, kind, Info, c.String(), c})
+			out = append(out, api.Event{At: next.At, Kind: api.EventOrdered, Pool: next.Pool, Name: kind, Severity: api.SeverityInfo, Text: c.String(), Data: c})
 		} else {
 			rest = append(rest, c)
 		}
@@ -122,14 +87,14 @@ func (s *Stream) Add(next past.Summary) (out []Event) {
 	if !moved && len(rest) == 0 {
 		return out
 	}
-	e := Event{At: next.At, Kind: Decision, Pool: next.Pool, Name: "changed", Severity: Info, Data: rest}
+	e := api.Event{At: next.At, Kind: api.EventDecision, Pool: next.Pool, Name: "changed", Severity: api.SeverityInfo, Data: rest}
 	var texts []string
 	for _, c := range rest {
 		texts = append(texts, c.String())
 	}
 	switch {
 	case next.Failed != "":
-		e.Name, e.Severity = "failed", Error
+		e.Name, e.Severity = "failed", api.SeverityError
 	case moved:
 		e.Name = "target"
 		for _, a := range next.Actions {
@@ -138,7 +103,7 @@ func (s *Stream) Add(next past.Summary) (out []Event) {
 				text += fmt.Sprintf(" to %d", a.Target)
 			}
 			if a.Failed > 0 {
-				e.Severity = Warning
+				e.Severity = api.SeverityWarning
 				text += fmt.Sprintf(" (%d of %d failed: %s)", a.Failed, a.Calls, a.Error)
 			}
 			texts = append(texts, text)
@@ -157,16 +122,16 @@ const lead = 10 * time.Minute
 // EventsBetween calls visit with the events of each time from from until to, both included, oldest first: those of a tick,
 // or the findings of one message. It returns how many summaries and messages this weir cannot read. If the findings cannot
 // be read, it visits the other events, and then returns the error.
-func (p Pool) EventsBetween(ctx context.Context, from, to time.Time, visit func(at time.Time, events []Event) error) (unreadable int, err error) {
+func (p Pool) EventsBetween(ctx context.Context, from, to time.Time, visit func(at time.Time, events []api.Event) error) (unreadable int, err error) {
 	return (&Stream{pool: p}).Between(ctx, from, to, visit)
 }
 
 // Between is Pool.EventsBetween. Add and Decode then return the events of later ticks.
-func (s *Stream) Between(ctx context.Context, from, to time.Time, visit func(at time.Time, events []Event) error) (unreadable int, err error) {
+func (s *Stream) Between(ctx context.Context, from, to time.Time, visit func(at time.Time, events []api.Event) error) (unreadable int, err error) {
 	p := s.pool
 	var broken int
 	var away error
-	next, stop := iter.Pull2(func(yield func(time.Time, []Event) bool) {
+	next, stop := iter.Pull2(func(yield func(time.Time, []api.Event) bool) {
 		broken, away = p.findings(ctx, from, to, yield)
 	})
 	defer stop()
@@ -180,7 +145,7 @@ func (s *Stream) Between(ctx context.Context, from, to time.Time, visit func(at 
 		}
 		return nil
 	}
-	unreadable, err = p.Between(ctx, from.Add(-lead), to, func(tick past.Summary) error {
+	unreadable, err = p.Between(ctx, from.Add(-lead), to, func(tick api.Summary) error {
 		events := s.Add(tick)
 		if tick.At.Before(from) {
 			return nil
@@ -201,7 +166,7 @@ func (s *Stream) Between(ctx context.Context, from, to time.Time, visit func(at 
 }
 
 // findings yields the stored findings of the pool and of the harmonizer.
-func (p Pool) findings(ctx context.Context, from, to time.Time, yield func(time.Time, []Event) bool) (unreadable int, err error) {
+func (p Pool) findings(ctx context.Context, from, to time.Time, yield func(time.Time, []api.Event) bool) (unreadable int, err error) {
 	err = state.FindingsSince(ctx, p.JS, p.Cluster, from, func(m state.StoredFinding) error {
 		if m.At.After(to) {
 			return errStop
@@ -231,16 +196,16 @@ func (p Pool) Subjects() []string {
 }
 
 // Tick returns the summary of a message that arrived on the first of Subjects.
-func (s *Stream) Tick(ctx context.Context, m *nats.Msg) (past.Summary, error) {
+func (s *Stream) Tick(ctx context.Context, m *nats.Msg) (api.Summary, error) {
 	data, err := s.stored.Published(ctx, m)
 	if err != nil {
-		return past.Summary{}, err
+		return api.Summary{}, err
 	}
 	return past.Read(data)
 }
 
 // Decode returns the events of a message that arrived on one of Subjects. now is the time of a finding without a time.
-func (s *Stream) Decode(ctx context.Context, now time.Time, m *nats.Msg) ([]Event, error) {
+func (s *Stream) Decode(ctx context.Context, now time.Time, m *nats.Msg) ([]api.Event, error) {
 	p := s.pool
 	if m.Subject == state.SummarySubject(p.Cluster, p.Pool) {
 		next, err := s.Tick(ctx, m)
@@ -254,7 +219,7 @@ func (s *Stream) Decode(ctx context.Context, now time.Time, m *nats.Msg) ([]Even
 
 // FindingEvents returns the events of a message with findings: of node health of a pool, or of the harmonizer. now is the
 // time of a finding without a time.
-func FindingEvents(cluster string, now time.Time, m *nats.Msg) ([]Event, error) {
+func FindingEvents(cluster string, now time.Time, m *nats.Msg) ([]api.Event, error) {
 	if m.Subject == message.EventsSubject(cluster) {
 		return harmonizerEvents(now, m.Data)
 	}
@@ -263,26 +228,26 @@ func FindingEvents(cluster string, now time.Time, m *nats.Msg) ([]Event, error) 
 	if pool = strings.TrimSuffix(pool, after); !ok || !names.Valid(pool) {
 		return nil, fmt.Errorf("read findings: subject %.100q is none of cluster %s", m.Subject, cluster)
 	}
-	var list []nodehealth.Notification
+	var list []api.HealthNotification
 	if err := json.Unmarshal(m.Data, &list); err != nil {
 		return nil, fmt.Errorf("read findings of node health: %w", err)
 	}
-	var out []Event
+	var out []api.Event
 	for _, n := range list {
-		out = append(out, Event{n.At, NodeHealth, pool, string(n.Event), severityOf(nodehealth.LevelOf(n.Event)), n.String(), n})
+		out = append(out, api.Event{At: n.At, Kind: api.EventNodeHealth, Pool: pool, Name: string(n.Event), Severity: severityOf(nodehealth.LevelOf(n.Event)), Text: n.String(), Data: n})
 	}
 	return out, nil
 }
 
 // harmonizerEvents returns the events of a message of the harmonizer, which are those of all pools.
-func harmonizerEvents(now time.Time, data []byte) ([]Event, error) {
-	var list []apps.Finding
+func harmonizerEvents(now time.Time, data []byte) ([]api.Event, error) {
+	var list []api.AppFinding
 	if err := json.Unmarshal(data, &list); err != nil {
 		return nil, fmt.Errorf("read findings of the harmonizer: %w", err)
 	}
-	var out []Event
+	var out []api.Event
 	for _, f := range list {
-		out = append(out, Event{now, Harmonizer, "", string(f.Kind), severityOf(harmonizer.LevelOf(f.Kind)), f.String(), f})
+		out = append(out, api.Event{At: now, Kind: api.EventHarmonizer, Pool: "", Name: string(f.Kind), Severity: severityOf(harmonizer.LevelOf(f.Kind)), Text: f.String(), Data: f})
 	}
 	return out, nil
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/weirkeeper/weirkeeper/autoscaler"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/explain"
 	"github.com/weirkeeper/weirkeeper/internal/past"
 	"github.com/weirkeeper/weirkeeper/internal/state"
@@ -33,8 +33,8 @@ type Pool struct {
 // Between calls visit with the summary of each tick that began from from until to, both included, oldest first. Before
 // the first summary, as in a pool that was upgraded, it makes summaries from records. It returns how many summaries this
 // weir cannot read.
-func (p Pool) Between(ctx context.Context, from, to time.Time, visit func(past.Summary) error) (unreadable int, err error) {
-	unreadable, err = p.Since(ctx, from.Add(-slack), func(s past.Summary) error {
+func (p Pool) Between(ctx context.Context, from, to time.Time, visit func(api.Summary) error) (unreadable int, err error) {
+	unreadable, err = p.Since(ctx, from.Add(-slack), func(s api.Summary) error {
 		switch {
 		case s.At.After(to.Add(slack)):
 			return errStop
@@ -50,7 +50,7 @@ func (p Pool) Between(ctx context.Context, from, to time.Time, visit func(past.S
 }
 
 // Since is Between without an end.
-func (p Pool) Since(ctx context.Context, from time.Time, visit func(past.Summary) error) (unreadable int, err error) {
+func (p Pool) Since(ctx context.Context, from time.Time, visit func(api.Summary) error) (unreadable int, err error) {
 	stored, err := state.OpenSummaries(ctx, p.JS, p.Cluster, p.Pool)
 	if err != nil {
 		return 0, err
@@ -80,7 +80,7 @@ func (p Pool) Since(ctx context.Context, from time.Time, visit func(past.Summary
 
 // recorded calls visit with the summaries of the records from then until before a tick; zero: all. It returns how many
 // records this weir cannot read.
-func (p Pool) recorded(ctx context.Context, from, until time.Time, visit func(past.Summary) error) (unreadable int, err error) {
+func (p Pool) recorded(ctx context.Context, from, until time.Time, visit func(api.Summary) error) (unreadable int, err error) {
 	ended := false
 	err = p.Records(ctx, from, func(data []byte) error {
 		r, err := explain.Read(data)
@@ -114,8 +114,8 @@ func (p Pool) Records(ctx context.Context, from time.Time, visit func(record []b
 
 // Tick is one tick of the past.
 type Tick struct {
-	past.Summary
-	Record *autoscaler.Record // nil: the ledger no longer has it
+	api.Summary
+	Record *api.TickRecord // nil: the ledger no longer has it
 }
 
 // slack is the greatest difference of the clocks of autoscaler and NATS that searches allow for.
@@ -127,7 +127,7 @@ func (p Pool) At(ctx context.Context, at time.Time) (t Tick, err error) {
 	const longest = 90 * 24 * time.Hour
 	for back := 10 * time.Minute; ; back *= 12 {
 		found := false
-		_, err := p.Since(ctx, at.Add(-min(back, longest)), func(s past.Summary) error {
+		_, err := p.Since(ctx, at.Add(-min(back, longest)), func(s api.Summary) error {
 			if s.At.After(at.Add(slack)) {
 				return errStop
 			}
@@ -150,7 +150,7 @@ func (p Pool) At(ctx context.Context, at time.Time) (t Tick, err error) {
 
 // Record returns the record of the tick that began exactly then; nil if the ledger does not have it. It ignores dry
 // runs.
-func (p Pool) Record(ctx context.Context, at time.Time) (found *autoscaler.Record, err error) {
+func (p Pool) Record(ctx context.Context, at time.Time) (found *api.TickRecord, err error) {
 	err = p.Records(ctx, at.Add(-slack), func(data []byte) error {
 		r, err := explain.Read(data)
 		switch {

@@ -13,22 +13,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/autoscaler"
-	"github.com/weirkeeper/weirkeeper/autoscaler/apply"
-	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
-	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 	"github.com/weirkeeper/weirkeeper/internal/history"
 	"github.com/weirkeeper/weirkeeper/internal/past"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/natsserver"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 	"github.com/weirkeeper/weirkeeper/internal/state"
-	"github.com/weirkeeper/weirkeeper/nodehealth"
-	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
-	"github.com/weirkeeper/weirkeeper/pools"
-	"github.com/weirkeeper/weirkeeper/pools/drain"
-	"github.com/weirkeeper/weirkeeper/pools/plan"
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
@@ -62,27 +54,27 @@ func newWorld(t testing.TB) *world {
 }
 
 // tick returns the record of a tick of ten nodes whose app needs that many CPUs.
-func tick(at time.Time, need float64) autoscaler.Record {
+func tick(at time.Time, need float64) api.TickRecord {
 	request := resource.Request{}.With(resource.CPUs, need)
-	opinion := decide.Opinion{Signal: "shop/rps", Verdict: decide.Value, Request: request, At: at}
-	c := resolve.Case{
-		Input: decide.Input{
-			Now: at, Capacity: decide.Capacity{Target: 10, Joined: 10, Totals: resource.Vector{resource.CPUs: 10}},
-			Apps: []decide.App{{Name: "web", Configured: true, Opinion: opinion}}, Default: opinion,
-			Policy: decide.Policy{Setpoint: 0.5, MarginUp: 0.1, MarginDown: 0.1, Period: time.Minute,
-				Limits: decide.Limits{Min: 1, Max: 30, MaxAdd: 100, MaxRemove: 100}},
+	opinion := api.Opinion{Signal: "shop/rps", Verdict: api.VerdictValue, Request: request, At: at}
+	c := api.Case{
+		Input: api.DecisionInput{
+			Now: at, Capacity: api.PoolCapacity{Target: 10, Joined: 10, Totals: resource.Vector{resource.CPUs: 10}},
+			Apps: []api.AppInput{{Name: "web", Configured: true, Opinion: opinion}}, Default: opinion,
+			Policy: api.DecisionPolicy{Setpoint: 0.5, MarginUp: 0.1, MarginDown: 0.1, Period: time.Minute,
+				Limits: api.TargetLimits{Min: 1, Max: 30, MaxAdd: 100, MaxRemove: 100}},
 		},
-		Groups: []plan.GroupTarget{{ID: "blue", Target: 10, Max: 100}}, Limits: plan.Limits{MaxWeight: 100, MaxTasks: 100},
-		State: resolve.State{Wanted: new(10.0)},
+		Groups: []api.GroupTarget{{ID: "blue", Target: 10, Max: 100}}, Limits: api.PruneLimits{MaxWeight: 100, MaxTasks: 100},
+		State: api.PoolState{Wanted: new(10.0)},
 	}
-	o := c.Resolve()
+	o := resolve.Resolve(c)
 	result := o.Result()
-	r := autoscaler.Record{
+	r := api.TickRecord{
 		Schema: resolve.Schema, At: at, Every: time.Second, Cluster: "here", Pool: "web", Case: &c, Result: &result, State: o.State,
-		Detail: &autoscaler.Detail{Request: o.Decision.Request, Apps: o.Decision.Apps, Distribution: o.Distribution},
+		Detail: &api.TickDetail{Request: o.Decision.Request, Apps: o.Decision.Apps, Distribution: o.Distribution},
 	}
 	if result.Target != 10 {
-		r.Actions = []apply.Action{{Op: apply.OpSetTarget, Group: "blue", Target: int(result.Target)}}
+		r.Actions = []api.Action{{Op: api.OpSetTarget, Group: "blue", Target: int(result.Target)}}
 	}
 	return r
 }
@@ -99,7 +91,7 @@ func (w *world) append(l *state.Ledger, v any) {
 }
 
 // record writes a tick as the autoscaler does.
-func (w *world) record(r autoscaler.Record) {
+func (w *world) record(r api.TickRecord) {
 	w.t.Helper()
 	w.append(w.ledger, r)
 	w.append(w.summaries, past.Of(r))
@@ -110,7 +102,7 @@ func now() time.Time { return time.Now().UTC().Truncate(time.Second) }
 
 func (w *world) since(from time.Time) (targets []float64, unreadable int) {
 	w.t.Helper()
-	unreadable, err := w.pool.Since(w.t.Context(), from, func(s past.Summary) error {
+	unreadable, err := w.pool.Since(w.t.Context(), from, func(s api.Summary) error {
 		targets = append(targets, *s.Target)
 		return nil
 	})
@@ -155,7 +147,7 @@ func TestBetween(t *testing.T) {
 		want     string
 	}{{0, 2 * time.Second, "[10 20 28]"}, {time.Second, time.Second, "[20]"}, {-time.Hour, time.Second - 1, "[10]"}, {3 * time.Second, time.Hour, "[]"}, {time.Second, 0, "[]"}} {
 		var got []float64
-		_, err := w.pool.Between(t.Context(), at.Add(test.from), at.Add(test.to), func(s past.Summary) error {
+		_, err := w.pool.Between(t.Context(), at.Add(test.from), at.Add(test.to), func(s api.Summary) error {
 			got = append(got, *s.Target)
 			return nil
 		})
@@ -176,7 +168,7 @@ func TestAgain(t *testing.T) {
 	if err != nil || got.Would != 24 || got.Target != 28 || result.Target != 24 || len(result.Steps) != len(r.Result.Steps) || r.Case.Input.Policy.Limits.Max != 30 {
 		t.Errorf("Again = %+v, %+v, %v, want a target of 24 in place of 28", got, result, err)
 	}
-	r.Paused = &pools.Note{By: "ann"}
+	r.Paused = &api.Note{By: "ann"}
 	if _, _, err := history.Again(r, nil); !errors.Is(err, history.ErrNotAgain) {
 		t.Errorf("Again of a paused tick = %v, want ErrNotAgain", err)
 	}
@@ -219,7 +211,7 @@ func TestRedecide(t *testing.T) {
 	for i, need := range []float64{5, 10, 14} { // targets 10, 20, 28
 		w.record(tick(at.Add(time.Duration(i)*time.Second), need))
 	}
-	w.record(autoscaler.Record{Schema: resolve.Schema, At: at.Add(4 * time.Second), Paused: &pools.Note{By: "ann"}})
+	w.record(api.TickRecord{Schema: resolve.Schema, At: at.Add(4 * time.Second), Paused: &api.Note{By: "ann"}})
 	for _, test := range []struct {
 		set, want string
 	}{
@@ -237,7 +229,7 @@ func TestRedecide(t *testing.T) {
 			continue
 		}
 		var list []string
-		sum, err := w.pool.Redecide(t.Context(), at.Add(-time.Hour), []history.Override{o}, func(one history.Redecided) error {
+		sum, err := w.pool.Redecide(t.Context(), at.Add(-time.Hour), []history.Override{o}, func(one api.Redecided) error {
 			list = append(list, fmt.Sprintf("%v -> %v %s", one.Target, one.Would, one.Rule))
 			return nil
 		})
@@ -257,8 +249,8 @@ func TestRedecideWithContradictions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	redecide := func() (history.Comparison, error) {
-		return w.pool.Redecide(t.Context(), at.Add(-time.Hour), []history.Override{o}, func(history.Redecided) error { return nil })
+	redecide := func() (api.Comparison, error) {
+		return w.pool.Redecide(t.Context(), at.Add(-time.Hour), []history.Override{o}, func(api.Redecided) error { return nil })
 	}
 	if _, err := redecide(); err == nil || !strings.Contains(err.Error(), "min_capacity 15 is above max_capacity 12") {
 		t.Errorf("without another tick: %v", err)
@@ -313,20 +305,20 @@ func TestEvents(t *testing.T) {
 	w.record(tick(at, 5))
 	w.record(tick(at.Add(time.Second), 5))
 	w.record(tick(at.Add(2*time.Second), 10))
-	w.record(autoscaler.Record{Schema: resolve.Schema, Pool: "web", At: at.Add(3 * time.Second), Paused: &pools.Note{By: "ann"}})
+	w.record(api.TickRecord{Schema: resolve.Schema, Pool: "web", At: at.Add(3 * time.Second), Paused: &api.Note{By: "ann"}})
 	after := tick(at.Add(4*time.Second), 10) // its decision is compared with that before the pause
 	after.Case.Input.Offset = 2
-	after.Orders = []pools.Order{
-		{Kind: pools.OrderOffset, Note: pools.Note{By: "bob", Why: "a campaign"}},
-		{Kind: pools.OrderRemoval, Subject: "i-1", Note: pools.Note{By: "ann", Why: "a bad disk"}},
-		{Kind: pools.OrderRoll, Subject: "blue", Note: pools.Note{By: "ann"}},
+	after.Orders = []api.Order{
+		{Kind: api.OrderOffset, Note: api.Note{By: "bob", Why: "a campaign"}},
+		{Kind: api.OrderRemoval, Subject: "i-1", Note: api.Note{By: "ann", Why: "a bad disk"}},
+		{Kind: api.OrderRoll, Subject: "blue", Note: api.Note{By: "ann"}},
 	}
 	w.record(after)
 	last := tick(at.Add(5*time.Second), 10)
 	last.Case.Input.Offset, last.Orders = 2, after.Orders[:1]
 	w.record(last)
-	w.publish(w.pool.Subjects()[1], []nodehealth.Notification{{Pool: "web", At: at, Finding: judge.Finding{Event: judge.NodeUnhealthy, Node: "i-1", Why: "silent"}}})
-	w.publish(w.pool.Subjects()[2], []apps.Finding{{Kind: "missing", App: "web", Index: 2}})
+	w.publish(w.pool.Subjects()[1], []api.HealthNotification{{Pool: "web", At: at, HealthFinding: api.HealthFinding{Event: api.HealthNodeUnhealthy, Node: "i-1", Why: "silent"}}})
+	w.publish(w.pool.Subjects()[2], []api.AppFinding{{Kind: "missing", App: "web", Index: 2}})
 	w.publish(w.pool.Subjects()[2], "no list")
 	want := []string{
 		"decision target: ", "order pause: pause none -> by ann",
@@ -384,14 +376,14 @@ func TestEventsBetweenHasFindings(t *testing.T) {
 	}
 	begin := time.Now()
 	w.record(tick(time.Now(), 10))
-	w.publish(w.pool.Subjects()[1], []nodehealth.Notification{{Pool: "web", At: begin, Finding: judge.Finding{Event: judge.NodeUnhealthy, Node: "i-1", Why: "silent"}}})
-	w.publish("weir.here.health.api.events", []nodehealth.Notification{{Pool: "api", At: begin, Finding: judge.Finding{Event: judge.NodeUnhealthy, Node: "i-2"}}})
+	w.publish(w.pool.Subjects()[1], []api.HealthNotification{{Pool: "web", At: begin, HealthFinding: api.HealthFinding{Event: api.HealthNodeUnhealthy, Node: "i-1", Why: "silent"}}})
+	w.publish("weir.here.health.api.events", []api.HealthNotification{{Pool: "api", At: begin, HealthFinding: api.HealthFinding{Event: api.HealthNodeUnhealthy, Node: "i-2"}}})
 	w.publish(w.pool.Subjects()[2], "no list")
-	w.publish(w.pool.Subjects()[2], []apps.Finding{{Kind: "missing", App: "web", Index: 2}})
+	w.publish(w.pool.Subjects()[2], []api.AppFinding{{Kind: "missing", App: "web", Index: 2}})
 	w.flush(4)
-	w.record(autoscaler.Record{Schema: resolve.Schema, Pool: "web", At: time.Now(), Paused: &pools.Note{By: "ann"}})
+	w.record(api.TickRecord{Schema: resolve.Schema, Pool: "web", At: time.Now(), Paused: &api.Note{By: "ann"}})
 	read := func() (got []string, unreadable int) {
-		unreadable, err := w.pool.EventsBetween(t.Context(), begin.Add(-time.Minute), time.Now(), func(_ time.Time, events []history.Event) error {
+		unreadable, err := w.pool.EventsBetween(t.Context(), begin.Add(-time.Minute), time.Now(), func(_ time.Time, events []api.Event) error {
 			for _, e := range events {
 				got = append(got, string(e.Kind)+" "+e.Name)
 			}
@@ -473,15 +465,15 @@ func BenchmarkDayOfSummaries(b *testing.B) {
 	r.Snapshot.Joined, r.Snapshot.Fulfilled = 2000, 2000
 	for i := range 20 {
 		name := fmt.Sprintf("app-%d", i)
-		r.Case.Input.Apps = append(r.Case.Input.Apps, decide.App{Name: name, Configured: true, Opinion: decide.Opinion{Version: "1.14.2", Verdict: decide.Value, Latency: 12345678}})
-		r.Detail.Apps = append(r.Detail.Apps, decide.Resolved{App: name, Source: decide.FromSignal, Request: resource.Of(resource.Vector{12.5, 48000, 100, 0})})
+		r.Case.Input.Apps = append(r.Case.Input.Apps, api.AppInput{Name: name, Configured: true, Opinion: api.Opinion{Version: "1.14.2", Verdict: api.VerdictValue, Latency: 12345678}})
+		r.Detail.Apps = append(r.Detail.Apps, api.ResolvedRequest{App: name, Source: api.FromSignal, Request: resource.Of(resource.Vector{12.5, 48000, 100, 0})})
 	}
 	for i := range 4 {
-		r.Detail.Distribution.Shares = append(r.Detail.Distribution.Shares, plan.Share{Group: fmt.Sprintf("us-west-2%c.m5", 'a'+i), Before: 400, After: 400})
+		r.Detail.Distribution.Shares = append(r.Detail.Distribution.Shares, api.GroupShare{Group: fmt.Sprintf("us-west-2%c.m5", 'a'+i), Before: 400, After: 400})
 	}
 	r.Snapshot.Nodes = map[string]int{"idle": 10, "running": 1980, "orphaned": 5, "pending": 3, "terminating": 1, "silent": 1}
 	for i := range 10 {
-		r.Drains = append(r.Drains, drain.Record{Node: fmt.Sprintf("i-0123456789abcde%02d", i), Group: "us-west-2a.m5", State: drain.Draining})
+		r.Drains = append(r.Drains, api.Drain{Node: fmt.Sprintf("i-0123456789abcde%02d", i), Group: "us-west-2a.m5", State: api.DrainDraining})
 	}
 	for i := range ticks {
 		r.At = at.Add(time.Duration(i) * 10 * time.Second)
@@ -490,7 +482,7 @@ func BenchmarkDayOfSummaries(b *testing.B) {
 	for b.Loop() {
 		began, n := time.Now(), 0
 		var all past.Sequence
-		_, err := w.pool.Since(b.Context(), time.Now().Add(-time.Hour), func(s past.Summary) error {
+		_, err := w.pool.Since(b.Context(), time.Now().Add(-time.Hour), func(s api.Summary) error {
 			all.Next(s)
 			n++
 			return nil

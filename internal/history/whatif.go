@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/autoscaler"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 	"github.com/weirkeeper/weirkeeper/internal/config"
@@ -23,35 +23,35 @@ type Override struct {
 	Key   string // of a pool file, such as scaling_limits.max_capacity
 	Value string // as in a pool file
 
-	apply func(c *resolve.Case)
+	apply func(c *api.Case)
 }
 
 // keys returns, for each key that an override may have, what it copies from a case of that policy to a recorded one.
-func keys() map[string]func(to, from *resolve.Case) {
-	policy := func(f func(to, from *decide.Policy)) func(to, from *resolve.Case) {
-		return func(to, from *resolve.Case) { f(&to.Input.Policy, &from.Input.Policy) }
+func keys() map[string]func(to, from *api.Case) {
+	policy := func(f func(to, from *api.DecisionPolicy)) func(to, from *api.Case) {
+		return func(to, from *api.Case) { f(&to.Input.Policy, &from.Input.Policy) }
 	}
-	return map[string]func(to, from *resolve.Case){
-		"scaling_limits.min_capacity":      policy(func(to, from *decide.Policy) { to.Limits.Min = from.Limits.Min }),
-		"scaling_limits.max_capacity":      policy(func(to, from *decide.Policy) { to.Limits.Max = from.Limits.Max }),
-		"scaling_limits.max_weight_to_add": policy(func(to, from *decide.Policy) { to.Limits.MaxAdd = from.Limits.MaxAdd }),
-		"scaling_limits.max_weight_to_remove": func(to, from *resolve.Case) {
+	return map[string]func(to, from *api.Case){
+		"scaling_limits.min_capacity":      policy(func(to, from *api.DecisionPolicy) { to.Limits.Min = from.Limits.Min }),
+		"scaling_limits.max_capacity":      policy(func(to, from *api.DecisionPolicy) { to.Limits.Max = from.Limits.Max }),
+		"scaling_limits.max_weight_to_add": policy(func(to, from *api.DecisionPolicy) { to.Limits.MaxAdd = from.Limits.MaxAdd }),
+		"scaling_limits.max_weight_to_remove": func(to, from *api.Case) {
 			to.Input.Policy.Limits.MaxRemove, to.Limits.MaxWeight = from.Input.Policy.Limits.MaxRemove, from.Limits.MaxWeight
 		},
-		"autoscaling.setpoint": policy(func(to, from *decide.Policy) { to.Setpoint = from.Setpoint }),
-		"autoscaling.target_capacity_margin": policy(func(to, from *decide.Policy) {
+		"autoscaling.setpoint": policy(func(to, from *api.DecisionPolicy) { to.Setpoint = from.Setpoint }),
+		"autoscaling.target_capacity_margin": policy(func(to, from *api.DecisionPolicy) {
 			to.MarginUp, to.MarginDown = from.MarginUp, from.MarginDown
 		}),
-		"autoscaling.margin_up":                              policy(func(to, from *decide.Policy) { to.MarginUp = from.MarginUp }),
-		"autoscaling.margin_down":                            policy(func(to, from *decide.Policy) { to.MarginDown = from.MarginDown }),
-		"autoscaling.combine":                                policy(func(to, from *decide.Policy) { to.Combine = from.Combine }),
-		"autoscaling.excluded_resources":                     policy(func(to, from *decide.Policy) { to.Excluded = from.Excluded }),
-		"autoscaling.cooldown.up":                            policy(func(to, from *decide.Policy) { to.Cooldown.Up = from.Cooldown.Up }),
-		"autoscaling.cooldown.down":                          policy(func(to, from *decide.Policy) { to.Cooldown.Down = from.Cooldown.Down }),
-		"autoscaling.budgets":                                policy(func(to, from *decide.Policy) { to.Budgets = from.Budgets }),
-		"autoscaling.ignorance_max":                          policy(func(to, from *decide.Policy) { to.UnknownNeedMax = from.UnknownNeedMax }),
-		"autoscaling.instance_loss_threshold":                policy(func(to, from *decide.Policy) { to.LossThreshold = from.LossThreshold }),
-		"autoscaling.prevent_scale_down_after_capacity_loss": policy(func(to, from *decide.Policy) { to.LossLimit = from.LossLimit }),
+		"autoscaling.margin_up":                              policy(func(to, from *api.DecisionPolicy) { to.MarginUp = from.MarginUp }),
+		"autoscaling.margin_down":                            policy(func(to, from *api.DecisionPolicy) { to.MarginDown = from.MarginDown }),
+		"autoscaling.combine":                                policy(func(to, from *api.DecisionPolicy) { to.Combine = from.Combine }),
+		"autoscaling.excluded_resources":                     policy(func(to, from *api.DecisionPolicy) { to.Excluded = from.Excluded }),
+		"autoscaling.cooldown.up":                            policy(func(to, from *api.DecisionPolicy) { to.Cooldown.Up = from.Cooldown.Up }),
+		"autoscaling.cooldown.down":                          policy(func(to, from *api.DecisionPolicy) { to.Cooldown.Down = from.Cooldown.Down }),
+		"autoscaling.budgets":                                policy(func(to, from *api.DecisionPolicy) { to.Budgets = from.Budgets }),
+		"autoscaling.ignorance_max":                          policy(func(to, from *api.DecisionPolicy) { to.UnknownNeedMax = from.UnknownNeedMax }),
+		"autoscaling.instance_loss_threshold":                policy(func(to, from *api.DecisionPolicy) { to.LossThreshold = from.LossThreshold }),
+		"autoscaling.prevent_scale_down_after_capacity_loss": policy(func(to, from *api.DecisionPolicy) { to.LossLimit = from.LossLimit }),
 	}
 }
 
@@ -90,40 +90,14 @@ func ParseOverride(text string) (Override, error) {
 	if err != nil {
 		return o, fmt.Errorf("value of %s: %w", key, err)
 	}
-	o.apply = func(c *resolve.Case) { transfer(c, &from) }
+	o.apply = func(c *api.Case) { transfer(c, &from) }
 	return o, nil
-}
-
-// Redecided is one tick that was decided again.
-type Redecided struct {
-	At     time.Time   `json:"at"`
-	Before float64     `json:"before"` // target before the tick
-	Target float64     `json:"target"` // that the tick decided
-	Would  float64     `json:"would"`  // with the overrides
-	By     float64     `json:"by"`     // Would - Target
-	Rule   decide.Rule `json:"rule"`   // that would have set the target
-	Why    string      `json:"why"`
-}
-
-// Comparison sums up ticks that were decided again.
-type Comparison struct {
-	Ticks   int `json:"ticks"`   // with a decision of this schema
-	Skipped int `json:"skipped"` // without one: paused, failed, or of another version
-	// Invalid ticks have a policy that the overrides contradict. Problem is that of the first one.
-	Invalid   int    `json:"invalid,omitempty"`
-	Problem   string `json:"problem,omitempty"`
-	Otherwise int    `json:"otherwise"` // would have decided otherwise
-	// Most and Least are the largest differences up and down.
-	Most  float64 `json:"most"`
-	Least float64 `json:"least"`
-	// Mean is the mean difference of all Ticks.
-	Mean float64 `json:"mean"`
 }
 
 // Redecide decides the recorded ticks from then on again, with the overrides. It calls visit with each tick that would
 // have decided otherwise. If the overrides contradict the policy of every tick, it returns the error of the first. Each tick
 // starts from its recorded state: no tick finds what an earlier one would have done.
-func (p Pool) Redecide(ctx context.Context, from time.Time, overrides []Override, visit func(Redecided) error) (sum Comparison, err error) {
+func (p Pool) Redecide(ctx context.Context, from time.Time, overrides []Override, visit func(api.Redecided) error) (sum api.Comparison, err error) {
 	total := 0.0
 	var invalid error // of the first
 	err = p.Records(ctx, from, func(data []byte) error {
@@ -168,7 +142,7 @@ var ErrNotAgain = errors.New("the tick has no decision that can be repeated")
 
 // Again decides a recorded tick again with the overrides, and returns the result with all its steps. It changes nothing
 // in the record. The error wraps ErrNotAgain if the record has no decision to repeat.
-func Again(r autoscaler.Record, overrides []Override) (out Redecided, result resolve.Result, err error) {
+func Again(r api.TickRecord, overrides []Override) (out api.Redecided, result api.CaseResult, err error) {
 	if r.Schema != resolve.Schema || r.Case == nil || r.Result == nil || r.DryRun || r.Paused != nil {
 		return out, result, ErrNotAgain
 	}
@@ -179,15 +153,15 @@ func Again(r autoscaler.Record, overrides []Override) (out Redecided, result res
 		}
 		o.apply(&c)
 	}
-	if err := c.Input.Policy.Validate(); err != nil {
+	if err := decide.ValidatePolicy(c.Input.Policy); err != nil {
 		return out, result, fmt.Errorf("decide the tick of %s again: %w", r.At.Format(time.RFC3339), err)
 	}
-	result = c.Resolve().Result()
-	out = Redecided{
+	result = resolve.Resolve(c).Result()
+	out = api.Redecided{
 		At: r.At, Before: c.Input.Capacity.Target + c.State.Offset, Target: r.Result.Target, Would: result.Target, By: result.Target - r.Result.Target,
 	}
 	for _, s := range result.Steps {
-		if s.After != s.Before || out.Rule == "" && s.Rule == decide.RuleTarget {
+		if s.After != s.Before || out.Rule == "" && s.Rule == api.RuleTarget {
 			out.Rule, out.Why = s.Rule, s.Why
 		}
 	}

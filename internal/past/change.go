@@ -8,51 +8,32 @@ import (
 	"strings"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
-	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/api"
 )
-
-// Change is one difference of two ticks.
-type Change struct {
-	What string `json:"what"` // "target", "pause", "app web", "group blue"...
-	From string `json:"from"` // empty: it was not there
-	To   string `json:"to"`   // empty: it is not there any more
-}
-
-// String returns the change for people: "target 6 -> 9".
-func (c Change) String() string {
-	or := func(s string) string {
-		if s == "" {
-			return "none"
-		}
-		return s
-	}
-	return fmt.Sprintf("%s %s -> %s", c.What, or(c.From), or(c.To))
-}
 
 // entry is one named value of a summary.
 type entry struct{ what, value string }
 
 // Diff returns the differences from s to a later tick, in the order of the summary. Times, joined nodes and reasons
 // differ in most ticks; Diff returns them too.
-func (s Summary) Diff(later Summary) []Change {
-	return slices.Concat(compare(s.events(), later.events()), s.compareDecisions(later), compare(s.detail(), later.detail()))
+func Diff(s api.Summary, later api.Summary) []api.Change {
+	return slices.Concat(compare(eventEntries(s), eventEntries(later)), compareDecisions(s, later), compare(detailEntries(s), detailEntries(later)))
 }
 
 // Sequence compares each tick of a pool with those before it. A paused or failed tick has no decision, so a decision is
 // compared with the last one. The zero value has had no tick. It has one owner.
 type Sequence struct {
-	last, decided *Summary
+	last, decided *api.Summary
 }
 
 // Next returns what changed since the tick before s: targets, orders, failures, sources of requests and backoffs. It omits
 // what differs in most ticks. The first tick of a search has changed nothing. A dry run is compared, and is not a tick.
-func (q *Sequence) Next(s Summary) (changes []Change) {
+func (q *Sequence) Next(s api.Summary) (changes []api.Change) {
 	if q.last != nil {
-		changes = compare(q.last.events(), s.events())
+		changes = compare(eventEntries(*q.last), eventEntries(s))
 	}
 	if q.decided != nil {
-		changes = append(changes, q.decided.compareDecisions(s)...)
+		changes = append(changes, compareDecisions(*q.decided, s)...)
 	}
 	if s.DryRun {
 		return changes
@@ -71,21 +52,16 @@ func (q *Sequence) Last() time.Time {
 	return q.last.At
 }
 
-// Acted reports whether the tick moved the target or requested something.
-func (s Summary) Acted() bool {
-	return s.Before != nil && s.Target != nil && *s.Before != *s.Target || len(s.Actions) > 0
-}
-
 // compareDecisions returns the differences of two decisions. A paused or failed tick has no decision to compare.
-func (s Summary) compareDecisions(later Summary) []Change {
+func compareDecisions(s api.Summary, later api.Summary) []api.Change {
 	if s.Target == nil || later.Target == nil {
 		return nil
 	}
-	return compare(s.decided(), later.decided())
+	return compare(decidedEntries(s), decidedEntries(later))
 }
 
-// events returns what every tick has.
-func (s Summary) events() []entry {
+// eventEntries returns what every tick has.
+func eventEntries(s api.Summary) []entry {
 	out := []entry{{"pause", ""}, {"failure", s.Failed}}
 	if s.Paused != nil {
 		out[0].value = s.Paused.Text()
@@ -93,20 +69,20 @@ func (s Summary) events() []entry {
 	return out
 }
 
-// decided returns the parts of a decision that change only with an event.
-func (s Summary) decided() []entry {
-	out := []entry{{"target", number(s.Target)}, {string(pools.OrderPin), number(s.Pinned)}}
+// decidedEntries returns the parts of a decision that change only with an event.
+func decidedEntries(s api.Summary) []entry {
+	out := []entry{{"target", number(s.Target)}, {string(api.OrderPin), number(s.Pinned)}}
 	if s.Offset != 0 {
-		out = append(out, entry{string(pools.OrderOffset), number(&s.Offset)})
+		out = append(out, entry{string(api.OrderOffset), number(&s.Offset)})
 	}
 	for _, o := range s.Orders {
-		out = append(out, entry{o.Name(), s.ordered(o)})
+		out = append(out, entry{o.Name(), orderText(s, o)})
 	}
 	if s.Limits != nil {
-		out = append(out, entry{"limits", s.Limits.String()})
+		out = append(out, entry{"limits", limitsText(*s.Limits)})
 	}
 	for _, a := range s.Apps {
-		text := cmp.Or(string(a.Verdict), string(decide.Value))
+		text := cmp.Or(string(a.Verdict), string(api.VerdictValue))
 		if a.Source != "" {
 			text += " (" + string(a.Source) + ")"
 		}
@@ -122,8 +98,8 @@ func (s Summary) decided() []entry {
 	return out
 }
 
-// detail returns the rest.
-func (s Summary) detail() []entry {
+// detailEntries returns the rest.
+func detailEntries(s api.Summary) []entry {
 	out := []entry{{"joined", number(&s.Joined)}, {"fulfilled", number(&s.Exists)}, {"wanted", number(s.Wanted)}, {"leaving", strconv.Itoa(s.Leaving)}}
 	if s.Request != nil {
 		out = append(out, entry{"request", s.Request.String()}, entry{"rule", string(s.Rule)}, entry{"reason", s.Why})
@@ -141,11 +117,11 @@ func (s Summary) detail() []entry {
 }
 
 // compare returns the differences of two lists: in order of from, then what only the other list has.
-func compare(from, to []entry) (out []Change) {
+func compare(from, to []entry) (out []api.Change) {
 	was, is := values(from), values(to)
 	for _, e := range slices.Concat(from, to) {
 		if was[e.what] != is[e.what] {
-			out = append(out, Change{e.what, was[e.what], is[e.what]})
+			out = append(out, api.Change{What: e.what, From: was[e.what], To: is[e.what]})
 			delete(was, e.what)
 			delete(is, e.what)
 		}
@@ -162,12 +138,12 @@ func values(entries []entry) map[string]string {
 	return out
 }
 
-// ordered returns the amount of an order, its operator and its reason: "5 by ann: a campaign".
-func (s Summary) ordered(o pools.Order) string {
+// orderText returns the amount of an order, its operator and its reason: "5 by ann: a campaign".
+func orderText(s api.Summary, o api.Order) string {
 	switch o.Kind {
-	case pools.OrderOffset:
+	case api.OrderOffset:
 		return number(&s.Offset) + " " + o.Text()
-	case pools.OrderPin:
+	case api.OrderPin:
 		return number(s.Pinned) + " " + o.Text()
 	}
 	return o.Text()
@@ -181,8 +157,8 @@ func number(x *float64) string {
 	return strconv.FormatFloat(*x, 'g', 6, 64)
 }
 
-// String returns the limits for people: "3 to 100".
-func (l Limits) String() string {
+// limitsText returns the limits for people: "3 to 100".
+func limitsText(l api.LimitsSummary) string {
 	most := "inf"
 	if l.Max != nil {
 		most = number(l.Max)
@@ -191,7 +167,7 @@ func (l Limits) String() string {
 }
 
 // Direction parses "up" or "down".
-func Direction(text string) (decide.Direction, bool) {
-	d := decide.Direction(text)
-	return d, d == decide.Up || d == decide.Down
+func Direction(text string) (api.Direction, bool) {
+	d := api.Direction(text)
+	return d, d == api.DirectionUp || d == api.DirectionDown
 }

@@ -10,16 +10,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/weirkeeper/weirkeeper/autoscaler"
-	"github.com/weirkeeper/weirkeeper/autoscaler/apply"
-	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
-	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
-	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
 	"github.com/weirkeeper/weirkeeper/internal/past"
-	"github.com/weirkeeper/weirkeeper/pools"
-	"github.com/weirkeeper/weirkeeper/pools/drain"
-	"github.com/weirkeeper/weirkeeper/pools/plan"
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
@@ -28,47 +21,47 @@ var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 func cpus(n float64) resource.Request { return resource.Request{}.With(resource.CPUs, n) }
 
 // list is a request of CPUs in a summary.
-func list(n float64) *past.Request { return &past.Request{resource.CPUs: &n} }
+func list(n float64) *api.RequestSummary { return &api.RequestSummary{resource.CPUs: &n} }
 
-func value(n float64) decide.Opinion {
-	return decide.Opinion{Signal: "shop/rps", Version: "v1", Verdict: decide.Value, Request: cpus(n), At: noon}
+func value(n float64) api.Opinion {
+	return api.Opinion{Signal: "shop/rps", Version: "v1", Verdict: api.VerdictValue, Request: cpus(n), At: noon}
 }
 
 // steady returns the case of six nodes in two groups, of which the app web needs all. 0.7 requested CPUs need one node.
-func steady(need float64) resolve.Case {
-	c := resolve.Case{
-		Input: decide.Input{
+func steady(need float64) api.Case {
+	c := api.Case{
+		Input: api.DecisionInput{
 			Now:      noon,
-			Capacity: decide.Capacity{Target: 6, Joined: 6, Totals: resource.Vector{resource.CPUs: 6}},
-			Apps:     []decide.App{{Name: "web", Configured: true, Opinion: value(need)}},
+			Capacity: api.PoolCapacity{Target: 6, Joined: 6, Totals: resource.Vector{resource.CPUs: 6}},
+			Apps:     []api.AppInput{{Name: "web", Configured: true, Opinion: value(need)}},
 			Default:  value(need),
-			Policy: decide.Policy{Setpoint: 0.7, MarginUp: 0.1, MarginDown: 0.1, Combine: decide.Sum, Period: 10 * time.Minute,
-				Limits: decide.Limits{Min: 1, Max: 100, MaxAdd: 200, MaxRemove: 100}},
+			Policy: api.DecisionPolicy{Setpoint: 0.7, MarginUp: 0.1, MarginDown: 0.1, Combine: api.CombineSum, Period: 10 * time.Minute,
+				Limits: api.TargetLimits{Min: 1, Max: 100, MaxAdd: 200, MaxRemove: 100}},
 		},
-		Groups: []plan.GroupTarget{{ID: "blue", Target: 3, Max: 50}, {ID: "green", Target: 3, Max: 50}},
+		Groups: []api.GroupTarget{{ID: "blue", Target: 3, Max: 50}, {ID: "green", Target: 3, Max: 50}},
 		Has:    map[string]int{"blue": 3, "green": 3},
 		Joined: 6,
-		Limits: plan.Limits{MaxWeight: 100, MaxTasks: 100},
-		State:  resolve.State{Wanted: new(6.0), Groups: map[string]resolve.GroupState{"blue": {LastTarget: new(3)}, "green": {LastTarget: new(3)}}},
+		Limits: api.PruneLimits{MaxWeight: 100, MaxTasks: 100},
+		State:  api.PoolState{Wanted: new(6.0), Groups: map[string]api.GroupState{"blue": {LastTarget: new(3)}, "green": {LastTarget: new(3)}}},
 	}
 	c.State.Clock, c.State.Wall = noon, noon
 	for i := range 6 {
-		c.Nodes = append(c.Nodes, plan.Candidate{
-			ID: fmt.Sprintf("i-%d", i), Group: c.Groups[i/3].ID, Weight: 1, Instance: pools.InstanceRunning, Node: pools.NodeRunning, Safe: true, Tasks: 1,
+		c.Nodes = append(c.Nodes, api.Candidate{
+			ID: fmt.Sprintf("i-%d", i), Group: c.Groups[i/3].ID, Weight: 1, Instance: api.InstanceRunning, Node: api.NodeRunning, Safe: true, Tasks: 1,
 		})
 	}
 	return c
 }
 
 // record resolves a case as a tick does.
-func record(c resolve.Case) autoscaler.Record {
-	o := c.Resolve()
+func record(c api.Case) api.TickRecord {
+	o := resolve.Resolve(c)
 	result := o.Result()
-	return autoscaler.Record{
+	return api.TickRecord{
 		Schema: resolve.Schema, At: noon, Took: 80 * time.Millisecond, Every: 10 * time.Second, Cluster: "here", Pool: "web", Epoch: 7,
-		Snapshot: snapshot.Record{Target: 6, Fulfilled: 6, Joined: 6, Groups: []snapshot.GroupRecord{{ID: "blue", Target: 3, Fulfilled: 3}, {ID: "green", Target: 3, Fulfilled: 3}}},
+		Snapshot: api.Snapshot{Target: 6, Fulfilled: 6, Joined: 6, Groups: []api.GroupSnapshot{{ID: "blue", Target: 3, Fulfilled: 3}, {ID: "green", Target: 3, Fulfilled: 3}}},
 		Case:     &c, Result: &result, State: o.State,
-		Detail: &autoscaler.Detail{
+		Detail: &api.TickDetail{
 			Request: o.Decision.Request, Apps: o.Decision.Apps, Distribution: o.Distribution, Excess: o.Pruned.Excess, Kept: o.Pruned.Kept, Refused: o.Refused,
 		},
 	}
@@ -77,10 +70,10 @@ func record(c resolve.Case) autoscaler.Record {
 // Each cause that can hold a pool is named, with its direction and its reason. A pool that gets what it needs has no
 // hold.
 func TestEachHoldIsNamed(t *testing.T) {
-	type edit func(c *resolve.Case)
-	policy := func(f func(p *decide.Policy)) edit { return func(c *resolve.Case) { f(&c.Input.Policy) } }
-	nodes := func(f func(n *plan.Candidate)) edit {
-		return func(c *resolve.Case) {
+	type edit func(c *api.Case)
+	policy := func(f func(p *api.DecisionPolicy)) edit { return func(c *api.Case) { f(&c.Input.Policy) } }
+	nodes := func(f func(n *api.Candidate)) edit {
+		return func(c *api.Case) {
 			for i := range c.Nodes {
 				f(&c.Nodes[i])
 			}
@@ -91,74 +84,74 @@ func TestEachHoldIsNamed(t *testing.T) {
 		name   string
 		need   float64
 		edit   edit
-		tick   func(r *autoscaler.Record)
+		tick   func(r *api.TickRecord)
 		want   string // direction, kind and name of a hold; empty: there is no hold
 		reason string // part of its reason
 	}{
 		{name: "needs what it has", need: enough},
 		{name: "grows", need: more},
 		{name: "shrinks", need: less},
-		{name: "paused", tick: func(r *autoscaler.Record) {
-			*r = autoscaler.Record{At: noon, Pool: "web", Paused: &pools.Note{By: "ann", Why: "a test"}}
+		{name: "paused", tick: func(r *api.TickRecord) {
+			*r = api.TickRecord{At: noon, Pool: "web", Paused: &api.Note{By: "ann", Why: "a test"}}
 		}, want: "down order pause", reason: "by ann: a test"},
-		{name: "failed tick", tick: func(r *autoscaler.Record) {
-			*r = autoscaler.Record{At: noon, Pool: "web", Failed: "read groups: timeout"}
+		{name: "failed tick", tick: func(r *api.TickRecord) {
+			*r = api.TickRecord{At: noon, Pool: "web", Failed: "read groups: timeout"}
 		}, want: "up ignorance tick", reason: "read groups: timeout"},
-		{name: "dry run", need: more, tick: func(r *autoscaler.Record) { r.DryRun = true }, want: "up rule dry run", reason: "no request"},
-		{name: "pinned", need: more, edit: func(c *resolve.Case) { c.Input.Pinned = new(6.0) }, want: "up order pin", reason: "pinned 6"},
-		{name: "negative offset", need: more, edit: func(c *resolve.Case) { c.Input.Offset = -2 }, want: "up order offset", reason: "adds -2"},
-		{name: "positive offset", need: less, edit: func(c *resolve.Case) { c.Input.Offset = 2 }, want: "down order offset", reason: "adds 2"},
-		{name: "signal failed", need: enough, edit: func(c *resolve.Case) {
-			c.Input.Apps[0].Opinion = decide.Opinion{Verdict: decide.Failed, Why: "exit status 3"}
+		{name: "dry run", need: more, tick: func(r *api.TickRecord) { r.DryRun = true }, want: "up rule dry run", reason: "no request"},
+		{name: "pinned", need: more, edit: func(c *api.Case) { c.Input.Pinned = new(6.0) }, want: "up order pin", reason: "pinned 6"},
+		{name: "negative offset", need: more, edit: func(c *api.Case) { c.Input.Offset = -2 }, want: "up order offset", reason: "adds -2"},
+		{name: "positive offset", need: less, edit: func(c *api.Case) { c.Input.Offset = 2 }, want: "down order offset", reason: "adds 2"},
+		{name: "signal failed", need: enough, edit: func(c *api.Case) {
+			c.Input.Apps[0].Opinion = api.Opinion{Verdict: api.VerdictFailed, Why: "exit status 3"}
 		}, want: "up ignorance web", reason: "its signal failed: exit status 3"},
-		{name: "signal stale", need: less, edit: func(c *resolve.Case) {
-			c.Input.Apps[0].Opinion = decide.Opinion{Verdict: decide.Stale, Why: "cpu is 9m old"}
+		{name: "signal stale", need: less, edit: func(c *api.Case) {
+			c.Input.Apps[0].Opinion = api.Opinion{Verdict: api.VerdictStale, Why: "cpu is 9m old"}
 		}, want: "down ignorance never shrink on ignorance", reason: "the need of web is unknown"},
-		{name: "default signal silent", need: more, edit: func(c *resolve.Case) {
-			c.Input.Apps, c.Input.Default = nil, decide.Opinion{}
+		{name: "default signal silent", need: more, edit: func(c *api.Case) {
+			c.Input.Apps, c.Input.Default = nil, api.Opinion{}
 		}, want: "up ignorance default signal", reason: "has not answered yet"},
-		{name: "unknown pool", need: less, edit: func(c *resolve.Case) { c.Input.NoScaleIn = "2 nodes exist but are silent" },
+		{name: "unknown pool", need: less, edit: func(c *api.Case) { c.Input.NoScaleIn = "2 nodes exist but are silent" },
 			want: "down ignorance pool", reason: "2 nodes exist but are silent"},
-		{name: "unknown nodes", need: less, edit: func(c *resolve.Case) { c.Refuse = "some nodes are silent: no node is removed" },
+		{name: "unknown nodes", need: less, edit: func(c *api.Case) { c.Refuse = "some nodes are silent: no node is removed" },
 			want: "down ignorance nodes", reason: "some nodes are silent"},
-		{name: "losses", need: less, edit: func(c *resolve.Case) {
+		{name: "losses", need: less, edit: func(c *api.Case) {
 			c.Input.Policy.LossLimit, c.Input.Lost = true, 2
 		}, want: "down ignorance prevent_scale_down_after_capacity_loss", reason: "2 nodes lost"},
-		{name: "breaker", need: less, edit: func(c *resolve.Case) { c.Input.Barred = "node health: the breaker is open: 4 of 6 nodes" },
+		{name: "breaker", need: less, edit: func(c *api.Case) { c.Input.Barred = "node health: the breaker is open: 4 of 6 nodes" },
 			want: "down breaker node health", reason: "the breaker is open"},
-		{name: "maximum", need: more, edit: policy(func(p *decide.Policy) { p.Limits.Max = 6 }), want: "up limit max_capacity", reason: "over max_capacity 6"},
-		{name: "minimum", need: less, edit: policy(func(p *decide.Policy) { p.Limits.Min = 6 }), want: "down limit min_capacity", reason: "under min_capacity 6"},
-		{name: "step up", need: more, edit: policy(func(p *decide.Policy) { p.Limits.MaxAdd = 1 }), want: "up limit max_weight_to_add", reason: "at most 1 to add"},
-		{name: "step down", need: less, edit: policy(func(p *decide.Policy) { p.Limits.MaxRemove = 1 }), want: "down limit max_weight_to_remove", reason: "at most 1 to remove"},
-		{name: "budget up", need: more, edit: policy(func(p *decide.Policy) {
-			p.Budgets = []decide.Budget{{Direction: decide.Up, Within: time.Hour, Weight: 2}}
+		{name: "maximum", need: more, edit: policy(func(p *api.DecisionPolicy) { p.Limits.Max = 6 }), want: "up limit max_capacity", reason: "over max_capacity 6"},
+		{name: "minimum", need: less, edit: policy(func(p *api.DecisionPolicy) { p.Limits.Min = 6 }), want: "down limit min_capacity", reason: "under min_capacity 6"},
+		{name: "step up", need: more, edit: policy(func(p *api.DecisionPolicy) { p.Limits.MaxAdd = 1 }), want: "up limit max_weight_to_add", reason: "at most 1 to add"},
+		{name: "step down", need: less, edit: policy(func(p *api.DecisionPolicy) { p.Limits.MaxRemove = 1 }), want: "down limit max_weight_to_remove", reason: "at most 1 to remove"},
+		{name: "budget up", need: more, edit: policy(func(p *api.DecisionPolicy) {
+			p.Budgets = []api.ChangeBudget{{Direction: api.DirectionUp, Within: time.Hour, Weight: 2}}
 		}), want: "up budget budgets", reason: "at most 2 within 1h"},
-		{name: "budget down", need: less, edit: policy(func(p *decide.Policy) {
-			p.Budgets = []decide.Budget{{Direction: decide.Down, Within: time.Hour, Weight: 2}}
+		{name: "budget down", need: less, edit: policy(func(p *api.DecisionPolicy) {
+			p.Budgets = []api.ChangeBudget{{Direction: api.DirectionDown, Within: time.Hour, Weight: 2}}
 		}), want: "down budget budgets", reason: "lowered by at most 2"},
-		{name: "cooldown up", need: more, edit: func(c *resolve.Case) {
+		{name: "cooldown up", need: more, edit: func(c *api.Case) {
 			c.Input.Policy.Cooldown.Up, c.State.Lowered = time.Hour, noon.Add(-time.Minute)
 		}, want: "up cooldown up", reason: "not raised for 1h"},
-		{name: "cooldown down", need: less, edit: func(c *resolve.Case) {
+		{name: "cooldown down", need: less, edit: func(c *api.Case) {
 			c.Input.Policy.Cooldown.Down, c.State.Raised = time.Hour, noon.Add(-time.Minute)
 		}, want: "down cooldown down", reason: "not lowered for 1h"},
-		{name: "invalid policy", need: more, edit: policy(func(p *decide.Policy) { p.Setpoint = 7 }), want: "up rule input", reason: "setpoint is 7"},
-		{name: "busy group", need: more, edit: func(c *resolve.Case) { c.Busy = map[string]string{"blue": "another autoscaler changes it"} },
+		{name: "invalid policy", need: more, edit: policy(func(p *api.DecisionPolicy) { p.Setpoint = 7 }), want: "up rule input", reason: "setpoint is 7"},
+		{name: "busy group", need: more, edit: func(c *api.Case) { c.Busy = map[string]string{"blue": "another autoscaler changes it"} },
 			want: "up group blue", reason: "another autoscaler"},
-		{name: "group in backoff", need: more, edit: func(c *resolve.Case) {
-			c.State.Backoffs = []plan.Backoff{{Group: "green", Why: "InsufficientInstanceCapacity", Since: noon, Until: noon.Add(5 * time.Minute), Failures: 1}}
+		{name: "group in backoff", need: more, edit: func(c *api.Case) {
+			c.State.Backoffs = []api.GroupBackoff{{Group: "green", Why: "InsufficientInstanceCapacity", Since: noon, Until: noon.Add(5 * time.Minute), Failures: 1}}
 		}, want: "up group green", reason: "in backoff until 2026-03-01T12:05:00Z: Insufficient"},
-		{name: "groups at maximum", need: more, edit: func(c *resolve.Case) { c.Groups[0].Max, c.Groups[1].Max = 3, 4 }, want: "up group green", reason: "at its max of 4"},
-		{name: "groups at minimum", need: less, edit: func(c *resolve.Case) { c.Groups[0].Min, c.Groups[1].Min = 3, 2 }, want: "down group blue", reason: "at its min of 3"},
-		{name: "no groups", need: more, edit: func(c *resolve.Case) { c.Groups = nil }, want: "up group groups", reason: "group"},
-		{name: "disruption budget", need: less, edit: func(c *resolve.Case) { c.Disruption = new(1) }, want: "down budget disruption budget", reason: "over the disruption budget"},
-		{name: "weight of removals", need: less, edit: func(c *resolve.Case) { c.Limits.MaxWeight = 1 }, want: "down limit max_weight_to_remove", reason: "nodes stay"},
-		{name: "tasks", need: less, edit: func(c *resolve.Case) { c.Limits.MaxTasks = 2 }, want: "down limit max_tasks_to_kill", reason: "over max_tasks_to_kill"},
-		{name: "tasks that must stay", need: less, edit: nodes(func(n *plan.Candidate) { n.Safe = false }), want: "down nodes not safe to evict", reason: "6 nodes stay"},
-		{name: "protected", need: less, edit: nodes(func(n *plan.Candidate) { n.Protected = true }), want: "down nodes protected by the provider", reason: "6 nodes stay"},
-		{name: "unknown node", need: less, edit: nodes(func(n *plan.Candidate) { n.Node = pools.NodeUnknown }), want: "down ignorance state of the node is unknown", reason: "6 nodes stay"},
-		{name: "provider", need: more, tick: func(r *autoscaler.Record) {
-			r.Actions = []apply.Action{{Op: apply.OpSetTarget, Group: "blue", Target: 5, Error: "AccessDenied"}}
+		{name: "groups at maximum", need: more, edit: func(c *api.Case) { c.Groups[0].Max, c.Groups[1].Max = 3, 4 }, want: "up group green", reason: "at its max of 4"},
+		{name: "groups at minimum", need: less, edit: func(c *api.Case) { c.Groups[0].Min, c.Groups[1].Min = 3, 2 }, want: "down group blue", reason: "at its min of 3"},
+		{name: "no groups", need: more, edit: func(c *api.Case) { c.Groups = nil }, want: "up group groups", reason: "group"},
+		{name: "disruption budget", need: less, edit: func(c *api.Case) { c.Disruption = new(1) }, want: "down budget disruption budget", reason: "over the disruption budget"},
+		{name: "weight of removals", need: less, edit: func(c *api.Case) { c.Limits.MaxWeight = 1 }, want: "down limit max_weight_to_remove", reason: "nodes stay"},
+		{name: "tasks", need: less, edit: func(c *api.Case) { c.Limits.MaxTasks = 2 }, want: "down limit max_tasks_to_kill", reason: "over max_tasks_to_kill"},
+		{name: "tasks that must stay", need: less, edit: nodes(func(n *api.Candidate) { n.Safe = false }), want: "down nodes not safe to evict", reason: "6 nodes stay"},
+		{name: "protected", need: less, edit: nodes(func(n *api.Candidate) { n.Protected = true }), want: "down nodes protected by the provider", reason: "6 nodes stay"},
+		{name: "unknown node", need: less, edit: nodes(func(n *api.Candidate) { n.Node = api.NodeUnknown }), want: "down ignorance state of the node is unknown", reason: "6 nodes stay"},
+		{name: "provider", need: more, tick: func(r *api.TickRecord) {
+			r.Actions = []api.Action{{Op: api.OpSetTarget, Group: "blue", Target: 5, Error: "AccessDenied"}}
 		}, want: "up provider blue", reason: "set target blue: AccessDenied"},
 	}
 	for _, test := range tests {
@@ -191,27 +184,27 @@ func TestSummary(t *testing.T) {
 	c := steady(7)
 	c.Input.Policy.Limits.Max = 8
 	r := record(c)
-	r.Actions = []apply.Action{
-		{Op: apply.OpSetTarget, Group: "blue", Target: 4}, {Op: apply.OpDrain, Group: "blue", Node: "i-1"},
-		{Op: apply.OpDrain, Group: "blue", Node: "i-2", Error: "throttled\x1b[2J"},
+	r.Actions = []api.Action{
+		{Op: api.OpSetTarget, Group: "blue", Target: 4}, {Op: api.OpDrain, Group: "blue", Node: "i-1"},
+		{Op: api.OpDrain, Group: "blue", Node: "i-2", Error: "throttled\x1b[2J"},
 	}
 	r.Case.Input.Apps[0].Opinion.Latency = 12*time.Millisecond + 3*time.Nanosecond
-	r.Shadows = []ask.ShadowRecord{{App: "web", Opinion: decide.Opinion{Version: "v2", Verdict: decide.Value, Request: cpus(9)}, Compared: true, Difference: "cpus 9 instead of 7"}}
+	r.Shadows = []api.ShadowRecord{{App: "web", Opinion: api.Opinion{Version: "v2", Verdict: api.VerdictValue, Request: cpus(9)}, Compared: true, Difference: "cpus 9 instead of 7"}}
 	s := past.Of(r)
-	want := past.Summary{
+	want := api.Summary{
 		Schema: past.Schema, Pool: "web", At: noon, Took: 80 * time.Millisecond, Every: 10 * time.Second, Before: new(6.0), Target: new(8.0), Wanted: new(8.0), Unlimited: new(10.000000000000002),
-		Joined: 6, Exists: 6, Limits: &past.Limits{Min: 1, Max: new(100.0)}, Rule: decide.RuleLimits, Request: list(7),
-		Offered: &past.Request{new(6.0), new(0.0), new(0.0), new(0.0)}, Setpoint: 0.7,
+		Joined: 6, Exists: 6, Limits: &api.LimitsSummary{Min: 1, Max: new(100.0)}, Rule: api.RuleLimits, Request: list(7),
+		Offered: &api.RequestSummary{new(6.0), new(0.0), new(0.0), new(0.0)}, Setpoint: 0.7,
 		Why:    "10 is over max_capacity 8, -> 8",
-		Apps:   []past.App{{Name: "web", Request: *list(7), Version: "v1", Latency: 12 * time.Millisecond, Shadow: &past.Shadow{Version: "v2", Request: *list(9), Compared: true, Difference: "cpus 9 instead of 7"}}},
-		Groups: []past.Group{{ID: "blue", Before: 3, Target: 4, Exists: 3}, {ID: "green", Before: 3, Target: 4, Exists: 3}},
-		Actions: []past.Action{
-			{Op: apply.OpSetTarget, Group: "blue", Target: 4, Calls: 1}, {Op: apply.OpDrain, Group: "blue", Calls: 2, Failed: 1, Error: "throttled [2J"},
+		Apps:   []api.AppSummaryTick{{Name: "web", Request: *list(7), Version: "v1", Latency: 12 * time.Millisecond, Shadow: &api.ShadowSummary{Version: "v2", Request: *list(9), Compared: true, Difference: "cpus 9 instead of 7"}}},
+		Groups: []api.GroupSummary{{ID: "blue", Before: 3, Target: 4, Exists: 3}, {ID: "green", Before: 3, Target: 4, Exists: 3}},
+		Actions: []api.ActionSummary{
+			{Op: api.OpSetTarget, Group: "blue", Target: 4, Calls: 1}, {Op: api.OpDrain, Group: "blue", Calls: 2, Failed: 1, Error: "throttled [2J"},
 		},
-		Holds: []past.Hold{
-			{Direction: decide.Up, Kind: past.Limit, Name: "max_capacity", Why: "10 is over max_capacity 8"},
-			{Direction: decide.Up, Kind: past.Provider, Name: "blue", Why: "drain blue i-2: throttled [2J"},
-			{Direction: decide.Down, Kind: past.Provider, Name: "blue", Why: "drain blue i-2: throttled [2J"},
+		Holds: []api.Hold{
+			{Direction: api.DirectionUp, Kind: api.HoldLimit, Name: "max_capacity", Why: "10 is over max_capacity 8"},
+			{Direction: api.DirectionUp, Kind: api.HoldProvider, Name: "blue", Why: "drain blue i-2: throttled [2J"},
+			{Direction: api.DirectionDown, Kind: api.HoldProvider, Name: "blue", Why: "drain blue i-2: throttled [2J"},
 		},
 	}
 	want.Limits.Max = new(8.0)
@@ -231,34 +224,34 @@ func TestSummary(t *testing.T) {
 // A summary lists the nodes that are not steady, worst first, and counts those beyond the first.
 func TestSummaryListsNodesThatAreNotSteady(t *testing.T) {
 	c := steady(4.2)
-	c.Nodes[0].Node, c.Nodes[1].Node = pools.NodeOrphaned, pools.NodeUnknown
-	c.Nodes[2].Repairing, c.Nodes[3].Instance = true, pools.InstanceTerminating
+	c.Nodes[0].Node, c.Nodes[1].Node = api.NodeOrphaned, api.NodeUnknown
+	c.Nodes[2].Repairing, c.Nodes[3].Instance = true, api.InstanceTerminating
 	r := record(c)
 	r.Snapshot.Nodes = map[string]int{"idle": 2, "silent": 1}
 	r.Snapshot.Quarantined = map[string]string{"q-1": "blue"}
 	r.Snapshot.Silent = []string{"s-1"}
-	r.Drains = []drain.Record{
-		{Node: "d-1", Group: "green", State: drain.Draining, Reason: drain.ScaleIn},
-		{Node: "d-2", Group: "green", State: drain.Drained, Reason: drain.Repair},
-		{Node: "d-3", Group: "green", State: drain.Terminating},
-		{Node: "d-4", Group: "green", State: drain.Returned},
-		{Node: "d-5", Group: "green", State: drain.Chosen, Hold: true},
+	r.Drains = []api.Drain{
+		{Node: "d-1", Group: "green", State: api.DrainDraining, Reason: api.DrainScaleIn},
+		{Node: "d-2", Group: "green", State: api.DrainDrained, Reason: api.DrainRepair},
+		{Node: "d-3", Group: "green", State: api.DrainTerminating},
+		{Node: "d-4", Group: "green", State: api.DrainReturned},
+		{Node: "d-5", Group: "green", State: api.DrainChosen, Hold: true},
 	}
 	s := past.Of(r)
 	id := func(i int) string { return c.Nodes[i].ID }
-	want := []past.Node{
-		{ID: "d-2", Group: "green", State: past.NodeRepair}, {ID: id(2), Group: c.Nodes[2].Group, State: past.NodeRepair},
-		{ID: "q-1", Group: "blue", State: past.NodeQuarantined},
-		{ID: id(1), Group: c.Nodes[1].Group, State: past.NodeSilent}, {ID: "s-1", State: past.NodeSilent},
-		{ID: "d-1", Group: "green", State: past.NodeDraining},
-		{ID: id(0), Group: c.Nodes[0].Group, State: past.NodeStarting},
-		{ID: "d-3", Group: "green", State: past.NodeEnded}, {ID: id(3), Group: c.Nodes[3].Group, State: past.NodeEnded},
+	want := []api.UnsteadyNode{
+		{ID: "d-2", Group: "green", State: api.UnsteadyRepair}, {ID: id(2), Group: c.Nodes[2].Group, State: api.UnsteadyRepair},
+		{ID: "q-1", Group: "blue", State: api.UnsteadyQuarantined},
+		{ID: id(1), Group: c.Nodes[1].Group, State: api.UnsteadySilent}, {ID: "s-1", State: api.UnsteadySilent},
+		{ID: "d-1", Group: "green", State: api.UnsteadyDraining},
+		{ID: id(0), Group: c.Nodes[0].Group, State: api.UnsteadyStarting},
+		{ID: "d-3", Group: "green", State: api.UnsteadyEnded}, {ID: id(3), Group: c.Nodes[3].Group, State: api.UnsteadyEnded},
 	}
 	if diff := cmp.Diff(want, s.Nodes); diff != "" || s.NodesOmitted != 0 || s.NodeCounts["idle"] != 2 {
 		t.Errorf("%d omitted, counts %v; nodes (-want +got):\n%s", s.NodesOmitted, s.NodeCounts, diff)
 	}
 	for i := range 100 {
-		r.Drains = append(r.Drains, drain.Record{Node: fmt.Sprintf("many-%d", i), State: drain.Draining})
+		r.Drains = append(r.Drains, api.Drain{Node: fmt.Sprintf("many-%d", i), State: api.DrainDraining})
 	}
 	if s := past.Of(r); len(s.Nodes) != 40 || s.NodesOmitted != 69 || s.Omitted != 0 {
 		t.Errorf("%d nodes, %d omitted, want 40 and 69", len(s.Nodes), s.NodesOmitted)
@@ -269,12 +262,12 @@ func TestSummaryListsNodesThatAreNotSteady(t *testing.T) {
 func TestSummaryIsBounded(t *testing.T) {
 	c := steady(7)
 	for i := range 500 {
-		c.Input.Apps = append(c.Input.Apps, decide.App{Name: fmt.Sprintf("app-%d", i), Configured: true, Opinion: decide.Opinion{Verdict: decide.Failed, Why: strings.Repeat("x", 5000)}})
+		c.Input.Apps = append(c.Input.Apps, api.AppInput{Name: fmt.Sprintf("app-%d", i), Configured: true, Opinion: api.Opinion{Verdict: api.VerdictFailed, Why: strings.Repeat("x", 5000)}})
 	}
 	r := record(c)
 	for i := range 500 {
 		r.Problems = append(r.Problems, strings.Repeat("\n", 9000))
-		r.Actions = append(r.Actions, apply.Action{Op: apply.OpDrain, Group: fmt.Sprint(i), Error: strings.Repeat("e", 5000)})
+		r.Actions = append(r.Actions, api.Action{Op: api.OpDrain, Group: fmt.Sprint(i), Error: strings.Repeat("e", 5000)})
 	}
 	s := past.Of(r)
 	data, err := json.Marshal(s)
@@ -296,35 +289,35 @@ func TestDifferences(t *testing.T) {
 	calm, grown := past.Of(record(steady(4.2))), past.Of(record(steady(7)))
 	later := calm
 	later.At, later.Took = calm.At.Add(time.Minute), time.Second
-	sequence := func(all ...past.Summary) (last []past.Change) {
+	sequence := func(all ...api.Summary) (last []api.Change) {
 		var q past.Sequence
 		for _, s := range all {
 			last = q.Next(s)
 		}
 		return last
 	}
-	if got := sequence(calm, later); got != nil || len(calm.Diff(later)) > 0 {
+	if got := sequence(calm, later); got != nil || len(past.Diff(calm, later)) > 0 {
 		t.Errorf("equal ticks differ: %v", got)
 	}
 	if sequence(grown) != nil || later.Acted() || !grown.Acted() {
 		t.Error("the first tick of a search has acted if it moved the target, and has changed nothing")
 	}
-	text := fmt.Sprint(calm.Diff(grown))
+	text := fmt.Sprint(past.Diff(calm, grown))
 	for _, want := range []string{"target 6 -> 10", "group blue 3 -> 5", "request of app web cpus=4.2 -> cpus=7", "reason "} {
 		if !strings.Contains(text, want) {
 			t.Errorf("Diff misses %q: %s", want, text)
 		}
 	}
-	paused := past.Of(autoscaler.Record{At: noon, Pool: "web", Paused: &pools.Note{By: "ann"}})
+	paused := past.Of(api.TickRecord{At: noon, Pool: "web", Paused: &api.Note{By: "ann"}})
 	if got := fmt.Sprint(sequence(calm, paused)); !strings.Contains(got, "pause none -> by ann") || strings.Contains(got, "target") {
 		t.Errorf("a paused tick after a calm one: %s", got)
 	}
 	offset := calm
 	offset.Offset = 2
-	offset.Orders = pools.Orders{
-		Offset:   &pools.Offset{Note: pools.Note{By: "ann", Why: "a campaign"}},
-		Removals: []pools.Removal{{Note: pools.Note{By: "bob", Why: "a bad disk"}, Node: "i-1"}},
-		Stale:    []pools.StaleMark{{Note: pools.Note{By: "ann"}, Group: "blue"}},
+	offset.Orders = api.Orders{
+		Offset:   &api.Offset{Note: api.Note{By: "ann", Why: "a campaign"}},
+		Removals: []api.Removal{{Note: api.Note{By: "bob", Why: "a bad disk"}, Node: "i-1"}},
+		Stale:    []api.StaleMark{{Note: api.Note{By: "ann"}, Group: "blue"}},
 	}.List()
 	got := fmt.Sprint(sequence(calm, paused, offset))
 	for _, want := range []string{"pause by ann -> none", "offset none -> 2 by ann: a campaign", "removal of i-1 none -> by bob: a bad disk", "roll of blue none -> by ann"} {
@@ -351,7 +344,7 @@ func FuzzRead(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if got := s.Diff(s); got != nil {
+		if got := past.Diff(s, s); got != nil {
 			t.Errorf("a summary differs from itself: %v", got)
 		}
 	})

@@ -10,13 +10,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/platform/seconds"
 	"github.com/weirkeeper/weirkeeper/internal/platform/strictjson"
-	"github.com/weirkeeper/weirkeeper/pools"
-	"github.com/weirkeeper/weirkeeper/pools/plan"
 	"github.com/weirkeeper/weirkeeper/resource"
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
@@ -32,7 +30,7 @@ type writtenCase struct {
 	Pinned      *float64         `json:"pinned"`
 	NoScaleDown reason           `json:"no_scale_down"`
 	Barred      reason           `json:"barred"` // by node health
-	State       resolve.State    `json:"state"`
+	State       api.PoolState    `json:"state"`
 }
 
 type writtenPool struct {
@@ -74,7 +72,7 @@ type writtenNode struct {
 type writtenSignal struct {
 	App       string            `json:"app"`
 	Resources *resource.Request `json:"Resources"`
-	Verdict   decide.Verdict    `json:"verdict"`
+	Verdict   api.Verdict       `json:"verdict"`
 	Error     string            `json:"error"`
 	At        moment            `json:"at"` // when it was given; absent: now
 }
@@ -83,11 +81,11 @@ type writtenSignal struct {
 // that of the next. Its zero value is ready.
 type Reader struct {
 	policy []byte
-	blank  resolve.Case // with that policy, and no pool
+	blank  api.Case // with that policy, and no pool
 }
 
 // read returns the case of a line: that of a record, or of a hand-written line.
-func (r *Reader) read(line []byte) (resolve.Case, error) {
+func (r *Reader) read(line []byte) (api.Case, error) {
 	var record struct {
 		Case   json.RawMessage `json:"case"`
 		Failed string          `json:"failed"`
@@ -99,64 +97,64 @@ func (r *Reader) read(line []byte) (resolve.Case, error) {
 	}
 	if err := json.Unmarshal(line, &record); err != nil {
 		if _, syntax := errors.AsType[*json.SyntaxError](err); syntax {
-			return resolve.Case{}, fmt.Errorf("%w: want a JSON object", err)
+			return api.Case{}, fmt.Errorf("%w: want a JSON object", err)
 		}
-		return resolve.Case{}, strictjson.Plain(err)
+		return api.Case{}, strictjson.Plain(err)
 	}
 	inSeconds := record.EverySeconds != nil
 	switch {
 	case (record.Every != nil || inSeconds) && (record.Failed != "" || record.Paused != nil || record.Case == nil):
-		return resolve.Case{}, errors.New("the record is of a tick without a decision")
+		return api.Case{}, errors.New("the record is of a tick without a decision")
 	case record.Case != nil && record.Schema != resolve.Schema:
-		return resolve.Case{}, fmt.Errorf("the record has schema %d, and this weir decides records of schema %d; weir explain shows it",
+		return api.Case{}, fmt.Errorf("the record has schema %d, and this weir decides records of schema %d; weir explain shows it",
 			record.Schema, resolve.Schema)
 	case record.Case != nil:
-		var c resolve.Case
+		var c api.Case
 		var err error
 		if inSeconds {
-			record.Case, err = seconds.Back[resolve.Case](record.Case)
+			record.Case, err = seconds.Back[api.Case](record.Case)
 		}
 		if err == nil {
 			err = json.Unmarshal(record.Case, &c)
 		}
 		if err != nil {
-			return resolve.Case{}, fmt.Errorf("read the record's case: %w", err)
+			return api.Case{}, fmt.Errorf("read the record's case: %w", err)
 		}
 		return c, nil
 	}
 	var w writtenCase
 	if err := decodeStrictly(line, &w); err != nil {
-		return resolve.Case{}, err
+		return api.Case{}, err
 	}
 	return r.caseOf(w)
 }
 
-func (r *Reader) caseOf(w writtenCase) (resolve.Case, error) {
+func (r *Reader) caseOf(w writtenCase) (api.Case, error) {
 	switch {
 	case w.Policy == nil:
-		return resolve.Case{}, errors.New(`policy is missing: want {"scaling_limits": {...}}, as in a pool file`)
+		return api.Case{}, errors.New(`policy is missing: want {"scaling_limits": {...}}, as in a pool file`)
 	case w.Pool == nil:
-		return resolve.Case{}, errors.New(`pool is missing: want {"target_capacity": ..., "total": {...}}`)
+		return api.Case{}, errors.New(`pool is missing: want {"target_capacity": ..., "total": {...}}`)
 	case w.Signals == nil:
-		return resolve.Case{}, errors.New(`signals is missing: want [{"app": ..., "Resources": {...}}], or []`)
+		return api.Case{}, errors.New(`signals is missing: want [{"app": ..., "Resources": {...}}], or []`)
 	}
 	if r.policy == nil || !bytes.Equal(r.policy, w.Policy) {
 		c, err := config.Policy(w.Policy)
 		if err != nil {
-			return resolve.Case{}, err
+			return api.Case{}, err
 		}
 		r.policy, r.blank = bytes.Clone(w.Policy), c
 	}
-	if err := w.State.Validate(); err != nil {
-		return resolve.Case{}, fmt.Errorf("state: %w", err)
+	if err := resolve.ValidateState(w.State); err != nil {
+		return api.Case{}, fmt.Errorf("state: %w", err)
 	}
 	c := r.blank
 	c.State, c.Has = w.State, map[string]int{}
 	c.Input.Now, c.Input.Offset, c.Input.Pinned = w.Now.Time, w.Offset, w.Pinned
 	c.Input.NoScaleIn, c.Input.Barred = string(w.NoScaleDown), string(w.Barred)
-	c.Input.History = decide.History{PerWeight: w.History}
+	c.Input.History = api.PoolHistory{PerWeight: w.History}
 	if err := errors.Join(w.Pool.fill(&c), fillApps(&c.Input, w.Signals)); err != nil {
-		return resolve.Case{}, err
+		return api.Case{}, err
 	}
 	if w.Pool.Nodes != nil {
 		c.Input.Lost = lost(w.State.Joined, c.Nodes)
@@ -165,13 +163,13 @@ func (r *Reader) caseOf(w writtenCase) (resolve.Case, error) {
 }
 
 // fill takes over what the pool is.
-func (p writtenPool) fill(c *resolve.Case) error {
+func (p writtenPool) fill(c *api.Case) error {
 	capacity := &c.Input.Capacity
 	for _, k := range resource.Kinds() {
 		capacity.Totals[k], _ = p.Total.Get(k)
 	}
 	for i, g := range p.Groups {
-		most := pools.Unlimited
+		most := api.Unbounded
 		if g.Max != nil {
 			most = g.Max.whole()
 		}
@@ -179,7 +177,7 @@ func (p writtenPool) fill(c *resolve.Case) error {
 			return fmt.Errorf("pool.groups[%d]: target is missing", i)
 		}
 		target := int(*g.Target)
-		c.Groups = append(c.Groups, plan.GroupTarget{ID: g.ID, Target: target, Min: int(g.Min), Max: most, Stale: g.Stale})
+		c.Groups = append(c.Groups, api.GroupTarget{ID: g.ID, Target: target, Min: int(g.Min), Max: most, Stale: g.Stale})
 		if !g.Stale {
 			capacity.Target += float64(target)
 		}
@@ -206,7 +204,7 @@ func (p writtenPool) fill(c *resolve.Case) error {
 		seen[n.ID] = true
 		c.Nodes = append(c.Nodes, candidate)
 		has[n.Group] += candidate.Weight
-		if candidate.Node == pools.NodeIdle || candidate.Node == pools.NodeRunning {
+		if candidate.Node == api.NodeIdle || candidate.Node == api.NodeRunning {
 			c.Joined += candidate.Weight
 		}
 	}
@@ -221,11 +219,11 @@ func (p writtenPool) fill(c *resolve.Case) error {
 }
 
 // node is the node's state, in whatever letters.
-func (n writtenNode) node() pools.NodeState { return pools.NodeState(strings.ToLower(n.State)) }
+func (n writtenNode) node() api.NodeState { return api.NodeState(strings.ToLower(n.State)) }
 
-func (n writtenNode) candidate() (plan.Candidate, error) {
-	c := plan.Candidate{
-		ID: n.ID, Group: n.Group, Weight: 1, Instance: pools.InstanceRunning, Tasks: int(n.Tasks), BatchTasks: int(n.Batch),
+func (n writtenNode) candidate() (api.Candidate, error) {
+	c := api.Candidate{
+		ID: n.ID, Group: n.Group, Weight: 1, Instance: api.InstanceRunning, Tasks: int(n.Tasks), BatchTasks: int(n.Batch),
 		Uptime: time.Duration(min(max(n.Uptime, -9e9), 9e9) * float64(time.Second)), Priority: n.Priority, Safe: n.Safe == nil || *n.Safe,
 		Cordoned: n.Cordoned, Protected: n.Protected, Stale: n.Stale, Draining: n.Draining, Unhealthy: n.Unhealthy, Repairing: n.Repairing,
 	}
@@ -234,8 +232,8 @@ func (n writtenNode) candidate() (plan.Candidate, error) {
 	}
 	switch state := n.node(); state {
 	case "unknown", "":
-		c.Node = pools.NodeUnknown
-	case pools.NodeOrphaned, pools.NodeIdle, pools.NodeRunning:
+		c.Node = api.NodeUnknown
+	case api.NodeOrphaned, api.NodeIdle, api.NodeRunning:
 		c.Node = state
 	default:
 		return c, fmt.Errorf("node %s: state is %q: want orphaned, idle, running or unknown", n.ID, n.State)
@@ -245,8 +243,8 @@ func (n writtenNode) candidate() (plan.Candidate, error) {
 
 // fillApps copies the responses of the signals. An app with a response has its own
 // signal, even if the policy does not list the app.
-func fillApps(in *decide.Input, signals []writtenSignal) error {
-	in.Apps = append(make([]decide.App, 0, len(in.Apps)+len(signals)), in.Apps...)
+func fillApps(in *api.DecisionInput, signals []writtenSignal) error {
+	in.Apps = append(make([]api.AppInput, 0, len(in.Apps)+len(signals)), in.Apps...)
 	for i, app := range in.Apps {
 		in.Apps[i].Configured = app.Configured || slices.ContainsFunc(signals, func(w writtenSignal) bool { return w.App == app.Name })
 	}
@@ -264,30 +262,30 @@ func fillApps(in *decide.Input, signals []writtenSignal) error {
 			in.Default = opinion
 			continue
 		}
-		at := slices.IndexFunc(in.Apps, func(a decide.App) bool { return a.Name == s.App })
+		at := slices.IndexFunc(in.Apps, func(a api.AppInput) bool { return a.Name == s.App })
 		if at < 0 {
 			at = len(in.Apps)
-			in.Apps = append(in.Apps, decide.App{Name: s.App, Configured: true, HoldFor: config.DefaultHold})
+			in.Apps = append(in.Apps, api.AppInput{Name: s.App, Configured: true, HoldFor: config.DefaultHold})
 		}
 		in.Apps[at].Opinion = opinion
 	}
 	return nil
 }
 
-func (s writtenSignal) opinion(now time.Time) (decide.Opinion, error) {
-	o := decide.Opinion{Verdict: s.Verdict, Why: s.Error, At: now}
+func (s writtenSignal) opinion(now time.Time) (api.Opinion, error) {
+	o := api.Opinion{Verdict: s.Verdict, Why: s.Error, At: now}
 	if !s.At.IsZero() {
 		o.At = s.At.Time
 	}
 	switch {
 	case s.App == "":
 		return o, errors.New("app is missing")
-	case s.Resources != nil && (s.Error != "" || s.Verdict != "" && s.Verdict != decide.Value):
+	case s.Resources != nil && (s.Error != "" || s.Verdict != "" && s.Verdict != api.VerdictValue):
 		return o, fmt.Errorf("app %s: has Resources, and also an error or a verdict without a value: remove one", s.App)
 	case s.Error != "":
-		o.Verdict = decide.Failed
-	case s.Verdict != "" && s.Verdict != decide.Value:
-		if !slices.Contains([]decide.Verdict{decide.NoOpinion, decide.Stale, decide.Failed}, s.Verdict) {
+		o.Verdict = api.VerdictFailed
+	case s.Verdict != "" && s.Verdict != api.VerdictValue:
+		if !slices.Contains([]api.Verdict{api.VerdictNoOpinion, api.VerdictStale, api.VerdictFailed}, s.Verdict) {
 			return o, fmt.Errorf("verdict is %q: want value, no_opinion, stale or failed", s.Verdict)
 		}
 	case s.Resources == nil:
@@ -296,13 +294,13 @@ func (s writtenSignal) opinion(now time.Time) (decide.Opinion, error) {
 		if err := s.Resources.Validate(); err != nil {
 			return o, fmt.Errorf("app %s: %w", s.App, err)
 		}
-		o.Verdict, o.Request = decide.Value, *s.Resources
+		o.Verdict, o.Request = api.VerdictValue, *s.Resources
 	}
 	return o, nil
 }
 
 // lost counts the nodes that had joined and are not there any more.
-func lost(joined []string, nodes []plan.Candidate) int {
+func lost(joined []string, nodes []api.Candidate) int {
 	there := make(map[string]bool, len(nodes))
 	for _, n := range nodes {
 		there[n.ID] = true
@@ -342,7 +340,7 @@ type amount float64
 // UnmarshalJSON reads either form.
 func (a *amount) UnmarshalJSON(data []byte) error {
 	if string(data) == `"inf"` {
-		*a = decide.Unlimited
+		*a = api.Unlimited
 		return nil
 	}
 	var x float64
@@ -369,7 +367,7 @@ func (c *count) UnmarshalJSON(data []byte) error {
 // whole returns it as the maximum of a group.
 func (a amount) whole() int {
 	if a >= 1<<40 {
-		return pools.Unlimited
+		return api.Unbounded
 	}
 	return int(a)
 }

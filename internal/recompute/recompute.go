@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 )
@@ -57,19 +58,19 @@ func (r *Reader) Answer(line []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	outcome := c.Resolve()
+	outcome := resolve.Resolve(c)
 	if err := undecided(c, outcome); err != nil {
 		return nil, err
 	}
 	if len(c.Groups) == 0 {
-		outcome.State.State = cameTrue(c, outcome.Decision)
+		outcome.State.DecisionState = cameTrue(c, outcome.Decision)
 	}
 	return json.Marshal(outcome.Result())
 }
 
 // cameTrue returns the state after a decision for a pool whose line has no groups: the
 // decision is taken as carried out.
-func cameTrue(c resolve.Case, d decide.Decision) decide.State {
+func cameTrue(c api.Case, d decide.Decision) api.DecisionState {
 	change := d.Target - (c.Input.Capacity.Target + c.State.Offset)
 	if change == 0 {
 		return d.State
@@ -79,12 +80,12 @@ func cameTrue(c resolve.Case, d decide.Decision) decide.State {
 	for _, b := range p.Budgets {
 		longest = max(longest, b.Within)
 	}
-	return d.State.Changed(decide.Change{Up: max(0, change), Down: max(0, -change)}, longest)
+	return decide.AfterChange(d.State, api.TargetChange{Up: max(0, change), Down: max(0, -change)}, longest)
 }
 
 // undecided returns why a case has no decision that is worth printing.
-func undecided(c resolve.Case, o resolve.Outcome) error {
-	if err := c.Input.Policy.Validate(); err != nil {
+func undecided(c api.Case, o resolve.Outcome) error {
+	if err := decide.ValidatePolicy(c.Input.Policy); err != nil {
 		return fmt.Errorf("policy: %w", err)
 	}
 	if len(c.Groups) > 0 && o.Distribution.Shares == nil && o.Refused != "" {

@@ -7,8 +7,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"pgregory.net/rapid"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
-	"github.com/weirkeeper/weirkeeper/pools"
 )
 
 func FuzzDecodeSealed(f *testing.F) {
@@ -67,7 +67,7 @@ func FuzzDecodeOrder(f *testing.F) {
 		if err != nil {
 			return
 		}
-		var all pools.Orders
+		var all api.Orders
 		o.add(&all)
 		if o.note.By == "" || all.Offset != nil && !finite(all.Offset.Weight) || all.Pin != nil && !(all.Pin.Target >= 0) {
 			t.Fatalf("decodeOrder = %+v", all)

@@ -25,8 +25,8 @@
 //	lease.NAME                  {"holder", "epoch", "ttl_ns", "at", "released"}
 //	pool.POOL                   sealed: the state between two ticks
 //	health.POOL                 sealed: the state of the node-health loop
-//	drain.POOL.NODE             sealed: a drain.Record, in JSON
-//	trial.POOL.APP              a bootstrap.Trial
+//	drain.POOL.NODE             sealed: a api.Drain, in JSON
+//	trial.POOL.APP              a api.Trial
 //	seen.SOURCE.DIGEST          a release.Seen, of one release.SeenKey
 //	harmonizer.apps.XX          sealed: {"APP": an apps.Memory, ...} of one shard
 //	placer.POOL.apps.XX         sealed: {"APP": a placer.Assignments, ...} of one of 32 shards
@@ -40,11 +40,11 @@
 // Operators write the bucket weir-orders_CLUSTER, and pools delete what has ended:
 //
 //	schema                      {"version": 1}
-//	order.POOL.pause            a pools.Note
-//	order.POOL.offset           a pools.Offset
-//	order.POOL.pin              a pools.Pin
-//	order.POOL.remove.NODE      a pools.Removal
-//	order.POOL.stale.GROUP      a pools.StaleMark
+//	order.POOL.pause            a api.Note
+//	order.POOL.offset           a api.Offset
+//	order.POOL.pin              a api.Pin
+//	order.POOL.remove.NODE      a api.Removal
+//	order.POOL.stale.GROUP      a api.StaleMark
 //	accept.READER               an integrity.Acceptance: an operator accepts these problems
 //
 // CLUSTER, POOL and APP are one token each. A NODE has 1 to 253 bytes: letters,

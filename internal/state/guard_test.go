@@ -11,10 +11,10 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/integrity"
 	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
 	"github.com/weirkeeper/weirkeeper/internal/state"
-	"github.com/weirkeeper/weirkeeper/pools"
 )
 
 // disk has three folders: the data folder of a bus, which a test damages between two runs; a copy of it; and the
@@ -62,7 +62,7 @@ func (d disk) guarded(t *testing.T, js jetstream.JetStream) (*state.Orders, *int
 	return openOrders(t, js, "web").Guarded(g), g
 }
 
-func (d disk) read(t *testing.T, js jetstream.JetStream) (pools.Orders, error) {
+func (d disk) read(t *testing.T, js jetstream.JetStream) (api.Orders, error) {
 	t.Helper()
 	o, _ := d.guarded(t, js)
 	return o.Read(t.Context(), noon)
@@ -148,11 +148,11 @@ func TestLostOrdersAreReported(t *testing.T) {
 					case "pause":
 						err = o.Pause(t.Context(), n)
 					case "offset":
-						err = o.SetOffset(t.Context(), pools.Offset{Note: n, Weight: 3})
+						err = o.SetOffset(t.Context(), api.Offset{Note: n, Weight: 3})
 					case "pin":
-						err = o.SetPin(t.Context(), pools.Pin{Note: n, Target: 4})
+						err = o.SetPin(t.Context(), api.Pin{Note: n, Target: 4})
 					case "remove.i-1":
-						err = o.Remove(t.Context(), pools.Removal{Note: n, Node: "i-1"})
+						err = o.Remove(t.Context(), api.Removal{Note: n, Node: "i-1"})
 					}
 					if err != nil {
 						t.Fatal(err)
@@ -261,7 +261,7 @@ func TestDamagedOrderIsNamed(t *testing.T) {
 				t.Errorf("%s = %v, want an error that names the key", what, err)
 			}
 		}
-		if err := o.SetOffset(t.Context(), pools.Offset{Note: note(noon), Weight: 1}); err != nil {
+		if err := o.SetOffset(t.Context(), api.Offset{Note: note(noon), Weight: 1}); err != nil {
 			t.Errorf("another order: %v", err)
 		}
 	})

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/pools/drain"
+	"github.com/weirkeeper/weirkeeper/api"
 )
 
 var errNoAnswer = errors.New("no answer")
@@ -43,7 +43,7 @@ func TestDeleteOfARecordWhoseWriteWasNotAnswered(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.on = true
-	if err := h.Records().Put(t.Context(), drain.Record{Node: "a-1"}); !errors.Is(err, errNoAnswer) {
+	if err := h.Records().Put(t.Context(), api.Drain{Node: "a-1"}); !errors.Is(err, errNoAnswer) {
 		t.Fatalf("Put = %v, want %v", err, errNoAnswer)
 	}
 	s.on = false

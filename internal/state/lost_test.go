@@ -10,11 +10,10 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/weirkeeper/weirkeeper/bootstrap"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
 	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
 	"github.com/weirkeeper/weirkeeper/internal/state"
-	"github.com/weirkeeper/weirkeeper/pools"
 )
 
 // TestRunningProcessAfterAnEmptyStore deletes both buckets while a pool's process runs, as if the servers came back with
@@ -42,8 +41,8 @@ func TestRunningProcessAfterAnEmptyStore(t *testing.T) {
 	if _, err := orders.List(t.Context()); !errors.Is(err, state.ErrLost) {
 		t.Errorf("the first List = %v, want %v", err, state.ErrLost)
 	}
-	wantOrders(t, orders, noon, pools.Orders{})
-	if err := trials.Save(t.Context(), bootstrap.Trial{App: "shop"}); err != nil && !errors.Is(err, state.ErrLost) {
+	wantOrders(t, orders, noon, api.Orders{})
+	if err := trials.Save(t.Context(), api.Trial{App: "shop"}); err != nil && !errors.Is(err, state.ErrLost) {
 		t.Errorf("Save of a trial = %v", err)
 	}
 	wantNotHolder(t, "the term ends", result(t, "the term ends", ended))
@@ -60,7 +59,7 @@ func TestRunningProcessAfterAnEmptyStore(t *testing.T) {
 	wantRecords(t, next)
 	save(t, next, "after")
 	put(t, next, recordOf("i-2"))
-	if err := trials.Save(t.Context(), bootstrap.Trial{App: "shop"}); err != nil {
+	if err := trials.Save(t.Context(), api.Trial{App: "shop"}); err != nil {
 		t.Errorf("Save of a trial = %v", err)
 	}
 	for _, c := range []kvbucket.Config{kvbucket.State("here", 1), kvbucket.Orders("here", 1)} {
@@ -180,11 +179,11 @@ func TestTakeoverWithPermissionsOfOnePool(t *testing.T) {
 		t.Error(err)
 	}
 	orders := openOrders(t, all[1], "web")
-	if err := orders.Remove(t.Context(), pools.Removal{Note: note(noon), Node: "i-2"}); err != nil {
+	if err := orders.Remove(t.Context(), api.Removal{Note: note(noon), Node: "i-2"}); err != nil {
 		t.Error(err)
 	}
 	if err := orders.Removed(t.Context(), "i-2"); err != nil {
 		t.Error(err)
 	}
-	wantOrders(t, orders, noon, pools.Orders{})
+	wantOrders(t, orders, noon, api.Orders{})
 }

@@ -8,16 +8,16 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/strictjson"
-	"github.com/weirkeeper/weirkeeper/pools"
 )
 
 // order is one of a pool's orders.
 type order struct {
 	key      string
 	revision uint64
-	note     pools.Note
-	add      func(*pools.Orders)
+	note     api.Note
+	add      func(*api.Orders)
 }
 
 // decodeOrder decodes an order. name is the part of its key after the pool.
@@ -48,22 +48,22 @@ func decodeOrder(name string, value []byte) (order, error) {
 }
 
 func decodePause(value []byte) (order, error) {
-	var n pools.Note
+	var n api.Note
 	err := strictjson.Decode(value, &n)
-	return order{note: n, add: func(all *pools.Orders) { all.Pause = &n }}, err
+	return order{note: n, add: func(all *api.Orders) { all.Pause = &n }}, err
 }
 
 func decodeOffset(value []byte) (order, error) {
-	var x pools.Offset
+	var x api.Offset
 	err := strictjson.Decode(value, &x)
 	if err == nil && !finite(x.Weight) {
 		err = fmt.Errorf("weight %v: want a number", x.Weight)
 	}
-	return order{note: x.Note, add: func(all *pools.Orders) { all.Offset = &x }}, err
+	return order{note: x.Note, add: func(all *api.Orders) { all.Offset = &x }}, err
 }
 
 func decodePin(value []byte) (order, error) {
-	var p pools.Pin
+	var p api.Pin
 	err := strictjson.Decode(value, &p)
 	switch {
 	case err != nil:
@@ -72,11 +72,11 @@ func decodePin(value []byte) (order, error) {
 	case !finite(p.Target) || p.Target < 0:
 		err = fmt.Errorf("target %v: want a number of at least 0", p.Target)
 	}
-	return order{note: p.Note, add: func(all *pools.Orders) { all.Pin = &p }}, err
+	return order{note: p.Note, add: func(all *api.Orders) { all.Pin = &p }}, err
 }
 
 func decodeRemoval(token string, value []byte) (order, error) {
-	var r pools.Removal
+	var r api.Removal
 	err := strictjson.Decode(value, &r)
 	if err == nil {
 		err = checkNode(r.Node)
@@ -84,11 +84,11 @@ func decodeRemoval(token string, value []byte) (order, error) {
 	if err == nil && r.Node != token {
 		err = fmt.Errorf("it belongs to node %.80q", r.Node)
 	}
-	return order{note: r.Note, add: func(all *pools.Orders) { all.Removals = append(all.Removals, r) }}, err
+	return order{note: r.Note, add: func(all *api.Orders) { all.Removals = append(all.Removals, r) }}, err
 }
 
 func decodeStale(token string, value []byte) (order, error) {
-	var m pools.StaleMark
+	var m api.StaleMark
 	err := strictjson.Decode(value, &m)
 	if err == nil {
 		var of string
@@ -96,10 +96,10 @@ func decodeStale(token string, value []byte) (order, error) {
 			err = fmt.Errorf("it belongs to group %.80q", m.Group)
 		}
 	}
-	return order{note: m.Note, add: func(all *pools.Orders) { all.Stale = append(all.Stale, m) }}, err
+	return order{note: m.Note, add: func(all *api.Orders) { all.Stale = append(all.Stale, m) }}, err
 }
 
-func checkNote(n pools.Note) error {
+func checkNote(n api.Note) error {
 	if n.By == "" {
 		return errors.New("by is missing")
 	}
@@ -111,8 +111,8 @@ func checkNote(n pools.Note) error {
 
 func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
 
-func inOrder(all pools.Orders) pools.Orders {
-	slices.SortFunc(all.Removals, func(a, b pools.Removal) int { return cmp.Compare(a.Node, b.Node) })
-	slices.SortFunc(all.Stale, func(a, b pools.StaleMark) int { return cmp.Compare(a.Group, b.Group) })
+func inOrder(all api.Orders) api.Orders {
+	slices.SortFunc(all.Removals, func(a, b api.Removal) int { return cmp.Compare(a.Node, b.Node) })
+	slices.SortFunc(all.Stale, func(a, b api.StaleMark) int { return cmp.Compare(a.Group, b.Group) })
 	return all
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/integrity"
 	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
@@ -84,19 +85,19 @@ func (o *Orders) Guarded(g *integrity.Guard) *Orders { return &Orders{o.bucket, 
 
 // Read implements pools.OrderStore. It returns all orders in force, or an error that names every unreadable key: an
 // unreadable pause may be a pause. To repair the key, give the order again or clear it.
-func (o *Orders) Read(ctx context.Context, now time.Time) (pools.Orders, error) {
+func (o *Orders) Read(ctx context.Context, now time.Time) (api.Orders, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	all, err := o.list(ctx)
 	if err != nil {
-		return pools.Orders{}, err
+		return api.Orders{}, err
 	}
-	var orders pools.Orders
+	var orders api.Orders
 	if o.guard != nil {
 		orders.StateCreated = o.guard.Created()
 	}
 	if orders.LossSuspected, err = o.shrinkBlocked(); err != nil {
-		return pools.Orders{}, err
+		return api.Orders{}, err
 	}
 	for _, one := range all {
 		if o.unknown(one.key) {
@@ -107,7 +108,7 @@ func (o *Orders) Read(ctx context.Context, now time.Time) (pools.Orders, error) 
 			continue
 		}
 		if err := o.end(ctx, one.key, one.revision); err != nil {
-			return pools.Orders{}, fmt.Errorf("remove expired order: %w", err)
+			return api.Orders{}, fmt.Errorf("remove expired order: %w", err)
 		}
 	}
 	return inOrder(orders), nil
@@ -115,14 +116,14 @@ func (o *Orders) Read(ctx context.Context, now time.Time) (pools.Orders, error) 
 
 // List returns all orders, in force or not, and changes nothing. It is for commands that show orders or plan, whose
 // clock may differ from the loop's.
-func (o *Orders) List(ctx context.Context) (pools.Orders, error) {
+func (o *Orders) List(ctx context.Context) (api.Orders, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	all, err := o.list(ctx)
 	if err != nil {
-		return pools.Orders{}, err
+		return api.Orders{}, err
 	}
-	var orders pools.Orders
+	var orders api.Orders
 	for _, one := range all {
 		one.add(&orders)
 	}
@@ -130,13 +131,13 @@ func (o *Orders) List(ctx context.Context) (pools.Orders, error) {
 }
 
 // Pause stops all changes of the pool. It replaces an earlier pause.
-func (o *Orders) Pause(ctx context.Context, n pools.Note) error { return o.set(ctx, "pause", n) }
+func (o *Orders) Pause(ctx context.Context, n api.Note) error { return o.set(ctx, "pause", n) }
 
 // Resume ends a pause. Without a pause it does nothing.
 func (o *Orders) Resume(ctx context.Context) error { return o.clear(ctx, "pause") }
 
 // SetOffset adds a weight to the pool's target. It replaces an earlier offset.
-func (o *Orders) SetOffset(ctx context.Context, x pools.Offset) error {
+func (o *Orders) SetOffset(ctx context.Context, x api.Offset) error {
 	return o.set(ctx, "offset", x)
 }
 
@@ -144,13 +145,13 @@ func (o *Orders) SetOffset(ctx context.Context, x pools.Offset) error {
 func (o *Orders) ClearOffset(ctx context.Context) error { return o.clear(ctx, "offset") }
 
 // SetPin sets a target that replaces the signals' requests.
-func (o *Orders) SetPin(ctx context.Context, p pools.Pin) error { return o.set(ctx, "pin", p) }
+func (o *Orders) SetPin(ctx context.Context, p api.Pin) error { return o.set(ctx, "pin", p) }
 
 // ClearPin ends a pin. Without a pin it does nothing.
 func (o *Orders) ClearPin(ctx context.Context) error { return o.clear(ctx, "pin") }
 
 // Remove orders that a node is drained and ended. It returns ErrTooMany if 2000 others wait.
-func (o *Orders) Remove(ctx context.Context, r pools.Removal) error {
+func (o *Orders) Remove(ctx context.Context, r api.Removal) error {
 	if err := checkNode(r.Node); err != nil {
 		return fmt.Errorf("remove a node: %w", err)
 	}
@@ -170,7 +171,7 @@ func (o *Orders) Removed(ctx context.Context, node string) error {
 
 // MarkStale orders a roll of the group's instances that were launched before the mark's time. It returns ErrTooMany
 // if 200 other groups wait.
-func (o *Orders) MarkStale(ctx context.Context, m pools.StaleMark) error {
+func (o *Orders) MarkStale(ctx context.Context, m api.StaleMark) error {
 	token, err := groupToken(m.Group)
 	if err != nil {
 		return fmt.Errorf("mark stale: %w", err)

@@ -13,14 +13,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/state"
-	"github.com/weirkeeper/weirkeeper/pools"
 )
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-func note(until time.Time) pools.Note {
-	return pools.Note{By: "ann@desk", Why: "the sale", At: noon, Until: until}
+func note(until time.Time) api.Note {
+	return api.Note{By: "ann@desk", Why: "the sale", At: noon, Until: until}
 }
 
 func openOrders(t *testing.T, js jetstream.JetStream, pool string) *state.Orders {
@@ -33,14 +33,14 @@ func openOrders(t *testing.T, js jetstream.JetStream, pool string) *state.Orders
 }
 
 // give sets one order of each kind.
-func give(t *testing.T, o *state.Orders, n pools.Note) pools.Orders {
+func give(t *testing.T, o *state.Orders, n api.Note) api.Orders {
 	t.Helper()
-	all := pools.Orders{
+	all := api.Orders{
 		Pause:    &n,
-		Offset:   &pools.Offset{Note: n, Weight: -2.5},
-		Pin:      &pools.Pin{Note: n, Bound: "max"},
-		Removals: []pools.Removal{{Note: n, Node: "i-1"}, {Note: n, Node: "ip-10-0-0-1.ec2.internal"}},
-		Stale:    []pools.StaleMark{{Note: n, Group: "=odd"}, {Note: n, Group: "blue"}, {Note: n, Group: "größe 1/*.>"}},
+		Offset:   &api.Offset{Note: n, Weight: -2.5},
+		Pin:      &api.Pin{Note: n, Bound: "max"},
+		Removals: []api.Removal{{Note: n, Node: "i-1"}, {Note: n, Node: "ip-10-0-0-1.ec2.internal"}},
+		Stale:    []api.StaleMark{{Note: n, Group: "=odd"}, {Note: n, Group: "blue"}, {Note: n, Group: "größe 1/*.>"}},
 	}
 	ctx := t.Context()
 	err := errors.Join(
@@ -54,7 +54,7 @@ func give(t *testing.T, o *state.Orders, n pools.Note) pools.Orders {
 	return all
 }
 
-func wantOrders(t *testing.T, o *state.Orders, now time.Time, want pools.Orders) {
+func wantOrders(t *testing.T, o *state.Orders, now time.Time, want api.Orders) {
 	t.Helper()
 	got, err := o.Read(t.Context(), now)
 	if err != nil {
@@ -68,13 +68,13 @@ func wantOrders(t *testing.T, o *state.Orders, now time.Time, want pools.Orders)
 func TestOrders(t *testing.T) {
 	js := js(t)
 	o, other := openOrders(t, js, "web"), openOrders(t, js, "web-2")
-	wantOrders(t, o, noon, pools.Orders{})
+	wantOrders(t, o, noon, api.Orders{})
 	all := give(t, o, note(time.Time{}))
 	wantOrders(t, o, noon, all)
 	wantOrders(t, o, noon.AddDate(100, 0, 0), all) // orders without an end do not expire
-	wantOrders(t, other, noon, pools.Orders{})
+	wantOrders(t, other, noon, api.Orders{})
 
-	anew := pools.Offset{Note: note(noon.Add(time.Hour)), Weight: 7}
+	anew := api.Offset{Note: note(noon.Add(time.Hour)), Weight: 7}
 	if err := o.SetOffset(t.Context(), anew); err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +88,7 @@ func TestOrders(t *testing.T) {
 		); err != nil {
 			t.Fatal(err)
 		}
-		wantOrders(t, o, noon, pools.Orders{Removals: all.Removals[1:], Stale: all.Stale[:2]})
+		wantOrders(t, o, noon, api.Orders{Removals: all.Removals[1:], Stale: all.Stale[:2]})
 	}
 	if n := len(contents(t, js)); n != 1+3+5 {
 		t.Errorf("%d keys, want the schema, three orders, and the delete markers of the others", n)
@@ -104,9 +104,9 @@ func TestExpiredOrdersDoNotComeBack(t *testing.T) {
 	if listed, err := o.List(t.Context()); err != nil || !cmp.Equal(all, listed) {
 		t.Errorf("List = %v, %v, want all", listed, err)
 	}
-	wantOrders(t, o, end, pools.Orders{})
-	wantOrders(t, o, noon, pools.Orders{}) // the clock stepped back
-	if listed, err := openOrders(t, js, "web").List(t.Context()); err != nil || !cmp.Equal(pools.Orders{}, listed) {
+	wantOrders(t, o, end, api.Orders{})
+	wantOrders(t, o, noon, api.Orders{}) // the clock stepped back
+	if listed, err := openOrders(t, js, "web").List(t.Context()); err != nil || !cmp.Equal(api.Orders{}, listed) {
 		t.Errorf("List = %v, %v, want none", listed, err)
 	}
 }
@@ -134,14 +134,14 @@ func TestInvalidOrders(t *testing.T) {
 		"a long reason":        o.Pause(ctx, wordy),
 		"by nobody":            o.Pause(ctx, nobody),
 		"given never":          o.Pause(ctx, never),
-		"an endless offset":    o.SetOffset(ctx, pools.Offset{Note: n, Weight: math.Inf(1)}),
-		"an offset of nothing": o.SetOffset(ctx, pools.Offset{Note: n, Weight: math.NaN()}),
-		"a negative pin":       o.SetPin(ctx, pools.Pin{Note: n, Target: -1}),
-		"another bound":        o.SetPin(ctx, pools.Pin{Note: n, Bound: "most"}),
-		"all nodes":            o.Remove(ctx, pools.Removal{Note: n, Node: ">"}),
-		"no node":              o.Remove(ctx, pools.Removal{Note: n}),
-		"no group":             o.MarkStale(ctx, pools.StaleMark{Note: n}),
-		"a long group":         o.MarkStale(ctx, pools.StaleMark{Note: n, Group: strings.Repeat("ä", 200)}),
+		"an endless offset":    o.SetOffset(ctx, api.Offset{Note: n, Weight: math.Inf(1)}),
+		"an offset of nothing": o.SetOffset(ctx, api.Offset{Note: n, Weight: math.NaN()}),
+		"a negative pin":       o.SetPin(ctx, api.Pin{Note: n, Target: -1}),
+		"another bound":        o.SetPin(ctx, api.Pin{Note: n, Bound: "most"}),
+		"all nodes":            o.Remove(ctx, api.Removal{Note: n, Node: ">"}),
+		"no node":              o.Remove(ctx, api.Removal{Note: n}),
+		"no group":             o.MarkStale(ctx, api.StaleMark{Note: n}),
+		"a long group":         o.MarkStale(ctx, api.StaleMark{Note: n, Group: strings.Repeat("ä", 200)}),
 		"a strange node":       o.Removed(ctx, "*"),
 		"a strange group":      o.Rolled(ctx, ""),
 	} {
@@ -149,7 +149,7 @@ func TestInvalidOrders(t *testing.T) {
 			t.Errorf("%s: nil, want an error", name)
 		}
 	}
-	wantOrders(t, o, noon, pools.Orders{})
+	wantOrders(t, o, noon, api.Orders{})
 }
 
 // A loop that cannot read an order does not act as if the order were missing.
@@ -175,7 +175,7 @@ func TestUnreadableOrders(t *testing.T) {
 			putRaw(t, js, "order.web."+test.key, test.value)
 			before := contents(t, js)
 			got, err := o.Read(t.Context(), noon.Add(2*time.Hour))
-			if err == nil || !strings.Contains(err.Error(), test.want) || !cmp.Equal(got, pools.Orders{}) {
+			if err == nil || !strings.Contains(err.Error(), test.want) || !cmp.Equal(got, api.Orders{}) {
 				t.Errorf("Read = %v, %v, want an error that has %q", got, err, test.want)
 			}
 			if diff := cmp.Diff(before, contents(t, js)); diff != "" {
@@ -203,17 +203,17 @@ func TestTooManyOrders(t *testing.T) {
 	o := openOrders(t, js, "web")
 	n := note(time.Time{})
 	for i := range 200 {
-		m := pools.StaleMark{Note: n, Group: fmt.Sprint("g", i)}
+		m := api.StaleMark{Note: n, Group: fmt.Sprint("g", i)}
 		data, err := json.Marshal(m)
 		if err != nil {
 			t.Fatal(err)
 		}
 		putRaw(t, js, "order.web.stale."+m.Group, string(data))
 	}
-	if err := o.MarkStale(t.Context(), pools.StaleMark{Note: n, Group: "one-more"}); !errors.Is(err, state.ErrTooMany) {
+	if err := o.MarkStale(t.Context(), api.StaleMark{Note: n, Group: "one-more"}); !errors.Is(err, state.ErrTooMany) {
 		t.Errorf("MarkStale = %v, want %v", err, state.ErrTooMany)
 	}
-	if err := o.MarkStale(t.Context(), pools.StaleMark{Note: n, Group: "g7"}); err != nil {
+	if err := o.MarkStale(t.Context(), api.StaleMark{Note: n, Group: "g7"}); err != nil {
 		t.Errorf("MarkStale of one of them again = %v", err)
 	}
 	if got, err := o.Read(t.Context(), noon); err != nil || len(got.Stale) != 200 {
@@ -232,7 +232,7 @@ func TestOrdersWithoutNATS(t *testing.T) {
 		t.Helper()
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
-		if got, err := o.Read(ctx, noon); err == nil || !cmp.Equal(got, pools.Orders{}) {
+		if got, err := o.Read(ctx, noon); err == nil || !cmp.Equal(got, api.Orders{}) {
 			t.Errorf("%s: Read = %v, %v, want an error", what, got, err)
 		}
 	}

@@ -14,13 +14,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler"
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
-	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/internal/platform/testsize"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
-	"github.com/weirkeeper/weirkeeper/pools/plan"
 	"github.com/weirkeeper/weirkeeper/pools/pooltest/memory"
 	"github.com/weirkeeper/weirkeeper/resource"
 	"github.com/weirkeeper/weirkeeper/sigproto"
@@ -116,11 +115,11 @@ func newPair(ctx context.Context, seed uint64) *pair {
 	w.config = autoscaler.Config{
 		Cluster: "here", Pool: "web", Tick: tick, Drain: drain.Config{Threshold: time.Minute, Force: true}, OrphansAfter: 2 * time.Minute,
 		Drift: []autoscaler.Drift{autoscaler.Obey, autoscaler.Correct}[r.IntN(2)],
-		Policy: decide.Policy{
-			Setpoint: 1, Combine: decide.Sum, Period: tick,
-			Limits: decide.Limits{Min: 2, Max: 10 + float64(r.IntN(10)), MaxAdd: decide.Unlimited, MaxRemove: []float64{1, 3, decide.Unlimited}[r.IntN(3)]},
+		Policy: api.DecisionPolicy{
+			Setpoint: 1, Combine: api.CombineSum, Period: tick,
+			Limits: api.TargetLimits{Min: 2, Max: 10 + float64(r.IntN(10)), MaxAdd: api.Unlimited, MaxRemove: []float64{1, 3, api.Unlimited}[r.IntN(3)]},
 		},
-		Prune:   plan.Limits{MaxWeight: 3 + 3*float64(r.IntN(2)), MaxTasks: pools.Unlimited},
+		Prune:   api.PruneLimits{MaxWeight: 3 + 3*float64(r.IntN(2)), MaxTasks: api.Unbounded},
 		Default: signal(sigproto.DefaultApp), Apps: []ask.Signal{signal("mail"), signal("web")},
 	}
 	return w
@@ -173,7 +172,7 @@ func (w *pair) cordon(node string, on bool, at pools.Sequence) error {
 }
 
 // report is what all nodes report.
-func (w *pair) report() (all []pools.NodeFacts) {
+func (w *pair) report() (all []api.NodeFacts) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, g := range w.groups {
@@ -185,7 +184,7 @@ func (w *pair) report() (all []pools.NodeFacts) {
 			if w.cordoned[i.ID] && w.tasks[i.ID] > 0 {
 				w.tasks[i.ID]--
 			}
-			all = append(all, pools.NodeFacts{
+			all = append(all, api.NodeFacts{
 				ID: i.ID, Pool: "web", Group: i.Group, At: time.Now(), BootID: boot, Draining: w.cordoned[i.ID], SafeToEvict: true,
 				Resources: resource.Vector{resource.CPUs: cpusOfNode * i.Weight, resource.Mem: 1000},
 				Allocated: resource.Vector{resource.CPUs: float64(w.tasks[i.ID])}, Tasks: w.tasks[i.ID],
@@ -274,7 +273,7 @@ func (w *pair) change() {
 	name := []string{"mail", "web"}[w.r.IntN(2)]
 	var ids []string
 	for _, i := range w.real(g).Instances {
-		if i.State == pools.InstanceRunning {
+		if i.State == api.InstanceRunning {
 			ids = append(ids, i.ID)
 		}
 	}
@@ -359,7 +358,7 @@ func (w *pair) unrest() string {
 		s := w.real(g)
 		floor += float64(s.Min)
 		for _, i := range s.Instances {
-			if i.State != pools.InstanceRunning {
+			if i.State != api.InstanceRunning {
 				return i.ID + " is " + string(i.State)
 			}
 			if weight += i.Weight; w.cordoned[i.ID] {

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler"
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
 	"github.com/weirkeeper/weirkeeper/metrics/metricstest"
@@ -151,7 +152,7 @@ func (c *cordons) Cordon(ctx context.Context, node string, on bool) error {
 const factsLast = 30 * time.Second
 
 // Facts implements snapshot.Scheduler: what has come over the bus.
-func (p *process) Facts(now time.Time) (fresh []pools.NodeFacts) {
+func (p *process) Facts(now time.Time) (fresh []api.NodeFacts) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, f := range p.facts {
@@ -163,7 +164,7 @@ func (p *process) Facts(now time.Time) (fresh []pools.NodeFacts) {
 }
 
 // hear makes the process receive the heartbeats of the nodes.
-func (p *process) hear(facts []pools.NodeFacts) {
+func (p *process) hear(facts []api.NodeFacts) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.cut {
@@ -216,7 +217,7 @@ type ledger struct{ process *process }
 
 func (l ledger) Append(ctx context.Context, record []byte) error {
 	if l.process.pair.logs {
-		var r autoscaler.Record
+		var r api.TickRecord
 		if err := json.Unmarshal(record, &r); err != nil {
 			return err
 		}
@@ -226,7 +227,7 @@ func (l ledger) Append(ctx context.Context, record []byte) error {
 }
 
 // outcome shows what a tick has come to.
-func outcome(r autoscaler.Record) string {
+func outcome(r api.TickRecord) string {
 	if r.Result == nil {
 		return "failed: " + r.Failed
 	}
@@ -240,8 +241,8 @@ func outcome(r autoscaler.Record) string {
 // noOrders is a book that is read over the bus, and empty.
 type noOrders struct{ process *process }
 
-func (o noOrders) Read(ctx context.Context, _ time.Time) (pools.Orders, error) {
-	return pools.Orders{}, o.process.request(ctx, func() error { return nil })
+func (o noOrders) Read(ctx context.Context, _ time.Time) (api.Orders, error) {
+	return api.Orders{}, o.process.request(ctx, func() error { return nil })
 }
 
 func (o noOrders) Removed(ctx context.Context, _ string) error { return o.process.gate() }

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/apply"
 	"github.com/weirkeeper/weirkeeper/pools"
-	"github.com/weirkeeper/weirkeeper/pools/drain"
 	"github.com/weirkeeper/weirkeeper/pools/pooltest/memory"
 	"github.com/weirkeeper/weirkeeper/resource"
 	"github.com/weirkeeper/weirkeeper/sigproto"
@@ -157,9 +157,9 @@ func (w *pair) write(p *process, ignorance, key string, value []byte, revision u
 	switch {
 	case err != nil:
 		w.breach("%s writes the record %s: %v", p.name, key, err)
-	case r.Reason == drain.ScaleIn && ignorance != "" && !w.above(r):
+	case r.Reason == api.DrainScaleIn && ignorance != "" && !w.above(r):
 		w.breach("%s lets %s go, and %s; %v stay, at least %d were there, shortages %t, needs %v; the groups are %s", p.name, node, ignorance, w.staying(), w.lowest, w.shortages, w.needs[max(0, len(w.needs)-2):], w.groupsText())
-	case r.Reason == drain.Orphan && w.runs(r):
+	case r.Reason == api.DrainOrphan && w.runs(r):
 		w.breach("%s lets %s go as one that has not joined: it reports all the time", p.name, node)
 	}
 	w.noteLocked("%s chooses %s: %s", p.name, node, r.Reason)
@@ -169,7 +169,7 @@ func (w *pair) write(p *process, ignorance, key string, value []byte, revision u
 
 // above reports whether the pool has what was needed last without a node that is to leave, or its
 // group has its target without all that leave. A process may not have seen yet what the provider has just lost.
-func (w *pair) above(r drain.Record) bool {
+func (w *pair) above(r api.Drain) bool {
 	if time.Since(w.lostAt) < time.Minute*time.Duration(1+w.lag) {
 		return true
 	}
@@ -196,12 +196,12 @@ func (w *pair) above(r drain.Record) bool {
 		target, stay := float64(s.Target), 0.0
 		for _, i := range s.Instances {
 			of, _, err := recordOf(i.ID, w.model.read("drain.web."+i.ID, 0).entry.value)
-			leaves := err == nil && of.State != drain.Returned && of.State != drain.Returning
+			leaves := err == nil && of.State != api.DrainReturned && of.State != api.DrainReturning
 			switch {
-			case i.State == pools.InstanceTerminating:
+			case i.State == api.InstanceTerminating:
 			case leaves:
 				target -= i.Weight
-			case i.State == pools.InstanceRunning:
+			case i.State == api.InstanceRunning:
 				stay += i.Weight
 			}
 		}
@@ -211,10 +211,10 @@ func (w *pair) above(r drain.Record) bool {
 }
 
 // runs reports whether the node of a record is there, and reports.
-func (w *pair) runs(r drain.Record) bool {
+func (w *pair) runs(r api.Drain) bool {
 	for _, g := range w.groups {
 		for _, i := range w.real(g).Instances {
-			if i.ID == r.Node && i.State == pools.InstanceRunning && g.Boot(i.ID) != "" {
+			if i.ID == r.Node && i.State == api.InstanceRunning && g.Boot(i.ID) != "" {
 				return time.Since(i.Launched) > time.Minute
 			}
 		}
@@ -248,10 +248,10 @@ func (w *pair) claimed(p *process, before entry, value []byte) {
 const leaseKey = "lease.pool.web"
 
 // recordOf reads a drain record, and the epoch that it has.
-func recordOf(node string, value []byte) (drain.Record, uint64, error) {
+func recordOf(node string, value []byte) (api.Drain, uint64, error) {
 	s, err := decodeSealed(value)
 	if err != nil {
-		return drain.Record{}, 0, err
+		return api.Drain{}, 0, err
 	}
 	r, err := decodeDrain(node, s.body)
 	return r, s.epoch, err
@@ -302,7 +302,7 @@ func (w *pair) checkIntent(p *process, g *memory.Group, did memory.Write, epoch 
 	}
 	for _, id := range did.Ended {
 		r, of, err := recordOf(id, w.model.read("drain.web."+id, 0).entry.value)
-		if err != nil || of != epoch || r.State != drain.Terminating {
+		if err != nil || of != epoch || r.State != api.DrainTerminating {
 			w.breach("%s ends %s, whose record is %+v with epoch %d, not %d: %v", p.name, id, r, of, epoch, err)
 		}
 	}
@@ -380,11 +380,11 @@ func (w *pair) checkTargets(p *process, ignorance string, g *memory.Group, did m
 func (w *pair) staying() (sum float64) {
 	left := map[string]bool{}
 	for _, r := range w.followed() {
-		left[r.Node] = r.State != drain.Returned && r.State != drain.Returning
+		left[r.Node] = r.State != api.DrainReturned && r.State != api.DrainReturning
 	}
 	for _, g := range w.groups {
 		for _, i := range w.real(g).Instances {
-			if i.State != pools.InstanceTerminating && !left[i.ID] {
+			if i.State != api.InstanceTerminating && !left[i.ID] {
 				sum += i.Weight
 			}
 		}
@@ -411,7 +411,7 @@ func (w *pair) leaving() (sum float64) {
 
 // followed returns the drain records of the holder's term. A record of an earlier term was
 // written late: the holder does not follow it, and the next one discards it.
-func (w *pair) followed() (records []drain.Record) {
+func (w *pair) followed() (records []api.Drain) {
 	c, err := decodeClaim(w.model.read(leaseKey, 0).entry.value)
 	if err != nil {
 		return nil // there was no holder yet

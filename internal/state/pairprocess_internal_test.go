@@ -7,9 +7,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler"
 	"github.com/weirkeeper/weirkeeper/internal/platform/integrity"
-	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/pooltest/memory"
 )
 
@@ -32,7 +32,7 @@ type process struct {
 	holds   bool      // it runs the loop
 	behind  int       // changes that the store shows late
 	late    []func()  // requests that are still to reach the bus
-	facts   []pools.NodeFacts
+	facts   []api.NodeFacts
 	answers map[string]answer // the last one of each app's signal; the pair's lock guards it
 	groups  []*memory.Group   // as the process reads them: what others write it may see late
 	loop    *autoscaler.Loop  // of its last term; nil before

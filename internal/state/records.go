@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 )
 
@@ -21,7 +22,7 @@ var _ drain.Records = (*Records)(nil)
 
 // Load returns all records, in order of node. An unreadable record has only Node and Why, as drain.Records requires.
 // Its node is left alone.
-func (r *Records) Load(ctx context.Context) ([]drain.Record, error) {
+func (r *Records) Load(ctx context.Context) ([]api.Drain, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	h := r.holder
@@ -31,12 +32,12 @@ func (r *Records) Load(ctx context.Context) ([]drain.Record, error) {
 	}
 	defer end()
 	prefix := drainPrefix(h.pool)
-	var records []drain.Record
+	var records []api.Drain
 	for _, key := range slices.Sorted(maps.Keys(h.savedValues)) {
 		if node, ok := strings.CutPrefix(key, prefix); ok {
 			record, err := decodeDrain(node, h.savedValues[key].body)
 			if err != nil {
-				record = drain.Record{Node: node, Why: fmt.Sprintf("read %s: %v", key, err)}
+				record = api.Drain{Node: node, Why: fmt.Sprintf("read %s: %v", key, err)}
 			}
 			records = append(records, record)
 		}
@@ -45,7 +46,7 @@ func (r *Records) Load(ctx context.Context) ([]drain.Record, error) {
 }
 
 // Put writes the record of its node and replaces an earlier one.
-func (r *Records) Put(ctx context.Context, record drain.Record) error {
+func (r *Records) Put(ctx context.Context, record api.Drain) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	h := r.holder
@@ -77,7 +78,7 @@ func (r *Records) Delete(ctx context.Context, node string) error {
 	return h.remove(ctx, drainPrefix(h.pool)+node)
 }
 
-func encodeDrain(record drain.Record) ([]byte, error) {
+func encodeDrain(record api.Drain) ([]byte, error) {
 	if err := checkNode(record.Node); err != nil {
 		return nil, err
 	}
@@ -91,16 +92,16 @@ func encodeDrain(record drain.Record) ([]byte, error) {
 	return data, nil
 }
 
-func decodeDrain(node string, body []byte) (drain.Record, error) {
+func decodeDrain(node string, body []byte) (api.Drain, error) {
 	if len(body) > maxDrain {
-		return drain.Record{}, fmt.Errorf("longer than %d bytes", maxDrain)
+		return api.Drain{}, fmt.Errorf("longer than %d bytes", maxDrain)
 	}
-	var record drain.Record
+	var record api.Drain
 	if err := json.Unmarshal(body, &record); err != nil {
-		return drain.Record{}, err
+		return api.Drain{}, err
 	}
 	if record.Node != node {
-		return drain.Record{}, fmt.Errorf("it belongs to node %q", record.Node)
+		return api.Drain{}, fmt.Errorf("it belongs to node %q", record.Node)
 	}
 	return record, nil
 }

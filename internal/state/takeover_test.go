@@ -13,9 +13,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/pools"
-	"github.com/weirkeeper/weirkeeper/pools/drain"
 )
 
 // hold acquires the lease under that name and takes the pool over. A second process of the same name does so while
@@ -36,15 +36,15 @@ func leased(t *testing.T, js jetstream.JetStream, name string) *state.Lease {
 	return l
 }
 
-func recordOf(node string) drain.Record {
+func recordOf(node string) api.Drain {
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	return drain.Record{
-		Node: node, Group: "blue", Weight: 1.5, State: drain.Draining, Reason: drain.ScaleIn,
+	return api.Drain{
+		Node: node, Group: "blue", Weight: 1.5, State: api.DrainDraining, Reason: api.DrainScaleIn,
 		Since: at, Deadline: at.Add(time.Hour), Why: "waiting for its tasks",
 	}
 }
 
-func put(t *testing.T, h *state.Holder, records ...drain.Record) {
+func put(t *testing.T, h *state.Holder, records ...api.Drain) {
 	t.Helper()
 	for _, r := range records {
 		if err := h.Records().Put(t.Context(), r); err != nil {
@@ -53,7 +53,7 @@ func put(t *testing.T, h *state.Holder, records ...drain.Record) {
 	}
 }
 
-func wantRecords(t *testing.T, h *state.Holder, want ...drain.Record) {
+func wantRecords(t *testing.T, h *state.Holder, want ...api.Drain) {
 	t.Helper()
 	got, err := h.Records().Load(t.Context())
 	if err != nil {
@@ -117,7 +117,7 @@ func TestLateWritesAreRefused(t *testing.T) {
 	before := contents(t, js)
 
 	late := recordOf("i-1")
-	late.State = drain.Terminating
+	late.State = api.DrainTerminating
 	wantNotHolder(t, "a's Save", a.Memory().Save(t.Context(), []byte("late")))
 	wantNotHolder(t, "a's Put of one that there is", a.Records().Put(t.Context(), late))
 	wantNotHolder(t, "a's Put of one that is gone", a.Records().Put(t.Context(), recordOf("i-2")))
@@ -173,7 +173,7 @@ func TestWritesDuringATakeoverCount(t *testing.T) {
 	save(t, a, "first")
 	l := leased(t, js, "a")
 	changed := recordOf("i-1")
-	changed.State = drain.Terminating
+	changed.State = api.DrainTerminating
 	b, err := state.OpenHolder(t.Context(), failing{JetStream: js, before: func(key string) error {
 		switch key {
 		case "drain.web.i-1":
@@ -203,7 +203,7 @@ func TestTakeoverThatDies(t *testing.T) {
 			t.Run(fmt.Sprintf("at write %d, written %t", dies, written), func(t *testing.T) {
 				js := js(t)
 				a := hold(t, js, "a")
-				want := []drain.Record{recordOf("i-1"), recordOf("i-2"), recordOf("i-3")}
+				want := []api.Drain{recordOf("i-1"), recordOf("i-2"), recordOf("i-3")}
 				put(t, a, want...)
 				save(t, a, "saved")
 				n := 0
@@ -437,7 +437,7 @@ func TestSizesOfState(t *testing.T) {
 func TestManyRecords(t *testing.T) {
 	js := js(t)
 	h := hold(t, js, "a")
-	var want []drain.Record
+	var want []api.Drain
 	for i := range 600 { // more than the client buffers
 		want = append(want, recordOf(fmt.Sprintf("i-%04d", i)))
 	}

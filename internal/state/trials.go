@@ -7,6 +7,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/bootstrap"
 	"github.com/weirkeeper/weirkeeper/internal/platform/integrity"
 	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
@@ -36,12 +37,12 @@ func OpenTrials(ctx context.Context, js jetstream.JetStream, cluster, pool strin
 }
 
 // Load implements bootstrap.Trials. It returns all readable trials, and an error that names the others.
-func (t *Trials) Load(ctx context.Context) ([]bootstrap.Trial, error) {
+func (t *Trials) Load(ctx context.Context) ([]api.Trial, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
-	var trials []bootstrap.Trial
+	var trials []api.Trial
 	err := t.bucket.list(ctx, 0, []string{t.prefix + ">"}, func(entry integrity.Key) error {
-		var trial bootstrap.Trial
+		var trial api.Trial
 		if err := json.Unmarshal(entry.Value, &trial); err != nil {
 			return err
 		}
@@ -55,7 +56,7 @@ func (t *Trials) Load(ctx context.Context) ([]bootstrap.Trial, error) {
 }
 
 // Save implements bootstrap.Trials.
-func (t *Trials) Save(ctx context.Context, trial bootstrap.Trial) error {
+func (t *Trials) Save(ctx context.Context, trial api.Trial) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	data, err := json.Marshal(trial)

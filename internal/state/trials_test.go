@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/weirkeeper/weirkeeper/bootstrap"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 )
 
@@ -22,25 +22,25 @@ func TestTrials(t *testing.T) {
 		t.Fatal(err)
 	}
 	at := time.Unix(1700000000, 0).UTC()
-	web := bootstrap.Trial{App: "web", Signal: "shop/rps", Pinned: "v1", Shadow: "v2", Outcome: bootstrap.Promoted, Agreeing: 3, Compared: 3, Since: at}
-	db := bootstrap.Trial{App: "db", Signal: "shop/queue", Pinned: "v1", Shadow: "v2", Since: at}
-	for _, trial := range []bootstrap.Trial{{App: "web", Since: at}, db, web} {
+	web := api.Trial{App: "web", Signal: "shop/rps", Pinned: "v1", Shadow: "v2", Outcome: api.TrialPromoted, Agreeing: 3, Compared: 3, Since: at}
+	db := api.Trial{App: "db", Signal: "shop/queue", Pinned: "v1", Shadow: "v2", Since: at}
+	for _, trial := range []api.Trial{{App: "web", Since: at}, db, web} {
 		if err := trials.Save(t.Context(), trial); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := other.Save(t.Context(), bootstrap.Trial{App: "web", Since: at}); err != nil {
+	if err := other.Save(t.Context(), api.Trial{App: "web", Since: at}); err != nil {
 		t.Fatal(err)
 	}
 	got, err := trials.Load(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	byApp := map[string]bootstrap.Trial{}
+	byApp := map[string]api.Trial{}
 	for _, trial := range got {
 		byApp[trial.App] = trial
 	}
-	if diff := cmp.Diff(map[string]bootstrap.Trial{"web": web, "db": db}, byApp); diff != "" || len(got) != 2 {
+	if diff := cmp.Diff(map[string]api.Trial{"web": web, "db": db}, byApp); diff != "" || len(got) != 2 {
 		t.Errorf("loaded %d trials (-want +got):\n%s", len(got), diff)
 	}
 }
@@ -52,7 +52,7 @@ func TestTrialsUnreadable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := trials.Save(t.Context(), bootstrap.Trial{App: "web"}); err != nil {
+	if err := trials.Save(t.Context(), api.Trial{App: "web"}); err != nil {
 		t.Fatal(err)
 	}
 	kv, err := b.JetStream().KeyValue(t.Context(), stateBucket)

@@ -10,10 +10,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"golang.org/x/time/rate"
 
-	"github.com/nats-io/nats.go"
-
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 	"github.com/weirkeeper/weirkeeper/nodehealth"
@@ -132,7 +132,7 @@ const eventsBytes = 256 << 10
 
 // Publish implements nodehealth.Bus: it sends lists on EventsSubject. If the bus is disconnected,
 // it returns ErrDisconnected.
-func (b *Bus) Publish(published []nodehealth.Notification) error {
+func (b *Bus) Publish(published []api.HealthNotification) error {
 	return bus.Lists(published, eventsBytes, func(list []byte) error { return b.send(EventsSubject(b.cfg.Cluster, b.cfg.Pool), list) })
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/nats-io/nats.go"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/nodehealth"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )
@@ -170,10 +171,10 @@ func TestPublish(t *testing.T) {
 	if err := other.FlushTimeout(deadline); err != nil {
 		t.Fatal(err)
 	}
-	var published []nodehealth.Notification
+	var published []api.HealthNotification
 	for i := range nodehealth.MaxNotifications {
-		published = append(published, nodehealth.Notification{Pool: pool, At: time.Unix(int64(i), 0).UTC(), Alarm: "a",
-			Finding: judge.Finding{Event: judge.NodeSuspect, Node: fmt.Sprint(i), Why: strings.Repeat("w", 2000)}})
+		published = append(published, api.HealthNotification{Pool: pool, At: time.Unix(int64(i), 0).UTC(), Alarm: "a",
+			HealthFinding: api.HealthFinding{Event: api.HealthNodeSuspect, Node: fmt.Sprint(i), Why: strings.Repeat("w", 2000)}})
 	}
 	if err := bus.Publish(nil); err != nil {
 		t.Error(err)
@@ -181,7 +182,7 @@ func TestPublish(t *testing.T) {
 	if err := bus.Publish(published); err != nil {
 		t.Fatal(err)
 	}
-	var got []nodehealth.Notification
+	var got []api.HealthNotification
 	messages := 0
 	for len(got) < len(published) {
 		m, err := sub.NextMsg(deadline)
@@ -189,7 +190,7 @@ func TestPublish(t *testing.T) {
 			t.Fatal(err)
 		}
 		messages++
-		var list []nodehealth.Notification
+		var list []api.HealthNotification
 		if err := json.Unmarshal(m.Data, &list); err != nil || len(m.Data) > eventsBytes {
 			t.Fatalf("%d bytes: %v", len(m.Data), err)
 		}
@@ -222,22 +223,22 @@ func TestListenEndsWithTheConnection(t *testing.T) {
 func TestOrders(t *testing.T) {
 	url := startServer(t, -1).ClientURL()
 	e := newHandler()
-	ordered := make(chan nodehealth.Order, 9)
-	e.order = func(_ context.Context, o nodehealth.Order) (nodehealth.OrderResponse, error) {
+	ordered := make(chan api.RepairOrder, 9)
+	e.order = func(_ context.Context, o api.RepairOrder) (api.RepairOrderResponse, error) {
 		ordered <- o
 		switch o.Op {
 		case nodehealth.OpRelease:
-			return nodehealth.OrderResponse{}, nodehealth.ErrNotRunning
+			return api.RepairOrderResponse{}, nodehealth.ErrNotRunning
 		case nodehealth.OpCheck:
-			return nodehealth.OrderResponse{OK: true, Nodes: []nodehealth.NodeResponse{{Why: strings.Repeat("x", 2<<20)}}}, nil
+			return api.RepairOrderResponse{OK: true, Nodes: []api.RepairNodeResponse{{Why: strings.Repeat("x", 2<<20)}}}, nil
 		}
-		return nodehealth.OrderResponse{OK: true, Nodes: []nodehealth.NodeResponse{{Node: o.Nodes[0], OK: true, Why: "paused"}}}, nil
+		return api.RepairOrderResponse{OK: true, Nodes: []api.RepairNodeResponse{{Node: o.Nodes[0], OK: true, Why: "paused"}}}, nil
 	}
 	bus := listen(t, connect(t, url), Config{}, e)
 	nc := connect(t, url)
 	c := NewClient(nc, cluster, pool)
 
-	o := nodehealth.Order{Op: nodehealth.OpPause, Nodes: []string{"i-1"}, By: "ann", For: time.Hour}
+	o := api.RepairOrder{Op: nodehealth.OpPause, Nodes: []string{"i-1"}, By: "ann", For: time.Hour}
 	a, err := c.Order(t.Context(), o)
 	if err != nil || !a.OK || len(a.Nodes) != 1 || a.Nodes[0].Why != "paused" {
 		t.Errorf("answer %+v, %v", a, err)
@@ -245,16 +246,16 @@ func TestOrders(t *testing.T) {
 	if diff := cmp.Diff(o, <-ordered); diff != "" {
 		t.Errorf("ordered:\n%s", diff)
 	}
-	if a, err := c.Order(t.Context(), nodehealth.Order{Op: nodehealth.OpRelease}); err != nil || a.OK || a.Error != nodehealth.ErrNotRunning.Error() {
+	if a, err := c.Order(t.Context(), api.RepairOrder{Op: nodehealth.OpRelease}); err != nil || a.OK || a.Error != nodehealth.ErrNotRunning.Error() {
 		t.Errorf("answer %+v, %v", a, err)
 	}
-	if a, err := c.Order(t.Context(), nodehealth.Order{Op: nodehealth.OpCheck}); err != nil || !a.OK || !strings.Contains(a.Error, "exceeds the maximum message size") {
+	if a, err := c.Order(t.Context(), api.RepairOrder{Op: nodehealth.OpCheck}); err != nil || !a.OK || !strings.Contains(a.Error, "exceeds the maximum message size") {
 		t.Errorf("answer %.100v, %v", a, err)
 	}
 	for len(ordered) > 0 {
 		<-ordered
 	}
-	if _, err := c.Order(t.Context(), nodehealth.Order{Op: "explode"}); !errors.Is(err, nodehealth.ErrOrder) {
+	if _, err := c.Order(t.Context(), api.RepairOrder{Op: "explode"}); !errors.Is(err, nodehealth.ErrOrder) {
 		t.Errorf("a bad order: %v", err)
 	}
 	for _, bad := range []string{"{", `{"op": "pause", "node": "x"}`, `{"op": "explode"}`, "", `{"op": "check"} {}`, strings.Repeat(" ", maxQuery+1)} {
@@ -262,7 +263,7 @@ func TestOrders(t *testing.T) {
 		if err != nil || json.Unmarshal(m.Data, &a) != nil || a.OK || a.Error == "" {
 			t.Errorf("answer to %.20q: %+v, %v", bad, a, err)
 		}
-		a = nodehealth.OrderResponse{}
+		a = api.RepairOrderResponse{}
 	}
 	if n := bus.Counters()["bad_request"]; n != 6 || len(ordered) > 0 {
 		t.Errorf("%d bad requests, %d carried out", n, len(ordered))
@@ -272,13 +273,13 @@ func TestOrders(t *testing.T) {
 func TestStatus(t *testing.T) {
 	url := startServer(t, -1).ClientURL()
 	e := newHandler()
-	e.status = func(_ context.Context, q nodehealth.StatusQuery) (nodehealth.Status, error) {
+	e.status = func(_ context.Context, q api.HealthQuery) (api.HealthStatus, error) {
 		if q.After == "fail" {
-			return nodehealth.Status{}, errors.New("no\nidea")
+			return api.HealthStatus{}, errors.New("no\nidea")
 		}
-		s := nodehealth.Status{Pool: pool, Mode: judge.Observe}
+		s := api.HealthStatus{Pool: pool, Mode: api.ModeObserve}
 		for i := range nodehealth.MaxRows {
-			s.Nodes = append(s.Nodes, nodehealth.NodeStatus{Explanation: judge.Explanation{Status: judge.Status{Node: fmt.Sprintf("i-%03d", i)}}})
+			s.Nodes = append(s.Nodes, api.NodeHealth{NodeExplanation: api.NodeExplanation{NodeHealthState: api.NodeHealthState{Node: fmt.Sprintf("i-%03d", i)}}})
 			if q.All || len(q.Nodes) > 0 {
 				s.Nodes[i].Why = strings.Repeat("x", 30_000)
 			}
@@ -288,21 +289,21 @@ func TestStatus(t *testing.T) {
 	listen(t, connect(t, url), Config{}, e)
 	c := NewClient(connect(t, url), cluster, pool)
 
-	s, err := c.Status(t.Context(), nodehealth.StatusQuery{})
+	s, err := c.Status(t.Context(), api.HealthQuery{})
 	if err != nil || s.Pool != pool || len(s.Nodes) != nodehealth.MaxRows || s.Next != "" {
 		t.Errorf("status of %d nodes, next %q, %v", len(s.Nodes), s.Next, err)
 	}
-	s, err = c.Status(t.Context(), nodehealth.StatusQuery{All: true})
+	s, err = c.Status(t.Context(), api.HealthQuery{All: true})
 	if err != nil || len(s.Nodes) < 10 || s.Next != s.Nodes[len(s.Nodes)-1].Node {
 		t.Errorf("a long page: %d nodes, next %q, %v", len(s.Nodes), s.Next, err)
 	}
-	if _, err := c.Status(t.Context(), nodehealth.StatusQuery{Nodes: []string{"a"}}); err == nil || !strings.Contains(err.Error(), "name fewer nodes") {
+	if _, err := c.Status(t.Context(), api.HealthQuery{Nodes: []string{"a"}}); err == nil || !strings.Contains(err.Error(), "name fewer nodes") {
 		t.Errorf("a page of named nodes that is too long: %v", err)
 	}
-	if _, err := c.Status(t.Context(), nodehealth.StatusQuery{After: "fail"}); err == nil || !strings.Contains(err.Error(), "pool web: no idea") {
+	if _, err := c.Status(t.Context(), api.HealthQuery{After: "fail"}); err == nil || !strings.Contains(err.Error(), "pool web: no idea") {
 		t.Errorf("an error: %v", err)
 	}
-	if _, err := NewClient(c.nc, cluster, "other").Status(t.Context(), nodehealth.StatusQuery{}); !errors.Is(err, ErrNoResponse) {
+	if _, err := NewClient(c.nc, cluster, "other").Status(t.Context(), api.HealthQuery{}); !errors.Is(err, ErrNoResponse) {
 		t.Errorf("another pool: %v", err)
 	}
 }
@@ -311,8 +312,8 @@ func TestStatus(t *testing.T) {
 func TestStatusCountsDroppedMessages(t *testing.T) {
 	url := startServer(t, -1).ClientURL()
 	e := newHandler()
-	e.status = func(context.Context, nodehealth.StatusQuery) (nodehealth.Status, error) {
-		return nodehealth.Status{Pool: pool, Lost: map[string]uint64{"findings": 3}}, nil
+	e.status = func(context.Context, api.HealthQuery) (api.HealthStatus, error) {
+		return api.HealthStatus{Pool: pool, Lost: map[string]uint64{"findings": 3}}, nil
 	}
 	listen(t, connect(t, url), Config{}, e)
 	c := NewClient(connect(t, url), cluster, pool)
@@ -322,7 +323,7 @@ func TestStatusCountsDroppedMessages(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	for {
-		s, err := c.Status(ctx, nodehealth.StatusQuery{})
+		s, err := c.Status(ctx, api.HealthQuery{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -336,13 +337,13 @@ func TestOrdersDoNotBlockTheStatus(t *testing.T) {
 	url := startServer(t, -1).ClientURL()
 	e := newHandler()
 	began := make(chan struct{}, 99)
-	e.order = func(ctx context.Context, _ nodehealth.Order) (nodehealth.OrderResponse, error) {
+	e.order = func(ctx context.Context, _ api.RepairOrder) (api.RepairOrderResponse, error) {
 		began <- struct{}{}
 		<-ctx.Done()
-		return nodehealth.OrderResponse{}, ctx.Err()
+		return api.RepairOrderResponse{}, ctx.Err()
 	}
-	e.status = func(context.Context, nodehealth.StatusQuery) (nodehealth.Status, error) {
-		return nodehealth.Status{Pool: pool}, nil
+	e.status = func(context.Context, api.HealthQuery) (api.HealthStatus, error) {
+		return api.HealthStatus{Pool: pool}, nil
 	}
 	listen(t, connect(t, url), Config{}, e)
 	nc := connect(t, url)
@@ -354,7 +355,7 @@ func TestOrdersDoNotBlockTheStatus(t *testing.T) {
 	for range 8 {
 		next(t, "an order begins", began)
 	}
-	if s, err := NewClient(nc, cluster, pool).Status(t.Context(), nodehealth.StatusQuery{}); err != nil || s.Pool != pool {
+	if s, err := NewClient(nc, cluster, pool).Status(t.Context(), api.HealthQuery{}); err != nil || s.Pool != pool {
 		t.Errorf("status %+v, %v", s, err)
 	}
 }
@@ -387,12 +388,12 @@ func FuzzQuery(f *testing.F) {
 	f.Add([]byte(`{"nodes": ["i-1"], "all": true}`))
 	f.Add([]byte(``))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		var o nodehealth.Order
-		if err := decodeQuery(data, &o); err == nil && o.Validate() == nil && (len(o.Nodes) > nodehealth.MaxOrderNodes || o.For < 0) {
+		var o api.RepairOrder
+		if err := decodeQuery(data, &o); err == nil && nodehealth.ValidateOrder(o) == nil && (len(o.Nodes) > nodehealth.MaxOrderNodes || o.For < 0) {
 			t.Errorf("order %+v", o)
 		}
-		var q nodehealth.StatusQuery
-		if err := decodeQuery(data, &q); err == nil && q.Validate() == nil && len(q.Nodes) > nodehealth.MaxOrderNodes {
+		var q api.HealthQuery
+		if err := decodeQuery(data, &q); err == nil && nodehealth.ValidateQuery(q) == nil && len(q.Nodes) > nodehealth.MaxOrderNodes {
 			t.Errorf("query %+v", q)
 		}
 	})

@@ -8,6 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/nodehealth"
 )
@@ -25,9 +26,9 @@ type Client struct {
 func NewClient(nc *nats.Conn, cluster, pool string) *Client { return &Client{nc, cluster, pool} }
 
 // Order sends an order and waits for its Answer. An Answer with an Error is not an error here.
-func (c *Client) Order(ctx context.Context, o nodehealth.Order) (nodehealth.OrderResponse, error) {
-	var a nodehealth.OrderResponse
-	if err := o.Validate(); err != nil {
+func (c *Client) Order(ctx context.Context, o api.RepairOrder) (api.RepairOrderResponse, error) {
+	var a api.RepairOrderResponse
+	if err := nodehealth.ValidateOrder(o); err != nil {
 		return a, err
 	}
 	err := c.request(ctx, OrderSubject(c.cluster, c.pool), o, &a)
@@ -35,9 +36,9 @@ func (c *Client) Order(ctx context.Context, o nodehealth.Order) (nodehealth.Orde
 }
 
 // Status requests one page of the pool's status.
-func (c *Client) Status(ctx context.Context, q nodehealth.StatusQuery) (nodehealth.Status, error) {
-	var s nodehealth.Status
-	if err := q.Validate(); err != nil {
+func (c *Client) Status(ctx context.Context, q api.HealthQuery) (api.HealthStatus, error) {
+	var s api.HealthStatus
+	if err := nodehealth.ValidateQuery(q); err != nil {
 		return s, err
 	}
 	err := c.request(ctx, StatusSubject(c.cluster, c.pool), q, &s)

@@ -3,7 +3,7 @@
 // requests.
 //
 //	bus, err := events.New(nc, events.Config{Cluster: "prod", Pool: "web", Heartbeat: 5 * time.Second}, log)
-//	status, err := events.NewClient(nc, "prod", "web").Status(ctx, nodehealth.StatusQuery{})
+//	status, err := events.NewClient(nc, "prod", "web").Status(ctx, api.HealthQuery{})
 //
 // The connection of a Bus must reconnect for ever, and buffer nothing while it is down
 // (nats.MaxReconnects(-1), nats.ReconnectBufSize(-1)).
@@ -12,9 +12,9 @@
 //
 //	weir.CLUSTER.lifecycle             a hint about any machine, from operators
 //	weir.CLUSTER.lifecycle.NODE        a hint about that machine, from its agent
-//	weir.CLUSTER.health.POOL.events    [nodehealth.Notification, ...]
-//	weir.CLUSTER.health.POOL.order     nodehealth.Order -> nodehealth.OrderResponse
-//	weir.CLUSTER.health.POOL.status    nodehealth.StatusQuery -> nodehealth.Status
+//	weir.CLUSTER.health.POOL.events    [api.HealthNotification, ...]
+//	weir.CLUSTER.health.POOL.order     api.RepairOrder -> api.RepairOrderResponse
+//	weir.CLUSTER.health.POOL.status    api.HealthQuery -> api.HealthStatus
 //	weir.CLUSTER.health.POOL.loopback  the loopback probe
 //
 // A hint is one JSON object of at most 8 KiB with Senlin's fields: event, state, instance_id,

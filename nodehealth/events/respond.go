@@ -10,6 +10,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/strictjson"
 	"github.com/weirkeeper/weirkeeper/nodehealth"
 )
@@ -26,11 +27,11 @@ const HeaderError = "Weir-Error"
 func (b *Bus) answerOrder(ctx context.Context, m *nats.Msg, handler nodehealth.Handler) {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
-	var o nodehealth.Order
-	var a nodehealth.OrderResponse
+	var o api.RepairOrder
+	var a api.RepairOrderResponse
 	err := decodeQuery(m.Data, &o)
 	if err == nil {
-		err = o.Validate()
+		err = nodehealth.ValidateOrder(o)
 	}
 	if err != nil {
 		b.warn("bad_request", "order refused", err)
@@ -38,11 +39,11 @@ func (b *Bus) answerOrder(ctx context.Context, m *nats.Msg, handler nodehealth.H
 		a, err = handler.Order(ctx, o)
 	}
 	if err != nil {
-		a = nodehealth.OrderResponse{Error: short(err.Error(), nodehealth.MaxWhy)}
+		a = api.RepairOrderResponse{Error: short(err.Error(), nodehealth.MaxWhy)}
 	}
 	data, err := json.Marshal(a)
 	if err == nil && int64(len(data)) > b.nc.MaxPayload() {
-		data, err = json.Marshal(nodehealth.OrderResponse{OK: a.OK, Error: "the response exceeds the maximum message size: name fewer nodes"})
+		data, err = json.Marshal(api.RepairOrderResponse{OK: a.OK, Error: "the response exceeds the maximum message size: name fewer nodes"})
 	}
 	b.respond(m, data, err)
 }
@@ -50,10 +51,10 @@ func (b *Bus) answerOrder(ctx context.Context, m *nats.Msg, handler nodehealth.H
 func (b *Bus) answerStatus(ctx context.Context, m *nats.Msg, handler nodehealth.Handler) {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
-	var q nodehealth.StatusQuery
+	var q api.HealthQuery
 	err := decodeQuery(m.Data, &q)
 	if err == nil {
-		err = q.Validate()
+		err = nodehealth.ValidateQuery(q)
 	}
 	if err != nil {
 		b.warn("bad_request", "status refused", err)
@@ -77,7 +78,7 @@ func (b *Bus) answerStatus(ctx context.Context, m *nats.Msg, handler nodehealth.
 }
 
 // fitting returns a status that fits in a message. A page that is too long ends earlier.
-func fitting(s nodehealth.Status, paged bool, most int64) ([]byte, error) {
+func fitting(s api.HealthStatus, paged bool, most int64) ([]byte, error) {
 	for {
 		data, err := json.Marshal(s)
 		if err != nil || int64(len(data)) <= most {

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"go.uber.org/goleak"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
 	"github.com/weirkeeper/weirkeeper/nodehealth"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
@@ -39,8 +40,8 @@ func connect(t *testing.T, url string) *nats.Conn {
 type handler struct {
 	hints  chan judge.Hint
 	proofs chan judge.PathProof
-	order  func(context.Context, nodehealth.Order) (nodehealth.OrderResponse, error)
-	status func(context.Context, nodehealth.StatusQuery) (nodehealth.Status, error)
+	order  func(context.Context, api.RepairOrder) (api.RepairOrderResponse, error)
+	status func(context.Context, api.HealthQuery) (api.HealthStatus, error)
 }
 
 func newHandler() *handler {
@@ -49,10 +50,10 @@ func newHandler() *handler {
 
 func (e *handler) Hint(h judge.Hint)       { e.hints <- h }
 func (e *handler) Proof(p judge.PathProof) { e.proofs <- p }
-func (e *handler) Order(ctx context.Context, o nodehealth.Order) (nodehealth.OrderResponse, error) {
+func (e *handler) Order(ctx context.Context, o api.RepairOrder) (api.RepairOrderResponse, error) {
 	return e.order(ctx, o)
 }
-func (e *handler) Status(ctx context.Context, q nodehealth.StatusQuery) (nodehealth.Status, error) {
+func (e *handler) Status(ctx context.Context, q api.HealthQuery) (api.HealthStatus, error) {
 	return e.status(ctx, q)
 }
 

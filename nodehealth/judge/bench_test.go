@@ -4,28 +4,30 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/weirkeeper/weirkeeper/api"
 )
 
 const many = 10_000
 
 func crowd(b *testing.B) (*Judge, []Node) {
-	j := New(plain(Action{Name: Reboot}))
+	j := New(plain(Action{Name: api.ActionReboot}))
 	nodes := make([]Node, many)
 	for i := range nodes {
 		nodes[i] = Node{ID: fmt.Sprintf("i-%08d", i), Zone: string(rune('a' + i%3)), Since: start().Add(-24 * time.Hour)}
 	}
 	j.Step(start(), Nodes{List: nodes})
-	round(j, start(), nodes, OK)
+	round(j, start(), nodes, api.CheckOK)
 	b.ReportAllocs()
 	b.ResetTimer()
 	return j, nodes
 }
 
-func round(j *Judge, now time.Time, nodes []Node, v Verdict) {
+func round(j *Judge, now time.Time, nodes []Node, v api.HealthVerdict) {
 	j.Step(now, Nodes{List: nodes})
 	for i := range nodes {
-		j.Step(now, Observation{Node: nodes[i].ID, Mode: NodeStatus, Verdict: v})
-		j.Step(now, Observation{Node: nodes[i].ID, Mode: AgentHeartbeat, Verdict: v})
+		j.Step(now, Observation{Node: nodes[i].ID, Mode: api.DetectNodeStatus, Verdict: v})
+		j.Step(now, Observation{Node: nodes[i].ID, Mode: api.DetectAgentHeartbeat, Verdict: v})
 	}
 	j.Step(now, Tick{})
 }
@@ -37,7 +39,7 @@ func BenchmarkRoundUnchanged(b *testing.B) {
 	now := start()
 	for b.Loop() {
 		now = now.Add(5 * time.Second)
-		round(j, now, nodes, OK)
+		round(j, now, nodes, api.CheckOK)
 	}
 }
 
@@ -63,7 +65,7 @@ func judgeAll(b *testing.B, judge func(*Judge, time.Time, *node)) {
 func BenchmarkTickAllUnhealthy(b *testing.B) {
 	j, nodes := crowd(b)
 	for i := range 4 {
-		round(j, start().Add(time.Duration(i)*30*time.Second), nodes, Fail)
+		round(j, start().Add(time.Duration(i)*30*time.Second), nodes, api.CheckFail)
 	}
 	now := start().Add(2 * time.Minute)
 	if len(j.roster.waitingNodes) != many {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/weirkeeper/weirkeeper/api"
 )
 
 // breakers block repairs while too many nodes of the pool, or of a zone, are unhealthy.
@@ -17,7 +19,7 @@ type breakers struct {
 }
 
 func newBreakers(r *rules) breakers {
-	return breakers{rules: r, pool: breaker{Breaker: Breaker{Pool: true}}, zones: map[string]*zone{}}
+	return breakers{rules: r, pool: breaker{Breaker: api.Breaker{Pool: true}}, zones: map[string]*zone{}}
 }
 
 // census counts nodes.
@@ -57,7 +59,7 @@ func (bs *breakers) add(t tally, by int) {
 func (bs *breakers) zone(name string) *zone {
 	z, ok := bs.zones[name]
 	if !ok {
-		z = &zone{breaker: breaker{Breaker: Breaker{Zone: name}}}
+		z = &zone{breaker: breaker{Breaker: api.Breaker{Zone: name}}}
 		bs.zones[name] = z
 		i, _ := slices.BinarySearch(bs.names, name)
 		bs.names = slices.Insert(bs.names, i, name)
@@ -81,7 +83,7 @@ type zone struct {
 //
 //	closed ── sick > limit ──► open ── sick ≤ healed for a while, or released ──► closed
 type breaker struct {
-	Breaker
+	api.Breaker
 	wasReleased bool // it is released
 }
 
@@ -96,10 +98,10 @@ func (b *breaker) excuse() {
 }
 
 // step opens or closes b, and returns that as a finding.
-func (b *breaker) step(now time.Time, r *rules, unhealthy, eligible int, limit Limit) []Finding {
-	opened, closed := ZoneFrozen, ZoneThawed
+func (b *breaker) step(now time.Time, r *rules, unhealthy, eligible int, limit Limit) []api.HealthFinding {
+	opened, closed := api.HealthZoneFrozen, api.HealthZoneThawed
 	if b.Pool {
-		opened, closed = BreakerOpened, BreakerClosed
+		opened, closed = api.HealthBreakerOpened, api.HealthBreakerClosed
 	}
 	if !b.Open {
 		if b.Allowed = min(b.Allowed, unhealthy); unhealthy <= max(limit.Of(eligible), b.Allowed) {
@@ -110,7 +112,7 @@ func (b *breaker) step(now time.Time, r *rules, unhealthy, eligible int, limit L
 		b.Manual = len(b.Trips) >= r.trips
 		b.Why = fmt.Sprintf("%d of %d nodes are unhealthy, limit %d", unhealthy, eligible, limit.Of(eligible))
 		b.CloseAt, b.CloseAfter = min(r.recovered.Of(eligible), limit.Of(eligible)), r.recoveredFor
-		return []Finding{{Event: opened, Zone: b.Zone, Why: b.Why}}
+		return []api.HealthFinding{{Event: opened, Zone: b.Zone, Why: b.Why}}
 	}
 	b.CloseAt, b.CloseAfter = min(r.recovered.Of(eligible), limit.Of(eligible)), r.recoveredFor
 	switch {
@@ -126,7 +128,7 @@ func (b *breaker) step(now time.Time, r *rules, unhealthy, eligible int, limit L
 	b.Allowed = unhealthy
 	b.Open, b.wasReleased, b.Healed, b.Why = false, false, time.Time{}, ""
 	b.CloseAt, b.CloseAfter = 0, 0
-	return []Finding{{Event: closed, Zone: b.Zone, Why: fmt.Sprintf("%d of %d nodes are unhealthy", unhealthy, eligible)}}
+	return []api.HealthFinding{{Event: closed, Zone: b.Zone, Why: fmt.Sprintf("%d of %d nodes are unhealthy", unhealthy, eligible)}}
 }
 
 // until returns when b closes if nothing else changes; zero: unknown.
@@ -139,7 +141,7 @@ func (b *breaker) until(r *rules) time.Time {
 
 // step opens and closes the breakers of the zones, then the breaker of the pool. A single frozen
 // zone is left out of the pool's count.
-func (bs *breakers) step(now time.Time) []Finding {
+func (bs *breakers) step(now time.Time) []api.HealthFinding {
 	found, frozen, only := bs.stepZones(now)
 	unhealthy, eligible := bs.census.unhealthy, bs.census.eligible
 	if frozen == 1 {
@@ -153,7 +155,7 @@ func (bs *breakers) step(now time.Time) []Finding {
 
 // stepZones returns how many zones are frozen, and the last of them. If all nodes are in one zone,
 // the pool's breaker covers it.
-func (bs *breakers) stepZones(now time.Time) (found []Finding, frozen int, last *zone) {
+func (bs *breakers) stepZones(now time.Time) (found []api.HealthFinding, frozen int, last *zone) {
 	zones := 0
 	for _, z := range bs.zones {
 		zones += one(z.eligible > 0, 1)
@@ -198,19 +200,19 @@ func (bs *breakers) causes() []cause {
 }
 
 // records returns the breakers that are open or tripped within the window, for the State.
-func (bs *breakers) records() []Breaker {
-	all := []Breaker{bs.pool.Breaker}
+func (bs *breakers) records() []api.Breaker {
+	all := []api.Breaker{bs.pool.Breaker}
 	for _, name := range bs.names {
 		all = append(all, bs.zones[name].Breaker)
 	}
-	all = slices.DeleteFunc(all, func(b Breaker) bool { return !b.Open && len(b.Trips) == 0 })
+	all = slices.DeleteFunc(all, func(b api.Breaker) bool { return !b.Open && len(b.Trips) == 0 })
 	for i := range all {
 		all[i].Trips = slices.Clone(all[i].Trips)
 	}
 	return all
 }
 
-func (bs *breakers) restore(now time.Time, records []Breaker) {
+func (bs *breakers) restore(now time.Time, records []api.Breaker) {
 	for _, r := range records {
 		b := &bs.pool
 		if !r.Pool {

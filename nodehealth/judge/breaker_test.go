@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/weirkeeper/weirkeeper/api"
 )
 
 func TestBreakers(t *testing.T) {
@@ -17,21 +19,21 @@ func TestBreakers(t *testing.T) {
 		after time.Duration
 		a, b  int // unhealthy nodes of each zone
 		do    func()
-		found []FindingEvent
+		found []api.HealthEvent
 	}{
 		{"as many as may be", 0, 2, 2, nil, nil},
-		{"one more", 0, 2, 3, nil, []FindingEvent{BreakerOpened}},
+		{"one more", 0, 2, 3, nil, []api.HealthEvent{api.HealthBreakerOpened}},
 		{"fewer, but more than healed", time.Hour, 2, 1, nil, nil},
 		{"few enough", 0, 1, 1, nil, nil},
-		{"and for long enough", 5 * time.Minute, 1, 1, nil, []FindingEvent{BreakerClosed}},
-		{"a zone fails alone", 0, 8, 1, nil, []FindingEvent{ZoneFrozen}},
-		{"both zones fail", 0, 8, 8, nil, []FindingEvent{ZoneFrozen, BreakerOpened}},
-		{"released: so many may be sick", 0, 8, 5, bs.release, []FindingEvent{ZoneThawed, ZoneThawed, BreakerClosed}},
-		{"but no more", 0, 9, 5, nil, []FindingEvent{ZoneFrozen}},
-		{"within the window once too often", 0, 9, 9, nil, []FindingEvent{ZoneFrozen, BreakerOpened}},
+		{"and for long enough", 5 * time.Minute, 1, 1, nil, []api.HealthEvent{api.HealthBreakerClosed}},
+		{"a zone fails alone", 0, 8, 1, nil, []api.HealthEvent{api.HealthZoneFrozen}},
+		{"both zones fail", 0, 8, 8, nil, []api.HealthEvent{api.HealthZoneFrozen, api.HealthBreakerOpened}},
+		{"released: so many may be sick", 0, 8, 5, bs.release, []api.HealthEvent{api.HealthZoneThawed, api.HealthZoneThawed, api.HealthBreakerClosed}},
+		{"but no more", 0, 9, 5, nil, []api.HealthEvent{api.HealthZoneFrozen}},
+		{"within the window once too often", 0, 9, 9, nil, []api.HealthEvent{api.HealthZoneFrozen, api.HealthBreakerOpened}},
 		{"it waits for an operator", 24 * time.Hour, 0, 0, nil, nil},
 		{"for good", 24 * time.Hour, 0, 0, nil, nil},
-		{"an operator releases it", 0, 0, 0, bs.release, []FindingEvent{ZoneThawed, ZoneThawed, BreakerClosed}},
+		{"an operator releases it", 0, 0, 0, bs.release, []api.HealthEvent{api.HealthZoneThawed, api.HealthZoneThawed, api.HealthBreakerClosed}},
 	} {
 		now = now.Add(s.after)
 		for i := range counted {
@@ -47,7 +49,7 @@ func TestBreakers(t *testing.T) {
 		if s.do != nil {
 			s.do()
 		}
-		var events []FindingEvent
+		var events []api.HealthEvent
 		for _, f := range bs.step(now) {
 			events = append(events, f.Event)
 		}

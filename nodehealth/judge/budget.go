@@ -3,6 +3,7 @@ package judge
 import (
 	"maps"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/pools/disruption"
 )
 
@@ -41,9 +42,9 @@ func (ro *roster) drains(ev Drains) {
 func (ro *roster) budgeted(n *node) {
 	out := ro.safety.budget.out
 	switch {
-	case n.state == Quarantined:
+	case n.state == api.StateQuarantined:
 		out[n.ID] = disruption.Quarantine
-	case n.repair != nil && n.repair.TookOut && (n.state.inRepair() || n.state == FenceFailed):
+	case n.repair != nil && n.repair.TookOut && (isInRepair(n.state) || n.state == api.StateFenceFailed):
 		out[n.ID] = disruption.Repair
 	case ro.safety.budget.drained[n.ID] != "" && n.State != Leaving:
 		out[n.ID] = ro.safety.budget.drained[n.ID]

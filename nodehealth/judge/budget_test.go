@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/pools/disruption"
 )
 
@@ -70,7 +71,7 @@ func TestRate(t *testing.T) {
 // Nodes that the pool's writer drains are out of service too, each counted once, until the provider
 // ends them. A takeover preserves that.
 func TestDrainsCountInTheBudget(t *testing.T) {
-	w := newWorld(t, plain(Action{Name: Reboot}), ten()...)
+	w := newWorld(t, plain(Action{Name: api.ActionReboot}), ten()...)
 	w.heal = heals
 	w.pass(time.Minute)
 	w.notify(Drains{Out: map[string]disruption.Kind{"n1": "scaling down", "n2": "rolling away", "m9": "rolling away"}})
@@ -79,10 +80,10 @@ func TestDrainsCountInTheBudget(t *testing.T) {
 	if b := w.j.Budget(); b.Limit != 2 || len(b.Out) != 2 || b.Out["n1"] != "scaling down" {
 		t.Errorf("budget %+v, want 2 of 2 out of service", b)
 	}
-	w.fail("n4", AgentHeartbeat, "DiskFull") // it serves by its other mode
+	w.fail("n4", api.DetectAgentHeartbeat, "DiskFull") // it serves by its other mode
 	w.pass(10 * time.Minute)
 	w.wantActs()
-	if e, _ := w.j.Explain(w.now, "n4"); e.Gate != GateMinAvailable {
+	if e, _ := w.j.Explain(w.now, "n4"); e.Gate != api.GateMinAvailable {
 		t.Errorf("n4 waits for %q, want min_available:\n%s", e.Gate, w.dump())
 	}
 	w.set("n1", Leaving)

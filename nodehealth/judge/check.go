@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
@@ -16,8 +17,8 @@ import (
 func (p Policy) Validate() error {
 	p = p.WithDefaults()
 	var ps problems
-	oneOf(&ps, "mode", p.Mode, Observe, Act)
-	oneOf(&ps, "owner", p.Owner, OwnerSelf, OwnerProvider)
+	oneOf(&ps, "mode", p.Mode, api.ModeObserve, api.ModeAct)
+	oneOf(&ps, "owner", p.Owner, api.OwnerSelf, api.OwnerProvider)
 	p.Detection.check(&ps, p.Exclusive)
 	p.Recovery.check(&ps, p)
 	p.Safety.check(&ps)
@@ -29,8 +30,8 @@ func (p Policy) Validate() error {
 
 // Abilities is what a provider can do.
 type Abilities struct {
-	Actions    []ActionName
-	Modes      []ModeType
+	Actions    []api.RepairAction
+	Modes      []api.DetectionType
 	Fencing    []Level
 	OwnsRepair bool // it can replace unhealthy machines by itself
 }
@@ -39,8 +40,8 @@ type Abilities struct {
 func (p Policy) Fits(can Abilities) error {
 	p = p.WithDefaults()
 	var ps problems
-	if p.Owner == OwnerProvider && !can.OwnsRepair {
-		ps.add("owner", "is %s, but the pool's provider does not replace machines: want %s", p.Owner, OwnerSelf)
+	if p.Owner == api.OwnerProvider && !can.OwnsRepair {
+		ps.add("owner", "is %s, but the pool's provider does not replace machines: want %s", p.Owner, api.OwnerSelf)
 	}
 	for i, m := range p.Detection.Modes {
 		needs(&ps, fmt.Sprintf("detection.detection_modes[%d].type", i), m.Type, can.Modes)
@@ -63,7 +64,7 @@ func needs[T ~string](ps *problems, path string, value T, can []T) {
 // Warnings returns settings that are valid but rarely intended.
 func (p Policy) Warnings() []*Problem {
 	var out []*Problem
-	if len(p.Detection.Modes) == 1 && p.Detection.Modes[0].Type == LifecycleEvents {
+	if len(p.Detection.Modes) == 1 && p.Detection.Modes[0].Type == api.DetectLifecycleEvents {
 		out = append(out, &Problem{"detection.detection_modes", "is LIFECYCLE_EVENTS alone: a failure without an event is never found; add NODE_STATUS_POLLING"})
 	}
 	return append(out, p.neverFit()...)
@@ -72,7 +73,7 @@ func (p Policy) Warnings() []*Problem {
 // neverFit returns the actions that fit no machine that the modes can find.
 func (p Policy) neverFit() []*Problem {
 	for _, m := range p.Detection.Modes {
-		if m.Type != LifecycleEvents {
+		if m.Type != api.DetectLifecycleEvents {
 			return nil
 		}
 	}
@@ -109,7 +110,7 @@ func (d Detection) checkModes(ps *problems, exclusive bool) (votes int) {
 	if len(d.Modes) == 0 {
 		ps.add("detection.detection_modes", "is missing: want at least one of %s", listed(ModeTypes()))
 	}
-	seen := map[ModeType]int{}
+	seen := map[api.DetectionType]int{}
 	for i, m := range d.Modes {
 		at := fmt.Sprintf("detection.detection_modes[%d]", i)
 		if first, twice := seen[m.Type]; twice {
@@ -117,7 +118,7 @@ func (d Detection) checkModes(ps *problems, exclusive bool) (votes int) {
 			continue
 		}
 		seen[m.Type] = i
-		if !m.Type.Kind().hint {
+		if !KindOfMode(m.Type).hint {
 			votes++
 		}
 		if oneOf(ps, at+".type", m.Type, ModeTypes()...) {
@@ -146,7 +147,7 @@ func unused(ps *problems, path, user string, keys []key) {
 	}
 }
 
-func (o Options) check(ps *problems, path string, t ModeType, exclusive bool) {
+func (o Options) check(ps *problems, path string, t api.DetectionType, exclusive bool) {
 	keys := []key{
 		{name: "interval", given: o.Interval != nil},
 		{name: "failure_window", given: o.FailureWindow != nil},
@@ -181,7 +182,7 @@ func (o Options) check(ps *problems, path string, t ModeType, exclusive bool) {
 	if o.Interval != nil {
 		within(ps, path+".stale_after", o.StaleAfter, time.Duration(*o.Interval), longest)
 	}
-	if check := t.Kind().check; check != nil {
+	if check := KindOfMode(t).check; check != nil {
 		check(o, ps, path, exclusive)
 	}
 }
@@ -254,10 +255,10 @@ func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
 func (r Recovery) check(ps *problems, p Policy) {
 	for i, a := range r.Actions {
 		at := fmt.Sprintf("recovery.actions[%d]", i)
-		if oneOf(ps, at+".name", a.Name, Start, Reboot, Rebuild, Recreate, Workflow) {
+		if oneOf(ps, at+".name", a.Name, api.ActionStart, api.ActionReboot, api.ActionRebuild, api.ActionRecreate, api.ActionWorkflow) {
 			a.Params.check(ps, at+".params", a.Name)
 		}
-		if p.Owner == OwnerProvider && a.Name != Recreate && a.Name != Workflow {
+		if p.Owner == api.OwnerProvider && a.Name != api.ActionRecreate && a.Name != api.ActionWorkflow {
 			ps.add(at+".name", "is %s, but the owner is %s: want RECREATE or WORKFLOW", a.Name, p.Owner)
 		}
 		within(ps, at+".timeout", a.Timeout, time.Second, 24*time.Hour)
@@ -279,7 +280,7 @@ func (r Recovery) check(ps *problems, p Policy) {
 
 // replaces reports whether an action replaces machines.
 func (r Recovery) replaces() bool {
-	return slices.ContainsFunc(r.Actions, func(a Action) bool { return a.Name == Recreate })
+	return slices.ContainsFunc(r.Actions, func(a Action) bool { return a.Name == api.ActionRecreate })
 }
 
 // checkAvailable reports actions that take a machine out of service in a policy that forbids it.
@@ -289,7 +290,7 @@ func (p Policy) checkAvailable(ps *problems) {
 		return
 	}
 	for i, a := range p.Recovery.Actions {
-		if a.Name == Recreate && !*a.Params.LaunchFirst {
+		if a.Name == api.ActionRecreate && !*a.Params.LaunchFirst {
 			ps.add("safety.min_available", "is 100%%, and recovery.actions[%d] ends a machine before its replacement joins (launch_first: false): "+
 				"want less, such as 80%%, or launch_first: true", i)
 		}
@@ -311,7 +312,7 @@ func (p Policy) checkUsed(ps *problems) {
 		}
 	}
 	startup := max(seconds(600), *p.Detection.NodeUpdateTimeout)
-	if _, beats := p.Detection.Mode(AgentHeartbeat); !beats && *p.Detection.NodeStartupTimeout != startup {
+	if _, beats := p.Detection.Mode(api.DetectAgentHeartbeat); !beats && *p.Detection.NodeStartupTimeout != startup {
 		ps.add("detection.node_startup_timeout", "is used by AGENT_HEARTBEAT only, which is not among the detection_modes: remove it")
 	}
 }
@@ -328,12 +329,12 @@ func (r Recovery) checkExclusive(ps *problems) {
 	}
 }
 
-func (q Params) check(ps *problems, path string, name ActionName) {
-	workflow := []string{string(Workflow)}
+func (q Params) check(ps *problems, path string, name api.RepairAction) {
+	workflow := []string{string(api.ActionWorkflow)}
 	unused(ps, path, string(name), []key{
-		{"type", q.Type != "", []string{string(Reboot)}},
-		{"image", q.Image != "", []string{string(Rebuild)}},
-		{"launch_first", q.LaunchFirst != nil, []string{string(Recreate)}},
+		{"type", q.Type != "", []string{string(api.ActionReboot)}},
+		{"image", q.Image != "", []string{string(api.ActionRebuild)}},
+		{"launch_first", q.LaunchFirst != nil, []string{string(api.ActionRecreate)}},
 		{"kind", q.Kind != "", workflow},
 		{"argv", len(q.Argv) > 0, workflow},
 		{"url", q.URL != "", workflow},
@@ -342,9 +343,9 @@ func (q Params) check(ps *problems, path string, name ActionName) {
 		{"input", len(q.Input) > 0, workflow},
 	})
 	switch name {
-	case Reboot:
+	case api.ActionReboot:
 		oneOf(ps, path+".type", q.Type, "soft", "hard")
-	case Workflow:
+	case api.ActionWorkflow:
 		q.checkWorkflow(ps, path)
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/weirkeeper/weirkeeper/api"
 )
 
 // claim considers each candidate in this order: machines that are gone, the longest failing, and
@@ -20,15 +22,15 @@ func (rs *repairs) claim(now time.Time) {
 		}
 	}
 	slices.SortFunc(all, func(a, b *node) int {
-		return cmp.Or(one(b.State == Terminated, 1)-one(a.State == Terminated, 1), one(a.state == Requested, 1)-one(b.state == Requested, 1),
+		return cmp.Or(one(b.State == Terminated, 1)-one(a.State == Terminated, 1), one(a.state == api.StateRequested, 1)-one(b.state == api.StateRequested, 1),
 			a.failing.Compare(b.failing), cmp.Compare(a.ID, b.ID))
 	})
 	for _, n := range all {
 		switch {
-		case n.State == Leaving || n.replaced || n.missing > 0 && (n.state == Unhealthy || n.state == Requested):
-		case n.state == FenceFailed:
+		case n.State == Leaving || n.replaced || n.missing > 0 && (n.state == api.StateUnhealthy || n.state == api.StateRequested):
+		case n.state == api.StateFenceFailed:
 			rs.takeUp(now, n)
-		case n.state == Held:
+		case n.state == api.StateHeld:
 			rs.setAside(now, n, n.spent)
 		default:
 			rs.consider(now, n)
@@ -42,7 +44,7 @@ func (rs *repairs) takeUp(now time.Time, n *node) {
 		rs.block(n, n.repair.Action.Name, r)
 		return
 	}
-	rs.to(now, n, Recovering)
+	rs.to(now, n, api.StateRecovering)
 }
 
 func (rs *repairs) consider(now time.Time, n *node) {
@@ -51,12 +53,12 @@ func (rs *repairs) consider(now time.Time, n *node) {
 		return
 	}
 	n.repair = &Repair{Origin: n.ID, Action: a, Index: i, Since: now}
-	rs.to(now, n, Claimed)
+	rs.to(now, n, api.StateClaimed)
 	if n.requester != "" || n.State != Running {
 		rs.begin(now, n)
 		return
 	}
-	f := n.finding(RepairClaimed, n.why)
+	f := n.finding(api.HealthRepairClaimed, n.why)
 	f.Action = a.Name
 	rs.journal.find(f)
 	rs.journal.order(Order{Kind: OrderRecheck, Node: n.ID, Why: "before " + string(a.Name)})
@@ -78,9 +80,9 @@ func (rs *repairs) admit(now time.Time, n *node, at phase) (a Action, i int, pas
 	c := rs.candidate(now, n, a, canHelp)
 	r := refused(c, at)
 	switch {
-	case r.gate == GateAttempts && n.state != Requested: // a node that does not fail stays in service
+	case r.gate == api.GateAttempts && n.state != api.StateRequested: // a node that does not fail stays in service
 		rs.setAside(now, n, r.why(c))
-	case r.gate != "" && n.state == Claimed:
+	case r.gate != "" && n.state == api.StateClaimed:
 		rs.unclaim(now, n, r)
 	case r.gate != "":
 		rs.block(n, a.Name, r)
@@ -102,15 +104,15 @@ func (rs *repairs) candidate(now time.Time, n *node, a Action, canHelp bool) *ca
 }
 
 // block reports which gate refuses, once for each change.
-func (rs *repairs) block(n *node, a ActionName, r refusal) {
+func (rs *repairs) block(n *node, a api.RepairAction, r refusal) {
 	if n.blocked == r.gate {
 		return
 	}
 	n.blocked = r.gate
-	f := n.finding(RepairBlocked, r.why(&rs.evaluated))
+	f := n.finding(api.HealthRepairBlocked, r.why(&rs.evaluated))
 	n.refusal = f.Why
 	f.Action, f.Gate, f.Until = a, r.gate, r.until
-	if n.state == Requested && n.pool { // the status shows how many nodes wait, and why
+	if n.state == api.StateRequested && n.pool { // the status shows how many nodes wait, and why
 		return
 	}
 	rs.journal.find(f)
@@ -157,9 +159,9 @@ func (a Action) same(b Action) bool {
 func (a Action) canHelp(s Provided) bool {
 	switch s {
 	case Terminated, Spot:
-		return a.Name == Recreate || a.Name == Workflow
+		return a.Name == api.ActionRecreate || a.Name == api.ActionWorkflow
 	case Stopped:
-		return a.Name != Rebuild && !(a.Name == Reboot && a.Params.Type == "soft")
+		return a.Name != api.ActionRebuild && !(a.Name == api.ActionReboot && a.Params.Type == "soft")
 	}
-	return a.Name != Start
+	return a.Name != api.ActionStart
 }

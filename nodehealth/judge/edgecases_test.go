@@ -5,13 +5,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/pools/disruption"
 )
 
 // polled returns a policy of one mode, which checks some nodes only.
 func polled(actions ...Action) Policy {
 	p := plain(actions...)
-	p.Detection.Modes = []DetectionMode{{Type: PollURL, Options: Options{PollURL: "http://x"}}}
+	p.Detection.Modes = []DetectionMode{{Type: api.DetectPollURL, Options: Options{PollURL: "http://x"}}}
 	return p
 }
 
@@ -27,15 +28,15 @@ func (w *world) ordered() {
 
 // Unknown nodes do not count as healthy: two of four fail, not two of ten.
 func TestUnknownNodesAreNoEvidence(t *testing.T) {
-	w := newWorld(t, polled(Action{Name: Reboot}), ten()...)
+	w := newWorld(t, polled(Action{Name: api.ActionReboot}), ten()...)
 	w.heal = heals
 	w.pass(time.Minute)
 	for _, id := range []string{"n0", "n1", "n3", "n4", "n6", "n7"} {
 		w.unobserved[id] = true
 	}
 	w.pass(time.Hour)
-	w.fail("n2", PollURL, "503")
-	w.fail("n5", PollURL, "503")
+	w.fail("n2", api.DetectPollURL, "503")
+	w.fail("n5", api.DetectPollURL, "503")
 	w.pass(10 * time.Minute)
 	w.wantActs()
 	if open, _ := w.j.BreakerOpen(); !open {
@@ -45,14 +46,14 @@ func TestUnknownNodesAreNoEvidence(t *testing.T) {
 
 // Operators' requests open no breaker, before and after their repairs begin.
 func TestRepairRequestsOpenNoBreaker(t *testing.T) {
-	w := newWorld(t, plain(Action{Name: Reboot}), ten()...)
+	w := newWorld(t, plain(Action{Name: api.ActionReboot}), ten()...)
 	w.heal = heals
 	w.pass(time.Minute)
 	for _, id := range []string{"n1", "n4", "n7"} {
 		w.notify(Recover{Node: id, By: "ann", For: 2 * time.Hour})
 	}
 	w.pass(2 * time.Hour)
-	if slices.Contains(w.events(), BreakerOpened) {
+	if slices.Contains(w.events(), api.HealthBreakerOpened) {
 		t.Errorf("it opened:\n%s", w.dump())
 	}
 	w.wantActs("REBOOT n1", "REBOOT n4", "REBOOT n7")
@@ -60,18 +61,18 @@ func TestRepairRequestsOpenNoBreaker(t *testing.T) {
 
 // A release withdraws a request that waits at a gate.
 func TestRepairRequestIsWithdrawn(t *testing.T) {
-	w := newWorld(t, plain(Action{Name: Reboot}), ten()...)
+	w := newWorld(t, plain(Action{Name: api.ActionReboot}), ten()...)
 	w.heal = heals
 	w.pass(time.Minute)
 	w.notify(Pause{Owner: "ops", TTL: time.Minute}, Recover{Node: "n4", By: "ann", For: time.Hour})
 	w.pass(10 * time.Second)
-	if e, _ := w.j.Explain(w.now, "n4"); e.Requester != "ann" || e.State != Requested {
+	if e, _ := w.j.Explain(w.now, "n4"); e.Requester != "ann" || e.State != api.StateRequested {
 		t.Errorf("n4 is %s, as %q asked", e.State, e.Requester)
 	}
 	w.notify(Release{Node: "n4", By: "bob"})
 	w.pass(10 * time.Minute)
 	w.wantActs()
-	if e, _ := w.j.Explain(w.now, "n4"); e.Requester != "" || e.State != Healthy {
+	if e, _ := w.j.Explain(w.now, "n4"); e.Requester != "" || e.State != api.StateHealthy {
 		t.Errorf("n4 is %s, as %q asked", e.State, e.Requester)
 	}
 }
@@ -79,7 +80,7 @@ func TestRepairRequestIsWithdrawn(t *testing.T) {
 // A release allows as many unhealthy nodes as there are then, until fewer are. The breaker does not
 // open again at once. One more unhealthy node opens it.
 func TestReleaseHolds(t *testing.T) {
-	w := newWorld(t, plain(Action{Name: Reboot}), ten()...)
+	w := newWorld(t, plain(Action{Name: api.ActionReboot}), ten()...)
 	w.pass(time.Minute)
 	w.unhealthy("n1", "n4", "n7")
 	w.pass(10 * time.Minute)
@@ -111,7 +112,7 @@ func again(t *testing.T, w *world) *Judge {
 
 // A release of the pool thaws a zone that froze so often that it waits for a release.
 func TestReleaseOfZones(t *testing.T) {
-	p := plain(Action{Name: Reboot})
+	p := plain(Action{Name: api.ActionReboot})
 	p.Safety.MaxUnhealthy = &Limit{100, true}
 	w := newWorld(t, p, ten()...)
 	w.notify(Pause{Owner: "x", TTL: 24 * time.Hour})
@@ -143,10 +144,10 @@ func TestUnknownFreesItsPlace(t *testing.T) {
 		policy        Policy
 		markUnhealthy func(w *world, id string)
 	}{
-		{"nobody looks at it", polled(Action{Name: Reboot}), func(w *world, id string) { w.fail(id, PollURL, "503") }},
+		{"nobody looks at it", polled(Action{Name: api.ActionReboot}), func(w *world, id string) { w.fail(id, api.DetectPollURL, "503") }},
 		{"a mode that only tells failures", func() Policy {
-			p := plain(Action{Name: Start})
-			p.Detection.Modes = []DetectionMode{{Type: LifecycleEvents}}
+			p := plain(Action{Name: api.ActionStart})
+			p.Detection.Modes = []DetectionMode{{Type: api.DetectLifecycleEvents}}
 			return p
 		}(), func(w *world, id string) { w.set(id, Stopped) }},
 	}
@@ -201,7 +202,7 @@ func TestExclusiveEnds(t *testing.T) {
 				name += ", fencing has failed"
 			}
 			t.Run(name, func(t *testing.T) {
-				p := plain(Action{Name: Recreate})
+				p := plain(Action{Name: api.ActionRecreate})
 				p.Exclusive, p.Recovery.Fencing = true, []Level{FenceCompute}
 				w := newWorld(t, p, ten()...)
 				w.pass(time.Minute)
@@ -222,10 +223,10 @@ func TestExclusiveEnds(t *testing.T) {
 
 // A repeated list does not end a node.
 func TestListAgain(t *testing.T) {
-	w := newWorld(t, plain(Action{Name: Recreate}), ten()...)
+	w := newWorld(t, plain(Action{Name: api.ActionRecreate}), ten()...)
 	w.pass(time.Minute)
 	w.notify(Nodes{List: w.nodes[1:]}, Nodes{List: w.nodes[1:], Again: true}, Nodes{List: w.nodes[1:], Again: true})
-	if w.state("n0") != Healthy {
+	if w.state("n0") != api.StateHealthy {
 		t.Errorf("n0 is %s", w.state("n0"))
 	}
 	w.notify(Nodes{List: w.nodes[1:]})
@@ -236,7 +237,7 @@ func TestListAgain(t *testing.T) {
 
 // A policy without fencing replaces one that had begun to fence.
 func TestFencingIsDropped(t *testing.T) {
-	p := plain(Action{Name: Recreate})
+	p := plain(Action{Name: api.ActionRecreate})
 	p.Recovery.Fencing = []Level{FenceCompute}
 	w := newWorld(t, p, ten()...)
 	w.pass(time.Minute)
@@ -263,13 +264,13 @@ func TestMayGoFirst(t *testing.T) {
 		{"it serves, and no more may be out", true, 2, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			p := plain(Action{Name: Recreate})
-			p.Detection.Modes = append(p.Detection.Modes, DetectionMode{Type: PollURL, Options: Options{PollURL: "http://x"}})
+			p := plain(Action{Name: api.ActionRecreate})
+			p.Detection.Modes = append(p.Detection.Modes, DetectionMode{Type: api.DetectPollURL, Options: Options{PollURL: "http://x"}})
 			p.Safety.MaxInProgress, p.Safety.Rate.Burst = &Limit{5, false}, new(9)
 			w := newWorld(t, p, ten()...)
 			w.pass(time.Minute)
 			if test.serve {
-				w.fail("n1", PollURL, "503")
+				w.fail("n1", api.DetectPollURL, "503")
 			} else {
 				w.unhealthy("n1")
 			}

@@ -3,6 +3,7 @@ package judge
 import (
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/pools/disruption"
 )
 
@@ -37,21 +38,12 @@ const (
 	Leaving    Provided = "leaving"    // removed on purpose: not evaluated
 )
 
-// Verdict is the result of a health check.
-type Verdict string
-
-const (
-	Unknown Verdict = "unknown" // neither triggers nor clears
-	OK      Verdict = "ok"
-	Fail    Verdict = "fail"
-)
-
 // Observation is the verdict of one mode about one node.
 type Observation struct {
-	Node    string   `json:"node"`
-	Mode    ModeType `json:"mode"`
-	Verdict Verdict  `json:"verdict"`
-	Reason  string   `json:"reason,omitempty"`
+	Node    string            `json:"node"`
+	Mode    api.DetectionType `json:"mode"`
+	Verdict api.HealthVerdict `json:"verdict"`
+	Reason  string            `json:"reason,omitempty"`
 	// Announced marks a failure that is a date, set by the provider, for an end, a reboot or
 	// maintenance of the machine. A heartbeat does not veto it.
 	Announced bool `json:"announced,omitempty"`
@@ -80,12 +72,12 @@ const (
 // Outcome is the result of an order. If Attempt is not empty, it must match the order. Otherwise
 // the node must match, and the action if it is not empty.
 type Outcome struct {
-	Node    string     `json:"node"`
-	Action  ActionName `json:"action,omitempty"`
-	Attempt string     `json:"attempt,omitempty"`
-	Step    Step       `json:"step,omitempty"` // empty means done
-	OK      bool       `json:"ok"`
-	Reason  string     `json:"reason,omitempty"`
+	Node    string           `json:"node"`
+	Action  api.RepairAction `json:"action,omitempty"`
+	Attempt string           `json:"attempt,omitempty"`
+	Step    Step             `json:"step,omitempty"` // empty means done
+	OK      bool             `json:"ok"`
+	Reason  string           `json:"reason,omitempty"`
 	// Replacement is the node that RECREATE launched. If it is empty, the provider replaces the
 	// node, and the node's end is verified.
 	Replacement string `json:"replacement,omitempty"`

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/pools/liveness"
 )
 
@@ -28,8 +29,8 @@ type evidence struct {
 
 // opinion is the joint verdict of all modes about a node.
 type opinion struct {
-	verdict     Verdict
-	provisional Verdict // the verdict if all thresholds were 1
+	verdict     api.HealthVerdict
+	provisional api.HealthVerdict // the verdict if all thresholds were 1
 	why         string
 	decisive    bool // a heartbeat does not veto it
 	planned     bool // every failure is announced: the machine works until its date
@@ -37,8 +38,8 @@ type opinion struct {
 }
 
 type vote struct {
-	verdict     Verdict
-	provisional Verdict // as in opinion
+	verdict     api.HealthVerdict
+	provisional api.HealthVerdict // as in opinion
 	reason      string
 	decides     bool // a failure that a heartbeat does not veto
 }
@@ -52,15 +53,15 @@ func (e *evidence) begin(now time.Time, modes int) {
 
 func (e *evidence) forget(now time.Time) {
 	clear(e.tracks)
-	e.lastBeat, e.reset, e.verdict, e.unknownSince, e.noData = time.Time{}, now, Unknown, now, false
+	e.lastBeat, e.reset, e.verdict, e.unknownSince, e.noData = time.Time{}, now, api.CheckUnknown, now, false
 }
 
-func (e *evidence) take(now time.Time, d *detection, i int, o Observation) (found []Finding, news bool) {
-	if o.Verdict != OK && o.Verdict != Fail {
+func (e *evidence) take(now time.Time, d *detection, i int, o Observation) (found []api.HealthFinding, news bool) {
+	if o.Verdict != api.CheckOK && o.Verdict != api.CheckFail {
 		return nil, false // unknown neither triggers nor clears
 	}
 	if i == d.beat {
-		switch silent := o.Verdict == Fail && o.Reason == ReasonSilent; {
+		switch silent := o.Verdict == api.CheckFail && o.Reason == ReasonSilent; {
 		case !silent:
 			e.lastBeat = now
 			found = d.path.prove(now)
@@ -71,8 +72,8 @@ func (e *evidence) take(now time.Time, d *detection, i int, o Observation) (foun
 	t, stale := &e.tracks[i], d.staleAfter(i)
 	before := *t
 	t.take(now, d.modes[i], stale, o)
-	same := t.verdict == before.verdict && t.recent == before.recent && (t.run < 0) == (before.run < 0) && t.held == (t.verdict == Fail) &&
-		!before.at.IsZero() && now.Sub(before.at) <= stale && (t.verdict != Fail || t.reason == before.reason)
+	same := t.verdict == before.verdict && t.recent == before.recent && (t.run < 0) == (before.run < 0) && t.held == (t.verdict == api.CheckFail) &&
+		!before.at.IsZero() && now.Sub(before.at) <= stale && (t.verdict != api.CheckFail || t.reason == before.reason)
 	return found, !same
 }
 
@@ -80,20 +81,20 @@ func (e *evidence) take(now time.Time, d *detection, i int, o Observation) (foun
 func (e *evidence) vote(now time.Time, d *detection, n *Node, i int) vote {
 	t, rule := &e.tracks[i], &d.modes[i]
 	if rule.ended && (n.State == Stopped || n.State == Spot) {
-		return vote{Fail, Fail, string(n.State), true}
+		return vote{api.CheckFail, api.CheckFail, string(n.State), true}
 	}
 	if i == d.beat && e.silent(now, d, n) {
-		return vote{Fail, Fail, ReasonSilent, false}
+		return vote{api.CheckFail, api.CheckFail, ReasonSilent, false}
 	}
-	if t.at.IsZero() || now.Sub(t.at) > d.staleAfter(i) || i == d.beat && t.verdict == Fail && t.reason == ReasonSilent && !d.path.proven(now) {
-		return vote{Unknown, Unknown, "", false}
+	if t.at.IsZero() || now.Sub(t.at) > d.staleAfter(i) || i == d.beat && t.verdict == api.CheckFail && t.reason == ReasonSilent && !d.path.proven(now) {
+		return vote{api.CheckUnknown, api.CheckUnknown, "", false}
 	}
-	v := vote{verdict: cmp.Or(t.verdict, Unknown), reason: t.reason}
+	v := vote{verdict: cmp.Or(t.verdict, api.CheckUnknown), reason: t.reason}
 	v.provisional = v.verdict
 	if t.run < 0 {
-		v.provisional = Fail
+		v.provisional = api.CheckFail
 	}
-	v.decides = v.verdict == Fail && rule.control && (t.dated || t.reason == ReasonTerminated || t.reason == ReasonStopped || t.reason == ReasonSpot)
+	v.decides = v.verdict == api.CheckFail && rule.control && (t.dated || t.reason == ReasonTerminated || t.reason == ReasonStopped || t.reason == ReasonSpot)
 	return v
 }
 
@@ -115,9 +116,9 @@ func (e *evidence) silentSince(d *detection, n *Node) time.Time {
 func (e *evidence) assess(now time.Time, d *detection, n *Node) {
 	e.why, e.decisive, e.planned, e.works, e.veto, e.patience = "", false, true, true, "", patience{wait: d.tolerate}
 	if n.State == Terminated {
-		e.opinion = opinion{verdict: Fail, provisional: Fail, why: ReasonTerminated, decisive: true}
+		e.opinion = opinion{verdict: api.CheckFail, provisional: api.CheckFail, why: ReasonTerminated, decisive: true}
 		for i := range e.tracks { // the list may be wrong: failures that modes observed stay
-			e.tracks[i].held = e.tracks[i].held || e.tracks[i].verdict == Fail
+			e.tracks[i].held = e.tracks[i].held || e.tracks[i].verdict == api.CheckFail
 		}
 		return
 	}
@@ -131,39 +132,39 @@ func (e *evidence) assess(now time.Time, d *detection, n *Node) {
 	for i := range d.modes {
 		rule, v, t := &d.modes[i], votes[i], &e.tracks[i]
 		if veto && rule.control {
-			if v.verdict == Fail {
+			if v.verdict == api.CheckFail {
 				e.veto = joinWhy(e.veto, rule.Type, v.reason)
 			}
-			v = vote{Unknown, Unknown, "", false}
+			v = vote{api.CheckUnknown, api.CheckUnknown, "", false}
 			t.held = false
 		}
 		switch {
-		case v.verdict == Fail:
+		case v.verdict == api.CheckFail:
 			t.held = true
 			e.planned = e.planned && t.dated
 			e.decisive = e.decisive || v.decides
 			e.why = joinWhy(e.why, rule.Type, v.reason)
-		case v.verdict == OK, rule.hint:
+		case v.verdict == api.CheckOK, rule.hint:
 			t.held = false
 		}
-		if v.provisional == Fail {
+		if v.provisional == api.CheckFail {
 			e.works = e.works && t.dated
 			e.patience.add(d.rules, cmp.Or(v.reason, t.reason))
 		}
-		if !rule.hint || v.verdict == Fail {
+		if !rule.hint || v.verdict == api.CheckFail {
 			all.add(v.verdict, t.held)
 			soon.add(v.provisional, t.held)
 		}
 	}
 	e.verdict, e.provisional = d.join(all), d.join(soon)
-	e.planned = e.planned && e.verdict == Fail
-	e.works = e.works && (e.planned || e.verdict != Fail && e.provisional == Fail)
+	e.planned = e.planned && e.verdict == api.CheckFail
+	e.works = e.works && (e.planned || e.verdict != api.CheckFail && e.provisional == api.CheckFail)
 }
 
 // losesData reports, once, that the verdict is unknown for too long.
 func (e *evidence) losesData(now time.Time, d *detection) bool {
 	switch {
-	case e.verdict != Unknown:
+	case e.verdict != api.CheckUnknown:
 		e.unknownSince, e.noData = time.Time{}, false
 	case e.unknownSince.IsZero():
 		e.unknownSince = now
@@ -179,7 +180,7 @@ func (e *evidence) losesData(now time.Time, d *detection) bool {
 func (e *evidence) newlyVetoed(now time.Time, d *detection) bool {
 	switch {
 	case e.veto == "":
-		e.vetoAt, e.vetoed = time.Time{}, e.vetoed && e.verdict != OK
+		e.vetoAt, e.vetoed = time.Time{}, e.vetoed && e.verdict != api.CheckOK
 	case e.vetoAt.IsZero():
 		e.vetoAt = now
 	case !e.vetoed && now.Sub(e.vetoAt) > d.silence:
@@ -196,7 +197,7 @@ func (e *evidence) steady(now time.Time, d *detection) bool {
 		if d.modes[i].hint && t.at.IsZero() {
 			continue
 		}
-		if t.verdict != OK || t.run < 0 || t.held || now.Sub(t.at) > d.staleAfter(i) {
+		if t.verdict != api.CheckOK || t.run < 0 || t.held || now.Sub(t.at) > d.staleAfter(i) {
 			return false
 		}
 	}
@@ -209,22 +210,22 @@ func (e *evidence) serves(now time.Time, d *detection, n *Node) bool {
 	fails := false
 	for i := range d.modes {
 		v := e.vote(now, d, n, i).verdict
-		if v == OK || v == Unknown && e.tracks[i].verdict == OK {
+		if v == api.CheckOK || v == api.CheckUnknown && e.tracks[i].verdict == api.CheckOK {
 			return true
 		}
-		fails = fails || v == Fail || e.tracks[i].failed()
+		fails = fails || v == api.CheckFail || e.tracks[i].failed()
 	}
 	return !fails
 }
 
 // confirmed reports whether each failing mode observed the failure after since.
 func (e *evidence) confirmed(now time.Time, d *detection, n *Node, since time.Time) bool {
-	if e.verdict != Fail {
+	if e.verdict != api.CheckFail {
 		return false
 	}
 	for i := range d.modes {
 		timed := i == d.beat && e.silent(now, d, n)
-		if v := e.vote(now, d, n, i); v.verdict == Fail && !timed && !v.decides && e.tracks[i].at.Before(since) {
+		if v := e.vote(now, d, n, i); v.verdict == api.CheckFail && !timed && !v.decides && e.tracks[i].at.Before(since) {
 			return false
 		}
 	}
@@ -245,7 +246,7 @@ func (e *evidence) wakeAt(w *soonest, d *detection, n *Node) {
 			w.add(d.path.last.Add(2*d.path.every + instant))
 		}
 	}
-	if d.beat >= 0 && e.verdict == Unknown {
+	if d.beat >= 0 && e.verdict == api.CheckUnknown {
 		w.add(w.now.Add(d.path.every)) // the path may come back
 	}
 	if !e.vetoAt.IsZero() && !e.vetoed {
@@ -256,11 +257,11 @@ func (e *evidence) wakeAt(w *soonest, d *detection, n *Node) {
 	}
 }
 
-func (e *evidence) modeVerdicts(now time.Time, d *detection, n *Node) []ModeVerdict {
-	var out []ModeVerdict
+func (e *evidence) modeVerdicts(now time.Time, d *detection, n *Node) []api.ModeVerdict {
+	var out []api.ModeVerdict
 	for i := range d.modes {
 		v := e.vote(now, d, n, i)
-		w := ModeVerdict{Mode: d.modes[i].Type, Verdict: v.verdict, Reason: v.reason, At: e.tracks[i].at}
+		w := api.ModeVerdict{Mode: d.modes[i].Type, Verdict: v.verdict, Reason: v.reason, At: e.tracks[i].at}
 		if i == d.beat {
 			w.At = latest(w.At, e.lastBeat)
 			w.Silent = d.path.proven(now) && liveness.Silent(now, e.silentSince(d, n), d.beatEvery)
@@ -270,7 +271,7 @@ func (e *evidence) modeVerdicts(now time.Time, d *detection, n *Node) []ModeVerd
 	return out
 }
 
-func joinWhy(why string, m ModeType, reason string) string {
+func joinWhy(why string, m api.DetectionType, reason string) string {
 	if why != "" {
 		why += "; "
 	}
@@ -289,37 +290,37 @@ const maxReason = 200
 
 // track holds what one mode observed of one node.
 type track struct {
-	at      time.Time // last observation that was ok or fail
-	noted   time.Time // time of the last observation that changed another field
-	run     int       // observations of one verdict in a row: positive ok, negative fail
-	often   bool      // the verdict fails by the failures within the window, not by those in a row
-	recent  uint64    // the last observations, the newest in the lowest bit: 1 is a failure
-	verdict Verdict   // by the thresholds
-	reason  string    // of the last failure
-	dated   bool      // the last failure is an announced end
-	held    bool      // it failed, and was not ok since
+	at      time.Time         // last observation that was ok or fail
+	noted   time.Time         // time of the last observation that changed another field
+	run     int               // observations of one verdict in a row: positive ok, negative fail
+	often   bool              // the verdict fails by the failures within the window, not by those in a row
+	recent  uint64            // the last observations, the newest in the lowest bit: 1 is a failure
+	verdict api.HealthVerdict // by the thresholds
+	reason  string            // of the last failure
+	dated   bool              // the last failure is an announced end
+	held    bool              // it failed, and was not ok since
 }
 
 // take adds an observation. If the last one is stale, the streak and the window begin again.
 func (t *track) take(now time.Time, rule modeRule, stale time.Duration, o Observation) {
 	if !t.at.IsZero() && now.Sub(t.at) > stale {
 		t.run, t.recent = 0, 0
-		if t.verdict == OK {
-			t.verdict = Unknown
+		if t.verdict == api.CheckOK {
+			t.verdict = api.CheckUnknown
 		}
 	}
 	t.at = now
 	before := *t
 	t.recent = t.recent << 1 & (1<<rule.window - 1)
-	if o.Verdict == OK {
+	if o.Verdict == api.CheckOK {
 		t.run = min(max(t.run, 0)+1, rule.successes)
 		switch {
-		case t.verdict == Fail && t.run >= rule.successes && !t.often:
-			t.verdict, t.recent = OK, 0
-		case t.verdict == Fail && t.run >= rule.successes && bits.OnesCount64(t.recent) < rule.within:
-			t.verdict, t.often = OK, false
-		case t.verdict != Fail:
-			t.verdict = OK
+		case t.verdict == api.CheckFail && t.run >= rule.successes && !t.often:
+			t.verdict, t.recent = api.CheckOK, 0
+		case t.verdict == api.CheckFail && t.run >= rule.successes && bits.OnesCount64(t.recent) < rule.within:
+			t.verdict, t.often = api.CheckOK, false
+		case t.verdict != api.CheckFail:
+			t.verdict = api.CheckOK
 		}
 	} else {
 		t.recent |= min(1, uint64(rule.window))
@@ -327,9 +328,9 @@ func (t *track) take(now time.Time, rule modeRule, stale time.Duration, o Observ
 		t.reason, t.dated = cutReason(o.Reason), o.Announced
 		switch {
 		case -t.run >= rule.failures:
-			t.verdict, t.often = Fail, false
-		case t.verdict != Fail && rule.window > 0 && bits.OnesCount64(t.recent) >= rule.within:
-			t.verdict, t.often = Fail, true
+			t.verdict, t.often = api.CheckFail, false
+		case t.verdict != api.CheckFail && rule.window > 0 && bits.OnesCount64(t.recent) >= rule.within:
+			t.verdict, t.often = api.CheckFail, true
 		}
 	}
 	if *t != before {
@@ -338,7 +339,7 @@ func (t *track) take(now time.Time, rule modeRule, stale time.Duration, o Observ
 }
 
 // failed reports whether the mode failed and was not ok since.
-func (t *track) failed() bool { return t.verdict == Fail || t.run < 0 || t.held }
+func (t *track) failed() bool { return t.verdict == api.CheckFail || t.run < 0 || t.held }
 
 // lately reports whether a mode failed at least so many times within its window.
 func (e *evidence) lately(times int) bool {
@@ -399,40 +400,40 @@ func (d *detection) staleAfter(i int) time.Duration {
 
 // vetoed reports whether an ok heartbeat contradicts failures that only the control plane reports.
 func (d *detection) vetoed(votes []vote) bool {
-	if d.beat < 0 || votes[d.beat].provisional != OK {
+	if d.beat < 0 || votes[d.beat].provisional != api.CheckOK {
 		return false
 	}
 	for i, v := range votes {
-		if v.provisional == Fail && (!d.modes[i].control || v.decides) {
+		if v.provisional == api.CheckFail && (!d.modes[i].control || v.decides) {
 			return false
 		}
 	}
 	return true
 }
 
-func (d *detection) join(p poll) Verdict {
+func (d *detection) join(p poll) api.HealthVerdict {
 	switch {
 	case d.conditional == AllFailed && p.votes > 0 && p.fails == p.votes,
 		d.conditional == AtLeast && p.fails >= d.quorum,
 		d.conditional == AnyFailed && p.fails > 0:
-		return Fail
+		return api.CheckFail
 	case d.conditional == AnyFailed && p.held > 0,
 		d.conditional == AtLeast && p.votes-p.oks >= d.quorum,
 		p.oks == 0:
-		return Unknown
+		return api.CheckUnknown
 	}
-	return OK
+	return api.CheckOK
 }
 
 // poll counts votes. held counts modes that are unknown now and failed before.
 type poll struct{ votes, fails, oks, held int }
 
-func (p *poll) add(v Verdict, held bool) {
+func (p *poll) add(v api.HealthVerdict, held bool) {
 	p.votes++
 	switch {
-	case v == Fail:
+	case v == api.CheckFail:
 		p.fails++
-	case v == OK:
+	case v == api.CheckOK:
 		p.oks++
 	case held:
 		p.held++
@@ -451,7 +452,7 @@ type path struct {
 func (p *path) proven(now time.Time) bool { return p.up && now.Sub(p.last) <= 2*p.every }
 
 // report applies the result of the loopback probe.
-func (p *path) report(now time.Time, ev PathProof) []Finding {
+func (p *path) report(now time.Time, ev PathProof) []api.HealthFinding {
 	if !ev.Down {
 		return p.prove(now)
 	}
@@ -459,27 +460,27 @@ func (p *path) report(now time.Time, ev PathProof) []Finding {
 }
 
 // prove records that a message arrived. After a gap, every silence begins again.
-func (p *path) prove(now time.Time) []Finding {
+func (p *path) prove(now time.Time) []api.HealthFinding {
 	gap := !p.proven(now)
 	p.last = now
 	if !gap {
 		return nil
 	}
 	p.up, p.since = true, now
-	return []Finding{{Event: PathUp, Why: "heartbeats arrive"}}
+	return []api.HealthFinding{{Event: api.HealthPathUp, Why: "heartbeats arrive"}}
 }
 
-func (p *path) lapse(now time.Time) []Finding {
+func (p *path) lapse(now time.Time) []api.HealthFinding {
 	if p.proven(now) {
 		return nil
 	}
 	return p.lose("no heartbeat and no loopback probe for " + (2 * p.every).String())
 }
 
-func (p *path) lose(why string) []Finding {
+func (p *path) lose(why string) []api.HealthFinding {
 	if !p.up {
 		return nil
 	}
 	p.up = false
-	return []Finding{{Event: PathLost, Why: why}}
+	return []api.HealthFinding{{Event: api.HealthPathLost, Why: why}}
 }

@@ -4,13 +4,15 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/weirkeeper/weirkeeper/api"
 )
 
 // senses returns a detection by two polls and the heartbeat, in this order.
 func senses(t *testing.T, join Conditional) *detection {
 	t.Helper()
 	p := Policy{Detection: Detection{Conditional: join, UnknownAlarm: dur(10 * time.Minute), Modes: []DetectionMode{
-		{Type: NodeStatus}, {Type: PollURL, Options: Options{PollURL: "http://x"}}, {Type: AgentHeartbeat},
+		{Type: api.DetectNodeStatus}, {Type: api.DetectPollURL, Options: Options{PollURL: "http://x"}}, {Type: api.DetectAgentHeartbeat},
 	}}}
 	if err := p.Validate(); err != nil {
 		t.Fatal(err)
@@ -22,11 +24,11 @@ func TestEvidence(t *testing.T) {
 	const status, url, beat = 0, 1, 2
 	type obs struct {
 		mode    int
-		verdict Verdict
+		verdict api.HealthVerdict
 		reason  string
 	}
 	twice := func(o obs) []obs { return []obs{o, o} }
-	fit := []obs{{status, OK, ""}, {url, OK, ""}, {beat, OK, ""}}
+	fit := []obs{{status, api.CheckOK, ""}, {url, api.CheckOK, ""}, {beat, api.CheckOK, ""}}
 	for _, test := range []struct {
 		name        string
 		join        Conditional
@@ -34,24 +36,24 @@ func TestEvidence(t *testing.T) {
 		seen        []obs
 		later       time.Duration // time of the evaluation
 		proven      bool          // the path is proven then
-		verdict     Verdict
-		provisional Verdict
+		verdict     api.HealthVerdict
+		provisional api.HealthVerdict
 		decisive    bool
 		why         string
 	}{
-		{"nothing is known", AnyFailed, Running, nil, 0, true, Unknown, Unknown, false, ""},
-		{"fit", AnyFailed, Running, fit, 0, true, OK, OK, false, ""},
-		{"what is unknown changes nothing", AnyFailed, Running, append(fit, obs{url, Unknown, "no route"}), 0, true, OK, OK, false, ""},
-		{"one failure is below the threshold", AnyFailed, Running, append(fit, obs{url, Fail, "503"}), 0, true, OK, Fail, false, ""},
-		{"two in a row", AnyFailed, Running, append(fit, twice(obs{url, Fail, "503"})...), 0, true, Fail, Fail, false, "NODE_STATUS_POLL_URL: 503"},
-		{"not all fail", AllFailed, Running, append(fit, twice(obs{url, Fail, "503"})...), 0, true, OK, OK, false, "NODE_STATUS_POLL_URL: 503"},
-		{"a heartbeat vetoes the provider", AnyFailed, Running, append(fit, twice(obs{status, Fail, "impaired"})...), 0, true, OK, OK, false, ""},
-		{"but not that it is stopped", AnyFailed, Running, append(fit, twice(obs{status, Fail, ReasonStopped})...), 0, true, Fail, Fail, true, "NODE_STATUS_POLLING: stopped"},
-		{"the list says so at once", AnyFailed, Stopped, fit, 0, true, Fail, Fail, true, "NODE_STATUS_POLLING: stopped"},
-		{"or that it is terminated", AllFailed, Terminated, fit, 0, true, Fail, Fail, true, ReasonTerminated},
-		{"silent for too long", AnyFailed, Running, fit, 31 * time.Second, true, Fail, Fail, false, "AGENT_HEARTBEAT: silent"},
-		{"silent while the path is not proven", AnyFailed, Running, fit, 31 * time.Second, false, OK, OK, false, ""},
-		{"all is stale", AnyFailed, Running, fit, time.Hour, false, Unknown, Unknown, false, ""},
+		{"nothing is known", AnyFailed, Running, nil, 0, true, api.CheckUnknown, api.CheckUnknown, false, ""},
+		{"fit", AnyFailed, Running, fit, 0, true, api.CheckOK, api.CheckOK, false, ""},
+		{"what is unknown changes nothing", AnyFailed, Running, append(fit, obs{url, api.CheckUnknown, "no route"}), 0, true, api.CheckOK, api.CheckOK, false, ""},
+		{"one failure is below the threshold", AnyFailed, Running, append(fit, obs{url, api.CheckFail, "503"}), 0, true, api.CheckOK, api.CheckFail, false, ""},
+		{"two in a row", AnyFailed, Running, append(fit, twice(obs{url, api.CheckFail, "503"})...), 0, true, api.CheckFail, api.CheckFail, false, "NODE_STATUS_POLL_URL: 503"},
+		{"not all fail", AllFailed, Running, append(fit, twice(obs{url, api.CheckFail, "503"})...), 0, true, api.CheckOK, api.CheckOK, false, "NODE_STATUS_POLL_URL: 503"},
+		{"a heartbeat vetoes the provider", AnyFailed, Running, append(fit, twice(obs{status, api.CheckFail, "impaired"})...), 0, true, api.CheckOK, api.CheckOK, false, ""},
+		{"but not that it is stopped", AnyFailed, Running, append(fit, twice(obs{status, api.CheckFail, ReasonStopped})...), 0, true, api.CheckFail, api.CheckFail, true, "NODE_STATUS_POLLING: stopped"},
+		{"the list says so at once", AnyFailed, Stopped, fit, 0, true, api.CheckFail, api.CheckFail, true, "NODE_STATUS_POLLING: stopped"},
+		{"or that it is terminated", AllFailed, Terminated, fit, 0, true, api.CheckFail, api.CheckFail, true, ReasonTerminated},
+		{"silent for too long", AnyFailed, Running, fit, 31 * time.Second, true, api.CheckFail, api.CheckFail, false, "AGENT_HEARTBEAT: silent"},
+		{"silent while the path is not proven", AnyFailed, Running, fit, 31 * time.Second, false, api.CheckOK, api.CheckOK, false, ""},
+		{"all is stale", AnyFailed, Running, fit, time.Hour, false, api.CheckUnknown, api.CheckUnknown, false, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			d, e, now, n := senses(t, test.join), &evidence{}, start(), &Node{ID: "n", State: test.state}
@@ -77,11 +79,11 @@ func TestEvidenceHolds(t *testing.T) {
 	d, e, n := senses(t, AnyFailed), &evidence{}, &Node{ID: "n"}
 	now, url := start(), 1
 	e.begin(now, len(d.modes))
-	say := func(v Verdict, want Verdict, steady bool) {
+	say := func(v api.HealthVerdict, want api.HealthVerdict, steady bool) {
 		t.Helper()
 		now = now.Add(30 * time.Second)
 		for i := range d.modes {
-			o := Observation{Verdict: OK}
+			o := Observation{Verdict: api.CheckOK}
 			if i == url {
 				o = Observation{Verdict: v, Reason: "503"}
 			}
@@ -91,24 +93,24 @@ func TestEvidenceHolds(t *testing.T) {
 			t.Errorf("after %s: %+v, steady %t, want %s, %t", v, e.opinion, e.steady(now, d), want, steady)
 		}
 	}
-	say(OK, OK, true)
-	say(Fail, OK, false)
-	say(Fail, Fail, false)
+	say(api.CheckOK, api.CheckOK, true)
+	say(api.CheckFail, api.CheckOK, false)
+	say(api.CheckFail, api.CheckFail, false)
 	since := now.Add(time.Second)
 	if e.confirmed(now, d, n, since) {
 		t.Error("what failed before is confirmed")
 	}
-	say(Fail, Fail, false)
+	say(api.CheckFail, api.CheckFail, false)
 	if !e.confirmed(now, d, n, since) {
 		t.Error("what fails again is not confirmed")
 	}
-	say(Unknown, Fail, false)
+	say(api.CheckUnknown, api.CheckFail, false)
 	now = now.Add(10 * time.Minute) // the failure is stale
-	say(Unknown, Unknown, false)
-	say(OK, Fail, false) // one success is below the threshold
-	say(OK, OK, true)
+	say(api.CheckUnknown, api.CheckUnknown, false)
+	say(api.CheckOK, api.CheckFail, false) // one success is below the threshold
+	say(api.CheckOK, api.CheckOK, true)
 	e.forget(now)
-	if e.assess(now, d, n); e.verdict != Unknown || !e.serves(now, d, n) {
+	if e.assess(now, d, n); e.verdict != api.CheckUnknown || !e.serves(now, d, n) {
 		t.Errorf("after all is forgotten: %+v", e.opinion)
 	}
 }
@@ -133,7 +135,7 @@ func TestEvidenceWakes(t *testing.T) {
 	d, e, n, now := senses(t, AnyFailed), &evidence{}, &Node{ID: "n"}, start()
 	e.begin(now, len(d.modes))
 	for i := range d.modes {
-		e.take(now, d, i, Observation{Verdict: OK})
+		e.take(now, d, i, Observation{Verdict: api.CheckOK})
 	}
 	e.assess(now, d, n)
 	w := soonest{now: now}
@@ -163,11 +165,11 @@ func TestEveryOtherProbeFails(t *testing.T) {
 		{"one of three", 3, false, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			w := newWorld(t, polled(Action{Name: Reboot}), ten()...)
+			w := newWorld(t, polled(Action{Name: api.ActionReboot}), ten()...)
 			w.pass(time.Minute)
 			for i := range 24 {
 				if delete(w.verdicts, "n4"); i%test.every == 0 {
-					w.fail("n4", PollURL, "503")
+					w.fail("n4", api.DetectPollURL, "503")
 				}
 				w.pass(30 * time.Second)
 				if test.takeover && i%5 == 4 {
@@ -177,7 +179,7 @@ func TestEveryOtherProbeFails(t *testing.T) {
 			if got := len(w.acts()) > 0; got != test.want {
 				t.Errorf("repaired within 12 minutes: %t, want %t:\n%s", got, test.want, w.dump())
 			}
-			if n := len(slices.DeleteFunc(w.events(), func(e FindingEvent) bool { return e != NodeSuspect && e != NodeOK })); n > 5 {
+			if n := len(slices.DeleteFunc(w.events(), func(e api.HealthEvent) bool { return e != api.HealthNodeSuspect && e != api.HealthNodeOK })); n > 5 {
 				t.Errorf("%d events of a node that fails now and then, want at most 5:\n%s", n, w.dump())
 			}
 		})
@@ -188,11 +190,11 @@ func TestEveryOtherProbeFails(t *testing.T) {
 // failures of the control plane.
 func TestAnnouncedEndIsNotVetoed(t *testing.T) {
 	for _, announced := range []bool{false, true} {
-		p := plain(Action{Name: Recreate})
-		p.Detection.Modes[0].Type = HypervisorStatus
+		p := plain(Action{Name: api.ActionRecreate})
+		p.Detection.Modes[0].Type = api.DetectHypervisorStatus
 		w := newWorld(t, p, ten()...)
 		w.pass(time.Minute)
-		w.verdicts["n4"] = map[ModeType]Observation{HypervisorStatus: {Node: "n4", Mode: HypervisorStatus, Verdict: Fail, Reason: "instance-retirement", Announced: announced}}
+		w.verdicts["n4"] = map[api.DetectionType]Observation{api.DetectHypervisorStatus: {Node: "n4", Mode: api.DetectHypervisorStatus, Verdict: api.CheckFail, Reason: "instance-retirement", Announced: announced}}
 		w.notify(Pause{Owner: "ops", TTL: time.Minute})
 		w.pass(50 * time.Second)
 		w.takeOver()
@@ -200,7 +202,7 @@ func TestAnnouncedEndIsNotVetoed(t *testing.T) {
 		if got := slices.Contains(w.acts(), "RECREATE n4"); got != announced {
 			t.Errorf("announced %t: replaced: %t, want %t:\n%s", announced, got, announced, w.dump())
 		}
-		vetoed := slices.DeleteFunc(w.found, func(f Finding) bool { return f.Event != CheckVetoed })
+		vetoed := slices.DeleteFunc(w.found, func(f api.HealthFinding) bool { return f.Event != api.HealthCheckVetoed })
 		if (len(vetoed) != 1) != announced {
 			t.Errorf("announced %t: vetoed %v, want one finding if it is not", announced, vetoed)
 		}
@@ -212,16 +214,16 @@ func TestAnnouncedEndIsNotRepairedInPlace(t *testing.T) {
 	for _, test := range []struct {
 		actions []Action
 		acts    []string
-		gates   []Gate
+		gates   []api.Gate
 	}{
-		{[]Action{{Name: Reboot}, {Name: Recreate}}, []string{"RECREATE n4"}, nil},
-		{[]Action{{Name: Reboot}}, nil, []Gate{GateAction}},
+		{[]Action{{Name: api.ActionReboot}, {Name: api.ActionRecreate}}, []string{"RECREATE n4"}, nil},
+		{[]Action{{Name: api.ActionReboot}}, nil, []api.Gate{api.GateAction}},
 	} {
 		p := plain(test.actions...)
-		p.Detection.Modes[0].Type = HypervisorStatus
+		p.Detection.Modes[0].Type = api.DetectHypervisorStatus
 		w := newWorld(t, p, ten()...)
 		w.pass(time.Minute)
-		w.verdicts["n4"] = map[ModeType]Observation{HypervisorStatus: {Node: "n4", Mode: HypervisorStatus, Verdict: Fail, Reason: "system-reboot", Announced: true}}
+		w.verdicts["n4"] = map[api.DetectionType]Observation{api.DetectHypervisorStatus: {Node: "n4", Mode: api.DetectHypervisorStatus, Verdict: api.CheckFail, Reason: "system-reboot", Announced: true}}
 		w.pass(5 * time.Minute)
 		w.wantActs(test.acts...)
 		if got := w.gates("n4"); !slices.Equal(got, test.gates) {
@@ -233,15 +235,15 @@ func TestAnnouncedEndIsNotRepairedInPlace(t *testing.T) {
 // Announced ends of most of a pool open no breaker. The machines are replaced one after the other
 // before their dates.
 func TestAnnouncedEndsOfMost(t *testing.T) {
-	p := plain(Action{Name: Recreate})
-	p.Detection.Modes[0].Type = HypervisorStatus
+	p := plain(Action{Name: api.ActionRecreate})
+	p.Detection.Modes[0].Type = api.DetectHypervisorStatus
 	w := newWorld(t, p, ten()...)
 	w.pass(time.Minute)
 	for _, id := range []string{"n0", "n1", "n2", "n3", "n4", "n5"} {
-		w.verdicts[id] = map[ModeType]Observation{HypervisorStatus: {Node: id, Mode: HypervisorStatus, Verdict: Fail, Reason: "instance-retirement", Announced: true}}
+		w.verdicts[id] = map[api.DetectionType]Observation{api.DetectHypervisorStatus: {Node: id, Mode: api.DetectHypervisorStatus, Verdict: api.CheckFail, Reason: "instance-retirement", Announced: true}}
 	}
 	w.pass(2 * time.Hour)
-	if slices.Contains(w.events(), BreakerOpened) {
+	if slices.Contains(w.events(), api.HealthBreakerOpened) {
 		t.Errorf("the breaker opened:\n%s", w.dump())
 	}
 	for _, id := range []string{"n0", "n1", "n2", "n3", "n4", "n5"} {
@@ -253,7 +255,7 @@ func TestAnnouncedEndsOfMost(t *testing.T) {
 
 // A silent machine that is missing from the last list has ended: no finding.
 func TestSilenceOfAMachineThatHasLeft(t *testing.T) {
-	w := newWorld(t, plain(Action{Name: Recreate}), ten()...)
+	w := newWorld(t, plain(Action{Name: api.ActionRecreate}), ten()...)
 	w.pass(time.Minute)
 	left := w.nodes[4].ID
 	w.nodes = slices.Delete(w.nodes, 4, 5)
@@ -265,7 +267,7 @@ func TestSilenceOfAMachineThatHasLeft(t *testing.T) {
 	}
 	w.notify(Nodes{List: slices.Clone(w.nodes)}, Tick{})
 	w.pass(2 * time.Minute)
-	if slices.Contains(w.events(), NodeSuspect) || !slices.Contains(w.events(), NodeGone) {
+	if slices.Contains(w.events(), api.HealthNodeSuspect) || !slices.Contains(w.events(), api.HealthNodeGone) {
 		t.Errorf("%s has left:\n%s", left, w.dump())
 	}
 }
@@ -275,17 +277,17 @@ func TestVerdictOfASilentNode(t *testing.T) {
 	d, e, n, now := senses(t, AnyFailed), &evidence{}, &Node{ID: "n"}, start()
 	e.begin(now, len(d.modes))
 	for i := range d.modes {
-		e.take(now, d, i, Observation{Verdict: OK})
+		e.take(now, d, i, Observation{Verdict: api.CheckOK})
 	}
-	word := func(age time.Duration) ModeVerdict {
+	word := func(age time.Duration) api.ModeVerdict {
 		d.path.last = now.Add(age) // other nodes report
 		return e.modeVerdicts(now.Add(age), d, n)[d.beat]
 	}
 	limit := d.beatEvery * 5 / 2
-	if w := word(limit); w.Silent || w.Verdict != OK {
+	if w := word(limit); w.Silent || w.Verdict != api.CheckOK {
 		t.Errorf("after 2.5 periods: %+v, want it not silent", w)
 	}
-	if w := word(limit + 1); !w.Silent || w.Verdict != OK {
+	if w := word(limit + 1); !w.Silent || w.Verdict != api.CheckOK {
 		t.Errorf("beyond 2.5 periods: %+v, want it silent and not failed", w)
 	}
 	d.path.last = now

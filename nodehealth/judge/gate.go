@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/weirkeeper/weirkeeper/api"
 )
 
 // phase is the point in a repair at which the gates are evaluated.
@@ -23,26 +25,26 @@ const (
 
 // gate may refuse a repair.
 type gate struct {
-	name    Gate
+	name    api.Gate
 	when    phase
 	refuses func(*candidate) refusal
 }
 
 // gates are evaluated in this order. The first that refuses is reported.
 var gates = [...]gate{
-	{GateUnknown, atClaim | atBegin | atAct | alone, noVerdict},
-	{GateAction, atClaim | atBegin | atAct, noAction},
-	{GateRecheck, atClaim | atBegin | atAct, notConfirmed},
-	{GateOwner, atClaim | atBegin | atAct | atSilence | atQuarantine | alone | forAll, ownedByProvider},
-	{GatePause, atClaim | atBegin | atAct | atSilence | atQuarantine | alone, paused},
-	{GateBreaker, atClaim | atBegin | atAct | atSilence | atQuarantine | alone | forAll, poolBreakerOpen},
-	{GateZone, atClaim | atBegin | atAct | atSilence | atQuarantine | alone, zoneFrozen},
-	{GateSchedule, atClaim | atBegin | atAct | atSilence | atQuarantine | alone | forAll, frozen},
-	{GateMinAvailable, atClaim | atBegin | atAct | atSilence | atQuarantine, overBudget},
-	{GateInProgress, atClaim | atReturn | alone | forAll, tooManyInProgress},
-	{GateRate, atClaim | atBegin, overRate},
-	{GateBackoff, atClaim | atBegin, tooSoon},
-	{GateAttempts, atClaim | atBegin, tooOften}, // such a node is quarantined
+	{api.GateUnknown, atClaim | atBegin | atAct | alone, noVerdict},
+	{api.GateAction, atClaim | atBegin | atAct, noAction},
+	{api.GateRecheck, atClaim | atBegin | atAct, notConfirmed},
+	{api.GateOwner, atClaim | atBegin | atAct | atSilence | atQuarantine | alone | forAll, ownedByProvider},
+	{api.GatePause, atClaim | atBegin | atAct | atSilence | atQuarantine | alone, paused},
+	{api.GateBreaker, atClaim | atBegin | atAct | atSilence | atQuarantine | alone | forAll, poolBreakerOpen},
+	{api.GateZone, atClaim | atBegin | atAct | atSilence | atQuarantine | alone, zoneFrozen},
+	{api.GateSchedule, atClaim | atBegin | atAct | atSilence | atQuarantine | alone | forAll, frozen},
+	{api.GateMinAvailable, atClaim | atBegin | atAct | atSilence | atQuarantine, overBudget},
+	{api.GateInProgress, atClaim | atReturn | alone | forAll, tooManyInProgress},
+	{api.GateRate, atClaim | atBegin, overRate},
+	{api.GateBackoff, atClaim | atBegin, tooSoon},
+	{api.GateAttempts, atClaim | atBegin, tooOften}, // such a node is quarantined
 }
 
 // refused returns the refusal of the first gate of the phase that refuses. If no gate refuses, the
@@ -63,7 +65,7 @@ func refused(c *candidate, at phase) refusal {
 // that refused it last still refuses.
 func (c *candidate) waits() bool {
 	switch {
-	case c.node.state == FenceFailed && !c.node.repair.Fenced:
+	case c.node.state == api.StateFenceFailed && !c.node.repair.Fenced:
 		return true
 	case c.node.blocked == "":
 		return false
@@ -117,7 +119,7 @@ func newSafety(r *rules) safety {
 
 // refusal is the result of a gate. Without a reason the candidate passes.
 type refusal struct {
-	gate  Gate
+	gate  api.Gate
 	until time.Time               // zero: unknown
 	why   func(*candidate) string // formats the reason of a refusal that is reported
 }
@@ -130,7 +132,7 @@ func refuse(is bool, until time.Time, why func(*candidate) string) refusal {
 }
 
 func noVerdict(c *candidate) refusal {
-	return refuse(c.node.verdict != Fail && c.node.requester == "", time.Time{}, whyNoVerdict)
+	return refuse(c.node.verdict != api.CheckFail && c.node.requester == "", time.Time{}, whyNoVerdict)
 }
 
 func whyNoVerdict(*candidate) string { return "no verdict now" }

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/pools/disruption"
 )
 
@@ -18,16 +19,16 @@ func evaluated(t *testing.T) *candidate {
 		counted = tally{}
 		s.breakers.count(&counted, tally{zone: "a", listed: true, eligible: true})
 	}
-	n := &node{Node: Node{ID: "n", Zone: "a"}, state: Unhealthy}
+	n := &node{Node: Node{ID: "n", Zone: "a"}, state: api.StateUnhealthy}
 	n.begin(start(), len(d.modes))
-	n.verdict = Fail
-	return &candidate{safety: &s, detection: d, now: start(), node: n, action: Action{Name: Reboot}.withDefaults(false), canHelp: true}
+	n.verdict = api.CheckFail
+	return &candidate{safety: &s, detection: d, now: start(), node: n, action: Action{Name: api.ActionReboot}.withDefaults(false), canHelp: true}
 }
 
 func TestEachGate(t *testing.T) {
 	now := start()
 	serve := func(c *candidate) {
-		c.node.take(now, c.detection, 0, Observation{Verdict: OK})
+		c.node.take(now, c.detection, 0, Observation{Verdict: api.CheckOK})
 	}
 	repaired := func(c *candidate, times int) {
 		for range times {
@@ -38,43 +39,43 @@ func TestEachGate(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		set   func(c *candidate)
-		gate  Gate          // that refuses; "": no gate refuses
+		gate  api.Gate      // that refuses; "": no gate refuses
 		when  phase         // in these phases
 		until time.Duration // from now; 0: unknown
 		why   string
 	}{
 		{"nothing refuses", func(*candidate) {}, "", 0, 0, ""},
-		{"no verdict", func(c *candidate) { c.node.verdict = Unknown }, GateUnknown, all | alone, 0, "no verdict now"},
-		{"an operator's wish needs no verdict", func(c *candidate) { c.node.verdict, c.node.requester = OK, "ann" }, "", 0, 0, ""},
-		{"no action fits", func(c *candidate) { c.canHelp, c.node.State = false, Stopped }, GateAction, all, 0, "no action of the policy fits a machine that is stopped"},
-		{"not confirmed lately", func(c *candidate) { c.node.notBefore = now.Add(time.Minute) }, GateRecheck, all, time.Minute, "no observation confirmed the failure"},
-		{"another healer", func(c *candidate) { c.repairOwner = "the group heals" }, GateOwner, acts | alone, 0, "the group heals"},
-		{"the node is paused", func(c *candidate) { c.pauses.take(now, Pause{Node: "n", Owner: "ann", TTL: time.Hour}) }, GatePause, acts | alone, time.Hour, "paused by ann"},
-		{"the pool is paused", func(c *candidate) { c.pauses.take(now, Pause{Owner: "bob", TTL: time.Hour}) }, GatePause, acts | alone, time.Hour, "paused by bob"},
+		{"no verdict", func(c *candidate) { c.node.verdict = api.CheckUnknown }, api.GateUnknown, all | alone, 0, "no verdict now"},
+		{"an operator's wish needs no verdict", func(c *candidate) { c.node.verdict, c.node.requester = api.CheckOK, "ann" }, "", 0, 0, ""},
+		{"no action fits", func(c *candidate) { c.canHelp, c.node.State = false, Stopped }, api.GateAction, all, 0, "no action of the policy fits a machine that is stopped"},
+		{"not confirmed lately", func(c *candidate) { c.node.notBefore = now.Add(time.Minute) }, api.GateRecheck, all, time.Minute, "no observation confirmed the failure"},
+		{"another healer", func(c *candidate) { c.repairOwner = "the group heals" }, api.GateOwner, acts | alone, 0, "the group heals"},
+		{"the node is paused", func(c *candidate) { c.pauses.take(now, Pause{Node: "n", Owner: "ann", TTL: time.Hour}) }, api.GatePause, acts | alone, time.Hour, "paused by ann"},
+		{"the pool is paused", func(c *candidate) { c.pauses.take(now, Pause{Owner: "bob", TTL: time.Hour}) }, api.GatePause, acts | alone, time.Hour, "paused by bob"},
 		{"another node is paused", func(c *candidate) { c.pauses.take(now, Pause{Node: "m", Owner: "ann"}) }, "", 0, 0, ""},
-		{"the breaker is open", func(c *candidate) { c.breakers.pool = breaker{Breaker: Breaker{Open: true, Why: "3 of 10"}} }, GateBreaker, acts | alone, 0, "3 of 10"},
+		{"the breaker is open", func(c *candidate) { c.breakers.pool = breaker{Breaker: api.Breaker{Open: true, Why: "3 of 10"}} }, api.GateBreaker, acts | alone, 0, "3 of 10"},
 		{"the breaker closes soon", func(c *candidate) {
-			c.breakers.pool = breaker{Breaker: Breaker{Open: true, Healed: now, Why: "3 of 10"}}
-		}, GateBreaker, acts | alone, 5 * time.Minute, "3 of 10"},
+			c.breakers.pool = breaker{Breaker: api.Breaker{Open: true, Healed: now, Why: "3 of 10"}}
+		}, api.GateBreaker, acts | alone, 5 * time.Minute, "3 of 10"},
 		{"the zone is frozen", func(c *candidate) {
-			c.breakers.zone("a").breaker = breaker{Breaker: Breaker{Open: true, Why: "5 of 5"}}
-		}, GateZone, acts | alone, 0, "zone a: 5 of 5"},
-		{"another zone is", func(c *candidate) { c.breakers.zone("b").breaker = breaker{Breaker: Breaker{Open: true}} }, "", 0, 0, ""},
-		{"the schedule freezes", func(c *candidate) { c.schedule.at, c.schedule.frozenTo = now, now.Add(time.Hour) }, GateSchedule, acts | alone, time.Hour, "the schedule forbids repairs now"},
+			c.breakers.zone("a").breaker = breaker{Breaker: api.Breaker{Open: true, Why: "5 of 5"}}
+		}, api.GateZone, acts | alone, 0, "zone a: 5 of 5"},
+		{"another zone is", func(c *candidate) { c.breakers.zone("b").breaker = breaker{Breaker: api.Breaker{Open: true}} }, "", 0, 0, ""},
+		{"the schedule freezes", func(c *candidate) { c.schedule.at, c.schedule.frozenTo = now, now.Add(time.Hour) }, api.GateSchedule, acts | alone, time.Hour, "the schedule forbids repairs now"},
 		{"two others are out", func(c *candidate) {
 			serve(c)
 			c.budget.out["x"], c.budget.out["y"] = disruption.Repair, disruption.Quarantine
-		}, GateMinAvailable, acts, 0,
+		}, api.GateMinAvailable, acts, 0,
 			"2 of 10 nodes are out of service (1 by quarantine, 1 by repair), limit 2"},
 		{"two others, and it does not serve", func(c *candidate) {
-			c.node.take(now, c.detection, 0, Observation{Verdict: Fail})
+			c.node.take(now, c.detection, 0, Observation{Verdict: api.CheckFail})
 			c.budget.out["x"], c.budget.out["y"] = disruption.Repair, disruption.Repair
 		}, "", 0, 0, ""},
-		{"two others, and nothing is known of it", func(c *candidate) { c.budget.out["x"], c.budget.out["y"] = disruption.Repair, disruption.Repair }, GateMinAvailable, acts, 0,
+		{"two others, and nothing is known of it", func(c *candidate) { c.budget.out["x"], c.budget.out["y"] = disruption.Repair, disruption.Repair }, api.GateMinAvailable, acts, 0,
 			"2 of 10 nodes are out of service (2 by repair), limit 2"},
-		{"a repair is in progress", func(c *candidate) { c.repairs = 1 }, GateInProgress, atClaim | atReturn | alone, 0, "1 repairs are in progress, limit 1"},
-		{"too many were begun", func(c *candidate) { c.rate.spend(now); c.rate.spend(now) }, GateRate, first, 10 * time.Minute, "rate limit: 6 repairs an hour, burst 2"},
-		{"too many within the window", func(c *candidate) { repaired(c, 3) }, GateAttempts, first, 6 * time.Hour, "3 repairs within 6h0m0s"},
+		{"a repair is in progress", func(c *candidate) { c.repairs = 1 }, api.GateInProgress, atClaim | atReturn | alone, 0, "1 repairs are in progress, limit 1"},
+		{"too many were begun", func(c *candidate) { c.rate.spend(now); c.rate.spend(now) }, api.GateRate, first, 10 * time.Minute, "rate limit: 6 repairs an hour, burst 2"},
+		{"too many within the window", func(c *candidate) { repaired(c, 3) }, api.GateAttempts, first, 6 * time.Hour, "3 repairs within 6h0m0s"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			c := evaluated(t)
@@ -108,7 +109,7 @@ func TestBackoffGate(t *testing.T) {
 	c.lineages.begin(c.now, c.node.Node)
 	c.lineages.end(c.now, c.node.Node, true)
 	r := refused(c, atClaim)
-	if wait := r.until.Sub(c.now); r.gate != GateBackoff || wait < time.Minute || wait > 66*time.Second || r.why(c) != "1 repairs already" {
+	if wait := r.until.Sub(c.now); r.gate != api.GateBackoff || wait < time.Minute || wait > 66*time.Second || r.why(c) != "1 repairs already" {
 		t.Errorf("refused by %q for %v: want backoff for about a minute", r.gate, wait)
 	}
 }
@@ -119,13 +120,13 @@ func TestGatesRefuseInOrder(t *testing.T) {
 	c.repairOwner, c.repairs = "the group heals", 1
 	c.breakers.pool.Open, c.node.notBefore = true, c.now.Add(time.Hour)
 	for _, step := range []struct {
-		want  Gate
+		want  api.Gate
 		clear func()
 	}{
-		{GateRecheck, func() { c.node.notBefore = time.Time{} }},
-		{GateOwner, func() { c.repairOwner = "" }},
-		{GateBreaker, func() { c.breakers.pool.Open = false }},
-		{GateInProgress, func() { c.repairs = 0 }},
+		{api.GateRecheck, func() { c.node.notBefore = time.Time{} }},
+		{api.GateOwner, func() { c.repairOwner = "" }},
+		{api.GateBreaker, func() { c.breakers.pool.Open = false }},
+		{api.GateInProgress, func() { c.repairs = 0 }},
 		{"", func() {}},
 	} {
 		if got := refused(c, atClaim).gate; got != step.want {
@@ -138,7 +139,7 @@ func TestGatesRefuseInOrder(t *testing.T) {
 // A node in FenceFailed waits for its fencing, whatever the gates return.
 func TestHeldCandidateWaits(t *testing.T) {
 	c := evaluated(t)
-	c.node.state, c.node.repair = FenceFailed, &Repair{}
+	c.node.state, c.node.repair = api.StateFenceFailed, &Repair{}
 	if !c.waits() {
 		t.Error("a node that is not fenced does not wait")
 	}

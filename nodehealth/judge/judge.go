@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/pools/disruption"
 )
 
@@ -34,7 +35,7 @@ func New(p Policy) *Judge {
 
 // Step applies one event and returns the orders and findings, both owned by the caller. now must
 // not go back.
-func (j *Judge) Step(now time.Time, ev Event) ([]Order, []Finding) {
+func (j *Judge) Step(now time.Time, ev Event) ([]Order, []api.HealthFinding) {
 	if !j.rules.enabled {
 		return nil, nil
 	}
@@ -95,26 +96,9 @@ func (j *Judge) BreakerOpen() (bool, string) {
 	return j.safety.breakers.pool.Open, j.safety.breakers.pool.Why
 }
 
-// Status is the state of one node, for operators.
-type Status struct {
-	Node    string    `json:"node"`
-	Zone    string    `json:"zone,omitempty"`
-	State   NodeState `json:"state"`
-	Since   time.Time `json:"since,omitzero"` // of the state
-	Verdict Verdict   `json:"verdict"`
-	Why     string    `json:"why,omitempty"`
-	Gate    Gate      `json:"gate,omitempty"` // that refuses the repair
-	Until   time.Time `json:"until,omitzero"` // end of the quarantine, or deadline of the repair
-	// Spent is the reason for the quarantine or the hold.
-	Spent string `json:"spent,omitempty"`
-	// FitSince is when a quarantined node became healthy. It returns after healthy_for.
-	FitSince time.Time `json:"fit_since,omitzero"`
-	Attempt  string    `json:"attempt,omitempty"`
-}
-
 // Status returns all nodes, sorted by id.
-func (j *Judge) Status() []Status {
-	out := make([]Status, 0, len(j.roster.all))
+func (j *Judge) Status() []api.NodeHealthState {
+	out := make([]api.NodeHealthState, 0, len(j.roster.all))
 	for _, n := range byID(j.roster.all) {
 		out = append(out, n.status())
 	}
@@ -141,10 +125,10 @@ func (j *Judge) observed(now time.Time, o Observation) {
 }
 
 // paused updates the breaker counts of each node whose pause began or ended.
-func (j *Judge) paused(now time.Time, found []Finding) {
+func (j *Judge) paused(now time.Time, found []api.HealthFinding) {
 	j.journal.find(found...)
 	for _, f := range found {
-		if n, ok := j.roster.all[f.Node]; ok && f.Event != Ignored {
+		if n, ok := j.roster.all[f.Node]; ok && f.Event != api.HealthIgnored {
 			j.roster.count(now, n)
 		}
 	}
@@ -164,7 +148,7 @@ func (j *Judge) hint(h Hint) {
 	switch {
 	case !ok:
 		j.journal.find(ignored(h.Node, "hint about a node that is not listed"))
-	case n.state == Fencing || n.state == Recovering:
+	case n.state == api.StateFencing || n.state == api.StateRecovering:
 		j.journal.find(ignored(h.Node, "hint about a node under repair"))
 	default:
 		j.journal.order(Order{Kind: OrderRecheck, Node: n.ID, Why: h.Why})
@@ -178,7 +162,7 @@ func (j *Judge) setRepairOwner(h RepairOwner) {
 	}
 	if why != j.safety.repairOwner {
 		j.safety.repairOwner = why
-		j.journal.find(Finding{Event: OwnerChanged, Why: cmp.Or(why, "Weirkeeper repairs this pool")})
+		j.journal.find(api.HealthFinding{Event: api.HealthOwnerChanged, Why: cmp.Or(why, "Weirkeeper repairs this pool")})
 	}
 }
 
@@ -194,10 +178,10 @@ func (j *Judge) released(now time.Time, r Release) {
 	n, ok := j.roster.all[r.Node]
 	switch {
 	case ok && n.requester != "" && n.repair == nil:
-		j.journal.find(n.finding(RequestEnded, "the request of "+n.requester+" is withdrawn by "+r.By))
+		j.journal.find(n.finding(api.HealthRequestEnded, "the request of "+n.requester+" is withdrawn by "+r.By))
 		j.withdraw(now, n)
 		return
-	case !ok || n.state != Quarantined && n.state != Held && n.state != FenceFailed:
+	case !ok || n.state != api.StateQuarantined && n.state != api.StateHeld && n.state != api.StateFenceFailed:
 		j.journal.find(ignored(r.Node, "release of a node that is not held"))
 		return
 	}
@@ -223,8 +207,8 @@ func (j *Judge) causes() []cause {
 
 func (j *Judge) free(now time.Time, n *node, why string) {
 	n.repair, n.request, n.blocked, n.spent, n.until, n.failing = nil, request{}, "", "", time.Time{}, time.Time{}
-	j.roster.to(now, n, Fresh)
-	j.journal.find(Finding{Event: NodeReleased, Node: n.ID, Zone: n.Zone, Observe: j.rules.observe, Why: why})
+	j.roster.to(now, n, api.StateFresh)
+	j.journal.find(api.HealthFinding{Event: api.HealthNodeReleased, Node: n.ID, Zone: n.Zone, Observe: j.rules.observe, Why: why})
 	j.evaluate(now, n)
 }
 
@@ -265,39 +249,14 @@ func (as *alarms) restore(now time.Time, records []AlarmRecord) {
 	slices.SortFunc(as.all, func(a, b AlarmRecord) int { return cmp.Compare(a.Key, b.Key) })
 }
 
-// Explanation is everything that is known about one node.
-type Explanation struct {
-	Status
-	Failing time.Time     `json:"failing,omitzero"` // it fails since then, or longer
-	Modes   []ModeVerdict `json:"modes,omitempty"`  // in the policy's order
-	Action  ActionName    `json:"action,omitempty"` // the current action, or the next one
-	// Requester is the operator whose repair request waits, until RequestedUntil.
-	Requester        string    `json:"requester,omitempty"`
-	RequestedUntil   time.Time `json:"requested_until,omitzero"`
-	RequestedForPool bool      `json:"requested_for_pool,omitempty"` // the request is for the whole pool
-	Lineage          string    `json:"lineage,omitempty"`
-	Repairs          int       `json:"repairs,omitempty"` // of the lineage, within the window
-}
-
-// ModeVerdict is the current verdict of one mode about one node.
-type ModeVerdict struct {
-	Mode    ModeType  `json:"mode"`
-	Verdict Verdict   `json:"verdict"`
-	Reason  string    `json:"reason,omitempty"`
-	At      time.Time `json:"at,omitzero"` // time of the last ok or fail
-	// Silent is set for heartbeats: two are missing, as package liveness defines it. The verdict
-	// fails when miss heartbeats of the policy are missing.
-	Silent bool `json:"silent,omitempty"`
-}
-
 // Explain returns everything that is known about a node, and false if the node is not listed.
-func (j *Judge) Explain(now time.Time, id string) (Explanation, bool) {
+func (j *Judge) Explain(now time.Time, id string) (api.NodeExplanation, bool) {
 	n, ok := j.roster.all[id]
 	if !ok {
-		return Explanation{}, false
+		return api.NodeExplanation{}, false
 	}
 	now = now.Round(0)
-	e := Explanation{Status: n.status(), Failing: n.failing, Lineage: j.safety.lineages.of(n.Node), Repairs: len(j.safety.lineages.recent(now, n.Node)),
+	e := api.NodeExplanation{NodeHealthState: n.status(), Failing: n.failing, Lineage: j.safety.lineages.of(n.Node), Repairs: len(j.safety.lineages.recent(now, n.Node)),
 		Modes: n.modeVerdicts(now, &j.detection, &n.Node)}
 	if n.repair != nil {
 		e.Action = n.repair.Action.Name
@@ -307,30 +266,24 @@ func (j *Judge) Explain(now time.Time, id string) (Explanation, bool) {
 	return e, true
 }
 
-func (n *node) status() Status {
+func (n *node) status() api.NodeHealthState {
 	why := n.why
-	if n.state.unfit() {
+	if isUnfit(n.state) {
 		why = cmp.Or(why, n.cause)
 	}
-	s := Status{Node: n.ID, Zone: n.Zone, State: n.state, Since: n.since, Verdict: cmp.Or(n.verdict, Unknown), Why: why, Gate: n.blocked, Until: n.until, Spent: n.spent, FitSince: n.fitSince}
+	s := api.NodeHealthState{Node: n.ID, Zone: n.Zone, State: n.state, Since: n.since, Verdict: cmp.Or(n.verdict, api.CheckUnknown), Why: why, Gate: n.blocked, Until: n.until, Spent: n.spent, FitSince: n.fitSince}
 	if n.repair != nil {
 		s.Attempt, s.Until = n.repair.Attempt, n.repair.Deadline
 	}
 	return s
 }
 
-// Census counts nodes.
-type Census struct {
-	States  map[NodeState]int `json:"states,omitempty"` // all known nodes, by state
-	Unknown int               `json:"unknown"`          // nodes without a verdict
-}
-
 // Census returns the number of nodes in each state.
-func (j *Judge) Census() Census {
-	c := Census{States: map[NodeState]int{}}
+func (j *Judge) Census() api.Census {
+	c := api.Census{States: map[api.HealthState]int{}}
 	for _, n := range j.roster.all {
 		c.States[n.state]++
-		if cmp.Or(n.verdict, Unknown) == Unknown {
+		if cmp.Or(n.verdict, api.CheckUnknown) == api.CheckUnknown {
 			c.Unknown++
 		}
 	}
@@ -349,7 +302,7 @@ func (j *Judge) Budget() disruption.Budget {
 func (j *Judge) Unfit() map[string]string {
 	out := map[string]string{}
 	for id, n := range j.roster.all {
-		if n.state.unfit() && (n.state != Verifying || n.verdict == Fail) && !n.replaced {
+		if isUnfit(n.state) && (n.state != api.StateVerifying || n.verdict == api.CheckFail) && !n.replaced {
 			out[id] = cmp.Or(n.why, n.cause, string(n.state))
 		}
 	}
@@ -376,5 +329,5 @@ func (j *Judge) Awaits(node, attempt string) bool {
 // service. A node that serves counts as out of service from then on.
 func (j *Judge) MayGoFirst(now time.Time, node, attempt string) bool {
 	n, ok := j.roster.all[node]
-	return ok && n.awaits(attempt) && n.repair.Action.Name == Recreate && j.repairs.mayGoFirst(now, n)
+	return ok && n.awaits(attempt) && n.repair.Action.Name == api.ActionRecreate && j.repairs.mayGoFirst(now, n)
 }

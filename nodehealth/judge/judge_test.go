@@ -4,23 +4,25 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/weirkeeper/weirkeeper/api"
 )
 
 func TestOneUnhealthyNodeIsRepaired(t *testing.T) {
-	w := newWorld(t, plain(Action{Name: Reboot, Params: Params{Type: "SOFT"}}), ten()...)
+	w := newWorld(t, plain(Action{Name: api.ActionReboot, Params: Params{Type: "SOFT"}}), ten()...)
 	w.heal = heals
 	w.pass(time.Minute)
 	w.unhealthy("n4")
 	w.pass(10 * time.Minute)
 	w.wantActs("REBOOT n4")
-	if w.state("n4") != Healthy {
+	if w.state("n4") != api.StateHealthy {
 		t.Errorf("n4 is %s", w.state("n4"))
 	}
 	i := slices.IndexFunc(w.orders, func(o Order) bool { return o.Kind == OrderAct })
 	if got := w.orders[i]; got.Action.Params.Type != "soft" || got.Attempt != "n4.1" || got.Observe {
 		t.Errorf("ordered %+v: want a soft reboot, attempt n4.1", got)
 	}
-	want := []FindingEvent{PathUp, NodeSuspect, NodeUnhealthy, RepairClaimed, RepairStarted, RepairVerifying, RepairSucceeded}
+	want := []api.HealthEvent{api.HealthPathUp, api.HealthNodeSuspect, api.HealthNodeUnhealthy, api.HealthRepairClaimed, api.HealthRepairStarted, api.HealthRepairVerifying, api.HealthRepairSucceeded}
 	if got := w.events(); !slices.Equal(got, want) {
 		t.Errorf("found %v, want %v", got, want)
 	}
@@ -60,7 +62,7 @@ func TestWholePoolIsTerminated(t *testing.T) {
 }
 
 func TestZoneFails(t *testing.T) {
-	w := newWorld(t, plain(Action{Name: Reboot}), ten()...)
+	w := newWorld(t, plain(Action{Name: api.ActionReboot}), ten()...)
 	w.heal = heals
 	w.pass(time.Minute)
 	w.unhealthy("n6", "n7", "n8", "n9", "n1")
@@ -69,7 +71,7 @@ func TestZoneFails(t *testing.T) {
 	if got := w.alarms(); !slices.Equal(got, []string{"zone:c"}) {
 		t.Errorf("alarms %q, want one of zone c:\n%s", got, w.dump())
 	}
-	if got := w.gates("n7"); !slices.Equal(got, []Gate{GateZone}) {
+	if got := w.gates("n7"); !slices.Equal(got, []api.Gate{api.GateZone}) {
 		t.Errorf("n7 was refused by %q, want the zone", got)
 	}
 	if open, _ := w.j.BreakerOpen(); open {
@@ -79,7 +81,7 @@ func TestZoneFails(t *testing.T) {
 		w.cure(id)
 	}
 	w.pass(10 * time.Minute)
-	if !slices.Contains(w.events(), ZoneThawed) {
+	if !slices.Contains(w.events(), api.HealthZoneThawed) {
 		t.Errorf("the zone was not thawed:\n%s", w.dump())
 	}
 	w.wantActs("REBOOT n1")
@@ -100,7 +102,7 @@ func TestHeartbeatPathFails(t *testing.T) {
 	w.cut = false // the bus restarted: no node fails because of the gap
 	w.pass(5 * time.Minute)
 	w.wantActs()
-	if slices.Contains(w.events(), NodeSuspect) {
+	if slices.Contains(w.events(), api.HealthNodeSuspect) {
 		t.Errorf("a node is suspect:\n%s", w.dump())
 	}
 	w.unhealthy("n2") // silent, while other nodes report
@@ -109,7 +111,7 @@ func TestHeartbeatPathFails(t *testing.T) {
 }
 
 func TestTheOnlyNodeNeedsALoopbackProbe(t *testing.T) {
-	p := plain(Action{Name: Reboot})
+	p := plain(Action{Name: api.ActionReboot})
 	p.Detection.Modes = p.Detection.Modes[1:]
 	for _, canary := range []bool{false, true} {
 		w := newWorld(t, p, "n1")
@@ -129,13 +131,13 @@ func TestTheOnlyNodeNeedsALoopbackProbe(t *testing.T) {
 }
 
 func TestEscalation(t *testing.T) {
-	w := newWorld(t, plain(Action{Name: Start}, Action{Name: Reboot}, Action{Name: Rebuild, MaxAttempts: new(2)}, Action{Name: Workflow, Params: Params{Kind: "nats", Subject: "fix"}}), ten()...)
+	w := newWorld(t, plain(Action{Name: api.ActionStart}, Action{Name: api.ActionReboot}, Action{Name: api.ActionRebuild, MaxAttempts: new(2)}, Action{Name: api.ActionWorkflow, Params: Params{Kind: "nats", Subject: "fix"}}), ten()...)
 	w.heal = useless
 	w.pass(time.Minute)
 	w.unhealthy("n4")
 	w.pass(2 * time.Hour)
 	w.wantActs("REBOOT n4", "REBUILD n4", "REBUILD n4", "WORKFLOW n4", "quarantine n4")
-	if w.state("n4") != Quarantined || !slices.Equal(w.alarms(), []string{"quarantine:n4"}) {
+	if w.state("n4") != api.StateQuarantined || !slices.Equal(w.alarms(), []string{"quarantine:n4"}) {
 		t.Errorf("n4 is %s, alarms %q", w.state("n4"), w.alarms())
 	}
 	w.unhealthy("n5") // other nodes are still repaired
@@ -146,15 +148,15 @@ func TestEscalation(t *testing.T) {
 	}
 	w.cure("n4")
 	w.pass(6 * time.Hour)
-	if w.state("n4") != Healthy {
+	if w.state("n4") != api.StateHealthy {
 		t.Errorf("n4 is %s after the window", w.state("n4"))
 	}
 }
 
 func TestFailedRebuildGoesOnAtOnce(t *testing.T) {
-	w := newWorld(t, plain(Action{Name: Rebuild}, Action{Name: Recreate}), ten()...)
+	w := newWorld(t, plain(Action{Name: api.ActionRebuild}, Action{Name: api.ActionRecreate}), ten()...)
 	w.heal = func(w *world, o Order) []Event {
-		return []Event{Outcome{Node: o.Node, Action: o.Action.Name, OK: o.Action.Name != Rebuild, Reason: "failed-detached"}}
+		return []Event{Outcome{Node: o.Node, Action: o.Action.Name, OK: o.Action.Name != api.ActionRebuild, Reason: "failed-detached"}}
 	}
 	w.pass(time.Minute)
 	w.unhealthy("n4")
@@ -163,7 +165,7 @@ func TestFailedRebuildGoesOnAtOnce(t *testing.T) {
 }
 
 func TestReplacementsThatFail(t *testing.T) {
-	w := newWorld(t, plain(Action{Name: Recreate}), ten()...)
+	w := newWorld(t, plain(Action{Name: api.ActionRecreate}), ten()...)
 	n := 0
 	w.heal = func(w *world, o Order) []Event {
 		if o.Kind != OrderAct {
@@ -182,7 +184,7 @@ func TestReplacementsThatFail(t *testing.T) {
 }
 
 func TestReplacementThatIsFit(t *testing.T) {
-	w := newWorld(t, plain(Action{Name: Recreate}), ten()...)
+	w := newWorld(t, plain(Action{Name: api.ActionRecreate}), ten()...)
 	w.heal = func(w *world, o Order) []Event {
 		if o.Kind != OrderAct {
 			return nil
@@ -195,13 +197,13 @@ func TestReplacementThatIsFit(t *testing.T) {
 	w.replace("n4", "new")
 	w.pass(5 * time.Minute)
 	w.wantActs("RECREATE n4")
-	if w.state("new") != Healthy || w.state("n4") != "not there" {
+	if w.state("new") != api.StateHealthy || w.state("n4") != "not there" {
 		t.Errorf("new is %s, n4 is %s:\n%s", w.state("new"), w.state("n4"), w.dump())
 	}
 }
 
 func TestReplacedByTheProvider(t *testing.T) {
-	w := newWorld(t, plain(Action{Name: Recreate}), ten()...)
+	w := newWorld(t, plain(Action{Name: api.ActionRecreate}), ten()...)
 	w.heal = useless
 	w.pass(time.Minute)
 	w.unhealthy("n4")
@@ -209,7 +211,7 @@ func TestReplacedByTheProvider(t *testing.T) {
 	w.replace("n4", "new")
 	w.pass(2 * time.Minute)
 	w.wantActs("RECREATE n4")
-	if got := w.found[len(w.found)-1].Event; got != NodeGone || !slices.Contains(w.events(), RepairSucceeded) {
+	if got := w.found[len(w.found)-1].Event; got != api.HealthNodeGone || !slices.Contains(w.events(), api.HealthRepairSucceeded) {
 		t.Errorf("found at last %s:\n%s", got, w.dump())
 	}
 }
@@ -245,12 +247,12 @@ func TestFencing(t *testing.T) {
 		w.unhealthy("n4")
 		w.pass(time.Hour)
 		w.wantActs("fence n4")
-		if w.state("n4") != FenceFailed || !slices.Equal(w.alarms(), []string{"fence:n4"}) {
+		if w.state("n4") != api.StateFenceFailed || !slices.Equal(w.alarms(), []string{"fence:n4"}) {
 			t.Errorf("n4 is %s, alarms %q", w.state("n4"), w.alarms())
 		}
 		w.cure("n4") // its response does not make it safe
 		w.pass(time.Minute)
-		if w.state("n4") != FenceFailed {
+		if w.state("n4") != api.StateFenceFailed {
 			t.Errorf("n4 is %s", w.state("n4"))
 		}
 		w.set("n4", Terminated)
@@ -263,7 +265,7 @@ func TestFencing(t *testing.T) {
 		w.unhealthy("n4")
 		w.pass(time.Hour)
 		w.wantActs("fence n4")
-		if w.state("n4") != FenceFailed {
+		if w.state("n4") != api.StateFenceFailed {
 			t.Errorf("n4 is %s", w.state("n4"))
 		}
 		w.heal = heals
@@ -291,7 +293,7 @@ func TestFencing(t *testing.T) {
 }
 
 func TestPauses(t *testing.T) {
-	w := newWorld(t, plain(Action{Name: Reboot}), ten()...)
+	w := newWorld(t, plain(Action{Name: api.ActionReboot}), ten()...)
 	w.heal = heals
 	w.pass(time.Minute)
 	w.notify(Pause{Node: "n4", Owner: "delete/1", TTL: time.Hour}, Pause{Node: "n4", Owner: "delete/2", TTL: 2 * time.Hour})
@@ -303,16 +305,16 @@ func TestPauses(t *testing.T) {
 	w.wantActs("REBOOT n5") // the other pause is still in effect
 	w.pass(2 * time.Hour)   // its owner died: the pause expires
 	w.wantActs("REBOOT n5", "REBOOT n4")
-	if got := w.gates("n4"); len(got) == 0 || got[0] != GatePause {
+	if got := w.gates("n4"); len(got) == 0 || got[0] != api.GatePause {
 		t.Errorf("refused by %q, want pause", got)
 	}
-	if !slices.Contains(w.events(), PauseExpired) {
+	if !slices.Contains(w.events(), api.HealthPauseExpired) {
 		t.Error("nothing tells that the pause expired")
 	}
 }
 
 func TestPauseWithinARepair(t *testing.T) {
-	w := newWorld(t, plain(Action{Name: Reboot}, Action{Name: Rebuild}), ten()...)
+	w := newWorld(t, plain(Action{Name: api.ActionReboot}, Action{Name: api.ActionRebuild}), ten()...)
 	w.heal = useless
 	w.pass(time.Minute)
 	w.unhealthy("n4")
@@ -332,21 +334,21 @@ func TestGates(t *testing.T) {
 		before    func(*world)
 		unhealthy []string
 		node      string
-		want      Gate
+		want      api.Gate
 	}{
-		{"owner", nil, func(w *world) { w.notify(RepairOwner{Other: true, Why: "ReplaceUnhealthy is on"}) }, []string{"n4"}, "n4", GateOwner},
-		{"pause of the pool", nil, func(w *world) { w.notify(Pause{Owner: "ops"}) }, []string{"n4"}, "n4", GatePause},
-		{"breaker", nil, nil, []string{"n1", "n4", "n7"}, "n4", GateBreaker},
-		{"schedule", func(p *Policy) { p.Safety.Schedule = []Freeze{{"0 5 * * *", *dur(time.Hour)}} }, nil, []string{"n4"}, "n4", GateSchedule},
-		{"in progress", nil, nil, []string{"n4", "n7"}, "n7", GateInProgress},
+		{"owner", nil, func(w *world) { w.notify(RepairOwner{Other: true, Why: "ReplaceUnhealthy is on"}) }, []string{"n4"}, "n4", api.GateOwner},
+		{"pause of the pool", nil, func(w *world) { w.notify(Pause{Owner: "ops"}) }, []string{"n4"}, "n4", api.GatePause},
+		{"breaker", nil, nil, []string{"n1", "n4", "n7"}, "n4", api.GateBreaker},
+		{"schedule", func(p *Policy) { p.Safety.Schedule = []Freeze{{"0 5 * * *", *dur(time.Hour)}} }, nil, []string{"n4"}, "n4", api.GateSchedule},
+		{"in progress", nil, nil, []string{"n4", "n7"}, "n7", api.GateInProgress},
 		{"rate", func(p *Policy) {
 			p.Safety.Rate.Burst, p.Safety.MaxInProgress = new(1), &Limit{Value: 5}
-		}, nil, []string{"n4", "n7"}, "n7", GateRate},
-		{"no action fits", func(p *Policy) { p.Recovery.Actions = []Action{{Name: Start}} }, nil, []string{"n4"}, "n4", GateAction},
+		}, nil, []string{"n4", "n7"}, "n7", api.GateRate},
+		{"no action fits", func(p *Policy) { p.Recovery.Actions = []Action{{Name: api.ActionStart}} }, nil, []string{"n4"}, "n4", api.GateAction},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			p := plain(Action{Name: Reboot})
+			p := plain(Action{Name: api.ActionReboot})
 			if test.change != nil {
 				test.change(&p)
 			}
@@ -357,7 +359,7 @@ func TestGates(t *testing.T) {
 			}
 			w.unhealthy(test.unhealthy...)
 			w.pass(80 * time.Second)
-			if got := w.gates(test.node); !slices.Equal(got, []Gate{test.want}) {
+			if got := w.gates(test.node); !slices.Equal(got, []api.Gate{test.want}) {
 				t.Errorf("refused by %q, want %q once:\n%s", got, test.want, w.dump())
 			}
 		})
@@ -366,32 +368,32 @@ func TestGates(t *testing.T) {
 
 func TestMinAvailableCountsWhatTheActionTakes(t *testing.T) {
 	disk := func(launchFirst bool) *world {
-		p := plain(Action{Name: Recreate, Params: Params{LaunchFirst: new(launchFirst)}})
+		p := plain(Action{Name: api.ActionRecreate, Params: Params{LaunchFirst: new(launchFirst)}})
 		p.Safety.MinAvailable, p.Safety.MaxInProgress = &Limit{90, true}, &Limit{Value: 5}
 		w := newWorld(t, p, ten()...)
 		w.pass(time.Minute)
-		w.fail("n4", AgentHeartbeat, "disk_full") // they serve, and are replaced
-		w.fail("n7", AgentHeartbeat, "disk_full")
+		w.fail("n4", api.DetectAgentHeartbeat, "disk_full") // they serve, and are replaced
+		w.fail("n7", api.DetectAgentHeartbeat, "disk_full")
 		w.pass(2 * time.Minute)
 		return w
 	}
 	w := disk(false)
 	w.wantActs("RECREATE n4")
-	if got := w.gates("n7"); !slices.Equal(got, []Gate{GateMinAvailable}) {
+	if got := w.gates("n7"); !slices.Equal(got, []api.Gate{api.GateMinAvailable}) {
 		t.Errorf("refused by %q", got)
 	}
 	disk(true).wantActs("RECREATE n4", "RECREATE n7")
 	for _, pool := range [][]string{{"n1"}, {"n1", "n2"}, {"n1", "n2", "n3"}} { // small pools are repaired
-		w := newWorld(t, plain(Action{Name: Reboot}), pool...)
+		w := newWorld(t, plain(Action{Name: api.ActionReboot}), pool...)
 		w.pass(time.Minute)
-		w.fail("n1", AgentHeartbeat, "kernel")
+		w.fail("n1", api.DetectAgentHeartbeat, "kernel")
 		w.pass(2 * time.Minute)
 		w.wantActs("REBOOT n1")
 	}
 }
 
 func TestBackoffAndAttempts(t *testing.T) {
-	w := newWorld(t, plain(Action{Name: Reboot}), ten()...)
+	w := newWorld(t, plain(Action{Name: api.ActionReboot}), ten()...)
 	w.pass(time.Minute)
 	var begun []time.Time
 	w.heal = func(w *world, o Order) []Event {
@@ -413,7 +415,7 @@ func TestBackoffAndAttempts(t *testing.T) {
 }
 
 func TestBreakerResets(t *testing.T) {
-	w := newWorld(t, plain(Action{Name: Reboot}), ten()...)
+	w := newWorld(t, plain(Action{Name: api.ActionReboot}), ten()...)
 	w.heal = heals
 	w.pass(time.Minute)
 	for trip := 1; trip <= 3; trip++ {
@@ -439,7 +441,7 @@ func TestBreakerResets(t *testing.T) {
 }
 
 func TestRecoverAndHint(t *testing.T) {
-	w := newWorld(t, plain(Action{Name: Reboot}), ten()...)
+	w := newWorld(t, plain(Action{Name: api.ActionReboot}), ten()...)
 	w.heal = heals
 	w.pass(time.Minute)
 	w.orders = nil
@@ -452,13 +454,13 @@ func TestRecoverAndHint(t *testing.T) {
 	w.wantActs() // the gates are the same
 	w.pass(5 * time.Minute)
 	w.wantActs("REBOOT n4")
-	if w.state("n4") != Healthy {
+	if w.state("n4") != api.StateHealthy {
 		t.Errorf("n4 is %s", w.state("n4"))
 	}
 }
 
 func TestUndone(t *testing.T) {
-	w := newWorld(t, plain(Action{Name: Reboot}), ten()...)
+	w := newWorld(t, plain(Action{Name: api.ActionReboot}), ten()...)
 	w.heal = func(w *world, o Order) []Event {
 		return []Event{Outcome{Node: o.Node, Attempt: o.Attempt, Step: StepUndone, Reason: "throttled"}}
 	}
@@ -470,7 +472,7 @@ func TestUndone(t *testing.T) {
 	}
 	w.heal = heals
 	w.pass(40 * time.Minute)
-	if w.state("n4") != Healthy {
+	if w.state("n4") != api.StateHealthy {
 		t.Errorf("n4 is %s", w.state("n4"))
 	}
 }
@@ -488,8 +490,8 @@ func TestDisabled(t *testing.T) {
 
 // Both modes have the same findings, until the first order is carried out.
 func TestObserveAgreesWithAct(t *testing.T) {
-	run := func(mode Mode) *world {
-		p := exclusive(Action{Name: Reboot}, Action{Name: Recreate})
+	run := func(mode api.PolicyMode) *world {
+		p := exclusive(Action{Name: api.ActionReboot}, Action{Name: api.ActionRecreate})
 		p.Mode = mode
 		w := newWorld(t, p, ten()...)
 		w.heal = heals
@@ -497,15 +499,17 @@ func TestObserveAgreesWithAct(t *testing.T) {
 		w.notify(Pause{Node: "n7", Owner: "ops", TTL: 3 * time.Minute})
 		w.unhealthy("n7")
 		w.pass(2 * time.Minute)
-		w.fail("n4", AgentHeartbeat, "disk_full")
+		w.fail("n4", api.DetectAgentHeartbeat, "disk_full")
 		w.pass(30 * time.Minute)
 		return w
 	}
-	first := func(fs []Finding) []Finding {
-		i := slices.IndexFunc(fs, func(f Finding) bool { return f.Event == RepairStarted || f.Event == FenceStarted })
+	first := func(fs []api.HealthFinding) []api.HealthFinding {
+		i := slices.IndexFunc(fs, func(f api.HealthFinding) bool {
+			return f.Event == api.HealthRepairStarted || f.Event == api.HealthFenceStarted
+		})
 		return fs[:i]
 	}
-	act, observe := run(Act), run(Observe)
+	act, observe := run(api.ModeAct), run(api.ModeObserve)
 	if a, o := first(act.found), first(observe.found); !slices.Equal(a, o) || len(a) < 5 {
 		t.Errorf("acting:\n%s\nobserving:\n%s", act.dump(), observe.dump())
 	}

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/weirkeeper/weirkeeper/api"
 )
 
 func TestLineages(t *testing.T) {
@@ -74,9 +76,9 @@ func TestUndoneAfterAnActionCounts(t *testing.T) {
 		lost    bool
 		want    int
 	}{
-		{"the first action", []Action{{Name: Reboot}}, false, 0},
-		{"the first action, without a record", []Action{{Name: Reboot}}, true, 1},
-		{"the second action", []Action{{Name: Start, Timeout: dur(2 * time.Minute)}, {Name: Reboot}}, false, 1},
+		{"the first action", []Action{{Name: api.ActionReboot}}, false, 0},
+		{"the first action, without a record", []Action{{Name: api.ActionReboot}}, true, 1},
+		{"the second action", []Action{{Name: api.ActionStart, Timeout: dur(2 * time.Minute)}, {Name: api.ActionReboot}}, false, 1},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			w := newWorld(t, plain(test.actions...), ten()...)
@@ -85,15 +87,15 @@ func TestUndoneAfterAnActionCounts(t *testing.T) {
 				switch {
 				case o.Kind != OrderAct:
 					return nil
-				case o.Action.Name == Start: // it runs, and the call does not end in time
+				case o.Action.Name == api.ActionStart: // it runs, and the call does not end in time
 					return []Event{w.stopped("n1", false)}
 				}
 				return []Event{out}
 			}
 			w.pass(time.Minute)
-			w.notify(w.stopped("n1", test.actions[0].Name == Start))
+			w.notify(w.stopped("n1", test.actions[0].Name == api.ActionStart))
 			w.unhealthy("n1")
-			for !slices.Contains(w.events(), RepairEnded) {
+			for !slices.Contains(w.events(), api.HealthRepairEnded) {
 				w.pass(time.Second)
 			}
 			if e, _ := w.j.Explain(w.now, "n1"); e.Repairs != test.want {
@@ -116,7 +118,7 @@ func (w *world) stopped(id string, stopped bool) Nodes {
 // An attempt is given back only if nothing of the repair was carried out. Here a fence was.
 func TestUndoneAfterAFenceCounts(t *testing.T) {
 	for _, fenced := range []bool{false, true} {
-		p := plain(Action{Name: Recreate})
+		p := plain(Action{Name: api.ActionRecreate})
 		if fenced {
 			p.Recovery.Fencing = []Level{FenceCompute}
 		}
@@ -134,7 +136,7 @@ func TestUndoneAfterAFenceCounts(t *testing.T) {
 		}
 		w.pass(time.Minute)
 		w.unhealthy("n1")
-		for !slices.Contains(w.events(), RepairEnded) {
+		for !slices.Contains(w.events(), api.HealthRepairEnded) {
 			w.pass(time.Second)
 		}
 		if e, _ := w.j.Explain(w.now, "n1"); e.Repairs != one(fenced, 1) {

@@ -3,6 +3,7 @@ package judge
 import (
 	"slices"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
@@ -18,7 +19,7 @@ const (
 
 // ModeKind describes one detection mode. [ModeKinds] lists all of them.
 type ModeKind struct {
-	Type   ModeType
+	Type   api.DetectionType
 	Source Source
 	// Traffic: the mode reads what load balancers report.
 	Traffic bool
@@ -39,9 +40,9 @@ func ModeKinds() []ModeKind {
 	often := []string{"failure_window", "window_failures"}
 	poll := slices.Concat([]string{"interval", "stale_after"}, often)
 	return []ModeKind{
-		{Type: NodeStatus, Source: FromProvider, Observe: observeMachine, control: true, ended: true, options: poll},
-		{Type: HypervisorStatus, Source: FromProvider, Observe: func(in pools.Inspection) Observation { return observed(in.Host) }, control: true, options: poll},
-		{Type: PollURL, Source: FromProbe, options: slices.Concat(poll, []string{"poll_url", "poll_url_ssl_verify", "poll_url_conn_error_as_unhealthy",
+		{Type: api.DetectNodeStatus, Source: FromProvider, Observe: observeMachine, control: true, ended: true, options: poll},
+		{Type: api.DetectHypervisorStatus, Source: FromProvider, Observe: func(in pools.Inspection) Observation { return observed(in.Host) }, control: true, options: poll},
+		{Type: api.DetectPollURL, Source: FromProbe, options: slices.Concat(poll, []string{"poll_url", "poll_url_ssl_verify", "poll_url_conn_error_as_unhealthy",
 			"poll_url_healthy_response", "poll_url_retry_limit", "poll_url_retry_interval", "poll_url_timeout"}),
 			fill: func(o *Options) {
 				fill(&o.PollVerify, true)
@@ -51,10 +52,10 @@ func ModeKinds() []ModeKind {
 				fill(&o.PollTimeout, seconds(2))
 			},
 			check: func(o Options, ps *problems, path string, _ bool) { o.checkURL(ps, path) }},
-		{Type: LBStatus, Source: FromProvider, Traffic: true, Observe: func(in pools.Inspection) Observation { return observed(in.Traffic) },
+		{Type: api.DetectLBStatus, Source: FromProvider, Traffic: true, Observe: func(in pools.Inspection) Observation { return observed(in.Traffic) },
 			options: slices.Concat(poll, []string{"target_groups"})},
-		{Type: LifecycleEvents, Source: FromEvents, control: true, hint: true, ended: true, options: []string{"stale_after", "queue"}},
-		{Type: AgentHeartbeat, Source: FromAgent, options: slices.Concat(often, []string{"expected_interval", "miss", "self_fence_after"}),
+		{Type: api.DetectLifecycleEvents, Source: FromEvents, control: true, hint: true, ended: true, options: []string{"stale_after", "queue"}},
+		{Type: api.DetectAgentHeartbeat, Source: FromAgent, options: slices.Concat(often, []string{"expected_interval", "miss", "self_fence_after"}),
 			fill: func(o *Options) {
 				fill(&o.ExpectedInterval, seconds(5))
 				fill(&o.Miss, 6)
@@ -63,8 +64,8 @@ func ModeKinds() []ModeKind {
 	}
 }
 
-// Kind returns the description of a mode, or the zero value for an unknown mode.
-func (t ModeType) Kind() ModeKind {
+// KindOfMode returns the description of a mode, or the zero value for an unknown mode.
+func KindOfMode(t api.DetectionType) ModeKind {
 	all := ModeKinds()
 	if i := slices.IndexFunc(all, func(k ModeKind) bool { return k.Type == t }); i >= 0 {
 		return all[i]
@@ -73,8 +74,8 @@ func (t ModeType) Kind() ModeKind {
 }
 
 // ModeTypes returns the types of all modes.
-func ModeTypes() []ModeType {
-	var types []ModeType
+func ModeTypes() []api.DetectionType {
+	var types []api.DetectionType
 	for _, k := range ModeKinds() {
 		types = append(types, k.Type)
 	}
@@ -97,9 +98,9 @@ func usersOf(key string) []string {
 func observeMachine(in pools.Inspection) Observation {
 	switch {
 	case in.Ended:
-		return Observation{Verdict: Fail, Reason: ReasonTerminated}
+		return Observation{Verdict: api.CheckFail, Reason: ReasonTerminated}
 	case in.Stopped:
-		return Observation{Verdict: Fail, Reason: ReasonStopped}
+		return Observation{Verdict: api.CheckFail, Reason: ReasonStopped}
 	}
 	return observed(in.Machine)
 }
@@ -107,9 +108,9 @@ func observeMachine(in pools.Inspection) Observation {
 func observed(s pools.HealthCheck) Observation {
 	switch s.Fitness {
 	case pools.Fit:
-		return Observation{Verdict: OK}
+		return Observation{Verdict: api.CheckOK}
 	case pools.Unfit:
-		return Observation{Verdict: Fail, Reason: s.Why, Announced: s.Announced}
+		return Observation{Verdict: api.CheckFail, Reason: s.Why, Announced: s.Announced}
 	}
-	return Observation{Verdict: Unknown, Reason: s.Why}
+	return Observation{Verdict: api.CheckUnknown, Reason: s.Why}
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/weirkeeper/weirkeeper/api"
 )
 
 // Each mode is complete, and each key of Options is used by a mode or by all.
@@ -30,7 +32,7 @@ func TestModeKindsAreComplete(t *testing.T) {
 			t.Errorf("option %s of a mode is no key of Options", key)
 		}
 	}
-	if k := ModeType("TELEPATHY").Kind(); k.Source != 0 {
+	if k := KindOfMode(api.DetectionType("TELEPATHY")); k.Source != 0 {
 		t.Errorf("the kind of an unknown mode is %+v", k)
 	}
 }

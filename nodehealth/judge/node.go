@@ -6,33 +6,17 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/weirkeeper/weirkeeper/api"
 )
 
-// NodeState is the state of a node; doc.go has the diagram.
-type NodeState string
-
-const (
-	Fresh       NodeState = "new"          // no verdict yet, or starting
-	Healthy     NodeState = "ok"           // no failure
-	Requested   NodeState = "requested"    // it does not fail, and a repair request waits: in service
-	Suspect     NodeState = "suspect"      // it fails, within the tolerated time
-	Unhealthy   NodeState = "unhealthy"    // it fails: a candidate for repair
-	Claimed     NodeState = "claimed"      // chosen, and being re-checked
-	Fencing     NodeState = "fencing"      // being fenced, to be replaced
-	Recovering  NodeState = "recovering"   // an action is under way, or the next one waits at a gate
-	Verifying   NodeState = "verifying"    // the action succeeded; waiting for healthy_for
-	Quarantined NodeState = "quarantined"  // every repair failed: out of service for a window
-	Held        NodeState = "held"         // every repair failed, and a gate refuses the quarantine: in service
-	FenceFailed NodeState = "fence_failed" // it may still run: not replaced until it is confirmed down
-)
-
-func (s NodeState) unfit() bool {
-	return s == Unhealthy || s.inRepair() || s == Quarantined || s == Held || s == FenceFailed
+func isUnfit(s api.HealthState) bool {
+	return s == api.StateUnhealthy || isInRepair(s) || s == api.StateQuarantined || s == api.StateHeld || s == api.StateFenceFailed
 }
 
-// inRepair reports whether a repair is in progress.
-func (s NodeState) inRepair() bool {
-	return s == Claimed || s == Fencing || s == Recovering || s == Verifying
+// isInRepair reports whether a repair is in progress.
+func isInRepair(s api.HealthState) bool {
+	return s == api.StateClaimed || s == api.StateFencing || s == api.StateRecovering || s == api.StateVerifying
 }
 
 // node is the state of one machine.
@@ -43,7 +27,7 @@ type node struct {
 	down     int    // lists in a row that had it stopped or terminated
 	unlisted bool   // a replacement that is not in any list yet
 
-	state   NodeState
+	state   api.HealthState
 	since   time.Time // start of the state
 	failing time.Time // it fails since then, or longer
 	cause   string    // why it was found unhealthy
@@ -58,7 +42,7 @@ type node struct {
 	request
 	repair    *Repair
 	replaced  bool
-	blocked   Gate
+	blocked   api.Gate
 	notBefore time.Time // earliest time of the next claim, after one that was not confirmed
 
 	counted tally
@@ -75,8 +59,8 @@ func (n *node) countDownLists(again bool) {
 	}
 }
 
-func (n *node) finding(event FindingEvent, why string) Finding {
-	return Finding{Event: event, Node: n.ID, Zone: n.Zone, Why: why}
+func (n *node) finding(event api.HealthEvent, why string) api.HealthFinding {
+	return api.HealthFinding{Event: event, Node: n.ID, Zone: n.Zone, Why: why}
 }
 
 // confirmedDown reports whether the machine is confirmed not to run. In an exclusive pool that takes two
@@ -91,23 +75,23 @@ func (n *node) inGrace(now time.Time, r *rules) bool {
 
 // candidate returns the state of a node that waits for a repair. It is Requested if the node does
 // not fail and an operator requests the repair.
-func (n *node) candidate() NodeState {
-	if n.requester != "" && n.verdict != Fail && (n.verdict == OK || !n.failed()) {
-		return Requested
+func (n *node) candidate() api.HealthState {
+	if n.requester != "" && n.verdict != api.CheckFail && (n.verdict == api.CheckOK || !n.failed()) {
+		return api.StateRequested
 	}
-	return Unhealthy
+	return api.StateUnhealthy
 }
 
 // canHelp reports whether the action can help the node. An in-place repair does not avert an end that
 // the provider has announced.
 func (n *node) canHelp(a Action) bool {
-	elsewhere := a.Name == Recreate || a.Name == Workflow
+	elsewhere := a.Name == api.ActionRecreate || a.Name == api.ActionWorkflow
 	return a.canHelp(n.State) && (elsewhere || !n.planned || n.requester != "")
 }
 
 // fencedBy reports whether the node is fenced before the action.
 func (n *node) fencedBy(r *rules, a Action) bool {
-	return a.Name == Recreate && len(r.fencing) > 0 && (n.repair == nil || !n.repair.Fenced) && !n.confirmedDown(r)
+	return a.Name == api.ActionRecreate && len(r.fencing) > 0 && (n.repair == nil || !n.repair.Fenced) && !n.confirmedDown(r)
 }
 
 // outBy reports whether the action, or the fencing before it, takes a serving node out of service
@@ -116,7 +100,7 @@ func (n *node) outBy(now time.Time, d *detection, a Action) bool {
 	if n.repair != nil && n.repair.TookOut {
 		return true
 	}
-	stays := a.Name == Start || a.Name == Recreate && *a.Params.LaunchFirst && !n.fencedBy(d.rules, a)
+	stays := a.Name == api.ActionStart || a.Name == api.ActionRecreate && *a.Params.LaunchFirst && !n.fencedBy(d.rules, a)
 	if n.State != Running || stays {
 		return false
 	}
@@ -130,7 +114,7 @@ func (n *node) nextWake(now time.Time, d *detection) time.Time {
 	if !n.Since.IsZero() {
 		w.add(n.Since.Add(d.grace))
 	}
-	if n.provisional == Fail && !n.failing.IsZero() {
+	if n.provisional == api.CheckFail && !n.failing.IsZero() {
 		w.add(n.failing.Add(n.patience.wait))
 	}
 	w.add(n.until)
@@ -167,14 +151,14 @@ func newRoster(d *detection, s *safety, l *journal) roster {
 
 // add adds a node without observations.
 func (ro *roster) add(now time.Time, listed Node) *node {
-	n := &node{Node: listed, state: Fresh, since: now}
+	n := &node{Node: listed, state: api.StateFresh, since: now}
 	n.begin(now, len(ro.detection.modes))
 	ro.all[n.ID] = n
 	return n
 }
 
 func (ro *roster) drop(n *node) {
-	ro.journal.find(n.finding(NodeGone, ""))
+	ro.journal.find(n.finding(api.HealthNodeGone, ""))
 	delete(ro.all, n.ID)
 	delete(ro.waitingNodes, n.ID)
 	delete(ro.active, n.ID)
@@ -183,7 +167,7 @@ func (ro *roster) drop(n *node) {
 	n.wake = time.Time{}
 }
 
-func (ro *roster) to(now time.Time, n *node, state NodeState) {
+func (ro *roster) to(now time.Time, n *node, state api.HealthState) {
 	if n.state == state {
 		return
 	}
@@ -191,9 +175,9 @@ func (ro *roster) to(now time.Time, n *node, state NodeState) {
 	delete(ro.waitingNodes, n.ID)
 	delete(ro.active, n.ID)
 	switch {
-	case state == Requested || state == Unhealthy || state == Held || state == FenceFailed:
+	case state == api.StateRequested || state == api.StateUnhealthy || state == api.StateHeld || state == api.StateFenceFailed:
 		ro.waitingNodes[n.ID] = n
-	case state.inRepair():
+	case isInRepair(state):
 		ro.active[n.ID] = n
 	}
 	ro.budgeted(n)
@@ -208,8 +192,8 @@ func (ro *roster) tally(now time.Time, n *node) tally {
 	t := tally{zone: n.Zone}
 	t.listed = !n.unlisted && n.missing == 0 && !n.replaced && n.State != Leaving
 	t.eligible = t.listed && n.State != Spot &&
-		(n.state != Fresh || !n.inGrace(now, ro.detection.rules)) && len(ro.safety.pauses.of(n.ID)) == 0
-	t.unhealthy = t.eligible && !n.works && (n.state == Suspect || n.state.unfit())
+		(n.state != api.StateFresh || !n.inGrace(now, ro.detection.rules)) && len(ro.safety.pauses.of(n.ID)) == 0
+	t.unhealthy = t.eligible && !n.works && (n.state == api.StateSuspect || isUnfit(n.state))
 	t.noData = t.eligible && n.noData
 	t.eligible = t.eligible && !n.noData // without a verdict it is not evidence of health
 	return t
@@ -218,10 +202,10 @@ func (ro *roster) tally(now time.Time, n *node) tally {
 func (ro *roster) assess(now time.Time, n *node) {
 	n.assess(now, ro.detection, &n.Node)
 	if n.newlyVetoed(now, ro.detection) {
-		ro.journal.find(n.finding(CheckVetoed, n.veto+": vetoed by an ok heartbeat"))
+		ro.journal.find(n.finding(api.HealthCheckVetoed, n.veto+": vetoed by an ok heartbeat"))
 	}
 	if n.losesData(now, ro.detection) {
-		ro.journal.find(n.finding(CheckUnknown, "no verdict for "+ro.detection.noData.String()))
+		ro.journal.find(n.finding(api.HealthCheckUnknown, "no verdict for "+ro.detection.noData.String()))
 	}
 }
 

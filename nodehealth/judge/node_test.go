@@ -3,6 +3,8 @@ package judge
 import (
 	"testing"
 	"time"
+
+	"github.com/weirkeeper/weirkeeper/api"
 )
 
 func newTestRoster(t *testing.T) *roster {
@@ -16,25 +18,25 @@ func TestTally(t *testing.T) {
 	now := start()
 	for _, test := range []struct {
 		name  string
-		state NodeState
+		state api.HealthState
 		set   func(ro *roster, n *node)
 		want  tally
 	}{
-		{"fit", Healthy, nil, tally{listed: true, eligible: true}},
-		{"new", Fresh, nil, tally{listed: true, eligible: true}},
-		{"new, within its grace", Fresh, func(_ *roster, n *node) { n.Since = now.Add(-time.Minute) }, tally{listed: true}},
-		{"suspect", Suspect, nil, tally{listed: true, eligible: true, unhealthy: true}},
-		{"suspect, and within its grace", Suspect, func(_ *roster, n *node) { n.Since = now.Add(-time.Minute) }, tally{listed: true, eligible: true, unhealthy: true}},
-		{"under repair", Verifying, nil, tally{listed: true, eligible: true, unhealthy: true}},
-		{"an operator asks to repair a fit node", Requested, nil, tally{listed: true, eligible: true}},
-		{"quarantined", Quarantined, nil, tally{listed: true, eligible: true, unhealthy: true}},
-		{"held", Held, nil, tally{listed: true, eligible: true, unhealthy: true}},
-		{"paused", Unhealthy, func(ro *roster, _ *node) { ro.safety.pauses.take(now, Pause{Node: "n", Owner: "ann"}) }, tally{listed: true}},
-		{"taken back", Unhealthy, func(_ *roster, n *node) { n.State = Spot }, tally{listed: true}},
-		{"leaving", Unhealthy, func(_ *roster, n *node) { n.State = Leaving }, tally{}},
-		{"missing in the list", Unhealthy, func(_ *roster, n *node) { n.missing = 1 }, tally{}},
-		{"replaced", Fresh, func(_ *roster, n *node) { n.replaced = true }, tally{}},
-		{"unknown for long", Healthy, func(_ *roster, n *node) { n.noData = true }, tally{listed: true, noData: true}},
+		{"fit", api.StateHealthy, nil, tally{listed: true, eligible: true}},
+		{"new", api.StateFresh, nil, tally{listed: true, eligible: true}},
+		{"new, within its grace", api.StateFresh, func(_ *roster, n *node) { n.Since = now.Add(-time.Minute) }, tally{listed: true}},
+		{"suspect", api.StateSuspect, nil, tally{listed: true, eligible: true, unhealthy: true}},
+		{"suspect, and within its grace", api.StateSuspect, func(_ *roster, n *node) { n.Since = now.Add(-time.Minute) }, tally{listed: true, eligible: true, unhealthy: true}},
+		{"under repair", api.StateVerifying, nil, tally{listed: true, eligible: true, unhealthy: true}},
+		{"an operator asks to repair a fit node", api.StateRequested, nil, tally{listed: true, eligible: true}},
+		{"quarantined", api.StateQuarantined, nil, tally{listed: true, eligible: true, unhealthy: true}},
+		{"held", api.StateHeld, nil, tally{listed: true, eligible: true, unhealthy: true}},
+		{"paused", api.StateUnhealthy, func(ro *roster, _ *node) { ro.safety.pauses.take(now, Pause{Node: "n", Owner: "ann"}) }, tally{listed: true}},
+		{"taken back", api.StateUnhealthy, func(_ *roster, n *node) { n.State = Spot }, tally{listed: true}},
+		{"leaving", api.StateUnhealthy, func(_ *roster, n *node) { n.State = Leaving }, tally{}},
+		{"missing in the list", api.StateUnhealthy, func(_ *roster, n *node) { n.missing = 1 }, tally{}},
+		{"replaced", api.StateFresh, func(_ *roster, n *node) { n.replaced = true }, tally{}},
+		{"unknown for long", api.StateHealthy, func(_ *roster, n *node) { n.noData = true }, tally{listed: true, noData: true}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			ro := newTestRoster(t)
@@ -56,23 +58,23 @@ func TestRosterFollowsStates(t *testing.T) {
 	ro, now := newTestRoster(t), start()
 	n := ro.add(now, Node{ID: "n"})
 	for _, s := range []struct {
-		state                      NodeState
+		state                      api.HealthState
 		took                       bool // its repair took it out of service
 		waitingNodes, active, gone bool
 	}{
-		{Suspect, false, false, false, false},
-		{Unhealthy, false, true, false, false},
-		{Claimed, false, false, true, false},
-		{Recovering, true, false, true, true},
-		{FenceFailed, true, true, false, true},
-		{Held, false, true, false, false},
-		{Quarantined, false, false, false, true},
-		{Recovering, true, false, true, true},
-		{Verifying, true, false, true, true},
-		{Healthy, false, false, false, false},
+		{api.StateSuspect, false, false, false, false},
+		{api.StateUnhealthy, false, true, false, false},
+		{api.StateClaimed, false, false, true, false},
+		{api.StateRecovering, true, false, true, true},
+		{api.StateFenceFailed, true, true, false, true},
+		{api.StateHeld, false, true, false, false},
+		{api.StateQuarantined, false, false, false, true},
+		{api.StateRecovering, true, false, true, true},
+		{api.StateVerifying, true, false, true, true},
+		{api.StateHealthy, false, false, false, false},
 	} {
 		n.repair = nil
-		if s.state.inRepair() || s.state == FenceFailed {
+		if isInRepair(s.state) || s.state == api.StateFenceFailed {
 			n.repair = &Repair{TookOut: s.took}
 		}
 		ro.to(now, n, s.state)
@@ -81,7 +83,7 @@ func TestRosterFollowsStates(t *testing.T) {
 		}
 	}
 	n.repair = &Repair{TookOut: true}
-	ro.to(now, n, Recovering)
+	ro.to(now, n, api.StateRecovering)
 	ro.drop(n)
 	if len(ro.all)+len(ro.waitingNodes)+len(ro.active)+len(ro.safety.budget.out) > 0 || ro.safety.breakers.census != (census{}) {
 		t.Errorf("left over: %+v, counted %+v", ro.safety.budget.out, ro.safety.breakers.census)

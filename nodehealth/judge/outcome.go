@@ -3,6 +3,8 @@ package judge
 import (
 	"cmp"
 	"time"
+
+	"github.com/weirkeeper/weirkeeper/api"
 )
 
 // grantedFor is how long a granted request is retried after its order was lost.
@@ -11,7 +13,7 @@ const grantedFor = 10 * time.Minute
 func (rs *repairs) outcome(now time.Time, o Outcome) {
 	n, ok := rs.all[o.Node]
 	if !ok || !n.awaited(o) {
-		rs.journal.find(ignored(o.Node, "outcome of "+string(cmp.Or(o.Action, ActionName(o.Step), "an action"))+", which is not in progress"))
+		rs.journal.find(ignored(o.Node, "outcome of "+string(cmp.Or(o.Action, api.RepairAction(o.Step), "an action"))+", which is not in progress"))
 		return
 	}
 	o.Reason = cutReason(o.Reason)
@@ -23,7 +25,7 @@ func (rs *repairs) outcome(now time.Time, o Outcome) {
 		}
 	case step == StepFence && o.OK:
 		rs.fenced(now, n, cmp.Or(o.Reason, "it is fenced"))
-	case step == StepFence && n.state == Fencing:
+	case step == StepFence && n.state == api.StateFencing:
 		rs.unfenced(now, n, cmp.Or(o.Reason, "not confirmed"))
 	case step == StepFence: // FenceFailed, and still not fenced
 	case step == StepEscalate:
@@ -37,14 +39,14 @@ func (rs *repairs) outcome(now time.Time, o Outcome) {
 			rs.handOver(now, n, to)
 		}
 		rs.succeeded(now, to, "verified by the action")
-	case step == StepDone && n.state == Recovering:
+	case step == StepDone && n.state == api.StateRecovering:
 		rs.done(now, n, o)
 	}
 }
 
 // awaits reports whether the outcome of that attempt is awaited.
 func (n *node) awaits(attempt string) bool {
-	return n.repair != nil && n.repair.Attempt == attempt && !n.repair.Waiting && (n.state == Recovering || n.state == Fencing)
+	return n.repair != nil && n.repair.Attempt == attempt && !n.repair.Waiting && (n.state == api.StateRecovering || n.state == api.StateFencing)
 }
 
 func (n *node) awaited(o Outcome) bool {
@@ -56,17 +58,17 @@ func (n *node) awaited(o Outcome) bool {
 		return false
 	}
 	if step == StepFence {
-		return n.state == Fencing || n.state == FenceFailed && !n.repair.Fenced
+		return n.state == api.StateFencing || n.state == api.StateFenceFailed && !n.repair.Fenced
 	}
 	if o.Action != "" && o.Action != n.repair.Action.Name || n.repair.Waiting {
 		return false
 	}
 	switch n.state {
-	case Recovering:
+	case api.StateRecovering:
 		return true
-	case Fencing:
+	case api.StateFencing:
 		return step == StepUndone
-	case Verifying:
+	case api.StateVerifying:
 		return step == StepVerified || !o.OK && step == StepDone
 	}
 	return false
@@ -76,7 +78,7 @@ func (o Outcome) stepOf(n *node) Step {
 	switch {
 	case o.Step != "":
 		return o.Step
-	case n.state == Fencing || n.state == FenceFailed:
+	case n.state == api.StateFencing || n.state == api.StateFenceFailed:
 		return StepFence
 	}
 	return StepDone
@@ -85,8 +87,8 @@ func (o Outcome) stepOf(n *node) Step {
 // done starts the verification of the node, or of its replacement. An empty Replacement means that
 // the provider replaces the node.
 func (rs *repairs) done(now time.Time, n *node, o Outcome) {
-	rs.journal.find(n.repairFinding(RepairVerifying, o.Reason))
-	if n.repair.Action.Name != Recreate {
+	rs.journal.find(n.repairFinding(api.HealthRepairVerifying, o.Reason))
+	if n.repair.Action.Name != api.ActionRecreate {
 		n.forget(now)
 		rs.verify(now, n)
 		return
@@ -96,11 +98,11 @@ func (rs *repairs) done(now time.Time, n *node, o Outcome) {
 		return
 	}
 	n.repair.Ends = true
-	rs.to(now, n, Verifying)
+	rs.to(now, n, api.StateVerifying)
 }
 
 func (rs *repairs) verify(now time.Time, n *node) {
-	rs.to(now, n, Verifying)
+	rs.to(now, n, api.StateVerifying)
 	rs.assess(now, n)
 	rs.settle(now, n)
 }
@@ -127,9 +129,9 @@ func (rs *repairs) handOver(now time.Time, n, to *node) {
 	to.repair, n.repair = n.repair, nil
 	to.repair.TookOut = false
 	n.replaced, n.request, n.blocked = true, request{}, ""
-	rs.to(now, n, Fresh)
-	f := to.repairFinding(NodeReplaced, "by "+to.ID)
-	f.Node, f.Zone, f.Action = n.ID, n.Zone, Recreate
+	rs.to(now, n, api.StateFresh)
+	f := to.repairFinding(api.HealthNodeReplaced, "by "+to.ID)
+	f.Node, f.Zone, f.Action = n.ID, n.Zone, api.ActionRecreate
 	rs.journal.find(f)
 	if n.missing > 1 {
 		rs.drop(n)
@@ -141,8 +143,8 @@ func (rs *repairs) handOver(now time.Time, n, to *node) {
 // repair was carried out, the attempt does not count.
 func (rs *repairs) undone(now time.Time, n *node, o Outcome) {
 	r := n.repair
-	rs.journal.find(n.repairFinding(RepairEnded, "nothing was done: "+cmp.Or(o.Reason, "refused")))
-	if r.Origin == n.ID && !r.Fenced && !r.Acted && !o.Lost && n.state != Fencing {
+	rs.journal.find(n.repairFinding(api.HealthRepairEnded, "nothing was done: "+cmp.Or(o.Reason, "refused")))
+	if r.Origin == n.ID && !r.Fenced && !r.Acted && !o.Lost && n.state != api.StateFencing {
 		rs.safety.lineages.undo(n.Node)
 	}
 	n.repair, n.blocked = nil, ""
@@ -152,16 +154,16 @@ func (rs *repairs) undone(now time.Time, n *node, o Outcome) {
 
 func (rs *repairs) failed(now time.Time, n *node, why string) {
 	r := n.repair
-	rs.journal.find(n.repairFinding(RepairFailed, why))
+	rs.journal.find(n.repairFinding(api.HealthRepairFailed, why))
 	r.Passing, r.Ends, r.Acted = time.Time{}, false, true
 	switch {
 	case n.unlisted || n.missing > 1:
-		rs.journal.find(Finding{Event: RepairEnded, Node: n.ID, Zone: n.Zone, Action: r.Action.Name, Why: "the node does not exist"})
+		rs.journal.find(api.HealthFinding{Event: api.HealthRepairEnded, Node: n.ID, Zone: n.Zone, Action: r.Action.Name, Why: "the node does not exist"})
 		rs.close(now, n)
 		rs.drop(n)
 	case r.Tries < *r.Action.MaxAttempts:
 		r.Waiting = true
-		rs.to(now, n, Recovering)
+		rs.to(now, n, api.StateRecovering)
 	default:
 		rs.escalate(now, n, why)
 	}
@@ -175,9 +177,9 @@ func (rs *repairs) escalate(now time.Time, n *node, why string) {
 	switch {
 	case ok:
 		r.Action, r.Index, r.Tries, r.Waiting = a, i, 0, true
-		rs.to(now, n, Recovering)
+		rs.to(now, n, api.StateRecovering)
 	case r.Origin != n.ID:
-		rs.end(now, n, RepairEnded, Unhealthy, "the replacement is unhealthy too: "+why)
+		rs.end(now, n, api.HealthRepairEnded, api.StateUnhealthy, "the replacement is unhealthy too: "+why)
 	default:
 		rs.close(now, n)
 		rs.setAside(now, n, "every action failed, the last one: "+why)
@@ -185,7 +187,7 @@ func (rs *repairs) escalate(now time.Time, n *node, why string) {
 }
 
 // end closes a repair and puts the node in that state.
-func (rs *repairs) end(now time.Time, n *node, event FindingEvent, state NodeState, why string) {
+func (rs *repairs) end(now time.Time, n *node, event api.HealthEvent, state api.HealthState, why string) {
 	rs.journal.find(n.repairFinding(event, why))
 	rs.close(now, n)
 	rs.to(now, n, state)
@@ -193,7 +195,7 @@ func (rs *repairs) end(now time.Time, n *node, event FindingEvent, state NodeSta
 
 func (rs *repairs) succeeded(now time.Time, n *node, why string) {
 	n.failing = time.Time{}
-	rs.end(now, n, RepairSucceeded, Healthy, why)
+	rs.end(now, n, api.HealthRepairSucceeded, api.StateHealthy, why)
 }
 
 // close closes a repair. The lineage's backoff begins.

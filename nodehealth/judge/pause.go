@@ -4,31 +4,33 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"github.com/weirkeeper/weirkeeper/api"
 )
 
 // pauses block repairs of nodes, and of the pool, which has the empty node. They are sorted by node
 // and owner.
-type pauses []PauseRecord
+type pauses []api.RepairPause
 
 // maxPause is the maximum length of a pause, so that every pause ends.
 const maxPause = longest
 
-func (ps *pauses) take(now time.Time, p Pause) []Finding {
+func (ps *pauses) take(now time.Time, p Pause) []api.HealthFinding {
 	if p.Owner == "" {
-		return []Finding{ignored(p.Node, "a pause without an owner")}
+		return []api.HealthFinding{ignored(p.Node, "a pause without an owner")}
 	}
 	ttl := p.TTL
 	if ttl <= 0 {
 		ttl = DefaultPause
 	}
 	until := now.Add(min(ttl, maxPause))
-	if renewed := ps.put(PauseRecord{p.Node, p.Owner, until, cutReason(p.Why)}); renewed {
+	if renewed := ps.put(api.RepairPause{Node: p.Node, Owner: p.Owner, Until: until, Why: cutReason(p.Why)}); renewed {
 		return nil
 	}
-	return []Finding{{Event: PauseTaken, Node: p.Node, Until: until, Why: sentence(p.Owner, p.Why)}}
+	return []api.HealthFinding{{Event: api.HealthPauseTaken, Node: p.Node, Until: until, Why: sentence(p.Owner, p.Why)}}
 }
 
-func (ps *pauses) put(p PauseRecord) (renewed bool) {
+func (ps *pauses) put(p api.RepairPause) (renewed bool) {
 	i, renewed := ps.find(p.Node, p.Owner)
 	if !renewed {
 		*ps = slices.Insert(*ps, i, p)
@@ -38,7 +40,7 @@ func (ps *pauses) put(p PauseRecord) (renewed bool) {
 }
 
 func (ps pauses) find(node, owner string) (i int, found bool) {
-	return slices.BinarySearchFunc(ps, PauseRecord{Node: node, Owner: owner}, func(a, b PauseRecord) int {
+	return slices.BinarySearchFunc(ps, api.RepairPause{Node: node, Owner: owner}, func(a, b api.RepairPause) int {
 		return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Owner, b.Owner))
 	})
 }
@@ -52,21 +54,21 @@ func (ps pauses) of(node string) pauses {
 	return ps[from:to]
 }
 
-func (ps *pauses) end(r Resume) []Finding {
+func (ps *pauses) end(r Resume) []api.HealthFinding {
 	i, ok := ps.find(r.Node, r.Owner)
 	if !ok {
-		return []Finding{ignored(r.Node, "no pause of "+r.Owner)}
+		return []api.HealthFinding{ignored(r.Node, "no pause of "+r.Owner)}
 	}
 	why := sentence(r.Owner, (*ps)[i].Why)
 	*ps = slices.Delete(*ps, i, i+1)
-	return []Finding{{Event: PauseEnded, Node: r.Node, Why: why}}
+	return []api.HealthFinding{{Event: api.HealthPauseEnded, Node: r.Node, Why: why}}
 }
 
-func (ps *pauses) expire(now time.Time) (found []Finding) {
-	*ps = slices.DeleteFunc(*ps, func(p PauseRecord) bool {
+func (ps *pauses) expire(now time.Time) (found []api.HealthFinding) {
+	*ps = slices.DeleteFunc(*ps, func(p api.RepairPause) bool {
 		over := !now.Before(p.Until)
 		if over {
-			found = append(found, Finding{Event: PauseExpired, Node: p.Node, Why: sentence(p.Owner, p.Why)})
+			found = append(found, api.HealthFinding{Event: api.HealthPauseExpired, Node: p.Node, Why: sentence(p.Owner, p.Why)})
 		}
 		return over
 	})

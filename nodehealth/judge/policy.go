@@ -1,13 +1,17 @@
 package judge
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/weirkeeper/weirkeeper/api"
+)
 
 // Policy is the "health" block of a pool file. A nil pointer and an empty text are absent keys;
 // WithDefaults fills them. A number in a field's comment is its default.
 type Policy struct {
-	Enabled *bool `yaml:"enabled" json:"enabled,omitempty"` // true; if false, nothing is evaluated
-	Mode    Mode  `yaml:"mode" json:"mode,omitempty"`       // observe
-	Owner   Owner `yaml:"owner" json:"owner,omitempty"`     // self
+	Enabled *bool           `yaml:"enabled" json:"enabled,omitempty"` // true; if false, nothing is evaluated
+	Mode    api.PolicyMode  `yaml:"mode" json:"mode,omitempty"`       // observe
+	Owner   api.RepairOwner `yaml:"owner" json:"owner,omitempty"`     // self
 	// Exclusive is set if no two machines may have a node's identity at the same time.
 	Exclusive bool      `yaml:"exclusive" json:"exclusive,omitempty"`
 	Detection Detection `yaml:"detection" json:"detection"`
@@ -17,22 +21,6 @@ type Policy struct {
 	// condition type.
 	Reasons map[string]Reason `yaml:"reasons" json:"reasons,omitempty"`
 }
-
-// Mode states whether orders are carried out.
-type Mode string
-
-const (
-	Observe Mode = "observe" // orders are marked and not carried out
-	Act     Mode = "act"     // orders are carried out; "enforce" is read as act
-)
-
-// Owner is the repair owner of the pool.
-type Owner string
-
-const (
-	OwnerSelf     Owner = "self" // Weirkeeper; the provider's own replacement is off
-	OwnerProvider Owner = "asg"  // the provider, for example an Auto Scaling group; unhealthy machines are reported to it
-)
 
 // Detection configures how failures are found.
 type Detection struct {
@@ -61,22 +49,10 @@ const (
 	AtLeast   Conditional = "AT_LEAST"   // as many as the quorum
 )
 
-// ModeType is one way to check a node.
-type ModeType string
-
-const (
-	NodeStatus       ModeType = "NODE_STATUS_POLLING"       // the provider's status of the instance
-	HypervisorStatus ModeType = "HYPERVISOR_STATUS_POLLING" // the provider's status of the host
-	PollURL          ModeType = "NODE_STATUS_POLL_URL"      // an HTTP request to the node
-	LBStatus         ModeType = "LB_STATUS_POLLING"         // a load balancer's health check
-	LifecycleEvents  ModeType = "LIFECYCLE_EVENTS"          // hints, and the state in the provider's list
-	AgentHeartbeat   ModeType = "AGENT_HEARTBEAT"           // the node's own report
-)
-
 // DetectionMode is one entry of detection_modes.
 type DetectionMode struct {
-	Type    ModeType `yaml:"type" json:"type"`
-	Options Options  `yaml:"options" json:"options,omitzero"`
+	Type    api.DetectionType `yaml:"type" json:"type"`
+	Options Options           `yaml:"options" json:"options,omitzero"`
 }
 
 // Options of a mode. Each type uses some; the others are rejected.
@@ -120,21 +96,10 @@ type Recovery struct {
 	Verify            Verify `yaml:"verify" json:"verify,omitzero"`
 }
 
-// ActionName is one kind of repair action.
-type ActionName string
-
-const (
-	Start    ActionName = "START"    // a stopped machine
-	Reboot   ActionName = "REBOOT"   // params: type
-	Rebuild  ActionName = "REBUILD"  // a new root volume; params: image
-	Recreate ActionName = "RECREATE" // a new machine; params: launch_first
-	Workflow ActionName = "WORKFLOW" // params: kind, and argv, url or subject; secret_file, input
-)
-
 // Action is one entry of recovery.actions.
 type Action struct {
-	Name   ActionName `yaml:"name" json:"name"`
-	Params Params     `yaml:"params" json:"params,omitzero"`
+	Name   api.RepairAction `yaml:"name" json:"name"`
+	Params Params           `yaml:"params" json:"params,omitzero"`
 	// Timeout is the time from the order until the node is ok again; the default depends on the
 	// action.
 	Timeout *Duration `yaml:"timeout" json:"timeout,omitempty"`
@@ -225,7 +190,7 @@ type TripReset struct {
 }
 
 // Mode returns the entry of that type, and false if it is missing.
-func (d Detection) Mode(t ModeType) (DetectionMode, bool) {
+func (d Detection) Mode(t api.DetectionType) (DetectionMode, bool) {
 	i := slices.IndexFunc(d.Modes, func(m DetectionMode) bool { return m.Type == t })
 	if i < 0 {
 		return DetectionMode{}, false

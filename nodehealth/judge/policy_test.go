@@ -12,6 +12,8 @@ import (
 
 	"github.com/goccy/go-yaml"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/weirkeeper/weirkeeper/api"
 )
 
 func readPolicy(t *testing.T, text string) Policy {
@@ -39,7 +41,7 @@ func TestPolicyIsRead(t *testing.T) {
 	if got := *p.Safety.Window; got != Duration(6*time.Hour) {
 		t.Errorf("window is %v", got)
 	}
-	if m, ok := p.Detection.Mode(AgentHeartbeat); !ok || *m.Options.Miss != 6 {
+	if m, ok := p.Detection.Mode(api.DetectAgentHeartbeat); !ok || *m.Options.Miss != 6 {
 		t.Errorf("AGENT_HEARTBEAT is %+v", m)
 	}
 	data, err := json.Marshal(p)
@@ -118,7 +120,7 @@ func TestValidate(t *testing.T) {
 
 // A policy with its defaults is as valid as without them.
 func TestValidateDefaults(t *testing.T) {
-	for _, a := range []ActionName{Start, Reboot, Rebuild, Recreate} {
+	for _, a := range []api.RepairAction{api.ActionStart, api.ActionReboot, api.ActionRebuild, api.ActionRecreate} {
 		p := plain(Action{Name: a})
 		p.Detection.Modes = p.Detection.Modes[:1]
 		p.Detection.NodeUpdateTimeout = dur(time.Hour)
@@ -136,16 +138,16 @@ func TestValidateJoins(t *testing.T) {
 }
 
 func TestFits(t *testing.T) {
-	p := plain(Action{Name: Rebuild})
+	p := plain(Action{Name: api.ActionRebuild})
 	p.Recovery.Fencing = []Level{FenceTraffic}
-	can := Abilities{Actions: []ActionName{Recreate}, Modes: []ModeType{NodeStatus, AgentHeartbeat}}
+	can := Abilities{Actions: []api.RepairAction{api.ActionRecreate}, Modes: []api.DetectionType{api.DetectNodeStatus, api.DetectAgentHeartbeat}}
 	err := p.Fits(can)
 	if err == nil || !strings.Contains(err.Error(), "recovery.actions[0].name is REBUILD, which the provider of this pool does not support: want RECREATE") ||
 		!strings.Contains(err.Error(), "recovery.fencing[0] is TRAFFIC, which the provider of this pool does not support: want none") {
 		t.Errorf("Fits() = %v", err)
 	}
-	can.Actions, can.Fencing = append(can.Actions, Rebuild), p.Recovery.Fencing
-	recovered := Policy{Owner: OwnerProvider}
+	can.Actions, can.Fencing = append(can.Actions, api.ActionRebuild), p.Recovery.Fencing
+	recovered := Policy{Owner: api.OwnerProvider}
 	if err := recovered.Fits(can); err == nil || err.Error() != "owner is asg, but the pool's provider does not replace machines: want self" {
 		t.Errorf("owner that replaces nothing: %v", err)
 	}
@@ -228,15 +230,15 @@ func TestFreeze(t *testing.T) {
 // An action that fits no machine that the modes can find is a warning.
 func TestActionsThatNeverFit(t *testing.T) {
 	for _, test := range []struct {
-		modes []ModeType
-		name  ActionName
+		modes []api.DetectionType
+		name  api.RepairAction
 		warns bool
 	}{
-		{[]ModeType{LifecycleEvents}, Rebuild, true},
-		{[]ModeType{LifecycleEvents}, Reboot, true}, // a soft one
-		{[]ModeType{LifecycleEvents}, Start, false},
-		{[]ModeType{LifecycleEvents}, Recreate, false},
-		{[]ModeType{LifecycleEvents, NodeStatus}, Rebuild, false},
+		{[]api.DetectionType{api.DetectLifecycleEvents}, api.ActionRebuild, true},
+		{[]api.DetectionType{api.DetectLifecycleEvents}, api.ActionReboot, true}, // a soft one
+		{[]api.DetectionType{api.DetectLifecycleEvents}, api.ActionStart, false},
+		{[]api.DetectionType{api.DetectLifecycleEvents}, api.ActionRecreate, false},
+		{[]api.DetectionType{api.DetectLifecycleEvents, api.DetectNodeStatus}, api.ActionRebuild, false},
 	} {
 		p := Policy{Recovery: Recovery{Actions: []Action{{Name: test.name}}}}
 		for _, m := range test.modes {

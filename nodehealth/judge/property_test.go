@@ -10,6 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
+
+	"github.com/weirkeeper/weirkeeper/api"
 )
 
 // chaos drives a Judge with random events, and checks the invariants.
@@ -26,7 +28,7 @@ type chaos struct {
 }
 
 func newChaos(t *rapid.T) *chaos {
-	p := plain(Action{Name: Reboot}, Action{Name: Recreate})
+	p := plain(Action{Name: api.ActionReboot}, Action{Name: api.ActionRecreate})
 	p.Detection.Conditional = rapid.SampledFrom([]Conditional{AnyFailed, AllFailed, "AT_LEAST 2"}).Draw(t, "conditional")
 	p.Safety.MaxInProgress = &Limit{Value: float64(rapid.IntRange(1, 3).Draw(t, "max_in_progress"))}
 	p.Safety.Rate = Rate{PerHour: new(600), Burst: new(20)}
@@ -70,7 +72,7 @@ func (c *chaos) step(t *rapid.T, ev Event) {
 		c.owed = append(c.owed, o)
 	}
 	for _, f := range found {
-		if f.Event == RepairBlocked && (f.Gate == "" || f.Why == "") {
+		if f.Event == api.HealthRepairBlocked && (f.Gate == "" || f.Why == "") {
 			t.Fatalf("%+v names no gate or no reason", f)
 		}
 	}
@@ -90,10 +92,10 @@ func (c *chaos) check(t *rapid.T) {
 		want.eligible += one(n.counted.eligible, 1)
 		want.unhealthy += one(n.counted.unhealthy, 1)
 		want.noData += one(n.counted.noData, 1)
-		if got.unhealthy != n.counted.unhealthy && n.state.unfit() && got.eligible {
+		if got.unhealthy != n.counted.unhealthy && isUnfit(n.state) && got.eligible {
 			t.Fatalf("%s is %s, and not counted so: %+v", n.ID, n.state, n.counted)
 		}
-		if (n.repair == nil) == (n.state.inRepair() || n.state == FenceFailed) {
+		if (n.repair == nil) == (isInRepair(n.state) || n.state == api.StateFenceFailed) {
 			t.Fatalf("%s is %s, its repair %+v", n.ID, n.state, n.repair)
 		}
 	}
@@ -110,9 +112,9 @@ func (c *chaos) Tick(t *rapid.T) {
 func (c *chaos) Round(t *rapid.T) { // all nodes but some are healthy
 	bad := rapid.SliceOfN(rapid.SampledFrom(c.nodes), 0, 2).Draw(t, "bad")
 	for _, n := range c.nodes {
-		v := OK
+		v := api.CheckOK
 		if slices.ContainsFunc(bad, func(b Node) bool { return b.ID == n.ID }) {
-			v = Fail
+			v = api.CheckFail
 			c.bodies[n.ID] = true
 		}
 		for _, m := range c.policy.Detection.Modes {
@@ -125,11 +127,11 @@ func (c *chaos) Round(t *rapid.T) { // all nodes but some are healthy
 
 func (c *chaos) Observation(t *rapid.T) {
 	o := Observation{
-		Node: c.node(t), Mode: rapid.SampledFrom([]ModeType{NodeStatus, AgentHeartbeat, PollURL}).Draw(t, "mode"),
-		Verdict: rapid.SampledFrom([]Verdict{OK, Fail, Unknown, "x"}).Draw(t, "verdict"),
+		Node: c.node(t), Mode: rapid.SampledFrom([]api.DetectionType{api.DetectNodeStatus, api.DetectAgentHeartbeat, api.DetectPollURL}).Draw(t, "mode"),
+		Verdict: rapid.SampledFrom([]api.HealthVerdict{api.CheckOK, api.CheckFail, api.CheckUnknown, "x"}).Draw(t, "verdict"),
 		Reason:  rapid.SampledFrom([]string{"", ReasonSilent, ReasonSpot, "disk_full"}).Draw(t, "reason"),
 	}
-	if o.Verdict == Fail {
+	if o.Verdict == api.CheckFail {
 		c.bodies[o.Node] = true
 	}
 	c.step(t, o)
@@ -163,7 +165,7 @@ func (c *chaos) Outcome(t *rapid.T) {
 	} else {
 		out.Step = rapid.SampledFrom([]Step{"", StepDone, StepVerified, StepUndone}).Draw(t, "step")
 	}
-	if o.Action.Name == Recreate && rapid.Bool().Draw(t, "named") {
+	if o.Action.Name == api.ActionRecreate && rapid.Bool().Draw(t, "named") {
 		c.born++
 		out.Replacement = fmt.Sprintf("r%d", c.born)
 		c.bodies[out.Replacement] = true
@@ -209,7 +211,7 @@ func (c *chaos) Restore(t *rapid.T) {
 	}
 	flight := map[string]bool{}
 	for _, n := range c.j.roster.active {
-		if n.state == Fencing || n.state == Recovering && !n.repair.Waiting {
+		if n.state == api.StateFencing || n.state == api.StateRecovering && !n.repair.Waiting {
 			flight[n.repair.Attempt] = true
 		}
 	}
@@ -252,7 +254,7 @@ func TestAlways(t *testing.T) {
 // Unknown observations, at any time, change nothing.
 func TestUnknownChangesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		with, without := New(plain(Action{Name: Reboot})), New(plain(Action{Name: Reboot}))
+		with, without := New(plain(Action{Name: api.ActionReboot})), New(plain(Action{Name: api.ActionReboot}))
 		nodes := Nodes{List: []Node{{ID: "n0"}, {ID: "n1"}, {ID: "n2"}, {ID: "n3"}, {ID: "n4"}}}
 		now := start()
 		both := func(ev Event) {
@@ -265,10 +267,10 @@ func TestUnknownChangesNothing(t *testing.T) {
 		both(nodes)
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
 			o := Observation{
-				Node: rapid.SampledFrom(nodes.List).Draw(t, "node").ID, Mode: rapid.SampledFrom([]ModeType{NodeStatus, AgentHeartbeat}).Draw(t, "mode"),
-				Verdict: rapid.SampledFrom([]Verdict{OK, Fail, Unknown}).Draw(t, "verdict"),
+				Node: rapid.SampledFrom(nodes.List).Draw(t, "node").ID, Mode: rapid.SampledFrom([]api.DetectionType{api.DetectNodeStatus, api.DetectAgentHeartbeat}).Draw(t, "mode"),
+				Verdict: rapid.SampledFrom([]api.HealthVerdict{api.CheckOK, api.CheckFail, api.CheckUnknown}).Draw(t, "verdict"),
 			}
-			if o.Verdict == Unknown {
+			if o.Verdict == api.CheckUnknown {
 				if orders, found := with.Step(now, o); len(orders)+len(found) > 0 {
 					t.Fatalf("an unknown observation: ordered %v, found %v", orders, found)
 				}

@@ -1,6 +1,10 @@
 package judge
 
-import "time"
+import (
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/api"
+)
 
 // setAside quarantines a node whose repairs are used up, if the gates allow it. Otherwise it holds
 // the node: in service, not repaired, waiting for the gates. why describes the repairs.
@@ -12,7 +16,7 @@ func (rs *repairs) setAside(now time.Time, n *node, why string) {
 		rs.quarantine(now, n, why)
 		return
 	}
-	if n.state != Held {
+	if n.state != api.StateHeld {
 		rs.hold(now, n, why)
 	}
 	c.node = n
@@ -20,20 +24,20 @@ func (rs *repairs) setAside(now time.Time, n *node, why string) {
 }
 
 func (rs *repairs) quarantine(now time.Time, n *node, why string) {
-	rs.spend(now, n, Quarantined, why)
-	rs.journal.find(Finding{Event: NodeQuarantined, Node: n.ID, Zone: n.Zone, Until: n.until, Observe: rs.rules.observe, Why: why})
+	rs.spend(now, n, api.StateQuarantined, why)
+	rs.journal.find(api.HealthFinding{Event: api.HealthNodeQuarantined, Node: n.ID, Zone: n.Zone, Until: n.until, Observe: rs.rules.observe, Why: why})
 	rs.journal.order(Order{Kind: OrderQuarantine, Node: n.ID, For: rs.rules.window, Observe: rs.rules.observe, Why: why})
 	rs.alarm(n, "quarantine:"+n.ID, why)
 }
 
 func (rs *repairs) hold(now time.Time, n *node, why string) {
-	rs.spend(now, n, Held, why)
-	rs.journal.find(Finding{Event: NodeHeld, Node: n.ID, Zone: n.Zone, Until: n.until, Observe: rs.rules.observe, Why: why})
+	rs.spend(now, n, api.StateHeld, why)
+	rs.journal.find(api.HealthFinding{Event: api.HealthNodeHeld, Node: n.ID, Zone: n.Zone, Until: n.until, Observe: rs.rules.observe, Why: why})
 	rs.alarm(n, "held:"+n.ID, "its repairs are used up, and a gate refuses the quarantine: "+why)
 }
 
 // spend puts the node in a state in which it is not repaired, for one window.
-func (rs *repairs) spend(now time.Time, n *node, state NodeState, why string) {
+func (rs *repairs) spend(now time.Time, n *node, state api.HealthState, why string) {
 	n.repair, n.request, n.blocked, n.spent, n.until, n.fitSince = nil, request{}, "", why, now.Add(rs.rules.window), time.Time{}
 	rs.to(now, n, state)
 	rs.wakes.add(n, n.until)
@@ -50,7 +54,7 @@ func (rs *repairs) alarm(n *node, key, why string) {
 // the node stays.
 func (n *node) returns(now time.Time, r *rules) (why string) {
 	switch {
-	case n.verdict != OK || n.provisional != OK:
+	case n.verdict != api.CheckOK || n.provisional != api.CheckOK:
 		n.fitSince = time.Time{}
 	case n.fitSince.IsZero():
 		n.fitSince = now

@@ -7,18 +7,19 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/pools/disruption"
 )
 
 // spread makes a check fail on one node after the other: a URL fails, and the heartbeat continues.
 func spread(t *testing.T, heal func(w *world, o Order) []Event) *world {
-	p := plain(Action{Name: Workflow, Params: Params{Kind: "command", Argv: []string{"/bin/mend"}}})
-	p.Detection.Modes = append(p.Detection.Modes, DetectionMode{Type: PollURL, Options: Options{PollURL: "http://x"}})
+	p := plain(Action{Name: api.ActionWorkflow, Params: Params{Kind: "command", Argv: []string{"/bin/mend"}}})
+	p.Detection.Modes = append(p.Detection.Modes, DetectionMode{Type: api.DetectPollURL, Options: Options{PollURL: "http://x"}})
 	w := newWorld(t, p, ten()...)
 	w.heal = heal
 	w.pass(time.Minute)
 	for i := range 10 {
-		w.fail(fmt.Sprintf("n%d", i), PollURL, "503")
+		w.fail(fmt.Sprintf("n%d", i), api.DetectPollURL, "503")
 		w.pass(30 * time.Minute)
 	}
 	return w
@@ -55,7 +56,7 @@ func TestQuarantineKeepsTheDisruptionBudget(t *testing.T) {
 // lost returns a pool of ten whose actions all fail, with two nodes out of service and a third that
 // fails now. The breaker allows all.
 func lost(t *testing.T, min Limit) *world {
-	p := plain(Action{Name: Reboot})
+	p := plain(Action{Name: api.ActionReboot})
 	p.Safety.MaxUnhealthy, p.Safety.MaxUnhealthyZone, p.Safety.MinAvailable = &Limit{100, true}, &Limit{100, true}, &min
 	p.Safety.Rate = Rate{PerHour: new(600), Burst: new(20)}
 	w := newWorld(t, p, ten()...)
@@ -78,10 +79,10 @@ func lost(t *testing.T, min Limit) *world {
 func TestSpentNodeIsHeldUntilThereIsRoom(t *testing.T) {
 	w := lost(t, Limit{80, true})
 	w.wantActs("REBOOT n1", "quarantine n1", "REBOOT n4", "quarantine n4", "REBOOT n7")
-	if w.state("n7") != Held || !slices.Contains(w.alarms(), "held:n7") {
+	if w.state("n7") != api.StateHeld || !slices.Contains(w.alarms(), "held:n7") {
 		t.Fatalf("n7 is %s, want held; alarms %q:\n%s", w.state("n7"), w.alarms(), w.dump())
 	}
-	if e, _ := w.j.Explain(w.now, "n7"); e.Gate != GateMinAvailable {
+	if e, _ := w.j.Explain(w.now, "n7"); e.Gate != api.GateMinAvailable {
 		t.Errorf("gate %q, want min_available", e.Gate)
 	}
 	w.pass(time.Hour)
@@ -100,7 +101,7 @@ func TestHeldNodeReturns(t *testing.T) {
 	w := lost(t, Limit{80, true})
 	w.cure("n7")
 	w.pass(5 * time.Minute)
-	if w.state("n7") != Healthy {
+	if w.state("n7") != api.StateHealthy {
 		t.Errorf("n7 is %s, want ok:\n%s", w.state("n7"), w.dump())
 	}
 
@@ -108,7 +109,7 @@ func TestHeldNodeReturns(t *testing.T) {
 	w.notify(Release{Node: "n7", By: "ann"})
 	w.heal = heals
 	w.pass(10 * time.Minute)
-	if got := w.acts(); got[len(got)-1] != "REBOOT n7" || w.state("n7") != Healthy {
+	if got := w.acts(); got[len(got)-1] != "REBOOT n7" || w.state("n7") != api.StateHealthy {
 		t.Errorf("ordered %q, n7 is %s:\n%s", got, w.state("n7"), w.dump())
 	}
 }
@@ -119,14 +120,14 @@ func TestQuarantineOfANodeThatIsGone(t *testing.T) {
 	w.nodes = slices.DeleteFunc(w.nodes, func(n Node) bool { return n.ID == "n1" })
 	w.nodes = append(w.nodes, Node{ID: "m1", Zone: "a", Since: w.now})
 	w.pass(2 * time.Minute)
-	if w.state("n7") != Quarantined {
+	if w.state("n7") != api.StateQuarantined {
 		t.Errorf("n7 is %s, want quarantined:\n%s", w.state("n7"), w.dump())
 	}
 }
 
 // While the pool is paused, or too many nodes are unhealthy, no node is quarantined.
 func TestQuarantinePassesTheGates(t *testing.T) {
-	p := plain(Action{Name: Reboot})
+	p := plain(Action{Name: api.ActionReboot})
 	w := newWorld(t, p, ten()...)
 	w.heal = func(w *world, o Order) []Event {
 		if o.Kind != OrderAct {
@@ -137,7 +138,7 @@ func TestQuarantinePassesTheGates(t *testing.T) {
 	w.pass(time.Minute)
 	w.unhealthy("n4")
 	w.pass(30 * time.Minute)
-	if w.state("n4") != Held {
+	if w.state("n4") != api.StateHeld {
 		t.Errorf("n4 is %s while the pool is paused, want held", w.state("n4"))
 	}
 	w.pass(40 * time.Minute)
@@ -150,17 +151,17 @@ func TestQuarantinedNodeThatIsFitReturns(t *testing.T) {
 	w := lost(t, Limit{80, true})
 	w.cure("n1")
 	w.pass(90 * time.Second)
-	if e, _ := w.j.Explain(w.now, "n1"); e.State != Quarantined || e.FitSince.IsZero() || e.Spent == "" {
+	if e, _ := w.j.Explain(w.now, "n1"); e.State != api.StateQuarantined || e.FitSince.IsZero() || e.Spent == "" {
 		t.Fatalf("n1 is %s, fit since %v, quarantined as %q: want quarantined, fit", e.State, e.FitSince, e.Spent)
 	}
-	w.notify(Observation{Node: "n1", Mode: AgentHeartbeat, Verdict: Fail, Reason: "DiskFull"})
+	w.notify(Observation{Node: "n1", Mode: api.DetectAgentHeartbeat, Verdict: api.CheckFail, Reason: "DiskFull"})
 	w.pass(90 * time.Second)
-	if w.state("n1") != Quarantined {
+	if w.state("n1") != api.StateQuarantined {
 		t.Fatalf("n1 is %s, want quarantined: it failed once meanwhile", w.state("n1"))
 	}
 	w.pass(2 * time.Minute)
-	released := slices.IndexFunc(w.found, func(f Finding) bool { return f.Event == NodeReleased && f.Node == "n1" })
-	if released < 0 || w.found[released].Why != "healthy for 2m0s" || w.state("n1") != Healthy {
+	released := slices.IndexFunc(w.found, func(f api.HealthFinding) bool { return f.Event == api.HealthNodeReleased && f.Node == "n1" })
+	if released < 0 || w.found[released].Why != "healthy for 2m0s" || w.state("n1") != api.StateHealthy {
 		t.Errorf("n1 is %s, want ok and released as healthy for 2m0s:\n%s", w.state("n1"), w.dump())
 	}
 	if e, _ := w.j.Explain(w.now, "n1"); e.Repairs == 0 {
@@ -171,18 +172,18 @@ func TestQuarantinedNodeThatIsFitReturns(t *testing.T) {
 // A serving node that is fenced is out of service, also while its replacement is launched first and
 // while the fence is not confirmed.
 func TestFencingTakesOutOfService(t *testing.T) {
-	p := plain(Action{Name: Recreate})
+	p := plain(Action{Name: api.ActionRecreate})
 	p.Recovery.Fencing = []Level{FenceService}
-	p.Detection.Modes = append(p.Detection.Modes, DetectionMode{Type: PollURL, Options: Options{PollURL: "http://x"}})
+	p.Detection.Modes = append(p.Detection.Modes, DetectionMode{Type: api.DetectPollURL, Options: Options{PollURL: "http://x"}})
 	w := newWorld(t, p, ten()...)
 	w.pass(time.Minute)
-	w.fail("n1", PollURL, "503")
+	w.fail("n1", api.DetectPollURL, "503")
 	w.ordered()
-	if got := w.j.safety.budget.out["n1"]; got != disruption.Repair || w.state("n1") != Fencing {
+	if got := w.j.safety.budget.out["n1"]; got != disruption.Repair || w.state("n1") != api.StateFencing {
 		t.Errorf("n1 is %s, out by %q: want out by its repair", w.state("n1"), got)
 	}
 	w.pass(10 * time.Minute)
-	if got := w.j.safety.budget.out["n1"]; got != disruption.Repair || w.state("n1") != FenceFailed {
+	if got := w.j.safety.budget.out["n1"]; got != disruption.Repair || w.state("n1") != api.StateFenceFailed {
 		t.Errorf("n1 is %s, out by %q: want out by its repair", w.state("n1"), got)
 	}
 }

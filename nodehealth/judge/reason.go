@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/weirkeeper/weirkeeper/api"
 )
 
 // maxReasons is the maximum number of reasons of a policy, and maxReasonName the maximum length of
@@ -20,7 +22,7 @@ type Reason struct {
 	// Wait is how long a node that fails for this reason is suspect; detection.tolerate.
 	Wait *Duration `yaml:"wait" json:"wait,omitempty"`
 	// Action is the action of recovery.actions that the repair begins with; the first.
-	Action ActionName `yaml:"action" json:"action,omitempty"`
+	Action api.RepairAction `yaml:"action" json:"action,omitempty"`
 }
 
 func (p Policy) checkReasons(ps *problems) {
@@ -43,7 +45,7 @@ func (p Policy) checkReasons(ps *problems) {
 }
 
 // indexOf returns the index of the first action of that name, or -1.
-func (r Recovery) indexOf(name ActionName) int {
+func (r Recovery) indexOf(name api.RepairAction) int {
 	return slices.IndexFunc(r.Actions, func(a Action) bool { return a.Name == name })
 }
 

@@ -5,15 +5,17 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/weirkeeper/weirkeeper/api"
 )
 
 // reasoned returns a policy that waits longer for a full disk, and replaces a machine
 // whose kernel hangs.
 func reasoned() Policy {
-	p := plain(Action{Name: Reboot}, Action{Name: Recreate})
+	p := plain(Action{Name: api.ActionReboot}, Action{Name: api.ActionRecreate})
 	p.Reasons = map[string]Reason{
-		"DiskPressure":   {Wait: dur(10 * time.Minute), Action: Reboot},
-		"KernelDeadlock": {Action: Recreate},
+		"DiskPressure":   {Wait: dur(10 * time.Minute), Action: api.ActionReboot},
+		"KernelDeadlock": {Action: api.ActionRecreate},
 	}
 	return p
 }
@@ -36,7 +38,7 @@ func TestReasons(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			w := newWorld(t, reasoned(), ten()...)
 			w.pass(time.Minute)
-			w.verdicts["n4"] = map[ModeType]Observation{AgentHeartbeat: {Node: "n4", Mode: AgentHeartbeat, Verdict: Fail, Reason: test.reason}}
+			w.verdicts["n4"] = map[api.DetectionType]Observation{api.DetectAgentHeartbeat: {Node: "n4", Mode: api.DetectAgentHeartbeat, Verdict: api.CheckFail, Reason: test.reason}}
 			if test.at > 0 {
 				w.pass(test.at / 2)
 				w.takeOver()
@@ -70,7 +72,7 @@ func TestReasonsAreChecked(t *testing.T) {
 	}
 	many := reasoned()
 	for i := range maxReasons {
-		many.Reasons[strings.Repeat("x", i+1)] = Reason{Action: Reboot}
+		many.Reasons[strings.Repeat("x", i+1)] = Reason{Action: api.ActionReboot}
 	}
 	if err := many.Validate(); err == nil || !strings.Contains(err.Error(), "want at most 64") {
 		t.Errorf("Validate() of many = %v", err)

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"github.com/weirkeeper/weirkeeper/api"
 )
 
 // Repair is the state of a repair of one node, or of the node that replaces it.
@@ -42,26 +44,26 @@ func (rs *repairs) progress(now time.Time, n *node) (again bool) {
 	r, d := n.repair, rs.detection
 	late := !now.Before(r.Deadline)
 	switch {
-	case n.State == Leaving && !r.Ends && (n.state == Claimed || n.state == Verifying || r.Waiting):
-		rs.end(now, n, RepairEnded, Fresh, "the pool removes the node")
-	case n.state == Claimed && n.confirmed(now, d, &n.Node, r.Since):
+	case n.State == Leaving && !r.Ends && (n.state == api.StateClaimed || n.state == api.StateVerifying || r.Waiting):
+		rs.end(now, n, api.HealthRepairEnded, api.StateFresh, "the pool removes the node")
+	case n.state == api.StateClaimed && n.confirmed(now, d, &n.Node, r.Since):
 		rs.begin(now, n)
-	case n.state == Claimed && n.verdict != Fail:
-		rs.unclaim(now, n, refusal{gate: GateUnknown, why: whyNoVerdict})
-	case n.state == Claimed && now.Sub(r.Since) >= 2*d.interval:
+	case n.state == api.StateClaimed && n.verdict != api.CheckFail:
+		rs.unclaim(now, n, refusal{gate: api.GateUnknown, why: whyNoVerdict})
+	case n.state == api.StateClaimed && now.Sub(r.Since) >= 2*d.interval:
 		n.notBefore = now.Add(d.interval)
-		rs.unclaim(now, n, refusal{GateRecheck, n.notBefore, whyNotConfirmed})
-	case n.state == Fencing && n.confirmedDown(d.rules):
+		rs.unclaim(now, n, refusal{api.GateRecheck, n.notBefore, whyNotConfirmed})
+	case n.state == api.StateFencing && n.confirmedDown(d.rules):
 		rs.fenced(now, n, "the machine is "+string(n.State))
-	case n.state == Fencing && late:
+	case n.state == api.StateFencing && late:
 		rs.unfenced(now, n, "not confirmed in time")
-	case n.state == Recovering && r.Waiting && n.verdict == OK && n.requester == "" && !r.Fenced:
+	case n.state == api.StateRecovering && r.Waiting && n.verdict == api.CheckOK && n.requester == "" && !r.Fenced:
 		rs.succeeded(now, n, "healthy without an action")
-	case n.state == Recovering && r.Waiting:
+	case n.state == api.StateRecovering && r.Waiting:
 		rs.proceed(now, n)
-	case n.state == Recovering && late:
+	case n.state == api.StateRecovering && late:
 		rs.failed(now, n, "no outcome in time")
-	case n.state == Verifying:
+	case n.state == api.StateVerifying:
 		return rs.verifying(now, n, late)
 	}
 	return false
@@ -74,27 +76,27 @@ func (rs *repairs) verifying(now time.Time, n *node, late bool) (again bool) {
 	switch {
 	case r.Ends && (n.State == Terminated || n.State == Leaving || n.missing > 0):
 		n.replaced = true
-		rs.end(now, n, RepairSucceeded, Fresh, "the machine ended, and the provider replaces it")
+		rs.end(now, n, api.HealthRepairSucceeded, api.StateFresh, "the machine ended, and the provider replaces it")
 		if n.missing > 1 {
 			rs.drop(n)
 		}
 	case (r.Ends || n.unlisted) && late:
 		rs.failed(now, n, "not in the provider's list in time")
 	case r.Ends || n.unlisted:
-	case n.verdict == OK && (d.healthyFor <= 0 || !r.Passing.IsZero() && now.Sub(r.Passing) >= d.healthyFor):
+	case n.verdict == api.CheckOK && (d.healthyFor <= 0 || !r.Passing.IsZero() && now.Sub(r.Passing) >= d.healthyFor):
 		rs.succeeded(now, n, "healthy for "+d.healthyFor.String())
-	case n.verdict == OK && r.Passing.IsZero():
+	case n.verdict == api.CheckOK && r.Passing.IsZero():
 		r.Passing = now
-	case n.verdict == OK:
-	case n.verdict == Fail && late:
+	case n.verdict == api.CheckOK:
+	case n.verdict == api.CheckFail && late:
 		rs.failed(now, n, cmp.Or(n.why, "it fails"))
-	case n.verdict == Fail:
+	case n.verdict == api.CheckFail:
 		r.Passing = time.Time{}
 	case late && now.Sub(r.Deadline) >= d.noData: // without this the repair would occupy its slot for ever
-		rs.end(now, n, RepairEnded, Fresh, "no verdict for "+d.noData.String()+": the repair can neither succeed nor escalate")
+		rs.end(now, n, api.HealthRepairEnded, api.StateFresh, "no verdict for "+d.noData.String()+": the repair can neither succeed nor escalate")
 		return true
 	case late:
-		rs.block(n, r.Action.Name, refusal{gate: GateUnknown, why: func(*candidate) string {
+		rs.block(n, r.Action.Name, refusal{gate: api.GateUnknown, why: func(*candidate) string {
 			return "no verdict: the repair can neither succeed nor escalate"
 		}})
 	}
@@ -103,12 +105,12 @@ func (rs *repairs) verifying(now time.Time, n *node, late bool) (again bool) {
 
 func (rs *repairs) proceed(now time.Time, n *node) {
 	at := atAct
-	if n.repair.Fenced && n.verdict != Fail && n.requester == "" {
+	if n.repair.Fenced && n.verdict != api.CheckFail && n.requester == "" {
 		at = atSilence
 	}
 	c := rs.candidate(now, n, n.repair.Action, n.repair.Action.canHelp(n.State))
 	switch r := refused(c, at); {
-	case r.gate == GateAction:
+	case r.gate == api.GateAction:
 		rs.escalate(now, n, r.why(c))
 	case r.gate != "":
 		rs.block(n, n.repair.Action.Name, r)
@@ -128,15 +130,15 @@ func (rs *repairs) act(now time.Time, n *node) {
 		}
 	}
 	rs.budgeted(n)
-	event := RepairAttempt
+	event := api.HealthRepairAttempt
 	if !r.Begun {
-		event = RepairStarted
+		event = api.HealthRepairStarted
 	}
 	r.Begun = true
 	r.Tries++
 	r.Since, r.Deadline = now, now.Add(time.Duration(*r.Action.Timeout))
 	r.Attempt = rs.attempt(n)
-	rs.to(now, n, Recovering)
+	rs.to(now, n, api.StateRecovering)
 	f := n.repairFinding(event, cmp.Or(n.why, n.requester))
 	f.Observe, f.By = rs.rules.observe, n.requester
 	rs.journal.find(f)
@@ -145,10 +147,10 @@ func (rs *repairs) act(now time.Time, n *node) {
 		state := n.candidate()
 		rs.close(now, n)
 		switch {
-		case state == Requested && n.verdict == OK:
-			state = Healthy
-		case state == Requested:
-			state = Fresh
+		case state == api.StateRequested && n.verdict == api.CheckOK:
+			state = api.StateHealthy
+		case state == api.StateRequested:
+			state = api.StateFresh
 		}
 		rs.to(now, n, state)
 	}
@@ -157,8 +159,8 @@ func (rs *repairs) act(now time.Time, n *node) {
 func (rs *repairs) fence(now time.Time, n *node) {
 	r := n.repair
 	r.Since, r.Deadline, r.Attempt = now, now.Add(rs.rules.fenceTimeout), rs.attempt(n)
-	rs.to(now, n, Fencing)
-	rs.journal.find(Finding{Event: FenceStarted, Node: n.ID, Zone: n.Zone, Attempt: r.Attempt, Observe: rs.rules.observe, Why: n.why, By: n.requester})
+	rs.to(now, n, api.StateFencing)
+	rs.journal.find(api.HealthFinding{Event: api.HealthFenceStarted, Node: n.ID, Zone: n.Zone, Attempt: r.Attempt, Observe: rs.rules.observe, Why: n.why, By: n.requester})
 	rs.journal.order(Order{Kind: OrderFence, Node: n.ID, Fencing: slices.Clone(rs.rules.fencing), Attempt: r.Attempt, Deadline: r.Deadline, Observe: rs.rules.observe, Why: n.why})
 }
 
@@ -166,25 +168,25 @@ func (rs *repairs) fence(now time.Time, n *node) {
 // repair slot.
 func (rs *repairs) fenced(now time.Time, n *node, why string) {
 	n.repair.Fenced, n.repair.Waiting = true, true
-	rs.journal.find(Finding{Event: FenceConfirmed, Node: n.ID, Zone: n.Zone, Attempt: n.repair.Attempt, Why: why})
-	if n.state == Fencing {
-		rs.to(now, n, Recovering)
+	rs.journal.find(api.HealthFinding{Event: api.HealthFenceConfirmed, Node: n.ID, Zone: n.Zone, Attempt: n.repair.Attempt, Why: why})
+	if n.state == api.StateFencing {
+		rs.to(now, n, api.StateRecovering)
 	}
 }
 
 // unfenced puts the node in FenceFailed, unless the policy does not require the confirmation.
 func (rs *repairs) unfenced(now time.Time, n *node, why string) {
-	rs.journal.find(Finding{Event: FenceUnconfirmed, Node: n.ID, Zone: n.Zone, Attempt: n.repair.Attempt, Why: why})
+	rs.journal.find(api.HealthFinding{Event: api.HealthFenceUnconfirmed, Node: n.ID, Zone: n.Zone, Attempt: n.repair.Attempt, Why: why})
 	if !rs.rules.mustFence {
 		n.repair.Fenced, n.repair.Waiting = true, true
-		rs.to(now, n, Recovering)
+		rs.to(now, n, api.StateRecovering)
 		return
 	}
-	rs.to(now, n, FenceFailed)
+	rs.to(now, n, api.StateFenceFailed)
 	rs.journal.order(Order{Kind: OrderAlarm, Node: n.ID, Alarm: "fence:" + n.ID, Why: "fencing is not confirmed, so the node is not replaced: " + why})
 }
 
-func (n *node) repairFinding(event FindingEvent, why string) Finding {
+func (n *node) repairFinding(event api.HealthEvent, why string) api.HealthFinding {
 	f := n.finding(event, why)
 	f.Action, f.Attempt = n.repair.Action.Name, n.repair.Attempt
 	return f

@@ -6,15 +6,17 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/weirkeeper/weirkeeper/api"
 )
 
 // request is an operator's request to repair a node.
 type request struct {
-	requester      string    // the operator; "": no request
-	requestedUntil time.Time // end of the wait for the gates; zero: the next refusal ends the request
-	refusal        string    // reason of the gate that refused last
-	pool           bool      // the request is for the whole pool
-	before         NodeState // state before the request, if Fresh or Healthy
+	requester      string          // the operator; "": no request
+	requestedUntil time.Time       // end of the wait for the gates; zero: the next refusal ends the request
+	refusal        string          // reason of the gate that refused last
+	pool           bool            // the request is for the whole pool
+	before         api.HealthState // state before the request, if Fresh or Healthy
 }
 
 func (j *Judge) requestRepair(now time.Time, r Recover) {
@@ -33,7 +35,7 @@ func (j *Judge) requestRepair(now time.Time, r Recover) {
 		return
 	}
 	j.take(now, n, r)
-	f := n.finding(RequestTaken, r.By+" requests its repair")
+	f := n.finding(api.HealthRequestTaken, r.By+" requests its repair")
 	f.By = r.By
 	j.journal.find(f)
 }
@@ -47,13 +49,13 @@ func (j *Judge) requestRepairOfAll(now time.Time, r Recover) {
 			requester++
 		}
 	}
-	j.journal.find(Finding{Event: RequestTaken, By: r.By, Why: fmt.Sprintf("%s requests the repair of %d of %d nodes, as the gates allow", r.By, requester, len(j.roster.all))})
+	j.journal.find(api.HealthFinding{Event: api.HealthRequestTaken, By: r.By, Why: fmt.Sprintf("%s requests the repair of %d of %d nodes, as the gates allow", r.By, requester, len(j.roster.all))})
 }
 
 // requestRefusal returns why a repair request for the node is rejected, or "" if it is accepted.
 func requestRefusal(n *node) string {
 	switch {
-	case n.repair != nil || n.state == Quarantined || n.state == Held:
+	case n.repair != nil || n.state == api.StateQuarantined || n.state == api.StateHeld:
 		return "is " + string(n.state)
 	case n.State == Leaving || n.replaced:
 		return "leaves"
@@ -63,7 +65,7 @@ func requestRefusal(n *node) string {
 
 func (j *Judge) take(now time.Time, n *node, r Recover) {
 	before := n.before
-	if n.state == Fresh || n.state == Healthy {
+	if n.state == api.StateFresh || n.state == api.StateHealthy {
 		before = n.state
 	}
 	n.request = request{requester: r.By, before: before, pool: r.Node == ""}
@@ -81,7 +83,7 @@ func (j *Judge) refuse(now time.Time, of func(n *node) bool) {
 		if n.requester == "" || n.repair != nil || now.Before(n.requestedUntil) || !of(n) {
 			continue
 		}
-		f := n.finding(RequestEnded, fmt.Sprintf("the request of %s is refused by %s: %s", n.requester, n.blocked, n.refusal))
+		f := n.finding(api.HealthRequestEnded, fmt.Sprintf("the request of %s is refused by %s: %s", n.requester, n.blocked, n.refusal))
 		if n.blocked == "" {
 			f.Why = "the request of " + n.requester + " expired: nothing was done"
 		}
@@ -94,7 +96,7 @@ func (j *Judge) refuse(now time.Time, of func(n *node) bool) {
 		j.withdraw(now, n)
 	}
 	for _, by := range slices.Sorted(maps.Keys(over)) {
-		j.journal.find(Finding{Event: RequestEnded, By: by, Why: fmt.Sprintf("the pool request of %s expired: %d nodes were not repaired", by, over[by])})
+		j.journal.find(api.HealthFinding{Event: api.HealthRequestEnded, By: by, Why: fmt.Sprintf("the pool request of %s expired: %d nodes were not repaired", by, over[by])})
 	}
 }
 
@@ -107,24 +109,16 @@ func (j *Judge) withdrawAll(now time.Time, by string) {
 		}
 		count++
 		if !n.pool {
-			j.journal.find(n.finding(RequestEnded, "the request of "+n.requester+" is withdrawn by "+by))
+			j.journal.find(n.finding(api.HealthRequestEnded, "the request of "+n.requester+" is withdrawn by "+by))
 		}
 		j.withdraw(now, n)
 	}
-	j.journal.find(Finding{Event: RequestEnded, By: by, Why: fmt.Sprintf("all requests are withdrawn by %s: %d nodes waited", by, count)})
-}
-
-// PoolRequest is the waiting part of an operator's request to repair the whole pool.
-type PoolRequest struct {
-	By      string       `json:"by"`
-	Until   time.Time    `json:"until,omitzero"`  // nodes that still wait then are not repaired
-	Waiting int          `json:"waiting"`         // nodes
-	Gates   map[Gate]int `json:"gates,omitempty"` // number of nodes, by the gate that refused last
+	j.journal.find(api.HealthFinding{Event: api.HealthRequestEnded, By: by, Why: fmt.Sprintf("all requests are withdrawn by %s: %d nodes waited", by, count)})
 }
 
 // Requests returns the pool requests that have waiting nodes, sorted by operator and end.
-func (j *Judge) Requests() []PoolRequest {
-	all := map[string]*PoolRequest{}
+func (j *Judge) Requests() []api.PoolRepairRequest {
+	all := map[string]*api.PoolRepairRequest{}
 	for _, n := range j.roster.waitingNodes {
 		if !n.pool || n.requester == "" || n.repair != nil {
 			continue
@@ -132,7 +126,7 @@ func (j *Judge) Requests() []PoolRequest {
 		key := n.requester + n.requestedUntil.UTC().Format(time.RFC3339Nano)
 		r := all[key]
 		if r == nil {
-			r = &PoolRequest{By: n.requester, Until: n.requestedUntil, Gates: map[Gate]int{}}
+			r = &api.PoolRepairRequest{By: n.requester, Until: n.requestedUntil, Gates: map[api.Gate]int{}}
 			all[key] = r
 		}
 		r.Waiting++
@@ -140,7 +134,7 @@ func (j *Judge) Requests() []PoolRequest {
 			r.Gates[n.blocked]++
 		}
 	}
-	var out []PoolRequest
+	var out []api.PoolRepairRequest
 	for _, key := range slices.Sorted(maps.Keys(all)) {
 		out = append(out, *all[key])
 	}
@@ -149,9 +143,9 @@ func (j *Judge) Requests() []PoolRequest {
 
 // withdraw ends the request for a node without a repair.
 func (j *Judge) withdraw(now time.Time, n *node) {
-	before := cmp.Or(n.before, Fresh)
+	before := cmp.Or(n.before, api.StateFresh)
 	n.request, n.blocked = request{}, ""
-	if n.verdict != Fail && n.verdict != OK && !n.failed() && (n.state == Unhealthy || n.state == Requested) {
+	if n.verdict != api.CheckFail && n.verdict != api.CheckOK && !n.failed() && (n.state == api.StateUnhealthy || n.state == api.StateRequested) {
 		n.failing, n.cause = time.Time{}, ""
 		j.roster.to(now, n, before)
 	}
@@ -161,5 +155,5 @@ func (j *Judge) withdraw(now time.Time, n *node) {
 // queue puts a node in Requested: it waits for the repair and is in service.
 func (j *Judge) queue(now time.Time, n *node) {
 	n.failing, n.cause = time.Time{}, ""
-	j.roster.to(now, n, Requested)
+	j.roster.to(now, n, api.StateRequested)
 }

@@ -4,13 +4,15 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/weirkeeper/weirkeeper/api"
 )
 
 // requestEnds returns how the requests to repair a node ended.
 func (w *world) requestEnds(id string) []string {
 	var out []string
 	for _, f := range w.found {
-		if f.Event == RequestEnded && f.Node == id {
+		if f.Event == api.HealthRequestEnded && f.Node == id {
 			out = append(out, f.Why)
 		}
 	}
@@ -19,12 +21,12 @@ func (w *world) requestEnds(id string) []string {
 
 // A refused request is dropped: nothing is done when the gate opens later.
 func TestRefusedRequestIsDropped(t *testing.T) {
-	for name, verdicts := range map[string]Verdict{"a fit node": OK, "a node without a verdict": Unknown} {
+	for name, verdicts := range map[string]api.HealthVerdict{"a fit node": api.CheckOK, "a node without a verdict": api.CheckUnknown} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, polled(Action{Name: Reboot}), ten()...)
+			w := newWorld(t, polled(Action{Name: api.ActionReboot}), ten()...)
 			w.heal = heals
 			w.pass(time.Minute)
-			if w.unobserved["n4"] = verdicts == Unknown; verdicts == Unknown {
+			if w.unobserved["n4"] = verdicts == api.CheckUnknown; verdicts == api.CheckUnknown {
 				w.pass(5 * time.Minute)
 			}
 			before := w.state("n4")
@@ -44,7 +46,7 @@ func TestRefusedRequestIsDropped(t *testing.T) {
 // A healthy node whose repair waits is in service, over a takeover too. It is not unfit, is not
 // quarantined, and opens no breaker. A failure makes it unhealthy as without the request.
 func TestRequestedNodeStaysInService(t *testing.T) {
-	p := polled(Action{Name: Reboot})
+	p := polled(Action{Name: api.ActionReboot})
 	p.Safety.MaxAttempts = new(1)
 	w := newWorld(t, p, ten()...)
 	w.heal = heals
@@ -56,8 +58,8 @@ func TestRequestedNodeStaysInService(t *testing.T) {
 	w.notify(Recover{Node: "n5", By: "ann", For: time.Hour})
 	for range 2 {
 		w.pass(time.Minute)
-		for id, gate := range map[string]Gate{"n4": GateAttempts, "n5": GatePause} {
-			if e, _ := w.j.Explain(w.now, id); e.State != Requested || e.Requester != "ann" || e.Gate != gate {
+		for id, gate := range map[string]api.Gate{"n4": api.GateAttempts, "n5": api.GatePause} {
+			if e, _ := w.j.Explain(w.now, id); e.State != api.StateRequested || e.Requester != "ann" || e.Gate != gate {
 				t.Errorf("%s is %s, asked by %q, gate %s", id, e.State, e.Requester, e.Gate)
 			}
 		}
@@ -68,7 +70,7 @@ func TestRequestedNodeStaysInService(t *testing.T) {
 	}
 	w.unhealthy("n5")
 	w.pass(3 * time.Minute)
-	if w.state("n5") != Unhealthy {
+	if w.state("n5") != api.StateUnhealthy {
 		t.Errorf("n5 is %s", w.state("n5"))
 	}
 	w.wantActs("REBOOT n4")
@@ -86,12 +88,12 @@ func TestRequestThatWaits(t *testing.T) {
 		{"the gate opens too late", 10 * time.Minute, nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			w := newWorld(t, plain(Action{Name: Reboot}), ten()...)
+			w := newWorld(t, plain(Action{Name: api.ActionReboot}), ten()...)
 			w.heal = heals
 			w.pass(time.Minute)
 			until := w.now.Add(5 * time.Minute)
 			w.notify(Pause{Node: "n4", Owner: "ops", TTL: test.pause}, Recover{Node: "n4", By: "ann", For: 5 * time.Minute}, Tick{})
-			if e, _ := w.j.Explain(w.now, "n4"); e.Requester != "ann" || !e.RequestedUntil.Equal(until) || e.Gate != GatePause {
+			if e, _ := w.j.Explain(w.now, "n4"); e.Requester != "ann" || !e.RequestedUntil.Equal(until) || e.Gate != api.GatePause {
 				t.Errorf("asked by %q until %v, gate %q", e.Requester, e.RequestedUntil, e.Gate)
 			}
 			w.takeOver()
@@ -117,7 +119,7 @@ func TestRequestOfAnUndoneRepair(t *testing.T) {
 		{"it came to nothing", 0, []string{"REBOOT n4"}, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			w := newWorld(t, plain(Action{Name: Reboot}), ten()...)
+			w := newWorld(t, plain(Action{Name: api.ActionReboot}), ten()...)
 			left := test.lost
 			w.heal = func(w *world, o Order) []Event {
 				switch {
@@ -138,7 +140,7 @@ func TestRequestOfAnUndoneRepair(t *testing.T) {
 			if got := w.requestEnds("n4"); (len(got) == 1) != test.ended {
 				t.Errorf("ended: %q", got)
 			}
-			if w.state("n4") != Healthy {
+			if w.state("n4") != api.StateHealthy {
 				t.Errorf("n4 is %s", w.state("n4"))
 			}
 		})
@@ -158,7 +160,7 @@ func TestRequestForThePool(t *testing.T) {
 		{"its time is over", 10 * time.Minute, 5, []string{"the pool request of ann expired: 5 nodes were not repaired"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			p := plain(Action{Name: Reboot})
+			p := plain(Action{Name: api.ActionReboot})
 			p.Safety.Rate = Rate{PerHour: new(600), Burst: new(20)}
 			w := newWorld(t, p, ten()...)
 			w.heal = heals
@@ -172,7 +174,7 @@ func TestRequestForThePool(t *testing.T) {
 				}
 				for _, r := range w.j.Requests() {
 					most = max(most, r.Waiting)
-					if r.By != "ann" || r.Gates[GateMinAvailable]+r.Gates[GateInProgress] != r.Waiting {
+					if r.By != "ann" || r.Gates[api.GateMinAvailable]+r.Gates[api.GateInProgress] != r.Waiting {
 						t.Errorf("waits: %+v", r)
 					}
 				}
@@ -190,11 +192,11 @@ func TestRequestForThePool(t *testing.T) {
 				t.Errorf("ended: %q", got)
 			}
 			for id := range w.j.roster.all {
-				if gates := w.gates(id); len(gates) > 0 || w.state(id) != Healthy {
+				if gates := w.gates(id); len(gates) > 0 || w.state(id) != api.StateHealthy {
 					t.Errorf("%s is %s, blocked by %v", id, w.state(id), gates)
 				}
 			}
-			if taken := slices.DeleteFunc(w.found, func(f Finding) bool { return f.Event != RequestTaken }); len(taken) != 1 || taken[0].Why != "ann requests the repair of 10 of 10 nodes, as the gates allow" {
+			if taken := slices.DeleteFunc(w.found, func(f api.HealthFinding) bool { return f.Event != api.HealthRequestTaken }); len(taken) != 1 || taken[0].Why != "ann requests the repair of 10 of 10 nodes, as the gates allow" {
 				t.Errorf("taken: %v", taken)
 			}
 		})
@@ -204,11 +206,11 @@ func TestRequestForThePool(t *testing.T) {
 // A request for the pool skips the nodes that cannot be repaired, and preserves waiting requests.
 // All are withdrawn at once.
 func TestRequestForThePoolLeavesOut(t *testing.T) {
-	w := newWorld(t, plain(Action{Name: Reboot}), ten()...)
+	w := newWorld(t, plain(Action{Name: api.ActionReboot}), ten()...)
 	w.pass(time.Minute)
 	w.set("n1", Leaving)
 	w.notify(Pause{Owner: "ops", TTL: time.Hour}, Recover{Node: "n2", By: "bob", For: time.Hour}, Recover{By: "ann", For: 2 * time.Hour}, Tick{})
-	if got := w.j.Requests(); len(got) != 1 || got[0].Waiting != 8 || got[0].Gates[GatePause] != 8 {
+	if got := w.j.Requests(); len(got) != 1 || got[0].Waiting != 8 || got[0].Gates[api.GatePause] != 8 {
 		t.Errorf("waits: %+v", got)
 	}
 	if e, _ := w.j.Explain(w.now, "n2"); e.Requester != "bob" || e.RequestedForPool {
@@ -220,7 +222,7 @@ func TestRequestForThePoolLeavesOut(t *testing.T) {
 	}
 	w.pass(2 * time.Hour)
 	w.wantActs()
-	if len(w.j.Requests()) > 0 || w.state("n2") != Healthy {
+	if len(w.j.Requests()) > 0 || w.state("n2") != api.StateHealthy {
 		t.Errorf("n2 is %s, waits: %+v", w.state("n2"), w.j.Requests())
 	}
 }

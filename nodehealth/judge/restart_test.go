@@ -9,6 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
+
+	"github.com/weirkeeper/weirkeeper/api"
 )
 
 // story is a list of failures of a pool's nodes, and the effects of the actions.
@@ -31,9 +33,9 @@ func drawStory(t *rapid.T) story {
 		nodes: rapid.IntRange(5, 8).Draw(t, "nodes"), takes: rapid.IntRange(1, 50).Draw(t, "takes"),
 		unhealthy: map[int]int{}, cures: map[string][]string{},
 		actions: []Action{
-			{Name: Reboot, Timeout: dur(4 * time.Minute), MaxAttempts: new(rapid.IntRange(1, 2).Draw(t, "max_attempts"))},
-			{Name: Reboot, Params: Params{Type: "hard"}, Timeout: dur(4 * time.Minute)},
-			{Name: Rebuild, Timeout: dur(4 * time.Minute)},
+			{Name: api.ActionReboot, Timeout: dur(4 * time.Minute), MaxAttempts: new(rapid.IntRange(1, 2).Draw(t, "max_attempts"))},
+			{Name: api.ActionReboot, Params: Params{Type: "hard"}, Timeout: dur(4 * time.Minute)},
+			{Name: api.ActionRebuild, Timeout: dur(4 * time.Minute)},
 		},
 	}
 	for _, i := range rapid.SliceOfNDistinct(rapid.IntRange(0, s.nodes-1), 1, 2, rapid.ID).Draw(t, "sick") {
@@ -49,7 +51,7 @@ func drawStory(t *rapid.T) story {
 
 // play runs the story with a judge that is restored from its state in these seconds. It returns the
 // actions of each node in order, and its last state.
-func (s story) play(t *testing.T, r *rapid.T, restarts []int) (done map[string][]string, ends map[string]NodeState) {
+func (s story) play(t *testing.T, r *rapid.T, restarts []int) (done map[string][]string, ends map[string]api.HealthState) {
 	p := plain(s.actions...)
 	p.Detection.Modes[0].Options.FailureThreshold = new(3)
 	p.Safety.MaxInProgress = &Limit{Value: 2}
@@ -59,7 +61,7 @@ func (s story) play(t *testing.T, r *rapid.T, restarts []int) (done map[string][
 		names = append(names, fmt.Sprint("n", i))
 	}
 	w := newWorld(t, p, names...)
-	done, ends = map[string][]string{}, map[string]NodeState{}
+	done, ends = map[string][]string{}, map[string]api.HealthState{}
 	due := map[int][]Order{}
 	second := 0
 	w.heal = func(_ *world, o Order) []Event {
@@ -88,8 +90,8 @@ func (s story) play(t *testing.T, r *rapid.T, restarts []int) (done map[string][
 	}
 	for _, n := range w.j.Status() {
 		ends[n.Node] = n.State
-		if n.State == Held { // the two failed nodes compete for one place out of service
-			ends[n.Node] = Quarantined
+		if n.State == api.StateHeld { // the two failed nodes compete for one place out of service
+			ends[n.Node] = api.StateQuarantined
 		}
 	}
 	return done, ends
@@ -116,7 +118,7 @@ func (w *world) survive(t *rapid.T) {
 type memories struct {
 	attempts uint64
 	lineages []Lineage
-	pauses   []PauseRecord
+	pauses   []api.RepairPause
 	nodes    map[string]nodeMemory
 }
 
@@ -140,7 +142,7 @@ func remembered(j *Judge) memories {
 	s := j.State()
 	out := memories{s.Attempts, s.Lineages, s.Pauses, map[string]nodeMemory{}}
 	for _, n := range s.Nodes {
-		m := nodeMemory{failing: n.Failing, quarantined: n.State == Quarantined, notBefore: n.NotBefore, requester: n.Requester}
+		m := nodeMemory{failing: n.Failing, quarantined: n.State == api.StateQuarantined, notBefore: n.NotBefore, requester: n.Requester}
 		for _, mode := range n.Modes {
 			if mode.Run < 0 {
 				m.streaks = append(m.streaks, mode)

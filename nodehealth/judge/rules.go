@@ -5,12 +5,14 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/weirkeeper/weirkeeper/api"
 )
 
 // rules is the parsed form of a policy, with all defaults.
 type rules struct {
 	enabled, observe bool
-	mode             Mode
+	mode             api.PolicyMode
 
 	interval, grace, startup, tolerate, noData time.Duration
 
@@ -51,7 +53,7 @@ type modeRule struct {
 func compile(p Policy) *rules {
 	d, rec, s := p.Detection, p.Recovery, p.Safety
 	r := &rules{
-		enabled: *p.Enabled, observe: p.Mode != Act, mode: p.Mode,
+		enabled: *p.Enabled, observe: p.Mode != api.ModeAct, mode: p.Mode,
 		interval: time.Duration(*d.Interval), grace: time.Duration(*d.NodeUpdateTimeout), startup: time.Duration(*d.NodeStartupTimeout),
 		tolerate: time.Duration(*d.Tolerate), noData: time.Duration(*d.UnknownAlarm),
 		conditional: d.Conditional, beat: -1,
@@ -69,7 +71,7 @@ func compile(p Policy) *rules {
 	}
 	for i, m := range d.Modes {
 		r.modes = append(r.modes, ruleOf(m))
-		if m.Type == AgentHeartbeat {
+		if m.Type == api.DetectAgentHeartbeat {
 			r.beat, r.beatEvery = i, time.Duration(*m.Options.ExpectedInterval)
 			r.silence = r.beatEvery * time.Duration(*m.Options.Miss)
 		}
@@ -84,7 +86,7 @@ func compile(p Policy) *rules {
 func ruleOf(m DetectionMode) modeRule {
 	rule := modeRule{
 		failures: *m.Options.FailureThreshold, successes: *m.Options.SuccessThreshold,
-		ModeKind: m.Type.Kind(),
+		ModeKind: KindOfMode(m.Type),
 	}
 	if m.Options.FailureWindow != nil {
 		rule.window, rule.within = *m.Options.FailureWindow, *m.Options.WindowFailures
@@ -95,7 +97,7 @@ func ruleOf(m DetectionMode) modeRule {
 	return rule
 }
 
-func (r *rules) modeIndex(t ModeType) int {
+func (r *rules) modeIndex(t api.DetectionType) int {
 	return slices.IndexFunc(r.modes, func(m modeRule) bool { return m.Type == t })
 }
 
@@ -103,11 +105,11 @@ func (r *rules) modeIndex(t ModeType) int {
 // 2", "enforce" and the case of a REBOOT's type.
 func (p Policy) WithDefaults() Policy {
 	fill(&p.Enabled, true)
-	p.Mode = orElse(p.Mode, Observe)
+	p.Mode = orElse(p.Mode, api.ModeObserve)
 	if p.Mode == "enforce" {
-		p.Mode = Act
+		p.Mode = api.ModeAct
 	}
-	p.Owner = orElse(p.Owner, OwnerSelf)
+	p.Owner = orElse(p.Owner, api.OwnerSelf)
 	p.Detection = p.Detection.withDefaults()
 	p.Recovery = p.Recovery.withDefaults(p.Exclusive)
 	p.Safety = p.Safety.withDefaults()
@@ -133,9 +135,9 @@ func (d Detection) withDefaults() Detection {
 	return d
 }
 
-func (o Options) withDefaults(t ModeType, interval Duration) Options {
+func (o Options) withDefaults(t api.DetectionType, interval Duration) Options {
 	threshold := 2
-	k := t.Kind()
+	k := KindOfMode(t)
 	if k.hint {
 		threshold = 1
 	}
@@ -163,7 +165,7 @@ func (o Options) withDefaults(t ModeType, interval Duration) Options {
 func (r Recovery) withDefaults(exclusive bool) Recovery {
 	r.Actions = slices.Clone(r.Actions)
 	if len(r.Actions) == 0 {
-		r.Actions = []Action{{Name: Recreate}}
+		r.Actions = []Action{{Name: api.ActionRecreate}}
 	}
 	for i := range r.Actions {
 		r.Actions[i] = r.Actions[i].withDefaults(exclusive)
@@ -176,13 +178,13 @@ func (r Recovery) withDefaults(exclusive bool) Recovery {
 }
 
 func (a Action) withDefaults(exclusive bool) Action {
-	timeout := map[ActionName]Duration{Start: seconds(300), Reboot: seconds(240), Rebuild: seconds(900), Recreate: seconds(900)}
+	timeout := map[api.RepairAction]Duration{api.ActionStart: seconds(300), api.ActionReboot: seconds(240), api.ActionRebuild: seconds(900), api.ActionRecreate: seconds(900)}
 	fill(&a.Timeout, orElse(timeout[a.Name], seconds(600)))
 	fill(&a.MaxAttempts, 1)
 	switch a.Name {
-	case Reboot:
+	case api.ActionReboot:
 		a.Params.Type = orElse(strings.ToLower(a.Params.Type), "soft")
-	case Recreate:
+	case api.ActionRecreate:
 		fill(&a.Params.LaunchFirst, !exclusive)
 	}
 	return a

@@ -4,14 +4,16 @@ import (
 	"maps"
 	"testing"
 	"time"
+
+	"github.com/weirkeeper/weirkeeper/api"
 )
 
 // TestSenlin runs the scenarios of Senlin's health policy about verdicts: the observations of one
 // node of ten, and whether it is recovered. differs is the reason for a different result.
 func TestSenlin(t *testing.T) {
-	const ok, fail, unknown = OK, Fail, Unknown
-	status, url, hyper := NodeStatus, PollURL, HypervisorStatus
-	type verdicts map[ModeType]Verdict
+	const ok, fail, unknown = api.CheckOK, api.CheckFail, api.CheckUnknown
+	status, url, hyper := api.DetectNodeStatus, api.DetectPollURL, api.DetectHypervisorStatus
+	type verdicts map[api.DetectionType]api.HealthVerdict
 	tests := []struct {
 		row      string
 		name     string
@@ -50,11 +52,11 @@ func TestSenlin(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.row+" "+test.name, func(t *testing.T) {
-			p := Policy{Mode: Act, Detection: Detection{Conditional: test.join}}
-			for _, m := range []ModeType{status, hyper, url} {
+			p := Policy{Mode: api.ModeAct, Detection: Detection{Conditional: test.join}}
+			for _, m := range []api.DetectionType{status, hyper, url} {
 				if _, used := test.verdicts[m]; used {
 					mode := DetectionMode{Type: m}
-					if m == PollURL {
+					if m == api.DetectPollURL {
 						mode.Options.PollURL = "http://{private_ip}/healthz"
 					}
 					p.Detection.Modes = append(p.Detection.Modes, mode)
@@ -80,21 +82,21 @@ func TestSenlin(t *testing.T) {
 
 // TestSenlinPolicies checks policies as Senlin does (rows 4 to 9 and 50).
 func TestSenlinPolicies(t *testing.T) {
-	poll := DetectionMode{Type: NodeStatus}
+	poll := DetectionMode{Type: api.DetectNodeStatus}
 	tests := []struct {
 		row     string
 		modes   []DetectionMode
-		actions []ActionName
+		actions []api.RepairAction
 		every   Duration
 		valid   bool
 		differs string
 	}{
-		{"4", []DetectionMode{poll}, []ActionName{Rebuild}, seconds(60), true, ""},
-		{"5", []DetectionMode{poll}, []ActionName{Rebuild, Recreate}, seconds(60), true, "a list escalates, where Senlin takes one action"},
+		{"4", []DetectionMode{poll}, []api.RepairAction{api.ActionRebuild}, seconds(60), true, ""},
+		{"5", []DetectionMode{poll}, []api.RepairAction{api.ActionRebuild, api.ActionRecreate}, seconds(60), true, "a list escalates, where Senlin takes one action"},
 		{"6", []DetectionMode{poll}, nil, seconds(20), true, ""},
 		{"7", []DetectionMode{poll}, nil, seconds(4), false, "the least is 5 s, and no option"},
 		{"8", []DetectionMode{poll, poll}, nil, seconds(60), false, ""},
-		{"9", []DetectionMode{poll, {Type: LifecycleEvents}}, nil, seconds(60), true, "events are hints beside a poll, where Senlin wants them alone"},
+		{"9", []DetectionMode{poll, {Type: api.DetectLifecycleEvents}}, nil, seconds(60), true, "events are hints beside a poll, where Senlin wants them alone"},
 		{"50", []DetectionMode{{Type: "blah"}}, nil, seconds(60), false, ""},
 	}
 	for _, test := range tests {
@@ -117,7 +119,7 @@ func TestSenlinPolicies(t *testing.T) {
 // One failing node is recovered once, and nothing else happens meanwhile (44, 47, 49).
 func TestSenlinRecoversOnce(t *testing.T) {
 	for _, outcome := range []string{"succeeded", "failed", "never told"} {
-		w := newWorld(t, plain(Action{Name: Reboot}), ten()...)
+		w := newWorld(t, plain(Action{Name: api.ActionReboot}), ten()...)
 		w.heal = func(w *world, o Order) []Event {
 			switch outcome {
 			case "succeeded":
@@ -140,32 +142,32 @@ func TestSenlinRecoversOnce(t *testing.T) {
 
 // TestVerdict joins modes; each row has the last verdicts of three modes.
 func TestVerdict(t *testing.T) {
-	beat := AgentHeartbeat
+	beat := api.DetectAgentHeartbeat
 	tests := []struct {
 		name     string
 		join     Conditional
 		quorum   int
-		verdicts map[ModeType]Observation
+		verdicts map[api.DetectionType]Observation
 		state    Provided
-		want     NodeState
+		want     api.HealthState
 	}{
-		{"at least 2 of 3, one fails", AtLeast, 2, obs(PollURL, Fail, ""), Running, Healthy},
-		{"at least 2 of 3, two fail", AtLeast, 2, both(obs(PollURL, Fail, ""), obs(beat, Fail, "kernel")), Running, Unhealthy},
-		{"at least 2 of 3, one fails and one is unknown", AtLeast, 2, both(obs(PollURL, Fail, ""), obs(NodeStatus, Unknown, "")), Running, Healthy},
-		{"a heartbeat vetoes the control plane", AnyFailed, 0, obs(NodeStatus, Fail, "impaired"), Running, Healthy},
-		{"not that it is terminated", AnyFailed, 0, obs(NodeStatus, Fail, ReasonTerminated), Running, Unhealthy},
-		{"not that it is stopped", AnyFailed, 0, obs(NodeStatus, Fail, ReasonStopped), Running, Unhealthy},
-		{"not what the list says", AnyFailed, 0, nil, Stopped, Unhealthy},
-		{"nor a spot notice", AnyFailed, 0, nil, Spot, Unhealthy},
-		{"not what others see too", AnyFailed, 0, both(obs(NodeStatus, Fail, ""), obs(PollURL, Fail, "")), Running, Unhealthy},
-		{"the agent's own condition", AnyFailed, 0, obs(beat, Fail, "read_only_fs"), Running, Unhealthy},
-		{"which vetoes nothing", AnyFailed, 0, both(obs(beat, Fail, "disk_full"), obs(NodeStatus, Fail, "impaired")), Running, Unhealthy},
-		{"what leaves is not judged sick by its state", AnyFailed, 0, nil, Leaving, Healthy},
+		{"at least 2 of 3, one fails", AtLeast, 2, obs(api.DetectPollURL, api.CheckFail, ""), Running, api.StateHealthy},
+		{"at least 2 of 3, two fail", AtLeast, 2, both(obs(api.DetectPollURL, api.CheckFail, ""), obs(beat, api.CheckFail, "kernel")), Running, api.StateUnhealthy},
+		{"at least 2 of 3, one fails and one is unknown", AtLeast, 2, both(obs(api.DetectPollURL, api.CheckFail, ""), obs(api.DetectNodeStatus, api.CheckUnknown, "")), Running, api.StateHealthy},
+		{"a heartbeat vetoes the control plane", AnyFailed, 0, obs(api.DetectNodeStatus, api.CheckFail, "impaired"), Running, api.StateHealthy},
+		{"not that it is terminated", AnyFailed, 0, obs(api.DetectNodeStatus, api.CheckFail, ReasonTerminated), Running, api.StateUnhealthy},
+		{"not that it is stopped", AnyFailed, 0, obs(api.DetectNodeStatus, api.CheckFail, ReasonStopped), Running, api.StateUnhealthy},
+		{"not what the list says", AnyFailed, 0, nil, Stopped, api.StateUnhealthy},
+		{"nor a spot notice", AnyFailed, 0, nil, Spot, api.StateUnhealthy},
+		{"not what others see too", AnyFailed, 0, both(obs(api.DetectNodeStatus, api.CheckFail, ""), obs(api.DetectPollURL, api.CheckFail, "")), Running, api.StateUnhealthy},
+		{"the agent's own condition", AnyFailed, 0, obs(beat, api.CheckFail, "read_only_fs"), Running, api.StateUnhealthy},
+		{"which vetoes nothing", AnyFailed, 0, both(obs(beat, api.CheckFail, "disk_full"), obs(api.DetectNodeStatus, api.CheckFail, "impaired")), Running, api.StateUnhealthy},
+		{"what leaves is not judged sick by its state", AnyFailed, 0, nil, Leaving, api.StateHealthy},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			p := Policy{Detection: Detection{Conditional: test.join, Modes: []DetectionMode{
-				{Type: NodeStatus}, {Type: PollURL, Options: Options{PollURL: "http://x"}}, {Type: AgentHeartbeat},
+				{Type: api.DetectNodeStatus}, {Type: api.DetectPollURL, Options: Options{PollURL: "http://x"}}, {Type: api.DetectAgentHeartbeat},
 			}}}
 			if test.quorum > 0 {
 				p.Detection.Quorum = &test.quorum
@@ -186,11 +188,11 @@ func TestVerdict(t *testing.T) {
 	}
 }
 
-func obs(m ModeType, v Verdict, reason string) map[ModeType]Observation {
-	return map[ModeType]Observation{m: {Mode: m, Verdict: v, Reason: reason}}
+func obs(m api.DetectionType, v api.HealthVerdict, reason string) map[api.DetectionType]Observation {
+	return map[api.DetectionType]Observation{m: {Mode: m, Verdict: v, Reason: reason}}
 }
 
-func both(a, b map[ModeType]Observation) map[ModeType]Observation {
+func both(a, b map[api.DetectionType]Observation) map[api.DetectionType]Observation {
 	maps.Copy(a, b)
 	return a
 }
@@ -198,13 +200,13 @@ func both(a, b map[ModeType]Observation) map[ModeType]Observation {
 // A failure in every second round makes a node suspect, not unhealthy.
 func TestThresholds(t *testing.T) {
 	p := plain()
-	p.Detection.Modes = []DetectionMode{{Type: NodeStatus}}
+	p.Detection.Modes = []DetectionMode{{Type: api.DetectNodeStatus}}
 	w := newWorld(t, p, ten()...)
 	w.pass(time.Minute)
 	w.notify(Pause{Owner: "test"})
-	say := func(v Verdict, want NodeState) {
+	say := func(v api.HealthVerdict, want api.HealthState) {
 		t.Helper()
-		w.notify(Observation{Node: "n4", Mode: NodeStatus, Verdict: v})
+		w.notify(Observation{Node: "n4", Mode: api.DetectNodeStatus, Verdict: v})
 		w.now = w.now.Add(31 * time.Second)
 		w.notify(Tick{})
 		if got := w.state("n4"); got != want {
@@ -212,33 +214,33 @@ func TestThresholds(t *testing.T) {
 		}
 	}
 	w.unobserved["n4"] = true
-	say(Fail, Suspect)
-	say(OK, Healthy)
-	say(Fail, Suspect)
-	say(Unknown, Suspect)
-	say(Fail, Unhealthy)
-	say(OK, Unhealthy)
-	say(Fail, Unhealthy)
-	say(OK, Unhealthy)
-	say(OK, Healthy)
+	say(api.CheckFail, api.StateSuspect)
+	say(api.CheckOK, api.StateHealthy)
+	say(api.CheckFail, api.StateSuspect)
+	say(api.CheckUnknown, api.StateSuspect)
+	say(api.CheckFail, api.StateUnhealthy)
+	say(api.CheckOK, api.StateUnhealthy)
+	say(api.CheckFail, api.StateUnhealthy)
+	say(api.CheckOK, api.StateUnhealthy)
+	say(api.CheckOK, api.StateHealthy)
 }
 
 // A node without observations is not healthy, is not repaired, and is reported.
 func TestUnknownNeitherTriggersNorClears(t *testing.T) {
-	w := newWorld(t, Policy{Mode: Act, Detection: Detection{Modes: []DetectionMode{
-		{Type: NodeStatus}, {Type: PollURL, Options: Options{PollURL: "http://x"}},
+	w := newWorld(t, Policy{Mode: api.ModeAct, Detection: Detection{Modes: []DetectionMode{
+		{Type: api.DetectNodeStatus}, {Type: api.DetectPollURL, Options: Options{PollURL: "http://x"}},
 	}}}, ten()...)
 	w.pass(time.Minute)
 	w.notify(Pause{Owner: "test", TTL: 5 * time.Minute})
-	w.fail("n4", PollURL, "503")
+	w.fail("n4", api.DetectPollURL, "503")
 	w.pass(2 * time.Minute)
-	w.verdicts["n4"][PollURL] = Observation{Node: "n4", Mode: PollURL, Verdict: Unknown, Reason: "no route"}
+	w.verdicts["n4"][api.DetectPollURL] = Observation{Node: "n4", Mode: api.DetectPollURL, Verdict: api.CheckUnknown, Reason: "no route"}
 	w.pass(30 * time.Minute) // the other mode is always ok
 	w.wantActs()
-	if got := w.state("n4"); got != Unhealthy {
+	if got := w.state("n4"); got != api.StateUnhealthy {
 		t.Errorf("n4 is %s, want unhealthy still", got)
 	}
-	if got := w.gates("n4"); got[len(got)-1] != GateUnknown {
+	if got := w.gates("n4"); got[len(got)-1] != api.GateUnknown {
 		t.Errorf("refused by %q, want unknown", got)
 	}
 	if got := w.alarms(); len(got) != 1 || got[0] != "unknown" {
@@ -247,7 +249,7 @@ func TestUnknownNeitherTriggersNorClears(t *testing.T) {
 }
 
 func TestCandidateOrder(t *testing.T) {
-	p := plain(Action{Name: Recreate})
+	p := plain(Action{Name: api.ActionRecreate})
 	p.Safety.MaxUnhealthy, p.Safety.Rate.Burst, p.Safety.MaxUnhealthyZone = &Limit{100, true}, new(9), &Limit{100, true}
 	w := newWorld(t, p, ten()...)
 	w.heal = func(w *world, o Order) []Event {

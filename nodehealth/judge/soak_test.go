@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/pools/disruption"
 )
 
@@ -85,23 +86,23 @@ type model struct {
 type modelNode struct {
 	state     Provided
 	listed    bool
-	bad       map[ModeType]bool // actual failures
-	run       map[ModeType]int  // observations in a row: positive ok, negative fail
-	failed    map[ModeType]bool // enough failures in a row to count, and not ok since
-	at        map[ModeType]time.Time
-	ok        map[ModeType]time.Time // last ok observation
-	requester time.Time              // a request may act until then; zero: no request
-	granted   bool                   // its repair began for a request
-	aside     bool                   // in quarantine
-	out       bool                   // a repair definitely took it out of service
-	index     int                    // of the last action of its repair; -1: no action yet
-	tries     map[string]int         // of its repair, by action
-	begun     []time.Time            // repairs
+	bad       map[api.DetectionType]bool // actual failures
+	run       map[api.DetectionType]int  // observations in a row: positive ok, negative fail
+	failed    map[api.DetectionType]bool // enough failures in a row to count, and not ok since
+	at        map[api.DetectionType]time.Time
+	ok        map[api.DetectionType]time.Time // last ok observation
+	requester time.Time                       // a request may act until then; zero: no request
+	granted   bool                            // its repair began for a request
+	aside     bool                            // in quarantine
+	out       bool                            // a repair definitely took it out of service
+	index     int                             // of the last action of its repair; -1: no action yet
+	tries     map[string]int                  // of its repair, by action
+	begun     []time.Time                     // repairs
 	fenced    bool
 	changed   bool // the list of actions changed during its repair
 }
 
-var soakActions = [...]Action{{Name: Reboot}, {Name: Workflow, Params: Params{Kind: "nats", Subject: "x"}}, {Name: Recreate}, {Name: Rebuild}, {Name: Reboot, Params: Params{Type: "hard"}}}
+var soakActions = [...]Action{{Name: api.ActionReboot}, {Name: api.ActionWorkflow, Params: Params{Kind: "nats", Subject: "x"}}, {Name: api.ActionRecreate}, {Name: api.ActionRebuild}, {Name: api.ActionReboot, Params: Params{Type: "hard"}}}
 
 func newModel(seed uint64) *model {
 	m := &model{Rand: rand.New(rand.NewPCG(seed, 1)), now: start(), nodes: map[string]*modelNode{}, paused: map[string]time.Time{}}
@@ -125,7 +126,7 @@ func newModel(seed uint64) *model {
 }
 
 func newModelNode() *modelNode {
-	return &modelNode{listed: true, index: -1, bad: map[ModeType]bool{}, run: map[ModeType]int{}, failed: map[ModeType]bool{}, at: map[ModeType]time.Time{}, ok: map[ModeType]time.Time{}}
+	return &modelNode{listed: true, index: -1, bad: map[api.DetectionType]bool{}, run: map[api.DetectionType]int{}, failed: map[api.DetectionType]bool{}, at: map[api.DetectionType]time.Time{}, ok: map[api.DetectionType]time.Time{}}
 }
 
 func (m *model) actions() []Action {
@@ -133,7 +134,7 @@ func (m *model) actions() []Action {
 	for _, i := range m.Perm(len(soakActions))[:1+m.IntN(3)] {
 		a := soakActions[i]
 		a.MaxAttempts = new(1 + m.IntN(2))
-		if a.Name == Recreate {
+		if a.Name == api.ActionRecreate {
 			a.Params.LaunchFirst = new(m.IntN(2) == 0)
 		}
 		out = append(out, a)
@@ -225,7 +226,7 @@ func (m *model) event() {
 		}
 		m.step(Recover{Node: id, By: "bob", For: wait})
 	case what < 35:
-		if e, _ := m.j.Explain(m.now, id); e.Attempt == "" || e.State == FenceFailed {
+		if e, _ := m.j.Explain(m.now, id); e.Attempt == "" || e.State == api.StateFenceFailed {
 			n.requester = time.Time{} // otherwise its repair began
 		}
 		m.step(Release{Node: id, By: "ann"})
@@ -245,7 +246,7 @@ func (m *model) event() {
 	}
 }
 
-func (m *model) mode() ModeType { return m.policy.Detection.Modes[m.IntN(3)].Type }
+func (m *model) mode() api.DetectionType { return m.policy.Detection.Modes[m.IntN(3)].Type }
 
 // round checks some nodes in some modes.
 func (m *model) round() {
@@ -254,9 +255,9 @@ func (m *model) round() {
 			continue
 		}
 		for _, mode := range m.policy.Detection.Modes {
-			v := OK
+			v := api.CheckOK
 			if m.nodes[id].bad[mode.Type] {
-				v = Fail
+				v = api.CheckFail
 			}
 			if m.IntN(10) == 0 {
 				continue
@@ -269,16 +270,16 @@ func (m *model) round() {
 	}
 }
 
-func (m *model) observe(id string, mode DetectionMode, v Verdict) {
+func (m *model) observe(id string, mode DetectionMode, v api.HealthVerdict) {
 	n, stale := m.nodes[id], 90*time.Second
-	if mode.Type == AgentHeartbeat {
+	if mode.Type == api.DetectAgentHeartbeat {
 		stale = 30 * time.Second
 	}
 	if !n.at[mode.Type].IsZero() && m.now.Sub(n.at[mode.Type]) > stale {
 		n.run[mode.Type] = 0
 	}
 	n.at[mode.Type] = m.now
-	if v == OK {
+	if v == api.CheckOK {
 		n.ok[mode.Type] = m.now
 		if n.run[mode.Type] = max(n.run[mode.Type], 0) + 1; n.run[mode.Type] >= *mode.Options.SuccessThreshold {
 			n.failed[mode.Type] = false
@@ -316,7 +317,7 @@ func (m *model) outcome() {
 	default:
 		out.Step = StepDone
 	}
-	if n := m.nodes[o.Node]; out.Step == StepDone && out.OK && o.Action.Name != Recreate && m.j.Awaits(o.Node, o.Attempt) {
+	if n := m.nodes[o.Node]; out.Step == StepDone && out.OK && o.Action.Name != api.ActionRecreate && m.j.Awaits(o.Node, o.Attempt) {
 		clear(n.failed) // observations before the action do not count
 		clear(n.run)
 		if m.IntN(2) == 0 {
@@ -392,35 +393,35 @@ func (m *model) step(ev Event) {
 	}
 }
 
-func (m *model) found(n *modelNode, f Finding) {
+func (m *model) found(n *modelNode, f api.HealthFinding) {
 	switch f.Event {
-	case NodeOK, RepairSucceeded:
-		byItself := f.Event == NodeOK || f.Why == "healthy without an action" || f.Why == "healthy for 2m0s"
-		if mode := PollURL; byItself && n.failed[mode] && n.state == Running {
+	case api.HealthNodeOK, api.HealthRepairSucceeded:
+		byItself := f.Event == api.HealthNodeOK || f.Why == "healthy without an action" || f.Why == "healthy for 2m0s"
+		if mode := api.DetectPollURL; byItself && n.failed[mode] && n.state == Running {
 			m.fail("%s: %v, and %s failed and was not ok since", f.Node, f, mode)
 		}
-	case RepairStarted:
+	case api.HealthRepairStarted:
 		n.index, n.tries, n.changed, n.granted = -1, map[string]int{}, false, n.granted || !n.requester.IsZero()
 		n.begun = slices.DeleteFunc(append(n.begun, m.now), func(t time.Time) bool { return m.now.Sub(t) >= 6*time.Hour })
 		if len(n.begun) > *m.policy.Safety.MaxAttempts {
 			m.fail("%s: repair %d within the window, want at most %d", f.Node, len(n.begun), *m.policy.Safety.MaxAttempts)
 		}
-	case FenceConfirmed: // also by the provider's list
+	case api.HealthFenceConfirmed: // also by the provider's list
 		n.fenced = true
-	case NodeReleased, NodeGone:
+	case api.HealthNodeReleased, api.HealthNodeGone:
 		n.aside, n.begun = false, nil
-	case RequestEnded:
+	case api.HealthRequestEnded:
 		n.requester = time.Time{}
 	}
 	switch f.Event {
-	case RepairEnded:
+	case api.HealthRepairEnded:
 		if len(n.begun) > 0 { // it may be given back
 			n.begun = n.begun[:len(n.begun)-1]
 		}
 		fallthrough
-	case RepairSucceeded, NodeQuarantined, NodeHeld, NodeReplaced, NodeReleased, NodeOK, NodeGone, RequestEnded:
+	case api.HealthRepairSucceeded, api.HealthNodeQuarantined, api.HealthNodeHeld, api.HealthNodeReplaced, api.HealthNodeReleased, api.HealthNodeOK, api.HealthNodeGone, api.HealthRequestEnded:
 		n.out, n.fenced, n.granted = false, false, false
-		if f.Event != RequestEnded && f.Event != RepairEnded { // a waiting request outlasts a repair in which nothing was done
+		if f.Event != api.HealthRequestEnded && f.Event != api.HealthRepairEnded { // a waiting request outlasts a repair in which nothing was done
 			n.requester = time.Time{}
 		}
 	}
@@ -454,7 +455,7 @@ func (m *model) ordered(o Order, open bool) {
 	m.owed = append(m.owed, o)
 	m.evidence(o, n)
 	n.granted = n.granted || !n.requester.IsZero() // also if a fence began
-	if m.serves(n) && n.state == Running && (o.Kind == OrderFence || o.Action.Name != Recreate || !*o.Action.Params.LaunchFirst) {
+	if m.serves(n) && n.state == Running && (o.Kind == OrderFence || o.Action.Name != api.ActionRecreate || !*o.Action.Params.LaunchFirst) {
 		m.budget(o, "action")
 		n.out = true
 	}
@@ -470,7 +471,7 @@ func (m *model) evidence(o Order, n *modelNode) {
 	for _, mode := range m.policy.Detection.Modes {
 		failing = failing || n.failed[mode.Type]
 	}
-	silent := n.ok[AgentHeartbeat].IsZero() || m.now.Sub(n.at[AgentHeartbeat]) > 30*time.Second
+	silent := n.ok[api.DetectAgentHeartbeat].IsZero() || m.now.Sub(n.at[api.DetectAgentHeartbeat]) > 30*time.Second
 	if !failing && !silent {
 		m.fail("%s of %s: nothing failed, and no request", o.Kind, o.Node)
 	}

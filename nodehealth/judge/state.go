@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/pools/disruption"
 )
 
@@ -16,16 +17,16 @@ const stateVersion = 1
 // State is what a Judge must preserve over a restart. It is stored as JSON. Nodes whose modes are
 // all ok are not part of it: a new holder checks them again.
 type State struct {
-	Version  int           `json:"version"`
-	Mode     Mode          `json:"mode"`
-	Attempts uint64        `json:"attempts"` // number of attempt ids used
-	Nodes    []NodeRecord  `json:"nodes,omitempty"`
-	Lineages []Lineage     `json:"lineages,omitempty"`
-	Pauses   []PauseRecord `json:"pauses,omitempty"`
-	Breakers []Breaker     `json:"breakers,omitempty"`
-	Spent    float64       `json:"spent,omitempty"` // of the rate limit's burst
-	SpentAt  time.Time     `json:"spent_at,omitzero"`
-	Alarms   []AlarmRecord `json:"alarms,omitempty"`
+	Version  int               `json:"version"`
+	Mode     api.PolicyMode    `json:"mode"`
+	Attempts uint64            `json:"attempts"` // number of attempt ids used
+	Nodes    []NodeRecord      `json:"nodes,omitempty"`
+	Lineages []Lineage         `json:"lineages,omitempty"`
+	Pauses   []api.RepairPause `json:"pauses,omitempty"`
+	Breakers []api.Breaker     `json:"breakers,omitempty"`
+	Spent    float64           `json:"spent,omitempty"` // of the rate limit's burst
+	SpentAt  time.Time         `json:"spent_at,omitzero"`
+	Alarms   []AlarmRecord     `json:"alarms,omitempty"`
 	// Drained holds the nodes of the last Drains.
 	Drained     map[string]disruption.Kind `json:"drained,omitempty"`
 	RepairOwner string                     `json:"repair_owner,omitempty"`
@@ -33,19 +34,19 @@ type State struct {
 
 // NodeRecord is a node that is not healthy, or has other state to preserve.
 type NodeRecord struct {
-	Node         Node      `json:"node"`
-	State        NodeState `json:"state"`
-	Since        time.Time `json:"since"`
-	Failing      time.Time `json:"failing,omitzero"`
-	Why          string    `json:"why,omitempty"`          // why it was found unhealthy
-	UnknownSince time.Time `json:"unknown_since,omitzero"` // the verdict is unknown since then
+	Node         Node            `json:"node"`
+	State        api.HealthState `json:"state"`
+	Since        time.Time       `json:"since"`
+	Failing      time.Time       `json:"failing,omitzero"`
+	Why          string          `json:"why,omitempty"`          // why it was found unhealthy
+	UnknownSince time.Time       `json:"unknown_since,omitzero"` // the verdict is unknown since then
 	// Modes holds the modes with more state than ok.
 	Modes            []ModeRecord `json:"modes,omitempty"`
 	Until            time.Time    `json:"until,omitzero"`
 	Requester        string       `json:"requester,omitempty"`
 	RequestedUntil   time.Time    `json:"requested_until,omitzero"`
 	RequestedForPool bool         `json:"requested_for_pool,omitempty"`
-	Blocked          Gate         `json:"blocked,omitempty"`
+	Blocked          api.Gate     `json:"blocked,omitempty"`
 	Spent            string       `json:"spent,omitempty"` // the repairs that led to the quarantine or the hold
 	NotBefore        time.Time    `json:"not_before,omitzero"`
 	Replaced         bool         `json:"replaced,omitempty"`
@@ -57,15 +58,15 @@ type NodeRecord struct {
 
 // ModeRecord is what one mode observed of a node.
 type ModeRecord struct {
-	Mode      ModeType  `json:"mode"`
-	At        time.Time `json:"at,omitzero"`      // of the last observation that changed another field
-	Run       int       `json:"run,omitempty"`    // observations of one verdict in a row: positive ok, negative fail
-	Often     bool      `json:"often,omitempty"`  // the verdict fails by the failures within the window
-	Recent    uint64    `json:"recent,omitempty"` // the observations within the window, the newest in the lowest bit: 1 is a failure
-	Verdict   Verdict   `json:"verdict,omitempty"`
-	Reason    string    `json:"reason,omitempty"`    // of the last failure
-	Announced bool      `json:"announced,omitempty"` // the failure is an announced end
-	Held      bool      `json:"held,omitempty"`      // it failed, and was not ok since
+	Mode      api.DetectionType `json:"mode"`
+	At        time.Time         `json:"at,omitzero"`      // of the last observation that changed another field
+	Run       int               `json:"run,omitempty"`    // observations of one verdict in a row: positive ok, negative fail
+	Often     bool              `json:"often,omitempty"`  // the verdict fails by the failures within the window
+	Recent    uint64            `json:"recent,omitempty"` // the observations within the window, the newest in the lowest bit: 1 is a failure
+	Verdict   api.HealthVerdict `json:"verdict,omitempty"`
+	Reason    string            `json:"reason,omitempty"`    // of the last failure
+	Announced bool              `json:"announced,omitempty"` // the failure is an announced end
+	Held      bool              `json:"held,omitempty"`      // it failed, and was not ok since
 }
 
 // Lineage is the repair history of a node and its replacements.
@@ -73,32 +74,6 @@ type Lineage struct {
 	Name  string      `json:"name"`
 	Begun []time.Time `json:"begun,omitempty"`
 	Ended time.Time   `json:"ended,omitzero"`
-}
-
-// PauseRecord is a Pause in effect.
-type PauseRecord struct {
-	Node  string    `json:"node,omitempty"`
-	Owner string    `json:"owner"`
-	Until time.Time `json:"until"`
-	Why   string    `json:"why,omitempty"`
-}
-
-// Breaker is the breaker of the pool or of one zone.
-type Breaker struct {
-	Pool   bool        `json:"pool,omitempty"`
-	Zone   string      `json:"zone,omitempty"`
-	Open   bool        `json:"open,omitempty"`
-	Since  time.Time   `json:"since,omitzero"`
-	Healed time.Time   `json:"healed,omitzero"`
-	Trips  []time.Time `json:"trips,omitempty"`
-	Manual bool        `json:"manual,omitempty"`
-	Why    string      `json:"why,omitempty"`
-	// Allowed is how many nodes may be unhealthy since the release.
-	Allowed int `json:"allowed,omitempty"`
-	// CloseAt and CloseAfter are the condition to close an open breaker: at most so many
-	// unhealthy nodes, for so long.
-	CloseAt    int           `json:"close_at,omitempty"`
-	CloseAfter time.Duration `json:"close_after_ns,omitempty"`
 }
 
 // AlarmRecord is an alarm that was sent, or waits.
@@ -127,7 +102,7 @@ func (j *Judge) State() State {
 func (j *Judge) kept() map[string]*node {
 	out := map[string]*node{}
 	for id, n := range j.roster.all {
-		fit := (n.state == Fresh || n.state == Healthy && n.unknownSince.IsZero()) && !n.failed() && !n.lately(1)
+		fit := (n.state == api.StateFresh || n.state == api.StateHealthy && n.unknownSince.IsZero()) && !n.failed() && !n.lately(1)
 		if !fit || n.replaced || n.requester != "" || j.safety.lineages.born[id] != "" {
 			out[id] = n
 		}
@@ -186,10 +161,10 @@ func (j *Judge) restoreNode(now time.Time, r NodeRecord, same bool) {
 		n.repair.Index = j.rules.indexOf(r.Repair.Action, r.Repair.Index)
 	}
 	switch {
-	case !same && state.unfit(), state == Claimed:
+	case !same && isUnfit(state), state == api.StateClaimed:
 		// The repair changed nothing yet.
 		state, n.repair, n.until = n.candidate(), nil, time.Time{}
-	case state == Unhealthy, state == Requested:
+	case state == api.StateUnhealthy, state == api.StateRequested:
 		state = n.candidate()
 	case n.repair != nil:
 		// The new holder needs time to resume the repair, and heartbeats need time to arrive again.
@@ -210,13 +185,13 @@ func (rs *repairs) resumeOrders(now time.Time) {
 	for _, n := range byID(rs.active) {
 		o := Order{Node: n.ID, Attempt: n.repair.Attempt, Deadline: n.repair.Deadline, Resumed: true, Why: "in flight before the takeover"}
 		switch {
-		case n.state == Fencing && len(rs.rules.fencing) == 0: // the policy changed
+		case n.state == api.StateFencing && len(rs.rules.fencing) == 0: // the policy changed
 			n.repair.Waiting = true
-			rs.to(now, n, Recovering)
+			rs.to(now, n, api.StateRecovering)
 			continue
-		case n.state == Fencing:
+		case n.state == api.StateFencing:
 			o.Kind, o.Fencing = OrderFence, slices.Clone(rs.rules.fencing)
-		case n.state == Recovering && !n.repair.Waiting:
+		case n.state == api.StateRecovering && !n.repair.Waiting:
 			o.Kind, o.Action = OrderAct, n.repair.Action
 		default:
 			continue
@@ -243,11 +218,11 @@ func (s State) Validate() error {
 }
 
 func (r NodeRecord) check(twice bool) error {
-	needs := r.State.inRepair() || r.State == FenceFailed
+	needs := isInRepair(r.State) || r.State == api.StateFenceFailed
 	switch {
 	case r.Node.ID == "" || twice:
 		return fmt.Errorf("node %q: id is empty or not unique", r.Node.ID)
-	case r.State != Fresh && r.State != Healthy && r.State != Requested && r.State != Suspect && !r.State.unfit():
+	case r.State != api.StateFresh && r.State != api.StateHealthy && r.State != api.StateRequested && r.State != api.StateSuspect && !isUnfit(r.State):
 		return fmt.Errorf("node %s: unknown state %q", r.Node.ID, r.State)
 	case needs && r.Repair == nil:
 		return fmt.Errorf("node %s is %s but has no repair", r.Node.ID, r.State)
@@ -255,11 +230,11 @@ func (r NodeRecord) check(twice bool) error {
 		return fmt.Errorf("node %s is %s but has a repair", r.Node.ID, r.State)
 	case r.Repair != nil && (r.Repair.Action.Timeout == nil || r.Repair.Action.MaxAttempts == nil):
 		return fmt.Errorf("node %s: the action has no timeout or no max_attempts", r.Node.ID)
-	case r.Repair != nil && r.Repair.Action.Name == Recreate && r.Repair.Action.Params.LaunchFirst == nil:
+	case r.Repair != nil && r.Repair.Action.Name == api.ActionRecreate && r.Repair.Action.Params.LaunchFirst == nil:
 		return fmt.Errorf("node %s: RECREATE has no launch_first", r.Node.ID)
 	}
 	for _, m := range r.Modes {
-		if m.Verdict != "" && m.Verdict != OK && m.Verdict != Fail && m.Verdict != Unknown {
+		if m.Verdict != "" && m.Verdict != api.CheckOK && m.Verdict != api.CheckFail && m.Verdict != api.CheckUnknown {
 			return fmt.Errorf("node %s: mode %s has unknown verdict %q", r.Node.ID, m.Mode, m.Verdict)
 		}
 	}

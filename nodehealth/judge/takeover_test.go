@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/weirkeeper/weirkeeper/api"
 )
 
 // provider launches and fences, each attempt once, and stores that over crashes of the judge.
@@ -35,7 +37,7 @@ func (p *provider) do(w *world, o Order) []Event {
 // state is that before or after the step.
 func crashing(t *testing.T, at int, durable bool) (w *world, p *provider, busy []int) {
 	p = &provider{launched: map[string]string{}, fenced: map[string]bool{}}
-	w = newWorld(t, exclusive(Action{Name: Recreate}), ten()...)
+	w = newWorld(t, exclusive(Action{Name: api.ActionRecreate}), ten()...)
 	steps := 0
 	var notify func(events []Event)
 	notify = func(events []Event) {
@@ -57,7 +59,7 @@ func crashing(t *testing.T, at int, durable bool) (w *world, p *provider, busy [
 			}
 			for _, o := range orders {
 				if o.Kind == OrderRecheck {
-					notify([]Event{Observation{Node: o.Node, Mode: NodeStatus, Verdict: Fail}})
+					notify([]Event{Observation{Node: o.Node, Mode: api.DetectNodeStatus, Verdict: api.CheckFail}})
 				}
 				notify(p.do(w, o))
 			}
@@ -70,13 +72,13 @@ func crashing(t *testing.T, at int, durable bool) (w *world, p *provider, busy [
 		second := int(w.now.Sub(start()) / time.Second)
 		for _, n := range slices.Clone(w.nodes) {
 			if second%5 == 0 && n.ID != "n4" {
-				notify([]Event{Observation{Node: n.ID, Mode: AgentHeartbeat, Verdict: OK}})
+				notify([]Event{Observation{Node: n.ID, Mode: api.DetectAgentHeartbeat, Verdict: api.CheckOK}})
 			}
-			if v := OK; second%30 == 0 {
+			if v := api.CheckOK; second%30 == 0 {
 				if n.ID == "n4" {
-					v = Fail
+					v = api.CheckFail
 				}
-				notify([]Event{Observation{Node: n.ID, Mode: NodeStatus, Verdict: v}})
+				notify([]Event{Observation{Node: n.ID, Mode: api.DetectNodeStatus, Verdict: v}})
 			}
 		}
 		if second%30 == 0 {
@@ -115,7 +117,7 @@ func TestExactlyOneReplacement(t *testing.T) {
 	for _, at := range busy {
 		for _, durable := range []bool{false, true} {
 			w, p, _ := crashing(t, at, durable)
-			if len(p.launched) != 1 || w.state("n4") != "not there" || w.state("new0") != Healthy {
+			if len(p.launched) != 1 || w.state("n4") != "not there" || w.state("new0") != api.StateHealthy {
 				t.Errorf("crash at step %d, durable %v: launched %v, n4 is %s, new0 is %s:\n%s", at, durable, p.launched, w.state("n4"), w.state("new0"), w.dump())
 			}
 		}
@@ -123,7 +125,7 @@ func TestExactlyOneReplacement(t *testing.T) {
 }
 
 func TestTakeoverPreservesState(t *testing.T) {
-	w := newWorld(t, plain(Action{Name: Reboot}), ten()...)
+	w := newWorld(t, plain(Action{Name: api.ActionReboot}), ten()...)
 	w.heal = heals
 	w.pass(time.Minute)
 	w.notify(Pause{Node: "n1", Owner: "ops", TTL: time.Hour})
@@ -149,15 +151,15 @@ func TestTakeoverPreservesState(t *testing.T) {
 
 // Repairs of mode observe block nothing once the policy acts.
 func TestFromObserveToAct(t *testing.T) {
-	p := plain(Action{Name: Reboot})
-	p.Mode = Observe
+	p := plain(Action{Name: api.ActionReboot})
+	p.Mode = api.ModeObserve
 	w := newWorld(t, p, ten()...)
 	w.heal = heals
 	w.pass(time.Minute)
 	w.unhealthy("n4")
 	w.pass(3 * time.Hour)
 	w.wantActs("REBOOT n4", "REBOOT n4", "REBOOT n4", "quarantine n4")
-	w.policy.Mode = Act
+	w.policy.Mode = api.ModeAct
 	w.j = restored(t, w.now, w.policy, w.j.State())
 	w.orders = nil
 	w.pass(5 * time.Minute)
@@ -165,15 +167,15 @@ func TestFromObserveToAct(t *testing.T) {
 }
 
 func TestRestoreRefuses(t *testing.T) {
-	repair := &Repair{Action: Action{Name: Reboot}.withDefaults(false)}
+	repair := &Repair{Action: Action{Name: api.ActionReboot}.withDefaults(false)}
 	for name, s := range map[string]State{
 		"version":        {Version: 2},
 		"state":          {Version: 1, Nodes: []NodeRecord{{Node: Node{ID: "a"}, State: "fine"}}},
-		"no id":          {Version: 1, Nodes: []NodeRecord{{State: Fresh}}},
-		"twice":          {Version: 1, Nodes: []NodeRecord{{Node: Node{ID: "a"}, State: Fresh}, {Node: Node{ID: "a"}, State: Fresh}}},
-		"no repair":      {Version: 1, Nodes: []NodeRecord{{Node: Node{ID: "a"}, State: Recovering}}},
-		"a repair":       {Version: 1, Nodes: []NodeRecord{{Node: Node{ID: "a"}, State: Suspect, Repair: repair}}},
-		"no timeout":     {Version: 1, Nodes: []NodeRecord{{Node: Node{ID: "a"}, State: Recovering, Repair: &Repair{}}}},
+		"no id":          {Version: 1, Nodes: []NodeRecord{{State: api.StateFresh}}},
+		"twice":          {Version: 1, Nodes: []NodeRecord{{Node: Node{ID: "a"}, State: api.StateFresh}, {Node: Node{ID: "a"}, State: api.StateFresh}}},
+		"no repair":      {Version: 1, Nodes: []NodeRecord{{Node: Node{ID: "a"}, State: api.StateRecovering}}},
+		"a repair":       {Version: 1, Nodes: []NodeRecord{{Node: Node{ID: "a"}, State: api.StateSuspect, Repair: repair}}},
+		"no timeout":     {Version: 1, Nodes: []NodeRecord{{Node: Node{ID: "a"}, State: api.StateRecovering, Repair: &Repair{}}}},
 		"negative spent": {Version: 1, Spent: -1},
 	} {
 		if _, err := Restore(start(), plain(), s); err == nil {

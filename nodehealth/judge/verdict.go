@@ -3,6 +3,8 @@ package judge
 import (
 	"cmp"
 	"time"
+
+	"github.com/weirkeeper/weirkeeper/api"
 )
 
 func (j *Judge) list(now time.Time, ev Nodes) {
@@ -42,13 +44,13 @@ func (j *Judge) miss(now time.Time) {
 			j.evaluate(now, n)
 			continue
 		}
-		if n.repair != nil && n.repair.Action.Name == Recreate && n.state != Claimed {
+		if n.repair != nil && n.repair.Action.Name == api.ActionRecreate && n.state != api.StateClaimed {
 			n.State = Terminated // a missing machine is the end that RECREATE waits for
 			j.evaluate(now, n)
 			continue
 		}
 		if n.repair != nil {
-			j.repairs.end(now, n, RepairEnded, Fresh, "the node is gone")
+			j.repairs.end(now, n, api.HealthRepairEnded, api.StateFresh, "the node is gone")
 		}
 		j.roster.drop(n)
 	}
@@ -56,7 +58,7 @@ func (j *Judge) miss(now time.Time) {
 
 // due evaluates a node of which only time changed.
 func (j *Judge) due(now time.Time, n *node) {
-	fit := n.state == Healthy && n.verdict == OK && n.State == Running && n.missing == 0
+	fit := n.state == api.StateHealthy && n.verdict == api.CheckOK && n.State == Running && n.missing == 0
 	if fit && n.steady(now, &j.detection) {
 		j.roster.wakes.add(n, n.nextWake(now, &j.detection))
 		return
@@ -68,26 +70,26 @@ func (j *Judge) due(now time.Time, n *node) {
 func (j *Judge) evaluate(now time.Time, n *node) {
 	j.roster.assess(now, n)
 	switch n.state {
-	case Fresh, Healthy, Requested, Suspect, Unhealthy:
+	case api.StateFresh, api.StateHealthy, api.StateRequested, api.StateSuspect, api.StateUnhealthy:
 		j.enter(now, n)
-	case Claimed:
-		if n.verdict == OK && n.requester == "" {
+	case api.StateClaimed:
+		if n.verdict == api.CheckOK && n.requester == "" {
 			j.fit(now, n)
 		}
-	case Quarantined:
+	case api.StateQuarantined:
 		if why := n.returns(now, j.rules); why != "" {
 			j.free(now, n, why)
 			return
 		}
-	case Held:
+	case api.StateHeld:
 		switch {
-		case n.verdict == OK:
+		case n.verdict == api.CheckOK:
 			j.fit(now, n)
 		case !now.Before(n.until):
 			j.free(now, n, "held for "+j.rules.window.String())
 			return
 		}
-	case FenceFailed:
+	case api.StateFenceFailed:
 		if n.confirmedDown(j.rules) && !n.repair.Fenced {
 			j.repairs.fenced(now, n, "the machine is "+string(n.State))
 		}
@@ -102,28 +104,28 @@ func (j *Judge) enter(now time.Time, n *node) {
 	}
 	grace := n.inGrace(now, j.rules)
 	switch {
-	case n.candidate() == Requested:
+	case n.candidate() == api.StateRequested:
 		j.queue(now, n)
 	case n.requester != "":
 		j.markUnhealthy(now, n, cmp.Or(n.why, "requested by "+n.requester))
-	case n.verdict == Fail && n.decisive:
+	case n.verdict == api.CheckFail && n.decisive:
 		j.markUnhealthy(now, n, n.why)
-	case n.missing > 0 && n.state != Unhealthy: // the next list has it again, or it is gone
-	case n.provisional == Fail && grace && n.state != Unhealthy:
+	case n.missing > 0 && n.state != api.StateUnhealthy: // the next list has it again, or it is gone
+	case n.provisional == api.CheckFail && grace && n.state != api.StateUnhealthy:
 		n.failing = time.Time{}
-	case n.provisional == Fail:
+	case n.provisional == api.CheckFail:
 		if n.failing.IsZero() {
 			n.failing = now
 		}
 		switch {
-		case n.verdict == Fail && now.Sub(n.failing) >= n.patience.wait:
+		case n.verdict == api.CheckFail && now.Sub(n.failing) >= n.patience.wait:
 			j.markUnhealthy(now, n, n.why)
-		case n.state == Fresh || n.state == Healthy:
-			j.roster.to(now, n, Suspect)
-			j.journal.find(n.finding(NodeSuspect, n.why))
+		case n.state == api.StateFresh || n.state == api.StateHealthy:
+			j.roster.to(now, n, api.StateSuspect)
+			j.journal.find(n.finding(api.HealthNodeSuspect, n.why))
 		}
-	case n.verdict == OK && n.state == Suspect && n.lately(2): // it fails intermittently: no event each time
-	case n.verdict == OK:
+	case n.verdict == api.CheckOK && n.state == api.StateSuspect && n.lately(2): // it fails intermittently: no event each time
+	case n.verdict == api.CheckOK:
 		j.fit(now, n)
 	}
 }
@@ -133,20 +135,20 @@ func (j *Judge) markUnhealthy(now time.Time, n *node, why string) {
 		n.failing = now
 	}
 	n.cause = why
-	if n.state != Unhealthy {
-		j.roster.to(now, n, Unhealthy)
-		j.journal.find(n.finding(NodeUnhealthy, why))
+	if n.state != api.StateUnhealthy {
+		j.roster.to(now, n, api.StateUnhealthy)
+		j.journal.find(n.finding(api.HealthNodeUnhealthy, why))
 	}
 }
 
 // fit returns a node to service. It reports a finding only for a node that was suspect or
 // unhealthy.
 func (j *Judge) fit(now time.Time, n *node) {
-	if n.state == Suspect || n.state.unfit() {
-		j.journal.find(n.finding(NodeOK, ""))
+	if n.state == api.StateSuspect || isUnfit(n.state) {
+		j.journal.find(n.finding(api.HealthNodeOK, ""))
 	}
 	n.failing, n.until, n.repair, n.request, n.blocked, n.spent, n.cause = time.Time{}, time.Time{}, nil, request{}, "", "", ""
-	j.roster.to(now, n, Healthy)
+	j.roster.to(now, n, api.StateHealthy)
 }
 
 func latest(a, b time.Time) time.Time {

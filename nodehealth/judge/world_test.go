@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/weirkeeper/weirkeeper/api"
 )
 
 func start() time.Time { return time.Date(2031, 3, 4, 5, 6, 7, 0, time.UTC) }
@@ -14,10 +16,10 @@ func dur(d time.Duration) *Duration { return new(Duration(d)) }
 // plain returns a policy of two modes without grace and with a threshold of one failure.
 func plain(actions ...Action) Policy {
 	return Policy{
-		Mode: Act,
+		Mode: api.ModeAct,
 		Detection: Detection{Modes: []DetectionMode{
-			{Type: NodeStatus, Options: Options{FailureThreshold: new(1), SuccessThreshold: new(1)}},
-			{Type: AgentHeartbeat},
+			{Type: api.DetectNodeStatus, Options: Options{FailureThreshold: new(1), SuccessThreshold: new(1)}},
+			{Type: api.DetectAgentHeartbeat},
 		}},
 		Recovery: Recovery{Actions: actions},
 	}
@@ -31,12 +33,12 @@ type world struct {
 	j          *Judge
 	now        time.Time
 	nodes      []Node
-	verdicts   map[string]map[ModeType]Observation // verdicts other than ok
-	unobserved map[string]bool                     // nodes without observations
-	cut        bool                                // the heartbeats' path is down
-	heal       func(w *world, o Order) []Event     // immediate effects of an order
+	verdicts   map[string]map[api.DetectionType]Observation // verdicts other than ok
+	unobserved map[string]bool                              // nodes without observations
+	cut        bool                                         // the heartbeats' path is down
+	heal       func(w *world, o Order) []Event              // immediate effects of an order
 	orders     []Order
-	found      []Finding
+	found      []api.HealthFinding
 }
 
 func newWorld(t testing.TB, p Policy, nodes ...string) *world {
@@ -44,7 +46,7 @@ func newWorld(t testing.TB, p Policy, nodes ...string) *world {
 	if err := p.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, policy: p, j: New(p), now: start(), verdicts: map[string]map[ModeType]Observation{}, unobserved: map[string]bool{}}
+	w := &world{t: t, policy: p, j: New(p), now: start(), verdicts: map[string]map[api.DetectionType]Observation{}, unobserved: map[string]bool{}}
 	for _, name := range nodes {
 		id, zone, _ := strings.Cut(name, "@")
 		w.nodes = append(w.nodes, Node{ID: id, Zone: zone, Since: start().Add(-24 * time.Hour)})
@@ -54,11 +56,11 @@ func newWorld(t testing.TB, p Policy, nodes ...string) *world {
 }
 
 // fail makes a mode of a node fail from now on; sick makes all of them fail.
-func (w *world) fail(id string, mode ModeType, reason string) {
+func (w *world) fail(id string, mode api.DetectionType, reason string) {
 	if w.verdicts[id] == nil {
-		w.verdicts[id] = map[ModeType]Observation{}
+		w.verdicts[id] = map[api.DetectionType]Observation{}
 	}
-	w.verdicts[id][mode] = Observation{Node: id, Mode: mode, Verdict: Fail, Reason: reason}
+	w.verdicts[id][mode] = Observation{Node: id, Mode: mode, Verdict: api.CheckFail, Reason: reason}
 }
 
 func (w *world) unhealthy(ids ...string) {
@@ -92,14 +94,14 @@ func (w *world) observe(id string, beats bool) {
 		return
 	}
 	for _, m := range w.policy.Detection.Modes {
-		if (m.Type == AgentHeartbeat) != beats && beats || m.Type == AgentHeartbeat && w.cut || m.Type == LifecycleEvents {
+		if (m.Type == api.DetectAgentHeartbeat) != beats && beats || m.Type == api.DetectAgentHeartbeat && w.cut || m.Type == api.DetectLifecycleEvents {
 			continue
 		}
 		o, differs := w.verdicts[id][m.Type]
 		if !differs {
-			o = Observation{Node: id, Mode: m.Type, Verdict: OK}
+			o = Observation{Node: id, Mode: m.Type, Verdict: api.CheckOK}
 		}
-		if differs && m.Type == AgentHeartbeat && o.Reason == "broken" {
+		if differs && m.Type == api.DetectAgentHeartbeat && o.Reason == "broken" {
 			continue // it is silent
 		}
 		w.notify(o)
@@ -166,25 +168,25 @@ func (w *world) alarms() []string {
 	return out
 }
 
-func (w *world) events() []FindingEvent {
-	var out []FindingEvent
+func (w *world) events() []api.HealthEvent {
+	var out []api.HealthEvent
 	for _, f := range w.found {
 		out = append(out, f.Event)
 	}
 	return out
 }
 
-func (w *world) gates(id string) []Gate {
-	var out []Gate
+func (w *world) gates(id string) []api.Gate {
+	var out []api.Gate
 	for _, f := range w.found {
-		if f.Event == RepairBlocked && f.Node == id {
+		if f.Event == api.HealthRepairBlocked && f.Node == id {
 			out = append(out, f.Gate)
 		}
 	}
 	return out
 }
 
-func (w *world) state(id string) NodeState {
+func (w *world) state(id string) api.HealthState {
 	n, ok := w.j.roster.all[id]
 	if !ok {
 		return "not there"

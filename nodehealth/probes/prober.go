@@ -16,9 +16,9 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/netguard"
 	"github.com/weirkeeper/weirkeeper/nodehealth"
-	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )
 
 const (
@@ -75,18 +75,18 @@ type attemptResult struct {
 }
 
 // judge returns the verdict from the last attempt.
-func (p *Prober) judge(j *job) (judge.Verdict, string) {
+func (p *Prober) judge(j *job) (api.HealthVerdict, string) {
 	why := j.last.why
 	if j.tried > 1 && j.last.kind != healthy {
 		why = fmt.Sprintf("%s, in the last of %d attempts", why, j.tried)
 	}
 	switch {
 	case j.last.kind == healthy:
-		return judge.OK, why
+		return api.CheckOK, why
 	case j.last.kind == badResponse, j.last.kind == broken && *p.config.Options.PollErrorAsUnhealthy:
-		return judge.Fail, why
+		return api.CheckFail, why
 	}
-	return judge.Unknown, why
+	return api.CheckUnknown, why
 }
 
 // attempt makes one attempt. Each attempt uses the next address of the host.

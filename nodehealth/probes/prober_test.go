@@ -16,11 +16,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/nodehealth"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )
 
-func wantReport(t *testing.T, got report, verdict judge.Verdict, says string) {
+func wantReport(t *testing.T, got report, verdict api.HealthVerdict, says string) {
 	t.Helper()
 	if got.verdict != verdict || !strings.Contains(got.why, says) || len(got.why) > 300 {
 		t.Errorf("%s: %q, want %s: ...%s...", got.verdict, got.why, verdict, says)
@@ -81,27 +82,27 @@ func TestAnswers(t *testing.T) {
 	refused.Close()
 	for _, test := range []struct {
 		name, url      string
-		verdict, asset judge.Verdict // with poll_url_conn_error_as_unhealthy, and without
+		verdict, asset api.HealthVerdict // with poll_url_conn_error_as_unhealthy, and without
 		says           string
 	}{
-		{"healthy", server.URL + "/ok", judge.OK, judge.OK, "status 200"},
-		{"nothing", server.URL + "/empty", judge.Fail, judge.Fail, "no match in the response for healthy$|healthy "},
-		{"no pattern", server.URL + "/sick", judge.Fail, judge.Fail, "no match in the response for healthy$|healthy , in the last of 2 attempts"},
-		{"500", server.URL + "/500", judge.Fail, judge.Fail, "status 500"},
-		{"200 MB", server.URL + "/large", judge.Fail, judge.Unknown, "longer than 512 KiB"},
-		{"200 MB foretold", server.URL + "/told", judge.Fail, judge.Unknown, "longer than 512 KiB"},
-		{"endless", server.URL + "/endless", judge.Fail, judge.Unknown, "no response within 300ms"},
-		{"long headers", server.URL + "/headers", judge.Fail, judge.Unknown, ""},
-		{"cut off", server.URL + "/cut", judge.Fail, judge.Unknown, "unexpected EOF"},
-		{"redirect", server.URL + "/again", judge.OK, judge.OK, ""},
-		{"redirect without end", server.URL + "/loop", judge.Fail, judge.Unknown, "more than 5 times"},
-		{"redirect elsewhere", server.URL + "/away", judge.Fail, judge.Unknown, "to another host"},
-		{"refused", refused.URL, judge.Fail, judge.Unknown, "connection refused"},
-		{"mute", mute(t), judge.Fail, judge.Unknown, "no response within 300ms, in the last of 2 attempts"},
-		{"mute, and TLS", strings.Replace(mute(t), "http:", "https:", 1), judge.Fail, judge.Unknown, "no response within 300ms"},
-		{"black hole", hole(t), judge.Fail, judge.Unknown, "no response within 300ms, in the last of 2 attempts"},
-		{"outside", "http://192.0.2.1/", judge.Unknown, judge.Unknown, "outside the allowed networks"},
-		{"metadata", "http://169.254.169.254/latest", judge.Unknown, judge.Unknown, "outside the allowed networks"},
+		{"healthy", server.URL + "/ok", api.CheckOK, api.CheckOK, "status 200"},
+		{"nothing", server.URL + "/empty", api.CheckFail, api.CheckFail, "no match in the response for healthy$|healthy "},
+		{"no pattern", server.URL + "/sick", api.CheckFail, api.CheckFail, "no match in the response for healthy$|healthy , in the last of 2 attempts"},
+		{"500", server.URL + "/500", api.CheckFail, api.CheckFail, "status 500"},
+		{"200 MB", server.URL + "/large", api.CheckFail, api.CheckUnknown, "longer than 512 KiB"},
+		{"200 MB foretold", server.URL + "/told", api.CheckFail, api.CheckUnknown, "longer than 512 KiB"},
+		{"endless", server.URL + "/endless", api.CheckFail, api.CheckUnknown, "no response within 300ms"},
+		{"long headers", server.URL + "/headers", api.CheckFail, api.CheckUnknown, ""},
+		{"cut off", server.URL + "/cut", api.CheckFail, api.CheckUnknown, "unexpected EOF"},
+		{"redirect", server.URL + "/again", api.CheckOK, api.CheckOK, ""},
+		{"redirect without end", server.URL + "/loop", api.CheckFail, api.CheckUnknown, "more than 5 times"},
+		{"redirect elsewhere", server.URL + "/away", api.CheckFail, api.CheckUnknown, "to another host"},
+		{"refused", refused.URL, api.CheckFail, api.CheckUnknown, "connection refused"},
+		{"mute", mute(t), api.CheckFail, api.CheckUnknown, "no response within 300ms, in the last of 2 attempts"},
+		{"mute, and TLS", strings.Replace(mute(t), "http:", "https:", 1), api.CheckFail, api.CheckUnknown, "no response within 300ms"},
+		{"black hole", hole(t), api.CheckFail, api.CheckUnknown, "no response within 300ms, in the last of 2 attempts"},
+		{"outside", "http://192.0.2.1/", api.CheckUnknown, api.CheckUnknown, "outside the allowed networks"},
+		{"metadata", "http://169.254.169.254/latest", api.CheckUnknown, api.CheckUnknown, "outside the allowed networks"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -122,7 +123,7 @@ func TestAnswers(t *testing.T) {
 
 func TestAnyAnswerWithoutAPattern(t *testing.T) {
 	server := serve(t, func(http.ResponseWriter, *http.Request) {})
-	wantReport(t, probe(t, newProber(t, configOf(nil)), server.URL)[0], judge.OK, "status 200")
+	wantReport(t, probe(t, newProber(t, configOf(nil)), server.URL)[0], api.CheckOK, "status 200")
 }
 
 func TestTLS(t *testing.T) {
@@ -130,9 +131,9 @@ func TestTLS(t *testing.T) {
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)
 	server.StartTLS()
 	defer server.Close()
-	wantReport(t, probe(t, newProber(t, configOf(nil)), server.URL)[0], judge.Fail, "certificate")
+	wantReport(t, probe(t, newProber(t, configOf(nil)), server.URL)[0], api.CheckFail, "certificate")
 	lax := newProber(t, configOf(func(o *judge.Options) { o.PollVerify = new(false) }))
-	wantReport(t, probe(t, lax, server.URL)[0], judge.OK, "")
+	wantReport(t, probe(t, lax, server.URL)[0], api.CheckOK, "")
 }
 
 // A healthy node gets one GET, whatever the time between attempts.
@@ -148,7 +149,7 @@ func TestOneGet(t *testing.T) {
 		})
 		c.Interval = 10 * time.Minute
 		p := newProber(t, c)
-		wantReport(t, probe(t, p, server.URL)[0], judge.OK, "")
+		wantReport(t, probe(t, p, server.URL)[0], api.CheckOK, "")
 		server.Close()
 		if len(asked) != 1 || asked[0] != http.MethodGet {
 			t.Errorf("every %v: asked %v, want one GET", between, asked)
@@ -161,13 +162,13 @@ func TestAttempts(t *testing.T) {
 	for _, test := range []struct {
 		name          string
 		limit, goodAt int
-		verdict       judge.Verdict
+		verdict       api.HealthVerdict
 		want          int32
 	}{
-		{"never good", 4, 0, judge.Fail, 4},
-		{"good at once", 4, 1, judge.OK, 1},
-		{"good at last", 4, 4, judge.OK, 4},
-		{"too late", 1, 2, judge.Fail, 1},
+		{"never good", 4, 0, api.CheckFail, 4},
+		{"good at once", 4, 1, api.CheckOK, 1},
+		{"good at last", 4, 4, api.CheckOK, 4},
+		{"too late", 1, 2, api.CheckFail, 1},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var n atomic.Int32
@@ -210,11 +211,11 @@ func TestRebinding(t *testing.T) {
 	}
 	p := newProber(t, c)
 	name := "http://node.example:" + at.Port() + "/"
-	wantReport(t, probe(t, p, name)[0], judge.OK, "")
+	wantReport(t, probe(t, p, name)[0], api.CheckOK, "")
 	if asked.Load() != 1 || hits.Load() != 3 {
 		t.Errorf("resolved %d times, asked %d times, want 1 and 3", asked.Load(), hits.Load())
 	}
-	wantReport(t, probe(t, p, name)[0], judge.Unknown, "outside the allowed networks")
+	wantReport(t, probe(t, p, name)[0], api.CheckUnknown, "outside the allowed networks")
 	if hits.Load() != 3 {
 		t.Error("the address outside was asked")
 	}
@@ -225,7 +226,7 @@ func TestNoName(t *testing.T) {
 	c.Resolve = func(context.Context, string) ([]netip.Addr, error) {
 		return nil, &net.DNSError{Err: "no such host", IsNotFound: true}
 	}
-	wantReport(t, probe(t, newProber(t, c), "http://node.example/")[0], judge.Unknown, "no such host")
+	wantReport(t, probe(t, newProber(t, c), "http://node.example/")[0], api.CheckUnknown, "no such host")
 }
 
 // A third of a thousand nodes accepts the request and never responds, or does not accept it. The
@@ -255,18 +256,18 @@ func targets(t testing.TB, n int) []string {
 	urls := make([]string, n)
 	for i := range urls {
 		urls[i] = server.URL
-		if wantOf(i) == judge.Fail {
+		if wantOf(i) == api.CheckFail {
 			urls[i] = holes[i%2]
 		}
 	}
 	return urls
 }
 
-func wantOf(i int) judge.Verdict {
+func wantOf(i int) api.HealthVerdict {
 	if i*7%10 < 3 {
-		return judge.Fail
+		return api.CheckFail
 	}
-	return judge.OK
+	return api.CheckOK
 }
 
 // If a round cannot probe all targets in time, the next round begins with the rest.
@@ -280,10 +281,10 @@ func TestRoundThatIsTooLong(t *testing.T) {
 	var failed []int
 	for range 2 {
 		for i, g := range probe(t, p, urls...) {
-			if g.verdict == judge.Fail {
+			if g.verdict == api.CheckFail {
 				failed = append(failed, i)
 			} else {
-				wantReport(t, g, judge.Unknown, "the round ended after 0 of 1 attempts")
+				wantReport(t, g, api.CheckUnknown, "the round ended after 0 of 1 attempts")
 			}
 		}
 	}
@@ -302,7 +303,7 @@ func TestRoundIsCancelled(t *testing.T) {
 	server := serve(t, func(http.ResponseWriter, *http.Request) {})
 	black := mute(t)
 	begin := time.Now()
-	err := p.Probe(ctx, []nodehealth.Target{{Node: "a", URL: black}, {Node: "b", URL: server.URL}}, func(node string, _ judge.Verdict, _ string) {
+	err := p.Probe(ctx, []nodehealth.Target{{Node: "a", URL: black}, {Node: "b", URL: server.URL}}, func(node string, _ api.HealthVerdict, _ string) {
 		if node != "b" {
 			t.Errorf("%s is told", node)
 		}
@@ -319,7 +320,7 @@ func TestRoundIsCancelled(t *testing.T) {
 // BenchmarkRound prints how long a round over 1000 nodes takes with the defaults. 30 in 100 never
 // respond.
 func BenchmarkRound(b *testing.B) {
-	p := judge.Policy{Detection: judge.Detection{Modes: []judge.DetectionMode{{Type: judge.PollURL}}}}.WithDefaults()
+	p := judge.Policy{Detection: judge.Detection{Modes: []judge.DetectionMode{{Type: api.DetectPollURL}}}}.WithDefaults()
 	o := p.Detection.Modes[0].Options
 	o.PollURL = "http://{private_ip}/"
 	c := Config{Options: o, Interval: time.Duration(*o.Interval), Allowed: loopback()}

@@ -9,8 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/nodehealth"
-	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )
 
 // round probes some targets, each until it has a result.
@@ -40,13 +40,13 @@ type host struct {
 
 type result struct {
 	node    string
-	verdict judge.Verdict
+	verdict api.HealthVerdict
 	why     string
 }
 
 // Probe implements nodehealth.Probe. It calls the callback in the caller's goroutine, once for each target.
 // If ctx ends before the round does, Probe returns the cause and does not report the other targets.
-func (p *Prober) Probe(ctx context.Context, targets []nodehealth.Target, notify func(node string, v judge.Verdict, why string)) error {
+func (p *Prober) Probe(ctx context.Context, targets []nodehealth.Target, notify func(node string, v api.HealthVerdict, why string)) error {
 	if len(targets) == 0 {
 		return nil
 	}
@@ -82,9 +82,9 @@ func (p *Prober) Probe(ctx context.Context, targets []nodehealth.Target, notify 
 }
 
 // orUnknown returns unknown for a target that was not tried.
-func orUnknown(v judge.Verdict) judge.Verdict {
+func orUnknown(v api.HealthVerdict) api.HealthVerdict {
 	if v == "" {
-		return judge.Unknown
+		return api.CheckUnknown
 	}
 	return v
 }

@@ -15,6 +15,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/netguard"
 	"github.com/weirkeeper/weirkeeper/nodehealth"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
@@ -34,7 +35,7 @@ func configOf(change func(*judge.Options)) Config {
 	if change != nil {
 		change(&o)
 	}
-	p := judge.Policy{Detection: judge.Detection{Modes: []judge.DetectionMode{{Type: judge.PollURL, Options: o}}}}.WithDefaults()
+	p := judge.Policy{Detection: judge.Detection{Modes: []judge.DetectionMode{{Type: api.DetectPollURL, Options: o}}}}.WithDefaults()
 	return Config{Options: p.Detection.Modes[0].Options, Interval: 20 * time.Second, Allowed: loopback()}
 }
 
@@ -48,7 +49,7 @@ func newProber(t testing.TB, c Config) *Prober {
 }
 
 type report struct {
-	verdict judge.Verdict
+	verdict api.HealthVerdict
 	why     string
 }
 
@@ -62,7 +63,7 @@ func probe(t testing.TB, p *Prober, urls ...string) []report {
 		at[targets[i].Node] = i
 	}
 	out := make([]report, len(urls))
-	err := p.Probe(t.Context(), targets, func(node string, v judge.Verdict, why string) {
+	err := p.Probe(t.Context(), targets, func(node string, v api.HealthVerdict, why string) {
 		i, ok := at[node]
 		if !ok {
 			t.Errorf("%s is told, which is none or was told", node)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/strictjson"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )
@@ -150,13 +151,13 @@ func parseObserve(data json.RawMessage) (line, error) {
 		return nil, err
 	}
 	if o.Verdict == "pass" {
-		o.Verdict = judge.OK
+		o.Verdict = api.CheckOK
 	}
 	modes := judge.ModeTypes()
 	switch {
 	case !slices.Contains(modes, o.Mode):
 		return nil, fmt.Errorf("mode is %.40q: want one of %s", o.Mode, join(modes))
-	case o.Verdict != judge.OK && o.Verdict != judge.Fail && o.Verdict != judge.Unknown:
+	case o.Verdict != api.CheckOK && o.Verdict != api.CheckFail && o.Verdict != api.CheckUnknown:
 		return nil, fmt.Errorf("verdict is %.40q: want ok, fail or unknown", o.Verdict)
 	}
 	return o, nil
@@ -167,7 +168,7 @@ func parseOutcome(data json.RawMessage) (line, error) {
 	if err := strictjson.Decode(data, &o); err != nil {
 		return nil, err
 	}
-	actions := []judge.ActionName{"", judge.Start, judge.Reboot, judge.Rebuild, judge.Recreate, judge.Workflow}
+	actions := []api.RepairAction{"", api.ActionStart, api.ActionReboot, api.ActionRebuild, api.ActionRecreate, api.ActionWorkflow}
 	steps := []judge.Step{"", judge.StepFence, judge.StepDone, judge.StepVerified, judge.StepUndone, judge.StepEscalate}
 	switch {
 	case !slices.Contains(actions, o.Action):

@@ -9,6 +9,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/jsonlines"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )
@@ -27,7 +28,7 @@ func Run(ctx context.Context, in io.Reader, out io.Writer, opts Options) error {
 		}
 	}
 	w := bufio.NewWriter(out)
-	p := &player{out: json.NewEncoder(w), lastObserved: map[string]map[judge.ModeType]judge.Observation{}}
+	p := &player{out: json.NewEncoder(w), lastObserved: map[string]map[api.DetectionType]judge.Observation{}}
 	p.out.SetEscapeHTML(false)
 	if opts.Policy != nil {
 		p.follow(*opts.Policy)
@@ -47,24 +48,24 @@ type player struct {
 	nodes        []judge.Node
 	listed       bool
 	down         bool // the path of the heartbeats
-	lastObserved map[string]map[judge.ModeType]judge.Observation
+	lastObserved map[string]map[api.DetectionType]judge.Observation
 	out          *json.Encoder
 	err          error // of out
 }
 
 // printed is one line of the output.
 type printed struct {
-	T       int64              `json:"t"`
-	Event   judge.FindingEvent `json:"event"`
-	Node    string             `json:"node,omitempty"`
-	Action  judge.ActionName   `json:"action,omitempty"`
-	Gate    judge.Gate         `json:"gate,omitempty"`
-	Why     string             `json:"why,omitempty"`
-	Zone    string             `json:"zone,omitempty"`
-	Attempt string             `json:"attempt,omitempty"`
-	Until   *int64             `json:"until,omitempty"`
-	Observe bool               `json:"observe,omitempty"`
-	Alarm   string             `json:"alarm,omitempty"`
+	T       int64            `json:"t"`
+	Event   api.HealthEvent  `json:"event"`
+	Node    string           `json:"node,omitempty"`
+	Action  api.RepairAction `json:"action,omitempty"`
+	Gate    api.Gate         `json:"gate,omitempty"`
+	Why     string           `json:"why,omitempty"`
+	Zone    string           `json:"zone,omitempty"`
+	Attempt string           `json:"attempt,omitempty"`
+	Until   *int64           `json:"until,omitempty"`
+	Observe bool             `json:"observe,omitempty"`
+	Alarm   string           `json:"alarm,omitempty"`
 }
 
 func (p *player) play(ctx context.Context, lines *jsonlines.Reader) error {
@@ -106,7 +107,7 @@ func (p *player) take(ctx context.Context, l line) error {
 	case judge.Observation:
 		of, known := p.lastObserved[l.Node]
 		if !known {
-			of = map[judge.ModeType]judge.Observation{}
+			of = map[api.DetectionType]judge.Observation{}
 			p.lastObserved[l.Node] = of
 		}
 		of[l.Mode] = l
@@ -145,7 +146,7 @@ func (p *player) pass() {
 
 // prove reports the heartbeat path as up, unless it is down.
 func (p *player) prove() {
-	if _, heartbeats := p.policy.Detection.Mode(judge.AgentHeartbeat); heartbeats && !p.down {
+	if _, heartbeats := p.policy.Detection.Mode(api.DetectAgentHeartbeat); heartbeats && !p.down {
 		p.step(judge.PathProof{})
 	}
 }
@@ -194,7 +195,7 @@ func (p *player) step(ev judge.Event) {
 // node is up now.
 func (p *player) recheck(node string) {
 	for _, m := range p.policy.Detection.Modes {
-		if o, lastObserved := p.lastObserved[node][m.Type]; lastObserved && (m.Type != judge.AgentHeartbeat || o.Verdict == judge.Fail) {
+		if o, lastObserved := p.lastObserved[node][m.Type]; lastObserved && (m.Type != api.DetectAgentHeartbeat || o.Verdict == api.CheckFail) {
 			p.step(o)
 		}
 	}

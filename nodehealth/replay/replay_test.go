@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/jsonlines"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )
@@ -81,7 +82,7 @@ func begun(t *testing.T, name string) []string {
 		if err := json.Unmarshal([]byte(line), &p); err != nil {
 			t.Fatal(err)
 		}
-		if p.Event == judge.RepairStarted || p.Event == judge.RepairAttempt {
+		if p.Event == api.HealthRepairStarted || p.Event == api.HealthRepairAttempt {
 			acts = append(acts, string(p.Action)+" "+p.Node)
 		}
 	}
@@ -208,7 +209,7 @@ func TestBounds(t *testing.T) {
 
 // The pool's own policy applies to a file without a policy.
 func TestPolicyOfThePool(t *testing.T) {
-	p := judge.Policy{Detection: judge.Detection{Modes: []judge.DetectionMode{{Type: judge.NodeStatus}}}}
+	p := judge.Policy{Detection: judge.Detection{Modes: []judge.DetectionMode{{Type: api.DetectNodeStatus}}}}
 	var out bytes.Buffer
 	in := `{"nodes": [{"id": "a"}]}` + "\n" + `{"observe": {"node": "a", "mode": "NODE_STATUS_POLLING", "verdict": "fail", "reason": "x"}}`
 	if err := Run(t.Context(), strings.NewReader(in), &out, Options{Policy: &p}); err != nil || !strings.Contains(out.String(), `"event":"node.suspect"`) {

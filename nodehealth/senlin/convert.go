@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/strictyaml"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )
@@ -63,7 +64,7 @@ func (r *reader) policy(root strictyaml.Value) judge.Policy {
 		return judge.Policy{}
 	}
 	r.lose("properties", "Senlin acts as soon as a policy is attached; this policy only observes and reports until mode is act")
-	p := judge.Policy{Mode: judge.Observe}
+	p := judge.Policy{Mode: api.ModeObserve}
 	f := r.object(properties, "properties", "detection", "recovery")
 	if detection, ok := r.needed(f, properties, "properties", "detection"); ok {
 		p.Detection = r.detection(detection)

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/strictyaml"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )
@@ -104,9 +105,9 @@ func (r *reader) mode(t strictyaml.Value, f fields, path string) judge.Detection
 }
 
 func (r *reader) typed(t strictyaml.Value, path string, options fields) judge.DetectionMode {
-	types := []string{string(judge.LifecycleEvents), string(judge.NodeStatus), string(judge.PollURL), string(judge.HypervisorStatus), string(judge.LBStatus)}
-	m := judge.DetectionMode{Type: judge.ModeType(r.oneOf(t, path+".type", types...))}
-	if m.Type == judge.PollURL {
+	types := []string{string(api.DetectLifecycleEvents), string(api.DetectNodeStatus), string(api.DetectPollURL), string(api.DetectHypervisorStatus), string(api.DetectLBStatus)}
+	m := judge.DetectionMode{Type: api.DetectionType(r.oneOf(t, path+".type", types...))}
+	if m.Type == api.DetectPollURL {
 		m.Options = r.url(options, path+".options")
 		return m
 	}
@@ -115,7 +116,7 @@ func (r *reader) typed(t strictyaml.Value, path string, options fields) judge.De
 			r.lose(path+".options."+key, "is dropped: only NODE_STATUS_POLL_URL uses it, also in Senlin")
 		}
 	}
-	if m.Type == judge.LifecycleEvents {
+	if m.Type == api.DetectLifecycleEvents {
 		r.lose(path, "in Senlin an event recovered the node at once; here it causes a check, and the result of the check counts. "+
 			"Without another mode, a failure without an event is never found: add NODE_STATUS_POLLING")
 	}

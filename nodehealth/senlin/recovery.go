@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 	"github.com/weirkeeper/weirkeeper/internal/platform/strictyaml"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
@@ -40,7 +41,7 @@ func (r *reader) recovery(properties fields) judge.Recovery {
 		r.lines[fmt.Sprintf("recovery.fencing[%d]", i)] = t.Line
 		out.Fencing = append(out.Fencing, judge.Level(r.oneOf(t.Value, at, string(judge.FenceCompute), string(judge.FenceNetwork))))
 	}
-	if !slices.ContainsFunc(out.Actions, func(a judge.Action) bool { return a.Name == judge.Recreate }) {
+	if !slices.ContainsFunc(out.Actions, func(a judge.Action) bool { return a.Name == api.ActionRecreate }) {
 		r.leaveOut(&out)
 	}
 	r.compare(f, out)
@@ -75,7 +76,7 @@ func (r *reader) compare(f fields, out judge.Recovery) {
 
 // recreate returns Senlin's form of RECREATE: the old machine ends first.
 func recreate() judge.Action {
-	return judge.Action{Name: judge.Recreate, Params: judge.Params{LaunchFirst: new(false)}}
+	return judge.Action{Name: api.ActionRecreate, Params: judge.Params{LaunchFirst: new(false)}}
 }
 
 // mistral is Senlin's name for a workflow.
@@ -96,12 +97,12 @@ func (r *reader) action(t strictyaml.Value, path string) judge.Action {
 		r.oneOf(typed, path+".type", mistral)
 		return r.named(t, r.scalar(f, path, "name"), params, path)
 	}
-	switch r.oneOf(name, path+".name", string(judge.Reboot), string(judge.Rebuild), string(judge.Recreate), string(judge.Workflow), mistral) {
-	case string(judge.Reboot):
+	switch r.oneOf(name, path+".name", string(api.ActionReboot), string(api.ActionRebuild), string(api.ActionRecreate), string(api.ActionWorkflow), mistral) {
+	case string(api.ActionReboot):
 		return r.reboot(params, path)
-	case string(judge.Rebuild):
+	case string(api.ActionRebuild):
 		return r.rebuild(params, path)
-	case string(judge.Recreate):
+	case string(api.ActionRecreate):
 		r.lose(path, "Senlin deletes the old machine before it creates the new one, and this policy does too (launch_first: false); "+
 			"launch_first: true keeps the capacity")
 		r.reportUnused(params, path)
@@ -139,7 +140,7 @@ func sortedKeys(f fields) []string {
 }
 
 func (r *reader) reboot(params fields, path string) judge.Action {
-	a := judge.Action{Name: judge.Reboot, Params: judge.Params{Type: "hard"}}
+	a := judge.Action{Name: api.ActionReboot, Params: judge.Params{Type: "hard"}}
 	if given := r.scalar(params, path+".params", "type"); given != "" {
 		a.Params.Type = strings.ToLower(given)
 		if a.Params.Type != "soft" && a.Params.Type != "hard" {
@@ -152,7 +153,7 @@ func (r *reader) reboot(params fields, path string) judge.Action {
 }
 
 func (r *reader) rebuild(params fields, path string) judge.Action {
-	a := judge.Action{Name: judge.Rebuild}
+	a := judge.Action{Name: api.ActionRebuild}
 	if image := r.scalar(params, path+".params", "image"); image != "" {
 		a.Params.Image = image
 		r.lose(path+".params.image", "was ignored by Senlin, which rebuilt from the machine's own image; here it takes effect: "+
@@ -191,7 +192,7 @@ func (r *reader) run(t strictyaml.Value, name string, params fields, path string
 	if name == "" {
 		r.wrong(t, path+".params.workflow_name", "is missing")
 	}
-	a := judge.Action{Name: judge.Workflow, Params: judge.Params{
+	a := judge.Action{Name: api.ActionWorkflow, Params: judge.Params{
 		Kind: "nats", Subject: "mistral." + names.Token(name),
 		Input: map[string]string{"workflow_name": name, "cluster_id": "{{ cluster.name }}", "node_id": "{{ node.physicalid }}"},
 	}}

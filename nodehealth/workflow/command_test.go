@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/nodehealth"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )
@@ -203,7 +204,7 @@ func TestCheckCommand(t *testing.T) {
 		{"no kind", judge.Params{Kind: "shell"}, "params.kind", "want command, webhook, nats"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			err := New(Config{}).Check(judge.Action{Name: judge.Workflow, Params: test.params})
+			err := New(Config{}).Check(judge.Action{Name: api.ActionWorkflow, Params: test.params})
 			p, ok := errors.AsType[*judge.Problem](err)
 			if !ok || p.Path != test.path || !strings.Contains(p.What, test.says) {
 				t.Errorf("Check = %v, want %s ...%s...", err, test.path, test.says)

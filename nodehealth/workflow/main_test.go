@@ -17,6 +17,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
 	"github.com/weirkeeper/weirkeeper/internal/platform/netguard"
 	"github.com/weirkeeper/weirkeeper/nodehealth"
@@ -139,7 +140,7 @@ func commandOf(t *testing.T, args ...string) judge.Action {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return judge.Action{Name: judge.Workflow, Params: judge.Params{Kind: kindCommand, Argv: append([]string{self, childArg}, args...)}}
+	return judge.Action{Name: api.ActionWorkflow, Params: judge.Params{Kind: kindCommand, Argv: append([]string{self, childArg}, args...)}}
 }
 
 // commands returns the configuration of a Runner that runs commands.

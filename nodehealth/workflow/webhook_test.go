@@ -23,13 +23,14 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
 	"github.com/weirkeeper/weirkeeper/nodehealth"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )
 
 func webhookOf(url, secretFile string) judge.Action {
-	return judge.Action{Name: judge.Workflow, Params: judge.Params{Kind: kindWebhook, URL: url, SecretFile: secretFile, Input: map[string]string{"server": "{{ node.physicalid }}"}}}
+	return judge.Action{Name: api.ActionWorkflow, Params: judge.Params{Kind: kindWebhook, URL: url, SecretFile: secretFile, Input: map[string]string{"server": "{{ node.physicalid }}"}}}
 }
 
 func secretFile(t *testing.T, content string, mode os.FileMode) string {
@@ -170,7 +171,7 @@ func TestCheckWebhook(t *testing.T) {
 }
 
 func requestOf(subject string) judge.Action {
-	return judge.Action{Name: judge.Workflow, Params: judge.Params{Kind: kindNATS, Subject: subject}}
+	return judge.Action{Name: api.ActionWorkflow, Params: judge.Params{Kind: kindNATS, Subject: subject}}
 }
 
 // connected returns a connection to a new NATS server.

@@ -11,9 +11,8 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/agent"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
-	"github.com/weirkeeper/weirkeeper/placer"
-	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
@@ -32,23 +31,23 @@ type fixture struct {
 func fixtures() map[string]fixture {
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	status := 3
-	row := message.App{
+	row := api.App{
 		Name: "web", Pool: "p", Instances: 3, Version: "v7", Command: "exec ./web", CPUs: 0.5, Mem: 256, Disk: 100, Updated: at,
-		State: message.AppStarted, Package: message.PackageStaged, Labels: map[string]string{"team": "shop"},
+		State: api.AppStarted, Package: api.PackageStaged, Labels: map[string]string{"team": "shop"},
 	}
-	start := message.Start{App: "web", LastUpdated: at.Unix(), Version: "v7", Indices: []int{0, 2}, Running: map[string]int{"v7": 1}}
-	stop := message.Stop{App: "web", LastUpdated: at.Unix(), Instances: map[string]string{"a1": "v6"}, Running: map[string]int{"v7": 1}, Version: "v7"}
+	start := api.Start{App: "web", LastUpdated: at.Unix(), Version: "v7", Indices: []int{0, 2}, Running: map[string]int{"v7": 1}}
+	stop := api.Stop{App: "web", LastUpdated: at.Unix(), Instances: map[string]string{"a1": "v6"}, Running: map[string]int{"v7": 1}, Version: "v7"}
 	return map[string]fixture{
-		"node_facts": {pools.NodeFacts{
+		"node_facts": {api.NodeFacts{
 			ID: "i-01", Pool: "p", Group: "g", BootID: "b1", Resources: resource.Vector{4, 8192, 10000, 0}, Allocated: resource.Vector{0.5, 256, 100, 0},
 			Tasks: 1, BatchTasks: 1, Draining: true, SafeToEvict: true, Priority: 1.256,
-			Conditions: []pools.Condition{{Type: "DiskPressure", Failed: true, Why: "no space"}}, Heartbeat: 10 * time.Second, At: at,
+			Conditions: []api.NodeCondition{{Type: "DiskPressure", Failed: true, Why: "no space"}}, Heartbeat: 10 * time.Second, At: at,
 		}, as(agent.DecodeFacts)},
-		"heartbeat": {message.Heartbeat{Node: "i-01", Beats: []message.Beat{
-			{App: "web", Version: "v7", Instance: "a1", Index: 0, State: message.Running, Since: 1772366400.5},
+		"heartbeat": {api.Heartbeat{Node: "i-01", Beats: []api.Beat{
+			{App: "web", Version: "v7", Instance: "a1", Index: 0, State: api.CopyRunning, Since: 1772366400.5},
 		}}, as(message.DecodeHeartbeat)},
-		"exited": {message.Exited{
-			App: "web", Version: "v7", Instance: "a1", Index: 0, Reason: message.ReasonCrashed, Status: &status, Description: "exit status 3", CrashedAt: at.Unix(),
+		"exited": {api.Exited{
+			App: "web", Version: "v7", Instance: "a1", Index: 0, Reason: api.ExitCrashed, Status: &status, Description: "exit status 3", CrashedAt: at.Unix(),
 		}, as(message.DecodeExited)},
 		"app": {row, as(message.DecodeApp)},
 		"start": {start, func(data []byte) (any, error) {
@@ -61,12 +60,12 @@ func fixtures() map[string]fixture {
 		}},
 		"classic_start": {start.Request(), nil},
 		"classic_stop":  {stop.Request(), nil},
-		"confirmation":  {message.Confirmation{Pool: "p", Epoch: 4, Nudges: []string{"n1", "n2"}}, as(message.DecodeConfirmation)},
-		"pending": {placer.Pending{
+		"confirmation":  {api.Confirmation{Pool: "p", Epoch: 4, Nudges: []string{"n1", "n2"}}, as(message.DecodeConfirmation)},
+		"pending": {api.Pending{
 			Total: 1, Resources: resource.Vector{8, 256, 0, 0},
-			Copies:   []placer.PendingCopy{{App: "large", Version: "v1", Index: 0, Footprint: resource.Vector{8, 256, 0, 0}, Since: at, Why: "no node can hold it: it needs 8 cpus, the largest has 4 cpus"}},
-			Rejected: []placer.PendingCopy{{App: "web", Version: "v7", Index: 1, Footprint: resource.Vector{0.5, 256, 100, 0}, Since: at, Why: "a node rejects its start: no space"}},
-		}, as(plain[placer.Pending])},
+			Copies:   []api.PendingCopy{{App: "large", Version: "v1", Index: 0, Footprint: resource.Vector{8, 256, 0, 0}, Since: at, Why: "no node can hold it: it needs 8 cpus, the largest has 4 cpus"}},
+			Rejected: []api.PendingCopy{{App: "web", Version: "v7", Index: 1, Footprint: resource.Vector{0.5, 256, 100, 0}, Since: at, Why: "a node rejects its start: no space"}},
+		}, as(plain[api.Pending])},
 		"node_start": {agent.StartRequest{
 			App: "web", Version: "v7", Index: 2, Instance: "a2", Command: "exec ./web", Footprint: resource.Vector{0.5, 256, 100, 0},
 		}, as(plain[agent.StartRequest])},
@@ -77,7 +76,7 @@ func fixtures() map[string]fixture {
 
 // all returns the fixtures by their files.
 func all() map[string]fixture {
-	row := fixtures()["app"].value.(message.App)
+	row := fixtures()["app"].value.(api.App)
 	row.Command, row.Release = "exec $WEIR_RELEASE_DIR/web", "shop/web@v1.2.0"
 	start := fixtures()["node_start"].value.(agent.StartRequest)
 	start.Command, start.Release = row.Command, row.Release

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
-	"github.com/weirkeeper/weirkeeper/placer"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/local/placerbus"
 	"github.com/weirkeeper/weirkeeper/resource"
@@ -70,9 +70,9 @@ func repeatedStart(k *kit) {
 	k.start(k.app("web", 1))
 	_, before := k.running("web", 0)
 	for range 3 {
-		k.awaitConfirmation(k.nudge(message.SubjectStart, message.Start{App: "web", Version: "v1", Indices: []int{0}}))
+		k.awaitConfirmation(k.nudge(message.SubjectStart, api.Start{App: "web", Version: "v1", Indices: []int{0}}))
 	}
-	k.awaitConfirmation(k.nudge(message.RequestsSubject(message.Partition), message.Start{App: "web", Version: "v1", Indices: []int{0}}.Request()))
+	k.awaitConfirmation(k.nudge(message.RequestsSubject(message.Partition), api.Start{App: "web", Version: "v1", Indices: []int{0}}.Request()))
 	k.start(k.app("later", 1)) // what was requested before has begun
 	k.nextHeartbeats()
 	if _, after := k.running("web", 0); fmt.Sprint(after) != fmt.Sprint(before) {
@@ -84,7 +84,7 @@ func repeatedStart(k *kit) {
 func lastCopy(k *kit) {
 	k.start(k.app("web", 1))
 	_, before := k.running("web", 0)
-	k.awaitConfirmation(k.nudge(message.SubjectStop, message.Stop{App: "web", Version: "v1", Instances: map[string]string{before[0]: "v1"}}))
+	k.awaitConfirmation(k.nudge(message.SubjectStop, api.Stop{App: "web", Version: "v1", Instances: map[string]string{before[0]: "v1"}}))
 	k.start(k.app("later", 1))
 	k.nextHeartbeats()
 	if _, after := k.running("web", 0); fmt.Sprint(after) != fmt.Sprint(before) {
@@ -97,7 +97,7 @@ func stop(k *kit) {
 	k.start(k.app("web", 2))
 	_, gone := k.running("web", 1)
 	k.write(k.app("web", 1))
-	k.awaitConfirmation(k.nudge(message.SubjectStop, message.Stop{App: "web", Version: "v1", Instances: map[string]string{gone[0]: "v1"}}))
+	k.awaitConfirmation(k.nudge(message.SubjectStop, api.Stop{App: "web", Version: "v1", Instances: map[string]string{gone[0]: "v1"}}))
 	k.until("the end of web/1 is reported", func() bool {
 		k.mu.Lock()
 		defer k.mu.Unlock()
@@ -105,8 +105,8 @@ func stop(k *kit) {
 	})
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if e := k.exits[0]; len(k.exits) != 1 || e.Instance != gone[0] || e.Index != 1 || e.Reason != message.ReasonStopped {
-		k.Errorf("ends %+v, want that of %s with reason %s", k.exits, gone[0], message.ReasonStopped)
+	if e := k.exits[0]; len(k.exits) != 1 || e.Instance != gone[0] || e.Index != 1 || e.Reason != api.ExitStopped {
+		k.Errorf("ends %+v, want that of %s with reason %s", k.exits, gone[0], api.ExitStopped)
 	}
 }
 
@@ -115,7 +115,7 @@ func anotherPool(k *kit) {
 	row := k.app("other", 1)
 	row.Pool = k.Pool + "-other"
 	k.write(row)
-	id := k.nudge(message.SubjectStart, message.Start{App: "other", Version: "v1", Indices: []int{0}})
+	id := k.nudge(message.SubjectStart, api.Start{App: "other", Version: "v1", Indices: []int{0}})
 	k.start(k.app("web", 1))
 	k.nextHeartbeats()
 	if nodes, _ := k.running("other", 0); nodes != nil || k.confirmations(id) != 0 {
@@ -128,8 +128,8 @@ func pending(k *kit) {
 	row := k.app("large", 1)
 	row.CPUs = 1e6
 	k.write(row)
-	k.awaitConfirmation(k.nudge(message.SubjectStart, message.Start{App: "large", Version: "v1", Indices: []int{0}}))
-	get := func() placer.Pending {
+	k.awaitConfirmation(k.nudge(message.SubjectStart, api.Start{App: "large", Version: "v1", Indices: []int{0}}))
+	get := func() api.Pending {
 		p, err := placerbus.GetPending(k.Context(), k.Conn, k.Cluster, k.Pool)
 		if err != nil {
 			k.Fatal(err)
@@ -198,7 +198,7 @@ func unknownFields(k *kit) {
 	if _, err := k.apps.Put(k.Context(), "web", extend(k.app("web", 1))); err != nil {
 		k.Fatal(err)
 	}
-	k.awaitConfirmation(k.nudge(message.SubjectStart, extend(message.Start{App: "web", Version: "v1", Indices: []int{0}})))
+	k.awaitConfirmation(k.nudge(message.SubjectStart, extend(api.Start{App: "web", Version: "v1", Indices: []int{0}})))
 	k.until("web/0 runs", func() bool { nodes, _ := k.running("web", 0); return len(nodes) == 1 })
 }
 

@@ -15,10 +15,10 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/weirkeeper/weirkeeper/agent"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
-	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/local/placerbus"
 )
 
@@ -42,9 +42,9 @@ type kit struct {
 
 	mu        sync.Mutex
 	changed   chan struct{} // closed at the next message
-	facts     map[string]pools.NodeFacts
-	beats     map[string][]message.Beat // by node
-	exits     []message.Exited
+	facts     map[string]api.NodeFacts
+	beats     map[string][]api.Beat // by node
+	exits     []api.Exited
 	confirmed map[string]int // nudge -> confirmations
 	bad       []string       // messages that break the protocol
 	gaps      map[string]bool
@@ -55,7 +55,7 @@ func newKit(t *testing.T, s Site) *kit {
 	t.Helper()
 	k := &kit{
 		T: t, Site: s, agents: agent.NewClient(s.Conn, s.Cluster, s.Pool), changed: make(chan struct{}),
-		facts: map[string]pools.NodeFacts{}, beats: map[string][]message.Beat{}, confirmed: map[string]int{}, gaps: map[string]bool{},
+		facts: map[string]api.NodeFacts{}, beats: map[string][]api.Beat{}, confirmed: map[string]int{}, gaps: map[string]bool{},
 	}
 	js, err := bus.JetStream(s.Conn)
 	if err != nil {
@@ -112,7 +112,7 @@ func (k *kit) receive(m *nats.Msg) {
 	var err error
 	switch {
 	case tokens[2] == "node":
-		var f pools.NodeFacts
+		var f api.NodeFacts
 		if f, err = agent.DecodeFacts(m.Data); err == nil && f.ID != node {
 			err = fmt.Errorf("the facts are of node %q", f.ID)
 		}
@@ -120,7 +120,7 @@ func (k *kit) receive(m *nats.Msg) {
 			k.facts[node] = f
 		}
 	case tokens[2] == "heartbeat":
-		var h message.Heartbeat
+		var h api.Heartbeat
 		if h, err = message.DecodeHeartbeat(m.Data); err == nil && h.Node != node {
 			err = fmt.Errorf("the heartbeat is of node %q", h.Node)
 		}
@@ -129,12 +129,12 @@ func (k *kit) receive(m *nats.Msg) {
 			k.watchLocked()
 		}
 	case tokens[2] == "exited":
-		var e message.Exited
+		var e api.Exited
 		if e, err = message.DecodeExited(m.Data); err == nil {
 			k.exits = append(k.exits, e)
 		}
 	default:
-		var c message.Confirmation
+		var c api.Confirmation
 		if c, err = message.DecodeConfirmation(m.Data); err == nil && c.Pool != node {
 			err = fmt.Errorf("the confirmation is of pool %q", c.Pool)
 		}
@@ -155,14 +155,14 @@ func (k *kit) watchLocked() {
 		return
 	}
 	for _, beats := range k.beats {
-		if slices.ContainsFunc(beats, func(b message.Beat) bool { return indexOf(b) == k.watched && b.State != message.Starting }) {
+		if slices.ContainsFunc(beats, func(b api.Beat) bool { return indexOf(b) == k.watched && b.State != api.CopyStarting }) {
 			return
 		}
 	}
 	k.gaps[k.watched] = true
 }
 
-func indexOf(b message.Beat) string { return fmt.Sprintf("%s/%d", b.App, b.Index) }
+func indexOf(b api.Beat) string { return fmt.Sprintf("%s/%d", b.App, b.Index) }
 
 // until waits until ok returns true. It calls ok again after each message.
 func (k *kit) until(what string, ok func() bool) {
@@ -220,12 +220,12 @@ func (k *kit) confirmations(id string) int {
 }
 
 // app returns the row of an app whose copies run until they are stopped.
-func (k *kit) app(name string, instances int) message.App {
-	return message.App{Name: name, Pool: k.Pool, Instances: instances, Version: "v1", Command: "exec sleep 100000", CPUs: 1, Mem: 16}
+func (k *kit) app(name string, instances int) api.App {
+	return api.App{Name: name, Pool: k.Pool, Instances: instances, Version: "v1", Command: "exec sleep 100000", CPUs: 1, Mem: 16}
 }
 
 // write writes a row.
-func (k *kit) write(row message.App) {
+func (k *kit) write(row api.App) {
 	k.Helper()
 	data, err := json.Marshal(row)
 	if err == nil {
@@ -242,7 +242,7 @@ func (k *kit) running(app string, index int) (nodes, instances []string) {
 	defer k.mu.Unlock()
 	for node, beats := range k.beats {
 		for _, b := range beats {
-			if b.App == app && b.Index == index && b.State == message.Running {
+			if b.App == app && b.Index == index && b.State == api.CopyRunning {
 				nodes, instances = append(nodes, node), append(instances, b.Instance)
 			}
 		}
@@ -251,14 +251,14 @@ func (k *kit) running(app string, index int) (nodes, instances []string) {
 }
 
 // start writes a row, sends a start of all its indices, and waits until each has one running copy.
-func (k *kit) start(row message.App) {
+func (k *kit) start(row api.App) {
 	k.Helper()
 	k.write(row)
 	var indices []int
 	for i := range row.Instances {
 		indices = append(indices, i)
 	}
-	k.awaitConfirmation(k.nudge(message.SubjectStart, message.Start{App: row.Name, Version: row.Version, Indices: indices}))
+	k.awaitConfirmation(k.nudge(message.SubjectStart, api.Start{App: row.Name, Version: row.Version, Indices: indices}))
 	for _, i := range indices {
 		k.until(fmt.Sprintf("one copy of %s/%d runs", row.Name, i), func() bool { nodes, _ := k.running(row.Name, i); return len(nodes) == 1 })
 	}

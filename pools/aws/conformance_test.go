@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/aws/awstest"
 	"github.com/weirkeeper/weirkeeper/pools/pooltest"
@@ -38,7 +39,7 @@ type within struct {
 
 func (w within) Snapshot(ctx context.Context) (pools.GroupSnapshot, error) {
 	s, err := w.Group.Snapshot(ctx)
-	if err == nil && (s.Min != 0 || s.Max != pools.Unlimited) {
+	if err == nil && (s.Min != 0 || s.Max != api.Unbounded) {
 		err = fmt.Errorf("a fleet with the bounds %d and %d", s.Min, s.Max)
 	}
 	s.Min, s.Max = w.min, w.max

@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/aws/awstest"
 )
@@ -139,7 +140,7 @@ func TestLower(t *testing.T) {
 			r := &reading{GroupSnapshot: pools.GroupSnapshot{Target: tc.target}}
 			for n := range tc.living {
 				id := string(rune('a' + n))
-				if err := r.add(instance{Instance: pools.Instance{ID: id, Weight: 1, State: pools.InstanceRunning}}); err != nil {
+				if err := r.add(instance{Instance: pools.Instance{ID: id, Weight: 1, State: api.InstanceRunning}}); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
@@ -35,7 +36,7 @@ func (c *clients) members(ctx context.Context, fleets []string) (map[string]map[
 			}
 			for _, a := range out.ActiveInstances {
 				members[id][aws.ToString(a.InstanceId)] = instance{Instance: pools.Instance{
-					ID: aws.ToString(a.InstanceId), State: pools.InstanceRunning,
+					ID: aws.ToString(a.InstanceId), State: api.InstanceRunning,
 					Market: pools.Market{InstanceType: aws.ToString(a.InstanceType)},
 				}}
 			}
@@ -70,14 +71,14 @@ func moving(members map[string]map[string]instance, i ec2types.Instance) {
 	m.ID, m.facts = id, factsOf(i)
 	switch stateOf(i) {
 	case ec2types.InstanceStateNamePending:
-		m.State = pools.InstancePending
+		m.State = api.InstancePending
 	case ec2types.InstanceStateNameShuttingDown:
-		m.State = pools.InstanceTerminating
+		m.State = api.InstanceTerminating
 	default:
 		if !listed { // stopped by an interruption: no capacity
 			return
 		}
-		m.State = pools.InstanceUnknown
+		m.State = api.InstanceUnknown
 	}
 	members[of][id] = m
 }
@@ -96,7 +97,7 @@ func readFleet(f ec2types.SpotFleetRequestConfig, members map[string]instance) (
 		return nil, fmt.Errorf("its capacity is in %s; want units", unit)
 	}
 	r := &reading{GroupSnapshot: pools.GroupSnapshot{
-		ID: aws.ToString(f.SpotFleetRequestId), Kind: string(SpotFleet), Target: int(*c.TargetCapacity), Max: pools.Unlimited,
+		ID: aws.ToString(f.SpotFleetRequestId), Kind: string(SpotFleet), Target: int(*c.TargetCapacity), Max: api.Unbounded,
 	}}
 	if strings.HasPrefix(string(f.SpotFleetRequestState), "cancelled") {
 		r.Stale, r.Target = true, 0

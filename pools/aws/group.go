@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
@@ -110,7 +111,7 @@ func (g *group) victims(ctx context.Context, r *reading, ids []string) ([]instan
 		case !listed && g.endedByUs(id):
 		case !listed:
 			missing = append(missing, id)
-		case r.instances[n].State == pools.InstanceTerminating:
+		case r.instances[n].State == api.InstanceTerminating:
 		case r.instances[n].Protected:
 			return nil, fmt.Errorf("%s: %w: it is protected from scale-in", id, pools.ErrRefused)
 		case g.unconfirmed(id):
@@ -195,7 +196,7 @@ func (o *own) show(s pools.GroupSnapshot) pools.GroupSnapshot {
 	}
 	for n := range s.Instances {
 		if _, ended := o.ended[s.Instances[n].ID]; ended {
-			s.Instances[n].State = pools.InstanceTerminating
+			s.Instances[n].State = api.InstanceTerminating
 		}
 	}
 	return s

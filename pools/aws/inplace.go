@@ -15,6 +15,7 @@ import (
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/aws/smithy-go"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
@@ -47,7 +48,7 @@ func parseBegun(value string) (begun, bool) {
 }
 
 // repair repairs an instance. can has the kinds of repair that the group supports.
-func (g *group) repair(ctx context.Context, m pools.InPlaceRepair, can []pools.RepairKind, restart func(context.Context, ec2types.Instance, pools.InPlaceRepair) (bool, error)) (done bool, err error) {
+func (g *group) repair(ctx context.Context, m pools.InPlaceRepair, can []api.RepairKind, restart func(context.Context, ec2types.Instance, pools.InPlaceRepair) (bool, error)) (done bool, err error) {
 	err = g.inTurn(ctx, fmt.Sprintf("repair %.40s of group %s by %s", m.Instance, g.id, m.Kind), func() error {
 		switch {
 		case !slices.Contains(can, m.Kind):
@@ -63,9 +64,9 @@ func (g *group) repair(ctx context.Context, m pools.InPlaceRepair, can []pools.R
 			return fmt.Errorf("%w: the instance has ended", pools.ErrRepairFailed)
 		}
 		switch m.Kind {
-		case pools.RepairReboot:
+		case api.RepairReboot:
 			done, err = g.reboot(ctx, i, tokenOf(m.Attempt))
-		case pools.RepairRebuild:
+		case api.RepairRebuild:
 			done, err = g.rebuild(ctx, i, m)
 		default:
 			done, err = restart(ctx, i, m)

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/aws/awstest"
 	"github.com/weirkeeper/weirkeeper/pools/pooltest"
@@ -28,7 +29,7 @@ func (r repaired) successor(t *testing.T) pools.Repairer {
 
 // After a crash after each call, the next process continues.
 func TestRepairSurvivesCrashes(t *testing.T) {
-	for _, kind := range []pools.RepairKind{pools.RepairReboot, pools.RepairReset, pools.RepairRebuild} {
+	for _, kind := range []api.RepairKind{api.RepairReboot, api.RepairReset, api.RepairRebuild} {
 		t.Run(string(kind), func(t *testing.T) {
 			r, id := releasedGroup(t, false)
 			before, _ := instanceOf(r.server, id)
@@ -53,8 +54,8 @@ func TestRepairSurvivesCrashes(t *testing.T) {
 
 // A call whose response is lost was carried out, and is not repeated.
 func TestRepairResponseLost(t *testing.T) {
-	for kind, action := range map[pools.RepairKind]string{
-		pools.RepairReboot: "RebootInstances", pools.RepairReset: "StopInstances", pools.RepairRebuild: "CreateReplaceRootVolumeTask",
+	for kind, action := range map[api.RepairKind]string{
+		api.RepairReboot: "RebootInstances", api.RepairReset: "StopInstances", api.RepairRebuild: "CreateReplaceRootVolumeTask",
 	} {
 		t.Run(string(kind), func(t *testing.T) {
 			r, id := releasedGroup(t, false)
@@ -81,19 +82,19 @@ func TestRepairResponseLost(t *testing.T) {
 func TestRepairRejected(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
-		kind  pools.RepairKind
+		kind  api.RepairKind
 		spot  bool
 		given func(s *awstest.Server, id string)
 		want  error
 		word  string
 	}{
-		{"a reset of one that its group would replace", pools.RepairReset, false, func(s *awstest.Server, _ string) { s.Suspend("web") },
+		{"a reset of one that its group would replace", api.RepairReset, false, func(s *awstest.Server, _ string) { s.Suspend("web") },
 			pools.ErrRefused, "ReplaceUnhealthy is not suspended"},
-		{"a reset of a spot instance", pools.RepairReset, true, nil, pools.ErrRepairFailed, "can't stop the Spot Instance"},
-		{"a reboot of one that is stopped", pools.RepairReboot, false, stopNow, pools.ErrRepairFailed, "is stopped"},
-		{"a new root volume of one that is stopped", pools.RepairRebuild, false, stopNow, pools.ErrRepairFailed, "is stopped"},
-		{"one that ends", pools.RepairReboot, false, (*awstest.Server).Lose, pools.ErrRepairFailed, "has ended"},
-		{"no capacity to start it", pools.RepairStart, false, func(s *awstest.Server, id string) {
+		{"a reset of a spot instance", api.RepairReset, true, nil, pools.ErrRepairFailed, "can't stop the Spot Instance"},
+		{"a reboot of one that is stopped", api.RepairReboot, false, stopNow, pools.ErrRepairFailed, "is stopped"},
+		{"a new root volume of one that is stopped", api.RepairRebuild, false, stopNow, pools.ErrRepairFailed, "is stopped"},
+		{"one that ends", api.RepairReboot, false, (*awstest.Server).Lose, pools.ErrRepairFailed, "has ended"},
+		{"no capacity to start it", api.RepairStart, false, func(s *awstest.Server, id string) {
 			i, _ := instanceOf(s, id)
 			stopNow(s, id)
 			s.SetStock(i.Market, 0)
@@ -128,7 +129,7 @@ func TestFailedRebuild(t *testing.T) {
 		t.Run(state, func(t *testing.T) {
 			r, id := releasedGroup(t, false)
 			r.server.FailVolume(state)
-			m := pools.InPlaceRepair{Instance: id, Kind: pools.RepairRebuild, Attempt: "a", Image: "ami-2"}
+			m := pools.InPlaceRepair{Instance: id, Kind: api.RepairRebuild, Attempt: "a", Image: "ami-2"}
 			var err error
 			for range 10 {
 				if _, err = r.group.(pools.Repairer).RepairInPlace(t.Context(), m); err != nil {
@@ -159,7 +160,7 @@ func TestRepairRemovesMark(t *testing.T) {
 	}
 	for done := false; !done; r.server.Advance(10 * time.Second) {
 		var err error
-		if done, err = r.group.(pools.Repairer).RepairInPlace(t.Context(), pools.InPlaceRepair{Instance: id, Kind: pools.RepairStart, Attempt: "a"}); err != nil {
+		if done, err = r.group.(pools.Repairer).RepairInPlace(t.Context(), pools.InPlaceRepair{Instance: id, Kind: api.RepairStart, Attempt: "a"}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -174,7 +175,7 @@ func TestNotOurs(t *testing.T) {
 	r, _ := releasedGroup(t, false)
 	r.server.AddGroup(awstest.ASG{Name: "other", Max: 9, Desired: 1, TargetGroups: []string{front}})
 	other := r.server.Instances("other")[0].ID
-	if done, err := r.group.(pools.Repairer).RepairInPlace(t.Context(), pools.InPlaceRepair{Instance: other, Kind: pools.RepairReboot, Attempt: "a"}); done || !errors.Is(err, pools.ErrNotOwned) {
+	if done, err := r.group.(pools.Repairer).RepairInPlace(t.Context(), pools.InPlaceRepair{Instance: other, Kind: api.RepairReboot, Attempt: "a"}); done || !errors.Is(err, pools.ErrNotOwned) {
 		t.Errorf("repair = %t, %v, want %v", done, err, pools.ErrNotOwned)
 	}
 	for _, way := range r.group.(pools.Isolator).Fences() {

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/strictyaml"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 	"github.com/weirkeeper/weirkeeper/pools/provider"
@@ -29,8 +30,8 @@ const maxTagKey = 128 // bytes of a tag's key
 
 // ProviderKind returns the description of the provider for the configuration and the daemons.
 func ProviderKind() provider.Kind {
-	modes := []judge.ModeType{
-		judge.AgentHeartbeat, judge.NodeStatus, judge.PollURL, judge.LifecycleEvents, judge.HypervisorStatus, judge.LBStatus,
+	modes := []api.DetectionType{
+		api.DetectAgentHeartbeat, api.DetectNodeStatus, api.DetectPollURL, api.DetectLifecycleEvents, api.DetectHypervisorStatus, api.DetectLBStatus,
 	}
 	return provider.Kind{
 		Name: "AWS",
@@ -38,7 +39,7 @@ func ProviderKind() provider.Kind {
 			{
 				Key: string(AutoScaling), About: "Auto Scaling groups of AWS", New: func() provider.Group { return &Groups{kind: AutoScaling} },
 				Can: judge.Abilities{
-					Actions:    []judge.ActionName{judge.Start, judge.Reboot, judge.Rebuild, judge.Recreate, judge.Workflow},
+					Actions:    []api.RepairAction{api.ActionStart, api.ActionReboot, api.ActionRebuild, api.ActionRecreate, api.ActionWorkflow},
 					Modes:      modes,
 					Fencing:    []judge.Level{judge.FenceService, judge.FenceCompute, judge.FenceTraffic},
 					OwnsRepair: true,
@@ -48,7 +49,7 @@ func ProviderKind() provider.Kind {
 			{
 				Key: string(SpotFleet), About: "Spot Fleet requests of AWS", New: func() provider.Group { return &Groups{kind: SpotFleet} },
 				Can: judge.Abilities{ // EC2 cannot stop a one-time Spot instance or replace its root volume
-					Actions:    []judge.ActionName{judge.Reboot, judge.Recreate, judge.Workflow},
+					Actions:    []api.RepairAction{api.ActionReboot, api.ActionRecreate, api.ActionWorkflow},
 					Modes:      modes,
 					Fencing:    []judge.Level{judge.FenceService, judge.FenceTraffic},
 					OwnsRepair: true, // by the fleet's own checks; it has no health marks

@@ -8,6 +8,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/awssdk"
 	"github.com/weirkeeper/weirkeeper/internal/platform/s3gateway/s3test"
 	"github.com/weirkeeper/weirkeeper/pools"
@@ -82,7 +83,7 @@ func pass(s *awstest.Server) { s.Advance(3 * time.Minute) }
 
 func living(s pools.GroupSnapshot) (n int) {
 	for _, i := range s.Instances {
-		if i.State != pools.InstanceTerminating {
+		if i.State != api.InstanceTerminating {
 			n++
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	astypes "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/aws/awstest"
 )
@@ -206,7 +207,7 @@ func TestLastFailure(t *testing.T) {
 func TestOwn(t *testing.T) {
 	start := time.Unix(1e9, 0)
 	snapshot := func() pools.GroupSnapshot {
-		return pools.GroupSnapshot{Target: 5, Instances: []pools.Instance{{ID: "a", State: pools.InstanceRunning}}}
+		return pools.GroupSnapshot{Target: 5, Instances: []pools.Instance{{ID: "a", State: api.InstanceRunning}}}
 	}
 	for _, tc := range []struct {
 		name   string
@@ -214,13 +215,13 @@ func TestOwn(t *testing.T) {
 		began  uint64
 		read   int
 		target int
-		state  pools.InstanceState
+		state  api.InstanceState
 	}{
-		{"a read that began before", time.Second, 6, 8, 8, pools.InstanceTerminating},
-		{"a read that does not see it yet", time.Second, 8, 5, 8, pools.InstanceTerminating},
-		{"a read that shows it", time.Second, 8, 8, 5, pools.InstanceTerminating},
-		{"late enough", 2 * time.Minute, 8, 5, 5, pools.InstanceTerminating},
-		{"it did not happen", time.Hour, 8, 5, 5, pools.InstanceRunning},
+		{"a read that began before", time.Second, 6, 8, 8, api.InstanceTerminating},
+		{"a read that does not see it yet", time.Second, 8, 5, 8, api.InstanceTerminating},
+		{"a read that shows it", time.Second, 8, 8, 5, api.InstanceTerminating},
+		{"late enough", 2 * time.Minute, 8, 5, 5, api.InstanceTerminating},
+		{"it did not happen", time.Hour, 8, 5, 5, api.InstanceRunning},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			o := newOwn()

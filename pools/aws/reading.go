@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
@@ -62,7 +63,7 @@ type facts struct {
 func (r *reading) living() float64 {
 	var sum float64
 	for _, i := range r.instances {
-		if i.State != pools.InstanceTerminating {
+		if i.State != api.InstanceTerminating {
 			sum += i.Weight
 		}
 	}

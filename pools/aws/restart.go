@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
@@ -19,8 +20,8 @@ var (
 )
 
 // RepairKinds implements pools.Repairer.
-func (g scaling) RepairKinds() []pools.RepairKind {
-	return []pools.RepairKind{pools.RepairStart, pools.RepairReboot, pools.RepairReset, pools.RepairRebuild}
+func (g scaling) RepairKinds() []api.RepairKind {
+	return []api.RepairKind{api.RepairStart, api.RepairReboot, api.RepairReset, api.RepairRebuild}
 }
 
 // RepairInPlace implements pools.Repairer. A reboot is done once EC2 has accepted the request. While the group
@@ -31,7 +32,7 @@ func (g scaling) RepairKinds() []pools.RepairKind {
 // the end, so that the group does not replace the instance later.
 func (g scaling) RepairInPlace(ctx context.Context, m pools.InPlaceRepair) (bool, error) {
 	done, err := g.repair(ctx, m, g.RepairKinds(), g.restart)
-	if done && m.Kind != pools.RepairReboot {
+	if done && m.Kind != api.RepairReboot {
 		if err = g.p.mark(ctx, m.Instance, healthy); err != nil {
 			return false, fmt.Errorf("repair %.40s of group %s by %s: %w", m.Instance, g.id, m.Kind, err)
 		}
@@ -40,8 +41,8 @@ func (g scaling) RepairInPlace(ctx context.Context, m pools.InPlaceRepair) (bool
 }
 
 // RepairKinds implements pools.Repairer. EC2 cannot stop an instance of a Spot Fleet request.
-func (f fleet) RepairKinds() []pools.RepairKind {
-	return []pools.RepairKind{pools.RepairReboot, pools.RepairRebuild}
+func (f fleet) RepairKinds() []api.RepairKind {
+	return []api.RepairKind{api.RepairReboot, api.RepairRebuild}
 }
 
 // RepairInPlace implements pools.Repairer. A reboot is done once EC2 has accepted the request.
@@ -53,7 +54,7 @@ func (f fleet) RepairInPlace(ctx context.Context, m pools.InPlaceRepair) (bool, 
 // the progress of a reset: if it differs from the launch time before the repair, the instance has
 // been restarted.
 func (g scaling) restart(ctx context.Context, i ec2types.Instance, m pools.InPlaceRepair) (bool, error) {
-	state, reset := stateOf(i), m.Kind == pools.RepairReset
+	state, reset := stateOf(i), m.Kind == api.RepairReset
 	var b begun
 	if reset {
 		var err error

@@ -11,6 +11,7 @@ import (
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/aws/smithy-go"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/provider"
 )
@@ -78,7 +79,7 @@ func firstInstance(ctx context.Context, groups []pools.Group, names []string) (s
 			return "", err
 		}
 		for _, i := range s.Instances {
-			if i.State != pools.InstanceTerminating {
+			if i.State != api.InstanceTerminating {
 				return i.ID, nil
 			}
 		}

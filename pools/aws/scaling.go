@@ -15,6 +15,7 @@ import (
 	astypes "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
@@ -78,7 +79,7 @@ func (g scaling) alone(ctx context.Context, r *reading) error {
 // lowestSafeTarget returns the lowest desired capacity at which AWS terminates no instance.
 func (r *reading) lowestSafeTarget() int {
 	for _, i := range r.instances {
-		if i.State != pools.InstanceTerminating && !i.guarded {
+		if i.State != api.InstanceTerminating && !i.guarded {
 			return int(math.Ceil(r.living()))
 		}
 	}
@@ -234,17 +235,17 @@ func groupWeight(s *string) (float64, error) {
 
 // lifecycle returns an instance's state, and whether it is part of the group's capacity. Instances
 // on standby, in a warm pool, or being detached are not.
-func lifecycle(s astypes.LifecycleState) (pools.InstanceState, bool) {
+func lifecycle(s astypes.LifecycleState) (api.InstanceState, bool) {
 	stage, _, _ := strings.Cut(string(s), ":")
 	switch stage {
 	case "Pending":
-		return pools.InstancePending, true
+		return api.InstancePending, true
 	case "InService":
-		return pools.InstanceRunning, true
+		return api.InstanceRunning, true
 	case "Terminating":
-		return pools.InstanceTerminating, true
+		return api.InstanceTerminating, true
 	case "Terminated", "Detaching", "Detached", "EnteringStandby", "Standby", "Warmed":
-		return pools.InstanceUnknown, false
+		return api.InstanceUnknown, false
 	}
-	return pools.InstanceUnknown, true
+	return api.InstanceUnknown, true
 }

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 )
 
@@ -51,7 +52,7 @@ func begin(t *testing.T, config drain.Config, nodes int, stuck ...string) (*slow
 		t.Fatal(err)
 	}
 	for i := range nodes {
-		add(t, s.world, m, chosenFor(drain.Spot, fmt.Sprintf("a-%d", i+1)))
+		add(t, s.world, m, chosenFor(api.DrainSpot, fmt.Sprintf("a-%d", i+1)))
 	}
 	return s, m
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/weirkeeper/weirkeeper/api"
 )
 
 // jitter is the largest backward step of the clock that is ignored.
@@ -34,13 +36,13 @@ func (c *clock) back(now time.Time) time.Duration {
 func (m *Machine) followClock(ctx context.Context, now time.Time) error {
 	back := m.clock.back(now)
 	now = now.Round(0)
-	var behind []Record
+	var behind []api.Drain
 	for _, r := range m.Records() {
-		moved := r.moved(back)
-		if ahead := moved.last().Sub(now); ahead > 0 {
-			moved = moved.moved(-ahead)
+		moved := shiftedBy(r, back)
+		if ahead := lastChange(moved).Sub(now); ahead > 0 {
+			moved = shiftedBy(moved, -ahead)
 		}
-		if moved != r && r.Validate() == nil {
+		if moved != r && ValidateRecord(r) == nil {
 			m.keep(moved)
 			behind = append(behind, moved)
 		}

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/pools/drain"
+	"github.com/weirkeeper/weirkeeper/api"
 )
 
 // TestClockSetBack checks the wait for a node that does not get empty. The wait ends once, after
@@ -38,7 +38,7 @@ func TestClockSetBack(t *testing.T) {
 					m = w.open(config)
 				}
 				for _, e := range ticks(t, w, m, 1) {
-					if e.To == drain.Returning {
+					if e.To == api.DrainReturning {
 						given++
 						if minute != test.want {
 							t.Errorf("given up after %d minutes, want %d", minute, test.want)
@@ -80,7 +80,7 @@ func TestRecordFromFuture(t *testing.T) {
 	w.cordoned["a-1"], w.cordoned["a-2"] = true, true
 	years := 50 * 365 * 24 * time.Hour
 	for node, ahead := range map[string]time.Duration{"a-1": years, "a-2": 0} {
-		r := record(drain.Draining, func(r *drain.Record) {
+		r := record(api.DrainDraining, func(r *api.Drain) {
 			r.Node, r.Weight = node, 1
 			r.Since, r.Deadline, r.CordonSent = start.Add(ahead), deadline.Add(ahead), start.Add(ahead)
 		})

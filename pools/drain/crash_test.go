@@ -10,6 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/testsize"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
@@ -30,7 +31,7 @@ var (
 type path struct {
 	name   string
 	config drain.Config
-	reason drain.Reason
+	reason api.DrainReason
 	tasks  int
 	// setup is called before the first tick. during is called at each tick, counted from 1, before
 	// the machine.
@@ -63,7 +64,7 @@ func at(tick int, do func(*world)) func(*world, int) {
 }
 
 // as makes the choice a repair.
-func as(kind pools.RepairKind, hold bool) func(*drain.Choice) {
+func as(kind api.RepairKind, hold bool) func(*drain.Choice) {
 	return func(c *drain.Choice) {
 		c.Attempt, c.Hold, c.Deadline = "attempt-1", hold, start.Add(25*time.Minute)
 		if kind != "" {
@@ -86,7 +87,7 @@ func repairPaths() []path {
 	silent := func(w *world) { w.silent[victim] = true }
 	stop := func(w *world) { releaseRepairs(w); w.group.Stop(victim) }
 	broken := func(w *world) { releaseRepairs(w); w.group.Break(victim, true) }
-	r := drain.Repair
+	r := api.DrainRepair
 	return []path{
 		{name: "repair", config: short, reason: r, choose: as("", false), tasks: 2, end: gone},
 		{name: "repair, with more tasks than time", config: short, reason: r, choose: as("", false), tasks: endless, end: gone},
@@ -96,15 +97,15 @@ func repairPaths() []path {
 		{name: "launch first", config: short, reason: r, choose: as("", true), tasks: 1, during: at(4, (*world).order), end: gone},
 		{name: "launch first, of a silent node", config: short, reason: r, choose: as("", true), setup: silent, during: at(4, (*world).order), end: gone},
 		{name: "launch first, without a replacement", config: short, reason: r, choose: as("", true), tasks: 1, end: spared},
-		{name: "reboot", config: short, reason: r, choose: as(pools.RepairReboot, false), tasks: 1, end: once},
-		{name: "reboot, with more tasks than time", config: short, reason: r, choose: as(pools.RepairReboot, false), tasks: endless, end: once},
-		{name: "reset of a silent node", config: short, reason: r, choose: as(pools.RepairReset, false), during: untilRestart, end: once},
-		{name: "start of a stopped node", config: short, reason: r, choose: as(pools.RepairStart, false), setup: stop, end: once},
-		{name: "rebuild", config: short, reason: r, choose: as(pools.RepairRebuild, false), tasks: 1, end: once},
-		{name: "reboot, lost", config: short, reason: r, choose: as(pools.RepairReboot, false), tasks: endless, during: at(3, func(w *world) { w.group.Lose(victim) }), end: replaced},
-		{name: "reboot, and comes up late", config: short, reason: r, choose: as(pools.RepairReboot, false), setup: broken, during: at(12, func(w *world) {
+		{name: "reboot", config: short, reason: r, choose: as(api.RepairReboot, false), tasks: 1, end: once},
+		{name: "reboot, with more tasks than time", config: short, reason: r, choose: as(api.RepairReboot, false), tasks: endless, end: once},
+		{name: "reset of a silent node", config: short, reason: r, choose: as(api.RepairReset, false), during: untilRestart, end: once},
+		{name: "start of a stopped node", config: short, reason: r, choose: as(api.RepairStart, false), setup: stop, end: once},
+		{name: "rebuild", config: short, reason: r, choose: as(api.RepairRebuild, false), tasks: 1, end: once},
+		{name: "reboot, lost", config: short, reason: r, choose: as(api.RepairReboot, false), tasks: endless, during: at(3, func(w *world) { w.group.Lose(victim) }), end: replaced},
+		{name: "reboot, and comes up late", config: short, reason: r, choose: as(api.RepairReboot, false), setup: broken, during: at(12, func(w *world) {
 			w.group.Break(victim, false)
-			if _, err := w.group.RepairInPlace(context.Background(), pools.InPlaceRepair{Instance: victim, Kind: pools.RepairStart, Attempt: "by hand"}); err != nil {
+			if _, err := w.group.RepairInPlace(context.Background(), pools.InPlaceRepair{Instance: victim, Kind: api.RepairStart, Attempt: "by hand"}); err != nil {
 				w.t.Fatal(err)
 			}
 		}), end: stays},
@@ -118,27 +119,27 @@ func paths() []path {
 	refuse := func(w *world) { w.group.Refuse(memory.Terminate, pools.ErrRefused) }
 	orphan := func(w *world) { delete(w.facts, victim) }
 	return []path{
-		{name: "scale-in", config: short, reason: drain.ScaleIn, tasks: 2, end: gone},
-		{name: "scale-in of an orphan", config: short, reason: drain.ScaleIn, setup: orphan, end: gone},
-		{name: "orphan", config: short, reason: drain.Orphan, setup: orphan, end: gone},
-		{name: "orphan that has joined", config: short, reason: drain.Orphan, end: spared},
-		{name: "removal", config: short, reason: drain.Removal, tasks: 1, end: gone},
-		{name: "rebalance", config: short, reason: drain.Rebalance, tasks: 1, end: gone},
-		{name: "stale rolling", config: short, reason: drain.Rolling, tasks: 1, end: gone},
-		{name: "spot", config: shortForced, reason: drain.Spot, tasks: 1, setup: interrupt, end: replaced},
-		{name: "spot, with more tasks than time", config: shortForced, reason: drain.Spot, tasks: endless, setup: interrupt, end: replaced},
-		{name: "spot, ours to end", config: drain.Config{Threshold: short.Threshold, EndSpot: true}, reason: drain.Spot, setup: interrupt, end: either},
-		{name: "spot, and not taken", config: shortForced, reason: drain.Spot, tasks: 1, end: stays},
-		{name: "taken back", config: short, reason: drain.ScaleIn, tasks: endless, takeBack: true, end: stays},
-		{name: "protected", config: short, reason: drain.ScaleIn, setup: protect, end: spared},
-		{name: "protected by and by", config: shortForced, reason: drain.ScaleIn, tasks: endless, during: at(3, protect), end: stays},
-		{name: "changed by others", config: short, reason: drain.ScaleIn, setup: func(w *world) { w.group.Busy("refresh") }, end: spared},
-		{name: "refused by the provider", config: short, reason: drain.ScaleIn, setup: refuse, end: stays},
-		{name: "deadline", config: short, reason: drain.ScaleIn, tasks: endless, end: stays},
-		{name: "deadline with force", config: shortForced, reason: drain.ScaleIn, tasks: endless, end: gone},
-		{name: "ended by the provider", config: short, reason: drain.ScaleIn, tasks: endless, setup: interrupt, end: replaced},
-		{name: "lost", config: short, reason: drain.Removal, tasks: endless, during: at(3, func(w *world) { w.group.Lose(victim) }), end: replaced},
-		{name: "silent for a while", config: short, reason: drain.ScaleIn, tasks: 1, end: gone, during: func(w *world, tick int) {
+		{name: "scale-in", config: short, reason: api.DrainScaleIn, tasks: 2, end: gone},
+		{name: "scale-in of an orphan", config: short, reason: api.DrainScaleIn, setup: orphan, end: gone},
+		{name: "orphan", config: short, reason: api.DrainOrphan, setup: orphan, end: gone},
+		{name: "orphan that has joined", config: short, reason: api.DrainOrphan, end: spared},
+		{name: "removal", config: short, reason: api.DrainRemoval, tasks: 1, end: gone},
+		{name: "rebalance", config: short, reason: api.DrainRebalance, tasks: 1, end: gone},
+		{name: "stale rolling", config: short, reason: api.DrainRolling, tasks: 1, end: gone},
+		{name: "spot", config: shortForced, reason: api.DrainSpot, tasks: 1, setup: interrupt, end: replaced},
+		{name: "spot, with more tasks than time", config: shortForced, reason: api.DrainSpot, tasks: endless, setup: interrupt, end: replaced},
+		{name: "spot, ours to end", config: drain.Config{Threshold: short.Threshold, EndSpot: true}, reason: api.DrainSpot, setup: interrupt, end: either},
+		{name: "spot, and not taken", config: shortForced, reason: api.DrainSpot, tasks: 1, end: stays},
+		{name: "taken back", config: short, reason: api.DrainScaleIn, tasks: endless, takeBack: true, end: stays},
+		{name: "protected", config: short, reason: api.DrainScaleIn, setup: protect, end: spared},
+		{name: "protected by and by", config: shortForced, reason: api.DrainScaleIn, tasks: endless, during: at(3, protect), end: stays},
+		{name: "changed by others", config: short, reason: api.DrainScaleIn, setup: func(w *world) { w.group.Busy("refresh") }, end: spared},
+		{name: "refused by the provider", config: short, reason: api.DrainScaleIn, setup: refuse, end: stays},
+		{name: "deadline", config: short, reason: api.DrainScaleIn, tasks: endless, end: stays},
+		{name: "deadline with force", config: shortForced, reason: api.DrainScaleIn, tasks: endless, end: gone},
+		{name: "ended by the provider", config: short, reason: api.DrainScaleIn, tasks: endless, setup: interrupt, end: replaced},
+		{name: "lost", config: short, reason: api.DrainRemoval, tasks: endless, during: at(3, func(w *world) { w.group.Lose(victim) }), end: replaced},
+		{name: "silent for a while", config: short, reason: api.DrainScaleIn, tasks: 1, end: gone, during: func(w *world, tick int) {
 			w.silent[victim] = tick == 2 || tick == 4
 		}},
 	}
@@ -201,7 +202,7 @@ func (p path) check(w *world) []string {
 	endAccepted := 0
 	for _, write := range w.group.Log() {
 		// A repair terminates a silent node at once. With lag, a lost instance may still be listed.
-		if write.Err == nil && write.Op == memory.Terminate && (len(write.Ended) > 0 || p.reason != drain.Repair) {
+		if write.Err == nil && write.Op == memory.Terminate && (len(write.Ended) > 0 || p.reason != api.DrainRepair) {
 			endAccepted++
 		}
 	}
@@ -211,13 +212,13 @@ func (p path) check(w *world) []string {
 	case p.end != gone && p.end != either && endAccepted > 0, endAccepted > most:
 		wrong = append(wrong, fmt.Sprintf("%d requests to the provider", endAccepted))
 	}
-	if n := w.repairs(); p.end == once && n != 1 || n > 2 || p.reason != drain.Repair && n > 0 {
+	if n := w.repairs(); p.end == once && n != 1 || n > 2 || p.reason != api.DrainRepair && n > 0 {
 		wrong = append(wrong, fmt.Sprintf("%d repairs in place were begun", n))
 	}
 	if boot := w.group.Boot(victim); there && p.end == once && boot != victim+"-boot-2" {
 		wrong = append(wrong, fmt.Sprintf("it is up as %q", boot))
 	}
-	if len(w.unsafe) > 0 && !p.config.Force && p.reason != drain.Repair {
+	if len(w.unsafe) > 0 && !p.config.Force && p.reason != api.DrainRepair {
 		wrong = append(wrong, "it had something to lose")
 	}
 	return wrong
@@ -299,11 +300,11 @@ func disturb(r *rapid.T, w *world, m *drain.Machine) {
 	case 0, 1, 2:
 		w.tasks[node] = rapid.IntRange(0, 4).Draw(r, "tasks")
 		reason := rapid.SampledFrom(reasons).Draw(r, "reason")
-		if reason == drain.Spot && rapid.Bool().Draw(r, "taken") {
+		if reason == api.DrainSpot && rapid.Bool().Draw(r, "taken") {
 			w.group.Interrupt(node, w.now.Add(2*time.Minute))
 		}
 		c := drain.Choice{Node: node, Group: "a", Weight: 1, Reason: reason}
-		if reason == drain.Repair {
+		if reason == api.DrainRepair {
 			c.Attempt = fmt.Sprint("attempt-", rapid.IntRange(1, 20).Draw(r, "attempt"))
 			switch rapid.IntRange(0, 5).Draw(r, "repair") {
 			case 0:
@@ -311,8 +312,8 @@ func disturb(r *rapid.T, w *world, m *drain.Machine) {
 			case 1:
 				c.Hold, w.mayLose[node] = true, true
 			default:
-				c.RepairInPlace = &pools.InPlaceRepair{Kind: rapid.SampledFrom([]pools.RepairKind{
-					pools.RepairStart, pools.RepairReboot, pools.RepairReset, pools.RepairRebuild,
+				c.RepairInPlace = &pools.InPlaceRepair{Kind: rapid.SampledFrom([]api.RepairKind{
+					api.RepairStart, api.RepairReboot, api.RepairReset, api.RepairRebuild,
 				}).Draw(r, "kind")}
 			}
 		}

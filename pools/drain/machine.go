@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
@@ -22,7 +23,7 @@ type Machine struct {
 	resumed map[string]bool
 
 	mu      sync.Mutex
-	records map[string]Record // as stored, or moved with the clock; by node
+	records map[string]api.Drain // as stored, or moved with the clock; by node
 }
 
 // Open loads the stored records and returns a machine that continues them.
@@ -34,10 +35,10 @@ func Open(ctx context.Context, config Config, ports Ports) (*Machine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("load drain records: %w", err)
 	}
-	m := &Machine{config: config.withDefaults(), ports: ports, records: make(map[string]Record, len(loaded)), resumed: map[string]bool{}}
+	m := &Machine{config: config.withDefaults(), ports: ports, records: make(map[string]api.Drain, len(loaded)), resumed: map[string]bool{}}
 	for _, r := range loaded {
 		m.records[r.Node] = r
-		if r.State == Repairing {
+		if r.State == api.DrainRepairing {
 			m.resumed[r.Attempt] = true
 		}
 	}
@@ -46,10 +47,10 @@ func Open(ctx context.Context, config Config, ports Ports) (*Machine, error) {
 
 // Records returns all records in order of node, invalid ones too. A node with a record must not be
 // chosen. It counts as capacity only if Record.Stays.
-func (m *Machine) Records() []Record {
+func (m *Machine) Records() []api.Drain {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return slices.SortedFunc(maps.Values(m.records), func(a, b Record) int { return cmp.Compare(a.Node, b.Node) })
+	return slices.SortedFunc(maps.Values(m.records), func(a, b api.Drain) int { return cmp.Compare(a.Node, b.Node) })
 }
 
 // Committed returns, by group, the leaving weight that is still part of the group's target.
@@ -62,7 +63,7 @@ func (m *Machine) Records() []Record {
 func (m *Machine) Committed(there func(node string) bool) map[string]float64 {
 	sums := make(map[string]float64)
 	for _, r := range m.Records() {
-		if r.Committed() && r.Validate() == nil && there(r.Node) {
+		if IsCommitted(r) && ValidateRecord(r) == nil && there(r.Node) {
 			sums[r.Group] += r.Weight
 		}
 	}
@@ -91,21 +92,21 @@ func (m *Machine) Add(ctx context.Context, now time.Time, choices ...Choice) err
 	return errors.Join(errs...)
 }
 
-func (m *Machine) add(ctx context.Context, r Record) error {
+func (m *Machine) add(ctx context.Context, r api.Drain) error {
 	old, ok := m.record(r.Node)
 	if ok {
-		if err := old.Validate(); err != nil {
+		if err := ValidateRecord(old); err != nil {
 			return invalidRecord(old, err)
 		}
-		if r = r.onto(old); r == old {
+		if r = ontoRecord(r, old); r == old {
 			return nil
 		}
 	}
 	err := m.put(ctx, r)
-	if err != nil && r.Validate() == nil && (!ok || old.State == Returned) {
+	if err != nil && ValidateRecord(r) == nil && (!ok || old.State == api.DrainReturned) {
 		// The record may have been stored after all, so it must be deleted.
-		m.keep(Record{
-			Node: r.Node, Group: r.Group, Weight: r.Weight, State: Returned, Reason: r.Reason,
+		m.keep(api.Drain{
+			Node: r.Node, Group: r.Group, Weight: r.Weight, State: api.DrainReturned, Reason: r.Reason,
 			Since: r.Since, Deadline: r.Deadline, Why: "its drain record could not be stored",
 		})
 	}
@@ -126,7 +127,7 @@ func (m *Machine) TakeBack(ctx context.Context, now time.Time, nodes ...string) 
 			errs = append(errs, context.Cause(ctx))
 			break
 		}
-		if err := m.put(ctx, r.back(now, "the need has returned")); err != nil {
+		if err := m.put(ctx, takenBackRecord(r, now, "the need has returned")); err != nil {
 			errs = append(errs, err)
 			continue
 		}
@@ -142,9 +143,9 @@ func (m *Machine) Withdraw(ctx context.Context, now time.Time, attempt, why stri
 	err := m.followClock(ctx, now)
 	for _, r := range m.Records() {
 		switch {
-		case r.Attempt != attempt || r.InService() || r.State == Gone || r.Validate() != nil:
+		case r.Attempt != attempt || r.InService() || r.State == api.DrainGone || ValidateRecord(r) != nil:
 		case r.State.Leaving():
-			return errors.Join(err, m.put(ctx, r.back(now.Round(0), why)))
+			return errors.Join(err, m.put(ctx, takenBackRecord(r, now.Round(0), why)))
 		default:
 			return errors.Join(err, fmt.Errorf("withdraw the repair of node %s: %w: it is %s", r.Node, pools.ErrBegun, r.State))
 		}
@@ -164,7 +165,7 @@ func (m *Machine) Advance(ctx context.Context, now time.Time, snapshots map[stri
 	happened, failed := make([][]Event, len(records)), make([]error, len(records))
 	errs = append(errs, m.each(ctx, len(records), func(i int) {
 		r := records[i]
-		if err := r.Validate(); err != nil {
+		if err := ValidateRecord(r); err != nil {
 			failed[i] = invalidRecord(r, err)
 			return
 		}
@@ -174,7 +175,7 @@ func (m *Machine) Advance(ctx context.Context, now time.Time, snapshots map[stri
 }
 
 // invalidRecord returns the error for an invalid record, with the reason from its store.
-func invalidRecord(r Record, err error) error {
+func invalidRecord(r api.Drain, err error) error {
 	if r.Why != "" {
 		err = fmt.Errorf("%w (%s)", err, r.Why)
 	}
@@ -206,7 +207,7 @@ func (m *Machine) each(ctx context.Context, n int, do func(i int)) error {
 
 // advance moves one node forward. It stops after an action, because the snapshot is older than the
 // action.
-func (m *Machine) advance(ctx context.Context, now time.Time, r Record, v NodeSnapshot) ([]Event, error) {
+func (m *Machine) advance(ctx context.Context, now time.Time, r api.Drain, v NodeSnapshot) ([]Event, error) {
 	var events []Event
 	for {
 		next, action := m.config.Next(now, r, v)
@@ -231,7 +232,7 @@ func (m *Machine) advance(ctx context.Context, now time.Time, r Record, v NodeSn
 
 // step stores the record, takes the action, and stores the result. It returns the record that was
 // stored last.
-func (m *Machine) step(ctx context.Context, now time.Time, r Record, action Action) (Record, error) {
+func (m *Machine) step(ctx context.Context, now time.Time, r api.Drain, action Action) (api.Drain, error) {
 	if old, _ := m.record(r.Node); old != r && action != DeleteRecord {
 		if err := m.put(ctx, r); err != nil {
 			return old, err
@@ -241,7 +242,7 @@ func (m *Machine) step(ctx context.Context, now time.Time, r Record, action Acti
 	done := r
 	switch {
 	case errors.Is(err, pools.ErrRepairFailed):
-		done = r.failed(now, err.Error())
+		done = failedRecord(r, now, err.Error())
 	case err != nil:
 		return r, fmt.Errorf("%s node %s of group %s: %w", action, r.Node, r.Group, err)
 	case finished:
@@ -257,7 +258,7 @@ func (m *Machine) step(ctx context.Context, now time.Time, r Record, action Acti
 }
 
 // act takes the action, and reports whether the action is finished.
-func (m *Machine) act(ctx context.Context, r Record, action Action) (done bool, err error) {
+func (m *Machine) act(ctx context.Context, r api.Drain, action Action) (done bool, err error) {
 	if ctx.Err() != nil {
 		return false, context.Cause(ctx)
 	}
@@ -272,7 +273,7 @@ func (m *Machine) act(ctx context.Context, r Record, action Action) (done bool, 
 		if m.ports.Repairers == nil {
 			return false, fmt.Errorf("%w: this provider repairs no instance in place", pools.ErrRepairFailed)
 		}
-		repair := r.Repairing()
+		repair := RepairOf(r)
 		repair.Resumed = m.resumed[r.Attempt]
 		return m.ports.Repairers.RepairInPlace(ctx, r.Group, repair)
 	case DeleteRecord:
@@ -287,8 +288,8 @@ func (m *Machine) act(ctx context.Context, r Record, action Action) (done bool, 
 }
 
 // put stores the record durably, and in memory only if that succeeded.
-func (m *Machine) put(ctx context.Context, r Record) error {
-	if err := r.Validate(); err != nil {
+func (m *Machine) put(ctx context.Context, r api.Drain) error {
+	if err := ValidateRecord(r); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, m.config.CallTimeout)
@@ -300,13 +301,13 @@ func (m *Machine) put(ctx context.Context, r Record) error {
 	return nil
 }
 
-func (m *Machine) keep(r Record) {
+func (m *Machine) keep(r api.Drain) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.records[r.Node] = r
 }
 
-func (m *Machine) record(node string) (Record, bool) {
+func (m *Machine) record(node string) (api.Drain, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r, ok := m.records[node]

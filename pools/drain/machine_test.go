@@ -11,11 +11,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 )
 
 func choice(node string) drain.Choice {
-	return drain.Choice{Node: node, Group: "a", Weight: 1, Reason: drain.ScaleIn, Why: "idle"}
+	return drain.Choice{Node: node, Group: "a", Weight: 1, Reason: api.DrainScaleIn, Why: "idle"}
 }
 
 func add(t *testing.T, w *world, m *drain.Machine, choices ...drain.Choice) {
@@ -74,18 +75,18 @@ func TestDrainFromChosenToGone(t *testing.T) {
 
 // TestOpenAtEveryState starts from a record of each state, as after a crash.
 func TestOpenAtEveryState(t *testing.T) {
-	for state, stays := range map[drain.State]bool{
-		drain.Chosen: false, drain.Cordoned: false, drain.Draining: false, drain.Drained: false,
-		drain.Terminating: false, drain.Returning: true, drain.Returned: true, drain.Gone: true, // the instance still exists
+	for state, stays := range map[api.DrainState]bool{
+		api.DrainChosen: false, api.DrainCordoned: false, api.DrainDraining: false, api.DrainDrained: false,
+		api.DrainTerminating: false, api.DrainReturning: true, api.DrainReturned: true, api.DrainGone: true, // the instance still exists
 	} {
 		t.Run(string(state), func(t *testing.T) {
 			w := newWorld(t, 3)
 			w.tasks["a-2"] = 1
-			r := record(state, func(r *drain.Record) { r.Node, r.Weight = "a-2", 1 })
+			r := record(state, func(r *api.Drain) { r.Node, r.Weight = "a-2", 1 })
 			if err := w.Put(t.Context(), r); err != nil {
 				t.Fatal(err)
 			}
-			w.cordoned["a-2"] = r.CordonSent != time.Time{} && state != drain.Returned
+			w.cordoned["a-2"] = r.CordonSent != time.Time{} && state != api.DrainReturned
 			ticks(t, w, w.open(config), 10)
 			if len(w.stored) != 0 {
 				t.Errorf("records left: %s", w.stored)
@@ -145,7 +146,7 @@ func TestNoActionWithoutStoredRecord(t *testing.T) {
 	if w.count("terminate a-1") != 0 {
 		t.Error("terminated without a record of it")
 	}
-	if got := m.Records(); len(got) != 1 || got[0].State != drain.Drained {
+	if got := m.Records(); len(got) != 1 || got[0].State != api.DrainDrained {
 		t.Errorf("records are %+v, want one that is drained", got)
 	}
 }
@@ -184,7 +185,7 @@ func TestTakeBack(t *testing.T) {
 	w.tasks["a-1"], w.tasks["a-2"], w.tasks["a-5"] = 9, 9, 9
 	m := w.open(config)
 	removal := choice("a-5")
-	removal.Reason = drain.Removal
+	removal.Reason = api.DrainRemoval
 	add(t, w, m, choice("a-1"), removal)
 	ticks(t, w, m, 2)
 	add(t, w, m, choice("a-2"), choice("a-3"))
@@ -206,7 +207,7 @@ func TestTakeBack(t *testing.T) {
 	}
 	var back []string
 	for _, r := range m.Records() {
-		if r.State == drain.Returning || r.State == drain.Returned {
+		if r.State == api.DrainReturning || r.State == api.DrainReturned {
 			back = append(back, r.Node+" "+string(r.State))
 		}
 	}
@@ -282,9 +283,9 @@ func TestNothingBeginsAfterCancel(t *testing.T) {
 
 func TestInvalidRecordsAreNotChanged(t *testing.T) {
 	w := newWorld(t, 3)
-	for _, r := range []drain.Record{
-		record("later", func(r *drain.Record) { r.Node = "a-1" }),
-		record(drain.Drained, func(r *drain.Record) { r.Node, r.Weight = "a-2", -5 }),
+	for _, r := range []api.Drain{
+		record("later", func(r *api.Drain) { r.Node = "a-1" }),
+		record(api.DrainDrained, func(r *api.Drain) { r.Node, r.Weight = "a-2", -5 }),
 	} {
 		if err := w.Put(t.Context(), r); err != nil {
 			t.Fatal(err)
@@ -326,11 +327,11 @@ func everywhere(string) bool { return true }
 
 func TestCommittedSkipsMissingNodes(t *testing.T) {
 	w := newWorld(t, 0)
-	for _, r := range []drain.Record{
-		record(drain.Terminating, func(r *drain.Record) { r.Node = "answer-lost" }),
-		record(drain.Draining, func(r *drain.Record) { r.Node = "died" }),
-		record(drain.Draining, func(r *drain.Record) { r.Node, r.Weight = "drains", 4 }),
-		record(drain.Draining, func(r *drain.Record) { r.Node, r.ProviderEnds = "the provider takes it", true }),
+	for _, r := range []api.Drain{
+		record(api.DrainTerminating, func(r *api.Drain) { r.Node = "answer-lost" }),
+		record(api.DrainDraining, func(r *api.Drain) { r.Node = "died" }),
+		record(api.DrainDraining, func(r *api.Drain) { r.Node, r.Weight = "drains", 4 }),
+		record(api.DrainDraining, func(r *api.Drain) { r.Node, r.ProviderEnds = "the provider takes it", true }),
 	} {
 		if err := w.Put(t.Context(), r); err != nil {
 			t.Fatal(err)

@@ -3,7 +3,7 @@ package drain
 import (
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/api"
 )
 
 // Presence is the provider's report of an instance.
@@ -27,7 +27,7 @@ type NodeSnapshot struct {
 
 	// Node is NodeUnknown if its facts are stale. A node that had joined and became silent is
 	// unknown, not an orphan: an orphan has no tasks.
-	Node     pools.NodeState
+	Node     api.NodeState
 	FactsAt  time.Time // when its facts arrived
 	Cordoned bool      // it reports that it accepts no new tasks
 	Tasks    int
@@ -38,11 +38,11 @@ type NodeSnapshot struct {
 }
 
 // fresh reports whether both provider and scheduler report the node.
-func (v NodeSnapshot) fresh() bool { return v.Instance == Present && v.Node != pools.NodeUnknown }
+func (v NodeSnapshot) fresh() bool { return v.Instance == Present && v.Node != api.NodeUnknown }
 
 // unresponsive reports whether the instance exists and its node sends no facts.
 func (v NodeSnapshot) unresponsive() bool {
-	return v.Instance == Present && (v.Node == pools.NodeUnknown || v.Node == pools.NodeOrphaned)
+	return v.Instance == Present && (v.Node == api.NodeUnknown || v.Node == api.NodeOrphaned)
 }
 
 // reporting reports whether the instance exists and its node sends facts.
@@ -84,22 +84,22 @@ const overdue = 5 * time.Minute
 // that it has never joined; or after its deadline, with force. A replacement by a repair needs no
 // force, and it terminates a node without response at once. A node that the provider ends by
 // itself, or that is repaired in place, is never terminated.
-func (c Config) Next(now time.Time, r Record, v NodeSnapshot) (Record, Action) {
+func (c Config) Next(now time.Time, r api.Drain, v NodeSnapshot) (api.Drain, Action) {
 	switch {
-	case !r.State.Known():
+	case !KnownState(r.State):
 		return r, None
-	case r.State == Gone:
+	case r.State == api.DrainGone:
 		return gone(now, r, v)
-	case r.State == Returned:
+	case r.State == api.DrainReturned:
 		return r, DeleteRecord
 	case v.Instance == Absent:
-		return r.to(Gone, now, "its instance does not exist any more"), None
-	case r.State == Terminating:
+		return movedTo(r, api.DrainGone, now, "its instance does not exist any more"), None
+	case r.State == api.DrainTerminating:
 		return c.terminating(now, r, v)
 	case v.Instance == Ending:
 		r.ProviderEnds = true
-		return r.to(Terminating, now, "the provider is ending it"), None
-	case r.State == Returning:
+		return movedTo(r, api.DrainTerminating, now, "the provider is ending it"), None
+	case r.State == api.DrainReturning:
 		return r, Uncordon
 	case r.RepairInPlace != "":
 		return repairInPlace(now, r, v)
@@ -109,21 +109,21 @@ func (c Config) Next(now time.Time, r Record, v NodeSnapshot) (Record, Action) {
 
 // gone deletes the record once a later list does not have the instance either. A single list may
 // have missed it, and the node would stay cordoned.
-func gone(now time.Time, r Record, v NodeSnapshot) (Record, Action) {
+func gone(now time.Time, r api.Drain, v NodeSnapshot) (api.Drain, Action) {
 	switch {
 	case !v.At.After(r.Since):
 		return r, None
 	case v.Instance == Absent:
 		return r, DeleteRecord
 	case v.Instance == Present:
-		return r.back(now, "its instance is there after all"), None
+		return takenBackRecord(r, now, "its instance is there after all"), None
 	}
 	return r, None
 }
 
 // terminating waits for the instance to end. If a snapshot after the last request shows it
 // unchanged, the request or its reply was lost.
-func (c Config) terminating(now time.Time, r Record, v NodeSnapshot) (Record, Action) {
+func (c Config) terminating(now time.Time, r api.Drain, v NodeSnapshot) (api.Drain, Action) {
 	if v.Instance == Ending && r.EndAccepted.IsZero() && !r.ProviderEnds {
 		r.EndAccepted = now
 	}
@@ -134,107 +134,107 @@ func (c Config) terminating(now time.Time, r Record, v NodeSnapshot) (Record, Ac
 	case r.ProviderEnds && now.Before(r.Since.Add(overdue)):
 		return r, None
 	case r.ProviderEnds:
-		return r.back(now, "the provider did not end it"), None
+		return takenBackRecord(r, now, "the provider did not end it"), None
 	case why != "":
-		return r.back(now, why), None
+		return takenBackRecord(r, now, why), None
 	case !r.EndAccepted.IsZero():
 		return r, Terminate
 	case !now.Before(r.Since.Add(c.Threshold)):
-		return r.back(now, "the provider did not accept the request to terminate it"), None
+		return takenBackRecord(r, now, "the provider did not accept the request to terminate it"), None
 	}
 	return c.retryTerminate(now, r, v)
 }
 
 // retryTerminate repeats a termination that the provider has not confirmed. The first request may be old,
 // so the node must still have nothing to lose.
-func (c Config) retryTerminate(now time.Time, r Record, v NodeSnapshot) (Record, Action) {
+func (c Config) retryTerminate(now time.Time, r api.Drain, v NodeSnapshot) (api.Drain, Action) {
 	switch {
-	case c.forced(now, r) || r.Reason == Repair && v.unresponsive():
+	case c.forced(now, r) || r.Reason == api.DrainRepair && v.unresponsive():
 		return r, Terminate
 	case !v.fresh():
 		return r, None
-	case r.CordonSent.IsZero() && v.Node == pools.NodeOrphaned:
+	case r.CordonSent.IsZero() && v.Node == api.NodeOrphaned:
 		return r, Terminate
 	case r.CordonSent.IsZero():
-		return r.to(Chosen, now, "its node has joined"), None
-	case v.Node == pools.NodeOrphaned || !v.FactsAt.After(r.CordonSent):
+		return movedTo(r, api.DrainChosen, now, "its node has joined"), None
+	case v.Node == api.NodeOrphaned || !v.FactsAt.After(r.CordonSent):
 		return r, None
 	case v.Cordoned && v.Tasks == 0:
 		return r, Terminate
 	}
-	return r.to(Draining, now, "it is not drained any more"), None
+	return movedTo(r, api.DrainDraining, now, "it is not drained any more"), None
 }
 
 // leaving moves a node forward that can still be taken back.
-func (c Config) leaving(now time.Time, r Record, v NodeSnapshot) (Record, Action) {
+func (c Config) leaving(now time.Time, r api.Drain, v NodeSnapshot) (api.Drain, Action) {
 	if why := v.refuses(); why != "" && !r.ProviderEnds {
-		return r.back(now, why), None
+		return takenBackRecord(r, now, why), None
 	}
-	if r.Hold && r.State == Chosen {
+	if r.Hold && r.State == api.DrainChosen {
 		switch {
 		case !now.Before(r.Deadline):
-			return r.back(now, "its replacement did not come"), None
+			return takenBackRecord(r, now, "its replacement did not come"), None
 		case !v.Replaced || v.Instance != Present:
 			return r, None
 		}
 		r.Hold = false
 	}
-	if r.Reason == Repair && !r.ProviderEnds && v.unresponsive() {
-		return r.to(Terminating, now, "its node does not respond: no tasks to wait for"), Terminate
+	if r.Reason == api.DrainRepair && !r.ProviderEnds && v.unresponsive() {
+		return movedTo(r, api.DrainTerminating, now, "its node does not respond: no tasks to wait for"), Terminate
 	}
 	next, action := progress(now, r, v)
 	stuck := action == Cordon || action == None && next.State == r.State
-	if stuck && !now.Before(r.end()) {
+	if stuck && !now.Before(endOf(r)) {
 		return c.giveUp(now, r, v)
 	}
 	return next, action
 }
 
 // progress returns the next step of a node that is leaving, without regard to the deadline.
-func progress(now time.Time, r Record, v NodeSnapshot) (Record, Action) {
+func progress(now time.Time, r api.Drain, v NodeSnapshot) (api.Drain, Action) {
 	switch {
 	case !v.fresh():
 		return r, None
-	case v.Node == pools.NodeOrphaned:
+	case v.Node == api.NodeOrphaned:
 		if r.ProviderEnds || !r.CordonSent.IsZero() {
 			return r, None // the provider ends it, or it had joined and may have tasks
 		}
-		return r.to(Terminating, now, "its node has not joined: no tasks to wait for"), Terminate
-	case r.Reason == Orphan:
-		return r.back(now, "its node has joined"), None
-	case r.State == Chosen:
-		return r.cordon(now, "waiting for the node to confirm its cordon"), Cordon
+		return movedTo(r, api.DrainTerminating, now, "its node has not joined: no tasks to wait for"), Terminate
+	case r.Reason == api.DrainOrphan:
+		return takenBackRecord(r, now, "its node has joined"), None
+	case r.State == api.DrainChosen:
+		return cordonedRecord(r, now, "waiting for the node to confirm its cordon"), Cordon
 	case !v.FactsAt.After(r.CordonSent):
 		return r, None // these facts are older than the cordon
 	case !v.Cordoned:
-		return r.cordon(now, "it lost its cordon"), Cordon
-	case r.State == Cordoned:
-		return r.to(Draining, now, "waiting for its tasks"), None
+		return cordonedRecord(r, now, "it lost its cordon"), Cordon
+	case r.State == api.DrainCordoned:
+		return movedTo(r, api.DrainDraining, now, "waiting for its tasks"), None
 	}
 	return drained(now, r, v)
 }
 
 // drained returns the next step of a node that accepts no new tasks.
-func drained(now time.Time, r Record, v NodeSnapshot) (Record, Action) {
+func drained(now time.Time, r api.Drain, v NodeSnapshot) (api.Drain, Action) {
 	switch {
-	case v.Tasks > 0 && r.State == Drained:
-		return r.to(Draining, now, "it has tasks again"), None
+	case v.Tasks > 0 && r.State == api.DrainDrained:
+		return movedTo(r, api.DrainDraining, now, "it has tasks again"), None
 	case v.Tasks > 0:
 		return r, None
-	case r.State == Draining:
-		return r.to(Drained, now, "its tasks have gone"), None
+	case r.State == api.DrainDraining:
+		return movedTo(r, api.DrainDrained, now, "its tasks have gone"), None
 	case r.ProviderEnds:
 		return r, None // the provider terminates it
 	}
-	return r.to(Terminating, now, "drained"), Terminate
+	return movedTo(r, api.DrainTerminating, now, "drained"), Terminate
 }
 
 // leftToProvider reports whether the provider is expected to end the instance by itself.
-func (r Record) leftToProvider() bool { return r.ProviderEnds || r.Reason == Spot }
+func leftToProvider(r api.Drain) bool { return r.ProviderEnds || r.Reason == api.DrainSpot }
 
-// end returns when the waiting ends.
-func (r Record) end() time.Time {
-	if r.leftToProvider() {
+// endOf returns when the waiting ends.
+func endOf(r api.Drain) time.Time {
+	if leftToProvider(r) {
 		return r.Deadline.Add(overdue)
 	}
 	return r.Deadline
@@ -242,27 +242,27 @@ func (r Record) end() time.Time {
 
 // forced reports whether the node is terminated even with tasks. An orphan is not: if it has
 // joined, it stays.
-func (c Config) forced(now time.Time, r Record) bool {
-	return (c.Force || r.Reason == Repair) && !r.leftToProvider() && r.Reason != Orphan && !now.Before(r.Deadline)
+func (c Config) forced(now time.Time, r api.Drain) bool {
+	return (c.Force || r.Reason == api.DrainRepair) && !leftToProvider(r) && r.Reason != api.DrainOrphan && !now.Before(r.Deadline)
 }
 
 // giveUp ends the waiting. A node that could have been cordoned and never was is not forced: no
 // process was running, and the choice is old.
-func (c Config) giveUp(now time.Time, r Record, v NodeSnapshot) (Record, Action) {
+func (c Config) giveUp(now time.Time, r api.Drain, v NodeSnapshot) (api.Drain, Action) {
 	switch {
-	case r.leftToProvider():
-		return r.back(now, "the provider did not take it"), None
-	case c.forced(now, r) && (r.State != Chosen || !v.fresh()):
-		return r.to(Terminating, now, "not drained by its deadline: forced"), Terminate
+	case leftToProvider(r):
+		return takenBackRecord(r, now, "the provider did not take it"), None
+	case c.forced(now, r) && (r.State != api.DrainChosen || !v.fresh()):
+		return movedTo(r, api.DrainTerminating, now, "not drained by its deadline: forced"), Terminate
 	}
-	return r.back(now, "not drained by its deadline"), None
+	return takenBackRecord(r, now, "not drained by its deadline"), None
 }
 
 // Done returns the record that follows a successful action.
-func Done(now time.Time, r Record, action Action) Record {
+func Done(now time.Time, r api.Drain, action Action) api.Drain {
 	switch action {
 	case Uncordon:
-		return r.to(Returned, now, r.Why)
+		return movedTo(r, api.DrainReturned, now, r.Why)
 	case Terminate:
 		r.EndAccepted = now
 	case RepairInPlace:

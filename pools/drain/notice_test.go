@@ -6,15 +6,16 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 )
 
-func chosenFor(reason drain.Reason, node string) drain.Choice {
+func chosenFor(reason api.DrainReason, node string) drain.Choice {
 	return drain.Choice{Node: node, Group: "a", Weight: 1, Reason: reason}
 }
 
 // theRecord returns the only record.
-func theRecord(t *testing.T, m *drain.Machine) drain.Record {
+func theRecord(t *testing.T, m *drain.Machine) api.Drain {
 	t.Helper()
 	rs := m.Records()
 	if len(rs) != 1 {
@@ -28,7 +29,7 @@ func TestSpotLeftToProvider(t *testing.T) {
 	w.group.Interrupt("a-1", start.Add(3*time.Minute))
 	m := w.open(forced)
 	w.pass()
-	add(t, w, m, chosenFor(drain.Spot, "a-1"))
+	add(t, w, m, chosenFor(api.DrainSpot, "a-1"))
 	for tick := range 4 {
 		if got := m.Committed(everywhere); len(got) != 0 {
 			t.Errorf("tick %d: Committed = %v, want nothing: its group replaces it", tick, got)
@@ -50,15 +51,15 @@ func TestDeadlineOfAChoice(t *testing.T) {
 	ends := start.Add(90 * time.Second)
 	for _, test := range []struct {
 		name     string
-		reason   drain.Reason
+		reason   api.DrainReason
 		deadline time.Time
 		want     time.Time
 	}{
-		{"none", drain.ScaleIn, time.Time{}, start.Add(config.Threshold)},
-		{"an earlier one", drain.Rebalance, ends, ends},
-		{"one beyond the threshold", drain.Removal, start.Add(time.Hour), start.Add(config.Threshold)},
-		{"a spot notice without", drain.Spot, time.Time{}, start.Add(2 * time.Minute)},
-		{"a spot notice", drain.Spot, ends, ends},
+		{"none", api.DrainScaleIn, time.Time{}, start.Add(config.Threshold)},
+		{"an earlier one", api.DrainRebalance, ends, ends},
+		{"one beyond the threshold", api.DrainRemoval, start.Add(time.Hour), start.Add(config.Threshold)},
+		{"a spot notice without", api.DrainSpot, time.Time{}, start.Add(2 * time.Minute)},
+		{"a spot notice", api.DrainSpot, ends, ends},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			w := newWorld(t, 1)
@@ -75,20 +76,20 @@ func TestDeadlineOfAChoice(t *testing.T) {
 
 func TestStrongerReasonReplaces(t *testing.T) {
 	for _, test := range []struct {
-		first, second, want drain.Reason
+		first, second, want api.DrainReason
 	}{
-		{drain.ScaleIn, drain.Orphan, drain.ScaleIn},
-		{drain.Orphan, drain.ScaleIn, drain.Orphan},
-		{drain.ScaleIn, drain.Rolling, drain.Rolling},
-		{drain.Rolling, drain.Rebalance, drain.Rebalance},
-		{drain.Rebalance, drain.Removal, drain.Removal},
-		{drain.Rebalance, drain.Repair, drain.Repair},
-		{drain.Repair, drain.Rebalance, drain.Repair},
-		{drain.Repair, drain.Removal, drain.Removal},
-		{drain.Repair, drain.Spot, drain.Spot},
-		{drain.Removal, drain.Spot, drain.Spot},
-		{drain.Spot, drain.Removal, drain.Spot},
-		{drain.Removal, drain.ScaleIn, drain.Removal},
+		{api.DrainScaleIn, api.DrainOrphan, api.DrainScaleIn},
+		{api.DrainOrphan, api.DrainScaleIn, api.DrainOrphan},
+		{api.DrainScaleIn, api.DrainRolling, api.DrainRolling},
+		{api.DrainRolling, api.DrainRebalance, api.DrainRebalance},
+		{api.DrainRebalance, api.DrainRemoval, api.DrainRemoval},
+		{api.DrainRebalance, api.DrainRepair, api.DrainRepair},
+		{api.DrainRepair, api.DrainRebalance, api.DrainRepair},
+		{api.DrainRepair, api.DrainRemoval, api.DrainRemoval},
+		{api.DrainRepair, api.DrainSpot, api.DrainSpot},
+		{api.DrainRemoval, api.DrainSpot, api.DrainSpot},
+		{api.DrainSpot, api.DrainRemoval, api.DrainSpot},
+		{api.DrainRemoval, api.DrainScaleIn, api.DrainRemoval},
 	} {
 		t.Run(string(test.first+", then "+test.second), func(t *testing.T) {
 			w := newWorld(t, 2)
@@ -105,7 +106,7 @@ func TestStrongerReasonReplaces(t *testing.T) {
 				t.Errorf("taken by the provider: %t, before %t: want no change", got.ProviderEnds, before.ProviderEnds)
 			}
 			kept, err := m.TakeBack(t.Context(), w.now, "a-1")
-			if want := test.want == drain.ScaleIn; (kept == 1) != want || err != nil {
+			if want := test.want == api.DrainScaleIn; (kept == 1) != want || err != nil {
 				t.Errorf("TakeBack = %v, %v, want that it stays: %t", kept, err, want)
 			}
 		})
@@ -121,7 +122,7 @@ func TestNoticeForLeavingNode(t *testing.T) {
 	m := w.open(config)
 	add(t, w, m, choice("a-1"))
 	ticks(t, w, m, 2)
-	add(t, w, m, chosenFor(drain.Spot, "a-1"))
+	add(t, w, m, chosenFor(api.DrainSpot, "a-1"))
 	if diff := cmp.Diff(map[string]float64{"a": 1}, m.Committed(everywhere)); diff != "" {
 		t.Errorf("Committed, -want +got:\n%s", diff)
 	}
@@ -156,7 +157,7 @@ func TestPreflight(t *testing.T) {
 	if w.count("cordon a-1")+w.count("uncordon a-1") != 0 || len(m.Records()) != 0 {
 		t.Errorf("calls %v, want that the node is not touched", w.calls)
 	}
-	if len(events) == 0 || events[0].To != drain.Returned || events[0].Why == "" {
+	if len(events) == 0 || events[0].To != api.DrainReturned || events[0].Why == "" {
 		t.Errorf("events %+v, want the event", events)
 	}
 }
@@ -196,7 +197,7 @@ func TestEndedByTheProvider(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := theRecord(t, m)
-	if r.State != drain.Terminating || !r.ProviderEnds || !r.EndAccepted.IsZero() {
+	if r.State != api.DrainTerminating || !r.ProviderEnds || !r.EndAccepted.IsZero() {
 		t.Errorf("the record is %+v, want it taken by the provider", r)
 	}
 	if got := m.Committed(everywhere); len(got) != 0 {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
@@ -14,9 +15,9 @@ type Records interface {
 	// Load returns all records, in any order. For an unreadable record it returns a Record of its
 	// node that [Record.Validate] rejects, with the cause as Why. That node is not changed, and the
 	// others continue. An error means that no record is known.
-	Load(ctx context.Context) ([]Record, error)
+	Load(ctx context.Context) ([]api.Drain, error)
 	// Put writes the record of a node over an earlier one.
-	Put(ctx context.Context, r Record) error
+	Put(ctx context.Context, r api.Drain) error
 	// Delete deletes the node's record. A missing record is not an error.
 	Delete(ctx context.Context, node string) error
 }
@@ -53,7 +54,7 @@ type Choice struct {
 	Node   string
 	Group  string
 	Weight float64
-	Reason Reason
+	Reason api.DrainReason
 	// Deadline is the latest end of waiting for the tasks; for a spot notice it is when the
 	// provider takes the instance. It is at most Config.Threshold ahead, which is also the default.
 	// The default of a spot notice is two minutes. For a repair, Deadline may be up to a day ahead:
@@ -81,7 +82,7 @@ const longestRepair = 24 * time.Hour
 func (c Choice) validate(ports Ports) error {
 	m := c.RepairInPlace
 	switch {
-	case c.Reason != Repair && (c.Attempt != "" || c.Hold || m != nil):
+	case c.Reason != api.DrainRepair && (c.Attempt != "" || c.Hold || m != nil):
 		return fmt.Errorf("choice of node %s: a repair for the reason %q", c.Node, c.Reason)
 	case m == nil:
 		return nil
@@ -94,10 +95,10 @@ func (c Choice) validate(ports Ports) error {
 }
 
 // record returns the first record of the choice.
-func (c Choice) record(now time.Time, config Config) Record {
-	r := Record{
-		Node: c.Node, Group: c.Group, Weight: c.Weight, State: Chosen, Reason: c.Reason,
-		Since: now, Deadline: c.deadline(now, config), ProviderEnds: c.Reason == Spot && !config.EndSpot, Why: c.Why,
+func (c Choice) record(now time.Time, config Config) api.Drain {
+	r := api.Drain{
+		Node: c.Node, Group: c.Group, Weight: c.Weight, State: api.DrainChosen, Reason: c.Reason,
+		Since: now, Deadline: c.deadline(now, config), ProviderEnds: c.Reason == api.DrainSpot && !config.EndSpot, Why: c.Why,
 		Attempt: c.Attempt, Hold: c.Hold, Evidence: c.Evidence,
 	}
 	if c.RepairInPlace != nil {
@@ -111,9 +112,9 @@ func (c Choice) record(now time.Time, config Config) Record {
 func (c Choice) deadline(now time.Time, config Config) time.Time {
 	given, latest := c.Deadline.Round(0), now.Add(config.Threshold)
 	switch notice := now.Add(spotNotice); {
-	case c.Reason == Repair && !given.IsZero():
+	case c.Reason == api.DrainRepair && !given.IsZero():
 		latest = now.Add(longestRepair)
-	case c.Reason == Spot && given.IsZero() && notice.Before(latest):
+	case c.Reason == api.DrainSpot && given.IsZero() && notice.Before(latest):
 		return notice
 	}
 	if !given.IsZero() && given.Before(latest) {
@@ -122,22 +123,22 @@ func (c Choice) deadline(now time.Time, config Config) time.Time {
 	return latest
 }
 
-// onto returns the record of a new choice for a node that already has the record old.
-func (r Record) onto(old Record) Record {
+// ontoRecord returns the record of a new choice for a node that already has the record old.
+func ontoRecord(r api.Drain, old api.Drain) api.Drain {
 	switch {
 	case r.Attempt != "" && r.Attempt == old.Attempt:
 		return old
-	case old.State == Returned:
+	case old.State == api.DrainReturned:
 		return r
-	case old.State == Returning && r.Reason == Repair: // it may still be cordoned
+	case old.State == api.DrainReturning && r.Reason == api.DrainRepair: // it may still be cordoned
 		r.CordonSent = old.CordonSent
 		return r
-	case old.State == Returning:
-		return r.cordon(r.Since, r.Why)
-	case r.Reason.strength() <= old.Reason.strength():
+	case old.State == api.DrainReturning:
+		return cordonedRecord(r, r.Since, r.Why)
+	case strengthOf(r.Reason) <= strengthOf(old.Reason):
 		return old
-	case old.RepairInPlace != "" && (old.State.Leaving() || old.State == Repairing):
-		return r.insteadOf(old)
+	case old.RepairInPlace != "" && (old.State.Leaving() || old.State == api.DrainRepairing):
+		return insteadOf(r, old)
 	case old.State.Leaving() && r.RepairInPlace == "":
 		old.Reason, old.Why, old.Hold = r.Reason, r.Why, false
 		if r.Attempt != "" {
@@ -151,25 +152,25 @@ func (r Record) onto(old Record) Record {
 }
 
 // insteadOf returns the record of a node that is terminated in place of its repair.
-func (r Record) insteadOf(old Record) Record {
+func insteadOf(r api.Drain, old api.Drain) api.Drain {
 	r.CordonSent, r.Attempt, r.Evidence = old.CordonSent, old.Attempt, old.Evidence
-	if old.State == Chosen || old.CordonSent.IsZero() {
+	if old.State == api.DrainChosen || old.CordonSent.IsZero() {
 		return r
 	}
-	return r.cordon(r.Since, r.Why)
+	return cordonedRecord(r, r.Since, r.Why)
 }
 
 // Event is one step of one node.
 type Event struct {
-	At     time.Time `json:"at"`
-	Node   string    `json:"node"`
-	Group  string    `json:"group"`
-	From   State     `json:"from"`
-	To     State     `json:"to"`
-	Action Action    `json:"action,omitempty"` // the action taken or attempted
-	Err    string    `json:"err,omitempty"`    // why the action failed
-	Why    string    `json:"why,omitempty"`
-	Reason Reason    `json:"reason,omitempty"` // that of the record
+	At     time.Time       `json:"at"`
+	Node   string          `json:"node"`
+	Group  string          `json:"group"`
+	From   api.DrainState  `json:"from"`
+	To     api.DrainState  `json:"to"`
+	Action Action          `json:"action,omitempty"` // the action taken or attempted
+	Err    string          `json:"err,omitempty"`    // why the action failed
+	Why    string          `json:"why,omitempty"`
+	Reason api.DrainReason `json:"reason,omitempty"` // that of the record
 	// Attempt is that of a repair. The result is known when Failed is not empty, or when the node
 	// is Gone or Returned. The event with the action DeleteRecord is the last one.
 	Attempt string `json:"attempt,omitempty"`

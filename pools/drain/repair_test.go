@@ -10,13 +10,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 )
 
 // repair returns the choice of a node for a repair.
-func repair(node, attempt string, kind pools.RepairKind, hold bool) drain.Choice {
-	c := chosenFor(drain.Repair, node)
+func repair(node, attempt string, kind api.RepairKind, hold bool) drain.Choice {
+	c := chosenFor(api.DrainRepair, node)
 	c.Attempt, c.Hold, c.Deadline, c.Why = attempt, hold, start.Add(30*time.Minute), "it is silent"
 	if kind != "" {
 		c.RepairInPlace = &pools.InPlaceRepair{Kind: kind}
@@ -32,7 +33,7 @@ func steps(events []drain.Event) []string {
 		if e.Failed != "" {
 			text += " failed: " + e.Failed
 		}
-		if e.Reason != drain.Repair || e.Attempt == "" {
+		if e.Reason != api.DrainRepair || e.Attempt == "" {
 			text += " of an unknown attempt"
 		}
 		out = append(out, strings.TrimSpace(text))
@@ -44,7 +45,7 @@ func TestReboot(t *testing.T) {
 	w := newWorld(t, 3)
 	w.tasks["a-2"] = 1
 	m := w.open(config)
-	add(t, w, m, repair("a-2", "attempt-1", pools.RepairReboot, false))
+	add(t, w, m, repair("a-2", "attempt-1", api.RepairReboot, false))
 	if got := m.Committed(everywhere); len(got) != 0 {
 		t.Errorf("Committed = %v, want nothing: it stays", got)
 	}
@@ -72,7 +73,7 @@ func TestWorkflowIsResumed(t *testing.T) {
 	w := newWorld(t, 3)
 	w.tasks["a-2"] = 1
 	m := w.open(config)
-	add(t, w, m, repair("a-2", "attempt-1", pools.RepairWorkflow, false))
+	add(t, w, m, repair("a-2", "attempt-1", api.RepairWorkflow, false))
 	ticks(t, w, m, 1)
 	w.repairFunc = func(pools.InPlaceRepair) (bool, error) { return false, nil }
 	m = w.open(config)
@@ -95,7 +96,7 @@ func TestFailedReboot(t *testing.T) {
 	w.group.Break("a-2", true)
 	w.silent["a-2"] = true
 	m := w.open(config)
-	add(t, w, m, repair("a-2", "attempt-1", pools.RepairReset, false))
+	add(t, w, m, repair("a-2", "attempt-1", api.RepairReset, false))
 	got := steps(ticks(t, w, m, 6))
 	if len(got) != 3 || got[0] != "chosen repairing repair in place" || !strings.HasPrefix(got[1], "repairing returned repair in place failed: ") ||
 		!strings.Contains(got[1], pools.ErrRepairFailed.Error()) || !strings.HasPrefix(got[2], "returned returned forget failed: ") {
@@ -129,47 +130,47 @@ func TestLaunchFirst(t *testing.T) {
 // TestAddOfRepairs checks the record of a repair for a node with a record, and of later choices for
 // a node under repair.
 func TestAddOfRepairs(t *testing.T) {
-	asIs := func(r drain.Record) drain.Record { return r }
-	told := func(r *drain.Record) { r.CordonSent = start }
-	as := func(state drain.State, changes ...func(*drain.Record)) drain.Record {
-		return record(state, append([]func(*drain.Record){func(r *drain.Record) { r.Node, r.Weight = "a-1", 1 }}, changes...)...)
+	asIs := func(r api.Drain) api.Drain { return r }
+	told := func(r *api.Drain) { r.CordonSent = start }
+	as := func(state api.DrainState, changes ...func(*api.Drain)) api.Drain {
+		return record(state, append([]func(*api.Drain){func(r *api.Drain) { r.Node, r.Weight = "a-1", 1 }}, changes...)...)
 	}
-	removal := chosenFor(drain.Removal, "a-1")
+	removal := chosenFor(api.DrainRemoval, "a-1")
 	removal.Deadline = deadline
-	spot := chosenFor(drain.Spot, "a-1")
-	reboot := inPlace(pools.RepairReboot)
+	spot := chosenFor(api.DrainSpot, "a-1")
+	reboot := inPlace(api.RepairReboot)
 	for _, test := range []struct {
 		name   string
-		old    drain.Record
+		old    api.Drain
 		choice drain.Choice
-		want   func(old drain.Record) drain.Record
+		want   func(old api.Drain) api.Drain
 	}{
-		{"the same attempt", as(drain.Draining, repaired), repair("a-1", "attempt-1", "", true), asIs},
-		{"the same attempt, done", as(drain.Returning, reboot), repair("a-1", "attempt-1", pools.RepairReboot, false), asIs},
-		{"another attempt", as(drain.Draining, repaired), repair("a-1", "attempt-2", "", false), asIs},
-		{"of a node that leaves", as(drain.Draining), repair("a-1", "attempt-1", "", true), func(r drain.Record) drain.Record {
-			r.Reason, r.Why, r.Attempt = drain.Repair, "it is silent", "attempt-1"
+		{"the same attempt", as(api.DrainDraining, repaired), repair("a-1", "attempt-1", "", true), asIs},
+		{"the same attempt, done", as(api.DrainReturning, reboot), repair("a-1", "attempt-1", api.RepairReboot, false), asIs},
+		{"another attempt", as(api.DrainDraining, repaired), repair("a-1", "attempt-2", "", false), asIs},
+		{"of a node that leaves", as(api.DrainDraining), repair("a-1", "attempt-1", "", true), func(r api.Drain) api.Drain {
+			r.Reason, r.Why, r.Attempt = api.DrainRepair, "it is silent", "attempt-1"
 			return r
 		}},
-		{"in place, of a node that leaves", as(drain.Draining), repair("a-1", "attempt-1", pools.RepairReboot, false), asIs},
-		{"of a node that returns", as(drain.Returning), repair("a-1", "attempt-1", "", true), func(drain.Record) drain.Record {
-			return as(drain.Chosen, held, told, func(r *drain.Record) { r.Why = "it is silent" })
+		{"in place, of a node that leaves", as(api.DrainDraining), repair("a-1", "attempt-1", api.RepairReboot, false), asIs},
+		{"of a node that returns", as(api.DrainReturning), repair("a-1", "attempt-1", "", true), func(api.Drain) api.Drain {
+			return as(api.DrainChosen, held, told, func(r *api.Drain) { r.Why = "it is silent" })
 		}},
-		{"of a node that ends", as(drain.Terminating), repair("a-1", "attempt-1", "", false), asIs},
-		{"removal of a held one", as(drain.Chosen, held), removal, func(r drain.Record) drain.Record {
-			r.Reason, r.Why, r.Hold = drain.Removal, "", false
+		{"of a node that ends", as(api.DrainTerminating), repair("a-1", "attempt-1", "", false), asIs},
+		{"removal of a held one", as(api.DrainChosen, held), removal, func(r api.Drain) api.Drain {
+			r.Reason, r.Why, r.Hold = api.DrainRemoval, "", false
 			return r
 		}},
-		{"removal of a node under repair", as(drain.Repairing, reboot), removal, func(drain.Record) drain.Record {
-			return as(drain.Cordoned, because(drain.Removal), told, func(r *drain.Record) { r.Attempt = "attempt-1" })
+		{"removal of a node under repair", as(api.DrainRepairing, reboot), removal, func(api.Drain) api.Drain {
+			return as(api.DrainCordoned, because(api.DrainRemoval), told, func(r *api.Drain) { r.Attempt = "attempt-1" })
 		}},
-		{"removal of a node before its repair", as(drain.Chosen, reboot), removal, func(drain.Record) drain.Record {
-			return as(drain.Chosen, because(drain.Removal), func(r *drain.Record) { r.Attempt = "attempt-1" })
+		{"removal of a node before its repair", as(api.DrainChosen, reboot), removal, func(api.Drain) api.Drain {
+			return as(api.DrainChosen, because(api.DrainRemoval), func(r *api.Drain) { r.Attempt = "attempt-1" })
 		}},
-		{"spot notice for a node under repair", as(drain.Repairing, reboot, cordonNotSent), spot, func(drain.Record) drain.Record {
-			return as(drain.Chosen, leftToProvider, func(r *drain.Record) { r.Attempt, r.Deadline = "attempt-1", start.Add(2*time.Minute) })
+		{"spot notice for a node under repair", as(api.DrainRepairing, reboot, cordonNotSent), spot, func(api.Drain) api.Drain {
+			return as(api.DrainChosen, leftToProvider, func(r *api.Drain) { r.Attempt, r.Deadline = "attempt-1", start.Add(2*time.Minute) })
 		}},
-		{"scale-in of a node under repair", as(drain.Draining, reboot), choice("a-1"), asIs},
+		{"scale-in of a node under repair", as(api.DrainDraining, reboot), choice("a-1"), asIs},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			w := newWorld(t, 1)
@@ -179,13 +180,13 @@ func TestAddOfRepairs(t *testing.T) {
 			m := w.open(config)
 			add(t, w, m, test.choice)
 			got := theRecord(t, m)
-			if test.want(test.old).State == drain.Cordoned {
+			if test.want(test.old).State == api.DrainCordoned {
 				got.Why = ""
 			}
 			if diff := cmp.Diff(test.want(test.old), got); diff != "" {
 				t.Errorf("the record (-want +got):\n%s", diff)
 			}
-			if err := got.Validate(); err != nil {
+			if err := drain.ValidateRecord(got); err != nil {
 				t.Error(err)
 			}
 		})
@@ -195,16 +196,16 @@ func TestAddOfRepairs(t *testing.T) {
 func TestDeadlineOfARepair(t *testing.T) {
 	for _, test := range []struct {
 		name             string
-		kind             pools.RepairKind
+		kind             api.RepairKind
 		given            time.Duration // from start; 0: none
 		deadline, giveUp time.Duration
 	}{
 		{"replaced, none", "", 0, 30 * time.Minute, 0},
 		{"replaced, beyond the threshold", "", 2 * time.Hour, 2 * time.Hour, 0},
 		{"replaced, in a week", "", 168 * time.Hour, 24 * time.Hour, 0},
-		{"in place, none", pools.RepairReboot, 0, 15 * time.Minute, 30 * time.Minute},
-		{"in place, soon", pools.RepairReboot, 4 * time.Minute, 2 * time.Minute, 4 * time.Minute},
-		{"in place, late", pools.RepairReboot, 3 * time.Hour, 30 * time.Minute, 3 * time.Hour},
+		{"in place, none", api.RepairReboot, 0, 15 * time.Minute, 30 * time.Minute},
+		{"in place, soon", api.RepairReboot, 4 * time.Minute, 2 * time.Minute, 4 * time.Minute},
+		{"in place, late", api.RepairReboot, 3 * time.Hour, 30 * time.Minute, 3 * time.Hour},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			w := newWorld(t, 1)
@@ -229,13 +230,13 @@ func TestDeadlineOfARepair(t *testing.T) {
 
 func TestInvalidRepairChoicesRejected(t *testing.T) {
 	of := func(change func(*drain.Choice)) drain.Choice {
-		c := repair("a-1", "attempt-1", pools.RepairReboot, false)
+		c := repair("a-1", "attempt-1", api.RepairReboot, false)
 		change(&c)
 		return c
 	}
 	for name, c := range map[string]drain.Choice{
-		"a removal with an attempt": of(func(c *drain.Choice) { c.Reason, c.RepairInPlace = drain.Removal, nil }),
-		"scale-in that waits":       of(func(c *drain.Choice) { c.Reason, c.RepairInPlace, c.Attempt, c.Hold = drain.ScaleIn, nil, "", true }),
+		"a removal with an attempt": of(func(c *drain.Choice) { c.Reason, c.RepairInPlace = api.DrainRemoval, nil }),
+		"scale-in that waits":       of(func(c *drain.Choice) { c.Reason, c.RepairInPlace, c.Attempt, c.Hold = api.DrainScaleIn, nil, "", true }),
 		"in place, and waits":       of(func(c *drain.Choice) { c.Hold = true }),
 		"in place, without a name":  of(func(c *drain.Choice) { c.Attempt = "" }),
 		"of an unknown kind":        of(func(c *drain.Choice) { c.RepairInPlace.Kind = "hammer" }),
@@ -257,7 +258,7 @@ func TestInvalidRepairChoicesRejected(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := m.Add(t.Context(), w.now, repair("a-1", "attempt-1", pools.RepairReboot, false)); err == nil {
+	if err := m.Add(t.Context(), w.now, repair("a-1", "attempt-1", api.RepairReboot, false)); err == nil {
 		t.Error("Add to a machine that cannot repair in place = nil, want an error")
 	}
 }
@@ -267,41 +268,41 @@ func TestInvalidRepairChoicesRejected(t *testing.T) {
 func TestDurableForm(t *testing.T) {
 	const old = `{"node":"i-1","group":"a","weight":2,"state":"draining","reason":"scaling down",` +
 		`"since":"2023-11-14T22:13:20Z","deadline":"2023-11-14T22:43:20Z","cordon_sent":"2023-11-14T22:13:20Z"}`
-	data, err := json.Marshal(record(drain.Draining))
+	data, err := json.Marshal(record(api.DrainDraining))
 	if err != nil || string(data) != old {
 		t.Errorf("a record without a repair is written as\n%s (%v), want\n%s", data, err, old)
 	}
-	full := record(drain.Repairing, inPlace(pools.RepairRebuild), repairedAt, func(r *drain.Record) { r.Image = "ami-1" })
+	full := record(api.DrainRepairing, inPlace(api.RepairRebuild), repairedAt, func(r *api.Drain) { r.Image = "ami-1" })
 	data, err = json.Marshal(full)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var again drain.Record
-	if err := json.Unmarshal(data, &again); err != nil || again.Validate() != nil {
-		t.Fatalf("read again: %v, %v", err, again.Validate())
+	var again api.Drain
+	if err := json.Unmarshal(data, &again); err != nil || drain.ValidateRecord(again) != nil {
+		t.Fatalf("read again: %v, %v", err, drain.ValidateRecord(again))
 	}
 	if diff := cmp.Diff(full, again); diff != "" {
 		t.Errorf("read again (-want +got):\n%s", diff)
 	}
-	for name, change := range map[string]func(*drain.Record){
-		"mending nothing": func(r *drain.Record) {
+	for name, change := range map[string]func(*api.Drain){
+		"mending nothing": func(r *api.Drain) {
 			r.RepairInPlace, r.Boot, r.RepairedAt, r.RepairBy, r.Image = "", "", time.Time{}, time.Time{}, ""
 		},
-		"an image of nothing":     func(r *drain.Record) { r.State, r.RepairInPlace = drain.Draining, "" },
-		"an unknown kind":         func(r *drain.Record) { r.RepairInPlace = "hammer" },
-		"no attempt":              func(r *drain.Record) { r.Attempt = "" },
-		"another reason":          func(r *drain.Record) { r.Reason = drain.Removal },
-		"no end":                  func(r *drain.Record) { r.RepairBy = time.Time{} },
-		"an end before the drain": func(r *drain.Record) { r.RepairBy = r.Deadline.Add(-1) },
-		"it waits":                func(r *drain.Record) { r.Hold = true },
-		"ended by us":             func(r *drain.Record) { r.State = drain.Terminating },
-		"a boot id of 1 KiB":      func(r *drain.Record) { r.Boot = strings.Repeat("x", 1<<10) },
-		"a failure of 1 MiB":      func(r *drain.Record) { r.Failed = strings.Repeat("x", 1<<20) },
+		"an image of nothing":     func(r *api.Drain) { r.State, r.RepairInPlace = api.DrainDraining, "" },
+		"an unknown kind":         func(r *api.Drain) { r.RepairInPlace = "hammer" },
+		"no attempt":              func(r *api.Drain) { r.Attempt = "" },
+		"another reason":          func(r *api.Drain) { r.Reason = api.DrainRemoval },
+		"no end":                  func(r *api.Drain) { r.RepairBy = time.Time{} },
+		"an end before the drain": func(r *api.Drain) { r.RepairBy = r.Deadline.Add(-1) },
+		"it waits":                func(r *api.Drain) { r.Hold = true },
+		"ended by us":             func(r *api.Drain) { r.State = api.DrainTerminating },
+		"a boot id of 1 KiB":      func(r *api.Drain) { r.Boot = strings.Repeat("x", 1<<10) },
+		"a failure of 1 MiB":      func(r *api.Drain) { r.Failed = strings.Repeat("x", 1<<20) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := full
 			change(&r)
-			if err := r.Validate(); err == nil || !strings.Contains(err.Error(), "i-1") {
+			if err := drain.ValidateRecord(r); err == nil || !strings.Contains(err.Error(), "i-1") {
 				t.Errorf("Validate = %v, want an error of i-1", err)
 			}
 		})
@@ -314,7 +315,7 @@ func TestRepairMovesWithClock(t *testing.T) {
 	releaseRepairs(w)
 	w.group.Break("a-1", true)
 	m := w.open(config)
-	add(t, w, m, repair("a-1", "attempt-1", pools.RepairReboot, false))
+	add(t, w, m, repair("a-1", "attempt-1", api.RepairReboot, false))
 	ticks(t, w, m, 1)
 	w.wrong = -time.Hour
 	ticks(t, w, m, 1)
@@ -328,15 +329,15 @@ func TestRepairMovesWithClock(t *testing.T) {
 func TestEventsEndWithDeleteRecord(t *testing.T) {
 	w := newWorld(t, 3)
 	m := w.open(config)
-	add(t, w, m, repair("a-1", "attempt-1", "", false), repair("a-2", "attempt-2", pools.RepairRebuild, false))
+	add(t, w, m, repair("a-1", "attempt-1", "", false), repair("a-2", "attempt-2", api.RepairRebuild, false))
 	last := map[string]drain.Event{}
 	for _, e := range ticks(t, w, m, 10) {
 		last[e.Attempt] = e
 	}
-	if one := last["attempt-1"]; one.To != drain.Gone || one.Action != drain.DeleteRecord || one.Failed != "" {
+	if one := last["attempt-1"]; one.To != api.DrainGone || one.Action != drain.DeleteRecord || one.Failed != "" {
 		t.Errorf("the last event of the replaced is %+v", one)
 	}
-	if one := last["attempt-2"]; one.To != drain.Returned || one.Action != drain.DeleteRecord || one.Failed != "" {
+	if one := last["attempt-2"]; one.To != api.DrainReturned || one.Action != drain.DeleteRecord || one.Failed != "" {
 		t.Errorf("the last event of the repair is %+v", one)
 	}
 	if ids := []string{w.snapshot().Instances[0].ID, w.snapshot().Instances[1].ID}; !slices.Equal(ids, []string{"a-2", "a-3"}) {

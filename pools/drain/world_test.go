@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 	"github.com/weirkeeper/weirkeeper/pools/pooltest/memory"
@@ -116,19 +117,19 @@ func (w *world) call(name string, effect func() error) error {
 	return nil
 }
 
-func (w *world) Load(context.Context) ([]drain.Record, error) {
-	var records []drain.Record
+func (w *world) Load(context.Context) ([]api.Drain, error) {
+	var records []api.Drain
 	for _, node := range slices.Sorted(maps.Keys(w.stored)) {
-		var r drain.Record
+		var r api.Drain
 		if err := json.Unmarshal(w.stored[node], &r); err != nil {
-			r = drain.Record{Node: node, Why: err.Error()}
+			r = api.Drain{Node: node, Why: err.Error()}
 		}
 		records = append(records, r)
 	}
 	return records, nil
 }
 
-func (w *world) Put(_ context.Context, r drain.Record) error {
+func (w *world) Put(_ context.Context, r api.Drain) error {
 	return w.call("put "+r.Node+" "+string(r.State), func() (err error) {
 		w.stored[r.Node], err = json.Marshal(r)
 		return err
@@ -218,20 +219,20 @@ func (w *world) snapshots() map[string]drain.NodeSnapshot {
 	s := w.snapshot()
 	for _, i := range s.Instances {
 		v := drain.NodeSnapshot{
-			Instance: drain.Present, At: w.clock(), Protected: i.Protected, Busy: s.Busy, Node: pools.NodeOrphaned,
+			Instance: drain.Present, At: w.clock(), Protected: i.Protected, Busy: s.Busy, Node: api.NodeOrphaned,
 			Replaced: w.ordered && len(s.Instances) > w.nodes,
 		}
-		if i.State == pools.InstanceTerminating {
+		if i.State == api.InstanceTerminating {
 			v.Instance = drain.Ending
 		}
 		switch {
 		case w.silent[i.ID], w.group.Boot(i.ID) == "":
-			v.Node = pools.NodeUnknown
+			v.Node = api.NodeUnknown
 		case w.facts[i.ID]:
-			v.Node, v.FactsAt, v.Cordoned, v.Tasks = pools.NodeIdle, w.clock(), w.cordoned[i.ID], w.tasks[i.ID]
+			v.Node, v.FactsAt, v.Cordoned, v.Tasks = api.NodeIdle, w.clock(), w.cordoned[i.ID], w.tasks[i.ID]
 			v.BootID = w.group.Boot(i.ID)
 			if v.Tasks > 0 {
-				v.Node = pools.NodeRunning
+				v.Node = api.NodeRunning
 			}
 		}
 		snapshots[i.ID] = v
@@ -320,7 +321,7 @@ func (w *world) audit() []string {
 		wrong = append(wrong, err.Error())
 	}
 	for _, i := range now.Instances {
-		if i.State != pools.InstanceRunning || w.cordoned[i.ID] {
+		if i.State != api.InstanceRunning || w.cordoned[i.ID] {
 			wrong = append(wrong, fmt.Sprintf("%s is %s, cordoned %t", i.ID, i.State, w.cordoned[i.ID]))
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/local"
@@ -18,9 +19,9 @@ func TestNodesWithWrongClocksCountByArrival(t *testing.T) {
 	nodes := local.NewNodes(bus.Conn, "c", "p", 30*time.Second, localtest.Log(t))
 	localtest.Run(t, nodes.Run)
 	for id, ahead := range map[string]time.Duration{"right": 0, "fast": time.Hour, "slow": -time.Hour} {
-		var got pools.NodeFacts
+		var got api.NodeFacts
 		localtest.Until(t, "facts of "+id, func() bool {
-			data, err := json.Marshal(pools.NodeFacts{ID: id, Pool: "p", At: time.Now().Add(ahead), ClockAhead: time.Minute})
+			data, err := json.Marshal(api.NodeFacts{ID: id, Pool: "p", At: time.Now().Add(ahead), ClockAhead: time.Minute})
 			if err == nil {
 				err = bus.Publish(message.NodeSubject("c", id), data)
 			}

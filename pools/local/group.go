@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/weirkeeper/weirkeeper/agent"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
@@ -68,11 +69,11 @@ type terminateRequest struct {
 }
 
 type repairRequest struct {
-	Group    string           `json:"group"`
-	Instance string           `json:"instance"`
-	Kind     pools.RepairKind `json:"kind"`
-	Attempt  string           `json:"attempt"`
-	Image    string           `json:"image,omitempty"`
+	Group    string         `json:"group"`
+	Instance string         `json:"instance"`
+	Kind     api.RepairKind `json:"kind"`
+	Attempt  string         `json:"attempt"`
+	Image    string         `json:"image,omitempty"`
 }
 
 type repairReply struct {
@@ -152,7 +153,7 @@ func (g *Group) Terminate(ctx context.Context, ids []string) error {
 }
 
 // RepairKinds implements pools.Repairer.
-func (g *Group) RepairKinds() []pools.RepairKind { return repairKinds() }
+func (g *Group) RepairKinds() []api.RepairKind { return repairKinds() }
 
 // RepairInPlace implements pools.Repairer. A reboot sends SIGTERM to the agent, and kills it after its grace.
 // A reset kills it at once, and a rebuild also empties its folder. The repair is done when the

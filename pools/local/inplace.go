@@ -4,23 +4,24 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/call"
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
 // attempt is a repair in place: in progress, done or failed.
 type attempt struct {
-	ID     string           `json:"id"`
-	Kind   pools.RepairKind `json:"kind"`
-	Done   bool             `json:"done,omitempty"`
-	Failed string           `json:"failed,omitempty"` // why it failed
+	ID     string         `json:"id"`
+	Kind   api.RepairKind `json:"kind"`
+	Done   bool           `json:"done,omitempty"`
+	Failed string         `json:"failed,omitempty"` // why it failed
 }
 
 func (a attempt) open() bool { return a.ID != "" && !a.Done && a.Failed == "" }
 
 // repairKinds returns the kinds of repair of a local machine.
-func repairKinds() []pools.RepairKind {
-	return []pools.RepairKind{pools.RepairStart, pools.RepairReboot, pools.RepairReset, pools.RepairRebuild}
+func repairKinds() []api.RepairKind {
+	return []api.RepairKind{api.RepairStart, api.RepairReboot, api.RepairReset, api.RepairRebuild}
 }
 
 // repair returns the state of a repair, or begins it. If begin is true and the machine's power is
@@ -49,7 +50,7 @@ func (m *machines) repair(r repairRequest) (begin, done bool, err error) {
 		return false, false, err
 	}
 	i.attempt, i.unfit = attempt{ID: r.Attempt, Kind: r.Kind}, ""
-	if i.power == running && r.Kind == pools.RepairStart { // it already runs
+	if i.power == running && r.Kind == api.RepairStart { // it already runs
 		i.attempt.Done = true
 		return true, true, nil
 	}
@@ -70,15 +71,15 @@ func (r repairRequest) validate() error {
 }
 
 // repairable returns why a machine cannot be repaired, or cannot be repaired now.
-func (i *machine) repairable(kind pools.RepairKind) error {
+func (i *machine) repairable(kind api.RepairKind) error {
 	switch {
-	case i.State == pools.InstanceTerminating:
+	case i.State == api.InstanceTerminating:
 		return fmt.Errorf("%w: %s is being terminated", pools.ErrRepairFailed, i.ID)
 	case i.power == repairing:
 		return fmt.Errorf("%w: %s is under repair by attempt %s", pools.ErrRefused, i.ID, i.attempt.ID)
 	case i.power == halting:
 		return fmt.Errorf("%w: %s is being stopped", pools.ErrRefused, i.ID)
-	case i.power == down && kind == pools.RepairReboot:
+	case i.power == down && kind == api.RepairReboot:
 		return fmt.Errorf("%w: %s is stopped: no process can restart", pools.ErrRepairFailed, i.ID)
 	}
 	return nil
@@ -150,7 +151,7 @@ func (m *machines) inspect() []pools.Inspection {
 	for _, i := range m.sorted() {
 		n := pools.Inspection{ID: i.ID}
 		switch {
-		case i.State == pools.InstanceTerminating:
+		case i.State == api.InstanceTerminating:
 			n.Leaving = true
 		case i.power == down:
 			n.Stopped, n.Machine.Why = true, i.why

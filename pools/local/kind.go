@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/strictyaml"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 	"github.com/weirkeeper/weirkeeper/pools/provider"
@@ -33,8 +34,8 @@ func ProviderKind() provider.Kind {
 		Selectors: []provider.Selector{{
 			Key: "local", About: "machines that are processes of this host", New: func() provider.Group { return new(Selector) },
 			Can: judge.Abilities{
-				Actions:    []judge.ActionName{judge.Start, judge.Reboot, judge.Rebuild, judge.Recreate, judge.Workflow},
-				Modes:      []judge.ModeType{judge.AgentHeartbeat, judge.NodeStatus, judge.PollURL, judge.LifecycleEvents},
+				Actions:    []api.RepairAction{api.ActionStart, api.ActionReboot, api.ActionRebuild, api.ActionRecreate, api.ActionWorkflow},
+				Modes:      []api.DetectionType{api.DetectAgentHeartbeat, api.DetectNodeStatus, api.DetectPollURL, api.DetectLifecycleEvents},
 				Fencing:    []judge.Level{judge.FenceService, judge.FenceCompute},
 				OwnsRepair: true,
 			},

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/resource"
@@ -98,7 +99,7 @@ func (m *machines) restored(k savedMachine) *machine {
 func (m *machines) kept() savedGroup {
 	k := savedGroup{Target: new(m.target), Known: m.known}
 	for _, id := range m.ids() {
-		if i := m.live[id]; i.State != pools.InstanceTerminating {
+		if i := m.live[id]; i.State != api.InstanceTerminating {
 			k.Machines = append(k.Machines, savedMachine{
 				ID: id, Launched: i.Launched, Down: i.power == down || i.power == halting, Why: i.why,
 				Fenced: i.fenced, Attempt: i.attempt,
@@ -145,7 +146,7 @@ func (m *machines) victims(ids []string) ([]string, int, error) {
 		if err != nil {
 			return nil, 0, err
 		}
-		if i != nil && i.State != pools.InstanceTerminating {
+		if i != nil && i.State != api.InstanceTerminating {
 			out, weight = append(out, id), weight+i.Weight
 		}
 	}
@@ -180,7 +181,7 @@ func (m *machines) launched(now time.Time, id string) {
 func (m *machines) instance(launched time.Time, id string) pools.Instance {
 	return pools.Instance{
 		ID: id, Group: m.cfg.ID, Market: m.cfg.Market, Weight: m.cfg.Weight,
-		State: pools.InstanceRunning, Launched: launched,
+		State: api.InstanceRunning, Launched: launched,
 	}
 }
 
@@ -205,7 +206,7 @@ func (m *machines) ended(now time.Time, id, how string, left error, keepStopped 
 		m.unclean[id], how = left.Error(), left.Error()
 	}
 	switch {
-	case i.State == pools.InstanceTerminating:
+	case i.State == api.InstanceTerminating:
 		delete(m.live, id)
 		return gone
 	case i.power == repairing && left == nil:
@@ -224,7 +225,7 @@ func (m *machines) ended(now time.Time, id, how string, left error, keepStopped 
 // lost removes a machine. If it died young and unexpectedly, the next launch is delayed.
 func (m *machines) lost(now time.Time, i *machine) {
 	delete(m.live, i.ID)
-	if i.State == pools.InstanceTerminating || i.power != running || now.Sub(i.Launched) >= lifetime {
+	if i.State == api.InstanceTerminating || i.power != running || now.Sub(i.Launched) >= lifetime {
 		return
 	}
 	policy := replacement()

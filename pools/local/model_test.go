@@ -10,6 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/call"
 	"github.com/weirkeeper/weirkeeper/pools"
 )
@@ -88,7 +89,7 @@ func (w *groupModel) crash(t *rapid.T) {
 	w.m, w.up = newMachines(w.m.cfg, k, w.keepStopped), map[string]bool{}
 	for id, was := range before.live {
 		is := w.m.live[id]
-		if there := w.keepStopped && was.State != pools.InstanceTerminating; (is != nil) != there {
+		if there := w.keepStopped && was.State != api.InstanceTerminating; (is != nil) != there {
 			t.Fatalf("%s is there: %v, want %v", id, is != nil, there)
 		}
 		if is != nil && ((is.power == down) != (was.power == down || was.power == halting) || is.fenced != was.fenced) {
@@ -184,7 +185,7 @@ func TestGroupModel(t *testing.T) {
 				}
 				w.m.target = target
 				for _, id := range ids {
-					w.m.live[id].State = pools.InstanceTerminating
+					w.m.live[id].State = api.InstanceTerminating
 					if !w.up[id] {
 						w.m.lost(w.now, w.m.live[id])
 					}
@@ -226,26 +227,26 @@ func TestInvalidRepairsRejected(t *testing.T) {
 	now := time.Unix(1000, 0)
 	m := newMachines(GroupConfig{ID: "g", Max: 5, Target: 1, Weight: 1}, savedGroup{}, true)
 	m.launched(now, "a")
-	repair := func(kind pools.RepairKind, attempt string) error {
+	repair := func(kind api.RepairKind, attempt string) error {
 		_, _, err := m.repair(repairRequest{Group: "g", Instance: "a", Kind: kind, Attempt: attempt})
 		return err
 	}
-	if err := repair(pools.RepairReboot, "1"); err != nil {
+	if err := repair(api.RepairReboot, "1"); err != nil {
 		t.Fatal(err)
 	}
-	if err := repair(pools.RepairReset, "2"); !errors.Is(err, pools.ErrRefused) {
+	if err := repair(api.RepairReset, "2"); !errors.Is(err, pools.ErrRefused) {
 		t.Errorf("while another attempt is under way: %v", err)
 	}
-	if refusal, ok := errors.AsType[*call.Error](repair(pools.RepairReset, "1")); !ok || refusal.Code != call.CodeInvalid {
+	if refusal, ok := errors.AsType[*call.Error](repair(api.RepairReset, "1")); !ok || refusal.Code != call.CodeInvalid {
 		t.Errorf("another repair under the same attempt: %v", refusal)
 	}
 	if _, kill, err := m.isolate("a", pools.FenceCompute); err != nil || !kill {
 		t.Errorf("isolate = kill %v, %v", kill, err)
 	}
-	if err := repair(pools.RepairReboot, "1"); !errors.Is(err, pools.ErrRepairFailed) {
+	if err := repair(api.RepairReboot, "1"); !errors.Is(err, pools.ErrRepairFailed) {
 		t.Errorf("the fence ends the repair: %v", err)
 	}
-	if err := repair(pools.RepairStart, "3"); !errors.Is(err, pools.ErrRefused) {
+	if err := repair(api.RepairStart, "3"); !errors.Is(err, pools.ErrRefused) {
 		t.Errorf("while it is being stopped: %v", err)
 	}
 	if f := m.ended(now, "a", "killed", errors.New("process 7 is left"), true); f != stays {
@@ -254,8 +255,8 @@ func TestInvalidRepairsRejected(t *testing.T) {
 	if confirmed, _, err := m.isolate("a", pools.FenceCompute); confirmed || err == nil {
 		t.Errorf("something is left of it: confirmed %v, %v", confirmed, err)
 	}
-	m.live["a"].State = pools.InstanceTerminating
-	if err := repair(pools.RepairStart, "4"); !errors.Is(err, pools.ErrRepairFailed) {
+	m.live["a"].State = api.InstanceTerminating
+	if err := repair(api.RepairStart, "4"); !errors.Is(err, pools.ErrRepairFailed) {
 		t.Errorf("while it is being terminated: %v", err)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/weirkeeper/weirkeeper/agent"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/pools"
@@ -46,22 +47,12 @@ type Nodes struct {
 }
 
 type received struct {
-	facts pools.NodeFacts
+	facts api.NodeFacts
 	at    time.Time // by the local clock
 	// before is the boot id before the present one; twins is when it came back. A machine never has an earlier boot id
 	// again, so then two machines use one id.
 	before string
 	twins  time.Time // zero: never
-}
-
-// Receipt is what the receipt of a node's latest facts shows.
-type Receipt struct {
-	Node string        `json:"node"`
-	Age  time.Duration `json:"age"` // since the receipt
-	// Ahead is the node's clock minus that of the receiver; the time in transit makes it smaller.
-	Ahead  time.Duration `json:"ahead"`
-	Silent bool          `json:"silent,omitempty"`
-	Twins  time.Time     `json:"twins,omitzero"` // when two machines last used this id; zero: never
 }
 
 // NewNodes returns the nodes of a pool. The facts of a node end when it is silent (see package
@@ -131,7 +122,7 @@ func (n *Nodes) take(now time.Time, m *nats.Msg) error {
 }
 
 // next returns the stored data after the receipt of facts.
-func (r received) next(f pools.NodeFacts, now time.Time) received {
+func (r received) next(f api.NodeFacts, now time.Time) received {
 	next := received{facts: f, at: now, before: r.before, twins: r.twins}
 	if r.facts.BootID != "" && f.BootID != r.facts.BootID {
 		next.before = r.facts.BootID
@@ -143,10 +134,10 @@ func (r received) next(f pools.NodeFacts, now time.Time) received {
 }
 
 // Receipts returns what the receipts of the latest facts show, in order of id.
-func (n *Nodes) Receipts(now time.Time) []Receipt {
-	var out []Receipt
+func (n *Nodes) Receipts(now time.Time) []api.NodeReceipt {
+	var out []api.NodeReceipt
 	for _, r := range n.fresh(now) {
-		one := Receipt{
+		one := api.NodeReceipt{
 			Node: r.facts.ID, Age: now.Sub(r.at), Twins: r.twins,
 			Silent: r.silent(now),
 		}
@@ -159,8 +150,8 @@ func (n *Nodes) Receipts(now time.Time) []Receipt {
 }
 
 // Facts returns the latest facts of the nodes that are not silent, in order of id.
-func (n *Nodes) Facts(now time.Time) []pools.NodeFacts {
-	var out []pools.NodeFacts
+func (n *Nodes) Facts(now time.Time) []api.NodeFacts {
+	var out []api.NodeFacts
 	for _, h := range n.fresh(now) {
 		if !h.silent(now) {
 			out = append(out, h.facts)
@@ -176,8 +167,8 @@ func (r received) silent(now time.Time) bool {
 
 // Received returns the latest facts of the nodes with a receipt, silent or not, in order of id. At is
 // the local time of receipt. Silence is measured from it.
-func (n *Nodes) Received(now time.Time) []pools.NodeFacts {
-	var out []pools.NodeFacts
+func (n *Nodes) Received(now time.Time) []api.NodeFacts {
+	var out []api.NodeFacts
 	for _, h := range n.fresh(now) {
 		h.facts.At = h.at
 		out = append(out, h.facts)

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
-	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/local"
 	"github.com/weirkeeper/weirkeeper/pools/local/localtest"
 )
@@ -26,13 +26,13 @@ func TestNodesLogBadFactsOnceAMinute(t *testing.T) {
 		}
 	}
 	received := func(id string) {
-		data, err := json.Marshal(pools.NodeFacts{ID: id, Pool: "p"})
+		data, err := json.Marshal(api.NodeFacts{ID: id, Pool: "p"})
 		if err != nil {
 			t.Fatal(err)
 		}
 		localtest.Until(t, "facts of "+id, func() bool {
 			publish(id, data)
-			return slices.ContainsFunc(nodes.Facts(time.Now()), func(f pools.NodeFacts) bool { return f.ID == id })
+			return slices.ContainsFunc(nodes.Facts(time.Now()), func(f api.NodeFacts) bool { return f.ID == id })
 		})
 	}
 	received("first") // Run receives facts
@@ -54,7 +54,7 @@ func TestNodePeriodDecidesSilence(t *testing.T) {
 	localtest.Run(t, nodes.Run)
 	received := map[string]time.Time{}
 	for id, period := range map[string]time.Duration{"default": 0, "minute": time.Minute, "hostile": 1000 * time.Hour} {
-		data, err := json.Marshal(pools.NodeFacts{ID: id, Pool: "p", Heartbeat: period})
+		data, err := json.Marshal(api.NodeFacts{ID: id, Pool: "p", Heartbeat: period})
 		if err != nil {
 			t.Fatal(err)
 		}

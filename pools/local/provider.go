@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/weirkeeper/weirkeeper/agent"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise/output"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
@@ -197,7 +198,7 @@ func (p *Provider) ended(ctx context.Context, now time.Time, e end) {
 	delete(p.children, e.id)
 	i := m.live[e.id]
 	p.log.Info("machine ended", "group", e.group, "node", e.id, "exit", exit.String(),
-		"asked", p.leaving || i == nil || i.State == pools.InstanceTerminating || i.power != running)
+		"asked", p.leaving || i == nil || i.State == api.InstanceTerminating || i.power != running)
 	if p.leaving {
 		return
 	}
@@ -231,15 +232,15 @@ func (p *Provider) terminate(m *machines, ids []string) error {
 		return err
 	}
 	before := m.target
-	mark := func(target int, state pools.InstanceState) {
+	mark := func(target int, state api.InstanceState) {
 		m.target = target
 		for _, id := range victims {
 			m.live[id].State = state
 		}
 	}
-	mark(target, pools.InstanceTerminating)
+	mark(target, api.InstanceTerminating)
 	if err := p.save(); err != nil {
-		mark(before, pools.InstanceRunning)
+		mark(before, api.InstanceRunning)
 		return err
 	}
 	p.log.Info("target set", "group", m.cfg.ID, "before", before, "after", target)

@@ -15,7 +15,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/weirkeeper/weirkeeper/agent"
-	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/pools/local"
 	"github.com/weirkeeper/weirkeeper/pools/local/localtest"
 	"github.com/weirkeeper/weirkeeper/pools/pooltest"
@@ -72,7 +72,7 @@ func (o *owner) running(t *testing.T, n int) []string {
 		}
 		ids = nil
 		for _, i := range s.Instances {
-			if i.State == pools.InstanceRunning {
+			if i.State == api.InstanceRunning {
 				ids = append(ids, i.ID)
 			}
 		}
@@ -148,7 +148,7 @@ func TestNodesJoin(t *testing.T) {
 		t.Fatal(err)
 	}
 	localtest.Until(t, "cordoned", func() bool {
-		return slices.ContainsFunc(nodes.Facts(time.Now()), func(f pools.NodeFacts) bool { return f.ID == ids[0] && f.Draining })
+		return slices.ContainsFunc(nodes.Facts(time.Now()), func(f api.NodeFacts) bool { return f.ID == ids[0] && f.Draining })
 	})
 	if err := nodes.Cordon(t.Context(), "nobody", true); !errors.Is(err, agent.ErrNoAgent) {
 		t.Errorf("cordon of a node that is not there: %v", err)
@@ -224,7 +224,7 @@ func TestConfigValidate(t *testing.T) {
 		"bounds":      func(c *local.Config) { c.Groups[0].Min = 4 },
 		"target":      func(c *local.Config) { c.Groups[0].Target = 4 },
 		"weight":      func(c *local.Config) { c.Groups[0].Weight = -1 },
-		"too many":    func(c *local.Config) { c.Groups[0].Max = pools.Unlimited },
+		"too many":    func(c *local.Config) { c.Groups[0].Max = api.Unbounded },
 		"resources":   func(c *local.Config) { c.Groups[0].Resources[0] = -1 },
 		"heartbeat":   func(c *local.Config) { c.Heartbeat = -1 },
 		"self-fence":  func(c *local.Config) { c.SelfFenceAfter = -1 },

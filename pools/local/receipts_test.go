@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
-	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/local"
 	"github.com/weirkeeper/weirkeeper/pools/local/localtest"
 )
@@ -18,12 +18,12 @@ func TestReceiptsShowTwinsAndClocks(t *testing.T) {
 	nodes := local.NewNodes(bus.Conn, "c", "p", 30*time.Second, localtest.Log(t))
 	localtest.Run(t, nodes.Run)
 	tasks := 0
-	receive := func(id, boot string, ahead time.Duration) local.Receipt {
+	receive := func(id, boot string, ahead time.Duration) api.NodeReceipt {
 		t.Helper()
 		tasks++
-		var got local.Receipt
+		var got api.NodeReceipt
 		localtest.Until(t, "facts of "+id, func() bool {
-			data, err := json.Marshal(pools.NodeFacts{ID: id, Pool: "p", BootID: boot, Tasks: tasks, At: time.Now().Add(ahead)})
+			data, err := json.Marshal(api.NodeFacts{ID: id, Pool: "p", BootID: boot, Tasks: tasks, At: time.Now().Add(ahead)})
 			if err == nil {
 				err = bus.Publish(message.NodeSubject("c", id), data)
 			}

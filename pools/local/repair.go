@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
@@ -24,7 +25,7 @@ func (p *Provider) resume(ctx context.Context, now time.Time) {
 // restart starts a machine that has no process, and ends its repair if one is in progress.
 func (p *Provider) restart(ctx context.Context, now time.Time, m *machines, i *machine) {
 	var err error
-	if i.attempt.open() && i.attempt.Kind == pools.RepairRebuild {
+	if i.attempt.open() && i.attempt.Kind == api.RepairRebuild {
 		err = p.wipe(i.ID)
 	}
 	if err == nil {
@@ -57,7 +58,7 @@ func (p *Provider) repair(ctx context.Context, m *machines, r repairRequest) (do
 	switch {
 	case p.children[i.ID] == nil:
 		p.restart(ctx, time.Now(), m, i)
-	case r.Kind == pools.RepairReboot:
+	case r.Kind == api.RepairReboot:
 		p.stop(context.Background(), i.ID)
 	default:
 		p.kill(i.ID)
@@ -140,13 +141,13 @@ func (p *Provider) markUnhealthy(r markRequest) error {
 		if err != nil {
 			continue // it may belong to the next group
 		}
-		if i == nil || i.State == pools.InstanceTerminating {
+		if i == nil || i.State == api.InstanceTerminating {
 			return nil
 		}
 		i.unfit = cmp.Or(r.Why[:min(len(r.Why), maxWhy)], "marked as unhealthy")
 		if !p.keepStopped {
 			p.log.Info("machine replaced as unhealthy", "group", g.ID, "node", i.ID, "why", i.unfit)
-			i.State = pools.InstanceTerminating
+			i.State = api.InstanceTerminating
 			p.end(m, i.ID)
 		}
 		return nil

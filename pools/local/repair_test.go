@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/agent"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/local"
@@ -166,14 +167,14 @@ func TestReleaseRepair(t *testing.T) {
 
 func TestRepairInPlace(t *testing.T) {
 	for _, test := range []struct {
-		kind  pools.RepairKind
+		kind  api.RepairKind
 		spoil func(t *testing.T, c fixture, id string)
 		keeps bool // the machine's folder is kept
 	}{
-		{pools.RepairStart, func(t *testing.T, c fixture, id string) { kill(t, id); c.stopped(t, id) }, true},
-		{pools.RepairReboot, func(*testing.T, fixture, string) {}, true},
-		{pools.RepairReset, func(t *testing.T, _ fixture, id string) { freeze(t, id, syscall.SIGSTOP) }, true},
-		{pools.RepairRebuild, func(t *testing.T, _ fixture, id string) { freeze(t, id, syscall.SIGSTOP) }, false},
+		{api.RepairStart, func(t *testing.T, c fixture, id string) { kill(t, id); c.stopped(t, id) }, true},
+		{api.RepairReboot, func(*testing.T, fixture, string) {}, true},
+		{api.RepairReset, func(t *testing.T, _ fixture, id string) { freeze(t, id, syscall.SIGSTOP) }, true},
+		{api.RepairRebuild, func(t *testing.T, _ fixture, id string) { freeze(t, id, syscall.SIGSTOP) }, false},
 	} {
 		t.Run(string(test.kind), func(t *testing.T) {
 			c := newFixture(t, 1)
@@ -208,7 +209,7 @@ func TestRepairInPlace(t *testing.T) {
 			if done, err := c.RepairInPlace(t.Context(), first); !done || err != nil || c.boot(id) != boot {
 				t.Errorf("the same attempt again: %v, %v; boot %s, want %s", done, err, c.boot(id), boot)
 			}
-			c.repairEnded(t, pools.InPlaceRepair{Instance: id, Kind: pools.RepairReset, Attempt: "a2"})
+			c.repairEnded(t, pools.InPlaceRepair{Instance: id, Kind: api.RepairReset, Attempt: "a2"})
 			c.joined(t, id, boot)
 		})
 	}
@@ -218,7 +219,7 @@ func TestRepairWhileOwnerReplaces(t *testing.T) {
 	c := newFixture(t, 2)
 	ids := c.running(t, 2)
 	boot := c.joined(t, ids[0], "")
-	for i, kind := range []pools.RepairKind{pools.RepairReboot, pools.RepairRebuild} {
+	for i, kind := range []api.RepairKind{api.RepairReboot, api.RepairRebuild} {
 		c.repairEnded(t, pools.InPlaceRepair{Instance: ids[0], Kind: kind, Attempt: "a" + strconv.Itoa(i)})
 		boot = c.joined(t, ids[0], boot)
 	}
@@ -243,10 +244,10 @@ func TestRepairRejected(t *testing.T) {
 		m    pools.InPlaceRepair
 		want error
 	}{
-		{"no such machine", pools.InPlaceRepair{Instance: "i-0", Kind: pools.RepairStart, Attempt: "a"}, pools.ErrNotOwned},
-		{"one that is gone", pools.InPlaceRepair{Instance: gone, Kind: pools.RepairStart, Attempt: "a"}, pools.ErrRepairFailed},
-		{"reboot of a stopped one", pools.InPlaceRepair{Instance: stopped, Kind: pools.RepairReboot, Attempt: "a"}, pools.ErrRepairFailed},
-		{"an image", pools.InPlaceRepair{Instance: stopped, Kind: pools.RepairRebuild, Attempt: "a", Image: "x"}, pools.ErrRepairFailed},
+		{"no such machine", pools.InPlaceRepair{Instance: "i-0", Kind: api.RepairStart, Attempt: "a"}, pools.ErrNotOwned},
+		{"one that is gone", pools.InPlaceRepair{Instance: gone, Kind: api.RepairStart, Attempt: "a"}, pools.ErrRepairFailed},
+		{"reboot of a stopped one", pools.InPlaceRepair{Instance: stopped, Kind: api.RepairReboot, Attempt: "a"}, pools.ErrRepairFailed},
+		{"an image", pools.InPlaceRepair{Instance: stopped, Kind: api.RepairRebuild, Attempt: "a", Image: "x"}, pools.ErrRepairFailed},
 	} {
 		if done, err := c.RepairInPlace(t.Context(), test.m); done || !errors.Is(err, test.want) {
 			t.Errorf("%s: %v, %v; want %v", test.name, done, err, test.want)
@@ -254,8 +255,8 @@ func TestRepairRejected(t *testing.T) {
 	}
 	for name, m := range map[string]pools.InPlaceRepair{
 		"kind":    {Instance: stopped, Kind: "pray", Attempt: "a"},
-		"attempt": {Instance: stopped, Kind: pools.RepairStart},
-		"long":    {Instance: stopped, Kind: pools.RepairStart, Attempt: strings.Repeat("a", 300)},
+		"attempt": {Instance: stopped, Kind: api.RepairStart},
+		"long":    {Instance: stopped, Kind: api.RepairStart, Attempt: strings.Repeat("a", 300)},
 	} {
 		if done, err := c.RepairInPlace(t.Context(), m); done || err == nil || errors.Is(err, pools.ErrRepairFailed) {
 			t.Errorf("%s: %v, %v; want a refusal that is no failure", name, done, err)
@@ -284,7 +285,7 @@ func TestRepairOutlivesOwner(t *testing.T) {
 	c.left(t)
 	id := c.running(t, 1)[0]
 	boot := c.joined(t, id, "")
-	for i, kind := range []pools.RepairKind{pools.RepairReboot, pools.RepairReset, pools.RepairRebuild} {
+	for i, kind := range []api.RepairKind{api.RepairReboot, api.RepairReset, api.RepairRebuild} {
 		m := pools.InPlaceRepair{Instance: id, Kind: kind, Attempt: "attempt-" + strconv.Itoa(i)}
 		if _, err := c.RepairInPlace(t.Context(), m); err != nil {
 			t.Fatal(err)
@@ -368,7 +369,7 @@ func TestIsolateService(t *testing.T) {
 		}
 	}
 	refused("fenced")
-	c.repairEnded(t, pools.InPlaceRepair{Instance: id, Kind: pools.RepairReset, Attempt: "a"})
+	c.repairEnded(t, pools.InPlaceRepair{Instance: id, Kind: api.RepairReset, Attempt: "a"})
 	boot = c.joined(t, id, boot)
 	refused("after a restart of the agent")
 	c.stop()
@@ -431,7 +432,7 @@ func TestIsolateCompute(t *testing.T) {
 			if got := c.inspection(t, id).Machine.Why; got != "fenced" {
 				t.Errorf("it is stopped for %q, want fenced", got)
 			}
-			c.repairEnded(t, pools.InPlaceRepair{Instance: id, Kind: pools.RepairStart, Attempt: "a"})
+			c.repairEnded(t, pools.InPlaceRepair{Instance: id, Kind: api.RepairStart, Attempt: "a"})
 			c.joined(t, id, boot)
 		})
 	}
@@ -485,7 +486,7 @@ func TestFrozenAgentFencesItself(t *testing.T) {
 		t.Fatal(err)
 	}
 	e, err := message.DecodeExited(msg.Data)
-	if err != nil || e.Reason != message.ReasonEvacuation || alive(pid) {
+	if err != nil || e.Reason != api.ExitEvacuation || alive(pid) {
 		t.Errorf("exit = %+v, %v; alive %v", e, err, alive(pid))
 	}
 	localtest.Until(t, "it takes app instances again", func() bool {
@@ -501,7 +502,7 @@ func TestConsole(t *testing.T) {
 	id := c.running(t, 1)[0]
 	boot := c.joined(t, id, "")
 	c.left(t)
-	c.repairEnded(t, pools.InPlaceRepair{Instance: id, Kind: pools.RepairReset, Attempt: "a1"})
+	c.repairEnded(t, pools.InPlaceRepair{Instance: id, Kind: api.RepairReset, Attempt: "a1"})
 	c.joined(t, id, boot)
 	text, err := c.Console(t.Context(), id)
 	if err != nil || strings.Count(string(text), "started, pid ") != 2 || strings.Count(string(text), "killed by SIGKILL") != 1 {

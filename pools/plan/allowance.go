@@ -3,12 +3,13 @@ package plan
 import (
 	"math"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
 // allowance is the part of the limits of a period that is left.
 type allowance struct {
-	limits Limits
+	limits api.PruneLimits
 	weight float64 // used
 	tasks  int     // left
 	nodes  int     // left
@@ -38,19 +39,19 @@ func (a *allowance) fits(weight float64) bool {
 }
 
 // obstacle returns the limit that forbids to remove c, or "".
-func (a *allowance) obstacle(c *Candidate) Cause {
+func (a *allowance) obstacle(c *api.Candidate) api.KeptCause {
 	switch {
 	case !a.fits(c.Weight):
-		return OverWeight
+		return api.KeptOverWeight
 	case c.Tasks > 0 && c.Tasks > a.tasks:
-		return OverTasks
+		return api.KeptOverTasks
 	case a.nodes < 1:
-		return OverBudget
+		return api.KeptOverBudget
 	}
 	return ""
 }
 
-func (a *allowance) take(c *Candidate) {
+func (a *allowance) take(c *api.Candidate) {
 	a.weight += c.Weight
 	a.tasks -= max(c.Tasks, 0)
 	a.nodes--

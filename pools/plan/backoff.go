@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"github.com/weirkeeper/weirkeeper/api"
 )
 
 const (
@@ -14,25 +16,12 @@ const (
 	dropAfter = 24 * time.Hour
 )
 
-// Backoff is the backoff of a group that did not fulfill its target. The group gets no higher
-// target until the end. The times are by the caller's clock, which must not go back
-// (decide.State.Clock).
-type Backoff struct {
-	Group    string    `json:"group"`
-	Why      string    `json:"why"`
-	Since    time.Time `json:"since"` // time of the first failure
-	Until    time.Time `json:"until"`
-	Failures int       `json:"failures"` // consecutive
-	// KeepsTarget: the group rejected a change and is not short. It keeps its target.
-	KeepsTarget bool `json:"keeps_target,omitempty"`
-}
-
 // AddFailure returns qs with one more failure of a group. The first backoff is five minutes, each
 // further consecutive failure doubles it, up to one hour. A failure during the backoff changes its
 // reason and does not prolong it. The result is in order of group.
-func AddFailure(qs []Backoff, group, why string, now time.Time) []Backoff {
-	q := Backoff{Group: group, Since: now}
-	kept := make([]Backoff, 0, len(qs)+1)
+func AddFailure(qs []api.GroupBackoff, group, why string, now time.Time) []api.GroupBackoff {
+	q := api.GroupBackoff{Group: group, Since: now}
+	kept := make([]api.GroupBackoff, 0, len(qs)+1)
 	for _, other := range qs {
 		switch {
 		case other.Group == group:
@@ -47,12 +36,12 @@ func AddFailure(qs []Backoff, group, why string, now time.Time) []Backoff {
 		q.Failures = max(q.Failures, 0) + 1
 	}
 	kept = append(kept, q)
-	slices.SortStableFunc(kept, func(a, b Backoff) int { return cmp.Compare(a.Group, b.Group) })
+	slices.SortStableFunc(kept, func(a, b api.GroupBackoff) int { return cmp.Compare(a.Group, b.Group) })
 	return kept
 }
 
 // KeepTarget returns qs with KeepsTarget set for the group.
-func KeepTarget(qs []Backoff, group string) []Backoff {
+func KeepTarget(qs []api.GroupBackoff, group string) []api.GroupBackoff {
 	qs = slices.Clone(qs)
 	for i := range qs {
 		qs[i].KeepsTarget = qs[i].KeepsTarget || qs[i].Group == group
@@ -70,8 +59,8 @@ func backoffFor(failures int) time.Duration {
 }
 
 // InBackoff returns the backoffs in force, by group.
-func InBackoff(qs []Backoff, now time.Time) map[string]Backoff {
-	held := make(map[string]Backoff)
+func InBackoff(qs []api.GroupBackoff, now time.Time) map[string]api.GroupBackoff {
+	held := make(map[string]api.GroupBackoff)
 	for _, q := range qs {
 		if now.Before(q.Until) {
 			held[q.Group] = q
@@ -81,15 +70,15 @@ func InBackoff(qs []Backoff, now time.Time) map[string]Backoff {
 }
 
 // ClearBackoff returns qs without that group: it fulfilled a request.
-func ClearBackoff(qs []Backoff, group string) []Backoff {
-	return slices.DeleteFunc(slices.Clone(qs), func(q Backoff) bool { return q.Group == group })
+func ClearBackoff(qs []api.GroupBackoff, group string) []api.GroupBackoff {
+	return slices.DeleteFunc(slices.Clone(qs), func(q api.GroupBackoff) bool { return q.Group == group })
 }
 
 // FixTargets returns the groups in their order. For a group that is a key of held, Target, Min and Max
 // become the weight in has, at most its target. has contains fulfilled weights, rounded down. So
 // the distribution gives the rest of its share to other groups. A held group without an entry in
 // has keeps its target, for example while another party changes it.
-func FixTargets[V any](groups []GroupTarget, held map[string]V, has map[string]int) []GroupTarget {
+func FixTargets[V any](groups []api.GroupTarget, held map[string]V, has map[string]int) []api.GroupTarget {
 	groups = slices.Clone(groups)
 	for i := range groups {
 		g := &groups[i]

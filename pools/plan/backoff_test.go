@@ -9,7 +9,7 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
-	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/pools/plan"
 )
 
@@ -17,7 +17,7 @@ var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
 // Each consecutive failure of a group lengthens its backoff.
 func TestBackoffGrows(t *testing.T) {
-	var qs []plan.Backoff
+	var qs []api.GroupBackoff
 	now := noon
 	for n, want := range []int{5, 10, 20, 40, 60, 60, 60} {
 		if held := plan.InBackoff(qs, now); len(held) > 0 {
@@ -25,8 +25,8 @@ func TestBackoffGrows(t *testing.T) {
 		}
 		qs = plan.AddFailure(qs, "a", fmt.Sprintf("no capacity, %d", n), now)
 		until := now.Add(time.Duration(want) * time.Minute)
-		wanted := plan.Backoff{Group: "a", Why: fmt.Sprintf("no capacity, %d", n), Since: noon, Until: until, Failures: n + 1}
-		if diff := gocmp.Diff([]plan.Backoff{wanted}, qs); diff != "" {
+		wanted := api.GroupBackoff{Group: "a", Why: fmt.Sprintf("no capacity, %d", n), Since: noon, Until: until, Failures: n + 1}
+		if diff := gocmp.Diff([]api.GroupBackoff{wanted}, qs); diff != "" {
 			t.Fatalf("failure %d, -want +got:\n%s", n+1, diff)
 		}
 		if held := plan.InBackoff(qs, until.Add(-1)); held["a"] != wanted {
@@ -37,29 +37,29 @@ func TestBackoffGrows(t *testing.T) {
 }
 
 func TestBackoffs(t *testing.T) {
-	a := plan.Backoff{Group: "a", Why: "quota", Since: noon, Until: noon.Add(5 * time.Minute), Failures: 1}
-	c := plan.Backoff{Group: "c", Why: "capacity", Since: noon, Until: noon.Add(time.Hour), Failures: 5}
-	again := func(q plan.Backoff, why string, until time.Duration) plan.Backoff {
+	a := api.GroupBackoff{Group: "a", Why: "quota", Since: noon, Until: noon.Add(5 * time.Minute), Failures: 1}
+	c := api.GroupBackoff{Group: "c", Why: "capacity", Since: noon, Until: noon.Add(time.Hour), Failures: 5}
+	again := func(q api.GroupBackoff, why string, until time.Duration) api.GroupBackoff {
 		q.Why, q.Until, q.Failures = why, noon.Add(until), q.Failures+1
 		return q
 	}
 	told := a
 	told.Why = "capacity"
-	b := plan.Backoff{Group: "b", Why: "denied", Since: noon, Until: noon.Add(5 * time.Minute), Failures: 1}
+	b := api.GroupBackoff{Group: "b", Why: "denied", Since: noon, Until: noon.Add(5 * time.Minute), Failures: 1}
 	day := noon.Add(24*time.Hour + 30*time.Minute)
-	late := plan.Backoff{Group: "b", Why: "denied", Since: day, Until: day.Add(5 * time.Minute), Failures: 1}
+	late := api.GroupBackoff{Group: "b", Why: "denied", Since: day, Until: day.Add(5 * time.Minute), Failures: 1}
 	tests := []struct {
 		name string
-		got  []plan.Backoff
-		want []plan.Backoff
+		got  []api.GroupBackoff
+		want []api.GroupBackoff
 	}{
-		{"one more", plan.AddFailure([]plan.Backoff{c, a}, "b", "denied", noon), []plan.Backoff{a, b, c}},
-		{"again after its time", plan.AddFailure([]plan.Backoff{a, c}, "a", "capacity", noon.Add(30*time.Minute)), []plan.Backoff{again(a, "capacity", 40*time.Minute), c}},
-		{"again before its time", plan.AddFailure([]plan.Backoff{a, c}, "a", "capacity", noon.Add(time.Minute)), []plan.Backoff{told, c}},
-		{"no more requests", plan.AddFailure([]plan.Backoff{a, c}, "b", "denied", day), []plan.Backoff{late, c}},
-		{"recovered", plan.ClearBackoff([]plan.Backoff{a, c}, "a"), []plan.Backoff{c}},
-		{"a stranger recovered", plan.ClearBackoff([]plan.Backoff{a, c}, "b"), []plan.Backoff{a, c}},
-		{"no sense", plan.AddFailure([]plan.Backoff{{Group: "b", Failures: -7}}, "b", "denied", noon), []plan.Backoff{{Group: "b", Why: "denied", Until: b.Until, Failures: 1}}},
+		{"one more", plan.AddFailure([]api.GroupBackoff{c, a}, "b", "denied", noon), []api.GroupBackoff{a, b, c}},
+		{"again after its time", plan.AddFailure([]api.GroupBackoff{a, c}, "a", "capacity", noon.Add(30*time.Minute)), []api.GroupBackoff{again(a, "capacity", 40*time.Minute), c}},
+		{"again before its time", plan.AddFailure([]api.GroupBackoff{a, c}, "a", "capacity", noon.Add(time.Minute)), []api.GroupBackoff{told, c}},
+		{"no more requests", plan.AddFailure([]api.GroupBackoff{a, c}, "b", "denied", day), []api.GroupBackoff{late, c}},
+		{"recovered", plan.ClearBackoff([]api.GroupBackoff{a, c}, "a"), []api.GroupBackoff{c}},
+		{"a stranger recovered", plan.ClearBackoff([]api.GroupBackoff{a, c}, "b"), []api.GroupBackoff{a, c}},
+		{"no sense", plan.AddFailure([]api.GroupBackoff{{Group: "b", Failures: -7}}, "b", "denied", noon), []api.GroupBackoff{{Group: "b", Why: "denied", Until: b.Until, Failures: 1}}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -68,36 +68,36 @@ func TestBackoffs(t *testing.T) {
 			}
 		})
 	}
-	held := plan.InBackoff([]plan.Backoff{a, b, c}, noon.Add(5*time.Minute))
+	held := plan.InBackoff([]api.GroupBackoff{a, b, c}, noon.Add(5*time.Minute))
 	if names := slices.Collect(maps.Keys(held)); !slices.Equal(names, []string{"c"}) {
 		t.Errorf("%v are held, want c", names)
 	}
 }
 
 func TestHold(t *testing.T) {
-	groups := []plan.GroupTarget{
+	groups := []api.GroupTarget{
 		{ID: "a", Target: 10, Min: 1, Max: 20},
-		{ID: "b", Target: 10, Max: pools.Unlimited},
-		{ID: "c", Target: 10, Max: pools.Unlimited},
+		{ID: "b", Target: 10, Max: api.Unbounded},
+		{ID: "c", Target: 10, Max: api.Unbounded},
 	}
-	fixed := func(i, target int) plan.GroupTarget {
-		return plan.GroupTarget{ID: groups[i].ID, Target: target, Min: target, Max: target}
+	fixed := func(i, target int) api.GroupTarget {
+		return api.GroupTarget{ID: groups[i].ID, Target: target, Min: target, Max: target}
 	}
 	tests := []struct {
 		name   string
-		held   map[string]plan.Backoff
+		held   map[string]api.GroupBackoff
 		has    map[string]int
-		want   []plan.GroupTarget
+		want   []api.GroupTarget
 		shares map[string]int // of a target of 36
 	}{
 		{"nobody", nil, map[string]int{"a": 4}, groups, map[string]int{"a": 12, "b": 12, "c": 12}},
-		{"at what it has", map[string]plan.Backoff{"a": {}}, map[string]int{"a": 4}, []plan.GroupTarget{fixed(0, 4), groups[1], groups[2]},
+		{"at what it has", map[string]api.GroupBackoff{"a": {}}, map[string]int{"a": 4}, []api.GroupTarget{fixed(0, 4), groups[1], groups[2]},
 			map[string]int{"a": 4, "b": 16, "c": 16}},
-		{"never above its target", map[string]plan.Backoff{"b": {}}, map[string]int{"b": 14}, []plan.GroupTarget{groups[0], fixed(1, 10), groups[2]},
+		{"never above its target", map[string]api.GroupBackoff{"b": {}}, map[string]int{"b": 14}, []api.GroupTarget{groups[0], fixed(1, 10), groups[2]},
 			map[string]int{"a": 13, "b": 10, "c": 13}},
-		{"at its target", map[string]plan.Backoff{"b": {}}, nil, []plan.GroupTarget{groups[0], fixed(1, 10), groups[2]},
+		{"at its target", map[string]api.GroupBackoff{"b": {}}, nil, []api.GroupTarget{groups[0], fixed(1, 10), groups[2]},
 			map[string]int{"a": 13, "b": 10, "c": 13}},
-		{"has nothing", map[string]plan.Backoff{"b": {}}, map[string]int{"b": -3}, []plan.GroupTarget{groups[0], fixed(1, 0), groups[2]},
+		{"has nothing", map[string]api.GroupBackoff{"b": {}}, map[string]int{"b": -3}, []api.GroupTarget{groups[0], fixed(1, 0), groups[2]},
 			map[string]int{"a": 18, "b": 0, "c": 18}},
 	}
 	for _, test := range tests {
@@ -115,7 +115,7 @@ func TestHold(t *testing.T) {
 			}
 		})
 	}
-	if groups[0].Max != 20 || groups[1].Max != pools.Unlimited {
+	if groups[0].Max != 20 || groups[1].Max != api.Unbounded {
 		t.Errorf("Hold changed its input: %v", groups)
 	}
 }

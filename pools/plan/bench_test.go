@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/pools/plan"
 )
 
@@ -25,7 +25,7 @@ func BenchmarkDistributePrune(b *testing.B) {
 				}
 				pruned := plan.Prune(plan.PruneInput{
 					Nodes: nodes, Targets: dist.Targets(), Target: target, Joined: groups * perGroup,
-					Limits: plan.Limits{MaxWeight: maxWeight, MaxTasks: pools.Unlimited, MinUptime: time.Minute},
+					Limits: api.PruneLimits{MaxWeight: maxWeight, MaxTasks: api.Unbounded, MinUptime: time.Minute},
 				})
 				if len(pruned.Choices) == 0 {
 					b.Fatal("nothing chosen")
@@ -46,17 +46,17 @@ func BenchmarkDistribute(b *testing.B) {
 	}
 }
 
-func largePool(groups, perGroup int) ([]plan.Candidate, []plan.GroupTarget) {
-	var nodes []plan.Candidate
-	var targets []plan.GroupTarget
+func largePool(groups, perGroup int) ([]api.Candidate, []api.GroupTarget) {
+	var nodes []api.Candidate
+	var targets []api.GroupTarget
 	for g := range groups {
 		id := fmt.Sprintf("group-%02d", g)
-		targets = append(targets, plan.GroupTarget{ID: id, Target: perGroup, Max: pools.Unlimited})
+		targets = append(targets, api.GroupTarget{ID: id, Target: perGroup, Max: api.Unbounded})
 		for n := range perGroup {
 			mix := (g*perGroup + n) * 7919
-			nodes = append(nodes, plan.Candidate{
+			nodes = append(nodes, api.Candidate{
 				ID: fmt.Sprintf("i-%017x", mix), Group: id, Weight: 1,
-				Instance: pools.InstanceRunning, Node: pools.NodeRunning,
+				Instance: api.InstanceRunning, Node: api.NodeRunning,
 				Tasks: mix % 23, BatchTasks: mix % 3, Uptime: time.Duration(mix%100) * time.Minute,
 				Safe: mix%11 != 0, Stale: mix%97 == 0,
 			})

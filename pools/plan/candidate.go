@@ -3,33 +3,14 @@ package plan
 import (
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
-// Candidate is the part of a machine's state that a prune needs.
-type Candidate struct {
-	ID         string              `json:"id"` // unique in the pool
-	Group      string              `json:"group"`
-	Weight     float64             `json:"weight"`   // at most 2^40, otherwise it counts as no capacity
-	Instance   pools.InstanceState `json:"instance"` // only a running one is ever chosen
-	Node       pools.NodeState     `json:"node"`     // an unknown one is never chosen
-	Tasks      int                 `json:"tasks,omitempty"`
-	BatchTasks int                 `json:"batch_tasks,omitempty"`
-	Uptime     time.Duration       `json:"uptime"`
-	Priority   float64             `json:"priority,omitempty"` // the lowest goes first if Limits.ByPriority
-	Safe       bool                `json:"safe"`               // its tasks may be evicted
-	Cordoned   bool                `json:"cordoned,omitempty"` // marked by an operator: never chosen
-	Protected  bool                `json:"protected,omitempty"`
-	Stale      bool                `json:"stale,omitempty"`
-	Draining   bool                `json:"draining,omitempty"`  // accepts no more tasks
-	Unhealthy  bool                `json:"unhealthy,omitempty"` // preferred
-	Repairing  bool                `json:"repairing,omitempty"` // repaired in place: never chosen
-}
-
 // CandidateOf returns the node as a candidate at that time. A node that has not joined has no
 // tasks, so it is safe. The caller sets Repairing.
-func CandidateOf(now time.Time, n pools.Node) Candidate {
-	c := Candidate{
+func CandidateOf(now time.Time, n pools.Node) api.Candidate {
+	c := api.Candidate{
 		ID:        n.Instance.ID,
 		Group:     n.Instance.Group,
 		Weight:    n.Instance.Weight,
@@ -44,7 +25,7 @@ func CandidateOf(now time.Time, n pools.Node) Candidate {
 	if !n.Instance.Launched.IsZero() {
 		c.Uptime = now.Sub(n.Instance.Launched)
 	}
-	if n.State == pools.NodeOrphaned {
+	if n.State == api.NodeOrphaned {
 		c.Safe = true
 		return c
 	}
@@ -55,36 +36,36 @@ func CandidateOf(now time.Time, n pools.Node) Candidate {
 
 // exists reports whether the machine counts as capacity: its weight is valid, and it is not
 // terminating.
-func (c *Candidate) exists() bool {
-	return c.Weight >= 0 && c.Weight <= maxWeight && c.Instance != pools.InstanceTerminating
+func exists(c *api.Candidate) bool {
+	return c.Weight >= 0 && c.Weight <= maxWeight && c.Instance != api.InstanceTerminating
 }
 
-// joined reports whether its node has joined the pool.
-func (c *Candidate) joined() bool { return c.Node.Joined() }
+// hasJoined reports whether its node has joined the pool.
+func hasJoined(c *api.Candidate) bool { return c.Node.Joined() }
 
-// unfit reports whether the node is unhealthy or under repair. It may have joined.
-func (c *Candidate) unfit() bool { return c.Unhealthy || c.Repairing }
+// isUnfit reports whether the node is unhealthy or under repair. It may have joined.
+func isUnfit(c *api.Candidate) bool { return c.Unhealthy || c.Repairing }
 
-// replaces reports whether the machine can replace a stale one, now or when its node joins.
-func (c *Candidate) replaces() bool { return !c.Stale && !c.Draining && !c.unfit() }
+// canReplace reports whether the machine can replace a stale one, now or when its node joins.
+func canReplace(c *api.Candidate) bool { return !c.Stale && !c.Draining && !isUnfit(c) }
 
-// exclusion returns why the machine cannot be chosen for any target, or "".
-func (c *Candidate) exclusion(limits Limits) Cause {
+// exclusionOf returns why the machine cannot be chosen for any target, or "".
+func exclusionOf(c *api.Candidate, limits api.PruneLimits) api.KeptCause {
 	switch {
-	case !c.exists() || c.Instance != pools.InstanceRunning:
-		return NotRunning
-	case c.Node == pools.NodeUnknown:
-		return NodeUnknown
+	case !exists(c) || c.Instance != api.InstanceRunning:
+		return api.KeptNotRunning
+	case c.Node == api.NodeUnknown:
+		return api.KeptNodeUnknown
 	case !c.Safe:
-		return NotSafe
+		return api.KeptNotSafe
 	case c.Cordoned:
-		return Cordoned
+		return api.KeptCordoned
 	case c.Protected:
-		return Protected
+		return api.KeptProtected
 	case c.Repairing:
-		return Repairing
+		return api.KeptRepairing
 	case c.Tasks > 0 && c.Tasks >= limits.MaxTasks:
-		return OverTasks
+		return api.KeptOverTasks
 	}
 	return ""
 }
@@ -102,24 +83,24 @@ const (
 	FewestTasks Reason = "fewest tasks" // the fewest tasks are lost with it
 )
 
-// reason returns the first Reason that applies to the candidate.
-func (c *Candidate) reason() Reason {
+// reasonOf returns the first Reason that applies to the candidate.
+func reasonOf(c *api.Candidate) Reason {
 	switch {
 	case c.Draining:
 		return Draining
 	case c.Unhealthy:
 		return Unhealthy
-	case c.Node == pools.NodeOrphaned:
+	case c.Node == api.NodeOrphaned:
 		return Orphaned
 	case c.Stale:
 		return Stale
-	case c.Node == pools.NodeIdle:
+	case c.Node == api.NodeIdle:
 		return Idle
 	}
 	return FewestTasks
 }
 
-// choice returns the candidate as a choice of a prune.
-func (c *Candidate) choice() Choice {
-	return Choice{ID: c.ID, Group: c.Group, Weight: c.Weight, Tasks: c.Tasks, Why: c.reason()}
+// choiceOf returns the candidate as a choice of a prune.
+func choiceOf(c *api.Candidate) Choice {
+	return Choice{ID: c.ID, Group: c.Group, Weight: c.Weight, Tasks: c.Tasks, Why: reasonOf(c)}
 }

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
@@ -20,62 +21,6 @@ var (
 // maxWeight bounds a target. It is far above any pool, and sums of such weights do not overflow.
 const maxWeight = 1 << 40
 
-// GroupTarget is the part of a group's state that the distribution needs. For a group that must not
-// change, Min, Max and Target are equal.
-type GroupTarget struct {
-	ID     string `json:"id"`
-	Target int    `json:"target"` // in weight, without the weight of committed drains
-	Min    int    `json:"min"`
-	Max    int    `json:"max"` // pools.Unlimited if there is no upper bound
-	Stale  bool   `json:"stale,omitempty"`
-}
-
-// Bound is why a group is not at the common level.
-type Bound string
-
-const (
-	Unbound    Bound = ""      // it is at the level, or already beyond it
-	AtMin      Bound = "min"   // its minimum prevents a lower target
-	AtMax      Bound = "max"   // its maximum prevents a higher target
-	BoundStale Bound = "stale" // a roll replaces it: its target is 0
-)
-
-// Share is the target of one group before and after the distribution.
-type Share struct {
-	Group  string `json:"group"`
-	Before int    `json:"before"`
-	After  int    `json:"after"`
-	Bound  Bound  `json:"bound,omitempty"`
-}
-
-// String returns the share for people: "g1 6 -> 7 (max)".
-func (s Share) String() string {
-	text := fmt.Sprintf("%s %d -> %d", s.Group, s.Before, s.After)
-	if s.Bound != Unbound {
-		text += fmt.Sprintf(" (%s)", s.Bound)
-	}
-	return text
-}
-
-// Distribution is a target that is distributed over groups.
-type Distribution struct {
-	Want   int     `json:"want"`   // the target, rounded up
-	Sum    int     `json:"sum"`    // of all shares
-	Shares []Share `json:"shares"` // in order of the group's id
-	// Shortfall is Want - Sum. It is not 0 only if every group is at a bound: above 0 if the maxima
-	// limit the sum, below 0 if the minima do.
-	Shortfall int `json:"shortfall,omitempty"`
-}
-
-// Targets returns each group's share by its id.
-func (d Distribution) Targets() map[string]int {
-	targets := make(map[string]int, len(d.Shares))
-	for _, s := range d.Shares {
-		targets[s.Group] = s.After
-	}
-	return targets
-}
-
 // Distribute distributes target over the groups that are not stale. It raises the lowest groups to
 // a common level, or lowers the highest groups to it. A group that is already beyond the level
 // keeps its target. A rest of less than one for each group goes to groups in order of id. Stale
@@ -86,14 +31,14 @@ func (d Distribution) Targets() map[string]int {
 //
 // The error is ErrNoGroups, ErrAllStale, or it names the invalid number or group.
 // the group that makes no sense.
-func Distribute(groups []GroupTarget, target float64) (Distribution, error) {
+func Distribute(groups []api.GroupTarget, target float64) (api.Distribution, error) {
 	sorted, err := validated(groups, target)
 	if err != nil {
-		return Distribution{}, err
+		return api.Distribution{}, err
 	}
-	d := Distribution{
+	d := api.Distribution{
 		Want:   max(0, int(resource.Ceil(target))),
-		Shares: make([]Share, len(sorted)),
+		Shares: make([]api.GroupShare, len(sorted)),
 	}
 	have := 0
 	for _, g := range sorted {
@@ -113,14 +58,14 @@ func Distribute(groups []GroupTarget, target float64) (Distribution, error) {
 }
 
 // validated returns the groups in order of id, or an error for invalid input.
-func validated(groups []GroupTarget, target float64) ([]GroupTarget, error) {
+func validated(groups []api.GroupTarget, target float64) ([]api.GroupTarget, error) {
 	if !(target >= 0 && target <= maxWeight) {
 		return nil, fmt.Errorf("distribute a target of %v: want a number from 0 to %d", target, maxWeight)
 	}
 	if len(groups) == 0 {
 		return nil, ErrNoGroups
 	}
-	sorted := slices.SortedFunc(slices.Values(groups), func(a, b GroupTarget) int { return cmp.Compare(a.ID, b.ID) })
+	sorted := slices.SortedFunc(slices.Values(groups), func(a, b api.GroupTarget) int { return cmp.Compare(a.ID, b.ID) })
 	allStale := true
 	for i, g := range sorted {
 		if g.Target < 0 || g.Target > maxWeight {
@@ -146,7 +91,7 @@ type column struct {
 }
 
 // columns returns a column for each group, and the sign of the change.
-func columns(sorted []GroupTarget, need int) ([]column, int) {
+func columns(sorted []api.GroupTarget, need int) ([]column, int) {
 	sign := 1
 	if need < 0 {
 		sign = -1
@@ -228,15 +173,15 @@ func cost(cols []column, level int) int {
 func (c column) to(level int) int { return min(c.room, max(0, level-c.value)) }
 
 // share returns the share of a group whose column was filled up to the level.
-func share(g GroupTarget, c column, sign, level int) Share {
+func share(g api.GroupTarget, c column, sign, level int) api.GroupShare {
 	if g.Stale {
-		return Share{Group: g.ID, Before: g.Target, Bound: BoundStale}
+		return api.GroupShare{Group: g.ID, Before: g.Target, Bound: api.ShareStale}
 	}
-	s := Share{Group: g.ID, Before: g.Target, After: g.Target + sign*c.given}
+	s := api.GroupShare{Group: g.ID, Before: g.Target, After: g.Target + sign*c.given}
 	if c.given == c.room && c.value+c.given < level {
-		s.Bound = AtMax
+		s.Bound = api.ShareAtMax
 		if sign < 0 {
-			s.Bound = AtMin
+			s.Bound = api.ShareAtMin
 		}
 	}
 	return s

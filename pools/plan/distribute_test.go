@@ -11,20 +11,20 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/pools/plan"
 )
 
 // groupsOf returns unbounded groups a, b, c, ... with these targets.
-func groupsOf(targets ...int) []plan.GroupTarget {
-	var groups []plan.GroupTarget
+func groupsOf(targets ...int) []api.GroupTarget {
+	var groups []api.GroupTarget
 	for i, target := range targets {
-		groups = append(groups, plan.GroupTarget{ID: string(rune('a' + i)), Target: target, Max: pools.Unlimited})
+		groups = append(groups, api.GroupTarget{ID: string(rune('a' + i)), Target: target, Max: api.Unbounded})
 	}
 	return groups
 }
 
-func with(groups []plan.GroupTarget, change func(i int, g *plan.GroupTarget)) []plan.GroupTarget {
+func with(groups []api.GroupTarget, change func(i int, g *api.GroupTarget)) []api.GroupTarget {
 	for i := range groups {
 		change(i, &groups[i])
 	}
@@ -34,7 +34,7 @@ func with(groups []plan.GroupTarget, change func(i int, g *plan.GroupTarget)) []
 func TestDistribute(t *testing.T) {
 	for _, test := range []struct {
 		name      string
-		groups    []plan.GroupTarget
+		groups    []api.GroupTarget
 		target    float64
 		want      string
 		shortfall int
@@ -49,37 +49,37 @@ func TestDistribute(t *testing.T) {
 		{"noise is not rounded up", groupsOf(7, 8), 15.000000000000002, "a 7 -> 7, b 8 -> 8", 0},
 		{
 			"one stops at its maximum, the others get its share",
-			with(groupsOf(1, 1, 1), func(i int, g *plan.GroupTarget) { g.Max = []int{2, 99, 99}[i] }), 12,
+			with(groupsOf(1, 1, 1), func(i int, g *api.GroupTarget) { g.Max = []int{2, 99, 99}[i] }), 12,
 			"a 1 -> 2 (max), b 1 -> 5, c 1 -> 5", 0,
 		},
 		{
 			"one stops at its minimum",
-			with(groupsOf(10, 10), func(i int, g *plan.GroupTarget) { g.Min = []int{8, 0}[i] }), 10,
+			with(groupsOf(10, 10), func(i int, g *api.GroupTarget) { g.Min = []int{8, 0}[i] }), 10,
 			"a 10 -> 8 (min), b 10 -> 2", 0,
 		},
 		{
 			"all at their maximum",
-			with(groupsOf(1, 1), func(_ int, g *plan.GroupTarget) { g.Max = 2 }), 21,
+			with(groupsOf(1, 1), func(_ int, g *api.GroupTarget) { g.Max = 2 }), 21,
 			"a 1 -> 2 (max), b 1 -> 2 (max)", 17,
 		},
 		{
 			"all at their minimum",
-			with(groupsOf(9, 9), func(_ int, g *plan.GroupTarget) { g.Min = 5 }), 3,
+			with(groupsOf(9, 9), func(_ int, g *api.GroupTarget) { g.Min = 5 }), 3,
 			"a 9 -> 5 (min), b 9 -> 5 (min)", -7,
 		},
 		{
 			"outside its bounds already: left alone",
-			with(groupsOf(9, 1), func(i int, g *plan.GroupTarget) { g.Max = []int{5, 50}[i] }), 20,
+			with(groupsOf(9, 1), func(i int, g *api.GroupTarget) { g.Max = []int{5, 50}[i] }), 20,
 			"a 9 -> 9 (max), b 1 -> 11", 0,
 		},
 		{
 			"stale ones get nothing, and do not count",
-			with(groupsOf(1, 7, 1), func(i int, g *plan.GroupTarget) { g.Stale = i == 1 }), 4,
+			with(groupsOf(1, 7, 1), func(i int, g *api.GroupTarget) { g.Stale = i == 1 }), 4,
 			"a 1 -> 2, b 7 -> 0 (stale), c 1 -> 2", 0,
 		},
 		{
 			"a pinned group stays",
-			with(groupsOf(3, 3), func(i int, g *plan.GroupTarget) { g.Min, g.Max = 3*(1-i), []int{3, 99}[i] }), 10,
+			with(groupsOf(3, 3), func(i int, g *api.GroupTarget) { g.Min, g.Max = 3*(1-i), []int{3, 99}[i] }), 10,
 			"a 3 -> 3 (max), b 3 -> 7", 0,
 		},
 	} {
@@ -103,12 +103,12 @@ func TestDistribute(t *testing.T) {
 func TestDistributeRefuses(t *testing.T) {
 	for _, test := range []struct {
 		name   string
-		groups []plan.GroupTarget
+		groups []api.GroupTarget
 		target float64
 		is     error
 	}{
 		{name: "no groups", is: plan.ErrNoGroups},
-		{name: "all stale", groups: with(groupsOf(1, 2), func(_ int, g *plan.GroupTarget) { g.Stale = true }), is: plan.ErrAllStale},
+		{name: "all stale", groups: with(groupsOf(1, 2), func(_ int, g *api.GroupTarget) { g.Stale = true }), is: plan.ErrAllStale},
 		{name: "not a number", groups: groupsOf(1), target: math.NaN()},
 		{name: "infinite", groups: groupsOf(1), target: math.Inf(1)},
 		{name: "negative", groups: groupsOf(1), target: -1},
@@ -124,15 +124,15 @@ func TestDistributeRefuses(t *testing.T) {
 	}
 }
 
-func drawGroups(t *rapid.T) []plan.GroupTarget {
-	return rapid.Custom(func(t *rapid.T) []plan.GroupTarget {
-		groups := make([]plan.GroupTarget, rapid.IntRange(1, 9).Draw(t, "groups"))
+func drawGroups(t *rapid.T) []api.GroupTarget {
+	return rapid.Custom(func(t *rapid.T) []api.GroupTarget {
+		groups := make([]api.GroupTarget, rapid.IntRange(1, 9).Draw(t, "groups"))
 		for i := range groups {
-			groups[i] = plan.GroupTarget{
+			groups[i] = api.GroupTarget{
 				ID:     fmt.Sprintf("g%d", i),
 				Target: rapid.IntRange(0, 40).Draw(t, "target"),
 				Min:    rapid.IntRange(0, 10).Draw(t, "min"),
-				Max:    rapid.OneOf(rapid.IntRange(0, 60), rapid.Just(pools.Unlimited)).Draw(t, "max"),
+				Max:    rapid.OneOf(rapid.IntRange(0, 60), rapid.Just(api.Unbounded)).Draw(t, "max"),
 				Stale:  rapid.IntRange(0, 5).Draw(t, "stale") == 0,
 			}
 		}
@@ -141,7 +141,7 @@ func drawGroups(t *rapid.T) []plan.GroupTarget {
 }
 
 // stepped distributes as Clusterman does: it changes one group at a time by one.
-func stepped(groups []plan.GroupTarget, want int) map[string]int {
+func stepped(groups []api.GroupTarget, want int) map[string]int {
 	targets, sum := make(map[string]int), 0
 	for _, g := range groups {
 		if targets[g.ID] = g.Target; g.Stale {
@@ -190,7 +190,7 @@ func TestDistributeProperties(t *testing.T) {
 			t.Fatalf("want %d, sum %d, shortfall %d for %v", got.Want, got.Sum, got.Shortfall, target)
 		}
 		for _, s := range got.Shares {
-			if got.Shortfall != 0 && s.Bound == plan.Unbound {
+			if got.Shortfall != 0 && s.Bound == api.ShareUnbound {
 				t.Fatalf("short of %d, but %v is at no bound", got.Shortfall, s)
 			}
 		}

@@ -9,7 +9,7 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
-	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/pools/plan"
 )
 
@@ -23,12 +23,12 @@ func TestInfinityInJSON(t *testing.T) {
 		value any
 		text  string
 	}{
-		{"limits", &plan.Limits{MaxWeight: 2.5, MaxTasks: 7, MinUptime: time.Minute},
+		{"limits", &api.PruneLimits{MaxWeight: 2.5, MaxTasks: 7, MinUptime: time.Minute},
 			`{"min_node_scalein_uptime":60000000000,"killable_nodes_prioritizing_v2":false,"max_weight_to_remove":2.5,"max_tasks_to_kill":7}`},
-		{"no limits", &plan.Limits{MaxWeight: math.MaxFloat64, MaxTasks: pools.Unlimited},
+		{"no limits", &api.PruneLimits{MaxWeight: math.MaxFloat64, MaxTasks: api.Unbounded},
 			`{"min_node_scalein_uptime":0,"killable_nodes_prioritizing_v2":false,"max_weight_to_remove":"inf","max_tasks_to_kill":"inf"}`},
-		{"group", &plan.GroupTarget{ID: "a", Target: 3, Min: 1, Max: 9, Stale: true}, `{"id":"a","target":3,"min":1,"stale":true,"max":9}`},
-		{"group without a maximum", &plan.GroupTarget{ID: "a", Max: pools.Unlimited}, `{"id":"a","target":0,"min":0,"max":"inf"}`},
+		{"group", &api.GroupTarget{ID: "a", Target: 3, Min: 1, Max: 9, Stale: true}, `{"id":"a","target":3,"min":1,"stale":true,"max":9}`},
+		{"group without a maximum", &api.GroupTarget{ID: "a", Max: api.Unbounded}, `{"id":"a","target":0,"min":0,"max":"inf"}`},
 		{"candidate", &node, `{"id":"i-1","group":"a","weight":1,` + rest},
 		{"candidate without a bound", &endless, `{"id":"i-1","group":"a","weight":1.7976931348623157e+308,` + rest},
 	}
@@ -50,7 +50,7 @@ func TestInfinityInJSON(t *testing.T) {
 }
 
 func TestCandidateOfEndlessWeight(t *testing.T) {
-	var c plan.Candidate
+	var c api.Candidate
 	if err := json.Unmarshal([]byte(`{"weight": "inf"}`), &c); err != nil || c.Weight != math.MaxFloat64 {
 		t.Errorf("weight %v, %v", c.Weight, err)
 	}
@@ -60,11 +60,11 @@ func TestCandidateOfEndlessWeight(t *testing.T) {
 func clone(pointer any) *any {
 	var value any
 	switch p := pointer.(type) {
-	case *plan.Limits:
+	case *api.PruneLimits:
 		value = *p
-	case *plan.GroupTarget:
+	case *api.GroupTarget:
 		value = *p
-	case *plan.Candidate:
+	case *api.Candidate:
 		value = *p
 	}
 	return &value
@@ -76,13 +76,13 @@ func TestJSONRefuses(t *testing.T) {
 		into       any
 		want       string
 	}{
-		{"another word", `{"max_tasks_to_kill": "many"}`, new(plan.Limits), "max_tasks_to_kill"},
-		{"a part of a task", `{"max_tasks_to_kill": 1.5}`, new(plan.Limits), "1.5"},
-		{"a wrong key", `{"max_tasks": 1}`, new(plan.Limits), `"max_tasks"`},
-		{"a wrong key of a group", `{"id": "a", "maximum": 1}`, new(plan.GroupTarget), `"maximum"`},
-		{"a wrong key of a candidate", `{"id": "a", "weigth": 1}`, new(plan.Candidate), `"weigth"`},
-		{"a weight that is no number", `{"weight": "Inf"}`, new(plan.Candidate), "weight"},
-		{"too large a number", `{"weight": 1e999}`, new(plan.Candidate), "1e999"},
+		{"another word", `{"max_tasks_to_kill": "many"}`, new(api.PruneLimits), "max_tasks_to_kill"},
+		{"a part of a task", `{"max_tasks_to_kill": 1.5}`, new(api.PruneLimits), "1.5"},
+		{"a wrong key", `{"max_tasks": 1}`, new(api.PruneLimits), `"max_tasks"`},
+		{"a wrong key of a group", `{"id": "a", "maximum": 1}`, new(api.GroupTarget), `"maximum"`},
+		{"a wrong key of a candidate", `{"id": "a", "weigth": 1}`, new(api.Candidate), `"weigth"`},
+		{"a weight that is no number", `{"weight": "Inf"}`, new(api.Candidate), "weight"},
+		{"too large a number", `{"weight": 1e999}`, new(api.Candidate), "1e999"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

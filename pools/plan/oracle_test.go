@@ -14,7 +14,7 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
-	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/pools/plan"
 )
 
@@ -32,7 +32,7 @@ func (n *number) UnmarshalJSON(data []byte) error {
 // whole returns n as an int, Unlimited for infinity.
 func (n number) whole() int {
 	if math.IsInf(float64(n), 1) {
-		return pools.Unlimited
+		return api.Unbounded
 	}
 	return int(n)
 }
@@ -76,9 +76,9 @@ type distributeVector struct {
 
 func TestOracleDistribute(t *testing.T) {
 	vectors(t, "distribute.jsonl", func(t *testing.T, v distributeVector) {
-		var groups []plan.GroupTarget
+		var groups []api.GroupTarget
 		for _, g := range v.Groups {
-			groups = append(groups, plan.GroupTarget{
+			groups = append(groups, api.GroupTarget{
 				ID: g.ID, Target: g.Target.whole(), Stale: g.Stale, Min: g.Min.whole(), Max: g.Max.whole(),
 			})
 		}
@@ -123,15 +123,15 @@ type pruneVector struct {
 }
 
 func (v pruneVector) input() plan.PruneInput {
-	states := map[string]pools.NodeState{
-		"ORPHANED": pools.NodeOrphaned, "IDLE": pools.NodeIdle, "RUNNING": pools.NodeRunning,
+	states := map[string]api.NodeState{
+		"ORPHANED": api.NodeOrphaned, "IDLE": api.NodeIdle, "RUNNING": api.NodeRunning,
 	}
 	seconds := func(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 	in := plan.PruneInput{
 		Targets: make(map[string]int),
 		Target:  v.NewTarget,
 		Joined:  v.NonOrphan,
-		Limits: plan.Limits{
+		Limits: api.PruneLimits{
 			MaxWeight:  float64(v.Limits.MaxWeight),
 			MaxTasks:   v.Limits.MaxTasks.whole(),
 			MinUptime:  seconds(float64(v.Limits.MinUptime)),
@@ -142,8 +142,8 @@ func (v pruneVector) input() plan.PruneInput {
 		in.Targets[id] = int(target)
 	}
 	for _, n := range v.Nodes {
-		in.Nodes = append(in.Nodes, plan.Candidate{
-			ID: n.ID, Group: n.Group, Weight: n.Weight, Instance: pools.InstanceRunning, Node: states[n.State],
+		in.Nodes = append(in.Nodes, api.Candidate{
+			ID: n.ID, Group: n.Group, Weight: n.Weight, Instance: api.InstanceRunning, Node: states[n.State],
 			Tasks: n.Tasks, BatchTasks: n.Batch, Uptime: seconds(n.Uptime), Priority: n.Priority,
 			Safe: n.Safe, Cordoned: n.Cordoned, Stale: n.Stale, Draining: n.Draining,
 		})

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"math"
 
-	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/api"
 )
 
 // rank is the place of a candidate in the order of a prune. The lowest rank goes first. The
@@ -20,16 +20,16 @@ type rank struct {
 
 // queue is a binary heap of ranks. It finds a few candidates without sorting all of them.
 type queue struct {
-	nodes []Candidate
+	nodes []api.Candidate
 	heap  []rank
 }
 
 // newQueue returns a queue of all candidates that may be chosen. It calls barred, if not nil, for
 // each of the others.
-func newQueue(nodes []Candidate, limits Limits, excluded func(*Candidate, Cause)) *queue {
+func newQueue(nodes []api.Candidate, limits api.PruneLimits, excluded func(*api.Candidate, api.KeptCause)) *queue {
 	q := &queue{nodes: nodes, heap: make([]rank, 0, len(nodes))}
 	for i := range nodes {
-		if why := nodes[i].exclusion(limits); why == "" {
+		if why := exclusionOf(&nodes[i], limits); why == "" {
 			q.heap = append(q.heap, rankOf(&nodes[i], limits, i))
 		} else if excluded != nil {
 			excluded(&nodes[i], why)
@@ -41,15 +41,15 @@ func newQueue(nodes []Candidate, limits Limits, excluded func(*Candidate, Cause)
 	return q
 }
 
-func rankOf(c *Candidate, limits Limits, index int) rank {
+func rankOf(c *api.Candidate, limits api.PruneLimits, index int) rank {
 	r := rank{tasks: clip(c.Tasks), index: int32(index)}
 	for _, first := range [...]bool{
 		c.Draining,
 		c.Unhealthy,
-		c.Node == pools.NodeOrphaned,
+		c.Node == api.NodeOrphaned,
 		c.Stale,
 		c.Uptime > limits.MinUptime,
-		c.Node == pools.NodeIdle,
+		c.Node == api.NodeIdle,
 	} {
 		r.marks <<= 1
 		if !first {
@@ -101,7 +101,7 @@ func compareIDs(a, b string) int {
 }
 
 // pop removes and returns the first candidate. The queue must not be empty.
-func (q *queue) pop() *Candidate {
+func (q *queue) pop() *api.Candidate {
 	top, last := q.heap[0], len(q.heap)-1
 	q.heap[0] = q.heap[last]
 	q.heap = q.heap[:last]

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/api"
 )
 
 // Orphans chooses the instances that have run for longer than after without a joined node, oldest
@@ -16,15 +16,15 @@ func Orphans(in PruneInput, after time.Duration) []Choice {
 	if after <= 0 {
 		return nil
 	}
-	var found []*Candidate
+	var found []*api.Candidate
 	for i := range in.Nodes {
 		c := &in.Nodes[i]
-		if c.exists() && c.Instance == pools.InstanceRunning && c.Node == pools.NodeOrphaned &&
+		if exists(c) && c.Instance == api.InstanceRunning && c.Node == api.NodeOrphaned &&
 			c.Uptime > after && !c.Cordoned && !c.Protected && !c.Repairing {
 			found = append(found, c)
 		}
 	}
-	slices.SortFunc(found, func(a, b *Candidate) int {
+	slices.SortFunc(found, func(a, b *api.Candidate) int {
 		return cmp.Or(cmp.Compare(b.Uptime, a.Uptime), compareIDs(a.ID, b.ID))
 	})
 	left := in.allowance()
@@ -32,7 +32,7 @@ func Orphans(in PruneInput, after time.Duration) []Choice {
 	for _, c := range found {
 		if left.obstacle(c) == "" {
 			left.take(c)
-			choices = append(choices, c.choice())
+			choices = append(choices, choiceOf(c))
 		}
 	}
 	return choices

@@ -2,9 +2,8 @@ package plan
 
 import (
 	"math"
-	"time"
 
-	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
@@ -13,16 +12,16 @@ import (
 // Nodes are all machines of the pool. Machines that may not be chosen count as capacity. A node
 // with a committed drain is not in Nodes, and its weight is not in Joined or Targets.
 type PruneInput struct {
-	Nodes   []Candidate    `json:"nodes"`
-	Targets map[string]int `json:"targets"` // by group; a node of another group is never chosen
-	Target  float64        `json:"target"`  // of the pool
+	Nodes   []api.Candidate `json:"nodes"`
+	Targets map[string]int  `json:"targets"` // by group; a node of another group is never chosen
+	Target  float64         `json:"target"`  // of the pool
 	// Surge is the weight of each group, beyond Targets, that replaces stale instances. It goes with
 	// them: a replacement that is not stale is kept, also before its node joins.
 	Surge map[string]int `json:"surge,omitempty"`
 	// Joined is the weight of running instances whose node has joined, unhealthy and repaired ones
 	// included.
-	Joined float64 `json:"joined"`
-	Limits Limits  `json:"limits"`
+	Joined float64         `json:"joined"`
+	Limits api.PruneLimits `json:"limits"`
 	// Spent is the part of the limits that earlier prunes of the same period used.
 	Spent Spent `json:"spent,omitzero"`
 	// OnlyStale: the pool must not shrink now. Only stale instances go, because their replacements
@@ -39,35 +38,6 @@ type Spent struct {
 	Nodes  int     `json:"nodes,omitempty"` // of Disruption
 }
 
-// Limits bound the prunes of one period.
-type Limits struct {
-	MaxWeight float64       `json:"max_weight_to_remove"`
-	MaxTasks  int           `json:"max_tasks_to_kill"`       // pools.Unlimited: no limit
-	MinUptime time.Duration `json:"min_node_scalein_uptime"` // younger nodes go last
-	// ByPriority orders nodes by priority before the number of tasks.
-	ByPriority bool `json:"killable_nodes_prioritizing_v2"`
-}
-
-// Cause is why a prune keeps an instance.
-type Cause string
-
-const (
-	NotRunning    Cause = "instance is not running"
-	NodeUnknown   Cause = "state of the node is unknown"
-	NotSafe       Cause = "not safe to evict"
-	Cordoned      Cause = "cordoned by an operator"
-	Protected     Cause = "protected by the provider"
-	Repairing     Cause = "being repaired in place"
-	UnknownGroup  Cause = "group has no target"
-	OverWeight    Cause = "over max_weight_to_remove"
-	GroupAtTarget Cause = "group is at its target capacity"
-	OverTasks     Cause = "over max_tasks_to_kill"
-	OverBudget    Cause = "over the disruption budget"
-	UnderTarget   Cause = "joined nodes would be under the target capacity"
-	NoScaleIn     Cause = "scale-in is barred"
-	Replacement   Cause = "replaces a stale instance"
-)
-
 // Choice is an instance to terminate.
 type Choice struct {
 	ID     string  `json:"id"`
@@ -75,14 +45,6 @@ type Choice struct {
 	Weight float64 `json:"weight"`
 	Tasks  int     `json:"tasks,omitempty"`
 	Why    Reason  `json:"why"`
-}
-
-// Kept counts the instances that one cause kept. Each instance counts once, for the first cause
-// that applies.
-type Kept struct {
-	Why   Cause  `json:"why"`
-	Nodes int    `json:"nodes"`
-	First string `json:"first"` // the id of the first one
 }
 
 // Pruned is the result of a prune.
@@ -93,7 +55,7 @@ type Pruned struct {
 	// Excess is the weight above the target that remains.
 	Excess float64 `json:"excess"`
 	// Kept lists the causes of Excess. It is empty if Excess is 0.
-	Kept []Kept `json:"kept,omitempty"`
+	Kept []api.KeptNode `json:"kept,omitempty"`
 }
 
 // ByGroup returns the ids of the choices by group, the first to go first.
@@ -160,9 +122,9 @@ func newPruning(in PruneInput) *pruning {
 		p.groups[id] = &room{target: float64(target), surge: float64(max(0, in.Surge[id]))}
 	}
 	for i := range in.Nodes {
-		if c := &in.Nodes[i]; c.exists() {
+		if c := &in.Nodes[i]; exists(c) {
 			p.fulfilled += c.Weight
-			if c.unfit() && c.joined() {
+			if isUnfit(c) && hasJoined(c) {
 				p.fit -= c.Weight
 			}
 			if g := p.groups[c.Group]; g != nil {
@@ -177,67 +139,67 @@ func newPruning(in PruneInput) *pruning {
 func (p *pruning) above() bool { return p.fulfilled > p.in.Target+resource.Slack }
 
 // obstacle returns what forbids to remove c, or "". In each check a NaN forbids.
-func (p *pruning) obstacle(c *Candidate) Cause {
+func (p *pruning) obstacle(c *api.Candidate) api.KeptCause {
 	g := p.groups[c.Group]
 	over := p.left.obstacle(c)
 	rest := p.fit - c.Weight
-	if c.unfit() {
+	if isUnfit(c) {
 		rest = p.joined - c.Weight
 	}
 	switch {
 	case p.in.OnlyStale && !c.Stale:
-		return NoScaleIn
+		return api.KeptNoScaleIn
 	case g == nil:
-		return UnknownGroup
-	case over == OverWeight:
+		return api.KeptUnknownGroup
+	case over == api.KeptOverWeight:
 		return over
 	case !(g.fulfilled-c.Weight >= g.target-resource.Slack):
-		return GroupAtTarget
+		return api.KeptGroupAtTarget
 	case over != "":
 		return over
-	case c.replaces() && !(g.fulfilled-c.Weight >= g.target+g.surge-resource.Slack):
-		return Replacement
-	case c.Node != pools.NodeOrphaned && !(rest >= p.in.Target-resource.Slack):
-		return UnderTarget
+	case canReplace(c) && !(g.fulfilled-c.Weight >= g.target+g.surge-resource.Slack):
+		return api.KeptReplacement
+	case c.Node != api.NodeOrphaned && !(rest >= p.in.Target-resource.Slack):
+		return api.KeptUnderTarget
 	}
 	return ""
 }
 
-func (p *pruning) take(c *Candidate) {
+func (p *pruning) take(c *api.Candidate) {
 	p.fulfilled -= c.Weight
 	g := p.groups[c.Group]
 	g.fulfilled -= c.Weight
 	if c.Stale {
 		g.surge = max(0, g.surge-c.Weight)
 	}
-	if c.Node != pools.NodeOrphaned {
+	if c.Node != api.NodeOrphaned {
 		p.joined -= c.Weight
-		if !c.unfit() {
+		if !isUnfit(c) {
 			p.fit -= c.Weight
 		}
 	}
 	p.left.take(c)
 	p.out.Weight += c.Weight
 	p.out.Tasks += max(c.Tasks, 0)
-	p.out.Choices = append(p.out.Choices, c.choice())
+	p.out.Choices = append(p.out.Choices, choiceOf(c))
 }
 
-func (p *pruning) keep(c *Candidate, why Cause) {
+func (p *pruning) keep(c *api.Candidate, why api.KeptCause) {
 	for i := range p.out.Kept {
 		if k := &p.out.Kept[i]; k.Why == why {
 			k.Nodes++
 			return
 		}
 	}
-	p.out.Kept = append(p.out.Kept, Kept{Why: why, Nodes: 1, First: c.ID})
+	p.out.Kept = append(p.out.Kept, api.KeptNode{Why: why, Nodes: 1, First: c.ID})
 }
 
 // keepRest counts the rest of the queue, if even the lightest candidate does not fit.
 func (p *pruning) keepRest(q *queue) {
 	rest := len(q.heap)
-	p.keep(q.pop(), OverWeight)
+	p.keep(q.pop(), api.KeptOverWeight)
 	for i := range p.out.Kept {
-		if k := &p.out.Kept[i]; k.Why == OverWeight {
+		if k := &p.out.Kept[i]; k.Why == api.KeptOverWeight {
 			k.Nodes += rest - 1
 		}
 	}

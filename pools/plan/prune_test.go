@@ -11,14 +11,15 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/plan"
 )
 
 // machine returns an idle node of weight 1 in group a that may be chosen.
-func machine(id string, changes ...func(*plan.Candidate)) plan.Candidate {
-	c := plan.Candidate{
-		ID: id, Group: "a", Weight: 1, Instance: pools.InstanceRunning, Node: pools.NodeIdle,
+func machine(id string, changes ...func(*api.Candidate)) api.Candidate {
+	c := api.Candidate{
+		ID: id, Group: "a", Weight: 1, Instance: api.InstanceRunning, Node: api.NodeIdle,
 		Uptime: time.Hour, Safe: true,
 	}
 	for _, change := range changes {
@@ -27,26 +28,26 @@ func machine(id string, changes ...func(*plan.Candidate)) plan.Candidate {
 	return c
 }
 
-func busy(tasks, batch int) func(*plan.Candidate) {
-	return func(c *plan.Candidate) { c.Node, c.Tasks, c.BatchTasks = pools.NodeRunning, tasks, batch }
+func busy(tasks, batch int) func(*api.Candidate) {
+	return func(c *api.Candidate) { c.Node, c.Tasks, c.BatchTasks = api.NodeRunning, tasks, batch }
 }
 
-func orphaned(c *plan.Candidate)   { c.Node = pools.NodeOrphaned }
-func unknown(c *plan.Candidate)    { c.Node = pools.NodeUnknown }
-func stale(c *plan.Candidate)      { c.Stale = true }
-func young(c *plan.Candidate)      { c.Uptime = time.Minute }
-func draining(c *plan.Candidate)   { c.Draining = true }
-func unhealthy(c *plan.Candidate)  { c.Unhealthy = true }
-func repairing(c *plan.Candidate)  { c.Repairing = true }
-func cordoned(c *plan.Candidate)   { c.Cordoned = true }
-func unsafe(c *plan.Candidate)     { c.Safe = false }
-func protected(c *plan.Candidate)  { c.Protected = true }
-func pending(c *plan.Candidate)    { c.Instance = pools.InstancePending }
-func heavy(c *plan.Candidate)      { c.Weight = 2 }
-func otherGroup(c *plan.Candidate) { c.Group = "b" }
+func orphaned(c *api.Candidate)   { c.Node = api.NodeOrphaned }
+func unknown(c *api.Candidate)    { c.Node = api.NodeUnknown }
+func stale(c *api.Candidate)      { c.Stale = true }
+func young(c *api.Candidate)      { c.Uptime = time.Minute }
+func draining(c *api.Candidate)   { c.Draining = true }
+func unhealthy(c *api.Candidate)  { c.Unhealthy = true }
+func repairing(c *api.Candidate)  { c.Repairing = true }
+func cordoned(c *api.Candidate)   { c.Cordoned = true }
+func unsafe(c *api.Candidate)     { c.Safe = false }
+func protected(c *api.Candidate)  { c.Protected = true }
+func pending(c *api.Candidate)    { c.Instance = api.InstancePending }
+func heavy(c *api.Candidate)      { c.Weight = 2 }
+func otherGroup(c *api.Candidate) { c.Group = "b" }
 
 func TestOrder(t *testing.T) {
-	want := []plan.Candidate{
+	want := []api.Candidate{
 		machine("draining", draining, busy(9, 9)),
 		machine("unhealthy", unhealthy, busy(9, 9)),
 		machine("orphan", orphaned),
@@ -64,24 +65,24 @@ func TestOrder(t *testing.T) {
 	for _, c := range want {
 		ids = append(ids, c.ID)
 	}
-	nodes := slices.Concat(want, []plan.Candidate{
+	nodes := slices.Concat(want, []api.Candidate{
 		machine("unknown", unknown), machine("cordoned", cordoned), machine("not safe", unsafe),
 		machine("protected", protected), machine("pending", pending), machine("mending", repairing, unhealthy), machine("too many tasks", busy(1000, 0)),
 	})
 	slices.Reverse(nodes)
-	got := plan.Order(nodes, plan.Limits{MaxTasks: 1000, MinUptime: 5 * time.Minute})
+	got := plan.Order(nodes, api.PruneLimits{MaxTasks: 1000, MinUptime: 5 * time.Minute})
 	if diff := gocmp.Diff(ids, got); diff != "" {
 		t.Errorf("Order, -want +got:\n%s", diff)
 	}
 }
 
 func TestOrderByPriority(t *testing.T) {
-	of := func(id string, priority float64, tasks int) plan.Candidate {
-		return machine(id, busy(tasks, 0), func(c *plan.Candidate) { c.Priority = priority })
+	of := func(id string, priority float64, tasks int) api.Candidate {
+		return machine(id, busy(tasks, 0), func(c *api.Candidate) { c.Priority = priority })
 	}
-	nodes := []plan.Candidate{of("3", 3, 1), of("0.5", 0.5, 2), of("-1", -1, 3), of("0", 0, 4), of("-0", math.Copysign(0, -1), 5)}
+	nodes := []api.Candidate{of("3", 3, 1), of("0.5", 0.5, 2), of("-1", -1, 3), of("0", 0, 4), of("-0", math.Copysign(0, -1), 5)}
 	for on, want := range map[bool]string{false: "3 0.5 -1 0 -0", true: "-1 0 -0 0.5 3"} {
-		got := strings.Join(plan.Order(nodes, plan.Limits{MaxTasks: pools.Unlimited, ByPriority: on}), " ")
+		got := strings.Join(plan.Order(nodes, api.PruneLimits{MaxTasks: api.Unbounded, ByPriority: on}), " ")
 		if got != want {
 			t.Errorf("Order with ByPriority %t = %s, want %s", on, got, want)
 		}
@@ -89,8 +90,8 @@ func TestOrderByPriority(t *testing.T) {
 }
 
 // many returns n machines with ids from 0.
-func many(n int, changes ...func(*plan.Candidate)) []plan.Candidate {
-	var nodes []plan.Candidate
+func many(n int, changes ...func(*api.Candidate)) []api.Candidate {
+	var nodes []api.Candidate
 	for i := range n {
 		nodes = append(nodes, machine(fmt.Sprintf("i-%d", i), changes...))
 	}
@@ -98,12 +99,12 @@ func many(n int, changes ...func(*plan.Candidate)) []plan.Candidate {
 }
 
 func TestPrune(t *testing.T) {
-	free := plan.Limits{MaxWeight: 1000, MaxTasks: pools.Unlimited}
+	free := api.PruneLimits{MaxWeight: 1000, MaxTasks: api.Unbounded}
 	for _, test := range []struct {
 		name   string
 		in     plan.PruneInput // Targets, if missing: group a at the pool's target
 		choose string          // "id: reason" in order
-		kept   []plan.Kept
+		kept   []api.KeptNode
 	}{
 		{
 			name: "at the target: nothing",
@@ -122,18 +123,18 @@ func TestPrune(t *testing.T) {
 		{
 			name: "none may be chosen",
 			in:   plan.PruneInput{Nodes: many(11, unsafe), Target: 10, Joined: 11, Limits: free},
-			kept: []plan.Kept{{Why: plan.NotSafe, Nodes: 11, First: "i-0"}},
+			kept: []api.KeptNode{{Why: api.KeptNotSafe, Nodes: 11, First: "i-0"}},
 		},
 		{
 			name: "no weight may be removed",
-			in:   plan.PruneInput{Nodes: many(15), Target: 10, Joined: 15, Limits: plan.Limits{MaxTasks: pools.Unlimited}},
-			kept: []plan.Kept{{Why: plan.OverWeight, Nodes: 15, First: "i-0"}},
+			in:   plan.PruneInput{Nodes: many(15), Target: 10, Joined: 15, Limits: api.PruneLimits{MaxTasks: api.Unbounded}},
+			kept: []api.KeptNode{{Why: api.KeptOverWeight, Nodes: 15, First: "i-0"}},
 		},
 		{
 			name:   "the limit of weight stops it half-way",
-			in:     plan.PruneInput{Nodes: many(15), Target: 10, Joined: 15, Limits: plan.Limits{MaxWeight: 2, MaxTasks: pools.Unlimited}},
+			in:     plan.PruneInput{Nodes: many(15), Target: 10, Joined: 15, Limits: api.PruneLimits{MaxWeight: 2, MaxTasks: api.Unbounded}},
 			choose: "i-0: idle, i-1: idle",
-			kept:   []plan.Kept{{Why: plan.OverWeight, Nodes: 13, First: "i-2"}},
+			kept:   []api.KeptNode{{Why: api.KeptOverWeight, Nodes: 13, First: "i-2"}},
 		},
 		{
 			name: "too heavy a node",
@@ -141,19 +142,19 @@ func TestPrune(t *testing.T) {
 				Nodes:  append(many(9, unknown), machine("x", heavy)),
 				Target: 10, Joined: 11, Limits: free,
 			},
-			kept: []plan.Kept{
-				{Why: plan.NodeUnknown, Nodes: 9, First: "i-0"},
-				{Why: plan.GroupAtTarget, Nodes: 1, First: "x"},
+			kept: []api.KeptNode{
+				{Why: api.KeptNodeUnknown, Nodes: 9, First: "i-0"},
+				{Why: api.KeptGroupAtTarget, Nodes: 1, First: "x"},
 			},
 		},
 		{
 			name: "too many tasks in sum",
 			in: plan.PruneInput{
 				Nodes: many(12, busy(2, 0)), Target: 10, Joined: 12,
-				Limits: plan.Limits{MaxWeight: 1000, MaxTasks: 3},
+				Limits: api.PruneLimits{MaxWeight: 1000, MaxTasks: 3},
 			},
 			choose: "i-0: fewest tasks",
-			kept:   []plan.Kept{{Why: plan.OverTasks, Nodes: 11, First: "i-1"}},
+			kept:   []api.KeptNode{{Why: api.KeptOverTasks, Nodes: 11, First: "i-1"}},
 		},
 		{
 			name: "joined nodes would be too few; an orphan does not count",
@@ -162,9 +163,9 @@ func TestPrune(t *testing.T) {
 				Target: 10, Joined: 10, Limits: free,
 			},
 			choose: "x: orphaned",
-			kept: []plan.Kept{
-				{Why: plan.NotRunning, Nodes: 1, First: "y"},
-				{Why: plan.UnderTarget, Nodes: 10, First: "i-0"},
+			kept: []api.KeptNode{
+				{Why: api.KeptNotRunning, Nodes: 1, First: "y"},
+				{Why: api.KeptUnderTarget, Nodes: 10, First: "i-0"},
 			},
 		},
 		{
@@ -175,17 +176,17 @@ func TestPrune(t *testing.T) {
 		{
 			name: "an unhealthy one that may not go replaces no other",
 			in:   plan.PruneInput{Nodes: append(many(10), machine("x", unhealthy, unsafe)), Target: 10, Joined: 11, Limits: free},
-			kept: []plan.Kept{{Why: plan.NotSafe, Nodes: 1, First: "x"}, {Why: plan.UnderTarget, Nodes: 10, First: "i-0"}},
+			kept: []api.KeptNode{{Why: api.KeptNotSafe, Nodes: 1, First: "x"}, {Why: api.KeptUnderTarget, Nodes: 10, First: "i-0"}},
 		},
 		{
 			name: "an unhealthy one stays until its replacement has joined",
 			in:   plan.PruneInput{Nodes: append(many(9), machine("x", unhealthy), machine("y", orphaned, pending)), Target: 10, Joined: 10, Limits: free},
-			kept: []plan.Kept{{Why: plan.NotRunning, Nodes: 1, First: "y"}, {Why: plan.UnderTarget, Nodes: 10, First: "x"}},
+			kept: []api.KeptNode{{Why: api.KeptNotRunning, Nodes: 1, First: "y"}, {Why: api.KeptUnderTarget, Nodes: 10, First: "x"}},
 		},
 		{
 			name: "one that is repaired in place stays, and so do the others",
 			in:   plan.PruneInput{Nodes: append(many(10), machine("x", repairing)), Target: 10, Joined: 11, Limits: free},
-			kept: []plan.Kept{{Why: plan.Repairing, Nodes: 1, First: "x"}, {Why: plan.UnderTarget, Nodes: 10, First: "i-0"}},
+			kept: []api.KeptNode{{Why: api.KeptRepairing, Nodes: 1, First: "x"}, {Why: api.KeptUnderTarget, Nodes: 10, First: "i-0"}},
 		},
 		{
 			name: "a stale group beside a new one",
@@ -201,7 +202,7 @@ func TestPrune(t *testing.T) {
 			in: plan.PruneInput{
 				Nodes: many(3, otherGroup), Targets: map[string]int{"a": 0}, Joined: 3, Limits: free,
 			},
-			kept: []plan.Kept{{Why: plan.UnknownGroup, Nodes: 3, First: "i-0"}},
+			kept: []api.KeptNode{{Why: api.KeptUnknownGroup, Nodes: 3, First: "i-0"}},
 		},
 		{
 			name: "nothing without a target that is a number",
@@ -210,7 +211,7 @@ func TestPrune(t *testing.T) {
 		{
 			name: "nothing without knowing what has joined",
 			in:   plan.PruneInput{Nodes: many(3), Targets: map[string]int{"a": 0}, Joined: math.NaN(), Limits: free},
-			kept: []plan.Kept{{Why: plan.UnderTarget, Nodes: 3, First: "i-0"}},
+			kept: []api.KeptNode{{Why: api.KeptUnderTarget, Nodes: 3, First: "i-0"}},
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -239,39 +240,39 @@ func TestCandidateOf(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	node := pools.Node{
 		Instance: pools.Instance{
-			ID: "i-1", Group: "a", Weight: 2, State: pools.InstanceRunning,
+			ID: "i-1", Group: "a", Weight: 2, State: api.InstanceRunning,
 			Launched: now.Add(-time.Hour), Stale: true, Protected: true,
 		},
-		State:    pools.NodeRunning,
-		Facts:    pools.NodeFacts{Tasks: 3, BatchTasks: 1, Draining: true, SafeToEvict: true},
+		State:    api.NodeRunning,
+		Facts:    api.NodeFacts{Tasks: 3, BatchTasks: 1, Draining: true, SafeToEvict: true},
 		Cordoned: true,
 		Priority: 7, Unhealthy: true,
 	}
-	want := plan.Candidate{
-		ID: "i-1", Group: "a", Weight: 2, Instance: pools.InstanceRunning, Node: pools.NodeRunning,
+	want := api.Candidate{
+		ID: "i-1", Group: "a", Weight: 2, Instance: api.InstanceRunning, Node: api.NodeRunning,
 		Tasks: 3, BatchTasks: 1, Uptime: time.Hour, Priority: 7,
 		Safe: true, Cordoned: true, Protected: true, Stale: true, Draining: true, Unhealthy: true,
 	}
 	if diff := gocmp.Diff(want, plan.CandidateOf(now, node)); diff != "" {
 		t.Errorf("a node that has joined, -want +got:\n%s", diff)
 	}
-	orphan := pools.Node{Instance: pools.Instance{ID: "i-2", State: pools.InstanceRunning}, State: pools.NodeOrphaned}
-	want = plan.Candidate{ID: "i-2", Instance: pools.InstanceRunning, Node: pools.NodeOrphaned, Safe: true}
+	orphan := pools.Node{Instance: pools.Instance{ID: "i-2", State: api.InstanceRunning}, State: api.NodeOrphaned}
+	want = api.Candidate{ID: "i-2", Instance: api.InstanceRunning, Node: api.NodeOrphaned, Safe: true}
 	if diff := gocmp.Diff(want, plan.CandidateOf(now, orphan)); diff != "" {
 		t.Errorf("an orphan, -want +got:\n%s", diff)
 	}
 }
 
-func drawCandidates(t *rapid.T) []plan.Candidate {
+func drawCandidates(t *rapid.T) []api.Candidate {
 	often := func(name string) bool { return rapid.IntRange(0, 4).Draw(t, name) > 0 }
-	nodes := make([]plan.Candidate, rapid.IntRange(0, 30).Draw(t, "nodes"))
+	nodes := make([]api.Candidate, rapid.IntRange(0, 30).Draw(t, "nodes"))
 	for i := range nodes {
-		nodes[i] = plan.Candidate{
+		nodes[i] = api.Candidate{
 			ID:       fmt.Sprintf("i-%d", i),
 			Group:    rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "group"),
 			Weight:   rapid.SampledFrom([]float64{0, 0.5, 1, 2, 4}).Draw(t, "weight"),
-			Instance: rapid.SampledFrom([]pools.InstanceState{pools.InstanceRunning, pools.InstanceRunning, pools.InstancePending, pools.InstanceTerminating}).Draw(t, "instance"),
-			Node:     rapid.SampledFrom([]pools.NodeState{pools.NodeUnknown, pools.NodeOrphaned, pools.NodeIdle, pools.NodeRunning}).Draw(t, "node"),
+			Instance: rapid.SampledFrom([]api.InstanceState{api.InstanceRunning, api.InstanceRunning, api.InstancePending, api.InstanceTerminating}).Draw(t, "instance"),
+			Node:     rapid.SampledFrom([]api.NodeState{api.NodeUnknown, api.NodeOrphaned, api.NodeIdle, api.NodeRunning}).Draw(t, "node"),
 			Tasks:    rapid.IntRange(0, 4).Draw(t, "tasks"),
 			Uptime:   time.Duration(rapid.IntRange(0, 2).Draw(t, "uptime")) * time.Minute,
 			Safe:     often("safe"), Cordoned: !often("cordoned"), Protected: !often("protected"),
@@ -288,14 +289,14 @@ func drawPrune(t *rapid.T) plan.PruneInput {
 			"a": rapid.IntRange(0, 12).Draw(t, "a"), "b": rapid.IntRange(0, 12).Draw(t, "b"), "c": 0,
 		},
 		Target: float64(rapid.IntRange(0, 80).Draw(t, "target")) / 4,
-		Limits: plan.Limits{
+		Limits: api.PruneLimits{
 			MaxWeight: float64(rapid.IntRange(0, 20).Draw(t, "weight")),
-			MaxTasks:  rapid.OneOf(rapid.IntRange(0, 9), rapid.Just(pools.Unlimited)).Draw(t, "tasks"),
+			MaxTasks:  rapid.OneOf(rapid.IntRange(0, 9), rapid.Just(api.Unbounded)).Draw(t, "tasks"),
 			MinUptime: time.Minute,
 		},
 	}
 	for _, n := range in.Nodes {
-		if n.Instance == pools.InstanceRunning && (n.Node == pools.NodeIdle || n.Node == pools.NodeRunning) {
+		if n.Instance == api.InstanceRunning && (n.Node == api.NodeIdle || n.Node == api.NodeRunning) {
 			in.Joined += n.Weight
 		}
 	}
@@ -305,25 +306,25 @@ func drawPrune(t *rapid.T) plan.PruneInput {
 // checkPruned fails if a choice was not allowed, if a group is under its target, or if the sums of
 // the result are wrong.
 func checkPruned(t *rapid.T, in plan.PruneInput, got plan.Pruned) (joined float64) {
-	left, nodes := make(map[string]float64), make(map[string]plan.Candidate)
+	left, nodes := make(map[string]float64), make(map[string]api.Candidate)
 	var weight, fulfilled float64
 	joined, tasks := in.Joined, 0
 	for _, n := range in.Nodes {
 		nodes[n.ID] = n
-		if n.Instance != pools.InstanceTerminating {
+		if n.Instance != api.InstanceTerminating {
 			fulfilled += n.Weight
 			left[n.Group] += n.Weight
 		}
 	}
 	for _, c := range got.Choices {
 		n, ok := nodes[c.ID]
-		if !ok || !n.Safe || n.Cordoned || n.Protected || n.Repairing || n.Node == pools.NodeUnknown || n.Instance != pools.InstanceRunning {
+		if !ok || !n.Safe || n.Cordoned || n.Protected || n.Repairing || n.Node == api.NodeUnknown || n.Instance != api.InstanceRunning {
 			t.Fatalf("chose %+v, there once more: %t", n, ok)
 		}
 		delete(nodes, c.ID)
 		weight += n.Weight
 		tasks += n.Tasks
-		if n.Node != pools.NodeOrphaned {
+		if n.Node != api.NodeOrphaned {
 			joined -= n.Weight
 		}
 		if left[n.Group] -= n.Weight; left[n.Group] < float64(in.Targets[n.Group]) {
@@ -340,8 +341,8 @@ func checkPruned(t *rapid.T, in plan.PruneInput, got plan.Pruned) (joined float6
 func fit(in plan.PruneInput, chosen []plan.Choice) (sum float64) {
 	for _, n := range in.Nodes {
 		gone := slices.ContainsFunc(chosen, func(c plan.Choice) bool { return c.ID == n.ID })
-		joined := n.Node == pools.NodeIdle || n.Node == pools.NodeRunning
-		if !gone && joined && n.Instance == pools.InstanceRunning && !n.Unhealthy && !n.Repairing {
+		joined := n.Node == api.NodeIdle || n.Node == api.NodeRunning
+		if !gone && joined && n.Instance == api.InstanceRunning && !n.Unhealthy && !n.Repairing {
 			sum += n.Weight
 		}
 	}

@@ -9,7 +9,7 @@ func FirstStale(in PruneInput, group string) (Choice, bool) {
 	for len(q.heap) > 0 {
 		c := q.pop()
 		if c.Stale && c.Group == group && left.obstacle(c) == "" {
-			return c.choice(), true
+			return choiceOf(c), true
 		}
 	}
 	return Choice{}, false

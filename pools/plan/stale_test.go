@@ -3,13 +3,13 @@ package plan_test
 import (
 	"testing"
 
-	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/pools/plan"
 )
 
-func aStale(id, group string, tasks int) plan.Candidate {
-	return plan.Candidate{
-		ID: id, Group: group, Weight: 1, Instance: pools.InstanceRunning, Node: pools.NodeRunning, Tasks: tasks, Safe: true, Stale: true,
+func aStale(id, group string, tasks int) api.Candidate {
+	return api.Candidate{
+		ID: id, Group: group, Weight: 1, Instance: api.InstanceRunning, Node: api.NodeRunning, Tasks: tasks, Safe: true, Stale: true,
 	}
 }
 
@@ -17,8 +17,8 @@ func TestFirstStale(t *testing.T) {
 	t.Parallel()
 	fresh, unsafe, cordoned := aStale("f", "a", 0), aStale("u", "a", 0), aStale("c", "a", 0)
 	fresh.Stale, unsafe.Safe, cordoned.Cordoned = false, false, true
-	nodes := []plan.Candidate{fresh, unsafe, cordoned, aStale("s5", "a", 5), aStale("s2", "a", 2), aStale("x", "b", 0)}
-	limits := plan.Limits{MaxWeight: 3, MaxTasks: pools.Unlimited}
+	nodes := []api.Candidate{fresh, unsafe, cordoned, aStale("s5", "a", 5), aStale("s2", "a", 2), aStale("x", "b", 0)}
+	limits := api.PruneLimits{MaxWeight: 3, MaxTasks: api.Unbounded}
 	tests := []struct {
 		name   string
 		change func(*plan.PruneInput)
@@ -47,16 +47,16 @@ func TestFirstStale(t *testing.T) {
 func TestOnlyStale(t *testing.T) {
 	t.Parallel()
 	fresh := aStale("f", "a", 0)
-	fresh.Stale, fresh.Node = false, pools.NodeIdle
+	fresh.Stale, fresh.Node = false, api.NodeIdle
 	in := plan.PruneInput{
-		Nodes: []plan.Candidate{fresh, aStale("s", "a", 3)}, Targets: map[string]int{"a": 0}, Target: 0, Joined: 2,
-		Limits: plan.Limits{MaxWeight: 9, MaxTasks: pools.Unlimited}, OnlyStale: true,
+		Nodes: []api.Candidate{fresh, aStale("s", "a", 3)}, Targets: map[string]int{"a": 0}, Target: 0, Joined: 2,
+		Limits: api.PruneLimits{MaxWeight: 9, MaxTasks: api.Unbounded}, OnlyStale: true,
 	}
 	got := plan.Prune(in)
 	if len(got.Choices) != 1 || got.Choices[0].ID != "s" || got.Excess != 1 {
 		t.Errorf("chosen %+v, excess %v: want s, 1", got.Choices, got.Excess)
 	}
-	if len(got.Kept) != 1 || got.Kept[0].Why != plan.NoScaleIn {
+	if len(got.Kept) != 1 || got.Kept[0].Why != api.KeptNoScaleIn {
 		t.Errorf("kept %+v, want scale-in to be barred", got.Kept)
 	}
 }
@@ -66,17 +66,17 @@ func TestOnlyStale(t *testing.T) {
 func TestReplacementsAreKept(t *testing.T) {
 	t.Parallel()
 	booting, sick := aStale("new-1", "a", 0), aStale("new-2", "a", 0)
-	booting.Stale, booting.Node = false, pools.NodeOrphaned
+	booting.Stale, booting.Node = false, api.NodeOrphaned
 	sick.Stale, sick.Unhealthy = false, true
 	in := plan.PruneInput{
-		Nodes: []plan.Candidate{aStale("old-1", "a", 3), aStale("old-2", "a", 3), booting, sick}, Targets: map[string]int{"a": 2}, Target: 2, Joined: 3,
-		Limits: plan.Limits{MaxWeight: 9, MaxTasks: pools.Unlimited}, Surge: map[string]int{"a": 2},
+		Nodes: []api.Candidate{aStale("old-1", "a", 3), aStale("old-2", "a", 3), booting, sick}, Targets: map[string]int{"a": 2}, Target: 2, Joined: 3,
+		Limits: api.PruneLimits{MaxWeight: 9, MaxTasks: api.Unbounded}, Surge: map[string]int{"a": 2},
 	}
 	got := plan.Prune(in)
 	if len(got.Choices) != 1 || got.Choices[0].ID != "new-2" {
 		t.Errorf("chosen %+v, want the unhealthy one", got.Choices)
 	}
-	if len(got.Kept) == 0 || got.Kept[0].Why != plan.Replacement || got.Kept[0].First != "new-1" {
+	if len(got.Kept) == 0 || got.Kept[0].Why != api.KeptReplacement || got.Kept[0].First != "new-1" {
 		t.Errorf("kept %+v, want new-1 first, a replacement", got.Kept)
 	}
 	in.Surge = nil

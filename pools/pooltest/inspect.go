@@ -8,6 +8,7 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
@@ -175,7 +176,7 @@ func testInspectThrottled(t *testing.T, i *inspector) {
 func sameIDs(s pools.GroupSnapshot, inspections []pools.Inspection) string {
 	var want, got []string
 	for _, i := range s.Instances {
-		if i.State != pools.InstanceTerminating {
+		if i.State != api.InstanceTerminating {
 			want = append(want, i.ID)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
@@ -125,7 +126,7 @@ func (g *group) running(t *testing.T, target int) pools.GroupSnapshot {
 	})
 }
 
-func notRunning(i pools.Instance) bool { return i.State != pools.InstanceRunning }
+func notRunning(i pools.Instance) bool { return i.State != api.InstanceRunning }
 
 // rest passes enough time for all changes of the provider.
 func (g *group) rest(t *testing.T) {
@@ -139,7 +140,7 @@ func (g *group) rest(t *testing.T) {
 func living(s pools.GroupSnapshot) []string {
 	var ids []string
 	for _, i := range s.Instances {
-		if i.State != pools.InstanceTerminating {
+		if i.State != api.InstanceTerminating {
 			ids = append(ids, i.ID)
 		}
 	}

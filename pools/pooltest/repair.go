@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
@@ -72,12 +73,12 @@ type repairer struct {
 	victim string
 }
 
-func (m *repairer) repairing(kind pools.RepairKind, attempt string) pools.InPlaceRepair {
+func (m *repairer) repairing(kind api.RepairKind, attempt string) pools.InPlaceRepair {
 	return pools.InPlaceRepair{Instance: m.victim, Kind: kind, Attempt: attempt}
 }
 
 // any returns the first supported kind, after it has prepared the instance.
-func (m *repairer) any(t *testing.T) pools.RepairKind {
+func (m *repairer) any(t *testing.T) api.RepairKind {
 	t.Helper()
 	kind := m.can.RepairKinds()[0]
 	m.ready(t, kind)
@@ -85,9 +86,9 @@ func (m *repairer) any(t *testing.T) pools.RepairKind {
 }
 
 // ready stops the instance if the kind is a start.
-func (m *repairer) ready(t *testing.T, kind pools.RepairKind) {
+func (m *repairer) ready(t *testing.T, kind api.RepairKind) {
 	t.Helper()
-	if kind == pools.RepairStart {
+	if kind == api.RepairStart {
 		m.of.Stop(t, m.victim)
 		m.rest(t)
 	}
@@ -142,7 +143,7 @@ func (m *repairer) untouched(t *testing.T, before pools.GroupSnapshot) {
 
 func testRepairKinds(t *testing.T, m *repairer) {
 	kinds := m.can.RepairKinds()
-	known := []pools.RepairKind{pools.RepairStart, pools.RepairReboot, pools.RepairReset, pools.RepairRebuild}
+	known := []api.RepairKind{api.RepairStart, api.RepairReboot, api.RepairReset, api.RepairRebuild}
 	for i, kind := range kinds {
 		if !slices.Contains(known, kind) || slices.Contains(kinds[:i], kind) {
 			t.Errorf("the kinds are %q, want some of %q, each once", kinds, known)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/strictyaml"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 	"github.com/weirkeeper/weirkeeper/pools"
@@ -179,9 +180,9 @@ func (k Kind) Isolates() bool {
 
 // Describe returns on one line what the selector's groups are and what their provider can do.
 func (s Selector) Describe() string {
-	var repairs []judge.ActionName
+	var repairs []api.RepairAction
 	for _, a := range s.Can.Actions {
-		if a != judge.Workflow { // Workflow needs no provider
+		if a != api.ActionWorkflow { // Workflow needs no provider
 			repairs = append(repairs, a)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )
 
@@ -12,14 +13,14 @@ func selectors() (full, spot Selector) {
 	full = Selector{
 		Key: "full", About: "groups", Isolated: []judge.Level{judge.FenceNetwork},
 		Can: judge.Abilities{
-			Actions:    []judge.ActionName{judge.Start, judge.Reboot, judge.Workflow},
+			Actions:    []api.RepairAction{api.ActionStart, api.ActionReboot, api.ActionWorkflow},
 			Fencing:    []judge.Level{judge.FenceService, judge.FenceCompute},
 			OwnsRepair: true,
 		},
 	}
 	spot = Selector{
 		Key: "spot", About: "spot groups",
-		Can: judge.Abilities{Actions: []judge.ActionName{judge.Workflow, judge.Reboot}, Fencing: []judge.Level{judge.FenceService}},
+		Can: judge.Abilities{Actions: []api.RepairAction{api.ActionWorkflow, api.ActionReboot}, Fencing: []judge.Level{judge.FenceService}},
 	}
 	return full, spot
 }
@@ -39,7 +40,7 @@ func TestAbilitiesAreThoseInCommon(t *testing.T) {
 			Actions: full.Can.Actions, Fencing: []judge.Level{judge.FenceService, judge.FenceCompute, judge.FenceNetwork}, OwnsRepair: true,
 		}},
 		{"both", []Selector{full, spot, full}, true, judge.Abilities{
-			Actions: []judge.ActionName{judge.Reboot, judge.Workflow}, Fencing: []judge.Level{judge.FenceService},
+			Actions: []api.RepairAction{api.ActionReboot, api.ActionWorkflow}, Fencing: []judge.Level{judge.FenceService},
 		}},
 	} {
 		if diff := cmp.Diff(c.want, Abilities(c.of, c.isolation)); diff != "" {

@@ -21,6 +21,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/bootstrap"
 	"github.com/weirkeeper/weirkeeper/internal/cli/installation"
 	"github.com/weirkeeper/weirkeeper/internal/config"
@@ -62,7 +63,7 @@ type Site struct {
 	Timeout time.Duration     // of each check; 0: 10 s
 	Bus     *Bus              // nil: the bus is not checked
 	// Status is bootstrap's response; nil without one, then Silent is the error. With Bus, Examine requests it.
-	Status *bootstrapd.Status
+	Status *api.BootstrapStatus
 	Silent error
 }
 
@@ -219,9 +220,9 @@ func signalUsers(s Site) []Finding {
 }
 
 // Shared returns the apps whose signals run as the user of bootstrap, by the reason with its remedy.
-func Shared(signals []bootstrap.Process) map[string][]string {
+func Shared(signals []api.Process) map[string][]string {
 	same := map[string][]string{}
-	each(signals, func(p bootstrap.Process) {
+	each(signals, func(p api.Process) {
 		if p.SameUser != "" && p.PID != 0 && !slices.Contains(same[p.SameUser], p.App) {
 			same[p.SameUser] = append(same[p.SameUser], p.App)
 		}
@@ -230,7 +231,7 @@ func Shared(signals []bootstrap.Process) map[string][]string {
 }
 
 // each visits the signals and their candidates.
-func each(signals []bootstrap.Process, visit func(bootstrap.Process)) {
+func each(signals []api.Process, visit func(api.Process)) {
 	for _, p := range signals {
 		visit(p)
 		if p.Candidate != nil {
@@ -247,7 +248,7 @@ func signalLimits(s Site) []Finding {
 		return []Finding{{Result: Unknown, Detail: "bootstrap does not answer", Fix: "start bootstrap"}}
 	}
 	unenforced := map[string][]string{}
-	each(s.Status.Signals, func(p bootstrap.Process) {
+	each(s.Status.Signals, func(p api.Process) {
 		if p.Unenforced != "" && p.PID != 0 && !slices.Contains(unenforced[p.Unenforced], p.App) {
 			unenforced[p.Unenforced] = append(unenforced[p.Unenforced], p.App)
 		}

@@ -7,9 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weirkeeper/weirkeeper/bootstrap"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/config"
-	"github.com/weirkeeper/weirkeeper/internal/daemon/bootstrapd"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 )
 
@@ -30,17 +29,17 @@ func examine(t *testing.T, s Site) (all []Finding) {
 	return all
 }
 
-func statusOf(signals ...bootstrap.Process) *bootstrapd.Status {
-	return &bootstrapd.Status{Status: bootstrap.Status{PID: 7, Signals: signals}}
+func statusOf(signals ...api.Process) *api.BootstrapStatus {
+	return &api.BootstrapStatus{PoolProcesses: api.PoolProcesses{PID: 7, Signals: signals}}
 }
 
 func TestExamine(t *testing.T) {
 	t.Setenv("HOME", t.TempDir()) // without AWS files
-	own := bootstrap.Process{App: "web", PID: 8, User: 60710}
-	same := bootstrap.Process{App: "api", PID: 9, SameUser: "run bootstrap as root"}
-	beside := bootstrap.Process{App: "job", PID: 10, User: 60711, Candidate: &same}
-	unenforced := bootstrap.Process{App: "web", PID: 8, User: 60710, Unenforced: "CPUs: no cgroup v2"}
-	ended := bootstrap.Process{App: "api", SameUser: "run bootstrap as root", Unenforced: "CPUs: no cgroup v2"}
+	own := api.Process{App: "web", PID: 8, User: 60710}
+	same := api.Process{App: "api", PID: 9, SameUser: "run bootstrap as root"}
+	beside := api.Process{App: "job", PID: 10, User: 60711, Candidate: &same}
+	unenforced := api.Process{App: "web", PID: 8, User: 60710, Unenforced: "CPUs: no cgroup v2"}
+	ended := api.Process{App: "api", SameUser: "run bootstrap as root", Unenforced: "CPUs: no cgroup v2"}
 	silent := errors.New("no bootstrap runs here")
 	for _, c := range []struct {
 		name, check string
@@ -52,7 +51,7 @@ func TestExamine(t *testing.T) {
 		{"bad files", "configuration", Site{Files: errors.New("line 3"), Silent: silent}, Failed, "line 3", "weir config validate"},
 		{"bootstrap runs", "bootstrap", Site{Status: statusOf(own)}, OK, "process 7", ""},
 		{"bootstrap is silent", "bootstrap", Site{Silent: silent}, Failed, "no bootstrap runs here", "weir bootstrap"},
-		{"bootstrap refuses", "bootstrap", Site{Status: &bootstrapd.Status{Refused: "line 3"}}, Failed, "line 3", "correct the files"},
+		{"bootstrap refuses", "bootstrap", Site{Status: &api.BootstrapStatus{Refused: "line 3"}}, Failed, "line 3", "correct the files"},
 		{"own users", "signal users", Site{Status: statusOf(own)}, OK, "a separate user", ""},
 		{"same user", "signal users", Site{Status: statusOf(own, same)}, Failed, "signals of api run as the user of bootstrap", "run bootstrap as root"},
 		{"same user of a candidate", "signal users", Site{Status: statusOf(own, beside)}, Failed, "signals of api", "run bootstrap as root"},

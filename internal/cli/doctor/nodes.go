@@ -9,7 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/weirkeeper/weirkeeper/harmonizer"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/autoscalerd"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
@@ -31,7 +31,7 @@ func (s Site) agents(ctx context.Context, b *bus.Bus) []Finding {
 }
 
 // ofNodes returns a finding for each kind of problem, and one if there is no problem.
-func ofNodes(report autoscalerd.NodesReport) (all []Finding) {
+func ofNodes(report api.NodesReport) (all []Finding) {
 	var silent, slow, fast, twins, rivals []string
 	for _, f := range report.Nodes {
 		if f.Rival != "" {
@@ -91,7 +91,7 @@ func (s Site) placer(ctx context.Context, b *bus.Bus) []Finding {
 }
 
 func (s Site) harmonizer(ctx context.Context, b *bus.Bus) []Finding {
-	query, err := json.Marshal(harmonizer.StatusQuery{Totals: true})
+	query, err := json.Marshal(api.HarmonizerQuery{Totals: true})
 	if err != nil {
 		return []Finding{{Result: Unknown, Detail: err.Error(), Fix: "report this error"}}
 	}
@@ -104,7 +104,7 @@ func (s Site) harmonizer(ctx context.Context, b *bus.Bus) []Finding {
 	case err != nil:
 		return []Finding{{Result: Unknown, Detail: err.Error(), Fix: "check the process of the harmonizer and its log"}}
 	}
-	var status harmonizer.Status
+	var status api.HarmonizerStatus
 	if err := json.Unmarshal(m.Data, &status); err != nil {
 		return []Finding{{Result: Unknown, Detail: fmt.Sprintf("response of the harmonizer: %v", err), Fix: "upgrade the older one of harmonizer and doctor"}}
 	}
@@ -112,7 +112,7 @@ func (s Site) harmonizer(ctx context.Context, b *bus.Bus) []Finding {
 }
 
 // ofHarmonizer returns the findings about a harmonizer and its requests to the scheduler of a pool.
-func ofHarmonizer(now time.Time, status harmonizer.Status, pool string) (all []Finding) {
+func ofHarmonizer(now time.Time, status api.HarmonizerStatus, pool string) (all []Finding) {
 	for _, why := range status.Unready() {
 		all = append(all, Finding{Result: Failed, Detail: why, Fix: `check the checks of the bus above, and "weir harmonizer" and its log`})
 	}
@@ -130,7 +130,7 @@ func ofHarmonizer(now time.Time, status harmonizer.Status, pool string) (all []F
 
 // unanswered returns a finding if no scheduler of the pool confirmed requests of the harmonizer in time. An application
 // without a row has no pool, and counts for each.
-func unanswered(now time.Time, status harmonizer.Status, pool string) (Finding, bool) {
+func unanswered(now time.Time, status api.HarmonizerStatus, pool string) (Finding, bool) {
 	var names []string
 	for _, u := range status.Unanswered {
 		if u.Pool != "" && u.Pool != pool {

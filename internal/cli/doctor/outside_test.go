@@ -11,15 +11,12 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 
-	"github.com/weirkeeper/weirkeeper/harmonizer"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/config"
-	"github.com/weirkeeper/weirkeeper/internal/daemon/autoscalerd"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
 	"github.com/weirkeeper/weirkeeper/metrics"
-	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/aws/awstest"
-	"github.com/weirkeeper/weirkeeper/pools/local"
 )
 
 // A pool with a Spot Fleet at the AWS test server: a denied right is a failure with its action.
@@ -97,13 +94,13 @@ func TestStoreIsJudgedByItsValues(t *testing.T) {
 func TestAgentsAreJudgedByReceipts(t *testing.T) {
 	t.Parallel()
 	at := time.Unix(1_000_000, 0)
-	good := local.Receipt{Node: "n0", Age: time.Second, Ahead: -20 * time.Millisecond}
-	of := func(more ...local.Receipt) []Finding {
-		return ofNodes(autoscalerd.NodesReport{Nodes: make([]pools.NodeFacts, 1+len(more)), Receipts: append([]local.Receipt{good}, more...)})
+	good := api.NodeReceipt{Node: "n0", Age: time.Second, Ahead: -20 * time.Millisecond}
+	of := func(more ...api.NodeReceipt) []Finding {
+		return ofNodes(api.NodesReport{Nodes: make([]api.NodeFacts, 1+len(more)), Receipts: append([]api.NodeReceipt{good}, more...)})
 	}
 	oneOf(t, of(), OK, "1 nodes report")
-	all := of(local.Receipt{Node: "n1", Age: time.Minute, Silent: true}, local.Receipt{Node: "n2", Ahead: 5 * time.Minute},
-		local.Receipt{Node: "n3", Ahead: -2 * time.Second}, local.Receipt{Node: "n4", Twins: at})
+	all := of(api.NodeReceipt{Node: "n1", Age: time.Minute, Silent: true}, api.NodeReceipt{Node: "n2", Ahead: 5 * time.Minute},
+		api.NodeReceipt{Node: "n3", Ahead: -2 * time.Second}, api.NodeReceipt{Node: "n4", Twins: at})
 	oneOf(t, all, Failed, "silent: n1 for 1m0s")
 	oneOf(t, all, Warned, "ahead of that of the autoscaler's host: n2 by 5m0s", "synchronize")
 	oneOf(t, all, Warned, "behind", "n3 by 2s")
@@ -111,22 +108,22 @@ func TestAgentsAreJudgedByReceipts(t *testing.T) {
 	if len(all) != 4 {
 		t.Errorf("%d findings:\n%s", len(all), table(all))
 	}
-	rival := ofNodes(autoscalerd.NodesReport{Nodes: []pools.NodeFacts{{ID: "n5", Rival: "process 7 of host b"}}, Receipts: []local.Receipt{good}})
+	rival := ofNodes(api.NodesReport{Nodes: []api.NodeFacts{{ID: "n5", Rival: "process 7 of host b"}}, Receipts: []api.NodeReceipt{good}})
 	oneOf(t, rival, Failed, "second agent, which is refused: n5: process 7 of host b", "another id")
 }
 
 func TestHarmonizerIsJudgedByItsStatus(t *testing.T) {
 	t.Parallel()
 	at := time.Unix(1_000_000, 0)
-	oneOf(t, ofHarmonizer(at, harmonizer.Status{Complete: true, Queue: harmonizer.QueueStatus{Starts: 2}}, "web"), OK, "2 starts and 0 stops wait")
-	oneOf(t, ofHarmonizer(at, harmonizer.Status{Complete: true, NoLeader: at}, "web"), Failed, "no harmonizer leads since")
-	oneOf(t, ofHarmonizer(at, harmonizer.Status{Complete: true, Unwritten: at}, "web"), Failed, "cannot save its state")
-	lost := harmonizer.Status{Complete: true, Unanswered: []harmonizer.Unanswered{{App: "shop", Pool: "web", Since: at}, {App: "gone", Stop: true, Since: at}, {App: "x", Pool: "batch", Since: at}}}
+	oneOf(t, ofHarmonizer(at, api.HarmonizerStatus{Complete: true, Queue: api.NudgeQueue{Starts: 2}}, "web"), OK, "2 starts and 0 stops wait")
+	oneOf(t, ofHarmonizer(at, api.HarmonizerStatus{Complete: true, NoLeader: at}, "web"), Failed, "no harmonizer leads since")
+	oneOf(t, ofHarmonizer(at, api.HarmonizerStatus{Complete: true, Unwritten: at}, "web"), Failed, "cannot save its state")
+	lost := api.HarmonizerStatus{Complete: true, Unanswered: []api.UnansweredNudge{{App: "shop", Pool: "web", Since: at}, {App: "gone", Stop: true, Since: at}, {App: "x", Pool: "batch", Since: at}}}
 	oneOf(t, ofHarmonizer(at.Add(time.Minute), lost, "web"), Failed, `requests for starts of "shop" for 1m0s, stops of "gone" for 1m0s`, `start "weir placer web"`)
 	if lost.Unanswered = lost.Unanswered[2:]; strings.Contains(table(ofHarmonizer(at, lost, "web")), "no scheduler") {
 		t.Error("a request of another pool is a finding")
 	}
-	incomplete := ofHarmonizer(at, harmonizer.Status{Why: "the first pass is under way"}, "web")
+	incomplete := ofHarmonizer(at, api.HarmonizerStatus{Why: "the first pass is under way"}, "web")
 	oneOf(t, incomplete, Warned, "stops nothing", "the first pass is under way")
 	if strings.Contains(table(incomplete), "answers") {
 		t.Errorf("an incomplete harmonizer is good:\n%s", table(incomplete))

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/signalbucket"
@@ -74,7 +75,7 @@ func (u *up) startBucket(ctx context.Context) (endpoint string, err error) {
 
 // full reports whether the disk of a path is full.
 func (u *up) full(path string) bool {
-	_, full := errors.AsType[*diskspace.Full](diskspace.Check(path))
+	_, full := errors.AsType[*api.FullDisk](diskspace.Check(path))
 	return full
 }
 

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
@@ -97,7 +98,7 @@ func untilFull(ctx context.Context, folder string) error {
 	ticker := time.NewTicker(spaceEvery)
 	defer ticker.Stop()
 	for {
-		if full, is := errors.AsType[*diskspace.Full](diskspace.Check(folder)); is {
+		if full, is := errors.AsType[*api.FullDisk](diskspace.Check(folder)); is {
 			return full
 		}
 		select {
@@ -212,7 +213,7 @@ func (r running) check() admin.Check {
 // startMetrics opens the store of a data folder, receives requests for it on the bus, and lets
 // applications write to it over HTTP.
 func startMetrics(parts *daemon.Services, b *bus.Bus, cluster, dir string, in intake, log *slog.Logger) (r running, err error) {
-	if full, is := errors.AsType[*diskspace.Full](diskspace.Check(metricsFolder(dir))); is {
+	if full, is := errors.AsType[*api.FullDisk](diskspace.Check(metricsFolder(dir))); is {
 		return r, full
 	}
 	if r.store, err = tsdbstore.Open(metricsFolder(dir), tsdbstore.Config{Retention: in.retention, Log: log}); err != nil {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise/output"
 	"github.com/weirkeeper/weirkeeper/harmonizer"
@@ -91,7 +92,7 @@ func Up(ctx context.Context, root *command.Root, o command.UpOptions) error {
 	if err := checkWebAddress(o.WebAddr); err != nil {
 		return usage.New(err)
 	}
-	if full, is := errors.AsType[*diskspace.Full](diskspace.Check(data)); is {
+	if full, is := errors.AsType[*api.FullDisk](diskspace.Check(data)); is {
 		return fmt.Errorf("start in data folder %s: %w; or give another folder with --data", data, full)
 	}
 	lock, err := lockFolder(data)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/explain"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
@@ -58,7 +59,7 @@ func (u *up) watch(ctx context.Context) (func(context.Context) error, error) {
 	}
 	context.AfterFunc(ctx, in.Close)
 	return func(ctx context.Context) error {
-		var now message.Counts
+		var now api.InstanceCounts
 		var parts message.Gather
 		ready := false
 		silence := time.NewTicker(upStartTimeout)

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/autoscaler"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/admin"
 	"github.com/weirkeeper/weirkeeper/internal/explain"
@@ -34,7 +34,7 @@ type tickReport struct {
 }
 
 // ticked stores the report of a tick.
-func (t *terms) ticked(r autoscaler.Record, lost error) {
+func (t *terms) ticked(r api.TickRecord, lost error) {
 	report := &tickReport{at: time.Now(), every: max(r.Every, r.Took), failed: r.Failed}
 	if lost != nil {
 		report.failed = "the record is not in the ledger: " + lost.Error()

@@ -7,19 +7,18 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/autoscaler"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
-	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/admin"
 )
 
 // A tick that is overdue, ended early, or is not in the ledger fails. A standby has no ticks.
 func TestTicksAreReported(t *testing.T) {
 	held, standby := admin.Result{State: admin.OK}, admin.Result{State: admin.Standby, Detail: "held by b"}
-	usual := autoscaler.Record{Every: time.Minute}
+	usual := api.TickRecord{Every: time.Minute}
 	for _, tt := range []struct {
 		name   string
-		record *autoscaler.Record // nil: no tick
+		record *api.TickRecord // nil: no tick
 		lost   error
 		age    time.Duration
 		lease  admin.Result
@@ -28,8 +27,8 @@ func TestTicksAreReported(t *testing.T) {
 	}{
 		{"current", &usual, nil, 30 * time.Second, held, admin.OK, "last tick 30s ago"},
 		{"overdue", &usual, nil, 5 * time.Minute, held, admin.Failed, "last tick 5m0s ago, overdue"},
-		{"a slow tick", &autoscaler.Record{Every: time.Minute, Took: 4 * time.Minute}, nil, 5 * time.Minute, held, admin.OK, "last tick 5m0s ago"},
-		{"ended early", &autoscaler.Record{Every: time.Minute, Failed: "no groups"}, nil, 0, held, admin.Failed, "last tick 0s ago: no groups"},
+		{"a slow tick", &api.TickRecord{Every: time.Minute, Took: 4 * time.Minute}, nil, 5 * time.Minute, held, admin.OK, "last tick 5m0s ago"},
+		{"ended early", &api.TickRecord{Every: time.Minute, Failed: "no groups"}, nil, 0, held, admin.Failed, "last tick 0s ago: no groups"},
 		{"not recorded", &usual, errors.New("disk full"), 0, held, admin.Failed, "not in the ledger: disk full"},
 		{"first tick", nil, nil, 10 * time.Second, held, admin.Unknown, "no tick yet"},
 		{"never", nil, nil, time.Hour, held, admin.Failed, "no tick since "},
@@ -54,7 +53,7 @@ func TestTicksAreReported(t *testing.T) {
 // An app that another signal serves is degraded, with the reason.
 func TestFallbackIsDegraded(t *testing.T) {
 	terms := &terms{pulse: &admin.Pulse{}, scaling: newMetrics(nil)}
-	terms.ticked(autoscaler.Record{Detail: &autoscaler.Detail{Apps: []decide.Resolved{
+	terms.ticked(api.TickRecord{Detail: &api.TickDetail{Apps: []api.ResolvedRequest{
 		{App: "api"}, {App: "web", Fallback: true, Why: "its window is stale"},
 	}}}, nil)
 	got := terms.tick.Load().degraded

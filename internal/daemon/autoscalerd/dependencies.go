@@ -9,6 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
@@ -143,7 +144,7 @@ func openProvider(ctx context.Context, a autoscaling, b *bus.Bus, log *slog.Logg
 }
 
 // summarize stores the summary of a tick.
-func (p *poolDependencies) summarize(ctx context.Context, r autoscaler.Record) error {
+func (p *poolDependencies) summarize(ctx context.Context, r api.TickRecord) error {
 	data, err := json.Marshal(past.Of(r))
 	if err != nil {
 		return fmt.Errorf("encode the summary: %w", err)

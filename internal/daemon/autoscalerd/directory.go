@@ -12,9 +12,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler"
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
-	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/bootstrap"
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
 	"github.com/weirkeeper/weirkeeper/internal/config"
@@ -53,7 +53,7 @@ func endpointOf(e bootstrap.Endpoint) ask.Endpoint {
 func (d bootstrapDirectory) Report(r ask.Report) {
 	out := bootstrap.Report{Revision: r.Revision}
 	for _, a := range r.Results {
-		if a.Verdict == decide.NotRequested {
+		if a.Verdict == api.VerdictNotRequested {
 			continue // it has no information about the signal
 		}
 		out.Answers = append(out.Answers, bootstrap.Answer{

@@ -5,9 +5,8 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/state"
-	"github.com/weirkeeper/weirkeeper/pools"
-	"github.com/weirkeeper/weirkeeper/pools/drain"
 )
 
 // ledgerMemory is the memory of a dry run: the state in the ledger's last tick. Save does nothing.
@@ -35,15 +34,15 @@ func (ledgerMemory) Save(context.Context, []byte) error { return nil }
 // noDrains are the drain records of a dry run, which drains no node.
 type noDrains struct{}
 
-func (noDrains) Load(context.Context) ([]drain.Record, error) { return nil, nil }
-func (noDrains) Put(context.Context, drain.Record) error      { return nil }
-func (noDrains) Delete(context.Context, string) error         { return nil }
+func (noDrains) Load(context.Context) ([]api.Drain, error) { return nil, nil }
+func (noDrains) Put(context.Context, api.Drain) error      { return nil }
+func (noDrains) Delete(context.Context, string) error      { return nil }
 
 // ordersOnly has the pool's orders for a dry run, which removes none.
 type ordersOnly struct{ *state.Orders }
 
 // Read implements pools.OrderStore.
-func (o ordersOnly) Read(ctx context.Context, now time.Time) (pools.Orders, error) {
+func (o ordersOnly) Read(ctx context.Context, now time.Time) (api.Orders, error) {
 	all, err := o.List(ctx)
 	if err != nil {
 		return all, err

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weirkeeper/weirkeeper/agent"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler"
 	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
 	"github.com/weirkeeper/weirkeeper/internal/platform/netguard"
@@ -36,7 +37,7 @@ func (t *terms) nodeHealth(a autoscaling, loop *autoscaler.Loop, memory nodeheal
 	c := nodehealth.Config{Cluster: a.pool.Cluster, Pool: a.pool.Name, Policy: a.pool.Health.Policy}
 	networks := netguard.Networks(a.pool.Allowed())
 	var heartbeat time.Duration
-	if mode, beats := c.Policy.WithDefaults().Detection.Mode(judge.AgentHeartbeat); beats {
+	if mode, beats := c.Policy.WithDefaults().Detection.Mode(api.DetectAgentHeartbeat); beats {
 		heartbeat = time.Duration(*mode.Options.ExpectedInterval)
 	}
 	conn := t.bus.Conn()
@@ -51,7 +52,7 @@ func (t *terms) nodeHealth(a autoscaling, loop *autoscaler.Loop, memory nodeheal
 		Workflow: workflow.New(workflow.Config{Allowed: networks, Conn: conn, Keeper: t.keeper, Log: t.log}), Paused: pause.state,
 		Console: p.console, Evidence: p.evidence,
 	}
-	if mode, polls := c.Policy.WithDefaults().Detection.Mode(judge.PollURL); polls {
+	if mode, polls := c.Policy.WithDefaults().Detection.Mode(api.DetectPollURL); polls {
 		probe, err := probes.New(probes.Config{Options: mode.Options, Interval: time.Duration(*mode.Options.Interval), Allowed: networks})
 		if err != nil {
 			return nil, fmt.Errorf("node health of pool %s: %w", c.Pool, err)

@@ -8,10 +8,10 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/natsserver"
 	"github.com/weirkeeper/weirkeeper/internal/state"
-	"github.com/weirkeeper/weirkeeper/pools"
 )
 
 // Node health reports a pause of the whole pool while it lasts. While the orders are unreadable, the last known state
@@ -38,11 +38,11 @@ func TestPauseWatch(t *testing.T) {
 		want string
 	}{
 		{"nothing is ordered", func() error { return nil }, ""},
-		{"paused", func() error { return orders.Pause(ctx, pools.Note{By: "ann", Why: "an audit", At: now}) }, "the pool is paused by ann: an audit"},
+		{"paused", func() error { return orders.Pause(ctx, api.Note{By: "ann", Why: "an audit", At: now}) }, "the pool is paused by ann: an audit"},
 		{"it is over", func() error {
-			return orders.Pause(ctx, pools.Note{By: "ann", At: now.Add(-time.Hour), Until: now.Add(-time.Minute)})
+			return orders.Pause(ctx, api.Note{By: "ann", At: now.Add(-time.Hour), Until: now.Add(-time.Minute)})
 		}, ""},
-		{"paused anew", func() error { return orders.Pause(ctx, pools.Note{By: "bob", At: now}) }, "the pool is paused by bob"},
+		{"paused anew", func() error { return orders.Pause(ctx, api.Note{By: "bob", At: now}) }, "the pool is paused by bob"},
 	} {
 		if err := step.give(); err != nil {
 			t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/platform/netguard"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
@@ -20,13 +21,13 @@ func CheckHealth(p config.Pool) error {
 	policy, networks := p.Health.WithDefaults(), netguard.Networks(p.Allowed())
 	var errs []error
 	for i, m := range policy.Detection.Modes {
-		if m.Type == judge.PollURL {
+		if m.Type == api.DetectPollURL {
 			err := probes.Config{Options: m.Options, Interval: time.Duration(*m.Options.Interval), Allowed: networks}.Validate()
 			errs = append(errs, below(fmt.Sprintf("detection.detection_modes[%d].options.", i), err)...)
 		}
 	}
 	for i, a := range policy.Recovery.Actions {
-		if a.Name == judge.Workflow {
+		if a.Name == api.ActionWorkflow {
 			err := workflow.New(workflow.Config{Allowed: networks}).Check(a)
 			errs = append(errs, below(fmt.Sprintf("recovery.actions[%d].", i), err)...)
 		}

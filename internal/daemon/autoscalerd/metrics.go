@@ -7,7 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/weirkeeper/weirkeeper/autoscaler"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/admin"
 	"github.com/weirkeeper/weirkeeper/internal/platform/metric"
 	"github.com/weirkeeper/weirkeeper/internal/platform/trace"
@@ -70,7 +70,7 @@ func newPoolMetrics(lease func() admin.StandbyLease, dryRun bool) *poolMetrics {
 }
 
 // ticked stores the values of a tick.
-func (m *poolMetrics) ticked(r autoscaler.Record, lost error) {
+func (m *poolMetrics) ticked(r api.TickRecord, lost error) {
 	samples := tickSamples(r)
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -16,16 +16,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"github.com/weirkeeper/weirkeeper/autoscaler"
-	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
-	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
-	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/admin"
 	"github.com/weirkeeper/weirkeeper/internal/platform/metric"
 	"github.com/weirkeeper/weirkeeper/internal/platform/metric/metrictest"
 	"github.com/weirkeeper/weirkeeper/internal/platform/trace"
-	"github.com/weirkeeper/weirkeeper/pools/drain"
-	"github.com/weirkeeper/weirkeeper/pools/plan"
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
@@ -46,32 +41,32 @@ func scrape(tb testing.TB, c prometheus.Collector) map[string]float64 {
 }
 
 // bigTick returns the record of a tick of a pool with that many nodes and apps.
-func bigTick(nodes, apps int) autoscaler.Record {
+func bigTick(nodes, apps int) api.TickRecord {
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	request := resource.Request{}.With(resource.CPUs, 8).With(resource.Mem, 4096)
-	r := autoscaler.Record{
+	r := api.TickRecord{
 		At: at, Every: 10 * time.Second, Took: 300 * time.Millisecond,
-		Snapshot: snapshot.Record{
-			Groups: []snapshot.GroupRecord{{ID: "a", Target: nodes, Fulfilled: float64(nodes)}, {ID: "b", Stale: true}},
+		Snapshot: api.Snapshot{
+			Groups: []api.GroupSnapshot{{ID: "a", Target: nodes, Fulfilled: float64(nodes)}, {ID: "b", Stale: true}},
 			Nodes:  map[string]int{"running": nodes - 1, "pending": 1}, Target: float64(nodes), Fulfilled: float64(nodes), Joined: float64(nodes - 1),
 		},
-		Case: &resolve.Case{Disruption: new(3), Input: decide.Input{
-			Now: at, Policy: decide.Policy{Limits: decide.Limits{Min: 1, Max: decide.Unlimited}},
-			Default: decide.Opinion{Signal: "weir/default", Verdict: decide.Value, Request: request, At: at},
+		Case: &api.Case{Disruption: new(3), Input: api.DecisionInput{
+			Now: at, Policy: api.DecisionPolicy{Limits: api.TargetLimits{Min: 1, Max: api.Unlimited}},
+			Default: api.Opinion{Signal: "weir/default", Verdict: api.VerdictValue, Request: request, At: at},
 		}},
-		Result: &resolve.Result{Target: float64(nodes), Steps: []decide.Step{{Rule: decide.RuleLimits, Before: float64(nodes) + 2, After: float64(nodes)}}},
-		Detail: &autoscaler.Detail{Request: request, Refused: "usage is unknown"},
-		Drains: []drain.Record{{State: drain.Draining}, {State: drain.Repairing}},
-		State:  resolve.State{Wanted: new(5.0), State: decide.State{Clock: at}, Backoffs: []plan.Backoff{{Group: "a", Since: at, Until: at.Add(time.Minute)}}},
+		Result: &api.CaseResult{Target: float64(nodes), Steps: []api.Step{{Rule: api.RuleLimits, Before: float64(nodes) + 2, After: float64(nodes)}}},
+		Detail: &api.TickDetail{Request: request, Refused: "usage is unknown"},
+		Drains: []api.Drain{{State: api.DrainDraining}, {State: api.DrainRepairing}},
+		State:  api.PoolState{Wanted: new(5.0), DecisionState: api.DecisionState{Clock: at}, Backoffs: []api.GroupBackoff{{Group: "a", Since: at, Until: at.Add(time.Minute)}}},
 	}
 	for i := range apps {
 		name := fmt.Sprintf("app-%03d", i)
-		o := decide.Opinion{Signal: "shop/rps", Verdict: decide.Value, Request: request, At: at.Add(-time.Second), Latency: 20 * time.Millisecond}
+		o := api.Opinion{Signal: "shop/rps", Verdict: api.VerdictValue, Request: request, At: at.Add(-time.Second), Latency: 20 * time.Millisecond}
 		if i == 0 {
-			o = decide.Opinion{Signal: "shop/rps", Verdict: decide.Failed, Why: "no answer"}
+			o = api.Opinion{Signal: "shop/rps", Verdict: api.VerdictFailed, Why: "no answer"}
 		}
-		r.Case.Input.Apps = append(r.Case.Input.Apps, decide.App{Name: name, Configured: true, Opinion: o})
-		r.Detail.Apps = append(r.Detail.Apps, decide.Resolved{App: name, Source: decide.FromSignal, Request: request, Fallback: i == 0})
+		r.Case.Input.Apps = append(r.Case.Input.Apps, api.AppInput{Name: name, Configured: true, Opinion: o})
+		r.Detail.Apps = append(r.Detail.Apps, api.ResolvedRequest{App: name, Source: api.FromSignal, Request: request, Fallback: i == 0})
 	}
 	return r
 }
@@ -111,8 +106,8 @@ func TestMetricsOfATick(t *testing.T) {
 func TestMetricsOfAStandby(t *testing.T) {
 	m := newMetrics(testLease{waiting: true})
 	m.ticked(bigTick(10, 2), nil)
-	m.ticked(autoscaler.Record{Failed: "the provider is away"}, nil)
-	m.ticked(autoscaler.Record{}, errors.New("the ledger is away"))
+	m.ticked(api.TickRecord{Failed: "the provider is away"}, nil)
+	m.ticked(api.TickRecord{}, errors.New("the ledger is away"))
 	m.leaseLost()
 	got := scrape(t, m)
 	for series, want := range map[string]float64{"lease_held{}": 0, "leases_lost_total{}": 1, "ticks_total{failed}": 1, "ticks_total{lost}": 1, "ticks_total{decided}": 1} {
@@ -130,7 +125,7 @@ func TestMetricsOfAStandby(t *testing.T) {
 // A tick that could not read the pool has no capacity, and the table describes each metric of a full tick.
 func TestUnknownMetricsAreAbsent(t *testing.T) {
 	m := newMetrics(testLease{left: time.Second})
-	m.ticked(autoscaler.Record{Failed: "the provider is away"}, nil)
+	m.ticked(api.TickRecord{Failed: "the provider is away"}, nil)
 	for series := range scrape(t, m) {
 		if strings.Contains(series, "capacity") || strings.Contains(series, "nodes") || strings.Contains(series, "signal") {
 			t.Errorf("a failed tick exports %s", series)
@@ -148,7 +143,7 @@ func TestScrapeIsBounded(t *testing.T) {
 		m := newMetrics(testLease{left: time.Second})
 		r := bigTick(2000, apps)
 		for i := range apps {
-			r.Snapshot.Groups = append(r.Snapshot.Groups, snapshot.GroupRecord{ID: fmt.Sprint("group\n\xff", i), Target: 1})
+			r.Snapshot.Groups = append(r.Snapshot.Groups, api.GroupSnapshot{ID: fmt.Sprint("group\n\xff", i), Target: 1})
 		}
 		m.ticked(r, nil)
 		if n := len(scrape(t, m)); n > maxSeries {

@@ -9,10 +9,9 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
-	"github.com/weirkeeper/weirkeeper/pools"
-	"github.com/weirkeeper/weirkeeper/pools/local"
 )
 
 const nodesTimeout = 3 * time.Second
@@ -22,28 +21,21 @@ func nodesSubject(cluster, pool string) string {
 	return names.Subject(cluster, "autoscaler", pool, "nodes")
 }
 
-// NodesReport is what the autoscaler has received from the pool's nodes.
-type NodesReport struct {
-	Nodes []pools.NodeFacts `json:"nodes"`
-	// Receipts are about each node, in order of id.
-	Receipts []local.Receipt `json:"receipts,omitempty"`
-}
-
 // nodesAnswer is the response, compressed by gzip.
 type nodesAnswer struct {
-	NodesReport
+	api.NodesReport
 	Error string `json:"error,omitempty"`
 }
 
 // RequestNodes requests the latest facts of the pool's nodes from the autoscaler that holds the pool. The nodes
 // themselves receive no request. Without an autoscaler the error is nats.ErrNoResponders.
-func RequestNodes(ctx context.Context, b *bus.Bus, cluster, pool string) ([]pools.NodeFacts, error) {
+func RequestNodes(ctx context.Context, b *bus.Bus, cluster, pool string) ([]api.NodeFacts, error) {
 	report, err := RequestNodesReport(ctx, b, cluster, pool)
 	return report.Nodes, err
 }
 
 // RequestNodesReport is RequestNodes with what the autoscaler found about the messages.
-func RequestNodesReport(ctx context.Context, b *bus.Bus, cluster, pool string) (NodesReport, error) {
+func RequestNodesReport(ctx context.Context, b *bus.Bus, cluster, pool string) (api.NodesReport, error) {
 	ctx, cancel := context.WithTimeout(ctx, nodesTimeout)
 	defer cancel()
 	answer, err := request[nodesAnswer](ctx, b.Conn(), nodesSubject(cluster, pool))
@@ -51,13 +43,13 @@ func RequestNodesReport(ctx context.Context, b *bus.Bus, cluster, pool string) (
 		err = errors.New(answer.Error)
 	}
 	if err != nil {
-		return NodesReport{}, fmt.Errorf("request the facts of the nodes of pool %s/%s: %w", cluster, pool, err)
+		return api.NodesReport{}, fmt.Errorf("request the facts of the nodes of pool %s/%s: %w", cluster, pool, err)
 	}
 	return answer.NodesReport, nil
 }
 
 // serveNodes answers requests for the facts of the nodes until ctx ends.
-func serveNodes(ctx context.Context, nc *nats.Conn, cluster, pool string, report func(now time.Time) NodesReport, log *slog.Logger) error {
+func serveNodes(ctx context.Context, nc *nats.Conn, cluster, pool string, report func(now time.Time) api.NodesReport, log *slog.Logger) error {
 	in, err := bus.Receive(nc, bus.InboxConfig{Requests: []string{nodesSubject(cluster, pool)}, Messages: waitingRequests, Log: log})
 	if err != nil {
 		return fmt.Errorf("receive requests for the nodes: %w", err)

@@ -12,9 +12,9 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
-	"github.com/weirkeeper/weirkeeper/pools"
 )
 
 // The holder of the pool answers with the facts that it has received. The request reaches no node.
@@ -29,12 +29,12 @@ func TestRequestNodes(t *testing.T) {
 	if _, err := RequestNodes(t.Context(), b, "c", "p"); !errors.Is(err, nats.ErrNoResponders) {
 		t.Errorf("without an autoscaler: %v, want ErrNoResponders", err)
 	}
-	facts := make(chan []pools.NodeFacts, 1)
+	facts := make(chan []api.NodeFacts, 1)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	nc := bustest.Connect(t, s.ClientURL())
 	go func() {
-		done <- serveNodes(ctx, nc, "c", "p", func(time.Time) NodesReport { return NodesReport{Nodes: <-facts} }, log)
+		done <- serveNodes(ctx, nc, "c", "p", func(time.Time) api.NodesReport { return api.NodesReport{Nodes: <-facts} }, log)
 	}()
 	defer func() {
 		cancel()
@@ -50,14 +50,14 @@ func TestRequestNodes(t *testing.T) {
 		case <-time.After(time.Millisecond):
 		}
 	}
-	want := []pools.NodeFacts{{ID: "n1", Pool: "p", Tasks: 3}, {ID: "n2", Pool: "p", Draining: true}}
+	want := []api.NodeFacts{{ID: "n1", Pool: "p", Tasks: 3}, {ID: "n2", Pool: "p", Draining: true}}
 	facts <- want
 	if got, err := RequestNodes(t.Context(), b, "c", "p"); err != nil || !cmp.Equal(got, want) {
 		t.Errorf("RequestNodes = %+v, %v, want %+v", got, err, want)
 	}
-	var many []pools.NodeFacts
+	var many []api.NodeFacts
 	for range 2000 { // random ids do not compress
-		many = append(many, pools.NodeFacts{ID: nats.NewInbox(), Pool: "p"})
+		many = append(many, api.NodeFacts{ID: nats.NewInbox(), Pool: "p"})
 	}
 	facts <- many
 	if _, err := RequestNodes(t.Context(), b, "c", "p"); err == nil || !strings.Contains(err.Error(), "too long for the bus") {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/weirkeeper/weirkeeper/autoscaler"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 )
@@ -32,19 +32,19 @@ func planSubject(cluster, pool string) string {
 
 // planAnswer is the response, compressed by gzip. RequestPlan requests the plan from the pool's autoscaler.
 type planAnswer struct {
-	Record *autoscaler.Record `json:"record,omitempty"`
-	Error  string             `json:"error,omitempty"`
+	Record *api.TickRecord `json:"record,omitempty"`
+	Error  string          `json:"error,omitempty"`
 }
 
 // ErrNoAutoscaler is the error of a request to a pool without an autoscaler.
 var ErrNoAutoscaler = errors.New("no autoscaler runs for it: start one with \"weir bootstrap\", or \"weir up\"")
 
 // RequestPlan requests the autoscaler that holds the pool.
-func RequestPlan(ctx context.Context, b *bus.Bus, cluster, pool string) (autoscaler.Record, error) {
+func RequestPlan(ctx context.Context, b *bus.Bus, cluster, pool string) (api.TickRecord, error) {
 	ctx, cancel := context.WithTimeout(ctx, planTimeout)
 	defer cancel()
-	fail := func(err error) (autoscaler.Record, error) {
-		return autoscaler.Record{}, fmt.Errorf("plan of pool %s/%s: %w", cluster, pool, err)
+	fail := func(err error) (api.TickRecord, error) {
+		return api.TickRecord{}, fmt.Errorf("plan of pool %s/%s: %w", cluster, pool, err)
 	}
 	answer, err := request[planAnswer](ctx, b.Conn(), planSubject(cluster, pool))
 	if errors.Is(err, nats.ErrNoResponders) {
@@ -74,7 +74,7 @@ func request[T any](ctx context.Context, nc *nats.Conn, subject string) (answer 
 }
 
 // servePlans answers plan requests until ctx ends.
-func servePlans(ctx context.Context, nc *nats.Conn, cluster, pool string, preview func(context.Context) (autoscaler.Record, error), log *slog.Logger) error {
+func servePlans(ctx context.Context, nc *nats.Conn, cluster, pool string, preview func(context.Context) (api.TickRecord, error), log *slog.Logger) error {
 	in, err := bus.Receive(nc, bus.InboxConfig{Requests: []string{planSubject(cluster, pool)}, Messages: waitingRequests, Log: log})
 	if err != nil {
 		return fmt.Errorf("receive plan requests: %w", err)

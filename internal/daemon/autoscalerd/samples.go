@@ -5,11 +5,8 @@ import (
 	"math"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/autoscaler"
-	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
-	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/metric"
-	"github.com/weirkeeper/weirkeeper/pools/drain"
 	"github.com/weirkeeper/weirkeeper/pools/plan"
 	"github.com/weirkeeper/weirkeeper/resource"
 )
@@ -33,7 +30,7 @@ func (s *samples) flag(name string, on bool, labels ...string) {
 }
 
 // tickSamples returns the values of a tick.
-func tickSamples(r autoscaler.Record) []sample {
+func tickSamples(r api.TickRecord) []sample {
 	s := &samples{}
 	s.add("tick_interval_seconds", r.Every.Seconds())
 	s.add("tick_seconds", r.Took.Seconds())
@@ -52,14 +49,14 @@ func tickSamples(r autoscaler.Record) []sample {
 	return s.all
 }
 
-func (s *samples) state(state resolve.State) {
+func (s *samples) state(state api.PoolState) {
 	if state.Wanted != nil {
 		s.add("wanted_capacity", *state.Wanted+state.Offset)
 	}
 	s.add("apps_need_unknown", float64(len(state.UnknownNeed)))
 }
 
-func (s *samples) snapshot(r autoscaler.Record) {
+func (s *samples) snapshot(r api.TickRecord) {
 	view := r.Snapshot
 	s.add("groups_capacity", view.Target)
 	s.add("fulfilled_capacity", view.Fulfilled)
@@ -102,13 +99,13 @@ func sum(a, b float64) float64 { return a + b }
 
 func larger(a, b float64) float64 { return max(a, b) }
 
-func (s *samples) decision(c resolve.Case, result resolve.Result, d autoscaler.Detail) {
+func (s *samples) decision(c api.Case, result api.CaseResult, d api.TickDetail) {
 	limits := c.Input.Policy.Limits
 	s.add("target_capacity", result.Target)
 	s.add("min_capacity", limits.Min)
 	s.add("max_capacity", unlimited(limits.Max))
 	for _, step := range result.Steps {
-		if step.Rule == decide.RuleLimits {
+		if step.Rule == api.RuleLimits {
 			s.add("unlimited_capacity", step.Before)
 			s.flag("at_limit", step.Before > limits.Max && step.After >= limits.Max, "max")
 			s.flag("at_limit", step.Before < limits.Min && step.After <= limits.Min, "min")
@@ -134,7 +131,7 @@ func (s *samples) decision(c resolve.Case, result resolve.Result, d autoscaler.D
 
 // unlimited returns a limit for Prometheus.
 func unlimited(limit float64) float64 {
-	if limit >= decide.Unlimited {
+	if limit >= api.Unlimited {
 		return math.Inf(1)
 	}
 	return limit
@@ -142,14 +139,14 @@ func unlimited(limit float64) float64 {
 
 // verdicts returns the values of the label verdict.
 func verdicts() []string {
-	return []string{string(decide.Value), string(decide.NoOpinion), string(decide.Stale), string(decide.Failed), notRequested}
+	return []string{string(api.VerdictValue), string(api.VerdictNoOpinion), string(api.VerdictStale), string(api.VerdictFailed), notRequested}
 }
 
 const notRequested = "not_requested"
 
-func (s *samples) signals(in decide.Input, apps []decide.Resolved) {
-	opinions := map[string]decide.Opinion{}
-	if in.Default.Signal != "" || in.Default.Verdict != decide.NotRequested {
+func (s *samples) signals(in api.DecisionInput, apps []api.ResolvedRequest) {
+	opinions := map[string]api.Opinion{}
+	if in.Default.Signal != "" || in.Default.Verdict != api.VerdictNotRequested {
 		opinions[defaultSignal] = in.Default
 	}
 	for _, app := range in.Apps {
@@ -160,7 +157,7 @@ func (s *samples) signals(in decide.Input, apps []decide.Resolved) {
 	stale := 0
 	latency, age := map[string]float64{}, map[string]float64{}
 	for app, o := range opinions {
-		if o.Verdict == decide.Stale {
+		if o.Verdict == api.VerdictStale {
 			stale++
 		}
 		if o.Latency > 0 {
@@ -193,13 +190,13 @@ func (s *samples) signals(in decide.Input, apps []decide.Resolved) {
 	s.each("fallback", fallback, sum)
 }
 
-func (s *samples) drains(records []drain.Record) {
-	byState := map[drain.State]float64{}
+func (s *samples) drains(records []api.Drain) {
+	byState := map[api.DrainState]float64{}
 	for _, r := range records {
 		byState[r.State]++
 	}
-	for _, state := range []drain.State{
-		drain.Chosen, drain.Cordoned, drain.Draining, drain.Drained, drain.Repairing, drain.Terminating, drain.Returning,
+	for _, state := range []api.DrainState{
+		api.DrainChosen, api.DrainCordoned, api.DrainDraining, api.DrainDrained, api.DrainRepairing, api.DrainTerminating, api.DrainReturning,
 	} {
 		s.add("drains", byState[state], string(state))
 	}

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler"
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
 	"github.com/weirkeeper/weirkeeper/internal/config"
@@ -224,7 +225,7 @@ func (t *terms) compareEpochs(ctx context.Context, epoch uint64) {
 	if errors.Is(err, state.ErrNoRecord) {
 		return
 	}
-	var r autoscaler.Record
+	var r api.TickRecord
 	if err == nil {
 		r, err = explain.Read(data)
 	}
@@ -338,8 +339,8 @@ func (t *terms) runLoop(parts *daemon.Services, l *autoscaler.Loop, a autoscalin
 			return servePlans(ctx, t.bus.Conn(), a.pool.Cluster, a.pool.Name, l.Preview, t.log)
 		})
 		parts.Run("facts of the nodes", func(ctx context.Context) error {
-			return serveNodes(ctx, t.bus.Conn(), a.pool.Cluster, a.pool.Name, func(now time.Time) NodesReport {
-				return NodesReport{t.parts.nodes.Facts(now), t.parts.nodes.Receipts(now)}
+			return serveNodes(ctx, t.bus.Conn(), a.pool.Cluster, a.pool.Name, func(now time.Time) api.NodesReport {
+				return api.NodesReport{Nodes: t.parts.nodes.Facts(now), Receipts: t.parts.nodes.Receipts(now)}
 			}, t.log)
 		})
 	}

@@ -5,7 +5,7 @@ import (
 	"log/slog"
 	"testing"
 
-	"github.com/weirkeeper/weirkeeper/autoscaler"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/natsserver"
@@ -37,7 +37,7 @@ func TestEpochBelowTheLedgerIsReported(t *testing.T) {
 		{"an earlier epoch", 7, 2, true},
 	} {
 		if tt.recorded > 0 {
-			data, err := json.Marshal(autoscaler.Record{Epoch: tt.recorded})
+			data, err := json.Marshal(api.TickRecord{Epoch: tt.recorded})
 			if err != nil {
 				t.Fatal(err)
 			}

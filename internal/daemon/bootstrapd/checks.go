@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/bootstrap"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/admin"
@@ -33,7 +33,7 @@ func (r *reloader) checks() []admin.Check {
 }
 
 // autoscalerResult returns the state of the child that scales the pool.
-func autoscalerResult(now time.Time, p bootstrap.Process) admin.Result {
+func autoscalerResult(now time.Time, p api.Process) admin.Result {
 	switch {
 	case p.State != supervise.Running.String():
 		return admin.Result{State: admin.Failed, Detail: "the process is " + p.State + ": " + p.Why, Remedy: "see the log of bootstrap"}
@@ -46,7 +46,7 @@ func autoscalerResult(now time.Time, p bootstrap.Process) admin.Result {
 }
 
 // signalsResult returns the state of the signals. A failed one is degraded, because the default signal replaces it.
-func signalsResult(now time.Time, signals []bootstrap.Process) admin.Result {
+func signalsResult(now time.Time, signals []api.Process) admin.Result {
 	for _, p := range signals {
 		if problem := explain.Process(now, p); problem != "" {
 			return admin.Result{State: admin.Degraded, Detail: problem, Remedy: "\"weir signal ps\" lists all"}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/weirkeeper/weirkeeper/bootstrap"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
 	"github.com/weirkeeper/weirkeeper/internal/platform/metric"
@@ -101,11 +101,11 @@ func (f *fetches) rejectionsLocked() (n float64) {
 // collector implements prometheus.Collector with the metrics of a bootstrap.
 type collector struct {
 	*metric.Set
-	status  func() Status
+	status  func() api.BootstrapStatus
 	fetches *fetches
 }
 
-func newCollector(status func() Status, f *fetches) *collector {
+func newCollector(status func() api.BootstrapStatus, f *fetches) *collector {
 	return &collector{metric.NewSet(metric.BootstrapPrefix, metric.Bootstrap()), status, f}
 }
 
@@ -136,7 +136,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 }
 
 // restartsOf returns the restarts of a signal, with those of its candidate.
-func restartsOf(p bootstrap.Process) float64 {
+func restartsOf(p api.Process) float64 {
 	n := float64(p.Restarts)
 	if p.Candidate != nil {
 		n += float64(p.Candidate.Restarts)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/bootstrap"
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
@@ -22,15 +23,15 @@ func scrape(t *testing.T, c prometheus.Collector) map[string]float64 {
 }
 
 func TestMetricsOfBootstrap(t *testing.T) {
-	s := Status{Refused: "tick is negative", Status: bootstrap.Status{
-		Autoscaler: bootstrap.Process{State: supervise.Running.String(), Restarts: 2, Alive: &bootstrap.Alive{Overdue: true}},
-		Signals: []bootstrap.Process{
+	s := api.BootstrapStatus{Refused: "tick is negative", PoolProcesses: api.PoolProcesses{
+		Autoscaler: api.Process{State: supervise.Running.String(), Restarts: 2, Alive: &api.Alive{Overdue: true}},
+		Signals: []api.Process{
 			{Signal: "weir/default", State: supervise.Running.String()},
-			{App: "web", Restarts: 1, Candidate: &bootstrap.Process{Restarts: 3}, Yanked: "it is wrong"},
+			{App: "web", Restarts: 1, Candidate: &api.Process{Restarts: 3}, Yanked: "it is wrong"},
 		},
 	}}
 	var f fetches
-	c := newCollector(func() Status { return s }, &f)
+	c := newCollector(func() api.BootstrapStatus { return s }, &f)
 	a, b := release.Ref{Namespace: "shop", Name: "rps", Version: "v1"}, release.Ref{Namespace: "shop", Name: "rps", Version: "v2"}
 	f.pin([]release.Ref{a, b})
 	f.add(t.Context(), a, fmt.Errorf("fetch: %w", release.ErrUnsigned))
@@ -70,7 +71,7 @@ func TestRejectedReleasesArePinned(t *testing.T) {
 	}
 	rejected := func(want float64) {
 		t.Helper()
-		c := newCollector(func() Status { return Status{} }, &r.fetches)
+		c := newCollector(func() api.BootstrapStatus { return api.BootstrapStatus{} }, &r.fetches)
 		if n := scrape(t, c)["releases_rejected{}"]; n != want {
 			t.Errorf("%v releases are rejected, want %v", n, want)
 		}

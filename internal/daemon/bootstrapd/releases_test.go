@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/bootstrap"
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
 	"github.com/weirkeeper/weirkeeper/internal/config"
@@ -75,7 +76,7 @@ func TestKeysChange(t *testing.T) {
 	if err != nil || in.BucketErr == nil || !strings.Contains(in.BucketErr.Error(), "want a JSON object of accessKeyId and secretAccessKey") {
 		t.Errorf("with a file of no keys: %v, away: %v; want the release of the cache, and why the bucket was not asked", err, in.BucketErr)
 	}
-	running := &bootstrap.Process{Signal: "shop/requests", Version: "v1.0.0", Candidate: &bootstrap.Process{Signal: "shop/requests", Version: "v9"}}
+	running := &api.Process{Signal: "shop/requests", Version: "v1.0.0", Candidate: &api.Process{Signal: "shop/requests", Version: "v9"}}
 	look := func() string {
 		t.Helper()
 		r.refreshYanks(t.Context(), []release.Ref{ref})

@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/bootstrap"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
@@ -140,19 +141,10 @@ func (r *reloader) refuse(why string) {
 	r.refused = why
 }
 
-// Status is bootstrap's response to "weir signal ps" and "weir status".
-type Status struct {
-	bootstrap.Status
-	// Refused is why the files are not what runs; empty if they are.
-	Refused string `json:"refused,omitempty"`
-	// Full lists the full disks of bootstrap's data folder.
-	Full []*diskspace.Full `json:"full,omitempty"`
-}
-
-func (r *reloader) status() Status {
+func (r *reloader) status() api.BootstrapStatus {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	s := Status{r.bootstrap.Status(), r.refused, diskspace.Watched(r.process.Data, daemon.DataParts()...)}
+	s := api.BootstrapStatus{PoolProcesses: r.bootstrap.Status(), Refused: r.refused, Full: diskspace.Watched(r.process.Data, daemon.DataParts()...)}
 	if err := r.bus.Problem(); err != nil && s.Refused == "" {
 		s.Refused = err.Error()
 	}

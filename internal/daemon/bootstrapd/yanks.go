@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/bootstrap"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 )
@@ -21,7 +21,7 @@ type yanks struct {
 }
 
 // mark sets Yanked of a process and of its candidate.
-func (y *yanks) mark(p *bootstrap.Process) {
+func (y *yanks) mark(p *api.Process) {
 	y.mu.Lock()
 	defer y.mu.Unlock()
 	for ; p != nil; p = p.Candidate {

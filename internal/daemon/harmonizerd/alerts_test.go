@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/platform/promtest"
@@ -33,9 +34,9 @@ func (b *beats) heartbeats(t *testing.T) map[string][]byte {
 	defer b.mu.Unlock()
 	out := map[string][]byte{}
 	for n := range b.nodes {
-		h := message.Heartbeat{Node: fmt.Sprint("n", n), Beats: []message.Beat{}}
+		h := api.Heartbeat{Node: fmt.Sprint("n", n), Beats: []api.Beat{}}
 		for i := n; i < b.copies; i += 4 {
-			h.Beats = append(h.Beats, message.Beat{App: "web", Version: "v1", Instance: fmt.Sprint("web-", i), Index: i, State: "RUNNING", Since: 1})
+			h.Beats = append(h.Beats, api.Beat{App: "web", Version: "v1", Instance: fmt.Sprint("web-", i), Index: i, State: "RUNNING", Since: 1})
 		}
 		data, err := json.Marshal(h)
 		if err != nil {

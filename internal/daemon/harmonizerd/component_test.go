@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/nats-io/nats.go"
 
-	"github.com/weirkeeper/weirkeeper/harmonizer"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/admin"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
@@ -174,23 +174,23 @@ func TestLeadership(t *testing.T) {
 	since := time.Date(2031, 2, 3, 4, 5, 6, 0, time.UTC)
 	for _, tt := range []struct {
 		name   string
-		status harmonizer.Status
+		status api.HarmonizerStatus
 		err    error
 		state  admin.State
 		dead   bool
 		detail string
 	}{
-		{"it leads", harmonizer.Status{Leading: true, Complete: true, Epoch: 7}, nil, admin.OK, false, "leads, epoch 7"},
-		{"incomplete", harmonizer.Status{Leading: true, Epoch: 7, Why: "no bulk API"}, nil, admin.Degraded, false, "leads, epoch 7, but stops nothing: no bulk API"},
-		{"another one leads", harmonizer.Status{Leader: "b"}, nil, admin.Standby, false, "another harmonizer leads: b"},
-		{"no leader", harmonizer.Status{NoLeader: since}, nil, admin.Failed, false,
+		{"it leads", api.HarmonizerStatus{Leading: true, Complete: true, Epoch: 7}, nil, admin.OK, false, "leads, epoch 7"},
+		{"incomplete", api.HarmonizerStatus{Leading: true, Epoch: 7, Why: "no bulk API"}, nil, admin.Degraded, false, "leads, epoch 7, but stops nothing: no bulk API"},
+		{"another one leads", api.HarmonizerStatus{Leader: "b"}, nil, admin.Standby, false, "another harmonizer leads: b"},
+		{"no leader", api.HarmonizerStatus{NoLeader: since}, nil, admin.Failed, false,
 			"no harmonizer leads since 2031-02-03T04:05:06Z: nothing is started or stopped; check NATS and its JetStream"},
-		{"full storage", harmonizer.Status{Leading: true, Unwritten: since}, nil, admin.Failed, false,
+		{"full storage", api.HarmonizerStatus{Leading: true, Unwritten: since}, nil, admin.Failed, false,
 			"the harmonizer cannot save its state since 2031-02-03T04:05:06Z: starts continue, stops wait; check JetStream's storage"},
-		{"no answer", harmonizer.Status{}, context.DeadlineExceeded, admin.Failed, true, "the harmonizer does not answer: context deadline exceeded"},
+		{"no answer", api.HarmonizerStatus{}, context.DeadlineExceeded, admin.Failed, true, "the harmonizer does not answer: context deadline exceeded"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := leadership(func(context.Context, harmonizer.StatusQuery) (harmonizer.Status, error) { return tt.status, tt.err }).Read(t.Context())
+			r := leadership(func(context.Context, api.HarmonizerQuery) (api.HarmonizerStatus, error) { return tt.status, tt.err }).Read(t.Context())
 			if r.State != tt.state || r.Dead != tt.dead || r.Detail != tt.detail {
 				t.Errorf("leadership = %+v, want %v, dead %t, %q", r, tt.state, tt.dead, tt.detail)
 			}

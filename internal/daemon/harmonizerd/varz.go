@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer"
 	"github.com/weirkeeper/weirkeeper/harmonizer/natsbus"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/admin"
@@ -42,9 +43,9 @@ type process struct {
 
 // leadership returns the check of the harmonizer: whether its loop answers, whether it works or stands by for another
 // one, and whether it may stop app instances.
-func leadership(status func(ctx context.Context, q harmonizer.StatusQuery) (harmonizer.Status, error)) admin.Check {
+func leadership(status func(ctx context.Context, q api.HarmonizerQuery) (api.HarmonizerStatus, error)) admin.Check {
 	return admin.Check{Name: "lease", Read: func(ctx context.Context) admin.Result {
-		s, err := status(ctx, harmonizer.StatusQuery{Totals: true})
+		s, err := status(ctx, api.HarmonizerQuery{Totals: true})
 		why := s.Unready()
 		switch {
 		case err != nil:

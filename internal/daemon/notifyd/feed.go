@@ -15,10 +15,10 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/admin"
 	"github.com/weirkeeper/weirkeeper/internal/history"
-	"github.com/weirkeeper/weirkeeper/internal/past"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/notify"
 	"github.com/weirkeeper/weirkeeper/internal/platform/seconds"
@@ -162,7 +162,7 @@ func (f *feed) read(ctx context.Context, pool string) error {
 	if err != nil {
 		return err
 	}
-	_, err = p.Since(ctx, from.Add(-time.Hour), func(s past.Summary) error { // an earlier tick to compare with
+	_, err = p.Since(ctx, from.Add(-time.Hour), func(s api.Summary) error { // an earlier tick to compare with
 		list := stream.Add(s)
 		if !s.At.After(from) {
 			return nil
@@ -215,7 +215,7 @@ func (f *feed) drop(m *nats.Msg, err error) {
 }
 
 // deliver stores events for all targets, and then the cursor of the pool. at is the time of the tick; zero: a finding.
-func (f *feed) deliver(pool string, at time.Time, list []history.Event) error {
+func (f *feed) deliver(pool string, at time.Time, list []api.Event) error {
 	for _, e := range list {
 		one, err := f.event(e)
 		if err != nil {
@@ -236,7 +236,7 @@ func (f *feed) deliver(pool string, at time.Time, list []history.Event) error {
 	return nil
 }
 
-func (f *feed) event(e history.Event) (notify.Event, error) {
+func (f *feed) event(e api.Event) (notify.Event, error) {
 	out := notify.Event{
 		At: e.At, Cluster: f.cluster, Pool: e.Pool, Kind: string(e.Kind), Name: e.Name, Severity: notify.Severity(e.Severity), Text: e.Text,
 	}

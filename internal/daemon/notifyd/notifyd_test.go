@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/notifyd"
@@ -22,10 +23,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 	"github.com/weirkeeper/weirkeeper/internal/platform/notify"
 	"github.com/weirkeeper/weirkeeper/internal/state"
-	"github.com/weirkeeper/weirkeeper/nodehealth"
 	"github.com/weirkeeper/weirkeeper/nodehealth/events"
-	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
-	"github.com/weirkeeper/weirkeeper/pools"
 )
 
 const patience = 30 * time.Second
@@ -95,9 +93,9 @@ func (w *world) run() (stop func()) {
 func (w *world) tick(why string) {
 	w.t.Helper()
 	target := 3.0
-	s := past.Summary{Schema: past.Schema, Pool: "web", At: time.Now(), Every: time.Second, Before: &target, Target: &target}
+	s := api.Summary{Schema: past.Schema, Pool: "web", At: time.Now(), Every: time.Second, Before: &target, Target: &target}
 	if why != "" {
-		s.Paused = &pools.Note{By: "kim@ops", Why: why, At: time.Now()}
+		s.Paused = &api.Note{By: "kim@ops", Why: why, At: time.Now()}
 	}
 	data, err := json.Marshal(s)
 	if err == nil {
@@ -210,7 +208,7 @@ func TestFindingsFollowAcrossARestart(t *testing.T) {
 // finding publishes a finding of node health.
 func (w *world) finding(why string) {
 	w.t.Helper()
-	data, err := json.Marshal([]nodehealth.Notification{{Pool: "web", At: time.Now(), Finding: judge.Finding{Event: judge.BreakerOpened, Why: why}}})
+	data, err := json.Marshal([]api.HealthNotification{{Pool: "web", At: time.Now(), HealthFinding: api.HealthFinding{Event: api.HealthBreakerOpened, Why: why}}})
 	if err == nil {
 		err = w.bus.Conn().Publish(events.EventsSubject("here", "web"), data)
 	}
@@ -244,9 +242,9 @@ func TestFindingsHaveTheirSeverity(t *testing.T) {
 	w.tick("")
 	w.run()
 	w.ready()
-	data, err := json.Marshal([]nodehealth.Notification{
-		{Pool: "web", At: time.Now(), Finding: judge.Finding{Event: judge.Ignored, Why: "nothing"}},
-		{Pool: "web", At: time.Now(), Finding: judge.Finding{Event: judge.BreakerOpened, Why: "6 of 6 nodes are unhealthy"}},
+	data, err := json.Marshal([]api.HealthNotification{
+		{Pool: "web", At: time.Now(), HealthFinding: api.HealthFinding{Event: api.HealthIgnored, Why: "nothing"}},
+		{Pool: "web", At: time.Now(), HealthFinding: api.HealthFinding{Event: api.HealthBreakerOpened, Why: "6 of 6 nodes are unhealthy"}},
 	})
 	if err == nil {
 		err = w.bus.Conn().Publish(events.EventsSubject("here", "web"), data)
@@ -259,7 +257,7 @@ func TestFindingsHaveTheirSeverity(t *testing.T) {
 		if e.Kind != "health" {
 			continue // of the ticks before
 		}
-		if e.Name != string(judge.BreakerOpened) || e.Severity != notify.Warning {
+		if e.Name != string(api.HealthBreakerOpened) || e.Severity != notify.Warning {
 			t.Errorf("event %+v, want the breaker as a warning", e)
 		}
 		return

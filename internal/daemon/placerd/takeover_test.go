@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/pools/local"
@@ -31,15 +32,15 @@ type world struct {
 	apps   jetstream.KeyValue
 
 	mu        sync.Mutex
-	nodes     map[string]map[string]message.Beat // node -> instance -> latest beat
-	ever      map[string]map[string]bool         // app/index -> instances that any heartbeat listed
-	exits     []message.Exited
+	nodes     map[string]map[string]api.Beat // node -> instance -> latest beat
+	ever      map[string]map[string]bool     // app/index -> instances that any heartbeat listed
+	exits     []api.Exited
 	confirmed map[string]string // nudge -> pool
 }
 
 func newWorld(t *testing.T) *world {
 	w := &world{
-		T: t, bus: localtest.NewBus(t), nodes: map[string]map[string]message.Beat{}, ever: map[string]map[string]bool{}, confirmed: map[string]string{},
+		T: t, bus: localtest.NewBus(t), nodes: map[string]map[string]api.Beat{}, ever: map[string]map[string]bool{}, confirmed: map[string]string{},
 	}
 	for _, entry := range w.bus.Env() {
 		if folder, ok := strings.CutPrefix(entry, "WEIR_TEST_BUS="); ok {
@@ -112,7 +113,7 @@ func (w *world) receive(m *nats.Msg) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if h, err := message.DecodeHeartbeat(m.Data); err == nil && strings.Contains(m.Subject, ".heartbeat.") {
-		listed := map[string]message.Beat{}
+		listed := map[string]api.Beat{}
 		for _, b := range h.Beats {
 			listed[b.Instance] = b
 			k := key(b.App, b.Index)
@@ -139,7 +140,7 @@ func (w *world) running() map[string]string {
 	all := map[string]string{}
 	for _, node := range slices.Sorted(maps.Keys(w.nodes)) {
 		for _, b := range w.nodes[node] {
-			if b.State == message.Running {
+			if b.State == api.CopyRunning {
 				all[key(b.App, b.Index)] += " " + node + "/" + b.Instance
 			}
 		}
@@ -190,17 +191,17 @@ func (w *world) placers(holder string) (kill func()) {
 // want writes a row, and sends a nudge for the indices.
 func (w *world) want(app, pool string, instances int, id string, indices ...int) {
 	w.Helper()
-	row, err := json.Marshal(message.App{Name: app, Pool: pool, Instances: instances, Version: "v1", Command: "exec sleep 86321", CPUs: 1, Mem: 10})
+	row, err := json.Marshal(api.App{Name: app, Pool: pool, Instances: instances, Version: "v1", Command: "exec sleep 86321", CPUs: 1, Mem: 10})
 	if err == nil {
 		_, err = w.apps.Put(w.Context(), app, row)
 	}
 	if err != nil {
 		w.Fatal(err)
 	}
-	w.nudge(id, message.Start{App: app, Version: "v1", Indices: indices})
+	w.nudge(id, api.Start{App: app, Version: "v1", Indices: indices})
 }
 
-func (w *world) nudge(id string, start message.Start) {
+func (w *world) nudge(id string, start api.Start) {
 	w.Helper()
 	data, err := json.Marshal(start)
 	if err == nil {
@@ -269,7 +270,7 @@ func TestStandbyTakesOverAfterKill(t *testing.T) {
 	if err := group.SetTarget(t.Context(), 2); err != nil {
 		t.Fatal(err)
 	}
-	w.nudge("n3", message.Start{App: "api", Version: "v1", Indices: []int{1}})
+	w.nudge("n3", api.Start{App: "api", Version: "v1", Indices: []int{1}})
 	w.isConfirmed("n3", "q")
 	after := w.waitFor("api/0", "api/1", "web/0", "web/1", "web/2")
 	for k, where := range before {

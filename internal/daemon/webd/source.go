@@ -8,10 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/autoscaler"
-	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/history"
-	"github.com/weirkeeper/weirkeeper/internal/past"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/internal/ui/view"
@@ -56,7 +54,7 @@ func (s source) Pools(ctx context.Context) ([]web.Pool, error) {
 	}), nil
 }
 
-func instancesOf(c message.Counts) []series.Instances {
+func instancesOf(c api.InstanceCounts) []series.Instances {
 	out := make([]series.Instances, 0, len(c.Apps))
 	for app, n := range c.Apps {
 		out = append(out, series.Instances{App: app, Expected: n.Expected, Running: n.Running, Missing: n.Missing, Flapping: n.Flapping})
@@ -65,7 +63,7 @@ func instancesOf(c message.Counts) []series.Instances {
 }
 
 // Since implements web.Source.
-func (s source) Since(ctx context.Context, pool web.Name, from time.Time, visit func(past.Summary) error) error {
+func (s source) Since(ctx context.Context, pool web.Name, from time.Time, visit func(api.Summary) error) error {
 	skipped, err := s.past(pool.Pool).Since(ctx, from, visit)
 	if skipped > 0 {
 		s.log.Warn("summaries of another version omitted", "pool", pool.Pool, "ticks", skipped)
@@ -74,7 +72,7 @@ func (s source) Since(ctx context.Context, pool web.Name, from time.Time, visit 
 }
 
 // Follow implements web.Source. It ends when the connection is lost, because the summaries of that time would be missing.
-func (s source) Follow(ctx context.Context, visit func(web.Name, past.Summary)) error {
+func (s source) Follow(ctx context.Context, visit func(web.Name, api.Summary)) error {
 	conn := s.bus.Conn()
 	connects := conn.Stats().Reconnects
 	if !conn.IsConnected() {
@@ -118,7 +116,7 @@ func (s source) Follow(ctx context.Context, visit func(web.Name, past.Summary)) 
 }
 
 // Tick implements web.Source.
-func (s source) Tick(ctx context.Context, pool web.Name, at time.Time) (past.Summary, *autoscaler.Record, error) {
+func (s source) Tick(ctx context.Context, pool web.Name, at time.Time) (api.Summary, *api.TickRecord, error) {
 	t, err := s.past(pool.Pool).At(ctx, at)
 	if errors.Is(err, history.ErrNoTick) {
 		err = fmt.Errorf("%w: %w", web.ErrNoTick, err)

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/internal/past"
@@ -49,7 +50,7 @@ func TestPagesShowThePoolAndItsLoss(t *testing.T) {
 	}
 	tick := func(target float64) {
 		t.Helper()
-		data, err := json.Marshal(past.Summary{Schema: past.Schema, Pool: "web", At: time.Now(), Every: time.Second, Before: &target, Target: &target, Wanted: &target, Joined: target})
+		data, err := json.Marshal(api.Summary{Schema: past.Schema, Pool: "web", At: time.Now(), Every: time.Second, Before: &target, Target: &target, Wanted: &target, Joined: target})
 		if err == nil {
 			err = summaries.Append(t.Context(), data)
 		}

@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/weirkeeper/weirkeeper/api"
 )
 
 const (
@@ -21,22 +23,6 @@ const (
 	// neededFiles is the number of additional files that a disk must accept.
 	neededFiles = 128
 )
-
-// Full is a disk without the needed space.
-type Full struct {
-	Path  string `json:"path"`  // a path on the disk
-	Free  uint64 `json:"free"`  // bytes available to this user
-	Need  uint64 `json:"need"`  // bytes
-	Files bool   `json:"files"` // the disk has free bytes but accepts no more files
-}
-
-// Error implements error.
-func (f *Full) Error() string {
-	if f.Files {
-		return fmt.Sprintf("disk full: %s accepts no more files, although %d MB are free: remove files there", f.Path, f.Free>>20)
-	}
-	return fmt.Sprintf("disk full: %s has %d MB free and needs %d MB: free or add space", f.Path, f.Free>>20, f.Need>>20)
-}
 
 // Check returns a *Full if the disk of path is full, nil if it is not, and another error if that is unknown. A
 // missing path counts as on the disk of its nearest existing folder.
@@ -60,10 +46,10 @@ func Check(path string) error {
 
 // Watched returns the full disks of a data folder: the folder's disk, and the separate disks of its parts. Unknown
 // disks are omitted.
-func Watched(folder string, parts ...string) []*Full {
-	var full []*Full
+func Watched(folder string, parts ...string) []*api.FullDisk {
+	var full []*api.FullDisk
 	addIfFull := func(path string) {
-		if one, is := errors.AsType[*Full](Check(path)); is {
+		if one, is := errors.AsType[*api.FullDisk](Check(path)); is {
 			full = append(full, one)
 		}
 	}
@@ -97,9 +83,9 @@ func statfs(path string, s *unix.Statfs_t) error {
 func judge(path string, free, files, freeFiles uint64) error {
 	switch {
 	case free < Needed:
-		return &Full{Path: path, Free: free, Need: Needed}
+		return &api.FullDisk{Path: path, Free: free, Need: Needed}
 	case files > 0 && freeFiles < neededFiles:
-		return &Full{Path: path, Free: free, Need: Needed, Files: true}
+		return &api.FullDisk{Path: path, Free: free, Need: Needed, Files: true}
 	}
 	return nil
 }

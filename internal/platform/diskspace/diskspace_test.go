@@ -4,6 +4,8 @@ import (
 	"errors"
 	"path/filepath"
 	"testing"
+
+	"github.com/weirkeeper/weirkeeper/api"
 )
 
 func TestJudge(t *testing.T) {
@@ -19,7 +21,7 @@ func TestJudge(t *testing.T) {
 		{"no more files", 1 << 30, 1000, 3, "disk full: /data accepts no more files, although 1024 MB are free: remove files there"},
 	} {
 		err := judge("/data", c.free, c.files, c.freeFiles)
-		full, is := errors.AsType[*Full](err)
+		full, is := errors.AsType[*api.FullDisk](err)
 		if is != (c.want != "") || is && full.Error() != c.want {
 			t.Errorf("%s: %v, want %q", c.name, err, c.want)
 		}

@@ -8,16 +8,9 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/autoscaler"
-	"github.com/weirkeeper/weirkeeper/bootstrap"
-	"github.com/weirkeeper/weirkeeper/harmonizer"
-	"github.com/weirkeeper/weirkeeper/internal/history"
-	"github.com/weirkeeper/weirkeeper/internal/past"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/httpguard"
 	"github.com/weirkeeper/weirkeeper/internal/state"
-	"github.com/weirkeeper/weirkeeper/internal/ui/view"
-	"github.com/weirkeeper/weirkeeper/nodehealth"
-	"github.com/weirkeeper/weirkeeper/pools"
 )
 
 // Prefix begins the path of each route.
@@ -49,7 +42,7 @@ type Config struct {
 
 // Fleet reads all pools. view.Fleet implements it.
 type Fleet interface {
-	Rows(ctx context.Context) ([]view.PoolRow, error)
+	Rows(ctx context.Context) ([]api.Pool, error)
 	Pools(ctx context.Context) ([]string, error)
 }
 
@@ -62,23 +55,23 @@ type Pool struct {
 
 // Now reads the present of a pool. view.Pool implements it.
 type Now interface {
-	Status(ctx context.Context) view.Status
-	Nodes(ctx context.Context) ([]view.Node, error)
-	Apps(ctx context.Context) (harmonizer.Status, error)
-	Signals(ctx context.Context) ([]bootstrap.Process, error)
+	Status(ctx context.Context) api.PoolStatus
+	Nodes(ctx context.Context) ([]api.Node, error)
+	Apps(ctx context.Context) (api.HarmonizerStatus, error)
+	Signals(ctx context.Context) ([]api.Process, error)
 }
 
 // Past reads the ticks of a pool. history.Pool implements it.
 type Past interface {
-	Between(ctx context.Context, from, to time.Time, visit func(past.Summary) error) (unreadable int, err error)
-	Record(ctx context.Context, at time.Time) (*autoscaler.Record, error)
-	EventsBetween(ctx context.Context, from, to time.Time, visit func(at time.Time, events []history.Event) error) (unreadable int, err error)
+	Between(ctx context.Context, from, to time.Time, visit func(api.Summary) error) (unreadable int, err error)
+	Record(ctx context.Context, at time.Time) (*api.TickRecord, error)
+	EventsBetween(ctx context.Context, from, to time.Time, visit func(at time.Time, events []api.Event) error) (unreadable int, err error)
 }
 
 // Orders writes the orders of a pool. view.Orders implements it.
 type Orders interface {
-	Change(ctx context.Context, force bool, f func(context.Context, *state.Orders) error) (pools.Orders, error)
-	Recover(ctx context.Context, o nodehealth.Order) (nodehealth.OrderResponse, error)
+	Change(ctx context.Context, force bool, f func(context.Context, *state.Orders) error) (api.Orders, error)
+	Recover(ctx context.Context, o api.RepairOrder) (api.RepairOrderResponse, error)
 }
 
 // server answers the requests.

@@ -18,21 +18,15 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/weirkeeper/weirkeeper/autoscaler"
-	"github.com/weirkeeper/weirkeeper/autoscaler/apply"
-	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
-	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
 	"github.com/weirkeeper/weirkeeper/internal/past"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/natsserver"
 	"github.com/weirkeeper/weirkeeper/internal/platform/httpguard"
 	"github.com/weirkeeper/weirkeeper/internal/state"
-	"github.com/weirkeeper/weirkeeper/internal/ui/view"
 	"github.com/weirkeeper/weirkeeper/nodehealth"
 	"github.com/weirkeeper/weirkeeper/nodehealth/events"
-	"github.com/weirkeeper/weirkeeper/pools"
-	"github.com/weirkeeper/weirkeeper/pools/plan"
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
@@ -97,34 +91,34 @@ func newWorld(t testing.TB) *world {
 }
 
 // tick returns the record of a tick of ten nodes whose app needs that many CPUs.
-func tick(at time.Time, need float64) autoscaler.Record {
+func tick(at time.Time, need float64) api.TickRecord {
 	request := resource.Request{}.With(resource.CPUs, need)
-	opinion := decide.Opinion{Signal: "shop/rps", Version: "v1", Verdict: decide.Value, Request: request, At: at, Latency: time.Millisecond}
-	c := resolve.Case{
-		Input: decide.Input{
-			Now: at, Capacity: decide.Capacity{Target: 10, Joined: 10, Totals: resource.Vector{resource.CPUs: 10}},
-			Apps: []decide.App{{Name: "web", Configured: true, Opinion: opinion}}, Default: opinion,
-			Policy: decide.Policy{Setpoint: 0.5, MarginUp: 0.1, MarginDown: 0.1, Period: time.Minute,
-				Limits: decide.Limits{Min: 1, Max: 30, MaxAdd: 100, MaxRemove: 100}},
+	opinion := api.Opinion{Signal: "shop/rps", Version: "v1", Verdict: api.VerdictValue, Request: request, At: at, Latency: time.Millisecond}
+	c := api.Case{
+		Input: api.DecisionInput{
+			Now: at, Capacity: api.PoolCapacity{Target: 10, Joined: 10, Totals: resource.Vector{resource.CPUs: 10}},
+			Apps: []api.AppInput{{Name: "web", Configured: true, Opinion: opinion}}, Default: opinion,
+			Policy: api.DecisionPolicy{Setpoint: 0.5, MarginUp: 0.1, MarginDown: 0.1, Period: time.Minute,
+				Limits: api.TargetLimits{Min: 1, Max: 30, MaxAdd: 100, MaxRemove: 100}},
 		},
-		Groups: []plan.GroupTarget{{ID: "blue", Target: 10, Max: 100}}, Limits: plan.Limits{MaxWeight: 100, MaxTasks: 100},
-		State: resolve.State{Wanted: new(10.0)},
+		Groups: []api.GroupTarget{{ID: "blue", Target: 10, Max: 100}}, Limits: api.PruneLimits{MaxWeight: 100, MaxTasks: 100},
+		State: api.PoolState{Wanted: new(10.0)},
 	}
-	o := c.Resolve()
+	o := resolve.Resolve(c)
 	result := o.Result()
-	r := autoscaler.Record{
+	r := api.TickRecord{
 		Schema: resolve.Schema, At: at, Every: time.Second, Cluster: "here", Pool: "web", Case: &c, Result: &result, State: o.State,
-		Snapshot: snapshot.Record{Target: 10, Fulfilled: 10, Joined: 10, Groups: []snapshot.GroupRecord{{ID: "blue", Target: 10, Fulfilled: 10}}},
-		Detail:   &autoscaler.Detail{Request: o.Decision.Request, Apps: o.Decision.Apps, Distribution: o.Distribution},
+		Snapshot: api.Snapshot{Target: 10, Fulfilled: 10, Joined: 10, Groups: []api.GroupSnapshot{{ID: "blue", Target: 10, Fulfilled: 10}}},
+		Detail:   &api.TickDetail{Request: o.Decision.Request, Apps: o.Decision.Apps, Distribution: o.Distribution},
 	}
 	if result.Target != 10 {
-		r.Actions = []apply.Action{{Op: apply.OpSetTarget, Group: "blue", Target: int(result.Target)}}
+		r.Actions = []api.Action{{Op: api.OpSetTarget, Group: "blue", Target: int(result.Target)}}
 	}
 	return r
 }
 
 // record writes ticks as the autoscaler does.
-func (w *world) record(list ...autoscaler.Record) {
+func (w *world) record(list ...api.TickRecord) {
 	w.t.Helper()
 	for _, r := range list {
 		for ledger, v := range map[*state.Ledger]any{w.ledger: r, w.summaries: past.Of(r)} {
@@ -200,7 +194,7 @@ func text(at time.Time) string { return at.Format(time.RFC3339Nano) }
 // Each route that reads has a response with documented keys only. The parts that do not run are unavailable.
 func TestEachReadAnswersAsDocumented(t *testing.T) {
 	w, at := newWorld(t), start().Add(123*time.Nanosecond)
-	w.record(autoscaler.Record{Schema: resolve.Schema, Cluster: "here", Pool: "web", At: at, Paused: &pools.Note{By: "ann"}}, tick(at.Add(time.Second), 10), tick(at.Add(2*time.Second), 5))
+	w.record(api.TickRecord{Schema: resolve.Schema, Cluster: "here", Pool: "web", At: at, Paused: &api.Note{By: "ann"}}, tick(at.Add(time.Second), 10), tick(at.Add(2*time.Second), 5))
 	query := map[string]string{poolPath + "/ticks/{at}/decide": "?set=scaling_limits.max_capacity=15"}
 	unavailable := map[string]bool{poolPath + "/apps": true, poolPath + "/signals": true}
 	for _, r := range routes() {
@@ -239,7 +233,7 @@ func TestTicks(t *testing.T) {
 	var found []string
 	path, pages := "/pools/here/web/ticks"+span+"&limit=2", 0
 	for path != "" && pages < 9 {
-		page := get[Ticks](w, path)
+		page := get[api.Ticks](w, path)
 		for _, s := range page.Ticks {
 			found = append(found, fmt.Sprint(*s.Target))
 		}
@@ -251,13 +245,13 @@ func TestTicks(t *testing.T) {
 	if got := strings.Join(found, " "); got != "10 10 20 10 10" || pages != 3 {
 		t.Errorf("targets %s on %d pages, want 10 10 20 10 10 on 3", got, pages)
 	}
-	if page := get[Ticks](w, "/pools/here/web/ticks"+span+"&changed=true"); len(page.Ticks) != 2 || *page.Ticks[0].Target != 20 {
+	if page := get[api.Ticks](w, "/pools/here/web/ticks"+span+"&changed=true"); len(page.Ticks) != 2 || *page.Ticks[0].Target != 20 {
 		t.Errorf("%d changed ticks, want the tick of target 20 and the one after it", len(page.Ticks))
 	}
-	if page := get[Events](w, "/pools/here/web/events"+span+"&kind=decision"); len(page.Events) != 2 || page.Events[0].Name != "target" {
+	if page := get[api.Events](w, "/pools/here/web/events"+span+"&kind=decision"); len(page.Events) != 2 || page.Events[0].Name != "target" {
 		t.Errorf("events %+v, want target and its end", page.Events)
 	}
-	again := get[Again](w, "/pools/here/web/ticks/"+text(at.Add(2*time.Second))+"/decide?set=scaling_limits.max_capacity=15")
+	again := get[api.DecidedAgain](w, "/pools/here/web/ticks/"+text(at.Add(2*time.Second))+"/decide?set=scaling_limits.max_capacity=15")
 	if again.Target != 20 || again.Would != 15 || len(again.Result.Steps) == 0 {
 		t.Errorf("decided again: %+v, want 15 in place of 20", again)
 	}
@@ -273,16 +267,16 @@ func TestSeries(t *testing.T) {
 		}
 		w.record(tick(at.Add(time.Duration(i)*time.Second), need))
 	}
-	w.record(autoscaler.Record{Schema: resolve.Schema, Cluster: "here", Pool: "web", At: at.Add(30 * time.Second), Paused: &pools.Note{By: "ann"}})
+	w.record(api.TickRecord{Schema: resolve.Schema, Cluster: "here", Pool: "web", At: at.Add(30 * time.Second), Paused: &api.Note{By: "ann"}})
 	span := "?from=" + text(at) + "&to=" + text(at.Add(30*time.Second))
-	whole := get[Series](w, "/pools/here/web/series"+span)
+	whole := get[api.Series](w, "/pools/here/web/series"+span)
 	if len(whole.At) != 31 || whole.Thinned || whole.Target[30] != nil || whole.Joined[30] != nil || whole.State[30] != "paused" {
 		t.Errorf("%d ticks, thinned %t, the last one %v: want 31 with a gap at the end", len(whole.At), whole.Thinned, whole.State)
 	}
 	if *whole.Apps["web"].Requests["cpus"][13] != 14 || *whole.Apps["web"].Latency[0] != 0.001 || *whole.Offered["cpus"][0] != 10 || *whole.Groups["blue"][0] != 10 || *whole.Max[0] != 30 {
 		t.Errorf("columns %+v", whole.Apps)
 	}
-	thin := get[Series](w, "/pools/here/web/series"+span+"&points=9")
+	thin := get[api.Series](w, "/pools/here/web/series"+span+"&points=9")
 	peak := 0.0
 	for _, x := range thin.Target {
 		if x != nil {
@@ -367,7 +361,7 @@ func TestBadInput(t *testing.T) {
 			}
 		})
 	}
-	if s := get[view.Status](w, "/pools/here/web"); s.Orders == nil || !s.Orders.Empty() {
+	if s := get[api.PoolStatus](w, "/pools/here/web"); s.Orders == nil || !s.Orders.Empty() {
 		t.Errorf("a refused order is stored: %+v", s.Orders)
 	}
 }
@@ -396,11 +390,11 @@ func TestRecover(t *testing.T) {
 	w := newWorld(t)
 	w.record(tick(start(), 5))
 	sub, err := w.bus.Conn().Subscribe(events.OrderSubject("here", "web"), func(m *nats.Msg) {
-		var o nodehealth.Order
+		var o api.RepairOrder
 		err := json.Unmarshal(m.Data, &o)
-		answer := nodehealth.OrderResponse{OK: true, Nodes: []nodehealth.NodeResponse{{Node: "i-1", OK: true}}}
+		answer := api.RepairOrderResponse{OK: true, Nodes: []api.RepairNodeResponse{{Node: "i-1", OK: true}}}
 		if err != nil || o.Op != nodehealth.OpRecover || o.By != "olga" || o.Why != "fan is loud" || o.For != 90*time.Minute || len(o.Nodes) != 1 {
-			answer = nodehealth.OrderResponse{Error: fmt.Sprintf("order %+v, %v", o, err)}
+			answer = api.RepairOrderResponse{Error: fmt.Sprintf("order %+v, %v", o, err)}
 		}
 		data, _ := json.Marshal(answer)
 		_ = m.Respond(data) // the request fails without it

@@ -9,6 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/history"
 	"github.com/weirkeeper/weirkeeper/internal/past"
@@ -91,7 +92,7 @@ func (f *follower) tick(ctx context.Context, pool string, m *nats.Msg) error {
 	return f.publish(one.stream.Add(s))
 }
 
-func (f *follower) publish(list []history.Event) error {
+func (f *follower) publish(list []api.Event) error {
 	for _, e := range list {
 		if err := f.live.Publish(string(e.Kind), e.Pool, e); err != nil {
 			return err

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/internal/past"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/seconds"
 )
 
@@ -45,22 +45,8 @@ func NewLive(started time.Time) *Live {
 	return &Live{process: strconv.FormatInt(started.UnixNano(), 36), open: map[*listener]struct{}{}}
 }
 
-// Tick is the event "tick": a tick of a pool in short.
-type Tick struct {
-	Pool    string    `json:"pool"`
-	At      time.Time `json:"at"` // the name of the tick in paths
-	State   string    `json:"state"`
-	Why     string    `json:"why,omitempty"`
-	Target  *float64  `json:"target,omitempty"`
-	Wanted  *float64  `json:"wanted,omitempty"`
-	Joined  *float64  `json:"joined,omitempty"`
-	Min     *float64  `json:"min,omitempty"`
-	Max     *float64  `json:"max,omitempty"`
-	Changed bool      `json:"changed"`
-}
-
-func tickOf(s past.Summary, changed bool) Tick {
-	t := Tick{Pool: s.Pool, At: s.At, State: "decided", Why: s.Why, Changed: changed}
+func tickOf(s api.Summary, changed bool) api.LiveTick {
+	t := api.LiveTick{Pool: s.Pool, At: s.At, State: "decided", Why: s.Why, Changed: changed}
 	switch {
 	case s.Failed != "":
 		t.State, t.Why = "failed", s.Failed

@@ -16,7 +16,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
-	"github.com/weirkeeper/weirkeeper/internal/past"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/seconds"
 	"github.com/weirkeeper/weirkeeper/resource"
 )
@@ -124,7 +124,7 @@ func (s *schemas) of(t reflect.Type) string {
 		return "{type: string, format: date-time}"
 	case t.Kind() != reflect.Pointer && (t.Implements(reflect.TypeFor[json.Marshaler]()) || reflect.PointerTo(t).Implements(reflect.TypeFor[json.Marshaler]())):
 		return "{}"
-	case t == reflect.TypeFor[past.Request]():
+	case t == reflect.TypeFor[api.RequestSummary]():
 		return fmt.Sprintf("{type: array, description: %s, items: {type: [number, \"null\"]}}", yamlText(fmt.Sprint(resource.Kinds())))
 	}
 	switch t.Kind() {

@@ -8,43 +8,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/internal/ui/view"
 	"github.com/weirkeeper/weirkeeper/nodehealth"
-	"github.com/weirkeeper/weirkeeper/pools"
 )
-
-// EndOrder is the body of an order that ends another one. The reason is logged.
-type EndOrder struct {
-	Reason string `json:"reason"`
-}
-
-// TimedOrder is the body of an order with an end.
-type TimedOrder struct {
-	Reason string `json:"reason"`
-	// For is the length in seconds; missing: the default of the command, 0: until the order is withdrawn.
-	For *float64 `json:"for,omitempty"`
-}
-
-// OffsetOrder is the body of an offset.
-type OffsetOrder struct {
-	TimedOrder
-	Weight float64 `json:"weight"` // a whole number; 0 ends the offset
-}
-
-// TargetOrder is the body of a pin.
-type TargetOrder struct {
-	TimedOrder
-	Target string `json:"target,omitempty"` // a number of at least 0, min or max
-	Clear  bool   `json:"clear,omitempty"`  // remove the pin
-}
-
-// RecoverOrder is the body of an order to repair nodes.
-type RecoverOrder struct {
-	Reason string   `json:"reason"`
-	Nodes  []string `json:"nodes"`
-	Wait   float64  `json:"wait,omitempty"` // how long the request may wait for the gates, in seconds
-}
 
 // duration converts seconds.
 func duration(name string, s float64) (time.Duration, error) {
@@ -55,15 +23,15 @@ func duration(name string, s float64) (time.Duration, error) {
 }
 
 // note returns the note of an order of the operator.
-func (c *call) note(o TimedOrder, normal time.Duration) (pools.Note, error) {
+func (c *call) note(o api.TimedOrder, normal time.Duration) (api.Note, error) {
 	if strings.TrimSpace(o.Reason) == "" {
-		return pools.Note{}, wrong("reason is missing: state why")
+		return api.Note{}, wrong("reason is missing: state why")
 	}
 	length := normal
 	if o.For != nil {
 		var err error
 		if length, err = duration("for", *o.For); err != nil {
-			return pools.Note{}, err
+			return api.Note{}, err
 		}
 	}
 	n, err := view.NewNote(c.now, c.by.Name, o.Reason, length)
@@ -74,7 +42,7 @@ func (c *call) note(o TimedOrder, normal time.Duration) (pools.Note, error) {
 }
 
 // change writes an order, and logs it.
-func (c *call) change(what string, n pools.Note, f func(context.Context, *state.Orders) error) (any, error) {
+func (c *call) change(what string, n api.Note, f func(context.Context, *state.Orders) error) (any, error) {
 	orders, err := c.pool.Orders.Change(c.request.Context(), false, f)
 	if err != nil {
 		return nil, err
@@ -84,7 +52,7 @@ func (c *call) change(what string, n pools.Note, f func(context.Context, *state.
 }
 
 func (c *call) pause() (any, error) {
-	var o TimedOrder
+	var o api.TimedOrder
 	if err := c.body(&o); err != nil {
 		return nil, err
 	}
@@ -96,11 +64,11 @@ func (c *call) pause() (any, error) {
 }
 
 func (c *call) resume() (any, error) {
-	var o EndOrder
+	var o api.EndOrder
 	if err := c.body(&o); err != nil {
 		return nil, err
 	}
-	n, err := c.note(TimedOrder{Reason: o.Reason}, 0)
+	n, err := c.note(api.TimedOrder{Reason: o.Reason}, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +76,7 @@ func (c *call) resume() (any, error) {
 }
 
 func (c *call) offset() (any, error) {
-	var o OffsetOrder
+	var o api.OffsetOrder
 	if err := c.body(&o); err != nil {
 		return nil, err
 	}
@@ -123,12 +91,12 @@ func (c *call) offset() (any, error) {
 		if o.Weight == 0 {
 			return s.ClearOffset(ctx)
 		}
-		return s.SetOffset(ctx, pools.Offset{Note: n, Weight: o.Weight})
+		return s.SetOffset(ctx, api.Offset{Note: n, Weight: o.Weight})
 	})
 }
 
 func (c *call) target() (any, error) {
-	var o TargetOrder
+	var o api.TargetOrder
 	if err := c.body(&o); err != nil {
 		return nil, err
 	}
@@ -151,11 +119,11 @@ func (c *call) target() (any, error) {
 }
 
 func (c *call) recover() (any, error) {
-	var o RecoverOrder
+	var o api.RecoverOrder
 	if err := c.body(&o); err != nil {
 		return nil, err
 	}
-	n, err := c.note(TimedOrder{Reason: o.Reason}, 0)
+	n, err := c.note(api.TimedOrder{Reason: o.Reason}, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -163,7 +131,7 @@ func (c *call) recover() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	answer, err := c.pool.Orders.Recover(c.request.Context(), nodehealth.Order{Op: nodehealth.OpRecover, Nodes: o.Nodes, By: n.By, Why: n.Why, For: wait})
+	answer, err := c.pool.Orders.Recover(c.request.Context(), api.RepairOrder{Op: nodehealth.OpRecover, Nodes: o.Nodes, By: n.By, Why: n.Why, For: wait})
 	if err != nil {
 		return nil, err
 	}

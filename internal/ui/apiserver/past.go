@@ -8,33 +8,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/autoscaler"
-	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/history"
 	"github.com/weirkeeper/weirkeeper/internal/past"
 )
-
-// Ticks is a page of summaries.
-type Ticks struct {
-	Ticks []past.Summary `json:"ticks"`
-	// Next is the "from" of the next page; missing: this is the last one.
-	Next time.Time `json:"next,omitzero"`
-	// Unreadable counts the ticks of another version of weir.
-	Unreadable int `json:"unreadable,omitempty"`
-}
-
-// Events is a page of events.
-type Events struct {
-	Events     []history.Event `json:"events"`
-	Next       time.Time       `json:"next,omitzero"` // as in Ticks
-	Unreadable int             `json:"unreadable,omitempty"`
-}
-
-// Again is a tick that was decided again.
-type Again struct {
-	history.Redecided
-	Result resolve.Result `json:"result"` // with all steps
-}
 
 // errFull ends a visit.
 var errFull = errors.New("the page is full")
@@ -61,9 +38,9 @@ func (c *call) ticks() (any, error) {
 	if changed != "" && changed != "true" && changed != "false" {
 		return nil, wrong("parameter changed is %.40q: want true or false", changed)
 	}
-	page := Ticks{Ticks: []past.Summary{}}
+	page := api.Ticks{Ticks: []api.Summary{}}
 	var ticks past.Sequence
-	page.Unreadable, err = c.pool.Past.Between(c.request.Context(), from.Add(-lead), to, func(s past.Summary) error {
+	page.Unreadable, err = c.pool.Past.Between(c.request.Context(), from.Add(-lead), to, func(s api.Summary) error {
 		changes := ticks.Next(s)
 		did := s.Acted() || len(changes) > 0
 		switch {
@@ -92,7 +69,7 @@ func unlessFull(err error) error {
 }
 
 // record returns the record of the tick in the path.
-func (c *call) record() (*autoscaler.Record, error) {
+func (c *call) record() (*api.TickRecord, error) {
 	at, err := parseTime("the tick", c.request.PathValue("at"))
 	if err != nil {
 		return nil, err
@@ -123,7 +100,7 @@ func (c *call) again() (any, error) {
 	if err != nil {
 		return nil, &problem{http.StatusConflict, err}
 	}
-	return Again{one, result}, nil
+	return api.DecidedAgain{Redecided: one, Result: result}, nil
 }
 
 func (c *call) events() (any, error) {
@@ -140,14 +117,14 @@ func (c *call) events() (any, error) {
 			return nil, wrong("kind %.40q: want %s", kind, strings.Join(history.EventKinds(), ", "))
 		}
 	}
-	page := Events{Events: []history.Event{}}
-	page.Unreadable, err = c.pool.Past.EventsBetween(c.request.Context(), from, to, func(at time.Time, found []history.Event) error {
+	page := api.Events{Events: []api.Event{}}
+	page.Unreadable, err = c.pool.Past.EventsBetween(c.request.Context(), from, to, func(at time.Time, found []api.Event) error {
 		if c.late() {
 			page.Next = at
 			return errFull
 		}
 		if kinds := c.query["kind"]; len(kinds) > 0 {
-			found = slices.DeleteFunc(found, func(e history.Event) bool { return !slices.Contains(kinds, string(e.Kind)) })
+			found = slices.DeleteFunc(found, func(e api.Event) bool { return !slices.Contains(kinds, string(e.Kind)) })
 		}
 		// The events of one time stay on one page, so that a page can begin at that time.
 		if len(page.Events) > 0 && len(page.Events)+len(found) > limit {

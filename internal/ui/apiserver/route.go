@@ -16,9 +16,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/weirkeeper/weirkeeper/autoscaler"
-	"github.com/weirkeeper/weirkeeper/bootstrap"
-	"github.com/weirkeeper/weirkeeper/harmonizer"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/autoscalerd"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 	"github.com/weirkeeper/weirkeeper/internal/platform/seconds"
@@ -29,7 +27,6 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/ui/view"
 	"github.com/weirkeeper/weirkeeper/nodehealth"
 	"github.com/weirkeeper/weirkeeper/nodehealth/events"
-	"github.com/weirkeeper/weirkeeper/pools"
 )
 
 // param is a parameter of the query.
@@ -53,29 +50,29 @@ func routes() []route {
 	from, to := param{"from", "time", "first time; default: an hour before to"}, param{"to", "time", "last time; default: now"}
 	limit := param{"limit", "integer", "largest number of entries, 1 to 1000; default: 100"}
 	return []route{
-		{method: "GET", path: "/pools", doc: "Pools of the cluster, worst first", response: reflect.TypeFor[[]view.PoolRow](), read: (*call).fleet},
-		{method: "GET", path: poolPath, doc: "Status of a pool", response: reflect.TypeFor[view.Status](), read: (*call).status},
-		{method: "GET", path: poolPath + "/nodes", doc: "Nodes of a pool", response: reflect.TypeFor[[]view.Node](), read: (*call).nodes},
-		{method: "GET", path: poolPath + "/apps", doc: "Applications of a pool", response: reflect.TypeFor[harmonizer.Status](), read: (*call).apps},
-		{method: "GET", path: poolPath + "/signals", doc: "Signal processes of a pool", response: reflect.TypeFor[[]bootstrap.Process](), read: (*call).signals},
+		{method: "GET", path: "/pools", doc: "Pools of the cluster, worst first", response: reflect.TypeFor[[]api.Pool](), read: (*call).fleet},
+		{method: "GET", path: poolPath, doc: "Status of a pool", response: reflect.TypeFor[api.PoolStatus](), read: (*call).status},
+		{method: "GET", path: poolPath + "/nodes", doc: "Nodes of a pool", response: reflect.TypeFor[[]api.Node](), read: (*call).nodes},
+		{method: "GET", path: poolPath + "/apps", doc: "Applications of a pool", response: reflect.TypeFor[api.HarmonizerStatus](), read: (*call).apps},
+		{method: "GET", path: poolPath + "/signals", doc: "Signal processes of a pool", response: reflect.TypeFor[[]api.Process](), read: (*call).signals},
 		{method: "GET", path: poolPath + "/ticks", doc: "Summaries of the ticks of a pool, oldest first",
 			params:   []param{from, to, {"changed", "boolean", "only ticks that did or changed something"}, limit},
-			response: reflect.TypeFor[Ticks](), read: (*call).ticks},
-		{method: "GET", path: poolPath + "/ticks/{at}", doc: "Full record of one tick, by its exact time", response: reflect.TypeFor[autoscaler.Record](), read: (*call).tick},
+			response: reflect.TypeFor[api.Ticks](), read: (*call).ticks},
+		{method: "GET", path: poolPath + "/ticks/{at}", doc: "Full record of one tick, by its exact time", response: reflect.TypeFor[api.TickRecord](), read: (*call).tick},
 		{method: "GET", path: poolPath + "/ticks/{at}/decide", doc: "One tick decided again with another policy", params: []param{{"set", "list", "KEY=VALUE of the policy, as in \"weir decide --set\"; may be repeated"}},
-			response: reflect.TypeFor[Again](), read: (*call).again},
+			response: reflect.TypeFor[api.DecidedAgain](), read: (*call).again},
 		{method: "GET", path: poolPath + "/series", doc: "Columns of the ticks of a pool, for plots",
 			params:   []param{from, to, {"points", "integer", "largest number of points, 3 to 3000; default: 720"}},
-			response: reflect.TypeFor[Series](), read: (*call).series},
+			response: reflect.TypeFor[api.Series](), read: (*call).series},
 		{method: "GET", path: poolPath + "/events", doc: "Events of the past of a pool, oldest first",
 			params:   []param{from, to, {"kind", "list", "only these kinds; may be repeated"}, limit},
-			response: reflect.TypeFor[Events](), read: (*call).events},
+			response: reflect.TypeFor[api.Events](), read: (*call).events},
 		{method: "GET", path: "/events", doc: "New events, as server-sent events", params: []param{{"pool", "string", "only this pool, and events of no pool"}}, stream: (*server).live},
-		{method: "POST", path: poolPath + "/pause", doc: "Pause a pool", body: reflect.TypeFor[TimedOrder](), response: reflect.TypeFor[pools.Orders](), order: (*call).pause},
-		{method: "POST", path: poolPath + "/resume", doc: "End the pause of a pool", body: reflect.TypeFor[EndOrder](), response: reflect.TypeFor[pools.Orders](), order: (*call).resume},
-		{method: "POST", path: poolPath + "/offset", doc: "Add a weight to the target of a pool for a limited time", body: reflect.TypeFor[OffsetOrder](), response: reflect.TypeFor[pools.Orders](), order: (*call).offset},
-		{method: "POST", path: poolPath + "/target", doc: "Pin the target of a pool, or remove the pin", body: reflect.TypeFor[TargetOrder](), response: reflect.TypeFor[pools.Orders](), order: (*call).target},
-		{method: "POST", path: poolPath + "/recover", doc: "Order the repair of nodes", body: reflect.TypeFor[RecoverOrder](), response: reflect.TypeFor[nodehealth.OrderResponse](), order: (*call).recover},
+		{method: "POST", path: poolPath + "/pause", doc: "Pause a pool", body: reflect.TypeFor[api.TimedOrder](), response: reflect.TypeFor[api.Orders](), order: (*call).pause},
+		{method: "POST", path: poolPath + "/resume", doc: "End the pause of a pool", body: reflect.TypeFor[api.EndOrder](), response: reflect.TypeFor[api.Orders](), order: (*call).resume},
+		{method: "POST", path: poolPath + "/offset", doc: "Add a weight to the target of a pool for a limited time", body: reflect.TypeFor[api.OffsetOrder](), response: reflect.TypeFor[api.Orders](), order: (*call).offset},
+		{method: "POST", path: poolPath + "/target", doc: "Pin the target of a pool, or remove the pin", body: reflect.TypeFor[api.TargetOrder](), response: reflect.TypeFor[api.Orders](), order: (*call).target},
+		{method: "POST", path: poolPath + "/recover", doc: "Order the repair of nodes", body: reflect.TypeFor[api.RecoverOrder](), response: reflect.TypeFor[api.RepairOrderResponse](), order: (*call).recover},
 	}
 }
 

@@ -3,40 +3,9 @@ package apiserver
 import (
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
-	"github.com/weirkeeper/weirkeeper/internal/past"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/resource"
 )
-
-// Series has the ticks of a range as columns of equal length. A missing number is unknown, or the tick has no decision.
-type Series struct {
-	At        []time.Time          `json:"at"`
-	State     []string             `json:"state"` // decided, paused or failed
-	Target    []*float64           `json:"target"`
-	Wanted    []*float64           `json:"wanted"`
-	Joined    []*float64           `json:"joined"`
-	Fulfilled []*float64           `json:"fulfilled"`
-	Min       []*float64           `json:"min"`
-	Max       []*float64           `json:"max"` // missing: no upper bound, or no decision
-	Setpoint  []*float64           `json:"setpoint"`
-	Offered   map[string]Column    `json:"offered"` // by kind of resource
-	Apps      map[string]AppColumn `json:"apps"`
-	Groups    map[string]Column    `json:"groups"` // existing weight of each group
-	// Thinned is set if the range has more ticks than points. Each interval then has the ticks with the least and the
-	// greatest target, and the last one.
-	Thinned    bool `json:"thinned"`
-	Unreadable int  `json:"unreadable,omitempty"`
-}
-
-// Column is one value of each tick.
-type Column []*float64
-
-// AppColumn has the columns of one app.
-type AppColumn struct {
-	Requests map[string]Column `json:"requests"` // by kind of resource
-	Verdict  []string          `json:"verdict"`  // of its own signal; empty: unknown
-	Latency  []*float64        `json:"latency"`  // of its own signal, in seconds
-}
 
 const normalPoints, leastPoints, mostPoints = 720, 3, 3000
 
@@ -50,7 +19,7 @@ func (c *call) series() (any, error) {
 		return nil, err
 	}
 	t := thinner{from: from, points: points, width: max(to.Sub(from)/time.Duration(points/3), 1)}
-	unreadable, err := c.pool.Past.Between(c.request.Context(), from, to, func(s past.Summary) error {
+	unreadable, err := c.pool.Past.Between(c.request.Context(), from, to, func(s api.Summary) error {
 		if !s.DryRun {
 			t.add(s)
 		}
@@ -72,13 +41,13 @@ type thinner struct {
 	points int
 
 	all               int
-	first             []past.Summary // at most points
-	kept              []past.Summary // of the ended intervals
-	current           int            // the interval of the three below
-	least, most, last *past.Summary
+	first             []api.Summary // at most points
+	kept              []api.Summary // of the ended intervals
+	current           int           // the interval of the three below
+	least, most, last *api.Summary
 }
 
-func (t *thinner) add(s past.Summary) {
+func (t *thinner) add(s api.Summary) {
 	t.all++
 	if t.all <= t.points {
 		t.first = append(t.first, s)
@@ -104,7 +73,7 @@ func (t *thinner) add(s past.Summary) {
 
 // end appends the summaries of the interval, in the order of their times, each once.
 func (t *thinner) end() {
-	two := []*past.Summary{t.least, t.most}
+	two := []*api.Summary{t.least, t.most}
 	if t.least != nil && t.most.At.Before(t.least.At) {
 		two[0], two[1] = t.most, t.least
 	}
@@ -116,7 +85,7 @@ func (t *thinner) end() {
 	t.least, t.most, t.last = nil, nil, nil
 }
 
-func (t *thinner) list() []past.Summary {
+func (t *thinner) list() []api.Summary {
 	if t.all <= t.points {
 		return t.first
 	}
@@ -125,12 +94,12 @@ func (t *thinner) list() []past.Summary {
 }
 
 // columns turns summaries into columns.
-func columns(list []past.Summary) Series {
+func columns(list []api.Summary) api.Series {
 	n := len(list)
-	s := Series{
+	s := api.Series{
 		At: make([]time.Time, n), State: make([]string, n), Target: make([]*float64, n), Wanted: make([]*float64, n), Joined: make([]*float64, n),
 		Fulfilled: make([]*float64, n), Min: make([]*float64, n), Max: make([]*float64, n), Setpoint: make([]*float64, n),
-		Offered: map[string]Column{}, Apps: map[string]AppColumn{}, Groups: map[string]Column{},
+		Offered: map[string]api.Column{}, Apps: map[string]api.AppColumn{}, Groups: map[string]api.Column{},
 	}
 	for i, one := range list {
 		s.At[i] = one.At
@@ -154,7 +123,7 @@ func columns(list []past.Summary) Series {
 			fill(s.Offered, *one.Offered, i, n)
 		}
 		for _, a := range one.Apps {
-			s.app(a, i, n)
+			addApp(&s, a, i, n)
 		}
 		for _, g := range one.Groups {
 			columnOf(s.Groups, g.ID, n)[i] = &g.Exists
@@ -163,16 +132,16 @@ func columns(list []past.Summary) Series {
 	return s
 }
 
-// app sets the values of an app at one tick of n.
-func (s *Series) app(a past.App, i, n int) {
+// addApp sets the values of an app at one tick of n.
+func addApp(s *api.Series, a api.AppSummaryTick, i, n int) {
 	c, ok := s.Apps[a.Name]
 	if !ok {
-		c = AppColumn{map[string]Column{}, make([]string, n), make([]*float64, n)}
+		c = api.AppColumn{Requests: map[string]api.Column{}, Verdict: make([]string, n), Latency: make([]*float64, n)}
 		s.Apps[a.Name] = c
 	}
 	fill(c.Requests, a.Request, i, n)
 	if c.Verdict[i] = string(a.Verdict); a.Verdict == "" {
-		c.Verdict[i] = string(decide.Value)
+		c.Verdict[i] = string(api.VerdictValue)
 	}
 	if a.Latency > 0 {
 		c.Latency[i] = new(a.Latency.Seconds())
@@ -180,7 +149,7 @@ func (s *Series) app(a past.App, i, n int) {
 }
 
 // fill sets the values of a request at one tick of n. A kind that no tick has gets no column.
-func fill(columns map[string]Column, r past.Request, i, n int) {
+func fill(columns map[string]api.Column, r api.RequestSummary, i, n int) {
 	for _, k := range resource.Kinds() {
 		if r[k] != nil {
 			columnOf(columns, k.String(), n)[i] = r[k]
@@ -188,9 +157,9 @@ func fill(columns map[string]Column, r past.Request, i, n int) {
 	}
 }
 
-func columnOf(columns map[string]Column, name string, n int) Column {
+func columnOf(columns map[string]api.Column, name string, n int) api.Column {
 	if columns[name] == nil {
-		columns[name] = make(Column, n)
+		columns[name] = make(api.Column, n)
 	}
 	return columns[name]
 }

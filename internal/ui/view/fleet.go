@@ -11,8 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
-	"github.com/weirkeeper/weirkeeper/harmonizer"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/explain"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
@@ -34,23 +33,8 @@ const (
 	PoolOK         = "ok"
 )
 
-// PoolRow is a pool in a list. A missing number is unknown.
-type PoolRow struct {
-	Cluster   string         `json:"cluster"`
-	Pool      string         `json:"pool"`
-	State     string         `json:"state"`
-	Target    *float64       `json:"target,omitempty"`
-	Wanted    *float64       `json:"wanted,omitempty"`
-	Fulfilled *float64       `json:"fulfilled,omitempty"`
-	Joined    *float64       `json:"joined,omitempty"`
-	Limits    *decide.Limits `json:"limits,omitempty"`
-	LastTick  time.Time      `json:"last_tick,omitzero"`
-	Age       time.Duration  `json:"age_ns,omitempty"` // of the last tick
-	Problems  []string       `json:"problems,omitempty"`
-}
-
-// rank orders the states, worst first.
-func (r PoolRow) rank() int {
+// rankOf orders the states, worst first.
+func rankOf(r api.Pool) int {
 	return slices.Index([]string{PoolUnreadable, PoolSilent, PoolFailed, PoolProblems, PoolNew, PoolPaused, PoolOK}, r.State)
 }
 
@@ -63,16 +47,16 @@ type Fleet struct {
 }
 
 // Rows returns the pools of the cluster, worst first.
-func (f Fleet) Rows(ctx context.Context) ([]PoolRow, error) {
+func (f Fleet) Rows(ctx context.Context) ([]api.Pool, error) {
 	pools, err := f.Pools(ctx)
 	if err != nil {
 		return nil, err
 	}
 	now := time.Now()
-	rows := ForPools(pools, func(pool string) PoolRow { return f.row(ctx, pool, now) })
+	rows := ForPools(pools, func(pool string) api.Pool { return f.row(ctx, pool, now) })
 	f.addAlarms(ctx, rows)
 	f.addUnanswered(ctx, rows, now)
-	slices.SortStableFunc(rows, func(a, b PoolRow) int { return cmp.Compare(a.rank(), b.rank()) })
+	slices.SortStableFunc(rows, func(a, b api.Pool) int { return cmp.Compare(rankOf(a), rankOf(b)) })
 	return rows, nil
 }
 
@@ -111,8 +95,8 @@ func ForPools[T any](pools []string, read func(pool string) T) []T {
 }
 
 // row reads the stored data of one pool.
-func (f Fleet) row(ctx context.Context, pool string, now time.Time) PoolRow {
-	row := PoolRow{Cluster: f.Cluster, Pool: pool, State: PoolOK}
+func (f Fleet) row(ctx context.Context, pool string, now time.Time) api.Pool {
+	row := api.Pool{Cluster: f.Cluster, Pool: pool, State: PoolOK}
 	r, err := StoredTick(ctx, f.Bus, f.Cluster, pool)
 	switch {
 	case errors.Is(err, state.ErrNoRecord):
@@ -123,9 +107,9 @@ func (f Fleet) row(ctx context.Context, pool string, now time.Time) PoolRow {
 		return row
 	}
 	row.LastTick, row.Age = r.At, max(0, now.Sub(r.At))
-	s := Status{Cluster: f.Cluster, Pool: pool, LastTick: &r}
-	s.warnOfTick(r)
-	s.warnOfNodes(now, r)
+	s := api.PoolStatus{Cluster: f.Cluster, Pool: pool, LastTick: &r}
+	warnOfTick(&s, r)
+	warnOfNodes(&s, now, r)
 	row.Problems = s.Warnings
 	switch {
 	case explain.Overdue(now, r, nil) != "":
@@ -151,8 +135,8 @@ func (f Fleet) row(ctx context.Context, pool string, now time.Time) PoolRow {
 	return row
 }
 
-// add adds problems that the last tick does not have.
-func (r *PoolRow) add(problems ...string) {
+// addProblems adds problems that the last tick does not have.
+func addProblems(r *api.Pool, problems ...string) {
 	r.Problems = append(r.Problems, problems...)
 	if len(problems) > 0 && (r.State == PoolOK || r.State == PoolPaused) {
 		r.State = PoolProblems
@@ -161,19 +145,19 @@ func (r *PoolRow) add(problems ...string) {
 
 // addUnanswered adds the requests of the harmonizer that no scheduler answers. If the harmonizer does not answer, they
 // are unknown, and "weir status" shows that.
-func (f Fleet) addUnanswered(ctx context.Context, rows []PoolRow, now time.Time) {
-	h, err := Harmonizer(ctx, f.Bus, f.Cluster, harmonizer.StatusQuery{Totals: true})
+func (f Fleet) addUnanswered(ctx context.Context, rows []api.Pool, now time.Time) {
+	h, err := Harmonizer(ctx, f.Bus, f.Cluster, api.HarmonizerQuery{Totals: true})
 	if err != nil {
 		return
 	}
-	h.Unanswered = slices.DeleteFunc(h.Unanswered, func(u harmonizer.Unanswered) bool { return u.Pool == "" })
+	h.Unanswered = slices.DeleteFunc(h.Unanswered, func(u api.UnansweredNudge) bool { return u.Pool == "" })
 	for i := range rows {
-		rows[i].add(UnansweredLines(now, h, rows[i].Pool)...)
+		addProblems(&rows[i], UnansweredLines(now, h, rows[i].Pool)...)
 	}
 }
 
 // addAlarms adds the alarms about stored data of the pools.
-func (f Fleet) addAlarms(ctx context.Context, rows []PoolRow) {
+func (f Fleet) addAlarms(ctx context.Context, rows []api.Pool) {
 	alarms, err := integrity.Alarms(ctx, f.Bus.JetStream(), f.Cluster)
 	if err != nil {
 		f.Warn("read the alarms about stored data: %v", err)
@@ -181,7 +165,7 @@ func (f Fleet) addAlarms(ctx context.Context, rows []PoolRow) {
 	for _, a := range alarms {
 		for i := range rows {
 			if a.Reader == PoolReader+rows[i].Pool {
-				rows[i].add(fmt.Sprintf("stored data is damaged or lost since %s: \"weir state check\" lists it", a.At.Local().Format(time.DateTime)))
+				addProblems(&rows[i], fmt.Sprintf("stored data is damaged or lost since %s: \"weir state check\" lists it", a.At.Local().Format(time.DateTime)))
 			}
 		}
 	}

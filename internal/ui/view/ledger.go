@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/autoscaler"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/autoscalerd"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/bootstrapd"
 	"github.com/weirkeeper/weirkeeper/internal/explain"
@@ -18,10 +18,10 @@ import (
 )
 
 // Last reads the newest tick of a pool.
-func Last(ctx context.Context, b *bus.Bus, cluster, pool string) (autoscaler.Record, error) {
+func Last(ctx context.Context, b *bus.Bus, cluster, pool string) (api.TickRecord, error) {
 	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
-	var r autoscaler.Record
+	var r api.TickRecord
 	ledger, err := state.OpenLedger(ctx, b.JetStream(), cluster, pool)
 	var data []byte
 	if err == nil {
@@ -41,7 +41,7 @@ func Last(ctx context.Context, b *bus.Bus, cluster, pool string) (autoscaler.Rec
 
 // besideDry returns the newest record of the lease holder of the pool. It returns r, the
 // record of a dry run, if there is no newer one.
-func besideDry(ctx context.Context, ledger *state.Ledger, r autoscaler.Record) (autoscaler.Record, error) {
+func besideDry(ctx context.Context, ledger *state.Ledger, r api.TickRecord) (api.TickRecord, error) {
 	err := ledger.Since(ctx, r.At.Add(-3*r.Every), func(data []byte) error {
 		one, err := explain.Read(data)
 		if err == nil && !one.DryRun {
@@ -58,7 +58,7 @@ const oldestDecision = 64 * time.Minute
 // LastDecided reads the last tick with a decision: first in the last minute, then in
 // longer ranges. It returns nil without such a tick, or if the ledger cannot be read to
 // its end in time, since an earlier tick may not be the last one.
-func LastDecided(ctx context.Context, b *bus.Bus, cluster, pool string) *autoscaler.Record {
+func LastDecided(ctx context.Context, b *bus.Bus, cluster, pool string) *api.TickRecord {
 	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
 	return newestDecided(time.Now(), func(from time.Time, visit func([]byte) error) error {
@@ -67,8 +67,8 @@ func LastDecided(ctx context.Context, b *bus.Bus, cluster, pool string) *autosca
 }
 
 // newestDecided returns the last record that has a decision of those that since visits.
-func newestDecided(now time.Time, since func(from time.Time, visit func([]byte) error) error) *autoscaler.Record {
-	var last *autoscaler.Record
+func newestDecided(now time.Time, since func(from time.Time, visit func([]byte) error) error) *api.TickRecord {
+	var last *api.TickRecord
 	for back := time.Minute; last == nil && back <= oldestDecision; back *= 4 {
 		err := since(now.Add(-back), func(data []byte) error {
 			// What cannot be read is not shown: the last tick's own error is.
@@ -85,16 +85,16 @@ func newestDecided(now time.Time, since func(from time.Time, visit func([]byte) 
 }
 
 // StoredTick returns the newest recorded tick of a pool, or state.ErrNoRecord.
-func StoredTick(ctx context.Context, b *bus.Bus, cluster, pool string) (autoscaler.Record, error) {
+func StoredTick(ctx context.Context, b *bus.Bus, cluster, pool string) (api.TickRecord, error) {
 	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
 	ledger, err := state.OpenLedger(ctx, b.JetStream(), cluster, pool)
 	if err != nil {
-		return autoscaler.Record{}, err
+		return api.TickRecord{}, err
 	}
 	data, err := ledger.Last(ctx)
 	if err != nil {
-		return autoscaler.Record{}, err
+		return api.TickRecord{}, err
 	}
 	r, err := explain.Read(data)
 	if err != nil || !r.DryRun {
@@ -105,7 +105,7 @@ func StoredTick(ctx context.Context, b *bus.Bus, cluster, pool string) (autoscal
 
 // Reading returns the newest record that has the pool's groups and nodes. If the last
 // tick did not read them, as on a paused pool, the pool's autoscaler reads them now.
-func Reading(ctx context.Context, b *bus.Bus, cluster, pool string) (autoscaler.Record, error) {
+func Reading(ctx context.Context, b *bus.Bus, cluster, pool string) (api.TickRecord, error) {
 	r, err := Last(ctx, b, cluster, pool)
 	if err != nil && !errors.Is(err, state.ErrNoRecord) || err == nil && r.Case != nil {
 		return r, err
@@ -115,12 +115,12 @@ func Reading(ctx context.Context, b *bus.Bus, cluster, pool string) (autoscaler.
 		return read, nil
 	}
 	if errors.Is(err, state.ErrNoRecord) {
-		return autoscaler.Record{}, err
+		return api.TickRecord{}, err
 	}
 	if err == nil {
 		err = fmt.Errorf("read the groups and nodes of pool %s/%s: its last tick did not", cluster, pool)
 	}
-	return autoscaler.Record{}, errors.Join(err, errRead)
+	return api.TickRecord{}, errors.Join(err, errRead)
 }
 
 // Known returns an error if the pool has neither a recorded tick nor an order.
@@ -152,7 +152,7 @@ func (e *noTickError) Unwrap() error { return state.ErrNoRecord }
 // NoTick returns the error for a pool that has no recorded tick. If its bootstrap does not
 // run, and other pools of the cluster have ticked, it is a mistake in the name.
 func NoTick(ctx context.Context, b *bus.Bus, cluster, pool string) error {
-	var s bootstrapd.Status
+	var s api.BootstrapStatus
 	err := Request(ctx, b.Conn(), bootstrapd.Subject(cluster, pool, "status"), "bootstrap", nil, &s)
 	if err == nil {
 		return &noTickError{fmt.Sprintf("pool %s/%s has not ticked yet: its autoscaler is %s; wait for the first tick, or see \"weir status\"",

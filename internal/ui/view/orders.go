@@ -6,12 +6,11 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/state"
-	"github.com/weirkeeper/weirkeeper/nodehealth"
 	"github.com/weirkeeper/weirkeeper/nodehealth/events"
-	"github.com/weirkeeper/weirkeeper/pools"
 )
 
 // Default lengths of orders. An order ends by itself, so an operator can forget it safely.
@@ -28,14 +27,14 @@ const (
 
 // NewNote returns the note of an order that begins now. The length is 0 to LongestOrder; 0 lasts until the order is
 // withdrawn. The reason has at most LongestWhy bytes, and may be empty.
-func NewNote(now time.Time, by, why string, length time.Duration) (pools.Note, error) {
+func NewNote(now time.Time, by, why string, length time.Duration) (api.Note, error) {
 	if length < 0 || length > LongestOrder {
-		return pools.Note{}, fmt.Errorf("length %v: want 0 to %v", length, LongestOrder)
+		return api.Note{}, fmt.Errorf("length %v: want 0 to %v", length, LongestOrder)
 	}
 	if len(why) > LongestWhy {
-		return pools.Note{}, fmt.Errorf("reason has %d bytes: want at most %d", len(why), LongestWhy)
+		return api.Note{}, fmt.Errorf("reason has %d bytes: want at most %d", len(why), LongestWhy)
 	}
-	note := pools.Note{By: by, Why: decide.OneLine(why), At: now.UTC()}
+	note := api.Note{By: by, Why: decide.OneLine(why), At: now.UTC()}
 	if length > 0 {
 		note.Until = note.At.Add(length)
 	}
@@ -43,12 +42,12 @@ func NewNote(now time.Time, by, why string, length time.Duration) (pools.Note, e
 }
 
 // ParsePin parses "min", "max" or a target of at least 0.
-func ParsePin(text string) (pin pools.Pin, ok bool) {
+func ParsePin(text string) (pin api.Pin, ok bool) {
 	if text == "min" || text == "max" {
-		return pools.Pin{Bound: text}, true
+		return api.Pin{Bound: text}, true
 	}
 	x, err := strconv.ParseFloat(text, 64)
-	return pools.Pin{Target: x}, err == nil && x >= 0 && x < LargestPin
+	return api.Pin{Target: x}, err == nil && x >= 0 && x < LargestPin
 }
 
 // Orders writes the orders of one pool. It may be used concurrently.
@@ -59,12 +58,12 @@ type Orders struct {
 
 // Change passes the stored orders of the pool to f, and returns the orders in force after it. Unless force is set, the
 // error wraps state.ErrNoRecord for a pool without a tick and an order: its name is probably mistyped.
-func (o Orders) Change(ctx context.Context, force bool, f func(context.Context, *state.Orders) error) (pools.Orders, error) {
+func (o Orders) Change(ctx context.Context, force bool, f func(context.Context, *state.Orders) error) (api.Orders, error) {
 	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
 	if !force {
 		if err := Known(ctx, o.Bus, o.Cluster, o.Pool); err != nil {
-			return pools.Orders{}, err
+			return api.Orders{}, err
 		}
 	}
 	stored, err := state.OpenOrders(ctx, o.Bus.JetStream(), o.Cluster, o.Pool, o.Bus.Replicas())
@@ -72,13 +71,13 @@ func (o Orders) Change(ctx context.Context, force bool, f func(context.Context, 
 		err = f(ctx, stored)
 	}
 	if err != nil {
-		return pools.Orders{}, err
+		return api.Orders{}, err
 	}
 	now, err := stored.List(ctx)
 	return now.InForce(time.Now()), err
 }
 
 // Recover orders the repair of nodes. The order names the nodes, the operator and the reason.
-func (o Orders) Recover(ctx context.Context, order nodehealth.Order) (nodehealth.OrderResponse, error) {
+func (o Orders) Recover(ctx context.Context, order api.RepairOrder) (api.RepairOrderResponse, error) {
 	return events.NewClient(o.Bus.Conn(), o.Cluster, o.Pool).Order(ctx, order)
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/weirkeeper/weirkeeper/harmonizer"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/bootstrapd"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
@@ -57,11 +57,11 @@ func (e *AbsentError) Error() string {
 
 // Counts requests the counts of a pool from the harmonizer. The response may consist
 // of several messages.
-func Counts(ctx context.Context, nc *nats.Conn, cluster, pool string) (message.Counts, error) {
+func Counts(ctx context.Context, nc *nats.Conn, cluster, pool string) (api.InstanceCounts, error) {
 	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
 	var parts message.Gather
-	var whole message.Counts
+	var whole api.InstanceCounts
 	var unreadable error
 	err := bus.Replies(ctx, nc, message.CountsRequestSubject(cluster, pool), nil, func(m *nats.Msg) (more bool, err error) {
 		part, err := message.DecodeCounts(m.Data)
@@ -75,25 +75,25 @@ func Counts(ctx context.Context, nc *nats.Conn, cluster, pool string) (message.C
 	})
 	switch {
 	case errors.Is(err, nats.ErrNoResponders):
-		return message.Counts{}, &AbsentError{"harmonizer"}
+		return api.InstanceCounts{}, &AbsentError{"harmonizer"}
 	case err != nil:
-		return message.Counts{}, fmt.Errorf("send a request to the harmonizer: %w", err)
+		return api.InstanceCounts{}, fmt.Errorf("send a request to the harmonizer: %w", err)
 	case unreadable != nil:
-		return message.Counts{}, fmt.Errorf("read the response of the harmonizer: %w", unreadable)
+		return api.InstanceCounts{}, fmt.Errorf("read the response of the harmonizer: %w", unreadable)
 	}
 	return whole, nil
 }
 
 // Bootstrap requests the status of a pool's processes.
-func Bootstrap(ctx context.Context, b *bus.Bus, cluster, pool string) (bootstrapd.Status, error) {
-	var s bootstrapd.Status
+func Bootstrap(ctx context.Context, b *bus.Bus, cluster, pool string) (api.BootstrapStatus, error) {
+	var s api.BootstrapStatus
 	err := Request(ctx, b.Conn(), bootstrapd.Subject(cluster, pool, "status"), "bootstrap of pool "+cluster+"/"+pool, nil, &s)
 	return s, err
 }
 
 // Harmonizer requests the status of the cluster's harmonizer. The response to a query of a missing app has no App.
-func Harmonizer(ctx context.Context, b *bus.Bus, cluster string, q harmonizer.StatusQuery) (harmonizer.Status, error) {
-	var s harmonizer.Status
+func Harmonizer(ctx context.Context, b *bus.Bus, cluster string, q api.HarmonizerQuery) (api.HarmonizerStatus, error) {
+	var s api.HarmonizerStatus
 	err := Request(ctx, b.Conn(), message.StatusSubject(cluster), "harmonizer", q, &s)
 	return s, err
 }

@@ -8,19 +8,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/autoscaler"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
-	"github.com/weirkeeper/weirkeeper/harmonizer"
-	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
-	"github.com/weirkeeper/weirkeeper/harmonizer/message"
-	"github.com/weirkeeper/weirkeeper/placer"
 )
 
 // A ledger that is not read up to its end has no last decision: the last record that was
 // read is an old one.
 func TestLastDecisionOfALedgerReadInPart(t *testing.T) {
 	t.Parallel()
-	decided, err := json.Marshal(autoscaler.Record{Schema: resolve.Schema, Case: &resolve.Case{}})
+	decided, err := json.Marshal(api.TickRecord{Schema: resolve.Schema, Case: &api.Case{}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,10 +39,10 @@ func TestLastDecisionOfALedgerReadInPart(t *testing.T) {
 
 // What holds starts and stops after a mass loss is shown with what an operator can do.
 func TestHeldLines(t *testing.T) {
-	if lines := HeldLines(apps.LimitStatus{}); lines != nil {
+	if lines := HeldLines(api.LimitStatus{}); lines != nil {
 		t.Errorf("without a disruption limit: %q", lines)
 	}
-	lines := HeldLines(apps.LimitStatus{State: apps.LimitThrottled, Indices: 50, Nodes: 7, Share: 1, RowsGone: 3, RowsOf: 4, RowsStopped: 2, RowsStoppedOf: 3, NeedsRelease: true, WithoutRow: 1, WithoutRowOf: 9})
+	lines := HeldLines(api.LimitStatus{State: api.LimitThrottled, Indices: 50, Nodes: 7, Share: 1, RowsGone: 3, RowsOf: 4, RowsStopped: 2, RowsStoppedOf: 3, NeedsRelease: true, WithoutRow: 1, WithoutRowOf: 9})
 	if len(lines) != 4 {
 		t.Fatalf("lines %q, want one for each of four reasons", lines)
 	}
@@ -59,9 +55,9 @@ func TestHeldLines(t *testing.T) {
 
 func TestUnansweredLines(t *testing.T) {
 	now := time.Now()
-	s := harmonizer.Status{UnansweredApps: 8}
+	s := api.HarmonizerStatus{UnansweredApps: 8}
 	for app := range strings.FieldsSeq("a b c d e f g") {
-		s.Unanswered = append(s.Unanswered, harmonizer.Unanswered{App: app, Pool: "web", Since: now.Add(-time.Minute), Nudges: 2})
+		s.Unanswered = append(s.Unanswered, api.UnansweredNudge{App: app, Pool: "web", Since: now.Add(-time.Minute), Nudges: 2})
 	}
 	s.Unanswered[1].Stop, s.Unanswered[1].Pool = true, ""
 	got := UnansweredLines(now, s, "")
@@ -72,14 +68,14 @@ func TestUnansweredLines(t *testing.T) {
 	if len(got) != MaxReasons+1 || got[0] != want[0] || got[1] != want[1] || got[MaxReasons] != "requests for 3 more applications have no answer" {
 		t.Errorf("lines:\n%s", strings.Join(got, "\n"))
 	}
-	if got := UnansweredLines(now, harmonizer.Status{Unanswered: s.Unanswered[:1]}, "batch"); got != nil {
+	if got := UnansweredLines(now, api.HarmonizerStatus{Unanswered: s.Unanswered[:1]}, "batch"); got != nil {
 		t.Errorf("of another pool: %q", got)
 	}
 }
 
 func TestImpossibleNamesEachAppOnce(t *testing.T) {
 	const why = "no node can hold it: it needs 8 cpus, the largest has 4"
-	got := Impossible(placer.Pending{Copies: []placer.PendingCopy{
+	got := Impossible(api.Pending{Copies: []api.PendingCopy{
 		{App: "web", Index: 2, Why: why}, {App: "web", Index: 3, Why: why}, {App: "api", Why: "no node has so much room now"},
 	}})
 	if len(got) != 1 || !strings.HasPrefix(got[0], "web/2 waits for room: "+why) {
@@ -89,12 +85,12 @@ func TestImpossibleNamesEachAppOnce(t *testing.T) {
 
 // Ten crashing applications have a warning each, and all others one.
 func TestWarnOfManyCrashingApplications(t *testing.T) {
-	var s Status
-	counts := message.Counts{Complete: true, Apps: map[string]message.AppCount{"well": {Expected: 1}}}
+	var s api.PoolStatus
+	counts := api.InstanceCounts{Complete: true, Apps: map[string]api.AppCount{"well": {Expected: 1}}}
 	for i := range 12 {
-		counts.Apps[fmt.Sprintf("app%02d", i)] = message.AppCount{Expected: 3, Flapping: 2}
+		counts.Apps[fmt.Sprintf("app%02d", i)] = api.AppCount{Expected: 3, Flapping: 2}
 	}
-	s.warnOfApps(counts, nil)
+	warnOfApps(&s, counts, nil)
 	const want = `2 more applications have instances that crash repeatedly: app10, app11; "weir app list" lists them`
 	if len(s.Warnings) != 11 || !strings.HasPrefix(s.Warnings[9], "application app09: ") || s.Warnings[10] != want {
 		t.Errorf("warnings = %q, want %q as the last one", s.Warnings, want)
@@ -103,9 +99,9 @@ func TestWarnOfManyCrashingApplications(t *testing.T) {
 
 // TestWarnOfGivenUpInstances: the warning counts the instances that the harmonizer does not start again.
 func TestWarnOfGivenUpInstances(t *testing.T) {
-	var s Status
-	s.warnOfApps(message.Counts{Complete: true, Apps: map[string]message.AppCount{"web": {Expected: 3, Flapping: 2}}},
-		map[string]harmonizer.Status{"web": {App: &apps.Explanation{Indices: []apps.IndexStatus{{GivenUp: true}, {Flapping: true}, {}}}}})
+	var s api.PoolStatus
+	warnOfApps(&s, api.InstanceCounts{Complete: true, Apps: map[string]api.AppCount{"web": {Expected: 3, Flapping: 2}}},
+		map[string]api.HarmonizerStatus{"web": {App: &api.AppExplanation{Indices: []api.IndexStatus{{GivenUp: true}, {Flapping: true}, {}}}}})
 	if len(s.Warnings) != 1 || !strings.Contains(s.Warnings[0], "; 1 instance is given up and not started again: ") {
 		t.Errorf("warnings = %q, want one instance that is given up", s.Warnings)
 	}

@@ -6,10 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/harmonizer"
-	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/explain"
-	"github.com/weirkeeper/weirkeeper/placer"
 )
 
 // MaxReasons bounds the lines of one kind before the tables.
@@ -17,7 +15,7 @@ const MaxReasons = 5
 
 // UnansweredLines returns a line for each request that no scheduler confirmed in time: those of a pool, or all for an
 // empty name.
-func UnansweredLines(now time.Time, s harmonizer.Status, pool string) (lines []string) {
+func UnansweredLines(now time.Time, s api.HarmonizerStatus, pool string) (lines []string) {
 	more := s.UnansweredApps - len(s.Unanswered)
 	for _, u := range s.Unanswered {
 		if pool != "" && u.Pool != "" && u.Pool != pool {
@@ -44,7 +42,7 @@ func UnansweredLines(now time.Time, s harmonizer.Status, pool string) (lines []s
 }
 
 // HeldLines returns a line for each reason that holds starts and stops after a mass loss.
-func HeldLines(b apps.LimitStatus) (lines []string) {
+func HeldLines(b api.LimitStatus) (lines []string) {
 	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
 	if b.State != "" {
 		add("disruption limit active: %d instances on %d nodes were lost at once (%.0f %%): %s; \"weir harmonizer release\" ends it",
@@ -71,7 +69,7 @@ func HeldLines(b apps.LimitStatus) (lines []string) {
 	return lines
 }
 
-func limitEffect(b apps.LimitStatus) string {
+func limitEffect(b api.LimitStatus) string {
 	if b.Holds() {
 		return "nothing is started or stopped"
 	}
@@ -79,7 +77,7 @@ func limitEffect(b apps.LimitStatus) string {
 }
 
 // WaitsLine returns the reason why one app instance waits.
-func WaitsLine(c placer.PendingCopy) string {
+func WaitsLine(c api.PendingCopy) string {
 	return fmt.Sprintf("%s/%d waits: %s", c.App, c.Index, cmp.Or(c.Why, "no node has room"))
 }
 
@@ -87,7 +85,7 @@ func WaitsLine(c placer.PendingCopy) string {
 const noNodeCan = "no node can hold it"
 
 // Impossible returns a line for each application that no node can hold.
-func Impossible(p placer.Pending) (lines []string) {
+func Impossible(p api.Pending) (lines []string) {
 	seen := map[string]bool{}
 	for _, c := range p.Copies {
 		if !strings.HasPrefix(c.Why, noNodeCan) || seen[c.App] {

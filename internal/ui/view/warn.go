@@ -10,43 +10,33 @@ import (
 	"strings"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/autoscaler"
-	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
-	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
-	"github.com/weirkeeper/weirkeeper/bootstrap"
-	"github.com/weirkeeper/weirkeeper/harmonizer"
-	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
-	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/explain"
 	"github.com/weirkeeper/weirkeeper/internal/state"
-	"github.com/weirkeeper/weirkeeper/nodehealth"
 	"github.com/weirkeeper/weirkeeper/nodehealth/events"
-	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
-	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/local/placerbus"
-	"github.com/weirkeeper/weirkeeper/pools/plan"
 )
 
 // warnOfHealth adds a warning for unhealthy machines. A pool without a health policy does
 // not respond, which is no problem.
-func (p Pool) warnOfHealth(ctx context.Context, s *Status) {
+func (p Pool) warnOfHealth(ctx context.Context, s *api.PoolStatus) {
 	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
-	h, err := p.nodeHealth().Status(ctx, nodehealth.StatusQuery{})
+	h, err := p.nodeHealth().Status(ctx, api.HealthQuery{})
 	switch {
 	case errors.Is(err, events.ErrNoResponse):
 		return
 	case err != nil:
-		s.warn("%v", err)
+		warn(s, "%v", err)
 		return
 	}
 	s.Health = &h
 	if trouble := healthTrouble(h); trouble != "" {
-		s.warn("%s", trouble)
+		warn(s, "%s", trouble)
 	}
 }
 
-func (s *Status) warn(format string, args ...any) {
+func warn(s *api.PoolStatus, format string, args ...any) {
 	s.Warnings = append(s.Warnings, fmt.Sprintf(format, args...))
 }
 
@@ -54,7 +44,7 @@ func (s *Status) warn(format string, args ...any) {
 const maxCrashing = 10
 
 // crashing returns the applications with instances that crash repeatedly, in order: those with a cause, and the rest.
-func crashing(c message.Counts) (first, rest []string) {
+func crashing(c api.InstanceCounts) (first, rest []string) {
 	for _, name := range slices.Sorted(maps.Keys(c.Apps)) {
 		if c.Apps[name].Flapping > 0 {
 			first = append(first, name)
@@ -66,11 +56,11 @@ func crashing(c message.Counts) (first, rest []string) {
 
 // crashesOf requests the crashes of the first applications that crash repeatedly. Without a response the warning has no
 // cause.
-func (p Pool) crashesOf(ctx context.Context, c message.Counts) map[string]harmonizer.Status {
-	crashes := map[string]harmonizer.Status{}
+func (p Pool) crashesOf(ctx context.Context, c api.InstanceCounts) map[string]api.HarmonizerStatus {
+	crashes := map[string]api.HarmonizerStatus{}
 	first, _ := crashing(c)
 	for _, name := range first {
-		h, err := Harmonizer(ctx, p.Bus, p.Cluster, harmonizer.StatusQuery{App: name, Crashes: true})
+		h, err := Harmonizer(ctx, p.Bus, p.Cluster, api.HarmonizerQuery{App: name, Crashes: true})
 		if err != nil {
 			break
 		}
@@ -79,21 +69,21 @@ func (p Pool) crashesOf(ctx context.Context, c message.Counts) map[string]harmon
 	return crashes
 }
 
-func (s *Status) warnOfApps(c message.Counts, crashes map[string]harmonizer.Status) {
+func warnOfApps(s *api.PoolStatus, c api.InstanceCounts, crashes map[string]api.HarmonizerStatus) {
 	if !c.Complete {
-		s.warn("instance counts are not complete, and no signal is given them: %s", c.Why)
+		warn(s, "instance counts are not complete, and no signal is given them: %s", c.Why)
 	}
 	first, rest := crashing(c)
 	for _, name := range first {
-		s.warn("%s", explain.Crashes(time.Now(), name, c.Apps[name], givenUp(crashes[name].App), crashes[name].Crashes))
+		warn(s, "%s", explain.Crashes(time.Now(), name, c.Apps[name], givenUp(crashes[name].App), crashes[name].Crashes))
 	}
 	if len(rest) > 0 {
-		s.warn("%s", explain.MoreCrashes(rest))
+		warn(s, "%s", explain.MoreCrashes(rest))
 	}
 }
 
 // givenUp returns the number of instances that the harmonizer does not start again.
-func givenUp(e *apps.Explanation) (n int) {
+func givenUp(e *api.AppExplanation) (n int) {
 	if e == nil {
 		return 0
 	}
@@ -106,13 +96,13 @@ func givenUp(e *apps.Explanation) (n int) {
 }
 
 // warnOfPending adds a warning for instances that wait for room longer than three ticks.
-func (p Pool) warnOfPending(ctx context.Context, s *Status) {
+func (p Pool) warnOfPending(ctx context.Context, s *api.PoolStatus) {
 	pending, err := placerbus.GetPending(ctx, p.Bus.Conn(), p.Cluster, p.Name)
 	if err != nil {
 		return // without a placer, a cloud controller places instances
 	}
 	for _, c := range pending.Rejected[:min(len(pending.Rejected), MaxReasons)] {
-		s.warn("%s", WaitsLine(c))
+		warn(s, "%s", WaitsLine(c))
 	}
 	if pending.Total == 0 || s.LastTick == nil {
 		return
@@ -122,13 +112,13 @@ func (p Pool) warnOfPending(ctx context.Context, s *Status) {
 		return
 	}
 	if oldest := pending.Copies[0]; time.Since(oldest.Since) > 3*max(s.LastTick.Every, time.Second) {
-		s.warn("%s", explain.Waiting(time.Now(), pending.Total, oldest.App, oldest.Index, oldest.Since))
+		warn(s, "%s", explain.Waiting(time.Now(), pending.Total, oldest.App, oldest.Index, oldest.Since))
 	}
 }
 
 // warnOfSilence adds a first warning if ticks are overdue.
-func (s *Status) warnOfSilence(now time.Time, r autoscaler.Record) {
-	var p *bootstrap.Process
+func warnOfSilence(s *api.PoolStatus, now time.Time, r api.TickRecord) {
+	var p *api.Process
 	if s.Processes != nil {
 		p = &s.Processes.Autoscaler
 	}
@@ -144,38 +134,38 @@ func (s *Status) warnOfSilence(now time.Time, r autoscaler.Record) {
 // silentNodes requests from the harmonizer the nodes that are silent just now, and returns
 // those that run as of that tick, and what keeps it from starts and stops. That includes
 // requests of this pool without an answer.
-func (p Pool) silentNodes(ctx context.Context, r autoscaler.Record) (silent []apps.SilentNode, held []string) {
-	h, err := Harmonizer(ctx, p.Bus, p.Cluster, harmonizer.StatusQuery{Totals: true})
+func (p Pool) silentNodes(ctx context.Context, r api.TickRecord) (silent []api.SilentNode, held []string) {
+	h, err := Harmonizer(ctx, p.Bus, p.Cluster, api.HarmonizerQuery{Totals: true})
 	if err != nil {
 		return nil, nil // the counts have the warning that the harmonizer does not answer
 	}
-	return slices.DeleteFunc(h.Silent, func(n apps.SilentNode) bool {
-		return !slices.ContainsFunc(r.Case.Nodes, func(c plan.Candidate) bool {
-			return c.ID == n.Node && c.Instance == pools.InstanceRunning
+	return slices.DeleteFunc(h.Silent, func(n api.SilentNode) bool {
+		return !slices.ContainsFunc(r.Case.Nodes, func(c api.Candidate) bool {
+			return c.ID == n.Node && c.Instance == api.InstanceRunning
 		})
 	}), append(HeldLines(h.DisruptionLimit), UnansweredLines(time.Now(), h, p.Name)...)
 }
 
 // warnOfNodes adds one warning for the nodes that are silent now, and one for the nodes
 // that the last tick had no facts of.
-func (s *Status) warnOfNodes(now time.Time, r autoscaler.Record) {
+func warnOfNodes(s *api.PoolStatus, now time.Time, r api.TickRecord) {
 	if len(s.Silent) > 0 {
-		s.warn("%s", explain.SilentNodes(now, s.Silent))
+		warn(s, "%s", explain.SilentNodes(now, s.Silent))
 	}
 	before := slices.DeleteFunc(slices.Clone(r.Snapshot.Silent), func(id string) bool {
-		return slices.ContainsFunc(s.Silent, func(n apps.SilentNode) bool { return n.Node == id })
+		return slices.ContainsFunc(s.Silent, func(n api.SilentNode) bool { return n.Node == id })
 	})
 	switch len(before) {
 	case 0:
 	case 1:
-		s.warn("node %s was silent at the last tick: what it runs is unknown, so the pool does not shrink; \"weir node status %s\" shows its last verdicts", before[0], before[0])
+		warn(s, "node %s was silent at the last tick: what it runs is unknown, so the pool does not shrink; \"weir node status %s\" shows its last verdicts", before[0], before[0])
 	default:
-		s.warn("%d nodes were silent at the last tick: what they run is unknown, so the pool does not shrink: %s", len(before), explain.List(before))
+		warn(s, "%d nodes were silent at the last tick: what they run is unknown, so the pool does not shrink: %s", len(before), explain.List(before))
 	}
 }
 
-func (s *Status) warnOfTick(r autoscaler.Record) {
-	add := s.warn
+func warnOfTick(s *api.PoolStatus, r api.TickRecord) {
+	add := func(format string, args ...any) { warn(s, format, args...) }
 	if r.Failed != "" {
 		add("%s", explain.TickFailed(time.Now(), r.At, r.Failed))
 	}
@@ -189,7 +179,7 @@ func (s *Status) warnOfTick(r autoscaler.Record) {
 		add("%s", explain.Group(time.Now(), q))
 	}
 	if r.Detail != nil && r.Result != nil && r.Case != nil {
-		s.warnOfDecision(r.At, *r.Case, *r.Result, *r.Detail)
+		warnOfDecision(s, r.At, *r.Case, *r.Result, *r.Detail)
 	}
 	for _, action := range r.Actions {
 		if action.Error != "" {
@@ -198,44 +188,44 @@ func (s *Status) warnOfTick(r autoscaler.Record) {
 	}
 }
 
-func (s *Status) warnOfDecision(tick time.Time, c resolve.Case, a resolve.Result, d autoscaler.Detail) {
+func warnOfDecision(s *api.PoolStatus, tick time.Time, c api.Case, a api.CaseResult, d api.TickDetail) {
 	for _, app := range d.Apps {
 		if app.Fallback {
-			s.warn("%s", explain.Fallback(time.Now(), tick, app))
+			warn(s, "%s", explain.Fallback(time.Now(), tick, app))
 		}
 	}
 	for _, step := range a.Steps {
-		if most := c.Input.Policy.Limits.Max; step.Rule == decide.RuleLimits && step.Before > most {
-			s.warn("the signals request a target of %s, but scaling_limits.max_capacity is %s: raise it, or expect instances without room", explain.Number(step.Before), explain.Number(most))
+		if most := c.Input.Policy.Limits.Max; step.Rule == api.RuleLimits && step.Before > most {
+			warn(s, "the signals request a target of %s, but scaling_limits.max_capacity is %s: raise it, or expect instances without room", explain.Number(step.Before), explain.Number(most))
 		}
 	}
 }
 
 // warnOfOrders adds the current orders of operators to the status. The last tick may be
 // older than they are.
-func (p Pool) warnOfOrders(ctx context.Context, s *Status) {
+func (p Pool) warnOfOrders(ctx context.Context, s *api.PoolStatus) {
 	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
 	orders, err := state.OpenOrders(ctx, p.Bus.JetStream(), p.Cluster, p.Name, state.CreateNothing)
 	if err != nil {
-		s.warn("%v", err)
+		warn(s, "%v", err)
 		return
 	}
 	current, err := orders.List(ctx)
 	if err != nil {
-		s.warn("%v", err)
+		warn(s, "%v", err)
 		return
 	}
 	current = current.InForce(time.Now())
 	if current.Pause != nil {
-		s.warn("the pool is paused %s; \"weir resume\" ends it", explain.Note(*current.Pause))
+		warn(s, "the pool is paused %s; \"weir resume\" ends it", explain.Note(*current.Pause))
 	}
 	s.Orders = &current
 	if current.Offset != nil {
-		s.warn("an offset of %s applies, %s", Signed(current.Offset.Weight), explain.Note(current.Offset.Note))
+		warn(s, "an offset of %s applies, %s", Signed(current.Offset.Weight), explain.Note(current.Offset.Note))
 	}
 	if current.Pin != nil {
-		s.warn("the target is pinned at %s, %s", Pinned(*current.Pin), explain.Note(current.Pin.Note))
+		warn(s, "the target is pinned at %s, %s", Pinned(*current.Pin), explain.Note(current.Pin.Note))
 	}
 }
 
@@ -248,7 +238,7 @@ func Signed(x float64) string {
 }
 
 // Pinned formats the target of a pin.
-func Pinned(p pools.Pin) string {
+func Pinned(p api.Pin) string {
 	if p.Bound != "" {
 		return p.Bound
 	}
@@ -256,9 +246,9 @@ func Pinned(p pools.Pin) string {
 }
 
 // Census returns the number of machines in each state, healthy ones last.
-func Census(c judge.Census) string {
+func Census(c api.Census) string {
 	names := slices.Sorted(maps.Keys(c.States))
-	slices.SortStableFunc(names, func(a, b judge.NodeState) int { return cmp.Compare(fitness(a), fitness(b)) })
+	slices.SortStableFunc(names, func(a, b api.HealthState) int { return cmp.Compare(fitness(a), fitness(b)) })
 	var texts []string
 	for _, state := range names {
 		texts = append(texts, fmt.Sprintf("%d %s", c.States[state], state))
@@ -270,18 +260,18 @@ func Census(c judge.Census) string {
 }
 
 // fitness orders states: a higher number is a healthier machine.
-func fitness(s judge.NodeState) int {
+func fitness(s api.HealthState) int {
 	switch s {
-	case judge.Healthy:
+	case api.StateHealthy:
 		return 2
-	case judge.Fresh, judge.Requested:
+	case api.StateFresh, api.StateRequested:
 		return 1
 	}
 	return 0
 }
 
 // healthTrouble returns one line with the problems of node health; empty if there is no problem.
-func healthTrouble(s nodehealth.Status) string {
+func healthTrouble(s api.HealthStatus) string {
 	var parts []string
 	unhealthy := 0
 	for state, n := range s.Census.States {
@@ -295,7 +285,7 @@ func healthTrouble(s nodehealth.Status) string {
 	for _, b := range s.Open {
 		parts = append(parts, explain.Breaker(time.Now(), b))
 	}
-	if s.Mode == judge.Act && s.RepairOwner != "" {
+	if s.Mode == api.ModeAct && s.RepairOwner != "" {
 		parts = append(parts, "nothing is repaired: "+s.RepairOwner)
 	}
 	if len(s.Alarms) > 0 && len(parts) == 0 {

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/internal/past"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/ui/web"
 	"github.com/weirkeeper/weirkeeper/internal/ui/web/webtest"
 )
@@ -156,8 +156,8 @@ func BenchmarkHundredTabs(b *testing.B) {
 			w := &webtest.World{Size: pools, Every: time.Minute, Trouble: true}
 			server := httptest.NewServer(filled(b, w))
 			b.Cleanup(server.Close)
-			var last past.Summary
-			if err := w.Since(b.Context(), webtest.Hero, webtest.Now().Add(-time.Hour), func(s past.Summary) error { last = s; return nil }); err != nil {
+			var last api.Summary
+			if err := w.Since(b.Context(), webtest.Hero, webtest.Now().Add(-time.Hour), func(s api.Summary) error { last = s; return nil }); err != nil {
 				b.Fatal(err)
 			}
 			names := slices.DeleteFunc(w.Names(), func(name web.Name) bool { return name == webtest.Hero })

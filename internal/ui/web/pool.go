@@ -11,8 +11,8 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
-	"github.com/weirkeeper/weirkeeper/internal/past"
 	"github.com/weirkeeper/weirkeeper/internal/ui/web/plot"
 	"github.com/weirkeeper/weirkeeper/internal/ui/web/series"
 	"github.com/weirkeeper/weirkeeper/resource"
@@ -249,7 +249,7 @@ func (s *Server) readPast(ctx context.Context, name Name, q poolQuery) (*series.
 	}
 	ring := series.NewRing(1)
 	over := errors.New("the window is over")
-	err := s.source.Since(ctx, name, q.From, func(tick past.Summary) error {
+	err := s.source.Since(ctx, name, q.From, func(tick api.Summary) error {
 		switch {
 		case tick.At.After(q.To):
 			return over

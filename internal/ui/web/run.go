@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/internal/past"
+	"github.com/weirkeeper/weirkeeper/api"
 )
 
 const (
@@ -51,14 +51,14 @@ func (r *reader) follow(ctx context.Context) error {
 	defer cancel(nil)
 	type tick struct {
 		name    Name
-		summary past.Summary
+		summary api.Summary
 	}
 	ticks := make(chan tick, 1024)
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer cancel(nil)
 	wg.Go(func() {
-		err := r.source.Follow(ctx, func(name Name, summary past.Summary) {
+		err := r.source.Follow(ctx, func(name Name, summary api.Summary) {
 			select {
 			case ticks <- tick{name, summary}:
 			case <-ctx.Done():
@@ -107,7 +107,7 @@ func (r *reader) load(ctx context.Context) error {
 			from = last
 		}
 		one, cancel := context.WithTimeout(ctx, deadline)
-		err := r.source.Since(one, name, from, func(t past.Summary) error {
+		err := r.source.Since(one, name, from, func(t api.Summary) error {
 			r.store.add(name, t, false)
 			return nil
 		})

@@ -5,8 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/autoscaler"
-	"github.com/weirkeeper/weirkeeper/internal/past"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/ui/web/series"
 )
 
@@ -30,11 +29,11 @@ type Source interface {
 	// Pools returns all pools, in any order.
 	Pools(ctx context.Context) ([]Pool, error)
 	// Since calls visit with the summary of each tick of a pool from then on, oldest first.
-	Since(ctx context.Context, pool Name, from time.Time, visit func(past.Summary) error) error
+	Since(ctx context.Context, pool Name, from time.Time, visit func(api.Summary) error) error
 	// Follow calls visit with the summary of each new tick of all pools, until ctx ends or the source is away. visit
 	// returns at once.
-	Follow(ctx context.Context, visit func(Name, past.Summary)) error
+	Follow(ctx context.Context, visit func(Name, api.Summary)) error
 	// Tick returns the last tick of a pool that began at that time or earlier. The record is nil if the ledger no longer
 	// has it. The error wraps ErrNoTick if there is no such tick.
-	Tick(ctx context.Context, pool Name, at time.Time) (past.Summary, *autoscaler.Record, error)
+	Tick(ctx context.Context, pool Name, at time.Time) (api.Summary, *api.TickRecord, error)
 }

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/internal/past"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/ui/web/series"
 )
 
@@ -58,7 +58,7 @@ func (s *store) set(pools []Pool) (added []Name) {
 }
 
 // add adds a tick of a pool. facts reports whether the present facts hold at that tick. Dry runs are no ticks.
-func (s *store) add(name Name, tick past.Summary, facts bool) {
+func (s *store) add(name Name, tick api.Summary, facts bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e, ok := s.pools[name]
@@ -76,13 +76,13 @@ func (s *store) add(name Name, tick past.Summary, facts bool) {
 }
 
 // newRing returns a ring for a time of ticks like the first one.
-func newRing(first past.Summary, keep time.Duration) *series.Ring {
+func newRing(first api.Summary, keep time.Duration) *series.Ring {
 	every := cmp.Or(max(first.Every, 0), time.Minute)
 	return series.NewRing(int(min(keep/every+1, maxTicks)))
 }
 
 // addTick adds a tick with the facts that hold at it. It reports whether the ring took it.
-func addTick(r *series.Ring, tick past.Summary, f series.Facts) bool {
+func addTick(r *series.Ring, tick api.Summary, f series.Facts) bool {
 	if !r.Add(series.Reduce(tick, f)) {
 		return false
 	}

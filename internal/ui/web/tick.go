@@ -10,11 +10,9 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/autoscaler"
-	"github.com/weirkeeper/weirkeeper/autoscaler/apply"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
-	"github.com/weirkeeper/weirkeeper/internal/past"
 	"github.com/weirkeeper/weirkeeper/internal/ui/web/plot"
 	"github.com/weirkeeper/weirkeeper/internal/ui/web/series"
 	"github.com/weirkeeper/weirkeeper/resource"
@@ -65,7 +63,7 @@ type tickView struct {
 	Groups        []groupRow
 	Again         *again
 	Problems      []string
-	Holds         []past.Hold
+	Holds         []api.Hold
 }
 
 // serveTick serves the page of a decision.
@@ -97,7 +95,7 @@ func (s *Server) serveTick(w http.ResponseWriter, r *http.Request) {
 }
 
 // tick returns the view of a decision.
-func (s *Server) tick(name Name, t past.Summary, r *autoscaler.Record, q url.Values) tickView {
+func (s *Server) tick(name Name, t api.Summary, r *api.TickRecord, q url.Values) tickView {
 	at := t.At.UTC()
 	v := tickView{PoolHref: name.href() + "?at=" + at.Format(stamp), Problems: t.Problems, Holds: t.Holds}
 	s.store.read(name, func(ring *series.Ring, _ series.Facts) {
@@ -128,7 +126,7 @@ func (s *Server) tick(name Name, t past.Summary, r *autoscaler.Record, q url.Val
 }
 
 // headline returns the answer of the page.
-func headline(t past.Summary) string {
+func headline(t api.Summary) string {
 	switch {
 	case t.Paused != nil:
 		return "Paused"
@@ -143,7 +141,7 @@ func headline(t past.Summary) string {
 }
 
 // fill adds what the summary and the record have.
-func (v *tickView) fill(t past.Summary, r *autoscaler.Record, q url.Values) {
+func (v *tickView) fill(t api.Summary, r *api.TickRecord, q url.Values) {
 	if t.Target == nil {
 		return
 	}
@@ -178,8 +176,8 @@ func (v *tickView) fill(t past.Summary, r *autoscaler.Record, q url.Values) {
 }
 
 // signals adds the responses.
-func (v *tickView) signals(t past.Summary, r *autoscaler.Record, kind resource.Kind, offered *float64) {
-	opinions := map[string]decide.Opinion{}
+func (v *tickView) signals(t api.Summary, r *api.TickRecord, kind resource.Kind, offered *float64) {
+	opinions := map[string]api.Opinion{}
 	if r != nil && r.Case != nil {
 		for _, a := range r.Case.Input.Apps {
 			opinions[a.Name] = a.Opinion
@@ -188,7 +186,7 @@ func (v *tickView) signals(t past.Summary, r *autoscaler.Record, kind resource.K
 	for _, a := range t.Apps {
 		colour := appClass(rank(t.Apps, a, kind))
 		severity := series.Fine
-		for _, x := range series.Reduce(past.Summary{At: t.At, Target: t.Target, Apps: []past.App{a}}, series.Facts{}).Values {
+		for _, x := range series.Reduce(api.Summary{At: t.At, Target: t.Target, Apps: []api.AppSummaryTick{a}}, series.Facts{}).Values {
 			if x.Quantity == series.Verdict {
 				severity = series.Severity(x.X)
 			}
@@ -211,9 +209,9 @@ func (v *tickView) signals(t past.Summary, r *autoscaler.Record, kind resource.K
 			}
 		}
 		switch a.Source {
-		case decide.FromDefault:
+		case api.FromDefault:
 			one.Verdict += "; default signal stands in"
-		case decide.FromHeld:
+		case api.FromHeld:
 			one.Verdict += "; last value counts"
 		}
 		v.Signals = append(v.Signals, one)
@@ -221,8 +219,8 @@ func (v *tickView) signals(t past.Summary, r *autoscaler.Record, kind resource.K
 }
 
 // rank returns how many apps request more, so that an app has the colour of its plot.
-func rank(apps []past.App, a past.App, kind resource.Kind) (n int) {
-	size := func(a past.App) float64 {
+func rank(apps []api.AppSummaryTick, a api.AppSummaryTick, kind resource.Kind) (n int) {
+	size := func(a api.AppSummaryTick) float64 {
 		if x := a.Request[kind]; x != nil {
 			return *x
 		}
@@ -237,7 +235,7 @@ func rank(apps []past.App, a past.App, kind resource.Kind) (n int) {
 }
 
 // groups adds the targets of the groups, and the requests to the provider.
-func (v *tickView) groups(t past.Summary, r *autoscaler.Record) {
+func (v *tickView) groups(t api.Summary, r *api.TickRecord) {
 	for i, g := range t.Groups {
 		one := groupRow{Group: g.ID, Swatch: groupClass(i), After: strconv.Itoa(g.Target)}
 		if g.Before != 0 && g.Before != g.Target {
@@ -264,12 +262,12 @@ func (v *tickView) groups(t past.Summary, r *autoscaler.Record) {
 }
 
 // actions returns the requests to the provider: of the record, or else as the summary counts them.
-func actions(t past.Summary, r *autoscaler.Record) (out []apply.Action) {
+func actions(t api.Summary, r *api.TickRecord) (out []api.Action) {
 	if r != nil {
 		return r.Actions
 	}
 	for _, a := range t.Actions {
-		one := apply.Action{Op: a.Op, Group: a.Group, Target: a.Target, Error: a.Error}
+		one := api.Action{Op: a.Op, Group: a.Group, Target: a.Target, Error: a.Error}
 		if a.Calls > 1 {
 			one.What = fmt.Sprintf("%d requests", a.Calls)
 		}
@@ -279,10 +277,10 @@ func actions(t past.Summary, r *autoscaler.Record) (out []apply.Action) {
 }
 
 // actionText describes a request and its result.
-func actionText(a apply.Action) string {
+func actionText(a api.Action) string {
 	text := string(a.Op)
 	switch {
-	case a.Op == apply.OpSetTarget:
+	case a.Op == api.OpSetTarget:
 		text += " " + strconv.Itoa(a.Target)
 	case a.Node != "":
 		text += " " + a.Node
@@ -296,7 +294,7 @@ func actionText(a apply.Action) string {
 }
 
 // rules adds the waterfall, and the decision with edited limits.
-func (v *tickView) rules(r autoscaler.Record, q url.Values) {
+func (v *tickView) rules(r api.TickRecord, q url.Values) {
 	in := r.Case.Input
 	var edited *float64
 	v.Again = newAgain(*r.Case, q)
@@ -309,7 +307,7 @@ func (v *tickView) rules(r autoscaler.Record, q url.Values) {
 		}
 	}
 	limits := map[string]float64{"min": in.Policy.Limits.Min}
-	if in.Policy.Limits.Max < decide.Unlimited {
+	if in.Policy.Limits.Max < api.Unlimited {
 		limits["max"] = in.Policy.Limits.Max
 	}
 	var steps []plot.Step
@@ -340,9 +338,9 @@ func (v *tickView) rules(r autoscaler.Record, q url.Values) {
 }
 
 // newAgain returns the form with the values of the case, or of the query. It checks the query.
-func newAgain(c resolve.Case, q url.Values) *again {
+func newAgain(c api.Case, q url.Values) *again {
 	a := &again{Setpoint: strconv.FormatFloat(c.Input.Policy.Setpoint, 'g', 6, 64)}
-	if most := c.Input.Policy.Limits.Max; most < decide.Unlimited {
+	if most := c.Input.Policy.Limits.Max; most < api.Unlimited {
 		a.Maximum = strconv.FormatFloat(most, 'g', 10, 64)
 	}
 	if q.Has("max_capacity") {
@@ -361,7 +359,7 @@ func newAgain(c resolve.Case, q url.Values) *again {
 }
 
 // decide returns the target of the recorded case with the edited values. The form has checked them.
-func (a *again) decide(c resolve.Case, q url.Values) float64 {
+func (a *again) decide(c api.Case, q url.Values) float64 {
 	if x, err := strconv.ParseFloat(a.Maximum, 64); err == nil {
 		c.Input.Policy.Limits.Max = x
 		c.Input.Policy.Limits.Min = min(c.Input.Policy.Limits.Min, x)
@@ -369,6 +367,6 @@ func (a *again) decide(c resolve.Case, q url.Values) float64 {
 	if x, err := strconv.ParseFloat(a.Setpoint, 64); err == nil {
 		c.Input.Policy.Setpoint = x
 	}
-	o := c.Resolve()
+	o := resolve.Resolve(c)
 	return o.Result().Target
 }

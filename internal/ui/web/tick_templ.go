@@ -7,7 +7,7 @@ package web
 import "github.com/a-h/templ"
 import templruntime "github.com/a-h/templ/runtime"
 
-import "github.com/weirkeeper/weirkeeper/internal/past"
+import "github.com/weirkeeper/weirkeeper/api"
 
 // tickPage is the page of one decision.
 func tickPage(v tickView) templ.Component {
@@ -890,7 +890,7 @@ func againForm(a *again) templ.Component {
 	})
 }
 
-func holdList(holds []past.Hold) templ.Component {
+func holdList(holds []api.Hold) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {

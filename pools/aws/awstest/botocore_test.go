@@ -202,7 +202,7 @@ func command(ctx context.Context, dir, name string, args ...string) error {
 func everything(t *testing.T, w *world) {
 	t.Helper()
 	w.AddGroup(awstest.ASG{Name: "plain", Tags: map[string]string{"pool": "web"}, Max: 9, Desired: 2})
-	w.AddGroup(awstest.ASG{Name: "mixed", Max: 40, Desired: 8, Types: []awstest.Type{{"m5.large", 2}, {"m5.xlarge", 4}}, ProtectNew: true})
+	w.AddGroup(awstest.ASG{Name: "mixed", Max: 40, Desired: 8, Types: []awstest.Type{{Name: "m5.large", Weight: 2}, {Name: "m5.xlarge", Weight: 4}}, ProtectNew: true})
 	w.AddTargetGroup("front")
 	w.AddTargetGroup("back")
 	w.AddGroup(awstest.ASG{Name: "sick", Max: 9, Desired: 3, TargetGroups: []string{"front"}})

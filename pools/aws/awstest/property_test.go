@@ -18,7 +18,7 @@ func TestAlways(t *testing.T) {
 		s := awstest.New(t, awstest.Config{})
 		zone := awstest.Market{Type: "m5.large", Zone: "us-west-2a"}
 		s.AddGroup(awstest.ASG{Name: "web", Max: 30, Desired: 5})
-		s.AddGroup(awstest.ASG{Name: "heavy", Max: 30, Desired: 6, Types: []awstest.Type{{"m5.large", 2}, {"m5.xlarge", 4}}})
+		s.AddGroup(awstest.ASG{Name: "heavy", Max: 30, Desired: 6, Types: []awstest.Type{{Name: "m5.large", Weight: 2}, {Name: "m5.xlarge", Weight: 4}}})
 		fleet := s.AddFleet(awstest.SpotFleet{Target: 5, Specs: twoSpecs()})
 		owners := []string{"web", "heavy", fleet}
 		stock := -1

@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/weirkeeper/weirkeeper/agent"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/call"
@@ -113,7 +114,7 @@ func (b *Bus) decode(m *nats.Msg) (placer.Event, error) {
 		start, stop, err := message.DecodeNudge(m.Subject, m.Data)
 		return placer.Nudge{ID: nudgeID(m), Start: start, Stop: stop}, err
 	case pendingSubject(b.cfg.Cluster, b.cfg.Pool):
-		return placer.Query{Answer: func(p placer.Pending) { b.respond(m, p) }}, nil
+		return placer.Query{Answer: func(p api.Pending) { b.respond(m, p) }}, nil
 	}
 	return b.facts(m)
 }
@@ -141,7 +142,7 @@ func (b *Bus) facts(m *nats.Msg) (placer.Event, error) {
 	return placer.Facts{NodeFacts: f}, nil
 }
 
-func (b *Bus) respond(m *nats.Msg, p placer.Pending) {
+func (b *Bus) respond(m *nats.Msg, p api.Pending) {
 	if err := call.Respond(m, b.nc.MaxPayload(), p, nil); err != nil {
 		b.log.Warn("response not sent", "err", err)
 	}
@@ -185,7 +186,7 @@ func nudgeID(m *nats.Msg) string {
 // Confirm implements placer.Bus.
 func (b *Bus) Confirm(epoch uint64, nudges []string) error {
 	for part := range slices.Chunk(nudges, message.MaxConfirmed) {
-		data, err := json.Marshal(message.Confirmation{Pool: b.cfg.Pool, Epoch: epoch, Nudges: part})
+		data, err := json.Marshal(api.Confirmation{Pool: b.cfg.Pool, Epoch: epoch, Nudges: part})
 		if err == nil {
 			err = bus.Publish(b.nc, message.ConfirmedSubject(b.cfg.Cluster, b.cfg.Pool), data)
 		}
@@ -209,10 +210,10 @@ func (b *Bus) announce(epoch uint64) error {
 }
 
 // GetPending requests the pending copies from the placer of the pool.
-func GetPending(ctx context.Context, nc *nats.Conn, cluster, pool string) (placer.Pending, error) {
-	var p placer.Pending
+func GetPending(ctx context.Context, nc *nats.Conn, cluster, pool string) (api.Pending, error) {
+	var p api.Pending
 	if err := call.Request(ctx, nc, pendingSubject(cluster, pool), struct{}{}, &p); err != nil {
-		return placer.Pending{}, fmt.Errorf("get the pending app instances of pool %s: %w", pool, err)
+		return api.Pending{}, fmt.Errorf("get the pending app instances of pool %s: %w", pool, err)
 	}
 	return p, nil
 }

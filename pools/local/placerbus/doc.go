@@ -3,7 +3,7 @@
 //	b := placerbus.New(placerbus.Config{Cluster: "c", Pool: "p"}, nc, log) // a placer.Bus
 //	pending, err := placerbus.GetPending(ctx, nc, "c", "p")
 //
-// The placer accepts both forms of nudges: message.Start and message.Stop, and the classic message.Request of the
+// The placer accepts both forms of nudges: api.Start and api.Stop, and the classic api.Nudge of the
 // configured partition.
 //
 // An agent speaks for its own node only: the last token of its subjects is the node. A message about another node is

@@ -16,6 +16,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/placer"
@@ -58,9 +59,9 @@ type site struct {
 	stop  func() // of the provider
 
 	mu    sync.Mutex
-	beats map[string][]message.Beat // by node
-	gaps  []string                  // slots that lost their first copy and had none for a time
-	exits []message.Exited
+	beats map[string][]api.Beat // by node
+	gaps  []string              // slots that lost their first copy and had none for a time
+	exits []api.Exited
 	watch bool // record gaps
 }
 
@@ -69,7 +70,7 @@ func newSite(t *testing.T, machines int) *site {
 	s := &site{
 		bus: bus, group: local.NewGroup(bus.Conn, "c", "p", "g"),
 		nodes: local.NewNodes(bus.Conn, "c", "p", 3*heartbeat, localtest.Log(t)),
-		sink:  &lastSamples{values: map[string]float64{}}, beats: map[string][]message.Beat{},
+		sink:  &lastSamples{values: map[string]float64{}}, beats: map[string][]api.Beat{},
 	}
 	s.listen(t)
 	connection := placerbus.New(placerbus.Config{Cluster: "c", Pool: "p"}, bus.Conn, localtest.Log(t))
@@ -142,7 +143,7 @@ func (s *site) upLocked(index int) []string {
 	var out []string
 	for node, beats := range s.beats {
 		for _, b := range beats {
-			if b.Index == index && b.State != message.Starting {
+			if b.Index == index && b.State != api.CopyStarting {
 				out = append(out, node)
 			}
 		}
@@ -173,7 +174,7 @@ func (s *site) allUp(t *testing.T, n int) []string {
 // want writes the row of app web, and sends a nudge for the indices.
 func (s *site) want(t *testing.T, instances int, nudge ...int) {
 	t.Helper()
-	row, err := json.Marshal(message.App{
+	row, err := json.Marshal(api.App{
 		Name: "web", Pool: "p", Instances: instances, Version: "v1", Command: "exec sleep 86321", CPUs: 1, Mem: 10,
 	})
 	if err != nil {
@@ -187,7 +188,7 @@ func (s *site) want(t *testing.T, instances int, nudge ...int) {
 
 func (s *site) nudge(t *testing.T, indices ...int) {
 	t.Helper()
-	s.publish(t, message.SubjectStart, message.Start{App: "web", Version: "v1", Indices: indices})
+	s.publish(t, message.SubjectStart, api.Start{App: "web", Version: "v1", Indices: indices})
 }
 
 func (s *site) publish(t *testing.T, subject string, v any) {
@@ -248,16 +249,16 @@ func TestStopNudge(t *testing.T) {
 		nudge func(instance string) (subject string, request any)
 	}{
 		{"health", func(instance string) (string, any) {
-			return message.SubjectStop, message.Stop{App: "web", Version: "v1", Instances: map[string]string{instance: "v1"}}
+			return message.SubjectStop, api.Stop{App: "web", Version: "v1", Instances: map[string]string{instance: "v1"}}
 		}},
 		{"classic", func(instance string) (string, any) {
-			return message.RequestsSubject(message.Partition), message.Stop{App: "web", Instances: map[string]string{instance: ""}}.Request()
+			return message.RequestsSubject(message.Partition), api.Stop{App: "web", Instances: map[string]string{instance: ""}}.Request()
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s := newSite(t, 1)
 			s.want(t, 1)
-			s.publish(t, message.RequestsSubject(message.Partition), message.Start{App: "web", Version: "v1", Indices: []int{0}}.Request())
+			s.publish(t, message.RequestsSubject(message.Partition), api.Start{App: "web", Version: "v1", Indices: []int{0}}.Request())
 			s.allUp(t, 1)
 			s.mu.Lock()
 			var instance string
@@ -271,7 +272,7 @@ func TestStopNudge(t *testing.T) {
 			localtest.Until(t, "it stops", func() bool {
 				s.mu.Lock()
 				defer s.mu.Unlock()
-				return len(s.exits) == 1 && s.exits[0].Instance == instance && s.exits[0].Reason == message.ReasonStopped
+				return len(s.exits) == 1 && s.exits[0].Instance == instance && s.exits[0].Reason == api.ExitStopped
 			})
 			s.stop()
 			if left := processes(t, "86321"); left != nil {
@@ -312,8 +313,8 @@ func TestDrainKeepsEveryCopyUp(t *testing.T) {
 		t.Errorf("indices without a copy meanwhile: %v", s.gaps)
 	}
 	for _, e := range s.exits {
-		if e.Reason != message.ReasonStopped {
-			t.Errorf("exit = %+v, want %s", e, message.ReasonStopped)
+		if e.Reason != api.ExitStopped {
+			t.Errorf("exit = %+v, want %s", e, api.ExitStopped)
 		}
 	}
 }

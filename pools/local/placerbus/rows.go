@@ -8,6 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/call"
@@ -75,16 +76,16 @@ func (b *Bus) row(e jetstream.KeyValueEntry) placer.Event {
 	return placer.Row{App: a}
 }
 
-func decodeApp(key string, data []byte) (message.App, error) {
+func decodeApp(key string, data []byte) (api.App, error) {
 	if len(data) > maxRow {
-		return message.App{}, fmt.Errorf("row of app %q has %d bytes: at most %d are allowed", key, len(data), maxRow)
+		return api.App{}, fmt.Errorf("row of app %q has %d bytes: at most %d are allowed", key, len(data), maxRow)
 	}
 	a, err := message.DecodeApp(data)
 	if err != nil {
-		return message.App{}, fmt.Errorf("row of app %q: %w", key, err)
+		return api.App{}, fmt.Errorf("row of app %q: %w", key, err)
 	}
 	if a.Name != key {
-		return message.App{}, fmt.Errorf("row of app %q names itself %q", key, a.Name)
+		return api.App{}, fmt.Errorf("row of app %q names itself %q", key, a.Name)
 	}
 	return a, nil
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
@@ -60,7 +61,7 @@ type instance struct {
 }
 
 // live reports whether the instance is not terminating.
-func (i *instance) live() bool { return i.State != pools.InstanceTerminating }
+func (i *instance) live() bool { return i.State != api.InstanceTerminating }
 
 // Advance sets the time. Instances start, repairs end, and instances whose time has come are
 // interrupted. If the provider owns the repair, stopped and unfit instances are terminated.
@@ -73,11 +74,11 @@ func (g *Group) Advance(now time.Time) {
 			in := &c.instances[i]
 			taken := !in.taken.IsZero() && !now.Before(in.taken)
 			if in.live() && (taken || c.ownsRepair && (in.stopped && !c.restartingLocked(in.ID) || in.unfit)) {
-				in.State, in.ended = pools.InstanceTerminating, now
+				in.State, in.ended = api.InstanceTerminating, now
 			}
 		}
 		c.instances = slices.DeleteFunc(c.instances, func(i instance) bool {
-			return i.State == pools.InstanceTerminating && now.Sub(i.ended) >= c.config.Leave
+			return i.State == api.InstanceTerminating && now.Sub(i.ended) >= c.config.Leave
 		})
 		c.launchLocked()
 	})
@@ -215,7 +216,7 @@ func (c *cloud) launchLocked() {
 		c.owned[id] = true
 		c.instances = append(c.instances, instance{Instance: pools.Instance{
 			ID: id, Group: c.config.ID, Market: offer.Market, Weight: offer.Weight,
-			State: pools.InstancePending, Launched: c.now,
+			State: api.InstancePending, Launched: c.now,
 		}, boots: 1})
 	}
 }
@@ -224,7 +225,7 @@ func (c *cloud) launchLocked() {
 func (c *cloud) weightLocked() float64 {
 	var sum float64
 	for _, i := range c.instances {
-		if i.State != pools.InstanceTerminating {
+		if i.State != api.InstanceTerminating {
 			sum += i.Weight
 		}
 	}
@@ -243,8 +244,8 @@ func (c *cloud) limitLocked() string {
 func (c *cloud) settleLocked() {
 	for i := range c.instances {
 		in := &c.instances[i]
-		if in.State == pools.InstancePending && c.now.Sub(in.Launched) >= c.config.Join {
-			in.State = pools.InstanceRunning
+		if in.State == api.InstancePending && c.now.Sub(in.Launched) >= c.config.Join {
+			in.State = api.InstanceRunning
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
@@ -21,7 +22,7 @@ type Offer struct {
 type Config struct {
 	ID     string
 	Min    int
-	Max    int // 0 and pools.Unlimited: no upper bound.
+	Max    int // 0 and api.Unbounded: no upper bound.
 	Target int // the initial target.
 	// Offers are launched in turn. Default: one offer of weight 1.
 	Offers []Offer
@@ -31,7 +32,7 @@ type Config struct {
 	// LagFor bounds the age of what such a read shows. 0: no bound.
 	LagFor time.Duration
 	// RepairKinds are the supported kinds of repair in place. nil: all. Boot is how long each takes.
-	RepairKinds []pools.RepairKind
+	RepairKinds []api.RepairKind
 	Boot        time.Duration
 	// Fences are the supported fences. nil: all. Fence is how long each takes.
 	Fences []pools.Fence
@@ -40,13 +41,13 @@ type Config struct {
 
 func (c Config) withDefaults() Config {
 	if c.Max == 0 {
-		c.Max = pools.Unlimited
+		c.Max = api.Unbounded
 	}
 	if len(c.Offers) == 0 {
 		c.Offers = []Offer{{Market: pools.Market{InstanceType: "memory.1", Zone: "zone-a"}, Weight: 1}}
 	}
 	if c.RepairKinds == nil {
-		c.RepairKinds = []pools.RepairKind{pools.RepairStart, pools.RepairReboot, pools.RepairReset, pools.RepairRebuild}
+		c.RepairKinds = []api.RepairKind{api.RepairStart, api.RepairReboot, api.RepairReset, api.RepairRebuild}
 	}
 	if c.Fences == nil {
 		c.Fences = []pools.Fence{pools.FenceService, pools.FenceTraffic, pools.FenceNetwork, pools.FenceCompute}

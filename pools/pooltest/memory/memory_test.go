@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/pooltest"
 	"github.com/weirkeeper/weirkeeper/pools/pooltest/memory"
@@ -86,7 +87,7 @@ func snapshot(t *testing.T, g *memory.Group) pools.GroupSnapshot {
 }
 
 // count returns the number of instances in that state.
-func count(s pools.GroupSnapshot, state pools.InstanceState) int {
+func count(s pools.GroupSnapshot, state api.InstanceState) int {
 	n := 0
 	for _, i := range s.Instances {
 		if i.State == state {
@@ -104,14 +105,14 @@ func TestJoinAndLeaveTakeTheirTime(t *testing.T) {
 	}{{0, 2, 0}, {time.Minute - 1, 2, 0}, {time.Minute, 0, 2}} {
 		g.Advance(start.Add(step.after))
 		s := snapshot(t, g)
-		if count(s, pools.InstancePending) != step.pending || count(s, pools.InstanceRunning) != step.running {
+		if count(s, api.InstancePending) != step.pending || count(s, api.InstanceRunning) != step.running {
 			t.Errorf("after %v: %+v, want %d pending and %d running", step.after, s.Instances, step.pending, step.running)
 		}
 	}
 	if err := g.Terminate(t.Context(), []string{"a-1"}); err != nil {
 		t.Fatal(err)
 	}
-	if s := snapshot(t, g); count(s, pools.InstanceTerminating) != 1 {
+	if s := snapshot(t, g); count(s, api.InstanceTerminating) != 1 {
 		t.Errorf("%+v, want one terminating", s.Instances)
 	}
 	g.Advance(start.Add(time.Minute + time.Second))
@@ -160,7 +161,7 @@ func TestInterrupt(t *testing.T) {
 	}
 	for minute, want := range []int{0, 0, 1, 0} {
 		g.Advance(start.Add(time.Duration(minute) * time.Minute))
-		if s := snapshot(t, g); count(s, pools.InstanceTerminating) != want || s.Target != 2 || s.Fulfilled() != 2 {
+		if s := snapshot(t, g); count(s, api.InstanceTerminating) != want || s.Target != 2 || s.Fulfilled() != 2 {
 			t.Errorf("after %d minutes: %+v, want %d terminating, and two that stay", minute, s, want)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
@@ -46,14 +47,14 @@ func (g *Group) Boot(id string) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	i := c.findLocked(id)
-	if i == nil || i.State != pools.InstanceRunning || i.stopped {
+	if i == nil || i.State != api.InstanceRunning || i.stopped {
 		return ""
 	}
 	return fmt.Sprintf("%s-boot-%d", id, i.boots)
 }
 
 // RepairKinds implements [pools.Repairer].
-func (g *Group) RepairKinds() []pools.RepairKind { return slices.Clone(g.cloud.config.RepairKinds) }
+func (g *Group) RepairKinds() []api.RepairKind { return slices.Clone(g.cloud.config.RepairKinds) }
 
 // RepairInPlace implements [pools.Repairer]. A repair takes Config.Boot.
 func (g *Group) RepairInPlace(ctx context.Context, m pools.InPlaceRepair) (done bool, err error) {
@@ -74,7 +75,7 @@ func (c *cloud) inPlaceLocked(w *Write) error {
 		}
 		r = &repair{InPlaceRepair: m, began: c.now}
 		c.repairs[m.Attempt], w.Began = r, true
-		if i := c.findLocked(m.Instance); m.Kind != pools.RepairStart || i.stopped {
+		if i := c.findLocked(m.Instance); m.Kind != api.RepairStart || i.stopped {
 			i.stopped = true
 		} else {
 			r.ended = true // it already runs
@@ -101,7 +102,7 @@ func (c *cloud) repairableLocked(m pools.InPlaceRepair) error {
 		return fmt.Errorf("%w: the instance has ended", pools.ErrRepairFailed)
 	case !slices.Contains(c.config.RepairKinds, m.Kind):
 		return fmt.Errorf("%w: %s is not supported", pools.ErrRepairFailed, m.Kind)
-	case i.stopped && (m.Kind == pools.RepairReboot || m.Kind == pools.RepairRebuild):
+	case i.stopped && (m.Kind == api.RepairReboot || m.Kind == api.RepairRebuild):
 		return fmt.Errorf("%w: the instance does not run", pools.ErrRepairFailed)
 	}
 	return nil

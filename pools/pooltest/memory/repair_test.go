@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/pooltest"
 	"github.com/weirkeeper/weirkeeper/pools/pooltest/memory"
@@ -20,7 +21,7 @@ func kinds() map[string]memory.Config {
 		"slow, and seen late": {Join: 5 * time.Second, Leave: 3 * time.Second, Boot: 4 * time.Second, Fence: 4 * time.Second, Lag: 3},
 		"with less": {
 			Boot: time.Second, Fence: time.Second,
-			RepairKinds: []pools.RepairKind{pools.RepairReset}, Fences: []pools.Fence{pools.FenceCompute},
+			RepairKinds: []api.RepairKind{api.RepairReset}, Fences: []pools.Fence{pools.FenceCompute},
 		},
 	}
 }
@@ -130,7 +131,7 @@ func TestRepairOwnerConformance(t *testing.T) {
 // A repair whose response was lost has begun, and the next call returns its state.
 func TestLostRepairResponse(t *testing.T) {
 	g := memory.New(memory.Config{ID: "a", Target: 2, Boot: time.Minute}, start)
-	what := pools.InPlaceRepair{Instance: "a-1", Kind: pools.RepairReboot, Attempt: "attempt-1"}
+	what := pools.InPlaceRepair{Instance: "a-1", Kind: api.RepairReboot, Attempt: "attempt-1"}
 	g.Drop(memory.RepairInPlace, 1)
 	if done, err := g.RepairInPlace(t.Context(), what); done || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("repair = %t, %v, want %v", done, err, context.DeadlineExceeded)
@@ -146,7 +147,7 @@ func TestLostRepairResponse(t *testing.T) {
 	if len(begun) != 1 || begun[0].RepairInPlace != what {
 		t.Errorf("begun %+v, want it once", begun)
 	}
-	what.Kind = pools.RepairReset
+	what.Kind = api.RepairReset
 	if _, err := g.RepairInPlace(t.Context(), what); !errors.Is(err, pools.ErrRefused) {
 		t.Errorf("another repair under the same attempt = %v, want %v", err, pools.ErrRefused)
 	}

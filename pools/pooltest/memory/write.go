@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
@@ -96,13 +97,13 @@ func (c *cloud) terminateLocked(w *Write) error {
 		if !c.owned[id] {
 			return fmt.Errorf("%s: %w", id, pools.ErrNotOwned)
 		}
-		if i := c.findLocked(id); i != nil && i.Protected && i.State != pools.InstanceTerminating {
+		if i := c.findLocked(id); i != nil && i.Protected && i.State != api.InstanceTerminating {
 			return fmt.Errorf("%w: %s is protected", pools.ErrRefused, id)
 		}
 	}
 	for _, id := range w.IDs {
-		if i := c.findLocked(id); i != nil && i.State != pools.InstanceTerminating {
-			i.State, i.ended = pools.InstanceTerminating, c.now
+		if i := c.findLocked(id); i != nil && i.State != api.InstanceTerminating {
+			i.State, i.ended = api.InstanceTerminating, c.now
 			w.Ended = append(w.Ended, id)
 			c.target = max(c.config.Min, int(math.Floor(float64(c.target)-i.Weight)))
 		}

@@ -48,7 +48,7 @@ func chart() plot.Chart {
 
 // Each plot is what its golden file has, is well-formed, and has no markup from a name.
 func TestGolden(t *testing.T) {
-	steps := []plot.Step{{39, 39}, {39, 43.19}, {43.19, 40}}
+	steps := []plot.Step{{Before: 39, After: 39}, {Before: 39, After: 43.19}, {Before: 43.19, After: 40}}
 	limits := map[string]float64{"min": 8, "max": 40}
 	fall := plot.NewWaterfall(steps)
 	plots := map[string][]byte{
@@ -56,25 +56,25 @@ func TestGolden(t *testing.T) {
 		"labels": chart().Labels(),
 		"signal": plot.SignalLane{
 			Name: "signal of " + hostile, Columns: 8, Verdict: bins(0, 1, 2, 3, gap, 0, 0, 0), Latency: bins(1, 2, 1000, 5000, gap, 3, 3, 3),
-			Difference: bins(gap, gap, gap, gap, gap, 0.1, 0.1, 0.1), Flags: []plot.Flag{{1, hostile}, {7, "v2"}}, Notes: []plot.Flag{{3, "✕ failed"}},
+			Difference: bins(gap, gap, gap, gap, gap, 0.1, 0.1, 0.1), Flags: []plot.Flag{{Column: 1, Text: hostile}, {Column: 7, Text: "v2"}}, Notes: []plot.Flag{{Column: 3, Text: "✕ failed"}},
 			Shadow: "shadow v2 requests 10 % more",
 		}.Draw(),
 		"nodes": plot.Nodes{
 			Name: "nodes of spot-a", Columns: 8, Others: "+ 1740 without an event", Until: 7,
 			Nodes: []plot.Node{
-				{ID: "i-1", Parts: []plot.Stretch{{plot.Ordered, 0, 1, ""}, {plot.InPool, 1, 3, ""}}},
-				{ID: "i-2", Parts: []plot.Stretch{{plot.InPool, 0, 4, ""}, {plot.Repair, 4, 6, "repair " + hostile}, {plot.InPool, 6, 8, ""}}},
-				{ID: "i-3", Parts: []plot.Stretch{{plot.InPool, 6, 7, ""}, {plot.Draining, 7, 8, ""}}}, // in the lane of i-1
+				{ID: "i-1", Parts: []plot.Stretch{{Part: plot.Ordered, From: 0, To: 1, Text: ""}, {Part: plot.InPool, From: 1, To: 3, Text: ""}}},
+				{ID: "i-2", Parts: []plot.Stretch{{Part: plot.InPool, From: 0, To: 4, Text: ""}, {Part: plot.Repair, From: 4, To: 6, Text: "repair " + hostile}, {Part: plot.InPool, From: 6, To: 8, Text: ""}}},
+				{ID: "i-3", Parts: []plot.Stretch{{Part: plot.InPool, From: 6, To: 7, Text: ""}, {Part: plot.Draining, From: 7, To: 8, Text: ""}}}, // in the lane of i-1
 			},
 		}.Draw(),
 		"app": plot.AppLane{Name: "cart", Class: "a0", Columns: 8, Expected: bins(9, 9, gap, gap, 9, 9, 9, 9), Running: bins(9, 9, gap, gap, 9, 9, 8, 8),
-			Flapping: []plot.Band{{From: 4, To: 5}}, Notes: []plot.Flag{{6, "✕ 1 missing"}}}.Draw(),
+			Flapping: []plot.Band{{From: 4, To: 5}}, Notes: []plot.Flag{{Column: 6, Text: "✕ 1 missing"}}}.Draw(),
 		"order":   plot.OrderLane{Name: "offset", Columns: 8, Band: plot.Band{From: 2, To: 3, Text: "offset +6"}}.Draw(),
 		"spark":   plot.Spark{Name: "web", Columns: 8, Height: 36, Joined: bins(4, 4, gap, gap, 4, 4, 4, 5), Target: bins(4, 4, gap, gap, 5, 5, 5, 5), Maximum: bins(9, 9, 9, 9, 9, 9, 9, 9), Trouble: bins(0, 0, gap, gap, 2, 3, 0, 0)}.Draw(),
 		"history": plot.History{Name: "pools in trouble", Height: 40, NotServed: []int{0, 1, 0, 2}, Warn: []int{1, 0, 0, 5}}.Draw(),
-		"overlay": plot.Overlay{Columns: 8, Marks: []plot.Mark{{0.5, "12:00", false}}, Gaps: []plot.Band{{From: 2, To: 4, Text: "paused by " + hostile}}}.Draw(),
+		"overlay": plot.Overlay{Columns: 8, Marks: []plot.Mark{{X: 0.5, Text: "12:00", Now: false}}, Gaps: []plot.Band{{From: 2, To: 4, Text: "paused by " + hostile}}}.Draw(),
 		"cursor":  plot.Cursor(0.75),
-		"ruler":   plot.Ruler([]plot.Mark{{0.25, "09:00", false}, {0.5, "12:00", false}, {1, "now", true}}),
+		"ruler":   plot.Ruler([]plot.Mark{{X: 0.25, Text: "09:00", Now: false}, {X: 0.5, Text: "12:00", Now: false}, {X: 1, Text: "now", Now: true}}),
 		"fall": []byte(string(fall.Head(39, limits, []string{"min", "max"})) + string(fall.Row(steps[0], limits, nil)) +
 			string(fall.Row(steps[1], limits, nil)) + string(fall.Row(steps[2], limits, new(43.19)))),
 		"share": plot.Share("a0", 0.44),

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/internal/past"
-	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
@@ -26,7 +26,7 @@ type Instances struct {
 }
 
 // Reduce returns the columns of a tick, with the facts that are known at that time.
-func Reduce(s past.Summary, f Facts) Tick {
+func Reduce(s api.Summary, f Facts) Tick {
 	t := Tick{At: s.At, Every: s.Every, Gap: s.Paused != nil || s.Failed != "" || s.Target == nil}
 	t.orders(s)
 	t.instances(f)
@@ -56,7 +56,7 @@ func (t *Tick) note(kind NoteKind, name, text string) {
 	t.Notes = append(t.Notes, Note{Kind: kind, Name: name, Text: text})
 }
 
-func (t *Tick) orders(s past.Summary) {
+func (t *Tick) orders(s api.Summary) {
 	if s.Paused != nil {
 		t.note(Pause, "", s.Paused.Text())
 	}
@@ -64,10 +64,10 @@ func (t *Tick) orders(s past.Summary) {
 		t.note(Failure, "", s.Failed)
 	}
 	if s.Offset != 0 {
-		t.note(Offset, "", fmt.Sprintf("offset %+g", s.Offset)+by(s, pools.OrderOffset))
+		t.note(Offset, "", fmt.Sprintf("offset %+g", s.Offset)+by(s, api.OrderOffset))
 	}
 	if s.Pinned != nil {
-		t.note(Pin, "", fmt.Sprintf("target pinned to %g", *s.Pinned)+by(s, pools.OrderPin))
+		t.note(Pin, "", fmt.Sprintf("target pinned to %g", *s.Pinned)+by(s, api.OrderPin))
 	}
 }
 
@@ -84,7 +84,7 @@ func (t *Tick) instances(f Facts) {
 	}
 }
 
-func (t *Tick) capacity(s past.Summary) {
+func (t *Tick) capacity(s api.Summary) {
 	t.known(Target, s.Target)
 	t.known(Unlimited, cmp.Or(s.Unlimited, s.Wanted))
 	t.set(Joined, "", 0, s.Joined)
@@ -107,7 +107,7 @@ func (t *Tick) capacity(s past.Summary) {
 	}
 }
 
-func (t *Tick) groups(s past.Summary) {
+func (t *Tick) groups(s api.Summary) {
 	for _, g := range s.Groups {
 		t.set(Group, g.ID, 0, g.Exists)
 		if g.Backoff {
@@ -116,7 +116,7 @@ func (t *Tick) groups(s past.Summary) {
 	}
 }
 
-func (t *Tick) signals(s past.Summary) {
+func (t *Tick) signals(s api.Summary) {
 	for _, a := range s.Apps {
 		for _, kind := range resource.Kinds() {
 			if x := a.Request[kind]; x != nil {
@@ -144,7 +144,7 @@ func (t *Tick) signals(s past.Summary) {
 }
 
 // difference returns how much more the shadow requests, as a fraction of the first kind that both request.
-func difference(own, shadow past.Request) (float64, bool) {
+func difference(own, shadow api.RequestSummary) (float64, bool) {
 	for _, kind := range resource.Kinds() {
 		if a, b := own[kind], shadow[kind]; a != nil && b != nil && *a > 0 {
 			return *b / *a - 1, true
@@ -154,40 +154,40 @@ func difference(own, shadow past.Request) (float64, bool) {
 }
 
 // severityOf returns how bad a verdict is.
-func severityOf(v decide.Verdict) Severity {
+func severityOf(v api.Verdict) Severity {
 	switch v {
-	case "", decide.Value:
+	case "", api.VerdictValue:
 		return Fine
-	case decide.NoOpinion, past.NotRequested:
+	case api.VerdictNoOpinion, past.NotRequested:
 		return NoOpinion
-	case decide.Stale:
+	case api.VerdictStale:
 		return Stale
 	}
 	return Failed
 }
 
 // badSignal describes a signal without a value.
-func badSignal(a past.App) string {
-	text := "signal of app " + a.Name + " " + map[bool]string{true: "is stale", false: "failed"}[a.Verdict == decide.Stale]
+func badSignal(a api.AppSummaryTick) string {
+	text := "signal of app " + a.Name + " " + map[bool]string{true: "is stale", false: "failed"}[a.Verdict == api.VerdictStale]
 	switch a.Source {
-	case decide.FromDefault:
+	case api.FromDefault:
 		text += "; default signal stands in"
-	case decide.FromHeld:
+	case api.FromHeld:
 		text += "; its last value counts"
 	}
 	return text
 }
 
-func (t *Tick) holds(s past.Summary) {
+func (t *Tick) holds(s api.Summary) {
 	for _, h := range s.Holds {
 		switch {
-		case h.Direction == decide.Up && h.Kind == past.Limit && h.Name == string(decide.BarMax):
+		case h.Direction == api.DirectionUp && h.Kind == api.HoldLimit && h.Name == string(decide.BarMax):
 			t.note(AtMaximum, "", h.Why)
-		case h.Direction == decide.Up && h.Kind == past.InGroup:
+		case h.Direction == api.DirectionUp && h.Kind == api.HoldInGroup:
 			t.reason(Backoff, h.Name, h.Why)
-		case h.Direction == decide.Up && h.Kind == past.Ignorance:
+		case h.Direction == api.DirectionUp && h.Kind == api.HoldIgnorance:
 			t.reason(BadSignal, h.Name, h.Why)
-		case h.Direction == decide.Down && (h.Kind == past.Breaker || h.Kind == past.Ignorance):
+		case h.Direction == api.DirectionDown && (h.Kind == api.HoldBreaker || h.Kind == api.HoldIgnorance):
 			t.note(Blocked, h.Name, h.Why)
 		}
 	}
@@ -203,12 +203,12 @@ func (t *Tick) reason(kind NoteKind, name, why string) {
 }
 
 // nodes adds the nodes that are not steady.
-func (t *Tick) nodes(s past.Summary) {
-	kinds := map[past.NodeState]NoteKind{
-		past.NodeStarting: NodeStarting, past.NodeDraining: NodeDraining, past.NodeRepair: NodeRepair,
-		past.NodeQuarantined: NodeQuarantined, past.NodeSilent: NodeSilent,
+func (t *Tick) nodes(s api.Summary) {
+	kinds := map[api.UnsteadyState]NoteKind{
+		api.UnsteadyStarting: NodeStarting, api.UnsteadyDraining: NodeDraining, api.UnsteadyRepair: NodeRepair,
+		api.UnsteadyQuarantined: NodeQuarantined, api.UnsteadySilent: NodeSilent,
 	}
-	texts := map[past.NodeState]string{past.NodeRepair: "in repair", past.NodeQuarantined: "in quarantine", past.NodeSilent: "silent"}
+	texts := map[api.UnsteadyState]string{api.UnsteadyRepair: "in repair", api.UnsteadyQuarantined: "in quarantine", api.UnsteadySilent: "silent"}
 	for _, n := range s.Nodes {
 		if kind, ok := kinds[n.State]; ok {
 			t.Notes = append(t.Notes, Note{Kind: kind, Name: n.ID, Group: n.Group, Text: texts[n.State]})
@@ -217,7 +217,7 @@ func (t *Tick) nodes(s past.Summary) {
 }
 
 // by returns the operator and the reason of an order, after a space; empty: the summary has no order of that kind.
-func by(s past.Summary, kind pools.OrderKind) string {
+func by(s api.Summary, kind api.OrderKind) string {
 	for _, o := range s.Orders {
 		if o.Kind == kind {
 			return " " + o.Text()

@@ -10,7 +10,7 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 
-	"github.com/weirkeeper/weirkeeper/internal/past"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/ui/web/webtest"
 )
 
@@ -41,8 +41,8 @@ func BenchmarkFirstPaint(b *testing.B) {
 func BenchmarkOpenPage(b *testing.B) {
 	w := &webtest.World{Size: 100, Every: time.Minute, Trouble: true}
 	url := serve(b, w)
-	var last past.Summary
-	if err := w.Since(b.Context(), webtest.Hero, webtest.Now().Add(-time.Hour), func(s past.Summary) error { last = s; return nil }); err != nil {
+	var last api.Summary
+	if err := w.Since(b.Context(), webtest.Hero, webtest.Now().Add(-time.Hour), func(s api.Summary) error { last = s; return nil }); err != nil {
 		b.Fatal(err)
 	}
 	last.At = webtest.Now().Add(-time.Second)

@@ -14,15 +14,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/autoscaler"
-	"github.com/weirkeeper/weirkeeper/autoscaler/apply"
-	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 	"github.com/weirkeeper/weirkeeper/internal/past"
 	"github.com/weirkeeper/weirkeeper/internal/ui/web"
 	"github.com/weirkeeper/weirkeeper/internal/ui/web/series"
-	"github.com/weirkeeper/weirkeeper/pools"
-	"github.com/weirkeeper/weirkeeper/pools/plan"
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
@@ -45,7 +41,7 @@ type World struct {
 
 	mu     sync.Mutex
 	away   bool
-	follow []func(web.Name, past.Summary)
+	follow []func(web.Name, api.Summary)
 	end    []context.CancelCauseFunc
 }
 
@@ -133,11 +129,11 @@ func (w *World) Pools(context.Context) (out []web.Pool, err error) {
 }
 
 // Since implements web.Source.
-func (w *World) Since(_ context.Context, name web.Name, from time.Time, visit func(past.Summary) error) error {
+func (w *World) Since(_ context.Context, name web.Name, from time.Time, visit func(api.Summary) error) error {
 	if err := w.answers(); err != nil {
 		return err
 	}
-	return w.pool(name).run(func(s past.Summary) error {
+	return w.pool(name).run(func(s api.Summary) error {
 		if s.At.Before(from) || s.At.After(Now().Add(-w.Live)) {
 			return nil
 		}
@@ -146,7 +142,7 @@ func (w *World) Since(_ context.Context, name web.Name, from time.Time, visit fu
 }
 
 // Follow implements web.Source.
-func (w *World) Follow(ctx context.Context, visit func(web.Name, past.Summary)) error {
+func (w *World) Follow(ctx context.Context, visit func(web.Name, api.Summary)) error {
 	if err := w.answers(); err != nil {
 		return err
 	}
@@ -156,7 +152,7 @@ func (w *World) Follow(ctx context.Context, visit func(web.Name, past.Summary)) 
 	w.follow, w.end = append(w.follow, visit), append(w.end, cancel)
 	w.mu.Unlock()
 	for _, name := range w.Names() {
-		err := w.pool(name).run(func(s past.Summary) error {
+		err := w.pool(name).run(func(s api.Summary) error {
 			if s.At.After(Now().Add(-w.Live)) {
 				visit(name, s)
 			}
@@ -171,7 +167,7 @@ func (w *World) Follow(ctx context.Context, visit func(web.Name, past.Summary)) 
 }
 
 // Publish publishes a tick to all followers.
-func (w *World) Publish(name web.Name, s past.Summary) {
+func (w *World) Publish(name web.Name, s api.Summary) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, visit := range w.follow {
@@ -180,11 +176,11 @@ func (w *World) Publish(name web.Name, s past.Summary) {
 }
 
 // Tick implements web.Source.
-func (w *World) Tick(_ context.Context, name web.Name, at time.Time) (found past.Summary, _ *autoscaler.Record, err error) {
+func (w *World) Tick(_ context.Context, name web.Name, at time.Time) (found api.Summary, _ *api.TickRecord, err error) {
 	if err := w.answers(); err != nil {
 		return found, nil, err
 	}
-	err = w.pool(name).run(func(s past.Summary) error {
+	err = w.pool(name).run(func(s api.Summary) error {
 		if !s.At.After(at) {
 			found = s
 		}
@@ -203,41 +199,41 @@ func (w *World) Tick(_ context.Context, name web.Name, at time.Time) (found past
 }
 
 // record returns a record with the inputs of a summary. The rules of the product decide it.
-func record(name web.Name, s past.Summary) autoscaler.Record {
-	limits := decide.Limits{Min: s.Limits.Min, Max: *s.Limits.Max, MaxAdd: 100, MaxRemove: 100}
-	c := resolve.Case{
-		Input: decide.Input{
-			Now: s.At, Capacity: decide.Capacity{Target: *s.Before, Joined: s.Joined, Totals: resource.Vector{resource.CPUs: *s.Offered[0]}},
-			Policy: decide.Policy{Setpoint: s.Setpoint, MarginUp: 0.05, MarginDown: 0.1, Period: time.Minute, Limits: limits},
+func record(name web.Name, s api.Summary) api.TickRecord {
+	limits := api.TargetLimits{Min: s.Limits.Min, Max: *s.Limits.Max, MaxAdd: 100, MaxRemove: 100}
+	c := api.Case{
+		Input: api.DecisionInput{
+			Now: s.At, Capacity: api.PoolCapacity{Target: *s.Before, Joined: s.Joined, Totals: resource.Vector{resource.CPUs: *s.Offered[0]}},
+			Policy: api.DecisionPolicy{Setpoint: s.Setpoint, MarginUp: 0.05, MarginDown: 0.1, Period: time.Minute, Limits: limits},
 		},
-		Limits: plan.Limits{MaxWeight: 100, MaxTasks: 100}, State: resolve.State{Wanted: new(*s.Before)},
+		Limits: api.PruneLimits{MaxWeight: 100, MaxTasks: 100}, State: api.PoolState{Wanted: new(*s.Before)},
 	}
 	for _, a := range s.Apps {
-		o := decide.Opinion{Signal: "shop/requests", Version: a.Version, Verdict: decide.Value, At: s.At, Latency: a.Latency,
+		o := api.Opinion{Signal: "shop/requests", Version: a.Version, Verdict: api.VerdictValue, At: s.At, Latency: a.Latency,
 			Request: resource.Request{}.With(resource.CPUs, *a.Request[0])}
 		if a.Verdict != "" {
 			o.Verdict, o.Request, o.Why = a.Verdict, resource.Request{}, "no answer within 1s"
 		}
-		c.Input.Apps = append(c.Input.Apps, decide.App{Name: a.Name, Configured: true, Opinion: o})
+		c.Input.Apps = append(c.Input.Apps, api.AppInput{Name: a.Name, Configured: true, Opinion: o})
 	}
 	for _, g := range s.Groups {
 		before := g.Before
 		if before == 0 {
 			before = g.Target
 		}
-		c.Groups = append(c.Groups, plan.GroupTarget{ID: g.ID, Target: before, Max: 1000})
+		c.Groups = append(c.Groups, api.GroupTarget{ID: g.ID, Target: before, Max: 1000})
 	}
-	o := c.Resolve()
+	o := resolve.Resolve(c)
 	result := o.Result()
-	r := autoscaler.Record{
+	r := api.TickRecord{
 		Schema: resolve.Schema, At: s.At, Took: 12700 * time.Microsecond, Every: s.Every, Cluster: name.Cluster, Pool: name.Pool, Epoch: 259,
 		Case: &c, Result: &result, State: o.State,
-		Detail: &autoscaler.Detail{Request: o.Decision.Request, Apps: o.Decision.Apps, Distribution: o.Distribution},
+		Detail: &api.TickDetail{Request: o.Decision.Request, Apps: o.Decision.Apps, Distribution: o.Distribution},
 	}
 	r.Snapshot.Joined, r.Snapshot.Fulfilled = s.Joined, s.Exists
 	for _, share := range o.Distribution.Shares {
 		if share.Before != share.After {
-			r.Actions = append(r.Actions, apply.Action{Op: apply.OpSetTarget, Group: share.Group, Target: share.After, Latency: 28 * time.Millisecond})
+			r.Actions = append(r.Actions, api.Action{Op: api.OpSetTarget, Group: share.Group, Target: share.After, Latency: 28 * time.Millisecond})
 		}
 	}
 	return r
@@ -293,7 +289,7 @@ func (p pool) need(at time.Time) (out []float64) {
 }
 
 // run calls visit with the ticks of the last 25 h.
-func (p pool) run(visit func(past.Summary) error) error {
+func (p pool) run(visit func(api.Summary) error) error {
 	target := math.Round(p.base * 0.8)
 	joined := target
 	end := Now()
@@ -316,14 +312,14 @@ func ago(at time.Time) time.Duration { return Now().Sub(at) }
 
 func within(at time.Time, from, to time.Duration) bool { return ago(at) <= from && ago(at) > to }
 
-func (p pool) tick(at time.Time, target *float64, joined float64) past.Summary {
-	s := past.Summary{Schema: past.Schema, Pool: p.name.Pool, At: at.Add(123456 * time.Nanosecond), Took: 12700 * time.Microsecond, Every: p.every}
+func (p pool) tick(at time.Time, target *float64, joined float64) api.Summary {
+	s := api.Summary{Schema: past.Schema, Pool: p.name.Pool, At: at.Add(123456 * time.Nanosecond), Took: 12700 * time.Microsecond, Every: p.every}
 	switch {
 	case p.kind == "hero" && within(at, 20*time.Hour, 18*time.Hour+35*time.Minute):
-		s.Paused = &pools.Note{By: "ana@ops", Why: "moving the database"}
+		s.Paused = &api.Note{By: "ana@ops", Why: "moving the database"}
 		return s
 	case p.kind == "paused" && within(at, time.Hour, -time.Hour):
-		s.Paused = &pools.Note{By: "kim@ops", Why: "network work"}
+		s.Paused = &api.Note{By: "kim@ops", Why: "network work"}
 		return s
 	case p.kind == "tick failed" && within(at, 9*time.Minute, -time.Hour):
 		s.Failed = "list the instances of group spot-a: RequestLimitExceeded"
@@ -342,10 +338,10 @@ func (p pool) tick(at time.Time, target *float64, joined float64) past.Summary {
 }
 
 // decide sets the target as the rules do, in short.
-func (p pool) decide(s *past.Summary, target *float64, joined float64) {
+func (p pool) decide(s *api.Summary, target *float64, joined float64) {
 	total, needs := 0.0, p.need(s.At)
 	for i, x := range needs {
-		s.Apps = append(s.Apps, past.App{Name: p.apps[i], Request: past.Request{new(math.Round(x*10) / 10)}, Version: "v1.4.3",
+		s.Apps = append(s.Apps, api.AppSummaryTick{Name: p.apps[i], Request: api.RequestSummary{new(math.Round(x*10) / 10)}, Version: "v1.4.3",
 			Latency: time.Duration(2000+400*math.Sin(x*50)) * time.Microsecond})
 		total += x
 	}
@@ -353,52 +349,52 @@ func (p pool) decide(s *past.Summary, target *float64, joined float64) {
 	if wanted < before*1.05 && wanted > before*0.88 {
 		wanted = before
 	}
-	if s.Rule, s.Why = decide.RuleTarget, fmt.Sprintf("apps request %.1f cpus of %.0f that the pool offers: %.0f %% used, setpoint 80 %% -> %.2f",
+	if s.Rule, s.Why = api.RuleTarget, fmt.Sprintf("apps request %.1f cpus of %.0f that the pool offers: %.0f %% used, setpoint 80 %% -> %.2f",
 		total, joined*4, total/joined/4*100, wanted); wanted > p.maximum {
-		s.Rule, s.Why = decide.RuleLimits, fmt.Sprintf("%.1f is over max_capacity %.0f", wanted, p.maximum)
-		s.Holds = append(s.Holds, past.Hold{Direction: decide.Up, Kind: past.Limit, Name: "max_capacity", Why: s.Why})
+		s.Rule, s.Why = api.RuleLimits, fmt.Sprintf("%.1f is over max_capacity %.0f", wanted, p.maximum)
+		s.Holds = append(s.Holds, api.Hold{Direction: api.DirectionUp, Kind: api.HoldLimit, Name: "max_capacity", Why: s.Why})
 	}
 	*target = math.Ceil(math.Min(wanted, p.maximum))
 	s.Before, s.Target, s.Unlimited, s.Wanted = new(before), new(*target), new(math.Round(wanted*10)/10), new(*target)
 	s.Joined, s.Exists, s.Setpoint = joined, joined, 0.8
-	s.Limits, s.Offered = &past.Limits{Min: math.Round(p.base * 0.3), Max: new(p.maximum)}, &past.Request{new(joined * 4)}
-	s.Request = &past.Request{new(math.Round(total*10) / 10)}
+	s.Limits, s.Offered = &api.LimitsSummary{Min: math.Round(p.base * 0.3), Max: new(p.maximum)}, &api.RequestSummary{new(joined * 4)}
+	s.Request = &api.RequestSummary{new(math.Round(total*10) / 10)}
 }
 
 // parts divides the capacity between the groups.
-func (p pool) parts(s *past.Summary) {
+func (p pool) parts(s *api.Summary) {
 	k := float64(len(p.groups))
 	for i, id := range p.groups {
 		part := func(x float64) int { return int(math.Floor((x + k - 1 - float64(i)) / k)) }
-		g := past.Group{ID: id, Target: part(*s.Target), Exists: float64(part(s.Joined))}
+		g := api.GroupSummary{ID: id, Target: part(*s.Target), Exists: float64(part(s.Joined))}
 		if b := part(*s.Before); b != g.Target {
 			g.Before = b
-			s.Actions = append(s.Actions, past.Action{Op: apply.OpSetTarget, Group: id, Target: g.Target, Calls: 1})
+			s.Actions = append(s.Actions, api.ActionSummary{Op: api.OpSetTarget, Group: id, Target: g.Target, Calls: 1})
 		}
 		s.Groups = append(s.Groups, g)
 		if missing := g.Target - part(s.Joined); missing > 0 {
 			for m := range missing {
-				s.Nodes = append(s.Nodes, past.Node{ID: fmt.Sprintf("i-%s-%d", id, part(s.Joined)+m), Group: id, State: past.NodeStarting})
+				s.Nodes = append(s.Nodes, api.UnsteadyNode{ID: fmt.Sprintf("i-%s-%d", id, part(s.Joined)+m), Group: id, State: api.UnsteadyStarting})
 			}
 		} else if missing < 0 {
 			for m := range -missing {
-				s.Nodes = append(s.Nodes, past.Node{ID: fmt.Sprintf("i-%s-%d", id, g.Target+m), Group: id, State: past.NodeDraining})
+				s.Nodes = append(s.Nodes, api.UnsteadyNode{ID: fmt.Sprintf("i-%s-%d", id, g.Target+m), Group: id, State: api.UnsteadyDraining})
 			}
 		}
 	}
 }
 
 // events adds the trouble of the pool.
-func (p pool) events(s *past.Summary, at time.Time) {
-	bad := func(i int, v decide.Verdict, why string) {
-		s.Apps[i].Verdict, s.Apps[i].Source, s.Apps[i].Latency = v, decide.FromDefault, time.Second
-		s.Holds = append(s.Holds, past.Hold{Direction: decide.Up, Kind: past.Ignorance, Name: s.Apps[i].Name, Why: why})
+func (p pool) events(s *api.Summary, at time.Time) {
+	bad := func(i int, v api.Verdict, why string) {
+		s.Apps[i].Verdict, s.Apps[i].Source, s.Apps[i].Latency = v, api.FromDefault, time.Second
+		s.Holds = append(s.Holds, api.Hold{Direction: api.DirectionUp, Kind: api.HoldIgnorance, Name: s.Apps[i].Name, Why: why})
 	}
 	backoff := func(i int) {
 		s.Groups[i].Backoff = true
-		s.Holds = append(s.Holds, past.Hold{Direction: decide.Up, Kind: past.InGroup, Name: s.Groups[i].ID, Why: "group " + s.Groups[i].ID + ": InsufficientInstanceCapacity"})
+		s.Holds = append(s.Holds, api.Hold{Direction: api.DirectionUp, Kind: api.HoldInGroup, Name: s.Groups[i].ID, Why: "group " + s.Groups[i].ID + ": InsufficientInstanceCapacity"})
 	}
-	repair := past.Node{ID: "i-2e9203", Group: "spot-a", State: past.NodeRepair}
+	repair := api.UnsteadyNode{ID: "i-2e9203", Group: "spot-a", State: api.UnsteadyRepair}
 	switch p.kind {
 	case "backoff":
 		if within(at, 90*time.Minute, -time.Hour) {
@@ -406,11 +402,11 @@ func (p pool) events(s *past.Summary, at time.Time) {
 		}
 	case "failed":
 		if within(at, 36*time.Minute, -time.Hour) {
-			bad(0, decide.Failed, "app "+s.Apps[0].Name+": no answer within 1s")
+			bad(0, api.VerdictFailed, "app "+s.Apps[0].Name+": no answer within 1s")
 		}
 	case "stale":
 		if within(at, 15*time.Minute, -time.Hour) {
-			bad(1, decide.Stale, "app "+s.Apps[1].Name+": newest point is 6m old")
+			bad(1, api.VerdictStale, "app "+s.Apps[1].Name+": newest point is 6m old")
 		}
 	case "repair":
 		if within(at, 24*time.Minute, -time.Hour) {
@@ -418,7 +414,7 @@ func (p pool) events(s *past.Summary, at time.Time) {
 		}
 	case "draining":
 		if within(at, 12*time.Minute, -time.Hour) {
-			s.Nodes = append(s.Nodes, past.Node{ID: "i-77", Group: "spot-a", State: past.NodeDraining})
+			s.Nodes = append(s.Nodes, api.UnsteadyNode{ID: "i-77", Group: "spot-a", State: api.UnsteadyDraining})
 		}
 	case "hero":
 		p.hero(s, at, bad, backoff, repair)
@@ -426,7 +422,7 @@ func (p pool) events(s *past.Summary, at time.Time) {
 }
 
 // hero adds what happened to the pool of the pictures.
-func (p pool) hero(s *past.Summary, at time.Time, bad func(int, decide.Verdict, string), backoff func(int), repair past.Node) {
+func (p pool) hero(s *api.Summary, at time.Time, bad func(int, api.Verdict, string), backoff func(int), repair api.UnsteadyNode) {
 	if within(at, 15*time.Hour+10*time.Minute, 14*time.Hour+5*time.Minute) {
 		backoff(1)
 	}
@@ -437,15 +433,15 @@ func (p pool) hero(s *past.Summary, at time.Time, bad func(int, decide.Verdict, 
 		s.Apps[0].Version = "v1.5.0"
 	} else if ago(at) <= 6*time.Hour {
 		more := *s.Apps[0].Request[0] * 1.12
-		s.Apps[0].Shadow = &past.Shadow{Version: "v1.5.0", Request: past.Request{&more}, Compared: true}
+		s.Apps[0].Shadow = &api.ShadowSummary{Version: "v1.5.0", Request: api.RequestSummary{&more}, Compared: true}
 	}
 	switch {
 	case within(at, 12*time.Hour+20*time.Minute, 11*time.Hour+50*time.Minute):
-		bad(1, decide.Failed, "app cart: exit status 1")
+		bad(1, api.VerdictFailed, "app cart: exit status 1")
 	case within(at, 9*time.Hour+35*time.Minute, 9*time.Hour+20*time.Minute):
-		bad(2, decide.Stale, "app payments: newest point is 6m old")
+		bad(2, api.VerdictStale, "app payments: newest point is 6m old")
 	case within(at, 13*time.Hour, 8*time.Hour):
-		s.Apps[3].Verdict = decide.NoOpinion
+		s.Apps[3].Verdict = api.VerdictNoOpinion
 	}
 	if within(at, 8*time.Hour+25*time.Minute, 7*time.Hour+40*time.Minute) {
 		s.Nodes = append(s.Nodes, repair)

@@ -1,0 +1,254 @@
+package api
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// Case is the whole input of a tick's decision and plan. It is in the ledger unchanged, and
+// [Case.Resolve] of the same Case returns the same Outcome.
+type Case struct {
+	// Input has no State of its own: State below has it.
+	Input DecisionInput `json:"input"`
+	// Groups are without the weight of leaving nodes and the surge of a rolling. Groups in backoff
+	// have their own targets.
+	Groups []GroupTarget     `json:"groups"`
+	Has    map[string]int    `json:"has,omitempty"`  // existing weight of a group that counts towards its target in Groups
+	Busy   map[string]string `json:"busy,omitempty"` // groups that another party is changing, with the reason
+	Nodes  []Candidate       `json:"nodes"`          // the nodes that stay
+	Joined float64           `json:"joined"`         // weight of the joined ones, healthy or not
+	// Leaving are the nodes that can be taken back; the first in the list is taken back first.
+	Leaving []Leaver `json:"leaving,omitempty"`
+	// Stale is the weight of marked instances that stay until they are replaced, by group.
+	Stale  map[string]int `json:"stale,omitempty"`
+	Limits PruneLimits    `json:"limits"` // of prunes
+	// OrphansAfter is how long an instance may run before its node joins; 0: no limit.
+	OrphansAfter time.Duration `json:"orphans_after_ns,omitempty"`
+	State        PoolState     `json:"state,omitzero"`
+	// Disruption is how many more nodes may be out of service; nil: any number.
+	Disruption *int `json:"disruption,omitempty"`
+	// Refuse, if not empty, is why no node may be removed.
+	Refuse string `json:"refuse,omitempty"`
+}
+
+// Leaver is a leaving node.
+type Leaver struct {
+	ID     string  `json:"id"`
+	Group  string  `json:"group"`
+	Weight float64 `json:"weight"`
+	// Waits is set if the node ends only after its replacement joined, so that its group has both
+	// meanwhile.
+	Waits bool `json:"waits,omitempty"`
+}
+
+// CaseResult is the short form of an Outcome, in the ledger and in "weir decide".
+type CaseResult struct {
+	Target    float64             `json:"target_capacity"` // not rounded, not distributed
+	Steps     []Step              `json:"steps"`
+	Groups    map[string]int      `json:"groups"`    // target by group, for the groups in Case.Groups
+	Terminate map[string][]string `json:"terminate"` // ids by group, in the order of removal
+	State     PoolState           `json:"state"`
+}
+
+// PoolState passes from one tick to the next, also after a failed tick, and to another process. The
+// zero PoolState has no history.
+type PoolState struct {
+	DecisionState
+	// Wanted is the weight that the pool should have, without the part of an offset that it has;
+	// nil: unknown, as no group was read yet.
+	Wanted *float64 `json:"wanted,omitempty"`
+	// Groups are the groups that count in Wanted, by id.
+	Groups   map[string]GroupState `json:"groups,omitempty"`
+	Backoffs []GroupBackoff        `json:"backoffs,omitempty"` // backoffs of groups, by the rules' monotonic clock
+	// Joined are the instances whose node has joined, sorted. It is saved for the next process. A
+	// Case of the loop does not have it, as the nodes report it there.
+	Joined []string `json:"joined,omitempty"`
+}
+
+// GroupState is the state of one group.
+type GroupState struct {
+	// LastTarget is the target after the last request, or when the group was found; nil: not read yet.
+	// Another party set each later difference.
+	LastTarget *int `json:"last_target,omitempty"`
+	// ResultUnknown is set if the result of the last request is unknown: its response was lost, or the
+	// process died.
+	ResultUnknown bool `json:"result_unknown,omitempty"`
+	// UnknownSince is when the group was first read after a request with an unknown result. It is not
+	// saved: the next process starts with such a reading.
+	UnknownSince time.Time `json:"-"`
+	// Unanswered is the largest requested target that may still take effect; nil: none.
+	Unanswered *UnansweredTarget `json:"unanswered,omitempty"`
+	// Appeared is what the group added to the wanted weight when it appeared; nil: that is longer ago
+	// than ReadLag.
+	Appeared *AppearedGroup `json:"appeared,omitempty"`
+	// At is when the target was last raised, or the group was found short.
+	At time.Time `json:"at,omitzero"`
+	// Surge is the part of the target that was ordered beside marked instances.
+	Surge int `json:"surge,omitempty"`
+}
+
+// UnansweredTarget is a requested target whose response was lost and that no reading has shown yet. The
+// provider may have it all the same, so a smaller raise within ReadLag could lower the target.
+type UnansweredTarget struct {
+	Target int       `json:"target"`
+	Since  time.Time `json:"since"` // the first reading after the request
+}
+
+// AppearedGroup is the share of a group that the pool did not have before.
+type AppearedGroup struct {
+	Share int       `json:"share"` // without what later readings took back
+	At    time.Time `json:"at"`
+}
+
+// GroupBackoff is the backoff of a group that did not fulfill its target. The group gets no higher
+// target until the end. The times are by the caller's clock, which must not go back
+// (DecisionState.Clock).
+type GroupBackoff struct {
+	Group    string    `json:"group"`
+	Why      string    `json:"why"`
+	Since    time.Time `json:"since"` // time of the first failure
+	Until    time.Time `json:"until"`
+	Failures int       `json:"failures"` // consecutive
+	// KeepsTarget: the group rejected a change and is not short. It keeps its target.
+	KeepsTarget bool `json:"keeps_target,omitempty"`
+}
+
+// Candidate is the part of a machine's state that a prune needs.
+type Candidate struct {
+	ID         string        `json:"id"` // unique in the pool
+	Group      string        `json:"group"`
+	Weight     float64       `json:"weight"`   // at most 2^40, otherwise it counts as no capacity
+	Instance   InstanceState `json:"instance"` // only a running one is ever chosen
+	Node       NodeState     `json:"node"`     // an unknown one is never chosen
+	Tasks      int           `json:"tasks,omitempty"`
+	BatchTasks int           `json:"batch_tasks,omitempty"`
+	Uptime     time.Duration `json:"uptime"`
+	Priority   float64       `json:"priority,omitempty"` // the lowest goes first if PruneLimits.ByPriority
+	Safe       bool          `json:"safe"`               // its tasks may be evicted
+	Cordoned   bool          `json:"cordoned,omitempty"` // marked by an operator: never chosen
+	Protected  bool          `json:"protected,omitempty"`
+	Stale      bool          `json:"stale,omitempty"`
+	Draining   bool          `json:"draining,omitempty"`  // accepts no more tasks
+	Unhealthy  bool          `json:"unhealthy,omitempty"` // preferred
+	Repairing  bool          `json:"repairing,omitempty"` // repaired in place: never chosen
+}
+
+// UnmarshalJSON reads a Weight that is a number or "inf". MarshalJSON writes only numbers, because
+// there are many candidates.
+func (c *Candidate) UnmarshalJSON(data []byte) error {
+	return strict(data, &candidateJSON{(*plainCandidate)(c), (*amount)(&c.Weight)})
+}
+
+// KeptCause is why a prune keeps an instance.
+type KeptCause string
+
+const (
+	KeptNotRunning    KeptCause = "instance is not running"
+	KeptNodeUnknown   KeptCause = "state of the node is unknown"
+	KeptNotSafe       KeptCause = "not safe to evict"
+	KeptCordoned      KeptCause = "cordoned by an operator"
+	KeptProtected     KeptCause = "protected by the provider"
+	KeptRepairing     KeptCause = "being repaired in place"
+	KeptUnknownGroup  KeptCause = "group has no target"
+	KeptOverWeight    KeptCause = "over max_weight_to_remove"
+	KeptGroupAtTarget KeptCause = "group is at its target capacity"
+	KeptOverTasks     KeptCause = "over max_tasks_to_kill"
+	KeptOverBudget    KeptCause = "over the disruption budget"
+	KeptUnderTarget   KeptCause = "joined nodes would be under the target capacity"
+	KeptNoScaleIn     KeptCause = "scale-in is barred"
+	KeptReplacement   KeptCause = "replaces a stale instance"
+)
+
+// Distribution is a target that is distributed over groups.
+type Distribution struct {
+	Want   int          `json:"want"`   // the target, rounded up
+	Sum    int          `json:"sum"`    // of all shares
+	Shares []GroupShare `json:"shares"` // in order of the group's id
+	// Shortfall is Want - Sum. It is not 0 only if every group is at a bound: above 0 if the maxima
+	// limit the sum, below 0 if the minima do.
+	Shortfall int `json:"shortfall,omitempty"`
+}
+
+// Targets returns each group's share by its id.
+func (d Distribution) Targets() map[string]int {
+	targets := make(map[string]int, len(d.Shares))
+	for _, s := range d.Shares {
+		targets[s.Group] = s.After
+	}
+	return targets
+}
+
+// GroupTarget is the part of a group's state that the distribution needs. For a group that must not
+// change, Min, Max and Target are equal.
+type GroupTarget struct {
+	ID     string `json:"id"`
+	Target int    `json:"target"` // in weight, without the weight of committed drains
+	Min    int    `json:"min"`
+	Max    int    `json:"max"` // Unbounded if there is no upper bound
+	Stale  bool   `json:"stale,omitempty"`
+}
+
+func (g *GroupTarget) json() *groupTargetJSON {
+	return &groupTargetJSON{(*plainGroupTarget)(g), (*count)(&g.Max)}
+}
+
+// MarshalJSON writes a Max of Unbounded as "inf".
+func (g GroupTarget) MarshalJSON() ([]byte, error) { return json.Marshal(g.json()) }
+
+// UnmarshalJSON reads a Max that is a number or "inf".
+func (g *GroupTarget) UnmarshalJSON(data []byte) error { return strict(data, g.json()) }
+
+// KeptNode counts the instances that one cause kept. Each instance counts once, for the first cause
+// that applies.
+type KeptNode struct {
+	Why   KeptCause `json:"why"`
+	Nodes int       `json:"nodes"`
+	First string    `json:"first"` // the id of the first one
+}
+
+// PruneLimits bound the prunes of one period.
+type PruneLimits struct {
+	MaxWeight float64       `json:"max_weight_to_remove"`
+	MaxTasks  int           `json:"max_tasks_to_kill"`       // Unbounded: no limit
+	MinUptime time.Duration `json:"min_node_scalein_uptime"` // younger nodes go last
+	// ByPriority orders nodes by priority before the number of tasks.
+	ByPriority bool `json:"killable_nodes_prioritizing_v2"`
+}
+
+func (l *PruneLimits) json() *pruneLimitsJSON {
+	return &pruneLimitsJSON{(*plainPruneLimits)(l), (*amount)(&l.MaxWeight), (*count)(&l.MaxTasks)}
+}
+
+// MarshalJSON writes "inf" for an unlimited value.
+func (l PruneLimits) MarshalJSON() ([]byte, error) { return json.Marshal(l.json()) }
+
+// UnmarshalJSON reads numbers and "inf".
+func (l *PruneLimits) UnmarshalJSON(data []byte) error { return strict(data, l.json()) }
+
+// GroupShare is the target of one group before and after the distribution.
+type GroupShare struct {
+	Group  string     `json:"group"`
+	Before int        `json:"before"`
+	After  int        `json:"after"`
+	Bound  ShareBound `json:"bound,omitempty"`
+}
+
+// String returns the share for people: "g1 6 -> 7 (max)".
+func (s GroupShare) String() string {
+	text := fmt.Sprintf("%s %d -> %d", s.Group, s.Before, s.After)
+	if s.Bound != ShareUnbound {
+		text += fmt.Sprintf(" (%s)", s.Bound)
+	}
+	return text
+}
+
+// ShareBound is why a group is not at the common level.
+type ShareBound string
+
+const (
+	ShareUnbound ShareBound = ""      // it is at the level, or already beyond it
+	ShareAtMin   ShareBound = "min"   // its minimum prevents a lower target
+	ShareAtMax   ShareBound = "max"   // its maximum prevents a higher target
+	ShareStale   ShareBound = "stale" // a roll replaces it: its target is 0
+)

@@ -1,0 +1,120 @@
+package api
+
+import (
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/resource"
+)
+
+// NodeCondition is the result of one check of a machine by its own agent or by a problem detector
+// beside the agent: disk, file system, kernel.
+type NodeCondition struct {
+	Type   string `json:"type"`
+	Failed bool   `json:"failed"`
+	Why    string `json:"why,omitempty"` // for people
+}
+
+// InstanceState is the state of a machine as the provider reports it.
+//
+//	pending ──► running ──► terminating ──► (gone)
+//	   └───────────────────────▲
+type InstanceState string
+
+const (
+	InstanceUnknown     InstanceState = ""            // the provider reports no state
+	InstancePending     InstanceState = "pending"     // requested, not running yet
+	InstanceRunning     InstanceState = "running"     // running
+	InstanceTerminating InstanceState = "terminating" // shutting down
+)
+
+// NodeFacts is the report of a node. Its agent publishes it on "weir.<cluster>.node.<id>".
+type NodeFacts struct {
+	ID          string          `json:"id"` // the instance's id
+	Pool        string          `json:"pool"`
+	Group       string          `json:"group"`
+	BootID      string          `json:"boot_id"`
+	Resources   resource.Vector `json:"resources"`
+	Allocated   resource.Vector `json:"allocated"`
+	Tasks       int             `json:"tasks"`
+	BatchTasks  int             `json:"batch_tasks,omitempty"`
+	Draining    bool            `json:"draining,omitempty"` // cordoned: accepts no new tasks
+	SafeToEvict bool            `json:"safe_to_evict"`
+	// Priority is that of a Node: the maximum over its tasks of 2 x cpus + mem / 1000 MB, as in
+	// Clusterman.
+	Priority float64 `json:"priority,omitempty"`
+	// Conditions are what the agent found on its own machine. Each type occurs once, and there are
+	// at most MaxConditions. A condition that is not Failed was checked and is good.
+	Conditions []NodeCondition `json:"conditions,omitempty"`
+	// Heartbeat is the period of the node's heartbeats. Package liveness uses it to detect a silent
+	// node. 0: not published.
+	Heartbeat time.Duration `json:"heartbeat,omitempty"`
+	// Rival is another agent that has claimed this node in the last minutes, for people.
+	Rival string    `json:"rival,omitempty"`
+	At    time.Time `json:"at"` // by the node's clock: silence is measured from the receipt
+	// ClockAhead is how far the node's clock was ahead of the receiver's, negative: behind. The receiver sets it if the
+	// difference is at least ClockTolerance.
+	ClockAhead time.Duration `json:"clock_ahead,omitempty"`
+}
+
+// NodeState is the state of a machine as the scheduler reports it.
+type NodeState string
+
+// Joined reports whether the node has joined the pool and reports facts.
+func (s NodeState) Joined() bool { return s == NodeIdle || s == NodeRunning }
+
+const (
+	NodeUnknown  NodeState = ""         // unknown: never changed
+	NodeOrphaned NodeState = "orphaned" // the instance runs, its node has not joined
+	NodeIdle     NodeState = "idle"     // joined, no tasks
+	NodeRunning  NodeState = "running"  // joined, has tasks
+)
+
+// RepairKind is the kind of a repair in place. The instance keeps its id.
+type RepairKind string
+
+const (
+	RepairStart   RepairKind = "start"   // start a stopped machine.
+	RepairReboot  RepairKind = "reboot"  // request a restart of the operating system.
+	RepairReset   RepairKind = "reset"   // stop the machine by force, and start it.
+	RepairRebuild RepairKind = "rebuild" // replace the root volume, and restart the machine.
+	// RepairWorkflow is a workflow of the operator. Node health runs it, not a Repairer.
+	RepairWorkflow RepairKind = "workflow"
+)
+
+// NodeReceipt is what the receipt of a node's latest facts shows.
+type NodeReceipt struct {
+	Node string        `json:"node"`
+	Age  time.Duration `json:"age"` // since the receipt
+	// Ahead is the node's clock minus that of the receiver; the time in transit makes it smaller.
+	Ahead  time.Duration `json:"ahead"`
+	Silent bool          `json:"silent,omitempty"`
+	Twins  time.Time     `json:"twins,omitzero"` // when two machines last used this id; zero: never
+}
+
+// NodesReport is what the autoscaler has received from the pool's nodes.
+type NodesReport struct {
+	Nodes []NodeFacts `json:"nodes"`
+	// Receipts are about each node, in order of id.
+	Receipts []NodeReceipt `json:"receipts,omitempty"`
+}
+
+// Node is a node in a listing.
+type Node struct {
+	Node   string  `json:"node"`
+	Group  string  `json:"group"`
+	State  string  `json:"state"`
+	Tasks  int     `json:"tasks"`
+	Uptime float64 `json:"uptime,omitempty"` // in seconds; 0 of a node that leaves
+	// Health is the state of the node in the pool's node health; empty without a policy.
+	Health string `json:"health,omitempty"`
+	// Facts are those of the latest heartbeat, if the node answers now.
+	Facts *NodeFacts `json:"facts,omitempty"`
+}
+
+// SilentNode is a node that missed two heartbeats, by the rule of package liveness.
+type SilentNode struct {
+	Node   string    `json:"node"`
+	Copies int       `json:"copies"`  // that it listed
+	Since  time.Time `json:"since"`   // time of its latest heartbeat
+	LostAt time.Time `json:"lost_at"` // then its copies are lost, and are started elsewhere
+}

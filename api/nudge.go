@@ -1,0 +1,95 @@
+package api
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/resource"
+)
+
+// Start requests one copy at each of the indices.
+type Start struct {
+	App         string         `json:"droplet"`
+	LastUpdated int64          `json:"last_updated"` // unix seconds
+	Version     string         `json:"version"`
+	Indices     []int          `json:"indices"`
+	Running     map[string]int `json:"running"` // version -> copies
+	Flapping    bool           `json:"flapping"`
+}
+
+// Request returns the start in the classic dialect.
+func (s Start) Request() Nudge {
+	return Nudge{App: s.App, Op: NudgeStart, LastUpdated: orNull(s.LastUpdated),
+		Version: s.Version, Indices: s.Indices, Flapping: s.Flapping}
+}
+
+// Stop requests the end of these copies.
+type Stop struct {
+	App         string            `json:"droplet"`
+	LastUpdated int64             `json:"last_updated"`
+	Instances   map[string]string `json:"instances"` // instance -> version
+	Running     map[string]int    `json:"running"`
+	Version     string            `json:"version"`
+}
+
+// Request returns the stop in the classic dialect, which has no versions.
+func (s Stop) Request() Nudge {
+	return Nudge{App: s.App, Op: NudgeStop, LastUpdated: orNull(s.LastUpdated),
+		Instances: slices.Sorted(maps.Keys(s.Instances))}
+}
+
+// Nudge is a start or stop request in the classic health manager's form, for
+// RequestsSubject.
+type Nudge struct {
+	App         string   `json:"droplet"`
+	Op          NudgeOp  `json:"op"`
+	LastUpdated *int64   `json:"last_updated"` // unix seconds, null if unknown
+	Version     string   `json:"version,omitempty"`
+	Indices     []int    `json:"indices,omitempty"`
+	Instances   []string `json:"instances,omitempty"`
+	Flapping    bool     `json:"flapping,omitempty"`
+}
+
+// NudgeOp is the operation of a Request.
+type NudgeOp string
+
+// Operations of a Request.
+const (
+	NudgeStart NudgeOp = "START"
+	NudgeStop  NudgeOp = "STOP"
+)
+
+// Confirmation reports that the scheduler of a pool has nudges: it carries them out, or has refused them for good.
+type Confirmation struct {
+	Pool   string   `json:"pool"`
+	Epoch  uint64   `json:"epoch,omitempty"` // of the scheduler's lease
+	Nudges []string `json:"nudges"`          // ids, at most MaxConfirmed
+}
+
+// Pending has the copies for which no node has room.
+type Pending struct {
+	Total     int             `json:"total"`
+	Resources resource.Vector `json:"resources"` // the sum of their footprints
+	Copies    []PendingCopy   `json:"copies"`    // oldest first, at most 1000
+	// Rejected are copies whose last start was rejected as invalid by a node, oldest first, at most 1000. They are tried
+	// again after a heartbeat period, and are not part of Total.
+	Rejected []PendingCopy `json:"rejected,omitempty"`
+}
+
+// PendingCopy is one copy that waits for room.
+type PendingCopy struct {
+	App       string          `json:"app"`
+	Version   string          `json:"version"`
+	Index     int             `json:"index"`
+	Footprint resource.Vector `json:"footprint"`
+	Since     time.Time       `json:"since"`
+	Why       string          `json:"why,omitempty"` // what it waits for, for people
+}
+
+func orNull(seconds int64) *int64 {
+	if seconds == 0 {
+		return nil
+	}
+	return &seconds
+}

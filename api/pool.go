@@ -1,0 +1,60 @@
+package api
+
+import "time"
+
+// Pool is a pool in a list. A missing number is unknown.
+type Pool struct {
+	Cluster   string        `json:"cluster"`
+	Pool      string        `json:"pool"`
+	State     string        `json:"state"`
+	Target    *float64      `json:"target,omitempty"`
+	Wanted    *float64      `json:"wanted,omitempty"`
+	Fulfilled *float64      `json:"fulfilled,omitempty"`
+	Joined    *float64      `json:"joined,omitempty"`
+	Limits    *TargetLimits `json:"limits,omitempty"`
+	LastTick  time.Time     `json:"last_tick,omitzero"`
+	Age       time.Duration `json:"age_ns,omitempty"` // of the last tick
+	Problems  []string      `json:"problems,omitempty"`
+}
+
+// PoolStatus is the output of "weir status", collected from the ledger, bootstrap and the harmonizer.
+type PoolStatus struct {
+	Cluster  string      `json:"cluster"`
+	Pool     string      `json:"pool"`
+	Warnings []string    `json:"warnings"` // what needs an operator, first
+	LastTick *TickRecord `json:"last_tick,omitempty"`
+	// Decided is the last tick that decided, if LastTick did not: it is paused, or
+	// has failed. Without one in the last hour it is the plan of the next tick.
+	Decided   *TickRecord      `json:"last_decision,omitempty"`
+	Processes *BootstrapStatus `json:"processes,omitempty"`
+	Counts    *InstanceCounts  `json:"instance_counts,omitempty"`
+	Orders    *Orders          `json:"orders,omitempty"`
+	// Nodes are the latest facts of the nodes, as the autoscaler that holds the pool received them.
+	Nodes []NodeFacts `json:"nodes,omitempty"`
+	// Silent are nodes of the pool whose last two heartbeats are missing.
+	Silent []SilentNode `json:"silent_nodes,omitempty"`
+	// Health is the first page of "weir node status", if the pool has a policy.
+	Health *HealthStatus `json:"health,omitempty"`
+
+	Unknown error `json:"-"` // the cluster has no such pool
+}
+
+// Newest returns the tick with the newest known size of the pool; nil without one.
+func (s PoolStatus) Newest() *TickRecord {
+	if s.LastTick != nil && s.LastTick.Case != nil && s.LastTick.Result != nil {
+		return s.LastTick
+	}
+	return s.Decided
+}
+
+// HeldNudge is what held a pool at one tick, in one direction.
+type HeldNudge struct {
+	At        time.Time `json:"at"`
+	Pool      string    `json:"pool"`
+	Direction string    `json:"direction"`
+	Before    *float64  `json:"before,omitempty"`
+	Target    *float64  `json:"target,omitempty"`
+	Rule      string    `json:"rule,omitempty"`
+	Why       string    `json:"why,omitempty"`
+	Holds     []Hold    `json:"holds"`
+}

@@ -1,0 +1,181 @@
+package api
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/resource"
+)
+
+// ActionSummary counts the requests of one kind to one group.
+type ActionSummary struct {
+	Op     ActionOp `json:"op"`
+	Group  string   `json:"group,omitempty"`
+	Target int      `json:"target,omitempty"` // of "set target"
+	Calls  int      `json:"calls"`
+	Failed int      `json:"failed,omitempty"`
+	Error  string   `json:"error,omitempty"` // of the first that failed
+}
+
+// AppSummaryTick is the request that counted for one app.
+type AppSummaryTick struct {
+	Name    string         `json:"app"`
+	Source  RequestSource  `json:"source,omitempty"`  // empty: its own signal
+	Verdict Verdict        `json:"verdict,omitempty"` // of its own signal; empty: Value
+	Request RequestSummary `json:"request"`
+	// Version is the release whose response counts; empty: unknown. Latency is the time of the response.
+	Version string        `json:"version,omitempty"`
+	Latency time.Duration `json:"latency_ns,omitempty"`
+	// Shadow is the response of the shadow candidate, in the tick that compares it.
+	Shadow *ShadowSummary `json:"shadow,omitempty"`
+}
+
+// GroupSummary is the target of one group before and after the decision.
+type GroupSummary struct {
+	ID      string  `json:"id"`
+	Before  int     `json:"before,omitempty"` // 0: equal to Target, or zero
+	Target  int     `json:"target"`
+	Exists  float64 `json:"fulfilled"`
+	Backoff bool    `json:"backoff,omitempty"`
+}
+
+// Hold is one cause that kept a pool from growing or shrinking as far as it would without it.
+type Hold struct {
+	Direction Direction `json:"direction"`
+	Kind      HoldKind  `json:"kind"`
+	Name      string    `json:"name"` // of the order, limit, group, app or rule
+	Why       string    `json:"why"`
+}
+
+// HoldKind is the kind of a Hold.
+type HoldKind string
+
+const (
+	HoldOrder     HoldKind = "order"     // an operator's pause, offset or pin
+	HoldLimit     HoldKind = "limit"     // min_capacity, max_capacity, max_weight_to_add, max_weight_to_remove, max_tasks_to_kill
+	HoldBudget    HoldKind = "budget"    // a budget of the policy, or the disruption budget
+	HoldCooldown  HoldKind = "cooldown"  // after the last change
+	HoldBreaker   HoldKind = "breaker"   // of node health
+	HoldIgnorance HoldKind = "ignorance" // something that the decision needs is unknown
+	HoldInGroup   HoldKind = "group"     // a group is in backoff, busy, or at its bound
+	HoldInNodes   HoldKind = "nodes"     // single nodes stay
+	HoldProvider  HoldKind = "provider"  // a request failed
+	HoldInRule    HoldKind = "rule"      // any other rule
+)
+
+// LimitsSummary are the bounds of the target.
+type LimitsSummary struct {
+	Min float64  `json:"min"`
+	Max *float64 `json:"max,omitempty"` // nil: no upper bound
+}
+
+// UnsteadyNode is a node that is not steady. A node of NodeCounts that is not in the list is steady, or omitted.
+type UnsteadyNode struct {
+	ID    string        `json:"id"`
+	Group string        `json:"group,omitempty"` // empty: unknown
+	State UnsteadyState `json:"state"`
+}
+
+// UnsteadyState is the state of a node that is not steady.
+type UnsteadyState string
+
+const (
+	UnsteadyRepair      UnsteadyState = "repair"      // drained for a repair, or being repaired
+	UnsteadyQuarantined UnsteadyState = "quarantined" // node health quarantines it
+	UnsteadySilent      UnsteadyState = "silent"      // its facts are missing
+	UnsteadyDraining    UnsteadyState = "draining"    // it leaves, and accepts no tasks
+	UnsteadyStarting    UnsteadyState = "starting"    // its instance exists, and it has not joined
+	UnsteadyEnded       UnsteadyState = "ended"       // its instance terminates, or does not exist any more
+)
+
+// RequestSummary has the requested cpus, mem, disk and gpus, in this order; nil: no opinion. A list is a third of the bytes of
+// an object with the names, and is decoded in a third of the time.
+type RequestSummary [resource.Count]*float64
+
+// String returns the request for people: "cpus=4 mem=2048".
+func (r RequestSummary) String() string {
+	var out resource.Request
+	for _, k := range resource.Kinds() {
+		if x := r[k]; x != nil {
+			out = out.With(k, *x)
+		}
+	}
+	return out.String()
+}
+
+// ShadowSummary compares a shadow candidate with the app's own signal.
+type ShadowSummary struct {
+	Version    string         `json:"version,omitempty"`
+	Verdict    Verdict        `json:"verdict,omitempty"` // empty: Value
+	Request    RequestSummary `json:"request"`
+	Compared   bool           `json:"compared,omitempty"`   // false: one of the two failed, or their inputs differ
+	Difference string         `json:"difference,omitempty"` // empty: they agree, or are not compared
+}
+
+// Summary is one tick in short. Weights are in the units of the pool's target.
+type Summary struct {
+	Schema int           `json:"schema"`
+	Pool   string        `json:"pool"`
+	At     time.Time     `json:"at"`
+	Took   time.Duration `json:"took_ns"`
+	Every  time.Duration `json:"every_ns"`
+	DryRun bool          `json:"dry_run,omitempty"`
+	Paused *Note         `json:"paused,omitempty"` // an operator paused the pool: there is no decision
+	Failed string        `json:"failed,omitempty"` // why the tick ended without a decision
+	Before *float64      `json:"before,omitempty"` // target of the pool before the decision; nil: no decision
+	Target *float64      `json:"target,omitempty"` // after it
+	Wanted *float64      `json:"wanted,omitempty"` // after the actions, without an offset; nil: unknown
+	// Unlimited is the target before the limits; nil: no decision.
+	Unlimited *float64       `json:"unlimited,omitempty"`
+	Joined    float64        `json:"joined"`
+	Exists    float64        `json:"fulfilled"`
+	Limits    *LimitsSummary `json:"limits,omitempty"`
+	Offset    float64        `json:"offset,omitempty"` // of an operator
+	Pinned    *float64       `json:"pinned,omitempty"` // by an operator
+	// Orders are the operators' orders that apply to the decision: the first ones.
+	Orders  []Order         `json:"orders,omitempty"`
+	Rule    Rule            `json:"rule,omitempty"` // the rule that set the target
+	Why     string          `json:"why,omitempty"`  // its reason
+	Request *RequestSummary `json:"request,omitempty"`
+	// Offered are the resources of the joined nodes, in the order of Request; nil: no decision.
+	Offered *RequestSummary `json:"offered,omitempty"`
+	// Setpoint is the wanted request over Offered, in (0, 1]; 0: no decision.
+	Setpoint float64          `json:"setpoint,omitempty"`
+	Apps     []AppSummaryTick `json:"apps,omitempty"`   // in order of name
+	Groups   []GroupSummary   `json:"groups,omitempty"` // in order of id
+	Actions  []ActionSummary  `json:"actions,omitempty"`
+	Leaving  int              `json:"leaving,omitempty"` // nodes that drain after the actions
+	// NodeCounts counts the nodes as Snapshot does: idle, running, orphaned, silent, pending and terminating.
+	NodeCounts map[string]int `json:"node_counts,omitempty"`
+	// Nodes are the first nodes that are not steady, in the order of NodeState and id. NodesOmitted counts the others.
+	Nodes        []UnsteadyNode `json:"nodes,omitempty"`
+	NodesOmitted int            `json:"nodes_omitted,omitempty"`
+	Holds        []Hold         `json:"holds,omitempty"`
+	// Problems are the first problems of the tick.
+	Problems []string `json:"problems,omitempty"`
+	// Omitted counts the entries that the lists above omit, without NodesOmitted.
+	Omitted int `json:"omitted,omitempty"`
+}
+
+// Acted reports whether the tick moved the target or requested something.
+func (s Summary) Acted() bool {
+	return s.Before != nil && s.Target != nil && *s.Before != *s.Target || len(s.Actions) > 0
+}
+
+// Change is one difference of two ticks.
+type Change struct {
+	What string `json:"what"` // "target", "pause", "app web", "group blue"...
+	From string `json:"from"` // empty: it was not there
+	To   string `json:"to"`   // empty: it is not there any more
+}
+
+// String returns the change for people: "target 6 -> 9".
+func (c Change) String() string {
+	or := func(s string) string {
+		if s == "" {
+			return "none"
+		}
+		return s
+	}
+	return fmt.Sprintf("%s %s -> %s", c.What, or(c.From), or(c.To))
+}

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/agent/wire"
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
 )
@@ -90,7 +91,7 @@ func (a *Agent) adoptAll(found []record) []adoption {
 }
 
 // nameOf returns the name of a copy in logs and errors.
-func nameOf(r StartRequest) string { return r.App + "/" + strconv.Itoa(r.Index) }
+func nameOf(r wire.StartRequest) string { return r.App + "/" + strconv.Itoa(r.Index) }
 
 // take adds one found copy to the machine.
 func (a *Agent) take(ctx context.Context, now time.Time, x adoption, boot string) error {

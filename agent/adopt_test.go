@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/agent"
+	"github.com/weirkeeper/weirkeeper/agent/wire"
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/local/localtest"
@@ -27,7 +28,7 @@ type world struct {
 
 func newWorld(t *testing.T) world {
 	bus := localtest.NewBus(t)
-	w := world{rig{observer: observe(t, bus.Conn), Client: agent.NewClient(bus.Conn, "c", "p"), dir: t.TempDir()}, bus}
+	w := world{rig{observer: observe(t, bus.Conn), Client: wire.NewClient(bus.Conn, "c", "p"), dir: t.TempDir()}, bus}
 	t.Cleanup(func() { // an agent that keeps nothing stops what is left
 		if t.Failed() {
 			t.Logf("last heartbeat: %s", w.states())
@@ -69,7 +70,7 @@ func (w world) pid(t *testing.T, index int) (pid int) {
 	localtest.Until(t, "a process id", func() bool {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		reply, err := w.Logs(ctx, "n1", agent.LogsRequest{App: "web", Index: &index})
+		reply, err := w.Logs(ctx, "n1", wire.LogsRequest{App: "web", Index: &index})
 		if err != nil || len(reply.Copies) == 0 || len(reply.Copies[0].Lines) == 0 {
 			return false
 		}
@@ -79,7 +80,7 @@ func (w world) pid(t *testing.T, index int) (pid int) {
 	return pid
 }
 
-func indexed(index int, command string) agent.StartRequest {
+func indexed(index int, command string) wire.StartRequest {
 	r := request(fmt.Sprint("i", index), command)
 	r.Index, r.Footprint = index, resource.Vector{0.1}
 	return r

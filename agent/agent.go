@@ -15,6 +15,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/weirkeeper/weirkeeper/agent/wire"
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
@@ -109,8 +110,8 @@ func (a *Agent) Run(ctx context.Context) error {
 	defer checks.Wait()
 	defer end()
 	var requests []string // one each: permissions name the operations
-	for _, op := range []string{opStart, opStop, opCordon, opFence, opLogs, opClaim} {
-		requests = append(requests, subject(a.cfg.Cluster, a.cfg.Pool, a.cfg.ID, op))
+	for _, op := range []string{wire.OpStart, wire.OpStop, wire.OpCordon, wire.OpFence, wire.OpLogs, wire.OpClaim} {
+		requests = append(requests, wire.Subject(a.cfg.Cluster, a.cfg.Pool, a.cfg.ID, op))
 	}
 	in, err := bus.Receive(a.nc, bus.InboxConfig{
 		Events: []string{message.AnnounceSubject(a.cfg.Cluster)}, Requests: requests, Messages: inbox, Log: a.log,
@@ -194,10 +195,10 @@ func (a *Agent) handle(ctx context.Context, now time.Time, m *nats.Msg) error {
 		}
 		return nil
 	}
-	if strings.HasSuffix(m.Subject, "."+opClaim) {
+	if strings.HasSuffix(m.Subject, "."+wire.OpClaim) {
 		return a.claims.answer(now, m)
 	}
-	if strings.HasSuffix(m.Subject, "."+opLogs) {
+	if strings.HasSuffix(m.Subject, "."+wire.OpLogs) {
 		if err := a.answerLogs(m); err != nil {
 			a.respond(m, nil, err)
 		}
@@ -219,21 +220,21 @@ func (a *Agent) respond(m *nats.Msg, body any, err error) {
 
 func (a *Agent) answer(ctx context.Context, now time.Time, m *nats.Msg) (any, error) {
 	switch op := m.Subject[strings.LastIndexByte(m.Subject, '.')+1:]; op {
-	case opStart:
-		var r StartRequest
-		if err := cmp.Or(a.epochs.check(now, m.Header), call.Decode(m.Data, maxRequest, &r)); err != nil {
+	case wire.OpStart:
+		var r wire.StartRequest
+		if err := cmp.Or(a.epochs.check(now, m.Header), call.Decode(m.Data, wire.MaxRequest, &r)); err != nil {
 			return nil, err
 		}
 		return nil, a.start(ctx, now, r)
-	case opStop:
-		var r StopRequest
-		if err := cmp.Or(a.epochs.check(now, m.Header), call.Decode(m.Data, maxRequest, &r)); err != nil {
+	case wire.OpStop:
+		var r wire.StopRequest
+		if err := cmp.Or(a.epochs.check(now, m.Header), call.Decode(m.Data, wire.MaxRequest, &r)); err != nil {
 			return nil, err
 		}
 		return nil, a.stop(r.Instance)
-	case opCordon:
-		var r CordonRequest
-		if err := call.Decode(m.Data, maxRequest, &r); err != nil {
+	case wire.OpCordon:
+		var r wire.CordonRequest
+		if err := call.Decode(m.Data, wire.MaxRequest, &r); err != nil {
 			return nil, err
 		}
 		at, err := sequence(m.Header)
@@ -246,9 +247,9 @@ func (a *Agent) answer(ctx context.Context, now time.Time, m *nats.Msg) (any, er
 			a.keepNode()
 		}
 		return nil, err
-	case opFence:
-		var r FenceRequest
-		if err := call.Decode(m.Data, maxRequest, &r); err != nil {
+	case wire.OpFence:
+		var r wire.FenceRequest
+		if err := call.Decode(m.Data, wire.MaxRequest, &r); err != nil {
 			return nil, err
 		}
 		return a.fence(r.On), nil

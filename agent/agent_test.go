@@ -19,6 +19,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/weirkeeper/weirkeeper/agent"
+	"github.com/weirkeeper/weirkeeper/agent/wire"
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
@@ -107,14 +108,14 @@ func (e *observer) awaitExit(t *testing.T, instance string) api.Exited {
 
 type rig struct {
 	*observer
-	*agent.Client
+	*wire.Client
 	dir  string
 	stop func()
 }
 
 func newRig(t *testing.T) rig {
 	bus := localtest.NewBus(t)
-	r := rig{observer: observe(t, bus.Conn), Client: agent.NewClient(bus.Conn, "c", "p"), dir: t.TempDir()}
+	r := rig{observer: observe(t, bus.Conn), Client: wire.NewClient(bus.Conn, "c", "p"), dir: t.TempDir()}
 	a, err := agent.New(agent.Config{
 		Cluster: "c", Pool: "p", Group: "g", ID: "n1", Resources: resource.Vector{2, 1000, 1000, 0},
 		Heartbeat: 200 * time.Millisecond, StopGrace: 500 * time.Millisecond, DataDir: r.dir, Env: []string{"EXTRA=yes"},
@@ -135,8 +136,8 @@ func (r rig) start(t *testing.T, instance, command string) {
 	}
 }
 
-func request(instance, command string) agent.StartRequest {
-	return agent.StartRequest{
+func request(instance, command string) wire.StartRequest {
+	return wire.StartRequest{
 		App: "web", Version: "v1", Instance: instance, Command: command, Footprint: resource.Vector{1, 100, 10, 0},
 	}
 }
@@ -146,7 +147,7 @@ func (r rig) until(t *testing.T, states string) {
 	localtest.Until(t, states, func() bool { return r.states() == states })
 }
 
-func (r rig) lines(t *testing.T, request agent.LogsRequest) []string {
+func (r rig) lines(t *testing.T, request wire.LogsRequest) []string {
 	t.Helper()
 	reply, err := r.Logs(t.Context(), "n1", request)
 	if err != nil {
@@ -167,16 +168,16 @@ func TestLife(t *testing.T) {
 	if f.Tasks != 1 || f.Allocated != (resource.Vector{1, 100, 10, 0}) || f.Draining || !f.SafeToEvict || f.BootID == "" || f.Priority != 2.1 {
 		t.Errorf("facts = %+v", f)
 	}
-	localtest.Until(t, "three lines", func() bool { return len(r.lines(t, agent.LogsRequest{App: "web"})) == 3 })
-	got := r.lines(t, agent.LogsRequest{App: "web", Index: new(0)})
+	localtest.Until(t, "three lines", func() bool { return len(r.lines(t, wire.LogsRequest{App: "web"})) == 3 })
+	got := r.lines(t, wire.LogsRequest{App: "web", Index: new(0)})
 	slices.Sort(got)
 	if diff := cmp.Diff([]string{r.dir + "/a", "oops", "web 0 a n1 yes"}, got); diff != "" {
 		t.Errorf("output, -want +got:\n%s", diff)
 	}
-	if got := r.lines(t, agent.LogsRequest{App: "web", Lines: 1}); len(got) != 1 {
+	if got := r.lines(t, wire.LogsRequest{App: "web", Lines: 1}); len(got) != 1 {
 		t.Errorf("requested one line: %q", got)
 	}
-	if got := r.lines(t, agent.LogsRequest{App: "web", Index: new(1)}); got != nil {
+	if got := r.lines(t, wire.LogsRequest{App: "web", Index: new(1)}); got != nil {
 		t.Errorf("lines of an index that is not there: %q", got)
 	}
 
@@ -188,7 +189,7 @@ func TestLife(t *testing.T) {
 		t.Errorf("exit = %+v", e)
 	}
 	r.until(t, "")
-	if got := r.lines(t, agent.LogsRequest{App: "web"}); len(got) != 4 || got[3] != "[ended: killed by SIGTERM]" {
+	if got := r.lines(t, wire.LogsRequest{App: "web"}); len(got) != 4 || got[3] != "[ended: killed by SIGTERM]" {
 		t.Errorf("output after the end: %q, want three lines and how it ended", got)
 	}
 	left, err := os.ReadDir(r.dir)
@@ -244,13 +245,13 @@ func TestRefusals(t *testing.T) {
 		err  error
 		want error
 	}{
-		{"no room", r.Start(t.Context(), "n1", big), agent.ErrNoRoom},
-		{"invalid", r.Start(t.Context(), "n1", bad), agent.ErrInvalid},
-		{"unknown instance", r.Stop(t.Context(), "n1", "b"), agent.ErrUnknownInstance},
-		{"no agent", r.Stop(t.Context(), "n2", "b"), agent.ErrNoAgent},
-		{"no node", r.Stop(t.Context(), "n.2", "b"), agent.ErrInvalid},
+		{"no room", r.Start(t.Context(), "n1", big), wire.ErrNoRoom},
+		{"invalid", r.Start(t.Context(), "n1", bad), wire.ErrInvalid},
+		{"unknown instance", r.Stop(t.Context(), "n1", "b"), wire.ErrUnknownInstance},
+		{"no agent", r.Stop(t.Context(), "n2", "b"), wire.ErrNoAgent},
+		{"no node", r.Stop(t.Context(), "n.2", "b"), wire.ErrInvalid},
 		{"cordon", r.Cordon(t.Context(), "n1", true, pools.Sequence{}), nil},
-		{"cordoned", r.Start(t.Context(), "n1", request("b", "true")), agent.ErrCordoned},
+		{"cordoned", r.Start(t.Context(), "n1", request("b", "true")), wire.ErrCordoned},
 		{"the same one, cordoned", r.Start(t.Context(), "n1", request("a", "true")), nil},
 	} {
 		if !errors.Is(test.err, test.want) {
@@ -282,7 +283,7 @@ func TestLeave(t *testing.T) {
 			r.start(t, "deaf", "trap '' TERM; echo $$; while :; do sleep 60; done")
 			var pids []string
 			localtest.Until(t, "two process ids", func() bool {
-				pids = r.lines(t, agent.LogsRequest{App: "web"})
+				pids = r.lines(t, wire.LogsRequest{App: "web"})
 				return len(pids) == 2
 			})
 			if err := r.Cordon(t.Context(), "n1", test.cordon, pools.Sequence{}); err != nil {
@@ -405,8 +406,8 @@ func TestAgentRefusesServerMadeCommands(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The agent serves in the order of arrival. So the earlier messages had no effect if the node still accepts copies.
-	client := agent.NewClient(bus.Conn, "c", "p")
-	if err := client.Start(t.Context(), "n1", agent.StartRequest{App: "web", Instance: "x", Command: "exec sleep 60"}); err != nil {
+	client := wire.NewClient(bus.Conn, "c", "p")
+	if err := client.Start(t.Context(), "n1", wire.StartRequest{App: "web", Instance: "x", Command: "exec sleep 60"}); err != nil {
 		t.Errorf("start after refused commands: %v", err)
 	}
 	stop()

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/agent/wire"
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
 )
 
@@ -46,7 +47,7 @@ func (f *artifacts) inUse() (refs []release.Ref) {
 }
 
 // use counts a copy with a release, or with -1 no longer. Other copies do not count.
-func (f *artifacts) use(r StartRequest, n int) {
+func (f *artifacts) use(r wire.StartRequest, n int) {
 	ref, err := release.ParseRef(r.Release)
 	if err != nil {
 		return

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weirkeeper/weirkeeper/agent"
+	"github.com/weirkeeper/weirkeeper/agent/wire"
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
 	"github.com/weirkeeper/weirkeeper/pools"
@@ -71,12 +72,12 @@ func (r rig) runWith(t *testing.T, b localtest.Bus, s *source, keep bool) (stop 
 
 func newSourceRig(t *testing.T, s *source, keep bool) (r rig, b localtest.Bus) {
 	b = localtest.NewBus(t)
-	r = rig{observer: observe(t, b.Conn), Client: agent.NewClient(b.Conn, "c", "p"), dir: t.TempDir()}
+	r = rig{observer: observe(t, b.Conn), Client: wire.NewClient(b.Conn, "c", "p"), dir: t.TempDir()}
 	r.stop = r.runWith(t, b, s, keep)
 	return r, b
 }
 
-func released(instance, command string) agent.StartRequest {
+func released(instance, command string) wire.StartRequest {
 	r := request(instance, command)
 	r.Release = "shop/web@v1.2.0"
 	return r
@@ -98,8 +99,8 @@ func TestCopyStartsWithItsRelease(t *testing.T) {
 	}
 	close(s.open)
 	r.until(t, "a=RUNNING")
-	localtest.Until(t, "two lines", func() bool { return len(r.lines(t, agent.LogsRequest{App: "web"})) == 2 })
-	if diff := cmp.Diff([]string{"shop/web@v1.2.0", "hello"}, r.lines(t, agent.LogsRequest{App: "web"})); diff != "" {
+	localtest.Until(t, "two lines", func() bool { return len(r.lines(t, wire.LogsRequest{App: "web"})) == 2 })
+	if diff := cmp.Diff([]string{"shop/web@v1.2.0", "hello"}, r.lines(t, wire.LogsRequest{App: "web"})); diff != "" {
 		t.Errorf("output (-want +got):\n%s", diff)
 	}
 	s.mu.Lock()
@@ -122,7 +123,7 @@ func TestFailedFetchIsACrash(t *testing.T) {
 		t.Errorf("exit = %+v, want a crash with the reason", got)
 	}
 	r.until(t, "")
-	if lines := r.lines(t, agent.LogsRequest{App: "web"}); len(lines) != 1 || !strings.Contains(lines[0], "another digest") {
+	if lines := r.lines(t, wire.LogsRequest{App: "web"}); len(lines) != 1 || !strings.Contains(lines[0], "another digest") {
 		t.Errorf("output %q, want the reason", lines)
 	}
 }
@@ -132,8 +133,8 @@ func TestReleaseWithoutASource(t *testing.T) {
 	r := newRig(t)
 	bad := released("a", "true")
 	bad.Release = "shop/../x@v1"
-	for _, request := range []agent.StartRequest{released("a", "true"), bad} {
-		if err := r.Start(t.Context(), "n1", request); !errors.Is(err, agent.ErrInvalid) {
+	for _, request := range []wire.StartRequest{released("a", "true"), bad} {
+		if err := r.Start(t.Context(), "n1", request); !errors.Is(err, wire.ErrInvalid) {
 			t.Errorf("start with release %s: %v, want that it is invalid", request.Release, err)
 		}
 	}

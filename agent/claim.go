@@ -11,6 +11,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/weirkeeper/weirkeeper/agent/wire"
 	"github.com/weirkeeper/weirkeeper/internal/platform/call"
 )
 
@@ -74,7 +75,7 @@ func newClaims(cfg Config, token string, nc *nats.Conn, log *slog.Logger) *claim
 		host = "unknown"
 	}
 	return &claims{
-		nc: nc, node: cfg.ID, subject: subject(cfg.Cluster, cfg.Pool, cfg.ID, opClaim), log: log,
+		nc: nc, node: cfg.ID, subject: wire.Subject(cfg.Cluster, cfg.Pool, cfg.ID, wire.OpClaim), log: log,
 		own: ClaimRequest{Agent: token, Host: host, PID: os.Getpid()}, answers: make(chan ClaimReply),
 	}
 }
@@ -172,7 +173,7 @@ func (c *claims) claimed(now time.Time, r ClaimReply) error {
 // starts at the same time as an earlier one.
 func (c *claims) answer(now time.Time, m *nats.Msg) error {
 	var r ClaimRequest
-	if err := call.Decode(m.Data, maxRequest, &r); err != nil {
+	if err := call.Decode(m.Data, wire.MaxRequest, &r); err != nil {
 		c.respond(m, nil, err)
 		return nil
 	}

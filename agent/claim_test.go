@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/weirkeeper/weirkeeper/agent"
+	"github.com/weirkeeper/weirkeeper/agent/wire"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/natsconf"
@@ -26,7 +27,7 @@ import (
 func TestSecondAgentOfANodeIsRefused(t *testing.T) {
 	url := "nats://" + newServer(t)
 	direct := dial(t, url)
-	r := rig{observer: observe(t, direct), Client: agent.NewClient(direct, "c", "p"), dir: t.TempDir()}
+	r := rig{observer: observe(t, direct), Client: wire.NewClient(direct, "c", "p"), dir: t.TempDir()}
 	localtest.Run(t, newAgent(t, url, r.dir).Run)
 	localtest.Until(t, "first facts", func() bool { return r.lastFacts().ID == "n1" })
 	r.start(t, "a", "echo $$; exec sleep 1000")
@@ -38,7 +39,7 @@ func TestSecondAgentOfANodeIsRefused(t *testing.T) {
 		}
 	}
 	localtest.Until(t, "the first one names the second", func() bool { return strings.HasPrefix(r.lastFacts().Rival, "process ") })
-	if got := r.lines(t, agent.LogsRequest{App: "web"}); len(got) != 1 || r.states() != "a=RUNNING" {
+	if got := r.lines(t, wire.LogsRequest{App: "web"}); len(got) != 1 || r.states() != "a=RUNNING" {
 		t.Errorf("output %q, heartbeat %q: want that the instance runs on", got, r.states())
 	}
 	r.mu.Lock()

@@ -11,10 +11,10 @@ import (
 	"strings"
 	"syscall"
 	"unicode"
-	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/weirkeeper/weirkeeper/agent/wire"
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/strictjson"
 	"github.com/weirkeeper/weirkeeper/pools"
@@ -140,7 +140,7 @@ func decodeConditions(data []byte) ([]api.NodeCondition, error) {
 	if err := strictjson.Within(data, maxConditionsFile, &out); err != nil {
 		return nil, err
 	}
-	if err := checkConditions(out, maxDetected()); err != nil {
+	if err := wire.CheckConditions(out, maxDetected()); err != nil {
 		return nil, err
 	}
 	for _, c := range out {
@@ -149,30 +149,6 @@ func decodeConditions(data []byte) ([]api.NodeCondition, error) {
 		}
 	}
 	return out, nil
-}
-
-// checkConditions returns the first mistake of a list, which may have at most limit conditions.
-func checkConditions(list []api.NodeCondition, limit int) error {
-	if len(list) > limit {
-		return fmt.Errorf("%d conditions: at most %d are allowed", len(list), limit)
-	}
-	seen := map[string]bool{}
-	for _, c := range list {
-		switch {
-		case c.Type == "" || len(c.Type) > pools.MaxConditionType || !printable(c.Type):
-			return fmt.Errorf("condition %.80q: want a type of 1 to %d printable bytes", c.Type, pools.MaxConditionType)
-		case seen[c.Type]:
-			return fmt.Errorf("condition %s occurs twice: list each type once", c.Type)
-		case len(c.Why) > pools.MaxConditionWhy || !printable(c.Why):
-			return fmt.Errorf("condition %s: why: want at most %d printable bytes", c.Type, pools.MaxConditionWhy)
-		}
-		seen[c.Type] = true
-	}
-	return nil
-}
-
-func printable(s string) bool {
-	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
 // cutMark ends a text that was cut.

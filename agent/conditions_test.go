@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weirkeeper/weirkeeper/agent/wire"
 	"github.com/weirkeeper/weirkeeper/api"
 )
 
@@ -45,7 +46,7 @@ func TestDiskConditions(t *testing.T) {
 		if failed(got) != test.want || len(got) != 3 {
 			t.Errorf("%s: %+v, want %q failed", test.name, got, test.want)
 		}
-		if err := checkConditions(got, 3); err != nil {
+		if err := wire.CheckConditions(got, 3); err != nil {
 			t.Errorf("%s: the condition is invalid: %v", test.name, err)
 		}
 	}
@@ -189,7 +190,7 @@ func FuzzDecodeConditions(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := DecodeFacts(out)
+		got, err := wire.DecodeFacts(out)
 		if err != nil {
 			t.Fatalf("the facts with %q are rejected: %v", data, err)
 		}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/agent/wire"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 	"github.com/weirkeeper/weirkeeper/pools/liveness"
 	"github.com/weirkeeper/weirkeeper/resource"
@@ -81,7 +82,7 @@ func (c Config) Validate() error {
 		errs = append(errs, errors.New("keep-instances and self-fence-after exclude each other: app instances that outlive the agent cannot fence themselves; set --keep-instances=false"))
 	}
 	for what, text := range map[string]string{"type": c.Type, "zone": c.Zone, "region": c.Region} {
-		if len(text) > maxPlace || !printable(text) {
+		if len(text) > maxPlace || !wire.IsPrintable(text) {
 			errs = append(errs, fmt.Errorf("%s %.80q: want at most %d printable bytes", what, text, maxPlace))
 		}
 	}

@@ -7,12 +7,13 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/agent/wire"
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/platform/call"
 )
 
-func (a *Agent) start(ctx context.Context, now time.Time, r StartRequest) error {
+func (a *Agent) start(ctx context.Context, now time.Time, r wire.StartRequest) error {
 	c, err := a.machine.admit(now, r)
 	if err != nil || c == nil {
 		return err
@@ -21,7 +22,7 @@ func (a *Agent) start(ctx context.Context, now time.Time, r StartRequest) error 
 	if r.Release != "" {
 		err = a.fetch(ctx, c)
 	} else if err = a.run(ctx, c, ""); err != nil {
-		err = &call.Error{Code: codeLaunch, Message: err.Error()}
+		err = &call.Error{Code: wire.CodeLaunch, Message: err.Error()}
 	}
 	if err != nil {
 		delete(a.machine.copies, r.Instance)
@@ -50,7 +51,7 @@ func (a *Agent) fetch(ctx context.Context, c *copyOf) error {
 	}
 	if c.fetching = true; a.cfg.Keep && c.tag == "" {
 		if err := a.retag(c); err != nil {
-			return &call.Error{Code: codeLaunch, Message: err.Error()}
+			return &call.Error{Code: wire.CodeLaunch, Message: err.Error()}
 		}
 	}
 	a.artifacts.use(c.StartRequest, 1)
@@ -175,7 +176,7 @@ func (a *Agent) report(e event) {
 func (a *Agent) stop(instance string) error {
 	p, c := a.procs[instance], a.machine.copies[instance]
 	if c == nil || p == nil && !c.fetching {
-		return &call.Error{Code: codeUnknown, Message: "no app instance " + instance + " on node " + a.cfg.ID}
+		return &call.Error{Code: wire.CodeUnknown, Message: "no app instance " + instance + " on node " + a.cfg.ID}
 	}
 	if !c.asked && !c.evacuated {
 		c.asked = true
@@ -195,7 +196,7 @@ func (a *Agent) end(c *copyOf) {
 }
 
 // fence stops all copies and accepts none while on, or lifts the fence of the owner.
-func (a *Agent) fence(on bool) FenceReply {
+func (a *Agent) fence(on bool) wire.FenceReply {
 	if a.machine.fenced != on {
 		a.dirty, a.machine.fenced = true, on
 		a.keepNode()
@@ -203,7 +204,7 @@ func (a *Agent) fence(on bool) FenceReply {
 	if on {
 		a.evacuate()
 	}
-	return FenceReply{Left: len(a.machine.copies) + a.unclean}
+	return wire.FenceReply{Left: len(a.machine.copies) + a.unclean}
 }
 
 // evacuate stops all copies as in an evacuation.

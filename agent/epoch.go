@@ -7,18 +7,9 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/weirkeeper/weirkeeper/agent/wire"
 	"github.com/weirkeeper/weirkeeper/internal/platform/call"
 	"github.com/weirkeeper/weirkeeper/pools"
-)
-
-// Headers of requests and announcements. They are decimal numbers, and a request without them is not checked. Frozen.
-const (
-	// HeaderEpoch is the epoch of the sender's lease: for a cordon the pool's lease, otherwise the scheduler's.
-	HeaderEpoch = "Weir-Epoch"
-	// HeaderNumber is the number of a cordon in its epoch.
-	HeaderNumber = "Weir-Number"
-	// HeaderPool is the pool of an announcement with an epoch.
-	HeaderPool = "Weir-Pool"
 )
 
 // lateFor is how long after an accepted request an earlier one is late. After it, any request is
@@ -27,7 +18,7 @@ const lateFor = 10 * time.Minute
 
 // sequence returns the place of a cordon.
 func sequence(h nats.Header) (at pools.Sequence, err error) {
-	for header, value := range map[string]*uint64{HeaderEpoch: &at.Epoch, HeaderNumber: &at.Number} {
+	for header, value := range map[string]*uint64{wire.HeaderEpoch: &at.Epoch, wire.HeaderNumber: &at.Number} {
 		if *value, err = number(h, header); err != nil {
 			return at, err
 		}
@@ -56,12 +47,12 @@ type epochs struct {
 
 // check returns an error if the epoch in the header is lower than one received before.
 func (e *epochs) check(now time.Time, h nats.Header) error {
-	epoch, err := number(h, HeaderEpoch)
+	epoch, err := number(h, wire.HeaderEpoch)
 	if err != nil || epoch == 0 {
 		return err
 	}
 	if epoch < e.latest && now.Sub(e.at) < lateFor {
-		return &call.Error{Code: codeStale, Message: fmt.Sprintf("epoch %d is over: the scheduler of epoch %d has the pool", epoch, e.latest)}
+		return &call.Error{Code: wire.CodeStale, Message: fmt.Sprintf("epoch %d is over: the scheduler of epoch %d has the pool", epoch, e.latest)}
 	}
 	e.latest, e.at = epoch, now
 	return nil
@@ -69,7 +60,7 @@ func (e *epochs) check(now time.Time, h nats.Header) error {
 
 // announced stores the epoch of an announcement for the pool.
 func (e *epochs) announced(now time.Time, h nats.Header, pool string) {
-	if h.Get(HeaderPool) == pool {
+	if h.Get(wire.HeaderPool) == pool {
 		_ = e.check(now, h) // an earlier or unreadable epoch changes nothing
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/weirkeeper/weirkeeper/agent"
+	"github.com/weirkeeper/weirkeeper/agent/wire"
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
 	"github.com/weirkeeper/weirkeeper/pools/local/localtest"
@@ -36,7 +37,7 @@ func TestFence(t *testing.T) {
 	if left, err := r.Fence(t.Context(), "n1", true); err != nil || left != 2 {
 		t.Errorf("Fence = %d left, %v; want 2, and not to wait for them", left, err)
 	}
-	if err := r.Start(t.Context(), "n1", request("b", "true")); !errors.Is(err, agent.ErrFenced) {
+	if err := r.Start(t.Context(), "n1", request("b", "true")); !errors.Is(err, wire.ErrFenced) {
 		t.Errorf("start on a fenced node: %v", err)
 	}
 	for _, instance := range []string{"polite", "deaf"} {
@@ -68,7 +69,7 @@ func TestFence(t *testing.T) {
 
 func TestStartedFenced(t *testing.T) {
 	bus := localtest.NewBus(t)
-	e, client := observe(t, bus.Conn), agent.NewClient(bus.Conn, "c", "p")
+	e, client := observe(t, bus.Conn), wire.NewClient(bus.Conn, "c", "p")
 	a, err := agent.New(agent.Config{
 		Cluster: "c", Pool: "p", Group: "g", ID: "n1", Heartbeat: 100 * time.Millisecond, DataDir: t.TempDir(), Fenced: true,
 	}, bus.Conn, localtest.NewLauncher(t), localtest.Log(t))
@@ -77,8 +78,8 @@ func TestStartedFenced(t *testing.T) {
 	}
 	localtest.Run(t, a.Run)
 	localtest.Until(t, "joined, fenced", func() bool { return e.lastFacts().Draining })
-	one := agent.StartRequest{App: "web", Instance: "a", Command: "exec sleep 60"}
-	if err := client.Start(t.Context(), "n1", one); !errors.Is(err, agent.ErrFenced) {
+	one := wire.StartRequest{App: "web", Instance: "a", Command: "exec sleep 60"}
+	if err := client.Start(t.Context(), "n1", one); !errors.Is(err, wire.ErrFenced) {
 		t.Errorf("start: %v", err)
 	}
 	if _, err := client.Fence(t.Context(), "n1", false); err != nil {
@@ -150,7 +151,7 @@ func selfFencing(t *testing.T, after time.Duration) (rig, *localtest.Proxy) {
 	address := newServer(t)
 	proxy := localtest.NewProxy(t, address)
 	direct, theirs := dial(t, "nats://"+address), dial(t, proxy.URL)
-	r := rig{observer: observe(t, direct), Client: agent.NewClient(direct, "c", "p"), dir: t.TempDir()}
+	r := rig{observer: observe(t, direct), Client: wire.NewClient(direct, "c", "p"), dir: t.TempDir()}
 	a, err := agent.New(agent.Config{
 		Cluster: "c", Pool: "p", Group: "g", ID: "n1", Resources: resource.Vector{2, 1000, 1000, 0},
 		Heartbeat: 100 * time.Millisecond, StopGrace: 200 * time.Millisecond, DataDir: r.dir, SelfFenceAfter: after,

@@ -9,6 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/weirkeeper/weirkeeper/agent/wire"
 	"github.com/weirkeeper/weirkeeper/internal/platform/call"
 )
 
@@ -19,23 +20,23 @@ const (
 )
 
 // checkLogs returns an error for an invalid request.
-func checkLogs(r LogsRequest) error {
-	if r.App == "" || r.Lines < 0 || r.Lines > maxLogLines || len(r.After) > maxAfter {
-		return call.Invalid("want an app, 0 to %d lines, and at most %d offsets", maxLogLines, maxAfter)
+func checkLogs(r wire.LogsRequest) error {
+	if r.App == "" || r.Lines < 0 || r.Lines > wire.MaxLogLines || len(r.After) > maxAfter {
+		return call.Invalid("want an app, 0 to %d lines, and at most %d offsets", wire.MaxLogLines, maxAfter)
 	}
 	return nil
 }
 
 // logs returns the copies that r selects, the newest last, without their output.
-func (m *machine) logs(r LogsRequest) []CopyLog {
+func (m *machine) logs(r wire.LogsRequest) []wire.CopyLog {
 	live := slices.SortedFunc(maps.Values(m.copies), func(a, b *copyOf) int {
 		return cmp.Or(a.since.Compare(b.since), cmp.Compare(a.Index, b.Index))
 	})
-	out := []CopyLog{}
+	out := []wire.CopyLog{}
 	for _, c := range slices.Concat(m.ended, live) {
 		if c.App == r.App && (r.Index == nil || *r.Index == c.Index) {
 			_, isLive := m.copies[c.Instance]
-			out = append(out, CopyLog{Instance: c.Instance, Version: c.Version, Index: c.Index, Ended: !isLive, Lines: []string{}})
+			out = append(out, wire.CopyLog{Instance: c.Instance, Version: c.Version, Index: c.Index, Ended: !isLive, Lines: []string{}})
 		}
 	}
 	return out
@@ -43,8 +44,8 @@ func (m *machine) logs(r LogsRequest) []CopyLog {
 
 // answerLogs responds to a request for output beside the loop, because a disk may hang.
 func (a *Agent) answerLogs(m *nats.Msg) error {
-	var r LogsRequest
-	if err := call.Decode(m.Data, maxRequest, &r); err != nil {
+	var r wire.LogsRequest
+	if err := call.Decode(m.Data, wire.MaxRequest, &r); err != nil {
 		return err
 	}
 	if err := checkLogs(r); err != nil {
@@ -54,7 +55,7 @@ func (a *Agent) answerLogs(m *nats.Msg) error {
 	select {
 	case a.reading <- struct{}{}:
 	default:
-		return &call.Error{Code: codeBusy, Message: "node " + a.cfg.ID + " answers other requests for output: repeat the request"}
+		return &call.Error{Code: wire.CodeBusy, Message: "node " + a.cfg.ID + " answers other requests for output: repeat the request"}
 	}
 	a.wg.Go(func() {
 		defer func() { <-a.reading }()
@@ -65,11 +66,11 @@ func (a *Agent) answerLogs(m *nats.Msg) error {
 
 // readLogs adds the output to the selected copies. If not all of it fits into a message, the newest copies have
 // priority. A copy that does not fit is missing.
-func readLogs(dataDir string, r LogsRequest, copies []CopyLog) LogsReply {
-	reply := LogsReply{Copies: []CopyLog{}}
+func readLogs(dataDir string, r wire.LogsRequest, copies []wire.CopyLog) wire.LogsReply {
+	reply := wire.LogsReply{Copies: []wire.CopyLog{}}
 	limit, share := replyLogs, replyLogs
 	if len(r.After) > 0 {
-		share = max(leastShare, replyLogs/max(1, len(copies)))
+		share = max(wire.LeastShare, replyLogs/max(1, len(copies)))
 	}
 	for _, c := range slices.Backward(copies) {
 		path, most := outputPath(dataDir, c.Instance), min(limit, share)

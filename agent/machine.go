@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/agent/wire"
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
@@ -38,7 +39,7 @@ func (m *machine) closed() bool { return m.cordoned || m.fenced || m.selfFenced 
 // cordon sets or removes the cordon, and reports whether it changed. It rejects a late request.
 func (m *machine) cordon(now time.Time, on bool, at pools.Sequence) (changed bool, err error) {
 	if at.Before(m.cordonedBy) && now.Sub(m.cordonedAt) < lateFor {
-		return false, &call.Error{Code: codeLate, Message: fmt.Sprintf("node %s has accepted the cordon request %d of epoch %d, this is %d of epoch %d",
+		return false, &call.Error{Code: wire.CodeLate, Message: fmt.Sprintf("node %s has accepted the cordon request %d of epoch %d, this is %d of epoch %d",
 			m.cfg.ID, m.cordonedBy.Number, m.cordonedBy.Epoch, at.Number, at.Epoch)}
 	}
 	if at != (pools.Sequence{}) {
@@ -54,7 +55,7 @@ func (m *machine) cordon(now time.Time, on bool, at pools.Sequence) (changed boo
 //	starting ──► running ──► (ended)
 //	    └───────────────────────▲
 type copyOf struct {
-	StartRequest
+	wire.StartRequest
 	state     api.CopyState // Starting or Running; Evacuating is only published
 	since     time.Time     // of the state
 	asked     bool          // a request to stop it was received
@@ -89,7 +90,7 @@ func (m *machine) priority() float64 {
 }
 
 // admit adds a new copy. If the copy was already added, it returns nil without an error.
-func (m *machine) admit(now time.Time, r StartRequest) (*copyOf, error) {
+func (m *machine) admit(now time.Time, r wire.StartRequest) (*copyOf, error) {
 	if err := r.Validate(); err != nil {
 		return nil, call.Invalid("%v", err)
 	}
@@ -102,14 +103,14 @@ func (m *machine) admit(now time.Time, r StartRequest) (*copyOf, error) {
 		}
 	}
 	if m.fenced || m.selfFenced {
-		return nil, &call.Error{Code: codeFenced, Message: "node " + m.cfg.ID + " is fenced"}
+		return nil, &call.Error{Code: wire.CodeFenced, Message: "node " + m.cfg.ID + " is fenced"}
 	}
 	if m.cordoned {
-		return nil, &call.Error{Code: codeCordoned, Message: "node " + m.cfg.ID + " is cordoned"}
+		return nil, &call.Error{Code: wire.CodeCordoned, Message: "node " + m.cfg.ID + " is cordoned"}
 	}
 	room := m.cfg.Resources.Sub(m.allocated())
 	if !r.Footprint.Fits(room) {
-		return nil, &call.Error{Code: codeNoRoom, Message: "node " + m.cfg.ID + " has " +
+		return nil, &call.Error{Code: wire.CodeNoRoom, Message: "node " + m.cfg.ID + " has " +
 			resource.Of(room).String() + " left: the app instance requires " + resource.Of(r.Footprint).String()}
 	}
 	c := &copyOf{StartRequest: r, state: api.CopyStarting, since: now}

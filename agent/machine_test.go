@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weirkeeper/weirkeeper/agent/wire"
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/platform/call"
@@ -20,7 +21,7 @@ import (
 func TestEndedAreBounded(t *testing.T) {
 	m := newMachine(Config{ID: "n"}, "boot")
 	for i := range 3 * maxEnded {
-		r := StartRequest{App: "web", Index: i, Instance: "x" + strings.Repeat("y", i%100) + strings.Repeat("z", i/100), Command: "run"}
+		r := wire.StartRequest{App: "web", Index: i, Instance: "x" + strings.Repeat("y", i%100) + strings.Repeat("z", i/100), Command: "run"}
 		if _, err := m.admit(time.Unix(1, 0), r); err != nil {
 			t.Fatal(err)
 		}
@@ -43,7 +44,7 @@ func TestEndedAreBounded(t *testing.T) {
 func TestLastOfEachIndexIsKept(t *testing.T) {
 	m := newMachine(Config{ID: "n"}, "boot")
 	end := func(app string, index, n int) {
-		r := StartRequest{App: app, Index: index, Instance: fmt.Sprintf("%s-%d-%d", app, index, n), Command: "run"}
+		r := wire.StartRequest{App: app, Index: index, Instance: fmt.Sprintf("%s-%d-%d", app, index, n), Command: "run"}
 		if _, err := m.admit(time.Unix(1, 0), r); err != nil {
 			t.Fatal(err)
 		}
@@ -57,8 +58,8 @@ func TestLastOfEachIndexIsKept(t *testing.T) {
 		end("db", 0, n)
 	}
 	for index := range 2 {
-		want := []CopyLog{{Instance: fmt.Sprintf("web-%d-2", index), Index: index, Ended: true, Lines: []string{}}}
-		got := m.logs(LogsRequest{App: "web", Index: &index})
+		want := []wire.CopyLog{{Instance: fmt.Sprintf("web-%d-2", index), Index: index, Ended: true, Lines: []string{}}}
+		got := m.logs(wire.LogsRequest{App: "web", Index: &index})
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("logs of web/%d, -want +got:\n%s", index, diff)
 		}
@@ -87,7 +88,7 @@ func TestHeartbeatIsNeverNull(t *testing.T) {
 }
 
 func TestEnvironment(t *testing.T) {
-	env := environment(Config{ID: "n", Env: []string{"PATH=/mine", "HOME=/root"}}, StartRequest{App: "web", Instance: "x", Index: 2}, "/d", "")
+	env := environment(Config{ID: "n", Env: []string{"PATH=/mine", "HOME=/root"}}, wire.StartRequest{App: "web", Instance: "x", Index: 2}, "/d", "")
 	for _, want := range []string{"PATH=/mine", "HOME=/d", "WEIR_APP=web", "WEIR_INDEX=2", "WEIR_INSTANCE=x"} {
 		n := 0
 		for _, e := range env {
@@ -137,7 +138,7 @@ func FuzzDecodeFacts(f *testing.F) {
 	f.Add([]byte(`{"id":"n","resources":{"cpus":-1}}`))
 	f.Add([]byte(`{"id":"n","conditions":[{"type":""}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		facts, err := DecodeFacts(data)
+		facts, err := wire.DecodeFacts(data)
 		if err == nil && (facts.ID == "" || facts.Resources.Validate() != nil || facts.Allocated.Validate() != nil ||
 			len(facts.Conditions) > pools.MaxConditions) {
 			t.Errorf("DecodeFacts(%q) = %+v", data, facts)
@@ -150,8 +151,8 @@ func FuzzStartRequest(f *testing.F) {
 	f.Add([]byte(`{"app":"web","index":-1}`))
 	f.Add([]byte(`{"surprise":1}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		var r StartRequest
-		if call.Decode(data, maxRequest, &r) != nil {
+		var r wire.StartRequest
+		if call.Decode(data, wire.MaxRequest, &r) != nil {
 			return
 		}
 		m := newMachine(Config{ID: "n", Resources: resource.Vector{1, 1, 1, 1}}, "boot")

@@ -22,7 +22,6 @@ const (
 	endedOutput = 64 << 10  // bytes of an ended copy
 	longestFile = 1 << 40   // bytes; far below the limit of every file system
 	replyLogs   = 128 << 10 // of one LogsReply; JSON escapes multiply it by at most six, which still fits into a message
-	leastShare  = 4 << 10   // of one copy in a LogsReply to a follower
 	maxLogLine  = 8 << 10   // bytes, after which a line is cut
 	trimEvery   = time.Second
 	punchBlock  = 64 << 10 // a multiple of the block size of file systems

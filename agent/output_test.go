@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/weirkeeper/weirkeeper/agent/wire"
 )
 
 // appendTo appends text to the output of a copy, as the copy does.
@@ -174,14 +176,14 @@ func TestLogsFitIntoAMessage(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(dir, stateFolder), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	var copies []CopyLog
+	var copies []wire.CopyLog
 	after := map[string]int64{}
 	for i := range 100 {
-		c := CopyLog{Instance: fmt.Sprint("x", i), Index: i, Lines: []string{}}
+		c := wire.CopyLog{Instance: fmt.Sprint("x", i), Index: i, Lines: []string{}}
 		copies, after[c.Instance] = append(copies, c), 0
 		appendTo(t, outputPath(dir, c.Instance), strings.Repeat("\x01\n", endedOutput)) // the worst case: six bytes in JSON
 	}
-	for name, r := range map[string]LogsRequest{"last lines": {App: "web"}, "follow": {App: "web", After: after}} {
+	for name, r := range map[string]wire.LogsRequest{"last lines": {App: "web"}, "follow": {App: "web", After: after}} {
 		reply := readLogs(dir, r, copies)
 		data, err := json.Marshal(reply)
 		if err != nil || len(data) > 1<<20 {
@@ -191,11 +193,11 @@ func TestLogsFitIntoAMessage(t *testing.T) {
 		if newest.Instance != "x99" || len(newest.Lines) == 0 {
 			t.Errorf("%s: the newest copy is %s with %d lines", name, newest.Instance, len(newest.Lines))
 		}
-		if name == "follow" && len(reply.Copies) < replyLogs/leastShare/2 {
-			t.Errorf("%d copies share the reply, want at least %d", len(reply.Copies), replyLogs/leastShare/2)
+		if name == "follow" && len(reply.Copies) < replyLogs/wire.LeastShare/2 {
+			t.Errorf("%d copies share the reply, want at least %d", len(reply.Copies), replyLogs/wire.LeastShare/2)
 		}
 	}
-	if err := checkLogs(LogsRequest{App: "web", Lines: maxLogLines + 1}); err == nil {
+	if err := checkLogs(wire.LogsRequest{App: "web", Lines: wire.MaxLogLines + 1}); err == nil {
 		t.Error("too many lines are accepted")
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/weirkeeper/weirkeeper/agent/wire"
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
 )
 
@@ -34,7 +35,7 @@ type outcome struct {
 
 // environment returns the environment of a copy, with the folder of its release if it has one. Of two entries with one name, the later one
 // applies.
-func environment(cfg Config, r StartRequest, dir, releaseDir string) []string {
+func environment(cfg Config, r wire.StartRequest, dir, releaseDir string) []string {
 	all := slices.Concat([]string{defaultPath}, cfg.Env, []string{
 		"HOME=" + dir, "TMPDIR=" + dir,
 		"WEIR_APP=" + r.App, "WEIR_VERSION=" + r.Version, "WEIR_INDEX=" + strconv.Itoa(r.Index),

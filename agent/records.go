@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/agent/wire"
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
 	"github.com/weirkeeper/weirkeeper/internal/platform/flock"
 	"github.com/weirkeeper/weirkeeper/internal/platform/strictjson"
@@ -24,7 +25,7 @@ const (
 	nodeFile     = ".node.json"
 	lockFile     = ".lock"
 	recordSchema = 1
-	maxRecord    = maxRequest + 8<<10 // bytes
+	maxRecord    = wire.MaxRequest + 8<<10 // bytes
 	maxRecords   = 10_000
 )
 
@@ -35,7 +36,7 @@ var errNewer = errors.New("record of a newer schema")
 type record struct {
 	Schema    int                 `json:"schema"`
 	Node      string              `json:"node"`
-	Start     StartRequest        `json:"start"`
+	Start     wire.StartRequest   `json:"start"`
 	Since     time.Time           `json:"since"`
 	Asked     bool                `json:"asked,omitempty"`     // see copyOf
 	Evacuated bool                `json:"evacuated,omitempty"` // see copyOf

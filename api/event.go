@@ -36,6 +36,19 @@ const (
 	SeverityError   Severity = "error"
 )
 
+// Level returns the severity as a level of log/slog: -4, 0, 4 or 8. An unknown severity is an error's.
+func (s Severity) Level() int {
+	switch s {
+	case SeverityDebug:
+		return -4
+	case SeverityInfo:
+		return 0
+	case SeverityWarning:
+		return 4
+	}
+	return 8
+}
+
 // Redecided is one tick that was decided again.
 type Redecided struct {
 	At     time.Time `json:"at"`

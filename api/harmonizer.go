@@ -162,3 +162,9 @@ type ShadowStats struct {
 	Other   uint64 `json:"other"`   // only the other's
 	Dropped uint64 `json:"dropped"` // not compared, because Limit was reached
 }
+
+// Operations of an Order.
+const (
+	OpReleaseLimit = "release" // ends the hold of the disruption limit
+	OpRetry        = "retry"   // ends the restart delays of an app, also after giving up
+)

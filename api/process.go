@@ -134,3 +134,7 @@ func (f *FullDisk) Error() string {
 	}
 	return fmt.Sprintf("disk full: %s has %d MB free and needs %d MB: free or add space", f.Path, f.Free>>20, f.Need>>20)
 }
+
+// ExitRestart is the exit status by which the autoscaler requests a restart, for example after a change of its files.
+// It does not count as a failure. The restart follows at once, unless there were several within some minutes.
+const ExitRestart = 75

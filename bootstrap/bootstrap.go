@@ -53,11 +53,7 @@ func New(c Config) (*Bootstrap, error) {
 	return b, b.Update(c.Plan)
 }
 
-// ExitRestart is the exit status by which the autoscaler requests a restart, for example after a change of its files.
-// It does not count as a failure. The restart follows at once, unless there were several within some minutes.
-const ExitRestart = 75
-
-func wantsRestart(e supervise.Exit) bool { return e.Code == ExitRestart }
+func wantsRestart(e supervise.Exit) bool { return e.Code == api.ExitRestart }
 
 // autoscalerGrace is slightly longer than the loop needs to finish a tick.
 const autoscalerGrace = 2500 * time.Millisecond

@@ -184,7 +184,7 @@ func TestHungAutoscalerIsReplaced(t *testing.T) {
 func TestAutoscalerRequestsRestart(t *testing.T) {
 	flag := t.TempDir() + "/asked"
 	p := startWith(t, planOf("restart"), noReleases{}, func(c *bootstrap.Config) {
-		script := fmt.Sprintf("[ -e %s ] || { touch %s; exit %d; }; exec %s %s", flag, flag, bootstrap.ExitRestart, selfPath(t), asAutoscaler)
+		script := fmt.Sprintf("[ -e %s ] || { touch %s; exit %d; }; exec %s %s", flag, flag, api.ExitRestart, selfPath(t), asAutoscaler)
 		c.Autoscaler = []string{"/bin/sh", "-c", script}
 	})
 	p.arrivals.next(t).awaitEntry(t, sigproto.DefaultApp, "up", up)

@@ -255,11 +255,11 @@ func TestOrders(t *testing.T) {
 			order api.HarmonizerOrder
 			want  string // part of the error
 		}{
-			{"release what is not held", api.HarmonizerOrder{Op: OpRelease}, ErrNothing.Error()},
-			{"retry what did not crash", api.HarmonizerOrder{Op: OpRetry, App: "web"}, ErrNothing.Error()},
-			{"retry an index that did not", api.HarmonizerOrder{Op: OpRetry, App: "web", Index: new(0)}, ErrNothing.Error()},
-			{"retry a strange index", api.HarmonizerOrder{Op: OpRetry, App: "web", Index: new(99)}, "no index 99"},
-			{"retry a strange app", api.HarmonizerOrder{Op: OpRetry, App: "api"}, "the app is unknown"},
+			{"release what is not held", api.HarmonizerOrder{Op: api.OpReleaseLimit}, ErrNothing.Error()},
+			{"retry what did not crash", api.HarmonizerOrder{Op: api.OpRetry, App: "web"}, ErrNothing.Error()},
+			{"retry an index that did not", api.HarmonizerOrder{Op: api.OpRetry, App: "web", Index: new(0)}, ErrNothing.Error()},
+			{"retry a strange index", api.HarmonizerOrder{Op: api.OpRetry, App: "web", Index: new(99)}, "no index 99"},
+			{"retry a strange app", api.HarmonizerOrder{Op: api.OpRetry, App: "api"}, "the app is unknown"},
 			{"nonsense", api.HarmonizerOrder{Op: "dance"}, "is unknown; use release or retry"},
 		} {
 			err := r.Order(t.Context(), tt.order)
@@ -270,7 +270,7 @@ func TestOrders(t *testing.T) {
 		w.crash()
 		pass(t, time.Second)
 		for _, want := range []error{nil, ErrNothing} {
-			if err := r.Order(t.Context(), api.HarmonizerOrder{Op: OpRetry, App: "web", Index: new(0)}); !errors.Is(err, want) {
+			if err := r.Order(t.Context(), api.HarmonizerOrder{Op: api.OpRetry, App: "web", Index: new(0)}); !errors.Is(err, want) {
 				t.Errorf("retry what crashed: Order = %v, want %v", err, want)
 			}
 		}

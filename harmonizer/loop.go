@@ -184,24 +184,13 @@ func (h *Harmonizer) reportFindings(findings []api.AppFinding) {
 		if f.Kind == api.AppFindingRefused {
 			h.logLimit.Do(func() { h.log.Warn("malformed message dropped", "finding", f.String()) })
 		}
-		if l := LevelOf(f.Kind); h.log.Enabled(context.Background(), l) {
+		if l := slog.Level(apps.SeverityOf(f.Kind).Level()); h.log.Enabled(context.Background(), l) {
 			h.log.Log(context.Background(), l, "finding", "finding", f.String())
 		}
 	}
 	if h.Leading() {
 		h.publisher.reportFindings(findings)
 	}
-}
-
-// LevelOf returns how urgent a finding is.
-func LevelOf(k api.AppFindingKind) slog.Level {
-	switch k {
-	case api.AppFindingComplete, api.AppFindingReleased, api.AppFindingRetried:
-		return slog.LevelInfo
-	case api.AppFindingIncomplete, api.AppFindingNodeLost, api.AppFindingFlapping, api.AppFindingGaveUp, api.AppFindingLimitHeld, api.AppFindingLimitThrottled:
-		return slog.LevelWarn
-	}
-	return slog.LevelDebug
 }
 
 // probe sends a loopback probe that proves that the bus delivers: twice in each heartbeat

@@ -135,10 +135,4 @@ type Ports struct {
 	Record  Record  // nil: nothing is recorded
 }
 
-// Operations of an Order.
-const (
-	OpRelease = "release" // ends the hold of the disruption limit
-	OpRetry   = "retry"   // ends the restart delays of an app, also after giving up
-)
-
 var _ Handler = (*Harmonizer)(nil)

@@ -154,16 +154,16 @@ func (h *Harmonizer) Report(ctx context.Context, subject string, data []byte) ([
 // Order implements Handler.
 func (h *Harmonizer) Order(ctx context.Context, o api.HarmonizerOrder) error {
 	switch o.Op {
-	case OpRelease:
+	case api.OpReleaseLimit:
 		return h.Release(ctx)
-	case OpRetry:
+	case api.OpRetry:
 		index := -1
 		if o.Index != nil {
 			index = *o.Index
 		}
 		return h.Retry(ctx, o.App, index)
 	}
-	return fmt.Errorf("order %q is unknown; use %s or %s", o.Op, OpRelease, OpRetry)
+	return fmt.Errorf("order %q is unknown; use %s or %s", o.Op, api.OpReleaseLimit, api.OpRetry)
 }
 
 // Release ends the hold of the disruption limit. It returns ErrNotLeading while another

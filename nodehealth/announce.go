@@ -37,22 +37,9 @@ func newAnnouncer(k *shared) *announcer {
 	}
 }
 
-// LevelOf returns how urgent a finding is.
-func LevelOf(e api.HealthEvent) slog.Level {
-	switch e {
-	case api.HealthAlarmEvent:
-		return slog.LevelError
-	case api.HealthNodeUnhealthy, api.HealthNodeQuarantined, api.HealthNodeHeld, api.HealthRepairFailed, api.HealthFenceUnconfirmed, api.HealthBreakerOpened, api.HealthZoneFrozen, api.HealthPathLost, api.HealthCheckUnknown:
-		return slog.LevelWarn
-	case api.HealthIgnored:
-		return slog.LevelDebug
-	}
-	return slog.LevelInfo
-}
-
 func (a *announcer) found(now time.Time, f api.HealthFinding) {
 	a.count(f)
-	a.log.Log(context.Background(), LevelOf(f.Event), "node health", "event", f.Event, "node", f.Node, "zone", f.Zone, "action", f.Action,
+	a.log.Log(context.Background(), slog.Level(judge.SeverityOf(f.Event).Level()), "node health", "event", f.Event, "node", f.Node, "zone", f.Zone, "action", f.Action,
 		"gate", f.Gate, "attempt", f.Attempt, "observe", f.Observe, "why", f.Why)
 	f.Why = truncate(f.Why)
 	a.add(api.HealthNotification{At: now, HealthFinding: f})
@@ -128,13 +115,13 @@ func kindOf(key string) string {
 // activeAlarms returns the active alarms, sorted by key, at most MaxRows.
 func (a *announcer) activeAlarms() []api.HealthAlarm {
 	all := slices.SortedFunc(maps.Values(a.alarms), func(a, b api.HealthAlarm) int { return cmp.Compare(a.Key, b.Key) })
-	return all[:min(len(all), MaxRows)]
+	return all[:min(len(all), api.MaxRows)]
 }
 
 // truncate truncates a text to MaxWhy bytes.
 func truncate(s string) string {
-	if len(s) > MaxWhy {
-		s = s[:MaxWhy]
+	if len(s) > api.MaxWhy {
+		s = s[:api.MaxWhy]
 	}
 	return strings.ToValidUTF8(s, "?")
 }
@@ -199,7 +186,7 @@ func (p *publisher) add(n api.HealthNotification) {
 func (p *publisher) take() []api.HealthNotification {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	batch := slices.Clone(p.waiting[:min(len(p.waiting), MaxNotifications)])
+	batch := slices.Clone(p.waiting[:min(len(p.waiting), api.MaxNotifications)])
 	p.waiting = p.waiting[len(batch):]
 	if len(p.waiting) == 0 {
 		p.waiting = nil

@@ -140,8 +140,8 @@ func TestPausesAreBounded(t *testing.T) {
 		m := c.begin(t, plain(judge.Action{Name: api.ActionRecreate}))
 		pass(time.Minute)
 		refused := 0
-		for i := range MaxPauses + 10 {
-			o := api.RepairOrder{Op: OpPause, Nodes: []string{"n9"}, By: fmt.Sprintf("%0100d", i), Why: strings.Repeat("\x00", MaxWhy), For: MaxPause}
+		for i := range api.MaxPauses + 10 {
+			o := api.RepairOrder{Op: api.OpPause, Nodes: []string{"n9"}, By: fmt.Sprintf("%0100d", i), Why: strings.Repeat("\x00", api.MaxWhy), For: api.MaxPause}
 			a, err := m.loop.Order(t.Context(), o)
 			if err != nil {
 				t.Fatal(err)
@@ -150,7 +150,7 @@ func TestPausesAreBounded(t *testing.T) {
 				refused++
 			}
 		}
-		a, err := m.loop.Order(t.Context(), api.RepairOrder{Op: OpPause, Nodes: []string{"n9"}, By: fmt.Sprintf("%0100d", 0)})
+		a, err := m.loop.Order(t.Context(), api.RepairOrder{Op: api.OpPause, Nodes: []string{"n9"}, By: fmt.Sprintf("%0100d", 0)})
 		if refused != 10 || err != nil || !a.OK {
 			t.Errorf("%d were refused, want 10; renewed: %+v, %v", refused, a, err)
 		}
@@ -171,7 +171,7 @@ func TestObserveKeepsFences(t *testing.T) {
 		pass(time.Minute)
 		c.markUnhealthy("n4", "impaired")
 		pass(20 * time.Minute)
-		a, err := m.loop.Order(t.Context(), api.RepairOrder{Op: OpRelease, Nodes: []string{"n4"}, By: "ann"})
+		a, err := m.loop.Order(t.Context(), api.RepairOrder{Op: api.OpRelease, Nodes: []string{"n4"}, By: "ann"})
 		pass(time.Minute)
 		m.stop(t)
 		if err != nil || !a.OK || slices.ContainsFunc(c.log, func(call string) bool { return call != "save" }) {
@@ -194,7 +194,7 @@ func TestReleaseOfAZone(t *testing.T) {
 		if len(s.Open) != 1 || s.Open[0].Pool {
 			t.Fatalf("open are %+v, want one zone", s.Open)
 		}
-		a, err := m.loop.Order(t.Context(), api.RepairOrder{Op: OpRelease, By: "ann"})
+		a, err := m.loop.Order(t.Context(), api.RepairOrder{Op: api.OpRelease, By: "ann"})
 		pass(time.Hour)
 		m.stop(t)
 		if err != nil || !a.OK || c.acted["reboot n3"]+c.acted["reboot n4"]+c.acted["reboot n5"] != 3 {
@@ -209,7 +209,7 @@ func TestRepairRequestIsWithdrawn(t *testing.T) {
 		c := newCloud(ten()...)
 		m := c.begin(t, plain(judge.Action{Name: api.ActionReboot}))
 		pass(time.Minute)
-		for _, o := range []api.RepairOrder{{Op: OpPause, By: "ann", For: time.Minute}, {Op: OpRecover, Nodes: []string{"n4"}, By: "ann", For: time.Hour}, {Op: OpRelease, Nodes: []string{"n4"}, By: "bob"}} {
+		for _, o := range []api.RepairOrder{{Op: api.OpPause, By: "ann", For: time.Minute}, {Op: api.OpRecover, Nodes: []string{"n4"}, By: "ann", For: time.Hour}, {Op: api.OpRelease, Nodes: []string{"n4"}, By: "bob"}} {
 			a, err := m.loop.Order(t.Context(), o)
 			if err != nil || !a.OK {
 				t.Errorf("%s: %+v, %v", o.Op, a, err)

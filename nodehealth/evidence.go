@@ -18,26 +18,6 @@ const (
 	maxConsole      = 64 << 10 // maximum length of Evidence.Console, in bytes
 )
 
-// Evidence records the facts about a machine before it is replaced or rebuilt.
-type Evidence struct {
-	At      time.Time        `json:"at"`
-	Pool    string           `json:"pool"`
-	Node    string           `json:"node"`
-	Group   string           `json:"group,omitempty"`
-	Zone    string           `json:"zone,omitempty"`
-	Attempt string           `json:"attempt"`
-	Action  api.RepairAction `json:"action"`
-	Reason  string           `json:"reason,omitempty"`
-	Modes   []string         `json:"modes,omitempty"` // one line for each mode
-	// Conditions are the agent's last report, from ConditionsAt.
-	Conditions   []api.NodeCondition `json:"conditions,omitempty"`
-	ConditionsAt time.Time           `json:"conditions_at,omitzero"`
-	// Console is the end of the machine's last output, from its serial console or its agent's log.
-	// ConsoleError is the reason if it is missing.
-	Console      string `json:"console,omitempty"`
-	ConsoleError string `json:"console_error,omitempty"`
-}
-
 // EvidenceStore stores evidence. It may be used concurrently.
 type EvidenceStore interface {
 	// Save stores an Evidence in JSON durably, and returns its name in the store.
@@ -63,7 +43,7 @@ func (w *evidenceCollector) collect(ctx context.Context, e *execution) string {
 	if w.world.Evidence == nil || o.Action.Name != api.ActionRecreate && o.Action.Name != api.ActionRebuild {
 		return ""
 	}
-	var known Evidence
+	var known api.Evidence
 	if err := w.mail.do(ctx, func(now time.Time, j *judge.Judge) { known = w.evidence(now, j, e) }); err != nil {
 		return ""
 	}
@@ -90,10 +70,10 @@ func (w *evidenceCollector) collect(ctx context.Context, e *execution) string {
 }
 
 // evidence returns the facts that the Loop has about the machine of an order.
-func (w *evidenceCollector) evidence(now time.Time, j *judge.Judge, e *execution) Evidence {
+func (w *evidenceCollector) evidence(now time.Time, j *judge.Judge, e *execution) api.Evidence {
 	in := w.input(now, j, e)
 	last := w.inventory.conditions[in.Node]
-	return Evidence{
+	return api.Evidence{
 		At: now, Pool: in.Pool, Node: in.Node, Group: e.machine.group, Zone: in.Zone, Attempt: in.Attempt,
 		Action: e.order.Action.Name, Reason: in.Reason, Modes: in.Evidence, Conditions: last.all, ConditionsAt: last.at,
 	}

@@ -79,14 +79,14 @@ func TestEvidence(t *testing.T) {
 				if test.saved == 0 {
 					return
 				}
-				var got Evidence
+				var got api.Evidence
 				if err := json.Unmarshal(savedState.all[0], &got); err != nil {
 					t.Fatal(err)
 				}
 				if len(got.Modes) != 2 || got.At.IsZero() || got.ConditionsAt.IsZero() || !strings.Contains(got.Reason, "hung") {
 					t.Errorf("evidence %+v", got)
 				}
-				want := Evidence{
+				want := api.Evidence{
 					At: got.At, Pool: "p", Node: "n4", Group: "g", Zone: "b", Attempt: got.Attempt, Action: test.action, Reason: got.Reason, Modes: got.Modes,
 					Conditions: disk, ConditionsAt: got.ConditionsAt, Console: strings.ToValidUTF8(test.console, "\ufffd"),
 				}

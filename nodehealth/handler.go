@@ -47,7 +47,7 @@ func (l *Loop) takeHints(ctx context.Context) {
 // Hint implements Handler. It drops hints about machines that are missing from the latest snapshot
 // of the pool. The next round finds them.
 func (l *Loop) Hint(h judge.Hint) {
-	if h.Node == "" || len(h.Node) > MaxNodeID {
+	if h.Node == "" || len(h.Node) > api.MaxNodeID {
 		l.mail.lose("hints", 1)
 		return
 	}
@@ -71,14 +71,14 @@ func (l *Loop) Proof(p judge.PathProof) {
 
 // Order implements Handler. When it returns, the order is durable.
 func (l *Loop) Order(ctx context.Context, o api.RepairOrder) (api.RepairOrderResponse, error) {
-	if err := ValidateOrder(o); err != nil {
+	if err := api.ValidateOrder(o); err != nil {
 		return api.RepairOrderResponse{}, err
 	}
 	if !*l.policy.Enabled {
 		return api.RepairOrderResponse{Error: "node health is not enabled for this pool: set health.enabled"}, nil
 	}
 	o.By, o.Why = truncate(o.By), truncate(o.Why)
-	if o.Op == OpCheck {
+	if o.Op == api.OpCheck {
 		return l.check(ctx, o)
 	}
 	var a api.RepairOrderResponse
@@ -95,7 +95,7 @@ func (l *Loop) Order(ctx context.Context, o api.RepairOrder) (api.RepairOrderRes
 	if err := l.memory.awaitDurable(ctx, gen); err != nil {
 		a.OK, a.Error = false, truncate(err.Error())
 	}
-	if o.Op == OpPause {
+	if o.Op == api.OpPause {
 		l.withdraw(ctx, o, &a)
 	}
 	return a, nil
@@ -103,7 +103,7 @@ func (l *Loop) Order(ctx context.Context, o api.RepairOrder) (api.RepairOrderRes
 
 func (l *Loop) carryOut(now time.Time, o api.RepairOrder) api.RepairOrderResponse {
 	a := api.RepairOrderResponse{OK: true}
-	if o.Op == OpRecover && o.All {
+	if o.Op == api.OpRecover && o.All {
 		return l.recoverAll(now, o)
 	}
 	if len(o.Nodes) == 0 {
@@ -115,14 +115,14 @@ func (l *Loop) carryOut(now time.Time, o api.RepairOrder) api.RepairOrderRespons
 		return a
 	}
 	for _, id := range o.Nodes {
-		d := refused(WhyNoNode)
+		d := refused(api.WhyNoNode)
 		if _, known := l.judge.Explain(now, id); known {
 			d = decide(now, l.judge, o, id)
 			l.step(now, d.events...)
 		}
 		a.Nodes = append(a.Nodes, api.RepairNodeResponse{Node: id, OK: d.ok, Why: d.why})
 	}
-	if o.Op == OpRecover {
+	if o.Op == api.OpRecover {
 		clear(l.announcer.requests)
 		l.step(now, judge.Tick{}) // pass the gates at once
 	}
@@ -140,7 +140,7 @@ func (l *Loop) carryOut(now time.Time, o api.RepairOrder) api.RepairOrderRespons
 func (l *Loop) recoverAll(now time.Time, o api.RepairOrder) api.RepairOrderResponse {
 	a := api.RepairOrderResponse{OK: true, Pool: &api.RepairPoolResponse{Until: now.Add(o.For)}}
 	leave := func(id, why string) {
-		if len(a.Nodes) < MaxRows {
+		if len(a.Nodes) < api.MaxRows {
 			a.Nodes = append(a.Nodes, api.RepairNodeResponse{Node: id, Why: why})
 		}
 	}
@@ -205,13 +205,13 @@ func (l *Loop) check(ctx context.Context, o api.RepairOrder) (api.RepairOrderRes
 		list := o.Nodes
 		if len(list) == 0 {
 			list = l.page("", func(string) bool { return true })
-			list = list[:min(len(list), MaxRows)]
+			list = list[:min(len(list), api.MaxRows)]
 		}
 		for _, id := range list {
 			s, known := l.nodeStatus(now, id)
 			if !known {
 				a.OK = false
-				a.Nodes = append(a.Nodes, api.RepairNodeResponse{Node: id, Why: WhyNoNode})
+				a.Nodes = append(a.Nodes, api.RepairNodeResponse{Node: id, Why: api.WhyNoNode})
 				continue
 			}
 			a.Nodes = append(a.Nodes, api.RepairNodeResponse{Node: id, OK: s.Verdict == api.CheckOK, Why: s.Why, Status: &s})
@@ -222,7 +222,7 @@ func (l *Loop) check(ctx context.Context, o api.RepairOrder) (api.RepairOrderRes
 
 // Status implements Handler.
 func (l *Loop) Status(ctx context.Context, q api.HealthQuery) (api.HealthStatus, error) {
-	if err := ValidateQuery(q); err != nil {
+	if err := api.ValidateQuery(q); err != nil {
 		return api.HealthStatus{}, err
 	}
 	var s api.HealthStatus
@@ -249,13 +249,13 @@ func refused(why string, events ...judge.Event) decision {
 // It only reads the judge.
 func decide(now time.Time, j *judge.Judge, o api.RepairOrder, id string) decision {
 	switch o.Op {
-	case OpPause:
+	case api.OpPause:
 		return pauseOrder(now, j, o, id)
-	case OpResume:
+	case api.OpResume:
 		return resumeOrder(j, o, id)
-	case OpRelease:
+	case api.OpRelease:
 		return releaseOrder(now, j, o, id)
-	case OpRecover:
+	case api.OpRecover:
 		return recoverOrder(now, j, o, id)
 	}
 	return decision{}
@@ -270,8 +270,8 @@ func ownerOf(by string) string {
 
 func pauseOrder(now time.Time, j *judge.Judge, o api.RepairOrder, id string) decision {
 	owner := ownerOf(o.By)
-	if _, renewed := j.Paused(id, owner); !renewed && operatorPauses(j) >= MaxPauses {
-		return refused(fmt.Sprintf("operators have %d pauses already, the maximum: end some, or pause the pool", MaxPauses))
+	if _, renewed := j.Paused(id, owner); !renewed && operatorPauses(j) >= api.MaxPauses {
+		return refused(fmt.Sprintf("operators have %d pauses already, the maximum: end some, or pause the pool", api.MaxPauses))
 	}
 	ttl := cmp.Or(o.For, judge.DefaultPause)
 	return done("paused until "+now.Add(ttl).UTC().Format(time.RFC3339), judge.Pause{Node: id, Owner: owner, TTL: ttl, Why: o.Why})
@@ -351,7 +351,7 @@ func withdrawOrder(j *judge.Judge, o api.RepairOrder) decision {
 // latest reason of a gate, and ended is why the request has ended already.
 func complete(a *api.RepairNodeResponse, acts bool, op string, s api.NodeHealth, refusal, ended string) {
 	a.Status = &s
-	if op != OpRecover || !a.OK || a.Why != "" {
+	if op != api.OpRecover || !a.OK || a.Why != "" {
 		return
 	}
 	if refusal != "" {

@@ -38,7 +38,7 @@ func TestHistory(t *testing.T) {
 		if got := m.historyOf(t); len(got) != 0 {
 			t.Errorf("before anything was done: %q", got)
 		}
-		if _, err := m.loop.Order(t.Context(), api.RepairOrder{Op: OpRecover, Nodes: []string{"n2"}, By: "ann"}); err != nil {
+		if _, err := m.loop.Order(t.Context(), api.RepairOrder{Op: api.OpRecover, Nodes: []string{"n2"}, By: "ann"}); err != nil {
 			t.Fatal(err)
 		}
 		pass(10 * time.Minute)

@@ -43,7 +43,7 @@ func (v *inventory) list(s snapshot, repairing map[string]bool) judge.Nodes {
 	nodes := make([]judge.Node, 0, len(v.machines))
 	for _, g := range s.groups {
 		for _, i := range g.Instances {
-			if _, twice := machines[i.ID]; twice || i.ID == "" || len(i.ID) > MaxNodeID {
+			if _, twice := machines[i.ID]; twice || i.ID == "" || len(i.ID) > api.MaxNodeID {
 				v.mail.lose("machines without a unique id", 1)
 				continue
 			}

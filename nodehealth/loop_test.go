@@ -430,7 +430,7 @@ func TestQuarantine(t *testing.T) {
 			t.Error("not cordoned after a takeover")
 		}
 		c.with(func() { c.boxes["n4"].sick, c.boxes["n4"].silent = "", false })
-		a, err := m.loop.Order(t.Context(), api.RepairOrder{Op: OpRelease, Nodes: []string{"n4"}, By: "ann"})
+		a, err := m.loop.Order(t.Context(), api.RepairOrder{Op: api.OpRelease, Nodes: []string{"n4"}, By: "ann"})
 		pass(time.Minute)
 		m.stop(t)
 		if err != nil || !a.OK || c.boxes["n4"].cordoned || strings.Contains(string(c.memory), "cordoned") {

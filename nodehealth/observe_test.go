@@ -150,7 +150,7 @@ func TestHostileFacts(t *testing.T) {
 		s, _ := m.loop.Status(t.Context(), api.HealthQuery{})
 		m.stop(t)
 		for _, f := range m.published {
-			if len(f.Why) > MaxWhy || !strings.Contains(f.Pool, "p") {
+			if len(f.Why) > api.MaxWhy || !strings.Contains(f.Pool, "p") {
 				t.Errorf("told %d bytes", len(f.Why))
 			}
 		}

@@ -14,7 +14,7 @@ import (
 )
 
 func TestOrderValidate(t *testing.T) {
-	many := make([]string, MaxOrderNodes+1)
+	many := make([]string, api.MaxOrderNodes+1)
 	for i := range many {
 		many[i] = strings.Repeat("n", i+1)
 	}
@@ -23,28 +23,28 @@ func TestOrderValidate(t *testing.T) {
 		order api.RepairOrder
 		valid bool
 	}{
-		{"pause of the pool", api.RepairOrder{Op: OpPause, By: "ann", For: time.Hour}, true},
-		{"check of all", api.RepairOrder{Op: OpCheck}, true},
+		{"pause of the pool", api.RepairOrder{Op: api.OpPause, By: "ann", For: time.Hour}, true},
+		{"check of all", api.RepairOrder{Op: api.OpCheck}, true},
 		{"unknown", api.RepairOrder{Op: "explode"}, false},
 		{"nothing", api.RepairOrder{}, false},
-		{"recover of nothing", api.RepairOrder{Op: OpRecover}, false},
-		{"recover of the pool", api.RepairOrder{Op: OpRecover, All: true, For: time.Hour}, true},
-		{"recover of the pool without an end", api.RepairOrder{Op: OpRecover, All: true}, false},
-		{"recover of the pool and of a node", api.RepairOrder{Op: OpRecover, All: true, Nodes: []string{"a"}, For: time.Hour}, false},
-		{"withdrawal of all requests", api.RepairOrder{Op: OpRelease, All: true}, true},
-		{"check of all by another key", api.RepairOrder{Op: OpCheck, All: true}, false},
-		{"a duration that nobody takes", api.RepairOrder{Op: OpCheck, For: time.Hour}, false},
-		{"a pause that began", api.RepairOrder{Op: OpPause, For: -1}, false},
-		{"a pause for ever", api.RepairOrder{Op: OpPause, For: 1 << 62}, false},
-		{"a long name", api.RepairOrder{Op: OpPause, By: strings.Repeat("x", MaxBy+1)}, false},
-		{"a long reason", api.RepairOrder{Op: OpPause, Why: strings.Repeat("x", MaxWhy+1)}, false},
-		{"a node without a name", api.RepairOrder{Op: OpCheck, Nodes: []string{""}}, false},
-		{"a node twice", api.RepairOrder{Op: OpCheck, Nodes: []string{"a", "a"}}, false},
-		{"a long node", api.RepairOrder{Op: OpCheck, Nodes: []string{strings.Repeat("n", MaxNodeID+1)}}, false},
-		{"many nodes", api.RepairOrder{Op: OpCheck, Nodes: many}, false},
+		{"recover of nothing", api.RepairOrder{Op: api.OpRecover}, false},
+		{"recover of the pool", api.RepairOrder{Op: api.OpRecover, All: true, For: time.Hour}, true},
+		{"recover of the pool without an end", api.RepairOrder{Op: api.OpRecover, All: true}, false},
+		{"recover of the pool and of a node", api.RepairOrder{Op: api.OpRecover, All: true, Nodes: []string{"a"}, For: time.Hour}, false},
+		{"withdrawal of all requests", api.RepairOrder{Op: api.OpRelease, All: true}, true},
+		{"check of all by another key", api.RepairOrder{Op: api.OpCheck, All: true}, false},
+		{"a duration that nobody takes", api.RepairOrder{Op: api.OpCheck, For: time.Hour}, false},
+		{"a pause that began", api.RepairOrder{Op: api.OpPause, For: -1}, false},
+		{"a pause for ever", api.RepairOrder{Op: api.OpPause, For: 1 << 62}, false},
+		{"a long name", api.RepairOrder{Op: api.OpPause, By: strings.Repeat("x", api.MaxBy+1)}, false},
+		{"a long reason", api.RepairOrder{Op: api.OpPause, Why: strings.Repeat("x", api.MaxWhy+1)}, false},
+		{"a node without a name", api.RepairOrder{Op: api.OpCheck, Nodes: []string{""}}, false},
+		{"a node twice", api.RepairOrder{Op: api.OpCheck, Nodes: []string{"a", "a"}}, false},
+		{"a long node", api.RepairOrder{Op: api.OpCheck, Nodes: []string{strings.Repeat("n", api.MaxNodeID+1)}}, false},
+		{"many nodes", api.RepairOrder{Op: api.OpCheck, Nodes: many}, false},
 	}
 	for _, test := range tests {
-		if err := ValidateOrder(test.order); (err == nil) != test.valid || err != nil && !errors.Is(err, ErrOrder) {
+		if err := api.ValidateOrder(test.order); (err == nil) != test.valid || err != nil && !errors.Is(err, api.ErrOrder) {
 			t.Errorf("%s: Validate() = %v, want valid: %v", test.name, err, test.valid)
 		}
 	}
@@ -65,46 +65,46 @@ func TestOrders(t *testing.T) {
 		}
 		nodes := []string{"n4"}
 
-		a := order(api.RepairOrder{Op: OpCheck, Nodes: []string{"n4", "n99"}})
+		a := order(api.RepairOrder{Op: api.OpCheck, Nodes: []string{"n4", "n99"}})
 		if len(a.Nodes) != 2 || !a.Nodes[0].OK || len(a.Nodes[0].Status.Modes) != 2 || a.Nodes[1].OK || a.OK {
 			t.Errorf("check: %+v", a)
 		}
-		if a := order(api.RepairOrder{Op: OpCheck}); !a.OK || len(a.Nodes) != 10 {
+		if a := order(api.RepairOrder{Op: api.OpCheck}); !a.OK || len(a.Nodes) != 10 {
 			t.Errorf("check of all: %+v", a)
 		}
-		if a := order(api.RepairOrder{Op: OpPause, Nodes: nodes, By: "ann", For: time.Hour, Why: "I look into it"}); !a.OK {
+		if a := order(api.RepairOrder{Op: api.OpPause, Nodes: nodes, By: "ann", For: time.Hour, Why: "I look into it"}); !a.OK {
 			t.Errorf("pause: %+v", a)
 		}
 		if !strings.Contains(string(c.memory), "operator ann") {
 			t.Errorf("answered, and durable is %s", c.memory)
 		}
-		a = order(api.RepairOrder{Op: OpRecover, Nodes: nodes, By: "bob"})
+		a = order(api.RepairOrder{Op: api.OpRecover, Nodes: nodes, By: "bob"})
 		if a.OK || a.Nodes[0].Status.Requester != "" || !strings.Contains(a.Nodes[0].Why, "refused by pause: paused by operator ann") {
 			t.Errorf("recover of what is paused: %+v", a)
 		}
-		if a := order(api.RepairOrder{Op: OpResume, Nodes: nodes, By: "bob"}); a.OK || !strings.Contains(a.Nodes[0].Why, "operator ann") {
+		if a := order(api.RepairOrder{Op: api.OpResume, Nodes: nodes, By: "bob"}); a.OK || !strings.Contains(a.Nodes[0].Why, "operator ann") {
 			t.Errorf("resume of another's pause: %+v", a)
 		}
-		if a := order(api.RepairOrder{Op: OpResume, Nodes: nodes, By: "ann"}); !a.OK {
+		if a := order(api.RepairOrder{Op: api.OpResume, Nodes: nodes, By: "ann"}); !a.OK {
 			t.Errorf("resume: %+v", a)
 		}
 		pass(3 * time.Second)
-		a = order(api.RepairOrder{Op: OpRecover, Nodes: nodes, By: "bob"})
+		a = order(api.RepairOrder{Op: api.OpRecover, Nodes: nodes, By: "bob"})
 		if !a.OK || a.Nodes[0].Status.Attempt == "" {
 			t.Errorf("recover: %+v", a)
 		}
-		if a := order(api.RepairOrder{Op: OpRelease, Nodes: []string{"n5"}, By: "bob"}); a.OK {
+		if a := order(api.RepairOrder{Op: api.OpRelease, Nodes: []string{"n5"}, By: "bob"}); a.OK {
 			t.Errorf("release of what is not held: %+v", a)
 		}
 		pass(10 * time.Minute)
 		if c.acted["reboot n4"] != 1 || !m.saw("repair.succeeded n4") {
 			t.Errorf("did %v:\n%s", c.acted, m.dump())
 		}
-		if a := order(api.RepairOrder{Op: OpPause, By: "ann"}); !a.OK || m.loop.Barred() != "" {
+		if a := order(api.RepairOrder{Op: api.OpPause, By: "ann"}); !a.OK || m.loop.Barred() != "" {
 			t.Errorf("pause of the pool: %+v", a)
 		}
 		m.stop(t)
-		if _, err := m.loop.Order(t.Context(), api.RepairOrder{Op: OpPause}); !errors.Is(err, ErrNotRunning) {
+		if _, err := m.loop.Order(t.Context(), api.RepairOrder{Op: api.OpPause}); !errors.Is(err, ErrNotRunning) {
 			t.Errorf("asked of what does not run: %v", err)
 		}
 		if _, err := m.loop.Status(t.Context(), api.HealthQuery{}); !errors.Is(err, ErrNotRunning) {
@@ -129,20 +129,20 @@ func TestRecoverOfThePool(t *testing.T) {
 			}
 			return a
 		}
-		if a := order(api.RepairOrder{Op: OpPause, Nodes: []string{"n9"}, For: 2 * time.Hour}); !a.OK {
+		if a := order(api.RepairOrder{Op: api.OpPause, Nodes: []string{"n9"}, For: 2 * time.Hour}); !a.OK {
 			t.Fatalf("pause: %+v", a)
 		}
-		if a := order(api.RepairOrder{Op: OpRelease, All: true}); a.OK || a.Error != "no request to repair a node waits" {
+		if a := order(api.RepairOrder{Op: api.OpRelease, All: true}); a.OK || a.Error != "no request to repair a node waits" {
 			t.Errorf("withdrawn before there are any: %+v", a)
 		}
-		a := order(api.RepairOrder{Op: OpRecover, All: true, For: 90 * time.Minute})
+		a := order(api.RepairOrder{Op: api.OpRecover, All: true, For: 90 * time.Minute})
 		if !a.OK || a.Pool.Nodes != 10 || a.Pool.Begun != 1 || a.Pool.Waiting != 9 || len(a.Nodes) != 0 {
 			t.Errorf("recover of the pool: %+v, %+v", a, a.Pool)
 		}
 		if !strings.Contains(string(c.memory), "requested_for_pool") {
 			t.Errorf("answered, and durable is %s", c.memory)
 		}
-		if a := order(api.RepairOrder{Op: OpRecover, All: true, For: time.Hour}); a.OK || len(a.Nodes) != 10 {
+		if a := order(api.RepairOrder{Op: api.OpRecover, All: true, For: time.Hour}); a.OK || len(a.Nodes) != 10 {
 			t.Errorf("once more: %+v", a)
 		}
 		s, _ := m.loop.Status(t.Context(), api.HealthQuery{})
@@ -252,7 +252,7 @@ func TestDisabled(t *testing.T) {
 		c.markUnhealthy("n4", "hung")
 		pass(10 * time.Minute)
 		s, err := m.loop.Status(t.Context(), api.HealthQuery{All: true})
-		a, _ := m.loop.Order(t.Context(), api.RepairOrder{Op: OpPause})
+		a, _ := m.loop.Order(t.Context(), api.RepairOrder{Op: api.OpPause})
 		m.stop(t)
 		if err != nil || s.Enabled || len(s.Nodes) > 0 || len(c.acted) > 0 || a.OK {
 			t.Errorf("%v, %+v, %+v, did %v", err, s, a, c.acted)
@@ -268,7 +268,7 @@ func TestRecoverObserves(t *testing.T) {
 		p.Mode = api.ModeObserve
 		m := c.begin(t, p)
 		pass(time.Minute)
-		a, err := m.loop.Order(t.Context(), api.RepairOrder{Op: OpRecover, Nodes: []string{"n4"}, By: "ann"})
+		a, err := m.loop.Order(t.Context(), api.RepairOrder{Op: api.OpRecover, Nodes: []string{"n4"}, By: "ann"})
 		pass(time.Minute)
 		m.stop(t)
 		if err != nil || !a.OK || !strings.Contains(a.Nodes[0].Why, "mode is observe") || a.Nodes[0].Status.State != api.StateHealthy || len(c.acted) != 0 || !m.saw("repair.started n4") {

@@ -16,11 +16,11 @@ func (l *Loop) status(now time.Time, q api.HealthQuery) api.HealthStatus {
 	s := api.HealthStatus{
 		Pool: l.config.Pool, At: now, Enabled: *l.policy.Enabled, Mode: l.policy.Mode, Owner: l.policy.Owner,
 		RepairOwner: l.ownership.repairOwner, Census: l.judge.Census(), Alarms: l.announcer.activeAlarms(), Memory: l.memory.status,
-		Pauses: state.Pauses[:min(len(state.Pauses), MaxRows)], Requests: l.judge.Requests(),
+		Pauses: state.Pauses[:min(len(state.Pauses), api.MaxRows)], Requests: l.judge.Requests(),
 	}
-	s.Requests = s.Requests[:min(len(s.Requests), MaxRows)]
+	s.Requests = s.Requests[:min(len(s.Requests), api.MaxRows)]
 	for _, b := range state.Breakers {
-		if b.Open && len(s.Open) < MaxRows {
+		if b.Open && len(s.Open) < api.MaxRows {
 			s.Open = append(s.Open, b)
 		}
 	}
@@ -47,13 +47,13 @@ func (l *Loop) nodesOf(now time.Time, q api.HealthQuery, s *api.HealthStatus) {
 			}
 		}
 		list = l.page(q.After, func(id string) bool { return !fit[id] })
-		if len(list) > MaxRows {
-			list = list[:MaxRows]
-			s.Next = list[MaxRows-1]
+		if len(list) > api.MaxRows {
+			list = list[:api.MaxRows]
+			s.Next = list[api.MaxRows-1]
 		}
 	}
 	for _, id := range slices.Sorted(slices.Values(list)) {
-		if n, known := l.nodeStatus(now, id); known && len(s.Nodes) < MaxRows {
+		if n, known := l.nodeStatus(now, id); known && len(s.Nodes) < api.MaxRows {
 			s.Nodes = append(s.Nodes, n)
 		}
 	}
@@ -74,7 +74,7 @@ func (l *Loop) queued(now time.Time, n api.NodeHealthState) bool {
 func (l *Loop) page(after string, wanted func(id string) bool) []string {
 	var out []string
 	for _, n := range l.judge.Status() {
-		if n.Node > after && wanted(n.Node) && len(out) <= MaxRows {
+		if n.Node > after && wanted(n.Node) && len(out) <= api.MaxRows {
 			out = append(out, n.Node)
 		}
 	}

@@ -115,7 +115,7 @@ func TestOutbox(t *testing.T) {
 		o.add(api.HealthNotification{Alarm: fmt.Sprint(i)})
 	}
 	first := o.take()
-	if lost := o.mail.losses()["findings"]; lost != 10 || len(first) != MaxNotifications || first[0].Alarm != "10" {
+	if lost := o.mail.losses()["findings"]; lost != 10 || len(first) != api.MaxNotifications || first[0].Alarm != "10" {
 		t.Errorf("lost %d, the first of %d is %s", lost, len(first), first[0].Alarm)
 	}
 	left := len(first)

@@ -40,7 +40,7 @@ func TestPauseWithdrawsRepairsThatDidNotReachTheMachine(t *testing.T) {
 						break
 					}
 				}
-				a, err := m.loop.Order(t.Context(), api.RepairOrder{Op: OpPause, Nodes: test.nodes, By: "ann", For: time.Hour})
+				a, err := m.loop.Order(t.Context(), api.RepairOrder{Op: api.OpPause, Nodes: test.nodes, By: "ann", For: time.Hour})
 				if err != nil || !a.OK || len(a.Nodes) != 1 || !strings.Contains(a.Nodes[0].Why, test.why) {
 					t.Errorf("answer %+v, %v, want one node and %q", a, err, test.why)
 				}
@@ -48,7 +48,7 @@ func TestPauseWithdrawsRepairsThatDidNotReachTheMachine(t *testing.T) {
 				if got := c.acted["reboot n4"] + len(c.runs); got != test.acts {
 					t.Errorf("%d reboots, want %d:\n%s", got, test.acts, m.dump())
 				}
-				if a, err = m.loop.Order(t.Context(), api.RepairOrder{Op: OpResume, Nodes: test.nodes, By: "ann"}); err != nil || !a.OK {
+				if a, err = m.loop.Order(t.Context(), api.RepairOrder{Op: api.OpResume, Nodes: test.nodes, By: "ann"}); err != nil || !a.OK {
 					t.Errorf("resume: %+v, %v", a, err)
 				}
 				pass(30 * time.Minute)

@@ -13,7 +13,7 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 
-	"github.com/weirkeeper/weirkeeper/agent"
+	"github.com/weirkeeper/weirkeeper/agent/wire"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
@@ -65,7 +65,7 @@ func TestAgentNeedsNoFlagOnEC2(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := agent.DecodeFacts(m.Data)
+	f, err := wire.DecodeFacts(m.Data)
 	if err != nil || f.ID != "i-0123456789abcdef0" || f.Group != "web-asg" || f.Pool != "web" {
 		t.Errorf("facts: %+v, %v, want those of the metadata", f, err)
 	}

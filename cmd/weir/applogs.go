@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/weirkeeper/weirkeeper/agent"
+	"github.com/weirkeeper/weirkeeper/agent/wire"
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/autoscalerd"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
@@ -45,7 +45,7 @@ an agent, and after a connection to the bus was lost.`,
 			if lines < 0 {
 				return usage.New(fmt.Errorf("--lines %d: want at least 0", lines))
 			}
-			request := agent.LogsRequest{App: args[0], Lines: lines}
+			request := wire.LogsRequest{App: args[0], Lines: lines}
 			if cmd.Flags().Changed("index") {
 				if index < 0 {
 					return usage.New(fmt.Errorf("--index %d: want at least 0", index))
@@ -67,24 +67,24 @@ an agent, and after a connection to the bus was lost.`,
 	return cmd
 }
 
-func (cli *appCommands) appLogs(ctx context.Context, b *bus.Bus, request agent.LogsRequest) error {
+func (cli *appCommands) appLogs(ctx context.Context, b *bus.Bus, request wire.LogsRequest) error {
 	nodes, err := cli.nodesOf(ctx, b)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, view.Timeout)
 	defer cancel()
-	client := agent.NewClient(b.Conn(), cli.Cluster, cli.Pool)
-	replies := make([]agent.LogsReply, len(nodes))
+	client := wire.NewClient(b.Conn(), cli.Cluster, cli.Pool)
+	replies := make([]wire.LogsReply, len(nodes))
 	errs := make([]error, len(nodes))
 	var wg sync.WaitGroup
 	for i, node := range nodes {
 		wg.Go(func() { replies[i], errs[i] = client.Logs(ctx, node, request) })
 	}
 	wg.Wait()
-	copies := []agent.CopyLog{}
+	copies := []wire.CopyLog{}
 	for i, reply := range replies {
-		if errs[i] != nil && !errors.Is(errs[i], agent.ErrNoAgent) {
+		if errs[i] != nil && !errors.Is(errs[i], wire.ErrNoAgent) {
 			fmt.Fprintf(cli.Stderr, "weir: node %s: %v\n", nodes[i], errs[i])
 		}
 		copies = append(copies, reply.Copies...)
@@ -107,12 +107,12 @@ func (cli *appCommands) appLogs(ctx context.Context, b *bus.Bus, request agent.L
 	return nil
 }
 
-func sortByIndex(copies []agent.CopyLog) {
-	slices.SortStableFunc(copies, func(x, y agent.CopyLog) int { return cmp.Compare(x.Index, y.Index) })
+func sortByIndex(copies []wire.CopyLog) {
+	slices.SortStableFunc(copies, func(x, y wire.CopyLog) int { return cmp.Compare(x.Index, y.Index) })
 }
 
 // titleOf returns the app of a request, with its index.
-func titleOf(request agent.LogsRequest) string {
+func titleOf(request wire.LogsRequest) string {
 	if request.Index == nil {
 		return request.App
 	}
@@ -120,7 +120,7 @@ func titleOf(request agent.LogsRequest) string {
 }
 
 // printOutput prints the lines of an instance. A line of an agent stays one line.
-func (cli *appCommands) printOutput(app string, c agent.CopyLog) error {
+func (cli *appCommands) printOutput(app string, c wire.CopyLog) error {
 	for _, line := range c.Lines {
 		if _, err := fmt.Fprintf(cli.Stdout, "%s/%d %s\n", app, c.Index, strings.ReplaceAll(line, "\n", `\n`)); err != nil {
 			return fmt.Errorf("print the output of %s/%d: %w", app, c.Index, err)
@@ -130,12 +130,12 @@ func (cli *appCommands) printOutput(app string, c agent.CopyLog) error {
 }
 
 // followLogs prints the last output, and then the new output until ctx ends.
-func (cli *appCommands) followLogs(ctx context.Context, b *bus.Bus, request agent.LogsRequest) error {
+func (cli *appCommands) followLogs(ctx context.Context, b *bus.Bus, request wire.LogsRequest) error {
 	nodes, err := cli.nodesOf(ctx, b)
 	if err != nil {
 		return err
 	}
-	f := agent.NewFollower(agent.NewClient(b.Conn(), cli.Cluster, cli.Pool), request)
+	f := wire.NewFollower(wire.NewClient(b.Conn(), cli.Cluster, cli.Pool), request)
 	troubles := map[string]string{} // by node, as printed
 	again := time.NewTicker(readEvery)
 	defer again.Stop()
@@ -166,7 +166,7 @@ func (cli *appCommands) followLogs(ctx context.Context, b *bus.Bus, request agen
 }
 
 // printNew prints new output. As JSON or YAML it prints each part as a value.
-func (cli *appCommands) printNew(request agent.LogsRequest, copies []agent.CopyLog) error {
+func (cli *appCommands) printNew(request wire.LogsRequest, copies []wire.CopyLog) error {
 	sortByIndex(copies)
 	for _, c := range copies {
 		if cli.output == "json" {
@@ -189,8 +189,8 @@ func (cli *appCommands) printNew(request agent.LogsRequest, copies []agent.CopyL
 func (cli *appCommands) printTroubles(printed map[string]string, failed map[string]error) {
 	for _, node := range sortedKeys(failed) {
 		text := failed[node].Error()
-		if errors.Is(failed[node], agent.ErrNoAgent) {
-			text = agent.ErrNoAgent.Error()
+		if errors.Is(failed[node], wire.ErrNoAgent) {
+			text = wire.ErrNoAgent.Error()
 		}
 		if printed[node] != text {
 			printed[node] = text

@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirkeeper/weirkeeper/api"
-	"github.com/weirkeeper/weirkeeper/harmonizer"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/explain"
@@ -325,7 +324,7 @@ func (cli *appCommands) appRetryCommand() *cobra.Command {
   weir app retry web --index 3`,
 		Args: requireApp,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o := api.HarmonizerOrder{Op: harmonizer.OpRetry, App: args[0]}
+			o := api.HarmonizerOrder{Op: api.OpRetry, App: args[0]}
 			if cmd.Flags().Changed("index") {
 				if index < 0 {
 					return usage.New(fmt.Errorf("--index %d: want at least 0", index))

@@ -22,7 +22,6 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 	"github.com/weirkeeper/weirkeeper/internal/state"
-	"github.com/weirkeeper/weirkeeper/nodehealth"
 	"github.com/weirkeeper/weirkeeper/nodehealth/events"
 )
 
@@ -150,7 +149,7 @@ func hostileWorld(t *testing.T) (data string) {
 	putKey(t, js, kvbucket.Orders(cluster, 1), "order."+pool+".pause", hostileJSON(t, func(n *api.Note) { n.Until = time.Now().Add(time.Hour) }))
 	evidence, err := state.NewEvidence(js, cluster, pool, 0)
 	if err == nil {
-		_, err = evidence.Save(ctx, "n1", hostileJSON(t, func(e *nodehealth.Evidence) { e.Node = "n1" }))
+		_, err = evidence.Save(ctx, "n1", hostileJSON(t, func(e *api.Evidence) { e.Node = "n1" }))
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirkeeper/weirkeeper/api"
-	"github.com/weirkeeper/weirkeeper/harmonizer"
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 	"github.com/weirkeeper/weirkeeper/harmonizer/replay"
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
@@ -162,7 +161,7 @@ shows whether a limit is active, and why.`,
 		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
-				answer, err := requestOrder(ctx, b, cli.Cluster, api.HarmonizerOrder{Op: harmonizer.OpRelease})
+				answer, err := requestOrder(ctx, b, cli.Cluster, api.HarmonizerOrder{Op: api.OpReleaseLimit})
 				if err != nil {
 					return err
 				}

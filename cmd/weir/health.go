@@ -18,7 +18,6 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/spelling"
 	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
 	"github.com/weirkeeper/weirkeeper/internal/ui/view"
-	"github.com/weirkeeper/weirkeeper/nodehealth"
 )
 
 // machinesHint is the hint that names the command that lists all machines.
@@ -104,7 +103,7 @@ and the last 512 entries in all, also of machines that are gone.` + fmt.Sprintf(
   weir node history i-0123 -o json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			q := api.HealthQuery{Nodes: args, History: true}
-			if err := nodehealth.ValidateQuery(q); err != nil {
+			if err := api.ValidateQuery(q); err != nil {
 				return wrongOrder(err)
 			}
 			return cli.withNodes(cmd, args, func(ctx context.Context, b *bus.Bus, nodes []string) error {
@@ -155,7 +154,7 @@ func outcome(e api.HealthHistory) string {
 
 // healthStatus reads all pages of the status.
 func (cli *healthCommands) healthStatus(ctx context.Context, b *bus.Bus, q api.HealthQuery) (api.HealthStatus, error) {
-	if err := nodehealth.ValidateQuery(q); err != nil {
+	if err := api.ValidateQuery(q); err != nil {
 		return api.HealthStatus{}, wrongOrder(err)
 	}
 	whole, err := cli.reader(b).Health(ctx, q)

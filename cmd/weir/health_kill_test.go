@@ -19,7 +19,6 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/testsize"
-	"github.com/weirkeeper/weirkeeper/nodehealth"
 	"github.com/weirkeeper/weirkeeper/nodehealth/events"
 )
 
@@ -389,7 +388,7 @@ func (w *ward) recreated(g *guillotine, at *lastMoment) (gap time.Duration, came
 	ctx, cancel := context.WithCancel(w.Context())
 	ordered := make(chan error, 1)
 	go func() {
-		_, err := events.NewClient(w.nc, w.cluster, "default").Order(ctx, api.RepairOrder{Op: nodehealth.OpRecover, Nodes: []string{victim}, By: "test"})
+		_, err := events.NewClient(w.nc, w.cluster, "default").Order(ctx, api.RepairOrder{Op: api.OpRecover, Nodes: []string{victim}, By: "test"})
 		ordered <- err // it may have been killed before it answered
 	}()
 	if at != nil {

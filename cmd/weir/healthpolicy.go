@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
@@ -27,7 +28,6 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/spelling"
 	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
 	"github.com/weirkeeper/weirkeeper/internal/state"
-	"github.com/weirkeeper/weirkeeper/nodehealth"
 	"github.com/weirkeeper/weirkeeper/nodehealth/replay"
 	"github.com/weirkeeper/weirkeeper/nodehealth/senlin"
 )
@@ -261,7 +261,7 @@ func (cli *healthCommands) replayHealth(ctx context.Context, path string, o repl
 // savedEvidence is evidence under its name.
 type savedEvidence struct {
 	Name string `json:"name"`
-	nodehealth.Evidence
+	api.Evidence
 }
 
 func (cli *healthCommands) healthEvidenceCommand() *cobra.Command {

@@ -19,7 +19,6 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/spelling"
 	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
 	"github.com/weirkeeper/weirkeeper/internal/ui/view"
-	"github.com/weirkeeper/weirkeeper/nodehealth"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 	"github.com/weirkeeper/weirkeeper/resource"
 )
@@ -108,7 +107,7 @@ observations in a row. For heartbeats, the command shows the last one.` + fmt.Sp
 		Example: `  weir node check
   weir node check i-0123 -o json`,
 		RunE: func(cmd *cobra.Command, nodes []string) error {
-			return cli.orderHealth(cmd, nodes, api.RepairOrder{Op: nodehealth.OpCheck})
+			return cli.orderHealth(cmd, nodes, api.RepairOrder{Op: api.OpCheck})
 		},
 	}
 	cli.outputFlag(cmd)
@@ -116,7 +115,7 @@ observations in a row. For heartbeats, the command shows the last one.` + fmt.Sp
 }
 
 func (cli *healthCommands) healthRecoverCommand() *cobra.Command {
-	order := api.RepairOrder{Op: nodehealth.OpRecover}
+	order := api.RepairOrder{Op: api.OpRecover}
 	cmd := &cobra.Command{
 		Use:   "recover [POOL] (NODE... | --all)",
 		Short: "Repair machines, healthy or not, with the actions and gates of the policy",
@@ -168,7 +167,7 @@ func nodesOrAll(cmd *cobra.Command, nodes []string, o api.RepairOrder) error {
 }
 
 func (cli *healthCommands) healthPauseCommand() *cobra.Command {
-	order := api.RepairOrder{Op: nodehealth.OpPause}
+	order := api.RepairOrder{Op: api.OpPause}
 	cmd := &cobra.Command{
 		Use:   "pause [POOL] [NODE...]",
 		Short: "Pause the repair of machines, or of the whole pool",
@@ -179,8 +178,8 @@ that continue to their end.` + fmt.Sprintf(poolFirst, "nodes"),
 		Example: `  weir node pause i-0123 --for 2h --why "disk is being checked"
   weir node pause web --for 30m --why "network maintenance"`,
 		RunE: func(cmd *cobra.Command, nodes []string) error {
-			if order.For <= 0 || order.For > nodehealth.MaxPause {
-				return usage.New(fmt.Errorf("--for %s: want more than 0 and at most %s\nSee %q", seconds.Short(order.For), seconds.Short(nodehealth.MaxPause), cmd.CommandPath()+" --help"))
+			if order.For <= 0 || order.For > api.MaxPause {
+				return usage.New(fmt.Errorf("--for %s: want more than 0 and at most %s\nSee %q", seconds.Short(order.For), seconds.Short(api.MaxPause), cmd.CommandPath()+" --help"))
 			}
 			return cli.orderHealth(cmd, nodes, order)
 		},
@@ -199,7 +198,7 @@ func (cli *healthCommands) healthResumeCommand() *cobra.Command {
 		Example: `  weir node resume i-0123
   weir node resume web`,
 		RunE: func(cmd *cobra.Command, nodes []string) error {
-			return cli.orderHealth(cmd, nodes, api.RepairOrder{Op: nodehealth.OpResume})
+			return cli.orderHealth(cmd, nodes, api.RepairOrder{Op: api.OpResume})
 		},
 	}
 	cli.outputFlag(cmd)
@@ -207,7 +206,7 @@ func (cli *healthCommands) healthResumeCommand() *cobra.Command {
 }
 
 func (cli *healthCommands) healthReleaseCommand() *cobra.Command {
-	order := api.RepairOrder{Op: nodehealth.OpRelease}
+	order := api.RepairOrder{Op: api.OpRelease}
 	cmd := &cobra.Command{
 		Use:   "release [POOL] [NODE...]",
 		Short: "End the quarantine of machines; without an argument, close the breaker of the pool",
@@ -231,18 +230,18 @@ breaker of the pool. --all withdraws all waiting requests; started repairs conti
 func (cli *healthCommands) orderHealth(cmd *cobra.Command, args []string, o api.RepairOrder) error {
 	o.By = operator()
 	if o.Nodes = args; !o.All { // the only argument beside --all may be the pool
-		if err := nodehealth.ValidateOrder(o); err != nil {
+		if err := api.ValidateOrder(o); err != nil {
 			return wrongOrder(err)
 		}
 	}
 	return cli.withNodes(cmd, args, func(ctx context.Context, b *bus.Bus, nodes []string) error {
-		if o.Op == nodehealth.OpRecover {
+		if o.Op == api.OpRecover {
 			if err := nodesOrAll(cmd, nodes, o); err != nil {
 				return err
 			}
 		}
 		o.Nodes = nodes
-		if err := nodehealth.ValidateOrder(o); err != nil {
+		if err := api.ValidateOrder(o); err != nil {
 			return wrongOrder(err)
 		}
 		ctx, cancel := context.WithTimeout(ctx, healthTimeout)
@@ -269,7 +268,7 @@ func (cli *healthCommands) orderHealth(cmd *cobra.Command, args []string, o api.
 
 // wrongOrder returns the error of an invalid order as a usage error.
 func wrongOrder(err error) error {
-	return usage.New(errors.New(strings.TrimPrefix(err.Error(), nodehealth.ErrOrder.Error()+": ")))
+	return usage.New(errors.New(strings.TrimPrefix(err.Error(), api.ErrOrder.Error()+": ")))
 }
 
 // reportSlow prints text unless stop is called within healthSlow. stop waits for the output.
@@ -292,7 +291,7 @@ func reportSlow(w io.Writer, text string) (stop func()) {
 }
 
 // unknownMachine reports whether the pool has no machine of that name.
-func unknownMachine(n api.RepairNodeResponse) bool { return !n.OK && n.Why == nodehealth.WhyNoNode }
+func unknownMachine(n api.RepairNodeResponse) bool { return !n.OK && n.Why == api.WhyNoNode }
 
 // refused returns an error with the rejected part of an order; nil if all of it was accepted.
 // known are the machines of the pool, to suggest a name.
@@ -302,7 +301,7 @@ func refused(o api.RepairOrder, a api.RepairOrderResponse, known []string) error
 	}
 	var not []api.RepairNodeResponse
 	for _, n := range a.Nodes {
-		if !n.OK && (o.Op != nodehealth.OpCheck || n.Status == nil) {
+		if !n.OK && (o.Op != api.OpCheck || n.Status == nil) {
 			not = append(not, n)
 		}
 	}
@@ -319,7 +318,7 @@ func refused(o api.RepairOrder, a api.RepairOrderResponse, known []string) error
 
 func (cli *healthCommands) printAnswer(o api.RepairOrder, a api.RepairOrderResponse) {
 	switch {
-	case o.Op == nodehealth.OpCheck:
+	case o.Op == api.OpCheck:
 		cli.printChecked(o, a)
 		return
 	case len(a.Nodes) > 0:
@@ -327,16 +326,16 @@ func (cli *healthCommands) printAnswer(o api.RepairOrder, a api.RepairOrderRespo
 	}
 	switch {
 	case len(o.Nodes) > 0 || !a.OK:
-	case o.Op == nodehealth.OpRecover && a.Pool != nil:
+	case o.Op == api.OpRecover && a.Pool != nil:
 		fmt.Fprintf(cli.Stdout, "pool %s/%s: %s begun, %s until %s; \"weir node status\" shows how far it is\n", cli.Cluster, cli.Pool,
 			several(a.Pool.Begun, "repair"), machinesWait(a.Pool.Waiting), a.Pool.Until.Format(time.DateTime))
-	case o.Op == nodehealth.OpRelease && o.All:
+	case o.Op == api.OpRelease && o.All:
 		fmt.Fprintf(cli.Stdout, "all requests of pool %s/%s that waited are withdrawn\n", cli.Cluster, cli.Pool)
-	case o.Op == nodehealth.OpPause:
+	case o.Op == api.OpPause:
 		fmt.Fprintf(cli.Stdout, "repairs of pool %s/%s are paused until %s; \"weir node resume\" ends that\n", cli.Cluster, cli.Pool, time.Now().Add(o.For).Format(time.DateTime))
-	case o.Op == nodehealth.OpResume:
+	case o.Op == api.OpResume:
 		fmt.Fprintf(cli.Stdout, "your pause of pool %s/%s has ended\n", cli.Cluster, cli.Pool)
-	case o.Op == nodehealth.OpRelease:
+	case o.Op == api.OpRelease:
 		fmt.Fprintf(cli.Stdout, "the breaker of pool %s/%s is closed; it opens again if more machines become unhealthy\n", cli.Cluster, cli.Pool)
 	}
 }
@@ -364,8 +363,8 @@ func (cli *healthCommands) printChecked(o api.RepairOrder, a api.RepairOrderResp
 	if len(rows) > 0 {
 		cli.printTable([]string{"node", "state", "mode", "verdict", "age", "reason"}, rows)
 	}
-	if len(o.Nodes) == 0 && len(a.Nodes) == nodehealth.MaxRows {
-		fmt.Fprintf(cli.Stdout, "these are the first %d of the probed machines; \"weir node status\" lists the unhealthy ones\n", nodehealth.MaxRows)
+	if len(o.Nodes) == 0 && len(a.Nodes) == api.MaxRows {
+		fmt.Fprintf(cli.Stdout, "these are the first %d of the probed machines; \"weir node status\" lists the unhealthy ones\n", api.MaxRows)
 	}
 }
 

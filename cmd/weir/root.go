@@ -22,7 +22,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirkeeper/weirkeeper/api"
-	"github.com/weirkeeper/weirkeeper/bootstrap"
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/autoscalerd"
@@ -53,7 +52,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	cli.args = args
 	err := cli.Run(cli.root(), args)
 	if errors.Is(err, autoscalerd.ErrRestartNeeded) {
-		return bootstrap.ExitRestart
+		return api.ExitRestart
 	}
 	return command.ExitCode(err)
 }

@@ -91,7 +91,7 @@ func TestOrders(t *testing.T) {
 	if a := answerTo[api.HarmonizerOrderAnswer](t, client, subject, `{"op":"retry","app":"web","index":0}`); !a.OK || a.Error != "" {
 		t.Errorf("answer %+v", a)
 	}
-	if o := <-e.ordered; o.Op != harmonizer.OpRetry || o.App != "web" || o.Index == nil || *o.Index != 0 {
+	if o := <-e.ordered; o.Op != api.OpRetry || o.App != "web" || o.Index == nil || *o.Index != 0 {
 		t.Errorf("order %+v", o)
 	}
 	for _, bad := range []string{"{", `{"op":"retry","pool":"p"}`, strings.Repeat(" ", maxQuery+1)} {

@@ -138,6 +138,7 @@ var house = []entry{
 	{path: "internal/platform/webhook", row: infrastructure, family: "webhooks", std: true, only: []string{"internal/platform/inputfile"}},
 
 	{path: "agent", row: adapter, family: "local"},
+	{path: "agent/wire", row: adapter, family: "local"},
 	{path: "agent/metadata", row: adapter, only: none},
 	{path: "agent/measure", row: adapter, only: []string{"resource"}},
 	{path: "bootstrap/release/s3store", row: adapter},

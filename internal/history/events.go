@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -14,27 +13,14 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/weirkeeper/weirkeeper/api"
-	"github.com/weirkeeper/weirkeeper/harmonizer"
+	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/past"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 	"github.com/weirkeeper/weirkeeper/internal/state"
-	"github.com/weirkeeper/weirkeeper/nodehealth"
 	"github.com/weirkeeper/weirkeeper/nodehealth/events"
+	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )
-
-// severityOf returns the severity of a level of the logs.
-func severityOf(l slog.Level) api.Severity {
-	switch {
-	case l >= slog.LevelError:
-		return api.SeverityError
-	case l >= slog.LevelWarn:
-		return api.SeverityWarning
-	case l >= slog.LevelInfo:
-		return api.SeverityInfo
-	}
-	return api.SeverityDebug
-}
 
 // EventKinds returns the kinds in the order of the documents.
 func EventKinds() []string {
@@ -234,7 +220,7 @@ func FindingEvents(cluster string, now time.Time, m *nats.Msg) ([]api.Event, err
 	}
 	var out []api.Event
 	for _, n := range list {
-		out = append(out, api.Event{At: n.At, Kind: api.EventNodeHealth, Pool: pool, Name: string(n.Event), Severity: severityOf(nodehealth.LevelOf(n.Event)), Text: n.String(), Data: n})
+		out = append(out, api.Event{At: n.At, Kind: api.EventNodeHealth, Pool: pool, Name: string(n.Event), Severity: judge.SeverityOf(n.Event), Text: n.String(), Data: n})
 	}
 	return out, nil
 }
@@ -247,7 +233,7 @@ func harmonizerEvents(now time.Time, data []byte) ([]api.Event, error) {
 	}
 	var out []api.Event
 	for _, f := range list {
-		out = append(out, api.Event{At: now, Kind: api.EventHarmonizer, Pool: "", Name: string(f.Kind), Severity: severityOf(harmonizer.LevelOf(f.Kind)), Text: f.String(), Data: f})
+		out = append(out, api.Event{At: now, Kind: api.EventHarmonizer, Pool: "", Name: string(f.Kind), Severity: apps.SeverityOf(f.Kind), Text: f.String(), Data: f})
 	}
 	return out, nil
 }

@@ -172,7 +172,7 @@ func TestPublish(t *testing.T) {
 		t.Fatal(err)
 	}
 	var published []api.HealthNotification
-	for i := range nodehealth.MaxNotifications {
+	for i := range api.MaxNotifications {
 		published = append(published, api.HealthNotification{Pool: pool, At: time.Unix(int64(i), 0).UTC(), Alarm: "a",
 			HealthFinding: api.HealthFinding{Event: api.HealthNodeSuspect, Node: fmt.Sprint(i), Why: strings.Repeat("w", 2000)}})
 	}
@@ -227,9 +227,9 @@ func TestOrders(t *testing.T) {
 	e.order = func(_ context.Context, o api.RepairOrder) (api.RepairOrderResponse, error) {
 		ordered <- o
 		switch o.Op {
-		case nodehealth.OpRelease:
+		case api.OpRelease:
 			return api.RepairOrderResponse{}, nodehealth.ErrNotRunning
-		case nodehealth.OpCheck:
+		case api.OpCheck:
 			return api.RepairOrderResponse{OK: true, Nodes: []api.RepairNodeResponse{{Why: strings.Repeat("x", 2<<20)}}}, nil
 		}
 		return api.RepairOrderResponse{OK: true, Nodes: []api.RepairNodeResponse{{Node: o.Nodes[0], OK: true, Why: "paused"}}}, nil
@@ -238,7 +238,7 @@ func TestOrders(t *testing.T) {
 	nc := connect(t, url)
 	c := NewClient(nc, cluster, pool)
 
-	o := api.RepairOrder{Op: nodehealth.OpPause, Nodes: []string{"i-1"}, By: "ann", For: time.Hour}
+	o := api.RepairOrder{Op: api.OpPause, Nodes: []string{"i-1"}, By: "ann", For: time.Hour}
 	a, err := c.Order(t.Context(), o)
 	if err != nil || !a.OK || len(a.Nodes) != 1 || a.Nodes[0].Why != "paused" {
 		t.Errorf("answer %+v, %v", a, err)
@@ -246,16 +246,16 @@ func TestOrders(t *testing.T) {
 	if diff := cmp.Diff(o, <-ordered); diff != "" {
 		t.Errorf("ordered:\n%s", diff)
 	}
-	if a, err := c.Order(t.Context(), api.RepairOrder{Op: nodehealth.OpRelease}); err != nil || a.OK || a.Error != nodehealth.ErrNotRunning.Error() {
+	if a, err := c.Order(t.Context(), api.RepairOrder{Op: api.OpRelease}); err != nil || a.OK || a.Error != nodehealth.ErrNotRunning.Error() {
 		t.Errorf("answer %+v, %v", a, err)
 	}
-	if a, err := c.Order(t.Context(), api.RepairOrder{Op: nodehealth.OpCheck}); err != nil || !a.OK || !strings.Contains(a.Error, "exceeds the maximum message size") {
+	if a, err := c.Order(t.Context(), api.RepairOrder{Op: api.OpCheck}); err != nil || !a.OK || !strings.Contains(a.Error, "exceeds the maximum message size") {
 		t.Errorf("answer %.100v, %v", a, err)
 	}
 	for len(ordered) > 0 {
 		<-ordered
 	}
-	if _, err := c.Order(t.Context(), api.RepairOrder{Op: "explode"}); !errors.Is(err, nodehealth.ErrOrder) {
+	if _, err := c.Order(t.Context(), api.RepairOrder{Op: "explode"}); !errors.Is(err, api.ErrOrder) {
 		t.Errorf("a bad order: %v", err)
 	}
 	for _, bad := range []string{"{", `{"op": "pause", "node": "x"}`, `{"op": "explode"}`, "", `{"op": "check"} {}`, strings.Repeat(" ", maxQuery+1)} {
@@ -278,7 +278,7 @@ func TestStatus(t *testing.T) {
 			return api.HealthStatus{}, errors.New("no\nidea")
 		}
 		s := api.HealthStatus{Pool: pool, Mode: api.ModeObserve}
-		for i := range nodehealth.MaxRows {
+		for i := range api.MaxRows {
 			s.Nodes = append(s.Nodes, api.NodeHealth{NodeExplanation: api.NodeExplanation{NodeHealthState: api.NodeHealthState{Node: fmt.Sprintf("i-%03d", i)}}})
 			if q.All || len(q.Nodes) > 0 {
 				s.Nodes[i].Why = strings.Repeat("x", 30_000)
@@ -290,7 +290,7 @@ func TestStatus(t *testing.T) {
 	c := NewClient(connect(t, url), cluster, pool)
 
 	s, err := c.Status(t.Context(), api.HealthQuery{})
-	if err != nil || s.Pool != pool || len(s.Nodes) != nodehealth.MaxRows || s.Next != "" {
+	if err != nil || s.Pool != pool || len(s.Nodes) != api.MaxRows || s.Next != "" {
 		t.Errorf("status of %d nodes, next %q, %v", len(s.Nodes), s.Next, err)
 	}
 	s, err = c.Status(t.Context(), api.HealthQuery{All: true})
@@ -377,7 +377,7 @@ func FuzzHint(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if h.Node == "" || len(h.Node) > nodehealth.MaxNodeID || len(h.Why) > 4*maxWord+100 || strings.ContainsAny(h.Node+h.Why, "\x00\x1b\n\x7f") {
+		if h.Node == "" || len(h.Node) > api.MaxNodeID || len(h.Why) > 4*maxWord+100 || strings.ContainsAny(h.Node+h.Why, "\x00\x1b\n\x7f") {
 			t.Errorf("hint %+v", h)
 		}
 	})
@@ -389,11 +389,11 @@ func FuzzQuery(f *testing.F) {
 	f.Add([]byte(``))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var o api.RepairOrder
-		if err := decodeQuery(data, &o); err == nil && nodehealth.ValidateOrder(o) == nil && (len(o.Nodes) > nodehealth.MaxOrderNodes || o.For < 0) {
+		if err := decodeQuery(data, &o); err == nil && api.ValidateOrder(o) == nil && (len(o.Nodes) > api.MaxOrderNodes || o.For < 0) {
 			t.Errorf("order %+v", o)
 		}
 		var q api.HealthQuery
-		if err := decodeQuery(data, &q); err == nil && nodehealth.ValidateQuery(q) == nil && len(q.Nodes) > nodehealth.MaxOrderNodes {
+		if err := decodeQuery(data, &q); err == nil && api.ValidateQuery(q) == nil && len(q.Nodes) > api.MaxOrderNodes {
 			t.Errorf("query %+v", q)
 		}
 	})

@@ -10,7 +10,6 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
-	"github.com/weirkeeper/weirkeeper/nodehealth"
 )
 
 // ErrNoResponse is returned if no process serves the pool's node health.
@@ -28,7 +27,7 @@ func NewClient(nc *nats.Conn, cluster, pool string) *Client { return &Client{nc,
 // Order sends an order and waits for its Answer. An Answer with an Error is not an error here.
 func (c *Client) Order(ctx context.Context, o api.RepairOrder) (api.RepairOrderResponse, error) {
 	var a api.RepairOrderResponse
-	if err := nodehealth.ValidateOrder(o); err != nil {
+	if err := api.ValidateOrder(o); err != nil {
 		return a, err
 	}
 	err := c.request(ctx, OrderSubject(c.cluster, c.pool), o, &a)
@@ -38,7 +37,7 @@ func (c *Client) Order(ctx context.Context, o api.RepairOrder) (api.RepairOrderR
 // Status requests one page of the pool's status.
 func (c *Client) Status(ctx context.Context, q api.HealthQuery) (api.HealthStatus, error) {
 	var s api.HealthStatus
-	if err := nodehealth.ValidateQuery(q); err != nil {
+	if err := api.ValidateQuery(q); err != nil {
 		return s, err
 	}
 	err := c.request(ctx, StatusSubject(c.cluster, c.pool), q, &s)
@@ -58,7 +57,7 @@ func (c *Client) request(ctx context.Context, subject string, query, into any) e
 	case errors.Is(err, nats.ErrNoResponders):
 		err = ErrNoResponse
 	case err == nil && m.Header.Get(HeaderError) != "":
-		err = errors.New(short(m.Header.Get(HeaderError), nodehealth.MaxWhy))
+		err = errors.New(short(m.Header.Get(HeaderError), api.MaxWhy))
 	case err == nil:
 		err = json.Unmarshal(m.Data, into)
 	case errors.Is(err, context.DeadlineExceeded):

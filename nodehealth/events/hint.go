@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/nodehealth"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )
 
@@ -47,12 +47,12 @@ func decodeHint(data []byte) (hint, error) {
 		name  string
 		value *string
 		most  int
-	}{{"event", w.Event, maxWord}, {"state", w.State, maxWord}, {"publisher", w.Publisher, maxWord}, {"instance_id", w.Instance, nodehealth.MaxNodeID}} {
+	}{{"event", w.Event, maxWord}, {"state", w.State, maxWord}, {"publisher", w.Publisher, maxWord}, {"instance_id", w.Instance, api.MaxNodeID}} {
 		if f.value != nil && len(*f.value) > f.most {
 			return hint{}, fmt.Errorf("decode hint: %s is longer than %d bytes", f.name, f.most)
 		}
 	}
-	if w.Instance == nil || *w.Instance == "" || short(*w.Instance, nodehealth.MaxNodeID) != *w.Instance {
+	if w.Instance == nil || *w.Instance == "" || short(*w.Instance, api.MaxNodeID) != *w.Instance {
 		return hint{}, errors.New("decode hint: instance_id is missing or has unprintable characters")
 	}
 	at, err := decodeTime(w.Timestamp)

@@ -18,7 +18,7 @@ import (
 const (
 	answerTimeout = 50 * time.Second // maximum duration of an order or a status
 	// maxQuery is the maximum size of a request: MaxOrderNodes ids and some text.
-	maxQuery = nodehealth.MaxOrderNodes*(6*nodehealth.MaxNodeID+4) + 16<<10
+	maxQuery = api.MaxOrderNodes*(6*api.MaxNodeID+4) + 16<<10
 )
 
 // HeaderError holds the reason why a request has no response.
@@ -31,7 +31,7 @@ func (b *Bus) answerOrder(ctx context.Context, m *nats.Msg, handler nodehealth.H
 	var a api.RepairOrderResponse
 	err := decodeQuery(m.Data, &o)
 	if err == nil {
-		err = nodehealth.ValidateOrder(o)
+		err = api.ValidateOrder(o)
 	}
 	if err != nil {
 		b.warn("bad_request", "order refused", err)
@@ -39,7 +39,7 @@ func (b *Bus) answerOrder(ctx context.Context, m *nats.Msg, handler nodehealth.H
 		a, err = handler.Order(ctx, o)
 	}
 	if err != nil {
-		a = api.RepairOrderResponse{Error: short(err.Error(), nodehealth.MaxWhy)}
+		a = api.RepairOrderResponse{Error: short(err.Error(), api.MaxWhy)}
 	}
 	data, err := json.Marshal(a)
 	if err == nil && int64(len(data)) > b.nc.MaxPayload() {
@@ -54,7 +54,7 @@ func (b *Bus) answerStatus(ctx context.Context, m *nats.Msg, handler nodehealth.
 	var q api.HealthQuery
 	err := decodeQuery(m.Data, &q)
 	if err == nil {
-		err = nodehealth.ValidateQuery(q)
+		err = api.ValidateQuery(q)
 	}
 	if err != nil {
 		b.warn("bad_request", "status refused", err)
@@ -96,7 +96,7 @@ func fitting(s api.HealthStatus, paged bool, most int64) ([]byte, error) {
 func (b *Bus) respond(m *nats.Msg, data []byte, err error) {
 	out := &nats.Msg{Subject: m.Reply, Data: data}
 	if err != nil {
-		out.Data, out.Header = nil, nats.Header{HeaderError: {short(err.Error(), nodehealth.MaxWhy)}}
+		out.Data, out.Header = nil, nats.Header{HeaderError: {short(err.Error(), api.MaxWhy)}}
 	}
 	if err := b.nc.PublishMsg(out); err != nil {
 		b.warn("unanswered", "request not answered", err)

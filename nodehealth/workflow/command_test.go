@@ -243,7 +243,7 @@ func FuzzAnswer(f *testing.F) {
 		default:
 			t.Errorf("decision %q", got.Decision)
 		}
-		if len(got.Reason) > 2*nodehealth.MaxWhy || strings.ContainsFunc(got.Reason, func(r rune) bool { return r < ' ' }) {
+		if len(got.Reason) > 2*api.MaxWhy || strings.ContainsFunc(got.Reason, func(r rune) bool { return r < ' ' }) {
 			t.Errorf("reason %q", got.Reason)
 		}
 	})

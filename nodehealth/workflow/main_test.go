@@ -171,7 +171,7 @@ func run(t *testing.T, r *Runner, a judge.Action) nodehealth.Result {
 
 func wantResult(t *testing.T, got nodehealth.Result, d nodehealth.Decision, says string) {
 	t.Helper()
-	if got.Decision != d || !strings.Contains(got.Reason, says) || len(got.Reason) > nodehealth.MaxWhy {
+	if got.Decision != d || !strings.Contains(got.Reason, says) || len(got.Reason) > api.MaxWhy {
 		t.Errorf("result %s: %q, want %s: ...%s...", got.Decision, got.Reason, d, says)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/nodehealth"
 )
 
@@ -64,7 +65,7 @@ func failed(why string) nodehealth.Result {
 
 // short truncates text from other parties, and replaces unprintable characters by blanks.
 func short(text string) string {
-	text = strings.ToValidUTF8(text[:min(len(text), nodehealth.MaxWhy)], "")
+	text = strings.ToValidUTF8(text[:min(len(text), api.MaxWhy)], "")
 	return strings.TrimSpace(strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
 			return ' '

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/agent"
+	"github.com/weirkeeper/weirkeeper/agent/wire"
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/resource"
@@ -42,7 +42,7 @@ func fixtures() map[string]fixture {
 			ID: "i-01", Pool: "p", Group: "g", BootID: "b1", Resources: resource.Vector{4, 8192, 10000, 0}, Allocated: resource.Vector{0.5, 256, 100, 0},
 			Tasks: 1, BatchTasks: 1, Draining: true, SafeToEvict: true, Priority: 1.256,
 			Conditions: []api.NodeCondition{{Type: "DiskPressure", Failed: true, Why: "no space"}}, Heartbeat: 10 * time.Second, At: at,
-		}, as(agent.DecodeFacts)},
+		}, as(wire.DecodeFacts)},
 		"heartbeat": {api.Heartbeat{Node: "i-01", Beats: []api.Beat{
 			{App: "web", Version: "v7", Instance: "a1", Index: 0, State: api.CopyRunning, Since: 1772366400.5},
 		}}, as(message.DecodeHeartbeat)},
@@ -66,11 +66,11 @@ func fixtures() map[string]fixture {
 			Copies:   []api.PendingCopy{{App: "large", Version: "v1", Index: 0, Footprint: resource.Vector{8, 256, 0, 0}, Since: at, Why: "no node can hold it: it needs 8 cpus, the largest has 4 cpus"}},
 			Rejected: []api.PendingCopy{{App: "web", Version: "v7", Index: 1, Footprint: resource.Vector{0.5, 256, 100, 0}, Since: at, Why: "a node rejects its start: no space"}},
 		}, as(plain[api.Pending])},
-		"node_start": {agent.StartRequest{
+		"node_start": {wire.StartRequest{
 			App: "web", Version: "v7", Index: 2, Instance: "a2", Command: "exec ./web", Footprint: resource.Vector{0.5, 256, 100, 0},
-		}, as(plain[agent.StartRequest])},
-		"node_stop":   {agent.StopRequest{Instance: "a1"}, as(plain[agent.StopRequest])},
-		"node_cordon": {agent.CordonRequest{On: true}, as(plain[agent.CordonRequest])},
+		}, as(plain[wire.StartRequest])},
+		"node_stop":   {wire.StopRequest{Instance: "a1"}, as(plain[wire.StopRequest])},
+		"node_cordon": {wire.CordonRequest{On: true}, as(plain[wire.CordonRequest])},
 	}
 }
 
@@ -78,11 +78,11 @@ func fixtures() map[string]fixture {
 func all() map[string]fixture {
 	row := fixtures()["app"].value.(api.App)
 	row.Command, row.Release = "exec $WEIR_RELEASE_DIR/web", "shop/web@v1.2.0"
-	start := fixtures()["node_start"].value.(agent.StartRequest)
+	start := fixtures()["node_start"].value.(wire.StartRequest)
 	start.Command, start.Release = row.Command, row.Release
 	files := map[string]fixture{
 		filepath.Join(withRelease, "app_release.json"):        {row, as(message.DecodeApp)},
-		filepath.Join(withRelease, "node_start_release.json"): {start, as(plain[agent.StartRequest])},
+		filepath.Join(withRelease, "node_start_release.json"): {start, as(plain[wire.StartRequest])},
 	}
 	for name, f := range fixtures() {
 		files[filepath.Join(folder, name+".json")] = f

@@ -14,7 +14,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/weirkeeper/weirkeeper/agent"
+	"github.com/weirkeeper/weirkeeper/agent/wire"
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
@@ -37,7 +37,7 @@ type kit struct {
 	*testing.T
 	Site
 	apps   jetstream.KeyValue
-	agents *agent.Client
+	agents *wire.Client
 	nudges int // sent ones
 
 	mu        sync.Mutex
@@ -54,7 +54,7 @@ type kit struct {
 func newKit(t *testing.T, s Site) *kit {
 	t.Helper()
 	k := &kit{
-		T: t, Site: s, agents: agent.NewClient(s.Conn, s.Cluster, s.Pool), changed: make(chan struct{}),
+		T: t, Site: s, agents: wire.NewClient(s.Conn, s.Cluster, s.Pool), changed: make(chan struct{}),
 		facts: map[string]api.NodeFacts{}, beats: map[string][]api.Beat{}, confirmed: map[string]int{}, gaps: map[string]bool{},
 	}
 	js, err := bus.JetStream(s.Conn)
@@ -113,7 +113,7 @@ func (k *kit) receive(m *nats.Msg) {
 	switch {
 	case tokens[2] == "node":
 		var f api.NodeFacts
-		if f, err = agent.DecodeFacts(m.Data); err == nil && f.ID != node {
+		if f, err = wire.DecodeFacts(m.Data); err == nil && f.ID != node {
 			err = fmt.Errorf("the facts are of node %q", f.ID)
 		}
 		if err == nil && f.Pool == k.Pool {

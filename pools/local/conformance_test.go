@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/agent"
+	"github.com/weirkeeper/weirkeeper/agent/wire"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/local"
 	"github.com/weirkeeper/weirkeeper/pools/local/localtest"
@@ -101,10 +101,10 @@ func TestRepairerConformance(t *testing.T) {
 func TestIsolatorConformance(t *testing.T) {
 	pooltest.RunIsolator(t, pooltest.RealTime, func(t *testing.T, s pooltest.Setup) pooltest.IsolateHarness {
 		o, _ := releasedOwner(t, s)
-		agents, copies := agent.NewClient(o.bus.Conn, "c", "p"), 0
+		agents, copies := wire.NewClient(o.bus.Conn, "c", "p"), 0
 		for _, id := range o.running(t, s.Target) {
 			localtest.Until(t, id+" answers", func() bool {
-				_, err := agents.Logs(t.Context(), id, agent.LogsRequest{App: "web"})
+				_, err := agents.Logs(t.Context(), id, wire.LogsRequest{App: "web"})
 				return err == nil
 			})
 		}
@@ -126,8 +126,8 @@ func TestIsolatorConformance(t *testing.T) {
 				copies++
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 				defer cancel()
-				err := agents.Start(ctx, id, agent.StartRequest{App: "web", Instance: fmt.Sprint("x", copies), Command: "true"})
-				return errors.Is(err, agent.ErrFenced) || errors.Is(err, agent.ErrNoAgent)
+				err := agents.Start(ctx, id, wire.StartRequest{App: "web", Instance: fmt.Sprint("x", copies), Command: "true"})
+				return errors.Is(err, wire.ErrFenced) || errors.Is(err, wire.ErrNoAgent)
 			},
 		}
 	})

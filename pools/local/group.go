@@ -8,7 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/weirkeeper/weirkeeper/agent"
+	"github.com/weirkeeper/weirkeeper/agent/wire"
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/pools"
 )
@@ -192,8 +192,8 @@ func (g *Group) Isolate(ctx context.Context, instance string, way pools.Fence) (
 func (g *Group) fenceService(ctx context.Context, instance string) (confirmed bool, err error) {
 	limited, cancel := context.WithTimeout(ctx, fenceTimeout)
 	defer cancel()
-	left, err := agent.NewClient(g.nc, g.cluster, g.pool).Fence(limited, instance, true)
-	if errors.Is(err, agent.ErrNoAgent) || err != nil && limited.Err() != nil && ctx.Err() == nil {
+	left, err := wire.NewClient(g.nc, g.cluster, g.pool).Fence(limited, instance, true)
+	if errors.Is(err, wire.ErrNoAgent) || err != nil && limited.Err() != nil && ctx.Err() == nil {
 		return false, nil
 	}
 	return err == nil && left == 0, err
@@ -205,7 +205,7 @@ func (g *Group) fenceService(ctx context.Context, instance string) (confirmed bo
 func (g *Group) Lift(ctx context.Context, instance string) error {
 	err := g.request(ctx, opLift, liftRequest{g.id, instance}, nil)
 	if err == nil {
-		_, err = agent.NewClient(g.nc, g.cluster, g.pool).Fence(ctx, instance, false)
+		_, err = wire.NewClient(g.nc, g.cluster, g.pool).Fence(ctx, instance, false)
 	}
 	if err != nil {
 		return fmt.Errorf("lift the fence of instance %s of group %s: %w", instance, g.id, err)

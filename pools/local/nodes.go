@@ -14,7 +14,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"golang.org/x/time/rate"
 
-	"github.com/weirkeeper/weirkeeper/agent"
+	"github.com/weirkeeper/weirkeeper/agent/wire"
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
@@ -34,7 +34,7 @@ type Nodes struct {
 	cluster string
 	pool    string
 	maxAge  time.Duration
-	agents  *agent.Client
+	agents  *wire.Client
 	epoch   atomic.Uint64 // of the term
 	number  atomic.Uint64 // of the latest request to a node
 	log     *slog.Logger
@@ -60,7 +60,7 @@ type received struct {
 // and node health know since when it is silent.
 func NewNodes(nc *nats.Conn, cluster, pool string, maxAge time.Duration, log *slog.Logger) *Nodes {
 	return &Nodes{
-		nc: nc, cluster: cluster, pool: pool, maxAge: maxAge, agents: agent.NewClient(nc, cluster, pool),
+		nc: nc, cluster: cluster, pool: pool, maxAge: maxAge, agents: wire.NewClient(nc, cluster, pool),
 		log: log.With("pool", pool), dropLog: rate.Sometimes{Interval: time.Minute}, received: map[string]received{},
 	}
 }
@@ -99,7 +99,7 @@ func (n *Nodes) bad(subject string, err error) {
 }
 
 func (n *Nodes) take(now time.Time, m *nats.Msg) error {
-	f, err := agent.DecodeFacts(m.Data)
+	f, err := wire.DecodeFacts(m.Data)
 	if err != nil {
 		return err
 	}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/weirkeeper/weirkeeper/agent"
+	"github.com/weirkeeper/weirkeeper/agent/wire"
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/pools/local"
 	"github.com/weirkeeper/weirkeeper/pools/local/localtest"
@@ -150,7 +150,7 @@ func TestNodesJoin(t *testing.T) {
 	localtest.Until(t, "cordoned", func() bool {
 		return slices.ContainsFunc(nodes.Facts(time.Now()), func(f api.NodeFacts) bool { return f.ID == ids[0] && f.Draining })
 	})
-	if err := nodes.Cordon(t.Context(), "nobody", true); !errors.Is(err, agent.ErrNoAgent) {
+	if err := nodes.Cordon(t.Context(), "nobody", true); !errors.Is(err, wire.ErrNoAgent) {
 		t.Errorf("cordon of a node that is not there: %v", err)
 	}
 

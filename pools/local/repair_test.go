@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/agent"
+	"github.com/weirkeeper/weirkeeper/agent/wire"
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/pools"
@@ -326,8 +326,8 @@ func (c fixture) isolated(t *testing.T, id string, way pools.Fence) {
 // run starts a copy on the node. The copy writes its process id, which run returns.
 func (c fixture) run(t *testing.T, id string) int {
 	t.Helper()
-	agents := agent.NewClient(c.bus.Conn, "c", "p")
-	err := agents.Start(t.Context(), id, agent.StartRequest{
+	agents := wire.NewClient(c.bus.Conn, "c", "p")
+	err := agents.Start(t.Context(), id, wire.StartRequest{
 		App: "web", Instance: "x-" + id, Command: "echo $$; exec sleep 60", Footprint: resource.Vector{1, 1, 1, 0},
 	})
 	if err != nil {
@@ -335,7 +335,7 @@ func (c fixture) run(t *testing.T, id string) int {
 	}
 	pid := 0
 	localtest.Until(t, "it writes its process id", func() bool {
-		reply, err := agents.Logs(t.Context(), id, agent.LogsRequest{App: "web"})
+		reply, err := agents.Logs(t.Context(), id, wire.LogsRequest{App: "web"})
 		if err != nil || len(reply.Copies) == 0 || len(reply.Copies[0].Lines) == 0 {
 			return false
 		}
@@ -363,9 +363,9 @@ func TestIsolateService(t *testing.T) {
 	}
 	refused := func(what string) {
 		t.Helper()
-		err := agent.NewClient(c.bus.Conn, "c", "p").Start(t.Context(), id, agent.StartRequest{App: "web", Instance: "y", Command: "true"})
-		if !errors.Is(err, agent.ErrFenced) {
-			t.Errorf("%s: %v, want %v", what, err, agent.ErrFenced)
+		err := wire.NewClient(c.bus.Conn, "c", "p").Start(t.Context(), id, wire.StartRequest{App: "web", Instance: "y", Command: "true"})
+		if !errors.Is(err, wire.ErrFenced) {
+			t.Errorf("%s: %v, want %v", what, err, wire.ErrFenced)
 		}
 	}
 	refused("fenced")
@@ -490,7 +490,7 @@ func TestFrozenAgentFencesItself(t *testing.T) {
 		t.Errorf("exit = %+v, %v; alive %v", e, err, alive(pid))
 	}
 	localtest.Until(t, "it takes app instances again", func() bool {
-		return agent.NewClient(c.bus.Conn, "c", "p").Start(t.Context(), id, agent.StartRequest{
+		return wire.NewClient(c.bus.Conn, "c", "p").Start(t.Context(), id, wire.StartRequest{
 			App: "web", Instance: "y", Command: "exec sleep 60",
 		}) == nil
 	})

@@ -9,7 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/weirkeeper/weirkeeper/agent"
+	"github.com/weirkeeper/weirkeeper/agent/wire"
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler"
 	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
@@ -47,7 +47,7 @@ func (t *terms) nodeHealth(a autoscaling, loop *autoscaler.Loop, memory nodeheal
 	}
 	p := t.parts
 	world := nodehealth.World{
-		Pool: p.provider, Writer: loop.Writer(), Drains: loop.Writer(), Agents: agent.NewClient(conn, c.Cluster, c.Pool), Cordon: p.nodes,
+		Pool: p.provider, Writer: loop.Writer(), Drains: loop.Writer(), Agents: wire.NewClient(conn, c.Cluster, c.Pool), Cordon: p.nodes,
 		Facts: p.nodes.Received, Bus: nats, Memory: memory, Hints: hints,
 		Workflow: workflow.New(workflow.Config{Allowed: networks, Conn: conn, Keeper: t.keeper, Log: t.log}), Paused: pause.state,
 		Console: p.console, Evidence: p.evidence,

@@ -25,7 +25,6 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/natsserver"
 	"github.com/weirkeeper/weirkeeper/internal/platform/httpguard"
 	"github.com/weirkeeper/weirkeeper/internal/state"
-	"github.com/weirkeeper/weirkeeper/nodehealth"
 	"github.com/weirkeeper/weirkeeper/nodehealth/events"
 	"github.com/weirkeeper/weirkeeper/resource"
 )
@@ -393,7 +392,7 @@ func TestRecover(t *testing.T) {
 		var o api.RepairOrder
 		err := json.Unmarshal(m.Data, &o)
 		answer := api.RepairOrderResponse{OK: true, Nodes: []api.RepairNodeResponse{{Node: "i-1", OK: true}}}
-		if err != nil || o.Op != nodehealth.OpRecover || o.By != "olga" || o.Why != "fan is loud" || o.For != 90*time.Minute || len(o.Nodes) != 1 {
+		if err != nil || o.Op != api.OpRecover || o.By != "olga" || o.Why != "fan is loud" || o.For != 90*time.Minute || len(o.Nodes) != 1 {
 			answer = api.RepairOrderResponse{Error: fmt.Sprintf("order %+v, %v", o, err)}
 		}
 		data, _ := json.Marshal(answer)

@@ -11,7 +11,6 @@ import (
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/internal/ui/view"
-	"github.com/weirkeeper/weirkeeper/nodehealth"
 )
 
 // duration converts seconds.
@@ -131,7 +130,7 @@ func (c *call) recover() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	answer, err := c.pool.Orders.Recover(c.request.Context(), api.RepairOrder{Op: nodehealth.OpRecover, Nodes: o.Nodes, By: n.By, Why: n.Why, For: wait})
+	answer, err := c.pool.Orders.Recover(c.request.Context(), api.RepairOrder{Op: api.OpRecover, Nodes: o.Nodes, By: n.By, Why: n.Why, For: wait})
 	if err != nil {
 		return nil, err
 	}

@@ -25,7 +25,6 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/internal/ui/view"
-	"github.com/weirkeeper/weirkeeper/nodehealth"
 	"github.com/weirkeeper/weirkeeper/nodehealth/events"
 )
 
@@ -288,7 +287,7 @@ func statusOf(err error) int {
 	switch {
 	case errors.Is(err, state.ErrNoRecord):
 		return http.StatusNotFound
-	case errors.Is(err, nodehealth.ErrOrder):
+	case errors.Is(err, api.ErrOrder):
 		return http.StatusBadRequest
 	case errors.Is(err, events.ErrNoResponse), errors.Is(err, autoscalerd.ErrNoAutoscaler), errors.Is(err, nats.ErrNoResponders), errors.Is(err, nats.ErrConnectionClosed), errors.Is(err, nats.ErrNoServers):
 		return http.StatusServiceUnavailable

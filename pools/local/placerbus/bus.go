@@ -12,7 +12,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/weirkeeper/weirkeeper/agent"
+	"github.com/weirkeeper/weirkeeper/agent/wire"
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
@@ -35,7 +35,7 @@ type Config struct {
 type Bus struct {
 	cfg    Config
 	nc     *nats.Conn
-	agents *agent.Client
+	agents *wire.Client
 	log    *slog.Logger
 }
 
@@ -44,7 +44,7 @@ var _ placer.Bus = (*Bus)(nil)
 // New returns the bus of a pool's placer.
 func New(cfg Config, nc *nats.Conn, log *slog.Logger) *Bus {
 	cfg.Partition = cmp.Or(cfg.Partition, message.Partition)
-	return &Bus{cfg: cfg, nc: nc, agents: agent.NewClient(nc, cfg.Cluster, cfg.Pool), log: log.With("pool", cfg.Pool)}
+	return &Bus{cfg: cfg, nc: nc, agents: wire.NewClient(nc, cfg.Cluster, cfg.Pool), log: log.With("pool", cfg.Pool)}
 }
 
 // Listen implements placer.Bus. It waits until the bucket of apps exists.
@@ -132,7 +132,7 @@ func heartbeat(node string, data []byte) (placer.Event, error) {
 }
 
 func (b *Bus) facts(m *nats.Msg) (placer.Event, error) {
-	f, err := agent.DecodeFacts(m.Data)
+	f, err := wire.DecodeFacts(m.Data)
 	if err != nil {
 		return nil, err
 	}
@@ -150,7 +150,7 @@ func (b *Bus) respond(m *nats.Msg, p api.Pending) {
 
 // Start implements placer.Bus.
 func (b *Bus) Start(ctx context.Context, node string, s placer.Start) (placer.Result, error) {
-	err := b.agents.As(s.Epoch).Start(ctx, node, agent.StartRequest{
+	err := b.agents.As(s.Epoch).Start(ctx, node, wire.StartRequest{
 		App: s.App, Version: s.Version, Index: s.Index, Instance: s.Instance, Command: s.Command, Release: s.Release, Footprint: s.Footprint,
 	})
 	return resultOf(err), err
@@ -160,10 +160,10 @@ func resultOf(err error) placer.Result {
 	switch {
 	case err == nil:
 		return placer.Accepted
-	case errors.Is(err, agent.ErrNoRoom), errors.Is(err, agent.ErrCordoned), errors.Is(err, agent.ErrFenced),
-		errors.Is(err, agent.ErrNoAgent), errors.Is(err, agent.ErrStale):
+	case errors.Is(err, wire.ErrNoRoom), errors.Is(err, wire.ErrCordoned), errors.Is(err, wire.ErrFenced),
+		errors.Is(err, wire.ErrNoAgent), errors.Is(err, wire.ErrStale):
 		return placer.Full
-	case errors.Is(err, agent.ErrInvalid), errors.Is(err, agent.ErrLaunch):
+	case errors.Is(err, wire.ErrInvalid), errors.Is(err, wire.ErrLaunch):
 		return placer.Rejected
 	}
 	return placer.Unknown
@@ -172,7 +172,7 @@ func resultOf(err error) placer.Result {
 // Stop implements placer.Bus.
 func (b *Bus) Stop(ctx context.Context, node, instance string, epoch uint64) (ended bool, err error) {
 	err = b.agents.As(epoch).Stop(ctx, node, instance)
-	return errors.Is(err, agent.ErrUnknownInstance), err
+	return errors.Is(err, wire.ErrUnknownInstance), err
 }
 
 // nudgeID returns the id of a nudge; empty if it has no id or an invalid one.
@@ -201,7 +201,7 @@ func (b *Bus) Confirm(epoch uint64, nudges []string) error {
 func (b *Bus) announce(epoch uint64) error {
 	m := &nats.Msg{Subject: message.AnnounceSubject(b.cfg.Cluster)}
 	if epoch > 0 && b.nc.HeadersSupported() {
-		m.Header = nats.Header{agent.HeaderEpoch: {strconv.FormatUint(epoch, 10)}, agent.HeaderPool: {b.cfg.Pool}}
+		m.Header = nats.Header{wire.HeaderEpoch: {strconv.FormatUint(epoch, 10)}, wire.HeaderPool: {b.cfg.Pool}}
 	}
 	if err := b.nc.PublishMsg(m); err != nil {
 		return fmt.Errorf("request facts from the nodes: %w", err)

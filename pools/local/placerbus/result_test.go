@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/weirkeeper/weirkeeper/agent"
+	"github.com/weirkeeper/weirkeeper/agent/wire"
 	"github.com/weirkeeper/weirkeeper/placer"
 )
 
@@ -17,12 +17,12 @@ func TestResultOf(t *testing.T) {
 		want placer.Result
 	}{
 		{"taken", nil, placer.Accepted},
-		{"no room", agent.ErrNoRoom, placer.Full},
-		{"cordoned", agent.ErrCordoned, placer.Full},
-		{"fenced", fmt.Errorf("start on node n: %w", agent.ErrFenced), placer.Full},
-		{"no agent", agent.ErrNoAgent, placer.Full},
-		{"nonsense", agent.ErrInvalid, placer.Rejected},
-		{"does not start", agent.ErrLaunch, placer.Rejected},
+		{"no room", wire.ErrNoRoom, placer.Full},
+		{"cordoned", wire.ErrCordoned, placer.Full},
+		{"fenced", fmt.Errorf("start on node n: %w", wire.ErrFenced), placer.Full},
+		{"no agent", wire.ErrNoAgent, placer.Full},
+		{"nonsense", wire.ErrInvalid, placer.Rejected},
+		{"does not start", wire.ErrLaunch, placer.Rejected},
 		{"no answer", context.DeadlineExceeded, placer.Unknown},
 		{"something else", errors.New("x"), placer.Unknown},
 	} {

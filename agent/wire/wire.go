@@ -1,4 +1,4 @@
-package agent
+package wire
 
 import (
 	"context"
@@ -15,61 +15,6 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/resource"
-)
-
-// Operations of an agent: the last token of the subject.
-const (
-	opStart  = "start"
-	opStop   = "stop"
-	opCordon = "cordon"
-	opFence  = "fence"
-	opLogs   = "logs"
-	opClaim  = "claim"
-)
-
-// Errors of an agent. Callers of [Client] check them with errors.Is.
-var (
-	// ErrNoRoom: the copy's footprint exceeds the free resources.
-	ErrNoRoom = errors.New("no room on the node")
-	// ErrCordoned: the node accepts no new copies.
-	ErrCordoned = errors.New("node is cordoned")
-	// ErrFenced: the node accepts no copies, because its owner fenced it or it had lost the bus.
-	ErrFenced = errors.New("node is fenced")
-	// ErrUnknownInstance: the node runs no such copy.
-	ErrUnknownInstance = errors.New("no such app instance on the node")
-	// ErrLaunch: the process could not be started.
-	ErrLaunch = errors.New("process did not start")
-	// ErrStale: another scheduler has taken over the pool since.
-	ErrStale = errors.New("the scheduler has lost its lease")
-	// ErrInvalid: the request is unreadable or invalid.
-	ErrInvalid = errors.New("invalid request")
-	// ErrLate: the agent has accepted a later request of that kind.
-	ErrLate = errors.New("request is late")
-	// ErrNoAgent: no agent responds for that node.
-	ErrNoAgent = errors.New("no agent responds for the node")
-	// ErrBusy: the agent answers too many requests of that kind. A later request may succeed.
-	ErrBusy = errors.New("agent is busy")
-)
-
-// Codes of the errors on the wire. Frozen.
-const (
-	codeNoRoom   = "no_room"
-	codeCordoned = "cordoned"
-	codeFenced   = "fenced"
-	codeUnknown  = "unknown_instance"
-	codeLaunch   = "launch"
-	codeLate     = "late"
-	codeStale    = "stale_epoch"
-	codeBusy     = "busy"
-)
-
-// Bounds of messages on the bus.
-const (
-	maxRequest  = 256 << 10 // bytes of a request
-	maxFacts    = 64 << 10  // bytes of a node's facts
-	maxIndex    = 1 << 20
-	maxAppName  = 256
-	maxLogLines = 10_000
 )
 
 // StartRequest requests one copy of an app.
@@ -163,11 +108,6 @@ type Client struct {
 	header        nats.Header
 }
 
-// NewClient returns a client for the agents of a pool.
-func NewClient(nc *nats.Conn, cluster, pool string) *Client {
-	return &Client{nc: nc, cluster: cluster, pool: pool}
-}
-
 // As returns a client whose requests have the epoch of a scheduler's lease. An agent that received a higher one refuses
 // a start or a stop with ErrStale. Epoch 0 means no epoch.
 func (c *Client) As(epoch uint64) *Client {
@@ -182,13 +122,13 @@ func (c *Client) As(epoch uint64) *Client {
 // If the agent rejects it, the error is ErrNoRoom, ErrCordoned, ErrFenced, ErrLaunch or ErrInvalid.
 // Without an agent it is ErrNoAgent. After any other error the copy may run.
 func (c *Client) Start(ctx context.Context, node string, r StartRequest) error {
-	return c.request(ctx, node, opStart, r, nil)
+	return c.request(ctx, node, OpStart, r, nil)
 }
 
 // Stop requests the end of a copy and does not wait for it. If the copy does not run there, the
 // error is ErrUnknownInstance.
 func (c *Client) Stop(ctx context.Context, node, instance string) error {
-	return c.request(ctx, node, opStop, StopRequest{instance}, nil)
+	return c.request(ctx, node, OpStop, StopRequest{instance}, nil)
 }
 
 // Cordon sets or removes the cordon of the node. A cordoned node accepts no new copies. If the agent
@@ -198,7 +138,7 @@ func (c *Client) Cordon(ctx context.Context, node string, on bool, at pools.Sequ
 	if at.Number > 0 {
 		as.header = nats.Header{HeaderEpoch: {strconv.FormatUint(at.Epoch, 10)}, HeaderNumber: {strconv.FormatUint(at.Number, 10)}}
 	}
-	return as.request(ctx, node, opCordon, CordonRequest{on}, nil)
+	return as.request(ctx, node, OpCordon, CordonRequest{on}, nil)
 }
 
 // Fence fences the node, or lifts the fence. A fenced node stops all copies as in an evacuation,
@@ -206,14 +146,14 @@ func (c *Client) Cordon(ctx context.Context, node string, on bool, at pools.Sequ
 // agent is fenced only by Config.Fenced.
 func (c *Client) Fence(ctx context.Context, node string, on bool) (left int, err error) {
 	var reply FenceReply
-	err = c.request(ctx, node, opFence, FenceRequest{on}, &reply)
+	err = c.request(ctx, node, OpFence, FenceRequest{on}, &reply)
 	return reply.Left, err
 }
 
 // Logs returns the last output of an app's copies on the node.
 func (c *Client) Logs(ctx context.Context, node string, r LogsRequest) (LogsReply, error) {
 	var reply LogsReply
-	err := c.request(ctx, node, opLogs, r, &reply)
+	err := c.request(ctx, node, OpLogs, r, &reply)
 	return reply, err
 }
 
@@ -221,7 +161,7 @@ func (c *Client) request(ctx context.Context, node, op string, request, reply an
 	if err := names.CheckToken("node", node); err != nil {
 		return fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
-	err := call.RequestWith(ctx, c.nc, subject(c.cluster, c.pool, node, op), c.header, request, reply)
+	err := call.RequestWith(ctx, c.nc, Subject(c.cluster, c.pool, node, op), c.header, request, reply)
 	if err == nil {
 		return nil
 	}
@@ -238,23 +178,28 @@ func (c *Client) request(ctx context.Context, node, op string, request, reply an
 	return fmt.Errorf("%s on node %s: %w", op, node, refusal)
 }
 
+// NewClient returns a client for the agents of a pool.
+func NewClient(nc *nats.Conn, cluster, pool string) *Client {
+	return &Client{nc: nc, cluster: cluster, pool: pool}
+}
+
 func sentinel(code string) error {
 	switch code {
-	case codeNoRoom:
+	case CodeNoRoom:
 		return ErrNoRoom
-	case codeCordoned:
+	case CodeCordoned:
 		return ErrCordoned
-	case codeFenced:
+	case CodeFenced:
 		return ErrFenced
-	case codeUnknown:
+	case CodeUnknown:
 		return ErrUnknownInstance
-	case codeLaunch:
+	case CodeLaunch:
 		return ErrLaunch
-	case codeLate:
+	case CodeLate:
 		return ErrLate
-	case codeStale:
+	case CodeStale:
 		return ErrStale
-	case codeBusy:
+	case CodeBusy:
 		return ErrBusy
 	case call.CodeInvalid:
 		return ErrInvalid
@@ -262,7 +207,7 @@ func sentinel(code string) error {
 	return nil
 }
 
-func subject(cluster, pool, node, op string) string {
+func Subject(cluster, pool, node, op string) string {
 	return names.Subject(cluster, "agent", pool, node, op)
 }
 
@@ -280,15 +225,82 @@ func DecodeFacts(data []byte) (api.NodeFacts, error) {
 	if err := errors.Join(names.CheckToken("node", f.ID), f.Resources.Validate(), f.Allocated.Validate()); err != nil {
 		return api.NodeFacts{}, fmt.Errorf("node facts: %w", err)
 	}
-	if len(f.Rival) > pools.MaxConditionWhy || !printable(f.Rival) {
+	if len(f.Rival) > pools.MaxConditionWhy || !IsPrintable(f.Rival) {
 		return api.NodeFacts{}, fmt.Errorf("node facts: rival: want at most %d printable bytes", pools.MaxConditionWhy)
 	}
 	f.ClockAhead = 0 // only a receiver has it
 	if f.Tasks < 0 || f.BatchTasks < 0 || f.Heartbeat < 0 {
 		return api.NodeFacts{}, errors.New("node facts: tasks, heartbeat: want at least 0")
 	}
-	if err := checkConditions(f.Conditions, pools.MaxConditions); err != nil {
+	if err := CheckConditions(f.Conditions, pools.MaxConditions); err != nil {
 		return api.NodeFacts{}, fmt.Errorf("node facts: %w", err)
 	}
 	return f, nil
 }
+
+// Operations of an agent: the last token of the subject.
+const (
+	OpStart  = "start"
+	OpStop   = "stop"
+	OpCordon = "cordon"
+	OpFence  = "fence"
+	OpLogs   = "logs"
+	OpClaim  = "claim"
+)
+
+// Errors of an agent. Callers of [Client] check them with errors.Is.
+var (
+	// ErrNoRoom: the copy's footprint exceeds the free resources.
+	ErrNoRoom = errors.New("no room on the node")
+	// ErrCordoned: the node accepts no new copies.
+	ErrCordoned = errors.New("node is cordoned")
+	// ErrFenced: the node accepts no copies, because its owner fenced it or it had lost the bus.
+	ErrFenced = errors.New("node is fenced")
+	// ErrUnknownInstance: the node runs no such copy.
+	ErrUnknownInstance = errors.New("no such app instance on the node")
+	// ErrLaunch: the process could not be started.
+	ErrLaunch = errors.New("process did not start")
+	// ErrStale: another scheduler has taken over the pool since.
+	ErrStale = errors.New("the scheduler has lost its lease")
+	// ErrInvalid: the request is unreadable or invalid.
+	ErrInvalid = errors.New("invalid request")
+	// ErrLate: the agent has accepted a later request of that kind.
+	ErrLate = errors.New("request is late")
+	// ErrNoAgent: no agent responds for that node.
+	ErrNoAgent = errors.New("no agent responds for the node")
+	// ErrBusy: the agent answers too many requests of that kind. A later request may succeed.
+	ErrBusy = errors.New("agent is busy")
+)
+
+// Codes of the errors on the wire. Frozen.
+const (
+	CodeNoRoom   = "no_room"
+	CodeCordoned = "cordoned"
+	CodeFenced   = "fenced"
+	CodeUnknown  = "unknown_instance"
+	CodeLaunch   = "launch"
+	CodeLate     = "late"
+	CodeStale    = "stale_epoch"
+	CodeBusy     = "busy"
+)
+
+// Bounds of messages on the bus.
+const (
+	MaxRequest  = 256 << 10 // bytes of a request
+	maxFacts    = 64 << 10  // bytes of a node's facts
+	maxIndex    = 1 << 20
+	maxAppName  = 256
+	MaxLogLines = 10_000
+)
+
+// Headers of requests and announcements. They are decimal numbers, and a request without them is not checked. Frozen.
+const (
+	// HeaderEpoch is the epoch of the sender's lease: for a cordon the pool's lease, otherwise the scheduler's.
+	HeaderEpoch = "Weir-Epoch"
+	// HeaderNumber is the number of a cordon in its epoch.
+	HeaderNumber = "Weir-Number"
+	// HeaderPool is the pool of an announcement with an epoch.
+	HeaderPool = "Weir-Pool"
+)
+
+const LeastShare = 4 << 10 // of one copy in a LogsReply to a follower

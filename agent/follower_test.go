@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/weirkeeper/weirkeeper/agent"
+	"github.com/weirkeeper/weirkeeper/agent/wire"
 	"github.com/weirkeeper/weirkeeper/pools/local/localtest"
 )
 
@@ -19,7 +19,7 @@ func TestFollowerReadsEachLineOnce(t *testing.T) {
 	w := newWorld(t)
 	end := w.run(t, true)
 	const count = `n=0; while [ $n -lt 60 ]; do echo line $n; n=$((n+1)); sleep 0.02; done; exit 4`
-	f := agent.NewFollower(w.Client, agent.LogsRequest{App: "web", Lines: 0})
+	f := wire.NewFollower(w.Client, wire.LogsRequest{App: "web", Lines: 0})
 	read := map[string][]string{}
 	away := 0
 	next := func(nodes ...string) {
@@ -77,7 +77,7 @@ func TestFollowerReadsEachLineOnce(t *testing.T) {
 // TestFollowerReadsMuchOutput follows an instance that writes more than one answer holds.
 func TestFollowerReadsMuchOutput(t *testing.T) {
 	r := newRig(t)
-	f := agent.NewFollower(r.Client, agent.LogsRequest{App: "web", Lines: 1})
+	f := wire.NewFollower(r.Client, wire.LogsRequest{App: "web", Lines: 1})
 	if copies, failed := f.Read(t.Context(), []string{"n1"}); len(copies)+len(failed) != 0 {
 		t.Fatalf("before the first instance: %v, %v", copies, failed)
 	}

@@ -1,4 +1,4 @@
-package agent
+package wire
 
 import (
 	"context"
@@ -9,14 +9,6 @@ import (
 	"time"
 )
 
-// Bounds of a Follower.
-const (
-	parallelReads = 64              // nodes at the same time
-	readTimeout   = 2 * time.Second // of one node
-	readRounds    = 32              // requests to one node in a Read, while it has more output
-	maxFollowed   = 2048            // copies of one node: their offsets fit into a request
-)
-
 // Follower reads the output of an app's copies from several nodes, each line once. It continues after a node was away,
 // and after a restart of its agent. Only one goroutine may use it.
 type Follower struct {
@@ -24,25 +16,6 @@ type Follower struct {
 	request LogsRequest
 	begun   bool
 	nodes   map[string]*followedNode
-}
-
-// followedNode is what a Follower has read from one node.
-type followedNode struct {
-	early bool // it was in the first list of nodes, and has not answered yet
-	next  map[string]followedCopy
-}
-
-type followedCopy struct {
-	at    int64 // offset of the next line
-	ended bool  // there are no further lines
-	note  string
-}
-
-// NewFollower returns a Follower of what request selects. Of the copies that its first Read finds, it returns the last
-// request.Lines lines. Of later ones it returns the whole stored output.
-func NewFollower(client *Client, request LogsRequest) *Follower {
-	request.After = nil
-	return &Follower{client: client, request: request, nodes: map[string]*followedNode{}}
 }
 
 // Read returns the new output of the copies on these nodes, and on the nodes with copies that have not ended. Copies
@@ -81,16 +54,6 @@ func (f *Follower) Read(ctx context.Context, nodes []string) (copies []CopyLog, 
 	return copies, failed
 }
 
-// active reports whether a copy on the node may have more output.
-func (n *followedNode) active() bool {
-	for _, c := range n.next {
-		if !c.ended {
-			return true
-		}
-	}
-	return false
-}
-
 // readNode returns the new output of the copies on one node.
 func (f *Follower) readNode(ctx context.Context, node string, n *followedNode) (copies []CopyLog, err error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
@@ -115,6 +78,22 @@ func (f *Follower) readNode(ctx context.Context, node string, n *followedNode) (
 		}
 	}
 	return copies, nil
+}
+
+// followedNode is what a Follower has read from one node.
+type followedNode struct {
+	early bool // it was in the first list of nodes, and has not answered yet
+	next  map[string]followedCopy
+}
+
+// active reports whether a copy on the node may have more output.
+func (n *followedNode) active() bool {
+	for _, c := range n.next {
+		if !c.ended {
+			return true
+		}
+	}
+	return false
 }
 
 // take records a reply, and returns the copies with new lines. more: the node has further output.
@@ -151,5 +130,26 @@ func (n *followedNode) take(reply LogsReply) (found []CopyLog, more bool) {
 	if len(n.next) > maxFollowed {
 		maps.DeleteFunc(n.next, func(instance string, _ followedCopy) bool { return !listed[instance] })
 	}
-	return found, more || size >= leastShare
+	return found, more || size >= LeastShare
 }
+
+type followedCopy struct {
+	at    int64 // offset of the next line
+	ended bool  // there are no further lines
+	note  string
+}
+
+// NewFollower returns a Follower of what request selects. Of the copies that its first Read finds, it returns the last
+// request.Lines lines. Of later ones it returns the whole stored output.
+func NewFollower(client *Client, request LogsRequest) *Follower {
+	request.After = nil
+	return &Follower{client: client, request: request, nodes: map[string]*followedNode{}}
+}
+
+// Bounds of a Follower.
+const (
+	parallelReads = 64              // nodes at the same time
+	readTimeout   = 2 * time.Second // of one node
+	readRounds    = 32              // requests to one node in a Read, while it has more output
+	maxFollowed   = 2048            // copies of one node: their offsets fit into a request
+)

@@ -3,9 +3,7 @@ package bootstrap
 import (
 	"cmp"
 	"fmt"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,7 +30,7 @@ func (sig *signal) runsAs(at place, path string) (user int, why string, err erro
 	if config.Users == nil {
 		return 0, cmp.Or(config.SameUser, SameUser), nil
 	}
-	if err := ReachableByOthers(path); err != nil {
+	if err := supervise.ReachableByOthers(path); err != nil {
 		return 0, fmt.Sprintf("another user could not execute it: %v; or choose a data folder that all users can reach, such as /var/lib/weir", err), nil
 	}
 	if user, err = config.Users.Of(at.address); err != nil {
@@ -40,27 +38,6 @@ func (sig *signal) runsAs(at place, path string) (user int, why string, err erro
 	}
 	return user, "", nil
 }
-
-// ReachableByOthers returns nil if every user can reach a file or folder and execute or search it, by the modes of all folders
-// on its path. It ignores access control lists.
-func ReachableByOthers(path string) error {
-	info, err := os.Stat(path)
-	for err == nil {
-		const executable fs.FileMode = 0o001
-		if info.Mode()&executable == 0 {
-			return fmt.Errorf("%s has mode %04o, and other users need execute permission on it", path, info.Mode().Perm())
-		}
-		if isSelf := path == ownProgram; isSelf || path == string(filepath.Separator) {
-			return nil // the kernel does not check the folders above a running program
-		}
-		path = filepath.Dir(path)
-		info, err = os.Stat(path)
-	}
-	return err
-}
-
-// ownProgram is the path of this process's program, even if the file was moved.
-const ownProgram = "/proc/self/exe"
 
 // environment returns the complete environment of the signal's next start as that user. It contains only common
 // variables and those that the plan names.

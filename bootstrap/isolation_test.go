@@ -319,7 +319,7 @@ func TestReachableByOthers(t *testing.T) {
 	}
 	var got []string
 	for _, path := range []string{"/", folder, closed, program, "/proc/self/exe", filepath.Join(folder, "missing")} {
-		err := bootstrap.ReachableByOthers(path)
+		err := supervise.ReachableByOthers(path)
 		got = append(got, strings.ReplaceAll(fmt.Sprint(err), folder, "F"))
 	}
 	refused := "F/closed has mode 0700, and other users need execute permission on it"

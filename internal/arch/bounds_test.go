@@ -7,65 +7,51 @@ import (
 	"slices"
 )
 
-// size is the size of one type or one package.
+// size is the size of one type, without tests and generated code.
 type size struct {
-	methods int // of a type, without tests and generated code
-	files   int // with these methods; of a package, its non-test files
+	methods int
+	files   int // with these methods
 }
 
-// The bounds of a type and of a package.
-var (
-	typeBound    = size{methods: 40, files: 5}
-	packageBound = size{files: 25}
-)
+var bound = size{methods: 40, files: 5}
 
-// oversized lists the types ("folder.Type") and packages ("folder") that exceed their bound, with their exact size.
+// oversized lists the types ("folder.Type") that exceed the bound, with their exact size.
 // Entries may shrink or go. Adding or enlarging one is not allowed.
 var oversized = map[string]size{}
 
-// bounds returns a problem for each type and package beyond its bound, and for each exception with an outdated size.
+// bounds returns a problem for each type beyond the bound, and for each exception with an outdated size.
 func bounds(sources []source, exceptions map[string]size) []string {
-	types, packages := sizes(sources)
+	types := sizes(sources)
 	var problems []string
-	judge := func(kind, name string, is, bound size) {
+	for _, name := range slices.Sorted(maps.Keys(types)) {
+		is := types[name]
+		fits := is.methods <= bound.methods && is.files <= bound.files
 		allowed, excepted := exceptions[name]
 		switch {
 		case excepted && is != allowed:
 			problems = append(problems, fmt.Sprintf(
-				"%s %s has %s and an exception for %s: lower the exception in internal/arch/bounds_test.go, never raise it", kind, name, is, allowed))
-		case !excepted && (is.methods > bound.methods || is.files > bound.files):
-			problems = append(problems, fmt.Sprintf(
-				"%s %s has %s, the bound is %s: cut it along its ideas", kind, name, is, bound))
-		case excepted && is.methods <= bound.methods && is.files <= bound.files:
-			problems = append(problems, fmt.Sprintf("%s %s is within its bound: remove its exception", kind, name))
+				"type %s has %s and an exception for %s: lower the exception in internal/arch/bounds_test.go, never raise it", name, is, allowed))
+		case !excepted && !fits:
+			problems = append(problems, fmt.Sprintf("type %s has %s, the bound is %s: cut it along its ideas", name, is, bound))
+		case excepted && fits:
+			problems = append(problems, fmt.Sprintf("type %s is within the bound: remove its exception", name))
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(types)) {
-		judge("type", name, types[name], typeBound)
-	}
-	for _, name := range slices.Sorted(maps.Keys(packages)) {
-		judge("package", name, packages[name], packageBound)
-	}
 	for _, name := range slices.Sorted(maps.Keys(exceptions)) {
-		_, isType := types[name]
-		if _, isPackage := packages[name]; !isType && !isPackage {
+		if _, isType := types[name]; !isType {
 			problems = append(problems, name+" does not exist: remove its exception")
 		}
 	}
 	return problems
 }
 
-// sizes counts the methods and files of each type, and the files of each
-// package, without tests and generated code.
-func sizes(sources []source) (types, packages map[string]size) {
-	types, packages = map[string]size{}, map[string]size{}
+// sizes counts the methods and files of each type, without tests and generated code.
+func sizes(sources []source) map[string]size {
+	types := map[string]size{}
 	for _, s := range sources {
 		if s.test || s.generated {
 			continue
 		}
-		p := packages[s.dir]
-		p.files++
-		packages[s.dir] = p
 		for name, methods := range methodsOf(s.file) {
 			t := types[s.dir+"."+name]
 			t.methods += methods
@@ -73,7 +59,7 @@ func sizes(sources []source) (types, packages map[string]size) {
 			types[s.dir+"."+name] = t
 		}
 	}
-	return types, packages
+	return types
 }
 
 // methodsOf counts the methods that a file declares, by the name of their type.
@@ -102,9 +88,4 @@ func receiver(x ast.Expr) string {
 	return ""
 }
 
-func (s size) String() string {
-	if s.methods == 0 {
-		return fmt.Sprintf("%d files", s.files)
-	}
-	return fmt.Sprintf("%d methods in %d files", s.methods, s.files)
-}
+func (s size) String() string { return fmt.Sprintf("%d methods in %d files", s.methods, s.files) }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -12,8 +13,8 @@ import (
 	"testing/fstest"
 )
 
-// TestPages requires that the architecture page has each package in its row, and that each path on the pages for
-// developers exists.
+// TestPages requires that each path on the pages for developers exists, and that the floors on the architecture page
+// are those of the table.
 func TestPages(t *testing.T) {
 	root := filepath.Join("..", "..")
 	for _, page := range []string{"docs/architecture.md", "CONTRIBUTING.md"} {
@@ -21,51 +22,71 @@ func TestPages(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		problems := missingPaths(os.DirFS(root), string(text))
-		if page == "docs/architecture.md" {
-			problems = append(problems, compareRows(os.DirFS(root), string(text), house)...)
-		}
-		for _, p := range problems {
+		for _, p := range missingPaths(os.DirFS(root), string(text)) {
 			t.Errorf("%s: %s", page, p)
 		}
 	}
+	path := filepath.Join(root, "docs", "architecture.md")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := floorsPart.ReplaceAllLiteralString(string(text), "<!-- floors -->\n"+floorTable(house)+"<!-- end -->\n")
+	switch {
+	case !floorsPart.MatchString(page):
+		t.Error("docs/architecture.md has no part for the floors")
+	case *update:
+		if err := os.WriteFile(path, []byte(page), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	case page != string(text):
+		t.Error("docs/architecture.md differs from the table: run \"go test ./internal/arch -run TestPages -update\"")
+	}
 }
 
-// Each case but the first two has one mistake.
+var floorsPart = regexp.MustCompile(`(?s)<!-- floors -->\n.*?<!-- end -->\n`)
+
+// floorTable lists the packages of each floor, the highest floor first.
+func floorTable(house []room) string {
+	var b strings.Builder
+	b.WriteString("| floor | packages |\n|---|---|\n")
+	for f := program; f >= ground; f-- {
+		var names []string
+		for _, r := range house {
+			for name := range strings.FieldsSeq(r.floors[f]) {
+				name = "`" + path.Join(r.path, name) + "`"
+				if slices.Contains(pure, strings.Trim(name, "`")) {
+					name += " (pure)"
+				}
+				names = append(names, name)
+			}
+		}
+		fmt.Fprintf(&b, "| %v | %s |\n", f, strings.Join(names, ", "))
+	}
+	return b.String()
+}
+
 func TestPageRules(t *testing.T) {
-	entries := []entry{
-		{path: "pools", row: vocabulary}, {path: "pools/plan", row: core, pure: true},
-		{path: "cmd/...", row: program}, {path: "planned", row: core},
-	}
 	tree := fstest.MapFS{"pools/plan/plan.go": {}, "cmd/weir/main.go": {}}
-	const page = "| program (not imported) | `cmd/...` |\n| core | `pools/plan` (pure) |\n| vocabulary | `pools` |\n"
-	tests := []struct {
-		name, page string
-		want       string // part of the only problem; empty: none
-	}{
-		{"true", page, ""},
-		{"text beside the table", page + "`pools/plan` shares, in `pools/plan/plan.go`; `metrics/` is a folder of data.\n", ""},
-		{"missing", strings.Replace(page, "`pools`", "", 1), "add `pools` to row vocabulary"},
-		{"not pure", strings.Replace(page, " (pure)", "", 1), "row core: write `pools/plan` (pure)"},
-		{"wrong row", page + "| leaf | `pools` |\n", "row leaf: remove `pools`"},
-		{"path that is gone", page + "`pools/plan/gone.go` has it.\n", "`pools/plan/gone.go` does not exist"},
+	for page, want := range map[string]int{
+		"`pools/plan` shares, in `pools/plan/plan.go`; `metrics/` is a folder of data.\n": 0,
+		"`pools/plan/gone.go` has it.\n": 1,
+	} {
+		if problems := missingPaths(tree, page); len(problems) != want {
+			t.Errorf("%s: problems %q, want %d", page, problems, want)
+		}
 	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			problems := append(missingPaths(tree, test.page), compareRows(tree, test.page, entries)...)
-			if test.want == "" && len(problems) > 0 {
-				t.Errorf("problems %q, want none", problems)
-			}
-			if test.want != "" && (len(problems) != 1 || !strings.Contains(problems[0], test.want)) {
-				t.Errorf("problems %q, want one with %q", problems, test.want)
-			}
-		})
+	rooms := []room{{"pools", floors{vocabulary: ".", rules: "plan"}}, {"cmd", floors{program: "..."}}}
+	table := floorTable(rooms)
+	for _, line := range []string{"| program | `cmd/...` |\n", "| rules | `pools/plan` (pure) |\n", "| vocabulary | `pools` |\n"} {
+		if !strings.Contains(table, line) {
+			t.Errorf("the table lacks %q:\n%s", line, table)
+		}
 	}
 }
 
 var (
-	quoted     = regexp.MustCompile("`[^`\\s]+`")
-	quotedPure = regexp.MustCompile("`[^`\\s]+`( \\(pure\\))?")
+	quoted = regexp.MustCompile("`[^`\\s]+`")
 )
 
 // missingPaths returns a problem for each quoted path of the page that does not exist although its first folder does.
@@ -78,45 +99,6 @@ func missingPaths(tree fs.FS, page string) (problems []string) {
 		}
 		if !exists(tree, strings.TrimSuffix(strings.TrimSuffix(path, "/..."), "/")) {
 			problems = append(problems, fmt.Sprintf("`%s` does not exist", path))
-		}
-	}
-	return problems
-}
-
-// compareRows returns the differences between the rows of the page's table and the entries with an existing folder.
-func compareRows(tree fs.FS, page string, entries []entry) (problems []string) {
-	for r := leaf; r <= program; r++ {
-		var want, got []string
-		for _, e := range entries {
-			if e.row != r || !exists(tree, strings.TrimSuffix(e.path, "/...")) {
-				continue
-			}
-			name := "`" + e.path + "`"
-			if e.pure {
-				name += " (pure)"
-			}
-			want = append(want, name)
-		}
-		for line := range strings.Lines(page) {
-			if cells := strings.Split(line, "|"); len(cells) == 4 && strings.HasPrefix(strings.TrimSpace(cells[1])+" ", r.String()+" ") {
-				got = append(got, quotedPure.FindAllString(cells[2], -1)...)
-			}
-		}
-		for _, name := range want {
-			plain := strings.TrimSuffix(name, " (pure)")
-			switch {
-			case slices.Contains(got, name):
-			case slices.ContainsFunc(got, func(g string) bool { return strings.TrimSuffix(g, " (pure)") == plain }):
-				problems = append(problems, fmt.Sprintf("row %v: write %s", r, name))
-			default:
-				problems = append(problems, fmt.Sprintf("add %s to row %v", name, r))
-			}
-		}
-		for _, name := range got {
-			plain := strings.TrimSuffix(name, " (pure)")
-			if !slices.ContainsFunc(want, func(w string) bool { return strings.TrimSuffix(w, " (pure)") == plain }) {
-				problems = append(problems, fmt.Sprintf("row %v: remove %s", r, name))
-			}
 		}
 	}
 	return problems

@@ -80,13 +80,13 @@ func hasOwnModule(tree fs.FS, dir string) bool {
 	return err == nil
 }
 
-// rows requires that every package has its row.
+// rows requires that every package has its place.
 func rows(sources []source) []string {
 	var problems []string
 	for _, dir := range dirs(sources) {
 		if _, ok := find(dir); !ok {
 			problems = append(problems, fmt.Sprintf(
-				"%s has no row: add {path: %q, row: ...} to the table in internal/arch/table_test.go, as low as it can be", dir, dir))
+				"%s is in no room: add it to the line of its room in internal/arch/table_test.go, on the lowest floor that it can have", dir))
 		}
 	}
 	return problems
@@ -127,7 +127,7 @@ func dirs(sources []source) []string {
 	return slices.Compact(dirs)
 }
 
-// layers requires that imports point to lower rows. A test may import more, but no program.
+// layers requires that imports point to lower floors. A test may import more, but no program.
 func layers(s source) []string {
 	from, ok := find(s.dir)
 	if !ok {
@@ -136,41 +136,51 @@ func layers(s source) []string {
 	var problems []string
 	for _, spec := range s.file.Imports {
 		target := importPath(spec)
-		why := ""
-		if inner, ours := strings.CutPrefix(target, module+"/"); ours {
-			why = forbidden(from, s.dir, inner, s.test)
-		} else if from.std && !s.test && strings.Contains(strings.SplitN(target, "/", 2)[0], ".") {
-			why = "only the standard library is allowed there"
+		inner, ours := strings.CutPrefix(target, module+"/")
+		if !ours {
+			continue
 		}
-		if why != "" {
-			problems = append(problems, fmt.Sprintf("%s: %s imports %s: %s", s.at(spec), s.dir, target, why))
+		if why := forbidden(from, s.dir, inner, s.test); why != "" {
+			problems = append(problems, fmt.Sprintf("%s: %s imports %s: %s", s.at(spec), s.dir, inner, why))
 		}
 	}
 	return problems
 }
 
 // forbidden returns why a package in dir may not import another package of this module; empty if it may.
-func forbidden(from entry, dir, target string, test bool) string {
+func forbidden(from place, dir, target string, test bool) string {
 	to, ok := find(target)
 	switch {
 	case !ok:
-		return "that has no row"
-	case to.row == program:
+		return "that is in no room"
+	case to.floor == program:
 		return "no package may import a program"
 	case test:
 		return ""
-	case from.only != nil && !coversAny(from.only, target):
-		return fmt.Sprintf("of the house it may import only %v", from.only)
-	case to.by != nil && !coversAny(to.by, dir):
-		return fmt.Sprintf("that is only for %v", to.by)
-	case to.row < from.row, to.row == from.row && from.family != "" && from.family == to.family:
-		return ""
-	case from.row == adapter && to.row == adapter:
+	case to.floor == support && from.floor != support:
+		return "that is for tests"
+	case to.floor > from.floor:
+		return fmt.Sprintf("imports point down, and floor %v is not below floor %v", to.floor, from.floor)
+	case to.floor == from.floor && to.room != from.room:
+		return fmt.Sprintf("both are on floor %v, in the rooms %s and %s: move what both need down", to.floor, from.room, to.room)
+	case to.floor == adapter && from.floor == adapter && part(to.room, target) != part(from.room, dir):
 		return "adapters never import each other"
-	case to.row == support:
-		return "that is for tests and programs"
 	}
-	return fmt.Sprintf("imports point down, and %v is not below %v", to.row, from.row)
+	for _, l := range limits {
+		if l.from != nil && coversAny(l.from, dir) && !coversAny(l.only, target) {
+			return fmt.Sprintf("%s: it may import %v", l.why, l.only)
+		}
+		if l.to != nil && coversAny(l.to, target) && !coversAny(l.by, dir) {
+			return fmt.Sprintf("%s: it is only for %v", l.why, l.by)
+		}
+	}
+	return ""
+}
+
+// part returns the first folder of a package below its room. Folders below it are one adapter.
+func part(room, dir string) string {
+	first, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(dir, room), "/"), "/")
+	return first
 }
 
 // sdkImports checks the imports of the SDK, which other modules download.
@@ -195,8 +205,7 @@ func sdkImports(s source) []string {
 
 // purity checks the imports and calls of pure packages.
 func purity(s source) []string {
-	from, _ := find(s.dir)
-	if !from.pure || s.test {
+	if !slices.Contains(pure, s.dir) || s.test {
 		return nil
 	}
 	var problems []string

@@ -1,221 +1,111 @@
 package arch
 
 import (
+	"path"
 	"slices"
 	"strings"
 )
 
 const module = "github.com/weirkeeper/weirkeeper"
 
-// row is a layer of the module. Imports point to lower rows only.
-type row int
+// floor is a layer of the module. Imports point to lower floors only.
+type floor int
 
 const (
-	leaf           row = iota
-	vocabulary         // shared types and ports
-	core               // pure rules
-	machinery          // parts of loops: processes, records
-	loop               // decides when to act
-	infrastructure     // below the adapters
-	adapter            // one technology each
-	wiring             // composes the processes
-	support            // for tests: imported by tests and programs only
-	program            // not imported
+	ground     floor = iota // values and small tools
+	types                   // what crosses a process
+	vocabulary              // shared types and ports
+	rules                   // pure rules
+	machinery               // parts of loops: processes, records
+	loop                    // decides when to act
+	services                // below the adapters: the bus, its buckets, telemetry
+	contracts               // how providers, stores and agents describe themselves
+	adapter                 // one technology each
+	files                   // the files of an installation
+	past                    // a tick of a pool
+	pages                   // what people see
+	daemons                 // composes the processes
+	commands                // what people type
+	support                 // for tests: imported by tests only
+	program                 // not imported
 )
 
-func (r row) String() string {
-	return [...]string{"leaf", "vocabulary", "core", "machinery", "loop", "infrastructure", "adapter", "wiring", "support", "program"}[r]
+func (f floor) String() string {
+	return [...]string{"ground", "types", "vocabulary", "rules", "machinery", "loop", "services", "contracts", "adapter", "files",
+		"past", "pages", "daemons", "commands", "support", "program"}[f]
 }
 
-// entry is the row of one package, or with "/..." of all packages below a folder too.
-type entry struct {
-	path string
-	row  row
-	// pure: only the standard packages in pureImports, without a clock.
-	pure bool
-	// std: only this module and the standard library.
-	std bool
-	// family: packages of one family form one part and may import each other within their row.
-	family string
-	// only: if set, the only packages of this module that it may import.
-	only []string
-	// by: if set, the only packages that may import it.
-	by []string
+// floors has the packages of a room by floor: names of folders below the room, separated by spaces. "." is the room
+// itself, "..." all folders below it, and "x/..." x with all folders below it. The longest name that fits counts.
+type floors map[floor]string
+
+// room is one folder of the module. Its packages may import lower floors, and packages of the same room on their floor.
+type room struct {
+	path   string
+	floors floors
 }
 
-var none = []string{}
-
-var house = []entry{
-	{path: "resource", row: leaf, std: true, family: "ground"},
-	{path: "api", row: leaf, family: "ground", pure: true, std: true, only: []string{"resource"}},
-	{path: "proto/...", row: leaf, only: none},
-	{path: "internal/platform/spelling", row: leaf, std: true, only: none},
-	{path: "internal/platform/seconds", row: leaf, std: true, only: none},
-	{path: "bootstrap/release/shareddir", row: leaf, only: none, by: []string{"bootstrap/release"}},
-	{path: "bootstrap/release/keyfile", row: leaf, family: "files", only: []string{"internal/platform/inputfile"},
-		by: []string{"bootstrap/release", "internal/config", "internal/daemon/signalbucket", "cmd/..."}},
-	{path: "internal/platform/sdnotify", row: leaf, only: none},
-	{path: "internal/platform/atrest", row: leaf, only: none},
-	{path: "internal/platform/diskspace", row: leaf, family: "ground", only: []string{"api"}},
-	{path: "internal/platform/httpguard", row: leaf, std: true, only: none},
-	{path: "internal/platform/inputfile", row: leaf, std: true, family: "files", only: none},
-	{path: "internal/cli/installation", row: leaf, std: true, only: none, by: []string{"internal/cli/doctor"}},
-	{path: "internal/platform/jsonlines", row: leaf, std: true, only: none},
-	{path: "internal/platform/metric", row: leaf, only: none},
-	{path: "internal/platform/strictyaml", row: leaf, only: none},
-	{path: "internal/platform/bus/natscert", row: leaf, std: true, only: none},
-	{path: "internal/manual", row: leaf, only: none, by: []string{"cmd/..."}},
-	{path: "internal/platform/names", row: leaf, pure: true, std: true, only: none},
-	{path: "internal/platform/retry", row: leaf, only: none},
-	{path: "internal/platform/strictjson", row: leaf, std: true, only: none},
-	{path: "internal/platform/trace", row: leaf, std: true, only: none},
-	{path: "internal/platform/terminal", row: leaf, only: none},
-	{path: "internal/platform/usage", row: leaf, std: true, only: none},
-	{path: "internal/platform/wholefile", row: leaf, std: true, only: none},
-
-	{path: "metrics", row: vocabulary},
-	{path: "pools", row: vocabulary},
-	{path: "pools/disruption", row: vocabulary, pure: true, std: true, only: none},
-	{path: "pools/liveness", row: vocabulary, pure: true, std: true, only: none},
-	{path: "bootstrap/release", row: vocabulary},
-	{path: "internal/platform/bus/roles", row: vocabulary, pure: true, std: true, only: []string{"internal/platform/names"}},
-	{path: "harmonizer/message", row: vocabulary, only: []string{"api", "resource", "internal/platform/names"}},
-
-	{path: "internal/platform/bus/natsconf", row: core, pure: true, std: true, only: []string{"internal/platform/bus/roles", "internal/platform/names"}},
-	{path: "autoscaler/decide", row: core, pure: true},
-	{path: "autoscaler/shadow", row: core, pure: true},
-	{path: "pools/plan", row: core, pure: true},
-	{path: "nodehealth/judge", row: core, pure: true},
-	{path: "harmonizer/wheel", row: core, pure: true, std: true, family: "harmonizer", only: none},
-	{path: "harmonizer/queue", row: core, pure: true, std: true, family: "harmonizer", only: []string{"resource"}},
-	{path: "harmonizer/known", row: core, pure: true, family: "harmonizer"},
-	{path: "harmonizer/apps", row: core, pure: true, family: "harmonizer"},
-	{path: "harmonizer/shadow", row: core, pure: true, family: "harmonizer"},
-	{path: "harmonizer/report", row: core, pure: true, family: "harmonizer"},
-	{path: "sigproto", row: core, std: true, only: none},
-	{path: "metrics/record", row: core, std: true, only: []string{"metrics", "internal/platform/strictjson"}},
-
-	{path: "autoscaler/resolve", row: machinery, pure: true},
-	{path: "autoscaler/snapshot", row: machinery, only: []string{"api", "resource", "pools", "pools/disruption", "internal/platform/trace"}},
-	{path: "autoscaler/ask", row: machinery, only: []string{"api", "resource", "sigproto", "metrics", "autoscaler/decide", "autoscaler/shadow", "internal/platform/trace"}},
-	{path: "metrics/windows", row: machinery, std: true, only: []string{"metrics"}},
-	{path: "harmonizer/replay", row: machinery},
-	{path: "nodehealth/replay", row: machinery},
-	{path: "nodehealth/senlin", row: machinery},
-	{path: "pools/drain", row: machinery, only: []string{"api", "resource", "pools"}},
-	{path: "bootstrap/supervise/output", row: machinery, family: "processes", only: none,
-		by: []string{"bootstrap", "bootstrap/supervise", "bootstrap/control", "agent", "pools/local/...", "internal/daemon/...", "internal/cli/localworld", "cmd/..."}},
-	{path: "bootstrap/supervise", row: machinery, family: "processes", only: []string{"bootstrap/supervise/output"},
-		by: []string{"bootstrap", "bootstrap/control", "agent", "pools/local/...", "nodehealth/workflow", "internal/daemon/...", "internal/cli/localworld", "cmd/..."}},
-	{path: "bootstrap/control", row: machinery, family: "processes", only: []string{"bootstrap/supervise", "bootstrap/supervise/output", "proto/...", "sigproto"},
-		by: []string{"bootstrap", "internal/daemon/...", "internal/cli/localworld", "cmd/..."}},
-
-	{path: "autoscaler", row: loop, family: "autoscaler"},
-	{path: "autoscaler/apply", row: loop, family: "autoscaler", only: []string{"api", "resource", "pools", "pools/disruption", "pools/drain", "pools/plan", "autoscaler/decide", "autoscaler/resolve", "autoscaler/snapshot", "internal/platform/trace"}},
-	{path: "bootstrap", row: loop},
-	{path: "harmonizer", row: loop},
-	{path: "nodehealth", row: loop},
-	{path: "placer", row: loop},
-	{path: "signals", row: loop, family: "signals", std: true, only: []string{"resource", "sigproto"}},
-	{path: "signals/builtin", row: loop, family: "signals", std: true, only: []string{"resource", "sigproto", "signals"}},
-	{path: "signals/plugin", row: loop, family: "signals"},
-
-	{path: "internal/platform/call", row: infrastructure, family: "bus", only: []string{"internal/platform/bus", "internal/platform/strictjson"}},
-	{path: "internal/platform/flock", row: infrastructure, family: "bus", only: none},
-	{path: "internal/platform/bus", row: infrastructure, family: "bus"},
-	{path: "internal/platform/bus/natsserver", row: infrastructure, family: "bus", by: []string{"internal/cli/localworld", "pools/local/localtest"}},
-	{path: "internal/platform/kvbucket", row: infrastructure, family: "bus", only: []string{"internal/platform/bus", "internal/platform/names"}},
-	{path: "internal/platform/integrity", row: infrastructure, family: "bus", only: []string{"internal/platform/kvbucket", "internal/platform/names"}},
-	{path: "internal/explain", row: infrastructure, family: "ledger"},
-	{path: "internal/past", row: infrastructure, family: "ledger"},
-	{path: "internal/platform/awssdk", row: infrastructure, only: none},
-	{path: "metrics/store", row: infrastructure, only: []string{"metrics", "internal/platform/strictyaml"}},
-	{path: "pools/provider", row: infrastructure, only: []string{"api", "pools", "nodehealth/judge", "internal/platform/strictyaml"}},
-	{path: "internal/platform/identity", row: infrastructure, only: []string{"internal/platform/inputfile", "internal/platform/names", "internal/platform/strictjson", "internal/platform/strictyaml", "internal/platform/wholefile"}},
-	{path: "internal/platform/telemetry", row: infrastructure, only: []string{"internal/platform/trace"}},
-	{path: "internal/platform/netguard", row: infrastructure, std: true, only: none},
-	{path: "internal/platform/notify", row: infrastructure, family: "webhooks", only: []string{"internal/platform/names", "internal/platform/retry", "internal/platform/strictyaml", "internal/platform/webhook", "internal/platform/wholefile"}},
-	{path: "internal/platform/webhook", row: infrastructure, family: "webhooks", std: true, only: []string{"internal/platform/inputfile"}},
-
-	{path: "agent", row: adapter, family: "local"},
-	{path: "agent/wire", row: adapter, family: "local"},
-	{path: "agent/metadata", row: adapter, only: none},
-	{path: "agent/measure", row: adapter, only: []string{"resource"}},
-	{path: "bootstrap/release/s3store", row: adapter},
-	{path: "harmonizer/bulkapi", row: adapter},
-	{path: "harmonizer/natsbus", row: adapter},
-	{path: "harmonizer/rowfile", row: adapter},
-	{path: "internal/platform/bus/authcallout", row: adapter, only: []string{"internal/platform/identity"}},
-	{path: "internal/platform/identity/...", row: adapter},
-	{path: "internal/platform/s3gateway", row: adapter, by: []string{"internal/cli/localworld", "internal/platform/s3gateway/s3test"}},
-	{path: "internal/state", row: adapter, family: "state"},
-	{path: "internal/state/backup", row: adapter, only: []string{"internal/platform/bus", "internal/platform/integrity", "internal/platform/kvbucket", "internal/platform/names"}, by: []string{"cmd/..."}},
-	{path: "internal/ui/web", row: adapter, family: "web"},
-	{path: "internal/ui/web/series", row: adapter, pure: true, family: "web"},
-	{path: "internal/ui/web/plot", row: adapter, pure: true, family: "web", only: []string{"internal/ui/web/series"}},
-	{path: "metrics/embedded", row: adapter, family: "embedded"},
-	{path: "metrics/embedded/tsdbstore", row: adapter, family: "embedded", by: []string{"internal/cli/localworld", "pools/local/localtest"}},
-	{path: "metrics/influx", row: adapter},
-	{path: "metrics/lineprotocol", row: adapter, only: []string{"metrics"}},
-	{path: "pools/aws", row: adapter},
-	{path: "nodehealth/events", row: adapter},
-	{path: "nodehealth/probes", row: adapter},
-	{path: "nodehealth/workflow", row: adapter},
-	{path: "pools/...", row: adapter},
-	{path: "pools/local/...", row: adapter, family: "local"},
-	{path: "internal/cli/natsinit", row: adapter, only: []string{"internal/platform/bus/natscert", "internal/platform/bus/natsconf", "internal/platform/bus/roles", "internal/platform/flock", "internal/platform/strictjson", "internal/platform/wholefile"},
-		by: []string{"cmd/..."}},
-	{path: "internal/cli/scaffold", row: adapter, only: []string{"internal/platform/names"}, by: []string{"cmd/..."}},
-
-	{path: "metrics/backfill", row: wiring, only: []string{"metrics", "metrics/lineprotocol", "metrics/record"}},
-	{path: "internal/config/providers", row: wiring, family: "processes of weir", only: []string{"pools/..."}, by: []string{"internal/config"}},
-	{path: "internal/config/stores", row: wiring, family: "processes of weir", only: []string{"metrics/..."}, by: []string{"internal/config"}},
-	{path: "internal/config/verifiers", row: wiring, family: "processes of weir", only: []string{"internal/platform/identity/..."}},
-	{path: "internal/config", row: wiring, family: "processes of weir"},
-	{path: "internal/daemon/signalbucket", row: wiring, family: "processes of weir"},
-	{path: "internal/daemon/agentd", row: wiring, family: "processes of weir"},
-	{path: "internal/daemon/admin", row: wiring, family: "processes of weir"},
-	{path: "internal/daemon/autoscalerd", row: wiring, family: "processes of weir"},
-	{path: "internal/daemon/bootstrapd", row: wiring, family: "processes of weir"},
-	{path: "internal/daemon/authd", row: wiring, family: "processes of weir"},
-	{path: "internal/daemon/harmonizerd", row: wiring, family: "processes of weir"},
-	{path: "internal/daemon/notifyd", row: wiring, family: "processes of weir"},
-	{path: "internal/daemon/placerd", row: wiring, family: "processes of weir"},
-	{path: "internal/daemon/webd", row: wiring, family: "processes of weir"},
-	{path: "internal/history", row: wiring, family: "processes of weir"},
-	{path: "internal/recompute", row: wiring, family: "processes of weir"},
-	{path: "internal/cli/command", row: wiring, family: "processes of weir"},
-	{path: "internal/cli/doctor", row: wiring, family: "processes of weir"},
-	{path: "internal/cli/localworld", row: wiring, family: "processes of weir"},
-	{path: "internal/ui/view", row: wiring, family: "processes of weir"},
-	{path: "internal/ui/apiserver", row: wiring, family: "processes of weir"},
-	{path: "internal/daemon", row: wiring, family: "processes of weir"},
-
-	{path: "internal/arch", row: support, only: none},
-	{path: "internal/platform/bus/bustest", row: support, family: "servers of tests", only: []string{"internal/platform/bus/natscert", "internal/platform/bus/natsconf", "internal/platform/bus/roles"}},
-	{path: "internal/platform/smalldisk", row: support, only: none},
-	{path: "internal/platform/identity/identitytest", row: support, family: "servers of tests"},
-	{path: "internal/platform/metric/metrictest", row: support, only: []string{"internal/platform/metric"}},
-	{path: "internal/platform/telemetry/otlptest", row: support, only: none},
-	{path: "internal/platform/promtest", row: support, only: []string{"internal/platform/metric"}},
-	{path: "internal/ui/web/webtest", row: support},
-	{path: "internal/platform/testsize", row: support, std: true, only: none},
-	{path: "harmonizer/bulkapi/bulktest", row: support, only: none},
-	{path: "internal/platform/s3gateway/s3test", row: support},
-	{path: "metrics/metricstest", row: support},
-	{path: "metrics/influx/influxtest", row: support, only: []string{"internal/platform/flock", "metrics/influx"}},
-	{path: "pools/local/localtest", row: support},
-	{path: "pools/pooltest/...", row: support},
-	{path: "pools/aws/awstest", row: support, only: none},
-	{path: "signals/signaltest", row: support},
-	{path: "placer/schedulertest", row: support},
-
-	{path: "cmd/...", row: program, by: none},
-	{path: "deploy/packages", row: program, std: true, by: none, only: none},
-	{path: "docs/record", row: program, std: true, by: none, only: none},
-	{path: "examples/...", row: program, by: none, only: []string{"resource", "signals/..."}},
-	{path: "examples/provider", row: program, by: none, only: []string{"api", "pools", "pools/provider", "nodehealth/judge", "internal/platform/strictyaml"}},
+var house = []room{
+	{"resource", floors{ground: "."}},
+	{"proto", floors{ground: "..."}},
+	{"api", floors{types: "."}},
+	{"sigproto", floors{types: "."}},
+	{"internal/platform", floors{ground: "...", services: "awssdk bus/... call identity/... integrity kvbucket netguard notify s3gateway telemetry webhook",
+		support: "bus/bustest identity/identitytest metric/metrictest promtest s3gateway/s3test smalldisk telemetry/otlptest testsize"}},
+	{"metrics", floors{vocabulary: ".", rules: "record", machinery: "windows lineprotocol backfill", contracts: "store", adapter: "embedded/... influx", support: "metricstest influx/influxtest"}},
+	{"pools", floors{vocabulary: ". disruption liveness", rules: "plan", machinery: "drain", contracts: "provider", adapter: "...", support: "pooltest/... aws/awstest local/localtest"}},
+	{"nodehealth", floors{rules: "judge", machinery: "replay senlin", loop: ".", adapter: "events probes workflow"}},
+	{"harmonizer", floors{vocabulary: "message", rules: "wheel queue known apps shadow report", machinery: "replay", loop: ".", adapter: "bulkapi natsbus rowfile", support: "bulkapi/bulktest"}},
+	{"bootstrap", floors{vocabulary: "release release/keyfile release/shareddir", machinery: "supervise/... control", loop: ".", adapter: "release/s3store"}},
+	{"signals", floors{loop: ". builtin plugin signaltest"}},
+	{"autoscaler", floors{rules: "decide shadow", machinery: "resolve snapshot ask", loop: ". apply"}},
+	{"placer", floors{loop: ".", support: "schedulertest"}},
+	{"agent", floors{contracts: ". wire metadata measure"}},
+	{"internal/state", floors{adapter: "..."}},
+	{"internal/config", floors{files: "..."}},
+	{"internal/past", floors{past: "."}}, {"internal/explain", floors{past: "."}}, {"internal/recompute", floors{past: "."}},
+	{"internal/history", floors{past: "..."}},
+	{"internal/ui", floors{pages: "...", support: "web/webtest"}},
+	{"internal/daemon", floors{daemons: "..."}},
+	{"internal/cli", floors{commands: "..."}},
+	{"internal/arch", floors{support: "."}},
+	{"cmd", floors{program: "..."}},
+	{"examples", floors{program: "..."}},
+	{"docs/record", floors{program: "."}},
+	{"deploy", floors{program: "..."}},
 }
+
+// pure lists the packages with rules alone: only the standard packages in pureImports, without a clock.
+var pure = []string{
+	"api", "autoscaler/decide", "autoscaler/resolve", "autoscaler/shadow", "harmonizer/apps", "harmonizer/known", "harmonizer/queue", "harmonizer/report",
+	"harmonizer/shadow", "harmonizer/wheel", "internal/platform/bus/natsconf", "internal/platform/bus/roles", "internal/platform/names", "internal/ui/web/plot",
+	"internal/ui/web/series", "nodehealth/judge", "pools/disruption", "pools/liveness", "pools/plan",
+}
+
+// limit restricts the imports of packages beyond their floors. Of the house, the packages of from import only those of
+// only; or no other package imports those of to, but those of by.
+type limit struct {
+	from, only []string
+	to, by     []string
+	why        string
+}
+
+var limits = []limit{
+	{from: []string{"examples/..."}, only: []string{"resource", "signals/...", "api", "pools", "pools/provider", "nodehealth/judge", "internal/platform/strictyaml"},
+		why: "an example imports what its reader may import"},
+	{from: []string{"autoscaler/...", "harmonizer", "nodehealth", "placer", "pools/plan", "pools/drain"}, only: []string{
+		"resource", "api", "sigproto", "metrics", "pools", "pools/disruption", "pools/liveness", "pools/drain", "pools/plan", "nodehealth/judge", "harmonizer/...", "autoscaler/...",
+		"internal/platform/metric", "internal/platform/names", "internal/platform/trace"}, why: "a loop reaches the world through its ports"},
+	{to: []string{"internal/platform/bus/natsserver", "metrics/embedded/tsdbstore", "internal/platform/s3gateway"},
+		by: []string{"internal/cli/localworld", "internal/platform/s3gateway/s3test", "pools/local/localtest"}, why: "the program weir has no server of its own: only weir-local has"},
+	{to: []string{"bootstrap/supervise/...", "bootstrap/control"}, by: []string{"bootstrap/...", "agent", "pools/local/...", "nodehealth/workflow", "internal/daemon/...", "internal/cli/localworld", "internal/cli/doctor", "cmd/..."},
+		why: "processes are started in few places"},
+	{to: loops, by: append([]string{"internal/daemon/...", "internal/config", "internal/state", "harmonizer/...", "nodehealth/...", "pools/local/...", "cmd/..."}, loops...),
+		why: "commands, pages and the history take the type from api"},
+}
+
+// loops lists the packages that decide when to act.
+var loops = []string{"autoscaler", "autoscaler/apply", "autoscaler/ask", "autoscaler/snapshot", "bootstrap", "bootstrap/control", "harmonizer", "nodehealth", "placer", "agent"}
 
 // sdk lists the packages that the repository of a signal imports. They import no other package of this module, and
 // outside tests only sdkModules.
@@ -249,18 +139,30 @@ var processWide = map[string]bool{
 	"internal/platform/s3gateway.oneGateway": true, // the working directory, which the gateway changes
 }
 
-// find returns the entry of a package: its own, or that of the nearest folder above.
-func find(path string) (entry, bool) {
-	best, found := entry{}, false
-	for _, e := range house {
-		if e.path == path {
-			return e, true
+// place is where a package lives.
+type place struct {
+	room  string
+	floor floor
+}
+
+// find returns the place of a package.
+func find(dir string) (at place, found bool) {
+	longest := -1
+	for _, r := range house {
+		if dir != r.path && !strings.HasPrefix(dir, r.path+"/") {
+			continue
 		}
-		if covers(e.path, path) && len(e.path) > len(best.path) {
-			best, found = e, true
+		for f, names := range r.floors {
+			for name := range strings.FieldsSeq(names) {
+				pattern := path.Join(r.path, name)
+				fit := len(strings.TrimSuffix(pattern, "/..."))
+				if covers(pattern, dir) && (fit > longest || fit == longest && pattern == dir) {
+					at, found, longest = place{r.path, f}, true, fit
+				}
+			}
 		}
 	}
-	return best, found
+	return at, found
 }
 
 // covers reports whether the pattern is the path, or a "/..." above it.

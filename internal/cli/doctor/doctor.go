@@ -22,7 +22,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/weirkeeper/weirkeeper/api"
-	"github.com/weirkeeper/weirkeeper/bootstrap"
+	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
 	"github.com/weirkeeper/weirkeeper/internal/cli/installation"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/bootstrapd"
@@ -278,7 +278,7 @@ func secretFiles(s Site) []Finding {
 		}
 		const readByAll fs.FileMode = 0o004
 		info, err := os.Stat(file)
-		if err == nil && info.Mode()&readByAll != 0 && bootstrap.ReachableByOthers(filepath.Dir(file)) == nil {
+		if err == nil && info.Mode()&readByAll != 0 && supervise.ReachableByOthers(filepath.Dir(file)) == nil {
 			all = append(all, Finding{Result: Failed,
 				Detail: fmt.Sprintf("%s has mode %04o: all users can read its keys, signals too", file, info.Mode().Perm()),
 				Fix:    "chmod o-r " + file})

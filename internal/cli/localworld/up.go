@@ -12,7 +12,6 @@ import (
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise/output"
-	"github.com/weirkeeper/weirkeeper/harmonizer"
 	"github.com/weirkeeper/weirkeeper/harmonizer/natsbus"
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/config"
@@ -307,7 +306,7 @@ func (u *up) copyPoolFile(ctx context.Context, changes <-chan struct{}) error {
 
 // harmonizer returns the harmonizer of this data folder. It takes over at once, because the folder's lock proves that
 // the previous one is dead.
-func (u *up) harmonizer(ctx context.Context, b *bus.Bus) (*harmonizer.Harmonizer, error) {
+func (u *up) harmonizer(ctx context.Context, b *bus.Bus) (runner, error) {
 	parts := harmonizerd.Parts{Bus: b, Data: u.data, Store: embedded.NewClient(b.Conn(), u.Cluster), Log: u.log}
 	var err error
 	if parts.File, _, err = config.LoadHarmonizer(daemon.UpConfigs(u.data)); err != nil {

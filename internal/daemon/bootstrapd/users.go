@@ -238,7 +238,7 @@ func socketFolderOfUsers(data string, plan bootstrap.Plan) (string, error) {
 	}
 	var errs []error
 	for _, candidate := range []string{folder, os.TempDir(), "/tmp"} {
-		err := bootstrap.ReachableByOthers(candidate)
+		err := supervise.ReachableByOthers(candidate)
 		if err == nil {
 			return candidate, nil
 		}

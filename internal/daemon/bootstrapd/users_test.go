@@ -170,7 +170,7 @@ func TestFoldersOfUsers(t *testing.T) {
 		t.Errorf("sockets are in %s, %v; want it below the data folder", folder, err)
 	}
 	for path, want := range map[string]bool{folder: true, filepath.Join(data, "releases"): true, filepath.Join(data, "nats"): false} {
-		if err := bootstrap.ReachableByOthers(path); (err == nil) != want {
+		if err := supervise.ReachableByOthers(path); (err == nil) != want {
 			t.Errorf("%s: %v", path, err)
 		}
 	}

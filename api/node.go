@@ -118,3 +118,9 @@ type SilentNode struct {
 	Since  time.Time `json:"since"`   // time of its latest heartbeat
 	LostAt time.Time `json:"lost_at"` // then its copies are lost, and are started elsewhere
 }
+
+// NodesAnswer is an autoscaler's response to the request for the facts of its nodes, compressed by gzip.
+type NodesAnswer struct {
+	NodesReport
+	Error string `json:"error,omitempty"`
+}

@@ -138,3 +138,34 @@ func (f *FullDisk) Error() string {
 // ExitRestart is the exit status by which the autoscaler requests a restart, for example after a change of its files.
 // It does not count as a failure. The restart follows at once, unless there were several within some minutes.
 const ExitRestart = 75
+
+// RestartRequest requests that bootstrap restarts the signal of an app.
+type RestartRequest struct {
+	App string `json:"app"`
+}
+
+// RestartAnswer is bootstrap's response.
+type RestartAnswer struct {
+	Error string `json:"error,omitempty"` // empty: the signal is restarted
+}
+
+// ProcessLogsRequest requests the output of an app's signal from bootstrap.
+type ProcessLogsRequest struct {
+	App   string `json:"app"`
+	After uint64 `json:"after"`          // the sequence number of the last known line
+	Last  int    `json:"last,omitempty"` // at most so many lines; 0: as many as fit
+}
+
+// ProcessLogsAnswer is bootstrap's response.
+type ProcessLogsAnswer struct {
+	Lines []LogLine `json:"lines"`
+	Next  uint64    `json:"next"` // the next request's After
+	More  bool      `json:"more"` // more lines are available
+	Error string    `json:"error,omitempty"`
+}
+
+// LogLine is one line of a process.
+type LogLine struct {
+	At   time.Time `json:"at"`
+	Text string    `json:"text"`
+}

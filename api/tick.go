@@ -178,3 +178,12 @@ type Drift struct {
 	LastTarget int    `json:"last_target"` // last target that this autoscaler set
 	Found      int    `json:"found"`
 }
+
+// PlanAnswer is an autoscaler's response to the request for its next plan, compressed by gzip.
+type PlanAnswer struct {
+	Record *TickRecord `json:"record,omitempty"`
+	Error  string      `json:"error,omitempty"`
+}
+
+// PlanTimeout is how long such a request may take: a tick may run first.
+const PlanTimeout = 20 * time.Second

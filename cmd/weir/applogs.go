@@ -14,7 +14,6 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/agent/wire"
 	"github.com/weirkeeper/weirkeeper/api"
-	"github.com/weirkeeper/weirkeeper/internal/daemon/autoscalerd"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
 	"github.com/weirkeeper/weirkeeper/internal/ui/view"
@@ -234,7 +233,7 @@ func (cli *appCommands) nodesWith(ctx context.Context, b *bus.Bus, app string, b
 // nodesOf returns the nodes of the pool, as its autoscaler has them. Without an autoscaler they are those of the last
 // tick.
 func (cli *appCommands) nodesOf(ctx context.Context, b *bus.Bus) (nodes []string, err error) {
-	facts, err := autoscalerd.RequestNodes(ctx, b, cli.Cluster, cli.Pool)
+	facts, err := view.RequestNodes(ctx, b, cli.Cluster, cli.Pool)
 	if err == nil {
 		for _, f := range facts {
 			nodes = append(nodes, f.ID)

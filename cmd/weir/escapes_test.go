@@ -17,7 +17,6 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
-	"github.com/weirkeeper/weirkeeper/internal/daemon/bootstrapd"
 	"github.com/weirkeeper/weirkeeper/internal/platform/integrity"
 	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
@@ -137,9 +136,9 @@ func hostileWorld(t *testing.T) (data string) {
 		}
 		answer(t, nc, names.Subject(cluster, "autoscaler", pool, what), packed.Bytes())
 	}
-	answer(t, nc, bootstrapd.Subject(cluster, pool, "status"), hostileJSON(t, func(*api.BootstrapStatus) {}))
-	answer(t, nc, bootstrapd.Subject(cluster, pool, "restart"), hostileJSON(t, func(*bootstrapd.RestartAnswer) {}))
-	answer(t, nc, bootstrapd.Subject(cluster, pool, "logs"), hostileJSON(t, func(a *bootstrapd.LogsAnswer) { a.Error, a.More = "", false }))
+	answer(t, nc, names.BootstrapSubject(cluster, pool, "status"), hostileJSON(t, func(*api.BootstrapStatus) {}))
+	answer(t, nc, names.BootstrapSubject(cluster, pool, "restart"), hostileJSON(t, func(*api.RestartAnswer) {}))
+	answer(t, nc, names.BootstrapSubject(cluster, pool, "logs"), hostileJSON(t, func(a *api.ProcessLogsAnswer) { a.Error, a.More = "", false }))
 	answer(t, nc, message.StatusSubject(cluster), hostileJSON(t, func(*api.HarmonizerStatus) {}))
 	answer(t, nc, message.OrderSubject(cluster), hostileJSON(t, func(a *api.HarmonizerOrderAnswer) { a.OK = false }))
 	answer(t, nc, message.CountsRequestSubject(cluster, pool), hostileJSON(t, func(*api.InstanceCounts) {}))

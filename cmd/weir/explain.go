@@ -12,13 +12,13 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
-	"github.com/weirkeeper/weirkeeper/internal/daemon/autoscalerd"
 	"github.com/weirkeeper/weirkeeper/internal/explain"
 	"github.com/weirkeeper/weirkeeper/internal/history"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/inputfile"
 	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
 	"github.com/weirkeeper/weirkeeper/internal/recompute"
+	"github.com/weirkeeper/weirkeeper/internal/ui/view"
 )
 
 func (cli *poolCommands) explainCommand() *cobra.Command {
@@ -98,7 +98,7 @@ the signals. It runs the code of a tick up to the point where a tick acts.`,
 		Args: cli.poolArg,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
-				r, err := autoscalerd.RequestPlan(ctx, b, cli.Cluster, cli.Pool)
+				r, err := view.RequestPlan(ctx, b, cli.Cluster, cli.Pool)
 				if err != nil {
 					return err
 				}

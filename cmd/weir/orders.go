@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirkeeper/weirkeeper/api"
-	"github.com/weirkeeper/weirkeeper/internal/daemon/autoscalerd"
 	"github.com/weirkeeper/weirkeeper/internal/explain"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/seconds"
@@ -101,7 +100,7 @@ func (cli *poolCommands) withOrders(ctx context.Context, force bool, f func(cont
 func poolMistake(ctx context.Context, b *bus.Bus, cluster, pool string, err error) error {
 	absent, isAbsent := errors.AsType[*view.AbsentError](err)
 	isAbsent = isAbsent && strings.HasPrefix(absent.Part, "bootstrap")
-	if !isAbsent && !errors.Is(err, events.ErrNoResponse) && !errors.Is(err, autoscalerd.ErrNoAutoscaler) {
+	if !isAbsent && !errors.Is(err, events.ErrNoResponse) && !errors.Is(err, view.ErrNoAutoscaler) {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, view.Timeout)

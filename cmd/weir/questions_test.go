@@ -10,7 +10,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
-	"github.com/weirkeeper/weirkeeper/internal/daemon/bootstrapd"
+	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 	"github.com/weirkeeper/weirkeeper/nodehealth/events"
 )
 
@@ -36,7 +36,7 @@ func troubledWorld(t *testing.T) (data string) {
 	r.Snapshot.Groups[1].Short = "InsufficientInstanceCapacity"
 	r.State.Backoffs = []api.GroupBackoff{{Group: "blue", Why: "InsufficientInstanceCapacity", Since: ago(20 * time.Minute), Until: now.Add(10 * time.Minute), Failures: 3}}
 	storeTick(t, b, "default", r)
-	respond(t, b.Conn(), bootstrapd.Subject("local", "default", "status"), api.BootstrapStatus{PoolProcesses: api.PoolProcesses{
+	respond(t, b.Conn(), names.BootstrapSubject("local", "default", "status"), api.BootstrapStatus{PoolProcesses: api.PoolProcesses{
 		Signals:    []api.Process{{App: "web", Signal: "shop/rps", Version: "v1.0.0", State: "backoff", Since: ago(15 * time.Minute), Restarts: 4, Why: "exit status 3"}},
 		Autoscaler: api.Process{Signal: "autoscaler", State: "running"},
 	}})

@@ -20,10 +20,10 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
-	"github.com/weirkeeper/weirkeeper/internal/daemon/bootstrapd"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/signalbucket"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/flock"
+	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 	"github.com/weirkeeper/weirkeeper/internal/platform/terminal"
 	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
 	"github.com/weirkeeper/weirkeeper/internal/state"
@@ -279,7 +279,7 @@ func (cli *fleetCommands) usesIn(ctx context.Context, b *bus.Bus, pool string) (
 		}
 	}
 	var s api.BootstrapStatus
-	err := view.Request(ctx, b.Conn(), bootstrapd.Subject(cli.Cluster, pool, "status"), "bootstrap of pool "+pool, nil, &s)
+	err := view.Request(ctx, b.Conn(), names.BootstrapSubject(cli.Cluster, pool, "status"), "bootstrap of pool "+pool, nil, &s)
 	if err == nil {
 		for _, p := range s.Signals {
 			add(p.App, p.Signal, p.Version, p.State, p.Yanked, time.Time{})

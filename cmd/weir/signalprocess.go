@@ -13,7 +13,6 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
-	"github.com/weirkeeper/weirkeeper/internal/daemon/bootstrapd"
 	"github.com/weirkeeper/weirkeeper/internal/history"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
@@ -73,8 +72,8 @@ func (cli *signalCommands) signalRestartCommand() *cobra.Command {
 		Args: signalArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
-				var a bootstrapd.RestartAnswer
-				err := view.Request(ctx, b.Conn(), bootstrapd.Subject(cli.Cluster, cli.Pool, "restart"), cli.bootstrapName(), bootstrapd.RestartRequest{App: args[0]}, &a)
+				var a api.RestartAnswer
+				err := view.Request(ctx, b.Conn(), names.BootstrapSubject(cli.Cluster, cli.Pool, "restart"), cli.bootstrapName(), api.RestartRequest{App: args[0]}, &a)
 				if err != nil {
 					return err
 				}
@@ -102,7 +101,7 @@ func (cli *signalCommands) signalLogsCommand() *cobra.Command {
 				return usage.New(fmt.Errorf("--lines %d: want at least 0", lines))
 			}
 			return cli.onBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
-				return cli.signalLogs(ctx, b, bootstrapd.LogsRequest{App: args[0], Last: lines}, follow)
+				return cli.signalLogs(ctx, b, api.ProcessLogsRequest{App: args[0], Last: lines}, follow)
 			})
 		},
 	}
@@ -114,12 +113,12 @@ func (cli *signalCommands) signalLogsCommand() *cobra.Command {
 // followEvery is how often "logs --follow" requests more.
 const followEvery = 250 * time.Millisecond
 
-func (cli *signalCommands) signalLogs(ctx context.Context, b *bus.Bus, request bootstrapd.LogsRequest, follow bool) error {
+func (cli *signalCommands) signalLogs(ctx context.Context, b *bus.Bus, request api.ProcessLogsRequest, follow bool) error {
 	ticker := time.NewTicker(followEvery)
 	defer ticker.Stop()
 	for {
-		var a bootstrapd.LogsAnswer
-		if err := view.Request(ctx, b.Conn(), bootstrapd.Subject(cli.Cluster, cli.Pool, "logs"), cli.bootstrapName(), request, &a); err != nil {
+		var a api.ProcessLogsAnswer
+		if err := view.Request(ctx, b.Conn(), names.BootstrapSubject(cli.Cluster, cli.Pool, "logs"), cli.bootstrapName(), request, &a); err != nil {
 			return err
 		}
 		if a.Error != "" {

@@ -9,7 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/weirkeeper/weirkeeper/api"
-	"github.com/weirkeeper/weirkeeper/internal/daemon/bootstrapd"
+	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 )
 
 // Each command that names a running release prints that it is yanked, also that of a candidate.
@@ -28,7 +28,7 @@ func TestYankedReleaseIsPrinted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sub, err := b.Conn().Subscribe(bootstrapd.Subject("local", "default", "status"), func(m *nats.Msg) { _ = m.Respond(status) })
+	sub, err := b.Conn().Subscribe(names.BootstrapSubject("local", "default", "status"), func(m *nats.Msg) { _ = m.Respond(status) })
 	if err != nil {
 		t.Fatal(err)
 	}

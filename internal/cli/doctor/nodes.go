@@ -11,14 +11,14 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
-	"github.com/weirkeeper/weirkeeper/internal/daemon/autoscalerd"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
+	"github.com/weirkeeper/weirkeeper/internal/ui/view"
 	"github.com/weirkeeper/weirkeeper/pools/local/placerbus"
 )
 
 // agents checks the nodes that the autoscaler has facts of: silent ones, their clocks, and two machines or agents with one id.
 func (s Site) agents(ctx context.Context, b *bus.Bus) []Finding {
-	report, err := autoscalerd.RequestNodesReport(ctx, b, s.Bus.Cluster, s.Bus.Pool)
+	report, err := view.RequestNodesReport(ctx, b, s.Bus.Cluster, s.Bus.Pool)
 	switch {
 	case errors.Is(err, nats.ErrPermissionViolation):
 		return notPermitted(err)

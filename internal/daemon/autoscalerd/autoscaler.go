@@ -1,8 +1,8 @@
 // Package autoscalerd is the autoscaler process of one pool. It waits for the pool's lease. While it holds the lease,
 // it runs the autoscaler's loop and node health, and applies the configuration that bootstrap sends.
 //
-// [Process] has its parameters, and Process.Run returns after all its parts have ended. [RequestPlan] and
-// [RequestNodes] send requests to a running process. They may be called concurrently.
+// [Process] has its parameters, and Process.Run returns after all its parts have ended. It answers requests for its next plan and
+// for the facts of its nodes (package view sends them).
 package autoscalerd
 
 import (

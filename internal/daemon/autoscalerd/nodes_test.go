@@ -15,6 +15,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
+	"github.com/weirkeeper/weirkeeper/internal/ui/view"
 )
 
 // The holder of the pool answers with the facts that it has received. The request reaches no node.
@@ -26,7 +27,7 @@ func TestRequestNodes(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer b.Close()
-	if _, err := RequestNodes(t.Context(), b, "c", "p"); !errors.Is(err, nats.ErrNoResponders) {
+	if _, err := view.RequestNodes(t.Context(), b, "c", "p"); !errors.Is(err, nats.ErrNoResponders) {
 		t.Errorf("without an autoscaler: %v, want ErrNoResponders", err)
 	}
 	facts := make(chan []api.NodeFacts, 1)
@@ -52,7 +53,7 @@ func TestRequestNodes(t *testing.T) {
 	}
 	want := []api.NodeFacts{{ID: "n1", Pool: "p", Tasks: 3}, {ID: "n2", Pool: "p", Draining: true}}
 	facts <- want
-	if got, err := RequestNodes(t.Context(), b, "c", "p"); err != nil || !cmp.Equal(got, want) {
+	if got, err := view.RequestNodes(t.Context(), b, "c", "p"); err != nil || !cmp.Equal(got, want) {
 		t.Errorf("RequestNodes = %+v, %v, want %+v", got, err, want)
 	}
 	var many []api.NodeFacts
@@ -60,7 +61,7 @@ func TestRequestNodes(t *testing.T) {
 		many = append(many, api.NodeFacts{ID: nats.NewInbox(), Pool: "p"})
 	}
 	facts <- many
-	if _, err := RequestNodes(t.Context(), b, "c", "p"); err == nil || !strings.Contains(err.Error(), "too long for the bus") {
+	if _, err := view.RequestNodes(t.Context(), b, "c", "p"); err == nil || !strings.Contains(err.Error(), "too long for the bus") {
 		t.Errorf("an answer that does not fit: %v, want an error about its length", err)
 	}
 }

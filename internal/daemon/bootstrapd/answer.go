@@ -5,44 +5,14 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
-	"time"
 	"unicode"
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/bootstrap/control"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
-)
-
-// Subject returns the subject of a request to a pool's bootstrap.
-func Subject(cluster, pool, what string) string {
-	return names.Subject(cluster, "bootstrap", pool, what)
-}
-
-// Requests to a bootstrap, and its responses.
-type (
-	RestartRequest struct {
-		App string `json:"app"`
-	}
-	RestartAnswer struct {
-		Error string `json:"error,omitempty"`
-	}
-	LogsRequest struct {
-		App   string `json:"app"`
-		After uint64 `json:"after"`          // the sequence number of the last known line
-		Last  int    `json:"last,omitempty"` // at most so many lines; 0: as many as fit
-	}
-	LogsAnswer struct {
-		Lines []LogLine `json:"lines"`
-		Next  uint64    `json:"next"` // the next request's After
-		More  bool      `json:"more"` // more lines are available
-		Error string    `json:"error,omitempty"`
-	}
-	LogLine struct {
-		At   time.Time `json:"at"`
-		Text string    `json:"text"`
-	}
 )
 
 // maxLogsAnswer bounds a response in bytes of text. Its JSON, with up to six bytes for one, must fit a message of 1
@@ -68,7 +38,7 @@ func (r *reloader) answer() (stop func(), err error) {
 		"restart": r.answerRestart,
 		"logs":    r.answerLogs,
 	} {
-		s, err := answerJSON(r.nats, Subject(r.process.Cluster, r.process.Pool, what), r.log, of)
+		s, err := answerJSON(r.nats, names.BootstrapSubject(r.process.Cluster, r.process.Pool, what), r.log, of)
 		if err != nil {
 			stop()
 			return nil, err
@@ -79,19 +49,19 @@ func (r *reloader) answer() (stop func(), err error) {
 }
 
 func (r *reloader) answerLogs(data []byte) any {
-	var request LogsRequest
+	var request api.ProcessLogsRequest
 	if err := json.Unmarshal(data, &request); err != nil {
-		return LogsAnswer{Error: err.Error()}
+		return api.ProcessLogsAnswer{Error: err.Error()}
 	}
 	tail, err := r.bootstrap.Logs(request.App)
 	if err != nil {
-		return LogsAnswer{Error: err.Error()}
+		return api.ProcessLogsAnswer{Error: err.Error()}
 	}
 	lines, _ := tail.Since(request.After)
 	if n := len(lines); request.Last > 0 && n > request.Last {
 		lines = lines[n-request.Last:]
 	}
-	a := LogsAnswer{Next: request.After}
+	a := api.ProcessLogsAnswer{Next: request.After}
 	size := 0
 	for _, l := range lines {
 		if size += len(l.Text); size > maxLogsAnswer && a.Lines != nil {
@@ -99,7 +69,7 @@ func (r *reloader) answerLogs(data []byte) any {
 			break
 		}
 		if text := printable(control.Readable(l.Stream, l.Text)); text != "" {
-			a.Lines = append(a.Lines, LogLine{At: l.Time, Text: text})
+			a.Lines = append(a.Lines, api.LogLine{At: l.Time, Text: text})
 		}
 		a.Next = l.Seq
 	}
@@ -117,15 +87,15 @@ func printable(text string) string {
 }
 
 func (r *reloader) answerRestart(data []byte) any {
-	var request RestartRequest
+	var request api.RestartRequest
 	err := json.Unmarshal(data, &request)
 	if err == nil {
 		err = r.bootstrap.Restart(request.App)
 	}
 	if err != nil {
-		return RestartAnswer{Error: err.Error()}
+		return api.RestartAnswer{Error: err.Error()}
 	}
-	return RestartAnswer{}
+	return api.RestartAnswer{}
 }
 
 // answerJSON answers requests on subject with the result of `of`, until stop is called.

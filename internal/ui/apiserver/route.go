@@ -17,7 +17,6 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/weirkeeper/weirkeeper/api"
-	"github.com/weirkeeper/weirkeeper/internal/daemon/autoscalerd"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 	"github.com/weirkeeper/weirkeeper/internal/platform/seconds"
 	"github.com/weirkeeper/weirkeeper/internal/platform/strictjson"
@@ -289,7 +288,7 @@ func statusOf(err error) int {
 		return http.StatusNotFound
 	case errors.Is(err, api.ErrOrder):
 		return http.StatusBadRequest
-	case errors.Is(err, events.ErrNoResponse), errors.Is(err, autoscalerd.ErrNoAutoscaler), errors.Is(err, nats.ErrNoResponders), errors.Is(err, nats.ErrConnectionClosed), errors.Is(err, nats.ErrNoServers):
+	case errors.Is(err, events.ErrNoResponse), errors.Is(err, view.ErrNoAutoscaler), errors.Is(err, nats.ErrNoResponders), errors.Is(err, nats.ErrConnectionClosed), errors.Is(err, nats.ErrNoServers):
 		return http.StatusServiceUnavailable
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, nats.ErrTimeout):
 		return http.StatusGatewayTimeout

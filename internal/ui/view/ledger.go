@@ -7,11 +7,10 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
-	"github.com/weirkeeper/weirkeeper/internal/daemon/autoscalerd"
-	"github.com/weirkeeper/weirkeeper/internal/daemon/bootstrapd"
 	"github.com/weirkeeper/weirkeeper/internal/explain"
 	"github.com/weirkeeper/weirkeeper/internal/history"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
+	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 	"github.com/weirkeeper/weirkeeper/internal/platform/spelling"
 	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
 	"github.com/weirkeeper/weirkeeper/internal/state"
@@ -110,7 +109,7 @@ func Reading(ctx context.Context, b *bus.Bus, cluster, pool string) (api.TickRec
 	if err != nil && !errors.Is(err, state.ErrNoRecord) || err == nil && r.Case != nil {
 		return r, err
 	}
-	read, errRead := autoscalerd.RequestPlan(ctx, b, cluster, pool)
+	read, errRead := RequestPlan(ctx, b, cluster, pool)
 	if errRead == nil && read.Case != nil {
 		return read, nil
 	}
@@ -153,7 +152,7 @@ func (e *noTickError) Unwrap() error { return state.ErrNoRecord }
 // run, and other pools of the cluster have ticked, it is a mistake in the name.
 func NoTick(ctx context.Context, b *bus.Bus, cluster, pool string) error {
 	var s api.BootstrapStatus
-	err := Request(ctx, b.Conn(), bootstrapd.Subject(cluster, pool, "status"), "bootstrap", nil, &s)
+	err := Request(ctx, b.Conn(), names.BootstrapSubject(cluster, pool, "status"), "bootstrap", nil, &s)
 	if err == nil {
 		return &noTickError{fmt.Sprintf("pool %s/%s has not ticked yet: its autoscaler is %s; wait for the first tick, or see \"weir status\"",
 			cluster, pool, s.Autoscaler.State)}

@@ -8,7 +8,6 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/weirkeeper/weirkeeper/api"
-	"github.com/weirkeeper/weirkeeper/internal/daemon/autoscalerd"
 	"github.com/weirkeeper/weirkeeper/nodehealth/events"
 )
 
@@ -53,7 +52,7 @@ func (p Pool) Nodes(ctx context.Context) ([]api.Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	facts, err := autoscalerd.RequestNodes(ctx, p.Bus, p.Cluster, p.Name)
+	facts, err := RequestNodes(ctx, p.Bus, p.Cluster, p.Name)
 	if err != nil && !errors.Is(err, nats.ErrNoResponders) { // without an autoscaler, usage is unknown
 		return nil, err
 	}

@@ -12,8 +12,8 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
-	"github.com/weirkeeper/weirkeeper/internal/daemon/bootstrapd"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
+	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 )
 
 // Timeout bounds each request over the bus.
@@ -87,7 +87,7 @@ func Counts(ctx context.Context, nc *nats.Conn, cluster, pool string) (api.Insta
 // Bootstrap requests the status of a pool's processes.
 func Bootstrap(ctx context.Context, b *bus.Bus, cluster, pool string) (api.BootstrapStatus, error) {
 	var s api.BootstrapStatus
-	err := Request(ctx, b.Conn(), bootstrapd.Subject(cluster, pool, "status"), "bootstrap of pool "+cluster+"/"+pool, nil, &s)
+	err := Request(ctx, b.Conn(), names.BootstrapSubject(cluster, pool, "status"), "bootstrap of pool "+cluster+"/"+pool, nil, &s)
 	return s, err
 }
 

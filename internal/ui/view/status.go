@@ -9,7 +9,6 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/weirkeeper/weirkeeper/api"
-	"github.com/weirkeeper/weirkeeper/internal/daemon/autoscalerd"
 	"github.com/weirkeeper/weirkeeper/internal/explain"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
@@ -68,7 +67,7 @@ func (p Pool) Status(ctx context.Context) api.PoolStatus {
 			s.Decided = LastDecided(ctx, b, p.Cluster, p.Name)
 		}
 		if s.Newest() == nil { // as after a long pause
-			if now, err := autoscalerd.RequestPlan(ctx, b, p.Cluster, p.Name); err == nil && now.Case != nil && now.Result != nil {
+			if now, err := RequestPlan(ctx, b, p.Cluster, p.Name); err == nil && now.Case != nil && now.Result != nil {
 				s.Decided = &now
 			}
 		}
@@ -81,7 +80,7 @@ func (p Pool) Status(ctx context.Context) api.PoolStatus {
 	}
 	p.warnOfOrders(ctx, &s)
 	p.warnOfHealth(ctx, &s)
-	nodes, err := autoscalerd.RequestNodes(ctx, b, p.Cluster, p.Name)
+	nodes, err := RequestNodes(ctx, b, p.Cluster, p.Name)
 	if err != nil && !errors.Is(err, nats.ErrNoResponders) { // bootstrap reports an autoscaler that does not run
 		warn("%v", err)
 	}

@@ -397,7 +397,7 @@ func (d *day) born() {
 		d.t.Fatal(err)
 	}
 	l.running.Go(func() { _ = l.lease.Run(l.ctx) })
-	holder, err := state.OpenHolder(l.ctx, d.js, l.lease, dayCluster, dayPool)
+	holder, err := state.OpenHolder(l.ctx, d.js, l.lease, nil, dayCluster, dayPool)
 	if err != nil {
 		d.t.Fatal(err)
 	}

@@ -33,7 +33,7 @@ func TestUndecodableValueIsSetAside(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = state.OpenHolder(t.Context(), js, leased(t, js, "a"), "here", "web")
+			_, err = state.OpenHolder(t.Context(), js, leased(t, js, "a"), nil, "here", "web")
 			if found := state.UnreadableKeys(err); len(found) != 1 || found[0].Key != key {
 				t.Fatalf("OpenHolder = %v, want one unreadable key %s", err, key)
 			}

@@ -5,7 +5,7 @@
 //	lease, err := state.NewLease(js, state.LeaseConfig{Cluster: c, Name: "pool.web", Holder: me, Log: log})
 //	err = lease.Acquire(ctx)                             // waits until the lease is held
 //	err = lease.Run(ctx)                                 // renews it, in a goroutine
-//	h, err := state.OpenHolder(ctx, js, lease, c, "web") // takes over unfinished work
+//	h, err := state.OpenHolder(ctx, js, lease, nil, c, "web") // takes over unfinished work
 //	h.Memory(), h.Records(), h.Health()                  // state of the pool's loops
 //
 // The harmonizer's lease has the name "harmonizer". Its state is opened once, and
@@ -122,7 +122,7 @@
 //
 // [OpenGuard] compares the orders, state, health, drain records and lease of a pool with the revisions
 // that this host has seen (see package integrity). The holder adds those of its own writes, see
-// [OpenGuardedHolder]. A pause, an offset or a pin that
+// [OpenHolder]. A pause, an offset or a pin that
 // ends leaves a delete marker that stays: if the key is missing without a marker, the order
 // is lost. The markers of removals, marks and drain records end after an hour: such a key is lost if
 // it is missing without a marker, and was there within the last hour.

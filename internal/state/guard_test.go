@@ -14,6 +14,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/integrity"
 	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
+	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 )
 
@@ -87,7 +88,7 @@ func alarmOf(t *testing.T, js jetstream.JetStream) (integrity.Alarm, []string) {
 
 func saveState(t *testing.T, js jetstream.JetStream, body string) {
 	t.Helper()
-	h, err := state.OpenHolder(t.Context(), js, leased(t, js, "holder"), "here", "web")
+	h, err := state.OpenHolder(t.Context(), js, leased(t, js, "holder"), nil, "here", "web")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -284,7 +285,7 @@ func TestLostDrainRecordIsReported(t *testing.T) {
 				openOrders(t, js, "web") // creates the bucket
 				opened(t, js, kvbucket.State("here", 1))
 				_, g := d.guarded(t, js)
-				h, err := state.OpenGuardedHolder(t.Context(), js, leased(t, js, "holder"), g, "here", "web")
+				h, err := state.OpenHolder(t.Context(), js, leased(t, js, "holder"), g, "here", "web")
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -328,7 +329,12 @@ func TestAlarmIsPublishedAgain(t *testing.T) {
 		if a, _ := alarmOf(t, js); a.Reader != "pool.web" {
 			t.Fatalf("the alarm is %+v, want one of pool.web", a)
 		}
-		if err := integrity.Forget(t.Context(), js, "here", "pool.web"); err != nil {
+		stored := kvbucket.New(js, names.StateBucket("here"))
+		e, err := stored.Get(t.Context(), "alarm.pool.web")
+		if err == nil {
+			_, err = stored.Delete(t.Context(), "alarm.pool.web", e.Revision)
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
 		eventually(t, "the alarm again", func() bool {

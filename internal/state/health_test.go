@@ -74,7 +74,7 @@ func TestHealthDuringATakeoverCounts(t *testing.T) {
 			saveHealth(t, a, "saved last")
 		}
 		return nil
-	}}, l, "here", "web")
+	}}, l, nil, "here", "web")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +101,7 @@ func TestUnreadableHealthIsNamed(t *testing.T) {
 	js := js(t)
 	saveHealth(t, hold(t, js, "a"), "saved")
 	putRaw(t, js, "health.web", "garbage\n{}")
-	_, err := state.OpenHolder(t.Context(), js, leased(t, js, "a"), "here", "web")
+	_, err := state.OpenHolder(t.Context(), js, leased(t, js, "a"), nil, "here", "web")
 	if err == nil || !strings.Contains(err.Error(), "health.web: its first line: ") {
 		t.Errorf("OpenHolder = %v", err)
 	}

@@ -23,7 +23,7 @@ func TestRunningProcessAfterAnEmptyStore(t *testing.T) {
 	lease := newLease(t, js, "a", 10*time.Second) // renewed each 2 s
 	acquired(t, lease)
 	_, ended := run(t, lease)
-	h, err := state.OpenHolder(t.Context(), js, lease, "here", "web")
+	h, err := state.OpenHolder(t.Context(), js, lease, nil, "here", "web")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +51,7 @@ func TestRunningProcessAfterAnEmptyStore(t *testing.T) {
 	}
 	acquired(t, lease)
 	run(t, lease)
-	next, err := state.OpenHolder(t.Context(), js, lease, "here", "web")
+	next, err := state.OpenHolder(t.Context(), js, lease, nil, "here", "web")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,7 @@ func openers(t *testing.T, js jetstream.JetStream) map[string]func() error {
 		"orders": func() error { _, err := state.OpenOrders(t.Context(), js, "here", "web", 1); return err },
 		"trials": func() error { _, err := state.OpenTrials(t.Context(), js, "here", "web", 1); return err },
 		"holder": func() error {
-			_, err := state.OpenHolder(t.Context(), js, newLease(t, js, "a", long), "here", "web")
+			_, err := state.OpenHolder(t.Context(), js, newLease(t, js, "a", long), nil, "here", "web")
 			return err
 		},
 		"memory of apps": func() error {
@@ -98,7 +98,7 @@ func TestBadNames(t *testing.T) {
 			"OpenOrders": func() error { _, err := state.OpenOrders(t.Context(), js, n[0], n[1], 1); return err },
 			"OpenTrials": func() error { _, err := state.OpenTrials(t.Context(), js, n[0], n[1], 1); return err },
 			"OpenHolder": func() error {
-				_, err := state.OpenHolder(t.Context(), js, newLease(t, js, "a", long), n[0], n[1])
+				_, err := state.OpenHolder(t.Context(), js, newLease(t, js, "a", long), nil, n[0], n[1])
 				return err
 			},
 		} {

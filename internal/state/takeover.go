@@ -20,13 +20,10 @@ import (
 //
 // If one record is unreadable, nothing is taken over: without that record the pool would count a leaving node as one
 // that stays. The error has an UnreadableError for every unreadable key; an operator can set the value aside, see SetAside.
-func OpenHolder(ctx context.Context, js jetstream.JetStream, lease *Lease, cluster, pool string) (*Holder, error) {
-	return OpenGuardedHolder(ctx, js, lease, nil, cluster, pool)
-}
-
-// OpenGuardedHolder is OpenHolder for a process with a guard of the pool's stored data. The guard, which has read the
-// data before, stores the revision of each write of the holder.
-func OpenGuardedHolder(ctx context.Context, js jetstream.JetStream, lease *Lease, g *integrity.Guard, cluster, pool string) (*Holder, error) {
+//
+// The guard of the pool's stored data, which has read the data before, stores the revision of each write of the holder;
+// nil: no guard.
+func OpenHolder(ctx context.Context, js jetstream.JetStream, lease *Lease, g *integrity.Guard, cluster, pool string) (*Holder, error) {
 	ctx, cancel := context.WithTimeout(ctx, takeoverTimeout)
 	defer cancel()
 	if err := checkNames(cluster, pool); err != nil {
@@ -39,7 +36,7 @@ func OpenGuardedHolder(ctx context.Context, js jetstream.JetStream, lease *Lease
 	return openHolder(ctx, b, lease, g, pool)
 }
 
-// openHolder is OpenGuardedHolder of an open bucket.
+// openHolder is OpenHolder of an open bucket.
 func openHolder(ctx context.Context, b store, lease *Lease, g *integrity.Guard, pool string) (*Holder, error) {
 	h := &Holder{
 		term: term{b, lease, lease.Epoch()}, pool: pool, turn: newTurn(),

@@ -22,7 +22,7 @@ import (
 // the first still counts itself the holder. That is how these tests make an intruder.
 func hold(t *testing.T, js jetstream.JetStream, name string) *state.Holder {
 	t.Helper()
-	h, err := state.OpenHolder(t.Context(), js, leased(t, js, name), "here", "web")
+	h, err := state.OpenHolder(t.Context(), js, leased(t, js, name), nil, "here", "web")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +152,7 @@ func TestLateNewRecordIsDiscarded(t *testing.T) {
 		t.Fatal(err)
 	}
 	acquired(t, l)
-	c, err := state.OpenHolder(t.Context(), js, l, "here", "web")
+	c, err := state.OpenHolder(t.Context(), js, l, nil, "here", "web")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,7 +189,7 @@ func TestWritesDuringATakeoverCount(t *testing.T) {
 			}
 		}
 		return nil
-	}}, l, "here", "web")
+	}}, l, nil, "here", "web")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -217,7 +217,7 @@ func TestTakeoverThatDies(t *testing.T) {
 				if written {
 					f = failing{JetStream: js, after: die}
 				}
-				if _, err := state.OpenHolder(t.Context(), f, leased(t, js, "a"), "here", "web"); (err != nil) != (dies < 6) {
+				if _, err := state.OpenHolder(t.Context(), f, leased(t, js, "a"), nil, "here", "web"); (err != nil) != (dies < 6) {
 					t.Fatalf("OpenHolder = %v", err)
 				}
 				c := hold(t, js, "a")
@@ -239,7 +239,7 @@ func TestLostAnswers(t *testing.T) {
 		}
 		return nil
 	}}
-	h, err := state.OpenHolder(t.Context(), f, leased(t, js, "a"), "here", "web")
+	h, err := state.OpenHolder(t.Context(), f, leased(t, js, "a"), nil, "here", "web")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -280,7 +280,7 @@ func TestHigherEpochsAreNotOverwritten(t *testing.T) {
 			putRaw(t, js, key, strings.Replace(value, `{"epoch":1}`, `{"epoch":99}`, 1))
 			l := leased(t, js, "a")
 			before := contents(t, js)[key]
-			_, err := state.OpenHolder(t.Context(), js, l, "here", "web")
+			_, err := state.OpenHolder(t.Context(), js, l, nil, "here", "web")
 			wantNotHolder(t, "OpenHolder", err)
 			if diff := cmp.Diff(before, contents(t, js)[key]); diff != "" {
 				t.Errorf("it has changed:\n%s", diff)
@@ -292,12 +292,12 @@ func TestHigherEpochsAreNotOverwritten(t *testing.T) {
 func TestHolderWithoutALease(t *testing.T) {
 	js := js(t)
 	none := newLease(t, js, "a", long)
-	_, err := state.OpenHolder(t.Context(), js, none, "here", "web")
+	_, err := state.OpenHolder(t.Context(), js, none, nil, "here", "web")
 	wantNotHolder(t, "OpenHolder with a lease that was not acquired", err)
 
 	l := newLease(t, js, "a", short)
 	acquired(t, l)
-	h, err := state.OpenHolder(t.Context(), js, l, "here", "web")
+	h, err := state.OpenHolder(t.Context(), js, l, nil, "here", "web")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -348,7 +348,7 @@ func TestUnreadableRecordsAreNamed(t *testing.T) {
 			putRaw(t, js, "drain.web.i-2", test.value)
 			putRaw(t, js, "drain.web.i-4", test.value)
 			before := contents(t, js)
-			_, err := state.OpenHolder(t.Context(), js, l, "here", "web")
+			_, err := state.OpenHolder(t.Context(), js, l, nil, "here", "web")
 			if err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), "drain.web.i-4: ") {
 				t.Errorf("OpenHolder = %v, want an error that has %q, and names i-4", err, test.want)
 			}
@@ -378,7 +378,7 @@ func TestPoolsDoNotMix(t *testing.T) {
 			t.Fatal(err)
 		}
 		acquired(t, l)
-		h, err := state.OpenHolder(t.Context(), js, l, "here", pool)
+		h, err := state.OpenHolder(t.Context(), js, l, nil, "here", pool)
 		if err != nil {
 			t.Fatal(err)
 		}

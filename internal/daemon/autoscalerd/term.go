@@ -163,7 +163,7 @@ func (t *terms) takeOver(ctx context.Context, lease *state.Lease) (*state.Holder
 	for {
 		var holder *state.Holder
 		err := within(ctx, openTimeout, func(ctx context.Context) (err error) {
-			holder, err = state.OpenGuardedHolder(ctx, t.bus.JetStream(), lease, t.guard, t.settings.pool.Cluster, t.settings.pool.Name)
+			holder, err = state.OpenHolder(ctx, t.bus.JetStream(), lease, t.guard, t.settings.pool.Cluster, t.settings.pool.Name)
 			t.reportUnreadable(reported, state.UnreadableKeys(err))
 			if err == nil {
 				t.compareEpochs(ctx, lease.Epoch())

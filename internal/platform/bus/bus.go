@@ -194,9 +194,6 @@ func (b *Bus) Denied() (subscriptions, publishes []*Violation) {
 // JetStream returns the streams and buckets of the bus. A call that permissions reject returns a *Violation at once.
 func (b *Bus) JetStream() jetstream.JetStream { return b.js }
 
-// Embedded reports whether this process runs the server.
-func (b *Bus) Embedded() bool { return b.server != nil }
-
 // Close sends pending messages, ends the connection, and stops the server if this process runs it. When Close
 // returns, the folder is free. Repeated calls do nothing.
 func (b *Bus) Close() {

@@ -87,11 +87,6 @@ func Accept(ctx context.Context, js jetstream.JetStream, cluster string, replica
 	return nil
 }
 
-// Forget removes the alarm of a reader that no longer runs.
-func Forget(ctx context.Context, js jetstream.JetStream, cluster, reader string) error {
-	return remove(ctx, kvbucket.New(js, names.StateBucket(cluster)), alarmPrefix+reader)
-}
-
 func decode(value []byte, out any) error {
 	if len(value) > maxAlarm {
 		return fmt.Errorf("longer than %d bytes", maxAlarm)

@@ -119,7 +119,7 @@ func TestDocumentHasTheTables(t *testing.T) {
 	if !ok || !ended {
 		t.Fatalf("%s lacks the line %q or %q", path, beginTables, endTables)
 	}
-	compare(t, path, before+beginTables+"\n"+natsconf.Document()+"\n"+endTables+after)
+	compare(t, path, before+beginTables+"\n"+document()+"\n"+endTables+after)
 }
 
 func compare(t *testing.T, path, want string) {

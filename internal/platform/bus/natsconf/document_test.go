@@ -1,4 +1,4 @@
-package natsconf
+package natsconf_test
 
 import (
 	"fmt"
@@ -8,8 +8,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/roles"
 )
 
-// Document returns the tables of docs/bus.md, in Markdown: subjects, keys and streams with their roles.
-func Document() string {
+// document returns the tables of docs/bus.md, in Markdown: subjects, keys and streams with their roles.
+func document() string {
 	var b strings.Builder
 	line := func(cells ...string) { b.WriteString("| " + strings.Join(cells, " | ") + " |\n") }
 	line("subject", "publish", "subscribe", "content")
@@ -27,19 +27,19 @@ func Document() string {
 		case row.Answers == roles.Several:
 			content += "; several answers"
 		}
-		line("`"+forReaders(row.Subject)+"`", list(row.Publish), list(row.Subscribe), content)
+		line("`"+forReaders(row.Subject)+"`", rolesOf(row.Publish), rolesOf(row.Subscribe), content)
 	}
 	b.WriteString("\n")
 	line("bucket", "keys", "read", "write", "content")
 	line("---", "---", "---", "---", "---")
 	for _, key := range roles.Keys() {
-		line("`"+key.Bucket("C")+"`", "`"+forReaders(key.Name)+"`", list(key.Read), list(key.Write), key.Content)
+		line("`"+key.Bucket("C")+"`", "`"+forReaders(key.Name)+"`", rolesOf(key.Read), rolesOf(key.Write), key.Content)
 	}
 	b.WriteString("\n")
 	line("stream", "subjects", "read", "content")
 	line("---", "---", "---", "---")
 	for _, s := range roles.Streams() {
-		line("`"+s.Name("C", "P")+"`", fmt.Sprintf("`%s`", forReaders(strings.Join(s.Subjects, "`, `"))), list(s.Read), s.Content)
+		line("`"+s.Name("C", "P")+"`", fmt.Sprintf("`%s`", forReaders(strings.Join(s.Subjects, "`, `"))), rolesOf(s.Read), s.Content)
 	}
 	return b.String()
 }
@@ -49,7 +49,7 @@ func forReaders(subject string) string {
 	return strings.NewReplacer("{cluster}", "C", "{pool}", "P", "{node}", "N").Replace(subject)
 }
 
-func list(all []roles.Role) string {
+func rolesOf(all []roles.Role) string {
 	if len(all) == 0 {
 		return "–"
 	}

@@ -66,7 +66,7 @@ type Shown struct {
 }
 
 // Show returns the decoded files with defaults. The pool's block autoscaling has the values that apply to the pool: its
-// own, or else those of the service file. Old names are replaced by the new ones. Passwords are hidden, also in URLs
+// own, or else those of the service file. Passwords are hidden, also in URLs
 // and in free maps such as the parameters of a signal. Paths of files with secrets are shown, the files are not read.
 func Show(s Service, p Pool, h Harmonizer) []Shown {
 	p.Autoscaling = effective(s, p)

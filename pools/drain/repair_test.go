@@ -263,14 +263,14 @@ func TestInvalidRepairChoicesRejected(t *testing.T) {
 	}
 }
 
-// TestDurableForm checks that records of an earlier version and of repairs are read as written, and
+// TestDurableForm checks how a record is stored, that a record of a repair is read as written, and
 // that invalid records of repairs are rejected.
 func TestDurableForm(t *testing.T) {
-	const old = `{"node":"i-1","group":"a","weight":2,"state":"draining","reason":"scaling down",` +
+	const stored = `{"node":"i-1","group":"a","weight":2,"state":"draining","reason":"scaling down",` +
 		`"since":"2023-11-14T22:13:20Z","deadline":"2023-11-14T22:43:20Z","cordon_sent":"2023-11-14T22:13:20Z"}`
 	data, err := json.Marshal(record(api.DrainDraining))
-	if err != nil || string(data) != old {
-		t.Errorf("a record without a repair is written as\n%s (%v), want\n%s", data, err, old)
+	if err != nil || string(data) != stored {
+		t.Errorf("a record without a repair is written as\n%s (%v), want\n%s", data, err, stored)
 	}
 	full := record(api.DrainRepairing, inPlace(api.RepairRebuild), repairedAt, func(r *api.Drain) { r.Image = "ami-1" })
 	data, err = json.Marshal(full)

@@ -25,7 +25,7 @@ type address struct {
 	URL   string `json:"url"`
 	Token string `json:"token"` // the secret of the server
 	PID   int    `json:"pid"`
-	Roles bool   `json:"roles,omitempty"` // Server.Roles; earlier versions do not have it
+	Roles bool   `json:"roles,omitempty"` // Server.Roles
 }
 
 // Password returns the password of a user on the bus of a data folder. It proves that the user has the secret of the

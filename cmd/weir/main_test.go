@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"flag"
 	"fmt"
 	"os"
@@ -11,9 +10,9 @@ import (
 	"runtime"
 	"strconv"
 	"testing"
-	"time"
 
 	"github.com/weirkeeper/weirkeeper/internal/cli/localworld"
+	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
 	"github.com/weirkeeper/weirkeeper/internal/platform/s3gateway/s3test"
 	"github.com/weirkeeper/weirkeeper/internal/platform/smalldisk"
@@ -126,9 +125,8 @@ func weir(args ...string) result {
 	return result{stdout.String(), stderr.String(), code}
 }
 
-// patience is how long a test waits for what has to come. A busy machine needs most of
-// it; only a test that fails waits as long.
-const patience = 3 * time.Minute
+// patience bounds each call of a test that has a deadline of its own.
+const patience = await.Patience
 
 // runScenes runs each scene as a parallel subtest.
 func runScenes(t *testing.T, scenes map[string]func(*testing.T)) {
@@ -140,26 +138,8 @@ func runScenes(t *testing.T, scenes map[string]func(*testing.T)) {
 	}
 }
 
-// eventually calls look repeatedly until it returns nil, for as long as patience lasts.
-// It pauses for three times as long as look took: the tests share the processors with what
-// they wait for.
+// eventually calls look until it returns nil.
 func eventually(tb testing.TB, what string, look func() error) {
 	tb.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	pause := time.NewTimer(0)
-	defer pause.Stop()
-	for {
-		began := time.Now()
-		err := look()
-		if err == nil {
-			return
-		}
-		pause.Reset(max(20*time.Millisecond, 3*time.Since(began)))
-		select {
-		case <-ctx.Done():
-			tb.Fatalf("%s did not come within %v: %v", what, patience, err)
-		case <-pause.C:
-		}
-	}
+	await.Nil(tb, what, look)
 }

@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weirkeeper/weirkeeper/internal/cli/natsinit"
+	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
 	"github.com/weirkeeper/weirkeeper/internal/platform/s3gateway/s3test"
 	"github.com/weirkeeper/weirkeeper/pools/aws/awstest"
@@ -128,7 +129,7 @@ func (c *cluster) weir(args ...string) (string, error) {
 // prints waits until a command of an operator prints a text.
 func (c *cluster) prints(want string, args ...string) {
 	c.Helper()
-	eventually(c, fmt.Sprintf("%q of weir %s", want, strings.Join(args, " ")), func() error {
+	await.Nil(c, fmt.Sprintf("%q of weir %s", want, strings.Join(args, " ")), func() error {
 		out, err := c.weir(args...)
 		if !strings.Contains(out, want) {
 			return fmt.Errorf("%w: %s", err, out)
@@ -140,7 +141,7 @@ func (c *cluster) prints(want string, args ...string) {
 // well waits until a unit runs again, and returns it.
 func (c *cluster) well(name string, also func(unitState) bool) (u unitState) {
 	c.Helper()
-	eventually(c, "unit "+name, func() (err error) {
+	await.Nil(c, "unit "+name, func() (err error) {
 		if u, err = c.state(name); err == nil && (u.active != "active" || !also(u)) {
 			err = fmt.Errorf("%+v\n%s", u, c.journal(name))
 		}
@@ -169,7 +170,7 @@ func (c *cluster) instances() (pids []string) {
 // returns memory to the kernel ten seconds after a start.
 func (c *cluster) logMemory(name string) {
 	c.Helper()
-	eventually(c, "a unit at rest", func() error {
+	await.Nil(c, "a unit at rest", func() error {
 		out, err := c.try("systemctl", "show", "--property=ActiveEnterTimestampMonotonic", "--value", name)
 		if err != nil {
 			return err
@@ -268,7 +269,7 @@ func TestUnitsRun(t *testing.T) {
 
 	c.run("systemctl", "restart", "weir-agent")
 	whole("a restart of the agent")
-	eventually(t, "a notification", func() error {
+	await.Nil(t, "a notification", func() error {
 		if c.notified.Load() == 0 {
 			return errors.New("no request")
 		}

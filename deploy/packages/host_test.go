@@ -15,11 +15,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
-)
 
-// waitLimit bounds each wait for the host.
-const waitLimit = 2 * time.Minute
+	"github.com/weirkeeper/weirkeeper/internal/platform/await"
+)
 
 // host is a machine on which systemd is process 1: namespaces of its own for processes, mounts and cgroups. Its files are
 // those of this machine, with changes that end with the test. It shares the network.
@@ -107,7 +105,7 @@ func boot(t *testing.T, deb string) *host {
 			t.Logf("console of the host:\n%s", out.String())
 		}
 	})
-	eventually(t, "the start of systemd", func() error {
+	await.Nil(t, "the start of systemd", func() error {
 		select {
 		case err := <-ended:
 			ended <- err
@@ -131,7 +129,7 @@ func boot(t *testing.T, deb string) *host {
 
 // try runs a command on the host.
 func (h *host) try(argv ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), waitLimit)
+	ctx, cancel := context.WithTimeout(context.Background(), await.Patience)
 	defer cancel()
 	args := append([]string{
 		"--target", strconv.Itoa(h.leader), "--mount", "--cgroup", "--pid", "--ipc", "--uts", "--root", "env", "-i", "--chdir=/root", "HOME=/root",
@@ -201,23 +199,4 @@ func (h *host) state(name string) (u unitState, err error) {
 func (h *host) journal(name string) string {
 	out, err := h.try("journalctl", "--no-pager", "--output=cat", "--unit="+name)
 	return out + fmt.Sprint(err)
-}
-
-// eventually waits until check returns nil.
-func eventually(t testing.TB, what string, check func() error) {
-	t.Helper()
-	end := time.After(waitLimit)
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		err := check()
-		if err == nil {
-			return
-		}
-		select {
-		case <-end:
-			t.Fatalf("%s did not come within %v: %v", what, waitLimit, err)
-		case <-tick.C:
-		}
-	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/bootstrap"
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
+	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
@@ -47,7 +48,7 @@ func TestAutoscalerStartsWhenAllSignalsAnswer(t *testing.T) {
 	}
 	g.open(t)
 	a := p.arrivals.next(t)
-	await(t, "the first revision", a.reader.First())
+	await.Value(t, "the first revision", a.reader.First())
 	for _, e := range a.revisions(t)[0].Signals {
 		if !up(e) {
 			t.Errorf("the first revision has %+v, want every signal up", e)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/bootstrap"
+	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 	"github.com/weirkeeper/weirkeeper/internal/platform/testsize"
 )
 
@@ -43,7 +44,7 @@ func TestChaos(t *testing.T) {
 	e.awaitAnswers(t, healthy, 10)
 	v := newVictims(p, e, harmed)
 	for v.made < faults {
-		eventually(t, fmt.Sprintf("another fault after %d", v.made), func() error {
+		await.Nil(t, fmt.Sprintf("another fault after %d", v.made), func() error {
 			if v.harm(t, faults-v.made) == 0 {
 				return fmt.Errorf("no signal is left to harm: %v", v.faults)
 			}
@@ -66,7 +67,7 @@ func TestChaos(t *testing.T) {
 	for _, a := range p.arrivals.all {
 		a.awaitEnd(t)
 	}
-	eventually(t, "no descriptor is left", func() error {
+	await.Nil(t, "no descriptor is left", func() error {
 		// The listener belongs to the test itself.
 		if now := descriptors(t); now > before+1 {
 			return fmt.Errorf("%d descriptors, %d before", now, before)

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weirkeeper/weirkeeper/bootstrap"
+	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 )
 
 const (
@@ -108,10 +109,10 @@ func TestReaderReportsChanges(t *testing.T) {
 	go func() { ended <- r.Run(ours) }()
 	_, changed := r.Directory()
 	io.WriteString(childEnd, `{"revision":1,"config":"b25l","signals":[]}`+"\n")
-	await(t, "a revision", changed)
+	await.Value(t, "a revision", changed)
 	first, changed := r.Directory()
 	io.WriteString(childEnd, `{"revision":2,"signals":[]}`+"\n")
-	await(t, "another revision", changed)
+	await.Value(t, "another revision", changed)
 	second, _ := r.Directory()
 	if first.Revision != 1 || second.Revision != 2 || string(second.Config) != "one" {
 		t.Errorf("revisions %+v and %+v, want 1 and 2, both with the configuration", first, second)

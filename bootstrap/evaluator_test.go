@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/bootstrap"
+	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
@@ -272,7 +273,7 @@ func (e *evaluator) reset() {
 func (e *evaluator) awaitAnswers(t testing.TB, app string, more int) {
 	t.Helper()
 	want := e.ofApp(app).answers + more
-	eventually(t, fmt.Sprintf("%d answers of app %s", want, app), func() error {
+	await.Nil(t, fmt.Sprintf("%d answers of app %s", want, app), func() error {
 		if h := e.ofApp(app); h.answers < want {
 			return fmt.Errorf("%+v", h)
 		}

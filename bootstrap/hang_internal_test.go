@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 )
 
 // shortTimeouts returns timeouts that are long except for those under test.
@@ -59,7 +61,7 @@ func TestSignsOfLifeKeepABusyAutoscaler(t *testing.T) {
 	var last time.Time
 	for range 3 {
 		fmt.Fprintln(p.conn, "{}")
-		p.await(t, "a later sign of life", func() bool {
+		await.True(t, "a later sign of life", func() bool {
 			a := p.alive()
 			return a != nil && a.At.After(last)
 		})
@@ -77,28 +79,13 @@ func TestHaltedBootstrapEndsNothing(t *testing.T) {
 	p.expect(time.Second)
 	first := p.next(t)
 	fmt.Fprintf(p.conn, "{\"revision\":%d}\n", first.Revision)
-	p.await(t, "a sign of life", func() bool { return p.alive() != nil })
+	await.True(t, "a sign of life", func() bool { return p.alive() != nil })
 	p.check(p.alive().At)
 	p.check(p.alive().At.Add(time.Hour))
 	select {
 	case why := <-p.hung:
 		t.Errorf("the autoscaler is ended because %q", why)
 	default:
-	}
-}
-
-// await waits until ok returns true.
-func (p *peer) await(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	again := time.NewTicker(time.Millisecond)
-	defer again.Stop()
-	limit := time.After(20 * time.Second)
-	for !ok() {
-		select {
-		case <-again.C:
-		case <-limit:
-			t.Fatalf("%s does not come", what)
-		}
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/bootstrap"
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
+	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
@@ -170,7 +171,7 @@ func TestHungAutoscalerIsReplaced(t *testing.T) {
 	plan := planOf("hung", shipped("web", "rps"))
 	plan.Config = make([]byte, bootstrap.MaxPlanConfig)
 	p := start(t, plan, noReleases{}, long)
-	eventually(t, "the end of the first autoscaler", func() error {
+	await.Nil(t, "the end of the first autoscaler", func() error {
 		if now := p.Status().Autoscaler; now.Restarts == 0 {
 			return fmt.Errorf("it is %+v", now)
 		}
@@ -231,7 +232,7 @@ func TestReleases(t *testing.T) {
 	want("while the removed one runs", of(version))
 	d, _ := a.reader.Directory()
 	a.reader.Report(bootstrap.Report{Revision: d.Revision + 100})
-	eventually(t, "no release in use", func() error {
+	await.Nil(t, "no release in use", func() error {
 		d, _ := a.reader.Directory()
 		a.reader.Report(bootstrap.Report{Revision: d.Revision})
 		if refs := p.Releases(); len(refs) > 0 {

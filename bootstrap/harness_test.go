@@ -2,7 +2,6 @@ package bootstrap_test
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,11 +23,12 @@ import (
 	"github.com/weirkeeper/weirkeeper/bootstrap"
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
+	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
 // deadline bounds every wait of a test.
-const deadline = 30 * time.Second
+const deadline = await.Patience
 
 // noReleases is a Fetcher without releases.
 type noReleases struct{}
@@ -140,7 +140,7 @@ func (p *pool) process(app string) api.Process {
 // awaitProcess waits until good returns true for the signal process of an app.
 func (p *pool) awaitProcess(t testing.TB, app, what string, good func(api.Process) bool) api.Process {
 	t.Helper()
-	eventually(t, fmt.Sprintf("signal of app %s is %s", app, what), func() error {
+	await.Nil(t, fmt.Sprintf("signal of app %s is %s", app, what), func() error {
 		if now := p.process(app); !good(now) {
 			return fmt.Errorf("it is %+v", now)
 		}
@@ -268,9 +268,9 @@ func (a *autoscaler) revisions(t testing.TB) []bootstrap.Directory {
 // awaitEntry waits until good returns true for the app's entry in the directory.
 func (a *autoscaler) awaitEntry(t testing.TB, app, what string, good func(bootstrap.Entry) bool) bootstrap.Entry {
 	t.Helper()
-	await(t, "the first revision", a.reader.First())
+	await.Value(t, "the first revision", a.reader.First())
 	var e bootstrap.Entry
-	eventually(t, fmt.Sprintf("the entry of app %s is %s", app, what), func() error {
+	await.Nil(t, fmt.Sprintf("the entry of app %s is %s", app, what), func() error {
 		if e = a.reader.Entry(app); !good(e) {
 			return fmt.Errorf("it is %+v", e)
 		}
@@ -281,7 +281,7 @@ func (a *autoscaler) awaitEntry(t testing.TB, app, what string, good func(bootst
 
 func (a *autoscaler) awaitEnd(t testing.TB) {
 	t.Helper()
-	await(t, "the end of the directory's stream", a.ended)
+	await.Value(t, "the end of the directory's stream", a.ended)
 	if !errors.Is(a.err, bootstrap.ErrGone) {
 		t.Errorf("the directory's stream ended with %v, want ErrGone", a.err)
 	}
@@ -325,7 +325,7 @@ func expectNothingLeft(t testing.TB) {
 	mark := fmt.Sprintf("%s-%d-%d", strings.ReplaceAll(t.Name(), "/", "-"), os.Getpid(), time.Now().UnixNano())
 	t.Setenv(markVariable, mark)
 	t.Cleanup(func() {
-		eventually(t, "the end of all processes", func() error {
+		await.Nil(t, "the end of all processes", func() error {
 			if left := marked(mark); len(left) > 0 {
 				return fmt.Errorf("left: %q", left)
 			}
@@ -352,33 +352,5 @@ func kill(t testing.TB, pid int) {
 	t.Helper()
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
-	}
-}
-
-func await(t testing.TB, what string, done <-chan struct{}) {
-	t.Helper()
-	select {
-	case <-done:
-	case <-time.After(deadline):
-		t.Fatalf("%s did not come within %v", what, deadline)
-	}
-}
-
-// eventually calls look repeatedly until it returns nil.
-func eventually(t testing.TB, what string, look func() error) {
-	t.Helper()
-	late := time.After(deadline)
-	pause := time.NewTicker(2 * time.Millisecond)
-	defer pause.Stop()
-	for {
-		err := look()
-		if err == nil {
-			return
-		}
-		select {
-		case <-pause.C:
-		case <-late:
-			t.Fatalf("not within %v: %s: %v", deadline, what, cmp.Or(err, errors.New("no reason")))
-		}
 	}
 }

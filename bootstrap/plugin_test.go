@@ -10,6 +10,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/bootstrap"
+	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 )
 
 func TestPlugin(t *testing.T) {
@@ -83,7 +84,7 @@ func TestPluginWithoutHandshake(t *testing.T) {
 	plan := planOf("nogreeting", shipped("web", "rps"))
 	plan.Signals[1].Kind = api.KindPlugin
 	p := start(t, plan, noReleases{}, time.Millisecond)
-	eventually(t, "a process listens", func() error {
+	await.Nil(t, "a process listens", func() error {
 		conn, err := net.Dial("unix", "@"+plan.Signals[1].Address)
 		if err == nil {
 			conn.Close()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/bootstrap"
+	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
@@ -57,7 +58,7 @@ func TestSwap(t *testing.T) {
 	p, a, e := swapped(t, "swap", four)
 	before := p.plan.Signals[1].Address
 	now := a.awaitEntry(t, "web", "the next version", runs(next))
-	eventually(t, "answers of the next version", func() error {
+	await.Nil(t, "answers of the next version", func() error {
 		if h := e.ofApp("web"); h.cpus != 4 {
 			return errors.New("there are none")
 		}
@@ -71,7 +72,7 @@ func TestSwap(t *testing.T) {
 		t.Errorf("%d evaluations failed, the last with %v: want no tick lost", h.failed, h.lastErr)
 	}
 	t.Logf("longest gap between two of %d answers: %v", h.answers, h.longest)
-	eventually(t, "the end of the version before", func() error {
+	await.Nil(t, "the end of the version before", func() error {
 		if isHeld(before) {
 			return errors.New("it listens")
 		}
@@ -212,7 +213,7 @@ func TestUpdateChangesOnlyDifferences(t *testing.T) {
 		t.Error("api has ended before the autoscaler followed")
 	}
 	a.reader.Report(bootstrap.Report{Revision: d.Revision})
-	eventually(t, "the end of api", func() error {
+	await.Nil(t, "the end of api", func() error {
 		if isHeld(api.Address) {
 			return errors.New("it listens")
 		}

@@ -4,7 +4,8 @@ import (
 	"os"
 	"strconv"
 	"testing"
-	"time"
+
+	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 )
 
 func TestBelongsTo(t *testing.T) {
@@ -14,7 +15,7 @@ func TestBelongsTo(t *testing.T) {
 	// The process prints its own number after it has left its group.
 	child := start(t, launcher, shell("setsid sh -c 'echo $$; exec sleep 1000' & exec sleep 1000", mark, lines))
 	other := start(t, launcher, shell("exec sleep 1000", mark, lines))
-	eventually(t, 10*time.Second, "the pid of the process that left the group", func() bool { return len(lines.all()) > 0 })
+	await.True(t, "the pid of the process that left the group", func() bool { return len(lines.all()) > 0 })
 	left, err := strconv.Atoi(lines.all()[0])
 	if err != nil {
 		t.Fatal(err)

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 )
 
 // cgroupsAvailable reports whether this system lets the test create cgroups. Tests expect cgroups if it does, and the
@@ -329,7 +331,7 @@ func TestKeeperClearsCgroups(t *testing.T) {
 		_ = syscall.Kill(escaped[0], syscall.SIGKILL)
 	}
 	s.assertGone(t)
-	eventually(t, cleanupLimit, "the cgroups are gone", func() bool {
+	await.True(t, "the cgroups are gone", func() bool {
 		_, err := os.Stat(string(dir))
 		return !have || os.IsNotExist(err)
 	})
@@ -342,7 +344,7 @@ func TestLeaderThatLeavesItsGroup(t *testing.T) {
 		mark := newMark(t)
 		child := start(t, launcher, Spec{Name: "leaver", Argv: []string{self}, StopGrace: 50 * time.Millisecond,
 			Env: []string{roleVariable + "=leave", markVariable + "=" + mark}})
-		eventually(t, 10*time.Second, "it left its group", func() bool {
+		await.True(t, "it left its group", func() bool {
 			e, err := readEntry(child.PID())
 			return err == nil && e.group != child.PID()
 		})

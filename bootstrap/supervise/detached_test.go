@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 )
 
 // printDetached starts a detached child, prints its identity, and waits for the end of ctx.
@@ -86,7 +88,7 @@ func TestDetachedChildOutlivesItsLauncher(t *testing.T) {
 		if (id.Cgroup != "") != have {
 			t.Errorf("cgroup %q, want one: %v", id.Cgroup, have)
 		}
-		eventually(t, 10*time.Second, "it prints a line", func() bool { text, _ := os.ReadFile(path); return string(text) == "up\n" })
+		await.True(t, "it prints a line", func() bool { text, _ := os.ReadFile(path); return string(text) == "up\n" })
 		if err := stop(); err != nil {
 			t.Fatal(err)
 		}
@@ -147,7 +149,7 @@ func TestDetachedChildOutlivesAKill(t *testing.T) {
 	_ = supervisor.Process.Kill() // it runs
 	_ = supervisor.Wait()         // returns that it was killed
 	// The keeper has no mark of its own environment to lose: it ends after its work.
-	eventually(t, 10*time.Second, "the keeper ends", func() bool { return len(marked(t, mark)) == 1 })
+	await.True(t, "the keeper ends", func() bool { return len(marked(t, mark)) == 1 })
 	if !lives(id.PID) {
 		t.Fatal("the child ended with its supervisor")
 	}
@@ -169,12 +171,12 @@ func TestDetachedChildEndsWithAnOuterSupervisor(t *testing.T) {
 	spec.Argv = []string{self}
 	spec.Env = append(os.Environ(), roleVariable+"=supervise", markVariable+"="+mark, commandVariable+"=detached: exec sleep 60")
 	inner := start(t, outer, spec)
-	eventually(t, 10*time.Second, "the identity", func() bool { return len(lines.all()) == 1 })
+	await.True(t, "the identity", func() bool { return len(lines.all()) == 1 })
 	if err := syscall.Kill(inner.PID(), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	awaitEnd(t, inner)
-	eventually(t, 10*time.Second, "nothing is left", func() bool { return len(marked(t, mark)) == 0 })
+	await.True(t, "nothing is left", func() bool { return len(marked(t, mark)) == 0 })
 }
 
 // TestAdoptRefuses: an identity that does not fit a process never reaches that process.
@@ -249,5 +251,5 @@ func TestReleaseDuringEnds(t *testing.T) {
 	if _, err := launcher.Adopt(Identity{Boot: "x", PID: 2, Start: 1, Tag: NewTag()}, "x", 0); err == nil {
 		t.Error("Adopt after the end = nil")
 	}
-	eventually(t, 10*time.Second, "nothing is left", func() bool { return len(marked(t, mark)) == 0 })
+	await.True(t, "nothing is left", func() bool { return len(marked(t, mark)) == 0 })
 }

@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 )
 
 // stubborn supervises children that only SIGKILL ends. Their own grace period is long.
@@ -33,7 +35,7 @@ func stubborn(t *testing.T, config ProcessConfig) supervised {
 	t.Cleanup(func() {
 		ended := make(chan error, 1)
 		go func() { ended <- p.stop() }()
-		eventually(t, 10*time.Second, "asked to end", func() bool {
+		await.True(t, "asked to end", func() bool {
 			state := p.Status().State
 			return state == Stopping || state == Stopped
 		})

@@ -12,6 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
+
+	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 )
 
 // otherUser is a user id that no account of a test machine uses.
@@ -157,7 +159,7 @@ func TestChildOfAnotherUserLeavesNothing(t *testing.T) {
 		spec := shell("setsid sleep 1000 & echo $!; exec sleep 1000", newMark(t), &lines)
 		asOther(&spec)
 		child := start(t, l, spec)
-		eventually(t, 10*time.Second, "the number of the child's process", func() bool { return len(lines.all()) == 1 })
+		await.True(t, "the number of the child's process", func() bool { return len(lines.all()) == 1 })
 		var strayed int
 		if _, err := fmt.Sscan(lines.all()[0], &strayed); err != nil {
 			t.Fatal(err)
@@ -200,7 +202,7 @@ func TestHiddenFromItsUser(t *testing.T) {
 	spec.Env = append(spec.Env, roleVariable+"=hide", "SECRET=1")
 	change(&spec)
 	hidden := start(t, l, spec)
-	eventually(t, 10*time.Second, "the process is hidden", func() bool { return slices.Contains(lines.all(), "hidden") })
+	await.True(t, "the process is hidden", func() bool { return slices.Contains(lines.all(), "hidden") })
 	plain := spec
 	plain.Argv, plain.Env, plain.Lines = []string{"/bin/sleep", "1000"}, []string{"SECRET=1"}, nil
 	seen := start(t, l, plain)

@@ -15,10 +15,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-)
 
-// cleanupLimit is the time within which nothing may be left after kill -9.
-const cleanupLimit = 10 * time.Second // for a busy machine; the target is 2 s, see BenchmarkUp of cmd/weir
+	"github.com/weirkeeper/weirkeeper/internal/platform/await"
+)
 
 // supervisor is a process that runs superviseCommand.
 type supervisor struct {
@@ -52,12 +51,12 @@ func startSupervisor(t *testing.T, command string) supervisor {
 	reap := sync.OnceFunc(func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
-		_ = read.SetReadDeadline(time.Now().Add(cleanupLimit))
+		_ = read.SetReadDeadline(time.Now().Add(await.Patience))
 		reading.Wait()
 		read.Close()
 	})
 	t.Cleanup(reap)
-	eventually(t, 10*time.Second, "ready", func() bool {
+	await.True(t, "ready", func() bool {
 		lines := printed.all()
 		return len(lines) > 0 && strings.Contains(strings.Join(lines, "\n"), "ready")
 	})
@@ -68,7 +67,7 @@ func startSupervisor(t *testing.T, command string) supervisor {
 func (s supervisor) assertGone(t *testing.T) {
 	t.Helper()
 	began := time.Now()
-	eventually(t, cleanupLimit, "nothing is left", func() bool {
+	await.True(t, "nothing is left", func() bool {
 		return !slices.ContainsFunc(append(pidsIn(s.printed.all()), marked(t, s.mark)...), lives)
 	})
 	t.Logf("nothing left after %s", time.Since(began).Round(time.Millisecond))
@@ -119,7 +118,7 @@ func TestNothingSurvivesKillOfSupervisor(t *testing.T) {
 func TestNothingSurvivesKillDuringStarts(t *testing.T) {
 	for i := range 10 {
 		s := startSupervisor(t, `churn: (setsid sleep 1000 &); sleep 1000 & echo $!; echo ready`)
-		eventually(t, 10*time.Second, "some starts", func() bool { return len(s.printed.all()) > 10*i })
+		await.True(t, "some starts", func() bool { return len(s.printed.all()) > 10*i })
 		if err := syscall.Kill(s.pid, syscall.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
@@ -164,7 +163,7 @@ func TestKeeperIsReplaced(t *testing.T) {
 	if err := syscall.Kill(first, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, 10*time.Second, "another keeper", func() bool {
+	await.True(t, "another keeper", func() bool {
 		next := keeperOf(t, s.pid)
 		return next != 0 && next != first
 	})
@@ -184,7 +183,7 @@ func TestReplacedKeeperKnowsGroups(t *testing.T) {
 	if err := first.process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, 10*time.Second, "another keeper", func() bool { return currentKeeper(launcher) != first })
+	await.True(t, "another keeper", func() bool { return currentKeeper(launcher) != first })
 	// Its launcher runs, so the keeper must not kill anything.
 	if !lives(child.PID()) {
 		t.Error("the child died with the keeper")

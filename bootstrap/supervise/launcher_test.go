@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 )
 
 func TestExit(t *testing.T) {
@@ -201,7 +203,7 @@ func TestStopLeavesNothing(t *testing.T) {
 				spec := shell(family.command, mark, &lines)
 				spec.StopGrace = 50 * time.Millisecond
 				child := start(t, launcher, spec)
-				eventually(t, 10*time.Second, "ready", func() bool { return slices.Contains(lines.all(), "ready") })
+				await.True(t, "ready", func() bool { return slices.Contains(lines.all(), "ready") })
 				if err := child.Stop(t.Context()); err != nil {
 					t.Fatal(err)
 				}
@@ -241,7 +243,7 @@ func TestStopGrace(t *testing.T) {
 			spec := shell(test.command, newMark(t), &lines)
 			spec.StopGrace = time.Minute
 			child := start(t, launcher, spec)
-			eventually(t, 10*time.Second, "ready", func() bool { return slices.Contains(lines.all(), "ready") })
+			await.True(t, "ready", func() bool { return slices.Contains(lines.all(), "ready") })
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			if test.atOnce {
@@ -369,7 +371,7 @@ func TestChildOutlivesThreadOfCaller(t *testing.T) {
 		thread <- syscall.Gettid()
 	}()
 	tid := <-thread
-	eventually(t, 10*time.Second, "the thread has ended", func() bool {
+	await.True(t, "the thread has ended", func() bool {
 		_, err := os.Stat(fmt.Sprintf("/proc/self/task/%d", tid))
 		return tid == os.Getpid() || os.IsNotExist(err)
 	})

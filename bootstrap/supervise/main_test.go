@@ -242,21 +242,6 @@ func awaitEnd(t testing.TB, c *Child) Exit {
 	return exit
 }
 
-// eventually polls until cond holds.
-func eventually(t testing.TB, limit time.Duration, what string, cond func() bool) {
-	t.Helper()
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	late := time.After(limit)
-	for !cond() {
-		select {
-		case <-tick.C:
-		case <-late:
-			t.Fatalf("not after %s: %s", limit, what)
-		}
-	}
-}
-
 // newMark returns a mark for the processes of a test. At the end of the test it kills all of them.
 func newMark(t testing.TB) string {
 	mark := fmt.Sprintf("%s-%d-%d", strings.ReplaceAll(t.Name(), "/", "-"), os.Getpid(), time.Now().UnixNano())

@@ -4,7 +4,8 @@ import (
 	"fmt"
 	"sync"
 	"testing"
-	"time"
+
+	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 )
 
 // Callers that arrive during a scan wait for the next one, which serves all of them.
@@ -26,7 +27,7 @@ func TestScansAreShared(t *testing.T) {
 			}
 		})
 	}
-	eventually(t, 10*time.Second, "all wait for one look", func() bool {
+	await.True(t, "all wait for one look", func() bool {
 		all.mu.Lock()
 		defer all.mu.Unlock()
 		return all.next != nil && len(all.next.survivorSets) == 10

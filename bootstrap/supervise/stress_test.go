@@ -11,6 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise/output"
+	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 )
 
 // ends are the ways in which children of the stress test end.
@@ -118,8 +119,8 @@ func stressOne(t *testing.T, launcher *Launcher, random *rand.Rand, mark string,
 	}
 	select {
 	case <-child.Done():
-	case <-time.After(cleanupLimit):
-		t.Errorf("%s: not done after %s", end.name, cleanupLimit)
+	case <-time.After(await.Patience):
+		t.Errorf("%s: not done after %s", end.name, await.Patience)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
+	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/metrics/embedded/tsdbstore"
 	"github.com/weirkeeper/weirkeeper/pools"
@@ -211,7 +212,7 @@ func (d *directory) awaitReport(t *testing.T, from int, what string, ok func(ask
 		}
 		next := d.reported
 		d.mu.Unlock()
-		await(t, "a report of "+what, next)
+		await.Value(t, "a report of "+what, next)
 	}
 }
 

@@ -12,6 +12,8 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
+	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
@@ -28,7 +30,7 @@ func TestRunFollowsBetweenTicks(t *testing.T) {
 		close(hungUp)
 	})
 	w.run()
-	await(t, "the tick", w.ledger.appended)
+	await.Value(t, "the tick", w.ledger.appended)
 	before := w.ledger.last(t)
 
 	at := w.signals.Endpoint("web")
@@ -55,7 +57,7 @@ func TestRunFollowsBetweenTicks(t *testing.T) {
 	if r.Results != nil {
 		t.Errorf("answers %+v, want none: nobody was asked", r.Results)
 	}
-	await(t, "the end of the old connection", hungUp)
+	await.Value(t, "the end of the old connection", hungUp)
 	if old.Load() != 1 || connections.Load() != 1 {
 		t.Errorf("%d connections to the old one, %d to the new one: want 1 and 1", old.Load(), connections.Load())
 	}

@@ -9,6 +9,9 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
+	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/pooltest/memory"
 	"github.com/weirkeeper/weirkeeper/resource"
@@ -316,7 +319,7 @@ func TestNotices(t *testing.T) {
 	w.nodes.tasks = map[string]int{"a-1": 1, "a-2": 1, "a-3": 1}
 	w.config.Tick = time.Hour
 	ended, stop := w.run()
-	await(t, "the tick", w.ledger.appended)
+	await.Value(t, "the tick", w.ledger.appended)
 	done := make(chan string, 3)
 	for id, kind := range map[string]pools.NoticeKind{"a-1": pools.Interruption, "a-2": pools.Rebalance, "x-9": pools.Interruption} {
 		n := pools.Notice{Instance: id, Kind: kind, At: time.Now(), Why: "it says so", Done: func() { done <- id }}
@@ -325,12 +328,12 @@ func TestNotices(t *testing.T) {
 		case <-time.After(patience):
 			t.Fatal("the notice is not taken")
 		}
-		if got := await(t, "the end of a notice", done); got != id {
+		if got := await.Value(t, "the end of a notice", done); got != id {
 			t.Errorf("done: %s, want %s", got, id)
 		}
 	}
 	stop()
-	if err := await(t, "the end", ended); err != nil {
+	if err := await.Value(t, "the end", ended); err != nil {
 		t.Error(err)
 	}
 	records, err := w.records.Load(t.Context())

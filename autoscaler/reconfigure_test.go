@@ -10,6 +10,8 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
+	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/signals"
 	"github.com/weirkeeper/weirkeeper/sigproto"
@@ -154,7 +156,7 @@ func TestRunReconfigures(t *testing.T) {
 	w.serve("web", asked)
 	loop := w.newLoop()
 	ended, stop := w.runLoop(loop)
-	await(t, "a tick", w.ledger.appended)
+	await.Value(t, "a tick", w.ledger.appended)
 	var wg sync.WaitGroup
 	for i := range 20 {
 		wg.Go(func() {
@@ -176,10 +178,10 @@ func TestRunReconfigures(t *testing.T) {
 	if err := loop.Reconfigure(w.config); err != nil {
 		t.Fatal(err)
 	}
-	await(t, "a tick", w.ledger.appended)
-	await(t, "a tick", w.ledger.appended)
+	await.Value(t, "a tick", w.ledger.appended)
+	await.Value(t, "a tick", w.ledger.appended)
 	stop()
-	if err := await(t, "the end", ended); err != nil {
+	if err := await.Value(t, "the end", ended); err != nil {
 		t.Fatal(err)
 	}
 	if got := asked.lastInput(t).Parameters["i"]; got != "last" {

@@ -13,6 +13,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/apply"
 	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
+	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/disruption"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
@@ -559,7 +560,7 @@ func TestRunServesRepairs(t *testing.T) {
 	loop := w.newLoop()
 	w.ledger.appended = make(chan struct{}, 1)
 	ended, stop := w.runLoop(loop)
-	await(t, "the first tick", w.ledger.appended)
+	await.Value(t, "the first tick", w.ledger.appended)
 	var wg sync.WaitGroup
 	errs := make([]error, 12)
 	for i := range errs {
@@ -581,7 +582,7 @@ func TestRunServesRepairs(t *testing.T) {
 		t.Errorf("Group = %v, %t", g, ok)
 	}
 	stop()
-	if err := await(t, "the end", ended); err != nil {
+	if err := await.Value(t, "the end", ended); err != nil {
 		t.Errorf("Run = %v", err)
 	}
 	if err := loop.writer.Repair(t.Context(), w.repair("a-1", "attempt-9", "", false)); !errors.Is(err, pools.ErrNotHolder) {

@@ -11,6 +11,8 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
+	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
@@ -30,10 +32,10 @@ func TestRandomRevisions(t *testing.T) {
 	c.process = c.spawn()
 	w.signals.set("web", c.process.Endpoint)
 	ended, stop := w.run()
-	await(t, "a tick", w.ledger.appended)
+	await.Value(t, "a tick", w.ledger.appended)
 	for range 200 {
 		if random.IntN(2) == 0 {
-			await(t, "a tick", w.ledger.appended)
+			await.Value(t, "a tick", w.ledger.appended)
 		}
 		c.one(t)
 	}
@@ -41,7 +43,7 @@ func TestRandomRevisions(t *testing.T) {
 		return slices.ContainsFunc(r.Results, func(a ask.Result) bool { return !a.Candidate && a.Address == c.process.Address })
 	})
 	stop()
-	if err := await(t, "the end", ended); err != nil {
+	if err := await.Value(t, "the end", ended); err != nil {
 		t.Fatal(err)
 	}
 	version := 0

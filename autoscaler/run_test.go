@@ -16,6 +16,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/apply"
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
+	"github.com/weirkeeper/weirkeeper/internal/platform/await"
+	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 	"github.com/weirkeeper/weirkeeper/resource"
 	"github.com/weirkeeper/weirkeeper/signals"
@@ -23,18 +25,7 @@ import (
 )
 
 // patience is the maximum wait of a test.
-const patience = 30 * time.Second
-
-func await[T any](t *testing.T, what string, from <-chan T) T {
-	t.Helper()
-	select {
-	case x := <-from:
-		return x
-	case <-time.After(patience):
-		t.Fatalf("%s did not come", what)
-		panic("unreachable")
-	}
-}
+const patience = await.Patience
 
 // run starts the loop of a world. It returns the result of Run, and a function to end it.
 func (w *world) run() (ended <-chan error, stop func()) { return w.runLoop(w.newLoop()) }
@@ -57,10 +48,10 @@ func TestRunTicks(t *testing.T) {
 	before := goleak.IgnoreCurrent() // the signals, which outlive the loop
 	ended, stop := w.run()
 	for range 5 {
-		await(t, "a tick", w.ledger.appended)
+		await.Value(t, "a tick", w.ledger.appended)
 	}
 	stop()
-	if err := await(t, "the end", ended); err != nil {
+	if err := await.Value(t, "the end", ended); err != nil {
 		t.Errorf("Run = %v", err)
 	}
 	n := w.ledger.len()
@@ -90,7 +81,7 @@ func TestRunFinishesTheTickInFlight(t *testing.T) {
 		}
 	}))
 	ended, stop := w.run()
-	await(t, "the question", entered)
+	await.Value(t, "the question", entered)
 	stop()
 	select {
 	case err := <-ended:
@@ -98,7 +89,7 @@ func TestRunFinishesTheTickInFlight(t *testing.T) {
 	default:
 	}
 	close(release)
-	if err := await(t, "the end", ended); err != nil {
+	if err := await.Value(t, "the end", ended); err != nil {
 		t.Errorf("Run = %v", err)
 	}
 	r := w.ledger.last(t)
@@ -125,7 +116,7 @@ func TestRunDoesNotBegin(t *testing.T) {
 			w := newWorld(t, []int{1})
 			test.change(w)
 			ended, _ := w.run()
-			if err := await(t, "the end", ended); err == nil || !strings.HasPrefix(err.Error(), test.want) {
+			if err := await.Value(t, "the end", ended); err == nil || !strings.HasPrefix(err.Error(), test.want) {
 				t.Errorf("Run = %v, want %q", err, test.want)
 			}
 			w.wantCalls()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
@@ -282,7 +283,7 @@ func TestRunEndsWithItsLease(t *testing.T) {
 	w.asks(sigproto.DefaultApp, 1)
 	w.lease.set(0)
 	ended, _ := w.run()
-	if err := await(t, "the end", ended); !errors.Is(err, pools.ErrNotHolder) {
+	if err := await.Value(t, "the end", ended); !errors.Is(err, pools.ErrNotHolder) {
 		t.Errorf("Run = %v, want pools.ErrNotHolder", err)
 	}
 }

@@ -12,6 +12,8 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
+	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 	"github.com/weirkeeper/weirkeeper/metrics/metricstest"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
@@ -73,7 +75,7 @@ func TestTargetFollowsASlowSignal(t *testing.T) {
 	if err != nil || len(preview.InProgress) != 1 {
 		t.Errorf("preview: under way %+v, %v, want web", preview.InProgress, err)
 	}
-	await(t, "the request", asked)
+	await.Value(t, "the request", asked)
 	close(answer)
 	for deadline := time.Now().Add(patience); ; {
 		r := w.tick()
@@ -103,10 +105,10 @@ func TestRunEndsWhatIsUnderWay(t *testing.T) {
 	w.serve("web", answersWhen(asked, nil))
 	before := goleak.IgnoreCurrent() // the signals, which outlive the loop
 	ended, stop := w.run()
-	await(t, "the request", asked)
-	await(t, "a tick", w.ledger.appended)
+	await.Value(t, "the request", asked)
+	await.Value(t, "a tick", w.ledger.appended)
 	stop()
-	if err := await(t, "the end", ended); err != nil {
+	if err := await.Value(t, "the end", ended); err != nil {
 		t.Errorf("Run = %v", err)
 	}
 	goleak.VerifyNone(t, before)

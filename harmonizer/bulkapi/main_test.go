@@ -22,12 +22,13 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 	"github.com/weirkeeper/weirkeeper/harmonizer/bulkapi/bulktest"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // patience is the time limit of a test that waits.
-const patience = 30 * time.Second
+const patience = await.Patience
 
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 

@@ -20,7 +20,7 @@ func TestGivesUpAfterTenErrors(t *testing.T) {
 		w.api.Break(bulktest.Trouble{Fault: bulktest.Gone})
 		passes, stop := w.watch(t)
 		defer stop()
-		p := await(passes)
+		p := nextPass(passes)
 		wantFailed(t, p)
 		if n := w.api.Count(); n != 10 {
 			t.Errorf("%d requests, want exactly 10", n)
@@ -30,7 +30,7 @@ func TestGivesUpAfterTenErrors(t *testing.T) {
 			t.Errorf("gave up after %v, want about 40 s", took)
 		}
 		w.api.ClearFault()
-		p = await(passes)
+		p = nextPass(passes)
 		wantWhole(t, p, fleetIDs(3))
 		if requested := w.credentialsServer.requested.Load(); requested != 2 {
 			t.Errorf("asked for credentials %d times, want again after giving up", requested)
@@ -49,7 +49,7 @@ func TestErrorsInARow(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.api.Break(bulktest.Trouble{Fault: bulktest.Status, Times: 9})
-		wantWhole(t, await(passes), fleetIDs(3))
+		wantWhole(t, nextPass(passes), fleetIDs(3))
 		if n := w.api.Count(); n > 3+18 {
 			t.Errorf("%d requests, want at most 21", n)
 		}
@@ -93,7 +93,7 @@ func TestPassesEveryMinute(t *testing.T) {
 		defer stop()
 		began := time.Now()
 		for i := range 5 {
-			p := await(passes)
+			p := nextPass(passes)
 			if at := p.began.Sub(began); at != time.Duration(i)*time.Minute {
 				t.Errorf("pass %d began at %v, want every minute", i, at)
 			}
@@ -111,7 +111,7 @@ func TestRefreshes(t *testing.T) {
 		w := inProcess(t, Config{}, 3, time.Second)
 		passes, stop := w.watch(t)
 		defer stop()
-		await(passes)
+		nextPass(passes)
 		began := time.Now()
 		storm := time.NewTicker(10 * time.Millisecond)
 		defer storm.Stop()
@@ -148,12 +148,12 @@ func TestRefreshBeginsSoon(t *testing.T) {
 				w := inProcess(t, Config{}, 3, 0)
 				passes, stop := w.watch(t)
 				defer stop()
-				await(passes)
+				nextPass(passes)
 				wait(tt.after)
 				requested := time.Now()
 				w.source.Refresh()
 				w.source.Refresh()
-				if got := await(passes).began.Sub(requested); got != tt.want {
+				if got := nextPass(passes).began.Sub(requested); got != tt.want {
 					t.Errorf("next pass began after %v, want %v", got, tt.want)
 				}
 			})
@@ -169,11 +169,11 @@ func TestRefreshDuringAPass(t *testing.T) {
 		defer stop()
 		wait(1500 * time.Millisecond)
 		w.source.Refresh()
-		first, second := await(passes), await(passes)
+		first, second := nextPass(passes), nextPass(passes)
 		if pause := second.began.Sub(first.ended); pause != 5*time.Second {
 			t.Errorf("the next pass began %v after the end of the first, want 5 s", pause)
 		}
-		if third := await(passes); third.began.Sub(second.began) != time.Minute {
+		if third := nextPass(passes); third.began.Sub(second.began) != time.Minute {
 			t.Errorf("the third pass began %v after the second, want a minute", third.began.Sub(second.began))
 		}
 	})
@@ -233,13 +233,13 @@ func TestNoCredentials(t *testing.T) {
 		w.credentialsServer.set(message.Credentials{}, errAway)
 		passes, stop := w.watch(t)
 		defer stop()
-		p := await(passes)
+		p := nextPass(passes)
 		wantFailed(t, p)
 		if !strings.Contains(p.why, errAway.Error()) || w.api.Count() != 0 || w.credentialsServer.requested.Load() != 10 {
 			t.Errorf("why %q, %d requests, %d credential requests; want no answer, none, 10", p.why, w.api.Count(), w.credentialsServer.requested.Load())
 		}
 		w.credentialsServer.set(message.Credentials{User: "bulk", Password: "secret"}, nil)
-		wantWhole(t, await(passes), fleetIDs(3))
+		wantWhole(t, nextPass(passes), fleetIDs(3))
 	})
 }
 
@@ -294,7 +294,7 @@ func TestAllOrNothing(t *testing.T) {
 }
 
 // await returns the next pass, in virtual time.
-func await(passes <-chan passResult) passResult { return <-passes }
+func nextPass(passes <-chan passResult) passResult { return <-passes }
 
 // wait passes virtual time.
 func wait(d time.Duration) {

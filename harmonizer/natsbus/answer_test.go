@@ -13,6 +13,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 )
 
 // request returns the first n answers to a request.
@@ -51,7 +52,7 @@ func TestAnswers(t *testing.T) {
 		if err := client.PublishRequest(subject, "nowhere", []byte("bad")); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "a bad query is counted", func() bool { return bus.Counters()["bad_"+subject+"_droplet"] == 1 })
+		await.True(t, "a bad query is counted", func() bool { return bus.Counters()["bad_"+subject+"_droplet"] == 1 })
 	}
 
 	var g message.Gather

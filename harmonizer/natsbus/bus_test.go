@@ -21,6 +21,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer"
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 	weirbus "github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
 )
@@ -316,7 +317,7 @@ func TestExcessMessagesAreDroppedAndBusUpIsSent(t *testing.T) {
 	for _, data := range []string{"12345678", "123", "1", "1", "1"} { // 8 + 3 bytes are too many, 8 + 1 are not
 		publish(t, bus.nc, "load", data)
 	}
-	eventually(t, "two are dropped", func() bool { return in.Dropped() == 2 })
+	await.True(t, "two are dropped", func() bool { return in.Dropped() == 2 })
 	anew := 0
 	c := &connection{bus: bus, received: in, report: func(_ context.Context, ev apps.Event) error {
 		if ev == (apps.BusUp{}) {
@@ -337,7 +338,7 @@ func TestExcessMessagesAreDroppedAndBusUpIsSent(t *testing.T) {
 		t.Fatal(err)
 	}
 	publish(t, bus.nc, "load", strings.Repeat("1", 11))
-	eventually(t, "the third is dropped", func() bool { return in.Dropped() == 3 })
+	await.True(t, "the third is dropped", func() bool { return in.Dropped() == 3 })
 	if err := c.check(t.Context()); err != nil || anew != 2 {
 		t.Errorf("after a drop: check = %v, BusUp %d times, want 2", err, anew)
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 	"github.com/weirkeeper/weirkeeper/internal/platform/integrity"
 	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
 )
@@ -131,7 +132,7 @@ func stopServer(t *testing.T, ns *server.Server, nc *nats.Conn) {
 	t.Helper()
 	ns.Shutdown()
 	ns.WaitForShutdown()
-	eventually(t, "the client is disconnected", func() bool { return !nc.IsConnected() })
+	await.True(t, "the client is disconnected", func() bool { return !nc.IsConnected() })
 }
 
 // damaged returns a server on a damaged store with the rows web=5, api=2, job=3 and a deleted
@@ -150,7 +151,7 @@ func damaged(t *testing.T, damage func(t *testing.T, s store)) (nc *nats.Conn, f
 	stopServer(t, ns, nc)
 	copyFolder(t, s.dir, s.old)
 	ns = startServer(t, s.dir, port)
-	eventually(t, "the server is back", nc.IsConnected)
+	await.True(t, "the server is back", nc.IsConnected)
 	set(t, kv, "api", 2)
 	set(t, kv, "web", 5)
 	if err := kv.Delete(t.Context(), "gone"); err != nil {
@@ -165,7 +166,7 @@ func damaged(t *testing.T, damage func(t *testing.T, s store)) (nc *nats.Conn, f
 	stopServer(t, ns, nc)
 	damage(t, s)
 	startServer(t, s.dir, port)
-	eventually(t, "the server is back", nc.IsConnected)
+	await.True(t, "the server is back", nc.IsConnected)
 	return nc, folder
 }
 
@@ -307,7 +308,7 @@ func accept(t *testing.T, nc *nats.Conn, js jetstream.JetStream, folder string) 
 		t.Fatal(err)
 	}
 	rows := rowsOf(t, events)
-	eventually(t, "the alarm is gone", func() bool {
+	await.True(t, "the alarm is gone", func() bool {
 		for _, a := range alarms(t, js) {
 			if slices.ContainsFunc(a.Problems, func(p integrity.Problem) bool { return !p.Unreadable }) {
 				return false
@@ -341,7 +342,7 @@ func TestDamagedRowAmongManyIsNamed(t *testing.T) {
 	stopServer(t, ns, nc)
 	edit(t, s.block(), flip(t, `"name":"web","pool":"default","instances":`))
 	startServer(t, s.dir, port)
-	eventually(t, "the server is back", nc.IsConnected)
+	await.True(t, "the server is back", nc.IsConnected)
 	events, _ := watchFolder(t, nc, folder)
 	rows := rowsOf(t, events)
 	if len(rows) != others+1 || rows["web"] != "unknown" || rows["app-0"] != "1" || rows[fmt.Sprintf("app-%d", others-1)] != "1" {
@@ -370,7 +371,7 @@ func TestRowWrittenAgainIsKnown(t *testing.T) {
 		}
 	}
 	js := stateBucket(t, nc)
-	eventually(t, "the alarm is gone", func() bool { return len(alarms(t, js)) == 0 })
+	await.True(t, "the alarm is gone", func() bool { return len(alarms(t, js)) == 0 })
 	end()
 	events, _ = watchFolder(t, nc, folder)
 	if rows := rowsOf(t, events); rows["web"] != "7" || rows["job"] != "7" || rows["api"] != "7" {
@@ -390,26 +391,26 @@ func TestDamagedRowAffectsOnlyItsApp(t *testing.T) {
 	set(t, kv, "api", 2)
 	a := startAgent(t, connect(t, url), 200*time.Millisecond)
 	h, stop := runHarmonizer(t, connect(t, url))
-	eventually(t, "web runs", runs(h, t, "web", 3))
-	eventually(t, "api runs", runs(h, t, "api", 2))
+	await.True(t, "web runs", runs(h, t, "web", 3))
+	await.True(t, "api runs", runs(h, t, "api", 2))
 	stop()
 	a.run(api.Beat{App: "stray", Version: "v1", Instance: "stray", State: api.CopyRunning})
 	stopServer(t, ns, nc)
 	edit(t, s.block(), flip(t, `"name":"web","pool":"default","instances":`))
 	startServer(t, s.dir, port)
-	eventually(t, "the server is back", nc.IsConnected)
+	await.True(t, "the server is back", nc.IsConnected)
 
 	h = startHarmonizer(t, connect(t, url)) // a new harmonizer without earlier state
-	eventually(t, "web has no readable row", func() bool {
+	await.True(t, "web has no readable row", func() bool {
 		status, err := h.Status(t.Context(), api.HarmonizerQuery{App: "web"})
 		return err == nil && status.App != nil && status.App.Problem != ""
 	})
 	set(t, kv, "api", 4)
-	eventually(t, "api runs with four instances", func() bool {
+	await.True(t, "api runs with four instances", func() bool {
 		c, err := h.Counts(t.Context(), "default")
 		return err == nil && c.Apps["api"].Running == 4
 	})
-	eventually(t, "what has no row is stopped", func() bool { return slices.Contains(a.stopped(), "stray") })
+	await.True(t, "what has no row is stopped", func() bool { return slices.Contains(a.stopped(), "stray") })
 	for _, id := range a.stopped() {
 		if id != "stray" {
 			t.Errorf("instance %s was stopped", id)
@@ -420,7 +421,7 @@ func TestDamagedRowAffectsOnlyItsApp(t *testing.T) {
 	if err := DropDamaged(t.Context(), js, cluster, 1, "web"); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the deleted app is stopped", func() bool {
+	await.True(t, "the deleted app is stopped", func() bool {
 		n := 0
 		for _, id := range a.stopped() {
 			if strings.HasPrefix(id, "api") {
@@ -433,7 +434,7 @@ func TestDamagedRowAffectsOnlyItsApp(t *testing.T) {
 		return n == 3
 	})
 	set(t, bucket(t, nc), "api", 5) // the bucket accepts writes again
-	eventually(t, "api runs with five instances", runs(h, t, "api", 5))
+	await.True(t, "api runs with five instances", runs(h, t, "api", 5))
 }
 
 func (a *agent) run(b api.Beat) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 )
 
 // Without LegacyDEAs the subjects that all DEAs share are not received, and healthmanager.start is not published.
@@ -61,7 +62,7 @@ func TestServerMadeHeartbeatsAreRefused(t *testing.T) {
 	if err := nc.Publish(message.StatusSubject(cluster), nil); err != nil { // a request without a reply subject
 		t.Fatal(err)
 	}
-	eventually(t, "the messages are refused", func() bool {
+	await.True(t, "the messages are refused", func() bool {
 		n := bus.Counters()
 		return n[own] == 1 && n["refused_"+message.SubjectHeartbeat] == 2 && n["refused_"+message.StatusSubject(cluster)] == 1
 	})

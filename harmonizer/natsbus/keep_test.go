@@ -16,6 +16,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer"
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 )
 
 // agent is a node that obeys every nudge. It has its own connection.
@@ -171,28 +172,28 @@ func TestKeepsAppsRunning(t *testing.T) {
 	}
 	h := startHarmonizer(t, connect(t, url))
 
-	eventually(t, "two run", runs(h, t, "web", 2))
+	await.True(t, "two run", runs(h, t, "web", 2))
 	began := time.Now()
 	set(t, kv, "web", 20)
-	eventually(t, "twenty are nudged", func() bool { starts, _ := a.nudged(); return starts == 20 })
+	await.True(t, "twenty are nudged", func() bool { starts, _ := a.nudged(); return starts == 20 })
 	if took := time.Since(began); took > 2*time.Second {
 		t.Errorf("nudges after %v, want 2 s at most", took)
 	}
-	eventually(t, "twenty run", runs(h, t, "web", 20))
+	await.True(t, "twenty run", runs(h, t, "web", 20))
 
 	for _, bad := range []string{"not json", `{"dea":"n2","droplets":[]}`, `{"dea":"n1","droplets":[{"droplet":"web","version":"v1","instance":"x","index":-1,"state":"RUNNING"}]}`} {
 		if err := client.Publish(message.HeartbeatSubject(cluster, "n1"), []byte(bad)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, "bad heartbeats are counted", func() bool {
+	await.True(t, "bad heartbeats are counted", func() bool {
 		return answerTo[api.HarmonizerStatus](t, client, message.StatusSubject(cluster), "").Counters["found_refused"] == 3
 	})
 
 	// If the loop stalls for a heartbeat period on a busy machine, the counts are incomplete
 	// for a while. They are never wrong.
 	want := map[string]api.AppCount{"web": {Expected: 20, Running: 20, CPUs: 10, Mem: 1280}}
-	eventually(t, "complete counts are answered", func() bool {
+	await.True(t, "complete counts are answered", func() bool {
 		counts := answerTo[api.InstanceCounts](t, client, message.CountsRequestSubject(cluster, "default"), "")
 		if !cmp.Equal(counts.Apps, want) {
 			t.Fatalf("counts = %+v, want %+v", counts, want)
@@ -211,7 +212,7 @@ func TestKeepsAppsRunning(t *testing.T) {
 	if err := kv.Delete(t.Context(), "web"); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "all are stopped", func() bool { _, stops := a.nudged(); return stops == 20 })
+	await.True(t, "all are stopped", func() bool { _, stops := a.nudged(); return stops == 20 })
 	if starts, _ := a.nudged(); starts != 20 {
 		t.Errorf("%d starts in all, want 20", starts)
 	}
@@ -235,12 +236,12 @@ func TestAnswersNameAnUnreadableRow(t *testing.T) {
 	client := connect(t, url)
 	h := startHarmonizer(t, connect(t, url))
 
-	eventually(t, "web runs", func() bool {
+	await.True(t, "web runs", func() bool {
 		c, err := h.Counts(t.Context(), "default")
 		return err == nil && c.Apps["web"].Running == 2
 	})
 	// On a busy machine the counts can be incomplete for another reason for a while.
-	eventually(t, "the counts name api", func() bool {
+	await.True(t, "the counts name api", func() bool {
 		c := answerTo[api.InstanceCounts](t, client, message.CountsRequestSubject(cluster, "default"), "")
 		return !c.Complete && strings.Contains(c.Why, "the row of app api is unreadable")
 	})
@@ -258,16 +259,16 @@ func TestServerRestartStopsAndStartsNothing(t *testing.T) {
 	set(t, kv, "web", 3)
 	a := startAgent(t, connect(t, url), 200*time.Millisecond)
 	h := startHarmonizer(t, connect(t, url))
-	eventually(t, "three run", runs(h, t, "web", 3))
+	await.True(t, "three run", runs(h, t, "web", 3))
 
 	ns.Shutdown()
 	ns.WaitForShutdown()
-	eventually(t, "the counts are incomplete", func() bool {
+	await.True(t, "the counts are incomplete", func() bool {
 		c, err := h.Counts(t.Context(), "default")
 		return err == nil && !c.Complete && c.Why != ""
 	})
 	startServer(t, dir, port)
-	eventually(t, "three run again", runs(h, t, "web", 3))
+	await.True(t, "three run again", runs(h, t, "web", 3))
 	if starts, stops := a.nudged(); starts != 3 || stops != 0 {
 		t.Errorf("%d starts and %d stops, want 3 and 0", starts, stops)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
 )
 
@@ -25,7 +26,7 @@ func TestDropDamagedContinues(t *testing.T) {
 		stopServer(t, ns, nc)
 		edit(t, s.block(), flip(t, `"name":"web","pool":"default","instances":`))
 		ns = startServer(t, s.dir, port)
-		eventually(t, "the server is back", nc.IsConnected)
+		await.True(t, "the server is back", nc.IsConnected)
 		js := stateBucket(t, nc)
 		early := DropDamaged(t.Context(), &failingAfter{JetStream: js, left: after}, cluster, 1, "web")
 		if err := DropDamaged(t.Context(), js, cluster, 1, "web"); err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer"
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 )
 
@@ -125,23 +126,23 @@ func TestStandbyTakesOver(t *testing.T) {
 	kv := bucket(t, client)
 	w := startWitness(t, client)
 	first := startMember(t, url, "first")
-	eventually(t, "the first leads", first.Leading)
+	await.True(t, "the first leads", first.Leading)
 	second := startMember(t, url, "second")
-	eventually(t, "the second stands by", func() bool {
+	await.True(t, "the second stands by", func() bool {
 		s, err := second.Status(t.Context(), api.HarmonizerQuery{})
 		return err == nil && s.Complete && s.Leader == "first"
 	})
 	startEmptyNode(t, connect(t, url))
 	set(t, kv, "web", n)
-	eventually(t, "some are started", func() bool { return w.atLeast(1) >= rate })
+	await.True(t, "some are started", func() bool { return w.atLeast(1) >= rate })
 	first.kill()
 	killed := time.Now()
-	eventually(t, "the second leads", second.Leading)
+	await.True(t, "the second leads", second.Leading)
 	if took := time.Since(killed); took > leaseTTL+2*time.Second {
 		t.Errorf("the second leads after %v, the lease lasts %v", took, leaseTTL)
 	}
-	eventually(t, "all are started", func() bool { return w.atLeast(1) == n })
-	eventually(t, "all are started again", func() bool { return w.atLeast(2) == n })
+	await.True(t, "all are started", func() bool { return w.atLeast(1) == n })
+	await.True(t, "all are started again", func() bool { return w.atLeast(2) == n })
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for index, at := range w.starts {

@@ -5,17 +5,17 @@ import (
 	"log/slog"
 	"net"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
+	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
 )
 
 const (
 	cluster  = "test"
-	deadline = 20 * time.Second // time limit of a test that waits
+	deadline = await.Patience
 )
 
 // logger writes to the test's output, which is shown if the test fails.
@@ -33,22 +33,6 @@ func connect(t *testing.T, url string) *nats.Conn {
 }
 
 func portOf(ns *server.Server) int { return ns.Addr().(*net.TCPAddr).Port }
-
-// eventually waits until ok is true.
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	limit := time.NewTimer(deadline)
-	defer limit.Stop()
-	for !ok() {
-		select {
-		case <-tick.C:
-		case <-limit.C:
-			t.Fatalf("in vain: %s", what)
-		}
-	}
-}
 
 func answerTo[T any](t *testing.T, nc *nats.Conn, subject, query string) T {
 	t.Helper()

@@ -14,12 +14,13 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
+	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const (
-	deadline = 20 * time.Second
+	deadline = await.Patience
 	// quiet is how long a test waits to see that nothing is reported.
 	quiet = 5 * settle
 )

@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 	"github.com/weirkeeper/weirkeeper/nodehealth"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )
@@ -54,7 +55,7 @@ func TestHints(t *testing.T) {
 	for range hintsAtOnce * 2 { // a flood
 		tell(`{"instance_id": "i-3"}`)
 	}
-	eventually(t, "the flood is taken", func() bool { return bus.Counters()["dropped_hint"] > 0 })
+	await.True(t, "the flood is taken", func() bool { return bus.Counters()["dropped_hint"] > 0 })
 }
 
 // An agent publishes hints about its own machine only. A hint that the server was made to send is refused too.
@@ -125,7 +126,7 @@ func TestLoopbackProbe(t *testing.T) {
 		t.Errorf("proof %+v", got)
 	}
 	startServer(t, port)
-	eventually(t, "it is connected again", func() bool { return bus.LoopbackProbe() == nil })
+	await.True(t, "it is connected again", func() bool { return bus.LoopbackProbe() == nil })
 	for got := next(t, "the proof", e.proofs); got.Down; got = next(t, "the proof", e.proofs) {
 		t.Logf("proof %+v", got)
 	}
@@ -213,7 +214,7 @@ func TestListenEndsWithTheConnection(t *testing.T) {
 	}
 	done := make(chan error, 1)
 	go func() { done <- bus.Listen(t.Context(), newHandler()) }()
-	eventually(t, "it listens", func() bool { return nc.NumSubscriptions() == 5 })
+	await.True(t, "it listens", func() bool { return nc.NumSubscriptions() == 5 })
 	nc.Close()
 	if err := next(t, "Listen returns", done); err == nil {
 		t.Error("Listen = nil")

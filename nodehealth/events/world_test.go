@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
 	"github.com/weirkeeper/weirkeeper/nodehealth"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
@@ -19,7 +20,7 @@ import (
 
 const (
 	cluster, pool = "test", "web"
-	deadline      = 20 * time.Second // of each wait of a test
+	deadline      = await.Patience
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -74,27 +75,11 @@ func listen(t *testing.T, nc *nats.Conn, cfg Config, e nodehealth.Handler) *Bus 
 			t.Errorf("Listen = %v", err)
 		}
 	})
-	eventually(t, "it listens", func() bool { return nc.NumSubscriptions() >= 5 })
+	await.True(t, "it listens", func() bool { return nc.NumSubscriptions() >= 5 })
 	if err := nc.FlushTimeout(deadline); err != nil {
 		t.Fatal(err)
 	}
 	return b
-}
-
-// eventually waits until ok returns true.
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	limit := time.NewTimer(deadline)
-	defer limit.Stop()
-	for !ok() {
-		select {
-		case <-tick.C:
-		case <-limit.C:
-			t.Fatalf("in vain: %s", what)
-		}
-	}
 }
 
 // next returns the next value.

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 	"github.com/weirkeeper/weirkeeper/nodehealth"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )
@@ -102,7 +103,7 @@ func testCommandThatHangs(t *testing.T, session []string) {
 		got, err := New(commands()).Run(ctx, commandOf(t, append([]string{"hang", lock}, session...)...), someInput())
 		ended <- end{got, err}
 	}()
-	eventually(t, "its child runs", func() bool { return !lockable(lock) })
+	await.True(t, "its child runs", func() bool { return !lockable(lock) })
 	cancel(context.DeadlineExceeded)
 	select {
 	case got := <-ended:
@@ -113,7 +114,7 @@ func testCommandThatHangs(t *testing.T, session []string) {
 	case <-time.After(deadline):
 		t.Fatal("Run does not return")
 	}
-	eventually(t, "its child is ended", func() bool { return lockable(lock) })
+	await.True(t, "its child is ended", func() bool { return lockable(lock) })
 }
 
 func TestCommandAtItsDeadline(t *testing.T) {
@@ -136,12 +137,12 @@ func TestCommandIsCancelled(t *testing.T) {
 		_, err := New(commands()).Run(ctx, commandOf(t, "hang", lock), someInput())
 		done <- err
 	}()
-	eventually(t, "its child runs", func() bool { return !lockable(lock) })
+	await.True(t, "its child runs", func() bool { return !lockable(lock) })
 	cancel(enough)
 	if err := <-done; !errors.Is(err, enough) || !strings.Contains(err.Error(), "run command workflow for node node-1") {
 		t.Errorf("Run = %v", err)
 	}
-	eventually(t, "its child is ended", func() bool { return lockable(lock) })
+	await.True(t, "its child is ended", func() bool { return lockable(lock) })
 }
 
 // Processes that a command left behind have ended when its result is returned.
@@ -167,12 +168,12 @@ func TestCommandWhenWeDie(t *testing.T) {
 			if err := parent.Start(); err != nil {
 				t.Fatal(err)
 			}
-			eventually(t, "the command runs", func() bool { return !lockable(lock) })
+			await.True(t, "the command runs", func() bool { return !lockable(lock) })
 			if err := parent.Process.Kill(); err != nil {
 				t.Fatal(err)
 			}
 			_ = parent.Wait() // it was killed
-			eventually(t, "the command is ended", func() bool { return lockable(lock) })
+			await.True(t, "the command is ended", func() bool { return lockable(lock) })
 		})
 	}
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
+	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 	"github.com/weirkeeper/weirkeeper/internal/platform/netguard"
 	"github.com/weirkeeper/weirkeeper/nodehealth"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
@@ -27,7 +28,7 @@ import (
 const (
 	// childArg makes the test binary a workflow; the next argument is its behavior.
 	childArg = "workflow-of-a-test"
-	deadline = 20 * time.Second // of each wait of a test
+	deadline = await.Patience
 )
 
 func TestMain(m *testing.M) {
@@ -116,22 +117,6 @@ func lockable(file string) bool {
 	}
 	defer f.Close()
 	return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil
-}
-
-// eventually waits until ok returns true.
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	limit := time.NewTimer(deadline)
-	defer limit.Stop()
-	for !ok() {
-		select {
-		case <-tick.C:
-		case <-limit.C:
-			t.Fatalf("in vain: %s", what)
-		}
-	}
 }
 
 func commandOf(t *testing.T, args ...string) judge.Action {

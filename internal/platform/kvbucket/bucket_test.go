@@ -11,11 +11,12 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
 	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
 )
 
-const patience = time.Minute
+const patience = await.Patience
 
 // single returns the streams of one server.
 func single(t *testing.T) jetstream.JetStream {
@@ -176,7 +177,7 @@ func TestMarkerEnds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the marker ends", func() bool {
+	await.True(t, "the marker ends", func() bool {
 		e, err := b.Get(ctx, "k")
 		return err == nil && e.Revision == 0
 	})
@@ -185,21 +186,6 @@ func TestMarkerEnds(t *testing.T) {
 	}
 	if _, err := b.Update(ctx, "k", []byte("1"), 0); err != nil {
 		t.Errorf("Update of a new key = %v", err)
-	}
-}
-
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	late := time.NewTimer(patience)
-	defer late.Stop()
-	for !holds() {
-		select {
-		case <-tick.C:
-		case <-late.C:
-			t.Fatalf("still not: %s", what)
-		}
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
+	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
 	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
 )
@@ -48,7 +49,7 @@ func cluster(t *testing.T) []*server.Server {
 			t.Fatalf("server %s does not accept connections", s.Name())
 		}
 	}
-	eventually(t, "the cluster has a leader with two followers", func() bool {
+	await.True(t, "the cluster has a leader with two followers", func() bool {
 		return slices.ContainsFunc(all, func(s *server.Server) bool {
 			return s.JetStreamIsLeader() && len(s.JetStreamClusterPeers()) == len(all)
 		})
@@ -89,7 +90,7 @@ func TestWithoutQuorum(t *testing.T) {
 	for _, s := range servers[1:] {
 		s.Shutdown()
 	}
-	eventually(t, "the loss of the quorum shows", func() bool {
+	await.True(t, "the loss of the quorum shows", func() bool {
 		_, err := kvbucket.Check(within(t), js, b.Name())
 		if errors.Is(err, kvbucket.ErrMissing) {
 			t.Fatalf("Check = %v: the bucket is not missing", err)

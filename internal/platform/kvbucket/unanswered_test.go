@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/natsconf"
@@ -40,21 +41,11 @@ func TestUnansweredWriteOfALostLeader(t *testing.T) {
 			admin := roles.User{Role: roles.Admin, Cluster: "prod"}
 			first := connect(t, p, admin, 0, 1, 2)
 			ensure(t, first.JetStream(), kvbucket.State("prod", 3))
-			leader := leaderOf(t, p, first)
-			other := (leader + 1) % 3
-			b := kvbucket.New(connect(t, p, admin, other, (leader+2)%3, leader).JetStream(), "weir-state_prod")
-			revision := put(t, b, "k", "1")
-
-			p.Suspend(t, leader)
-			short, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond) // no election ends so soon
-			defer cancel()
-			if _, err := b.Update(short, "k", []byte("2"), revision); !errors.Is(err, kvbucket.ErrUnknown) || !kvbucket.Unavailable(err) {
-				t.Fatalf("Update while the leader hangs = %v, want %v", err, kvbucket.ErrUnknown)
-			}
+			b, leader, revision := writeWithoutAnswer(t, p, admin, first)
 			after(p, t, leader)
 
 			var settled uint64
-			eventually(t, "a write over what was read", func() bool {
+			await.True(t, "a write over what was read", func() bool {
 				one, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 				defer cancel()
 				e, err := b.Get(one, "k")
@@ -74,7 +65,7 @@ func TestUnansweredWriteOfALostLeader(t *testing.T) {
 			if _, err := b.Update(within(t), "k", []byte("2"), revision); err == nil || errors.Is(err, kvbucket.ErrUnknown) && !errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
 				t.Errorf("the unanswered write again = %v, want a refusal", err)
 			}
-			eventually(t, "a replica that is not behind", func() bool {
+			await.True(t, "a replica that is not behind", func() bool {
 				e, err := b.Get(within(t), "k")
 				return err == nil && e.Revision == settled && string(e.Value) == "3"
 			})
@@ -109,10 +100,34 @@ func connect(t *testing.T, p *bustest.Processes, u roles.User, order ...int) *bu
 	return b
 }
 
+// writeWithoutAnswer writes "1" under the key k, hangs the leader, and writes "2", which has no answer. If the lead has moved
+// before, the write has an answer, and it hangs the next leader instead.
+func writeWithoutAnswer(t *testing.T, p *bustest.Processes, u roles.User, first *bus.Bus) (b *kvbucket.Bucket, leader int, revision uint64) {
+	t.Helper()
+	await.True(t, "a write without an answer", func() bool {
+		leader = leaderOf(t, p, first)
+		b = kvbucket.New(connect(t, p, u, (leader+1)%3, (leader+2)%3, leader).JetStream(), "weir-state_prod")
+		revision = put(t, b, "k", "1")
+		p.Suspend(t, leader)
+		short, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond) // no election ends so soon
+		defer cancel()
+		_, err := b.Update(short, "k", []byte("2"), revision)
+		if err == nil {
+			p.Resume(t, leader)
+			return false
+		}
+		if !errors.Is(err, kvbucket.ErrUnknown) || !kvbucket.Unavailable(err) {
+			t.Fatalf("Update while the leader hangs = %v, want %v", err, kvbucket.ErrUnknown)
+		}
+		return true
+	})
+	return b, leader, revision
+}
+
 // leaderOf returns the server that leads the bucket of state.
 func leaderOf(t *testing.T, p *bustest.Processes, b *bus.Bus) (leader int) {
 	t.Helper()
-	eventually(t, "a leader", func() bool {
+	await.True(t, "a leader", func() bool {
 		stream, err := kvbucket.Check(within(t), b.JetStream(), "weir-state_prod")
 		for i, s := range p.Site.Servers {
 			if err == nil && s.Name == stream.CachedInfo().Cluster.Leader {

@@ -24,6 +24,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/harmonizer"
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
+	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/natsserver"
@@ -211,7 +212,7 @@ func TestAppMemoryWithoutALease(t *testing.T) {
 	if _, err := m.Load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the lease runs out", func() bool { return l.Left() == 0 })
+	await.True(t, "the lease runs out", func() bool { return l.Left() == 0 })
 	wantNotHolder(t, "Save", m.Save(t.Context(), []apps.Memory{crashed("web", 1)}, nil))
 	_, err = m.Load(t.Context())
 	wantNotHolder(t, "Load", err)

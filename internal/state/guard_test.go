@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 	"github.com/weirkeeper/weirkeeper/internal/platform/integrity"
 	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
@@ -337,7 +338,7 @@ func TestAlarmIsPublishedAgain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "the alarm again", func() bool {
+		await.True(t, "the alarm again", func() bool {
 			g.Publish(t.Context())
 			a, _ := alarmOf(t, js)
 			return a.Reader == "pool.web"

@@ -9,6 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/pools"
 )
@@ -102,7 +103,7 @@ func TestLeaseIsHandedOver(t *testing.T) {
 		t.Errorf("left %v, want up to %v", left, long)
 	}
 	waits := acquire(t, b)
-	eventually(t, "b reports a as holder", func() bool { who, waiting := b.Standby(); return waiting && who == "a" })
+	await.True(t, "b reports a as holder", func() bool { who, waiting := b.Standby(); return waiting && who == "a" })
 	if b.Left() != 0 {
 		t.Error("b holds it too")
 	}
@@ -193,13 +194,13 @@ func TestLeaseOutlivesNATS(t *testing.T) {
 	epoch := a.Epoch()
 	_, done := run(t, a)
 	waits := acquire(t, b)
-	eventually(t, "b stands by", func() bool { who, _ := b.Standby(); return who == "a" })
+	await.True(t, "b stands by", func() bool { who, _ := b.Standby(); return who == "a" })
 	server.Close()
 	p.drop()
-	eventually(t, "a's lease runs out", func() bool { return a.Left() == 0 })
+	await.True(t, "a's lease runs out", func() bool { return a.Left() == 0 })
 	open(t, data)
 	// Either may be the holder now, but only one.
-	eventually(t, "one of them holds it", func() bool { return a.Left() > 0 || b.Left() > 0 })
+	await.True(t, "one of them holds it", func() bool { return a.Left() > 0 || b.Left() > 0 })
 	select {
 	case err := <-done:
 		wantNotHolder(t, "a's Run", err)
@@ -224,9 +225,9 @@ func TestLeaseContinuesWhenNATSReturns(t *testing.T) {
 	_, done := run(t, a)
 	server.Close()
 	p.drop()
-	eventually(t, "a's lease runs out", func() bool { return a.Left() == 0 })
+	await.True(t, "a's lease runs out", func() bool { return a.Left() == 0 })
 	open(t, data)
-	eventually(t, "a holds it again", func() bool { return a.Left() > 0 })
+	await.True(t, "a holds it again", func() bool { return a.Left() > 0 })
 	if a.Epoch() != epoch || len(done) != 0 {
 		t.Errorf("epoch %d, want %d still; Run has ended: %t", a.Epoch(), epoch, len(done) != 0)
 	}
@@ -247,7 +248,7 @@ func TestLeaseOfAHolderThatIsCutOff(t *testing.T) {
 	run(t, b)
 	p.setCut(false) // a's delayed write arrives now
 	wantNotHolder(t, "a's Run", result(t, "a's Run ends", done))
-	eventually(t, "b still renews it", func() bool { return b.Left() > short/2 })
+	await.True(t, "b still renews it", func() bool { return b.Left() > short/2 })
 }
 
 func TestAcquireWaitsForNATS(t *testing.T) {

@@ -11,6 +11,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/bootstrap"
+	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
 	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
 	"github.com/weirkeeper/weirkeeper/internal/state"
@@ -78,7 +80,7 @@ func TestStandbyWaitsForAHolderWhoseLeaseIsLost(t *testing.T) {
 	a, b := newLease(t, js, "a", 2*time.Second), newLease(t, js, "b", 2*time.Second)
 	acquired(t, a)
 	taken := acquire(t, b)
-	eventually(t, "b has seen a", func() bool { holder, _ := b.Standby(); return holder == "a" })
+	await.True(t, "b has seen a", func() bool { holder, _ := b.Standby(); return holder == "a" })
 	lose(t, js, stateBucket)
 	if err := result(t, "b has the lease", taken); err != nil {
 		t.Fatal(err)

@@ -18,13 +18,14 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/goleak"
 
+	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/natsserver"
 	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
 )
 
 // patience is how long a test waits for an event.
-const patience = 20 * time.Second
+const patience = await.Patience
 
 // childEnv makes the test binary a harmonizer that saves without end on the bus of the named folder, and prints what
 // was acknowledged.
@@ -284,22 +285,6 @@ func (f failing) write(ctx context.Context, key string, m *nats.Msg, opts ...jet
 }
 
 var errAway = errors.New("NATS is away")
-
-// eventually waits until a condition holds.
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	late := time.NewTimer(patience)
-	defer late.Stop()
-	for !holds() {
-		select {
-		case <-tick.C:
-		case <-late.C:
-			t.Fatalf("still not: %s", what)
-		}
-	}
-}
 
 // result waits for a goroutine's result.
 func result[T any](t *testing.T, what string, from <-chan T) T {

@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 )
 
@@ -243,7 +244,7 @@ func TestOrdersWithoutNATS(t *testing.T) {
 	p.drop()
 	refused("away")
 	open(t, data)
-	eventually(t, "NATS is back", func() bool {
+	await.True(t, "NATS is back", func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		_, err := o.List(ctx)

@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/pools"
 )
@@ -301,7 +302,7 @@ func TestHolderWithoutALease(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the lease runs out", func() bool { return l.Left() == 0 })
+	await.True(t, "the lease runs out", func() bool { return l.Left() == 0 })
 	before := contents(t, js)
 	wantAllRefused(t, h)
 	acquired(t, l) // another term

@@ -16,6 +16,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/natsconf"
@@ -25,7 +26,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/state"
 )
 
-const patience = time.Minute
+const patience = await.Patience
 
 // world is a cluster of three server processes.
 type world struct{ *bustest.Processes }

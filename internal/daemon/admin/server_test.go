@@ -23,13 +23,14 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
+	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/natscert"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // patience bounds the waits of these tests.
-const patience = 20 * time.Second
+const patience = await.Patience
 
 // fixed is a check with that result.
 func fixed(name string, r Result) Check {

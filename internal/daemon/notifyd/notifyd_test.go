@@ -18,6 +18,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/notifyd"
 	"github.com/weirkeeper/weirkeeper/internal/past"
+	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/natsserver"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
@@ -26,7 +27,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/nodehealth/events"
 )
 
-const patience = 30 * time.Second
+const patience = await.Patience
 
 // world is a real NATS server in a data folder, the summaries of a pool, and an endpoint.
 type world struct {

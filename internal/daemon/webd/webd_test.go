@@ -19,13 +19,14 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/internal/past"
+	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/natsserver"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/internal/ui/apiserver"
 )
 
-const patience = 30 * time.Second
+const patience = await.Patience
 
 // The pages and the API of a real server show a pool, its new tick, and that the bus is away.
 func TestPagesShowThePoolAndItsLoss(t *testing.T) {

@@ -12,12 +12,13 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
 )
 
 // patience bounds each wait on a busy machine.
-const patience = time.Minute
+const patience = await.Patience
 
 // world is a server with a stream that has one stored message, and a connection.
 func world(t *testing.T) (*nats.Conn, jetstream.JetStream) {

@@ -16,10 +16,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 	"github.com/weirkeeper/weirkeeper/internal/platform/webhook"
 )
 
-const patience = 30 * time.Second
+const patience = await.Patience
 
 var noon = time.Now().Truncate(time.Second)
 

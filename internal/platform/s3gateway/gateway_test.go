@@ -16,9 +16,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/smithy-go"
 	"go.uber.org/goleak"
+
+	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 )
 
-const deadline = 20 * time.Second
+const deadline = await.Patience
 
 func testConfig(dir string) Config {
 	return Config{

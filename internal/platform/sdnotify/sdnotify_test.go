@@ -12,10 +12,12 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 )
 
 // patience bounds how long a test waits for a message.
-const patience = 30 * time.Second
+const patience = await.Patience
 
 // manager is the socket of a service manager.
 type manager struct {

@@ -21,6 +21,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 	"github.com/weirkeeper/weirkeeper/internal/past"
+	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/natsserver"
 	"github.com/weirkeeper/weirkeeper/internal/platform/httpguard"
@@ -30,7 +31,7 @@ import (
 )
 
 // patience bounds the waits of these tests.
-const patience = 30 * time.Second
+const patience = await.Patience
 
 // shortRead is the ReadTimeout of the tests' server.
 const shortRead = 300 * time.Millisecond

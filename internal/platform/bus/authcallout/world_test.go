@@ -17,6 +17,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nkeys"
 
+	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/authcallout"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
 	"github.com/weirkeeper/weirkeeper/internal/platform/identity"
@@ -25,7 +26,7 @@ import (
 )
 
 const (
-	patience = time.Minute
+	patience = await.Patience
 	verifier = "sharedsecret"
 )
 

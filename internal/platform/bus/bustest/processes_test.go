@@ -10,12 +10,13 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/natsconf"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/roles"
 )
 
-const deadline = time.Minute
+const deadline = await.Patience
 
 func TestMain(m *testing.M) {
 	if bustest.RunServer() {

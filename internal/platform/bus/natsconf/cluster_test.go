@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/natsconf"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/roles"
@@ -18,7 +19,7 @@ import (
 )
 
 // deadline bounds one act on a busy machine.
-const deadline = time.Minute
+const deadline = await.Patience
 
 // world is the cluster of servers with a connection of each role.
 type world struct {

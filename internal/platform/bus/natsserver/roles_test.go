@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/natsserver"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/roles"
@@ -19,7 +20,7 @@ import (
 )
 
 // patience bounds one act on a busy machine.
-const patience = time.Minute
+const patience = await.Patience
 
 // users are one user of each role that a data folder has.
 func users() map[roles.Role]roles.User {

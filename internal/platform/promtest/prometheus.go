@@ -7,7 +7,6 @@ package promtest
 
 import (
 	"bufio"
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -19,66 +18,18 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/weirkeeper/weirkeeper/internal/platform/testprograms"
 )
 
-// Program returns the path of prometheus or promtool: of the machine, or else from the cache, filled once from Debian.
+// Program returns the path of prometheus or promtool.
 func Program(t *testing.T, name string) string {
 	t.Helper()
-	if path, err := exec.LookPath(name); err == nil {
-		return path
-	}
-	cache, err := os.UserCacheDir()
+	path, err := testprograms.Prometheus(t.Context(), name)
 	if err != nil {
-		t.Fatalf("%s is not installed, and there is no cache folder for it: %v", name, err)
-	}
-	root := filepath.Join(cache, "weirkeeper", "prometheus")
-	path := filepath.Join(root, "usr", "bin", name)
-	if _, err := os.Stat(path); err == nil {
-		return path
-	}
-	if err := fetch(t.Context(), root); err != nil {
-		t.Fatalf("%s is not installed (apt-get install prometheus), and cannot be fetched: %v", name, err)
+		t.Fatal(err)
 	}
 	return path
-}
-
-// fetch downloads and unpacks the package, and moves it into place atomically.
-func fetch(ctx context.Context, root string) error {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
-	defer cancel()
-	if err := os.MkdirAll(filepath.Dir(root), 0o755); err != nil {
-		return err
-	}
-	work, err := os.MkdirTemp(filepath.Dir(root), "prometheus-*")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(work)
-	if err := run(ctx, work, "apt-get", "download", "prometheus"); err != nil {
-		return err
-	}
-	files, err := filepath.Glob(filepath.Join(work, "*.deb"))
-	if err != nil || len(files) != 1 {
-		return fmt.Errorf("apt-get stored the files %q: %w", files, err)
-	}
-	tree := filepath.Join(work, "tree")
-	if err := run(ctx, work, "dpkg-deb", "-x", files[0], tree); err != nil {
-		return err
-	}
-	err = os.Rename(tree, root)
-	if _, there := os.Stat(root); err != nil && there == nil {
-		return nil // another process was faster
-	}
-	return err
-}
-
-func run(ctx context.Context, dir, name string, args ...string) error {
-	c := exec.CommandContext(ctx, name, args...)
-	c.Dir = dir
-	if out, err := c.CombinedOutput(); err != nil {
-		return fmt.Errorf("%s: %w\n%s", strings.Join(c.Args, " "), err, out)
-	}
-	return nil
 }
 
 // Server is a Prometheus that scrapes one target.

@@ -1,4 +1,4 @@
-// Package influxtest runs influxd for tests. The first test of a user builds it, which takes a few minutes.
+// Package influxtest runs the influxd of package testprograms for tests.
 //
 //	var shared influxtest.Server
 //
@@ -33,94 +33,17 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/internal/platform/flock"
+	"github.com/weirkeeper/weirkeeper/internal/platform/await"
+	"github.com/weirkeeper/weirkeeper/internal/platform/testprograms"
 	"github.com/weirkeeper/weirkeeper/metrics/influx"
 )
 
-// influxd is built in its own module, because its dependencies are older than ours.
-var (
-	//go:embed testdata/influxd/mod.txt
-	influxdMod []byte
-	//go:embed testdata/influxd/sum.txt
-	influxdSum []byte
-)
-
 const (
-	influxdVersion = "1.8.10"
-	buildLimit     = 15 * time.Minute
-	startLimit     = 3 * time.Minute
 	user, password = "admin", "s3cret"
 
 	// Token is that of the administrator.
 	Token = influx.Token(user + ":" + password)
 )
-
-// influxd returns the program. The first call of a user builds it. If several processes need it, one builds.
-func influxd(ctx context.Context) (string, error) {
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		return "", err
-	}
-	dir := filepath.Join(cache, "weirkeeper", "influxd-"+influxdVersion)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return "", err
-	}
-	program := filepath.Join(dir, "influxd")
-	lock, err := lockWhenFree(ctx, filepath.Join(dir, "lock"))
-	if err != nil {
-		return "", err
-	}
-	defer lock.Unlock() // the file is only a lock
-	if _, err := os.Stat(program); !errors.Is(err, os.ErrNotExist) {
-		return program, err
-	}
-	return program, build(ctx, dir, program)
-}
-
-func lockWhenFree(ctx context.Context, path string) (*flock.File, error) {
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		lock, err := flock.Lock(path)
-		if _, held := errors.AsType[*flock.HeldError](err); !held {
-			return lock, err
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return nil, errors.Join(ctx.Err(), err)
-		}
-	}
-}
-
-// build builds the program in that folder, atomically.
-func build(ctx context.Context, dir, program string) error {
-	for name, data := range map[string][]byte{"go.mod": influxdMod, "go.sum": influxdSum} {
-		if err := os.WriteFile(filepath.Join(dir, name), data, 0o644); err != nil {
-			return err
-		}
-	}
-	fmt.Fprintf(os.Stderr, "building influxd %s for the first time, in %s: this takes a few minutes\n", influxdVersion, dir)
-	fresh := program + ".new"
-	cmd := exec.Command("go", "build", "-mod=readonly", "-trimpath", "-ldflags=-s -w", "-o", fresh, "github.com/influxdata/influxdb/cmd/influxd")
-	cmd.Dir, cmd.Env = dir, append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=")
-	var output bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &output, &output
-	builder, err := startChild(cmd)
-	if err != nil {
-		return err
-	}
-	select {
-	case <-builder.done:
-	case <-ctx.Done():
-		builder.kill()
-		return fmt.Errorf("build influxd: %w", ctx.Err())
-	}
-	if !cmd.ProcessState.Success() {
-		return fmt.Errorf("build influxd: %s\n%s", cmd.ProcessState, output.Bytes())
-	}
-	return os.Rename(fresh, program)
-}
 
 // child is a process that ends with this one.
 type child struct {
@@ -171,9 +94,7 @@ func (s *Server) Address(tb testing.TB) string {
 }
 
 func (s *Server) run() error {
-	ctx, cancel := context.WithTimeout(context.Background(), buildLimit)
-	defer cancel()
-	program, err := influxd(ctx)
+	program, err := testprograms.Influxd(context.Background())
 	if err != nil {
 		return err
 	}
@@ -190,7 +111,7 @@ func (s *Server) run() error {
 	if s.process, err = startChild(cmd); err != nil {
 		return err
 	}
-	deadline := time.NewTimer(startLimit)
+	deadline := time.NewTimer(await.Patience)
 	defer deadline.Stop()
 	select {
 	case s.address = <-log.found:
@@ -269,7 +190,7 @@ func (s *Server) influxQL(command string) error {
 		return err
 	}
 	request.SetBasicAuth(user, password)
-	direct := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: startLimit}
+	direct := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: await.Patience}
 	response, err := direct.Do(request)
 	if err != nil {
 		return err

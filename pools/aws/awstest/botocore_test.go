@@ -22,22 +22,10 @@ import (
 	"github.com/aws/smithy-go"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weirkeeper/weirkeeper/internal/platform/await"
+	"github.com/weirkeeper/weirkeeper/internal/platform/testprograms"
 	"github.com/weirkeeper/weirkeeper/pools/aws/awstest"
 )
-
-// python is Debian's Python, for which python3-botocore is built.
-const python = "/usr/bin/python3"
-
-// botocoreEnv may name a folder with the Python package botocore and its dependencies.
-const botocoreEnv = "WEIR_BOTOCORE"
-
-// debs returns python3-botocore and its dependencies.
-func debs() []string {
-	return []string{
-		"python3-botocore", "python3-jmespath", "python3-dateutil", "python3-six", "python3-urllib3",
-		"python3-requests", "python3-chardet", "python3-charset-normalizer", "python3-idna", "python3-certifi",
-	}
-}
 
 // TestBotocore sends every operation with Amazon's own Go clients. botocore then checks the
 // requests and responses.
@@ -99,10 +87,10 @@ func TestBotocoreFindsMistakes(t *testing.T) {
 }
 
 func check(ctx context.Context, folder string, in []byte) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, await.Patience)
 	defer cancel()
 	var out, complaints bytes.Buffer
-	c := exec.CommandContext(ctx, python, filepath.Join("testdata", "check.py"))
+	c := exec.CommandContext(ctx, testprograms.Python, filepath.Join("testdata", "check.py"))
 	c.Env = append(os.Environ(), "PYTHONPATH="+folder, "PYTHONDONTWRITEBYTECODE=1")
 	c.Stdin, c.Stdout, c.Stderr = bytes.NewReader(in), &out, &complaints
 	if err := c.Run(); err != nil {
@@ -111,90 +99,13 @@ func check(ctx context.Context, folder string, in []byte) (string, error) {
 	return out.String(), nil
 }
 
-// botocore returns the folder to import botocore from. It is empty if Python already has botocore.
-// Otherwise it is in the cache, filled once from Debian.
-func botocore(t *testing.T) string {
+func botocore(t *testing.T) (folder string) {
 	t.Helper()
-	if folder := os.Getenv(botocoreEnv); folder != "" {
-		if err := imports(t.Context(), folder); err != nil {
-			t.Fatalf("%s: %v", botocoreEnv, err)
-		}
-		return folder
-	}
-	if imports(t.Context(), "") == nil {
-		return ""
-	}
-	cache, err := os.UserCacheDir()
+	folder, err := testprograms.Botocore(t.Context())
 	if err != nil {
-		t.Fatalf("botocore is not installed, and there is no cache folder for it: %v", err)
-	}
-	root := filepath.Join(cache, "weirkeeper", "botocore")
-	folder := filepath.Join(root, "usr", "lib", "python3", "dist-packages")
-	if imports(t.Context(), folder) == nil {
-		return folder
-	}
-	if err := fetch(t, root); err != nil {
-		t.Fatalf("botocore is not installed (apt-get install python3-botocore), and cannot be fetched: %v", err)
-	}
-	if err := imports(t.Context(), folder); err != nil {
-		t.Fatalf("botocore was fetched into %s, but cannot be imported: %v", root, err)
+		t.Fatal(err)
 	}
 	return folder
-}
-
-func imports(ctx context.Context, folder string) error {
-	if folder != "" {
-		if _, err := os.Stat(folder); err != nil {
-			return err
-		}
-	}
-	c := exec.CommandContext(ctx, python, "-c", "import botocore.session, botocore.serialize, botocore.parsers")
-	c.Env = append(os.Environ(), "PYTHONPATH="+folder, "PYTHONDONTWRITEBYTECODE=1")
-	if out, err := c.CombinedOutput(); err != nil {
-		return fmt.Errorf("import botocore: %w\n%s", err, out)
-	}
-	return nil
-}
-
-// fetch downloads and unpacks the packages, and moves them into place atomically.
-func fetch(t *testing.T, root string) error {
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-	defer cancel()
-	if err := os.MkdirAll(filepath.Dir(root), 0o755); err != nil {
-		return err
-	}
-	work, err := os.MkdirTemp(filepath.Dir(root), "botocore-*")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(work)
-	if err := command(ctx, work, "apt-get", append([]string{"download"}, debs()...)...); err != nil {
-		return err
-	}
-	files, err := filepath.Glob(filepath.Join(work, "*.deb"))
-	if err != nil {
-		return err
-	}
-	tree := filepath.Join(work, "tree")
-	for _, file := range files {
-		if err := command(ctx, work, "dpkg-deb", "-x", file, tree); err != nil {
-			return err
-		}
-	}
-	err = os.Rename(tree, root)
-	if _, there := os.Stat(root); err != nil && there == nil {
-		return nil // another process was faster
-	}
-	return err
-}
-
-func command(ctx context.Context, dir, name string, args ...string) error {
-	c := exec.CommandContext(ctx, name, args...)
-	c.Dir = dir
-	if out, err := c.CombinedOutput(); err != nil {
-		return fmt.Errorf("%s: %w\n%s", strings.Join(c.Args, " "), err, out)
-	}
-	return nil
 }
 
 // everything sends every supported request, with all parameters and many kinds of responses. With

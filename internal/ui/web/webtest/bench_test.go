@@ -58,7 +58,7 @@ func BenchmarkOpenPage(b *testing.B) {
 				last.At = last.At.Add(time.Millisecond)
 				w.Publish(webtest.Hero, last)
 				received++
-				page.Run(chromedp.Poll(`window.events >= `+strconv.Itoa(received), nil))
+				page.Await(`window.events >= ` + strconv.Itoa(received))
 			}
 			for range 5 { // caches fill
 				event()

@@ -17,6 +17,7 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 
+	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 	"github.com/weirkeeper/weirkeeper/internal/ui/web"
 	"github.com/weirkeeper/weirkeeper/internal/ui/web/webtest"
 )
@@ -70,19 +71,13 @@ func large(t testing.TB) string {
 // awaitText waits until a page is as it must be.
 func awaitText(t testing.TB, url string, good func(string) bool) {
 	t.Helper()
-	end, again := time.After(time.Minute), time.NewTicker(200*time.Millisecond)
-	defer again.Stop()
-	for {
+	await.Nil(t, url, func() error {
 		_, body := get(t, url)
-		if good(body) {
-			return
+		if !good(body) {
+			return fmt.Errorf("it is\n%.2000s", body)
 		}
-		select {
-		case <-end:
-			t.Fatalf("%s stays as it is:\n%.2000s", url, body)
-		case <-again.C:
-		}
-	}
+		return nil
+	})
 }
 
 // From the fleet to the pool in trouble, to the tick, to the rule: three clicks. Then other limits, and their sentence.
@@ -117,7 +112,8 @@ func TestKeyboard(t *testing.T) {
 	b.Run(chromedp.Navigate(url+"/pools/prod/checkout-eu1?range=6h"), chromedp.Focus("#plots", chromedp.ByQuery))
 	key := func(key, want string) {
 		t.Helper()
-		b.Run(chromedp.KeyEvent(key), chromedp.Poll(`document.getElementById("say").textContent.startsWith("`+want+`")`, nil))
+		b.Run(chromedp.KeyEvent(key))
+		b.Await(`document.getElementById("say").textContent.startsWith("` + want + `")`)
 	}
 	key("\u0302", "15:39: target 40, joined 40, before limits ") // ArrowLeft
 	key("\u0302", "15:38: ")
@@ -254,7 +250,7 @@ func TestAwayAndBack(t *testing.T) {
 		t.Errorf("the page claims %q", got)
 	}
 	w.SetAway(false)
-	b.Run(chromedp.Poll(`!document.querySelector("#away .notice")`, nil))
+	b.Await(`!document.querySelector("#away .notice")`)
 }
 
 // The page of a pool shows too that the source is away.
@@ -269,7 +265,7 @@ func TestPoolAwayAndBack(t *testing.T) {
 		t.Errorf("the page claims %q", got)
 	}
 	w.SetAway(false)
-	b.Run(chromedp.Poll(`!document.querySelector("#away .notice")`, nil))
+	b.Await(`!document.querySelector("#away .notice")`)
 }
 
 // A tick changes the row of a pool and its page, without a click.
@@ -288,10 +284,10 @@ func TestLive(t *testing.T) {
 	last.At, last.Before, last.Target = webtest.Now().Add(-time.Second), last.Target, new(*last.Target+7)
 	w.Publish(name, last)
 	want := fmt.Sprint(*last.Target)
-	fleet.Run(chromedp.Poll(`document.getElementById("p:prod/ads-eu1").cells[4].textContent === "`+want+`"`, nil))
-	fleet.Run(chromedp.Poll(`document.getElementById("p:prod/ads-eu1").closest("tbody").id === "group-changing"`, nil))
-	pool.Run(chromedp.Poll(`document.querySelector('.figures [data-key="target"]').textContent === "`+want+`"`, nil))
-	pool.Run(chromedp.Poll(`document.getElementById("say").textContent.includes("to `+want+`")`, nil))
+	fleet.Await(`document.getElementById("p:prod/ads-eu1").cells[4].textContent === "` + want + `"`)
+	fleet.Await(`document.getElementById("p:prod/ads-eu1").closest("tbody").id === "group-changing"`)
+	pool.Await(`document.querySelector('.figures [data-key="target"]').textContent === "` + want + `"`)
+	pool.Await(`document.getElementById("say").textContent.includes("to ` + want + `")`)
 }
 
 // A drag over the plots opens the time below it.

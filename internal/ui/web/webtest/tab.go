@@ -7,12 +7,14 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/chromedp/cdproto/emulation"
 	cdplog "github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+
+	"github.com/weirkeeper/weirkeeper/internal/platform/await"
+	"github.com/weirkeeper/weirkeeper/internal/platform/testprograms"
 )
 
 // Tab is a tab of a browser. It collects each error of the page, such as a violation of its policy.
@@ -28,21 +30,21 @@ type Tab struct {
 // error fails the test.
 func Browse(t testing.TB, width, height int64, dark bool) *Tab {
 	t.Helper()
-	chromium := Chromium(t)
+	program, env, err := testprograms.Chromium(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.ExecPath(chromium.Program), chromedp.Env(chromium.Env...), chromedp.NoSandbox, chromedp.DisableGPU,
-		chromedp.Flag("disable-dev-shm-usage", true), chromedp.WSURLReadTimeout(time.Minute))
+		chromedp.ExecPath(program), chromedp.Env(env...), chromedp.NoSandbox, chromedp.DisableGPU,
+		chromedp.Flag("disable-dev-shm-usage", true), chromedp.WSURLReadTimeout(await.Patience))
 	ctx, cancel := chromedp.NewExecAllocator(context.Background(), options...)
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewContext(ctx)
 	t.Cleanup(cancel) // chromedp kills the browser and removes its folder
-	limit := 4 * time.Minute
-	if _, long := t.(*testing.B); long {
-		limit = 2 * time.Hour
-	}
-	ctx, cancel = context.WithTimeout(ctx, limit)
-	t.Cleanup(cancel)
 	b := &Tab{t: t, ctx: ctx, width: width}
+	if err := chromedp.Run(ctx); err != nil { // the first call starts the browser, which ends with its context
+		t.Fatal(err)
+	}
 	chromedp.ListenTarget(ctx, b.listen)
 	scheme := "light"
 	if dark {
@@ -92,12 +94,20 @@ func (b *Tab) Forgive(part string) {
 	b.errors = kept
 }
 
-// Run runs actions. An error fails the test.
+// Run runs actions, for at most await.Patience. An error fails the test.
 func (b *Tab) Run(actions ...chromedp.Action) {
 	b.t.Helper()
-	if err := chromedp.Run(b.ctx, actions...); err != nil {
+	ctx, cancel := context.WithTimeout(b.ctx, await.Patience)
+	defer cancel()
+	if err := chromedp.Run(ctx, actions...); err != nil {
 		b.t.Fatal(err)
 	}
+}
+
+// Await waits until an expression is true.
+func (b *Tab) Await(expression string) {
+	b.t.Helper()
+	b.Run(chromedp.Poll(expression, nil, chromedp.WithPollingTimeout(await.Patience)))
 }
 
 // Text returns the text of the first element.
@@ -120,7 +130,7 @@ func (b *Tab) Shot(name string) {
 	// A window as high as the page is drawn anew. A capture beyond the window can wait for a frame that never comes.
 	var picture []byte
 	height := Eval[int64](b, `Math.ceil(document.body.getBoundingClientRect().height)`)
-	ctx, cancel := context.WithTimeout(b.ctx, 40*time.Second)
+	ctx, cancel := context.WithTimeout(b.ctx, await.Patience)
 	defer cancel()
 	err := chromedp.Run(ctx, chromedp.EmulateViewport(b.width, max(height, 600)), chromedp.CaptureScreenshot(&picture))
 	if err != nil {

@@ -2,12 +2,15 @@ package webtest
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 
+	"github.com/chromedp/cdproto"
 	"github.com/chromedp/cdproto/emulation"
 	cdplog "github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/runtime"
@@ -94,14 +97,26 @@ func (b *Tab) Forgive(part string) {
 	b.errors = kept
 }
 
-// Run runs actions, for at most await.Patience. An error fails the test.
+// Run runs actions one after the other, for at most await.Patience. An error fails the test.
 func (b *Tab) Run(actions ...chromedp.Action) {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, await.Patience)
 	defer cancel()
-	if err := chromedp.Run(ctx, actions...); err != nil {
-		b.t.Fatal(err)
+	for _, action := range actions {
+		err := chromedp.Run(ctx, action)
+		for err != nil && redrawn(err) {
+			err = chromedp.Run(ctx, action)
+		}
+		if err != nil {
+			b.t.Fatal(err)
+		}
 	}
+}
+
+// redrawn reports whether an action found an element, and the page replaced the element before the action began.
+func redrawn(err error) bool {
+	e, ok := errors.AsType[*cdproto.Error](err)
+	return ok && slices.Contains([]string{"No node with given id found", "Could not find node with given id", "Node is detached from document"}, e.Message)
 }
 
 // Await waits until an expression is true.

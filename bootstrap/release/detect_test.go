@@ -32,7 +32,7 @@ func TestPublishDetectsPlugins(t *testing.T) {
 		out := filepath.Join(t.TempDir(), name)
 		cmd := exec.Command("go", append(append([]string{"build", "-o", out}, flags...), "./"+name)...)
 		cmd.Dir = dir
-		cmd.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOPROXY=off", "GOWORK=off")
+		cmd.Env = append(os.Environ(), "GOFLAGS=-mod=mod -trimpath", "CGO_ENABLED=0", "GOPROXY=off", "GOWORK=off")
 		if text, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("go build: %v: %s", err, text)
 		}

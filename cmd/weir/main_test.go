@@ -2,13 +2,15 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strconv"
+	"syscall"
 	"testing"
 
 	"github.com/weirkeeper/weirkeeper/internal/cli/localworld"
@@ -16,6 +18,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
 	"github.com/weirkeeper/weirkeeper/internal/platform/s3gateway/s3test"
 	"github.com/weirkeeper/weirkeeper/internal/platform/smalldisk"
+	"github.com/weirkeeper/weirkeeper/internal/platform/testprograms"
 )
 
 // asWeir makes the test binary be weir. It is that program without this variable under the
@@ -77,13 +80,15 @@ func executable() string {
 	return path
 }
 
-// prepare builds the signal that "weir up" publishes, and links the test binary
-// under the names of weir and weir-local.
+// prepare places the signal that "weir up" publishes, and the test binary under the names of weir and weir-local.
 func prepare(dir string) error {
 	// Each "weir up" packs it and unpacks it: without symbols that takes half of the time.
-	build := exec.Command("go", "build", "-ldflags=-s -w", "-o", filepath.Join(dir, "signals", "instance_count"), "github.com/weirkeeper/weirkeeper/examples/signals/"+"instance_count")
-	if out, err := build.CombinedOutput(); err != nil {
-		return fmt.Errorf("build the example signal: %w\n%s", err, out)
+	program, err := testprograms.Own(context.Background(), dir, "examples/signals/instance_count")
+	if err == nil {
+		err = place(program, filepath.Join(dir, "signals", "instance_count"))
+	}
+	if err != nil {
+		return err
 	}
 	// Other users reach the programs, and see nothing else.
 	const searchable = 0o711
@@ -91,11 +96,8 @@ func prepare(dir string) error {
 		return err
 	}
 	bin := filepath.Join(dir, "bin")
-	if err := os.Mkdir(bin, 0o755); err != nil {
-		return err
-	}
 	for _, name := range []string{"weir", "weir-local", intruderName, clockName} {
-		if err := os.Link(executable(), filepath.Join(bin, name)); err != nil {
+		if err := place(executable(), filepath.Join(bin, name)); err != nil {
 			return err
 		}
 	}
@@ -110,6 +112,21 @@ func prepare(dir string) error {
 		}
 	}
 	return nil
+}
+
+// place links a program, or copies it from another file system.
+func place(program, path string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	if err := os.Link(program, path); !errors.Is(err, syscall.EXDEV) {
+		return err
+	}
+	data, err := os.ReadFile(program)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, data, 0o755)
 }
 
 // result is what a command printed, and its exit code.

@@ -9,13 +9,19 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/weirkeeper/weirkeeper/internal/platform/testprograms"
 )
 
-// build builds the packages of this machine's architecture.
+// maxBinary bounds the binary of production, in bytes.
+const maxBinary = 45_000_000
+
+// build returns the packages of this machine's architecture.
 func build(t *testing.T) (deb, rpmFile string) {
 	t.Helper()
-	dist := t.TempDir()
-	run(t, ".", []string{"VERSION=1.2.3", "SOURCE_DATE_EPOCH=1700000000"}, "./build.sh", runtime.GOARCH, dist)
+	dist, err := testprograms.Packages(t.Context(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
 	one := func(pattern string) string {
 		found, err := filepath.Glob(filepath.Join(dist, pattern))
 		if err != nil || len(found) != 1 {
@@ -72,6 +78,12 @@ func TestPackages(t *testing.T) {
 		out := run(t, root, []string{"CREDENTIALS_DIRECTORY=/run/credentials/x"}, weir, "config", "validate", "default", "--cluster", "everywhere-prod", "--config-dir", examples)
 		if !strings.Contains(out, "is valid") {
 			t.Errorf("weir config validate of the examples prints %q", out)
+		}
+	})
+	// Code that keeps the linker from dropping what is unused, such as html/template or a whole client of a cloud, shows here.
+	t.Run("program is small", func(t *testing.T) {
+		if info, err := os.Stat(weir); err != nil || info.Size() > maxBinary {
+			t.Errorf("weir: %v, %v, want at most %d bytes", info, err, maxBinary)
 		}
 	})
 	doctor := func() string {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"flag"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -17,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
+	"github.com/weirkeeper/weirkeeper/internal/platform/testprograms"
 	"github.com/weirkeeper/weirkeeper/signals/signaltest"
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
@@ -29,15 +29,14 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// program builds a program below testdata.
+// program returns a program below testdata.
 func program(t *testing.T, name string) string {
 	t.Helper()
-	binary := filepath.Join(t.TempDir(), name)
-	build := exec.Command("go", "build", "-o", binary, "./testdata/"+name)
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build %s: %v\n%s", name, err, out)
+	path, err := testprograms.Own(t.Context(), t.TempDir(), "signals/signaltest/testdata/"+name)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return binary
+	return path
 }
 
 // Each broken signal fails exactly the check that detects its mistake.

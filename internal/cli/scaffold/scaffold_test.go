@@ -15,6 +15,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
+	"github.com/weirkeeper/weirkeeper/internal/platform/testprograms"
 	"github.com/weirkeeper/weirkeeper/signals/signaltest"
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
@@ -32,7 +33,7 @@ func sourceTree(t *testing.T) string {
 func run(t *testing.T, dir string, env []string, name string, args ...string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), name, args...)
-	cmd.Dir, cmd.Env = dir, append(append(os.Environ(), "GOPROXY=off", "GOFLAGS="), env...)
+	cmd.Dir, cmd.Env = dir, slices.Concat(os.Environ(), testprograms.Flags(), []string{"GOPROXY=off"}, env)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%s %q: %v\n%s", name, args, err, out)
 	}
@@ -52,7 +53,7 @@ func TestGo(t *testing.T) {
 		t.Errorf("files (-want +got):\n%s", diff)
 	}
 	publish := exec.CommandContext(t.Context(), "./publish.sh")
-	publish.Dir, publish.Env = dir, append(os.Environ(), "GOPROXY=off", "GOFLAGS=", "NAMESPACE=shop", "TAG=v1")
+	publish.Dir, publish.Env = dir, slices.Concat(os.Environ(), testprograms.Flags(), []string{"GOPROXY=off", "NAMESPACE=shop", "TAG=v1"})
 	if out, err := publish.CombinedOutput(); err == nil || !strings.Contains(string(out), `run "go test -mod=mod ./..."`) {
 		t.Errorf("publish.sh with an incomplete go.mod: %v, want the command that completes it:\n%s", err, out)
 	}

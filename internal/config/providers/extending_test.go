@@ -6,21 +6,41 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/weirkeeper/weirkeeper/internal/platform/testprograms"
 )
 
-// TestExtendingByAProvider follows docs/extending.md in a copy of the tree. A new provider is one folder, and one
-// line with its import in the list.
+// TestExtendingByAProvider follows docs/extending.md in an overlay of the tree. A new provider is one folder, and one line
+// with its import in the list. The tests of internal/arch read a copy of the tree with both.
 func TestExtendingByAProvider(t *testing.T) {
+	extended, err := testprograms.Extended(t.Context(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
 	tree := copyTree(t)
-	copyFolder(t, filepath.Join(tree, "examples", "provider"), filepath.Join(tree, "pools", "folder"))
-	list := filepath.Join(tree, "internal", "config", "providers", "providers.go")
-	insert(t, list, "\t\tlocal.ProviderKind(),\n", "\t\tfolder.ProviderKind(),\n")
-	insert(t, list, "\t\"github.com/weirkeeper/weirkeeper/pools/aws\"\n", "\t\"github.com/weirkeeper/weirkeeper/pools/folder\"\n")
-
-	run(t, tree, "test", "-vet=off", "./pools/folder", "./internal/arch")
-
-	weir := filepath.Join(t.TempDir(), "weir")
-	run(t, tree, "build", "-o", weir, "./cmd/weir")
+	folder, list := filepath.Join(tree, "pools", "folder"), filepath.Join(tree, "internal", "config", "providers", "providers.go")
+	if err := os.CopyFS(folder, os.DirFS(filepath.Join(tree, "examples", "provider"))); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed, err := testprograms.WithProvider(string(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(list, []byte(changed), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for program, dir := range map[string]string{"provider.test": folder, "arch.test": filepath.Join(tree, "internal", "arch")} {
+		cmd := exec.CommandContext(t.Context(), filepath.Join(extended, program))
+		cmd.Dir = dir
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%s: %v\n%s", program, err, out)
+		}
+	}
+	weir := filepath.Join(extended, "weir")
 	validate := func(group string) string {
 		t.Helper()
 		dir := t.TempDir()
@@ -44,17 +64,6 @@ func TestExtendingByAProvider(t *testing.T) {
 		if out := validate(c.group); !strings.Contains(out, c.want) {
 			t.Errorf("weir config validate of %s: want %q in\n%s", c.group, c.want, out)
 		}
-	}
-}
-
-// run runs the Go command in the copy. With -trimpath the build cache can reuse the packages of an earlier copy. The
-// flags equal those of the test that measures the binary, so both share compiled packages.
-func run(t *testing.T, tree string, args ...string) {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "go", args...)
-	cmd.Dir, cmd.Env = tree, append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-trimpath -tags=grpcnotrace -ldflags=-w")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("go %s: %v\n%s", strings.Join(args, " "), err, out)
 	}
 }
 
@@ -84,26 +93,4 @@ func copyTree(t *testing.T) string {
 		}
 	}
 	return tree
-}
-
-func copyFolder(t *testing.T, from, to string) {
-	t.Helper()
-	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// insert adds a line after another.
-func insert(t *testing.T, path, after, line string) {
-	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if strings.Count(string(text), after) != 1 {
-		t.Fatalf("%s does not have the line %q once", path, after)
-	}
-	if err := os.WriteFile(path, []byte(strings.Replace(string(text), after, after+line, 1)), 0o644); err != nil {
-		t.Fatal(err)
-	}
 }

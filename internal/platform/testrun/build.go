@@ -1,0 +1,273 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/internal/platform/testprograms"
+)
+
+const module = "github.com/weirkeeper/weirkeeper/"
+
+// pkg is a package with tests.
+type pkg struct {
+	path, dir string
+	module    string   // folder of its module
+	deps      []string // of the test binary: packages outside the standard library
+	race      bool
+	binary    string // set by compile
+}
+
+// list returns the packages of a module with tests.
+func list(ctx context.Context, module string, patterns []string) ([]*pkg, error) {
+	serial, err := withoutGoroutines()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.CommandContext(ctx, "go", append([]string{"list", "-test", "-json=ImportPath,Dir,ForTest,Deps,TestGoFiles,XTestGoFiles"}, patterns...)...)
+	cmd.Dir, cmd.Stderr = module, os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("list packages: %w", err)
+	}
+	var found []*pkg
+	deps := map[string][]string{} // of the test binaries
+	for lines := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p struct {
+			ImportPath, Dir, ForTest        string
+			Deps, TestGoFiles, XTestGoFiles []string
+		}
+		err := lines.Decode(&p)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		if name, binary := strings.CutSuffix(p.ImportPath, ".test"); binary {
+			deps[name] = slices.DeleteFunc(p.Deps, func(d string) bool { // no variant for a test, and not of the standard library
+				first, _, _ := strings.Cut(d, "/")
+				return strings.ContainsAny(d, " [") || !strings.Contains(first, ".")
+			})
+		} else if p.ForTest == "" && len(p.TestGoFiles)+len(p.XTestGoFiles) > 0 {
+			found = append(found, &pkg{path: p.ImportPath, dir: p.Dir, module: module, race: !serial[p.ImportPath]})
+		}
+	}
+	for _, p := range found {
+		p.deps = deps[p.path]
+	}
+	return found, nil
+}
+
+// withoutGoroutines returns the packages whose tests need no race detector: the pure ones in the table of internal/arch,
+// and tests that only read files and start programs.
+func withoutGoroutines() (map[string]bool, error) {
+	serial := map[string]bool{module + "internal/arch": true, module + "deploy/packages": true}
+	table, err := os.ReadFile("internal/arch/table_test.go")
+	if err != nil {
+		return nil, err
+	}
+	for _, row := range regexp.MustCompile(`(?m)^\s*\{path: "([^"]+)".*\bpure: true`).FindAllStringSubmatch(string(table), -1) {
+		serial[module+row[1]] = true
+	}
+	return serial, nil
+}
+
+// build makes what the tests need: programs of other projects beside the test binaries, because most of the former are
+// downloaded, and then those of this module.
+func build(ctx context.Context, all string, found []*pkg) (err error) {
+	needs := map[string]bool{}
+	for _, p := range found {
+		for _, needed := range append(p.deps, p.path) {
+			needs[strings.TrimPrefix(needed, module)] = true
+		}
+	}
+	var others sync.WaitGroup
+	var mu sync.Mutex
+	prepare := func(p testprograms.Program) {
+		began := time.Now()
+		_, problem := p.Make(ctx)
+		mu.Lock()
+		defer mu.Unlock()
+		if problem != nil {
+			err = errors.Join(err, fmt.Errorf("prepare %s: %w", p.Name, problem))
+		} else if took := since(began); took > 0 {
+			fmt.Printf("prepared %s in %v\n", p.Name, took)
+		}
+	}
+	for _, p := range testprograms.Programs() {
+		if needs[p.For] {
+			others.Go(func() { prepare(p) })
+		}
+	}
+	if problem := compileAll(ctx, all, found); problem != nil {
+		err = errors.Join(err, problem)
+	}
+	if problem := os.MkdirAll(os.Getenv(testprograms.FolderVariable), 0o755); problem != nil {
+		err = errors.Join(err, problem)
+	}
+	for _, p := range testprograms.OwnPrograms() {
+		if needs[p.For] && ctx.Err() == nil {
+			prepare(p)
+		}
+	}
+	others.Wait()
+	return err
+}
+
+// batch is a call of the Go command.
+type batch struct {
+	module string
+	race   bool
+	number int // of the call, since the names of the binaries in a folder differ
+}
+
+// compileAll compiles the test binaries.
+func compileAll(ctx context.Context, all string, found []*pkg) error {
+	var order []batch
+	batches := map[batch][]*pkg{}
+	for _, p := range found {
+		b := batch{module: p.module, race: p.race}
+		for hasName(batches[b], path.Base(p.path)) {
+			b.number++
+		}
+		if batches[b] == nil {
+			order = append(order, b)
+		}
+		batches[b] = append(batches[b], p)
+	}
+	for _, b := range order {
+		out := filepath.Join(all, fmt.Sprintf("%s-race=%v-%d", strings.ReplaceAll(b.module, "/", "-"), b.race, b.number))
+		if err := compile(ctx, b, out, batches[b]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func hasName(packages []*pkg, name string) bool {
+	for _, p := range packages {
+		if path.Base(p.path) == name {
+			return true
+		}
+	}
+	return false
+}
+
+// compile compiles the test binaries of a batch into a folder, and prints its progress.
+func compile(ctx context.Context, b batch, out string, packages []*pkg) error {
+	if err := os.MkdirAll(out, 0o755); err != nil {
+		return err
+	}
+	flags, env, what := []string(nil), "CGO_ENABLED=0", "tests"
+	if b.race {
+		// The race detector skips compress/flate: it starts no goroutine, and compressing releases took half of the time of
+		// "weir up".
+		flags, env, what = []string{"-race", "-gcflags=compress/flate=-race=false"}, "CGO_ENABLED=1", "tests with the race detector"
+	}
+	var all, deps []string
+	for _, p := range packages {
+		p.binary = filepath.Join(out, path.Base(p.path)+".test")
+		all, deps = append(all, p.path), append(deps, p.deps...)
+	}
+	slices.Sort(deps)
+	deps = slices.Compact(deps)
+	began := time.Now()
+	run := func(args ...string) error {
+		cmd := exec.CommandContext(ctx, "go", args...)
+		cmd.Dir, cmd.Env = b.module, append(os.Environ(), env)
+		stop := progress(func(compiled int) {
+			fmt.Printf("building %s: %d packages compiled, %d of %d linked, %v\n", what, compiled, fresh(packages, began), len(packages), since(began))
+		}, cmd)
+		defer stop()
+		return cmd.Run()
+	}
+	var err error
+	if len(deps) > 0 {
+		err = run(slices.Concat([]string{"build", "-v"}, flags, deps)...) // it prints each package that it compiles
+	}
+	if err == nil {
+		err = run(slices.Concat([]string{"test", "-c", "-vet=off", "-ldflags=-s -w", "-o", out + "/"}, flags, all)...)
+	}
+	if err != nil {
+		return fmt.Errorf("build %s: %w", what, err)
+	}
+	fmt.Printf("built %d %s in %v\n", len(packages), what, since(began))
+	return nil
+}
+
+// fresh counts the packages whose test binary was linked, or found current, since then.
+func fresh(packages []*pkg, since time.Time) (n int) {
+	for _, p := range packages {
+		if info, err := os.Stat(p.binary); err == nil && info.ModTime().After(since) {
+			n++
+		}
+	}
+	return n
+}
+
+// progress counts the names of packages in the output of a command, prints its other lines, and calls show periodically
+// until stop.
+func progress(show func(lines int), cmd *exec.Cmd) (stop func()) {
+	counter := &lineCounter{}
+	cmd.Stdout, cmd.Stderr = os.Stdout, counter
+	done := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		tick := time.NewTicker(20 * time.Second)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				show(counter.count())
+			case <-done:
+				return
+			}
+		}
+	})
+	return func() { close(done); wg.Wait() }
+}
+
+// lineCounter counts lines that are the name of a package, and prints all others.
+type lineCounter struct {
+	mu    sync.Mutex
+	rest  []byte
+	names int
+}
+
+func (c *lineCounter) Write(p []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.rest = append(c.rest, p...)
+	for {
+		line, rest, whole := bytes.Cut(c.rest, []byte("\n"))
+		if !whole {
+			return len(p), nil
+		}
+		c.rest = rest
+		if bytes.ContainsAny(line, " \t:") {
+			fmt.Fprintf(os.Stderr, "%s\n", line)
+		} else {
+			c.names++
+		}
+	}
+}
+
+func (c *lineCounter) count() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.names
+}

@@ -1,0 +1,215 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/internal/platform/testprograms"
+)
+
+// timed is a test and the time that it took, without its subtests' names.
+type timed struct {
+	pkg, name string
+	took      time.Duration
+}
+
+// result is what the tests of a package did. err is nil if all passed.
+type result struct {
+	pkg   string
+	err   error
+	tests []timed
+}
+
+// runAll runs the test binaries, the largest first: they take the longest.
+func runAll(ctx context.Context, packages []*pkg, settings []string) (results []result) {
+	slices.SortStableFunc(packages, func(a, b *pkg) int { return int(size(b.binary) - size(a.binary)) })
+	next := make(chan *pkg)
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	for range lanes() {
+		wg.Go(func() {
+			for p := range next {
+				r := run(ctx, p, settings, &mu)
+				mu.Lock()
+				results = append(results, r)
+				mu.Unlock()
+			}
+		})
+	}
+	for _, p := range packages {
+		if ctx.Err() != nil {
+			break
+		}
+		next <- p
+	}
+	close(next)
+	wg.Wait()
+	return results
+}
+
+func size(path string) int64 {
+	info, err := os.Stat(path)
+	if err != nil {
+		return 0
+	}
+	return info.Size()
+}
+
+// run runs the tests of a package, and prints a line about it, and the output of each failed test. printing guards the
+// standard output.
+func run(ctx context.Context, p *pkg, settings []string, printing *sync.Mutex) result {
+	began := time.Now()
+	r := result{pkg: p.path}
+	out := &output{text: map[string]*bytes.Buffer{}}
+	log, err := os.Create(strings.TrimSuffix(p.binary, ".test") + ".log")
+	if err == nil {
+		err = start(ctx, p, settings, io.MultiWriter(log, out))
+		err = cmp.Or(err, log.Close())
+	}
+	r.err = err
+	for _, t := range out.passed {
+		r.tests = append(r.tests, timed{p.path, t.name, t.took})
+	}
+	printing.Lock()
+	defer printing.Unlock()
+	if err == nil {
+		fmt.Printf("ok    %s  %v\n", p.path, since(began))
+		return r
+	}
+	fmt.Printf("%sFAIL  %s  %v: %v; all output is in %s\n", out.failures(), p.path, since(began), err, log.Name())
+	return r
+}
+
+// start runs the test binary in the folder of its package until it ends. The process ends with this one: the kernel sends
+// it a signal when the thread that started it ends.
+func start(ctx context.Context, p *pkg, settings []string, out io.Writer) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	cmd := exec.CommandContext(ctx, p.binary, settings...)
+	// What tests let the Go command build shares the build cache with the programs of this module. A race detector would
+	// sleep for 1 s at the end of each process.
+	cmd.Dir, cmd.Env = p.dir, append(append(os.Environ(), testprograms.Flags()...), "PWD="+p.dir, "GORACE=atexit_sleep_ms=0")
+	cmd.Stdout, cmd.Stderr = out, out
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	cmd.WaitDelay = 10 * time.Second
+	return cmd.Run()
+}
+
+// output attributes the output of a test binary with -test.v=test2json to its tests.
+type output struct {
+	mu      sync.Mutex
+	rest    []byte
+	current string
+	text    map[string]*bytes.Buffer // of tests that have not passed
+	failed  []string
+	passed  []timed // tests without a parent, the failed ones too
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.rest = append(o.rest, p...)
+	for {
+		line, rest, whole := bytes.Cut(o.rest, []byte("\n"))
+		if !whole {
+			return len(p), nil
+		}
+		o.rest = rest
+		o.line(string(line))
+	}
+}
+
+// mark is before each line of the testing package itself.
+const mark = "\x16"
+
+var verdict = regexp.MustCompile(`^--- (PASS|FAIL|SKIP): (.+) \(([0-9.]+)s\)$`)
+
+func (o *output) line(line string) {
+	before, own, marked := strings.Cut(line, mark)
+	if before != "" || !marked {
+		o.of(o.current).WriteString(before + "\n")
+	}
+	if !marked {
+		return
+	}
+	if m := verdict.FindStringSubmatch(own); m != nil {
+		o.current = m[2]
+		o.ends(m[2], m[1], m[3])
+		return
+	}
+	if kind, name, ok := strings.Cut(strings.TrimPrefix(own, "=== "), " "); ok && kind != "PAUSE" {
+		o.current = strings.TrimSpace(name)
+	} else {
+		o.current = ""
+	}
+}
+
+// ends stores the verdict on a test. Only the text of failed tests is kept.
+func (o *output) ends(name, what, seconds string) {
+	took, err := time.ParseDuration(seconds + "s")
+	if what == "FAIL" {
+		o.failed = append(o.failed, name)
+	}
+	waited := waitOf(o.of(name).String())
+	if err == nil && !strings.Contains(name, "/") {
+		o.passed = append(o.passed, timed{name: name, took: took - waited})
+	}
+	if what != "FAIL" {
+		delete(o.text, name)
+	}
+}
+
+var waiting = regexp.MustCompile(`waited (\S+) for a turn`)
+
+// waitOf returns the time that a test waited for its turn.
+func waitOf(text string) (total time.Duration) {
+	for _, m := range waiting.FindAllStringSubmatch(text, -1) {
+		if d, err := time.ParseDuration(m[1]); err == nil {
+			total += d
+		}
+	}
+	return total
+}
+
+func (o *output) of(name string) *bytes.Buffer {
+	if o.text[name] == nil {
+		o.text[name] = &bytes.Buffer{}
+	}
+	return o.text[name]
+}
+
+// failures returns the output of the failed tests. If a test binary ended without a verdict, it is that of all tests that
+// have not passed.
+func (o *output) failures() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	var b strings.Builder
+	show := o.failed
+	if len(show) == 0 {
+		for name := range o.text {
+			show = append(show, name)
+		}
+	} else if o.text[""] != nil {
+		show = append([]string{""}, show...) // the seed of the order
+	}
+	slices.Sort(show)
+	for _, name := range slices.Compact(show) {
+		if name != "" {
+			fmt.Fprintf(&b, "--- FAIL: %s\n", name)
+		}
+		b.WriteString(o.of(name).String())
+	}
+	return b.String()
+}

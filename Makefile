@@ -8,7 +8,9 @@ comma  := ,
 # grpc's trace package uses html/template, for which the linker keeps all methods.
 # The race detector makes the largest tests and the properties ten times as slow, so they
 # try fewer cases with it. "go test" without it tries all cases, and so does FULL=1.
-export GOFLAGS += -tags=grpcnotrace$(if $(FULL),$(comma)full)
+# With -trimpath the build cache does not depend on the folder of the checkout, and what tests
+# build shares it.
+export GOFLAGS += -trimpath -tags=grpcnotrace$(if $(FULL),$(comma)full)
 # Static programs start faster and run without a C library. The race detector needs cgo.
 export CGO_ENABLED = 0
 TOOL    = $(GO) tool -modfile=go.tools.mod
@@ -39,9 +41,11 @@ RACE    = CGO_ENABLED=1 GORACE=atexit_sleep_ms=0 $(if $(FULL),,RAPID_CHECKS=$(CH
           $(GO) test -race -gcflags=compress/flate=-race=false -shuffle=on
 CHECKS ?= 20
 
-test: ## run every test (or a part, PKG=./autoscaler/...) with the race detector, in random order
-	$(RACE) -timeout 40m $(PKG)
-	$(if $(filter ./...,$(PKG)),cd deploy/check && $(GO) test ./...)
+# testrun first builds all that the tests need, then runs them, and prints the ten slowest. The
+# shell becomes testrun, which ends with make.
+test: ## run every test (or a part, PKG=./autoscaler/... RUN=REGEXP) in random order, with the race detector except in pure packages
+	@$(GO) build -o $(BIN)/testrun ./internal/platform/testrun
+	@$(if $(FULL),,RAPID_CHECKS=$(CHECKS)) exec $(BIN)/testrun $(if $(RUN),-run '$(RUN)') $(if $(filter ./...,$(PKG)),-also deploy/check) $(PKG)
 
 test-root: ## run the tests that need root: cgroups, limits, users of signals, and the units under systemd
 	$(RACE) -run 'Cgroup|Limit|Controller|Launcher|Leaves|Survives|KillsItsGroup|User' ./bootstrap/supervise

@@ -91,7 +91,7 @@ func buildExtended(ctx context.Context, folder string) error {
 	if err != nil {
 		return err
 	}
-	replace := map[string]string{list: filepath.Join(folder, "providers.go")}
+	replace := map[string]string{list: filepath.Join(folder, "providers.txt")}
 	if err := os.WriteFile(replace[list], []byte(changed), 0o644); err != nil {
 		return err
 	}

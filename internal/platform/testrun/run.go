@@ -71,7 +71,7 @@ func size(path string) int64 {
 // standard output.
 func run(ctx context.Context, p *pkg, settings []string, printing *sync.Mutex) result {
 	began := time.Now()
-	r := result{pkg: p.path}
+	r := result{pkg: strings.TrimPrefix(p.path, module)}
 	out := &output{text: map[string]*bytes.Buffer{}}
 	log, err := os.Create(strings.TrimSuffix(p.binary, ".test") + ".log")
 	if err == nil {
@@ -80,15 +80,15 @@ func run(ctx context.Context, p *pkg, settings []string, printing *sync.Mutex) r
 	}
 	r.err = err
 	for _, t := range out.passed {
-		r.tests = append(r.tests, timed{p.path, t.name, t.took})
+		r.tests = append(r.tests, timed{r.pkg, t.name, t.took})
 	}
 	printing.Lock()
 	defer printing.Unlock()
 	if err == nil {
-		fmt.Printf("ok    %s  %v\n", p.path, since(began))
+		fmt.Printf("ok    %s  %v\n", r.pkg, since(began))
 		return r
 	}
-	fmt.Printf("%sFAIL  %s  %v: %v; all output is in %s\n", out.failures(), p.path, since(began), err, log.Name())
+	fmt.Printf("%sFAIL  %s  %v: %v; all output is in %s\n", out.failures(), r.pkg, since(began), err, log.Name())
 	return r
 }
 

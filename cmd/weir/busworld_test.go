@@ -83,6 +83,7 @@ type busDaemon struct {
 // newBusWorld starts the world and waits until the application runs and the pool matches it.
 func newBusWorld(t *testing.T) *busWorld {
 	t.Helper()
+	installations.Take(t)
 	w := &busWorld{busUsers: busUsers{T: t}, started: t.TempDir()}
 	t.Cleanup(func() { endBelow(filepath.Dir(w.started)) }) // instances outlive their agents
 	w.cloud = awstest.New(t, awstest.Config{Start: time.Now(), Boot: time.Second, Leave: time.Second})

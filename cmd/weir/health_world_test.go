@@ -95,6 +95,7 @@ func newWard(t *testing.T, o wardOptions) *ward {
 // newEmptyWard starts all but the autoscaler.
 func newEmptyWard(t *testing.T, o wardOptions) *ward {
 	t.Helper()
+	installations.Take(t)
 	bus := startConvergeBus(t)
 	w := &ward{nats: bus, machine: filepath.Join(t.TempDir(), "local"), boots: map[string]string{}}
 	w.twins = &twins{T: t, cluster: "ward", bus: bus.server.ClientURL()}

@@ -19,6 +19,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/s3gateway/s3test"
 	"github.com/weirkeeper/weirkeeper/internal/platform/smalldisk"
 	"github.com/weirkeeper/weirkeeper/internal/platform/testprograms"
+	"github.com/weirkeeper/weirkeeper/internal/platform/turns"
+	"golang.org/x/sys/unix"
 )
 
 // asWeir makes the test binary be weir. It is that program without this variable under the
@@ -30,6 +32,12 @@ func TestMain(m *testing.M) {
 		return
 	}
 	s3test.RunIfChild()
+	supervised := len(os.Args) > 1 && (os.Args[1] == "keep" || os.Args[1] == "signal")
+	if os.Getenv(asWeir) != "" && !supervised { // it ends with the test that started it, also if the test is killed
+		if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
+			panic(err)
+		}
+	}
 	switch name := filepath.Base(executable()); {
 	case name == "weir-local":
 		os.Exit(localworld.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
@@ -37,7 +45,7 @@ func TestMain(m *testing.M) {
 		os.Exit(intrude())
 	case name == clockName:
 		os.Exit(runClock())
-	case name == "weir" || os.Getenv(asWeir) != "" || len(os.Args) > 1 && (os.Args[1] == "keep" || os.Args[1] == "signal"):
+	case name == "weir" || os.Getenv(asWeir) != "" || supervised:
 		main()
 	}
 	os.Exit(testMain(m))
@@ -141,6 +149,9 @@ func weir(args ...string) result {
 	code := run(args, bytes.NewReader(nil), &stdout, &stderr)
 	return result{stdout.String(), stderr.String(), code}
 }
+
+// installations are the turns of tests that run whole installations.
+var installations turns.Turns
 
 // patience bounds each call of a test that has a deadline of its own.
 const patience = await.Patience

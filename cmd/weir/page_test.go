@@ -39,6 +39,7 @@ func TestPages(t *testing.T) {
 		}
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			t.Parallel()
+			installations.Take(t)
 			p := &page{t: t, dir: t.TempDir(), tree: tree}
 			for _, b := range blocks {
 				p.follow(b)

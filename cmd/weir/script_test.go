@@ -35,6 +35,11 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: filepath.Join("testdata", "script"),
 		Setup: func(env *testscript.Env) error {
+			give, err := installations.Wait(t.Context(), env.T().Log)
+			if err != nil {
+				return err
+			}
+			env.Defer(give)
 			env.Setenv("PATH", os.Getenv("WEIR_TEST_BIN")+":"+env.Getenv("PATH"))
 			env.Setenv("BIN", os.Getenv("WEIR_TEST_BIN"))
 			env.Setenv(asWeir, "1")
@@ -95,5 +100,5 @@ type scriptTB struct {
 	ts *testscript.TestScript
 }
 
-func (s scriptTB) Helper()                           {}
-func (s scriptTB) Fatalf(format string, args ...any) { s.ts.Fatalf(format, args...) }
+func (s scriptTB) Helper()           {}
+func (s scriptTB) Fatal(args ...any) { s.ts.Fatalf("%s", fmt.Sprint(args...)) }

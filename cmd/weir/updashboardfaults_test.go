@@ -55,7 +55,7 @@ func TestDashboardOfFaults(t *testing.T) {
 	}
 	b.Run(chromedp.Click(`//a[text()="default"]`), chromedp.WaitVisible("#plots", chromedp.ByQuery))
 	for _, want := range []string{"Instances missing", "Signal failed"} { // bootstrap starts the signals again and again
-		b.Await(`document.querySelector(".states").textContent.includes("`+want+`")`)
+		b.Await(`document.querySelector(".states").textContent.includes("` + want + `")`)
 	}
 	if got := b.Text(`.ranges [aria-current]`); got != "1 h" {
 		t.Errorf("the page of a new pool shows %q, want the hour that has its past", got)

@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/weirkeeper/weirkeeper/internal/cli/localworld"
 	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
@@ -20,7 +22,6 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/smalldisk"
 	"github.com/weirkeeper/weirkeeper/internal/platform/testprograms"
 	"github.com/weirkeeper/weirkeeper/internal/platform/turns"
-	"golang.org/x/sys/unix"
 )
 
 // asWeir makes the test binary be weir. It is that program without this variable under the

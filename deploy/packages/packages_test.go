@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
 	"github.com/weirkeeper/weirkeeper/internal/platform/testprograms"
 )
 

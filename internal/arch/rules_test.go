@@ -157,7 +157,7 @@ func forbidden(from place, dir, target string, test bool) string {
 		return "no package may import a program"
 	case test:
 		return ""
-	case to.floor == support && from.floor != support:
+	case to.floor >= tools && from.floor < tools:
 		return "that is for tests"
 	case to.floor > from.floor:
 		return fmt.Sprintf("imports point down, and floor %v is not below floor %v", to.floor, from.floor)

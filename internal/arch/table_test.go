@@ -26,13 +26,14 @@ const (
 	pages                   // what people see
 	daemons                 // composes the processes
 	commands                // what people type
-	support                 // for tests: imported by tests only
+	tools                   // small tools of tests
+	support                 // servers and fakes for tests
 	program                 // not imported
 )
 
 func (f floor) String() string {
 	return [...]string{"ground", "types", "vocabulary", "rules", "machinery", "loop", "services", "contracts", "adapter", "files",
-		"past", "pages", "daemons", "commands", "support", "program"}[f]
+		"past", "pages", "daemons", "commands", "tools", "support", "program"}[f]
 }
 
 // floors has the packages of a room by floor: names of folders below the room, separated by spaces. "." is the room
@@ -51,7 +52,7 @@ var house = []room{
 	{"api", floors{types: "."}},
 	{"sigproto", floors{types: "."}},
 	{"internal/platform", floors{ground: "...", services: "awssdk bus/... call diskspace identity/... integrity kvbucket netguard notify s3gateway telemetry webhook",
-		support: "bus/bustest identity/identitytest metric/metrictest promtest s3gateway/s3test smalldisk telemetry/otlptest testsize"}},
+		support: "bus/bustest identity/identitytest metric/metrictest promtest s3gateway/s3test telemetry/otlptest", tools: "await smalldisk testprograms testrun testsize turns"}},
 	{"metrics", floors{vocabulary: ".", rules: "record", machinery: "windows lineprotocol backfill", contracts: "store", adapter: "embedded/... influx", support: "metricstest influx/influxtest"}},
 	{"pools", floors{vocabulary: ". disruption liveness", rules: "plan", machinery: "drain", contracts: "provider", adapter: "...", support: "pooltest/... aws/awstest local/localtest"}},
 	{"nodehealth", floors{rules: "judge", machinery: "replay senlin", loop: ".", adapter: "events probes workflow"}},

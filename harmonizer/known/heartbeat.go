@@ -36,11 +36,7 @@ func (s *Store) Heartbeat(now time.Time, from string, data []byte) error {
 		return err
 	}
 	s.begin()
-	if r.Slow {
-		s.reads.Slow++
-	} else {
-		s.reads.Fast++
-	}
+	s.reads.Parsed++
 	at := s.clock.set(now)
 	n := s.receive(at, r.Node)
 	n.own = n.own || from != ""

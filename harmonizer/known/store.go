@@ -21,9 +21,8 @@ type Config struct {
 
 // Reads counts the processed heartbeats.
 type Reads struct {
-	Same uint64 // equal to the node's last one
-	Fast uint64 // parsed by template
-	Slow uint64 // parsed by encoding/json, because the form is unusual
+	Same   uint64 // equal to the node's last one
+	Parsed uint64
 }
 
 // Store has what nodes report that they run.

@@ -124,9 +124,6 @@ func TestChanges(t *testing.T) {
 			if diff := cmp.Diff(tt.want, lines(s.Changes())); diff != "" {
 				t.Errorf("changes (-want +got)\n%s", diff)
 			}
-			if r := s.Reads(); r.Slow != 0 {
-				t.Errorf("reads %+v", r)
-			}
 			if again := s.Changes(); again != nil {
 				t.Errorf("changes a second time: %q", lines(again))
 			}
@@ -178,7 +175,7 @@ func TestRepeatedContentUsesFastPaths(t *testing.T) {
 	for i, messages := range [][][]byte{plain, plain, later, later, plain} {
 		sendAll(t, s, at(float64(i)), messages)
 	}
-	if got, want := s.Reads(), (Reads{Same: 4, Fast: 6}); got != want {
+	if got, want := s.Reads(), (Reads{Same: 4, Parsed: 6}); got != want {
 		t.Errorf("reads %+v, want %+v", got, want)
 	}
 	c, _ := s.Find(beatOf(0).Instance)

@@ -3,6 +3,7 @@ package message
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/weirkeeper/weirkeeper/api"
 )
@@ -26,11 +27,6 @@ type FieldError struct {
 
 func (e *FieldError) Error() string { return e.Field + " " + e.Problem }
 
-type wireHeartbeat struct {
-	Node  json.RawMessage `json:"dea"`
-	Beats json.RawMessage `json:"droplets"`
-}
-
 type wireBeat struct {
 	Partition json.RawMessage `json:"cc_partition"`
 	App       json.RawMessage `json:"droplet"`
@@ -44,36 +40,19 @@ type wireBeat struct {
 // DecodeHeartbeat decodes a Heartbeat. One invalid beat makes the whole message invalid, so
 // that a node's list is never partial. An unknown state is kept.
 func DecodeHeartbeat(data []byte) (api.Heartbeat, error) {
-	var w wireHeartbeat
-	if err := unmarshal(data, &w); err != nil {
-		return api.Heartbeat{}, fmt.Errorf("decode heartbeat: %w", err)
+	d := decoder{scanner: scanner{data: data}}
+	r, err := d.heartbeat(nil)
+	if err != nil {
+		return api.Heartbeat{}, err
 	}
-	var f fields
-	hb := api.Heartbeat{Node: f.id("dea", w.Node)}
-	f.list("droplets", w.Beats, MaxBeats, func(element *fields, raw json.RawMessage) {
-		hb.Beats = append(hb.Beats, element.beat(raw))
-	})
-	if f.err != nil {
-		return api.Heartbeat{}, fmt.Errorf("decode heartbeat: %w", f.err)
+	hb := api.Heartbeat{Node: string(r.Node), Beats: slices.Grow([]api.Beat(nil), len(r.Listings))}
+	for _, l := range r.Listings {
+		hb.Beats = append(hb.Beats, api.Beat{
+			Partition: string(l.Partition), App: string(l.App.Raw), Version: string(l.Version.Raw), Instance: string(l.Instance.Raw),
+			Index: int(l.Index), State: api.CopyState(l.State), Since: l.Since,
+		})
 	}
 	return hb, nil
-}
-
-func (f *fields) beat(raw json.RawMessage) api.Beat {
-	var w wireBeat
-	if kind(raw) != '{' || json.Unmarshal(raw, &w) != nil {
-		f.fail("", "is not an object")
-		return api.Beat{}
-	}
-	return api.Beat{
-		Partition: f.text("cc_partition", w.Partition),
-		App:       f.id("droplet", w.App),
-		Version:   f.optionalID("version", w.Version),
-		Instance:  f.id("instance", w.Instance),
-		Index:     f.index("index", w.Index),
-		State:     api.CopyState(f.id("state", w.State)),
-		Since:     f.seconds("state_timestamp", w.Since),
-	}
 }
 
 type wireExited struct {

@@ -23,7 +23,10 @@ func unmarshal(data []byte, into any) error {
 }
 
 // fields decodes single values and stores the first problem.
-type fields struct{ err *FieldError }
+type fields struct {
+	err     *FieldError
+	scanned bool // the values are those of a scanner: strings have no escapes
+}
 
 func (f *fields) fail(field, problem string) {
 	if f.err == nil {
@@ -53,9 +56,12 @@ func kind(raw json.RawMessage) byte {
 func isNumber(k byte) bool { return k == '-' || (k >= '0' && k <= '9') }
 
 // id decodes a required string or whole number.
-func (f *fields) id(field string, raw json.RawMessage) string {
-	s := f.optionalID(field, raw)
-	if s == "" {
+func (f *fields) id(field string, raw json.RawMessage) string { return string(f.required(field, raw)) }
+
+// required is id without a copy.
+func (f *fields) required(field string, raw json.RawMessage) []byte {
+	s := f.token(field, raw)
+	if len(s) == 0 {
 		f.fail(field, "is missing")
 	}
 	return s
@@ -63,12 +69,17 @@ func (f *fields) id(field string, raw json.RawMessage) string {
 
 // optionalID decodes a string or a whole number; absent and null become "".
 func (f *fields) optionalID(field string, raw json.RawMessage) string {
-	s := string(raw)
+	return string(f.token(field, raw))
+}
+
+// token is optionalID without a copy.
+func (f *fields) token(field string, raw json.RawMessage) []byte {
+	s := []byte(raw)
 	switch k := kind(raw); {
 	case k == 0:
-		return ""
+		return nil
 	case k == '"':
-		s = f.text(field, raw)
+		s = f.bytes(field, raw)
 	case !isNumber(k) || bytes.ContainsAny(raw, ".eE"):
 		f.fail(field, "is neither a string nor a whole number")
 	}
@@ -79,15 +90,21 @@ func (f *fields) optionalID(field string, raw json.RawMessage) string {
 }
 
 // text decodes a string; absent and null become "".
-func (f *fields) text(field string, raw json.RawMessage) string {
-	var s string
-	if kind(raw) == 0 {
-		return s
+func (f *fields) text(field string, raw json.RawMessage) string { return string(f.bytes(field, raw)) }
+
+// bytes is text without a copy of a scanned string.
+func (f *fields) bytes(field string, raw json.RawMessage) []byte {
+	switch {
+	case kind(raw) == 0:
+		return nil
+	case raw[0] == '"' && f.scanned:
+		return raw[1 : len(raw)-1]
 	}
+	var s string
 	if err := json.Unmarshal(raw, &s); err != nil {
 		f.fail(field, "is not a string")
 	}
-	return s
+	return []byte(s)
 }
 
 func (f *fields) flag(field string, raw json.RawMessage) bool {

@@ -1,8 +1,6 @@
 package message
 
 import (
-	"cmp"
-	"encoding/json"
 	"hash/maphash"
 	"math/bits"
 )
@@ -19,10 +17,10 @@ type Mark struct {
 	Owner uint32
 }
 
-// Text is a string of a message, either packed or in Raw.
+// Text is a string of a message.
 type Text struct {
-	ID  ID
-	Raw []byte // only with FormOther
+	ID  ID // the string, unless its form is FormOther
+	Raw []byte
 }
 
 // Listing is one object of a heartbeat. Its strings are not copied.
@@ -32,6 +30,8 @@ type Listing struct {
 	Repeats int
 	Foreign bool // of another partition; ignore it
 	Mark    Mark // of a new object: without an owner
+
+	Partition []byte
 
 	App, Version, Instance Text
 	Index                  uint32  // below MaxInstances
@@ -44,20 +44,12 @@ type Listing struct {
 type Reading struct {
 	Node     []byte
 	Listings []Listing
-	Slow     bool // the form was unusual
 }
 
-// Heartbeats decodes heartbeats in the usual form without allocating. That is the form that
-// nodes send, and that encoding/json produces:
-//
-//	{"dea":ID,"droplets":[{"cc_partition":"P","droplet":ID,"version":ID,
-//	"instance":ID,"index":N,"state":"S","state_timestamp":N},...]}
-//
-// cc_partition may be absent, and dea may be first or last. DecodeHeartbeat decodes any other
-// form, with the same result. A Heartbeats has one owner.
+// Heartbeats decodes heartbeats. In the form that nodes send, and that encoding/json produces, it does not allocate. A
+// Heartbeats has one owner.
 type Heartbeats struct {
 	partition string
-	ownPrefix string // the beginning of an object of that partition
 	seeds     [2]maphash.Seed
 	keys      [3]uint64
 	listings  []Listing
@@ -66,10 +58,8 @@ type Heartbeats struct {
 // NewHeartbeats returns a reader that marks objects of another or no cc_partition as Foreign.
 // With partition "" no object is Foreign.
 func NewHeartbeats(partition string) *Heartbeats {
-	quoted, _ := json.Marshal(cmp.Or(partition, Partition)) // a string has no error
 	h := &Heartbeats{
 		partition: partition,
-		ownPrefix: `{"cc_partition":` + string(quoted) + `,"droplet":`,
 		seeds:     [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()},
 	}
 	for i := range h.keys {
@@ -97,44 +87,14 @@ func (h *Heartbeats) Read(data []byte, last func(node []byte) []Mark) (Reading, 
 	if cap(h.listings) > keptListings {
 		h.listings = nil
 	}
-	t := template{reader: h, data: data, listings: h.listings[:0]}
-	r, ok := t.heartbeat(last)
-	h.listings = t.listings
-	if ok {
-		return r, nil
-	}
-	return h.slow(data)
+	d := decoder{scanner: scanner{data: data}, reader: h, listings: h.listings[:0]}
+	r, err := d.heartbeat(last)
+	h.listings = d.listings
+	return r, err
 }
 
 // keptListings is the number of objects whose space is kept for the next heartbeat.
 const keptListings = 4096
 
-func (h *Heartbeats) slow(data []byte) (Reading, error) {
-	hb, err := DecodeHeartbeat(data)
-	if err != nil {
-		return Reading{}, err
-	}
-	h.listings = h.listings[:0]
-	for _, b := range hb.Beats {
-		h.listings = append(h.listings, Listing{
-			Repeats:  -1,
-			Foreign:  h.partition != "" && b.Partition != h.partition,
-			App:      PackText([]byte(b.App)),
-			Version:  PackText([]byte(b.Version)),
-			Instance: PackText([]byte(b.Instance)),
-			Index:    uint32(b.Index),
-			State:    []byte(b.State),
-			Since:    b.Since,
-		})
-	}
-	return Reading{Node: []byte(hb.Node), Listings: h.listings, Slow: true}, nil
-}
-
-// PackText packs a string if possible, or else stores it in Raw.
-func PackText(s []byte) Text {
-	t := Text{ID: Pack(s)}
-	if t.ID.Form == FormOther {
-		t.Raw = s
-	}
-	return t
-}
+// PackText packs a string if possible.
+func PackText(s []byte) Text { return Text{ID: Pack(s), Raw: s} }

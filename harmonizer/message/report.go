@@ -107,7 +107,9 @@ func DecodeDropletQuery(data []byte) (DropletQuery, error) {
 }
 
 func decodeDroplets(data []byte, read func(*fields, wireBeat)) error {
-	var w wireHeartbeat
+	var w struct {
+		Beats json.RawMessage `json:"droplets"`
+	}
 	if err := unmarshal(data, &w); err != nil {
 		return err
 	}

@@ -1,0 +1,189 @@
+package message
+
+import (
+	"encoding/json"
+	"fmt"
+	"hash/maphash"
+	"slices"
+)
+
+// decoder decodes one heartbeat in one pass, in any form that encoding/json reads. Keys are exact. A heartbeat with two
+// nodes or two lists is refused.
+type decoder struct {
+	scanner
+	f        fields
+	reader   *Heartbeats // nil: no marks
+	listings []Listing
+}
+
+// heartbeat decodes the whole message. It finds repeated objects only if the node comes before the list.
+func (d *decoder) heartbeat(last func(node []byte) []Mark) (r Reading, err error) {
+	if len(d.data) > MaxBytes {
+		return r, fmt.Errorf("decode heartbeat: %w: %d bytes, limit %d", errTooLong, len(d.data), MaxBytes)
+	}
+	if !d.next('{') {
+		return r, fmt.Errorf("decode heartbeat: %w", errNotObject)
+	}
+	d.f.scanned = true
+	valid := d.members(&r, last) && d.space() == 0 && d.at == len(d.data)
+	if d.f.err == nil && valid && r.Node == nil {
+		d.f.fail("dea", "is missing")
+	}
+	switch {
+	case d.f.err != nil:
+		return r, fmt.Errorf("decode heartbeat: %w", d.f.err)
+	case !valid:
+		return r, fmt.Errorf("decode heartbeat: %w: invalid at byte %d", errNotObject, d.at)
+	}
+	r.Listings = d.listings
+	return r, nil
+}
+
+// members decodes the object behind its first brace. It returns false at a problem.
+func (d *decoder) members(r *Reading, last func(node []byte) []Mark) bool {
+	listed := false
+	return d.object(func(key []byte) bool {
+		switch {
+		case string(key) == "dea" && r.Node != nil, string(key) == "droplets" && listed:
+			d.f.fail(string(key), "is given twice")
+		case string(key) == "dea":
+			if raw := d.value(); raw != nil {
+				r.Node = d.f.required("dea", raw)
+			}
+			return len(r.Node) > 0
+		case string(key) == "droplets":
+			listed = true
+			var marks []Mark
+			if last != nil && r.Node != nil {
+				marks = last(r.Node)
+			}
+			return d.list(marks)
+		default:
+			return d.value() != nil
+		}
+		return false
+	})
+}
+
+// list decodes the list of objects; null is an empty one. Object k is likely object k of the last heartbeat, shifted by
+// one for each object that is gone.
+func (d *decoder) list(last []Mark) bool {
+	if !d.next('[') {
+		raw := d.value()
+		if raw != nil && kind(raw) != 0 {
+			d.f.fail("droplets", "is not a list")
+		}
+		return raw != nil
+	}
+	if d.next(']') {
+		return true
+	}
+	for guess := 0; ; guess++ {
+		if len(d.listings) == MaxBeats {
+			d.f.fail("droplets", fmt.Sprintf("has more than %d elements", MaxBeats))
+			return false
+		}
+		d.listings = append(d.listings, Listing{Repeats: -1})
+		l := &d.listings[len(d.listings)-1]
+		start := d.at
+		mark, next := d.repeated(last, guess)
+		if next > 0 {
+			guess = next - 1
+			l.Repeats, l.Mark = guess, last[guess]
+		} else if !d.listing(l) {
+			return false
+		} else if d.reader != nil {
+			l.Mark = d.mark(start, mark)
+		}
+		if !d.next(',') {
+			return d.next(']')
+		}
+	}
+}
+
+// repeated returns the position, from 1, of the last mark that equals the next object, and
+// skips the object. It tries only guess and the next position. If neither matches, it returns
+// the mark of the bytes that it hashed.
+func (d *decoder) repeated(last []Mark, guess int) (mark Mark, place int) {
+	for i := guess; i < min(guess+2, len(last)); i++ {
+		m := last[i]
+		if m.Len == 0 || int(m.Len) > len(d.data)-d.at {
+			continue
+		}
+		if m.Len != mark.Len {
+			mark = Mark{Sum: d.sum(d.at, d.at+int(m.Len)), Len: m.Len}
+		}
+		if mark.Sum == m.Sum {
+			d.at += int(m.Len)
+			return mark, i + 1
+		}
+	}
+	return mark, 0
+}
+
+// mark returns the mark of the decoded object, which may be computed.
+func (d *decoder) mark(start int, computed Mark) Mark {
+	if int(computed.Len) == d.at-start {
+		return computed
+	}
+	return Mark{Sum: d.sum(start, d.at), Len: uint32(d.at - start)}
+}
+
+func (d *decoder) sum(start, end int) uint64 {
+	return maphash.Bytes(d.reader.seeds[0], d.data[start:end])
+}
+
+// Positions of the values of one object.
+const (
+	atPartition = iota
+	atApp
+	atVersion
+	atInstance
+	atIndex
+	atState
+	atSince
+)
+
+// beatKeys are the keys of the values.
+var beatKeys = [...]string{"cc_partition", "droplet", "version", "instance", "index", "state", "state_timestamp"}
+
+// beatValues is the text of the values; nil: absent.
+type beatValues [len(beatKeys)]json.RawMessage
+
+// listing decodes one object.
+func (d *decoder) listing(l *Listing) bool {
+	var v beatValues
+	f := fields{scanned: true}
+	switch {
+	case d.next('{'):
+		known := func(key []byte) bool {
+			i, raw := slices.Index(beatKeys[:], string(key)), d.value()
+			if i >= 0 {
+				v[i] = raw
+			}
+			return raw != nil
+		}
+		if !d.object(known) {
+			return false
+		}
+	case d.value() == nil:
+		return false
+	default:
+		f.fail("", "is not an object")
+	}
+	if f.err == nil {
+		l.Partition = f.bytes("cc_partition", v[atPartition])
+		l.App = PackText(f.required("droplet", v[atApp]))
+		l.Version = PackText(f.token("version", v[atVersion]))
+		l.Instance = PackText(f.required("instance", v[atInstance]))
+		l.Index = uint32(f.index("index", v[atIndex]))
+		l.State = f.required("state", v[atState])
+		l.Since = f.seconds("state_timestamp", v[atSince])
+	}
+	if f.err != nil {
+		d.f.failIn(fmt.Sprintf("droplets[%d]", len(d.listings)-1), f)
+		return false
+	}
+	l.Foreign = d.reader != nil && d.reader.partition != "" && string(l.Partition) != d.reader.partition
+	return true
+}

@@ -24,7 +24,6 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/daemon/authd"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/autoscalerd"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/signalbucket"
-	"github.com/weirkeeper/weirkeeper/internal/manual"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/identity"
 	"github.com/weirkeeper/weirkeeper/internal/platform/terminal"
@@ -300,20 +299,6 @@ func isReleased(version string) bool {
 // versionText is one line with the version of weir, and the Go version and platform of its build.
 func versionText() string {
 	return fmt.Sprintf("weir %s %s %s/%s", daemon.BuildVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
-}
-
-// manCommand is hidden: packages call it, and docs/install.md has it.
-func (cli *aboutCommands) manCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:     "man FOLDER",
-		Short:   "Write a manual page for each command",
-		Example: `  weir man /usr/local/share/man/man1`,
-		Hidden:  true,
-		Args:    command.OneArg("folder"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return manual.Write(cmd.Root(), daemon.BuildVersion(), args[0])
-		},
-	}
 }
 
 func (cli *aboutCommands) versionCommand() *cobra.Command {

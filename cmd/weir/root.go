@@ -25,6 +25,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/autoscalerd"
+	"github.com/weirkeeper/weirkeeper/internal/cli/manpages"
 	"github.com/weirkeeper/weirkeeper/internal/platform/atrest"
 	"github.com/weirkeeper/weirkeeper/internal/platform/spelling"
 	"github.com/weirkeeper/weirkeeper/internal/platform/terminal"
@@ -84,8 +85,9 @@ To try all of it on this machine, run "weir up", and in another terminal:
 		pool.pauseCommand(), pool.resumeCommand(), pool.offsetCommand(), pool.poolCommand(), node.nodeCommand(), (&appCommands{cli}).appCommand(),
 		(&stateCommands{cli}).stateCommand(), (&natsCommands{cli}).natsCommand(), signals.signalCommand(), signals.releaseCommand(),
 		(&metricsCommands{cli}).metricsCommand(), daemons.bootstrapCommand(), daemons.autoscalerCommand(), daemons.agentCommand(), daemons.authCommand(), daemons.placerCommand(), daemons.notifyCommand(), daemons.webCommand(),
-		(&harmonizerCommands{cli}).harmonizerCommand(), about.configCommand(), about.doctorCommand(), about.versionCommand(), daemons.keepCommand(), about.manCommand(), (&contextCommands{cli}).contextCommand(),
+		(&harmonizerCommands{cli}).harmonizerCommand(), about.configCommand(), about.doctorCommand(), about.versionCommand(), daemons.keepCommand(), (&contextCommands{cli}).contextCommand(),
 	)
+	root.AddCommand(manpages.Commands(daemon.BuildVersion())...)
 	(&completion{cli}).completeNames(root)
 	return root
 }

@@ -107,9 +107,8 @@ func (c *cluster) configure(t *testing.T) {
 cp -p ca.crt /etc/weir
 keys=/etc/weir/credentials
 cp issuer.nk $keys
-for d in harmonizer auth; do cp roles/prod.$d.nk $keys/weir-$d.nk; done
+for d in harmonizer auth notify; do cp roles/prod.$d.nk $keys/weir-$d.nk; done
 cp roles/prod.operator.nk $keys/weir-web.nk
-cp roles/prod.viewer.nk $keys/weir-notify.nk
 cp roles/prod.placer.web.nk $keys/weir-placer.nk
 cp roles/prod.pool.web.nk $keys/weir-bootstrap@prod-web.nk
 mkdir /root/keys

@@ -18,17 +18,13 @@ mkdir -p "$STAGE/man" "$STAGE/completions" "$STAGE/units"
 
 GOOS=linux GOARCH="$arch" CGO_ENABLED=0 "$go" build -trimpath -tags=grpcnotrace -ldflags='-s -w' -o "$STAGE/" ./cmd/weir ./cmd/weir-local
 
-# The program itself writes its completions and manual pages. For another architecture, one of this machine is built first.
-weir="$STAGE/weir"
-if [ "$("$go" env GOHOSTARCH)" != "$arch" ]; then
-  weir="$STAGE/weir-host"
-  GOARCH="" CGO_ENABLED=0 "$go" build -trimpath -tags=grpcnotrace -ldflags='-s -w' -o "$weir" ./cmd/weir
-fi
-"$weir" completion bash >"$STAGE/completions/weir.bash"
-"$weir" completion fish >"$STAGE/completions/weir.fish"
-"$weir" completion zsh >"$STAGE/completions/_weir"
+# A program of this machine, with a command that others do not need, writes the completions and the manual pages.
+GOARCH="" CGO_ENABLED=0 "$go" build -trimpath -tags=grpcnotrace,man -o "$STAGE/weir-host" ./cmd/weir
+"$STAGE/weir-host" completion bash >"$STAGE/completions/weir.bash"
+"$STAGE/weir-host" completion fish >"$STAGE/completions/weir.fish"
+"$STAGE/weir-host" completion zsh >"$STAGE/completions/_weir"
 
-env -i "$weir" man "$STAGE/man"
+env -i SOURCE_DATE_EPOCH="$SOURCE_DATE_EPOCH" "$STAGE/weir-host" man "$STAGE/man"
 gzip -9n "$STAGE"/man/*.1
 cp deploy/systemd/*.service "$STAGE/units/"
 

@@ -53,6 +53,12 @@ func TestPackages(t *testing.T) {
 		if n := len(slices.DeleteFunc(got, func(f string) bool { return !strings.HasPrefix(f, "usr/share/man/man1/weir-") })); n < 50 {
 			t.Errorf("%d manual pages of commands, want at least 50", n)
 		}
+		page := run(t, root, nil, "zcat", filepath.Join(root, "usr/share/man/man1/weir-context.1.gz"))
+		for _, want := range []string{"  current: prod\n", "weir.yaml and <cluster>/<pool>.yaml ("} {
+			if !strings.Contains(strings.ReplaceAll(page, "\\&", ""), want) {
+				t.Errorf("the page of weir context has no %q:\n%s", want, page)
+			}
+		}
 	})
 	t.Run("rpm has the same files", func(t *testing.T) { sameFiles(t, deb, rpmFile) })
 	t.Run("users", func(t *testing.T) {

@@ -364,11 +364,12 @@ func (cli *daemonCommands) notifyCommand() *cobra.Command {
 something, orders, and findings of node health and of the harmonizer. The section
 "notify" of weir.yaml has the targets, each with a filter by event, pool and severity.
 
-A target receives its events in order, each at least once. Events wait in the data
-folder while a target fails, for a day at most. Run one process for a cluster: two send
-each event twice, with the same id. docs/events.md has the form of a request.`,
+A target receives its events in order, each at least once. Events wait in a stream of
+NATS while a target fails, for a day at most. Several processes with the same targets may
+run for a cluster: each event goes to one of them. docs/events.md has the form of a
+request.`,
 		Example: `  weir notify --cluster prod
-  weir notify --cluster prod --config-dir /etc/weir --data /var/lib/weir`,
+  weir notify --cluster prod --config-dir /etc/weir`,
 		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if p.Notify, err = sdnotify.Take(); err != nil {

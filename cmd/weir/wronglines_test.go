@@ -109,7 +109,7 @@ func wrongArguments() (rows []wrongInput) {
 		"state backup": "one file", "state restore a b": "one file",
 		"decide a b": "one file", "node evidence": "one machine", "node recover": "at least one machine",
 		"node policy check a b": "one file", "node replay": "one file",
-		"man": "one folder", "context use": "one context", "context show a b": "one context",
+		"context use": "one context", "context show a b": "one context",
 	} {
 		rows = append(rows, wrongInput{line, nil, 2, "See \"weir " + commandOf(line), "weir " + commandOf(line), fix})
 	}

@@ -77,7 +77,7 @@ func parse(t *testing.T, text string) map[string]runtime.Object {
 }
 
 func TestChartPassesHelmsLinter(t *testing.T) {
-	for name, v := range map[string]values{"defaults": nil, "all": {"placer": values{"enabled": true}, "auth": values{"enabled": true}, "web": values{"enabled": true}}} {
+	for name, v := range map[string]values{"defaults": nil, "all": {"placer": values{"enabled": true}, "auth": values{"enabled": true}, "notify": values{"enabled": true}, "web": values{"enabled": true}}} {
 		for _, m := range lint.All(chartFolder, v, "weir", true).Messages {
 			if m.Severity > support.InfoSev {
 				t.Errorf("%s: %v", name, m)
@@ -89,7 +89,7 @@ func TestChartPassesHelmsLinter(t *testing.T) {
 func TestChart(t *testing.T) {
 	objects := render(t, values{
 		"pools":  values{"batch": values{"secret": "s", "config": values{"min": 1}, "args": []any{"--dry-run"}}},
-		"placer": values{"enabled": true, "args": []any{"--log-level", "debug"}}, "auth": values{"enabled": true}, "web": values{"enabled": true}, "harmonizer": values{"replicas": 3}, "image": values{"tag": "1.2.3"},
+		"placer": values{"enabled": true, "args": []any{"--log-level", "debug"}}, "auth": values{"enabled": true}, "notify": values{"enabled": true}, "web": values{"enabled": true}, "harmonizer": values{"replicas": 3}, "image": values{"tag": "1.2.3"},
 	})
 	var names []string
 	for _, name := range slices.Sorted(maps.Keys(objects)) {
@@ -98,7 +98,7 @@ func TestChart(t *testing.T) {
 			hardened(t, d)
 		}
 	}
-	if want := []string{"w-auth", "w-harmonizer", "w-placer", "w-pool-batch", "w-pool-default", "w-web"}; !slices.Equal(names, want) {
+	if want := []string{"w-auth", "w-harmonizer", "w-notify", "w-placer", "w-pool-batch", "w-pool-default", "w-web"}; !slices.Equal(names, want) {
 		t.Fatalf("deployments %v, want %v", names, want)
 	}
 	batch := objects["Deployment/w-pool-batch"].(*apps.Deployment).Spec.Template.Spec.Containers[0]
@@ -123,6 +123,7 @@ func placerOfAllPools(t *testing.T, objects map[string]runtime.Object) {
 	for name, want := range map[string]struct{ args, key string }{
 		"placer":       {"placer --admin-addr :9469 --log-level debug batch default", "${CREDENTIALS_DIRECTORY}/nats.{pool}.nk"},
 		"harmonizer":   {"harmonizer --admin-addr :9464", "${CREDENTIALS_DIRECTORY}/nats.nk"},
+		"notify":       {"notify --admin-addr :9470", "${CREDENTIALS_DIRECTORY}/nats.nk"},
 		"pool-default": {"bootstrap --admin-addr :9463", "${CREDENTIALS_DIRECTORY}/nats.nk"},
 	} {
 		pod := objects["Deployment/w-"+name].(*apps.Deployment).Spec.Template.Spec

@@ -2,7 +2,6 @@ package state
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -56,43 +55,41 @@ func KeepFindings(ctx context.Context, js jetstream.JetStream, cluster string, r
 
 // StoredFinding is one message of the stream of findings: the findings of one publication, as live readers receive it.
 type StoredFinding struct {
-	Sequence uint64
-	Subject  string
-	At       time.Time // when NATS stored it
-	Data     []byte
+	Subject string
+	At      time.Time // when NATS stored it
+	Data    []byte
 }
 
 // FindingsSince calls visit with the messages stored at from or later, oldest first, up to the newest at the call. An
 // error of visit stops it. Without a stream there are none. Only its context bounds it.
 func FindingsSince(ctx context.Context, js jetstream.JetStream, cluster string, from time.Time, visit func(StoredFinding) error) error {
-	return readFindings(ctx, js, cluster, batchRequest{Since: &from}, visit)
-}
-
-// FindingsAfter is FindingsSince for the messages after that sequence number.
-func FindingsAfter(ctx context.Context, js jetstream.JetStream, cluster string, sequence uint64, visit func(StoredFinding) error) error {
-	return readFindings(ctx, js, cluster, batchRequest{Sequence: sequence + 1}, visit)
-}
-
-func readFindings(ctx context.Context, js jetstream.JetStream, cluster string, r batchRequest, visit func(StoredFinding) error) error {
 	if !names.Valid(cluster) {
 		return fmt.Errorf("read findings: cluster %q: invalid name", cluster)
 	}
 	l := &Ledger{js: js, name: names.FindingsStream(cluster), subject: names.Subject(cluster, ">"), batched: batchSummaries, turn: newTurn()}
-	return l.messages(ctx, r, func(m stored) error { return visit(StoredFinding{m.sequence, m.subject, m.at, m.data}) })
+	return l.messages(ctx, batchRequest{Since: &from}, func(m stored) error { return visit(StoredFinding{m.subject, m.at, m.data}) })
 }
 
-// LastFinding returns the sequence number of the newest message in the stream of findings, 0 if it has none yet, and when
-// the stream was created. Without the stream the error is ErrNoRecord.
-func LastFinding(ctx context.Context, js jetstream.JetStream, cluster string) (sequence uint64, created time.Time, err error) {
-	ctx, cancel := bounded(ctx)
-	defer cancel()
-	stream, err := js.Stream(ctx, names.FindingsStream(cluster))
-	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		return 0, time.Time{}, ErrNoRecord
+// Bounds of the events for webhooks. Beyond them, NATS removes the oldest.
+const (
+	noticesAge         = 25 * time.Hour // package notify drops and counts events older than a day
+	noticesBytes int64 = 128 << 20
+)
+
+// NoticesStream returns the configuration of a new stream of events for webhooks. An event with the id of a stored one is not
+// stored again.
+func NoticesStream(cluster string, replicas int) jetstream.StreamConfig {
+	s := lockedStream(names.NoticesStream(cluster), "events for webhooks", replicas, NoticeSubject(cluster, ""), NoticeSubject(cluster, "*"))
+	s.MaxAge, s.MaxBytes, s.Duplicates = noticesAge, noticesBytes, noticesAge
+	s.MaxMsgSize, s.Compression = maxMessage, jetstream.S2Compression
+	return s
+}
+
+// NoticeSubject returns the subject of the decisions and orders of a pool as events for webhooks. With an empty pool it is
+// that of the findings of all pools and of the harmonizer.
+func NoticeSubject(cluster, pool string) string {
+	if pool == "" {
+		return names.Subject(cluster, "notice")
 	}
-	if err != nil {
-		return 0, time.Time{}, fmt.Errorf("read findings: %w", err)
-	}
-	info := stream.CachedInfo()
-	return info.State.LastSeq, info.Created, nil
+	return names.Subject(cluster, "notice", pool)
 }

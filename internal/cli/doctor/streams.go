@@ -40,6 +40,8 @@ func (x *busExam) targets(others []string) (all []target) {
 		_, err := state.EnsureStream(ctx, js, findings)
 		return err
 	}})
+	notices := state.NoticesStream(x.Cluster, x.replicas)
+	all = append(all, target{notices.Name, "stream " + notices.Name, true, notices, nil})
 	for _, pool := range append([]string{x.Pool}, others...) {
 		all = append(all, x.targetsOfPool(pool)...)
 	}

@@ -2,13 +2,11 @@ package notifyd
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
-	"os"
-	"path/filepath"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -16,75 +14,58 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/weirkeeper/weirkeeper/api"
-	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/admin"
 	"github.com/weirkeeper/weirkeeper/internal/history"
+	"github.com/weirkeeper/weirkeeper/internal/past"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
-	"github.com/weirkeeper/weirkeeper/internal/platform/notify"
-	"github.com/weirkeeper/weirkeeper/internal/platform/seconds"
-	"github.com/weirkeeper/weirkeeper/internal/platform/wholefile"
 	"github.com/weirkeeper/weirkeeper/internal/state"
-	"github.com/weirkeeper/weirkeeper/nodehealth/events"
 )
 
 const (
 	checkEvery  = 5 * time.Second // between two checks for a reconnection
-	saveEvery   = time.Minute     // between two writes of the cursor without an event
 	readTimeout = time.Minute     // for the missed ticks of one pool
+	lead        = time.Hour       // before the missed ticks: an earlier tick to compare with
 	maxPending  = 4096            // messages that wait
 	maxBytes    = 64 << 20        // of them
 )
 
-// feed turns what the bus reports into events for the targets. Only run changes it.
+// The sources of events, for the check.
+const (
+	sourceTicks    = "ticks"
+	sourceFindings = "findings"
+)
+
+// feed publishes what the bus reports as events. Only run changes the pools.
 type feed struct {
 	bus     *bus.Bus
 	cluster string
-	file    string // of the cursor
+	notices *notices
 	targets senders
 	log     *slog.Logger
 
+	cleaned bool // removed targets have no consumer any more
+
 	streams map[string]*history.Stream // by pool
 	cursor  map[string]time.Time       // last tick of each pool whose events are stored
-	saved   time.Time                  // of the cursor
 	behind  map[string]bool            // pools whose missed ticks are still to be read
-	found   findings
 
 	mu    sync.Mutex
-	pulse time.Time // of the loop
-	err   error     // why events are missing now; nil: they are not
+	pulse time.Time        // of the loop
+	errs  map[string]error // why events of a source are missing now
 }
 
-func newFeed(b *bus.Bus, cluster, file string, targets senders, log *slog.Logger) (*feed, error) {
-	f := &feed{
-		bus: b, cluster: cluster, file: file, targets: targets, log: log,
-		streams: map[string]*history.Stream{}, cursor: map[string]time.Time{}, behind: map[string]bool{}, pulse: time.Now(),
-		found: findings{file: filepath.Join(filepath.Dir(file), "findings.json")},
+func newFeed(b *bus.Bus, n *notices, targets senders, log *slog.Logger) *feed {
+	return &feed{
+		bus: b, cluster: n.cluster, notices: n, targets: targets, log: log, streams: map[string]*history.Stream{}, cursor: map[string]time.Time{},
+		behind: map[string]bool{}, pulse: time.Now(), errs: map[string]error{},
 	}
-	if err := f.found.load(log); err != nil {
-		return nil, err
-	}
-	data, err := os.ReadFile(file)
-	if err == nil {
-		err = json.Unmarshal(data, &f.cursor)
-		if err != nil {
-			aside, errAside := wholefile.SetAside(file, time.Now())
-			log.Warn("cursor is damaged, set aside", "file", aside, "err", errors.Join(err, errAside))
-			f.cursor, err = map[string]time.Time{}, errAside
-		}
-	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("read the cursor of events: %w", err)
-	}
-	return f, nil
 }
 
-// run passes events on until ctx ends. It subscribes first, so that no tick is lost between the past and the present.
+// run publishes the events of ticks until ctx ends. It subscribes first, so that no tick is lost between the past and the
+// present.
 func (f *feed) run(ctx context.Context) error {
 	in, err := bus.Receive(f.bus.Conn(), bus.InboxConfig{
-		Events: []string{
-			state.SummarySubject(f.cluster, "*"), events.EventsSubject(f.cluster, "*"), message.EventsSubject(f.cluster),
-		},
-		Messages: maxPending, Bytes: maxBytes, Log: f.log,
+		Events: []string{state.SummarySubject(f.cluster, "*")}, Messages: maxPending, Bytes: maxBytes, Log: f.log,
 	})
 	if err != nil {
 		return err
@@ -95,13 +76,6 @@ func (f *feed) run(ctx context.Context) error {
 	connects := f.bus.Conn().Stats().Reconnects
 	missed := true // all pools may have ticked before the start
 	for {
-		if f.found.due {
-			if err := f.readFindings(ctx); err != nil {
-				f.report(fmt.Errorf("findings: %w", err))
-			} else if !missed && len(f.behind) == 0 {
-				f.report(nil)
-			}
-		}
 		if missed {
 			missed = f.list(ctx) != nil
 		}
@@ -109,7 +83,6 @@ func (f *feed) run(ctx context.Context) error {
 		f.beat()
 		select {
 		case <-ctx.Done():
-			f.save(time.Now())
 			return nil
 		case m, ok := <-in.Messages():
 			if !ok {
@@ -117,7 +90,6 @@ func (f *feed) run(ctx context.Context) error {
 			}
 			f.receive(ctx, m)
 		case <-ticker.C:
-			f.found.due = true // a replica may have answered before it had the newest one
 			if now := f.bus.Conn().Stats().Reconnects; now != connects {
 				connects, missed = now, true
 			}
@@ -125,12 +97,18 @@ func (f *feed) run(ctx context.Context) error {
 	}
 }
 
-// list marks all pools of the cluster as behind.
-func (f *feed) list(ctx context.Context) error {
+// list marks all pools of the cluster as behind. The first call deletes the consumers of removed targets too.
+func (f *feed) list(ctx context.Context) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
+	defer func() { f.report(sourceTicks, err) }()
+	if !f.cleaned {
+		if err := f.notices.clean(ctx, f.targets.has); err != nil {
+			return err
+		}
+		f.cleaned = true
+	}
 	pools, err := state.Pools(ctx, f.bus.JetStream(), f.cluster)
-	f.report(err)
 	for _, pool := range pools {
 		f.behind[pool] = true
 	}
@@ -141,50 +119,54 @@ func (f *feed) list(ctx context.Context) error {
 func (f *feed) catchUp(ctx context.Context) {
 	for pool := range f.behind {
 		if err := f.read(ctx, pool); err != nil {
-			f.report(fmt.Errorf("pool %s: %w", pool, err))
+			f.report(sourceTicks, fmt.Errorf("pool %s: %w", pool, err))
 			return // the next message or check tries again
 		}
 		delete(f.behind, pool)
-		f.report(nil)
+		f.report(sourceTicks, nil)
 	}
 }
 
-// read passes on the events of a pool since its cursor. At the first start the present is the beginning.
-func (f *feed) read(ctx context.Context, pool string) error {
+// read publishes the events of a pool since its cursor. Without a cursor it publishes those of the tick of the last event
+// again, which changes nothing.
+func (f *feed) read(ctx context.Context, pool string) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	if f.cursor[pool].IsZero() {
-		f.cursor[pool] = time.Now()
-	}
 	from := f.cursor[pool]
-	p := history.Pool{JS: f.bus.JetStream(), Cluster: f.cluster, Pool: pool}
-	stream, err := p.Events(ctx)
+	if from.IsZero() {
+		if from, err = f.notices.begin(ctx, pool); err != nil {
+			return err
+		}
+	}
+	js := f.bus.JetStream()
+	stream, err := history.Pool{JS: js, Cluster: f.cluster, Pool: pool}.Events(ctx)
 	if err != nil {
 		return err
 	}
-	_, err = p.Since(ctx, from.Add(-time.Hour), func(s api.Summary) error { // an earlier tick to compare with
-		list := stream.Add(s)
-		if !s.At.After(from) {
+	stored, err := state.OpenSummaries(ctx, js, f.cluster, pool)
+	if err != nil {
+		return err
+	}
+	err = stored.Since(ctx, from.Add(-lead), func(data []byte) error {
+		tick, err := past.Read(data)
+		if err != nil {
+			f.drop(state.SummarySubject(f.cluster, pool), err)
 			return nil
 		}
-		return f.deliver(pool, s.At, list)
+		list := stream.Add(tick)
+		if tick.At.Before(from) || !tick.At.After(f.cursor[pool]) {
+			return nil
+		}
+		return f.deliver(ctx, pool, tick.At, list)
 	})
 	f.streams[pool] = stream
 	return err
 }
 
-// receive passes on the events of a message.
+// receive publishes the events of a tick.
 func (f *feed) receive(ctx context.Context, m *nats.Msg) {
-	pool, tick := f.poolOf(m.Subject)
-	if !tick {
-		if f.found.stored {
-			f.found.due = true // it is read from the stream, once
-			return
-		}
-		list, err := history.FindingEvents(f.cluster, time.Now(), m)
-		f.drop(m, errors.Join(err, f.deliver("", time.Time{}, list)))
-		return
-	}
+	before, _, _ := strings.Cut(state.SummarySubject(f.cluster, "*"), "*")
+	pool := strings.TrimPrefix(m.Subject, before)
 	stream := f.streams[pool]
 	if stream == nil || f.behind[pool] { // a new pool, whose ticks are read from the stream
 		f.behind[pool] = true
@@ -192,82 +174,45 @@ func (f *feed) receive(ctx context.Context, m *nats.Msg) {
 	}
 	list, err := stream.Decode(ctx, time.Now(), m)
 	if err != nil {
-		f.drop(m, err)
+		f.drop(m.Subject, err)
 		return
 	}
-	if err := f.deliver(pool, stream.Last(), list); err != nil {
+	if err := f.deliver(ctx, pool, stream.Last(), list); err != nil {
 		f.behind[pool] = true
-		f.report(err)
+		f.report(sourceTicks, err)
 	}
-}
-
-// poolOf returns the pool of the subject of a summary; false: the subject is one of findings.
-func (f *feed) poolOf(subject string) (pool string, tick bool) {
-	before, _, _ := strings.Cut(state.SummarySubject(f.cluster, "*"), "*")
-	return strings.CutPrefix(subject, before)
 }
 
 // drop logs a message whose events are lost.
-func (f *feed) drop(m *nats.Msg, err error) {
+func (f *feed) drop(subject string, err error) {
 	if err != nil {
-		f.log.Warn("events of a message are lost", "subject", m.Subject, "err", err)
+		f.log.Warn("events of a message are lost", "subject", subject, "err", err)
 	}
 }
 
-// deliver stores events for all targets, and then the cursor of the pool. at is the time of the tick; zero: a finding.
-func (f *feed) deliver(pool string, at time.Time, list []api.Event) error {
-	for _, e := range list {
-		one, err := f.event(e)
-		if err != nil {
-			return err
-		}
-		for _, s := range f.targets {
-			if err := s.Add(one); err != nil {
-				return err
-			}
-		}
+// deliver stores the events of a tick, and then moves the cursor of the pool.
+func (f *feed) deliver(ctx context.Context, pool string, at time.Time, list []api.Event) error {
+	if err := f.notices.publish(ctx, pool, list); err != nil {
+		return err
 	}
-	if !at.IsZero() && at.After(f.cursor[pool]) {
+	if at.After(f.cursor[pool]) {
 		f.cursor[pool] = at
 	}
-	if now := time.Now(); len(list) > 0 || now.Sub(f.saved) >= saveEvery {
-		return f.save(now)
-	}
 	return nil
 }
 
-func (f *feed) event(e api.Event) (notify.Event, error) {
-	out := notify.Event{
-		At: e.At, Cluster: f.cluster, Pool: e.Pool, Kind: string(e.Kind), Name: e.Name, Severity: notify.Severity(e.Severity), Text: e.Text,
-	}
-	if e.Data == nil {
-		return out, nil
-	}
-	data, err := seconds.Of(e.Data)
-	out.Data = data
-	return out, err
-}
-
-func (f *feed) save(now time.Time) error {
-	data, err := json.Marshal(f.cursor)
-	if err == nil {
-		err = wholefile.Write(f.file, data)
-	}
-	if err != nil {
-		return fmt.Errorf("store the cursor of events: %w", err)
-	}
-	f.saved = now
-	return nil
-}
-
-// report stores why events are missing, and logs it when that begins.
-func (f *feed) report(err error) {
+// report stores why events of a source are missing, and logs it when that begins.
+func (f *feed) report(source string, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if err != nil && f.err == nil {
-		f.log.Warn("events not read, trying again", "err", err)
+	if err == nil {
+		delete(f.errs, source)
+		return
 	}
-	f.err = err
+	if f.errs[source] == nil {
+		f.log.Warn("events not read, trying again", "of", source, "err", err)
+	}
+	f.errs[source] = err
 }
 
 func (f *feed) beat() {
@@ -283,8 +228,8 @@ func (f *feed) check(ctx context.Context) admin.Result {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.err != nil {
-		return admin.Result{State: admin.Degraded, Detail: "events are not read: " + f.err.Error(), Remedy: `check NATS with "weir doctor"`}
+	for _, source := range slices.Sorted(maps.Keys(f.errs)) {
+		return admin.Result{State: admin.Degraded, Detail: fmt.Sprintf("events of %s are not read: %v", source, f.errs[source]), Remedy: `check NATS with "weir doctor"`}
 	}
 	return admin.Result{State: admin.OK, Detail: "events are passed on"}
 }

@@ -10,9 +10,6 @@ import (
 )
 
 func TestEachMetricIsExported(t *testing.T) {
-	all, err := openSenders(t.TempDir(), []notify.Settings{{Name: "pager", URL: "http://127.0.0.1:1/"}}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := newSenders([]notify.Settings{{Name: "pager", URL: "http://127.0.0.1:1/"}}, &notices{}, slog.New(slog.DiscardHandler))
 	metrictest.Complete(t, metric.Notify(), metrictest.Series(t, newCollector(all)))
 }

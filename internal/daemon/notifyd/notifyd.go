@@ -1,12 +1,13 @@
 // Package notifyd is the process "weir notify": it sends the events of a cluster's pools to webhooks.
 //
-//	p := notifyd.Process{Settings: settings, Targets: service.Notify, Log: log}
+//	p := notifyd.Process{Settings: settings, Log: log}
 //	err := p.Run(ctx, service)
 //
-// Summaries of ticks come live from the bus. After a start and after each reconnection, those that were missed follow from
-// their streams. Findings of node health and of the harmonizer come from their stream, each once; without the stream they
-// come live, and those of a gap are lost. The events of a target wait in a folder of the data folder. Files there have the
-// last tick of each pool and the last finding. One process runs for each data folder.
+// The process publishes events in one stream of the cluster, and each target has a durable consumer there. Summaries of
+// ticks come live from the bus. After a start and after each reconnection, those that were missed follow from their streams.
+// Findings of node health and of the harmonizer come from their stream by a durable consumer. The process stores nothing
+// itself: the stream refuses an event that it has, and the last event shows where the missed ones begin. Several processes
+// may run for one cluster with the same targets.
 package notifyd
 
 import (
@@ -14,7 +15,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -38,34 +39,24 @@ type Process struct {
 	Log       *slog.Logger
 }
 
-// Run sends events until ctx ends. It returns an error if the bus rejects it or the data folder cannot be used.
+// Run sends events until ctx ends. It returns an error if the bus rejects it.
 func (p Process) Run(ctx context.Context, service config.Service) error {
-	lock, err := daemon.Lock(p.Data, "notify."+p.Cluster, "notify of cluster "+p.Cluster)
-	if err != nil {
-		return err
-	}
-	defer lock.Unlock()
+	started := time.Now()
 	connection := p.Bus(service.NATS, "weir notify", p.Log)
-	connection.User = roles.User{Role: roles.Viewer, Cluster: p.Cluster}
+	connection.User = roles.User{Role: roles.Notify, Cluster: p.Cluster}
 	connection.Wait = true
 	b, err := bus.Find(ctx, connection)
 	if err != nil {
 		return err
 	}
 	defer b.Close()
-	dir := filepath.Join(p.Data, "notify", p.Cluster)
-	all, err := openSenders(dir, service.Notify, p.Log)
-	if err != nil {
-		return err
-	}
-	f, err := newFeed(b, p.Cluster, filepath.Join(dir, "cursor.json"), all, p.Log)
-	if err != nil {
-		return err
-	}
+	n := &notices{js: b.JetStream(), cluster: p.Cluster, replicas: b.Replicas(), started: started}
+	all := newSenders(service.Notify, n, p.Log)
+	f := newFeed(b, n, all, p.Log)
 	parts := daemon.NewServices(ctx)
 	server := admin.Config{Daemon: config.DaemonNotify, Settings: service.Admin, Flag: p.AdminAddr, Out: p.Out, Log: p.Log}
 	content := admin.Content{
-		Checks:     append([]admin.Check{admin.Bus(b), admin.Disk(p.Data), {Name: "events", Read: f.check}}, all.checks()...),
+		Checks:     append([]admin.Check{admin.Bus(b), {Name: "events", Read: f.check}}, all.checks()...),
 		Collectors: []prometheus.Collector{newCollector(all)},
 	}
 	if err := admin.Start(parts, server, content); err != nil {
@@ -75,6 +66,7 @@ func (p Process) Run(ctx context.Context, service config.Service) error {
 		parts.Run("target "+s.Status().Target, s.Run)
 	}
 	parts.Run("events", f.run)
+	parts.Run("findings", f.findings)
 	parts.Run("service manager", func(ctx context.Context) error { return p.Notify.Run(ctx, f.alive) })
 	<-parts.Context().Done()
 	return parts.Stop(nil)
@@ -83,16 +75,16 @@ func (p Process) Run(ctx context.Context, service config.Service) error {
 // senders are the senders of all targets, in the order of the configuration.
 type senders []*notify.Sender
 
-// openSenders opens the queue of each target below a folder.
-func openSenders(dir string, targets []notify.Settings, log *slog.Logger) (all senders, err error) {
+func newSenders(targets []notify.Settings, n *notices, log *slog.Logger) (all senders) {
 	for _, t := range targets {
-		q, err := notify.OpenQueue(filepath.Join(dir, "queue", t.Name), log)
-		if err != nil {
-			return nil, fmt.Errorf("target %s: %w", t.Name, err)
-		}
-		all = append(all, notify.NewSender(t.Target(), q, log))
+		all = append(all, notify.NewSender(t.Target(), n.consumer(t.Name), log))
 	}
-	return all, nil
+	return all
+}
+
+// has reports whether one of the senders has that target.
+func (all senders) has(target string) bool {
+	return slices.ContainsFunc(all, func(s *notify.Sender) bool { return s.Status().Target == target })
 }
 
 // checks returns a check for each target. A target that fails does not make the process unready.
@@ -105,7 +97,10 @@ func (all senders) checks() (list []admin.Check) {
 
 func resultOf(s notify.Status) admin.Result {
 	detail := fmt.Sprintf("%d events sent, %d wait, %d dropped", s.Sent, s.Queued, s.Dropped)
-	if s.Err == "" {
+	switch {
+	case s.Unread != "":
+		return admin.Result{State: admin.Degraded, Detail: fmt.Sprintf("%s; events are not read: %s", detail, s.Unread), Remedy: `check NATS with "weir doctor"`}
+	case s.Err == "":
 		return admin.Result{State: admin.OK, Detail: detail}
 	}
 	return admin.Result{

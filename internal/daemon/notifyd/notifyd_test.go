@@ -8,10 +8,13 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/config"
@@ -21,6 +24,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/natsserver"
+	"github.com/weirkeeper/weirkeeper/internal/platform/bus/roles"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 	"github.com/weirkeeper/weirkeeper/internal/platform/notify"
 	"github.com/weirkeeper/weirkeeper/internal/state"
@@ -29,11 +33,12 @@ import (
 
 const patience = await.Patience
 
-// world is a real NATS server in a data folder, the summaries of a pool, and an endpoint.
+// world is a real NATS server with roles in a data folder, the summaries of a pool, and an endpoint.
 type world struct {
 	t         *testing.T
 	data      string
-	bus       *bus.Bus
+	bus       *bus.Bus            // as the pool
+	admin     jetstream.JetStream // as an admin
 	summaries *state.Ledger
 	url       string
 	received  chan notify.Event
@@ -42,14 +47,18 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	w := &world{t: t, data: t.TempDir(), received: make(chan notify.Event, 100), ids: map[string]bool{}}
-	b, err := bus.Open(t.Context(), bus.Config{Data: w.data, Name: "test", Log: slog.New(slog.DiscardHandler), Serve: natsserver.Serve})
-	if err != nil {
-		t.Fatal(err)
+	open := func(u roles.User) *bus.Bus {
+		b, err := bus.Open(t.Context(), bus.Config{Data: w.data, Name: "test", User: u, Log: slog.New(slog.DiscardHandler), Serve: natsserver.ServeRoles})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(b.Close)
+		return b
 	}
-	t.Cleanup(b.Close)
-	w.bus = b
+	b := open(roles.User{Role: roles.Pool, Cluster: "here", Pool: "web"})
+	w.bus, w.admin = b, open(roles.User{Role: roles.Admin, Cluster: "here"}).JetStream()
 	c := state.LedgerConfig{Cluster: "here", Pool: "web"}
-	_, err = state.CreateLedger(t.Context(), b.JetStream(), c)
+	_, err := state.CreateLedger(t.Context(), b.JetStream(), c)
 	if err == nil {
 		w.summaries, err = state.NewSummaries(b.JetStream(), c)
 	}
@@ -71,14 +80,20 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// run runs "weir notify" until the returned function is called.
-func (w *world) run() (stop func()) {
+// run runs "weir notify" with these targets, or with "hook", until the returned function is called.
+func (w *world) run(targets ...string) (stop func()) {
 	w.t.Helper()
+	if len(targets) == 0 {
+		targets = []string{"hook"}
+	}
 	ctx, cancel := context.WithCancel(w.t.Context())
 	p := notifyd.Process{
 		Settings: daemon.Settings{Data: w.data, Cluster: "here"}, AdminAddr: config.AdminOff, Out: io.Discard, Log: slog.New(slog.DiscardHandler),
 	}
-	service := config.Service{Notify: []notify.Settings{{Name: "hook", URL: w.url}}}
+	var service config.Service
+	for _, name := range targets {
+		service.Notify = append(service.Notify, notify.Settings{Name: name, URL: w.url})
+	}
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		if err := p.Run(ctx, service); err != nil {
@@ -171,7 +186,7 @@ func TestEventsFollowAcrossARestart(t *testing.T) {
 // Stored findings arrive once and in order, also those of the time in which no process ran.
 func TestFindingsFollowAcrossARestart(t *testing.T) {
 	w := newWorld(t)
-	if _, err := state.EnsureStream(t.Context(), w.bus.JetStream(), state.FindingsStream("here", 1)); err != nil {
+	if _, err := state.EnsureStream(t.Context(), w.admin, state.FindingsStream("here", 1)); err != nil {
 		t.Fatal(err)
 	}
 	w.finding("before the first start")
@@ -191,10 +206,10 @@ func TestFindingsFollowAcrossARestart(t *testing.T) {
 	stop()
 
 	// A new stream has other sequence numbers, also beyond the position in the lost one.
-	if err := w.bus.JetStream().DeleteStream(t.Context(), names.FindingsStream("here")); err != nil {
+	if err := w.admin.DeleteStream(t.Context(), names.FindingsStream("here")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := state.EnsureStream(t.Context(), w.bus.JetStream(), state.FindingsStream("here", 1)); err != nil {
+	if _, err := state.EnsureStream(t.Context(), w.admin, state.FindingsStream("here", 1)); err != nil {
 		t.Fatal(err)
 	}
 	var want []string
@@ -240,6 +255,9 @@ func (w *world) wantFindings(want ...string) {
 // A finding of node health has its severity, and one below that of the target is not sent.
 func TestFindingsHaveTheirSeverity(t *testing.T) {
 	w := newWorld(t)
+	if _, err := state.EnsureStream(t.Context(), w.admin, state.FindingsStream("here", 1)); err != nil {
+		t.Fatal(err)
+	}
 	w.tick("")
 	w.run()
 	w.ready()
@@ -262,5 +280,79 @@ func TestFindingsHaveTheirSeverity(t *testing.T) {
 			t.Errorf("event %+v, want the breaker as a warning", e)
 		}
 		return
+	}
+}
+
+// consumers returns the names of the consumers of targets, in order.
+func (w *world) consumers() (list []string) {
+	w.t.Helper()
+	s, err := w.admin.Stream(w.t.Context(), names.NoticesStream("here"))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	all := s.ConsumerNames(w.t.Context())
+	for name := range all.Name() {
+		list = append(list, name)
+	}
+	if all.Err() != nil {
+		w.t.Fatal(all.Err())
+	}
+	slices.Sort(list)
+	return list
+}
+
+// A target that is removed from the settings has no consumer after the next start. The other one keeps its place.
+func TestRemovedTargetHasNoConsumer(t *testing.T) {
+	w := newWorld(t)
+	w.tick("")
+	stop := w.run("old", "pager")
+	w.ready()
+	if got := w.consumers(); !slices.Equal(got, []string{"old", "pager"}) {
+		t.Fatalf("consumers %q", got)
+	}
+	stop()
+	w.tick("in the gap")
+	w.run("pager")
+	w.wantPause("in the gap")
+	if got := w.consumers(); !slices.Equal(got, []string{"pager"}) {
+		t.Errorf("consumers %q, want only that of pager", got)
+	}
+}
+
+// A stream of events that is lost is created again with its consumers, and no event of that time is lost.
+func TestLostStreamOfEventsIsCreatedAgain(t *testing.T) {
+	w := newWorld(t)
+	w.tick("")
+	w.run()
+	w.ready()
+	if err := w.admin.DeleteStream(t.Context(), names.NoticesStream("here")); err != nil {
+		t.Fatal(err)
+	}
+	w.tick("after the loss")
+	w.wantPause("after the loss")
+}
+
+// Two processes of a cluster send each event once.
+func TestTwoProcessesSendEachEventOnce(t *testing.T) {
+	w := newWorld(t)
+	w.tick("")
+	w.run()
+	w.run()
+	w.ready()
+	seen := map[string]bool{}
+	for i := range 10 {
+		w.tick(fmt.Sprint("work ", i))
+		w.tick("")
+	}
+	w.tick("the end")
+	for {
+		e := w.next()
+		if seen[e.ID] {
+			t.Errorf("received %+v twice", e)
+		}
+		seen[e.ID] = true
+		if strings.Contains(e.Text, "the end") {
+			return
+		}
 	}
 }

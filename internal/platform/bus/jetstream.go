@@ -208,6 +208,10 @@ func (s *stream) CreateConsumer(ctx context.Context, c jetstream.ConsumerConfig)
 	return call(ctx, s.denied, ofStream(s.name, ""), func(ctx context.Context) (jetstream.Consumer, error) { return s.Stream.CreateConsumer(ctx, c) })
 }
 
+func (s *stream) Consumer(ctx context.Context, name string) (jetstream.Consumer, error) {
+	return call(ctx, s.denied, ofStream(s.name, ""), func(ctx context.Context) (jetstream.Consumer, error) { return s.Stream.Consumer(ctx, name) })
+}
+
 func (s *stream) CreateOrUpdateConsumer(ctx context.Context, c jetstream.ConsumerConfig) (jetstream.Consumer, error) {
 	return call(ctx, s.denied, ofStream(s.name, ""), func(ctx context.Context) (jetstream.Consumer, error) {
 		return s.Stream.CreateOrUpdateConsumer(ctx, c)

@@ -22,5 +22,8 @@ func SummaryStream(cluster, pool string) string { return "weir-summaries:" + clu
 // FindingsStream returns the stream of a cluster's findings: those of node health of each pool, and of the harmonizer.
 func FindingsStream(cluster string) string { return "weir-findings:" + cluster }
 
+// NoticesStream returns the stream of a cluster's events for webhooks.
+func NoticesStream(cluster string) string { return "weir-notices:" + cluster }
+
 // EvidenceStream returns the stream of the records about one pool's sick nodes.
 func EvidenceStream(cluster, pool string) string { return "weir-evidence:" + cluster + ":" + pool }

@@ -1,11 +1,12 @@
-// Package notify sends events to HTTP endpoints: webhooks. Each target has a filter, a durable queue and one sender.
+// Package notify sends events to HTTP endpoints: webhooks. Each target has a filter, a durable consumer of JetStream and one
+// sender.
 //
-//	q, err := notify.OpenQueue(dir, log)
-//	s := notify.NewSender(target, q, log)
+//	id, data, err := event.Encode() // published with the id of the message, so that NATS stores it once
+//	s := notify.NewSender(target, open, log)
 //	go s.Run(ctx)
-//	err = s.Add(event) // durable when Add returns nil
 //
 // A target receives its events in order, each at least once: a response that is lost, or a crash, repeats an event
-// with the same id. A failed attempt is repeated with growing pauses. Queues are bounded in number and age, and what
-// they drop is counted. A Queue belongs to one Sender. A Sender is safe for concurrent use.
+// with the same id. A failed attempt is repeated with growing pauses. Senders count what they drop, and what the stream
+// dropped before them. Several processes may send to one target: each event goes to one of them. A Sender is safe for
+// concurrent use.
 package notify

@@ -45,25 +45,26 @@ type Event struct {
 // maxEvent bounds the JSON of an event in bytes. A longer one loses its data, and then the end of its text.
 const maxEvent = 64 << 10
 
-// encode returns the event with its id as bounded JSON.
-func (e Event) encode() ([]byte, error) {
+// Encode returns the event with its id as bounded JSON.
+func (e Event) Encode() (id string, data []byte, err error) {
 	e.ID = ""
 	for range 3 {
 		data, err := json.Marshal(e)
 		if err != nil {
-			return nil, fmt.Errorf("encode event %s: %w", e.Name, err)
+			return "", nil, fmt.Errorf("encode event %s: %w", e.Name, err)
 		}
 		if len(data) <= maxEvent {
 			sum := sha256.Sum256(data)
 			e.ID = hex.EncodeToString(sum[:16])
-			return json.Marshal(e)
+			data, err = json.Marshal(e)
+			return e.ID, data, err
 		}
 		if e.Data == nil {
 			e.Text = e.Text[:min(len(e.Text), maxEvent/16)]
 		}
 		e.Data = nil
 	}
-	return nil, fmt.Errorf("encode event %.80q: its names are longer than %d bytes", e.Name, maxEvent)
+	return "", nil, fmt.Errorf("encode event %.80q: its names are longer than %d bytes", e.Name, maxEvent)
 }
 
 // Filter selects events. An empty field selects all.

@@ -3,6 +3,7 @@ package notify
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -17,6 +18,9 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/internal/platform/await"
+	natsserver "github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
 	"github.com/weirkeeper/weirkeeper/internal/platform/webhook"
 )
 
@@ -78,16 +82,58 @@ func (e *endpoint) accepted(t *testing.T, n int) []string {
 	return slices.Clone(e.bodies)
 }
 
-func newSender(t *testing.T, dir string, target Target) *Sender {
+// work is a stream of events on a real NATS server.
+type work struct {
+	js     jetstream.JetStream
+	stream jetstream.Stream
+}
+
+func newWork(t *testing.T, c jetstream.StreamConfig) *work {
 	t.Helper()
-	log := slog.New(slog.DiscardHandler)
-	q, err := OpenQueue(dir, log)
+	server := bustest.Serve(t, natsserver.Options{JetStream: true, StoreDir: t.TempDir()})
+	js, err := jetstream.New(bustest.Connect(t, server.ClientURL()))
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := NewSender(target, q, log)
+	c.Name, c.Subjects = "events", []string{"events"}
+	stream, err := js.CreateStream(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &work{js, stream}
+}
+
+// sender returns the sender of a target with a consumer of its own.
+func (w *work) sender(t *testing.T, target Target) *Sender {
+	t.Helper()
+	c, err := w.stream.CreateOrUpdateConsumer(t.Context(), jetstream.ConsumerConfig{
+		Durable: target.Name, AckPolicy: jetstream.AckExplicitPolicy, AckWait: AckWait, MaxAckPending: 1,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := NewSender(target, func(context.Context) (jetstream.Consumer, error) { return c, nil }, slog.New(slog.DiscardHandler))
 	s.first = time.Millisecond
 	return s
+}
+
+func (w *work) add(t *testing.T, events ...Event) {
+	t.Helper()
+	for _, e := range events {
+		id, data, err := e.Encode()
+		if err == nil {
+			_, err = w.js.Publish(t.Context(), "events", data, jetstream.WithMsgID(id))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func newSender(t *testing.T, target Target) (*work, *Sender) {
+	t.Helper()
+	w := newWork(t, jetstream.StreamConfig{})
+	return w, w.sender(t, target)
 }
 
 // run runs a sender until the returned function is called, which waits for its end.
@@ -107,15 +153,6 @@ func run(t *testing.T, s *Sender) (stop func()) {
 
 func event(n int) Event {
 	return Event{At: noon, Cluster: "prod", Pool: "web", Kind: "decision", Name: "target", Severity: Info, Text: fmt.Sprintf("event %d", n)}
-}
-
-func add(t *testing.T, s *Sender, events ...Event) {
-	t.Helper()
-	for _, e := range events {
-		if err := s.Add(e); err != nil {
-			t.Fatal(err)
-		}
-	}
 }
 
 func texts(t *testing.T, bodies []string) (out []string) {
@@ -146,10 +183,10 @@ func TestFailedAttemptsAreRepeatedInOrder(t *testing.T) {
 			w.WriteHeader(http.StatusTooManyRequests)
 		},
 	)
-	s := newSender(t, t.TempDir(), Target{Name: "x", URL: e.URL})
+	w, s := newSender(t, Target{Name: "x", URL: e.URL})
 	s.client.Timeout = 200 * time.Millisecond
 	run(t, s)
-	add(t, s, event(1), event(2), event(3))
+	w.add(t, event(1), event(2), event(3))
 	if got := texts(t, e.accepted(t, 3)); !slices.Equal(got, []string{"event 1", "event 2", "event 3"}) {
 		t.Errorf("received %q", got)
 	}
@@ -171,10 +208,10 @@ func TestFailingTargetIsShown(t *testing.T) {
 		default:
 		}
 	}}, 1000)...)
-	s := newSender(t, t.TempDir(), Target{Name: "x", URL: e.URL})
+	w, s := newSender(t, Target{Name: "x", URL: e.URL})
 	s.first = time.Hour
 	stop := run(t, s)
-	add(t, s, event(1))
+	w.add(t, event(1))
 	<-failed
 	for s.Status().Failed == 0 && t.Context().Err() == nil {
 		<-time.After(time.Millisecond)
@@ -189,51 +226,136 @@ func TestFailingTargetIsShown(t *testing.T) {
 	}
 }
 
-// A process ends with events that were not sent. The next one sends them first, and a damaged one affects only itself.
-func TestQueueSurvivesARestart(t *testing.T) {
-	dir := t.TempDir()
-	before := newSender(t, dir, Target{Name: "x", URL: "http://127.0.0.1:1"})
-	add(t, before, event(1), event(2), event(3))
-	if err := os.WriteFile(before.queue.path(2), []byte("{"), 0o600); err != nil {
+// A process ends while it sends an event. The next one sends that event first, and a damaged one affects only itself.
+func TestEventsSurviveARestart(t *testing.T) {
+	w := newWork(t, jetstream.StreamConfig{})
+	begun := make(chan struct{})
+	e := newEndpoint(t, func(_ http.ResponseWriter, r *http.Request) { close(begun); <-r.Context().Done() })
+	stop := run(t, w.sender(t, Target{Name: "x", URL: e.URL}))
+	w.add(t, event(1))
+	<-begun
+	stop()
+	if _, err := w.js.Publish(t.Context(), "events", []byte("{")); err != nil {
 		t.Fatal(err)
 	}
-	e := newEndpoint(t)
-	after := newSender(t, dir, Target{Name: "x", URL: e.URL})
+	w.add(t, event(3))
+	after := w.sender(t, Target{Name: "x", URL: e.URL})
 	run(t, after)
-	add(t, after, event(4))
-	if got := texts(t, e.accepted(t, 3)); !slices.Equal(got, []string{"event 1", "event 3", "event 4"}) {
+	if got := texts(t, e.accepted(t, 2)); !slices.Equal(got, []string{"event 1", "event 3"}) {
 		t.Errorf("received %q", got)
 	}
-	aside, err := filepath.Glob(filepath.Join(dir, "*.damaged-*"))
-	if err != nil || len(aside) != 1 {
-		t.Errorf("set aside: %q, %v", aside, err)
+	if got := after.Status().Dropped; got != 1 {
+		t.Errorf("%d dropped, want the damaged one", got)
 	}
 }
 
-func TestQueueIsBounded(t *testing.T) {
-	s := newSender(t, t.TempDir(), Target{Name: "x", URL: "http://127.0.0.1:1"})
-	for n := range maxQueued + 2 {
-		s.queue.numbers = append(s.queue.numbers, uint64(n+1)) // without files, which take long to sync
+// A process is killed while it sends an event: nothing acknowledges it. The next one sends it before later events.
+func TestEventOfAKilledProcessFollowsAgain(t *testing.T) {
+	w := newWork(t, jetstream.StreamConfig{})
+	e := newEndpoint(t)
+	s := w.sender(t, Target{Name: "x", URL: e.URL})
+	c, err := w.stream.UpdateConsumer(t.Context(), jetstream.ConsumerConfig{Durable: "x", AckPolicy: jetstream.AckExplicitPolicy, AckWait: 100 * time.Millisecond, MaxAckPending: 1})
+	if err != nil {
+		t.Fatal(err)
 	}
-	s.queue.next = maxQueued + 3
-	add(t, s, event(1))
-	if got := s.Status(); got.Queued != maxQueued || got.Dropped != 3 {
-		t.Errorf("status %+v, want %d events and 3 dropped", got, maxQueued)
+	w.add(t, event(1), event(2))
+	if _, err := c.Next(); err != nil { // the killed process
+		t.Fatal(err)
+	}
+	run(t, s)
+	if got := texts(t, e.accepted(t, 2)); !slices.Equal(got, []string{"event 1", "event 2"}) {
+		t.Errorf("received %q", got)
+	}
+}
+
+// What the stream drops before a target has it counts as dropped, also from before the start of the process.
+func TestDropsOfTheStreamAreCounted(t *testing.T) {
+	w := newWork(t, jetstream.StreamConfig{MaxMsgs: 2})
+	e := newEndpoint(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) })
+	s := w.sender(t, Target{Name: "x", URL: e.URL})
+	w.add(t, event(1), event(2), event(3), event(4), event(5))
+	run(t, s)
+	if got := texts(t, e.accepted(t, 2)); !slices.Equal(got, []string{"event 4", "event 5"}) {
+		t.Errorf("received %q", got)
+	}
+	if got := s.Status(); got.Dropped != 3 {
+		t.Errorf("status %+v, want 3 dropped", got)
+	}
+}
+
+// Two processes send the events of one target, each event once and in order. Neither counts the other's events as dropped.
+func TestTwoProcessesShareATarget(t *testing.T) {
+	w := newWork(t, jetstream.StreamConfig{})
+	e := newEndpoint(t)
+	one, two := w.sender(t, Target{Name: "x", URL: e.URL}), w.sender(t, Target{Name: "x", URL: e.URL})
+	run(t, one)
+	run(t, two)
+	var want []string
+	for n := range 20 {
+		w.add(t, event(n))
+		want = append(want, event(n).Text)
+	}
+	if got := texts(t, e.accepted(t, 20)); !slices.Equal(got, want) {
+		t.Errorf("received %q", got)
+	}
+	if a, b := one.Status(), two.Status(); a.Dropped+b.Dropped != 0 {
+		t.Errorf("status %+v and %+v, want none dropped", a, b)
+	}
+}
+
+// A target that hangs delays no other.
+func TestTargetsAreIndependent(t *testing.T) {
+	w := newWork(t, jetstream.StreamConfig{})
+	hanging := newEndpoint(t, slices.Repeat([]http.HandlerFunc{func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }}, 1000)...)
+	e := newEndpoint(t)
+	run(t, w.sender(t, Target{Name: "hangs", URL: hanging.URL}))
+	run(t, w.sender(t, Target{Name: "x", URL: e.URL}))
+	w.add(t, event(1), event(2))
+	if got := texts(t, e.accepted(t, 2)); !slices.Equal(got, []string{"event 1", "event 2"}) {
+		t.Errorf("received %q", got)
 	}
 }
 
 func TestOldEventsAreDropped(t *testing.T) {
 	e := newEndpoint(t)
-	s := newSender(t, t.TempDir(), Target{Name: "x", URL: e.URL})
+	w, s := newSender(t, Target{Name: "x", URL: e.URL})
 	old := event(1)
 	old.At = time.Now().Add(-maxAge - time.Minute)
-	add(t, s, old, event(2))
+	w.add(t, old, event(2))
 	run(t, s)
 	if got := texts(t, e.accepted(t, 1)); !slices.Equal(got, []string{"event 2"}) {
 		t.Errorf("received %q", got)
 	}
 	if got := s.Status().Dropped; got != 1 {
 		t.Errorf("%d dropped, want 1", got)
+	}
+}
+
+// A consumer that is lost is opened again, and the status says why events are not read.
+func TestLostConsumerIsOpenedAgain(t *testing.T) {
+	w := newWork(t, jetstream.StreamConfig{})
+	e := newEndpoint(t)
+	away := errors.New("no such consumer")
+	fails := make(chan struct{})
+	s := w.sender(t, Target{Name: "x", URL: e.URL})
+	found := s.open
+	s.open = func(ctx context.Context) (jetstream.Consumer, error) {
+		select {
+		case <-fails:
+			return found(ctx)
+		default:
+			return nil, away
+		}
+	}
+	run(t, s)
+	for s.Status().Unread == "" && t.Context().Err() == nil {
+		<-time.After(time.Millisecond)
+	}
+	close(fails)
+	w.add(t, event(1))
+	e.accepted(t, 1)
+	if got := s.Status(); got.Unread != "" || got.Failed != 0 {
+		t.Errorf("status %+v, want no failed attempt", got)
 	}
 }
 
@@ -244,9 +366,9 @@ func TestRequestsAreSigned(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := newEndpoint(t)
-	s := newSender(t, t.TempDir(), Target{Name: "x", URL: e.URL, SecretFile: file})
+	w, s := newSender(t, Target{Name: "x", URL: e.URL, SecretFile: file})
 	run(t, s)
-	add(t, s, event(1))
+	w.add(t, event(1))
 	body := e.accepted(t, 1)[0]
 	var at int64
 	if _, err := fmt.Sscan(e.header.Get(webhook.HeaderTimestamp), &at); err != nil {
@@ -272,16 +394,22 @@ func TestURLInAFile(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s := newSender(t, t.TempDir(), Target{Name: "x", URLFile: file})
-	add(t, s, event(1))
+	s := NewSender(Target{Name: "x", URLFile: file}, nil, slog.New(slog.DiscardHandler))
+	send := func() error {
+		_, data, err := event(1).Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s.send(t.Context(), event(1), data)
+	}
 	for _, text := range []string{"http://127.0.0.1:1/hush-hush", "http://hush-hush:x\x7f/", "hush-hush-hush-hush"} {
 		write(text)
-		if err := s.next(t.Context()); err == nil || strings.Contains(err.Error(), "hush") {
+		if err := send(); err == nil || strings.Contains(err.Error(), "hush") {
 			t.Errorf("with %q: error %v, want one without the URL", text, err)
 		}
 	}
 	write(e.URL + "/hush-hush\n")
-	if err := s.next(t.Context()); err != nil {
+	if err := send(); err != nil {
 		t.Fatal(err)
 	}
 	e.accepted(t, 1)
@@ -290,15 +418,15 @@ func TestURLInAFile(t *testing.T) {
 // Equal events have equal ids, so that a receiver can drop a repetition.
 func TestIDsFollowTheContent(t *testing.T) {
 	id := func(e Event) string {
-		data, err := e.encode()
-		if err != nil {
-			t.Fatal(err)
-		}
+		id, data, err := e.Encode()
 		var got Event
-		if err := json.Unmarshal(data, &got); err != nil {
-			t.Fatal(err)
+		if err == nil {
+			err = json.Unmarshal(data, &got)
 		}
-		return got.ID
+		if err != nil || got.ID != id {
+			t.Fatalf("id %q, event %+v, %v", id, got, err)
+		}
+		return id
 	}
 	same := event(1)
 	same.ID = "other"
@@ -369,7 +497,7 @@ func TestLongEventsAreCut(t *testing.T) {
 	e := event(1)
 	e.Data = json.RawMessage(`"` + strings.Repeat("d", maxEvent) + `"`)
 	e.Text = strings.Repeat("t", 2*maxEvent)
-	data, err := e.encode()
+	_, data, err := e.Encode()
 	if err != nil || len(data) > maxEvent+100 {
 		t.Errorf("%d bytes, %v", len(data), err)
 	}

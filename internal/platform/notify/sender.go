@@ -3,6 +3,7 @@ package notify
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,7 +15,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/internal/platform/retry"
+	"github.com/nats-io/nats.go/jetstream"
+
 	"github.com/weirkeeper/weirkeeper/internal/platform/webhook"
 )
 
@@ -23,8 +25,9 @@ const (
 	attemptTimeout = 10 * time.Second
 	firstPause     = time.Second // after the first failed attempt; doubled up to longestPause
 	longestPause   = 5 * time.Minute
-	maxResponse    = 64 << 10 // bytes of a response that are read
-	maxShown       = 200      // bytes of a response that an error shows
+	maxAge         = 24 * time.Hour // of an event; an older one is dropped
+	maxResponse    = 64 << 10       // bytes of a response that are read
+	maxShown       = 200            // bytes of a response that an error shows
 )
 
 // Target is an endpoint that receives events.
@@ -40,32 +43,36 @@ type Target struct {
 // Status is the state of a Sender.
 type Status struct {
 	Target  string
-	Queued  int       // events that wait
+	Queued  int       // events that wait, before the filter of the target
 	Sent    uint64    // accepted events since the start
 	Failed  uint64    // failed attempts since the start
 	Dropped uint64    // events that were never accepted, since the start
 	Since   time.Time // of the first failed attempt without a success after it; zero: the last attempt succeeded
 	Err     string    // of the last attempt; empty: it succeeded
+	Unread  string    // why the events are not read now; empty: they are
 }
 
 // Sender sends the events of one target in order.
 type Sender struct {
-	target Target
-	queue  *Queue
-	client *http.Client
-	first  time.Duration // pause after the first failed attempt
-	log    *slog.Logger
+	target   Target
+	open     Open
+	consumer jetstream.Consumer // of Run
+	next     uint64             // expected sequence number in the stream, of Run
+	client   *http.Client
+	first    time.Duration // pause after the first failed attempt
+	log      *slog.Logger
 
 	mu     sync.Mutex
 	status Status
 }
 
-// NewSender returns the sender of a target. Redirects are errors, because they could lead a signed event elsewhere.
-func NewSender(t Target, q *Queue, log *slog.Logger) *Sender {
+// NewSender returns the sender of a target, with the consumer of its events. Redirects are errors, because they could lead a
+// signed event elsewhere.
+func NewSender(t Target, open Open, log *slog.Logger) *Sender {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxResponseHeaderBytes = maxEvent
 	return &Sender{
-		target: t, queue: q, first: firstPause, log: log.With("target", t.Name), status: Status{Target: t.Name},
+		target: t, open: open, first: firstPause, log: log.With("target", t.Name), status: Status{Target: t.Name},
 		client: &http.Client{
 			Transport: transport, Timeout: attemptTimeout,
 			CheckRedirect: func(*http.Request, []*http.Request) error {
@@ -75,77 +82,100 @@ func NewSender(t Target, q *Queue, log *slog.Logger) *Sender {
 	}
 }
 
-// Add queues an event if the filter passes it. It is durable when Add returns nil.
-func (s *Sender) Add(e Event) error {
-	if !s.target.Filter.Passes(e) {
-		return nil
-	}
-	data, err := e.encode()
-	if err != nil {
-		return err
-	}
-	dropped, err := s.queue.add(data)
-	if dropped > 0 {
-		s.drop("the queue is full", dropped)
-	}
-	return err
-}
-
 // Status returns the state now.
 func (s *Sender) Status() Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	out := s.status
-	out.Queued = s.queue.size()
-	return out
+	return s.status
 }
 
-// Run sends the queued events until ctx ends. Then it returns nil.
+// Run sends the events of the consumer until ctx ends. Then it returns nil.
 func (s *Sender) Run(ctx context.Context) error {
 	defer s.client.CloseIdleConnections()
-	pauses := retry.Policy{First: s.first, Longest: longestPause}.Pauses()
-	for ctx.Err() == nil {
-		err := s.next(ctx)
-		if err == nil {
-			pauses.Reset()
-			continue
-		}
-		s.failed(ctx, err)
-		pause := pauses.NextBackOff()
-		if refused, ok := errors.AsType[*refusal](err); ok {
-			pause = max(pause, refused.after)
-		}
-		again := time.NewTimer(pause)
-		select {
-		case <-again.C:
-		case <-ctx.Done():
-			again.Stop()
-		}
-	}
+	Follow(ctx, s.begin, s.unread, s.handle)
 	return nil
 }
 
-// next sends the oldest event, or drops it if it is too old. Without an event it waits for one.
-func (s *Sender) next(ctx context.Context) error {
-	one, err := s.queue.first()
+// begin opens the consumer.
+func (s *Sender) begin(ctx context.Context) (jetstream.Consumer, error) {
+	c, err := s.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	info := c.CachedInfo()
+	s.consumer, s.next = c, info.AckFloor.Stream+1
+	s.queued(int(info.NumPending) + info.NumAckPending)
+	return c, nil
+}
+
+// handle makes one attempt with an event. Without success the server delivers the event again after a pause, and no later
+// one before.
+func (s *Sender) handle(ctx context.Context, m jetstream.Msg) {
+	meta, err := m.Metadata()
+	if err != nil {
+		s.log.Warn("message is not of the stream", "err", err)
+		return
+	}
+	s.skipped(ctx, meta.Sequence.Stream)
+	s.queued(int(meta.NumPending) + 1)
+	var e Event
+	err = json.Unmarshal(m.Data(), &e)
 	switch {
 	case err != nil:
-		return err
-	case one.number == 0:
-		select {
-		case <-s.queue.more:
-		case <-ctx.Done():
-		}
-		return nil
-	case time.Since(one.event.At) > maxAge:
+		s.drop("the event is damaged", 1)
+	case !s.target.Filter.Passes(e):
+	case time.Since(e.At) > maxAge:
 		s.drop("the event is too old", 1)
-		return s.queue.remove(one.number)
+	default:
+		if err := s.send(ctx, e, m.Data()); err != nil {
+			s.again(ctx, m, meta.NumDelivered, err)
+			return
+		}
+		s.sent()
 	}
-	if err := s.send(ctx, one); err != nil {
-		return err
+	s.next = meta.Sequence.Stream + 1
+	s.queued(int(meta.NumPending))
+	s.answered(m.Ack())
+}
+
+// again returns an event to the server after a failed attempt. At the end of the process it does so at once.
+func (s *Sender) again(ctx context.Context, m jetstream.Msg, attempts uint64, err error) {
+	if ctx.Err() != nil {
+		s.answered(m.Nak())
+		return
 	}
-	s.sent()
-	return s.queue.remove(one.number)
+	s.failed(err)
+	pause := min(s.first<<min(attempts-1, 16), longestPause)
+	if refused, ok := errors.AsType[*refusal](err); ok {
+		pause = max(pause, refused.after)
+	}
+	s.answered(m.NakWithDelay(pause))
+}
+
+// answered logs an acknowledgement that the server did not receive. It delivers the event again.
+func (s *Sender) answered(err error) {
+	if err != nil {
+		s.log.Warn("acknowledgement not sent, the event follows again", "err", err)
+	}
+}
+
+// skipped counts the events before this one that the stream dropped. Events that another process has sent do not count:
+// they are below the floor of the acknowledgements.
+func (s *Sender) skipped(ctx context.Context, sequence uint64) {
+	if sequence <= s.next {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
+	defer cancel()
+	info, err := s.consumer.Info(ctx)
+	if err != nil {
+		s.log.Warn("dropped events are not counted", "err", err)
+		return
+	}
+	if from := max(s.next, info.AckFloor.Stream+1); sequence > from {
+		s.drop("the stream is full, or they were too old", int(sequence-from))
+	}
+	s.next = sequence // another attempt with this event does not count them again
 }
 
 // refusal is a response without success.
@@ -160,8 +190,8 @@ func (r *refusal) Error() string {
 }
 
 // send makes one attempt.
-func (s *Sender) send(ctx context.Context, one queued) error {
-	body, err := s.target.Body.render(one.event, one.data)
+func (s *Sender) send(ctx context.Context, e Event, data []byte) error {
+	body, err := s.target.Body.render(e, data)
 	if err != nil {
 		return err
 	}
@@ -179,7 +209,7 @@ func (s *Sender) send(ctx context.Context, one queued) error {
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("User-Agent", "weirkeeper")
-	req.Header.Set(headerID, one.event.ID)
+	req.Header.Set(headerID, e.ID)
 	if s.target.SecretFile != "" {
 		secret, err := webhook.ReadSecret(s.target.SecretFile)
 		if err != nil {
@@ -217,11 +247,8 @@ func (s *Sender) sent() {
 	s.status.Since, s.status.Err = time.Time{}, ""
 }
 
-// failed counts a failed attempt, and logs the first one after a success. The end of the process is no failure.
-func (s *Sender) failed(ctx context.Context, err error) {
-	if ctx.Err() != nil {
-		return
-	}
+// failed counts a failed attempt, and logs the first one after a success.
+func (s *Sender) failed(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.status.Since.IsZero() {
@@ -230,6 +257,26 @@ func (s *Sender) failed(ctx context.Context, err error) {
 	}
 	s.status.Failed++
 	s.status.Err = err.Error()
+}
+
+// unread stores why the events are not read, nil: they are. It logs when that begins.
+func (s *Sender) unread(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err == nil {
+		s.status.Unread = ""
+		return
+	}
+	if s.status.Unread == "" {
+		s.log.Warn("events of the target are not read, trying again", "err", err)
+	}
+	s.status.Unread = err.Error()
+}
+
+func (s *Sender) queued(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.status.Queued = n
 }
 
 // drop counts and logs events that are never sent.

@@ -14,7 +14,7 @@ import (
 
 // Settings is the section of one target.
 type Settings struct {
-	Name       string   `yaml:"name"`        // unique; its events wait in a folder of this name
+	Name       string   `yaml:"name"`        // unique; the name of its durable consumer
 	URL        string   `yaml:"url"`         // http or https
 	URLFile    string   `yaml:"url_file"`    // has the URL, in place of url: that of a chat program is a secret
 	SecretFile string   `yaml:"secret_file"` // signs the requests; empty: unsigned

@@ -45,7 +45,7 @@ func ReadSecret(file string) ([]byte, error) {
 		return nil, err
 	case !info.Mode().IsRegular():
 		return nil, fmt.Errorf("%s is not a regular file", file)
-	case info.Mode().Perm()&0o077 != 0:
+	case inputfile.ReadableByOthers(file, info.Mode()):
 		return nil, fmt.Errorf("%s has mode %04o: other users may read it, want 0600", file, info.Mode().Perm())
 	}
 	data, err := io.ReadAll(io.LimitReader(f, maxSecret+1))

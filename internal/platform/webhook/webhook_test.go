@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/internal/platform/inputfile"
 	"github.com/weirkeeper/weirkeeper/internal/platform/webhook"
 )
 
@@ -21,6 +22,19 @@ func TestSign(t *testing.T) {
 	}
 	if got := h.Get(webhook.HeaderTimestamp); got != "1764100800" {
 		t.Errorf("timestamp %s", got)
+	}
+}
+
+// The group bits of a credential of a unit or a pod are no mistake.
+func TestReadSecretOfTheCredentials(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv(inputfile.CredentialsVariable, dir)
+	file := filepath.Join(dir, "secret")
+	if err := os.WriteFile(file, []byte("0123456789abcdef"), 0o440); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := webhook.ReadSecret(file); err != nil || string(got) != "0123456789abcdef" {
+		t.Errorf("ReadSecret = %q, %v", got, err)
 	}
 }
 

@@ -373,6 +373,40 @@ func records(stream, subject string) func(context.Context, jetstream.JetStream) 
 	}
 }
 
+// consume creates a durable consumer, takes a message, and waits until the server has its acknowledgement.
+func consume(stream, durable string) func(context.Context, jetstream.JetStream) error {
+	return func(ctx context.Context, js jetstream.JetStream) error {
+		s, err := js.Stream(ctx, stream)
+		if err != nil {
+			return err
+		}
+		c, err := s.CreateConsumer(ctx, jetstream.ConsumerConfig{Durable: durable, AckPolicy: jetstream.AckExplicitPolicy, MaxAckPending: 1})
+		if err == nil {
+			c, err = s.Consumer(ctx, durable)
+		}
+		if err != nil {
+			return err
+		}
+		messages, err := c.Messages(jetstream.PullMaxMessages(1))
+		if err != nil {
+			return err
+		}
+		defer messages.Stop()
+		for {
+			m, err := messages.Next(jetstream.NextContext(ctx))
+			if err != nil {
+				return err
+			}
+			if meta, err := m.Metadata(); err != nil || meta.NumDelivered > 1 {
+				return errors.Join(err, m.DoubleAck(ctx))
+			}
+			if err := m.Nak(); err != nil {
+				return err
+			}
+		}
+	}
+}
+
 func streamNames(want string) func(context.Context, jetstream.JetStream) error {
 	return func(ctx context.Context, js jetstream.JetStream) error {
 		all := js.StreamNames(ctx)
@@ -390,11 +424,13 @@ func streamNames(want string) func(context.Context, jetstream.JetStream) error {
 var (
 	state, orders, apps = names.StateBucket("prod"), names.OrdersBucket("prod"), names.AppsBucket("prod")
 	ledger, evidence    = names.LedgerStream("prod", "web"), names.EvidenceStream("prod", "web")
+	summaries           = names.SummaryStream("prod", "web")
+	findings, notices   = names.FindingsStream("prod"), names.NoticesStream("prod")
 )
 
 // steps are what the processes do with JetStream, in order.
 func steps() []step {
-	record, proof := "weir.prod.decision.web", "weir.prod.evidence.web.i-01"
+	record, proof, summary := "weir.prod.decision.web", "weir.prod.evidence.web.i-01", "weir.prod.summary.web"
 	stream := func(name string, subjects ...string) jetstream.StreamConfig {
 		return jetstream.StreamConfig{Name: name, Subjects: subjects, Replicas: 3, AllowDirect: true, DenyDelete: true, DenyPurge: true}
 	}
@@ -469,6 +505,31 @@ func steps() []step {
 		{roles.Viewer, "read the last record", lastOf(ledger, record)},
 		{roles.Viewer, "read records by a batch", batch(ledger, record)},
 
+		{roles.Notify, "create the notices", create(stream(notices, "weir.prod.notice", "weir.prod.notice.*"))},
+		{roles.Notify, "create the findings", create(stream(findings, "weir.prod.harmonizer.events", "weir.prod.health.*.events"))},
+		{roles.Notify, "list streams", streamNames(ledger)},
+		{roles.Pool, "create the summaries", create(stream(summaries, summary))},
+		{roles.Pool, "append a summary", publish(summary)},
+		{roles.Pool, "append another", publish(summary)},
+		{roles.Notify, "read the last summary", lastOf(summaries, summary)},
+		{roles.Notify, "read summaries by a batch", batch(summaries, summary)},
+		{roles.Pool, "publish a finding", publish("weir.prod.health.web.events")},
+		{roles.Notify, "consume a finding", consume(findings, "notify")},
+		{roles.Notify, "publish a notice", publish("weir.prod.notice.web")},
+		{roles.Notify, "read the last notice", lastOf(notices, "weir.prod.notice.web")},
+		{roles.Notify, "consume a notice", consume(notices, "pager")},
+		{roles.Notify, "delete a consumer", func(ctx context.Context, js jetstream.JetStream) error {
+			s, err := js.Stream(ctx, notices)
+			if err != nil {
+				return err
+			}
+			all := s.ConsumerNames(ctx)
+			for name := range all.Name() {
+				err = errors.Join(err, s.DeleteConsumer(ctx, name))
+			}
+			return errors.Join(err, all.Err())
+		}},
+
 		{roles.Admin, "raise the replicas", func(ctx context.Context, js jetstream.JetStream) error {
 			_, err := js.UpdateStream(ctx, stream(evidence, "weir.prod.evidence.web.*"))
 			return err
@@ -477,7 +538,7 @@ func steps() []step {
 		{roles.Admin, "watch all keys", watch(state, ">")},
 		{roles.Admin, "copy a record", publish(record)},
 	}
-	for _, r := range []roles.Role{roles.Pool, roles.Harmonizer, roles.Placer, roles.Operator, roles.Viewer, roles.Admin} {
+	for _, r := range []roles.Role{roles.Pool, roles.Harmonizer, roles.Placer, roles.Notify, roles.Operator, roles.Viewer, roles.Admin} {
 		all = append(all, step{r, "read the account", func(ctx context.Context, js jetstream.JetStream) error {
 			_, err := js.AccountInfo(ctx)
 			return err

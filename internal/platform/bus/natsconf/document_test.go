@@ -1,6 +1,7 @@
 package natsconf_test
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -36,10 +37,10 @@ func document() string {
 		line("`"+key.Bucket("C")+"`", "`"+forReaders(key.Name)+"`", rolesOf(key.Read), rolesOf(key.Write), key.Content)
 	}
 	b.WriteString("\n")
-	line("stream", "subjects", "read", "content")
-	line("---", "---", "---", "---")
+	line("stream", "subjects", "read", "durable consumers of notify", "content")
+	line("---", "---", "---", "---", "---")
 	for _, s := range roles.Streams() {
-		line("`"+s.Name("C", "P")+"`", fmt.Sprintf("`%s`", forReaders(strings.Join(s.Subjects, "`, `"))), rolesOf(s.Read), s.Content)
+		line("`"+s.Name("C", "P")+"`", fmt.Sprintf("`%s`", forReaders(strings.Join(s.Subjects, "`, `"))), rolesOf(s.Read), cmp.Or(s.Durables, "–"), s.Content)
 	}
 	return b.String()
 }

@@ -48,6 +48,16 @@ placer pub $KV.weir-apps_prod.shop $KV.weir-state_prod.lease.harmonizer $KV.weir
 placer pub health.start health.stop weir.prod.agent.batch.n1.start $JS.API.STREAM.PURGE.KV_weir-state_prod $JS.API.STREAM.CREATE.KV_weir-apps_prod
 placer sub > _INBOX.> _INBOX_weir.prod.placer.batch.> weir.prod.harmonizer.order
 
+notify pub weir.prod.summary.web weir.prod.health.web.events weir.prod.harmonizer.events weir.prod.harmonizer.order weir.prod.heartbeat.i-01 health.stop
+notify pub $KV.weir-orders_prod.order.web.pause $KV.weir-state_prod.pool.web $JS.API.DIRECT.GET.KV_weir-state_prod $JS.API.DIRECT.GET.weir-ledger:prod:web
+notify pub $JS.API.CONSUMER.CREATE.weir-findings:prod.other $JS.API.CONSUMER.DELETE.weir-findings:prod.notify $JS.API.CONSUMER.CREATE.weir-summaries:prod:web.notify
+notify pub $JS.API.CONSUMER.CREATE.weir-notices:prod $JS.API.STREAM.DELETE.weir-notices:prod $JS.API.STREAM.PURGE.weir-notices:prod $JS.API.STREAM.UPDATE.weir-notices:prod
+notify pub $JS.ACK.KV_weir-state_prod.x.1.1.1.1.1 $JS.API.STREAM.CREATE.weir-ledger:prod:web _INBOX_weir.prod.pool.web.x
+notify sub > weir.> _INBOX.> weir.prod.heartbeat.* weir.prod.harmonizer.events _INBOX_weir.prod.pool.web.>
+pool pub weir.prod.notice weir.prod.notice.web $JS.API.STREAM.INFO.weir-notices:prod
+harmonizer pub weir.prod.notice weir.prod.notice.web
+viewer pub weir.prod.notice weir.prod.notice.web $JS.API.CONSUMER.CREATE.weir-notices:prod.x
+
 operator pub $KV.weir-state_prod.lease.pool.web $KV.weir-state_prod.pool.web $KV.weir-orders_prod.schema weir.prod.decision.web weir.prod.heartbeat.i-01
 operator pub weir.prod.agent.web.i-01.stop weir.prod.agent.web.i-01.fence health.stop weir.prod.announce _R_.x _INBOX_weir.prod.pool.web.x
 operator pub $JS.API.STREAM.DELETE.KV_weir-state_prod $JS.API.STREAM.PURGE.KV_weir-orders_prod $JS.API.STREAM.CREATE.KV_weir-state_prod

@@ -73,7 +73,7 @@ func (s Site) Users() (all []roles.User) {
 			u.Cluster, u.Pools, u.LegacyDEAs = c.Name, pools, legacy
 			all = append(all, u)
 		}
-		for _, r := range []roles.Role{roles.Admin, roles.Harmonizer, roles.Metrics, roles.Operator, roles.Viewer} {
+		for _, r := range []roles.Role{roles.Admin, roles.Harmonizer, roles.Metrics, roles.Notify, roles.Operator, roles.Viewer} {
 			add(roles.User{Role: r})
 		}
 		if s.Issuer != "" {

@@ -14,7 +14,8 @@
 //
 // Operators, viewers and the authentication service have accounts of their own. There each act
 // is also an import from the account of the daemons. They have no consumer: a consumer may
-// deliver to any subject of the account that has the stream.
+// deliver to any subject of the account that has the stream. The durable consumers of a stream
+// are those of role Notify.
 //
 // The package is pure. All functions may be called concurrently. A caller must not change the
 // slices of a table.

@@ -146,6 +146,9 @@ func (u User) ofStreams() (acts []Act) {
 		pools = []string{"*"}
 	}
 	for _, s := range Streams() {
+		if u.Role == Notify && s.Durables != "" {
+			acts = append(acts, durables(s.Name(u.Cluster, ""), s.Durables)...)
+		}
 		if !slices.Contains(s.Read, u.Role) {
 			continue
 		}
@@ -159,6 +162,24 @@ func (u User) ofStreams() (acts []Act) {
 	}
 	if u.Role.readsPools() {
 		acts = append(acts, read("$JS.API.STREAM.NAMES"))
+	}
+	return acts
+}
+
+// durables returns the acts on a stream and its durable consumers. The second form of an acknowledgement is that of later
+// servers.
+func durables(stream, consumers string) []Act {
+	acts := []Act{
+		read("$JS.API.STREAM.INFO." + stream),
+		{Publish, "$JS.API.STREAM.CREATE." + stream, OneAnswer, false},
+		read("$JS.API.CONSUMER.INFO." + stream + "." + consumers),
+		{Publish, "$JS.API.CONSUMER.CREATE." + stream + "." + consumers, OneAnswer, false},
+		{Publish, "$JS.API.CONSUMER.MSG.NEXT." + stream + "." + consumers, Several, false},
+		{Publish, "$JS.ACK." + stream + "." + consumers + ".>", NoAnswer, false},
+		{Publish, "$JS.ACK.*.*." + stream + "." + consumers + ".>", NoAnswer, false},
+	}
+	if consumers == "*" {
+		acts = append(acts, read("$JS.API.CONSUMER.NAMES."+stream), Act{Publish, "$JS.API.CONSUMER.DELETE." + stream + ".*", OneAnswer, false})
 	}
 	return acts
 }

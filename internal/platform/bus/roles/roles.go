@@ -18,6 +18,7 @@ const (
 	Harmonizer Role = "harmonizer" // harmonizer of a cluster
 	Placer     Role = "placer"     // placer of a pool
 	Metrics    Role = "metrics"    // embedded metrics store of a cluster
+	Notify     Role = "notify"     // sender of a cluster's events to webhooks
 	Machines   Role = "machines"   // owner of a pool's local machines; only on the bus of a data folder
 	LegacyDEA  Role = "legacydea"  // node of the classic protocol, which has no subject of its own
 	Operator   Role = "operator"   // person who gives orders
@@ -28,7 +29,7 @@ const (
 
 // All returns the roles in the order of the documents.
 func All() []Role {
-	return []Role{Agent, Pool, Harmonizer, Placer, Metrics, Machines, LegacyDEA, Operator, Viewer, Auth, Admin}
+	return []Role{Agent, Pool, Harmonizer, Placer, Metrics, Notify, Machines, LegacyDEA, Operator, Viewer, Auth, Admin}
 }
 
 // The accounts of the servers. Daemons and agents are users of AccountWeir.
@@ -60,7 +61,7 @@ func (r Role) hasPool() bool { return r == Agent || r == Pool || r == Placer || 
 func (r Role) hasNode() bool { return r == Agent || r == LegacyDEA }
 
 // readsPools reports whether a user of the role reads the streams of all pools of its cluster.
-func (r Role) readsPools() bool { return r == Operator || r == Viewer }
+func (r Role) readsPools() bool { return r == Notify || r == Operator || r == Viewer }
 
 // User is one user of the bus.
 type User struct {
@@ -68,12 +69,11 @@ type User struct {
 	Cluster string
 	Pool    string // of an agent, a pool, a placer and an owner of machines
 	Node    string // of an agent and a legacy DEA
-	// Pools are the pools of the cluster. An operator and a viewer read the streams of these pools only.
+	// Pools are the pools of the cluster. A notify, an operator and a viewer read the streams of these pools only.
 	Pools []string
 	// LegacyDEAs: nodes of the classic protocol exist. They share one subject, so each of them can claim any name.
 	LegacyDEAs bool
-	// Local: the bus is that of a data folder. It has groups "local:", and operators and viewers read the streams of all
-	// pools.
+	// Local: the bus is that of a data folder. It has groups "local:", and these three roles read the streams of all pools.
 	Local bool
 	// Publish are subjects of the user's own, for example those of a pool's workflows.
 	Publish []string

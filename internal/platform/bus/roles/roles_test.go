@@ -16,7 +16,7 @@ func users(legacy bool) (all []roles.User) {
 	for _, r := range roles.All() {
 		all = append(all, roles.User{Role: r, Cluster: "prod", Pool: "web", Node: "i-01", Pools: []string{"batch", "web"}, LegacyDEAs: legacy})
 		switch r {
-		case roles.Harmonizer, roles.Operator, roles.Viewer, roles.Auth, roles.Admin, roles.Metrics:
+		case roles.Harmonizer, roles.Operator, roles.Viewer, roles.Auth, roles.Admin, roles.Metrics, roles.Notify:
 			all[len(all)-1].Pool, all[len(all)-1].Node = "", ""
 		case roles.Pool, roles.Placer:
 			all[len(all)-1].Node = ""

@@ -79,8 +79,10 @@ func Rows() []Row {
 		{c + "metrics.window", []Role{Operator, Pool, Viewer}, []Role{Metrics}, OneAnswer, false, "request for values"},
 		{c + "decision.{pool}", []Role{Admin, Pool}, []Role{Operator, Pool, Viewer}, NoAnswer, false, "record of a tick, stored in the ledger"},
 		{c + "decision.{pool}.part", []Role{Admin, Pool}, nil, NoAnswer, false, "part of a long record, stored in the ledger"},
-		{c + "summary.{pool}", []Role{Pool}, people, NoAnswer, false, "summary of a tick, stored"},
+		{c + "summary.{pool}", []Role{Pool}, []Role{Notify, Operator, Viewer}, NoAnswer, false, "summary of a tick, stored"},
 		{c + "evidence.{pool}.*", []Role{Admin, Pool}, nil, NoAnswer, false, "evidence about a node, stored"},
+		{c + "notice", []Role{Notify}, nil, NoAnswer, false, "finding as an event for webhooks, stored"},
+		{c + "notice.{pool}", []Role{Notify}, nil, NoAnswer, false, "decision or order as an event for webhooks, stored"},
 
 		{"dea.heartbeat", []Role{LegacyDEA}, nodes, NoAnswer, true, "heartbeat of any legacy DEA"},
 		{"droplet.exited", []Role{LegacyDEA}, []Role{Harmonizer, Placer}, NoAnswer, true, "end of an app instance on any legacy DEA"},
@@ -151,20 +153,26 @@ type Stream struct {
 	Read     []Role
 	Content  string
 	Whole    bool // one stream of the cluster; its name does not depend on the pool
+	// Durables are the names of the durable consumers of role Notify: one name, "*" for any, or empty for none. Notify creates
+	// the stream too.
+	Durables string
 }
 
 // Streams returns the table of streams.
 func Streams() []Stream {
 	readers := []Role{Operator, Pool, Viewer}
 	return []Stream{
-		{names.LedgerStream, []string{"weir.{cluster}.decision.{pool}", "weir.{cluster}.decision.{pool}.part"}, readers, "ledger of ticks", false},
-		{names.SummaryStream, []string{"weir.{cluster}.summary.{pool}"}, readers, "summaries of ticks", false},
-		{names.EvidenceStream, []string{"weir.{cluster}.evidence.{pool}.*"}, readers, "evidence about nodes", false},
-		{findings, []string{"weir.{cluster}.harmonizer.events", "weir.{cluster}.health.*.events"}, []Role{Harmonizer, Operator, Viewer}, "findings", true},
+		{names.LedgerStream, []string{"weir.{cluster}.decision.{pool}", "weir.{cluster}.decision.{pool}.part"}, readers, "ledger of ticks", false, ""},
+		{names.SummaryStream, []string{"weir.{cluster}.summary.{pool}"}, []Role{Notify, Operator, Pool, Viewer}, "summaries of ticks", false, ""},
+		{names.EvidenceStream, []string{"weir.{cluster}.evidence.{pool}.*"}, readers, "evidence about nodes", false, ""},
+		{findings, []string{"weir.{cluster}.harmonizer.events", "weir.{cluster}.health.*.events"}, []Role{Harmonizer, Operator, Viewer}, "findings", true, "notify"},
+		{notices, []string{"weir.{cluster}.notice", "weir.{cluster}.notice.*"}, []Role{Notify, Operator, Viewer}, "events for webhooks", true, "*"},
 	}
 }
 
 func findings(cluster, _ string) string { return names.FindingsStream(cluster) }
+
+func notices(cluster, _ string) string { return names.NoticesStream(cluster) }
 
 // creators are the roles that may create a missing bucket with this name. A role that creates may neither update nor
 // purge nor delete.
@@ -178,6 +186,6 @@ func creators(bucket, cluster string) []Role {
 	return []Role{Harmonizer}
 }
 
-// consumes reports whether the role may create consumers. A consumer delivers to any subject of the account that has
+// consumes reports whether the role may create consumers of each stream that it reads. A consumer delivers to any subject of the account that has
 // the stream, so only roles of that account may create one.
 func (r Role) consumes() bool { return slices.Contains([]Role{Harmonizer, Placer, Pool}, r) }

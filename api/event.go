@@ -4,8 +4,8 @@ import "time"
 
 // Event is one thing that happened.
 type Event struct {
-	At   time.Time `json:"at"`
-	Kind EventKind `json:"kind"`
+	At   time.Time `json:"at"`             // when it happened
+	Kind EventKind `json:"kind"`           // decision, order, health or harmonizer
 	Pool string    `json:"pool,omitempty"` // empty: the harmonizer, of all pools
 	Name string    `json:"event"`          // for example "target", "repair.started" or "missing"
 	// Severity is how urgent it is: "debug", "info", "warning" or "error".

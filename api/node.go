@@ -100,10 +100,10 @@ type NodesReport struct {
 
 // Node is a node in a listing.
 type Node struct {
-	Node   string  `json:"node"`
-	Group  string  `json:"group"`
-	State  string  `json:"state"`
-	Tasks  int     `json:"tasks"`
+	Node   string  `json:"node"`             // id of the machine at its provider
+	Group  string  `json:"group"`            // of the machine
+	State  string  `json:"state"`            // of the machine, or "leaving" and the state of its drain
+	Tasks  int     `json:"tasks"`            // app instances that run on it
 	Uptime float64 `json:"uptime,omitempty"` // in seconds; 0 of a node that leaves
 	// Health is the state of the node in the pool's node health; empty without a policy.
 	Health string `json:"health,omitempty"`

@@ -4,17 +4,17 @@ import "time"
 
 // Pool is a pool in a list. A missing number is unknown.
 type Pool struct {
-	Cluster   string        `json:"cluster"`
-	Pool      string        `json:"pool"`
-	State     string        `json:"state"`
-	Target    *float64      `json:"target,omitempty"`
-	Wanted    *float64      `json:"wanted,omitempty"`
-	Fulfilled *float64      `json:"fulfilled,omitempty"`
-	Joined    *float64      `json:"joined,omitempty"`
-	Limits    *TargetLimits `json:"limits,omitempty"`
-	LastTick  time.Time     `json:"last_tick,omitzero"`
-	Age       time.Duration `json:"age_ns,omitempty"` // of the last tick
-	Problems  []string      `json:"problems,omitempty"`
+	Cluster   string        `json:"cluster"`             // of the pool
+	Pool      string        `json:"pool"`                // its name
+	State     string        `json:"state"`               // one of the states of a pool; worst first in a list
+	Target    *float64      `json:"target,omitempty"`    // capacity that the groups are ordered to have
+	Wanted    *float64      `json:"wanted,omitempty"`    // target of the last decision
+	Fulfilled *float64      `json:"fulfilled,omitempty"` // capacity that exists
+	Joined    *float64      `json:"joined,omitempty"`    // capacity whose nodes have joined
+	Limits    *TargetLimits `json:"limits,omitempty"`    // bounds of the target
+	LastTick  time.Time     `json:"last_tick,omitzero"`  // when the last tick began
+	Age       time.Duration `json:"age_ns,omitempty"`    // of the last tick
+	Problems  []string      `json:"problems,omitempty"`  // one line each, with what to do
 }
 
 // PoolStatus is the output of "weir status", collected from the ledger, bootstrap and the harmonizer.

@@ -114,43 +114,43 @@ type ShadowSummary struct {
 
 // Summary is one tick in short. Weights are in the units of the pool's target.
 type Summary struct {
-	Schema int           `json:"schema"`
-	Pool   string        `json:"pool"`
-	At     time.Time     `json:"at"`
-	Took   time.Duration `json:"took_ns"`
-	Every  time.Duration `json:"every_ns"`
-	DryRun bool          `json:"dry_run,omitempty"`
-	Paused *Note         `json:"paused,omitempty"` // an operator paused the pool: there is no decision
-	Failed string        `json:"failed,omitempty"` // why the tick ended without a decision
-	Before *float64      `json:"before,omitempty"` // target of the pool before the decision; nil: no decision
-	Target *float64      `json:"target,omitempty"` // after it
-	Wanted *float64      `json:"wanted,omitempty"` // after the actions, without an offset; nil: unknown
+	Schema int           `json:"schema"`            // version of this form
+	Pool   string        `json:"pool"`              // its name
+	At     time.Time     `json:"at"`                // when the tick began
+	Took   time.Duration `json:"took_ns"`           // length of the tick
+	Every  time.Duration `json:"every_ns"`          // the pool's tick
+	DryRun bool          `json:"dry_run,omitempty"` // nothing was changed
+	Paused *Note         `json:"paused,omitempty"`  // an operator paused the pool: there is no decision
+	Failed string        `json:"failed,omitempty"`  // why the tick ended without a decision
+	Before *float64      `json:"before,omitempty"`  // target of the pool before the decision; nil: no decision
+	Target *float64      `json:"target,omitempty"`  // after it
+	Wanted *float64      `json:"wanted,omitempty"`  // after the actions, without an offset; nil: unknown
 	// Unlimited is the target before the limits; nil: no decision.
 	Unlimited *float64       `json:"unlimited,omitempty"`
-	Joined    float64        `json:"joined"`
-	Exists    float64        `json:"fulfilled"`
-	Limits    *LimitsSummary `json:"limits,omitempty"`
+	Joined    float64        `json:"joined"`           // capacity whose nodes have joined
+	Exists    float64        `json:"fulfilled"`        // capacity that exists
+	Limits    *LimitsSummary `json:"limits,omitempty"` // bounds of the target; nil: no decision
 	Offset    float64        `json:"offset,omitempty"` // of an operator
 	Pinned    *float64       `json:"pinned,omitempty"` // by an operator
 	// Orders are the operators' orders that apply to the decision: the first ones.
 	Orders  []Order         `json:"orders,omitempty"`
-	Rule    Rule            `json:"rule,omitempty"` // the rule that set the target
-	Why     string          `json:"why,omitempty"`  // its reason
-	Request *RequestSummary `json:"request,omitempty"`
+	Rule    Rule            `json:"rule,omitempty"`    // the rule that set the target
+	Why     string          `json:"why,omitempty"`     // its reason
+	Request *RequestSummary `json:"request,omitempty"` // resources that all apps need; nil: no decision
 	// Offered are the resources of the joined nodes, in the order of Request; nil: no decision.
 	Offered *RequestSummary `json:"offered,omitempty"`
 	// Setpoint is the wanted request over Offered, in (0, 1]; 0: no decision.
 	Setpoint float64          `json:"setpoint,omitempty"`
-	Apps     []AppSummaryTick `json:"apps,omitempty"`   // in order of name
-	Groups   []GroupSummary   `json:"groups,omitempty"` // in order of id
-	Actions  []ActionSummary  `json:"actions,omitempty"`
+	Apps     []AppSummaryTick `json:"apps,omitempty"`    // in order of name
+	Groups   []GroupSummary   `json:"groups,omitempty"`  // in order of id
+	Actions  []ActionSummary  `json:"actions,omitempty"` // requests to the provider, in their order
 	Leaving  int              `json:"leaving,omitempty"` // nodes that drain after the actions
 	// NodeCounts counts the nodes as Snapshot does: idle, running, orphaned, silent, pending and terminating.
 	NodeCounts map[string]int `json:"node_counts,omitempty"`
 	// Nodes are the first nodes that are not steady, in the order of NodeState and id. NodesOmitted counts the others.
 	Nodes        []UnsteadyNode `json:"nodes,omitempty"`
-	NodesOmitted int            `json:"nodes_omitted,omitempty"`
-	Holds        []Hold         `json:"holds,omitempty"`
+	NodesOmitted int            `json:"nodes_omitted,omitempty"` // nodes that are not steady and not listed
+	Holds        []Hold         `json:"holds,omitempty"`         // what kept the pool from growing or shrinking
 	// Problems are the first problems of the tick.
 	Problems []string `json:"problems,omitempty"`
 	// Omitted counts the entries that the lists above omit, without NodesOmitted.

@@ -14,36 +14,40 @@ import (
 	"testing/fstest"
 )
 
-var update = flag.Bool("update", false, "write the tables of docs/events.md anew")
+var update = flag.Bool("update", false, "write the generated parts of the documents anew")
 
-// generatedPart is a part of docs/events.md, made from the constants of a type: "<!-- FOLDER TYPE -->", table, "<!-- end -->".
+// generatedPart is a part of a document, made from the constants of a type, or from the fields of a struct of package
+// api: "<!-- FOLDER TYPE -->", table, "<!-- end -->".
 var generatedPart = regexp.MustCompile(`(?s)(<!-- (\S+) (\S+) -->\n).*?(<!-- end -->\n)`)
 
-// TestEventsPage requires that the tables of docs/events.md have each constant of their type, with its comment.
-func TestEventsPage(t *testing.T) {
-	path := filepath.Join("..", "..", "docs", "events.md")
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+// TestGeneratedTables requires that the tables of the documents have each constant or field of their type, with its
+// comment.
+func TestGeneratedTables(t *testing.T) {
 	sources, err := read(os.DirFS(filepath.Join("..", "..")))
 	if err != nil {
 		t.Fatal(err)
 	}
-	page, parts := eventTables(string(text), sources)
-	if parts == 0 {
-		t.Fatalf("%s has no generated part", path)
-	}
-	if *update {
-		if err := os.WriteFile(path, []byte(page), 0o644); err != nil {
+	for _, name := range []string{"events.md", "api.md"} {
+		path := filepath.Join("..", "..", "docs", name)
+		text, err := os.ReadFile(path)
+		if err != nil {
 			t.Fatal(err)
 		}
-	} else if page != string(text) {
-		t.Errorf("docs/events.md differs from the code: run \"go test ./internal/arch -run TestEventsPage -update\"")
-	}
-	for line := range strings.Lines(page) {
-		if strings.HasSuffix(line, "|  |\n") {
-			t.Errorf("docs/events.md: %s has no meaning: add a comment to its constant", strings.TrimSpace(line))
+		page, parts := eventTables(string(text), sources)
+		if parts == 0 {
+			t.Fatalf("%s has no generated part", path)
+		}
+		if *update {
+			if err := os.WriteFile(path, []byte(page), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		} else if page != string(text) {
+			t.Errorf("docs/%s differs from the code: run \"go test ./internal/arch -run TestGeneratedTables -update\"", name)
+		}
+		for line := range strings.Lines(page) {
+			if strings.HasSuffix(line, "|  |\n") {
+				t.Errorf("docs/%s: %s has no meaning: add a comment to its constant or field", name, strings.TrimSpace(line))
+			}
 		}
 	}
 }
@@ -53,6 +57,9 @@ func eventTables(page string, sources []source) (text string, parts int) {
 	text = generatedPart.ReplaceAllStringFunc(page, func(part string) string {
 		parts++
 		p := generatedPart.FindStringSubmatch(part)
+		if table := fieldTable(sources, p[3]); p[2] == "api" && strings.Count(table, "\n") > 2 {
+			return p[1] + table + p[4]
+		}
 		return p[1] + constantTable(sources, p[2], p[3]) + p[4]
 	})
 	return text, parts

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -186,7 +187,7 @@ func (cli *appCommands) printNew(request wire.LogsRequest, copies []wire.CopyLog
 
 // printTroubles prints which nodes stopped to answer, and which answer again.
 func (cli *appCommands) printTroubles(printed map[string]string, failed map[string]error) {
-	for _, node := range sortedKeys(failed) {
+	for _, node := range slices.Sorted(maps.Keys(failed)) {
 		text := failed[node].Error()
 		if errors.Is(failed[node], wire.ErrNoAgent) {
 			text = wire.ErrNoAgent.Error()
@@ -196,7 +197,7 @@ func (cli *appCommands) printTroubles(printed map[string]string, failed map[stri
 			fmt.Fprintf(cli.Stderr, "weir: node %s: %s; waiting for it\n", node, text)
 		}
 	}
-	for _, node := range sortedKeys(printed) {
+	for _, node := range slices.Sorted(maps.Keys(printed)) {
 		if failed[node] == nil {
 			delete(printed, node)
 			fmt.Fprintf(cli.Stderr, "weir: node %s answers again\n", node)
@@ -240,7 +241,7 @@ func (cli *appCommands) nodesOf(ctx context.Context, b *bus.Bus) (nodes []string
 		}
 		return nodes, nil
 	}
-	last, err := (&poolCommands{cli.shared}).newestReading(ctx, b)
+	last, err := view.Reading(ctx, b, cli.Cluster, cli.Pool)
 	if err != nil {
 		return nil, err
 	}

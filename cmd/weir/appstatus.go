@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirkeeper/weirkeeper/api"
-	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/explain"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
@@ -355,14 +354,4 @@ func (cli *appCommands) appRetry(ctx context.Context, b *bus.Bus, o api.Harmoniz
 	}
 	fmt.Fprintf(cli.Stdout, "%s: %s\n", o.App, what)
 	return nil
-}
-
-// requestOrder sends an order to the harmonizer. It returns errRefused if the harmonizer rejects it.
-func requestOrder(ctx context.Context, b *bus.Bus, cluster string, o api.HarmonizerOrder) (api.HarmonizerOrderAnswer, error) {
-	var answer api.HarmonizerOrderAnswer
-	err := view.Request(ctx, b.Conn(), message.OrderSubject(cluster), "harmonizer", o, &answer)
-	if err == nil && !answer.OK {
-		err = fmt.Errorf("%w: %s", errRefused, answer.Error)
-	}
-	return answer, err
 }

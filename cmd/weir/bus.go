@@ -4,176 +4,26 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/spf13/cobra"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
-	"github.com/weirkeeper/weirkeeper/internal/cli/natsinit"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
-	"github.com/weirkeeper/weirkeeper/internal/platform/bus/natsconf"
 	"github.com/weirkeeper/weirkeeper/internal/platform/diskspace"
+	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
+	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/internal/ui/view"
 	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/nodehealth/events"
 )
-
-// natsCommands are the commands of "weir nats".
-type natsCommands struct{ *shared }
-
-func (cli *natsCommands) natsCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:     "nats",
-		Short:   "Set up the NATS servers of a cluster",
-		Example: `  weir nats init --servers n1,n2,n3 --cluster prod --pool web,batch --dir weir-nats`,
-		Args:    command.Group,
-		RunE:    command.Help,
-	}
-	cmd.AddCommand(cli.initCommand())
-	return cmd
-}
-
-func (cli *natsCommands) initCommand() *cobra.Command {
-	var o natsinit.Options
-	dryRun := false
-	cmd := &cobra.Command{
-		Use:   "init",
-		Short: "Write configuration, certificates and keys of NATS servers",
-		Long: `Write configuration, certificates and keys of NATS servers, with least privilege for each
-role: every pool, harmonizer, placer, agent, operator and viewer has a key of its own.
-docs/bus.md lists what each role may do.
-
-A later run on the same folder adds the missing files, for example the keys of a new pool
-or of a new server. It keeps all keys. If a key is renamed to NAME.nk.old, the servers
-accept that key and a new one.`,
-		Example: `  weir nats init --servers n1,n2,n3 --cluster prod --pool web,batch --dir weir-nats
-  weir nats init --cluster prod --pool ml --dir weir-nats
-  weir nats init --servers n1=10.0.0.1 --cluster prod --pool web --dry-run
-  weir nats init --servers n1,n2,n3 --cluster prod --pool web --ca ca.crt --certs ./certs`,
-		Args: command.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			o.Now = time.Now()
-			plan, err := natsinit.Prepare(o)
-			if err != nil {
-				return usage.New(err)
-			}
-			if !dryRun {
-				if err := plan.Write(); err != nil {
-					return err
-				}
-			}
-			return cli.printPlan(plan, dryRun)
-		},
-	}
-	f := cmd.Flags()
-	f.StringVar(&o.Folder, "dir", "weir-nats", "folder to write")
-	f.StringSliceVar(&o.Servers, "servers", nil, "names of the servers, or NAME=HOST")
-	f.StringVar(&o.Cluster, "cluster", "", "cluster to add")
-	f.StringSliceVar(&o.Pools, "pool", nil, "pools of the cluster to add")
-	f.StringSliceVar(&o.Publish, "publish", nil, "subjects to which the workflows of a pool publish, as POOL/SUBJECT")
-	f.StringSliceVar(&o.Agents, "agent", nil, "nodes that get a key, as POOL/NODE; a service verifies the nodes of other pools")
-	f.StringSliceVar(&o.LegacyDEAs, "legacy-dea", nil, "nodes of the classic protocol")
-	f.StringVar(&o.CAFile, "ca", "", "certificate of your own authority, with --certs")
-	f.StringVar(&o.CertFolder, "certs", "", "folder with NAME.crt and NAME.key of each server, with --ca")
-	f.BoolVar(&o.Force, "force", false, "replace all keys and certificates")
-	f.BoolVar(&dryRun, "dry-run", false, "print the files and the configuration, and write nothing")
-	cli.outputFlag(cmd)
-	return cmd
-}
-
-// natsPlan is the JSON of "weir nats init".
-type natsPlan struct {
-	Dir     string          `json:"dir"`
-	DryRun  bool            `json:"dry_run"`
-	Files   []natsinit.File `json:"files"`
-	Servers []string        `json:"servers"` // addresses for clients
-	Next    []string        `json:"next"`
-}
-
-func (cli *natsCommands) printPlan(plan *natsinit.Plan, dryRun bool) error {
-	next := nextSteps(plan)
-	if cli.output == "json" {
-		return cli.printJSON(natsPlan{plan.Folder, dryRun, plan.Files, plan.URLs(), next})
-	}
-	var rows [][]string
-	kept := 0
-	for _, f := range plan.Files {
-		if f.Action == natsinit.Keep {
-			kept++
-			continue
-		}
-		note := ""
-		if f.Secret {
-			note = "secret"
-		}
-		rows = append(rows, []string{string(f.Action), filepath.Join(plan.Folder, f.Path), note})
-	}
-	if len(rows) > 0 {
-		cli.printTable([]string{"action", "file", ""}, rows)
-	}
-	if kept > 0 {
-		fmt.Fprintf(cli.Stdout, "%d files of %s stay as they are\n", kept, plan.Folder)
-	}
-	if dryRun {
-		cli.printConfigurations(plan)
-		fmt.Fprintln(cli.Stdout, "dry run: nothing was written")
-		return nil
-	}
-	fmt.Fprintln(cli.Stdout, "\nNext:")
-	for i, step := range next {
-		fmt.Fprintf(cli.Stdout, "%d. %s\n", i+1, step)
-	}
-	return nil
-}
-
-// printConfigurations prints the servers' configuration. The accounts are the same for all.
-func (cli *natsCommands) printConfigurations(plan *natsinit.Plan) {
-	accounts := false
-	for _, f := range plan.Files {
-		shared := filepath.Base(f.Path) == natsconf.AccountsFile
-		if filepath.Ext(f.Path) != ".conf" || shared && accounts {
-			continue
-		}
-		accounts = accounts || shared
-		fmt.Fprintf(cli.Stdout, "\n--- %s\n%s", f.Path, f.Text())
-	}
-}
-
-// quoted returns texts for a YAML list within braces, where a URL needs quotes.
-func quoted(texts []string) string {
-	var all []string
-	for _, text := range texts {
-		all = append(all, strconv.Quote(text))
-	}
-	return strings.Join(all, ", ")
-}
-
-// nextSteps returns what the operator does with the files.
-func nextSteps(plan *natsinit.Plan) []string {
-	dir, first := plan.Folder, plan.Site.Clusters[0]
-	steps := []string{
-		fmt.Sprintf("Copy %s/NAME to %s on each server, and run: nats-server -c %s/nats.conf (if they run: restart them one at a time)",
-			filepath.Join(dir, "servers"), natsinit.InstallFolder, natsinit.InstallFolder),
-		fmt.Sprintf("Copy %s/USER.nk to the host of its process, for example %s.pool.%s.nk to the host of pool %s, and %s to every host",
-			filepath.Join(dir, "roles"), first.Name, first.Pools[0].Name, first.Pools[0].Name, filepath.Join(dir, "ca.crt")),
-		fmt.Sprintf("Set in weir.yaml of each host: nats: {servers: [%s], nkey_file: /etc/weir/USER.nk, tls: {ca_file: /etc/weir/ca.crt}}",
-			quoted(plan.URLs())),
-	}
-	if plan.Verified() {
-		steps = append(steps, fmt.Sprintf("Copy %s and %s to the hosts of the service that verifies agents; or name the nodes with --agent POOL/NODE",
-			filepath.Join(dir, "issuer.nk"), filepath.Join(dir, "roles", first.Name+".auth.nk")))
-	}
-	return append(steps, fmt.Sprintf("Keep %s and all .nk files secret", filepath.Join(dir, "ca.key")))
-}
 
 // connection returns how a process of that name connects to the bus.
 func (cli *shared) connection(name string) (bus.Config, error) { return cli.connectionOf("", "", name) }
@@ -189,10 +39,6 @@ func (cli *shared) connectionOf(place, list, name string) (bus.Config, error) {
 		return bus.Config{}, usage.New(err)
 	}
 	return settings.BusOf(place, list, n, name, log), nil
-}
-
-func nothingRuns(dir string) error {
-	return fmt.Errorf("nothing runs in data folder %s: start it with \"weir up\", or name another with --data or --nats", dir)
 }
 
 // withBus runs f with a connection that it closes again, for at most --timeout.
@@ -228,21 +74,6 @@ func (cli *shared) on(ctx context.Context, c bus.Config, f func(ctx context.Cont
 	return err
 }
 
-// patient returns a context that ends when nothing was received for --timeout. The caller
-// passes to handle what it does with each thing that it received: that time does not count.
-func (cli *shared) patient(ctx context.Context) (waiting context.Context, handle func(do func() error) error, cancel context.CancelFunc) {
-	waiting, end := context.WithCancelCause(ctx)
-	clock := time.AfterFunc(cli.Timeout, func() { end(context.DeadlineExceeded) })
-	handle = func(do func() error) error {
-		clock.Stop()
-		defer clock.Reset(cli.Timeout)
-		return do()
-	}
-	return waiting, handle, func() { clock.Stop(); end(nil) }
-}
-
-func (cli *shared) bootstrapName() string { return "bootstrap of pool " + cli.Cluster + "/" + cli.Pool }
-
 func (cli *shared) requestBootstrap(ctx context.Context, b *bus.Bus) (api.BootstrapStatus, error) {
 	return view.Bootstrap(ctx, b, cli.Cluster, cli.Pool)
 }
@@ -250,11 +81,6 @@ func (cli *shared) requestBootstrap(ctx context.Context, b *bus.Bus) (api.Bootst
 // reader reads the pool over the bus.
 func (cli *shared) reader(b *bus.Bus) view.Pool {
 	return view.Pool{Bus: b, Cluster: cli.Cluster, Name: cli.Pool, Disks: cli.fullDisks}
-}
-
-// nodeHealth returns a client of the pool's node health.
-func (cli *shared) nodeHealth(b *bus.Bus) *events.Client {
-	return events.NewClient(b.Conn(), cli.Cluster, cli.Pool)
 }
 
 // metricsStore returns the store of the service file or, without one, that of the
@@ -284,3 +110,87 @@ func (cli *shared) fullDisks(p *api.BootstrapStatus) (lines []string) {
 	}
 	return lines
 }
+
+// poolFirst is in the help of commands with nodes or groups after the pool.
+const poolFirst = `
+
+The first argument is the pool if the cluster has a pool of that name and --pool is not
+given. All other arguments are %s.`
+
+// takePool returns the arguments after the pool. If the first one names a pool of the cluster, it becomes the pool of
+// the command. With --pool no argument does.
+func (cli *shared) takePool(ctx context.Context, b *bus.Bus, cmd *cobra.Command, args []string) ([]string, error) {
+	if len(args) == 0 || cmd.Flags().Changed("pool") || !names.Valid(args[0]) {
+		return args, nil
+	}
+	within, cancel := context.WithTimeout(ctx, view.Timeout)
+	defer cancel()
+	ticked, err := state.Pools(within, b.JetStream(), cli.Cluster)
+	if err != nil {
+		return nil, fmt.Errorf("find out whether %q is a pool: %w; name the pool with --pool", args[0], err)
+	}
+	if !slices.Contains(ticked, args[0]) {
+		return args, nil
+	}
+	cli.Pool = args[0]
+	return args[1:], nil
+}
+
+// fleet reads the pools of the cluster. It reports on standard error what the rows do not have.
+func (cli *shared) fleet(b *bus.Bus) view.Fleet {
+	return view.Fleet{Bus: b, Cluster: cli.Cluster, Configs: cli.ConfigDir(), Warn: func(format string, args ...any) {
+		fmt.Fprintf(cli.Stderr, "weir: "+format+"\n", args...)
+	}}
+}
+
+// poolMistake returns the error of a command about a part of the pool that does not run. If the cluster has other
+// pools, and this one has never ticked, it is a mistake in the name.
+func poolMistake(ctx context.Context, b *bus.Bus, cluster, pool string, err error) error {
+	absent, isAbsent := errors.AsType[*view.AbsentError](err)
+	isAbsent = isAbsent && strings.HasPrefix(absent.Part, "bootstrap")
+	if !isAbsent && !errors.Is(err, events.ErrNoResponse) && !errors.Is(err, view.ErrNoAutoscaler) {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, view.Timeout)
+	defer cancel()
+	ticked, errPools := state.Pools(ctx, b.JetStream(), cluster)
+	if errPools != nil || len(ticked) == 0 || slices.Contains(ticked, pool) {
+		return err
+	}
+	if mistake, ok := errors.AsType[*usage.Error](view.NoTick(ctx, b, cluster, pool)); ok {
+		return mistake
+	}
+	return err
+}
+
+// printBusWarnings prints busWarnings as the first lines of a table.
+func (cli *shared) printBusWarnings(ctx context.Context, b *bus.Bus) {
+	if cli.output != command.FormTable {
+		return
+	}
+	lines, _ := view.BusWarnings(ctx, b, cli.Cluster)
+	for _, line := range lines {
+		fmt.Fprintf(cli.Stdout, "! %s\n", line)
+	}
+}
+
+// unreached adds to the error of a status without a connection what that means.
+func unreached(err error) error {
+	if _, ok := errors.AsType[*bus.ConnectError](err); ok {
+		return fmt.Errorf("%w; while the daemons do not reach NATS either, nothing is scaled, repaired or placed, and machines and instances run on", err)
+	}
+	return err
+}
+
+// requestOrder sends an order to the harmonizer. It returns errRefused if the harmonizer rejects it.
+func requestOrder(ctx context.Context, b *bus.Bus, cluster string, o api.HarmonizerOrder) (api.HarmonizerOrderAnswer, error) {
+	var answer api.HarmonizerOrderAnswer
+	err := view.Request(ctx, b.Conn(), message.OrderSubject(cluster), "harmonizer", o, &answer)
+	if err == nil && !answer.OK {
+		err = fmt.Errorf("%w: %s", errRefused, answer.Error)
+	}
+	return answer, err
+}
+
+// errRefused is the error of an order that the harmonizer rejects.
+var errRefused = errors.New("the harmonizer rejects the order")

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/integrity"
 	"github.com/weirkeeper/weirkeeper/internal/platform/terminal"
 	"github.com/weirkeeper/weirkeeper/internal/state"
+	"github.com/weirkeeper/weirkeeper/internal/ui/view"
 )
 
 // completeTimeout bounds a completion without --timeout: a person waits for it at the prompt.
@@ -153,7 +155,7 @@ func (cli *completion) poolNames(ctx context.Context) ([]string, error) {
 
 func contextNames(context.Context) ([]string, error) {
 	contexts, err := command.LoadContexts()
-	return sortedKeys(contexts.All), err
+	return slices.Sorted(maps.Keys(contexts.All)), err
 }
 
 func (cli *completion) appNames(ctx context.Context, b *bus.Bus) (names []string, err error) {
@@ -176,7 +178,7 @@ func (cli *completion) signalNames(ctx context.Context, b *bus.Bus) (names []str
 }
 
 func (cli *completion) nodeNames(ctx context.Context, b *bus.Bus) (names []string, err error) {
-	r, err := (&poolCommands{cli.shared}).newestReading(ctx, b)
+	r, err := view.Reading(ctx, b, cli.Cluster, cli.Pool)
 	if err == nil {
 		for _, n := range r.Case.Nodes {
 			names = append(names, n.ID)
@@ -186,7 +188,7 @@ func (cli *completion) nodeNames(ctx context.Context, b *bus.Bus) (names []strin
 }
 
 func (cli *completion) groupNames(ctx context.Context, b *bus.Bus) (names []string, err error) {
-	r, err := (&poolCommands{cli.shared}).newestReading(ctx, b)
+	r, err := view.Reading(ctx, b, cli.Cluster, cli.Pool)
 	for _, g := range r.Snapshot.Groups {
 		names = append(names, g.ID)
 	}

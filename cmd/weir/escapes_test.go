@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/json"
+	"maps"
 	"reflect"
 	"slices"
 	"strconv"
@@ -163,7 +164,7 @@ func TestNoControlCharactersReachATerminal(t *testing.T) {
 	data, configs := hostileWorld(t), muteConfig(t)
 	var lines [][]string
 	last := append(changesLast(), "app set")
-	paths := slices.DeleteFunc(sortedKeys(busCommands()), func(path string) bool { return slices.Contains(last, path) })
+	paths := slices.DeleteFunc(slices.Sorted(maps.Keys(busCommands())), func(path string) bool { return slices.Contains(last, path) })
 	for _, path := range append(paths, last...) {
 		line := slices.Concat(strings.Fields(path), busCommands()[path])
 		lines = append(lines, line, append(slices.Clone(line), "--output", "json"), append(slices.Clone(line), "--output", "yaml"))

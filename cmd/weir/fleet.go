@@ -12,54 +12,17 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/explain"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
-	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 	"github.com/weirkeeper/weirkeeper/internal/platform/spelling"
 	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/internal/ui/view"
 )
 
-// poolFirst is in the help of commands with nodes or groups after the pool.
-const poolFirst = `
-
-The first argument is the pool if the cluster has a pool of that name and --pool is not
-given. All other arguments are %s.`
-
-// takePool returns the arguments after the pool. If the first one names a pool of the cluster, it becomes the pool of
-// the command. With --pool no argument does.
-func takePool(ctx context.Context, cli *shared, b *bus.Bus, cmd *cobra.Command, args []string) ([]string, error) {
-	if len(args) == 0 || cmd.Flags().Changed("pool") || !names.Valid(args[0]) {
-		return args, nil
-	}
-	within, cancel := context.WithTimeout(ctx, view.Timeout)
-	defer cancel()
-	ticked, err := state.Pools(within, b.JetStream(), cli.Cluster)
-	if err != nil {
-		return nil, fmt.Errorf("find out whether %q is a pool: %w; name the pool with --pool", args[0], err)
-	}
-	if !slices.Contains(ticked, args[0]) {
-		return args, nil
-	}
-	cli.Pool = args[0]
-	return args[1:], nil
-}
-
-// withNodes runs f on the bus with the nodes among the arguments.
-func (cli *healthCommands) withNodes(cmd *cobra.Command, args []string, f func(ctx context.Context, b *bus.Bus, nodes []string) error) error {
-	return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
-		nodes, err := takePool(ctx, cli.shared, b, cmd, args)
-		if err != nil {
-			return err
-		}
-		return f(ctx, b, nodes)
-	})
-}
-
 // takeGroups returns the groups among the arguments, after the pool. Without groups after a name, the name is a group of
 // the pool of --pool. A name that is both a pool and such a group is a mistake.
 func (cli *poolCommands) takeGroups(ctx context.Context, b *bus.Bus, cmd *cobra.Command, args []string, all bool) ([]string, error) {
 	before := cli.Pool
-	groups, err := takePool(ctx, cli.shared, b, cmd, args)
+	groups, err := cli.takePool(ctx, b, cmd, args)
 	if err != nil || len(groups) == len(args) {
 		return groups, err
 	}
@@ -69,7 +32,7 @@ func (cli *poolCommands) takeGroups(ctx context.Context, b *bus.Bus, cmd *cobra.
 	}
 	named := cli.Pool
 	cli.Pool = before
-	r, err := cli.newestReading(ctx, b)
+	r, err := view.Reading(ctx, b, cli.Cluster, cli.Pool)
 	cli.Pool = named
 	if err != nil || named == before {
 		return groups, nil // only a pool has that name
@@ -82,10 +45,7 @@ func (cli *poolCommands) takeGroups(ctx context.Context, b *bus.Bus, cmd *cobra.
 	return groups, nil
 }
 
-// fleetCommands are the commands about all pools of a cluster.
-type fleetCommands struct{ *shared }
-
-func (cli *fleetCommands) poolListCommand() *cobra.Command {
+func (cli *poolCommands) poolListCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the pools of the cluster, with their size and problems, worst first",
@@ -104,14 +64,7 @@ state "unreadable", and the others are listed all the same. "-" is an unknown nu
 	return cmd
 }
 
-// fleet reads the pools of the cluster. It reports on standard error what the rows do not have.
-func (cli *fleetCommands) fleet(b *bus.Bus) view.Fleet {
-	return view.Fleet{Bus: b, Cluster: cli.Cluster, Configs: cli.ConfigDir(), Warn: func(format string, args ...any) {
-		fmt.Fprintf(cli.Stderr, "weir: "+format+"\n", args...)
-	}}
-}
-
-func (cli *fleetCommands) listPools(ctx context.Context, b *bus.Bus) error {
+func (cli *poolCommands) listPools(ctx context.Context, b *bus.Bus) error {
 	rows, err := cli.fleet(b).Rows(ctx)
 	if err != nil {
 		return err
@@ -211,7 +164,7 @@ were not drained yet stay. --dry-run shows how many machines would be replaced.`
 }
 
 func (cli *poolCommands) roll(ctx context.Context, b *bus.Bus, f rollFlags, note api.Note) error {
-	r, err := cli.newestReading(ctx, b)
+	r, err := view.Reading(ctx, b, cli.Cluster, cli.Pool)
 	if err != nil {
 		return err
 	}

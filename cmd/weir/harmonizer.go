@@ -176,9 +176,6 @@ shows whether a limit is active, and why.`,
 	}
 }
 
-// errRefused is the error of an order that the harmonizer rejects.
-var errRefused = errors.New("the harmonizer rejects the order")
-
 func (cli *harmonizerCommands) replayCommand() *cobra.Command {
 	var file string
 	var c replay.Config

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/spelling"
 	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
 	"github.com/weirkeeper/weirkeeper/internal/ui/view"
+	"github.com/weirkeeper/weirkeeper/nodehealth/events"
 )
 
 // machinesHint is the hint that names the command that lists all machines.
@@ -301,7 +303,7 @@ func (cli *healthCommands) printHealthHead(now time.Time, s api.HealthStatus) {
 // gates names the gates at which the machines of a request wait, with their counts.
 func gates(r api.PoolRepairRequest) string {
 	var texts []string
-	for _, gate := range sortedKeys(r.Gates) {
+	for _, gate := range slices.Sorted(maps.Keys(r.Gates)) {
 		texts = append(texts, fmt.Sprintf("%s (%d)", gate, r.Gates[gate]))
 	}
 	return strings.Join(texts, ", ")
@@ -334,9 +336,18 @@ func holding(now time.Time, s api.NodeHealthState) string {
 // ahead returns the duration from now to a time.
 func ahead(now, at time.Time) string { return seconds.Short(at.Sub(now).Round(time.Second)) }
 
-func after(sign, text string) string {
-	if text == "" {
-		return ""
-	}
-	return sign + text
+// nodeHealth returns a client of the pool's node health.
+func (cli *healthCommands) nodeHealth(b *bus.Bus) *events.Client {
+	return events.NewClient(b.Conn(), cli.Cluster, cli.Pool)
+}
+
+// withNodes runs f on the bus with the nodes among the arguments.
+func (cli *healthCommands) withNodes(cmd *cobra.Command, args []string, f func(ctx context.Context, b *bus.Bus, nodes []string) error) error {
+	return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
+		nodes, err := cli.takePool(ctx, b, cmd, args)
+		if err != nil {
+			return err
+		}
+		return f(ctx, b, nodes)
+	})
 }

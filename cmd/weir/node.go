@@ -18,41 +18,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/seconds"
 	"github.com/weirkeeper/weirkeeper/internal/platform/spelling"
 	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
-	"github.com/weirkeeper/weirkeeper/internal/ui/view"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
-	"github.com/weirkeeper/weirkeeper/resource"
 )
-
-// nodeCells are the columns node, group, state, tasks, cpus, mem MB and up.
-func nodeCells(n api.Node) []string {
-	usage := func(k resource.Kind) string {
-		if n.Facts == nil {
-			return "-"
-		}
-		return explain.Number(n.Facts.Allocated[k]) + "/" + explain.Quantity(n.Facts.Resources[k])
-	}
-	up := "-"
-	if n.Uptime > 0 {
-		up = explain.Ago(time.Unix(0, 0).Add(time.Duration(n.Uptime*float64(time.Second))), time.Unix(0, 0))
-	}
-	return []string{n.Node, n.Group, n.State, fmt.Sprint(n.Tasks), usage(resource.CPUs), usage(resource.Mem), up}
-}
-
-// shownNodes bounds the table of nodes.
-const shownNodes = 100
-
-// printNodes prints the nodes of the last tick with their current usage.
-func (cli *statusCommands) printNodes(s api.PoolStatus, r api.TickRecord) {
-	nodes := view.Nodes(r, s.Nodes, s.Silent)
-	var rows [][]string
-	for _, n := range nodes[:min(len(nodes), shownNodes)] {
-		rows = append(rows, nodeCells(n))
-	}
-	cli.printTable([]string{"node", "group", "state", "tasks", "cpus", "mem MB", "up"}, rows)
-	if more := len(nodes) - len(rows); more > 0 {
-		fmt.Fprintf(cli.Stdout, "and %d more; \"weir node list\" has all\n", more)
-	}
-}
 
 func (cli *healthCommands) nodeListCommand() *cobra.Command {
 	cmd := &cobra.Command{

@@ -2,13 +2,8 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
-	"os/user"
-	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,7 +15,6 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/internal/ui/view"
-	"github.com/weirkeeper/weirkeeper/nodehealth/events"
 )
 
 // noteFlags are the flags of every order with an end.
@@ -55,18 +49,6 @@ func (n *noteFlags) note() (api.Note, error) {
 	return view.NewNote(time.Now(), operator(), n.why, n.length)
 }
 
-// operator returns USER@HOST of the person who runs the command.
-func operator() string {
-	name := "unknown"
-	if u, err := user.Current(); err == nil {
-		name = u.Username
-	}
-	if host, err := os.Hostname(); err == nil {
-		name += "@" + host
-	}
-	return name
-}
-
 // poolCommands are the commands for orders, decisions and plans of a pool.
 type poolCommands struct{ *shared }
 
@@ -93,26 +75,6 @@ func (cli *poolCommands) withOrders(ctx context.Context, force bool, f func(cont
 		}
 		return nil
 	})
-}
-
-// poolMistake returns the error of a command about a part of the pool that does not run. If the cluster has other
-// pools, and this one has never ticked, it is a mistake in the name.
-func poolMistake(ctx context.Context, b *bus.Bus, cluster, pool string, err error) error {
-	absent, isAbsent := errors.AsType[*view.AbsentError](err)
-	isAbsent = isAbsent && strings.HasPrefix(absent.Part, "bootstrap")
-	if !isAbsent && !errors.Is(err, events.ErrNoResponse) && !errors.Is(err, view.ErrNoAutoscaler) {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, view.Timeout)
-	defer cancel()
-	ticked, errPools := state.Pools(ctx, b.JetStream(), cluster)
-	if errPools != nil || len(ticked) == 0 || slices.Contains(ticked, pool) {
-		return err
-	}
-	if mistake, ok := errors.AsType[*usage.Error](view.NoTick(ctx, b, cluster, pool)); ok {
-		return mistake
-	}
-	return err
 }
 
 func (cli *poolCommands) pauseCommand() *cobra.Command {

@@ -334,7 +334,7 @@ func (cli *poolCommands) checkEvents(ctx context.Context, b *bus.Bus, follow boo
 	defer cancel()
 	list := func(ctx context.Context) ([]string, error) { return state.Pools(ctx, b.JetStream(), cli.Cluster) }
 	if follow {
-		list = (&fleetCommands{cli.shared}).fleet(b).Pools
+		list = cli.fleet(b).Pools
 	}
 	known, err := list(ctx)
 	if err != nil || slices.Contains(known, cli.Pool) {
@@ -418,4 +418,17 @@ func (cli *poolCommands) printEvent(e api.Event) error {
 	}
 	_, err := fmt.Fprintf(cli.Stdout, "%s %s %s: %s\n", timeText(e.At), e.Kind, e.Name, terminal.OneLine(e.Text))
 	return err
+}
+
+// patient returns a context that ends when nothing was received for --timeout. The caller
+// passes to handle what it does with each thing that it received: that time does not count.
+func (cli *poolCommands) patient(ctx context.Context) (waiting context.Context, handle func(do func() error) error, cancel context.CancelFunc) {
+	waiting, end := context.WithCancelCause(ctx)
+	clock := time.AfterFunc(cli.Timeout, func() { end(context.DeadlineExceeded) })
+	handle = func(do func() error) error {
+		clock.Stop()
+		defer clock.Reset(cli.Timeout)
+		return do()
+	}
+	return waiting, handle, func() { clock.Stop(); end(nil) }
 }

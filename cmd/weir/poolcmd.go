@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -38,7 +40,7 @@ func (cli *poolCommands) poolCommand() *cobra.Command {
 		short.Example = strings.ReplaceAll(short.Example, "weir "+short.Name(), "weir pool "+short.Name())
 		cmd.AddCommand(short)
 	}
-	cmd.AddCommand((&fleetCommands{cli.shared}).poolListCommand(), cli.poolTargetCommand(), cli.poolDrainCommand(),
+	cmd.AddCommand(cli.poolListCommand(), cli.poolTargetCommand(), cli.poolDrainCommand(),
 		cli.poolMarkStaleCommand(), cli.poolRollCommand(), cli.poolGroupsCommand(), cli.redecideCommand())
 	return cmd
 }
@@ -176,11 +178,6 @@ argument, all arguments are nodes.`,
 	return cmd
 }
 
-// newestReading returns the newest record that has the pool's groups and nodes.
-func (cli *poolCommands) newestReading(ctx context.Context, b *bus.Bus) (api.TickRecord, error) {
-	return view.Reading(ctx, b, cli.Cluster, cli.Pool)
-}
-
 // waits prints, for a paused pool, that an order waits for the end of the pause.
 func (cli *poolCommands) waits(r api.TickRecord) {
 	if r.Paused != nil {
@@ -189,7 +186,7 @@ func (cli *poolCommands) waits(r api.TickRecord) {
 }
 
 func (cli *poolCommands) removeNodes(ctx context.Context, b *bus.Bus, note api.Note, nodes []string) error {
-	r, err := cli.newestReading(ctx, b)
+	r, err := view.Reading(ctx, b, cli.Cluster, cli.Pool)
 	if err != nil {
 		return err
 	}
@@ -199,7 +196,7 @@ func (cli *poolCommands) removeNodes(ctx context.Context, b *bus.Bus, note api.N
 	}
 	for _, node := range nodes {
 		if !known[node] {
-			return usage.New(fmt.Errorf("pool %s/%s has no node %q, or it leaves already%s", cli.Cluster, cli.Pool, node, spelling.Suggest(node, sortedKeys(known))))
+			return usage.New(fmt.Errorf("pool %s/%s has no node %q, or it leaves already%s", cli.Cluster, cli.Pool, node, spelling.Suggest(node, slices.Sorted(maps.Keys(known)))))
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, view.Timeout)
@@ -260,7 +257,7 @@ terminated, within the step limits of the pool. Machines that start later stay.`
 }
 
 func (cli *poolCommands) markStale(ctx context.Context, b *bus.Bus, note api.Note, groups []string) error {
-	r, err := cli.newestReading(ctx, b)
+	r, err := view.Reading(ctx, b, cli.Cluster, cli.Pool)
 	if err != nil {
 		return err
 	}
@@ -307,7 +304,7 @@ type groupState struct {
 }
 
 func (cli *poolCommands) listGroups(ctx context.Context, b *bus.Bus) error {
-	r, err := cli.newestReading(ctx, b)
+	r, err := view.Reading(ctx, b, cli.Cluster, cli.Pool)
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
@@ -113,7 +114,7 @@ func changesLast() []string { return []string{"app delete", "resume", "pool resu
 func runStates(t *testing.T, state string, want func(stateRow) string, flags ...string) {
 	t.Helper()
 	rows := stateRows()
-	paths := sortedKeys(busCommands())
+	paths := slices.Sorted(maps.Keys(busCommands()))
 	paths = slices.DeleteFunc(paths, func(path string) bool { return slices.Contains(changesLast(), path) })
 	for _, path := range append(paths, changesLast()...) {
 		row, ok := rows[path]

@@ -8,24 +8,21 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
+	"github.com/weirkeeper/weirkeeper/internal/cli/manpages"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/autoscalerd"
-	"github.com/weirkeeper/weirkeeper/internal/cli/manpages"
 	"github.com/weirkeeper/weirkeeper/internal/platform/atrest"
 	"github.com/weirkeeper/weirkeeper/internal/platform/spelling"
 	"github.com/weirkeeper/weirkeeper/internal/platform/terminal"
@@ -78,14 +75,14 @@ To try all of it on this machine, run "weir up", and in another terminal:
   weir status
   weir explain`
 	pool, node, signals := &poolCommands{cli}, &healthCommands{cli}, &signalCommands{cli}
-	daemons, about := &daemonCommands{cli}, &aboutCommands{cli}
+	daemons := &daemonCommands{cli}
 	root.AddCommand(
 		command.Up(func(context.Context, command.UpOptions) error { return command.ReplaceWithLocal("weir up", cli.args) }),
 		(&statusCommands{cli}).statusCommand(), pool.explainCommand(), pool.planCommand(), pool.diffCommand(), pool.eventsCommand(), (&decideCommands{cli}).decideCommand(),
 		pool.pauseCommand(), pool.resumeCommand(), pool.offsetCommand(), pool.poolCommand(), node.nodeCommand(), (&appCommands{cli}).appCommand(),
-		(&stateCommands{cli}).stateCommand(), (&natsCommands{cli}).natsCommand(), signals.signalCommand(), signals.releaseCommand(),
+		(&stateCommands{cli}).stateCommand(), (&natsCommands{cli}).natsCommand(), signals.signalCommand(), (&releaseCommands{cli}).releaseCommand(),
 		(&metricsCommands{cli}).metricsCommand(), daemons.bootstrapCommand(), daemons.autoscalerCommand(), daemons.agentCommand(), daemons.authCommand(), daemons.placerCommand(), daemons.notifyCommand(), daemons.webCommand(),
-		(&harmonizerCommands{cli}).harmonizerCommand(), about.configCommand(), about.doctorCommand(), about.versionCommand(), daemons.keepCommand(), (&contextCommands{cli}).contextCommand(),
+		(&harmonizerCommands{cli}).harmonizerCommand(), (&configCommands{cli}).configCommand(), (&doctorCommands{cli}).doctorCommand(), (&versionCommands{cli}).versionCommand(), daemons.keepCommand(), (&contextCommands{cli}).contextCommand(),
 	)
 	root.AddCommand(manpages.Commands(daemon.BuildVersion())...)
 	(&completion{cli}).completeNames(root)
@@ -213,19 +210,4 @@ func (cli *shared) watchFlag(cmd *cobra.Command) {
 
 func (cli *shared) printTable(header []string, rows [][]string) {
 	command.Table(cli.Stdout, header, rows)
-}
-
-func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
-
-func (cli *shared) printProcesses(list []api.Process) {
-	now := time.Now()
-	var rows [][]string
-	for _, p := range list {
-		name := cmp.Or(p.App, p.Signal)
-		rows = append(rows, processRow(p, name, now))
-		if c := p.Candidate; c != nil {
-			rows = append(rows, processRow(*c, name+"(candidate)", now))
-		}
-	}
-	cli.printTable([]string{"process", "signal", "version", "state", "pid", "since", "restarts", "why"}, rows)
 }

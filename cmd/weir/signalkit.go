@@ -16,7 +16,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
-	"github.com/weirkeeper/weirkeeper/internal/cli/scaffold"
 	"github.com/weirkeeper/weirkeeper/internal/explain"
 	"github.com/weirkeeper/weirkeeper/internal/platform/inputfile"
 	"github.com/weirkeeper/weirkeeper/internal/platform/strictyaml"
@@ -29,68 +28,6 @@ import (
 	"github.com/weirkeeper/weirkeeper/signals/signaltest"
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
-
-// signalCommands are the commands of "weir signal".
-type signalCommands struct{ *shared }
-
-func (cli *signalCommands) signalInitCommand() *cobra.Command {
-	var c scaffold.Config
-	var lang, dir string
-	cmd := &cobra.Command{
-		Use:   "init NAME",
-		Short: "Write a new signal with a test that passes",
-		Long: `Write a new signal into a folder of its name: one function from metrics to
-resources, its test, and the next commands. It overwrites nothing.
-
-A signal in Go requires the SDK in the version of this weir, or in that of
---sdk-version; the Go command fetches it. With --sdk it takes a source tree.`,
-		Example: `  weir signal init requests
-  weir signal init requests --sdk-version v1.2.3
-  weir signal init requests --sdk ~/src/weirkeeper
-  weir signal init queue --lang python --dir ./signals/queue`,
-		Args: command.OneArg("name"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c.Name, c.Lang = args[0], scaffold.Lang(lang)
-			if c.SDKVersion != "" && !cmd.Flags().Changed("sdk") {
-				c.SDK = "" // the flag wins over WEIR_SDK
-			}
-			if c.Lang == scaffold.Go && c.SDK == "" && c.SDKVersion == "" {
-				version, ok := releasedVersion()
-				if !ok {
-					return usage.New(fmt.Errorf("write signal %s: this weir was built without a version (%s), so the version of the SDK is unknown: "+
-						"name a released version with --sdk-version, or a source tree of weir with --sdk", c.Name, version))
-				}
-				c.SDKVersion = version
-			}
-			if err := c.Validate(); err != nil {
-				return usage.New(err)
-			}
-			if dir == "" {
-				dir = c.Name
-			}
-			files, err := scaffold.Write(dir, c)
-			if errors.Is(err, scaffold.ErrNoSource) {
-				return usage.New(fmt.Errorf("--sdk: %w", err))
-			}
-			if errors.Is(err, scaffold.ErrExists) {
-				return usage.New(err)
-			}
-			if err != nil {
-				return err
-			}
-			for _, f := range files {
-				fmt.Fprintln(cli.Stdout, filepath.Join(dir, f))
-			}
-			fmt.Fprintf(cli.Stdout, "Next: cd %s, and follow its README.md\n", dir)
-			return nil
-		},
-	}
-	cmd.Flags().StringVar(&lang, "lang", string(scaffold.Go), "go or python")
-	cmd.Flags().StringVar(&c.SDK, "sdk", os.Getenv("WEIR_SDK"), "source tree of weir, for a replace line in go.mod (WEIR_SDK)")
-	cmd.Flags().StringVar(&c.SDKVersion, "sdk-version", "", "version of weir that go.mod requires (default: that of this weir)")
-	cmd.Flags().StringVar(&dir, "dir", "", "folder to write (default: NAME)")
-	return cmd
-}
 
 // requestFlags holds the flags of the commands that send requests to a signal's program.
 type requestFlags struct {

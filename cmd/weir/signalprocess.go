@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -235,7 +236,7 @@ func (cli *signalCommands) shadow(ctx context.Context, b *bus.Bus, app string, s
 		fmt.Fprintf(cli.Stderr, "weir: %d records of the ledger cannot be read\n", unreadable)
 	}
 	if !known && len(report.Trials) == 0 {
-		err := fmt.Errorf("no tick of pool %s/%s in the last %v has an app %q%s", cli.Cluster, cli.Pool, since, app, spelling.Suggest(app, sortedKeys(named)))
+		err := fmt.Errorf("no tick of pool %s/%s in the last %v has an app %q%s", cli.Cluster, cli.Pool, since, app, spelling.Suggest(app, slices.Sorted(maps.Keys(named))))
 		if len(named) > 0 && !named[app] {
 			err = usage.New(err)
 		}
@@ -310,53 +311,6 @@ func (cli *signalCommands) printShadow(r shadowReport) {
 	}
 }
 
-// trialText describes the state of a trial.
-func trialText(t api.TrialStatus) string {
-	switch {
-	case t.Outcome == api.TrialUndecided && t.PromoteAfter > 0:
-		return fmt.Sprintf("agrees for %d of %d ticks", t.Agreeing, t.PromoteAfter)
-	case t.Outcome == api.TrialUndecided:
-		return fmt.Sprintf("agrees for %d ticks, of %d that were compared; never promoted", t.Agreeing, t.Compared)
-	case t.Why != "":
-		return fmt.Sprintf("%s at %s: %s", strings.ReplaceAll(string(t.Outcome), "_", " "), t.Since.Local().Format(time.DateTime), t.Why)
-	}
-	return fmt.Sprintf("%s at %s", strings.ReplaceAll(string(t.Outcome), "_", " "), t.Since.Local().Format(time.DateTime))
-}
-
-func (cli *signalCommands) signalCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "signal",
-		Short: "Write, test, run and inspect signals",
-		Long: `Write, test, run and inspect signals: programs that turn metrics into resource requests.
-"weir release" publishes them. docs/signals.md is a tutorial, from an empty folder to a
-published signal.`,
-		Example: `  weir signal init requests
-  weir signal ps`,
-		Args: command.Group,
-		RunE: command.Help,
-	}
-	cmd.AddCommand(
-		cli.signalInitCommand(), cli.signalTestCommand(), cli.signalBenchCommand(), cli.signalRunCommand(),
-		cli.signalPsCommand(), cli.signalRestartCommand(), cli.signalLogsCommand(), cli.signalShadowCommand(),
-		(&fleetCommands{cli.shared}).signalWhereCommand(),
-	)
-	return cmd
-}
-
-func (cli *signalCommands) releaseCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "release",
-		Short: "Publish, list, verify, fetch and withdraw releases of signals",
-		Long: `Publish, list, verify, fetch and withdraw releases: the versions of signals in the bucket
-of weir.yaml.`,
-		Example: `  weir release publish shop/rps@v1.4.0 ./bin/rps
-  weir release list`,
-		Args: command.Group,
-		RunE: command.Help,
-	}
-	cmd.AddCommand(
-		cli.releaseKeygenCommand(), cli.releasePublishCommand(), cli.releaseListCommand(), cli.releaseShowCommand(),
-		cli.releaseVerifyCommand(), cli.releaseFetchCommand(), cli.releaseYankCommand(), cli.releaseForgetCommand(),
-	)
-	return cmd
+func (cli *signalCommands) bootstrapName() string {
+	return "bootstrap of pool " + cli.Cluster + "/" + cli.Pool
 }

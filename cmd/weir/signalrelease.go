@@ -24,7 +24,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
 )
 
-func (cli *signalCommands) releasePublishCommand() *cobra.Command {
+func (cli *releaseCommands) releasePublishCommand() *cobra.Command {
 	var source release.Source
 	var signKey, kind string
 	platform := release.Host().String()
@@ -104,7 +104,7 @@ func passwordOfEnv() (string, error) {
 	return "", fmt.Errorf("%s is not set", daemon.SignPassword)
 }
 
-func (cli *signalCommands) releaseKeygenCommand() *cobra.Command {
+func (cli *releaseCommands) releaseKeygenCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "keygen FILE",
 		Short: "Make a key pair: FILE signs releases, FILE.pub is trusted",
@@ -168,7 +168,7 @@ func writeNew(path string, data []byte, mode os.FileMode) error {
 	return errors.Join(err, f.Close())
 }
 
-func (cli *signalCommands) releaseListCommand() *cobra.Command {
+func (cli *releaseCommands) releaseListCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list [NAMESPACE[/NAME]]",
 		Short: "List the signal releases in the bucket",
@@ -221,7 +221,7 @@ func yesNo(b bool) string {
 	return "no"
 }
 
-func (cli *signalCommands) releaseShowCommand() *cobra.Command {
+func (cli *releaseCommands) releaseShowCommand() *cobra.Command {
 	platform, keys := release.Host().String(), []string(nil)
 	cmd := &cobra.Command{
 		Use:     "show NAMESPACE/NAME@VERSION",
@@ -248,7 +248,7 @@ func (cli *signalCommands) releaseShowCommand() *cobra.Command {
 	return cmd
 }
 
-func (cli *signalCommands) printShown(s release.Shown) {
+func (cli *releaseCommands) printShown(s release.Shown) {
 	m := s.Manifest
 	line := func(key, format string, args ...any) {
 		fmt.Fprintf(cli.Stdout, "%-10s %s\n", key, fmt.Sprintf(format, args...))
@@ -281,7 +281,7 @@ func (cli *signalCommands) printShown(s release.Shown) {
 	cli.printTable([]string{"file", "mode", "size", "sha256"}, rows)
 }
 
-func (cli *signalCommands) releaseVerifyCommand() *cobra.Command {
+func (cli *releaseCommands) releaseVerifyCommand() *cobra.Command {
 	platform, keys := release.Host().String(), []string(nil)
 	cmd := &cobra.Command{
 		Use:   "verify NAMESPACE/NAME@VERSION",
@@ -323,7 +323,7 @@ signature, archive, each file. Nothing is stored. The exit code names the proble
 	return cmd
 }
 
-func (cli *signalCommands) releaseFetchCommand() *cobra.Command {
+func (cli *releaseCommands) releaseFetchCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "fetch NAMESPACE/NAME@VERSION...",
 		Short: "Fetch releases into the cache of this machine, without running them",
@@ -344,7 +344,7 @@ problem:
 	return cmd
 }
 
-func (cli *signalCommands) fetchReleases(ctx context.Context, names []string) error {
+func (cli *releaseCommands) fetchReleases(ctx context.Context, names []string) error {
 	var refs []release.Ref
 	for _, name := range names {
 		ref, err := release.ParseRef(name)
@@ -386,7 +386,7 @@ func (cli *signalCommands) fetchReleases(ctx context.Context, names []string) er
 	return errors.Join(errs...)
 }
 
-func (cli *signalCommands) releaseYankCommand() *cobra.Command {
+func (cli *releaseCommands) releaseYankCommand() *cobra.Command {
 	var why, platform string
 	cmd := &cobra.Command{
 		Use:   "yank NAMESPACE/NAME@VERSION --why REASON",
@@ -436,7 +436,7 @@ type chosen struct {
 }
 
 // withRelease opens the bucket for a command about one release.
-func (cli *signalCommands) withRelease(ctx context.Context, name, platform string, keys []string, f func(chosen) error) error {
+func (cli *releaseCommands) withRelease(ctx context.Context, name, platform string, keys []string, f func(chosen) error) error {
 	ref, p, err := parseRelease(name, platform)
 	if err != nil {
 		return err

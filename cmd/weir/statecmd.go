@@ -283,22 +283,3 @@ func (cli *stateCommands) alarmOf(ctx context.Context, b *bus.Bus, reader string
 	}
 	return nil, err
 }
-
-// printBusWarnings prints busWarnings as the first lines of a table.
-func (cli *shared) printBusWarnings(ctx context.Context, b *bus.Bus) {
-	if cli.output != command.FormTable {
-		return
-	}
-	lines, _ := view.BusWarnings(ctx, b, cli.Cluster)
-	for _, line := range lines {
-		fmt.Fprintf(cli.Stdout, "! %s\n", line)
-	}
-}
-
-// unreached adds to the error of a status without a connection what that means.
-func unreached(err error) error {
-	if _, ok := errors.AsType[*bus.ConnectError](err); ok {
-		return fmt.Errorf("%w; while the daemons do not reach NATS either, nothing is scaled, repaired or placed, and machines and instances run on", err)
-	}
-	return err
-}

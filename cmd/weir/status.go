@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -15,7 +16,6 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/explain"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/ui/view"
-	"github.com/weirkeeper/weirkeeper/pools/local/placerbus"
 )
 
 // statusCommands are "weir status".
@@ -58,7 +58,7 @@ func (cli *statusCommands) status(ctx context.Context, b *bus.Bus) error {
 		fmt.Fprintln(cli.Stdout)
 		cli.printProcesses(append(s.Processes.Signals, s.Processes.Autoscaler))
 		same := doctor.Shared(s.Processes.Signals)
-		for _, why := range sortedKeys(same) {
+		for _, why := range slices.Sorted(maps.Keys(same)) {
 			fmt.Fprintf(cli.Stdout, "signals of %s run as the user of bootstrap, and can read its keys: %s\n", strings.Join(same[why], ", "), why)
 		}
 	}
@@ -104,42 +104,9 @@ func bound(n int) string {
 	return fmt.Sprint(n)
 }
 
-func processRow(p api.Process, title string, now time.Time) []string {
-	why := p.Why
-	if why == "" && p.Trial != nil {
-		why = "shadow " + p.Trial.Shadow + " " + trialText(*p.Trial)
-	}
-	state := p.State
-	if p.Alive != nil && p.Alive.Overdue {
-		state, why = "silent", explain.Silence(now, *p.Alive)
-	}
-	if p.Yanked != "" {
-		why = strings.TrimSuffix("yanked: "+p.Yanked+"; "+why, "; ")
-	}
-	signal := "-"
-	if p.App != "" {
-		signal = p.Signal
-	}
-	return []string{title, signal, orDash(p.Version), state, pid(p.PID), explain.Ago(now, p.Since), fmt.Sprint(p.Restarts), why}
-}
-
-func pid(n int) string {
-	if n == 0 {
-		return "-"
-	}
-	return fmt.Sprint(n)
-}
-
-func orDash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
-}
-
 func (cli *statusCommands) printCounts(c api.InstanceCounts) {
 	var rows [][]string
-	for _, name := range sortedKeys(c.Apps) {
+	for _, name := range slices.Sorted(maps.Keys(c.Apps)) {
 		n := c.Apps[name]
 		rows = append(rows, []string{name, fmt.Sprint(n.Expected), fmt.Sprint(n.Running), fmt.Sprint(n.Missing), fmt.Sprint(n.Crashed), fmt.Sprint(n.Flapping), fmt.Sprint(n.Extra)})
 	}
@@ -150,64 +117,18 @@ func (cli *statusCommands) printCounts(c api.InstanceCounts) {
 	cli.printTable([]string{"app", "expected", "running", "missing", "crashed", "flapping", "extra"}, rows)
 }
 
-const maxPoolsWaited = 20 // pools whose placers receive a request of "weir app status"
+// shownNodes bounds the table of nodes.
+const shownNodes = 100
 
-// pendingOf requests what the instances of the applications wait for, from the placers of their pools. A pool without a
-// placer has no lines.
-func (cli *appCommands) pendingOf(ctx context.Context, b *bus.Bus, s api.HarmonizerStatus) map[string][]string {
-	all := slices.Clone(s.Apps)
-	if s.App != nil {
-		all = append(all, s.App.AppSummary)
+// printNodes prints the nodes of the last tick with their current usage.
+func (cli *statusCommands) printNodes(s api.PoolStatus, r api.TickRecord) {
+	nodes := view.Nodes(r, s.Nodes, s.Silent)
+	var rows [][]string
+	for _, n := range nodes[:min(len(nodes), shownNodes)] {
+		rows = append(rows, nodeCells(n))
 	}
-	var pools []string
-	for _, one := range all {
-		if one.Pool != "" && one.Count.Missing > 0 && !slices.Contains(pools, one.Pool) && len(pools) < maxPoolsWaited {
-			pools = append(pools, one.Pool)
-		}
+	cli.printTable([]string{"node", "group", "state", "tasks", "cpus", "mem MB", "up"}, rows)
+	if more := len(nodes) - len(rows); more > 0 {
+		fmt.Fprintf(cli.Stdout, "and %d more; \"weir node list\" has all\n", more)
 	}
-	lines := map[string][]string{}
-	for _, pool := range pools {
-		limited, cancel := context.WithTimeout(ctx, view.Timeout)
-		p, err := placerbus.GetPending(limited, b.Conn(), cli.Cluster, pool)
-		cancel()
-		if err != nil {
-			continue // unanswered requests have a line of their own
-		}
-		for _, c := range slices.Concat(p.Rejected, p.Copies) {
-			if len(lines[c.App]) < view.MaxReasons {
-				lines[c.App] = append(lines[c.App], view.WaitsLine(c))
-			}
-		}
-	}
-	return lines
-}
-
-// Exit statuses of /bin/sh for a command that it cannot run.
-const (
-	notExecutable = 126
-	notFound      = 127
-)
-
-// missingCommands returns a line for each node on which the command of the application does not exist.
-func missingCommands(crashes []api.AppCrash) (lines []string) {
-	seen := map[string]bool{}
-	for _, c := range slices.Backward(crashes) {
-		if seen[c.Node] || len(lines) == view.MaxReasons {
-			continue
-		}
-		if c.Status == nil {
-			if remedy := explain.ReleaseRemedy(c.Description); remedy != "" {
-				seen[c.Node] = true
-				lines = append(lines, fmt.Sprintf("node %s: %s (index %d)%s", orDash(c.Node), c.Description, c.Index, remedy))
-			}
-			continue
-		}
-		switch seen[c.Node] = true; *c.Status {
-		case notFound:
-			lines = append(lines, fmt.Sprintf("the command does not exist on node %s (exit status %d of index %d): install it there, or correct it with \"weir app set\"", orDash(c.Node), notFound, c.Index))
-		case notExecutable:
-			lines = append(lines, fmt.Sprintf("the command on node %s is not executable (exit status %d of index %d): correct its mode, or the command with \"weir app set\"", orDash(c.Node), notExecutable, c.Index))
-		}
-	}
-	return lines
 }

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"maps"
+	"slices"
 	"strings"
 )
 
@@ -125,7 +127,7 @@ func wrongArguments() (rows []wrongInput) {
 // commandOf returns the path of the command of a line.
 func commandOf(line string) string {
 	best := ""
-	for _, path := range append(otherCommands(), sortedKeys(busCommands())...) {
+	for _, path := range append(otherCommands(), slices.Sorted(maps.Keys(busCommands()))...) {
 		if (line == path || strings.HasPrefix(line, path+" ")) && len(path) > len(best) {
 			best = path
 		}

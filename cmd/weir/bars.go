@@ -1,0 +1,73 @@
+package main
+
+import (
+	"io"
+	"sync"
+	"time"
+
+	bar "github.com/jedib0t/go-pretty/v6/progress"
+
+	"github.com/weirkeeper/weirkeeper/bootstrap/release"
+	"github.com/weirkeeper/weirkeeper/internal/platform/terminal"
+)
+
+// bars shows the progress of downloads and uploads on a terminal, one line for each, with bytes and rate. It prints
+// nothing if the output is not a terminal.
+type bars struct {
+	writer bar.Writer // nil: not a terminal
+	done   chan struct{}
+
+	drawing  sync.WaitGroup
+	mu       sync.Mutex
+	trackers map[release.Ref]*bar.Tracker
+}
+
+func newBars(w io.Writer) *bars {
+	b := &bars{trackers: map[release.Ref]*bar.Tracker{}, done: make(chan struct{})}
+	f := terminal.Of(w)
+	if f == nil {
+		return b
+	}
+	b.writer = bar.NewWriter()
+	b.writer.SetOutputWriter(f)
+	b.writer.SetUpdateFrequency(100 * time.Millisecond)
+	b.writer.Style().Visibility.Speed = true
+	b.drawing.Go(func() {
+		defer close(b.done)
+		b.writer.Render()
+	})
+	return b
+}
+
+// show shows the progress of a transfer. It may be called concurrently.
+func (b *bars) show(ref release.Ref, done, total int64) {
+	if b.writer == nil {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	t, ok := b.trackers[ref]
+	if !ok {
+		t = &bar.Tracker{Message: ref.String(), Total: total, Units: bar.UnitsBytes}
+		b.trackers[ref] = t
+		b.writer.AppendTracker(t)
+	}
+	t.SetValue(done)
+}
+
+// close stops the updates and leaves the lines on the terminal.
+func (b *bars) close() {
+	if b.writer == nil {
+		return
+	}
+	again := time.NewTicker(10 * time.Millisecond) // the writer ignores a stop before its first update
+	defer again.Stop()
+	for {
+		b.writer.Stop()
+		select {
+		case <-b.done:
+			return
+		case <-again.C:
+		}
+	}
+}

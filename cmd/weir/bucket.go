@@ -1,0 +1,49 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/weirkeeper/weirkeeper/bootstrap/release"
+	"github.com/weirkeeper/weirkeeper/internal/config"
+	"github.com/weirkeeper/weirkeeper/internal/daemon"
+	"github.com/weirkeeper/weirkeeper/internal/daemon/signalbucket"
+	"github.com/weirkeeper/weirkeeper/internal/platform/flock"
+	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
+)
+
+// bucket opens the bucket of weir.yaml in --config-dir. Without --config-dir it uses the
+// file that "weir up" wrote to the data folder, if there is one.
+func (cli *shared) bucket(ctx context.Context) (release.Bucket, config.Service, error) {
+	dir, keys := cli.ConfigDir(), signalbucket.Keys{}
+	if cli.Configs == "" {
+		data, err := cli.DataDir()
+		if err != nil {
+			return nil, config.Service{}, err
+		}
+		if _, err := os.Stat(daemon.UpConfigs(data)); err == nil {
+			if _, held, err := flock.Holder(filepath.Join(data, "up.lock")); err == nil && !held {
+				return nil, config.Service{}, nothingRuns(data)
+			}
+			if keys, err = signalbucket.LocalKeys(data); err != nil {
+				return nil, config.Service{}, err
+			}
+			dir = daemon.UpConfigs(data)
+		} else if !errors.Is(err, os.ErrNotExist) {
+			return nil, config.Service{}, err
+		}
+	}
+	service, err := config.LoadService(dir)
+	if err != nil {
+		return nil, service, usage.New(err)
+	}
+	bucket, err := signalbucket.Open(ctx, service, keys)
+	return bucket, service, err
+}
+
+func nothingRuns(dir string) error {
+	return fmt.Errorf("nothing runs in data folder %s: start it with \"weir up\", or name another with --data or --nats", dir)
+}

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weirkeeper/weirkeeper/internal/cli/command"
+	"github.com/weirkeeper/weirkeeper/internal/config"
+	"github.com/weirkeeper/weirkeeper/internal/daemon/autoscalerd"
+	"github.com/weirkeeper/weirkeeper/internal/platform/terminal"
+	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
+)
+
+// configCommands are the commands of "weir config".
+type configCommands struct{ *shared }
+
+func (cli *configCommands) configCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "config",
+		Short:   "Check and show configuration files",
+		Example: `  weir config validate`,
+		Args:    command.Group,
+		RunE:    command.Help,
+	}
+	cmd.AddCommand(cli.configShowCommand(), cli.configSchemaCommand())
+	cmd.AddCommand(&cobra.Command{
+		Use:     "validate [POOL]",
+		Short:   "Check weir.yaml, the harmonizer's file and one pool's file, and list every mistake",
+		Example: `  weir config validate default --config-dir ./config --cluster prod`,
+		Args:    cli.poolArg,
+		RunE: func(*cobra.Command, []string) error {
+			service, pool, err := config.Load(cli.ConfigDir(), cli.Cluster, cli.Pool, autoscalerd.CheckHealth)
+			_, warnings, errHarmonizer := config.LoadHarmonizer(cli.ConfigDir())
+			if err := errors.Join(err, errHarmonizer); err != nil {
+				return usage.New(err)
+			}
+			for _, w := range append(config.Warnings(service, pool), warnings...) {
+				fmt.Fprintf(cli.Stderr, "weir: warning: %v\n", w)
+			}
+			fmt.Fprintf(cli.Stdout, "%s: pool %s/%s is valid\n", cli.ConfigDir(), cli.Cluster, cli.Pool)
+			return nil
+		},
+	})
+	return cmd
+}
+
+func (cli *configCommands) configShowCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "show [POOL]",
+		Short: "Print the files of a pool with the values that apply",
+		Long: `Print weir.yaml, the pool's file and harmonizer.yaml as they are decoded: with defaults.
+The block autoscaling of the pool has the values that apply to the pool, also those of
+weir.yaml. Passwords are hidden, also in URLs and in parameters. Files with secrets are
+not read. Ignored keys are left out.`,
+		Example: `  weir config show default --cluster everywhere-prod
+  weir config show --output json`,
+		Args: cli.poolArg,
+		RunE: func(*cobra.Command, []string) error {
+			service, pool, err := config.Load(cli.ConfigDir(), cli.Cluster, cli.Pool)
+			harmonizer, _, errHarmonizer := config.LoadHarmonizer(cli.ConfigDir())
+			if err := errors.Join(err, errHarmonizer); err != nil {
+				return usage.New(err)
+			}
+			files := config.Show(service, pool, harmonizer)
+			if cli.form == command.FormJSON {
+				return cli.printJSON(files)
+			}
+			for _, f := range files {
+				fmt.Fprintf(cli.Stdout, "---\n# %s\n", terminal.OneLine(f.Title()))
+				if err := cli.printJSON(f.Content); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+	cli.formFlag(cmd, command.FormYAML, command.FormJSON)
+	return cmd
+}
+
+func (cli *configCommands) configSchemaCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "schema [FILE]",
+		Short: "Print a JSON Schema of the configuration files",
+		Long: `Print a JSON Schema of a file: service (weir.yaml), pool or harmonizer. Without FILE, the
+schema has all three below $defs. Editors complete and check keys with it. It has keys,
+types and forms of values. "weir config validate" checks more, such as bounds that depend
+on other keys.`,
+		Example: `  weir config schema > weir.schema.json
+  weir config schema pool > pool.schema.json`,
+		ValidArgs: config.SchemaFiles(),
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return command.OneArg("file: service, pool or harmonizer")(cmd, args)
+			}
+			return nil
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			schema, err := config.Schema(strings.Join(args, ""))
+			if err != nil {
+				return usage.New(err)
+			}
+			return cli.printJSON(schema)
+		},
+	}
+	cli.formFlag(cmd, command.FormJSON, command.FormYAML)
+	return cmd
+}

@@ -1,0 +1,187 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+	"github.com/spf13/cobra"
+
+	"github.com/weirkeeper/weirkeeper/agent"
+	"github.com/weirkeeper/weirkeeper/internal/cli/doctor"
+	"github.com/weirkeeper/weirkeeper/internal/config"
+	"github.com/weirkeeper/weirkeeper/internal/daemon"
+	"github.com/weirkeeper/weirkeeper/internal/daemon/agentd"
+	"github.com/weirkeeper/weirkeeper/internal/daemon/authd"
+	"github.com/weirkeeper/weirkeeper/internal/daemon/autoscalerd"
+	"github.com/weirkeeper/weirkeeper/internal/daemon/signalbucket"
+	"github.com/weirkeeper/weirkeeper/internal/platform/identity"
+	"github.com/weirkeeper/weirkeeper/internal/platform/terminal"
+)
+
+// doctorCommands are "weir doctor".
+type doctorCommands struct{ *shared }
+
+func (cli *doctorCommands) doctorCommand() *cobra.Command {
+	var fix bool
+	cmd := &cobra.Command{
+		Use:   "doctor [POOL]",
+		Short: "Check what a pool needs, and print what to do about each failure",
+		Long: `Check what a pool needs, in this order: the installed package; the pool's files; each
+NATS server of the list; how long certificates and credentials last; what the
+credentials may do; replicas, leader and lag of each stream and bucket; the clocks of
+the servers; the bucket of releases and its trusted keys; the metrics store; the rights
+at the provider; the agents; placer and harmonizer; bootstrap; whether each signal runs
+as a user of its own with resource limits; and whether other users can read files with
+keys. Each failure is printed with what to do. The exit code is 1 if a check failed.
+
+The command changes nothing without --fix. --fix creates missing streams and buckets
+and raises the number of replicas. It needs credentials of role admin.
+
+Each check ends after --timeout. Run the command on the host where bootstrap runs, as
+the same user. The servers log the acts that they reject for the user.`,
+		Example: `  weir doctor default --cluster everywhere-prod
+  weir doctor default --cluster everywhere-prod --config-dir ./admin --fix`,
+		Args: cli.poolArg,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cli.doctor(cmd.Context(), fix) },
+	}
+	cmd.Flags().BoolVar(&fix, "fix", false, "create missing streams and buckets, and raise the number of replicas")
+	cli.outputFlag(cmd)
+	return cmd
+}
+
+func (cli *doctorCommands) doctor(ctx context.Context, fix bool) error {
+	site, err := cli.doctorSite(ctx, fix)
+	if err != nil {
+		return err
+	}
+	printing := doctorPrinter{out: cli.Stdout, screen: terminal.Of(cli.Stderr)}
+	if cli.output == "json" {
+		printing.out = io.Discard
+	}
+	doctor.Examine(ctx, site, printing.found, printing.progress)
+	printing.clear()
+	if cli.output == "json" {
+		if err := cli.printJSON(printing.all); err != nil {
+			return err
+		}
+	}
+	if !doctor.Healthy(printing.all) {
+		return errors.New("a check failed")
+	}
+	return nil
+}
+
+// doctorSite returns what doctor checks.
+func (cli *doctorCommands) doctorSite(ctx context.Context, fix bool) (doctor.Site, error) {
+	site := doctor.Site{Configs: cli.ConfigDir(), Timeout: cli.Timeout}
+	site.Program, _ = os.Executable() // without a path the package is not checked
+	if dir, err := cli.DataDir(); err == nil && cli.Configs == "" {
+		if up := daemon.UpConfigs(dir); isFolder(up) {
+			site.Configs = up                          // "weir up" reads no other files
+			site.Keys, _ = signalbucket.LocalKeys(dir) // without them, the bucket refuses
+		}
+	}
+	site.Service, site.Pool, site.Files = config.Load(site.Configs, cli.Cluster, cli.Pool)
+	connection, err := cli.connection("weir doctor")
+	if err != nil {
+		if site.Files == nil {
+			return site, err
+		}
+		site.Silent = err // the finding of the files has the cause
+		return site, nil
+	}
+	connection.Log = slog.New(slog.DiscardHandler) // a finding has each error
+	site.Bus = &doctor.Bus{
+		Config: connection, Cluster: cli.Cluster, Pool: cli.Pool, Timeout: cli.Timeout, Fix: fix,
+		Ledger: autoscalerd.LedgerConfig(site.Pool, 0),
+	}
+	cli.asMachine(ctx, site.Service, site.Bus)
+	return site, nil
+}
+
+// asMachine makes doctor connect as the agent of this machine does, if weir.yaml has a section "identity" or "agent".
+func (cli *doctorCommands) asMachine(ctx context.Context, service config.Service, b *doctor.Bus) {
+	kind, proves := service.Identity.Kind()
+	if len(b.Config.NATS.Servers) == 0 || !proves && service.Agent == (agent.Settings{}) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, cli.Timeout)
+	defer cancel()
+	place := agentd.Place{Block: service.Agent, File: filepath.Join(cli.ConfigDir(), "weir.yaml"), Getenv: os.Getenv, Log: b.Config.Log}
+	machine, err := place.Name(ctx, agent.Config{})
+	if err == nil {
+		b.Cluster, b.Pool, b.Node = machine.Cluster, machine.Pool, machine.ID
+	}
+	if err == nil && proves {
+		err = hasNodeKey(b.Config.Data, machine.ID)
+	}
+	if err == nil {
+		err = authd.Identify(ctx, &b.Config, service.Identity, identity.Claim{Cluster: machine.Cluster, Pool: machine.Pool, Node: machine.ID})
+	}
+	if err != nil && proves { // each server then has a finding with the error
+		b.Config.Identity = "identity." + kind.Key
+		b.Config.Login = func(*nats.Options) error { return fmt.Errorf("prove identity of this machine: %w", err) }
+	}
+}
+
+// hasNodeKey returns an error if the agent of this machine has no key in the data folder. A new key would be another identity.
+func hasNodeKey(data, node string) error {
+	path := identity.KeyFile(data, node)
+	if _, err := os.Stat(path); err != nil {
+		return fmt.Errorf("find the agent's nkey: %w; start the agent, which creates it, or name its data folder with --data", err)
+	}
+	return nil
+}
+
+// doctorPrinter prints findings as they are found, and the running check on a terminal.
+type doctorPrinter struct {
+	out    io.Writer
+	screen *os.File // nil: no terminal
+	all    []doctor.Finding
+}
+
+func (p *doctorPrinter) found(f doctor.Finding) {
+	p.clear()
+	p.all = append(p.all, f)
+	terminal.Paint(p.out, styleOfResult(f.Result), fmt.Sprintf("%-7s", f.Result))
+	fmt.Fprintf(p.out, "  %s: %s\n", f.Check, strings.ReplaceAll(f.Detail, "\n", "; "))
+	if f.Fix != "" {
+		fmt.Fprintf(p.out, "         %s\n", f.Fix)
+	}
+}
+
+func (p *doctorPrinter) progress(check string) {
+	if p.screen != nil {
+		fmt.Fprintf(p.screen, "\r\x1b[Kchecking %s ...", check)
+	}
+}
+
+// clear removes the line of the running check.
+func (p *doctorPrinter) clear() {
+	if p.screen != nil {
+		fmt.Fprint(p.screen, "\r\x1b[K")
+	}
+}
+
+// styleOfResult returns the colour of the result of a check.
+func styleOfResult(r doctor.Result) terminal.Style {
+	switch r {
+	case doctor.OK, doctor.Fixed:
+		return terminal.Good
+	case doctor.Failed:
+		return terminal.Bad
+	}
+	return terminal.Warn
+}
+
+func isFolder(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}

@@ -1,0 +1,18 @@
+package main
+
+import (
+	"os"
+	"os/user"
+)
+
+// operator returns USER@HOST of the person who runs the command.
+func operator() string {
+	name := "unknown"
+	if u, err := user.Current(); err == nil {
+		name = u.Username
+	}
+	if host, err := os.Hostname(); err == nil {
+		name += "@" + host
+	}
+	return name
+}

@@ -18,6 +18,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/harmonizer/natsbus"
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
+	"github.com/weirkeeper/weirkeeper/internal/cli/connect"
 	"github.com/weirkeeper/weirkeeper/internal/explain"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/roles"
@@ -31,7 +32,7 @@ import (
 )
 
 // appCommands are the commands of "weir app".
-type appCommands struct{ *shared }
+type appCommands struct{ *connect.CLI }
 
 func (cli *appCommands) appCommand() *cobra.Command {
 	cmd := &cobra.Command{
@@ -69,7 +70,7 @@ runs the command, which finds the files in the folder $WEIR_RELEASE_DIR.`,
 			if !names.Valid(want.Name) {
 				return badAppName(want.Name)
 			}
-			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
+			return cli.WithBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
 				return cli.setApp(ctx, b, want, cmd.Flags().Changed)
 			})
 		},
@@ -301,7 +302,7 @@ func (cli *appCommands) appGetCommand() *cobra.Command {
   weir app get web --output json`,
 		Args: command.OneArg("application name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
+			return cli.WithBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
 				if _, err := appsBucket(ctx, b, cli.Cluster); err != nil {
 					return err
 				}
@@ -309,15 +310,15 @@ func (cli *appCommands) appGetCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if cli.output == "json" {
-					return cli.printJSON(row)
+				if cli.Output == "json" {
+					return cli.PrintJSON(row)
 				}
 				cli.printApps([]api.App{row})
 				return nil
 			})
 		},
 	}
-	cli.namesFlag(cmd, func(v any) []string { return []string{v.(api.App).Name} })
+	cli.NamesFlag(cmd, func(v any) []string { return []string{v.(api.App).Name} })
 	return cmd
 }
 
@@ -330,13 +331,13 @@ func (cli *appCommands) appListCommand() *cobra.Command {
   weir app list --output json`,
 		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
+			return cli.WithBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
 				rows, bad, err := listApps(ctx, b, cli.Cluster)
 				if err != nil {
 					return err
 				}
-				if cli.output == "json" {
-					if err := cli.printJSON(rows); err != nil {
+				if cli.Output == "json" {
+					if err := cli.PrintJSON(rows); err != nil {
 						return err
 					}
 				} else {
@@ -346,8 +347,8 @@ func (cli *appCommands) appListCommand() *cobra.Command {
 			})
 		},
 	}
-	cli.watchFlag(cmd)
-	cli.namesFlag(cmd, eachName(func(a api.App) string { return a.Name }))
+	cli.WatchFlag(cmd)
+	cli.NamesFlag(cmd, command.EachName(func(a api.App) string { return a.Name }))
 	return cmd
 }
 
@@ -381,7 +382,7 @@ func (cli *appCommands) printApps(rows []api.App) {
 		out = append(out, []string{r.Name, r.Pool, fmt.Sprint(r.Instances), explain.Quantity(r.CPUs),
 			explain.Quantity(r.Mem), explain.Quantity(r.Disk), r.Version, r.Command})
 	}
-	cli.printTable([]string{"name", "pool", "instances", "cpus", "mem MB", "disk MB", "version", "command"}, out)
+	cli.PrintTable([]string{"name", "pool", "instances", "cpus", "mem MB", "disk MB", "version", "command"}, out)
 }
 
 func (cli *appCommands) appDeleteCommand() *cobra.Command {
@@ -399,14 +400,14 @@ not needed.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, cancel := context.WithTimeout(cmd.Context(), cli.Timeout)
 			defer cancel()
-			c, err := cli.connection("weir command")
+			c, err := cli.Connection("weir command")
 			if err != nil {
 				return err
 			}
 			if damaged {
 				c.User.Role = roles.Admin
 			}
-			return cli.on(ctx, c, func(ctx context.Context, b *bus.Bus) error {
+			return cli.On(ctx, c, func(ctx context.Context, b *bus.Bus) error {
 				if _, err := appsBucket(ctx, b, cli.Cluster); err != nil {
 					return err
 				}
@@ -441,10 +442,10 @@ func (cli *appCommands) deleteApp(ctx context.Context, b *bus.Bus, name string, 
 	drop := func(ctx context.Context, b *bus.Bus) error {
 		return natsbus.DropDamaged(ctx, b.JetStream(), cli.Cluster, b.Replicas(), name)
 	}
-	c, err := cli.connection("weir command")
+	c, err := cli.Connection("weir command")
 	if err == nil && len(c.NATS.Servers) == 0 {
 		c.User.Role = roles.Admin
-		return cli.on(ctx, c, drop)
+		return cli.On(ctx, c, drop)
 	}
 	err = errors.Join(err, drop(ctx, b))
 	if errors.Is(err, nats.ErrPermissionViolation) {

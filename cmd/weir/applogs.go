@@ -52,7 +52,7 @@ an agent, and after a connection to the bus was lost.`,
 				}
 				request.Index = &index
 			}
-			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
+			return cli.WithBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
 				if follow {
 					return cli.followLogs(ctx, b, request)
 				}
@@ -63,7 +63,7 @@ an agent, and after a connection to the bus was lost.`,
 	cmd.Flags().IntVar(&index, "index", 0, "this index only")
 	cmd.Flags().IntVar(&lines, "lines", 10, "lines of each instance; 0 prints all stored lines")
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on with new output until Ctrl-C")
-	cli.outputFlag(cmd)
+	cli.OutputFlag(cmd)
 	return cmd
 }
 
@@ -90,8 +90,8 @@ func (cli *appCommands) appLogs(ctx context.Context, b *bus.Bus, request wire.Lo
 		copies = append(copies, reply.Copies...)
 	}
 	sortByIndex(copies)
-	if cli.output == "json" {
-		return cli.printJSON(copies)
+	if cli.Output == "json" {
+		return cli.PrintJSON(copies)
 	}
 	for _, c := range copies {
 		if err := cli.printOutput(request.App, c); err != nil {
@@ -169,8 +169,8 @@ func (cli *appCommands) followLogs(ctx context.Context, b *bus.Bus, request wire
 func (cli *appCommands) printNew(request wire.LogsRequest, copies []wire.CopyLog) error {
 	sortByIndex(copies)
 	for _, c := range copies {
-		if cli.output == "json" {
-			if err := cli.printNext(c); err != nil {
+		if cli.Output == "json" {
+			if err := cli.PrintNext(c); err != nil {
 				return err
 			}
 			continue

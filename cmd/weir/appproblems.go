@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/cli/cell"
 	"github.com/weirkeeper/weirkeeper/internal/explain"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/ui/view"
@@ -60,15 +61,15 @@ func missingCommands(crashes []api.AppCrash) (lines []string) {
 		if c.Status == nil {
 			if remedy := explain.ReleaseRemedy(c.Description); remedy != "" {
 				seen[c.Node] = true
-				lines = append(lines, fmt.Sprintf("node %s: %s (index %d)%s", orDash(c.Node), c.Description, c.Index, remedy))
+				lines = append(lines, fmt.Sprintf("node %s: %s (index %d)%s", cell.OrDash(c.Node), c.Description, c.Index, remedy))
 			}
 			continue
 		}
 		switch seen[c.Node] = true; *c.Status {
 		case notFound:
-			lines = append(lines, fmt.Sprintf("the command does not exist on node %s (exit status %d of index %d): install it there, or correct it with \"weir app set\"", orDash(c.Node), notFound, c.Index))
+			lines = append(lines, fmt.Sprintf("the command does not exist on node %s (exit status %d of index %d): install it there, or correct it with \"weir app set\"", cell.OrDash(c.Node), notFound, c.Index))
 		case notExecutable:
-			lines = append(lines, fmt.Sprintf("the command on node %s is not executable (exit status %d of index %d): correct its mode, or the command with \"weir app set\"", orDash(c.Node), notExecutable, c.Index))
+			lines = append(lines, fmt.Sprintf("the command on node %s is not executable (exit status %d of index %d): correct its mode, or the command with \"weir app set\"", cell.OrDash(c.Node), notExecutable, c.Index))
 		}
 	}
 	return lines

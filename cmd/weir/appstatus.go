@@ -11,7 +11,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/cli/cell"
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
+	"github.com/weirkeeper/weirkeeper/internal/cli/connect"
 	"github.com/weirkeeper/weirkeeper/internal/explain"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
@@ -37,13 +39,13 @@ func (cli *appCommands) appStatusCommand() *cobra.Command {
 			if len(args) == 1 {
 				name = args[0]
 			}
-			return unreached(cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
+			return connect.Unreached(cli.WithBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
 				return cli.appStatus(ctx, b, name)
 			}))
 		},
 	}
-	cli.watchFlag(cmd)
-	cli.namesFlag(cmd, appNames)
+	cli.WatchFlag(cmd)
+	cli.NamesFlag(cmd, appNames)
 	return cmd
 }
 
@@ -87,13 +89,13 @@ func requestHarmonizer(ctx context.Context, b *bus.Bus, cluster string, q api.Ha
 }
 
 func (cli *appCommands) appStatus(ctx context.Context, b *bus.Bus, name string) error {
-	cli.printBusWarnings(ctx, b)
-	s, err := requestHarmonizer(ctx, b, cli.Cluster, api.HarmonizerQuery{App: name, Crashes: name != "" && cli.output != "json"})
+	cli.PrintBusWarnings(ctx, b)
+	s, err := requestHarmonizer(ctx, b, cli.Cluster, api.HarmonizerQuery{App: name, Crashes: name != "" && cli.Output != "json"})
 	if err != nil {
 		return err
 	}
-	if cli.output == "json" {
-		return cli.printJSON(s)
+	if cli.Output == "json" {
+		return cli.PrintJSON(s)
 	}
 	waits := cli.pendingOf(ctx, b, s)
 	cli.warnOfHarmonizer(s)
@@ -112,10 +114,10 @@ func (cli *appCommands) appStatus(ctx context.Context, b *bus.Bus, name string) 
 	var rows [][]string
 	for _, one := range s.Apps {
 		n := one.Count
-		rows = append(rows, []string{one.Name, orDash(one.Pool), one.Version, fmt.Sprint(n.Expected), fmt.Sprint(n.Running),
+		rows = append(rows, []string{one.Name, cell.OrDash(one.Pool), one.Version, fmt.Sprint(n.Expected), fmt.Sprint(n.Running),
 			fmt.Sprint(n.Missing), fmt.Sprint(n.Crashed), fmt.Sprint(n.Flapping), fmt.Sprint(n.Extra), one.Problem})
 	}
-	cli.printTable([]string{"app", "pool", "version", "expected", "running", "missing", "crashed", "flapping", "extra", "problem"}, rows)
+	cli.PrintTable([]string{"app", "pool", "version", "expected", "running", "missing", "crashed", "flapping", "extra", "problem"}, rows)
 	return nil
 }
 
@@ -166,7 +168,7 @@ func (cli *appCommands) printIndices(e api.AppExplanation) {
 			rows = append(rows, []string{index, state, c.Node, c.ID, explain.Ago(now, since), crashes, waits})
 		}
 	}
-	cli.printTable([]string{"index", "state", "node", "instance", "for", "crashes", "waits for"}, rows)
+	cli.PrintTable([]string{"index", "state", "node", "instance", "for", "crashes", "waits for"}, rows)
 	if e.Omitted > 0 {
 		fmt.Fprintf(cli.Stdout, "%d more indices are not shown: those with problems come first\n", e.Omitted)
 	}
@@ -235,13 +237,13 @@ for recorded events.`,
 		Example: "  weir app explain web",
 		Args:    requireApp,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
+			return cli.WithBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
 				s, err := requestHarmonizer(ctx, b, cli.Cluster, api.HarmonizerQuery{App: args[0]})
 				if err != nil {
 					return err
 				}
-				if cli.output == "json" {
-					return cli.printJSON(s)
+				if cli.Output == "json" {
+					return cli.PrintJSON(s)
 				}
 				cli.warnOfHarmonizer(s)
 				cli.printReasons(*s.App)
@@ -249,7 +251,7 @@ for recorded events.`,
 			})
 		},
 	}
-	cli.outputFlag(cmd)
+	cli.OutputFlag(cmd)
 	return cmd
 }
 
@@ -272,7 +274,7 @@ func (cli *appCommands) printReasons(e api.AppExplanation) {
 			}
 		}
 	}
-	cli.printTable([]string{"index", "state", "last", "when", "rule", "not sent, because of"}, rows)
+	cli.PrintTable([]string{"index", "state", "last", "when", "rule", "not sent, because of"}, rows)
 }
 
 func stateOfAny(i api.IndexStatus) string {
@@ -293,24 +295,24 @@ func (cli *appCommands) appCrashesCommand() *cobra.Command {
 		Example: `  weir app crashes web`,
 		Args:    requireApp,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
+			return cli.WithBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
 				s, err := requestHarmonizer(ctx, b, cli.Cluster, api.HarmonizerQuery{App: args[0], Crashes: true})
 				if err != nil {
 					return err
 				}
-				if cli.output == "json" {
-					return cli.printJSON(append([]api.AppCrash{}, s.Crashes...))
+				if cli.Output == "json" {
+					return cli.PrintJSON(append([]api.AppCrash{}, s.Crashes...))
 				}
 				var rows [][]string
 				for _, c := range s.Crashes {
-					rows = append(rows, []string{fmt.Sprint(c.Index), explain.Ago(time.Now(), c.At) + " ago", c.Description, orDash(c.Node), c.Instance, c.Version})
+					rows = append(rows, []string{fmt.Sprint(c.Index), explain.Ago(time.Now(), c.At) + " ago", c.Description, cell.OrDash(c.Node), c.Instance, c.Version})
 				}
-				cli.printTable([]string{"index", "when", "how", "node", "instance", "version"}, rows)
+				cli.PrintTable([]string{"index", "when", "how", "node", "instance", "version"}, rows)
 				return nil
 			})
 		},
 	}
-	cli.outputFlag(cmd)
+	cli.OutputFlag(cmd)
 	return cmd
 }
 
@@ -330,7 +332,7 @@ func (cli *appCommands) appRetryCommand() *cobra.Command {
 				}
 				o.Index = &index
 			}
-			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
+			return cli.WithBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
 				return cli.appRetry(ctx, b, o)
 			})
 		},
@@ -344,7 +346,7 @@ func (cli *appCommands) appRetry(ctx context.Context, b *bus.Bus, o api.Harmoniz
 	if _, err := requestHarmonizer(ctx, b, cli.Cluster, api.HarmonizerQuery{App: o.App}); err != nil {
 		return err
 	}
-	answer, err := requestOrder(ctx, b, cli.Cluster, o)
+	answer, err := cli.OrderHarmonizer(ctx, b, o)
 	if err != nil {
 		return err
 	}

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"golang.org/x/sys/unix"
 
 	"github.com/weirkeeper/weirkeeper/api"
@@ -45,16 +44,11 @@ func BenchmarkUp(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-func connect(b *testing.B, u *upProcess) *nats.Conn {
-	b.Helper()
-	return joinAs(b, u.data, roles.User{Role: roles.Harmonizer}).Conn()
-}
-
 func measureScaling(b *testing.B, u *upProcess) {
 	b.Helper()
 	u.weir(b, "app", "set", "web", "--instances", "2", "--cpus", "0.2", "--mem", "64", "--command", "sleep 1000 & sleep 1000")
 	u.waitRunning(b, "web", 2)
-	nudges, err := connect(b, u).SubscribeSync(message.SubjectStart)
+	nudges, err := joinAs(b, u.data, roles.User{Role: roles.Harmonizer}).Conn().SubscribeSync(message.SubjectStart)
 	if err != nil {
 		b.Fatal(err)
 	}

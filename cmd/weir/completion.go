@@ -13,6 +13,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
+	"github.com/weirkeeper/weirkeeper/internal/cli/connect"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/integrity"
@@ -25,7 +26,7 @@ import (
 const completeTimeout = time.Second
 
 // completion completes command lines for shells.
-type completion struct{ *shared }
+type completion struct{ *connect.CLI }
 
 // lister returns the names that an argument may have.
 type lister func(context.Context) ([]string, error)
@@ -131,7 +132,7 @@ func directiveOf(word string) cobra.ShellCompDirective {
 // overBus returns a lister that reads the bus.
 func (cli *completion) overBus(list func(context.Context, *bus.Bus) ([]string, error)) lister {
 	return func(ctx context.Context) (names []string, err error) {
-		err = cli.onBus(ctx, func(ctx context.Context, b *bus.Bus) error {
+		err = cli.OnBus(ctx, func(ctx context.Context, b *bus.Bus) error {
 			names, err = list(ctx, b)
 			return err
 		})
@@ -170,7 +171,7 @@ func (cli *completion) appNames(ctx context.Context, b *bus.Bus) (names []string
 
 // signalNames returns the apps whose signals run.
 func (cli *completion) signalNames(ctx context.Context, b *bus.Bus) (names []string, err error) {
-	s, err := cli.requestBootstrap(ctx, b)
+	s, err := cli.RequestBootstrap(ctx, b)
 	for _, p := range s.Signals {
 		names = append(names, p.App)
 	}
@@ -206,7 +207,7 @@ func (cli *completion) signalsInBucket(ctx context.Context) (names []string, err
 }
 
 func (cli *completion) releaseNames(ctx context.Context) (names []string, err error) {
-	bucket, _, err := cli.bucket(ctx)
+	bucket, _, err := cli.Bucket(ctx)
 	if err != nil {
 		return nil, err
 	}

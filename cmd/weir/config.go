@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
+	"github.com/weirkeeper/weirkeeper/internal/cli/connect"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/autoscalerd"
 	"github.com/weirkeeper/weirkeeper/internal/platform/terminal"
@@ -15,7 +16,7 @@ import (
 )
 
 // configCommands are the commands of "weir config".
-type configCommands struct{ *shared }
+type configCommands struct{ *connect.CLI }
 
 func (cli *configCommands) configCommand() *cobra.Command {
 	cmd := &cobra.Command{
@@ -30,7 +31,7 @@ func (cli *configCommands) configCommand() *cobra.Command {
 		Use:     "validate [POOL]",
 		Short:   "Check weir.yaml, the harmonizer's file and one pool's file, and list every mistake",
 		Example: `  weir config validate default --config-dir ./config --cluster prod`,
-		Args:    cli.poolArg,
+		Args:    cli.PoolArg,
 		RunE: func(*cobra.Command, []string) error {
 			service, pool, err := config.Load(cli.ConfigDir(), cli.Cluster, cli.Pool, autoscalerd.CheckHealth)
 			_, warnings, errHarmonizer := config.LoadHarmonizer(cli.ConfigDir())
@@ -57,7 +58,7 @@ weir.yaml. Passwords are hidden, also in URLs and in parameters. Files with secr
 not read. Ignored keys are left out.`,
 		Example: `  weir config show default --cluster everywhere-prod
   weir config show --output json`,
-		Args: cli.poolArg,
+		Args: cli.PoolArg,
 		RunE: func(*cobra.Command, []string) error {
 			service, pool, err := config.Load(cli.ConfigDir(), cli.Cluster, cli.Pool)
 			harmonizer, _, errHarmonizer := config.LoadHarmonizer(cli.ConfigDir())
@@ -65,19 +66,19 @@ not read. Ignored keys are left out.`,
 				return usage.New(err)
 			}
 			files := config.Show(service, pool, harmonizer)
-			if cli.form == command.FormJSON {
-				return cli.printJSON(files)
+			if cli.Form == command.FormJSON {
+				return cli.PrintJSON(files)
 			}
 			for _, f := range files {
 				fmt.Fprintf(cli.Stdout, "---\n# %s\n", terminal.OneLine(f.Title()))
-				if err := cli.printJSON(f.Content); err != nil {
+				if err := cli.PrintJSON(f.Content); err != nil {
 					return err
 				}
 			}
 			return nil
 		},
 	}
-	cli.formFlag(cmd, command.FormYAML, command.FormJSON)
+	cli.FormFlag(cmd, command.FormYAML, command.FormJSON)
 	return cmd
 }
 
@@ -103,9 +104,9 @@ on other keys.`,
 			if err != nil {
 				return usage.New(err)
 			}
-			return cli.printJSON(schema)
+			return cli.PrintJSON(schema)
 		},
 	}
-	cli.formFlag(cmd, command.FormJSON, command.FormYAML)
+	cli.FormFlag(cmd, command.FormJSON, command.FormYAML)
 	return cmd
 }

@@ -7,12 +7,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirkeeper/weirkeeper/internal/cli/cell"
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
+	"github.com/weirkeeper/weirkeeper/internal/cli/connect"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 )
 
 // contextCommands are the commands about the contexts of a user.
-type contextCommands struct{ *shared }
+type contextCommands struct{ *connect.CLI }
 
 func (cli *contextCommands) contextCommand() *cobra.Command {
 	cmd := &cobra.Command{
@@ -55,7 +57,7 @@ func (cli *contextCommands) contextListCommand() *cobra.Command {
 		Args: command.NoArgs,
 		RunE: func(*cobra.Command, []string) error { return cli.listContexts() },
 	}
-	cli.namesFlag(cmd, eachName(func(r contextRow) string { return r.Name }))
+	cli.NamesFlag(cmd, command.EachName(func(r contextRow) string { return r.Name }))
 	return cmd
 }
 
@@ -74,12 +76,12 @@ func (cli *contextCommands) listContexts() error {
 		if name == current {
 			mark = "*"
 		}
-		table = append(table, []string{mark, name, orDash(c.Cluster), orDash(c.Pool), orDash(c.ConfigDir), orDash(c.NATS), orDash(c.Data)})
+		table = append(table, []string{mark, name, cell.OrDash(c.Cluster), cell.OrDash(c.Pool), cell.OrDash(c.ConfigDir), cell.OrDash(c.NATS), cell.OrDash(c.Data)})
 	}
-	if cli.output == command.FormJSON {
-		return cli.printJSON(rows)
+	if cli.Output == command.FormJSON {
+		return cli.PrintJSON(rows)
 	}
-	cli.printTable([]string{"current", "name", "cluster", "pool", "config dir", "nats", "data"}, table)
+	cli.PrintTable([]string{"current", "name", "cluster", "pool", "config dir", "nats", "data"}, table)
 	return nil
 }
 
@@ -134,15 +136,15 @@ a command would use.`,
 				if f.Key == "nats" {
 					all[i].Value = shownServers(f.Value)
 				}
-				table = append(table, []string{f.Key, orDash(all[i].Value), orDash(f.From)})
+				table = append(table, []string{f.Key, cell.OrDash(all[i].Value), cell.OrDash(f.From)})
 			}
-			if cli.output == command.FormJSON {
-				return cli.printJSON(all)
+			if cli.Output == command.FormJSON {
+				return cli.PrintJSON(all)
 			}
-			cli.printTable([]string{"setting", "value", "from"}, table)
+			cli.PrintTable([]string{"setting", "value", "from"}, table)
 			return nil
 		},
 	}
-	cli.outputFlag(cmd)
+	cli.OutputFlag(cmd)
 	return cmd
 }

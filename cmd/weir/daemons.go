@@ -15,6 +15,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/agent/measure"
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
+	"github.com/weirkeeper/weirkeeper/internal/cli/connect"
+	"github.com/weirkeeper/weirkeeper/internal/cli/progress"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/admin"
@@ -35,7 +37,7 @@ import (
 )
 
 // daemonCommands are those that run one process of a pool.
-type daemonCommands struct{ *shared }
+type daemonCommands struct{ *connect.CLI }
 
 func (cli *daemonCommands) bootstrapCommand() *cobra.Command {
 	var printPlan bool
@@ -71,15 +73,15 @@ CMAN_VERSIONS_TO_FETCH. Signals are started with all of them.`,
 				return usage.New(err)
 			}
 			if printPlan {
-				return cli.printJSON(wanted.Plan)
+				return cli.PrintJSON(wanted.Plan)
 			}
 			if p.Notify, err = sdnotify.Take(); err != nil {
 				return err
 			}
-			bars := newBars(cli.Stderr)
-			defer bars.close()
-			if bars.writer != nil {
-				p.Progress = bars.show
+			bars := progress.New(cli.Stderr)
+			defer bars.Close()
+			if bars.OnTerminal() {
+				p.Progress = bars.Show
 			}
 			return p.Run(cmd.Context(), wanted, watcher)
 		},
@@ -194,7 +196,7 @@ func (cli *daemonCommands) agent(ctx context.Context, c agent.Config, adminAddr 
 	if err != nil {
 		return err
 	}
-	connection, err := cli.connection("agent " + c.ID)
+	connection, err := cli.Connection("agent " + c.ID)
 	if err != nil {
 		return err
 	}

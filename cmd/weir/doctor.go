@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirkeeper/weirkeeper/agent"
+	"github.com/weirkeeper/weirkeeper/internal/cli/connect"
 	"github.com/weirkeeper/weirkeeper/internal/cli/doctor"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
@@ -26,7 +27,7 @@ import (
 )
 
 // doctorCommands are "weir doctor".
-type doctorCommands struct{ *shared }
+type doctorCommands struct{ *connect.CLI }
 
 func (cli *doctorCommands) doctorCommand() *cobra.Command {
 	var fix bool
@@ -48,11 +49,11 @@ Each check ends after --timeout. Run the command on the host where bootstrap run
 the same user. The servers log the acts that they reject for the user.`,
 		Example: `  weir doctor default --cluster everywhere-prod
   weir doctor default --cluster everywhere-prod --config-dir ./admin --fix`,
-		Args: cli.poolArg,
+		Args: cli.PoolArg,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cli.doctor(cmd.Context(), fix) },
 	}
 	cmd.Flags().BoolVar(&fix, "fix", false, "create missing streams and buckets, and raise the number of replicas")
-	cli.outputFlag(cmd)
+	cli.OutputFlag(cmd)
 	return cmd
 }
 
@@ -62,13 +63,13 @@ func (cli *doctorCommands) doctor(ctx context.Context, fix bool) error {
 		return err
 	}
 	printing := doctorPrinter{out: cli.Stdout, screen: terminal.Of(cli.Stderr)}
-	if cli.output == "json" {
+	if cli.Output == "json" {
 		printing.out = io.Discard
 	}
 	doctor.Examine(ctx, site, printing.found, printing.progress)
 	printing.clear()
-	if cli.output == "json" {
-		if err := cli.printJSON(printing.all); err != nil {
+	if cli.Output == "json" {
+		if err := cli.PrintJSON(printing.all); err != nil {
 			return err
 		}
 	}
@@ -89,7 +90,7 @@ func (cli *doctorCommands) doctorSite(ctx context.Context, fix bool) (doctor.Sit
 		}
 	}
 	site.Service, site.Pool, site.Files = config.Load(site.Configs, cli.Cluster, cli.Pool)
-	connection, err := cli.connection("weir doctor")
+	connection, err := cli.Connection("weir doctor")
 	if err != nil {
 		if site.Files == nil {
 			return site, err

@@ -11,7 +11,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/cli/cell"
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
+	"github.com/weirkeeper/weirkeeper/internal/cli/connect"
 	"github.com/weirkeeper/weirkeeper/internal/explain"
 	"github.com/weirkeeper/weirkeeper/internal/history"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
@@ -41,16 +43,16 @@ names each rule, limit, order, budget, group or missing knowledge that held the 
   weir explain --since 8h --changed
   weir explain --since 24h --summary --output json > night.jsonl
   weir explain --since 1h --output json | weir decide`,
-		Args: cli.poolArg,
+		Args: cli.PoolArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := f.check(cmd); err != nil {
 				return err
 			}
-			return cli.onBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
+			return cli.OnBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
 				switch {
 				case f.since == 0:
 					return cli.explainTick(ctx, b, f)
-				case cli.output == command.FormJSON && !f.changed && !f.summary:
+				case cli.Output == command.FormJSON && !f.changed && !f.summary:
 					return cli.records(ctx, b, f.since)
 				}
 				return cli.ticks(ctx, b, f)
@@ -58,13 +60,13 @@ names each rule, limit, order, budget, group or missing knowledge that held the 
 		},
 	}
 	f.add(cmd)
-	cli.outputFlag(cmd)
+	cli.OutputFlag(cmd)
 	return cmd
 }
 
 // records prints the records of a range, a line each.
 func (cli *poolCommands) records(ctx context.Context, b *bus.Bus, since time.Duration) error {
-	ctx, handle, cancel := cli.patient(ctx)
+	ctx, handle, cancel := patient(ctx, cli.Timeout)
 	defer cancel()
 	found := false
 	err := cli.history(b).Records(ctx, time.Now().Add(-since), func(data []byte) error {
@@ -74,7 +76,7 @@ func (cli *poolCommands) records(ctx context.Context, b *bus.Bus, since time.Dur
 			if err != nil {
 				return err
 			}
-			return cli.printNext(r)
+			return cli.PrintNext(r)
 		})
 	})
 	if err != nil {
@@ -95,30 +97,30 @@ its groups and nodes, and decides with its files, its orders and the last respon
 the signals. It runs the code of a tick up to the point where a tick acts.`,
 		Example: `  weir plan
   weir plan default --output json`,
-		Args: cli.poolArg,
+		Args: cli.PoolArg,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
+			return cli.WithBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
 				r, err := view.RequestPlan(ctx, b, cli.Cluster, cli.Pool)
 				if err != nil {
 					return err
 				}
-				if cli.output == "json" {
-					return cli.printNext(r)
+				if cli.Output == "json" {
+					return cli.PrintNext(r)
 				}
 				explain.Record(cli.Stdout, r, time.Now())
 				return nil
 			})
 		},
 	}
-	cli.outputFlag(cmd)
+	cli.OutputFlag(cmd)
 	return cmd
 }
 
 // decideCommands are "weir decide".
-type decideCommands struct{ *shared }
+type decideCommands struct{ *connect.CLI }
 
 func (cli *decideCommands) decideCommand() *cobra.Command {
-	again := &redecideFlags{poolCommands: &poolCommands{cli.shared}}
+	again := &redecideFlags{poolCommands: &poolCommands{cli.CLI}}
 	cmd := &cobra.Command{
 		Use:   "decide [FILE | POOL]",
 		Short: "Recompute ticks, or decide the recorded ticks of a pool with another policy",
@@ -201,7 +203,7 @@ type redecideFlags struct {
 func (f *redecideFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar(&f.set, "set", nil, "KEY=VALUE of the policy; may be repeated")
 	cmd.Flags().DurationVar(&f.since, "since", 0, "ticks since that long ago")
-	f.outputFlag(cmd)
+	f.OutputFlag(cmd)
 }
 
 // given reports whether the command line has one of the flags.
@@ -211,7 +213,7 @@ func (f *redecideFlags) given(cmd *cobra.Command) bool {
 
 // parse is the Args of the command.
 func (f *redecideFlags) parse(cmd *cobra.Command, args []string) error {
-	if err := f.poolArg(cmd, args); err != nil {
+	if err := f.PoolArg(cmd, args); err != nil {
 		return err
 	}
 	if len(f.set) == 0 || f.since <= 0 {
@@ -228,7 +230,7 @@ func (f *redecideFlags) parse(cmd *cobra.Command, args []string) error {
 }
 
 func (f *redecideFlags) run(cmd *cobra.Command) error {
-	return f.onBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error { return f.redecide(ctx, b, f.since, f.overrides) })
+	return f.OnBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error { return f.redecide(ctx, b, f.since, f.overrides) })
 }
 
 func (cli *poolCommands) redecideCommand() *cobra.Command {
@@ -251,15 +253,15 @@ Keys are those of the pool file: ` + strings.Join(history.Keys(), ", ") + `.`,
 }
 
 func (cli *poolCommands) redecide(ctx context.Context, b *bus.Bus, since time.Duration, overrides []history.Override) error {
-	patient, handle, cancel := cli.patient(ctx)
+	patient, handle, cancel := patient(ctx, cli.Timeout)
 	defer cancel()
 	var rows [][]string
 	sum, err := cli.history(b).Redecide(patient, time.Now().Add(-since), overrides, func(one api.Redecided) error {
 		return handle(func() error {
-			if cli.output == command.FormJSON {
-				return cli.printNext(one)
+			if cli.Output == command.FormJSON {
+				return cli.PrintNext(one)
 			}
-			rows = append(rows, []string{timeCell(one.At), explain.Number(one.Before), explain.Number(one.Target), explain.Number(one.Would),
+			rows = append(rows, []string{cell.Time(one.At), explain.Number(one.Before), explain.Number(one.Target), explain.Number(one.Would),
 				explain.Number(one.By), string(one.Rule), one.Why})
 			return nil
 		})
@@ -270,11 +272,11 @@ func (cli *poolCommands) redecide(ctx context.Context, b *bus.Bus, since time.Du
 	if sum == (api.Comparison{}) {
 		return cli.noTickSince(ctx, b, since)
 	}
-	if cli.output == command.FormJSON {
-		return cli.printNext(sum)
+	if cli.Output == command.FormJSON {
+		return cli.PrintNext(sum)
 	}
 	if len(rows) > 0 {
-		cli.printTable([]string{"time", "before", "target", "would be", "difference", "rule", "reason"}, rows)
+		cli.PrintTable([]string{"time", "before", "target", "would be", "difference", "rule", "reason"}, rows)
 	}
 	fmt.Fprintf(cli.Stdout, "%d of %d ticks would have decided otherwise", sum.Otherwise, sum.Ticks)
 	if sum.Otherwise > 0 {

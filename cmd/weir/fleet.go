@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/cli/cell"
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/explain"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
@@ -22,7 +23,7 @@ import (
 // the pool of --pool. A name that is both a pool and such a group is a mistake.
 func (cli *poolCommands) takeGroups(ctx context.Context, b *bus.Bus, cmd *cobra.Command, args []string, all bool) ([]string, error) {
 	before := cli.Pool
-	groups, err := cli.takePool(ctx, b, cmd, args)
+	groups, err := cli.TakePool(ctx, b, cmd, args)
 	if err != nil || len(groups) == len(args) {
 		return groups, err
 	}
@@ -57,27 +58,27 @@ state "unreadable", and the others are listed all the same. "-" is an unknown nu
   weir pool list --watch
   weir pool list --output name`,
 		Args: command.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cli.withBus(cmd.Context(), cli.listPools) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return cli.WithBus(cmd.Context(), cli.listPools) },
 	}
-	cli.watchFlag(cmd)
-	cli.namesFlag(cmd, eachName(func(r api.Pool) string { return r.Pool }))
+	cli.WatchFlag(cmd)
+	cli.NamesFlag(cmd, command.EachName(func(r api.Pool) string { return r.Pool }))
 	return cmd
 }
 
 func (cli *poolCommands) listPools(ctx context.Context, b *bus.Bus) error {
-	rows, err := cli.fleet(b).Rows(ctx)
+	rows, err := cli.Fleet(b).Rows(ctx)
 	if err != nil {
 		return err
 	}
 	now := time.Now()
-	if cli.output == "json" {
-		return cli.printJSON(rows)
+	if cli.Output == "json" {
+		return cli.PrintJSON(rows)
 	}
 	var table [][]string
 	for _, r := range rows {
 		table = append(table, poolCells(r, now))
 	}
-	cli.printTable([]string{"pool", "state", "target", "wanted", "joined", "limits", "tick", "problem"}, table)
+	cli.PrintTable([]string{"pool", "state", "target", "wanted", "joined", "limits", "tick", "problem"}, table)
 	return nil
 }
 
@@ -141,7 +142,7 @@ were not drained yet stay. --dry-run shows how many machines would be replaced.`
   weir pool roll web --dry-run
   weir pool roll web --status
   weir pool roll web --stop`,
-		Args: cli.poolArg,
+		Args: cli.PoolArg,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if f.status && f.stop || f.status && f.dryRun || f.stop && f.dryRun {
 				return usage.New(fmt.Errorf("%s has two of --status, --stop and --dry-run: give one of them\nSee %q", cmd.CommandPath(), cmd.CommandPath()+" --help"))
@@ -150,7 +151,7 @@ were not drained yet stay. --dry-run shows how many machines would be replaced.`
 			if err != nil {
 				return err
 			}
-			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error { return cli.roll(ctx, b, f, note) })
+			return cli.WithBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error { return cli.roll(ctx, b, f, note) })
 		},
 	}
 	f.addWhy(cmd)
@@ -158,8 +159,8 @@ were not drained yet stay. --dry-run shows how many machines would be replaced.`
 	cmd.Flags().BoolVar(&f.status, "status", false, "show the machines that are left, and change nothing")
 	cmd.Flags().BoolVar(&f.stop, "stop", false, "withdraw the order")
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "show what would be replaced, and change nothing")
-	cli.watchFlag(cmd)
-	cli.outputFlag(cmd)
+	cli.WatchFlag(cmd)
+	cli.OutputFlag(cmd)
 	return cmd
 }
 
@@ -196,8 +197,8 @@ func (cli *poolCommands) roll(ctx context.Context, b *bus.Bus, f rollFlags, note
 			}
 		}
 	}
-	if cli.output == "json" {
-		return cli.printJSON(states)
+	if cli.Output == "json" {
+		return cli.PrintJSON(states)
 	}
 	cli.printRoll(states, f)
 	return nil
@@ -258,10 +259,10 @@ func (cli *poolCommands) printRoll(states []rollState, f rollFlags) {
 		case f.dryRun:
 			fmt.Fprintf(cli.Stdout, "would replace %d of %d machines of %s\n", s.Left, s.Total, s.Group)
 		case f.stop:
-			fmt.Fprintf(cli.Stdout, "%s: the roll is stopped; %d of %d machines stay from before %s\n", s.Group, s.Left, s.Total, timeText(s.Since))
+			fmt.Fprintf(cli.Stdout, "%s: the roll is stopped; %d of %d machines stay from before %s\n", s.Group, s.Left, s.Total, cell.LocalTime(s.Since))
 		default:
 			fmt.Fprintf(cli.Stdout, "%s: %d of %d machines are from before %s and left, ordered by %s%s\n",
-				s.Group, s.Left, s.Total, timeText(s.Since), s.By, after(": ", s.Why))
+				s.Group, s.Left, s.Total, cell.LocalTime(s.Since), s.By, cell.After(": ", s.Why))
 		}
 	}
 }

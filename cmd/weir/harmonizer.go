@@ -17,6 +17,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 	"github.com/weirkeeper/weirkeeper/harmonizer/replay"
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
+	"github.com/weirkeeper/weirkeeper/internal/cli/connect"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/admin"
@@ -30,7 +31,7 @@ import (
 )
 
 // harmonizerCommands are the commands of "weir harmonizer".
-type harmonizerCommands struct{ *shared }
+type harmonizerCommands struct{ *connect.CLI }
 
 func (cli *harmonizerCommands) harmonizerCommand() *cobra.Command {
 	var file, adminAddr string
@@ -107,7 +108,7 @@ func (cli *harmonizerCommands) withFile(ctx context.Context, path string, open f
 	if err != nil {
 		return err
 	}
-	c, err := cli.connectionOf("mbus of the harmonizer's file", file.MBus, "weir harmonizer")
+	c, err := cli.ConnectionOf("mbus of the harmonizer's file", file.MBus, "weir harmonizer")
 	if err != nil {
 		return err
 	}
@@ -117,7 +118,7 @@ func (cli *harmonizerCommands) withFile(ctx context.Context, path string, open f
 			return err
 		}
 	}
-	return cli.on(ctx, c, func(ctx context.Context, b *bus.Bus) error { return f(ctx, b, file) })
+	return cli.On(ctx, c, func(ctx context.Context, b *bus.Bus) error { return f(ctx, b, file) })
 }
 
 func (cli *harmonizerCommands) harmonize(ctx context.Context, b *bus.Bus, file config.Harmonizer, server admin.Config) error {
@@ -134,7 +135,7 @@ func (cli *harmonizerCommands) harmonize(ctx context.Context, b *bus.Bus, file c
 		return err
 	}
 	defer lock.Unlock()
-	store, err := cli.metricsStore(b)
+	store, err := cli.MetricsStore(b)
 	if err != nil {
 		return err
 	}
@@ -160,8 +161,8 @@ shows whether a limit is active, and why.`,
   weir harmonizer release`,
 		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
-				answer, err := requestOrder(ctx, b, cli.Cluster, api.HarmonizerOrder{Op: api.OpReleaseLimit})
+			return cli.WithBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
+				answer, err := cli.OrderHarmonizer(ctx, b, api.HarmonizerOrder{Op: api.OpReleaseLimit})
 				if err != nil {
 					return err
 				}

@@ -12,7 +12,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/cli/cell"
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
+	"github.com/weirkeeper/weirkeeper/internal/cli/connect"
 	"github.com/weirkeeper/weirkeeper/internal/explain"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/seconds"
@@ -26,7 +28,7 @@ import (
 const machinesHint = `"weir node status --all" shows all`
 
 // healthCommands are the commands of "weir node".
-type healthCommands struct{ *shared }
+type healthCommands struct{ *connect.CLI }
 
 func (cli *healthCommands) nodeCommand() *cobra.Command {
 	cmd := &cobra.Command{
@@ -62,19 +64,19 @@ func (cli *healthCommands) healthStatusCommand() *cobra.Command {
 		Long: `Show the unhealthy machines of a pool, and their repairs. For a machine that is named,
 the command also shows the last result of each detection mode. "waits for" is the gate
 that holds a repair: docs/node-health.md lists the gates. Lines with "!" need an
-operator.` + fmt.Sprintf(poolFirst, "nodes"),
+operator.` + fmt.Sprintf(connect.PoolFirst, "nodes"),
 		Example: `  weir node status web
   weir node status --all
   weir node status i-0123`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return unreached(cli.withNodes(cmd, args, func(ctx context.Context, b *bus.Bus, nodes []string) error {
-				cli.printBusWarnings(ctx, b)
+			return connect.Unreached(cli.withNodes(cmd, args, func(ctx context.Context, b *bus.Bus, nodes []string) error {
+				cli.PrintBusWarnings(ctx, b)
 				s, err := cli.healthStatus(ctx, b, api.HealthQuery{Nodes: nodes, All: all})
 				if err != nil {
 					return err
 				}
-				if cli.output == "json" {
-					return cli.printJSON(s)
+				if cli.Output == "json" {
+					return cli.PrintJSON(s)
 				}
 				cli.printHealth(s, len(nodes) > 0)
 				return nil
@@ -82,8 +84,8 @@ operator.` + fmt.Sprintf(poolFirst, "nodes"),
 		},
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "also the healthy machines")
-	cli.watchFlag(cmd)
-	cli.namesFlag(cmd, func(v any) (names []string) {
+	cli.WatchFlag(cmd)
+	cli.NamesFlag(cmd, func(v any) (names []string) {
 		s, _ := v.(api.HealthStatus)
 		for _, n := range s.Nodes {
 			names = append(names, n.Node)
@@ -100,7 +102,7 @@ func (cli *healthCommands) healthHistoryCommand() *cobra.Command {
 		Long: `Show the past repairs of the machines of a pool, or of those named, oldest first: repairs
 and fences with the finding that led to them and their result, quarantines, releases,
 requests of operators and breakers. The pool stores the last 32 entries of each machine
-and the last 512 entries in all, also of machines that are gone.` + fmt.Sprintf(poolFirst, "nodes"),
+and the last 512 entries in all, also of machines that are gone.` + fmt.Sprintf(connect.PoolFirst, "nodes"),
 		Example: `  weir node history
   weir node history i-0123 -o json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -114,15 +116,15 @@ and the last 512 entries in all, also of machines that are gone.` + fmt.Sprintf(
 				if err != nil {
 					return err
 				}
-				if cli.output == "json" {
-					return cli.printJSON(append([]api.HealthHistory{}, s.History...))
+				if cli.Output == "json" {
+					return cli.PrintJSON(append([]api.HealthHistory{}, s.History...))
 				}
 				cli.printHistory(s.History)
 				return nil
 			})
 		},
 	}
-	cli.outputFlag(cmd)
+	cli.OutputFlag(cmd)
 	return cmd
 }
 
@@ -133,9 +135,9 @@ func (cli *healthCommands) printHistory(entries []api.HealthHistory) {
 	}
 	var rows [][]string
 	for _, e := range entries {
-		rows = append(rows, []string{timeCell(e.At), cmp.Or(e.Node, "the pool"), cmp.Or(string(e.Action), string(e.Event)), orDash(e.Why), orDash(e.By), outcome(e)})
+		rows = append(rows, []string{cell.Time(e.At), cmp.Or(e.Node, "the pool"), cmp.Or(string(e.Action), string(e.Event)), cell.OrDash(e.Why), cell.OrDash(e.By), outcome(e)})
 	}
-	cli.printTable([]string{"time", "node", "action", "finding", "requested by", "result"}, rows)
+	cli.PrintTable([]string{"time", "node", "action", "finding", "requested by", "result"}, rows)
 }
 
 // outcome returns the result of an entry, and how long the action took.
@@ -151,7 +153,7 @@ func outcome(e api.HealthHistory) string {
 	case e.Replacement != "":
 		result += ", replaced by " + e.Replacement
 	}
-	return fmt.Sprintf("%s after %s%s", result, explain.Ago(e.Ended, e.At), after(": ", e.ResultWhy))
+	return fmt.Sprintf("%s after %s%s", result, explain.Ago(e.Ended, e.At), cell.After(": ", e.ResultWhy))
 }
 
 // healthStatus reads all pages of the status.
@@ -159,7 +161,7 @@ func (cli *healthCommands) healthStatus(ctx context.Context, b *bus.Bus, q api.H
 	if err := api.ValidateQuery(q); err != nil {
 		return api.HealthStatus{}, wrongOrder(err)
 	}
-	whole, err := cli.reader(b).Health(ctx, q)
+	whole, err := cli.Reader(b).Health(ctx, q)
 	if err != nil {
 		return whole, err
 	}
@@ -195,10 +197,10 @@ func (cli *healthCommands) printHealth(s api.HealthStatus, whole bool) {
 	cli.printHealthHead(now, s)
 	var rows [][]string
 	for _, n := range s.Nodes {
-		rows = append(rows, []string{n.Node, orDash(n.Zone), string(n.State), explain.Ago(now, n.Since), orDash(doing(now, s.Mode, n)), orDash(holding(now, n.NodeHealthState)), orDash(n.Why)})
+		rows = append(rows, []string{n.Node, cell.OrDash(n.Zone), string(n.State), explain.Ago(now, n.Since), cell.OrDash(doing(now, s.Mode, n)), cell.OrDash(holding(now, n.NodeHealthState)), cell.OrDash(n.Why)})
 	}
 	if len(rows) > 0 {
-		cli.printTable([]string{"node", "zone", "state", "for", "doing", "waits for", "why"}, rows)
+		cli.PrintTable([]string{"node", "zone", "state", "for", "doing", "waits for", "why"}, rows)
 	}
 	if !whole {
 		return
@@ -214,7 +216,7 @@ func (cli *healthCommands) printMachine(now time.Time, mode api.PolicyMode, n ap
 	if mode != api.ModeAct {
 		begun = "reported, not started"
 	}
-	fmt.Fprintf(cli.Stdout, "\n%s%s: %s %s within the window%s\n", n.Node, after(", group ", n.Group), several(n.Repairs, "repair"), begun, descent(n))
+	fmt.Fprintf(cli.Stdout, "\n%s%s: %s %s within the window%s\n", n.Node, cell.After(", group ", n.Group), several(n.Repairs, "repair"), begun, descent(n))
 	if n.Evidence != "" {
 		fmt.Fprintf(cli.Stdout, "evidence %s is saved: \"weir node evidence %s\"\n", n.Evidence, n.Node)
 	}
@@ -226,7 +228,7 @@ func (cli *healthCommands) printMachine(now time.Time, mode api.PolicyMode, n ap
 		}
 		words = append(words, []string{string(w.Mode), verdict, explain.Ago(now, w.At), reasonOf(w)})
 	}
-	cli.printTable([]string{"mode", "verdict", "age", "reason"}, words)
+	cli.PrintTable([]string{"mode", "verdict", "age", "reason"}, words)
 }
 
 // reasonOf returns the reason of the verdict of a mode.
@@ -234,7 +236,7 @@ func reasonOf(w api.ModeVerdict) string {
 	if w.Reason == "" && w.Verdict == api.CheckUnknown && w.At.IsZero() {
 		return "no result yet"
 	}
-	return orDash(w.Reason)
+	return cell.OrDash(w.Reason)
 }
 
 // descent returns the text that names the machine which a machine replaced.
@@ -268,7 +270,7 @@ func doing(now time.Time, mode api.PolicyMode, n api.NodeHealth) string {
 }
 
 func (cli *healthCommands) printHealthHead(now time.Time, s api.HealthStatus) {
-	fmt.Fprintf(cli.Stdout, "pool %s/%s, mode %s, owner %s: %s\n", cli.Cluster, s.Pool, s.Mode, s.Owner, orDash(view.Census(s.Census)))
+	fmt.Fprintf(cli.Stdout, "pool %s/%s, mode %s, owner %s: %s\n", cli.Cluster, s.Pool, s.Mode, s.Owner, cell.OrDash(view.Census(s.Census)))
 	switch {
 	case s.RepairOwner == "":
 	case s.Mode != api.ModeAct:
@@ -285,10 +287,10 @@ func (cli *healthCommands) printHealthHead(now time.Time, s api.HealthStatus) {
 		}
 	}
 	for _, p := range s.Pauses {
-		fmt.Fprintf(cli.Stdout, "paused: %s by %s for %s%s\n", cmp.Or(p.Node, "the pool"), p.Owner, ahead(now, p.Until), after(": ", p.Why))
+		fmt.Fprintf(cli.Stdout, "paused: %s by %s for %s%s\n", cmp.Or(p.Node, "the pool"), p.Owner, ahead(now, p.Until), cell.After(": ", p.Why))
 	}
 	for _, r := range s.Requests {
-		fmt.Fprintf(cli.Stdout, "request: %s requests to repair the pool: %s%s, %s left\n", r.By, machinesWait(r.Waiting), after(" for ", gates(r)), ahead(now, r.Until))
+		fmt.Fprintf(cli.Stdout, "request: %s requests to repair the pool: %s%s, %s left\n", r.By, machinesWait(r.Waiting), cell.After(" for ", gates(r)), ahead(now, r.Until))
 	}
 	if s.Memory.Err != "" {
 		fmt.Fprintf(cli.Stdout, "! no repair starts, because its intent cannot be saved first: %s\n", s.Memory.Err)
@@ -343,8 +345,8 @@ func (cli *healthCommands) nodeHealth(b *bus.Bus) *events.Client {
 
 // withNodes runs f on the bus with the nodes among the arguments.
 func (cli *healthCommands) withNodes(cmd *cobra.Command, args []string, f func(ctx context.Context, b *bus.Bus, nodes []string) error) error {
-	return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
-		nodes, err := cli.takePool(ctx, b, cmd, args)
+	return cli.WithBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
+		nodes, err := cli.TakePool(ctx, b, cmd, args)
 		if err != nil {
 			return err
 		}

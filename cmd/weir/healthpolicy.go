@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/cli/cell"
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
@@ -75,7 +76,7 @@ changed settings on standard error. The exit code is 0 then, too.`,
 		},
 	}
 	cmd.Flags().StringVar(&from, "from", "weir", "format of the policy: weir or senlin")
-	cli.outputFlag(cmd)
+	cli.OutputFlag(cmd)
 	return cmd
 }
 
@@ -168,8 +169,8 @@ func (cli *healthCommands) senlinPolicy(file string, text []byte) (config.Health
 }
 
 func (cli *healthCommands) printPolicy(h config.Health) error {
-	if cli.output == "json" {
-		return cli.printJSON(map[string]config.Health{"health": h})
+	if cli.Output == "json" {
+		return cli.PrintJSON(map[string]config.Health{"health": h})
 	}
 	text, err := h.YAML()
 	if err != nil {
@@ -272,23 +273,23 @@ func (cli *healthCommands) healthEvidenceCommand() *cobra.Command {
 reported, the conditions that its agent reported last, and the end of its console
 output. The machine may be gone. The last 4 are kept, for 14 days.
 
-` + fmt.Sprintf(poolRule, "machine"),
+` + fmt.Sprintf(command.PoolRule, "machine"),
 		Example: `  weir node evidence web i-0123
   weir node evidence i-0123 -o json`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return command.OneArg("machine")(cmd, args)
 			}
-			return cli.poolThen("machine")(cmd, args)
+			return cli.PoolThen("machine")(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
-				all, err := cli.loadEvidence(ctx, b, lastOf(args)[0])
+			return cli.WithBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
+				all, err := cli.loadEvidence(ctx, b, command.LastOf(args)[0])
 				if err != nil {
 					return err
 				}
-				if cli.output == "json" {
-					return cli.printJSON(all)
+				if cli.Output == "json" {
+					return cli.PrintJSON(all)
 				}
 				for _, e := range all {
 					cli.printEvidence(e)
@@ -297,7 +298,7 @@ output. The machine may be gone. The last 4 are kept, for 14 days.
 			})
 		},
 	}
-	cli.outputFlag(cmd)
+	cli.OutputFlag(cmd)
 	return cmd
 }
 
@@ -331,7 +332,7 @@ func (cli *healthCommands) loadEvidence(ctx context.Context, b *bus.Bus, node st
 
 // printEvidence prints evidence as lines.
 func (cli *healthCommands) printEvidence(e savedEvidence) {
-	fmt.Fprintf(cli.Stdout, "%s: %s ago, before %s %s%s\n", e.Name, explain.Ago(time.Now(), e.At), e.Action, e.Attempt, after(": ", printable(e.Reason)))
+	fmt.Fprintf(cli.Stdout, "%s: %s ago, before %s %s%s\n", e.Name, explain.Ago(time.Now(), e.At), e.Action, e.Attempt, cell.After(": ", printable(e.Reason)))
 	for _, mode := range e.Modes {
 		fmt.Fprintf(cli.Stdout, "  %s\n", printable(mode))
 	}
@@ -340,7 +341,7 @@ func (cli *healthCommands) printEvidence(e savedEvidence) {
 		if c.Failed {
 			verdict = "fail"
 		}
-		fmt.Fprintf(cli.Stdout, "  condition %s: %s%s\n", printable(c.Type), verdict, after(": ", printable(c.Why)))
+		fmt.Fprintf(cli.Stdout, "  condition %s: %s%s\n", printable(c.Type), verdict, cell.After(": ", printable(c.Why)))
 	}
 	if e.ConsoleError != "" {
 		fmt.Fprintf(cli.Stdout, "  no console output: %s\n", printable(e.ConsoleError))

@@ -15,7 +15,9 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"github.com/weirkeeper/weirkeeper/internal/cli/cell"
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
+	"github.com/weirkeeper/weirkeeper/internal/cli/connect"
 	"github.com/weirkeeper/weirkeeper/internal/explain"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
@@ -30,7 +32,7 @@ import (
 )
 
 // metricsCommands are "weir metrics".
-type metricsCommands struct{ *shared }
+type metricsCommands struct{ *connect.CLI }
 
 func (cli *metricsCommands) metricsCommand() *cobra.Command {
 	cmd := &cobra.Command{
@@ -42,7 +44,7 @@ func (cli *metricsCommands) metricsCommand() *cobra.Command {
 		RunE: command.Help,
 	}
 	cmd.AddCommand(cli.metricsPutCommand(), cli.metricsGetCommand(), cli.metricsImportCommand(), command.MetricsServe(func(context.Context, command.MetricsOptions) error {
-		return command.ReplaceWithLocal("weir metrics serve", cli.args)
+		return command.ReplaceWithLocal("weir metrics serve")
 	}))
 	return cmd
 }
@@ -65,10 +67,10 @@ func (cli *metricsCommands) metricsPutCommand() *cobra.Command {
 			if err != nil {
 				return usage.New(err)
 			}
-			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
+			return cli.WithBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
 				ctx, cancel := context.WithTimeout(ctx, view.Timeout)
 				defer cancel()
-				store, err := cli.metricsStore(b)
+				store, err := cli.MetricsStore(b)
 				if err != nil {
 					return err
 				}
@@ -146,7 +148,7 @@ a line. "weir signal run --local", "test" and "bench" read these lines with --me
 			if err != nil {
 				return usage.New(err)
 			}
-			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error { return cli.getMetrics(ctx, b, queries) })
+			return cli.WithBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error { return cli.getMetrics(ctx, b, queries) })
 		},
 	}
 	f := cmd.Flags()
@@ -154,7 +156,7 @@ a line. "weir signal run --local", "test" and "bench" read these lines with --me
 	f.StringVar(&w.kind, "type", w.kind, "app_metrics, system_metrics, metadata or instance_counts")
 	f.DurationVar(&w.window, "range", 20*time.Minute, "length of the window before now")
 	f.BoolVar(&w.regex, "regex", false, "NAME is a regular expression, matched against the stored keys \"APP,NAME|DIMENSIONS\"")
-	cli.formFlag(cmd, command.FormTable, command.FormJSON) // the lines are a file format
+	cli.FormFlag(cmd, command.FormTable, command.FormJSON) // the lines are a file format
 	return cmd
 }
 
@@ -237,12 +239,12 @@ To import a file again does no harm. The exit code is 0 if all was written, and 
 				defer f.Close()
 				in = f
 			}
-			return cli.onBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error { return cli.importMetrics(ctx, b, in, c) })
+			return cli.OnBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error { return cli.importMetrics(ctx, b, in, c) })
 		},
 	}
 	cmd.Flags().StringVar(&c.App, "app", "", "application of lines without the tag \"app\"")
 	cmd.Flags().StringVar(&c.Precision, "precision", c.Precision, "unit of the timestamps of line protocol: ns, us, ms or s")
-	cli.outputFlag(cmd)
+	cli.OutputFlag(cmd)
 	return cmd
 }
 
@@ -250,7 +252,7 @@ To import a file again does no harm. The exit code is 0 if all was written, and 
 const progressEvery = 2 * time.Second
 
 func (cli *metricsCommands) importMetrics(ctx context.Context, b *bus.Bus, in io.Reader, c backfill.Config) error {
-	store, err := cli.metricsStore(b)
+	store, err := cli.MetricsStore(b)
 	if err != nil {
 		return err
 	}
@@ -262,8 +264,8 @@ func (cli *metricsCommands) importMetrics(ctx context.Context, b *bus.Bus, in io
 		}
 	}
 	r, err := backfill.Run(ctx, counting{store}, in, c)
-	if cli.output == "json" {
-		if err := cli.printJSON(r); err != nil {
+	if cli.Output == "json" {
+		if err := cli.PrintJSON(r); err != nil {
 			return err
 		}
 	} else {
@@ -299,7 +301,7 @@ const windowTimeout = 10 * time.Second
 func (cli *metricsCommands) getMetrics(ctx context.Context, b *bus.Bus, queries []metrics.Query) error {
 	ctx, cancel := context.WithTimeout(ctx, windowTimeout)
 	defer cancel()
-	client, err := cli.metricsStore(b)
+	client, err := cli.MetricsStore(b)
 	if err != nil {
 		return err
 	}
@@ -314,7 +316,7 @@ func (cli *metricsCommands) getMetrics(ctx context.Context, b *bus.Bus, queries 
 			fmt.Fprintf(cli.Stderr, "weir: no series %s of type %s in this time\n", q.Name, q.Type)
 		}
 		for _, s := range found {
-			if cli.output == "json" {
+			if cli.Output == "json" {
 				if err := out.Write(record.Series{Type: q.Type, Series: s}); err != nil {
 					return err
 				}
@@ -323,8 +325,8 @@ func (cli *metricsCommands) getMetrics(ctx context.Context, b *bus.Bus, queries 
 			rows = append(rows, seriesRow(s))
 		}
 	}
-	if cli.output != "json" {
-		cli.printTable([]string{"series", "points", "oldest", "newest", "last value"}, rows)
+	if cli.Output != "json" {
+		cli.PrintTable([]string{"series", "points", "oldest", "newest", "last value"}, rows)
 	}
 	return nil
 }
@@ -332,7 +334,7 @@ func (cli *metricsCommands) getMetrics(ctx context.Context, b *bus.Bus, queries 
 func seriesRow(s metrics.Series) []string {
 	row := []string{metrics.Key(s.Name, s.Dimensions), fmt.Sprint(len(s.Times)), "-", "-", "-"}
 	if n := len(s.Times); n > 0 {
-		row[2], row[3] = timeText(time.Unix(s.Times[0], 0)), timeText(time.Unix(s.Times[n-1], 0))
+		row[2], row[3] = cell.LocalTime(time.Unix(s.Times[0], 0)), cell.LocalTime(time.Unix(s.Times[n-1], 0))
 		row[4] = explain.Number(s.Values[n-1])
 	}
 	return row

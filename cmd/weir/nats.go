@@ -10,13 +10,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
+	"github.com/weirkeeper/weirkeeper/internal/cli/connect"
 	"github.com/weirkeeper/weirkeeper/internal/cli/natsinit"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/natsconf"
 	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
 )
 
 // natsCommands are the commands of "weir nats".
-type natsCommands struct{ *shared }
+type natsCommands struct{ *connect.CLI }
 
 func (cli *natsCommands) natsCommand() *cobra.Command {
 	cmd := &cobra.Command{
@@ -74,7 +75,7 @@ accept that key and a new one.`,
 	f.StringVar(&o.CertFolder, "certs", "", "folder with NAME.crt and NAME.key of each server, with --ca")
 	f.BoolVar(&o.Force, "force", false, "replace all keys and certificates")
 	f.BoolVar(&dryRun, "dry-run", false, "print the files and the configuration, and write nothing")
-	cli.outputFlag(cmd)
+	cli.OutputFlag(cmd)
 	return cmd
 }
 
@@ -89,8 +90,8 @@ type natsPlan struct {
 
 func (cli *natsCommands) printPlan(plan *natsinit.Plan, dryRun bool) error {
 	next := nextSteps(plan)
-	if cli.output == "json" {
-		return cli.printJSON(natsPlan{plan.Folder, dryRun, plan.Files, plan.URLs(), next})
+	if cli.Output == "json" {
+		return cli.PrintJSON(natsPlan{plan.Folder, dryRun, plan.Files, plan.URLs(), next})
 	}
 	var rows [][]string
 	kept := 0
@@ -106,7 +107,7 @@ func (cli *natsCommands) printPlan(plan *natsinit.Plan, dryRun bool) error {
 		rows = append(rows, []string{string(f.Action), filepath.Join(plan.Folder, f.Path), note})
 	}
 	if len(rows) > 0 {
-		cli.printTable([]string{"action", "file", ""}, rows)
+		cli.PrintTable([]string{"action", "file", ""}, rows)
 	}
 	if kept > 0 {
 		fmt.Fprintf(cli.Stdout, "%d files of %s stay as they are\n", kept, plan.Folder)

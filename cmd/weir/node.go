@@ -13,6 +13,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/cli/cell"
+	"github.com/weirkeeper/weirkeeper/internal/cli/command"
+	"github.com/weirkeeper/weirkeeper/internal/cli/connect"
 	"github.com/weirkeeper/weirkeeper/internal/explain"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/seconds"
@@ -30,27 +33,27 @@ now. The column "health" is "-" in a pool without a health policy.`,
 		Example: `  weir node list web
   weir node list web --watch
   weir node list --output name`,
-		Args: cli.poolArg,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cli.withBus(cmd.Context(), cli.listNodes) },
+		Args: cli.PoolArg,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cli.WithBus(cmd.Context(), cli.listNodes) },
 	}
-	cli.watchFlag(cmd)
-	cli.namesFlag(cmd, eachName(func(n api.Node) string { return n.Node }))
+	cli.WatchFlag(cmd)
+	cli.NamesFlag(cmd, command.EachName(func(n api.Node) string { return n.Node }))
 	return cmd
 }
 
 func (cli *healthCommands) listNodes(ctx context.Context, b *bus.Bus) error {
-	rows, err := cli.reader(b).Nodes(ctx)
+	rows, err := cli.Reader(b).Nodes(ctx)
 	if err != nil {
 		return err
 	}
-	if cli.output == "json" {
-		return cli.printJSON(rows)
+	if cli.Output == "json" {
+		return cli.PrintJSON(rows)
 	}
 	var table [][]string
 	for _, n := range rows {
-		table = append(table, append(nodeCells(n), cmp.Or(n.Health, "-")))
+		table = append(table, append(cell.Node(n), cmp.Or(n.Health, "-")))
 	}
-	cli.printTable([]string{"node", "group", "state", "tasks", "cpus", "mem MB", "up", "health"}, table)
+	cli.PrintTable([]string{"node", "group", "state", "tasks", "cpus", "mem MB", "up", "health"}, table)
 	return nil
 }
 
@@ -70,14 +73,14 @@ func (cli *healthCommands) healthCheckCommand() *cobra.Command {
 		Short: "Probe machines now, with each detection mode of the policy",
 		Long: `Probe machines now, with each detection mode of the policy, and print the results. Each
 probe counts as one observation: a machine is unhealthy after failure_threshold failed
-observations in a row. For heartbeats, the command shows the last one.` + fmt.Sprintf(poolFirst, "nodes"),
+observations in a row. For heartbeats, the command shows the last one.` + fmt.Sprintf(connect.PoolFirst, "nodes"),
 		Example: `  weir node check
   weir node check i-0123 -o json`,
 		RunE: func(cmd *cobra.Command, nodes []string) error {
 			return cli.orderHealth(cmd, nodes, api.RepairOrder{Op: api.OpCheck})
 		},
 	}
-	cli.outputFlag(cmd)
+	cli.OutputFlag(cmd)
 	return cmd
 }
 
@@ -94,7 +97,7 @@ time. "weir node status" shows it, and "weir node release NODE" withdraws it. Wi
 
 --all repairs each machine of the pool, one after the other, as the disruption budget
 and the other gates allow. A machine stays in service until its turn. --wait is the
-end of the request. "weir node release --all" withdraws it.` + fmt.Sprintf(poolFirst, "nodes"),
+end of the request. "weir node release --all" withdraws it.` + fmt.Sprintf(connect.PoolFirst, "nodes"),
 		Example: `  weir node recover i-0123 --why "fan is loud"
   weir node recover web i-0123 --wait 2h
   weir node recover web --all --wait 8h --why "new kernel"
@@ -112,7 +115,7 @@ end of the request. "weir node release --all" withdraws it.` + fmt.Sprintf(poolF
 	cmd.Flags().BoolVar(&order.All, "all", false, "each machine of the pool, one after the other; requires --wait")
 	cmd.Flags().DurationVar(&order.For, "wait", 0, "how long the request may wait for the gates, such as 90m")
 	cmd.Flags().StringVar(&order.Why, "why", "", "the reason, shown in the log")
-	cli.outputFlag(cmd)
+	cli.OutputFlag(cmd)
 	return cmd
 }
 
@@ -141,7 +144,7 @@ func (cli *healthCommands) healthPauseCommand() *cobra.Command {
 		Long: `Pause the repair of machines, or of the whole pool. Each operator has one pause: a
 second one replaces the first. A machine is repaired after all its pauses have ended.
 A repair that has not reached its machine is withdrawn. The output names the repairs
-that continue to their end.` + fmt.Sprintf(poolFirst, "nodes"),
+that continue to their end.` + fmt.Sprintf(connect.PoolFirst, "nodes"),
 		Example: `  weir node pause i-0123 --for 2h --why "disk is being checked"
   weir node pause web --for 30m --why "network maintenance"`,
 		RunE: func(cmd *cobra.Command, nodes []string) error {
@@ -153,7 +156,7 @@ that continue to their end.` + fmt.Sprintf(poolFirst, "nodes"),
 	}
 	cmd.Flags().DurationVar(&order.For, "for", judge.DefaultPause, "duration of the pause, such as 90m")
 	cmd.Flags().StringVar(&order.Why, "why", "", "reason, shown in status")
-	cli.outputFlag(cmd)
+	cli.OutputFlag(cmd)
 	return cmd
 }
 
@@ -161,14 +164,14 @@ func (cli *healthCommands) healthResumeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "resume [POOL] [NODE...]",
 		Short: "End your pause of machines, or of the whole pool",
-		Long:  `End your pause of machines, or of the whole pool.` + fmt.Sprintf(poolFirst, "nodes"),
+		Long:  `End your pause of machines, or of the whole pool.` + fmt.Sprintf(connect.PoolFirst, "nodes"),
 		Example: `  weir node resume i-0123
   weir node resume web`,
 		RunE: func(cmd *cobra.Command, nodes []string) error {
 			return cli.orderHealth(cmd, nodes, api.RepairOrder{Op: api.OpResume})
 		},
 	}
-	cli.outputFlag(cmd)
+	cli.OutputFlag(cmd)
 	return cmd
 }
 
@@ -180,7 +183,7 @@ func (cli *healthCommands) healthReleaseCommand() *cobra.Command {
 		Long: `End the quarantine of machines, or the hold of machines that could not be fenced.
 Release an unfenced machine only after you know that it runs nothing. The command also
 withdraws a waiting request to repair the machine. Without an argument it closes the
-breaker of the pool. --all withdraws all waiting requests; started repairs continue.` + fmt.Sprintf(poolFirst, "nodes"),
+breaker of the pool. --all withdraws all waiting requests; started repairs continue.` + fmt.Sprintf(connect.PoolFirst, "nodes"),
 		Example: `  weir node release i-0123
   weir node release
   weir node release --all`,
@@ -189,13 +192,13 @@ breaker of the pool. --all withdraws all waiting requests; started repairs conti
 		},
 	}
 	cmd.Flags().BoolVar(&order.All, "all", false, "withdraw all requests to repair machines that wait")
-	cli.outputFlag(cmd)
+	cli.OutputFlag(cmd)
 	return cmd
 }
 
 // orderHealth sends an order to the node-health loop of the pool and prints the result.
 func (cli *healthCommands) orderHealth(cmd *cobra.Command, args []string, o api.RepairOrder) error {
-	o.By = operator()
+	o.By = command.Operator()
 	if o.Nodes = args; !o.All { // the only argument beside --all may be the pool
 		if err := api.ValidateOrder(o); err != nil {
 			return wrongOrder(err)
@@ -218,8 +221,8 @@ func (cli *healthCommands) orderHealth(cmd *cobra.Command, args []string, o api.
 		if err != nil {
 			return err
 		}
-		if cli.output == "json" {
-			if err := cli.printJSON(a); err != nil {
+		if cli.Output == "json" {
+			if err := cli.PrintJSON(a); err != nil {
 				return err
 			}
 		} else {
@@ -328,7 +331,7 @@ func (cli *healthCommands) printChecked(o api.RepairOrder, a api.RepairOrderResp
 		}
 	}
 	if len(rows) > 0 {
-		cli.printTable([]string{"node", "state", "mode", "verdict", "age", "reason"}, rows)
+		cli.PrintTable([]string{"node", "state", "mode", "verdict", "age", "reason"}, rows)
 	}
 	if len(o.Nodes) == 0 && len(a.Nodes) == api.MaxRows {
 		fmt.Fprintf(cli.Stdout, "these are the first %d of the probed machines; \"weir node status\" lists the unhealthy ones\n", api.MaxRows)
@@ -348,5 +351,5 @@ func (cli *healthCommands) printDone(a api.RepairOrderResponse) {
 		}
 		rows = append(rows, []string{n.Node, done, state, cmp.Or(n.Why, "-")})
 	}
-	cli.printTable([]string{"node", "done", "state", "what"}, rows)
+	cli.PrintTable([]string{"node", "done", "state", "what"}, rows)
 }

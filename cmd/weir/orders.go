@@ -9,6 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/cli/command"
+	"github.com/weirkeeper/weirkeeper/internal/cli/connect"
 	"github.com/weirkeeper/weirkeeper/internal/explain"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/seconds"
@@ -46,16 +48,16 @@ func (n *noteFlags) note() (api.Note, error) {
 	if len(n.why) > view.LongestWhy {
 		return api.Note{}, usage.New(fmt.Errorf("--why has %d bytes: want at most %d", len(n.why), view.LongestWhy))
 	}
-	return view.NewNote(time.Now(), operator(), n.why, n.length)
+	return view.NewNote(time.Now(), command.Operator(), n.why, n.length)
 }
 
 // poolCommands are the commands for orders, decisions and plans of a pool.
-type poolCommands struct{ *shared }
+type poolCommands struct{ *connect.CLI }
 
 // withOrders runs f with the orders of the pool. Without force it rejects a pool that
 // has no tick and no order: its name is probably mistyped.
 func (cli *poolCommands) withOrders(ctx context.Context, force bool, f func(context.Context, *state.Orders) error) error {
-	return cli.withBus(ctx, func(ctx context.Context, b *bus.Bus) error {
+	return cli.WithBus(ctx, func(ctx context.Context, b *bus.Bus) error {
 		ctx, cancel := context.WithTimeout(ctx, view.Timeout)
 		defer cancel()
 		if !force {
@@ -70,7 +72,7 @@ func (cli *poolCommands) withOrders(ctx context.Context, force bool, f func(cont
 		if err := f(ctx, orders); err != nil {
 			return err
 		}
-		if _, err := cli.requestBootstrap(ctx, b); err != nil {
+		if _, err := cli.RequestBootstrap(ctx, b); err != nil {
 			fmt.Fprintf(cli.Stderr, "weir: warning: no tick reads the orders of the pool now: %v\n", err)
 		}
 		return nil
@@ -88,7 +90,7 @@ its time, or with "weir resume".`,
 		Example: `  weir pause --why "moving the database"
   weir pause default --for 2h --why "network work"
   weir pause --for 0      # until weir resume`,
-		Args: cli.poolArg,
+		Args: cli.PoolArg,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			note, err := n.note()
 			if err != nil {
@@ -112,7 +114,7 @@ func (cli *poolCommands) resumeCommand() *cobra.Command {
 		Use:     "resume [POOL]",
 		Short:   "End the pause of a pool",
 		Example: "  weir resume",
-		Args:    cli.poolArg,
+		Args:    cli.PoolArg,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return cli.withOrders(cmd.Context(), false, func(ctx context.Context, o *state.Orders) error {
 				current, err := o.Read(ctx, time.Now())
@@ -143,15 +145,15 @@ The weight may be negative (write "--" before it). The limits of the pool apply.
 the offset ends, exactly the added weight is removed. 0 ends the offset. Without
 WEIGHT the command shows it.
 
-` + fmt.Sprintf(poolRule, "weight"),
+` + fmt.Sprintf(command.PoolRule, "weight"),
 		Example: `  weir offset 20 --for 3h --why "the sale begins"
   weir offset web 20
   weir offset --for 1h -- -5
   weir offset 0
   weir offset`,
-		Args: cli.poolThen("weight"),
+		Args: cli.PoolThen("weight"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			args = lastOf(args)
+			args = command.LastOf(args)
 			note, err := n.note()
 			if err != nil {
 				return err
@@ -169,7 +171,7 @@ WEIGHT the command shows it.
 					if err := o.ClearOffset(ctx); err != nil {
 						return err
 					}
-					if cli.output == "json" {
+					if cli.Output == "json" {
 						return cli.showOffset(ctx, o)
 					}
 					fmt.Fprintf(cli.Stdout, "pool %s/%s has no offset from its next tick on\n", cli.Cluster, cli.Pool)
@@ -178,7 +180,7 @@ WEIGHT the command shows it.
 				if err := o.SetOffset(ctx, api.Offset{Note: note, Weight: weight}); err != nil {
 					return err
 				}
-				if cli.output == "json" {
+				if cli.Output == "json" {
 					return cli.showOffset(ctx, o)
 				}
 				fmt.Fprintf(cli.Stdout, "pool %s/%s has an offset of %s from its next tick on, %s\n", cli.Cluster, cli.Pool, view.Signed(weight), explain.Note(note))
@@ -187,7 +189,7 @@ WEIGHT the command shows it.
 		},
 	}
 	n.add(cmd, view.OffsetFor)
-	cli.outputFlag(cmd)
+	cli.OutputFlag(cmd)
 	return cmd
 }
 
@@ -197,8 +199,8 @@ func (cli *poolCommands) showOffset(ctx context.Context, o *state.Orders) error 
 		return err
 	}
 	current = current.InForce(time.Now())
-	if cli.output == "json" {
-		return cli.printJSON(current)
+	if cli.Output == "json" {
+		return cli.PrintJSON(current)
 	}
 	if current.Offset == nil {
 		fmt.Fprintf(cli.Stdout, "pool %s/%s has no offset\n", cli.Cluster, cli.Pool)

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/cli/cell"
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/explain"
 	"github.com/weirkeeper/weirkeeper/internal/history"
@@ -81,7 +82,7 @@ func (cli *poolCommands) reportSkipped(n int) {
 
 // ticks prints the summaries of a range: a row each, or a line of JSON each.
 func (cli *poolCommands) ticks(ctx context.Context, b *bus.Bus, f pastFlags) error {
-	ctx, handle, cancel := cli.patient(ctx)
+	ctx, handle, cancel := patient(ctx, cli.Timeout)
 	defer cancel()
 	var all past.Sequence
 	var rows [][]string
@@ -94,8 +95,8 @@ func (cli *poolCommands) ticks(ctx context.Context, b *bus.Bus, f pastFlags) err
 			switch {
 			case f.changed && (!changed || s.DryRun):
 				return nil
-			case cli.output == command.FormJSON:
-				return cli.printNext(s)
+			case cli.Output == command.FormJSON:
+				return cli.PrintNext(s)
 			}
 			rows = append(rows, tickRow(s, changes, f.changed))
 			return nil
@@ -108,12 +109,12 @@ func (cli *poolCommands) ticks(ctx context.Context, b *bus.Bus, f pastFlags) err
 	if !found {
 		return cli.noTickSince(ctx, b, f.since)
 	}
-	if cli.output != command.FormJSON {
+	if cli.Output != command.FormJSON {
 		header := []string{"time", "target", "wanted", "joined", "rule", "reason"}
 		if f.changed {
 			header = append(header, "changes")
 		}
-		cli.printTable(header, rows)
+		cli.PrintTable(header, rows)
 	}
 	return nil
 }
@@ -122,7 +123,7 @@ func (cli *poolCommands) ticks(ctx context.Context, b *bus.Bus, f pastFlags) err
 func (cli *poolCommands) noTickSince(ctx context.Context, b *bus.Bus, since time.Duration) error {
 	last, err := view.Last(ctx, b, cli.Cluster, cli.Pool)
 	if err == nil {
-		fmt.Fprintf(cli.Stderr, "weir: pool %s/%s has no tick in the last %s: its last tick was at %s\n", cli.Cluster, cli.Pool, seconds.Short(since), timeText(last.At))
+		fmt.Fprintf(cli.Stderr, "weir: pool %s/%s has no tick in the last %s: its last tick was at %s\n", cli.Cluster, cli.Pool, seconds.Short(since), cell.LocalTime(last.At))
 	}
 	return err
 }
@@ -146,7 +147,7 @@ func tickRow(s api.Summary, changes []api.Change, changed bool) []string {
 	case s.DryRun:
 		reason = "dry run: " + reason
 	}
-	row := []string{timeCell(s.At), target, wanted, explain.Number(s.Joined), string(s.Rule), reason}
+	row := []string{cell.Time(s.At), target, wanted, explain.Number(s.Joined), string(s.Rule), reason}
 	if changed {
 		var texts []string
 		for _, c := range changes {
@@ -166,12 +167,12 @@ func (cli *poolCommands) explainTick(ctx context.Context, b *bus.Bus, f pastFlag
 	switch {
 	case f.whyNot != "":
 		return cli.printHolds(t, f.whyNot)
-	case f.summary && cli.output == command.FormJSON, t.Record == nil && cli.output == command.FormJSON:
-		return cli.printNext(t.Summary)
-	case cli.output == command.FormJSON:
-		return cli.printNext(t.Record)
+	case f.summary && cli.Output == command.FormJSON, t.Record == nil && cli.Output == command.FormJSON:
+		return cli.PrintNext(t.Summary)
+	case cli.Output == command.FormJSON:
+		return cli.PrintNext(t.Record)
 	case t.Record == nil || f.summary:
-		cli.printTable([]string{"time", "target", "wanted", "joined", "rule", "reason"}, [][]string{tickRow(t.Summary, nil, false)})
+		cli.PrintTable([]string{"time", "target", "wanted", "joined", "rule", "reason"}, [][]string{tickRow(t.Summary, nil, false)})
 		if t.Record == nil {
 			fmt.Fprintln(cli.Stderr, "weir: the ledger no longer has the record of this tick: this is its summary")
 		}
@@ -212,10 +213,10 @@ func (cli *poolCommands) tick(ctx context.Context, b *bus.Bus, at string) (t his
 func (cli *poolCommands) printHolds(t history.Tick, direction string) error {
 	d, _ := past.Direction(direction)
 	h := view.HeldOf(t.Summary, d)
-	if cli.output == command.FormJSON {
-		return cli.printNext(h)
+	if cli.Output == command.FormJSON {
+		return cli.PrintNext(h)
 	}
-	fmt.Fprintf(cli.Stdout, "pool %s/%s, tick of %s", cli.Cluster, cli.Pool, timeText(t.At))
+	fmt.Fprintf(cli.Stdout, "pool %s/%s, tick of %s", cli.Cluster, cli.Pool, cell.LocalTime(t.At))
 	if t.Before != nil && t.Target != nil {
 		fmt.Fprintf(cli.Stdout, ": target %s -> %s by rule %s: %s", explain.Number(*t.Before), explain.Number(*t.Target), t.Rule, t.Why)
 	}
@@ -229,7 +230,7 @@ func (cli *poolCommands) printHolds(t history.Tick, direction string) error {
 	for _, one := range h.Holds {
 		rows = append(rows, []string{string(one.Kind), one.Name, one.Why})
 	}
-	cli.printTable([]string{"kind", "name", "reason"}, rows)
+	cli.PrintTable([]string{"kind", "name", "reason"}, rows)
 	return nil
 }
 
@@ -247,15 +248,15 @@ what held the pool. A tick is a time, which means the last tick that began by th
 			case 2:
 				return nil
 			case 3:
-				return cli.usePool(cmd, args[0])
+				return cli.UsePool(cmd, args[0])
 			}
 			return usage.New(fmt.Errorf("%s wants two ticks, and a pool before them, but got %d arguments\nSee %q", cmd.CommandPath(), len(args), cmd.CommandPath()+" --help"))
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return cli.onBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error { return cli.diff(ctx, b, args[len(args)-2:]) })
+			return cli.OnBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error { return cli.diff(ctx, b, args[len(args)-2:]) })
 		},
 	}
-	cli.outputFlag(cmd)
+	cli.OutputFlag(cmd)
 	return cmd
 }
 
@@ -268,15 +269,15 @@ func (cli *poolCommands) diff(ctx context.Context, b *bus.Bus, ticks []string) e
 		}
 	}
 	changes := past.Diff(both[0].Summary, both[1].Summary)
-	if cli.output == command.FormJSON {
-		return cli.printJSON(struct {
+	if cli.Output == command.FormJSON {
+		return cli.PrintJSON(struct {
 			Pool    string       `json:"pool"`
 			From    time.Time    `json:"from"`
 			To      time.Time    `json:"to"`
 			Changes []api.Change `json:"changes"`
 		}{cli.Pool, both[0].At, both[1].At, append([]api.Change{}, changes...)})
 	}
-	fmt.Fprintf(cli.Stdout, "pool %s/%s, ticks of %s and %s\n", cli.Cluster, cli.Pool, timeText(both[0].At), timeText(both[1].At))
+	fmt.Fprintf(cli.Stdout, "pool %s/%s, ticks of %s and %s\n", cli.Cluster, cli.Pool, cell.LocalTime(both[0].At), cell.LocalTime(both[1].At))
 	if len(changes) == 0 {
 		fmt.Fprintln(cli.Stdout, "no differences")
 		return nil
@@ -285,7 +286,7 @@ func (cli *poolCommands) diff(ctx context.Context, b *bus.Bus, ticks []string) e
 	for _, c := range changes {
 		rows = append(rows, []string{c.What, c.From, c.To})
 	}
-	cli.printTable([]string{"what", "from", "to"}, rows)
+	cli.PrintTable([]string{"what", "from", "to"}, rows)
 	return nil
 }
 
@@ -303,7 +304,7 @@ findings for 90 days.`,
 		Example: `  weir events --since 8h
   weir events web --follow --kind health,harmonizer --output json`,
 		Args: func(cmd *cobra.Command, args []string) error {
-			if err := cli.poolArg(cmd, args); err != nil {
+			if err := cli.PoolArg(cmd, args); err != nil {
 				return err
 			}
 			for _, kind := range kinds {
@@ -317,13 +318,13 @@ findings for 90 days.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return cli.onBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error { return cli.events(ctx, b, since, follow, kinds) })
+			return cli.OnBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error { return cli.events(ctx, b, since, follow, kinds) })
 		},
 	}
 	cmd.Flags().StringSliceVar(&kinds, "kind", nil, "only these kinds: "+strings.Join(history.EventKinds(), ", "))
 	cmd.Flags().DurationVar(&since, "since", 0, "events since that long ago")
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "continue with new events until Ctrl-C")
-	cli.outputFlag(cmd)
+	cli.OutputFlag(cmd)
 	return cmd
 }
 
@@ -334,7 +335,7 @@ func (cli *poolCommands) checkEvents(ctx context.Context, b *bus.Bus, follow boo
 	defer cancel()
 	list := func(ctx context.Context) ([]string, error) { return state.Pools(ctx, b.JetStream(), cli.Cluster) }
 	if follow {
-		list = cli.fleet(b).Pools
+		list = cli.Fleet(b).Pools
 	}
 	known, err := list(ctx)
 	if err != nil || slices.Contains(known, cli.Pool) {
@@ -376,7 +377,7 @@ func (cli *poolCommands) events(ctx context.Context, b *bus.Bus, since time.Dura
 		return nil
 	}
 	if since > 0 {
-		patient, handle, cancel := cli.patient(ctx)
+		patient, handle, cancel := patient(ctx, cli.Timeout)
 		now := time.Now()
 		skipped, err := stream.Between(patient, now.Add(-since), now, func(_ time.Time, events []api.Event) error {
 			return handle(func() error { return show(events) })
@@ -413,21 +414,21 @@ func (cli *poolCommands) events(ctx context.Context, b *bus.Bus, since time.Dura
 
 // printEvent prints one event: a line, a line of JSON or a YAML document.
 func (cli *poolCommands) printEvent(e api.Event) error {
-	if cli.output == command.FormJSON {
-		return cli.printNext(e)
+	if cli.Output == command.FormJSON {
+		return cli.PrintNext(e)
 	}
-	_, err := fmt.Fprintf(cli.Stdout, "%s %s %s: %s\n", timeText(e.At), e.Kind, e.Name, terminal.OneLine(e.Text))
+	_, err := fmt.Fprintf(cli.Stdout, "%s %s %s: %s\n", cell.LocalTime(e.At), e.Kind, e.Name, terminal.OneLine(e.Text))
 	return err
 }
 
-// patient returns a context that ends when nothing was received for --timeout. The caller
+// patient returns a context that ends when nothing was received for the timeout. The caller
 // passes to handle what it does with each thing that it received: that time does not count.
-func (cli *poolCommands) patient(ctx context.Context) (waiting context.Context, handle func(do func() error) error, cancel context.CancelFunc) {
+func patient(ctx context.Context, timeout time.Duration) (waiting context.Context, handle func(do func() error) error, cancel context.CancelFunc) {
 	waiting, end := context.WithCancelCause(ctx)
-	clock := time.AfterFunc(cli.Timeout, func() { end(context.DeadlineExceeded) })
+	clock := time.AfterFunc(timeout, func() { end(context.DeadlineExceeded) })
 	handle = func(do func() error) error {
 		clock.Stop()
-		defer clock.Reset(cli.Timeout)
+		defer clock.Reset(timeout)
 		return do()
 	}
 	return waiting, handle, func() { clock.Stop(); end(nil) }

@@ -12,7 +12,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/cli/cell"
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
+	"github.com/weirkeeper/weirkeeper/internal/cli/connect"
 	"github.com/weirkeeper/weirkeeper/internal/explain"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/spelling"
@@ -35,7 +37,7 @@ func (cli *poolCommands) poolCommand() *cobra.Command {
 		RunE: command.Help,
 	}
 	for _, short := range []*cobra.Command{
-		(&statusCommands{cli.shared}).statusCommand(), cli.explainCommand(), cli.planCommand(), cli.diffCommand(), cli.pauseCommand(), cli.resumeCommand(), cli.offsetCommand(),
+		(&statusCommands{cli.CLI}).statusCommand(), cli.explainCommand(), cli.planCommand(), cli.diffCommand(), cli.pauseCommand(), cli.resumeCommand(), cli.offsetCommand(),
 	} {
 		short.Example = strings.ReplaceAll(short.Example, "weir "+short.Name(), "weir pool "+short.Name())
 		cmd.AddCommand(short)
@@ -56,21 +58,21 @@ The target is a number, or one of the limits of the pool. The limits and step li
 still apply. When the pin ends, or with --clear, the signals decide again. Without a
 target the command shows the pin.
 
-` + fmt.Sprintf(poolRule, "target") + ` With --clear it is the pool.`,
+` + fmt.Sprintf(command.PoolRule, "target") + ` With --clear it is the pool.`,
 		Example: `  weir pool target web 40 --for 2h --why "load test"
   weir pool target max --pool web
   weir pool target web --clear`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case clear && len(args) == 1 && !isTarget(args[0]):
-				return cli.usePool(cmd, args[0])
+				return cli.UsePool(cmd, args[0])
 			case clear && len(args) > 0:
 				return usage.New(fmt.Errorf("%s: give a target, or --clear", cmd.CommandPath()))
 			}
-			return cli.poolThen("weight, min or max")(cmd, args)
+			return cli.PoolThen("weight, min or max")(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			args = lastOf(args)
+			args = command.LastOf(args)
 			note, err := n.note()
 			if err != nil {
 				return err
@@ -80,7 +82,7 @@ target the command shows the pin.
 					if err := o.ClearPin(ctx); err != nil {
 						return err
 					}
-					if cli.output == "json" {
+					if cli.Output == "json" {
 						return cli.showPin(ctx, o)
 					}
 					fmt.Fprintf(cli.Stdout, "the signals of pool %s/%s decide again from its next tick on\n", cli.Cluster, cli.Pool)
@@ -99,7 +101,7 @@ target the command shows the pin.
 				if err := o.SetPin(ctx, pin); err != nil {
 					return err
 				}
-				if cli.output == "json" {
+				if cli.Output == "json" {
 					return cli.showPin(ctx, o)
 				}
 				fmt.Fprintf(cli.Stdout, "pool %s/%s is pinned at %s from its next tick on, %s\n", cli.Cluster, cli.Pool, args[0], explain.Note(note))
@@ -108,7 +110,7 @@ target the command shows the pin.
 		},
 	}
 	n.add(cmd, view.PinFor)
-	cli.outputFlag(cmd)
+	cli.OutputFlag(cmd)
 	cmd.Flags().BoolVar(&clear, "clear", false, "remove the pin")
 	return cmd
 }
@@ -125,8 +127,8 @@ func (cli *poolCommands) showPin(ctx context.Context, o *state.Orders) error {
 		return err
 	}
 	current = current.InForce(time.Now())
-	if cli.output == "json" {
-		return cli.printJSON(current)
+	if cli.Output == "json" {
+		return cli.PrintJSON(current)
 	}
 	if current.Pin == nil {
 		fmt.Fprintf(cli.Stdout, "pool %s/%s is not pinned: its signals decide\n", cli.Cluster, cli.Pool)
@@ -161,7 +163,7 @@ argument, all arguments are nodes.`,
 		case len(args) == 0:
 			return usage.New(fmt.Errorf("%s requires the ids of nodes, which \"weir node list\" shows\nSee %q", cmd.CommandPath(), cmd.CommandPath()+" --help"))
 		case first(args) == 1:
-			return cli.usePool(cmd, args[0])
+			return cli.UsePool(cmd, args[0])
 		}
 		return nil
 	}
@@ -170,7 +172,7 @@ argument, all arguments are nodes.`,
 		if err != nil {
 			return err
 		}
-		return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
+		return cli.WithBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
 			return cli.removeNodes(ctx, b, note, args[first(args):])
 		})
 	}
@@ -225,7 +227,7 @@ func (cli *poolCommands) poolMarkStaleCommand() *cobra.Command {
 		Short: "Replace all present machines of groups",
 		Long: `Replace all present machines of groups, for example after a change of the image. New
 machines start beside the old ones. As they join, the old ones are drained and
-terminated, within the step limits of the pool. Machines that start later stay.` + fmt.Sprintf(poolFirst, "groups"),
+terminated, within the step limits of the pool. Machines that start later stay.` + fmt.Sprintf(connect.PoolFirst, "groups"),
 		Example: `  weir pool mark-stale web blue --why "kernel 6.18"
   weir pool mark-stale web --all`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -239,7 +241,7 @@ terminated, within the step limits of the pool. Machines that start later stay.`
 			if err != nil {
 				return err
 			}
-			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
+			return cli.WithBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
 				groups, err := cli.takeGroups(ctx, b, cmd, args, all)
 				if err == nil && all && len(groups) > 0 {
 					err = usage.New(fmt.Errorf("%s requires groups, which \"weir pool groups\" shows, or --all, not both\nSee %q", cmd.CommandPath(), cmd.CommandPath()+" --help"))
@@ -285,13 +287,13 @@ func (cli *poolCommands) poolGroupsCommand() *cobra.Command {
 		Use:     "groups [POOL]",
 		Short:   "List the groups of a pool, and what prevents a change of each",
 		Example: "  weir pool groups web",
-		Args:    cli.poolArg,
+		Args:    cli.PoolArg,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return cli.withBus(cmd.Context(), cli.listGroups)
+			return cli.WithBus(cmd.Context(), cli.listGroups)
 		},
 	}
-	cli.watchFlag(cmd)
-	cli.namesFlag(cmd, eachName(func(g groupState) string { return g.ID }))
+	cli.WatchFlag(cmd)
+	cli.NamesFlag(cmd, command.EachName(func(g groupState) string { return g.ID }))
 	return cmd
 }
 
@@ -332,14 +334,14 @@ func (cli *poolCommands) listGroups(ctx context.Context, b *bus.Bus) error {
 			}
 		}
 	}
-	if cli.output == "json" {
-		return cli.printJSON(groups)
+	if cli.Output == "json" {
+		return cli.PrintJSON(groups)
 	}
 	var rows [][]string
 	for _, g := range groups {
-		rows = append(rows, []string{g.ID, orDash(g.Kind), fmt.Sprint(g.Target), explain.Number(g.Fulfilled), fmt.Sprint(g.Min), bound(g.Max), g.note()})
+		rows = append(rows, []string{g.ID, cell.OrDash(g.Kind), fmt.Sprint(g.Target), explain.Number(g.Fulfilled), fmt.Sprint(g.Min), bound(g.Max), g.note()})
 	}
-	cli.printTable([]string{"group", "kind", "target", "fulfilled", "min", "max", "note"}, rows)
+	cli.PrintTable([]string{"group", "kind", "target", "fulfilled", "min", "max", "note"}, rows)
 	return nil
 }
 

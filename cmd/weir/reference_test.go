@@ -40,7 +40,7 @@ func compareReference(t *testing.T, page, want string) {
 
 // commandTree returns the command line.
 func commandTree() *cobra.Command {
-	return (&shared{Root: command.Root{Stdout: io.Discard, Stderr: io.Discard}}).root()
+	return commands(&command.Root{Stdout: io.Discard, Stderr: io.Discard})
 }
 
 // TestCommandsPage compares docs/commands.md with the help of each command. Each command has an example.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
+	"github.com/weirkeeper/weirkeeper/internal/cli/connect"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/signalbucket"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
@@ -16,7 +17,7 @@ import (
 )
 
 // releaseCommands are the commands of "weir release".
-type releaseCommands struct{ *shared }
+type releaseCommands struct{ *connect.CLI }
 
 func (cli *releaseCommands) releaseCommand() *cobra.Command {
 	cmd := &cobra.Command{
@@ -52,13 +53,13 @@ its publisher did not change it, another person replaced it.`,
 			if err != nil {
 				return usage.New(err)
 			}
-			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error { return cli.forgetRelease(ctx, b, ref) })
+			return cli.WithBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error { return cli.forgetRelease(ctx, b, ref) })
 		},
 	}
 }
 
 func (cli *releaseCommands) forgetRelease(ctx context.Context, b *bus.Bus, ref release.Ref) error {
-	bucket, service, err := cli.bucket(ctx)
+	bucket, service, err := cli.Bucket(ctx)
 	if err != nil {
 		return err
 	}

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
+	"github.com/weirkeeper/weirkeeper/internal/cli/progress"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
 )
 
@@ -118,12 +119,12 @@ func TestPublishOnTag(t *testing.T) {
 // TestBars reads the progress of a download on a terminal: one line for each release.
 func TestBars(t *testing.T) {
 	main, terminal := openTerminal(t)
-	b := newBars(terminal)
+	b := progress.New(terminal)
 	for _, done := range []int64{0, 50, 100} {
-		b.show(release.Ref{Namespace: "shop", Name: "rps", Version: "v1"}, done, 100)
-		b.show(release.Ref{Namespace: "shop", Name: "queue", Version: "v2"}, done, 100)
+		b.Show(release.Ref{Namespace: "shop", Name: "rps", Version: "v1"}, done, 100)
+		b.Show(release.Ref{Namespace: "shop", Name: "queue", Version: "v2"}, done, 100)
 	}
-	b.close()
+	b.Close()
 	terminal.Close()
 	text, _ := io.ReadAll(main) // ends in an error when the terminal is closed
 	for _, want := range []string{"shop/rps@v1", "shop/queue@v2", "100"} {
@@ -132,9 +133,9 @@ func TestBars(t *testing.T) {
 		}
 	}
 	var nowhere strings.Builder
-	b = newBars(&nowhere)
-	b.show(release.Ref{Namespace: "shop", Name: "rps", Version: "v1"}, 1, 2)
-	b.close()
+	b = progress.New(&nowhere)
+	b.Show(release.Ref{Namespace: "shop", Name: "rps", Version: "v1"}, 1, 2)
+	b.Close()
 	if nowhere.Len() > 0 {
 		t.Errorf("on no terminal it writes %q", nowhere.String())
 	}

@@ -10,13 +10,14 @@ import (
 	"golang.org/x/mod/semver"
 
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
+	"github.com/weirkeeper/weirkeeper/internal/cli/connect"
 	"github.com/weirkeeper/weirkeeper/internal/cli/scaffold"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
 )
 
 // signalCommands are the commands of "weir signal".
-type signalCommands struct{ *shared }
+type signalCommands struct{ *connect.CLI }
 
 func (cli *signalCommands) signalCommand() *cobra.Command {
 	cmd := &cobra.Command{

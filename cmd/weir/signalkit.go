@@ -15,6 +15,7 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/spf13/cobra"
 
+	"github.com/weirkeeper/weirkeeper/internal/cli/cell"
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/explain"
 	"github.com/weirkeeper/weirkeeper/internal/platform/inputfile"
@@ -177,7 +178,7 @@ again. Each check detects one kind of mistake and prints how to correct it.`,
 	a.flags(cmd)
 	cmd.Flags().BoolVar(&a.fixedApp, "fixed-app", false, `its pool file has "distinct_app: false"`)
 	cmd.Flags().SetInterspersed(true)
-	cli.outputFlag(cmd)
+	cli.OutputFlag(cmd)
 	return cmd
 }
 
@@ -198,12 +199,12 @@ func (cli *signalCommands) testSignal(ctx context.Context, target signaltest.Tar
 	var all []signaltest.Report
 	for r := range reports {
 		all = append(all, r)
-		if cli.output != "json" {
+		if cli.Output != "json" {
 			cli.printReport(r)
 		}
 	}
-	if cli.output == "json" {
-		if err := cli.printJSON(all); err != nil {
+	if cli.Output == "json" {
+		if err := cli.PrintJSON(all); err != nil {
 			return err
 		}
 	}
@@ -227,7 +228,7 @@ func (cli *signalCommands) printReport(r signaltest.Report) {
 // sumUp prints a summary of all reports. It returns an error if a check did not pass.
 func (cli *signalCommands) sumUp(all []signaltest.Report) error {
 	out := cli.Stdout
-	if cli.output == "json" {
+	if cli.Output == "json" {
 		out = io.Discard
 	}
 	var answers signaltest.Answers
@@ -289,17 +290,17 @@ the limit of this machine, and the ratio compares the signal with it.`,
 					return err
 				}
 				all = append(all, f)
-				rows = append(rows, []string{w.String(), bytesText(int64(f.Bytes)), millis(f.P50), millis(f.P99), millis(f.BareP50), fmt.Sprintf("%.1f", f.Ratio())})
+				rows = append(rows, []string{w.String(), cell.Bytes(int64(f.Bytes)), millis(f.P50), millis(f.P99), millis(f.BareP50), fmt.Sprintf("%.1f", f.Ratio())})
 			}
-			if cli.output == "json" {
-				return cli.printJSON(all)
+			if cli.Output == "json" {
+				return cli.PrintJSON(all)
 			}
-			cli.printTable([]string{"windows", "body", "p50 ms", "p99 ms", "bare p50 ms", "ratio"}, rows)
+			cli.PrintTable([]string{"windows", "body", "p50 ms", "p99 ms", "bare p50 ms", "ratio"}, rows)
 			return nil
 		},
 	}
 	a.flags(cmd)
-	cli.outputFlag(cmd)
+	cli.OutputFlag(cmd)
 	return cmd
 }
 
@@ -335,7 +336,7 @@ prints its response, and ends it.`,
 	command.IgnoreContext(cmd) // bootstrap starts it
 	a.flags(cmd)
 	cmd.Flags().StringVar(&local, "local", "", "program of a signal that receives one request")
-	cli.outputFlag(cmd)
+	cli.OutputFlag(cmd)
 	return cmd
 }
 
@@ -379,8 +380,8 @@ func (cli *signalCommands) requestOnce(ctx context.Context, a requestFlags, args
 	if out.Verdict == "" {
 		out.Verdict = "value"
 	}
-	if cli.output == "json" {
-		return cli.printJSON(out)
+	if cli.Output == "json" {
+		return cli.PrintJSON(out)
 	}
 	fmt.Fprintf(cli.Stdout, "verdict      %s\n", out.Verdict)
 	for _, k := range []struct {

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/cli/cell"
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/history"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
@@ -30,26 +31,26 @@ func (cli *signalCommands) signalPsCommand() *cobra.Command {
 		Short: "List the signal processes of a pool",
 		Example: `  weir signal ps
   weir signal ps web --output json`,
-		Args: cli.poolArg,
+		Args: cli.PoolArg,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
-				s, err := cli.requestBootstrap(ctx, b)
+			return cli.WithBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
+				s, err := cli.RequestBootstrap(ctx, b)
 				if err != nil {
 					return err
 				}
-				if cli.output == "json" {
-					return cli.printJSON(s.Signals)
+				if cli.Output == "json" {
+					return cli.PrintJSON(s.Signals)
 				}
 				if s.Refused != "" {
 					fmt.Fprintf(cli.Stdout, "! configuration files rejected, running processes unchanged: %s\n", s.Refused)
 				}
-				cli.printProcesses(s.Signals)
+				cli.PrintTable(cell.Processes(s.Signals, time.Now()))
 				return nil
 			})
 		},
 	}
-	cli.watchFlag(cmd)
-	cli.namesFlag(cmd, eachName(func(p api.Process) string { return p.App }))
+	cli.WatchFlag(cmd)
+	cli.NamesFlag(cmd, command.EachName(func(p api.Process) string { return p.App }))
 	return cmd
 }
 
@@ -72,7 +73,7 @@ func (cli *signalCommands) signalRestartCommand() *cobra.Command {
   weir signal restart __default__`,
 		Args: signalArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
+			return cli.WithBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
 				var a api.RestartAnswer
 				err := view.Request(ctx, b.Conn(), names.BootstrapSubject(cli.Cluster, cli.Pool, "restart"), cli.bootstrapName(), api.RestartRequest{App: args[0]}, &a)
 				if err != nil {
@@ -101,7 +102,7 @@ func (cli *signalCommands) signalLogsCommand() *cobra.Command {
 			if lines < 0 {
 				return usage.New(fmt.Errorf("--lines %d: want at least 0", lines))
 			}
-			return cli.onBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
+			return cli.OnBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
 				return cli.signalLogs(ctx, b, api.ProcessLogsRequest{App: args[0], Last: lines}, follow)
 			})
 		},
@@ -146,7 +147,7 @@ func (cli *signalCommands) signalLogs(ctx context.Context, b *bus.Bus, request a
 // noSignal returns the reason why bootstrap refused an order for the signal of an app: if the
 // pool has no such signal, a mistake with the names of those that it has.
 func (cli *signalCommands) noSignal(ctx context.Context, b *bus.Bus, app, refused string) error {
-	s, err := cli.requestBootstrap(ctx, b)
+	s, err := cli.RequestBootstrap(ctx, b)
 	if err != nil || slices.ContainsFunc(s.Signals, func(p api.Process) bool { return p.App == app }) {
 		return errors.New(refused)
 	}
@@ -177,13 +178,13 @@ and each recent tick in the ledger with a response of both.`,
 				return usage.New(fmt.Errorf("--since %s: want more than 0", seconds.Short(since)))
 			}
 			app := strings.Join(args, "")
-			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
+			return cli.WithBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
 				return cli.shadow(ctx, b, app, since)
 			})
 		},
 	}
 	cmd.Flags().DurationVar(&since, "since", time.Hour, "length of the window before now")
-	cli.outputFlag(cmd)
+	cli.OutputFlag(cmd)
 	return cmd
 }
 
@@ -202,7 +203,7 @@ type shadowTick struct {
 
 func (cli *signalCommands) shadow(ctx context.Context, b *bus.Bus, app string, since time.Duration) error {
 	report := shadowReport{Trials: []api.TrialStatus{}, Ticks: []shadowTick{}}
-	s, err := cli.requestBootstrap(ctx, b)
+	s, err := cli.RequestBootstrap(ctx, b)
 	if err != nil {
 		fmt.Fprintf(cli.Stderr, "weir: %v: only the ledger is read\n", err)
 	}
@@ -242,8 +243,8 @@ func (cli *signalCommands) shadow(ctx context.Context, b *bus.Bus, app string, s
 		}
 		return err
 	}
-	if cli.output == "json" {
-		return cli.printJSON(report)
+	if cli.Output == "json" {
+		return cli.PrintJSON(report)
 	}
 	cli.printShadow(report)
 	return nil
@@ -287,7 +288,7 @@ func answerText(verdict, request, why string) string {
 
 func (cli *signalCommands) printShadow(r shadowReport) {
 	for _, t := range r.Trials {
-		fmt.Fprintf(cli.Stdout, "%s: %s %s beside %s: %s\n", t.App, t.Signal, t.Shadow, t.Pinned, trialText(t))
+		fmt.Fprintf(cli.Stdout, "%s: %s %s beside %s: %s\n", t.App, t.Signal, t.Shadow, t.Pinned, cell.Trial(t))
 	}
 	if len(r.Trials) == 0 && len(r.Ticks) == 0 {
 		fmt.Fprintln(cli.Stdout, `no shadow has received a request: give a signal of the pool file "shadow: {version: VERSION}"`)
@@ -302,12 +303,12 @@ func (cli *signalCommands) printShadow(r shadowReport) {
 		case difference == "":
 			difference = "agrees"
 		}
-		rows = append(rows, []string{timeCell(t.At), t.App, t.Version, t.Pinned,
+		rows = append(rows, []string{cell.Time(t.At), t.App, t.Version, t.Pinned,
 			answerText(string(t.Verdict), t.Request.String(), t.Why), difference})
 	}
 	if rows != nil {
 		fmt.Fprintln(cli.Stdout)
-		cli.printTable([]string{"tick", "app", "shadow", "pinned answers", "shadow answers", "difference"}, rows)
+		cli.PrintTable([]string{"tick", "app", "shadow", "pinned answers", "shadow answers", "difference"}, rows)
 	}
 }
 

@@ -17,7 +17,9 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
 	"github.com/weirkeeper/weirkeeper/bootstrap/release/keyfile"
+	"github.com/weirkeeper/weirkeeper/internal/cli/cell"
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
+	"github.com/weirkeeper/weirkeeper/internal/cli/progress"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/signalbucket"
@@ -65,17 +67,17 @@ The command detects whether a Go program is a plugin. For other programs, set --
 			if _, err := os.Stat(args[1]); err != nil {
 				return usage.New(fmt.Errorf("%w: name a file or a folder", err))
 			}
-			bucket, _, err := cli.bucket(cmd.Context())
+			bucket, _, err := cli.Bucket(cmd.Context())
 			if err != nil {
 				return err
 			}
 			source.Path, source.Created = args[1], time.Now()
-			bars := newBars(cli.Stderr)
-			if bars.writer != nil {
-				source.Progress = func(done, total int64) { bars.show(ref, done, total) }
+			bars := progress.New(cli.Stderr)
+			if bars.OnTerminal() {
+				source.Progress = func(done, total int64) { bars.Show(ref, done, total) }
 			}
 			m, err := release.Publish(cmd.Context(), bucket, ref, p, source)
-			bars.close()
+			bars.Close()
 			if err != nil {
 				return err
 			}
@@ -83,7 +85,7 @@ The command detects whether a Go program is a plugin. For other programs, set --
 			if source.Key != nil {
 				signed = "signed by key " + keyfile.FormatID(source.Key.ID())
 			}
-			fmt.Fprintf(cli.Stdout, "%s for %s: %s, sha256 %s, %s, at %s\n", ref, p, bytesText(m.Object.Size), m.Object.SHA256, signed, bucket.URL(""))
+			fmt.Fprintf(cli.Stdout, "%s for %s: %s, sha256 %s, %s, at %s\n", ref, p, cell.Bytes(m.Object.Size), m.Object.SHA256, signed, bucket.URL(""))
 			return nil
 		},
 	}
@@ -188,7 +190,7 @@ func (cli *releaseCommands) releaseListCommand() *cobra.Command {
 					return usage.New(fmt.Errorf("%q: want NAMESPACE or NAMESPACE/NAME", args[0]))
 				}
 			}
-			bucket, _, err := cli.bucket(cmd.Context())
+			bucket, _, err := cli.Bucket(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -196,20 +198,20 @@ func (cli *releaseCommands) releaseListCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if cli.output == "json" {
-				return cli.printJSON(found)
+			if cli.Output == "json" {
+				return cli.PrintJSON(found)
 			}
 			var rows [][]string
 			for _, p := range found {
 				rows = append(rows, []string{p.Namespace, p.Name, p.Version, p.Platform.String(), yesNo(p.Signed), yesNo(p.Yanked)})
 			}
-			cli.printTable([]string{"namespace", "name", "version", "platform", "signed", "yanked"}, rows)
+			cli.PrintTable([]string{"namespace", "name", "version", "platform", "signed", "yanked"}, rows)
 			return nil
 		},
 	}
-	cli.namesFlag(cmd, func(v any) []string { // a name for all its platforms
+	cli.NamesFlag(cmd, func(v any) []string { // a name for all its platforms
 		published, _ := v.([]release.Published)
-		return slices.Compact(eachName(func(p release.Published) string { return p.Ref.String() })(published))
+		return slices.Compact(command.EachName(func(p release.Published) string { return p.Ref.String() })(published))
 	})
 	return cmd
 }
@@ -234,8 +236,8 @@ func (cli *releaseCommands) releaseShowCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if cli.output == "json" {
-					return cli.printJSON(shown)
+				if cli.Output == "json" {
+					return cli.PrintJSON(shown)
 				}
 				cli.printShown(shown)
 				return nil
@@ -244,7 +246,7 @@ func (cli *releaseCommands) releaseShowCommand() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&platform, "platform", platform, "OS-ARCH")
 	cmd.Flags().StringArrayVar(&keys, "key", nil, "file of a further public key to accept, beside those of weir.yaml; the release must be signed then; repeatable")
-	cli.outputFlag(cmd)
+	cli.OutputFlag(cmd)
 	return cmd
 }
 
@@ -254,7 +256,7 @@ func (cli *releaseCommands) printShown(s release.Shown) {
 		fmt.Fprintf(cli.Stdout, "%-10s %s\n", key, fmt.Sprintf(format, args...))
 	}
 	line("release", "%s for %s", m.Ref, m.Platform)
-	line("created", "%s", timeText(m.Created))
+	line("created", "%s", cell.LocalTime(m.Created))
 	if m.SDK != "" {
 		line("sdk", "%s", m.SDK)
 	}
@@ -269,16 +271,16 @@ func (cli *releaseCommands) printShown(s release.Shown) {
 	}
 	line("signature", "%s", signature)
 	if s.Yanked != nil {
-		line("yanked", "%s: %s", timeText(s.Yanked.At), s.Yanked.Why)
+		line("yanked", "%s: %s", cell.LocalTime(s.Yanked.At), s.Yanked.Why)
 	}
-	line("archive", "%s, sha256 %s", bytesText(m.Object.Size), m.Object.SHA256)
+	line("archive", "%s, sha256 %s", cell.Bytes(m.Object.Size), m.Object.SHA256)
 	line("entry", "%s", m.Entry)
 	fmt.Fprintln(cli.Stdout)
 	var rows [][]string
 	for _, f := range m.Files {
-		rows = append(rows, []string{f.Path, f.Mode.String(), bytesText(f.Size), f.SHA256.String()})
+		rows = append(rows, []string{f.Path, f.Mode.String(), cell.Bytes(f.Size), f.SHA256.String()})
 	}
-	cli.printTable([]string{"file", "mode", "size", "sha256"}, rows)
+	cli.PrintTable([]string{"file", "mode", "size", "sha256"}, rows)
 }
 
 func (cli *releaseCommands) releaseVerifyCommand() *cobra.Command {
@@ -299,8 +301,8 @@ signature, archive, each file. Nothing is stored. The exit code names the proble
 				if err != nil {
 					return err
 				}
-				if cli.output == "json" {
-					if err := cli.printJSON(report); err != nil {
+				if cli.Output == "json" {
+					if err := cli.PrintJSON(report); err != nil {
 						return err
 					}
 				} else {
@@ -308,7 +310,7 @@ signature, archive, each file. Nothing is stored. The exit code names the proble
 					for _, c := range report.Checks {
 						rows = append(rows, []string{c.Name, map[bool]string{true: "ok", false: "WRONG"}[c.OK], c.Detail})
 					}
-					cli.printTable([]string{"check", "result", "what"}, rows)
+					cli.PrintTable([]string{"check", "result", "what"}, rows)
 				}
 				if err := report.Err(); err != nil {
 					return fmt.Errorf("%s cannot run: %w", r.ref, err)
@@ -319,7 +321,7 @@ signature, archive, each file. Nothing is stored. The exit code names the proble
 	}
 	cmd.Flags().StringVar(&platform, "platform", platform, "OS-ARCH")
 	cmd.Flags().StringArrayVar(&keys, "key", nil, "file of a further public key to accept, beside those of weir.yaml; the release must be signed then; repeatable")
-	cli.outputFlag(cmd)
+	cli.OutputFlag(cmd)
 	return cmd
 }
 
@@ -353,7 +355,7 @@ func (cli *releaseCommands) fetchReleases(ctx context.Context, names []string) e
 		}
 		refs = append(refs, ref)
 	}
-	bucket, service, err := cli.bucket(ctx)
+	bucket, service, err := cli.Bucket(ctx)
 	if err != nil {
 		return err
 	}
@@ -365,8 +367,8 @@ func (cli *releaseCommands) fetchReleases(ctx context.Context, names []string) e
 	if err != nil {
 		return err
 	}
-	bars := newBars(cli.Stderr)
-	cache, err := release.OpenCache(ctx, release.Config{Dir: filepath.Join(dir, "releases"), Trust: trust, Progress: bars.show})
+	bars := progress.New(cli.Stderr)
+	cache, err := release.OpenCache(ctx, release.Config{Dir: filepath.Join(dir, "releases"), Trust: trust, Progress: bars.Show})
 	if err != nil {
 		return err
 	}
@@ -377,7 +379,7 @@ func (cli *releaseCommands) fetchReleases(ctx context.Context, names []string) e
 		fetching.Go(func() { got[i], errs[i] = signalbucket.Fetch(ctx, cache, bucket, service, ref) })
 	}
 	fetching.Wait()
-	bars.close()
+	bars.Close()
 	for i, in := range got {
 		if errs[i] == nil {
 			fmt.Fprintf(cli.Stdout, "%s: %s\n", refs[i], in.Dir)
@@ -411,7 +413,7 @@ A yank is permanent: publish a new version instead.`,
 			if why == "" {
 				return usage.New(errors.New("--why is missing: state the reason for its users"))
 			}
-			bucket, _, err := cli.bucket(cmd.Context())
+			bucket, _, err := cli.Bucket(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -441,7 +443,7 @@ func (cli *releaseCommands) withRelease(ctx context.Context, name, platform stri
 	if err != nil {
 		return err
 	}
-	bucket, service, err := cli.bucket(ctx)
+	bucket, service, err := cli.Bucket(ctx)
 	if err != nil {
 		return err
 	}

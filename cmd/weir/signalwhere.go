@@ -11,6 +11,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
+	"github.com/weirkeeper/weirkeeper/internal/cli/cell"
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
@@ -51,10 +52,10 @@ answer, the releases of its last tick are listed, with the time of that tick.`,
 			if err != nil {
 				return err
 			}
-			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error { return cli.where(ctx, b, wanted) })
+			return cli.WithBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error { return cli.where(ctx, b, wanted) })
 		},
 	}
-	cli.namesFlag(cmd, eachName(func(u releaseUse) string { return u.Pool }))
+	cli.NamesFlag(cmd, command.EachName(func(u releaseUse) string { return u.Pool }))
 	return cmd
 }
 
@@ -77,7 +78,7 @@ func releasePattern(text string) (release.Ref, error) {
 }
 
 func (cli *signalCommands) where(ctx context.Context, b *bus.Bus, wanted release.Ref) error {
-	pools, err := cli.fleet(b).Pools(ctx)
+	pools, err := cli.Fleet(b).Pools(ctx)
 	if err != nil {
 		return err
 	}
@@ -87,14 +88,14 @@ func (cli *signalCommands) where(ctx context.Context, b *bus.Bus, wanted release
 		return signal != wanted.Namespace+"/"+wanted.Name || wanted.Version != "" && version != wanted.Version
 	})
 	cli.markYanked(ctx, uses, wanted)
-	if cli.output == "json" {
-		return cli.printJSON(uses)
+	if cli.Output == "json" {
+		return cli.PrintJSON(uses)
 	}
 	var rows [][]string
 	for _, u := range uses {
 		state := u.State
 		if !u.AsOf.IsZero() {
-			state += " at " + timeText(u.AsOf)
+			state += " at " + cell.LocalTime(u.AsOf)
 		}
 		yanked := "-"
 		if u.Yanked != "" {
@@ -102,7 +103,7 @@ func (cli *signalCommands) where(ctx context.Context, b *bus.Bus, wanted release
 		}
 		rows = append(rows, []string{u.Pool, u.App, u.Release, state, yanked})
 	}
-	cli.printTable([]string{"pool", "app", "release", "state", "yanked"}, rows)
+	cli.PrintTable([]string{"pool", "app", "release", "state", "yanked"}, rows)
 	return nil
 }
 
@@ -143,7 +144,7 @@ func (cli *signalCommands) markYanked(ctx context.Context, uses []releaseUse, wa
 	if len(uses) == 0 {
 		return
 	}
-	bucket, _, err := cli.bucket(ctx)
+	bucket, _, err := cli.Bucket(ctx)
 	var published []release.Published
 	if err == nil {
 		published, err = release.List(ctx, bucket, wanted.Namespace, wanted.Name)

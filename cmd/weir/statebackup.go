@@ -18,12 +18,12 @@ import (
 
 // asAdmin runs f with a connection of role admin.
 func (cli *stateCommands) asAdmin(ctx context.Context, f func(ctx context.Context, b *bus.Bus) error) error {
-	connection, err := cli.connection("weir command")
+	connection, err := cli.Connection("weir command")
 	if err != nil {
 		return err
 	}
 	connection.User.Role = roles.Admin
-	return cli.on(ctx, connection, f)
+	return cli.On(ctx, connection, f)
 }
 
 func (cli *stateCommands) backupCommand() *cobra.Command {
@@ -41,7 +41,7 @@ read it. The command needs the credentials of role admin.`,
 			return cli.asAdmin(cmd.Context(), func(ctx context.Context, b *bus.Bus) error { return cli.backup(ctx, b, args[0]) })
 		},
 	}
-	cli.outputFlag(cmd)
+	cli.OutputFlag(cmd)
 	return cmd
 }
 
@@ -111,18 +111,18 @@ with --replace. The command needs the credentials of role admin.`,
 	}
 	cmd.Flags().BoolVar(&replace, "replace", false, "delete the buckets and streams of the backup that exist, and restore them")
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "verify and list the file, and connect to no server")
-	cli.outputFlag(cmd)
+	cli.OutputFlag(cmd)
 	return cmd
 }
 
 func (cli *stateCommands) printBackup(m backup.Manifest) error {
-	if cli.output == "json" {
-		return cli.printJSON(m)
+	if cli.Output == "json" {
+		return cli.PrintJSON(m)
 	}
 	var rows [][]string
 	for _, s := range m.Streams {
 		rows = append(rows, []string{s.Name, fmt.Sprint(s.Messages), fmt.Sprint(s.LastSequence), fmt.Sprint(s.Bytes)})
 	}
-	cli.printTable([]string{"stream", "messages", "last sequence", "bytes"}, rows)
+	cli.PrintTable([]string{"stream", "messages", "last sequence", "bytes"}, rows)
 	return nil
 }

@@ -10,7 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirkeeper/weirkeeper/internal/cli/cell"
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
+	"github.com/weirkeeper/weirkeeper/internal/cli/connect"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/roles"
 	"github.com/weirkeeper/weirkeeper/internal/platform/integrity"
@@ -23,7 +25,7 @@ import (
 )
 
 // stateCommands are the commands of "weir state".
-type stateCommands struct{ *shared }
+type stateCommands struct{ *connect.CLI }
 
 func (cli *stateCommands) stateCommand() *cobra.Command {
 	cmd := &cobra.Command{
@@ -56,9 +58,9 @@ is 1 if the command finds a problem.`,
 		Example: `  weir state check
   weir state check --output json`,
 		Args: command.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cli.withBus(cmd.Context(), cli.check) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return cli.WithBus(cmd.Context(), cli.check) },
 	}
-	cli.outputFlag(cmd)
+	cli.OutputFlag(cmd)
 	return cmd
 }
 
@@ -74,8 +76,8 @@ func (cli *stateCommands) check(ctx context.Context, b *bus.Bus) error {
 	if len(damaged) > 0 {
 		alarms = append(alarms, integrity.Alarm{Reader: "-", At: time.Now().UTC(), Count: len(damaged), Problems: damaged})
 	}
-	if cli.output == "json" {
-		if err := cli.printJSON(append([]integrity.Alarm{}, alarms...)); err != nil {
+	if cli.Output == "json" {
+		if err := cli.PrintJSON(append([]integrity.Alarm{}, alarms...)); err != nil {
 			return err
 		}
 	} else {
@@ -131,10 +133,10 @@ func (cli *stateCommands) printAlarms(alarms []integrity.Alarm) {
 	var rows [][]string
 	for _, a := range alarms {
 		for _, p := range a.Problems {
-			rows = append(rows, []string{a.Reader, p.Bucket, orDash(p.Key), p.Expected, p.Found})
+			rows = append(rows, []string{a.Reader, p.Bucket, cell.OrDash(p.Key), p.Expected, p.Found})
 		}
 	}
-	cli.printTable([]string{"reader", "bucket", "key", "expected", "found"}, rows)
+	cli.PrintTable([]string{"reader", "bucket", "key", "expected", "found"}, rows)
 	for _, a := range alarms {
 		if more := a.Count - len(a.Problems); more > 0 {
 			fmt.Fprintf(cli.Stdout, "reader %s reports %d more\n", a.Reader, more)
@@ -172,7 +174,7 @@ delete".`,
 			if reason == "" {
 				return usage.New(errors.New("--reason is missing: state why the loss is accepted"))
 			}
-			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error { return cli.accept(ctx, b, args[0], reason) })
+			return cli.WithBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error { return cli.accept(ctx, b, args[0], reason) })
 		},
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "reason, logged with your user name")
@@ -207,7 +209,7 @@ func (cli *stateCommands) accept(ctx context.Context, b *bus.Bus, reader, reason
 	if alarm.Digest == "" {
 		return fmt.Errorf("reader %s reports only values that cannot be read, such as %v: write them again, or remove them", reader, alarm.Problems[0])
 	}
-	err = integrity.Accept(ctx, js, cli.Cluster, b.Replicas(), *alarm, integrity.Acceptance{By: operator(), Reason: reason, At: time.Now().UTC()})
+	err = integrity.Accept(ctx, js, cli.Cluster, b.Replicas(), *alarm, integrity.Acceptance{By: command.Operator(), Reason: reason, At: time.Now().UTC()})
 	if err != nil {
 		return err
 	}
@@ -222,7 +224,7 @@ func (cli *stateCommands) accept(ctx context.Context, b *bus.Bus, reader, reason
 		select {
 		case <-look.C:
 		case <-ctx.Done():
-			return fmt.Errorf("the acceptance is stored, but reader %s has not applied it: check that %s runs: %w", reader, orDash(alarm.By), ctx.Err())
+			return fmt.Errorf("the acceptance is stored, but reader %s has not applied it: check that %s runs: %w", reader, cell.OrDash(alarm.By), ctx.Err())
 		}
 	}
 }
@@ -252,12 +254,12 @@ has. Without the health all repairs and quarantines of the pool are forgotten.`,
 			if errors.Is(state.Undecodable(args[0], nil), state.ErrNotAside) {
 				return usage.New(fmt.Errorf("key %.300q: %w; \"weir state check\" lists the keys", args[0], state.ErrNotAside))
 			}
-			connection, err := cli.connection("weir command")
+			connection, err := cli.Connection("weir command")
 			if err != nil {
 				return err
 			}
 			connection.User.Role = roles.Admin
-			return cli.on(cmd.Context(), connection, func(ctx context.Context, b *bus.Bus) error { return cli.aside(ctx, b, args[0], reason) })
+			return cli.On(cmd.Context(), connection, func(ctx context.Context, b *bus.Bus) error { return cli.aside(ctx, b, args[0], reason) })
 		},
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "reason, stored with the value and your user name")
@@ -265,7 +267,7 @@ has. Without the health all repairs and quarantines of the pool are forgotten.`,
 }
 
 func (cli *stateCommands) aside(ctx context.Context, b *bus.Bus, key, reason string) error {
-	aside, err := state.SetAside(ctx, b.JetStream(), cli.Cluster, key, state.Aside{By: operator(), Reason: reason, At: time.Now().UTC()})
+	aside, err := state.SetAside(ctx, b.JetStream(), cli.Cluster, key, state.Aside{By: command.Operator(), Reason: reason, At: time.Now().UTC()})
 	if errors.Is(err, state.ErrReadable) || errors.Is(err, state.ErrNoValue) || errors.Is(err, kvbucket.ErrMissing) {
 		return fmt.Errorf("%w: nothing to set aside; \"weir state check\" lists damaged values", err)
 	}

@@ -11,7 +11,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/cli/cell"
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
+	"github.com/weirkeeper/weirkeeper/internal/cli/connect"
 	"github.com/weirkeeper/weirkeeper/internal/cli/doctor"
 	"github.com/weirkeeper/weirkeeper/internal/explain"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
@@ -19,7 +21,7 @@ import (
 )
 
 // statusCommands are "weir status".
-type statusCommands struct{ *shared }
+type statusCommands struct{ *connect.CLI }
 
 func (cli *statusCommands) statusCommand() *cobra.Command {
 	cmd := &cobra.Command{
@@ -28,27 +30,27 @@ func (cli *statusCommands) statusCommand() *cobra.Command {
 		Example: `  weir status
   weir status web --watch
   weir status web --output json`,
-		Args: cli.poolArg,
+		Args: cli.PoolArg,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			err := unreached(cli.withBus(cmd.Context(), cli.status))
-			if full := cli.fullDisks(nil); err != nil && full != nil {
+			err := connect.Unreached(cli.WithBus(cmd.Context(), cli.status))
+			if full := cli.FullDisks(nil); err != nil && full != nil {
 				err = fmt.Errorf("%s; %w", strings.Join(full, "; "), err)
 			}
 			return err
 		},
 	}
-	cli.watchFlag(cmd)
-	cli.outputFlag(cmd)
+	cli.WatchFlag(cmd)
+	cli.OutputFlag(cmd)
 	return cmd
 }
 
 func (cli *statusCommands) status(ctx context.Context, b *bus.Bus) error {
-	s := cli.reader(b).Status(ctx)
+	s := cli.Reader(b).Status(ctx)
 	if s.Unknown != nil {
 		return s.Unknown
 	}
-	if cli.output == "json" {
-		return cli.printJSON(s)
+	if cli.Output == "json" {
+		return cli.PrintJSON(s)
 	}
 	for _, w := range s.Warnings {
 		fmt.Fprintf(cli.Stdout, "! %s\n", w)
@@ -56,7 +58,7 @@ func (cli *statusCommands) status(ctx context.Context, b *bus.Bus) error {
 	cli.printPool(s, time.Now())
 	if s.Processes != nil {
 		fmt.Fprintln(cli.Stdout)
-		cli.printProcesses(append(s.Processes.Signals, s.Processes.Autoscaler))
+		cli.PrintTable(cell.Processes(append(s.Processes.Signals, s.Processes.Autoscaler), time.Now()))
 		same := doctor.Shared(s.Processes.Signals)
 		for _, why := range slices.Sorted(maps.Keys(same)) {
 			fmt.Fprintf(cli.Stdout, "signals of %s run as the user of bootstrap, and can read its keys: %s\n", strings.Join(same[why], ", "), why)
@@ -93,7 +95,7 @@ func (cli *statusCommands) printGroups(r api.TickRecord) {
 	for _, g := range r.Snapshot.Groups {
 		rows = append(rows, []string{g.ID, fmt.Sprint(g.Target), explain.Number(g.Fulfilled), fmt.Sprint(g.Min), bound(g.Max)})
 	}
-	cli.printTable([]string{"group", "target", "fulfilled", "min", "max"}, rows)
+	cli.PrintTable([]string{"group", "target", "fulfilled", "min", "max"}, rows)
 }
 
 // bound prints the maximum of a group.
@@ -114,7 +116,7 @@ func (cli *statusCommands) printCounts(c api.InstanceCounts) {
 		fmt.Fprintln(cli.Stdout, command.NoResources+": set an application with \"weir app set\"")
 		return
 	}
-	cli.printTable([]string{"app", "expected", "running", "missing", "crashed", "flapping", "extra"}, rows)
+	cli.PrintTable([]string{"app", "expected", "running", "missing", "crashed", "flapping", "extra"}, rows)
 }
 
 // shownNodes bounds the table of nodes.
@@ -125,9 +127,9 @@ func (cli *statusCommands) printNodes(s api.PoolStatus, r api.TickRecord) {
 	nodes := view.Nodes(r, s.Nodes, s.Silent)
 	var rows [][]string
 	for _, n := range nodes[:min(len(nodes), shownNodes)] {
-		rows = append(rows, nodeCells(n))
+		rows = append(rows, cell.Node(n))
 	}
-	cli.printTable([]string{"node", "group", "state", "tasks", "cpus", "mem MB", "up"}, rows)
+	cli.PrintTable([]string{"node", "group", "state", "tasks", "cpus", "mem MB", "up"}, rows)
 	if more := len(nodes) - len(rows); more > 0 {
 		fmt.Fprintf(cli.Stdout, "and %d more; \"weir node list\" has all\n", more)
 	}

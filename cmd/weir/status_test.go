@@ -7,6 +7,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
+	"github.com/weirkeeper/weirkeeper/internal/cli/connect"
 )
 
 // The warnings about the harmonizer name what it still does.
@@ -24,7 +25,7 @@ func TestWarnOfHarmonizer(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var out strings.Builder
-			(&appCommands{&shared{Root: command.Root{Stdout: &out}}}).warnOfHarmonizer(tt.s)
+			(&appCommands{&connect.CLI{Root: &command.Root{Stdout: &out}}}).warnOfHarmonizer(tt.s)
 			if out.String() != tt.want {
 				t.Errorf("printed %q, want %q", out.String(), tt.want)
 			}
@@ -35,7 +36,7 @@ func TestWarnOfHarmonizer(t *testing.T) {
 // The status of apps has the silent nodes that instances are on, and marks these instances.
 func TestAppStatusOfASilentNode(t *testing.T) {
 	var out strings.Builder
-	cli := &appCommands{&shared{Root: command.Root{Stdout: &out}}}
+	cli := &appCommands{&connect.CLI{Root: &command.Root{Stdout: &out}}}
 	since := time.Now().Add(-3 * time.Second)
 	cli.warnOfHarmonizer(api.HarmonizerStatus{Leading: true, Complete: true, Silent: []api.SilentNode{
 		{Node: "n1", Copies: 2, Since: since, LostAt: since.Add(5 * time.Second)}, {Node: "empty", Since: since},

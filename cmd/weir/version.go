@@ -7,11 +7,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
+	"github.com/weirkeeper/weirkeeper/internal/cli/connect"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
 )
 
 // versionCommands are "weir version".
-type versionCommands struct{ *shared }
+type versionCommands struct{ *connect.CLI }
 
 // versionText is one line with the version of weir, and the Go version and platform of its build.
 func versionText() string {
@@ -32,13 +33,13 @@ func (cli *versionCommands) versionCommand() *cobra.Command {
 				OS      string `json:"os"`
 				Arch    string `json:"arch"`
 			}{daemon.BuildVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH}
-			if cli.output == "json" {
-				return cli.printJSON(v)
+			if cli.Output == "json" {
+				return cli.PrintJSON(v)
 			}
 			fmt.Fprintln(cli.Stdout, versionText())
 			return nil
 		},
 	}
-	cli.outputFlag(cmd)
+	cli.OutputFlag(cmd)
 	return cmd
 }

@@ -24,7 +24,7 @@ func TestColors(t *testing.T) {
 		fmt.Fprintln(p, "weir: no")
 		fmt.Fprintln(p, "weir: warning: x")
 		fmt.Fprintln(p, "web: ok")
-		Table(p, []string{"name", "at"}, [][]string{{"a", "\x1b[31m"}})
+		printTable(p, []string{"name", "at"}, [][]string{{"a", "\x1b[31m"}})
 		terminal.Paint(p, terminal.Good, "ok")
 		if out.String() != want {
 			t.Errorf("with color %v:\n%q\nwant\n%q", color, out.String(), want)
@@ -42,7 +42,7 @@ func TestTable(t *testing.T) {
 		{[][]string{{"", "1"}, {"b", ""}}, "NAME  N\n-     1\nb\n"},
 	} {
 		var out strings.Builder
-		if Table(&out, []string{"name", "n"}, c.rows); out.String() != c.want {
+		if printTable(&out, []string{"name", "n"}, c.rows); out.String() != c.want {
 			t.Errorf("%q is printed as\n%s\nwant\n%s", c.rows, out.String(), c.want)
 		}
 	}

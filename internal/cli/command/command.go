@@ -2,8 +2,8 @@
 // and exit codes. Both binaries define the flags of "weir up" and "weir metrics serve". weir prints their help and
 // replaces itself with weir-local to run them.
 //
-// A program makes a [Root], adds its commands to Root.Command, and returns the [ExitCode] of Root.Run. [Table] and
-// [Encode] print results. One goroutine uses a Root. Its writers may be used concurrently.
+// A program makes a [Root], adds its commands to Root.Command, and returns the [ExitCode] of Root.Run. Root.PrintTable and
+// Root.PrintJSON print results in the form of --output. One goroutine uses a Root. Its writers may be used concurrently.
 package command
 
 import (
@@ -22,12 +22,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
+	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 	"github.com/weirkeeper/weirkeeper/internal/platform/terminal"
 	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
 )
 
-// Root has the streams and flags of all commands.
+// Root has the streams and flags of all commands, and the form of the output.
 type Root struct {
 	Stdin           io.Reader
 	Stdout          io.Writer
@@ -41,6 +42,12 @@ type Root struct {
 	Context string
 	// PoolNamed: an argument of the command names the pool, so the context does not.
 	PoolNamed bool
+	// Form is the value of --output of the command that runs; see FormFlag.
+	Form string
+	// Output is "table", or "json" for any other form.
+	Output string
+
+	names func(value any) []string // of the things in a value; see NamesFlag
 }
 
 // DefaultTimeout is the default of --timeout.
@@ -119,6 +126,23 @@ func (r *Root) Run(root *cobra.Command, args []string) error {
 		fmt.Fprintf(r.Stderr, "weir: %v\n", err)
 	}
 	return err
+}
+
+// takeNATS completes the flag by the environment, and checks the servers. The environment is not the flag's default,
+// because help would print a password in it.
+func (r *Root) takeNATS() error {
+	switch {
+	case r.NATS == "":
+		r.NATS, r.NATSFrom = os.Getenv(daemon.VariableNATS), daemon.VariableNATS
+	case r.NATSFrom == "":
+		r.NATSFrom = daemon.FlagNATS
+	}
+	for i, server := range bus.Split(r.NATS) {
+		if err := bus.CheckServer(server); err != nil {
+			return usage.New(fmt.Errorf("%s: server %d %w", r.NATSFrom, i+1, err))
+		}
+	}
+	return nil
 }
 
 func envOr(name, def string) string {

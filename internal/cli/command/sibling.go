@@ -25,10 +25,10 @@ func sibling(name string) (string, error) {
 
 // ReplaceWithLocal replaces this process with weir-local from the same folder, with the same command line. It returns
 // only with an error.
-func ReplaceWithLocal(what string, args []string) error {
+func ReplaceWithLocal(what string) error {
 	path, err := sibling("weir-local")
 	if err == nil {
-		err = os.NewSyscallError("execute "+path, syscall.Exec(path, append([]string{os.Args[0]}, args...), os.Environ()))
+		err = os.NewSyscallError("execute "+path, syscall.Exec(path, os.Args, os.Environ()))
 	}
 	return fmt.Errorf("run %q: %w", what, err)
 }

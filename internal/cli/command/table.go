@@ -14,10 +14,10 @@ import (
 // NoResources is the line in place of a table without rows.
 const NoResources = "No resources found"
 
-// Table prints rows for people, without lines around them. If the table is wider than the terminal, each row is a block
-// of lines. Without rows it prints NoResources. The first cell of a row is one word, so that "awk" and "cut" find the
+// printTable prints rows for people, without lines around them. If the table is wider than the terminal, each row is a
+// block of lines. Without rows it prints NoResources. The first cell of a row is one word, so that "awk" and "cut" find the
 // columns: "-" stands for an empty cell, and "_" for each blank.
-func Table(w io.Writer, header []string, rows [][]string) {
+func printTable(w io.Writer, header []string, rows [][]string) {
 	if len(rows) == 0 {
 		fmt.Fprintln(w, NoResources)
 		return

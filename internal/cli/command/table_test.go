@@ -13,7 +13,7 @@ func TestTableBeginsWithOneWord(t *testing.T) {
 		"2026-03-01T12:00:00Z": "2026-03-01T12:00:00Z",
 	} {
 		var out bytes.Buffer
-		Table(&out, []string{"name", "note"}, [][]string{{cell, "two words"}})
+		printTable(&out, []string{"name", "note"}, [][]string{{cell, "two words"}})
 		lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 		if fields := strings.Fields(lines[len(lines)-1]); len(lines) != 2 || len(fields) != 3 || fields[0] != want {
 			t.Errorf("a row that begins with %q is %q, want %q and two words", cell, lines, want)

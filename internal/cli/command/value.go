@@ -19,9 +19,9 @@ const (
 	FormName  = "name" // the names of the listed things, one on each line
 )
 
-// Encode writes a value as indented JSON or as one YAML document. Both have the keys of the value's JSON, but durations
+// encode writes a value as indented JSON or as one YAML document. Both have the keys of the value's JSON, but durations
 // are in seconds: see package seconds.
-func Encode(w io.Writer, form string, v any) error {
+func encode(w io.Writer, form string, v any) error {
 	if form == FormYAML {
 		return encodeYAML(w, v)
 	}

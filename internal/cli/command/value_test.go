@@ -30,7 +30,7 @@ func TestYAMLIsTheJSON(t *testing.T) {
 		}{{1}, {2}}},
 	} {
 		var out strings.Builder
-		if err := Encode(terminal.New(&out), FormYAML, v); err != nil {
+		if err := encode(terminal.New(&out), FormYAML, v); err != nil {
 			t.Fatalf("%v: %v", v, err)
 		}
 		if i := strings.IndexAny(out.String(), "\x1b\x00\x7f\r\u009b\u202e"); i >= 0 {
@@ -56,7 +56,7 @@ func TestYAMLIsTheJSON(t *testing.T) {
 		}
 	}
 	var out strings.Builder
-	if err := Encode(&out, FormYAML, struct {
+	if err := encode(&out, FormYAML, struct {
 		Z int `json:"z"`
 		A int `json:"a"`
 	}{1, 2}); err != nil || out.String() != "z: 1\na: 2\n" {
@@ -77,7 +77,7 @@ func TestEncodeNext(t *testing.T) {
 			t.Errorf("%s: %q, want %q", form, out.String(), want)
 		}
 	}
-	if err := Encode(io.Discard, FormYAML, math.NaN()); err == nil {
+	if err := encode(io.Discard, FormYAML, math.NaN()); err == nil {
 		t.Error("a value that JSON cannot hold is printed")
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
 	"github.com/weirkeeper/weirkeeper/internal/platform/terminal"
@@ -51,6 +52,18 @@ func (r *Root) Watch(ctx context.Context, show func(context.Context) error) erro
 			return nil
 		case <-again.C:
 		}
+	}
+}
+
+// WatchFlag gives a command --watch. Call it before OutputFlag or NamesFlag.
+func (r *Root) WatchFlag(cmd *cobra.Command) {
+	watch := cmd.Flags().BoolP("watch", "w", false, "repeat every 2s until Ctrl-C; without a terminal, print only changes")
+	inner := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if !*watch {
+			return inner(cmd, args)
+		}
+		return r.Watch(cmd.Context(), func(context.Context) error { return inner(cmd, args) })
 	}
 }
 

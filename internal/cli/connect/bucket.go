@@ -1,4 +1,4 @@
-package main
+package connect
 
 import (
 	"context"
@@ -15,9 +15,9 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
 )
 
-// bucket opens the bucket of weir.yaml in --config-dir. Without --config-dir it uses the
+// Bucket opens the bucket of weir.yaml in --config-dir. Without --config-dir it uses the
 // file that "weir up" wrote to the data folder, if there is one.
-func (cli *shared) bucket(ctx context.Context) (release.Bucket, config.Service, error) {
+func (cli *CLI) Bucket(ctx context.Context) (release.Bucket, config.Service, error) {
 	dir, keys := cli.ConfigDir(), signalbucket.Keys{}
 	if cli.Configs == "" {
 		data, err := cli.DataDir()

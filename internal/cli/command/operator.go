@@ -1,12 +1,12 @@
-package main
+package command
 
 import (
 	"os"
 	"os/user"
 )
 
-// operator returns USER@HOST of the person who runs the command.
-func operator() string {
+// Operator returns USER@HOST of the person who runs the command.
+func Operator() string {
 	name := "unknown"
 	if u, err := user.Current(); err == nil {
 		name = u.Username

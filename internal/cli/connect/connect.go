@@ -1,4 +1,10 @@
-package main
+// Package connect has the connections of the commands of weir: to the bus of a cluster, to its metrics store, and to the
+// bucket of releases.
+//
+// The commands of a noun embed a [CLI], which adds the connections to the flags of all commands. CLI.WithBus opens the
+// bus, calls a function, and closes the bus. The function has a deadline, the value of --timeout. CLI.OnBus has none.
+// One goroutine uses a CLI.
+package connect
 
 import (
 	"context"
@@ -25,11 +31,14 @@ import (
 	"github.com/weirkeeper/weirkeeper/nodehealth/events"
 )
 
-// connection returns how a process of that name connects to the bus.
-func (cli *shared) connection(name string) (bus.Config, error) { return cli.connectionOf("", "", name) }
+// CLI is a command line whose commands connect to the cluster of its flags.
+type CLI struct{ *command.Root }
 
-// connectionOf is connection of a process whose own file names servers; see daemon.Settings.
-func (cli *shared) connectionOf(place, list, name string) (bus.Config, error) {
+// Connection returns how a process of that name connects to the bus.
+func (cli *CLI) Connection(name string) (bus.Config, error) { return cli.ConnectionOf("", "", name) }
+
+// ConnectionOf is Connection of a process whose own file names servers; see daemon.Settings.
+func (cli *CLI) ConnectionOf(place, list, name string) (bus.Config, error) {
 	settings, log, err := cli.Daemon()
 	if err != nil {
 		return bus.Config{}, err
@@ -41,31 +50,31 @@ func (cli *shared) connectionOf(place, list, name string) (bus.Config, error) {
 	return settings.BusOf(place, list, n, name, log), nil
 }
 
-// withBus runs f with a connection that it closes again, for at most --timeout.
-func (cli *shared) withBus(ctx context.Context, f func(ctx context.Context, b *bus.Bus) error) error {
+// WithBus runs f with a connection that it closes again, for at most --timeout.
+func (cli *CLI) WithBus(ctx context.Context, f func(ctx context.Context, b *bus.Bus) error) error {
 	ctx, cancel := context.WithTimeout(ctx, cli.Timeout)
 	defer cancel()
-	return cli.onBus(ctx, f)
+	return cli.OnBus(ctx, f)
 }
 
-// onBus is withBus without the bound, for commands that go on until Ctrl-C, or print what
+// OnBus is WithBus without the bound, for commands that go on until Ctrl-C, or print what
 // they receive. Each request that f makes needs a deadline of its own.
-func (cli *shared) onBus(ctx context.Context, f func(ctx context.Context, b *bus.Bus) error) error {
-	c, err := cli.connection("weir command")
+func (cli *CLI) OnBus(ctx context.Context, f func(ctx context.Context, b *bus.Bus) error) error {
+	c, err := cli.Connection("weir command")
 	if err != nil {
 		return err
 	}
-	return cli.on(ctx, c, f)
+	return cli.On(ctx, c, f)
 }
 
-// on runs f with a connection that it closes again.
-func (cli *shared) on(ctx context.Context, c bus.Config, f func(ctx context.Context, b *bus.Bus) error) error {
+// On runs f with a connection that it closes again.
+func (cli *CLI) On(ctx context.Context, c bus.Config, f func(ctx context.Context, b *bus.Bus) error) error {
 	b, err := bus.Find(ctx, c)
 	if err != nil {
 		return err
 	}
 	defer b.Close()
-	err = f(ctx, b) // may change the pool: see takePool
+	err = f(ctx, b) // may change the pool: see TakePool
 	err = poolMistake(ctx, b, cli.Cluster, cli.Pool, err)
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrTimeout) {
 		return fmt.Errorf("%w; no response in time over the bus at %s: check NATS and its JetStream, or wait longer with --timeout (now %v)",
@@ -74,18 +83,19 @@ func (cli *shared) on(ctx context.Context, c bus.Config, f func(ctx context.Cont
 	return err
 }
 
-func (cli *shared) requestBootstrap(ctx context.Context, b *bus.Bus) (api.BootstrapStatus, error) {
+// RequestBootstrap returns the status of the bootstrap of the pool.
+func (cli *CLI) RequestBootstrap(ctx context.Context, b *bus.Bus) (api.BootstrapStatus, error) {
 	return view.Bootstrap(ctx, b, cli.Cluster, cli.Pool)
 }
 
-// reader reads the pool over the bus.
-func (cli *shared) reader(b *bus.Bus) view.Pool {
-	return view.Pool{Bus: b, Cluster: cli.Cluster, Name: cli.Pool, Disks: cli.fullDisks}
+// Reader reads the pool over the bus.
+func (cli *CLI) Reader(b *bus.Bus) view.Pool {
+	return view.Pool{Bus: b, Cluster: cli.Cluster, Name: cli.Pool, Disks: cli.FullDisks}
 }
 
-// metricsStore returns the store of the service file or, without one, that of the
+// MetricsStore returns the store of the service file or, without one, that of the
 // data folder.
-func (cli *shared) metricsStore(b *bus.Bus) (metrics.Store, error) {
+func (cli *CLI) MetricsStore(b *bus.Bus) (metrics.Store, error) {
 	service, err := config.LoadService(cli.ConfigDir())
 	if err != nil {
 		return nil, usage.New(err)
@@ -93,14 +103,14 @@ func (cli *shared) metricsStore(b *bus.Bus) (metrics.Store, error) {
 	return daemon.OpenMetrics(service, b, cli.Cluster)
 }
 
-// fullDisks returns the full disks of bootstrap's data folder, and of the folder of this
+// FullDisks returns the full disks of bootstrap's data folder, and of the folder of this
 // command if its bus is there: bootstrap may not answer because of them.
-func (cli *shared) fullDisks(p *api.BootstrapStatus) (lines []string) {
+func (cli *CLI) FullDisks(p *api.BootstrapStatus) (lines []string) {
 	var full []*api.FullDisk
 	if p != nil {
 		full = p.Full
 	}
-	if c, err := cli.connection(""); err == nil && len(c.NATS.Servers) == 0 {
+	if c, err := cli.Connection(""); err == nil && len(c.NATS.Servers) == 0 {
 		full = append(full, diskspace.Watched(c.Data, daemon.DataParts()...)...)
 	}
 	for _, one := range full {
@@ -111,15 +121,15 @@ func (cli *shared) fullDisks(p *api.BootstrapStatus) (lines []string) {
 	return lines
 }
 
-// poolFirst is in the help of commands with nodes or groups after the pool.
-const poolFirst = `
+// PoolFirst is in the help of commands with nodes or groups after the pool.
+const PoolFirst = `
 
 The first argument is the pool if the cluster has a pool of that name and --pool is not
 given. All other arguments are %s.`
 
-// takePool returns the arguments after the pool. If the first one names a pool of the cluster, it becomes the pool of
+// TakePool returns the arguments after the pool. If the first one names a pool of the cluster, it becomes the pool of
 // the command. With --pool no argument does.
-func (cli *shared) takePool(ctx context.Context, b *bus.Bus, cmd *cobra.Command, args []string) ([]string, error) {
+func (cli *CLI) TakePool(ctx context.Context, b *bus.Bus, cmd *cobra.Command, args []string) ([]string, error) {
 	if len(args) == 0 || cmd.Flags().Changed("pool") || !names.Valid(args[0]) {
 		return args, nil
 	}
@@ -136,8 +146,8 @@ func (cli *shared) takePool(ctx context.Context, b *bus.Bus, cmd *cobra.Command,
 	return args[1:], nil
 }
 
-// fleet reads the pools of the cluster. It reports on standard error what the rows do not have.
-func (cli *shared) fleet(b *bus.Bus) view.Fleet {
+// Fleet reads the pools of the cluster. It reports on standard error what the rows do not have.
+func (cli *CLI) Fleet(b *bus.Bus) view.Fleet {
 	return view.Fleet{Bus: b, Cluster: cli.Cluster, Configs: cli.ConfigDir(), Warn: func(format string, args ...any) {
 		fmt.Fprintf(cli.Stderr, "weir: "+format+"\n", args...)
 	}}
@@ -163,9 +173,9 @@ func poolMistake(ctx context.Context, b *bus.Bus, cluster, pool string, err erro
 	return err
 }
 
-// printBusWarnings prints busWarnings as the first lines of a table.
-func (cli *shared) printBusWarnings(ctx context.Context, b *bus.Bus) {
-	if cli.output != command.FormTable {
+// PrintBusWarnings prints the warnings of the bus as the first lines of a table.
+func (cli *CLI) PrintBusWarnings(ctx context.Context, b *bus.Bus) {
+	if cli.Output != command.FormTable {
 		return
 	}
 	lines, _ := view.BusWarnings(ctx, b, cli.Cluster)
@@ -174,23 +184,20 @@ func (cli *shared) printBusWarnings(ctx context.Context, b *bus.Bus) {
 	}
 }
 
-// unreached adds to the error of a status without a connection what that means.
-func unreached(err error) error {
+// Unreached adds to the error of a status without a connection what that means.
+func Unreached(err error) error {
 	if _, ok := errors.AsType[*bus.ConnectError](err); ok {
 		return fmt.Errorf("%w; while the daemons do not reach NATS either, nothing is scaled, repaired or placed, and machines and instances run on", err)
 	}
 	return err
 }
 
-// requestOrder sends an order to the harmonizer. It returns errRefused if the harmonizer rejects it.
-func requestOrder(ctx context.Context, b *bus.Bus, cluster string, o api.HarmonizerOrder) (api.HarmonizerOrderAnswer, error) {
+// OrderHarmonizer sends an order to the harmonizer. It returns an error if the harmonizer rejects the order.
+func (cli *CLI) OrderHarmonizer(ctx context.Context, b *bus.Bus, o api.HarmonizerOrder) (api.HarmonizerOrderAnswer, error) {
 	var answer api.HarmonizerOrderAnswer
-	err := view.Request(ctx, b.Conn(), message.OrderSubject(cluster), "harmonizer", o, &answer)
+	err := view.Request(ctx, b.Conn(), message.OrderSubject(cli.Cluster), "harmonizer", o, &answer)
 	if err == nil && !answer.OK {
-		err = fmt.Errorf("%w: %s", errRefused, answer.Error)
+		err = fmt.Errorf("the harmonizer rejects the order: %s", answer.Error)
 	}
 	return answer, err
 }
-
-// errRefused is the error of an order that the harmonizer rejects.
-var errRefused = errors.New("the harmonizer rejects the order")

@@ -1,4 +1,12 @@
-package main
+// Package progress shows the progress of downloads and uploads on a terminal.
+//
+//	bars := progress.New(os.Stderr)
+//	defer bars.Close()
+//	bars.Show(ref, done, total)
+//
+// Each release has a line with its bytes and its rate. An output that is not a terminal gets nothing. New starts a
+// goroutine, which ends with Close. Bars.Show may be called concurrently, but not after Close.
+package progress
 
 import (
 	"io"
@@ -11,9 +19,9 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/terminal"
 )
 
-// bars shows the progress of downloads and uploads on a terminal, one line for each, with bytes and rate. It prints
+// Bars shows the progress of downloads and uploads on a terminal, one line for each, with bytes and rate. It prints
 // nothing if the output is not a terminal.
-type bars struct {
+type Bars struct {
 	writer bar.Writer // nil: not a terminal
 	done   chan struct{}
 
@@ -22,8 +30,9 @@ type bars struct {
 	trackers map[release.Ref]*bar.Tracker
 }
 
-func newBars(w io.Writer) *bars {
-	b := &bars{trackers: map[release.Ref]*bar.Tracker{}, done: make(chan struct{})}
+// New returns the bars of an output. Close ends them.
+func New(w io.Writer) *Bars {
+	b := &Bars{trackers: map[release.Ref]*bar.Tracker{}, done: make(chan struct{})}
 	f := terminal.Of(w)
 	if f == nil {
 		return b
@@ -39,8 +48,11 @@ func newBars(w io.Writer) *bars {
 	return b
 }
 
-// show shows the progress of a transfer. It may be called concurrently.
-func (b *bars) show(ref release.Ref, done, total int64) {
+// OnTerminal reports whether the bars are shown.
+func (b *Bars) OnTerminal() bool { return b.writer != nil }
+
+// Show shows the progress of a transfer. It may be called concurrently.
+func (b *Bars) Show(ref release.Ref, done, total int64) {
 	if b.writer == nil {
 		return
 	}
@@ -55,8 +67,8 @@ func (b *bars) show(ref release.Ref, done, total int64) {
 	t.SetValue(done)
 }
 
-// close stops the updates and leaves the lines on the terminal.
-func (b *bars) close() {
+// Close stops the updates and leaves the lines on the terminal.
+func (b *Bars) Close() {
 	if b.writer == nil {
 		return
 	}

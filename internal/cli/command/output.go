@@ -1,0 +1,84 @@
+package command
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weirkeeper/weirkeeper/internal/platform/spelling"
+	"github.com/weirkeeper/weirkeeper/internal/platform/terminal"
+	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
+)
+
+// OutputFlag gives a command --output: table, json or yaml.
+func (r *Root) OutputFlag(cmd *cobra.Command) {
+	r.FormFlag(cmd, FormTable, FormJSON, FormYAML)
+}
+
+// NamesFlag is OutputFlag with the form "name". names returns the names of the things in a value that the command
+// passes to PrintJSON.
+func (r *Root) NamesFlag(cmd *cobra.Command, names func(value any) []string) {
+	r.FormFlag(cmd, FormTable, FormJSON, FormYAML, FormName)
+	inner := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		r.names = names
+		return inner(cmd, args)
+	}
+}
+
+// FormFlag gives a command --output with these forms, of which the first is the default. The command prints tables if
+// Output is "table". In any other form it passes its data to PrintJSON; Output is "json" then.
+func (r *Root) FormFlag(cmd *cobra.Command, forms ...string) {
+	last := len(forms) - 1
+	want := strings.Join(forms[:last], ", ") + " or " + forms[last]
+	cmd.Flags().StringVarP(&r.Form, "output", "o", forms[0], want)
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(forms, cobra.ShellCompDirectiveNoFileComp)) // fails only without the flag
+	inner := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if !cmd.Flags().Changed("output") { // all commands share r.Form
+			r.Form = forms[0]
+		}
+		if !slices.Contains(forms, r.Form) {
+			return usage.New(fmt.Errorf("--output %q: want %s%s", r.Form, want, spelling.DidYouMean(r.Form, forms)))
+		}
+		r.Output = FormTable
+		if r.Form != FormTable {
+			r.Output = FormJSON
+		}
+		return inner(cmd, args)
+	}
+}
+
+// PrintJSON prints a value in the form of --output: as JSON, as YAML, or the names in it.
+func (r *Root) PrintJSON(v any) error {
+	if r.Form != FormName {
+		return encode(r.Stdout, r.Form, v)
+	}
+	for _, name := range r.names(v) {
+		if _, err := fmt.Fprintln(r.Stdout, terminal.OneLine(name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// PrintNext prints one value of a stream: a line of JSON, or a YAML document.
+func (r *Root) PrintNext(v any) error { return EncodeNext(r.Stdout, r.Form, v) }
+
+// EachName returns a function for NamesFlag: the name of each element of a list of T.
+func EachName[T any](name func(T) string) func(any) []string {
+	return func(value any) (names []string) {
+		list, _ := value.([]T)
+		for _, one := range list {
+			names = append(names, name(one))
+		}
+		return names
+	}
+}
+
+// PrintTable prints rows for people. The first cell of a row is one word. Without rows it prints NoResources.
+func (r *Root) PrintTable(header []string, rows [][]string) {
+	printTable(r.Stdout, header, rows)
+}

@@ -43,12 +43,12 @@ func (cli *appCommands) appCommand() *cobra.Command {
 		Args: command.Group,
 		RunE: command.Help,
 	}
-	cmd.AddCommand(cli.appSetCommand(), cli.appGetCommand(), cli.appListCommand(), cli.appDeleteCommand(),
-		cli.appStatusCommand(), cli.appExplainCommand(), cli.appCrashesCommand(), cli.appRetryCommand(), cli.appLogsCommand())
+	cmd.AddCommand(cli.setCommand(), cli.getCommand(), cli.listCommand(), cli.deleteCommand(),
+		cli.statusCommand(), cli.explainCommand(), cli.crashesCommand(), cli.retryCommand(), cli.logsCommand())
 	return cmd
 }
 
-func (cli *appCommands) appSetCommand() *cobra.Command {
+func (cli *appCommands) setCommand() *cobra.Command {
 	var want api.App
 	cmd := &cobra.Command{
 		Use:   "set NAME",
@@ -294,7 +294,7 @@ func announceApp(nc *nats.Conn, name string) error {
 	return nc.Flush()
 }
 
-func (cli *appCommands) appGetCommand() *cobra.Command {
+func (cli *appCommands) getCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "get NAME",
 		Short: "Print the expected state of an application",
@@ -322,7 +322,7 @@ func (cli *appCommands) appGetCommand() *cobra.Command {
 	return cmd
 }
 
-func (cli *appCommands) appListCommand() *cobra.Command {
+func (cli *appCommands) listCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the applications of the cluster",
@@ -385,7 +385,7 @@ func (cli *appCommands) printApps(rows []api.App) {
 	cli.PrintTable([]string{"name", "pool", "instances", "cpus", "mem MB", "disk MB", "version", "command"}, out)
 }
 
-func (cli *appCommands) appDeleteCommand() *cobra.Command {
+func (cli *appCommands) deleteCommand() *cobra.Command {
 	damaged := false
 	cmd := &cobra.Command{
 		Use:   "delete NAME",

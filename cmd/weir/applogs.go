@@ -26,7 +26,7 @@ const (
 	seekEvery = 2           // requests, after which it searches for instances on further nodes
 )
 
-func (cli *appCommands) appLogsCommand() *cobra.Command {
+func (cli *appCommands) logsCommand() *cobra.Command {
 	var index, lines int
 	var follow bool
 	cmd := &cobra.Command{
@@ -56,7 +56,7 @@ an agent, and after a connection to the bus was lost.`,
 				if follow {
 					return cli.followLogs(ctx, b, request)
 				}
-				return cli.appLogs(ctx, b, request)
+				return cli.logs(ctx, b, request)
 			})
 		},
 	}
@@ -67,7 +67,7 @@ an agent, and after a connection to the bus was lost.`,
 	return cmd
 }
 
-func (cli *appCommands) appLogs(ctx context.Context, b *bus.Bus, request wire.LogsRequest) error {
+func (cli *appCommands) logs(ctx context.Context, b *bus.Bus, request wire.LogsRequest) error {
 	nodes, err := cli.nodesOf(ctx, b)
 	if err != nil {
 		return err

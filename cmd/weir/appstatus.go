@@ -21,7 +21,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/ui/view"
 )
 
-func (cli *appCommands) appStatusCommand() *cobra.Command {
+func (cli *appCommands) statusCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status [NAME]",
 		Short: "Show the state of all applications, or each instance of one application",
@@ -40,7 +40,7 @@ func (cli *appCommands) appStatusCommand() *cobra.Command {
 				name = args[0]
 			}
 			return connect.Unreached(cli.WithBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
-				return cli.appStatus(ctx, b, name)
+				return cli.status(ctx, b, name)
 			}))
 		},
 	}
@@ -88,7 +88,7 @@ func requestHarmonizer(ctx context.Context, b *bus.Bus, cluster string, q api.Ha
 	return s, err
 }
 
-func (cli *appCommands) appStatus(ctx context.Context, b *bus.Bus, name string) error {
+func (cli *appCommands) status(ctx context.Context, b *bus.Bus, name string) error {
 	cli.PrintBusWarnings(ctx, b)
 	s, err := requestHarmonizer(ctx, b, cli.Cluster, api.HarmonizerQuery{App: name, Crashes: name != "" && cli.Output != "json"})
 	if err != nil {
@@ -227,7 +227,7 @@ var waitsFor = map[api.AppReason]string{
 
 func words(name string) string { return strings.ReplaceAll(name, "_", " ") }
 
-func (cli *appCommands) appExplainCommand() *cobra.Command {
+func (cli *appCommands) explainCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain NAME",
 		Short: "Explain the last finding of each instance, and why no request is sent",
@@ -288,7 +288,7 @@ func stateOfAny(i api.IndexStatus) string {
 	return strings.Join(states, ", ")
 }
 
-func (cli *appCommands) appCrashesCommand() *cobra.Command {
+func (cli *appCommands) crashesCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "crashes NAME",
 		Short:   "List the crashes of an application's instances",
@@ -316,7 +316,7 @@ func (cli *appCommands) appCrashesCommand() *cobra.Command {
 	return cmd
 }
 
-func (cli *appCommands) appRetryCommand() *cobra.Command {
+func (cli *appCommands) retryCommand() *cobra.Command {
 	var index int
 	cmd := &cobra.Command{
 		Use:   "retry NAME",
@@ -333,7 +333,7 @@ func (cli *appCommands) appRetryCommand() *cobra.Command {
 				o.Index = &index
 			}
 			return cli.WithBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
-				return cli.appRetry(ctx, b, o)
+				return cli.retry(ctx, b, o)
 			})
 		},
 	}
@@ -341,7 +341,7 @@ func (cli *appCommands) appRetryCommand() *cobra.Command {
 	return cmd
 }
 
-func (cli *appCommands) appRetry(ctx context.Context, b *bus.Bus, o api.HarmonizerOrder) error {
+func (cli *appCommands) retry(ctx context.Context, b *bus.Bus, o api.HarmonizerOrder) error {
 	// The status query fails for an unknown application, with the usual hint.
 	if _, err := requestHarmonizer(ctx, b, cli.Cluster, api.HarmonizerQuery{App: o.App}); err != nil {
 		return err

@@ -26,7 +26,7 @@ func (cli *configCommands) configCommand() *cobra.Command {
 		Args:    command.Group,
 		RunE:    command.Help,
 	}
-	cmd.AddCommand(cli.configShowCommand(), cli.configSchemaCommand())
+	cmd.AddCommand(cli.showCommand(), cli.schemaCommand())
 	cmd.AddCommand(&cobra.Command{
 		Use:     "validate [POOL]",
 		Short:   "Check weir.yaml, the harmonizer's file and one pool's file, and list every mistake",
@@ -48,7 +48,7 @@ func (cli *configCommands) configCommand() *cobra.Command {
 	return cmd
 }
 
-func (cli *configCommands) configShowCommand() *cobra.Command {
+func (cli *configCommands) showCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show [POOL]",
 		Short: "Print the files of a pool with the values that apply",
@@ -82,7 +82,7 @@ not read. Ignored keys are left out.`,
 	return cmd
 }
 
-func (cli *configCommands) configSchemaCommand() *cobra.Command {
+func (cli *configCommands) schemaCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "schema [FILE]",
 		Short: "Print a JSON Schema of the configuration files",

@@ -34,7 +34,7 @@ another context for one command. Daemons ignore contexts.`,
 		Args: command.Group,
 		RunE: command.Help,
 	}
-	cmd.AddCommand(cli.contextListCommand(), cli.contextUseCommand(), cli.contextShowCommand())
+	cmd.AddCommand(cli.listCommand(), cli.useCommand(), cli.showCommand())
 	for _, c := range cmd.Commands() { // they also run while the current context is missing
 		command.IgnoreContext(c)
 	}
@@ -48,7 +48,7 @@ type contextRow struct {
 	command.Context
 }
 
-func (cli *contextCommands) contextListCommand() *cobra.Command {
+func (cli *contextCommands) listCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the contexts of this user",
@@ -88,7 +88,7 @@ func (cli *contextCommands) listContexts() error {
 // shownServers returns the URLs without secrets.
 func shownServers(list string) string { return bus.NATS{Servers: bus.Split(list)}.Show() }
 
-func (cli *contextCommands) contextUseCommand() *cobra.Command {
+func (cli *contextCommands) useCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "use CONTEXT",
 		Short:   "Make a context the current one",
@@ -108,7 +108,7 @@ func (cli *contextCommands) contextUseCommand() *cobra.Command {
 	}
 }
 
-func (cli *contextCommands) contextShowCommand() *cobra.Command {
+func (cli *contextCommands) showCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show [CONTEXT]",
 		Short: "Show the settings of commands, and which place gives each",

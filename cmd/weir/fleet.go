@@ -46,7 +46,7 @@ func (cli *poolCommands) takeGroups(ctx context.Context, b *bus.Bus, cmd *cobra.
 	return groups, nil
 }
 
-func (cli *poolCommands) poolListCommand() *cobra.Command {
+func (cli *poolCommands) listCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the pools of the cluster, with their size and problems, worst first",
@@ -126,7 +126,7 @@ type rollFlags struct {
 	status, stop, dryRun bool
 }
 
-func (cli *poolCommands) poolRollCommand() *cobra.Command {
+func (cli *poolCommands) rollCommand() *cobra.Command {
 	var f rollFlags
 	cmd := &cobra.Command{
 		Use:   "roll [POOL]",

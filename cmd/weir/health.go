@@ -49,14 +49,14 @@ of these commands are nodes, after the name of their pool or with --pool.`,
 		RunE: command.Help,
 	}
 	cmd.AddCommand(
-		cli.nodeListCommand(), cli.healthStatusCommand(), cli.healthHistoryCommand(), cli.healthCheckCommand(), cli.healthRecoverCommand(), cli.healthPauseCommand(),
-		cli.healthResumeCommand(), cli.healthReleaseCommand(), cli.healthPolicyCommand(), cli.healthReplayCommand(),
-		cli.healthEvidenceCommand(),
+		cli.listCommand(), cli.statusCommand(), cli.historyCommand(), cli.checkCommand(), cli.recoverCommand(), cli.pauseCommand(),
+		cli.resumeCommand(), cli.releaseCommand(), cli.policyCommand(), cli.replayCommand(),
+		cli.evidenceCommand(),
 	)
 	return cmd
 }
 
-func (cli *healthCommands) healthStatusCommand() *cobra.Command {
+func (cli *healthCommands) statusCommand() *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
 		Use:   "status [POOL] [NODE...]",
@@ -95,7 +95,7 @@ operator.` + fmt.Sprintf(connect.PoolFirst, "nodes"),
 	return cmd
 }
 
-func (cli *healthCommands) healthHistoryCommand() *cobra.Command {
+func (cli *healthCommands) historyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "history [POOL] [NODE...]",
 		Short: "Show the past repairs of the machines of a pool, oldest first",

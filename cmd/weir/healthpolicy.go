@@ -36,7 +36,7 @@ import (
 // maxPolicyFile bounds a policy file, in bytes.
 const maxPolicyFile = 1 << 20
 
-func (cli *healthCommands) healthPolicyCommand() *cobra.Command {
+func (cli *healthCommands) policyCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "policy", Short: "Check and convert node-health policies", Example: "  weir node policy check pool.yaml", Args: command.Group, RunE: command.Help}
 	cmd.AddCommand(cli.policyCheckCommand())
 	return cmd
@@ -189,7 +189,7 @@ func (cli *healthCommands) readPolicy(file string) ([]byte, error) {
 	return inputfile.Read(file, maxPolicyFile)
 }
 
-func (cli *healthCommands) healthReplayCommand() *cobra.Command {
+func (cli *healthCommands) replayCommand() *cobra.Command {
 	var file string
 	cmd := &cobra.Command{
 		Use:   "replay FILE",
@@ -265,7 +265,7 @@ type savedEvidence struct {
 	api.Evidence
 }
 
-func (cli *healthCommands) healthEvidenceCommand() *cobra.Command {
+func (cli *healthCommands) evidenceCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "evidence [POOL] NODE",
 		Short: "Print the saved evidence of a machine from before it was replaced or rebuilt",

@@ -43,13 +43,13 @@ func (cli *metricsCommands) metricsCommand() *cobra.Command {
 		Args: command.Group,
 		RunE: command.Help,
 	}
-	cmd.AddCommand(cli.metricsPutCommand(), cli.metricsGetCommand(), cli.metricsImportCommand(), command.MetricsServe(func(context.Context, command.MetricsOptions) error {
+	cmd.AddCommand(cli.putCommand(), cli.getCommand(), cli.importCommand(), command.MetricsServe(func(context.Context, command.MetricsOptions) error {
 		return command.ReplaceWithLocal("weir metrics serve")
 	}))
 	return cmd
 }
 
-func (cli *metricsCommands) metricsPutCommand() *cobra.Command {
+func (cli *metricsCommands) putCommand() *cobra.Command {
 	var app, at string
 	cmd := &cobra.Command{
 		Use:   "put NAME=VALUE [NAME=VALUE...]",
@@ -126,7 +126,7 @@ type wantedMetrics struct {
 	regex  bool
 }
 
-func (cli *metricsCommands) metricsGetCommand() *cobra.Command {
+func (cli *metricsCommands) getCommand() *cobra.Command {
 	w := wantedMetrics{kind: string(metrics.App)}
 	cmd := &cobra.Command{
 		Use:   "get NAME...",
@@ -203,7 +203,7 @@ func put(ctx context.Context, store metrics.Store, samples []metrics.Sample) (dr
 	return 0, store.Write(ctx, samples)
 }
 
-func (cli *metricsCommands) metricsImportCommand() *cobra.Command {
+func (cli *metricsCommands) importCommand() *cobra.Command {
 	c := backfill.Config{Precision: "ns"}
 	cmd := &cobra.Command{
 		Use:   "import [FILE]",

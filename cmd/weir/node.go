@@ -24,7 +24,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )
 
-func (cli *healthCommands) nodeListCommand() *cobra.Command {
+func (cli *healthCommands) listCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list [POOL]",
 		Short: "List the machines of a pool",
@@ -67,7 +67,7 @@ const (
 // errOrdered is the error of an order that node health rejects, as a whole or in part.
 var errOrdered = errors.New("node health refuses")
 
-func (cli *healthCommands) healthCheckCommand() *cobra.Command {
+func (cli *healthCommands) checkCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check [POOL] [NODE...]",
 		Short: "Probe machines now, with each detection mode of the policy",
@@ -84,7 +84,7 @@ observations in a row. For heartbeats, the command shows the last one.` + fmt.Sp
 	return cmd
 }
 
-func (cli *healthCommands) healthRecoverCommand() *cobra.Command {
+func (cli *healthCommands) recoverCommand() *cobra.Command {
 	order := api.RepairOrder{Op: api.OpRecover}
 	cmd := &cobra.Command{
 		Use:   "recover [POOL] (NODE... | --all)",
@@ -136,7 +136,7 @@ func nodesOrAll(cmd *cobra.Command, nodes []string, o api.RepairOrder) error {
 	return usage.New(fmt.Errorf("%s %s\nSee %q", cmd.CommandPath(), problem, cmd.CommandPath()+" --help"))
 }
 
-func (cli *healthCommands) healthPauseCommand() *cobra.Command {
+func (cli *healthCommands) pauseCommand() *cobra.Command {
 	order := api.RepairOrder{Op: api.OpPause}
 	cmd := &cobra.Command{
 		Use:   "pause [POOL] [NODE...]",
@@ -160,7 +160,7 @@ that continue to their end.` + fmt.Sprintf(connect.PoolFirst, "nodes"),
 	return cmd
 }
 
-func (cli *healthCommands) healthResumeCommand() *cobra.Command {
+func (cli *healthCommands) resumeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "resume [POOL] [NODE...]",
 		Short: "End your pause of machines, or of the whole pool",
@@ -175,7 +175,7 @@ func (cli *healthCommands) healthResumeCommand() *cobra.Command {
 	return cmd
 }
 
-func (cli *healthCommands) healthReleaseCommand() *cobra.Command {
+func (cli *healthCommands) releaseCommand() *cobra.Command {
 	order := api.RepairOrder{Op: api.OpRelease}
 	cmd := &cobra.Command{
 		Use:   "release [POOL] [NODE...]",

@@ -42,12 +42,12 @@ func (cli *poolCommands) poolCommand() *cobra.Command {
 		short.Example = strings.ReplaceAll(short.Example, "weir "+short.Name(), "weir pool "+short.Name())
 		cmd.AddCommand(short)
 	}
-	cmd.AddCommand(cli.poolListCommand(), cli.poolTargetCommand(), cli.poolDrainCommand(),
-		cli.poolMarkStaleCommand(), cli.poolRollCommand(), cli.poolGroupsCommand(), cli.redecideCommand())
+	cmd.AddCommand(cli.listCommand(), cli.targetCommand(), cli.drainCommand(),
+		cli.markStaleCommand(), cli.rollCommand(), cli.groupsCommand(), cli.redecideCommand())
 	return cmd
 }
 
-func (cli *poolCommands) poolTargetCommand() *cobra.Command {
+func (cli *poolCommands) targetCommand() *cobra.Command {
 	var n noteFlags
 	var clear bool
 	cmd := &cobra.Command{
@@ -138,7 +138,7 @@ func (cli *poolCommands) showPin(ctx context.Context, o *state.Orders) error {
 	return nil
 }
 
-func (cli *poolCommands) poolDrainCommand() *cobra.Command {
+func (cli *poolCommands) drainCommand() *cobra.Command {
 	var n noteFlags
 	cmd := &cobra.Command{
 		Use:   "drain [POOL] NODE...",
@@ -219,7 +219,7 @@ func (cli *poolCommands) removeNodes(ctx context.Context, b *bus.Bus, note api.N
 	return errors.Join(errs...)
 }
 
-func (cli *poolCommands) poolMarkStaleCommand() *cobra.Command {
+func (cli *poolCommands) markStaleCommand() *cobra.Command {
 	var n noteFlags
 	var all bool
 	cmd := &cobra.Command{
@@ -282,7 +282,7 @@ func (cli *poolCommands) markStale(ctx context.Context, b *bus.Bus, note api.Not
 	return nil
 }
 
-func (cli *poolCommands) poolGroupsCommand() *cobra.Command {
+func (cli *poolCommands) groupsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "groups [POOL]",
 		Short:   "List the groups of a pool, and what prevents a change of each",

@@ -31,13 +31,13 @@ of weir.yaml.`,
 		RunE: command.Help,
 	}
 	cmd.AddCommand(
-		cli.releaseKeygenCommand(), cli.releasePublishCommand(), cli.releaseListCommand(), cli.releaseShowCommand(),
-		cli.releaseVerifyCommand(), cli.releaseFetchCommand(), cli.releaseYankCommand(), cli.releaseForgetCommand(),
+		cli.keygenCommand(), cli.publishCommand(), cli.listCommand(), cli.showCommand(),
+		cli.verifyCommand(), cli.fetchCommand(), cli.yankCommand(), cli.forgetCommand(),
 	)
 	return cmd
 }
 
-func (cli *releaseCommands) releaseForgetCommand() *cobra.Command {
+func (cli *releaseCommands) forgetCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "forget NAMESPACE/NAME@VERSION",
 		Short: "Accept a version whose content or yank changed in the bucket",

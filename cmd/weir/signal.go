@@ -32,14 +32,14 @@ published signal.`,
 		RunE: command.Help,
 	}
 	cmd.AddCommand(
-		cli.signalInitCommand(), cli.signalTestCommand(), cli.signalBenchCommand(), cli.signalRunCommand(),
-		cli.signalPsCommand(), cli.signalRestartCommand(), cli.signalLogsCommand(), cli.signalShadowCommand(),
-		cli.signalWhereCommand(),
+		cli.initCommand(), cli.testCommand(), cli.benchCommand(), cli.runCommand(),
+		cli.psCommand(), cli.restartCommand(), cli.logsCommand(), cli.shadowCommand(),
+		cli.whereCommand(),
 	)
 	return cmd
 }
 
-func (cli *signalCommands) signalInitCommand() *cobra.Command {
+func (cli *signalCommands) initCommand() *cobra.Command {
 	var c scaffold.Config
 	var lang, dir string
 	cmd := &cobra.Command{

@@ -155,7 +155,7 @@ func program(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-func (cli *signalCommands) signalTestCommand() *cobra.Command {
+func (cli *signalCommands) testCommand() *cobra.Command {
 	var a requestFlags
 	cmd := &cobra.Command{
 		Use:   "test PROGRAM [ARG...]",
@@ -267,7 +267,7 @@ func counted(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-func (cli *signalCommands) signalBenchCommand() *cobra.Command {
+func (cli *signalCommands) benchCommand() *cobra.Command {
 	var a requestFlags
 	cmd := &cobra.Command{
 		Use:   "bench PROGRAM [ARG...]",
@@ -306,7 +306,7 @@ the limit of this machine, and the ratio compares the signal with it.`,
 
 func millis(d time.Duration) string { return fmt.Sprintf("%.3f", float64(d)/1e6) }
 
-func (cli *signalCommands) signalRunCommand() *cobra.Command {
+func (cli *signalCommands) runCommand() *cobra.Command {
 	var a requestFlags
 	var local string
 	cmd := &cobra.Command{

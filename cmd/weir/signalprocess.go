@@ -25,7 +25,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
-func (cli *signalCommands) signalPsCommand() *cobra.Command {
+func (cli *signalCommands) psCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ps [POOL]",
 		Short: "List the signal processes of a pool",
@@ -65,7 +65,7 @@ func signalArg(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-func (cli *signalCommands) signalRestartCommand() *cobra.Command {
+func (cli *signalCommands) restartCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "restart APP",
 		Short: "Restart the signal of an app, and reset its failure count",
@@ -89,7 +89,7 @@ func (cli *signalCommands) signalRestartCommand() *cobra.Command {
 	}
 }
 
-func (cli *signalCommands) signalLogsCommand() *cobra.Command {
+func (cli *signalCommands) logsCommand() *cobra.Command {
 	var follow bool
 	var lines int
 	cmd := &cobra.Command{
@@ -103,7 +103,7 @@ func (cli *signalCommands) signalLogsCommand() *cobra.Command {
 				return usage.New(fmt.Errorf("--lines %d: want at least 0", lines))
 			}
 			return cli.OnBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
-				return cli.signalLogs(ctx, b, api.ProcessLogsRequest{App: args[0], Last: lines}, follow)
+				return cli.logs(ctx, b, api.ProcessLogsRequest{App: args[0], Last: lines}, follow)
 			})
 		},
 	}
@@ -115,7 +115,7 @@ func (cli *signalCommands) signalLogsCommand() *cobra.Command {
 // followEvery is how often "logs --follow" requests more.
 const followEvery = 250 * time.Millisecond
 
-func (cli *signalCommands) signalLogs(ctx context.Context, b *bus.Bus, request api.ProcessLogsRequest, follow bool) error {
+func (cli *signalCommands) logs(ctx context.Context, b *bus.Bus, request api.ProcessLogsRequest, follow bool) error {
 	ticker := time.NewTicker(followEvery)
 	defer ticker.Stop()
 	for {
@@ -158,7 +158,7 @@ func (cli *signalCommands) noSignal(ctx context.Context, b *bus.Bus, app, refuse
 	return usage.New(fmt.Errorf("pool %s/%s has no signal for app %q%s", cli.Cluster, cli.Pool, app, spelling.Suggest(app, apps)))
 }
 
-func (cli *signalCommands) signalShadowCommand() *cobra.Command {
+func (cli *signalCommands) shadowCommand() *cobra.Command {
 	var since time.Duration
 	cmd := &cobra.Command{
 		Use:   "shadow [APP]",

@@ -26,7 +26,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
 )
 
-func (cli *releaseCommands) releasePublishCommand() *cobra.Command {
+func (cli *releaseCommands) publishCommand() *cobra.Command {
 	var source release.Source
 	var signKey, kind string
 	platform := release.Host().String()
@@ -106,7 +106,7 @@ func passwordOfEnv() (string, error) {
 	return "", fmt.Errorf("%s is not set", daemon.SignPassword)
 }
 
-func (cli *releaseCommands) releaseKeygenCommand() *cobra.Command {
+func (cli *releaseCommands) keygenCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "keygen FILE",
 		Short: "Make a key pair: FILE signs releases, FILE.pub is trusted",
@@ -170,7 +170,7 @@ func writeNew(path string, data []byte, mode os.FileMode) error {
 	return errors.Join(err, f.Close())
 }
 
-func (cli *releaseCommands) releaseListCommand() *cobra.Command {
+func (cli *releaseCommands) listCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list [NAMESPACE[/NAME]]",
 		Short: "List the signal releases in the bucket",
@@ -223,7 +223,7 @@ func yesNo(b bool) string {
 	return "no"
 }
 
-func (cli *releaseCommands) releaseShowCommand() *cobra.Command {
+func (cli *releaseCommands) showCommand() *cobra.Command {
 	platform, keys := release.Host().String(), []string(nil)
 	cmd := &cobra.Command{
 		Use:     "show NAMESPACE/NAME@VERSION",
@@ -283,7 +283,7 @@ func (cli *releaseCommands) printShown(s release.Shown) {
 	cli.PrintTable([]string{"file", "mode", "size", "sha256"}, rows)
 }
 
-func (cli *releaseCommands) releaseVerifyCommand() *cobra.Command {
+func (cli *releaseCommands) verifyCommand() *cobra.Command {
 	platform, keys := release.Host().String(), []string(nil)
 	cmd := &cobra.Command{
 		Use:   "verify NAMESPACE/NAME@VERSION",
@@ -325,7 +325,7 @@ signature, archive, each file. Nothing is stored. The exit code names the proble
 	return cmd
 }
 
-func (cli *releaseCommands) releaseFetchCommand() *cobra.Command {
+func (cli *releaseCommands) fetchCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "fetch NAMESPACE/NAME@VERSION...",
 		Short: "Fetch releases into the cache of this machine, without running them",
@@ -388,7 +388,7 @@ func (cli *releaseCommands) fetchReleases(ctx context.Context, names []string) e
 	return errors.Join(errs...)
 }
 
-func (cli *releaseCommands) releaseYankCommand() *cobra.Command {
+func (cli *releaseCommands) yankCommand() *cobra.Command {
 	var why, platform string
 	cmd := &cobra.Command{
 		Use:   "yank NAMESPACE/NAME@VERSION --why REASON",

@@ -31,7 +31,7 @@ type releaseUse struct {
 	Yanked  string    `json:"yanked,omitempty"` // why the release was withdrawn
 }
 
-func (cli *signalCommands) signalWhereCommand() *cobra.Command {
+func (cli *signalCommands) whereCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "where NAMESPACE/NAME[@VERSION]",
 		Short: "List the pools that run a release, also beside another version",

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/cli/app"
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/cli/connect"
 	"github.com/weirkeeper/weirkeeper/internal/cli/manpages"
@@ -67,7 +68,7 @@ To try all of it on this machine, run "weir up", and in another terminal:
 	root.AddCommand(
 		command.Up(func(context.Context, command.UpOptions) error { return command.ReplaceWithLocal("weir up") }),
 		(&statusCommands{cli}).statusCommand(), pool.explainCommand(), pool.planCommand(), pool.diffCommand(), pool.eventsCommand(), (&decideCommands{cli}).decideCommand(),
-		pool.pauseCommand(), pool.resumeCommand(), pool.offsetCommand(), pool.poolCommand(), node.nodeCommand(), (&appCommands{cli}).appCommand(),
+		pool.pauseCommand(), pool.resumeCommand(), pool.offsetCommand(), pool.poolCommand(), node.nodeCommand(), app.Command(cli),
 		(&stateCommands{cli}).stateCommand(), (&natsCommands{cli}).natsCommand(), signals.signalCommand(), (&releaseCommands{cli}).releaseCommand(),
 		(&metricsCommands{cli}).metricsCommand(), daemons.bootstrapCommand(), daemons.autoscalerCommand(), daemons.agentCommand(), daemons.authCommand(), daemons.placerCommand(), daemons.notifyCommand(), daemons.webCommand(),
 		(&harmonizerCommands{cli}).harmonizerCommand(), (&configCommands{cli}).configCommand(), (&doctorCommands{cli}).doctorCommand(), (&versionCommands{cli}).versionCommand(), daemons.keepCommand(), (&contextCommands{cli}).contextCommand(),

@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"strings"
@@ -25,7 +25,7 @@ func TestWarnOfHarmonizer(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var out strings.Builder
-			(&appCommands{&connect.CLI{Root: &command.Root{Stdout: &out}}}).warnOfHarmonizer(tt.s)
+			(&commands{&connect.CLI{Root: &command.Root{Stdout: &out}}}).warnOfHarmonizer(tt.s)
 			if out.String() != tt.want {
 				t.Errorf("printed %q, want %q", out.String(), tt.want)
 			}
@@ -36,7 +36,7 @@ func TestWarnOfHarmonizer(t *testing.T) {
 // The status of apps has the silent nodes that instances are on, and marks these instances.
 func TestAppStatusOfASilentNode(t *testing.T) {
 	var out strings.Builder
-	cli := &appCommands{&connect.CLI{Root: &command.Root{Stdout: &out}}}
+	cli := &commands{&connect.CLI{Root: &command.Root{Stdout: &out}}}
 	since := time.Now().Add(-3 * time.Second)
 	cli.warnOfHarmonizer(api.HarmonizerStatus{Leading: true, Complete: true, Silent: []api.SilentNode{
 		{Node: "n1", Copies: 2, Since: since, LostAt: since.Add(5 * time.Second)}, {Node: "empty", Since: since},

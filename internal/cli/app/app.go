@@ -1,17 +1,17 @@
-package main
+// Package app has the commands of "weir app".
+//
+// They write and read the rows of applications in the bucket of the cluster, and announce each change to the
+// harmonizer. The state of instances is what the harmonizer answers. Their output comes from the agents. [Command]
+// returns the commands. One goroutine uses them.
+package app
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 	"github.com/spf13/cobra"
 
 	"github.com/weirkeeper/weirkeeper/api"
@@ -22,19 +22,18 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/explain"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/roles"
-	"github.com/weirkeeper/weirkeeper/internal/platform/integrity"
-	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
-	"github.com/weirkeeper/weirkeeper/internal/platform/spelling"
 	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/internal/ui/view"
 )
 
-// appCommands are the commands of "weir app".
-type appCommands struct{ *connect.CLI }
+// commands are the commands of "weir app".
+type commands struct{ *connect.CLI }
 
-func (cli *appCommands) appCommand() *cobra.Command {
+// Command returns "weir app" with its subcommands.
+func Command(c *connect.CLI) *cobra.Command {
+	cli := &commands{c}
 	cmd := &cobra.Command{
 		Use:   "app",
 		Short: "Set, list and watch applications",
@@ -48,7 +47,7 @@ func (cli *appCommands) appCommand() *cobra.Command {
 	return cmd
 }
 
-func (cli *appCommands) setCommand() *cobra.Command {
+func (cli *commands) setCommand() *cobra.Command {
 	var want api.App
 	cmd := &cobra.Command{
 		Use:   "set NAME",
@@ -87,7 +86,7 @@ runs the command, which finds the files in the folder $WEIR_RELEASE_DIR.`,
 }
 
 // setApp writes a row; flags that are not changed keep an old row's value.
-func (cli *appCommands) setApp(ctx context.Context, b *bus.Bus, want api.App, changed func(string) bool) error {
+func (cli *commands) setApp(ctx context.Context, b *bus.Bus, want api.App, changed func(string) bool) error {
 	if _, err := appsBucket(ctx, b, cli.Cluster); err != nil {
 		return err
 	}
@@ -138,163 +137,7 @@ func merge(old, want api.App, changed func(string) bool) api.App {
 	return out
 }
 
-// errUnreadable is the error of a row that cannot be decoded.
-var errUnreadable = errors.New("application cannot be read")
-
-func badAppName(name string) error {
-	return usage.New(fmt.Errorf("application name %q: %s", name, names.Rule))
-}
-
-// errNoApp is the error of a name without a row in the bucket.
-var errNoApp = errors.New("no such application")
-
-func appsBucket(ctx context.Context, b *bus.Bus, cluster string) (jetstream.KeyValue, error) {
-	ctx, cancel := context.WithTimeout(ctx, view.Timeout)
-	defer cancel()
-	kv, err := b.JetStream().KeyValue(ctx, message.AppsBucket(cluster))
-	if errors.Is(err, jetstream.ErrBucketNotFound) {
-		return nil, fmt.Errorf("cluster %q has no applications bucket: is its harmonizer running?", cluster)
-	}
-	return kv, err
-}
-
-// readApp returns a row and its revision, which is 0 if the store cannot read it.
-func readApp(ctx context.Context, b *bus.Bus, cluster, name string) (api.App, uint64, error) {
-	if !names.Valid(name) {
-		return api.App{}, 0, badAppName(name)
-	}
-	found, err := integrity.Read(ctx, b.JetStream(), message.AppsBucket(cluster), name)
-	if err != nil {
-		return api.App{}, 0, fmt.Errorf("read application %s: %w", name, err)
-	}
-	if len(found.Keys) == 0 || found.Keys[0].Deleted {
-		return api.App{}, 0, noApp(ctx, b, cluster, name)
-	}
-	row, err := rowOfApp(found.Keys[0])
-	return row, found.Keys[0].Revision, err
-}
-
-// noApp returns the error for an application that has no row, with the names of those that
-// have one.
-func noApp(ctx context.Context, b *bus.Bus, cluster, name string) error {
-	found, err := integrity.Read(ctx, b.JetStream(), message.AppsBucket(cluster))
-	if err != nil {
-		return fmt.Errorf("list applications: %w", err)
-	}
-	var rows []string
-	for _, k := range found.Keys {
-		if !k.Deleted {
-			rows = append(rows, k.Name)
-		}
-	}
-	return missingApp(name, rows)
-}
-
-// missingApp returns the error for an application that is not among those.
-func missingApp(name string, others []string) error {
-	if len(others) == 0 {
-		return usage.New(fmt.Errorf("%w: %s; there are no applications: set one with \"weir app set\"", errNoApp, name))
-	}
-	return usage.New(fmt.Errorf("%w: %s%s; \"weir app list\" shows all", errNoApp, name, spelling.Suggest(name, others)))
-}
-
-// rowOfApp decodes a row; errUnreadable if that is impossible.
-func rowOfApp(k integrity.Key) (api.App, error) {
-	err := errors.New("the store cannot read its row")
-	if !k.Damaged {
-		var row api.App
-		if row, err = message.DecodeApp(k.Value); err == nil && row.Name != k.Name {
-			err = fmt.Errorf("its row has the name %q", row.Name)
-		}
-		if err == nil {
-			return row, nil
-		}
-	}
-	return api.App{}, fmt.Errorf("%w: %s: %w; \"weir app delete %s\" removes it", errUnreadable, k.Name, err, k.Name)
-}
-
-// Bounds of a write, which outlasts the election of a leader, and of reading it again.
-const (
-	appWriteTimeout  = 10 * time.Second
-	appSettleTimeout = 5 * time.Second
-)
-
-// writeApp stores the row if its revision in the bucket is still the given one. A new
-// row has revision 0. If the write has no answer, the row is read again.
-func writeApp(ctx context.Context, b *bus.Bus, cluster string, row api.App, revision uint64) error {
-	data, err := json.Marshal(row)
-	if err != nil {
-		return err
-	}
-	bound, cancel := context.WithTimeout(ctx, appWriteTimeout)
-	defer cancel()
-	apps := kvbucket.New(b.JetStream(), message.AppsBucket(cluster))
-	if revision == 0 { // a new one, or one that was deleted
-		now, err := apps.Get(bound, row.Name)
-		switch {
-		case err != nil:
-			return fmt.Errorf("write application %s: %w", row.Name, err)
-		case now.Found:
-			return errAppChanged(row.Name)
-		}
-		revision = now.Revision
-	}
-	_, err = apps.Update(bound, row.Name, data, revision)
-	switch {
-	case errors.Is(err, kvbucket.ErrUnknown):
-		err = settledApp(ctx, apps, row.Name, data, err)
-	case errors.Is(err, jetstream.ErrKeyRevisionMismatch):
-		return errAppChanged(row.Name)
-	}
-	if err != nil {
-		return fmt.Errorf("write application %s: %w", row.Name, err)
-	}
-	return announceApp(b.Conn(), row.Name)
-}
-
-func errAppChanged(name string) error {
-	return fmt.Errorf("application %s was changed by another command at the same time: read it with \"weir app get\" and try again", name)
-}
-
-// eraseApp deletes the row if its revision in the bucket is still the given one. If the write of the delete marker has no
-// answer, the row is read again.
-func eraseApp(ctx context.Context, b *bus.Bus, cluster, name string, revision uint64) error {
-	bound, cancel := context.WithTimeout(ctx, appWriteTimeout)
-	defer cancel()
-	apps := kvbucket.New(b.JetStream(), message.AppsBucket(cluster))
-	_, err := apps.Delete(bound, name, revision)
-	switch {
-	case errors.Is(err, kvbucket.ErrUnknown):
-		return settledApp(ctx, apps, name, nil, err)
-	case errors.Is(err, jetstream.ErrKeyRevisionMismatch):
-		return errAppChanged(name)
-	}
-	return err
-}
-
-// settledApp reads a row whose write has no answer. It returns nil if the row is stored; nil data is a deleted row.
-// Otherwise the write may still be applied, so the error is not one of a failed write.
-func settledApp(ctx context.Context, apps *kvbucket.Bucket, name string, data []byte, unknown error) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), appSettleTimeout)
-	defer cancel()
-	if now, err := apps.Get(ctx, name); err == nil && now.Found == (data != nil) && (data == nil || bytes.Equal(now.Value, data)) {
-		return nil
-	}
-	return fmt.Errorf("%w; read it with \"weir app get %s\" before you try again", unknown, name)
-}
-
-func announceApp(nc *nats.Conn, name string) error {
-	data, err := json.Marshal(message.Updated{Partition: message.Partition, App: name})
-	if err != nil {
-		return err
-	}
-	if err := nc.Publish(message.SubjectUpdated, data); err != nil {
-		return fmt.Errorf("announce application %s: %w", name, err)
-	}
-	return nc.Flush()
-}
-
-func (cli *appCommands) getCommand() *cobra.Command {
+func (cli *commands) getCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "get NAME",
 		Short: "Print the expected state of an application",
@@ -322,7 +165,7 @@ func (cli *appCommands) getCommand() *cobra.Command {
 	return cmd
 }
 
-func (cli *appCommands) listCommand() *cobra.Command {
+func (cli *commands) listCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the applications of the cluster",
@@ -352,31 +195,7 @@ func (cli *appCommands) listCommand() *cobra.Command {
 	return cmd
 }
 
-// listApps returns the rows in order of name, and an error for each row that cannot be read.
-func listApps(ctx context.Context, b *bus.Bus, cluster string) (rows []api.App, bad []error, err error) {
-	if _, err := appsBucket(ctx, b, cluster); err != nil {
-		return nil, nil, err
-	}
-	found, err := integrity.Read(ctx, b.JetStream(), message.AppsBucket(cluster))
-	if err != nil {
-		return nil, nil, fmt.Errorf("list applications: %w", err)
-	}
-	rows = []api.App{}
-	for _, k := range found.Keys {
-		if k.Deleted {
-			continue
-		}
-		if row, err := rowOfApp(k); err != nil {
-			bad = append(bad, err)
-		} else {
-			rows = append(rows, row)
-		}
-	}
-	slices.SortFunc(rows, func(x, y api.App) int { return strings.Compare(x.Name, y.Name) })
-	return rows, bad, nil
-}
-
-func (cli *appCommands) printApps(rows []api.App) {
+func (cli *commands) printApps(rows []api.App) {
 	var out [][]string
 	for _, r := range rows {
 		out = append(out, []string{r.Name, r.Pool, fmt.Sprint(r.Instances), explain.Quantity(r.CPUs),
@@ -385,7 +204,7 @@ func (cli *appCommands) printApps(rows []api.App) {
 	cli.PrintTable([]string{"name", "pool", "instances", "cpus", "mem MB", "disk MB", "version", "command"}, out)
 }
 
-func (cli *appCommands) deleteCommand() *cobra.Command {
+func (cli *commands) deleteCommand() *cobra.Command {
 	damaged := false
 	cmd := &cobra.Command{
 		Use:   "delete NAME",
@@ -432,7 +251,7 @@ not needed.`,
 const rewriteTimeout = 2 * time.Minute
 
 // deleteApp deletes a row of that revision; 0 is that of a row that the store cannot read.
-func (cli *appCommands) deleteApp(ctx context.Context, b *bus.Bus, name string, revision uint64) error {
+func (cli *commands) deleteApp(ctx context.Context, b *bus.Bus, name string, revision uint64) error {
 	if revision > 0 {
 		return eraseApp(ctx, b, cli.Cluster, name, revision)
 	}

@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"cmp"
@@ -26,7 +26,7 @@ const (
 	seekEvery = 2           // requests, after which it searches for instances on further nodes
 )
 
-func (cli *appCommands) logsCommand() *cobra.Command {
+func (cli *commands) logsCommand() *cobra.Command {
 	var index, lines int
 	var follow bool
 	cmd := &cobra.Command{
@@ -67,7 +67,7 @@ an agent, and after a connection to the bus was lost.`,
 	return cmd
 }
 
-func (cli *appCommands) logs(ctx context.Context, b *bus.Bus, request wire.LogsRequest) error {
+func (cli *commands) logs(ctx context.Context, b *bus.Bus, request wire.LogsRequest) error {
 	nodes, err := cli.nodesOf(ctx, b)
 	if err != nil {
 		return err
@@ -120,7 +120,7 @@ func titleOf(request wire.LogsRequest) string {
 }
 
 // printOutput prints the lines of an instance. A line of an agent stays one line.
-func (cli *appCommands) printOutput(app string, c wire.CopyLog) error {
+func (cli *commands) printOutput(app string, c wire.CopyLog) error {
 	for _, line := range c.Lines {
 		if _, err := fmt.Fprintf(cli.Stdout, "%s/%d %s\n", app, c.Index, strings.ReplaceAll(line, "\n", `\n`)); err != nil {
 			return fmt.Errorf("print the output of %s/%d: %w", app, c.Index, err)
@@ -130,7 +130,7 @@ func (cli *appCommands) printOutput(app string, c wire.CopyLog) error {
 }
 
 // followLogs prints the last output, and then the new output until ctx ends.
-func (cli *appCommands) followLogs(ctx context.Context, b *bus.Bus, request wire.LogsRequest) error {
+func (cli *commands) followLogs(ctx context.Context, b *bus.Bus, request wire.LogsRequest) error {
 	nodes, err := cli.nodesOf(ctx, b)
 	if err != nil {
 		return err
@@ -166,7 +166,7 @@ func (cli *appCommands) followLogs(ctx context.Context, b *bus.Bus, request wire
 }
 
 // printNew prints new output. As JSON or YAML it prints each part as a value.
-func (cli *appCommands) printNew(request wire.LogsRequest, copies []wire.CopyLog) error {
+func (cli *commands) printNew(request wire.LogsRequest, copies []wire.CopyLog) error {
 	sortByIndex(copies)
 	for _, c := range copies {
 		if cli.Output == "json" {
@@ -186,7 +186,7 @@ func (cli *appCommands) printNew(request wire.LogsRequest, copies []wire.CopyLog
 }
 
 // printTroubles prints which nodes stopped to answer, and which answer again.
-func (cli *appCommands) printTroubles(printed map[string]string, failed map[string]error) {
+func (cli *commands) printTroubles(printed map[string]string, failed map[string]error) {
 	for _, node := range slices.Sorted(maps.Keys(failed)) {
 		text := failed[node].Error()
 		if errors.Is(failed[node], wire.ErrNoAgent) {
@@ -207,7 +207,7 @@ func (cli *appCommands) printTroubles(printed map[string]string, failed map[stri
 
 // nodesWith returns the nodes on which the harmonizer has an instance or a crash of the app. If it does not answer,
 // or if its answer is not whole, they are all nodes of the pool, or those of before.
-func (cli *appCommands) nodesWith(ctx context.Context, b *bus.Bus, app string, before []string) (nodes []string) {
+func (cli *commands) nodesWith(ctx context.Context, b *bus.Bus, app string, before []string) (nodes []string) {
 	s, err := requestHarmonizer(ctx, b, cli.Cluster, api.HarmonizerQuery{App: app, Crashes: true})
 	if errors.Is(err, errNoApp) { // deleted: what still runs is followed
 		return nil
@@ -233,7 +233,7 @@ func (cli *appCommands) nodesWith(ctx context.Context, b *bus.Bus, app string, b
 
 // nodesOf returns the nodes of the pool, as its autoscaler has them. Without an autoscaler they are those of the last
 // tick.
-func (cli *appCommands) nodesOf(ctx context.Context, b *bus.Bus) (nodes []string, err error) {
+func (cli *commands) nodesOf(ctx context.Context, b *bus.Bus) (nodes []string, err error) {
 	facts, err := view.RequestNodes(ctx, b, cli.Cluster, cli.Pool)
 	if err == nil {
 		for _, f := range facts {

@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"context"
@@ -17,7 +17,7 @@ const maxPoolsWaited = 20 // pools whose placers receive a request of "weir app 
 
 // pendingOf requests what the instances of the applications wait for, from the placers of their pools. A pool without a
 // placer has no lines.
-func (cli *appCommands) pendingOf(ctx context.Context, b *bus.Bus, s api.HarmonizerStatus) map[string][]string {
+func (cli *commands) pendingOf(ctx context.Context, b *bus.Bus, s api.HarmonizerStatus) map[string][]string {
 	all := slices.Clone(s.Apps)
 	if s.App != nil {
 		all = append(all, s.App.AppSummary)

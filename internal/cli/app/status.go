@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"cmp"
@@ -21,7 +21,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/ui/view"
 )
 
-func (cli *appCommands) statusCommand() *cobra.Command {
+func (cli *commands) statusCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status [NAME]",
 		Short: "Show the state of all applications, or each instance of one application",
@@ -88,7 +88,7 @@ func requestHarmonizer(ctx context.Context, b *bus.Bus, cluster string, q api.Ha
 	return s, err
 }
 
-func (cli *appCommands) status(ctx context.Context, b *bus.Bus, name string) error {
+func (cli *commands) status(ctx context.Context, b *bus.Bus, name string) error {
 	cli.PrintBusWarnings(ctx, b)
 	s, err := requestHarmonizer(ctx, b, cli.Cluster, api.HarmonizerQuery{App: name, Crashes: name != "" && cli.Output != "json"})
 	if err != nil {
@@ -122,7 +122,7 @@ func (cli *appCommands) status(ctx context.Context, b *bus.Bus, name string) err
 }
 
 // warnOfHarmonizer prints what limits the harmonizer now.
-func (cli *appCommands) warnOfHarmonizer(s api.HarmonizerStatus) {
+func (cli *commands) warnOfHarmonizer(s api.HarmonizerStatus) {
 	switch {
 	case s.Complete:
 	case s.Repairing:
@@ -150,7 +150,7 @@ func (cli *appCommands) warnOfHarmonizer(s api.HarmonizerStatus) {
 	}
 }
 
-func (cli *appCommands) printIndices(e api.AppExplanation) {
+func (cli *commands) printIndices(e api.AppExplanation) {
 	cli.printHead(e.AppSummary)
 	now := time.Now()
 	var rows [][]string
@@ -174,7 +174,7 @@ func (cli *appCommands) printIndices(e api.AppExplanation) {
 	}
 }
 
-func (cli *appCommands) printHead(s api.AppSummary) {
+func (cli *commands) printHead(s api.AppSummary) {
 	n := s.Count
 	fmt.Fprintf(cli.Stdout, "%s: %d expected, %d running, %d missing, %d crashed, %d flapping, %d extra\n",
 		s.Name, n.Expected, n.Running, n.Missing, n.Crashed, n.Flapping, n.Extra)
@@ -227,7 +227,7 @@ var waitsFor = map[api.AppReason]string{
 
 func words(name string) string { return strings.ReplaceAll(name, "_", " ") }
 
-func (cli *appCommands) explainCommand() *cobra.Command {
+func (cli *commands) explainCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain NAME",
 		Short: "Explain the last finding of each instance, and why no request is sent",
@@ -255,7 +255,7 @@ for recorded events.`,
 	return cmd
 }
 
-func (cli *appCommands) printReasons(e api.AppExplanation) {
+func (cli *commands) printReasons(e api.AppExplanation) {
 	cli.printHead(e.AppSummary)
 	now := time.Now()
 	var rows [][]string
@@ -288,7 +288,7 @@ func stateOfAny(i api.IndexStatus) string {
 	return strings.Join(states, ", ")
 }
 
-func (cli *appCommands) crashesCommand() *cobra.Command {
+func (cli *commands) crashesCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "crashes NAME",
 		Short:   "List the crashes of an application's instances",
@@ -316,7 +316,7 @@ func (cli *appCommands) crashesCommand() *cobra.Command {
 	return cmd
 }
 
-func (cli *appCommands) retryCommand() *cobra.Command {
+func (cli *commands) retryCommand() *cobra.Command {
 	var index int
 	cmd := &cobra.Command{
 		Use:   "retry NAME",
@@ -341,7 +341,7 @@ func (cli *appCommands) retryCommand() *cobra.Command {
 	return cmd
 }
 
-func (cli *appCommands) retry(ctx context.Context, b *bus.Bus, o api.HarmonizerOrder) error {
+func (cli *commands) retry(ctx context.Context, b *bus.Bus, o api.HarmonizerOrder) error {
 	// The status query fails for an unknown application, with the usual hint.
 	if _, err := requestHarmonizer(ctx, b, cli.Cluster, api.HarmonizerQuery{App: o.App}); err != nil {
 		return err

@@ -21,6 +21,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/cli/connect"
 	"github.com/weirkeeper/weirkeeper/internal/cli/manpages"
+	"github.com/weirkeeper/weirkeeper/internal/cli/node"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/autoscalerd"
 	"github.com/weirkeeper/weirkeeper/internal/platform/atrest"
@@ -63,12 +64,12 @@ To try all of it on this machine, run "weir up", and in another terminal:
   weir app set web --instances 5 --cpus 0.2 --mem 64 --command 'while :; do date; sleep 5; done'
   weir status
   weir explain`
-	pool, node, signals := &poolCommands{cli}, &healthCommands{cli}, &signalCommands{cli}
+	pool, signals := &poolCommands{cli}, &signalCommands{cli}
 	daemons := &daemonCommands{cli}
 	root.AddCommand(
 		command.Up(func(context.Context, command.UpOptions) error { return command.ReplaceWithLocal("weir up") }),
 		(&statusCommands{cli}).statusCommand(), pool.explainCommand(), pool.planCommand(), pool.diffCommand(), pool.eventsCommand(), (&decideCommands{cli}).decideCommand(),
-		pool.pauseCommand(), pool.resumeCommand(), pool.offsetCommand(), pool.poolCommand(), node.nodeCommand(), app.Command(cli),
+		pool.pauseCommand(), pool.resumeCommand(), pool.offsetCommand(), pool.poolCommand(), node.Command(cli), app.Command(cli),
 		(&stateCommands{cli}).stateCommand(), (&natsCommands{cli}).natsCommand(), signals.signalCommand(), (&releaseCommands{cli}).releaseCommand(),
 		(&metricsCommands{cli}).metricsCommand(), daemons.bootstrapCommand(), daemons.autoscalerCommand(), daemons.agentCommand(), daemons.authCommand(), daemons.placerCommand(), daemons.notifyCommand(), daemons.webCommand(),
 		(&harmonizerCommands{cli}).harmonizerCommand(), (&configCommands{cli}).configCommand(), (&doctorCommands{cli}).doctorCommand(), (&versionCommands{cli}).versionCommand(), daemons.keepCommand(), (&contextCommands{cli}).contextCommand(),

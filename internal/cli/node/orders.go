@@ -1,4 +1,4 @@
-package main
+package node
 
 import (
 	"cmp"
@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirkeeper/weirkeeper/api"
-	"github.com/weirkeeper/weirkeeper/internal/cli/cell"
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/cli/connect"
 	"github.com/weirkeeper/weirkeeper/internal/explain"
@@ -23,39 +22,6 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )
-
-func (cli *healthCommands) listCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "list [POOL]",
-		Short: "List the machines of a pool",
-		Long: `List the machines of a pool: those of the last tick that read them, with their usage
-now. The column "health" is "-" in a pool without a health policy.`,
-		Example: `  weir node list web
-  weir node list web --watch
-  weir node list --output name`,
-		Args: cli.PoolArg,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cli.WithBus(cmd.Context(), cli.listNodes) },
-	}
-	cli.WatchFlag(cmd)
-	cli.NamesFlag(cmd, command.EachName(func(n api.Node) string { return n.Node }))
-	return cmd
-}
-
-func (cli *healthCommands) listNodes(ctx context.Context, b *bus.Bus) error {
-	rows, err := cli.Reader(b).Nodes(ctx)
-	if err != nil {
-		return err
-	}
-	if cli.Output == "json" {
-		return cli.PrintJSON(rows)
-	}
-	var table [][]string
-	for _, n := range rows {
-		table = append(table, append(cell.Node(n), cmp.Or(n.Health, "-")))
-	}
-	cli.PrintTable([]string{"node", "group", "state", "tasks", "cpus", "mem MB", "up", "health"}, table)
-	return nil
-}
 
 const (
 	// healthTimeout bounds an order to the node-health loop. A check probes the machines.
@@ -67,7 +33,7 @@ const (
 // errOrdered is the error of an order that node health rejects, as a whole or in part.
 var errOrdered = errors.New("node health refuses")
 
-func (cli *healthCommands) checkCommand() *cobra.Command {
+func (cli *commands) checkCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check [POOL] [NODE...]",
 		Short: "Probe machines now, with each detection mode of the policy",
@@ -84,7 +50,7 @@ observations in a row. For heartbeats, the command shows the last one.` + fmt.Sp
 	return cmd
 }
 
-func (cli *healthCommands) recoverCommand() *cobra.Command {
+func (cli *commands) recoverCommand() *cobra.Command {
 	order := api.RepairOrder{Op: api.OpRecover}
 	cmd := &cobra.Command{
 		Use:   "recover [POOL] (NODE... | --all)",
@@ -136,7 +102,7 @@ func nodesOrAll(cmd *cobra.Command, nodes []string, o api.RepairOrder) error {
 	return usage.New(fmt.Errorf("%s %s\nSee %q", cmd.CommandPath(), problem, cmd.CommandPath()+" --help"))
 }
 
-func (cli *healthCommands) pauseCommand() *cobra.Command {
+func (cli *commands) pauseCommand() *cobra.Command {
 	order := api.RepairOrder{Op: api.OpPause}
 	cmd := &cobra.Command{
 		Use:   "pause [POOL] [NODE...]",
@@ -160,7 +126,7 @@ that continue to their end.` + fmt.Sprintf(connect.PoolFirst, "nodes"),
 	return cmd
 }
 
-func (cli *healthCommands) resumeCommand() *cobra.Command {
+func (cli *commands) resumeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "resume [POOL] [NODE...]",
 		Short: "End your pause of machines, or of the whole pool",
@@ -175,7 +141,7 @@ func (cli *healthCommands) resumeCommand() *cobra.Command {
 	return cmd
 }
 
-func (cli *healthCommands) releaseCommand() *cobra.Command {
+func (cli *commands) releaseCommand() *cobra.Command {
 	order := api.RepairOrder{Op: api.OpRelease}
 	cmd := &cobra.Command{
 		Use:   "release [POOL] [NODE...]",
@@ -197,7 +163,7 @@ breaker of the pool. --all withdraws all waiting requests; started repairs conti
 }
 
 // orderHealth sends an order to the node-health loop of the pool and prints the result.
-func (cli *healthCommands) orderHealth(cmd *cobra.Command, args []string, o api.RepairOrder) error {
+func (cli *commands) orderHealth(cmd *cobra.Command, args []string, o api.RepairOrder) error {
 	o.By = command.Operator()
 	if o.Nodes = args; !o.All { // the only argument beside --all may be the pool
 		if err := api.ValidateOrder(o); err != nil {
@@ -286,7 +252,7 @@ func refused(o api.RepairOrder, a api.RepairOrderResponse, known []string) error
 	return fmt.Errorf("%w: %d of %d machines, see above", errOrdered, len(not), len(a.Nodes))
 }
 
-func (cli *healthCommands) printAnswer(o api.RepairOrder, a api.RepairOrderResponse) {
+func (cli *commands) printAnswer(o api.RepairOrder, a api.RepairOrderResponse) {
 	switch {
 	case o.Op == api.OpCheck:
 		cli.printChecked(o, a)
@@ -319,7 +285,7 @@ func machinesWait(n int) string {
 }
 
 // printChecked prints the result of each detection mode for each machine.
-func (cli *healthCommands) printChecked(o api.RepairOrder, a api.RepairOrderResponse) {
+func (cli *commands) printChecked(o api.RepairOrder, a api.RepairOrderResponse) {
 	now := time.Now()
 	var rows [][]string
 	for _, n := range a.Nodes {
@@ -339,7 +305,7 @@ func (cli *healthCommands) printChecked(o api.RepairOrder, a api.RepairOrderResp
 }
 
 // printDone prints the result of an order for each machine.
-func (cli *healthCommands) printDone(a api.RepairOrderResponse) {
+func (cli *commands) printDone(a api.RepairOrderResponse) {
 	var rows [][]string
 	for _, n := range a.Nodes {
 		done, state := "no", "-"

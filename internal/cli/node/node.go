@@ -1,4 +1,9 @@
-package main
+// Package node has the commands of "weir node".
+//
+// They list the machines of a pool, show their health, and send orders to its node health, which the autoscaler of the
+// pool runs. "weir node policy" and "weir node replay" need no cluster: they read files. [Command] returns the
+// commands. One goroutine uses them.
+package node
 
 import (
 	"cmp"
@@ -27,10 +32,12 @@ import (
 // machinesHint is the hint that names the command that lists all machines.
 const machinesHint = `"weir node status --all" shows all`
 
-// healthCommands are the commands of "weir node".
-type healthCommands struct{ *connect.CLI }
+// commands are the commands of "weir node".
+type commands struct{ *connect.CLI }
 
-func (cli *healthCommands) nodeCommand() *cobra.Command {
+// Command returns "weir node" with its subcommands.
+func Command(c *connect.CLI) *cobra.Command {
+	cli := &commands{c}
 	cmd := &cobra.Command{
 		Use:   "node",
 		Short: "List the machines of a pool, and control the repair of unhealthy ones",
@@ -56,7 +63,7 @@ of these commands are nodes, after the name of their pool or with --pool.`,
 	return cmd
 }
 
-func (cli *healthCommands) statusCommand() *cobra.Command {
+func (cli *commands) statusCommand() *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
 		Use:   "status [POOL] [NODE...]",
@@ -95,7 +102,7 @@ operator.` + fmt.Sprintf(connect.PoolFirst, "nodes"),
 	return cmd
 }
 
-func (cli *healthCommands) historyCommand() *cobra.Command {
+func (cli *commands) historyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "history [POOL] [NODE...]",
 		Short: "Show the past repairs of the machines of a pool, oldest first",
@@ -128,7 +135,7 @@ and the last 512 entries in all, also of machines that are gone.` + fmt.Sprintf(
 	return cmd
 }
 
-func (cli *healthCommands) printHistory(entries []api.HealthHistory) {
+func (cli *commands) printHistory(entries []api.HealthHistory) {
 	if len(entries) == 0 {
 		fmt.Fprintln(cli.Stdout, command.NoResources+": nothing was done to these machines")
 		return
@@ -157,7 +164,7 @@ func outcome(e api.HealthHistory) string {
 }
 
 // healthStatus reads all pages of the status.
-func (cli *healthCommands) healthStatus(ctx context.Context, b *bus.Bus, q api.HealthQuery) (api.HealthStatus, error) {
+func (cli *commands) healthStatus(ctx context.Context, b *bus.Bus, q api.HealthQuery) (api.HealthStatus, error) {
 	if err := api.ValidateQuery(q); err != nil {
 		return api.HealthStatus{}, wrongOrder(err)
 	}
@@ -175,7 +182,7 @@ func (cli *healthCommands) healthStatus(ctx context.Context, b *bus.Bus, q api.H
 
 // noMachine returns the error for a machine that node health has no record of, with the names
 // of those that it has.
-func (cli *healthCommands) noMachine(ctx context.Context, b *bus.Bus, id string) error {
+func (cli *commands) noMachine(ctx context.Context, b *bus.Bus, id string) error {
 	known, err := cli.machines(ctx, b)
 	if err != nil {
 		return err
@@ -184,7 +191,7 @@ func (cli *healthCommands) noMachine(ctx context.Context, b *bus.Bus, id string)
 }
 
 // machines returns the names of the machines that node health has: the first page of them.
-func (cli *healthCommands) machines(ctx context.Context, b *bus.Bus) (ids []string, err error) {
+func (cli *commands) machines(ctx context.Context, b *bus.Bus) (ids []string, err error) {
 	all, err := cli.nodeHealth(b).Status(ctx, api.HealthQuery{All: true})
 	for _, n := range all.Nodes {
 		ids = append(ids, n.Node)
@@ -192,7 +199,7 @@ func (cli *healthCommands) machines(ctx context.Context, b *bus.Bus) (ids []stri
 	return ids, err
 }
 
-func (cli *healthCommands) printHealth(s api.HealthStatus, whole bool) {
+func (cli *commands) printHealth(s api.HealthStatus, whole bool) {
 	now := time.Now()
 	cli.printHealthHead(now, s)
 	var rows [][]string
@@ -211,7 +218,7 @@ func (cli *healthCommands) printHealth(s api.HealthStatus, whole bool) {
 }
 
 // printMachine prints the details of one machine.
-func (cli *healthCommands) printMachine(now time.Time, mode api.PolicyMode, n api.NodeHealth) {
+func (cli *commands) printMachine(now time.Time, mode api.PolicyMode, n api.NodeHealth) {
 	begun := "started"
 	if mode != api.ModeAct {
 		begun = "reported, not started"
@@ -269,7 +276,7 @@ func doing(now time.Time, mode api.PolicyMode, n api.NodeHealth) string {
 	return text
 }
 
-func (cli *healthCommands) printHealthHead(now time.Time, s api.HealthStatus) {
+func (cli *commands) printHealthHead(now time.Time, s api.HealthStatus) {
 	fmt.Fprintf(cli.Stdout, "pool %s/%s, mode %s, owner %s: %s\n", cli.Cluster, s.Pool, s.Mode, s.Owner, cell.OrDash(view.Census(s.Census)))
 	switch {
 	case s.RepairOwner == "":
@@ -339,12 +346,12 @@ func holding(now time.Time, s api.NodeHealthState) string {
 func ahead(now, at time.Time) string { return seconds.Short(at.Sub(now).Round(time.Second)) }
 
 // nodeHealth returns a client of the pool's node health.
-func (cli *healthCommands) nodeHealth(b *bus.Bus) *events.Client {
+func (cli *commands) nodeHealth(b *bus.Bus) *events.Client {
 	return events.NewClient(b.Conn(), cli.Cluster, cli.Pool)
 }
 
 // withNodes runs f on the bus with the nodes among the arguments.
-func (cli *healthCommands) withNodes(cmd *cobra.Command, args []string, f func(ctx context.Context, b *bus.Bus, nodes []string) error) error {
+func (cli *commands) withNodes(cmd *cobra.Command, args []string, f func(ctx context.Context, b *bus.Bus, nodes []string) error) error {
 	return cli.WithBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
 		nodes, err := cli.TakePool(ctx, b, cmd, args)
 		if err != nil {

@@ -1,4 +1,4 @@
-package main
+package node
 
 import (
 	"bufio"
@@ -36,13 +36,13 @@ import (
 // maxPolicyFile bounds a policy file, in bytes.
 const maxPolicyFile = 1 << 20
 
-func (cli *healthCommands) policyCommand() *cobra.Command {
+func (cli *commands) policyCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "policy", Short: "Check and convert node-health policies", Example: "  weir node policy check pool.yaml", Args: command.Group, RunE: command.Help}
 	cmd.AddCommand(cli.policyCheckCommand())
 	return cmd
 }
 
-func (cli *healthCommands) policyCheckCommand() *cobra.Command {
+func (cli *commands) policyCheckCommand() *cobra.Command {
 	var from string
 	cmd := &cobra.Command{
 		Use:   "check [FILE]",
@@ -82,7 +82,7 @@ changed settings on standard error. The exit code is 0 then, too.`,
 
 // poolFile returns the file of the pool: below --config-dir or, without it, the one
 // that "weir up" wrote, if there is one.
-func (cli *healthCommands) poolFile() (string, error) {
+func (cli *commands) poolFile() (string, error) {
 	dir := cli.ConfigDir()
 	if cli.Configs == "" {
 		data, err := cli.DataDir()
@@ -96,7 +96,7 @@ func (cli *healthCommands) poolFile() (string, error) {
 	return filepath.Join(dir, filepath.FromSlash(config.PoolFile(dir, cli.Cluster, cli.Pool))), nil
 }
 
-func (cli *healthCommands) checkPolicy(file, from string) error {
+func (cli *commands) checkPolicy(file, from string) error {
 	var read func(file string, text []byte) (config.Health, error)
 	switch from {
 	case "weir":
@@ -127,7 +127,7 @@ func nameOf(file string) string {
 }
 
 // ourPolicy reads a Weirkeeper policy and prints its warnings.
-func (cli *healthCommands) ourPolicy(file string, text []byte) (config.Health, error) {
+func (cli *commands) ourPolicy(file string, text []byte) (config.Health, error) {
 	if hasKey(text, "resource_groups") && !hasKey(text, "health") {
 		return config.Health{}, fmt.Errorf("%s: is a pool file without the key health: node health is off for this pool; docs/node-health.md shows a first policy", file)
 	}
@@ -150,7 +150,7 @@ func hasKey(text []byte, key string) bool {
 }
 
 // senlinPolicy converts a policy of Senlin and prints its losses.
-func (cli *healthCommands) senlinPolicy(file string, text []byte) (config.Health, error) {
+func (cli *commands) senlinPolicy(file string, text []byte) (config.Health, error) {
 	policy, losses, err := senlin.Convert(text)
 	if problems, ok := errors.AsType[config.Problems](err); ok {
 		for _, p := range problems {
@@ -168,7 +168,7 @@ func (cli *healthCommands) senlinPolicy(file string, text []byte) (config.Health
 	return config.Health{Policy: policy}, nil
 }
 
-func (cli *healthCommands) printPolicy(h config.Health) error {
+func (cli *commands) printPolicy(h config.Health) error {
 	if cli.Output == "json" {
 		return cli.PrintJSON(map[string]config.Health{"health": h})
 	}
@@ -182,14 +182,14 @@ func (cli *healthCommands) printPolicy(h config.Health) error {
 
 // readPolicy reads a file, or standard input for "-". Of a longer one than maxPolicyFile it
 // returns no more than shows that it is too long.
-func (cli *healthCommands) readPolicy(file string) ([]byte, error) {
+func (cli *commands) readPolicy(file string) ([]byte, error) {
 	if file == "-" {
 		return io.ReadAll(io.LimitReader(cli.Stdin, maxPolicyFile+1))
 	}
 	return inputfile.Read(file, maxPolicyFile)
 }
 
-func (cli *healthCommands) replayCommand() *cobra.Command {
+func (cli *commands) replayCommand() *cobra.Command {
 	var file string
 	cmd := &cobra.Command{
 		Use:   "replay FILE",
@@ -233,7 +233,7 @@ The output is {"t", "event", "node", "action", "gate", "why"}, a line for each f
 const lineHelp = `The first line is {"policy": ...}, unless --config gives one; "weir node replay --help" shows the valid lines`
 
 // policyOf reads the policy of a file of ours.
-func (cli *healthCommands) policyOf(file string) (config.Health, error) {
+func (cli *commands) policyOf(file string) (config.Health, error) {
 	text, err := cli.readPolicy(file)
 	if err != nil {
 		return config.Health{}, err
@@ -241,7 +241,7 @@ func (cli *healthCommands) policyOf(file string) (config.Health, error) {
 	return cli.ourPolicy(nameOf(file), text)
 }
 
-func (cli *healthCommands) replayHealth(ctx context.Context, path string, o replay.Options) error {
+func (cli *commands) replayHealth(ctx context.Context, path string, o replay.Options) error {
 	in := cli.Stdin
 	if path != "-" {
 		f, err := inputfile.Open(path)
@@ -265,7 +265,7 @@ type savedEvidence struct {
 	api.Evidence
 }
 
-func (cli *healthCommands) evidenceCommand() *cobra.Command {
+func (cli *commands) evidenceCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "evidence [POOL] NODE",
 		Short: "Print the saved evidence of a machine from before it was replaced or rebuilt",
@@ -303,7 +303,7 @@ output. The machine may be gone. The last 4 are kept, for 14 days.
 }
 
 // loadEvidence returns the evidence of a machine, oldest first.
-func (cli *healthCommands) loadEvidence(ctx context.Context, b *bus.Bus, node string) ([]savedEvidence, error) {
+func (cli *commands) loadEvidence(ctx context.Context, b *bus.Bus, node string) ([]savedEvidence, error) {
 	store, err := state.NewEvidence(b.JetStream(), cli.Cluster, cli.Pool, 0)
 	if err != nil {
 		return nil, err
@@ -331,7 +331,7 @@ func (cli *healthCommands) loadEvidence(ctx context.Context, b *bus.Bus, node st
 }
 
 // printEvidence prints evidence as lines.
-func (cli *healthCommands) printEvidence(e savedEvidence) {
+func (cli *commands) printEvidence(e savedEvidence) {
 	fmt.Fprintf(cli.Stdout, "%s: %s ago, before %s %s%s\n", e.Name, explain.Ago(time.Now(), e.At), e.Action, e.Attempt, cell.After(": ", printable(e.Reason)))
 	for _, mode := range e.Modes {
 		fmt.Fprintf(cli.Stdout, "  %s\n", printable(mode))

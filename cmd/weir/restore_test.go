@@ -92,7 +92,7 @@ func (w *busWorld) acceptAll(operator string) {
 		if r.code == 0 {
 			return nil
 		}
-		for _, reader := range []string{appsReader, view.PoolReader + busPool} {
+		for _, reader := range []string{"apps", view.PoolReader + busPool} {
 			if strings.Contains(r.stdout, "weir state accept "+reader+" ") {
 				w.run(operator, "state", "accept", reader, "--reason", "restored", "--timeout", "10s")
 			}

@@ -1,4 +1,4 @@
-package main
+package stored
 
 import (
 	"context"
@@ -17,7 +17,7 @@ import (
 )
 
 // asAdmin runs f with a connection of role admin.
-func (cli *stateCommands) asAdmin(ctx context.Context, f func(ctx context.Context, b *bus.Bus) error) error {
+func (cli *commands) asAdmin(ctx context.Context, f func(ctx context.Context, b *bus.Bus) error) error {
 	connection, err := cli.Connection("weir command")
 	if err != nil {
 		return err
@@ -26,7 +26,7 @@ func (cli *stateCommands) asAdmin(ctx context.Context, f func(ctx context.Contex
 	return cli.On(ctx, connection, f)
 }
 
-func (cli *stateCommands) backupCommand() *cobra.Command {
+func (cli *commands) backupCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "backup FILE",
 		Short: "Write all buckets and streams of the cluster to a file",
@@ -45,7 +45,7 @@ read it. The command needs the credentials of role admin.`,
 	return cmd
 }
 
-func (cli *stateCommands) backup(ctx context.Context, b *bus.Bus, path string) error {
+func (cli *commands) backup(ctx context.Context, b *bus.Bus, path string) error {
 	c := backup.Config{JS: b.JetStream(), Cluster: cli.Cluster, Timeout: cli.Timeout}
 	streams, err := backup.Streams(ctx, c)
 	if err != nil {
@@ -68,7 +68,7 @@ func (cli *stateCommands) backup(ctx context.Context, b *bus.Bus, path string) e
 	return cli.printBackup(m)
 }
 
-func (cli *stateCommands) restoreCommand() *cobra.Command {
+func (cli *commands) restoreCommand() *cobra.Command {
 	var replace, dryRun bool
 	cmd := &cobra.Command{
 		Use:   "restore FILE",
@@ -115,7 +115,7 @@ with --replace. The command needs the credentials of role admin.`,
 	return cmd
 }
 
-func (cli *stateCommands) printBackup(m backup.Manifest) error {
+func (cli *commands) printBackup(m backup.Manifest) error {
 	if cli.Output == "json" {
 		return cli.PrintJSON(m)
 	}

@@ -1,4 +1,9 @@
-package main
+// Package stored has the commands of "weir state", for the stored data of a cluster.
+//
+// They list damage, accept a loss, set a value aside, and write and restore copies of all buckets and streams. The
+// commands that write need the credentials of role admin, except "weir state accept". [Command] returns the commands.
+// One goroutine uses them.
+package stored
 
 import (
 	"context"
@@ -24,10 +29,12 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/ui/view"
 )
 
-// stateCommands are the commands of "weir state".
-type stateCommands struct{ *connect.CLI }
+// commands are the commands of "weir state".
+type commands struct{ *connect.CLI }
 
-func (cli *stateCommands) stateCommand() *cobra.Command {
+// Command returns "weir state" with its subcommands.
+func Command(c *connect.CLI) *cobra.Command {
+	cli := &commands{c}
 	cmd := &cobra.Command{
 		Use:   "state",
 		Short: "Check stored data for damage and loss, accept a loss, back up, and restore",
@@ -45,7 +52,7 @@ func (cli *stateCommands) stateCommand() *cobra.Command {
 // errDamaged is the error of a check that finds damage.
 var errDamaged = errors.New("stored data is damaged, lost or older than before")
 
-func (cli *stateCommands) checkCommand() *cobra.Command {
+func (cli *commands) checkCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check",
 		Short: "List damaged, lost and outdated keys in the buckets of the cluster",
@@ -64,7 +71,7 @@ is 1 if the command finds a problem.`,
 	return cmd
 }
 
-func (cli *stateCommands) check(ctx context.Context, b *bus.Bus) error {
+func (cli *commands) check(ctx context.Context, b *bus.Bus) error {
 	alarms, err := integrity.Alarms(ctx, b.JetStream(), cli.Cluster)
 	if err != nil {
 		return err
@@ -91,7 +98,7 @@ func (cli *stateCommands) check(ctx context.Context, b *bus.Bus) error {
 
 // unreadable returns the keys with values that the store cannot read, or an autoscaler cannot decode, and that no alarm
 // lists. Such a value can prevent the start of its reader.
-func (cli *stateCommands) unreadable(ctx context.Context, b *bus.Bus, alarms []integrity.Alarm) (all []integrity.Problem, err error) {
+func (cli *commands) unreadable(ctx context.Context, b *bus.Bus, alarms []integrity.Alarm) (all []integrity.Problem, err error) {
 	for _, bucket := range []string{names.StateBucket(cli.Cluster), names.OrdersBucket(cli.Cluster), names.AppsBucket(cli.Cluster)} {
 		c, err := integrity.Read(ctx, b.JetStream(), bucket)
 		if errors.Is(err, kvbucket.ErrMissing) {
@@ -125,7 +132,7 @@ func undecodable(bucket string, c integrity.Contents) (all []integrity.Problem) 
 	return all
 }
 
-func (cli *stateCommands) printAlarms(alarms []integrity.Alarm) {
+func (cli *commands) printAlarms(alarms []integrity.Alarm) {
 	if len(alarms) == 0 {
 		fmt.Fprintln(cli.Stdout, "no damage is reported")
 		return
@@ -152,7 +159,7 @@ func (cli *stateCommands) printAlarms(alarms []integrity.Alarm) {
 	}
 }
 
-func (cli *stateCommands) acceptCommand() *cobra.Command {
+func (cli *commands) acceptCommand() *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
 		Use:   "accept READER",
@@ -197,7 +204,7 @@ func checkReader(reader string) error {
 // acceptLook is the interval at which the command checks whether the reader applied the acceptance.
 const acceptLook = 100 * time.Millisecond
 
-func (cli *stateCommands) accept(ctx context.Context, b *bus.Bus, reader, reason string) error {
+func (cli *commands) accept(ctx context.Context, b *bus.Bus, reader, reason string) error {
 	js := b.JetStream()
 	alarm, err := cli.alarmOf(ctx, b, reader)
 	if err != nil {
@@ -229,7 +236,7 @@ func (cli *stateCommands) accept(ctx context.Context, b *bus.Bus, reader, reason
 	}
 }
 
-func (cli *stateCommands) asideCommand() *cobra.Command {
+func (cli *commands) asideCommand() *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
 		Use:   "aside KEY",
@@ -266,7 +273,7 @@ has. Without the health all repairs and quarantines of the pool are forgotten.`,
 	return cmd
 }
 
-func (cli *stateCommands) aside(ctx context.Context, b *bus.Bus, key, reason string) error {
+func (cli *commands) aside(ctx context.Context, b *bus.Bus, key, reason string) error {
 	aside, err := state.SetAside(ctx, b.JetStream(), cli.Cluster, key, state.Aside{By: command.Operator(), Reason: reason, At: time.Now().UTC()})
 	if errors.Is(err, state.ErrReadable) || errors.Is(err, state.ErrNoValue) || errors.Is(err, kvbucket.ErrMissing) {
 		return fmt.Errorf("%w: nothing to set aside; \"weir state check\" lists damaged values", err)
@@ -278,7 +285,7 @@ func (cli *stateCommands) aside(ctx context.Context, b *bus.Bus, key, reason str
 	return nil
 }
 
-func (cli *stateCommands) alarmOf(ctx context.Context, b *bus.Bus, reader string) (*integrity.Alarm, error) {
+func (cli *commands) alarmOf(ctx context.Context, b *bus.Bus, reader string) (*integrity.Alarm, error) {
 	alarms, err := integrity.Alarms(ctx, b.JetStream(), cli.Cluster)
 	if i := slices.IndexFunc(alarms, func(a integrity.Alarm) bool { return a.Reader == reader }); i >= 0 {
 		return &alarms[i], err

@@ -1,4 +1,9 @@
-package main
+// Package releases has the commands of "weir release".
+//
+// They publish the versions of signals to the bucket of weir.yaml, list, verify and fetch them, and withdraw one. The
+// bucket is all that they need, except "weir release forget", which also needs the bus. [Command] returns the
+// commands. One goroutine uses them.
+package releases
 
 import (
 	"context"
@@ -16,10 +21,12 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/state"
 )
 
-// releaseCommands are the commands of "weir release".
-type releaseCommands struct{ *connect.CLI }
+// commands are the commands of "weir release".
+type commands struct{ *connect.CLI }
 
-func (cli *releaseCommands) releaseCommand() *cobra.Command {
+// Command returns "weir release" with its subcommands.
+func Command(c *connect.CLI) *cobra.Command {
+	cli := &commands{c}
 	cmd := &cobra.Command{
 		Use:   "release",
 		Short: "Publish, list, verify, fetch and withdraw releases of signals",
@@ -37,7 +44,7 @@ of weir.yaml.`,
 	return cmd
 }
 
-func (cli *releaseCommands) forgetCommand() *cobra.Command {
+func (cli *commands) forgetCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "forget NAMESPACE/NAME@VERSION",
 		Short: "Accept a version whose content or yank changed in the bucket",
@@ -58,7 +65,7 @@ its publisher did not change it, another person replaced it.`,
 	}
 }
 
-func (cli *releaseCommands) forgetRelease(ctx context.Context, b *bus.Bus, ref release.Ref) error {
+func (cli *commands) forgetRelease(ctx context.Context, b *bus.Bus, ref release.Ref) error {
 	bucket, service, err := cli.Bucket(ctx)
 	if err != nil {
 		return err

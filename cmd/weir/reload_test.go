@@ -248,3 +248,11 @@ func TestReloadRefuses(t *testing.T) {
 		return err
 	})
 }
+
+// appsOf returns the apps of a tick; nil if the tick ended before its decision.
+func appsOf(r api.TickRecord) []api.AppInput {
+	if r.Case == nil {
+		return nil
+	}
+	return r.Case.Input.Apps
+}

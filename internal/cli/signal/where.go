@@ -1,4 +1,4 @@
-package main
+package signal
 
 import (
 	"context"
@@ -31,7 +31,7 @@ type releaseUse struct {
 	Yanked  string    `json:"yanked,omitempty"` // why the release was withdrawn
 }
 
-func (cli *signalCommands) whereCommand() *cobra.Command {
+func (cli *commands) whereCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "where NAMESPACE/NAME[@VERSION]",
 		Short: "List the pools that run a release, also beside another version",
@@ -77,7 +77,7 @@ func releasePattern(text string) (release.Ref, error) {
 	return ref, nil
 }
 
-func (cli *signalCommands) where(ctx context.Context, b *bus.Bus, wanted release.Ref) error {
+func (cli *commands) where(ctx context.Context, b *bus.Bus, wanted release.Ref) error {
 	pools, err := cli.Fleet(b).Pools(ctx)
 	if err != nil {
 		return err
@@ -108,7 +108,7 @@ func (cli *signalCommands) where(ctx context.Context, b *bus.Bus, wanted release
 }
 
 // usesIn returns the releases that a pool runs; those of its last tick if its bootstrap does not answer.
-func (cli *signalCommands) usesIn(ctx context.Context, b *bus.Bus, pool string) (uses []releaseUse) {
+func (cli *commands) usesIn(ctx context.Context, b *bus.Bus, pool string) (uses []releaseUse) {
 	add := func(app, signal, version, state, yanked string, at time.Time) {
 		if version != "" {
 			uses = append(uses, releaseUse{cli.Cluster, pool, app, signal + "@" + version, state, at, yanked})
@@ -140,7 +140,7 @@ func (cli *signalCommands) usesIn(ctx context.Context, b *bus.Bus, pool string) 
 }
 
 // markYanked marks the uses whose release is yanked in the bucket.
-func (cli *signalCommands) markYanked(ctx context.Context, uses []releaseUse, wanted release.Ref) {
+func (cli *commands) markYanked(ctx context.Context, uses []releaseUse, wanted release.Ref) {
 	if len(uses) == 0 {
 		return
 	}

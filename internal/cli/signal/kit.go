@@ -1,4 +1,4 @@
-package main
+package signal
 
 import (
 	"context"
@@ -46,7 +46,7 @@ func (a *requestFlags) flags(cmd *cobra.Command) {
 }
 
 // target returns the program of a command line, PROGRAM [ARG...].
-func (a *requestFlags) target(cli *signalCommands, args []string) (signaltest.Target, error) {
+func (a *requestFlags) target(cli *commands, args []string) (signaltest.Target, error) {
 	path, err := filepath.Abs(args[0])
 	if err != nil {
 		return signaltest.Target{}, err
@@ -99,7 +99,7 @@ func decodeParameter(text string) (value any, err error) {
 
 // evaluation reads the recorded windows, as the signal would be given them at the
 // time of the newest point.
-func (a *requestFlags) evaluation(cli *signalCommands) (e sigproto.Evaluation, err error) {
+func (a *requestFlags) evaluation(cli *commands) (e sigproto.Evaluation, err error) {
 	in := cli.Stdin
 	if a.metrics != "-" {
 		f, err := inputfile.Open(a.metrics)
@@ -155,7 +155,7 @@ func program(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-func (cli *signalCommands) testCommand() *cobra.Command {
+func (cli *commands) testCommand() *cobra.Command {
 	var a requestFlags
 	cmd := &cobra.Command{
 		Use:   "test PROGRAM [ARG...]",
@@ -191,7 +191,7 @@ func findProgram(args []string) []string {
 	return args
 }
 
-func (cli *signalCommands) testSignal(ctx context.Context, target signaltest.Target) error {
+func (cli *commands) testSignal(ctx context.Context, target signaltest.Target) error {
 	reports, err := signaltest.Test(ctx, target)
 	if err != nil {
 		return usage.New(err)
@@ -212,7 +212,7 @@ func (cli *signalCommands) testSignal(ctx context.Context, target signaltest.Tar
 }
 
 // printReport prints the result of a check. sumUp counts the checks that were skipped.
-func (cli *signalCommands) printReport(r signaltest.Report) {
+func (cli *commands) printReport(r signaltest.Report) {
 	if r.Before != "" {
 		return
 	}
@@ -226,7 +226,7 @@ func (cli *signalCommands) printReport(r signaltest.Report) {
 }
 
 // sumUp prints a summary of all reports. It returns an error if a check did not pass.
-func (cli *signalCommands) sumUp(all []signaltest.Report) error {
+func (cli *commands) sumUp(all []signaltest.Report) error {
 	out := cli.Stdout
 	if cli.Output == "json" {
 		out = io.Discard
@@ -267,7 +267,7 @@ func counted(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-func (cli *signalCommands) benchCommand() *cobra.Command {
+func (cli *commands) benchCommand() *cobra.Command {
 	var a requestFlags
 	cmd := &cobra.Command{
 		Use:   "bench PROGRAM [ARG...]",
@@ -306,7 +306,7 @@ the limit of this machine, and the ratio compares the signal with it.`,
 
 func millis(d time.Duration) string { return fmt.Sprintf("%.3f", float64(d)/1e6) }
 
-func (cli *signalCommands) runCommand() *cobra.Command {
+func (cli *commands) runCommand() *cobra.Command {
 	var a requestFlags
 	var local string
 	cmd := &cobra.Command{
@@ -340,7 +340,7 @@ prints its response, and ends it.`,
 	return cmd
 }
 
-func (cli *signalCommands) runShipped(ctx context.Context, args []string) error {
+func (cli *commands) runShipped(ctx context.Context, args []string) error {
 	s, err := builtin.Named(args[0])
 	if err != nil {
 		return usage.New(err)
@@ -364,7 +364,7 @@ type answered struct {
 	Unknown     []string           `json:"unknown_keys,omitempty"`
 }
 
-func (cli *signalCommands) requestOnce(ctx context.Context, a requestFlags, args []string) error {
+func (cli *commands) requestOnce(ctx context.Context, a requestFlags, args []string) error {
 	if a.metrics == "" {
 		return usage.New(errors.New(`--metrics is missing: name a file of recorded windows; "weir metrics get --output json" writes one`))
 	}

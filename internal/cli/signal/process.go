@@ -1,4 +1,4 @@
-package main
+package signal
 
 import (
 	"context"
@@ -25,7 +25,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
-func (cli *signalCommands) psCommand() *cobra.Command {
+func (cli *commands) psCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ps [POOL]",
 		Short: "List the signal processes of a pool",
@@ -65,7 +65,7 @@ func signalArg(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-func (cli *signalCommands) restartCommand() *cobra.Command {
+func (cli *commands) restartCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "restart APP",
 		Short: "Restart the signal of an app, and reset its failure count",
@@ -89,7 +89,7 @@ func (cli *signalCommands) restartCommand() *cobra.Command {
 	}
 }
 
-func (cli *signalCommands) logsCommand() *cobra.Command {
+func (cli *commands) logsCommand() *cobra.Command {
 	var follow bool
 	var lines int
 	cmd := &cobra.Command{
@@ -115,7 +115,7 @@ func (cli *signalCommands) logsCommand() *cobra.Command {
 // followEvery is how often "logs --follow" requests more.
 const followEvery = 250 * time.Millisecond
 
-func (cli *signalCommands) logs(ctx context.Context, b *bus.Bus, request api.ProcessLogsRequest, follow bool) error {
+func (cli *commands) logs(ctx context.Context, b *bus.Bus, request api.ProcessLogsRequest, follow bool) error {
 	ticker := time.NewTicker(followEvery)
 	defer ticker.Stop()
 	for {
@@ -146,7 +146,7 @@ func (cli *signalCommands) logs(ctx context.Context, b *bus.Bus, request api.Pro
 
 // noSignal returns the reason why bootstrap refused an order for the signal of an app: if the
 // pool has no such signal, a mistake with the names of those that it has.
-func (cli *signalCommands) noSignal(ctx context.Context, b *bus.Bus, app, refused string) error {
+func (cli *commands) noSignal(ctx context.Context, b *bus.Bus, app, refused string) error {
 	s, err := cli.RequestBootstrap(ctx, b)
 	if err != nil || slices.ContainsFunc(s.Signals, func(p api.Process) bool { return p.App == app }) {
 		return errors.New(refused)
@@ -158,7 +158,7 @@ func (cli *signalCommands) noSignal(ctx context.Context, b *bus.Bus, app, refuse
 	return usage.New(fmt.Errorf("pool %s/%s has no signal for app %q%s", cli.Cluster, cli.Pool, app, spelling.Suggest(app, apps)))
 }
 
-func (cli *signalCommands) shadowCommand() *cobra.Command {
+func (cli *commands) shadowCommand() *cobra.Command {
 	var since time.Duration
 	cmd := &cobra.Command{
 		Use:   "shadow [APP]",
@@ -201,7 +201,7 @@ type shadowTick struct {
 	Pinned string `json:"pinned"` // what the pinned version answered
 }
 
-func (cli *signalCommands) shadow(ctx context.Context, b *bus.Bus, app string, since time.Duration) error {
+func (cli *commands) shadow(ctx context.Context, b *bus.Bus, app string, since time.Duration) error {
 	report := shadowReport{Trials: []api.TrialStatus{}, Ticks: []shadowTick{}}
 	s, err := cli.RequestBootstrap(ctx, b)
 	if err != nil {
@@ -286,7 +286,7 @@ func answerText(verdict, request, why string) string {
 	return verdict + ": " + why
 }
 
-func (cli *signalCommands) printShadow(r shadowReport) {
+func (cli *commands) printShadow(r shadowReport) {
 	for _, t := range r.Trials {
 		fmt.Fprintf(cli.Stdout, "%s: %s %s beside %s: %s\n", t.App, t.Signal, t.Shadow, t.Pinned, cell.Trial(t))
 	}
@@ -312,6 +312,6 @@ func (cli *signalCommands) printShadow(r shadowReport) {
 	}
 }
 
-func (cli *signalCommands) bootstrapName() string {
+func (cli *commands) bootstrapName() string {
 	return "bootstrap of pool " + cli.Cluster + "/" + cli.Pool
 }

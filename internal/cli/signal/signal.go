@@ -1,4 +1,9 @@
-package main
+// Package signal has the commands of "weir signal".
+//
+// For authors they write a new signal, test it, measure it and run it. These commands need no cluster. The others show
+// and restart the signal processes of a pool, and compare a shadow with the pinned version. [Command] returns the
+// commands. One goroutine uses them.
+package signal
 
 import (
 	"errors"
@@ -16,10 +21,12 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
 )
 
-// signalCommands are the commands of "weir signal".
-type signalCommands struct{ *connect.CLI }
+// commands are the commands of "weir signal".
+type commands struct{ *connect.CLI }
 
-func (cli *signalCommands) signalCommand() *cobra.Command {
+// Command returns "weir signal" with its subcommands.
+func Command(c *connect.CLI) *cobra.Command {
+	cli := &commands{c}
 	cmd := &cobra.Command{
 		Use:   "signal",
 		Short: "Write, test, run and inspect signals",
@@ -39,7 +46,7 @@ published signal.`,
 	return cmd
 }
 
-func (cli *signalCommands) initCommand() *cobra.Command {
+func (cli *commands) initCommand() *cobra.Command {
 	var c scaffold.Config
 	var lang, dir string
 	cmd := &cobra.Command{
